@@ -1,0 +1,64 @@
+/*
+ * The one interface between the agent and whoever walks stacks. Three parts run in three places:
+ * walker_init() and walker_resolve_x() in the agent's own thread, walk_sig() in the signal handler.
+ * First implementation: AsyncGetCallTrace plus native frames above it (asgct.c, native.c); our own
+ * reading of HotSpot takes its place without a change here.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <jvmti.h>
+#include "proto/wire.h"
+
+#define WALK_FRAMES_MAX 2048
+
+/* One raw frame as the handler can get it: 16 bytes. */
+struct walk_frame {
+	uint64_t where; /* method handle of the walker (method kinds), or a pc (WIRE_KIND_NATIVE),
+			 * or a const char * label (other kinds) */
+	int32_t bci; /* method kinds; -1 unknown */
+	uint8_t kind; /* enum wire_kind */
+	uint8_t pad[3];
+};
+
+struct walk {
+	struct walk_frame *frames; /* WALK_FRAMES_MAX; leaf first */
+	uint32_t n;
+	const char *broken; /* NULL = reached the root; else a short static cause, "no_java_frame" */
+};
+
+/* Agent's thread, attached to the JVM. Returns 0, or -errno with a static sentence in *why. */
+int walker_init(JavaVM *vm, JNIEnv *env, const char **why);
+/* Undo what can be undone (events off); handlers may still be running. */
+void walker_deinit(void);
+const char *walker_name(void); /* "asgct" */
+const char *walker_note(void); /* "" or what it costs on this JVM */
+/* Agent's thread, now and then: look for new or gone mappings, refresh unwind rows. */
+void walker_refresh(void);
+/* Bytes of memory the walker holds. */
+uint64_t walker_bytes(void);
+
+/* Signal handler: fills @w from the interrupted thread's ucontext. No lock, no allocation. */
+void walk_sig(struct walk *w, void *ucontext);
+
+/* Agent's thread: names. Buffers are owned by the walker and valid until the next call; false if
+ * the method is gone. */
+struct walk_method {
+	const char *class_name; /* "java/lang/String" */
+	const char *name;
+	const char *signature;
+	const char *file; /* "" unknown */
+};
+bool walker_resolve_method(uint64_t where, struct walk_method *ret);
+int32_t walker_resolve_line(uint64_t where, int32_t bci); /* -1 unknown */
+
+/* Agent's thread: which mapping a pc lies in. */
+struct walk_mapping {
+	uint64_t start, end, file_offset;
+	const char *path; /* as in /proc/self/maps */
+	uint8_t build_id[WIRE_BUILD_ID_MAX];
+	uint8_t build_id_len;
+	uint32_t generation; /* changes when the same range means another file */
+};
+bool walker_resolve_pc(uint64_t pc, struct walk_mapping *ret);

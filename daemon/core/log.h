@@ -1,0 +1,23 @@
+/*
+ * One line per state change or fault on stderr: `<N>event key=value ...`, N the syslog priority
+ * that journald reads (sd-daemon(3)); without the prefix when stderr is a terminal.
+ */
+#pragma once
+
+enum log_level { LOG_LEVEL_ERR = 3, LOG_LEVEL_WARNING = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
+
+void log_set_level(enum log_level level);
+/*
+ * @event: short word with dots, "target.state"
+ * @fmt:   "key=value key=value", or NULL. Values with spaces or from outside go through LOG_STR()
+ */
+void log_line(enum log_level level, const char *event, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Quote for a log line: "..." with control bytes escaped, cut at 200 bytes; one of 4 static
+ * buffers, main thread only. */
+const char *log_str(const char *s);
+
+#define log_err(...)   log_line(LOG_LEVEL_ERR, __VA_ARGS__)
+#define log_warn(...)  log_line(LOG_LEVEL_WARNING, __VA_ARGS__)
+#define log_info(...)  log_line(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...) log_line(LOG_LEVEL_DEBUG, __VA_ARGS__)

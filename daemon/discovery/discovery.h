@@ -1,0 +1,24 @@
+/*
+ * Finds JVMs: exec events from BPF where the kernel lets us, a scan of /proc at start, every
+ * scan_interval, and as the only source where BPF is refused. A process is looked at again a few
+ * times after its exec (1, 2, 5, ... ms) because libjvm is mapped a millisecond later and
+ * attachable 10 to 50 ms later; on_jvm() is called once per (pid, start time).
+ */
+#pragma once
+
+#include "daemon/core/config.h"
+#include "daemon/core/loop.h"
+#include "daemon/discovery/jvm.h"
+
+struct discovery;
+struct discovery_ops {
+	/* A JVM that catches SIGQUIT, so that it can be attached to. Once per process. */
+	void (*on_jvm)(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns);
+};
+
+int discovery_new(struct loop *loop, const struct config *config, const struct discovery_ops *ops,
+		  void *userdata, struct discovery **ret);
+struct discovery *discovery_free(struct discovery *d);
+DEFINE_FREEP(struct discovery, discovery_free);
+/* "bpf" or "scan", and why not bpf ("" when bpf) */
+const char *discovery_source(const struct discovery *d, const char **ret_why);

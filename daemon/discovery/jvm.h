@@ -1,0 +1,39 @@
+/*
+ * What /proc says of a process that has libjvm mapped. All of it is text a hostile process can
+ * shape: every read is capped, nothing is followed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct jvm {
+	pid_t pid; /* host pid */
+	pid_t ns_pid; /* last of NSpid */
+	uint64_t start_time; /* field 22 of /proc/PID/stat, clock ticks since boot */
+	uid_t uid;
+	gid_t gid;
+	char comm[16];
+	char name[256]; /* main class or jar, from the command line, UTF-8 checked */
+	char jdk[128]; /* "Debian 17.0.15" from the JDK's release file, "" if it could not be read */
+	char libjvm[256]; /* path as in maps */
+	bool libjvm_deleted;
+	char container_id[65]; /* 64 hex digits, or "" on the host */
+	char container[128]; /* container name, "" if unknown */
+	char pod[256]; /* "namespace/pod", "" if unknown */
+	char image[256];
+};
+
+/* Why a process is not (yet) ready to be attached to. */
+enum jvm_check {
+	JVM_NO, /* no libjvm mapped */
+	JVM_YOUNG, /* libjvm mapped, SIGQUIT not caught yet: look again soon */
+	JVM_READY,
+};
+
+/*
+ * Look at one process. @proc_dfd is a directory fd of /proc (tests hand in a made-up tree). @ret is
+ * filled when the result is not JVM_NO. Returns enum jvm_check or -errno (-ESRCH: gone).
+ */
+int jvm_probe(int proc_dfd, pid_t pid, struct jvm *ret);

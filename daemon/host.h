@@ -1,0 +1,63 @@
+/*
+ * The rooms wired together: what kindlingd runs, and `kindling record` without a daemon. Owns the
+ * loop's objects; every callback from one room into the next is here, so that the way of the data
+ * can be read in one file.
+ */
+#pragma once
+
+#include "daemon/core/config.h"
+#include "daemon/core/worker.h"
+#include "daemon/discovery/discovery.h"
+#include "daemon/profile/live.h"
+#include "daemon/store/store.h"
+#include "daemon/symbols/symbols.h"
+#include "daemon/target/target.h"
+
+struct host;
+
+/* Somebody who wants events as they arrive (tail). Strings and ids are valid for the call. */
+struct host_listener {
+	void (*on_sample)(void *userdata, struct target *t, const struct stream_sample *s,
+			  uint64_t real_ns);
+	void *userdata;
+	struct host_listener *next; /* private */
+};
+
+/* @discover: find JVMs by itself; @persist: keep a history in config->state_dir. */
+int host_new(struct loop *loop, const struct config *config, bool discover, bool persist,
+	     struct host **ret, struct fault *f);
+struct host *host_free(struct host *h);
+DEFINE_FREEP(struct host, host_free);
+/* Detach all agents; calls @done from the loop when all have said BYE or 5 s have passed. */
+void host_shutdown(struct host *h, void (*done)(void *userdata), void *userdata);
+
+struct loop *host_loop(struct host *h);
+const struct config *host_config(struct host *h);
+struct targets *host_targets(struct host *h);
+struct live *host_live(struct host *h);
+struct store *host_store(struct host *h); /* NULL when not persisting */
+struct worker *host_worker(struct host *h);
+struct symbols *host_symbols(struct host *h);
+struct discovery *host_discovery(struct host *h); /* NULL when not discovering */
+uint64_t host_start_mono_ns(struct host *h);
+void host_listen(struct host *h, struct host_listener *l);
+void host_unlisten(struct host *h, struct host_listener *l);
+
+/*
+ * Query: a profile of [from, to), live part and store together, native frames named. The store is
+ * read in the worker; @done runs in the loop with a profile the caller then owns (NULL + -errno).
+ * @filter is copied. 0 or -EBUSY.
+ */
+int host_query(struct host *h, uint64_t from_real_ns, uint64_t to_real_ns,
+	       const struct profile_filter *filter,
+	       void (*done)(void *userdata, struct profile *p, int error), void *userdata);
+
+/*
+ * A recording of one streaming target: changes the interval (0 = leave it), collects, puts the
+ * interval back at the end.
+ */
+struct recording;
+int recording_new(struct host *h, struct target *t, uint64_t interval_ns, struct recording **ret);
+/* Ends it; the profile (symbolised) is the caller's. @ret may be NULL. Frees the recording. */
+struct recording *recording_finish(struct recording *r, struct profile **ret);
+uint64_t recording_samples(const struct recording *r);

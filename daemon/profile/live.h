@@ -1,0 +1,53 @@
+/*
+ * The live end of the history: samples go into slices of one second; ten of them merge into a window
+ * that is handed on (to the store) when it closes; the last LIVE_WINDOWS windows stay in memory.
+ */
+#pragma once
+
+#include "daemon/profile/profile.h"
+#include "daemon/stream/stream.h"
+
+#define LIVE_SLICE_NS  1000000000ull
+#define LIVE_WINDOW_NS 10000000000ull
+#define LIVE_WINDOWS   30
+
+struct live;
+struct live_source; /* one target's session: maps its stream's ids to profile ids */
+
+/* Called with each closed window; borrowed. */
+typedef void live_window_fn(void *userdata, const struct profile *window);
+
+int live_new(live_window_fn *on_window, void *userdata, struct live **ret);
+struct live *live_free(struct live *l); /* closes the open window first */
+DEFINE_FREEP(struct live, live_free);
+
+/* Strings of @info are borrowed for the call. */
+struct live_process {
+	uint32_t pid, ns_pid;
+	uint64_t start_time;
+	const char *name, *container_id, *container, *pod, *jdk;
+};
+int live_source_new(struct live *l, const struct live_process *info, struct live_source **ret);
+struct live_source *live_source_free(struct live_source *s);
+void live_source_update(struct live_source *s, const struct live_process *info); /* jdk known now */
+
+/* @real_ns: wall time of the sample (mono converted by the caller). */
+void live_add(struct live_source *s, const struct stream *stream, const struct stream_sample *sample,
+	      uint64_t real_ns, uint64_t interval_ns);
+/* Node and thread ids of @s mean something else from now on. */
+void live_source_reset(struct live_source *s);
+/* What the books say since the last call goes into the open slice. */
+void live_add_losses(struct live_source *s, const struct profile_losses *delta);
+/* Closes slices and windows that are over; call at least once a second. */
+void live_tick(struct live *l, uint64_t real_ns);
+/* Merge what is in memory of [from, to) into @dst. Slices for the last 20 s, windows before. */
+int live_query(struct live *l, uint64_t from_real_ns, uint64_t to_real_ns,
+	       const struct profile_filter *filter, struct profile *dst);
+/* Oldest moment that is still in memory. */
+uint64_t live_oldest_real_ns(const struct live *l);
+
+/* A recording: its own profile of one source's samples from now on, until freed. */
+struct live_tap;
+int live_tap_new(struct live_source *s, struct live_tap **ret);
+struct live_tap *live_tap_free(struct live_tap *t);
+struct profile *live_tap_profile(struct live_tap *t); /* owned by the tap */

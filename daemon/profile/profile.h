@@ -1,0 +1,109 @@
+/*
+ * A profile: weights by (process, thread, stack), with everything needed to print it. Used for the
+ * windows that come in, the segments on disk, the answer to a query: one structure, merged. Pure
+ * memory; bounded by PROFILE_*_MAX (what does not fit is counted in `overflow`, its weight goes to
+ * the node "[profile full]", never lost).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "daemon/core/mem.h"
+
+#define PROFILE_NODES_MAX   (1u << 20)
+#define PROFILE_STRINGS_MAX (1u << 20)
+#define PROFILE_ROWS_MAX    (1u << 21)
+
+/* Strings are ids into the profile's own table; id 0 is "". */
+struct profile_frame {
+	uint8_t kind; /* enum wire_kind */
+	int32_t line; /* -1 unknown */
+	uint32_t class_name; /* "java.lang.String" */
+	uint32_t method; /* method name, native symbol, or label */
+	uint32_t signature;
+	uint32_t file; /* source file */
+	uint32_t module; /* native: path of the file */
+	uint64_t offset; /* native: offset in the file */
+};
+
+struct profile_process {
+	uint32_t pid, ns_pid;
+	uint64_t start_time; /* with pid: identity */
+	uint32_t name, container_id, container, pod, jdk;
+};
+
+struct profile_thread {
+	uint32_t process; /* index */
+	uint32_t tid;
+	uint32_t name;
+};
+
+struct profile_node {
+	uint32_t parent; /* 0 = root; nodes are numbered from 1, parents before children */
+	uint32_t frame;
+};
+
+struct profile_row {
+	uint32_t thread; /* index */
+	uint32_t node; /* leaf; 0 = no stack */
+	uint64_t samples;
+	uint64_t weight_ns;
+};
+
+/* What was lost beside what is in it; copied into every output. */
+struct profile_losses {
+	uint64_t taken, taken_ns, delivered, delivered_ns, dropped, dropped_ns;
+};
+
+struct profile {
+	uint64_t begin_real_ns, end_real_ns; /* span it covers */
+	uint64_t interval_ns; /* coarsest sampling interval in it; 0 = unknown */
+	bool no_budget; /* recorded with the CPU budget lifted */
+	struct profile_losses losses;
+	uint64_t overflow; /* samples whose stack did not fit */
+	/* tables, read-only from outside; counts beside them */
+	const char *const *strings;
+	const struct profile_frame *frames;
+	const struct profile_process *processes;
+	const struct profile_thread *threads;
+	const struct profile_node *nodes; /* [0] is the root */
+	const struct profile_row *rows;
+	uint32_t n_strings, n_frames, n_processes, n_threads, n_nodes, n_rows;
+	struct profile_index *index; /* hash tables, private */
+};
+
+int profile_new(struct profile **ret);
+struct profile *profile_free(struct profile *p);
+DEFINE_FREEP(struct profile, profile_free);
+
+/* Interning: the id of an equal one, or a new one; 0 for "" or when full/out of memory. */
+uint32_t profile_string(struct profile *p, const char *s);
+uint32_t profile_intern_frame(struct profile *p, const struct profile_frame *f);
+uint32_t profile_process(struct profile *p, const struct profile_process *q);
+uint32_t profile_thread(struct profile *p, const struct profile_thread *t);
+uint32_t profile_node(struct profile *p, uint32_t parent, uint32_t frame);
+/* Adds to the row (thread, node). */
+void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t samples,
+		 uint64_t weight_ns);
+
+/* Which rows a query wants; zero/NULL members match everything. */
+struct profile_filter {
+	const uint32_t *pids; /* with start times; n_pids 0 = all */
+	const uint64_t *start_times;
+	uint32_t n_pids;
+	const char *thread; /* substring of the thread's name */
+};
+
+/* Adds all rows of @src that pass @filter (NULL = all) to @dst; spans and losses add up. */
+int profile_merge(struct profile *dst, const struct profile *src,
+		  const struct profile_filter *filter);
+/* Fill in names of native frames that came without one. @lookup returns a name or NULL. */
+void profile_symbolize(struct profile *p,
+		       const char *(*lookup)(void *userdata, const char *module, uint64_t offset),
+		       void *userdata);
+
+/* Bytes for segments: malloc'ed into @ret, self-contained. 0 or -ENOMEM. */
+int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len);
+/* Trusts nothing (fuzzed): 0, -EBADMSG or -ENOMEM. */
+int profile_decode(const uint8_t *buf, size_t len, struct profile **ret);

@@ -1,0 +1,32 @@
+/* Writes a profile in a format a person or another tool reads. Pure: profile in, bytes out. */
+#pragma once
+
+#include <stddef.h>
+#include "daemon/profile/profile.h"
+
+enum report_format {
+	REPORT_HTML, /* self-contained flame graph page */
+	REPORT_COLLAPSED, /* root;...;leaf weight_ns */
+	REPORT_TXT, /* method table and top traces */
+	REPORT_PPROF, /* gzipped pprof protobuf */
+	REPORT_JSON,
+	REPORT_FORMAT_COUNT
+};
+
+/* By name ("html", "collapsed", "txt", "pb.gz"/"pprof", "json"), or by the file's suffix;
+ * -EINVAL if neither is known. */
+int report_format_by_name(const char *name);
+int report_format_by_path(const char *path);
+const char *report_content_type(enum report_format format);
+
+struct report_options {
+	const char *title; /* NULL = made from the processes in it */
+	bool threads; /* collapsed/html: one root per thread */
+};
+/* malloc'ed bytes (NUL-terminated for text) in @ret. 0 or -errno. */
+int report_write(const struct profile *p, enum report_format format,
+		 const struct report_options *options, char **ret, size_t *ret_len);
+/* "java.lang.String.indexOf", "[libjvm.so] Parker::park(bool, long)", "[unknown]": how a frame is
+ * printed everywhere. Returns bytes written, cut to @size, NUL-terminated. */
+size_t report_frame_name(const struct profile *p, const struct profile_frame *f, char *buf,
+			 size_t size);

@@ -1,0 +1,77 @@
+/*
+ * Decodes one agent's events pipe into calls. Trusts nothing: ids must be defined, strings are
+ * checked for UTF-8 and capped, memory per stream is bounded (STREAM_*_MAX); bytes that are not the
+ * protocol end this stream with a fault, never the daemon. Knows no target, no loop: the owner feeds
+ * bytes and is called back.
+ */
+#pragma once
+
+#include <stdint.h>
+#include "daemon/core/fault.h"
+#include "daemon/core/mem.h"
+#include "proto/wire.h"
+
+struct stream;
+
+/* A frame as the rest of the daemon sees it: strings owned by the stream, valid until its end or
+ * the next RESET. Unused strings are "". */
+struct stream_frame {
+	uint8_t kind; /* enum wire_kind */
+	int32_t line; /* -1 unknown */
+	const char *class_name; /* "java.lang.String" (dots), method kinds */
+	const char *method; /* method kinds: name; label kinds: the label */
+	const char *signature; /* "(Ljava/lang/String;)I" */
+	const char *file; /* "String.java" */
+	const char *module; /* NATIVE: path of the mapped file */
+	uint64_t offset; /* NATIVE: offset in the file */
+	uint32_t mapping; /* NATIVE: wire mapping id, for stream_mapping() */
+};
+
+struct stream_sample {
+	uint64_t mono_ns;
+	uint32_t tid;
+	const char *thread; /* name, "" if not known yet */
+	uint64_t weight_ns;
+	uint32_t node; /* leaf, 0 = none: walk with stream_node() */
+};
+
+struct stream_ops {
+	void (*on_hello)(void *userdata, const struct wire_hello *hello);
+	void (*on_mapping)(void *userdata, const struct wire_mapping *m, const char *path);
+	void (*on_thread)(void *userdata, const struct wire_thread *t, const char *name);
+	void (*on_sample)(void *userdata, const struct stream_sample *s);
+	/* after a LEDGER frame; stream_counts() is consistent */
+	void (*on_ledger)(void *userdata);
+	void (*on_fault)(void *userdata, const struct fault *f); /* the agent says so */
+	void (*on_bye)(void *userdata, const struct fault *why);
+	/* all node and mapping ids mean something else from now on */
+	void (*on_reset)(void *userdata);
+};
+
+/*
+ * The books of one session. By construction, at any moment:
+ * taken = delivered + sum(dropped) + lost, in samples and in ns. `taken` is the agent's own count
+ * as of its last LEDGER plus what was decoded since; `lost` = written by the agent but never decoded
+ * (a defect of the transport; 0 unless something is wrong).
+ */
+struct stream_counts {
+	uint64_t taken, taken_ns;
+	uint64_t delivered, delivered_ns;
+	uint64_t dropped[WIRE_DROP_COUNT], dropped_ns[WIRE_DROP_COUNT];
+	uint64_t lost, lost_ns;
+	uint64_t bytes, frames; /* read from the pipe */
+	struct wire_ledger ledger; /* the last one, as the agent sent it */
+};
+
+int stream_new(const struct stream_ops *ops, void *userdata, struct stream **ret);
+struct stream *stream_free(struct stream *s);
+DEFINE_FREEP(struct stream, stream_free);
+/* Feed bytes read from the pipe. 0, or -errno with @f set: the stream is over. */
+int stream_feed(struct stream *s, const void *buf, size_t len, struct fault *f);
+void stream_counts(const struct stream *s, struct stream_counts *ret);
+/* The node's own frame; *ret_parent = 0 at the root. false if @node is 0 or not defined. */
+bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret,
+		 uint32_t *ret_parent);
+/* NULL if not defined. */
+const struct wire_mapping *stream_mapping(const struct stream *s, uint32_t id);
+const char *stream_thread_name(const struct stream *s, uint32_t tid); /* "" if unknown */

@@ -1,0 +1,89 @@
+/*
+ * One JVM: who it is, what state its profiling is in and why. The state is changed in
+ * target_set_state() alone, by a table of allowed steps, with one log line a change.
+ *
+ *   FOUND -> INJECTING -> STREAMING -> DRAINING -> DETACHED | GONE
+ *              |             |
+ *              +-> FAILED <--+   (reason; INJECTING again after a back-off)
+ *   any -> GONE when the pidfd says so (never by end of file: a forked child may hold the pipe)
+ */
+#pragma once
+
+#include <stdbool.h>
+#include "daemon/core/config.h"
+#include "daemon/core/fault.h"
+#include "daemon/core/loop.h"
+#include "daemon/discovery/jvm.h"
+#include "daemon/stream/stream.h"
+
+#define TARGETS_MAX 1024
+
+enum target_state {
+	TARGET_FOUND,
+	TARGET_INJECTING,
+	TARGET_STREAMING,
+	TARGET_FAILED,
+	TARGET_DRAINING, /* DETACH sent, waiting for BYE */
+	TARGET_DETACHED,
+	TARGET_GONE, /* the process ended; kept TARGET_GONE_KEEP_S for status */
+	TARGET_STATE_COUNT
+};
+extern const char *const target_state_names[TARGET_STATE_COUNT]; /* "streaming", ... */
+
+struct targets; /* the table of all targets */
+
+struct target {
+	struct jvm jvm;
+	enum target_state state;
+	struct fault fault; /* why not streaming; code 0 = no reason */
+	struct stream *stream; /* NULL before the first session */
+	struct stream_counts past; /* books of the sessions before the current one */
+	char jdk[160]; /* "Debian 17.0.15+6" from HELLO, else jvm.jdk */
+	char engine[32], walker[32], note[160]; /* from HELLO */
+	uint64_t interval_ns; /* asked for */
+	uint64_t seen_mono_ns; /* discovery saw it */
+	uint64_t first_sample_mono_ns; /* 0 = none yet */
+	uint64_t gone_mono_ns;
+	int64_t real_minus_mono_ns; /* to turn sample times into wall time */
+	unsigned attempts;
+	bool no_budget;
+	void *userdata; /* of the room after this one (live source) */
+	struct target_priv *priv;
+};
+
+struct targets_ops {
+	/* before the state changes to @next; t->state is still the old one */
+	void (*on_state)(void *userdata, struct target *t, enum target_state next);
+	void (*on_hello)(void *userdata, struct target *t);
+	void (*on_reset)(void *userdata, struct target *t);
+	void (*on_mapping)(void *userdata, struct target *t, const struct wire_mapping *m,
+			   const char *path);
+	void (*on_sample)(void *userdata, struct target *t, const struct stream_sample *s);
+	void (*on_ledger)(void *userdata, struct target *t);
+	void (*on_free)(void *userdata, struct target *t); /* last call: free t->userdata */
+};
+
+int targets_new(struct loop *loop, const struct config *config, const struct targets_ops *ops,
+		void *userdata, struct targets **ret);
+struct targets *targets_free(struct targets *t); /* kills injectors; does not detach */
+DEFINE_FREEP(struct targets, targets_free);
+
+/* A JVM was found: take it in, reattach to an agent that already lives in it (a daemon before us
+ * crashed), else inject. 0, -EEXIST (known), -ENOSPC (TARGETS_MAX, counted). */
+int targets_add(struct targets *t, const struct jvm *jvm, uint64_t seen_mono_ns,
+		struct target **ret);
+struct target *targets_next(struct targets *t, const struct target *prev); /* NULL: first/end */
+unsigned targets_count(const struct targets *t);
+
+/* A pid, container id (12+ hex digits), container, pod or (part of a) name as status shows it; the
+ * first target after @prev that matches. NULL = no more. */
+struct target *targets_match(struct targets *t, const char *word, const struct target *prev);
+
+/* Change the sampling of a streaming target: START over control. 0 or -errno. */
+int target_start(struct target *t, uint64_t interval_ns, bool no_budget);
+/* DETACH: leaves nothing behind; ends in TARGET_DETACHED. */
+void target_detach(struct target *t);
+/* true when no target is INJECTING, STREAMING or DRAINING any more */
+bool targets_quiet(const struct targets *t);
+/* The books of all its sessions together. */
+void target_counts(const struct target *t, struct stream_counts *ret);

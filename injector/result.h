@@ -1,0 +1,22 @@
+/*
+ * What kindling-inject answers on its result socket (fd 3, SOCK_SEQPACKET, made by the daemon):
+ * one message, a struct inject_result, with the two pipe ends as SCM_RIGHTS when it succeeded. End
+ * of file without a message means "injector died".
+ *
+ * Called by the daemon as
+ *   kindling-inject --result-fd 3 PID START_TIME attach LIBRARY [quiet=0] [deadline_ms=10000] [pipe=1048576]
+ * It checks identity (pidfd, start time), runs the preflight, places LIBRARY in
+ * /tmp/kindling/<version>/libkindling-<hash>.so of the target's mount namespace, makes the FIFOs
+ * events-<random> and control-<random> beside it, opens events for reading (O_NONBLOCK) and control
+ * O_RDWR, writes the START frame it finds on its stdin into control, asks the JVM to load the
+ * library with the options "events=PATH,control=PATH", waits until the agent has opened both, unlinks
+ * the names and the library file, and answers.
+ */
+#pragma once
+
+#include "daemon/core/fault.h"
+
+struct inject_result {
+	struct fault fault; /* code 0 = success, fds[0] = events, fds[1] = control */
+	char library[104]; /* path in the target's mount namespace, NUL-terminated */
+};
