@@ -1,0 +1,61 @@
+/* See log.h. One write(2) a line, so that lines of daemon and children do not mix. */
+#include "daemon/core/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINE_MAX_BYTES 1024
+
+static enum log_level max_level = LOG_LEVEL_INFO;
+
+void log_set_level(enum log_level level)
+{
+	max_level = level;
+}
+
+void log_line(enum log_level level, const char *event, const char *fmt, ...)
+{
+	char line[LINE_MAX_BYTES];
+	size_t len = 0;
+	va_list ap;
+	int n;
+
+	if (level > max_level)
+		return;
+	if (!isatty(STDERR_FILENO))
+		len = (size_t)snprintf(line, sizeof(line), "<%d>", (int)level);
+	len += (size_t)snprintf(line + len, sizeof(line) - len, "%s", event);
+	if (fmt) {
+		line[len++] = ' ';
+		va_start(ap, fmt);
+		n = vsnprintf(line + len, sizeof(line) - len - 1, fmt, ap);
+		va_end(ap);
+		if (n > 0)
+			len += (size_t)n < sizeof(line) - len - 1 ? (size_t)n : sizeof(line) - len - 2;
+	}
+	line[len++] = '\n';
+	if (write(STDERR_FILENO, line, len) < 0)
+		return; /* nobody listens: nothing to be done about it */
+}
+
+const char *log_str(const char *s)
+{
+	static char buffers[4][208];
+	static unsigned next;
+	char *buf = buffers[next++ % 4];
+	size_t n = 0;
+
+	buf[n++] = '"';
+	for (; *s && n < sizeof(buffers[0]) - 3; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c == '"' || c == '\\')
+			buf[n++] = '\\';
+		buf[n++] = c < 0x20 || c == 0x7f ? '?' : (char)c;
+	}
+	buf[n++] = '"';
+	buf[n] = '\0';
+	return buf;
+}

@@ -1,0 +1,216 @@
+#include "tests/unit/unit.h"
+#include <errno.h>
+#include "proto/wire.h"
+
+static uint8_t buf[WIRE_FRAME_MAX];
+
+static struct wire_str str(const char *s)
+{
+	return (struct wire_str){ s, (uint32_t)strlen(s) };
+}
+
+static struct wire_frame finish(struct wire_writer *w)
+{
+	struct wire_frame f;
+	uint32_t len = wire_end(w, 7);
+
+	assert_int_equal(wire_peek(buf, len, &f), len);
+	assert_int_equal(wire_peek(buf, len - 1, &f), 0);
+	assert_int_equal(f.sequence, 7);
+	return f;
+}
+
+static void samples_come_back_as_they_went_also_out_of_order(void **state)
+{
+	const struct wire_sample in[] = {
+		{ 5000000000ull, 17, 3, 10000000 },
+		{ 4999999000ull, 18, 0, 20000000 },
+		{ 5000000001ull, UINT32_MAX, WIRE_ID_MAX - 1, UINT64_MAX },
+	};
+	struct wire_sample out;
+	struct wire_writer w;
+	struct wire_reader r;
+	struct wire_frame f;
+
+	(void)state;
+	wire_begin(&w, buf, WIRE_CPU);
+	for (size_t i = 0; i < 3; i++)
+		assert_true(wire_put_sample(&w, &in[i]));
+	f = finish(&w);
+	assert_int_equal(f.type, WIRE_CPU);
+	wire_read(&r, &f);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(wire_next_sample(&r, &out), 1);
+		assert_int_equal(out.mono_ns, in[i].mono_ns);
+		assert_int_equal(out.tid, in[i].tid);
+		assert_int_equal(out.node, in[i].node);
+		assert_true(out.weight_ns == in[i].weight_ns);
+	}
+	assert_int_equal(wire_next_sample(&r, &out), 0);
+}
+
+static void a_record_that_does_not_fit_leaves_the_frame_as_it_was(void **state)
+{
+	char text[2000];
+	struct wire_string s = { 1, { text, sizeof(text) } }, out;
+	struct wire_writer w;
+	struct wire_reader r;
+	struct wire_frame f;
+	unsigned n = 0;
+
+	(void)state;
+	memset(text, 'a', sizeof(text));
+	wire_begin(&w, buf, WIRE_STRING);
+	while (wire_put_string(&w, &s)) {
+		n++;
+		s.id++;
+	}
+	assert_int_equal(n, 2);
+	f = finish(&w);
+	wire_read(&r, &f);
+	for (unsigned i = 0; i < n; i++) {
+		assert_int_equal(wire_next_string(&r, &out), 1);
+		assert_int_equal(out.str.len, sizeof(text));
+	}
+	assert_int_equal(wire_next_string(&r, &out), 0);
+}
+
+static void nodes_and_mappings_come_back(void **state)
+{
+	const struct wire_node in[] = {
+		{ 1, 0, WIRE_KIND_C2, 9, -1, 0 },
+		{ 2, 1, WIRE_KIND_INTERPRETED, 9, 77, 0 },
+		{ 3, 2, WIRE_KIND_NATIVE, 4, -1, 0xdeadbeefcafe },
+		{ 4, 0, WIRE_KIND_SYNTHETIC, 5, -1, 0 },
+	};
+	struct wire_mapping m = { .id = 4, .start = 4096, .end = 8192, .path_id = 5, .build_id_len = 20 };
+	struct wire_mapping m_out;
+	struct wire_writer w;
+	struct wire_reader r;
+	struct wire_frame f;
+	struct wire_node out;
+
+	(void)state;
+	wire_begin(&w, buf, WIRE_NODE);
+	for (size_t i = 0; i < 4; i++)
+		assert_true(wire_put_node(&w, &in[i]));
+	f = finish(&w);
+	wire_read(&r, &f);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(wire_next_node(&r, &out), 1);
+		assert_memory_equal(&out.id, &in[i].id, 4);
+		assert_int_equal(out.parent, in[i].parent);
+		assert_int_equal(out.kind, in[i].kind);
+		assert_int_equal(out.line, in[i].line);
+		assert_true(out.offset == in[i].offset);
+	}
+	memset(m.build_id, 0xab, 20);
+	wire_begin(&w, buf, WIRE_MAPPING);
+	assert_true(wire_put_mapping(&w, &m));
+	f = finish(&w);
+	wire_read(&r, &f);
+	assert_int_equal(wire_next_mapping(&r, &m_out), 1);
+	assert_int_equal(m_out.build_id_len, 20);
+	assert_memory_equal(m_out.build_id, m.build_id, 20);
+	assert_int_equal(m_out.end, 8192);
+}
+
+static void hello_start_ledger_and_fault_come_back(void **state)
+{
+	struct wire_hello h = { .protocol = WIRE_PROTOCOL, .ns_pid = 1, .interval_ns = 10000000 }, h_out;
+	struct wire_start s = { .protocol = WIRE_PROTOCOL, .flags = WIRE_START_NO_BUDGET }, s_out;
+	struct wire_ledger l = { 0 }, l_out;
+	struct wire_fault fault = { EPERM, str("engine"), str("no timers") }, fault_out;
+	struct wire_writer w;
+	struct wire_frame f;
+
+	(void)state;
+	h.jvm_version = str("17.0.15");
+	wire_begin(&w, buf, WIRE_HELLO);
+	assert_true(wire_put_hello(&w, &h));
+	f = finish(&w);
+	assert_int_equal(wire_get_hello(&f, &h_out), 0);
+	assert_int_equal(h_out.interval_ns, h.interval_ns);
+	assert_memory_equal(h_out.jvm_version.p, "17.0.15", 7);
+
+	wire_begin(&w, buf, WIRE_START);
+	assert_true(wire_put_start(&w, &s));
+	f = finish(&w);
+	assert_int_equal(wire_get_start(&f, &s_out), 0);
+	assert_int_equal(s_out.flags, WIRE_START_NO_BUDGET);
+
+	for (int i = 0; i < WIRE_COUNTER_COUNT; i++)
+		l.counter[i] = 1000u + (unsigned)i;
+	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
+		l.drop[i] = (unsigned)i;
+		l.drop_ns[i] = UINT64_MAX - (unsigned)i;
+	}
+	wire_begin(&w, buf, WIRE_LEDGER);
+	assert_true(wire_put_ledger(&w, &l));
+	f = finish(&w);
+	assert_int_equal(wire_get_ledger(&f, &l_out), 0);
+	assert_memory_equal(&l, &l_out, sizeof(l));
+
+	wire_begin(&w, buf, WIRE_FAULT);
+	assert_true(wire_put_fault(&w, &fault));
+	f = finish(&w);
+	assert_int_equal(wire_get_fault(&f, &fault_out), 0);
+	assert_int_equal(fault_out.code, EPERM);
+	assert_int_equal(fault_out.what.len, 9);
+}
+
+static void bytes_that_are_no_frame_are_refused(void **state)
+{
+	struct wire_frame f;
+	uint8_t small[WIRE_HDR_SIZE] = { 15, 0, 0, 0, 1 }; /* shorter than its own header */
+	uint8_t large[WIRE_HDR_SIZE] = { 1, 0x10, 0, 0, 1 }; /* 4,097 bytes */
+	uint8_t reserved[WIRE_HDR_SIZE] = { 16, 0, 0, 0, 1, 0, 1 };
+
+	(void)state;
+	assert_int_equal(wire_peek(small, sizeof(small), &f), -EBADMSG);
+	assert_int_equal(wire_peek(large, sizeof(large), &f), -EBADMSG);
+	assert_int_equal(wire_peek(reserved, sizeof(reserved), &f), -EBADMSG);
+	assert_int_equal(wire_peek(small, 3, &f), 0);
+}
+
+static void a_body_is_range_checked(void **state)
+{
+	static const uint8_t id_too_large[] = { 0x80, 0x80, 0x80, 0x08, 0 }; /* id 1 << 24 */
+	static const uint8_t id_zero[] = { 0, 0 };
+	static const uint8_t string_too_long[] = { 1, 5, 'a' };
+	static const uint8_t kind_unknown[] = { 1, 0, WIRE_KIND_COUNT, 0 };
+	static const uint8_t varint_endless[] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+						  0xff, 0xff, 0xff, 0xff, 0xff };
+	struct wire_string s;
+	struct wire_node n;
+	struct wire_reader r;
+	struct wire_frame f = { .type = WIRE_STRING };
+
+	(void)state;
+#define REFUSED(bytes, next, out) \
+	do { \
+		f.body = bytes; \
+		f.body_len = sizeof(bytes); \
+		wire_read(&r, &f); \
+		assert_int_equal(next(&r, &out), -EBADMSG); \
+	} while (0)
+	REFUSED(id_too_large, wire_next_string, s);
+	REFUSED(id_zero, wire_next_string, s);
+	REFUSED(string_too_long, wire_next_string, s);
+	REFUSED(kind_unknown, wire_next_node, n);
+	REFUSED(varint_endless, wire_next_node, n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(samples_come_back_as_they_went_also_out_of_order),
+		cmocka_unit_test(a_record_that_does_not_fit_leaves_the_frame_as_it_was),
+		cmocka_unit_test(nodes_and_mappings_come_back),
+		cmocka_unit_test(hello_start_ledger_and_fault_come_back),
+		cmocka_unit_test(bytes_that_are_no_frame_are_refused),
+		cmocka_unit_test(a_body_is_range_checked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
