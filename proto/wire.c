@@ -47,6 +47,7 @@ enum hello_key {
 	HELLO_MONO_NS,
 	HELLO_REAL_NS,
 	HELLO_TICK_NS,
+	HELLO_SESSION,
 };
 
 enum start_key {
@@ -55,6 +56,7 @@ enum start_key {
 	START_FLAGS,
 	START_MAX_CPU,
 	START_RING_BYTES,
+	START_SESSION,
 };
 
 /* ---- primitives ------------------------------------------------------------------------- */
@@ -191,6 +193,7 @@ bool wire_put_hello(struct wire_writer *w, const struct wire_hello *h)
 	rec_key_u64(&r, HELLO_MONO_NS, h->mono_ns);
 	rec_key_u64(&r, HELLO_REAL_NS, h->real_ns);
 	rec_key_u64(&r, HELLO_TICK_NS, h->tick_ns);
+	rec_key_u64(&r, HELLO_SESSION, h->session);
 	return add(w, &r);
 }
 
@@ -328,6 +331,7 @@ bool wire_put_start(struct wire_writer *w, const struct wire_start *s)
 	rec_key_u64(&r, START_FLAGS, s->flags);
 	rec_key_u64(&r, START_MAX_CPU, s->max_cpu_permille);
 	rec_key_u64(&r, START_RING_BYTES, s->ring_bytes);
+	rec_key_u64(&r, START_SESSION, s->session);
 	return add(w, &r);
 }
 
@@ -552,6 +556,7 @@ int wire_get_hello(const struct wire_frame *f, struct wire_hello *ret)
 		case HELLO_MONO_NS: num = &ret->mono_ns; break;
 		case HELLO_REAL_NS: num = &ret->real_ns; break;
 		case HELLO_TICK_NS: num = &ret->tick_ns; break;
+		case HELLO_SESSION: num = &ret->session; break;
 		default: break; /* a newer agent says more than we know */
 		}
 		if (str)
@@ -611,6 +616,7 @@ int wire_get_start(const struct wire_frame *f, struct wire_start *ret)
 		case START_FLAGS: num = &ret->flags; break;
 		case START_MAX_CPU: num = &ret->max_cpu_permille; break;
 		case START_RING_BYTES: num = &ret->ring_bytes; break;
+		case START_SESSION: num = &ret->session; break;
 		default: break;
 		}
 		if (num && value_u64(v, num))

@@ -145,6 +145,7 @@ struct wire_hello {
 	uint64_t interval_ns;
 	uint64_t mono_ns; /* CLOCK_MONOTONIC and CLOCK_REALTIME, read together */
 	uint64_t real_ns;
+	uint64_t session; /* the START this answers: frames of an older session may still arrive */
 	uint64_t tick_ns; /* period of the kernel's tick: no timer is finer; 0 = unknown */
 };
 
@@ -214,7 +215,8 @@ struct wire_start {
 	uint64_t interval_ns;
 	uint64_t flags;
 	uint64_t max_cpu_permille; /* of the process's own CPU time; 0 = default */
-	uint64_t ring_bytes; /* 0 = default; honoured by the first START only */
+	uint64_t ring_bytes; /* 0 = default; honoured when the ring is made, at the first START */
+	uint64_t session; /* random; another one than the running session's begins a new session */
 };
 
 /* ---- writing ---------------------------------------------------------------------------- */

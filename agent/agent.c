@@ -1,0 +1,89 @@
+/*
+ * The doors of the library: Agent_OnAttach (load by attach) and Agent_OnLoad (-agentpath). Both
+ * return 0 at once, always: they run in the JVM's own state and delay safepoints, and another value
+ * would unmap code that a handler may run. The work is done in the agent's own thread, session.c.
+ */
+#include "agent/agent.h"
+
+#include <link.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "agent/quiet.h"
+
+struct agent agent = { .wake_fd = -1 };
+
+static uint64_t clock_read(clockid_t clock)
+{
+	struct timespec ts;
+
+	if (clock_gettime(clock, &ts) < 0)
+		return UINT64_MAX;
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t mono_ns(void)
+{
+	return clock_read(CLOCK_MONOTONIC);
+}
+
+uint64_t thread_cpu_ns(uint32_t tid)
+{
+	if (tid == 0)
+		return clock_read(CLOCK_THREAD_CPUTIME_ID);
+	return clock_read((~(clockid_t)tid << 3) | 6);
+}
+
+uint64_t process_cpu_ns(void)
+{
+	return clock_read(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+uint32_t thread_id(void)
+{
+	return (uint32_t)syscall(SYS_gettid);
+}
+
+static int on_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+	uintptr_t here = (uintptr_t)&agent;
+	size_t n;
+
+	(void)size;
+	(void)data;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+
+		if (info->dlpi_phdr[i].p_type != PT_LOAD || here < start ||
+		    here >= start + info->dlpi_phdr[i].p_memsz)
+			continue;
+		n = info->dlpi_name ? strlen(info->dlpi_name) : 0;
+		if (n >= sizeof(agent.library))
+			n = 0;
+		memcpy(agent.library, info->dlpi_name, n);
+		agent.library[n] = '\0';
+		return 1;
+	}
+	return 0;
+}
+
+__attribute__((constructor)) static void on_mapped(void)
+{
+	dl_iterate_phdr(on_object, NULL);
+	quiet_begin(agent.library);
+}
+
+JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *options, void *reserved)
+{
+	(void)reserved;
+	quiet_end();
+	agent.vm = vm;
+	session_open(options ? options : "");
+	return 0;
+}
+
+JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void *reserved)
+{
+	return Agent_OnAttach(vm, options, reserved);
+}

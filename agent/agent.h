@@ -1,0 +1,50 @@
+/*
+ * The agent's shared state. One process has one: `agent`. Three kinds of code touch it:
+ *   handler   *_sig.c, in any thread: atomics, ring, slots; nothing else
+ *   thread    the agent's own thread: everything
+ *   starts    engine/thread_start.c, in application threads at their begin and end: slots, ring
+ */
+#pragma once
+
+#include <jvmti.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "agent/ring.h"
+#include "proto/wire.h"
+
+#define NS_PER_S  1000000000ull
+#define NS_PER_MS 1000000ull
+
+#define PATH_BYTES 256
+#define LABELS_MAX 32
+
+/* Counters that handlers add to, in samples and in ns of CPU. taken = pushed + sum(drop) whenever no
+ * handler is half way. */
+struct books {
+	uint64_t taken, taken_ns;
+	uint64_t pushed, pushed_ns;
+	uint64_t drop[WIRE_DROP_COUNT], drop_ns[WIRE_DROP_COUNT];
+	uint64_t broken, exited;
+	uint64_t handler_ns;
+};
+
+struct agent {
+	JavaVM *vm;
+	JNIEnv *env; /* of the agent's thread */
+	struct books books;
+	struct ring ring;
+	int wake_fd; /* eventfd: a handler wakes the idle writer */
+	uint32_t writer_idle; /* 1 = the writer waits for wake_fd */
+	char library[PATH_BYTES]; /* path this library was loaded from */
+};
+
+extern struct agent agent;
+
+uint64_t mono_ns(void);
+uint64_t thread_cpu_ns(uint32_t tid); /* 0 = the calling thread's; UINT64_MAX if it is gone */
+uint64_t process_cpu_ns(void);
+uint32_t thread_id(void);
+
+/* session.c: the agent thread's life. @options: "events=PATH,control=PATH". */
+void session_open(const char *options);

@@ -1,0 +1,29 @@
+/*
+ * What the daemon has been told in this epoch: strings, methods, mappings and trie nodes, each by a
+ * 128-bit key, with the id it got. Bounded; full means the writer begins a new epoch (RESET).
+ * Only the agent's thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define DICT_ENTRIES_MAX (1u << 16) /* per table: 2 MiB of memory at the most */
+
+struct dict_entry {
+	uint64_t k0, k1;
+	uint32_t id; /* 0 = empty */
+};
+
+struct dict {
+	struct dict_entry *entries;
+	uint32_t capacity; /* power of two */
+	uint32_t count; /* ids are 1..count */
+};
+
+/* The id of a key. *ret_new tells that it was not known: the caller sends its definition.
+ * 0 = full or out of memory. */
+uint32_t dict_id(struct dict *d, uint64_t k0, uint64_t k1, bool *ret_new);
+void dict_clear(struct dict *d); /* forget all, give the memory back */
+uint64_t dict_bytes(const struct dict *d);
+uint64_t dict_hash(const void *p, uint32_t len);

@@ -1,0 +1,77 @@
+/*
+ * The CPU engine: one POSIX timer per thread on that thread's CPU clock. Every sample's weight is
+ * the CPU time it stands for, (1 + overrun) * interval. What a timer cannot deliver is booked
+ * without a stack, so that the weights add up to the CPU time of the process:
+ *   "[exited between ticks]"  a thread ended with expiries due that no kernel tick delivered
+ *   "[found late]"            CPU used by a thread before a scan found it
+ *   "[no timer]"              CPU used by threads that got no timer (RLIMIT_SIGPENDING)
+ */
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SLOTS_MAX 16384u /* threads with a slot; power of two */
+
+enum slot_state {
+	SLOT_FREE,
+	SLOT_CLAIMED, /* being filled in or torn down: not for others */
+	SLOT_TIMED,
+	SLOT_UNTIMED, /* no timer to be had */
+};
+
+/* One thread. The timer's cookie points here, so the handler needs no lookup. */
+struct slot {
+	uint32_t state; /* enum slot_state */
+	uint32_t tid;
+	int32_t timer_id;
+	uint32_t in_handler; /* only the thread itself */
+	uint64_t interval_ns;
+	uint64_t armed_cpu_ns; /* the thread's clock when the timer was armed */
+	uint64_t first_ns; /* first expiry after that */
+	uint64_t booked_ns; /* weight delivered since; written by the thread itself */
+	uint32_t scan; /* last scan that saw the thread */
+	uint32_t named; /* 1 = a sample carried its name; only the thread itself */
+};
+
+struct engine {
+	struct slot *slots; /* SLOTS_MAX, a hash table by tid */
+	uint32_t running; /* handlers ignore signals when 0 */
+	uint64_t interval_ns;
+	int signo;
+	struct sigaction previous; /* the handler before ours */
+	bool installed;
+	int32_t timers; /* how many exist */
+	int32_t timers_max; /* half of what RLIMIT_SIGPENDING left us */
+	int32_t untimed;
+	uint32_t scan;
+	uint32_t agent_tid; /* never sampled */
+};
+
+extern struct engine engine;
+
+/* Agent's thread. engine_start: 0, or -errno with a static sentence. */
+int engine_start(uint64_t interval_ns, const char **why);
+void engine_stop(void); /* no timer is left; handlers that already run finish by themselves */
+void engine_set_interval(uint64_t interval_ns); /* arms all timers anew */
+void engine_scan(void); /* look for threads that began or ended without us */
+uint32_t engine_threads(void);
+
+/* Any thread, about itself: begin and end of its samples. NULL = no slot. */
+struct slot *engine_thread_begin(void);
+void engine_thread_end(struct slot *slot);
+
+struct slot *slot_find(uint32_t tid);
+/* A sample without a stack but one label, from ordinary code. @name: of the thread, or NULL. */
+void engine_book(uint32_t tid, const char *name, uint64_t weight_ns, const char *label);
+
+/* thread_start.c: libjvm's own calls of pthread_create() go through us. */
+void thread_start_hook(void);
+void thread_start_unhook(void);
+
+/* cpu_timer_sig.c */
+void engine_handler_sig(int signo, siginfo_t *info, void *ucontext);
+bool scratch_init(void);
+void scratch_deinit(void);
+uint64_t scratch_bytes(void);

@@ -1,0 +1,249 @@
+/* See libjvm.h. */
+#include "agent/libjvm.h"
+
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+
+static struct {
+	bool found;
+	uintptr_t base;
+	const ElfW(Sym) *symbols;
+	const char *strings;
+	const uint32_t *gnu_hash;
+	const uint32_t *sysv_hash;
+	const ElfW(Rela) *rela, *plt;
+	size_t n_rela, n_plt;
+} jvm;
+
+/* glibc relocates the pointers of the dynamic section in place, musl leaves them as offsets */
+static uintptr_t dynamic_pointer(uintptr_t base, ElfW(Addr) value)
+{
+	return value < base ? base + value : value;
+}
+
+static void read_dynamic(uintptr_t base, const ElfW(Dyn) *dyn)
+{
+	jvm.base = base;
+	for (; dyn->d_tag != DT_NULL; dyn++) {
+		uintptr_t p = dynamic_pointer(base, dyn->d_un.d_ptr);
+
+		switch (dyn->d_tag) {
+		case DT_SYMTAB:
+			jvm.symbols = (const void *)p;
+			break;
+		case DT_STRTAB:
+			jvm.strings = (const void *)p;
+			break;
+		case DT_GNU_HASH:
+			jvm.gnu_hash = (const void *)p;
+			break;
+		case DT_HASH:
+			jvm.sysv_hash = (const void *)p;
+			break;
+		case DT_RELA:
+			jvm.rela = (const void *)p;
+			break;
+		case DT_RELASZ:
+			jvm.n_rela = dyn->d_un.d_val / sizeof(ElfW(Rela));
+			break;
+		case DT_JMPREL:
+			jvm.plt = (const void *)p;
+			break;
+		case DT_PLTRELSZ:
+			jvm.n_plt = dyn->d_un.d_val / sizeof(ElfW(Rela));
+			break;
+		default:
+			break;
+		}
+	}
+}
+
+static int on_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+	const char *name = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+
+	(void)size;
+	(void)data;
+	if (!name || strcmp(name, "/libjvm.so") != 0)
+		return 0;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			read_dynamic(info->dlpi_addr,
+				     (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr));
+	jvm.found = jvm.symbols && jvm.strings && (jvm.gnu_hash || jvm.sysv_hash);
+	return 1;
+}
+
+bool libjvm_find(void)
+{
+	if (!jvm.found)
+		dl_iterate_phdr(on_object, NULL);
+	return jvm.found;
+}
+
+/* The dynamic section has no symbol count: DT_HASH's nchain is one, the end of the longest chain of
+ * DT_GNU_HASH another. */
+static uint32_t symbol_count(void)
+{
+	uint32_t n_buckets, first, bloom_words, last = 0;
+	const uint32_t *buckets, *chain;
+
+	if (jvm.sysv_hash)
+		return jvm.sysv_hash[1];
+	n_buckets = jvm.gnu_hash[0];
+	first = jvm.gnu_hash[1];
+	bloom_words = jvm.gnu_hash[2];
+	buckets = jvm.gnu_hash + 4 + bloom_words * (sizeof(ElfW(Addr)) / 4);
+	chain = buckets + n_buckets;
+	for (uint32_t i = 0; i < n_buckets; i++)
+		if (buckets[i] > last)
+			last = buckets[i];
+	if (last < first)
+		return first;
+	while (!(chain[last - first] & 1))
+		last++;
+	return last + 1;
+}
+
+void *libjvm_symbol(const char *name)
+{
+	uint32_t n;
+
+	if (!libjvm_find())
+		return NULL;
+	n = symbol_count();
+	for (uint32_t i = 1; i < n; i++) {
+		const ElfW(Sym) *s = &jvm.symbols[i];
+
+		if (s->st_shndx != SHN_UNDEF && strcmp(jvm.strings + s->st_name, name) == 0)
+			return (void *)(jvm.base + s->st_value);
+	}
+	return NULL;
+}
+
+static void **slot_in(const ElfW(Rela) *rela, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint32_t symbol = (uint32_t)ELF64_R_SYM(rela[i].r_info);
+
+		if (symbol && strcmp(jvm.strings + jvm.symbols[symbol].st_name, name) == 0)
+			return (void **)(jvm.base + rela[i].r_offset);
+	}
+	return NULL;
+}
+
+void **libjvm_import_slot(const char *name)
+{
+	void **slot;
+
+	if (!libjvm_find())
+		return NULL;
+	slot = slot_in(jvm.plt, jvm.n_plt, name);
+	return slot ? slot : slot_in(jvm.rela, jvm.n_rela, name);
+}
+
+/* One row of gHotSpotVMStructs or gHotSpotVMTypes: the tables export the offsets of their own
+ * members, because those differ between versions (vmStructs.hpp). */
+struct table {
+	const char *base;
+	uint64_t stride;
+};
+
+static bool table_open(struct table *t, const char *table, const char *stride)
+{
+	const char *const *base = libjvm_symbol(table);
+	const uint64_t *size = libjvm_symbol(stride);
+
+	if (!base || !*base || !size || !*size)
+		return false;
+	t->base = *base;
+	t->stride = *size;
+	return true;
+}
+
+static uint64_t member(const char *symbol)
+{
+	const uint64_t *offset = libjvm_symbol(symbol);
+
+	return offset ? *offset : 0;
+}
+
+/* The row of (type, field), or NULL. */
+static const char *struct_row(const char *type, const char *field)
+{
+	static uint64_t type_at, field_at;
+	static struct table t;
+
+	if (!t.base) {
+		if (!table_open(&t, "gHotSpotVMStructs", "gHotSpotVMStructEntryArrayStride"))
+			return NULL;
+		type_at = member("gHotSpotVMStructEntryTypeNameOffset");
+		field_at = member("gHotSpotVMStructEntryFieldNameOffset");
+	}
+	for (const char *row = t.base;; row += t.stride) {
+		const char *row_type = *(const char *const *)(row + type_at);
+		const char *row_field = *(const char *const *)(row + field_at);
+
+		if (!row_type || !row_field)
+			return NULL;
+		if (strcmp(row_type, type) == 0 && strcmp(row_field, field) == 0)
+			return row;
+	}
+}
+
+long libjvm_offset(const char *type, const char *field)
+{
+	const char *row = struct_row(type, field);
+
+	return row ? (long)*(const uint64_t *)(row + member("gHotSpotVMStructEntryOffsetOffset")) : -1;
+}
+
+void *libjvm_static(const char *type, const char *field)
+{
+	const char *row = struct_row(type, field);
+
+	return row ? *(void *const *)(row + member("gHotSpotVMStructEntryAddressOffset")) : NULL;
+}
+
+size_t libjvm_type_size(const char *type)
+{
+	uint64_t name_at = member("gHotSpotVMTypeEntryTypeNameOffset");
+	uint64_t size_at = member("gHotSpotVMTypeEntrySizeOffset");
+	struct table t;
+
+	if (!table_open(&t, "gHotSpotVMTypes", "gHotSpotVMTypeEntryArrayStride"))
+		return 0;
+	for (const char *row = t.base;; row += t.stride) {
+		const char *name = *(const char *const *)(row + name_at);
+
+		if (!name)
+			return 0;
+		if (strcmp(name, type) == 0)
+			return (size_t)*(const uint64_t *)(row + size_at);
+	}
+}
+
+bool libjvm_code_cache(uint64_t *ret_low, uint64_t *ret_high)
+{
+	const uint64_t *low = libjvm_static("CodeCache", "_low_bound");
+	const uint64_t *high = libjvm_static("CodeCache", "_high_bound");
+	const char *const *heap;
+	long memory, low_at, high_at;
+
+	if (low && high) {
+		*ret_low = *low;
+		*ret_high = *high;
+		return true;
+	}
+	/* JDK 8: one CodeHeap, whose memory is reserved once */
+	heap = libjvm_static("CodeCache", "_heap");
+	memory = libjvm_offset("CodeHeap", "_memory");
+	low_at = libjvm_offset("VirtualSpace", "_low_boundary");
+	high_at = libjvm_offset("VirtualSpace", "_high_boundary");
+	if (!heap || !*heap || memory < 0 || low_at < 0 || high_at < 0)
+		return false;
+	*ret_low = *(const uint64_t *)(*heap + memory + low_at);
+	*ret_high = *(const uint64_t *)(*heap + memory + high_at);
+	return true;
+}

@@ -1,0 +1,41 @@
+/*
+ * Samples on their way from handlers to the writer: a lock-free ring of variable-length records in
+ * fixed memory. Any number of handlers claim and commit; one thread reads. A full ring refuses.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "agent/walker/walker.h"
+
+#define RING_BYTES_DEFAULT (512u * 1024)
+#define RING_BYTES_MIN     (16u * 1024)
+#define RING_BYTES_MAX     (16u * 1024 * 1024)
+
+struct ring_sample {
+	uint64_t mono_ns;
+	uint64_t weight_ns;
+	uint32_t tid;
+	uint32_t n_frames;
+	const char *broken; /* NULL = reached the root */
+	char name[16]; /* what the kernel calls the thread; "" = the writer knows */
+	struct walk_frame frames[]; /* leaf first */
+};
+
+struct ring {
+	uint8_t *mem;
+	uint32_t size; /* power of two */
+	uint64_t head; /* claimed up to here; only grows */
+	uint64_t tail; /* read up to here */
+};
+
+int ring_init(struct ring *r, uint32_t bytes);
+void ring_deinit(struct ring *r);
+
+/* Handler: copies one sample in. false = full. */
+bool ring_push_sig(struct ring *r, const struct ring_sample *head, const struct walk_frame *frames);
+uint64_t ring_head_sig(const struct ring *r);
+
+/* Reader: the oldest committed sample before position @end, or NULL. Valid until ring_pop(). */
+const struct ring_sample *ring_peek(struct ring *r, uint64_t end);
+void ring_pop(struct ring *r);

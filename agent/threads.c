@@ -1,0 +1,152 @@
+/* See threads.h. The table keeps a hash of each name: enough to see that it changed. */
+#include "agent/threads.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "agent/dict.h"
+#include "agent/engine/cpu_timer.h"
+#include "agent/jni_names.h"
+#include "agent/writer.h"
+
+#define TABLE_MAX 16384u /* threads; power of two */
+#define PROBE_MAX 64u
+
+struct known {
+	uint32_t tid; /* 0 = empty */
+	uint32_t java; /* 1 = the name sent is the full Java name */
+	uint64_t name_hash; /* of the name sent */
+	uint64_t comm_hash; /* of the kernel's */
+};
+
+static struct known *table;
+static bool names_missing; /* a thread was seen whose Java name is not known */
+
+uint64_t threads_bytes(void)
+{
+	return table ? TABLE_MAX * sizeof(*table) : 0;
+}
+
+void threads_free(void)
+{
+	if (table)
+		munmap(table, TABLE_MAX * sizeof(*table));
+	table = NULL;
+}
+
+void threads_forget(void)
+{
+	threads_free();
+	names_missing = true;
+}
+
+static struct known *lookup(uint32_t tid, bool *ret_new)
+{
+	uint32_t first = (tid * 2654435761u) >> 18;
+
+	*ret_new = false;
+	if (!table) {
+		void *p = mmap(NULL, TABLE_MAX * sizeof(*table), PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (p == MAP_FAILED)
+			return NULL;
+		table = p;
+	}
+	for (uint32_t i = 0; i < PROBE_MAX; i++) {
+		struct known *k = &table[(first + i) & (TABLE_MAX - 1)];
+
+		if (k->tid == tid)
+			return k;
+		if (k->tid == 0) {
+			k->tid = tid;
+			*ret_new = true;
+			return k;
+		}
+	}
+	/* crowded by threads that ended: take the first place, its owner is sent again if it lives */
+	*ret_new = true;
+	table[first] = (struct known){ .tid = tid };
+	return &table[first];
+}
+
+static void send(uint32_t tid, uint32_t flags, uint64_t java_id, const char *name)
+{
+	struct wire_thread record = {
+		.tid = tid,
+		.flags = flags,
+		.java_id = java_id,
+		.name = wire_text(name),
+	};
+
+	writer_thread(&record);
+}
+
+static bool read_comm(uint32_t tid, char *name, size_t size)
+{
+	char path[64];
+	long n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%u/comm", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, name, size - 1);
+	close(fd);
+	if (n <= 0)
+		return false;
+	name[name[n - 1] == '\n' ? n - 1 : n] = '\0';
+	return true;
+}
+
+void threads_seen(uint32_t tid, const char *name)
+{
+	char comm[32];
+	uint64_t hash;
+	struct known *k;
+	bool is_new;
+
+	k = lookup(tid, &is_new);
+	if (!k || (!is_new && !name[0]))
+		return;
+	if (!name[0]) {
+		if (!read_comm(tid, comm, sizeof(comm)))
+			return; /* ended already: the daemon prints its tid */
+		name = comm;
+	}
+	hash = dict_hash(name, (uint32_t)strlen(name));
+	/* a name that is said again, or for the first time by a thread with a number used before */
+	if (!is_new && k->comm_hash == hash)
+		return;
+	names_missing = true;
+	k->java = 0;
+	k->comm_hash = k->name_hash = hash;
+	send(tid, 0, 0, name);
+}
+
+void threads_java_name(uint32_t tid, uint64_t java_id, const char *name)
+{
+	uint64_t hash = dict_hash(name, (uint32_t)strlen(name));
+	struct known *k;
+	bool is_new;
+
+	k = lookup(tid, &is_new);
+	if (!k || (k->java && k->name_hash == hash))
+		return;
+	/* the kernel's name was all of it: nothing new for the daemon but that it is Java */
+	k->java = 1;
+	k->name_hash = hash;
+	send(tid, WIRE_THREAD_JAVA, java_id, name);
+}
+
+void threads_refresh(bool force)
+{
+	if (!force && !names_missing)
+		return;
+	names_missing = false;
+	jni_names_pass();
+}

@@ -1,0 +1,18 @@
+/*
+ * Names of threads, sent once and again when they change. A thread's first sample sends the name the
+ * kernel knows (15 bytes); the full Java names follow from one pass over all Java threads.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A sample of @tid is about to be written. @name: what it says it is called, "" = not said. */
+void threads_seen(uint32_t tid, const char *name);
+/* Now and then: full Java names, renames. @force = also when no new thread was seen. */
+void threads_refresh(bool force);
+void threads_forget(void); /* the daemon has forgotten all names */
+void threads_free(void);
+uint64_t threads_bytes(void);
+/* One Java thread, from jni_names.c; name is NUL-terminated UTF-8 as JNI gives it. */
+void threads_java_name(uint32_t tid, uint64_t java_id, const char *name);

@@ -1,0 +1,446 @@
+/* See writer.h. */
+#include "agent/writer.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "agent/dict.h"
+#include "agent/engine/cpu_timer.h"
+#include "agent/ledger.h"
+#include "agent/threads.h"
+
+/* Frames being filled, in the order in which they have to be written: definitions first. */
+enum pending {
+	PENDING_STRING,
+	PENDING_MAPPING,
+	PENDING_METHOD,
+	PENDING_NODE,
+	PENDING_THREAD,
+	PENDING_CPU,
+	PENDING_COUNT
+};
+
+static const enum wire_type pending_type[PENDING_COUNT] = {
+	WIRE_STRING, WIRE_MAPPING, WIRE_METHOD, WIRE_NODE, WIRE_THREAD, WIRE_CPU,
+};
+
+static struct {
+	int fd;
+	uint64_t inode, device; /* of the FIFO: the application may close our number and reuse it */
+	uint64_t sequence;
+	struct dict strings, methods, mappings, nodes;
+	struct wire_writer frames[PENDING_COUNT];
+	uint8_t bytes[PENDING_COUNT][WIRE_FRAME_MAX];
+	uint64_t cpu_samples, cpu_ns; /* in the pending CPU frame */
+	bool begun; /* frames[] are set up */
+	bool torn; /* a definition was lost: nothing may be sent before a RESET */
+	uint64_t full_since_ns;
+} writer;
+
+struct wire_str wire_text(const char *s)
+{
+	return (struct wire_str){ s, (uint32_t)strlen(s) };
+}
+
+static void begin_frames(void)
+{
+	for (int i = 0; i < PENDING_COUNT; i++)
+		wire_begin(&writer.frames[i], writer.bytes[i], pending_type[i]);
+	writer.cpu_samples = writer.cpu_ns = 0;
+	writer.begun = true;
+}
+
+static void forget_definitions(void)
+{
+	dict_clear(&writer.strings);
+	dict_clear(&writer.methods);
+	dict_clear(&writer.mappings);
+	dict_clear(&writer.nodes);
+	threads_forget();
+}
+
+/* fstat by its raw call: the libc function has no name that holds for every libc */
+static bool fd_is_fifo(int fd, uint64_t *ret_device, uint64_t *ret_inode)
+{
+	struct stat st;
+
+	if (syscall(SYS_fstat, fd, &st) < 0 || !S_ISFIFO(st.st_mode))
+		return false;
+	*ret_device = st.st_dev;
+	*ret_inode = st.st_ino;
+	return true;
+}
+
+void writer_begin(int fd)
+{
+	writer.fd = fd;
+	writer.sequence = 0;
+	writer.torn = false;
+	writer.full_since_ns = 0;
+	if (!fd_is_fifo(fd, &writer.device, &writer.inode))
+		writer.inode = writer.device = 0;
+	forget_definitions();
+	begin_frames();
+}
+
+static enum writer_result write_frame(struct wire_writer *w)
+{
+	uint32_t len = wire_end(w, writer.sequence + 1);
+	long n;
+
+	do
+		n = write(writer.fd, w->buf, len);
+	while (n < 0 && errno == EINTR);
+	if (n == (long)len) {
+		writer.sequence++;
+		writer.full_since_ns = 0;
+		ledger.pipe_bytes += len;
+		return WRITER_OK;
+	}
+	if (n < 0 && errno == EAGAIN) {
+		if (!writer.full_since_ns)
+			writer.full_since_ns = mono_ns();
+		return WRITER_FULL;
+	}
+	return WRITER_GONE;
+}
+
+static enum writer_result write_reset(void)
+{
+	uint8_t bytes[WIRE_FRAME_MAX];
+	struct wire_writer w;
+
+	wire_begin(&w, bytes, WIRE_RESET);
+	return write_frame(&w);
+}
+
+/* All ids mean something else from now on. */
+static enum writer_result new_epoch(void)
+{
+	enum writer_result r = write_reset();
+
+	if (r == WRITER_OK) {
+		writer.torn = false;
+		forget_definitions();
+	}
+	return r;
+}
+
+uint64_t writer_full_since(void)
+{
+	return writer.full_since_ns;
+}
+
+static void drop_pending(enum wire_drop cause)
+{
+	ledger_drop(cause, writer.cpu_samples, writer.cpu_ns);
+	begin_frames();
+}
+
+enum writer_result writer_flush(void)
+{
+	enum writer_result r = WRITER_OK;
+	uint64_t device, inode;
+	bool pending = false;
+
+	for (int i = 0; i < PENDING_COUNT; i++)
+		pending |= writer.frames[i].records > 0;
+	if (!pending)
+		return WRITER_OK;
+	if (!fd_is_fifo(writer.fd, &device, &inode) || device != writer.device ||
+	    inode != writer.inode)
+		return WRITER_GONE;
+	for (int i = 0; i < PENDING_COUNT && r == WRITER_OK; i++) {
+		if (writer.frames[i].records == 0)
+			continue;
+		r = write_frame(&writer.frames[i]);
+		if (r == WRITER_OK && i == PENDING_CPU) {
+			ledger.written += writer.cpu_samples;
+			ledger.written_ns += writer.cpu_ns;
+			writer.cpu_samples = writer.cpu_ns = 0;
+		} else if (r != WRITER_OK && i != PENDING_CPU) {
+			writer.torn = true;
+		}
+	}
+	if (r == WRITER_FULL)
+		drop_pending(WIRE_DROP_PIPE_FULL);
+	else if (r == WRITER_OK)
+		begin_frames();
+	return r;
+}
+
+/* ---- definitions ------------------------------------------------------------------------- */
+
+/*
+ * Puts a record into its frame; when it is full, flushes all and puts it into the next one. @record
+ * was given an id in this epoch; if the flush lost definitions the epoch is torn and the caller's
+ * sample is dropped.
+ */
+#define PUT(which, put, record) \
+	(put(&writer.frames[which], record) || \
+	 (writer_flush() == WRITER_OK && put(&writer.frames[which], record)))
+
+static uint32_t string_id(const char *s)
+{
+	struct wire_string record = { .str = wire_text(s) };
+	bool is_new;
+
+	if (record.str.len > WIRE_STRING_MAX)
+		record.str.len = WIRE_STRING_MAX;
+	record.id = dict_id(&writer.strings, dict_hash(s, record.str.len), record.str.len, &is_new);
+	if (record.id && is_new && !PUT(PENDING_STRING, wire_put_string, &record))
+		writer.torn = true;
+	return record.id;
+}
+
+static uint32_t method_id(uint64_t where)
+{
+	struct wire_method record;
+	struct walk_method m;
+	bool is_new;
+
+	record.id = dict_id(&writer.methods, where, 1, &is_new);
+	if (!record.id || !is_new)
+		return record.id;
+	if (!walker_resolve_method(where, &m))
+		m = (struct walk_method){ "", "[unloaded]", "", "" };
+	record.class_id = string_id(m.class_name);
+	record.name_id = string_id(m.name);
+	record.sig_id = string_id(m.signature);
+	record.file_id = m.file[0] ? string_id(m.file) : 0;
+	if (!PUT(PENDING_METHOD, wire_put_method, &record))
+		writer.torn = true;
+	return record.id;
+}
+
+static uint32_t mapping_id(const struct walk_mapping *m)
+{
+	struct wire_mapping record = {
+		.start = m->start,
+		.end = m->end,
+		.file_offset = m->file_offset,
+		.build_id_len = m->build_id_len,
+	};
+	bool is_new;
+
+	record.id = dict_id(&writer.mappings, m->start, m->generation, &is_new);
+	if (!record.id || !is_new)
+		return record.id;
+	record.path_id = string_id(m->path);
+	memcpy(record.build_id, m->build_id, sizeof(record.build_id));
+	if (!PUT(PENDING_MAPPING, wire_put_mapping, &record))
+		writer.torn = true;
+	return record.id;
+}
+
+static void node_label(struct wire_node *n, uint8_t kind, const char *label)
+{
+	n->kind = kind;
+	n->ref = string_id(label);
+}
+
+/* The node of @frame under @parent; 0 = the dictionary is full. */
+static uint32_t node_id(uint32_t parent, const struct walk_frame *frame)
+{
+	uint64_t k1 = (uint64_t)parent << 32 | ((uint64_t)frame->bci & 0xffffff) << 8 | frame->kind;
+	struct wire_node n = { .parent = parent, .kind = frame->kind, .line = -1 };
+	struct walk_mapping m;
+	bool is_new;
+
+	n.id = dict_id(&writer.nodes, frame->where, k1, &is_new);
+	if (!n.id || !is_new)
+		return n.id;
+	if (wire_kind_is_method(frame->kind)) {
+		n.ref = method_id(frame->where);
+		n.line = walker_resolve_line(frame->where, frame->bci);
+	} else if (frame->kind != WIRE_KIND_NATIVE) {
+		node_label(&n, frame->kind, (const char *)(uintptr_t)frame->where);
+	} else if (walker_resolve_pc(frame->where, &m)) {
+		n.ref = mapping_id(&m);
+		n.offset = frame->where - m.start + m.file_offset;
+	} else {
+		node_label(&n, WIRE_KIND_UNKNOWN, "[unknown]");
+	}
+	if (n.ref == 0)
+		return 0;
+	if (!PUT(PENDING_NODE, wire_put_node, &n))
+		writer.torn = true;
+	return n.id;
+}
+
+static char broken_labels[LABELS_MAX][48];
+static const char *broken_causes[LABELS_MAX];
+
+/* "[broken:CAUSE]": causes are few static strings, compared by address. */
+static const char *broken_label(const char *cause)
+{
+	for (int i = 0; i < LABELS_MAX; i++) {
+		if (!broken_causes[i]) {
+			size_t n = strlen(cause);
+
+			if (n > sizeof(broken_labels[i]) - 10)
+				n = sizeof(broken_labels[i]) - 10;
+			memcpy(broken_labels[i], "[broken:", 8);
+			memcpy(broken_labels[i] + 8, cause, n);
+			memcpy(broken_labels[i] + 8 + n, "]", 2);
+			broken_causes[i] = cause;
+		}
+		if (broken_causes[i] == cause)
+			return broken_labels[i];
+	}
+	return "[broken:other]";
+}
+
+/* The leaf's node; *ret_full = the dictionary has no room. */
+static uint32_t stack_node(const struct ring_sample *s, bool *ret_full)
+{
+	uint32_t node = 0;
+
+	*ret_full = false;
+	if (s->broken) {
+		struct walk_frame root = {
+			.where = (uint64_t)(uintptr_t)broken_label(s->broken),
+			.bci = -1,
+			.kind = WIRE_KIND_SYNTHETIC,
+		};
+
+		node = node_id(0, &root);
+		*ret_full = node == 0;
+	}
+	for (uint32_t i = s->n_frames; i-- > 0 && !*ret_full;) {
+		node = node_id(node, &s->frames[i]);
+		*ret_full = node == 0;
+	}
+	return node;
+}
+
+/* ---- samples ---------------------------------------------------------------------------- */
+
+static enum writer_result put_sample(const struct ring_sample *s)
+{
+	enum writer_result r = WRITER_OK;
+	struct wire_sample record = {
+		.mono_ns = s->mono_ns,
+		.tid = s->tid,
+		.weight_ns = s->weight_ns,
+	};
+	bool full;
+
+	if (writer.torn)
+		r = new_epoch();
+	if (r != WRITER_OK) {
+		ledger_drop(r == WRITER_FULL ? WIRE_DROP_PIPE_FULL : WIRE_DROP_NO_READER, 1,
+			    s->weight_ns);
+		return r;
+	}
+	record.node = stack_node(s, &full);
+	if (full) {
+		/* out of ids or memory: what is pending still belongs to the old epoch */
+		r = writer_flush();
+		if (r == WRITER_OK)
+			r = new_epoch();
+		if (r == WRITER_OK)
+			record.node = stack_node(s, &full);
+		if (full) {
+			ledger_drop(WIRE_DROP_DICT_FULL, 1, s->weight_ns);
+			return r;
+		}
+	}
+	threads_seen(s->tid, s->name);
+	if (writer.torn || !PUT(PENDING_CPU, wire_put_sample, &record)) {
+		ledger_drop(WIRE_DROP_PIPE_FULL, 1, s->weight_ns);
+		return WRITER_FULL;
+	}
+	writer.cpu_samples++;
+	writer.cpu_ns += s->weight_ns;
+	return WRITER_OK;
+}
+
+enum writer_result writer_drain(uint64_t end)
+{
+	const struct ring_sample *s;
+	enum writer_result r = WRITER_OK;
+
+	while (r != WRITER_GONE && (s = ring_peek(&agent.ring, end))) {
+		r = put_sample(s);
+		ring_pop(&agent.ring);
+	}
+	return r;
+}
+
+void writer_thread(const struct wire_thread *thread)
+{
+	(void)PUT(PENDING_THREAD, wire_put_thread, thread);
+}
+
+enum writer_result writer_ledger(void)
+{
+	uint8_t bytes[WIRE_FRAME_MAX];
+	struct wire_ledger record;
+	struct wire_writer w;
+	enum writer_result r;
+	struct books now;
+	uint64_t head;
+
+	if (!ledger_snapshot(&now, &head))
+		return WRITER_OK; /* handlers all the time: the next second will do */
+	r = writer_drain(head);
+	if (r != WRITER_GONE)
+		r = writer_flush();
+	if (r == WRITER_GONE)
+		return r;
+	ledger_fill(&now, &record);
+	wire_begin(&w, bytes, WIRE_LEDGER);
+	(void)wire_put_ledger(&w, &record);
+	return write_frame(&w);
+}
+
+enum writer_result writer_hello(const struct wire_hello *hello)
+{
+	uint8_t bytes[WIRE_FRAME_MAX];
+	struct wire_writer w;
+
+	wire_begin(&w, bytes, WIRE_HELLO);
+	(void)wire_put_hello(&w, hello);
+	return write_frame(&w);
+}
+
+enum writer_result writer_fault(enum wire_type type, uint32_t code, const char *step,
+				const char *what)
+{
+	struct wire_fault record = { code, wire_text(step), wire_text(what) };
+	uint8_t bytes[WIRE_FRAME_MAX];
+	struct wire_writer w;
+
+	wire_begin(&w, bytes, type);
+	(void)wire_put_fault(&w, &record);
+	return write_frame(&w);
+}
+
+void writer_discard(void)
+{
+	const struct ring_sample *s;
+
+	if (writer.begun)
+		drop_pending(WIRE_DROP_NO_READER);
+	while ((s = ring_peek(&agent.ring, UINT64_MAX))) {
+		ledger_drop(WIRE_DROP_NO_READER, 1, s->weight_ns);
+		ring_pop(&agent.ring);
+	}
+}
+
+void writer_free(void)
+{
+	forget_definitions();
+	writer.begun = false;
+}
+
+uint64_t writer_bytes(void)
+{
+	return agent.ring.size + scratch_bytes() + walker_bytes() + threads_bytes() +
+	       dict_bytes(&writer.strings) + dict_bytes(&writer.methods) +
+	       dict_bytes(&writer.mappings) + dict_bytes(&writer.nodes) + sizeof(writer) +
+	       (engine.slots ? SLOTS_MAX * sizeof(struct slot) : 0);
+}

@@ -1,0 +1,36 @@
+/*
+ * From the ring to the pipe: dictionary encoding, frames of at most 4,096 bytes, each written whole
+ * or not at all (pipe(7)). Only the agent's thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "agent/agent.h"
+
+enum writer_result {
+	WRITER_OK,
+	WRITER_FULL, /* the pipe had no room: what was pending is dropped and counted */
+	WRITER_GONE, /* no reader, or the descriptor is not our FIFO any more */
+};
+
+/* A session begins on @fd: sequence from 1, a fresh dictionary. */
+void writer_begin(int fd);
+/* Encode all samples before ring position @end (UINT64_MAX = all that are whole). */
+enum writer_result writer_drain(uint64_t end);
+/* Write what is pending. */
+enum writer_result writer_flush(void);
+/* Flush, and a consistent LEDGER if one can be had now. */
+enum writer_result writer_ledger(void);
+enum writer_result writer_hello(const struct wire_hello *hello);
+enum writer_result writer_fault(enum wire_type type, uint32_t code, const char *step,
+				const char *what);
+/* Queue a THREAD record; it goes out before the next samples. */
+void writer_thread(const struct wire_thread *thread);
+/* No reader: everything in the ring and pending becomes drop.no_reader. */
+void writer_discard(void);
+void writer_free(void);
+uint64_t writer_bytes(void); /* all memory of the agent */
+/* since when the pipe has been full without a break, CLOCK_MONOTONIC; 0 = it is not */
+uint64_t writer_full_since(void);
+struct wire_str wire_text(const char *s);
