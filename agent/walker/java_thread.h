@@ -1,0 +1,14 @@
+/*
+ * Which Java thread was interrupted? GetEnv would be the polite way, but it reads a thread-local
+ * variable of libjvm, and the first touch of one in a thread that the JVM has never seen may
+ * allocate. HotSpot also keeps its Thread pointer under a pthread key, in every version, and the
+ * JNIEnv lies inside that thread: both places are learnt once from the agent's own thread.
+ */
+#pragma once
+
+#include <jni.h>
+
+/* Agent's thread, attached. 0, or -ENOTSUP when this JVM keeps them elsewhere. */
+int java_thread_init(JNIEnv *env);
+/* The JNIEnv of the calling thread; NULL when it is not a Java thread. */
+JNIEnv *java_thread_env_sig(void);

@@ -1,0 +1,17 @@
+/*
+ * Copies memory that another thread may unmap at any moment (dlclose): a write to a pipe gives
+ * EFAULT where a load would give SIGSEGV, and no seccomp profile forbids it.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct safe_copy {
+	int fd[2];
+};
+
+int safe_copy_open(struct safe_copy *ret);
+void safe_copy_close(struct safe_copy *copy);
+/* 0, or -EFAULT when any of the bytes cannot be read. */
+int safe_copy(struct safe_copy *copy, void *to, uint64_t address, size_t len);

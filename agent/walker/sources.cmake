@@ -1,0 +1,18 @@
+# The walker's sources, as agent/CMakeLists.txt takes them; and its unit tests.
+set(WALKER_SOURCES walker/cfi.c walker/class_name.c walker/elf_image.c walker/java_thread.c
+	walker/jvm_tools.c walker/maps.c walker/names.c walker/safe_copy.c walker/walker.c)
+set(WALKER_SIG_SOURCES walker/java_thread_sig.c walker/stubs_sig.c walker/unwind_sig.c
+	walker/walk_sig.c)
+
+if(WITH_TESTS)
+	set(walker_dir ${CMAKE_CURRENT_LIST_DIR})
+	unit_test(test_cfi SOURCES ${walker_dir}/cfi.c ${walker_dir}/elf_image.c ${walker_dir}/maps.c
+		${walker_dir}/safe_copy.c ${walker_dir}/unwind_sig.c)
+	unit_test(test_maps SOURCES ${walker_dir}/cfi.c ${walker_dir}/class_name.c
+		${walker_dir}/elf_image.c ${walker_dir}/maps.c ${walker_dir}/safe_copy.c
+		${walker_dir}/unwind_sig.c)
+	foreach(test test_cfi test_maps)
+		target_include_directories(${test} SYSTEM PRIVATE ${JDK_HEADERS}
+			${JDK_HEADERS}/linux)
+	endforeach()
+endif()

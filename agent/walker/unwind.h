@@ -1,0 +1,70 @@
+/*
+ * What the agent's thread prepares for the signal handler to find its way through native code: a
+ * sorted table of executable mappings with their unwind rows. A table is never changed once
+ * published; a replaced one is freed when no handler can still be reading it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "agent/walker/arch.h"
+#include "agent/walker/cfi.h"
+#include "agent/walker/walker.h"
+
+#define NATIVE_FRAMES_MAX 256
+
+struct unwind_range {
+	uint64_t start, end; /* executable bytes */
+	uint64_t base; /* the rows' pc counts from here */
+	const struct cfi_row *rows;
+	uint32_t n;
+	bool musl; /* has no rows to speak of: its own code is where a thread ends */
+};
+
+struct unwind_table {
+	uint32_t generation;
+	uint32_t n;
+	struct unwind_range ranges[];
+};
+
+/* What lies in the JVM's code cache is Java's to walk; set once before the first signal. */
+struct unwind_code_cache {
+	uint64_t low, high;
+};
+extern struct unwind_code_cache unwind_code_cache;
+
+/* Agent's thread. Publish a table and hand back the one it replaces (NULL at first). */
+struct unwind_table *unwind_publish(struct unwind_table *table);
+/* Agent's thread: true if no handler is inside now, so that what was replaced before may go. */
+bool unwind_quiescent(void);
+
+/* The stack of the interrupted thread, upwards from sp, page by page as far as it is readable. */
+struct unwind_stack {
+	uint64_t sp; /* of the interrupted instruction */
+	uint64_t low, high; /* known to be readable */
+};
+
+enum unwind_end {
+	UNWIND_BROKEN, /* no rule, or nowhere to go */
+	UNWIND_ROOT, /* the thread's first function */
+	UNWIND_JAVA, /* the next frame lies in the code cache: regs are its registers */
+	UNWIND_TOO_DEEP,
+};
+
+void unwind_enter_sig(void);
+void unwind_leave_sig(void);
+static inline bool unwind_in_code_cache_sig(uint64_t pc)
+{
+	return pc >= unwind_code_cache.low && pc < unwind_code_cache.high;
+}
+void unwind_stack_init_sig(struct unwind_stack *stack, uint64_t sp);
+/* Load a word of the stack; false when it is not part of it or not readable. */
+bool unwind_load_sig(struct unwind_stack *stack, uint64_t address, uint64_t *ret);
+/* Whether the page that holds @address can be read, asked of the kernel. */
+bool unwind_readable_sig(uint64_t address);
+/*
+ * Native frames from @regs upwards, leaf first, into frames[*n...max). Between unwind_enter_sig()
+ * and unwind_leave_sig(). On UNWIND_JAVA @regs are those of the Java frame that called.
+ */
+enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
+				  struct walk_frame *frames, uint32_t *n, uint32_t max);

@@ -1,0 +1,205 @@
+/*
+ * Native frames in the signal handler. Rules come from the rows of the published table through a
+ * cache keyed by pc; memory is read only where the kernel said that it can be.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "agent/walker/unwind.h"
+
+#define PAGE	       4096ull /* larger pages are asked for in parts */
+#define STACK_SPAN_MAX (1ull << 20)
+#define CACHE_SLOTS    8192
+
+/* key ^ value and value in two words: a torn pair does not match its key. No lock. */
+struct cache_slot {
+	uint64_t mixed, value;
+};
+
+struct unwind_code_cache unwind_code_cache;
+static struct unwind_table *table_now;
+static uint32_t handlers_inside;
+static struct cache_slot cache[CACHE_SLOTS];
+
+struct unwind_table *unwind_publish(struct unwind_table *table)
+{
+	return __atomic_exchange_n(&table_now, table, __ATOMIC_SEQ_CST);
+}
+
+bool unwind_quiescent(void)
+{
+	/* a handler that enters from now on sees the table published before this load */
+	return __atomic_load_n(&handlers_inside, __ATOMIC_SEQ_CST) == 0;
+}
+
+void unwind_enter_sig(void)
+{
+	__atomic_fetch_add(&handlers_inside, 1, __ATOMIC_SEQ_CST);
+}
+
+void unwind_leave_sig(void)
+{
+	__atomic_fetch_sub(&handlers_inside, 1, __ATOMIC_SEQ_CST);
+}
+
+bool unwind_readable_sig(uint64_t address)
+{
+	/* the kernel copies the set in before it looks at `how`: EINVAL = readable, else EFAULT.
+	 * mincore would call a PROT_NONE guard page mapped. */
+	return syscall(SYS_rt_sigprocmask, -1L, address & ~7ull, NULL, 8L) < 0 && errno == EINVAL;
+}
+
+void unwind_stack_init_sig(struct unwind_stack *stack, uint64_t sp)
+{
+	stack->sp = sp;
+	stack->low = stack->high = sp & ~(PAGE - 1);
+}
+
+/* Another's stack may hold what a sanitizer calls out of bounds. */
+__attribute__((no_sanitize("address", "undefined"))) static uint64_t load(uint64_t address)
+{
+	return *(const volatile uint64_t *)address;
+}
+
+bool unwind_load_sig(struct unwind_stack *stack, uint64_t address, uint64_t *ret)
+{
+	if (address % 8 || address < stack->sp - ARCH_RED_ZONE ||
+	    address >= stack->sp + STACK_SPAN_MAX)
+		return false;
+	if (address < stack->low) {
+		if (!unwind_readable_sig(address))
+			return false;
+		stack->low = address & ~(PAGE - 1);
+	}
+	while (address >= stack->high) {
+		if (!unwind_readable_sig(stack->high))
+			return false;
+		stack->high += PAGE;
+	}
+	*ret = load(address);
+	return true;
+}
+
+static const struct unwind_range *find_range(const struct unwind_table *t, uint64_t pc)
+{
+	uint32_t low = 0, high = t ? t->n : 0;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (pc < t->ranges[middle].start)
+			high = middle;
+		else if (pc >= t->ranges[middle].end)
+			low = middle + 1;
+		else
+			return &t->ranges[middle];
+	}
+	return NULL;
+}
+
+/* A pc's rule; what no range holds is not cached. */
+static uint32_t find_rule(const struct unwind_table *t, uint64_t pc)
+{
+	uint64_t key = pc ^ (uint64_t)t->generation << 48;
+	struct cache_slot *slot = &cache[(pc ^ pc >> 13) % CACHE_SLOTS];
+	uint64_t value = __atomic_load_n(&slot->value, __ATOMIC_RELAXED);
+	const struct unwind_range *range;
+
+	/* bit 32 marks a filled slot */
+	if (value && (__atomic_load_n(&slot->mixed, __ATOMIC_RELAXED) ^ value) == key)
+		return (uint32_t)value;
+	range = find_range(t, pc);
+	if (!range)
+		return CFI_NONE;
+	value = cfi_find(range->rows, range->n, (uint32_t)(pc - range->base)) | 1ull << 32;
+	__atomic_store_n(&slot->value, value, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->mixed, key ^ value, __ATOMIC_RELAXED);
+	return (uint32_t)value;
+}
+
+/* No rule: rbp or x29 may still point at a frame. Its return address must lead into known code. */
+static bool step_frame_pointer(const struct unwind_table *t, struct unwind_stack *stack,
+			       struct regs *regs)
+{
+	uint64_t fp, pc;
+
+	if (regs->fp < regs->sp || !unwind_load_sig(stack, regs->fp, &fp) ||
+	    !unwind_load_sig(stack, regs->fp + 8, &pc))
+		return false;
+	if (!unwind_in_code_cache_sig(pc) && !find_range(t, pc))
+		return false;
+	regs->sp = regs->fp + 16;
+	regs->fp = fp;
+	regs->pc = pc;
+	return true;
+}
+
+static bool step_rule(struct unwind_stack *stack, struct regs *regs, uint32_t rule)
+{
+	uint64_t cfa, fp = regs->fp, pc;
+
+	switch (cfi_rule_kind(rule)) {
+	case CFI_SP:
+		cfa = regs->sp + cfi_rule_offset(rule);
+		break;
+	case CFI_FP:
+		cfa = regs->fp + cfi_rule_offset(rule);
+		break;
+	case CFI_PLT:
+		cfa = regs->sp + ((regs->pc & 15) >= 11 ? 16 : 8);
+		break;
+	default:
+		return false;
+	}
+	if (cfa <= regs->sp || !unwind_load_sig(stack, cfa - 8, &pc))
+		return false;
+	if (cfi_rule_fp(rule) && !unwind_load_sig(stack, cfa - cfi_rule_fp(rule), &fp))
+		return false;
+	regs->sp = cfa;
+	regs->fp = fp;
+	regs->pc = pc;
+	return true;
+}
+
+/* Has the walk come to the code that a thread begins with? musl has no rows that would say so. */
+static bool is_thread_start(const struct unwind_table *t, const struct regs *regs, bool leaf)
+{
+	const struct unwind_range *range;
+
+	if (!regs->pc)
+		return true;
+	if (leaf)
+		return false;
+	range = find_range(t, regs->pc);
+	return range && range->musl;
+}
+
+enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
+				  struct walk_frame *frames, uint32_t *n, uint32_t max)
+{
+	const struct unwind_table *t = __atomic_load_n(&table_now, __ATOMIC_SEQ_CST);
+
+	for (bool leaf = true;; leaf = false) {
+		uint32_t rule;
+
+		if (unwind_in_code_cache_sig(regs->pc))
+			return UNWIND_JAVA;
+		if (!regs->pc)
+			return leaf ? UNWIND_BROKEN : UNWIND_ROOT;
+		if (*n >= max)
+			return UNWIND_TOO_DEEP;
+		frames[(*n)++] = (struct walk_frame){ .where = regs->pc,
+						      .bci = -1,
+						      .kind = WIRE_KIND_NATIVE };
+		if (!t)
+			return UNWIND_BROKEN;
+		/* a return address may be the first byte of the next function: look at the call */
+		rule = find_rule(t, leaf ? regs->pc : regs->pc - 1);
+		if (cfi_rule_kind(rule) == CFI_END ||
+		    (rule == CFI_NONE && is_thread_start(t, regs, leaf)))
+			return UNWIND_ROOT;
+		if (!step_rule(stack, regs, rule) && !step_frame_pointer(t, stack, regs))
+			return UNWIND_BROKEN;
+	}
+}
