@@ -11,6 +11,7 @@
 #include "agent/walker/walk_priv.h"
 
 #define POPPED_WORDS 8
+#define PUSHED_WORDS 2
 #define BCI_NATIVE   -3
 
 /* forte.cpp: an interface without a header since JDK 5 */
@@ -114,9 +115,22 @@ static int32_t recover_sig(struct walk *w, JNIEnv *env, ucontext_t *uc, struct u
 			   struct regs regs)
 {
 	const char *label = stubs_find_sig(regs.pc);
+	uint64_t word;
 	int32_t first, n;
 
 	first = java_frames_at_sig(w, env, uc, regs);
+	/* compiled code may have pushed words inside its frame: C1's slow_subtype_check two, string
+	 * intrinsics one. At the entry of a method [sp] is code, and then it is not that. */
+	for (uint64_t i = 1; first <= 0 && i <= PUSHED_WORDS; i++) {
+		struct regs moved = { regs.pc, regs.sp + 8 * i, regs.fp };
+
+		if (label ||
+		    (unwind_load_sig(stack, regs.sp, &word) && unwind_in_code_cache_sig(word)))
+			break;
+		n = java_frames_at_sig(w, env, uc, moved);
+		if (n > 0)
+			return n;
+	}
 	if (first > 0 || w->n + 1 >= WALK_FRAMES_MAX)
 		return first;
 	w->frames[w->n++] = (struct walk_frame){

@@ -1,0 +1,225 @@
+/*
+ * Unwind rows and the handler's native walk, on this very program: a signal arrives at a known
+ * depth of recursion, in the middle of libc, and every level must be on the stack, up to the root.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include "agent/walker/maps.h"
+#include "agent/walker/unwind.h"
+#include "tests/unit/unit.h"
+
+#define DEPTH 100
+
+static struct walk_frame frames[NATIVE_FRAMES_MAX];
+static uint32_t n_frames;
+static enum unwind_end how_it_ended;
+
+static void on_signal(int signal, siginfo_t *info, void *context)
+{
+	struct regs regs = regs_get(context);
+	struct unwind_stack stack;
+
+	(void)signal;
+	(void)info;
+	unwind_enter_sig();
+	unwind_stack_init_sig(&stack, regs.sp);
+	n_frames = 0;
+	how_it_ended = unwind_native_sig(&stack, &regs, frames, &n_frames, NATIVE_FRAMES_MAX);
+	unwind_leave_sig();
+}
+
+__attribute__((noinline, noclone)) static int recurse(int depth)
+{
+	volatile int mine = depth;
+
+	if (depth == 1)
+		raise(SIGUSR1);
+	else
+		mine += recurse(depth - 1);
+	return mine;
+}
+
+static void *thread_main(void *arg)
+{
+	(void)arg;
+	recurse(DEPTH);
+	return NULL;
+}
+
+static uint32_t frames_of_recurse(void)
+{
+	uint64_t start = (uint64_t)(uintptr_t)recurse, next = (uint64_t)(uintptr_t)thread_main;
+	uint64_t end = next > start && next < start + 512 ? next : start + 512;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < n_frames; i++)
+		n += frames[i].where > start && frames[i].where < end;
+	return n;
+}
+
+static void a_thread_is_walked_to_its_root(void **state)
+{
+	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
+	pthread_t thread;
+
+	(void)state;
+	if (!ARCH_HAS_CFI)
+		skip();
+	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+	assert_true(maps_refresh() == 0);
+	assert_int_equal(pthread_create(&thread, NULL, thread_main, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(how_it_ended, UNWIND_ROOT);
+	assert_int_equal(frames_of_recurse(), DEPTH);
+}
+
+static void an_unreadable_address_is_told_apart(void **state)
+{
+	uint64_t here = 0;
+
+	(void)state;
+	assert_true(unwind_readable_sig((uint64_t)(uintptr_t)&here));
+	assert_false(unwind_readable_sig(8));
+}
+
+static void the_stack_is_not_read_below_sp_nor_far_above(void **state)
+{
+	uint64_t here = 7, word, sp = (uint64_t)(uintptr_t)&here;
+	struct unwind_stack stack;
+
+	(void)state;
+	unwind_stack_init_sig(&stack, sp);
+	assert_true(unwind_load_sig(&stack, sp, &word));
+	assert_int_equal(word, 7);
+	assert_false(unwind_load_sig(&stack, sp + 4, &word));
+	assert_false(unwind_load_sig(&stack, sp - 4096, &word));
+	assert_false(unwind_load_sig(&stack, sp + (2u << 20), &word));
+}
+
+/* A header and one CIE and FDE made by hand: push rbp; mov rbp,rsp; ... ; ret */
+static const uint8_t made_frame[] = {
+	/* CIE at 0: length 20, id 0, version 1, "zR", code 1, data -8, ra 16, encoding absptr */
+	20,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	1,
+	'z',
+	'R',
+	0,
+	1,
+	0x78,
+	16,
+	1,
+	0x00,
+	0x0c,
+	7,
+	8,
+	0x90,
+	1,
+	0,
+	0,
+	/* FDE at 24: length 36, CIE 28 bytes back, start 0x1000, 16 bytes, no augmentation */
+	36,
+	0,
+	0,
+	0,
+	28,
+	0,
+	0,
+	0,
+	0x00,
+	0x10,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	16,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0x41,
+	0x0e,
+	16,
+	0x86,
+	2, /* after 1 byte: CFA = sp + 16, rbp at CFA - 16 */
+	0x43,
+	0x0d,
+	6, /* after 3 more: CFA by rbp */
+	0x4b,
+	0x0c,
+	7,
+	8,
+	0xc6,
+	0,
+	0,
+};
+static long build(const uint8_t *frame, size_t len, struct cfi_row *rows, size_t max)
+{
+	uint8_t header[24] = { 1, 0x04, 0x03, 0x3b, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0 };
+	int32_t fde = 0x10000 + 24 - 0x20000;
+	struct cfi_bytes h = { .bytes = header, .len = sizeof(header), .address = 0x20000 };
+	struct cfi_bytes f = { .bytes = frame, .len = len, .address = 0x10000 };
+
+	memcpy(header + 20, &fde, 4);
+	return cfi_build(&h, &f, 0, rows, max);
+}
+
+static void rows_follow_a_function_from_entry_to_return(void **state)
+{
+	struct cfi_row rows[16];
+	uint32_t rule;
+	long n;
+
+	(void)state;
+	n = build(made_frame, sizeof(made_frame), rows, 16);
+	assert_int_equal(n, 5);
+	rule = cfi_find(rows, (uint32_t)n, 0x1000);
+	assert_int_equal(cfi_rule_kind(rule), CFI_SP);
+	assert_int_equal(cfi_rule_offset(rule), 8);
+	assert_int_equal(cfi_rule_fp(rule), 0);
+	rule = cfi_find(rows, (uint32_t)n, 0x1003);
+	assert_int_equal(cfi_rule_kind(rule), CFI_SP);
+	assert_int_equal(cfi_rule_offset(rule), 16);
+	assert_int_equal(cfi_rule_fp(rule), 16);
+	rule = cfi_find(rows, (uint32_t)n, 0x1004);
+	assert_int_equal(cfi_rule_kind(rule), CFI_FP);
+	assert_int_equal(cfi_find(rows, (uint32_t)n, 0x0fff), CFI_NONE);
+	assert_int_equal(cfi_find(rows, (uint32_t)n, 0x1010), CFI_NONE);
+}
+
+static void tables_cut_anywhere_do_no_harm(void **state)
+{
+	struct cfi_row rows[16];
+
+	(void)state;
+	for (size_t len = 0; len < sizeof(made_frame); len++)
+		assert_true(build(made_frame, len, rows, 16) <= 5);
+	assert_int_equal(build(made_frame, sizeof(made_frame), rows, 2), -ENOSPC);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_thread_is_walked_to_its_root),
+		cmocka_unit_test(an_unreadable_address_is_told_apart),
+		cmocka_unit_test(the_stack_is_not_read_below_sp_nor_far_above),
+		cmocka_unit_test(rows_follow_a_function_from_entry_to_return),
+		cmocka_unit_test(tables_cut_anywhere_do_no_harm),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
