@@ -6,8 +6,6 @@
 
 #define KEYS_MAX 1024 /* PTHREAD_KEYS_MAX of glibc; musl has 128 and gives NULL beyond */
 
-struct java_thread_places java_thread_places;
-
 /* Thread.eetop: the JavaThread, as the JVM itself remembers it. */
 static uint64_t thread_address(JNIEnv *env)
 {

@@ -3,6 +3,8 @@
 #include "agent/walker/java_thread_priv.h"
 #include "agent/walker/unwind.h"
 
+struct java_thread_places java_thread_places;
+
 JNIEnv *java_thread_env_sig(void)
 {
 	const struct java_thread_places *p = &java_thread_places;

@@ -1,6 +1,5 @@
 /* Written by the agent's thread, read by the handler; the count is published last. */
 #include <stddef.h>
-#include <string.h>
 #include "agent/walker/stubs.h"
 
 #define STUBS_MAX   2048
@@ -17,7 +16,7 @@ static uint32_t n_loading;
 
 void JNICALL stubs_on_code(jvmtiEnv *jvmti, const char *name, const void *address, jint length)
 {
-	size_t n = strlen(name);
+	size_t n = 0;
 	struct stub *s;
 	uint32_t i;
 
@@ -28,11 +27,10 @@ void JNICALL stubs_on_code(jvmtiEnv *jvmti, const char *name, const void *addres
 	i = __atomic_fetch_add(&n_loading, 1, __ATOMIC_RELAXED);
 	if (i >= STUBS_MAX)
 		return;
-	if (n > LABEL_BYTES - 3)
-		n = LABEL_BYTES - 3;
 	s = &stubs[i];
 	s->name[0] = '[';
-	memcpy(s->name + 1, name, n);
+	for (; name[n] && n < LABEL_BYTES - 3; n++)
+		s->name[n + 1] = name[n];
 	s->name[n + 1] = ']';
 	s->name[n + 2] = '\0';
 	s->start = (uint64_t)(uintptr_t)address;

@@ -53,10 +53,7 @@ enum unwind_end {
 
 void unwind_enter_sig(void);
 void unwind_leave_sig(void);
-static inline bool unwind_in_code_cache_sig(uint64_t pc)
-{
-	return pc >= unwind_code_cache.low && pc < unwind_code_cache.high;
-}
+bool unwind_in_code_cache_sig(uint64_t pc);
 void unwind_stack_init_sig(struct unwind_stack *stack, uint64_t sp);
 /* Load a word of the stack; false when it is not part of it or not readable. */
 bool unwind_load_sig(struct unwind_stack *stack, uint64_t address, uint64_t *ret);

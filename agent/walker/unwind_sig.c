@@ -43,6 +43,11 @@ void unwind_leave_sig(void)
 	__atomic_fetch_sub(&handlers_inside, 1, __ATOMIC_SEQ_CST);
 }
 
+bool unwind_in_code_cache_sig(uint64_t pc)
+{
+	return pc >= unwind_code_cache.low && pc < unwind_code_cache.high;
+}
+
 bool unwind_readable_sig(uint64_t address)
 {
 	/* the kernel copies the set in before it looks at `how`: EINVAL = readable, else EFAULT.
