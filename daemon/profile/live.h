@@ -46,7 +46,7 @@ int live_query(struct live *l, uint64_t from_real_ns, uint64_t to_real_ns,
 /* Oldest moment that is still in memory. */
 uint64_t live_oldest_real_ns(const struct live *l);
 
-/* A recording: its own profile of one source's samples from now on, until freed. */
+/* A recording: its own profile of one source's samples from now on, until freed. One at a time: -EBUSY. */
 struct live_tap;
 int live_tap_new(struct live_source *s, struct live_tap **ret);
 struct live_tap *live_tap_free(struct live_tap *t);

@@ -1,0 +1,308 @@
+/*
+ * A profile as bytes: "KPRF", version, then varints, table by table in the order of profile.h.
+ * Decoding trusts nothing: every count is held against the bytes that are left, every index against
+ * its table, a node's parent against the node itself. Fuzzed by tests/fuzz/fuzz_profile.c.
+ */
+#include "daemon/profile/profile.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MAGIC   "KPRF"
+#define VERSION 1
+
+struct out {
+	uint8_t *p;
+	size_t len, cap;
+	bool failed;
+};
+
+static void put_bytes(struct out *o, const void *data, size_t len)
+{
+	if (o->failed)
+		return;
+	if (o->len + len > o->cap) {
+		size_t cap = 2 * o->cap + len + 4096;
+		uint8_t *p = realloc(o->p, cap);
+
+		if (!p) {
+			o->failed = true;
+			return;
+		}
+		o->p = p;
+		o->cap = cap;
+	}
+	memcpy(o->p + o->len, data, len);
+	o->len += len;
+}
+
+static void put(struct out *o, uint64_t v)
+{
+	uint8_t buf[10];
+	size_t n = 0;
+
+	for (; v >= 0x80; v >>= 7)
+		buf[n++] = (uint8_t)v | 0x80;
+	buf[n++] = (uint8_t)v;
+	put_bytes(o, buf, n);
+}
+
+static void put_tables(struct out *o, const struct profile *p)
+{
+	put(o, p->n_strings);
+	for (uint32_t i = 1; i < p->n_strings; i++) {
+		size_t len = strlen(p->strings[i]);
+
+		put(o, len);
+		put_bytes(o, p->strings[i], len);
+	}
+	put(o, p->n_frames);
+	for (uint32_t i = 0; i < p->n_frames; i++) {
+		const struct profile_frame *f = &p->frames[i];
+
+		put(o, f->kind);
+		put(o, (uint64_t)(f->line + 1));
+		put(o, f->class_name);
+		put(o, f->method);
+		put(o, f->signature);
+		put(o, f->file);
+		put(o, f->module);
+		put(o, f->offset);
+	}
+	put(o, p->n_processes);
+	for (uint32_t i = 0; i < p->n_processes; i++) {
+		const struct profile_process *q = &p->processes[i];
+
+		put(o, q->pid);
+		put(o, q->ns_pid);
+		put(o, q->start_time);
+		put(o, q->name);
+		put(o, q->container_id);
+		put(o, q->container);
+		put(o, q->pod);
+		put(o, q->jdk);
+	}
+	put(o, p->n_threads);
+	for (uint32_t i = 0; i < p->n_threads; i++) {
+		put(o, p->threads[i].process);
+		put(o, p->threads[i].tid);
+		put(o, p->threads[i].name);
+	}
+	put(o, p->n_nodes);
+	for (uint32_t i = 1; i < p->n_nodes; i++) {
+		put(o, p->nodes[i].parent);
+		put(o, p->nodes[i].frame);
+	}
+	put(o, p->n_rows);
+	for (uint32_t i = 0; i < p->n_rows; i++) {
+		put(o, p->rows[i].thread);
+		put(o, p->rows[i].node);
+		put(o, p->rows[i].samples);
+		put(o, p->rows[i].weight_ns);
+	}
+}
+
+int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len)
+{
+	const struct profile_losses *l = &p->losses;
+	struct out o = { 0 };
+
+	put_bytes(&o, MAGIC, 4);
+	put(&o, VERSION);
+	put(&o, p->begin_real_ns);
+	put(&o, p->end_real_ns);
+	put(&o, p->interval_ns);
+	put(&o, p->no_budget);
+	put(&o, p->overflow);
+	put(&o, l->taken);
+	put(&o, l->taken_ns);
+	put(&o, l->delivered);
+	put(&o, l->delivered_ns);
+	put(&o, l->dropped);
+	put(&o, l->dropped_ns);
+	put_tables(&o, p);
+	if (o.failed) {
+		free(o.p);
+		return -ENOMEM;
+	}
+	*ret = o.p;
+	*ret_len = o.len;
+	return 0;
+}
+
+/* ---- decoding ----------------------------------------------------------------------------- */
+
+struct in {
+	const uint8_t *p, *end;
+	bool bad;
+};
+
+static uint64_t get(struct in *in)
+{
+	uint64_t v = 0;
+
+	for (int shift = 0; shift < 64 && in->p < in->end; shift += 7) {
+		uint8_t b = *in->p++;
+
+		v |= (uint64_t)(b & 0x7f) << shift;
+		if (!(b & 0x80))
+			return v;
+	}
+	in->bad = true;
+	return 0;
+}
+
+static uint32_t get_below(struct in *in, uint64_t limit)
+{
+	uint64_t v = get(in);
+
+	if (v >= limit) {
+		in->bad = true;
+		return 0;
+	}
+	return (uint32_t)v;
+}
+
+/* A count of entries of at least @min_bytes each. */
+static uint32_t get_count(struct in *in, uint32_t max, size_t min_bytes)
+{
+	uint64_t n = get(in);
+
+	if (n > max || n > (uint64_t)(in->end - in->p) / min_bytes + 1) {
+		in->bad = true;
+		return 0;
+	}
+	return (uint32_t)n;
+}
+
+static int get_strings(struct in *in, struct profile *p)
+{
+	uint32_t n = get_count(in, PROFILE_STRINGS_MAX, 1);
+
+	for (uint32_t i = 1; i < n && !in->bad; i++) {
+		uint64_t len = get(in);
+		char buf[8192];
+
+		if (in->bad || len == 0 || len >= sizeof(buf) || len > (uint64_t)(in->end - in->p) ||
+		    memchr(in->p, 0, len))
+			return -EBADMSG;
+		memcpy(buf, in->p, len);
+		buf[len] = '\0';
+		in->p += len;
+		/* interned again: a string that stands twice would shift all ids behind it */
+		if (profile_string(p, buf) != i)
+			return -EBADMSG;
+	}
+	return 0;
+}
+
+static int get_frames(struct in *in, struct profile *p)
+{
+	uint32_t n = get_count(in, PROFILE_NODES_MAX, 8);
+
+	for (uint32_t i = 0; i < n && !in->bad; i++) {
+		struct profile_frame f = { 0 };
+
+		f.kind = (uint8_t)get_below(in, 256);
+		f.line = (int32_t)get_below(in, INT32_MAX) - 1;
+		f.class_name = get_below(in, p->n_strings);
+		f.method = get_below(in, p->n_strings);
+		f.signature = get_below(in, p->n_strings);
+		f.file = get_below(in, p->n_strings);
+		f.module = get_below(in, p->n_strings);
+		f.offset = get(in);
+		if (in->bad || profile_intern_frame(p, &f) > i)
+			return -EBADMSG;
+		if (p->n_frames != i + 1)
+			return -EBADMSG;
+	}
+	return 0;
+}
+
+static int get_owners(struct in *in, struct profile *p)
+{
+	uint32_t n = get_count(in, PROFILE_NODES_MAX, 8);
+
+	for (uint32_t i = 0; i < n && !in->bad; i++) {
+		struct profile_process q = { 0 };
+
+		q.pid = get_below(in, UINT32_MAX);
+		q.ns_pid = get_below(in, UINT32_MAX);
+		q.start_time = get(in);
+		q.name = get_below(in, p->n_strings);
+		q.container_id = get_below(in, p->n_strings);
+		q.container = get_below(in, p->n_strings);
+		q.pod = get_below(in, p->n_strings);
+		q.jdk = get_below(in, p->n_strings);
+		if (in->bad || profile_process(p, &q) != i)
+			return -EBADMSG;
+	}
+	n = get_count(in, PROFILE_NODES_MAX, 3);
+	for (uint32_t i = 0; i < n && !in->bad; i++) {
+		struct profile_thread t = { 0 };
+
+		t.process = get_below(in, p->n_processes);
+		t.tid = get_below(in, (uint64_t)UINT32_MAX + 1);
+		t.name = get_below(in, p->n_strings);
+		if (in->bad || profile_thread(p, &t) != i)
+			return -EBADMSG;
+	}
+	return 0;
+}
+
+static int get_stacks(struct in *in, struct profile *p)
+{
+	uint32_t n = get_count(in, PROFILE_NODES_MAX, 2);
+
+	for (uint32_t i = 1; i < n && !in->bad; i++) {
+		uint32_t parent = get_below(in, i);
+		uint32_t frame = get_below(in, p->n_frames);
+
+		if (in->bad || profile_node(p, parent, frame) != i)
+			return -EBADMSG;
+	}
+	n = get_count(in, PROFILE_ROWS_MAX, 4);
+	for (uint32_t i = 0; i < n && !in->bad; i++) {
+		uint32_t thread = get_below(in, p->n_threads);
+		uint32_t node = get_below(in, p->n_nodes);
+		uint64_t samples = get(in), weight_ns = get(in);
+
+		if (!in->bad)
+			profile_add(p, thread, node, samples, weight_ns);
+	}
+	return in->bad || in->p != in->end ? -EBADMSG : 0;
+}
+
+int profile_decode(const uint8_t *buf, size_t len, struct profile **ret)
+{
+	CLEANUP(profile_freep) struct profile *p = NULL;
+	struct in in = { buf, buf + len, false };
+	struct profile_losses *l;
+	int r;
+
+	if (len < 5 || memcmp(buf, MAGIC, 4) != 0)
+		return -EBADMSG;
+	in.p += 4;
+	if (get(&in) != VERSION)
+		return -EBADMSG;
+	r = profile_new(&p);
+	if (r < 0)
+		return r;
+	l = &p->losses;
+	p->begin_real_ns = get(&in);
+	p->end_real_ns = get(&in);
+	p->interval_ns = get(&in);
+	p->no_budget = get(&in) != 0;
+	p->overflow = get(&in);
+	l->taken = get(&in);
+	l->taken_ns = get(&in);
+	l->delivered = get(&in);
+	l->delivered_ns = get(&in);
+	l->dropped = get(&in);
+	l->dropped_ns = get(&in);
+	if (in.bad || get_strings(&in, p) < 0 || get_frames(&in, p) < 0 || get_owners(&in, p) < 0 ||
+	    get_stacks(&in, p) < 0)
+		return -EBADMSG;
+	*ret = TAKE_PTR(p);
+	return 0;
+}

@@ -1,0 +1,559 @@
+/* See stream.h. */
+#include "daemon/stream/stream.h"
+
+#include <errno.h>
+#include <string.h>
+#include "daemon/stream/text.h"
+
+#define MEMORY_MAX  (96u << 20) /* of one stream's dictionary, bytes */
+#define THREADS_MAX (1u << 16)
+
+struct method {
+	uint32_t class_id, name_id, sig_id, file_id; /* class_id 0 and name_id 0 = not defined */
+};
+
+struct node {
+	uint32_t parent, ref;
+	int32_t line;
+	uint8_t kind;
+	bool defined;
+	uint64_t offset;
+};
+
+struct thread {
+	uint32_t tid;
+	char *name;
+};
+
+struct stream {
+	struct stream_ops ops;
+	void *userdata;
+	uint8_t partial[WIRE_FRAME_MAX];
+	uint32_t partial_len;
+	bool greeted; /* frames before HELLO belong to an older session */
+	uint64_t sequence;
+	/* dictionaries, indexed by id */
+	char **strings;
+	struct method *methods;
+	struct wire_mapping *mappings;
+	struct node *nodes;
+	uint32_t n_strings, n_methods, n_mappings, n_nodes; /* allocated */
+	struct thread *threads; /* hash table by tid */
+	uint32_t n_threads, threads_size;
+	size_t memory;
+	struct stream_counts counts;
+	uint64_t delivered_at_ledger, delivered_ns_at_ledger;
+};
+
+int stream_new(const struct stream_ops *ops, void *userdata, struct stream **ret)
+{
+	struct stream *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->ops = *ops;
+	s->userdata = userdata;
+	*ret = s;
+	return 0;
+}
+
+static void forget(struct stream *s)
+{
+	for (uint32_t i = 0; i < s->n_strings; i++)
+		free(s->strings[i]);
+	free(s->strings);
+	free(s->methods);
+	free(s->mappings);
+	free(s->nodes);
+	s->strings = NULL;
+	s->methods = NULL;
+	s->mappings = NULL;
+	s->nodes = NULL;
+	s->n_strings = s->n_methods = s->n_mappings = s->n_nodes = 0;
+	s->memory = 0;
+}
+
+struct stream *stream_free(struct stream *s)
+{
+	if (!s)
+		return NULL;
+	forget(s);
+	for (uint32_t i = 0; i < s->threads_size; i++)
+		free(s->threads[i].name);
+	free(s->threads);
+	free(s);
+	return NULL;
+}
+
+/* ---- dictionaries ------------------------------------------------------------------------ */
+
+static int charge(struct stream *s, size_t bytes, struct fault *f)
+{
+	if (bytes > MEMORY_MAX - s->memory)
+		return fault_set(f, ENOMEM, FAULT_STREAM,
+				 "the agent defines more than %u MiB of names", MEMORY_MAX >> 20);
+	s->memory += bytes;
+	return 0;
+}
+
+/* Make room for id @id in an array of @size-byte elements. Ids come in order, so doubling is cheap;
+ * a sender that jumps ahead pays from its own memory bound. */
+static int grow(struct stream *s, void **array, uint32_t *n, uint32_t id, size_t size,
+		struct fault *f)
+{
+	uint32_t want = *n ? *n : 256;
+	void *p;
+	int r;
+
+	if (id < *n)
+		return 0;
+	while (want <= id)
+		want *= 2;
+	r = charge(s, (want - *n) * size, f);
+	if (r < 0)
+		return r;
+	p = realloc(*array, want * size);
+	if (!p)
+		return fault_set(f, ENOMEM, FAULT_STREAM, "no memory for the agent's names");
+	memset((char *)p + *n * size, 0, (want - *n) * size);
+	*array = p;
+	*n = want;
+	return 0;
+}
+
+static bool has_string(const struct stream *s, uint32_t id)
+{
+	return id < s->n_strings && s->strings[id];
+}
+
+static const char *string(const struct stream *s, uint32_t id)
+{
+	return has_string(s, id) ? s->strings[id] : "";
+}
+
+static int twice(struct fault *f, const char *what, uint32_t id)
+{
+	return fault_set(f, EBADMSG, FAULT_STREAM, "%s %u is defined twice or from nothing", what, id);
+}
+
+static int add_string(struct stream *s, const struct wire_string *w, struct fault *f)
+{
+	char *text;
+	int r;
+
+	r = grow(s, (void **)&s->strings, &s->n_strings, w->id, sizeof(*s->strings), f);
+	if (r < 0)
+		return r;
+	if (s->strings[w->id])
+		return twice(f, "string", w->id);
+	r = charge(s, 3 * (size_t)w->str.len + 1, f);
+	if (r < 0)
+		return r;
+	text = malloc(3 * (size_t)w->str.len + 1);
+	if (!text)
+		return fault_set(f, ENOMEM, FAULT_STREAM, "no memory for the agent's names");
+	text_clean(text, w->str.p, w->str.len);
+	s->strings[w->id] = text;
+	return 0;
+}
+
+static int add_method(struct stream *s, const struct wire_method *w, struct fault *f)
+{
+	int r = grow(s, (void **)&s->methods, &s->n_methods, w->id, sizeof(*s->methods), f);
+	struct method *m;
+
+	if (r < 0)
+		return r;
+	m = &s->methods[w->id];
+	if (m->name_id || !has_string(s, w->class_id) || !has_string(s, w->name_id) ||
+	    !has_string(s, w->sig_id) || (w->file_id && !has_string(s, w->file_id)))
+		return twice(f, "method", w->id);
+	*m = (struct method){ w->class_id, w->name_id, w->sig_id, w->file_id };
+	/* "java/lang/String" -> "java.lang.String", once, where the name is used as a class */
+	for (char *p = s->strings[w->class_id]; *p; p++)
+		if (*p == '/')
+			*p = '.';
+	return 0;
+}
+
+static int add_mapping(struct stream *s, const struct wire_mapping *w, struct fault *f)
+{
+	int r = grow(s, (void **)&s->mappings, &s->n_mappings, w->id, sizeof(*s->mappings), f);
+
+	if (r < 0)
+		return r;
+	if (s->mappings[w->id].id || !has_string(s, w->path_id))
+		return twice(f, "mapping", w->id);
+	s->mappings[w->id] = *w;
+	if (s->ops.on_mapping)
+		s->ops.on_mapping(s->userdata, w, string(s, w->path_id));
+	return 0;
+}
+
+static bool has_node(const struct stream *s, uint32_t id)
+{
+	return id < s->n_nodes && s->nodes[id].defined;
+}
+
+static int add_node(struct stream *s, const struct wire_node *w, struct fault *f)
+{
+	int r = grow(s, (void **)&s->nodes, &s->n_nodes, w->id, sizeof(*s->nodes), f);
+	bool ref_ok;
+
+	if (r < 0)
+		return r;
+	if (wire_kind_is_method(w->kind))
+		ref_ok = w->ref < s->n_methods && s->methods[w->ref].name_id;
+	else if (w->kind == WIRE_KIND_NATIVE)
+		ref_ok = stream_mapping(s, w->ref) != NULL;
+	else
+		ref_ok = has_string(s, w->ref);
+	/* a parent is defined before its child: so no path can be a circle */
+	if (!ref_ok || s->nodes[w->id].defined || (w->parent && !has_node(s, w->parent)))
+		return twice(f, "node", w->id);
+	s->nodes[w->id] = (struct node){ w->parent, w->ref, w->line, w->kind, true, w->offset };
+	return 0;
+}
+
+/* ---- threads ----------------------------------------------------------------------------- */
+
+static struct thread *thread_slot(struct thread *table, uint32_t size, uint32_t tid)
+{
+	uint32_t i = (tid * 2654435761u) & (size - 1);
+
+	while (table[i].name && table[i].tid != tid)
+		i = (i + 1) & (size - 1);
+	return &table[i];
+}
+
+static void forget_threads(struct stream *s)
+{
+	for (uint32_t i = 0; i < s->threads_size; i++)
+		free(s->threads[i].name);
+	free(s->threads);
+	s->threads = NULL;
+	s->threads_size = s->n_threads = 0;
+}
+
+static int grow_threads(struct stream *s)
+{
+	uint32_t size = s->threads_size ? 2 * s->threads_size : 256;
+	struct thread *table;
+
+	/* names of ended threads pile up: at the bound all are dropped, living ones come again with
+	 * the next change and are numbers until then */
+	if (s->n_threads >= THREADS_MAX) {
+		forget_threads(s);
+		size = 256;
+	}
+	table = calloc(size, sizeof(*table));
+	if (!table)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->threads_size; i++)
+		if (s->threads[i].name)
+			*thread_slot(table, size, s->threads[i].tid) = s->threads[i];
+	free(s->threads);
+	s->threads = table;
+	s->threads_size = size;
+	return 0;
+}
+
+static int add_thread(struct stream *s, const struct wire_thread *w, struct fault *f)
+{
+	struct thread *t;
+	char *name;
+
+	if (2 * (s->n_threads + 1) > s->threads_size && grow_threads(s) < 0)
+		return fault_set(f, ENOMEM, FAULT_STREAM, "no memory for thread names");
+	name = malloc(3 * (size_t)w->name.len + 1);
+	if (!name)
+		return fault_set(f, ENOMEM, FAULT_STREAM, "no memory for thread names");
+	text_clean(name, w->name.p, w->name.len);
+	t = thread_slot(s->threads, s->threads_size, w->tid);
+	if (!t->name)
+		s->n_threads++;
+	free(t->name);
+	t->tid = w->tid;
+	t->name = name;
+	if (s->ops.on_thread)
+		s->ops.on_thread(s->userdata, w, name);
+	return 0;
+}
+
+const char *stream_thread_name(const struct stream *s, uint32_t tid)
+{
+	const struct thread *t;
+
+	if (!s->threads_size)
+		return "";
+	t = thread_slot(s->threads, s->threads_size, tid);
+	return t->name ? t->name : "";
+}
+
+/* ---- frames ------------------------------------------------------------------------------ */
+
+static uint64_t add_capped(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+static int on_samples(struct stream *s, const struct wire_frame *frame, struct fault *f)
+{
+	struct wire_reader r;
+	struct wire_sample w;
+	int more;
+
+	wire_read(&r, frame);
+	while ((more = wire_next_sample(&r, &w)) > 0) {
+		struct stream_sample sample = {
+			.mono_ns = w.mono_ns,
+			.tid = w.tid,
+			.thread = stream_thread_name(s, w.tid),
+			.weight_ns = w.weight_ns,
+			.node = w.node,
+		};
+
+		if (w.node && !has_node(s, w.node))
+			return fault_set(f, EBADMSG, FAULT_STREAM, "a sample names node %u, which is not defined",
+					 w.node);
+		s->counts.delivered++;
+		s->counts.delivered_ns = add_capped(s->counts.delivered_ns, w.weight_ns);
+		if (s->ops.on_sample)
+			s->ops.on_sample(s->userdata, &sample);
+	}
+	return more < 0 ? fault_set(f, EBADMSG, FAULT_STREAM, "a CPU frame is no CPU frame") : 0;
+}
+
+#define RECORDS(record, next, add) \
+	static int on_##record##s(struct stream *s, const struct wire_frame *frame, struct fault *f) \
+	{ \
+		struct wire_reader r; \
+		struct wire_##record w; \
+		int more, e; \
+\
+		wire_read(&r, frame); \
+		while ((more = next(&r, &w)) > 0) { \
+			e = add(s, &w, f); \
+			if (e < 0) \
+				return e; \
+		} \
+		return more < 0 ? fault_set(f, EBADMSG, FAULT_STREAM, "a frame of type %u is malformed", \
+					    frame->type) : \
+				  0; \
+	}
+RECORDS(string, wire_next_string, add_string)
+RECORDS(method, wire_next_method, add_method)
+RECORDS(mapping, wire_next_mapping, add_mapping)
+RECORDS(node, wire_next_node, add_node)
+RECORDS(thread, wire_next_thread, add_thread)
+
+/* The agent's books must agree with what came. */
+static int on_ledger(struct stream *s, const struct wire_frame *frame, struct fault *f)
+{
+	struct wire_ledger l;
+	uint64_t written, sum = 0, sum_ns = 0;
+
+	if (wire_get_ledger(frame, &l) < 0)
+		return fault_set(f, EBADMSG, FAULT_STREAM, "a LEDGER frame is malformed");
+	written = l.counter[WIRE_COUNTER_WRITTEN];
+	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
+		sum = add_capped(sum, l.drop[i]);
+		sum_ns = add_capped(sum_ns, l.drop_ns[i]);
+	}
+	if (add_capped(sum, written) != l.counter[WIRE_COUNTER_TAKEN] ||
+	    add_capped(sum_ns, l.counter[WIRE_COUNTER_WRITTEN_NS]) !=
+		    l.counter[WIRE_COUNTER_TAKEN_NS])
+		return fault_set(f, EBADMSG, FAULT_STREAM, "the agent's books: taken is not written + dropped");
+	if (s->counts.delivered > written || s->counts.delivered_ns > l.counter[WIRE_COUNTER_WRITTEN_NS])
+		return fault_set(f, EBADMSG, FAULT_STREAM, "the agent's books: more came than was written");
+	s->counts.ledger = l;
+	s->delivered_at_ledger = s->counts.delivered;
+	s->delivered_ns_at_ledger = s->counts.delivered_ns;
+	if (s->ops.on_ledger)
+		s->ops.on_ledger(s->userdata);
+	return 0;
+}
+
+static int on_hello(struct stream *s, const struct wire_frame *frame, struct fault *f)
+{
+	struct wire_hello h;
+
+	if (s->greeted || wire_get_hello(frame, &h) < 0)
+		return fault_set(f, EBADMSG, FAULT_STREAM, "HELLO is malformed or came twice");
+	if (h.protocol != WIRE_PROTOCOL)
+		return fault_set(f, EPROTO, FAULT_STREAM, "the agent speaks protocol %llu, this daemon %u",
+				 (unsigned long long)h.protocol, WIRE_PROTOCOL);
+	s->greeted = true;
+	s->sequence = frame->sequence;
+	if (s->ops.on_hello)
+		s->ops.on_hello(s->userdata, &h);
+	return 0;
+}
+
+static int on_reset(struct stream *s)
+{
+	if (s->ops.on_reset)
+		s->ops.on_reset(s->userdata);
+	forget(s);
+	return 0;
+}
+
+static int on_words(struct stream *s, const struct wire_frame *frame, struct fault *f)
+{
+	char step[3 * WIRE_STRING_MAX + 1], what[3 * WIRE_STRING_MAX + 1];
+	struct fault said = { 0 };
+	struct wire_fault w;
+
+	if (wire_get_fault(frame, &w) < 0)
+		return fault_set(f, EBADMSG, FAULT_STREAM, "a FAULT or BYE frame is malformed");
+	text_clean(step, w.step.p, w.step.len);
+	text_clean(what, w.what.p, w.what.len);
+	fault_set(&said, w.code ? (int)(w.code & 0xfff) : EPROTO, FAULT_AGENT, "%s: %s", step, what);
+	if (frame->type == WIRE_FAULT && s->ops.on_fault)
+		s->ops.on_fault(s->userdata, &said);
+	if (frame->type == WIRE_BYE && s->ops.on_bye)
+		s->ops.on_bye(s->userdata, &said);
+	return 0;
+}
+
+static int on_frame(struct stream *s, const struct wire_frame *frame, struct fault *f)
+{
+	s->counts.frames++;
+	if (frame->type == WIRE_HELLO)
+		return on_hello(s, frame, f);
+	if (!s->greeted)
+		return 0; /* the end of an older session, still in the pipe */
+	/* numbers are given to frames that were written: a gap means that the pipe lost bytes */
+	if (frame->sequence != s->sequence + 1)
+		return fault_set(f, EBADMSG, FAULT_STREAM, "frame %llu came after frame %llu",
+				 (unsigned long long)frame->sequence, (unsigned long long)s->sequence);
+	s->sequence = frame->sequence;
+	switch (frame->type) {
+	case WIRE_RESET:
+		return on_reset(s);
+	case WIRE_STRING:
+		return on_strings(s, frame, f);
+	case WIRE_METHOD:
+		return on_methods(s, frame, f);
+	case WIRE_MAPPING:
+		return on_mappings(s, frame, f);
+	case WIRE_NODE:
+		return on_nodes(s, frame, f);
+	case WIRE_THREAD:
+		return on_threads(s, frame, f);
+	case WIRE_CPU:
+		return on_samples(s, frame, f);
+	case WIRE_LEDGER:
+		return on_ledger(s, frame, f);
+	case WIRE_FAULT:
+	case WIRE_BYE:
+		return on_words(s, frame, f);
+	default:
+		return 0; /* a newer agent says more than we know */
+	}
+}
+
+int stream_feed(struct stream *s, const void *buf, size_t len, struct fault *f)
+{
+	const uint8_t *p = buf;
+	struct wire_frame frame;
+	int size, r;
+
+	s->counts.bytes += len;
+	while (len > 0) {
+		if (s->partial_len) {
+			size_t room = sizeof(s->partial) - s->partial_len;
+			size_t n = len < room ? len : room;
+			uint32_t had = s->partial_len;
+
+			memcpy(s->partial + had, p, n);
+			size = wire_peek(s->partial, had + n, &frame);
+			if (size > 0) {
+				p += (uint32_t)size - had;
+				len -= (uint32_t)size - had;
+				s->partial_len = 0;
+			} else {
+				s->partial_len += (uint32_t)n;
+				len -= n;
+			}
+		} else {
+			size = wire_peek(p, len, &frame);
+			if (size > 0) {
+				p += size;
+				len -= (size_t)size;
+			} else if (size == 0) {
+				memcpy(s->partial, p, len);
+				s->partial_len = (uint32_t)len;
+				len = 0;
+			}
+		}
+		if (size < 0)
+			return fault_set(f, EBADMSG, FAULT_STREAM, "the agent sent bytes that are no frame");
+		if (size == 0)
+			continue;
+		r = on_frame(s, &frame, f);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- questions --------------------------------------------------------------------------- */
+
+void stream_counts(const struct stream *s, struct stream_counts *ret)
+{
+	const uint64_t *c = s->counts.ledger.counter;
+	uint64_t since = s->counts.delivered - s->delivered_at_ledger;
+	uint64_t since_ns = s->counts.delivered_ns - s->delivered_ns_at_ledger;
+
+	*ret = s->counts;
+	/* what came after the last LEDGER was taken for certain */
+	ret->taken = add_capped(c[WIRE_COUNTER_TAKEN], since);
+	ret->taken_ns = add_capped(c[WIRE_COUNTER_TAKEN_NS], since_ns);
+	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
+		ret->dropped[i] = s->counts.ledger.drop[i];
+		ret->dropped_ns[i] = s->counts.ledger.drop_ns[i];
+	}
+	ret->lost = c[WIRE_COUNTER_WRITTEN] - s->delivered_at_ledger;
+	ret->lost_ns = c[WIRE_COUNTER_WRITTEN_NS] - s->delivered_ns_at_ledger;
+}
+
+bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret,
+		 uint32_t *ret_parent)
+{
+	const struct node *n;
+
+	if (!has_node(s, node))
+		return false;
+	n = &s->nodes[node];
+	*ret = (struct stream_frame){
+		.kind = n->kind,
+		.line = n->line,
+		.class_name = "",
+		.method = "",
+		.signature = "",
+		.file = "",
+		.module = "",
+	};
+	*ret_parent = n->parent;
+	if (wire_kind_is_method(n->kind)) {
+		const struct method *m = &s->methods[n->ref];
+
+		ret->class_name = string(s, m->class_id);
+		ret->method = string(s, m->name_id);
+		ret->signature = string(s, m->sig_id);
+		ret->file = string(s, m->file_id);
+	} else if (n->kind == WIRE_KIND_NATIVE) {
+		ret->module = string(s, s->mappings[n->ref].path_id);
+		ret->offset = n->offset;
+		ret->mapping = n->ref;
+	} else {
+		ret->method = string(s, n->ref);
+	}
+	return true;
+}
+
+const struct wire_mapping *stream_mapping(const struct stream *s, uint32_t id)
+{
+	return id < s->n_mappings && s->mappings[id].id ? &s->mappings[id] : NULL;
+}

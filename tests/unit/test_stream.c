@@ -1,0 +1,302 @@
+#include "tests/unit/unit.h"
+#include <errno.h>
+#include "daemon/stream/stream.h"
+#include "daemon/stream/text.h"
+
+static uint8_t buf[WIRE_FRAME_MAX];
+static uint64_t sequence;
+static int samples, hellos, byes;
+static struct stream_sample last;
+
+static void on_hello(void *userdata, const struct wire_hello *h)
+{
+	(void)userdata;
+	(void)h;
+	hellos++;
+}
+
+static void on_sample(void *userdata, const struct stream_sample *s)
+{
+	(void)userdata;
+	samples++;
+	last = *s;
+}
+
+static void on_bye(void *userdata, const struct fault *why)
+{
+	(void)userdata;
+	(void)why;
+	byes++;
+}
+
+static const struct stream_ops ops = { .on_hello = on_hello, .on_sample = on_sample, .on_bye = on_bye };
+
+static struct wire_str str(const char *s)
+{
+	return (struct wire_str){ s, (uint32_t)strlen(s) };
+}
+
+/* Feed in pieces of 7 bytes: every frame arrives torn. */
+static int feed(struct stream *s, struct wire_writer *w, struct fault *f)
+{
+	uint32_t len = wire_end(w, ++sequence);
+
+	for (uint32_t at = 0; at < len; at += 7) {
+		int r = stream_feed(s, buf + at, len - at < 7 ? len - at : 7, f);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static struct stream *greeted_stream(void)
+{
+	struct wire_hello h = { .protocol = WIRE_PROTOCOL };
+	struct wire_writer w;
+	struct fault f = { 0 };
+	struct stream *s;
+
+	sequence = 0;
+	samples = hellos = byes = 0;
+	assert_int_equal(stream_new(&ops, NULL, &s), 0);
+	wire_begin(&w, buf, WIRE_HELLO);
+	assert_true(wire_put_hello(&w, &h));
+	assert_int_equal(feed(s, &w, &f), 0);
+	assert_int_equal(hellos, 1);
+	return s;
+}
+
+static int put_string(struct stream *s, uint32_t id, const char *text, struct fault *f)
+{
+	struct wire_string record = { id, str(text) };
+	struct wire_writer w;
+
+	wire_begin(&w, buf, WIRE_STRING);
+	assert_true(wire_put_string(&w, &record));
+	return feed(s, &w, f);
+}
+
+static int put_node(struct stream *s, struct wire_node node, struct fault *f)
+{
+	struct wire_writer w;
+
+	wire_begin(&w, buf, WIRE_NODE);
+	assert_true(wire_put_node(&w, &node));
+	return feed(s, &w, f);
+}
+
+static int put_sample(struct stream *s, uint32_t node, struct fault *f)
+{
+	struct wire_sample record = { 1000, 7, node, 10 };
+	struct wire_writer w;
+
+	wire_begin(&w, buf, WIRE_CPU);
+	assert_true(wire_put_sample(&w, &record));
+	return feed(s, &w, f);
+}
+
+static int put_ledger(struct stream *s, uint64_t taken, uint64_t written, uint64_t dropped,
+		      struct fault *f)
+{
+	struct wire_ledger l = { 0 };
+	struct wire_writer w;
+
+	l.counter[WIRE_COUNTER_TAKEN] = taken;
+	l.counter[WIRE_COUNTER_TAKEN_NS] = 10 * taken;
+	l.counter[WIRE_COUNTER_WRITTEN] = written;
+	l.counter[WIRE_COUNTER_WRITTEN_NS] = 10 * written;
+	l.drop[WIRE_DROP_RING_FULL] = dropped;
+	l.drop_ns[WIRE_DROP_RING_FULL] = 10 * dropped;
+	wire_begin(&w, buf, WIRE_LEDGER);
+	assert_true(wire_put_ledger(&w, &l));
+	return feed(s, &w, f);
+}
+
+static void a_stack_can_be_walked_to_its_root(void **state)
+{
+	struct wire_method m = { 1, 1, 2, 3, 0 };
+	struct stream *s = greeted_stream();
+	struct stream_frame frame;
+	struct fault f = { 0 };
+	struct wire_writer w;
+	uint32_t parent;
+
+	(void)state;
+	assert_int_equal(put_string(s, 1, "java/lang/Thread", &f), 0);
+	assert_int_equal(put_string(s, 2, "run", &f), 0);
+	assert_int_equal(put_string(s, 3, "()V", &f), 0);
+	wire_begin(&w, buf, WIRE_METHOD);
+	assert_true(wire_put_method(&w, &m));
+	assert_int_equal(feed(s, &w, &f), 0);
+	assert_int_equal(put_node(s, (struct wire_node){ 1, 0, WIRE_KIND_C2, 1, 42, 0 }, &f), 0);
+	assert_int_equal(put_node(s, (struct wire_node){ 2, 1, WIRE_KIND_STUB, 2, -1, 0 }, &f), 0);
+	assert_int_equal(put_sample(s, 2, &f), 0);
+	assert_int_equal(samples, 1);
+	assert_true(stream_node(s, last.node, &frame, &parent));
+	assert_string_equal(frame.method, "run");
+	assert_int_equal(parent, 1);
+	assert_true(stream_node(s, parent, &frame, &parent));
+	assert_string_equal(frame.class_name, "java.lang.Thread");
+	assert_int_equal(frame.line, 42);
+	assert_int_equal(parent, 0);
+	stream_free(s);
+}
+
+static void the_books_hold_before_and_after_every_ledger(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct stream_counts c;
+	struct fault f = { 0 };
+
+	(void)state;
+	assert_int_equal(put_sample(s, 0, &f), 0);
+	stream_counts(s, &c);
+	assert_int_equal(c.taken, 1);
+	assert_int_equal(c.delivered, 1);
+	assert_int_equal(put_ledger(s, 4, 1, 3, &f), 0);
+	assert_int_equal(put_sample(s, 0, &f), 0);
+	stream_counts(s, &c);
+	assert_int_equal(c.taken, 5);
+	assert_int_equal(c.delivered, 2);
+	assert_int_equal(c.dropped[WIRE_DROP_RING_FULL], 3);
+	assert_int_equal(c.lost, 0);
+	assert_int_equal(c.taken_ns, c.delivered_ns + c.dropped_ns[WIRE_DROP_RING_FULL]);
+	stream_free(s);
+}
+
+static void samples_lost_on_the_wire_are_found(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct stream_counts c;
+	struct fault f = { 0 };
+
+	(void)state;
+	assert_int_equal(put_sample(s, 0, &f), 0);
+	assert_int_equal(put_ledger(s, 3, 3, 0, &f), 0);
+	stream_counts(s, &c);
+	assert_int_equal(c.lost, 2);
+	assert_int_equal(c.taken, c.delivered + c.lost);
+	stream_free(s);
+}
+
+static void books_that_do_not_add_up_end_the_stream(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct fault f = { 0 };
+
+	(void)state;
+	assert_int_equal(put_ledger(s, 5, 1, 3, &f), -EBADMSG);
+	assert_int_equal(f.step, FAULT_STREAM);
+	s = stream_free(s);
+	s = greeted_stream();
+	memset(&f, 0, sizeof(f));
+	assert_int_equal(put_sample(s, 0, &f), 0);
+	assert_int_equal(put_ledger(s, 0, 0, 0, &f), -EBADMSG);
+	stream_free(s);
+}
+
+static void what_is_not_defined_cannot_be_used(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct fault f = { 0 };
+
+	(void)state;
+	assert_int_equal(put_sample(s, 1, &f), -EBADMSG);
+	s = stream_free(s);
+	s = greeted_stream();
+	memset(&f, 0, sizeof(f));
+	assert_int_equal(put_string(s, 1, "x", &f), 0);
+	/* its own parent: a circle */
+	assert_int_equal(put_node(s, (struct wire_node){ 1, 1, WIRE_KIND_STUB, 1, -1, 0 }, &f), -EBADMSG);
+	s = stream_free(s);
+	s = greeted_stream();
+	memset(&f, 0, sizeof(f));
+	assert_int_equal(put_string(s, 1, "x", &f), 0);
+	assert_int_equal(put_string(s, 1, "y", &f), -EBADMSG);
+	stream_free(s);
+}
+
+static void a_stream_has_a_memory_bound(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct fault f = { 0 };
+	char text[WIRE_STRING_MAX + 1];
+	uint32_t id = 1;
+	int r;
+
+	(void)state;
+	memset(text, 'x', WIRE_STRING_MAX);
+	text[WIRE_STRING_MAX] = '\0';
+	do {
+		r = put_string(s, id++, text, &f);
+	} while (r == 0 && id < 200000);
+	assert_int_equal(r, -ENOMEM);
+	assert_true(id < 40000);
+	stream_free(s);
+}
+
+static void a_missing_frame_ends_the_stream(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct fault f = { 0 };
+
+	(void)state;
+	sequence++;
+	assert_int_equal(put_sample(s, 0, &f), -EBADMSG);
+	stream_free(s);
+}
+
+static void frames_of_an_older_session_are_skipped(void **state)
+{
+	struct wire_hello h = { .protocol = WIRE_PROTOCOL };
+	struct wire_writer w;
+	struct fault f = { 0 };
+	struct stream *s;
+
+	(void)state;
+	assert_int_equal(stream_new(&ops, NULL, &s), 0);
+	sequence = 77;
+	samples = 0;
+	assert_int_equal(put_sample(s, 12345, &f), 0);
+	assert_int_equal(samples, 0);
+	sequence = 0;
+	wire_begin(&w, buf, WIRE_HELLO);
+	assert_true(wire_put_hello(&w, &h));
+	assert_int_equal(feed(s, &w, &f), 0);
+	assert_int_equal(put_sample(s, 0, &f), 0);
+	assert_int_equal(samples, 1);
+	stream_free(s);
+}
+
+static void text_becomes_clean_utf8(void **state)
+{
+	char dst[64];
+
+	(void)state;
+	text_clean(dst, "gr\xc3\xbc\xc3\x9f\n", 7);
+	assert_string_equal(dst, "gr\xc3\xbc\xc3\x9f?");
+	text_clean(dst, "a\xc0\x80z\xff", 5);
+	assert_string_equal(dst, "a\xef\xbf\xbd\xef\xbf\xbdz\xef\xbf\xbd");
+	text_clean(dst, "\xed\xa0\x80", 3); /* a lone surrogate */
+	assert_string_equal(dst, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+	text_clean(dst, "\xe2\x82", 2); /* cut in the middle */
+	assert_string_equal(dst, "\xef\xbf\xbd\xef\xbf\xbd");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_stack_can_be_walked_to_its_root),
+		cmocka_unit_test(the_books_hold_before_and_after_every_ledger),
+		cmocka_unit_test(samples_lost_on_the_wire_are_found),
+		cmocka_unit_test(books_that_do_not_add_up_end_the_stream),
+		cmocka_unit_test(what_is_not_defined_cannot_be_used),
+		cmocka_unit_test(a_stream_has_a_memory_bound),
+		cmocka_unit_test(a_missing_frame_ends_the_stream),
+		cmocka_unit_test(frames_of_an_older_session_are_skipped),
+		cmocka_unit_test(text_becomes_clean_utf8),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
