@@ -1,0 +1,50 @@
+/*
+ * What a JVM answers to `load` (facts of HotSpot 8 to 28): "0\n" and "0\n" (8) or "return code: 0\n"
+ * (9+) for success. From 21 on a failure starts with "0" too, older ones with "-1"; so only the words
+ * count.
+ */
+#include "injector/inject.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* The text behind the first line, one line of it, without what a terminal would act upon. */
+static void second_line(const char *reply, char *ret, size_t size)
+{
+	const char *p = strchr(reply, '\n');
+	size_t n = 0;
+
+	for (p = p ? p + 1 : reply; *p && n < size - 1; p++) {
+		if (*p == '\n' && n == 0)
+			continue;
+		if (*p == '\n')
+			break;
+		ret[n++] = *p < 0x20 || *p == 0x7f ? '?' : *p;
+	}
+	ret[n] = '\0';
+}
+
+int reply_check_load(const char *reply, struct fault *f)
+{
+	char line[96];
+	int r;
+
+	if (strstr(reply, "return code: 0\n") || strcmp(reply, "0\n0\n") == 0)
+		return 0;
+	second_line(reply, line, sizeof(line));
+	if (strstr(reply, "live phase")) {
+		r = fault_set(f, EAGAIN, FAULT_ATTACH, "the JVM is still starting");
+		f->flags |= FAULT_RETRY_SOON;
+	} else if (strstr(reply, "Dynamic agent loading is not enabled")) {
+		r = fault_set(f, EPERM, FAULT_ATTACH,
+			      "its owner forbids agents: -XX:-EnableDynamicAgentLoading");
+		f->flags |= FAULT_PERMANENT;
+	} else if (strstr(reply, "failed to map segment")) {
+		r = fault_set(f, EACCES, FAULT_LOAD, "/tmp of the target is mounted noexec");
+	} else if (reply[0] == '\0') {
+		r = fault_set(f, EPROTO, FAULT_ATTACH, "the JVM closed the attach socket without an answer");
+	} else {
+		r = fault_set(f, EPROTO, FAULT_LOAD, "the JVM did not load the agent: %s", line);
+	}
+	return r;
+}
