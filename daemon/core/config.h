@@ -27,10 +27,18 @@ struct config {
 	bool attach_all; /* not a field: record without a daemon attaches only what it was told */
 };
 
-/* Fill in the embedded defaults; paths relative to the running program. */
+/*
+ * Fill in the embedded defaults; paths relative to the running program. The environment's
+ * KINDLING_SOCKET, which clients know too, is the default of `socket` where it is set.
+ */
 void config_defaults(struct config *c);
 /*
  * Read @path over @c. Returns 0, or -errno with a text "file:line: field: sentence" in @err
  * (NUL-terminated, cut to @err_size). @c may be partly changed then.
  */
 int config_load(struct config *c, const char *path, char *err, size_t err_size);
+/* The same for @len bytes of text that came from @name. Fuzzed by tests/fuzz/fuzz_config.c. */
+int config_parse(struct config *c, const char *name, const char *text, size_t len, char *err,
+		 size_t err_size);
+/* The name ("events.cpu.interval") of field @index and what it is for; NULL past the last. */
+const char *config_field(size_t index, const char **ret_sentence);

@@ -144,7 +144,8 @@ int loop_timer_add(struct loop *l, uint64_t delay_ns, uint64_t period_ns, loop_t
 
 void loop_timer_set(struct loop_timer *t, uint64_t delay_ns, uint64_t period_ns)
 {
-	t->due_mono_ns = clock_mono_ns() + delay_ns;
+	if (__builtin_add_overflow(clock_mono_ns(), delay_ns, &t->due_mono_ns))
+		t->due_mono_ns = UINT64_MAX;
 	t->period_ns = period_ns;
 }
 

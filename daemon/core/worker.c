@@ -128,7 +128,8 @@ int worker_submit(struct worker *w, void (*run)(void *userdata), void (*done)(vo
 	int r = -EBUSY;
 
 	pthread_mutex_lock(&w->lock);
-	if (w->head - w->tail < WORKER_JOBS_MAX) {
+	/* a done() of worker_free() may ask for more: there is no thread left to run it */
+	if (!w->quit && w->head - w->tail < WORKER_JOBS_MAX) {
 		w->jobs[w->head++ % WORKER_JOBS_MAX] = (struct job){ run, done, userdata };
 		pthread_cond_signal(&w->wake);
 		r = 0;

@@ -14,6 +14,7 @@ struct worker;
 int worker_new(struct loop *loop, struct worker **ret);
 struct worker *worker_free(struct worker *w);
 DEFINE_FREEP(struct worker, worker_free);
-/* 0, or -EBUSY when WORKER_JOBS_MAX jobs wait: the caller drops and counts. @done may be NULL. */
+/* 0, or -EBUSY when WORKER_JOBS_MAX jobs wait or worker_free() runs: the caller drops and counts.
+ * @done may be NULL. */
 int worker_submit(struct worker *w, void (*run)(void *userdata), void (*done)(void *userdata),
 		  void *userdata);

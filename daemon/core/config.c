@@ -1,0 +1,300 @@
+/*
+ * See config.h. Walks libyaml's events; where it stands is a path of keys joined by dots, which is
+ * looked up in the table of config_fields.h. What the table does not know stops it.
+ */
+#include "daemon/core/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <yaml.h>
+#include "daemon/core/config_fields.h"
+#include "daemon/core/mem.h"
+
+#define FILE_BYTES_MAX (256 * 1024)
+#define DEPTH_MAX      4
+#define NAME_MAX_BYTES 128
+
+struct reading {
+	struct config *config;
+	yaml_parser_t parser;
+	const char *file;
+	size_t line;
+	char name[NAME_MAX_BYTES]; /* the key we stand at, "events.cpu.interval" */
+	size_t name_len[DEPTH_MAX + 1]; /* of its parents */
+	unsigned depth;
+	uint64_t
+		seen[DEPTH_MAX + 1]; /* bit i of [depth]: prefix of entry i was met at this depth */
+	char *err;
+	size_t err_size;
+};
+_Static_assert(sizeof(((struct reading *)0)->seen[0]) * 8 >= 64, "one bit an entry");
+
+__attribute__((format(printf, 2, 3))) static int refuse(struct reading *r, const char *fmt, ...)
+{
+	int n = 0;
+	va_list ap;
+
+	if (r->line)
+		n = snprintf(r->err, r->err_size, "%s:%zu: ", r->file, r->line);
+	else
+		n = snprintf(r->err, r->err_size, "%s: ", r->file);
+	if (r->name[0] && n >= 0 && (size_t)n < r->err_size)
+		n += snprintf(r->err + n, r->err_size - (size_t)n, "%s: ", r->name);
+	if (n >= 0 && (size_t)n < r->err_size) {
+		va_start(ap, fmt);
+		vsnprintf(r->err + n, r->err_size - (size_t)n, fmt, ap);
+		va_end(ap);
+	}
+	return -EINVAL;
+}
+
+static int next_event(struct reading *r, yaml_event_t *ret)
+{
+	if (!yaml_parser_parse(&r->parser, ret)) {
+		r->line = r->parser.problem_mark.line + 1;
+		r->name[0] = '\0';
+		return refuse(r, "is not YAML: %s",
+			      r->parser.problem ? r->parser.problem : "out of memory");
+	}
+	r->line = ret->start_mark.line + 1;
+	return 0;
+}
+
+static const struct config_entry *find_field(const char *name)
+{
+	for (size_t i = 0; i < config_entry_count; i++)
+		if (strcmp(config_entries[i].name, name) == 0)
+			return &config_entries[i];
+	return NULL;
+}
+
+/* The first field below the section @name. */
+static const struct config_entry *find_section(const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < config_entry_count; i++)
+		if (strncmp(config_entries[i].name, name, len) == 0 &&
+		    config_entries[i].name[len] == '.')
+			return &config_entries[i];
+	return NULL;
+}
+
+static int refuse_unknown(struct reading *r)
+{
+	const struct config_entry *near = config_nearest(r->name);
+
+	if (near)
+		return refuse(r, "there is no such setting; did you mean %s?", near->name);
+	return refuse(r, "there is no such setting");
+}
+
+static int refuse_twice(struct reading *r, const struct config_entry *e)
+{
+	uint64_t bit = 1ull << (e - config_entries);
+
+	if (r->seen[r->depth] & bit)
+		return refuse(r, "is set a second time");
+	r->seen[r->depth] |= bit;
+	return 0;
+}
+
+static int take_value(struct reading *r, const yaml_event_t *event)
+{
+	const char *text = (const char *)event->data.scalar.value;
+	const struct config_entry *e = find_field(r->name);
+	char why[200];
+	int n;
+
+	if (!e) {
+		e = find_section(r->name);
+		if (!e)
+			return refuse_unknown(r);
+		if (event->data.scalar.length ==
+		    0) /* a section whose fields are all commented out */
+			return refuse_twice(r, e);
+		return refuse(r, "has settings of its own, such as %s, and takes no value",
+			      e->name);
+	}
+	n = refuse_twice(r, e);
+	if (n < 0)
+		return n;
+	if (strlen(text) != event->data.scalar.length)
+		return refuse(r, "contains a NUL byte");
+	n = config_set(r->config, e, text, why, sizeof(why));
+	return n < 0 ? refuse(r, "%s", why) : 0;
+}
+
+static int enter_section(struct reading *r)
+{
+	const struct config_entry *e = find_section(r->name);
+	int n;
+
+	if (find_field(r->name))
+		return refuse(r, "takes one value, not settings below it");
+	if (!e)
+		return refuse_unknown(r);
+	n = refuse_twice(r, e);
+	if (n < 0)
+		return n;
+	if (r->depth == DEPTH_MAX)
+		return refuse(r, "is nested too deep");
+	r->depth++;
+	r->name_len[r->depth] = strlen(r->name);
+	return 0;
+}
+
+static int take_key(struct reading *r, const yaml_event_t *event)
+{
+	size_t parent = r->name_len[r->depth];
+	const char *key;
+	int n;
+
+	if (event->type != YAML_SCALAR_EVENT)
+		return refuse(r, "a setting's name is a word");
+	key = (const char *)event->data.scalar.value;
+	if (strlen(key) != event->data.scalar.length || strchr(key, '.'))
+		return refuse(r, "a setting's name has no dots: settings below it are indented");
+	n = snprintf(r->name + parent, sizeof(r->name) - parent, "%s%s", parent ? "." : "", key);
+	if (n < 0 || (size_t)n >= sizeof(r->name) - parent) {
+		r->name[parent] = '\0';
+		return refuse(r, "there is no setting with such a long name");
+	}
+	return 0;
+}
+
+/* One key with its value, or the end of a section. Sets *ret_end at the end of the outermost. */
+static int take_pair(struct reading *r, bool *ret_end)
+{
+	yaml_event_t event;
+	size_t key_line;
+	int n;
+
+	n = next_event(r, &event);
+	if (n < 0)
+		return n;
+	if (event.type == YAML_MAPPING_END_EVENT) {
+		yaml_event_delete(&event);
+		*ret_end = r->depth == 0;
+		if (r->depth)
+			r->depth--;
+		r->name[r->name_len[r->depth]] = '\0';
+		return 0;
+	}
+	n = take_key(r, &event);
+	yaml_event_delete(&event);
+	if (n < 0)
+		return n;
+	key_line = r->line;
+	n = next_event(r, &event);
+	if (n < 0)
+		return n;
+	r->line = key_line; /* a section begins a line below its name */
+	if (event.type == YAML_SCALAR_EVENT)
+		n = take_value(r, &event);
+	else if (event.type == YAML_MAPPING_START_EVENT)
+		n = enter_section(r);
+	else
+		n = refuse(r, "takes one value, not a list or an alias");
+	yaml_event_delete(&event);
+	return n;
+}
+
+/* The next event, which must be of one of the two types; *ret_is_first says which it was. */
+static int expect(struct reading *r, yaml_event_type_t first, yaml_event_type_t second,
+		  bool *ret_is_first)
+{
+	yaml_event_t event;
+	int n;
+
+	n = next_event(r, &event);
+	if (n < 0)
+		return n;
+	*ret_is_first = event.type == first;
+	if (event.type == YAML_SCALAR_EVENT && event.data.scalar.length)
+		n = refuse(r, "must be settings, `name: value`, and not one word");
+	else if (event.type != first && event.type != second)
+		n = refuse(r, "must be one map of settings, `name: value`");
+	yaml_event_delete(&event);
+	return n;
+}
+
+static int read_document(struct reading *r)
+{
+	bool end = false, yes;
+	int n;
+
+	n = expect(r, YAML_STREAM_START_EVENT, YAML_STREAM_START_EVENT, &yes);
+	if (n < 0)
+		return n;
+	n = expect(r, YAML_DOCUMENT_START_EVENT, YAML_STREAM_END_EVENT, &yes);
+	if (n < 0 || !yes) /* nothing but comments is fine */
+		return n;
+	n = expect(r, YAML_MAPPING_START_EVENT, YAML_SCALAR_EVENT, &yes);
+	if (n < 0)
+		return n;
+	while (yes && !end) {
+		n = take_pair(r, &end);
+		if (n < 0)
+			return n;
+	}
+	n = expect(r, YAML_DOCUMENT_END_EVENT, YAML_DOCUMENT_END_EVENT, &yes);
+	if (n < 0)
+		return n;
+	return expect(r, YAML_STREAM_END_EVENT, YAML_STREAM_END_EVENT, &yes);
+}
+
+int config_parse(struct config *c, const char *name, const char *text, size_t len, char *err,
+		 size_t err_size)
+{
+	struct reading r = { .config = c, .file = name, .err = err, .err_size = err_size };
+	int n;
+
+	if (!yaml_parser_initialize(&r.parser))
+		return -ENOMEM;
+	yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
+	n = read_document(&r);
+	yaml_parser_delete(&r.parser);
+	return n;
+}
+
+int config_load(struct config *c, const char *path, char *err, size_t err_size)
+{
+	CLEANUP(fd_closep) int fd = -1;
+	CLEANUP(freep) char *text = NULL;
+	struct stat st;
+	size_t len = 0;
+	ssize_t n;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		int error = errno;
+
+		snprintf(err, err_size, "%s: cannot be read: %s", path, strerror(error));
+		return -error;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		snprintf(err, err_size, "%s: is not a file", path);
+		return -EINVAL;
+	}
+	text = malloc(FILE_BYTES_MAX + 1);
+	if (!text)
+		return -ENOMEM;
+	while ((n = read(fd, text + len, FILE_BYTES_MAX + 1 - len)) > 0)
+		len += (size_t)n;
+	if (n < 0) {
+		int error = errno;
+
+		snprintf(err, err_size, "%s: cannot be read: %s", path, strerror(error));
+		return -error;
+	}
+	if (len > FILE_BYTES_MAX) {
+		snprintf(err, err_size, "%s: is longer than %d KiB", path, FILE_BYTES_MAX / 1024);
+		return -EFBIG;
+	}
+	return config_parse(c, path, text, len, err, err_size);
+}

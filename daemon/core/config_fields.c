@@ -1,0 +1,284 @@
+/* See config_fields.h. */
+#include "daemon/core/config_fields.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "daemon/core/clock.h"
+#include "daemon/core/config_value.h"
+#include "daemon/core/log.h"
+#include "daemon/core/mem.h"
+
+#define KIB 1024ull
+#define MIB (1024 * KIB)
+#define GIB (1024 * MIB)
+#define FIELD(name, type, member, min, max, sentence)                               \
+	{                                                                           \
+		name, type, offsetof(struct config, member),                        \
+			sizeof(((struct config *)NULL)->member), min, max, sentence \
+	}
+
+const struct config_entry config_entries[] = {
+	FIELD("socket", CONFIG_PATH, socket, 0, 0,
+	      "the Unix socket that kindling's commands speak to; the daemon's lock lies beside it"),
+	FIELD("state_dir", CONFIG_PATH, state_dir, 0, 0,
+	      "where the history and the names of native functions are kept"),
+	FIELD("agent.library", CONFIG_PATH, agent, 0, 0,
+	      "the library that goes into the JVMs; auto = the one installed with kindlingd"),
+	FIELD("agent.ring_size", CONFIG_SIZE, ring_bytes, 16 * KIB, 16 * MIB,
+	      "memory in each JVM for samples that are not written yet"),
+	FIELD("agent.pipe_size", CONFIG_SIZE, pipe_bytes, 4 * KIB, 64 * MIB,
+	      "size of the pipe from each JVM to the daemon"),
+	FIELD("injector", CONFIG_PATH, injector, 0, 0,
+	      "the program that attaches to one JVM; auto = the one installed with kindlingd"),
+	FIELD("log.level", CONFIG_LOG_LEVEL, log_level, 0, 0,
+	      "what is logged: error, warning, info or debug"),
+	FIELD("events.cpu.interval", CONFIG_DURATION, cpu_interval_ns, NS_PER_MS, 10 * NS_PER_S,
+	      "CPU time of a thread between two samples"),
+	FIELD("events.cpu.max_cpu", CONFIG_PERCENT, max_cpu_permille, 1, 1000,
+	      "share of a JVM's own CPU time that sampling may cost before the interval grows"),
+	FIELD("quiet_attach", CONFIG_BOOL, quiet_attach, 0, 0,
+	      "keep the warning of JDK 21 and later about loaded agents out of the JVM's output"),
+	FIELD("discovery.bpf", CONFIG_BPF, bpf, 0, 0,
+	      "hear of new processes by BPF: auto = where the kernel lets us, on = or fail, off"),
+	FIELD("discovery.scan_interval", CONFIG_DURATION, scan_interval_ns, NS_PER_S,
+	      3600 * NS_PER_S, "how often all of /proc is looked through for JVMs"),
+	FIELD("attach.deadline", CONFIG_DURATION, attach_deadline_ns, NS_PER_S, 600 * NS_PER_S,
+	      "how long one attempt to attach to a JVM may take"),
+	FIELD("store.retention", CONFIG_DURATION, retention_ns, 60 * NS_PER_S,
+	      10 * 365 * 24 * 3600 * NS_PER_S, "how far back the history goes"),
+	FIELD("store.max_size", CONFIG_SIZE, store_max_bytes, MIB, 16 * 1024 * GIB,
+	      "how much disk the history may take"),
+};
+const size_t config_entry_count = ARRAY_SIZE(config_entries);
+
+const char *config_field(size_t index, const char **ret_sentence)
+{
+	if (index >= config_entry_count)
+		return NULL;
+	if (ret_sentence)
+		*ret_sentence = config_entries[index].sentence;
+	return config_entries[index].name;
+}
+
+/* <dir of the program>/@relative into @dst if it exists there. */
+static bool find_beside(char *dst, size_t size, const char *relative)
+{
+	char path[PATH_MAX], found[PATH_MAX];
+	ssize_t n;
+	char *slash;
+
+	n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	if (n <= 0)
+		return false;
+	path[n] = '\0';
+	slash = strrchr(path, '/');
+	if (!slash)
+		return false;
+	n = snprintf(slash + 1, sizeof(path) - (size_t)(slash + 1 - path), "%s", relative);
+	if ((size_t)n >= sizeof(path) - (size_t)(slash + 1 - path) || !realpath(path, found) ||
+	    strlen(found) >= size)
+		return false;
+	strcpy(dst, found);
+	return true;
+}
+
+void config_defaults(struct config *c)
+{
+	const char *socket = getenv("KINDLING_SOCKET");
+
+	*c = (struct config){
+		.socket = "/run/kindling/kindling.sock",
+		.state_dir = "/var/lib/kindling",
+		.agent = "/usr/lib/kindling/libkindling.so",
+		.injector = "/usr/bin/kindling-inject",
+		.log_level = LOG_LEVEL_INFO,
+		.cpu_interval_ns = 10 * NS_PER_MS,
+		.max_cpu_permille = 10,
+		.quiet_attach = true,
+		.bpf = BPF_AUTO,
+		.scan_interval_ns = 30 * NS_PER_S,
+		.attach_deadline_ns = 10 * NS_PER_S,
+		.retention_ns = 24 * 3600 * NS_PER_S,
+		.store_max_bytes = GIB,
+		.ring_bytes = 512 * KIB,
+		.pipe_bytes = MIB,
+		.attach_all = true,
+	};
+	if (socket && *socket == '/' && strlen(socket) < sizeof(c->socket))
+		strcpy(c->socket, socket);
+	if (!find_beside(c->agent, sizeof(c->agent), "../lib/libkindling.so") &&
+	    !find_beside(c->agent, sizeof(c->agent), "../lib/kindling/libkindling.so"))
+		(void)find_beside(c->agent, sizeof(c->agent),
+				  "../" KINDLING_LIBDIR "/kindling/libkindling.so");
+	(void)find_beside(c->injector, sizeof(c->injector), "kindling-inject");
+}
+
+/* Letters to insert, delete or change; both at most 63 long. */
+static unsigned distance(const char *a, const char *b)
+{
+	unsigned row[64], n = (unsigned)strlen(b);
+
+	for (unsigned j = 0; j <= n; j++)
+		row[j] = j;
+	for (unsigned i = 0; a[i]; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = i + 1;
+		for (unsigned j = 1; j <= n; j++) {
+			unsigned change = diagonal + (a[i] != b[j - 1]);
+			unsigned gap = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+
+			diagonal = row[j];
+			row[j] = change < gap ? change : gap;
+		}
+	}
+	return row[n];
+}
+
+static const char *last_part(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot ? dot + 1 : name;
+}
+
+const struct config_entry *config_nearest(const char *name)
+{
+	const struct config_entry *best = NULL;
+	unsigned best_distance = 4;
+
+	if (strlen(name) > 63)
+		return NULL;
+	for (size_t i = 0; i < config_entry_count; i++) {
+		const struct config_entry *e = &config_entries[i];
+		unsigned d = distance(name, e->name);
+
+		/* the right name in the wrong place counts as one letter */
+		if (strcmp(last_part(name), last_part(e->name)) == 0 && d > 1)
+			d = 1;
+		if (d < best_distance) {
+			best_distance = d;
+			best = e;
+		}
+	}
+	return best;
+}
+
+static int set_path(char *member, size_t size, const char *text, char *why, size_t why_size)
+{
+	if (strcmp(text, "auto") == 0)
+		return 0;
+	if (text[0] != '/')
+		snprintf(why, why_size, "must be an absolute path, not \"%.100s\"", text);
+	else if (strlen(text) >= size)
+		snprintf(why, why_size, "path is longer than %zu bytes", size - 1);
+	else {
+		strcpy(member, text);
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static int set_word(int *member, const char *const *words, const int *values, size_t n,
+		    const char *text, char *why, size_t why_size)
+{
+	size_t used;
+
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(text, words[i]) == 0) {
+			*member = values[i];
+			return 0;
+		}
+	}
+	used = (size_t)snprintf(why, why_size, "is one of");
+	for (size_t i = 0; i < n && used < why_size; i++)
+		used += (size_t)snprintf(why + used, why_size - used, "%s %s", i ? "," : "",
+					 words[i]);
+	if (used < why_size)
+		snprintf(why + used, why_size - used, "; not \"%.100s\"", text);
+	return -EINVAL;
+}
+
+struct number_type {
+	int (*parse)(const char *text, uint64_t *ret);
+	const char *(*text)(uint64_t value, char buf[32]);
+	const char *how;
+};
+
+static const char *permille_text(uint64_t value, char buf[32])
+{
+	snprintf(buf, 32, "%u.%u%%", (unsigned)(value / 10), (unsigned)(value % 10));
+	return buf;
+}
+
+static const struct number_type number_types[] = {
+	[CONFIG_DURATION] = { value_duration_ns, value_duration_text,
+			      "a duration with a unit (ns, us, ms, s, m, h, d), as in 10ms" },
+	[CONFIG_SIZE] = { value_bytes, value_bytes_text,
+			  "a size with a unit (B, KiB, MiB, GiB, TiB), as in 512KiB" },
+	[CONFIG_PERCENT] = { value_permille, permille_text, "a percentage, as in 1% or 0.5%" },
+};
+
+static int set_number(void *member, const struct config_entry *e, const char *text, char *why,
+		      size_t why_size)
+{
+	const struct number_type *type = &number_types[e->type];
+	char min[32], max[32];
+	uint64_t value = 0;
+	int r;
+
+	r = type->parse(text, &value);
+	if (r == -EINVAL) {
+		snprintf(why, why_size, "must be %s; not \"%.100s\"", type->how, text);
+		return -EINVAL;
+	}
+	if (r < 0 || value < e->min || value > e->max) {
+		snprintf(why, why_size, "must lie between %s and %s; %.100s does not",
+			 type->text(e->min, min), type->text(e->max, max), text);
+		return -EINVAL;
+	}
+	if (e->size == sizeof(unsigned))
+		*(unsigned *)member = (unsigned)value;
+	else
+		*(uint64_t *)member = value;
+	return 0;
+}
+
+int config_set(struct config *c, const struct config_entry *e, const char *text, char *why,
+	       size_t why_size)
+{
+	static const char *const levels[] = { "error", "warning", "info", "debug" };
+	static const int level_values[] = { LOG_LEVEL_ERR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO,
+					    LOG_LEVEL_DEBUG };
+	static const char *const bpf[] = { "auto", "on", "off" };
+	static const int bpf_values[] = { BPF_AUTO, BPF_ON, BPF_OFF };
+	void *member = (char *)c + e->offset;
+	int value, r;
+
+	switch (e->type) {
+	case CONFIG_PATH:
+		return set_path(member, e->size, text, why, why_size);
+	case CONFIG_DURATION:
+	case CONFIG_SIZE:
+	case CONFIG_PERCENT:
+		return set_number(member, e, text, why, why_size);
+	case CONFIG_BOOL:
+		r = value_bool(text, member);
+		if (r < 0)
+			snprintf(why, why_size, "must be true or false, not \"%.100s\"", text);
+		return r;
+	case CONFIG_LOG_LEVEL:
+		return set_word(member, levels, level_values, ARRAY_SIZE(levels), text, why,
+				why_size);
+	case CONFIG_BPF:
+		r = set_word(&value, bpf, bpf_values, ARRAY_SIZE(bpf), text, why, why_size);
+		if (r == 0)
+			c->bpf = value;
+		return r;
+	}
+	return -EINVAL;
+}

@@ -1,0 +1,18 @@
+/* A settings file of arbitrary bytes: must end, and say why in a NUL-terminated sentence. */
+#include <assert.h>
+#include <string.h>
+#include "daemon/core/config.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct config c;
+	char err[64];
+
+	memset(err, 'x', sizeof(err));
+	config_defaults(&c);
+	if (config_parse(&c, "fuzz", (const char *)data, size, err, sizeof(err)) < 0)
+		assert(memchr(err, '\0', sizeof(err)));
+	return 0;
+}

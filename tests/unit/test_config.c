@@ -1,0 +1,234 @@
+#include "tests/unit/unit.h"
+#include <errno.h>
+#include <stdio.h>
+#include "daemon/core/clock.h"
+#include "daemon/core/config.h"
+#include "daemon/core/config_fields.h"
+#include "daemon/core/config_value.h"
+#include "daemon/core/log.h"
+
+static struct config config;
+static char err[300];
+
+static int parse(const char *text)
+{
+	err[0] = '\0';
+	config_defaults(&config);
+	return config_parse(&config, "k.yaml", text, strlen(text), err, sizeof(err));
+}
+
+static void the_example_sets_every_field_to_its_default(void **state)
+{
+	struct config defaults, loaded;
+
+	(void)state;
+	config_defaults(&defaults);
+	loaded = defaults;
+	for (size_t i = 0; i < config_entry_count; i++) {
+		const struct config_entry *e = &config_entries[i];
+
+		/* auto leaves the default alone: nothing to overwrite there */
+		if (e->offset == offsetof(struct config, agent) ||
+		    e->offset == offsetof(struct config, injector))
+			continue;
+		memset((char *)&loaded + e->offset, e->type == CONFIG_BOOL ? 0 : 0x55, e->size);
+	}
+	if (config_load(&loaded, EXAMPLE, err, sizeof(err)) < 0)
+		fail_msg("%s", err);
+	for (size_t i = 0; i < config_entry_count; i++) {
+		const struct config_entry *e = &config_entries[i];
+		const char *a = (const char *)&defaults + e->offset;
+		const char *b = (const char *)&loaded + e->offset;
+
+		if (e->type == CONFIG_PATH ? strcmp(a, b) != 0 : memcmp(a, b, e->size) != 0)
+			fail_msg("%s: the example and the embedded default differ", e->name);
+	}
+}
+
+/* ... and says so: a comment stands above each, and nothing of the table is missing. */
+static void the_example_names_every_field_once(void **state)
+{
+	char text[16384];
+	FILE *f = fopen(EXAMPLE, "r");
+	size_t n;
+
+	(void)state;
+	assert_non_null(f);
+	n = fread(text, 1, sizeof(text) - 1, f);
+	text[n] = '\0';
+	fclose(f);
+	for (size_t i = 0; i < config_entry_count; i++) {
+		const char *dot = strrchr(config_entries[i].name, '.');
+		char key[64];
+
+		snprintf(key, sizeof(key), "%s: ", dot ? dot + 1 : config_entries[i].name);
+		if (!strstr(text, key))
+			fail_msg("%s is missing in the example", config_entries[i].name);
+		assert_non_null(config_field(i, NULL));
+	}
+	assert_null(config_field(config_entry_count, NULL));
+}
+
+static void values_are_read_with_their_units(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("events:\n  cpu: { interval: 5ms, max_cpu: 0.5% }\n"
+			       "store:\n  max_size: 512MiB\n  retention: 7d\n"
+			       "quiet_attach: no\ndiscovery:\n  bpf: off\nlog:\n  level: debug\n"
+			       "socket: /tmp/x.sock\n"),
+			 0);
+	assert_int_equal(config.cpu_interval_ns, 5 * NS_PER_MS);
+	assert_int_equal(config.max_cpu_permille, 5);
+	assert_int_equal(config.store_max_bytes, 512ull << 20);
+	assert_int_equal(config.retention_ns, 7 * 24 * 3600 * NS_PER_S);
+	assert_false(config.quiet_attach);
+	assert_int_equal(config.bpf, BPF_OFF);
+	assert_int_equal(config.log_level, LOG_LEVEL_DEBUG);
+	assert_string_equal(config.socket, "/tmp/x.sock");
+}
+
+static void empty_files_and_empty_sections_are_fine(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(""), 0);
+	assert_int_equal(parse("# nothing\n---\n"), 0);
+	assert_int_equal(parse("agent:\n  # ring_size: 1MiB\nlog: {}\n"), 0);
+}
+
+static void refused(const char *text, const char *sentence)
+{
+	assert_int_equal(parse(text), -EINVAL);
+	assert_string_equal(err, sentence);
+}
+
+static void an_unknown_field_is_named_with_its_line_and_what_was_meant(void **state)
+{
+	(void)state;
+	refused("socket: /a\nevents:\n  cpu:\n    intervall: 5ms\n",
+		"k.yaml:4: events.cpu.intervall: there is no such setting; did you mean "
+		"events.cpu.interval?");
+	refused("retention: 1h\n",
+		"k.yaml:1: retention: there is no such setting; did you mean store.retention?");
+	refused("colour: red\n", "k.yaml:1: colour: there is no such setting");
+	refused("log.level: info\n",
+		"k.yaml:1: a setting's name has no dots: settings below it are indented");
+}
+
+static void a_wrong_value_is_named_with_what_would_be_right(void **state)
+{
+	(void)state;
+	refused("events:\n  cpu:\n    interval: 10\n",
+		"k.yaml:3: events.cpu.interval: must be a duration with a unit (ns, us, ms, s, m, "
+		"h, d), as in 10ms; not \"10\"");
+	refused("events: {cpu: {interval: 1us}}",
+		"k.yaml:1: events.cpu.interval: must lie between 1ms and 10s; 1us does not");
+	refused("agent:\n  ring_size: 512K\n",
+		"k.yaml:2: agent.ring_size: must be a size with a unit (B, KiB, MiB, GiB, TiB), as "
+		"in 512KiB; not \"512K\"");
+	refused("events: {cpu: {max_cpu: 200%}}",
+		"k.yaml:1: events.cpu.max_cpu: must lie between 0.1% and 100.0%; 200% does not");
+	refused("quiet_attach: maybe\n",
+		"k.yaml:1: quiet_attach: must be true or false, not \"maybe\"");
+	refused("log: {level: loud}",
+		"k.yaml:1: log.level: is one of error, warning, info, debug; not \"loud\"");
+	refused("state_dir: here\n", "k.yaml:1: state_dir: must be an absolute path, not \"here\"");
+	refused("store: {max_size: 99999999999999999999TiB}",
+		"k.yaml:1: store.max_size: must lie between 1MiB and 16TiB; "
+		"99999999999999999999TiB does not");
+}
+
+static void a_path_too_long_is_refused_not_cut(void **state)
+{
+	char text[200] = "socket: /";
+
+	(void)state;
+	memset(text + 9, 'x', 150);
+	refused(text, "k.yaml:1: socket: path is longer than 103 bytes");
+}
+
+static void a_field_set_twice_is_refused(void **state)
+{
+	(void)state;
+	refused("log:\n  level: info\n  level: debug\n",
+		"k.yaml:3: log.level: is set a second time");
+	refused("log:\n  level: info\nagent: {}\nlog:\n  level: debug\n",
+		"k.yaml:4: log: is set a second time");
+}
+
+static void a_shape_that_is_not_ours_is_refused(void **state)
+{
+	(void)state;
+	refused("events: 5\n", "k.yaml:1: events: has settings of its own, such as "
+			       "events.cpu.interval, and takes no value");
+	refused("socket:\n  path: /x\n",
+		"k.yaml:1: socket: takes one value, not settings below it");
+	refused("socket: [/x]\n", "k.yaml:1: socket: takes one value, not a list or an alias");
+	refused("- socket\n", "k.yaml:1: must be one map of settings, `name: value`");
+	refused("hello\n", "k.yaml:1: must be settings, `name: value`, and not one word");
+	assert_int_equal(parse("a: &x\n  b: *x\n"), -EINVAL);
+	assert_int_equal(parse("log: {level: info}\n---\nlog: {level: info}\n"), -EINVAL);
+	assert_int_equal(parse("socket: \"/a\\0b\"\n"), -EINVAL);
+	assert_int_equal(parse("\"socket\\0x\": /a\n"), -EINVAL);
+}
+
+static void text_that_is_not_yaml_is_refused_with_its_line(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("log:\n  level: \"info\n"), -EINVAL);
+	assert_int_equal(strncmp(err, "k.yaml:3: is not YAML: ", 23), 0);
+	assert_int_equal(parse("socket: \xff\xfe\n"), -EINVAL);
+}
+
+static void a_missing_file_is_said_to_be_missing(void **state)
+{
+	(void)state;
+	config_defaults(&config);
+	assert_int_equal(config_load(&config, "/nowhere/k.yaml", err, sizeof(err)), -ENOENT);
+	assert_string_equal(err, "/nowhere/k.yaml: cannot be read: No such file or directory");
+	assert_int_equal(config_load(&config, "/tmp", err, sizeof(err)), -EINVAL);
+}
+
+static void the_environment_changes_the_default_socket(void **state)
+{
+	(void)state;
+	setenv("KINDLING_SOCKET", "/tmp/other.sock", 1);
+	config_defaults(&config);
+	assert_string_equal(config.socket, "/tmp/other.sock");
+	unsetenv("KINDLING_SOCKET");
+	config_defaults(&config);
+	assert_string_equal(config.socket, "/run/kindling/kindling.sock");
+}
+
+static void values_are_written_in_their_largest_unit(void **state)
+{
+	char buf[32];
+
+	(void)state;
+	assert_string_equal(value_duration_text(90 * NS_PER_S, buf), "90s");
+	assert_string_equal(value_duration_text(48 * 3600 * NS_PER_S, buf), "2d");
+	assert_string_equal(value_duration_text(0, buf), "0ns");
+	assert_string_equal(value_bytes_text(3ull << 30, buf), "3GiB");
+	assert_string_equal(value_bytes_text(1025, buf), "1025B");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_example_sets_every_field_to_its_default),
+		cmocka_unit_test(the_example_names_every_field_once),
+		cmocka_unit_test(values_are_read_with_their_units),
+		cmocka_unit_test(empty_files_and_empty_sections_are_fine),
+		cmocka_unit_test(an_unknown_field_is_named_with_its_line_and_what_was_meant),
+		cmocka_unit_test(a_wrong_value_is_named_with_what_would_be_right),
+		cmocka_unit_test(a_path_too_long_is_refused_not_cut),
+		cmocka_unit_test(a_field_set_twice_is_refused),
+		cmocka_unit_test(a_shape_that_is_not_ours_is_refused),
+		cmocka_unit_test(text_that_is_not_yaml_is_refused_with_its_line),
+		cmocka_unit_test(a_missing_file_is_said_to_be_missing),
+		cmocka_unit_test(the_environment_changes_the_default_socket),
+		cmocka_unit_test(values_are_written_in_their_largest_unit),
+	};
+
+	unsetenv("KINDLING_SOCKET");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

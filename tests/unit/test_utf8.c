@@ -1,0 +1,64 @@
+#include "tests/unit/unit.h"
+#include "daemon/core/utf8.h"
+
+static const char *clean(const char *src, size_t len)
+{
+	static char buf[64];
+
+	size_t n = utf8_copy(buf, sizeof(buf), src, len);
+
+	assert_int_equal(n, strlen(buf));
+	return buf;
+}
+
+static void good_text_stays_as_it_is(void **state)
+{
+	const char *text = "com.Größe \xe2\x82\xac \xf0\x9f\x94\xa5";
+
+	(void)state;
+	assert_string_equal(clean(text, strlen(text)), text);
+}
+
+static void what_is_not_utf8_becomes_question_marks(void **state)
+{
+	(void)state;
+	assert_string_equal(clean("a\xff"
+				  "b",
+				  3),
+			    "a?b");
+	assert_string_equal(clean("\xc0\x80", 2), "??"); /* overlong NUL */
+	assert_string_equal(clean("\xed\xa0\x80", 3), "???"); /* surrogate */
+	assert_string_equal(clean("\xf4\x90\x80\x80", 4), "????"); /* above U+10FFFF */
+	assert_string_equal(clean("x\xe2\x82", 3), "x??"); /* cut */
+}
+
+static void control_characters_become_question_marks(void **state)
+{
+	(void)state;
+	assert_string_equal(clean("a\x1b[31m\n\0z", 8), "a?[31m??");
+	assert_string_equal(clean("\x7f\xc2\x9b", 3), "???"); /* C1 CSI, terminals obey it */
+	assert_string_equal(clean("\xc2\xa0", 2), "\xc2\xa0");
+}
+
+static void a_copy_is_never_cut_inside_a_character(void **state)
+{
+	char buf[4];
+
+	(void)state;
+	assert_int_equal(utf8_copy(buf, sizeof(buf), "ab\xc3\xa4", 4), 2);
+	assert_string_equal(buf, "ab");
+	assert_int_equal(utf8_copy(buf, 1, "abc", 3), 0);
+	assert_string_equal(buf, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(good_text_stays_as_it_is),
+		cmocka_unit_test(what_is_not_utf8_becomes_question_marks),
+		cmocka_unit_test(control_characters_become_question_marks),
+		cmocka_unit_test(a_copy_is_never_cut_inside_a_character),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
