@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0 (the kernel wants to read one that it knows) */
+/* Tells of processes that begin a program and of processes that end. */
+#include "vmlinux_min.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include "exec.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, EXEC_RING_BYTES);
+} ring SEC(".maps");
+
+__u64 lost; /* records that found the ring full */
+
+static void tell(__u32 kind)
+{
+	struct exec_record *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+
+	if (!r) {
+		__sync_fetch_and_add(&lost, 1);
+		return;
+	}
+	r->mono_ns = bpf_ktime_get_ns();
+	r->pid = bpf_get_current_pid_tgid() >> 32;
+	r->kind = kind;
+	bpf_get_current_comm(r->comm, sizeof(r->comm));
+	bpf_ringbuf_submit(r, 0);
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec)
+{
+	tell(EXEC_EXEC);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	/* the event comes for every thread; the count of the living is lowered before it */
+	if (task->signal->live.counter == 0)
+		tell(EXEC_EXIT);
+	return 0;
+}

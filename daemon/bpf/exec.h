@@ -1,0 +1,17 @@
+/* What exec.bpf.c puts into its ring; read by exec_events.c. Integer types come from the includer.
+ */
+#pragma once
+
+#define EXEC_RING_BYTES (256 * 1024)
+
+enum exec_kind {
+	EXEC_EXEC,
+	EXEC_EXIT, /* of the last thread of a process */
+};
+
+struct exec_record {
+	__u64 mono_ns;
+	__u32 pid; /* thread group, as the first pid namespace counts */
+	__u32 kind;
+	char comm[16];
+};

@@ -1,0 +1,142 @@
+/* See exec_events.h. */
+#include "daemon/bpf/exec_events.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/types.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include "daemon/bpf/exec.h"
+#include "daemon/core/log.h"
+#include "exec.skel.h"
+
+#define ROUND_RECORDS_MAX 64
+#define FIRST_PIDNS_INODE 0xeffffffcu /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
+
+struct exec_events {
+	struct exec_bpf *bpf;
+	struct ring_buffer *ring;
+	struct loop_source *source;
+	struct exec_events_ops ops;
+	void *userdata;
+	unsigned left; /* records that this round may still take */
+};
+
+__attribute__((format(printf, 2, 0))) static int print(enum libbpf_print_level level,
+						       const char *fmt, va_list ap)
+{
+	char line[256];
+
+	(void)level;
+	vsnprintf(line, sizeof(line), fmt, ap);
+	line[strcspn(line, "\n")] = '\0';
+	log_debug("bpf.libbpf", "text=%s", log_str(line));
+	return 0;
+}
+
+static int on_record(void *userdata, void *data, size_t size)
+{
+	struct exec_events *e = userdata;
+	const struct exec_record *r = data;
+
+	if (size < sizeof(*r))
+		return 0;
+	if (r->kind == EXEC_EXEC)
+		e->ops.on_exec(e->userdata, (pid_t)r->pid, r->comm, r->mono_ns);
+	else
+		e->ops.on_exit(e->userdata, (pid_t)r->pid, r->mono_ns);
+	/* libbpf stops here with this record consumed; epoll reports the rest again */
+	return --e->left ? 0 : -EAGAIN;
+}
+
+static void on_readable(void *userdata, uint32_t events)
+{
+	struct exec_events *e = userdata;
+
+	(void)events;
+	e->left = ROUND_RECORDS_MAX;
+	(void)ring_buffer__consume(e->ring);
+}
+
+static int refuse(int error, const char *step, char *why)
+{
+	const char *reason = strerror(error);
+
+	if (error == EPERM || error == EACCES)
+		reason = "not permitted; BPF needs CAP_BPF and CAP_PERFMON, and a kernel that is "
+			 "not locked down";
+	else if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
+		reason = "this kernel has no type information (/sys/kernel/btf/vmlinux)";
+	snprintf(why, EXEC_EVENTS_WHY_MAX, "%s: %s", step, reason);
+	return -error;
+}
+
+/* The kernel counts pids from the first namespace: elsewhere they mean other processes to us. */
+static bool in_first_pid_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == FIRST_PIDNS_INODE;
+}
+
+static int attach(struct exec_events *e, struct loop *loop, char *why)
+{
+	int r;
+
+	e->bpf = exec_bpf__open();
+	if (!e->bpf)
+		return refuse(errno, "open BPF program", why);
+	r = exec_bpf__load(e->bpf);
+	if (r < 0)
+		return refuse(-r, "load BPF program", why);
+	e->ring = ring_buffer__new(bpf_map__fd(e->bpf->maps.ring), on_record, e, NULL);
+	if (!e->ring)
+		return refuse(errno, "map BPF ring", why);
+	r = loop_add(loop, ring_buffer__epoll_fd(e->ring), EPOLLIN, on_readable, e, &e->source);
+	if (r < 0)
+		return refuse(-r, "watch BPF ring", why);
+	r = exec_bpf__attach(e->bpf);
+	return r < 0 ? refuse(-r, "attach BPF program", why) : 0;
+}
+
+int exec_events_new(struct loop *loop, const struct exec_events_ops *ops, void *userdata,
+		    struct exec_events **ret, char *why)
+{
+	CLEANUP(exec_events_freep) struct exec_events *e = NULL;
+	int r;
+
+	if (!in_first_pid_namespace()) {
+		snprintf(why, EXEC_EVENTS_WHY_MAX, "not in the host's pid namespace");
+		return -EXDEV;
+	}
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return refuse(ENOMEM, "open BPF program", why);
+	e->ops = *ops;
+	e->userdata = userdata;
+	libbpf_set_print(print);
+	r = attach(e, loop, why);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(e);
+	return 0;
+}
+
+struct exec_events *exec_events_free(struct exec_events *e)
+{
+	if (!e)
+		return NULL;
+	loop_source_free(e->source);
+	ring_buffer__free(e->ring);
+	exec_bpf__destroy(e->bpf);
+	free(e);
+	return NULL;
+}
+
+uint64_t exec_events_lost(const struct exec_events *e)
+{
+	return e->bpf->bss->lost;
+}
