@@ -170,7 +170,7 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 		r = load(in, &p);
 	if (r == 0)
 		r = wait_for_hello(in, &p);
-	snprintf(result.library, sizeof(result.library), "%s/%s", p.dir, p.library);
+	snprintf(result.library, sizeof(result.library), "%.38s/%.63s", p.dir, p.library);
 	/* loaded or not, no name stays: the agent has both FIFOs open, the JVM has the library mapped */
 	place_remove(in, &p);
 	answer(args->result_fd, &result, r == 0 ? (int[2]){ p.events_fd, p.control_fd } : NULL);

@@ -1,0 +1,86 @@
+/* One line a stack: root first, ';' between frames, weight in ns last. Frames that print the same
+ * (lines, offsets) are one. */
+#include "daemon/report/formats.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEPTH_MAX 4096
+
+struct line {
+	char *stack;
+	uint64_t weight_ns;
+};
+
+static void put_name(struct text_out *t, const char *name)
+{
+	for (; *name; name++)
+		text_bytes(t, *name == ';' ? ":" : *name == '\n' ? "?" : name, 1);
+}
+
+static char *stack_text(const struct profile *p, const struct profile_row *r, bool threads)
+{
+	uint32_t chain[DEPTH_MAX], n = 0;
+	struct text_out t = { 0 };
+	char name[1024];
+
+	for (uint32_t node = r->node; node && n < DEPTH_MAX; node = p->nodes[node].parent)
+		chain[n++] = node;
+	if (threads) {
+		const struct profile_thread *thread = &p->threads[r->thread];
+
+		snprintf(name, sizeof(name), "[%s tid=%u]", p->strings[thread->name], thread->tid);
+		put_name(&t, name);
+	}
+	if (n == 0)
+		text_put(&t, t.len ? ";[no stack]" : "[no stack]");
+	while (n > 0) {
+		report_frame_name(p, &p->frames[p->nodes[chain[--n]].frame], name, sizeof(name));
+		if (t.len)
+			text_put(&t, ";");
+		put_name(&t, name);
+	}
+	if (t.failed) {
+		free(t.p);
+		return NULL;
+	}
+	return t.p;
+}
+
+static int by_stack(const void *a, const void *b)
+{
+	return strcmp(((const struct line *)a)->stack, ((const struct line *)b)->stack);
+}
+
+void write_collapsed(struct text_out *t, const struct profile *p, const struct report_options *o)
+{
+	struct line *lines = calloc(p->n_rows + 1, sizeof(*lines));
+	uint32_t n = 0;
+
+	if (!lines) {
+		t->failed = true;
+		return;
+	}
+	for (uint32_t i = 0; i < p->n_rows; i++) {
+		lines[n].stack = stack_text(p, &p->rows[i], o->threads);
+		lines[n].weight_ns = p->rows[i].weight_ns;
+		if (lines[n].stack)
+			n++;
+		else
+			t->failed = true;
+	}
+	qsort(lines, n, sizeof(*lines), by_stack);
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t sum = lines[i].weight_ns;
+
+		while (i + 1 < n && strcmp(lines[i].stack, lines[i + 1].stack) == 0) {
+			free(lines[i].stack);
+			sum += lines[++i].weight_ns;
+		}
+		text_put(t, lines[i].stack);
+		text_printf(t, " %llu\n", (unsigned long long)sum);
+		free(lines[i].stack);
+	}
+	free(lines);
+}

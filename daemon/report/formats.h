@@ -1,0 +1,14 @@
+/* The writers behind report_write(), one a file. */
+#pragma once
+
+#include "daemon/report/report.h"
+#include "daemon/report/text_out.h"
+
+void write_collapsed(struct text_out *t, const struct profile *p, const struct report_options *o);
+void write_txt(struct text_out *t, const struct profile *p, const struct report_options *o);
+void write_json(struct text_out *t, const struct profile *p, const struct report_options *o);
+void write_html(struct text_out *t, const struct profile *p, const struct report_options *o);
+int write_pprof(const struct profile *p, char **ret, size_t *ret_len);
+
+/* "4711 org.shop.Main (shop/cart)", several joined, or what the options say. */
+void report_title(const struct profile *p, const struct report_options *o, char *buf, size_t size);

@@ -1,0 +1,99 @@
+/* The whole profile as one JSON object; docs/api.md describes it. */
+#include "daemon/report/formats.h"
+
+#include "proto/wire.h"
+
+static void put_head(struct text_out *t, const struct profile *p, const struct report_options *o)
+{
+	const struct profile_losses *l = &p->losses;
+	char title[512];
+
+	report_title(p, o, title, sizeof(title));
+	text_put(t, "{\"title\":");
+	text_json(t, title);
+	text_printf(t,
+		    ",\"begin_ns\":%llu,\"end_ns\":%llu,\"interval_ns\":%llu,\"no_budget\":%s,"
+		    "\"overflow\":%llu,\"losses\":{\"taken\":%llu,\"taken_ns\":%llu,"
+		    "\"delivered\":%llu,\"delivered_ns\":%llu,\"dropped\":%llu,\"dropped_ns\":%llu}",
+		    (unsigned long long)p->begin_real_ns, (unsigned long long)p->end_real_ns,
+		    (unsigned long long)p->interval_ns, p->no_budget ? "true" : "false",
+		    (unsigned long long)p->overflow, (unsigned long long)l->taken,
+		    (unsigned long long)l->taken_ns, (unsigned long long)l->delivered,
+		    (unsigned long long)l->delivered_ns, (unsigned long long)l->dropped,
+		    (unsigned long long)l->dropped_ns);
+}
+
+static void put_owners(struct text_out *t, const struct profile *p)
+{
+	text_put(t, ",\"processes\":[");
+	for (uint32_t i = 0; i < p->n_processes; i++) {
+		const struct profile_process *q = &p->processes[i];
+
+		text_printf(t, "%s{\"pid\":%u,\"ns_pid\":%u,\"name\":", i ? "," : "", q->pid, q->ns_pid);
+		text_json(t, p->strings[q->name]);
+		text_put(t, ",\"jdk\":");
+		text_json(t, p->strings[q->jdk]);
+		text_put(t, ",\"container_id\":");
+		text_json(t, p->strings[q->container_id]);
+		text_put(t, ",\"container\":");
+		text_json(t, p->strings[q->container]);
+		text_put(t, ",\"pod\":");
+		text_json(t, p->strings[q->pod]);
+		text_put(t, "}");
+	}
+	text_put(t, "],\"threads\":[");
+	for (uint32_t i = 0; i < p->n_threads; i++) {
+		text_printf(t, "%s{\"process\":%u,\"tid\":%u,\"name\":", i ? "," : "",
+			    p->threads[i].process, p->threads[i].tid);
+		text_json(t, p->strings[p->threads[i].name]);
+		text_put(t, "}");
+	}
+	text_put(t, "]");
+}
+
+static void put_frame(struct text_out *t, const struct profile *p, const struct profile_frame *f)
+{
+	char name[1024];
+
+	report_frame_name(p, f, name, sizeof(name));
+	text_put(t, "{\"name\":");
+	text_json(t, name);
+	text_printf(t, ",\"kind\":\"%s\"", f->kind < WIRE_KIND_COUNT ? wire_kind_names[f->kind] : "unknown");
+	if (f->signature) {
+		text_put(t, ",\"signature\":");
+		text_json(t, p->strings[f->signature]);
+	}
+	if (f->file) {
+		text_put(t, ",\"file\":");
+		text_json(t, p->strings[f->file]);
+	}
+	if (f->line > 0)
+		text_printf(t, ",\"line\":%d", f->line);
+	if (f->module) {
+		text_put(t, ",\"module\":");
+		text_json(t, p->strings[f->module]);
+	}
+	text_put(t, "}");
+}
+
+void write_json(struct text_out *t, const struct profile *p, const struct report_options *o)
+{
+	put_head(t, p, o);
+	put_owners(t, p);
+	text_put(t, ",\"frames\":[");
+	for (uint32_t i = 0; i < p->n_frames; i++) {
+		if (i)
+			text_put(t, ",");
+		put_frame(t, p, &p->frames[i]);
+	}
+	/* [parent, frame]; node 0 is the root and has no frame */
+	text_put(t, "],\"nodes\":[[0,-1]");
+	for (uint32_t i = 1; i < p->n_nodes; i++)
+		text_printf(t, ",[%u,%u]", p->nodes[i].parent, p->nodes[i].frame);
+	text_put(t, "],\"rows\":[");
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		text_printf(t, "%s[%u,%u,%llu,%llu]", i ? "," : "", p->rows[i].thread, p->rows[i].node,
+			    (unsigned long long)p->rows[i].samples,
+			    (unsigned long long)p->rows[i].weight_ns);
+	text_put(t, "]}\n");
+}

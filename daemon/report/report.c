@@ -1,0 +1,114 @@
+/* Formats by name, and how things are called in all of them. */
+#include "daemon/report/report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "daemon/report/formats.h"
+#include "proto/wire.h"
+
+static const struct {
+	const char *name, *suffix, *content_type;
+} formats[REPORT_FORMAT_COUNT] = {
+	[REPORT_HTML] = { "html", ".html", "text/html; charset=utf-8" },
+	[REPORT_COLLAPSED] = { "collapsed", ".collapsed", "text/plain; charset=utf-8" },
+	[REPORT_TXT] = { "txt", ".txt", "text/plain; charset=utf-8" },
+	[REPORT_PPROF] = { "pb.gz", ".pb.gz", "application/octet-stream" },
+	[REPORT_JSON] = { "json", ".json", "application/json" },
+};
+
+int report_format_by_name(const char *name)
+{
+	for (int i = 0; i < REPORT_FORMAT_COUNT; i++)
+		if (strcmp(name, formats[i].name) == 0)
+			return i;
+	return strcmp(name, "pprof") == 0 ? REPORT_PPROF : -EINVAL;
+}
+
+int report_format_by_path(const char *path)
+{
+	size_t len = strlen(path);
+
+	for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
+		size_t n = strlen(formats[i].suffix);
+
+		if (len > n && strcmp(path + len - n, formats[i].suffix) == 0)
+			return i;
+	}
+	return -EINVAL;
+}
+
+const char *report_content_type(enum report_format format)
+{
+	return formats[format].content_type;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+size_t report_frame_name(const struct profile *p, const struct profile_frame *f, char *buf, size_t size)
+{
+	const char *method = p->strings[f->method];
+	int n;
+
+	if (wire_kind_is_method(f->kind) && f->class_name)
+		n = snprintf(buf, size, "%s.%s", p->strings[f->class_name], method);
+	else if (f->kind == WIRE_KIND_NATIVE && !f->method)
+		n = snprintf(buf, size, "[%s+0x%llx]", base_name(p->strings[f->module]),
+			     (unsigned long long)f->offset);
+	else
+		n = snprintf(buf, size, "%s", method[0] ? method : "[unknown]");
+	return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
+}
+
+void report_title(const struct profile *p, const struct report_options *o, char *buf, size_t size)
+{
+	size_t len = 0;
+
+	if (o && o->title) {
+		snprintf(buf, size, "%s", o->title);
+		return;
+	}
+	snprintf(buf, size, "no JVM");
+	for (uint32_t i = 0; i < p->n_processes && len + 1 < size; i++) {
+		const struct profile_process *q = &p->processes[i];
+		int n = snprintf(buf + len, size - len, "%s%u %s%s%s%s", i ? ", " : "", q->pid,
+				 p->strings[q->name], q->pod ? " (" : "", p->strings[q->pod],
+				 q->pod ? ")" : "");
+
+		len += n > 0 ? (size_t)n : 0;
+	}
+}
+
+int report_write(const struct profile *p, enum report_format format, const struct report_options *o,
+		 char **ret, size_t *ret_len)
+{
+	const struct report_options none = { 0 };
+	struct text_out t = { 0 };
+
+	if (!o)
+		o = &none;
+	switch (format) {
+	case REPORT_HTML:
+		write_html(&t, p, o);
+		break;
+	case REPORT_COLLAPSED:
+		write_collapsed(&t, p, o);
+		break;
+	case REPORT_TXT:
+		write_txt(&t, p, o);
+		break;
+	case REPORT_JSON:
+		write_json(&t, p, o);
+		break;
+	case REPORT_PPROF:
+		return write_pprof(p, ret, ret_len);
+	default:
+		return -EINVAL;
+	}
+	return text_take(&t, ret, ret_len);
+}

@@ -1,0 +1,85 @@
+/* See text_out.h. */
+#include "daemon/report/text_out.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool room(struct text_out *t, size_t more)
+{
+	size_t cap;
+	char *p;
+
+	if (t->failed)
+		return false;
+	if (t->len + more + 1 <= t->cap)
+		return true;
+	cap = 2 * t->cap + more + 4096;
+	p = realloc(t->p, cap);
+	if (!p) {
+		t->failed = true;
+		return false;
+	}
+	t->p = p;
+	t->cap = cap;
+	return true;
+}
+
+void text_bytes(struct text_out *t, const void *p, size_t len)
+{
+	if (!room(t, len))
+		return;
+	memcpy(t->p + t->len, p, len);
+	t->len += len;
+	t->p[t->len] = '\0';
+}
+
+void text_put(struct text_out *t, const char *s)
+{
+	text_bytes(t, s, strlen(s));
+}
+
+void text_printf(struct text_out *t, const char *fmt, ...)
+{
+	char buf[2048];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(buf, sizeof(buf), fmt, ap);
+	va_end(ap);
+	if (n > 0)
+		text_bytes(t, buf, (size_t)n < sizeof(buf) ? (size_t)n : sizeof(buf) - 1);
+}
+
+void text_json(struct text_out *t, const char *s)
+{
+	text_bytes(t, "\"", 1);
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c == '"' || c == '\\') {
+			text_bytes(t, "\\", 1);
+			text_bytes(t, s, 1);
+		} else if (c < 0x20 || c == '<' || c == 0x7f) {
+			text_printf(t, "\\u%04x", c);
+		} else {
+			text_bytes(t, s, 1);
+		}
+	}
+	text_bytes(t, "\"", 1);
+}
+
+int text_take(struct text_out *t, char **ret, size_t *ret_len)
+{
+	if (t->failed || !room(t, 0)) {
+		free(t->p);
+		return -ENOMEM;
+	}
+	t->p[t->len] = '\0';
+	*ret = t->p;
+	*ret_len = t->len;
+	return 0;
+}

@@ -1,0 +1,399 @@
+/*
+ * The pipe of one target: START over control, frames from events, and the way back to an agent that
+ * a former daemon left behind. docs/decisions/0002.
+ */
+#include "daemon/target/target_priv.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include "daemon/core/clock.h"
+#include "daemon/core/log.h"
+#include "daemon/stream/text.h"
+
+#define READ_BYTES (64 * 1024)
+
+int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_budget)
+{
+	const struct config *c = t->priv->table->config;
+	struct wire_start start = {
+		.protocol = WIRE_PROTOCOL,
+		.interval_ns = interval_ns,
+		.flags = no_budget ? WIRE_START_NO_BUDGET : 0,
+		.max_cpu_permille = c->max_cpu_permille,
+		.ring_bytes = c->ring_bytes,
+	};
+	struct wire_writer w;
+
+	if (!t->priv->session && getrandom(&t->priv->session, sizeof(t->priv->session), 0) < 0)
+		t->priv->session = clock_mono_ns();
+	start.session = t->priv->session;
+	t->interval_ns = interval_ns;
+	t->no_budget = no_budget;
+	wire_begin(&w, buf, WIRE_START);
+	(void)wire_put_start(&w, &start);
+	return (int)wire_end(&w, 1);
+}
+
+/* ---- what the stream says ---------------------------------------------------------------------- */
+
+static void copy(char *dst, size_t size, struct wire_str s)
+{
+	char clean[3 * 256 + 1];
+
+	text_clean(clean, s.p, s.len < 256 ? s.len : 256);
+	snprintf(dst, size, "%s", clean);
+}
+
+static void on_hello(void *userdata, const struct wire_hello *h)
+{
+	struct target *t = userdata;
+	struct targets *table = t->priv->table;
+	char vendor[128], version[128];
+
+	copy(vendor, sizeof(vendor), h->jvm_vendor);
+	copy(version, sizeof(version), h->jvm_version);
+	snprintf(t->jdk, sizeof(t->jdk), "%.60s %.90s", vendor, version);
+	copy(t->engine, sizeof(t->engine), h->engine);
+	copy(t->walker, sizeof(t->walker), h->walker);
+	copy(t->note, sizeof(t->note), h->note);
+	/* the clocks are the host's own, read here: a container's words about time are not needed */
+	t->real_minus_mono_ns = (int64_t)(clock_real_ns() - clock_mono_ns());
+	t->priv->greeted = true;
+	t->priv->timer = loop_timer_free(t->priv->timer);
+	if (table->ops.on_hello)
+		table->ops.on_hello(table->userdata, t);
+}
+
+static void on_mapping(void *userdata, const struct wire_mapping *m, const char *path)
+{
+	struct target *t = userdata;
+
+	if (t->priv->table->ops.on_mapping)
+		t->priv->table->ops.on_mapping(t->priv->table->userdata, t, m, path);
+}
+
+static void on_sample(void *userdata, const struct stream_sample *s)
+{
+	struct target *t = userdata;
+
+	if (!t->first_sample_mono_ns) {
+		t->first_sample_mono_ns = clock_mono_ns();
+		log_info("target.first_sample", "pid=%d after_ms=%.1f", t->jvm.pid,
+			 (double)(t->first_sample_mono_ns - t->seen_mono_ns) / 1e6);
+	}
+	if (t->priv->table->ops.on_sample)
+		t->priv->table->ops.on_sample(t->priv->table->userdata, t, s);
+}
+
+static void on_ledger(void *userdata)
+{
+	struct target *t = userdata;
+
+	if (t->priv->table->ops.on_ledger)
+		t->priv->table->ops.on_ledger(t->priv->table->userdata, t);
+}
+
+static void on_fault(void *userdata, const struct fault *f)
+{
+	struct target *t = userdata;
+
+	log_warn("target.agent_fault", "pid=%d what=%s", t->jvm.pid, log_str(f->what));
+	t->fault = *f;
+}
+
+static void on_bye(void *userdata, const struct fault *why)
+{
+	struct target *t = userdata;
+
+	log_debug("target.bye", "pid=%d what=%s", t->jvm.pid, log_str(why->what));
+	if (t->state == TARGET_DRAINING)
+		t->priv->greeted = false; /* seen in on_events(): the stream may not be freed in here */
+}
+
+static void on_reset(void *userdata)
+{
+	struct target *t = userdata;
+
+	if (t->priv->table->ops.on_reset)
+		t->priv->table->ops.on_reset(t->priv->table->userdata, t);
+}
+
+static const struct stream_ops stream_calls = {
+	.on_hello = on_hello,
+	.on_mapping = on_mapping,
+	.on_sample = on_sample,
+	.on_ledger = on_ledger,
+	.on_fault = on_fault,
+	.on_bye = on_bye,
+	.on_reset = on_reset,
+};
+
+/* ---- the pipe ------------------------------------------------------------------------------------ */
+
+static void log_books(const struct target *t)
+{
+	struct stream_counts c;
+	uint64_t dropped = 0;
+
+	target_counts(t, &c);
+	for (int i = 0; i < WIRE_DROP_COUNT; i++)
+		dropped += c.dropped[i];
+	log_info("target.books", "pid=%d taken=%llu delivered=%llu dropped=%llu lost=%llu", t->jvm.pid,
+		 (unsigned long long)c.taken, (unsigned long long)c.delivered, (unsigned long long)dropped,
+		 (unsigned long long)c.lost);
+}
+
+static void add_counts(struct stream_counts *a, const struct stream_counts *b)
+{
+	a->taken += b->taken;
+	a->taken_ns += b->taken_ns;
+	a->delivered += b->delivered;
+	a->delivered_ns += b->delivered_ns;
+	a->lost += b->lost;
+	a->lost_ns += b->lost_ns;
+	a->bytes += b->bytes;
+	a->frames += b->frames;
+	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
+		a->dropped[i] += b->dropped[i];
+		a->dropped_ns[i] += b->dropped_ns[i];
+	}
+	a->ledger = b->ledger;
+}
+
+void target_counts(const struct target *t, struct stream_counts *ret)
+{
+	struct stream_counts now;
+
+	*ret = t->past;
+	if (t->stream) {
+		stream_counts(t->stream, &now);
+		add_counts(ret, &now);
+	}
+}
+
+void session_close(struct target *t)
+{
+	struct target_priv *p = t->priv;
+	struct stream_counts c;
+
+	if (t->stream) {
+		log_books(t);
+		on_ledger(t); /* the books of the last moments go where the others went */
+		target_counts(t, &c);
+		t->past = c;
+		t->stream = stream_free(t->stream);
+		on_reset(t);
+	}
+	p->events_source = loop_source_free(p->events_source);
+	p->events_fd = fd_close(p->events_fd);
+	p->control_fd = fd_close(p->control_fd);
+	p->timer = loop_timer_free(p->timer);
+	p->session = 0;
+	p->greeted = false;
+}
+
+static void on_retry(void *userdata)
+{
+	struct target *t = userdata;
+
+	t->priv->timer = loop_timer_free(t->priv->timer);
+	if (session_reattach(t))
+		target_set_state(t, TARGET_STREAMING, NULL);
+	else
+		target_inject(t);
+}
+
+static void break_session(struct target *t, const struct fault *why)
+{
+	session_close(t);
+	t->attempts++;
+	target_set_state(t, TARGET_FAILED, why);
+	(void)loop_timer_add(t->priv->table->loop, target_backoff_ns(t->attempts, why), 0, on_retry, t,
+			     &t->priv->timer);
+}
+
+static void finish_detach(struct target *t)
+{
+	session_close(t);
+	target_set_state(t, TARGET_DETACHED, NULL);
+}
+
+/* One read; false = nothing more now, or the session is over. */
+static bool read_some(struct target *t)
+{
+	static uint8_t buf[READ_BYTES];
+	struct fault f = { 0 };
+	ssize_t n = read(t->priv->events_fd, buf, sizeof(buf));
+
+	if (n <= 0)
+		return false; /* empty, or no writer now: the pidfd tells when the process is gone */
+	if (stream_feed(t->stream, buf, (size_t)n, &f) < 0) {
+		if (t->state == TARGET_DRAINING)
+			finish_detach(t);
+		else
+			break_session(t, &f);
+		return false;
+	}
+	if (t->state == TARGET_DRAINING && !t->priv->greeted) {
+		finish_detach(t);
+		return false;
+	}
+	return true;
+}
+
+static void on_events(void *userdata, uint32_t events)
+{
+	struct target *t = userdata;
+
+	if (events & EPOLLIN) {
+		(void)read_some(t);
+		return;
+	}
+	/* EPOLLHUP alone: the writer closed, and level-triggered epoll would spin on it */
+	t->priv->events_source = loop_source_free(t->priv->events_source);
+}
+
+void session_drain(struct target *t)
+{
+	for (int i = 0; t->stream && i < 64 && read_some(t); i++)
+		;
+}
+
+static void on_no_hello(void *userdata)
+{
+	struct target *t = userdata;
+	struct fault f = { 0 };
+
+	fault_set(&f, ETIMEDOUT, FAULT_HELLO, "the agent did not answer START within 5 s");
+	break_session(t, &f);
+}
+
+void session_open(struct target *t, int events_fd, int control_fd)
+{
+	struct target_priv *p = t->priv;
+
+	p->events_fd = events_fd;
+	p->control_fd = control_fd;
+	p->greeted = false;
+	if (stream_new(&stream_calls, t, &t->stream) < 0 ||
+	    loop_add(p->table->loop, events_fd, EPOLLIN, on_events, t, &p->events_source) < 0)
+		log_err("target.session", "pid=%d error=\"out of memory\"", t->jvm.pid);
+	(void)loop_timer_add(p->table->loop, HELLO_DEADLINE_NS, 0, on_no_hello, t, &p->timer);
+}
+
+/* ---- commands -------------------------------------------------------------------------------------- */
+
+int target_start(struct target *t, uint64_t interval_ns, bool no_budget)
+{
+	uint8_t frame[WIRE_FRAME_MAX];
+	int len;
+
+	if (t->state != TARGET_STREAMING)
+		return -EAGAIN;
+	len = session_frame(t, frame, interval_ns, no_budget);
+	return write(t->priv->control_fd, frame, (size_t)len) == len ? 0 : -EIO;
+}
+
+static void on_no_bye(void *userdata)
+{
+	finish_detach(userdata);
+}
+
+void target_detach(struct target *t)
+{
+	uint8_t frame[WIRE_FRAME_MAX];
+	struct wire_writer w;
+	uint32_t len;
+
+	if (t->state == TARGET_STREAMING) {
+		wire_begin(&w, frame, WIRE_DETACH);
+		len = wire_end(&w, 1);
+		target_set_state(t, TARGET_DRAINING, NULL);
+		t->priv->timer = loop_timer_free(t->priv->timer);
+		(void)loop_timer_add(t->priv->table->loop, DRAIN_DEADLINE_NS, 0, on_no_bye, t,
+				     &t->priv->timer);
+		if (write(t->priv->control_fd, frame, len) != (ssize_t)len)
+			finish_detach(t);
+	} else if (t->state == TARGET_FOUND || t->state == TARGET_INJECTING ||
+		   t->state == TARGET_FAILED) {
+		target_inject_abort(t);
+		t->priv->timer = loop_timer_free(t->priv->timer);
+		target_set_state(t, TARGET_DETACHED, NULL);
+	}
+}
+
+/* ---- an agent that a former daemon left behind ------------------------------------------------------- */
+
+/*
+ * Open the FIFO behind descriptor @name of the target. What lies there is the target's to choose, so
+ * it is opened O_PATH, seen to be a FIFO, and only then opened for real.
+ */
+static int open_fifo(int fd_dfd, const char *name, int flags)
+{
+	CLEANUP(fd_closep) int path_fd = openat(fd_dfd, name, O_PATH | O_CLOEXEC);
+	char path[40];
+	struct stat st;
+
+	if (path_fd < 0 || fstat(path_fd, &st) < 0 || !S_ISFIFO(st.st_mode))
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+	return open(path, flags | O_NONBLOCK | O_CLOEXEC);
+}
+
+static void find_fifos(int fd_dfd, int *ret_events, int *ret_control)
+{
+	static const char prefix[] = "/tmp/kindling/" KINDLING_VERSION "/";
+	int copy_fd = fcntl(fd_dfd, F_DUPFD_CLOEXEC, 3);
+	DIR *dir = copy_fd >= 0 ? fdopendir(copy_fd) : NULL;
+	struct dirent *e;
+
+	for (int i = 0; dir && i < 65536 && (e = readdir(dir)); i++) {
+		char link[256];
+		ssize_t n = readlinkat(fd_dfd, e->d_name, link, sizeof(link) - 1);
+
+		if (n <= 0)
+			continue;
+		link[n] = '\0';
+		if (strncmp(link, prefix, sizeof(prefix) - 1) != 0)
+			continue;
+		if (*ret_events < 0 && strncmp(link + sizeof(prefix) - 1, "events-", 7) == 0)
+			*ret_events = open_fifo(fd_dfd, e->d_name, O_RDONLY);
+		else if (*ret_control < 0 && strncmp(link + sizeof(prefix) - 1, "control-", 8) == 0)
+			*ret_control = open_fifo(fd_dfd, e->d_name, O_WRONLY);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+bool session_reattach(struct target *t)
+{
+	CLEANUP(fd_closep) int dfd = -1, events_fd = -1, control_fd = -1;
+	uint8_t frame[WIRE_FRAME_MAX], junk[4096];
+	char path[40];
+	int len;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", t->jvm.pid);
+	dfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dfd < 0)
+		return false;
+	find_fifos(dfd, &events_fd, &control_fd);
+	if (events_fd < 0 || control_fd < 0)
+		return false;
+	(void)fcntl(events_fd, F_SETPIPE_SZ, (int)t->priv->table->config->pipe_bytes);
+	/* what the former daemon did not read may begin in the middle of a frame */
+	for (int i = 0; i < 4096 && read(events_fd, junk, sizeof(junk)) > 0; i++)
+		;
+	len = session_frame(t, frame, t->priv->table->config->cpu_interval_ns, false);
+	if (write(control_fd, frame, (size_t)len) != len)
+		return false;
+	log_info("target.reattach", "pid=%d", t->jvm.pid);
+	session_open(t, TAKE_FD(events_fd), TAKE_FD(control_fd));
+	return true;
+}

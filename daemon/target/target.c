@@ -1,0 +1,146 @@
+/* The table of targets: taking in, the end of a process, walking. */
+#include "daemon/target/target_priv.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include "daemon/core/clock.h"
+#include "daemon/core/log.h"
+
+int targets_new(struct loop *loop, const struct config *config, const struct targets_ops *ops,
+		void *userdata, struct targets **ret)
+{
+	struct targets *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->loop = loop;
+	t->config = config;
+	t->ops = *ops;
+	t->userdata = userdata;
+	*ret = t;
+	return 0;
+}
+
+static void forget(struct target *t)
+{
+	struct targets *table = t->priv->table;
+	struct target **link;
+
+	for (link = &table->first; *link && *link != t; link = &(*link)->priv->next)
+		;
+	if (*link)
+		*link = t->priv->next;
+	target_inject_abort(t);
+	session_close(t);
+	if (table->ops.on_free)
+		table->ops.on_free(table->userdata, t);
+	loop_source_free(t->priv->pidfd_source);
+	fd_close(t->priv->pidfd);
+	table->count--;
+	free(t->priv);
+	free(t);
+}
+
+struct targets *targets_free(struct targets *table)
+{
+	if (!table)
+		return NULL;
+	while (table->first)
+		forget(table->first);
+	free(table);
+	return NULL;
+}
+
+static void on_gone_long_enough(void *userdata)
+{
+	forget(userdata);
+}
+
+/* The process ended: its last events are in the pipe. */
+static void on_pidfd(void *userdata, uint32_t events)
+{
+	struct target *t = userdata;
+
+	(void)events;
+	t->priv->pidfd_source = loop_source_free(t->priv->pidfd_source);
+	session_drain(t);
+	target_inject_abort(t);
+	session_close(t);
+	t->priv->timer = loop_timer_free(t->priv->timer);
+	t->gone_mono_ns = clock_mono_ns();
+	target_set_state(t, TARGET_GONE, NULL);
+	if (loop_timer_add(t->priv->table->loop, GONE_KEEP_NS, 0, on_gone_long_enough, t,
+			   &t->priv->timer) < 0)
+		return;
+	targets_inject_next(t->priv->table);
+}
+
+int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono_ns,
+		struct target **ret)
+{
+	struct target *t;
+	int r;
+
+	for (t = table->first; t; t = t->priv->next)
+		if (t->jvm.pid == jvm->pid && t->jvm.start_time == jvm->start_time)
+			return -EEXIST;
+	if (table->count >= TARGETS_MAX) {
+		table->refused++;
+		return -ENOSPC;
+	}
+	t = calloc(1, sizeof(*t));
+	if (t)
+		t->priv = calloc(1, sizeof(*t->priv));
+	if (!t || !t->priv) {
+		free(t);
+		return -ENOMEM;
+	}
+	t->jvm = *jvm;
+	t->seen_mono_ns = seen_mono_ns;
+	memcpy(t->jdk, jvm->jdk, sizeof(jvm->jdk));
+	t->priv->table = table;
+	t->priv->result_fd = t->priv->events_fd = t->priv->control_fd = -1;
+	t->priv->pidfd = (int)syscall(SYS_pidfd_open, jvm->pid, 0);
+	r = t->priv->pidfd < 0 ? -errno :
+				 loop_add(table->loop, t->priv->pidfd, EPOLLIN, on_pidfd, t,
+					  &t->priv->pidfd_source);
+	if (r < 0) {
+		fd_close(t->priv->pidfd);
+		free(t->priv);
+		free(t);
+		return r;
+	}
+	t->priv->next = table->first;
+	table->first = t;
+	table->count++;
+	log_info("target.found", "pid=%d ns_pid=%d name=%s container=%s", jvm->pid, jvm->ns_pid,
+		 log_str(jvm->name), log_str(jvm->container_id));
+	if (session_reattach(t))
+		target_set_state(t, TARGET_STREAMING, NULL);
+	else
+		target_inject(t);
+	if (ret)
+		*ret = t;
+	return 0;
+}
+
+struct target *targets_next(struct targets *table, const struct target *prev)
+{
+	return prev ? prev->priv->next : table->first;
+}
+
+unsigned targets_count(const struct targets *table)
+{
+	return table->count;
+}
+
+bool targets_quiet(const struct targets *table)
+{
+	for (const struct target *t = table->first; t; t = t->priv->next)
+		if (t->state == TARGET_INJECTING || t->state == TARGET_STREAMING ||
+		    t->state == TARGET_DRAINING)
+			return false;
+	return true;
+}
