@@ -33,7 +33,7 @@ static struct profile *example(void)
 	return p;
 }
 
-static char *write(enum report_format format, bool threads, size_t *len)
+static char *written(enum report_format format, bool threads, size_t *len)
 {
 	const struct report_options o = { .threads = threads };
 	struct profile *p = example();
@@ -47,13 +47,13 @@ static char *write(enum report_format format, bool threads, size_t *len)
 static void collapsed_is_root_first_with_the_weight_last(void **state)
 {
 	size_t len;
-	char *out = write(REPORT_COLLAPSED, false, &len);
+	char *out = written(REPORT_COLLAPSED, false, &len);
 
 	(void)state;
 	assert_string_equal(out, "java.lang.Thread.run 20000000\n"
 				 "java.lang.Thread.run;java.lang.Thread.a:b;[libc.so.6+0x10] 10000000\n");
 	free(out);
-	out = write(REPORT_COLLAPSED, true, &len);
+	out = written(REPORT_COLLAPSED, true, &len);
 	assert_non_null(strstr(out, "[main: \"x\" tid=8];java.lang.Thread.run 20000000\n"));
 	free(out);
 }
@@ -61,7 +61,7 @@ static void collapsed_is_root_first_with_the_weight_last(void **state)
 static void names_cannot_leave_the_script_element(void **state)
 {
 	size_t len;
-	char *out = write(REPORT_HTML, false, &len);
+	char *out = written(REPORT_HTML, false, &len);
 
 	(void)state;
 	assert_null(strstr(out, "<img src=x"));
@@ -73,7 +73,7 @@ static void names_cannot_leave_the_script_element(void **state)
 static void a_method_counts_once_a_stack(void **state)
 {
 	size_t len;
-	char *out = write(REPORT_TXT, false, &len);
+	char *out = written(REPORT_TXT, false, &len);
 
 	(void)state;
 	assert_non_null(strstr(out, "         3  100.00%      0.020   66.67%  java.lang.Thread.run"));
@@ -84,7 +84,7 @@ static void a_method_counts_once_a_stack(void **state)
 static void pprof_is_gzip(void **state)
 {
 	size_t len;
-	char *out = write(REPORT_PPROF, false, &len);
+	char *out = written(REPORT_PPROF, false, &len);
 
 	(void)state;
 	assert_true(len > 20);

@@ -1,0 +1,371 @@
+/*
+ * See symbols.h: which files are known, the children that read them, the tables they made. Files
+ * are known by (pid, path); their content by build-id or, without one, by device, inode, size and
+ * time of change.
+ */
+#include "daemon/symbols/symbols.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include "daemon/core/clock.h"
+#include "daemon/core/log.h"
+#include "daemon/symbols/table.h"
+
+#define CHILDREN_MAX 4
+#define FILES_MAX    8192
+#define DEADLINE_NS  (30 * NS_PER_S)
+#define FILE_BYTES_MAX ((off_t)1 << 30)
+
+extern char **environ;
+
+enum content_state { WANTED, READING, READY, NONE };
+
+/* One content, however many processes map it. */
+struct content {
+	struct content *next;
+	struct symbols *owner;
+	char key[80];
+	enum content_state state;
+	int file_fd; /* WANTED */
+	pid_t child; /* READING */
+	int pidfd, out_fd;
+	struct loop_source *source;
+	struct loop_timer *deadline;
+	void *bytes; /* READY: mapped */
+	size_t len;
+	struct table table;
+};
+
+struct file {
+	struct file *next;
+	int pid;
+	char *path;
+	struct content *content;
+};
+
+struct symbols {
+	struct loop *loop;
+	int dfd;
+	char program[256];
+	struct content *contents;
+	struct file *files;
+	unsigned n_files, children;
+};
+
+extern char **environ;
+
+/* Beside the running program, as the injector is. */
+static void find_program(char *buf, size_t size)
+{
+	ssize_t n = readlink("/proc/self/exe", buf, size - 1);
+	char *slash;
+
+	buf[n > 0 ? n : 0] = '\0';
+	slash = strrchr(buf, '/');
+	if (slash)
+		snprintf(slash + 1, size - (size_t)(slash + 1 - buf), "kindling-symbols");
+}
+
+int symbols_new(struct loop *loop, const char *dir, struct symbols **ret)
+{
+	struct symbols *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->loop = loop;
+	s->dfd = -1;
+	if (mkdir(dir, 0750) < 0 && errno != EEXIST)
+		r = -errno;
+	else
+		r = s->dfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->dfd < 0) {
+		r = r < 0 && r != -1 ? r : -errno;
+		free(s);
+		return r;
+	}
+	if (getenv("KINDLING_SYMBOLS")) /* tests: the program of the build tree */
+		snprintf(s->program, sizeof(s->program), "%s", getenv("KINDLING_SYMBOLS"));
+	else
+		find_program(s->program, sizeof(s->program));
+	*ret = s;
+	return 0;
+}
+
+static void end_child(struct content *c)
+{
+	c->source = loop_source_free(c->source);
+	c->deadline = loop_timer_free(c->deadline);
+	if (c->child > 0) {
+		(void)kill(c->child, SIGKILL);
+		(void)waitpid(c->child, NULL, 0);
+		c->owner->children--;
+	}
+	c->child = 0;
+	c->pidfd = fd_close(c->pidfd);
+	c->out_fd = fd_close(c->out_fd);
+}
+
+struct symbols *symbols_free(struct symbols *s)
+{
+	if (!s)
+		return NULL;
+	while (s->contents) {
+		struct content *c = s->contents;
+
+		s->contents = c->next;
+		end_child(c);
+		fd_close(c->file_fd);
+		if (c->bytes)
+			munmap(c->bytes, c->len);
+		free(c);
+	}
+	while (s->files) {
+		struct file *f = s->files;
+
+		s->files = f->next;
+		free(f->path);
+		free(f);
+	}
+	fd_close(s->dfd);
+	free(s);
+	return NULL;
+}
+
+/* ---- tables --------------------------------------------------------------------------------- */
+
+static bool map_table(struct content *c, int fd)
+{
+	struct stat st;
+	void *p;
+
+	if (fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > TABLE_BYTES_MAX)
+		return false;
+	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (p == MAP_FAILED)
+		return false;
+	if (table_check(p, (size_t)st.st_size, &c->table) < 0) {
+		munmap(p, (size_t)st.st_size);
+		return false;
+	}
+	c->bytes = p;
+	c->len = (size_t)st.st_size;
+	c->state = READY;
+	return true;
+}
+
+static bool open_cached(struct content *c)
+{
+	CLEANUP(fd_closep) int fd = openat(c->owner->dfd, c->key, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	return fd >= 0 && map_table(c, fd);
+}
+
+/* ---- children ------------------------------------------------------------------------------- */
+
+static void start_next(struct symbols *s);
+
+static void finish(struct content *c, bool ok)
+{
+	char temp[96];
+
+	snprintf(temp, sizeof(temp), ".%s.tmp", c->key);
+	c->state = NONE;
+	if (ok && map_table(c, c->out_fd))
+		(void)renameat(c->owner->dfd, temp, c->owner->dfd, c->key);
+	else
+		(void)unlinkat(c->owner->dfd, temp, 0);
+	log_debug("symbols.read", "key=%s functions=%u", c->key, c->table.n_entries);
+	end_child(c);
+	start_next(c->owner);
+}
+
+static void on_child(void *userdata, uint32_t events)
+{
+	struct content *c = userdata;
+	siginfo_t info = { 0 };
+	pid_t child = c->child;
+	bool ok;
+
+	(void)events;
+	ok = waitid(P_PID, (id_t)child, &info, WEXITED) == 0 && info.si_code == CLD_EXITED &&
+	     info.si_status == 0;
+	c->child = 0;
+	c->owner->children--;
+	finish(c, ok);
+}
+
+static void on_deadline(void *userdata)
+{
+	finish(userdata, false);
+}
+
+static int spawn(struct content *c)
+{
+	char *argv[] = { c->owner->program, NULL };
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	sigset_t none;
+	char temp[96];
+	int r;
+
+	snprintf(temp, sizeof(temp), ".%s.tmp", c->key);
+	(void)unlinkat(c->owner->dfd, temp, 0);
+	c->out_fd = openat(c->owner->dfd, temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
+	if (c->out_fd < 0)
+		return -errno;
+	sigemptyset(&none);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, c->file_fd, 0);
+	posix_spawn_file_actions_adddup2(&actions, c->out_fd, 1);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setsigmask(&attr, &none);
+	r = posix_spawn(&c->child, c->owner->program, &actions, &attr, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attr);
+	if (r) {
+		c->child = 0;
+		return -r;
+	}
+	c->owner->children++;
+	c->pidfd = (int)syscall(SYS_pidfd_open, c->child, 0);
+	if (c->pidfd < 0)
+		return -errno;
+	return loop_add(c->owner->loop, c->pidfd, EPOLLIN, on_child, c, &c->source);
+}
+
+static void start(struct content *c)
+{
+	c->state = READING;
+	if (spawn(c) < 0 || loop_timer_add(c->owner->loop, DEADLINE_NS, 0, on_deadline, c, &c->deadline) < 0) {
+		end_child(c);
+		c->state = NONE;
+	}
+	c->file_fd = fd_close(c->file_fd);
+}
+
+static void start_next(struct symbols *s)
+{
+	for (struct content *c = s->contents; c && s->children < CHILDREN_MAX; c = c->next)
+		if (c->state == WANTED)
+			start(c);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* The file as the process has it mapped; deleted ones too. */
+static int open_mapped(int pid, uint64_t begin, uint64_t end, const char *path)
+{
+	CLEANUP(fd_closep) int root = -1;
+	struct open_how how = {
+		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	char name[80];
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/%d/map_files/%llx-%llx", pid, (unsigned long long)begin,
+		 (unsigned long long)end);
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0)
+		return fd;
+	snprintf(name, sizeof(name), "/proc/%d/root", pid);
+	root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return root < 0 ? -1 : (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+}
+
+static void make_key(char *buf, size_t size, const struct stat *st, const uint8_t *id, unsigned id_len)
+{
+	size_t n = 0;
+
+	if (id_len == 0) {
+		snprintf(buf, size, "f%llx-%llx-%llx-%llx.sym", (unsigned long long)st->st_dev,
+			 (unsigned long long)st->st_ino, (unsigned long long)st->st_size,
+			 (unsigned long long)st->st_mtim.tv_sec);
+		return;
+	}
+	for (unsigned i = 0; i < id_len && n + 8 < size; i++)
+		n += (size_t)snprintf(buf + n, size - n, "%02x", id[i]);
+	/* the id is the file's own word: with the size it cannot stand for another file by mistake */
+	snprintf(buf + n, size - n, ".sym");
+}
+
+static struct content *content_of(struct symbols *s, const char *key)
+{
+	struct content *c;
+
+	for (c = s->contents; c; c = c->next)
+		if (strcmp(c->key, key) == 0)
+			return c;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->owner = s;
+	c->file_fd = c->pidfd = c->out_fd = -1;
+	snprintf(c->key, sizeof(c->key), "%s", key);
+	c->next = s->contents;
+	s->contents = c;
+	return c;
+}
+
+static struct file *find_file(struct symbols *s, int pid, const char *path)
+{
+	for (struct file *f = s->files; f; f = f->next)
+		if (f->pid == pid && strcmp(f->path, path) == 0)
+			return f;
+	return NULL;
+}
+
+void symbols_want(struct symbols *s, int pid, uint64_t begin, uint64_t end, const char *path,
+		  const uint8_t *build_id, unsigned build_id_len)
+{
+	CLEANUP(fd_closep) int fd = -1;
+	struct content *c;
+	struct file *f;
+	struct stat st;
+	char key[80];
+
+	if (path[0] != '/' || s->n_files >= FILES_MAX || find_file(s, pid, path))
+		return;
+	fd = open_mapped(pid, begin, end, path);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > FILE_BYTES_MAX)
+		return;
+	make_key(key, sizeof(key), &st, build_id, build_id_len > 32 ? 32 : build_id_len);
+	c = content_of(s, key);
+	f = calloc(1, sizeof(*f));
+	if (f)
+		f->path = strdup(path);
+	if (!c || !f || !f->path) {
+		free(f);
+		return;
+	}
+	f->pid = pid;
+	f->content = c;
+	f->next = s->files;
+	s->files = f;
+	s->n_files++;
+	if (c->state == WANTED && c->file_fd < 0 && !open_cached(c)) {
+		c->file_fd = TAKE_FD(fd);
+		start_next(s);
+	}
+}
+
+const char *symbols_lookup(struct symbols *s, int pid, const char *path, uint64_t offset)
+{
+	for (struct file *f = s->files; f; f = f->next)
+		if ((pid == 0 || f->pid == pid) && f->content->state == READY &&
+		    strcmp(f->path, path) == 0)
+			return table_find(&f->content->table, offset);
+	return NULL;
+}

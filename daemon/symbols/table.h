@@ -1,0 +1,35 @@
+/*
+ * A table of symbols as it lies on disk and is mapped: header, entries sorted by offset, names.
+ * Written by kindling-symbols from a foreign ELF file, so it is checked before it is used.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TABLE_MAGIC     0x3162617453444e4bull /* "KNDStab1" */
+#define TABLE_BYTES_MAX (128u << 20)
+#define TABLE_ENTRIES_MAX (2u << 20)
+
+struct table_header {
+	uint64_t magic;
+	uint32_t n_entries;
+	uint32_t names_bytes;
+};
+
+struct table_entry {
+	uint64_t offset; /* in the file */
+	uint32_t size;
+	uint32_t name; /* in the names */
+};
+
+struct table {
+	const struct table_entry *entries;
+	const char *names;
+	uint32_t n_entries;
+};
+
+/* 0, or -EBADMSG: every name must lie inside and end, entries must be sorted. */
+int table_check(const void *bytes, size_t len, struct table *ret);
+const char *table_find(const struct table *t, uint64_t offset);
