@@ -12,7 +12,11 @@
 
 struct discovery;
 struct discovery_ops {
-	/* A JVM that catches SIGQUIT, so that it can be attached to. Once per process. */
+	/*
+	 * A JVM that catches SIGQUIT, so that it can be attached to, or one that still does not
+	 * five seconds after it was first seen (-Xrs): the injector's preflight says so to the
+	 * user. Once per process.
+	 */
 	void (*on_jvm)(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns);
 };
 

@@ -16,7 +16,8 @@ struct jvm {
 	gid_t gid;
 	char comm[16];
 	char name[256]; /* main class or jar, from the command line, UTF-8 checked */
-	char jdk[128]; /* "Debian 17.0.15" from the JDK's release file, "" if it could not be read */
+	char jdk[128]; /* "Debian 17.0.15" from the JDK's release file, "" if it could not be read
+			*/
 	char libjvm[256]; /* path as in maps */
 	bool libjvm_deleted;
 	char container_id[65]; /* 64 hex digits, or "" on the host */

@@ -1,0 +1,201 @@
+/* See container.h: where the runtimes keep their files. */
+#include "daemon/discovery/container.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include "daemon/core/mem.h"
+#include "daemon/core/utf8.h"
+#include "daemon/discovery/proc.h"
+
+#define FILE_MAX_BYTES	(4u << 20)
+#define DIR_ENTRIES_MAX 512
+
+typedef bool parse_fn(const char *text, size_t len, struct jvm *ret);
+
+static int open_in(int root_dfd, const char *path, int flags)
+{
+	/* links are followed (a moved /var/lib/docker is common), but only inside the host's root
+	 */
+	struct open_how how = { .flags = (unsigned)flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+
+	return (int)syscall(SYS_openat2, root_dfd, path, &how, sizeof(how));
+}
+
+/* A whole file, malloc'ed and NUL-terminated, or NULL: not there, not a file, too large. */
+static char *read_file(int root_dfd, const char *path, size_t *ret_len)
+{
+	CLEANUP(fd_closep) int fd = open_in(root_dfd, path, O_RDONLY);
+	CLEANUP(freep) char *text = NULL;
+	struct stat st;
+	size_t len = 0;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > FILE_MAX_BYTES)
+		return NULL;
+	text = malloc((size_t)st.st_size + 1);
+	if (!text)
+		return NULL;
+	while (len < (size_t)st.st_size && (n = read(fd, text + len, (size_t)st.st_size - len)) > 0)
+		len += (size_t)n;
+	text[len] = '\0';
+	*ret_len = len;
+	return TAKE_PTR(text);
+}
+
+__attribute__((format(printf, 4, 5))) static bool try_file(int root_dfd, parse_fn *parse,
+							   struct jvm *ret, const char *fmt, ...)
+{
+	CLEANUP(freep) char *text = NULL;
+	char path[512];
+	size_t len;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(path, sizeof(path), fmt, ap);
+	va_end(ap);
+	text = read_file(root_dfd, path, &len);
+	return text && parse(text, len, ret);
+}
+
+static DIR *open_directory(int root_dfd, const char *path)
+{
+	int fd = open_in(root_dfd, path, O_RDONLY | O_DIRECTORY);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir && fd >= 0)
+		fd_close(fd);
+	return dir;
+}
+
+/* <tasks>/<containerd namespace>/<id>/config.json: k8s.io, default, moby ... */
+static bool try_containerd(int root_dfd, const char *tasks, struct jvm *ret)
+{
+	DIR *dir = open_directory(root_dfd, tasks);
+	const struct dirent *e;
+	bool found = false;
+
+	if (!dir)
+		return false;
+	for (int i = 0; !found && i < DIR_ENTRIES_MAX && (e = readdir(dir)); i++)
+		if (e->d_name[0] != '.')
+			found = try_file(root_dfd, container_parse_oci, ret, "%s/%s/%s/config.json",
+					 tasks, e->d_name, ret->container_id);
+	closedir(dir);
+	return found;
+}
+
+static bool names_by_id(int root_dfd, struct jvm *ret)
+{
+	static const char *const tasks[] = {
+		"/run/containerd/io.containerd.runtime.v2.task",
+		"/run/k3s/containerd/io.containerd.runtime.v2.task",
+	};
+	static const char *const storages[] = { "/run/containers/storage",
+						"/var/lib/containers/storage" };
+	const char *id = ret->container_id;
+
+	for (size_t i = 0; i < ARRAY_SIZE(tasks); i++)
+		if (try_containerd(root_dfd, tasks[i], ret))
+			return true;
+	if (try_file(root_dfd, container_parse_docker, ret,
+		     "/var/lib/docker/containers/%s/config.v2.json", id))
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(storages); i++)
+		if (try_file(root_dfd, container_parse_oci, ret,
+			     "%s/overlay-containers/%s/userdata/config.json", storages[i], id))
+			return true;
+	return try_file(root_dfd, container_parse_storage, ret,
+			"/var/lib/containers/storage/overlay-containers/containers.json");
+}
+
+/* "pid:[4026531836]" of a process; false if it is gone. */
+static bool read_pid_namespace(int proc_dfd, pid_t pid, char ret[64])
+{
+	char path[32];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%d/ns/pid", (int)pid);
+	n = readlinkat(proc_dfd, path, ret, 63);
+	if (n <= 0)
+		return false;
+	ret[n] = '\0';
+	return true;
+}
+
+/* Whether @pid is the container's first process or lives in the pid namespace that it made. */
+static bool belongs_to(int proc_dfd, pid_t pid, pid_t init)
+{
+	char ours[64], theirs[64], host[64];
+
+	if (pid == init)
+		return true;
+	return init > 0 && read_pid_namespace(proc_dfd, pid, ours) &&
+	       read_pid_namespace(proc_dfd, init, theirs) && strcmp(ours, theirs) == 0 &&
+	       read_pid_namespace(proc_dfd, 1, host) && strcmp(ours, host) != 0;
+}
+
+/* runc and crun by hand, no engine above: <run>/<container's name>/<state file> */
+static bool name_by_state(int proc_dfd, int root_dfd, const char *run, const char *file,
+			  struct jvm *ret)
+{
+	DIR *dir = open_directory(root_dfd, run);
+	const struct dirent *e;
+	bool found = false;
+
+	if (!dir)
+		return false;
+	for (int i = 0; !found && i < DIR_ENTRIES_MAX && (e = readdir(dir)); i++) {
+		CLEANUP(freep) char *text = NULL;
+		char path[512];
+		size_t len;
+
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s/%s", run, e->d_name, file);
+		text = read_file(root_dfd, path, &len);
+		found = text && belongs_to(proc_dfd, ret->pid, container_parse_state(text, len));
+		/* an engine's own directory of states: the name is the id, and says nothing more */
+		if (found && strcmp(e->d_name, ret->container_id) != 0)
+			utf8_copy(ret->container, sizeof(ret->container), e->d_name,
+				  strlen(e->d_name));
+	}
+	closedir(dir);
+	return found;
+}
+
+/* Whether the process shares the host's view of files: then it is in no container. */
+static bool in_host_mount_namespace(int proc_dfd, int pid_dfd)
+{
+	char ours[64] = "", host[64] = "";
+	ssize_t n = readlinkat(pid_dfd, "ns/mnt", ours, sizeof(ours) - 1);
+	ssize_t m = readlinkat(proc_dfd, "1/ns/mnt", host, sizeof(host) - 1);
+
+	return n > 0 && n == m && memcmp(ours, host, (size_t)n) == 0;
+}
+
+void container_describe(int proc_dfd, int pid_dfd, struct jvm *ret)
+{
+	CLEANUP(fd_closep) int root_dfd = -1;
+	char cgroup[8192];
+
+	ret->container_id[0] = ret->container[0] = ret->pod[0] = ret->image[0] = '\0';
+	if (proc_read(pid_dfd, "cgroup", cgroup, sizeof(cgroup)) > 0)
+		(void)container_id_from_cgroup(cgroup, ret->container_id);
+	if (!ret->container_id[0] && in_host_mount_namespace(proc_dfd, pid_dfd))
+		return;
+	root_dfd = openat(proc_dfd, "1/root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_dfd < 0)
+		return;
+	if (ret->container_id[0] && names_by_id(root_dfd, ret))
+		return;
+	if (!name_by_state(proc_dfd, root_dfd, "/run/runc", "state.json", ret))
+		(void)name_by_state(proc_dfd, root_dfd, "/run/crun", "status", ret);
+}

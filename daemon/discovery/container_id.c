@@ -1,0 +1,69 @@
+/* See container.h: ids out of cgroup paths. */
+#include "daemon/discovery/container.h"
+
+#include <string.h>
+
+#define HEX "0123456789abcdef"
+
+/*
+ * One element of a cgroup path: "<id>", "docker-<id>.scope", "libpod-<id>",
+ * "kubepods-pod1.slice:cri-containerd:<id>". What may stand before an id ends in '-' or ':'.
+ */
+static bool id_in_element(const char *element, size_t len, char ret[CONTAINER_ID_SIZE])
+{
+	static const char scope[] = ".scope";
+	size_t id_len, start;
+
+	if (len > strlen(scope) && memcmp(element + len - strlen(scope), scope, strlen(scope)) == 0)
+		len -= strlen(scope);
+	for (start = len; start > 0 && element[start - 1] != '-' && element[start - 1] != ':';)
+		start--;
+	id_len = len - start;
+	if (id_len != 64) { /* 32 hex digits, '-', number */
+		size_t digits = id_len;
+
+		if (start < 33 || digits < 1 || digits > 20 || element[start - 1] != '-' ||
+		    strspn(element + start, "0123456789") < digits)
+			return false;
+		start -= 33;
+		id_len = 33 + digits;
+		if (strspn(element + start, HEX) != 32 ||
+		    (start > 0 && element[start - 1] != '-' && element[start - 1] != ':'))
+			return false;
+	} else if (strspn(element + start, HEX) < 64)
+		return false;
+	memcpy(ret, element + start, id_len);
+	ret[id_len] = '\0';
+	return true;
+}
+
+/* From the last element to the first: the innermost container, also in a container of containers.
+ */
+static bool id_in_path(const char *path, size_t len, char ret[CONTAINER_ID_SIZE])
+{
+	while (len) {
+		const char *slash = memrchr(path, '/', len);
+		const char *element = slash ? slash + 1 : path;
+
+		if (id_in_element(element, (size_t)(path + len - element), ret))
+			return true;
+		len = slash ? (size_t)(slash - path) : 0;
+	}
+	return false;
+}
+
+bool container_id_from_cgroup(const char *cgroup, char ret[CONTAINER_ID_SIZE])
+{
+	/* any hierarchy will do: runtimes differ in which of them they use (cgroups(7)) */
+	for (const char *line = cgroup; *line;) {
+		const char *end = strchrnul(line, '\n');
+		const char *path = memchr(line, ':', (size_t)(end - line));
+
+		if (path)
+			path = memchr(path + 1, ':', (size_t)(end - path - 1));
+		if (path && id_in_path(path + 1, (size_t)(end - path - 1), ret))
+			return true;
+		line = *end ? end + 1 : end;
+	}
+	return false;
+}

@@ -1,0 +1,122 @@
+/* See container.h: names out of the runtimes' files. */
+#include "daemon/discovery/container.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+#include "daemon/core/mem.h"
+#include "daemon/core/utf8.h"
+
+static void json_freep(cJSON **json)
+{
+	cJSON_Delete(*json);
+}
+
+/* A member's text, NULL if it is not there, not text, or "". */
+static const char *text_of(const cJSON *object, const char *name)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+
+	return cJSON_IsString(item) && item->valuestring[0] ? item->valuestring : NULL;
+}
+
+static void copy(char *dst, size_t size, const char *text)
+{
+	if (text)
+		utf8_copy(dst, size, text, strlen(text));
+}
+
+static void copy_pod(struct jvm *ret, const char *name_space, const char *name)
+{
+	char pod[sizeof(ret->pod)];
+	int n;
+
+	if (!name)
+		return;
+	n = snprintf(pod, sizeof(pod), "%s%s%s", name_space ? name_space : "",
+		     name_space ? "/" : "", name);
+	utf8_copy(ret->pod, sizeof(ret->pod), pod,
+		  (size_t)n < sizeof(pod) ? (size_t)n : sizeof(pod) - 1);
+}
+
+static const char *first_of(const cJSON *object, const char *const *names, size_t n)
+{
+	const char *text = NULL;
+
+	for (size_t i = 0; i < n && !text; i++)
+		text = text_of(object, names[i]);
+	return text;
+}
+
+bool container_parse_oci(const char *text, size_t len, struct jvm *ret)
+{
+	static const char *const container[] = { "io.kubernetes.cri.container-name",
+						 "io.kubernetes.container.name" };
+	static const char *const pod[] = { "io.kubernetes.cri.sandbox-name",
+					   "io.kubernetes.pod.name" };
+	static const char *const name_space[] = { "io.kubernetes.cri.sandbox-namespace",
+						  "io.kubernetes.pod.namespace" };
+	static const char *const image[] = { "io.kubernetes.cri.image-name",
+					     "io.kubernetes.cri-o.ImageName",
+					     "io.kubernetes.cri-o.Image" };
+	CLEANUP(json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
+	const cJSON *notes = cJSON_GetObjectItemCaseSensitive(json, "annotations");
+
+	copy(ret->container, sizeof(ret->container),
+	     first_of(notes, container, ARRAY_SIZE(container)));
+	copy_pod(ret, first_of(notes, name_space, ARRAY_SIZE(name_space)),
+		 first_of(notes, pod, ARRAY_SIZE(pod)));
+	copy(ret->image, sizeof(ret->image), first_of(notes, image, ARRAY_SIZE(image)));
+	return ret->container[0] || ret->pod[0];
+}
+
+bool container_parse_docker(const char *text, size_t len, struct jvm *ret)
+{
+	CLEANUP(json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
+	const cJSON *config = cJSON_GetObjectItemCaseSensitive(json, "Config");
+	const cJSON *labels = cJSON_GetObjectItemCaseSensitive(config, "Labels");
+	const char *name = text_of(labels, "io.kubernetes.container.name");
+
+	if (!name)
+		name = text_of(json, "Name");
+	copy(ret->container, sizeof(ret->container), name && name[0] == '/' ? name + 1 : name);
+	copy_pod(ret, text_of(labels, "io.kubernetes.pod.namespace"),
+		 text_of(labels, "io.kubernetes.pod.name"));
+	copy(ret->image, sizeof(ret->image), text_of(config, "Image"));
+	return ret->container[0] || ret->pod[0];
+}
+
+bool container_parse_storage(const char *text, size_t len, struct jvm *ret)
+{
+	CLEANUP(json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
+	CLEANUP(json_freep) cJSON *details = NULL;
+	const cJSON *entry, *name;
+	const char *id = NULL;
+
+	cJSON_ArrayForEach(entry, json)
+	{
+		id = text_of(entry, "id");
+		if (id && strcmp(id, ret->container_id) == 0)
+			break;
+	}
+	if (!entry)
+		return false;
+	name = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(entry, "names"), 0);
+	copy(ret->container, sizeof(ret->container), cJSON_GetStringValue(name));
+	if (text_of(entry, "metadata"))
+		details = cJSON_Parse(text_of(entry, "metadata")); /* JSON in a JSON string */
+	copy(ret->image, sizeof(ret->image), text_of(details, "image-name"));
+	return ret->container[0];
+}
+
+pid_t container_parse_state(const char *text, size_t len)
+{
+	CLEANUP(json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
+	const cJSON *pid = cJSON_GetObjectItemCaseSensitive(json, "init_process_pid"); /* runc */
+
+	if (!pid)
+		pid = cJSON_GetObjectItemCaseSensitive(json, "pid"); /* crun */
+	if (!cJSON_IsNumber(pid) || pid->valuedouble < 1 || pid->valuedouble > INT32_MAX)
+		return 0;
+	return (pid_t)pid->valuedouble;
+}

@@ -1,0 +1,416 @@
+/*
+ * See discovery.h. Two timers: one for the processes that are to be looked at again soon (`due`),
+ * one for the scans. A scan lists /proc at once and looks at the processes in small portions, so
+ * that the loop is never held up by a host with thousands of them.
+ */
+#include "daemon/discovery/discovery.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "daemon/bpf/exec_events.h"
+#include "daemon/core/clock.h"
+#include "daemon/core/log.h"
+#include "daemon/discovery/discovery_priv.h"
+#include "daemon/discovery/proc.h"
+#include "daemon/discovery/processes.h"
+
+#define DUE_MAX		 512 /* processes that are looked at again soon; more wait for the scan */
+#define ROUND_PROBES_MAX 16
+#define PIDS_MAX	 (1u << 20)
+#define SCAN_WITHOUT_BPF NS_PER_S
+#define YOUNG_FOR_NS	 (5 * NS_PER_S)
+#define PORTION_PAUSE_NS NS_PER_MS
+
+struct discovery {
+	struct loop *loop;
+	struct discovery_ops ops;
+	void *userdata;
+	int proc_dfd;
+	struct processes *processes;
+	struct exec_events *events; /* NULL = scan only */
+	char why[EXEC_EVENTS_WHY_MAX];
+	struct loop_timer *due_timer, *scan_timer;
+	uint64_t scan_interval_ns; /* of full scans */
+	uint64_t full_scan_mono_ns; /* when the last one began; 0 = never */
+	bool full; /* the scan that runs looks at known processes too */
+	uint32_t generation;
+	pid_t *pids; /* of the scan that runs; NULL = none */
+	uint32_t n_pids, next_pid;
+	uint64_t probes, overflow, lost;
+};
+
+/* When a process is looked at, since its program began: libjvm comes 1 ms after the exec of java,
+ * the handler of SIGQUIT 5 to 50 ms after. */
+static const uint64_t often_ns[] = {
+	1 * NS_PER_MS,	 2 * NS_PER_MS,	 5 * NS_PER_MS,	  10 * NS_PER_MS,
+	20 * NS_PER_MS,	 50 * NS_PER_MS, 100 * NS_PER_MS, 200 * NS_PER_MS,
+	500 * NS_PER_MS, 1 * NS_PER_S,	 2 * NS_PER_S,	  YOUNG_FOR_NS,
+};
+/* a program that is not called java: a host that compiles starts thousands of them */
+static const uint64_t seldom_ns[] = { 5 * NS_PER_MS, 50 * NS_PER_MS, 500 * NS_PER_MS,
+				      YOUNG_FOR_NS };
+
+/* The next look at @p, or none before the next scan if the last one is over. */
+static void schedule(struct discovery *d, struct process *p, uint64_t now)
+{
+	const uint64_t *steps = p->likely ? often_ns : seldom_ns;
+	size_t n = p->likely ? ARRAY_SIZE(often_ns) : ARRAY_SIZE(seldom_ns);
+	uint64_t due = 0;
+
+	for (size_t i = 0; i < n && !due; i++)
+		if (p->begin_mono_ns + steps[i] > now)
+			due = p->begin_mono_ns + steps[i];
+	if (due && !p->due_mono_ns && processes_due_count(d->processes) >= DUE_MAX) {
+		d->overflow++;
+		due = 0;
+	}
+	processes_set_due(d->processes, p, due);
+}
+
+static void arm(struct discovery *d)
+{
+	uint64_t now = clock_mono_ns(), first = UINT64_MAX;
+
+	for (struct process *p = processes_due(d->processes); p; p = p->due_next)
+		if (p->due_mono_ns < first)
+			first = p->due_mono_ns;
+	if (first != UINT64_MAX)
+		loop_timer_set(d->due_timer, first > now ? first - now : 0, 0);
+}
+
+static void tell(struct discovery *d, struct process *p, const struct jvm *jvm)
+{
+	p->told = true;
+	processes_set_due(d->processes, p, 0);
+	d->ops.on_jvm(d->userdata, jvm, p->seen_mono_ns);
+}
+
+static void look_at(struct discovery *d, struct process *p)
+{
+	uint64_t now = clock_mono_ns();
+	struct jvm jvm;
+	int r;
+
+	d->probes++;
+	r = jvm_probe(d->proc_dfd, p->pid, &jvm);
+	if (r == -ESRCH) {
+		processes_remove(d->processes, p);
+		return;
+	}
+	if (r < 0 || r == JVM_NO) {
+		schedule(d, p, now);
+		return;
+	}
+	p->start_time = jvm.start_time;
+	p->likely = true;
+	if (r == JVM_READY || now - p->begin_mono_ns >= YOUNG_FOR_NS)
+		tell(d, p, &jvm);
+	else
+		schedule(d, p, now);
+}
+
+static void on_due(void *userdata)
+{
+	struct discovery *d = userdata;
+	uint64_t now = clock_mono_ns();
+	int left = ROUND_PROBES_MAX;
+
+	for (struct process *p = processes_due(d->processes), *next; p && left; p = next) {
+		next = p->due_next;
+		if (p->due_mono_ns > now)
+			continue;
+		look_at(d, p);
+		left--;
+	}
+	arm(d);
+}
+
+static uint64_t read_start_time(struct discovery *d, pid_t pid)
+{
+	CLEANUP(fd_closep) int pid_dfd = proc_open(d->proc_dfd, pid);
+	struct proc_stat stat;
+	char text[1024];
+
+	if (pid_dfd < 0 || proc_read(pid_dfd, "stat", text, sizeof(text)) < 0 ||
+	    !proc_parse_stat(text, &stat))
+		return 0;
+	return stat.start_time;
+}
+
+/* Age of a process that began @start_time clock ticks after boot. */
+static uint64_t age_ns(uint64_t start_time)
+{
+	uint64_t now = clock_ns(CLOCK_BOOTTIME);
+	uint64_t ticks_per_s = (uint64_t)sysconf(_SC_CLK_TCK), began;
+
+	if (__builtin_mul_overflow(start_time, NS_PER_S / ticks_per_s, &began) || began > now)
+		return 0;
+	return now - began;
+}
+
+/* The entry of @pid, made anew if it was that of an earlier process with this number. */
+static struct process *meet(struct discovery *d, pid_t pid, uint64_t mono_ns)
+{
+	struct process *p = processes_find(d->processes, pid);
+
+	if (p && p->start_time && p->start_time != read_start_time(d, pid)) {
+		processes_remove(d->processes, p);
+		p = NULL;
+	}
+	if (!p) {
+		p = processes_get(d->processes, pid);
+		if (p)
+			p->seen_mono_ns = mono_ns;
+	}
+	if (p)
+		p->generation = d->generation;
+	return p;
+}
+
+void discovery_exec(struct discovery *d, pid_t pid, const char *comm, uint64_t mono_ns)
+{
+	struct process *p = meet(d, pid, mono_ns);
+
+	if (!p || p->told)
+		return;
+	p->seen_mono_ns = p->begin_mono_ns = mono_ns;
+	p->likely = strncmp(comm, "java", 4) == 0;
+	schedule(d, p, mono_ns);
+	arm(d);
+}
+
+void discovery_exit(struct discovery *d, pid_t pid, uint64_t mono_ns)
+{
+	struct process *p = processes_find(d->processes, pid);
+
+	/* a scan may have met the next process of this number before we read the event */
+	if (p && p->seen_mono_ns <= mono_ns)
+		processes_remove(d->processes, p);
+}
+
+static void on_exec(void *userdata, pid_t pid, const char *comm, uint64_t mono_ns)
+{
+	discovery_exec(userdata, pid, comm, mono_ns);
+}
+
+static void on_exit_event(void *userdata, pid_t pid, uint64_t mono_ns)
+{
+	discovery_exit(userdata, pid, mono_ns);
+}
+
+/* All numbers in /proc, malloc'ed. */
+static int list_pids(int proc_dfd, pid_t **ret, uint32_t *ret_n)
+{
+	CLEANUP(freep) pid_t *pids = NULL;
+	uint32_t n = 0, room = 0;
+	const struct dirent *e;
+	DIR *dir;
+	int fd;
+
+	fd = openat(proc_dfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) {
+		int r = -errno;
+
+		fd_close(fd);
+		return r;
+	}
+	while (n < PIDS_MAX && (e = readdir(dir))) {
+		char *end;
+		long pid = strtol(e->d_name, &end, 10);
+
+		if (*end || pid <= 0 || pid > INT32_MAX)
+			continue;
+		if (n == room) {
+			pid_t *more = realloc(pids, (room ? 2 * room : 1024) * sizeof(*pids));
+
+			if (!more)
+				break;
+			pids = more;
+			room = room ? 2 * room : 1024;
+		}
+		pids[n++] = (pid_t)pid;
+	}
+	closedir(dir);
+	*ret = TAKE_PTR(pids);
+	*ret_n = n;
+	return 0;
+}
+
+/* Returns whether the process had to be looked at. */
+static bool scan_one(struct discovery *d, pid_t pid)
+{
+	uint64_t now = clock_mono_ns();
+	struct process *p;
+
+	if (!d->full) {
+		p = processes_find(d->processes, pid);
+		if (p) { /* it was there a second ago: no other can have its number yet */
+			p->generation = d->generation;
+			return false;
+		}
+	}
+	p = meet(d, pid, now);
+	if (!p || p->told || p->due_mono_ns)
+		return false;
+	if (!p->begin_mono_ns) {
+		uint64_t age;
+
+		p->start_time = read_start_time(d, pid);
+		age = age_ns(p->start_time);
+		p->begin_mono_ns = age < now ? now - age : 1;
+	}
+	look_at(d, p);
+	return true;
+}
+
+static uint64_t until_next_scan(const struct discovery *d)
+{
+	if (!d->events && d->scan_interval_ns > SCAN_WITHOUT_BPF)
+		return SCAN_WITHOUT_BPF;
+	return d->scan_interval_ns;
+}
+
+/* Processes that only this scan found because a table or the ring of events was full. */
+static void count_losses(struct discovery *d)
+{
+	uint64_t lost = d->overflow + processes_refused(d->processes) +
+			(d->events ? exec_events_lost(d->events) : 0);
+
+	if (lost != d->lost)
+		log_warn("discovery.late", "processes=%" PRIu64, lost - d->lost);
+	d->lost = lost;
+}
+
+static void end_scan(struct discovery *d)
+{
+	processes_sweep(d->processes, d->generation);
+	free(d->pids);
+	d->pids = NULL;
+	if (d->full)
+		count_losses(d);
+	loop_timer_set(d->scan_timer, until_next_scan(d), 0);
+	arm(d);
+}
+
+static bool begin_scan(struct discovery *d)
+{
+	uint64_t now = clock_mono_ns();
+	int r;
+
+	r = list_pids(d->proc_dfd, &d->pids, &d->n_pids);
+	if (r < 0 || !d->pids) {
+		log_warn("discovery.scan", "error=%s", log_str(strerror(-r)));
+		return false;
+	}
+	d->next_pid = 0;
+	d->generation++;
+	d->full = !d->full_scan_mono_ns || d->events ||
+		  now - d->full_scan_mono_ns >= d->scan_interval_ns;
+	if (d->full)
+		d->full_scan_mono_ns = now;
+	return true;
+}
+
+static void on_scan(void *userdata)
+{
+	struct discovery *d = userdata;
+	int left = ROUND_PROBES_MAX;
+
+	if (!d->pids && !begin_scan(d)) {
+		loop_timer_set(d->scan_timer, until_next_scan(d), 0);
+		return;
+	}
+	while (d->next_pid < d->n_pids && left)
+		left -= scan_one(d, d->pids[d->next_pid++]);
+	if (d->next_pid == d->n_pids)
+		end_scan(d);
+	else
+		loop_timer_set(d->scan_timer, PORTION_PAUSE_NS, 0);
+}
+
+int discovery_new_at(struct loop *loop, const struct config *config,
+		     const struct discovery_ops *ops, void *userdata, int proc_dfd,
+		     struct discovery **ret)
+{
+	CLEANUP(discovery_freep) struct discovery *d = calloc(1, sizeof(*d));
+	int r;
+
+	if (!d) {
+		fd_close(proc_dfd);
+		return -ENOMEM;
+	}
+	d->loop = loop;
+	d->ops = *ops;
+	d->userdata = userdata;
+	d->proc_dfd = proc_dfd;
+	d->scan_interval_ns = config->scan_interval_ns;
+	r = processes_new(&d->processes);
+	if (r < 0)
+		return r;
+	r = loop_timer_add(loop, UINT64_MAX, 0, on_due, d, &d->due_timer);
+	if (r < 0)
+		return r;
+	r = loop_timer_add(loop, 0, 0, on_scan, d, &d->scan_timer);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(d);
+	return 0;
+}
+
+int discovery_new(struct loop *loop, const struct config *config, const struct discovery_ops *ops,
+		  void *userdata, struct discovery **ret)
+{
+	static const struct exec_events_ops event_ops = { on_exec, on_exit_event };
+	CLEANUP(discovery_freep) struct discovery *d = NULL;
+	int proc_dfd, r;
+
+	proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (proc_dfd < 0)
+		return -errno;
+	r = discovery_new_at(loop, config, ops, userdata, proc_dfd, &d);
+	if (r < 0)
+		return r;
+	/* events first, then the scan from the loop: nobody falls between the two */
+	if (config->bpf == BPF_OFF)
+		strcpy(d->why, "switched off by discovery.bpf");
+	else
+		r = exec_events_new(loop, &event_ops, d, &d->events, d->why);
+	if (r < 0 && config->bpf == BPF_ON) {
+		log_err("discovery.bpf", "error=%s", log_str(d->why));
+		return r;
+	}
+	log_info("discovery.start", "source=%s why_not_bpf=%s", d->events ? "bpf" : "scan",
+		 log_str(d->why));
+	*ret = TAKE_PTR(d);
+	return 0;
+}
+
+struct discovery *discovery_free(struct discovery *d)
+{
+	if (!d)
+		return NULL;
+	exec_events_free(d->events);
+	loop_timer_free(d->scan_timer);
+	loop_timer_free(d->due_timer);
+	processes_free(d->processes);
+	free(d->pids);
+	fd_close(d->proc_dfd);
+	free(d);
+	return NULL;
+}
+
+const char *discovery_source(const struct discovery *d, const char **ret_why)
+{
+	*ret_why = d->why;
+	return d->events ? "bpf" : "scan";
+}
+
+uint64_t discovery_probes(const struct discovery *d)
+{
+	return d->probes;
+}

@@ -1,0 +1,123 @@
+/* See jvm.h. */
+#include "daemon/discovery/jvm.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include "daemon/core/mem.h"
+#include "daemon/core/utf8.h"
+#include "daemon/discovery/container.h"
+#include "daemon/discovery/name.h"
+#include "daemon/discovery/proc.h"
+#include "daemon/discovery/release.h"
+
+#define CMDLINE_MAX_BYTES (512u * 1024) /* class paths are long */
+
+static bool is_dead(char state)
+{
+	return state == 'Z' || state == 'X' || state == 'x';
+}
+
+static int read_stat(int pid_dfd, struct proc_stat *ret)
+{
+	char text[1024];
+	ssize_t n = proc_read(pid_dfd, "stat", text, sizeof(text));
+
+	if (n < 0)
+		return (int)n;
+	if (!proc_parse_stat(text, ret))
+		return -EBADMSG;
+	return is_dead(ret->state) ? -ESRCH : 0;
+}
+
+static int read_status(int pid_dfd, struct proc_status *ret)
+{
+	char text[8192];
+	ssize_t n = proc_read(pid_dfd, "status", text, sizeof(text));
+
+	if (n < 0)
+		return (int)n;
+	return proc_parse_status(text, ret) ? 0 : -EBADMSG;
+}
+
+/* File name of the program that runs, "" if it cannot be read. */
+static void read_exe(int pid_dfd, char *ret, size_t size)
+{
+	char path[4096];
+	ssize_t n = readlinkat(pid_dfd, "exe", path, sizeof(path) - 1);
+	char *base, *deleted;
+
+	ret[0] = '\0';
+	if (n <= 0)
+		return;
+	path[n] = '\0';
+	deleted = strstr(path, " (deleted)");
+	if (deleted && deleted[strlen(" (deleted)")] == '\0')
+		*deleted = '\0';
+	base = strrchr(path, '/');
+	base = base ? base + 1 : path;
+	utf8_copy(ret, size, base, strlen(base));
+}
+
+static void read_name(int pid_dfd, struct jvm *jvm)
+{
+	CLEANUP(freep) char *cmdline = malloc(CMDLINE_MAX_BYTES);
+	char exe[64];
+	ssize_t n = -ENOMEM;
+
+	read_exe(pid_dfd, exe, sizeof(exe));
+	if (cmdline)
+		n = proc_read(pid_dfd, "cmdline", cmdline, CMDLINE_MAX_BYTES);
+	jvm_name(cmdline ? cmdline : "", n > 0 ? (size_t)n : 0, exe, jvm->comm, jvm->name,
+		 sizeof(jvm->name));
+}
+
+static int describe(int proc_dfd, int pid_dfd, const struct proc_maps *maps, struct jvm *jvm)
+{
+	struct proc_status status;
+	int r;
+
+	r = read_status(pid_dfd, &status);
+	if (r < 0)
+		return r;
+	jvm->ns_pid = status.ns_pid ? status.ns_pid : jvm->pid;
+	jvm->uid = status.uid;
+	jvm->gid = status.gid;
+	utf8_copy(jvm->libjvm, sizeof(jvm->libjvm), maps->path, strlen(maps->path));
+	jvm->libjvm_deleted = maps->deleted;
+	read_name(pid_dfd, jvm);
+	container_describe(proc_dfd, pid_dfd, jvm);
+	release_read(pid_dfd, maps->path, jvm->jdk, sizeof(jvm->jdk));
+	return status.caught & 1ull << (SIGQUIT - 1) ? JVM_READY : JVM_YOUNG;
+}
+
+int jvm_probe(int proc_dfd, pid_t pid, struct jvm *ret)
+{
+	CLEANUP(fd_closep) int pid_dfd = proc_open(proc_dfd, pid);
+	CLEANUP(freep) struct proc_maps *maps = NULL;
+	struct jvm jvm = { .pid = pid };
+	struct proc_stat stat;
+	int r;
+
+	if (pid_dfd < 0)
+		return pid_dfd;
+	maps = malloc(sizeof(*maps));
+	if (!maps)
+		return -ENOMEM;
+	r = proc_read_maps(pid_dfd, maps);
+	if (r < 0)
+		return r;
+	if (!maps->path[0])
+		return JVM_NO;
+	r = read_stat(pid_dfd, &stat);
+	if (r < 0)
+		return r;
+	jvm.start_time = stat.start_time;
+	memcpy(jvm.comm, stat.comm, sizeof(jvm.comm));
+	r = describe(proc_dfd, pid_dfd, maps, &jvm);
+	if (r < 0)
+		return r;
+	*ret = jvm;
+	return r;
+}

@@ -1,0 +1,145 @@
+/* See name.h. The options are those of java(1), JDK 8 to 25. */
+#include "daemon/discovery/name.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include "daemon/core/mem.h"
+#include "daemon/core/utf8.h"
+
+struct args {
+	const char *next, *end;
+};
+
+/* The next argument, not always NUL-terminated: *ret_len. NULL at the end. */
+static const char *next_arg(struct args *a, size_t *ret_len)
+{
+	const char *arg = a->next;
+
+	if (a->next >= a->end)
+		return NULL;
+	*ret_len = strnlen(arg, (size_t)(a->end - arg));
+	a->next += *ret_len + 1;
+	return arg;
+}
+
+static bool equal(const char *arg, size_t len, const char *word)
+{
+	return len == strlen(word) && memcmp(arg, word, len) == 0;
+}
+
+static bool begins(const char *arg, size_t len, const char *word)
+{
+	return len >= strlen(word) && memcmp(arg, word, strlen(word)) == 0;
+}
+
+/* Options whose value is the next argument; with "=" it is part of the same one. */
+static bool takes_value(const char *arg, size_t len)
+{
+	static const char *const options[] = {
+		"-cp",
+		"-classpath",
+		"--class-path",
+		"-p",
+		"--module-path",
+		"--upgrade-module-path",
+		"-d",
+		"--add-modules",
+		"--limit-modules",
+		"--add-opens",
+		"--add-exports",
+		"--add-reads",
+		"--source",
+		"--patch-module",
+		"--enable-native-access",
+		"--describe-module",
+		"-describe-module",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		if (equal(arg, len, options[i]))
+			return true;
+	return false;
+}
+
+static const char *base_name(const char *path, size_t *len)
+{
+	const char *slash = memrchr(path, '/', *len);
+
+	if (!slash || slash + 1 == path + *len)
+		return path;
+	*len -= (size_t)(slash + 1 - path);
+	return slash + 1;
+}
+
+/* module/class -> class; module alone stays */
+static const char *module_main(const char *arg, size_t *len)
+{
+	const char *slash = memchr(arg, '/', *len);
+
+	if (!slash || slash + 1 == arg + *len)
+		return arg;
+	*len -= (size_t)(slash + 1 - arg);
+	return slash + 1;
+}
+
+/* What the arguments after `java` say it runs, or NULL. *ret_class: a class, not a file. */
+static const char *find_main(struct args *a, size_t *ret_len, bool *ret_class)
+{
+	const char *arg;
+	size_t len;
+
+	*ret_class = false;
+	while ((arg = next_arg(a, &len))) {
+		if (equal(arg, len, "-jar")) {
+			arg = next_arg(a, ret_len);
+			return arg ? base_name(arg, ret_len) : NULL;
+		}
+		if (equal(arg, len, "-m") || equal(arg, len, "--module")) {
+			arg = next_arg(a, ret_len);
+			return arg ? module_main(arg, ret_len) : NULL;
+		}
+		if (begins(arg, len, "--module=")) {
+			*ret_len = len - strlen("--module=");
+			return module_main(arg + strlen("--module="), ret_len);
+		}
+		if (takes_value(arg, len))
+			(void)next_arg(a, &len);
+		else if (len && arg[0] != '-' && arg[0] != '@') {
+			*ret_len = len;
+			*ret_class = len < 5 || memcmp(arg + len - 5, ".java", 5) != 0;
+			return *ret_class ? arg : base_name(arg, ret_len);
+		}
+	}
+	return NULL;
+}
+
+static bool is_launcher(const char *path, size_t len)
+{
+	path = base_name(path, &len);
+	return equal(path, len, "java");
+}
+
+void jvm_name(const char *cmdline, size_t len, const char *exe, const char *fallback, char *ret,
+	      size_t ret_size)
+{
+	struct args args = { cmdline, cmdline + len };
+	const char *name = NULL, *arg0;
+	size_t name_len = 0, arg0_len = 0;
+	bool is_class = false;
+
+	arg0 = next_arg(&args, &arg0_len);
+	if (strcmp(exe, "java") == 0 || (arg0 && is_launcher(arg0, arg0_len)))
+		name = find_main(&args, &name_len, &is_class);
+	else if (exe[0]) {
+		name = exe;
+		name_len = strlen(exe);
+	}
+	if (!name || !name_len) {
+		name = fallback;
+		name_len = strlen(fallback);
+	}
+	utf8_copy(ret, ret_size, name, name_len);
+	for (char *p = ret; is_class && *p; p++) /* com/example/Main is the same class */
+		if (*p == '/')
+			*p = '.';
+}

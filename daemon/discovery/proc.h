@@ -1,0 +1,46 @@
+/*
+ * Text of /proc/PID, read with caps and taken apart. A process can shape most of it (its name, its
+ * arguments, the names of files it maps): nothing is trusted, the parsers are pure and fuzzed
+ * (tests/fuzz/fuzz_proc.c).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define PROC_MAPS_MAX_BYTES (8u << 20)
+
+/* A directory fd of /proc/@pid: it stays with this process and fails once that is gone. */
+int proc_open(int proc_dfd, pid_t pid);
+/* Up to @size - 1 bytes of a file, NUL-terminated. Returns the length or -errno (-ESRCH: gone). */
+ssize_t proc_read(int pid_dfd, const char *name, char *buf, size_t size);
+
+struct proc_stat {
+	char comm[16];
+	char state;
+	uint64_t start_time; /* clock ticks since boot */
+};
+bool proc_parse_stat(const char *text, struct proc_stat *ret);
+
+struct proc_status {
+	uid_t uid; /* effective, as the JVM compares it at attach */
+	gid_t gid;
+	pid_t ns_pid; /* in the innermost pid namespace; 0 if the kernel does not say */
+	uint64_t caught; /* signals with a handler, bit N - 1 for signal N */
+};
+bool proc_parse_status(const char *text, struct proc_status *ret);
+
+/* Looks for a JVM's library in the text of maps, fed in pieces of any size. */
+struct proc_maps {
+	char line[4096 + 128];
+	size_t len;
+	bool skip; /* the line is longer than any path: ignore the rest of it */
+	char path[4096]; /* of the library, "" if there is none (yet) */
+	bool deleted;
+	bool j9; /* it is OpenJ9's: wins over libjvm.so, which it also has as a stub */
+};
+void proc_maps_feed(struct proc_maps *m, const char *text, size_t len);
+/* All of /proc/PID/maps, up to PROC_MAPS_MAX_BYTES. 0 or -errno. */
+int proc_read_maps(int pid_dfd, struct proc_maps *ret);

@@ -1,0 +1,41 @@
+/* The processes that discovery has looked at, by pid: so that none is looked at, or told, twice. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "daemon/core/mem.h"
+
+#define PROCESSES_MAX 65536
+
+struct process {
+	pid_t pid;
+	uint64_t start_time; /* 0 = not read yet */
+	uint64_t seen_mono_ns; /* when we met it */
+	uint64_t begin_mono_ns; /* when its program began, as far as we know: its age counts */
+	uint64_t due_mono_ns; /* 0 = nothing to be done before the next scan */
+	uint32_t generation; /* scan that saw it last */
+	bool told; /* on_jvm() was called */
+	bool likely; /* looks like a java launcher, or has libjvm: look often */
+	struct process *next; /* in its bucket */
+	struct process *due_prev, *due_next; /* list of those with due_mono_ns */
+};
+
+struct processes;
+int processes_new(struct processes **ret);
+struct processes *processes_free(struct processes *t);
+DEFINE_FREEP(struct processes, processes_free);
+
+struct process *processes_find(struct processes *t, pid_t pid);
+/* The one of @pid, or a new one; NULL when there are PROCESSES_MAX (counted) or no memory. */
+struct process *processes_get(struct processes *t, pid_t pid);
+void processes_remove(struct processes *t, struct process *p);
+/* Remove all whose generation is not @generation. */
+void processes_sweep(struct processes *t, uint32_t generation);
+
+void processes_set_due(struct processes *t, struct process *p, uint64_t due_mono_ns);
+/* Head of the list of the due ones, in no order; NULL if empty. */
+struct process *processes_due(struct processes *t);
+uint32_t processes_due_count(const struct processes *t);
+uint32_t processes_count(const struct processes *t);
+uint64_t processes_refused(const struct processes *t);

@@ -1,0 +1,161 @@
+/* See release.h. */
+#include "daemon/discovery/release.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include "daemon/core/mem.h"
+#include "daemon/core/utf8.h"
+#include "daemon/discovery/proc.h"
+
+#define RELEASE_MAX_BYTES   (16 * 1024)
+#define MOUNTINFO_MAX_BYTES (256 * 1024)
+#define HOME_DEPTH_MAX	    5 /* jre/lib/amd64/server of JDK 8, and one more */
+
+/* The value of KEY="value" or KEY=value; false if there is none. */
+static bool value_of(const char *text, const char *key, char *ret, size_t ret_size)
+{
+	size_t key_len = strlen(key);
+
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		const char *value;
+		size_t len;
+
+		if (*line == '\n')
+			line++;
+		if (strncmp(line, key, key_len) != 0 || line[key_len] != '=')
+			continue;
+		value = line + key_len + 1;
+		len = strcspn(value, "\r\n");
+		if (len >= 2 && value[0] == '"' && value[len - 1] == '"') {
+			value++;
+			len -= 2;
+		}
+		return utf8_copy(ret, ret_size, value, len) > 0;
+	}
+	return false;
+}
+
+bool release_parse(const char *text, char *ret, size_t ret_size)
+{
+	char vendor[64], version[64];
+
+	if (!value_of(text, "JAVA_VERSION", version, sizeof(version)))
+		return false;
+	if (value_of(text, "IMPLEMENTOR", vendor, sizeof(vendor)) && strcmp(vendor, "N/A") != 0)
+		snprintf(ret, ret_size, "%s %s", vendor, version);
+	else
+		snprintf(ret, ret_size, "%s", version);
+	return true;
+}
+
+static bool is_local_type(const char *type, size_t len)
+{
+	static const char *const local[] = { "ext4", "ext3",	 "ext2",   "xfs",      "btrfs",
+					     "f2fs", "overlay",	 "aufs",   "tmpfs",    "ramfs",
+					     "zfs",  "squashfs", "erofs",  "bcachefs", "iso9660",
+					     "jfs",  "vfat",	 "rootfs", "reiserfs", "shiftfs" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(local); i++)
+		if (strlen(local[i]) == len && memcmp(local[i], type, len) == 0)
+			return true;
+	return false;
+}
+
+/* Whether the mount point [point, point + len) is @path or a directory above it. */
+static bool is_above(const char *point, size_t len, const char *path)
+{
+	if (len == 1 && point[0] == '/')
+		return true;
+	return strncmp(path, point, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+/*
+ * A line: id parent major:minor root mount_point options [optional ...] - type source options.
+ * Spaces in a mount point are escaped: such a mount is then not found to be above a path with a
+ * space, so paths with spaces and backslashes are not local for us.
+ */
+bool release_is_local(const char *mountinfo, const char *path)
+{
+	bool any = false;
+
+	if (strpbrk(path, " \t\n\\"))
+		return false;
+	for (const char *line = mountinfo; *line;) {
+		const char *end = strchrnul(line, '\n'), *point = line, *type;
+		size_t len;
+
+		for (int field = 0; field < 4 && point; field++) {
+			point = memchr(point, ' ', (size_t)(end - point));
+			point = point ? point + 1 : NULL;
+		}
+		type = memmem(line, (size_t)(end - line), " - ", 3);
+		if (!point || !type)
+			return false; /* cut, or not what we know */
+		len = strcspn(point, " \n");
+		type += 3;
+		if (is_above(point, len, path)) {
+			if (!is_local_type(type, strcspn(type, " \n")))
+				return false;
+			any = true;
+		}
+		line = *end ? end + 1 : end;
+	}
+	return any;
+}
+
+static bool read_release(int root_dfd, const char *path, char *ret, size_t ret_size)
+{
+	/* no link of any kind: the path was checked by its text, mount by mount */
+	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS |
+					   RESOLVE_NO_MAGICLINKS };
+	CLEANUP(fd_closep) int fd = -1;
+	char text[RELEASE_MAX_BYTES];
+	struct stat st;
+	ssize_t n;
+
+	fd = (int)syscall(SYS_openat2, root_dfd, path, &how, sizeof(how));
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	return release_parse(text, ret, ret_size);
+}
+
+void release_read(int pid_dfd, const char *libjvm, char *ret, size_t ret_size)
+{
+	CLEANUP(freep) char *mountinfo = NULL;
+	CLEANUP(fd_closep) int root_dfd = -1;
+	char path[4096 + 16];
+	size_t len = strlen(libjvm);
+	ssize_t n;
+
+	ret[0] = '\0';
+	mountinfo = malloc(MOUNTINFO_MAX_BYTES);
+	if (!mountinfo || len >= 4096)
+		return;
+	n = proc_read(pid_dfd, "mountinfo", mountinfo, MOUNTINFO_MAX_BYTES);
+	if (n <= 0 || n == MOUNTINFO_MAX_BYTES - 1 || !release_is_local(mountinfo, libjvm))
+		return;
+	root_dfd = openat(pid_dfd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_dfd < 0)
+		return;
+	memcpy(path, libjvm, len + 1);
+	for (int depth = 0; depth <= HOME_DEPTH_MAX; depth++) {
+		char *slash = strrchr(path, '/');
+
+		if (!slash || slash == path)
+			return;
+		strcpy(slash, "/release");
+		if (release_is_local(mountinfo, path) &&
+		    read_release(root_dfd, path, ret, ret_size))
+			return;
+		*slash = '\0';
+	}
+}

@@ -1,0 +1,69 @@
+/* Everything that discovery reads out of /proc and of files in containers, over arbitrary bytes. */
+#include <assert.h>
+#include <string.h>
+#include "daemon/core/mem.h"
+#include "daemon/discovery/container.h"
+#include "daemon/discovery/name.h"
+#include "daemon/discovery/proc.h"
+#include "daemon/discovery/release.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What every text that leaves must be. */
+static void check_text(const char *text, size_t size)
+{
+	assert(memchr(text, '\0', size));
+	for (; *text; text++)
+		assert((unsigned char)*text >= 0x20);
+}
+
+static void read_texts(const char *text)
+{
+	static struct proc_maps maps;
+	char id[CONTAINER_ID_SIZE], jdk[128];
+	struct proc_status status;
+	struct proc_stat stat;
+
+	if (proc_parse_stat(text, &stat))
+		check_text(stat.comm, sizeof(stat.comm));
+	(void)proc_parse_status(text, &status);
+	memset(&maps, 0, sizeof(maps));
+	for (size_t i = 0, len = strlen(text); i < len; i += 7)
+		proc_maps_feed(&maps, text + i, len - i < 7 ? len - i : 7);
+	if (container_id_from_cgroup(text, id))
+		check_text(id, sizeof(id));
+	if (release_parse(text, jdk, sizeof(jdk)))
+		check_text(jdk, sizeof(jdk));
+	(void)release_is_local(text, "/usr/lib/jvm/lib/server/libjvm.so");
+}
+
+static void read_json(const char *text, size_t size)
+{
+	struct jvm jvm = { .container_id = "ab" };
+
+	(void)container_parse_oci(text, size, &jvm);
+	(void)container_parse_docker(text, size, &jvm);
+	(void)container_parse_storage(text, size, &jvm);
+	assert(container_parse_state(text, size) >= 0);
+	check_text(jvm.container, sizeof(jvm.container));
+	check_text(jvm.pod, sizeof(jvm.pod));
+	check_text(jvm.image, sizeof(jvm.image));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size + 1);
+	char name[256];
+
+	if (!text)
+		return 0;
+	if (size)
+		memcpy(text, data, size);
+	text[size] = '\0';
+	jvm_name((const char *)data, size, "java", "comm", name, sizeof(name));
+	check_text(name, sizeof(name));
+	read_texts(text);
+	read_json((const char *)data, size);
+	free(text);
+	return 0;
+}

@@ -1,0 +1,92 @@
+#include "tests/unit/unit.h"
+#include "daemon/core/mem.h"
+#include "daemon/discovery/container.h"
+
+#define ID  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define ID2 "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
+
+static const char *id_of(const char *cgroup)
+{
+	static char id[CONTAINER_ID_SIZE];
+
+	if (!container_id_from_cgroup(cgroup, id))
+		return "";
+	return id;
+}
+
+static void every_runtimes_path_gives_the_id(void **state)
+{
+	static const char *const paths[] = {
+		"0::/docker/" ID,
+		"0::/system.slice/docker-" ID ".scope",
+		"0::/mygroup/" ID,
+		"0::/kubepods/burstable/pod1f2e-aa/" ID,
+		"0::/kubepods.slice/kubepods-pod1_2.slice/cri-containerd-" ID ".scope",
+		"0::/kubelet.slice/kubelet-kubepods.slice/x.slice/crio-" ID ".scope/container",
+		"0::/kubepods-besteffort-pod1.slice:cri-containerd:" ID,
+		"0::/machine.slice/libpod-" ID ".scope/container",
+		"0::/libpod_parent/" ID2 "/libpod-" ID, /* in a pod: the pod's id stands above */
+		"0::/ecs/task/" ID,
+		"0::/../" ID, /* seen from a cgroup namespace */
+		"0::/docker/" ID "/system.slice/tomcat.service", /* systemd inside */
+		"12:pids:/docker/" ID "\n0::/\n",
+		"4:memory:/agent/aa\n3:cpu,cpuacct:/\n1:name=systemd:/docker/" ID "\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		if (strcmp(id_of(paths[i]), ID) != 0)
+			fail_msg("%s gives \"%s\"", paths[i], id_of(paths[i]));
+}
+
+static void the_innermost_of_nested_containers_wins(void **state)
+{
+	(void)state;
+	assert_string_equal(id_of("0::/docker/" ID2 "/kubelet.slice/kubelet-kubepods.slice/"
+				  "cri-containerd-" ID ".scope"),
+			    ID);
+}
+
+static void fargate_ids_are_known(void **state)
+{
+	(void)state;
+	assert_string_equal(id_of("0::/ecs/x/0123456789abcdef0123456789abcdef-3012345678"),
+			    "0123456789abcdef0123456789abcdef-3012345678");
+}
+
+static void what_is_no_id_gives_none(void **state)
+{
+	static const char *const paths[] = {
+		"",
+		"0::/",
+		"0::/user.slice/user-0.slice/session-1.scope",
+		"0::/system.slice/tomcat.service",
+		"0::/agent/eaa0ff07caa19e0b65982dfe37fb9031", /* 32 digits alone */
+		"0::/kubepods/pod0123456789abcdef0123456789abcdef", /* a static pod's */
+		"0::/docker/" ID "0", /* 65 digits */
+		"0::/x" ID,
+		"0::/docker/0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef",
+		"0::/lxc.payload.c1",
+		"0::/my-container",
+		ID,
+		"x:" ID,
+		"0::/0123456789abcdef0123456789abcde-12",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		if (id_of(paths[i])[0])
+			fail_msg("%s gives \"%s\"", paths[i], id_of(paths[i]));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_runtimes_path_gives_the_id),
+		cmocka_unit_test(the_innermost_of_nested_containers_wins),
+		cmocka_unit_test(fargate_ids_are_known),
+		cmocka_unit_test(what_is_no_id_gives_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

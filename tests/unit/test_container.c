@@ -1,0 +1,185 @@
+#include "tests/unit/fake_proc.h"
+#include "daemon/core/mem.h"
+#include "daemon/discovery/container.h"
+
+#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static int proc_dfd, pid_dfd;
+static struct jvm jvm;
+
+/* Process 9 in a pid namespace of its own, whose first process is 8. */
+static int set_up(void **state)
+{
+	(void)state;
+	proc_dfd = fake_open();
+	fake_file("1/root/etc/hostname", "host\n");
+	fake_link("1/ns/pid", "pid:[1]");
+	fake_link("1/ns/mnt", "mnt:[1]");
+	fake_link("8/ns/pid", "pid:[8]");
+	fake_link("9/ns/pid", "pid:[8]");
+	fake_link("9/ns/mnt", "mnt:[8]");
+	fake_file("9/cgroup", "0::/docker/" ID "\n");
+	pid_dfd = openat(proc_dfd, "9", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	jvm = (struct jvm){ .pid = 9 };
+	return pid_dfd < 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	close(pid_dfd);
+	close(proc_dfd);
+	fake_remove("");
+	return 0;
+}
+
+static void expect_names(const char *container, const char *pod, const char *image)
+{
+	container_describe(proc_dfd, pid_dfd, &jvm);
+	assert_string_equal(jvm.container, container);
+	assert_string_equal(jvm.pod, pod);
+	assert_string_equal(jvm.image, image);
+}
+
+static void containerd_names_pod_and_container(void **state)
+{
+	(void)state;
+	fake_file("1/root/run/containerd/io.containerd.runtime.v2.task/default/x/config.json",
+		  "{}");
+	fake_file("1/root/run/containerd/io.containerd.runtime.v2.task/k8s.io/" ID "/config.json",
+		  "{\"annotations\":{\"io.kubernetes.cri.container-name\":\"shop\","
+		  "\"io.kubernetes.cri.sandbox-name\":\"shop-7d4-x\","
+		  "\"io.kubernetes.cri.sandbox-namespace\":\"prod\","
+		  "\"io.kubernetes.cri.image-name\":\"reg/shop:1\"}}");
+	expect_names("shop", "prod/shop-7d4-x", "reg/shop:1");
+	assert_string_equal(jvm.container_id, ID);
+}
+
+static void crio_names_pod_and_container(void **state)
+{
+	(void)state;
+	fake_file("1/root/run/containers/storage/overlay-containers/" ID "/userdata/config.json",
+		  "{\"annotations\":{\"io.kubernetes.container.name\":\"shop\","
+		  "\"io.kubernetes.pod.name\":\"p\",\"io.kubernetes.pod.namespace\":\"n\","
+		  "\"io.kubernetes.cri-o.ImageName\":\"i\"}}");
+	expect_names("shop", "n/p", "i");
+}
+
+static void docker_names_the_container(void **state)
+{
+	(void)state;
+	/* the data directory was moved: its link is absolute in the host's root, not in ours */
+	fake_link("1/root/var/lib/docker", "/data/docker");
+	fake_file("1/root/data/docker/containers/" ID "/config.v2.json",
+		  "{\"Name\":\"/web_1\",\"Config\":{\"Image\":\"tomcat:9\",\"Labels\":{}}}");
+	expect_names("web_1", "", "tomcat:9");
+}
+
+static void docker_under_kubernetes_names_the_pod(void **state)
+{
+	(void)state;
+	fake_file("1/root/var/lib/docker/containers/" ID "/config.v2.json",
+		  "{\"Name\":\"/k8s_shop_p_n_0\",\"Config\":{\"Image\":\"sha256:1\",\"Labels\":{"
+		  "\"io.kubernetes.pod.name\":\"p\",\"io.kubernetes.pod.namespace\":\"n\","
+		  "\"io.kubernetes.container.name\":\"shop\"}}}");
+	expect_names("shop", "n/p", "sha256:1");
+}
+
+static void podman_names_the_container_in_its_list(void **state)
+{
+	(void)state;
+	fake_file("1/root/var/lib/containers/storage/overlay-containers/containers.json",
+		  "[{\"id\":\"ff\",\"names\":[\"other\"]},{\"id\":\"" ID "\",\"names\":[\"db\"],"
+		  "\"metadata\":\"{\\\"image-name\\\":\\\"img\\\"}\"}]");
+	expect_names("db", "", "img");
+}
+
+static void a_bundle_of_runc_is_found_by_its_first_process(void **state)
+{
+	(void)state;
+	fake_file("9/cgroup", "0::/shop\n");
+	fake_file("1/root/run/runc/other/state.json", "{\"init_process_pid\":77}");
+	fake_file("1/root/run/runc/shop/state.json", "{\"id\":\"shop\",\"init_process_pid\":9}");
+	expect_names("shop", "", "");
+	assert_string_equal(jvm.container_id, "");
+	/* a JVM below an init: the same pid namespace */
+	fake_file("1/root/run/runc/shop/state.json", "{\"id\":\"shop\",\"init_process_pid\":8}");
+	expect_names("shop", "", "");
+}
+
+static void a_bundle_of_crun_is_found_by_its_first_process(void **state)
+{
+	(void)state;
+	fake_file("9/cgroup", "0::/\n");
+	fake_file("1/root/run/crun/web/status", "{\"pid\":8,\"bundle\":\"/b\"}");
+	expect_names("web", "", "");
+}
+
+static void a_process_of_the_host_belongs_to_no_bundle(void **state)
+{
+	(void)state;
+	fake_file("9/cgroup", "0::/user.slice\n");
+	fake_link("9/ns/pid", "pid:[1]");
+	fake_link("8/ns/pid", "pid:[1]"); /* a bundle in the host's pid namespace */
+	fake_file("1/root/run/runc/x/state.json", "{\"init_process_pid\":8}");
+	expect_names("", "", "");
+	fake_link("9/ns/mnt", "mnt:[1]");
+	fake_file("1/root/run/runc/x/state.json", "{\"init_process_pid\":9}");
+	expect_names("", "", ""); /* not even asked */
+}
+
+static void broken_files_give_no_names(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		"{",
+		"[]",
+		"null",
+		"{\"annotations\":7}",
+		"{\"annotations\":{\"a\":{}}}",
+		"{\"annotations\":{\"io.kubernetes.cri.container-name\":[1]}}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		fake_file("1/root/run/containerd/io.containerd.runtime.v2.task/k8s.io/" ID
+			  "/config.json",
+			  texts[i]);
+		fake_file("1/root/var/lib/docker/containers/" ID "/config.v2.json", texts[i]);
+		fake_file("1/root/var/lib/containers/storage/overlay-containers/containers.json",
+			  texts[i]);
+		fake_file("1/root/run/runc/x/state.json", texts[i]);
+		expect_names("", "", "");
+	}
+	assert_int_equal(container_parse_state("{\"pid\":-1}", 10), 0);
+	assert_int_equal(container_parse_state("{\"pid\":1e99}", 12), 0);
+}
+
+static void a_link_out_of_the_hosts_root_stays_inside(void **state)
+{
+	(void)state;
+	fake_file("outside.json", "{\"Name\":\"/leaked\"}");
+	fake_link("1/root/var/lib/docker/containers/" ID "/config.v2.json",
+		  "../../../../../../../outside.json");
+	expect_names("", "", "");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(containerd_names_pod_and_container),
+		TEST(crio_names_pod_and_container),
+		TEST(docker_names_the_container),
+		TEST(docker_under_kubernetes_names_the_pod),
+		TEST(podman_names_the_container_in_its_list),
+		TEST(a_bundle_of_runc_is_found_by_its_first_process),
+		TEST(a_bundle_of_crun_is_found_by_its_first_process),
+		TEST(a_process_of_the_host_belongs_to_no_bundle),
+		TEST(broken_files_give_no_names),
+		TEST(a_link_out_of_the_hosts_root_stays_inside),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
