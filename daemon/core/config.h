@@ -12,7 +12,7 @@ struct config {
 	char socket[104]; /* /run/kindling/kindling.sock; its directory holds the lock too */
 	char state_dir[256]; /* /var/lib/kindling: segments/ and symbols/ */
 	char agent[256]; /* libkindling.so; default: ../lib beside the program */
-	char injector[256]; /* kindling-inject; default: beside the program */
+	char injector[256]; /* kindling-inject; default: beside the program, or ../bin */
 	int log_level; /* enum log_level */
 	uint64_t cpu_interval_ns; /* events.cpu.interval: 10ms */
 	unsigned max_cpu_permille; /* events.cpu.max_cpu: 1% of the target's own CPU time = 10 */

@@ -114,7 +114,8 @@ void config_defaults(struct config *c)
 	    !find_beside(c->agent, sizeof(c->agent), "../lib/kindling/libkindling.so"))
 		(void)find_beside(c->agent, sizeof(c->agent),
 				  "../" KINDLING_LIBDIR "/kindling/libkindling.so");
-	(void)find_beside(c->injector, sizeof(c->injector), "kindling-inject");
+	if (!find_beside(c->injector, sizeof(c->injector), "kindling-inject"))
+		(void)find_beside(c->injector, sizeof(c->injector), "../bin/kindling-inject");
 }
 
 /* Letters to insert, delete or change; both at most 63 long. */
