@@ -1,37 +1,15 @@
 /* What a person reads in a terminal: the hottest methods and the hottest stacks. */
 #include "daemon/report/formats.h"
+#include "daemon/report/methods.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define DEPTH_MAX   4096
 #define METHODS_MAX 60
 #define TRACES_MAX  10
 #define TRACE_LINES 40
-
-struct method {
-	const char *name;
-	uint64_t samples, total_ns, self_ns;
-	uint32_t last_row; /* counted once a stack, also when it recurses */
-};
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int by_total(const void *a, const void *b)
-{
-	const struct method *x = a, *y = b;
-
-	if (x->total_ns != y->total_ns)
-		return x->total_ns < y->total_ns ? 1 : -1;
-	if (x->self_ns != y->self_ns)
-		return x->self_ns < y->self_ns ? 1 : -1;
-	return strcmp(x->name, y->name);
-}
 
 static int by_weight(const void *a, const void *b)
 {
@@ -94,83 +72,21 @@ static void put_trace(struct text_out *t, const struct profile *p, const struct 
 	}
 }
 
-/* Frames print by name: number the different names. Returns how many; ids[frame] = number. */
-static uint32_t number_names(const struct profile *p, char **names, uint32_t *ids)
-{
-	char **sorted = calloc(p->n_frames + 1, sizeof(*sorted));
-	uint32_t n = 0;
-	char buf[1024];
-
-	if (!sorted)
-		return 0;
-	for (uint32_t i = 0; i < p->n_frames; i++) {
-		report_frame_name(p, &p->frames[i], buf, sizeof(buf));
-		names[i] = strdup(buf);
-		sorted[i] = names[i] ? names[i] : (char *)(uintptr_t) "";
-	}
-	qsort(sorted, p->n_frames, sizeof(*sorted), by_name);
-	for (uint32_t i = 0; i < p->n_frames; i++)
-		if (n == 0 || strcmp(sorted[n - 1], sorted[i]) != 0)
-			sorted[n++] = sorted[i];
-	for (uint32_t i = 0; i < p->n_frames && names[i]; i++) {
-		char **at = bsearch(&names[i], sorted, n, sizeof(*sorted), by_name);
-
-		ids[i] = at ? (uint32_t)(at - sorted) : 0;
-	}
-	free(sorted);
-	return n;
-}
-
-static void count_methods(const struct profile *p, char *const *names, const uint32_t *ids,
-			  struct method *methods)
-{
-	for (uint32_t i = 0; i < p->n_rows; i++) {
-		const struct profile_row *r = &p->rows[i];
-
-		for (uint32_t node = r->node; node; node = p->nodes[node].parent) {
-			uint32_t frame = p->nodes[node].frame;
-			struct method *m = &methods[ids[frame]];
-
-			m->name = names[frame];
-			if (m->last_row == i + 1)
-				continue;
-			m->last_row = i + 1;
-			m->samples += r->samples;
-			m->total_ns += r->weight_ns;
-		}
-		if (r->node)
-			methods[ids[p->nodes[r->node].frame]].self_ns += r->weight_ns;
-	}
-}
-
 static void put_methods(struct text_out *t, const struct profile *p, uint64_t total_ns)
 {
-	char **names = calloc(p->n_frames + 1, sizeof(*names));
-	uint32_t *ids = calloc(p->n_frames + 1, sizeof(*ids));
-	struct method *methods = calloc(p->n_frames + 1, sizeof(*methods));
-	uint32_t n;
+	struct report_methods m;
 
-	if (!names || !ids || !methods) {
+	if (report_methods(p, UINT32_MAX, &m) < 0) {
 		t->failed = true;
-	} else {
-		n = number_names(p, names, ids);
-		count_methods(p, names, ids, methods);
-		for (uint32_t i = 0; i < n; i++)
-			if (!methods[i].name)
-				methods[i].name = "";
-		qsort(methods, n, sizeof(*methods), by_total);
-		text_printf(t, "\n%10s %8s %10s %8s  %s\n", "samples", "%", "on-top s", "on-top%", "method");
-		for (uint32_t i = 0; i < n && i < METHODS_MAX && methods[i].total_ns; i++)
-			text_printf(t, "%10llu %7.2f%% %10.3f %7.2f%%  %s\n",
-				    (unsigned long long)methods[i].samples,
-				    percent(methods[i].total_ns, total_ns), (double)methods[i].self_ns / 1e9,
-				    percent(methods[i].self_ns, total_ns), methods[i].name);
+		return;
 	}
-	for (uint32_t i = 0; names && i < p->n_frames; i++)
-		free(names[i]);
-	free(names);
-	free(ids);
-	free(methods);
+	text_printf(t, "\n%10s %8s %10s %8s  %s\n", "samples", "%", "on-top s", "on-top%", "method");
+	for (uint32_t i = 0; i < m.n && i < METHODS_MAX; i++)
+		text_printf(t, "%10llu %7.2f%% %10.3f %7.2f%%  %s\n",
+			    (unsigned long long)m.methods[i].samples, percent(m.methods[i].total_ns, total_ns),
+			    (double)m.methods[i].self_ns / 1e9, percent(m.methods[i].self_ns, total_ns),
+			    m.methods[i].name);
+	report_methods_free(&m);
 }
 
 void write_txt(struct text_out *t, const struct profile *p, const struct report_options *o)

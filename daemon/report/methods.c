@@ -1,0 +1,106 @@
+/* Methods by what they cost. Frames that print the same are one method. */
+#include "daemon/report/methods.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int by_total(const void *a, const void *b)
+{
+	const struct report_method *x = a, *y = b;
+
+	if (x->total_ns != y->total_ns)
+		return x->total_ns < y->total_ns ? 1 : -1;
+	if (x->self_ns != y->self_ns)
+		return x->self_ns < y->self_ns ? 1 : -1;
+	return strcmp(x->name, y->name);
+}
+
+/* Frames print by name: number the different names. Returns how many; ids[frame] = number. */
+static uint32_t number_names(const struct profile *p, char **names, uint32_t *ids)
+{
+	char **sorted = calloc(p->n_frames + 1, sizeof(*sorted));
+	uint32_t n = 0;
+	char buf[1024];
+
+	if (!sorted)
+		return 0;
+	for (uint32_t i = 0; i < p->n_frames; i++) {
+		report_frame_name(p, &p->frames[i], buf, sizeof(buf));
+		names[i] = strdup(buf);
+		sorted[i] = names[i] ? names[i] : (char *)(uintptr_t) "";
+	}
+	qsort(sorted, p->n_frames, sizeof(*sorted), by_name);
+	for (uint32_t i = 0; i < p->n_frames; i++)
+		if (n == 0 || strcmp(sorted[n - 1], sorted[i]) != 0)
+			sorted[n++] = sorted[i];
+	for (uint32_t i = 0; i < p->n_frames && names[i]; i++) {
+		char **at = bsearch(&names[i], sorted, n, sizeof(*sorted), by_name);
+
+		ids[i] = at ? (uint32_t)(at - sorted) : 0;
+	}
+	free(sorted);
+	return n;
+}
+
+static void count_methods(const struct profile *p, uint32_t process, char *const *names,
+			  const uint32_t *ids, struct report_method *methods)
+{
+	for (uint32_t i = 0; i < p->n_rows; i++) {
+		const struct profile_row *r = &p->rows[i];
+
+		if (process != UINT32_MAX && p->threads[r->thread].process != process)
+			continue;
+		for (uint32_t node = r->node; node; node = p->nodes[node].parent) {
+			uint32_t frame = p->nodes[node].frame;
+			struct report_method *m = &methods[ids[frame]];
+
+			m->name = names[frame];
+			if (m->last_row == i + 1)
+				continue;
+			m->last_row = i + 1;
+			m->samples += r->samples;
+			m->total_ns += r->weight_ns;
+		}
+		if (r->node)
+			methods[ids[p->nodes[r->node].frame]].self_ns += r->weight_ns;
+	}
+}
+
+int report_methods(const struct profile *p, uint32_t process, struct report_methods *ret)
+{
+	uint32_t *ids = calloc(p->n_frames + 1, sizeof(*ids));
+	uint32_t n;
+
+	ret->names = calloc(p->n_frames + 1, sizeof(*ret->names));
+	ret->methods = calloc(p->n_frames + 1, sizeof(*ret->methods));
+	ret->n_names = p->n_frames;
+	ret->n = 0;
+	if (!ids || !ret->names || !ret->methods) {
+		free(ids);
+		report_methods_free(ret);
+		return -ENOMEM;
+	}
+	n = number_names(p, ret->names, ids);
+	count_methods(p, process, ret->names, ids, ret->methods);
+	for (uint32_t i = 0; i < n; i++)
+		if (ret->methods[i].name)
+			ret->methods[ret->n++] = ret->methods[i];
+	qsort(ret->methods, ret->n, sizeof(*ret->methods), by_total);
+	free(ids);
+	return 0;
+}
+
+void report_methods_free(struct report_methods *m)
+{
+	for (uint32_t i = 0; m->names && i < m->n_names; i++)
+		free(m->names[i]);
+	free(m->names);
+	free(m->methods);
+	memset(m, 0, sizeof(*m));
+}

@@ -1,0 +1,175 @@
+/* Resources and who answers them; docs/api.md. */
+#include "daemon/serve/serve_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "daemon/core/clock.h"
+
+/* What exists, for an error that helps: "4711 org.shop.Main, 4712 ...". */
+static void list_targets(struct serve *s, const char *word, char *buf, size_t size)
+{
+	struct targets *targets = host_targets(s->host);
+	struct target *t = NULL;
+	size_t len = 0;
+
+	buf[0] = '\0';
+	while (len + 1 < size &&
+	       (t = word ? targets_match(targets, word, t) : targets_next(targets, t)))
+		len += (size_t)snprintf(buf + len, size - len, "%s%d %s", len ? ", " : "", t->jvm.pid,
+					t->jvm.name);
+}
+
+int api_select(struct request *r, const char *word, struct selection *ret)
+{
+	struct target *t = NULL;
+	char known[300];
+
+	ret->n = 0;
+	if (!word || !*word)
+		return 0;
+	while (ret->n < TARGETS_MAX && (t = targets_match(host_targets(r->serve->host), word, t))) {
+		ret->pids[ret->n] = (uint32_t)t->jvm.pid;
+		ret->start_times[ret->n++] = t->jvm.start_time;
+	}
+	if (ret->n)
+		return 0;
+	list_targets(r->serve, NULL, known, sizeof(known));
+	(void)answer_error(r, 404, "no JVM is called \"%s\"; there are: %s", word, known[0] ? known : "none");
+	return -ENOENT;
+}
+
+struct target *api_one_target(struct request *r, const char *word)
+{
+	struct targets *targets = host_targets(r->serve->host);
+	struct target *t = word ? targets_match(targets, word, NULL) : NULL;
+	char known[300];
+
+	if (t && !targets_match(targets, word, t))
+		return t;
+	list_targets(r->serve, t ? word : NULL, known, sizeof(known));
+	if (t)
+		(void)answer_error(r, 409, "\"%s\" names more than one JVM: %s", word, known);
+	else
+		(void)answer_error(r, 404, "no JVM is called \"%s\"; there are: %s", word ? word : "",
+				   known[0] ? known : "none");
+	return NULL;
+}
+
+/* ---- /v1/profile -------------------------------------------------------------------------------- */
+
+struct rendering {
+	struct request *request;
+	enum report_format format;
+	struct report_options options;
+	struct profile *profile;
+	char *out;
+	size_t len;
+	int error;
+};
+
+static void run_render(void *userdata)
+{
+	struct rendering *x = userdata;
+
+	x->error = report_write(x->profile, x->format, &x->options, &x->out, &x->len);
+}
+
+static void done_render(void *userdata)
+{
+	struct rendering *x = userdata;
+
+	if (x->error < 0)
+		(void)answer_error(x->request, 500, "the report could not be written: %s", strerror(-x->error));
+	else
+		(void)answer_bytes(x->request, 200, report_content_type(x->format), x->out, x->len);
+	serve_resume(x->request);
+	profile_free(x->profile);
+	free(x);
+}
+
+static void on_profile(void *userdata, struct profile *p, int error)
+{
+	struct rendering *x = userdata;
+
+	x->profile = p;
+	if (!error && worker_submit(host_worker(x->request->serve->host), run_render, done_render, x) == 0)
+		return;
+	(void)answer_error(x->request, 503, "the daemon is busy: %s", strerror(error ? -error : EBUSY));
+	serve_resume(x->request);
+	profile_free(x->profile);
+	free(x);
+}
+
+static bool time_range(struct request *r, uint64_t *from, uint64_t *to)
+{
+	const char *last = argument(r, "last"), *a = argument(r, "from"), *b = argument(r, "to");
+	uint64_t now = clock_real_ns(), n = 60 * NS_PER_S;
+
+	*to = now;
+	if (a || b) {
+		*from = a ? strtoull(a, NULL, 10) : 0;
+		*to = b ? strtoull(b, NULL, 10) : now;
+		return *from < *to;
+	}
+	if (last && !parse_duration(last, &n))
+		return false;
+	*from = now - n;
+	return true;
+}
+
+static enum MHD_Result get_profile(struct request *r)
+{
+	const char *format = argument(r, "format"), *threads = argument(r, "threads");
+	static struct selection selected;
+	struct profile_filter filter = { .thread = argument(r, "thread") };
+	struct rendering *x;
+	uint64_t from, to;
+	int f = format ? report_format_by_name(format) : REPORT_JSON, e;
+
+	if (f < 0)
+		return answer_error(r, 400, "format=%s is not one of html, collapsed, txt, pb.gz, json", format);
+	if (!time_range(r, &from, &to))
+		return answer_error(r, 400, "last= takes a duration such as 60s, from= and to= ns since 1970");
+	if (api_select(r, argument(r, "target"), &selected) < 0)
+		return MHD_YES;
+	filter.pids = selected.pids;
+	filter.start_times = selected.start_times;
+	filter.n_pids = selected.n;
+	x = calloc(1, sizeof(*x));
+	if (!x)
+		return MHD_NO;
+	x->request = r;
+	x->format = (enum report_format)f;
+	x->options.threads = threads && strcmp(threads, "0") != 0;
+	serve_suspend(r);
+	e = host_query(r->serve->host, from, to, &filter, on_profile, x);
+	if (e < 0)
+		on_profile(x, NULL, e);
+	return MHD_YES;
+}
+
+/* ---- routes ---------------------------------------------------------------------------------------- */
+
+enum MHD_Result api_route(struct request *r, const char *method, const char *url)
+{
+	bool get = strcmp(method, "GET") == 0;
+
+	if (strncmp(url, "/v1/recordings", 14) == 0 && (url[14] == '\0' || url[14] == '/'))
+		return serve_recordings(r, method, url + 14);
+	if (!get)
+		return answer_error(r, 405, "%s %s is not something the daemon does", method, url);
+	if (strcmp(url, "/healthz") == 0)
+		return answer_bytes(r, 200, "text/plain", strdup("ok\n"), 3);
+	if (strcmp(url, "/metrics") == 0)
+		return serve_metrics(r);
+	if (strcmp(url, "/v1/status") == 0)
+		return answer_json(r, 200, status_json(r->serve));
+	if (strcmp(url, "/v1/profile") == 0)
+		return get_profile(r);
+	if (strcmp(url, "/v1/top") == 0)
+		return serve_top(r);
+	if (strcmp(url, "/v1/events") == 0)
+		return serve_events(r);
+	return answer_error(r, 404, "there is no %s; docs/api.md lists what there is", url);
+}

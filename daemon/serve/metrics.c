@@ -1,0 +1,123 @@
+/* /metrics: Prometheus text. */
+#include "daemon/serve/serve_priv.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include "daemon/core/clock.h"
+#include "daemon/report/text_out.h"
+
+static void head(struct text_out *t, const char *name, const char *type, const char *help)
+{
+	text_printf(t, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void put_label(struct text_out *t, const char *s)
+{
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			text_bytes(t, "\\", 1);
+		text_bytes(t, *s == '\n' ? " " : s, 1);
+	}
+}
+
+static void put_target(struct text_out *t, const char *metric, const struct target *target,
+		       const char *cause, uint64_t value)
+{
+	text_printf(t, "%s{pid=\"%d\",name=\"", metric, target->jvm.pid);
+	put_label(t, target->jvm.name);
+	text_put(t, "\"");
+	if (cause)
+		text_printf(t, ",cause=\"%s\"", cause);
+	text_printf(t, "} %llu\n", (unsigned long long)value);
+}
+
+static void put_samples(struct text_out *t, struct targets *targets)
+{
+	struct target *target = NULL;
+	struct stream_counts c;
+
+	head(t, "kindling_samples_taken_total", "counter", "Samples counted in the signal handler.");
+	while ((target = targets_next(targets, target))) {
+		target_counts(target, &c);
+		put_target(t, "kindling_samples_taken_total", target, NULL, c.taken);
+	}
+	head(t, "kindling_samples_delivered_total", "counter", "Samples decoded by the daemon.");
+	while ((target = targets_next(targets, target))) {
+		target_counts(target, &c);
+		put_target(t, "kindling_samples_delivered_total", target, NULL, c.delivered);
+	}
+	head(t, "kindling_samples_dropped_total", "counter", "Samples lost on the way, by cause.");
+	while ((target = targets_next(targets, target))) {
+		target_counts(target, &c);
+		for (int i = 0; i < WIRE_DROP_COUNT; i++)
+			put_target(t, "kindling_samples_dropped_total", target, wire_drop_names[i], c.dropped[i]);
+		put_target(t, "kindling_samples_dropped_total", target, "lost_on_wire", c.lost);
+	}
+	head(t, "kindling_agent_cpu_nanoseconds_total", "counter", "CPU time of the agent in the JVM.");
+	while ((target = targets_next(targets, target))) {
+		target_counts(target, &c);
+		put_target(t, "kindling_agent_cpu_nanoseconds_total", target, NULL,
+			   c.ledger.counter[WIRE_COUNTER_AGENT_CPU_NS]);
+	}
+	head(t, "kindling_agent_bytes", "gauge", "Memory of the agent in the JVM.");
+	while ((target = targets_next(targets, target))) {
+		target_counts(target, &c);
+		put_target(t, "kindling_agent_bytes", target, NULL,
+			   c.ledger.counter[WIRE_COUNTER_AGENT_BYTES]);
+	}
+}
+
+static void put_daemon(struct text_out *t, struct serve *s)
+{
+	struct rusage u;
+	struct store_counts c;
+	long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (f) {
+		if (fscanf(f, "%*d %ld", &pages) != 1)
+			pages = 0;
+		fclose(f);
+	}
+	getrusage(RUSAGE_SELF, &u);
+	head(t, "kindling_daemon_cpu_seconds_total", "counter", "CPU time of the daemon.");
+	text_printf(t, "kindling_daemon_cpu_seconds_total %.6f\n",
+		    (double)u.ru_utime.tv_sec + (double)u.ru_utime.tv_usec / 1e6 +
+			    (double)u.ru_stime.tv_sec + (double)u.ru_stime.tv_usec / 1e6);
+	head(t, "kindling_daemon_resident_bytes", "gauge", "Resident memory of the daemon.");
+	text_printf(t, "kindling_daemon_resident_bytes %ld\n", pages * sysconf(_SC_PAGESIZE));
+	head(t, "kindling_daemon_uptime_seconds", "gauge", "Time since the daemon began.");
+	text_printf(t, "kindling_daemon_uptime_seconds %.3f\n",
+		    (double)(clock_mono_ns() - host_start_mono_ns(s->host)) / 1e9);
+	if (!host_store(s->host))
+		return;
+	store_counts(host_store(s->host), &c);
+	head(t, "kindling_store_windows_total", "counter", "Windows written to the history.");
+	text_printf(t, "kindling_store_windows_total %llu\n", (unsigned long long)c.windows);
+	head(t, "kindling_store_windows_dropped_total", "counter", "Windows that could not be written.");
+	text_printf(t, "kindling_store_windows_dropped_total %llu\n", (unsigned long long)c.dropped_windows);
+	head(t, "kindling_store_bytes", "gauge", "Size of the history on disk.");
+	text_printf(t, "kindling_store_bytes %llu\n", (unsigned long long)c.bytes);
+}
+
+enum MHD_Result serve_metrics(struct request *r)
+{
+	struct targets *targets = host_targets(r->serve->host);
+	unsigned states[TARGET_STATE_COUNT] = { 0 };
+	struct text_out t = { 0 };
+	struct target *target = NULL;
+	size_t len;
+	char *text;
+
+	while ((target = targets_next(targets, target)))
+		states[target->state]++;
+	head(&t, "kindling_targets", "gauge", "JVMs by state.");
+	for (int i = 0; i < TARGET_STATE_COUNT; i++)
+		text_printf(&t, "kindling_targets{state=\"%s\"} %u\n", target_state_names[i], states[i]);
+	put_samples(&t, targets);
+	put_daemon(&t, r->serve);
+	if (text_take(&t, &text, &len) < 0)
+		return MHD_NO;
+	return answer_bytes(r, 200, "text/plain; version=0.0.4", text, len);
+}

@@ -1,0 +1,159 @@
+/* /v1/recordings: a profile of one JVM for some seconds, at an interval of its own. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "daemon/core/clock.h"
+#include "daemon/serve/serve_priv.h"
+
+#define KEEP_NS (300 * NS_PER_S)
+
+struct recording_entry {
+	struct recording_entry *next;
+	struct serve *serve;
+	uint64_t id, begin_mono_ns, length_ns;
+	struct recording *running; /* NULL = done */
+	struct profile *profile; /* once done */
+	struct loop_timer *timer; /* its end, then the end of keeping it */
+};
+
+static void forget(struct recording_entry *e)
+{
+	struct recording_entry **link;
+
+	for (link = &e->serve->recordings; *link && *link != e; link = &(*link)->next)
+		;
+	if (*link)
+		*link = e->next;
+	loop_timer_free(e->timer);
+	recording_finish(e->running, NULL);
+	profile_free(e->profile);
+	free(e);
+}
+
+void recordings_free(struct serve *s)
+{
+	while (s->recordings)
+		forget(s->recordings);
+}
+
+static void on_kept(void *userdata)
+{
+	forget(userdata);
+}
+
+static void finish(struct recording_entry *e)
+{
+	e->running = recording_finish(e->running, &e->profile);
+	e->timer = loop_timer_free(e->timer);
+	(void)loop_timer_add(e->serve->loop, KEEP_NS, 0, on_kept, e, &e->timer);
+}
+
+static void on_end(void *userdata)
+{
+	finish(userdata);
+}
+
+static enum MHD_Result create(struct request *r)
+{
+	const char *seconds = argument(r, "seconds"), *interval = argument(r, "interval");
+	uint64_t length_ns, interval_ns = 0;
+	struct recording_entry *e;
+	unsigned count = 0;
+	struct target *t;
+	cJSON *o;
+	int error;
+
+	if (!seconds || !parse_duration(seconds, &length_ns) || length_ns > 24 * 3600 * NS_PER_S)
+		return answer_error(r, 400, "seconds= takes a duration up to 24h");
+	if (interval && (!parse_duration(interval, &interval_ns) || interval_ns < NS_PER_MS / 10 ||
+			 interval_ns > NS_PER_S))
+		return answer_error(r, 400, "interval= takes 100us to 1s");
+	t = api_one_target(r, argument(r, "target"));
+	if (!t)
+		return MHD_YES;
+	if (t->state != TARGET_STREAMING)
+		return answer_error(r, 409, "process %d is %s%s%s", t->jvm.pid, target_state_names[t->state],
+				    t->fault.code ? ": " : "", t->fault.code ? t->fault.what : "");
+	for (e = r->serve->recordings; e; e = e->next)
+		count++;
+	if (count >= RECORDINGS_MAX)
+		return answer_error(r, 503, "there are %u recordings already", count);
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return MHD_NO;
+	error = recording_new(r->serve->host, t, interval_ns, &e->running);
+	if (error < 0) {
+		free(e);
+		return answer_error(r, 409, "process %d cannot be recorded now: %s", t->jvm.pid,
+				    error == -EBUSY ? "it is being recorded" : strerror(-error));
+	}
+	e->serve = r->serve;
+	e->id = ++r->serve->next_recording;
+	e->begin_mono_ns = clock_mono_ns();
+	e->length_ns = length_ns;
+	e->next = r->serve->recordings;
+	r->serve->recordings = e;
+	(void)loop_timer_add(r->serve->loop, length_ns, 0, on_end, e, &e->timer);
+	o = cJSON_CreateObject();
+	cJSON_AddNumberToObject(o, "id", (double)e->id);
+	cJSON_AddNumberToObject(o, "pid", t->jvm.pid);
+	cJSON_AddStringToObject(o, "name", t->jvm.name);
+	return answer_json(r, 201, o);
+}
+
+static enum MHD_Result progress(struct request *r, const struct recording_entry *e)
+{
+	uint64_t elapsed = clock_mono_ns() - e->begin_mono_ns;
+	cJSON *o = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(o, "state", e->running ? "recording" : "done");
+	cJSON_AddNumberToObject(o, "elapsed_s",
+				(double)(e->running && elapsed < e->length_ns ? elapsed : e->length_ns) / 1e9);
+	cJSON_AddNumberToObject(o, "samples",
+				e->running ? (double)recording_samples(e->running) :
+					     (double)(e->profile ? e->profile->losses.delivered : 0));
+	return answer_json(r, 200, o);
+}
+
+static enum MHD_Result result(struct request *r, const struct recording_entry *e)
+{
+	const char *format = argument(r, "format"), *threads = argument(r, "threads");
+	struct report_options options = { .threads = threads && strcmp(threads, "0") != 0 };
+	int f = format ? report_format_by_name(format) : REPORT_JSON;
+	size_t len;
+	char *out;
+
+	if (f < 0)
+		return answer_error(r, 400, "format=%s is not one of html, collapsed, txt, pb.gz, json", format);
+	if (!e->profile)
+		return answer_error(r, 409, "the recording is still running");
+	if (report_write(e->profile, (enum report_format)f, &options, &out, &len) < 0)
+		return answer_error(r, 500, "the report could not be written");
+	return answer_bytes(r, 200, report_content_type((enum report_format)f), out, len);
+}
+
+enum MHD_Result serve_recordings(struct request *r, const char *method, const char *rest)
+{
+	struct recording_entry *e;
+	unsigned long long id;
+	char *end;
+
+	if (rest[0] == '\0' || rest[1] == '\0')
+		return strcmp(method, "POST") == 0 ? create(r) :
+						     answer_error(r, 405, "POST /v1/recordings makes one");
+	id = strtoull(rest + 1, &end, 10);
+	for (e = r->serve->recordings; e && e->id != id; e = e->next)
+		;
+	if (!e)
+		return answer_error(r, 404, "there is no recording %s", rest + 1);
+	if (strcmp(method, "DELETE") == 0 && *end == '\0') {
+		if (e->running)
+			finish(e);
+		return progress(r, e);
+	}
+	if (strcmp(method, "GET") != 0)
+		return answer_error(r, 405, "a recording takes GET and DELETE");
+	if (strcmp(end, "/profile") == 0)
+		return result(r, e);
+	return *end ? answer_error(r, 404, "a recording has no %s", end) : progress(r, e);
+}

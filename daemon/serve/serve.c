@@ -1,0 +1,243 @@
+/*
+ * libmicrohttpd in the one loop: it brings an epoll descriptor of its own, which is one source here;
+ * nothing of it waits.
+ */
+#include "daemon/serve/serve_priv.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include "daemon/core/clock.h"
+#include "daemon/core/log.h"
+
+static void run(struct serve *s)
+{
+	MHD_UNSIGNED_LONG_LONG ms;
+
+	MHD_run(s->http);
+	if (MHD_get_timeout(s->http, &ms) == MHD_YES)
+		loop_timer_set(s->timer, ms * NS_PER_MS, 0);
+}
+
+static void on_http(void *userdata, uint32_t events)
+{
+	(void)events;
+	run(userdata);
+}
+
+static void on_timer(void *userdata)
+{
+	run(userdata);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *content_type, char *body,
+			     size_t len)
+{
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer(len, body, MHD_RESPMEM_MUST_FREE);
+	enum MHD_Result result;
+
+	if (!response) {
+		free(body);
+		return MHD_NO;
+	}
+	MHD_add_response_header(response, "Content-Type", content_type);
+	result = MHD_queue_response(r->connection, status, response);
+	MHD_destroy_response(response);
+	r->answered = true;
+	return result;
+}
+
+enum MHD_Result answer_json(struct request *r, unsigned status, cJSON *json)
+{
+	char *text = cJSON_PrintUnformatted(json);
+
+	cJSON_Delete(json);
+	if (!text)
+		return MHD_NO;
+	return answer_bytes(r, status, "application/json", text, strlen(text));
+}
+
+enum MHD_Result answer_error(struct request *r, unsigned status, const char *fmt, ...)
+{
+	cJSON *json = cJSON_CreateObject();
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	cJSON_AddStringToObject(json, "error", text);
+	return answer_json(r, status, json);
+}
+
+void serve_suspend(struct request *r)
+{
+	MHD_suspend_connection(r->connection);
+}
+
+void serve_resume(struct request *r)
+{
+	MHD_resume_connection(r->connection);
+	loop_timer_set(r->serve->timer, 0, 0);
+}
+
+const char *argument(struct request *r, const char *name)
+{
+	return MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+bool parse_duration(const char *s, uint64_t *ret)
+{
+	static const struct {
+		const char *unit;
+		uint64_t ns;
+	} units[] = { { "", NS_PER_S },	    { "s", NS_PER_S },	     { "ms", NS_PER_MS },
+		      { "m", 60 * NS_PER_S }, { "h", 3600 * NS_PER_S }, { "ns", 1 }, { "us", 1000 } };
+	char *end;
+	double v;
+
+	if (*s < '0' || *s > '9')
+		return false;
+	v = strtod(s, &end);
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		if (strcmp(end, units[i].unit) != 0)
+			continue;
+		if (v * (double)units[i].ns > 1e18)
+			return false;
+		*ret = (uint64_t)(v * (double)units[i].ns);
+		return true;
+	}
+	return false;
+}
+
+/* ---- connections -------------------------------------------------------------------------------- */
+
+static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection, const char *url,
+				  const char *method, const char *version, const char *upload,
+				  size_t *upload_len, void **state)
+{
+	struct request *r = *state;
+
+	(void)version;
+	(void)upload;
+	if (!r) {
+		r = calloc(1, sizeof(*r));
+		if (!r)
+			return MHD_NO;
+		r->serve = userdata;
+		r->connection = connection;
+		*state = r;
+		return MHD_YES;
+	}
+	if (*upload_len) { /* no resource takes a body: it is read and thrown away */
+		*upload_len = 0;
+		return MHD_YES;
+	}
+	if (r->seen) /* resumed with its answer queued, or with none: an error on the way */
+		return r->answered ? MHD_YES : MHD_NO;
+	r->seen = true;
+	return api_route(r, method, url);
+}
+
+static void on_completed(void *userdata, struct MHD_Connection *connection, void **state,
+			 enum MHD_RequestTerminationCode why)
+{
+	(void)userdata;
+	(void)connection;
+	(void)why;
+	free(*state);
+	*state = NULL;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+static bool somebody_listens(const struct sockaddr_un *addr)
+{
+	CLEANUP(fd_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	return fd >= 0 && connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0;
+}
+
+static int listen_on(struct serve *s, struct fault *f)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct group *group = getgrnam("kindling");
+	mode_t old;
+	int r;
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", s->socket);
+	if (somebody_listens(&addr))
+		return fault_set(f, EADDRINUSE, FAULT_INTERNAL, "another daemon answers on %.70s", s->socket);
+	(void)unlink(s->socket);
+	s->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	old = umask(0117);
+	r = s->listen_fd < 0 || bind(s->listen_fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+			    listen(s->listen_fd, 64) < 0 ?
+		    -errno :
+		    0;
+	(void)umask(old);
+	if (r < 0)
+		return fault_set(f, -r, FAULT_INTERNAL, "listen on %.70s: ", s->socket);
+	if (group && chown(s->socket, 0, group->gr_gid) < 0)
+		log_warn("serve.group", "socket=%s error=%s", s->socket, log_str(strerror(errno)));
+	return 0;
+}
+
+int serve_new(struct host *h, struct serve **ret, struct fault *f)
+{
+	CLEANUP(serve_freep) struct serve *s = calloc(1, sizeof(*s));
+	const union MHD_DaemonInfo *info;
+	int r;
+
+	if (!s)
+		return fault_set(f, ENOMEM, FAULT_INTERNAL, "no memory");
+	s->host = h;
+	s->loop = host_loop(h);
+	s->listen_fd = -1;
+	snprintf(s->socket, sizeof(s->socket), "%s", host_config(h)->socket);
+	r = listen_on(s, f);
+	if (r < 0) {
+		s->socket[0] = '\0'; /* not ours to remove */
+		return r;
+	}
+	s->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, s,
+				   MHD_OPTION_LISTEN_SOCKET, s->listen_fd, MHD_OPTION_CONNECTION_LIMIT,
+				   CONNECTIONS_MAX, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+				   MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_END);
+	info = s->http ? MHD_get_daemon_info(s->http, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+	if (!info)
+		return fault_set(f, EIO, FAULT_INTERNAL, "start the HTTP server");
+	r = loop_timer_add(s->loop, NS_PER_S, 0, on_timer, s, &s->timer);
+	if (r == 0)
+		r = loop_add(s->loop, info->epoll_fd, EPOLLIN, on_http, s, &s->source);
+	if (r < 0)
+		return fault_set(f, -r, FAULT_INTERNAL, "start the HTTP server: ");
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+struct serve *serve_free(struct serve *s)
+{
+	if (!s)
+		return NULL;
+	loop_source_free(s->source);
+	loop_timer_free(s->timer);
+	recordings_free(s);
+	if (s->http)
+		MHD_stop_daemon(s->http); /* closes the listening socket too */
+	else
+		fd_close(s->listen_fd);
+	if (s->socket[0])
+		(void)unlink(s->socket);
+	free(s);
+	return NULL;
+}

@@ -1,0 +1,67 @@
+/* Inside the serve room: serve.c (connections), api.c (resources), one file a resource. */
+#pragma once
+
+#include <cjson/cJSON.h>
+#include <microhttpd.h>
+#include "daemon/report/report.h"
+#include "daemon/serve/serve.h"
+
+#define CONNECTIONS_MAX 256
+#define RECORDINGS_MAX  32
+
+struct recording_entry;
+
+struct serve {
+	struct host *host;
+	struct loop *loop;
+	struct MHD_Daemon *http;
+	int listen_fd;
+	struct loop_source *source;
+	struct loop_timer *timer;
+	char socket[104];
+	struct recording_entry *recordings;
+	uint64_t next_recording;
+};
+
+/* One request. Kept by MHD until the answer is sent; suspended while the worker runs. */
+struct request {
+	struct serve *serve;
+	struct MHD_Connection *connection;
+	bool seen; /* headers were seen: the next call is for real */
+	bool answered;
+};
+
+/* serve.c: answers. Each returns MHD_YES/MHD_NO for the handler. */
+enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *content_type, char *body,
+			     size_t len); /* takes @body */
+enum MHD_Result answer_json(struct request *r, unsigned status, cJSON *json); /* takes @json */
+enum MHD_Result answer_error(struct request *r, unsigned status, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The answer comes later, from a callback: then answer_x() and serve_resume(). */
+void serve_suspend(struct request *r);
+void serve_resume(struct request *r);
+const char *argument(struct request *r, const char *name); /* NULL = not given */
+/* "60s", "5m", "1500ms", "2h"; a bare number is seconds. false = no duration. */
+bool parse_duration(const char *s, uint64_t *ret_ns);
+
+/* api.c */
+enum MHD_Result api_route(struct request *r, const char *method, const char *url);
+/* The pids and start times that @word names (NULL or "" = all); arrays of TARGETS_MAX. Answers the
+ * error itself: -ENOENT. */
+struct selection {
+	uint32_t pids[TARGETS_MAX];
+	uint64_t start_times[TARGETS_MAX];
+	uint32_t n;
+};
+int api_select(struct request *r, const char *word, struct selection *ret);
+struct target *api_one_target(struct request *r, const char *word); /* NULL: answered */
+
+cJSON *status_json(struct serve *s);
+enum MHD_Result serve_metrics(struct request *r);
+enum MHD_Result serve_top(struct request *r);
+enum MHD_Result serve_events(struct request *r);
+enum MHD_Result serve_recordings(struct request *r, const char *method, const char *rest);
+void recordings_free(struct serve *s);
+
+/* The interval that is real: what the agent uses, not finer than the kernel's tick. */
+uint64_t real_interval_ns(const struct target *t);

@@ -1,0 +1,134 @@
+/* /v1/status: every JVM, its state, why, and its books. taken = delivered + sum(dropped) in it. */
+#include "daemon/serve/serve_priv.h"
+
+#include <string.h>
+#include "daemon/core/clock.h"
+
+static void add_u64(cJSON *o, const char *key, uint64_t v)
+{
+	cJSON_AddNumberToObject(o, key, (double)v);
+}
+
+static void add_text(cJSON *o, const char *key, const char *s)
+{
+	if (s && *s)
+		cJSON_AddStringToObject(o, key, s);
+	else
+		cJSON_AddNullToObject(o, key);
+}
+
+uint64_t real_interval_ns(const struct target *t)
+{
+	struct stream_counts c;
+	struct timespec tick = { 0, 0 };
+	uint64_t asked;
+
+	target_counts(t, &c);
+	asked = c.ledger.counter[WIRE_COUNTER_INTERVAL_NS] ? c.ledger.counter[WIRE_COUNTER_INTERVAL_NS] :
+							     t->interval_ns;
+	/* a CPU timer expires on the kernel's tick, whatever was asked for */
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	return asked && asked < (uint64_t)tick.tv_nsec ? (uint64_t)tick.tv_nsec : asked;
+}
+
+static cJSON *samples_json(const struct stream_counts *c)
+{
+	cJSON *samples = cJSON_CreateObject(), *dropped = cJSON_CreateObject();
+
+	add_u64(samples, "taken", c->taken);
+	add_u64(samples, "delivered", c->delivered);
+	for (int i = 0; i < WIRE_DROP_COUNT; i++)
+		add_u64(dropped, wire_drop_names[i], c->dropped[i]);
+	add_u64(dropped, "lost_on_wire", c->lost);
+	cJSON_AddItemToObject(samples, "dropped", dropped);
+	add_u64(samples, "taken_ns", c->taken_ns);
+	add_u64(samples, "delivered_ns", c->delivered_ns);
+	add_u64(samples, "broken", c->ledger.counter[WIRE_COUNTER_BROKEN]);
+	add_u64(samples, "exited_between_ticks", c->ledger.counter[WIRE_COUNTER_EXITED]);
+	add_u64(samples, "pipe_bytes", c->bytes);
+	return samples;
+}
+
+static cJSON *agent_json(const struct stream_counts *c)
+{
+	const uint64_t *l = c->ledger.counter;
+	cJSON *agent = cJSON_CreateObject();
+
+	add_u64(agent, "cpu_ns", l[WIRE_COUNTER_AGENT_CPU_NS]);
+	add_u64(agent, "bytes", l[WIRE_COUNTER_AGENT_BYTES]);
+	cJSON_AddNumberToObject(agent, "cpu_share",
+				l[WIRE_COUNTER_PROCESS_CPU_NS] ?
+					(double)l[WIRE_COUNTER_AGENT_CPU_NS] /
+						(double)l[WIRE_COUNTER_PROCESS_CPU_NS] :
+					0);
+	add_u64(agent, "handler_ns", l[WIRE_COUNTER_HANDLER_NS]);
+	add_u64(agent, "threads", l[WIRE_COUNTER_THREADS]);
+	add_u64(agent, "threads_without_timer", l[WIRE_COUNTER_NO_TIMER]);
+	return agent;
+}
+
+static cJSON *target_json(const struct target *t)
+{
+	cJSON *o = cJSON_CreateObject(), *events = cJSON_CreateArray();
+	struct stream_counts c;
+
+	target_counts(t, &c);
+	add_u64(o, "pid", (uint64_t)t->jvm.pid);
+	add_u64(o, "ns_pid", (uint64_t)t->jvm.ns_pid);
+	add_text(o, "container_id", t->jvm.container_id);
+	add_text(o, "container", t->jvm.container);
+	add_text(o, "pod", t->jvm.pod);
+	add_text(o, "image", t->jvm.image);
+	add_text(o, "jdk", t->jdk[0] ? t->jdk : t->jvm.jdk);
+	add_text(o, "name", t->jvm.name);
+	cJSON_AddStringToObject(o, "state", target_state_names[t->state]);
+	add_text(o, "reason", t->fault.code ? t->fault.what : NULL);
+	add_text(o, "reason_step", t->fault.code ? fault_step_name(t->fault.step) : NULL);
+	if (t->state == TARGET_STREAMING)
+		cJSON_AddItemToArray(events, cJSON_CreateString("cpu"));
+	cJSON_AddItemToObject(o, "events", events);
+	add_text(o, "engine", t->engine);
+	add_text(o, "walker", t->walker);
+	add_text(o, "note", t->note);
+	add_u64(o, "interval_ns", real_interval_ns(t));
+	add_u64(o, "attempts", t->attempts);
+	add_u64(o, "uid", t->jvm.uid);
+	cJSON_AddItemToObject(o, "samples", samples_json(&c));
+	cJSON_AddItemToObject(o, "agent", agent_json(&c));
+	if (t->first_sample_mono_ns)
+		cJSON_AddNumberToObject(o, "first_sample_ms",
+					(double)(t->first_sample_mono_ns - t->seen_mono_ns) / 1e6);
+	return o;
+}
+
+cJSON *status_json(struct serve *s)
+{
+	struct targets *targets = host_targets(s->host);
+	cJSON *o = cJSON_CreateObject(), *list = cJSON_CreateArray(), *part;
+	struct discovery *d = host_discovery(s->host);
+	struct target *t = NULL;
+	struct store_counts c;
+
+	cJSON_AddStringToObject(o, "version", KINDLING_VERSION);
+	cJSON_AddNumberToObject(o, "uptime_s",
+				(double)(clock_mono_ns() - host_start_mono_ns(s->host)) / 1e9);
+	if (d) {
+		const char *why = "";
+
+		part = cJSON_AddObjectToObject(o, "discovery");
+		cJSON_AddStringToObject(part, "source", discovery_source(d, &why));
+		add_text(part, "why", why);
+	}
+	if (host_store(s->host)) {
+		store_counts(host_store(s->host), &c);
+		part = cJSON_AddObjectToObject(o, "store");
+		add_u64(part, "windows", c.windows);
+		add_u64(part, "bytes", c.bytes);
+		add_u64(part, "dropped_windows", c.dropped_windows);
+		add_u64(part, "torn", c.torn);
+	}
+	while ((t = targets_next(targets, t)))
+		cJSON_AddItemToArray(list, target_json(t));
+	cJSON_AddItemToObject(o, "targets", list);
+	return o;
+}

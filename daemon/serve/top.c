@@ -1,0 +1,76 @@
+/* /v1/top: the hottest methods of the last seconds, overall and per JVM, from what is in memory. */
+#include <string.h>
+#include "daemon/core/clock.h"
+#include "daemon/report/methods.h"
+#include "daemon/serve/serve_priv.h"
+
+#define ROWS_MAX 60
+
+static const char *lookup(void *userdata, const char *module, uint64_t offset)
+{
+	return symbols_lookup(userdata, 0, module, offset);
+}
+
+static uint64_t cpu_of(const struct profile *p, uint32_t process)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		if (process == UINT32_MAX || p->threads[p->rows[i].thread].process == process)
+			sum += p->rows[i].weight_ns;
+	return sum;
+}
+
+static cJSON *methods_json(const struct profile *p, uint32_t process)
+{
+	cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "methods");
+	uint64_t all = cpu_of(p, process);
+	struct report_methods m;
+
+	cJSON_AddNumberToObject(o, "cpu_ns", (double)all);
+	if (report_methods(p, process, &m) < 0)
+		return o;
+	for (uint32_t i = 0; i < m.n && i < ROWS_MAX; i++) {
+		cJSON *row = cJSON_CreateObject();
+
+		cJSON_AddStringToObject(row, "name", m.methods[i].name);
+		cJSON_AddNumberToObject(row, "self", all ? (double)m.methods[i].self_ns / (double)all : 0);
+		cJSON_AddNumberToObject(row, "total", all ? (double)m.methods[i].total_ns / (double)all : 0);
+		cJSON_AddItemToArray(list, row);
+	}
+	report_methods_free(&m);
+	return o;
+}
+
+enum MHD_Result serve_top(struct request *r)
+{
+	const char *word = argument(r, "seconds");
+	struct profile_filter filter = { .thread = argument(r, "thread") };
+	static struct selection selected;
+	CLEANUP(profile_freep) struct profile *p = NULL;
+	uint64_t window = 5 * NS_PER_S, now = clock_real_ns();
+	cJSON *o, *list;
+
+	if (word && (!parse_duration(word, &window) || window > 20 * NS_PER_S))
+		return answer_error(r, 400, "seconds= takes 1 to 20");
+	if (api_select(r, argument(r, "target"), &selected) < 0)
+		return MHD_YES;
+	filter.pids = selected.pids;
+	filter.start_times = selected.start_times;
+	filter.n_pids = selected.n;
+	if (profile_new(&p) < 0 ||
+	    live_query(host_live(r->serve->host), now - window, now, &filter, p) < 0)
+		return answer_error(r, 503, "no memory");
+	profile_symbolize(p, lookup, host_symbols(r->serve->host));
+	o = methods_json(p, UINT32_MAX);
+	cJSON_AddNumberToObject(o, "seconds", (double)window / 1e9);
+	list = cJSON_AddArrayToObject(o, "targets");
+	for (uint32_t i = 0; i < p->n_processes; i++) {
+		cJSON *t = methods_json(p, i);
+
+		cJSON_AddNumberToObject(t, "pid", p->processes[i].pid);
+		cJSON_AddStringToObject(t, "name", p->strings[p->processes[i].name]);
+		cJSON_AddItemToArray(list, t);
+	}
+	return answer_json(r, 200, o);
+}
