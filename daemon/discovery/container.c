@@ -116,13 +116,13 @@ static bool names_by_id(int root_dfd, struct jvm *ret)
 			"/var/lib/containers/storage/overlay-containers/containers.json");
 }
 
-/* "pid:[4026531836]" of a process; false if it is gone. */
-static bool read_pid_namespace(int proc_dfd, pid_t pid, char ret[64])
+/* "pid:[4026531836]" of @who, a pid or "self"; false if it is gone or not to be read. */
+static bool read_namespace(int proc_dfd, const char *who, const char *name, char ret[64])
 {
-	char path[32];
+	char path[48];
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "%d/ns/pid", (int)pid);
+	snprintf(path, sizeof(path), "%s/ns/%s", who, name);
 	n = readlinkat(proc_dfd, path, ret, 63);
 	if (n <= 0)
 		return false;
@@ -130,16 +130,28 @@ static bool read_pid_namespace(int proc_dfd, pid_t pid, char ret[64])
 	return true;
 }
 
+/* That of the host's first process; of our own where a security module hides the first. */
+static bool is_hosts_namespace(int proc_dfd, const char *name, const char *value)
+{
+	char host[64];
+
+	return (read_namespace(proc_dfd, "1", name, host) ||
+		read_namespace(proc_dfd, "self", name, host)) &&
+	       strcmp(value, host) == 0;
+}
+
 /* Whether @pid is the container's first process or lives in the pid namespace that it made. */
 static bool belongs_to(int proc_dfd, pid_t pid, pid_t init)
 {
-	char ours[64], theirs[64], host[64];
+	char ours[64], theirs[64], pid_text[16], init_text[16];
 
 	if (pid == init)
 		return true;
-	return init > 0 && read_pid_namespace(proc_dfd, pid, ours) &&
-	       read_pid_namespace(proc_dfd, init, theirs) && strcmp(ours, theirs) == 0 &&
-	       read_pid_namespace(proc_dfd, 1, host) && strcmp(ours, host) != 0;
+	snprintf(pid_text, sizeof(pid_text), "%d", (int)pid);
+	snprintf(init_text, sizeof(init_text), "%d", (int)init);
+	return init > 0 && read_namespace(proc_dfd, pid_text, "pid", ours) &&
+	       read_namespace(proc_dfd, init_text, "pid", theirs) && strcmp(ours, theirs) == 0 &&
+	       !is_hosts_namespace(proc_dfd, "pid", ours);
 }
 
 /* runc and crun by hand, no engine above: <run>/<container's name>/<state file> */
@@ -171,27 +183,30 @@ static bool name_by_state(int proc_dfd, int root_dfd, const char *run, const cha
 	return found;
 }
 
-/* Whether the process shares the host's view of files: then it is in no container. */
-static bool in_host_mount_namespace(int proc_dfd, int pid_dfd)
+/* The host's root, whichever container we are in ourselves; our own where the first process' is
+ * hidden from us. */
+static int open_host_root(int proc_dfd)
 {
-	char ours[64] = "", host[64] = "";
-	ssize_t n = readlinkat(pid_dfd, "ns/mnt", ours, sizeof(ours) - 1);
-	ssize_t m = readlinkat(proc_dfd, "1/ns/mnt", host, sizeof(host) - 1);
+	int fd = openat(proc_dfd, "1/root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	return n > 0 && n == m && memcmp(ours, host, (size_t)n) == 0;
+	if (fd < 0 && (errno == EACCES || errno == EPERM))
+		fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd;
 }
 
 void container_describe(int proc_dfd, int pid_dfd, struct jvm *ret)
 {
 	CLEANUP(fd_closep) int root_dfd = -1;
-	char cgroup[8192];
+	char cgroup[8192], mnt[64], pid[16];
 
 	ret->container_id[0] = ret->container[0] = ret->pod[0] = ret->image[0] = '\0';
 	if (proc_read(pid_dfd, "cgroup", cgroup, sizeof(cgroup)) > 0)
 		(void)container_id_from_cgroup(cgroup, ret->container_id);
-	if (!ret->container_id[0] && in_host_mount_namespace(proc_dfd, pid_dfd))
-		return;
-	root_dfd = openat(proc_dfd, "1/root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	snprintf(pid, sizeof(pid), "%d", (int)ret->pid);
+	if (!ret->container_id[0] && read_namespace(proc_dfd, pid, "mnt", mnt) &&
+	    is_hosts_namespace(proc_dfd, "mnt", mnt))
+		return; /* it sees the host's files: no container */
+	root_dfd = open_host_root(proc_dfd);
 	if (root_dfd < 0)
 		return;
 	if (ret->container_id[0] && names_by_id(root_dfd, ret))
