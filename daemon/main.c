@@ -1,12 +1,15 @@
-/* kindlingd: settings, the lock, the loop, and a clean end. What happens in between: daemon/host.c. */
+/* kindlingd: settings, the lock, the loop, and a clean end. What happens in between: daemon/host.c.
+ */
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include "daemon/core/clock.h"
+#include "daemon/core/config_fields.h"
 #include "daemon/core/lock.h"
 #include "daemon/core/log.h"
 #include "daemon/serve/serve.h"
@@ -21,7 +24,9 @@ static const char usage[] =
 	"  -s, --socket PATH      where the command line finds the daemon\n"
 	"                         (default /run/kindling/kindling.sock)\n"
 	"  -d, --state-dir DIR    history and symbols (default /var/lib/kindling)\n"
-	"  -v, --verbose          log details\n"
+	"  -l, --log-level LEVEL  error, warning, info or debug\n"
+	"  -v, --verbose          the same as --log-level debug\n"
+	"  -f, --foreground       do not fork (always so)\n"
 	"      --version\n"
 	"  -h, --help\n"
 	"\n"
@@ -73,33 +78,45 @@ static void make_dirs(const char *path, bool whole)
 		(void)mkdir(copy, 0750);
 }
 
+/* What the command line says about settings; it wins over the file. */
+struct options {
+	const char *file, *socket, *state_dir, *log_level;
+};
+
 /* -1 = go on, else the exit status. */
-static int parse(int argc, char **argv, struct config *config)
+static int parse(int argc, char **argv, struct options *ret)
 {
-	static const struct option options[] = {
-		{ "config", required_argument, NULL, 'c' }, { "socket", required_argument, NULL, 's' },
-		{ "state-dir", required_argument, NULL, 'd' }, { "verbose", no_argument, NULL, 'v' },
-		{ "version", no_argument, NULL, 'V' }, { "help", no_argument, NULL, 'h' },
+	static const struct option longs[] = {
+		{ "config", required_argument, NULL, 'c' },
+		{ "socket", required_argument, NULL, 's' },
+		{ "state-dir", required_argument, NULL, 'd' },
+		{ "log-level", required_argument, NULL, 'l' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "foreground", no_argument, NULL, 'f' },
+		{ "version", no_argument, NULL, 'V' },
+		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
-	const char *socket = NULL, *state_dir = NULL, *file = NULL;
-	bool verbose = false;
-	char error[512];
 	int c;
 
-	while ((c = getopt_long(argc, argv, "c:s:d:vh", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "c:s:d:l:vfh", longs, NULL)) != -1) {
 		switch (c) {
 		case 'c':
-			file = optarg;
+			ret->file = optarg;
 			break;
 		case 's':
-			socket = optarg;
+			ret->socket = optarg;
 			break;
 		case 'd':
-			state_dir = optarg;
+			ret->state_dir = optarg;
+			break;
+		case 'l':
+			ret->log_level = optarg;
 			break;
 		case 'v':
-			verbose = true;
+			ret->log_level = "debug";
+			break;
+		case 'f':
 			break;
 		case 'V':
 			puts("kindlingd " KINDLING_VERSION);
@@ -116,17 +133,80 @@ static int parse(int argc, char **argv, struct config *config)
 		fprintf(stderr, "kindlingd: %s is not an option\n%s", argv[optind], usage);
 		return 2;
 	}
-	if (file && config_load(config, file, error, sizeof(error)) < 0) {
-		fprintf(stderr, "kindlingd: %s\n", error);
-		return 1;
-	}
-	if (socket)
-		snprintf(config->socket, sizeof(config->socket), "%s", socket);
-	if (state_dir)
-		snprintf(config->state_dir, sizeof(config->state_dir), "%s", state_dir);
-	if (verbose)
-		config->log_level = LOG_LEVEL_DEBUG;
 	return -1;
+}
+
+/* One setting from the command line, checked as in the file; @value NULL = not given. */
+static bool set_option(struct config *c, const char *field, const char *option, const char *value)
+{
+	char why[200];
+
+	for (size_t i = 0; value && i < config_entry_count; i++) {
+		if (strcmp(config_entries[i].name, field) != 0)
+			continue;
+		if (config_set(c, &config_entries[i], value, why, sizeof(why)) == 0)
+			return true;
+		fprintf(stderr, "kindlingd: %s: %s\n", option, why);
+		return false;
+	}
+	return true;
+}
+
+static bool read_settings(struct config *c, const struct options *options)
+{
+	char error[512];
+
+	config_defaults(c);
+	if (options->file && config_load(c, options->file, error, sizeof(error)) < 0) {
+		fprintf(stderr, "kindlingd: %s\n", error);
+		return false;
+	}
+	return set_option(c, "socket", "--socket", options->socket) &&
+	       set_option(c, "state_dir", "--state-dir", options->state_dir) &&
+	       set_option(c, "log.level", "--log-level", options->log_level);
+}
+
+/*
+ * The lock lies in the socket's directory: one daemon for /run/kindling, whatever its socket is
+ * called, and a test's daemon in a directory of its own is not in the way. The fd or -1.
+ */
+static int take_lock(const struct config *c)
+{
+	char path[sizeof(c->socket) + 32];
+	pid_t holder = 0;
+	int fd;
+
+	strcpy(path, c->socket);
+	strcpy(strrchr(path, '/') + 1, "kindlingd.lock");
+	fd = lock_take(path, &holder);
+	if (fd == -EWOULDBLOCK)
+		fprintf(stderr,
+			"kindlingd: another kindlingd (pid %d) runs on this machine and holds %s\n",
+			(int)holder, path);
+	else if (fd < 0)
+		fprintf(stderr, "kindlingd: lock %s: %s\n", path, strerror(-fd));
+	return fd < 0 ? -1 : fd;
+}
+
+/* Three descriptors a target, and the usual soft limit is 1024. */
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Before anything makes threads or children: they take the mask with them. */
+static int watch_signals(struct daemon *d)
+{
+	int r;
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	r = loop_signal(d->loop, SIGTERM, on_stop_signal, d);
+	return r < 0 ? r : loop_signal(d->loop, SIGINT, on_stop_signal, d);
 }
 
 static int serve_until_stopped(struct daemon *d, const struct config *config, struct fault *f)
@@ -143,12 +223,11 @@ static int serve_until_stopped(struct daemon *d, const struct config *config, st
 	if (r < 0)
 		return r;
 	d->host = host;
-	(void)loop_signal(d->loop, SIGTERM, on_stop_signal, d);
-	(void)loop_signal(d->loop, SIGINT, on_stop_signal, d);
 	if (sd_watchdog_enabled(0, &watchdog_us) > 0)
-		(void)loop_timer_add(d->loop, 0, watchdog_us * 1000 / 3, on_watchdog, NULL, &watchdog);
-	log_info("daemon.ready", "version=%s socket=%s discovery=%s why=%s", KINDLING_VERSION, config->socket,
-		 discovery_source(host_discovery(host), &why), log_str(why));
+		(void)loop_timer_add(d->loop, 0, watchdog_us * 1000 / 3, on_watchdog, NULL,
+				     &watchdog);
+	log_info("daemon.ready", "version=%s socket=%s discovery=%s why=%s", KINDLING_VERSION,
+		 config->socket, discovery_source(host_discovery(host), &why), log_str(why));
 	sd_notify(0, "READY=1");
 	r = loop_run(d->loop);
 	loop_timer_free(watchdog);
@@ -159,43 +238,38 @@ int main(int argc, char **argv)
 {
 	CLEANUP(loop_freep) struct loop *loop = NULL;
 	CLEANUP(fd_closep) int lock_fd = -1;
+	struct options options = { 0 };
 	struct daemon d = { 0 };
 	struct config config;
 	struct fault f = { 0 };
-	char lock_path[160];
-	pid_t holder = 0;
 	int r;
 
-	config_defaults(&config);
-	r = parse(argc, argv, &config);
+	r = parse(argc, argv, &options);
 	if (r >= 0)
 		return r;
+	if (!read_settings(&config, &options))
+		return 1;
 	if (geteuid() != 0) {
-		fprintf(stderr, "kindlingd: it must run as root, to enter containers; try sudo kindlingd\n");
+		fprintf(stderr,
+			"kindlingd: it must run as root, to enter containers; try sudo kindlingd\n");
 		return 1;
 	}
 	log_set_level((enum log_level)config.log_level);
-	signal(SIGPIPE, SIG_IGN);
+	(void)umask(022);
+	raise_file_limit();
 	make_dirs(config.socket, false);
 	make_dirs(config.state_dir, true);
-	snprintf(lock_path, sizeof(lock_path), "%s.lock", config.socket);
-	lock_fd = lock_take(lock_path, &holder);
-	if (lock_fd < 0) {
-		if (lock_fd == -EWOULDBLOCK)
-			fprintf(stderr, "kindlingd: another daemon runs already (pid %d, lock %s)\n", holder,
-				lock_path);
-		else
-			fprintf(stderr, "kindlingd: lock %s: %s\n", lock_path, strerror(-lock_fd));
+	lock_fd = take_lock(&config);
+	if (lock_fd < 0)
 		return 1;
-	}
-	if (loop_new(&loop) < 0) {
-		fprintf(stderr, "kindlingd: no memory\n");
-		return 1;
-	}
+	r = loop_new(&loop);
 	d.loop = loop;
-	r = serve_until_stopped(&d, &config, &f);
-	if (f.code)
-		fprintf(stderr, "kindlingd: %s\n", f.what);
+	if (r == 0)
+		r = watch_signals(&d);
+	if (r == 0)
+		r = serve_until_stopped(&d, &config, &f);
+	if (r < 0)
+		fprintf(stderr, "kindlingd: %s\n", f.code ? f.what : strerror(-r));
 	log_info("daemon.end", "status=%d", r < 0 ? 1 : r);
 	return r < 0 ? 1 : r;
 }
