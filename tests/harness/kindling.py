@@ -1,0 +1,173 @@
+"""A daemon of its own for a test, JVMs for it to find, and the questions tests ask."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import jdks  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.environ.get("KINDLING_BUILD", os.path.join(HERE, "..", "..", "build", "jvm"))
+
+
+def skip(why):
+    """A missing prerequisite: visible and skipped for a user, a failure on CI."""
+    print("SKIPPED: " + why)
+    sys.exit(1 if os.environ.get("CI") else 77)
+
+
+def java_home(major):
+    home = jdks.find().get(major)
+    if not home:
+        skip("there is no JDK %s; tests/run fetches it" % major)
+    return home
+
+
+def classes():
+    """Compiled workloads, once per build."""
+    out = os.path.join(BUILD, "classes")
+    if not os.path.exists(out):
+        sources = [os.path.join(HERE, "java", f) for f in os.listdir(os.path.join(HERE, "java"))]
+        temp = out + ".%d" % os.getpid()
+        subprocess.run([java_home("17") + "/bin/javac", "-nowarn", "--release", "8", "-Xlint:-options", "-d", temp]
+                       + sources, check=True)
+        os.rename(temp, out)
+    return out
+
+
+def wait_for(what, condition, seconds=20.0):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    raise AssertionError("not within %.0f s: %s" % (seconds, what))
+
+
+class Daemon:
+    def __init__(self, settings=""):
+        self.dir = tempfile.mkdtemp(prefix="kindling-test-")
+        self.socket = self.dir + "/kindling.sock"
+        self.config = self.dir + "/kindlingd.yaml"
+        with open(self.config, "w") as f:
+            f.write("socket: %s\nstate_dir: %s/state\n%s" % (self.socket, self.dir, settings))
+        self.log = open(self.dir + "/log", "ab")
+        self.process = None
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen([BUILD + "/bin/kindlingd", "--config", self.config],
+                                        stderr=self.log, stdout=self.log)
+        wait_for("the daemon's socket", lambda: self.cli("status", check=False).returncode == 0)
+
+    def cli(self, *args, check=True, timeout=120):
+        done = subprocess.run([BUILD + "/bin/kindling", "--socket", self.socket, *args], capture_output=True,
+                              text=True, timeout=timeout)
+        if check and done.returncode != 0:
+            raise AssertionError("kindling %s: %d\n%s%s" % (" ".join(args), done.returncode, done.stdout, done.stderr))
+        return done
+
+    def status(self):
+        return json.loads(self.cli("status", "--json").stdout)
+
+    def target(self, pid):
+        for t in self.status()["targets"]:
+            if t["pid"] == pid:
+                return t
+        return None
+
+    def wait_state(self, pid, state, seconds=20.0):
+        def reached():
+            t = self.target(pid)
+            return t if t and t["state"] == state else None
+        try:
+            return wait_for("pid %d %s" % (pid, state), reached, seconds)
+        except AssertionError:
+            raise AssertionError("pid %d is not %s: %s\n%s" % (pid, state, self.target(pid), self.read_log()))
+
+    def read_log(self):
+        with open(self.dir + "/log") as f:
+            return f.read()
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            return self.process.wait(timeout=20)
+        return self.process.returncode
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.stop()
+        self.log.close()
+        shutil.rmtree(self.dir)
+
+
+class Jvm:
+    """A workload that says READY and takes words on stdin."""
+
+    def __init__(self, major, main="KnownShares", *args):
+        self.process = subprocess.Popen([java_home(major) + "/bin/java", "-Xmx128m", "-cp", classes(), main, *args],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.pid = self.process.pid
+        assert self.process.stdout.readline() == "READY\n"
+
+    def mark(self):
+        """CPU ns per group so far."""
+        self.process.stdin.write("mark\n")
+        self.process.stdin.flush()
+        return {k: int(v) for k, v in (x.split("=") for x in self.process.stdout.readline().split()[1:])}
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def end(self):
+        """Ends it; returns what it printed since, which must be END and nothing else."""
+        out, err = self.process.communicate("end\n", timeout=20)
+        return out, err
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        if self.alive():
+            self.process.kill()
+        self.process.communicate()
+
+
+def cpu_ns(pid):
+    with open("/proc/%d/stat" % pid) as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) * (10 ** 9 // os.sysconf("SC_CLK_TCK"))
+
+
+def timers(pid):
+    """POSIX timers of a process: none of ours may live without a daemon."""
+    with open("/proc/%d/timers" % pid) as f:
+        return f.read().count("ID:")
+
+
+def agent_copies(pid):
+    """Different files of the agent that are mapped."""
+    with open("/proc/%d/maps" % pid) as f:
+        return len({line.split()[4] for line in f if "libkindling" in line})
+
+
+def books_hold(target):
+    s = target["samples"]
+    assert s["taken"] == s["delivered"] + sum(s["dropped"].values()), s
+    assert s["dropped"]["lost_on_wire"] == 0, s
+    return s
