@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_BYTES_MAX 240
+#define NAME_BYTES_MAX 200
 #define SEGMENTS_MAX   64
 
 char *__cxa_demangle(const char *mangled, char *buf, size_t *len, int *status);
@@ -14,7 +14,7 @@ char *__cxa_demangle(const char *mangled, char *buf, size_t *len, int *status);
 struct function {
 	uint64_t offset;
 	uint32_t size;
-	bool global;
+	bool global, sized;
 	const char *name;
 };
 
@@ -40,6 +40,20 @@ static bool file_offset(const struct reader *r, uint64_t address, uint64_t *ret)
 	return false;
 }
 
+/* Where a symbol without a size must end: with its section. */
+static uint32_t size_to_section_end(const struct reader *r, const GElf_Sym *s)
+{
+	Elf_Scn *section = elf_getscn(r->elf, s->st_shndx);
+	GElf_Shdr h;
+	uint64_t rest;
+
+	if (!section || !gelf_getshdr(section, &h) || s->st_value < h.sh_addr ||
+	    s->st_value - h.sh_addr >= h.sh_size)
+		return 1;
+	rest = h.sh_size - (s->st_value - h.sh_addr);
+	return rest > UINT32_MAX ? UINT32_MAX : (uint32_t)rest;
+}
+
 static int add_function(struct reader *r, const GElf_Sym *s, const char *name)
 {
 	uint64_t offset;
@@ -57,7 +71,10 @@ static int add_function(struct reader *r, const GElf_Sym *s, const char *name)
 	}
 	r->functions[r->n++] = (struct function){
 		.offset = offset,
-		.size = s->st_size > UINT32_MAX ? UINT32_MAX : (uint32_t)s->st_size,
+		.size = s->st_size == 0		  ? size_to_section_end(r, s)
+			: s->st_size > UINT32_MAX ? UINT32_MAX
+						  : (uint32_t)s->st_size,
+		.sized = s->st_size != 0,
 		.global = GELF_ST_BIND(s->st_info) != STB_LOCAL,
 		.name = name,
 	};
@@ -114,21 +131,30 @@ static void read_segments(struct reader *r)
 			r->n_loads++;
 }
 
+/* Of several names for one place the first stays: it says where it ends, is public, is short. */
 static int by_offset(const void *a, const void *b)
 {
 	const struct function *x = a, *y = b;
+	size_t x_len, y_len;
 
 	if (x->offset != y->offset)
 		return x->offset < y->offset ? -1 : 1;
+	if (x->sized != y->sized)
+		return x->sized ? -1 : 1;
 	if (x->global != y->global)
 		return x->global ? -1 : 1;
+	x_len = strlen(x->name);
+	y_len = strlen(y->name);
+	if (x_len != y_len)
+		return x_len < y_len ? -1 : 1;
 	return strcmp(x->name, y->name);
 }
 
 /* The name a person knows; what a terminal or a page would act upon is replaced. */
 static size_t clean_name(const char *name, char *buf)
 {
-	char *plain = __cxa_demangle(name, NULL, NULL, NULL);
+	/* without the prefix it would read C's "i" as the type int */
+	char *plain = strncmp(name, "_Z", 2) == 0 ? __cxa_demangle(name, NULL, NULL, NULL) : NULL;
 	const char *p = plain ? plain : name;
 	size_t n = 0;
 
@@ -141,14 +167,16 @@ static size_t clean_name(const char *name, char *buf)
 
 static int make_table(struct reader *r, uint8_t **ret, size_t *ret_len)
 {
-	size_t cap = sizeof(struct table_header) + r->n * (sizeof(struct table_entry) + NAME_BYTES_MAX + 1) + 1;
+	size_t cap = sizeof(struct table_header) +
+		     r->n * (sizeof(struct table_entry) + NAME_BYTES_MAX + 1) + 1;
 	struct table_header *h;
 	struct table_entry *e;
 	size_t n = 0, names = 0;
 	uint8_t *bytes;
 	char *text;
 
-	qsort(r->functions, r->n, sizeof(*r->functions), by_offset);
+	if (r->n) /* qsort(NULL, 0) is undefined */
+		qsort(r->functions, r->n, sizeof(*r->functions), by_offset);
 	for (size_t i = 0; i < r->n; i++)
 		if (n == 0 || r->functions[n - 1].offset != r->functions[i].offset)
 			r->functions[n++] = r->functions[i];
@@ -159,8 +187,13 @@ static int make_table(struct reader *r, uint8_t **ret, size_t *ret_len)
 	e = (struct table_entry *)(h + 1);
 	text = (char *)(e + n);
 	for (size_t i = 0; i < n; i++) {
-		e[i] = (struct table_entry){ r->functions[i].offset, r->functions[i].size, (uint32_t)names };
+		e[i] = (struct table_entry){ r->functions[i].offset, r->functions[i].size,
+					     (uint32_t)names };
 		names += clean_name(r->functions[i].name, text + names);
+		if (sizeof(*h) + n * sizeof(*e) + names > TABLE_BYTES_MAX) {
+			free(bytes);
+			return -EFBIG;
+		}
 	}
 	if (names == 0)
 		names = 1; /* one NUL */

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -26,16 +27,21 @@ int main(int argc, char **argv)
 	size_t len, done = 0;
 
 	if (argc > 1) {
-		printf("Usage: %s < ELF-FILE > TABLE\nUsed by kindlingd; reads the function symbols.\n", argv[0]);
+		printf("Usage: %s < ELF-FILE > TABLE\nUsed by kindlingd; reads the function symbols.\n",
+		       argv[0]);
 		return argv[1][0] == '-' && argv[1][1] == '-' && argv[1][2] == 'h' ? 0 : 2;
 	}
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-#ifndef __SANITIZE_ADDRESS__ /* ASan reserves terabytes of addresses */
+#ifndef SANITIZED /* ASan reserves terabytes of addresses, its leak check starts a thread */
 	limit(RLIMIT_AS, (rlim_t)2 << 30);
+	limit(RLIMIT_NOFILE, 3);
+	/* nobody is left behind who could change the table after the daemon has checked it */
+	limit(RLIMIT_NPROC, 0);
 #endif
 	limit(RLIMIT_CPU, 20);
 	limit(RLIMIT_CORE, 0);
-	if (geteuid() == 0 && (setgid(NOBODY) < 0 || setuid(NOBODY) < 0))
+	limit(RLIMIT_FSIZE, TABLE_BYTES_MAX);
+	if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setgid(NOBODY) < 0 || setuid(NOBODY) < 0))
 		return 1;
 	if (read_elf(STDIN_FILENO, &bytes, &len) < 0)
 		return 1;

@@ -20,13 +20,15 @@
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
 #include "daemon/symbols/table.h"
+#include "daemon/symbols/tables_dir.h"
 
-#define CHILDREN_MAX 4
-#define FILES_MAX    8192
-#define DEADLINE_NS  (30 * NS_PER_S)
+#define CHILDREN_MAX   4
+#define WAITING_MAX    64 /* each holds an open file */
+#define CONTENTS_MAX   4096 /* for the daemon's life: names given out stay valid */
+#define FILES_MAX      8192 /* the oldest goes */
+#define BUCKETS	       4096
+#define DEADLINE_NS    (30 * NS_PER_S)
 #define FILE_BYTES_MAX ((off_t)1 << 30)
-
-extern char **environ;
 
 enum content_state { WANTED, READING, READY, NONE };
 
@@ -47,8 +49,9 @@ struct content {
 };
 
 struct file {
-	struct file *next;
+	struct file *next; /* in its bucket */
 	int pid;
+	uint64_t begin; /* another one: the pid is another process now */
 	char *path;
 	struct content *content;
 };
@@ -58,11 +61,10 @@ struct symbols {
 	int dfd;
 	char program[256];
 	struct content *contents;
-	struct file *files;
-	unsigned n_files, children;
+	struct file *buckets[BUCKETS]; /* by path */
+	struct file *files[FILES_MAX]; /* ring, oldest at next_file when full */
+	unsigned next_file, children, waiting, n_contents;
 };
-
-extern char **environ;
 
 /* Beside the running program, as the injector is. */
 static void find_program(char *buf, size_t size)
@@ -85,15 +87,14 @@ int symbols_new(struct loop *loop, const char *dir, struct symbols **ret)
 		return -ENOMEM;
 	s->loop = loop;
 	s->dfd = -1;
-	if (mkdir(dir, 0750) < 0 && errno != EEXIST)
-		r = -errno;
-	else
-		r = s->dfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (mkdir(dir, 0750) == 0 || errno == EEXIST)
+		s->dfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dfd < 0) {
-		r = r < 0 && r != -1 ? r : -errno;
+		r = -errno;
 		free(s);
 		return r;
 	}
+	tables_dir_sweep(s->dfd);
 	if (getenv("KINDLING_SYMBOLS")) /* tests: the program of the build tree */
 		snprintf(s->program, sizeof(s->program), "%s", getenv("KINDLING_SYMBOLS"));
 	else
@@ -130,13 +131,11 @@ struct symbols *symbols_free(struct symbols *s)
 			munmap(c->bytes, c->len);
 		free(c);
 	}
-	while (s->files) {
-		struct file *f = s->files;
-
-		s->files = f->next;
-		free(f->path);
-		free(f);
-	}
+	for (unsigned i = 0; i < FILES_MAX; i++)
+		if (s->files[i]) {
+			free(s->files[i]->path);
+			free(s->files[i]);
+		}
 	fd_close(s->dfd);
 	free(s);
 	return NULL;
@@ -166,9 +165,13 @@ static bool map_table(struct content *c, int fd)
 
 static bool open_cached(struct content *c)
 {
-	CLEANUP(fd_closep) int fd = openat(c->owner->dfd, c->key, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	CLEANUP(fd_closep)
+	int fd = openat(c->owner->dfd, c->key, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
-	return fd >= 0 && map_table(c, fd);
+	if (fd < 0 || !map_table(c, fd))
+		return false;
+	(void)futimens(fd, NULL); /* used: pruned later than others */
+	return true;
 }
 
 /* ---- children ------------------------------------------------------------------------------- */
@@ -181,10 +184,11 @@ static void finish(struct content *c, bool ok)
 
 	snprintf(temp, sizeof(temp), ".%s.tmp", c->key);
 	c->state = NONE;
-	if (ok && map_table(c, c->out_fd))
-		(void)renameat(c->owner->dfd, temp, c->owner->dfd, c->key);
-	else
+	if (!ok || !map_table(c, c->out_fd) ||
+	    renameat(c->owner->dfd, temp, c->owner->dfd, c->key) < 0)
 		(void)unlinkat(c->owner->dfd, temp, 0);
+	else
+		tables_dir_prune(c->owner->dfd, TABLES_DIR_BYTES_MAX);
 	log_debug("symbols.read", "key=%s functions=%u", c->key, c->table.n_entries);
 	end_child(c);
 	start_next(c->owner);
@@ -212,7 +216,7 @@ static void on_deadline(void *userdata)
 
 static int spawn(struct content *c)
 {
-	char *argv[] = { c->owner->program, NULL };
+	char *argv[] = { c->owner->program, NULL }, *nothing[] = { NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
 	sigset_t none;
@@ -221,7 +225,8 @@ static int spawn(struct content *c)
 
 	snprintf(temp, sizeof(temp), ".%s.tmp", c->key);
 	(void)unlinkat(c->owner->dfd, temp, 0);
-	c->out_fd = openat(c->owner->dfd, temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
+	c->out_fd = openat(c->owner->dfd, temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+			   0640);
 	if (c->out_fd < 0)
 		return -errno;
 	sigemptyset(&none);
@@ -231,7 +236,7 @@ static int spawn(struct content *c)
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
 	posix_spawnattr_setsigmask(&attr, &none);
-	r = posix_spawn(&c->child, c->owner->program, &actions, &attr, argv, environ);
+	r = posix_spawn(&c->child, c->owner->program, &actions, &attr, argv, nothing);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attr);
 	if (r) {
@@ -248,7 +253,9 @@ static int spawn(struct content *c)
 static void start(struct content *c)
 {
 	c->state = READING;
-	if (spawn(c) < 0 || loop_timer_add(c->owner->loop, DEADLINE_NS, 0, on_deadline, c, &c->deadline) < 0) {
+	c->owner->waiting--;
+	if (spawn(c) < 0 ||
+	    loop_timer_add(c->owner->loop, DEADLINE_NS, 0, on_deadline, c, &c->deadline) < 0) {
 		end_child(c);
 		c->state = NONE;
 	}
@@ -264,28 +271,46 @@ static void start_next(struct symbols *s)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* The file as the process has it mapped; deleted ones too. */
-static int open_mapped(int pid, uint64_t begin, uint64_t end, const char *path)
+/* Opened for reading only when it is a file: opening a device can do things. */
+static int reopen_file(int path_fd, struct stat *ret)
 {
-	CLEANUP(fd_closep) int root = -1;
+	char name[40];
+	struct stat st;
+	int fd;
+
+	if (fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > FILE_BYTES_MAX)
+		return -1;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", path_fd);
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0)
+		*ret = st;
+	return fd;
+}
+
+/* The file as the process has it mapped; deleted ones too. */
+static int open_mapped(int pid, uint64_t begin, uint64_t end, const char *path, struct stat *ret)
+{
+	CLEANUP(fd_closep) int root = -1, file = -1;
 	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK,
+		.flags = O_PATH | O_CLOEXEC,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
 	char name[80];
-	int fd;
 
 	snprintf(name, sizeof(name), "/proc/%d/map_files/%llx-%llx", pid, (unsigned long long)begin,
 		 (unsigned long long)end);
-	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0)
-		return fd;
-	snprintf(name, sizeof(name), "/proc/%d/root", pid);
-	root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return root < 0 ? -1 : (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	file = open(name, O_PATH | O_CLOEXEC);
+	if (file < 0) {
+		snprintf(name, sizeof(name), "/proc/%d/root", pid);
+		root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (root >= 0)
+			file = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	}
+	return file < 0 ? -1 : reopen_file(file, ret);
 }
 
-static void make_key(char *buf, size_t size, const struct stat *st, const uint8_t *id, unsigned id_len)
+static void make_key(char *buf, size_t size, const struct stat *st, const uint8_t *id,
+		     unsigned id_len)
 {
 	size_t n = 0;
 
@@ -295,10 +320,11 @@ static void make_key(char *buf, size_t size, const struct stat *st, const uint8_
 			 (unsigned long long)st->st_mtim.tv_sec);
 		return;
 	}
-	for (unsigned i = 0; i < id_len && n + 8 < size; i++)
+	for (unsigned i = 0; i < id_len && n + 24 < size; i++)
 		n += (size_t)snprintf(buf + n, size - n, "%02x", id[i]);
-	/* the id is the file's own word: with the size it cannot stand for another file by mistake */
-	snprintf(buf + n, size - n, ".sym");
+	/* the id is the file's own word: with the size it hardly stands for another file by mistake
+	 */
+	snprintf(buf + n, size - n, "-%llx.sym", (unsigned long long)st->st_size);
 }
 
 static struct content *content_of(struct symbols *s, const char *key)
@@ -308,9 +334,12 @@ static struct content *content_of(struct symbols *s, const char *key)
 	for (c = s->contents; c; c = c->next)
 		if (strcmp(c->key, key) == 0)
 			return c;
+	if (s->n_contents >= CONTENTS_MAX)
+		return NULL;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
+	s->n_contents++;
 	c->owner = s;
 	c->file_fd = c->pidfd = c->out_fd = -1;
 	snprintf(c->key, sizeof(c->key), "%s", key);
@@ -319,12 +348,57 @@ static struct content *content_of(struct symbols *s, const char *key)
 	return c;
 }
 
+static struct file **bucket_of(struct symbols *s, const char *path)
+{
+	uint32_t h = 2166136261u; /* FNV-1a */
+
+	for (; *path; path++)
+		h = (h ^ (uint8_t)*path) * 16777619u;
+	return &s->buckets[h % BUCKETS];
+}
+
 static struct file *find_file(struct symbols *s, int pid, const char *path)
 {
-	for (struct file *f = s->files; f; f = f->next)
+	for (struct file *f = *bucket_of(s, path); f; f = f->next)
 		if (f->pid == pid && strcmp(f->path, path) == 0)
 			return f;
 	return NULL;
+}
+
+static void forget_file(struct symbols *s, struct file *f)
+{
+	struct file **at = bucket_of(s, f->path);
+
+	while (*at != f)
+		at = &(*at)->next;
+	*at = f->next;
+	free(f->path);
+	free(f);
+}
+
+static void remember_file(struct symbols *s, int pid, uint64_t begin, const char *path,
+			  struct content *c)
+{
+	struct file *f = find_file(s, pid, path), **bucket = bucket_of(s, path);
+
+	if (!f) {
+		f = calloc(1, sizeof(*f));
+		if (f)
+			f->path = strdup(path);
+		if (!f || !f->path) {
+			free(f);
+			return;
+		}
+		if (s->files[s->next_file])
+			forget_file(s, s->files[s->next_file]);
+		s->files[s->next_file] = f;
+		s->next_file = (s->next_file + 1) % FILES_MAX;
+		f->pid = pid;
+		f->next = *bucket;
+		*bucket = f;
+	}
+	f->begin = begin;
+	f->content = c;
 }
 
 void symbols_want(struct symbols *s, int pid, uint64_t begin, uint64_t end, const char *path,
@@ -336,36 +410,45 @@ void symbols_want(struct symbols *s, int pid, uint64_t begin, uint64_t end, cons
 	struct stat st;
 	char key[80];
 
-	if (path[0] != '/' || s->n_files >= FILES_MAX || find_file(s, pid, path))
+	if (path[0] != '/')
 		return;
-	fd = open_mapped(pid, begin, end, path);
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > FILE_BYTES_MAX)
+	f = find_file(s, pid, path);
+	if (f && f->begin == begin)
 		return;
-	make_key(key, sizeof(key), &st, build_id, build_id_len > 32 ? 32 : build_id_len);
+	fd = open_mapped(pid, begin, end, path, &st);
+	if (fd < 0)
+		return;
+	make_key(key, sizeof(key), &st, build_id, build_id_len > 24 ? 24 : build_id_len);
 	c = content_of(s, key);
-	f = calloc(1, sizeof(*f));
-	if (f)
-		f->path = strdup(path);
-	if (!c || !f || !f->path) {
-		free(f);
+	if (!c)
 		return;
-	}
-	f->pid = pid;
-	f->content = c;
-	f->next = s->files;
-	s->files = f;
-	s->n_files++;
 	if (c->state == WANTED && c->file_fd < 0 && !open_cached(c)) {
+		if (s->waiting >= WAITING_MAX)
+			return; /* not remembered: wanted again with the next mapping frame */
 		c->file_fd = TAKE_FD(fd);
+		s->waiting++;
 		start_next(s);
 	}
+	remember_file(s, pid, begin, path, c);
 }
 
 const char *symbols_lookup(struct symbols *s, int pid, const char *path, uint64_t offset)
 {
-	for (struct file *f = s->files; f; f = f->next)
-		if ((pid == 0 || f->pid == pid) && f->content->state == READY &&
-		    strcmp(f->path, path) == 0)
-			return table_find(&f->content->table, offset);
-	return NULL;
+	const char *name = NULL;
+
+	for (struct file *f = *bucket_of(s, path); f; f = f->next) {
+		const char *here;
+
+		if ((pid != 0 && f->pid != pid) || strcmp(f->path, path) != 0)
+			continue;
+		here = f->content->state == READY ? table_find(&f->content->table, offset) : NULL;
+		if (pid != 0)
+			return here;
+		/* several containers, several files at one path: no name is better than a wrong one
+		 */
+		if (!here || (name && here != name && strcmp(here, name) != 0))
+			return NULL;
+		name = here;
+	}
+	return name;
 }

@@ -22,6 +22,7 @@ DEFINE_FREEP(struct symbols, symbols_free);
 void symbols_want(struct symbols *s, int pid, uint64_t start, uint64_t end, const char *path,
 		  const uint8_t *build_id, unsigned build_id_len);
 /* The name at @offset of the file @path, or NULL (no table yet, stripped, or none there). Valid
- * until symbols_free(). Matches `lookup` of profile_symbolize(). The file is known by @path as last
- * wanted; two containers with different files at one path are kept apart by @pid where pid != 0. */
+ * until symbols_free(). The file is known by @path as last wanted; two containers with different
+ * files at one path are kept apart by @pid. With pid 0 the answer is a name only where all files
+ * wanted at @path agree on it. */
 const char *symbols_lookup(struct symbols *s, int pid, const char *path, uint64_t offset);

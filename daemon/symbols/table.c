@@ -39,8 +39,7 @@ const char *table_find(const struct table *t, uint64_t offset)
 	}
 	if (low == 0)
 		return NULL;
-	/* hand-written assembly has symbols of size 0: they reach to the next one */
-	if (t->entries[low - 1].size && offset - t->entries[low - 1].offset >= t->entries[low - 1].size)
+	if (offset - t->entries[low - 1].offset >= t->entries[low - 1].size)
 		return NULL;
 	return t->names + t->entries[low - 1].name;
 }

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TABLE_MAGIC     0x3162617453444e4bull /* "KNDStab1" */
-#define TABLE_BYTES_MAX (128u << 20)
+#define TABLE_MAGIC	  0x3162617453444e4bull /* "KNDStab1" */
+#define TABLE_BYTES_MAX	  (128u << 20)
 #define TABLE_ENTRIES_MAX (2u << 20)
 
 struct table_header {
