@@ -16,7 +16,11 @@ struct line {
 static void put_name(struct text_out *t, const char *name)
 {
 	for (; *name; name++)
-		text_bytes(t, *name == ';' ? ":" : *name == '\n' ? "?" : name, 1);
+		text_bytes(t,
+			   *name == ';'				   ? ":"
+			   : (uint8_t)*name < ' ' || *name == 0x7f ? "?"
+								   : name,
+			   1);
 }
 
 static char *stack_text(const struct profile *p, const struct profile_row *r, bool threads)

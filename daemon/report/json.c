@@ -11,16 +11,18 @@ static void put_head(struct text_out *t, const struct profile *p, const struct r
 	report_title(p, o, title, sizeof(title));
 	text_put(t, "{\"title\":");
 	text_json(t, title);
-	text_printf(t,
-		    ",\"begin_ns\":%llu,\"end_ns\":%llu,\"interval_ns\":%llu,\"no_budget\":%s,"
-		    "\"overflow\":%llu,\"losses\":{\"taken\":%llu,\"taken_ns\":%llu,"
-		    "\"delivered\":%llu,\"delivered_ns\":%llu,\"dropped\":%llu,\"dropped_ns\":%llu}",
-		    (unsigned long long)p->begin_real_ns, (unsigned long long)p->end_real_ns,
-		    (unsigned long long)p->interval_ns, p->no_budget ? "true" : "false",
-		    (unsigned long long)p->overflow, (unsigned long long)l->taken,
-		    (unsigned long long)l->taken_ns, (unsigned long long)l->delivered,
-		    (unsigned long long)l->delivered_ns, (unsigned long long)l->dropped,
-		    (unsigned long long)l->dropped_ns);
+	text_put(t, o->threads ? ",\"by_thread\":true" : ",\"by_thread\":false");
+	text_printf(
+		t,
+		",\"begin_ns\":%llu,\"end_ns\":%llu,\"interval_ns\":%llu,\"no_budget\":%s,"
+		"\"overflow\":%llu,\"losses\":{\"taken\":%llu,\"taken_ns\":%llu,"
+		"\"delivered\":%llu,\"delivered_ns\":%llu,\"dropped\":%llu,\"dropped_ns\":%llu}",
+		(unsigned long long)p->begin_real_ns, (unsigned long long)p->end_real_ns,
+		(unsigned long long)p->interval_ns, p->no_budget ? "true" : "false",
+		(unsigned long long)p->overflow, (unsigned long long)l->taken,
+		(unsigned long long)l->taken_ns, (unsigned long long)l->delivered,
+		(unsigned long long)l->delivered_ns, (unsigned long long)l->dropped,
+		(unsigned long long)l->dropped_ns);
 }
 
 static void put_owners(struct text_out *t, const struct profile *p)
@@ -29,7 +31,8 @@ static void put_owners(struct text_out *t, const struct profile *p)
 	for (uint32_t i = 0; i < p->n_processes; i++) {
 		const struct profile_process *q = &p->processes[i];
 
-		text_printf(t, "%s{\"pid\":%u,\"ns_pid\":%u,\"name\":", i ? "," : "", q->pid, q->ns_pid);
+		text_printf(t, "%s{\"pid\":%u,\"ns_pid\":%u,\"name\":", i ? "," : "", q->pid,
+			    q->ns_pid);
 		text_json(t, p->strings[q->name]);
 		text_put(t, ",\"jdk\":");
 		text_json(t, p->strings[q->jdk]);
@@ -58,7 +61,16 @@ static void put_frame(struct text_out *t, const struct profile *p, const struct 
 	report_frame_name(p, f, name, sizeof(name));
 	text_put(t, "{\"name\":");
 	text_json(t, name);
-	text_printf(t, ",\"kind\":\"%s\"", f->kind < WIRE_KIND_COUNT ? wire_kind_names[f->kind] : "unknown");
+	text_printf(t, ",\"kind\":\"%s\"",
+		    f->kind < WIRE_KIND_COUNT ? wire_kind_names[f->kind] : "unknown");
+	if (f->class_name) {
+		text_put(t, ",\"class\":");
+		text_json(t, p->strings[f->class_name]);
+	}
+	if (f->method) {
+		text_put(t, ",\"method\":");
+		text_json(t, p->strings[f->method]);
+	}
 	if (f->signature) {
 		text_put(t, ",\"signature\":");
 		text_json(t, p->strings[f->signature]);
@@ -92,8 +104,8 @@ void write_json(struct text_out *t, const struct profile *p, const struct report
 		text_printf(t, ",[%u,%u]", p->nodes[i].parent, p->nodes[i].frame);
 	text_put(t, "],\"rows\":[");
 	for (uint32_t i = 0; i < p->n_rows; i++)
-		text_printf(t, "%s[%u,%u,%llu,%llu]", i ? "," : "", p->rows[i].thread, p->rows[i].node,
-			    (unsigned long long)p->rows[i].samples,
+		text_printf(t, "%s[%u,%u,%llu,%llu]", i ? "," : "", p->rows[i].thread,
+			    p->rows[i].node, (unsigned long long)p->rows[i].samples,
 			    (unsigned long long)p->rows[i].weight_ns);
 	text_put(t, "]}\n");
 }

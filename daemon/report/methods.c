@@ -49,7 +49,8 @@ static uint32_t number_names(const struct profile *p, char **names, uint32_t *id
 }
 
 static void count_methods(const struct profile *p, uint32_t process, char *const *names,
-			  const uint32_t *ids, struct report_method *methods)
+			  const uint32_t *ids, struct report_method *methods,
+			  struct report_method *none)
 {
 	for (uint32_t i = 0; i < p->n_rows; i++) {
 		const struct profile_row *r = &p->rows[i];
@@ -67,8 +68,14 @@ static void count_methods(const struct profile *p, uint32_t process, char *const
 			m->samples += r->samples;
 			m->total_ns += r->weight_ns;
 		}
-		if (r->node)
+		if (r->node) {
 			methods[ids[p->nodes[r->node].frame]].self_ns += r->weight_ns;
+			continue;
+		}
+		none->name = "[no stack]";
+		none->samples += r->samples;
+		none->total_ns += r->weight_ns;
+		none->self_ns += r->weight_ns;
 	}
 }
 
@@ -78,7 +85,7 @@ int report_methods(const struct profile *p, uint32_t process, struct report_meth
 	uint32_t n;
 
 	ret->names = calloc(p->n_frames + 1, sizeof(*ret->names));
-	ret->methods = calloc(p->n_frames + 1, sizeof(*ret->methods));
+	ret->methods = calloc(p->n_frames + 2, sizeof(*ret->methods)); /* the last: [no stack] */
 	ret->n_names = p->n_frames;
 	ret->n = 0;
 	if (!ids || !ret->names || !ret->methods) {
@@ -87,8 +94,8 @@ int report_methods(const struct profile *p, uint32_t process, struct report_meth
 		return -ENOMEM;
 	}
 	n = number_names(p, ret->names, ids);
-	count_methods(p, process, ret->names, ids, ret->methods);
-	for (uint32_t i = 0; i < n; i++)
+	count_methods(p, process, ret->names, ids, ret->methods, &ret->methods[n]);
+	for (uint32_t i = 0; i <= n; i++)
 		if (ret->methods[i].name)
 			ret->methods[ret->n++] = ret->methods[i];
 	qsort(ret->methods, ret->n, sizeof(*ret->methods), by_total);

@@ -15,7 +15,7 @@ struct arena {
 		struct block *next;
 		size_t used;
 		char bytes[64 * 1024];
-	} *blocks;
+	} * blocks;
 	bool failed;
 };
 
@@ -52,14 +52,30 @@ static void arena_free(struct arena *a)
 }
 
 /* Fixed strings come first in the string table, the profile's own behind them. */
-enum { S_EMPTY, S_SAMPLES, S_COUNT, S_CPU, S_NANOSECONDS, S_THREAD, S_TID, S_PID, S_PROCESS, S_FIXED };
-static const char *const fixed[S_FIXED] = { "",	      "samples", "count", "cpu",    "nanoseconds",
-					    "thread", "tid",	 "pid",	  "process" };
+enum {
+	S_EMPTY,
+	S_SAMPLES,
+	S_COUNT,
+	S_CPU,
+	S_NANOSECONDS,
+	S_THREAD,
+	S_TID,
+	S_PID,
+	S_PROCESS,
+	S_NO_STACK,
+	S_COMMENT,
+	S_FIXED
+};
+static const char *const fixed[S_FIXED] = { "",	      "samples", "count", "cpu",     "nanoseconds",
+					    "thread", "tid",	 "pid",	  "process", "[no stack]" };
 
 struct writer {
 	struct arena arena;
 	const struct profile *p;
 	Pprof__Profile out;
+	int64_t comment;
+	char comment_text[512];
+	uint64_t *mappings; /* by string id of the module: mapping id */
 };
 
 static Pprof__ValueType *value_type(struct writer *w, int64_t type, int64_t unit)
@@ -101,6 +117,65 @@ static char *frame_text(struct writer *w, const struct profile_frame *f, bool wi
 	return copy;
 }
 
+/* One mapping a module. Offsets are of the file, so that is where it "is mapped". */
+static uint64_t mapping_of(struct writer *w, const struct profile_frame *f)
+{
+	Pprof__Mapping *m;
+
+	if (!f->module)
+		return 0;
+	if (w->mappings[f->module])
+		return w->mappings[f->module];
+	m = take(&w->arena, sizeof(*m));
+	if (!m)
+		return 0;
+	pprof__mapping__init(m);
+	m->filename = (int64_t)(S_FIXED + f->module);
+	m->has_functions = true; /* nothing to look up later */
+	m->id = w->out.n_mapping + 1;
+	w->out.mapping[w->out.n_mapping++] = m;
+	return w->mappings[f->module] = m->id;
+}
+
+/* Where samples without a stack are: a sample needs a location, or readers leave it out. */
+static void put_no_stack(struct writer *w)
+{
+	Pprof__Function *fn = take(&w->arena, sizeof(*fn));
+	Pprof__Location *loc = take(&w->arena, sizeof(*loc));
+	Pprof__Line *line = take(&w->arena, sizeof(*line));
+	Pprof__Line **lines = take(&w->arena, sizeof(*lines));
+
+	if (w->arena.failed)
+		return;
+	pprof__function__init(fn);
+	pprof__location__init(loc);
+	pprof__line__init(line);
+	fn->id = loc->id = line->function_id = w->p->n_frames + 1;
+	fn->name = fn->system_name = S_NO_STACK;
+	lines[0] = line;
+	loc->line = lines;
+	loc->n_line = 1;
+	w->out.function[w->out.n_function++] = fn;
+	w->out.location[w->out.n_location++] = loc;
+}
+
+static void put_comment(struct writer *w)
+{
+	const struct profile_losses *l = &w->p->losses;
+
+	snprintf(
+		w->comment_text, sizeof(w->comment_text),
+		"kindling: one sample per %.3g ms%s; %llu samples taken = %llu delivered + %llu dropped "
+		"(%.3f s dropped)",
+		(double)w->p->interval_ns / 1e6,
+		w->p->no_budget ? ", CPU budget of the agent lifted" : "",
+		(unsigned long long)l->taken, (unsigned long long)l->delivered,
+		(unsigned long long)l->dropped, (double)l->dropped_ns / 1e9);
+	w->comment = S_COMMENT;
+	w->out.comment = &w->comment;
+	w->out.n_comment = 1;
+}
+
 /* Location and function i + 1 are frame i. String table: fixed, the profile's, then two a frame. */
 static void put_frames(struct writer *w)
 {
@@ -110,12 +185,16 @@ static void put_frames(struct writer *w)
 	w->out.n_string_table = base + 2 * n;
 	w->out.string_table = take(&w->arena, w->out.n_string_table * sizeof(char *));
 	w->out.n_location = w->out.n_function = n;
-	w->out.location = take(&w->arena, n * sizeof(void *));
-	w->out.function = take(&w->arena, n * sizeof(void *));
+	w->out.location = take(&w->arena, (n + 1) * sizeof(void *));
+	w->out.function = take(&w->arena, (n + 1) * sizeof(void *));
+	w->out.mapping = take(&w->arena, (p->n_strings + 1) * sizeof(void *));
+	w->mappings = take(&w->arena, (p->n_strings + 1) * sizeof(uint64_t));
 	if (w->arena.failed)
 		return;
+	put_comment(w);
 	for (int i = 0; i < S_FIXED; i++)
-		w->out.string_table[i] = (char *)(uintptr_t)fixed[i];
+		w->out.string_table[i] =
+			i == S_COMMENT ? w->comment_text : (char *)(uintptr_t)fixed[i];
 	for (uint32_t i = 0; i < p->n_strings; i++)
 		w->out.string_table[S_FIXED + i] = (char *)(uintptr_t)p->strings[i];
 	for (uint32_t i = 0; i < n && !w->arena.failed; i++) {
@@ -141,9 +220,11 @@ static void put_frames(struct writer *w)
 		loc->line = lines;
 		loc->n_line = 1;
 		loc->address = f->offset;
+		loc->mapping_id = mapping_of(w, f);
 		w->out.function[i] = fn;
 		w->out.location[i] = loc;
 	}
+	put_no_stack(w);
 }
 
 static Pprof__Sample *sample(struct writer *w, const struct profile_row *r)
@@ -169,6 +250,8 @@ static Pprof__Sample *sample(struct writer *w, const struct profile_row *r)
 		return NULL;
 	for (uint32_t node = r->node; node; node = p->nodes[node].parent)
 		s->location_id[s->n_location_id++] = p->nodes[node].frame + 1;
+	if (depth == 0)
+		s->location_id[s->n_location_id++] = p->n_frames + 1;
 	s->value[0] = (int64_t)r->samples;
 	s->value[1] = (int64_t)r->weight_ns;
 	s->label[0] = label(w, S_THREAD, S_FIXED + t->name, 0);

@@ -1,5 +1,8 @@
 #include "tests/unit/unit.h"
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include "daemon/core/clock.h"
 #include "daemon/report/report.h"
 #include "proto/wire.h"
 
@@ -50,8 +53,9 @@ static void collapsed_is_root_first_with_the_weight_last(void **state)
 	char *out = written(REPORT_COLLAPSED, false, &len);
 
 	(void)state;
-	assert_string_equal(out, "java.lang.Thread.run 20000000\n"
-				 "java.lang.Thread.run;java.lang.Thread.a:b;[libc.so.6+0x10] 10000000\n");
+	assert_string_equal(
+		out, "java.lang.Thread.run 20000000\n"
+		     "java.lang.Thread.run;java.lang.Thread.a:b;[libc.so.6+0x10] 10000000\n");
 	free(out);
 	out = written(REPORT_COLLAPSED, true, &len);
 	assert_non_null(strstr(out, "[main: \"x\" tid=8];java.lang.Thread.run 20000000\n"));
@@ -76,7 +80,8 @@ static void a_method_counts_once_a_stack(void **state)
 	char *out = written(REPORT_TXT, false, &len);
 
 	(void)state;
-	assert_non_null(strstr(out, "         3  100.00%      0.020   66.67%  java.lang.Thread.run"));
+	assert_non_null(
+		strstr(out, "         3  100.00%      0.020   66.67%  java.lang.Thread.run"));
 	assert_non_null(strstr(out, "5 taken = 4 delivered + 1 dropped"));
 	free(out);
 }
@@ -90,6 +95,104 @@ static void pprof_is_gzip(void **state)
 	assert_true(len > 20);
 	assert_memory_equal(out, "\x1f\x8b", 2);
 	free(out);
+}
+
+/* Sums of `go tool pprof -raw`: lines "  samples  nanoseconds: location ..." */
+static bool go_sums(const char *path, uint64_t *ret_samples, uint64_t *ret_ns)
+{
+	char command[200], line[4096];
+	bool in_samples = false;
+	uint64_t n, ns;
+	FILE *f;
+
+	snprintf(command, sizeof(command), "go tool pprof -raw %s 2>/dev/null", path);
+	f = popen(command, "r");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (strcmp(line, "Locations\n") == 0)
+			in_samples = false;
+		if (in_samples && sscanf(line, " %" SCNu64 " %" SCNu64 ":", &n, &ns) == 2) {
+			*ret_samples += n;
+			*ret_ns += ns;
+		}
+		if (strncmp(line, "samples/count cpu/nanoseconds", 29) == 0)
+			in_samples = true;
+	}
+	return f && pclose(f) == 0;
+}
+
+static void go_reads_back_the_same_sums(void **state)
+{
+	char path[] = "/tmp/kindling-pprof-XXXXXX";
+	uint64_t samples = 0, ns = 0;
+	struct profile *p = example();
+	size_t len;
+	char *out;
+	bool ok;
+	int fd;
+
+	(void)state;
+	if (system("go version >/dev/null 2>&1") != 0) {
+		profile_free(p);
+		skip();
+	}
+	profile_add(p, 0, 0, 4, 40000001); /* no stack */
+	assert_int_equal(report_write(p, REPORT_PPROF, NULL, &out, &len), 0);
+	profile_free(p);
+	fd = mkstemp(path);
+	assert_int_equal(write(fd, out, len), len);
+	close(fd);
+	free(out);
+	ok = go_sums(path, &samples, &ns);
+	unlink(path);
+	assert_true(ok);
+	assert_int_equal(samples, 7);
+	assert_int_equal(ns, 70000001);
+}
+
+static void samples_without_a_stack_are_in_the_text(void **state)
+{
+	struct profile *p = example();
+	size_t len;
+	char *out;
+
+	(void)state;
+	profile_add(p, 0, 0, 3, 30000000);
+	assert_int_equal(report_write(p, REPORT_TXT, NULL, &out, &len), 0);
+	assert_non_null(strstr(out, "         3   50.00%      0.030   50.00%  [no stack]"));
+	free(out);
+	profile_free(p);
+}
+
+static void a_large_profile_is_written_within_a_second_a_format(void **state)
+{
+	struct profile *p = example();
+	struct profile_frame f = { .kind = WIRE_KIND_C2, .line = 1 };
+	uint32_t random = 1;
+
+	(void)state;
+	f.class_name = profile_string(p, "org.shop.Cart");
+	while (p->n_nodes < 100000) {
+		uint32_t node = 0;
+		char name[16];
+
+		for (int depth = 0; depth < 40; depth++) {
+			random = random * 1103515245 + 12345;
+			snprintf(name, sizeof(name), "m%u", depth * 7 + (random >> 16) % 5);
+			f.method = profile_string(p, name);
+			node = profile_node(p, node, profile_intern_frame(p, &f));
+		}
+		profile_add(p, 0, node, 1, 10000000);
+	}
+	for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
+		uint64_t begin = clock_mono_ns();
+		size_t len;
+		char *out;
+
+		assert_int_equal(report_write(p, (enum report_format)i, NULL, &out, &len), 0);
+		assert_true(clock_mono_ns() - begin < NS_PER_S);
+		free(out);
+	}
+	profile_free(p);
 }
 
 static void an_empty_profile_can_be_written(void **state)
@@ -124,6 +227,9 @@ int main(void)
 		cmocka_unit_test(names_cannot_leave_the_script_element),
 		cmocka_unit_test(a_method_counts_once_a_stack),
 		cmocka_unit_test(pprof_is_gzip),
+		cmocka_unit_test(go_reads_back_the_same_sums),
+		cmocka_unit_test(samples_without_a_stack_are_in_the_text),
+		cmocka_unit_test(a_large_profile_is_written_within_a_second_a_format),
 		cmocka_unit_test(an_empty_profile_can_be_written),
 		cmocka_unit_test(formats_are_known_by_name_and_suffix),
 	};

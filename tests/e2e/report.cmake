@@ -1,0 +1,8 @@
+# include()d by tests/e2e/CMakeLists.txt
+add_executable(write_page ${CMAKE_CURRENT_LIST_DIR}/write_page.c)
+target_link_libraries(write_page PRIVATE ours report)
+set_target_properties(write_page PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+add_test(NAME e2e.flamegraph_page COMMAND ${Python3_EXECUTABLE}
+	${CMAKE_CURRENT_LIST_DIR}/flamegraph_page.py $<TARGET_FILE:write_page>)
+set_tests_properties(e2e.flamegraph_page PROPERTIES LABELS e2e TIMEOUT 300 SKIP_RETURN_CODE 77)
