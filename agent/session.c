@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,6 +47,7 @@ static struct {
 	uint8_t control[WIRE_FRAME_MAX]; /* bytes of an incomplete frame */
 	uint32_t control_len;
 	bool walker_ready;
+	bool say_bye; /* the lease was lost with a reader there: BYE when the pipe has room */
 	uint64_t next_batch_ns, next_second_ns, next_scan_ns, next_names_ns;
 	uint64_t budget_agent_ns, budget_process_ns; /* at the last look */
 	uint64_t taken_at_ledger;
@@ -162,6 +164,7 @@ static void begin_session(const struct wire_start *start)
 
 	session.start = *start;
 	session.state = RUNNING;
+	session.say_bye = false;
 	if (!agent.ring.mem &&
 	    ring_init(&agent.ring, start->ring_bytes && start->ring_bytes < RING_BYTES_MAX ?
 					   (uint32_t)start->ring_bytes :
@@ -338,9 +341,12 @@ static void run_once(uint64_t now)
 	}
 	if (r != WRITER_GONE)
 		r = writer_flush();
-	if (r == WRITER_GONE ||
-	    (writer_full_since() && now - writer_full_since() > LEASE_NS))
+	if (r == WRITER_GONE) {
 		end_session();
+	} else if (writer_full_since() && mono_ns() - writer_full_since() > LEASE_NS) {
+		end_session();
+		session.say_bye = true; /* a daemon that was stopped and goes on must know */
+	}
 }
 
 /* How long to sleep, in ms. Idle means: no sample since the writer said it would sleep. */
@@ -376,7 +382,8 @@ static void wait_for_something(void)
 		{ .fd = agent.wake_fd, .events = POLLIN },
 		{ .fd = session.control_fd, .events = POLLIN },
 		/* POLLERR needs no events; without a reader it would never sleep */
-		{ .fd = session.state == WAITING ? -1 : session.events_fd, .events = 0 },
+		{ .fd = session.state == WAITING && !session.say_bye ? -1 : session.events_fd,
+		  .events = session.say_bye ? POLLOUT : 0 },
 	};
 	struct timespec batch = { 0, (long)BATCH_NS };
 	uint64_t count;
@@ -388,6 +395,11 @@ static void wait_for_something(void)
 		nanosleep(&batch, NULL); /* let a batch gather */
 	if (fds[1].revents & POLLIN)
 		read_control();
+	if (session.say_bye && fds[2].revents) {
+		session.say_bye = false;
+		if (!(fds[2].revents & (POLLERR | POLLNVAL)))
+			(void)writer_fault(WIRE_BYE, 0, "lease", "the pipe was full for 10 s");
+	}
 	if (fds[2].revents & (POLLERR | POLLNVAL) &&
 	    (session.state == RUNNING || session.state == PAUSED))
 		end_session();
@@ -414,6 +426,7 @@ static bool attach_to_jvm(void)
 static void *session_main(void *unused)
 {
 	(void)unused;
+	syscall(SYS_prctl, PR_SET_NAME, "kindling", 0, 0, 0);
 	if (agent.wake_fd < 0) /* EFD_NONBLOCK | EFD_CLOEXEC have the values of O_x */
 		agent.wake_fd = (int)syscall(SYS_eventfd2, 0, O_NONBLOCK | O_CLOEXEC);
 	session.events_fd = session.control_fd = -1;

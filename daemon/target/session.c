@@ -65,7 +65,6 @@ static void on_hello(void *userdata, const struct wire_hello *h)
 	copy(t->note, sizeof(t->note), h->note);
 	/* the clocks are the host's own, read here: a container's words about time are not needed */
 	t->real_minus_mono_ns = (int64_t)(clock_real_ns() - clock_mono_ns());
-	t->priv->greeted = true;
 	t->priv->timer = loop_timer_free(t->priv->timer);
 	if (table->ops.on_hello)
 		table->ops.on_hello(table->userdata, t);
@@ -113,8 +112,7 @@ static void on_bye(void *userdata, const struct fault *why)
 	struct target *t = userdata;
 
 	log_debug("target.bye", "pid=%d what=%s", t->jvm.pid, log_str(why->what));
-	if (t->state == TARGET_DRAINING)
-		t->priv->greeted = false; /* seen in on_events(): the stream may not be freed in here */
+	t->priv->bye = true; /* seen in read_some(): the stream may not be freed in here */
 }
 
 static void on_reset(void *userdata)
@@ -196,7 +194,7 @@ void session_close(struct target *t)
 	p->control_fd = fd_close(p->control_fd);
 	p->timer = loop_timer_free(p->timer);
 	p->session = 0;
-	p->greeted = false;
+	p->bye = false;
 }
 
 static void on_retry(void *userdata)
@@ -241,11 +239,19 @@ static bool read_some(struct target *t)
 			break_session(t, &f);
 		return false;
 	}
-	if (t->state == TARGET_DRAINING && !t->priv->greeted) {
+	if (!t->priv->bye)
+		return true;
+	if (t->state == TARGET_DRAINING) {
 		finish_detach(t);
-		return false;
+	} else {
+		/* it ended by itself, because we were stopped for long: begin again */
+		session_close(t);
+		if (!session_reattach(t)) {
+			fault_set(&f, EPIPE, FAULT_AGENT, "the agent ended its session");
+			break_session(t, &f);
+		}
 	}
-	return true;
+	return false;
 }
 
 static void on_events(void *userdata, uint32_t events)
@@ -281,7 +287,7 @@ void session_open(struct target *t, int events_fd, int control_fd)
 
 	p->events_fd = events_fd;
 	p->control_fd = control_fd;
-	p->greeted = false;
+	p->bye = false;
 	if (stream_new(&stream_calls, t, &t->stream) < 0 ||
 	    loop_add(p->table->loop, events_fd, EPOLLIN, on_events, t, &p->events_source) < 0)
 		log_err("target.session", "pid=%d error=\"out of memory\"", t->jvm.pid);

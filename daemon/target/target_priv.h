@@ -23,7 +23,7 @@ struct target_priv {
 	int events_fd, control_fd;
 	struct loop_source *events_source;
 	uint64_t session;
-	bool greeted;
+	bool bye; /* BYE came */
 };
 
 struct targets {

@@ -7,7 +7,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import (Daemon, Jvm, agent_copies, books_hold, cpu_ns, timers, wait_for)  # noqa: E402
+from kindling import (Daemon, Jvm, agent_copies, books_hold, cpu_ns, thread_names, timers, wait_for)  # noqa: E402
 
 MAJOR = "17"
 METHODS = {"full": "full", "half": "half", "tenth": "tenth", "deep": "deepLeaf", "allocating": "allocating",
@@ -93,13 +93,13 @@ class OneJdk(unittest.TestCase):
         with Daemon() as daemon, Jvm(MAJOR) as jvm:
             before = len(os.listdir("/proc/%d/task" % jvm.pid)), len(os.listdir("/proc/%d/fd" % jvm.pid))
             daemon.wait_state(jvm.pid, "streaming")
+            self.assertIn("kindling", thread_names(jvm.pid))
             time.sleep(1)
             self.assertEqual(daemon.stop(), 0)
             self.assertFalse(os.path.exists(daemon.socket))
             self.assertFalse(os.path.exists("/tmp/kindling"))
             self.assertEqual(timers(jvm.pid), 0)
-            names = [open("/proc/%d/task/%s/comm" % (jvm.pid, t)).read() for t in os.listdir("/proc/%d/task" % jvm.pid)]
-            self.assertNotIn("kindling\n", names)
+            self.assertNotIn("kindling", thread_names(jvm.pid))
             # the JVM itself keeps its attach listener: a thread and a socket; and the eventfd stays
             after = len(os.listdir("/proc/%d/fd" % jvm.pid))
             self.assertLessEqual(after, before[1] + 3)
@@ -114,6 +114,18 @@ class OneJdk(unittest.TestCase):
             os.kill(jvm.pid, signal.SIGKILL)
             books_hold(daemon.wait_state(jvm.pid, "gone"))
             self.assertIn("KnownShares.full", daemon.cli("report", str(jvm.pid), "-o", "-", "--format", "collapsed").stdout)
+
+    def test_a_daemon_that_was_stopped_for_long_begins_again(self):
+        with Daemon("agent:\n  pipe_size: 4KiB\n") as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
+            daemon.process.send_signal(signal.SIGSTOP)
+            wait_for("silence", lambda: timers(jvm.pid) == 0, 14)
+            daemon.process.send_signal(signal.SIGCONT)
+            wait_for("samples again", lambda: timers(jvm.pid) > 0)
+            time.sleep(1.5)
+            books_hold(daemon.target(jvm.pid))
+            self.assertEqual(jvm.end(), ("END\n", ""))
 
     def test_forced_drops_are_counted_exactly(self):
         with Daemon("agent:\n  ring_size: 16KiB\n  pipe_size: 4KiB\n") as daemon, Jvm(MAJOR) as jvm:

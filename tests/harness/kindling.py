@@ -160,6 +160,14 @@ def timers(pid):
         return f.read().count("ID:")
 
 
+def thread_names(pid):
+    names = []
+    for tid in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
+            names.append(f.read().strip())
+    return names
+
+
 def agent_copies(pid):
     """Different files of the agent that are mapped."""
     with open("/proc/%d/maps" % pid) as f:
