@@ -1,7 +1,7 @@
 /*
  * The doors of the library: Agent_OnAttach (load by attach) and Agent_OnLoad (-agentpath). Both
  * return 0 at once, always: they run in the JVM's own state and delay safepoints, and another value
- * would unmap code that a handler may run. The work is done in the agent's own thread, session.c.
+ * would unmap code that a handler may run. The work is done in the agent's own thread, life.c.
  */
 #include "agent/agent.h"
 
@@ -79,11 +79,44 @@ JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *options, void *reserved)
 	(void)reserved;
 	quiet_end();
 	agent.vm = vm;
-	session_open(options ? options : "");
+	agent_begin(options ? options : "");
 	return 0;
+}
+
+/* ---- -agentpath: wait until there is a JVM to attach to -------------------------------------- */
+
+static char load_options[2 * PATH_BYTES + 32];
+
+static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
+{
+	(void)env;
+	(void)thread;
+	(*jvmti)->SetEventNotificationMode(jvmti, JVMTI_DISABLE, JVMTI_EVENT_VM_INIT, NULL);
+	agent_begin(load_options);
+	(*jvmti)->DisposeEnvironment(jvmti);
 }
 
 JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void *reserved)
 {
-	return Agent_OnAttach(vm, options, reserved);
+	jvmtiEventCallbacks callbacks;
+	jvmtiEnv *jvmti;
+
+	(void)reserved;
+	quiet_end();
+	agent.vm = vm;
+	if (!options || strlen(options) >= sizeof(load_options) ||
+	    (*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_1_1) != JNI_OK)
+		return 0;
+	memcpy(load_options, options, strlen(options) + 1);
+	memset(&callbacks, 0, sizeof(callbacks));
+	callbacks.VMInit = on_vm_init;
+	if ((*jvmti)->SetEventCallbacks(jvmti, &callbacks, sizeof(callbacks)) == JVMTI_ERROR_NONE)
+		(*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, JVMTI_EVENT_VM_INIT, NULL);
+	return 0;
+}
+
+/* At the JVM's exit, once per load: threads still run, so nothing may be taken away. */
+JNIEXPORT void JNICALL Agent_OnUnload(JavaVM *vm)
+{
+	(void)vm;
 }

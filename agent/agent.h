@@ -19,8 +19,8 @@
 #define PATH_BYTES 256
 #define LABELS_MAX 32
 
-/* Counters that handlers add to, in samples and in ns of CPU. taken = pushed + sum(drop) whenever no
- * handler is half way. */
+/* Counters that handlers add to, in samples and in ns of CPU. taken = pushed + sum(drop) whenever
+ * no handler is half way. */
 struct books {
 	uint64_t taken, taken_ns;
 	uint64_t pushed, pushed_ns;
@@ -46,5 +46,5 @@ uint64_t thread_cpu_ns(uint32_t tid); /* 0 = the calling thread's; UINT64_MAX if
 uint64_t process_cpu_ns(void);
 uint32_t thread_id(void);
 
-/* session.c: the agent thread's life. @options: "events=PATH,control=PATH". */
-void session_open(const char *options);
+/* life.c: take a session's FIFOs in; @options: "events=PATH,control=PATH". Returns at once. */
+void agent_begin(const char *options);

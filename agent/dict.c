@@ -6,6 +6,14 @@
 
 #define CAPACITY_FIRST 1024u
 
+static uint64_t budget_bytes = 4u << 20;
+static uint64_t held_bytes; /* by all tables */
+
+void dict_budget(uint64_t bytes)
+{
+	budget_bytes = bytes;
+}
+
 uint64_t dict_hash(const void *p, uint32_t len)
 {
 	/* FNV-1a, then mixed: 64 bits are enough for the few thousand strings of an epoch */
@@ -37,10 +45,24 @@ static struct dict_entry *find(struct dict_entry *entries, uint32_t capacity, ui
 
 static struct dict_entry *allocate(uint32_t capacity)
 {
-	void *p = mmap(NULL, capacity * sizeof(struct dict_entry), PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t bytes = capacity * sizeof(struct dict_entry);
+	void *p;
 
-	return p == MAP_FAILED ? NULL : p;
+	if (held_bytes + bytes > budget_bytes)
+		return NULL;
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	held_bytes += bytes;
+	return p;
+}
+
+static void release(struct dict *d)
+{
+	if (!d->entries)
+		return;
+	munmap(d->entries, dict_bytes(d));
+	held_bytes -= dict_bytes(d);
 }
 
 static bool grow(struct dict *d)
@@ -48,16 +70,14 @@ static bool grow(struct dict *d)
 	uint32_t capacity = d->capacity ? 2 * d->capacity : CAPACITY_FIRST;
 	struct dict_entry *entries;
 
-	if (d->capacity >= 2 * DICT_ENTRIES_MAX)
-		return false;
 	entries = allocate(capacity);
 	if (!entries)
 		return false;
 	for (uint32_t i = 0; i < d->capacity; i++)
 		if (d->entries[i].id)
-			*find(entries, capacity, d->entries[i].k0, d->entries[i].k1) = d->entries[i];
-	if (d->entries)
-		munmap(d->entries, d->capacity * sizeof(*d->entries));
+			*find(entries, capacity, d->entries[i].k0, d->entries[i].k1) =
+				d->entries[i];
+	release(d);
 	d->entries = entries;
 	d->capacity = capacity;
 	return true;
@@ -87,8 +107,7 @@ uint32_t dict_id(struct dict *d, uint64_t k0, uint64_t k1, bool *ret_new)
 
 void dict_clear(struct dict *d)
 {
-	if (d->entries)
-		munmap(d->entries, d->capacity * sizeof(*d->entries));
+	release(d);
 	d->entries = NULL;
 	d->capacity = 0;
 	d->count = 0;

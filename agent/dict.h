@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DICT_ENTRIES_MAX (1u << 16) /* per table: 2 MiB of memory at the most */
+#define DICT_ENTRIES_MAX (1u << 17) /* per table; the memory of all is bounded by dict_budget() */
 
 struct dict_entry {
 	uint64_t k0, k1;
@@ -24,6 +24,8 @@ struct dict {
 /* The id of a key. *ret_new tells that it was not known: the caller sends its definition.
  * 0 = full or out of memory. */
 uint32_t dict_id(struct dict *d, uint64_t k0, uint64_t k1, bool *ret_new);
+/* Bytes that all tables together may take, also while one of them is being moved. */
+void dict_budget(uint64_t bytes);
 void dict_clear(struct dict *d); /* forget all, give the memory back */
 uint64_t dict_bytes(const struct dict *d);
 uint64_t dict_hash(const void *p, uint32_t len);

@@ -1,8 +1,8 @@
 /*
- * Thread.getThreads() (private static, JDK 8 to 28) gives all live platform threads. A Thread object
- * leads to its tid by Thread.eetop (the address of the JVM's JavaThread) -> _osthread -> _thread_id.
- * A thread may end while we look, so that path is read with process_vm_readv: stale addresses are
- * errors there, not faults; a wrong tid at the worst names a thread that is gone.
+ * Thread.getThreads() (private static, JDK 8 to 28) gives all live platform threads. A Thread
+ * object leads to its tid by Thread.eetop (the address of the JVM's JavaThread) -> _osthread ->
+ * _thread_id. A thread may end while we look, so that path is read with process_vm_readv: stale
+ * addresses are errors there, not faults; a wrong tid at the worst names a thread that is gone.
  */
 #include "agent/jni_names.h"
 

@@ -38,6 +38,7 @@ void ledger_begin(void)
 
 	/* the engine is stopped and the ring empty: this succeeds at once */
 	(void)ledger_snapshot(&ledger.base, &head);
+	ledger.thread_cpu_base_ns = thread_cpu_ns(0);
 	ledger.written = ledger.written_ns = 0;
 	memset(ledger.drop, 0, sizeof(ledger.drop));
 	memset(ledger.drop_ns, 0, sizeof(ledger.drop_ns));
@@ -73,7 +74,8 @@ void ledger_fill(const struct books *now, struct wire_ledger *ret)
 	c[WIRE_COUNTER_BROKEN] = now->broken - base->broken;
 	c[WIRE_COUNTER_EXITED] = now->exited - base->exited;
 	c[WIRE_COUNTER_HANDLER_NS] = now->handler_ns - base->handler_ns;
-	c[WIRE_COUNTER_AGENT_CPU_NS] = c[WIRE_COUNTER_HANDLER_NS] + thread_cpu_ns(0);
+	c[WIRE_COUNTER_AGENT_CPU_NS] =
+		c[WIRE_COUNTER_HANDLER_NS] + thread_cpu_ns(0) - ledger.thread_cpu_base_ns;
 	c[WIRE_COUNTER_AGENT_BYTES] = writer_bytes();
 	c[WIRE_COUNTER_PIPE_BYTES] = ledger.pipe_bytes;
 	c[WIRE_COUNTER_THREADS] = engine_threads();

@@ -12,7 +12,7 @@ struct ledger {
 	uint64_t drop[WIRE_DROP_COUNT], drop_ns[WIRE_DROP_COUNT]; /* the writer's own drops */
 	uint64_t gap, gap_ns; /* taken while no reader was there: this session's no_reader */
 	uint64_t pipe_bytes;
-	uint64_t process_cpu_base_ns;
+	uint64_t process_cpu_base_ns, thread_cpu_base_ns;
 };
 
 extern struct ledger ledger;

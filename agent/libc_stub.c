@@ -4,10 +4,10 @@
  * musl (which takes libc.so.6 for itself). Not on this list because their unversioned names mean an
  * old ABI or are missing somewhere: timer_create, fstat, pthread_cond_*, strtol and all of TLS.
  */
-#define ALLOW(name) \
+#define ALLOW(name)      \
 	void name(void); \
-	void name(void) \
-	{ \
+	void name(void)  \
+	{                \
 	}
 
 ALLOW(memcpy)

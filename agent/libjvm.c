@@ -8,11 +8,11 @@
 static struct {
 	bool found;
 	uintptr_t base;
-	const ElfW(Sym) *symbols;
+	const ElfW(Sym) * symbols;
 	const char *strings;
 	const uint32_t *gnu_hash;
 	const uint32_t *sysv_hash;
-	const ElfW(Rela) *rela, *plt;
+	const ElfW(Rela) * rela, *plt;
 	size_t n_rela, n_plt;
 } jvm;
 
@@ -22,7 +22,7 @@ static uintptr_t dynamic_pointer(uintptr_t base, ElfW(Addr) value)
 	return value < base ? base + value : value;
 }
 
-static void read_dynamic(uintptr_t base, const ElfW(Dyn) *dyn)
+static void read_dynamic(uintptr_t base, const ElfW(Dyn) * dyn)
 {
 	jvm.base = base;
 	for (; dyn->d_tag != DT_NULL; dyn++) {
@@ -122,7 +122,7 @@ void *libjvm_symbol(const char *name)
 	return NULL;
 }
 
-static void **slot_in(const ElfW(Rela) *rela, size_t n, const char *name)
+static void **slot_in(const ElfW(Rela) * rela, size_t n, const char *name)
 {
 	for (size_t i = 0; i < n; i++) {
 		uint32_t symbol = (uint32_t)ELF64_R_SYM(rela[i].r_info);
@@ -196,7 +196,8 @@ long libjvm_offset(const char *type, const char *field)
 {
 	const char *row = struct_row(type, field);
 
-	return row ? (long)*(const uint64_t *)(row + member("gHotSpotVMStructEntryOffsetOffset")) : -1;
+	return row ? (long)*(const uint64_t *)(row + member("gHotSpotVMStructEntryOffsetOffset"))
+		   : -1;
 }
 
 void *libjvm_static(const char *type, const char *field)
@@ -220,7 +221,7 @@ size_t libjvm_type_size(const char *type)
 		if (!name)
 			return 0;
 		if (strcmp(name, type) == 0)
-			return (size_t)*(const uint64_t *)(row + size_at);
+			return (size_t) * (const uint64_t *)(row + size_at);
 	}
 }
 

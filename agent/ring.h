@@ -1,6 +1,10 @@
 /*
  * Samples on their way from handlers to the writer: a lock-free ring of variable-length records in
  * fixed memory. Any number of handlers claim and commit; one thread reads. A full ring refuses.
+ *
+ * A record is a header word and the sample, contiguous: at the end of the memory a padding record
+ * fills up. The header is 0 until the record is whole (release), so the reader stops at a claim
+ * that is not committed yet.
  */
 #pragma once
 
@@ -9,8 +13,8 @@
 #include "agent/walker/walker.h"
 
 #define RING_BYTES_DEFAULT (512u * 1024)
-#define RING_BYTES_MIN     (16u * 1024)
-#define RING_BYTES_MAX     (16u * 1024 * 1024)
+#define RING_BYTES_MIN	   (16u * 1024)
+#define RING_BYTES_MAX	   (16u * 1024 * 1024)
 
 struct ring_sample {
 	uint64_t mono_ns;
@@ -28,6 +32,15 @@ struct ring {
 	uint64_t head; /* claimed up to here; only grows */
 	uint64_t tail; /* read up to here */
 };
+
+#define RING_HDR_BYTES	8u
+#define RING_HDR_SAMPLE 1ull /* the record's length is in the bits above 8 */
+#define RING_HDR_PAD	2ull
+
+static inline uint64_t *ring_header(const struct ring *r, uint64_t pos)
+{
+	return (uint64_t *)(r->mem + (pos & (r->size - 1)));
+}
 
 int ring_init(struct ring *r, uint32_t bytes);
 void ring_deinit(struct ring *r);

@@ -1,44 +1,41 @@
 /*
- * The agent's own thread: a session with a daemon over two FIFOs.
+ * See session.h.
  *
  *   WAITING   no session: sleeps until START comes on `control`; nothing is sampled
  *   RUNNING   engine on; wakes every 10 ms while samples come, once a second when idle
- *   PAUSED    STOP came: connected, engine off
+ *   PAUSED    STOP came, or something is missing and a FAULT said so: connected, engine off
  *
- * A session ends when its reader is gone (POLLERR on `events`), when the pipe stays full for 10 s (a
- * stopped daemon never gives POLLERR), or when a START with another session number comes. The agent
- * ends when DETACH comes. FIFO names are unlinked by the daemon's side once both are open here; a
- * later daemon reaches them through /proc/PID/fd.
+ * A session ends when its reader is gone (POLLERR on `events`), when the pipe stays full for 10 s
+ * (a stopped daemon never gives POLLERR), or when a START with another session number comes. The
+ * agent ends when DETACH comes. FIFO names are unlinked by the daemon's side once both are open
+ * here; a later daemon reaches them through /proc/PID/fd.
  */
-#include <dlfcn.h>
+#include "agent/session.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include "agent/agent.h"
+#include "agent/budget.h"
 #include "agent/engine/cpu_timer.h"
+#include "agent/hello.h"
 #include "agent/jni_names.h"
 #include "agent/ledger.h"
 #include "agent/threads.h"
 #include "agent/writer.h"
 
-#define BATCH_NS            (10 * NS_PER_MS)
-#define SCAN_NS             (2 * NS_PER_S)
-#define NAMES_NS            (5 * NS_PER_S)
-#define LEASE_NS            (10 * NS_PER_S)
-#define INTERVAL_NS_MIN     (NS_PER_MS / 10)
-#define INTERVAL_NS_MAX     NS_PER_S
-#define MAX_CPU_DEFAULT     10 /* permille of the process's own CPU time */
-#define CPU_FLOOR_NS        NS_PER_MS /* per second: below this no budget is enforced */
+#define BATCH_NS     (10 * NS_PER_MS)
+#define SCAN_NS	     (2 * NS_PER_S)
+#define SCAN_SHARE   200 /* a scan may cost 1/200 of the time between two */
+#define NAMES_NS     (5 * NS_PER_S)
+#define LEASE_NS     (10 * NS_PER_S)
+#define INSIST_TIMES 50 /* batches to wait for room for a frame that the session hangs on */
 
-enum session_state { WAITING, RUNNING, PAUSED, ENDED };
+enum session_state { WAITING, RUNNING, PAUSED };
 
 static struct {
 	enum session_state state;
@@ -46,38 +43,15 @@ static struct {
 	struct wire_start start; /* of the running session */
 	uint8_t control[WIRE_FRAME_MAX]; /* bytes of an incomplete frame */
 	uint32_t control_len;
+	bool detached;
 	bool walker_ready;
 	bool say_bye; /* the lease was lost with a reader there: BYE when the pipe has room */
 	uint64_t next_batch_ns, next_second_ns, next_scan_ns, next_names_ns;
 	uint64_t budget_agent_ns, budget_process_ns; /* at the last look */
 	uint64_t taken_at_ledger;
-} session;
+} session = { .events_fd = -1, .control_fd = -1 };
 
-/* Hands paths from Agent_OnAttach to the thread: 0 = none, 1 = being filled in, 2 = there. */
-static struct {
-	uint32_t full;
-	uint32_t thread_lives;
-	char events[PATH_BYTES], control[PATH_BYTES];
-} mailbox;
-
-/* ---- opening ----------------------------------------------------------------------------- */
-
-static void option(const char *options, const char *key, char *ret)
-{
-	size_t key_len = strlen(key), n = 0;
-	const char *p = options;
-
-	ret[0] = '\0';
-	while (p && strncmp(p, key, key_len) != 0) {
-		p = strstr(p, ",");
-		p = p ? p + 1 : NULL;
-	}
-	if (!p)
-		return;
-	for (p += key_len; p[n] && p[n] != ',' && n < PATH_BYTES - 1; n++)
-		ret[n] = p[n];
-	ret[n] = '\0';
-}
+/* ---- a session's begin and end ------------------------------------------------------------ */
 
 static void close_fds(void)
 {
@@ -89,78 +63,39 @@ static void close_fds(void)
 	session.control_len = 0;
 }
 
-static void open_fifos(void)
+static void stop_engine(void)
 {
-	/* O_RDWR: our own end keeps the FIFO alive between daemons. events has its reader already;
-	 * without one the open is refused (ENXIO) and the attach has failed. */
-	session.control_fd = open(mailbox.control, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-	session.events_fd = open(mailbox.events, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-	if (session.control_fd < 0 || session.events_fd < 0)
-		close_fds();
+	session.stuck |= !engine_stop();
 }
 
-/* ---- a session's begin and end ------------------------------------------------------------ */
-
-static void say_hello(void)
-{
-	char vendor[128], version[128], name[128];
-	struct timespec tick = { 0, 0 };
-	const char *file = strrchr(agent.library, '/');
-	struct timespec real;
-	struct wire_hello h;
-
-	jni_property(agent.env, "java.vm.vendor", vendor, sizeof(vendor));
-	jni_property(agent.env, "java.runtime.version", version, sizeof(version));
-	jni_property(agent.env, "java.vm.name", name, sizeof(name));
-	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
-	clock_gettime(CLOCK_REALTIME, &real);
-	memset(&h, 0, sizeof(h));
-	h.protocol = WIRE_PROTOCOL;
-	h.agent_version = wire_text(KINDLING_VERSION);
-	h.agent_hash = wire_text(file ? file + 1 : "");
-	h.jvm_vendor = wire_text(vendor);
-	h.jvm_version = wire_text(version);
-	h.jvm_name = wire_text(name);
-	h.libc = wire_text(dlsym(RTLD_DEFAULT, "gnu_get_libc_version") ? "glibc" : "musl");
-	h.engine = wire_text("cpu-timer");
-	h.walker = wire_text(walker_name());
-	h.note = wire_text(walker_note());
-	h.ns_pid = (uint64_t)getpid();
-	h.interval_ns = engine.interval_ns;
-	h.mono_ns = mono_ns();
-	h.real_ns = (uint64_t)real.tv_sec * NS_PER_S + (uint64_t)real.tv_nsec;
-	h.session = session.start.session;
-	h.tick_ns = (uint64_t)tick.tv_nsec;
-	(void)writer_hello(&h);
-}
-
-/* The reader is gone: nothing of ours runs in the application until the next START. */
+/* The reader is gone: nothing of ours runs in the application until the next START. What it did not
+ * get is the next session's no_reader. */
 static void end_session(void)
 {
-	engine_stop();
+	if (session.state == WAITING)
+		return;
+	stop_engine();
 	writer_discard();
 	writer_free();
 	threads_free();
 	session.state = WAITING;
 }
 
-static void fail(int code, const char *step, const char *why)
+static enum writer_result hello(void)
 {
-	(void)writer_fault(WIRE_FAULT, (uint32_t)-code, step, why);
+	return hello_send(&session.start);
 }
 
-static uint64_t clamp_interval(uint64_t ns)
+static enum writer_result bye(void)
 {
-	if (ns < INTERVAL_NS_MIN)
-		return INTERVAL_NS_MIN;
-	return ns > INTERVAL_NS_MAX ? INTERVAL_NS_MAX : ns;
+	return writer_fault(WIRE_BYE, 0, "detach", "detached");
 }
 
-static void begin_session(const struct wire_start *start)
+/* A frame that the session hangs on: wait a moment for room. */
+static enum writer_result insist(enum writer_result (*say)(void))
 {
-	const char *why = "";
-	uint64_t now;
-	int r = 0;
+	struct timespec pause = { 0, BATCH_NS };
+	enum writer_result r = say();
 
 	session.start = *start;
 	session.state = RUNNING;
@@ -172,74 +107,128 @@ static void begin_session(const struct wire_start *start)
 		session.state = WAITING;
 		return;
 	}
-	writer_begin(session.events_fd);
-	ledger_begin();
-	engine.interval_ns = clamp_interval(start->interval_ns);
-	if (!session.walker_ready) {
-		r = walker_init(agent.vm, agent.env, &why);
-		session.walker_ready = r == 0;
+	return r;
+}
+
+static int make_ring(void)
+{
+	uint64_t wanted = session.start.ring_bytes;
+
+	if (agent.ring.mem)
+		return 0;
+	return ring_init(&agent.ring,
+			 wanted && wanted < RING_BYTES_MAX ? (uint32_t)wanted : RING_BYTES_DEFAULT);
+}
+
+/* Sampling on; what is missing is said in a FAULT, and the session stays connected. */
+static void start_sampling(int r, const char *step, const char *why)
+{
+	uint64_t now = mono_ns();
+
+	session.state = PAUSED;
+	if (r == 0) {
+		step = "engine";
+		r = engine_start(budget_interval(&session.start), &why);
 	}
-	say_hello();
-	if (!session.walker_ready) {
-		fail(r, "walker", why);
-		session.state = PAUSED;
-		return;
-	}
-	if (!scratch_init()) {
-		fail(-ENOMEM, "engine", "no memory for scratch buffers");
-		session.state = PAUSED;
-		return;
-	}
-	r = engine_start(engine.interval_ns, &why);
 	if (r < 0) {
-		fail(r, "engine", why);
-		session.state = PAUSED;
+		(void)writer_fault(WIRE_FAULT, (uint32_t)-r, step, why);
 		return;
 	}
-	threads_refresh(true);
-	(void)writer_flush();
-	now = mono_ns();
-	session.next_batch_ns = now;
+	session.state = RUNNING;
+	session.ledger_due = true;
 	session.next_second_ns = now + NS_PER_S;
 	session.next_scan_ns = now + SCAN_NS;
 	session.next_names_ns = now + NAMES_NS;
-	session.budget_agent_ns = agent.books.handler_ns + thread_cpu_ns(0);
-	session.budget_process_ns = process_cpu_ns();
+	budget_begin();
+	threads_refresh(true);
+	(void)writer_flush();
 }
 
-/* The final books and a good-bye; then the thread ends and a later attach begins anew. */
-static void detach(void)
+static int start_walker(const char **why)
 {
-	engine_stop();
+	int r = session.walker_ready ? 0 : walker_init(agent.vm, agent.env, why);
+
+	session.walker_ready = r == 0;
+	return r;
+}
+
+static void begin_session(void)
+{
+	const char *step = "walker", *why = "";
+	int r;
+
+	ledger_begin();
+	r = start_walker(&why);
+	if (r == 0 && make_ring() < 0) {
+		step = "ring";
+		why = "no memory for the ring";
+		r = -ENOMEM;
+	}
+	writer_begin(session.events_fd);
+	engine.interval_ns = budget_interval(&session.start);
+	session.state = PAUSED;
+	if (insist(hello) != WRITER_OK)
+		end_session();
+	else
+		start_sampling(r, step, why);
+}
+
+bool session_open(const struct session_paths *paths)
+{
+	end_session();
+	close_fds();
+	session.detached = false;
+	/* O_RDWR: our own end keeps the FIFO alive between daemons. events has its reader already;
+	 * without one the open is refused (ENXIO) and the attach has failed. */
+	session.control_fd = open(paths->control, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+	session.events_fd = open(paths->events, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+	return session.control_fd >= 0 && session.events_fd >= 0;
+}
+
+/* The final books and a good-bye. */
+static void say_goodbye(void)
+{
+	stop_engine();
+	if (insist(writer_ledger) == WRITER_OK)
+		(void)insist(bye);
+}
+
+void session_close(void)
+{
+	end_session();
+	close_fds();
 	thread_start_unhook();
-	walker_deinit();
-	if (writer_ledger() != WRITER_GONE)
-		(void)writer_fault(WIRE_BYE, 0, "detach", "detached");
-	writer_discard();
-	writer_free();
-	threads_free();
-	session.state = ENDED;
+	if (session.walker_ready)
+		walker_deinit();
+	session.walker_ready = false;
+	jni_names_free();
+	if (!session.stuck) {
+		engine_free();
+		ring_deinit(&agent.ring);
+	}
+	session.stuck = false;
 }
 
 /* ---- commands ----------------------------------------------------------------------------- */
 
 static void on_start(const struct wire_start *start)
 {
-	if (session.state == WAITING || start->session != session.start.session) {
-		if (session.state != WAITING)
-			end_session();
-		begin_session(start);
-		return;
-	}
+	bool same = session.state != WAITING && start->session == session.start.session;
+	const char *why = "";
+
+	if (!same)
+		end_session();
 	session.start = *start;
-	if (session.state == PAUSED) {
-		begin_session(start);
-		return;
+	if (!same) {
+		begin_session();
+	} else if (session.state == PAUSED) {
+		start_sampling(start_walker(&why), "walker", why);
+	} else {
+		/* books before and after, so that the daemon sees the new interval at once */
+		(void)writer_ledger();
+		engine_set_interval(budget_interval(start));
+		session.ledger_due = writer_ledger() != WRITER_OK;
 	}
-	/* ledger before and after, so that the daemon sees the new interval at once */
-	(void)writer_ledger();
-	engine_set_interval(clamp_interval(start->interval_ns));
-	(void)writer_ledger();
 }
 
 static void on_command(const struct wire_frame *f)
@@ -253,13 +242,15 @@ static void on_command(const struct wire_frame *f)
 		break;
 	case WIRE_STOP:
 		if (session.state == RUNNING) {
-			engine_stop();
-			(void)writer_ledger();
+			stop_engine();
+			(void)insist(writer_ledger);
 			session.state = PAUSED;
 		}
 		break;
 	case WIRE_DETACH:
-		detach();
+		if (session.state != WAITING)
+			say_goodbye();
+		session.detached = true;
 		break;
 	default:
 		break; /* a newer daemon's command */
@@ -276,7 +267,7 @@ static void read_control(void)
 	if (n <= 0)
 		return;
 	session.control_len += (uint32_t)n;
-	while (session.state != ENDED &&
+	while (!session.detached &&
 	       (size = wire_peek(session.control, session.control_len, &frame)) > 0) {
 		on_command(&frame);
 		session.control_len -= (uint32_t)size;
@@ -288,32 +279,6 @@ static void read_control(void)
 
 /* ---- housekeeping -------------------------------------------------------------------------- */
 
-/* Keep our own CPU under max_cpu of the process's, by a longer interval; weights follow it. */
-static void keep_budget(void)
-{
-	uint64_t agent_ns = agent.books.handler_ns + thread_cpu_ns(0);
-	uint64_t process_ns = process_cpu_ns();
-	uint64_t ours = agent_ns - session.budget_agent_ns;
-	uint64_t all = process_ns - session.budget_process_ns;
-	uint64_t permille = session.start.max_cpu_permille ? session.start.max_cpu_permille :
-							     MAX_CPU_DEFAULT;
-	uint64_t wanted = clamp_interval(session.start.interval_ns);
-	uint64_t budget = all * permille / 1000;
-
-	session.budget_agent_ns = agent_ns;
-	session.budget_process_ns = process_ns;
-	if (session.start.flags & WIRE_START_NO_BUDGET)
-		return;
-	if (budget < CPU_FLOOR_NS)
-		budget = CPU_FLOOR_NS;
-	if (ours > budget && engine.interval_ns < INTERVAL_NS_MAX)
-		engine_set_interval(clamp_interval(engine.interval_ns + engine.interval_ns / 2));
-	else if (ours < budget / 2 && engine.interval_ns > wanted)
-		engine_set_interval(engine.interval_ns * 2 / 3 > wanted ?
-					    engine.interval_ns * 2 / 3 :
-					    wanted);
-}
-
 static bool every(uint64_t *next_ns, uint64_t now, uint64_t period)
 {
 	if (now < *next_ns)
@@ -322,23 +287,51 @@ static bool every(uint64_t *next_ns, uint64_t now, uint64_t period)
 	return true;
 }
 
+/* Threads that came, went or changed their names; with thousands of threads, less often. */
+static void look_at_threads(uint64_t now)
+{
+	if (every(&session.next_scan_ns, now, SCAN_NS)) {
+		uint64_t took_ns = engine_scan();
+
+		if (took_ns * SCAN_SHARE > SCAN_NS)
+			session.next_scan_ns = now + took_ns * SCAN_SHARE;
+		threads_sweep();
+	}
+	threads_refresh(every(&session.next_names_ns, now, NAMES_NS));
+}
+
+/* Another profiler came and took our signal: take another one. */
+static void keep_signal(void)
+{
+	if (engine_has_signal())
+		return;
+	stop_engine();
+	start_sampling(0, "", "");
+}
+
+static enum writer_result once_a_second(uint64_t now)
+{
+	enum writer_result r = WRITER_OK;
+
+	look_at_threads(now);
+	walker_refresh();
+	if (budget_keep(&session.start) || agent.books.taken != session.taken_at_ledger)
+		session.ledger_due = true;
+	if (session.ledger_due) {
+		session.taken_at_ledger = agent.books.taken;
+		r = writer_ledger();
+		session.ledger_due = r != WRITER_OK;
+	}
+	keep_signal();
+	return r;
+}
+
 static void run_once(uint64_t now)
 {
 	enum writer_result r = writer_drain(UINT64_MAX);
 
-	if (every(&session.next_scan_ns, now, SCAN_NS))
-		engine_scan();
-	if (every(&session.next_names_ns, now, NAMES_NS))
-		threads_refresh(true);
-	if (every(&session.next_second_ns, now, NS_PER_S)) {
-		threads_refresh(false);
-		walker_refresh();
-		keep_budget();
-		if (r != WRITER_GONE && agent.books.taken != session.taken_at_ledger) {
-			session.taken_at_ledger = agent.books.taken;
-			r = writer_ledger();
-		}
-	}
+	if (r != WRITER_GONE && every(&session.next_second_ns, now, NS_PER_S))
+		r = once_a_second(now);
 	if (r != WRITER_GONE)
 		r = writer_flush();
 	if (r == WRITER_GONE) {
@@ -354,8 +347,8 @@ static int sleep_ms(uint64_t now)
 {
 	uint64_t wait = session.next_second_ns > now ? session.next_second_ns - now : 0;
 
-	if (session.state == WAITING || session.state == PAUSED)
-		return 1000;
+	if (session.state != RUNNING)
+		return -1;
 	__atomic_store_n(&agent.writer_idle, 1, __ATOMIC_SEQ_CST);
 	if (ring_head_sig(&agent.ring) != agent.ring.tail) {
 		__atomic_store_n(&agent.writer_idle, 0, __ATOMIC_SEQ_CST);
@@ -364,19 +357,7 @@ static int sleep_ms(uint64_t now)
 	return (int)((wait + NS_PER_MS - 1) / NS_PER_MS);
 }
 
-static void take_mail(void)
-{
-	if (__atomic_load_n(&mailbox.full, __ATOMIC_ACQUIRE) != 2)
-		return;
-	if (session.state == RUNNING || session.state == PAUSED)
-		end_session();
-	close_fds();
-	open_fifos();
-	__atomic_store_n(&mailbox.full, 0, __ATOMIC_RELEASE);
-}
-
-/* Wait for a command, a sample, the reader's end or the time. */
-static void wait_for_something(void)
+bool session_step(void)
 {
 	struct pollfd fds[3] = {
 		{ .fd = agent.wake_fd, .events = POLLIN },
@@ -385,11 +366,11 @@ static void wait_for_something(void)
 		{ .fd = session.state == WAITING && !session.say_bye ? -1 : session.events_fd,
 		  .events = session.say_bye ? POLLOUT : 0 },
 	};
-	struct timespec batch = { 0, (long)BATCH_NS };
+	struct timespec batch = { 0, BATCH_NS };
 	uint64_t count;
 
 	if (poll(fds, 3, sleep_ms(mono_ns())) < 0)
-		return;
+		return true;
 	if (fds[0].revents & POLLIN && read(agent.wake_fd, &count, sizeof(count)) > 0 &&
 	    session.state == RUNNING)
 		nanosleep(&batch, NULL); /* let a batch gather */

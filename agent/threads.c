@@ -1,11 +1,13 @@
 /* See threads.h. The table keeps a hash of each name: enough to see that it changed. */
 #include "agent/threads.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "agent/dict.h"
 #include "agent/engine/cpu_timer.h"
@@ -14,10 +16,12 @@
 
 #define TABLE_MAX 16384u /* threads; power of two */
 #define PROBE_MAX 64u
+#define TID_ENDED UINT32_MAX /* a place that may be taken again, but does not end a search */
 
 struct known {
 	uint32_t tid; /* 0 = empty */
-	uint32_t java; /* 1 = the name sent is the full Java name */
+	uint16_t java; /* 1 = the name sent is the full Java name */
+	uint16_t ended; /* 1 = it was gone at the last sweep */
 	uint64_t name_hash; /* of the name sent */
 	uint64_t comm_hash; /* of the kernel's */
 };
@@ -46,6 +50,7 @@ void threads_forget(void)
 static struct known *lookup(uint32_t tid, bool *ret_new)
 {
 	uint32_t first = (tid * 2654435761u) >> 18;
+	struct known *place = NULL;
 
 	*ret_new = false;
 	if (!table) {
@@ -61,16 +66,17 @@ static struct known *lookup(uint32_t tid, bool *ret_new)
 
 		if (k->tid == tid)
 			return k;
-		if (k->tid == 0) {
-			k->tid = tid;
-			*ret_new = true;
-			return k;
-		}
+		if (!place && (k->tid == 0 || k->tid == TID_ENDED))
+			place = k;
+		if (k->tid == 0)
+			break;
 	}
-	/* crowded by threads that ended: take the first place, its owner is sent again if it lives */
+	/* crowded: take the first place, its owner is sent again if it lives */
+	if (!place)
+		place = &table[first];
 	*ret_new = true;
-	table[first] = (struct known){ .tid = tid };
-	return &table[first];
+	*place = (struct known){ .tid = tid };
+	return place;
 }
 
 static void send(uint32_t tid, uint32_t flags, uint64_t java_id, const char *name)
@@ -126,6 +132,35 @@ void threads_seen(uint32_t tid, const char *name)
 	k->java = 0;
 	k->comm_hash = k->name_hash = hash;
 	send(tid, 0, 0, name);
+}
+
+/* A number means nothing once its thread is gone: it may be given to another. */
+static bool has_ended(uint32_t tid)
+{
+	return syscall(SYS_tgkill, (long)getpid(), (long)tid, 0l) < 0 && errno == ESRCH;
+}
+
+void threads_sweep(void)
+{
+	for (uint32_t i = 0; table && i < TABLE_MAX; i++) {
+		struct known *k = &table[i];
+
+		if (k->tid == 0 || k->tid == TID_ENDED)
+			continue;
+		if (slot_find(k->tid) || !has_ended(k->tid)) {
+			k->ended = 0;
+			continue;
+		}
+		/* its last samples may still lie in the ring: tell it the next time */
+		if (!k->ended) {
+			k->ended = 1;
+			continue;
+		}
+		send(k->tid, WIRE_THREAD_ENDED | (k->java ? WIRE_THREAD_JAVA : 0), 0, "");
+		if (!table) /* the pipe was full and all names are forgotten */
+			return;
+		k->tid = TID_ENDED;
+	}
 }
 
 void threads_java_name(uint32_t tid, uint64_t java_id, const char *name)

@@ -1,6 +1,6 @@
 /*
- * Names of threads, sent once and again when they change. A thread's first sample sends the name the
- * kernel knows (15 bytes); the full Java names follow from one pass over all Java threads.
+ * Names of threads, sent once and again when they change. A thread's first sample sends the name
+ * the kernel knows (15 bytes); the full Java names follow from one pass over all Java threads.
  */
 #pragma once
 
@@ -11,6 +11,7 @@
 void threads_seen(uint32_t tid, const char *name);
 /* Now and then: full Java names, renames. @force = also when no new thread was seen. */
 void threads_refresh(bool force);
+void threads_sweep(void); /* say which threads ended */
 void threads_forget(void); /* the daemon has forgotten all names */
 void threads_free(void);
 uint64_t threads_bytes(void);

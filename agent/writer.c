@@ -11,6 +11,9 @@
 #include "agent/ledger.h"
 #include "agent/threads.h"
 
+#define AGENT_BYTES_MAX (8u << 20) /* all memory of the agent */
+#define DICT_BYTES_MIN	(512u << 10) /* also where the ring and the walker take it all */
+
 /* Frames being filled, in the order in which they have to be written: definitions first. */
 enum pending {
 	PENDING_STRING,
@@ -35,7 +38,9 @@ static struct {
 	uint8_t bytes[PENDING_COUNT][WIRE_FRAME_MAX];
 	uint64_t cpu_samples, cpu_ns; /* in the pending CPU frame */
 	bool begun; /* frames[] are set up */
-	bool torn; /* a definition was lost: nothing may be sent before a RESET */
+	bool torn; /* a definition was lost: no sample may be sent before a RESET */
+	bool dict_full; /* something of the current stack found no room */
+	bool gone; /* no reader, for good */
 	uint64_t full_since_ns;
 } writer;
 
@@ -73,23 +78,30 @@ static bool fd_is_fifo(int fd, uint64_t *ret_device, uint64_t *ret_inode)
 	return true;
 }
 
-void writer_begin(int fd)
+static uint64_t dictionary_bytes(void)
 {
-	writer.fd = fd;
-	writer.sequence = 0;
-	writer.torn = false;
-	writer.full_since_ns = 0;
-	if (!fd_is_fifo(fd, &writer.device, &writer.inode))
-		writer.inode = writer.device = 0;
-	forget_definitions();
-	begin_frames();
+	return dict_bytes(&writer.strings) + dict_bytes(&writer.methods) +
+	       dict_bytes(&writer.mappings) + dict_bytes(&writer.nodes);
+}
+
+uint64_t writer_bytes(void)
+{
+	return agent.ring.size + engine_bytes() + walker_bytes() + threads_bytes() +
+	       dictionary_bytes() + sizeof(writer);
 }
 
 static enum writer_result write_frame(struct wire_writer *w)
 {
 	uint32_t len = wire_end(w, writer.sequence + 1);
+	uint64_t device, inode;
 	long n;
 
+	/* the application may have closed our number and use it itself now */
+	if (!fd_is_fifo(writer.fd, &device, &inode) || device != writer.device ||
+	    inode != writer.inode) {
+		writer.gone = true;
+		return WRITER_GONE;
+	}
 	do
 		n = write(writer.fd, w->buf, len);
 	while (n < 0 && errno == EINTR);
@@ -104,6 +116,7 @@ static enum writer_result write_frame(struct wire_writer *w)
 			writer.full_since_ns = mono_ns();
 		return WRITER_FULL;
 	}
+	writer.gone = true;
 	return WRITER_GONE;
 }
 
@@ -116,18 +129,6 @@ static enum writer_result write_reset(void)
 	return write_frame(&w);
 }
 
-/* All ids mean something else from now on. */
-static enum writer_result new_epoch(void)
-{
-	enum writer_result r = write_reset();
-
-	if (r == WRITER_OK) {
-		writer.torn = false;
-		forget_definitions();
-	}
-	return r;
-}
-
 uint64_t writer_full_since(void)
 {
 	return writer.full_since_ns;
@@ -135,23 +136,55 @@ uint64_t writer_full_since(void)
 
 static void drop_pending(enum wire_drop cause)
 {
+	if (writer.frames[PENDING_THREAD].records)
+		threads_forget();
 	ledger_drop(cause, writer.cpu_samples, writer.cpu_ns);
 	begin_frames();
+}
+
+/* What the rest of the agent leaves of its memory. */
+static void budget_dictionary(void)
+{
+	uint64_t others = writer_bytes() - dictionary_bytes();
+
+	dict_budget(others + DICT_BYTES_MIN < AGENT_BYTES_MAX ? AGENT_BYTES_MAX - others
+							      : DICT_BYTES_MIN);
+}
+
+/* All ids mean something else from now on; what is pending still belongs to the old epoch. */
+static enum writer_result new_epoch(void)
+{
+	enum writer_result r = write_reset();
+
+	if (r != WRITER_OK)
+		return r;
+	drop_pending(WIRE_DROP_PIPE_FULL);
+	forget_definitions();
+	budget_dictionary();
+	writer.torn = false;
+	return WRITER_OK;
+}
+
+void writer_begin(int fd)
+{
+	writer.fd = fd;
+	writer.sequence = 0;
+	writer.torn = writer.gone = false;
+	writer.full_since_ns = 0;
+	if (!fd_is_fifo(fd, &writer.device, &writer.inode))
+		writer.inode = writer.device = 0;
+	forget_definitions();
+	begin_frames();
+	budget_dictionary();
 }
 
 enum writer_result writer_flush(void)
 {
 	enum writer_result r = WRITER_OK;
-	uint64_t device, inode;
-	bool pending = false;
 
-	for (int i = 0; i < PENDING_COUNT; i++)
-		pending |= writer.frames[i].records > 0;
-	if (!pending)
-		return WRITER_OK;
-	if (!fd_is_fifo(writer.fd, &device, &inode) || device != writer.device ||
-	    inode != writer.inode)
-		return WRITER_GONE;
+	/* of a stack that was given up halfway: its ids mean nothing any more */
+	for (int i = 0; writer.torn && i <= PENDING_NODE; i++)
+		wire_begin(&writer.frames[i], writer.bytes[i], pending_type[i]);
 	for (int i = 0; i < PENDING_COUNT && r == WRITER_OK; i++) {
 		if (writer.frames[i].records == 0)
 			continue;
@@ -160,6 +193,8 @@ enum writer_result writer_flush(void)
 			ledger.written += writer.cpu_samples;
 			ledger.written_ns += writer.cpu_ns;
 			writer.cpu_samples = writer.cpu_ns = 0;
+		} else if (r != WRITER_OK && i == PENDING_THREAD) {
+			threads_forget(); /* names are said again */
 		} else if (r != WRITER_OK && i != PENDING_CPU) {
 			writer.torn = true;
 		}
@@ -168,7 +203,7 @@ enum writer_result writer_flush(void)
 		drop_pending(WIRE_DROP_PIPE_FULL);
 	else if (r == WRITER_OK)
 		begin_frames();
-	return r;
+	return r; /* WRITER_GONE: writer_discard() counts what is pending */
 }
 
 /* ---- definitions ------------------------------------------------------------------------- */
@@ -178,7 +213,7 @@ enum writer_result writer_flush(void)
  * was given an id in this epoch; if the flush lost definitions the epoch is torn and the caller's
  * sample is dropped.
  */
-#define PUT(which, put, record) \
+#define PUT(which, put, record)                \
 	(put(&writer.frames[which], record) || \
 	 (writer_flush() == WRITER_OK && put(&writer.frames[which], record)))
 
@@ -192,6 +227,7 @@ static uint32_t string_id(const char *s)
 	record.id = dict_id(&writer.strings, dict_hash(s, record.str.len), record.str.len, &is_new);
 	if (record.id && is_new && !PUT(PENDING_STRING, wire_put_string, &record))
 		writer.torn = true;
+	writer.dict_full |= record.id == 0;
 	return record.id;
 }
 
@@ -202,6 +238,7 @@ static uint32_t method_id(uint64_t where)
 	bool is_new;
 
 	record.id = dict_id(&writer.methods, where, 1, &is_new);
+	writer.dict_full |= record.id == 0;
 	if (!record.id || !is_new)
 		return record.id;
 	if (!walker_resolve_method(where, &m))
@@ -226,6 +263,7 @@ static uint32_t mapping_id(const struct walk_mapping *m)
 	bool is_new;
 
 	record.id = dict_id(&writer.mappings, m->start, m->generation, &is_new);
+	writer.dict_full |= record.id == 0;
 	if (!record.id || !is_new)
 		return record.id;
 	record.path_id = string_id(m->path);
@@ -241,7 +279,7 @@ static void node_label(struct wire_node *n, uint8_t kind, const char *label)
 	n->ref = string_id(label);
 }
 
-/* The node of @frame under @parent; 0 = the dictionary is full. */
+/* The node of @frame under @parent. */
 static uint32_t node_id(uint32_t parent, const struct walk_frame *frame)
 {
 	uint64_t k1 = (uint64_t)parent << 32 | ((uint64_t)frame->bci & 0xffffff) << 8 | frame->kind;
@@ -250,6 +288,7 @@ static uint32_t node_id(uint32_t parent, const struct walk_frame *frame)
 	bool is_new;
 
 	n.id = dict_id(&writer.nodes, frame->where, k1, &is_new);
+	writer.dict_full |= n.id == 0;
 	if (!n.id || !is_new)
 		return n.id;
 	if (wire_kind_is_method(frame->kind)) {
@@ -263,8 +302,8 @@ static uint32_t node_id(uint32_t parent, const struct walk_frame *frame)
 	} else {
 		node_label(&n, WIRE_KIND_UNKNOWN, "[unknown]");
 	}
-	if (n.ref == 0)
-		return 0;
+	if (writer.dict_full)
+		return 0; /* the node's id was given out, but not its meaning: only a RESET helps */
 	if (!PUT(PENDING_NODE, wire_put_node, &n))
 		writer.torn = true;
 	return n.id;
@@ -293,12 +332,12 @@ static const char *broken_label(const char *cause)
 	return "[broken:other]";
 }
 
-/* The leaf's node; *ret_full = the dictionary has no room. */
-static uint32_t stack_node(const struct ring_sample *s, bool *ret_full)
+/* The leaf's node. false = the dictionary is full or torn: what was defined on the way is void. */
+static bool stack_node(const struct ring_sample *s, uint32_t *ret)
 {
 	uint32_t node = 0;
 
-	*ret_full = false;
+	writer.dict_full = false;
 	if (s->broken) {
 		struct walk_frame root = {
 			.where = (uint64_t)(uintptr_t)broken_label(s->broken),
@@ -307,51 +346,62 @@ static uint32_t stack_node(const struct ring_sample *s, bool *ret_full)
 		};
 
 		node = node_id(0, &root);
-		*ret_full = node == 0;
 	}
-	for (uint32_t i = s->n_frames; i-- > 0 && !*ret_full;) {
+	for (uint32_t i = s->n_frames; i-- > 0 && !writer.dict_full && !writer.torn;)
 		node = node_id(node, &s->frames[i]);
-		*ret_full = node == 0;
-	}
-	return node;
+	*ret = node;
+	return !writer.dict_full && !writer.torn;
 }
 
 /* ---- samples ---------------------------------------------------------------------------- */
 
+/* Begin a new epoch and try again; the same stack not fitting into an empty dictionary is the end.
+ */
+static enum writer_result stack_node_again(const struct ring_sample *s, uint32_t *ret_node,
+					   enum wire_drop *ret_cause)
+{
+	enum writer_result r = WRITER_OK;
+	bool was_full = writer.dict_full;
+
+	/* full, not torn: what is pending is whole and belongs to the old epoch */
+	if (!writer.torn)
+		r = writer_flush();
+	writer.torn = true;
+	*ret_cause = WIRE_DROP_PIPE_FULL;
+	if (r == WRITER_OK)
+		r = new_epoch();
+	if (r != WRITER_OK)
+		return r;
+	if (stack_node(s, ret_node))
+		return WRITER_OK;
+	*ret_cause = was_full && writer.dict_full ? WIRE_DROP_DICT_FULL : WIRE_DROP_PIPE_FULL;
+	writer.torn = true;
+	return WRITER_FULL;
+}
+
 static enum writer_result put_sample(const struct ring_sample *s)
 {
+	enum wire_drop cause = WIRE_DROP_PIPE_FULL;
 	enum writer_result r = WRITER_OK;
 	struct wire_sample record = {
 		.mono_ns = s->mono_ns,
 		.tid = s->tid,
 		.weight_ns = s->weight_ns,
 	};
-	bool full;
 
 	if (writer.torn)
 		r = new_epoch();
+	if (r == WRITER_OK && !stack_node(s, &record.node))
+		r = stack_node_again(s, &record.node, &cause);
+	if (r == WRITER_OK) {
+		threads_seen(s->tid, s->name);
+		/* a flush on the way may have lost what the sample needs */
+		if (!PUT(PENDING_CPU, wire_put_sample, &record) || writer.torn)
+			r = writer.gone ? WRITER_GONE : WRITER_FULL;
+	}
 	if (r != WRITER_OK) {
-		ledger_drop(r == WRITER_FULL ? WIRE_DROP_PIPE_FULL : WIRE_DROP_NO_READER, 1,
-			    s->weight_ns);
+		ledger_drop(r == WRITER_GONE ? WIRE_DROP_NO_READER : cause, 1, s->weight_ns);
 		return r;
-	}
-	record.node = stack_node(s, &full);
-	if (full) {
-		/* out of ids or memory: what is pending still belongs to the old epoch */
-		r = writer_flush();
-		if (r == WRITER_OK)
-			r = new_epoch();
-		if (r == WRITER_OK)
-			record.node = stack_node(s, &full);
-		if (full) {
-			ledger_drop(WIRE_DROP_DICT_FULL, 1, s->weight_ns);
-			return r;
-		}
-	}
-	threads_seen(s->tid, s->name);
-	if (writer.torn || !PUT(PENDING_CPU, wire_put_sample, &record)) {
-		ledger_drop(WIRE_DROP_PIPE_FULL, 1, s->weight_ns);
-		return WRITER_FULL;
 	}
 	writer.cpu_samples++;
 	writer.cpu_ns += s->weight_ns;
@@ -385,7 +435,7 @@ enum writer_result writer_ledger(void)
 	uint64_t head;
 
 	if (!ledger_snapshot(&now, &head))
-		return WRITER_OK; /* handlers all the time: the next second will do */
+		return WRITER_FULL; /* handlers all the time: try again */
 	r = writer_drain(head);
 	if (r != WRITER_GONE)
 		r = writer_flush();
@@ -435,12 +485,4 @@ void writer_free(void)
 {
 	forget_definitions();
 	writer.begun = false;
-}
-
-uint64_t writer_bytes(void)
-{
-	return agent.ring.size + scratch_bytes() + walker_bytes() + threads_bytes() +
-	       dict_bytes(&writer.strings) + dict_bytes(&writer.methods) +
-	       dict_bytes(&writer.mappings) + dict_bytes(&writer.nodes) + sizeof(writer) +
-	       (engine.slots ? SLOTS_MAX * sizeof(struct slot) : 0);
 }

@@ -20,7 +20,7 @@ void writer_begin(int fd);
 enum writer_result writer_drain(uint64_t end);
 /* Write what is pending. */
 enum writer_result writer_flush(void);
-/* Flush, and a consistent LEDGER if one can be had now. */
+/* Flush, and a consistent LEDGER. WRITER_FULL = not now. */
 enum writer_result writer_ledger(void);
 enum writer_result writer_hello(const struct wire_hello *hello);
 enum writer_result writer_fault(enum wire_type type, uint32_t code, const char *step,

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include "daemon/core/fault.h"
 #include "daemon/core/mem.h"
@@ -14,17 +15,28 @@ struct inject {
 	uint64_t start_time;
 	uid_t uid; /* effective, as the host numbers it */
 	gid_t gid;
+	uid_t keeper_uid; /* root of the target's user namespace; the target itself where there is
+			     none */
+	gid_t keeper_gid;
 	int pidfd;
 	int proc_dfd; /* /proc/PID */
 	int root_dfd; /* O_PATH of /proc/PID/root: all paths are resolved in it */
 	int cwd_dfd; /* O_PATH of /proc/PID/cwd */
+	int cgroup_dfd; /* /sys/fs/cgroup; -1 = not there */
 	uint64_t deadline_mono_ns;
 	char attach_file[32]; /* ".attach_pidN" */
 	int attach_dfd; /* where it was made; -1 = it was not */
 	struct fault *fault;
 };
 
-#define INJECT_NULL { .pidfd = -1, .proc_dfd = -1, .root_dfd = -1, .cwd_dfd = -1, .attach_dfd = -1 }
+#define INJECT_NULL                                                                           \
+	{                                                                                     \
+		.pidfd = -1, .proc_dfd = -1, .root_dfd = -1, .cwd_dfd = -1, .cgroup_dfd = -1, \
+		.attach_dfd = -1                                                              \
+	}
+
+int inject_remaining_ms(const struct inject *in); /* until the deadline; 0 = it has passed */
+void inject_pause_ms(int ms);
 
 /* proc.c: text of /proc, capped. */
 ssize_t proc_read(int dfd, const char *name, char *buf, size_t size); /* NUL-terminated; -errno */
@@ -32,42 +44,88 @@ uint64_t proc_start_time(const char *stat); /* field 22; 0 = malformed */
 char proc_state(const char *stat); /* field 3 */
 bool proc_status_field(const char *status, const char *key, char *ret, size_t size);
 uint64_t proc_signal_mask(const char *status, const char *key); /* "SigCgt:" as bits */
-bool inject_alive(const struct inject *in); /* the pidfd still answers and the start time is the same */
+/* The host's number of id 0 in a uid_map or gid_map; -ENOENT if it has none. */
+int proc_map_root(const char *map, uint32_t *ret);
+enum proc_runtime { PROC_NO_JVM, PROC_HOTSPOT, PROC_OPENJ9 };
+int proc_runtime(int proc_dfd); /* enum proc_runtime, by the libraries in maps; -errno */
+bool inject_alive(
+	const struct inject *in); /* the pidfd still answers and the start time is the same */
+
+/* options.c: what the owner told the JVM. Pure. */
+struct options {
+	int disable_attach; /* -XX:+/-DisableAttachMechanism: 1, 0, -1 = not given */
+	int dynamic_loading; /* -XX:+/-EnableDynamicAgentLoading */
+	bool xrs; /* -Xrs */
+};
+#define OPTIONS_NULL                                        \
+	{                                                   \
+		.disable_attach = -1, .dynamic_loading = -1 \
+	}
+/* Looks for an option in a command line or environment list (NUL-separated); the last one wins:
+ * 1 = "-XX:+Name", 0 = "-XX:-Name", -1 = not there. */
+int options_flag(const char *list, size_t len, const char *name);
+/* Read @cmdline and @environ as the JVM does: what comes later in its own order wins. */
+void options_read(struct options *o, const char *cmdline, size_t cmdline_len, const char *environ,
+		  size_t environ_len);
+
+/* cgroup.c: room for our threads, and not frozen. 0 or -EAGAIN + fault. */
+int cgroup_check(struct inject *in);
 
 /* preflight.c: everything that may say no before the target is touched. 0 or -errno + fault. */
 int preflight(struct inject *in);
-/* Looks for @option in a command line or environment list (NUL-separated); the last one wins:
- * 1 = "-XX:+Name", 0 = "-XX:-Name", -1 = not there. */
-int preflight_flag(const char *list, size_t len, const char *name);
+int preflight_identity(struct inject *in); /* the part that cleaning up needs too */
 
-/* files.c: openat2 in the target's root, as the target's own uid and gid. */
+/* files.c: openat2 in the target's root, with the ids of the target or of its root. */
 int files_as_target(const struct inject *in); /* fsuid, fsgid; 0 or -errno */
+int files_as_keeper(const struct inject *in);
 void files_as_root(void);
-int files_open(const struct inject *in, int dfd, const char *path, int flags, mode_t mode);
-int files_mkdirs(const struct inject *in, const char *path); /* O_PATH fd of the last one */
+int files_open(int dfd, const char *path, int flags, mode_t mode);
+/* Owned by the target or its root, and nobody else can move things about in it. */
+bool files_is_private(const struct inject *in, int fd, struct stat *ret);
+
+/* library.c: the agent's library, and a copy of it that can be trusted. */
+struct library {
+	uint8_t *bytes;
+	size_t len;
+	uint64_t hash; /* FNV-1a of the bytes, in the copy's name */
+};
+int library_read(int fd, struct library *ret);
+/* Make @name in @dfd the same bytes, whatever is there now; with the ids the caller took on. */
+int library_write(int dfd, const char *name, const struct library *l);
 
 /* place.c: the library and the FIFOs in /tmp/kindling/<version>/. */
 struct placement {
 	int dir_dfd;
+	int lock_fd; /* shared: the last attempt in this directory takes the library away */
 	char dir[64]; /* "/tmp/kindling/0.1.0", as the target sees it */
-	char library[64], events[48], control[48]; /* names in it */
+	char library[64], events[64], control[64]; /* names in it */
 	int events_fd, control_fd;
-	bool made_library;
 };
-#define PLACEMENT_NULL { .dir_dfd = -1, .events_fd = -1, .control_fd = -1 }
-int place(const struct inject *in, int library_fd, bool quiet, size_t pipe_bytes,
-	  struct placement *ret);
+#define PLACEMENT_NULL                                                          \
+	{                                                                       \
+		.dir_dfd = -1, .lock_fd = -1, .events_fd = -1, .control_fd = -1 \
+	}
+int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, struct placement *ret);
 /* Remove names; also the directories when nothing else is in them. */
 void place_remove(const struct inject *in, struct placement *p);
 /* Remove what a killed attempt of ours may have left. */
 void place_cleanup(const struct inject *in);
 
 /* attach_hotspot.c: the handshake. @ret_socket is connected and belongs to the target. */
+bool attach_has_socket(const struct inject *in); /* .java_pidN is there: no signal is needed */
 int attach_connect(struct inject *in, int *ret_socket);
 /* Sends a command of up to 4 words; the reply (capped, NUL-terminated) goes into @reply. */
 int attach_command(const struct inject *in, int socket, const char *const words[4], char *reply,
 		   size_t size);
-void attach_forget(struct inject *in); /* .attach_pid, when no SIGQUIT can be pending any more */
+
+/* attach_file.c: .attach_pidN, which tells the JVM that SIGQUIT means "open the socket". */
+int attach_file_make(struct inject *in);
+bool attach_sigquit_pending(const struct inject *in);
+void attach_file_forget(struct inject *in); /* the socket has answered, or no signal was sent */
+/* No socket came: waits until the signal has been taken. false = it is still pending, the file
+ * stays. */
+bool attach_file_give_up(struct inject *in);
+void attach_file_cleanup(struct inject *in); /* of a killed attempt */
 
 /* reply.c: 0, or -errno + fault for what the JVM answered to `load`. Pure. */
 int reply_check_load(const char *reply, struct fault *f);

@@ -14,15 +14,16 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include "daemon/core/clock.h"
 #include "injector/inject.h"
 #include "injector/result.h"
 #include "proto/wire.h"
 
-#define REPLY_MAX           (1u << 20)
+#define REPLY_MAX	    (1u << 20)
 #define DEADLINE_MS_DEFAULT 10000
 #define PIPE_BYTES_DEFAULT  (1u << 20)
+#define AFTER_DEADLINE_S    4 /* to take away what was placed */
+#define DEADLINE_MS_MAX	    3600000
 
 struct arguments {
 	int result_fd; /* -1 = a person started us */
@@ -46,6 +47,13 @@ static const char usage[] =
 	"\n"
 	"Exit status: 0 done, 1 failed (the reason is printed), 2 wrong usage.\n";
 
+/* The last resort against a file system of the target's that never answers. */
+static void set_deadline(struct inject *in, uint64_t ms)
+{
+	in->deadline_mono_ns = clock_mono_ns() + ms * NS_PER_MS;
+	(void)alarm((unsigned)(ms / 1000) + AFTER_DEADLINE_S);
+}
+
 static int open_target(struct inject *in)
 {
 	char path[32];
@@ -61,8 +69,9 @@ static int open_target(struct inject *in)
 	in->root_dfd = openat(in->proc_dfd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	in->cwd_dfd = openat(in->proc_dfd, "cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (in->root_dfd < 0 || in->cwd_dfd < 0)
-		return fault_set(in->fault, errno, FAULT_NAMESPACE, "open root and cwd of process %d: ",
-				 in->pid);
+		return fault_set(in->fault, errno, FAULT_NAMESPACE,
+				 "open root and cwd of process %d: ", in->pid);
+	in->cgroup_dfd = open("/sys/fs/cgroup", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return 0;
 }
 
@@ -77,7 +86,8 @@ static int prepare(struct inject *in)
 	return r;
 }
 
-/* ---- for the daemon ----------------------------------------------------------------------------- */
+/* ---- for the daemon -----------------------------------------------------------------------------
+ */
 
 /* The START frame on stdin goes into control before the library is loaded. */
 static int forward_start(struct inject *in, int control_fd)
@@ -107,27 +117,22 @@ static int load(struct inject *in, const struct placement *p)
 	return r < 0 ? r : reply_check_load(reply, in->fault);
 }
 
-/* Its HELLO proves that the agent lives and has opened both FIFOs. */
+/* Its HELLO proves that the agent lives and has opened both FIFOs. It is left in the pipe. */
 static int wait_for_hello(struct inject *in, const struct placement *p)
 {
 	struct pollfd fd = { .fd = p->events_fd, .events = POLLIN };
-	uint64_t now = clock_mono_ns();
-	int ms = now < in->deadline_mono_ns ? (int)((in->deadline_mono_ns - now) / NS_PER_MS) : 0;
 
-	while (ms > 0) {
-		if (poll(&fd, 1, ms < 20 ? ms : 20) > 0 && fd.revents & POLLIN)
+	while (inject_remaining_ms(in) > 0) {
+		if (poll(&fd, 1, 20) > 0 && fd.revents & POLLIN)
 			return 0;
 		if (!inject_alive(in))
-			return fault_set(in->fault, ESRCH, FAULT_HELLO, "the process ended while it was attached to");
-		if (fd.revents & POLLHUP) { /* a FIFO without a writer, poll(2): do not spin */
-			struct timespec t = { 0, 2000000 };
-
-			nanosleep(&t, NULL);
-		}
-		now = clock_mono_ns();
-		ms = now < in->deadline_mono_ns ? (int)((in->deadline_mono_ns - now) / NS_PER_MS) : 0;
+			return fault_set(in->fault, ESRCH, FAULT_HELLO,
+					 "the process ended while it was attached to");
+		if (fd.revents & POLLHUP) /* a FIFO whose writer has closed, poll(2): do not spin */
+			inject_pause_ms(2);
 	}
-	return fault_set(in->fault, ETIMEDOUT, FAULT_HELLO, "the agent was loaded but did not speak in time");
+	return fault_set(in->fault, ETIMEDOUT, FAULT_HELLO,
+			 "the agent was loaded but did not speak in time");
 }
 
 static void answer(int result_fd, const struct inject_result *result, const int fds[2])
@@ -171,13 +176,29 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 	if (r == 0)
 		r = wait_for_hello(in, &p);
 	snprintf(result.library, sizeof(result.library), "%.38s/%.63s", p.dir, p.library);
-	/* loaded or not, no name stays: the agent has both FIFOs open, the JVM has the library mapped */
+	/* loaded or not, no name stays: the agent has both FIFOs open, the JVM has the library
+	 * mapped */
 	place_remove(in, &p);
 	answer(args->result_fd, &result, r == 0 ? (int[2]){ p.events_fd, p.control_fd } : NULL);
 	return r < 0 ? 1 : 0;
 }
 
-/* ---- for people ----------------------------------------------------------------------------------- */
+static int cleanup(struct inject *in)
+{
+	struct fault f = { 0 };
+
+	in->fault = &f;
+	/* a stopped process is no reason to leave its files */
+	if (open_target(in) == 0 && (preflight_identity(in) == 0 || f.code == EAGAIN) &&
+	    inject_alive(in)) {
+		place_cleanup(in);
+		attach_file_cleanup(in);
+	}
+	return 0;
+}
+
+/* ---- for people
+ * ----------------------------------------------------------------------------------- */
 
 static int print_reply(const char *reply)
 {
@@ -217,7 +238,8 @@ static int command_for_person(struct inject *in, char **argv)
 		words[3] = argv[2];
 	} else if (strcmp(argv[0], "jcmd") == 0 && argv[1]) {
 		if (join(joined, sizeof(joined), argv + 1) < 0) {
-			fprintf(stderr, "kindling-inject: the command is longer than %zu bytes\n", sizeof(joined));
+			fprintf(stderr, "kindling-inject: the command is longer than %zu bytes\n",
+				sizeof(joined));
 			return 2;
 		}
 		words[1] = joined;
@@ -239,7 +261,8 @@ static int command_for_person(struct inject *in, char **argv)
 	return print_reply(reply);
 }
 
-/* ---- arguments ------------------------------------------------------------------------------------- */
+/* ---- arguments
+ * ------------------------------------------------------------------------------------- */
 
 static bool number(const char *s, uint64_t *ret)
 {
@@ -257,9 +280,10 @@ static bool parse_settings(struct arguments *args, char **argv)
 	for (; *argv; argv++) {
 		if (strcmp(*argv, "quiet=0") == 0)
 			args->quiet = false;
-		else if (strncmp(*argv, "deadline_ms=", 12) == 0 && number(*argv + 12, &n))
+		else if (strncmp(*argv, "deadline_ms=", 12) == 0 && number(*argv + 12, &n) &&
+			 n <= DEADLINE_MS_MAX)
 			args->deadline_ms = n;
-		else if (strncmp(*argv, "pipe=", 5) == 0 && number(*argv + 5, &n))
+		else if (strncmp(*argv, "pipe=", 5) == 0 && number(*argv + 5, &n) && n <= 1u << 30)
 			args->pipe_bytes = n;
 		else
 			return false;
@@ -287,7 +311,8 @@ int main(int argc, char **argv)
 			break;
 		if (strcmp(argv[at], "--result-fd") == 0)
 			args.result_fd = (int)n;
-		else if (strcmp(argv[at], "--deadline") == 0)
+		else if (strcmp(argv[at], "--deadline") == 0 && n > 0 &&
+			 n <= DEADLINE_MS_MAX / 1000)
 			args.deadline_ms = n * 1000;
 		else
 			break;
@@ -299,7 +324,7 @@ int main(int argc, char **argv)
 	in.pid = (pid_t)n;
 	at++;
 	signal(SIGPIPE, SIG_IGN);
-	in.deadline_mono_ns = clock_mono_ns() + args.deadline_ms * NS_PER_MS;
+	set_deadline(&in, args.deadline_ms);
 	if (args.result_fd < 0)
 		return command_for_person(&in, argv + at);
 
@@ -307,13 +332,12 @@ int main(int argc, char **argv)
 	if (at + 1 >= argc || !number(argv[at], &in.start_time))
 		return 2;
 	if (strcmp(argv[at + 1], "cleanup") == 0) {
-		if (open_target(&in) == 0 && preflight(&in) != -ESRCH)
-			place_cleanup(&in);
-		return 0;
+		return cleanup(&in);
 	}
-	if (at + 2 >= argc || strcmp(argv[at + 1], "attach") != 0 || !parse_settings(&args, argv + at + 3))
+	if (at + 2 >= argc || strcmp(argv[at + 1], "attach") != 0 ||
+	    !parse_settings(&args, argv + at + 3))
 		return 2;
 	args.library = argv[at + 2];
-	in.deadline_mono_ns = clock_mono_ns() + args.deadline_ms * NS_PER_MS;
+	set_deadline(&in, args.deadline_ms);
 	return inject_for_daemon(&in, &args);
 }

@@ -1,7 +1,7 @@
 /*
- * What a JVM answers to `load` (facts of HotSpot 8 to 28): "0\n" and "0\n" (8) or "return code: 0\n"
- * (9+) for success. From 21 on a failure starts with "0" too, older ones with "-1"; so only the words
- * count.
+ * What a JVM answers to `load` (facts of HotSpot 8 to 28): "0\n" and "0\n" (8) or "return code:
+ * 0\n" (9+) for success. From 21 on a failure starts with "0" too, older ones with "-1"; so only
+ * the words count.
  */
 #include "injector/inject.h"
 
@@ -42,7 +42,8 @@ int reply_check_load(const char *reply, struct fault *f)
 	} else if (strstr(reply, "failed to map segment")) {
 		r = fault_set(f, EACCES, FAULT_LOAD, "/tmp of the target is mounted noexec");
 	} else if (reply[0] == '\0') {
-		r = fault_set(f, EPROTO, FAULT_ATTACH, "the JVM closed the attach socket without an answer");
+		r = fault_set(f, EPROTO, FAULT_ATTACH,
+			      "the JVM closed the attach socket without an answer");
 	} else {
 		r = fault_set(f, EPROTO, FAULT_LOAD, "the JVM did not load the agent: %s", line);
 	}

@@ -2,19 +2,16 @@
 #include "agent/engine/cpu_timer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include "agent/agent.h"
+#include "agent/engine/slots.h"
 
 #define PROBE_MAX 64u /* slots a tid may lie in */
-
-struct engine engine;
 
 static uint64_t random_state;
 
@@ -51,7 +48,7 @@ struct slot *slot_find(uint32_t tid)
 	return NULL;
 }
 
-static struct slot *slot_claim(uint32_t tid)
+struct slot *slot_claim(uint32_t tid)
 {
 	uint32_t first = first_probe(tid);
 
@@ -62,7 +59,6 @@ static struct slot *slot_claim(uint32_t tid)
 		if (__atomic_compare_exchange_n(&s->state, &free_state, SLOT_CLAIMED, false,
 						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 			s->tid = tid;
-			s->timer_id = -1;
 			s->in_handler = 0;
 			s->booked_ns = 0;
 			s->named = 0;
@@ -114,14 +110,15 @@ static void timer_arm(struct slot *s)
 	syscall(SYS_timer_settime, s->timer_id, 0, &spec, NULL);
 }
 
-/* Give a claimed slot its timer, or mark it as one without. */
-static int slot_arm(struct slot *s)
+int slot_arm(struct slot *s)
 {
 	int r = -EAGAIN;
 
+	s->timer_id = -1;
 	if (__atomic_add_fetch(&engine.timers, 1, __ATOMIC_RELAXED) <= engine.timers_max)
 		r = timer_new(s);
 	if (r < 0) {
+		__atomic_store_n(&engine.timer_error, r, __ATOMIC_RELAXED);
 		__atomic_sub_fetch(&engine.timers, 1, __ATOMIC_RELAXED);
 		s->armed_cpu_ns = thread_cpu_ns(s->tid);
 		__atomic_store_n(&s->state, SLOT_UNTIMED, __ATOMIC_RELEASE);
@@ -134,7 +131,7 @@ static int slot_arm(struct slot *s)
 	return 0;
 }
 
-static void slot_release(struct slot *s)
+void slot_release(struct slot *s)
 {
 	if (s->timer_id >= 0) {
 		syscall(SYS_timer_delete, s->timer_id);
@@ -144,8 +141,7 @@ static void slot_release(struct slot *s)
 	__atomic_store_n(&s->state, SLOT_FREE, __ATOMIC_RELEASE);
 }
 
-/* Take a slot away from whoever might also want to release it. */
-static bool slot_take(struct slot *s)
+bool slot_take(struct slot *s)
 {
 	uint32_t state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
 
@@ -184,231 +180,215 @@ void engine_book(uint32_t tid, const char *name, uint64_t weight_ns, const char 
 
 /* ---- a thread about itself -------------------------------------------------------------- */
 
-struct slot *engine_thread_begin(void)
+/* Between the two our memory stays: engine_stop() waits. */
+static bool enter(void)
 {
-	uint32_t tid = thread_id();
+	__atomic_fetch_add(&engine.inside, 1, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&engine.running, __ATOMIC_SEQ_CST);
+}
+
+static void leave(void)
+{
+	__atomic_fetch_sub(&engine.inside, 1, __ATOMIC_SEQ_CST);
+}
+
+void engine_thread_begin(void)
+{
 	struct slot *s;
 
-	if (!__atomic_load_n(&engine.running, __ATOMIC_ACQUIRE))
-		return NULL;
-	s = slot_find(tid);
-	if (s) /* a scan was faster */
-		return s;
-	s = slot_claim(tid);
-	if (s)
-		(void)slot_arm(s);
-	return s;
+	if (enter()) {
+		/* a scan was faster, or a thread with the same number died unseen: begin anew */
+		s = slot_find(thread_id());
+		if (s && slot_take(s))
+			slot_release(s);
+		s = slot_claim(thread_id());
+		if (s)
+			(void)slot_arm(s);
+	}
+	leave();
 }
 
-void engine_thread_end(struct slot *s)
+/* What is left when no signal of the thread's timer comes any more. */
+static void book_rest(const struct slot *s, bool timed)
 {
-	uint64_t used, due_ns = 0;
-	uint32_t tid = thread_id();
+	uint64_t used = thread_cpu_ns(0) - s->armed_cpu_ns, due_ns = 0;
 	char name[16] = "";
 
-	if (!engine.slots || s->tid != tid || s->state != SLOT_TIMED || !slot_take(s))
-		return;
-	/* no signal of this timer comes after this */
-	slot_release(s);
-	used = thread_cpu_ns(0) - s->armed_cpu_ns;
-	if (used >= s->first_ns)
+	if (timed && used >= s->first_ns)
 		due_ns = ((used - s->first_ns) / s->interval_ns + 1) * s->interval_ns;
-	if (due_ns > s->booked_ns && __atomic_load_n(&engine.running, __ATOMIC_ACQUIRE)) {
-		syscall(SYS_prctl, PR_GET_NAME, name, 0, 0, 0);
-		engine_book(tid, name, due_ns - s->booked_ns, "[exited between ticks]");
-		__atomic_fetch_add(&agent.books.exited, 1, __ATOMIC_RELAXED);
-	}
-}
-
-/* ---- scans ------------------------------------------------------------------------------ */
-
-static void on_thread(uint32_t tid, bool first_scan)
-{
-	struct slot *s = slot_find(tid);
-	uint64_t used;
-
-	if (tid == engine.agent_tid)
+	if (timed ? due_ns <= s->booked_ns : used == 0)
 		return;
-	if (!s) {
-		s = slot_claim(tid);
-		if (!s)
-			return;
-		used = first_scan ? 0 : thread_cpu_ns(tid);
-		(void)slot_arm(s);
-		/* it began after the engine did: all it has used so far was not sampled */
-		if (used && used != UINT64_MAX)
-			engine_book(tid, NULL, used, "[found late]");
-	} else if (s->state == SLOT_UNTIMED) {
-		used = thread_cpu_ns(tid);
-		if (used != UINT64_MAX && used > s->armed_cpu_ns) {
-			engine_book(tid, NULL, used - s->armed_cpu_ns, "[no timer]");
-			s->armed_cpu_ns = used;
+	syscall(SYS_prctl, PR_GET_NAME, name, 0, 0, 0);
+	if (timed)
+		engine_book(s->tid, name, due_ns - s->booked_ns, "[exited between ticks]");
+	else
+		engine_book(s->tid, name, used, "[no timer]");
+	__atomic_fetch_add(&agent.books.exited, 1, __ATOMIC_RELAXED);
+}
+
+void engine_thread_end(void)
+{
+	struct slot *s, last;
+	bool timed;
+
+	if (enter()) {
+		s = slot_find(thread_id());
+		timed = s && s->state == SLOT_TIMED;
+		if (s && slot_take(s)) {
+			last = *s;
+			slot_release(s);
+			book_rest(&last, timed);
 		}
 	}
-	s->scan = engine.scan;
-}
-
-struct dirent64_head {
-	uint64_t ino;
-	int64_t off;
-	uint16_t reclen;
-	uint8_t type;
-	char name[];
-};
-
-static void scan_tasks(bool first_scan)
-{
-	static char buf[32768];
-	int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	long n;
-
-	if (fd < 0)
-		return;
-	while ((n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
-		for (long at = 0; at < n;) {
-			const struct dirent64_head *e = (const void *)(buf + at);
-			uint32_t tid = 0;
-
-			for (const char *p = e->name; *p >= '0' && *p <= '9'; p++)
-				tid = tid * 10 + (uint32_t)(*p - '0');
-			if (tid)
-				on_thread(tid, first_scan);
-			at += e->reclen;
-		}
-	}
-	close(fd);
-}
-
-/* Threads that ended without telling us: their timers stay allocated until deleted. */
-static void sweep(void)
-{
-	int32_t untimed = 0;
-
-	for (uint32_t i = 0; i < SLOTS_MAX; i++) {
-		struct slot *s = &engine.slots[i];
-
-		if (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) < SLOT_TIMED)
-			continue;
-		if (engine.scan - s->scan >= 2 && thread_cpu_ns(s->tid) == UINT64_MAX) {
-			if (slot_take(s))
-				slot_release(s);
-		} else if (s->state == SLOT_UNTIMED) {
-			untimed++;
-		}
-	}
-	engine.untimed = untimed;
-}
-
-/* RLIMIT_SIGPENDING is counted per uid, neighbours included: take half of what is left. */
-static int32_t timers_allowed(void)
-{
-	char buf[4096];
-	uint64_t used = 0, limit = 0;
-	const char *p;
-	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-	long n;
-
-	if (fd < 0)
-		return 1024;
-	n = read(fd, buf, sizeof(buf) - 1);
-	close(fd);
-	buf[n > 0 ? n : 0] = '\0';
-	p = strstr(buf, "SigQ:");
-	if (!p)
-		return 1024;
-	for (p += 5; *p == ' ' || *p == '\t'; p++)
-		;
-	for (; *p >= '0' && *p <= '9'; p++)
-		used = used * 10 + (uint64_t)(*p - '0');
-	if (*p == '/')
-		p++;
-	for (; *p >= '0' && *p <= '9' && limit < UINT32_MAX; p++)
-		limit = limit * 10 + (uint64_t)(*p - '0');
-	if (limit <= used)
-		return 0;
-	limit = (limit - used) / 2;
-	return limit < SLOTS_MAX ? (int32_t)limit : (int32_t)SLOTS_MAX;
-}
-
-void engine_scan(void)
-{
-	int32_t more = timers_allowed();
-
-	engine.timers_max = engine.timers + more;
-	engine.scan++;
-	scan_tasks(false);
-	sweep();
+	leave();
 }
 
 /* ---- start and stop --------------------------------------------------------------------- */
 
-/* SIGPROF while nobody has it, else the next that nobody uses; a signal once taken stays ours. */
+static bool handler_is_ours(int signo)
+{
+	struct sigaction now;
+
+	return sigaction(signo, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
+	       now.sa_sigaction == engine_handler_sig;
+}
+
+bool engine_has_signal(void)
+{
+	return handler_is_ours(engine.signo);
+}
+
+/* SIGPROF while nobody has it, else the next that nobody uses. A signal once taken stays ours, as
+ * one may be pending for ever: SIG_DFL would end the process. */
 static int install_handler(void)
 {
 	static const int candidates[] = { SIGPROF, SIGVTALRM, SIGSTKFLT, SIGPWR };
 	struct sigaction old, action;
 
+	if (engine.signo && engine_has_signal())
+		return 0;
 	memset(&action, 0, sizeof(action));
 	action.sa_sigaction = engine_handler_sig;
 	action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
 	for (size_t i = 0; i < sizeof(candidates) / sizeof(candidates[0]); i++) {
-		if (sigaction(candidates[i], NULL, &old) < 0)
+		if (sigaction(candidates[i], NULL, &old) < 0 || old.sa_flags & SA_SIGINFO ||
+		    old.sa_handler != SIG_DFL)
 			continue;
-		if (!(old.sa_flags & SA_SIGINFO) && old.sa_handler == SIG_DFL) {
-			engine.previous = old;
-			engine.signo = candidates[i];
-			return sigaction(engine.signo, &action, NULL) < 0 ? -errno : 0;
-		}
+		engine.previous = old;
+		engine.signo = candidates[i];
+		return sigaction(engine.signo, &action, NULL) < 0 ? -errno : 0;
 	}
 	return -EBUSY;
 }
 
+static int allocate(void)
+{
+	size_t bytes = WALK_FRAMES_MAX * sizeof(struct walk_frame);
+	uint8_t *frames;
+	void *slots;
+
+	if (engine.slots)
+		return 0;
+	slots = mmap(NULL, SLOTS_MAX * sizeof(struct slot), PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (slots == MAP_FAILED)
+		return -ENOMEM;
+	frames = mmap(NULL, SCRATCH_BUFFERS * bytes, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (frames == MAP_FAILED) {
+		munmap(slots, SLOTS_MAX * sizeof(struct slot));
+		return -ENOMEM;
+	}
+	for (int i = 0; i < SCRATCH_BUFFERS; i++)
+		scratch[i].frames = (struct walk_frame *)(frames + (size_t)i * bytes);
+	__atomic_store_n(&engine.slots, slots, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void engine_free(void)
+{
+	struct slot *slots = engine.slots;
+
+	if (!slots)
+		return;
+	/* a signal that is still pending finds no slot: "not ours" */
+	__atomic_store_n(&engine.slots, NULL, __ATOMIC_SEQ_CST);
+	munmap(slots, SLOTS_MAX * sizeof(struct slot));
+	munmap(scratch[0].frames, SCRATCH_BUFFERS * WALK_FRAMES_MAX * sizeof(struct walk_frame));
+	for (int i = 0; i < SCRATCH_BUFFERS; i++)
+		scratch[i].frames = NULL;
+}
+
+uint64_t engine_bytes(void)
+{
+	return engine.slots ? SLOTS_MAX * sizeof(struct slot) +
+				      SCRATCH_BUFFERS * WALK_FRAMES_MAX * sizeof(struct walk_frame)
+			    : 0;
+}
+
+static const char *why_no_timer(int r)
+{
+	switch (r) {
+	case -ENOSYS:
+		return "this kernel, or its emulation, has no timer_create";
+	case -EPERM:
+	case -EACCES:
+		return "timer_create is refused, probably by a seccomp filter";
+	case -EAGAIN:
+		return "RLIMIT_SIGPENDING of this user leaves no room for timers";
+	default:
+		return "timer_create was refused for every thread";
+	}
+}
+
 int engine_start(uint64_t interval_ns, const char **why)
 {
-	int r;
+	int r = allocate();
 
-	if (!engine.slots) {
-		void *mem = mmap(NULL, SLOTS_MAX * sizeof(struct slot), PROT_READ | PROT_WRITE,
-				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-		if (mem == MAP_FAILED) {
-			*why = "no memory for the table of threads";
-			return -ENOMEM;
-		}
-		engine.slots = mem;
+	if (r < 0) {
+		*why = "no memory for the table of threads";
+		return r;
 	}
-	if (!engine.installed) {
-		r = install_handler();
-		if (r < 0) {
-			*why = "SIGPROF, SIGVTALRM, SIGSTKFLT and SIGPWR all have handlers of others";
-			return r;
-		}
-		engine.installed = true;
+	r = install_handler();
+	if (r < 0) {
+		*why = "SIGPROF, SIGVTALRM, SIGSTKFLT and SIGPWR all have handlers of others";
+		return r;
 	}
 	random_state ^= mono_ns() | 1;
 	engine.interval_ns = interval_ns;
 	engine.agent_tid = thread_id();
-	engine.timers_max = timers_allowed();
-	engine.scan++;
-	__atomic_store_n(&engine.running, 1, __ATOMIC_RELEASE);
+	engine.timer_error = -EAGAIN;
+	scan_begin();
+	__atomic_store_n(&engine.running, 1, __ATOMIC_SEQ_CST);
 	thread_start_hook();
-	scan_tasks(true);
+	scan_first();
 	if (engine.timers == 0) {
-		engine_stop();
-		*why = "timer_create was refused for every thread (seccomp or RLIMIT_SIGPENDING)";
-		return -EPERM;
+		r = engine.timer_error;
+		(void)engine_stop();
+		*why = why_no_timer(r);
+		return r;
 	}
 	return 0;
 }
 
-void engine_stop(void)
+bool engine_stop(void)
 {
-	__atomic_store_n(&engine.running, 0, __ATOMIC_RELEASE);
-	if (!engine.slots)
-		return;
-	for (uint32_t i = 0; i < SLOTS_MAX; i++)
+	struct timespec pause = { 0, 100000 };
+
+	__atomic_store_n(&engine.running, 0, __ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; engine.slots && i < SLOTS_MAX; i++)
 		if (slot_take(&engine.slots[i]))
 			slot_release(&engine.slots[i]);
+	for (int i = 0; i < 5000; i++) {
+		if (__atomic_load_n(&engine.inside, __ATOMIC_SEQ_CST) == 0)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	/* threads that were just beginning may have got a timer meanwhile */
+	for (uint32_t i = 0; engine.slots && i < SLOTS_MAX; i++)
+		if (slot_take(&engine.slots[i]))
+			slot_release(&engine.slots[i]);
+	return __atomic_load_n(&engine.inside, __ATOMIC_SEQ_CST) == 0;
 }
 
 void engine_set_interval(uint64_t interval_ns)

@@ -3,7 +3,8 @@
  * the CPU time it stands for, (1 + overrun) * interval. What a timer cannot deliver is booked
  * without a stack, so that the weights add up to the CPU time of the process:
  *   "[exited between ticks]"  a thread ended with expiries due that no kernel tick delivered
- *   "[found late]"            CPU used by a thread before a scan found it
+ *   "[found late]"            CPU used by a thread, born after the engine started, before a scan
+ *                             found it
  *   "[no timer]"              CPU used by threads that got no timer (RLIMIT_SIGPENDING)
  */
 #pragma once
@@ -11,6 +12,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "agent/walker/walker.h"
 
 #define SLOTS_MAX 16384u /* threads with a slot; power of two */
 
@@ -38,13 +40,17 @@ struct slot {
 struct engine {
 	struct slot *slots; /* SLOTS_MAX, a hash table by tid */
 	uint32_t running; /* handlers ignore signals when 0 */
+	uint32_t
+		inside; /* handlers, and threads at their begin or end, that may touch our memory */
 	uint64_t interval_ns;
-	int signo;
+	uint64_t started_ticks; /* as field 22 of /proc/PID/stat counts */
+	int signo; /* 0 = none yet */
 	struct sigaction previous; /* the handler before ours */
-	bool installed;
+	int timer_error; /* -errno of the last timer that was refused */
 	int32_t timers; /* how many exist */
 	int32_t timers_max; /* half of what RLIMIT_SIGPENDING left us */
 	int32_t untimed;
+	int32_t no_slot; /* threads of the last scan that found no slot */
 	uint32_t scan;
 	uint32_t agent_tid; /* never sampled */
 };
@@ -53,14 +59,21 @@ extern struct engine engine;
 
 /* Agent's thread. engine_start: 0, or -errno with a static sentence. */
 int engine_start(uint64_t interval_ns, const char **why);
-void engine_stop(void); /* no timer is left; handlers that already run finish by themselves */
+/* No timer is left, and nobody is inside: true. false = a handler hangs (a page that does not
+ * come): the ring may still be written to. */
+bool engine_stop(void);
+/* After engine_stop() said true: give the memory back. */
+void engine_free(void);
 void engine_set_interval(uint64_t interval_ns); /* arms all timers anew */
-void engine_scan(void); /* look for threads that began or ended without us */
+/* Look for threads that began or ended without us; returns what it took, in ns. */
+uint64_t engine_scan(void);
+bool engine_has_signal(void); /* false = another profiler has taken the handler over */
 uint32_t engine_threads(void);
+uint64_t engine_bytes(void);
 
-/* Any thread, about itself: begin and end of its samples. NULL = no slot. */
-struct slot *engine_thread_begin(void);
-void engine_thread_end(struct slot *slot);
+/* Any thread, about itself: begin and end of its samples. */
+void engine_thread_begin(void);
+void engine_thread_end(void);
 
 struct slot *slot_find(uint32_t tid);
 /* A sample without a stack but one label, from ordinary code. @name: of the thread, or NULL. */
@@ -72,6 +85,12 @@ void thread_start_unhook(void);
 
 /* cpu_timer_sig.c */
 void engine_handler_sig(int signo, siginfo_t *info, void *ucontext);
-bool scratch_init(void);
-void scratch_deinit(void);
-uint64_t scratch_bytes(void);
+
+/* Buffers that handlers walk into: more threads interrupted at once than these = drop.no_scratch.
+ */
+#define SCRATCH_BUFFERS 8
+struct scratch {
+	uint32_t busy;
+	struct walk_frame *frames; /* WALK_FRAMES_MAX */
+};
+extern struct scratch scratch[SCRATCH_BUFFERS];

@@ -5,51 +5,16 @@
 #include "agent/engine/cpu_timer.h"
 
 #include <errno.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include "agent/agent.h"
 
-#define SCRATCH_BUFFERS   8
-#define HANDLER_NS_MAX    NS_PER_MS /* more than this was preemption, not our work */
+#define HANDLER_NS_MAX NS_PER_MS /* more than this was preemption, not our work */
 
-struct scratch {
-	uint32_t busy;
-	struct walk_frame *frames;
-};
-
-static struct scratch scratch[SCRATCH_BUFFERS];
-
-bool scratch_init(void)
-{
-	size_t bytes = WALK_FRAMES_MAX * sizeof(struct walk_frame);
-	uint8_t *mem;
-
-	if (scratch[0].frames)
-		return true;
-	mem = mmap(NULL, SCRATCH_BUFFERS * bytes, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mem == MAP_FAILED)
-		return false;
-	for (int i = 0; i < SCRATCH_BUFFERS; i++)
-		scratch[i].frames = (struct walk_frame *)(mem + (size_t)i * bytes);
-	return true;
-}
-
-void scratch_deinit(void)
-{
-	if (scratch[0].frames)
-		munmap(scratch[0].frames, SCRATCH_BUFFERS * WALK_FRAMES_MAX * sizeof(struct walk_frame));
-	for (int i = 0; i < SCRATCH_BUFFERS; i++)
-		scratch[i].frames = NULL;
-}
-
-uint64_t scratch_bytes(void)
-{
-	return scratch[0].frames ? SCRATCH_BUFFERS * WALK_FRAMES_MAX * sizeof(struct walk_frame) : 0;
-}
+struct engine engine;
+struct scratch scratch[SCRATCH_BUFFERS];
 
 static struct scratch *scratch_claim_sig(void)
 {
@@ -96,7 +61,7 @@ static void wake_writer_sig(void)
 static struct slot *slot_of_sig(const siginfo_t *info)
 {
 	uintptr_t p = (uintptr_t)info->si_value.sival_ptr;
-	uintptr_t base = (uintptr_t)engine.slots;
+	uintptr_t base = (uintptr_t)__atomic_load_n(&engine.slots, __ATOMIC_ACQUIRE);
 
 	if (info->si_code != SI_TIMER || !base || p < base ||
 	    p >= base + SLOTS_MAX * sizeof(struct slot) || (p - base) % sizeof(struct slot))
@@ -165,8 +130,8 @@ static void sample_sig(struct slot *slot, const siginfo_t *info, void *ucontext)
 	    __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_TIMED ||
 	    slot->tid != (uint32_t)syscall(SYS_gettid))
 		return;
-	weight_ns = (1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0)) *
-		    slot->interval_ns;
+	weight_ns =
+		(1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0)) * slot->interval_ns;
 	add_sig(&agent.books.taken_ns, weight_ns);
 	add_sig(&agent.books.taken, 1);
 	slot->booked_ns += weight_ns;
@@ -185,11 +150,14 @@ static void sample_sig(struct slot *slot, const siginfo_t *info, void *ucontext)
 void engine_handler_sig(int signo, siginfo_t *info, void *ucontext)
 {
 	int saved_errno = errno;
-	struct slot *slot = slot_of_sig(info);
+	struct slot *slot;
 
+	__atomic_fetch_add(&engine.inside, 1, __ATOMIC_SEQ_CST);
+	slot = slot_of_sig(info);
 	if (slot)
 		sample_sig(slot, info, ucontext);
-	else
+	__atomic_fetch_sub(&engine.inside, 1, __ATOMIC_SEQ_CST);
+	if (!slot) /* another's handler may never return: we are not inside any more */
 		forward_sig(signo, info, ucontext);
 	errno = saved_errno;
 }

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text[size] = '\0';
 	if (reply_check_load(text, &f) < 0 && (f.code == 0 || memchr(f.what, 0, sizeof(f.what)) == NULL))
 		abort();
-	(void)preflight_flag((const char *)data, size, "EnableDynamicAgentLoading");
+	(void)options_flag((const char *)data, size, "EnableDynamicAgentLoading");
 	(void)proc_start_time(text);
 	(void)proc_state(text);
 	free(text);

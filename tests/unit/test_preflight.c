@@ -1,53 +1,286 @@
+/* A made-up /proc/PID, root directory and cgroup tree: what lets an attach through and what does
+ * not. */
 #include "tests/unit/unit.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
 #include "injector/inject.h"
 
-static int flag(const char *list, const char *name)
+static char dir[64];
+static struct inject in;
+static struct fault f;
+
+static void put(const char *name, const char *text, size_t len)
 {
-	return preflight_flag(list, strlen(list), name);
+	char path[256];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(text, 1, len, file), len);
+	fclose(file);
+}
+#define PUT(name, text) put(name, text, sizeof(text) - 1)
+
+static void make_dir(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	assert_int_equal(mkdir(path, 0755), 0);
 }
 
-static void the_last_flag_wins_and_longer_names_do_not_count(void **state)
+static int open_dir(const char *name)
 {
-	static const char line[] = "java\0-XX:+DisableAttachMechanism\0-XX:-DisableAttachMechanism\0Main";
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+#define STAT(state) \
+	"42 (a) S (b) " state " 1 42 42 0 -1 4194304 1 0 0 0 1 2 0 0 20 0 9 0 987654 1 2"
+#define STATUS(caught)                                                                       \
+	"Name:\tjava\nUid:\t7\t1000\t1000\t1000\nGid:\t8\t1001\t1001\t1001\nNSpid:\t42\t7\n" \
+	"SigCgt:\t" caught "\n"
+#define CATCHES "0000000181005ccf"
+
+static int setup(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof(dir), "/tmp/kindling-test-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	make_dir("proc");
+	make_dir("root");
+	make_dir("root/tmp");
+	make_dir("cgroup");
+	make_dir("cgroup/pids");
+	make_dir("cgroup/pids/a");
+	make_dir("cgroup/pids/a/b");
+	make_dir("cgroup/unified");
+	make_dir("cgroup/unified/c");
+	PUT("proc/stat", STAT("S"));
+	PUT("proc/status", STATUS(CATCHES));
+	PUT("proc/maps", "7f00-7f01 r-xp 0 08:01 9 /usr/lib/jvm/lib/server/libjvm.so\n");
+	PUT("proc/cmdline", "java\0Main\0");
+	PUT("proc/environ", "PATH=/bin\0");
+	PUT("proc/cgroup", "7:pids:/a/b\n0::/c\n");
+	PUT("proc/uid_map", "         0          0 4294967295\n");
+	f = (struct fault){ 0 };
+	in = (struct inject)INJECT_NULL;
+	in.pid = 42;
+	in.start_time = 987654;
+	in.fault = &f;
+	in.pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	in.proc_dfd = open_dir("proc");
+	in.root_dfd = open_dir("root");
+	in.cgroup_dfd = open_dir("cgroup");
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
 
 	(void)state;
-	assert_int_equal(flag("-XX:+DisableAttachMechanism", "DisableAttachMechanism"), 1);
-	assert_int_equal(flag("-XX:+DisableAttachMechanismX", "DisableAttachMechanism"), -1);
-	assert_int_equal(flag("'-XX:-EnableDynamicAgentLoading' -Xmx1g", "EnableDynamicAgentLoading"), 0);
-	assert_int_equal(flag("-XX:", "DisableAttachMechanism"), -1);
-	assert_int_equal(preflight_flag(line, sizeof(line) - 1, "DisableAttachMechanism"), 0);
+	close(in.pidfd);
+	close(in.proc_dfd);
+	close(in.root_dfd);
+	close(in.cgroup_dfd);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	return system(command);
 }
 
-static void stat_is_read_behind_the_last_bracket(void **state)
+static void an_ordinary_jvm_may_be_attached_to(void **state)
 {
-	static const char stat[] = "42 (a) S (b) R 1 42 42 0 -1 4194304 1 0 0 0 1 2 0 0 20 0 9 0 987654 1 2";
+	(void)state;
+	assert_int_equal(preflight(&in), 0);
+	assert_int_equal(in.ns_pid, 7);
+	assert_int_equal(in.uid, 1000); /* the effective ones */
+	assert_int_equal(in.gid, 1001);
+	assert_int_equal(in.keeper_uid, 0);
+	assert_true(inject_alive(&in));
+	PUT("proc/stat", "42 (java) S 1 42 42 0 -1 4194304 1 0 0 0 1 2 0 0 20 0 9 0 987655 1 2");
+	assert_false(inject_alive(&in));
+}
+
+static void another_process_with_the_same_pid_is_not_touched(void **state)
+{
+	(void)state;
+	in.start_time = 1;
+	assert_int_equal(preflight(&in), -ESRCH);
+	assert_int_equal(f.step, FAULT_IDENTITY);
+}
+
+static void zombies_are_gone_and_stopped_processes_come_later(void **state)
+{
+	(void)state;
+	PUT("proc/stat", STAT("Z"));
+	assert_int_equal(preflight(&in), -ESRCH);
+	f = (struct fault){ 0 };
+	PUT("proc/stat", STAT("T"));
+	assert_int_equal(preflight(&in), -EAGAIN);
+	assert_int_equal(f.flags, 0);
+}
+
+static void a_process_without_a_handler_for_sigquit_gets_no_signal(void **state)
+{
+	(void)state;
+	PUT("proc/status", STATUS("0000000181005ccb"));
+	assert_int_equal(preflight(&in), -EAGAIN);
+	assert_int_equal(f.flags, FAULT_RETRY_SOON);
+	f = (struct fault){ 0 };
+	PUT("proc/cmdline", "java\0-Xrs\0Main\0");
+	assert_int_equal(preflight(&in), -EPERM);
+	assert_int_equal(f.flags, FAULT_PERMANENT);
+}
+
+static void bind_socket(void)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int s = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/root/tmp/.java_pid7", dir);
+	assert_int_equal(bind(s, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	close(s);
+}
+
+static void no_signal_is_needed_where_the_socket_is_the_targets_own(void **state)
+{
+	char text[256];
 
 	(void)state;
-	assert_int_equal(proc_state(stat), 'R');
-	assert_int_equal(proc_start_time(stat), 987654);
-	assert_int_equal(proc_start_time("42 (x"), 0);
-	assert_int_equal(proc_start_time("42 (x) S 1"), 0);
+	bind_socket();
+	PUT("proc/status", STATUS("0000000000000000"));
+	if (getuid() != 1000)
+		assert_int_equal(preflight(&in), -EAGAIN); /* a stranger's */
+	f = (struct fault){ 0 };
+	snprintf(text, sizeof(text),
+		 "Uid:\t1\t%u\t1\t1\nGid:\t1\t%u\t1\t1\nNSpid:\t42\t7\nSigCgt:\t0\n", getuid(),
+		 getgid());
+	put("proc/status", text, strlen(text));
+	assert_int_equal(preflight(&in), 0);
 }
 
-static void signal_masks_are_hexadecimal(void **state)
+static void a_file_in_the_place_of_the_socket_is_no_socket(void **state)
 {
-	static const char status[] = "Name:\tjava\nSigCgt:\t0000000181005ccf\nShdPnd:\t0000000000000004\n";
+	(void)state;
+	PUT("proc/status", STATUS("0000000000000000"));
+	PUT("root/tmp/.java_pid7", "");
+	assert_int_equal(preflight(&in), -EAGAIN);
+}
+
+static void other_runtimes_are_told_apart(void **state)
+{
+	(void)state;
+	PUT("proc/maps", "7f00-7f01 r-xp 0 08:01 9 /opt/app/go-server\n");
+	assert_int_equal(preflight(&in), -ENOEXEC);
+	f = (struct fault){ 0 };
+	PUT("proc/maps", "7f00-7f01 r-xp 0 08:01 9 /opt/lib/j9vm/libjvm.so\n"
+			 "7f01-7f02 r-xp 0 08:01 9 /opt/lib/default/libj9vm29.so\n");
+	assert_int_equal(preflight(&in), -EOPNOTSUPP);
+	assert_int_equal(f.flags, FAULT_PERMANENT);
+}
+
+static void a_name_across_two_reads_of_maps_is_found(void **state)
+{
+	static char text[200000];
+	size_t at = 65536 + 16 - 4;
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	memcpy(text + at, "/libjvm.so\n", 11);
+	put("proc/maps", text, sizeof(text));
+	assert_int_equal(proc_runtime(in.proc_dfd), PROC_HOTSPOT);
+}
+
+static void the_owners_no_is_respected(void **state)
+{
+	(void)state;
+	PUT("proc/environ", "JAVA_TOOL_OPTIONS=-XX:+DisableAttachMechanism\0");
+	assert_int_equal(preflight(&in), -EPERM);
+	assert_int_equal(f.flags, FAULT_PERMANENT);
+	f = (struct fault){ 0 };
+	PUT("proc/environ", "");
+	PUT("proc/cmdline", "java\0-XX:-EnableDynamicAgentLoading\0Main\0");
+	assert_int_equal(preflight(&in), -EPERM);
+}
+
+static void every_group_up_to_the_root_must_have_room_for_threads(void **state)
+{
+	(void)state;
+	PUT("cgroup/pids/a/b/pids.max", "max\n");
+	PUT("cgroup/pids/a/b/pids.current", "30\n");
+	PUT("cgroup/pids/a/pids.max", "34\n");
+	PUT("cgroup/pids/a/pids.current", "30\n");
+	assert_int_equal(preflight(&in), 0);
+	PUT("cgroup/pids/a/pids.current", "31\n");
+	assert_int_equal(preflight(&in), -EAGAIN);
+	assert_non_null(strstr(f.what, "no_thread_headroom"));
+}
+
+static void a_frozen_group_is_not_signalled(void **state)
+{
+	(void)state;
+	PUT("cgroup/unified/c/cgroup.events", "populated 1\nfrozen 0\n");
+	assert_int_equal(preflight(&in), 0);
+	PUT("cgroup/unified/c/cgroup.events", "populated 1\nfrozen 1\n");
+	assert_int_equal(preflight(&in), -EAGAIN);
+	assert_non_null(strstr(f.what, "frozen"));
+}
+
+static void the_root_of_a_user_namespace_is_found(void **state)
+{
+	uint32_t id = 0;
+
+	(void)state;
+	assert_int_equal(proc_map_root("1 300000 5\n 0 200000 65536\n", &id), 0);
+	assert_int_equal(id, 200000);
+	assert_int_equal(proc_map_root("1000 1000 1\n", &id), -ENOENT);
+	assert_int_equal(proc_map_root("", &id), -ENOENT);
+	PUT("proc/uid_map", "1000 1000 1\n");
+	assert_int_equal(preflight(&in), 0);
+	assert_int_equal(in.keeper_uid, 1000);
+}
+
+static void text_of_proc_is_read_strictly(void **state)
+{
 	char text[16];
 
 	(void)state;
-	assert_true(proc_signal_mask(status, "SigCgt:") & 1ull << 2); /* SIGQUIT is 3 */
-	assert_int_equal(proc_signal_mask(status, "ShdPnd:"), 4);
-	assert_int_equal(proc_signal_mask(status, "SigPnd:"), 0);
-	assert_true(proc_status_field(status, "Name:", text, sizeof(text)));
+	assert_int_equal(proc_state(STAT("R")), 'R'); /* behind the last bracket */
+	assert_int_equal(proc_start_time("42 (x"), 0);
+	assert_int_equal(proc_start_time("42 (x) S 1"), 0);
+	assert_int_equal(proc_signal_mask("ShdPnd:\t0000000000000004\n", "ShdPnd:"), 4);
+	assert_int_equal(proc_signal_mask("Name:\tx\n", "SigPnd:"), 0);
+	assert_true(proc_status_field(STATUS("0"), "Name:", text, sizeof(text)));
 	assert_string_equal(text, "java");
 }
+
+#define TREE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_last_flag_wins_and_longer_names_do_not_count),
-		cmocka_unit_test(stat_is_read_behind_the_last_bracket),
-		cmocka_unit_test(signal_masks_are_hexadecimal),
+		TREE_TEST(an_ordinary_jvm_may_be_attached_to),
+		TREE_TEST(another_process_with_the_same_pid_is_not_touched),
+		TREE_TEST(zombies_are_gone_and_stopped_processes_come_later),
+		TREE_TEST(a_process_without_a_handler_for_sigquit_gets_no_signal),
+		TREE_TEST(no_signal_is_needed_where_the_socket_is_the_targets_own),
+		TREE_TEST(a_file_in_the_place_of_the_socket_is_no_socket),
+		TREE_TEST(other_runtimes_are_told_apart),
+		TREE_TEST(a_name_across_two_reads_of_maps_is_found),
+		TREE_TEST(the_owners_no_is_respected),
+		TREE_TEST(every_group_up_to_the_root_must_have_room_for_threads),
+		TREE_TEST(a_frozen_group_is_not_signalled),
+		TREE_TEST(the_root_of_a_user_namespace_is_found),
+		cmocka_unit_test(text_of_proc_is_read_strictly),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 # The agent's library and its handler code call only what they may.
-# cmake -DNM=.. -DREADELF=.. -DAGENT=libkindling.so -DSIG_OBJECTS=a.o,b.o -P agent_symbols.cmake
+# cmake -DNM=.. -DREADELF=.. -DAGENT=libkindling.so -DSIG_OBJECTS=a.o,b.o -P sig_symbols.cmake
 cmake_minimum_required(VERSION 3.25)
 
 function(run out)
@@ -11,8 +11,8 @@ function(run out)
 endfunction()
 
 # signal-safety(7), raw syscalls, our own handler code and the tables it reads
-set(allowed agent engine asgct clock_gettime __errno_location getpid memcpy mmap munmap memset syscall
-	write _GLOBAL_OFFSET_TABLE_)
+set(allowed agent engine clock_gettime __errno_location memcpy memset syscall write
+	_GLOBAL_OFFSET_TABLE_)
 string(REPLACE "," ";" objects "${SIG_OBJECTS}")
 foreach(object IN LISTS objects)
 	run(text ${NM} -u ${object})
@@ -43,7 +43,7 @@ endif()
 run(exports ${NM} -D --defined-only ${AGENT})
 string(REGEX MATCHALL " T [^\n]+" exports "${exports}")
 foreach(name IN LISTS exports)
-	if(NOT name MATCHES "^ T Agent_On(Attach|Load)$")
+	if(NOT name MATCHES "^ T Agent_On(Attach|Load|Unload)$")
 		message(SEND_ERROR "exported but not part of the interface: ${name}")
 	endif()
 endforeach()

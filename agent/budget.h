@@ -1,0 +1,11 @@
+/* The agent's own CPU time is kept under START's max_cpu by a longer interval; weights follow it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include "agent/agent.h"
+
+uint64_t budget_interval(const struct wire_start *start); /* what is asked for, within bounds */
+void budget_begin(void); /* the engine starts */
+/* Once a second. true = the interval is another one now. */
+bool budget_keep(const struct wire_start *start);

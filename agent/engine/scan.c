@@ -1,0 +1,220 @@
+/*
+ * Threads that nobody told us about: those alive at the start, those of other libraries, and those
+ * that ended without a word. A pass over /proc/self/task costs about 2 us per thread.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "agent/agent.h"
+#include "agent/engine/slots.h"
+
+#define STAT_STARTTIME 22 /* field of /proc/PID/stat, proc(5) */
+
+static long read_file(const char *path, char *buf, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	long n;
+
+	if (fd < 0)
+		return -1;
+	n = read(fd, buf, size - 1);
+	close(fd);
+	buf[n > 0 ? n : 0] = '\0';
+	return n;
+}
+
+static const char *read_number(const char *p, uint64_t *ret)
+{
+	*ret = 0;
+	while (*p == ' ' || *p == '\t')
+		p++;
+	for (; *p >= '0' && *p <= '9' && *ret < UINT64_MAX / 10 - 1; p++)
+		*ret = *ret * 10 + (uint64_t)(*p - '0');
+	return p;
+}
+
+/* ---- what is allowed --------------------------------------------------------------------- */
+
+/* RLIMIT_SIGPENDING is counted per uid, neighbours included: half of what they leave. */
+static int32_t timers_allowed(void)
+{
+	uint64_t used, limit, ours = (uint64_t)engine.timers;
+	char buf[4096];
+	const char *p;
+
+	if (read_file("/proc/self/status", buf, sizeof(buf)) <= 0 || !(p = strstr(buf, "SigQ:")))
+		return 1024;
+	p = read_number(p + 5, &used);
+	read_number(*p == '/' ? p + 1 : p, &limit);
+	used = used > ours ? used - ours : 0;
+	if (limit <= used)
+		return 0;
+	limit = (limit - used) / 2;
+	return limit < SLOTS_MAX ? (int32_t)limit : (int32_t)SLOTS_MAX;
+}
+
+static uint64_t boot_ticks(void)
+{
+	struct timespec ts;
+	long hz = sysconf(_SC_CLK_TCK);
+
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	hz = hz > 0 ? hz : 100;
+	return (uint64_t)ts.tv_sec * (uint64_t)hz +
+	       (uint64_t)ts.tv_nsec / (NS_PER_S / (uint64_t)hz);
+}
+
+/* The first pass may have missed a thread that was there: what it used before is not ours to book.
+ */
+static bool born_since_start(uint32_t tid)
+{
+	char path[48], buf[512];
+	uint64_t ticks;
+	const char *p;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%u/stat", tid);
+	if (read_file(path, buf, sizeof(buf)) <= 0 || !(p = strrchr(buf, ')')))
+		return false;
+	p++;
+	for (int field = 3; field < STAT_STARTTIME; field++) {
+		p = strchr(p + 1, ' ');
+		if (!p)
+			return false;
+	}
+	read_number(p, &ticks);
+	return ticks >= engine.started_ticks;
+}
+
+/* ---- one thread ---------------------------------------------------------------------------- */
+
+static void found(uint32_t tid, bool first_scan)
+{
+	struct slot *s = slot_claim(tid);
+	uint64_t used = 0;
+
+	if (!s) {
+		engine.no_slot++;
+		return;
+	}
+	if (!first_scan && born_since_start(tid))
+		used = thread_cpu_ns(tid);
+	(void)slot_arm(s);
+	if (used && used != UINT64_MAX)
+		engine_book(tid, NULL, used, "[found late]");
+}
+
+/* No timer: its CPU time is booked as seen from here, and a timer asked for again. */
+static void untimed(struct slot *s)
+{
+	uint64_t used = thread_cpu_ns(s->tid);
+
+	if (used == UINT64_MAX || !slot_take(s))
+		return;
+	if (used > s->armed_cpu_ns)
+		engine_book(s->tid, NULL, used - s->armed_cpu_ns, "[no timer]");
+	(void)slot_arm(s);
+}
+
+static void on_thread(uint32_t tid, bool first_scan)
+{
+	struct slot *s;
+
+	if (tid == engine.agent_tid)
+		return;
+	s = slot_find(tid);
+	if (!s) {
+		found(tid, first_scan);
+		return;
+	}
+	if (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) == SLOT_UNTIMED)
+		untimed(s);
+	s->scan = engine.scan;
+}
+
+/* ---- all threads --------------------------------------------------------------------------- */
+
+struct dirent64_head {
+	uint64_t ino;
+	int64_t off;
+	uint16_t reclen;
+	uint8_t type;
+	char name[];
+};
+
+static void scan_tasks(bool first_scan)
+{
+	static char buf[32768];
+	int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	long n;
+
+	if (fd < 0)
+		return;
+	while ((n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
+		for (long at = 0; at < n;) {
+			const struct dirent64_head *e = (const void *)(buf + at);
+			uint32_t tid = 0;
+
+			for (const char *p = e->name; *p >= '0' && *p <= '9'; p++)
+				tid = tid * 10 + (uint32_t)(*p - '0');
+			if (tid)
+				on_thread(tid, first_scan);
+			at += e->reclen;
+		}
+	}
+	close(fd);
+}
+
+/* Threads that ended without telling us: their timers stay allocated until deleted. */
+static void sweep(void)
+{
+	int32_t without = engine.no_slot;
+
+	for (uint32_t i = 0; i < SLOTS_MAX; i++) {
+		struct slot *s = &engine.slots[i];
+		uint32_t state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
+
+		if (state < SLOT_TIMED)
+			continue;
+		/* gone; or a thread at its begin and a scan claimed one each, at the same moment */
+		if ((s->scan != engine.scan && thread_cpu_ns(s->tid) == UINT64_MAX) ||
+		    slot_find(s->tid) != s) {
+			if (slot_take(s))
+				slot_release(s);
+		} else if (state == SLOT_UNTIMED) {
+			without++;
+		}
+	}
+	engine.untimed = without;
+}
+
+static void pass(bool first_scan)
+{
+	engine.timers_max = timers_allowed();
+	engine.scan++;
+	engine.no_slot = 0;
+	scan_tasks(first_scan);
+	sweep();
+}
+
+void scan_begin(void)
+{
+	engine.started_ticks = boot_ticks();
+	engine.timers_max = timers_allowed();
+}
+
+void scan_first(void)
+{
+	pass(true);
+}
+
+uint64_t engine_scan(void)
+{
+	uint64_t begin_ns = mono_ns();
+
+	pass(false);
+	return mono_ns() - begin_ns;
+}

@@ -1,0 +1,167 @@
+/*
+ * The agent's own thread: born at an attach, ends with DETACH, born again at a later attach. What
+ * Agent_OnAttach has to say goes through a mailbox, because it must return at once.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "agent/agent.h"
+#include "agent/session.h"
+
+#define ATTACH_TRIES 6000 /* of 10 ms: an early attach finds a JVM that is not ready */
+
+enum mail { MAIL_NONE, MAIL_BEING_WRITTEN, MAIL_THERE };
+
+static struct {
+	uint32_t mail; /* enum mail */
+	uint32_t thread_lives;
+	uint32_t wakers; /* attaches that may write to wake_fd right now */
+	struct session_paths paths;
+} box;
+
+static void option(const char *options, const char *key, char *ret)
+{
+	size_t key_len = strlen(key), n = 0;
+	const char *p = options;
+
+	ret[0] = '\0';
+	while (p && strncmp(p, key, key_len) != 0) {
+		p = strchr(p, ',');
+		p = p ? p + 1 : NULL;
+	}
+	if (!p)
+		return;
+	for (p += key_len; p[n] && p[n] != ',' && n < PATH_BYTES - 1; n++)
+		ret[n] = p[n];
+	ret[n] = '\0';
+}
+
+static bool has_mail(void)
+{
+	return __atomic_load_n(&box.mail, __ATOMIC_ACQUIRE) == MAIL_THERE;
+}
+
+static void take_mail(struct session_paths *ret)
+{
+	*ret = box.paths;
+	__atomic_store_n(&box.mail, MAIL_NONE, __ATOMIC_RELEASE);
+}
+
+static bool attach_to_jvm(void)
+{
+	static char name[] = "kindling";
+	JavaVMAttachArgs args = { JNI_VERSION_1_6, name, NULL };
+	struct timespec pause = { 0, 10 * NS_PER_MS };
+
+	for (int i = 0; i < ATTACH_TRIES; i++) {
+		if ((*agent.vm)->AttachCurrentThreadAsDaemon(agent.vm, (void **)&agent.env,
+							     &args) == JNI_OK)
+			return true;
+		nanosleep(&pause, NULL);
+	}
+	return false;
+}
+
+static void wake(void)
+{
+	uint64_t one = 1;
+	int fd;
+
+	__atomic_fetch_add(&box.wakers, 1, __ATOMIC_SEQ_CST);
+	fd = __atomic_load_n(&agent.wake_fd, __ATOMIC_SEQ_CST);
+	if (fd >= 0)
+		while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+			;
+	__atomic_fetch_sub(&box.wakers, 1, __ATOMIC_SEQ_CST);
+}
+
+/* The number may be the application's the moment after: first nobody may know it any more. */
+static void close_wake_fd(void)
+{
+	struct timespec pause = { 0, NS_PER_MS };
+	int fd = __atomic_exchange_n(&agent.wake_fd, -1, __ATOMIC_SEQ_CST);
+
+	while (__atomic_load_n(&box.wakers, __ATOMIC_SEQ_CST))
+		nanosleep(&pause, NULL);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void live(void)
+{
+	struct session_paths paths;
+	bool going = true;
+
+	if (!attach_to_jvm()) {
+		take_mail(&paths); /* the daemon sees no HELLO */
+		return;
+	}
+	/* EFD_NONBLOCK and EFD_CLOEXEC have the values of O_x */
+	agent.wake_fd = (int)syscall(SYS_eventfd2, 0, O_NONBLOCK | O_CLOEXEC);
+	while (going) {
+		if (has_mail()) {
+			take_mail(&paths);
+			going = session_open(&paths);
+		}
+		if (going)
+			going = session_step();
+	}
+	session_close();
+	close_wake_fd();
+	(*agent.vm)->DetachCurrentThread(agent.vm);
+	agent.env = NULL;
+}
+
+static bool claim_life(void)
+{
+	return __atomic_exchange_n(&box.thread_lives, 1, __ATOMIC_SEQ_CST) == 0;
+}
+
+static void *thread_main(void *unused)
+{
+	(void)unused;
+	do {
+		live();
+		__atomic_store_n(&box.thread_lives, 0, __ATOMIC_SEQ_CST);
+		/* an attach that came while we were leaving saw a living thread */
+	} while (has_mail() && claim_life());
+	return NULL;
+}
+
+static void start_thread(void)
+{
+	sigset_t all, old;
+	pthread_t thread;
+
+	/* not ours to take: the application's signals, SIGPIPE, and our own timers' */
+	memset(&all, 0xff, sizeof(all));
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (pthread_create(&thread, NULL, thread_main, NULL) == 0) {
+		pthread_detach(thread);
+	} else {
+		__atomic_store_n(&box.thread_lives, 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&box.mail, MAIL_NONE, __ATOMIC_SEQ_CST);
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+void agent_begin(const char *options)
+{
+	uint32_t none = MAIL_NONE;
+
+	if (!__atomic_compare_exchange_n(&box.mail, &none, MAIL_BEING_WRITTEN, false,
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return; /* another attach is being taken in: its caller sees no HELLO and retries */
+	option(options, "events=", box.paths.events);
+	option(options, "control=", box.paths.control);
+	__atomic_store_n(&box.mail, MAIL_THERE, __ATOMIC_SEQ_CST);
+	if (claim_life())
+		start_thread();
+	else
+		wake();
+}

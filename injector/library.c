@@ -1,0 +1,86 @@
+/* The agent's library: read once, and copied where it cannot be told from anything else. */
+#include "injector/inject.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define LIBRARY_BYTES_MAX (16u << 20)
+
+int library_read(int fd, struct library *ret)
+{
+	CLEANUP(freep) uint8_t *bytes = NULL;
+	uint64_t h = 0xcbf29ce484222325ull;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > LIBRARY_BYTES_MAX)
+		return -EINVAL;
+	bytes = malloc((size_t)st.st_size);
+	if (!bytes)
+		return -ENOMEM;
+	if (pread(fd, bytes, (size_t)st.st_size, 0) != st.st_size)
+		return -EIO;
+	for (off_t i = 0; i < st.st_size; i++)
+		h = (h ^ bytes[i]) * 0x100000001b3ull;
+	ret->bytes = TAKE_PTR(bytes);
+	ret->len = (size_t)st.st_size;
+	ret->hash = h;
+	return 0;
+}
+
+/* The same bytes, and nobody but us and root can change them. */
+static bool is_there(int dfd, const char *name, const struct library *l)
+{
+	CLEANUP(fd_closep) int fd = files_open(dfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	CLEANUP(freep) uint8_t *bytes = NULL;
+	struct stat dir, st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || fstat(dfd, &dir) < 0)
+		return false;
+	if (!S_ISREG(st.st_mode) || (size_t)st.st_size != l->len || st.st_uid != dir.st_uid ||
+	    st.st_nlink != 1 || st.st_mode & (S_IWGRP | S_IWOTH))
+		return false;
+	bytes = malloc(l->len);
+	return bytes && pread(fd, bytes, l->len, 0) == (ssize_t)l->len &&
+	       memcmp(bytes, l->bytes, l->len) == 0;
+}
+
+static int write_all(int fd, const struct library *l)
+{
+	for (size_t done = 0; done < l->len;) {
+		ssize_t n = write(fd, l->bytes + done, l->len - done);
+
+		if (n < 0)
+			return -errno;
+		done += (size_t)n;
+	}
+	/* a crash of the host must not leave a short file under this name */
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+int library_write(int dfd, const char *name, const struct library *l)
+{
+	CLEANUP(fd_closep) int fd = -1;
+	uint64_t random;
+	char temp[96];
+	int r;
+
+	if (is_there(dfd, name, l))
+		return 0;
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	snprintf(temp, sizeof(temp), ".%s.%016llx", name, (unsigned long long)random);
+	fd = files_open(dfd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0444);
+	if (fd < 0)
+		return fd;
+	r = write_all(fd, l);
+	if (r == 0 && renameat(dfd, temp, dfd, name) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(dfd, temp, 0);
+	return r;
+}

@@ -1,0 +1,19 @@
+/* Waiting with a deadline: nothing here waits for ever. */
+#include "injector/inject.h"
+
+#include "daemon/core/clock.h"
+
+int inject_remaining_ms(const struct inject *in)
+{
+	uint64_t now = clock_mono_ns();
+
+	return now >= in->deadline_mono_ns ? 0
+					   : (int)((in->deadline_mono_ns - now) / NS_PER_MS) + 1;
+}
+
+void inject_pause_ms(int ms)
+{
+	struct timespec t = { 0, ms * 1000000 };
+
+	nanosleep(&t, NULL);
+}

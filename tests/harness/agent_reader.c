@@ -1,0 +1,636 @@
+/*
+ * A daemon's end of a session for developers: loads the agent into a JVM (or comes back to one that
+ * lives there), prints what arrives, and checks the books against what was decoded.
+ *
+ *   agent_reader [options] PID
+ *     -l LIB   load LIB with jattach; without it: reach the FIFOs of an agent through /proc/PID/fd
+ *     -d SEC   how long (5)             -i USEC  interval (10000)
+ *     -r BYTES ring                     -p BYTES pipe
+ *     -w MSEC  sleep before each read: a slow reader
+ *     -m PERMILLE  CPU budget; without it the budget is off
+ *     -s       STOP for the middle third of the time
+ *     -k       leave without DETACH, as if killed
+ *     -v       print every frame
+ *
+ * Exit status: 0 all books exact, 1 not, 2 no session.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "proto/wire.h"
+
+#define IDS_MAX	    (1u << 18)
+#define THREADS_MAX (1u << 16)
+#define DIR_NAME    "kindling-reader-"
+#define NS_PER_S    1000000000ull
+
+static struct {
+	int pid;
+	const char *library;
+	double seconds;
+	uint64_t interval_ns, ring_bytes, permille;
+	int pipe_bytes, sleep_ms;
+	bool no_budget, stop, leave, verbose;
+} opt = { .seconds = 5, .interval_ns = 10000000, .no_budget = true };
+
+struct thread {
+	uint32_t tid;
+	char *name;
+	uint64_t weight_ns;
+	bool ended;
+};
+
+static struct {
+	char *strings[IDS_MAX];
+	struct wire_method methods[IDS_MAX];
+	struct wire_mapping mappings[IDS_MAX];
+	struct wire_node nodes[IDS_MAX];
+	uint64_t self_ns[IDS_MAX];
+	struct thread threads[THREADS_MAX];
+	uint64_t samples, weight_ns, bytes, sequence, booked_ns, broken;
+	struct wire_ledger ledger;
+	uint64_t ledgers, resets, ended;
+	bool hello, bye, failed;
+	double first_sample_s;
+} in;
+
+static double now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+__attribute__((format(printf, 1, 2))) static void wrong(const char *fmt, ...)
+{
+	va_list ap;
+
+	in.failed = true;
+	printf("WRONG ");
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n");
+}
+
+/* user and system time, in s */
+static double process_cpu_s(void)
+{
+	unsigned long user = 0, system = 0;
+	char path[64], buf[1024] = "";
+	const char *p;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", opt.pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fgets(buf, sizeof(buf), f) && (p = strrchr(buf, ')')))
+		sscanf(p + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+		       &system);
+	fclose(f);
+	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* ---- frames in --------------------------------------------------------------------------- */
+
+static bool is_id(uint32_t id)
+{
+	return id && id < IDS_MAX;
+}
+
+static const char *text(uint32_t id)
+{
+	return is_id(id) && in.strings[id] ? in.strings[id] : "?";
+}
+
+static void print_frame(const struct wire_node *n)
+{
+	const struct wire_method *m = &in.methods[n->ref];
+
+	if (wire_kind_is_method(n->kind))
+		printf("%s.%s:%d", text(m->class_id), text(m->name_id), n->line);
+	else if (n->kind == WIRE_KIND_NATIVE)
+		printf("%s+0x%llx", text(in.mappings[n->ref].path_id),
+		       (unsigned long long)n->offset);
+	else
+		printf("%s", text(n->ref));
+}
+
+static struct thread *thread(uint32_t tid)
+{
+	uint32_t i = (tid * 2654435761u) % THREADS_MAX;
+
+	while (in.threads[i].tid && in.threads[i].tid != tid)
+		i = (i + 1) % THREADS_MAX;
+	in.threads[i].tid = tid;
+	return &in.threads[i];
+}
+
+static void forget(void)
+{
+	for (uint32_t i = 0; i < IDS_MAX; i++)
+		free(in.strings[i]);
+	memset(in.strings, 0, sizeof(in.strings));
+	memset(in.methods, 0, sizeof(in.methods));
+	memset(in.mappings, 0, sizeof(in.mappings));
+	memset(in.nodes, 0, sizeof(in.nodes));
+	memset(in.self_ns, 0, sizeof(in.self_ns));
+}
+
+static void on_string(const struct wire_string *s)
+{
+	if (!is_id(s->id) || in.strings[s->id]) {
+		wrong("string %u twice", s->id);
+		return;
+	}
+	in.strings[s->id] = strndup(s->str.p, s->str.len);
+}
+
+static void on_method(const struct wire_method *m)
+{
+	if (!is_id(m->id) || in.methods[m->id].id || !in.strings[m->class_id] ||
+	    !in.strings[m->name_id] || !in.strings[m->sig_id]) {
+		wrong("method %u twice or from nothing", m->id);
+		return;
+	}
+	in.methods[m->id] = *m;
+}
+
+static void on_mapping(const struct wire_mapping *m)
+{
+	if (!is_id(m->id) || in.mappings[m->id].id || !in.strings[m->path_id]) {
+		wrong("mapping %u twice or from nothing", m->id);
+		return;
+	}
+	in.mappings[m->id] = *m;
+}
+
+static void on_node(const struct wire_node *n)
+{
+	bool known;
+
+	if (!is_id(n->id) || !is_id(n->ref) || n->parent >= IDS_MAX) {
+		wrong("node %u out of range", n->id);
+		return;
+	}
+	if (wire_kind_is_method(n->kind))
+		known = in.methods[n->ref].id != 0;
+	else if (n->kind == WIRE_KIND_NATIVE)
+		known = in.mappings[n->ref].id != 0;
+	else
+		known = in.strings[n->ref] != NULL;
+	if (in.nodes[n->id].id || !known || (n->parent && !in.nodes[n->parent].id)) {
+		wrong("node %u twice or from nothing", n->id);
+		return;
+	}
+	in.nodes[n->id] = *n;
+}
+
+static void on_thread(const struct wire_thread *t)
+{
+	struct thread *known = thread(t->tid);
+
+	if (opt.verbose)
+		printf("THREAD %u flags %u java %llu %.*s\n", t->tid, t->flags,
+		       (unsigned long long)t->java_id, (int)t->name.len, t->name.p);
+	known->ended = t->flags & WIRE_THREAD_ENDED;
+	in.ended += known->ended;
+	if (known->ended)
+		return;
+	free(known->name);
+	known->name = strndup(t->name.p, t->name.len);
+}
+
+static void on_sample(const struct wire_sample *s)
+{
+	uint32_t root = s->node;
+
+	if (s->node >= IDS_MAX || (s->node && !in.nodes[s->node].id)) {
+		wrong("a sample's node %u is not defined", s->node);
+		return;
+	}
+	if (!in.samples++)
+		in.first_sample_s = now_s();
+	in.weight_ns += s->weight_ns;
+	in.self_ns[s->node] += s->weight_ns;
+	thread(s->tid)->weight_ns += s->weight_ns;
+	while (root && in.nodes[root].parent)
+		root = in.nodes[root].parent;
+	if (root && in.nodes[root].kind == WIRE_KIND_SYNTHETIC) {
+		if (strncmp(text(in.nodes[root].ref), "[broken:", 8) == 0)
+			in.broken++;
+		else
+			in.booked_ns += s->weight_ns;
+	}
+	if (!opt.verbose)
+		return;
+	printf("CPU %llu.%06llu tid %u %llu ns ", (unsigned long long)(s->mono_ns / NS_PER_S),
+	       (unsigned long long)(s->mono_ns % NS_PER_S / 1000), s->tid,
+	       (unsigned long long)s->weight_ns);
+	for (uint32_t n = s->node; n; n = in.nodes[n].parent) {
+		print_frame(&in.nodes[n]);
+		printf(in.nodes[n].parent ? " < " : "");
+	}
+	printf("\n");
+}
+
+static void on_ledger(const struct wire_ledger *l)
+{
+	uint64_t dropped = 0, dropped_ns = 0;
+	const uint64_t *c = l->counter;
+
+	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
+		dropped += l->drop[i];
+		dropped_ns += l->drop_ns[i];
+	}
+	if (c[WIRE_COUNTER_TAKEN] != c[WIRE_COUNTER_WRITTEN] + dropped ||
+	    c[WIRE_COUNTER_TAKEN_NS] != c[WIRE_COUNTER_WRITTEN_NS] + dropped_ns)
+		wrong("taken is not written + dropped: %llu, %llu, %llu",
+		      (unsigned long long)c[WIRE_COUNTER_TAKEN],
+		      (unsigned long long)c[WIRE_COUNTER_WRITTEN], (unsigned long long)dropped);
+	if (c[WIRE_COUNTER_WRITTEN] != in.samples || c[WIRE_COUNTER_WRITTEN_NS] != in.weight_ns)
+		wrong("written %llu, decoded %llu", (unsigned long long)c[WIRE_COUNTER_WRITTEN],
+		      (unsigned long long)in.samples);
+	in.ledger = *l;
+	in.ledgers++;
+	if (opt.verbose)
+		printf("LEDGER taken %llu written %llu dropped %llu interval %llu us\n",
+		       (unsigned long long)c[WIRE_COUNTER_TAKEN],
+		       (unsigned long long)c[WIRE_COUNTER_WRITTEN], (unsigned long long)dropped,
+		       (unsigned long long)c[WIRE_COUNTER_INTERVAL_NS] / 1000);
+}
+
+static void on_hello(const struct wire_frame *f)
+{
+	struct wire_hello h;
+
+	if (wire_get_hello(f, &h) < 0) {
+		wrong("HELLO");
+		return;
+	}
+	in.hello = true;
+	in.sequence = f->sequence;
+	printf("HELLO agent %.*s hash %.*s, %.*s %.*s %.*s, %.*s, %.*s, %.*s, ns_pid %llu, interval "
+	       "%llu us, tick %llu us\n",
+	       (int)h.agent_version.len, h.agent_version.p, (int)h.agent_hash.len, h.agent_hash.p,
+	       (int)h.jvm_vendor.len, h.jvm_vendor.p, (int)h.jvm_name.len, h.jvm_name.p,
+	       (int)h.jvm_version.len, h.jvm_version.p, (int)h.libc.len, h.libc.p,
+	       (int)h.engine.len, h.engine.p, (int)h.walker.len, h.walker.p,
+	       (unsigned long long)h.ns_pid, (unsigned long long)h.interval_ns / 1000,
+	       (unsigned long long)h.tick_ns / 1000);
+}
+
+#define EACH(record_type, next, on)                                  \
+	do {                                                         \
+		struct record_type record_;                          \
+		struct wire_reader r_;                               \
+		int more_;                                           \
+		wire_read(&r_, f);                                   \
+		while ((more_ = next(&r_, &record_)) > 0)            \
+			on(&record_);                                \
+		if (more_ < 0)                                       \
+			wrong("a record of frame type %d", f->type); \
+	} while (0)
+
+static void on_frame(const struct wire_frame *f)
+{
+	struct wire_ledger ledger;
+	struct wire_fault words;
+
+	if (f->type != WIRE_HELLO && !in.hello)
+		return; /* of the session before ours */
+	if (f->type != WIRE_HELLO && f->sequence != ++in.sequence)
+		wrong("frame %llu came instead of %llu", (unsigned long long)f->sequence,
+		      (unsigned long long)in.sequence);
+	switch (f->type) {
+	case WIRE_HELLO:
+		on_hello(f);
+		break;
+	case WIRE_RESET:
+		in.resets++;
+		forget();
+		break;
+	case WIRE_STRING:
+		EACH(wire_string, wire_next_string, on_string);
+		break;
+	case WIRE_METHOD:
+		EACH(wire_method, wire_next_method, on_method);
+		break;
+	case WIRE_MAPPING:
+		EACH(wire_mapping, wire_next_mapping, on_mapping);
+		break;
+	case WIRE_NODE:
+		EACH(wire_node, wire_next_node, on_node);
+		break;
+	case WIRE_THREAD:
+		EACH(wire_thread, wire_next_thread, on_thread);
+		break;
+	case WIRE_CPU:
+		EACH(wire_sample, wire_next_sample, on_sample);
+		break;
+	case WIRE_LEDGER:
+		if (wire_get_ledger(f, &ledger) < 0)
+			wrong("LEDGER");
+		else
+			on_ledger(&ledger);
+		break;
+	case WIRE_FAULT:
+	case WIRE_BYE:
+		if (wire_get_fault(f, &words) < 0)
+			wrong("FAULT or BYE");
+		else
+			printf("%s %u %.*s: %.*s\n", f->type == WIRE_BYE ? "BYE" : "FAULT",
+			       words.code, (int)words.step.len, words.step.p, (int)words.what.len,
+			       words.what.p);
+		in.bye |= f->type == WIRE_BYE;
+		break;
+	default:
+		wrong("frame type %d", f->type);
+	}
+}
+
+static void read_frames(int fd)
+{
+	static uint8_t buf[1 << 16];
+	static size_t len;
+	struct wire_frame frame;
+	size_t at = 0;
+	ssize_t n;
+	int size;
+
+	if (opt.sleep_ms)
+		poll(NULL, 0, opt.sleep_ms);
+	n = read(fd, buf + len,
+		 opt.sleep_ms ? WIRE_FRAME_MAX - len % WIRE_FRAME_MAX : sizeof(buf) - len);
+	if (n <= 0)
+		return;
+	len += (size_t)n;
+	in.bytes += (size_t)n;
+	while ((size = wire_peek(buf + at, len - at, &frame)) > 0) {
+		on_frame(&frame);
+		at += (size_t)size;
+	}
+	if (size < 0) {
+		wrong("bytes that are no frame");
+		exit(1);
+	}
+	len -= at;
+	memmove(buf, buf + at, len);
+}
+
+/* ---- the session ------------------------------------------------------------------------- */
+
+static void command(int fd, enum wire_type type, uint64_t session)
+{
+	struct wire_start start = {
+		.protocol = WIRE_PROTOCOL,
+		.interval_ns = opt.interval_ns,
+		.flags = opt.no_budget ? WIRE_START_NO_BUDGET : 0,
+		.max_cpu_permille = opt.permille,
+		.ring_bytes = opt.ring_bytes,
+		.session = session,
+	};
+	uint8_t buf[WIRE_FRAME_MAX];
+	struct wire_writer w;
+	uint32_t len;
+
+	wire_begin(&w, buf, type);
+	if (type == WIRE_START)
+		(void)wire_put_start(&w, &start);
+	len = wire_end(&w, 1);
+	if (write(fd, buf, len) != (ssize_t)len)
+		perror("control");
+}
+
+static int jattach(const char *options)
+{
+	char pid[16], library[PATH_MAX];
+	int status;
+	pid_t child;
+
+	if (!realpath(opt.library, library))
+		return -1;
+	snprintf(pid, sizeof(pid), "%d", opt.pid);
+	child = fork();
+	if (child == 0) {
+		int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+		dup2(null_fd, STDOUT_FILENO);
+		execlp("jattach", "jattach", pid, "load", library, "true", options, (char *)NULL);
+		_exit(127);
+	}
+	if (child < 0 || waitpid(child, &status, 0) < 0 || status != 0) {
+		fprintf(stderr, "jattach failed\n");
+		return -1;
+	}
+	return 0;
+}
+
+/* Two FIFOs, a START in one of them, then the agent. */
+static int load(uint64_t session, int *ret_events, int *ret_control)
+{
+	char dir[] = "/tmp/" DIR_NAME "XXXXXX", events[64], control[64], options[160], proc[64];
+	struct stat st;
+	int r;
+
+	snprintf(proc, sizeof(proc), "/proc/%d", opt.pid);
+	if (!mkdtemp(dir) || chmod(dir, 0711) < 0 || stat(proc, &st) < 0)
+		return -1;
+	snprintf(events, sizeof(events), "%s/events", dir);
+	snprintf(control, sizeof(control), "%s/control", dir);
+	if (mkfifo(events, 0600) < 0 || mkfifo(control, 0600) < 0 ||
+	    chown(events, st.st_uid, st.st_gid) < 0 || chown(control, st.st_uid, st.st_gid) < 0)
+		return -1;
+	*ret_events = open(events, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	*ret_control = open(control, O_RDWR | O_CLOEXEC);
+	if (*ret_events < 0 || *ret_control < 0)
+		return -1;
+	if (opt.pipe_bytes && fcntl(*ret_events, F_SETPIPE_SZ, opt.pipe_bytes) < 0)
+		perror("F_SETPIPE_SZ");
+	command(*ret_control, WIRE_START, session);
+	snprintf(options, sizeof(options), "events=%s,control=%s", events, control);
+	r = jattach(options);
+	for (double end = now_s() + 5; !in.hello && now_s() < end;) /* until both are open there */
+		read_frames(*ret_events);
+	unlink(events);
+	unlink(control);
+	rmdir(dir);
+	return r;
+}
+
+static int reopen_one(const char *end, int flags)
+{
+	char dir[64], path[PATH_MAX + 64], target[PATH_MAX];
+	struct dirent *e;
+	int fd = -1;
+	DIR *d;
+
+	snprintf(dir, sizeof(dir), "/proc/%d/fd", opt.pid);
+	d = opendir(dir);
+	while (d && fd < 0 && (e = readdir(d))) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		n = readlink(path, target, sizeof(target) - 1);
+		if (n <= 0)
+			continue;
+		target[n] = '\0';
+		if (strstr(target, DIR_NAME) && strstr(target, end))
+			fd = open(path, flags | O_CLOEXEC);
+	}
+	if (d)
+		closedir(d);
+	return fd;
+}
+
+/* The way of a daemon that comes back: read the rest away, then START. */
+static int come_back(uint64_t session, int *ret_events, int *ret_control)
+{
+	char rest[4096];
+
+	*ret_events = reopen_one("/events", O_RDONLY | O_NONBLOCK);
+	*ret_control = reopen_one("/control", O_WRONLY);
+	if (*ret_events < 0 || *ret_control < 0)
+		return -1;
+	while (read(*ret_events, rest, sizeof(rest)) > 0)
+		;
+	command(*ret_control, WIRE_START, session);
+	return 0;
+}
+
+static void report(double cpu_s, double seconds)
+{
+	const uint64_t *c = in.ledger.counter;
+
+	for (int i = 0; i < WIRE_COUNTER_COUNT; i++)
+		if (c[i])
+			printf("%s=%llu ", wire_counter_names[i], (unsigned long long)c[i]);
+	for (int i = 0; i < WIRE_DROP_COUNT; i++)
+		if (in.ledger.drop[i])
+			printf("drop.%s=%llu ", wire_drop_names[i],
+			       (unsigned long long)in.ledger.drop[i]);
+	printf("\nledgers=%llu resets=%llu ended=%llu broken=%llu booked_s=%.2f bytes_per_sample=%.1f\n",
+	       (unsigned long long)in.ledgers, (unsigned long long)in.resets,
+	       (unsigned long long)in.ended, (unsigned long long)in.broken,
+	       (double)in.booked_ns / 1e9, in.samples ? (double)in.bytes / (double)in.samples : 0);
+	printf("seconds=%.2f decoded=%llu decoded_s=%.3f taken_s=%.3f process_s=%.3f ratio=%.4f\n",
+	       seconds, (unsigned long long)in.samples, (double)in.weight_ns / 1e9,
+	       (double)c[WIRE_COUNTER_TAKEN_NS] / 1e9, cpu_s,
+	       cpu_s > 0 ? (double)c[WIRE_COUNTER_TAKEN_NS] / 1e9 / cpu_s : 0);
+	for (uint32_t i = 0; i < THREADS_MAX; i++)
+		if (in.threads[i].weight_ns * 50 > in.weight_ns)
+			printf("  %5.1f %% %s\n",
+			       100.0 * (double)in.threads[i].weight_ns / (double)in.weight_ns,
+			       in.threads[i].name ? in.threads[i].name : "?");
+	printf("%s\n", in.failed ? "WRONG" : "exact");
+}
+
+static int parse(int argc, char **argv)
+{
+	int o;
+
+	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:skv")) != -1) {
+		switch (o) {
+		case 'l':
+			opt.library = optarg;
+			break;
+		case 'd':
+			opt.seconds = atof(optarg);
+			break;
+		case 'i':
+			opt.interval_ns = strtoull(optarg, NULL, 10) * 1000;
+			break;
+		case 'r':
+			opt.ring_bytes = strtoull(optarg, NULL, 10);
+			break;
+		case 'p':
+			opt.pipe_bytes = atoi(optarg);
+			break;
+		case 'w':
+			opt.sleep_ms = atoi(optarg);
+			break;
+		case 'm':
+			opt.permille = strtoull(optarg, NULL, 10);
+			opt.no_budget = false;
+			break;
+		case 's':
+			opt.stop = true;
+			break;
+		case 'k':
+			opt.leave = true;
+			break;
+		case 'v':
+			opt.verbose = true;
+			break;
+		default:
+			return -1;
+		}
+	}
+	if (optind != argc - 1)
+		return -1;
+	opt.pid = atoi(argv[optind]);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t session = (uint64_t)time(NULL) << 16 | (uint64_t)getpid();
+	double begin, cpu_begin = 0, cpu_end = 0;
+	int events = -1, control = -1, phase = 0;
+	bool asked = false;
+
+	if (parse(argc, argv) < 0) {
+		fprintf(stderr,
+			"usage: agent_reader [-l LIB] [-d SEC] [-i USEC] [-r BYTES] [-p BYTES] [-w "
+			"MSEC] [-m PERMILLE] [-s] [-k] [-v] PID\n");
+		return 2;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	if ((opt.library ? load : come_back)(session, &events, &control) < 0) {
+		fprintf(stderr, "no session: %s\n", strerror(errno));
+		return 2;
+	}
+	cpu_begin = process_cpu_s();
+	begin = now_s();
+	while (!in.bye && now_s() < begin + opt.seconds + 10) {
+		struct pollfd p = { .fd = events, .events = POLLIN };
+		double passed = now_s() - begin;
+
+		if (opt.stop && phase == 0 && passed > opt.seconds / 3) {
+			command(control, WIRE_STOP, session);
+			phase = 1;
+		} else if (opt.stop && phase == 1 && passed > opt.seconds * 2 / 3) {
+			command(control, WIRE_START, session);
+			phase = 2;
+		}
+		if (!asked && passed > opt.seconds) {
+			if (opt.leave)
+				break;
+			cpu_end = process_cpu_s();
+			command(control, WIRE_DETACH, session);
+			asked = true;
+		}
+		if (poll(&p, 1, 50) > 0)
+			read_frames(events);
+	}
+	if (opt.leave)
+		cpu_end = process_cpu_s();
+	if (!in.hello || (!in.bye && !opt.leave))
+		wrong("no %s", in.hello ? "BYE" : "HELLO");
+	printf("first sample after %.1f ms\n", (in.first_sample_s - begin) * 1000);
+	report(cpu_end - cpu_begin, now_s() - begin);
+	return in.failed;
+}

@@ -1,0 +1,263 @@
+/* Placement in a made-up root directory, with the caller's own ids; as root, with others' too. */
+#include "tests/unit/unit.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "daemon/core/clock.h"
+#include "injector/inject.h"
+
+#define VERSION_DIR "/root/tmp/kindling/" KINDLING_VERSION
+
+static char dir[64];
+static struct inject in;
+static struct fault f;
+static int library_fd;
+
+static const char *in_dir(const char *name)
+{
+	static char path[4][256];
+	static int turn;
+
+	snprintf(path[++turn % 4], sizeof(path[0]), "%s%s", dir, name);
+	return path[turn % 4];
+}
+
+static bool exists(const char *name)
+{
+	struct stat st;
+
+	return lstat(in_dir(name), &st) == 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof(dir), "/tmp/kindling-test-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(chmod(dir, 0755), 0);
+	assert_int_equal(mkdir(in_dir("/root"), 0755), 0);
+	assert_int_equal(mkdir(in_dir("/root/tmp"), 0755), 0);
+	assert_int_equal(chmod(in_dir("/root/tmp"), 01777), 0);
+	library_fd = open(in_dir("/library"), O_RDWR | O_CREAT, 0600);
+	assert_int_equal(write(library_fd, "content", 7), 7);
+	f = (struct fault){ 0 };
+	in = (struct inject)INJECT_NULL;
+	in.pid = 42;
+	in.uid = in.keeper_uid = geteuid();
+	in.gid = in.keeper_gid = getegid();
+	in.fault = &f;
+	in.deadline_mono_ns = clock_mono_ns() + 10 * NS_PER_S;
+	in.root_dfd = open(in_dir("/root"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	close(in.root_dfd);
+	close(library_fd);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+static void close_all(struct placement *p)
+{
+	p->events_fd = fd_close(p->events_fd);
+	p->control_fd = fd_close(p->control_fd);
+}
+
+static void what_was_placed_is_there_and_goes_again(void **state)
+{
+	struct placement p = PLACEMENT_NULL;
+	char path[256];
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(place(&in, library_fd, true, 1 << 20, &p), 0);
+	assert_string_equal(p.dir, "/tmp/kindling/" KINDLING_VERSION);
+	assert_int_equal(strlen(p.library), strlen("libkindling-0123456789abcdef.so"));
+	snprintf(path, sizeof(path), "%s/root%s/%s", dir, p.dir, p.library);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0444);
+	assert_int_equal(st.st_size, 7);
+	snprintf(path, sizeof(path), "%s/root%s/%s", dir, p.dir, p.events);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(S_ISFIFO(st.st_mode));
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_true(fcntl(p.events_fd, F_GETPIPE_SZ) > 65536);
+	place_remove(&in, &p);
+	assert_false(exists("/root/tmp/kindling"));
+	close_all(&p);
+}
+
+static void the_switch_for_a_loud_attach_is_in_the_name(void **state)
+{
+	struct placement p = PLACEMENT_NULL;
+
+	(void)state;
+	assert_int_equal(place(&in, library_fd, false, 4096, &p), 0);
+	assert_non_null(strstr(p.library, "-loud.so"));
+	assert_int_equal(fcntl(p.events_fd, F_GETPIPE_SZ), 4096);
+	place_remove(&in, &p);
+	close_all(&p);
+}
+
+static void the_last_of_two_attempts_takes_the_library_away(void **state)
+{
+	struct placement a = PLACEMENT_NULL, b = PLACEMENT_NULL;
+	struct inject other = in;
+	char path[256];
+
+	(void)state;
+	other.pid = 43;
+	assert_int_equal(place(&in, library_fd, true, 4096, &a), 0);
+	assert_int_equal(place(&other, library_fd, true, 4096, &b), 0);
+	assert_string_equal(a.library, b.library);
+	snprintf(path, sizeof(path), VERSION_DIR "/%s", a.library);
+	place_remove(&in, &a);
+	assert_true(exists(path));
+	snprintf(path, sizeof(path), VERSION_DIR "/%s", b.events);
+	assert_true(exists(path));
+	place_remove(&other, &b);
+	assert_false(exists("/root/tmp/kindling"));
+	close_all(&a);
+	close_all(&b);
+}
+
+static void other_content_under_the_librarys_name_is_replaced(void **state)
+{
+	struct placement p = PLACEMENT_NULL;
+	struct library l = { 0 };
+	char name[80], path[256], text[8] = "";
+	int fd;
+
+	(void)state;
+	assert_int_equal(library_read(library_fd, &l), 0);
+	free(l.bytes);
+	snprintf(name, sizeof(name), "libkindling-%016llx.so", (unsigned long long)l.hash);
+	assert_int_equal(mkdir(in_dir("/root/tmp/kindling"), 0755), 0);
+	assert_int_equal(mkdir(in_dir(VERSION_DIR), 0755), 0);
+	snprintf(path, sizeof(path), VERSION_DIR "/%s", name);
+	fd = open(in_dir(path), O_WRONLY | O_CREAT, 0444);
+	assert_int_equal(write(fd, "CONTENT", 7), 7);
+	close(fd);
+	assert_int_equal(place(&in, library_fd, true, 4096, &p), 0);
+	assert_string_equal(p.library, name);
+	fd = open(in_dir(path), O_RDONLY);
+	assert_int_equal(read(fd, text, 7), 7);
+	close(fd);
+	assert_string_equal(text, "content");
+	place_remove(&in, &p);
+	close_all(&p);
+}
+
+static void a_link_in_the_way_is_not_followed(void **state)
+{
+	struct placement p = PLACEMENT_NULL;
+
+	(void)state;
+	assert_int_equal(mkdir(in_dir("/outside"), 0777), 0);
+	assert_int_equal(symlink("../../outside", in_dir("/root/tmp/kindling")), 0);
+	assert_true(place(&in, library_fd, true, 4096, &p) < 0);
+	assert_int_equal(f.step, FAULT_PLACEMENT);
+	place_remove(&in, &p);
+	assert_int_equal(rmdir(in_dir("/outside")), 0); /* nothing in it */
+}
+
+static void a_directory_that_others_can_change_is_refused(void **state)
+{
+	struct placement p = PLACEMENT_NULL;
+
+	(void)state;
+	assert_int_equal(mkdir(in_dir("/root/tmp/kindling"), 0777), 0);
+	assert_int_equal(chmod(in_dir("/root/tmp/kindling"), 0777), 0);
+	assert_int_equal(place(&in, library_fd, true, 4096, &p), -EPERM);
+	assert_int_equal(f.step, FAULT_PLACEMENT);
+	place_remove(&in, &p);
+}
+
+static void users_that_share_a_tmp_do_not_stand_in_each_others_way(void **state)
+{
+	struct placement a = PLACEMENT_NULL, b = PLACEMENT_NULL;
+	struct inject other = in;
+	char path[256];
+	struct stat st;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	in.uid = in.gid = 4242;
+	other.uid = other.gid = 4243;
+	other.pid = 43;
+	assert_int_equal(place(&in, library_fd, true, 4096, &a), 0);
+	assert_int_equal(place(&other, library_fd, true, 4096, &b), 0);
+	snprintf(path, sizeof(path), VERSION_DIR "/%s", b.events);
+	assert_int_equal(stat(in_dir(path), &st), 0);
+	assert_int_equal(st.st_uid, 4243);
+	snprintf(path, sizeof(path), VERSION_DIR "/%s", b.library);
+	assert_int_equal(stat(in_dir(path), &st), 0);
+	assert_int_equal(st.st_uid, 0);
+	place_remove(&in, &a);
+	place_remove(&other, &b);
+	assert_false(exists("/root/tmp/kindling"));
+	close_all(&a);
+	close_all(&b);
+}
+
+static void a_strangers_directory_is_refused(void **state)
+{
+	struct placement p = PLACEMENT_NULL;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	in.uid = in.gid = 4242;
+	assert_int_equal(mkdir(in_dir("/root/tmp/kindling"), 0755), 0);
+	assert_int_equal(chown(in_dir("/root/tmp/kindling"), 666, 666), 0);
+	assert_int_equal(place(&in, library_fd, true, 4096, &p), -EPERM);
+	place_remove(&in, &p);
+}
+
+static void what_a_killed_attempt_left_is_taken_away(void **state)
+{
+	struct placement p = PLACEMENT_NULL, q = PLACEMENT_NULL;
+	struct inject other = in;
+
+	(void)state;
+	other.pid = 43;
+	assert_int_equal(place(&in, library_fd, true, 4096, &p), 0);
+	assert_int_equal(place(&other, library_fd, true, 4096, &q), 0);
+	close_all(&p);
+	p.dir_dfd = fd_close(p.dir_dfd); /* killed: its lock is gone, its files are not */
+	p.lock_fd = fd_close(p.lock_fd);
+	place_cleanup(&in);
+	assert_true(exists("/root/tmp/kindling")); /* the other one is still at work */
+	place_remove(&other, &q);
+	assert_false(exists("/root/tmp/kindling"));
+	close_all(&q);
+	place_cleanup(&in); /* nothing there is fine */
+}
+
+#define PLACE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PLACE_TEST(what_was_placed_is_there_and_goes_again),
+		PLACE_TEST(the_switch_for_a_loud_attach_is_in_the_name),
+		PLACE_TEST(the_last_of_two_attempts_takes_the_library_away),
+		PLACE_TEST(other_content_under_the_librarys_name_is_replaced),
+		PLACE_TEST(a_link_in_the_way_is_not_followed),
+		PLACE_TEST(a_directory_that_others_can_change_is_refused),
+		PLACE_TEST(users_that_share_a_tmp_do_not_stand_in_each_others_way),
+		PLACE_TEST(a_strangers_directory_is_refused),
+		PLACE_TEST(what_a_killed_attempt_left_is_taken_away),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
