@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -125,6 +126,8 @@ static bool claim_life(void)
 static void *thread_main(void *unused)
 {
 	(void)unused;
+	/* the JVM names only threads it starts itself */
+	syscall(SYS_prctl, PR_SET_NAME, "kindling", 0, 0, 0);
 	do {
 		live();
 		__atomic_store_n(&box.thread_lives, 0, __ATOMIC_SEQ_CST);

@@ -16,8 +16,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include "agent/budget.h"
@@ -45,9 +43,9 @@ static struct {
 	uint32_t control_len;
 	bool detached;
 	bool walker_ready;
-	bool say_bye; /* the lease was lost with a reader there: BYE when the pipe has room */
-	uint64_t next_batch_ns, next_second_ns, next_scan_ns, next_names_ns;
-	uint64_t budget_agent_ns, budget_process_ns; /* at the last look */
+	bool stuck; /* a handler hangs: its memory is never given back */
+	bool ledger_due;
+	uint64_t next_second_ns, next_scan_ns, next_names_ns;
 	uint64_t taken_at_ledger;
 } session = { .events_fd = -1, .control_fd = -1 };
 
@@ -97,15 +95,9 @@ static enum writer_result insist(enum writer_result (*say)(void))
 	struct timespec pause = { 0, BATCH_NS };
 	enum writer_result r = say();
 
-	session.start = *start;
-	session.state = RUNNING;
-	session.say_bye = false;
-	if (!agent.ring.mem &&
-	    ring_init(&agent.ring, start->ring_bytes && start->ring_bytes < RING_BYTES_MAX ?
-					   (uint32_t)start->ring_bytes :
-					   RING_BYTES_DEFAULT) < 0) {
-		session.state = WAITING;
-		return;
+	for (int i = 0; r == WRITER_FULL && i < INSIST_TIMES; i++) {
+		nanosleep(&pause, NULL);
+		r = say();
 	}
 	return r;
 }
@@ -334,12 +326,8 @@ static void run_once(uint64_t now)
 		r = once_a_second(now);
 	if (r != WRITER_GONE)
 		r = writer_flush();
-	if (r == WRITER_GONE) {
+	if (r == WRITER_GONE || (writer_full_since() && now > writer_full_since() + LEASE_NS))
 		end_session();
-	} else if (writer_full_since() && mono_ns() - writer_full_since() > LEASE_NS) {
-		end_session();
-		session.say_bye = true; /* a daemon that was stopped and goes on must know */
-	}
 }
 
 /* How long to sleep, in ms. Idle means: no sample since the writer said it would sleep. */
@@ -363,8 +351,7 @@ bool session_step(void)
 		{ .fd = agent.wake_fd, .events = POLLIN },
 		{ .fd = session.control_fd, .events = POLLIN },
 		/* POLLERR needs no events; without a reader it would never sleep */
-		{ .fd = session.state == WAITING && !session.say_bye ? -1 : session.events_fd,
-		  .events = session.say_bye ? POLLOUT : 0 },
+		{ .fd = session.state == WAITING ? -1 : session.events_fd, .events = 0 },
 	};
 	struct timespec batch = { 0, BATCH_NS };
 	uint64_t count;
@@ -376,87 +363,9 @@ bool session_step(void)
 		nanosleep(&batch, NULL); /* let a batch gather */
 	if (fds[1].revents & POLLIN)
 		read_control();
-	if (session.say_bye && fds[2].revents) {
-		session.say_bye = false;
-		if (!(fds[2].revents & (POLLERR | POLLNVAL)))
-			(void)writer_fault(WIRE_BYE, 0, "lease", "the pipe was full for 10 s");
-	}
-	if (fds[2].revents & (POLLERR | POLLNVAL) &&
-	    (session.state == RUNNING || session.state == PAUSED))
+	if (fds[2].revents & (POLLERR | POLLNVAL))
 		end_session();
-}
-
-/* ---- the thread ----------------------------------------------------------------------------- */
-
-static bool attach_to_jvm(void)
-{
-	static char name[] = "kindling";
-	JavaVMAttachArgs args = { JNI_VERSION_1_6, name, NULL };
-	struct timespec pause = { 0, 10000000 };
-
-	/* loaded with -agentpath the JVM is not there yet */
-	for (int i = 0; i < 6000; i++) {
-		if ((*agent.vm)->AttachCurrentThreadAsDaemon(agent.vm, (void **)&agent.env, &args) ==
-		    JNI_OK)
-			return true;
-		nanosleep(&pause, NULL);
-	}
-	return false;
-}
-
-static void *session_main(void *unused)
-{
-	(void)unused;
-	syscall(SYS_prctl, PR_SET_NAME, "kindling", 0, 0, 0);
-	if (agent.wake_fd < 0) /* EFD_NONBLOCK | EFD_CLOEXEC have the values of O_x */
-		agent.wake_fd = (int)syscall(SYS_eventfd2, 0, O_NONBLOCK | O_CLOEXEC);
-	session.events_fd = session.control_fd = -1;
-	session.state = WAITING;
-	if (attach_to_jvm()) {
-		while (session.state != ENDED) {
-			take_mail();
-			if (session.control_fd < 0)
-				break; /* the FIFOs could not be opened: the daemon sees no HELLO */
-			wait_for_something();
-			if (session.state == RUNNING)
-				run_once(mono_ns());
-		}
-		jni_names_free();
-		session.walker_ready = false;
-		(*agent.vm)->DetachCurrentThread(agent.vm);
-		agent.env = NULL;
-	}
-	close_fds();
-	/* handlers may still run for threads with a pending signal: what they touch stays: slots,
-	 * ring, scratch buffers. The ring's pages go back to the system. */
-	__atomic_store_n(&mailbox.thread_lives, 0, __ATOMIC_RELEASE);
-	return NULL;
-}
-
-void session_open(const char *options)
-{
-	sigset_t all, old;
-	pthread_t thread;
-	uint32_t none = 0;
-
-	if (!__atomic_compare_exchange_n(&mailbox.full, &none, 1, false, __ATOMIC_ACQUIRE,
-					 __ATOMIC_RELAXED))
-		return; /* another attach is being taken in: its caller sees no HELLO and retries */
-	option(options, "events=", mailbox.events);
-	option(options, "control=", mailbox.control);
-	__atomic_store_n(&mailbox.full, 2, __ATOMIC_RELEASE);
-	if (__atomic_exchange_n(&mailbox.thread_lives, 1, __ATOMIC_ACQ_REL)) {
-		uint64_t one = 1;
-
-		if (agent.wake_fd >= 0 && write(agent.wake_fd, &one, sizeof(one)) < 0)
-			return;
-		return;
-	}
-	memset(&all, 0xff, sizeof(all));
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (pthread_create(&thread, NULL, session_main, NULL) == 0)
-		pthread_detach(thread);
-	else
-		__atomic_store_n(&mailbox.thread_lives, 0, __ATOMIC_RELEASE);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (session.state == RUNNING && !session.detached)
+		run_once(mono_ns());
+	return !session.detached;
 }

@@ -1,1 +1,80 @@
-import sys; sys.exit(0)
+"""JVMs in containers of runc: own namespaces, own root, uid 1000. Needs root and runc."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "harness"))
+from kindling import Daemon, agent_copies, books_hold, classes, java_home, skip, timers, wait_for  # noqa: E402
+
+CONTAINER = os.path.join(HERE, "..", "..", "deploy", "demo", "container.py")
+
+
+class Container:
+    def __init__(self, major):
+        self.name = "kindling-test-%s-%d" % (major, os.getpid())
+        self.dir = tempfile.mkdtemp(prefix=self.name)
+        done = subprocess.run([sys.executable, CONTAINER, "up", self.name, self.dir, java_home(major) + "/bin/java",
+                               classes(), "Lines"], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise AssertionError(done.stderr)
+        self.pid = int(done.stdout)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        subprocess.run([sys.executable, CONTAINER, "down", self.name, self.dir])
+
+    def tree(self):
+        """Files of its root that are its own (not /usr, not /proc)."""
+        found = []
+        for base, dirs, files in os.walk(self.dir + "/root"):
+            dirs[:] = [d for d in dirs if os.path.join(base, d) not in (self.dir + "/root/usr", self.dir + "/root/proc")]
+            found += [os.path.relpath(os.path.join(base, f), self.dir + "/root") for f in dirs + files]
+        return sorted(f for f in found if not f.startswith("tmp/hsperfdata") and not f.startswith("tmp/.java_pid"))
+
+
+class Containers(unittest.TestCase):
+    def check(self, major):
+        with Daemon() as daemon, Container(major) as c:
+            # the daemon is faster than this line: what an attach makes is not counted
+            before = [f for f in c.tree() if not f.startswith(("tmp/kindling", "tmp/.attach_pid", "app/.attach_pid"))]
+            target = daemon.wait_state(c.pid, "streaming")
+            self.assertEqual(target["ns_pid"], 1)
+            self.assertEqual(target["uid"], 1000)
+            wait_for("samples", lambda: daemon.target(c.pid)["samples"]["delivered"] > 30)
+            books_hold(daemon.target(c.pid))
+            with open("/proc/%d/maps" % c.pid) as f:
+                library = {line.split()[5] for line in f if "libkindling" in line}
+            self.assertEqual(agent_copies(c.pid), 1)
+            self.assertRegex(library.pop(), r"^/tmp/kindling/[0-9.]+/libkindling-[0-9a-f]+\.so$")
+            # the names went as soon as the agent had what it needed
+            self.assertEqual(c.tree(), before)
+            self.assertIn("KnownShares.spin", daemon.cli("report", str(c.pid), "-o", "-", "--format", "collapsed").stdout)
+            self.assertEqual(daemon.stop(), 0)
+            self.assertEqual(timers(c.pid), 0)
+            self.assertEqual(c.tree(), before)
+            with open(c.dir + "/err") as f:
+                self.assertNotIn("WARNING", f.read())
+
+    def test_jdk_17(self):
+        self.check("17")
+
+    def test_jdk_25(self):
+        self.check("25")
+
+    def test_jdk_11(self):
+        self.check("11")
+
+    def test_jdk_21(self):
+        self.check("21")
+
+
+if __name__ == "__main__":
+    if not shutil.which("runc"):
+        skip("runc is not installed")
+    unittest.main(verbosity=2)

@@ -1,4 +1,4 @@
-# include()d by tests/e2e/CMakeLists.txt
+# include()d by tests/CMakeLists.txt
 add_executable(write_page ${CMAKE_CURRENT_LIST_DIR}/write_page.c)
 target_link_libraries(write_page PRIVATE ours report)
 set_target_properties(write_page PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

@@ -58,16 +58,16 @@ class OneJdk(unittest.TestCase):
 
     def test_output_is_the_same_with_and_without(self):
         with Jvm(MAJOR, "Lines") as jvm:
-            plain = jvm.process.communicate(timeout=30)
+            plain = jvm.process.communicate(timeout=40)
         with Daemon() as daemon, Jvm(MAJOR, "Lines") as jvm:
             daemon.wait_state(jvm.pid, "streaming", 3)
-            self.assertEqual(jvm.process.communicate(timeout=30), plain)
+            self.assertEqual(jvm.process.communicate(timeout=40), plain)
 
     @unittest.skipIf(len(sys.argv) > 1 and int(sys.argv[1]) < 21, "no warning before 21")
     def test_the_jvms_own_warning_stays_where_it_is_wanted(self):
         with Daemon("quiet_attach: false\n") as daemon, Jvm(MAJOR, "Lines") as jvm:
             daemon.wait_state(jvm.pid, "streaming", 3)
-            self.assertIn("WARNING: A JVM TI agent has been loaded dynamically", jvm.process.communicate(timeout=30)[1])
+            self.assertIn("WARNING: A JVM TI agent has been loaded dynamically", jvm.process.communicate(timeout=40)[1])
 
     def test_a_killed_daemon_does_no_harm_and_its_successor_goes_on(self):
         with Daemon() as daemon, Jvm(MAJOR) as jvm:

@@ -4,7 +4,7 @@ public class Lines {
 
     public static void main(String[] args) throws Exception {
         System.out.println("READY");
-        for (int i = 0; i < 30; i++) {
+        for (int i = 0; i < 60; i++) {
             long until = System.nanoTime() + 100_000_000L;
             while (System.nanoTime() < until) sink += KnownShares.spin(i);
             System.out.println("line " + i);
