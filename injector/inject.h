@@ -24,6 +24,7 @@ struct inject {
 	int cwd_dfd; /* O_PATH of /proc/PID/cwd */
 	int cgroup_dfd; /* /sys/fs/cgroup; -1 = not there */
 	uint64_t deadline_mono_ns;
+	bool loads; /* an agent is to be loaded: the owner may forbid that alone */
 	char attach_file[32]; /* ".attach_pidN" */
 	int attach_dfd; /* where it was made; -1 = it was not */
 	struct fault *fault;

@@ -163,6 +163,7 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 	int r;
 
 	in->fault = &result.fault;
+	in->loads = true;
 	if (library_fd < 0)
 		r = fault_set(in->fault, errno, FAULT_PLACEMENT, "open %s: ", args->library);
 	else
@@ -233,6 +234,7 @@ static int command_for_person(struct inject *in, char **argv)
 
 	in->fault = &f;
 	if (strcmp(argv[0], "load") == 0 && argv[1]) {
+		in->loads = true;
 		words[1] = argv[1];
 		words[2] = argv[1][0] == '/' ? "true" : "false";
 		words[3] = argv[2];

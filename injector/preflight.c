@@ -113,7 +113,7 @@ static int check_options(struct inject *in, bool *ret_xrs)
 	if (o.disable_attach == 1)
 		return owner_forbids(in,
 				     "its owner forbids attaching: -XX:+DisableAttachMechanism");
-	if (o.dynamic_loading == 0)
+	if (o.dynamic_loading == 0 && in->loads)
 		return owner_forbids(in,
 				     "its owner forbids agents: -XX:-EnableDynamicAgentLoading");
 	return 0;

@@ -1,10 +1,7 @@
-/*
- * The pipe of one target: START over control, frames from events, and the way back to an agent that
- * a former daemon left behind. docs/decisions/0002.
+/* The pipe of one target: START and DETACH over control, frames from events. docs/decisions/0002.
  */
 #include "daemon/target/target_priv.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,12 +9,12 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
 #include "daemon/stream/text.h"
 
-#define READ_BYTES (64 * 1024)
+#define READ_BYTES	(64 * 1024)
+#define DRAIN_READS_MAX 64 /* more than any pipe holds */
 
 int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_budget)
 {
@@ -41,7 +38,8 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 	return (int)wire_end(&w, 1);
 }
 
-/* ---- what the stream says ---------------------------------------------------------------------- */
+/* ---- what the stream says ----------------------------------------------------------------------
+ */
 
 static void copy(char *dst, size_t size, struct wire_str s)
 {
@@ -63,9 +61,9 @@ static void on_hello(void *userdata, const struct wire_hello *h)
 	copy(t->engine, sizeof(t->engine), h->engine);
 	copy(t->walker, sizeof(t->walker), h->walker);
 	copy(t->note, sizeof(t->note), h->note);
-	/* the clocks are the host's own, read here: a container's words about time are not needed */
+	/* the clocks are the host's own, read here: a container's words about time are not needed
+	 */
 	t->real_minus_mono_ns = (int64_t)(clock_real_ns() - clock_mono_ns());
-	t->priv->greeted = true;
 	t->priv->timer = loop_timer_free(t->priv->timer);
 	if (table->ops.on_hello)
 		table->ops.on_hello(table->userdata, t);
@@ -113,8 +111,7 @@ static void on_bye(void *userdata, const struct fault *why)
 	struct target *t = userdata;
 
 	log_debug("target.bye", "pid=%d what=%s", t->jvm.pid, log_str(why->what));
-	if (t->state == TARGET_DRAINING)
-		t->priv->greeted = false; /* seen in on_events(): the stream may not be freed in here */
+	t->priv->said_bye = true; /* seen in read_some(): the stream may not be freed in here */
 }
 
 static void on_reset(void *userdata)
@@ -135,7 +132,8 @@ static const struct stream_ops stream_calls = {
 	.on_reset = on_reset,
 };
 
-/* ---- the pipe ------------------------------------------------------------------------------------ */
+/* ---- the pipe
+ * ------------------------------------------------------------------------------------ */
 
 static void log_books(const struct target *t)
 {
@@ -145,9 +143,9 @@ static void log_books(const struct target *t)
 	target_counts(t, &c);
 	for (int i = 0; i < WIRE_DROP_COUNT; i++)
 		dropped += c.dropped[i];
-	log_info("target.books", "pid=%d taken=%llu delivered=%llu dropped=%llu lost=%llu", t->jvm.pid,
-		 (unsigned long long)c.taken, (unsigned long long)c.delivered, (unsigned long long)dropped,
-		 (unsigned long long)c.lost);
+	log_info("target.books", "pid=%d taken=%llu delivered=%llu dropped=%llu lost=%llu",
+		 t->jvm.pid, (unsigned long long)c.taken, (unsigned long long)c.delivered,
+		 (unsigned long long)dropped, (unsigned long long)c.lost);
 }
 
 static void add_counts(struct stream_counts *a, const struct stream_counts *b)
@@ -196,7 +194,7 @@ void session_close(struct target *t)
 	p->control_fd = fd_close(p->control_fd);
 	p->timer = loop_timer_free(p->timer);
 	p->session = 0;
-	p->greeted = false;
+	p->said_bye = false;
 }
 
 static void on_retry(void *userdata)
@@ -212,17 +210,45 @@ static void on_retry(void *userdata)
 
 static void break_session(struct target *t, const struct fault *why)
 {
+	uint64_t wait_ns;
+
+	if (clock_mono_ns() - t->priv->session_mono_ns > STEADY_NS)
+		t->attempts = 0;
 	session_close(t);
-	t->attempts++;
+	wait_ns = target_backoff_ns(++t->attempts, why);
 	target_set_state(t, TARGET_FAILED, why);
-	(void)loop_timer_add(t->priv->table->loop, target_backoff_ns(t->attempts, why), 0, on_retry, t,
-			     &t->priv->timer);
+	if (wait_ns)
+		(void)loop_timer_add(t->priv->table->loop, wait_ns, 0, on_retry, t,
+				     &t->priv->timer);
 }
 
-static void finish_detach(struct target *t)
+static void finish_detach(struct target *t, const struct fault *why)
 {
 	session_close(t);
-	target_set_state(t, TARGET_DETACHED, NULL);
+	target_set_state(t, TARGET_DETACHED, why);
+}
+
+static void end_session(struct target *t, const struct fault *why)
+{
+	if (t->state == TARGET_DRAINING)
+		finish_detach(t, NULL);
+	else
+		break_session(t, why);
+}
+
+/*
+ * Has the agent given up a pipe that we did not read? A stopped daemon is no POLLERR to it. A full
+ * pipe may hold half of its size only: a frame never shares a page that it does not fit into.
+ */
+static bool lease_is_lost(struct target *t)
+{
+	uint64_t now = clock_mono_ns(), last = t->priv->read_mono_ns;
+	int waiting = 0;
+
+	t->priv->read_mono_ns = now;
+	return now - last > LEASE_NS * 9 / 10 &&
+	       ioctl(t->priv->events_fd, FIONREAD, &waiting) == 0 &&
+	       waiting > fcntl(t->priv->events_fd, F_GETPIPE_SZ) / 3;
 }
 
 /* One read; false = nothing more now, or the session is over. */
@@ -233,37 +259,59 @@ static bool read_some(struct target *t)
 	ssize_t n = read(t->priv->events_fd, buf, sizeof(buf));
 
 	if (n <= 0)
-		return false; /* empty, or no writer now: the pidfd tells when the process is gone */
+		return false; /* empty, or no writer now: the pidfd tells when the process is gone
+			       */
 	if (stream_feed(t->stream, buf, (size_t)n, &f) < 0) {
-		if (t->state == TARGET_DRAINING)
-			finish_detach(t);
-		else
-			break_session(t, &f);
+		end_session(t, &f);
 		return false;
 	}
-	if (t->state == TARGET_DRAINING && !t->priv->greeted) {
-		finish_detach(t);
+	if (t->priv->said_bye) {
+		fault_set(&f, ESHUTDOWN, FAULT_AGENT, "the agent ended");
+		end_session(t, &f);
 		return false;
 	}
 	return true;
 }
 
+void session_drain(struct target *t)
+{
+	for (int i = 0; t->stream && i < DRAIN_READS_MAX && read_some(t); i++)
+		;
+}
+
+static void on_closed(void *userdata)
+{
+	struct target *t = userdata;
+	struct fault f = { 0 };
+
+	fault_set(&f, EPIPE, FAULT_AGENT, "the agent closed its pipe");
+	end_session(t, &f);
+}
+
 static void on_events(void *userdata, uint32_t events)
 {
 	struct target *t = userdata;
+	struct target_priv *p = t->priv;
+	struct fault f = { 0 };
 
 	if (events & EPOLLIN) {
+		if (lease_is_lost(t)) {
+			session_drain(t);
+			fault_set(
+				&f, ETIMEDOUT, FAULT_STREAM,
+				"the daemon did not read for so long that the agent went to sleep");
+			if (t->stream)
+				end_session(t, &f);
+			return;
+		}
 		(void)read_some(t);
 		return;
 	}
-	/* EPOLLHUP alone: the writer closed, and level-triggered epoll would spin on it */
-	t->priv->events_source = loop_source_free(t->priv->events_source);
-}
-
-void session_drain(struct target *t)
-{
-	for (int i = 0; t->stream && i < 64 && read_some(t); i++)
-		;
+	/* EPOLLHUP alone: the writer closed, and level-triggered epoll would spin on it. Most often
+	 * the process is ending: its pidfd says so in a moment. */
+	p->events_source = loop_source_free(p->events_source);
+	p->timer = loop_timer_free(p->timer);
+	(void)loop_timer_add(p->table->loop, CLOSED_GRACE_NS, 0, on_closed, t, &p->timer);
 }
 
 static void on_no_hello(void *userdata)
@@ -281,14 +329,17 @@ void session_open(struct target *t, int events_fd, int control_fd)
 
 	p->events_fd = events_fd;
 	p->control_fd = control_fd;
-	p->greeted = false;
+	p->session_mono_ns = clock_mono_ns();
+	p->read_mono_ns = p->session_mono_ns;
+	p->said_bye = false;
 	if (stream_new(&stream_calls, t, &t->stream) < 0 ||
 	    loop_add(p->table->loop, events_fd, EPOLLIN, on_events, t, &p->events_source) < 0)
 		log_err("target.session", "pid=%d error=\"out of memory\"", t->jvm.pid);
 	(void)loop_timer_add(p->table->loop, HELLO_DEADLINE_NS, 0, on_no_hello, t, &p->timer);
 }
 
-/* ---- commands -------------------------------------------------------------------------------------- */
+/* ---- commands
+ * -------------------------------------------------------------------------------------- */
 
 int target_start(struct target *t, uint64_t interval_ns, bool no_budget)
 {
@@ -303,7 +354,10 @@ int target_start(struct target *t, uint64_t interval_ns, bool no_budget)
 
 static void on_no_bye(void *userdata)
 {
-	finish_detach(userdata);
+	struct fault f = { 0 };
+
+	fault_set(&f, ETIMEDOUT, FAULT_AGENT, "the agent did not answer DETACH within 5 s");
+	finish_detach(userdata, &f);
 }
 
 void target_detach(struct target *t)
@@ -320,80 +374,12 @@ void target_detach(struct target *t)
 		(void)loop_timer_add(t->priv->table->loop, DRAIN_DEADLINE_NS, 0, on_no_bye, t,
 				     &t->priv->timer);
 		if (write(t->priv->control_fd, frame, len) != (ssize_t)len)
-			finish_detach(t);
-	} else if (t->state == TARGET_FOUND || t->state == TARGET_INJECTING ||
-		   t->state == TARGET_FAILED) {
-		target_inject_abort(t);
+			finish_detach(t, NULL);
+	} else if (t->state == TARGET_INJECTING) {
+		/* between two steps of an attach nothing can be undone: it ends by itself, soon */
+		t->priv->leave = true;
+	} else if (t->state == TARGET_FOUND || t->state == TARGET_FAILED) {
 		t->priv->timer = loop_timer_free(t->priv->timer);
 		target_set_state(t, TARGET_DETACHED, NULL);
 	}
-}
-
-/* ---- an agent that a former daemon left behind ------------------------------------------------------- */
-
-/*
- * Open the FIFO behind descriptor @name of the target. What lies there is the target's to choose, so
- * it is opened O_PATH, seen to be a FIFO, and only then opened for real.
- */
-static int open_fifo(int fd_dfd, const char *name, int flags)
-{
-	CLEANUP(fd_closep) int path_fd = openat(fd_dfd, name, O_PATH | O_CLOEXEC);
-	char path[40];
-	struct stat st;
-
-	if (path_fd < 0 || fstat(path_fd, &st) < 0 || !S_ISFIFO(st.st_mode))
-		return -1;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
-	return open(path, flags | O_NONBLOCK | O_CLOEXEC);
-}
-
-static void find_fifos(int fd_dfd, int *ret_events, int *ret_control)
-{
-	static const char prefix[] = "/tmp/kindling/" KINDLING_VERSION "/";
-	int copy_fd = fcntl(fd_dfd, F_DUPFD_CLOEXEC, 3);
-	DIR *dir = copy_fd >= 0 ? fdopendir(copy_fd) : NULL;
-	struct dirent *e;
-
-	for (int i = 0; dir && i < 65536 && (e = readdir(dir)); i++) {
-		char link[256];
-		ssize_t n = readlinkat(fd_dfd, e->d_name, link, sizeof(link) - 1);
-
-		if (n <= 0)
-			continue;
-		link[n] = '\0';
-		if (strncmp(link, prefix, sizeof(prefix) - 1) != 0)
-			continue;
-		if (*ret_events < 0 && strncmp(link + sizeof(prefix) - 1, "events-", 7) == 0)
-			*ret_events = open_fifo(fd_dfd, e->d_name, O_RDONLY);
-		else if (*ret_control < 0 && strncmp(link + sizeof(prefix) - 1, "control-", 8) == 0)
-			*ret_control = open_fifo(fd_dfd, e->d_name, O_WRONLY);
-	}
-	if (dir)
-		closedir(dir);
-}
-
-bool session_reattach(struct target *t)
-{
-	CLEANUP(fd_closep) int dfd = -1, events_fd = -1, control_fd = -1;
-	uint8_t frame[WIRE_FRAME_MAX], junk[4096];
-	char path[40];
-	int len;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", t->jvm.pid);
-	dfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dfd < 0)
-		return false;
-	find_fifos(dfd, &events_fd, &control_fd);
-	if (events_fd < 0 || control_fd < 0)
-		return false;
-	(void)fcntl(events_fd, F_SETPIPE_SZ, (int)t->priv->table->config->pipe_bytes);
-	/* what the former daemon did not read may begin in the middle of a frame */
-	for (int i = 0; i < 4096 && read(events_fd, junk, sizeof(junk)) > 0; i++)
-		;
-	len = session_frame(t, frame, t->priv->table->config->cpu_interval_ns, false);
-	if (write(control_fd, frame, (size_t)len) != len)
-		return false;
-	log_info("target.reattach", "pid=%d", t->jvm.pid);
-	session_open(t, TAKE_FD(events_fd), TAKE_FD(control_fd));
-	return true;
 }

@@ -49,8 +49,8 @@ void target_set_state(struct target *t, enum target_state next, const struct fau
 	struct targets *table = t->priv->table;
 
 	if (!target_step_allowed(t->state, next)) {
-		log_err("target.step", "pid=%d from=%s to=%s error=\"not an allowed step\"", t->jvm.pid,
-			target_state_names[t->state], target_state_names[next]);
+		log_err("target.step", "pid=%d from=%s to=%s error=\"not an allowed step\"",
+			t->jvm.pid, target_state_names[t->state], target_state_names[next]);
 		return;
 	}
 	if (table->ops.on_state)

@@ -2,11 +2,13 @@
 #include "daemon/target/target_priv.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
+#include "daemon/discovery/proc.h"
 
 int targets_new(struct loop *loop, const struct config *config, const struct targets_ops *ops,
 		void *userdata, struct targets **ret)
@@ -49,6 +51,7 @@ struct targets *targets_free(struct targets *table)
 		return NULL;
 	while (table->first)
 		forget(table->first);
+	children_forget(table);
 	free(table);
 	return NULL;
 }
@@ -67,20 +70,30 @@ static void on_pidfd(void *userdata, uint32_t events)
 	t->priv->pidfd_source = loop_source_free(t->priv->pidfd_source);
 	session_drain(t);
 	target_inject_abort(t);
-	session_close(t);
-	t->priv->timer = loop_timer_free(t->priv->timer);
+	session_close(t); /* frees the timer of whatever state it was in */
 	t->gone_mono_ns = clock_mono_ns();
 	target_set_state(t, TARGET_GONE, NULL);
-	if (loop_timer_add(t->priv->table->loop, GONE_KEEP_NS, 0, on_gone_long_enough, t,
-			   &t->priv->timer) < 0)
-		return;
+	(void)loop_timer_add(t->priv->table->loop, GONE_KEEP_NS, 0, on_gone_long_enough, t,
+			     &t->priv->timer);
 	targets_inject_next(t->priv->table);
+}
+
+/* Between discovery's look and the pidfd the pid may have become another process's. */
+static bool is_the_same(const struct jvm *jvm)
+{
+	CLEANUP(fd_closep) int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(fd_closep) int dfd = proc_open(proc_dfd, jvm->pid);
+	struct proc_stat stat;
+	char text[1024];
+
+	return dfd >= 0 && proc_read(dfd, "stat", text, sizeof(text)) > 0 &&
+	       proc_parse_stat(text, &stat) && stat.start_time == jvm->start_time;
 }
 
 int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono_ns,
 		struct target **ret)
 {
-	struct target *t;
+	struct target *t, **link;
 	int r;
 
 	for (t = table->first; t; t = t->priv->next)
@@ -103,17 +116,23 @@ int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono
 	t->priv->table = table;
 	t->priv->result_fd = t->priv->events_fd = t->priv->control_fd = -1;
 	t->priv->pidfd = (int)syscall(SYS_pidfd_open, jvm->pid, 0);
-	r = t->priv->pidfd < 0 ? -errno :
-				 loop_add(table->loop, t->priv->pidfd, EPOLLIN, on_pidfd, t,
+	r = t->priv->pidfd < 0 ? -errno
+			       : loop_add(table->loop, t->priv->pidfd, EPOLLIN, on_pidfd, t,
 					  &t->priv->pidfd_source);
+	if (r == 0 && !is_the_same(jvm)) {
+		loop_source_free(t->priv->pidfd_source);
+		r = -ESRCH;
+	}
 	if (r < 0) {
 		fd_close(t->priv->pidfd);
 		free(t->priv);
 		free(t);
 		return r;
 	}
-	t->priv->next = table->first;
-	table->first = t;
+	/* at the end: who came first is attached to first */
+	for (link = &table->first; *link; link = &(*link)->priv->next)
+		;
+	*link = t;
 	table->count++;
 	log_info("target.found", "pid=%d ns_pid=%d name=%s container=%s", jvm->pid, jvm->ns_pid,
 		 log_str(jvm->name), log_str(jvm->container_id));

@@ -1,13 +1,17 @@
-/* Inside the target room: state.c (the table of steps), inject.c (the child), session.c (the pipe),
- * target.c (the table of targets), match.c (words that name one). */
+/* Inside the target room: state.c (the table of steps), inject.c (one attempt), child.c (its
+ * process), session.c (the pipe), reattach.c (an agent that is there already), target.c (the table
+ * of targets), match.c (words that name one). */
 #pragma once
 
 #include "daemon/target/target.h"
 
-#define INJECTORS_MAX      4
-#define HELLO_DEADLINE_NS  (5 * 1000000000ull)
-#define DRAIN_DEADLINE_NS  (5 * 1000000000ull)
-#define GONE_KEEP_NS       (120 * 1000000000ull)
+#define INJECTORS_MAX	  4
+#define HELLO_DEADLINE_NS (5 * 1000000000ull)
+#define DRAIN_DEADLINE_NS (5 * 1000000000ull)
+#define LEASE_NS	  (10 * 1000000000ull) /* the agent gives up a pipe that is full for so long */
+#define STEADY_NS	  (60 * 1000000000ull) /* a session this old forgives the failures before it */
+#define CLOSED_GRACE_NS	  (200 * 1000000ull) /* end of file comes a moment before the pidfd */
+#define GONE_KEEP_NS	  (120 * 1000000000ull)
 
 struct target_priv {
 	struct targets *table;
@@ -16,14 +20,17 @@ struct target_priv {
 	struct loop_source *pidfd_source;
 	struct loop_timer *timer; /* of the current state: back-off, deadline, or the end of GONE */
 	/* INJECTING */
-	pid_t injector;
+	struct child *injector; /* NULL = none runs */
+	bool leave; /* detach as soon as the attempt has ended */
 	int result_fd;
 	struct loop_source *result_source;
 	/* sessions */
 	int events_fd, control_fd;
 	struct loop_source *events_source;
 	uint64_t session;
-	bool greeted;
+	uint64_t session_mono_ns; /* when it began */
+	uint64_t read_mono_ns; /* last read of events */
+	bool said_bye;
 };
 
 struct targets {
@@ -32,6 +39,7 @@ struct targets {
 	struct targets_ops ops;
 	void *userdata;
 	struct target *first;
+	struct child *children;
 	unsigned count, injectors;
 	uint64_t refused; /* TARGETS_MAX */
 };
@@ -42,6 +50,14 @@ bool target_step_allowed(enum target_state from, enum target_state to);
 /* How long to wait before attempt number @attempts + 1; 0 = never again. */
 uint64_t target_backoff_ns(unsigned attempts, const struct fault *why);
 
+/* child.c: processes that are started and never waited for */
+struct child;
+/* posix_spawn of @argv with @stdin_fd as 0 and @result_fd as 3 (-1 = none). 0 or -errno. */
+int child_start(struct targets *table, char *const argv[], int stdin_fd, int result_fd,
+		struct child **ret);
+void child_kill(struct child *c); /* it is freed when it has ended */
+void children_forget(struct targets *table); /* what still runs goes on alone */
+
 /* inject.c */
 void target_inject(struct target *t); /* FOUND or FAILED -> INJECTING, when a place is free */
 void target_inject_abort(struct target *t);
@@ -51,5 +67,7 @@ void targets_inject_next(struct targets *table);
 int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_budget);
 void session_open(struct target *t, int events_fd, int control_fd); /* takes the fds */
 void session_close(struct target *t); /* keeps its books */
-bool session_reattach(struct target *t); /* an agent of a former daemon lives in it */
 void session_drain(struct target *t); /* read what is left in the pipe */
+
+/* reattach.c */
+bool session_reattach(struct target *t); /* an agent of a former daemon lives in it */

@@ -1,0 +1,115 @@
+/*
+ * Child processes of the target room. The loop never waits for one: a killed child may hang in a
+ * file system of the target's, so its end is an event of its pidfd like any other.
+ */
+#include "daemon/target/target_priv.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include "daemon/core/log.h"
+
+extern char **environ;
+
+struct child {
+	struct targets *table;
+	struct child *next;
+	pid_t pid;
+	int pidfd;
+	struct loop_source *source;
+};
+
+static void child_free(struct child *c)
+{
+	struct child **link;
+
+	for (link = &c->table->children; *link && *link != c; link = &(*link)->next)
+		;
+	if (*link)
+		*link = c->next;
+	loop_source_free(c->source);
+	fd_close(c->pidfd);
+	free(c);
+}
+
+static void on_end(void *userdata, uint32_t events)
+{
+	struct child *c = userdata;
+
+	(void)events;
+	if (waitpid(c->pid, NULL, WNOHANG) != 0)
+		child_free(c);
+}
+
+static int spawn(char *const argv[], int stdin_fd, int result_fd, pid_t *ret)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	sigset_t none, pipe;
+	int r = 0;
+
+	sigemptyset(&none);
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	posix_spawn_file_actions_init(&actions);
+	if (stdin_fd >= 0)
+		r = posix_spawn_file_actions_adddup2(&actions, stdin_fd, 0);
+	if (r == 0 && result_fd >= 0)
+		r = posix_spawn_file_actions_adddup2(&actions, result_fd, 3);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setsigdefault(&attr, &pipe);
+	if (r == 0)
+		r = posix_spawn(ret, argv[0], &actions, &attr, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attr);
+	return -r;
+}
+
+int child_start(struct targets *table, char *const argv[], int stdin_fd, int result_fd,
+		struct child **ret)
+{
+	struct child *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	c->table = table;
+	r = spawn(argv, stdin_fd, result_fd, &c->pid);
+	if (r < 0) {
+		free(c);
+		return r;
+	}
+	c->next = table->children;
+	table->children = c;
+	/* it is our child and not waited for yet, so the pid is still its own */
+	c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+	r = c->pidfd < 0 ? -errno : loop_add(table->loop, c->pidfd, EPOLLIN, on_end, c, &c->source);
+	if (r < 0) {
+		(void)kill(c->pid, SIGKILL);
+		(void)waitpid(c->pid, NULL, 0); /* just started, nothing to hang in */
+		child_free(c);
+		return r;
+	}
+	if (ret)
+		*ret = c;
+	return 0;
+}
+
+void child_kill(struct child *c)
+{
+	/* not a zombie that was waited for: then child_free() would have been called */
+	(void)syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
+}
+
+void children_forget(struct targets *table)
+{
+	while (table->children) {
+		(void)waitpid(table->children->pid, NULL, WNOHANG);
+		child_free(table->children);
+	}
+}

@@ -1,0 +1,440 @@
+/*
+ * The life of a target with a made-up injector and agent: this program again, started by the room
+ * as its injector. The "agent" word of the settings says how the two behave.
+ */
+#include "tests/unit/unit.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "daemon/core/clock.h"
+#include "daemon/discovery/proc.h"
+#include "daemon/target/target_priv.h"
+#include "injector/result.h"
+
+/* ---- the made-up agent ---------------------------------------------------------------------- */
+
+static void hello(int events, uint64_t session)
+{
+	struct wire_hello h = { .protocol = WIRE_PROTOCOL, .session = session, .ns_pid = 1 };
+	struct wire_sample s = { .mono_ns = 1, .tid = 1, .weight_ns = 10000000 };
+	struct wire_ledger l = { 0 };
+	uint8_t buf[WIRE_FRAME_MAX];
+	struct wire_writer w;
+
+	wire_begin(&w, buf, WIRE_HELLO);
+	(void)wire_put_hello(&w, &h);
+	(void)!write(events, buf, wire_end(&w, 1));
+	wire_begin(&w, buf, WIRE_CPU);
+	(void)wire_put_sample(&w, &s);
+	(void)!write(events, buf, wire_end(&w, 2));
+	l.counter[WIRE_COUNTER_TAKEN] = l.counter[WIRE_COUNTER_WRITTEN] = 1;
+	l.counter[WIRE_COUNTER_TAKEN_NS] = l.counter[WIRE_COUNTER_WRITTEN_NS] = 10000000;
+	wire_begin(&w, buf, WIRE_LEDGER);
+	(void)wire_put_ledger(&w, &l);
+	(void)!write(events, buf, wire_end(&w, 3));
+}
+
+static void agent(const char *manner, int events, int control)
+{
+	struct wire_fault bye = { 0 };
+	uint8_t buf[2 * WIRE_FRAME_MAX];
+	struct wire_start start;
+	struct wire_frame frame;
+	struct wire_writer w;
+	size_t len = 0;
+	ssize_t n;
+	int size;
+
+	if (strcmp(manner, "garbage") == 0)
+		(void)!write(events, "this is not the protocol at all", 31);
+	while ((n = read(control, buf + len, sizeof(buf) - len)) > 0) {
+		len += (size_t)n;
+		while ((size = wire_peek(buf, len, &frame)) > 0) {
+			if (frame.type == WIRE_START && strcmp(manner, "mute") != 0 &&
+			    wire_get_start(&frame, &start) == 0)
+				hello(events, start.session);
+			if (frame.type == WIRE_START && strcmp(manner, "short") == 0)
+				return;
+			if (frame.type == WIRE_DETACH) {
+				wire_begin(&w, buf, WIRE_BYE);
+				(void)wire_put_fault(&w, &bye);
+				(void)!write(events, buf, wire_end(&w, 4));
+				return;
+			}
+			len -= (size_t)size;
+			memmove(buf, buf + size, len);
+		}
+	}
+}
+
+/* ---- the made-up injector ------------------------------------------------------------------- */
+
+static void answer(const struct inject_result *result, const int fds[2])
+{
+	char control[CMSG_SPACE(2 * sizeof(int))] = { 0 };
+	struct iovec iov = { (void *)(uintptr_t)result, sizeof(*result) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+
+	if (fds) {
+		msg.msg_control = control;
+		msg.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(2 * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, 2 * sizeof(int));
+	}
+	(void)sendmsg(3, &msg, MSG_NOSIGNAL);
+}
+
+static void mark(const char *what)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", getenv("KINDLING_TEST_DIR"), what);
+	close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+
+static int injector(char **argv)
+{
+	/* --result-fd 3 PID START attach AGENT ..., or cleanup in the place of attach */
+	const char *manner = argv[6];
+	struct inject_result result = { 0 };
+	int events[2], control[2];
+	uint8_t frame[WIRE_FRAME_MAX];
+	ssize_t n;
+
+	if (strcmp(argv[5], "cleanup") == 0) {
+		mark("cleanup");
+		return 0;
+	}
+	n = read(0, frame, sizeof(frame));
+	if (n <= 0 || strcmp(manner, "die") == 0)
+		return 1;
+	if (strcmp(manner, "hang") == 0)
+		pause();
+	if (strcmp(manner, "slow") == 0)
+		usleep(300000);
+	if (strcmp(manner, "refuse") == 0) {
+		fault_set(&result.fault, EPERM, FAULT_PREFLIGHT, "its owner forbids it");
+		result.fault.flags = FAULT_PERMANENT;
+		answer(&result, NULL);
+		return 1;
+	}
+	if (pipe2(events, O_CLOEXEC) < 0 || pipe2(control, O_CLOEXEC) < 0 ||
+	    fcntl(events[0], F_SETFL, O_NONBLOCK) < 0 || write(control[1], frame, (size_t)n) != n)
+		return 1;
+	if (fork() == 0) {
+		close(3);
+		close(events[0]);
+		close(control[1]);
+		agent(manner, events[1], control[0]);
+		_exit(0);
+	}
+	answer(&result, (int[2]){ events[0], control[1] });
+	return 0;
+}
+
+/* ---- the tests ------------------------------------------------------------------------------ */
+
+static char dir[64];
+static struct config config;
+static struct loop *loop;
+static struct targets *table;
+static pid_t process; /* stands for the JVM */
+static unsigned samples, freed;
+
+static void on_sample(void *userdata, struct target *t, const struct stream_sample *s)
+{
+	(void)userdata;
+	(void)t;
+	(void)s;
+	samples++;
+}
+
+static void on_free(void *userdata, struct target *t)
+{
+	(void)userdata;
+	(void)t;
+	freed++;
+}
+
+static int setup(void **state)
+{
+	static const struct targets_ops ops = { .on_sample = on_sample, .on_free = on_free };
+
+	(void)state;
+	snprintf(dir, sizeof(dir), "/tmp/kindling-test-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	setenv("KINDLING_TEST_DIR", dir, 1);
+	memset(&config, 0, sizeof(config));
+	snprintf(config.injector, sizeof(config.injector), "/proc/self/exe");
+	assert_true(readlink("/proc/self/exe", config.injector, sizeof(config.injector) - 1) > 0);
+	config.cpu_interval_ns = 10 * NS_PER_MS;
+	config.attach_deadline_ns = 10 * NS_PER_S;
+	config.pipe_bytes = 65536;
+	samples = freed = 0;
+	assert_int_equal(loop_new(&loop), 0);
+	assert_int_equal(targets_new(loop, &config, &ops, NULL, &table), 0);
+	process = fork();
+	if (process == 0) {
+		pause();
+		_exit(0);
+	}
+	return 0;
+}
+
+static void end_process(void)
+{
+	if (process > 0) {
+		kill(process, SIGKILL);
+		waitpid(process, NULL, 0);
+	}
+	process = 0;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	table = targets_free(table);
+	loop = loop_free(loop);
+	end_process();
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	return system(command);
+}
+
+static void fill_in(struct jvm *jvm)
+{
+	int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY), dfd = proc_open(proc_dfd, process);
+	struct proc_stat stat = { 0 };
+	char text[1024];
+
+	assert_true(proc_read(dfd, "stat", text, sizeof(text)) > 0);
+	assert_true(proc_parse_stat(text, &stat));
+	close(dfd);
+	close(proc_dfd);
+	*jvm = (struct jvm){ .pid = process, .ns_pid = 1, .start_time = stat.start_time };
+	jvm->uid = getuid();
+	snprintf(jvm->name, sizeof(jvm->name), "Made.Up");
+}
+
+static struct target *add(const char *manner)
+{
+	struct target *t = NULL;
+	struct jvm jvm;
+
+	snprintf(config.agent, sizeof(config.agent), "%s", manner);
+	fill_in(&jvm);
+	assert_int_equal(targets_add(table, &jvm, clock_mono_ns(), &t), 0);
+	return t;
+}
+
+#define UNTIL(condition, seconds)                                         \
+	do {                                                              \
+		uint64_t until_ns = clock_mono_ns() + (seconds)*NS_PER_S; \
+		while (!(condition) && clock_mono_ns() < until_ns)        \
+			(void)loop_round(loop, 20 * NS_PER_MS);           \
+		assert_true(condition);                                   \
+	} while (0)
+
+static bool marked(const char *what)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, what);
+	return access(path, F_OK) == 0;
+}
+
+static void a_target_streams_and_leaves_when_told(void **state)
+{
+	struct stream_counts c;
+	struct target *t;
+
+	(void)state;
+	t = add("talk");
+	assert_int_equal(t->state, TARGET_INJECTING);
+	UNTIL(samples == 1, 5);
+	assert_int_equal(t->state, TARGET_STREAMING);
+	assert_true(t->first_sample_mono_ns >= t->seen_mono_ns);
+	assert_false(targets_quiet(table));
+	target_detach(t);
+	assert_int_equal(t->state, TARGET_DRAINING);
+	UNTIL(t->state == TARGET_DETACHED, 5);
+	assert_int_equal(t->fault.code, 0);
+	assert_true(targets_quiet(table));
+	target_counts(t, &c); /* the books stay */
+	assert_int_equal(c.taken, 1);
+	assert_int_equal(c.delivered, 1);
+	assert_int_equal(c.lost, 0);
+}
+
+static void the_same_process_is_taken_in_once_and_another_never(void **state)
+{
+	struct jvm jvm;
+
+	(void)state;
+	(void)add("talk");
+	fill_in(&jvm);
+	assert_int_equal(targets_add(table, &jvm, 0, NULL), -EEXIST);
+	jvm.start_time++; /* the pid is another process's by now */
+	assert_int_equal(targets_add(table, &jvm, 0, NULL), -ESRCH);
+	assert_int_equal(targets_count(table), 1);
+}
+
+static void the_end_of_the_process_keeps_its_last_events(void **state)
+{
+	struct target *t;
+
+	(void)state;
+	t = add("talk");
+	UNTIL(t->state == TARGET_STREAMING, 5);
+	end_process(); /* before HELLO and sample were read, most often */
+	UNTIL(t->state == TARGET_GONE, 5);
+	assert_int_equal(samples, 1);
+	assert_true(t->gone_mono_ns > 0);
+}
+
+static void what_only_the_owner_can_change_is_not_tried_again(void **state)
+{
+	struct target *t;
+
+	(void)state;
+	t = add("refuse");
+	UNTIL(t->state == TARGET_FAILED, 5);
+	assert_string_equal(t->fault.what, "its owner forbids it");
+	assert_null(t->priv->timer);
+	target_detach(t);
+	assert_int_equal(t->state, TARGET_DETACHED);
+}
+
+static void an_injector_that_dies_is_a_reason_and_its_leftovers_go(void **state)
+{
+	struct target *t;
+
+	(void)state;
+	t = add("die");
+	UNTIL(t->state == TARGET_FAILED, 5);
+	assert_string_equal(t->fault.what, "the injector died without an answer");
+	UNTIL(marked("cleanup"), 5);
+	snprintf(config.agent, sizeof(config.agent), "talk"); /* tried again after 1 s */
+	UNTIL(samples == 1, 5);
+	assert_int_equal(t->attempts, 2);
+}
+
+static void an_injector_that_hangs_is_killed(void **state)
+{
+	struct target *t;
+
+	(void)state;
+	config.attach_deadline_ns = 0; /* the axe falls 5 s later */
+	t = add("hang");
+	UNTIL(t->state == TARGET_FAILED, 8);
+	assert_int_equal(t->fault.step, FAULT_DEADLINE);
+	UNTIL(marked("cleanup"), 5);
+	UNTIL(table->children == NULL, 5);
+	assert_int_equal(table->injectors, 0);
+}
+
+static void detach_during_an_attempt_waits_for_its_end(void **state)
+{
+	struct target *t;
+
+	(void)state;
+	t = add("slow");
+	target_detach(t);
+	assert_int_equal(t->state, TARGET_INJECTING);
+	UNTIL(t->state == TARGET_DETACHED, 5);
+	assert_int_equal(t->fault.code, 0);
+	assert_false(marked("cleanup")); /* nobody was killed */
+}
+
+static void bytes_that_are_no_frames_end_the_session_only(void **state)
+{
+	struct target *t;
+
+	(void)state;
+	t = add("garbage");
+	UNTIL(t->state == TARGET_FAILED, 5);
+	assert_int_equal(t->fault.step, FAULT_STREAM);
+	assert_non_null(t->priv->timer); /* it is tried again */
+}
+
+static void an_agent_that_closes_its_pipe_is_missed(void **state)
+{
+	struct target *t;
+
+	(void)state;
+	t = add("short");
+	UNTIL(t->state == TARGET_FAILED, 5);
+	assert_int_equal(samples, 1);
+	assert_string_equal(t->fault.what, "the agent closed its pipe");
+}
+
+static void an_agent_that_says_nothing_is_given_up(void **state)
+{
+	struct target *t;
+
+	(void)state;
+	t = add("mute");
+	UNTIL(t->state == TARGET_FAILED, 8);
+	assert_int_equal(t->fault.step, FAULT_HELLO);
+}
+
+static void a_new_interval_goes_to_the_running_session(void **state)
+{
+	uint64_t session;
+	struct target *t;
+
+	(void)state;
+	t = add("talk");
+	assert_int_equal(target_start(t, NS_PER_MS, true), -EAGAIN);
+	UNTIL(samples == 1, 5);
+	session = t->priv->session;
+	assert_int_equal(target_start(t, NS_PER_MS, true), 0);
+	assert_int_equal(t->priv->session, session);
+	assert_int_equal(t->interval_ns, NS_PER_MS);
+	assert_true(t->no_budget);
+}
+
+static void the_table_frees_what_is_under_way(void **state)
+{
+	(void)state;
+	(void)add("hang");
+	table = targets_free(table);
+	assert_int_equal(freed, 1);
+	for (int i = 0; i < 250 && !marked("cleanup"); i++)
+		usleep(20000);
+	assert_true(marked("cleanup"));
+}
+
+#define LIFE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		LIFE_TEST(a_target_streams_and_leaves_when_told),
+		LIFE_TEST(the_same_process_is_taken_in_once_and_another_never),
+		LIFE_TEST(the_end_of_the_process_keeps_its_last_events),
+		LIFE_TEST(what_only_the_owner_can_change_is_not_tried_again),
+		LIFE_TEST(an_injector_that_dies_is_a_reason_and_its_leftovers_go),
+		LIFE_TEST(an_injector_that_hangs_is_killed),
+		LIFE_TEST(detach_during_an_attempt_waits_for_its_end),
+		LIFE_TEST(bytes_that_are_no_frames_end_the_session_only),
+		LIFE_TEST(an_agent_that_closes_its_pipe_is_missed),
+		LIFE_TEST(an_agent_that_says_nothing_is_given_up),
+		LIFE_TEST(a_new_interval_goes_to_the_running_session),
+		LIFE_TEST(the_table_frees_what_is_under_way),
+	};
+
+	if (argc > 5 && strcmp(argv[1], "--result-fd") == 0)
+		return injector(argv);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
