@@ -247,6 +247,8 @@ static uint32_t method_id(uint64_t where)
 	record.name_id = string_id(m.name);
 	record.sig_id = string_id(m.signature);
 	record.file_id = m.file[0] ? string_id(m.file) : 0;
+	if (writer.dict_full)
+		return 0;
 	if (!PUT(PENDING_METHOD, wire_put_method, &record))
 		writer.torn = true;
 	return record.id;
@@ -268,6 +270,8 @@ static uint32_t mapping_id(const struct walk_mapping *m)
 		return record.id;
 	record.path_id = string_id(m->path);
 	memcpy(record.build_id, m->build_id, sizeof(record.build_id));
+	if (writer.dict_full)
+		return 0;
 	if (!PUT(PENDING_MAPPING, wire_put_mapping, &record))
 		writer.torn = true;
 	return record.id;

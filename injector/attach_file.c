@@ -27,38 +27,38 @@ bool attach_sigquit_pending(const struct inject *in)
 	return (proc_signal_mask(status, "ShdPnd:") | proc_signal_mask(status, "SigPnd:")) & bit;
 }
 
-/* Is there one that the JVM will accept? It compares the owner with its own euid. */
-static bool is_acceptable(const struct inject *in, int dfd)
+static bool is_stale(const struct stat *st)
 {
-	struct stat st;
-
-	return fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       S_ISREG(st.st_mode) && st.st_uid == in->uid;
+	return (uint64_t)st->st_ctime + STALE_AGE_S < clock_real_ns() / NS_PER_S;
 }
 
-/* One left by a killed attach of another user stands in the way for ever: root takes it away. */
-static void remove_foreign(const struct inject *in, int dfd)
-{
-	struct stat st;
-
-	if (fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    !is_acceptable(in, dfd)) {
-		files_as_root();
-		(void)unlinkat(dfd, in->attach_file, 0);
-		(void)files_as_target(in);
-	}
-}
-
+/*
+ * A file that is there already is of an attach that runs now, of ours or of somebody else's tool,
+ * to this JVM or to one of another pid namespace that shares the directory. Its end is waited for:
+ * two that use one file take it away from each other. One of a killed attach would be in the way
+ * for ever; only root may remove it where its owner is another.
+ */
 static int make_in(const struct inject *in, int dfd)
 {
-	CLEANUP(fd_closep) int fd = -1;
+	struct stat st;
+	int fd;
 
-	remove_foreign(in, dfd);
-	fd = openat(dfd, in->attach_file, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC,
-		    0660);
-	if (fd >= 0)
-		return 0;
-	return errno == EEXIST && is_acceptable(in, dfd) ? 0 : -errno;
+	while ((fd = openat(dfd, in->attach_file,
+			    O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0660)) < 0) {
+		if (errno != EEXIST)
+			return -errno;
+		if (inject_remaining_ms(in) == 0)
+			return -EBUSY;
+		if (fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_stale(&st)) {
+			files_as_root();
+			(void)unlinkat(dfd, in->attach_file, 0);
+			if (files_as_target(in) < 0)
+				return -EPERM;
+		}
+		inject_pause_ms(5);
+	}
+	fd_close(fd);
+	return 0;
 }
 
 int attach_file_make(struct inject *in)
@@ -74,11 +74,7 @@ int attach_file_make(struct inject *in)
 		r = make_in(in, cwd);
 		if (r == 0) {
 			in->attach_dfd = TAKE_FD(cwd);
-		} else if (tmp >= 0 &&
-			   !faccessat(cwd, in->attach_file, F_OK, AT_SYMLINK_NOFOLLOW)) {
-			r = -EEXIST; /* a stranger's, which nobody may remove: it would be found
-					first */
-		} else if (tmp >= 0) {
+		} else if (tmp >= 0 && r != -EBUSY) {
 			r = make_in(in, tmp);
 			if (r == 0)
 				in->attach_dfd = TAKE_FD(tmp);
@@ -121,8 +117,7 @@ static void cleanup_in(const struct inject *in, int dfd)
 	struct stat st;
 
 	if (dfd >= 0 && fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    S_ISREG(st.st_mode) && st.st_size == 0 && st.st_uid == in->uid &&
-	    (uint64_t)st.st_ctime + STALE_AGE_S < clock_real_ns() / NS_PER_S)
+	    S_ISREG(st.st_mode) && st.st_size == 0 && st.st_uid == in->uid && is_stale(&st))
 		(void)unlinkat(dfd, in->attach_file, 0);
 }
 

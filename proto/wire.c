@@ -109,9 +109,14 @@ static void rec_bytes(struct record *r, const void *p, uint32_t len)
 	r->len += len;
 }
 
+static void rec_cut(struct record *r, struct wire_str s, uint32_t max)
+{
+	rec_bytes(r, s.p, s.len > max ? max : s.len);
+}
+
 static void rec_str(struct record *r, struct wire_str s)
 {
-	rec_bytes(r, s.p, s.len > WIRE_STRING_MAX ? WIRE_STRING_MAX : s.len);
+	rec_cut(r, s, WIRE_STRING_MAX);
 }
 
 static void rec_key_u64(struct record *r, uint64_t key, uint64_t v)
@@ -122,10 +127,11 @@ static void rec_key_u64(struct record *r, uint64_t key, uint64_t v)
 	rec_bytes(r, tmp, (uint32_t)(put_u64(tmp, v) - tmp));
 }
 
+/* HELLO has one frame for all of its strings: each is cut so far that they always fit. */
 static void rec_key_str(struct record *r, uint64_t key, struct wire_str s)
 {
 	rec_u64(r, key);
-	rec_str(r, s);
+	rec_cut(r, s, WIRE_HELLO_MAX);
 }
 
 static bool add(struct wire_writer *w, const struct record *r)
@@ -233,7 +239,8 @@ bool wire_put_mapping(struct wire_writer *w, const struct wire_mapping *m)
 	rec_u64(&r, m->end);
 	rec_u64(&r, m->file_offset);
 	rec_u64(&r, m->path_id);
-	rec_bytes(&r, m->build_id, m->build_id_len);
+	rec_bytes(&r, m->build_id,
+		  m->build_id_len < WIRE_BUILD_ID_MAX ? m->build_id_len : WIRE_BUILD_ID_MAX);
 	return add(w, &r);
 }
 
@@ -248,7 +255,8 @@ bool wire_put_node(struct wire_writer *w, const struct wire_node *n)
 	rec_u64(&r, n->kind);
 	rec_u64(&r, n->ref);
 	if (wire_kind_is_method(n->kind))
-		rec_u64(&r, zigzag(n->line));
+		/* a line that was read from a broken table must not cost the whole stream */
+		rec_u64(&r, zigzag(n->line < -1 || n->line > WIRE_LINE_MAX ? -1 : n->line));
 	else if (n->kind == WIRE_KIND_NATIVE)
 		rec_u64(&r, n->offset);
 	return add(w, &r);
@@ -315,7 +323,7 @@ bool wire_put_fault(struct wire_writer *w, const struct wire_fault *f)
 	r.len = 0;
 	r.too_long = false;
 	rec_u64(&r, f->code);
-	rec_str(&r, f->step);
+	rec_cut(&r, f->step, WIRE_STEP_MAX);
 	rec_str(&r, f->what);
 	return add(w, &r);
 }
@@ -469,7 +477,7 @@ int wire_next_node(struct wire_reader *r, struct wire_node *ret)
 	ret->line = -1;
 	ret->offset = 0;
 	if (wire_kind_is_method(kind)) {
-		if (get_u64(r, &line) || unzigzag(line) < -1 || unzigzag(line) > 0xffffff)
+		if (get_u64(r, &line) || unzigzag(line) < -1 || unzigzag(line) > WIRE_LINE_MAX)
 			return -EBADMSG;
 		ret->line = (int32_t)unzigzag(line);
 	} else if (kind == WIRE_KIND_NATIVE && get_u64(r, &ret->offset)) {

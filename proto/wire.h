@@ -21,11 +21,14 @@
 #define WIRE_HDR_SIZE     16
 #define WIRE_FRAME_MAX    4096
 #define WIRE_STRING_MAX   2048 /* bytes of one string; senders cut longer ones */
+#define WIRE_HELLO_MAX    256 /* of a string in HELLO: all of them fit one frame */
+#define WIRE_STEP_MAX     64 /* of the step in FAULT and BYE */
+#define WIRE_LINE_MAX     0xffffff
 #define WIRE_BUILD_ID_MAX 32
 #define WIRE_ID_MAX       (1u << 24) /* dictionary ids are 1..WIRE_ID_MAX - 1; 0 is "none" */
 
 enum wire_type {
-	WIRE_HELLO = 1, /* wire_hello: first frame after every START */
+	WIRE_HELLO = 1, /* wire_hello: first frame of a session */
 	WIRE_RESET, /* empty body: all dictionary ids are forgotten, a new epoch begins */
 	WIRE_STRING, /* records of wire_string */
 	WIRE_METHOD, /* records of wire_method */

@@ -219,11 +219,12 @@ static void book_rest(const struct slot *s, bool timed)
 	if (timed ? due_ns <= s->booked_ns : used == 0)
 		return;
 	syscall(SYS_prctl, PR_GET_NAME, name, 0, 0, 0);
-	if (timed)
-		engine_book(s->tid, name, due_ns - s->booked_ns, "[exited between ticks]");
-	else
+	if (!timed) {
 		engine_book(s->tid, name, used, "[no timer]");
+		return;
+	}
 	__atomic_fetch_add(&agent.books.exited, 1, __ATOMIC_RELAXED);
+	engine_book(s->tid, name, due_ns - s->booked_ns, "[exited between ticks]");
 }
 
 void engine_thread_end(void)

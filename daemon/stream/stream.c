@@ -3,10 +3,15 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/random.h>
 #include "daemon/stream/text.h"
 
-#define MEMORY_MAX  (96u << 20) /* of one stream's dictionary, bytes */
-#define THREADS_MAX (1u << 16)
+#define MEMORY_MAX	  (64u << 20) /* of one stream's dictionary, bytes */
+#define THREADS_BYTES_MAX (8u << 20) /* of its names of threads */
+#define BLOCK_BYTES	  32 /* what malloc takes beside the text itself, at most */
+#define SESSIONS_MAX	  3 /* HELLOs in one stream */
+#define BOOKS_MAX	  (1ull << 61) /* of each sum in one session: 73 years of CPU, in ns */
+_Static_assert(2 * BOOKS_MAX <= UINT64_MAX / SESSIONS_MAX, "no sum over sessions can overflow");
 
 struct method {
 	uint32_t class_id, name_id, sig_id, file_id; /* class_id 0 and name_id 0 = not defined */
@@ -39,10 +44,13 @@ struct stream {
 	struct node *nodes;
 	uint32_t n_strings, n_methods, n_mappings, n_nodes; /* allocated */
 	struct thread *threads; /* hash table by tid */
-	uint32_t n_threads, threads_size;
+	uint32_t n_threads, threads_size, threads_seed;
+	size_t threads_memory;
 	size_t memory;
-	struct stream_counts counts;
+	struct stream_counts counts; /* of the running session; bytes and frames of all */
 	uint64_t delivered_at_ledger, delivered_ns_at_ledger;
+	struct stream_counts past; /* of sessions before the last HELLO */
+	uint32_t sessions;
 };
 
 int stream_new(const struct stream_ops *ops, void *userdata, struct stream **ret)
@@ -53,6 +61,8 @@ int stream_new(const struct stream_ops *ops, void *userdata, struct stream **ret
 		return -ENOMEM;
 	s->ops = *ops;
 	s->userdata = userdata;
+	/* tids are the target's to choose: not into one chain of the table */
+	(void)!getrandom(&s->threads_seed, sizeof(s->threads_seed), GRND_NONBLOCK);
 	*ret = s;
 	return 0;
 }
@@ -73,14 +83,22 @@ static void forget(struct stream *s)
 	s->memory = 0;
 }
 
+static void forget_threads(struct stream *s)
+{
+	for (uint32_t i = 0; i < s->threads_size; i++)
+		free(s->threads[i].name);
+	free(s->threads);
+	s->threads = NULL;
+	s->threads_size = s->n_threads = 0;
+	s->threads_memory = 0;
+}
+
 struct stream *stream_free(struct stream *s)
 {
 	if (!s)
 		return NULL;
 	forget(s);
-	for (uint32_t i = 0; i < s->threads_size; i++)
-		free(s->threads[i].name);
-	free(s->threads);
+	forget_threads(s);
 	free(s);
 	return NULL;
 }
@@ -136,8 +154,22 @@ static int twice(struct fault *f, const char *what, uint32_t id)
 	return fault_set(f, EBADMSG, FAULT_STREAM, "%s %u is defined twice or from nothing", what, id);
 }
 
+/* malloc'ed clean text that takes no more than it needs; NULL without memory */
+static char *clean_copy(struct wire_str str, size_t *ret_len)
+{
+	char clean[3 * WIRE_STRING_MAX + 1];
+	char *copy;
+
+	*ret_len = text_clean(clean, str.p, str.len);
+	copy = malloc(*ret_len + 1);
+	if (copy)
+		memcpy(copy, clean, *ret_len + 1);
+	return copy;
+}
+
 static int add_string(struct stream *s, const struct wire_string *w, struct fault *f)
 {
+	size_t len;
 	char *text;
 	int r;
 
@@ -146,15 +178,11 @@ static int add_string(struct stream *s, const struct wire_string *w, struct faul
 		return r;
 	if (s->strings[w->id])
 		return twice(f, "string", w->id);
-	r = charge(s, 3 * (size_t)w->str.len + 1, f);
-	if (r < 0)
-		return r;
-	text = malloc(3 * (size_t)w->str.len + 1);
+	text = clean_copy(w->str, &len);
 	if (!text)
 		return fault_set(f, ENOMEM, FAULT_STREAM, "no memory for the agent's names");
-	text_clean(text, w->str.p, w->str.len);
 	s->strings[w->id] = text;
-	return 0;
+	return charge(s, len + BLOCK_BYTES, f);
 }
 
 static int add_method(struct stream *s, const struct wire_method *w, struct fault *f)
@@ -217,61 +245,58 @@ static int add_node(struct stream *s, const struct wire_node *w, struct fault *f
 
 /* ---- threads ----------------------------------------------------------------------------- */
 
-static struct thread *thread_slot(struct thread *table, uint32_t size, uint32_t tid)
+static struct thread *thread_slot(struct thread *table, uint32_t size, uint32_t seed, uint32_t tid)
 {
-	uint32_t i = (tid * 2654435761u) & (size - 1);
+	uint64_t h = ((uint64_t)tid ^ seed) * 0x9e3779b97f4a7c15ull;
+	uint32_t i = (uint32_t)((h ^ (uint64_t)seed << 32) * 0xff51afd7ed558ccdull >> 32) & (size - 1);
 
 	while (table[i].name && table[i].tid != tid)
 		i = (i + 1) & (size - 1);
 	return &table[i];
 }
 
-static void forget_threads(struct stream *s)
-{
-	for (uint32_t i = 0; i < s->threads_size; i++)
-		free(s->threads[i].name);
-	free(s->threads);
-	s->threads = NULL;
-	s->threads_size = s->n_threads = 0;
-}
-
 static int grow_threads(struct stream *s)
 {
 	uint32_t size = s->threads_size ? 2 * s->threads_size : 256;
-	struct thread *table;
+	struct thread *table = calloc(size, sizeof(*table));
 
-	/* names of ended threads pile up: at the bound all are dropped, living ones come again with
-	 * the next change and are numbers until then */
-	if (s->n_threads >= THREADS_MAX) {
-		forget_threads(s);
-		size = 256;
-	}
-	table = calloc(size, sizeof(*table));
 	if (!table)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < s->threads_size; i++)
 		if (s->threads[i].name)
-			*thread_slot(table, size, s->threads[i].tid) = s->threads[i];
+			*thread_slot(table, size, s->threads_seed, s->threads[i].tid) = s->threads[i];
 	free(s->threads);
 	s->threads = table;
 	s->threads_size = size;
 	return 0;
 }
 
+/* Names of ended threads pile up: at the bound all are dropped, living ones come again with their
+ * next change and are numbers until then. */
+static void bound_threads(struct stream *s)
+{
+	if (s->threads_memory + s->threads_size * sizeof(*s->threads) > THREADS_BYTES_MAX)
+		forget_threads(s);
+}
+
 static int add_thread(struct stream *s, const struct wire_thread *w, struct fault *f)
 {
 	struct thread *t;
+	size_t len;
 	char *name;
 
+	bound_threads(s);
 	if (2 * (s->n_threads + 1) > s->threads_size && grow_threads(s) < 0)
 		return fault_set(f, ENOMEM, FAULT_STREAM, "no memory for thread names");
-	name = malloc(3 * (size_t)w->name.len + 1);
+	name = clean_copy(w->name, &len);
 	if (!name)
 		return fault_set(f, ENOMEM, FAULT_STREAM, "no memory for thread names");
-	text_clean(name, w->name.p, w->name.len);
-	t = thread_slot(s->threads, s->threads_size, w->tid);
-	if (!t->name)
+	t = thread_slot(s->threads, s->threads_size, s->threads_seed, w->tid);
+	if (t->name)
+		s->threads_memory -= strlen(t->name) + BLOCK_BYTES;
+	else
 		s->n_threads++;
+	s->threads_memory += len + BLOCK_BYTES;
 	free(t->name);
 	t->tid = w->tid;
 	t->name = name;
@@ -286,15 +311,16 @@ const char *stream_thread_name(const struct stream *s, uint32_t tid)
 
 	if (!s->threads_size)
 		return "";
-	t = thread_slot(s->threads, s->threads_size, tid);
+	t = thread_slot(s->threads, s->threads_size, s->threads_seed, tid);
 	return t->name ? t->name : "";
 }
 
 /* ---- frames ------------------------------------------------------------------------------ */
 
-static uint64_t add_capped(uint64_t a, uint64_t b)
+/* With every sum of a session below BOOKS_MAX, none of them can overflow, whatever an agent says. */
+static int too_much(struct fault *f)
 {
-	return a + b < a ? UINT64_MAX : a + b;
+	return fault_set(f, EBADMSG, FAULT_STREAM, "the agent's books: more than any machine can run");
 }
 
 static int on_samples(struct stream *s, const struct wire_frame *frame, struct fault *f)
@@ -316,8 +342,10 @@ static int on_samples(struct stream *s, const struct wire_frame *frame, struct f
 		if (w.node && !has_node(s, w.node))
 			return fault_set(f, EBADMSG, FAULT_STREAM, "a sample names node %u, which is not defined",
 					 w.node);
+		if (w.weight_ns >= BOOKS_MAX - s->counts.delivered_ns)
+			return too_much(f);
 		s->counts.delivered++;
-		s->counts.delivered_ns = add_capped(s->counts.delivered_ns, w.weight_ns);
+		s->counts.delivered_ns += w.weight_ns;
 		if (s->ops.on_sample)
 			s->ops.on_sample(s->userdata, &sample);
 	}
@@ -347,25 +375,57 @@ RECORDS(mapping, wire_next_mapping, add_mapping)
 RECORDS(node, wire_next_node, add_node)
 RECORDS(thread, wire_next_thread, add_thread)
 
-/* The agent's books must agree with what came. */
+/* One column of the agent's books, samples or ns. */
+struct account {
+	uint64_t taken, written;
+	const uint64_t *drop;
+};
+
+/* 0 or what is wrong with @now, when @delivered came, @delivered_then of it before @then. */
+static const char *wrong_account(struct account now, struct account then, uint64_t delivered,
+				 uint64_t delivered_then)
+{
+	uint64_t sum = now.written;
+
+	if (now.taken >= BOOKS_MAX || now.written > now.taken)
+		return "written is more than taken, or taken beyond reason";
+	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
+		if (now.drop[i] > now.taken - sum)
+			return "dropped is more than was taken";
+		if (now.drop[i] < then.drop[i])
+			return "a counter went backwards";
+		sum += now.drop[i];
+	}
+	if (now.taken != sum)
+		return "taken is not written + dropped";
+	if (now.written < then.written)
+		return "a counter went backwards";
+	/* what was lost stays lost */
+	if (now.written - then.written < delivered - delivered_then)
+		return "more came than was written";
+	return NULL;
+}
+
+/* The agent's books must agree with themselves and with what came. */
 static int on_ledger(struct stream *s, const struct wire_frame *frame, struct fault *f)
 {
+	const struct stream_counts *c = &s->counts;
 	struct wire_ledger l;
-	uint64_t written, sum = 0, sum_ns = 0;
+	const uint64_t *now = l.counter, *then = c->ledger.counter;
+	const char *wrong;
 
 	if (wire_get_ledger(frame, &l) < 0)
 		return fault_set(f, EBADMSG, FAULT_STREAM, "a LEDGER frame is malformed");
-	written = l.counter[WIRE_COUNTER_WRITTEN];
-	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
-		sum = add_capped(sum, l.drop[i]);
-		sum_ns = add_capped(sum_ns, l.drop_ns[i]);
-	}
-	if (add_capped(sum, written) != l.counter[WIRE_COUNTER_TAKEN] ||
-	    add_capped(sum_ns, l.counter[WIRE_COUNTER_WRITTEN_NS]) !=
-		    l.counter[WIRE_COUNTER_TAKEN_NS])
-		return fault_set(f, EBADMSG, FAULT_STREAM, "the agent's books: taken is not written + dropped");
-	if (s->counts.delivered > written || s->counts.delivered_ns > l.counter[WIRE_COUNTER_WRITTEN_NS])
-		return fault_set(f, EBADMSG, FAULT_STREAM, "the agent's books: more came than was written");
+#define ACCOUNT(counter, drop, unit) \
+	((struct account){ (counter)[WIRE_COUNTER_TAKEN##unit], (counter)[WIRE_COUNTER_WRITTEN##unit], drop })
+	wrong = wrong_account(ACCOUNT(now, l.drop, ), ACCOUNT(then, c->ledger.drop, ), c->delivered,
+			      s->delivered_at_ledger);
+	if (!wrong)
+		wrong = wrong_account(ACCOUNT(now, l.drop_ns, _NS), ACCOUNT(then, c->ledger.drop_ns, _NS),
+				      c->delivered_ns, s->delivered_ns_at_ledger);
+#undef ACCOUNT
+	if (wrong)
+		return fault_set(f, EBADMSG, FAULT_STREAM, "the agent's books: %s", wrong);
 	s->counts.ledger = l;
 	s->delivered_at_ledger = s->counts.delivered;
 	s->delivered_ns_at_ledger = s->counts.delivered_ns;
@@ -374,15 +434,44 @@ static int on_ledger(struct stream *s, const struct wire_frame *frame, struct fa
 	return 0;
 }
 
+static int on_reset(struct stream *s);
+
+/*
+ * The agent may have begun a session for the daemon before us, whose START it found first: its HELLO
+ * and what follows come ahead of ours. Their samples were delivered and stay in the books.
+ */
+static int begin_again(struct stream *s, struct fault *f)
+{
+	uint64_t bytes = s->counts.bytes, frames = s->counts.frames;
+	struct stream_counts until_now;
+
+	if (++s->sessions > SESSIONS_MAX)
+		return fault_set(f, EBADMSG, FAULT_STREAM, "HELLO came more than %d times", SESSIONS_MAX);
+	if (!s->greeted)
+		return 0;
+	stream_counts(s, &until_now);
+	s->past = until_now;
+	memset(&s->counts, 0, sizeof(s->counts));
+	s->counts.bytes = bytes;
+	s->counts.frames = frames;
+	s->delivered_at_ledger = s->delivered_ns_at_ledger = 0;
+	forget_threads(s);
+	return on_reset(s);
+}
+
 static int on_hello(struct stream *s, const struct wire_frame *frame, struct fault *f)
 {
 	struct wire_hello h;
+	int r;
 
-	if (s->greeted || wire_get_hello(frame, &h) < 0)
-		return fault_set(f, EBADMSG, FAULT_STREAM, "HELLO is malformed or came twice");
+	if (wire_get_hello(frame, &h) < 0)
+		return fault_set(f, EBADMSG, FAULT_STREAM, "HELLO is malformed");
 	if (h.protocol != WIRE_PROTOCOL)
 		return fault_set(f, EPROTO, FAULT_STREAM, "the agent speaks protocol %llu, this daemon %u",
 				 (unsigned long long)h.protocol, WIRE_PROTOCOL);
+	r = begin_again(s, f);
+	if (r < 0)
+		return r;
 	s->greeted = true;
 	s->sequence = frame->sequence;
 	if (s->ops.on_hello)
@@ -408,7 +497,8 @@ static int on_words(struct stream *s, const struct wire_frame *frame, struct fau
 		return fault_set(f, EBADMSG, FAULT_STREAM, "a FAULT or BYE frame is malformed");
 	text_clean(step, w.step.p, w.step.len);
 	text_clean(what, w.what.p, w.what.len);
-	fault_set(&said, w.code ? (int)(w.code & 0xfff) : EPROTO, FAULT_AGENT, "%s: %s", step, what);
+	fault_set(&said, w.code > 0 && w.code < 4096 ? (int)w.code : EPROTO, FAULT_AGENT, "%s: %s", step,
+		  what);
 	if (frame->type == WIRE_FAULT && s->ops.on_fault)
 		s->ops.on_fault(s->userdata, &said);
 	if (frame->type == WIRE_BYE && s->ops.on_bye)
@@ -503,19 +593,21 @@ int stream_feed(struct stream *s, const void *buf, size_t len, struct fault *f)
 void stream_counts(const struct stream *s, struct stream_counts *ret)
 {
 	const uint64_t *c = s->counts.ledger.counter;
-	uint64_t since = s->counts.delivered - s->delivered_at_ledger;
-	uint64_t since_ns = s->counts.delivered_ns - s->delivered_ns_at_ledger;
+	const struct stream_counts *past = &s->past;
 
 	*ret = s->counts;
 	/* what came after the last LEDGER was taken for certain */
-	ret->taken = add_capped(c[WIRE_COUNTER_TAKEN], since);
-	ret->taken_ns = add_capped(c[WIRE_COUNTER_TAKEN_NS], since_ns);
+	ret->taken = past->taken + c[WIRE_COUNTER_TAKEN] + s->counts.delivered - s->delivered_at_ledger;
+	ret->taken_ns = past->taken_ns + c[WIRE_COUNTER_TAKEN_NS] + s->counts.delivered_ns -
+			s->delivered_ns_at_ledger;
+	ret->delivered += past->delivered;
+	ret->delivered_ns += past->delivered_ns;
 	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
-		ret->dropped[i] = s->counts.ledger.drop[i];
-		ret->dropped_ns[i] = s->counts.ledger.drop_ns[i];
+		ret->dropped[i] = past->dropped[i] + s->counts.ledger.drop[i];
+		ret->dropped_ns[i] = past->dropped_ns[i] + s->counts.ledger.drop_ns[i];
 	}
-	ret->lost = c[WIRE_COUNTER_WRITTEN] - s->delivered_at_ledger;
-	ret->lost_ns = c[WIRE_COUNTER_WRITTEN_NS] - s->delivered_ns_at_ledger;
+	ret->lost = past->lost + c[WIRE_COUNTER_WRITTEN] - s->delivered_at_ledger;
+	ret->lost_ns = past->lost_ns + c[WIRE_COUNTER_WRITTEN_NS] - s->delivered_ns_at_ledger;
 }
 
 bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret,

@@ -49,10 +49,11 @@ struct stream_ops {
 };
 
 /*
- * The books of one session. By construction, at any moment:
+ * The books of the stream. By construction, at any moment, also after a fault:
  * taken = delivered + sum(dropped) + lost, in samples and in ns. `taken` is the agent's own count
  * as of its last LEDGER plus what was decoded since; `lost` = written by the agent but never decoded
- * (a defect of the transport; 0 unless something is wrong).
+ * (a defect of the transport; 0 unless something is wrong). No number ever falls. A stream is one
+ * session, as a rule; an older one's HELLO may come first, and its samples count too.
  */
 struct stream_counts {
 	uint64_t taken, taken_ns;
@@ -60,7 +61,7 @@ struct stream_counts {
 	uint64_t dropped[WIRE_DROP_COUNT], dropped_ns[WIRE_DROP_COUNT];
 	uint64_t lost, lost_ns;
 	uint64_t bytes, frames; /* read from the pipe */
-	struct wire_ledger ledger; /* the last one, as the agent sent it */
+	struct wire_ledger ledger; /* the last one of the last session, as the agent sent it */
 };
 
 int stream_new(const struct stream_ops *ops, void *userdata, struct stream **ret);

@@ -60,22 +60,46 @@ static void on_backoff(void *userdata)
 	struct target *t = userdata;
 
 	t->priv->timer = loop_timer_free(t->priv->timer);
-	target_inject(t);
+	target_begin(t);
+}
+
+void target_fail(struct target *t, const struct fault *why)
+{
+	uint64_t wait_ns = target_backoff_ns(t->attempts, why);
+
+	target_set_state(t, TARGET_FAILED, why);
+	if (wait_ns && t->state == TARGET_FAILED && !t->priv->timer)
+		(void)loop_timer_add(t->priv->table->loop, wait_ns, 0, on_backoff, t,
+				     &t->priv->timer);
+}
+
+void target_begin(struct target *t)
+{
+	struct fault f = { 0 };
+	int r = session_reattach(t, &f);
+
+	if (r > 0) {
+		target_set_state(t, TARGET_STREAMING, NULL);
+	} else if (r == 0) {
+		target_inject(t);
+	} else if (t->state == TARGET_FAILED) {
+		/* still so: no new line in the log for it */
+		t->attempts++;
+		(void)loop_timer_add(t->priv->table->loop, target_backoff_ns(t->attempts, &f), 0,
+				     on_backoff, t, &t->priv->timer);
+	} else {
+		t->attempts++;
+		target_fail(t, &f);
+	}
 }
 
 /* INJECTING -> FAILED, or DETACHED when that was wished meanwhile. */
 static void end_attempt(struct target *t, const struct fault *why)
 {
-	uint64_t wait_ns = target_backoff_ns(t->attempts, why);
-
-	if (t->priv->leave) {
+	if (t->priv->leave)
 		target_set_state(t, TARGET_DETACHED, why);
-		return;
-	}
-	target_set_state(t, TARGET_FAILED, why);
-	if (wait_ns && t->state == TARGET_FAILED)
-		(void)loop_timer_add(t->priv->table->loop, wait_ns, 0, on_backoff, t,
-				     &t->priv->timer);
+	else
+		target_fail(t, why);
 }
 
 /* The answer: one message with two descriptors, or none when it died. */

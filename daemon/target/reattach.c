@@ -15,18 +15,23 @@
 #define FDS_MAX 65536 /* looked at in one target */
 
 /*
- * Open the FIFO behind descriptor @name of the target. What lies there is the target's to choose,
- * so it is opened O_PATH, seen to be a FIFO, and only then opened for real.
+ * The FIFO behind descriptor @name of the target. What lies there is the target's to choose, so it
+ * is opened O_PATH, seen to be a FIFO of the target's, and only then opened for real.
  */
-static int open_fifo(const struct target *t, int fd_dfd, const char *name, int flags)
+static int open_path(const struct target *t, int fd_dfd, const char *name)
 {
-	CLEANUP(fd_closep) int path_fd = openat(fd_dfd, name, O_PATH | O_CLOEXEC);
-	char path[40];
+	CLEANUP(fd_closep) int fd = openat(fd_dfd, name, O_PATH | O_CLOEXEC);
 	struct stat st;
 
-	if (path_fd < 0 || fstat(path_fd, &st) < 0 || !S_ISFIFO(st.st_mode) ||
-	    st.st_uid != t->jvm.uid)
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISFIFO(st.st_mode) || st.st_uid != t->jvm.uid)
 		return -1;
+	return TAKE_FD(fd);
+}
+
+static int reopen(int path_fd, int flags)
+{
+	char path[40];
+
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
 	return open(path, flags | O_NONBLOCK | O_CLOEXEC);
 }
@@ -48,37 +53,80 @@ static void find_fifos(const struct target *t, int fd_dfd, int *ret_events, int 
 		if (strncmp(link, prefix, sizeof(prefix) - 1) != 0)
 			continue;
 		if (*ret_events < 0 && strncmp(link + sizeof(prefix) - 1, "events-", 7) == 0)
-			*ret_events = open_fifo(t, fd_dfd, e->d_name, O_RDONLY);
+			*ret_events = open_path(t, fd_dfd, e->d_name);
 		else if (*ret_control < 0 && strncmp(link + sizeof(prefix) - 1, "control-", 8) == 0)
-			*ret_control = open_fifo(t, fd_dfd, e->d_name, O_WRONLY);
+			*ret_control = open_path(t, fd_dfd, e->d_name);
 	}
 	if (dir)
 		closedir(dir);
 }
 
-bool session_reattach(struct target *t)
+/*
+ * Does somebody read from it now? A FIFO can be opened for writing without waiting only while it
+ * has a reader, fifo(7); the agent itself has it open for writing alone.
+ */
+static bool has_reader(int events_fd)
 {
-	CLEANUP(fd_closep) int dfd = -1, events_fd = -1, control_fd = -1;
-	uint8_t frame[WIRE_FRAME_MAX], junk[4096];
+	CLEANUP(fd_closep) int fd = -1;
 	char path[40];
-	int len;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", events_fd);
+	fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	return fd >= 0;
+}
+
+/* What the former daemon did not read may begin in the middle of a frame. */
+static void discard(int events_fd)
+{
+	uint8_t junk[4096];
+
+	for (int i = 0; i < 4096 && read(events_fd, junk, sizeof(junk)) > 0; i++)
+		;
+}
+
+static int take_over(struct target *t, int events_path_fd, int control_fd, struct fault *f)
+{
+	const struct config *c = t->priv->table->config;
+	uint8_t frame[WIRE_FRAME_MAX];
+	int events_fd, len;
+
+	if (has_reader(events_path_fd))
+		return fault_set(f, EBUSY, FAULT_AGENT,
+				 "another daemon reads from the agent in it");
+	events_fd = reopen(events_path_fd, O_RDONLY);
+	if (events_fd < 0)
+		return 0;
+	(void)fcntl(events_fd, F_SETPIPE_SZ, (int)c->pipe_bytes);
+	discard(events_fd);
+	t->priv->session = 0; /* not the former daemon's: the agent begins anew */
+	len = session_frame(t, frame, c->cpu_interval_ns, false);
+	if (write(control_fd, frame, (size_t)len) != len) {
+		fd_close(events_fd);
+		return 0;
+	}
+	log_info("target.reattach", "pid=%d", t->jvm.pid);
+	session_open(t, events_fd, control_fd);
+	return 1;
+}
+
+int session_reattach(struct target *t, struct fault *f)
+{
+	CLEANUP(fd_closep) int dfd = -1, events_fd = -1, control_path_fd = -1;
+	int control_fd, r;
+	char path[40];
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", t->jvm.pid);
 	dfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dfd < 0)
-		return false;
-	find_fifos(t, dfd, &events_fd, &control_fd);
-	if (events_fd < 0 || control_fd < 0)
-		return false;
-	(void)fcntl(events_fd, F_SETPIPE_SZ, (int)t->priv->table->config->pipe_bytes);
-	/* what the former daemon did not read may begin in the middle of a frame */
-	for (int i = 0; i < 4096 && read(events_fd, junk, sizeof(junk)) > 0; i++)
-		;
-	t->priv->session = 0; /* ours, not the former one's: the agent begins anew */
-	len = session_frame(t, frame, t->priv->table->config->cpu_interval_ns, false);
-	if (write(control_fd, frame, (size_t)len) != len)
-		return false;
-	log_info("target.reattach", "pid=%d", t->jvm.pid);
-	session_open(t, TAKE_FD(events_fd), TAKE_FD(control_fd));
-	return true;
+		return 0;
+	find_fifos(t, dfd, &events_fd, &control_path_fd);
+	if (events_fd < 0 || control_path_fd < 0)
+		return 0;
+	control_fd = reopen(control_path_fd, O_WRONLY);
+	if (control_fd < 0)
+		return 0;
+	r = take_over(t, events_fd, control_fd, f);
+	if (r <= 0)
+		fd_close(control_fd);
+	return r;
 }

@@ -197,29 +197,13 @@ void session_close(struct target *t)
 	p->said_bye = false;
 }
 
-static void on_retry(void *userdata)
-{
-	struct target *t = userdata;
-
-	t->priv->timer = loop_timer_free(t->priv->timer);
-	if (session_reattach(t))
-		target_set_state(t, TARGET_STREAMING, NULL);
-	else
-		target_inject(t);
-}
-
 static void break_session(struct target *t, const struct fault *why)
 {
-	uint64_t wait_ns;
-
 	if (clock_mono_ns() - t->priv->session_mono_ns > STEADY_NS)
 		t->attempts = 0;
 	session_close(t);
-	wait_ns = target_backoff_ns(++t->attempts, why);
-	target_set_state(t, TARGET_FAILED, why);
-	if (wait_ns)
-		(void)loop_timer_add(t->priv->table->loop, wait_ns, 0, on_retry, t,
-				     &t->priv->timer);
+	t->attempts++;
+	target_fail(t, why);
 }
 
 static void finish_detach(struct target *t, const struct fault *why)

@@ -136,10 +136,7 @@ int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono
 	table->count++;
 	log_info("target.found", "pid=%d ns_pid=%d name=%s container=%s", jvm->pid, jvm->ns_pid,
 		 log_str(jvm->name), log_str(jvm->container_id));
-	if (session_reattach(t))
-		target_set_state(t, TARGET_STREAMING, NULL);
-	else
-		target_inject(t);
+	target_begin(t);
 	if (ret)
 		*ret = t;
 	return 0;

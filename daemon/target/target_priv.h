@@ -59,6 +59,9 @@ void child_kill(struct child *c); /* it is freed when it has ended */
 void children_forget(struct targets *table); /* what still runs goes on alone */
 
 /* inject.c */
+/* Reattach if an agent is there, else inject; FAILED with a later try when neither can be now. */
+void target_begin(struct target *t);
+void target_fail(struct target *t, const struct fault *why); /* to FAILED, and again later */
 void target_inject(struct target *t); /* FOUND or FAILED -> INJECTING, when a place is free */
 void target_inject_abort(struct target *t);
 void targets_inject_next(struct targets *table);
@@ -70,4 +73,6 @@ void session_close(struct target *t); /* keeps its books */
 void session_drain(struct target *t); /* read what is left in the pipe */
 
 /* reattach.c */
-bool session_reattach(struct target *t); /* an agent of a former daemon lives in it */
+/* 1 = an agent of a former daemon lives in it and is ours now, 0 = there is none; -EBUSY + fault:
+ * there is one, but another daemon reads from it. */
+int session_reattach(struct target *t, struct fault *f);

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct wire_writer w;
 	struct fault f = { 0 };
 	struct stream *s;
-	uint64_t sum;
+	uint64_t sum, sum_ns;
 
 	if (stream_new(&ops, NULL, &s) < 0)
 		return 0;
@@ -26,9 +26,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)stream_feed(s, data + size / 3, size - size / 3, &f);
 	stream_counts(s, &c);
 	sum = c.delivered + c.lost;
-	for (int i = 0; i < WIRE_DROP_COUNT; i++)
+	sum_ns = c.delivered_ns + c.lost_ns;
+	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
 		sum += c.dropped[i];
-	if (c.taken != sum && sum < UINT64_MAX / 2)
+		sum_ns += c.dropped_ns[i];
+	}
+	if (c.taken != sum || c.taken_ns != sum_ns)
 		abort();
 	stream_free(s);
 	return 0;

@@ -237,6 +237,30 @@ static struct target *add(const char *manner)
 	return t;
 }
 
+/* FIFOs where an agent has them; their names stay, which is all the same to who looks for them. */
+static char events_path[96], control_path[96];
+static int agent_fd;
+
+static int make_fifos(void)
+{
+	const char *home = "/tmp/kindling/" KINDLING_VERSION;
+
+	snprintf(events_path, sizeof(events_path), "%s/events-test-%d", home, getpid());
+	snprintf(control_path, sizeof(control_path), "%s/control-test-%d", home, getpid());
+	(void)mkdir("/tmp/kindling", 01777);
+	(void)mkdir(home, 01777);
+	(void)mkfifo(control_path, 0600);
+	return mkfifo(events_path, 0600);
+}
+
+static void remove_fifos(void)
+{
+	(void)unlink(events_path);
+	(void)unlink(control_path);
+	(void)rmdir("/tmp/kindling/" KINDLING_VERSION);
+	(void)rmdir("/tmp/kindling");
+}
+
 #define UNTIL(condition, seconds)                                         \
 	do {                                                              \
 		uint64_t until_ns = clock_mono_ns() + (seconds)*NS_PER_S; \
@@ -404,6 +428,75 @@ static void a_new_interval_goes_to_the_running_session(void **state)
 	assert_true(t->no_budget);
 }
 
+/* Its agent's end of the FIFOs is open in this process, which stands for the JVM here. */
+static struct target *add_with_fifos(const char *events, int *ret_control)
+{
+	struct target *t = NULL;
+	struct jvm jvm;
+	int fd;
+
+	kill(process, SIGKILL);
+	waitpid(process, NULL, 0);
+	process = getpid();
+	snprintf(config.agent, sizeof(config.agent), "refuse");
+	fill_in(&jvm);
+	process = 0;
+	*ret_control = open(control_path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	fd = open(events,
+		  O_RDWR | O_NONBLOCK | O_CLOEXEC); /* so that the next open finds a reader */
+	agent_fd = open(events, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	close(fd);
+	assert_true(*ret_control >= 0 && agent_fd >= 0);
+	assert_int_equal(targets_add(table, &jvm, clock_mono_ns(), &t), 0);
+	return t;
+}
+
+static void an_agent_that_is_there_already_is_taken_over(void **state)
+{
+	struct wire_start start = { 0 };
+	uint8_t buf[WIRE_FRAME_MAX];
+	struct wire_frame frame;
+	struct target *t;
+	int control;
+	ssize_t n;
+
+	(void)state;
+	if (make_fifos() < 0)
+		skip();
+	t = add_with_fifos(events_path, &control);
+	assert_int_equal(t->state, TARGET_STREAMING);
+	assert_int_equal(t->attempts, 0);
+	n = read(control, buf, sizeof(buf));
+	assert_true(n > 0 && wire_peek(buf, (size_t)n, &frame) == n);
+	assert_int_equal(wire_get_start(&frame, &start), 0);
+	hello(agent_fd, start.session);
+	UNTIL(samples == 1, 5);
+	close(control);
+	close(agent_fd);
+	remove_fifos();
+}
+
+static void an_agent_that_another_daemon_reads_from_is_left_alone(void **state)
+{
+	struct target *t;
+	int control, reader;
+	uint8_t byte;
+
+	(void)state;
+	if (make_fifos() < 0)
+		skip();
+	reader = open(events_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	t = add_with_fifos(events_path, &control);
+	assert_int_equal(t->state, TARGET_FAILED);
+	assert_int_equal(t->fault.code, EBUSY);
+	assert_int_equal(read(control, &byte, 1), -1); /* not told anything */
+	close(reader);
+	UNTIL(t->state == TARGET_STREAMING, 5); /* the other one went */
+	close(control);
+	close(agent_fd);
+	remove_fifos();
+}
+
 static void the_table_frees_what_is_under_way(void **state)
 {
 	(void)state;
@@ -431,6 +524,8 @@ int main(int argc, char **argv)
 		LIFE_TEST(an_agent_that_closes_its_pipe_is_missed),
 		LIFE_TEST(an_agent_that_says_nothing_is_given_up),
 		LIFE_TEST(a_new_interval_goes_to_the_running_session),
+		LIFE_TEST(an_agent_that_is_there_already_is_taken_over),
+		LIFE_TEST(an_agent_that_another_daemon_reads_from_is_left_alone),
 		LIFE_TEST(the_table_frees_what_is_under_way),
 	};
 

@@ -269,6 +269,200 @@ static void frames_of_an_older_session_are_skipped(void **state)
 	stream_free(s);
 }
 
+static int put_thread(struct stream *s, uint32_t tid, const char *name, struct fault *f)
+{
+	struct wire_thread record = { tid, WIRE_THREAD_JAVA, 0, str(name) };
+	struct wire_writer w;
+
+	wire_begin(&w, buf, WIRE_THREAD);
+	assert_true(wire_put_thread(&w, &record));
+	return feed(s, &w, f);
+}
+
+static int put_hello(struct stream *s, struct fault *f)
+{
+	struct wire_hello h = { .protocol = WIRE_PROTOCOL };
+	struct wire_writer w;
+
+	wire_begin(&w, buf, WIRE_HELLO);
+	assert_true(wire_put_hello(&w, &h));
+	return feed(s, &w, f);
+}
+
+static void a_later_hello_begins_anew_and_keeps_the_books(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct stream_counts c;
+	struct fault f = { 0 };
+	uint32_t parent;
+	struct stream_frame frame;
+
+	(void)state;
+	assert_int_equal(put_string(s, 1, "old", &f), 0);
+	assert_int_equal(put_node(s, (struct wire_node){ 1, 0, WIRE_KIND_STUB, 1, -1, 0 }, &f), 0);
+	assert_int_equal(put_sample(s, 1, &f), 0);
+	assert_int_equal(put_ledger(s, 4, 1, 3, &f), 0);
+	sequence = 0;
+	assert_int_equal(put_hello(s, &f), 0);
+	assert_int_equal(hellos, 2);
+	assert_false(stream_node(s, 1, &frame, &parent));
+	assert_int_equal(put_string(s, 1, "new", &f), 0);
+	assert_int_equal(put_sample(s, 0, &f), 0);
+	assert_int_equal(put_ledger(s, 3, 1, 2, &f), 0);
+	stream_counts(s, &c);
+	assert_int_equal(c.taken, 7);
+	assert_int_equal(c.delivered, 2);
+	assert_int_equal(c.dropped[WIRE_DROP_RING_FULL], 5);
+	assert_int_equal(c.lost, 0);
+	assert_int_equal(put_hello(s, &f), 0);
+	assert_int_equal(put_hello(s, &f), -EBADMSG); /* no end of it */
+	stream_free(s);
+}
+
+static void a_counter_that_goes_backwards_ends_the_stream(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct fault f = { 0 };
+
+	(void)state;
+	assert_int_equal(put_ledger(s, 5, 0, 5, &f), 0);
+	assert_int_equal(put_ledger(s, 4, 0, 4, &f), -EBADMSG);
+	s = stream_free(s);
+	/* two were lost; that they come after all cannot be */
+	s = greeted_stream();
+	memset(&f, 0, sizeof(f));
+	assert_int_equal(put_ledger(s, 2, 2, 0, &f), 0);
+	assert_int_equal(put_sample(s, 0, &f), 0);
+	assert_int_equal(put_ledger(s, 2, 2, 0, &f), -EBADMSG);
+	stream_free(s);
+}
+
+static void no_weight_makes_the_books_overflow(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct wire_ledger l = { 0 };
+	struct wire_sample huge = { 1, 1, 0, UINT64_MAX / 2 };
+	struct stream_counts c;
+	struct wire_writer w;
+	struct fault f = { 0 };
+
+	(void)state;
+	wire_begin(&w, buf, WIRE_CPU);
+	assert_true(wire_put_sample(&w, &huge));
+	assert_int_equal(feed(s, &w, &f), -EBADMSG);
+	s = stream_free(s);
+	s = greeted_stream();
+	memset(&f, 0, sizeof(f));
+	/* sums that agree only modulo 2^64 */
+	l.drop[0] = UINT64_MAX;
+	l.drop[1] = 1;
+	wire_begin(&w, buf, WIRE_LEDGER);
+	assert_true(wire_put_ledger(&w, &l));
+	assert_int_equal(feed(s, &w, &f), -EBADMSG);
+	stream_counts(s, &c);
+	assert_int_equal(c.taken, 0);
+	stream_free(s);
+}
+
+static void names_of_threads_have_a_memory_bound_and_the_last_one_is_known(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct fault f = { 0 };
+	char name[WIRE_STRING_MAX + 1];
+	uint32_t known = 0;
+
+	(void)state;
+	memset(name, 0xff, WIRE_STRING_MAX); /* three bytes each when clean */
+	name[WIRE_STRING_MAX] = '\0';
+	for (uint32_t tid = 1; tid <= 4000; tid++) {
+		assert_int_equal(put_thread(s, tid << 17, name, &f), 0);
+		assert_int_equal(strlen(stream_thread_name(s, tid << 17)), 3 * WIRE_STRING_MAX);
+	}
+	for (uint32_t tid = 1; tid <= 4000; tid++)
+		known += *stream_thread_name(s, tid << 17) != '\0';
+	assert_in_range(known, 1, (8 << 20) / (3 * WIRE_STRING_MAX));
+	assert_int_equal(put_thread(s, 1, "a", &f), 0);
+	assert_int_equal(put_thread(s, 1, "renamed", &f), 0);
+	assert_string_equal(stream_thread_name(s, 1), "renamed");
+	assert_string_equal(stream_thread_name(s, 77), "");
+	stream_free(s);
+}
+
+static void ids_far_apart_cost_their_sender_and_not_the_daemon(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct fault f = { 0 };
+
+	(void)state;
+	assert_int_equal(put_string(s, 1, "x", &f), 0);
+	assert_int_equal(put_node(s, (struct wire_node){ WIRE_ID_MAX - 1, 0, WIRE_KIND_STUB, 1, -1, 0 }, &f),
+			 -ENOMEM);
+	assert_non_null(strstr(f.what, "more than"));
+	stream_free(s);
+}
+
+static void frames_of_unknown_types_are_skipped(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct wire_writer w;
+	struct fault f = { 0 };
+
+	(void)state;
+	for (int type = WIRE_LOCK; type <= WIRE_CONTEXT; type++) {
+		wire_begin(&w, buf, (enum wire_type)type);
+		assert_int_equal(feed(s, &w, &f), 0);
+	}
+	wire_begin(&w, buf, (enum wire_type)200);
+	memset(buf + w.len, 0xff, 100);
+	w.len += 100;
+	assert_int_equal(feed(s, &w, &f), 0);
+	assert_int_equal(put_sample(s, 0, &f), 0);
+	assert_int_equal(samples, 1);
+	stream_free(s);
+}
+
+static void a_reset_forgets_every_id(void **state)
+{
+	struct stream *s = greeted_stream();
+	struct wire_writer w;
+	struct fault f = { 0 };
+
+	(void)state;
+	assert_int_equal(put_string(s, 1, "x", &f), 0);
+	assert_int_equal(put_node(s, (struct wire_node){ 1, 0, WIRE_KIND_STUB, 1, -1, 0 }, &f), 0);
+	wire_begin(&w, buf, WIRE_RESET);
+	assert_int_equal(feed(s, &w, &f), 0);
+	assert_int_equal(put_string(s, 1, "y", &f), 0);
+	assert_int_equal(put_node(s, (struct wire_node){ 1, 0, WIRE_KIND_STUB, 1, -1, 0 }, &f), 0);
+	assert_int_equal(put_sample(s, 1, &f), 0);
+	stream_free(s);
+}
+
+static void strange_names_end_no_stream(void **state)
+{
+	struct wire_method m = { 1, 1, 2, 3, 0 };
+	struct stream *s = greeted_stream();
+	struct stream_frame frame;
+	struct fault f = { 0 };
+	struct wire_writer w;
+	uint32_t parent;
+
+	(void)state;
+	/* the JVM's own encoding: NUL as C0 80, U+1F600 as two surrogates of three bytes each */
+	assert_int_equal(put_string(s, 1, "a/\xc0\x80$\xed\xa0\xbd\xed\xb8\x80", &f), 0);
+	assert_int_equal(put_string(s, 2, "<init>\n", &f), 0);
+	assert_int_equal(put_string(s, 3, "(La/b;)V", &f), 0);
+	wire_begin(&w, buf, WIRE_METHOD);
+	assert_true(wire_put_method(&w, &m));
+	assert_int_equal(feed(s, &w, &f), 0);
+	assert_int_equal(put_node(s, (struct wire_node){ 1, 0, WIRE_KIND_C1, 1, -1, 0 }, &f), 0);
+	assert_true(stream_node(s, 1, &frame, &parent));
+	assert_memory_equal(frame.class_name, "a.\xef\xbf\xbd", 5);
+	assert_string_equal(frame.method, "<init>?");
+	assert_string_equal(frame.signature, "(La/b;)V");
+	stream_free(s);
+}
+
 static void text_becomes_clean_utf8(void **state)
 {
 	char dst[64];
@@ -295,6 +489,14 @@ int main(void)
 		cmocka_unit_test(a_stream_has_a_memory_bound),
 		cmocka_unit_test(a_missing_frame_ends_the_stream),
 		cmocka_unit_test(frames_of_an_older_session_are_skipped),
+		cmocka_unit_test(a_later_hello_begins_anew_and_keeps_the_books),
+		cmocka_unit_test(a_counter_that_goes_backwards_ends_the_stream),
+		cmocka_unit_test(no_weight_makes_the_books_overflow),
+		cmocka_unit_test(names_of_threads_have_a_memory_bound_and_the_last_one_is_known),
+		cmocka_unit_test(ids_far_apart_cost_their_sender_and_not_the_daemon),
+		cmocka_unit_test(frames_of_unknown_types_are_skipped),
+		cmocka_unit_test(a_reset_forgets_every_id),
+		cmocka_unit_test(strange_names_end_no_stream),
 		cmocka_unit_test(text_becomes_clean_utf8),
 	};
 

@@ -159,6 +159,152 @@ static void hello_start_ledger_and_fault_come_back(void **state)
 	assert_int_equal(fault_out.what.len, 9);
 }
 
+static void methods_and_threads_come_back(void **state)
+{
+	const struct wire_method in = { WIRE_ID_MAX - 1, 1, 2, 3, 0 };
+	const struct wire_thread t_in = { UINT32_MAX, WIRE_THREAD_JAVA, UINT64_MAX, str("main") };
+	struct wire_method out;
+	struct wire_thread t_out;
+	struct wire_writer w;
+	struct wire_reader r;
+	struct wire_frame f;
+
+	(void)state;
+	wire_begin(&w, buf, WIRE_METHOD);
+	assert_true(wire_put_method(&w, &in));
+	f = finish(&w);
+	wire_read(&r, &f);
+	assert_int_equal(wire_next_method(&r, &out), 1);
+	assert_memory_equal(&out, &in, sizeof(in));
+	assert_int_equal(wire_next_method(&r, &out), 0);
+
+	wire_begin(&w, buf, WIRE_THREAD);
+	assert_true(wire_put_thread(&w, &t_in));
+	f = finish(&w);
+	wire_read(&r, &f);
+	assert_int_equal(wire_next_thread(&r, &t_out), 1);
+	assert_int_equal(t_out.tid, UINT32_MAX);
+	assert_int_equal(t_out.flags, WIRE_THREAD_JAVA);
+	assert_true(t_out.java_id == UINT64_MAX);
+	assert_int_equal(t_out.name.len, 4);
+	assert_memory_equal(t_out.name.p, "main", 4);
+	assert_int_equal(wire_next_thread(&r, &t_out), 0);
+}
+
+/* Fill a frame of @type until it is full; what is in it afterwards must be what was said to fit. */
+#define FILL(type, put, next, record) \
+	do { \
+		__typeof__(record) out_; \
+		uint32_t n_ = 0, len_; \
+		uint64_t last_ns_; \
+\
+		wire_begin(&w, buf, type); \
+		do { \
+			len_ = w.len; \
+			last_ns_ = w.last_ns; \
+		} while (put(&w, &(record)) && ++n_); \
+		assert_int_equal(w.len, len_); \
+		assert_int_equal(w.records, n_); \
+		assert_true(w.last_ns == last_ns_); \
+		assert_true(WIRE_FRAME_MAX - w.len < 2200); \
+		f = finish(&w); \
+		wire_read(&r, &f); \
+		while (next(&r, &out_) > 0) \
+			n_--; \
+		assert_int_equal(n_, 0); \
+		assert_true(r.p == r.end); \
+	} while (0)
+
+static void a_full_frame_holds_what_was_said_to_fit_whatever_its_type(void **state)
+{
+	char text[2048];
+	struct wire_string s = { 1, { text, 100 } };
+	struct wire_method m = { 1, 1, 2, 3, 4 };
+	struct wire_mapping map = { .id = 1, .end = UINT64_MAX, .path_id = 1, .build_id_len = 32 };
+	struct wire_node n = { 1, 0, WIRE_KIND_NATIVE, 1, -1, UINT64_MAX };
+	struct wire_thread t = { 1, 0, UINT64_MAX, { text, 700 } };
+	struct wire_sample sample = { UINT64_MAX, UINT32_MAX, 1, UINT64_MAX };
+	struct wire_writer w;
+	struct wire_reader r;
+	struct wire_frame f;
+
+	(void)state;
+	memset(text, 'a', sizeof(text));
+	FILL(WIRE_STRING, wire_put_string, wire_next_string, s);
+	FILL(WIRE_METHOD, wire_put_method, wire_next_method, m);
+	FILL(WIRE_MAPPING, wire_put_mapping, wire_next_mapping, map);
+	FILL(WIRE_NODE, wire_put_node, wire_next_node, n);
+	FILL(WIRE_THREAD, wire_put_thread, wire_next_thread, t);
+	FILL(WIRE_CPU, wire_put_sample, wire_next_sample, sample);
+}
+
+static void hello_and_fault_fit_their_frame_however_long_their_words_are(void **state)
+{
+	static char text[100000];
+	const struct wire_str all = { text, sizeof(text) };
+	const struct wire_hello h = {
+		UINT64_MAX, all, all, all, all, all, all, all, all, all, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+		UINT64_MAX, UINT64_MAX, UINT64_MAX,
+	};
+	const struct wire_fault fault = { UINT32_MAX, all, all };
+	struct wire_fault fault_out;
+	struct wire_hello out;
+	struct wire_writer w;
+	struct wire_frame f;
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	wire_begin(&w, buf, WIRE_HELLO);
+	assert_true(wire_put_hello(&w, &h));
+	f = finish(&w);
+	assert_int_equal(wire_get_hello(&f, &out), 0);
+	assert_int_equal(out.note.len, WIRE_HELLO_MAX);
+	assert_true(out.session == UINT64_MAX && out.tick_ns == UINT64_MAX);
+	wire_begin(&w, buf, WIRE_BYE);
+	assert_true(wire_put_fault(&w, &fault));
+	f = finish(&w);
+	assert_int_equal(wire_get_fault(&f, &fault_out), 0);
+	assert_int_equal(fault_out.step.len, WIRE_STEP_MAX);
+	assert_int_equal(fault_out.what.len, WIRE_STRING_MAX);
+}
+
+static void a_line_that_cannot_be_is_sent_as_unknown(void **state)
+{
+	static const int32_t lines[] = { INT32_MIN, -2, WIRE_LINE_MAX + 1, INT32_MAX };
+	struct wire_writer w;
+	struct wire_reader r;
+	struct wire_frame f;
+	struct wire_node out;
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct wire_node n = { 1, 0, WIRE_KIND_JAVA, 1, lines[i], 0 };
+
+		wire_begin(&w, buf, WIRE_NODE);
+		assert_true(wire_put_node(&w, &n));
+		f = finish(&w);
+		wire_read(&r, &f);
+		assert_int_equal(wire_next_node(&r, &out), 1);
+		assert_int_equal(out.line, -1);
+	}
+}
+
+static void what_a_newer_agent_adds_is_skipped(void **state)
+{
+	static const uint8_t hello[] = { 99, 3, 'n', 'e', 'w', 1, 1, 7 }; /* key 99, then protocol 7 */
+	static const uint8_t ledger[] = { 63, 5, 0, 9, 126, 5 }; /* counter 63, taken 9, drop 31 */
+	struct wire_frame f = { .type = WIRE_HELLO, .body = hello, .body_len = sizeof(hello) };
+	struct wire_ledger l;
+	struct wire_hello h;
+
+	(void)state;
+	assert_int_equal(wire_get_hello(&f, &h), 0);
+	assert_int_equal(h.protocol, 7);
+	f = (struct wire_frame){ .type = WIRE_LEDGER, .body = ledger, .body_len = sizeof(ledger) };
+	assert_int_equal(wire_get_ledger(&f, &l), 0);
+	assert_int_equal(l.counter[WIRE_COUNTER_TAKEN], 9);
+}
+
 static void bytes_that_are_no_frame_are_refused(void **state)
 {
 	struct wire_frame f;
@@ -181,6 +327,14 @@ static void a_body_is_range_checked(void **state)
 	static const uint8_t kind_unknown[] = { 1, 0, WIRE_KIND_COUNT, 0 };
 	static const uint8_t varint_endless[] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
 						  0xff, 0xff, 0xff, 0xff, 0xff };
+	static const uint8_t varint_too_large[] = { 0xff, 0xff, 0xff, 0xff, 0xff,
+						    0xff, 0xff, 0xff, 0xff, 2 }; /* 65 bits */
+	static const uint8_t line_too_large[] = { 1, 0, WIRE_KIND_C2, 1, 0x80, 0x80, 0x80, 0x10 };
+	static const uint8_t mapping_empty[] = { 1, 5, 5, 0, 1, 0 };
+	static const uint8_t build_id_too_long[40] = { 1, 1, 2, 0, 1, 33 };
+	static const uint8_t sample_cut[] = { 5, 0, 1, 1 };
+	struct wire_sample sample;
+	struct wire_mapping m;
 	struct wire_string s;
 	struct wire_node n;
 	struct wire_reader r;
@@ -199,6 +353,11 @@ static void a_body_is_range_checked(void **state)
 	REFUSED(string_too_long, wire_next_string, s);
 	REFUSED(kind_unknown, wire_next_node, n);
 	REFUSED(varint_endless, wire_next_node, n);
+	REFUSED(varint_too_large, wire_next_sample, sample);
+	REFUSED(line_too_large, wire_next_node, n);
+	REFUSED(mapping_empty, wire_next_mapping, m);
+	REFUSED(build_id_too_long, wire_next_mapping, m);
+	REFUSED(sample_cut, wire_next_sample, sample);
 }
 
 int main(void)
@@ -208,6 +367,11 @@ int main(void)
 		cmocka_unit_test(a_record_that_does_not_fit_leaves_the_frame_as_it_was),
 		cmocka_unit_test(nodes_and_mappings_come_back),
 		cmocka_unit_test(hello_start_ledger_and_fault_come_back),
+		cmocka_unit_test(methods_and_threads_come_back),
+		cmocka_unit_test(a_full_frame_holds_what_was_said_to_fit_whatever_its_type),
+		cmocka_unit_test(hello_and_fault_fit_their_frame_however_long_their_words_are),
+		cmocka_unit_test(a_line_that_cannot_be_is_sent_as_unknown),
+		cmocka_unit_test(what_a_newer_agent_adds_is_skipped),
 		cmocka_unit_test(bytes_that_are_no_frame_are_refused),
 		cmocka_unit_test(a_body_is_range_checked),
 	};

@@ -1,0 +1,437 @@
+/*
+ * The writer, its dictionary and the ledger over a real pipe: whatever the pipe refuses, every
+ * ledger is exact, and no frame names what was not defined in its epoch. The walker is a stand-in
+ * here.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "agent/engine/cpu_timer.h"
+#include "agent/ledger.h"
+#include "agent/threads.h"
+#include "agent/writer.h"
+#include "tests/unit/unit.h"
+
+#define IDS 65536u
+
+struct agent agent = { .wake_fd = -1 };
+struct engine engine;
+
+/* ---- stand-ins ---------------------------------------------------------------------------- */
+
+static uint64_t walker_holds; /* a large one leaves the dictionary its minimum */
+
+uint64_t mono_ns(void)
+{
+	return 1;
+}
+
+uint64_t thread_cpu_ns(uint32_t tid)
+{
+	(void)tid;
+	return 1;
+}
+
+uint64_t process_cpu_ns(void)
+{
+	return 1;
+}
+
+uint64_t walker_bytes(void)
+{
+	return walker_holds;
+}
+
+uint64_t engine_bytes(void)
+{
+	return 0;
+}
+
+uint32_t engine_threads(void)
+{
+	return 1;
+}
+
+uint64_t threads_bytes(void)
+{
+	return 0;
+}
+
+void threads_seen(uint32_t tid, const char *name)
+{
+	(void)tid;
+	(void)name;
+}
+
+void threads_forget(void)
+{
+}
+
+bool walker_resolve_method(uint64_t where, struct walk_method *ret)
+{
+	static char class_name[32], name[32];
+
+	snprintf(class_name, sizeof(class_name), "a/Class%llu", (unsigned long long)where / 10);
+	snprintf(name, sizeof(name), "method%llu", (unsigned long long)where);
+	*ret = (struct walk_method){ class_name, name, "()V", "Class.java" };
+	return true;
+}
+
+int32_t walker_resolve_line(uint64_t where, int32_t bci)
+{
+	(void)where;
+	return bci;
+}
+
+bool walker_resolve_pc(uint64_t pc, struct walk_mapping *ret)
+{
+	*ret = (struct walk_mapping){ .start = pc & ~0xfffull,
+				      .end = (pc & ~0xfffull) + 4096,
+				      .path = "/lib/libx.so" };
+	return true;
+}
+
+/* ---- the daemon's end ---------------------------------------------------------------------- */
+
+static struct {
+	int fd[2];
+	uint64_t sequence, samples, weight_ns, ledgers, resets;
+	uint8_t strings[IDS], methods[IDS], mappings[IDS], nodes[IDS];
+	struct wire_ledger ledger;
+} in;
+
+static void forget(void)
+{
+	memset(in.strings, 0, sizeof(in.strings));
+	memset(in.methods, 0, sizeof(in.methods));
+	memset(in.mappings, 0, sizeof(in.mappings));
+	memset(in.nodes, 0, sizeof(in.nodes));
+	in.resets++;
+}
+
+static void define(uint8_t *table, uint32_t id)
+{
+	assert_in_range(id, 1, IDS - 1);
+	assert_int_equal(table[id], 0);
+	table[id] = 1;
+}
+
+static void read_strings(struct wire_reader *r)
+{
+	struct wire_string s;
+
+	while (wire_next_string(r, &s) > 0)
+		define(in.strings, s.id);
+}
+
+static void read_methods(struct wire_reader *r)
+{
+	struct wire_method m;
+
+	while (wire_next_method(r, &m) > 0) {
+		define(in.methods, m.id);
+		assert_true(in.strings[m.class_id] && in.strings[m.name_id] &&
+			    in.strings[m.sig_id] && in.strings[m.file_id]);
+	}
+}
+
+static void read_mappings(struct wire_reader *r)
+{
+	struct wire_mapping m;
+
+	while (wire_next_mapping(r, &m) > 0) {
+		define(in.mappings, m.id);
+		assert_true(in.strings[m.path_id]);
+	}
+}
+
+static void read_nodes(struct wire_reader *r)
+{
+	struct wire_node n;
+
+	while (wire_next_node(r, &n) > 0) {
+		define(in.nodes, n.id);
+		assert_true(n.parent == 0 || in.nodes[n.parent]);
+		if (wire_kind_is_method(n.kind))
+			assert_true(in.methods[n.ref]);
+		else
+			assert_true((n.kind == WIRE_KIND_NATIVE ? in.mappings : in.strings)[n.ref]);
+	}
+}
+
+static void read_samples(struct wire_reader *r)
+{
+	struct wire_sample s;
+
+	while (wire_next_sample(r, &s) > 0) {
+		assert_true(in.nodes[s.node]);
+		in.samples++;
+		in.weight_ns += s.weight_ns;
+	}
+}
+
+static void read_ledger(const struct wire_frame *f)
+{
+	uint64_t dropped = 0, dropped_ns = 0;
+	const uint64_t *c = in.ledger.counter;
+
+	assert_int_equal(wire_get_ledger(f, &in.ledger), 0);
+	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
+		dropped += in.ledger.drop[i];
+		dropped_ns += in.ledger.drop_ns[i];
+	}
+	assert_int_equal(c[WIRE_COUNTER_TAKEN], c[WIRE_COUNTER_WRITTEN] + dropped);
+	assert_int_equal(c[WIRE_COUNTER_TAKEN_NS], c[WIRE_COUNTER_WRITTEN_NS] + dropped_ns);
+	assert_int_equal(c[WIRE_COUNTER_WRITTEN], in.samples);
+	assert_int_equal(c[WIRE_COUNTER_WRITTEN_NS], in.weight_ns);
+	in.ledgers++;
+}
+
+static void read_all(void)
+{
+	static uint8_t buf[1 << 20];
+	ssize_t n = read(in.fd[0], buf, sizeof(buf));
+	struct wire_frame f;
+	struct wire_reader r;
+	int size;
+
+	for (ssize_t at = 0; at < n; at += size) {
+		size = wire_peek(buf + at, (size_t)(n - at), &f);
+		assert_true(size > 0); /* frames are written whole */
+		assert_int_equal(f.sequence, ++in.sequence);
+		wire_read(&r, &f);
+		switch (f.type) {
+		case WIRE_RESET:
+			forget();
+			break;
+		case WIRE_STRING:
+			read_strings(&r);
+			break;
+		case WIRE_METHOD:
+			read_methods(&r);
+			break;
+		case WIRE_MAPPING:
+			read_mappings(&r);
+			break;
+		case WIRE_NODE:
+			read_nodes(&r);
+			break;
+		case WIRE_CPU:
+			read_samples(&r);
+			break;
+		case WIRE_LEDGER:
+			read_ledger(&f);
+			break;
+		default:
+			fail_msg("frame type %d", f.type);
+		}
+	}
+}
+
+/* ---- the handlers' end ---------------------------------------------------------------------- */
+
+static void take(uint64_t seed, uint32_t depth, const char *broken)
+{
+	static struct walk_frame frames[WALK_FRAMES_MAX];
+	struct ring_sample head = {
+		.mono_ns = 1000 * seed,
+		.weight_ns = 10 + seed % 7,
+		.tid = 1 + (uint32_t)(seed % 3),
+		.n_frames = depth,
+		.broken = broken,
+	};
+
+	for (uint32_t i = 0; i < depth; i++)
+		frames[i] = (struct walk_frame){
+			.where = 4096 + (seed * (i + 1)) % 5000,
+			.bci = (int32_t)(i % 50),
+			.kind = i % 5 == 4 ? WIRE_KIND_NATIVE : WIRE_KIND_C2,
+		};
+	agent.books.taken++;
+	agent.books.taken_ns += head.weight_ns;
+	if (ring_push_sig(&agent.ring, &head, frames)) {
+		agent.books.pushed++;
+		agent.books.pushed_ns += head.weight_ns;
+	} else {
+		agent.books.drop[WIRE_DROP_RING_FULL]++;
+		agent.books.drop_ns[WIRE_DROP_RING_FULL] += head.weight_ns;
+	}
+}
+
+static void begin(void)
+{
+	ledger_begin();
+	writer_begin(in.fd[1]);
+	memset(in.strings, 0, sizeof(in) - offsetof(__typeof__(in), strings));
+	in.sequence = in.samples = in.weight_ns = in.ledgers = in.resets = 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&in, 0, sizeof(in));
+	memset(&agent.books, 0, sizeof(agent.books));
+	memset(&ledger, 0, sizeof(ledger));
+	walker_holds = 0;
+	if (pipe2(in.fd, O_NONBLOCK) < 0 || fcntl(in.fd[1], F_SETPIPE_SZ, 1 << 16) < 0 ||
+	    ring_init(&agent.ring, 1 << 20) < 0)
+		return -1;
+	begin();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	writer_free();
+	ring_deinit(&agent.ring);
+	close(in.fd[0]);
+	return close(in.fd[1]);
+}
+
+/* ---- tests ------------------------------------------------------------------------------------
+ */
+
+static void every_sample_taken_is_decoded(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 2000; i++) {
+		take(i % 37, 5 + i % 20, i % 10 ? NULL : "no_java_frame");
+		if (i % 11 == 0) {
+			assert_int_equal(writer_drain(UINT64_MAX), WRITER_OK);
+			assert_int_equal(writer_flush(), WRITER_OK);
+			read_all();
+		}
+	}
+	assert_int_equal(writer_ledger(), WRITER_OK);
+	read_all();
+	assert_int_equal(in.samples, 2000);
+	assert_int_equal(in.ledger.counter[WIRE_COUNTER_TAKEN], 2000);
+	assert_int_equal(in.resets, 0);
+}
+
+static void reader_that_is_slow_costs_samples_but_never_the_books(void **state)
+{
+	uint64_t i;
+
+	(void)state;
+	for (i = 0; i < 20000; i++) {
+		take(i * 2654435761u, 1 + i % 40, NULL);
+		if (i % 16 == 0)
+			(void)writer_drain(UINT64_MAX);
+		if (i % 64 == 0)
+			(void)writer_flush();
+		if (i % 700 == 0)
+			(void)writer_ledger();
+		if (i % 900 == 0)
+			read_all();
+	}
+	read_all();
+	assert_int_equal(writer_ledger(), WRITER_OK);
+	read_all();
+	assert_true(in.ledgers > 1);
+	assert_true(in.ledger.drop[WIRE_DROP_PIPE_FULL] > 0);
+	assert_true(in.samples > 0);
+	assert_true(in.resets > 0);
+	assert_int_equal(in.ledger.counter[WIRE_COUNTER_TAKEN], i);
+}
+
+static void full_dictionary_begins_a_new_epoch(void **state)
+{
+	(void)state;
+	walker_holds = 1u << 30; /* no room but the minimum */
+	begin();
+	for (uint64_t i = 0; i < 20000; i++) {
+		take(i * 2654435761u, 20, NULL);
+		assert_int_equal(writer_drain(UINT64_MAX), WRITER_OK);
+		read_all();
+	}
+	assert_int_equal(writer_ledger(), WRITER_OK);
+	read_all();
+	assert_true(in.resets > 0);
+	assert_int_equal(in.samples, 20000);
+}
+
+static void samples_without_a_reader_are_the_next_session_s(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 10; i++)
+		take(i, 3, NULL);
+	assert_int_equal(writer_ledger(), WRITER_OK);
+	for (uint64_t i = 0; i < 7; i++)
+		take(i, 3, NULL);
+	writer_discard();
+	read_all();
+	begin();
+	for (uint64_t i = 0; i < 5; i++)
+		take(i, 3, NULL);
+	assert_int_equal(writer_ledger(), WRITER_OK);
+	read_all();
+	assert_int_equal(in.ledger.counter[WIRE_COUNTER_TAKEN], 12);
+	assert_int_equal(in.ledger.drop[WIRE_DROP_NO_READER], 7);
+	assert_int_equal(in.samples, 5);
+}
+
+static void reader_s_end_is_told(void **state)
+{
+	(void)state;
+	take(1, 3, NULL);
+	close(in.fd[0]);
+	assert_int_equal(writer_drain(UINT64_MAX), WRITER_OK);
+	assert_int_equal(writer_flush(), WRITER_GONE);
+	assert_int_equal(writer_ledger(), WRITER_GONE);
+	in.fd[0] = dup(in.fd[1]);
+}
+
+static void number_that_became_another_file_is_not_written_to(void **state)
+{
+	int other[2];
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe2(other, O_NONBLOCK), 0);
+	assert_true(dup2(other[1], in.fd[1]) >=
+		    0); /* the application closed ours and got its number */
+	take(1, 3, NULL);
+	assert_int_equal(writer_ledger(), WRITER_GONE);
+	assert_int_equal(read(other[0], &byte, 1), -1);
+	close(other[0]);
+	close(other[1]);
+}
+
+static void ring_that_is_full_is_counted_too(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 3000; i++)
+		take(i, 60, NULL);
+	for (int i = 0; i < 100 && writer_drain(UINT64_MAX) != WRITER_OK; i++)
+		read_all();
+	read_all();
+	assert_int_equal(writer_ledger(), WRITER_OK);
+	read_all();
+	assert_true(in.ledger.drop[WIRE_DROP_RING_FULL] > 0);
+	assert_int_equal(in.ledger.counter[WIRE_COUNTER_TAKEN], 3000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(every_sample_taken_is_decoded, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			reader_that_is_slow_costs_samples_but_never_the_books, setup, teardown),
+		cmocka_unit_test_setup_teardown(full_dictionary_begins_a_new_epoch, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(samples_without_a_reader_are_the_next_session_s,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(reader_s_end_is_told, setup, teardown),
+		cmocka_unit_test_setup_teardown(number_that_became_another_file_is_not_written_to,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(ring_that_is_full_is_counted_too, setup, teardown),
+	};
+
+	signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
