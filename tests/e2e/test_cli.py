@@ -112,7 +112,7 @@ class Commands(unittest.TestCase):
             return subprocess.run(["curl", "-s", "--unix-socket", self.daemon.socket, "http://x" + path],
                                   capture_output=True, text=True).stdout
         self.assertEqual(get("/healthz"), "ok\n")
-        self.assertRegex(get("/metrics"), r'kindling_targets\{state="streaming"\} 1')
+        self.assertRegex(get("/metrics"), r'kindling_targets\{state="streaming"\} [1-9]')
         self.assertRegex(get("/metrics"), r"kindling_samples_taken_total\{pid=\"%s\"" % self.pid)
 
     def test_a_second_daemon_refuses(self):

@@ -123,7 +123,9 @@ class Jvm:
         self.process = subprocess.Popen([java_home(major) + "/bin/java", "-Xmx128m", "-cp", classes(), main, *args],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.pid = self.process.pid
-        assert self.process.stdout.readline() == "READY\n"
+        first = self.process.stdout.readline()
+        if first != "READY\n":
+            raise AssertionError("%r instead of READY\n%s" % (first, self.process.communicate()))
 
     def mark(self):
         """CPU ns per group so far."""
