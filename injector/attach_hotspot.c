@@ -131,6 +131,13 @@ int attach_connect(struct inject *in, int *ret_socket)
 	if (r != -ENOENT && r != -ECONNREFUSED && r != -EPROTO)
 		return fault_set(in->fault, -r, FAULT_SOCKET, "connect to its attach socket: ");
 	r = attach_file_make(in);
+	/* Another attach may have ended between the two lines above: its socket was there before it
+	 * took its file away, so with the file ours a second look is certain. A SIGQUIT to a JVM
+	 * that listens already prints a thread dump into the application's output. */
+	if (r == 0 && connect_socket(in, ret_socket) == 0) {
+		attach_file_forget(in);
+		return 0;
+	}
 	if (r == 0)
 		r = send_sigquit(in);
 	if (r < 0) {

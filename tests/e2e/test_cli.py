@@ -128,6 +128,8 @@ class Commands(unittest.TestCase):
         self.assertRegex(done.stderr, r"wrong.yaml:4: events.cpu.intervall: ")
         self.assertEqual(self.daemon.cli("config", "check", self.daemon.config).returncode, 0)
 
+
+class Restart(unittest.TestCase):
     def test_the_history_survives_a_restart(self):
         with Daemon() as daemon, Jvm("17") as jvm:
             daemon.wait_state(jvm.pid, "streaming")
