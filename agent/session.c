@@ -361,10 +361,11 @@ bool session_step(void)
 	if (fds[0].revents & POLLIN && read(agent.wake_fd, &count, sizeof(count)) > 0 &&
 	    session.state == RUNNING)
 		nanosleep(&batch, NULL); /* let a batch gather */
-	if (fds[1].revents & POLLIN)
-		read_control();
+	/* first: the START of a reader that came back may lie in control already */
 	if (fds[2].revents & (POLLERR | POLLNVAL))
 		end_session();
+	if (fds[1].revents & POLLIN)
+		read_control();
 	if (session.state == RUNNING && !session.detached)
 		run_once(mono_ns());
 	return !session.detached;

@@ -284,6 +284,7 @@ static void on_events(void *userdata, uint32_t events)
 			fault_set(
 				&f, ETIMEDOUT, FAULT_STREAM,
 				"the daemon did not read for so long that the agent went to sleep");
+			f.flags |= FAULT_RETRY_SOON; /* it sleeps until it is told */
 			if (t->stream)
 				end_session(t, &f);
 			return;
@@ -344,26 +345,36 @@ static void on_no_bye(void *userdata)
 	finish_detach(userdata, &f);
 }
 
-void target_detach(struct target *t)
+static void send_detach(struct target *t)
 {
 	uint8_t frame[WIRE_FRAME_MAX];
 	struct wire_writer w;
 	uint32_t len;
 
-	if (t->state == TARGET_STREAMING) {
-		wire_begin(&w, frame, WIRE_DETACH);
-		len = wire_end(&w, 1);
-		target_set_state(t, TARGET_DRAINING, NULL);
+	wire_begin(&w, frame, WIRE_DETACH);
+	len = wire_end(&w, 1);
+	target_set_state(t, TARGET_DRAINING, NULL);
+	t->priv->timer = loop_timer_free(t->priv->timer);
+	(void)loop_timer_add(t->priv->table->loop, DRAIN_DEADLINE_NS, 0, on_no_bye, t,
+			     &t->priv->timer);
+	if (write(t->priv->control_fd, frame, len) != (ssize_t)len)
+		finish_detach(t, NULL);
+}
+
+void target_detach(struct target *t)
+{
+	struct fault f = { 0 };
+
+	if (t->state == TARGET_FOUND || t->state == TARGET_FAILED) {
 		t->priv->timer = loop_timer_free(t->priv->timer);
-		(void)loop_timer_add(t->priv->table->loop, DRAIN_DEADLINE_NS, 0, on_no_bye, t,
-				     &t->priv->timer);
-		if (write(t->priv->control_fd, frame, len) != (ssize_t)len)
-			finish_detach(t, NULL);
-	} else if (t->state == TARGET_INJECTING) {
-		/* between two steps of an attach nothing can be undone: it ends by itself, soon */
-		t->priv->leave = true;
-	} else if (t->state == TARGET_FOUND || t->state == TARGET_FAILED) {
-		t->priv->timer = loop_timer_free(t->priv->timer);
-		target_set_state(t, TARGET_DETACHED, NULL);
+		/* an agent whose session broke still sleeps in it */
+		if (session_reattach(t, &f) > 0)
+			target_set_state(t, TARGET_STREAMING, NULL);
+		else
+			target_set_state(t, TARGET_DETACHED, &t->fault);
 	}
+	if (t->state == TARGET_STREAMING)
+		send_detach(t);
+	else if (t->state == TARGET_INJECTING)
+		t->priv->leave = true; /* between two steps nothing can be undone: it ends soon */
 }

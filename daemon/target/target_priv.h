@@ -10,7 +10,7 @@
 #define DRAIN_DEADLINE_NS (5 * 1000000000ull)
 #define LEASE_NS	  (10 * 1000000000ull) /* the agent gives up a pipe that is full for so long */
 #define STEADY_NS	  (60 * 1000000000ull) /* a session this old forgives the failures before it */
-#define CLOSED_GRACE_NS	  (200 * 1000000ull) /* end of file comes a moment before the pidfd */
+#define CLOSED_GRACE_NS	  (1000 * 1000000ull) /* a JVM that ends closes its agent first */
 #define GONE_KEEP_NS	  (120 * 1000000000ull)
 
 struct target_priv {

@@ -511,6 +511,30 @@ static int come_back(uint64_t session, int *ret_events, int *ret_control)
 	return 0;
 }
 
+static int by_name(const void *a, const void *b)
+{
+	const struct thread *x = a, *y = b;
+
+	return strcmp(x->name ? x->name : "?", y->name ? y->name : "?");
+}
+
+/* Threads of one name together, those above 2 % */
+static void report_threads(void)
+{
+	uint64_t sum_ns = 0;
+
+	qsort(in.threads, THREADS_MAX, sizeof(in.threads[0]), by_name);
+	for (uint32_t i = 0; i < THREADS_MAX; i++) {
+		sum_ns += in.threads[i].weight_ns;
+		if (i + 1 < THREADS_MAX && by_name(&in.threads[i], &in.threads[i + 1]) == 0)
+			continue;
+		if (sum_ns * 50 > in.weight_ns)
+			printf("  %5.1f %% %s\n", 100.0 * (double)sum_ns / (double)in.weight_ns,
+			       in.threads[i].name ? in.threads[i].name : "?");
+		sum_ns = 0;
+	}
+}
+
 static void report(double cpu_s, double seconds)
 {
 	const uint64_t *c = in.ledger.counter;
@@ -530,11 +554,7 @@ static void report(double cpu_s, double seconds)
 	       seconds, (unsigned long long)in.samples, (double)in.weight_ns / 1e9,
 	       (double)c[WIRE_COUNTER_TAKEN_NS] / 1e9, cpu_s,
 	       cpu_s > 0 ? (double)c[WIRE_COUNTER_TAKEN_NS] / 1e9 / cpu_s : 0);
-	for (uint32_t i = 0; i < THREADS_MAX; i++)
-		if (in.threads[i].weight_ns * 50 > in.weight_ns)
-			printf("  %5.1f %% %s\n",
-			       100.0 * (double)in.threads[i].weight_ns / (double)in.weight_ns,
-			       in.threads[i].name ? in.threads[i].name : "?");
+	report_threads();
 	printf("%s\n", in.failed ? "WRONG" : "exact");
 }
 

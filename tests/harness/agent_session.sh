@@ -1,0 +1,71 @@
+#!/bin/sh
+# The agent's life in one JVM, seen from agent_reader: books exact, weights true, threads of 3 ms seen,
+# silent when its reader is killed, there again for the next, and nothing left after DETACH.
+# agent_session.sh JAVA_HOME LIBRARY READER AgentBusy.java
+set -u
+java=$1/bin/java lib=$2 reader=$3 source=$4
+[ -x "$java" ] && command -v jattach >/dev/null || exit 77
+dir=$(mktemp -d) failed=0
+"$java" -Xmx256m "$source" >"$dir/out" 2>"$dir/err" &
+jvm=$!
+trap 'kill $jvm 2>/dev/null; wait $jvm 2>/dev/null; rm -rf "$dir"' EXIT
+
+wrong() {
+	echo "WRONG: $*"
+	failed=1
+}
+count() {
+	ls "/proc/$jvm/$1" | wc -l
+}
+wait_for() { # COMMAND...: up to 5 s
+	for i in $(seq 50); do
+		"$@" && return 0
+		sleep 0.1
+	done
+	return 1
+}
+no_timers() {
+	! grep -q '^ID' "/proc/$jvm/timers"
+}
+read_it() { # NAME OPTIONS...
+	out=$dir/$1
+	shift
+	timeout 60 "$reader" "$@" "$jvm" >"$out" || wrong "agent_reader $*: $(tail -n 3 "$out")"
+	cat "$out"
+}
+share() { # of the threads whose name begins with $1, in %
+	awk -v name="$1" 'index($0, "% " name) { sum += $1 } END { print int(sum + 0.5) }' "$dir/first"
+}
+
+wait_for grep -q ready "$dir/out" || { echo "the JVM did not start"; exit 1; }
+jattach "$jvm" properties >/dev/null # the attach listener is the JVM's own: before counting
+fds=$(count fd)
+
+read_it first -d 10 -l "$lib"
+ratio=$(sed -n 's/.* ratio=//p' "$dir/first")
+awk -v r="$ratio" 'BEGIN { exit !(r > 0.97 && r < 1.03) }' || wrong "weights are $ratio of the CPU time"
+[ "$(share short)" -ge 20 ] || wrong "threads of 3 ms have $(share short) % only"
+[ "$(count fd)" -eq "$fds" ] || wrong "$(count fd) fds after detach, $fds before"
+[ -z "$(ls "/proc/$jvm/task" | while read -r t; do cat "/proc/$jvm/task/$t/comm" 2>/dev/null; done |
+	grep kindling)" ] || wrong "the agent's thread is still there"
+
+# forced drops: a slow reader of a tiny pipe, then a tiny ring
+read_it slow -d 5 -l "$lib" -p 4096 -w 250 -i 4000
+grep -q 'drop.pipe_full' "$dir/slow" || wrong "a slow reader cost nothing: not a test"
+read_it stop -d 4 -l "$lib" -s
+
+"$reader" -l "$lib" -d 30 "$jvm" >"$dir/killed" & # its own pid, not a wrapper's
+victim=$!
+sleep 2
+kill -KILL $victim
+wait $victim 2>/dev/null
+sleep 1
+if [ "$(grep -o '/[^ ]*libkindling[^ ]*' "/proc/$jvm/maps" | sort -u | wc -l)" -eq 1 ]; then
+	no_timers || wrong "timers run 1 s after the reader was killed"
+fi
+read_it back -d 2 -k
+read_it again -d 2
+[ "$(count fd)" -eq "$fds" ] || wrong "$(count fd) fds at the end, $fds at the beginning"
+[ -s "$dir/err" ] && wrong "stderr of the application: $(cat "$dir/err")"
+[ "$(cat "$dir/out")" = ready ] || wrong "stdout of the application: $(cat "$dir/out")"
+exit $failed
