@@ -3,13 +3,13 @@
  * Decoding trusts nothing: every count is held against the bytes that are left, every index against
  * its table, a node's parent against the node itself. Fuzzed by tests/fuzz/fuzz_profile.c.
  */
-#include "daemon/profile/profile.h"
+#include "daemon/profile/profile_priv.h"
 
 #include <errno.h>
 #include <string.h>
 
 #define MAGIC   "KPRF"
-#define VERSION 1
+#define VERSION 2
 
 struct out {
 	uint8_t *p;
@@ -47,6 +47,16 @@ static void put(struct out *o, uint64_t v)
 	put_bytes(o, buf, n);
 }
 
+static void put_losses(struct out *o, const struct profile_losses *l)
+{
+	put(o, l->taken);
+	put(o, l->taken_ns);
+	put(o, l->delivered);
+	put(o, l->delivered_ns);
+	put(o, l->dropped);
+	put(o, l->dropped_ns);
+}
+
 static void put_tables(struct out *o, const struct profile *p)
 {
 	put(o, p->n_strings);
@@ -81,6 +91,7 @@ static void put_tables(struct out *o, const struct profile *p)
 		put(o, q->container);
 		put(o, q->pod);
 		put(o, q->jdk);
+		put_losses(o, &q->losses);
 	}
 	put(o, p->n_threads);
 	for (uint32_t i = 0; i < p->n_threads; i++) {
@@ -104,7 +115,6 @@ static void put_tables(struct out *o, const struct profile *p)
 
 int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len)
 {
-	const struct profile_losses *l = &p->losses;
 	struct out o = { 0 };
 
 	put_bytes(&o, MAGIC, 4);
@@ -114,12 +124,7 @@ int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len)
 	put(&o, p->interval_ns);
 	put(&o, p->no_budget);
 	put(&o, p->overflow);
-	put(&o, l->taken);
-	put(&o, l->taken_ns);
-	put(&o, l->delivered);
-	put(&o, l->delivered_ns);
-	put(&o, l->dropped);
-	put(&o, l->dropped_ns);
+	put_losses(&o, &p->losses);
 	put_tables(&o, p);
 	if (o.failed) {
 		free(o.p);
@@ -175,13 +180,23 @@ static uint32_t get_count(struct in *in, uint32_t max, size_t min_bytes)
 	return (uint32_t)n;
 }
 
+static void get_losses(struct in *in, struct profile_losses *l)
+{
+	l->taken = get(in);
+	l->taken_ns = get(in);
+	l->delivered = get(in);
+	l->delivered_ns = get(in);
+	l->dropped = get(in);
+	l->dropped_ns = get(in);
+}
+
 static int get_strings(struct in *in, struct profile *p)
 {
 	uint32_t n = get_count(in, PROFILE_STRINGS_MAX, 1);
 
 	for (uint32_t i = 1; i < n && !in->bad; i++) {
 		uint64_t len = get(in);
-		char buf[8192];
+		char buf[PROFILE_STRING_MAX + 1];
 
 		if (in->bad || len == 0 || len >= sizeof(buf) || len > (uint64_t)(in->end - in->p) ||
 		    memchr(in->p, 0, len))
@@ -211,9 +226,7 @@ static int get_frames(struct in *in, struct profile *p)
 		f.file = get_below(in, p->n_strings);
 		f.module = get_below(in, p->n_strings);
 		f.offset = get(in);
-		if (in->bad || profile_intern_frame(p, &f) > i)
-			return -EBADMSG;
-		if (p->n_frames != i + 1)
+		if (in->bad || profile_intern_frame(p, &f) != i)
 			return -EBADMSG;
 	}
 	return 0;
@@ -221,21 +234,24 @@ static int get_frames(struct in *in, struct profile *p)
 
 static int get_owners(struct in *in, struct profile *p)
 {
-	uint32_t n = get_count(in, PROFILE_NODES_MAX, 8);
+	uint32_t n = get_count(in, PROFILE_NODES_MAX, 14);
 
 	for (uint32_t i = 0; i < n && !in->bad; i++) {
+		struct profile_losses losses;
 		struct profile_process q = { 0 };
 
-		q.pid = get_below(in, UINT32_MAX);
-		q.ns_pid = get_below(in, UINT32_MAX);
+		q.pid = get_below(in, (uint64_t)UINT32_MAX + 1);
+		q.ns_pid = get_below(in, (uint64_t)UINT32_MAX + 1);
 		q.start_time = get(in);
 		q.name = get_below(in, p->n_strings);
 		q.container_id = get_below(in, p->n_strings);
 		q.container = get_below(in, p->n_strings);
 		q.pod = get_below(in, p->n_strings);
 		q.jdk = get_below(in, p->n_strings);
+		get_losses(in, &losses);
 		if (in->bad || profile_process(p, &q) != i)
 			return -EBADMSG;
+		((struct profile_process *)(uintptr_t)p->processes)[i].losses = losses;
 	}
 	n = get_count(in, PROFILE_NODES_MAX, 3);
 	for (uint32_t i = 0; i < n && !in->bad; i++) {
@@ -277,7 +293,7 @@ int profile_decode(const uint8_t *buf, size_t len, struct profile **ret)
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;
 	struct in in = { buf, buf + len, false };
-	struct profile_losses *l;
+	uint64_t overflow;
 	int r;
 
 	if (len < 5 || memcmp(buf, MAGIC, 4) != 0)
@@ -288,21 +304,21 @@ int profile_decode(const uint8_t *buf, size_t len, struct profile **ret)
 	r = profile_new(&p);
 	if (r < 0)
 		return r;
-	l = &p->losses;
+	/* a full profile has used what is kept for saying so */
+	p->index->spare = true;
 	p->begin_real_ns = get(&in);
 	p->end_real_ns = get(&in);
 	p->interval_ns = get(&in);
 	p->no_budget = get(&in) != 0;
 	p->overflow = get(&in);
-	l->taken = get(&in);
-	l->taken_ns = get(&in);
-	l->delivered = get(&in);
-	l->delivered_ns = get(&in);
-	l->dropped = get(&in);
-	l->dropped_ns = get(&in);
+	get_losses(&in, &p->losses);
+	overflow = p->overflow;
 	if (in.bad || get_strings(&in, p) < 0 || get_frames(&in, p) < 0 || get_owners(&in, p) < 0 ||
 	    get_stacks(&in, p) < 0)
 		return -EBADMSG;
+	p->overflow = overflow; /* it has its count already */
+	p->index->spare = false;
+	profile_adopt_full(p);
 	*ret = TAKE_PTR(p);
 	return 0;
 }

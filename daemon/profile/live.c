@@ -1,10 +1,21 @@
-/* See live.h. */
+/*
+ * See live.h. Places of slices are used in turn: those of the last closed window, which queries still
+ * see second by second, then the open ones. live->open_from parts the two.
+ */
 #include "daemon/profile/live.h"
 
 #include <errno.h>
 #include <string.h>
+#include "daemon/profile/profile_priv.h"
+#include "proto/wire.h"
 
-#define SLICES 20 /* kept: twice a window, so that late samples find theirs */
+#define PLACES		 32
+#define OPEN_SLICES	 20 /* from the oldest open moment; 12 as long as live_tick() is called */
+#define LATE_NS		 (2 * LIVE_SLICE_NS)
+#define SLICE_BYTES_MAX	 (32ul << 20)
+#define WINDOW_BYTES_MAX (128ul << 20)
+#define DEPTH_MAX	 4096
+_Static_assert(LIVE_WINDOW_NS / LIVE_SLICE_NS + OPEN_SLICES <= PLACES, "no two in one place");
 
 struct live_slice {
 	struct profile *profile; /* NULL = nothing in it */
@@ -15,9 +26,10 @@ struct live_slice {
 struct live {
 	live_window_fn *on_window;
 	void *userdata;
-	struct live_slice slices[SLICES]; /* by second, modulo */
+	struct live_slice slices[PLACES]; /* by second, modulo */
 	struct profile *windows[LIVE_WINDOWS]; /* by number, modulo */
-	uint64_t windows_closed_ns; /* all before this moment is in a window */
+	uint64_t open_from; /* all before this moment is in a window; 0 = nothing came yet */
+	uint64_t tick_ns; /* wall time of the last live_tick() */
 	uint64_t next_serial;
 	struct live_source *sources;
 };
@@ -29,17 +41,20 @@ struct live_tap {
 	struct live_tap *next;
 };
 
-/* Ids of a stream's nodes and threads in one profile; thrown away when the profile changes. */
+/* Ids of a source in one profile. */
 struct id_cache {
-	uint64_t serial; /* of the slice it is for */
-	uint32_t *nodes; /* stream node -> profile node + 1 */
+	uint64_t serial; /* of the slice it is for; 0 = none */
+	uint32_t generation; /* entries of older ones are void */
+	uint32_t process; /* UINT32_MAX = not known yet */
+	uint64_t *nodes; /* by stream node: generation << 32 | profile node */
 	uint32_t n_nodes;
 };
 
 struct live_source {
 	struct live *live;
 	struct live_process info; /* strings owned */
-	struct id_cache cache, tap_cache;
+	struct id_cache caches[2]; /* seconds of even and odd numbers: late samples alternate */
+	struct id_cache tap_cache;
 	struct live_tap *taps;
 	struct live_source *next;
 };
@@ -58,63 +73,118 @@ int live_new(live_window_fn *on_window, void *userdata, struct live **ret)
 
 /* ---- windows ------------------------------------------------------------------------------- */
 
-static struct profile **window_of(struct live *l, uint64_t begin_ns)
+static uint64_t window_begin(uint64_t real_ns)
 {
-	return &l->windows[begin_ns / LIVE_WINDOW_NS % LIVE_WINDOWS];
+	return real_ns - real_ns % LIVE_WINDOW_NS;
 }
 
-/* Merge the slices of [begin, begin + 10 s) into a window and hand it on. */
+static void free_slices(struct live *l, uint64_t before_ns)
+{
+	for (int i = 0; i < PLACES; i++)
+		if (l->slices[i].profile && l->slices[i].begin_real_ns < before_ns)
+			l->slices[i].profile = profile_free(l->slices[i].profile);
+}
+
+/* What is over the bound is in the store, or nobody wanted it. */
+static void bound_windows(struct live *l)
+{
+	for (;;) {
+		struct profile **oldest = NULL;
+		size_t bytes = 0;
+		int n = 0;
+
+		for (int i = 0; i < LIVE_WINDOWS; i++) {
+			struct profile **w = &l->windows[i];
+
+			if (!*w)
+				continue;
+			n++;
+			bytes += profile_bytes(*w);
+			if (!oldest || (*w)->begin_real_ns < (*oldest)->begin_real_ns)
+				oldest = w;
+		}
+		if (n < 2 || bytes <= LIVE_BYTES_MAX)
+			return;
+		*oldest = profile_free(*oldest);
+	}
+}
+
+static void keep_window(struct live *l, uint64_t begin_ns, struct profile *w)
+{
+	struct profile **place = &l->windows[begin_ns / LIVE_WINDOW_NS % LIVE_WINDOWS];
+
+	/* twice the same one: the wall clock was set back */
+	if (*place && window_begin((*place)->begin_real_ns) == begin_ns) {
+		(void)profile_merge(*place, w, NULL);
+		profile_free(w);
+	} else {
+		profile_free(*place);
+		*place = w;
+	}
+	bound_windows(l);
+}
+
+/* Merge the open slices of [begin, begin + 10 s) into a window and hand it on. The slices stay for
+ * queries until the next window closes. */
 static void close_window(struct live *l, uint64_t begin_ns)
 {
-	struct profile **place = window_of(l, begin_ns);
 	struct profile *w = NULL;
 
-	*place = profile_free(*place);
-	for (int i = 0; i < SLICES; i++) {
+	free_slices(l, begin_ns);
+	for (int i = 0; i < PLACES; i++) {
 		struct live_slice *s = &l->slices[i];
 
-		if (!s->profile || s->begin_real_ns < begin_ns ||
-		    s->begin_real_ns >= begin_ns + LIVE_WINDOW_NS)
+		if (!s->profile || s->begin_real_ns >= begin_ns + LIVE_WINDOW_NS)
 			continue;
 		if (!w && profile_new(&w) < 0)
 			return;
+		profile_limit(w, WINDOW_BYTES_MAX);
 		(void)profile_merge(w, s->profile, NULL);
-		s->profile = profile_free(s->profile);
 	}
+	l->open_from = begin_ns + LIVE_WINDOW_NS;
 	if (!w)
 		return;
-	*place = w;
 	if (l->on_window)
 		l->on_window(l->userdata, w);
+	keep_window(l, begin_ns, w);
+}
+
+static void close_all(struct live *l)
+{
+	uint64_t end = l->open_from + OPEN_SLICES * LIVE_SLICE_NS;
+
+	for (uint64_t at = l->open_from; at && at < end; at += LIVE_WINDOW_NS)
+		close_window(l, at);
+	free_slices(l, UINT64_MAX);
 }
 
 void live_tick(struct live *l, uint64_t real_ns)
 {
-	/* late samples get two seconds */
-	uint64_t due = real_ns > 2 * LIVE_SLICE_NS ? real_ns - 2 * LIVE_SLICE_NS : 0;
+	uint64_t due = window_begin(real_ns > LATE_NS ? real_ns - LATE_NS : 0);
 
-	due -= due % LIVE_WINDOW_NS;
-	if (!l->windows_closed_ns || due > l->windows_closed_ns + LIVE_WINDOWS * LIVE_WINDOW_NS ||
-	    due + LIVE_WINDOWS * LIVE_WINDOW_NS < l->windows_closed_ns) {
-		/* the first tick, or the wall clock jumped: close what there is, begin anew */
-		for (int i = 0; i < SLICES; i++)
-			if (l->slices[i].profile && l->slices[i].begin_real_ns < due)
-				close_window(l, l->slices[i].begin_real_ns -
-							l->slices[i].begin_real_ns % LIVE_WINDOW_NS);
-		l->windows_closed_ns = due;
+	l->tick_ns = real_ns;
+	if (!l->open_from)
+		l->open_from = due;
+	/* the wall clock was set: close what there is, begin anew */
+	if (due > l->open_from + LIVE_WINDOWS * LIVE_WINDOW_NS ||
+	    due + 2 * LIVE_WINDOW_NS < l->open_from) {
+		close_all(l);
+		l->open_from = due;
 	}
-	for (; l->windows_closed_ns < due; l->windows_closed_ns += LIVE_WINDOW_NS)
-		close_window(l, l->windows_closed_ns);
+	while (l->open_from < due) {
+		uint64_t begin = l->open_from;
+
+		close_window(l, begin);
+		if (l->open_from == begin)
+			break; /* no memory now: the next tick tries again */
+	}
 }
 
 struct live *live_free(struct live *l)
 {
 	if (!l)
 		return NULL;
-	for (int i = 0; i < SLICES; i++)
-		if (l->slices[i].profile)
-			close_window(l, l->slices[i].begin_real_ns -
-						l->slices[i].begin_real_ns % LIVE_WINDOW_NS);
+	close_all(l);
 	for (int i = 0; i < LIVE_WINDOWS; i++)
 		profile_free(l->windows[i]);
 	while (l->sources)
@@ -123,25 +193,30 @@ struct live *live_free(struct live *l)
 	return NULL;
 }
 
-/* The slice of a moment; samples from before all open windows go into the oldest open slice. */
+/* The slice of a moment, which is moved to where slices are open. */
 static struct live_slice *slice_at(struct live *l, uint64_t real_ns)
 {
 	struct live_slice *s;
 
-	if (real_ns < l->windows_closed_ns)
-		real_ns = l->windows_closed_ns;
+	if (!l->open_from)
+		l->open_from = window_begin(real_ns);
+	if (real_ns < l->open_from)
+		real_ns = l->open_from;
+	else if (l->tick_ns && real_ns > l->tick_ns + LATE_NS)
+		real_ns = l->tick_ns > l->open_from ? l->tick_ns : l->open_from;
+	if (real_ns >= l->open_from + OPEN_SLICES * LIVE_SLICE_NS)
+		real_ns = l->open_from + OPEN_SLICES * LIVE_SLICE_NS - 1;
 	real_ns -= real_ns % LIVE_SLICE_NS;
-	s = &l->slices[real_ns / LIVE_SLICE_NS % SLICES];
-	if (s->profile && s->begin_real_ns != real_ns) /* a clock that jumped */
-		close_window(l, s->begin_real_ns - s->begin_real_ns % LIVE_WINDOW_NS);
-	if (!s->profile) {
-		if (profile_new(&s->profile) < 0)
-			return NULL;
-		s->begin_real_ns = real_ns;
-		s->profile->begin_real_ns = real_ns;
-		s->profile->end_real_ns = real_ns + LIVE_SLICE_NS;
-		s->serial = ++l->next_serial;
-	}
+	s = &l->slices[real_ns / LIVE_SLICE_NS % PLACES];
+	if (s->profile)
+		return s;
+	if (profile_new(&s->profile) < 0)
+		return NULL;
+	profile_limit(s->profile, SLICE_BYTES_MAX);
+	s->begin_real_ns = real_ns;
+	s->profile->begin_real_ns = real_ns;
+	s->profile->end_real_ns = real_ns + LIVE_SLICE_NS;
+	s->serial = ++l->next_serial;
 	return s;
 }
 
@@ -172,6 +247,7 @@ void live_source_update(struct live_source *s, const struct live_process *info)
 	s->info.pod = copy(info->pod);
 	s->info.jdk = copy(info->jdk);
 	free_info(&old);
+	s->caches[0].process = s->caches[1].process = s->tap_cache.process = UINT32_MAX;
 }
 
 int live_source_new(struct live *l, const struct live_process *info, struct live_source **ret)
@@ -200,7 +276,8 @@ struct live_source *live_source_free(struct live_source *s)
 		*link = s->next;
 	for (struct live_tap *t = s->taps; t; t = t->next)
 		t->source = NULL; /* the recording ends by itself */
-	free(s->cache.nodes);
+	free(s->caches[0].nodes);
+	free(s->caches[1].nodes);
 	free(s->tap_cache.nodes);
 	free_info(&s->info);
 	free(s);
@@ -209,37 +286,47 @@ struct live_source *live_source_free(struct live_source *s)
 
 void live_source_reset(struct live_source *s)
 {
-	s->cache.serial = s->tap_cache.serial = 0;
+	s->caches[0].serial = s->caches[1].serial = s->tap_cache.serial = 0;
 }
 
 /* ---- samples -------------------------------------------------------------------------------- */
 
 static uint32_t add_frame(struct profile *p, const struct stream_frame *f)
 {
+	bool full = false;
 	struct profile_frame to = {
 		.kind = f->kind,
 		.line = f->line,
-		.class_name = profile_string(p, f->class_name),
-		.method = profile_string(p, f->method),
-		.signature = profile_string(p, f->signature),
-		.file = profile_string(p, f->file),
-		.module = profile_string(p, f->module),
+		.class_name = profile_text(p, f->class_name, &full),
+		.method = profile_text(p, f->method, &full),
+		.signature = profile_text(p, f->signature, &full),
+		.file = profile_text(p, f->file, &full),
+		.module = profile_text(p, f->module, &full),
 		.offset = f->offset,
 	};
 
-	return profile_intern_frame(p, &to);
+	return full ? UINT32_MAX : profile_intern_frame(p, &to);
 }
 
-static bool cache_has_room(struct id_cache *c, uint64_t serial, uint32_t node)
+/* The cache is for the profile of @serial from now on. */
+static void cache_turn(struct id_cache *c, uint64_t serial)
+{
+	if (c->serial == serial)
+		return;
+	if (c->generation == UINT32_MAX) {
+		memset(c->nodes, 0, c->n_nodes * sizeof(*c->nodes));
+		c->generation = 0;
+	}
+	c->serial = serial;
+	c->generation++;
+	c->process = UINT32_MAX;
+}
+
+static bool cache_has_room(struct id_cache *c, uint32_t node)
 {
 	uint32_t want = c->n_nodes ? c->n_nodes : 1024;
-	uint32_t *p;
+	uint64_t *p;
 
-	if (c->serial != serial) {
-		if (c->nodes)
-			memset(c->nodes, 0, c->n_nodes * sizeof(*c->nodes));
-		c->serial = serial;
-	}
 	if (node < c->n_nodes)
 		return true;
 	while (want <= node)
@@ -253,43 +340,62 @@ static bool cache_has_room(struct id_cache *c, uint64_t serial, uint32_t node)
 	return true;
 }
 
-/* A stream's stack in @p. Iterative from the leaf to the first node that is known. */
-static uint32_t map_stack(struct profile *p, struct id_cache *c, uint64_t serial,
-			  const struct stream *stream, uint32_t leaf)
+/* True with the profile's node when @node is known in this generation. */
+static bool cache_get(const struct id_cache *c, uint32_t node, uint32_t *ret)
 {
-	uint32_t chain[4096], n = 0, node = leaf, to = 0;
-	struct stream_frame frame;
-	uint32_t parent;
+	if (c->nodes[node] >> 32 != c->generation)
+		return false;
+	*ret = (uint32_t)c->nodes[node];
+	return true;
+}
 
-	if (!leaf || !cache_has_room(c, serial, leaf))
-		return 0;
-	/* parents have smaller places or not: room is made for each */
-	while (node && n < ARRAY_SIZE(chain)) {
-		if (!cache_has_room(c, serial, node))
-			return 0;
-		if (c->nodes[node])
+/* Says that the stack went on towards its root. */
+static uint32_t cut_node(struct profile *p)
+{
+	const struct stream_frame cut = {
+		.kind = WIRE_KIND_SYNTHETIC,
+		.line = -1,
+		.method = "[deeper stack cut]",
+	};
+
+	return profile_node(p, 0, add_frame(p, &cut));
+}
+
+/* A stream's stack in @p. Iterative from the leaf to the first node that is known. */
+static uint32_t map_stack(struct profile *p, struct id_cache *c, const struct stream *stream,
+			  uint32_t leaf)
+{
+	uint32_t chain[DEPTH_MAX], n = 0, node = leaf, to = 0, parent;
+	struct stream_frame frame;
+
+	while (node && n < DEPTH_MAX) {
+		if (!cache_has_room(c, node))
+			return profile_node(p, 0, UINT32_MAX);
+		if (cache_get(c, node, &to))
 			break;
 		if (!stream_node(stream, node, &frame, &parent))
 			return 0;
 		chain[n++] = node;
 		node = parent;
 	}
-	if (node && c->nodes[node])
-		to = c->nodes[node] - 1;
+	if (node && n == DEPTH_MAX)
+		to = cut_node(p);
 	while (n > 0) {
 		node = chain[--n];
 		stream_node(stream, node, &frame, &parent);
 		to = profile_node(p, to, add_frame(p, &frame));
-		c->nodes[node] = to + 1;
+		c->nodes[node] = (uint64_t)c->generation << 32 | to;
 	}
 	return to;
 }
 
-static void add_sample(struct live_source *s, struct profile *p, struct id_cache *c, uint64_t serial,
-		       const struct stream *stream, const struct stream_sample *sample,
-		       uint64_t interval_ns)
+static uint32_t process_of(struct live_source *s, struct profile *p, struct id_cache *c)
 {
-	struct profile_process q = {
+	struct profile_process q;
+
+	if (c->process != UINT32_MAX)
+		return c->process;
+	q = (struct profile_process){
 		.pid = s->info.pid,
 		.ns_pid = s->info.ns_pid,
 		.start_time = s->info.start_time,
@@ -299,18 +405,27 @@ static void add_sample(struct live_source *s, struct profile *p, struct id_cache
 		.pod = profile_string(p, s->info.pod),
 		.jdk = profile_string(p, s->info.jdk),
 	};
-	struct profile_thread t = { .tid = sample->tid, .name = profile_string(p, sample->thread) };
-	uint32_t thread;
+	c->process = profile_process(p, &q);
+	return c->process;
+}
 
-	t.process = profile_process(p, &q);
-	thread = t.process == UINT32_MAX ? UINT32_MAX : profile_thread(p, &t);
-	if (thread == UINT32_MAX) {
-		p->overflow++;
-		return;
-	}
-	profile_add(p, thread, map_stack(p, c, serial, stream, sample->node), 1, sample->weight_ns);
+static void add_sample(struct live_source *s, struct profile *p, struct id_cache *c, uint64_t serial,
+		       const struct stream *stream, const struct stream_sample *sample,
+		       uint64_t interval_ns)
+{
+	struct profile_thread t = { .tid = sample->tid, .name = profile_string(p, sample->thread) };
+
+	cache_turn(c, serial);
+	t.process = process_of(s, p, c);
+	profile_add(p, profile_thread(p, &t), map_stack(p, c, stream, sample->node), 1,
+		    sample->weight_ns);
 	if (interval_ns > p->interval_ns)
 		p->interval_ns = interval_ns;
+}
+
+static struct id_cache *cache_of(struct live_source *s, const struct live_slice *slice)
+{
+	return &s->caches[slice->begin_real_ns / LIVE_SLICE_NS & 1];
 }
 
 void live_add(struct live_source *s, const struct stream *stream, const struct stream_sample *sample,
@@ -319,7 +434,8 @@ void live_add(struct live_source *s, const struct stream *stream, const struct s
 	struct live_slice *slice = slice_at(s->live, real_ns);
 
 	if (slice)
-		add_sample(s, slice->profile, &s->cache, slice->serial, stream, sample, interval_ns);
+		add_sample(s, slice->profile, cache_of(s, slice), slice->serial, stream, sample,
+			   interval_ns);
 	for (struct live_tap *t = s->taps; t; t = t->next) {
 		add_sample(s, t->profile, &s->tap_cache, t->serial, stream, sample, interval_ns);
 		if (!t->profile->begin_real_ns || real_ns < t->profile->begin_real_ns)
@@ -329,31 +445,40 @@ void live_add(struct live_source *s, const struct stream *stream, const struct s
 	}
 }
 
-static void add_to(struct profile_losses *to, const struct profile_losses *d)
-{
-	to->taken += d->taken;
-	to->taken_ns += d->taken_ns;
-	to->delivered += d->delivered;
-	to->delivered_ns += d->delivered_ns;
-	to->dropped += d->dropped;
-	to->dropped_ns += d->dropped_ns;
-}
-
 void live_add_losses(struct live_source *s, const struct profile_losses *delta)
 {
+	struct live *l = s->live;
 	struct live_slice *newest = NULL;
 
-	for (int i = 0; i < SLICES; i++)
-		if (s->live->slices[i].profile &&
-		    (!newest || s->live->slices[i].serial > newest->serial))
-			newest = &s->live->slices[i];
-	if (newest)
-		add_to(&newest->profile->losses, delta);
-	for (struct live_tap *t = s->taps; t; t = t->next)
-		add_to(&t->profile->losses, delta);
+	for (int i = 0; i < PLACES; i++)
+		if (l->slices[i].profile && l->slices[i].begin_real_ns >= l->open_from &&
+		    (!newest || l->slices[i].begin_real_ns > newest->begin_real_ns))
+			newest = &l->slices[i];
+	/* all of it was dropped: there is no slice for want of samples */
+	if (!newest && l->open_from)
+		newest = slice_at(l, l->tick_ns);
+	if (newest) {
+		cache_turn(cache_of(s, newest), newest->serial);
+		profile_add_losses(newest->profile,
+				   process_of(s, newest->profile, cache_of(s, newest)), delta);
+	}
+	for (struct live_tap *t = s->taps; t; t = t->next) {
+		cache_turn(&s->tap_cache, t->serial);
+		profile_add_losses(t->profile, process_of(s, t->profile, &s->tap_cache), delta);
+	}
 }
 
 /* ---- questions ------------------------------------------------------------------------------ */
+
+/* Slices before open_from are those of one closed window, all of them. */
+static bool is_in_slices(const struct live *l, const struct profile *window)
+{
+	for (int i = 0; i < PLACES; i++)
+		if (l->slices[i].profile && l->slices[i].begin_real_ns < l->open_from &&
+		    window_begin(l->slices[i].begin_real_ns) == window_begin(window->begin_real_ns))
+			return true;
+	return false;
+}
 
 static bool touches(const struct profile *p, uint64_t from, uint64_t to)
 {
@@ -365,12 +490,16 @@ int live_query(struct live *l, uint64_t from, uint64_t to, const struct profile_
 {
 	int r = 0;
 
-	for (int i = 0; i < SLICES && r == 0; i++)
+	for (int i = 0; i < PLACES && r == 0; i++)
 		if (l->slices[i].profile && touches(l->slices[i].profile, from, to))
 			r = profile_merge(dst, l->slices[i].profile, filter);
-	for (int i = 0; i < LIVE_WINDOWS && r == 0; i++)
-		if (l->windows[i] && touches(l->windows[i], from, to))
-			r = profile_merge(dst, l->windows[i], filter);
+	for (int i = 0; i < LIVE_WINDOWS && r == 0; i++) {
+		struct profile *w = l->windows[i];
+
+		/* the seconds of the last closed window are still there: not twice */
+		if (w && touches(w, from, to) && !is_in_slices(l, w))
+			r = profile_merge(dst, w, filter);
+	}
 	return r;
 }
 
@@ -378,7 +507,7 @@ uint64_t live_oldest_real_ns(const struct live *l)
 {
 	uint64_t oldest = UINT64_MAX;
 
-	for (int i = 0; i < SLICES; i++)
+	for (int i = 0; i < PLACES; i++)
 		if (l->slices[i].profile && l->slices[i].begin_real_ns < oldest)
 			oldest = l->slices[i].begin_real_ns;
 	for (int i = 0; i < LIVE_WINDOWS; i++)

@@ -1,6 +1,9 @@
 /*
  * The live end of the history: samples go into slices of one second; ten of them merge into a window
- * that is handed on (to the store) when it closes; the last LIVE_WINDOWS windows stay in memory.
+ * that is handed on (to the store) when it closes, two seconds after its end. The last LIVE_WINDOWS
+ * windows stay in memory, fewer when they take more than LIVE_BYTES_MAX. A sample that comes later
+ * than its window goes into the oldest open slice, one from the future into the newest: the times
+ * are what a target says.
  */
 #pragma once
 
@@ -10,6 +13,7 @@
 #define LIVE_SLICE_NS  1000000000ull
 #define LIVE_WINDOW_NS 10000000000ull
 #define LIVE_WINDOWS   30
+#define LIVE_BYTES_MAX (256ul << 20) /* of closed windows; slices and the newest window beside it */
 
 struct live;
 struct live_source; /* one target's session: maps its stream's ids to profile ids */
@@ -40,10 +44,11 @@ void live_source_reset(struct live_source *s);
 void live_add_losses(struct live_source *s, const struct profile_losses *delta);
 /* Closes slices and windows that are over; call at least once a second. */
 void live_tick(struct live *l, uint64_t real_ns);
-/* Merge what is in memory of [from, to) into @dst. Slices for the last 20 s, windows before. */
+/* Merge what is in memory of [from, to) into @dst: whole seconds of the last 12 s at least, whole
+ * windows before. */
 int live_query(struct live *l, uint64_t from_real_ns, uint64_t to_real_ns,
 	       const struct profile_filter *filter, struct profile *dst);
-/* Oldest moment that is still in memory. */
+/* Oldest moment that is still in memory; UINT64_MAX = nothing is. */
 uint64_t live_oldest_real_ns(const struct live *l);
 
 /* A recording: its own profile of one source's samples from now on, until freed. One at a time: -EBUSY. */

@@ -2,22 +2,15 @@
  * See profile.h. Every table is an array for readers and an open-addressing index of array
  * positions for writers; equal entries are found by comparing with the array.
  */
-#include "daemon/profile/profile.h"
+#include "daemon/profile/profile_priv.h"
 
 #include <errno.h>
 #include <string.h>
+#include <sys/random.h>
 #include "proto/wire.h"
 
-struct set {
-	uint32_t *slots; /* position + 1; 0 = empty */
-	uint32_t size; /* power of two */
-};
-
-struct profile_index {
-	struct set strings, frames, processes, threads, nodes, rows;
-	uint32_t cap_strings, cap_frames, cap_processes, cap_threads, cap_nodes, cap_rows;
-	uint32_t full_node; /* "[profile full]", 0 = not made yet */
-};
+#define BLOCK_BYTES 32 /* what malloc takes beside a string, at most */
+#define NOT_MAPPED  UINT32_MAX
 
 /* mutable views of the read-only tables */
 #define STRINGS(p)   ((const char **)(uintptr_t)(p)->strings)
@@ -27,44 +20,125 @@ struct profile_index {
 #define NODES(p)     ((struct profile_node *)(uintptr_t)(p)->nodes)
 #define ROWS(p)      ((struct profile_row *)(uintptr_t)(p)->rows)
 
-static uint32_t hash_bytes(const void *data, size_t len)
+static uint64_t add_capped(uint64_t a, uint64_t b)
 {
-	const uint8_t *p = data;
-	uint64_t h = 0xcbf29ce484222325ull;
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+/* ---- hashes ------------------------------------------------------------------------------ */
+
+static uint32_t hash_bytes(const struct profile *p, const char *s, size_t len)
+{
+	uint64_t h = 0xcbf29ce484222325ull ^ p->index->seed;
 
 	for (size_t i = 0; i < len; i++)
-		h = (h ^ p[i]) * 0x100000001b3ull;
+		h = (h ^ (uint8_t)s[i]) * 0x100000001b3ull;
 	return (uint32_t)(h ^ h >> 32);
 }
 
-static uint32_t hash_pair(uint32_t a, uint32_t b)
+static uint32_t hash_pair(const struct profile *p, uint32_t a, uint32_t b)
 {
-	uint64_t h = ((uint64_t)a << 32 | b) * 0x9e3779b97f4a7c15ull;
+	uint64_t h = (((uint64_t)a << 32 | b) ^ p->index->seed) * 0x9e3779b97f4a7c15ull;
 
+	h = (h ^ h >> 29) * 0xff51afd7ed558ccdull;
 	return (uint32_t)(h >> 32);
+}
+
+static uint32_t hash_string(const struct profile *p, const char *s)
+{
+	return hash_bytes(p, s, strlen(s));
+}
+
+static uint32_t hash_frame(const struct profile *p, const struct profile_frame *f)
+{
+	uint32_t h = hash_pair(p, f->class_name, f->method);
+
+	h = hash_pair(p, h ^ f->module, (uint32_t)f->line ^ f->signature);
+	return hash_pair(p, h ^ f->kind, (uint32_t)(f->offset ^ f->offset >> 32));
+}
+
+static uint32_t hash_process(const struct profile *p, const struct profile_process *q)
+{
+	return hash_pair(p, q->pid, (uint32_t)q->start_time);
+}
+
+static uint32_t hash_thread(const struct profile *p, const struct profile_thread *t)
+{
+	return hash_pair(p, t->process * 31 + t->name, t->tid);
+}
+
+static uint32_t hash_of_string(const struct profile *p, uint32_t i)
+{
+	return hash_string(p, p->strings[i]);
+}
+
+static uint32_t hash_of_frame(const struct profile *p, uint32_t i)
+{
+	return hash_frame(p, &p->frames[i]);
+}
+
+static uint32_t hash_of_process(const struct profile *p, uint32_t i)
+{
+	return hash_process(p, &p->processes[i]);
+}
+
+static uint32_t hash_of_thread(const struct profile *p, uint32_t i)
+{
+	return hash_thread(p, &p->threads[i]);
+}
+
+static uint32_t hash_of_node(const struct profile *p, uint32_t i)
+{
+	return hash_pair(p, p->nodes[i].parent, p->nodes[i].frame);
+}
+
+static uint32_t hash_of_row(const struct profile *p, uint32_t i)
+{
+	return hash_pair(p, p->rows[i].thread, p->rows[i].node);
 }
 
 /* ---- growing ----------------------------------------------------------------------------- */
 
-static bool reserve(void **array, uint32_t *cap, uint32_t n, uint32_t max, size_t size)
+void profile_limit(struct profile *p, size_t bytes)
+{
+	p->index->bytes_max = bytes;
+}
+
+size_t profile_bytes(const struct profile *p)
+{
+	return p->index->bytes;
+}
+
+static bool charge(struct profile *p, size_t bytes)
+{
+	if (!p->index->spare && p->index->bytes + bytes > p->index->bytes_max)
+		return false;
+	p->index->bytes += bytes;
+	return true;
+}
+
+static bool reserve(struct profile *p, void **array, uint32_t *cap, uint32_t n, uint32_t max,
+		    size_t size)
 {
 	uint32_t want = *cap ? 2 * *cap : 64;
-	void *p;
+	void *q;
 
+	if (n >= (p->index->spare ? max : max - PROFILE_SPARE))
+		return false;
 	if (n < *cap)
 		return true;
-	if (n >= max)
+	if (!charge(p, (want - *cap) * size))
 		return false;
-	p = realloc(*array, want * size);
-	if (!p)
+	q = realloc(*array, want * size);
+	if (!q)
 		return false;
-	*array = p;
+	*array = q;
 	*cap = want;
 	return true;
 }
 
 /* A place for one more in @s, whose @n entries hash as @hash_of says. */
-static bool set_grow(struct set *s, uint32_t n, const struct profile *p,
+static bool set_grow(struct profile *p, struct profile_set *s, uint32_t n,
 		     uint32_t (*hash_of)(const struct profile *p, uint32_t i))
 {
 	uint32_t size = s->size ? s->size : 128;
@@ -74,6 +148,8 @@ static bool set_grow(struct set *s, uint32_t n, const struct profile *p,
 		return true;
 	while (size < 2 * (n + 1))
 		size *= 2;
+	if (!charge(p, (size - s->size) * sizeof(*slots)))
+		return false;
 	slots = calloc(size, sizeof(*slots));
 	if (!slots)
 		return false;
@@ -90,42 +166,13 @@ static bool set_grow(struct set *s, uint32_t n, const struct profile *p,
 	return true;
 }
 
-static uint32_t hash_of_string(const struct profile *p, uint32_t i)
+static void set_add(struct profile_set *s, uint32_t hash, uint32_t i)
 {
-	return hash_bytes(p->strings[i], strlen(p->strings[i]));
-}
+	uint32_t at = hash & (s->size - 1);
 
-static uint32_t hash_frame(const struct profile_frame *f)
-{
-	uint32_t h = hash_pair(f->class_name, f->method);
-
-	h = hash_pair(h ^ f->module, (uint32_t)f->line ^ f->signature);
-	return hash_pair(h ^ f->kind, (uint32_t)(f->offset ^ f->offset >> 32));
-}
-
-static uint32_t hash_of_frame(const struct profile *p, uint32_t i)
-{
-	return hash_frame(&p->frames[i]);
-}
-
-static uint32_t hash_of_process(const struct profile *p, uint32_t i)
-{
-	return hash_pair(p->processes[i].pid, (uint32_t)p->processes[i].start_time);
-}
-
-static uint32_t hash_of_thread(const struct profile *p, uint32_t i)
-{
-	return hash_pair(p->threads[i].process * 31 + p->threads[i].name, p->threads[i].tid);
-}
-
-static uint32_t hash_of_node(const struct profile *p, uint32_t i)
-{
-	return hash_pair(p->nodes[i].parent, p->nodes[i].frame);
-}
-
-static uint32_t hash_of_row(const struct profile *p, uint32_t i)
-{
-	return hash_pair(p->rows[i].thread, p->rows[i].node);
+	while (s->slots[at])
+		at = (at + 1) & (s->size - 1);
+	s->slots[at] = i + 1;
 }
 
 /* ---- life --------------------------------------------------------------------------------- */
@@ -139,9 +186,13 @@ int profile_new(struct profile **ret)
 	p->index = calloc(1, sizeof(*p->index));
 	if (!p->index)
 		return -ENOMEM;
+	p->index->bytes_max = PROFILE_BYTES_MAX;
+	(void)!getrandom(&p->index->seed, sizeof(p->index->seed), GRND_NONBLOCK);
 	/* string 0 is "", node 0 the root */
-	if (!reserve((void **)&p->strings, &p->index->cap_strings, 0, 64, sizeof(*p->strings)) ||
-	    !reserve((void **)&p->nodes, &p->index->cap_nodes, 0, 64, sizeof(*p->nodes)))
+	if (!reserve(p, (void **)&p->strings, &p->index->cap_strings, 0, PROFILE_STRINGS_MAX,
+		     sizeof(*p->strings)) ||
+	    !reserve(p, (void **)&p->nodes, &p->index->cap_nodes, 0, PROFILE_NODES_MAX,
+		     sizeof(*p->nodes)))
 		return -ENOMEM;
 	STRINGS(p)[0] = strdup("");
 	if (!p->strings[0])
@@ -180,33 +231,51 @@ struct profile *profile_free(struct profile *p)
 
 /* ---- interning ----------------------------------------------------------------------------- */
 
-/* The slot of an equal entry or the empty one where it belongs. @same compares entry @i. */
-#define FIND(set, hash, i, same) \
-	uint32_t at = (hash) & ((set)->size - 1); \
-	for (; (set)->slots[at]; at = (at + 1) & ((set)->size - 1)) { \
-		uint32_t i = (set)->slots[at] - 1; \
+/* Returns the position of an equal entry from the function around it; @same compares entry @i. */
+#define RETURN_IF_FOUND(set, hash, i, same) \
+	for (uint32_t at_ = (hash) & ((set)->size - 1); (set)->size && (set)->slots[at_]; \
+	     at_ = (at_ + 1) & ((set)->size - 1)) { \
+		uint32_t i = (set)->slots[at_] - 1; \
 		if (same) \
 			return i; \
 	}
 
+/* Room for one more in a table and in its index. */
+#define RESERVE(p, table, max, hash_of) \
+	(set_grow(p, &(p)->index->table, (p)->n_##table, hash_of) && \
+	 reserve(p, (void **)&(p)->table, &(p)->index->cap_##table, (p)->n_##table, max, \
+		 sizeof(*(p)->table)))
+
+/* Cut to PROFILE_STRING_MAX, not inside a character. */
+static size_t string_length(const char *s)
+{
+	size_t len = strnlen(s, PROFILE_STRING_MAX + 1);
+
+	if (len <= PROFILE_STRING_MAX)
+		return len;
+	for (len = PROFILE_STRING_MAX; len > 0 && ((uint8_t)s[len] & 0xc0) == 0x80; len--)
+		;
+	return len;
+}
+
 uint32_t profile_string(struct profile *p, const char *s)
 {
-	struct profile_index *x = p->index;
+	struct profile_set *set = &p->index->strings;
+	size_t len = s ? string_length(s) : 0;
+	uint32_t hash;
 	char *copy;
 
-	if (!s || !*s)
+	if (!len)
 		return 0;
-	if (!set_grow(&x->strings, p->n_strings, p, hash_of_string))
+	hash = hash_bytes(p, s, len);
+	RETURN_IF_FOUND(set, hash, i, strncmp(p->strings[i], s, len) == 0 && !p->strings[i][len]);
+	if (!RESERVE(p, strings, PROFILE_STRINGS_MAX, hash_of_string) || !charge(p, len + BLOCK_BYTES))
 		return 0;
-	FIND(&x->strings, hash_bytes(s, strlen(s)), i, strcmp(p->strings[i], s) == 0);
-	if (!reserve((void **)&p->strings, &x->cap_strings, p->n_strings, PROFILE_STRINGS_MAX,
-		     sizeof(*p->strings)))
-		return 0;
-	copy = strdup(s);
+	copy = strndup(s, len);
 	if (!copy)
 		return 0;
 	STRINGS(p)[p->n_strings] = copy;
-	x->strings.slots[at] = p->n_strings + 1;
+	set_add(set, hash, p->n_strings);
 	return p->n_strings++;
 }
 
@@ -219,121 +288,220 @@ static bool same_frame(const struct profile_frame *a, const struct profile_frame
 
 uint32_t profile_intern_frame(struct profile *p, const struct profile_frame *f)
 {
-	struct profile_index *x = p->index;
+	struct profile_set *set = &p->index->frames;
+	uint32_t hash = hash_frame(p, f);
 
-	if (!set_grow(&x->frames, p->n_frames, p, hash_of_frame))
-		return UINT32_MAX;
-	FIND(&x->frames, hash_frame(f), i, same_frame(&p->frames[i], f));
-	if (!reserve((void **)&p->frames, &x->cap_frames, p->n_frames, PROFILE_NODES_MAX,
-		     sizeof(*p->frames)))
+	RETURN_IF_FOUND(set, hash, i, same_frame(&p->frames[i], f));
+	if (!RESERVE(p, frames, PROFILE_NODES_MAX, hash_of_frame))
 		return UINT32_MAX;
 	FRAMES(p)[p->n_frames] = *f;
-	x->frames.slots[at] = p->n_frames + 1;
+	set_add(set, hash, p->n_frames);
 	return p->n_frames++;
+}
+
+static uint32_t intern_process(struct profile *p, const struct profile_process *q)
+{
+	struct profile_set *set = &p->index->processes;
+	uint32_t hash = hash_process(p, q);
+
+	RETURN_IF_FOUND(set, hash, i,
+			p->processes[i].pid == q->pid && p->processes[i].start_time == q->start_time);
+	if (!RESERVE(p, processes, PROFILE_NODES_MAX, hash_of_process))
+		return UINT32_MAX;
+	PROCESSES(p)[p->n_processes] = *q;
+	PROCESSES(p)[p->n_processes].losses = (struct profile_losses){ 0 };
+	set_add(set, hash, p->n_processes);
+	return p->n_processes++;
 }
 
 uint32_t profile_process(struct profile *p, const struct profile_process *q)
 {
-	struct profile_index *x = p->index;
+	uint32_t id = intern_process(p, q);
+	struct profile_process *known;
 
-	if (!set_grow(&x->processes, p->n_processes, p, hash_of_process))
-		return UINT32_MAX;
-	FIND(&x->processes, hash_pair(q->pid, (uint32_t)q->start_time), i,
-	     p->processes[i].pid == q->pid && p->processes[i].start_time == q->start_time);
-	if (!reserve((void **)&p->processes, &x->cap_processes, p->n_processes, PROFILE_NODES_MAX,
-		     sizeof(*p->processes)))
-		return UINT32_MAX;
-	PROCESSES(p)[p->n_processes] = *q;
-	x->processes.slots[at] = p->n_processes + 1;
-	return p->n_processes++;
+	if (id == UINT32_MAX)
+		return id;
+	/* the JDK is known only after HELLO, a pod's name only when its files were read */
+	known = &PROCESSES(p)[id];
+	known->ns_pid = known->ns_pid ? known->ns_pid : q->ns_pid;
+	known->name = known->name ? known->name : q->name;
+	known->container_id = known->container_id ? known->container_id : q->container_id;
+	known->container = known->container ? known->container : q->container;
+	known->pod = known->pod ? known->pod : q->pod;
+	known->jdk = known->jdk ? known->jdk : q->jdk;
+	return id;
 }
 
-uint32_t profile_thread(struct profile *p, const struct profile_thread *t)
+static uint32_t intern_thread(struct profile *p, const struct profile_thread *t)
 {
-	struct profile_index *x = p->index;
+	struct profile_set *set = &p->index->threads;
+	uint32_t hash = hash_thread(p, t);
 
-	if (!set_grow(&x->threads, p->n_threads, p, hash_of_thread))
-		return UINT32_MAX;
-	FIND(&x->threads, hash_pair(t->process * 31 + t->name, t->tid), i,
-	     p->threads[i].process == t->process && p->threads[i].tid == t->tid &&
-		     p->threads[i].name == t->name);
-	if (!reserve((void **)&p->threads, &x->cap_threads, p->n_threads, PROFILE_NODES_MAX,
-		     sizeof(*p->threads)))
+	RETURN_IF_FOUND(set, hash, i,
+			p->threads[i].process == t->process && p->threads[i].tid == t->tid &&
+				p->threads[i].name == t->name);
+	if (!RESERVE(p, threads, PROFILE_NODES_MAX, hash_of_thread))
 		return UINT32_MAX;
 	THREADS(p)[p->n_threads] = *t;
-	x->threads.slots[at] = p->n_threads + 1;
+	set_add(set, hash, p->n_threads);
 	return p->n_threads++;
 }
 
 static uint32_t intern_node(struct profile *p, uint32_t parent, uint32_t frame)
 {
-	struct profile_index *x = p->index;
+	struct profile_set *set = &p->index->nodes;
+	uint32_t hash = hash_pair(p, parent, frame);
 
-	if (!set_grow(&x->nodes, p->n_nodes, p, hash_of_node))
-		return UINT32_MAX;
-	FIND(&x->nodes, hash_pair(parent, frame), i,
-	     i && p->nodes[i].parent == parent && p->nodes[i].frame == frame);
-	if (!reserve((void **)&p->nodes, &x->cap_nodes, p->n_nodes, PROFILE_NODES_MAX,
-		     sizeof(*p->nodes)))
+	RETURN_IF_FOUND(set, hash, i,
+			i && p->nodes[i].parent == parent && p->nodes[i].frame == frame);
+	if (!RESERVE(p, nodes, PROFILE_NODES_MAX, hash_of_node))
 		return UINT32_MAX;
 	NODES(p)[p->n_nodes] = (struct profile_node){ parent, frame };
-	x->nodes.slots[at] = p->n_nodes + 1;
+	set_add(set, hash, p->n_nodes);
 	return p->n_nodes++;
-}
-
-/* Where weights go whose stack does not fit: never lost, but said. */
-static uint32_t full_node(struct profile *p)
-{
-	struct profile_frame f = { .kind = WIRE_KIND_SYNTHETIC, .line = -1 };
-	uint32_t frame;
-
-	p->overflow++;
-	if (!p->index->full_node) {
-		f.method = profile_string(p, "[profile full]");
-		frame = profile_intern_frame(p, &f);
-		if (frame != UINT32_MAX)
-			p->index->full_node = intern_node(p, 0, frame);
-		if (p->index->full_node == UINT32_MAX)
-			p->index->full_node = 0;
-	}
-	return p->index->full_node;
-}
-
-uint32_t profile_node(struct profile *p, uint32_t parent, uint32_t frame)
-{
-	uint32_t node = frame == UINT32_MAX ? UINT32_MAX : intern_node(p, parent, frame);
-
-	return node == UINT32_MAX ? full_node(p) : node;
 }
 
 static uint32_t intern_row(struct profile *p, uint32_t thread, uint32_t node)
 {
-	struct profile_index *x = p->index;
+	struct profile_set *set = &p->index->rows;
+	uint32_t hash = hash_pair(p, thread, node);
 
-	if (!set_grow(&x->rows, p->n_rows, p, hash_of_row))
-		return UINT32_MAX;
-	FIND(&x->rows, hash_pair(thread, node), i,
-	     p->rows[i].thread == thread && p->rows[i].node == node);
-	if (!reserve((void **)&p->rows, &x->cap_rows, p->n_rows, PROFILE_ROWS_MAX, sizeof(*p->rows)))
+	RETURN_IF_FOUND(set, hash, i, p->rows[i].thread == thread && p->rows[i].node == node);
+	if (!RESERVE(p, rows, PROFILE_ROWS_MAX, hash_of_row))
 		return UINT32_MAX;
 	ROWS(p)[p->n_rows] = (struct profile_row){ thread, node, 0, 0 };
-	x->rows.slots[at] = p->n_rows + 1;
+	set_add(set, hash, p->n_rows);
 	return p->n_rows++;
+}
+
+/* ---- full ------------------------------------------------------------------------------------ */
+
+#define FULL "[profile full]"
+
+static uint32_t full_name(struct profile *p)
+{
+	if (!p->index->full_name)
+		p->index->full_name = profile_string(p, FULL);
+	return p->index->full_name;
+}
+
+/* Where weights go whose stack does not fit: never lost, but said. 0 only without any memory. */
+static uint32_t full_node(struct profile *p)
+{
+	struct profile_frame f = { .kind = WIRE_KIND_SYNTHETIC, .line = -1 };
+	struct profile_index *x = p->index;
+	bool spare = x->spare;
+	uint32_t frame, node;
+
+	if (x->full_node)
+		return x->full_node;
+	x->spare = true;
+	f.method = full_name(p);
+	frame = profile_intern_frame(p, &f);
+	node = frame == UINT32_MAX ? UINT32_MAX : intern_node(p, 0, frame);
+	x->full_node = node == UINT32_MAX ? 0 : node;
+	x->spare = spare;
+	return x->full_node;
+}
+
+/* The thread for those of @process that have no room of their own. */
+static uint32_t full_thread(struct profile *p, uint32_t process)
+{
+	struct profile_thread t = { .process = process };
+	bool spare = p->index->spare;
+	uint32_t id;
+
+	p->index->spare = true;
+	t.name = full_name(p);
+	id = intern_thread(p, &t);
+	p->index->spare = spare;
+	return id;
+}
+
+void profile_adopt_full(struct profile *p)
+{
+	for (uint32_t i = 1; i < p->n_strings && !p->index->full_name; i++)
+		if (strcmp(p->strings[i], FULL) == 0)
+			p->index->full_name = i;
+	for (uint32_t i = 1; i < p->n_nodes && p->index->full_name; i++) {
+		const struct profile_frame *f = &p->frames[p->nodes[i].frame];
+
+		if (p->nodes[i].parent == 0 && f->kind == WIRE_KIND_SYNTHETIC &&
+		    f->method == p->index->full_name)
+			p->index->full_node = i;
+	}
+}
+
+uint32_t profile_thread(struct profile *p, const struct profile_thread *t)
+{
+	uint32_t id;
+
+	if (t->process >= p->n_processes)
+		return UINT32_MAX;
+	id = intern_thread(p, t);
+	return id == UINT32_MAX ? full_thread(p, t->process) : id;
+}
+
+uint32_t profile_node(struct profile *p, uint32_t parent, uint32_t frame)
+{
+	uint32_t node;
+
+	if (parent && parent == p->index->full_node)
+		return parent; /* nothing stands above it */
+	node = frame == UINT32_MAX ? UINT32_MAX : intern_node(p, parent, frame);
+	return node == UINT32_MAX ? full_node(p) : node;
+}
+
+/* ---- weights --------------------------------------------------------------------------------- */
+
+static bool is_full(const struct profile *p, uint32_t thread, uint32_t node)
+{
+	const struct profile_index *x = p->index;
+
+	return (x->full_node && node == x->full_node) ||
+	       (x->full_name && p->threads[thread].name == x->full_name);
 }
 
 void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t samples,
 		 uint64_t weight_ns)
 {
-	uint32_t row = intern_row(p, thread, node);
+	uint32_t row = UINT32_MAX;
+	bool known = thread < p->n_threads && node < p->n_nodes;
+	bool full = !known || is_full(p, thread, node);
+	bool spare = p->index->spare;
 
-	if (row == UINT32_MAX && p->n_rows) {
-		p->overflow += samples;
-		row = p->n_rows - 1;
+	if (known)
+		row = intern_row(p, thread, node);
+	if (known && row == UINT32_MAX) {
+		full = true;
+		thread = full_thread(p, p->threads[thread].process);
+		p->index->spare = true;
+		row = thread == UINT32_MAX ? UINT32_MAX : intern_row(p, thread, full_node(p));
+		p->index->spare = spare;
 	}
+	if (full)
+		p->overflow = add_capped(p->overflow, samples);
 	if (row == UINT32_MAX)
-		return;
-	ROWS(p)[row].samples += samples;
-	ROWS(p)[row].weight_ns += weight_ns;
+		return; /* not even memory for a word about it: it is in `overflow` */
+	ROWS(p)[row].samples = add_capped(p->rows[row].samples, samples);
+	ROWS(p)[row].weight_ns = add_capped(p->rows[row].weight_ns, weight_ns);
+}
+
+static void add_losses(struct profile_losses *a, const struct profile_losses *b)
+{
+	a->taken = add_capped(a->taken, b->taken);
+	a->taken_ns = add_capped(a->taken_ns, b->taken_ns);
+	a->delivered = add_capped(a->delivered, b->delivered);
+	a->delivered_ns = add_capped(a->delivered_ns, b->delivered_ns);
+	a->dropped = add_capped(a->dropped, b->dropped);
+	a->dropped_ns = add_capped(a->dropped_ns, b->dropped_ns);
+}
+
+void profile_add_losses(struct profile *p, uint32_t process, const struct profile_losses *d)
+{
+	add_losses(&p->losses, d);
+	if (process < p->n_processes)
+		add_losses(&PROCESSES(p)[process].losses, d);
 }
 
 /* ---- merging -------------------------------------------------------------------------------- */
@@ -348,88 +516,82 @@ static bool process_passes(const struct profile_process *q, const struct profile
 	return false;
 }
 
-struct mapping {
-	uint32_t *threads, *nodes, *frames; /* src id -> dst id + 1; 0 = not mapped yet */
-};
+static bool thread_passes(const struct profile *src, const struct profile_thread *t,
+			  const struct profile_filter *f)
+{
+	return process_passes(&src->processes[t->process], f) &&
+	       (!f || !f->thread || strstr(src->strings[t->name], f->thread));
+}
 
 static uint32_t map_string(struct profile *dst, const struct profile *src, uint32_t id)
 {
 	return profile_string(dst, src->strings[id]);
 }
 
-static uint32_t map_thread(struct profile *dst, const struct profile *src, uint32_t id)
+static uint32_t map_process(struct profile *dst, const struct profile *src, uint32_t id)
 {
-	const struct profile_thread *t = &src->threads[id];
-	struct profile_process q = src->processes[t->process];
-	struct profile_thread copy = { .tid = t->tid };
+	struct profile_process q = src->processes[id];
 
 	q.name = map_string(dst, src, q.name);
 	q.container_id = map_string(dst, src, q.container_id);
 	q.container = map_string(dst, src, q.container);
 	q.pod = map_string(dst, src, q.pod);
 	q.jdk = map_string(dst, src, q.jdk);
-	copy.process = profile_process(dst, &q);
-	copy.name = map_string(dst, src, t->name);
-	return copy.process == UINT32_MAX ? UINT32_MAX : profile_thread(dst, &copy);
+	return profile_process(dst, &q);
 }
 
-static uint32_t map_frame(struct profile *dst, const struct profile *src, struct mapping *m,
-			  uint32_t id)
+static uint32_t map_thread(struct profile *dst, const struct profile *src, uint32_t id)
+{
+	const struct profile_thread *t = &src->threads[id];
+	struct profile_thread copy = { .tid = t->tid };
+
+	copy.process = map_process(dst, src, t->process);
+	if (copy.process == UINT32_MAX)
+		return UINT32_MAX;
+	if (src->index->full_name && t->name == src->index->full_name)
+		return full_thread(dst, copy.process);
+	copy.name = map_string(dst, src, t->name);
+	return profile_thread(dst, &copy);
+}
+
+static uint32_t map_frame(struct profile *dst, const struct profile *src, uint32_t *frames, uint32_t id)
 {
 	struct profile_frame f = src->frames[id];
-	uint32_t to;
+	bool full = false;
 
-	if (m->frames[id])
-		return m->frames[id] - 1;
-	f.class_name = map_string(dst, src, f.class_name);
-	f.method = map_string(dst, src, f.method);
-	f.signature = map_string(dst, src, f.signature);
-	f.file = map_string(dst, src, f.file);
-	f.module = map_string(dst, src, f.module);
-	to = profile_intern_frame(dst, &f);
-	if (to != UINT32_MAX)
-		m->frames[id] = to + 1;
-	return to;
+	if (frames[id] != NOT_MAPPED)
+		return frames[id];
+	f.class_name = profile_text(dst, src->strings[f.class_name], &full);
+	f.method = profile_text(dst, src->strings[f.method], &full);
+	f.signature = profile_text(dst, src->strings[f.signature], &full);
+	f.file = profile_text(dst, src->strings[f.file], &full);
+	f.module = profile_text(dst, src->strings[f.module], &full);
+	if (!full)
+		frames[id] = profile_intern_frame(dst, &f);
+	return frames[id];
 }
 
-/* Iterative: a stack may be thousands of frames deep. */
-static uint32_t map_node(struct profile *dst, const struct profile *src, struct mapping *m,
-			 uint32_t leaf)
+/* @nodes: NOT_MAPPED where a node is needed, else 0; becomes the ids in @dst. Parents come first. */
+static void map_nodes(struct profile *dst, const struct profile *src, uint32_t *nodes, uint32_t *frames)
 {
-	uint32_t chain[4096], n = 0, id = leaf, to;
+	for (uint32_t i = src->n_nodes; i-- > 1;)
+		if (nodes[i] == NOT_MAPPED)
+			nodes[src->nodes[i].parent] = NOT_MAPPED;
+	nodes[0] = 0;
+	for (uint32_t i = 1; i < src->n_nodes; i++) {
+		const struct profile_node *n = &src->nodes[i];
 
-	while (id && !m->nodes[id] && n < ARRAY_SIZE(chain)) {
-		chain[n++] = id;
-		id = src->nodes[id].parent;
+		if (nodes[i] != NOT_MAPPED)
+			continue;
+		if (i == src->index->full_node)
+			nodes[i] = full_node(dst);
+		else
+			nodes[i] = profile_node(dst, nodes[n->parent], map_frame(dst, src, frames, n->frame));
 	}
-	to = id && m->nodes[id] ? m->nodes[id] - 1 : 0;
-	while (n > 0) {
-		id = chain[--n];
-		to = profile_node(dst, to, map_frame(dst, src, m, src->nodes[id].frame));
-		m->nodes[id] = to + 1;
-	}
-	return to;
 }
 
-static void add_losses(struct profile_losses *a, const struct profile_losses *b)
+static void merge_head(struct profile *dst, const struct profile *src, const struct profile_filter *f)
 {
-	a->taken += b->taken;
-	a->taken_ns += b->taken_ns;
-	a->delivered += b->delivered;
-	a->delivered_ns += b->delivered_ns;
-	a->dropped += b->dropped;
-	a->dropped_ns += b->dropped_ns;
-}
-
-int profile_merge(struct profile *dst, const struct profile *src, const struct profile_filter *f)
-{
-	CLEANUP(freep) uint32_t *threads = calloc(src->n_threads + 1, sizeof(*threads));
-	CLEANUP(freep) uint32_t *nodes = calloc(src->n_nodes + 1, sizeof(*nodes));
-	CLEANUP(freep) uint32_t *frames = calloc(src->n_frames + 1, sizeof(*frames));
-	struct mapping m = { threads, nodes, frames };
-
-	if (!threads || !nodes || !frames)
-		return -ENOMEM;
 	if (!dst->begin_real_ns || (src->begin_real_ns && src->begin_real_ns < dst->begin_real_ns))
 		dst->begin_real_ns = src->begin_real_ns;
 	if (src->end_real_ns > dst->end_real_ns)
@@ -437,23 +599,98 @@ int profile_merge(struct profile *dst, const struct profile *src, const struct p
 	if (src->interval_ns > dst->interval_ns)
 		dst->interval_ns = src->interval_ns;
 	dst->no_budget |= src->no_budget;
-	dst->overflow += src->overflow;
-	add_losses(&dst->losses, &src->losses);
+	for (uint32_t i = 0; i < src->n_processes; i++) {
+		const struct profile_process *q = &src->processes[i];
+		uint32_t to;
+
+		if (!process_passes(q, f) || !(q->losses.taken || q->losses.taken_ns))
+			continue;
+		to = map_process(dst, src, i);
+		if (to != UINT32_MAX)
+			add_losses(&PROCESSES(dst)[to].losses, &q->losses);
+		if (f && f->n_pids)
+			add_losses(&dst->losses, &q->losses);
+	}
+	if (!f || !f->n_pids) {
+		add_losses(&dst->losses, &src->losses); /* nobody's too */
+	}
+}
+
+static int merge_rows(struct profile *dst, const struct profile *src, uint32_t *threads,
+		      const bool *passes, const uint32_t *nodes)
+{
 	for (uint32_t i = 0; i < src->n_rows; i++) {
 		const struct profile_row *r = &src->rows[i];
-		const struct profile_thread *t = &src->threads[r->thread];
 
-		if (!process_passes(&src->processes[t->process], f) ||
-		    (f && f->thread && !strstr(src->strings[t->name], f->thread)))
+		if (!passes[r->thread])
 			continue;
-		if (!threads[r->thread])
-			threads[r->thread] = map_thread(dst, src, r->thread) + 1;
-		if (!threads[r->thread])
+		if (threads[r->thread] == NOT_MAPPED)
+			threads[r->thread] = map_thread(dst, src, r->thread);
+		if (threads[r->thread] == NOT_MAPPED)
 			return -ENOMEM;
-		profile_add(dst, threads[r->thread] - 1, map_node(dst, src, &m, r->node), r->samples,
-			    r->weight_ns);
+		profile_add(dst, threads[r->thread], nodes[r->node], r->samples, r->weight_ns);
 	}
 	return 0;
+}
+
+int profile_merge(struct profile *dst, const struct profile *src, const struct profile_filter *f)
+{
+	CLEANUP(freep) uint32_t *threads = malloc((src->n_threads + 1) * sizeof(*threads));
+	CLEANUP(freep) uint32_t *frames = malloc((src->n_frames + 1) * sizeof(*frames));
+	CLEANUP(freep) uint32_t *nodes = calloc(src->n_nodes + 1, sizeof(*nodes));
+	CLEANUP(freep) bool *passes = calloc(src->n_threads + 1, sizeof(*passes));
+
+	if (!threads || !frames || !nodes || !passes)
+		return -ENOMEM;
+	memset(threads, 0xff, src->n_threads * sizeof(*threads)); /* NOT_MAPPED */
+	memset(frames, 0xff, src->n_frames * sizeof(*frames));
+	for (uint32_t i = 0; i < src->n_threads; i++)
+		passes[i] = thread_passes(src, &src->threads[i], f);
+	for (uint32_t i = 0; i < src->n_rows; i++)
+		if (passes[src->rows[i].thread])
+			nodes[src->rows[i].node] = NOT_MAPPED;
+	merge_head(dst, src, f);
+	map_nodes(dst, src, nodes, frames);
+	return merge_rows(dst, src, threads, passes, nodes);
+}
+
+/* Index the frames anew; false = two of them are equal. */
+static bool index_frames(struct profile *p)
+{
+	struct profile_set *set = &p->index->frames;
+	bool distinct = true;
+
+	p->index->bytes -= set->size * sizeof(*set->slots);
+	free(set->slots);
+	*set = (struct profile_set){ 0 };
+	p->index->spare = true;
+	(void)set_grow(p, set, p->n_frames, hash_of_frame);
+	p->index->spare = false;
+	for (uint32_t i = 0; i < p->n_frames && set->size; i++) {
+		uint32_t at = hash_of_frame(p, i) & (set->size - 1);
+
+		for (; set->slots[at]; at = (at + 1) & (set->size - 1))
+			distinct &= set->slots[at] == i + 1 ||
+				    !same_frame(&p->frames[i], &p->frames[set->slots[at] - 1]);
+	}
+	return distinct;
+}
+
+/* A frame that had its name met one that got it now: what became equal is merged. */
+static void merge_equal(struct profile *p)
+{
+	struct profile *merged, old;
+
+	if (profile_new(&merged) < 0)
+		return;
+	profile_limit(merged, SIZE_MAX);
+	if (profile_merge(merged, p, NULL) == 0) {
+		merged->index->bytes_max = p->index->bytes_max;
+		old = *p;
+		*p = *merged;
+		*merged = old;
+	}
+	profile_free(merged);
 }
 
 void profile_symbolize(struct profile *p,
@@ -471,7 +708,6 @@ void profile_symbolize(struct profile *p,
 			f->method = profile_string(p, name);
 	}
 	/* frames are found by their content, which changed */
-	free(p->index->frames.slots);
-	p->index->frames = (struct set){ 0 };
-	(void)set_grow(&p->index->frames, p->n_frames, p, hash_of_frame);
+	if (!index_frames(p))
+		merge_equal(p);
 }

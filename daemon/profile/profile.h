@@ -2,7 +2,7 @@
  * A profile: weights by (process, thread, stack), with everything needed to print it. Used for the
  * windows that come in, the segments on disk, the answer to a query: one structure, merged. Pure
  * memory; bounded by PROFILE_*_MAX (what does not fit is counted in `overflow`, its weight goes to
- * the node "[profile full]", never lost).
+ * the node "[profile full]" of its thread or of its process, never lost).
  */
 #pragma once
 
@@ -14,6 +14,7 @@
 #define PROFILE_NODES_MAX   (1u << 20)
 #define PROFILE_STRINGS_MAX (1u << 20)
 #define PROFILE_ROWS_MAX    (1u << 21)
+#define PROFILE_BYTES_MAX   (512ul << 20)
 
 /* Strings are ids into the profile's own table; id 0 is "". */
 struct profile_frame {
@@ -27,10 +28,16 @@ struct profile_frame {
 	uint64_t offset; /* native: offset in the file */
 };
 
+/* What was lost beside what is in it; copied into every output. */
+struct profile_losses {
+	uint64_t taken, taken_ns, delivered, delivered_ns, dropped, dropped_ns;
+};
+
 struct profile_process {
 	uint32_t pid, ns_pid;
 	uint64_t start_time; /* with pid: identity */
 	uint32_t name, container_id, container, pod, jdk;
+	struct profile_losses losses; /* its part of the profile's; profile_add_losses() */
 };
 
 struct profile_thread {
@@ -51,17 +58,12 @@ struct profile_row {
 	uint64_t weight_ns;
 };
 
-/* What was lost beside what is in it; copied into every output. */
-struct profile_losses {
-	uint64_t taken, taken_ns, delivered, delivered_ns, dropped, dropped_ns;
-};
-
 struct profile {
 	uint64_t begin_real_ns, end_real_ns; /* span it covers */
 	uint64_t interval_ns; /* coarsest sampling interval in it; 0 = unknown */
 	bool no_budget; /* recorded with the CPU budget lifted */
 	struct profile_losses losses;
-	uint64_t overflow; /* samples whose stack did not fit */
+	uint64_t overflow; /* samples whose stack or thread did not fit */
 	/* tables, read-only from outside; counts beside them */
 	const char *const *strings;
 	const struct profile_frame *frames;
@@ -77,12 +79,19 @@ int profile_new(struct profile **ret);
 struct profile *profile_free(struct profile *p);
 DEFINE_FREEP(struct profile, profile_free);
 
-/* Interning: the id of an equal one, or a new one; 0 for "" or when full/out of memory. */
+/* Memory it takes. */
+size_t profile_bytes(const struct profile *p);
+
+/* Interning: the id of an equal one, or a new one. When full: 0 for a string, UINT32_MAX for a frame
+ * or a process, which the next function takes and makes "[profile full]" of. */
 uint32_t profile_string(struct profile *p, const char *s);
 uint32_t profile_intern_frame(struct profile *p, const struct profile_frame *f);
+/* An equal one (pid and start time) learns the names that it lacks. */
 uint32_t profile_process(struct profile *p, const struct profile_process *q);
 uint32_t profile_thread(struct profile *p, const struct profile_thread *t);
 uint32_t profile_node(struct profile *p, uint32_t parent, uint32_t frame);
+/* To the profile's losses and those of @process (UINT32_MAX: nobody's). */
+void profile_add_losses(struct profile *p, uint32_t process, const struct profile_losses *d);
 /* Adds to the row (thread, node). */
 void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t samples,
 		 uint64_t weight_ns);
@@ -95,7 +104,8 @@ struct profile_filter {
 	const char *thread; /* substring of the thread's name */
 };
 
-/* Adds all rows of @src that pass @filter (NULL = all) to @dst; spans and losses add up. */
+/* Adds all rows of @src that pass @filter (NULL = all) to @dst; spans add up, and the losses of the
+ * processes that pass (with a thread filter too: nobody knows whose the dropped samples were). */
 int profile_merge(struct profile *dst, const struct profile *src,
 		  const struct profile_filter *filter);
 /* Fill in names of native frames that came without one. @lookup returns a name or NULL. */

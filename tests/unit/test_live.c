@@ -112,12 +112,232 @@ static void a_recording_has_its_own_profile(void **state)
 	stream_free(stream);
 }
 
+struct setup {
+	struct live *live;
+	struct live_source *source;
+	struct stream *stream;
+};
+
+static struct setup opened(void)
+{
+	const struct stream_ops ops = { 0 };
+	struct setup u;
+
+	windows = 0;
+	window_weight = 0;
+	assert_int_equal(stream_new(&ops, NULL, &u.stream), 0);
+	assert_int_equal(live_new(on_window, NULL, &u.live), 0);
+	assert_int_equal(live_source_new(u.live, &app, &u.source), 0);
+	return u;
+}
+
+static void closed(struct setup *u)
+{
+	live_source_free(u->source);
+	live_free(u->live);
+	stream_free(u->stream);
+}
+
+static uint64_t queried(struct live *l, uint64_t from, uint64_t to)
+{
+	struct profile *p;
+	uint64_t weight;
+
+	assert_int_equal(profile_new(&p), 0);
+	assert_int_equal(live_query(l, from, to, NULL, p), 0);
+	weight = weight_of(p);
+	profile_free(p);
+	return weight;
+}
+
+static void the_last_seconds_are_seen_one_by_one_also_when_their_window_is_closed(void **state)
+{
+	struct setup u = opened();
+
+	(void)state;
+	live_tick(u.live, T0);
+	for (uint64_t t = 0; t < 60; t++) {
+		live_tick(u.live, T0 + t * LIVE_SLICE_NS);
+		add(u.source, u.stream, T0 + t * LIVE_SLICE_NS);
+		if (t >= 10)
+			assert_int_equal(queried(u.live, T0 + (t - 9) * LIVE_SLICE_NS,
+						 T0 + (t + 1) * LIVE_SLICE_NS),
+					 100);
+		assert_int_equal(queried(u.live, T0, T0 + 100 * LIVE_SLICE_NS), (t + 1) * 10);
+	}
+	closed(&u);
+	assert_int_equal(window_weight, 600);
+}
+
+static void a_sample_from_the_future_stays_with_the_present(void **state)
+{
+	struct setup u = opened();
+
+	(void)state;
+	live_tick(u.live, T0 + 5 * LIVE_SLICE_NS);
+	for (int i = 0; i < 1000; i++)
+		add(u.source, u.stream, UINT64_MAX / 1000 * (unsigned)i);
+	assert_int_equal(windows, 0);
+	live_tick(u.live, T0 + 12 * LIVE_SLICE_NS);
+	assert_int_equal(windows, 1);
+	assert_int_equal(window_weight, 10000);
+	closed(&u);
+	assert_int_equal(windows, 1);
+}
+
+static void a_wall_clock_that_is_set_loses_nothing(void **state)
+{
+	struct setup u = opened();
+	uint64_t now = T0, sent = 0;
+	const int64_t jumps[] = { 0, 3600, -7200, -15, 200, -100, 5 };
+
+	(void)state;
+	for (size_t i = 0; i < 7; i++) {
+		now += (uint64_t)(jumps[i] * (int64_t)LIVE_SLICE_NS);
+		for (int t = 0; t < 25; t++, now += LIVE_SLICE_NS) {
+			add(u.source, u.stream, now);
+			sent += 10;
+			live_tick(u.live, now);
+		}
+		assert_true(queried(u.live, now - 20 * LIVE_SLICE_NS, now + LIVE_SLICE_NS) >= 30);
+	}
+	closed(&u);
+	assert_int_equal(window_weight, sent);
+}
+
+static void what_was_dropped_is_booked_also_where_nothing_came(void **state)
+{
+	const struct profile_losses all = { 7, 70, 0, 0, 7, 70 };
+	struct setup u = opened();
+	struct profile *p;
+
+	(void)state;
+	live_tick(u.live, T0 + LIVE_SLICE_NS);
+	live_add_losses(u.source, &all);
+	assert_int_equal(profile_new(&p), 0);
+	assert_int_equal(live_query(u.live, T0, T0 + 5 * LIVE_SLICE_NS, NULL, p), 0);
+	assert_int_equal(p->losses.taken, 7);
+	assert_int_equal(p->losses.dropped, 7);
+	assert_int_equal(p->processes[0].losses.dropped, 7);
+	profile_free(p);
+	closed(&u);
+}
+
+static void put(struct stream *stream, struct wire_writer *w, uint64_t sequence)
+{
+	struct fault f = { 0 };
+	uint32_t len = wire_end(w, sequence);
+
+	assert_int_equal(stream_feed(stream, w->buf, len, &f), 0);
+}
+
+/* One stub frame called @label as node 1 of the stream, and @depth more of it below. */
+static void define(struct stream *stream, const char *label, uint32_t depth, uint64_t *sequence)
+{
+	struct wire_string string = { 1, { label, (uint32_t)strlen(label) } };
+	uint8_t buf[WIRE_FRAME_MAX];
+	struct wire_writer w;
+
+	wire_begin(&w, buf, WIRE_STRING);
+	assert_true(wire_put_string(&w, &string));
+	put(stream, &w, ++*sequence);
+	for (uint32_t i = 1; i <= depth; i++) {
+		struct wire_node node = { i, i - 1, WIRE_KIND_STUB, 1, -1, 0 };
+
+		wire_begin(&w, buf, WIRE_NODE);
+		assert_true(wire_put_node(&w, &node));
+		put(stream, &w, ++*sequence);
+	}
+}
+
+static void greet(struct stream *stream, uint64_t *sequence)
+{
+	struct wire_hello h = { .protocol = WIRE_PROTOCOL };
+	uint8_t buf[WIRE_FRAME_MAX];
+	struct wire_writer w;
+
+	wire_begin(&w, buf, WIRE_HELLO);
+	assert_true(wire_put_hello(&w, &h));
+	put(stream, &w, ++*sequence);
+}
+
+static uint32_t find_label(struct live *l, const char *label, uint64_t *ret_weight)
+{
+	uint32_t depth = 0;
+	struct profile *p;
+
+	*ret_weight = 0;
+	assert_int_equal(profile_new(&p), 0);
+	assert_int_equal(live_query(l, 0, UINT64_MAX, NULL, p), 0);
+	for (uint32_t i = 0; i < p->n_rows; i++) {
+		uint32_t node = p->rows[i].node;
+
+		if (!node || strcmp(p->strings[p->frames[p->nodes[node].frame].method], label) != 0)
+			continue;
+		*ret_weight += p->rows[i].weight_ns;
+		for (; node; node = p->nodes[node].parent)
+			depth++;
+	}
+	profile_free(p);
+	return depth;
+}
+
+static void ids_mean_what_they_meant_when_the_sample_came(void **state)
+{
+	struct stream_sample sample = { .tid = 9, .thread = "main", .weight_ns = 10, .node = 1 };
+	struct setup u = opened();
+	struct wire_writer w;
+	uint8_t buf[WIRE_FRAME_MAX];
+	uint64_t sequence = 0, weight;
+
+	(void)state;
+	live_tick(u.live, T0);
+	greet(u.stream, &sequence);
+	define(u.stream, "before", 1, &sequence);
+	live_add(u.source, u.stream, &sample, T0, 10);
+	live_add(u.source, u.stream, &sample, T0 + LIVE_SLICE_NS, 10);
+	wire_begin(&w, buf, WIRE_RESET);
+	put(u.stream, &w, ++sequence);
+	live_source_reset(u.source);
+	define(u.stream, "after", 1, &sequence);
+	live_add(u.source, u.stream, &sample, T0, 10);
+	live_add(u.source, u.stream, &sample, T0 + LIVE_SLICE_NS, 10);
+	live_add(u.source, u.stream, &sample, T0 + 2 * LIVE_SLICE_NS, 10);
+	find_label(u.live, "before", &weight);
+	assert_int_equal(weight, 20);
+	find_label(u.live, "after", &weight);
+	assert_int_equal(weight, 30);
+	closed(&u);
+}
+
+static void a_stack_beyond_all_reason_is_cut_and_says_so(void **state)
+{
+	struct stream_sample sample = { .tid = 9, .thread = "main", .weight_ns = 10, .node = 6000 };
+	struct setup u = opened();
+	uint64_t sequence = 0, weight;
+
+	(void)state;
+	live_tick(u.live, T0);
+	greet(u.stream, &sequence);
+	define(u.stream, "deep", 6000, &sequence);
+	live_add(u.source, u.stream, &sample, T0, 10);
+	assert_int_equal(find_label(u.live, "deep", &weight), 4097);
+	assert_int_equal(weight, 10);
+	closed(&u);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_sample_ends_in_exactly_one_window),
 		cmocka_unit_test(a_query_sees_seconds_and_windows_once),
 		cmocka_unit_test(a_recording_has_its_own_profile),
+		cmocka_unit_test(the_last_seconds_are_seen_one_by_one_also_when_their_window_is_closed),
+		cmocka_unit_test(a_sample_from_the_future_stays_with_the_present),
+		cmocka_unit_test(a_wall_clock_that_is_set_loses_nothing),
+		cmocka_unit_test(what_was_dropped_is_booked_also_where_nothing_came),
+		cmocka_unit_test(ids_mean_what_they_meant_when_the_sample_came),
+		cmocka_unit_test(a_stack_beyond_all_reason_is_cut_and_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <stdio.h>
-#include "daemon/profile/profile.h"
+#include "daemon/profile/profile_priv.h"
 #include "proto/wire.h"
 
 static uint32_t frame(struct profile *p, const char *class_name, const char *method)
@@ -144,6 +144,243 @@ static void many_entries_stay_apart(void **state)
 	profile_free(p);
 }
 
+static uint64_t weight_of(const struct profile *p)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		sum += p->rows[i].weight_ns;
+	return sum;
+}
+
+static uint64_t samples_of_full(const struct profile *p)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < p->n_rows; i++) {
+		uint32_t node = p->rows[i].node;
+
+		if (node && strcmp(p->strings[p->frames[p->nodes[node].frame].method], "[profile full]") == 0)
+			sum += p->rows[i].samples;
+	}
+	return sum;
+}
+
+static struct profile *full_profile(size_t limit, int stacks)
+{
+	struct profile *p;
+	char name[32];
+
+	assert_int_equal(profile_new(&p), 0);
+	profile_limit(p, limit);
+	for (int i = 0; i < stacks; i++) {
+		snprintf(name, sizeof(name), "m%d", i);
+		profile_add(p, thread(p, 1 + (uint32_t)i % 3, name),
+			    profile_node(p, profile_node(p, 0, frame(p, "C", name)), frame(p, "D", name)),
+			    1, 10);
+	}
+	return p;
+}
+
+static void what_does_not_fit_is_said_and_its_weight_is_kept(void **state)
+{
+	struct profile *p = full_profile(1 << 20, 50000), *sum, *q;
+	const uint32_t pid = 2;
+	const struct profile_filter only_2 = { .pids = &pid, .n_pids = 1 };
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	assert_true(profile_bytes(p) < 2 << 20);
+	assert_int_equal(weight_of(p), 500000);
+	assert_in_range(p->overflow, 1, 49999);
+	assert_int_equal(samples_of_full(p), p->overflow);
+	/* full or not, it can be read back, */
+	assert_int_equal(profile_encode(p, &bytes, &len), 0);
+	assert_int_equal(profile_decode(bytes, len, &q), 0);
+	assert_int_equal(weight_of(q), 500000);
+	assert_int_equal(q->overflow, p->overflow);
+	free(bytes);
+	/* and merging counts nothing twice: not the full ones, not those of others */
+	assert_int_equal(profile_new(&sum), 0);
+	assert_int_equal(profile_merge(sum, q, NULL), 0);
+	assert_int_equal(profile_merge(sum, p, NULL), 0);
+	assert_int_equal(sum->overflow, 2 * p->overflow);
+	assert_int_equal(weight_of(sum), 1000000);
+	sum = profile_free(sum);
+	assert_int_equal(profile_new(&sum), 0);
+	assert_int_equal(profile_merge(sum, q, &only_2), 0);
+	assert_int_equal(sum->overflow, samples_of_full(sum));
+	assert_in_range(weight_of(sum), 166660, 166680);
+	profile_free(sum);
+	profile_free(q);
+	profile_free(p);
+}
+
+static void a_table_at_its_own_limit_can_be_read_back(void **state)
+{
+	struct profile *p, *q;
+	struct profile_frame f = { .kind = WIRE_KIND_NATIVE, .line = -1 };
+	uint32_t t;
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	t = thread(p, 1, "main");
+	for (uint32_t i = 0; i < PROFILE_NODES_MAX + 5; i++) {
+		f.offset = i;
+		profile_add(p, t, profile_node(p, 0, profile_intern_frame(p, &f)), 1, 1);
+	}
+	assert_int_equal(weight_of(p), PROFILE_NODES_MAX + 5);
+	/* the root, the spare ones and the five; the root takes a node's place too */
+	assert_in_range(p->overflow, PROFILE_SPARE + 5, PROFILE_SPARE + 6);
+	assert_int_equal(profile_encode(p, &bytes, &len), 0);
+	assert_int_equal(profile_decode(bytes, len, &q), 0);
+	assert_int_equal(q->n_nodes, p->n_nodes);
+	assert_int_equal(weight_of(q), PROFILE_NODES_MAX + 5);
+	free(bytes);
+	profile_free(q);
+	profile_free(p);
+}
+
+static void losses_go_with_their_process(void **state)
+{
+	const struct profile_losses mine = { 10, 100, 8, 80, 2, 20 }, others = { 5, 50, 5, 50, 0, 0 };
+	struct profile *p = example(7), *sum, *q;
+	struct profile_process process = { .pid = 8, .start_time = 80 };
+	const uint32_t pid = 8;
+	const struct profile_filter only_8 = { .pids = &pid, .n_pids = 1 };
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	p->losses = (struct profile_losses){ 0 };
+	profile_add_losses(p, 0, &others);
+	profile_add_losses(p, profile_process(p, &process), &mine);
+	assert_int_equal(p->losses.taken, 15);
+	assert_int_equal(profile_encode(p, &bytes, &len), 0);
+	assert_int_equal(profile_decode(bytes, len, &q), 0);
+	free(bytes);
+	assert_int_equal(profile_new(&sum), 0);
+	assert_int_equal(profile_merge(sum, q, &only_8), 0);
+	assert_memory_equal(&sum->losses, &mine, sizeof(mine));
+	assert_int_equal(profile_merge(sum, q, NULL), 0);
+	assert_int_equal(sum->losses.taken, 25);
+	assert_int_equal(sum->losses.dropped, 4);
+	profile_free(sum);
+	profile_free(q);
+	profile_free(p);
+}
+
+static void a_process_learns_its_names_later(void **state)
+{
+	struct profile_process q = { .pid = 7, .start_time = 70 };
+	struct profile *p = example(7);
+
+	(void)state;
+	q.name = profile_string(p, "other");
+	q.jdk = profile_string(p, "Debian 17");
+	assert_int_equal(profile_process(p, &q), 0);
+	assert_string_equal(p->strings[p->processes[0].jdk], "Debian 17");
+	assert_string_equal(p->strings[p->processes[0].name], "app");
+	profile_free(p);
+}
+
+static void a_frame_that_had_its_name_and_one_that_gets_it_become_one(void **state)
+{
+	struct profile_frame f = { .kind = WIRE_KIND_NATIVE, .line = -1, .offset = 16 };
+	struct profile *p, *q;
+	uint32_t t, a, b;
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	t = thread(p, 1, "main");
+	f.module = profile_string(p, "/lib/libjvm.so");
+	a = profile_node(p, 0, profile_intern_frame(p, &f));
+	f.method = profile_string(p, "JavaThread::run()");
+	b = profile_node(p, 0, profile_intern_frame(p, &f));
+	assert_int_not_equal(a, b);
+	profile_add(p, t, a, 1, 10);
+	profile_add(p, t, b, 1, 10);
+	profile_symbolize(p, lookup, NULL);
+	assert_int_equal(p->n_rows, 1);
+	assert_int_equal(p->n_nodes, 2);
+	assert_int_equal(p->rows[0].weight_ns, 20);
+	assert_int_equal(profile_encode(p, &bytes, &len), 0);
+	assert_int_equal(profile_decode(bytes, len, &q), 0);
+	free(bytes);
+	profile_free(q);
+	profile_free(p);
+}
+
+static void weights_stay_at_the_end_of_their_numbers(void **state)
+{
+	struct profile *p = example(7);
+
+	(void)state;
+	profile_add(p, 0, 2, UINT64_MAX, UINT64_MAX);
+	assert_true(p->rows[0].weight_ns == UINT64_MAX);
+	assert_true(p->rows[0].samples == UINT64_MAX);
+	profile_free(p);
+}
+
+static void any_changed_byte_is_refused_or_harmless(void **state)
+{
+	struct profile *p = example(7), *q;
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(profile_encode(p, &bytes, &len), 0);
+	for (size_t at = 0; at < len; at++)
+		for (unsigned bit = 0; bit < 8; bit++) {
+			bytes[at] ^= (uint8_t)(1u << bit);
+			if (profile_decode(bytes, len, &q) == 0)
+				profile_free(q);
+			bytes[at] ^= (uint8_t)(1u << bit);
+		}
+	free(bytes);
+	profile_free(p);
+}
+
+static void a_very_deep_stack_is_merged_whole(void **state)
+{
+	struct profile *p, *sum;
+	uint32_t node = 0, t;
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	t = thread(p, 1, "main");
+	for (int i = 0; i < 20000; i++)
+		node = profile_node(p, node, frame(p, "C", "recurse"));
+	profile_add(p, t, node, 1, 10);
+	assert_int_equal(profile_new(&sum), 0);
+	assert_int_equal(profile_merge(sum, p, NULL), 0);
+	assert_int_equal(sum->n_nodes, 20001);
+	profile_free(sum);
+	profile_free(p);
+}
+
+static void a_string_is_cut_between_characters(void **state)
+{
+	char text[PROFILE_STRING_MAX + 10];
+	struct profile *p;
+	uint32_t id;
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	memcpy(text + PROFILE_STRING_MAX - 1, "\xc3\xbc", 2);
+	assert_int_equal(profile_new(&p), 0);
+	id = profile_string(p, text);
+	assert_int_equal(strlen(p->strings[id]), PROFILE_STRING_MAX - 1);
+	assert_int_equal(profile_string(p, text), id);
+	profile_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -152,6 +389,15 @@ int main(void)
 		cmocka_unit_test(bytes_give_the_same_profile_back),
 		cmocka_unit_test(native_frames_get_names),
 		cmocka_unit_test(many_entries_stay_apart),
+		cmocka_unit_test(what_does_not_fit_is_said_and_its_weight_is_kept),
+		cmocka_unit_test(a_table_at_its_own_limit_can_be_read_back),
+		cmocka_unit_test(losses_go_with_their_process),
+		cmocka_unit_test(a_process_learns_its_names_later),
+		cmocka_unit_test(a_frame_that_had_its_name_and_one_that_gets_it_become_one),
+		cmocka_unit_test(weights_stay_at_the_end_of_their_numbers),
+		cmocka_unit_test(any_changed_byte_is_refused_or_harmless),
+		cmocka_unit_test(a_very_deep_stack_is_merged_whole),
+		cmocka_unit_test(a_string_is_cut_between_characters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
