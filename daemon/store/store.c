@@ -1,7 +1,9 @@
 /*
- * See store.h. A segment <dir>/<unix hour>.seg is a sequence of records: a header of 48 bytes and a
- * zstd frame. Records are appended with one write and synced; what a crash or a full disk tore off
- * is found by its CRC and cut away at the next append.
+ * See store.h. A segment <dir>/<unix hour>.seg (or <unix hour>-<part>.seg, when the hour's first one
+ * is large or another version's) is a sequence of records: a header of 48 bytes and a zstd frame,
+ * each with its own CRC, so that a query walks from header to header and reads what it needs.
+ * Records are appended with one write and synced. What a crash tore off the end is cut away when
+ * the segment is opened for writing; damage in the middle is skipped to the next good header.
  */
 #include "daemon/store/store.h"
 
@@ -16,55 +18,35 @@
 #include <zstd.h>
 #include "daemon/core/clock.h"
 
-#define MAGIC         0x3167657347444e4bull /* "KNDGseg1", little-endian */
-#define HOUR_NS       (3600 * NS_PER_S)
-#define RAW_BYTES_MAX (256u << 20)
-#define SEGMENTS_MAX  4096
+#define MAGIC          0x3267657347444e4bull /* "KNDGseg2", little-endian; the '2' is the version */
+#define MAGIC_MASK     0x00ffffffffffffffull /* all but the version */
+#define HOUR_NS        (3600 * NS_PER_S)
+#define RAW_BYTES_MAX  (256u << 20)
+#define SEGMENTS_MAX   4096
+#define PARTS_MAX      1000u /* of one hour */
+#define PART_BYTES_MIN (64u << 10)
+#define PART_BYTES_MAX (256u << 20)
 
 struct header {
 	uint64_t magic;
 	uint64_t begin_real_ns, end_real_ns;
 	uint32_t raw_len, zstd_len;
-	uint32_t crc; /* of header with crc 0, then the zstd frame */
-	uint32_t reserved[3];
+	uint32_t data_crc; /* of the zstd frame */
+	uint32_t header_crc; /* of this header with header_crc 0 */
+	uint32_t reserved[2];
 };
 _Static_assert(sizeof(struct header) == 48, "on disk");
 
 struct store {
 	int dfd;
 	uint64_t retention_ns, max_bytes;
-	uint64_t open_hour; /* of the segment being written */
-	int fd;
+	uint64_t part_bytes; /* a segment that has grown to this is followed by another part */
+	uint64_t open_segment; /* the one being written: hour * PARTS_MAX + part */
+	uint64_t open_bytes;
+	int fd; /* -1 = none */
 	pthread_mutex_t lock; /* counts only: they are read from the loop */
 	struct store_counts counts;
 };
-
-int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct store **ret)
-{
-	struct store *s = calloc(1, sizeof(*s));
-
-	if (!s)
-		return -ENOMEM;
-	s->fd = -1;
-	if (mkdir(dir, 0750) < 0 && errno != EEXIST) {
-		int r = -errno;
-
-		free(s);
-		return r;
-	}
-	s->dfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (s->dfd < 0) {
-		int r = -errno;
-
-		free(s);
-		return r;
-	}
-	s->retention_ns = retention_ns;
-	s->max_bytes = max_bytes;
-	pthread_mutex_init(&s->lock, NULL);
-	*ret = s;
-	return 0;
-}
 
 struct store *store_free(struct store *s)
 {
@@ -93,37 +75,10 @@ void store_counts(const struct store *s, struct store_counts *ret)
 		pthread_mutex_unlock(&(s)->lock); \
 	} while (0)
 
-static uint32_t checksum(struct header h, const void *data)
+static uint32_t header_crc(struct header h)
 {
-	uLong crc;
-
-	h.crc = 0;
-	crc = crc32(0, (const Bytef *)&h, sizeof(h));
-	return (uint32_t)crc32(crc, data, h.zstd_len);
-}
-
-/* The next record of a segment at @at: its header and its bytes (malloc'ed). 1, 0 at the end, or
- * -EBADMSG where the rest cannot be trusted. */
-static int read_record(int fd, off_t at, struct header *h, uint8_t **ret)
-{
-	ssize_t n = pread(fd, h, sizeof(*h), at);
-	uint8_t *data;
-
-	if (n == 0)
-		return 0;
-	if (n != (ssize_t)sizeof(*h) || h->magic != MAGIC || h->raw_len > RAW_BYTES_MAX ||
-	    h->zstd_len > RAW_BYTES_MAX)
-		return -EBADMSG;
-	data = malloc(h->zstd_len + 1);
-	if (!data)
-		return -ENOMEM;
-	if (pread(fd, data, h->zstd_len, at + (off_t)sizeof(*h)) != (ssize_t)h->zstd_len ||
-	    checksum(*h, data) != h->crc) {
-		free(data);
-		return -EBADMSG;
-	}
-	*ret = data;
-	return 1;
+	h.header_crc = 0;
+	return (uint32_t)crc32(0, (const Bytef *)&h, sizeof(h));
 }
 
 /* ---- segments --------------------------------------------------------------------------------- */
@@ -135,115 +90,264 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Hours of all segments, oldest first. */
-static uint32_t list_segments(struct store *s, uint64_t *hours)
+/* "HOUR.seg", "HOUR-PART.seg" */
+static bool segment_number(const char *name, uint64_t *ret)
 {
+	unsigned long long hour, part = 0;
+	char *end;
+
+	if (*name < '0' || *name > '9')
+		return false;
+	hour = strtoull(name, &end, 10);
+	if (*end == '-' && end[1] >= '1' && end[1] <= '9')
+		part = strtoull(end + 1, &end, 10);
+	*ret = hour * PARTS_MAX + part;
+	return strcmp(end, ".seg") == 0 && part < PARTS_MAX && hour < UINT64_MAX / HOUR_NS;
+}
+
+static void segment_name(uint64_t segment, char *buf, size_t size)
+{
+	unsigned long long hour = segment / PARTS_MAX, part = segment % PARTS_MAX;
+
+	if (part)
+		snprintf(buf, size, "%llu-%llu.seg", hour, part);
+	else
+		snprintf(buf, size, "%llu.seg", hour);
+}
+
+/* Numbers of all segments, oldest first; malloc'ed, NULL without memory. */
+static uint64_t *list_segments(struct store *s, uint32_t *ret_n)
+{
+	uint64_t *segments = malloc(SEGMENTS_MAX * sizeof(*segments));
 	int fd = openat(s->dfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *e;
 	uint32_t n = 0;
 
-	while (dir && n < SEGMENTS_MAX && (e = readdir(dir))) {
-		char *end;
-		uint64_t hour = strtoull(e->d_name, &end, 10);
-
-		if (end != e->d_name && strcmp(end, ".seg") == 0)
-			hours[n++] = hour;
-	}
+	while (segments && dir && n < SEGMENTS_MAX && (e = readdir(dir)))
+		n += segment_number(e->d_name, &segments[n]);
 	if (dir)
 		closedir(dir);
-	qsort(hours, n, sizeof(*hours), by_number);
-	return n;
+	else
+		fd_close(fd);
+	if (segments)
+		qsort(segments, n, sizeof(*segments), by_number);
+	*ret_n = n;
+	return segments;
 }
 
-static void segment_name(uint64_t hour, char *buf, size_t size)
+static uint64_t segment_bytes(struct store *s, uint64_t segment)
 {
-	snprintf(buf, size, "%llu.seg", (unsigned long long)hour);
+	char name[64];
+	struct stat st;
+
+	segment_name(segment, name, sizeof(name));
+	return fstatat(s->dfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_size : 0;
 }
 
+/* Unlink what is past the retention; what another version wrote ages like the rest. */
 static void expire(struct store *s)
 {
-	static uint64_t hours[SEGMENTS_MAX];
-	uint64_t bytes[SEGMENTS_MAX], total = 0, now = clock_real_ns();
-	uint32_t n = list_segments(s, hours);
-	char name[32];
+	uint64_t total = 0, now = clock_real_ns();
+	CLEANUP(freep) uint64_t *segments = NULL;
+	uint32_t n, left;
+	char name[64];
 
+	segments = list_segments(s, &n);
+	if (!segments)
+		return;
+	left = n;
+	for (uint32_t i = 0; i < n; i++)
+		total += segment_bytes(s, segments[i]);
 	for (uint32_t i = 0; i < n; i++) {
-		struct stat st;
-
-		segment_name(hours[i], name, sizeof(name));
-		bytes[i] = fstatat(s->dfd, name, &st, 0) == 0 ? (uint64_t)st.st_size : 0;
-		total += bytes[i];
-	}
-	/* the newest stays: it is being written */
-	for (uint32_t i = 0; i + 1 < n; i++) {
-		bool old = (hours[i] + 1) * HOUR_NS + s->retention_ns < now;
+		uint64_t end = (segments[i] / PARTS_MAX + 1) * HOUR_NS;
+		bool old = end < now && now - end > s->retention_ns;
+		uint64_t bytes;
 
 		if (!old && total <= s->max_bytes)
 			break;
-		segment_name(hours[i], name, sizeof(name));
-		(void)unlinkat(s->dfd, name, 0);
-		total -= bytes[i];
+		if (s->fd >= 0 && segments[i] == s->open_segment)
+			continue;
+		bytes = segment_bytes(s, segments[i]);
+		segment_name(segments[i], name, sizeof(name));
+		if (unlinkat(s->dfd, name, 0) == 0) {
+			total -= bytes < total ? bytes : total;
+			left--;
+		}
 	}
-	COUNT(s, s->counts.segments = n; s->counts.bytes = total);
+	COUNT(s, s->counts.segments = left; s->counts.bytes = total);
 }
 
-/* Where the good records end; a torn tail is cut away. */
-static int trim(struct store *s, int fd)
+int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct store **ret)
 {
-	struct header h;
-	uint8_t *data;
-	off_t at = 0;
-	int r;
+	struct store *s = calloc(1, sizeof(*s));
 
-	while ((r = read_record(fd, at, &h, &data)) > 0) {
-		free(data);
-		at += (off_t)(sizeof(h) + h.zstd_len);
+	if (!s)
+		return -ENOMEM;
+	s->fd = -1;
+	if (mkdir(dir, 0750) < 0 && errno != EEXIST) {
+		int r = -errno;
+
+		free(s);
+		return r;
 	}
-	if (r == -EBADMSG) {
-		COUNT(s, s->counts.torn++);
-		if (ftruncate(fd, at) < 0)
-			return -errno;
+	s->dfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->dfd < 0) {
+		int r = -errno;
+
+		free(s);
+		return r;
 	}
-	return r == -ENOMEM ? r : 0;
+	s->retention_ns = retention_ns;
+	s->max_bytes = max_bytes;
+	/* what retention unlinks at once is a part: an eighth of all */
+	s->part_bytes = max_bytes / 8 < PART_BYTES_MIN ? PART_BYTES_MIN : max_bytes / 8;
+	if (s->part_bytes > PART_BYTES_MAX)
+		s->part_bytes = PART_BYTES_MAX;
+	pthread_mutex_init(&s->lock, NULL);
+	expire(s);
+	*ret = s;
+	return 0;
+}
+
+/* ---- records ---------------------------------------------------------------------------------- */
+
+/* The next place at or after @at where a record may begin, -1 if there is none. */
+static off_t find_magic(int fd, off_t at)
+{
+	const uint64_t magic = MAGIC;
+	uint8_t buf[16384];
+	ssize_t n;
+
+	while ((n = pread(fd, buf, sizeof(buf), at)) >= (ssize_t)sizeof(magic)) {
+		const uint8_t *hit = memmem(buf, (size_t)n, &magic, sizeof(magic));
+
+		if (hit)
+			return at + (hit - buf);
+		at += n - (ssize_t)sizeof(magic) + 1;
+	}
+	return -1;
+}
+
+/* The first good header at or after *@at, which is moved there. False = there is none. */
+static bool next_header(int fd, off_t *at, struct header *h)
+{
+	while (*at >= 0 && pread(fd, h, sizeof(*h), *at) == (ssize_t)sizeof(*h)) {
+		if (h->magic == MAGIC && h->header_crc == header_crc(*h) &&
+		    h->raw_len <= RAW_BYTES_MAX && h->zstd_len <= RAW_BYTES_MAX)
+			return true;
+		*at = find_magic(fd, *at + 1);
+	}
+	return false;
+}
+
+static off_t end_of(const struct header *h, off_t at)
+{
+	return at + (off_t)sizeof(*h) + (off_t)h->zstd_len;
+}
+
+/* The zstd frame behind the header at @at (malloc'ed). 0, -EBADMSG or -ENOMEM. */
+static int read_data(int fd, off_t at, const struct header *h, uint8_t **ret)
+{
+	CLEANUP(freep) uint8_t *data = malloc((size_t)h->zstd_len + 1);
+
+	if (!data)
+		return -ENOMEM;
+	if (pread(fd, data, h->zstd_len, at + (off_t)sizeof(*h)) != (ssize_t)h->zstd_len ||
+	    (uint32_t)crc32(0, data, h->zstd_len) != h->data_crc)
+		return -EBADMSG;
+	*ret = TAKE_PTR(data);
+	return 0;
+}
+
+/* A segment that another version of kindling wrote is left alone. */
+static bool is_foreign(int fd)
+{
+	uint64_t magic = 0;
+
+	return pread(fd, &magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) && magic != MAGIC &&
+	       (magic & MAGIC_MASK) == (MAGIC & MAGIC_MASK);
+}
+
+/* Cut away what stands behind the last good record. Returns the size, or -errno. */
+static off_t trim(struct store *s, int fd)
+{
+	off_t at = 0, good = 0, size = lseek(fd, 0, SEEK_END);
+	struct header h;
+
+	while (next_header(fd, &at, &h)) {
+		uint8_t *data;
+		int r = read_data(fd, at, &h, &data);
+
+		if (r == -ENOMEM)
+			return r;
+		if (r == 0) {
+			free(data);
+			good = end_of(&h, at);
+		}
+		at = r == 0 ? good : at + (off_t)sizeof(h);
+	}
+	if (size == good)
+		return size;
+	COUNT(s, s->counts.torn++);
+	return ftruncate(fd, good) < 0 ? -errno : good;
+}
+
+/* Open one part of an hour for writing. 1, 0 if it is full or not ours, or -errno. */
+static int open_part(struct store *s, uint64_t segment)
+{
+	CLEANUP(fd_closep) int fd = -1;
+	char name[64];
+	off_t size;
+
+	segment_name(segment, name, sizeof(name));
+	fd = openat(s->dfd, name, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640);
+	if (fd < 0)
+		return -errno;
+	if (is_foreign(fd) || lseek(fd, 0, SEEK_END) >= (off_t)s->part_bytes)
+		return 0;
+	size = trim(s, fd);
+	if (size < 0)
+		return (int)size;
+	if (size == 0)
+		(void)fsync(s->dfd); /* its name lasts too */
+	s->fd = TAKE_FD(fd);
+	s->open_segment = segment;
+	s->open_bytes = (uint64_t)size;
+	return 1;
 }
 
 static int open_segment(struct store *s, uint64_t hour)
 {
-	char name[32];
-	int r;
+	int r = 0;
 
-	if (s->fd >= 0 && s->open_hour == hour)
+	if (s->fd >= 0 && s->open_segment / PARTS_MAX == hour && s->open_bytes < s->part_bytes)
 		return 0;
 	s->fd = fd_close(s->fd);
+	for (uint64_t part = 0; part < PARTS_MAX && r == 0; part++)
+		r = open_part(s, hour * PARTS_MAX + part);
 	expire(s);
-	segment_name(hour, name, sizeof(name));
-	s->fd = openat(s->dfd, name, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640);
-	if (s->fd < 0)
-		return -errno;
-	s->open_hour = hour;
-	r = trim(s, s->fd);
-	if (r < 0)
-		s->fd = fd_close(s->fd);
-	return r;
+	return r < 0 ? r : r == 0 ? -EFBIG : 0;
 }
 
 /* ---- writing and reading ------------------------------------------------------------------------ */
 
 static int append(struct store *s, const uint8_t *record, size_t len)
 {
-	off_t end = lseek(s->fd, 0, SEEK_END);
 	ssize_t n = write(s->fd, record, len);
 	int r = n < 0 ? -errno : (size_t)n < len ? -ENOSPC : 0;
 
 	if (r == 0 && fdatasync(s->fd) < 0)
 		r = -errno;
-	if (r < 0 && ftruncate(s->fd, end) < 0)
+	if (r == 0)
+		s->open_bytes += len;
+	else if (ftruncate(s->fd, (off_t)s->open_bytes) < 0)
 		s->fd = fd_close(s->fd); /* the next append trims it */
 	return r;
 }
 
-int store_append(struct store *s, const struct profile *window)
+/* A record as it goes to disk: malloc'ed. */
+static int make_record(const struct profile *window, uint8_t **ret, size_t *ret_len)
 {
 	struct header h = {
 		.magic = MAGIC,
@@ -257,65 +361,111 @@ int store_append(struct store *s, const struct profile *window)
 
 	if (r < 0)
 		return r;
+	if (raw_len > RAW_BYTES_MAX)
+		return -E2BIG;
 	record = malloc(sizeof(h) + ZSTD_compressBound(raw_len));
 	if (!record)
 		return -ENOMEM;
 	n = ZSTD_compress(record + sizeof(h), ZSTD_compressBound(raw_len), raw, raw_len, 3);
-	if (ZSTD_isError(n) || raw_len > RAW_BYTES_MAX)
-		return -E2BIG;
+	if (ZSTD_isError(n))
+		return -ENOMEM;
 	h.raw_len = (uint32_t)raw_len;
 	h.zstd_len = (uint32_t)n;
-	h.crc = checksum(h, record + sizeof(h));
+	h.data_crc = (uint32_t)crc32(0, record + sizeof(h), h.zstd_len);
+	h.header_crc = header_crc(h);
 	memcpy(record, &h, sizeof(h));
-	r = open_segment(s, window->begin_real_ns / HOUR_NS);
+	*ret = TAKE_PTR(record);
+	*ret_len = sizeof(h) + n;
+	return 0;
+}
+
+int store_append(struct store *s, const struct profile *window)
+{
+	CLEANUP(freep) uint8_t *record = NULL;
+	bool over = false;
+	size_t len;
+	int r = make_record(window, &record, &len);
+
 	if (r == 0)
-		r = append(s, record, sizeof(h) + n);
+		r = open_segment(s, window->begin_real_ns / HOUR_NS);
+	if (r == 0)
+		r = append(s, record, len);
 	if (r < 0)
 		COUNT(s, s->counts.dropped_windows++);
 	else
-		COUNT(s, s->counts.windows++; s->counts.bytes += sizeof(h) + n);
+		COUNT(s, s->counts.windows++; s->counts.bytes += len;
+		      over = s->counts.bytes > s->max_bytes);
+	if (over)
+		expire(s);
 	return r;
 }
 
 static int merge_record(const struct header *h, const uint8_t *data,
 			const struct profile_filter *filter, struct profile *dst)
 {
-	CLEANUP(freep) uint8_t *raw = malloc(h->raw_len + 1);
+	CLEANUP(freep) uint8_t *raw = malloc((size_t)h->raw_len + 1);
 	CLEANUP(profile_freep) struct profile *p = NULL;
+	int r;
 
 	if (!raw)
 		return -ENOMEM;
-	if (ZSTD_decompress(raw, h->raw_len, data, h->zstd_len) != h->raw_len ||
-	    profile_decode(raw, h->raw_len, &p) < 0)
-		return 0; /* a window of another version: skipped */
+	if (ZSTD_decompress(raw, h->raw_len, data, h->zstd_len) != h->raw_len)
+		return 0;
+	r = profile_decode(raw, h->raw_len, &p);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0; /* a window of another version: skipped */
 	return profile_merge(dst, p, filter);
+}
+
+static int query_segment(int fd, uint64_t from, uint64_t to, const struct profile_filter *filter,
+			 struct profile *dst)
+{
+	struct header h;
+	off_t at = 0;
+	int r = 0;
+
+	while (r >= 0 && next_header(fd, &at, &h)) {
+		CLEANUP(freep) uint8_t *data = NULL;
+
+		if (h.begin_real_ns >= to || h.end_real_ns <= from) {
+			at = end_of(&h, at);
+			continue;
+		}
+		r = read_data(fd, at, &h, &data);
+		if (r == -EBADMSG) {
+			at += (off_t)sizeof(h); /* the next good header, wherever it is */
+			r = 0;
+			continue;
+		}
+		if (r == 0)
+			r = merge_record(&h, data, filter, dst);
+		at = end_of(&h, at);
+	}
+	return r;
 }
 
 int store_query(struct store *s, uint64_t from, uint64_t to, const struct profile_filter *filter,
 		struct profile *dst)
 {
-	static uint64_t hours[SEGMENTS_MAX];
-	uint32_t n = list_segments(s, hours);
+	CLEANUP(freep) uint64_t *segments = NULL;
+	uint32_t n;
 	int r = 0;
 
+	segments = list_segments(s, &n);
+	if (!segments)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < n && r >= 0; i++) {
+		uint64_t hour = segments[i] / PARTS_MAX;
 		CLEANUP(fd_closep) int fd = -1;
-		struct header h;
-		uint8_t *data;
-		char name[32];
-		off_t at = 0;
+		char name[64];
 
 		/* a window belongs to the hour of its begin: one hour more on the left */
-		if ((hours[i] + 2) * HOUR_NS < from || hours[i] * HOUR_NS >= to)
+		if ((hour + 2) * HOUR_NS < from || hour * HOUR_NS >= to)
 			continue;
-		segment_name(hours[i], name, sizeof(name));
+		segment_name(segments[i], name, sizeof(name));
 		fd = openat(s->dfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-		while (fd >= 0 && r >= 0 && read_record(fd, at, &h, &data) > 0) {
-			if (h.begin_real_ns < to && h.end_real_ns > from)
-				r = merge_record(&h, data, filter, dst);
-			free(data);
-			at += (off_t)(sizeof(h) + h.zstd_len);
-		}
+		if (fd >= 0 && !is_foreign(fd))
+			r = query_segment(fd, from, to, filter, dst);
 	}
 	return r;
 }

@@ -1,7 +1,8 @@
 /*
  * The local history: hourly append-only segment files of zstd-compressed, CRC-checked windows
  * (profile_encode) under <state_dir>/segments/. store_append() and store_query() run in the worker
- * thread. A torn tail (crash, full disk) is found by its CRC and cut; the rest is kept.
+ * thread. A torn tail (crash, full disk) is found by its CRC and cut; the rest is kept. A segment of
+ * another version is skipped and left alone until the retention takes it.
  */
 #pragma once
 
@@ -17,6 +18,7 @@ int store_append(struct store *s, const struct profile *window);
 int store_query(struct store *s, uint64_t from_real_ns, uint64_t to_real_ns,
 		const struct profile_filter *filter, struct profile *dst);
 struct store_counts {
-	uint64_t windows, bytes, dropped_windows, segments, torn;
+	uint64_t windows, dropped_windows, torn; /* since the start; torn = tails that were cut */
+	uint64_t bytes, segments; /* on disk */
 };
 void store_counts(const struct store *s, struct store_counts *ret); /* any thread */

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include "daemon/core/clock.h"
@@ -174,6 +176,226 @@ static void old_segments_are_unlinked(void **state)
 	store_free(s);
 }
 
+static void flip(off_t at)
+{
+	uint8_t byte;
+	int fd = open_segment(O_RDWR);
+
+	assert_int_equal(pread(fd, &byte, 1, at), 1);
+	byte ^= 4;
+	assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+	close(fd);
+}
+
+static off_t segment_size(void)
+{
+	struct stat st;
+	int fd = open_segment(O_RDONLY);
+
+	assert_int_equal(fstat(fd, &st), 0);
+	close(fd);
+	return st.st_size;
+}
+
+static void damage_in_the_middle_costs_one_window_and_no_other(void **state)
+{
+	static const off_t places[] = { 3, 20, 30, 47, 55 }; /* magic, times, lengths, CRC, data */
+	off_t first;
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++) {
+		struct store *s = opened();
+		struct store_counts c;
+
+		assert_int_equal(append(s, t0, 1), 0);
+		first = segment_size();
+		assert_int_equal(append(s, t0 + 10 * NS_PER_S, 10), 0);
+		assert_int_equal(append(s, t0 + 20 * NS_PER_S, 100), 0);
+		store_free(s);
+		flip(first + places[i]);
+		s = opened();
+		assert_int_equal(stored(s, t0, t0 + 100 * NS_PER_S), 101);
+		/* opened for writing: what is good behind the damage is not cut away */
+		assert_int_equal(append(s, t0 + 30 * NS_PER_S, 1000), 0);
+		assert_int_equal(stored(s, t0, t0 + 100 * NS_PER_S), 1101);
+		store_counts(s, &c);
+		assert_int_equal(c.torn, 0);
+		store_free(s);
+		assert_int_equal(tear_down(NULL), 0);
+		assert_int_equal(set_up(NULL), 0);
+	}
+}
+
+static void a_tail_torn_anywhere_is_cut(void **state)
+{
+	off_t first, whole;
+
+	(void)state;
+	for (off_t cut = 1;; cut += 7) {
+		struct store *s = opened();
+		struct store_counts c;
+		int fd;
+
+		assert_int_equal(append(s, t0, 1), 0);
+		first = segment_size();
+		assert_int_equal(append(s, t0 + 10 * NS_PER_S, 10), 0);
+		whole = segment_size();
+		store_free(s);
+		if (first + cut >= whole)
+			break;
+		fd = open_segment(O_RDWR);
+		assert_int_equal(ftruncate(fd, first + cut), 0);
+		close(fd);
+		s = opened();
+		assert_int_equal(append(s, t0 + 10 * NS_PER_S, 100), 0);
+		assert_int_equal(segment_size(), whole);
+		assert_int_equal(stored(s, t0, t0 + 100 * NS_PER_S), 101);
+		store_counts(s, &c);
+		assert_int_equal(c.torn, 1);
+		store_free(s);
+		assert_int_equal(tear_down(NULL), 0);
+		assert_int_equal(set_up(NULL), 0);
+	}
+}
+
+static void a_segment_of_another_version_is_left_alone(void **state)
+{
+	static const char theirs[] = "KNDGseg9 of a later day";
+	char back[sizeof(theirs)];
+	struct store *s = opened();
+	int fd;
+
+	(void)state;
+	assert_int_equal(append(s, t0, 1), 0);
+	store_free(s);
+	s = opened();
+	fd = open_segment(O_RDWR | O_TRUNC);
+	assert_int_equal(write(fd, theirs, sizeof(theirs)), sizeof(theirs));
+	close(fd);
+	assert_int_equal(append(s, t0, 1), 0);
+	assert_int_equal(append(s, t0 + 10 * NS_PER_S, 1), 0);
+	assert_int_equal(stored(s, t0, t0 + 100 * NS_PER_S), 2);
+	store_free(s);
+	s = opened();
+	assert_int_equal(append(s, t0 + 20 * NS_PER_S, 1), 0);
+	assert_int_equal(stored(s, t0, t0 + 100 * NS_PER_S), 3);
+	store_free(s);
+	fd = open_segment(O_RDONLY);
+	assert_int_equal(read(fd, back, sizeof(back)), sizeof(theirs));
+	assert_memory_equal(back, theirs, sizeof(theirs));
+	close(fd);
+}
+
+/* A window that does not compress: about 16 bytes a row. */
+static int append_large(struct store *s, uint64_t begin, int rows)
+{
+	struct profile *p = window(begin, 1);
+	uint64_t x = begin;
+	int r;
+
+	for (int i = 0; i < rows; i++) {
+		struct profile_thread t = { .tid = (uint32_t)i };
+
+		x = x * 6364136223846793005ull + 1442695040888963407ull;
+		profile_add(p, profile_thread(p, &t), 0, 1, x >> 8);
+	}
+	r = store_append(s, p);
+	profile_free(p);
+	return r;
+}
+
+static void the_size_stays_below_its_bound_within_one_hour(void **state)
+{
+	const uint64_t max = 1 << 20;
+	struct store_counts c;
+	struct store *s;
+
+	(void)state;
+	assert_int_equal(store_new(dir, 24 * 3600 * NS_PER_S, max, &s), 0);
+	for (uint64_t i = 0; i < 300; i++) {
+		assert_int_equal(append_large(s, t0 + i * 10 * NS_PER_S, 1000), 0);
+		store_counts(s, &c);
+		assert_true(c.bytes <= max);
+	}
+	assert_in_range(c.segments, 4, 12);
+	assert_true(c.bytes > max / 2);
+	store_free(s);
+	/* and is known again after a restart */
+	assert_int_equal(store_new(dir, 24 * 3600 * NS_PER_S, max, &s), 0);
+	{
+		struct store_counts again;
+
+		store_counts(s, &again);
+		assert_int_equal(again.bytes, c.bytes);
+		assert_int_equal(again.segments, c.segments);
+	}
+	store_free(s);
+}
+
+static void a_disk_that_is_really_full_drops_windows_until_there_is_room(void **state)
+{
+	char filler[128];
+	struct store_counts c;
+	struct store *s;
+	int failed = 0, good = 0, r = 0;
+
+	(void)state;
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", dir, "tmpfs", 0, "size=256k") < 0) {
+		skip();
+		return;
+	}
+	s = opened();
+	assert_int_equal(append_large(s, t0, 1000), 0);
+	snprintf(filler, sizeof(filler), "dd if=/dev/zero of=%s/filler bs=4k count=50 2>/dev/null", dir);
+	assert_int_equal(system(filler), 0);
+	for (uint64_t i = 1; i < 20; i++) {
+		r = append_large(s, t0 + i * 10 * NS_PER_S, 1000);
+		good += r == 0;
+		failed += r == -ENOSPC;
+	}
+	assert_int_equal(r, -ENOSPC);
+	assert_int_equal(good + failed, 19);
+	store_counts(s, &c);
+	assert_int_equal(c.dropped_windows, failed);
+	assert_int_equal(c.windows, good + 1);
+	snprintf(filler, sizeof(filler), "%s/filler", dir);
+	assert_int_equal(unlink(filler), 0);
+	assert_int_equal(append(s, t0 + 1000 * NS_PER_S, 7), 0);
+	assert_int_equal(stored(s, t0 + 1000 * NS_PER_S, t0 + 1001 * NS_PER_S), 7);
+	store_free(s);
+	s = opened();
+	/* no half of a record was left anywhere */
+	assert_int_equal(append(s, t0 + 1010 * NS_PER_S, 7), 0);
+	store_counts(s, &c);
+	assert_int_equal(c.torn, 0);
+	store_free(s);
+	assert_int_equal(umount(dir), 0);
+}
+
+static void what_is_no_segment_is_not_touched(void **state)
+{
+	static const char *const names[] = { "seg", ".seg", "-1.seg", "1-0.seg", "1x.seg", "1.seg.bak",
+					     "99999999999999999999999.seg" };
+	struct store *s = opened();
+	char path[128];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	store_free(s);
+	assert_int_equal(store_new(dir, 1, 1, &s), 0);
+	assert_int_equal(append(s, t0, 5), 0);
+	assert_int_equal(stored(s, t0, t0 + 1), 5);
+	store_free(s);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		assert_int_equal(rmdir(path), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +406,16 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_full_disk_drops_windows_and_counts_them, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(old_segments_are_unlinked, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(damage_in_the_middle_costs_one_window_and_no_other, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_tail_torn_anywhere_is_cut, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_segment_of_another_version_is_left_alone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_size_stays_below_its_bound_within_one_hour, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_is_no_segment_is_not_touched, set_up, tear_down),
+		/* last: it goes into a mount namespace of its own */
+		cmocka_unit_test_setup_teardown(a_disk_that_is_really_full_drops_windows_until_there_is_room,
+						set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
