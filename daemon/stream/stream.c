@@ -27,6 +27,7 @@ struct node {
 
 struct thread {
 	uint32_t tid;
+	bool ended; /* its last samples may still come: the name stays until room is needed */
 	char *name;
 };
 
@@ -255,28 +256,62 @@ static struct thread *thread_slot(struct thread *table, uint32_t size, uint32_t 
 	return &table[i];
 }
 
-static int grow_threads(struct stream *s)
+/* A table of @size places with the threads that are alive, or with all of them. */
+static int rehash_threads(struct stream *s, uint32_t size, bool with_ended)
 {
-	uint32_t size = s->threads_size ? 2 * s->threads_size : 256;
 	struct thread *table = calloc(size, sizeof(*table));
 
 	if (!table)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < s->threads_size; i++)
-		if (s->threads[i].name)
-			*thread_slot(table, size, s->threads_seed, s->threads[i].tid) = s->threads[i];
+	for (uint32_t i = 0; i < s->threads_size; i++) {
+		struct thread *t = &s->threads[i];
+
+		if (!t->name)
+			continue;
+		if (!t->ended || with_ended) {
+			*thread_slot(table, size, s->threads_seed, t->tid) = *t;
+			continue;
+		}
+		s->threads_memory -= strlen(t->name) + BLOCK_BYTES;
+		s->n_threads--;
+		free(t->name);
+	}
 	free(s->threads);
 	s->threads = table;
 	s->threads_size = size;
 	return 0;
 }
 
-/* Names of ended threads pile up: at the bound all are dropped, living ones come again with their
- * next change and are numbers until then. */
+static int grow_threads(struct stream *s)
+{
+	return rehash_threads(s, s->threads_size ? 2 * s->threads_size : 256, true);
+}
+
+/* Names of ended threads pile up: at the bound they go. If the living take as much, all go: those
+ * come again with their next change and are numbers until then. */
 static void bound_threads(struct stream *s)
 {
-	if (s->threads_memory + s->threads_size * sizeof(*s->threads) > THREADS_BYTES_MAX)
+	if (s->threads_memory + s->threads_size * sizeof(*s->threads) <= THREADS_BYTES_MAX)
+		return;
+	if (rehash_threads(s, s->threads_size, false) < 0 ||
+	    s->threads_memory + s->threads_size * sizeof(*s->threads) > THREADS_BYTES_MAX / 2)
 		forget_threads(s);
+}
+
+/* The end of a thread comes without its name. */
+static void end_thread(struct stream *s, const struct wire_thread *w)
+{
+	struct thread *t = s->threads_size ?
+				   thread_slot(s->threads, s->threads_size, s->threads_seed, w->tid) :
+				   NULL;
+	const char *name = "";
+
+	if (t && t->name) {
+		t->ended = true;
+		name = t->name;
+	}
+	if (s->ops.on_thread)
+		s->ops.on_thread(s->userdata, w, name);
 }
 
 static int add_thread(struct stream *s, const struct wire_thread *w, struct fault *f)
@@ -285,6 +320,10 @@ static int add_thread(struct stream *s, const struct wire_thread *w, struct faul
 	size_t len;
 	char *name;
 
+	if (w->flags & WIRE_THREAD_ENDED) {
+		end_thread(s, w);
+		return 0;
+	}
 	bound_threads(s);
 	if (2 * (s->n_threads + 1) > s->threads_size && grow_threads(s) < 0)
 		return fault_set(f, ENOMEM, FAULT_STREAM, "no memory for thread names");
@@ -299,6 +338,7 @@ static int add_thread(struct stream *s, const struct wire_thread *w, struct faul
 	s->threads_memory += len + BLOCK_BYTES;
 	free(t->name);
 	t->tid = w->tid;
+	t->ended = false;
 	t->name = name;
 	if (s->ops.on_thread)
 		s->ops.on_thread(s->userdata, w, name);

@@ -269,14 +269,20 @@ static void frames_of_an_older_session_are_skipped(void **state)
 	stream_free(s);
 }
 
-static int put_thread(struct stream *s, uint32_t tid, const char *name, struct fault *f)
+static int put_thread_flags(struct stream *s, uint32_t tid, uint32_t flags, const char *name,
+			    struct fault *f)
 {
-	struct wire_thread record = { tid, WIRE_THREAD_JAVA, 0, str(name) };
+	struct wire_thread record = { tid, flags, 0, str(name) };
 	struct wire_writer w;
 
 	wire_begin(&w, buf, WIRE_THREAD);
 	assert_true(wire_put_thread(&w, &record));
 	return feed(s, &w, f);
+}
+
+static int put_thread(struct stream *s, uint32_t tid, const char *name, struct fault *f)
+{
+	return put_thread_flags(s, tid, WIRE_THREAD_JAVA, name, f);
 }
 
 static int put_hello(struct stream *s, struct fault *f)
@@ -384,6 +390,11 @@ static void names_of_threads_have_a_memory_bound_and_the_last_one_is_known(void 
 	assert_int_equal(put_thread(s, 1, "a", &f), 0);
 	assert_int_equal(put_thread(s, 1, "renamed", &f), 0);
 	assert_string_equal(stream_thread_name(s, 1), "renamed");
+	/* samples of its last moments come after the word of its end */
+	assert_int_equal(put_thread_flags(s, 1, WIRE_THREAD_ENDED, "", &f), 0);
+	assert_string_equal(stream_thread_name(s, 1), "renamed");
+	assert_int_equal(put_thread(s, 1, "the next of that tid", &f), 0);
+	assert_string_equal(stream_thread_name(s, 1), "the next of that tid");
 	assert_string_equal(stream_thread_name(s, 77), "");
 	stream_free(s);
 }
