@@ -4,17 +4,14 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/types.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
+#include "daemon/bpf/bpf_priv.h"
 #include "daemon/bpf/exec.h"
-#include "daemon/core/log.h"
+#include "daemon/core/mem.h"
 #include "exec.skel.h"
 
 #define ROUND_RECORDS_MAX 64
-#define FIRST_PIDNS_INODE 0xeffffffcu /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
 
 struct exec_events {
 	struct exec_bpf *bpf;
@@ -24,18 +21,6 @@ struct exec_events {
 	void *userdata;
 	unsigned left; /* records that this round may still take */
 };
-
-__attribute__((format(printf, 2, 0))) static int print(enum libbpf_print_level level,
-						       const char *fmt, va_list ap)
-{
-	char line[256];
-
-	(void)level;
-	vsnprintf(line, sizeof(line), fmt, ap);
-	line[strcspn(line, "\n")] = '\0';
-	log_debug("bpf.libbpf", "text=%s", log_str(line));
-	return 0;
-}
 
 static int on_record(void *userdata, void *data, size_t size)
 {
@@ -63,23 +48,7 @@ static void on_readable(void *userdata, uint32_t events)
 
 static int refuse(int error, const char *step, char *why)
 {
-	const char *reason = strerror(error);
-
-	if (error == EPERM || error == EACCES)
-		reason = "not permitted; BPF needs CAP_BPF and CAP_PERFMON, and a kernel that is "
-			 "not locked down";
-	else if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
-		reason = "this kernel has no type information (/sys/kernel/btf/vmlinux)";
-	snprintf(why, EXEC_EVENTS_WHY_MAX, "%s: %s", step, reason);
-	return -error;
-}
-
-/* The kernel counts pids from the first namespace: elsewhere they mean other processes to us. */
-static bool in_first_pid_namespace(void)
-{
-	struct stat st;
-
-	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == FIRST_PIDNS_INODE;
+	return bpf_refuse(error, step, why, EXEC_EVENTS_WHY_MAX);
 }
 
 static int attach(struct exec_events *e, struct loop *loop, char *why)
@@ -108,7 +77,7 @@ int exec_events_new(struct loop *loop, const struct exec_events_ops *ops, void *
 	CLEANUP(exec_events_freep) struct exec_events *e = NULL;
 	int r;
 
-	if (!in_first_pid_namespace()) {
+	if (!bpf_pids_are_ours()) {
 		snprintf(why, EXEC_EVENTS_WHY_MAX, "not in the host's pid namespace");
 		return -EXDEV;
 	}
@@ -117,7 +86,7 @@ int exec_events_new(struct loop *loop, const struct exec_events_ops *ops, void *
 		return refuse(ENOMEM, "open BPF program", why);
 	e->ops = *ops;
 	e->userdata = userdata;
-	libbpf_set_print(print);
+	bpf_log_quietly();
 	r = attach(e, loop, why);
 	if (r < 0)
 		return r;

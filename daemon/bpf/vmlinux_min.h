@@ -18,6 +18,8 @@ typedef __u32 __wsum;
 typedef _Bool bool;
 
 enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
@@ -31,8 +33,35 @@ struct signal_struct {
 	atomic_t live; /* threads that have not begun to exit */
 };
 
+typedef struct {
+	unsigned long sig[1];
+} sigset_t;
+
+struct sigaction {
+	void *sa_handler;
+};
+
+struct k_sigaction {
+	struct sigaction sa;
+};
+
+struct sighand_struct {
+	struct k_sigaction action[64];
+};
+
+/* what user mode left when it entered the kernel */
+struct pt_regs {
+#if defined(__TARGET_ARCH_arm64)
+	__s32 syscallno;
+#else
+	unsigned long orig_ax;
+#endif
+};
+
 struct task_struct {
 	struct signal_struct *signal;
+	struct sighand_struct *sighand;
+	sigset_t blocked;
 };
 
 #pragma clang attribute pop

@@ -1,0 +1,307 @@
+/* See host_engine.h. */
+#include "daemon/bpf/host_engine.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <linux/types.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "daemon/bpf/bpf_priv.h"
+#include "daemon/bpf/sampler.h"
+#include "daemon/core/clock.h"
+#include "sampler.skel.h"
+
+#define CPUS_MAX	    4096
+#define HANDLER_ADDRESS_MIN 4096 /* below lie SIG_DFL, SIG_IGN and no code */
+
+struct entry {
+	pid_t pid;
+	struct host_engine_target target;
+};
+
+struct host_engine {
+	struct sampler_bpf *bpf;
+	int n_cpus;
+	int *event_fds; /* one a CPU; -1 = none */
+	uint64_t period_ns; /* of the events; 0 = they are closed */
+	struct entry entries[SAMPLER_TARGETS_MAX];
+	unsigned n_entries;
+};
+
+/* ---- clock events -------------------------------------------------------------------------- */
+
+static int event_open(int cpu, uint64_t period_ns)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = period_ns,
+		.disabled = 1,
+		.exclude_idle = 1,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static void close_events(struct host_engine *e)
+{
+	for (int i = 0; i < e->n_cpus; i++)
+		e->event_fds[i] = fd_close(e->event_fds[i]);
+	e->period_ns = e->bpf->bss->period_ns = 0;
+}
+
+static int start_event(struct host_engine *e, int cpu)
+{
+	CLEANUP(fd_closep) int fd = event_open(cpu, e->period_ns);
+
+	if (fd < 0)
+		return fd;
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(e->bpf->progs.on_tick)) < 0 ||
+	    ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
+		return -errno;
+	e->event_fds[cpu] = TAKE_FD(fd);
+	return 0;
+}
+
+/* An event on every CPU that has none: also on those that came since the last target. */
+static int start_events(struct host_engine *e)
+{
+	int r, last = -ENODEV, running = 0;
+
+	for (int i = 0; i < e->n_cpus; i++) {
+		r = e->event_fds[i] >= 0 ? 0 : start_event(e, i);
+		running += r == 0;
+		if (r < 0 && r != -ENODEV) /* ENODEV: it is not online */
+			last = r;
+	}
+	/* a part of the CPUs would sample a part of the time, and nobody would see which */
+	return running && last == -ENODEV ? 0 : last;
+}
+
+static uint64_t shortest(const struct host_engine *e)
+{
+	uint64_t ns = UINT64_MAX;
+
+	for (unsigned i = 0; i < e->n_entries; i++)
+		if (e->entries[i].target.interval_ns < ns)
+			ns = e->entries[i].target.interval_ns;
+	return ns;
+}
+
+/* Events as the targets need them now. */
+static int keep_events(struct host_engine *e)
+{
+	uint64_t period_ns = shortest(e);
+	int r;
+
+	if (e->n_entries == 0) {
+		close_events(e);
+		return 0;
+	}
+	if (period_ns != e->period_ns) {
+		e->period_ns = period_ns;
+		e->bpf->bss->period_ns = period_ns;
+		for (int i = 0; i < e->n_cpus; i++)
+			if (e->event_fds[i] >= 0 &&
+			    ioctl(e->event_fds[i], PERF_EVENT_IOC_PERIOD, &period_ns) < 0)
+				e->event_fds[i] = fd_close(e->event_fds[i]);
+	}
+	r = start_events(e);
+	if (r < 0)
+		close_events(e);
+	return r;
+}
+
+uint64_t host_engine_interval_min(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
+	unsigned long long rate = 0;
+
+	if (f && fscanf(f, "%llu", &rate) != 1)
+		rate = 0;
+	if (f)
+		fclose(f);
+	return rate ? (NS_PER_S + rate - 1) / rate : NS_PER_MS / 100;
+}
+
+/* ---- targets ------------------------------------------------------------------------------- */
+
+static struct entry *find(struct host_engine *e, pid_t pid)
+{
+	for (unsigned i = 0; i < e->n_entries; i++)
+		if (e->entries[i].pid == pid)
+			return &e->entries[i];
+	return NULL;
+}
+
+static bool same(const struct host_engine_target *a, const struct host_engine_target *b)
+{
+	return a->handler == b->handler && a->interval_ns == b->interval_ns &&
+	       a->signo == b->signo;
+}
+
+/* What comes from a process that may be hostile: it can only ask for signals to itself, and only
+ * for such as an agent takes. */
+static bool is_an_agents(const struct host_engine_target *t)
+{
+	return t->handler >= HANDLER_ADDRESS_MIN && t->interval_ns &&
+	       (t->signo == SIGPROF || t->signo == SIGVTALRM || t->signo == SIGSTKFLT ||
+		t->signo == SIGPWR);
+}
+
+int host_engine_set(struct host_engine *e, pid_t pid, const struct host_engine_target *t)
+{
+	struct sampler_target value = {
+		.handler = t->handler,
+		.interval_ns = t->interval_ns,
+		.signo = (__u32)t->signo,
+	};
+	struct entry *entry = find(e, pid);
+	__u32 key = (__u32)pid;
+	bool known = entry;
+	int r;
+
+	if (!is_an_agents(t))
+		return -EINVAL;
+	if (known && same(&entry->target, t))
+		return 0;
+	if (!known && e->n_entries >= SAMPLER_TARGETS_MAX)
+		return -ENOSPC;
+	if (!known)
+		entry = &e->entries[e->n_entries++];
+	*entry = (struct entry){ pid, *t };
+	/* events first: they know the shortest interval when the first tick looks for it */
+	r = keep_events(e);
+	if (r == 0 && bpf_map_update_elem(bpf_map__fd(e->bpf->maps.targets), &key, &value,
+					  known ? BPF_EXIST : BPF_ANY) < 0)
+		/* cleared by the kernel, by an exec: that is not undone by a changed interval */
+		r = known && errno == ENOENT ? 0 : -errno;
+	if (r < 0)
+		host_engine_remove(e, pid);
+	return r;
+}
+
+void host_engine_remove(struct host_engine *e, pid_t pid)
+{
+	struct entry *entry = find(e, pid);
+	__u32 key = (__u32)pid;
+
+	if (!entry)
+		return;
+	(void)bpf_map_delete_elem(bpf_map__fd(e->bpf->maps.targets), &key);
+	*entry = e->entries[--e->n_entries];
+	(void)keep_events(e);
+}
+
+unsigned host_engine_targets(const struct host_engine *e)
+{
+	return e->n_entries;
+}
+
+void host_engine_counts(const struct host_engine *e, struct host_engine_counts *ret)
+{
+	int n = libbpf_num_possible_cpus();
+	struct sampler_counts *c = n > 0 ? calloc((size_t)n, sizeof(*c)) : NULL;
+	__u32 zero = 0;
+
+	*ret = (struct host_engine_counts){ 0 };
+	if (c && bpf_map_lookup_elem(bpf_map__fd(e->bpf->maps.counts), &zero, c) == 0)
+		for (int i = 0; i < n; i++) {
+			ret->ticks += c[i].ticks;
+			ret->sent += c[i].sent;
+			ret->foreign += c[i].foreign;
+			ret->held += c[i].held;
+			ret->failed += c[i].failed;
+		}
+	free(c);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+static int refuse(int error, const char *step, char *why)
+{
+	return bpf_refuse(error, step, why, HOST_ENGINE_WHY_MAX);
+}
+
+/* May we have a clock event at all? perf_event_paranoid and seccomp speak here. */
+static int try_event(void)
+{
+	int fd = event_open(0, NS_PER_S);
+
+	if (fd == -ENODEV)
+		return 0;
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+static int load(struct host_engine *e, char *why)
+{
+	int r;
+
+	e->bpf = sampler_bpf__open();
+	if (!e->bpf)
+		return refuse(errno, "open BPF program", why);
+	r = sampler_bpf__load(e->bpf);
+	if (r == -EINVAL) {
+		snprintf(why, HOST_ENGINE_WHY_MAX,
+			 "load BPF program: this kernel refuses it; Linux 5.15 is needed");
+		return r;
+	}
+	if (r < 0)
+		return refuse(-r, "load BPF program", why);
+	r = sampler_bpf__attach(e->bpf);
+	if (r < 0)
+		return refuse(-r, "attach BPF program", why);
+	r = try_event();
+	return r < 0 ? refuse(-r, "open a clock event", why) : 0;
+}
+
+int host_engine_new(struct host_engine **ret, char *why)
+{
+	CLEANUP(host_engine_freep) struct host_engine *e = NULL;
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	int r;
+
+	if (!bpf_pids_are_ours()) {
+		snprintf(why, HOST_ENGINE_WHY_MAX, "not in the host's pid namespace");
+		return -EXDEV;
+	}
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return refuse(ENOMEM, "open BPF program", why);
+	e->n_cpus = cpus < 1 ? 1 : cpus < CPUS_MAX ? (int)cpus : CPUS_MAX;
+	e->event_fds = malloc((size_t)e->n_cpus * sizeof(*e->event_fds));
+	if (!e->event_fds)
+		return refuse(ENOMEM, "open BPF program", why);
+	for (int i = 0; i < e->n_cpus; i++)
+		e->event_fds[i] = -1;
+	bpf_log_quietly();
+	r = load(e, why);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(e);
+	return 0;
+}
+
+struct host_engine *host_engine_free(struct host_engine *e)
+{
+	if (!e)
+		return NULL;
+	for (int i = 0; e->event_fds && i < e->n_cpus; i++)
+		fd_close(e->event_fds[i]);
+	sampler_bpf__destroy(e->bpf);
+	free(e->event_fds);
+	free(e);
+	return NULL;
+}

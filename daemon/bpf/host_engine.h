@@ -1,0 +1,47 @@
+/*
+ * The on-CPU half of the host engine: signals for the agents from one software clock event per CPU
+ * and one BPF program, for intervals below the kernel's tick, which CPU timers cannot keep.
+ * sampler.bpf.c says when a signal is sent and when not.
+ *
+ * Needs Linux 5.15 with BTF, CAP_BPF and CAP_PERFMON. The events and the program live as long as
+ * their descriptors: whatever way the daemon ends, the signals end with it.
+ */
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+#include "daemon/core/mem.h"
+
+#define HOST_ENGINE_WHY_MAX 200
+
+struct host_engine;
+
+/* What the agent of one process said: where its handler is, for which signal, how often. */
+struct host_engine_target {
+	uint64_t handler;
+	uint64_t interval_ns;
+	int signo;
+};
+
+/* Of all CPUs since the start; sampler.h says what each means. */
+struct host_engine_counts {
+	uint64_t ticks, sent, foreign, held, failed;
+};
+
+/* Loads the program and tries a clock event; none runs before there is a target. 0, or -errno with
+ * a sentence in @why (HOST_ENGINE_WHY_MAX bytes). */
+int host_engine_new(struct host_engine **ret, char *why);
+struct host_engine *host_engine_free(struct host_engine *e);
+DEFINE_FREEP(struct host_engine, host_engine_free);
+
+/* The shortest interval the kernel lets us have now, kernel.perf_event_max_sample_rate. */
+uint64_t host_engine_interval_min(void);
+/*
+ * Take @pid in, or change it. The same words again do nothing: an entry that the kernel cleared
+ * because the process began another program stays cleared. 0, -EINVAL for an address or a signal
+ * that no agent has, -ENOSPC at the maximum, or what the kernel says.
+ */
+int host_engine_set(struct host_engine *e, pid_t pid, const struct host_engine_target *t);
+void host_engine_remove(struct host_engine *e, pid_t pid);
+unsigned host_engine_targets(const struct host_engine *e);
+void host_engine_counts(const struct host_engine *e, struct host_engine_counts *ret);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0 (the kernel wants to read one that it knows) */
+/*
+ * The on-CPU half of the host engine: at every tick of a CPU's clock event, the thread that runs
+ * there gets the agent's signal if its process is a target.
+ *
+ * SIGPROF ends a process that has no handler for it. So a signal is sent only while the thread's
+ * handler is the agent's, and never into a call that could carry it, pending, past the moment when
+ * an exec puts the handlers back to their defaults. The entry goes with the program: at exec and
+ * at exit, here in the kernel, not when the daemon hears of it.
+ */
+#include "vmlinux_min.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include "sampler.h"
+
+#if defined(__TARGET_ARCH_arm64)
+#define NR_EXECVE	  221
+#define NR_EXECVEAT	  281
+#define NR_RT_SIGPROCMASK 135
+#else
+#define NR_EXECVE	  59
+#define NR_EXECVEAT	  322
+#define NR_RT_SIGPROCMASK 14
+#endif
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SAMPLER_TARGETS_MAX);
+	__type(key, __u32);
+	__type(value, struct sampler_target);
+} targets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sampler_counts);
+} counts SEC(".maps");
+
+__u64 period_ns; /* of the clock events: the shortest interval of all targets */
+
+/*
+ * Every n-th tick for a target that wants fewer than the fastest one: over any time the number of
+ * its ticks is that time / its interval, whether the one divides the other or not.
+ */
+static int is_due(__u64 tick, __u64 interval_ns)
+{
+	__u64 period = period_ns;
+
+	if (interval_ns <= period)
+		return 1;
+	return tick * period / interval_ns != (tick + 1) * period / interval_ns;
+}
+
+static __u64 handler_of(struct task_struct *task, __u32 signo)
+{
+	struct sighand_struct *sighand = BPF_CORE_READ(task, sighand);
+	__u64 handler = 0;
+	void *at;
+
+	if (!sighand || signo < 1 || signo > 64)
+		return 0;
+	/* an index that is not a constant is not relocated for us */
+	at = (void *)sighand + bpf_core_field_offset(struct sighand_struct, action) +
+	     (signo - 1) * bpf_core_type_size(struct k_sigaction) +
+	     bpf_core_field_offset(struct k_sigaction, sa) +
+	     bpf_core_field_offset(struct sigaction, sa_handler);
+	bpf_probe_read_kernel(&handler, sizeof(handler), at);
+	return handler;
+}
+
+static int is_blocked(struct task_struct *task, __u32 signo)
+{
+	return BPF_CORE_READ(task, blocked.sig[0]) >> ((signo - 1) & 63) & 1;
+}
+
+/*
+ * exec keeps a pending signal and forgets its handler; a signal that becomes pending while the
+ * mask changes stays so, perhaps until an exec. Ticks that interrupted user mode or a fault read
+ * -1 here.
+ */
+static int is_in_such_a_call(struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+#if defined(__TARGET_ARCH_arm64)
+	int nr = BPF_CORE_READ(regs, syscallno);
+#else
+	int nr = (int)BPF_CORE_READ(regs, orig_ax);
+#endif
+
+	return nr == NR_EXECVE || nr == NR_EXECVEAT || nr == NR_RT_SIGPROCMASK;
+}
+
+SEC("perf_event")
+int on_tick(void *ctx)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32, zero = 0;
+	struct sampler_target *t;
+	struct sampler_counts *c;
+	struct task_struct *task;
+	__u64 tick;
+
+	c = bpf_map_lookup_elem(&counts, &zero);
+	if (!c)
+		return 0;
+	tick = c->ticks++;
+	t = bpf_map_lookup_elem(&targets, &tgid);
+	if (!t || !is_due(tick, t->interval_ns))
+		return 0;
+	task = bpf_get_current_task_btf();
+	/* 0 and 1 are SIG_DFL and SIG_IGN, whatever the entry says */
+	if (t->handler < 2 || handler_of(task, t->signo) != t->handler)
+		c->foreign++;
+	else if (is_blocked(task, t->signo) || is_in_such_a_call(task))
+		c->held++;
+	else if (bpf_send_signal_thread(t->signo) < 0)
+		c->failed++;
+	else
+		c->sent++;
+	return 0;
+}
+
+static void forget(void)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+
+	bpf_map_delete_elem(&targets, &tgid);
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec)
+{
+	forget();
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	/* the event comes for every thread; the count of the living is lowered before it */
+	if (task->signal->live.counter == 0)
+		forget();
+	return 0;
+}

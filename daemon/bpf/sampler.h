@@ -1,0 +1,21 @@
+/* What sampler.bpf.c and host_engine.c say to each other. Integer types come from the includer. */
+#pragma once
+
+#define SAMPLER_TARGETS_MAX 1024
+
+/* One process that wants signals; the key is its pid as the first pid namespace counts. */
+struct sampler_target {
+	__u64 handler; /* address of the agent's signal handler */
+	__u64 interval_ns;
+	__u32 signo;
+	__u32 unused;
+};
+
+/* On one CPU, of a target's ticks; ticks itself counts everybody's. */
+struct sampler_counts {
+	__u64 ticks;
+	__u64 sent;
+	__u64 foreign; /* the handler was not the agent's: another program, or another profiler */
+	__u64 held; /* the thread blocks the signal just now, or is in a call that must not get it */
+	__u64 failed; /* the kernel refused: a thread that exits, mostly */
+};

@@ -1,0 +1,406 @@
+/* Signals from the kernel to children of this program that count them. Needs a kernel that lets us:
+ * else skipped with the sentence that a user would see. */
+#include "tests/unit/unit.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "daemon/bpf/host_engine.h"
+#include "daemon/core/clock.h"
+
+#define GENERATIONS 150
+#define CHILDREN    2
+
+/* What a child says, in memory that it shares with us. */
+struct words {
+	uint64_t handler; /* 0 = not installed yet */
+	uint64_t signals, strangers; /* strangers: not of the form that the kernel's own have */
+	uint64_t cpu_ns;
+	uint32_t generation;
+};
+
+static struct words *shared;
+static struct words *mine; /* of this child */
+
+static void on_signal(int signo, siginfo_t *info, void *ucontext)
+{
+	(void)signo;
+	(void)ucontext;
+	mine->signals++;
+	mine->strangers += info->si_code != SI_KERNEL || info->si_pid != 0;
+}
+
+static void burn(uint64_t ns)
+{
+	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), now;
+
+	do {
+		for (volatile int i = 0; i < 200; i++)
+			;
+		now = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		mine->cpu_ns = now;
+	} while (now - begin < ns);
+}
+
+static void install(void)
+{
+	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
+
+	sigaction(SIGPROF, &action, NULL);
+	__atomic_store_n(&mine->handler, (uint64_t)(uintptr_t)on_signal, __ATOMIC_SEQ_CST);
+}
+
+static struct host_engine *engine_or_skip(void)
+{
+	char why[HOST_ENGINE_WHY_MAX];
+	struct host_engine *e;
+
+	if (host_engine_new(&e, why) < 0) {
+		print_message("no host engine here: %s\n", why);
+		exit(77);
+	}
+	return e;
+}
+
+enum manner { HANDLED, DEFAULT, BLOCKED };
+
+static pid_t child(int n, enum manner manner)
+{
+	sigset_t set;
+	pid_t pid;
+
+	shared[n] = (struct words){ 0 };
+	pid = fork();
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	mine = &shared[n];
+	sigemptyset(&set);
+	sigaddset(&set, SIGPROF);
+	if (manner == BLOCKED)
+		sigprocmask(SIG_BLOCK, &set, NULL);
+	if (manner == DEFAULT)
+		mine->handler = (uint64_t)(uintptr_t)on_signal;
+	else
+		install();
+	burn(60 * NS_PER_S);
+	_exit(0);
+}
+
+static void wait_for_handler(int n)
+{
+	while (!__atomic_load_n(&shared[n].handler, __ATOMIC_SEQ_CST))
+		usleep(1000);
+}
+
+static int set(struct host_engine *e, pid_t pid, int n, uint64_t interval_ns)
+{
+	struct host_engine_target t = { shared[n].handler, interval_ns, SIGPROF };
+
+	return host_engine_set(e, pid, &t);
+}
+
+static void end(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGKILL); /* and nothing before it */
+}
+
+/* Signals per interval of CPU, over a second. */
+static double rate_of(int n, uint64_t interval_ns)
+{
+	uint64_t signals = shared[n].signals, cpu_ns = shared[n].cpu_ns;
+
+	usleep(1000000);
+	return (double)(shared[n].signals - signals) * (double)interval_ns /
+	       (double)(shared[n].cpu_ns - cpu_ns);
+}
+
+static void a_target_gets_a_signal_per_interval_of_its_cpu(void **state)
+{
+	static const uint64_t intervals[] = { NS_PER_MS, NS_PER_MS / 5, 3 * NS_PER_MS };
+	struct host_engine *e = engine_or_skip();
+	pid_t pid = child(0, HANDLED);
+
+	(void)state;
+	wait_for_handler(0);
+	for (size_t i = 0; i < ARRAY_SIZE(intervals); i++) { /* shorter, then longer */
+		double rate;
+
+		assert_int_equal(set(e, pid, 0, intervals[i]), 0);
+		rate = rate_of(0, intervals[i]);
+		print_message("every %llu us: %.3f signals an interval\n",
+			      (unsigned long long)intervals[i] / 1000, rate);
+		assert_true(rate > 0.75 && rate < 1.1);
+	}
+	assert_int_equal(shared[0].strangers, 0);
+	end(pid);
+	host_engine_free(e);
+}
+
+static void each_of_two_targets_has_its_own_interval(void **state)
+{
+	struct host_engine *e = engine_or_skip();
+	pid_t pids[CHILDREN];
+	double rate;
+
+	(void)state;
+	for (int i = 0; i < CHILDREN; i++) {
+		pids[i] = child(i, HANDLED);
+		wait_for_handler(i);
+	}
+	assert_int_equal(set(e, pids[0], 0, NS_PER_MS), 0);
+	assert_int_equal(set(e, pids[1], 1, 7 * NS_PER_MS / 2), 0); /* no multiple */
+	rate = rate_of(1, 7 * NS_PER_MS / 2);
+	assert_true(rate > 0.7 && rate < 1.2);
+	host_engine_remove(e, pids[0]); /* the events are slower now, and the other's as before */
+	assert_int_equal(host_engine_targets(e), 1);
+	rate = rate_of(1, 7 * NS_PER_MS / 2);
+	assert_true(rate > 0.7 && rate < 1.2);
+	for (int i = 0; i < CHILDREN; i++)
+		end(pids[i]);
+	host_engine_free(e);
+}
+
+static void a_process_whose_handler_is_another_gets_none(void **state)
+{
+	struct host_engine *e = engine_or_skip();
+	struct host_engine_counts before, after;
+	pid_t unhandled = child(0, DEFAULT), other = child(1, HANDLED);
+
+	(void)state;
+	wait_for_handler(0);
+	wait_for_handler(1);
+	shared[1].handler += 16;
+	assert_int_equal(set(e, unhandled, 0, NS_PER_MS), 0);
+	assert_int_equal(set(e, other, 1, NS_PER_MS), 0);
+	host_engine_counts(e, &before);
+	usleep(500000);
+	host_engine_counts(e, &after);
+	assert_true(after.foreign > before.foreign + 100);
+	assert_int_equal(after.sent, before.sent);
+	assert_int_equal(shared[1].signals, 0);
+	end(unhandled); /* SIGPROF would have ended it */
+	end(other);
+	host_engine_free(e);
+}
+
+static void what_no_agent_says_is_refused(void **state)
+{
+	static const struct host_engine_target bad[] = {
+		{ 0, NS_PER_MS, SIGPROF },	  { 1, NS_PER_MS, SIGPROF },
+		{ 0x10000, NS_PER_MS, SIGKILL },  { 0x10000, NS_PER_MS, 0 },
+		{ 0x10000, NS_PER_MS, 1 << 30 }, { 0x10000, 0, SIGPROF },
+	};
+	struct host_engine *e = engine_or_skip();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(host_engine_set(e, getpid(), &bad[i]), -EINVAL);
+	assert_int_equal(host_engine_targets(e), 0);
+	host_engine_free(e);
+}
+
+static void more_targets_than_there_is_room_for_are_refused(void **state)
+{
+	const struct host_engine_target t = { 0x10000, 100 * NS_PER_MS, SIGPROF };
+	struct host_engine *e = engine_or_skip();
+	int r = 0, n = 0;
+
+	(void)state;
+	for (pid_t pid = 1u << 23; r == 0 && n < 5000; pid++, n++) /* pids that nobody has */
+		r = host_engine_set(e, pid, &t);
+	assert_int_equal(r, -ENOSPC);
+	assert_int_equal(host_engine_targets(e), 1024);
+	host_engine_free(e);
+}
+
+static void a_thread_that_blocks_the_signal_has_none_pending(void **state)
+{
+	struct host_engine *e = engine_or_skip();
+	pid_t pid = child(0, BLOCKED);
+	struct host_engine_counts c;
+
+	(void)state;
+	wait_for_handler(0);
+	assert_int_equal(set(e, pid, 0, NS_PER_MS), 0);
+	usleep(300000);
+	host_engine_counts(e, &c);
+	assert_true(c.held > 100);
+	assert_int_equal(c.sent, 0);
+	end(pid);
+	host_engine_free(e);
+}
+
+static void a_removed_target_gets_no_more_and_the_last_ends_the_ticks(void **state)
+{
+	struct host_engine *e = engine_or_skip();
+	struct host_engine_counts before, after;
+	pid_t pid = child(0, HANDLED);
+	uint64_t signals;
+
+	(void)state;
+	wait_for_handler(0);
+	assert_int_equal(set(e, pid, 0, NS_PER_MS), 0);
+	usleep(100000);
+	host_engine_remove(e, pid);
+	usleep(20000);
+	signals = shared[0].signals;
+	assert_true(signals > 0);
+	host_engine_counts(e, &before);
+	usleep(200000);
+	host_engine_counts(e, &after);
+	assert_int_equal(shared[0].signals, signals);
+	assert_int_equal(after.ticks, before.ticks);
+	end(pid);
+	host_engine_free(e);
+}
+
+/*
+ * The hard case: a process that begins another program in its place, again and again, with so many
+ * arguments that execve takes its time. A single signal that outlives an exec would end it.
+ */
+static void a_process_that_execs_is_never_ended_by_a_signal(void **state)
+{
+	struct host_engine *e = engine_or_skip();
+	uint64_t deadline = clock_mono_ns() + 60 * NS_PER_S;
+	struct host_engine_counts c;
+	uint32_t seen = 0;
+	int status = 0;
+	pid_t pid;
+
+	(void)state;
+	shared[0] = (struct words){ 0 };
+	pid = fork();
+	if (pid == 0) {
+		execl("/proc/self/exe", "test_host_engine", "again", (char *)NULL);
+		_exit(1);
+	}
+	while (waitpid(pid, &status, WNOHANG) == 0 && clock_mono_ns() < deadline) {
+		uint32_t now = __atomic_load_n(&shared[0].generation, __ATOMIC_SEQ_CST);
+
+		if (now != seen && shared[0].handler) {
+			/* as a daemon that hears of the new program at once */
+			host_engine_remove(e, pid);
+			(void)set(e, pid, 0, NS_PER_MS / 10);
+			seen = now;
+		}
+		usleep(200);
+	}
+	host_engine_counts(e, &c);
+	print_message("%u programs, %llu signals, %llu held back, %llu not ours\n",
+		      shared[0].generation, (unsigned long long)c.sent, (unsigned long long)c.held,
+		      (unsigned long long)c.foreign);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(shared[0].generation, GENERATIONS);
+	assert_true(c.sent > GENERATIONS);
+	host_engine_free(e);
+}
+
+/* One life of that process: a handler and signals for a while, then the next. */
+static int live_again(void)
+{
+	static char filling[64 * 1024];
+	char *argv[16] = { (char *)(uintptr_t) "test_host_engine", (char *)(uintptr_t) "again" };
+
+	burn(NS_PER_MS); /* without a handler: what came over from before ends us here */
+	mine->handler = 0;
+	if (++mine->generation >= GENERATIONS)
+		return 0;
+	install();
+	burn(5 * NS_PER_MS);
+	memset(filling, 'x', sizeof(filling) - 1);
+	for (int i = 2; i < 15; i++)
+		argv[i] = filling;
+	execv("/proc/self/exe", argv);
+	return 1;
+}
+
+static void signals_end_with_the_engines_process(void **state)
+{
+	pid_t pid = child(0, HANDLED), holder;
+	uint64_t signals;
+
+	(void)state;
+	host_engine_free(engine_or_skip());
+	wait_for_handler(0);
+	holder = fork();
+	if (holder == 0) {
+		struct host_engine *e = engine_or_skip();
+
+		(void)set(e, pid, 0, NS_PER_MS);
+		for (;;)
+			pause();
+	}
+	for (int i = 0; i < 500 && shared[0].signals < 100; i++)
+		usleep(10000);
+	assert_true(shared[0].signals >= 100);
+	kill(holder, SIGKILL);
+	assert_int_equal(waitpid(holder, NULL, 0), holder);
+	usleep(500000);
+	signals = shared[0].signals;
+	usleep(1000000);
+	assert_int_equal(shared[0].signals, signals);
+	end(pid);
+}
+
+static void without_rights_there_is_a_sentence(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	host_engine_free(engine_or_skip());
+	pid = fork();
+	if (pid == 0) {
+		char why[HOST_ENGINE_WHY_MAX] = "";
+		struct host_engine *e = NULL;
+
+		if (setgid(65534) < 0 || setuid(65534) < 0)
+			_exit(2);
+		_exit(host_engine_new(&e, why) < 0 && strstr(why, "not permitted") ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_target_gets_a_signal_per_interval_of_its_cpu),
+		cmocka_unit_test(each_of_two_targets_has_its_own_interval),
+		cmocka_unit_test(a_process_whose_handler_is_another_gets_none),
+		cmocka_unit_test(what_no_agent_says_is_refused),
+		cmocka_unit_test(more_targets_than_there_is_room_for_are_refused),
+		cmocka_unit_test(a_thread_that_blocks_the_signal_has_none_pending),
+		cmocka_unit_test(a_removed_target_gets_no_more_and_the_last_ends_the_ticks),
+		cmocka_unit_test(a_process_that_execs_is_never_ended_by_a_signal),
+		cmocka_unit_test(signals_end_with_the_engines_process),
+		cmocka_unit_test(without_rights_there_is_a_sentence),
+	};
+	bool again = argc > 1 && strcmp(argv[1], "again") == 0;
+	int fd = again ? atoi(getenv("WORDS_FD")) : memfd_create("words", 0);
+	char number[16];
+
+	snprintf(number, sizeof(number), "%d", fd);
+	setenv("WORDS_FD", number, 1);
+	if (fd < 0 || ftruncate(fd, 4096) < 0)
+		return 1;
+	shared = mmap(NULL, CHILDREN * sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (shared == MAP_FAILED)
+		return 1;
+	mine = &shared[0];
+	if (again)
+		return live_again();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
