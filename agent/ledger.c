@@ -81,6 +81,10 @@ void ledger_fill(const struct books *now, struct wire_ledger *ret)
 	c[WIRE_COUNTER_THREADS] = engine_threads();
 	c[WIRE_COUNTER_NO_TIMER] = (uint64_t)engine.untimed;
 	c[WIRE_COUNTER_INTERVAL_NS] = engine.interval_ns;
+	if (engine.host && engine.running) {
+		c[WIRE_COUNTER_HOST_SIGNAL] = (uint64_t)engine.signo;
+		c[WIRE_COUNTER_HOST_HANDLER] = engine.handler;
+	}
 	c[WIRE_COUNTER_PROCESS_CPU_NS] = process_cpu_ns() - ledger.process_cpu_base_ns;
 	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
 		ret->drop[i] = ledger.drop[i] + now->drop[i] - base->drop[i];

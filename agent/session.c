@@ -112,6 +112,11 @@ static int make_ring(void)
 			 wanted && wanted < RING_BYTES_MAX ? (uint32_t)wanted : RING_BYTES_DEFAULT);
 }
 
+static bool wants_host(const struct wire_start *start)
+{
+	return start->flags & WIRE_START_HOST;
+}
+
 /* Sampling on; what is missing is said in a FAULT, and the session stays connected. */
 static void start_sampling(int r, const char *step, const char *why)
 {
@@ -120,7 +125,7 @@ static void start_sampling(int r, const char *step, const char *why)
 	session.state = PAUSED;
 	if (r == 0) {
 		step = "engine";
-		r = engine_start(budget_interval(&session.start), &why);
+		r = engine_start(budget_interval(&session.start), wants_host(&session.start), &why);
 	}
 	if (r < 0) {
 		(void)writer_fault(WIRE_FAULT, (uint32_t)-r, step, why);
@@ -134,6 +139,8 @@ static void start_sampling(int r, const char *step, const char *why)
 	budget_begin();
 	threads_refresh(true);
 	(void)writer_flush();
+	if (engine.host) /* only now does the daemon know where to send signals */
+		session.ledger_due = writer_ledger() != WRITER_OK;
 }
 
 static int start_walker(const char **why)
@@ -218,7 +225,12 @@ static void on_start(const struct wire_start *start)
 	} else {
 		/* books before and after, so that the daemon sees the new interval at once */
 		(void)writer_ledger();
-		engine_set_interval(budget_interval(start));
+		if (wants_host(start) != engine.host) {
+			stop_engine();
+			start_sampling(0, "", "");
+		} else {
+			engine_set_interval(budget_interval(start));
+		}
 		session.ledger_due = writer_ledger() != WRITER_OK;
 	}
 }

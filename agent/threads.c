@@ -147,7 +147,7 @@ void threads_sweep(void)
 
 		if (k->tid == 0 || k->tid == TID_ENDED)
 			continue;
-		if (slot_find(k->tid) || !has_ended(k->tid)) {
+		if (slot_find_sig(k->tid) || !has_ended(k->tid)) {
 			k->ended = 0;
 			continue;
 		}

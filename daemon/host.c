@@ -7,7 +7,8 @@
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
 
-#define SHUTDOWN_NS (6 * NS_PER_S)
+#define SHUTDOWN_NS	(6 * NS_PER_S)
+#define SAMPLER_WAIT_NS (60 * NS_PER_S) /* after a refusal, before the kernel is asked again */
 
 struct host {
 	struct loop *loop;
@@ -18,6 +19,9 @@ struct host {
 	struct live *live;
 	struct store *store;
 	struct symbols *symbols;
+	struct host_engine *sampler; /* NULL = not needed yet, or refused */
+	uint64_t sampler_refused_mono_ns; /* 0 = it was not */
+	char sampler_why[HOST_ENGINE_WHY_MAX];
 	struct loop_timer *second;
 	struct host_listener *listeners;
 	uint64_t start_mono_ns;
@@ -33,6 +37,7 @@ struct host {
 struct entry {
 	struct live_source *source;
 	struct profile_losses booked; /* already given to the live end */
+	bool timers_only; /* the host engine would not have it */
 };
 
 /* ---- discovery -> target ----------------------------------------------------------------------- */
@@ -104,16 +109,6 @@ static void on_mapping(void *userdata, struct target *t, const struct wire_mappi
 		symbols_want(h->symbols, t->jvm.pid, m->start, m->end, path, m->build_id, m->build_id_len);
 }
 
-static uint64_t interval_of(const struct target *t)
-{
-	struct stream_counts c;
-	uint64_t now;
-
-	stream_counts(t->stream, &c);
-	now = c.ledger.counter[WIRE_COUNTER_INTERVAL_NS];
-	return now ? now : t->interval_ns;
-}
-
 static void on_sample(void *userdata, struct target *t, const struct stream_sample *s)
 {
 	struct host *h = userdata;
@@ -121,12 +116,90 @@ static void on_sample(void *userdata, struct target *t, const struct stream_samp
 	struct entry *e = entry_of(h, t);
 
 	if (e)
-		live_add(e->source, t->stream, s, real_ns, interval_of(t));
+		live_add(e->source, t->stream, s, real_ns, target_interval_ns(t));
 	for (struct host_listener *l = h->listeners, *next; l; l = next) {
 		next = l->next;
 		l->on_sample(l->userdata, t, s, real_ns);
 	}
 }
+
+/* ---- target <-> host engine ----------------------------------------------------------------------- */
+
+static bool have_sampler(struct host *h)
+{
+	uint64_t now = clock_mono_ns();
+
+	if (h->sampler || !h->config->host_engine)
+		return h->sampler;
+	if (h->sampler_refused_mono_ns && now < h->sampler_refused_mono_ns + SAMPLER_WAIT_NS)
+		return false;
+	if (host_engine_new(&h->sampler, h->sampler_why) == 0) {
+		h->sampler_why[0] = '\0';
+		return true;
+	}
+	if (!h->sampler_refused_mono_ns)
+		log_warn("host_engine.refused", "why=%s", log_str(h->sampler_why));
+	h->sampler_refused_mono_ns = now;
+	return false;
+}
+
+/* Loaded at the first interval that CPU timers cannot keep: most hosts never ask for one. */
+static uint64_t on_host_wanted(void *userdata, struct target *t, uint64_t interval_ns)
+{
+	const struct entry *e = t->userdata;
+	struct timespec tick = { 0, 0 };
+	struct host *h = userdata;
+	uint64_t shortest_ns;
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	if (interval_ns >= (uint64_t)tick.tv_nsec || (e && e->timers_only) || !have_sampler(h))
+		return 0;
+	shortest_ns = host_engine_interval_min();
+	if (shortest_ns >= (uint64_t)tick.tv_nsec)
+		return 0;
+	return interval_ns > shortest_ns ? interval_ns : shortest_ns;
+}
+
+/* What the agent says of its handler and its interval, once a second and when it changes. */
+static void follow(struct host *h, struct target *t, struct entry *e)
+{
+	struct host_engine_target want;
+	struct stream_counts c;
+	int r = -EOPNOTSUPP;
+
+	stream_counts(t->stream, &c);
+	want.signo = (int)(c.ledger.counter[WIRE_COUNTER_HOST_SIGNAL] & 127);
+	want.handler = c.ledger.counter[WIRE_COUNTER_HOST_HANDLER];
+	want.interval_ns = c.ledger.counter[WIRE_COUNTER_INTERVAL_NS];
+	if (t->state != TARGET_STREAMING || !want.signo) {
+		if (h->sampler)
+			host_engine_remove(h->sampler, t->jvm.pid);
+		return;
+	}
+	if (h->sampler)
+		r = host_engine_set(h->sampler, t->jvm.pid, &want);
+	if (r == 0 || e->timers_only)
+		return;
+	log_warn("host_engine.target", "pid=%d error=%s", t->jvm.pid, log_str(strerror(-r)));
+	e->timers_only = true;
+	(void)target_start(t, t->interval_ns, t->no_budget);
+}
+
+static void on_state(void *userdata, struct target *t, enum target_state next)
+{
+	struct host *h = userdata;
+
+	if (h->sampler && next != TARGET_STREAMING)
+		host_engine_remove(h->sampler, t->jvm.pid);
+}
+
+const struct host_engine *host_sampler(struct host *h, const char **ret_why)
+{
+	*ret_why = h->config->host_engine ? h->sampler_why : "events.cpu.host_engine is false";
+	return h->sampler;
+}
+
+/* ---- target -> profile: the books ------------------------------------------------------------------ */
 
 static void on_ledger(void *userdata, struct target *t)
 {
@@ -136,6 +209,7 @@ static void on_ledger(void *userdata, struct target *t)
 
 	if (!e)
 		return;
+	follow(userdata, t, e);
 	target_counts(t, &c);
 	now.taken = c.taken;
 	now.taken_ns = c.taken_ns;
@@ -158,8 +232,10 @@ static void on_ledger(void *userdata, struct target *t)
 static void on_free(void *userdata, struct target *t)
 {
 	struct entry *e = t->userdata;
+	struct host *h = userdata;
 
-	(void)userdata;
+	if (h->sampler)
+		host_engine_remove(h->sampler, t->jvm.pid);
 	if (!e)
 		return;
 	live_source_free(e->source);
@@ -168,11 +244,13 @@ static void on_free(void *userdata, struct target *t)
 }
 
 static const struct targets_ops target_calls = {
+	.on_state = on_state,
 	.on_hello = on_hello,
 	.on_reset = on_reset,
 	.on_mapping = on_mapping,
 	.on_sample = on_sample,
 	.on_ledger = on_ledger,
+	.on_host_wanted = on_host_wanted,
 	.on_free = on_free,
 };
 
@@ -284,6 +362,7 @@ struct host *host_free(struct host *h)
 	loop_timer_free(h->second);
 	loop_timer_free(h->shutdown_timer);
 	targets_free(h->targets);
+	host_engine_free(h->sampler);
 	live_free(h->live); /* its last window goes to the worker */
 	worker_free(h->worker);
 	store_free(h->store);

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "daemon/bpf/host_engine.h"
 #include "daemon/core/config.h"
 #include "daemon/core/worker.h"
 #include "daemon/discovery/discovery.h"
@@ -39,6 +40,8 @@ struct store *host_store(struct host *h); /* NULL when not persisting */
 struct worker *host_worker(struct host *h);
 struct symbols *host_symbols(struct host *h);
 struct discovery *host_discovery(struct host *h); /* NULL when not discovering */
+/* NULL = nobody needed it yet, or it cannot be had and @ret_why says why ("" otherwise). */
+const struct host_engine *host_sampler(struct host *h, const char **ret_why);
 uint64_t host_start_mono_ns(struct host *h);
 void host_listen(struct host *h, struct host_listener *l);
 void host_unlisten(struct host *h, struct host_listener *l);

@@ -102,10 +102,12 @@ enum wire_drop {
 	X(AGENT_BYTES, "agent_bytes", "memory of the agent, bytes")                                \
 	X(HANDLER_NS, "handler_ns", "time in signal handlers, ns (part of agent_cpu_ns)")          \
 	X(PIPE_BYTES, "pipe_bytes", "bytes written to the pipe")                                   \
-	X(THREADS, "threads", "threads with a timer now")                                          \
+	X(THREADS, "threads", "threads that are sampled now")                                      \
 	X(NO_TIMER, "no_timer", "threads that got no timer (RLIMIT_SIGPENDING)")                   \
 	X(INTERVAL_NS, "interval_ns", "the sampling interval in force, ns")                        \
-	X(PROCESS_CPU_NS, "process_cpu_ns", "CPU time of the whole process since HELLO, ns")
+	X(PROCESS_CPU_NS, "process_cpu_ns", "CPU time of the whole process since HELLO, ns")        \
+	X(HOST_SIGNAL, "host_signal", "signal that the host engine may send now; 0 = none")        \
+	X(HOST_HANDLER, "host_handler", "address of its handler in the process")
 
 /* Keys on the wire: counters from 0; drop d in samples 64 + 2d, in ns 65 + 2d. */
 enum wire_counter {
@@ -141,7 +143,7 @@ struct wire_hello {
 	struct wire_str jvm_version; /* java.vm.version or java.version, "17.0.15+6" */
 	struct wire_str jvm_name; /* java.vm.name */
 	struct wire_str libc; /* "glibc" or "musl" */
-	struct wire_str engine; /* "cpu-timer" */
+	struct wire_str engine; /* the agent's own: "cpu-timer". LEDGER tells when the host's is on */
 	struct wire_str walker; /* "asgct" */
 	struct wire_str note; /* what the owner should know, e.g. a cost on this JDK; may be "" */
 	uint64_t ns_pid; /* getpid() of the target */
@@ -212,6 +214,7 @@ struct wire_fault {
 };
 
 #define WIRE_START_NO_BUDGET 1u /* do not lengthen the interval to keep max_cpu */
+#define WIRE_START_HOST	     2u /* no timers: the daemon's host engine sends the signals */
 
 struct wire_start {
 	uint64_t protocol;

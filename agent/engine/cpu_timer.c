@@ -11,8 +11,6 @@
 #include "agent/agent.h"
 #include "agent/engine/slots.h"
 
-#define PROBE_MAX 64u /* slots a tid may lie in */
-
 static uint64_t random_state;
 
 /* xorshift: spreads the first expiries, nothing more; races between threads do no harm */
@@ -30,29 +28,11 @@ static uint64_t random_below(uint64_t n)
 
 /* ---- slots ------------------------------------------------------------------------------ */
 
-static uint32_t first_probe(uint32_t tid)
-{
-	return (tid * 2654435761u) >> 18; /* 14 bits, SLOTS_MAX */
-}
-
-struct slot *slot_find(uint32_t tid)
-{
-	uint32_t first = first_probe(tid);
-
-	for (uint32_t i = 0; i < PROBE_MAX; i++) {
-		struct slot *s = &engine.slots[(first + i) & (SLOTS_MAX - 1)];
-
-		if (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) >= SLOT_TIMED && s->tid == tid)
-			return s;
-	}
-	return NULL;
-}
-
 struct slot *slot_claim(uint32_t tid)
 {
-	uint32_t first = first_probe(tid);
+	uint32_t first = slot_first_probe(tid);
 
-	for (uint32_t i = 0; i < PROBE_MAX; i++) {
+	for (uint32_t i = 0; i < SLOT_PROBES; i++) {
 		struct slot *s = &engine.slots[(first + i) & (SLOTS_MAX - 1)];
 		uint32_t free_state = SLOT_FREE;
 
@@ -62,6 +42,7 @@ struct slot *slot_claim(uint32_t tid)
 			s->in_handler = 0;
 			s->booked_ns = 0;
 			s->named = 0;
+			s->timer_id = -1;
 			s->scan = engine.scan;
 			return s;
 		}
@@ -110,11 +91,16 @@ static void timer_arm(struct slot *s)
 	syscall(SYS_timer_settime, s->timer_id, 0, &spec, NULL);
 }
 
-int slot_arm(struct slot *s)
+int slot_arm(struct slot *s, uint64_t used_ns)
 {
 	int r = -EAGAIN;
 
 	s->timer_id = -1;
+	if (engine.host) {
+		__atomic_store_n(&s->seen_cpu_ns, used_ns, __ATOMIC_RELAXED);
+		__atomic_store_n(&s->state, SLOT_HOST, __ATOMIC_RELEASE);
+		return 0;
+	}
 	if (__atomic_add_fetch(&engine.timers, 1, __ATOMIC_RELAXED) <= engine.timers_max)
 		r = timer_new(s);
 	if (r < 0) {
@@ -150,34 +136,6 @@ bool slot_take(struct slot *s)
 					   __ATOMIC_RELAXED);
 }
 
-void engine_book(uint32_t tid, const char *name, uint64_t weight_ns, const char *label)
-{
-	struct walk_frame frame = {
-		.where = (uint64_t)(uintptr_t)label,
-		.bci = -1,
-		.kind = WIRE_KIND_SYNTHETIC,
-	};
-	struct ring_sample head = {
-		.mono_ns = mono_ns(),
-		.weight_ns = weight_ns,
-		.tid = tid,
-		.n_frames = 1,
-	};
-
-	if (name)
-		memcpy(head.name, name, sizeof(head.name));
-	__atomic_fetch_add(&agent.books.taken_ns, weight_ns, __ATOMIC_SEQ_CST);
-	__atomic_fetch_add(&agent.books.taken, 1, __ATOMIC_SEQ_CST);
-	if (ring_push_sig(&agent.ring, &head, &frame)) {
-		__atomic_fetch_add(&agent.books.pushed_ns, weight_ns, __ATOMIC_SEQ_CST);
-		__atomic_fetch_add(&agent.books.pushed, 1, __ATOMIC_SEQ_CST);
-	} else {
-		__atomic_fetch_add(&agent.books.drop_ns[WIRE_DROP_RING_FULL], weight_ns,
-				   __ATOMIC_SEQ_CST);
-		__atomic_fetch_add(&agent.books.drop[WIRE_DROP_RING_FULL], 1, __ATOMIC_SEQ_CST);
-	}
-}
-
 /* ---- a thread about itself -------------------------------------------------------------- */
 
 /* Between the two our memory stays: engine_stop() waits. */
@@ -198,47 +156,60 @@ void engine_thread_begin(void)
 
 	if (enter()) {
 		/* a scan was faster, or a thread with the same number died unseen: begin anew */
-		s = slot_find(thread_id());
+		s = slot_find_sig(thread_id());
 		if (s && slot_take(s))
 			slot_release(s);
 		s = slot_claim(thread_id());
 		if (s)
-			(void)slot_arm(s);
+			(void)slot_arm(s, 0); /* all of its clock is ours to book */
 	}
 	leave();
 }
 
-/* What is left when no signal of the thread's timer comes any more. */
-static void book_rest(const struct slot *s, bool timed)
+/* What a thread that ends has used, and no signal has told. */
+static uint64_t rest_of(const struct slot *s, uint32_t state)
 {
-	uint64_t used = thread_cpu_ns(0) - s->armed_cpu_ns, due_ns = 0;
+	uint64_t used = thread_cpu_ns(0), due_ns;
+
+	if (state == SLOT_HOST)
+		return used > s->seen_cpu_ns ? used - s->seen_cpu_ns : 0;
+	used -= s->armed_cpu_ns;
+	if (state == SLOT_UNTIMED)
+		return used;
+	if (used < s->first_ns)
+		return 0;
+	due_ns = ((used - s->first_ns) / s->interval_ns + 1) * s->interval_ns;
+	return due_ns > s->booked_ns ? due_ns - s->booked_ns : 0;
+}
+
+static void book_rest(const struct slot *s, uint32_t state)
+{
+	uint64_t rest_ns = rest_of(s, state);
 	char name[16] = "";
 
-	if (timed && used >= s->first_ns)
-		due_ns = ((used - s->first_ns) / s->interval_ns + 1) * s->interval_ns;
-	if (timed ? due_ns <= s->booked_ns : used == 0)
+	if (!rest_ns)
 		return;
 	syscall(SYS_prctl, PR_GET_NAME, name, 0, 0, 0);
-	if (!timed) {
-		engine_book(s->tid, name, used, "[no timer]");
+	if (state == SLOT_UNTIMED) {
+		engine_book_sig(s->tid, name, rest_ns, "[no timer]");
 		return;
 	}
 	__atomic_fetch_add(&agent.books.exited, 1, __ATOMIC_RELAXED);
-	engine_book(s->tid, name, due_ns - s->booked_ns, "[exited between ticks]");
+	engine_book_sig(s->tid, name, rest_ns, "[exited between ticks]");
 }
 
 void engine_thread_end(void)
 {
 	struct slot *s, last;
-	bool timed;
+	uint32_t state;
 
 	if (enter()) {
-		s = slot_find(thread_id());
-		timed = s && s->state == SLOT_TIMED;
+		s = slot_find_sig(thread_id());
+		state = s ? s->state : SLOT_FREE;
 		if (s && slot_take(s)) {
 			last = *s;
 			slot_release(s);
-			book_rest(&last, timed);
+			book_rest(&last, state);
 		}
 	}
 	leave();
@@ -342,7 +313,7 @@ static const char *why_no_timer(int r)
 	}
 }
 
-int engine_start(uint64_t interval_ns, const char **why)
+int engine_start(uint64_t interval_ns, bool host, const char **why)
 {
 	int r = allocate();
 
@@ -356,6 +327,8 @@ int engine_start(uint64_t interval_ns, const char **why)
 		return r;
 	}
 	random_state ^= mono_ns() | 1;
+	engine.host = host;
+	engine.handler = (uint64_t)(uintptr_t)engine_handler_sig;
 	engine.interval_ns = interval_ns;
 	engine.agent_tid = thread_id();
 	engine.timer_error = -EAGAIN;
@@ -363,7 +336,7 @@ int engine_start(uint64_t interval_ns, const char **why)
 	__atomic_store_n(&engine.running, 1, __ATOMIC_SEQ_CST);
 	thread_start_hook();
 	scan_first();
-	if (engine.timers == 0) {
+	if (!host && engine.timers == 0) {
 		r = engine.timer_error;
 		(void)engine_stop();
 		*why = why_no_timer(r);
@@ -409,5 +382,5 @@ void engine_set_interval(uint64_t interval_ns)
 
 uint32_t engine_threads(void)
 {
-	return (uint32_t)engine.timers;
+	return (uint32_t)(engine.host ? engine.hosted : engine.timers);
 }

@@ -1,8 +1,15 @@
 /*
- * The CPU engine: one POSIX timer per thread on that thread's CPU clock. Every sample's weight is
- * the CPU time it stands for, (1 + overrun) * interval. What a timer cannot deliver is booked
- * without a stack, so that the weights add up to the CPU time of the process:
- *   "[exited between ticks]"  a thread ended with expiries due that no kernel tick delivered
+ * The CPU engine. Its signals come from one of two sources, chosen when it starts:
+ *   timers  one POSIX timer per thread on that thread's CPU clock, never finer than the kernel's
+ *           tick. A sample's weight is (1 + overrun) * interval.
+ *   host    the daemon's clock events, for intervals below the tick (daemon/bpf/host_engine.h).
+ *           No timers; a sample's weight is the thread's CPU time since its last sample, so that
+ *           signals that merged, or were held back, lose nothing.
+ * Every sample's weight is the CPU time it stands for. What no signal delivers is booked without a
+ * stack, so that the weights add up to the CPU time of the process:
+ *   "[exited between ticks]"  a thread ended with CPU time that no tick delivered
+ *   "[no signal]"             host: far more CPU time since the last sample than the interval; the
+ *                             thread blocks the signal, or nobody sent one
  *   "[found late]"            CPU used by a thread, born after the engine started, before a scan
  *                             found it
  *   "[no timer]"              CPU used by threads that got no timer (RLIMIT_SIGPENDING)
@@ -21,9 +28,10 @@ enum slot_state {
 	SLOT_CLAIMED, /* being filled in or torn down: not for others */
 	SLOT_TIMED,
 	SLOT_UNTIMED, /* no timer to be had */
+	SLOT_HOST, /* the daemon sends its signals */
 };
 
-/* One thread. The timer's cookie points here, so the handler needs no lookup. */
+/* One thread. A timer's cookie points here; for a signal from the host the handler looks it up. */
 struct slot {
 	uint32_t state; /* enum slot_state */
 	uint32_t tid;
@@ -33,6 +41,7 @@ struct slot {
 	uint64_t armed_cpu_ns; /* the thread's clock when the timer was armed */
 	uint64_t first_ns; /* first expiry after that */
 	uint64_t booked_ns; /* weight delivered since; written by the thread itself */
+	uint64_t seen_cpu_ns; /* host: the thread's clock up to where it is booked; by CAS */
 	uint32_t scan; /* last scan that saw the thread */
 	uint32_t named; /* 1 = a sample carried its name; only the thread itself */
 };
@@ -42,12 +51,15 @@ struct engine {
 	uint32_t running; /* handlers ignore signals when 0 */
 	uint32_t
 		inside; /* handlers, and threads at their begin or end, that may touch our memory */
+	uint32_t host; /* 1 = signals come from the host engine */
 	uint64_t interval_ns;
+	uint64_t handler; /* address of ours, for the host engine */
 	uint64_t started_ticks; /* as field 22 of /proc/PID/stat counts */
 	int signo; /* 0 = none yet */
 	struct sigaction previous; /* the handler before ours */
 	int timer_error; /* -errno of the last timer that was refused */
 	int32_t timers; /* how many exist */
+	int32_t hosted; /* threads with SLOT_HOST */
 	int32_t timers_max; /* half of what RLIMIT_SIGPENDING left us */
 	int32_t untimed;
 	int32_t no_slot; /* threads of the last scan that found no slot */
@@ -58,7 +70,7 @@ struct engine {
 extern struct engine engine;
 
 /* Agent's thread. engine_start: 0, or -errno with a static sentence. */
-int engine_start(uint64_t interval_ns, const char **why);
+int engine_start(uint64_t interval_ns, bool host, const char **why);
 /* No timer is left, and nobody is inside: true. false = a handler hangs (a page that does not
  * come): the ring may still be written to. */
 bool engine_stop(void);
@@ -75,9 +87,9 @@ uint64_t engine_bytes(void);
 void engine_thread_begin(void);
 void engine_thread_end(void);
 
-struct slot *slot_find(uint32_t tid);
-/* A sample without a stack but one label, from ordinary code. @name: of the thread, or NULL. */
-void engine_book(uint32_t tid, const char *name, uint64_t weight_ns, const char *label);
+struct slot *slot_find_sig(uint32_t tid); /* also from a handler; NULL = unknown */
+/* A sample without a stack but one label. @name: of the thread, 16 bytes, or NULL. */
+void engine_book_sig(uint32_t tid, const char *name, uint64_t weight_ns, const char *label);
 
 /* thread_start.c: libjvm's own calls of pthread_create() go through us. */
 void thread_start_hook(void);

@@ -5,16 +5,43 @@
 #include "agent/engine/cpu_timer.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include "agent/agent.h"
+#include "agent/engine/slots.h"
 
 #define HANDLER_NS_MAX NS_PER_MS /* more than this was preemption, not our work */
 
+/* Host: what a signal that came so late stands for nobody knows. Below it, one may wait for the end
+ * of a long system call: then the stack it finds is the right one for all of the time. */
+#define LAG_NS_MAX	  (250 * NS_PER_MS)
+#define LAG_INTERVALS_MAX 16
+
 struct engine engine;
 struct scratch scratch[SCRATCH_BUFFERS];
+
+struct slot *slot_find_sig(uint32_t tid)
+{
+	uint32_t first = slot_first_probe(tid);
+
+	for (uint32_t i = 0; i < SLOT_PROBES; i++) {
+		struct slot *s = &engine.slots[(first + i) & (SLOTS_MAX - 1)];
+
+		if (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) >= SLOT_TIMED && s->tid == tid)
+			return s;
+	}
+	return NULL;
+}
+
+uint64_t slot_lag_max_ns_sig(void)
+{
+	uint64_t ns = LAG_INTERVALS_MAX * engine.interval_ns;
+
+	return ns > LAG_NS_MAX ? ns : LAG_NS_MAX;
+}
 
 static struct scratch *scratch_claim_sig(void)
 {
@@ -28,12 +55,17 @@ static struct scratch *scratch_claim_sig(void)
 	return NULL;
 }
 
-static uint64_t mono_ns_sig(void)
+static uint64_t clock_ns_sig(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t mono_ns_sig(void)
+{
+	return clock_ns_sig(CLOCK_MONOTONIC);
 }
 
 static void add_sig(uint64_t *counter, uint64_t n)
@@ -45,6 +77,37 @@ static void drop_sig(enum wire_drop cause, uint64_t weight_ns)
 {
 	add_sig(&agent.books.drop_ns[cause], weight_ns);
 	add_sig(&agent.books.drop[cause], 1);
+}
+
+static void take_sig(uint64_t weight_ns)
+{
+	add_sig(&agent.books.taken_ns, weight_ns);
+	add_sig(&agent.books.taken, 1);
+}
+
+void engine_book_sig(uint32_t tid, const char *name, uint64_t weight_ns, const char *label)
+{
+	struct walk_frame frame = {
+		.where = (uint64_t)(uintptr_t)label,
+		.bci = -1,
+		.kind = WIRE_KIND_SYNTHETIC,
+	};
+	struct ring_sample head = {
+		.mono_ns = mono_ns_sig(),
+		.weight_ns = weight_ns,
+		.tid = tid,
+		.n_frames = 1,
+	};
+
+	if (name)
+		memcpy(head.name, name, sizeof(head.name));
+	take_sig(weight_ns);
+	if (ring_push_sig(&agent.ring, &head, &frame)) {
+		add_sig(&agent.books.pushed_ns, weight_ns);
+		add_sig(&agent.books.pushed, 1);
+	} else {
+		drop_sig(WIRE_DROP_RING_FULL, weight_ns);
+	}
 }
 
 static void wake_writer_sig(void)
@@ -122,18 +185,12 @@ static void push_sig(struct slot *slot, uint64_t now_ns, uint64_t weight_ns, voi
 	__atomic_store_n(&s->busy, 0, __ATOMIC_RELEASE);
 }
 
-static void sample_sig(struct slot *slot, const siginfo_t *info, void *ucontext)
+/* One signal of a thread that stands for @weight_ns. */
+static void sample_sig(struct slot *slot, uint64_t weight_ns, void *ucontext)
 {
-	uint64_t begin_ns, took_ns, weight_ns;
+	uint64_t begin_ns, took_ns;
 
-	if (!__atomic_load_n(&engine.running, __ATOMIC_ACQUIRE) ||
-	    __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_TIMED ||
-	    slot->tid != (uint32_t)syscall(SYS_gettid))
-		return;
-	weight_ns =
-		(1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0)) * slot->interval_ns;
-	add_sig(&agent.books.taken_ns, weight_ns);
-	add_sig(&agent.books.taken, 1);
+	take_sig(weight_ns);
 	slot->booked_ns += weight_ns;
 	if (slot->in_handler) {
 		drop_sig(WIRE_DROP_NESTED, weight_ns);
@@ -147,17 +204,76 @@ static void sample_sig(struct slot *slot, const siginfo_t *info, void *ucontext)
 	slot->in_handler = 0;
 }
 
+static bool is_running_sig(void)
+{
+	return __atomic_load_n(&engine.running, __ATOMIC_ACQUIRE);
+}
+
+static void on_timer_sig(struct slot *slot, const siginfo_t *info, void *ucontext)
+{
+	uint64_t overruns = info->si_overrun > 0 ? (uint64_t)info->si_overrun : 0;
+
+	if (is_running_sig() && __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SLOT_TIMED &&
+	    slot->tid == (uint32_t)syscall(SYS_gettid))
+		sample_sig(slot, (1 + overruns) * slot->interval_ns, ucontext);
+}
+
+/* ---- the host's signals --------------------------------------------------------------------- */
+
+/* As bpf_send_signal_thread() sends them: from the kernel, no cookie. */
+static bool is_hosts_sig(const siginfo_t *info)
+{
+	return info->si_code == SI_KERNEL && info->si_pid == 0 && is_running_sig() && engine.host;
+}
+
+/* CPU time of the thread that nobody has booked yet; it is the caller's to book. */
+static uint64_t claim_time_sig(struct slot *slot)
+{
+	uint64_t now = clock_ns_sig(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t seen = __atomic_load_n(&slot->seen_cpu_ns, __ATOMIC_RELAXED);
+	/* far ahead of us: of another thread with our number, that ended without a word */
+	uint64_t from = seen > now + NS_PER_MS ? 0 : seen;
+
+	if (now <= from || !__atomic_compare_exchange_n(&slot->seen_cpu_ns, &seen, now, false,
+							__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return 0; /* a scan was here just now */
+	return now - from;
+}
+
+static void on_host_sig(void *ucontext)
+{
+	uint32_t tid = (uint32_t)syscall(SYS_gettid);
+	struct slot *slot = slot_find_sig(tid);
+	uint64_t weight_ns;
+
+	/* no slot: the next scan finds the thread and books what it used until then */
+	if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_HOST)
+		return;
+	weight_ns = claim_time_sig(slot);
+	if (!weight_ns)
+		return;
+	if (weight_ns > slot_lag_max_ns_sig()) {
+		engine_book_sig(tid, NULL, weight_ns - engine.interval_ns, "[no signal]");
+		weight_ns = engine.interval_ns;
+	}
+	sample_sig(slot, weight_ns, ucontext);
+}
+
 void engine_handler_sig(int signo, siginfo_t *info, void *ucontext)
 {
 	int saved_errno = errno;
 	struct slot *slot;
+	bool ours;
 
 	__atomic_fetch_add(&engine.inside, 1, __ATOMIC_SEQ_CST);
 	slot = slot_of_sig(info);
+	ours = slot || is_hosts_sig(info);
 	if (slot)
-		sample_sig(slot, info, ucontext);
+		on_timer_sig(slot, info, ucontext);
+	else if (ours)
+		on_host_sig(ucontext);
 	__atomic_fetch_sub(&engine.inside, 1, __ATOMIC_SEQ_CST);
-	if (!slot) /* another's handler may never return: we are not inside any more */
+	if (!ours) /* another's handler may never return: we are not inside any more */
 		forward_sig(signo, info, ucontext);
 	errno = saved_errno;
 }

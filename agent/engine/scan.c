@@ -94,17 +94,16 @@ static bool born_since_start(uint32_t tid)
 static void found(uint32_t tid, bool first_scan)
 {
 	struct slot *s = slot_claim(tid);
-	uint64_t used = 0;
+	uint64_t used;
 
 	if (!s) {
 		engine.no_slot++;
 		return;
 	}
-	if (!first_scan && born_since_start(tid))
-		used = thread_cpu_ns(tid);
-	(void)slot_arm(s);
-	if (used && used != UINT64_MAX)
-		engine_book(tid, NULL, used, "[found late]");
+	used = thread_cpu_ns(tid);
+	(void)slot_arm(s, used);
+	if (used && used != UINT64_MAX && !first_scan && born_since_start(tid))
+		engine_book_sig(tid, NULL, used, "[found late]");
 }
 
 /* No timer: its CPU time is booked as seen from here, and a timer asked for again. */
@@ -115,23 +114,40 @@ static void untimed(struct slot *s)
 	if (used == UINT64_MAX || !slot_take(s))
 		return;
 	if (used > s->armed_cpu_ns)
-		engine_book(s->tid, NULL, used - s->armed_cpu_ns, "[no timer]");
-	(void)slot_arm(s);
+		engine_book_sig(s->tid, NULL, used - s->armed_cpu_ns, "[no timer]");
+	(void)slot_arm(s, used);
+}
+
+/* A thread that runs and that no signal reaches: the CPU time is booked as seen from here. */
+static void unsignalled(struct slot *s)
+{
+	uint64_t used = thread_cpu_ns(s->tid);
+	uint64_t seen = __atomic_load_n(&s->seen_cpu_ns, __ATOMIC_RELAXED);
+
+	/* the thread's own handler may be faster: whose exchange it is books it */
+	if (used != UINT64_MAX && used > seen && used - seen > slot_lag_max_ns_sig() &&
+	    __atomic_compare_exchange_n(&s->seen_cpu_ns, &seen, used, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED))
+		engine_book_sig(s->tid, NULL, used - seen, "[no signal]");
 }
 
 static void on_thread(uint32_t tid, bool first_scan)
 {
 	struct slot *s;
+	uint32_t state;
 
 	if (tid == engine.agent_tid)
 		return;
-	s = slot_find(tid);
+	s = slot_find_sig(tid);
 	if (!s) {
 		found(tid, first_scan);
 		return;
 	}
-	if (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) == SLOT_UNTIMED)
+	state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
+	if (state == SLOT_UNTIMED)
 		untimed(s);
+	else if (state == SLOT_HOST)
+		unsignalled(s);
 	s->scan = engine.scan;
 }
 
@@ -171,7 +187,7 @@ static void scan_tasks(bool first_scan)
 /* Threads that ended without telling us: their timers stay allocated until deleted. */
 static void sweep(void)
 {
-	int32_t without = engine.no_slot;
+	int32_t without = engine.no_slot, hosted = 0;
 
 	for (uint32_t i = 0; i < SLOTS_MAX; i++) {
 		struct slot *s = &engine.slots[i];
@@ -181,14 +197,17 @@ static void sweep(void)
 			continue;
 		/* gone; or a thread at its begin and a scan claimed one each, at the same moment */
 		if ((s->scan != engine.scan && thread_cpu_ns(s->tid) == UINT64_MAX) ||
-		    slot_find(s->tid) != s) {
+		    slot_find_sig(s->tid) != s) {
 			if (slot_take(s))
 				slot_release(s);
 		} else if (state == SLOT_UNTIMED) {
 			without++;
+		} else if (state == SLOT_HOST) {
+			hosted++;
 		}
 	}
 	engine.untimed = without;
+	engine.hosted = hosted;
 }
 
 static void pass(bool first_scan)

@@ -3,12 +3,22 @@
 
 #include "agent/engine/cpu_timer.h"
 
+#define SLOT_PROBES 64u /* slots a tid may lie in */
+
+static inline uint32_t slot_first_probe(uint32_t tid)
+{
+	return (tid * 2654435761u) >> 18; /* 14 bits, SLOTS_MAX */
+}
+
 struct slot *slot_claim(uint32_t tid); /* NULL = crowded */
-/* Give a claimed slot its timer, or mark it as one without (-errno). */
-int slot_arm(struct slot *s);
+/* Give a claimed slot its timer, or mark it as one without (-errno), or as the host's. @used_ns: the
+ * thread's clock, up to which nothing is to be booked. */
+int slot_arm(struct slot *s, uint64_t used_ns);
 /* Take a slot away from whoever might also want to release it. */
 bool slot_take(struct slot *s);
 void slot_release(struct slot *s);
+/* Up to where one thread's clock may run ahead of its samples before it is booked as "[no signal]". */
+uint64_t slot_lag_max_ns_sig(void);
 
 /* scan.c */
 void scan_begin(void); /* before the engine runs: limits, the time */

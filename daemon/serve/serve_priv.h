@@ -62,6 +62,3 @@ enum MHD_Result serve_top(struct request *r);
 enum MHD_Result serve_events(struct request *r);
 enum MHD_Result serve_recordings(struct request *r, const char *method, const char *rest);
 void recordings_free(struct serve *s);
-
-/* The interval that is real: what the agent uses, not finer than the kernel's tick. */
-uint64_t real_interval_ns(const struct target *t);

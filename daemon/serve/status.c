@@ -17,20 +17,6 @@ static void add_text(cJSON *o, const char *key, const char *s)
 		cJSON_AddNullToObject(o, key);
 }
 
-uint64_t real_interval_ns(const struct target *t)
-{
-	struct stream_counts c;
-	struct timespec tick = { 0, 0 };
-	uint64_t asked;
-
-	target_counts(t, &c);
-	asked = c.ledger.counter[WIRE_COUNTER_INTERVAL_NS] ? c.ledger.counter[WIRE_COUNTER_INTERVAL_NS] :
-							     t->interval_ns;
-	/* a CPU timer expires on the kernel's tick, whatever was asked for */
-	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
-	return asked && asked < (uint64_t)tick.tv_nsec ? (uint64_t)tick.tv_nsec : asked;
-}
-
 static cJSON *samples_json(const struct stream_counts *c)
 {
 	cJSON *samples = cJSON_CreateObject(), *dropped = cJSON_CreateObject();
@@ -87,10 +73,10 @@ static cJSON *target_json(const struct target *t)
 	if (t->state == TARGET_STREAMING)
 		cJSON_AddItemToArray(events, cJSON_CreateString("cpu"));
 	cJSON_AddItemToObject(o, "events", events);
-	add_text(o, "engine", t->engine);
+	add_text(o, "engine", target_engine(t));
 	add_text(o, "walker", t->walker);
 	add_text(o, "note", t->note);
-	add_u64(o, "interval_ns", real_interval_ns(t));
+	add_u64(o, "interval_ns", target_interval_ns(t));
 	add_u64(o, "attempts", t->attempts);
 	add_u64(o, "uid", t->jvm.uid);
 	cJSON_AddItemToObject(o, "samples", samples_json(&c));
@@ -98,6 +84,32 @@ static cJSON *target_json(const struct target *t)
 	if (t->first_sample_mono_ns)
 		cJSON_AddNumberToObject(o, "first_sample_ms",
 					(double)(t->first_sample_mono_ns - t->seen_mono_ns) / 1e6);
+	return o;
+}
+
+/* state: on, idle (nobody asks for so short an interval), refused or off; why for the last two */
+static cJSON *host_engine_json(struct host *h)
+{
+	const char *why, *state = "idle";
+	const struct host_engine *e = host_sampler(h, &why);
+	cJSON *o = cJSON_CreateObject();
+	struct host_engine_counts c;
+
+	if (e && host_engine_targets(e))
+		state = "on";
+	else if (*why)
+		state = host_config(h)->host_engine ? "refused" : "off";
+	cJSON_AddStringToObject(o, "state", state);
+	add_text(o, "why", why);
+	if (!e)
+		return o;
+	host_engine_counts(e, &c);
+	add_u64(o, "targets", host_engine_targets(e));
+	add_u64(o, "ticks", c.ticks);
+	add_u64(o, "sent", c.sent);
+	add_u64(o, "foreign", c.foreign);
+	add_u64(o, "held", c.held);
+	add_u64(o, "failed", c.failed);
 	return o;
 }
 
@@ -119,6 +131,7 @@ cJSON *status_json(struct serve *s)
 		cJSON_AddStringToObject(part, "source", discovery_source(d, &why));
 		add_text(part, "why", why);
 	}
+	cJSON_AddItemToObject(o, "host_engine", host_engine_json(s->host));
 	if (host_store(s->host)) {
 		store_counts(host_store(s->host), &c);
 		part = cJSON_AddObjectToObject(o, "store");

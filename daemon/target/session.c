@@ -26,8 +26,16 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 		.max_cpu_permille = c->max_cpu_permille,
 		.ring_bytes = c->ring_bytes,
 	};
+	const struct targets_ops *ops = &t->priv->table->ops;
 	struct wire_writer w;
+	uint64_t host_ns = 0;
 
+	if (ops->on_host_wanted)
+		host_ns = ops->on_host_wanted(t->priv->table->userdata, t, interval_ns);
+	if (host_ns) {
+		start.flags |= WIRE_START_HOST;
+		start.interval_ns = host_ns;
+	}
 	if (!t->priv->session && getrandom(&t->priv->session, sizeof(t->priv->session), 0) < 0)
 		t->priv->session = clock_mono_ns();
 	start.session = t->priv->session;
@@ -36,6 +44,39 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 	wire_begin(&w, buf, WIRE_START);
 	(void)wire_put_start(&w, &start);
 	return (int)wire_end(&w, 1);
+}
+
+static const uint64_t *ledger_of(const struct target *t, struct stream_counts *c)
+{
+	target_counts(t, c);
+	return c->ledger.counter;
+}
+
+static bool is_hosted(const uint64_t *counter)
+{
+	return counter[WIRE_COUNTER_HOST_SIGNAL] != 0;
+}
+
+uint64_t target_interval_ns(const struct target *t)
+{
+	struct stream_counts c;
+	const uint64_t *counter = ledger_of(t, &c);
+	uint64_t said = counter[WIRE_COUNTER_INTERVAL_NS];
+	struct timespec tick = { 0, 0 };
+
+	if (!said)
+		said = t->interval_ns;
+	if (is_hosted(counter))
+		return said;
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	return said && said < (uint64_t)tick.tv_nsec ? (uint64_t)tick.tv_nsec : said;
+}
+
+const char *target_engine(const struct target *t)
+{
+	struct stream_counts c;
+
+	return is_hosted(ledger_of(t, &c)) ? "host" : t->engine;
 }
 
 /* ---- what the stream says ----------------------------------------------------------------------

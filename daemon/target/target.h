@@ -60,6 +60,9 @@ struct targets_ops {
 			   const char *path);
 	void (*on_sample)(void *userdata, struct target *t, const struct stream_sample *s);
 	void (*on_ledger)(void *userdata, struct target *t);
+	/* A START is being made for @interval_ns: may the agent leave its signals to the host engine?
+	 * The interval that it can keep, 0 = no. NULL = no host engine. */
+	uint64_t (*on_host_wanted)(void *userdata, struct target *t, uint64_t interval_ns);
 	void (*on_free)(void *userdata, struct target *t); /* last call: free t->userdata */
 };
 
@@ -79,6 +82,11 @@ unsigned targets_count(const struct targets *t);
  * first target after @prev that matches. NULL = no more. */
 struct target *targets_match(struct targets *t, const char *word, const struct target *prev);
 
+/* The interval between two samples of a busy thread, as it is and not as it was asked for: CPU
+ * timers expire on the kernel's tick. */
+uint64_t target_interval_ns(const struct target *t);
+/* "host", "cpu-timer"; "" before HELLO */
+const char *target_engine(const struct target *t);
 /* Change the sampling of a streaming target: START over control. 0 or -errno. */
 int target_start(struct target *t, uint64_t interval_ns, bool no_budget);
 /* DETACH: leaves nothing behind; ends in TARGET_DETACHED. */
