@@ -121,7 +121,7 @@ static void a_wrong_value_is_named_with_what_would_be_right(void **state)
 		"k.yaml:3: events.cpu.interval: must be a duration with a unit (ns, us, ms, s, m, "
 		"h, d), as in 10ms; not \"10\"");
 	refused("events: {cpu: {interval: 1us}}",
-		"k.yaml:1: events.cpu.interval: must lie between 1ms and 10s; 1us does not");
+		"k.yaml:1: events.cpu.interval: must lie between 100us and 10s; 1us does not");
 	refused("agent:\n  ring_size: 512K\n",
 		"k.yaml:2: agent.ring_size: must be a size with a unit (B, KiB, MiB, GiB, TiB), as "
 		"in 512KiB; not \"512K\"");
