@@ -160,6 +160,8 @@ static enum writer_result new_epoch(void)
 		return r;
 	drop_pending(WIRE_DROP_PIPE_FULL);
 	forget_definitions();
+	if (walker_names_full())
+		walker_forget_names();
 	budget_dictionary();
 	writer.torn = false;
 	return WRITER_OK;
@@ -393,7 +395,11 @@ static enum writer_result put_sample(const struct ring_sample *s)
 		.weight_ns = s->weight_ns,
 	};
 
-	if (writer.torn)
+	if (walker_names_full() && !writer.torn) {
+		r = writer_flush();
+		writer.torn = true;
+	}
+	if (r == WRITER_OK && writer.torn)
 		r = new_epoch();
 	if (r == WRITER_OK && !stack_node(s, &record.node))
 		r = stack_node_again(s, &record.node, &cause);

@@ -1,8 +1,8 @@
 /*
  * The one interface between the agent and whoever walks stacks. Three parts run in three places:
  * walker_init() and walker_resolve_x() in the agent's own thread, walk_sig() in the signal handler.
- * First implementation: AsyncGetCallTrace plus native frames above it (asgct.c, native.c); our own
- * reading of HotSpot takes its place without a change here.
+ * Two implementations: our own reading of HotSpot (hotspot/), and AsyncGetCallTrace (asgct/) where
+ * that does not know the JVM.
  */
 #pragma once
 
@@ -32,12 +32,17 @@ struct walk {
 int walker_init(JavaVM *vm, JNIEnv *env, const char **why);
 /* Undo what can be undone (events off); handlers may still be running. */
 void walker_deinit(void);
-const char *walker_name(void); /* "asgct" */
+const char *walker_name(void); /* "hotspot" or "asgct" */
 const char *walker_note(void); /* "" or what it costs on this JVM */
 /* Agent's thread, now and then: look for new or gone mappings, refresh unwind rows. */
 void walker_refresh(void);
 /* Bytes of memory the walker holds. */
 uint64_t walker_bytes(void);
+
+/* Names no longer fit until walker_forget_names(), which makes every method handle handed out so far
+ * void: only when no sample with one is on its way any more. */
+bool walker_names_full(void);
+void walker_forget_names(void);
 
 /* Signal handler: fills @w from the interrupted thread's ucontext. No lock, no allocation. */
 void walk_sig(struct walk *w, void *ucontext);

@@ -70,6 +70,15 @@ void threads_forget(void)
 {
 }
 
+bool walker_names_full(void)
+{
+	return false;
+}
+
+void walker_forget_names(void)
+{
+}
+
 bool walker_resolve_method(uint64_t where, struct walk_method *ret)
 {
 	static char class_name[32], name[32];

@@ -26,7 +26,8 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	unwind_enter_sig();
 	unwind_stack_init_sig(&stack, regs.sp);
 	n_frames = 0;
-	how_it_ended = unwind_native_sig(&stack, &regs, frames, &n_frames, NATIVE_FRAMES_MAX);
+	how_it_ended = unwind_native_sig(&stack, &regs, frames, &n_frames, true,
+					 NATIVE_FRAMES_MAX);
 	unwind_leave_sig();
 }
 
