@@ -16,7 +16,7 @@
 
 #define TABLE_MAX 16384u /* threads; power of two */
 #define PROBE_MAX 64u
-#define TID_ENDED UINT32_MAX /* a place that may be taken again, but does not end a search */
+#define TID_ENDED (WIRE_VIRTUAL_TID - 1) /* a place that may be taken again, but does not end a search */
 
 struct known {
 	uint32_t tid; /* 0 = empty */
@@ -134,9 +134,32 @@ void threads_seen(uint32_t tid, const char *name)
 	send(tid, 0, 0, name);
 }
 
+uint32_t threads_virtual(uint64_t id, const char *name)
+{
+	uint32_t tid = name[0] ? WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1)) :
+				 WIRE_VIRTUAL_TID;
+	struct known *k;
+	bool is_new;
+
+	/* unnamed ones come by the million: they share a number */
+	if (!name[0]) {
+		name = "[unnamed virtual threads]";
+		id = 0;
+	}
+	k = lookup(tid, &is_new);
+	if (!k || (!is_new && k->name_hash == dict_hash(name, (uint32_t)strlen(name))))
+		return tid;
+	k->java = 1;
+	k->comm_hash = k->name_hash = dict_hash(name, (uint32_t)strlen(name));
+	send(tid, WIRE_THREAD_JAVA | WIRE_THREAD_VIRTUAL, id, name);
+	return tid;
+}
+
 /* A number means nothing once its thread is gone: it may be given to another. */
 static bool has_ended(uint32_t tid)
 {
+	if (tid & WIRE_VIRTUAL_TID)
+		return true; /* nobody can say: the name is said again if it comes again */
 	return syscall(SYS_tgkill, (long)getpid(), (long)tid, 0l) < 0 && errno == ESRCH;
 }
 

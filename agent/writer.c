@@ -404,7 +404,10 @@ static enum writer_result put_sample(const struct ring_sample *s)
 	if (r == WRITER_OK && !stack_node(s, &record.node))
 		r = stack_node_again(s, &record.node, &cause);
 	if (r == WRITER_OK) {
-		threads_seen(s->tid, s->name);
+		if (s->virtual_id)
+			record.tid = threads_virtual(s->virtual_id, s->name);
+		else
+			threads_seen(s->tid, s->name);
 		/* a flush on the way may have lost what the sample needs */
 		if (!PUT(PENDING_CPU, wire_put_sample, &record) || writer.torn)
 			r = writer.gone ? WRITER_GONE : WRITER_FULL;

@@ -8,7 +8,7 @@ set(WALKER_SIG_SOURCES walker/asgct/asgct_sig.c walker/asgct/stubs_sig.c walker/
 	walker/hotspot/blob_sig.c walker/hotspot/code_sig.c walker/hotspot/compiled_sig.c
 	walker/hotspot/continuation_sig.c walker/hotspot/hotspot_sig.c
 	walker/hotspot/interpreter_sig.c walker/hotspot/method_sig.c
-	walker/hotspot/returns_sig.c walker/hotspot/scopes_sig.c walker/java_thread_sig.c
+	walker/hotspot/returns_sig.c walker/hotspot/scopes_sig.c walker/hotspot/virtual_sig.c walker/java_thread_sig.c
 	walker/unwind_sig.c walker/walk_sig.c)
 
 if(WITH_TESTS)

@@ -12,6 +12,7 @@
 #include "proto/wire.h"
 
 #define WALK_FRAMES_MAX 2048
+#define WALK_NAME_BYTES 40
 
 /* One raw frame as the handler can get it: 16 bytes. */
 struct walk_frame {
@@ -26,6 +27,8 @@ struct walk {
 	struct walk_frame *frames; /* WALK_FRAMES_MAX; leaf first */
 	uint32_t n;
 	const char *broken; /* NULL = reached the root; else a short static cause, "no_java_frame" */
+	uint64_t virtual_id; /* Thread.threadId() of the virtual thread that ran here; 0 = none */
+	char virtual_name[WALK_NAME_BYTES]; /* UTF-8, cut; "" = it has none */
 };
 
 /* Agent's thread, attached to the JVM. Returns 0, or -errno with a static sentence in *why. */

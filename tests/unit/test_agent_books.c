@@ -70,6 +70,12 @@ void threads_forget(void)
 {
 }
 
+uint32_t threads_virtual(uint64_t id, const char *name)
+{
+	(void)name;
+	return WIRE_VIRTUAL_TID | (uint32_t)id;
+}
+
 bool walker_names_full(void)
 {
 	return false;

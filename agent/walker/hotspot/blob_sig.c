@@ -4,12 +4,16 @@
  * return address can be are tried in the order of how sure they are.
  */
 #include "agent/walker/hotspot/hotspot_priv.h"
+#include "agent/walker/hotspot/scopes.h"
 
 #define STUB_WORDS	256 /* an intrinsic of StubRoutines saves registers and has local arrays */
 #define RUNTIME_WORDS	40
 #define FP_DISTANCE_MAX 0x2000
 #define DEOPT_HOPS	256
 #define NEAR_WORDS	8
+#define ALIGN_WORDS	3
+#define CPU_STATE_WORDS 512 /* with the vector registers */
+#define RAX_ABOVE_R13	13 /* words, in the order of pusha */
 
 static bool returned(struct hot *h, uint64_t pc, uint64_t sp, uint64_t fp)
 {
@@ -160,6 +164,23 @@ static bool leave_adapter(struct hot *h)
 	return returned(h, pc, sp, h->at.fp);
 }
 
+/* A c2i adapter that has the VM patch its caller's call: all registers are pushed (push_CPU_state), r13
+ * among them, which is the sp it came with, and rax, which is the return address there. */
+static bool leave_patching_adapter(struct hot *h)
+{
+	for (uint64_t at = h->at.sp; at < h->at.sp + 8 * CPU_STATE_WORDS; at += 8) {
+		uint64_t sp = hot_word(h, at), pc;
+
+		if (sp <= at || !hot_on_stack(h, sp) || sp - at > 8 * CPU_STATE_WORDS)
+			continue;
+		pc = hot_word(h, sp);
+		if (pc == hot_word(h, at + 8 * RAX_ABOVE_R13) &&
+		    return_fits_java_sig(h, pc, h->at.fp, sp))
+			return returned(h, pc, sp + 8, h->at.fp);
+	}
+	return false;
+}
+
 static bool leave_jump_stub(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp;
@@ -240,17 +261,51 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 	return false;
 }
 
+/* C1's exception stubs put the pc of the throw where their return address was: it follows no call,
+ * but the nmethod has debug information for exactly that pc. */
+static bool leave_throw(struct hot *h, const struct blob *b)
+{
+	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words, pc;
+	struct blob thrower;
+
+	if (b->frame_words <= 0)
+		return false;
+	pc = hot_word(h, end - 8);
+	return unwind_in_code_cache_sig(pc) && code_blob_sig(pc, &thrower) &&
+	       thrower.kind == BLOB_NMETHOD && scopes_are_exact_sig(&thrower, pc) &&
+	       returned(h, pc, end, hot_word(h, end - 16));
+}
+
+/* Without a frame: what lies on top was pushed to align the stack for a call. rbp is the caller's. */
+static bool leave_frameless(struct hot *h, const struct blob *b)
+{
+	uint64_t sp = h->at.sp;
+
+	if (b->frame_words > 0)
+		return false;
+	for (uint64_t i = 0; i < ALIGN_WORDS; i++)
+		if (return_fits_java_sig(h, hot_word(h, sp + 8 * i), h->at.fp, sp))
+			return returned(h, hot_word(h, sp + 8 * i), sp + 8 * i + 8, h->at.fp);
+	return false;
+}
+
 /* ---- stubs that called ------------------------------------------------------------------------- */
 
 static bool leave_stub(struct hot *h, const struct blob *b)
 {
 	if (b->kind == BLOB_SAFEPOINT && leave_safepoint_caller(h, b))
 		return true;
+	if (b->kind == BLOB_ADAPTER && leave_patching_adapter(h))
+		return true;
 	if (b->kind == BLOB_DEOPT && leave_deopt(h))
 		return true;
 	if (leave_by_size(h, b, false))
 		return true;
 	if (b->kind == BLOB_STUBS && b->frame_words <= 0 && leave_by_call(h, b, 64))
+		return true;
+	if (b->kind == BLOB_RUNTIME && leave_throw(h, b))
+		return true;
+	if (b->kind != BLOB_STUBS && leave_frameless(h, b))
 		return true;
 	return leave_by_fp(h, UINT64_MAX) || leave_at(h, h->at.sp, h->at.fp) ||
 	       leave_by_call(h, b, 160);

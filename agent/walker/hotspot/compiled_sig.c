@@ -329,6 +329,7 @@ bool compiled_frame_sig(struct hot *h, const struct blob *b)
 	h->java_seen = true;
 	if (b->base == code_places_sig.enter_special && !h->leaf) {
 		continuation_learn_sig(h);
+		virtual_identity_sig(h);
 		return false; /* a virtual thread's root */
 	}
 	h->yielding |= b->base == code_places_sig.do_yield;

@@ -86,6 +86,39 @@ static int32_t chunk_stack_offset(jclass chunk)
 	return -1;
 }
 
+/* The head of an array: mark word, class, length; the first two are one with compact headers. */
+static void read_arrays(void)
+{
+	struct continuation_layout *c = &continuation_sig;
+
+	if (layout_flag("UseCompactObjectHeaders", false)) {
+		c->array_length = 8;
+		c->array_data = 12;
+	} else if (layout_flag("UseCompressedClassPointers", vm_sig.version >= 25)) {
+		c->array_length = 12;
+		c->array_data = 16;
+	}
+}
+
+static void read_thread(JNIEnv *env)
+{
+	struct continuation_layout *c = &continuation_sig;
+	jclass thread = find_class(env, "java/lang/Thread");
+	jclass string = find_class(env, "java/lang/String");
+
+	c->thread_id = field_offset(env, thread, "tid", "J");
+	c->thread_name = field_offset(env, thread, "name", "Ljava/lang/String;");
+	c->string_value = field_offset(env, string, "value", "[B");
+	c->string_coder = field_offset(env, string, "coder", "B");
+	if (c->string_coder < 0)
+		c->string_value = -1;
+	if (thread)
+		(*env)->DeleteLocalRef(env, thread);
+	if (string)
+		(*env)->DeleteLocalRef(env, string);
+	read_arrays();
+}
+
 void continuation_init(JNIEnv *env)
 {
 	struct continuation_layout *c = &continuation_sig;
@@ -106,6 +139,7 @@ void continuation_init(JNIEnv *env)
 	c->chunk_bottom = field_offset(env, chunk, "bottom", "I");
 	c->chunk_argsize = field_offset(env, chunk, "argsize", "I"); /* 21: instead of bottom */
 	c->chunk_stack = chunk_stack_offset(chunk);
+	read_thread(env);
 	if (continuation)
 		(*env)->DeleteLocalRef(env, continuation);
 	if (chunk)

@@ -26,7 +26,7 @@ bool continuation_is_barrier_sig(uint64_t pc)
 
 /* ---- oops ---------------------------------------------------------------------------------------- */
 
-static uint64_t load_oop(uint64_t at)
+uint64_t oop_load_sig(uint64_t at)
 {
 	const struct continuation_layout *c = &continuation_sig;
 	uint64_t value;
@@ -140,13 +140,13 @@ static bool walk_frozen(struct hot *h, uint64_t entry)
 	    c->chunk_stack < 0 || (c->chunk_bottom < 0 && c->chunk_argsize < 0) ||
 	    continuation < GUARD_LOW || continuation % 8)
 		return false;
-	first = chunk = load_oop(continuation + (uint32_t)c->tail);
+	first = chunk = oop_load_sig(continuation + (uint32_t)c->tail);
 	sp = first ? load32_sig(first + (uint32_t)c->chunk_sp) : 0;
 	for (int i = 0; i < CHUNKS_MAX && chunk && whole; i++) {
 		whole = walk_chunk(h, chunk);
-		chunk = load_oop(chunk + (uint32_t)c->chunk_parent);
+		chunk = oop_load_sig(chunk + (uint32_t)c->chunk_parent);
 	}
-	if (whole && load_oop(continuation + (uint32_t)c->tail) == first &&
+	if (whole && oop_load_sig(continuation + (uint32_t)c->tail) == first &&
 	    (!first || load32_sig(first + (uint32_t)c->chunk_sp) == sp))
 		return true;
 	h->w->n = n;
@@ -192,6 +192,7 @@ bool continuation_cross_sig(struct hot *h)
 {
 	uint64_t entry = find_entry(h);
 
+	virtual_identity_sig(h);
 	if (!entry || !hot_on_stack(h, entry) || entry < h->at.sp) {
 		h->broken = "continuation";
 		return false;

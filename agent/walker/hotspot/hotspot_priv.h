@@ -104,5 +104,7 @@ bool blob_frame_sig(struct hot *h, const struct blob *b);
 bool continuation_is_barrier_sig(uint64_t pc);
 /* at is the return barrier: pushes the frames that are still frozen and ends the walk. */
 bool continuation_cross_sig(struct hot *h);
+/* A virtual thread is mounted: its id and name. */
+void virtual_identity_sig(struct hot *h);
 /* at is the frame of enterSpecial: where does the JavaThread remember it? */
 void continuation_learn_sig(const struct hot *h);

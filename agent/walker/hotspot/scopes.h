@@ -12,6 +12,8 @@ struct scopes_memo {
 
 /* Pushes the methods at @pc in @b, innermost first; sets h->exact. */
 void scopes_push_sig(struct hot *h, const struct blob *b, uint64_t pc);
+/* Is there debug information for exactly this pc? */
+bool scopes_are_exact_sig(const struct blob *b, uint64_t pc);
 bool scopes_memo_sig(struct hot *h, uint64_t pc, struct scopes_memo *ret);
 /* Agent's thread: copies of methods were forgotten, the memo is void. */
 void scopes_forget(void);

@@ -122,6 +122,15 @@ static uint32_t push_scopes(struct hot *h, const struct blob *b, uint64_t pc, bo
 	return n;
 }
 
+bool scopes_are_exact_sig(const struct blob *b, uint64_t pc)
+{
+	struct debug_info d;
+	bool exact;
+
+	find_debug_info(b, &d);
+	return find_pc_desc(&d, (int32_t)(pc - b->code), &exact) && exact;
+}
+
 /* ---- memo ------------------------------------------------------------------------------------ */
 
 static struct memo *memo_of(uint64_t pc)
