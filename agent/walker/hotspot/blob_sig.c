@@ -12,6 +12,7 @@
 #define DEOPT_HOPS	256
 #define NEAR_WORDS	8
 #define ALIGN_WORDS	3
+#define CALL_STUB_BYTES 256 /* before and behind its call */
 #define CPU_STATE_WORDS 512 /* with the vector registers */
 #define RAX_ABOVE_R13	13 /* words, in the order of pusha */
 
@@ -84,6 +85,18 @@ static bool leave_by_fp(struct hot *h, uint64_t distance_max)
 	pc = hot_word(h, fp + 8);
 	next = hot_word(h, fp);
 	return return_fits_sig(h, pc, next, fp + 16) && returned(h, pc, fp + 16, next);
+}
+
+/* Does rbp belong to an interpreted caller, not to this stub? */
+static bool fp_is_interpreted(const struct hot *h)
+{
+	uint64_t fp = h->at.fp, method, sender_sp;
+
+	if (!hot_on_stack(h, fp) || fp < h->at.sp)
+		return false;
+	method = hot_word(h, fp + 8 * (int64_t)vm_sig.method_words);
+	sender_sp = hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words);
+	return method_check_sig(method) && hot_on_stack(h, sender_sp) && sender_sp > fp;
 }
 
 /* ---- safepoint and deoptimisation ------------------------------------------------------------- */
@@ -195,18 +208,6 @@ static bool leave_jump_stub(struct hot *h, const struct blob *b)
 
 /* ---- stubs on top of the stack ----------------------------------------------------------------- */
 
-/* Does rbp belong to an interpreted caller, not to this stub? */
-static bool fp_is_interpreted(const struct hot *h)
-{
-	uint64_t fp = h->at.fp, method, sender_sp;
-
-	if (!hot_on_stack(h, fp) || fp < h->at.sp)
-		return false;
-	method = hot_word(h, fp + 8 * (int64_t)vm_sig.method_words);
-	sender_sp = hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words);
-	return method_check_sig(method) && hot_on_stack(h, sender_sp) && sender_sp > fp;
-}
-
 /* A stub of StubRoutines that was called by compiled code; rbp may have been saved by it. */
 static bool leave_called_stub(struct hot *h, const struct blob *b)
 {
@@ -233,6 +234,12 @@ static bool leave_stub_edge(struct hot *h)
 	return top == fp && op != 0x55 && leave_at(h, sp + 8, fp);
 }
 
+static bool is_call_stub(uint64_t pc)
+{
+	return pc > vm_sig.call_stub_return - CALL_STUB_BYTES &&
+	       pc < vm_sig.call_stub_return + CALL_STUB_BYTES;
+}
+
 static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp;
@@ -250,8 +257,12 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 		if (leave_by_size(h, b, true))
 			return true;
 	}
-	if (!fp_is_interpreted(h) && !unwind_is_code_sig(hot_word(h, fp + 8)) &&
-	    leave_by_fp(h, FP_DISTANCE_MAX))
+	/* only the call stub is called by native code; its frame looks like an interpreted one: it keeps
+	 * the Method and the parameters' address in the same slots */
+	if (is_call_stub(h->at.pc) ? leave_by_fp(h, FP_DISTANCE_MAX) :
+				     !fp_is_interpreted(h) &&
+					     !unwind_is_code_sig(hot_word(h, fp + 8)) &&
+					     leave_by_fp(h, FP_DISTANCE_MAX))
 		return true;
 	if (leave_at(h, sp, fp))
 		return true;
@@ -281,7 +292,7 @@ static bool leave_frameless(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp;
 
-	if (b->frame_words > 0)
+	if (b->frame_words > 0 || (b->kind == BLOB_STUBS && !fp_is_interpreted(h)))
 		return false;
 	for (uint64_t i = 0; i < ALIGN_WORDS; i++)
 		if (return_fits_java_sig(h, hot_word(h, sp + 8 * i), h->at.fp, sp))
@@ -305,7 +316,7 @@ static bool leave_stub(struct hot *h, const struct blob *b)
 		return true;
 	if (b->kind == BLOB_RUNTIME && leave_throw(h, b))
 		return true;
-	if (b->kind != BLOB_STUBS && leave_frameless(h, b))
+	if (leave_frameless(h, b))
 		return true;
 	return leave_by_fp(h, UINT64_MAX) || leave_at(h, h->at.sp, h->at.fp) ||
 	       leave_by_call(h, b, 160);

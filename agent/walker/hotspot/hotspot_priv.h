@@ -73,6 +73,7 @@ enum return_score {
 bool return_fits_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp);
 /* The same where the caller's frame is not known yet. */
 bool return_known_sig(const struct hot *h, uint64_t pc);
+bool return_known_java_sig(const struct hot *h, uint64_t pc);
 /* As return_fits_sig(), and in the code cache. */
 bool return_fits_java_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp);
 enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp,

@@ -51,57 +51,62 @@ static bool edge_entry(struct hot *h)
 		return false;
 	if (hot_on_stack(h, fp) && fp >= sp && fp < r13) { /* fp is already its own */
 		pc = hot_word(h, fp + 8);
-		return return_known_sig(h, pc) && entered(h, h->rbx, pc, r13, hot_word(h, fp));
+		return return_known_java_sig(h, pc) && entered(h, h->rbx, pc, r13, hot_word(h, fp));
 	}
 	top = hot_word(h, sp);
 	second = hot_word(h, sp + 8);
-	if (return_fits_sig(h, top, fp, sp))
+	if (return_fits_java_sig(h, top, fp, sp))
 		return entered(h, h->rbx, top, r13, fp);
-	if (top == fp && return_fits_sig(h, second, fp, sp))
+	if (top == fp && return_fits_java_sig(h, second, fp, sp))
 		return entered(h, h->rbx, second, r13, fp);
-	if (return_fits_sig(h, h->rax, fp, sp)) /* popped to make room for the locals */
+	if (return_fits_java_sig(h, h->rax, fp, sp)) /* popped to make room for the locals */
 		return entered(h, h->rbx, h->rax, r13, fp);
 	return false;
 }
 
-/* r13 already points to the bytecodes, the Method is not pushed yet. */
+/* r13 already points to the ConstMethod or the bytecodes (a native method has none), the Method is not
+ * pushed yet. */
 static bool edge_entry_late(struct hot *h)
 {
-	uint64_t sp = h->at.sp, fp = h->at.fp, method = h->rbx, sender_sp, pc;
+	uint64_t sp = h->at.sp, fp = h->at.fp, method = h->rbx, sender_sp, pc, code;
 
 	if (!hot_on_stack(h, fp) || fp < sp || fp - sp > ENTRY_FRAME_MAX ||
 	    !method_check_sig(method))
 		return false;
-	if (h->r13 != load64_sig(method + (uint32_t)vm_sig.method_const) &&
+	code = load64_sig(method + (uint32_t)vm_sig.method_const);
+	if (h->r13 != code && h->r13 != code + (uint32_t)vm_sig.const_size &&
 	    method_bci_sig(method, h->r13) < 0)
 		return false;
 	if (fp - sp >= 24 && hot_word(h, fp + 8 * (int64_t)vm_sig.method_words) == method)
 		return false; /* complete */
 	pc = hot_word(h, fp + 8);
 	sender_sp = hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words);
-	if (!hot_on_stack(h, sender_sp) || sender_sp <= fp || !return_known_sig(h, pc))
+	if (!hot_on_stack(h, sender_sp) || sender_sp <= fp || !return_known_java_sig(h, pc))
 		return false;
 	return entered(h, method, pc, sender_sp, hot_word(h, fp));
 }
 
-/* leave; pop r13; mov rsp, rbx; jmp r13: rbx is the sender's sp. Native methods: rdi for r13. */
+/* leave; (25: movb) pop r13; mov rsp, rbx; jmp r13: rbx is the sender's sp. Native methods: rdi for
+ * r13. */
 static bool edge_return(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, rbx = h->rbx, code = load_code_sig(h->at.pc);
+	bool left = (load_code_sig(h->at.pc - 1) & 0xff) == 0xc9;
 	uint8_t i[8];
 
 	__builtin_memcpy(i, &code, 8);
 	if (hot_on_stack(h, rbx) && rbx >= sp && rbx - sp < EDGE_MAX) {
-		if (i[0] == 0x41 && i[1] == 0x5d && return_fits_sig(h, hot_word(h, sp), fp, sp))
+		if ((left || (i[0] == 0x41 && i[1] == 0x5d)) &&
+		    return_fits_java_sig(h, hot_word(h, sp), fp, sp))
 			return entered(h, 0, hot_word(h, sp), rbx, fp);
-		if (return_fits_sig(h, h->r13, fp, rbx))
+		if (return_fits_java_sig(h, h->r13, fp, rbx))
 			return entered(h, 0, h->r13, rbx, fp);
 	}
-	if (i[0] == 0x5f && return_fits_sig(h, hot_word(h, sp), fp, sp))
+	if (i[0] == 0x5f && return_fits_java_sig(h, hot_word(h, sp), fp, sp))
 		return entered(h, 0, hot_word(h, sp), sp + 8, fp);
 	if ((((i[0] == 0x48 || i[0] == 0x49) && i[1] == 0x8b && (i[2] & 0xf8) == 0xe0) ||
 	     (i[0] == 0xff && i[1] == 0xe7)) &&
-	    return_fits_sig(h, h->rdi, fp, sp))
+	    return_fits_java_sig(h, h->rdi, fp, sp))
 		return entered(h, 0, h->rdi, sp, fp);
 	return false;
 }
@@ -113,7 +118,7 @@ static bool is_ordinary(const struct hot *h)
 	return hot_on_stack(h, fp) && fp >= h->at.sp &&
 	       method_check_sig(hot_word(h, fp + 8 * (int64_t)vm_sig.method_words)) &&
 	       hot_on_stack(h, hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words)) &&
-	       return_known_sig(h, hot_word(h, fp + 8));
+	       return_known_java_sig(h, hot_word(h, fp + 8));
 }
 
 /* Entries of intrinsics (Math, CRC32, Reference.get) build no frame. */
@@ -123,11 +128,11 @@ static bool edge_frameless(struct hot *h)
 	uint64_t method = method_check_sig(h->rbx) ? h->rbx : 0;
 	bool r13_is_sp = hot_on_stack(h, r13) && r13 >= sp && r13 - sp < 0x1000;
 
-	if (return_fits_sig(h, hot_word(h, sp), fp, sp))
+	if (return_fits_java_sig(h, hot_word(h, sp), fp, sp))
 		return entered(h, method, hot_word(h, sp), r13_is_sp && r13 > sp ? r13 : sp + 8, fp);
-	if (return_fits_sig(h, h->rax, fp, sp))
+	if (return_fits_java_sig(h, h->rax, fp, sp))
 		return entered(h, 0, h->rax, r13_is_sp ? r13 : sp, fp);
-	if (return_fits_sig(h, h->rdi, fp, sp))
+	if (return_fits_java_sig(h, h->rdi, fp, sp))
 		return entered(h, 0, h->rdi, sp, fp);
 	return false;
 }

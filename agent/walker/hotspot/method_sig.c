@@ -67,7 +67,7 @@ static bool find_parts(uint64_t method, struct method_parts *p)
 	if (!is_pointer(p->holder))
 		return false;
 	p->class_name = load64_sig(p->holder + (uint32_t)vm_sig.klass_name);
-	if (!is_pointer(p->class_name))
+	if (p->class_name < GUARD_LOW || p->class_name % 2)
 		return false;
 	len = load16_sig(p->class_name + (uint32_t)vm_sig.symbol_length);
 	return len > 0 && len < SYMBOL_MAX &&

@@ -78,6 +78,11 @@ bool return_known_sig(const struct hot *h, uint64_t pc)
 	return return_is_interpreter(pc) || return_fits_sig(h, pc, 0, 0);
 }
 
+bool return_known_java_sig(const struct hot *h, uint64_t pc)
+{
+	return unwind_in_code_cache_sig(pc) && return_known_sig(h, pc);
+}
+
 enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp,
 				   const struct blob *callee)
 {
