@@ -12,6 +12,7 @@
 #define DEOPT_HOPS	256
 #define NEAR_WORDS	8
 #define ALIGN_WORDS	3
+#define EXCEPTION_ENTRY 5 /* bytes: push rdx; sub rsp */
 #define CALL_STUB_BYTES 256 /* before and behind its call */
 #define CPU_STATE_WORDS 512 /* with the vector registers */
 #define RAX_ABOVE_R13	13 /* words, in the order of pusha */
@@ -272,19 +273,34 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 	return false;
 }
 
-/* C1's exception stubs put the pc of the throw where their return address was: it follows no call,
- * but the nmethod has debug information for exactly that pc. */
-static bool leave_throw(struct hot *h, const struct blob *b)
+/* A pc that follows no call, but for which the nmethod has debug information. */
+static bool is_throw(uint64_t pc)
 {
-	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words, pc;
 	struct blob thrower;
 
-	if (b->frame_words <= 0)
-		return false;
-	pc = hot_word(h, end - 8);
 	return unwind_in_code_cache_sig(pc) && code_blob_sig(pc, &thrower) &&
-	       thrower.kind == BLOB_NMETHOD && scopes_are_exact_sig(&thrower, pc) &&
-	       returned(h, pc, end, hot_word(h, end - 16));
+	       thrower.kind == BLOB_NMETHOD && scopes_are_exact_sig(&thrower, pc);
+}
+
+/* Exception stubs put the pc of the throw where their return address was. */
+static bool leave_throw(struct hot *h, const struct blob *b)
+{
+	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words;
+
+	return b->frame_words > 0 && is_throw(hot_word(h, end - 8)) &&
+	       returned(h, hot_word(h, end - 8), end, hot_word(h, end - 16));
+}
+
+/* C2's exception blob is jumped to with the pc of the throw in rdx, which it pushes. */
+static bool leave_exception_edge(struct hot *h, const struct blob *b)
+{
+	uint64_t sp = h->at.sp;
+
+	if (h->at.pc == b->code && is_throw(h->rdx))
+		return returned(h, h->rdx, sp, h->at.fp);
+	if (h->at.pc - b->code < EXCEPTION_ENTRY && is_throw(hot_word(h, sp)))
+		return returned(h, hot_word(h, sp), sp + 8, h->at.fp);
+	return leave_throw(h, b);
 }
 
 /* Without a frame: what lies on top was pushed to align the stack for a call. rbp is the caller's. */
@@ -314,7 +330,7 @@ static bool leave_stub(struct hot *h, const struct blob *b)
 		return true;
 	if (b->kind == BLOB_STUBS && b->frame_words <= 0 && leave_by_call(h, b, 64))
 		return true;
-	if (b->kind == BLOB_RUNTIME && leave_throw(h, b))
+	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) && leave_throw(h, b))
 		return true;
 	if (leave_frameless(h, b))
 		return true;
@@ -329,6 +345,8 @@ bool blob_frame_sig(struct hot *h, const struct blob *b)
 	h->yielding |= continuation_is_barrier_sig(h->at.pc);
 	hot_push_stub_sig(h, b);
 	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread && leave_safepoint(h, b))
+		return true;
+	if (b->kind == BLOB_EXCEPTION && h->leaf && leave_exception_edge(h, b))
 		return true;
 	if (b->kind == BLOB_ADAPTER && h->leaf)
 		left = leave_adapter(h);

@@ -16,7 +16,7 @@ struct hot {
 	struct regs at; /* pc, sp and fp of the frame looked at now */
 	uint64_t low, high; /* the stack: low is the red zone below the interrupted sp */
 	uint64_t thread; /* JavaThread*, 0 = not a Java thread */
-	uint64_t rax, rbx, rdi, r13; /* of the interrupted instruction */
+	uint64_t rax, rbx, rdx, rdi, r13; /* of the interrupted instruction */
 	bool leaf; /* at is the interrupted instruction, not a return address */
 	bool exact; /* the nmethod has debug information at exactly this pc */
 	bool java_seen;

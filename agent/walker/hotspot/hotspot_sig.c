@@ -204,6 +204,7 @@ void hotspot_walk_sig(struct walk *w, void *ucontext)
 	}
 	h.rax = (uint64_t)uc->uc_mcontext.gregs[REG_RAX];
 	h.rbx = (uint64_t)uc->uc_mcontext.gregs[REG_RBX];
+	h.rdx = (uint64_t)uc->uc_mcontext.gregs[REG_RDX];
 	h.rdi = (uint64_t)uc->uc_mcontext.gregs[REG_RDI];
 	h.r13 = (uint64_t)uc->uc_mcontext.gregs[REG_R13];
 	h.thread = java_thread_address_sig();
