@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include "agent/walker/walker.h"
 
-#define RING_BYTES_DEFAULT (512u * 1024)
+#define RING_BYTES_DEFAULT (256u * 1024)
 #define RING_BYTES_MIN	   (16u * 1024)
 #define RING_BYTES_MAX	   (16u * 1024 * 1024)
 

@@ -31,7 +31,16 @@ static bool names_missing; /* a thread was seen whose Java name is not known */
 
 uint64_t threads_bytes(void)
 {
-	return table ? TABLE_MAX * sizeof(*table) : 0;
+	const uint32_t in_page = 4096 / sizeof(*table);
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; table && i < TABLE_MAX; i += in_page)
+		for (uint32_t k = i; k < i + in_page && k < TABLE_MAX; k++)
+			if (table[k].tid) {
+				bytes += 4096;
+				break;
+			}
+	return bytes;
 }
 
 void threads_free(void)
@@ -49,7 +58,7 @@ void threads_forget(void)
 
 static struct known *lookup(uint32_t tid, bool *ret_new)
 {
-	uint32_t first = (tid * 2654435761u) >> 18;
+	uint32_t first = tid & (TABLE_MAX - 1);
 	struct known *place = NULL;
 
 	*ret_new = false;

@@ -11,7 +11,7 @@
 #include "agent/ledger.h"
 #include "agent/threads.h"
 
-#define AGENT_BYTES_MAX (8u << 20) /* all memory of the agent */
+#define AGENT_BYTES_MAX (3u << 20) /* all memory of the agent */
 #define DICT_BYTES_MIN	(512u << 10) /* also where the ring and the walker take it all */
 
 /* Frames being filled, in the order in which they have to be written: definitions first. */

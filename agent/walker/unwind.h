@@ -16,8 +16,7 @@
 struct unwind_range {
 	uint64_t start, end; /* executable bytes */
 	uint64_t base; /* the rows' pc counts from here */
-	const struct cfi_row *rows;
-	uint32_t n;
+	const struct cfi_table *rows; /* NULL = none */
 	bool musl; /* has no rows to speak of: its own code is where a thread ends */
 };
 

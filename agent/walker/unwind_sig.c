@@ -122,7 +122,7 @@ static uint32_t find_rule(const struct unwind_table *t, uint64_t pc)
 	range = find_range(t, pc);
 	if (!range)
 		return CFI_NONE;
-	value = cfi_find(range->rows, range->n, (uint32_t)(pc - range->base)) | 1ull << 32;
+	value = cfi_find(range->rows, (uint32_t)(pc - range->base)) | 1ull << 32;
 	__atomic_store_n(&slot->value, value, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->mixed, key ^ value, __ATOMIC_RELAXED);
 	return (uint32_t)value;

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include "agent/walker/walker.h"
 
-#define METHOD_STORE_BYTES (1u << 20) /* of copies; pages are used as they fill */
+#define METHOD_STORE_BYTES (768u << 10) /* of copies; pages are used as they fill */
 
 struct method_copy {
 	uint64_t method, const_method, pool; /* addresses in the JVM */

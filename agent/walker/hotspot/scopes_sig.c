@@ -11,7 +11,7 @@
 #define PC_DESC_BYTES 16
 #define PC_DESCS_MAX  1000000
 #define SCOPES_MAX    128 /* inlined into each other */
-#define MEMO_SLOTS    2048
+#define MEMO_SLOTS    1024
 #define MEMO_FRAMES   6
 
 struct memo {
