@@ -31,10 +31,8 @@ def java_home(major):
 def classes():
     """Compiled workloads, once per build."""
     out = os.path.join(BUILD, "classes")
-    sources = [os.path.join(HERE, "java", f) for f in os.listdir(os.path.join(HERE, "java"))]
-    if os.path.exists(out) and max(map(os.path.getmtime, sources)) > os.path.getmtime(out):
-        shutil.rmtree(out)
     if not os.path.exists(out):
+        sources = [os.path.join(HERE, "java", f) for f in os.listdir(os.path.join(HERE, "java"))]
         temp = out + ".%d" % os.getpid()
         subprocess.run([java_home("17") + "/bin/javac", "-nowarn", "--release", "8", "-Xlint:-options", "-d", temp]
                        + sources, check=True)
