@@ -331,7 +331,7 @@ uint64_t engine_bytes(void)
 		return 0;
 	/* pages that a thread has ever had a slot in */
 	for (uint32_t i = 0; i < SLOTS_MAX; i += in_page)
-		for (uint32_t k = i; k < i + in_page; k++)
+		for (uint32_t k = i; k < i + in_page && k < SLOTS_MAX; k++)
 			if (engine.slots[k].tid) {
 				bytes += PAGE_BYTES;
 				break;

@@ -39,7 +39,8 @@ class Run:
     def __init__(self, home, directory, flags, program, seconds, interval_us=4000, arguments=(), wait=False):
         self.out, self.err = (open(os.path.join(directory, "out"), "w+"), open(os.path.join(directory, "err"), "w+"))
         jvm = subprocess.Popen([os.path.join(home, "bin", "java"), *flags, "-Xmx300m", "-cp", directory, program,
-                                *arguments], stdout=self.out, stderr=self.err, stdin=subprocess.DEVNULL)
+                                *arguments], stdout=self.out, stderr=self.err, stdin=subprocess.DEVNULL,
+                               cwd=directory)
         try:
             self.wait_ready(directory, jvm)
             self.reader = subprocess.run(
