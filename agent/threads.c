@@ -168,7 +168,7 @@ uint32_t threads_virtual(uint64_t id, const char *name)
 static bool has_ended(uint32_t tid)
 {
 	if (tid & WIRE_VIRTUAL_TID)
-		return true; /* nobody can say: the name is said again if it comes again */
+		return true; /* nobody can say: forgotten, and said again with its next sample */
 	return syscall(SYS_tgkill, (long)getpid(), (long)tid, 0l) < 0 && errno == ESRCH;
 }
 
@@ -188,7 +188,8 @@ void threads_sweep(void)
 			k->ended = 1;
 			continue;
 		}
-		send(k->tid, WIRE_THREAD_ENDED | (k->java ? WIRE_THREAD_JAVA : 0), 0, "");
+		if (!(k->tid & WIRE_VIRTUAL_TID))
+			send(k->tid, WIRE_THREAD_ENDED | (k->java ? WIRE_THREAD_JAVA : 0), 0, "");
 		if (!table) /* the pipe was full and all names are forgotten */
 			return;
 		k->tid = TID_ENDED;

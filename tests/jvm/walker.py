@@ -180,7 +180,7 @@ def check_depth(run, label):
 
 
 def check_virtual(run, label):
-    seen = rooted = deep = exact = named = 0
+    seen = rooted = deep = unread = wrong = named = 0
     for tid, _, frames in run.samples:
         if not any(f.startswith("WalkVirtual.work") for f in frames) and \
                 not any(f.startswith("WalkVirtual.down") for f in frames):
@@ -192,11 +192,16 @@ def check_virtual(run, label):
         named += m is not None
         if m and any(f.startswith("WalkVirtual.leaf:") for f in frames):
             deep += 1
-            exact += sum(f.startswith("WalkVirtual.down:") for f in frames) == int(m.group(1)) + 1
+            exact = sum(f.startswith("WalkVirtual.down:") for f in frames) == int(m.group(1)) + 1
+            # in the middle of a yield, or a chunk that the collector moves: the walk says [unknown]
+            unread += not exact and "[unknown]" in frames
+            wrong += not exact and "[unknown]" not in frames
+            if not exact and "[unknown]" not in frames and wrong == 1:
+                print("     e.g.", name, frames)
     check(seen > 200 and rooted >= 0.999 * seen, "%s: %d of %d reach VirtualThread.run" % (label, rooted, seen))
     check(named >= 0.98 * seen, "%s: %d of %d with the virtual thread's name" % (label, named, seen))
-    # ZGC may move a chunk while it is read: the walk says [unknown] then
-    check(deep > 100 and exact >= (0.99 if "ZGC" in label else 0.999) * deep, "%s: %d of %d with all their frames" % (label, exact, deep))
+    check(deep > 100 and wrong <= 0.001 * deep and unread <= 0.01 * deep,
+          "%s: of %d deep ones %d lack frames, %d say so" % (label, deep, wrong, unread))
 
 
 def modes(major, everything):
