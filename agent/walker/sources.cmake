@@ -14,10 +14,10 @@ set(WALKER_SIG_SOURCES walker/asgct/asgct_sig.c walker/asgct/stubs_sig.c walker/
 if(WITH_TESTS)
 	set(walker_dir ${CMAKE_CURRENT_LIST_DIR})
 	unit_test(test_cfi SOURCES ${walker_dir}/cfi.c ${walker_dir}/cfi_pack.c ${walker_dir}/elf_image.c ${walker_dir}/maps.c
-		${walker_dir}/safe_copy.c ${walker_dir}/unwind_sig.c)
+		${walker_dir}/guard_sig.c ${walker_dir}/safe_copy.c ${walker_dir}/unwind_sig.c)
 	unit_test(test_maps SOURCES ${walker_dir}/cfi.c ${walker_dir}/cfi_pack.c ${walker_dir}/class_name.c
-		${walker_dir}/elf_image.c ${walker_dir}/maps.c ${walker_dir}/safe_copy.c
-		${walker_dir}/unwind_sig.c)
+		${walker_dir}/elf_image.c ${walker_dir}/guard_sig.c ${walker_dir}/maps.c
+		${walker_dir}/safe_copy.c ${walker_dir}/unwind_sig.c)
 	foreach(test test_cfi test_maps)
 		target_include_directories(${test} SYSTEM PRIVATE ${JDK_HEADERS}
 			${JDK_HEADERS}/linux)

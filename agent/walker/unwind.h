@@ -41,6 +41,8 @@ bool unwind_quiescent(void);
 struct unwind_stack {
 	uint64_t sp; /* of the interrupted instruction */
 	uint64_t low, high; /* known to be readable */
+	uint64_t context; /* address of the ucontext_t of a signal handler that was walked through last:
+			   * what came after is interrupted code again; 0 = none */
 };
 
 enum unwind_end {

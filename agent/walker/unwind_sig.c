@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "agent/walker/guard.h"
 #include "agent/walker/unwind.h"
 
 #define PAGE	       4096ull /* larger pages are asked for in parts */
@@ -59,6 +60,7 @@ void unwind_stack_init_sig(struct unwind_stack *stack, uint64_t sp)
 {
 	stack->sp = sp;
 	stack->low = stack->high = sp & ~(PAGE - 1);
+	stack->context = 0;
 }
 
 /* Another's stack may hold what a sanitizer calls out of bounds. */
@@ -185,12 +187,31 @@ static bool is_thread_start(const struct unwind_table *t, const struct regs *reg
 	return range && range->musl;
 }
 
+/* A frame below a signal handler: what was interrupted is in the context that the kernel pushed. */
+static bool step_signal(struct unwind_stack *stack, struct regs *regs)
+{
+	uint64_t at = regs->sp + offsetof(ucontext_t, uc_mcontext), word;
+	ucontext_t context;
+	uint8_t *to = (uint8_t *)&context.uc_mcontext;
+
+	if (!ARCH_SIGRETURN_CODE || load_code_sig(regs->pc) != ARCH_SIGRETURN_CODE)
+		return false;
+	for (size_t i = 0; i < sizeof(context.uc_mcontext); i += 8) {
+		if (!unwind_load_sig(stack, at + i, &word))
+			return false;
+		__builtin_memcpy(to + i, &word, 8);
+	}
+	stack->context = regs->sp;
+	*regs = regs_get(&context);
+	return true;
+}
+
 enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
 				  struct walk_frame *frames, uint32_t *n, bool leaf, uint32_t max)
 {
 	const struct unwind_table *t = __atomic_load_n(&table_now, __ATOMIC_SEQ_CST);
 
-	for (;; leaf = false) {
+	for (bool interrupted = false;; leaf = interrupted, interrupted = false) {
 		uint32_t rule;
 
 		if (unwind_in_code_cache_sig(regs->pc))
@@ -204,6 +225,11 @@ enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
 						      .kind = WIRE_KIND_NATIVE };
 		if (!t)
 			return UNWIND_BROKEN;
+		stack->context = 0;
+		if (!leaf && step_signal(stack, regs)) {
+			interrupted = true;
+			continue;
+		}
 		/* a return address may be the first byte of the next function: look at the call */
 		rule = find_rule(t, leaf ? regs->pc : regs->pc - 1);
 		if (cfi_rule_kind(rule) == CFI_END ||

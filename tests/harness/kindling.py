@@ -23,7 +23,7 @@ def skip(why):
 
 
 def java_home(major):
-    home = jdks.find().get(major)
+    home = jdks.find().get(major) or (jdks.fetch_debian(major) if major in jdks.DEBIAN else None)
     if not home:
         skip("there is no JDK %s; tests/run fetches it" % major)
     return home

@@ -16,6 +16,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import jdks  # noqa: E402
 from kindling import BUILD, classes, java_home, skip  # noqa: E402
 
 ROOTS = re.compile(r"^(java/lang/Thread\.(run|exit)|[\w/$]+\.main|java/lang/ref/\S+\.run|"
@@ -38,13 +39,14 @@ class Run:
 
     def __init__(self, home, directory, flags, program, seconds, interval_us=4000, arguments=(), wait=False):
         self.out, self.err = (open(os.path.join(directory, "out"), "w+"), open(os.path.join(directory, "err"), "w+"))
-        jvm = subprocess.Popen([os.path.join(home, "bin", "java"), *flags, "-Xmx300m", "-cp", directory, program,
+        jvm = subprocess.Popen([*jdks.command(home, os.path.realpath(BUILD)), *flags, "-Xmx300m", "-cp", directory, program,
                                 *arguments], stdout=self.out, stderr=self.err, stdin=subprocess.DEVNULL,
                                cwd=directory)
         try:
             self.wait_ready(directory, jvm)
             self.reader = subprocess.run(
-                [os.path.join(BUILD, "tests", "agent_reader"), "-v", "-l", os.path.join(BUILD, "lib", "libkindling.so"),
+                [os.path.join(BUILD, "tests", "agent_reader"), "-v", "-l",
+                 os.path.realpath(os.path.join(BUILD, "lib", "libkindling.so")),
                  "-d", str(seconds), "-i", str(interval_us), str(jvm.pid)],
                 capture_output=True, text=True, errors="replace", timeout=seconds + 60)
             if wait:
@@ -214,16 +216,42 @@ def modes(major, everything):
     return some + more
 
 
+def check_hazard(home, directory, flags, seconds):
+    """The program counts what it provoked and what it saw; it must not notice us."""
+    label = "hazard " + " ".join(flags)
+    run = Run(home, directory, flags, "WalkHazard", seconds - 0.5, 200, ["%d" % seconds], wait=True)
+    # the JVM's own list of warnings under -Xcheck:jni is not ours
+    said = run.text.split()[-1:] if "-Xcheck:jni" in flags else run.text.split()
+    check(run.status == 0 and said in (["OK"], ["READY", "OK"]),
+          "%s: ends with %d, %s" % (label, run.status, run.text.replace("\n", " ")[-300:]))
+    check("kindling" not in run.text + run.error and (run.error == "" or "-Xcheck:jni" in flags),
+          "%s: nothing printed %s" % (label, run.error[-300:]))
+    run.check_roots(label)
+
+
+def soak(home, directory, minutes):
+    for flags in ([], ["-Xint"], ["-XX:TieredStopAtLevel=1"], ["-XX:+UseParallelGC"]):
+        check_hazard(home, directory, flags, max(5, minutes * 60 / 8))
+        run = Run(home, directory, flags, "WalkMix", max(5, minutes * 60 / 8), 200)
+        check(run.alive, "mix %s: the JVM lives" % " ".join(flags))
+        run.check_roots("mix " + " ".join(flags))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("major")
     parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--soak", type=float, metavar="MINUTES",
+                        help="only the torture: hazards and the mixed load at 200 us for so long")
     parser.add_argument("--all", action="store_true", help="every collector and compiler mode")
     args = parser.parse_args()
     home, directory = java_home(args.major), tempfile.mkdtemp(prefix="kindling-walker-")
     try:
         for f in os.listdir(classes()):
             shutil.copy(os.path.join(classes(), f), directory)
+        if args.soak:
+            soak(home, directory, args.soak)
+            return 1 if failures else 0
         graph = callees(directory, "WalkMix")
         total = samples = 0
         for flags in modes(args.major, args.all):
@@ -238,13 +266,7 @@ def main():
             run = Run(home, directory, flags, "WalkKnown", 2)
             check_known(run, "known " + " ".join(flags))
         for flags in ([], ["-Xint"], ["-Xcheck:jni"]):
-            label = "hazard " + " ".join(flags)
-            run = Run(home, directory, flags, "WalkHazard", args.seconds - 0.5, 200, ["%d" % args.seconds], wait=True)
-            check(run.status == 0 and run.text.split() == ["READY", "OK"] or "-Xcheck:jni" in flags and "OK" in run.text,
-                  "%s: ends with %d, %s" % (label, run.status, run.text.replace("\n", " ")[-300:]))
-            check("kindling" not in run.text + run.error and (run.error == "" or "-Xcheck:jni" in flags),
-                  "%s: nothing printed %s" % (label, (run.text + run.error)[-300:] if "kindling" in run.text + run.error else ""))
-            run.check_roots(label)
+            check_hazard(home, directory, flags, args.seconds)
         if int(args.major) >= 21:
             for flags in [["-XX:+UseG1GC"], ["-XX:+UseZGC"]] + ([["-Xint"], ["-XX:+UseParallelGC"]] if args.all else []):
                 check_virtual(Run(home, directory, flags, "WalkVirtual", args.seconds), "virtual " + " ".join(flags))

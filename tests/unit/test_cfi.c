@@ -76,6 +76,31 @@ static void a_thread_is_walked_to_its_root(void **state)
 	assert_int_equal(frames_of_recurse(), DEPTH);
 }
 
+/* As when two profilers' signals meet: the walk begins inside another's handler. */
+static void on_other_signal(int signal)
+{
+	(void)signal;
+	raise(SIGUSR2);
+}
+
+static void a_walk_goes_through_anothers_signal_handler(void **state)
+{
+	struct sigaction walking = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
+	struct sigaction other = { .sa_handler = on_other_signal };
+	pthread_t thread;
+
+	(void)state;
+	if (!ARCH_HAS_CFI)
+		skip();
+	assert_int_equal(sigaction(SIGUSR1, &other, NULL), 0);
+	assert_int_equal(sigaction(SIGUSR2, &walking, NULL), 0);
+	assert_true(maps_refresh() == 0);
+	assert_int_equal(pthread_create(&thread, NULL, thread_main, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(how_it_ended, UNWIND_ROOT);
+	assert_int_equal(frames_of_recurse(), DEPTH);
+}
+
 static void an_unreadable_address_is_told_apart(void **state)
 {
 	uint64_t here = 0;
@@ -248,6 +273,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(packed_rows_are_found_as_the_unpacked_ones),
 		cmocka_unit_test(a_thread_is_walked_to_its_root),
+		cmocka_unit_test(a_walk_goes_through_anothers_signal_handler),
 		cmocka_unit_test(an_unreadable_address_is_told_apart),
 		cmocka_unit_test(the_stack_is_not_read_below_sp_nor_far_above),
 		cmocka_unit_test(rows_follow_a_function_from_entry_to_return),

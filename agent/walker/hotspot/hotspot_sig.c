@@ -43,6 +43,19 @@ static bool read_anchor(const struct hot *h, uint64_t address, struct anchor *a)
 	return unwind_in_code_cache_sig(a->pc);
 }
 
+/* Another's signal handler was walked through: Java code was interrupted there, as by our signal. */
+static void take_registers(struct hot *h, uint64_t context)
+{
+	uint64_t gregs = context + offsetof(ucontext_t, uc_mcontext.gregs);
+
+	h->rax = hot_word(h, gregs + 8 * REG_RAX);
+	h->rbx = hot_word(h, gregs + 8 * REG_RBX);
+	h->rdx = hot_word(h, gregs + 8 * REG_RDX);
+	h->rdi = hot_word(h, gregs + 8 * REG_RDI);
+	h->r13 = hot_word(h, gregs + 8 * REG_R13);
+	h->leaf = true;
+}
+
 static enum unwind_end native_frames(struct hot *h)
 {
 	struct unwind_stack stack;
@@ -55,6 +68,8 @@ static enum unwind_end native_frames(struct hot *h)
 				max < WALK_FRAMES_MAX ? max : WALK_FRAMES_MAX);
 	if (end == UNWIND_JAVA)
 		hot_move(h, regs.pc, regs.sp, regs.fp);
+	if (end == UNWIND_JAVA && stack.context)
+		take_registers(h, stack.context);
 	return end;
 }
 
