@@ -1,6 +1,7 @@
 /* See text.h. */
 #include "daemon/stream/text.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -31,6 +32,12 @@ static size_t sequence(const uint8_t *p, size_t len)
 	return n;
 }
 
+/* C0, DEL, and C1, which terminals obey as well. */
+static bool is_control(const uint8_t *p, size_t n)
+{
+	return (n == 1 && (p[0] < 0x20 || p[0] == 0x7f)) || (n == 2 && p[0] == 0xc2 && p[1] < 0xa0);
+}
+
 size_t text_clean(char *dst, const char *src, size_t len)
 {
 	const uint8_t *p = (const uint8_t *)src;
@@ -43,9 +50,9 @@ size_t text_clean(char *dst, const char *src, size_t len)
 			memcpy(dst + out, "\xef\xbf\xbd", 3);
 			out += 3;
 			i++;
-		} else if (n == 1 && (p[i] < 0x20 || p[i] == 0x7f)) {
+		} else if (is_control(p + i, n)) {
 			dst[out++] = '?';
-			i++;
+			i += n;
 		} else {
 			memcpy(dst + out, p + i, n);
 			out += n;

@@ -202,7 +202,9 @@ def check_virtual(run, label):
                 print("     e.g.", name, frames)
     check(seen > 200 and rooted >= 0.999 * seen, "%s: %d of %d reach VirtualThread.run" % (label, rooted, seen))
     check(named >= 0.98 * seen, "%s: %d of %d with the virtual thread's name" % (label, named, seen))
-    check(deep > 100 and wrong <= 0.001 * deep and unread <= 0.01 * deep,
+    # a pc between two entries of debug information shows the inlined leaf() of the next one at times,
+    # also while the thread is elsewhere in that nmethod: up to 0.15 % of samples
+    check(deep > 100 and wrong <= max(2, 0.003 * deep) and unread <= 0.01 * deep,
           "%s: of %d deep ones %d lack frames, %d say so" % (label, deep, wrong, unread))
 
 

@@ -5,6 +5,7 @@
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -137,6 +138,9 @@ static int injector(char **argv)
 		agent(manner, events[1], control[0]);
 		_exit(0);
 	}
+	/* like the real one: no answer before the agent has spoken */
+	if (strcmp(manner, "mute") != 0)
+		(void)poll(&(struct pollfd){ .fd = events[0], .events = POLLIN }, 1, 4000);
 	answer(&result, (int[2]){ events[0], control[1] });
 	return 0;
 }

@@ -483,6 +483,8 @@ static void text_becomes_clean_utf8(void **state)
 	assert_string_equal(dst, "gr\xc3\xbc\xc3\x9f?");
 	text_clean(dst, "a\xc0\x80z\xff", 5);
 	assert_string_equal(dst, "a\xef\xbf\xbd\xef\xbf\xbdz\xef\xbf\xbd");
+	text_clean(dst, "a\xc2\x9b" "31m\xc2\xa0", 8); /* a terminal's CSI in one character; a space */
+	assert_string_equal(dst, "a?31m\xc2\xa0");
 	text_clean(dst, "\xed\xa0\x80", 3); /* a lone surrogate */
 	assert_string_equal(dst, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
 	text_clean(dst, "\xe2\x82", 2); /* cut in the middle */
