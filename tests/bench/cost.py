@@ -6,7 +6,6 @@ The heap is touched in full at the start and the JVM runs on its own first, so t
 by attaching is the agent's and not the heap's; "in the same time before" is the control. CPU and bytes are
 differences of what the books of `kindling status --json` say at both ends of the time measured.
 """
-import os
 import sys
 import time
 
