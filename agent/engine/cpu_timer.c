@@ -11,7 +11,8 @@
 #include "agent/agent.h"
 #include "agent/engine/slots.h"
 
-#define PROBE_MAX 64u /* slots a tid may lie in */
+#define PROBE_MAX  64u /* slots a tid may lie in, in each part of the table */
+#define PAGE_BYTES 4096u
 
 static uint64_t random_state;
 
@@ -30,17 +31,20 @@ static uint64_t random_below(uint64_t n)
 
 /* ---- slots ------------------------------------------------------------------------------ */
 
-static uint32_t first_probe(uint32_t tid)
+/* The @i-th place where a tid's slot may lie. Tids come one after the other and wander: a few pages
+ * serve most JVMs, the rest of the table is touched when there is no room in the part before it. */
+static struct slot *probe(uint32_t tid, uint32_t i)
 {
-	return (tid * 2654435761u) >> 18; /* 14 bits, SLOTS_MAX */
+	static const uint32_t parts[] = { SLOTS_MAX / 16, SLOTS_MAX / 4, SLOTS_MAX };
+	uint32_t size = parts[i / PROBE_MAX];
+
+	return &engine.slots[(tid + i % PROBE_MAX) & (size - 1)];
 }
 
 struct slot *slot_find(uint32_t tid)
 {
-	uint32_t first = first_probe(tid);
-
-	for (uint32_t i = 0; i < PROBE_MAX; i++) {
-		struct slot *s = &engine.slots[(first + i) & (SLOTS_MAX - 1)];
+	for (uint32_t i = 0; i < 3 * PROBE_MAX; i++) {
+		struct slot *s = probe(tid, i);
 
 		if (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) >= SLOT_TIMED && s->tid == tid)
 			return s;
@@ -50,10 +54,8 @@ struct slot *slot_find(uint32_t tid)
 
 struct slot *slot_claim(uint32_t tid)
 {
-	uint32_t first = first_probe(tid);
-
-	for (uint32_t i = 0; i < PROBE_MAX; i++) {
-		struct slot *s = &engine.slots[(first + i) & (SLOTS_MAX - 1)];
+	for (uint32_t i = 0; i < 3 * PROBE_MAX; i++) {
+		struct slot *s = probe(tid, i);
 		uint32_t free_state = SLOT_FREE;
 
 		if (__atomic_compare_exchange_n(&s->state, &free_state, SLOT_CLAIMED, false,
@@ -322,9 +324,19 @@ void engine_free(void)
 
 uint64_t engine_bytes(void)
 {
-	return engine.slots ? SLOTS_MAX * sizeof(struct slot) +
-				      SCRATCH_BUFFERS * WALK_FRAMES_MAX * sizeof(struct walk_frame)
-			    : 0;
+	const uint32_t in_page = PAGE_BYTES / sizeof(struct slot);
+	uint64_t bytes = SCRATCH_BUFFERS * WALK_FRAMES_MAX * sizeof(struct walk_frame);
+
+	if (!engine.slots)
+		return 0;
+	/* pages that a thread has ever had a slot in */
+	for (uint32_t i = 0; i < SLOTS_MAX; i += in_page)
+		for (uint32_t k = i; k < i + in_page && k < SLOTS_MAX; k++)
+			if (engine.slots[k].tid) {
+				bytes += PAGE_BYTES;
+				break;
+			}
+	return bytes;
 }
 
 static const char *why_no_timer(int r)

@@ -103,13 +103,15 @@ static void push_sig(struct slot *slot, uint64_t now_ns, uint64_t weight_ns, voi
 		drop_sig(WIRE_DROP_NO_SCRATCH, weight_ns);
 		return;
 	}
-	name_sig(slot, head.name);
 	walk.frames = s->frames;
-	walk.n = 0;
-	walk.broken = NULL;
 	walk_sig(&walk, ucontext);
 	head.n_frames = walk.n;
 	head.broken = walk.broken;
+	head.virtual_id = walk.virtual_id;
+	if (walk.virtual_id)
+		__builtin_memcpy(head.name, walk.virtual_name, sizeof(head.name));
+	else
+		name_sig(slot, head.name);
 	if (walk.broken)
 		add_sig(&agent.books.broken, 1);
 	if (ring_push_sig(&agent.ring, &head, walk.frames)) {

@@ -103,6 +103,11 @@ static const struct unwind_range *find_range(const struct unwind_table *t, uint6
 	return NULL;
 }
 
+bool unwind_is_code_sig(uint64_t pc)
+{
+	return find_range(__atomic_load_n(&table_now, __ATOMIC_SEQ_CST), pc) != NULL;
+}
+
 /* A pc's rule; what no range holds is not cached. */
 static uint32_t find_rule(const struct unwind_table *t, uint64_t pc)
 {
@@ -117,7 +122,7 @@ static uint32_t find_rule(const struct unwind_table *t, uint64_t pc)
 	range = find_range(t, pc);
 	if (!range)
 		return CFI_NONE;
-	value = cfi_find(range->rows, range->n, (uint32_t)(pc - range->base)) | 1ull << 32;
+	value = cfi_find(range->rows, (uint32_t)(pc - range->base)) | 1ull << 32;
 	__atomic_store_n(&slot->value, value, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->mixed, key ^ value, __ATOMIC_RELAXED);
 	return (uint32_t)value;
@@ -181,11 +186,11 @@ static bool is_thread_start(const struct unwind_table *t, const struct regs *reg
 }
 
 enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
-				  struct walk_frame *frames, uint32_t *n, uint32_t max)
+				  struct walk_frame *frames, uint32_t *n, bool leaf, uint32_t max)
 {
 	const struct unwind_table *t = __atomic_load_n(&table_now, __ATOMIC_SEQ_CST);
 
-	for (bool leaf = true;; leaf = false) {
+	for (;; leaf = false) {
 		uint32_t rule;
 
 		if (unwind_in_code_cache_sig(regs->pc))

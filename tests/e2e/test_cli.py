@@ -147,7 +147,7 @@ class WithoutDaemon(unittest.TestCase):
                                   capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done)
             with open(out) as f:
-                self.assertTrue(re.search(r"KnownShares.full \d+$", f.read(), re.M))
+                self.assertTrue(re.search(r"KnownShares.full(;KnownShares.spin)? \d+$", f.read(), re.M))
             os.unlink(out)
             self.assertEqual(timers(jvm.pid), 0)
             self.assertEqual(jvm.end(), ("END\n", ""))
