@@ -19,23 +19,24 @@ def parser(text):
     p.add_argument("--interval", default="10ms", help="sampling interval (10ms)")
     p.add_argument("--json", metavar="FILE", help="where the figures go (BUILD/bench/NAME-jdkMAJOR.json)")
     p.add_argument("--alone", action="store_true",
-                   help="in pid and mount namespaces of its own: the daemon finds no other JVM of this machine "
-                        "(by scans: the kernel's events count the host's pids)")
+                   help="with fewer capabilities than other root processes have, so that the kernel lets the daemon "
+                        "attach to no other JVM of this machine")
     return p
 
 
 def begin(p):
-    """Parses; with --alone, once more inside the namespaces."""
+    """Parses; with --alone, once more without what other JVMs have."""
     args = p.parse_args()
     if os.geteuid() != 0:
         kindling.skip("needs root")
     if args.alone and os.environ.get("KINDLING_BENCH") != "alone":
-        kindling.classes()
-        # /tmp/kindling too: what another daemon places there, and takes away, is its own
-        setup = "mkdir -p /tmp/kindling && mount -t tmpfs -o mode=0755 kindling /tmp/kindling && exec \"$@\""
+        # A process's root and descriptors may be opened by who has all of its capabilities, or CAP_SYS_PTRACE,
+        # ptrace(2). The other two are what root has on the host and in usual containers. And a /tmp/kindling of
+        # its own: what other daemons place there, and take away, is theirs.
+        setup = ("mkdir -p /tmp/kindling && mount -t tmpfs -o mode=0755 kindling /tmp/kindling && "
+                 "exec setpriv --bounding-set -sys_ptrace,-audit_write,-net_bind_service \"$@\"")
         os.environ["KINDLING_BENCH"] = "alone"
-        os.execvp("unshare", ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", setup, "sh",
-                              sys.executable] + sys.argv)
+        os.execvp("unshare", ["unshare", "--mount", "sh", "-c", setup, "sh", sys.executable] + sys.argv)
     args.load_before = os.getloadavg()
     return args
 

@@ -4,8 +4,7 @@ How soon a new JVM is seen, and how old a sample is when somebody reads it.
 start: JVMs with one spinning thread are launched one after the other while kindlingd runs. Times count
 from the launch, taken before the fork; kindlingd's own figure (`target.first_sample ... after_ms=`)
 counts from the moment in which it learned of the process, which with BPF is its exec and without is a
-scan. Lines of its log are timed when they are seen, at most 2 ms late. `--alone` takes the kernel's
-events away from the daemon: then a new JVM waits for the next scan.
+scan. Lines of its log are timed when they are seen, at most 2 ms late.
 
 tail: `kindling tail --json` on a busy JVM; age = the moment in which this program reads a line less the
 line's ts_ns (the host's real time at which the handler ran).
