@@ -3,6 +3,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import sys
 import time
 
@@ -37,6 +38,9 @@ def begin(p):
                  "exec setpriv --bounding-set -sys_ptrace,-audit_write,-net_bind_service \"$@\"")
         os.environ["KINDLING_BENCH"] = "alone"
         os.execvp("unshare", ["unshare", "--mount", "sh", "-c", setup, "sh", sys.executable] + sys.argv)
+    # whoever ends a bench ends its daemon and its JVMs too; also in the background, where SIGINT is ignored
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda n, _: sys.exit(128 + n))
     args.load_before = os.getloadavg()
     return args
 

@@ -84,6 +84,47 @@ class Log:
         self.thread.join()
 
 
+class Watch:
+    """What the threads that carry a sample did, every 20 ms: ran, or waited for a CPU."""
+
+    def __init__(self, daemon, jvm, tail):
+        tids = [t for t in os.listdir("/proc/%d/task" % jvm.pid) if self.name(jvm.pid, t) == "kindling"]
+        self.paths = {"agent": "/proc/%d/task/%s/schedstat" % (jvm.pid, tids[0])} if tids else {}
+        self.paths.update({"kindlingd": "/proc/%d/schedstat" % daemon.process.pid,
+                           "kindling tail": "/proc/%d/schedstat" % tail.process.pid,
+                           "this reader": "/proc/self/task/%d/schedstat" % tail.thread.native_id})
+        self.looks, self.stop = [], False
+        self.thread = threading.Thread(target=self.follow)
+        self.thread.start()
+
+    @staticmethod
+    def name(pid, tid):
+        try:
+            with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
+                return f.read().strip()
+        except OSError:
+            return ""
+
+    def follow(self):
+        while not self.stop:
+            look = {}
+            for who, path in self.paths.items():
+                with open(path) as f:
+                    look[who] = [int(n) / 1e6 for n in f.read().split()[:2]]
+            self.looks.append((time.time_ns(), look))
+            time.sleep(0.02)
+
+    def end(self):
+        self.stop = True
+        self.thread.join()
+
+    def between(self, begin, end):
+        """{who: (ms on a CPU, ms waiting for one)}"""
+        first = max((l for l in self.looks if l[0] <= begin), default=self.looks[0])
+        last = min((l for l in self.looks if l[0] >= end), default=self.looks[-1])
+        return {who: [b - a for a, b in zip(first[1][who], last[1][who])] for who in self.paths}
+
+
 def spread(values):
     return {"p50": bench.quantile(values, 0.5), "p90": bench.quantile(values, 0.9),
             "p99": bench.quantile(values, 0.99), "max": max(values), "n": len(values)}
@@ -150,20 +191,27 @@ def tails(args):
         daemon.wait_state(jvm.pid, "streaming", bench.FOREVER)
         wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 100, bench.FOREVER)
         tail = Tail(daemon, str(jvm.pid))
+        watch = Watch(daemon, jvm, tail)
         time.sleep(args.seconds)
+        watch.end()
         events = tail.end()
-    ages = [((moment - e["ts_ns"]) / 1e6, moment) for moment, e in events if e["event"] == "cpu"]
+    ages = sorted(((moment - e["ts_ns"]) / 1e6, moment, e["ts_ns"]) for moment, e in events if e["event"] == "cpu")
     lost = sum(e["count"] for _, e in events if e["event"] == "dropped")
     if len(ages) < 100:
         bench.cannot("%d samples in %g s" % (len(ages), args.seconds))
-    # a burst of late lines is one event of the machine or of ours: say when the worst came
-    begin = events[0][0]
-    worst = [{"age_ms": age, "at_s": (moment - begin) / 1e9} for age, moment in sorted(ages)[-10:]]
-    figures = spread([age for age, _ in ages])
+    figures = spread([age for age, _, _ in ages])
     print("age of a sample on the tail, JDK %s: %d samples in %g s, %d lost by the reader" % (
         args.jdk, len(ages), args.seconds, lost))
     bench.table([("ms", "p50", "p90", "p99", "max"), ("age", *("%.1f" % figures[q] for q in ("p50", "p90", "p99", "max")))])
-    print("  the worst came at %s" % ", ".join("%.1f s (%.0f ms)" % (w["at_s"], w["age_ms"]) for w in worst[::-1][:5]))
+    # late lines come in bursts: the oldest of each, and what held it up
+    worst = []
+    for age, moment, taken in ages[::-1]:
+        if len(worst) < 5 and all(abs(moment - w["moment"]) > 1e9 for w in worst):
+            worst.append({"moment": moment, "age_ms": age, "at_s": (moment - events[0][0]) / 1e9,
+                          "ms_on_and_waiting_for_cpu": watch.between(taken, moment)})
+    for w in worst:
+        print("  at %4.1f s: %5.1f ms old; ms on a CPU + waiting for one meanwhile: %s" % (w["at_s"], w["age_ms"], ", ".join(
+            "%s %.1f + %.1f" % (who, *ms) for who, ms in w["ms_on_and_waiting_for_cpu"].items())))
     return {"ms": figures, "lost": lost, "worst": worst, "seconds": args.seconds}
 
 
