@@ -47,6 +47,15 @@ static time_t last_time_of_day(struct tm tm, time_t now)
 	return t;
 }
 
+/* Before 1970 and after 2554 there are no ns. */
+static bool as_ns(time_t t, uint64_t *ret_ns)
+{
+	if (t < 0 || (uint64_t)t > UINT64_MAX / NS_PER_S)
+		return false;
+	*ret_ns = (uint64_t)t * NS_PER_S;
+	return true;
+}
+
 bool parse_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns)
 {
 	static const char *const dates[] = { "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S",
@@ -54,31 +63,21 @@ bool parse_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns)
 	static const char *const times[] = { "%H:%M:%S", "%H:%M" };
 	const char *end;
 	struct tm tm;
-	uint64_t seconds;
 
-	if (*s == '@') {
-		if (!is_number(s + 1) || !parse_length(s + 1, &seconds))
-			return false;
-		*ret_ns = seconds;
-		return true;
-	}
+	if (*s == '@') /* since 1970: a length too */
+		return is_number(s + 1) && parse_length(s + 1, ret_ns);
 	for (size_t i = 0; i < ARRAY_SIZE(dates); i++) {
 		memset(&tm, 0, sizeof(tm));
 		end = strptime(s, dates[i], &tm);
 		tm.tm_isdst = -1;
-		if (end && !*end) {
-			*ret_ns = (uint64_t)mktime(&tm) * NS_PER_S;
-			return true;
-		}
+		if (end && !*end)
+			return as_ns(mktime(&tm), ret_ns);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
 		memset(&tm, 0, sizeof(tm));
 		end = strptime(s, times[i], &tm);
-		if (end && !*end) {
-			*ret_ns = (uint64_t)last_time_of_day(tm, (time_t)(now_ns / NS_PER_S)) *
-				  NS_PER_S;
-			return true;
-		}
+		if (end && !*end)
+			return as_ns(last_time_of_day(tm, (time_t)(now_ns / NS_PER_S)), ret_ns);
 	}
 	return false;
 }
