@@ -136,7 +136,8 @@ static struct mapping *mapping_new(const struct maps_line *line, uint64_t base)
 	m->device = line->device;
 	m->inode = line->inode;
 	m->base = base;
-	m->musl = strstr(path, "/ld-musl-") || strstr(path, "/libc.musl-");
+	m->musl = strstr(path, "/ld-musl-") || strstr(path, "/libc.musl-") ||
+		  strstr(path, "-linux-musl/libc.so"); /* Debian's */
 	maps.bytes += sizeof(*m) + line->path_len + 1;
 	return m;
 }

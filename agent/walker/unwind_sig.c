@@ -174,6 +174,21 @@ static bool step_rule(struct unwind_stack *stack, struct regs *regs, uint32_t ru
 	return true;
 }
 
+/* musl's string functions are assembly without rows and without a frame: the caller is on top. */
+static bool step_frameless(const struct unwind_table *t, struct unwind_stack *stack,
+			   struct regs *regs)
+{
+	const struct unwind_range *range = find_range(t, regs->pc);
+	uint64_t pc;
+
+	if (!range || !range->musl || !unwind_load_sig(stack, regs->sp, &pc) ||
+	    (!unwind_in_code_cache_sig(pc) && !find_range(t, pc)))
+		return false;
+	regs->sp += 8;
+	regs->pc = pc;
+	return true;
+}
+
 /* Has the walk come to the code that a thread begins with? musl has no rows that would say so. */
 static bool is_thread_start(const struct unwind_table *t, const struct regs *regs, bool leaf)
 {
@@ -235,7 +250,9 @@ enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
 		if (cfi_rule_kind(rule) == CFI_END ||
 		    (rule == CFI_NONE && is_thread_start(t, regs, leaf)))
 			return UNWIND_ROOT;
-		if (!step_rule(stack, regs, rule) && !step_frame_pointer(t, stack, regs))
-			return UNWIND_BROKEN;
+		if (step_rule(stack, regs, rule) || (leaf && step_frameless(t, stack, regs)) ||
+		    step_frame_pointer(t, stack, regs))
+			continue;
+		return is_thread_start(t, regs, leaf) ? UNWIND_ROOT : UNWIND_BROKEN;
 	}
 }

@@ -17,12 +17,6 @@
 #define CPU_STATE_WORDS 512 /* with the vector registers */
 #define RAX_ABOVE_R13	13 /* words, in the order of pusha */
 
-static bool returned(struct hot *h, uint64_t pc, uint64_t sp, uint64_t fp)
-{
-	hot_move(h, pc, sp, fp);
-	return true;
-}
-
 /* ---- by the call that led here --------------------------------------------------------------- */
 
 /* Where the call before @pc leads: e8, or mov r10, imm64; call r10. 0 = another kind of call. */
@@ -50,7 +44,7 @@ static bool leave_by_call(struct hot *h, const struct blob *b, uint64_t words)
 		    !code_is_nmethod(&caller))
 			continue;
 		fp = hot_word(h, at - 8);
-		return returned(h, pc, at + 8, hot_on_stack(h, fp) && fp > at ? fp : h->at.fp);
+		return hot_move(h, pc, at + 8, hot_on_stack(h, fp) && fp > at ? fp : h->at.fp);
 	}
 	return false;
 }
@@ -61,7 +55,7 @@ static bool leave_at(struct hot *h, uint64_t slot, uint64_t fp)
 {
 	uint64_t pc = hot_word(h, slot);
 
-	return return_fits_sig(h, pc, fp, slot + 8) && returned(h, pc, slot + 8, fp);
+	return return_fits_sig(h, pc, fp, slot + 8) && hot_move(h, pc, slot + 8, fp);
 }
 
 static bool leave_by_size(struct hot *h, const struct blob *b, bool java_only)
@@ -74,18 +68,7 @@ static bool leave_by_size(struct hot *h, const struct blob *b, bool java_only)
 	fp = hot_word(h, end - 16);
 	if (!(java_only ? return_fits_java_sig(h, pc, fp, end) : return_fits_sig(h, pc, fp, end)))
 		return false;
-	return returned(h, pc, end, fp);
-}
-
-static bool leave_by_fp(struct hot *h, uint64_t distance_max)
-{
-	uint64_t fp = h->at.fp, pc, next;
-
-	if (!hot_on_stack(h, fp) || fp < h->at.sp || fp - h->at.sp > distance_max)
-		return false;
-	pc = hot_word(h, fp + 8);
-	next = hot_word(h, fp);
-	return return_fits_sig(h, pc, next, fp + 16) && returned(h, pc, fp + 16, next);
+	return hot_move(h, pc, end, fp);
 }
 
 /* Does rbp belong to an interpreted caller, not to this stub? */
@@ -122,13 +105,13 @@ static bool leave_safepoint(struct hot *h, const struct blob *b)
 	    return_fits_sig(h, hot_word(h, end - 8), hot_word(h, end - 16), end))
 		return false; /* as any runtime stub */
 	if (h->at.pc - b->code >= 16)
-		return returned(h, saved, end, hot_word(h, end - 16));
+		return hot_move(h, saved, end, hot_word(h, end - 16));
 	for (uint64_t i = 0; i < 4; i++)
 		if (return_fits_sig(h, hot_word(h, h->at.sp + 8 * i), hot_word(h, h->at.sp + 8 * i - 8),
 				    h->at.sp))
-			return returned(h, hot_word(h, h->at.sp + 8 * i), h->at.sp + 8 * i + 8,
+			return hot_move(h, hot_word(h, h->at.sp + 8 * i), h->at.sp + 8 * i + 8,
 					h->at.fp);
-	return returned(h, saved, h->at.sp + 16, h->at.fp);
+	return hot_move(h, saved, h->at.sp + 16, h->at.fp);
 }
 
 /* Below the blob's frame: the poll's pc in the return slot follows no call. */
@@ -142,7 +125,7 @@ static bool leave_safepoint_caller(struct hot *h, const struct blob *b)
 	pc = hot_word(h, end - 8);
 	return unwind_in_code_cache_sig(pc) && code_blob_sig(pc, &polled) &&
 	       polled.kind == BLOB_NMETHOD && pc >= polled.code &&
-	       returned(h, pc, end, hot_word(h, end - 16));
+	       hot_move(h, pc, end, hot_word(h, end - 16));
 }
 
 /* While frames are unpacked: past the skeletons along rbp to the first one that is whole. */
@@ -154,7 +137,7 @@ static bool leave_deopt(struct hot *h)
 		uint64_t pc = hot_word(h, fp + 8), next = hot_word(h, fp);
 
 		if (return_fits_java_sig(h, pc, next, fp + 16))
-			return returned(h, pc, fp + 16, next);
+			return hot_move(h, pc, fp + 16, next);
 		if (next <= fp)
 			return false;
 		fp = next;
@@ -175,7 +158,7 @@ static bool leave_adapter(struct hot *h)
 	/* i2c popped it into rax; the sender's sp is in r13 */
 	if (hot_on_stack(h, h->r13) && h->r13 >= sp && h->r13 - sp < 0x1000)
 		sp = h->r13;
-	return returned(h, pc, sp, h->at.fp);
+	return hot_move(h, pc, sp, h->at.fp);
 }
 
 /* A c2i adapter that has the VM patch its caller's call: all registers are pushed (push_CPU_state), r13
@@ -190,7 +173,7 @@ static bool leave_patching_adapter(struct hot *h)
 		pc = hot_word(h, sp);
 		if (pc == hot_word(h, at + 8 * RAX_ABOVE_R13) &&
 		    return_fits_java_sig(h, pc, h->at.fp, sp))
-			return returned(h, pc, sp + 8, h->at.fp);
+			return hot_move(h, pc, sp + 8, h->at.fp);
 	}
 	return false;
 }
@@ -202,9 +185,9 @@ static bool leave_jump_stub(struct hot *h, const struct blob *b)
 	if (leave_at(h, sp, fp))
 		return true;
 	if (b->kind == BLOB_METHOD_HANDLES && h->leaf && return_fits_sig(h, h->rax, fp, sp))
-		return returned(h, h->rax, sp, fp);
+		return hot_move(h, h->rax, sp, fp);
 	return hot_word(h, sp) == fp && return_known_sig(h, hot_word(h, sp + 8)) &&
-	       returned(h, hot_word(h, sp + 8), sp + 16, fp);
+	       hot_move(h, hot_word(h, sp + 8), sp + 16, fp);
 }
 
 /* ---- stubs on top of the stack ----------------------------------------------------------------- */
@@ -231,7 +214,7 @@ static bool leave_stub_edge(struct hot *h)
 	if ((op == 0xc3 || op == 0x55) && leave_at(h, sp, fp))
 		return true;
 	if (op == 0x5d && return_fits_sig(h, hot_word(h, sp + 8), top, sp))
-		return returned(h, hot_word(h, sp + 8), sp + 16, top);
+		return hot_move(h, hot_word(h, sp + 8), sp + 16, top);
 	return top == fp && op != 0x55 && leave_at(h, sp + 8, fp);
 }
 
@@ -254,22 +237,22 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 
 		if (fp >= sp && fp <= sp + 8 * (uint64_t)b->frame_words - 16 &&
 		    return_fits_java_sig(h, pc, next, fp + 16))
-			return returned(h, pc, fp + 16, next);
+			return hot_move(h, pc, fp + 16, next);
 		if (leave_by_size(h, b, true))
 			return true;
 	}
 	/* only the call stub is called by native code; its frame looks like an interpreted one: it keeps
 	 * the Method and the parameters' address in the same slots */
-	if (is_call_stub(h->at.pc) ? leave_by_fp(h, FP_DISTANCE_MAX) :
+	if (is_call_stub(h->at.pc) ? return_by_fp_sig(h, FP_DISTANCE_MAX, false) :
 				     !fp_is_interpreted(h) &&
 					     !unwind_is_code_sig(hot_word(h, fp + 8)) &&
-					     leave_by_fp(h, FP_DISTANCE_MAX))
+					     return_by_fp_sig(h, FP_DISTANCE_MAX, false))
 		return true;
 	if (leave_at(h, sp, fp))
 		return true;
 	for (uint64_t i = 1; i <= NEAR_WORDS; i++)
 		if (return_fits_java_sig(h, hot_word(h, sp + 8 * i), fp, sp))
-			return returned(h, hot_word(h, sp + 8 * i), sp + 8 * i + 8, fp);
+			return hot_move(h, hot_word(h, sp + 8 * i), sp + 8 * i + 8, fp);
 	return false;
 }
 
@@ -288,7 +271,7 @@ static bool leave_throw(struct hot *h, const struct blob *b)
 	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words;
 
 	return b->frame_words > 0 && is_throw(hot_word(h, end - 8)) &&
-	       returned(h, hot_word(h, end - 8), end, hot_word(h, end - 16));
+	       hot_move(h, hot_word(h, end - 8), end, hot_word(h, end - 16));
 }
 
 /* C2's exception blob is jumped to with the pc of the throw in rdx, which it pushes. */
@@ -297,9 +280,9 @@ static bool leave_exception_edge(struct hot *h, const struct blob *b)
 	uint64_t sp = h->at.sp;
 
 	if (h->at.pc == b->code && is_throw(h->rdx))
-		return returned(h, h->rdx, sp, h->at.fp);
+		return hot_move(h, h->rdx, sp, h->at.fp);
 	if (h->at.pc - b->code < EXCEPTION_ENTRY && is_throw(hot_word(h, sp)))
-		return returned(h, hot_word(h, sp), sp + 8, h->at.fp);
+		return hot_move(h, hot_word(h, sp), sp + 8, h->at.fp);
 	return leave_throw(h, b);
 }
 
@@ -312,7 +295,7 @@ static bool leave_frameless(struct hot *h, const struct blob *b)
 		return false;
 	for (uint64_t i = 0; i < ALIGN_WORDS; i++)
 		if (return_fits_java_sig(h, hot_word(h, sp + 8 * i), h->at.fp, sp))
-			return returned(h, hot_word(h, sp + 8 * i), sp + 8 * i + 8, h->at.fp);
+			return hot_move(h, hot_word(h, sp + 8 * i), sp + 8 * i + 8, h->at.fp);
 	return false;
 }
 
@@ -334,7 +317,7 @@ static bool leave_stub(struct hot *h, const struct blob *b)
 		return true;
 	if (leave_frameless(h, b))
 		return true;
-	return leave_by_fp(h, UINT64_MAX) || leave_at(h, h->at.sp, h->at.fp) ||
+	return return_by_fp_sig(h, UINT64_MAX, false) || leave_at(h, h->at.sp, h->at.fp) ||
 	       leave_by_call(h, b, 160);
 }
 

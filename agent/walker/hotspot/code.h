@@ -31,7 +31,7 @@ void code_find_places(void);
 
 bool code_blob_sig(uint64_t pc, struct blob *ret);
 /* "[RuntimeStub name]" and the like; a text that lives for ever. */
-const char *code_label_sig(const struct blob *b, uint64_t pc);
+const char *code_label_sig(const struct blob *b);
 static inline bool code_is_nmethod(const struct blob *b)
 {
 	return b->kind == BLOB_NMETHOD || b->kind == BLOB_NATIVE_NMETHOD;

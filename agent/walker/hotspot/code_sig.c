@@ -185,11 +185,10 @@ static void write_label(struct label *l, uint64_t name)
 	l->text[n + 2] = '\0';
 }
 
-const char *code_label_sig(const struct blob *b, uint64_t pc)
+const char *code_label_sig(const struct blob *b)
 {
 	uint64_t name = load64_sig(b->base + (uint32_t)vm_sig.blob_name), free_slot;
 
-	(void)pc;
 	for (uint32_t i = 0; name && i < LABEL_PROBES; i++) {
 		struct label *l = &labels[(name / 8 + i) % LABEL_SLOTS];
 

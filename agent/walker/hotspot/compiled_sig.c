@@ -109,12 +109,6 @@ static enum prologue prologue_at(const struct blob *b, uint64_t pc)
 	return PROLOGUE_UNKNOWN;
 }
 
-static bool returned(struct hot *h, uint64_t pc, uint64_t sp, uint64_t fp)
-{
-	hot_move(h, pc, sp, fp);
-	return true;
-}
-
 static bool leave_prologue(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, first = hot_word(h, sp), second = hot_word(h, sp + 8);
@@ -124,25 +118,25 @@ static bool leave_prologue(struct hot *h, const struct blob *b)
 	struct code c = code_at(h->at.pc);
 
 	if (state == PROLOGUE_DONE && return_known_sig(h, pc))
-		return returned(h, pc, end, hot_word(h, end - 16));
+		return hot_move(h, pc, end, hot_word(h, end - 16));
 	if (state == PROLOGUE_SUBTRACTED && return_known_sig(h, pc))
-		return returned(h, pc, end, fp);
+		return hot_move(h, pc, end, fp);
 	if (state == PROLOGUE_PUSHED && return_known_sig(h, second))
-		return returned(h, second, sp + 16, first);
+		return hot_move(h, second, sp + 16, first);
 	if (state == PROLOGUE_BEFORE && return_known_sig(h, first))
-		return returned(h, first, sp + 8, fp);
+		return hot_move(h, first, sp + 8, fp);
 	if (first == fp && c.b[0] != 0x55 && return_known_sig(h, second))
-		return returned(h, second, sp + 16, fp);
+		return hot_move(h, second, sp + 16, fp);
 	if (return_known_sig(h, first))
-		return returned(h, first, sp + 8, fp);
+		return hot_move(h, first, sp + 8, fp);
 	if (fp == sp && return_known_sig(h, second)) /* native wrapper: mov rbp, rsp is done */
-		return returned(h, second, sp + 16, first);
+		return hot_move(h, second, sp + 16, first);
 	if (!return_known_sig(h, pc))
 		return false;
 	/* the next instruction stores rbp: it still is the caller's */
 	if (c.b[0] == 0x48 && c.b[1] == 0x89 && (c.b[2] == 0x6c || c.b[2] == 0xac))
-		return returned(h, pc, end, fp);
-	return returned(h, pc, end, hot_word(h, end - 16));
+		return hot_move(h, pc, end, fp);
+	return hot_move(h, pc, end, hot_word(h, end - 16));
 }
 
 /* ---- epilogue -------------------------------------------------------------------------------- */
@@ -182,16 +176,16 @@ static bool leave_epilogue(struct hot *h, const struct blob *b)
 	const uint8_t *i = here.b, *before = previous.b;
 
 	if (i[0] == 0x5d) /* pop rbp */
-		return return_known_sig(h, second) && returned(h, second, sp + 16, first);
+		return return_known_sig(h, second) && hot_move(h, second, sp + 16, first);
 	if (!return_known_sig(h, first))
 		return false;
 	if (i[0] == 0xc3 || i[0] == 0xc2 || is_return_poll(i, before) || is_poll_stub(i, before))
-		return returned(h, first, sp + 8, h->at.fp);
+		return hot_move(h, first, sp + 8, h->at.fp);
 	/* native wrapper: leave; test for an exception; jne; ret */
 	if (b->kind == BLOB_NATIVE_NMETHOD &&
 	    (before[7] == 0xc9 || (i[0] == 0x75 && i[2] == 0xc3) ||
 	     (i[0] == 0x0f && i[1] == 0x85 && i[6] == 0xc3)))
-		return returned(h, first, sp + 8, h->at.fp);
+		return hot_move(h, first, sp + 8, h->at.fp);
 	return false;
 }
 
@@ -273,18 +267,6 @@ static void search_above(const struct hot *h, const struct blob *b, struct calle
 	*c = best;
 }
 
-/* rbp as a frame pointer: native wrappers always keep one, others where nothing else fits. */
-static bool leave_by_fp(struct hot *h, uint64_t distance_max)
-{
-	uint64_t fp = h->at.fp, pc, next;
-
-	if (!hot_on_stack(h, fp) || fp < h->at.sp || fp - h->at.sp > distance_max)
-		return false;
-	pc = hot_word(h, fp + 8);
-	next = hot_word(h, fp);
-	return return_fits_java_sig(h, pc, next, fp + 16) && returned(h, pc, fp + 16, next);
-}
-
 static bool find_caller(struct hot *h, const struct blob *b, uint64_t pc)
 {
 	uint64_t end = h->at.sp + 8 * (uint64_t)(b->frame_words > 0 ? b->frame_words : 1);
@@ -300,9 +282,9 @@ static bool find_caller(struct hot *h, const struct blob *b, uint64_t pc)
 	if (c.score < RETURN_PLAUSIBLE)
 		search_above(h, b, &c);
 	if (c.score != RETURN_INVALID)
-		return returned(h, c.pc, c.sp, c.fp);
+		return hot_move(h, c.pc, c.sp, c.fp);
 	if (!method_check_sig(hot_word(h, h->at.fp + 8 * (int64_t)vm_sig.method_words)) &&
-	    leave_by_fp(h, FP_DISTANCE_MAX))
+	    return_by_fp_sig(h, FP_DISTANCE_MAX, true))
 		return true;
 	h->broken = "compiled_caller";
 	return false;
@@ -337,7 +319,7 @@ bool compiled_frame_sig(struct hot *h, const struct blob *b)
 		return true;
 	if (b->kind == BLOB_NATIVE_NMETHOD && b->base != code_places_sig.enter_special &&
 	    b->frame_words > 2 &&
-	    leave_by_fp(h, 8 * (uint64_t)b->frame_words + WRAPPER_FRAME))
+	    return_by_fp_sig(h, 8 * (uint64_t)b->frame_words + WRAPPER_FRAME, true))
 		return true;
 	return find_caller(h, b, pc);
 }

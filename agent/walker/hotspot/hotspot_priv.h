@@ -35,11 +35,12 @@ static inline uint64_t hot_word(const struct hot *h, uint64_t address)
 	return hot_on_stack(h, address) ? load64_sig(address) : 0;
 }
 
-/* The frame returned: what its caller looks like. */
-static inline void hot_move(struct hot *h, uint64_t pc, uint64_t sp, uint64_t fp)
+/* The frame returned: what its caller looks like. True, for the callers' ends. */
+static inline bool hot_move(struct hot *h, uint64_t pc, uint64_t sp, uint64_t fp)
 {
 	h->at = (struct regs){ pc, sp, fp };
 	h->leaf = false;
+	return true;
 }
 
 /* false = the stack is deeper than we go. */
@@ -76,6 +77,8 @@ bool return_known_sig(const struct hot *h, uint64_t pc);
 bool return_known_java_sig(const struct hot *h, uint64_t pc);
 /* As return_fits_sig(), and in the code cache. */
 bool return_fits_java_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp);
+/* Leaves the frame that fp points to, if that lies at most so many bytes up and is one. */
+bool return_by_fp_sig(struct hot *h, uint64_t distance_max, bool java_only);
 enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp,
 				   const struct blob *callee);
 /* Has the nmethod been deoptimised at this frame: its return address now leads to a handler? */

@@ -20,7 +20,7 @@ void hot_push_method_sig(struct hot *h, uint64_t method, int32_t bci, uint8_t ki
 
 void hot_push_stub_sig(struct hot *h, const struct blob *b)
 {
-	if (!hot_push(h, (uint64_t)(uintptr_t)code_label_sig(b, h->at.pc), -1, WIRE_KIND_STUB))
+	if (!hot_push(h, (uint64_t)(uintptr_t)code_label_sig(b), -1, WIRE_KIND_STUB))
 		h->broken = "too_deep";
 }
 

@@ -83,6 +83,20 @@ bool return_known_java_sig(const struct hot *h, uint64_t pc)
 	return unwind_in_code_cache_sig(pc) && return_known_sig(h, pc);
 }
 
+bool return_by_fp_sig(struct hot *h, uint64_t distance_max, bool java_only)
+{
+	uint64_t fp = h->at.fp, pc, next;
+
+	if (!hot_on_stack(h, fp) || fp < h->at.sp || fp - h->at.sp > distance_max)
+		return false;
+	pc = hot_word(h, fp + 8);
+	next = hot_word(h, fp);
+	if (!(java_only ? return_fits_java_sig(h, pc, next, fp + 16) :
+			  return_fits_sig(h, pc, next, fp + 16)))
+		return false;
+	return hot_move(h, pc, fp + 16, next);
+}
+
 enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp,
 				   const struct blob *callee)
 {
