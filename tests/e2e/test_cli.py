@@ -213,7 +213,8 @@ class WithoutDaemon(unittest.TestCase):
                                   capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done)
             with open(out) as f:
-                self.assertTrue(re.search(r"KnownShares.full \d+$", f.read(), re.M))
+                weights = [int(line.rsplit(" ", 1)[1]) for line in f if "KnownShares.full" in line]
+            self.assertGreater(sum(weights), 5e8)  # of the 2e9 that one thread has in 2 s
             os.unlink(out)
             self.assertEqual(timers(jvm.pid), 0)
             self.assertEqual(jvm.end(), ("END\n", ""))
