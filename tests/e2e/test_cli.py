@@ -127,13 +127,12 @@ class Commands(unittest.TestCase):
     def test_losses_of_one_jvm(self):
         with Jvm("17") as other:
             self.daemon.wait_state(other.pid, "streaming")
-            wait_for("samples", lambda: self.daemon.target(other.pid)["samples"]["delivered"] > 100)
-            self.daemon.cli("report", str(other.pid), "-o", self.path("one.json"))
-            self.daemon.cli("report", self.pid, "-o", self.path("two.json"))
-            self.daemon.cli("report", "--all", "-o", self.path("all.json"))
-            one, two, both = (json.loads(self.read(n)) for n in ("one.json", "two.json", "all.json"))
+            def report(who):
+                return json.loads(self.daemon.cli("report", who, "-o", "-", "-f", "json").stdout)
+            # an agent tells its books once in a while, not with every sample
+            one = wait_for("books", lambda: (lambda p: p if p["losses"]["taken"] > 100 else None)(report(str(other.pid))))
+            two, both = report(self.pid), report("--all")
         self.assertEqual(one["losses"], one["processes"][0]["losses"])
-        self.assertGreater(one["losses"]["taken"], 0)
         self.assertLess(one["losses"]["taken"], two["losses"]["taken"])
         self.assertGreaterEqual(both["losses"]["taken"], one["losses"]["taken"] + two["losses"]["taken"])
 
@@ -213,7 +212,8 @@ class WithoutDaemon(unittest.TestCase):
                                   capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done)
             with open(out) as f:
-                self.assertTrue(re.search(r"KnownShares.full(;KnownShares.spin)? \d+$", f.read(), re.M))
+                weights = [int(line.rsplit(" ", 1)[1]) for line in f if "KnownShares.full" in line]
+            self.assertGreater(sum(weights), 5e8)  # of the 2e9 that one thread has in 2 s
             os.unlink(out)
             self.assertEqual(timers(jvm.pid), 0)
             self.assertEqual(jvm.end(), ("END\n", ""))
