@@ -27,7 +27,7 @@ static int hook(int signo, struct sigaction *previous, bool *installed)
 		return -errno;
 	*previous = old;
 	action = old;
-	action.sa_flags |= SA_SIGINFO | SA_ONSTACK;
+	action.sa_flags |= SA_SIGINFO;
 	action.sa_sigaction = guard_hook_sig;
 	if (sigaction(signo, &action, NULL) < 0)
 		return -errno;

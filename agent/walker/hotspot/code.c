@@ -11,6 +11,7 @@
 
 #define CONTINUATION "jdk/internal/vm/Continuation"
 #define BLOCK_MAX (64u << 20)
+#define PAUSE_MAX 64 /* calls */
 
 static void read_text(uint64_t address, char *ret, size_t size)
 {
@@ -65,10 +66,17 @@ static void look_through(uint64_t heap)
 	}
 }
 
-void code_find_places(void)
+void code_find_places(bool now)
 {
+	static uint32_t pause, passed;
+
 	if (vm_sig.version < 21 || (code_places_sig.cont_low && code_places_sig.enter_special))
 		return;
+	/* a JVM without virtual threads never has them: look less and less often */
+	if (!now && ++passed < pause)
+		return;
+	pause = now ? 1 : pause < PAUSE_MAX ? 2 * pause : PAUSE_MAX;
+	passed = 0;
 	for (uint32_t i = 0; i < vm_sig.n_heaps; i++)
 		look_through(vm_sig.heaps[i]);
 }

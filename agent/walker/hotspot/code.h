@@ -26,8 +26,8 @@ struct code_places {
 };
 extern struct code_places code_places_sig;
 
-/* Agent's thread: look for what code_places names; cheap to repeat once found. */
-void code_find_places(void);
+/* Agent's thread: look for what code_places names, @now or when it is time to look again. */
+void code_find_places(bool now);
 
 bool code_blob_sig(uint64_t pc, struct blob *ret);
 /* "[RuntimeStub name]" and the like; a text that lives for ever. */

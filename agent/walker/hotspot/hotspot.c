@@ -26,7 +26,7 @@ int hotspot_init(JNIEnv *env, const char **why)
 		return -ENOMEM;
 	}
 	continuation_init(env);
-	code_find_places();
+	code_find_places(true);
 	return 0;
 }
 
@@ -40,7 +40,7 @@ void hotspot_deinit(bool quiescent)
 
 void hotspot_refresh(void)
 {
-	code_find_places();
+	code_find_places(false);
 }
 
 uint64_t hotspot_bytes(void)
