@@ -169,42 +169,79 @@ static uint64_t member(const char *symbol)
 	return offset ? *offset : 0;
 }
 
-/* The row of (type, field), or NULL. */
-static const char *struct_row(const char *type, const char *field)
-{
-	static uint64_t type_at, field_at;
-	static struct table t;
+/* Where the members of a row of gHotSpotVMStructs lie. */
+static struct {
+	struct table rows;
+	uint64_t type, field, type_string, offset, address;
+} structs;
 
-	if (!t.base) {
-		if (!table_open(&t, "gHotSpotVMStructs", "gHotSpotVMStructEntryArrayStride"))
-			return NULL;
-		type_at = member("gHotSpotVMStructEntryTypeNameOffset");
-		field_at = member("gHotSpotVMStructEntryFieldNameOffset");
-	}
-	for (const char *row = t.base;; row += t.stride) {
-		const char *row_type = *(const char *const *)(row + type_at);
-		const char *row_field = *(const char *const *)(row + field_at);
+static bool structs_open(void)
+{
+	if (structs.rows.base)
+		return true;
+	if (!table_open(&structs.rows, "gHotSpotVMStructs", "gHotSpotVMStructEntryArrayStride"))
+		return false;
+	structs.type = member("gHotSpotVMStructEntryTypeNameOffset");
+	structs.field = member("gHotSpotVMStructEntryFieldNameOffset");
+	structs.type_string = member("gHotSpotVMStructEntryTypeStringOffset");
+	structs.offset = member("gHotSpotVMStructEntryOffsetOffset");
+	structs.address = member("gHotSpotVMStructEntryAddressOffset");
+	return true;
+}
+
+bool libjvm_field(const char *type, const char *field, struct libjvm_field *ret)
+{
+	if (!structs_open())
+		return false;
+	for (const char *row = structs.rows.base;; row += structs.rows.stride) {
+		const char *row_type = *(const char *const *)(row + structs.type);
+		const char *row_field = *(const char *const *)(row + structs.field);
 
 		if (!row_type || !row_field)
-			return NULL;
-		if (strcmp(row_type, type) == 0 && strcmp(row_field, field) == 0)
-			return row;
+			return false;
+		if (strcmp(row_type, type) != 0 || strcmp(row_field, field) != 0)
+			continue;
+		ret->type = *(const char *const *)(row + structs.type_string);
+		ret->offset = (long)*(const uint64_t *)(row + structs.offset);
+		ret->address = *(void *const *)(row + structs.address);
+		if (!ret->type)
+			ret->type = "";
+		return true;
 	}
 }
 
 long libjvm_offset(const char *type, const char *field)
 {
-	const char *row = struct_row(type, field);
+	struct libjvm_field f;
 
-	return row ? (long)*(const uint64_t *)(row + member("gHotSpotVMStructEntryOffsetOffset"))
-		   : -1;
+	return libjvm_field(type, field, &f) ? f.offset : -1;
 }
 
 void *libjvm_static(const char *type, const char *field)
 {
-	const char *row = struct_row(type, field);
+	struct libjvm_field f;
 
-	return row ? *(void *const *)(row + member("gHotSpotVMStructEntryAddressOffset")) : NULL;
+	return libjvm_field(type, field, &f) ? f.address : NULL;
+}
+
+bool libjvm_int_constant(const char *name, int32_t *ret)
+{
+	uint64_t name_at = member("gHotSpotVMIntConstantEntryNameOffset");
+	uint64_t value_at = member("gHotSpotVMIntConstantEntryValueOffset");
+	struct table t;
+
+	if (!table_open(&t, "gHotSpotVMIntConstants", "gHotSpotVMIntConstantEntryArrayStride"))
+		return false;
+	for (const char *row = t.base;; row += t.stride) {
+		const char *row_name = *(const char *const *)(row + name_at);
+
+		if (!row_name)
+			return false;
+		if (strcmp(row_name, name) == 0) {
+			*ret = *(const int32_t *)(row + value_at);
+			return true;
+		}
+	}
 }
 
 size_t libjvm_type_size(const char *type)

@@ -14,11 +14,19 @@ void *libjvm_symbol(const char *name); /* NULL = not exported */
 /* The GOT slot through which libjvm calls @name; NULL = it imports no such function. */
 void **libjvm_import_slot(const char *name);
 
-/* VMStructs: offset of a field, or -1. */
+/* One field of VMStructs. */
+struct libjvm_field {
+	const char *type; /* of its value, as the JVM's source spells it; never NULL */
+	long offset; /* in its struct */
+	void *address; /* of a static field, else NULL */
+};
+bool libjvm_field(const char *type, const char *field, struct libjvm_field *ret);
+/* Its offset alone, or -1. */
 long libjvm_offset(const char *type, const char *field);
 /* Address of a static field, or NULL. */
 void *libjvm_static(const char *type, const char *field);
 size_t libjvm_type_size(const char *type); /* 0 = unknown */
+bool libjvm_int_constant(const char *name, int32_t *ret);
 
 /* Where JIT code lies; false = unknown. */
 bool libjvm_code_cache(uint64_t *ret_low, uint64_t *ret_high);

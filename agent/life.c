@@ -143,6 +143,9 @@ static void start_thread(void)
 
 	/* not ours to take: the application's signals, SIGPIPE, and our own timers' */
 	memset(&all, 0xff, sizeof(all));
+	/* a fault while these are blocked ends the process; JVM and walker count on theirs */
+	all.__val[0] &= ~(1ul << (SIGSEGV - 1) | 1ul << (SIGBUS - 1) | 1ul << (SIGFPE - 1) |
+			  1ul << (SIGILL - 1));
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (pthread_create(&thread, NULL, thread_main, NULL) == 0) {
 		pthread_detach(thread);

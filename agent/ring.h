@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include "agent/walker/walker.h"
 
-#define RING_BYTES_DEFAULT (512u * 1024)
+#define RING_BYTES_DEFAULT (256u * 1024)
 #define RING_BYTES_MIN	   (16u * 1024)
 #define RING_BYTES_MAX	   (16u * 1024 * 1024)
 
@@ -22,7 +22,8 @@ struct ring_sample {
 	uint32_t tid;
 	uint32_t n_frames;
 	const char *broken; /* NULL = reached the root */
-	char name[16]; /* what the kernel calls the thread; "" = the writer knows */
+	uint64_t virtual_id; /* the virtual thread that ran on it; 0 = none */
+	char name[WALK_NAME_BYTES]; /* its name, or the kernel's of the thread; "" = known or none */
 	struct walk_frame frames[]; /* leaf first */
 };
 

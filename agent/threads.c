@@ -16,7 +16,7 @@
 
 #define TABLE_MAX 16384u /* threads; power of two */
 #define PROBE_MAX 64u
-#define TID_ENDED UINT32_MAX /* a place that may be taken again, but does not end a search */
+#define TID_ENDED (WIRE_VIRTUAL_TID - 1) /* a place that may be taken again, but does not end a search */
 
 struct known {
 	uint32_t tid; /* 0 = empty */
@@ -31,7 +31,16 @@ static bool names_missing; /* a thread was seen whose Java name is not known */
 
 uint64_t threads_bytes(void)
 {
-	return table ? TABLE_MAX * sizeof(*table) : 0;
+	const uint32_t in_page = 4096 / sizeof(*table);
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; table && i < TABLE_MAX; i += in_page)
+		for (uint32_t k = i; k < i + in_page && k < TABLE_MAX; k++)
+			if (table[k].tid) {
+				bytes += 4096;
+				break;
+			}
+	return bytes;
 }
 
 void threads_free(void)
@@ -49,7 +58,7 @@ void threads_forget(void)
 
 static struct known *lookup(uint32_t tid, bool *ret_new)
 {
-	uint32_t first = (tid * 2654435761u) >> 18;
+	uint32_t first = tid & (TABLE_MAX - 1);
 	struct known *place = NULL;
 
 	*ret_new = false;
@@ -134,9 +143,32 @@ void threads_seen(uint32_t tid, const char *name)
 	send(tid, 0, 0, name);
 }
 
+uint32_t threads_virtual(uint64_t id, const char *name)
+{
+	uint32_t tid = name[0] ? WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1)) :
+				 WIRE_VIRTUAL_TID;
+	struct known *k;
+	bool is_new;
+
+	/* unnamed ones come by the million: they share a number */
+	if (!name[0]) {
+		name = "[unnamed virtual threads]";
+		id = 0;
+	}
+	k = lookup(tid, &is_new);
+	if (!k || (!is_new && k->name_hash == dict_hash(name, (uint32_t)strlen(name))))
+		return tid;
+	k->java = 1;
+	k->comm_hash = k->name_hash = dict_hash(name, (uint32_t)strlen(name));
+	send(tid, WIRE_THREAD_JAVA | WIRE_THREAD_VIRTUAL, id, name);
+	return tid;
+}
+
 /* A number means nothing once its thread is gone: it may be given to another. */
 static bool has_ended(uint32_t tid)
 {
+	if (tid & WIRE_VIRTUAL_TID)
+		return true; /* nobody can say: forgotten, and said again with its next sample */
 	return syscall(SYS_tgkill, (long)getpid(), (long)tid, 0l) < 0 && errno == ESRCH;
 }
 
@@ -156,7 +188,8 @@ void threads_sweep(void)
 			k->ended = 1;
 			continue;
 		}
-		send(k->tid, WIRE_THREAD_ENDED | (k->java ? WIRE_THREAD_JAVA : 0), 0, "");
+		if (!(k->tid & WIRE_VIRTUAL_TID))
+			send(k->tid, WIRE_THREAD_ENDED | (k->java ? WIRE_THREAD_JAVA : 0), 0, "");
 		if (!table) /* the pipe was full and all names are forgotten */
 			return;
 		k->tid = TID_ENDED;

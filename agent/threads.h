@@ -9,6 +9,8 @@
 
 /* A sample of @tid is about to be written. @name: what it says it is called, "" = not said. */
 void threads_seen(uint32_t tid, const char *name);
+/* The same of a virtual thread; the number it goes by on the wire. */
+uint32_t threads_virtual(uint64_t id, const char *name);
 /* Now and then: full Java names, renames. @force = also when no new thread was seen. */
 void threads_refresh(bool force);
 void threads_sweep(void); /* say which threads ended */

@@ -11,7 +11,7 @@
 #include "agent/ledger.h"
 #include "agent/threads.h"
 
-#define AGENT_BYTES_MAX (8u << 20) /* all memory of the agent */
+#define AGENT_BYTES_MAX (3u << 20) /* all memory of the agent */
 #define DICT_BYTES_MIN	(512u << 10) /* also where the ring and the walker take it all */
 
 /* Frames being filled, in the order in which they have to be written: definitions first. */
@@ -160,6 +160,8 @@ static enum writer_result new_epoch(void)
 		return r;
 	drop_pending(WIRE_DROP_PIPE_FULL);
 	forget_definitions();
+	if (walker_names_full())
+		walker_forget_names();
 	budget_dictionary();
 	writer.torn = false;
 	return WRITER_OK;
@@ -393,12 +395,19 @@ static enum writer_result put_sample(const struct ring_sample *s)
 		.weight_ns = s->weight_ns,
 	};
 
-	if (writer.torn)
+	if (walker_names_full() && !writer.torn) {
+		r = writer_flush();
+		writer.torn = true;
+	}
+	if (r == WRITER_OK && writer.torn)
 		r = new_epoch();
 	if (r == WRITER_OK && !stack_node(s, &record.node))
 		r = stack_node_again(s, &record.node, &cause);
 	if (r == WRITER_OK) {
-		threads_seen(s->tid, s->name);
+		if (s->virtual_id)
+			record.tid = threads_virtual(s->virtual_id, s->name);
+		else
+			threads_seen(s->tid, s->name);
 		/* a flush on the way may have lost what the sample needs */
 		if (!PUT(PENDING_CPU, wire_put_sample, &record) || writer.torn)
 			r = writer.gone ? WRITER_GONE : WRITER_FULL;

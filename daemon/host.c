@@ -40,7 +40,7 @@ struct entry {
 	bool timers_only; /* the host engine would not have it */
 };
 
-/* ---- discovery -> target ----------------------------------------------------------------------- */
+/* ---- discovery -> target --------------------------------------------------------------------- */
 
 static void on_jvm(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
 {
@@ -51,7 +51,7 @@ static void on_jvm(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
 		log_warn("target.refused", "pid=%d error=%s", jvm->pid, log_str(strerror(-r)));
 }
 
-/* ---- target -> profile, symbols ------------------------------------------------------------------ */
+/* ---- target -> profile, symbols -------------------------------------------------------------- */
 
 static struct live_process describe(const struct target *t)
 {
@@ -254,7 +254,7 @@ static const struct targets_ops target_calls = {
 	.on_free = on_free,
 };
 
-/* ---- profile -> store ------------------------------------------------------------------------------ */
+/* ---- profile -> store ------------------------------------------------------------------------ */
 
 static const char *lookup(void *userdata, const char *module, uint64_t offset)
 {
@@ -305,7 +305,7 @@ static void on_second(void *userdata)
 	live_tick(h->live, clock_real_ns());
 }
 
-/* ---- life ------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int open_rooms(struct host *h, bool discover, bool persist, struct fault *f)
 {
@@ -457,7 +457,7 @@ void host_unlisten(struct host *h, struct host_listener *l)
 		*link = l->next;
 }
 
-/* ---- queries ----------------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 struct query {
 	struct host *host;
@@ -558,7 +558,7 @@ int host_query(struct host *h, uint64_t from, uint64_t to, const struct profile_
 	return r;
 }
 
-/* ---- recordings ----------------------------------------------------------------------------------------- */
+/* ---- recordings ------------------------------------------------------------------------------ */
 
 struct recording {
 	struct host *host;
@@ -568,7 +568,7 @@ struct recording {
 	uint64_t interval_ns;
 };
 
-static struct target *target_of(struct recording *r)
+static struct target *target_of(const struct recording *r)
 {
 	struct target *t = NULL;
 
@@ -629,10 +629,19 @@ struct recording *recording_finish(struct recording *r, struct profile **ret)
 
 uint64_t recording_samples(const struct recording *r)
 {
-	const struct profile *p = live_tap_profile(r->tap);
-	uint64_t n = 0;
+	return profile_samples(live_tap_profile(r->tap));
+}
 
-	for (uint32_t i = 0; i < p->n_rows; i++)
-		n += p->rows[i].samples;
-	return n;
+bool recording_runs(const struct recording *r, char *buf, size_t size)
+{
+	const struct target *t = target_of(r);
+
+	if (t && t->state == TARGET_STREAMING)
+		return true;
+	if (!t || t->state == TARGET_GONE)
+		snprintf(buf, size, "the JVM ended");
+	else
+		snprintf(buf, size, "the JVM is %s%s%s", target_state_names[t->state],
+			 t->fault.code ? ": " : "", t->fault.code ? t->fault.what : "");
+	return false;
 }

@@ -64,3 +64,5 @@ int recording_new(struct host *h, struct target *t, uint64_t interval_ns, struct
 /* Ends it; the profile (symbolised) is the caller's. @ret may be NULL. Frees the recording. */
 struct recording *recording_finish(struct recording *r, struct profile **ret);
 uint64_t recording_samples(const struct recording *r);
+/* false: no more samples come; @buf says why: "the JVM ended", "the JVM is failed: no answer". */
+bool recording_runs(const struct recording *r, char *buf, size_t size);

@@ -17,8 +17,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
-/* ---- the socket -------------------------------------------------------------------------------
- */
+/* ---- the socket ----------------------------------------------------------------------------- */
 
 static int open_socket_file(const struct inject *in, struct stat *st)
 {
@@ -88,8 +87,7 @@ static int connect_socket(const struct inject *in, int *ret)
 	return 0;
 }
 
-/* ---- the signal -------------------------------------------------------------------------------
- */
+/* ---- the signal ----------------------------------------------------------------------------- */
 
 static int send_sigquit(const struct inject *in)
 {
@@ -156,8 +154,7 @@ int attach_connect(struct inject *in, int *ret_socket)
 	return no_socket(in, r);
 }
 
-/* ---- one command ------------------------------------------------------------------------------
- */
+/* ---- one command ---------------------------------------------------------------------------- */
 
 static int wait_for(const struct inject *in, int fd, short events)
 {

@@ -86,8 +86,7 @@ static int prepare(struct inject *in)
 	return r;
 }
 
-/* ---- for the daemon -----------------------------------------------------------------------------
- */
+/* ---- for the daemon ------------------------------------------------------------------------- */
 
 /* The START frame on stdin goes into control before the library is loaded. */
 static int forward_start(struct inject *in, int control_fd)
@@ -198,8 +197,7 @@ static int cleanup(struct inject *in)
 	return 0;
 }
 
-/* ---- for people
- * ----------------------------------------------------------------------------------- */
+/* ---- for people ----------------------------------------------------------------------------- */
 
 static int print_reply(const char *reply)
 {
@@ -263,8 +261,7 @@ static int command_for_person(struct inject *in, char **argv)
 	return print_reply(reply);
 }
 
-/* ---- arguments
- * ------------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------ */
 
 static bool number(const char *s, uint64_t *ret)
 {

@@ -23,8 +23,7 @@
 
 #define PLACE_DIR "/tmp/kindling/" KINDLING_VERSION
 
-/* ---- directories ------------------------------------------------------------------------------
- */
+/* ---- directories ---------------------------------------------------------------------------- */
 
 static int enter(const struct inject *in, int dfd, const char *name, mode_t mode, int *ret)
 {
@@ -112,8 +111,7 @@ static int open_dir(struct inject *in, struct placement *p)
 	return r < 0 ? r : -EBUSY;
 }
 
-/* ---- FIFOs ------------------------------------------------------------------------------------
- */
+/* ---- FIFOs ---------------------------------------------------------------------------------- */
 
 static int make_fifo(const struct inject *in, int dfd, const char *name, int flags, int *ret)
 {
@@ -160,8 +158,7 @@ static int make_fifos(const struct inject *in, size_t pipe_bytes, struct placeme
 	return r;
 }
 
-/* ---- together ---------------------------------------------------------------------------------
- */
+/* ---- together ------------------------------------------------------------------------------- */
 
 static int place_all(struct inject *in, const struct library *l, bool quiet, size_t pipe_bytes,
 		     struct placement *p)
@@ -206,8 +203,7 @@ int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, stru
 	return r;
 }
 
-/* ---- and away again ---------------------------------------------------------------------------
- */
+/* ---- and away again ------------------------------------------------------------------------- */
 
 static bool begins(const char *name, const char *prefix)
 {

@@ -188,6 +188,10 @@ struct wire_node {
 	uint64_t offset;
 };
 
+/* Above all tids of the kernel: a virtual thread's number is this plus the low bits of its id; this
+ * itself stands for all that have no name. */
+#define WIRE_VIRTUAL_TID 0x80000000u
+
 #define WIRE_THREAD_ENDED   1u
 #define WIRE_THREAD_VIRTUAL 2u
 #define WIRE_THREAD_JAVA    4u

@@ -11,6 +11,8 @@
 #include "agent/agent.h"
 #include "agent/engine/slots.h"
 
+#define PAGE_BYTES 4096u
+
 static uint64_t random_state;
 
 /* xorshift: spreads the first expiries, nothing more; races between threads do no harm */
@@ -30,10 +32,8 @@ static uint64_t random_below(uint64_t n)
 
 struct slot *slot_claim(uint32_t tid)
 {
-	uint32_t first = slot_first_probe(tid);
-
 	for (uint32_t i = 0; i < SLOT_PROBES; i++) {
-		struct slot *s = &engine.slots[(first + i) & (SLOTS_MAX - 1)];
+		struct slot *s = slot_probe_sig(tid, i);
 		uint32_t free_state = SLOT_FREE;
 
 		if (__atomic_compare_exchange_n(&s->state, &free_state, SLOT_CLAIMED, false,
@@ -293,9 +293,19 @@ void engine_free(void)
 
 uint64_t engine_bytes(void)
 {
-	return engine.slots ? SLOTS_MAX * sizeof(struct slot) +
-				      SCRATCH_BUFFERS * WALK_FRAMES_MAX * sizeof(struct walk_frame)
-			    : 0;
+	const uint32_t in_page = PAGE_BYTES / sizeof(struct slot);
+	uint64_t bytes = SCRATCH_BUFFERS * WALK_FRAMES_MAX * sizeof(struct walk_frame);
+
+	if (!engine.slots)
+		return 0;
+	/* pages that a thread has ever had a slot in */
+	for (uint32_t i = 0; i < SLOTS_MAX; i += in_page)
+		for (uint32_t k = i; k < i + in_page && k < SLOTS_MAX; k++)
+			if (engine.slots[k].tid) {
+				bytes += PAGE_BYTES;
+				break;
+			}
+	return bytes;
 }
 
 static const char *why_no_timer(int r)

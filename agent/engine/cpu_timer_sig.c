@@ -23,12 +23,20 @@
 struct engine engine;
 struct scratch scratch[SCRATCH_BUFFERS];
 
+/* Tids come one after the other and wander: a few pages serve most JVMs, the rest of the table is
+ * touched when there is no room in the part before it. */
+struct slot *slot_probe_sig(uint32_t tid, uint32_t i)
+{
+	static const uint32_t parts[] = { SLOTS_MAX / 16, SLOTS_MAX / 4, SLOTS_MAX };
+	uint32_t each = SLOT_PROBES / 3, size = parts[i / each];
+
+	return &engine.slots[(tid + i % each) & (size - 1)];
+}
+
 struct slot *slot_find_sig(uint32_t tid)
 {
-	uint32_t first = slot_first_probe(tid);
-
 	for (uint32_t i = 0; i < SLOT_PROBES; i++) {
-		struct slot *s = &engine.slots[(first + i) & (SLOTS_MAX - 1)];
+		struct slot *s = slot_probe_sig(tid, i);
 
 		if (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) >= SLOT_TIMED && s->tid == tid)
 			return s;
@@ -166,13 +174,15 @@ static void push_sig(struct slot *slot, uint64_t now_ns, uint64_t weight_ns, voi
 		drop_sig(WIRE_DROP_NO_SCRATCH, weight_ns);
 		return;
 	}
-	name_sig(slot, head.name);
 	walk.frames = s->frames;
-	walk.n = 0;
-	walk.broken = NULL;
 	walk_sig(&walk, ucontext);
 	head.n_frames = walk.n;
 	head.broken = walk.broken;
+	head.virtual_id = walk.virtual_id;
+	if (walk.virtual_id)
+		__builtin_memcpy(head.name, walk.virtual_name, sizeof(head.name));
+	else
+		name_sig(slot, head.name);
 	if (walk.broken)
 		add_sig(&agent.books.broken, 1);
 	if (ring_push_sig(&agent.ring, &head, walk.frames)) {

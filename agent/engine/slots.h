@@ -3,13 +3,9 @@
 
 #include "agent/engine/cpu_timer.h"
 
-#define SLOT_PROBES 64u /* slots a tid may lie in */
+#define SLOT_PROBES 192u /* places where a tid's slot may lie: 64 in each part of the table */
 
-static inline uint32_t slot_first_probe(uint32_t tid)
-{
-	return (tid * 2654435761u) >> 18; /* 14 bits, SLOTS_MAX */
-}
-
+struct slot *slot_probe_sig(uint32_t tid, uint32_t i); /* the @i-th of them */
 struct slot *slot_claim(uint32_t tid); /* NULL = crowded */
 /* Give a claimed slot its timer, or mark it as one without (-errno), or as the host's. @used_ns: the
  * thread's clock, up to which nothing is to be booked. */

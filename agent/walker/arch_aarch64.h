@@ -17,6 +17,9 @@ static inline void regs_set(ucontext_t *uc, struct regs regs)
 	uc->uc_mcontext.regs[29] = regs.fp;
 }
 
+/* Not looked for: frames are walked by their frame pointers. */
+#define ARCH_SIGRETURN_CODE 0ull
+
 static inline uint64_t regs_link(const ucontext_t *uc)
 {
 	return uc->uc_mcontext.regs[30];

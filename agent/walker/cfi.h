@@ -59,20 +59,46 @@ int cfi_frame_address(const struct cfi_bytes *header, uint64_t *ret);
 long cfi_build(const struct cfi_bytes *header, const struct cfi_bytes *frame, uint64_t base,
 	       struct cfi_row *rows, size_t max);
 
-/* The rule in force at @pc (counted from the base); CFI_NONE if there is none. Signal-safe. */
-static inline uint32_t cfi_find(const struct cfi_row *rows, uint32_t n, uint32_t pc)
-{
-	uint32_t low = 0, high = n;
+/*
+ * The same rows as the handler searches them, four bytes each: the pc's low half and the number of
+ * its rule; blocks say where the rows of each 64 KiB of code begin. A library of 13 MiB of code has
+ * some 200,000 rows and some hundred different rules. One piece of memory, to be copied as it is.
+ */
+#define CFI_RULES_MAX 4096 /* different ones; code with a rule beyond has no row */
 
-	if (!n || pc < rows[0].pc)
+struct cfi_table {
+	uint32_t bytes; /* of all of it */
+	uint32_t first_block, n_blocks;
+	uint32_t blocks_at, rows_at; /* indexes into words[] */
+	uint32_t words[]; /* rules, blocks (n_blocks + 1), rows */
+};
+
+/* Pack @n rows into @room bytes at @to. Bytes used, or -ENOSPC. Not reentrant. */
+long cfi_pack(const struct cfi_row *rows, uint32_t n, struct cfi_table *to, size_t room);
+
+/* The rule in force at @pc (counted from the base); CFI_NONE if there is none. Signal-safe. */
+static inline uint32_t cfi_find(const struct cfi_table *t, uint32_t pc)
+{
+	uint32_t block = pc >> 16, low, high;
+	const uint32_t *blocks, *rows;
+
+	if (!t || block < t->first_block)
 		return CFI_NONE;
-	while (high - low > 1) {
+	block -= t->first_block;
+	if (block >= t->n_blocks)
+		block = t->n_blocks - 1;
+	blocks = t->words + t->blocks_at;
+	rows = t->words + t->rows_at;
+	low = blocks[block];
+	high = blocks[block + 1];
+	/* the last row at or before the pc; before the block's first one, the last of those before */
+	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (rows[middle].pc <= pc)
-			low = middle;
+		if ((pc >> 16) - t->first_block > block || (rows[middle] & 0xffff) <= (pc & 0xffff))
+			low = middle + 1;
 		else
 			high = middle;
 	}
-	return rows[low].rule;
+	return low ? t->words[rows[low - 1] >> 16] : CFI_NONE;
 }

@@ -1,6 +1,6 @@
 #include <stdbool.h>
 #include <string.h>
-#include "agent/walker/names.h"
+#include "agent/walker/class_name.h"
 
 static bool is_hex(char c)
 {

@@ -23,7 +23,8 @@ static uint64_t thread_address(JNIEnv *env)
 	if (!eetop)
 		goto out;
 	self = (*env)->CallStaticObjectMethod(env, klass, current);
-	if (self)
+	/* -Xcheck:jni complains into the application's output about a call that is not checked */
+	if (!(*env)->ExceptionCheck(env) && self)
 		address = (uint64_t)(*env)->GetLongField(env, self, eetop);
 out:
 	(*env)->ExceptionClear(env);

@@ -7,8 +7,11 @@
 #pragma once
 
 #include <jni.h>
+#include <stdint.h>
 
 /* Agent's thread, attached. 0, or -ENOTSUP when this JVM keeps them elsewhere. */
 int java_thread_init(JNIEnv *env);
-/* The JNIEnv of the calling thread; NULL when it is not a Java thread. */
+/* The JavaThread of the calling thread; 0 when it is not a Java thread. */
+uint64_t java_thread_address_sig(void);
+/* Its JNIEnv, or NULL. */
 JNIEnv *java_thread_env_sig(void);

@@ -1,24 +1,26 @@
 #include <stddef.h>
+#include "agent/walker/guard.h"
 #include "agent/walker/java_thread.h"
 #include "agent/walker/java_thread_priv.h"
-#include "agent/walker/unwind.h"
 
 struct java_thread_places java_thread_places;
 
-JNIEnv *java_thread_env_sig(void)
+uint64_t java_thread_address_sig(void)
 {
 	const struct java_thread_places *p = &java_thread_places;
-	uint64_t thread, env;
+	uint64_t thread;
 
 	/* an array access in glibc and musl, no lock */
 	thread = (uint64_t)(uintptr_t)p->getspecific(p->key);
-	if (!thread)
-		return NULL;
-	env = thread + p->env_offset;
-	/* a GC or VM thread is a smaller object: look before reading past its page */
-	if (thread >> 12 != env >> 12 && !unwind_readable_sig(env))
-		return NULL;
-	if (*(const struct JNINativeInterface_ *const *)env != p->functions)
-		return NULL;
-	return (JNIEnv *)env;
+	/* a GC or VM thread is a smaller object without a JNIEnv */
+	if (!thread || load64_sig(thread + p->env_offset) != (uint64_t)(uintptr_t)p->functions)
+		return 0;
+	return thread;
+}
+
+JNIEnv *java_thread_env_sig(void)
+{
+	uint64_t thread = java_thread_address_sig();
+
+	return thread ? (JNIEnv *)(thread + java_thread_places.env_offset) : NULL;
 }

@@ -20,8 +20,7 @@ struct mapping {
 	struct walk_mapping shown; /* shown.path is owned */
 	uint64_t device, inode;
 	uint64_t base; /* of the ELF header */
-	struct cfi_row *rows; /* owned; NULL = none */
-	uint32_t n_rows;
+	struct cfi_table *rows; /* owned; NULL = none */
 	bool musl;
 	bool seen; /* in the current pass */
 	struct mapping *next; /* in the list of the retired */
@@ -102,13 +101,18 @@ static bool has_code(const struct maps_line *line)
 	return line->path[0] == '/' || (line->path_len == 6 && !memcmp(line->path, "[vdso]", 6));
 }
 
+static uint64_t bytes_of_rows(const struct mapping *m)
+{
+	return m->rows ? m->rows->bytes : 0;
+}
+
 static void mapping_free(struct mapping *m)
 {
 	if (!m)
 		return;
+	maps.bytes -= sizeof(*m) + strlen(m->shown.path) + 1 + bytes_of_rows(m);
 	if (m->rows)
-		munmap(m->rows, m->n_rows * sizeof(*m->rows));
-	maps.bytes -= sizeof(*m) + strlen(m->shown.path) + 1 + m->n_rows * sizeof(*m->rows);
+		munmap(m->rows, m->rows->bytes);
 	free((char *)m->shown.path);
 	free(m);
 }
@@ -132,7 +136,8 @@ static struct mapping *mapping_new(const struct maps_line *line, uint64_t base)
 	m->device = line->device;
 	m->inode = line->inode;
 	m->base = base;
-	m->musl = strstr(path, "/ld-musl-") || strstr(path, "/libc.musl-");
+	m->musl = strstr(path, "/ld-musl-") || strstr(path, "/libc.musl-") ||
+		  strstr(path, "-linux-musl/libc.so"); /* Debian's */
 	maps.bytes += sizeof(*m) + line->path_len + 1;
 	return m;
 }
@@ -164,9 +169,9 @@ static uint64_t rows_bytes(void)
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < maps.n; i++)
-		sum += maps.now[i]->n_rows * sizeof(struct cfi_row);
+		sum += bytes_of_rows(maps.now[i]);
 	for (const struct mapping *m = maps.retired; m; m = m->next)
-		sum += m->n_rows * sizeof(struct cfi_row);
+		sum += bytes_of_rows(m);
 	return sum;
 }
 
@@ -175,21 +180,25 @@ static int build_rows(struct mapping *m, const struct cfi_bytes *header,
 		      const struct cfi_bytes *frame)
 {
 	uint64_t used = rows_bytes(), room = used < MAPS_ROWS_MAX ? MAPS_ROWS_MAX - used : 0;
-	struct cfi_row *rows = room ? map_memory(room) : NULL;
-	long n;
+	uint64_t unpacked = 2 * MAPS_ROWS_MAX; /* touched as far as it fills */
+	struct cfi_row *rows = room ? map_memory(unpacked) : NULL;
+	struct cfi_table *table = rows ? map_memory(room) : NULL;
+	long n = -ENOSPC;
 
-	if (!rows)
-		return -ENOSPC;
-	n = cfi_build(header, frame, m->base, rows, room / sizeof(*rows));
-	if (n > 0) {
-		m->rows = map_memory((size_t)n * sizeof(*rows));
-		if (m->rows) {
-			memcpy(m->rows, rows, (size_t)n * sizeof(*rows));
-			m->n_rows = (uint32_t)n;
-			maps.bytes += (uint64_t)n * sizeof(*rows);
-		}
+	if (table)
+		n = cfi_build(header, frame, m->base, rows, unpacked / sizeof(*rows));
+	if (n > 0)
+		n = cfi_pack(rows, (uint32_t)n, table, room);
+	if (n > 0)
+		m->rows = map_memory((size_t)n);
+	if (n > 0 && m->rows) {
+		memcpy(m->rows, table, (size_t)n);
+		maps.bytes += (uint64_t)n;
 	}
-	munmap(rows, room);
+	if (rows)
+		munmap(rows, unpacked);
+	if (table)
+		munmap(table, room);
 	return n < 0 ? (int)n : 0;
 }
 
@@ -332,7 +341,6 @@ static struct unwind_table *make_table(void)
 						      .end = m->shown.end,
 						      .base = m->base,
 						      .rows = m->rows,
-						      .n = m->n_rows,
 						      .musl = m->musl };
 	}
 	return t;

@@ -16,8 +16,7 @@
 struct unwind_range {
 	uint64_t start, end; /* executable bytes */
 	uint64_t base; /* the rows' pc counts from here */
-	const struct cfi_row *rows;
-	uint32_t n;
+	const struct cfi_table *rows; /* NULL = none */
 	bool musl; /* has no rows to speak of: its own code is where a thread ends */
 };
 
@@ -42,6 +41,8 @@ bool unwind_quiescent(void);
 struct unwind_stack {
 	uint64_t sp; /* of the interrupted instruction */
 	uint64_t low, high; /* known to be readable */
+	uint64_t context; /* address of the ucontext_t of a signal handler that was walked through last:
+			   * what came after is interrupted code again; 0 = none */
 };
 
 enum unwind_end {
@@ -54,6 +55,7 @@ enum unwind_end {
 void unwind_enter_sig(void);
 void unwind_leave_sig(void);
 bool unwind_in_code_cache_sig(uint64_t pc);
+bool unwind_is_code_sig(uint64_t pc); /* in an executable mapping of the table */
 void unwind_stack_init_sig(struct unwind_stack *stack, uint64_t sp);
 /* Load a word of the stack; false when it is not part of it or not readable. */
 bool unwind_load_sig(struct unwind_stack *stack, uint64_t address, uint64_t *ret);
@@ -61,7 +63,7 @@ bool unwind_load_sig(struct unwind_stack *stack, uint64_t address, uint64_t *ret
 bool unwind_readable_sig(uint64_t address);
 /*
  * Native frames from @regs upwards, leaf first, into frames[*n...max). Between unwind_enter_sig()
- * and unwind_leave_sig(). On UNWIND_JAVA @regs are those of the Java frame that called.
+ * and unwind_leave_sig(). @leaf: @regs are of an interrupted instruction, not of a call. On UNWIND_JAVA @regs are those of the Java frame that called.
  */
 enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
-				  struct walk_frame *frames, uint32_t *n, uint32_t max);
+				  struct walk_frame *frames, uint32_t *n, bool leaf, uint32_t max);

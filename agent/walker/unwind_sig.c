@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "agent/walker/guard.h"
 #include "agent/walker/unwind.h"
 
 #define PAGE	       4096ull /* larger pages are asked for in parts */
@@ -59,6 +60,7 @@ void unwind_stack_init_sig(struct unwind_stack *stack, uint64_t sp)
 {
 	stack->sp = sp;
 	stack->low = stack->high = sp & ~(PAGE - 1);
+	stack->context = 0;
 }
 
 /* Another's stack may hold what a sanitizer calls out of bounds. */
@@ -103,6 +105,11 @@ static const struct unwind_range *find_range(const struct unwind_table *t, uint6
 	return NULL;
 }
 
+bool unwind_is_code_sig(uint64_t pc)
+{
+	return find_range(__atomic_load_n(&table_now, __ATOMIC_SEQ_CST), pc) != NULL;
+}
+
 /* A pc's rule; what no range holds is not cached. */
 static uint32_t find_rule(const struct unwind_table *t, uint64_t pc)
 {
@@ -117,7 +124,7 @@ static uint32_t find_rule(const struct unwind_table *t, uint64_t pc)
 	range = find_range(t, pc);
 	if (!range)
 		return CFI_NONE;
-	value = cfi_find(range->rows, range->n, (uint32_t)(pc - range->base)) | 1ull << 32;
+	value = cfi_find(range->rows, (uint32_t)(pc - range->base)) | 1ull << 32;
 	__atomic_store_n(&slot->value, value, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->mixed, key ^ value, __ATOMIC_RELAXED);
 	return (uint32_t)value;
@@ -167,6 +174,21 @@ static bool step_rule(struct unwind_stack *stack, struct regs *regs, uint32_t ru
 	return true;
 }
 
+/* musl's string functions are assembly without rows and without a frame: the caller is on top. */
+static bool step_frameless(const struct unwind_table *t, struct unwind_stack *stack,
+			   struct regs *regs)
+{
+	const struct unwind_range *range = find_range(t, regs->pc);
+	uint64_t pc;
+
+	if (!range || !range->musl || !unwind_load_sig(stack, regs->sp, &pc) ||
+	    (!unwind_in_code_cache_sig(pc) && !find_range(t, pc)))
+		return false;
+	regs->sp += 8;
+	regs->pc = pc;
+	return true;
+}
+
 /* Has the walk come to the code that a thread begins with? musl has no rows that would say so. */
 static bool is_thread_start(const struct unwind_table *t, const struct regs *regs, bool leaf)
 {
@@ -180,12 +202,31 @@ static bool is_thread_start(const struct unwind_table *t, const struct regs *reg
 	return range && range->musl;
 }
 
+/* A frame below a signal handler: what was interrupted is in the context that the kernel pushed. */
+static bool step_signal(struct unwind_stack *stack, struct regs *regs)
+{
+	uint64_t at = regs->sp + offsetof(ucontext_t, uc_mcontext), word;
+	ucontext_t context;
+	uint8_t *to = (uint8_t *)&context.uc_mcontext;
+
+	if (!ARCH_SIGRETURN_CODE || load_code_sig(regs->pc) != ARCH_SIGRETURN_CODE)
+		return false;
+	for (size_t i = 0; i < sizeof(context.uc_mcontext); i += 8) {
+		if (!unwind_load_sig(stack, at + i, &word))
+			return false;
+		__builtin_memcpy(to + i, &word, 8);
+	}
+	stack->context = regs->sp;
+	*regs = regs_get(&context);
+	return true;
+}
+
 enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
-				  struct walk_frame *frames, uint32_t *n, uint32_t max)
+				  struct walk_frame *frames, uint32_t *n, bool leaf, uint32_t max)
 {
 	const struct unwind_table *t = __atomic_load_n(&table_now, __ATOMIC_SEQ_CST);
 
-	for (bool leaf = true;; leaf = false) {
+	for (bool interrupted = false;; leaf = interrupted, interrupted = false) {
 		uint32_t rule;
 
 		if (unwind_in_code_cache_sig(regs->pc))
@@ -199,12 +240,19 @@ enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
 						      .kind = WIRE_KIND_NATIVE };
 		if (!t)
 			return UNWIND_BROKEN;
+		stack->context = 0;
+		if (!leaf && step_signal(stack, regs)) {
+			interrupted = true;
+			continue;
+		}
 		/* a return address may be the first byte of the next function: look at the call */
 		rule = find_rule(t, leaf ? regs->pc : regs->pc - 1);
 		if (cfi_rule_kind(rule) == CFI_END ||
 		    (rule == CFI_NONE && is_thread_start(t, regs, leaf)))
 			return UNWIND_ROOT;
-		if (!step_rule(stack, regs, rule) && !step_frame_pointer(t, stack, regs))
-			return UNWIND_BROKEN;
+		if (step_rule(stack, regs, rule) || (leaf && step_frameless(t, stack, regs)) ||
+		    step_frame_pointer(t, stack, regs))
+			continue;
+		return is_thread_start(t, regs, leaf) ? UNWIND_ROOT : UNWIND_BROKEN;
 	}
 }

@@ -1,9 +1,9 @@
-/* Between walker.c, which finds AsyncGetCallTrace, and walk_sig.c, which calls it. */
+/* Between walker.c, which chooses a walker, and walk_sig.c, which calls it. */
 #pragma once
 
-#include <stdint.h>
+#include "agent/walker/unwind.h"
+#include "agent/walker/walker.h"
 
-struct asgct_trace;
-typedef void asgct_fn(struct asgct_trace *trace, int32_t depth, void *ucontext);
+typedef void walk_fn(struct walk *w, void *ucontext);
 
-extern asgct_fn *walk_asgct; /* set before the first signal */
+extern walk_fn *walk_with_sig; /* set before the first signal */

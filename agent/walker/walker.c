@@ -1,79 +1,97 @@
-/* walker.h over AsyncGetCallTrace: puts the parts together, in the agent's thread. */
-#include <dlfcn.h>
+/* walker.h: puts the parts together, in the agent's thread, and chooses the walker. */
 #include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <time.h>
 #include "agent/libjvm.h"
+#include "agent/walker/asgct/asgct.h"
+#include "agent/walker/hotspot/hotspot.h"
+#include "agent/walker/hotspot/method.h"
+#include "agent/walker/hotspot/scopes.h"
 #include "agent/walker/java_thread.h"
-#include "agent/walker/jvm_tools.h"
 #include "agent/walker/maps.h"
-#include "agent/walker/stubs.h"
 #include "agent/walker/unwind.h"
 #include "agent/walker/walk_priv.h"
 
-static const char *note = "";
+#define QUIESCENT_TRIES 200
+#define PAUSE_NS	1000000
 
-/* VirtualThread is there from 19 on as a preview, for good from 21. */
-static bool has_virtual_threads(JNIEnv *env)
+static char note[256];
+static bool own; /* hotspot/, not asgct/ */
+
+/* What the fallback costs where there are virtual threads (a preview in 19, for good from 21). */
+static const char *price(JNIEnv *env)
 {
 	jclass klass = (*env)->FindClass(env, "java/lang/VirtualThread");
 
 	(*env)->ExceptionClear(env);
-	if (klass)
-		(*env)->DeleteLocalRef(env, klass);
-	return klass != NULL;
+	if (!klass)
+		return "";
+	(*env)->DeleteLocalRef(env, klass);
+	return "; its JVMTI environment slows virtual-thread yields on this JDK until the JVM ends";
 }
 
-static void *find_symbol(const char *name)
+static int choose(JavaVM *vm, JNIEnv *env, const char **why)
 {
-	void *symbol = dlsym(RTLD_DEFAULT, name);
+	const char *reason = "";
+	int r;
 
-	/* an embedding launcher may have loaded libjvm RTLD_LOCAL */
-	return symbol ? symbol : libjvm_symbol(name);
+	note[0] = '\0';
+	own = hotspot_init(env, &reason) == 0;
+	if (own) {
+		walk_with_sig = hotspot_walk_sig;
+		return 0;
+	}
+	r = asgct_init(vm, env, why);
+	if (r < 0)
+		return r;
+	snprintf(note, sizeof(note), "stacks by AsyncGetCallTrace, because %s%s", reason,
+		 price(env));
+	walk_with_sig = asgct_walk_sig;
+	return 0;
 }
 
 int walker_init(JavaVM *vm, JNIEnv *env, const char **why)
 {
 	int r;
 
-	walk_asgct = (asgct_fn *)find_symbol("AsyncGetCallTrace");
-	if (!walk_asgct) {
-		*why = "this JVM has no AsyncGetCallTrace: not HotSpot";
-		return -ENOTSUP;
-	}
 	if (!libjvm_code_cache(&unwind_code_cache.low, &unwind_code_cache.high)) {
 		*why = "the bounds of the code cache are not in libjvm's tables";
 		return -ENOTSUP;
-	}
-	r = jvm_tools_init(vm, env);
-	if (r < 0) {
-		*why = "the JVM gave no JVMTI environment within 5 s";
-		return r;
 	}
 	r = java_thread_init(env);
 	if (r < 0) {
 		*why = "the JVM's thread pointer was not found";
 		return r;
 	}
-	if (has_virtual_threads(env))
-		note = "AsyncGetCallTrace needs a JVMTI environment, which slows virtual-thread "
-		       "yields on this JDK until the JVM ends";
 	r = maps_refresh();
 	if (r < 0) {
 		*why = "/proc/self/maps cannot be read";
 		return r;
 	}
-	return 0;
+	return choose(vm, env, why);
 }
 
 void walker_deinit(void)
 {
-	jvm_tools_deinit();
+	struct timespec pause = { 0, PAUSE_NS };
+	bool quiescent = unwind_quiescent();
+
+	for (int i = 0; i < QUIESCENT_TRIES && !quiescent; i++) {
+		nanosleep(&pause, NULL);
+		quiescent = unwind_quiescent();
+	}
+	if (own)
+		hotspot_deinit(quiescent);
+	else
+		asgct_deinit();
 	maps_free();
 }
 
 const char *walker_name(void)
 {
-	return "asgct";
+	return own ? "hotspot" : "asgct";
 }
 
 const char *walker_note(void)
@@ -84,11 +102,40 @@ const char *walker_note(void)
 void walker_refresh(void)
 {
 	(void)maps_refresh();
+	if (own)
+		hotspot_refresh();
 }
 
 uint64_t walker_bytes(void)
 {
-	return maps_bytes() + stubs_bytes();
+	return maps_bytes() + (own ? hotspot_bytes() : asgct_bytes());
+}
+
+bool walker_names_full(void)
+{
+	return own && method_store_full();
+}
+
+void walker_forget_names(void)
+{
+	if (!own)
+		return;
+	method_forget();
+	scopes_forget();
+}
+
+bool walker_resolve_method(uint64_t where, struct walk_method *ret)
+{
+	if (!own)
+		return asgct_resolve_method(where, ret);
+	return method_resolve((const struct method_copy *)(uintptr_t)where, ret);
+}
+
+int32_t walker_resolve_line(uint64_t where, int32_t bci)
+{
+	if (!own)
+		return asgct_resolve_line(where, bci);
+	return method_line((const struct method_copy *)(uintptr_t)where, bci);
 }
 
 bool walker_resolve_pc(uint64_t pc, struct walk_mapping *ret)

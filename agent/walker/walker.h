@@ -1,8 +1,8 @@
 /*
  * The one interface between the agent and whoever walks stacks. Three parts run in three places:
  * walker_init() and walker_resolve_x() in the agent's own thread, walk_sig() in the signal handler.
- * First implementation: AsyncGetCallTrace plus native frames above it (asgct.c, native.c); our own
- * reading of HotSpot takes its place without a change here.
+ * Two implementations: our own reading of HotSpot (hotspot/), and AsyncGetCallTrace (asgct/) where
+ * that does not know the JVM.
  */
 #pragma once
 
@@ -12,6 +12,7 @@
 #include "proto/wire.h"
 
 #define WALK_FRAMES_MAX 2048
+#define WALK_NAME_BYTES 40
 
 /* One raw frame as the handler can get it: 16 bytes. */
 struct walk_frame {
@@ -26,18 +27,25 @@ struct walk {
 	struct walk_frame *frames; /* WALK_FRAMES_MAX; leaf first */
 	uint32_t n;
 	const char *broken; /* NULL = reached the root; else a short static cause, "no_java_frame" */
+	uint64_t virtual_id; /* Thread.threadId() of the virtual thread that ran here; 0 = none */
+	char virtual_name[WALK_NAME_BYTES]; /* UTF-8, cut; "" = it has none */
 };
 
 /* Agent's thread, attached to the JVM. Returns 0, or -errno with a static sentence in *why. */
 int walker_init(JavaVM *vm, JNIEnv *env, const char **why);
 /* Undo what can be undone (events off); handlers may still be running. */
 void walker_deinit(void);
-const char *walker_name(void); /* "asgct" */
+const char *walker_name(void); /* "hotspot" or "asgct" */
 const char *walker_note(void); /* "" or what it costs on this JVM */
 /* Agent's thread, now and then: look for new or gone mappings, refresh unwind rows. */
 void walker_refresh(void);
 /* Bytes of memory the walker holds. */
 uint64_t walker_bytes(void);
+
+/* Names no longer fit until walker_forget_names(), which makes every method handle handed out so far
+ * void: only when no sample with one is on its way any more. */
+bool walker_names_full(void);
+void walker_forget_names(void);
 
 /* Signal handler: fills @w from the interrupted thread's ucontext. No lock, no allocation. */
 void walk_sig(struct walk *w, void *ucontext);

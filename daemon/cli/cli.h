@@ -1,49 +1,120 @@
-/* What the commands of `kindling` share. */
+/*
+ * What the commands of `kindling` share: client.c (the daemon's API), output.c (files, text that is
+ * safe to print), table.c (columns), time.c (durations and moments), own.c (without a daemon).
+ */
 #pragma once
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* exit statuses */
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_NO_DAEMON = 3 };
 
 extern const char *cli_socket; /* --socket, $KINDLING_SOCKET or the default */
 
+int cli_main(int argc, char **argv);
 int command_status(int argc, char **argv);
 int command_top(int argc, char **argv);
 int command_tail(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_record(int argc, char **argv);
+int command_config(int argc, char **argv);
+/* What --help (@c == 'h', to stdout) and a wrong option (to stderr) print; the exit status. */
+int cli_usage(const char *usage, int c);
+int cli_wrong(const char *command, const char *what); /* a sentence and where help is: CLI_USAGE */
 
-/* ---- client.c: the daemon's API --------------------------------------------------------------- */
+/* ---- client.c ------------------------------------------------------------------------------- */
+
+#define PATH_MAX_BYTES 8192
 
 struct reply {
 	long status; /* HTTP; 0 = no daemon */
-	char *body; /* NUL-terminated; freed by reply_free() */
-	size_t len;
+	uint64_t samples, dropped; /* of a profile */
+	char *body; /* NUL-terminated, never NULL after success; freed by reply_free() */
+	size_t len, cap;
 };
 
 /* One request. CLI_OK (status 2xx), or an exit status after saying why on stderr. */
 int client_request(const char *method, const char *path, struct reply *ret);
-/* The same, but a missing daemon is not said: CLI_NO_DAEMON. */
+/* The same, but that no daemon listens is not said: CLI_NO_DAEMON. */
 int client_try(const char *method, const char *path, struct reply *ret);
-/* Calls @on_line for every line until it returns false or the daemon ends. */
-int client_stream(const char *path, bool (*on_line)(void *userdata, const char *line), void *userdata);
+/* Calls @on_line for every line until it returns false, Ctrl-C, or the daemon ends. */
+int client_stream(const char *path, bool (*on_line)(void *userdata, const char *line),
+		  void *userdata);
 void reply_free(struct reply *r);
-/* Appends "&key=value", escaped; @value NULL adds nothing. */
+/* Appends "?key=value" or "&key=value", escaped; @value NULL adds nothing. */
 void path_add(char *path, size_t size, const char *key, const char *value);
 
-/* ---- output.c -------------------------------------------------------------------------------------- */
+/* ---- output.c ------------------------------------------------------------------------------- */
 
 extern volatile int cli_interrupted; /* Ctrl-C came */
-void cli_catch_interrupt(void);
+void cli_catch_interrupt(void); /* and that the terminal's size changed: ends a pause, no more */
 /* Whole or not at all: a file beside it, then rename. "-" is stdout. CLI_OK or CLI_FAILED, said. */
 int write_file(const char *path, const char *bytes, size_t len);
 /* The format by name or suffix; NULL after saying what there is. */
 const char *format_of(const char *format, const char *path);
-/* Prints @s cut to @width columns, control characters replaced, padded when @pad. */
-void print_cell(const char *s, int width, bool pad);
-const char *json_text(const cJSON *o, const char *key); /* "" if missing or null */
-double json_number(const cJSON *o, const char *key);
+/* "flame.html: 512 samples, 0 dropped. Open it in a browser."; nothing for stdout. */
+void say_written(const char *path, const char *format, uint64_t samples, uint64_t dropped);
+/*
+ * @s as it can be printed: control characters (also those of C1, which terminals obey) and what is
+ * not UTF-8 become \xNN, and what is longer than @width columns is cut with an ellipsis. Returns
+ * the columns used; @buf always holds whole characters. SIZE_MAX = any width.
+ */
+size_t text_clean(const char *s, size_t width, char *buf, size_t size);
+void print_text(FILE *to, const char *s);
+const char *json_text_of(const cJSON *o, const char *key); /* "" if missing or null */
+double json_number_of(const cJSON *o, const char *key); /* 0 if missing */
+const cJSON *json_get(const cJSON *o, const char *key);
+
+/* ---- table.c -------------------------------------------------------------------------------- */
+
+#define COLUMNS_MAX 16
+#define CELL_MAX    320
+
+struct column {
+	const char *head;
+	bool right; /* numbers */
+	size_t shrink_to; /* may be cut to so many columns when the table is too wide; 0 = never */
+};
+struct table {
+	const struct column *columns;
+	size_t n_columns, n_rows;
+	char (*cells)[CELL_MAX]; /* row after row */
+	char **below; /* a line under a row, or NULL */
+};
+/* A new row of empty cells; its cells, or NULL without memory. */
+char (*table_row(struct table *t))[CELL_MAX];
+void table_below(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void table_print(FILE *to, const struct table *t, size_t width);
+void table_free(struct table *t);
+size_t terminal_width(void); /* of stdout; 120 when it is none, at least 80: a table needs that */
+
+/* ---- time.c --------------------------------------------------------------------------------- */
+
+/* "30s", "10ms", "2m"; a bare number is seconds. */
+bool parse_length(const char *s, uint64_t *ret_ns);
+/* "@1700000000"; local time: "14:05[:30]" (the last such moment), "2026-11-21 14:05[:30]". */
+bool parse_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns);
+
+/* ---- what is printed, apart from where it came from ----------------------------------------- */
+
+void status_print(FILE *to, const cJSON *status, size_t width);
+void top_print(FILE *to, const cJSON *top, int rows);
+void screen_print(FILE *to, const char *text, unsigned short rows, unsigned short columns);
+void event_print(FILE *to, const cJSON *event);
+
+struct record_arguments {
+	const char *target, *output, *format;
+	uint64_t duration_ns, interval_ns;
+	bool threads;
+};
+/* -1 = go on, else the exit status. */
+int record_parse(int argc, char **argv, struct record_arguments *ret);
+void record_progress(const struct record_arguments *a, double elapsed_s, double samples);
+/* That it ended before its time, and why. */
+void record_ended(double elapsed_s, const char *why);
+/* own.c: attach, record, detach, in this process. */
+int record_by_ourselves(const struct record_arguments *a);

@@ -2,36 +2,65 @@
 #include "daemon/cli/cli.h"
 
 #include <curl/curl.h>
-#include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-#define BODY_MAX (1u << 30)
+#define BODY_MAX  (1u << 30)
+#define TIMEOUT_S 120L
 
 const char *cli_socket;
 
-static size_t on_body(char *data, size_t size, size_t n, void *userdata)
+static bool append(struct reply *r, const char *data, size_t n)
 {
-	struct reply *r = userdata;
-	size_t len = size * n;
+	size_t cap = r->cap ? r->cap : 4096;
 	char *p;
 
-	if (r->len + len > BODY_MAX)
-		return 0;
-	p = realloc(r->body, r->len + len + 1);
-	if (!p)
-		return 0;
-	memcpy(p + r->len, data, len);
-	r->body = p;
-	r->len += len;
-	p[r->len] = '\0';
-	return len;
+	if (r->len + n > BODY_MAX)
+		return false;
+	while (cap < r->len + n + 1)
+		cap *= 2;
+	if (cap != r->cap) {
+		p = realloc(r->body, cap);
+		if (!p)
+			return false;
+		r->body = p;
+		r->cap = cap;
+	}
+	memcpy(r->body + r->len, data, n);
+	r->len += n;
+	r->body[r->len] = '\0';
+	return true;
+}
+
+static size_t on_body(char *data, size_t size, size_t n, void *userdata)
+{
+	return append(userdata, data, size * n) ? size * n : 0;
+}
+
+/* "Kindling-Samples: 512\r\n"; not NUL-terminated */
+static size_t on_header(char *data, size_t size, size_t n, void *userdata)
+{
+	static const char samples[] = "Kindling-Samples:", dropped[] = "Kindling-Dropped:";
+	struct reply *r = userdata;
+	char line[128];
+
+	if (size * n >= sizeof(line))
+		return size * n;
+	memcpy(line, data, size * n);
+	line[size * n] = '\0';
+	if (strncasecmp(line, samples, strlen(samples)) == 0)
+		r->samples = strtoull(line + strlen(samples), NULL, 10);
+	else if (strncasecmp(line, dropped, strlen(dropped)) == 0)
+		r->dropped = strtoull(line + strlen(dropped), NULL, 10);
+	return size * n;
 }
 
 static CURL *open_curl(const char *method, const char *path)
 {
+	char url[PATH_MAX_BYTES + 32];
 	CURL *c = curl_easy_init();
-	char url[4096];
 
 	if (!c)
 		return NULL;
@@ -44,47 +73,81 @@ static CURL *open_curl(const char *method, const char *path)
 	return c;
 }
 
-static void say_no_daemon(CURLcode code)
+/* ---- what went wrong ------------------------------------------------------------------------ */
+
+static void say_unreachable(CURLcode code, long os_error)
 {
-	fprintf(stderr,
-		"kindling: no daemon answers on %s (%s)\n"
-		"Start one with: sudo kindlingd   (or: sudo systemctl start kindlingd); --socket names another.\n",
-		cli_socket, curl_easy_strerror(code));
+	const char *advice =
+		"Start one with: sudo kindlingd   (or: sudo systemctl start kindlingd); "
+		"--socket PATH names another";
+
+	fputs("kindling: ", stderr);
+	if (code == CURLE_COULDNT_CONNECT && (os_error == EACCES || os_error == EPERM)) {
+		fprintf(stderr, "you may not talk to the daemon on ");
+		advice = "Use sudo, or become a member of the group kindling: "
+			 "sudo usermod -aG kindling \"$USER\", then log in again";
+	} else if (code == CURLE_COULDNT_CONNECT) {
+		fprintf(stderr, "no daemon answers on ");
+	} else if (code == CURLE_OPERATION_TIMEDOUT) {
+		fprintf(stderr, "no answer within %ld s from the daemon on ", TIMEOUT_S);
+		advice = "Look at its log: journalctl -u kindlingd";
+	} else {
+		fprintf(stderr, "the connection broke (%s) to the daemon on ",
+			curl_easy_strerror(code));
+		advice = "Look at its log: journalctl -u kindlingd";
+	}
+	print_text(stderr, cli_socket);
+	fprintf(stderr, ".\n%s.\n", advice);
 }
 
-static void say_error(const struct reply *r)
+static void say_refusal(const struct reply *r)
 {
 	cJSON *json = r->body ? cJSON_Parse(r->body) : NULL;
-	const char *text = json_text(json, "error");
+	const char *text = json_text_of(json, "error");
 
-	fprintf(stderr, "kindling: %s\n", *text ? text : "the daemon refused without saying why");
+	fputs("kindling: ", stderr);
+	if (*text)
+		print_text(stderr, text);
+	else
+		fprintf(stderr, "the daemon refused (HTTP %ld) without saying why", r->status);
+	fputc('\n', stderr);
 	cJSON_Delete(json);
 }
+
+/* ---- one answer ----------------------------------------------------------------------------- */
 
 static int request(const char *method, const char *path, struct reply *ret, bool quiet)
 {
 	CURL *c = open_curl(method, path);
+	long os_error = 0;
 	CURLcode code;
 
 	memset(ret, 0, sizeof(*ret));
-	if (!c)
+	if (!c || !append(ret, "", 0)) {
+		fputs("kindling: no memory\n", stderr);
 		return CLI_FAILED;
+	}
+	curl_easy_setopt(c, CURLOPT_TIMEOUT, TIMEOUT_S);
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, ret);
+	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(c, CURLOPT_HEADERDATA, ret);
 	code = curl_easy_perform(c);
 	curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &ret->status);
+	curl_easy_getinfo(c, CURLINFO_OS_ERRNO, &os_error);
 	curl_easy_cleanup(c);
-	if (code != CURLE_OK) {
-		if (!quiet)
-			say_no_daemon(code);
-		return CLI_NO_DAEMON;
-	}
-	if (ret->status < 200 || ret->status > 299) {
-		say_error(ret);
-		reply_free(ret);
+	if (code == CURLE_OK && ret->status >= 200 && ret->status <= 299)
+		return CLI_OK;
+	if (code == CURLE_OK)
+		say_refusal(ret);
+	else if (!quiet || code != CURLE_COULDNT_CONNECT || os_error == EACCES)
+		say_unreachable(code, os_error);
+	reply_free(ret);
+	if (code == CURLE_OK)
 		return CLI_FAILED;
-	}
-	return CLI_OK;
+	/* half an answer is a daemon too: nobody is to attach beside it */
+	return quiet && (code != CURLE_COULDNT_CONNECT || os_error == EACCES) ? CLI_FAILED
+									      : CLI_NO_DAEMON;
 }
 
 int client_request(const char *method, const char *path, struct reply *ret)
@@ -101,12 +164,13 @@ void reply_free(struct reply *r)
 {
 	free(r->body);
 	r->body = NULL;
-	r->len = 0;
+	r->len = r->cap = 0;
 }
 
-/* ---- lines as they come ----------------------------------------------------------------------- */
+/* ---- lines as they come --------------------------------------------------------------------- */
 
 struct lines {
+	CURL *curl;
 	bool (*on_line)(void *userdata, const char *line);
 	void *userdata;
 	struct reply partial;
@@ -117,9 +181,13 @@ static size_t on_stream(char *data, size_t size, size_t n, void *userdata)
 {
 	struct lines *l = userdata;
 	char *begin, *end;
+	long status = 0;
 
-	if (on_body(data, size, n, &l->partial) != size * n)
+	if (!append(&l->partial, data, size * n))
 		return 0;
+	curl_easy_getinfo(l->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (status != 200) /* a refusal, not an event */
+		return size * n;
 	begin = l->partial.body;
 	while (!l->ended && (end = strchr(begin, '\n'))) {
 		*end = '\0';
@@ -142,36 +210,40 @@ static int on_progress(void *userdata, curl_off_t a, curl_off_t b, curl_off_t c,
 	return cli_interrupted;
 }
 
-int client_stream(const char *path, bool (*on_line)(void *userdata, const char *line), void *userdata)
+int client_stream(const char *path, bool (*on_line)(void *userdata, const char *line),
+		  void *userdata)
 {
 	struct lines l = { .on_line = on_line, .userdata = userdata };
 	CURL *c = open_curl("GET", path);
+	int r = CLI_OK;
 	CURLcode code;
-	long status = 0;
+	long os_error = 0;
 
 	if (!c)
 		return CLI_FAILED;
+	l.curl = c;
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_stream);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, &l);
 	curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
 	curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
 	code = curl_easy_perform(c);
-	curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &l.partial.status);
+	curl_easy_getinfo(c, CURLINFO_OS_ERRNO, &os_error);
 	curl_easy_cleanup(c);
-	if (status >= 400)
-		say_error(&l.partial);
+	if (l.partial.status >= 400) {
+		say_refusal(&l.partial);
+		r = CLI_FAILED;
+	} else if (l.ended || cli_interrupted) {
+		r = CLI_OK;
+	} else if (l.partial.status == 0) {
+		say_unreachable(code, os_error);
+		r = CLI_NO_DAEMON;
+	} else {
+		fputs("kindling: the daemon ended; run this again when it is back\n", stderr);
+		r = CLI_NO_DAEMON;
+	}
 	reply_free(&l.partial);
-	if (status >= 400)
-		return CLI_FAILED;
-	if (status == 0) {
-		say_no_daemon(code);
-		return CLI_NO_DAEMON;
-	}
-	if (!l.ended && !cli_interrupted) {
-		fprintf(stderr, "kindling: the daemon ended\n");
-		return CLI_NO_DAEMON;
-	}
-	return CLI_OK;
+	return r;
 }
 
 void path_add(char *path, size_t size, const char *key, const char *value)

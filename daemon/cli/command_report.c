@@ -1,17 +1,20 @@
 /* kindling report: a profile of a span of time, as a file. */
 #include <getopt.h>
-#include <stdio.h>
+#include <inttypes.h>
 #include <string.h>
 #include "daemon/cli/cli.h"
+#include "daemon/core/clock.h"
 
 static const char usage[] =
-	"Usage: kindling report TARGET|--all [--last 60s] -o FILE [OPTION...]\n"
+	"Usage: kindling report TARGET|--all [--last 60s | --from TIME [--to TIME]] -o FILE [OPTION...]\n"
 	"\n"
 	"What the JVMs did in the last seconds, minutes or hours, from the daemon's history.\n"
 	"TARGET is a pid, container id, container, pod or part of a name as `kindling status` shows it.\n"
 	"\n"
 	"  -a, --all             all JVMs together\n"
 	"  -l, --last DURATION   how far to look back: 30s, 5m, 2h (default 60s)\n"
+	"      --from TIME       14:05, 14:05:30, \"2026-11-21 14:05\" or @SECONDS since 1970\n"
+	"      --to TIME         likewise (default: now)\n"
 	"  -o, --output FILE     format by suffix: .html (flame graph), .collapsed, .txt, .pb.gz (pprof),\n"
 	"                        .json; \"-\" is stdout\n"
 	"  -f, --format FORMAT   html, collapsed, txt, pb.gz or json, whatever the file is called\n"
@@ -19,81 +22,104 @@ static const char usage[] =
 	"      --threads         one tower per thread\n"
 	"  -h, --help\n"
 	"\n"
-	"Example: kindling report 4711 --last 5m -o flame.html\n";
+	"Examples: kindling report 4711 --last 5m -o flame.html\n"
+	"          kindling report --all --from 14:00 --to 14:10 -o - | head -30\n";
 
 struct arguments {
-	const char *target, *last, *output, *format, *thread;
+	const char *target, *last, *from, *to, *output, *format, *thread;
 	bool all, threads;
 };
 
-static int parse(int argc, char **argv, struct arguments *a)
+static int parse_options(int argc, char **argv, struct arguments *a)
 {
 	static const struct option options[] = {
-		{ "all", no_argument, NULL, 'a' },	 { "last", required_argument, NULL, 'l' },
-		{ "output", required_argument, NULL, 'o' }, { "format", required_argument, NULL, 'f' },
-		{ "thread", required_argument, NULL, 't' }, { "threads", no_argument, NULL, 'T' },
-		{ "help", no_argument, NULL, 'h' },	 { NULL, 0, NULL, 0 },
+		{ "all", no_argument, NULL, 'a' },
+		{ "last", required_argument, NULL, 'l' },
+		{ "from", required_argument, NULL, 'F' },
+		{ "to", required_argument, NULL, 'U' },
+		{ "output", required_argument, NULL, 'o' },
+		{ "format", required_argument, NULL, 'f' },
+		{ "thread", required_argument, NULL, 't' },
+		{ "threads", no_argument, NULL, 'T' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
 	};
+	const char **texts[128] = { ['l'] = &a->last,	['F'] = &a->from,   ['U'] = &a->to,
+				    ['o'] = &a->output, ['f'] = &a->format, ['t'] = &a->thread };
 	int c;
 
 	while ((c = getopt_long(argc, argv, "al:o:f:t:h", options, NULL)) != -1) {
-		switch (c) {
-		case 'a':
+		if (c == 'a')
 			a->all = true;
-			break;
-		case 'l':
-			a->last = optarg;
-			break;
-		case 'o':
-			a->output = optarg;
-			break;
-		case 'f':
-			a->format = optarg;
-			break;
-		case 't':
-			a->thread = optarg;
-			break;
-		case 'T':
+		else if (c == 'T')
 			a->threads = true;
-			break;
-		default:
-			fputs(usage, c == 'h' ? stdout : stderr);
-			return c == 'h' ? CLI_OK : CLI_USAGE;
-		}
+		else if (c < 128 && texts[c])
+			*texts[c] = optarg;
+		else
+			return cli_usage(usage, c);
 	}
 	a->target = optind < argc ? argv[optind] : NULL;
-	if (!a->output || (!a->target && !a->all)) {
-		fprintf(stderr, "kindling report: %s\n\n%s",
-			a->output ? "name a TARGET, or --all" : "-o FILE says where to write", usage);
-		return CLI_USAGE;
-	}
-	return -1;
+	return optind + 1 < argc ? cli_wrong("report", "it takes one TARGET, or --all") : -1;
+}
+
+static int parse(int argc, char **argv, struct arguments *a)
+{
+	uint64_t ns;
+	int r = parse_options(argc, argv, a);
+
+	if (r >= 0)
+		return r;
+	if (!a->target == !a->all)
+		return cli_wrong("report", "name a TARGET, or --all, not both");
+	if (!a->output)
+		return cli_wrong("report", "-o FILE says where to write");
+	if (a->last && (a->from || a->to))
+		return cli_wrong("report", "take --last, or --from and --to");
+	if (a->last && !parse_length(a->last, &ns))
+		return cli_wrong("report", "--last takes a duration such as 60s");
+	a->format = format_of(a->format, a->output);
+	return a->format ? -1 : CLI_USAGE;
+}
+
+/* --from and --to as the daemon takes them. */
+static bool add_moment(char *path, size_t size, const char *key, const char *word)
+{
+	char text[32];
+	uint64_t ns;
+
+	if (!word)
+		return true;
+	if (!parse_moment(word, clock_real_ns(), &ns))
+		return false;
+	snprintf(text, sizeof(text), "%" PRIu64, ns);
+	path_add(path, size, key, text);
+	return true;
 }
 
 int command_report(int argc, char **argv)
 {
-	struct arguments a = { .last = "60s" };
-	char path[2048] = "/v1/profile";
-	const char *format;
+	char path[PATH_MAX_BYTES] = "/v1/profile";
+	struct arguments a = { 0 };
 	struct reply reply;
 	int r = parse(argc, argv, &a);
 
 	if (r >= 0)
 		return r;
-	format = format_of(a.format, a.output);
-	if (!format)
-		return CLI_USAGE;
-	path_add(path, sizeof(path), "format", format);
+	path_add(path, sizeof(path), "format", a.format);
 	path_add(path, sizeof(path), "last", a.last);
-	path_add(path, sizeof(path), "target", a.all ? NULL : a.target);
+	if (!add_moment(path, sizeof(path), "from", a.from) ||
+	    !add_moment(path, sizeof(path), "to", a.to))
+		return cli_wrong("report",
+				 "--from and --to take 14:05, \"2026-11-21 14:05\" or @SECONDS");
+	path_add(path, sizeof(path), "target", a.target);
 	path_add(path, sizeof(path), "thread", a.thread);
 	path_add(path, sizeof(path), "threads", a.threads ? "1" : NULL);
 	r = client_request("GET", path, &reply);
 	if (r != CLI_OK)
 		return r;
-	r = write_file(a.output, reply.body ? reply.body : "", reply.len);
-	if (r == CLI_OK && strcmp(a.output, "-") != 0)
-		fprintf(stderr, "%s written, %zu bytes\n", a.output, reply.len);
+	r = write_file(a.output, reply.body, reply.len);
+	if (r == CLI_OK)
+		say_written(a.output, a.format, reply.samples, reply.dropped);
 	reply_free(&reply);
 	return r;
 }

@@ -1,8 +1,8 @@
 /* kindling status: one row per JVM. */
 #include <getopt.h>
-#include <stdio.h>
 #include <string.h>
 #include "daemon/cli/cli.h"
+#include "daemon/core/mem.h"
 
 static const char usage[] =
 	"Usage: kindling status [--json]\n"
@@ -10,77 +10,162 @@ static const char usage[] =
 	"One row per JVM of the host: who it is, whether it streams and why not, and its books:\n"
 	"taken = delivered + dropped, always.\n"
 	"\n"
-	"  --json   everything the daemon knows, for machines\n";
+	"  -j, --json   everything the daemon knows, for machines\n"
+	"  -h, --help\n"
+	"\n"
+	"Examples: kindling status\n"
+	"          kindling status --json | jq '.targets[] | {pid, state, reason}'\n";
+
+enum {
+	PID,
+	NSPID,
+	CONTAINER,
+	JDK,
+	NAME,
+	STATE,
+	EVENTS,
+	INTERVAL,
+	TAKEN,
+	DELIVERED,
+	DROPPED,
+	AGENT,
+	MEMORY,
+	COLUMN_COUNT
+};
+static const struct column columns[COLUMN_COUNT] = {
+	[PID] = { "PID", true, 0 },
+	[NSPID] = { "NSPID", true, 0 },
+	[CONTAINER] = { "CONTAINER/POD", false, 8 },
+	[JDK] = { "JDK", false, 8 },
+	[NAME] = { "NAME", false, 12 },
+	[STATE] = { "STATE", false, 0 },
+	[EVENTS] = { "EVENTS", false, 0 },
+	[INTERVAL] = { "INTERVAL", true, 0 },
+	[TAKEN] = { "TAKEN", true, 0 },
+	[DELIVERED] = { "DELIVERED", true, 0 },
+	[DROPPED] = { "DROPPED", true, 0 },
+	[AGENT] = { "AGENT%", true, 0 },
+	[MEMORY] = { "MEM", true, 0 },
+};
 
 static double dropped_of(const cJSON *samples)
 {
 	const cJSON *cause;
 	double sum = 0;
 
-	cJSON_ArrayForEach(cause, cJSON_GetObjectItemCaseSensitive(samples, "dropped"))
-		sum += cause->valuedouble;
+	cJSON_ArrayForEach(cause, json_get(samples, "dropped")) sum +=
+		cJSON_IsNumber(cause) ? cause->valuedouble : 0;
 	return sum;
 }
 
-/* "shop/cart", "cart", the id's beginning, or "host" */
-static const char *place_of(const cJSON *t, char *buf, size_t size)
+static void put_place(const cJSON *t, char *cell)
 {
-	if (*json_text(t, "pod"))
-		snprintf(buf, size, "%s", json_text(t, "pod"));
-	else if (*json_text(t, "container"))
-		snprintf(buf, size, "%s", json_text(t, "container"));
-	else if (*json_text(t, "container_id"))
-		snprintf(buf, size, "%.12s", json_text(t, "container_id"));
+	const char *id = json_text_of(t, "container_id"), *pod = json_text_of(t, "pod");
+	const char *container = json_text_of(t, "container");
+
+	if (*pod)
+		snprintf(cell, CELL_MAX, "%s", pod);
+	else if (*container)
+		snprintf(cell, CELL_MAX, "%s", container);
 	else
-		snprintf(buf, size, "host");
-	return buf;
+		snprintf(cell, CELL_MAX, "%.12s", *id ? id : "host");
 }
 
-static void print_target(const cJSON *t)
+static void put_events(const cJSON *t, char *cell)
 {
-	const cJSON *samples = cJSON_GetObjectItemCaseSensitive(t, "samples");
-	const cJSON *agent = cJSON_GetObjectItemCaseSensitive(t, "agent");
-	char buf[256];
+	const cJSON *event;
+	size_t len = 0;
 
-	printf("%-8.0f%-7.0f", json_number(t, "pid"), json_number(t, "ns_pid"));
-	print_cell(place_of(t, buf, sizeof(buf)), 17, true);
-	putchar(' ');
-	print_cell(json_text(t, "jdk"), 22, true);
-	putchar(' ');
-	print_cell(json_text(t, "name"), 22, true);
-	printf(" %-10s", json_text(t, "state"));
-	printf("%4.0fms %9.0f %9.0f %7.0f %5.2f%% %5.1fM\n", json_number(t, "interval_ns") / 1e6,
-	       json_number(samples, "taken"), json_number(samples, "delivered"), dropped_of(samples),
-	       100 * json_number(agent, "cpu_share"), json_number(agent, "bytes") / 1048576);
-	if (*json_text(t, "reason")) {
-		fputs("        reason: ", stdout);
-		print_cell(json_text(t, "reason"), 200, false);
-		putchar('\n');
-	}
-	if (*json_text(t, "note")) {
-		fputs("        note: ", stdout);
-		print_cell(json_text(t, "note"), 200, false);
-		putchar('\n');
-	}
-}
-
-static void print_status(const cJSON *json)
-{
-	const cJSON *targets = cJSON_GetObjectItemCaseSensitive(json, "targets"), *t;
-	const cJSON *discovery = cJSON_GetObjectItemCaseSensitive(json, "discovery");
-	int streaming = 0, n = 0;
-
-	printf("%-8s%-7s%-18s%-23s%-23s%-10s%6s %9s %9s %7s %6s %6s\n", "PID", "NSPID", "CONTAINER", "JDK",
-	       "NAME", "STATE", "EVERY", "TAKEN", "DELIVERED", "DROPPED", "AGENT", "MEM");
-	cJSON_ArrayForEach(t, targets)
+	snprintf(cell, CELL_MAX, "-");
+	cJSON_ArrayForEach(event, json_get(t, "events"))
 	{
-		print_target(t);
-		n++;
-		streaming += strcmp(json_text(t, "state"), "streaming") == 0;
+		if (!cJSON_IsString(event) || len >= CELL_MAX / 2)
+			break;
+		len += (size_t)snprintf(cell + len, CELL_MAX - len, "%s%.20s", len ? "," : "",
+					event->valuestring);
 	}
-	printf("%d of %d JVMs streaming; kindlingd %s up %.0f s, discovery by %s%s%s\n", streaming, n,
-	       json_text(json, "version"), json_number(json, "uptime_s"), json_text(discovery, "source"),
-	       *json_text(discovery, "why") ? ": " : "", json_text(discovery, "why"));
+}
+
+static void put_numbers(const cJSON *t, char (*row)[CELL_MAX])
+{
+	const cJSON *samples = json_get(t, "samples"), *agent = json_get(t, "agent");
+
+	snprintf(row[INTERVAL], CELL_MAX, "%.4gms", json_number_of(t, "interval_ns") / 1e6);
+	snprintf(row[TAKEN], CELL_MAX, "%.0f", json_number_of(samples, "taken"));
+	snprintf(row[DELIVERED], CELL_MAX, "%.0f", json_number_of(samples, "delivered"));
+	snprintf(row[DROPPED], CELL_MAX, "%.0f", dropped_of(samples));
+	snprintf(row[AGENT], CELL_MAX, "%.2f", 100 * json_number_of(agent, "cpu_share"));
+	snprintf(row[MEMORY], CELL_MAX, "%.1fM", json_number_of(agent, "bytes") / 1048576);
+}
+
+static void put_line(struct table *table, const cJSON *t, const char *key, size_t width)
+{
+	char clean[2 * CELL_MAX];
+
+	if (!*json_text_of(t, key))
+		return;
+	text_clean(json_text_of(t, key), width > 16 ? width - 8 : 8, clean, sizeof(clean));
+	table_below(table, "        %s", clean);
+}
+
+static void put_target(struct table *table, const cJSON *t, size_t width)
+{
+	char(*row)[CELL_MAX] = table_row(table);
+
+	if (!row)
+		return;
+	snprintf(row[PID], CELL_MAX, "%.0f", json_number_of(t, "pid"));
+	snprintf(row[NSPID], CELL_MAX, "%.0f", json_number_of(t, "ns_pid"));
+	put_place(t, row[CONTAINER]);
+	snprintf(row[JDK], CELL_MAX, "%s", json_text_of(t, "jdk"));
+	snprintf(row[NAME], CELL_MAX, "%s", json_text_of(t, "name"));
+	snprintf(row[STATE], CELL_MAX, "%s", json_text_of(t, "state"));
+	put_events(t, row[EVENTS]);
+	put_numbers(t, row);
+	if (strcmp(json_text_of(t, "state"), "streaming") != 0)
+		put_line(table, t, "reason", width);
+	put_line(table, t, "note", width);
+}
+
+static void print_footer(FILE *to, const cJSON *status, const struct table *table)
+{
+	const cJSON *discovery = json_get(status, "discovery"), *t;
+	double taken = 0, delivered = 0, dropped = 0;
+	int streaming = 0;
+
+	cJSON_ArrayForEach(t, json_get(status, "targets"))
+	{
+		const cJSON *samples = json_get(t, "samples");
+
+		streaming += strcmp(json_text_of(t, "state"), "streaming") == 0;
+		taken += json_number_of(samples, "taken");
+		delivered += json_number_of(samples, "delivered");
+		dropped += dropped_of(samples);
+	}
+	fprintf(to,
+		"%d of %zu JVMs streaming: %.0f samples taken = %.0f delivered + %.0f dropped\n",
+		streaming, table->n_rows, taken, delivered, dropped);
+	fputs("kindlingd ", to);
+	print_text(to, json_text_of(status, "version"));
+	fprintf(to, ", up %.0f s, JVMs found by ", json_number_of(status, "uptime_s"));
+	print_text(to, json_text_of(discovery, "source"));
+	if (*json_text_of(discovery, "why")) {
+		fputs(" (no BPF: ", to);
+		print_text(to, json_text_of(discovery, "why"));
+		fputc(')', to);
+	}
+	fputc('\n', to);
+}
+
+void status_print(FILE *to, const cJSON *status, size_t width)
+{
+	struct table table = { .columns = columns, .n_columns = COLUMN_COUNT };
+	const cJSON *t;
+
+	cJSON_ArrayForEach(t, json_get(status, "targets")) put_target(&table, t, width);
+	table_print(to, &table, width);
+	print_footer(to, status, &table);
+	table_free(&table);
 }
 
 int command_status(int argc, char **argv)
@@ -94,23 +179,26 @@ int command_status(int argc, char **argv)
 	int c, r;
 
 	while ((c = getopt_long(argc, argv, "jh", options, NULL)) != -1) {
-		if (c == 'j')
-			raw = true;
-		else {
-			fputs(usage, c == 'h' ? stdout : stderr);
-			return c == 'h' ? CLI_OK : CLI_USAGE;
-		}
+		if (c != 'j')
+			return cli_usage(usage, c);
+		raw = true;
 	}
+	if (optind < argc)
+		return cli_wrong("status", "it takes no arguments");
 	r = client_request("GET", "/v1/status", &reply);
 	if (r != CLI_OK)
 		return r;
-	if (raw) {
+	json = cJSON_Parse(reply.body);
+	if (!json) {
+		fputs("kindling: the daemon's answer is no JSON; is it of another version?\n",
+		      stderr);
+		r = CLI_FAILED;
+	} else if (raw) {
 		puts(reply.body);
 	} else {
-		json = cJSON_Parse(reply.body);
-		print_status(json);
-		cJSON_Delete(json);
+		status_print(stdout, json, terminal_width());
 	}
+	cJSON_Delete(json);
 	reply_free(&reply);
-	return CLI_OK;
+	return r;
 }

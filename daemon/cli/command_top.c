@@ -1,12 +1,17 @@
 /* kindling top: the hottest methods of the last seconds. */
 #include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 #include "daemon/cli/cli.h"
+
+#define ROWS_PLAIN 10
+#define ROWS_MIN   3
+/* cleared once, no cursor that jumps about; it comes back at the end */
+#define SCREEN_BEGIN "\033[2J\033[?25l"
+#define SCREEN_END   "\033[?25h"
 
 static const char usage[] =
 	"Usage: kindling top [OPTION...] [TARGET]\n"
@@ -18,102 +23,181 @@ static const char usage[] =
 	"  -t, --thread WORD   only threads whose name contains WORD\n"
 	"  -n, --rows N        methods per table (default: what fits)\n"
 	"      --once          print once and end\n"
-	"  -h, --help\n";
+	"  -h, --help\n"
+	"\n"
+	"Examples: kindling top\n"
+	"          kindling top --once -n 5 --thread http-nio 4711\n";
 
-static void print_table(const char *title, const cJSON *o, double seconds, int rows)
+static void print_table(FILE *to, const cJSON *o, double seconds, int rows)
 {
 	const cJSON *m;
 
-	printf("%s: %.2f CPUs\n%8s %8s  %s\n", title, json_number(o, "cpu_ns") / 1e9 / seconds, "self",
-	       "total", "method");
-	cJSON_ArrayForEach(m, cJSON_GetObjectItemCaseSensitive(o, "methods"))
+	fprintf(to, ": %.2f CPUs\n%8s %8s  %s\n",
+		seconds > 0 ? json_number_of(o, "cpu_ns") / 1e9 / seconds : 0, "self%", "total%",
+		"method");
+	cJSON_ArrayForEach(m, json_get(o, "methods"))
 	{
 		if (rows-- <= 0)
 			break;
-		printf("%7.2f%% %7.2f%%  ", 100 * json_number(m, "self"), 100 * json_number(m, "total"));
-		print_cell(json_text(m, "name"), 100, false);
-		putchar('\n');
+		fprintf(to, "%8.2f %8.2f  ", 100 * json_number_of(m, "self"),
+			100 * json_number_of(m, "total"));
+		print_text(to, json_text_of(m, "name"));
+		fputc('\n', to);
 	}
 }
 
-static void print_top(const cJSON *json, int rows, bool screen)
+void top_print(FILE *to, const cJSON *top, int rows)
 {
-	const cJSON *targets = cJSON_GetObjectItemCaseSensitive(json, "targets"), *t;
-	double seconds = json_number(json, "seconds");
-	int tables = 1 + cJSON_GetArraySize(targets);
-	struct winsize size;
-	char title[400];
+	const cJSON *targets = json_get(top, "targets"), *t;
+	double seconds = json_number_of(top, "seconds");
+	bool many = cJSON_GetArraySize(targets) != 1; /* one JVM alone is all there is */
 
-	if (screen)
-		fputs("\033[H\033[2J", stdout);
-	if (rows <= 0) {
-		rows = 10;
-		if (screen && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 10)
-			rows = (size.ws_row - 1) / tables - 3;
-		if (rows < 3)
-			rows = 3;
+	if (many) {
+		fputs("all JVMs", to);
+		print_table(to, top, seconds, rows);
 	}
-	print_table("all JVMs", json, seconds, rows);
 	cJSON_ArrayForEach(t, targets)
 	{
-		putchar('\n');
-		snprintf(title, sizeof(title), "%.0f %.300s", json_number(t, "pid"), json_text(t, "name"));
-		print_table(title, t, seconds, rows);
+		fprintf(to, "%s%.0f ", many ? "\n" : "", json_number_of(t, "pid"));
+		print_text(to, json_text_of(t, "name"));
+		print_table(to, t, seconds, rows);
 	}
-	putchar('\n');
-	fflush(stdout);
+	fprintf(to, "\nthe last %.0f s\n", seconds);
 }
 
-int command_top(int argc, char **argv)
+/* ---- the screen ----------------------------------------------------------------------------- */
+
+/* As many rows a table as fit on the screen with all tables. */
+static int rows_that_fit(const cJSON *top, unsigned short screen_rows)
+{
+	int n = cJSON_GetArraySize(json_get(top, "targets")), tables = n == 1 ? 1 : n + 1;
+
+	n = (screen_rows - 3) / tables - 3;
+	return n < ROWS_MIN ? ROWS_MIN : n;
+}
+
+/*
+ * @text over what is on the screen: every line is cut at the width (a line that wraps would push
+ * the others away) and clears what was behind it, so that nothing is empty in between and flickers.
+ * The last row of the screen stays free: a newline there would scroll.
+ */
+void screen_print(FILE *to, const char *text, unsigned short rows, unsigned short columns)
+{
+	char line[1024], cut[4 * sizeof(line)];
+
+	fputs("\033[H", to);
+	for (unsigned short row = 1; *text && row < rows; row++) {
+		size_t len = strcspn(text, "\n");
+
+		snprintf(line, sizeof(line), "%.*s", (int)len, text);
+		text_clean(line, columns, cut, sizeof(cut));
+		fprintf(to, "%s\033[K\n", cut);
+		text += len + (text[len] == '\n');
+	}
+	fputs("\033[J", to);
+}
+
+static void screen_show(const cJSON *top, int rows)
+{
+	struct winsize size;
+	size_t len = 0;
+	char *text = NULL;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_row == 0 || size.ws_col == 0)
+		size = (struct winsize){ .ws_row = 24, .ws_col = 80 };
+	top_print(f, top, rows ? rows : rows_that_fit(top, size.ws_row));
+	if (fclose(f) == 0)
+		screen_print(stdout, text, size.ws_row, size.ws_col);
+	free(text);
+}
+
+struct arguments {
+	const char *seconds, *thread, *target;
+	bool once;
+	int rows; /* 0 = what fits */
+};
+
+static int parse(int argc, char **argv, struct arguments *a)
 {
 	static const struct option options[] = {
-		{ "seconds", required_argument, NULL, 's' }, { "thread", required_argument, NULL, 't' },
-		{ "rows", required_argument, NULL, 'n' },    { "once", no_argument, NULL, 'o' },
-		{ "help", no_argument, NULL, 'h' },	     { NULL, 0, NULL, 0 },
+		{ "seconds", required_argument, NULL, 's' },
+		{ "thread", required_argument, NULL, 't' },
+		{ "rows", required_argument, NULL, 'n' },
+		{ "once", no_argument, NULL, 'o' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
 	};
-	const char *seconds = "5", *thread = NULL;
-	char path[1024] = "/v1/top";
-	bool once = false, screen = isatty(STDOUT_FILENO);
-	int c, r, rows = 0;
+	int c;
 
 	while ((c = getopt_long(argc, argv, "s:t:n:h", options, NULL)) != -1) {
 		switch (c) {
 		case 's':
-			seconds = optarg;
+			a->seconds = optarg;
 			break;
 		case 't':
-			thread = optarg;
+			a->thread = optarg;
 			break;
 		case 'n':
-			rows = atoi(optarg);
+			a->rows = atoi(optarg);
+			if (a->rows <= 0)
+				return cli_wrong("top", "-n takes a number of rows");
 			break;
 		case 'o':
-			once = true;
+			a->once = true;
 			break;
 		default:
-			fputs(usage, c == 'h' ? stdout : stderr);
-			return c == 'h' ? CLI_OK : CLI_USAGE;
+			return cli_usage(usage, c);
 		}
 	}
-	path_add(path, sizeof(path), "seconds", seconds);
-	path_add(path, sizeof(path), "thread", thread);
-	path_add(path, sizeof(path), "target", optind < argc ? argv[optind] : NULL);
+	a->target = optind < argc ? argv[optind] : NULL;
+	return optind + 1 < argc ? cli_wrong("top", "it takes one TARGET") : -1;
+}
+
+static int print_once(const char *path, const struct arguments *a, bool screen)
+{
+	struct reply reply;
+	cJSON *json;
+	int r = client_request("GET", path, &reply);
+
+	if (r != CLI_OK)
+		return r;
+	json = cJSON_Parse(reply.body);
+	if (screen)
+		screen_show(json, a->rows);
+	else
+		top_print(stdout, json, a->rows ? a->rows : ROWS_PLAIN);
+	cJSON_Delete(json);
+	reply_free(&reply);
+	return fflush(stdout) == 0 && !ferror(stdout) ? CLI_OK : CLI_FAILED;
+}
+
+int command_top(int argc, char **argv)
+{
+	struct arguments a = { .seconds = "5" };
+	char path[PATH_MAX_BYTES] = "/v1/top";
+	bool screen;
+	int r = parse(argc, argv, &a);
+
+	if (r >= 0)
+		return r;
+	screen = isatty(STDOUT_FILENO) && !a.once;
+	path_add(path, sizeof(path), "seconds", a.seconds);
+	path_add(path, sizeof(path), "thread", a.thread);
+	path_add(path, sizeof(path), "target", a.target);
 	cli_catch_interrupt();
+	if (screen)
+		fputs(SCREEN_BEGIN, stdout);
 	do {
 		struct timespec second = { 1, 0 };
-		struct reply reply;
-		cJSON *json;
 
-		r = client_request("GET", path, &reply);
-		if (r != CLI_OK)
-			return r;
-		json = cJSON_Parse(reply.body);
-		print_top(json, rows, screen && !once);
-		cJSON_Delete(json);
-		reply_free(&reply);
-		if (once)
-			break;
-		nanosleep(&second, NULL);
-	} while (!cli_interrupted);
-	return CLI_OK;
+		r = print_once(path, &a, screen);
+		if (r == CLI_OK && !a.once && !cli_interrupted)
+			nanosleep(&second, NULL);
+	} while (r == CLI_OK && !a.once && !cli_interrupted);
+	if (screen)
+		fputs(SCREEN_END, stdout);
+	return r;
 }

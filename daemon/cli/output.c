@@ -1,12 +1,13 @@
-/* Files and cells. */
+/* Files, and text that came from JVMs made safe for a terminal. */
 #include <errno.h>
-#include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 #include "daemon/cli/cli.h"
 #include "daemon/core/mem.h"
+#include "daemon/core/utf8.h"
 #include "daemon/report/report.h"
 
 volatile int cli_interrupted;
@@ -17,24 +18,35 @@ static void on_interrupt(int signo)
 	cli_interrupted = 1;
 }
 
+static void on_resize(int signo)
+{
+	(void)signo;
+}
+
 void cli_catch_interrupt(void)
 {
 	struct sigaction action = { .sa_handler = on_interrupt };
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	action.sa_handler = on_resize;
+	sigaction(SIGWINCH, &action, NULL);
 }
+
+/* ---- files ---------------------------------------------------------------------------------- */
 
 int write_file(const char *path, const char *bytes, size_t len)
 {
-	char temp[4096];
+	CLEANUP(freep) char *temp = NULL;
 	bool failed;
 	FILE *f;
 
 	if (strcmp(path, "-") == 0)
-		return fwrite(bytes, 1, len, stdout) == len && fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
-	snprintf(temp, sizeof(temp), "%s.%d.tmp", path, (int)getpid());
-	f = fopen(temp, "wx");
+		return fwrite(bytes, 1, len, stdout) == len && fflush(stdout) == 0 ? CLI_OK
+										   : CLI_FAILED;
+	if (asprintf(&temp, "%s.%d.tmp", path, (int)getpid()) < 0)
+		return CLI_FAILED;
+	f = fopen(temp, "wxe");
 	if (!f) {
 		fprintf(stderr, "kindling: %s: %s\n", temp, strerror(errno));
 		return CLI_FAILED;
@@ -49,9 +61,18 @@ int write_file(const char *path, const char *bytes, size_t len)
 	return CLI_OK;
 }
 
+static const struct {
+	const char *name, *next;
+} formats[REPORT_FORMAT_COUNT] = {
+	[REPORT_HTML] = { "html", "Open it in a browser" },
+	[REPORT_COLLAPSED] = { "collapsed", "Any flame graph tool reads it" },
+	[REPORT_TXT] = { "txt", "Read it with less" },
+	[REPORT_PPROF] = { "pb.gz", "Look at it with: go tool pprof -top" },
+	[REPORT_JSON] = { "json", "Read it with jq" },
+};
+
 const char *format_of(const char *format, const char *path)
 {
-	static const char *const names[] = { "html", "collapsed", "txt", "pb.gz", "json" };
 	int f;
 
 	if (format)
@@ -59,42 +80,124 @@ const char *format_of(const char *format, const char *path)
 	else
 		f = strcmp(path, "-") == 0 ? REPORT_TXT : report_format_by_path(path);
 	if (f >= 0)
-		return names[f];
-	fprintf(stderr, "kindling: the format of %s is not known: use .html, .collapsed, .txt, .pb.gz, .json or --format\n",
+		return formats[f].name;
+	fprintf(stderr,
+		"kindling: the format of %s is not known: use .html, .collapsed, .txt, .pb.gz, .json "
+		"or --format\n",
 		format ? format : path);
 	return NULL;
 }
 
-void print_cell(const char *s, int width, bool pad)
+void say_written(const char *path, const char *format, uint64_t samples, uint64_t dropped)
 {
-	int columns = 0;
+	int f = report_format_by_name(format);
 
-	for (; *s && columns < width; s++) {
-		unsigned char c = (unsigned char)*s;
-
-		if (columns == width - 1 && s[1] && (s[1] & 0xc0) != 0x80) {
-			fputs("…", stdout);
-			columns++;
-			break;
-		}
-		putchar(c < 0x20 || c == 0x7f ? '?' : c);
-		if ((s[1] & 0xc0) != 0x80) /* the last byte of a character */
-			columns++;
-	}
-	for (; pad && columns < width; columns++)
-		putchar(' ');
+	if (strcmp(path, "-") == 0)
+		return;
+	fprintf(stderr, "%s: %" PRIu64 " samples, %" PRIu64 " dropped. ", path, samples, dropped);
+	if (samples == 0)
+		fputs("An idle JVM uses no CPU and has none; a longer time may have some.\n",
+		      stderr);
+	else if (f == REPORT_PPROF || f == REPORT_TXT || f == REPORT_JSON)
+		fprintf(stderr, "%s %s\n", formats[f].next, path);
+	else
+		fprintf(stderr, "%s.\n", f >= 0 ? formats[f].next : "");
 }
 
-const char *json_text(const cJSON *o, const char *key)
+/* ---- text ----------------------------------------------------------------------------------- */
+
+/* Marks that change the direction of what follows: a name could show as another. */
+static bool turns_direction(uint32_t code)
 {
-	const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
+	return code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+	       (code >= 0x2066 && code <= 0x2069);
+}
+
+/* Bytes of the character at @s when it is UTF-8 and can be printed; 0 = it must be escaped. */
+static size_t printable(const char *s)
+{
+	uint32_t code;
+	size_t n = utf8_character(s, strnlen(s, 4), &code);
+
+	return n && !utf8_is_control(code) && !turns_direction(code) ? n : 0;
+}
+
+/* One character, safe; its bytes in @piece and its columns. */
+static size_t next_piece(const char **s, char piece[8], size_t *ret_columns)
+{
+	const char *p = *s;
+	size_t n = printable(p);
+
+	if (n) {
+		memcpy(piece, p, n);
+		*s += n;
+		*ret_columns = 1;
+		return n;
+	}
+	*s += 1;
+	*ret_columns = 4;
+	return (size_t)snprintf(piece, 8, "\\x%02x", (unsigned char)p[0]);
+}
+
+size_t text_clean(const char *s, size_t width, char *buf, size_t size)
+{
+	size_t len = 0, columns = 0, cut_len = 0, cut_columns = 0, n, c;
+	char piece[8];
+
+	while (*s) {
+		n = next_piece(&s, piece, &c);
+		if (columns + c > width || len + n + 4 > size) {
+			/* back to where the ellipsis fits */
+			len = cut_len;
+			columns = cut_columns;
+			if (columns < width && len + 4 <= size) {
+				memcpy(buf + len, "…", 3);
+				len += 3;
+				columns++;
+			}
+			break;
+		}
+		memcpy(buf + len, piece, n);
+		len += n;
+		columns += c;
+		if (columns < width) {
+			cut_len = len;
+			cut_columns = columns;
+		}
+	}
+	buf[len] = '\0';
+	return columns;
+}
+
+void print_text(FILE *to, const char *s)
+{
+	char piece[8];
+	size_t columns;
+
+	while (*s) {
+		size_t n = next_piece(&s, piece, &columns);
+
+		fwrite(piece, 1, n, to);
+	}
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+const cJSON *json_get(const cJSON *o, const char *key)
+{
+	return cJSON_GetObjectItemCaseSensitive(o, key);
+}
+
+const char *json_text_of(const cJSON *o, const char *key)
+{
+	const cJSON *v = json_get(o, key);
 
 	return cJSON_IsString(v) ? v->valuestring : "";
 }
 
-double json_number(const cJSON *o, const char *key)
+double json_number_of(const cJSON *o, const char *key)
 {
-	const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
+	const cJSON *v = json_get(o, key);
 
 	return cJSON_IsNumber(v) ? v->valuedouble : 0;
 }

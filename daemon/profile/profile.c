@@ -104,6 +104,15 @@ void profile_limit(struct profile *p, size_t bytes)
 	p->index->bytes_max = bytes;
 }
 
+uint64_t profile_samples(const struct profile *p)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		n += p->rows[i].samples;
+	return n;
+}
+
 size_t profile_bytes(const struct profile *p)
 {
 	return p->index->bytes;

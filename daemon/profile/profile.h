@@ -79,6 +79,8 @@ int profile_new(struct profile **ret);
 struct profile *profile_free(struct profile *p);
 DEFINE_FREEP(struct profile, profile_free);
 
+/* Samples in it, over all rows. */
+uint64_t profile_samples(const struct profile *p);
 /* Memory it takes. */
 size_t profile_bytes(const struct profile *p);
 

@@ -3,26 +3,31 @@
 
 #include "proto/wire.h"
 
+static void put_losses(struct text_out *t, const struct profile_losses *l)
+{
+	text_printf(t,
+		    ",\"losses\":{\"taken\":%llu,\"taken_ns\":%llu,\"delivered\":%llu,"
+		    "\"delivered_ns\":%llu,\"dropped\":%llu,\"dropped_ns\":%llu}",
+		    (unsigned long long)l->taken, (unsigned long long)l->taken_ns,
+		    (unsigned long long)l->delivered, (unsigned long long)l->delivered_ns,
+		    (unsigned long long)l->dropped, (unsigned long long)l->dropped_ns);
+}
+
 static void put_head(struct text_out *t, const struct profile *p, const struct report_options *o)
 {
-	const struct profile_losses *l = &p->losses;
 	char title[512];
 
 	report_title(p, o, title, sizeof(title));
 	text_put(t, "{\"title\":");
 	text_json(t, title);
 	text_put(t, o->threads ? ",\"by_thread\":true" : ",\"by_thread\":false");
-	text_printf(
-		t,
-		",\"begin_ns\":%llu,\"end_ns\":%llu,\"interval_ns\":%llu,\"no_budget\":%s,"
-		"\"overflow\":%llu,\"losses\":{\"taken\":%llu,\"taken_ns\":%llu,"
-		"\"delivered\":%llu,\"delivered_ns\":%llu,\"dropped\":%llu,\"dropped_ns\":%llu}",
-		(unsigned long long)p->begin_real_ns, (unsigned long long)p->end_real_ns,
-		(unsigned long long)p->interval_ns, p->no_budget ? "true" : "false",
-		(unsigned long long)p->overflow, (unsigned long long)l->taken,
-		(unsigned long long)l->taken_ns, (unsigned long long)l->delivered,
-		(unsigned long long)l->delivered_ns, (unsigned long long)l->dropped,
-		(unsigned long long)l->dropped_ns);
+	text_printf(t,
+		    ",\"begin_ns\":%llu,\"end_ns\":%llu,\"interval_ns\":%llu,\"no_budget\":%s,"
+		    "\"overflow\":%llu",
+		    (unsigned long long)p->begin_real_ns, (unsigned long long)p->end_real_ns,
+		    (unsigned long long)p->interval_ns, p->no_budget ? "true" : "false",
+		    (unsigned long long)p->overflow);
+	put_losses(t, &p->losses);
 }
 
 static void put_owners(struct text_out *t, const struct profile *p)
@@ -42,6 +47,7 @@ static void put_owners(struct text_out *t, const struct profile *p)
 		text_json(t, p->strings[q->container]);
 		text_put(t, ",\"pod\":");
 		text_json(t, p->strings[q->pod]);
+		put_losses(t, &q->losses);
 		text_put(t, "}");
 	}
 	text_put(t, "],\"threads\":[");

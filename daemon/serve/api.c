@@ -20,22 +20,56 @@ static void list_targets(struct serve *s, const char *word, char *buf, size_t si
 					t->jvm.name);
 }
 
-int api_select(struct request *r, const char *word, struct selection *ret)
+struct selecting {
+	struct request *request;
+	struct selection *selection;
+	const char *unknown; /* the first word that names nothing */
+};
+
+static bool is_selected(const struct selection *s, const struct target *t)
 {
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->pids[i] == (uint32_t)t->jvm.pid && s->start_times[i] == t->jvm.start_time)
+			return true;
+	return false;
+}
+
+static enum MHD_Result on_argument(void *userdata, enum MHD_ValueKind kind, const char *key,
+				   const char *word)
+{
+	struct selecting *x = userdata;
+	struct selection *s = x->selection;
 	struct target *t = NULL;
+	bool any = false;
+
+	(void)kind;
+	if (strcmp(key, "target") != 0 || !word || !*word)
+		return MHD_YES;
+	while (s->n < TARGETS_MAX &&
+	       (t = targets_match(host_targets(x->request->serve->host), word, t))) {
+		any = true;
+		if (is_selected(s, t))
+			continue;
+		s->pids[s->n] = (uint32_t)t->jvm.pid;
+		s->start_times[s->n++] = t->jvm.start_time;
+	}
+	if (!any && s->n < TARGETS_MAX)
+		x->unknown = word;
+	return x->unknown ? MHD_NO : MHD_YES;
+}
+
+int api_select(struct request *r, struct selection *ret)
+{
+	struct selecting x = { .request = r, .selection = ret };
 	char known[300];
 
 	ret->n = 0;
-	if (!word || !*word)
-		return 0;
-	while (ret->n < TARGETS_MAX && (t = targets_match(host_targets(r->serve->host), word, t))) {
-		ret->pids[ret->n] = (uint32_t)t->jvm.pid;
-		ret->start_times[ret->n++] = t->jvm.start_time;
-	}
-	if (ret->n)
+	MHD_get_connection_values(r->connection, MHD_GET_ARGUMENT_KIND, on_argument, &x);
+	if (!x.unknown)
 		return 0;
 	list_targets(r->serve, NULL, known, sizeof(known));
-	(void)answer_error(r, 404, "no JVM is called \"%s\"; there are: %s", word, known[0] ? known : "none");
+	(void)answer_error(r, 404, "no JVM is called \"%s\"; there are: %s", x.unknown,
+			   known[0] ? known : "none");
 	return -ENOENT;
 }
 
@@ -56,7 +90,7 @@ struct target *api_one_target(struct request *r, const char *word)
 	return NULL;
 }
 
-/* ---- /v1/profile -------------------------------------------------------------------------------- */
+/* ---- /v1/profile ----------------------------------------------------------------------------- */
 
 struct rendering {
 	struct request *request;
@@ -82,7 +116,7 @@ static void done_render(void *userdata)
 	if (x->error < 0)
 		(void)answer_error(x->request, 500, "the report could not be written: %s", strerror(-x->error));
 	else
-		(void)answer_bytes(x->request, 200, report_content_type(x->format), x->out, x->len);
+		(void)answer_report(x->request, x->profile, x->format, x->out, x->len);
 	serve_resume(x->request);
 	profile_free(x->profile);
 	free(x);
@@ -131,7 +165,7 @@ static enum MHD_Result get_profile(struct request *r)
 		return answer_error(r, 400, "format=%s is not one of html, collapsed, txt, pb.gz, json", format);
 	if (!time_range(r, &from, &to))
 		return answer_error(r, 400, "last= takes a duration such as 60s, from= and to= ns since 1970");
-	if (api_select(r, argument(r, "target"), &selected) < 0)
+	if (api_select(r, &selected) < 0)
 		return MHD_YES;
 	filter.pids = selected.pids;
 	filter.start_times = selected.start_times;
@@ -149,7 +183,7 @@ static enum MHD_Result get_profile(struct request *r)
 	return MHD_YES;
 }
 
-/* ---- routes ---------------------------------------------------------------------------------------- */
+/* ---- routes ---------------------------------------------------------------------------------- */
 
 enum MHD_Result api_route(struct request *r, const char *method, const char *url)
 {

@@ -140,7 +140,7 @@ enum MHD_Result serve_events(struct request *r)
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return MHD_NO;
-	if (api_select(r, argument(r, "target"), &w->selected) < 0) {
+	if (api_select(r, &w->selected) < 0) {
 		free(w);
 		return MHD_YES;
 	}

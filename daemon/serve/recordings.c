@@ -6,14 +6,18 @@
 #include "daemon/serve/serve_priv.h"
 
 #define KEEP_NS (300 * NS_PER_S)
+#define LOOK_NS (200 * NS_PER_MS)
 
 struct recording_entry {
 	struct recording_entry *next;
 	struct serve *serve;
 	uint64_t id, begin_mono_ns, length_ns;
+	uint64_t elapsed_ns; /* once done */
+	char reason[200]; /* why it ended before its time; empty = it did not */
 	struct recording *running; /* NULL = done */
 	struct profile *profile; /* once done */
 	struct loop_timer *timer; /* its end, then the end of keeping it */
+	struct loop_timer *look; /* whether the JVM still streams */
 };
 
 static void forget(struct recording_entry *e)
@@ -25,6 +29,7 @@ static void forget(struct recording_entry *e)
 	if (*link)
 		*link = e->next;
 	loop_timer_free(e->timer);
+	loop_timer_free(e->look);
 	recording_finish(e->running, NULL);
 	profile_free(e->profile);
 	free(e);
@@ -41,16 +46,33 @@ static void on_kept(void *userdata)
 	forget(userdata);
 }
 
+static uint64_t elapsed_of(const struct recording_entry *e)
+{
+	uint64_t elapsed = clock_mono_ns() - e->begin_mono_ns;
+
+	return !e->running ? e->elapsed_ns : elapsed < e->length_ns ? elapsed : e->length_ns;
+}
+
 static void finish(struct recording_entry *e)
 {
+	e->elapsed_ns = elapsed_of(e);
 	e->running = recording_finish(e->running, &e->profile);
 	e->timer = loop_timer_free(e->timer);
+	e->look = loop_timer_free(e->look);
 	(void)loop_timer_add(e->serve->loop, KEEP_NS, 0, on_kept, e, &e->timer);
 }
 
 static void on_end(void *userdata)
 {
 	finish(userdata);
+}
+
+static void on_look(void *userdata)
+{
+	struct recording_entry *e = userdata;
+
+	if (!recording_runs(e->running, e->reason, sizeof(e->reason)))
+		finish(e);
 }
 
 static enum MHD_Result create(struct request *r)
@@ -94,6 +116,7 @@ static enum MHD_Result create(struct request *r)
 	e->next = r->serve->recordings;
 	r->serve->recordings = e;
 	(void)loop_timer_add(r->serve->loop, length_ns, 0, on_end, e, &e->timer);
+	(void)loop_timer_add(r->serve->loop, LOOK_NS, LOOK_NS, on_look, e, &e->look);
 	o = cJSON_CreateObject();
 	cJSON_AddNumberToObject(o, "id", (double)e->id);
 	cJSON_AddNumberToObject(o, "pid", t->jvm.pid);
@@ -103,15 +126,18 @@ static enum MHD_Result create(struct request *r)
 
 static enum MHD_Result progress(struct request *r, const struct recording_entry *e)
 {
-	uint64_t elapsed = clock_mono_ns() - e->begin_mono_ns;
 	cJSON *o = cJSON_CreateObject();
+	uint64_t samples = 0;
 
+	if (e->running)
+		samples = recording_samples(e->running);
+	else if (e->profile)
+		samples = profile_samples(e->profile);
 	cJSON_AddStringToObject(o, "state", e->running ? "recording" : "done");
-	cJSON_AddNumberToObject(o, "elapsed_s",
-				(double)(e->running && elapsed < e->length_ns ? elapsed : e->length_ns) / 1e9);
-	cJSON_AddNumberToObject(o, "samples",
-				e->running ? (double)recording_samples(e->running) :
-					     (double)(e->profile ? e->profile->losses.delivered : 0));
+	cJSON_AddNumberToObject(o, "elapsed_s", (double)elapsed_of(e) / 1e9);
+	cJSON_AddNumberToObject(o, "samples", (double)samples);
+	if (e->reason[0])
+		cJSON_AddStringToObject(o, "reason", e->reason);
 	return answer_json(r, 200, o);
 }
 
@@ -129,7 +155,7 @@ static enum MHD_Result result(struct request *r, const struct recording_entry *e
 		return answer_error(r, 409, "the recording is still running");
 	if (report_write(e->profile, (enum report_format)f, &options, &out, &len) < 0)
 		return answer_error(r, 500, "the report could not be written");
-	return answer_bytes(r, 200, report_content_type((enum report_format)f), out, len);
+	return answer_report(r, e->profile, (enum report_format)f, out, len);
 }
 
 enum MHD_Result serve_recordings(struct request *r, const char *method, const char *rest)
@@ -147,8 +173,10 @@ enum MHD_Result serve_recordings(struct request *r, const char *method, const ch
 	if (!e)
 		return answer_error(r, 404, "there is no recording %s", rest + 1);
 	if (strcmp(method, "DELETE") == 0 && *end == '\0') {
-		if (e->running)
+		if (e->running) {
+			snprintf(e->reason, sizeof(e->reason), "it was ended early");
 			finish(e);
+		}
 		return progress(r, e);
 	}
 	if (strcmp(method, "GET") != 0)

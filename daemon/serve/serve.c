@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,22 +39,54 @@ static void on_timer(void *userdata)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *content_type, char *body,
-			     size_t len)
+static struct MHD_Response *response_of(const char *content_type, char *body, size_t len)
 {
 	struct MHD_Response *response =
 		MHD_create_response_from_buffer(len, body, MHD_RESPMEM_MUST_FREE);
+
+	if (response)
+		MHD_add_response_header(response, "Content-Type", content_type);
+	else
+		free(body);
+	return response;
+}
+
+static enum MHD_Result queue(struct request *r, unsigned status, struct MHD_Response *response)
+{
 	enum MHD_Result result;
 
-	if (!response) {
-		free(body);
+	if (!response)
 		return MHD_NO;
-	}
-	MHD_add_response_header(response, "Content-Type", content_type);
 	result = MHD_queue_response(r->connection, status, response);
 	MHD_destroy_response(response);
 	r->answered = true;
 	return result;
+}
+
+enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *content_type, char *body,
+			     size_t len)
+{
+	return queue(r, status, response_of(content_type, body, len));
+}
+
+static void add_number(struct MHD_Response *response, const char *header, uint64_t n)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, n);
+	MHD_add_response_header(response, header, text);
+}
+
+enum MHD_Result answer_report(struct request *r, const struct profile *p, enum report_format format,
+			      char *body, size_t len)
+{
+	struct MHD_Response *response = response_of(report_content_type(format), body, len);
+
+	if (response) {
+		add_number(response, "Kindling-Samples", profile_samples(p));
+		add_number(response, "Kindling-Dropped", p->losses.dropped);
+	}
+	return queue(r, 200, response);
 }
 
 enum MHD_Result answer_json(struct request *r, unsigned status, cJSON *json)
@@ -101,7 +134,7 @@ bool parse_duration(const char *s, uint64_t *ret)
 		const char *unit;
 		uint64_t ns;
 	} units[] = { { "", NS_PER_S },	    { "s", NS_PER_S },	     { "ms", NS_PER_MS },
-		      { "m", 60 * NS_PER_S }, { "h", 3600 * NS_PER_S }, { "ns", 1 }, { "us", 1000 } };
+		      { "m", 60 * NS_PER_S }, { "h", 3600 * NS_PER_S }, { "d", 86400 * NS_PER_S }, { "ns", 1 }, { "us", 1000 } };
 	char *end;
 	double v;
 
@@ -119,7 +152,7 @@ bool parse_duration(const char *s, uint64_t *ret)
 	return false;
 }
 
-/* ---- connections -------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection, const char *url,
 				  const char *method, const char *version, const char *upload,
@@ -158,7 +191,7 @@ static void on_completed(void *userdata, struct MHD_Connection *connection, void
 	*state = NULL;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static bool somebody_listens(const struct sockaddr_un *addr)
 {

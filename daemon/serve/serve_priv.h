@@ -35,6 +35,9 @@ struct request {
 enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *content_type, char *body,
 			     size_t len); /* takes @body */
 enum MHD_Result answer_json(struct request *r, unsigned status, cJSON *json); /* takes @json */
+/* A profile that was written; what is in it and what is not, in headers. Takes @body. */
+enum MHD_Result answer_report(struct request *r, const struct profile *p, enum report_format format,
+			      char *body, size_t len);
 enum MHD_Result answer_error(struct request *r, unsigned status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The answer comes later, from a callback: then answer_x() and serve_resume(). */
@@ -46,14 +49,13 @@ bool parse_duration(const char *s, uint64_t *ret_ns);
 
 /* api.c */
 enum MHD_Result api_route(struct request *r, const char *method, const char *url);
-/* The pids and start times that @word names (NULL or "" = all); arrays of TARGETS_MAX. Answers the
- * error itself: -ENOENT. */
 struct selection {
 	uint32_t pids[TARGETS_MAX];
 	uint64_t start_times[TARGETS_MAX];
 	uint32_t n;
 };
-int api_select(struct request *r, const char *word, struct selection *ret);
+/* What the request's target= name, each of them (none = all). Answers the error itself: -ENOENT. */
+int api_select(struct request *r, struct selection *ret);
 struct target *api_one_target(struct request *r, const char *word); /* NULL: answered */
 
 cJSON *status_json(struct serve *s);

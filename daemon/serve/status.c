@@ -48,6 +48,7 @@ static cJSON *agent_json(const struct stream_counts *c)
 						(double)l[WIRE_COUNTER_PROCESS_CPU_NS] :
 					0);
 	add_u64(agent, "handler_ns", l[WIRE_COUNTER_HANDLER_NS]);
+	add_u64(agent, "pipe_bytes", l[WIRE_COUNTER_PIPE_BYTES]);
 	add_u64(agent, "threads", l[WIRE_COUNTER_THREADS]);
 	add_u64(agent, "threads_without_timer", l[WIRE_COUNTER_NO_TIMER]);
 	return agent;

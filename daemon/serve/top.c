@@ -53,7 +53,7 @@ enum MHD_Result serve_top(struct request *r)
 
 	if (word && (!parse_duration(word, &window) || window > 20 * NS_PER_S))
 		return answer_error(r, 400, "seconds= takes 1 to 20");
-	if (api_select(r, argument(r, "target"), &selected) < 0)
+	if (api_select(r, &selected) < 0)
 		return MHD_YES;
 	filter.pids = selected.pids;
 	filter.start_times = selected.start_times;

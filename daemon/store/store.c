@@ -81,7 +81,7 @@ static uint32_t header_crc(struct header h)
 	return (uint32_t)crc32(0, (const Bytef *)&h, sizeof(h));
 }
 
-/* ---- segments --------------------------------------------------------------------------------- */
+/* ---- segments -------------------------------------------------------------------------------- */
 
 static int by_number(const void *a, const void *b)
 {
@@ -210,7 +210,7 @@ int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct
 	return 0;
 }
 
-/* ---- records ---------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 /* The next place at or after @at where a record may begin, -1 if there is none. */
 static off_t find_magic(int fd, off_t at)
@@ -330,7 +330,7 @@ static int open_segment(struct store *s, uint64_t hour)
 	return r < 0 ? r : r == 0 ? -EFBIG : 0;
 }
 
-/* ---- writing and reading ------------------------------------------------------------------------ */
+/* ---- writing and reading --------------------------------------------------------------------- */
 
 static int append(struct store *s, const uint8_t *record, size_t len)
 {

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
-#include "daemon/stream/text.h"
+#include "daemon/core/utf8.h"
 
 #define MEMORY_MAX	  (64u << 20) /* of one stream's dictionary, bytes */
 #define THREADS_BYTES_MAX (8u << 20) /* of its names of threads */
@@ -161,7 +161,7 @@ static char *clean_copy(struct wire_str str, size_t *ret_len)
 	char clean[3 * WIRE_STRING_MAX + 1];
 	char *copy;
 
-	*ret_len = text_clean(clean, str.p, str.len);
+	*ret_len = utf8_clean(clean, str.p, str.len);
 	copy = malloc(*ret_len + 1);
 	if (copy)
 		memcpy(copy, clean, *ret_len + 1);
@@ -535,8 +535,8 @@ static int on_words(struct stream *s, const struct wire_frame *frame, struct fau
 
 	if (wire_get_fault(frame, &w) < 0)
 		return fault_set(f, EBADMSG, FAULT_STREAM, "a FAULT or BYE frame is malformed");
-	text_clean(step, w.step.p, w.step.len);
-	text_clean(what, w.what.p, w.what.len);
+	utf8_clean(step, w.step.p, w.step.len);
+	utf8_clean(what, w.what.p, w.what.len);
 	fault_set(&said, w.code > 0 && w.code < 4096 ? (int)w.code : EPROTO, FAULT_AGENT, "%s: %s", step,
 		  what);
 	if (frame->type == WIRE_FAULT && s->ops.on_fault)

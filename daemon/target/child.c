@@ -20,6 +20,8 @@ struct child {
 	pid_t pid;
 	int pidfd;
 	struct loop_source *source;
+	bool owned; /* somebody will call child_kill(): it stays till then */
+	bool ended; /* and was waited for */
 };
 
 static void child_free(struct child *c)
@@ -40,7 +42,12 @@ static void on_end(void *userdata, uint32_t events)
 	struct child *c = userdata;
 
 	(void)events;
-	if (waitpid(c->pid, NULL, WNOHANG) != 0)
+	if (waitpid(c->pid, NULL, WNOHANG) == 0)
+		return;
+	/* its end may be seen before its answer, in the same round of the loop */
+	c->ended = true;
+	c->source = loop_source_free(c->source);
+	if (!c->owned)
 		child_free(c);
 }
 
@@ -95,6 +102,7 @@ int child_start(struct targets *table, char *const argv[], int stdin_fd, int res
 		child_free(c);
 		return r;
 	}
+	c->owned = ret;
 	if (ret)
 		*ret = c;
 	return 0;
@@ -102,8 +110,11 @@ int child_start(struct targets *table, char *const argv[], int stdin_fd, int res
 
 void child_kill(struct child *c)
 {
-	/* not a zombie that was waited for: then child_free() would have been called */
-	(void)syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
+	c->owned = false;
+	if (c->ended)
+		child_free(c);
+	else
+		(void)syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
 }
 
 void children_forget(struct targets *table)

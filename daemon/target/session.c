@@ -11,7 +11,7 @@
 #include <sys/random.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
-#include "daemon/stream/text.h"
+#include "daemon/core/utf8.h"
 
 #define READ_BYTES	(64 * 1024)
 #define DRAIN_READS_MAX 64 /* more than any pipe holds */
@@ -79,14 +79,13 @@ const char *target_engine(const struct target *t)
 	return is_hosted(ledger_of(t, &c)) ? "host" : t->engine;
 }
 
-/* ---- what the stream says ----------------------------------------------------------------------
- */
+/* ---- what the stream says ------------------------------------------------------------------- */
 
 static void copy(char *dst, size_t size, struct wire_str s)
 {
 	char clean[3 * 256 + 1];
 
-	text_clean(clean, s.p, s.len < 256 ? s.len : 256);
+	utf8_clean(clean, s.p, s.len < 256 ? s.len : 256);
 	snprintf(dst, size, "%s", clean);
 }
 
@@ -173,8 +172,7 @@ static const struct stream_ops stream_calls = {
 	.on_reset = on_reset,
 };
 
-/* ---- the pipe
- * ------------------------------------------------------------------------------------ */
+/* ---- the pipe ------------------------------------------------------------------------------- */
 
 static void log_books(const struct target *t)
 {
@@ -364,8 +362,7 @@ void session_open(struct target *t, int events_fd, int control_fd)
 	(void)loop_timer_add(p->table->loop, HELLO_DEADLINE_NS, 0, on_no_hello, t, &p->timer);
 }
 
-/* ---- commands
- * -------------------------------------------------------------------------------------- */
+/* ---- commands ------------------------------------------------------------------------------- */
 
 int target_start(struct target *t, uint64_t interval_ns, bool no_budget)
 {

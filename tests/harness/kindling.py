@@ -1,4 +1,5 @@
 """A daemon of its own for a test, JVMs for it to find, and the questions tests ask."""
+import hashlib
 import json
 import os
 import shutil
@@ -22,17 +23,21 @@ def skip(why):
 
 
 def java_home(major):
-    home = jdks.find().get(major)
+    home = jdks.find().get(major) or (jdks.fetch_debian(major) if major in jdks.DEBIAN else None)
     if not home:
         skip("there is no JDK %s; tests/run fetches it" % major)
     return home
 
 
 def classes():
-    """Compiled workloads, once per build."""
-    out = os.path.join(BUILD, "classes")
+    """Compiled workloads, once per build and set of sources."""
+    sources = sorted(os.path.join(HERE, "java", f) for f in os.listdir(os.path.join(HERE, "java")))
+    text = hashlib.sha256()
+    for path in sources:
+        with open(path, "rb") as f:
+            text.update(f.read())
+    out = os.path.join(BUILD, "classes-" + text.hexdigest()[:12])
     if not os.path.exists(out):
-        sources = [os.path.join(HERE, "java", f) for f in os.listdir(os.path.join(HERE, "java"))]
         temp = out + ".%d" % os.getpid()
         subprocess.run([java_home("17") + "/bin/javac", "-nowarn", "--release", "8", "-Xlint:-options", "-d", temp]
                        + sources, check=True)
@@ -119,8 +124,8 @@ class Daemon:
 class Jvm:
     """A workload that says READY and takes words on stdin."""
 
-    def __init__(self, major, main="KnownShares", *args):
-        self.process = subprocess.Popen([java_home(major) + "/bin/java", "-Xmx128m", "-cp", classes(), main, *args],
+    def __init__(self, major, main="KnownShares", *args, options=("-Xmx128m",)):
+        self.process = subprocess.Popen([java_home(major) + "/bin/java", *options, "-cp", classes(), main, *args],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.pid = self.process.pid
         first = self.process.stdout.readline()

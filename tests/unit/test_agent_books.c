@@ -70,6 +70,21 @@ void threads_forget(void)
 {
 }
 
+uint32_t threads_virtual(uint64_t id, const char *name)
+{
+	(void)name;
+	return WIRE_VIRTUAL_TID | (uint32_t)id;
+}
+
+bool walker_names_full(void)
+{
+	return false;
+}
+
+void walker_forget_names(void)
+{
+}
+
 bool walker_resolve_method(uint64_t where, struct walk_method *ret)
 {
 	static char class_name[32], name[32];
@@ -292,8 +307,7 @@ static int teardown(void **state)
 	return close(in.fd[1]);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------
- */
+/* ---- tests ---------------------------------------------------------------------------------- */
 
 static void every_sample_taken_is_decoded(void **state)
 {

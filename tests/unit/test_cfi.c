@@ -26,7 +26,8 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	unwind_enter_sig();
 	unwind_stack_init_sig(&stack, regs.sp);
 	n_frames = 0;
-	how_it_ended = unwind_native_sig(&stack, &regs, frames, &n_frames, NATIVE_FRAMES_MAX);
+	how_it_ended = unwind_native_sig(&stack, &regs, frames, &n_frames, true,
+					 NATIVE_FRAMES_MAX);
 	unwind_leave_sig();
 }
 
@@ -68,6 +69,31 @@ static void a_thread_is_walked_to_its_root(void **state)
 	if (!ARCH_HAS_CFI)
 		skip();
 	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+	assert_true(maps_refresh() == 0);
+	assert_int_equal(pthread_create(&thread, NULL, thread_main, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(how_it_ended, UNWIND_ROOT);
+	assert_int_equal(frames_of_recurse(), DEPTH);
+}
+
+/* As when two profilers' signals meet: the walk begins inside another's handler. */
+static void on_other_signal(int signal)
+{
+	(void)signal;
+	raise(SIGUSR2);
+}
+
+static void a_walk_goes_through_anothers_signal_handler(void **state)
+{
+	struct sigaction walking = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
+	struct sigaction other = { .sa_handler = on_other_signal };
+	pthread_t thread;
+
+	(void)state;
+	if (!ARCH_HAS_CFI)
+		skip();
+	assert_int_equal(sigaction(SIGUSR1, &other, NULL), 0);
+	assert_int_equal(sigaction(SIGUSR2, &walking, NULL), 0);
 	assert_true(maps_refresh() == 0);
 	assert_int_equal(pthread_create(&thread, NULL, thread_main, NULL), 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
@@ -167,6 +193,15 @@ static const uint8_t made_frame[] = {
 	0,
 	0,
 };
+static uint32_t find(const struct cfi_row *rows, uint32_t n, uint32_t pc)
+{
+	static uint32_t memory[1024];
+	struct cfi_table *t = (struct cfi_table *)memory;
+
+	assert_true(cfi_pack(rows, n, t, sizeof(memory)) > 0);
+	return cfi_find(t, pc);
+}
+
 static long build(const uint8_t *frame, size_t len, struct cfi_row *rows, size_t max)
 {
 	uint8_t header[24] = { 1, 0x04, 0x03, 0x3b, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0 };
@@ -187,18 +222,18 @@ static void rows_follow_a_function_from_entry_to_return(void **state)
 	(void)state;
 	n = build(made_frame, sizeof(made_frame), rows, 16);
 	assert_int_equal(n, 5);
-	rule = cfi_find(rows, (uint32_t)n, 0x1000);
+	rule = find(rows, (uint32_t)n, 0x1000);
 	assert_int_equal(cfi_rule_kind(rule), CFI_SP);
 	assert_int_equal(cfi_rule_offset(rule), 8);
 	assert_int_equal(cfi_rule_fp(rule), 0);
-	rule = cfi_find(rows, (uint32_t)n, 0x1003);
+	rule = find(rows, (uint32_t)n, 0x1003);
 	assert_int_equal(cfi_rule_kind(rule), CFI_SP);
 	assert_int_equal(cfi_rule_offset(rule), 16);
 	assert_int_equal(cfi_rule_fp(rule), 16);
-	rule = cfi_find(rows, (uint32_t)n, 0x1004);
+	rule = find(rows, (uint32_t)n, 0x1004);
 	assert_int_equal(cfi_rule_kind(rule), CFI_FP);
-	assert_int_equal(cfi_find(rows, (uint32_t)n, 0x0fff), CFI_NONE);
-	assert_int_equal(cfi_find(rows, (uint32_t)n, 0x1010), CFI_NONE);
+	assert_int_equal(find(rows, (uint32_t)n, 0x0fff), CFI_NONE);
+	assert_int_equal(find(rows, (uint32_t)n, 0x1010), CFI_NONE);
 }
 
 static void tables_cut_anywhere_do_no_harm(void **state)
@@ -211,10 +246,34 @@ static void tables_cut_anywhere_do_no_harm(void **state)
 	assert_int_equal(build(made_frame, sizeof(made_frame), rows, 2), -ENOSPC);
 }
 
+/* Rows over several blocks of 64 KiB, one of them without any: as a search through the rows says. */
+static void packed_rows_are_found_as_the_unpacked_ones(void **state)
+{
+	static struct cfi_row rows[5000];
+	static uint32_t memory[8192];
+	struct cfi_table *t = (struct cfi_table *)memory;
+	uint32_t pc = 0x1fff0, n = 5000;
+
+	(void)state;
+	for (uint32_t i = 0; i < n; i++) {
+		pc += i == 2500 ? 0x25000 : 1 + i * 7919 % 97;
+		rows[i] = (struct cfi_row){ pc, i % 11 == 0 ? CFI_NONE : CFI_SP | (i % 50 + 1) << 3 };
+	}
+	assert_int_equal(cfi_pack(rows, n, t, 1000), -ENOSPC);
+	assert_true(cfi_pack(rows, n, t, sizeof(memory)) > 0);
+	for (uint32_t at = 0, i = 0; at < pc + 0x20000; at += 13) {
+		while (i < n && rows[i].pc <= at)
+			i++;
+		assert_int_equal(cfi_find(t, at), i ? rows[i - 1].rule : CFI_NONE);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(packed_rows_are_found_as_the_unpacked_ones),
 		cmocka_unit_test(a_thread_is_walked_to_its_root),
+		cmocka_unit_test(a_walk_goes_through_anothers_signal_handler),
 		cmocka_unit_test(an_unreadable_address_is_told_apart),
 		cmocka_unit_test(the_stack_is_not_read_below_sp_nor_far_above),
 		cmocka_unit_test(rows_follow_a_function_from_entry_to_return),

@@ -1,7 +1,7 @@
 /* Lines of /proc/PID/maps, names of hidden classes, and this process's own mappings. */
 #include <string.h>
 #include "agent/walker/maps.h"
-#include "agent/walker/names.h"
+#include "agent/walker/class_name.h"
 #include "tests/unit/unit.h"
 
 static bool parse(const char *text, struct maps_line *ret)

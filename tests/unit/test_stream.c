@@ -1,7 +1,6 @@
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include "daemon/stream/stream.h"
-#include "daemon/stream/text.h"
 
 static uint8_t buf[WIRE_FRAME_MAX];
 static uint64_t sequence;
@@ -474,21 +473,6 @@ static void strange_names_end_no_stream(void **state)
 	stream_free(s);
 }
 
-static void text_becomes_clean_utf8(void **state)
-{
-	char dst[64];
-
-	(void)state;
-	text_clean(dst, "gr\xc3\xbc\xc3\x9f\n", 7);
-	assert_string_equal(dst, "gr\xc3\xbc\xc3\x9f?");
-	text_clean(dst, "a\xc0\x80z\xff", 5);
-	assert_string_equal(dst, "a\xef\xbf\xbd\xef\xbf\xbdz\xef\xbf\xbd");
-	text_clean(dst, "\xed\xa0\x80", 3); /* a lone surrogate */
-	assert_string_equal(dst, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
-	text_clean(dst, "\xe2\x82", 2); /* cut in the middle */
-	assert_string_equal(dst, "\xef\xbf\xbd\xef\xbf\xbd");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -508,7 +492,6 @@ int main(void)
 		cmocka_unit_test(frames_of_unknown_types_are_skipped),
 		cmocka_unit_test(a_reset_forgets_every_id),
 		cmocka_unit_test(strange_names_end_no_stream),
-		cmocka_unit_test(text_becomes_clean_utf8),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

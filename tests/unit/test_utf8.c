@@ -51,6 +51,23 @@ static void a_copy_is_never_cut_inside_a_character(void **state)
 	assert_string_equal(buf, "");
 }
 
+static void text_of_a_jvm_becomes_utf8_of_any_length(void **state)
+{
+	char dst[64];
+
+	(void)state;
+	utf8_clean(dst, "gr\xc3\xbc\xc3\x9f\n", 7);
+	assert_string_equal(dst, "gr\xc3\xbc\xc3\x9f?");
+	utf8_clean(dst, "a\xc0\x80z\xff", 5);
+	assert_string_equal(dst, "a\xef\xbf\xbd\xef\xbf\xbdz\xef\xbf\xbd");
+	utf8_clean(dst, "\xed\xa0\x80", 3); /* a lone surrogate */
+	assert_string_equal(dst, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+	utf8_clean(dst, "\xe2\x82", 2); /* cut in the middle */
+	assert_string_equal(dst, "\xef\xbf\xbd\xef\xbf\xbd");
+	utf8_clean(dst, "a\xc2\x9bz", 4); /* C1 CSI */
+	assert_string_equal(dst, "a?z");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -58,6 +75,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_utf8_becomes_question_marks),
 		cmocka_unit_test(control_characters_become_question_marks),
 		cmocka_unit_test(a_copy_is_never_cut_inside_a_character),
+		cmocka_unit_test(text_of_a_jvm_becomes_utf8_of_any_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

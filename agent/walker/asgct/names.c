@@ -1,6 +1,8 @@
 #include <stdbool.h>
 #include <string.h>
-#include "agent/walker/names.h"
+#include "agent/walker/asgct/asgct.h"
+#include "agent/walker/asgct/names.h"
+#include "agent/walker/class_name.h"
 #include "agent/walker/walker.h"
 
 #define NAME_BYTES  (WIRE_STRING_MAX + 1)
@@ -49,7 +51,7 @@ static void drop_local(jobject object)
 		(*env)->DeleteLocalRef(env, object);
 }
 
-bool walker_resolve_method(uint64_t where, struct walk_method *ret)
+bool asgct_resolve_method(uint64_t where, struct walk_method *ret)
 {
 	static char class_name[NAME_BYTES], name[NAME_BYTES], signature[NAME_BYTES];
 	static char file[NAME_BYTES];
@@ -98,7 +100,7 @@ static const struct lines *lines_of(uint64_t where)
 	return l;
 }
 
-int32_t walker_resolve_line(uint64_t where, int32_t bci)
+int32_t asgct_resolve_line(uint64_t where, int32_t bci)
 {
 	const struct lines *l;
 	jlocation best = -1;

@@ -2,9 +2,9 @@
 #include <stdbool.h>
 #include <string.h>
 #include <time.h>
-#include "agent/walker/jvm_tools.h"
-#include "agent/walker/names.h"
-#include "agent/walker/stubs.h"
+#include "agent/walker/asgct/jvm_tools.h"
+#include "agent/walker/asgct/names.h"
+#include "agent/walker/asgct/stubs.h"
 
 #define LIVE_TRIES    250
 #define LIVE_PAUSE_NS 20000000

@@ -1,6 +1,6 @@
 /* Written by the agent's thread, read by the handler; the count is published last. */
 #include <stddef.h>
-#include "agent/walker/stubs.h"
+#include "agent/walker/asgct/stubs.h"
 
 #define STUBS_MAX   2048
 #define LABEL_BYTES 40

@@ -1,0 +1,41 @@
+#include "agent/walker/asgct/asgct.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include "agent/libjvm.h"
+#include "agent/walker/asgct/asgct_priv.h"
+#include "agent/walker/asgct/jvm_tools.h"
+#include "agent/walker/asgct/stubs.h"
+
+static void *find_symbol(const char *name)
+{
+	void *symbol = dlsym(RTLD_DEFAULT, name);
+
+	/* an embedding launcher may have loaded libjvm RTLD_LOCAL */
+	return symbol ? symbol : libjvm_symbol(name);
+}
+
+int asgct_init(JavaVM *vm, JNIEnv *env, const char **why)
+{
+	int r;
+
+	walk_asgct = (asgct_fn *)find_symbol("AsyncGetCallTrace");
+	if (!walk_asgct) {
+		*why = "this JVM has no AsyncGetCallTrace: not HotSpot";
+		return -ENOTSUP;
+	}
+	r = jvm_tools_init(vm, env);
+	if (r < 0)
+		*why = "the JVM gave no JVMTI environment within 5 s";
+	return r;
+}
+
+void asgct_deinit(void)
+{
+	jvm_tools_deinit();
+}
+
+uint64_t asgct_bytes(void)
+{
+	return stubs_bytes();
+}

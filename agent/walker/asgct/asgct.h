@@ -1,0 +1,18 @@
+/*
+ * The fallback: AsyncGetCallTrace of the JVM, with native frames of our own. It needs a JVMTI
+ * environment and a jmethodID of every method, and loses the stacks of samples in stubs, prologues
+ * and epilogues. Used where hotspot/ does not know the JVM.
+ */
+#pragma once
+
+#include <jni.h>
+#include "agent/walker/walker.h"
+
+/* Agent's thread, attached. 0, or -errno with a sentence in *why. */
+int asgct_init(JavaVM *vm, JNIEnv *env, const char **why);
+void asgct_deinit(void);
+uint64_t asgct_bytes(void);
+bool asgct_resolve_method(uint64_t where, struct walk_method *ret);
+int32_t asgct_resolve_line(uint64_t where, int32_t bci);
+
+void asgct_walk_sig(struct walk *w, void *ucontext);

@@ -1,0 +1,74 @@
+/* See guard.h. */
+#include "agent/walker/guard.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include "agent/walker/guard_priv.h"
+
+static bool segv_installed, bus_installed;
+
+static bool is_ours(int signo)
+{
+	struct sigaction now;
+
+	return sigaction(signo, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
+	       now.sa_sigaction == guard_hook_sig;
+}
+
+/* Never twice: with another's handler in front that passes on to ours, ours would pass back to it.
+ * The mask and the flags stay those of the JVM's handler, which ours stands in for. */
+static int hook(int signo, struct sigaction *previous, bool *installed)
+{
+	struct sigaction action, old;
+
+	if (*installed)
+		return is_ours(signo) ? 0 : -EBUSY;
+	if (sigaction(signo, NULL, &old) < 0)
+		return -errno;
+	*previous = old;
+	action = old;
+	action.sa_flags |= SA_SIGINFO;
+	action.sa_sigaction = guard_hook_sig;
+	if (sigaction(signo, &action, NULL) < 0)
+		return -errno;
+	*installed = true;
+	return 0;
+}
+
+int guard_init(bool with_hook)
+{
+	struct guard *g = &guard_state_sig;
+	int r;
+
+	if (!with_hook) {
+		__atomic_store_n(&g->hooked, 0, __ATOMIC_RELEASE);
+		return 0;
+	}
+	r = hook(SIGSEGV, &g->segv, &segv_installed);
+	if (r == 0)
+		r = hook(SIGBUS, &g->bus, &bus_installed);
+	__atomic_store_n(&g->hooked, r == 0, __ATOMIC_RELEASE);
+	return r == -EBUSY ? 0 : r; /* the kernel is asked then */
+}
+
+static void unhook(int signo, const struct sigaction *previous, bool *installed)
+{
+	if (*installed && is_ours(signo) && sigaction(signo, previous, NULL) == 0)
+		*installed = false;
+}
+
+void guard_deinit(bool quiescent)
+{
+	struct guard *g = &guard_state_sig;
+
+	if (!quiescent)
+		return;
+	__atomic_store_n(&g->hooked, 0, __ATOMIC_SEQ_CST);
+	unhook(SIGBUS, &g->bus, &bus_installed);
+	unhook(SIGSEGV, &g->segv, &segv_installed);
+}
+
+uint64_t guard_faults(void)
+{
+	return __atomic_load_n(&guard_state_sig.faults, __ATOMIC_RELAXED);
+}

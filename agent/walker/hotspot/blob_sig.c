@@ -1,0 +1,347 @@
+/*
+ * Frames of code that is no method: adapters, vtable stubs, intrinsics, runtime stubs, the blobs for
+ * safepoints and deoptimisation. Few have a frame of known size all the time, so the places where a
+ * return address can be are tried in the order of how sure they are.
+ */
+#include "agent/walker/hotspot/hotspot_priv.h"
+#include "agent/walker/hotspot/scopes.h"
+
+#define STUB_WORDS	256 /* an intrinsic of StubRoutines saves registers and has local arrays */
+#define RUNTIME_WORDS	40
+#define FP_DISTANCE_MAX 0x2000
+#define DEOPT_HOPS	256
+#define NEAR_WORDS	8
+#define ALIGN_WORDS	3
+#define EXCEPTION_ENTRY 5 /* bytes: push rdx; sub rsp */
+#define CALL_STUB_BYTES 256 /* before and behind its call */
+#define CPU_STATE_WORDS 512 /* with the vector registers */
+#define RAX_ABOVE_R13	13 /* words, in the order of pusha */
+
+/* ---- by the call that led here --------------------------------------------------------------- */
+
+/* Where the call before @pc leads: e8, or mov r10, imm64; call r10. 0 = another kind of call. */
+static uint64_t call_target(uint64_t pc)
+{
+	if ((load_code_sig(pc - 5) & 0xff) == 0xe8)
+		return pc + (uint64_t)(int64_t)(int32_t)load32_unaligned_sig(pc - 4);
+	if ((load_code_sig(pc - 3) & 0xffffff) == 0xd2ff41 &&
+	    (load_code_sig(pc - 13) & 0xffff) == 0xba49)
+		return load_code_sig(pc - 11);
+	return 0;
+}
+
+/* The first word upwards after a call from an nmethod into this very blob. */
+static bool leave_by_call(struct hot *h, const struct blob *b, uint64_t words)
+{
+	for (uint64_t at = h->at.sp; at < h->at.sp + 8 * words && hot_on_stack(h, at); at += 8) {
+		uint64_t pc = hot_word(h, at), target, fp;
+		struct blob caller;
+
+		if (!unwind_in_code_cache_sig(pc))
+			continue;
+		target = call_target(pc);
+		if (target < b->base || target >= b->end || !code_blob_sig(pc, &caller) ||
+		    !code_is_nmethod(&caller))
+			continue;
+		fp = hot_word(h, at - 8);
+		return hot_move(h, pc, at + 8, hot_on_stack(h, fp) && fp > at ? fp : h->at.fp);
+	}
+	return false;
+}
+
+/* ---- by where a frame would end --------------------------------------------------------------- */
+
+static bool leave_at(struct hot *h, uint64_t slot, uint64_t fp)
+{
+	uint64_t pc = hot_word(h, slot);
+
+	return return_fits_sig(h, pc, fp, slot + 8) && hot_move(h, pc, slot + 8, fp);
+}
+
+static bool leave_by_size(struct hot *h, const struct blob *b, bool java_only)
+{
+	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words, pc, fp;
+
+	if (b->frame_words <= 0)
+		return false;
+	pc = hot_word(h, end - 8);
+	fp = hot_word(h, end - 16);
+	if (!(java_only ? return_fits_java_sig(h, pc, fp, end) : return_fits_sig(h, pc, fp, end)))
+		return false;
+	return hot_move(h, pc, end, fp);
+}
+
+/* Does rbp belong to an interpreted caller, not to this stub? */
+static bool fp_is_interpreted(const struct hot *h)
+{
+	uint64_t fp = h->at.fp, method, sender_sp;
+
+	if (!hot_on_stack(h, fp) || fp < h->at.sp)
+		return false;
+	method = hot_word(h, fp + 8 * (int64_t)vm_sig.method_words);
+	sender_sp = hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words);
+	return method_check_sig(method) && hot_on_stack(h, sender_sp) && sender_sp > fp;
+}
+
+/* ---- safepoint and deoptimisation ------------------------------------------------------------- */
+
+/* The safepoint blob: entered by a poll, its caller's pc is in the thread until it is in the frame,
+ * and follows no call. */
+static bool leave_safepoint(struct hot *h, const struct blob *b)
+{
+	uint64_t saved = load64_sig(h->thread + (uint32_t)vm_sig.thread_saved_pc);
+	uint64_t end = h->at.sp + 8 * (uint64_t)(b->frame_words > 0 ? b->frame_words : 1);
+	struct blob polled;
+
+	if (!unwind_in_code_cache_sig(saved) || !code_blob_sig(saved, &polled) ||
+	    polled.kind != BLOB_NMETHOD)
+		return false;
+	if (h->at.pc == b->code) { /* nothing pushed: the nmethod's own frame, a leaf still */
+		h->at.pc = saved;
+		h->w->n--;
+		return true;
+	}
+	if (b->frame_words > 0 &&
+	    return_fits_sig(h, hot_word(h, end - 8), hot_word(h, end - 16), end))
+		return false; /* as any runtime stub */
+	if (h->at.pc - b->code >= 16)
+		return hot_move(h, saved, end, hot_word(h, end - 16));
+	for (uint64_t i = 0; i < 4; i++)
+		if (return_fits_sig(h, hot_word(h, h->at.sp + 8 * i), hot_word(h, h->at.sp + 8 * i - 8),
+				    h->at.sp))
+			return hot_move(h, hot_word(h, h->at.sp + 8 * i), h->at.sp + 8 * i + 8,
+					h->at.fp);
+	return hot_move(h, saved, h->at.sp + 16, h->at.fp);
+}
+
+/* Below the blob's frame: the poll's pc in the return slot follows no call. */
+static bool leave_safepoint_caller(struct hot *h, const struct blob *b)
+{
+	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words, pc;
+	struct blob polled;
+
+	if (b->frame_words <= 0)
+		return false;
+	pc = hot_word(h, end - 8);
+	return unwind_in_code_cache_sig(pc) && code_blob_sig(pc, &polled) &&
+	       polled.kind == BLOB_NMETHOD && pc >= polled.code &&
+	       hot_move(h, pc, end, hot_word(h, end - 16));
+}
+
+/* While frames are unpacked: past the skeletons along rbp to the first one that is whole. */
+static bool leave_deopt(struct hot *h)
+{
+	uint64_t fp = h->at.fp;
+
+	for (int i = 0; i < DEOPT_HOPS && hot_on_stack(h, fp) && fp >= h->at.sp; i++) {
+		uint64_t pc = hot_word(h, fp + 8), next = hot_word(h, fp);
+
+		if (return_fits_java_sig(h, pc, next, fp + 16))
+			return hot_move(h, pc, fp + 16, next);
+		if (next <= fp)
+			return false;
+		fp = next;
+	}
+	return false;
+}
+
+/* ---- adapters, vtable stubs -------------------------------------------------------------------- */
+
+static bool leave_adapter(struct hot *h)
+{
+	uint64_t sp = h->at.sp, pc = h->rax;
+
+	if (leave_at(h, sp, h->at.fp))
+		return true;
+	if (!return_fits_sig(h, pc, h->at.fp, sp))
+		return false;
+	/* i2c popped it into rax; the sender's sp is in r13 */
+	if (hot_on_stack(h, h->r13) && h->r13 >= sp && h->r13 - sp < 0x1000)
+		sp = h->r13;
+	return hot_move(h, pc, sp, h->at.fp);
+}
+
+/* A c2i adapter that has the VM patch its caller's call: all registers are pushed (push_CPU_state), r13
+ * among them, which is the sp it came with, and rax, which is the return address there. */
+static bool leave_patching_adapter(struct hot *h)
+{
+	for (uint64_t at = h->at.sp; at < h->at.sp + 8 * CPU_STATE_WORDS; at += 8) {
+		uint64_t sp = hot_word(h, at), pc;
+
+		if (sp <= at || !hot_on_stack(h, sp) || sp - at > 8 * CPU_STATE_WORDS)
+			continue;
+		pc = hot_word(h, sp);
+		if (pc == hot_word(h, at + 8 * RAX_ABOVE_R13) &&
+		    return_fits_java_sig(h, pc, h->at.fp, sp))
+			return hot_move(h, pc, sp + 8, h->at.fp);
+	}
+	return false;
+}
+
+static bool leave_jump_stub(struct hot *h, const struct blob *b)
+{
+	uint64_t sp = h->at.sp, fp = h->at.fp;
+
+	if (leave_at(h, sp, fp))
+		return true;
+	if (b->kind == BLOB_METHOD_HANDLES && h->leaf && return_fits_sig(h, h->rax, fp, sp))
+		return hot_move(h, h->rax, sp, fp);
+	return hot_word(h, sp) == fp && return_known_sig(h, hot_word(h, sp + 8)) &&
+	       hot_move(h, hot_word(h, sp + 8), sp + 16, fp);
+}
+
+/* ---- stubs on top of the stack ----------------------------------------------------------------- */
+
+/* A stub of StubRoutines that was called by compiled code; rbp may have been saved by it. */
+static bool leave_called_stub(struct hot *h, const struct blob *b)
+{
+	uint64_t sp = h->at.sp, fp = h->at.fp;
+
+	if (!leave_by_call(h, b, b->kind == BLOB_STUBS ? STUB_WORDS : RUNTIME_WORDS))
+		return false;
+	h->at.fp = fp;
+	if (b->kind == BLOB_STUBS && hot_on_stack(h, fp) && fp < h->at.sp && fp >= sp)
+		h->at.fp = hot_word(h, fp);
+	return true;
+}
+
+/* By the instruction that was interrupted: ret, pop rbp, push rbp. */
+static bool leave_stub_edge(struct hot *h)
+{
+	uint64_t sp = h->at.sp, fp = h->at.fp, top = hot_word(h, sp);
+	uint8_t op = (uint8_t)load_code_sig(h->at.pc);
+
+	if ((op == 0xc3 || op == 0x55) && leave_at(h, sp, fp))
+		return true;
+	if (op == 0x5d && return_fits_sig(h, hot_word(h, sp + 8), top, sp))
+		return hot_move(h, hot_word(h, sp + 8), sp + 16, top);
+	return top == fp && op != 0x55 && leave_at(h, sp + 8, fp);
+}
+
+static bool is_call_stub(uint64_t pc)
+{
+	return pc > vm_sig.call_stub_return - CALL_STUB_BYTES &&
+	       pc < vm_sig.call_stub_return + CALL_STUB_BYTES;
+}
+
+static bool leave_leaf_stub(struct hot *h, const struct blob *b)
+{
+	uint64_t sp = h->at.sp, fp = h->at.fp;
+
+	if (b->frame_words <= 0 && leave_called_stub(h, b))
+		return true;
+	if (leave_stub_edge(h))
+		return true;
+	if (b->frame_words > 1) {
+		uint64_t pc = hot_word(h, fp + 8), next = hot_word(h, fp);
+
+		if (fp >= sp && fp <= sp + 8 * (uint64_t)b->frame_words - 16 &&
+		    return_fits_java_sig(h, pc, next, fp + 16))
+			return hot_move(h, pc, fp + 16, next);
+		if (leave_by_size(h, b, true))
+			return true;
+	}
+	/* only the call stub is called by native code; its frame looks like an interpreted one: it keeps
+	 * the Method and the parameters' address in the same slots */
+	if (is_call_stub(h->at.pc) ? return_by_fp_sig(h, FP_DISTANCE_MAX, false) :
+				     !fp_is_interpreted(h) &&
+					     !unwind_is_code_sig(hot_word(h, fp + 8)) &&
+					     return_by_fp_sig(h, FP_DISTANCE_MAX, false))
+		return true;
+	if (leave_at(h, sp, fp))
+		return true;
+	for (uint64_t i = 1; i <= NEAR_WORDS; i++)
+		if (return_fits_java_sig(h, hot_word(h, sp + 8 * i), fp, sp))
+			return hot_move(h, hot_word(h, sp + 8 * i), sp + 8 * i + 8, fp);
+	return false;
+}
+
+/* A pc that follows no call, but for which the nmethod has debug information. */
+static bool is_throw(uint64_t pc)
+{
+	struct blob thrower;
+
+	return unwind_in_code_cache_sig(pc) && code_blob_sig(pc, &thrower) &&
+	       thrower.kind == BLOB_NMETHOD && scopes_are_exact_sig(&thrower, pc);
+}
+
+/* Exception stubs put the pc of the throw where their return address was. */
+static bool leave_throw(struct hot *h, const struct blob *b)
+{
+	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words;
+
+	return b->frame_words > 0 && is_throw(hot_word(h, end - 8)) &&
+	       hot_move(h, hot_word(h, end - 8), end, hot_word(h, end - 16));
+}
+
+/* C2's exception blob is jumped to with the pc of the throw in rdx, which it pushes. */
+static bool leave_exception_edge(struct hot *h, const struct blob *b)
+{
+	uint64_t sp = h->at.sp;
+
+	if (h->at.pc == b->code && is_throw(h->rdx))
+		return hot_move(h, h->rdx, sp, h->at.fp);
+	if (h->at.pc - b->code < EXCEPTION_ENTRY && is_throw(hot_word(h, sp)))
+		return hot_move(h, hot_word(h, sp), sp + 8, h->at.fp);
+	return leave_throw(h, b);
+}
+
+/* Without a frame: what lies on top was pushed to align the stack for a call. rbp is the caller's. */
+static bool leave_frameless(struct hot *h, const struct blob *b)
+{
+	uint64_t sp = h->at.sp;
+
+	if (b->frame_words > 0 || (b->kind == BLOB_STUBS && !fp_is_interpreted(h)))
+		return false;
+	for (uint64_t i = 0; i < ALIGN_WORDS; i++)
+		if (return_fits_java_sig(h, hot_word(h, sp + 8 * i), h->at.fp, sp))
+			return hot_move(h, hot_word(h, sp + 8 * i), sp + 8 * i + 8, h->at.fp);
+	return false;
+}
+
+/* ---- stubs that called ------------------------------------------------------------------------- */
+
+static bool leave_stub(struct hot *h, const struct blob *b)
+{
+	if (b->kind == BLOB_SAFEPOINT && leave_safepoint_caller(h, b))
+		return true;
+	if (b->kind == BLOB_ADAPTER && leave_patching_adapter(h))
+		return true;
+	if (b->kind == BLOB_DEOPT && leave_deopt(h))
+		return true;
+	if (leave_by_size(h, b, false))
+		return true;
+	if (b->kind == BLOB_STUBS && b->frame_words <= 0 && leave_by_call(h, b, 64))
+		return true;
+	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) && leave_throw(h, b))
+		return true;
+	if (leave_frameless(h, b))
+		return true;
+	return return_by_fp_sig(h, UINT64_MAX, false) || leave_at(h, h->at.sp, h->at.fp) ||
+	       leave_by_call(h, b, 160);
+}
+
+bool blob_frame_sig(struct hot *h, const struct blob *b)
+{
+	bool left;
+
+	h->yielding |= continuation_is_barrier_sig(h->at.pc);
+	hot_push_stub_sig(h, b);
+	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread && leave_safepoint(h, b))
+		return true;
+	if (b->kind == BLOB_EXCEPTION && h->leaf && leave_exception_edge(h, b))
+		return true;
+	if (b->kind == BLOB_ADAPTER && h->leaf)
+		left = leave_adapter(h);
+	else if ((b->kind == BLOB_VTABLE || b->kind == BLOB_INLINE_CACHE ||
+		  b->kind == BLOB_METHOD_HANDLES) &&
+		 leave_jump_stub(h, b))
+		left = true;
+	else if (h->leaf)
+		left = leave_leaf_stub(h, b);
+	else
+		left = leave_stub(h, b);
+	if (!left)
+		h->broken = "stub_caller";
+	return left;
+}

@@ -1,0 +1,29 @@
+/* Stacks of virtual threads (21+): the part that lies on the carrier's stack ends in a barrier, the
+ * rest is frozen in chunks on the Java heap. */
+#pragma once
+
+#include <jni.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where objects keep what a walk across the barrier reads; -1 = unknown, frozen frames are not read. */
+struct continuation_layout {
+	int32_t tail; /* Continuation.tail: the first chunk */
+	int32_t chunk_parent, chunk_size, chunk_sp, chunk_bottom, chunk_argsize; /* StackChunk */
+	int32_t chunk_stack; /* where the words begin: the size of the object before them */
+	int32_t thread_id, thread_name; /* java.lang.Thread */
+	int32_t string_value, string_coder; /* java.lang.String */
+	int32_t array_length, array_data; /* of a byte[] */
+	int32_t entry_in_thread; /* JavaThread::_cont_entry, learnt where it is not exported (21 to 24) */
+	bool narrow; /* compressed oops: value << shift + base */
+	uint64_t narrow_base;
+	uint32_t narrow_shift;
+	const uint64_t *z_shift, *z_bad_mask; /* generational ZGC: coloured pointers, else NULL */
+};
+extern struct continuation_layout continuation_sig;
+
+/* Handler: a reference in an object's field; 0 = null, or not to be had now. */
+uint64_t oop_load_sig(uint64_t at);
+
+/* Agent's thread. What cannot be found out leaves frozen frames unread. */
+void continuation_init(JNIEnv *env);

@@ -1,0 +1,208 @@
+/*
+ * Across the barrier (continuationEntry.hpp, stackChunkOop.hpp, frame_freeze_thaw): the lowest thawed
+ * frame returns into a stub of the JVM; its real callers lie in the chunks. Below them is the frame
+ * of Continuation.enterSpecial, the virtual thread's root. Frames in chunks are laid out as on a
+ * stack, but the frame pointers of interpreted ones are relative.
+ */
+#include <stddef.h>
+#include "agent/walker/hotspot/continuation.h"
+#include "agent/walker/hotspot/hotspot_priv.h"
+#include "agent/walker/hotspot/scopes.h"
+
+#define ENTRY_CONT	  16 /* ContinuationEntry::_cont, behind two pointers */
+#define ENTRY_DISTANCE	  0x1000
+#define CHUNKS_MAX	  16
+#define CHUNK_WORDS_MAX	  (1 << 24)
+#define FRAME_WORDS_MAX	  100000
+#define THREAD_SCAN_FROM  256 /* where in a JavaThread _cont_entry may lie */
+#define THREAD_SCAN_UPTO  2400
+
+struct continuation_layout continuation_sig;
+
+bool continuation_is_barrier_sig(uint64_t pc)
+{
+	return pc >= code_places_sig.cont_low && pc < code_places_sig.cont_high;
+}
+
+/* ---- oops ---------------------------------------------------------------------------------------- */
+
+uint64_t oop_load_sig(uint64_t at)
+{
+	const struct continuation_layout *c = &continuation_sig;
+	uint64_t value;
+
+	if (c->z_shift) {
+		value = load64_sig(at);
+		return value & *c->z_bad_mask ? 0 : value >> *c->z_shift;
+	}
+	if (!c->narrow)
+		return load64_sig(at);
+	value = load32_sig(at);
+	return value ? c->narrow_base + (value << c->narrow_shift) : 0;
+}
+
+/* ---- frames in a chunk ---------------------------------------------------------------------------- */
+
+struct frozen {
+	uint64_t pc, sp, bottom, end;
+	uint64_t link; /* where an interpreted frame's relative fp is kept */
+};
+
+static bool frozen_compiled(struct hot *h, struct frozen *f, const struct blob *b)
+{
+	if (b->frame_words <= 0)
+		return false;
+	if (code_is_nmethod(b))
+		scopes_push_sig(h, b, compiled_real_pc_sig(b, f->pc, f->sp));
+	else
+		hot_push_stub_sig(h, b);
+	f->sp += 8 * (uint64_t)b->frame_words;
+	f->pc = load64_sig(f->sp - 8);
+	f->link = f->sp - 16;
+	return true;
+}
+
+static bool frozen_interpreted(struct hot *h, struct frozen *f)
+{
+	uint64_t fp = f->link + 8 * load64_sig(f->link), method, bcp, size;
+	int32_t bci;
+
+	if (fp <= f->sp || fp >= f->end)
+		return false;
+	method = load64_sig(fp + 8 * (uint64_t)(int64_t)vm_sig.method_words);
+	if (!method_check_sig(method))
+		return false;
+	bcp = load64_sig(fp + 8 * (uint64_t)(int64_t)vm_sig.bcp_words);
+	bci = method_bci_sig(method, bcp);
+	if (bci < 0 && bcp < UINT16_MAX) /* relative in a chunk */
+		bci = (int32_t)bcp;
+	hot_push_method_sig(h, method, bci, WIRE_KIND_INTERPRETED);
+	size = load64_sig(fp + 8 * (uint64_t)(int64_t)vm_sig.sender_sp_words);
+	f->pc = load64_sig(fp + 8);
+	f->sp = size >= 2 && size <= FRAME_WORDS_MAX ? fp + 8 * size : fp + 16;
+	f->link = fp;
+	return true;
+}
+
+/* The pc of the chunk's first frame is a field that Java does not see: the one slot of its head that
+ * points into the code cache. */
+static uint64_t chunk_pc(uint64_t chunk)
+{
+	for (uint64_t at = 8; at < (uint64_t)continuation_sig.chunk_stack; at += 8) {
+		uint64_t pc = load64_sig(chunk + at);
+
+		if (unwind_in_code_cache_sig(pc))
+			return pc;
+	}
+	return 0;
+}
+
+static bool walk_chunk(struct hot *h, uint64_t chunk)
+{
+	const struct continuation_layout *c = &continuation_sig;
+	int32_t size = (int32_t)load32_sig(chunk + (uint32_t)c->chunk_size);
+	int32_t sp = (int32_t)load32_sig(chunk + (uint32_t)c->chunk_sp);
+	uint64_t stack = chunk + (uint32_t)c->chunk_stack;
+	struct frozen f = { .pc = chunk_pc(chunk) };
+	struct blob b;
+
+	if (size <= 0 || size > CHUNK_WORDS_MAX || sp < 0 || sp > size)
+		return false;
+	f.end = stack + 8 * (uint64_t)size;
+	f.sp = stack + 8 * (uint64_t)sp;
+	f.link = f.sp - 16;
+	f.bottom = c->chunk_bottom >= 0 ?
+			   stack + 8 * (uint64_t)load32_sig(chunk + (uint32_t)c->chunk_bottom) :
+			   f.end - 8 * (uint64_t)load32_sig(chunk + (uint32_t)c->chunk_argsize);
+	if (f.bottom > f.end)
+		return false;
+	while (f.sp < f.bottom && !h->broken) {
+		if (continuation_is_barrier_sig(f.pc))
+			return true;
+		if (!code_blob_sig(f.pc, &b))
+			return false;
+		if (!(b.kind == BLOB_INTERPRETER ? frozen_interpreted(h, &f) :
+						   frozen_compiled(h, &f, &b)))
+			return false;
+	}
+	return true;
+}
+
+/* All frames that are still in chunks, or none: false where something changed meanwhile. */
+static bool walk_frozen(struct hot *h, uint64_t entry)
+{
+	const struct continuation_layout *c = &continuation_sig;
+	uint64_t continuation = load64_sig(entry + ENTRY_CONT), first, chunk;
+	uint32_t n = h->w->n, sp;
+	bool whole = true;
+
+	if (c->tail < 0 || c->chunk_parent < 0 || c->chunk_size < 0 || c->chunk_sp < 0 ||
+	    c->chunk_stack < 0 || (c->chunk_bottom < 0 && c->chunk_argsize < 0) ||
+	    continuation < GUARD_LOW || continuation % 8)
+		return false;
+	first = chunk = oop_load_sig(continuation + (uint32_t)c->tail);
+	sp = first ? load32_sig(first + (uint32_t)c->chunk_sp) : 0;
+	for (int i = 0; i < CHUNKS_MAX && chunk && whole; i++) {
+		whole = walk_chunk(h, chunk);
+		chunk = oop_load_sig(chunk + (uint32_t)c->chunk_parent);
+	}
+	if (whole && oop_load_sig(continuation + (uint32_t)c->tail) == first &&
+	    (!first || load32_sig(first + (uint32_t)c->chunk_sp) == sp))
+		return true;
+	h->w->n = n;
+	return false;
+}
+
+/* ---- the frame of enterSpecial --------------------------------------------------------------------- */
+
+/* The ContinuationEntry is enterSpecial's frame. Its address: in the thread, or by that frame's size
+ * from the frame pointer the barrier's caller saved. */
+static uint64_t find_entry(const struct hot *h)
+{
+	uint64_t entry = 0;
+
+	if (continuation_sig.entry_in_thread >= 0 && h->thread)
+		entry = load64_sig(h->thread + (uint32_t)continuation_sig.entry_in_thread);
+	if (entry || code_places_sig.enter_special_words < 3)
+		return entry;
+	entry = h->at.fp - 8 * (uint64_t)(code_places_sig.enter_special_words - 2);
+	if (!hot_on_stack(h, entry) || entry < h->at.sp || entry - h->at.sp > ENTRY_DISTANCE)
+		entry = h->at.sp;
+	return entry;
+}
+
+void continuation_learn_sig(const struct hot *h)
+{
+	int32_t found = -1;
+
+	if (continuation_sig.entry_in_thread >= 0 || !h->thread)
+		return;
+	for (int32_t at = THREAD_SCAN_FROM; at < THREAD_SCAN_UPTO; at += 8) {
+		if (load64_sig(h->thread + (uint32_t)at) != h->at.sp)
+			continue;
+		if (found >= 0)
+			return; /* twice: not sure which */
+		found = at;
+	}
+	if (found >= 0)
+		__atomic_store_n(&continuation_sig.entry_in_thread, found, __ATOMIC_RELAXED);
+}
+
+bool continuation_cross_sig(struct hot *h)
+{
+	uint64_t entry = find_entry(h);
+
+	virtual_identity_sig(h);
+	if (!entry || !hot_on_stack(h, entry) || entry < h->at.sp) {
+		h->broken = "continuation";
+		return false;
+	}
+	if (h->yielding || !walk_frozen(h, entry))
+		hot_push(h, (uint64_t)(uintptr_t) "[unknown]", -1, WIRE_KIND_UNKNOWN);
+	if (code_places_sig.enter_special)
+		hot_push_method_sig(h,
+				    load64_sig(code_places_sig.enter_special +
+					       (uint32_t)vm_sig.nm_method),
+				    -1, WIRE_KIND_NATIVE_METHOD);
+	return false; /* the virtual thread's root; the carrier's frames below are not its own */
+}

@@ -1,0 +1,49 @@
+/* See hotspot.h. */
+#include "agent/walker/hotspot/hotspot.h"
+
+#include <errno.h>
+#include "agent/walker/guard.h"
+#include "agent/walker/hotspot/code.h"
+#include "agent/walker/hotspot/continuation.h"
+#include "agent/walker/hotspot/layout.h"
+#include "agent/walker/hotspot/method.h"
+#include "agent/walker/hotspot/scopes.h"
+
+int hotspot_init(JNIEnv *env, const char **why)
+{
+	int r = layout_read(why);
+
+	if (r < 0)
+		return r;
+	/* -Xcheck:jni looks after the JVM's handlers and complains into the application's output */
+	r = guard_init(!layout_flag("CheckJNICalls", false));
+	if (r < 0) {
+		*why = "the handler for SIGSEGV cannot be set";
+		return r;
+	}
+	if (method_init() < 0) {
+		*why = "no memory for the names of methods";
+		return -ENOMEM;
+	}
+	continuation_init(env);
+	code_find_places(true);
+	return 0;
+}
+
+void hotspot_deinit(bool quiescent)
+{
+	guard_deinit(quiescent);
+	if (quiescent)
+		method_deinit();
+	scopes_forget();
+}
+
+void hotspot_refresh(void)
+{
+	code_find_places(false);
+}
+
+uint64_t hotspot_bytes(void)
+{
+	return method_bytes() + scopes_bytes();
+}

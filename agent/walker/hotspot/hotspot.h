@@ -1,0 +1,20 @@
+/*
+ * Our own walk through HotSpot's frames, in the signal handler, from the interrupted registers to
+ * the thread's first Java frame, over the layout in layout.h. Every case met is a file: interpreted
+ * frames, compiled ones, stubs, continuations of virtual threads. x86-64 only so far.
+ */
+#pragma once
+
+#include <jni.h>
+#include <stdbool.h>
+#include "agent/walker/walker.h"
+
+/* Agent's thread. 0, or -errno with a sentence in *why: AsyncGetCallTrace is to be used then. */
+int hotspot_init(JNIEnv *env, const char **why);
+void hotspot_deinit(bool quiescent);
+/* Agent's thread, now and then: what the JVM has made since. */
+void hotspot_refresh(void);
+uint64_t hotspot_bytes(void);
+
+/* Handler, between unwind_enter_sig() and unwind_leave_sig(). */
+void hotspot_walk_sig(struct walk *w, void *ucontext);

@@ -1,0 +1,114 @@
+/* One walk under way, shared by the files that know a kind of frame each. Handler code only. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "agent/walker/arch.h"
+#include "agent/walker/guard.h"
+#include "agent/walker/hotspot/code.h"
+#include "agent/walker/hotspot/layout.h"
+#include "agent/walker/hotspot/method.h"
+#include "agent/walker/unwind.h"
+#include "agent/walker/walker.h"
+
+struct hot {
+	struct walk *w;
+	struct regs at; /* pc, sp and fp of the frame looked at now */
+	uint64_t low, high; /* the stack: low is the red zone below the interrupted sp */
+	uint64_t thread; /* JavaThread*, 0 = not a Java thread */
+	uint64_t rax, rbx, rdx, rdi, r13; /* of the interrupted instruction */
+	bool leaf; /* at is the interrupted instruction, not a return address */
+	bool exact; /* the nmethod has debug information at exactly this pc */
+	bool java_seen;
+	bool yielding; /* the thread is in the middle of freezing or thawing its frames */
+	const char *broken; /* cause, once the walk cannot go on */
+};
+
+static inline bool hot_on_stack(const struct hot *h, uint64_t address)
+{
+	return address >= h->low && address < h->high && address % 8 == 0;
+}
+
+/* A word of the stack; 0 where there is none. */
+static inline uint64_t hot_word(const struct hot *h, uint64_t address)
+{
+	return hot_on_stack(h, address) ? load64_sig(address) : 0;
+}
+
+/* The frame returned: what its caller looks like. True, for the callers' ends. */
+static inline bool hot_move(struct hot *h, uint64_t pc, uint64_t sp, uint64_t fp)
+{
+	h->at = (struct regs){ pc, sp, fp };
+	h->leaf = false;
+	return true;
+}
+
+/* false = the stack is deeper than we go. */
+static inline bool hot_push(struct hot *h, uint64_t where, int32_t bci, uint8_t kind)
+{
+	if (h->w->n >= WALK_FRAMES_MAX)
+		return false;
+	h->w->frames[h->w->n++] =
+		(struct walk_frame){ .where = where, .bci = bci, .kind = kind };
+	return true;
+}
+void hot_push_method_sig(struct hot *h, uint64_t method, int32_t bci, uint8_t kind);
+void hot_push_stub_sig(struct hot *h, const struct blob *b);
+
+static inline bool return_is_interpreter(uint64_t pc)
+{
+	return pc >= vm_sig.interpreter_low && pc < vm_sig.interpreter_high;
+}
+
+/* ---- returns_sig.c: may this word be a return address? --------------------------------------- */
+
+enum return_score {
+	RETURN_INVALID,
+	RETURN_ELSEWHERE, /* after a call, but the call leads somewhere else */
+	RETURN_PLAUSIBLE,
+	RETURN_CALLS_US, /* the call before it leads to this very nmethod */
+};
+
+/* In known code and after a call. @fp, @sp: what the caller's frame would be; the interpreter's
+ * return addresses follow no call, so its frame must show a Method. */
+bool return_fits_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp);
+/* The same where the caller's frame is not known yet. */
+bool return_known_sig(const struct hot *h, uint64_t pc);
+bool return_known_java_sig(const struct hot *h, uint64_t pc);
+/* As return_fits_sig(), and in the code cache. */
+bool return_fits_java_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp);
+/* Leaves the frame that fp points to, if that lies at most so many bytes up and is one. */
+bool return_by_fp_sig(struct hot *h, uint64_t distance_max, bool java_only);
+enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp,
+				   const struct blob *callee);
+/* Has the nmethod been deoptimised at this frame: its return address now leads to a handler? */
+bool return_is_deopt_sig(const struct blob *b, uint64_t pc);
+
+/* ---- interpreter_sig.c ------------------------------------------------------------------------ */
+
+/* The interrupted instruction is in the interpreter, where a frame is being built or torn down.
+ * false = an ordinary frame: interpreter_frame_sig(). */
+bool interpreter_edge_sig(struct hot *h);
+bool interpreter_frame_sig(struct hot *h);
+
+/* ---- compiled_sig.c --------------------------------------------------------------------------- */
+
+bool compiled_frame_sig(struct hot *h, const struct blob *b);
+/* The pc a deoptimised frame had before, if @pc is a deopt handler's; else @pc. */
+uint64_t compiled_real_pc_sig(const struct blob *b, uint64_t pc, uint64_t sp);
+/* A frame met lately: names and caller out of the memo. */
+bool compiled_memo_sig(struct hot *h);
+
+/* ---- stubs of the JVM ------------------------------------------------------------------------- */
+
+bool blob_frame_sig(struct hot *h, const struct blob *b);
+
+/* ---- continuation_sig.c ----------------------------------------------------------------------- */
+
+bool continuation_is_barrier_sig(uint64_t pc);
+/* at is the return barrier: pushes the frames that are still frozen and ends the walk. */
+bool continuation_cross_sig(struct hot *h);
+/* A virtual thread is mounted: its id and name. */
+void virtual_identity_sig(struct hot *h);
+/* at is the frame of enterSpecial: where does the JavaThread remember it? */
+void continuation_learn_sig(const struct hot *h);

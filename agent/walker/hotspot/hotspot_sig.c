@@ -1,0 +1,229 @@
+/* See hotspot.h: the loop over all kinds of frames. */
+#include "agent/walker/hotspot/hotspot.h"
+
+#include <stddef.h>
+#include "agent/walker/hotspot/hotspot_priv.h"
+#include "agent/walker/java_thread.h"
+
+#define STACK_MAX     (1ull << 20) /* of a thread whose stack's end is not known */
+#define STACK_MAX_ANY (1ull << 30)
+
+void hot_push_method_sig(struct hot *h, uint64_t method, int32_t bci, uint8_t kind)
+{
+	const struct method_copy *copy = method_copy_sig(method);
+	bool pushed = copy ? hot_push(h, (uint64_t)(uintptr_t)copy, bci, kind) :
+			     hot_push(h, (uint64_t)(uintptr_t) "[unknown]", -1, WIRE_KIND_UNKNOWN);
+
+	if (!pushed)
+		h->broken = "too_deep";
+}
+
+void hot_push_stub_sig(struct hot *h, const struct blob *b)
+{
+	if (!hot_push(h, (uint64_t)(uintptr_t)code_label_sig(b), -1, WIRE_KIND_STUB))
+		h->broken = "too_deep";
+}
+
+/* ---- where Java was left ------------------------------------------------------------------------ */
+
+struct anchor {
+	uint64_t sp, pc, fp;
+};
+
+/* JavaFrameAnchor: the last Java frame before the thread went into native code or the VM. */
+static bool read_anchor(const struct hot *h, uint64_t address, struct anchor *a)
+{
+	a->sp = load64_sig(address + (uint32_t)vm_sig.anchor_sp);
+	a->pc = load64_sig(address + (uint32_t)vm_sig.anchor_pc);
+	a->fp = load64_sig(address + (uint32_t)vm_sig.anchor_fp);
+	if (!a->sp || !hot_on_stack(h, a->sp))
+		return false;
+	if (!a->pc)
+		a->pc = hot_word(h, a->sp - 8);
+	return unwind_in_code_cache_sig(a->pc);
+}
+
+/* Another's signal handler was walked through: Java code was interrupted there, as by our signal. */
+static void take_registers(struct hot *h, uint64_t context)
+{
+	uint64_t gregs = context + offsetof(ucontext_t, uc_mcontext.gregs);
+
+	h->rax = hot_word(h, gregs + 8 * REG_RAX);
+	h->rbx = hot_word(h, gregs + 8 * REG_RBX);
+	h->rdx = hot_word(h, gregs + 8 * REG_RDX);
+	h->rdi = hot_word(h, gregs + 8 * REG_RDI);
+	h->r13 = hot_word(h, gregs + 8 * REG_R13);
+	h->leaf = true;
+}
+
+static enum unwind_end native_frames(struct hot *h)
+{
+	struct unwind_stack stack;
+	struct regs regs = h->at;
+	uint32_t max = h->w->n + NATIVE_FRAMES_MAX;
+	enum unwind_end end;
+
+	unwind_stack_init_sig(&stack, h->at.sp);
+	end = unwind_native_sig(&stack, &regs, h->w->frames, &h->w->n, h->leaf,
+				max < WALK_FRAMES_MAX ? max : WALK_FRAMES_MAX);
+	if (end == UNWIND_JAVA)
+		hot_move(h, regs.pc, regs.sp, regs.fp);
+	if (end == UNWIND_JAVA && stack.context)
+		take_registers(h, stack.context);
+	return end;
+}
+
+/* Native code under the interrupted instruction. */
+static bool leave_native(struct hot *h)
+{
+	static const char *const causes[] = {
+		[UNWIND_BROKEN] = "native_caller",
+		[UNWIND_ROOT] = NULL,
+		[UNWIND_TOO_DEEP] = "too_deep",
+	};
+	enum unwind_end end = native_frames(h);
+	struct anchor a;
+
+	if (end == UNWIND_JAVA)
+		return true;
+	/* the thread's own first function, or no way on: did it come from Java? */
+	if (end != UNWIND_TOO_DEEP && h->thread &&
+	    read_anchor(h, h->thread + (uint32_t)vm_sig.thread_anchor, &a) && a.sp >= h->at.sp) {
+		hot_move(h, a.pc, a.sp, a.fp);
+		return true;
+	}
+	h->broken = causes[end];
+	return false;
+}
+
+/* The call stub's frame: where the VM called into Java. Its wrapper keeps the anchor of the Java
+ * frame before; without one this is the thread's first. false = the walk is over. */
+static bool leave_call_stub(struct hot *h)
+{
+	uint64_t wrapper = hot_word(h, h->at.fp + 8 * (int64_t)vm_sig.wrapper_words);
+	uint32_t n = h->w->n;
+	struct anchor a;
+
+	if (h->at.fp < h->at.sp || !hot_on_stack(h, wrapper)) {
+		h->broken = "call_stub";
+		return false;
+	}
+	wrapper += (uint32_t)vm_sig.wrapper_anchor;
+	if (!load64_sig(wrapper + (uint32_t)vm_sig.anchor_sp))
+		return false; /* the root */
+	if (!read_anchor(h, wrapper, &a)) {
+		h->broken = "call_stub_anchor";
+		return false;
+	}
+	/* the native frames between the two, if they lead to the same Java frame */
+	hot_move(h, hot_word(h, h->at.fp + 8), h->at.fp + 16, hot_word(h, h->at.fp));
+	if (native_frames(h) != UNWIND_JAVA || h->at.sp != a.sp) {
+		h->w->n = n;
+		hot_move(h, a.pc, a.sp, a.fp);
+	}
+	return true;
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------- */
+
+static bool interpreted(struct hot *h)
+{
+	if (h->leaf && interpreter_edge_sig(h)) {
+		h->java_seen = true;
+		return true;
+	}
+	if (!interpreter_frame_sig(h) || !return_known_sig(h, h->at.pc)) {
+		h->broken = "interpreted_caller";
+		return false;
+	}
+	h->java_seen = true;
+	return true;
+}
+
+/* A frame in the code cache. */
+static bool generated(struct hot *h)
+{
+	struct blob b;
+
+	if (h->at.pc == vm_sig.call_stub_return && !h->leaf)
+		return leave_call_stub(h);
+	if (!h->leaf && continuation_is_barrier_sig(h->at.pc))
+		return continuation_cross_sig(h);
+	if (compiled_memo_sig(h))
+		return true;
+	if (!code_blob_sig(h->at.pc, &b)) {
+		h->broken = "no_code_blob";
+		return false;
+	}
+	if (b.kind == BLOB_INTERPRETER)
+		return interpreted(h);
+	return code_is_nmethod(&b) ? compiled_frame_sig(h, &b) : blob_frame_sig(h, &b);
+}
+
+/* The frame could not be left. The thread's anchor helps only while no Java frame was seen: later it
+ * may describe another place. */
+static bool recover(struct hot *h)
+{
+	struct anchor a;
+
+	if (!h->broken || h->java_seen || !h->thread ||
+	    !read_anchor(h, h->thread + (uint32_t)vm_sig.thread_anchor, &a) || a.sp < h->at.sp)
+		return false;
+	h->broken = NULL;
+	hot_move(h, a.pc, a.sp, a.fp);
+	return true;
+}
+
+static void walk(struct hot *h)
+{
+	bool recovered = false;
+
+	for (uint64_t sp = h->at.sp;; sp = h->at.sp) {
+		bool leaf = h->leaf, moved;
+
+		moved = unwind_in_code_cache_sig(h->at.pc) ? generated(h) : leave_native(h);
+		if (!moved && h->broken && !recovered) {
+			recovered = true;
+			moved = recover(h);
+		}
+		if (!moved || h->broken)
+			return;
+		/* upwards only: no loop can be endless */
+		if (!hot_on_stack(h, h->at.sp) || h->at.sp < sp ||
+		    (h->at.sp == sp && !leaf && !h->leaf)) {
+			h->broken = "outside_stack";
+			return;
+		}
+	}
+}
+
+static void find_stack(struct hot *h)
+{
+	uint64_t base = h->thread ?
+				load64_sig(h->thread + (uint32_t)vm_sig.thread_stack_base) :
+				0;
+
+	h->low = h->at.sp - ARCH_RED_ZONE;
+	h->high = base > h->at.sp && base - h->at.sp < STACK_MAX_ANY ? base :
+								       h->at.sp + STACK_MAX;
+}
+
+void hotspot_walk_sig(struct walk *w, void *ucontext)
+{
+	const ucontext_t *uc = ucontext;
+	struct hot h = { .w = w, .at = regs_get(uc), .leaf = true };
+
+	if (!guard_begin_sig(&uc->uc_sigmask)) {
+		w->broken = "signals_blocked";
+		return;
+	}
+	h.rax = (uint64_t)uc->uc_mcontext.gregs[REG_RAX];
+	h.rbx = (uint64_t)uc->uc_mcontext.gregs[REG_RBX];
+	h.rdx = (uint64_t)uc->uc_mcontext.gregs[REG_RDX];
+	h.rdi = (uint64_t)uc->uc_mcontext.gregs[REG_RDI];
+	h.r13 = (uint64_t)uc->uc_mcontext.gregs[REG_R13];
+	h.thread = java_thread_address_sig();
+	find_stack(&h);
+	walk(&h);
+	w->broken = h.broken;
+}

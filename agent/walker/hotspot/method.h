@@ -1,0 +1,45 @@
+/*
+ * Methods: is this word a Method*, what is it called, which line is this bytecode. Names are copied
+ * out of Method -> ConstMethod -> ConstantPool -> Symbol by the handler the first time a Method* is
+ * seen, while its frame is live: nothing of it can have been unloaded. A copy is found again by the
+ * address of the Method and believed as long as the Method still leads to the same ConstMethod and
+ * ConstantPool: an address that came back for another class after unloading is noticed.
+ *
+ * Copies lie in a store of fixed size. A full store is left for an empty one when the writer begins
+ * a new epoch; the old one stays readable until the epoch after.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "agent/walker/walker.h"
+
+#define METHOD_STORE_BYTES (768u << 10) /* of copies; pages are used as they fill */
+
+struct method_copy {
+	uint64_t method, const_method, pool; /* addresses in the JVM */
+	uint16_t class_len, name_len, signature_len, file_len;
+	uint16_t code_len; /* bytes of bytecode */
+	uint16_t lines_len; /* of the compressed line table */
+	char text[]; /* class, name, signature, file, each with its NUL; then the line table */
+};
+
+/* Agent's thread. 0 or -ENOMEM. */
+int method_init(void);
+void method_deinit(void);
+uint64_t method_bytes(void);
+/* Copies will soon not fit any more: time for method_forget(). */
+bool method_store_full(void);
+/* A new epoch: no copy handed out so far will be asked for again. */
+void method_forget(void);
+bool method_resolve(const struct method_copy *copy, struct walk_method *ret);
+int32_t method_line(const struct method_copy *copy, int32_t bci);
+
+/* Handler. */
+bool method_check_sig(uint64_t method); /* does it look like a Method* with a name? */
+/* The copy, made if need be; NULL = not a method, or the store is full. */
+const struct method_copy *method_copy_sig(uint64_t method);
+/* The bytecode index of a bytecode pointer of @method; -1 = it does not point there. */
+int32_t method_bci_sig(uint64_t method, uint64_t bcp);
+/* Whether @method is CLASS.NAME; compares its symbols. */
+bool method_is_sig(uint64_t method, const char *class_name, const char *name);

@@ -1,0 +1,82 @@
+/*
+ * Who is the virtual thread that is mounted? Its id and name, read from the Thread object like the
+ * JVM reads them, in the handler: a moment later another one may be mounted here. A read that meets
+ * the collector gives a wrong or no name once; the name comes again with the next sample.
+ */
+#include "agent/walker/hotspot/continuation.h"
+#include "agent/walker/hotspot/hotspot_priv.h"
+
+#define CODER_LATIN1 0
+
+/* An oop kept outside the heap: never compressed, coloured by generational ZGC. */
+static uint64_t load_handle(uint64_t handle)
+{
+	const struct continuation_layout *c = &continuation_sig;
+	uint64_t value = load64_sig(handle);
+
+	if (c->z_shift)
+		return value & *c->z_bad_mask ? 0 : value >> *c->z_shift;
+	return value;
+}
+
+/* One character of the Basic Multilingual Plane; 0 = no room. */
+static uint32_t put_utf8(char *to, uint32_t room, uint32_t c)
+{
+	if (c < 0x20 || (c >= 0xd800 && c < 0xe000))
+		c = '?';
+	if (c < 0x80 && room >= 1) {
+		to[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800 && room >= 2) {
+		to[0] = (char)(0xc0 | c >> 6);
+		to[1] = (char)(0x80 | (c & 0x3f));
+		return 2;
+	}
+	if (c >= 0x800 && room >= 3) {
+		to[0] = (char)(0xe0 | c >> 12);
+		to[1] = (char)(0x80 | (c >> 6 & 0x3f));
+		to[2] = (char)(0x80 | (c & 0x3f));
+		return 3;
+	}
+	return 0;
+}
+
+/* A java.lang.String as UTF-8, cut to the buffer. */
+static void read_string(uint64_t string, char *ret, uint32_t size)
+{
+	const struct continuation_layout *c = &continuation_sig;
+	uint64_t bytes = oop_load_sig(string + (uint32_t)c->string_value);
+	uint32_t length = bytes ? load32_sig(bytes + (uint32_t)c->array_length) : 0, n = 0;
+	bool wide = load8_sig(string + (uint32_t)c->string_coder) != CODER_LATIN1;
+	uint64_t at = bytes + (uint32_t)c->array_data;
+
+	for (uint32_t i = 0; i < length && n < size - 1; i += 1u + wide) {
+		uint32_t put = put_utf8(ret + n, size - 1 - n,
+					wide ? load16_sig(at + i) : load8_sig(at + i));
+
+		if (!put)
+			break;
+		n += put;
+	}
+	ret[n] = '\0';
+}
+
+void virtual_identity_sig(struct hot *h)
+{
+	const struct continuation_layout *c = &continuation_sig;
+	uint64_t thread, name;
+
+	if (!h->thread || vm_sig.thread_vthread < 0 || c->thread_id < 0)
+		return;
+	thread = load_handle(load64_sig(h->thread + (uint32_t)vm_sig.thread_vthread));
+	if (thread)
+		h->w->virtual_id = load64_sig(thread + (uint32_t)c->thread_id);
+	if (vm_sig.thread_monitor_owner >= 0) /* the same number, out of the collector's reach */
+		h->w->virtual_id = load64_sig(h->thread + (uint32_t)vm_sig.thread_monitor_owner);
+	if (!thread || c->thread_name < 0 || c->string_value < 0 || c->array_length < 0)
+		return;
+	name = oop_load_sig(thread + (uint32_t)c->thread_name);
+	if (name)
+		read_string(name, h->w->virtual_name, sizeof(h->w->virtual_name));
+}

@@ -1,0 +1,142 @@
+/* kindling: the commands, as a table. */
+#include "daemon/cli/cli.h"
+
+#include <getopt.h>
+#include <string.h>
+#include "daemon/core/config.h"
+#include "daemon/core/mem.h"
+
+static const struct {
+	const char *name, *help;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{ "status", "every JVM: who it is, whether it streams, and its books", command_status },
+	{ "top", "the hottest methods of the last seconds, live", command_top },
+	{ "tail", "samples as they arrive, one line each", command_tail },
+	{ "report", "a flame graph (or pprof, text, ...) of the last minutes", command_report },
+	{ "record", "one JVM for some seconds, also without a daemon", command_record },
+	{ "config", "config check FILE: is it what kindlingd would take?", command_config },
+};
+
+static const char config_usage[] =
+	"Usage: kindling config check FILE\n"
+	"\n"
+	"Says whether kindlingd would take FILE (YAML) as its settings, and which line it would not.\n"
+	"\n"
+	"Example: kindling config check /etc/kindling/kindlingd.yaml\n";
+
+int cli_usage(const char *usage, int c)
+{
+	fputs(usage, c == 'h' ? stdout : stderr);
+	return c == 'h' ? CLI_OK : CLI_USAGE;
+}
+
+int cli_wrong(const char *command, const char *what)
+{
+	fprintf(stderr, "kindling %s: %s; see kindling %s --help\n", command, what, command);
+	return CLI_USAGE;
+}
+
+int command_config(int argc, char **argv)
+{
+	struct config config;
+	char error[512];
+
+	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+		return cli_usage(config_usage, 'h');
+	if (argc != 3 || strcmp(argv[1], "check") != 0)
+		return cli_usage(config_usage, '?');
+	config_defaults(&config);
+	if (config_load(&config, argv[2], error, sizeof(error)) < 0) {
+		print_text(stderr, error);
+		fputc('\n', stderr);
+		return CLI_FAILED;
+	}
+	printf("%s is fine\n", argv[2]);
+	return CLI_OK;
+}
+
+static void print_usage(FILE *to)
+{
+	fputs("Usage: kindling [--socket PATH] COMMAND [ARGUMENT...]\n\n"
+	      "Looks at what kindlingd, the profiler of all JVMs of this host, sees.\n\nCommands:\n",
+	      to);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
+	fputs("  version  which version this is\n"
+	      "  help     this text, or that of a command: kindling help record\n\n"
+	      "The socket is --socket, else $KINDLING_SOCKET, else /run/kindling/kindling.sock.\n"
+	      "Exit status: 0 done, 1 failed, 2 wrong usage, 3 no daemon answers.\n\n"
+	      "Examples: kindling status\n"
+	      "          kindling report --all --last 5m -o flame.html\n",
+	      to);
+}
+
+/* --socket may stand before or behind the command; it is taken out. false = without its PATH. */
+static bool take_socket(int *argc, char **argv)
+{
+	int to = 1;
+
+	for (int from = 1; from < *argc; from++) {
+		if (strcmp(argv[from], "--") == 0) {
+			while (from < *argc)
+				argv[to++] = argv[from++];
+		} else if (strncmp(argv[from], "--socket=", 9) == 0) {
+			cli_socket = argv[from] + 9;
+		} else if (strcmp(argv[from], "--socket") == 0) {
+			if (++from >= *argc)
+				return false;
+			cli_socket = argv[from];
+		} else {
+			argv[to++] = argv[from];
+		}
+	}
+	*argc = to;
+	argv[to] = NULL;
+	return *cli_socket != '\0';
+}
+
+static int run(const char *name, int argc, char **argv)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		if (strcmp(name, commands[i].name) != 0)
+			continue;
+		optind = 0; /* anew, also when somebody parsed before */
+		return commands[i].run(argc, argv);
+	}
+	fputs("kindling: there is no command ", stderr);
+	print_text(stderr, name);
+	fputs("; see kindling --help\n", stderr);
+	return CLI_USAGE;
+}
+
+int cli_main(int argc, char **argv)
+{
+	static struct config defaults;
+	const char *word;
+
+	config_defaults(&defaults);
+	cli_socket = defaults.socket;
+	if (!take_socket(&argc, argv)) {
+		fputs("kindling: --socket takes a PATH\n", stderr);
+		return CLI_USAGE;
+	}
+	word = argc > 1 ? argv[1] : "";
+	if (strcmp(word, "version") == 0 || strcmp(word, "--version") == 0) {
+		puts("kindling " KINDLING_VERSION);
+		return CLI_OK;
+	}
+	if (strcmp(word, "help") == 0 && argc > 2) {
+		char help[] = "--help", *words[] = { argv[2], help, NULL };
+
+		return run(argv[2], 2, words);
+	}
+	if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+		print_usage(stdout);
+		return CLI_OK;
+	}
+	if (argc > 1 && word[0] != '-')
+		return run(word, argc - 1, argv + 1);
+	print_usage(stderr);
+	return CLI_USAGE;
+}

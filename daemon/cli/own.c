@@ -1,0 +1,252 @@
+/*
+ * record without a daemon: the same rooms in this process, for one JVM, and nothing left behind.
+ * Needs root, to enter the JVM's namespaces.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "daemon/cli/cli.h"
+#include "daemon/core/clock.h"
+#include "daemon/core/log.h"
+#include "daemon/host.h"
+#include "daemon/report/report.h"
+
+#define ATTACH_NS      (15 * NS_PER_S)
+#define IDLE_NS	       NS_PER_S /* an idle JVM has no sample to show that it streams */
+#define DOWN_NS	       (10 * NS_PER_S)
+#define CANDIDATES_MAX 64
+
+/* ---- which JVM ------------------------------------------------------------------------------ */
+
+static bool is_number(const char *s)
+{
+	return *s && strspn(s, "0123456789") == strlen(s);
+}
+
+/* As the daemon's words, targets_match(). 2 = it is called so, 1 = a part of its name, 0 = no. */
+static int match(const struct jvm *jvm, const char *word)
+{
+	const char *pod = strchr(jvm->pod, '/');
+	size_t len = strlen(word);
+
+	if (is_number(word) && len < 10)
+		return (unsigned long)jvm->pid == strtoul(word, NULL, 10) ? 2 : 0;
+	if ((len >= 12 && strncmp(jvm->container_id, word, len) == 0) ||
+	    (len && strcmp(jvm->container, word) == 0) || (len && strcmp(jvm->pod, word) == 0) ||
+	    (pod && strcmp(pod + 1, word) == 0) || strcmp(jvm->name, word) == 0)
+		return 2;
+	return len && strstr(jvm->name, word) ? 1 : 0;
+}
+
+/* All JVMs that match best; how many there are, at most CANDIDATES_MAX. */
+static unsigned find(const char *word, struct jvm *found)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	unsigned n = 0;
+	int best = 1;
+
+	while (proc && (entry = readdir(proc))) {
+		struct jvm jvm;
+		int kind, m;
+
+		if (!is_number(entry->d_name))
+			continue;
+		kind = jvm_probe(dirfd(proc), (pid_t)atoi(entry->d_name), &jvm);
+		if (kind != JVM_READY && kind != JVM_YOUNG)
+			continue;
+		m = match(&jvm, word);
+		if (m < best)
+			continue;
+		if (m > best)
+			n = 0;
+		best = m;
+		if (n < CANDIDATES_MAX)
+			found[n++] = jvm;
+	}
+	if (proc)
+		closedir(proc);
+	return n;
+}
+
+static bool find_one(const char *word, struct jvm *ret)
+{
+	CLEANUP(freep) struct jvm *found = calloc(CANDIDATES_MAX, sizeof(*found));
+	unsigned n = found ? find(word, found) : 0;
+
+	if (n == 1) {
+		*ret = found[0];
+		return true;
+	}
+	fputs("kindling: no daemon answers on ", stderr);
+	print_text(stderr, cli_socket);
+	fputs(n ? ", and more than one JVM is called " : ", and no JVM here is called ", stderr);
+	print_text(stderr, word);
+	for (unsigned i = 0; i < n; i++) {
+		fprintf(stderr, "%s%d ", i ? ", " : ": ", found[i].pid);
+		print_text(stderr, found[i].name);
+	}
+	fputc('\n', stderr);
+	return false;
+}
+
+/* ---- attach, collect, detach ---------------------------------------------------------------- */
+
+struct own {
+	struct loop *loop;
+	struct host *host;
+	bool down;
+};
+
+static void on_down(void *userdata)
+{
+	((struct own *)userdata)->down = true;
+}
+
+static bool is_attached(const struct target *t, uint64_t since_mono_ns)
+{
+	return t->state == TARGET_STREAMING &&
+	       (t->first_sample_mono_ns || clock_mono_ns() > since_mono_ns + IDLE_NS);
+}
+
+static int attach(struct own *o, const struct jvm *jvm, struct target **ret)
+{
+	uint64_t begin = clock_mono_ns();
+	struct target *t;
+	int r = targets_add(host_targets(o->host), jvm, begin, &t);
+
+	if (r < 0) {
+		fprintf(stderr, "kindling: process %d: %s\n", jvm->pid, strerror(-r));
+		return CLI_FAILED;
+	}
+	while (!is_attached(t, begin) && clock_mono_ns() < begin + ATTACH_NS && !cli_interrupted) {
+		(void)loop_round(o->loop, 20 * NS_PER_MS);
+		if (t->state == TARGET_GONE || t->state == TARGET_DETACHED ||
+		    (t->state == TARGET_FAILED && (t->fault.flags & FAULT_PERMANENT)))
+			break;
+	}
+	*ret = t;
+	if (t->state == TARGET_STREAMING)
+		return CLI_OK;
+	fprintf(stderr, "kindling: process %d could not be attached to: ", jvm->pid);
+	print_text(stderr, t->fault.code	     ? t->fault.what
+			   : t->state == TARGET_GONE ? "it ended"
+			   : cli_interrupted	     ? "interrupted"
+						     : "it did not answer in time");
+	fputc('\n', stderr);
+	return CLI_FAILED;
+}
+
+static int write_profile(const struct record_arguments *a, const struct profile *p)
+{
+	struct report_options options = { .threads = a->threads };
+	enum report_format format = (enum report_format)report_format_by_name(a->format);
+	size_t len;
+	char *out;
+	int r;
+
+	r = report_write(p, format, &options, &out, &len);
+	if (r < 0) {
+		fprintf(stderr, "kindling: the report could not be written: %s\n", strerror(-r));
+		return CLI_FAILED;
+	}
+	r = write_file(a->output, out, len);
+	free(out);
+	if (r == CLI_OK)
+		say_written(a->output, a->format, profile_samples(p), p->losses.dropped);
+	return r;
+}
+
+static int collect(struct own *o, const struct record_arguments *a, struct target *t)
+{
+	CLEANUP(profile_freep) struct profile *p = NULL;
+	uint64_t begin = clock_mono_ns(), elapsed = 0;
+	char why[200] = "it was ended early";
+	struct recording *rec;
+	int r = recording_new(o->host, t, a->interval_ns, &rec);
+
+	if (r < 0) {
+		fprintf(stderr, "kindling: process %d cannot be recorded: %s\n", t->jvm.pid,
+			strerror(-r));
+		return CLI_FAILED;
+	}
+	while (elapsed < a->duration_ns && !cli_interrupted &&
+	       recording_runs(rec, why, sizeof(why))) {
+		(void)loop_round(o->loop, 100 * NS_PER_MS);
+		elapsed = clock_mono_ns() - begin;
+		record_progress(a, (double)elapsed / 1e9, (double)recording_samples(rec));
+	}
+	if (isatty(STDERR_FILENO))
+		fputc('\n', stderr);
+	if (elapsed < a->duration_ns)
+		record_ended((double)elapsed / 1e9, why);
+	recording_finish(rec, &p);
+	if (p)
+		return write_profile(a, p);
+	fputs("kindling: no memory for the profile\n", stderr);
+	return CLI_FAILED;
+}
+
+static int record(struct own *o, const struct record_arguments *a, const struct jvm *jvm)
+{
+	uint64_t deadline;
+	struct target *t;
+	int r = attach(o, jvm, &t);
+
+	if (r == CLI_OK)
+		r = collect(o, a, t);
+	host_shutdown(o->host, on_down, o);
+	deadline = clock_mono_ns() + DOWN_NS;
+	while (!o->down && clock_mono_ns() < deadline)
+		(void)loop_round(o->loop, 20 * NS_PER_MS);
+	return r;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+	(void)st;
+	(void)kind;
+	(void)ftw;
+	return remove(path);
+}
+
+int record_by_ourselves(const struct record_arguments *a)
+{
+	char dir[] = "/tmp/kindling-record-XXXXXX";
+	struct own o = { 0 };
+	struct config config;
+	struct fault f = { 0 };
+	struct jvm jvm;
+	int r = CLI_FAILED;
+
+	if (geteuid() != 0) {
+		fputs("kindling: no daemon answers on ", stderr);
+		print_text(stderr, cli_socket);
+		fputs(". Start one with: sudo kindlingd; or record without one, with sudo\n",
+		      stderr);
+		return CLI_NO_DAEMON;
+	}
+	if (!find_one(a->target, &jvm))
+		return CLI_FAILED;
+	if (!mkdtemp(dir)) {
+		fprintf(stderr, "kindling: %s: %s\n", dir, strerror(errno));
+		return CLI_FAILED;
+	}
+	(void)signal(SIGPIPE, SIG_IGN); /* a JVM that ends closes its pipes */
+	log_set_level(LOG_LEVEL_ERR);
+	config_defaults(&config);
+	snprintf(config.state_dir, sizeof(config.state_dir), "%s", dir);
+	if (loop_new(&o.loop) == 0 && host_new(o.loop, &config, false, false, &o.host, &f) == 0)
+		r = record(&o, a, &jvm);
+	else
+		fprintf(stderr, "kindling: %s\n", f.code ? f.what : "no memory");
+	host_free(o.host);
+	loop_free(o.loop);
+	if (nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS) < 0)
+		fprintf(stderr, "kindling: %s was left behind: %s\n", dir, strerror(errno));
+	return r;
+}

@@ -1,0 +1,83 @@
+/* Durations and moments as people write them. */
+#include <string.h>
+#include <time.h>
+#include "daemon/cli/cli.h"
+#include "daemon/core/clock.h"
+#include "daemon/core/config_value.h"
+#include "daemon/core/mem.h"
+
+static bool is_number(const char *s)
+{
+	return *s && strspn(s, "0123456789") == strlen(s);
+}
+
+bool parse_length(const char *s, uint64_t *ret_ns)
+{
+	char seconds[32];
+	uint64_t ns = 0;
+
+	if (is_number(s)) {
+		if ((size_t)snprintf(seconds, sizeof(seconds), "%ss", s) >= sizeof(seconds))
+			return false;
+		s = seconds;
+	}
+	if (value_duration_ns(s, &ns) < 0 || ns == 0)
+		return false;
+	*ret_ns = ns;
+	return true;
+}
+
+/* The last moment before @now at which clocks showed what is in @tm. */
+static time_t last_time_of_day(struct tm tm, time_t now)
+{
+	struct tm day;
+	time_t t;
+
+	localtime_r(&now, &day);
+	for (int back = 0; back < 2; back++) {
+		day.tm_hour = tm.tm_hour;
+		day.tm_min = tm.tm_min;
+		day.tm_sec = tm.tm_sec;
+		day.tm_mday -= back;
+		day.tm_isdst = -1;
+		t = mktime(&day);
+		if (t <= now)
+			break;
+	}
+	return t;
+}
+
+/* Before 1970 and after 2554 there are no ns. */
+static bool as_ns(time_t t, uint64_t *ret_ns)
+{
+	if (t < 0 || (uint64_t)t > UINT64_MAX / NS_PER_S)
+		return false;
+	*ret_ns = (uint64_t)t * NS_PER_S;
+	return true;
+}
+
+bool parse_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns)
+{
+	static const char *const dates[] = { "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S",
+					     "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M" };
+	static const char *const times[] = { "%H:%M:%S", "%H:%M" };
+	const char *end;
+	struct tm tm;
+
+	if (*s == '@') /* since 1970: a length too */
+		return is_number(s + 1) && parse_length(s + 1, ret_ns);
+	for (size_t i = 0; i < ARRAY_SIZE(dates); i++) {
+		memset(&tm, 0, sizeof(tm));
+		end = strptime(s, dates[i], &tm);
+		tm.tm_isdst = -1;
+		if (end && !*end)
+			return as_ns(mktime(&tm), ret_ns);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+		memset(&tm, 0, sizeof(tm));
+		end = strptime(s, times[i], &tm);
+		if (end && !*end)
+			return as_ns(last_time_of_day(tm, (time_t)(now_ns / NS_PER_S)), ret_ns);
+	}
+	return false;
+}

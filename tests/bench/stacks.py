@@ -1,0 +1,151 @@
+"""How many stacks are whole, and what one costs: stacks.py [--jdk 17] [--seconds 10] [--quick].
+
+WalkMix in several modes of the compilers and collectors, sampled by our agent (loaded by agent_reader,
+no daemon) and by async-profiler 4.6 (cstack=vm, fetched from Maven Central, cached, only here), one after
+the other in JVMs of their own. A stack is broken when it belongs to a worker thread and has no
+Thread.run. The bound is the upper end of the 95 % interval (Wilson). The second table is the time in our
+handler by depth of the stack: mean over all samples, clock readings included.
+"""
+import glob
+import os
+import re
+import subprocess
+import time
+import zipfile
+
+import bench
+import jdks
+import kindling
+
+READER = os.path.join(kindling.BUILD, "tests", "agent_reader")
+LIBRARY = os.path.join(kindling.BUILD, "lib", "libkindling.so")
+MODES = ["-XX:+UseG1GC", "-Xint", "-XX:TieredStopAtLevel=1", "-XX:-TieredCompilation", "-XX:+UseParallelGC", "-XX:+UseZGC"]
+RIVAL = "4.6"
+
+
+def rival():
+    """async-profiler's library, or None."""
+    folder = os.path.join(jdks.cache_dir(), "async-profiler-" + RIVAL)
+    library = os.path.join(folder, "linux-x64", "libasyncProfiler.so")
+    if not os.path.exists(library):
+        try:
+            subprocess.run(["mvn", "-q", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:get", "-Dtransitive=false",
+                            "-Dartifact=tools.profiler:async-profiler:" + RIVAL], check=True, timeout=300)
+            jar = glob.glob(os.path.expanduser("~/.m2/repository/tools/profiler/async-profiler/%s/*.jar" % RIVAL))[0]
+            with zipfile.ZipFile(jar) as z:
+                z.extract("linux-x64/libasyncProfiler.so", folder)
+        except (OSError, subprocess.SubprocessError, IndexError, KeyError) as why:
+            print("async-profiler cannot be had: %s" % why)
+            return None
+    return library
+
+
+def upper(bad, n):
+    """The upper end of the 95 % interval of a share, in percent."""
+    if not n:
+        return 100.0
+    z, p = 1.96, bad / n
+    return 100 * (p + z * z / 2 / n + z * ((p * (1 - p) + z * z / 4 / n) / n) ** 0.5) / (1 + z * z / n)
+
+
+def java(args, flags, *program):
+    process = subprocess.Popen([kindling.java_home(args.jdk) + "/bin/java", *flags, "-Xmx300m", "-cp", kindling.classes(),
+                                *program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    if process.stdout.readline() != "READY\n":
+        process.kill()
+        process.wait()
+        return None
+    return process
+
+
+def memory_kib(pid):
+    with open("/proc/%d/status" % pid) as f:
+        return int(re.search(r"RssAnon:\s+(\d+)", f.read()).group(1))
+
+
+def ours(process, seconds, interval_us):
+    """(stacks of workers, broken, handler us per sample, agent's KiB)."""
+    out = subprocess.run([READER, "-v", "-l", LIBRARY, "-d", str(seconds), "-i", str(interval_us), str(process.pid)],
+                         capture_output=True, text=True, errors="replace").stdout
+    names = dict(re.findall(r"^THREAD (\d+) flags [0-6]+ java \d+ (.+)$", out, re.M))
+    n = bad = 0
+    for tid, stack in re.findall(r"^CPU \S+ tid (\d+) \d+ ns (.*)$", out, re.M):
+        if names.get(tid, "").startswith("mix-") and "[exited" not in stack:
+            n += 1
+            bad += "java/lang/Thread.run" not in stack or "[unknown]" in stack or "[broken:" in stack
+    values = dict(re.findall(r"\b(taken|handler_ns|agent_bytes)=(\d+)", out))
+    taken = max(1, int(values.get("taken", 0)))
+    return n, bad, int(values.get("handler_ns", 0)) / taken / 1000, int(values.get("agent_bytes", 0)) // 1024
+
+
+def theirs(process, library, seconds, interval_us):
+    path = "/tmp/kindling-bench-%d.collapsed" % os.getpid()
+    options = "event=ctimer,interval=%dus,cstack=vm,threads,collapsed,file=%s" % (interval_us, path)
+    before, begin = memory_kib(process.pid), time.monotonic()
+    subprocess.run(["jattach", str(process.pid), "load", library, "true", "start," + options], stdout=subprocess.DEVNULL)
+    attach_ms = (time.monotonic() - begin) * 1000
+    grown = memory_kib(process.pid) - before
+    time.sleep(seconds)
+    subprocess.run(["jattach", str(process.pid), "load", library, "true", "stop," + options], stdout=subprocess.DEVNULL)
+    n = bad = 0
+    with open(path, errors="replace") as f:
+        for line in f:
+            stack, count = line.rsplit(" ", 1)
+            if stack.startswith("[mix-"):
+                n += int(count)
+                bad += int(count) * ("java/lang/Thread.run" not in stack or "[unknown" in stack)
+    os.unlink(path)
+    return n, bad, attach_ms, grown
+
+
+def shares(args, library):
+    rows = [["mode", "ours n", "broken", "<= %", "us/sample", "agent KiB", "a-p n", "broken", "%", "<= %"]]
+    figures = []
+    for flags in MODES[:2] if args.quick else MODES:
+        process = java(args, [flags], "WalkMix")
+        if not process:
+            print("  this JDK does not start with " + flags)
+            continue
+        n, bad, us, kib = ours(process, args.seconds, args.us)
+        process.kill()
+        process.wait()
+        row = [flags, n, bad, "%.3f" % upper(bad, n), "%.1f" % us, kib, "-", "-", "-", "-"]
+        if library:
+            process = java(args, [flags], "WalkMix")
+            m, worse, _, _ = theirs(process, library, args.seconds, args.us)
+            process.kill()
+            process.wait()
+            row[6:] = [m, worse, "%.3f" % (100 * worse / max(1, m)), "%.3f" % upper(worse, m)]
+        rows.append(row)
+        figures.append(dict(zip(("mode", "n", "broken", "upper_percent", "handler_us", "agent_kib", "rival_n", "rival_broken"), row)))
+    bench.table(rows)
+    return figures
+
+
+def costs(args):
+    rows, figures = [["frames", "us per sample (mean)"]], []
+    for depth in (20, 100, 500):
+        process = java(args, [], "Depth", str(depth))
+        time.sleep(2)
+        _, _, us, _ = ours(process, args.seconds, args.us)
+        process.kill()
+        process.wait()
+        rows.append([depth, "%.2f" % us])
+        figures.append({"depth": depth, "handler_us": us})
+    bench.table(rows)
+    return figures
+
+
+def main():
+    p = bench.parser(__doc__)
+    p.add_argument("--seconds", type=float, default=10, help="per mode and profiler (10)")
+    p.add_argument("--us", type=int, default=4000, help="interval in us (4000, the kernel's tick)")
+    p.add_argument("--quick", action="store_true", help="two modes only")
+    args = bench.begin(p)
+    print("JDK %s, interval %d us:" % (args.jdk, args.us))
+    figures = {"stacks": shares(args, rival()), "depths": costs(args)}
+    bench.finish("stacks", args, figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""
+What sampling costs an application: operations of a deterministic workload (tests/harness/java/Work.java)
+with the agent in it, against the same JVM without.
+
+One JVM does all the work. Two JVMs of the same program differ by several percent (what the JIT inlined,
+where code and heap lie), which is more than the agent costs; one warm JVM does not. Between blocks the
+daemon is started (it attaches) or ended by SIGTERM (it detaches: no timer, no thread, no handler of ours
+stays). The states alternate as off on, on off, off on, ...: a drift of the machine cancels out over two
+pairs. Two blocks of the same state that follow each other tell the noise. Worker threads are fewer than
+the CPUs, so that the daemon and the rest of the machine have one of their own.
+
+Two rates: per second of wall time, and per second of CPU time of the whole process, which does not see
+the neighbours take CPUs away, but does see all CPU that the agent uses in the process.
+
+A pair in which another daemon reached into the JVM, or ours was not streaming at the asked interval, is
+thrown away, counted and repeated.
+
+What this cannot see: what an attach leaves behind after the detach (on JDK 21 and later the environment
+of JVMTI). The row "before the first attach" says it, with the drift of warming up in it.
+"""
+import os
+import sys
+import time
+
+import bench
+from kindling import Daemon, Jvm, timers, wait_for
+
+SPOILED_MAX = 20
+
+
+class Application(Jvm):
+    def look(self):
+        self.process.stdin.write("count\n")
+        self.process.stdin.flush()
+        _, operations, at_ns = self.process.stdout.readline().split()
+        return int(operations), int(at_ns), bench.cpu_clock_ns(self.pid)
+
+    def block(self, seconds):
+        """(operations per second of wall time, per second of CPU time)"""
+        begin = self.look()
+        time.sleep(seconds)
+        end = self.look()
+        operations, wall, cpu = (e - b for b, e in zip(begin, end))
+        return operations * 1e9 / wall, operations * 1e9 / cpu
+
+
+class Switch:
+    """The agent in the JVM, or not."""
+
+    def __init__(self, daemon, jvm, args):
+        self.daemon, self.jvm, self.args = daemon, jvm, args
+        self.on = True
+
+    def put(self, on):
+        if on and not self.on:
+            self.daemon.start()
+        if not on and self.on:
+            self.daemon.stop()
+        self.on = on
+        if on:
+            self.daemon.wait_state(self.jvm.pid, "streaming", bench.FOREVER)
+            wait_for("samples", lambda: self.daemon.target(self.jvm.pid)["samples"]["delivered"] > 0, bench.FOREVER)
+        time.sleep(self.args.settle)
+
+    def books(self):
+        if not self.on:
+            return None
+        t = self.daemon.target(self.jvm.pid)
+        return t["state"], t["interval_ns"], t["samples"]["taken"], t["agent"]["cpu_ns"]
+
+    def measure(self):
+        """(wall rate, CPU rate), or None when the block was spoiled; samples taken in it."""
+        before, timers_before = self.books(), timers(self.jvm.pid)
+        rates = self.jvm.block(self.args.block)
+        after, timers_after = self.books(), timers(self.jvm.pid)
+        if not self.on:
+            return (rates, 0) if timers_before == timers_after == 0 else (None, 0)
+        if before[0] != "streaming" or after[0] != "streaming" or before[1] != after[1] or after[2] <= before[2]:
+            return None, 0
+        return rates, after[2] - before[2]
+
+
+def interval_of_median(values):
+    """95 % of the median by order statistics, or all there is with fewer than 6 values."""
+    v, n, tail, k = sorted(values), len(values), 0.5 ** len(values), 0
+    term = tail
+    while tail <= 0.025:
+        k += 1
+        term = term * (n - k + 1) / k
+        tail += term
+    k = max(k - 1, 0)
+    return v[k], v[n - 1 - k]
+
+
+def percent(ratios):
+    """Ratios on/off as percent of throughput lost."""
+    low, high = interval_of_median(ratios)
+    return {"median": 100 * (1 - bench.quantile(ratios, 0.5)), "q1": 100 * (1 - bench.quantile(ratios, 0.75)),
+            "q3": 100 * (1 - bench.quantile(ratios, 0.25)), "low95": 100 * (1 - high), "high95": 100 * (1 - low)}
+
+
+def run(args, daemon, jvm):
+    switch = Switch(daemon, jvm, args)
+    switch.put(False)
+    before, untouched = jvm.untouched, timers(jvm.pid) == 0
+    pairs, same, spoiled, samples, previous = [], [], 0, 0, None
+    while len(pairs) < args.pairs:
+        order = (False, True) if len(pairs) % 2 == 0 else (True, False)
+        rates = {}
+        for on in order:
+            switch.put(on)
+            rates[on], n = switch.measure()
+            samples += n
+        if not all(rates.values()):
+            spoiled += 1
+            previous = None
+            if spoiled > SPOILED_MAX:
+                bench.cannot("%d blocks in which something else happened to the JVM\n%s" % (
+                    spoiled, daemon.read_log()[-3000:]))
+            continue
+        if previous and previous[0] == order[0]:
+            same.append([b / a for a, b in zip(previous[1], rates[order[0]])])
+        previous = order[1], rates[order[1]]
+        pairs.append({"first": "on" if order[0] else "off", "off": rates[False], "on": rates[True],
+                      "ratio": [b / a for a, b in zip(rates[False], rates[True])]})
+        print("  pair %2d (%s first): %8.0f off, %8.0f on operations/s: %.4f; by CPU time %.4f" % (
+            len(pairs), pairs[-1]["first"], rates[False][0], rates[True][0], *pairs[-1]["ratio"]), flush=True)
+    return {"pairs": pairs, "same_state": same, "spoiled": spoiled, "samples": samples,
+            "before_first_attach": before if untouched else None}
+
+
+def report(got, args):
+    off = [bench.quantile([p["off"][i] for p in got["pairs"]], 0.5) for i in (0, 1)]
+    rows = [("throughput lost, %", "median", "q1", "q3", "95 % of the median")]
+    got["lost_percent"] = {}
+    for i, name in ((0, "wall"), (1, "cpu")):
+        for what, ratios in (("sampling, per s of %s time" % name, [p["ratio"][i] for p in got["pairs"]]),
+                             ("  the same state twice", [s[i] for s in got["same_state"]])):
+            if not ratios:
+                continue
+            p = percent(ratios)
+            got["lost_percent"][what.strip() + (" " + name if "twice" in what else "")] = p
+            rows.append((what, *("%+.2f" % p[k] for k in ("median", "q1", "q3")),
+                         "%+.2f to %+.2f" % (p["low95"], p["high95"])))
+    bench.table(rows)
+    if got["before_first_attach"]:
+        print("  before the first attach against off: %+.2f %% by CPU time" % (
+            100 * (got["before_first_attach"][1] / off[1] - 1)))
+    print("  %d pairs of %g s blocks, %d threads, %d samples, %d pairs thrown away" % (
+        len(got["pairs"]), args.block, args.threads, got["samples"], got["spoiled"]))
+
+
+def main():
+    p = bench.parser(__doc__)
+    p.add_argument("--pairs", type=int, default=12, help="pairs of blocks (12)")
+    p.add_argument("--block", type=float, default=3, metavar="SECONDS", help="one block (3)")
+    p.add_argument("--settle", type=float, default=1.5, metavar="SECONDS", help="after a switch (1.5)")
+    p.add_argument("--warmup", type=float, default=20, metavar="SECONDS", help="before the first block (20)")
+    p.add_argument("--threads", type=int, default=max(1, (os.cpu_count() or 2) - 2), help="workers (CPUs - 2)")
+    args = bench.begin(p)
+    with Application(args.jdk, "Work", str(args.threads), options=("-Xms256m", "-Xmx256m", "-XX:+AlwaysPreTouch")) as jvm:
+        time.sleep(args.warmup)
+        jvm.untouched = jvm.block(2 * args.block)
+        with Daemon(bench.settings(args)) as daemon:
+            daemon.wait_state(jvm.pid, "streaming", bench.FOREVER)
+            time.sleep(args.settle)
+            got = run(args, daemon, jvm)
+    print("throughput, JDK %s, every %s" % (args.jdk, args.interval))
+    report(got, args)
+    bench.finish("throughput", args, dict(got, threads=args.threads, block_s=args.block))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""A program on a terminal of its own."""
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import termios
+
+
+def plain(out):
+    """Without the sequences that move the cursor and clear."""
+    return re.sub(r"\033\[[?0-9;]*[A-Za-z]", "", out)
+
+
+class Terminal:
+    def __init__(self, command, rows, columns):
+        self.master, slave = pty.openpty()
+        self.bytes = b""
+        self.size(rows, columns)
+        self.process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+                                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(slave)
+
+    def size(self, rows, columns):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def resize(self, rows, columns):
+        """The kernel tells the program: SIGWINCH."""
+        self.size(rows, columns)
+
+    def interrupt(self):
+        os.write(self.master, b"\x03")
+
+    def raw(self):
+        """All that was written so far."""
+        while select.select([self.master], [], [], 0.05)[0]:
+            try:
+                more = os.read(self.master, 65536)
+            except OSError:  # EIO: nobody has the other end open
+                break
+            if not more:
+                break
+            self.bytes += more
+        return self.bytes.decode(errors="replace")
+
+    def text(self):
+        """The last screen: what came after the cursor went home."""
+        return plain(self.raw().split("\033[H")[-1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.master)

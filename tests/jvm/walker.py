@@ -1,0 +1,282 @@
+"""The walker against programs whose stacks are known: walker.py MAJOR [--seconds N] [--all].
+
+The agent is loaded by agent_reader, which prints every sample as it comes. Checked are the share of
+stacks that do not reach their thread's root, impossible neighbours (a method of the program whose
+bytecode does not call the one above it), a stack known line by line, recursion of known depth, virtual
+threads, and that the JVM's own signals keep working. --all: every collector and compiler mode.
+"""
+import argparse
+import collections
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import jdks  # noqa: E402
+from kindling import BUILD, classes, java_home, skip  # noqa: E402
+
+ROOTS = re.compile(r"^(java/lang/Thread\.(run|exit)|[\w/$]+\.main|java/lang/ref/\S+\.run|"
+                   r"jdk/internal/vm/Continuation\.enterSpecial|\[exited between ticks\]|\[no timer\]|/.*\+0x[0-9a-f]+|\[vdso\].*)(:-?\d+)?$")
+# generated callers: their bytecode is not in the class files
+GENERATED = re.compile(r"Lambda|invoke/|reflect/|LambdaForm|Accessor|jdk/internal")
+BROKEN_MAX = 0.0005  # of the samples; what is measured is 0 to 1 in 10,000
+
+failures = []
+
+
+def check(ok, text):
+    print(("  ok     " if ok else "  WRONG  ") + text)
+    if not ok:
+        failures.append(text)
+
+
+class Run:
+    """One JVM, sampled for some seconds. samples: (thread, weight, [leaf .. root])."""
+
+    def __init__(self, home, directory, flags, program, seconds, interval_us=4000, arguments=(), wait=False):
+        self.out, self.err = (open(os.path.join(directory, "out"), "w+"), open(os.path.join(directory, "err"), "w+"))
+        jvm = subprocess.Popen([*jdks.command(home, os.path.realpath(BUILD)), *flags, "-Xmx300m", "-cp", directory, program,
+                                *arguments], stdout=self.out, stderr=self.err, stdin=subprocess.DEVNULL,
+                               cwd=directory)
+        try:
+            self.wait_ready(directory, jvm)
+            self.reader = subprocess.run(
+                [os.path.join(BUILD, "tests", "agent_reader"), "-v", "-l",
+                 os.path.realpath(os.path.join(BUILD, "lib", "libkindling.so")),
+                 "-d", str(seconds), "-i", str(interval_us), str(jvm.pid)],
+                capture_output=True, text=True, errors="replace", timeout=seconds + 60)
+            if wait:
+                self.status = jvm.wait(timeout=120)
+        finally:
+            alive = jvm.poll() is None
+            if alive:
+                jvm.kill()
+            jvm.wait()
+        self.alive = alive or wait
+        self.text, self.error = (self.read(f) for f in (self.out, self.err))
+        self.parse()
+
+    @staticmethod
+    def read(f):
+        f.seek(0)
+        with f:
+            return f.read()
+
+    @staticmethod
+    def wait_ready(directory, jvm):
+        for _ in range(300):
+            with open(os.path.join(directory, "out")) as f:
+                if "READY" in f.read():
+                    return
+            if jvm.poll() is not None:
+                break
+            time.sleep(0.05)
+        skip("the JVM does not start with these options")
+
+    def parse(self):
+        self.samples, self.names, self.hello = [], {}, ""
+        for line in self.reader.stdout.splitlines():
+            if line.startswith("HELLO"):
+                self.hello = line
+            m = re.match(r"THREAD (\d+) flags \d+ java \d+ (.*)", line)
+            if m:
+                self.names[m.group(1)] = m.group(2)
+            m = re.match(r"CPU \S+ tid (\d+) (\d+) ns (.*)", line)
+            if m:
+                self.samples.append((m.group(1), int(m.group(2)), m.group(3).split(" < ")))
+
+    def unrooted(self):
+        """Causes of stacks without their root; deeper than we go by intent is another thing."""
+        causes = collections.Counter()
+        for _, _, frames in self.samples:
+            if "too_deep" in frames[-1]:
+                continue
+            if not ROOTS.match(frames[-1]):
+                causes[frames[-1] + " above " + frames[-2] if len(frames) > 1 else frames[-1]] += 1
+            elif "[unknown]" in frames:
+                causes["[unknown] inside"] += 1
+        return causes
+
+    def check_roots(self, label):
+        causes, n = self.unrooted(), len(self.samples)
+        bad = sum(causes.values())
+        check(n > 200, "%s: %d samples" % (label, n))
+        # one bad sample may happen to anyone: a share is judged where there are enough
+        check(bad <= max(1, BROKEN_MAX * n), "%s: %d of %d without root %s" % (label, bad, n, dict(causes.most_common(4))))
+        return bad, n
+
+
+def callees(directory, program):
+    """own method -> names it invokes, from the bytecode; None in the set: invokedynamic."""
+    javap = os.path.join(java_home("17"), "bin", "javap")
+    names = [f[:-6] for f in os.listdir(directory) if f.startswith(program) and f.endswith(".class")]
+    text = subprocess.run([javap, "-c", "-p", "-cp", directory, *names], capture_output=True, text=True).stdout
+    graph, owner, method = collections.defaultdict(set), "", ""
+    for line in text.splitlines():
+        m = re.match(r"^(?:\S+ )*(?:class|interface) (\S+)", line)
+        if m and not line.startswith(" "):
+            owner = m.group(1)
+        m = re.match(r"^  (?:[\w$.<>\[\], ?]+ )?([\w$.<>]+)\(.*\).*;$", line)
+        if m:
+            method = m.group(1) if m.group(1) != owner else "<init>"
+        if line.strip() == "static {};":
+            method = "<clinit>"
+        m = re.match(r"\s+\d+: invoke(\w+)\s.*// (?:Interface)?(?:Method|InvokeDynamic) (?:#\d+:)?(?:\S*\.)?\"?([\w$<>]+)\"?:", line)
+        if m:
+            graph[owner + "." + method].add(None if m.group(1) == "dynamic" else m.group(2))
+    return graph
+
+
+def check_neighbours(run, graph, program, label):
+    pairs, wrong = 0, collections.Counter()
+    for _, _, frames in run.samples:
+        names = [f.rsplit(":", 1)[0] for f in frames]
+        for callee, caller in zip(names, names[1:]):
+            if not caller.startswith(program) or "." not in callee or callee.startswith(("/", "[")):
+                continue
+            pairs += 1
+            called = graph.get(caller)
+            name = callee.rsplit(".", 1)[1]
+            # reflection and method handles put frames of their own between; allocation of a class
+            # runs its initialiser
+            if called is None or name in called or None in called or GENERATED.search(callee) or \
+                    name in ("<clinit>", "loadClass", "findClass") or "invokeExact" in called:
+                continue
+            wrong[(callee, caller)] += 1
+    bad = sum(wrong.values())
+    check(pairs > 100 and bad <= pairs * 1e-4, "%s: %d impossible of %d neighbours %s" % (
+        label, bad, pairs, dict(wrong.most_common(3))))
+
+
+def check_known(run, label):
+    """Frames at the cooperative point, the leaf's own line aside."""
+    truth = [line[len("FRAME "):] for line in run.text.splitlines() if line.startswith("FRAME ")]
+    seen = bad = 0
+    for _, _, frames in run.samples:
+        if not frames[0].startswith("WalkKnown.spin:"):
+            continue
+        seen += 1
+        # runWith is hidden from Java's own stack traces (21+)
+        got = [f.replace("/", ".") for f in frames[1:] if "$$Lambda" not in f and "Thread.runWith" not in f]
+        want = [t for t in truth if "$$Lambda" not in t]
+        bad += got != want
+        if got != want and bad == 1:
+            print("     e.g.", got, "\n     not", want)
+    check(seen > 200 and bad <= seen * 0.002, "%s: %d of %d differ from Thread.getStackTrace" % (label, bad, seen))
+
+
+def check_depth(run, label):
+    """recursion(200) of WalkMix."""
+    depths = collections.Counter()
+    for _, _, frames in run.samples:
+        n = sum(f.startswith("WalkMix.recursion:") for f in frames)
+        if n:
+            depths[n] += 1
+    n = sum(depths.values())
+    check(n > 3 and max(depths) <= 201, "%s: recursion in %d samples, deepest %d of 201" % (
+        label, n, max(depths, default=0)))
+
+
+def check_virtual(run, label):
+    seen = rooted = deep = unread = wrong = named = 0
+    for tid, _, frames in run.samples:
+        if not any(f.startswith("WalkVirtual.work") for f in frames) and \
+                not any(f.startswith("WalkVirtual.down") for f in frames):
+            continue
+        seen += 1
+        rooted += any(f.startswith("java/lang/VirtualThread.run:") for f in frames)
+        name = run.names.get(tid, "")
+        m = re.match(r"virtual-(\d+)-\d+$", name)
+        named += m is not None
+        if m and any(f.startswith("WalkVirtual.leaf:") for f in frames):
+            deep += 1
+            exact = sum(f.startswith("WalkVirtual.down:") for f in frames) == int(m.group(1)) + 1
+            # in the middle of a yield, or a chunk that the collector moves: the walk says [unknown]
+            unread += not exact and "[unknown]" in frames
+            wrong += not exact and "[unknown]" not in frames
+            if not exact and "[unknown]" not in frames and wrong == 1:
+                print("     e.g.", name, frames)
+    check(seen > 200 and rooted >= 0.999 * seen, "%s: %d of %d reach VirtualThread.run" % (label, rooted, seen))
+    check(named >= 0.98 * seen, "%s: %d of %d with the virtual thread's name" % (label, named, seen))
+    # a pc between two entries of debug information shows the inlined leaf() of the next one at times,
+    # also while the thread is elsewhere in that nmethod: up to 0.15 % of samples
+    check(deep > 100 and wrong <= max(2, 0.003 * deep) and unread <= 0.01 * deep,
+          "%s: of %d deep ones %d lack frames, %d say so" % (label, deep, wrong, unread))
+
+
+def modes(major, everything):
+    some = [["-XX:+UseG1GC"], ["-Xint"]]
+    if not everything:
+        return some
+    more = [["-XX:TieredStopAtLevel=1"], ["-XX:-TieredCompilation"], ["-XX:+UseParallelGC"], ["-XX:+UseSerialGC"]]
+    if int(major) >= 17:
+        more += [["-XX:+UseZGC"], ["-XX:+UseShenandoahGC"]]
+    return some + more
+
+
+def check_hazard(home, directory, flags, seconds):
+    """The program counts what it provoked and what it saw; it must not notice us."""
+    label = "hazard " + " ".join(flags)
+    run = Run(home, directory, flags, "WalkHazard", seconds - 0.5, 200, ["%d" % seconds], wait=True)
+    # the JVM's own list of warnings under -Xcheck:jni is not ours
+    said = run.text.split()[-1:] if "-Xcheck:jni" in flags else run.text.split()
+    check(run.status == 0 and said in (["OK"], ["READY", "OK"]),
+          "%s: ends with %d, %s" % (label, run.status, run.text.replace("\n", " ")[-300:]))
+    check("kindling" not in run.text + run.error and (run.error == "" or "-Xcheck:jni" in flags),
+          "%s: nothing printed %s" % (label, run.error[-300:]))
+    run.check_roots(label)
+
+
+def soak(home, directory, minutes):
+    for flags in ([], ["-Xint"], ["-XX:TieredStopAtLevel=1"], ["-XX:+UseParallelGC"]):
+        check_hazard(home, directory, flags, max(5, minutes * 60 / 8))
+        run = Run(home, directory, flags, "WalkMix", max(5, minutes * 60 / 8), 200)
+        check(run.alive, "mix %s: the JVM lives" % " ".join(flags))
+        run.check_roots("mix " + " ".join(flags))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("major")
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--soak", type=float, metavar="MINUTES",
+                        help="only the torture: hazards and the mixed load at 200 us for so long")
+    parser.add_argument("--all", action="store_true", help="every collector and compiler mode")
+    args = parser.parse_args()
+    home, directory = java_home(args.major), tempfile.mkdtemp(prefix="kindling-walker-")
+    try:
+        for f in os.listdir(classes()):
+            shutil.copy(os.path.join(classes(), f), directory)
+        if args.soak:
+            soak(home, directory, args.soak)
+            return 1 if failures else 0
+        graph = callees(directory, "WalkMix")
+        total = samples = 0
+        for flags in modes(args.major, args.all):
+            label = "mix " + " ".join(flags)
+            run = Run(home, directory, flags, "WalkMix", args.seconds)
+            if samples == 0:
+                check(", hotspot," in run.hello, "walker: " + run.hello)
+            bad, n = run.check_roots(label)
+            total, samples = total + bad, samples + n
+            check_neighbours(run, graph, "WalkMix", label)
+            check_depth(run, label)
+            run = Run(home, directory, flags, "WalkKnown", 2)
+            check_known(run, "known " + " ".join(flags))
+        for flags in ([], ["-Xint"], ["-Xcheck:jni"]):
+            check_hazard(home, directory, flags, args.seconds)
+        if int(args.major) >= 21:
+            for flags in [["-XX:+UseG1GC"], ["-XX:+UseZGC"]] + ([["-Xint"], ["-XX:+UseParallelGC"]] if args.all else []):
+                check_virtual(Run(home, directory, flags, "WalkVirtual", args.seconds), "virtual " + " ".join(flags))
+        print("without root in all modes of mix: %d of %d" % (total, samples))
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

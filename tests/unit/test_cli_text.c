@@ -1,0 +1,173 @@
+#include "tests/unit/unit.h"
+#include "daemon/cli/cli.h"
+
+static size_t columns;
+
+static const char *clean(const char *s, size_t width)
+{
+	static char buf[256];
+
+	columns = text_clean(s, width, buf, sizeof(buf));
+	return buf;
+}
+
+static void good_text_stays_as_it_is(void **state)
+{
+	(void)state;
+	assert_string_equal(clean("com.Größe €", SIZE_MAX), "com.Größe €");
+	assert_int_equal(columns, 11);
+	assert_string_equal(clean("", 0), "");
+	assert_int_equal(columns, 0);
+}
+
+static void what_a_terminal_obeys_is_escaped(void **state)
+{
+	(void)state;
+	assert_string_equal(clean("a\x1b[31m\n\x7f", SIZE_MAX), "a\\x1b[31m\\x0a\\x7f");
+	assert_string_equal(clean("\xc2\x9b", SIZE_MAX), "\\xc2\\x9b"); /* C1 CSI */
+	assert_string_equal(clean("\xe2\x80\xae", SIZE_MAX), "\\xe2\\x80\\xae"); /* right to left */
+	assert_string_equal(clean("\xc2\xa0", SIZE_MAX), "\xc2\xa0");
+}
+
+static void what_is_not_utf8_is_escaped(void **state)
+{
+	(void)state;
+	assert_string_equal(clean("\xff", SIZE_MAX), "\\xff");
+	assert_string_equal(clean("\xc0\x80", SIZE_MAX), "\\xc0\\x80"); /* overlong */
+	assert_string_equal(clean("\xed\xa0\x80", SIZE_MAX), "\\xed\\xa0\\x80"); /* surrogate */
+	assert_string_equal(clean("x\xe2\x82", SIZE_MAX), "x\\xe2\\x82"); /* cut */
+}
+
+static void what_is_too_wide_ends_in_an_ellipsis(void **state)
+{
+	(void)state;
+	assert_string_equal(clean("abcdef", 6), "abcdef");
+	assert_string_equal(clean("abcdef", 5), "abcd…");
+	assert_int_equal(columns, 5);
+	assert_string_equal(clean("äöüß", 3), "äö…");
+	assert_string_equal(clean("abc\x1b", 5), "abc…"); /* an escape is whole or not at all */
+	assert_int_equal(columns, 4);
+	assert_string_equal(clean("abc", 1), "…");
+	assert_string_equal(clean("abc", 0), "");
+}
+
+static void a_small_buffer_holds_whole_characters(void **state)
+{
+	char buf[8];
+
+	(void)state;
+	for (size_t size = 5; size <= sizeof(buf); size++) {
+		(void)text_clean("ääääääää", SIZE_MAX, buf, size);
+		assert_true(strlen(buf) < size);
+		for (const char *p = buf; *p; p += (unsigned char)*p == 0xe2 ? 3 : 2)
+			assert_true(strncmp(p, "ä", 2) == 0 || strcmp(p, "…") == 0);
+	}
+}
+
+static char *printed(void (*print)(FILE *to, const void *what), const void *what)
+{
+	static char *text;
+	size_t len;
+	FILE *f;
+
+	free(text);
+	f = open_memstream(&text, &len);
+	print(f, what);
+	fclose(f);
+	return text;
+}
+
+static const struct column three[] = { { "PID", true, 0 }, { "NAME", false, 6 }, { "STATE", false, 0 } };
+
+static void print_wide(FILE *to, const void *t)
+{
+	table_print(to, t, 80);
+}
+
+static void print_narrow(FILE *to, const void *t)
+{
+	table_print(to, t, 20);
+}
+
+static void columns_are_as_wide_as_their_widest_cell(void **state)
+{
+	struct table t = { .columns = three, .n_columns = 3 };
+	char(*row)[CELL_MAX] = table_row(&t);
+
+	(void)state;
+	strcpy(row[0], "4711");
+	strcpy(row[1], "Größe");
+	strcpy(row[2], "failed");
+	table_below(&t, "  why: %d", 5);
+	table_below(&t, "  note");
+	row = table_row(&t);
+	strcpy(row[0], "5");
+	strcpy(row[1], "a\x1b");
+	strcpy(row[2], "gone");
+	assert_string_equal(printed(print_wide, &t), " PID NAME  STATE\n"
+						     "4711 Größe failed\n"
+						     "  why: 5\n"
+						     "  note\n"
+						     "   5 a\\x1b gone\n");
+	table_free(&t);
+}
+
+static void a_table_that_is_too_wide_cuts_what_may_be_cut(void **state)
+{
+	struct table t = { .columns = three, .n_columns = 3 };
+	char(*row)[CELL_MAX] = table_row(&t);
+
+	(void)state;
+	strcpy(row[0], "4711");
+	strcpy(row[1], "org.shop.Main");
+	strcpy(row[2], "streaming");
+	assert_string_equal(printed(print_narrow, &t), " PID NAME   STATE\n"
+						       "4711 org.s… streaming\n"); /* 6: its least */
+	table_free(&t);
+}
+
+static void print_empty(FILE *to, const void *t)
+{
+	table_below((struct table *)(uintptr_t)t, "nowhere"); /* without a row, nothing happens */
+	table_print(to, t, 80);
+}
+
+static void a_table_without_rows_is_its_head(void **state)
+{
+	struct table t = { .columns = three, .n_columns = 3 };
+
+	(void)state;
+	assert_string_equal(printed(print_empty, &t), "PID NAME STATE\n");
+	table_free(&t);
+}
+
+static void print_screen(FILE *to, const void *text)
+{
+	screen_print(to, text, 3, 5);
+}
+
+static void a_screen_is_cut_at_its_width_and_height(void **state)
+{
+	(void)state;
+	assert_string_equal(printed(print_screen, "a\n1234567\nc\n"),
+			    "\033[Ha\033[K\n1234…\033[K\n\033[J");
+	assert_string_equal(printed(print_screen, ""), "\033[H\033[J");
+	assert_string_equal(printed(print_screen, "no newline"), "\033[Hno n…\033[K\n\033[J");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(good_text_stays_as_it_is),
+		cmocka_unit_test(what_a_terminal_obeys_is_escaped),
+		cmocka_unit_test(what_is_not_utf8_is_escaped),
+		cmocka_unit_test(what_is_too_wide_ends_in_an_ellipsis),
+		cmocka_unit_test(a_small_buffer_holds_whole_characters),
+		cmocka_unit_test(columns_are_as_wide_as_their_widest_cell),
+		cmocka_unit_test(a_table_that_is_too_wide_cuts_what_may_be_cut),
+		cmocka_unit_test(a_table_without_rows_is_its_head),
+		cmocka_unit_test(a_screen_is_cut_at_its_width_and_height),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
