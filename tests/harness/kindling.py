@@ -56,7 +56,9 @@ def wait_for(what, condition, seconds=20.0):
 
 
 class Daemon:
-    def __init__(self, settings=""):
+    def __init__(self, settings="", wrap=()):
+        """@wrap: words in front of the daemon's own, as in ("setpriv", "--bounding-set", "-bpf")."""
+        self.wrap = list(wrap)
         self.dir = tempfile.mkdtemp(prefix="kindling-test-")
         self.socket = self.dir + "/kindling.sock"
         self.config = self.dir + "/kindlingd.yaml"
@@ -67,7 +69,7 @@ class Daemon:
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen([BUILD + "/bin/kindlingd", "--config", self.config],
+        self.process = subprocess.Popen(self.wrap + [BUILD + "/bin/kindlingd", "--config", self.config],
                                         stderr=self.log, stdout=self.log)
         wait_for("the daemon's socket", lambda: self.cli("status", check=False).returncode == 0)
 

@@ -1,0 +1,206 @@
+"""Intervals below the kernel's tick, by the host engine: test_rates.py MAJOR. Needs root and a kernel that
+lets us use BPF; skipped elsewhere, but for what happens where it is refused."""
+import os
+import re
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from kindling import (Daemon, Jvm, agent_copies, books_hold, cpu_ns, timers, wait_for)  # noqa: E402
+from test_jvm import METHODS, shares_by_thread  # noqa: E402
+
+MAJOR = "17"
+CLOCK_MONOTONIC_COARSE = 6  # it counts the kernel's ticks
+TICK_NS = int(time.clock_getres(CLOCK_MONOTONIC_COARSE) * 1e9)
+
+
+def settings(interval, *more):
+    return "\n".join(("events:", "  cpu:", "    interval: " + interval, "    max_cpu: 100%") + more) + "\n"
+
+
+def agents_thread_ns(pid):
+    """CPU of the agent's own thread, which is not sampled."""
+    for tid in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
+            if f.read() == "kindling\n":
+                with open("/proc/%d/task/%s/schedstat" % (pid, tid)) as g:
+                    return int(g.read().split()[0])
+    return 0
+
+
+class Window:
+    """What happened in some seconds of one JVM."""
+
+    def __init__(self, daemon, jvm, seconds):
+        self.start = self.look(daemon, jvm)
+        time.sleep(seconds)
+        self.end = self.look(daemon, jvm)
+
+    @staticmethod
+    def look(daemon, jvm):
+        samples = daemon.target(jvm.pid)["samples"]
+        return {"cpu_ns": cpu_ns(jvm.pid), "own_ns": agents_thread_ns(jvm.pid), "samples": samples["delivered"],
+                "taken_ns": samples["taken_ns"]}
+
+    def __getitem__(self, key):
+        return self.end[key] - self.start[key]
+
+    def rate(self):
+        return self["samples"] / (self["cpu_ns"] / 1e9)
+
+    def ratio(self):
+        return self["taken_ns"] / (self["cpu_ns"] - self["own_ns"])
+
+
+class Rates(unittest.TestCase):
+    def skip_if_refused(self, daemon):
+        engine = daemon.status()["host_engine"]
+        if engine["state"] == "refused":
+            (self.fail if os.environ.get("CI") else self.skipTest)(engine["why"])
+
+    def hosted(self, daemon, jvm):
+        daemon.wait_state(jvm.pid, "streaming")
+        wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
+        self.skip_if_refused(daemon)
+        return wait_for("the host engine", lambda: daemon.target(jvm.pid)["engine"] == "host" and
+                        daemon.status()["host_engine"]["sent"] > 0 and daemon.target(jvm.pid))
+
+    def check(self, interval, interval_ns):
+        with Daemon(settings(interval)) as daemon, Jvm(MAJOR) as jvm:
+            target = self.hosted(daemon, jvm)
+            self.assertEqual(target["interval_ns"], interval_ns)
+            self.assertEqual(timers(jvm.pid), 0)
+            time.sleep(3)  # warm-up
+            window = Window(daemon, jvm, 10)
+            books = books_hold(daemon.target(jvm.pid))
+            engine = daemon.status()["host_engine"]
+            agent = daemon.target(jvm.pid)["agent"]
+            print("JDK %s, %s: %.0f samples a CPU second of %.0f, weights / CPU time = %.4f, agent %.2f %%, handler "
+                  "%.1f us, dropped %s, sent %d held %d foreign %d failed %d" % (
+                      MAJOR, interval, window.rate(), 1e9 / interval_ns, window.ratio(), 100 * agent["cpu_share"],
+                      agent["handler_ns"] / books["taken"] / 1e3, {k: v for k, v in books["dropped"].items() if v},
+                      engine["sent"], engine["held"], engine["foreign"], engine["failed"]))
+            self.assertAlmostEqual(window.ratio(), 1, delta=0.03)
+            # a loaded host, or a hypervisor, takes ticks away; none are made up
+            self.assertGreater(window.rate(), 0.6e9 / interval_ns)
+            self.assertLess(window.rate(), 1.25e9 / interval_ns)
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_every_millisecond(self):
+        self.check("1ms", 1000000)
+
+    def test_every_200_microseconds(self):
+        self.check("200us", 200000)
+
+    def test_a_recording_changes_to_the_host_engine_and_back(self):
+        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            time.sleep(3)
+            self.assertEqual(daemon.target(jvm.pid)["engine"], "cpu-timer")
+            self.assertEqual(daemon.status()["host_engine"]["state"], "idle")
+            out = daemon.dir + "/out.collapsed"
+            before = jvm.mark()
+            daemon.cli("record", str(jvm.pid), "-d", "10s", "-i", "1ms", "--threads", "-o", out)
+            after = jvm.mark()
+            with open(out) as f:
+                got = shares_by_thread(f.read())
+            self.skip_if_refused(daemon)
+            truth = {g: after[g] - before[g] for g in METHODS}
+            for group in METHODS:
+                share = 100 * got[group] / sum(got.values())
+                true_share = 100 * truth[group] / sum(truth.values())
+                print("  %-10s %6.2f %% of samples, %6.2f %% of CPU" % (group, share, true_share))
+                self.assertAlmostEqual(share, true_share, delta=2, msg=group)
+            target = wait_for("timers again", lambda: daemon.target(jvm.pid)["engine"] == "cpu-timer" and
+                              daemon.target(jvm.pid))
+            self.assertEqual(target["interval_ns"], 10000000)
+            self.assertGreater(timers(jvm.pid), 0)
+            engine = daemon.status()["host_engine"]
+            self.assertEqual((engine["state"], engine["targets"]), ("idle", 0))
+            time.sleep(0.5)
+            self.assertEqual(daemon.status()["host_engine"]["ticks"], engine["ticks"])  # nothing ticks for nobody
+            time.sleep(1)
+            books_hold(daemon.target(jvm.pid))
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def refused(self, daemon, state, why):
+        with Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            time.sleep(3)
+            window = Window(daemon, jvm, 6)
+            target = daemon.target(jvm.pid)
+            books_hold(target)
+            engine = daemon.status()["host_engine"]
+            print("JDK %s: %s, %s: %.0f samples a CPU second, every %.1f ms, weights / CPU time = %.4f" % (
+                MAJOR, engine["state"], engine["why"], window.rate(), target["interval_ns"] / 1e6, window.ratio()))
+            self.assertEqual(engine["state"], state)
+            self.assertRegex(engine["why"], why)
+            self.assertEqual(target["engine"], "cpu-timer")
+            self.assertEqual(target["interval_ns"], TICK_NS)
+            self.assertAlmostEqual(window.ratio(), 1, delta=0.03)
+            self.assertLess(window.rate(), 1.3e9 / TICK_NS)
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_switched_off_the_interval_is_the_ticks(self):
+        with Daemon(settings("1ms", "    host_engine: false")) as daemon:
+            self.refused(daemon, "off", "host_engine is false")
+
+    def test_without_capabilities_the_interval_is_the_ticks(self):
+        with Daemon(settings("1ms"), wrap=("setpriv", "--bounding-set", "-sys_admin,-bpf,-perfmon")) as daemon:
+            self.refused(daemon, "refused", "not permitted")
+
+    def test_two_capabilities_are_enough(self):
+        # of CAP_SYS_ADMIN, which has all of it, the injector alone would have need, and for containers alone
+        with Daemon(settings("1ms"), wrap=("setpriv", "--bounding-set", "-sys_admin")) as daemon, Jvm(MAJOR) as jvm:
+            self.hosted(daemon, jvm)
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_a_killed_daemon_does_no_harm_and_its_successor_goes_on(self):
+        with Daemon(settings("200us")) as daemon, Jvm(MAJOR) as jvm:
+            self.hosted(daemon, jvm)
+            before = jvm.mark()["full"]
+            daemon.kill()
+            time.sleep(2)
+            self.assertTrue(jvm.alive())
+            self.assertGreater(jvm.mark()["full"], before)
+            self.assertEqual(timers(jvm.pid), 0)
+            daemon.start()
+            self.hosted(daemon, jvm)
+            time.sleep(1.5)
+            self.assertEqual(agent_copies(jvm.pid), 1)
+            books_hold(daemon.target(jvm.pid))
+            self.assertIn("target.reattach", daemon.read_log())
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_programs_that_the_jvm_starts_get_no_signal(self):
+        with Daemon(settings("100us")) as daemon, Jvm(MAJOR, "Spawns") as jvm:
+            self.hosted(daemon, jvm)
+            time.sleep(8)
+            target = daemon.target(jvm.pid)
+            out, err = jvm.end()
+            print("JDK %s: %d samples, %s" % (MAJOR, target["samples"]["taken"], out.strip()))
+            self.assertRegex(out, r"END spawned=\d\d+ bad=0\n")
+            self.assertEqual(err, "")
+
+    def test_a_clean_stop_leaves_a_jvm_that_nobody_signals(self):
+        with Daemon(settings("1ms")) as daemon, Jvm(MAJOR) as jvm:
+            self.hosted(daemon, jvm)
+            self.assertEqual(daemon.stop(), 0)
+            log = daemon.read_log()
+            books = re.search(r"target.books pid=%d taken=(\d+) delivered=(\d+) dropped=(\d+) lost=0" % jvm.pid, log)
+            taken, delivered, dropped = (int(n) for n in books.groups())
+            self.assertEqual(taken, delivered + dropped)
+            time.sleep(0.5)
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1].isdigit():
+        MAJOR = sys.argv.pop(1)
+        from kindling import java_home
+        java_home(MAJOR)
+        import test_jvm
+        test_jvm.MAJOR = MAJOR
+    unittest.main(verbosity=2)
