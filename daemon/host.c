@@ -133,7 +133,7 @@ static bool have_sampler(struct host *h)
 		return h->sampler;
 	if (h->sampler_refused_mono_ns && now < h->sampler_refused_mono_ns + SAMPLER_WAIT_NS)
 		return false;
-	if (host_engine_new(&h->sampler, h->sampler_why) == 0) {
+	if (host_engine_new(false, &h->sampler, h->sampler_why) == 0) {
 		h->sampler_why[0] = '\0';
 		return true;
 	}

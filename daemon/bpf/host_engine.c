@@ -28,6 +28,7 @@ struct entry {
 
 struct host_engine {
 	struct sampler_bpf *bpf;
+	struct bpf_program *on_tick;
 	int n_cpus;
 	int *event_fds; /* one a CPU; -1 = none */
 	uint64_t period_ns; /* of the events; 0 = they are closed */
@@ -65,7 +66,7 @@ static int start_event(struct host_engine *e, int cpu)
 
 	if (fd < 0)
 		return fd;
-	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(e->bpf->progs.on_tick)) < 0 ||
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(e->on_tick)) < 0 ||
 	    ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
 		return -errno;
 	e->event_fds[cpu] = TAKE_FD(fd);
@@ -207,6 +208,11 @@ unsigned host_engine_targets(const struct host_engine *e)
 	return e->n_entries;
 }
 
+bool host_engine_puts_off(const struct host_engine *e)
+{
+	return e->on_tick == e->bpf->progs.on_tick_put_off;
+}
+
 void host_engine_counts(const struct host_engine *e, struct host_engine_counts *ret)
 {
 	int n = libbpf_num_possible_cpus();
@@ -245,14 +251,32 @@ static int try_event(void)
 	return 0;
 }
 
-static int load(struct host_engine *e, char *why)
+/* One of the two programs for ticks; the other is not looked at by the kernel. */
+static int load_one(struct host_engine *e, bool put_off)
 {
 	int r;
 
 	e->bpf = sampler_bpf__open();
 	if (!e->bpf)
-		return refuse(errno, "open BPF program", why);
+		return -errno;
+	e->on_tick = put_off ? e->bpf->progs.on_tick_put_off : e->bpf->progs.on_tick;
+	bpf_program__set_autoload(e->bpf->progs.on_tick_put_off, put_off);
+	bpf_program__set_autoload(e->bpf->progs.on_tick, !put_off);
+	bpf_map__set_autocreate(e->bpf->maps.slots, put_off);
 	r = sampler_bpf__load(e->bpf);
+	if (r < 0) {
+		sampler_bpf__destroy(e->bpf);
+		e->bpf = NULL;
+	}
+	return r;
+}
+
+static int load(struct host_engine *e, bool direct, char *why)
+{
+	int r = direct ? -EOPNOTSUPP : load_one(e, true);
+
+	if (r < 0 && r != -EPERM && r != -EACCES)
+		r = load_one(e, false);
 	if (r == -EINVAL) {
 		snprintf(why, HOST_ENGINE_WHY_MAX,
 			 "load BPF program: this kernel refuses it; Linux 5.15 is needed");
@@ -267,7 +291,7 @@ static int load(struct host_engine *e, char *why)
 	return r < 0 ? refuse(-r, "open a clock event", why) : 0;
 }
 
-int host_engine_new(struct host_engine **ret, char *why)
+int host_engine_new(bool direct, struct host_engine **ret, char *why)
 {
 	CLEANUP(host_engine_freep) struct host_engine *e = NULL;
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
@@ -287,7 +311,7 @@ int host_engine_new(struct host_engine **ret, char *why)
 	for (int i = 0; i < e->n_cpus; i++)
 		e->event_fds[i] = -1;
 	bpf_log_quietly();
-	r = load(e, why);
+	r = load(e, direct, why);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(e);

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include "daemon/core/mem.h"
@@ -28,9 +29,13 @@ struct host_engine_counts {
 	uint64_t ticks, sent, foreign, held, failed;
 };
 
-/* Loads the program and tries a clock event; none runs before there is a target. 0, or -errno with
- * a sentence in @why (HOST_ENGINE_WHY_MAX bytes). */
-int host_engine_new(struct host_engine **ret, char *why);
+/*
+ * Loads the program and tries a clock event; none runs before there is a target. Where the kernel
+ * can (6.18), signals are put off until the thread goes back to user mode, so that no system call
+ * notices them; @direct: not even then, which is for tests. 0, or -errno with a sentence in @why
+ * (HOST_ENGINE_WHY_MAX bytes).
+ */
+int host_engine_new(bool direct, struct host_engine **ret, char *why);
 struct host_engine *host_engine_free(struct host_engine *e);
 DEFINE_FREEP(struct host_engine, host_engine_free);
 
@@ -44,4 +49,5 @@ uint64_t host_engine_interval_min(void);
 int host_engine_set(struct host_engine *e, pid_t pid, const struct host_engine_target *t);
 void host_engine_remove(struct host_engine *e, pid_t pid);
 unsigned host_engine_targets(const struct host_engine *e);
+bool host_engine_puts_off(const struct host_engine *e);
 void host_engine_counts(const struct host_engine *e, struct host_engine_counts *ret);

@@ -94,32 +94,111 @@ static int is_in_such_a_call(struct task_struct *task)
 	return nr == NR_EXECVE || nr == NR_EXECVEAT || nr == NR_RT_SIGPROCMASK;
 }
 
-SEC("perf_event")
-int on_tick(void *ctx)
+/* The entry of the process that runs here, if this tick is one of its own. */
+static struct sampler_target *target_of_tick(struct sampler_counts *c)
 {
-	__u32 tgid = bpf_get_current_pid_tgid() >> 32, zero = 0;
-	struct sampler_target *t;
-	struct sampler_counts *c;
-	struct task_struct *task;
-	__u64 tick;
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	__u64 tick = c->ticks++;
+	struct sampler_target *t = bpf_map_lookup_elem(&targets, &tgid);
 
-	c = bpf_map_lookup_elem(&counts, &zero);
-	if (!c)
-		return 0;
-	tick = c->ticks++;
-	t = bpf_map_lookup_elem(&targets, &tgid);
-	if (!t || !is_due(tick, t->interval_ns))
-		return 0;
-	task = bpf_get_current_task_btf();
-	/* 0 and 1 are SIG_DFL and SIG_IGN, whatever the entry says */
-	if (t->handler < 2 || handler_of(task, t->signo) != t->handler)
+	return t && is_due(tick, t->interval_ns) ? t : 0;
+}
+
+/* Is the handler the agent's? 0 and 1 are SIG_DFL and SIG_IGN, whatever the entry says. */
+static int is_the_agents(struct sampler_counts *c, struct sampler_target *t,
+			 struct task_struct *task)
+{
+	int is = t->handler > 1 && handler_of(task, t->signo) == t->handler;
+
+	if (!is)
 		c->foreign++;
-	else if (is_blocked(task, t->signo) || is_in_such_a_call(task))
-		c->held++;
-	else if (bpf_send_signal_thread(t->signo) < 0)
+	return is;
+}
+
+static void send(struct sampler_counts *c, struct sampler_target *t)
+{
+	if (bpf_send_signal_thread(t->signo) < 0)
 		c->failed++;
 	else
 		c->sent++;
+}
+
+/* Kernels before 6.18: at once. A read or write that copies for long returns what it has. */
+SEC("perf_event")
+int on_tick(void *ctx)
+{
+	struct sampler_counts *c;
+	struct sampler_target *t;
+	struct task_struct *task;
+	__u32 zero = 0;
+
+	c = bpf_map_lookup_elem(&counts, &zero);
+	t = c ? target_of_tick(c) : 0;
+	if (!t)
+		return 0;
+	task = bpf_get_current_task_btf();
+	if (!is_the_agents(c, t, task))
+		return 0;
+	if (is_blocked(task, t->signo) || is_in_such_a_call(task))
+		c->held++;
+	else
+		send(c, t);
+	return 0;
+}
+
+/* ---- put off until the thread goes back to user mode: nothing it does in the kernel is disturbed */
+
+struct slot {
+	struct bpf_task_work work;
+};
+
+/* By thread number. Two threads in one slot: the second's signal waits for its next tick, and its
+ * next sample weighs the more. Nothing has to be cleared, whatever way a thread ends. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SAMPLER_SLOTS);
+	__type(key, __u32);
+	__type(value, struct slot);
+} slots SEC(".maps");
+
+/* weak: libbpf looks for it even when the program that calls it is not loaded */
+extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *tw,
+					      void *map__map,
+					      int (*callback)(struct bpf_map *map, void *key,
+							      void *value),
+					      void *aux__prog) __ksym __weak;
+
+/* On the way back to user mode; after an exec, the handler is the new program's here. */
+static int on_return(struct bpf_map *map, void *key, void *value)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32, zero = 0;
+	struct sampler_target *t = bpf_map_lookup_elem(&targets, &tgid);
+	struct sampler_counts *c = bpf_map_lookup_elem(&counts, &zero);
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (!t || !c || !is_the_agents(c, t, task))
+		return 0;
+	if (is_blocked(task, t->signo))
+		c->held++;
+	else
+		send(c, t);
+	return 0;
+}
+
+SEC("perf_event")
+int on_tick_put_off(void *ctx)
+{
+	__u32 zero = 0, at = (__u32)bpf_get_current_pid_tgid() & (SAMPLER_SLOTS - 1);
+	struct sampler_counts *c;
+	struct slot *slot;
+
+	c = bpf_map_lookup_elem(&counts, &zero);
+	if (!c || !target_of_tick(c))
+		return 0;
+	slot = bpf_map_lookup_elem(&slots, &at);
+	if (slot && bpf_task_work_schedule_resume_impl(bpf_get_current_task_btf(), &slot->work,
+						       &slots, on_return, 0) < 0)
+		c->held++;
 	return 0;
 }
 

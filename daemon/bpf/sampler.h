@@ -2,6 +2,7 @@
 #pragma once
 
 #define SAMPLER_TARGETS_MAX 1024
+#define SAMPLER_SLOTS	    4096 /* threads with a signal put off; power of two */
 
 /* One process that wants signals; the key is its pid as the first pid namespace counts. */
 struct sampler_target {
@@ -16,6 +17,8 @@ struct sampler_counts {
 	__u64 ticks;
 	__u64 sent;
 	__u64 foreign; /* the handler was not the agent's: another program, or another profiler */
-	__u64 held; /* the thread blocks the signal just now, or is in a call that must not get it */
+	/* the thread blocks the signal just now, or is in a call that must not get it, or one is
+	 * put off already */
+	__u64 held;
 	__u64 failed; /* the kernel refused: a thread that exits, mostly */
 };

@@ -19,8 +19,19 @@ typedef _Bool bool;
 
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_RINGBUF = 27,
+};
+
+/* in the value of a map the kernel looks for it by name and size: no relocation */
+struct bpf_task_work {
+	__u64 __opaque;
+} __attribute__((aligned(8)));
+
+/* a type that is only declared is no match for the kernel's own */
+struct bpf_map {
+	__u32 id;
 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)

@@ -105,6 +105,7 @@ static cJSON *host_engine_json(struct host *h)
 	if (!e)
 		return o;
 	host_engine_counts(e, &c);
+	cJSON_AddBoolToObject(o, "puts_off", host_engine_puts_off(e));
 	add_u64(o, "targets", host_engine_targets(e));
 	add_u64(o, "ticks", c.ticks);
 	add_u64(o, "sent", c.sent);

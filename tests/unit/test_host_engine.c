@@ -2,6 +2,7 @@
  * else skipped with the sentence that a user would see. */
 #include "tests/unit/unit.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@
 #include "daemon/bpf/host_engine.h"
 #include "daemon/core/clock.h"
 
-#define GENERATIONS 150
+#define GENERATIONS 100
+#define BULK_BYTES  (16u << 20)
 #define CHILDREN    2
 
 /* What a child says, in memory that it shares with us. */
@@ -20,9 +22,11 @@ struct words {
 	uint64_t handler; /* 0 = not installed yet */
 	uint64_t signals, strangers; /* strangers: not of the form that the kernel's own have */
 	uint64_t cpu_ns;
+	uint64_t reads, short_reads;
 	uint32_t generation;
 };
 
+static bool direct; /* as on a kernel that cannot put signals off */
 static struct words *shared;
 static struct words *mine; /* of this child */
 
@@ -59,14 +63,26 @@ static struct host_engine *engine_or_skip(void)
 	char why[HOST_ENGINE_WHY_MAX];
 	struct host_engine *e;
 
-	if (host_engine_new(&e, why) < 0) {
+	if (host_engine_new(direct, &e, why) < 0) {
 		print_message("no host engine here: %s\n", why);
 		exit(77);
 	}
 	return e;
 }
 
-enum manner { HANDLED, DEFAULT, BLOCKED };
+enum manner { HANDLED, DEFAULT, BLOCKED, READING };
+
+/* System calls that copy for milliseconds: a signal that is pending cuts them short. */
+static void read_in_bulk(void)
+{
+	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	char *buf = malloc(BULK_BYTES);
+
+	for (;;) {
+		mine->short_reads += read(fd, buf, BULK_BYTES) != (ssize_t)BULK_BYTES;
+		mine->reads++;
+	}
+}
 
 static pid_t child(int n, enum manner manner)
 {
@@ -87,6 +103,8 @@ static pid_t child(int n, enum manner manner)
 		mine->handler = (uint64_t)(uintptr_t)on_signal;
 	else
 		install();
+	if (manner == READING)
+		read_in_bulk();
 	burn(60 * NS_PER_S);
 	_exit(0);
 }
@@ -240,6 +258,25 @@ static void a_thread_that_blocks_the_signal_has_none_pending(void **state)
 	host_engine_free(e);
 }
 
+static void a_signal_that_is_put_off_cuts_no_system_call_short(void **state)
+{
+	struct host_engine *e = engine_or_skip();
+	pid_t pid = child(0, READING);
+
+	(void)state;
+	wait_for_handler(0);
+	assert_int_equal(set(e, pid, 0, NS_PER_MS), 0);
+	usleep(1500000);
+	print_message("%llu of %llu long reads cut short, %llu signals\n",
+		      (unsigned long long)shared[0].short_reads,
+		      (unsigned long long)shared[0].reads, (unsigned long long)shared[0].signals);
+	assert_true(shared[0].signals > 20 && shared[0].reads > 20);
+	if (host_engine_puts_off(e))
+		assert_int_equal(shared[0].short_reads, 0);
+	end(pid);
+	host_engine_free(e);
+}
+
 static void a_removed_target_gets_no_more_and_the_last_ends_the_ticks(void **state)
 {
 	struct host_engine *e = engine_or_skip();
@@ -367,7 +404,7 @@ static void without_rights_there_is_a_sentence(void **state)
 
 		if (setgid(65534) < 0 || setuid(65534) < 0)
 			_exit(2);
-		_exit(host_engine_new(&e, why) < 0 && strstr(why, "not permitted") ? 0 : 1);
+		_exit(host_engine_new(direct, &e, why) < 0 && strstr(why, "not permitted") ? 0 : 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
@@ -383,6 +420,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_no_agent_says_is_refused),
 		cmocka_unit_test(more_targets_than_there_is_room_for_are_refused),
 		cmocka_unit_test(a_thread_that_blocks_the_signal_has_none_pending),
+		cmocka_unit_test(a_signal_that_is_put_off_cuts_no_system_call_short),
 		cmocka_unit_test(a_removed_target_gets_no_more_and_the_last_ends_the_ticks),
 		cmocka_unit_test(a_process_that_execs_is_never_ended_by_a_signal),
 		cmocka_unit_test(signals_end_with_the_engines_process),
@@ -391,6 +429,7 @@ int main(int argc, char **argv)
 	bool again = argc > 1 && strcmp(argv[1], "again") == 0;
 	int fd = again ? atoi(getenv("WORDS_FD")) : memfd_create("words", 0);
 	char number[16];
+	int failed = 0;
 
 	snprintf(number, sizeof(number), "%d", fd);
 	setenv("WORDS_FD", number, 1);
@@ -402,5 +441,9 @@ int main(int argc, char **argv)
 	mine = &shared[0];
 	if (again)
 		return live_again();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	for (int i = 0; i < 2; i++) {
+		direct = i == 1;
+		failed += cmocka_run_group_tests_name(direct ? "direct" : "put off", tests, NULL, NULL);
+	}
+	return failed;
 }
