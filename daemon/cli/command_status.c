@@ -84,6 +84,9 @@ static void put_events(const cJSON *t, char *cell)
 		len += (size_t)snprintf(cell + len, CELL_MAX - len, "%s%.20s", len ? "," : "",
 					event->valuestring);
 	}
+	/* who sends the signals, where it is not the agent's own timers */
+	if (len && len < CELL_MAX / 2 && strcmp(json_text_of(t, "engine"), "host") == 0)
+		snprintf(cell + len, CELL_MAX - len, "/host");
 }
 
 static void put_numbers(const cJSON *t, char (*row)[CELL_MAX])
@@ -130,6 +133,7 @@ static void put_target(struct table *table, const cJSON *t, size_t width)
 static void print_footer(FILE *to, const cJSON *status, const struct table *table)
 {
 	const cJSON *discovery = json_get(status, "discovery"), *t;
+	const cJSON *engine = json_get(status, "host_engine");
 	double taken = 0, delivered = 0, dropped = 0;
 	int streaming = 0;
 
@@ -154,6 +158,11 @@ static void print_footer(FILE *to, const cJSON *status, const struct table *tabl
 		print_text(to, json_text_of(discovery, "why"));
 		fputc(')', to);
 	}
+	fputc('\n', to);
+	if (strcmp(json_text_of(engine, "state"), "refused") != 0)
+		return;
+	fputs("no interval below the kernel's tick: ", to);
+	print_text(to, json_text_of(engine, "why"));
 	fputc('\n', to);
 }
 
