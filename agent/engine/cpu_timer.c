@@ -54,7 +54,7 @@ struct slot *slot_claim(uint32_t tid)
 
 static int timer_new(struct slot *s)
 {
-	clockid_t clock = (~(clockid_t)s->tid << 3) | 6; /* CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED */
+	clockid_t clock = (clockid_t)(~s->tid << 3 | 6); /* CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED */
 	struct sigevent ev;
 	int id;
 
@@ -185,7 +185,7 @@ static uint64_t rest_of(const struct slot *s, uint32_t state)
 static void book_rest(const struct slot *s, uint32_t state)
 {
 	uint64_t rest_ns = rest_of(s, state);
-	char name[16] = "";
+	char name[COMM_BYTES] = "";
 
 	if (!rest_ns)
 		return;

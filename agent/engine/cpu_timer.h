@@ -88,7 +88,8 @@ void engine_thread_begin(void);
 void engine_thread_end(void);
 
 struct slot *slot_find_sig(uint32_t tid); /* also from a handler; NULL = unknown */
-/* A sample without a stack but one label. @name: of the thread, 16 bytes, or NULL. */
+#define COMM_BYTES 16 /* of a thread's name in the kernel, prctl(2) */
+/* A sample without a stack but one label. @name: of the thread, COMM_BYTES, or NULL. */
 void engine_book_sig(uint32_t tid, const char *name, uint64_t weight_ns, const char *label);
 
 /* thread_start.c: libjvm's own calls of pthread_create() go through us. */

@@ -108,7 +108,7 @@ void engine_book_sig(uint32_t tid, const char *name, uint64_t weight_ns, const c
 	};
 
 	if (name)
-		memcpy(head.name, name, sizeof(head.name));
+		memcpy(head.name, name, COMM_BYTES);
 	take_sig(weight_ns);
 	if (ring_push_sig(&agent.ring, &head, &frame)) {
 		add_sig(&agent.books.pushed_ns, weight_ns);

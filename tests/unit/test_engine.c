@@ -1,0 +1,441 @@
+/*
+ * The engine in this process, its signals made by hand: a process may send itself signals that look
+ * like the kernel's. What is held: whatever signals come, merge or do not come, the weights of a
+ * thread add up to its clock.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "agent/agent.h"
+#include "agent/engine/cpu_timer.h"
+#include "tests/unit/unit.h"
+
+#define MS 1000000ull
+
+struct agent agent = { .wake_fd = -1 };
+
+/* ---- stand-ins ---------------------------------------------------------------------------- */
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	if (clock_gettime(clock, &ts) < 0)
+		return UINT64_MAX;
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t mono_ns(void)
+{
+	return now_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t thread_cpu_ns(uint32_t tid)
+{
+	return now_ns(tid ? (clockid_t)(~tid << 3 | 6) : CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint32_t thread_id(void)
+{
+	return (uint32_t)syscall(SYS_gettid);
+}
+
+void walk_sig(struct walk *w, void *ucontext)
+{
+	(void)ucontext;
+	w->frames[0] = (struct walk_frame){ .where = 1, .bci = -1, .kind = WIRE_KIND_NATIVE };
+	w->n = 1;
+	w->broken = NULL;
+	w->virtual_id = 0;
+}
+
+void thread_start_hook(void)
+{
+}
+
+/* ---- signals and samples -------------------------------------------------------------------- */
+
+/* As bpf_send_signal_thread() sends it. */
+static void signal_from_kernel(void)
+{
+	siginfo_t info;
+
+	memset(&info, 0, sizeof(info));
+	info.si_signo = engine.signo;
+	info.si_code = SI_KERNEL;
+	assert_int_equal(syscall(SYS_rt_tgsigqueueinfo, getpid(), thread_id(), engine.signo, &info),
+			 0);
+}
+
+static void burn(uint64_t ns)
+{
+	uint64_t end = thread_cpu_ns(0) + ns;
+
+	while (thread_cpu_ns(0) < end)
+		;
+}
+
+struct sums {
+	uint64_t samples, stack_ns, stack_max_ns, exited_ns, silent_ns, late_ns, all_ns;
+};
+
+static struct sums drain(uint32_t tid)
+{
+	const struct ring_sample *s;
+	struct sums sums = { 0 };
+
+	while ((s = ring_peek(&agent.ring, UINT64_MAX))) {
+		const char *label = (const char *)(uintptr_t)s->frames[0].where;
+
+		if (s->tid == tid) {
+			sums.samples++;
+			sums.all_ns += s->weight_ns;
+			if (s->frames[0].kind == WIRE_KIND_NATIVE) {
+				sums.stack_ns += s->weight_ns;
+				if (s->weight_ns > sums.stack_max_ns)
+					sums.stack_max_ns = s->weight_ns;
+			} else if (strcmp(label, "[exited between ticks]") == 0) {
+				sums.exited_ns += s->weight_ns;
+			} else if (strcmp(label, "[no signal]") == 0) {
+				sums.silent_ns += s->weight_ns;
+			} else {
+				sums.late_ns += s->weight_ns;
+			}
+		}
+		ring_pop(&agent.ring);
+	}
+	return sums;
+}
+
+static void start(bool host, uint64_t interval_ns)
+{
+	const char *why = "";
+
+	assert_int_equal(engine_start(interval_ns, host, &why), 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&agent.books, 0, sizeof(agent.books));
+	return ring_init(&agent.ring, RING_BYTES_DEFAULT);
+}
+
+static int teardown(void **state)
+{
+	uint64_t finished = agent.books.pushed, finished_ns = agent.books.pushed_ns;
+
+	(void)state;
+	assert_true(engine_stop());
+	engine_free();
+	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
+		finished += agent.books.drop[i];
+		finished_ns += agent.books.drop_ns[i];
+	}
+	assert_int_equal(agent.books.taken, finished);
+	assert_int_equal(agent.books.taken_ns, finished_ns);
+	ring_deinit(&agent.ring);
+	return 0;
+}
+
+/* A thread of the test: what it does between its begin and its end. */
+struct life {
+	void (*body)(void);
+	uint32_t tid;
+	uint64_t cpu_ns;
+};
+
+static void *live(void *p)
+{
+	struct life *l = p;
+
+	l->tid = thread_id();
+	engine_thread_begin();
+	l->body();
+	l->cpu_ns = thread_cpu_ns(0);
+	engine_thread_end();
+	return NULL;
+}
+
+static struct life run(void (*body)(void))
+{
+	struct life l = { .body = body };
+	pthread_t t;
+
+	assert_int_equal(pthread_create(&t, NULL, live, &l), 0);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	return l;
+}
+
+static void assert_all_is_booked(const struct life *l, const struct sums *s)
+{
+	/* what the thread does after it read its own clock */
+	assert_true(s->all_ns >= l->cpu_ns && s->all_ns < l->cpu_ns + MS);
+}
+
+static int timers(void)
+{
+	FILE *f = fopen("/proc/self/timers", "re");
+	char line[256];
+	int n = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		n += strncmp(line, "ID:", 3) == 0;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* ---- the host's signals ------------------------------------------------------------------------ */
+
+static void signals_at_odd_times(void)
+{
+	for (int i = 1; i <= 40; i++) {
+		burn((uint64_t)(i * 7919 % 5000) * 1000);
+		signal_from_kernel();
+	}
+	burn(3 * MS);
+}
+
+static void a_threads_weights_add_up_to_its_clock(void **state)
+{
+	struct life l;
+	struct sums s;
+
+	(void)state;
+	start(true, MS);
+	l = run(signals_at_odd_times);
+	s = drain(l.tid);
+	assert_all_is_booked(&l, &s);
+	assert_int_equal(s.samples, 41);
+	assert_true(s.exited_ns >= 3 * MS && s.exited_ns < 6 * MS);
+	assert_int_equal(agent.books.exited, 1);
+	assert_int_equal(s.silent_ns, 0);
+}
+
+static void merged(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, engine.signo);
+	burn(5 * MS);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	for (int i = 0; i < 10; i++) {
+		burn(10 * MS);
+		signal_from_kernel();
+	}
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static void signals_that_merge_lose_no_weight(void **state)
+{
+	struct life l;
+	struct sums s;
+
+	(void)state;
+	start(true, MS);
+	l = run(merged);
+	s = drain(l.tid);
+	assert_all_is_booked(&l, &s);
+	assert_true(s.stack_max_ns >= 105 * MS);
+	assert_true(s.samples <= 2);
+}
+
+static void silent_then_one(void)
+{
+	burn(400 * MS);
+	signal_from_kernel();
+}
+
+static void a_signal_after_a_long_silence_is_no_witness(void **state)
+{
+	struct life l;
+	struct sums s;
+
+	(void)state;
+	start(true, MS);
+	l = run(silent_then_one);
+	s = drain(l.tid);
+	assert_all_is_booked(&l, &s);
+	assert_int_equal(s.stack_ns, MS);
+	assert_true(s.silent_ns >= 399 * MS);
+}
+
+static uint32_t go_on;
+
+static void without_signals(void)
+{
+	burn(300 * MS);
+	__atomic_store_n(&go_on, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&go_on, __ATOMIC_SEQ_CST) == 1)
+		burn(MS);
+	signal_from_kernel();
+}
+
+static void a_scan_books_a_thread_that_no_signal_reaches(void **state)
+{
+	struct life l = { .body = without_signals };
+	struct sums s;
+	pthread_t t;
+
+	(void)state;
+	go_on = 0;
+	start(true, MS);
+	assert_int_equal(pthread_create(&t, NULL, live, &l), 0);
+	while (__atomic_load_n(&go_on, __ATOMIC_SEQ_CST) == 0)
+		usleep(1000);
+	(void)engine_scan();
+	(void)engine_scan(); /* once is enough: it is not booked twice */
+	assert_int_equal(engine_threads(), 2); /* and the idle one */
+	__atomic_store_n(&go_on, 2, __ATOMIC_SEQ_CST);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	s = drain(l.tid);
+	assert_all_is_booked(&l, &s);
+	assert_true(s.silent_ns >= 300 * MS);
+}
+
+static void scans_and_signals_at_once(void)
+{
+	for (int i = 0; i < 1500; i++) {
+		burn(100 * 1000);
+		signal_from_kernel();
+	}
+}
+
+static void *scan_all_the_time(void *stop)
+{
+	engine.agent_tid = thread_id();
+	while (!__atomic_load_n((uint32_t *)stop, __ATOMIC_SEQ_CST))
+		(void)engine_scan();
+	return NULL;
+}
+
+static void scans_meanwhile_book_nothing_twice(void **state)
+{
+	struct life l;
+	struct sums s;
+	uint32_t stop = 0;
+	pthread_t t;
+
+	(void)state;
+	start(true, MS);
+	assert_int_equal(pthread_create(&t, NULL, scan_all_the_time, &stop), 0);
+	l = run(scans_and_signals_at_once);
+	__atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	s = drain(l.tid);
+	assert_all_is_booked(&l, &s);
+}
+
+static void a_thread_born_unseen(void)
+{
+	struct slot *s = slot_find_sig(thread_id());
+
+	/* as if an earlier thread with this number had ended without a word */
+	s->seen_cpu_ns = NS_PER_S;
+	burn(5 * MS);
+	signal_from_kernel();
+}
+
+static void a_slot_of_an_earlier_thread_does_not_eat_weights(void **state)
+{
+	struct life l;
+	struct sums s;
+
+	(void)state;
+	start(true, MS);
+	l = run(a_thread_born_unseen);
+	s = drain(l.tid);
+	assert_all_is_booked(&l, &s);
+}
+
+static void a_few_signals(void)
+{
+	for (int i = 0; i < 5; i++) {
+		burn(MS);
+		signal_from_kernel();
+	}
+}
+
+static void late_signals_are_swallowed(void **state)
+{
+	struct life l;
+
+	(void)state;
+	start(true, MS);
+	assert_true(engine_stop());
+	l = run(a_few_signals);
+	assert_int_equal(drain(l.tid).samples, 0);
+	assert_int_equal(agent.books.taken, 0);
+	engine_free();
+	(void)run(a_few_signals); /* SIG_DFL would end us */
+}
+
+static void with_timers_the_hosts_signals_are_nobodys(void **state)
+{
+	struct life l;
+	struct sums s;
+
+	(void)state;
+	start(false, 100 * MS);
+	l = run(a_few_signals);
+	s = drain(l.tid);
+	assert_int_equal(s.stack_ns % (100 * MS), 0); /* the timer's own, at most */
+	assert_true(s.samples <= 2);
+}
+
+static void one_engine_after_the_other(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		bool host = i % 2;
+		struct life l;
+		struct sums s;
+
+		start(host, host ? MS : 10 * MS);
+		assert_int_equal(timers() > 0, !host);
+		l = run(a_few_signals);
+		s = drain(l.tid);
+		if (host)
+			assert_all_is_booked(&l, &s);
+		assert_true(engine_stop());
+		assert_int_equal(timers(), 0);
+	}
+}
+
+/* Timers need somebody besides the agent's thread, which is the one that starts the engine. */
+static void *idle(void *unused)
+{
+	for (;;)
+		pause();
+	return unused;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_threads_weights_add_up_to_its_clock, setup, teardown),
+		cmocka_unit_test_setup_teardown(signals_that_merge_lose_no_weight, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_signal_after_a_long_silence_is_no_witness, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_scan_books_a_thread_that_no_signal_reaches, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(scans_meanwhile_book_nothing_twice, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_slot_of_an_earlier_thread_does_not_eat_weights, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(late_signals_are_swallowed, setup, teardown),
+		cmocka_unit_test_setup_teardown(with_timers_the_hosts_signals_are_nobodys, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(one_engine_after_the_other, setup, teardown),
+	};
+	pthread_t t;
+
+	if (pthread_create(&t, NULL, idle, NULL))
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
