@@ -198,12 +198,25 @@ static void book_rest(const struct slot *s, uint32_t state)
 	engine_book_sig(s->tid, name, rest_ns, "[exited between ticks]");
 }
 
+/* All of the thread is booked; until the kernel takes it away a scan would book it once more. */
+static void note_end(void)
+{
+	uint32_t i = __atomic_fetch_add(&engine.ended_next, 1, __ATOMIC_RELAXED) & (ENDED_MAX - 1);
+	struct ended *e = &engine.ended[i];
+
+	__atomic_store_n(&e->tid, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&e->mono_ns, mono_ns(), __ATOMIC_SEQ_CST);
+	__atomic_store_n(&e->cpu_ns, thread_cpu_ns(0), __ATOMIC_SEQ_CST);
+	__atomic_store_n(&e->tid, thread_id(), __ATOMIC_SEQ_CST);
+}
+
 void engine_thread_end(void)
 {
 	struct slot *s, last;
 	uint32_t state;
 
 	if (enter()) {
+		note_end();
 		s = slot_find_sig(thread_id());
 		state = s ? s->state : SLOT_FREE;
 		if (s && slot_take(s)) {

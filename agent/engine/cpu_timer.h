@@ -46,6 +46,13 @@ struct slot {
 	uint32_t named; /* 1 = a sample carried its name; only the thread itself */
 };
 
+#define ENDED_MAX 256u /* threads that said their end and may still be seen; power of two */
+struct ended {
+	uint32_t tid;
+	uint64_t mono_ns; /* when; long ago = another thread has its number */
+	uint64_t cpu_ns; /* its clock then; who has used less is another too */
+};
+
 struct engine {
 	struct slot *slots; /* SLOTS_MAX, a hash table by tid */
 	uint32_t running; /* handlers ignore signals when 0 */
@@ -65,6 +72,8 @@ struct engine {
 	int32_t no_slot; /* threads of the last scan that found no slot */
 	uint32_t scan;
 	uint32_t agent_tid; /* never sampled */
+	uint32_t ended_next;
+	struct ended ended[ENDED_MAX]; /* a ring: a scan must not find them anew */
 };
 
 extern struct engine engine;

@@ -12,6 +12,7 @@
 #include "agent/agent.h"
 #include "agent/engine/slots.h"
 
+#define ENDING_NS      NS_PER_S /* from a thread's word about its end until it is gone, at most */
 #define STAT_STARTTIME 22 /* field of /proc/PID/stat, proc(5) */
 
 static long read_file(const char *path, char *buf, size_t size)
@@ -91,16 +92,32 @@ static bool born_since_start(uint32_t tid)
 
 /* ---- one thread ---------------------------------------------------------------------------- */
 
+/* Has it said its end, and is only still there? */
+static bool has_ended(uint32_t tid, uint64_t used)
+{
+	for (uint32_t i = 0; i < ENDED_MAX; i++) {
+		const struct ended *e = &engine.ended[i];
+
+		if (__atomic_load_n(&e->tid, __ATOMIC_SEQ_CST) == tid &&
+		    used >= __atomic_load_n(&e->cpu_ns, __ATOMIC_SEQ_CST) &&
+		    mono_ns() - __atomic_load_n(&e->mono_ns, __ATOMIC_SEQ_CST) < ENDING_NS)
+			return true;
+	}
+	return false;
+}
+
 static void found(uint32_t tid, bool first_scan)
 {
-	struct slot *s = slot_claim(tid);
-	uint64_t used;
+	uint64_t used = thread_cpu_ns(tid);
+	struct slot *s;
 
+	if (has_ended(tid, used))
+		return;
+	s = slot_claim(tid);
 	if (!s) {
 		engine.no_slot++;
 		return;
 	}
-	used = thread_cpu_ns(tid);
 	(void)slot_arm(s, used);
 	if (used && used != UINT64_MAX && !first_scan && born_since_start(tid))
 		engine_book_sig(tid, NULL, used, "[found late]");
