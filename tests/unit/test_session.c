@@ -172,9 +172,20 @@ static void on_free(void *userdata, struct target *t)
 	freed++;
 }
 
+static uint64_t host_gives_ns; /* what the made-up host engine can keep; 0 = there is none */
+
+static uint64_t on_host_wanted(void *userdata, struct target *t, uint64_t interval_ns)
+{
+	(void)userdata;
+	(void)t;
+	return interval_ns < 4 * NS_PER_MS ? host_gives_ns : 0;
+}
+
 static int setup(void **state)
 {
-	static const struct targets_ops ops = { .on_sample = on_sample, .on_free = on_free };
+	static const struct targets_ops ops = { .on_sample = on_sample,
+						.on_free = on_free,
+						.on_host_wanted = on_host_wanted };
 
 	(void)state;
 	snprintf(dir, sizeof(dir), "/tmp/kindling-test-XXXXXX");
@@ -187,6 +198,7 @@ static int setup(void **state)
 	config.attach_deadline_ns = 10 * NS_PER_S;
 	config.pipe_bytes = 65536;
 	samples = freed = 0;
+	host_gives_ns = 0;
 	assert_int_equal(loop_new(&loop), 0);
 	assert_int_equal(targets_new(loop, &config, &ops, NULL, &table), 0);
 	process = fork();
@@ -484,6 +496,78 @@ static void an_agent_that_is_there_already_is_taken_over(void **state)
 	remove_fifos();
 }
 
+static struct wire_start read_start(int control)
+{
+	struct wire_start start = { 0 };
+	uint8_t buf[WIRE_FRAME_MAX];
+	struct wire_frame frame;
+	ssize_t n = read(control, buf, sizeof(buf));
+
+	assert_true(n > 0 && wire_peek(buf, (size_t)n, &frame) == n);
+	assert_int_equal(wire_get_start(&frame, &start), 0);
+	return start;
+}
+
+/* The agent's word about its engine, in its @sequence-th frame. */
+static void say_engine(uint64_t sequence, uint64_t signo, uint64_t interval_ns)
+{
+	struct wire_ledger l = { 0 };
+	uint8_t buf[WIRE_FRAME_MAX];
+	struct wire_writer w;
+	uint32_t len;
+
+	l.counter[WIRE_COUNTER_TAKEN] = l.counter[WIRE_COUNTER_WRITTEN] = 1;
+	l.counter[WIRE_COUNTER_TAKEN_NS] = l.counter[WIRE_COUNTER_WRITTEN_NS] = 10000000;
+	l.counter[WIRE_COUNTER_INTERVAL_NS] = interval_ns;
+	l.counter[WIRE_COUNTER_HOST_SIGNAL] = signo;
+	wire_begin(&w, buf, WIRE_LEDGER);
+	(void)wire_put_ledger(&w, &l);
+	len = wire_end(&w, sequence);
+	assert_int_equal(write(agent_fd, buf, len), len);
+}
+
+static void a_start_leaves_the_signals_to_the_host_where_it_can(void **state)
+{
+	struct timespec tick;
+	struct wire_start start;
+	struct target *t;
+	int control;
+
+	(void)state;
+	if (make_fifos() < 0)
+		skip();
+	host_gives_ns = 2 * NS_PER_MS;
+	config.cpu_interval_ns = NS_PER_MS;
+	t = add_with_fifos(events_path, &control);
+	start = read_start(control);
+	assert_int_equal(start.flags, WIRE_START_HOST);
+	assert_int_equal(start.interval_ns, 2 * NS_PER_MS);
+	hello(agent_fd, start.session);
+	UNTIL(samples == 1, 5);
+	assert_string_equal(target_engine(t), ""); /* the made-up HELLO has none */
+	say_engine(4, SIGPROF, 2 * NS_PER_MS);
+	UNTIL(strcmp(target_engine(t), "host") == 0, 5);
+	assert_int_equal(target_interval_ns(t), 2 * NS_PER_MS);
+
+	assert_int_equal(target_start(t, 10 * NS_PER_MS, true), 0);
+	start = read_start(control);
+	assert_int_equal(start.flags, WIRE_START_NO_BUDGET);
+	assert_int_equal(start.interval_ns, 10 * NS_PER_MS);
+	say_engine(5, 0, NS_PER_MS); /* timers, whatever it was asked for: the tick's */
+	UNTIL(strcmp(target_engine(t), "host") != 0, 5);
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	assert_int_equal(target_interval_ns(t), tick.tv_nsec);
+
+	host_gives_ns = 0; /* refused since */
+	assert_int_equal(target_start(t, NS_PER_MS, false), 0);
+	start = read_start(control);
+	assert_int_equal(start.flags, 0);
+	assert_int_equal(start.interval_ns, NS_PER_MS);
+	close(control);
+	close(agent_fd);
+	remove_fifos();
+}
+
 static void an_agent_that_another_daemon_reads_from_is_left_alone(void **state)
 {
 	struct target *t;
@@ -533,6 +617,7 @@ int main(int argc, char **argv)
 		LIFE_TEST(an_agent_that_says_nothing_is_given_up),
 		LIFE_TEST(a_new_interval_goes_to_the_running_session),
 		LIFE_TEST(an_agent_that_is_there_already_is_taken_over),
+		LIFE_TEST(a_start_leaves_the_signals_to_the_host_where_it_can),
 		LIFE_TEST(an_agent_that_another_daemon_reads_from_is_left_alone),
 		LIFE_TEST(the_table_frees_what_is_under_way),
 	};

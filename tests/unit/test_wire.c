@@ -118,7 +118,7 @@ static void nodes_and_mappings_come_back(void **state)
 static void hello_start_ledger_and_fault_come_back(void **state)
 {
 	struct wire_hello h = { .protocol = WIRE_PROTOCOL, .ns_pid = 1, .interval_ns = 10000000 }, h_out;
-	struct wire_start s = { .protocol = WIRE_PROTOCOL, .flags = WIRE_START_NO_BUDGET }, s_out;
+	struct wire_start s = { .protocol = WIRE_PROTOCOL, .flags = WIRE_START_NO_BUDGET | WIRE_START_HOST }, s_out;
 	struct wire_ledger l = { 0 }, l_out;
 	struct wire_fault fault = { EPERM, str("engine"), str("no timers") }, fault_out;
 	struct wire_writer w;
@@ -137,7 +137,7 @@ static void hello_start_ledger_and_fault_come_back(void **state)
 	assert_true(wire_put_start(&w, &s));
 	f = finish(&w);
 	assert_int_equal(wire_get_start(&f, &s_out), 0);
-	assert_int_equal(s_out.flags, WIRE_START_NO_BUDGET);
+	assert_int_equal(s_out.flags, WIRE_START_NO_BUDGET | WIRE_START_HOST);
 
 	for (int i = 0; i < WIRE_COUNTER_COUNT; i++)
 		l.counter[i] = 1000u + (unsigned)i;
