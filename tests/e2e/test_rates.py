@@ -30,6 +30,37 @@ def agents_thread_ns(pid):
     return 0
 
 
+# A JVM that becomes another program at the word "exec" (the foreign functions of JDK 22 and later)
+BECOMES = """
+import java.lang.foreign.*;
+import java.lang.invoke.MethodHandle;
+
+public class Becomes {
+    static volatile long sink;
+
+    public static void main(String[] args) throws Throwable {
+        for (int i = 0; i < 3; i++) {
+            Thread t = new Thread(() -> { while (true) sink++; });
+            t.setDaemon(true);
+            t.start();
+        }
+        Linker linker = Linker.nativeLinker();
+        MethodHandle execv = linker.downcallHandle(linker.defaultLookup().find("execv").get(),
+            FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.ADDRESS, ValueLayout.ADDRESS));
+        Arena arena = Arena.global();
+        String[] words = { "/bin/sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo SURVIVED" };
+        MemorySegment argv = arena.allocate(ValueLayout.ADDRESS, words.length + 1);
+        for (int i = 0; i < words.length; i++)
+            argv.setAtIndex(ValueLayout.ADDRESS, i, arena.allocateFrom(words[i]));
+        System.out.println("READY");
+        System.in.read();
+        int r = (int) execv.invoke(arena.allocateFrom(words[0]), argv);
+        System.out.println("execv: " + r);
+    }
+}
+"""
+
+
 class Window:
     """What happened in some seconds of one JVM."""
 
@@ -183,6 +214,20 @@ class Rates(unittest.TestCase):
             print("JDK %s: %d samples, %s" % (MAJOR, target["samples"]["taken"], out.strip()))
             self.assertRegex(out, r"END spawned=\d\d+ bad=0\n")
             self.assertEqual(err, "")
+
+    @unittest.skipIf(len(sys.argv) > 1 and int(sys.argv[1]) < 22, "no foreign functions before 22")
+    def test_a_jvm_that_becomes_another_program_gets_no_signal(self):
+        with Daemon(settings("100us")) as daemon:
+            source = daemon.dir + "/Becomes.java"
+            with open(source, "w") as f:
+                f.write(BECOMES)
+            for _ in range(5):
+                with Jvm(MAJOR, source, options=("-Xmx128m", "--enable-native-access=ALL-UNNAMED")) as jvm:
+                    self.hosted(daemon, jvm)
+                    sent = daemon.status()["host_engine"]["sent"]
+                    wait_for("signals", lambda: daemon.status()["host_engine"]["sent"] > sent + 1000)
+                    out, _ = jvm.process.communicate("x", timeout=40)
+                    self.assertEqual((out, jvm.process.returncode), ("SURVIVED\n", 0))
 
     def test_a_clean_stop_leaves_a_jvm_that_nobody_signals(self):
         with Daemon(settings("1ms")) as daemon, Jvm(MAJOR) as jvm:
