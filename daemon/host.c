@@ -160,7 +160,10 @@ static uint64_t on_host_wanted(void *userdata, struct target *t, uint64_t interv
 	return interval_ns > shortest_ns ? interval_ns : shortest_ns;
 }
 
-/* What the agent says of its handler and its interval, once a second and when it changes. */
+/*
+ * What the agent says of its handler and its interval, once a second and when it changes. It may ask
+ * for fewer signals than START did, never for more: the shortest interval of all is every CPU's.
+ */
 static void follow(struct host *h, struct target *t, struct entry *e)
 {
 	struct host_engine_target want;
@@ -171,7 +174,9 @@ static void follow(struct host *h, struct target *t, struct entry *e)
 	want.signo = (int)(c.ledger.counter[WIRE_COUNTER_HOST_SIGNAL] & 127);
 	want.handler = c.ledger.counter[WIRE_COUNTER_HOST_HANDLER];
 	want.interval_ns = c.ledger.counter[WIRE_COUNTER_INTERVAL_NS];
-	if (t->state != TARGET_STREAMING || !want.signo) {
+	if (want.interval_ns < t->host_interval_ns)
+		want.interval_ns = t->host_interval_ns;
+	if (t->state != TARGET_STREAMING || !t->host_interval_ns || !want.signo) {
 		if (h->sampler)
 			host_engine_remove(h->sampler, t->jvm.pid);
 		return;

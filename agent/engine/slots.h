@@ -7,13 +7,14 @@
 
 struct slot *slot_probe_sig(uint32_t tid, uint32_t i); /* the @i-th of them */
 struct slot *slot_claim(uint32_t tid); /* NULL = crowded */
-/* Give a claimed slot its timer, or mark it as one without (-errno), or as the host's. @used_ns: the
- * thread's clock, up to which nothing is to be booked. */
+/* Give a claimed slot its timer, or mark it as one without (-errno), or as the host's. @used_ns:
+ * the thread's clock, up to which nothing is to be booked. */
 int slot_arm(struct slot *s, uint64_t used_ns);
 /* Take a slot away from whoever might also want to release it. */
 bool slot_take(struct slot *s);
 void slot_release(struct slot *s);
-/* Up to where one thread's clock may run ahead of its samples before it is booked as "[no signal]". */
+/* Up to where one thread's clock may run ahead of its samples before it is booked as "[no signal]".
+ */
 uint64_t slot_lag_max_ns_sig(void);
 
 /* scan.c */

@@ -19,6 +19,7 @@
 #include "sampler.skel.h"
 
 #define CPUS_MAX	    4096
+#define INTERVAL_NS_MIN	    (NS_PER_MS / 20) /* below it a CPU would do little else */
 #define HANDLER_ADDRESS_MIN 4096 /* below lie SIG_DFL, SIG_IGN and no code */
 
 struct entry {
@@ -146,15 +147,14 @@ static struct entry *find(struct host_engine *e, pid_t pid)
 
 static bool same(const struct host_engine_target *a, const struct host_engine_target *b)
 {
-	return a->handler == b->handler && a->interval_ns == b->interval_ns &&
-	       a->signo == b->signo;
+	return a->handler == b->handler && a->interval_ns == b->interval_ns && a->signo == b->signo;
 }
 
 /* What comes from a process that may be hostile: it can only ask for signals to itself, and only
  * for such as an agent takes. */
 static bool is_an_agents(const struct host_engine_target *t)
 {
-	return t->handler >= HANDLER_ADDRESS_MIN && t->interval_ns &&
+	return t->handler >= HANDLER_ADDRESS_MIN && t->interval_ns >= INTERVAL_NS_MIN &&
 	       (t->signo == SIGPROF || t->signo == SIGVTALRM || t->signo == SIGSTKFLT ||
 		t->signo == SIGPWR);
 }

@@ -43,8 +43,8 @@ DEFINE_FREEP(struct host_engine, host_engine_free);
 uint64_t host_engine_interval_min(void);
 /*
  * Take @pid in, or change it. The same words again do nothing: an entry that the kernel cleared
- * because the process began another program stays cleared. 0, -EINVAL for an address or a signal
- * that no agent has, -ENOSPC at the maximum, or what the kernel says.
+ * because the process began another program stays cleared. 0, -EINVAL for an address, a signal
+ * or an interval that no agent has, -ENOSPC at the maximum, or what the kernel says.
  */
 int host_engine_set(struct host_engine *e, pid_t pid, const struct host_engine_target *t);
 void host_engine_remove(struct host_engine *e, pid_t pid);

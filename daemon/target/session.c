@@ -40,6 +40,7 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 		t->priv->session = clock_mono_ns();
 	start.session = t->priv->session;
 	t->interval_ns = interval_ns;
+	t->host_interval_ns = host_ns;
 	t->no_budget = no_budget;
 	wire_begin(&w, buf, WIRE_START);
 	(void)wire_put_start(&w, &start);

@@ -41,6 +41,7 @@ struct target {
 	char jdk[160]; /* "Debian 17.0.15+6" from HELLO, else jvm.jdk */
 	char engine[32], walker[32], note[160]; /* from HELLO */
 	uint64_t interval_ns; /* asked for */
+	uint64_t host_interval_ns; /* what START left to the host engine; 0 = the agent has timers */
 	uint64_t seen_mono_ns; /* discovery saw it */
 	uint64_t first_sample_mono_ns; /* 0 = none yet */
 	uint64_t gone_mono_ns;

@@ -190,7 +190,8 @@ static int timers(void)
 	return n;
 }
 
-/* ---- the host's signals ------------------------------------------------------------------------ */
+/* ---- the host's signals ------------------------------------------------------------------------
+ */
 
 static void signals_at_odd_times(void)
 {
@@ -419,15 +420,17 @@ static void *idle(void *unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_threads_weights_add_up_to_its_clock, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_threads_weights_add_up_to_its_clock, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(signals_that_merge_lose_no_weight, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_signal_after_a_long_silence_is_no_witness, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_scan_books_a_thread_that_no_signal_reaches, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(scans_meanwhile_book_nothing_twice, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_slot_of_an_earlier_thread_does_not_eat_weights, setup,
+		cmocka_unit_test_setup_teardown(scans_meanwhile_book_nothing_twice, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_slot_of_an_earlier_thread_does_not_eat_weights,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(late_signals_are_swallowed, setup, teardown),
 		cmocka_unit_test_setup_teardown(with_timers_the_hosts_signals_are_nobodys, setup,
 						teardown),

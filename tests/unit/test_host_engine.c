@@ -52,7 +52,8 @@ static void burn(uint64_t ns)
 
 static void install(void)
 {
-	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
+	struct sigaction action = { .sa_sigaction = on_signal,
+				    .sa_flags = SA_SIGINFO | SA_RESTART };
 
 	sigaction(SIGPROF, &action, NULL);
 	__atomic_store_n(&mine->handler, (uint64_t)(uintptr_t)on_signal, __ATOMIC_SEQ_CST);
@@ -214,9 +215,10 @@ static void a_process_whose_handler_is_another_gets_none(void **state)
 static void what_no_agent_says_is_refused(void **state)
 {
 	static const struct host_engine_target bad[] = {
-		{ 0, NS_PER_MS, SIGPROF },	  { 1, NS_PER_MS, SIGPROF },
-		{ 0x10000, NS_PER_MS, SIGKILL },  { 0x10000, NS_PER_MS, 0 },
+		{ 0, NS_PER_MS, SIGPROF },	 { 1, NS_PER_MS, SIGPROF },
+		{ 0x10000, NS_PER_MS, SIGKILL }, { 0x10000, NS_PER_MS, 0 },
 		{ 0x10000, NS_PER_MS, 1 << 30 }, { 0x10000, 0, SIGPROF },
+		{ 0x10000, 1000, SIGPROF },
 	};
 	struct host_engine *e = engine_or_skip();
 
@@ -443,7 +445,8 @@ int main(int argc, char **argv)
 		return live_again();
 	for (int i = 0; i < 2; i++) {
 		direct = i == 1;
-		failed += cmocka_run_group_tests_name(direct ? "direct" : "put off", tests, NULL, NULL);
+		failed += cmocka_run_group_tests_name(direct ? "direct" : "put off", tests, NULL,
+						      NULL);
 	}
 	return failed;
 }

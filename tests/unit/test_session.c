@@ -542,6 +542,7 @@ static void a_start_leaves_the_signals_to_the_host_where_it_can(void **state)
 	start = read_start(control);
 	assert_int_equal(start.flags, WIRE_START_HOST);
 	assert_int_equal(start.interval_ns, 2 * NS_PER_MS);
+	assert_int_equal(t->host_interval_ns, 2 * NS_PER_MS);
 	hello(agent_fd, start.session);
 	UNTIL(samples == 1, 5);
 	assert_string_equal(target_engine(t), ""); /* the made-up HELLO has none */
@@ -553,6 +554,7 @@ static void a_start_leaves_the_signals_to_the_host_where_it_can(void **state)
 	start = read_start(control);
 	assert_int_equal(start.flags, WIRE_START_NO_BUDGET);
 	assert_int_equal(start.interval_ns, 10 * NS_PER_MS);
+	assert_int_equal(t->host_interval_ns, 0); /* whatever the agent says of the host now */
 	say_engine(5, 0, NS_PER_MS); /* timers, whatever it was asked for: the tick's */
 	UNTIL(strcmp(target_engine(t), "host") != 0, 5);
 	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
