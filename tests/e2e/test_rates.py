@@ -16,8 +16,8 @@ CLOCK_MONOTONIC_COARSE = 6  # it counts the kernel's ticks
 TICK_NS = int(time.clock_getres(CLOCK_MONOTONIC_COARSE) * 1e9)
 
 
-def settings(interval, *more):
-    return "\n".join(("events:", "  cpu:", "    interval: " + interval, "    max_cpu: 100%") + more) + "\n"
+def settings(interval, *more, max_cpu="100%"):
+    return "\n".join(("events:", "  cpu:", "    interval: " + interval, "    max_cpu: " + max_cpu) + more) + "\n"
 
 
 def agents_thread_ns(pid):
@@ -124,6 +124,21 @@ class Rates(unittest.TestCase):
 
     def test_every_200_microseconds(self):
         self.check("200us", 200000)
+
+    def test_the_host_follows_an_interval_that_the_budget_makes_longer(self):
+        with Daemon(settings("200us", max_cpu="0.5%")) as daemon, Jvm(MAJOR) as jvm:
+            self.hosted(daemon, jvm)
+            wait_for("a longer interval", lambda: daemon.target(jvm.pid)["interval_ns"] > 400000, 60)
+            before = daemon.target(jvm.pid)["interval_ns"]
+            window = Window(daemon, jvm, 3)
+            after = daemon.target(jvm.pid)["interval_ns"]
+            print("JDK %s: every %.0f to %.0f us, %.0f samples a CPU second, weights / CPU time = %.4f" % (
+                MAJOR, before / 1e3, after / 1e3, window.rate(), window.ratio()))
+            self.assertEqual(daemon.target(jvm.pid)["engine"], "host")
+            self.assertLess(window.rate(), 1.25e9 / min(before, after))
+            self.assertGreater(window.rate(), 0.6e9 / max(before, after))
+            self.assertAlmostEqual(window.ratio(), 1, delta=0.03)
+            self.assertEqual(jvm.end(), ("END\n", ""))
 
     def test_a_recording_changes_to_the_host_engine_and_back(self):
         with Daemon() as daemon, Jvm(MAJOR) as jvm:
