@@ -18,7 +18,8 @@ static inline void regs_set(ucontext_t *uc, struct regs regs)
 }
 
 /* Not looked for: frames are walked by their frame pointers. */
-#define ARCH_SIGRETURN_CODE 0ull
+#define ARCH_SIGRETURN_CODE   0ull
+#define ARCH_SIGRETURN_SECOND 0
 
 static inline uint64_t regs_link(const ucontext_t *uc)
 {

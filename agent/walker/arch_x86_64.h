@@ -19,9 +19,11 @@ static inline void regs_set(ucontext_t *uc, struct regs regs)
 	uc->uc_mcontext.gregs[REG_RBP] = (greg_t)regs.fp;
 }
 
-/* The code a signal handler returns to, in every libc: mov $15, %rax; syscall. The eight bytes at its
- * begin as a little-endian word. The interrupted context lies where the stack pointer is then. */
-#define ARCH_SIGRETURN_CODE 0x0f0000000fc0c748ull
+/* The code a signal handler returns to, in every libc: mov $15, %rax; syscall. The eight bytes at
+ * its begin as a little-endian word. The interrupted context lies where the stack pointer is then.
+ */
+#define ARCH_SIGRETURN_CODE   0x0f0000000fc0c748ull
+#define ARCH_SIGRETURN_SECOND 7 /* bytes to its second instruction */
 
 /* Where a function without a frame returns to, when not on the stack; 0 = always on the stack. */
 static inline uint64_t regs_link(const ucontext_t *uc)

@@ -23,7 +23,7 @@ ROOTS = re.compile(r"^(java/lang/Thread\.(run|exit)|[\w/$]+\.main|java/lang/ref/
                    r"jdk/internal/vm/Continuation\.enterSpecial|\[exited between ticks\]|\[found late\]|\[no timer\]|/.*\+0x[0-9a-f]+|\[vdso\].*)(:-?\d+)?$")
 # generated callers: their bytecode is not in the class files
 GENERATED = re.compile(r"Lambda|invoke/|reflect/|LambdaForm|Accessor|jdk/internal")
-BROKEN_MAX = 0.002  # of the samples; what is measured is 0 to 3 in 10,000, most in C1's exception stubs
+BROKEN_MAX = 0.0002  # of the samples
 
 failures = []
 
@@ -37,7 +37,7 @@ def check(ok, text):
 class Run:
     """One JVM, sampled for some seconds. samples: (thread, weight, [leaf .. root])."""
 
-    def __init__(self, home, directory, flags, program, seconds, interval_us=4000, arguments=(), wait=False):
+    def __init__(self, home, directory, flags, program, seconds, interval_us=1000, arguments=(), wait=False):
         self.out, self.err = (open(os.path.join(directory, "out"), "w+"), open(os.path.join(directory, "err"), "w+"))
         jvm = subprocess.Popen([*jdks.command(home, os.path.realpath(BUILD)), *flags, "-Xmx300m", "-cp", directory, program,
                                 *arguments], stdout=self.out, stderr=self.err, stdin=subprocess.DEVNULL,
@@ -45,7 +45,7 @@ class Run:
         try:
             self.wait_ready(directory, jvm)
             self.reader = subprocess.run(
-                [os.path.join(BUILD, "tests", "agent_reader"), "-v", "-l",
+                [os.path.join(BUILD, "tests", "agent_reader"), "-v", "-H", "-l",
                  os.path.realpath(os.path.join(BUILD, "lib", "libkindling.so")),
                  "-d", str(seconds), "-i", str(interval_us), str(jvm.pid)],
                 capture_output=True, text=True, errors="replace", timeout=seconds + 60)
@@ -201,7 +201,10 @@ def check_virtual(run, label):
             if not exact and "[unknown]" not in frames and wrong == 1:
                 print("     e.g.", name, frames)
     check(seen > 200 and rooted >= 0.999 * seen, "%s: %d of %d reach VirtualThread.run" % (label, rooted, seen))
-    check(named >= 0.98 * seen, "%s: %d of %d with the virtual thread's name" % (label, named, seen))
+    # ZGC before its generations heals a field when somebody reads it: a name that the collector has moved
+    # may stay unreadable until the next cycle, and the share "virtual threads" takes the sample
+    enough = 0.5 if "ZGC" in label and " 21." in run.hello else 0.98
+    check(named >= enough * seen, "%s: %d of %d with the virtual thread's name" % (label, named, seen))
     # a pc between two entries of debug information shows the inlined leaf() of the next one at times,
     # also while the thread is elsewhere in that nmethod: up to 0.15 % of samples
     check(deep > 100 and wrong <= max(2, 0.003 * deep) and unread <= 0.01 * deep,

@@ -1,7 +1,7 @@
 /*
- * Frames of code that is no method: adapters, vtable stubs, intrinsics, runtime stubs, the blobs for
- * safepoints and deoptimisation. Few have a frame of known size all the time, so the places where a
- * return address can be are tried in the order of how sure they are.
+ * Frames of code that is no method: adapters, vtable stubs, intrinsics, runtime stubs, the blobs
+ * for safepoints and deoptimisation. Few have a frame of known size all the time, so the places
+ * where a return address can be are tried in the order of how sure they are.
  */
 #include "agent/walker/hotspot/hotspot_priv.h"
 #include "agent/walker/hotspot/scopes.h"
@@ -12,7 +12,6 @@
 #define DEOPT_HOPS	256
 #define NEAR_WORDS	8
 #define ALIGN_WORDS	3
-#define EXCEPTION_ENTRY 5 /* bytes: push rdx; sub rsp */
 #define CALL_STUB_BYTES 256 /* before and behind its call */
 #define CPU_STATE_WORDS 512 /* with the vector registers */
 #define RAX_ABOVE_R13	13 /* words, in the order of pusha */
@@ -49,7 +48,8 @@ static bool leave_by_call(struct hot *h, const struct blob *b, uint64_t words)
 	return false;
 }
 
-/* ---- by where a frame would end --------------------------------------------------------------- */
+/* ---- by where a frame would end ---------------------------------------------------------------
+ */
 
 static bool leave_at(struct hot *h, uint64_t slot, uint64_t fp)
 {
@@ -83,7 +83,8 @@ static bool fp_is_interpreted(const struct hot *h)
 	return method_check_sig(method) && hot_on_stack(h, sender_sp) && sender_sp > fp;
 }
 
-/* ---- safepoint and deoptimisation ------------------------------------------------------------- */
+/* ---- safepoint and deoptimisation -------------------------------------------------------------
+ */
 
 /* The safepoint blob: entered by a poll, its caller's pc is in the thread until it is in the frame,
  * and follows no call. */
@@ -107,8 +108,8 @@ static bool leave_safepoint(struct hot *h, const struct blob *b)
 	if (h->at.pc - b->code >= 16)
 		return hot_move(h, saved, end, hot_word(h, end - 16));
 	for (uint64_t i = 0; i < 4; i++)
-		if (return_fits_sig(h, hot_word(h, h->at.sp + 8 * i), hot_word(h, h->at.sp + 8 * i - 8),
-				    h->at.sp))
+		if (return_fits_sig(h, hot_word(h, h->at.sp + 8 * i),
+				    hot_word(h, h->at.sp + 8 * i - 8), h->at.sp))
 			return hot_move(h, hot_word(h, h->at.sp + 8 * i), h->at.sp + 8 * i + 8,
 					h->at.fp);
 	return hot_move(h, saved, h->at.sp + 16, h->at.fp);
@@ -129,10 +130,11 @@ static bool leave_safepoint_caller(struct hot *h, const struct blob *b)
 }
 
 /* While frames are unpacked: past the skeletons along rbp to the first one that is whole. */
-static bool leave_deopt(struct hot *h)
+bool blob_skip_skeletons_sig(struct hot *h)
 {
 	uint64_t fp = h->at.fp;
 
+	h->unpacking = true;
 	for (int i = 0; i < DEOPT_HOPS && hot_on_stack(h, fp) && fp >= h->at.sp; i++) {
 		uint64_t pc = hot_word(h, fp + 8), next = hot_word(h, fp);
 
@@ -145,7 +147,8 @@ static bool leave_deopt(struct hot *h)
 	return false;
 }
 
-/* ---- adapters, vtable stubs -------------------------------------------------------------------- */
+/* ---- adapters, vtable stubs --------------------------------------------------------------------
+ */
 
 static bool leave_adapter(struct hot *h)
 {
@@ -161,8 +164,8 @@ static bool leave_adapter(struct hot *h)
 	return hot_move(h, pc, sp, h->at.fp);
 }
 
-/* A c2i adapter that has the VM patch its caller's call: all registers are pushed (push_CPU_state), r13
- * among them, which is the sp it came with, and rax, which is the return address there. */
+/* A c2i adapter that has the VM patch its caller's call: all registers are pushed (push_CPU_state),
+ * r13 among them, which is the sp it came with, and rax, which is the return address there. */
 static bool leave_patching_adapter(struct hot *h)
 {
 	for (uint64_t at = h->at.sp; at < h->at.sp + 8 * CPU_STATE_WORDS; at += 8) {
@@ -190,7 +193,8 @@ static bool leave_jump_stub(struct hot *h, const struct blob *b)
 	       hot_move(h, hot_word(h, sp + 8), sp + 16, fp);
 }
 
-/* ---- stubs on top of the stack ----------------------------------------------------------------- */
+/* ---- stubs on top of the stack -----------------------------------------------------------------
+ */
 
 /* A stub of StubRoutines that was called by compiled code; rbp may have been saved by it. */
 static bool leave_called_stub(struct hot *h, const struct blob *b)
@@ -241,12 +245,12 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 		if (leave_by_size(h, b, true))
 			return true;
 	}
-	/* only the call stub is called by native code; its frame looks like an interpreted one: it keeps
-	 * the Method and the parameters' address in the same slots */
-	if (is_call_stub(h->at.pc) ? return_by_fp_sig(h, FP_DISTANCE_MAX, false) :
-				     !fp_is_interpreted(h) &&
-					     !unwind_is_code_sig(hot_word(h, fp + 8)) &&
-					     return_by_fp_sig(h, FP_DISTANCE_MAX, false))
+	/* only the call stub is called by native code; its frame looks like an interpreted one: it
+	 * keeps the Method and the parameters' address in the same slots */
+	if (is_call_stub(h->at.pc)
+		    ? return_by_fp_sig(h, FP_DISTANCE_MAX, false)
+		    : !fp_is_interpreted(h) && !unwind_is_code_sig(hot_word(h, fp + 8)) &&
+			      return_by_fp_sig(h, FP_DISTANCE_MAX, false))
 		return true;
 	if (leave_at(h, sp, fp))
 		return true;
@@ -256,37 +260,17 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 	return false;
 }
 
-/* A pc that follows no call, but for which the nmethod has debug information. */
-static bool is_throw(uint64_t pc)
-{
-	struct blob thrower;
-
-	return unwind_in_code_cache_sig(pc) && code_blob_sig(pc, &thrower) &&
-	       thrower.kind == BLOB_NMETHOD && scopes_are_exact_sig(&thrower, pc);
-}
-
 /* Exception stubs put the pc of the throw where their return address was. */
 static bool leave_throw(struct hot *h, const struct blob *b)
 {
 	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words;
 
-	return b->frame_words > 0 && is_throw(hot_word(h, end - 8)) &&
+	return b->frame_words > 0 && forward_is_throw_sig(hot_word(h, end - 8)) &&
 	       hot_move(h, hot_word(h, end - 8), end, hot_word(h, end - 16));
 }
 
-/* C2's exception blob is jumped to with the pc of the throw in rdx, which it pushes. */
-static bool leave_exception_edge(struct hot *h, const struct blob *b)
-{
-	uint64_t sp = h->at.sp;
-
-	if (h->at.pc == b->code && is_throw(h->rdx))
-		return hot_move(h, h->rdx, sp, h->at.fp);
-	if (h->at.pc - b->code < EXCEPTION_ENTRY && is_throw(hot_word(h, sp)))
-		return hot_move(h, hot_word(h, sp), sp + 8, h->at.fp);
-	return leave_throw(h, b);
-}
-
-/* Without a frame: what lies on top was pushed to align the stack for a call. rbp is the caller's. */
+/* Without a frame: what lies on top was pushed to align the stack for a call. rbp is the caller's.
+ */
 static bool leave_frameless(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp;
@@ -299,7 +283,8 @@ static bool leave_frameless(struct hot *h, const struct blob *b)
 	return false;
 }
 
-/* ---- stubs that called ------------------------------------------------------------------------- */
+/* ---- stubs that called -------------------------------------------------------------------------
+ */
 
 static bool leave_stub(struct hot *h, const struct blob *b)
 {
@@ -307,9 +292,11 @@ static bool leave_stub(struct hot *h, const struct blob *b)
 		return true;
 	if (b->kind == BLOB_ADAPTER && leave_patching_adapter(h))
 		return true;
-	if (b->kind == BLOB_DEOPT && leave_deopt(h))
+	if (b->kind == BLOB_DEOPT && blob_skip_skeletons_sig(h))
 		return true;
 	if (leave_by_size(h, b, false))
+		return true;
+	if (b->kind == BLOB_UNCOMMON_TRAP && blob_skip_skeletons_sig(h))
 		return true;
 	if (b->kind == BLOB_STUBS && b->frame_words <= 0 && leave_by_call(h, b, 64))
 		return true;
@@ -321,6 +308,21 @@ static bool leave_stub(struct hot *h, const struct blob *b)
 	       leave_by_call(h, b, 160);
 }
 
+/* Where following the instructions is surer than what the frame looks like. */
+static bool forwards(const struct hot *h, const struct blob *b)
+{
+	switch (b->kind) {
+	case BLOB_ADAPTER:
+		return !h->leaf;
+	case BLOB_VTABLE:
+	case BLOB_INLINE_CACHE:
+	case BLOB_METHOD_HANDLES:
+		return false;
+	default:
+		return h->leaf || b->frame_words <= 0;
+	}
+}
+
 bool blob_frame_sig(struct hot *h, const struct blob *b)
 {
 	bool left;
@@ -329,10 +331,10 @@ bool blob_frame_sig(struct hot *h, const struct blob *b)
 	hot_push_stub_sig(h, b);
 	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread && leave_safepoint(h, b))
 		return true;
-	if (b->kind == BLOB_EXCEPTION && h->leaf && leave_exception_edge(h, b))
+	if (forwards(h, b) && forward_stub_sig(h, b))
 		return true;
 	if (b->kind == BLOB_ADAPTER && h->leaf)
-		left = leave_adapter(h);
+		left = leave_adapter(h) || forward_stub_sig(h, b);
 	else if ((b->kind == BLOB_VTABLE || b->kind == BLOB_INLINE_CACHE ||
 		  b->kind == BLOB_METHOD_HANDLES) &&
 		 leave_jump_stub(h, b))

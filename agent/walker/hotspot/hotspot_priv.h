@@ -17,9 +17,11 @@ struct hot {
 	uint64_t low, high; /* the stack: low is the red zone below the interrupted sp */
 	uint64_t thread; /* JavaThread*, 0 = not a Java thread */
 	uint64_t rax, rbx, rdx, rdi, r13; /* of the interrupted instruction */
+	uint64_t gregs; /* where all of them are, in the signal's context */
 	bool leaf; /* at is the interrupted instruction, not a return address */
 	bool exact; /* the nmethod has debug information at exactly this pc */
 	bool java_seen;
+	bool unpacking; /* frames of a deoptimised method are being made: some are skeletons */
 	bool yielding; /* the thread is in the middle of freezing or thawing its frames */
 	const char *broken; /* cause, once the walk cannot go on */
 };
@@ -48,8 +50,7 @@ static inline bool hot_push(struct hot *h, uint64_t where, int32_t bci, uint8_t 
 {
 	if (h->w->n >= WALK_FRAMES_MAX)
 		return false;
-	h->w->frames[h->w->n++] =
-		(struct walk_frame){ .where = where, .bci = bci, .kind = kind };
+	h->w->frames[h->w->n++] = (struct walk_frame){ .where = where, .bci = bci, .kind = kind };
 	return true;
 }
 void hot_push_method_sig(struct hot *h, uint64_t method, int32_t bci, uint8_t kind);
@@ -84,14 +85,16 @@ enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp
 /* Has the nmethod been deoptimised at this frame: its return address now leads to a handler? */
 bool return_is_deopt_sig(const struct blob *b, uint64_t pc);
 
-/* ---- interpreter_sig.c ------------------------------------------------------------------------ */
+/* ---- interpreter_sig.c ------------------------------------------------------------------------
+ */
 
 /* The interrupted instruction is in the interpreter, where a frame is being built or torn down.
  * false = an ordinary frame: interpreter_frame_sig(). */
 bool interpreter_edge_sig(struct hot *h);
 bool interpreter_frame_sig(struct hot *h);
 
-/* ---- compiled_sig.c --------------------------------------------------------------------------- */
+/* ---- compiled_sig.c ---------------------------------------------------------------------------
+ */
 
 bool compiled_frame_sig(struct hot *h, const struct blob *b);
 /* The pc a deoptimised frame had before, if @pc is a deopt handler's; else @pc. */
@@ -99,11 +102,26 @@ uint64_t compiled_real_pc_sig(const struct blob *b, uint64_t pc, uint64_t sp);
 /* A frame met lately: names and caller out of the memo. */
 bool compiled_memo_sig(struct hot *h);
 
-/* ---- stubs of the JVM ------------------------------------------------------------------------- */
+/* ---- forward_stub_sig.c -----------------------------------------------------------------------
+ */
+
+/* Leaves the stub @b by what its instructions will do, if they lead to a frame that can be. */
+bool forward_stub_sig(struct hot *h, const struct blob *b);
+/* The same in the interpreter, for entries of intrinsics: they build no frame, and the barriers of
+ * some collectors push all registers there. */
+bool forward_interpreter_sig(struct hot *h);
+/* A pc that follows no call, but for which the nmethod has debug information: an exception's. */
+bool forward_is_throw_sig(uint64_t pc);
+
+/* ---- stubs of the JVM -------------------------------------------------------------------------
+ */
 
 bool blob_frame_sig(struct hot *h, const struct blob *b);
+/* at.fp is of a frame that is not filled in yet: on to the next whole one. */
+bool blob_skip_skeletons_sig(struct hot *h);
 
-/* ---- continuation_sig.c ----------------------------------------------------------------------- */
+/* ---- continuation_sig.c -----------------------------------------------------------------------
+ */
 
 bool continuation_is_barrier_sig(uint64_t pc);
 /* at is the return barrier: pushes the frames that are still frozen and ends the walk. */
