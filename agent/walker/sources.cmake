@@ -4,9 +4,16 @@ set(WALKER_SOURCES walker/asgct/asgct.c walker/asgct/jvm_tools.c walker/asgct/na
 	walker/hotspot/continuation.c walker/hotspot/hotspot.c walker/hotspot/layout.c
 	walker/hotspot/method.c walker/java_thread.c walker/maps.c walker/safe_copy.c
 	walker/walker.c)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+	set(machine aarch64)
+else()
+	set(machine x86_64)
+endif()
 set(WALKER_SIG_SOURCES walker/asgct/asgct_sig.c walker/asgct/stubs_sig.c walker/guard_sig.c
-	walker/hotspot/blob_sig.c walker/hotspot/code_sig.c walker/hotspot/compiled_sig.c
-	walker/hotspot/continuation_sig.c walker/hotspot/hotspot_sig.c
+	walker/hotspot/blob_${machine}_sig.c walker/hotspot/calls_${machine}_sig.c
+	walker/hotspot/code_sig.c walker/hotspot/compiled_edge_${machine}_sig.c
+	walker/hotspot/compiled_sig.c walker/hotspot/continuation_sig.c walker/hotspot/hotspot_sig.c
+	walker/hotspot/interpreter_edge_${machine}_sig.c
 	walker/hotspot/interpreter_sig.c walker/hotspot/method_sig.c
 	walker/hotspot/returns_sig.c walker/hotspot/scopes_sig.c walker/hotspot/virtual_sig.c walker/java_thread_sig.c
 	walker/unwind_sig.c walker/walk_sig.c)

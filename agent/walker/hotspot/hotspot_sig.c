@@ -1,7 +1,6 @@
 /* See hotspot.h: the loop over all kinds of frames. */
 #include "agent/walker/hotspot/hotspot.h"
 
-#include <stddef.h>
 #include "agent/walker/hotspot/hotspot_priv.h"
 #include "agent/walker/java_thread.h"
 
@@ -40,19 +39,15 @@ static bool read_anchor(const struct hot *h, uint64_t address, struct anchor *a)
 		return false;
 	if (!a->pc)
 		a->pc = hot_word(h, a->sp - 8);
+	a->pc = arch_code(a->pc);
 	return unwind_in_code_cache_sig(a->pc);
 }
 
-/* Another's signal handler was walked through: Java code was interrupted there, as by our signal. */
+/* Java code was interrupted there: by our signal, or by another's whose handler was walked through. */
 static void take_registers(struct hot *h, uint64_t context)
 {
-	uint64_t gregs = context + offsetof(ucontext_t, uc_mcontext.gregs);
-
-	h->rax = hot_word(h, gregs + 8 * REG_RAX);
-	h->rbx = hot_word(h, gregs + 8 * REG_RBX);
-	h->rdx = hot_word(h, gregs + 8 * REG_RDX);
-	h->rdi = hot_word(h, gregs + 8 * REG_RDI);
-	h->r13 = hot_word(h, gregs + 8 * REG_R13);
+	h->regs = machine_load(context);
+	h->link = regs_link_at(context, load64_sig);
 	h->leaf = true;
 }
 
@@ -64,6 +59,7 @@ static enum unwind_end native_frames(struct hot *h)
 	enum unwind_end end;
 
 	unwind_stack_init_sig(&stack, h->at.sp);
+	stack.link = h->leaf ? h->link : 0;
 	end = unwind_native_sig(&stack, &regs, h->w->frames, &h->w->n, h->leaf,
 				max < WALK_FRAMES_MAX ? max : WALK_FRAMES_MAX);
 	if (end == UNWIND_JAVA)
@@ -211,17 +207,13 @@ static void find_stack(struct hot *h)
 void hotspot_walk_sig(struct walk *w, void *ucontext)
 {
 	const ucontext_t *uc = ucontext;
-	struct hot h = { .w = w, .at = regs_get(uc), .leaf = true };
+	struct hot h = { .w = w, .at = regs_get(uc) };
 
 	if (!guard_begin_sig(&uc->uc_sigmask)) {
 		w->broken = "signals_blocked";
 		return;
 	}
-	h.rax = (uint64_t)uc->uc_mcontext.gregs[REG_RAX];
-	h.rbx = (uint64_t)uc->uc_mcontext.gregs[REG_RBX];
-	h.rdx = (uint64_t)uc->uc_mcontext.gregs[REG_RDX];
-	h.rdi = (uint64_t)uc->uc_mcontext.gregs[REG_RDI];
-	h.r13 = (uint64_t)uc->uc_mcontext.gregs[REG_R13];
+	take_registers(&h, (uint64_t)(uintptr_t)uc);
 	h.thread = java_thread_address_sig();
 	find_stack(&h);
 	walk(&h);
