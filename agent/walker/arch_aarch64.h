@@ -8,6 +8,8 @@
 #define ARCH_DWARF_FP	 29
 #define ARCH_DWARF_SP	 31
 #define ARCH_DWARF_RA	 30
+/* Where HotSpot's call stub keeps its JavaCallWrapper, in words from its frame pointer. */
+#define ARCH_WRAPPER_WORDS (-8)
 
 static inline struct regs regs_get(const ucontext_t *uc)
 {

@@ -7,6 +7,8 @@
 #define ARCH_DWARF_FP	 6
 #define ARCH_DWARF_SP	 7
 #define ARCH_DWARF_RA	 16
+/* Where HotSpot's call stub keeps its JavaCallWrapper, in words from its frame pointer. */
+#define ARCH_WRAPPER_WORDS (-6)
 
 static inline struct regs regs_get(const ucontext_t *uc)
 {

@@ -6,10 +6,11 @@
  */
 #include "agent/walker/hotspot/hotspot_priv.h"
 
-#define EDGE_MAX     0x10000ull /* from sp to the sender's sp at entry and return */
-#define ENTRY_STEPS  64 /* instructions of an entry up to the one that sets x29 */
-#define RETURN_STEPS 8
-#define SENDER_STEPS 24 /* from there to the one that stores the sender's sp */
+#define EDGE_MAX      0x10000ull /* from sp to the sender's sp at entry and return */
+#define ENTRY_STEPS   64 /* instructions of an entry up to the one that sets x29 */
+#define RETURN_STEPS  8
+#define LAST_SP_WORDS (-2)
+#define SENDER_STEPS  24 /* from there to the one that stores the sender's sp */
 
 /* add x29, sp, #n: behind a stub's own stp it is mov x29, sp, which has no n. */
 static bool sets_fp(uint32_t i)
@@ -39,20 +40,30 @@ static bool entered(struct hot *h, uint64_t method, uint64_t pc, uint64_t sp, ui
 	return hot_move(h, pc, sp, fp);
 }
 
+/* x29 is the frame of the method in x12, and that is not in a call (its last_sp is 0). */
+static bool has_own_frame(const struct hot *h)
+{
+	uint64_t fp = h->at.fp;
+
+	return hot_word(h, fp + 8 * (int64_t)vm_sig.method_words) == h->regs.method &&
+	       !hot_word(h, fp + 8 * LAST_SP_WORDS);
+}
+
 /* From the entry point until x29 is set: the return address is in x30. */
 static bool edge_entry(struct hot *h)
 {
-	uint64_t sender_sp = h->regs.sender_sp, fp = h->at.fp, p = h->at.pc;
+	uint64_t sp = h->at.sp, fp = h->at.fp, p = h->at.pc;
 
-	if (!method_check_sig(h->regs.method) || !is_sender_sp(h, sender_sp) ||
-	    (hot_on_stack(h, fp) && fp >= h->at.sp && fp < sender_sp))
+	if (!method_check_sig(h->regs.method) || has_own_frame(h))
 		return false;
+	if (is_sender_sp(h, h->regs.sender_sp))
+		sp = h->regs.sender_sp;
 	for (int step = 0; step < ENTRY_STEPS; step++, p += 4) {
 		uint32_t i = load32_sig(p);
 
 		if (sets_fp(i))
-			return return_fits_java_sig(h, h->link, fp, h->at.sp) &&
-			       entered(h, h->regs.method, h->link, sender_sp, fp);
+			return return_fits_java_sig(h, h->link, fp, sp) &&
+			       entered(h, h->regs.method, h->link, sp, fp);
 		if (code_leaves(i) && !code_jumps(i))
 			return false;
 	}
@@ -64,8 +75,7 @@ static bool edge_entry_late(struct hot *h)
 {
 	uint64_t fp = h->at.fp, method = h->regs.method, p = h->at.pc, pc;
 
-	if (!is_sender_sp(h, h->regs.sender_sp) || fp < h->at.sp || fp >= h->regs.sender_sp ||
-	    hot_word(h, fp + 8 * (int64_t)vm_sig.method_words) != method)
+	if (hot_word(h, fp + 8 * (int64_t)vm_sig.method_words) != method)
 		return false;
 	for (int step = 0; step < SENDER_STEPS; step++, p += 4) {
 		uint32_t i = load32_sig(p);
@@ -76,7 +86,8 @@ static bool edge_entry_late(struct hot *h)
 			continue;
 		pc = hot_word(h, fp + 8);
 		return return_known_java_sig(h, pc) &&
-		       entered(h, method, pc, h->regs.sender_sp, hot_word(h, fp));
+		       entered(h, method, pc, machine_sender_sp(fp, h->regs.sender_sp),
+			       hot_word(h, fp));
 	}
 	return false;
 }
@@ -139,7 +150,6 @@ static bool is_ordinary(const struct hot *h)
 
 	return hot_on_stack(h, fp) && fp >= h->at.sp &&
 	       method_check_sig(hot_word(h, fp + 8 * (int64_t)vm_sig.method_words)) &&
-	       hot_on_stack(h, hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words)) &&
 	       return_known_java_sig(h, hot_word(h, fp + 8));
 }
 

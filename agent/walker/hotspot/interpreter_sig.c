@@ -22,7 +22,7 @@ bool interpreter_frame_sig(struct hot *h)
 	if (bci < 0) /* the slot is stale while the frame is on top */
 		bci = method_bci_sig(method, hot_word(h, fp + 8 * (int64_t)vm_sig.bcp_words));
 	pc = hot_word(h, fp + 8);
-	sender_sp = hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words);
+	sender_sp = machine_sender_sp(fp, hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words));
 	if (!pc || !hot_on_stack(h, sender_sp) || sender_sp <= fp)
 		return false;
 	hot_push_method_sig(h, method, bci, WIRE_KIND_INTERPRETED);

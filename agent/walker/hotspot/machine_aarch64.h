@@ -32,6 +32,14 @@ static inline uint64_t machine_bcp(const struct machine *m)
 	return m->bcp;
 }
 
+/* The sp of an interpreted frame's caller, from the slot that keeps it. An interpreted caller
+ * leaves room below for all it could push, in which the frame begins: its sp is not above us then.
+ */
+static inline uint64_t machine_sender_sp(uint64_t fp, uint64_t slot)
+{
+	return slot > fp ? slot : fp + 16;
+}
+
 /* ---- instructions, by the Arm Architecture Reference Manual; pair = x29, x30 --------------------
  */
 

@@ -20,3 +20,10 @@ static inline uint64_t machine_bcp(const struct machine *m)
 {
 	return m->r13;
 }
+
+/* The sp of an interpreted frame's caller, from the slot that keeps it. */
+static inline uint64_t machine_sender_sp(uint64_t fp, uint64_t slot)
+{
+	(void)fp;
+	return slot;
+}
