@@ -17,28 +17,40 @@
 /* ---- by where the return address is -------------------------------------------------------------
  */
 
-static bool leave_by_link(struct hot *h, uint64_t sp)
+/* C1 jumps to some runtime stubs with x30 set to where it goes on, which follows no call then. */
+static bool fits(const struct hot *h, const struct blob *b, uint64_t pc, uint64_t fp, uint64_t sp)
 {
-	return return_fits_sig(h, h->link, h->at.fp, sp) && hot_move(h, h->link, sp, h->at.fp);
+	struct blob caller;
+
+	if (return_fits_sig(h, pc, fp, sp))
+		return true;
+	pc = arch_code(pc);
+	return b->kind == BLOB_RUNTIME && unwind_in_code_cache_sig(pc) &&
+	       code_blob_sig(pc, &caller) && caller.kind == BLOB_NMETHOD && pc >= caller.code;
+}
+
+static bool leave_by_link(struct hot *h, const struct blob *b, uint64_t sp)
+{
+	return fits(h, b, h->link, h->at.fp, sp) && hot_move(h, h->link, sp, h->at.fp);
+}
+
+/* The pair x29, x30 at @slot is the end of the frame. */
+static bool leave_by_pair(struct hot *h, const struct blob *b, uint64_t slot)
+{
+	uint64_t fp = hot_word(h, slot), pc = hot_word(h, slot + 8);
+
+	return slot >= h->at.sp && fits(h, b, pc, fp, slot + 16) && hot_move(h, pc, slot + 16, fp);
 }
 
 static bool leave_by_size(struct hot *h, const struct blob *b)
 {
-	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words, pc, fp;
-
-	if (b->frame_words <= 1)
-		return false;
-	pc = hot_word(h, end - 8);
-	fp = hot_word(h, end - 16);
-	return return_fits_sig(h, pc, fp, end) && hot_move(h, pc, end, fp);
+	return b->frame_words > 1 &&
+	       leave_by_pair(h, b, h->at.sp + 8 * (uint64_t)b->frame_words - 16);
 }
 
-/* x29 and x30 have just been pushed, or are about to be popped. */
-static bool leave_pair_on_top(struct hot *h)
+static bool leave_by_fp(struct hot *h, const struct blob *b)
 {
-	uint64_t sp = h->at.sp, fp = hot_word(h, sp), pc = hot_word(h, sp + 8);
-
-	return return_fits_sig(h, pc, fp, sp + 16) && hot_move(h, pc, sp + 16, fp);
+	return h->at.fp - h->at.sp <= FP_DISTANCE_MAX && leave_by_pair(h, b, h->at.fp);
 }
 
 /* The instruction that pushes x29 and x30 is still ahead, and close. */
@@ -199,13 +211,13 @@ static bool leave_throw(struct hot *h, const struct blob *b)
  * --------------------------------------------------------------------- */
 
 /* c2i and i2c lower sp for the arguments and keep what it was. */
-static bool leave_adapter(struct hot *h)
+static bool leave_adapter(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp, sender_sp = h->regs.sender_sp;
 
 	if (hot_on_stack(h, sender_sp) && sender_sp >= sp && sender_sp - sp < SENDER_SP_MAX)
 		sp = sender_sp;
-	return leave_by_link(h, sp);
+	return leave_by_link(h, b, sp);
 }
 
 static bool is_call_stub(uint64_t pc)
@@ -230,18 +242,18 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 	uint32_t before = load32_sig(h->at.pc - 4);
 
 	if (is_before_frame(h) || code_returns(load32_sig(h->at.pc)))
-		return leave_by_link(h, sp);
+		return leave_by_link(h, b, sp);
+	/* x29 and x30 have just been pushed, or are about to be popped */
 	if (code_pushes_pair(before) || code_pops_pair(load32_sig(h->at.pc)))
-		return leave_pair_on_top(h);
+		return leave_by_pair(h, b, sp);
 	if (is_call_stub(h->at.pc))
-		return return_by_fp_sig(h, FP_DISTANCE_MAX, false);
-	if (has_frame(h, b) && return_by_fp_sig(h, FP_DISTANCE_MAX, false))
+		return leave_by_fp(h, b);
+	if (has_frame(h, b) && leave_by_fp(h, b))
 		return true;
 	if (is_called_by(b, h->link) || b->kind == BLOB_STUBS || b->frame_words <= 1)
-		return leave_by_link(h, sp + pushed_before(h, b)) ||
-		       return_by_fp_sig(h, FP_DISTANCE_MAX, false);
-	return leave_by_size(h, b) || return_by_fp_sig(h, FP_DISTANCE_MAX, false) ||
-	       leave_by_link(h, sp + pushed_before(h, b));
+		return leave_by_link(h, b, sp + pushed_before(h, b)) || leave_by_fp(h, b);
+	return leave_by_size(h, b) || leave_by_fp(h, b) ||
+	       leave_by_link(h, b, sp + pushed_before(h, b));
 }
 
 /* ---- stubs that called
@@ -253,7 +265,7 @@ static bool leave_stub(struct hot *h, const struct blob *b)
 		return true;
 	if (b->kind == BLOB_DEOPT && leave_deopt(h))
 		return true;
-	if (leave_by_size(h, b))
+	if (leave_by_size(h, b) || (b->kind == BLOB_UNCOMMON_TRAP && leave_deopt(h)))
 		return true;
 	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) && leave_throw(h, b))
 		return true;
@@ -271,10 +283,10 @@ bool blob_frame_sig(struct hot *h, const struct blob *b)
 	if (b->kind == BLOB_EXCEPTION && h->leaf && leave_throw(h, b))
 		return true;
 	if (b->kind == BLOB_ADAPTER && h->leaf)
-		left = leave_adapter(h);
+		left = leave_adapter(h, b);
 	else if ((b->kind == BLOB_VTABLE || b->kind == BLOB_INLINE_CACHE ||
 		  b->kind == BLOB_METHOD_HANDLES) &&
-		 h->leaf && leave_by_link(h, h->at.sp))
+		 h->leaf && leave_by_link(h, b, h->at.sp))
 		left = true;
 	else if (h->leaf)
 		left = leave_leaf_stub(h, b);
