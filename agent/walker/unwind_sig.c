@@ -3,7 +3,6 @@
  * cache keyed by pc; memory is read only where the kernel said that it can be.
  */
 #include <errno.h>
-#include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "agent/walker/forward.h"
@@ -61,6 +60,7 @@ void unwind_stack_init_sig(struct unwind_stack *stack, uint64_t sp)
 {
 	stack->sp = sp;
 	stack->low = stack->high = sp & ~(PAGE - 1);
+	stack->link = 0;
 	stack->context = 0;
 }
 
@@ -140,6 +140,7 @@ static bool step_frame_pointer(const struct unwind_table *t, struct unwind_stack
 	if (regs->fp < regs->sp || !unwind_load_sig(stack, regs->fp, &fp) ||
 	    !unwind_load_sig(stack, regs->fp + 8, &pc))
 		return false;
+	pc = arch_code(pc);
 	if (!unwind_in_code_cache_sig(pc) && !find_range(t, pc))
 		return false;
 	regs->sp = regs->fp + 16;
@@ -150,7 +151,7 @@ static bool step_frame_pointer(const struct unwind_table *t, struct unwind_stack
 
 static bool step_rule(struct unwind_stack *stack, struct regs *regs, uint32_t rule)
 {
-	uint64_t cfa, fp = regs->fp, pc;
+	uint64_t cfa, fp = regs->fp, ra = cfi_rule_ra(rule), pc = stack->link;
 
 	switch (cfi_rule_kind(rule)) {
 	case CFI_SP:
@@ -165,13 +166,29 @@ static bool step_rule(struct unwind_stack *stack, struct regs *regs, uint32_t ru
 	default:
 		return false;
 	}
-	if (cfa <= regs->sp || !unwind_load_sig(stack, cfa - 8, &pc))
+	/* a frame of its own, or the return address still in its register: of the first frame only
+	 */
+	if (cfa < regs->sp || (ra ? cfa == regs->sp : !pc))
+		return false;
+	if (ra && !unwind_load_sig(stack, cfa - ra, &pc))
 		return false;
 	if (cfi_rule_fp(rule) && !unwind_load_sig(stack, cfa - cfi_rule_fp(rule), &fp))
 		return false;
 	regs->sp = cfa;
 	regs->fp = fp;
-	regs->pc = pc;
+	regs->pc = arch_code(pc);
+	return true;
+}
+
+/* Code without rows that was interrupted, a PLT stub for one: it has stored nothing yet. */
+static bool step_link(const struct unwind_table *t, const struct unwind_stack *stack,
+		      struct regs *regs)
+{
+	uint64_t link = stack->link;
+
+	if (!link || (!unwind_in_code_cache_sig(link) && !find_range(t, link)))
+		return false;
+	regs->pc = link;
 	return true;
 }
 
@@ -218,21 +235,18 @@ static bool is_thread_start(const struct unwind_table *t, const struct regs *reg
 /* A frame below a signal handler: what was interrupted is in the context that the kernel pushed. */
 static bool step_signal(struct unwind_stack *stack, struct regs *regs, bool leaf)
 {
-	uint64_t at = regs->sp + offsetof(ucontext_t, uc_mcontext), word;
-	ucontext_t context;
-	uint8_t *to = (uint8_t *)&context.uc_mcontext;
+	uint64_t context = regs->sp + ARCH_SIGRETURN_CONTEXT;
+	struct regs before;
 
-	if (!ARCH_SIGRETURN_CODE ||
-	    (load_code_sig(regs->pc) != ARCH_SIGRETURN_CODE &&
-	     !(leaf && load_code_sig(regs->pc - ARCH_SIGRETURN_SECOND) == ARCH_SIGRETURN_CODE)))
+	if ((load_code_sig(regs->pc) != ARCH_SIGRETURN_CODE &&
+	     !(leaf && load_code_sig(regs->pc - ARCH_SIGRETURN_SECOND) == ARCH_SIGRETURN_CODE)) ||
+	    !unwind_load_sig(stack, context + ARCH_CONTEXT_PC, &before.pc) ||
+	    !unwind_load_sig(stack, context + ARCH_CONTEXT_SP, &before.sp) ||
+	    !unwind_load_sig(stack, context + ARCH_CONTEXT_FP, &before.fp))
 		return false;
-	for (size_t i = 0; i < sizeof(context.uc_mcontext); i += 8) {
-		if (!unwind_load_sig(stack, at + i, &word))
-			return false;
-		__builtin_memcpy(to + i, &word, 8);
-	}
-	stack->context = regs->sp;
-	*regs = regs_get(&context);
+	stack->context = context;
+	stack->link = regs_link_at(context, load64_sig);
+	*regs = before;
 	return true;
 }
 
@@ -264,12 +278,17 @@ enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
 		rule = find_rule(t, leaf ? regs->pc : regs->pc - 1);
 		if (cfi_rule_kind(rule) == CFI_END)
 			return UNWIND_ROOT;
-		if (rule == CFI_NONE && step_forward(t, stack, regs))
+		if (rule == CFI_NONE && step_forward(t, stack, regs)) {
+			stack->link = 0;
 			continue;
+		}
 		if (rule == CFI_NONE && is_thread_start(t, regs, leaf))
 			return UNWIND_ROOT;
-		if (step_rule(stack, regs, rule) || step_frame_pointer(t, stack, regs))
+		if (step_rule(stack, regs, rule) || (leaf && step_link(t, stack, regs)) ||
+		    step_frame_pointer(t, stack, regs)) {
+			stack->link = 0;
 			continue;
+		}
 		return is_thread_start(t, regs, leaf) ? UNWIND_ROOT : UNWIND_BROKEN;
 	}
 }

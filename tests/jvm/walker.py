@@ -1,9 +1,10 @@
-"""The walker against programs whose stacks are known: walker.py MAJOR [--seconds N] [--all].
+"""The walker against programs whose stacks are known: walker.py MAJOR [--seconds N] [--all] [--aarch64].
 
 The agent is loaded by agent_reader, which prints every sample as it comes. Checked are the share of
 stacks that do not reach their thread's root, impossible neighbours (a method of the program whose
 bytecode does not call the one above it), a stack known line by line, recursion of known depth, virtual
 threads, and that the JVM's own signals keep working. --all: every collector and compiler mode.
+--aarch64: the cross-built agent in an arm64 JVM under qemu-user.
 """
 import argparse
 import collections
@@ -19,11 +20,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import jdks  # noqa: E402
 from kindling import BUILD, classes, java_home, skip  # noqa: E402
 
-ROOTS = re.compile(r"^(java/lang/Thread\.(run|exit)|[\w/$]+\.main|java/lang/ref/\S+\.run|"
+ROOTS = re.compile(r"^(java/lang/Thread\.(run|exit)|jdk/internal/misc/InnocuousThread\.run|[\w/$]+\.main|java/lang/ref/\S+\.run|"
                    r"jdk/internal/vm/Continuation\.enterSpecial|\[exited between ticks\]|\[found late\]|\[no timer\]|/.*\+0x[0-9a-f]+|\[vdso\].*)(:-?\d+)?$")
 # generated callers: their bytecode is not in the class files
 GENERATED = re.compile(r"Lambda|invoke/|reflect/|LambdaForm|Accessor|jdk/internal")
 BROKEN_MAX = 0.0002  # of the samples
+
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 failures = []
 
@@ -32,6 +35,24 @@ def check(ok, text):
     print(("  ok     " if ok else "  WRONG  ") + text)
     if not ok:
         failures.append(text)
+
+
+def library(home):
+    if jdks.is_aarch64(home):
+        return os.path.realpath(os.path.join(SOURCE, "build", "aarch64", "lib", "libkindling.so"))
+    return os.path.realpath(os.path.join(BUILD, "lib", "libkindling.so"))
+
+
+def aarch64_home(major):
+    """Builds the agent for arm64 and fetches a JVM for it."""
+    for tool in ("qemu-aarch64-static", "aarch64-linux-gnu-gcc"):
+        if not shutil.which(tool):
+            skip("there is no %s; tests/run matrix installs it" % tool)
+    for words in ([], ["--build"]):
+        done = subprocess.run(["cmake", *words, "--preset", "aarch64"], cwd=SOURCE, capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(done.stdout + done.stderr)
+    return jdks.fetch_aarch64(major) or skip("there is no JDK %s for arm64" % major)
 
 
 class Run:
@@ -46,7 +67,7 @@ class Run:
             self.wait_ready(directory, jvm)
             self.reader = subprocess.run(
                 [os.path.join(BUILD, "tests", "agent_reader"), "-v", "-H", "-l",
-                 os.path.realpath(os.path.join(BUILD, "lib", "libkindling.so")),
+                 library(home),
                  "-d", str(seconds), "-i", str(interval_us), str(jvm.pid)],
                 capture_output=True, text=True, errors="replace", timeout=seconds + 60)
             if wait:
@@ -68,7 +89,7 @@ class Run:
 
     @staticmethod
     def wait_ready(directory, jvm):
-        for _ in range(300):
+        for _ in range(1200):  # an emulated one takes its time
             with open(os.path.join(directory, "out")) as f:
                 if "READY" in f.read():
                     return
@@ -248,9 +269,11 @@ def main():
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--soak", type=float, metavar="MINUTES",
                         help="only the torture: hazards and the mixed load at 200 us for so long")
+    parser.add_argument("--aarch64", action="store_true", help="an arm64 JVM under qemu-user")
     parser.add_argument("--all", action="store_true", help="every collector and compiler mode")
     args = parser.parse_args()
-    home, directory = java_home(args.major), tempfile.mkdtemp(prefix="kindling-walker-")
+    home = aarch64_home(args.major) if args.aarch64 else java_home(args.major)
+    directory = tempfile.mkdtemp(prefix="kindling-walker-")
     try:
         for f in os.listdir(classes()):
             shutil.copy(os.path.join(classes(), f), directory)

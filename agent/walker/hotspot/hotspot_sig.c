@@ -1,7 +1,6 @@
 /* See hotspot.h: the loop over all kinds of frames. */
 #include "agent/walker/hotspot/hotspot.h"
 
-#include <stddef.h>
 #include "agent/walker/hotspot/hotspot_priv.h"
 #include "agent/walker/java_thread.h"
 
@@ -41,17 +40,16 @@ static bool read_anchor(const struct hot *h, uint64_t address, struct anchor *a)
 		return false;
 	if (!a->pc)
 		a->pc = hot_word(h, a->sp - 8);
+	a->pc = arch_code(a->pc);
 	return unwind_in_code_cache_sig(a->pc);
 }
 
-static void take_registers(struct hot *h, uint64_t gregs)
+/* Java code was interrupted there: by our signal, or by another's whose handler was walked through. */
+static void take_registers(struct hot *h, uint64_t context)
 {
-	h->gregs = gregs;
-	h->rax = load64_sig(gregs + 8 * REG_RAX);
-	h->rbx = load64_sig(gregs + 8 * REG_RBX);
-	h->rdx = load64_sig(gregs + 8 * REG_RDX);
-	h->rdi = load64_sig(gregs + 8 * REG_RDI);
-	h->r13 = load64_sig(gregs + 8 * REG_R13);
+	h->context = context;
+	h->regs = machine_load(context);
+	h->link = regs_link_at(context, load64_sig);
 	h->leaf = true;
 }
 
@@ -63,13 +61,13 @@ static enum unwind_end native_frames(struct hot *h)
 	enum unwind_end end;
 
 	unwind_stack_init_sig(&stack, h->at.sp);
+	stack.link = h->leaf ? h->link : 0;
 	end = unwind_native_sig(&stack, &regs, h->w->frames, &h->w->n, h->leaf,
 				max < WALK_FRAMES_MAX ? max : WALK_FRAMES_MAX);
 	if (end == UNWIND_JAVA)
 		hot_move(h, regs.pc, regs.sp, regs.fp);
-	/* through another's signal handler: Java code was interrupted there, as by our signal */
 	if (end == UNWIND_JAVA && stack.context)
-		take_registers(h, stack.context + offsetof(ucontext_t, uc_mcontext.gregs));
+		take_registers(h, stack.context);
 	return end;
 }
 
@@ -134,7 +132,7 @@ static bool interpreted(struct hot *h)
 		return true;
 	}
 	if (!interpreter_frame_sig(h)) {
-		if ((h->unpacking && blob_skip_skeletons_sig(h)) || forward_interpreter_sig(h))
+		if ((h->unpacking && return_past_skeletons_sig(h)) || forward_interpreter_sig(h))
 			return true;
 		h->broken = "interpreted_caller";
 	} else if (!return_known_sig(h, h->at.pc)) {
@@ -220,7 +218,7 @@ void hotspot_walk_sig(struct walk *w, void *ucontext)
 		w->broken = "signals_blocked";
 		return;
 	}
-	take_registers(&h, (uint64_t)(uintptr_t)uc->uc_mcontext.gregs);
+	take_registers(&h, (uint64_t)(uintptr_t)uc);
 	h.thread = java_thread_address_sig();
 	find_stack(&h);
 	walk(&h);

@@ -20,7 +20,7 @@ static void begin(const struct hot *h, struct forward *f)
 	*f = (struct forward){ .pc = h->at.pc, .low = h->low, .high = h->high };
 	f->known = 1u << FORWARD_RSP | 1u << FORWARD_RBP;
 	for (unsigned i = 0; h->leaf && i < FORWARD_REGISTERS; i++)
-		f->reg[i] = load64_sig(h->gregs + 8u * order[i]);
+		f->reg[i] = load64_sig(h->context + arch_context_reg(order[i]));
 	if (h->leaf)
 		f->known = (1u << FORWARD_REGISTERS) - 1;
 	f->reg[FORWARD_RSP] = h->at.sp;
