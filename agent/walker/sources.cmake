@@ -18,7 +18,9 @@ if(WITH_TESTS)
 	unit_test(test_maps SOURCES ${walker_dir}/cfi.c ${walker_dir}/cfi_pack.c ${walker_dir}/class_name.c
 		${walker_dir}/elf_image.c ${walker_dir}/guard_sig.c ${walker_dir}/maps.c
 		${walker_dir}/safe_copy.c ${walker_dir}/unwind_sig.c)
-	foreach(test test_cfi test_maps)
+	unit_test(test_guard LIBS flags SOURCES ${walker_dir}/guard.c ${walker_dir}/guard_sig.c ${walker_dir}/unwind_sig.c
+		${walker_dir}/cfi.c ${walker_dir}/cfi_pack.c)
+	foreach(test test_cfi test_guard test_maps)
 		target_include_directories(${test} SYSTEM PRIVATE ${JDK_HEADERS}
 			${JDK_HEADERS}/linux)
 	endforeach()
