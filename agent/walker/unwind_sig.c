@@ -219,7 +219,8 @@ static bool step_forward(const struct unwind_table *t, struct unwind_stack *stac
 	return true;
 }
 
-/* Has the walk come to the code that a thread begins with? musl has no rows that would say so. */
+/* Has the walk come to the code that a thread begins with? musl has no rows that would say so; a
+ * goroutine's first frame has the frame pointer 0, as the ABI wants of an outermost one. */
 static bool is_thread_start(const struct unwind_table *t, const struct regs *regs, bool leaf)
 {
 	const struct unwind_range *range;
@@ -229,7 +230,7 @@ static bool is_thread_start(const struct unwind_table *t, const struct regs *reg
 	if (leaf)
 		return false;
 	range = find_range(t, regs->pc);
-	return range && range->musl;
+	return range && (range->musl || !regs->fp);
 }
 
 /* A frame below a signal handler: what was interrupted is in the context that the kernel pushed. */

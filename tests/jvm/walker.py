@@ -255,31 +255,23 @@ def check_hazard(home, directory, flags, seconds):
     run.check_roots(label)
 
 
-def soak(home, directory, minutes):
-    for flags in ([], ["-Xint"], ["-XX:TieredStopAtLevel=1"], ["-XX:+UseParallelGC"]):
-        check_hazard(home, directory, flags, max(5, minutes * 60 / 8))
-        run = Run(home, directory, flags, "WalkMix", max(5, minutes * 60 / 8), 200)
-        check(run.alive, "mix %s: the JVM lives" % " ".join(flags))
-        run.check_roots("mix " + " ".join(flags))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("major")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--soak", type=float, metavar="MINUTES",
-                        help="only the torture: hazards and the mixed load at 200 us for so long")
+                        help="only torture.py, every 200 us, for so long")
     parser.add_argument("--aarch64", action="store_true", help="an arm64 JVM under qemu-user")
     parser.add_argument("--all", action="store_true", help="every collector and compiler mode")
     args = parser.parse_args()
+    if args.soak:
+        import torture
+        return torture.torture(args.major, args.soak)
     home = aarch64_home(args.major) if args.aarch64 else java_home(args.major)
     directory = tempfile.mkdtemp(prefix="kindling-walker-")
     try:
         for f in os.listdir(classes()):
             shutil.copy(os.path.join(classes(), f), directory)
-        if args.soak:
-            soak(home, directory, args.soak)
-            return 1 if failures else 0
         graph = callees(directory, "WalkMix")
         total = samples = 0
         for flags in modes(args.major, args.all):

@@ -4,8 +4,7 @@
 #include "agent/walker/hotspot/hotspot_priv.h"
 #include "agent/walker/java_thread.h"
 
-#define STACK_MAX     (1ull << 20) /* of a thread whose stack's end is not known */
-#define STACK_MAX_ANY (1ull << 30)
+#define STACK_MAX (1ull << 20) /* of a thread whose stack's end is not known */
 
 void hot_push_method_sig(struct hot *h, uint64_t method, int32_t bci, uint8_t kind)
 {
@@ -206,7 +205,9 @@ static void find_stack(struct hot *h)
 	uint64_t base = h->thread ? load64_sig(h->thread + (uint32_t)vm_sig.thread_stack_base) : 0;
 
 	h->low = h->at.sp - ARCH_RED_ZONE;
-	h->high = base > h->at.sp && base - h->at.sp < STACK_MAX_ANY ? base : h->at.sp + STACK_MAX;
+	/* native code may run on a stack of its own far below (Go's, in its heap): the Java frames are
+	 * on the thread's, and the anchor leads there */
+	h->high = base > h->at.sp ? base : h->at.sp + STACK_MAX;
 }
 
 void hotspot_walk_sig(struct walk *w, void *ucontext)
