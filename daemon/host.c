@@ -51,6 +51,13 @@ static void on_jvm(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
 		log_warn("target.refused", "pid=%d error=%s", jvm->pid, log_str(strerror(-r)));
 }
 
+static void on_exit_status(void *userdata, pid_t pid, int status)
+{
+	struct host *h = userdata;
+
+	targets_exited(h->targets, pid, status);
+}
+
 /* ---- target -> profile, symbols -------------------------------------------------------------- */
 
 static struct live_process describe(const struct target *t)
@@ -314,7 +321,8 @@ static void on_second(void *userdata)
 
 static int open_rooms(struct host *h, bool discover, bool persist, struct fault *f)
 {
-	static const struct discovery_ops discovery_calls = { .on_jvm = on_jvm };
+	static const struct discovery_ops discovery_calls = { .on_jvm = on_jvm,
+							      .on_exit = on_exit_status };
 	char path[300];
 	int r;
 

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include "daemon/core/owner.h"
 
 static int check_state(struct inject *in, const char *stat)
 {
@@ -110,6 +111,9 @@ static int check_options(struct inject *in, bool *ret_xrs)
 
 	options_read(&o, cmdline, n > 0 ? (size_t)n : 0, environ, m > 0 ? (size_t)m : 0);
 	*ret_xrs = o.xrs;
+	if (in->loads && m > 0 && owner_says_no(environ, (size_t)m))
+		return owner_forbids(in, "its owner says no: " OWNER_VARIABLE
+					 " is set in its environment");
 	if (o.disable_attach == 1)
 		return owner_forbids(in,
 				     "its owner forbids attaching: -XX:+DisableAttachMechanism");

@@ -126,6 +126,7 @@ static int attach(struct own *o, const struct jvm *jvm, struct target **ret)
 	while (!is_attached(t, begin) && clock_mono_ns() < begin + ATTACH_NS && !cli_interrupted) {
 		(void)loop_round(o->loop, 20 * NS_PER_MS);
 		if (t->state == TARGET_GONE || t->state == TARGET_DETACHED ||
+		    t->state == TARGET_EXCLUDED ||
 		    (t->state == TARGET_FAILED && (t->fault.flags & FAULT_PERMANENT)))
 			break;
 	}
