@@ -203,6 +203,10 @@ static void on_state(void *userdata, struct target *t, enum target_state next)
 
 	if (h->sampler && next != TARGET_STREAMING)
 		host_engine_remove(h->sampler, t->jvm.pid);
+	for (struct host_listener *l = h->listeners, *after; l && next == TARGET_GONE; l = after) {
+		after = l->next;
+		l->on_gone(l->userdata, t);
+	}
 }
 
 const struct host_engine *host_sampler(struct host *h, const char **ret_why)

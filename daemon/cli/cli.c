@@ -15,6 +15,8 @@ static const struct {
 	{ "tail", "samples as they arrive, one line each", command_tail },
 	{ "report", "a flame graph (or pprof, text, ...) of the last minutes", command_report },
 	{ "record", "one JVM for some seconds, also without a daemon", command_record },
+	{ "attach", "take one JVM in now", command_attach },
+	{ "detach", "take the agent out of one JVM, and leave it alone", command_detach },
 	{ "config", "config check FILE: is it what kindlingd would take?", command_config },
 };
 

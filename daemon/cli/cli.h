@@ -21,6 +21,8 @@ int command_top(int argc, char **argv);
 int command_tail(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_record(int argc, char **argv);
+int command_attach(int argc, char **argv);
+int command_detach(int argc, char **argv);
 int command_config(int argc, char **argv);
 /* What --help (@c == 'h', to stdout) and a wrong option (to stderr) print; the exit status. */
 int cli_usage(const char *usage, int c);

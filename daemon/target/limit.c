@@ -52,7 +52,7 @@ void limit_explain(const struct targets *table, struct fault *ret)
 {
 	*ret = (struct fault){ 0 };
 	fault_set(ret, EDQUOT, FAULT_BUDGET,
-		  "%u other JVMs, which use more CPU, are profiled: targets.max",
+		  "targets.max: %u others are profiled; every 10 s those with the most CPU time are chosen",
 		  (unsigned)table->config->targets_max);
 }
 
