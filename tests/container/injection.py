@@ -9,7 +9,8 @@ import time
 
 from bundle import BUILD
 
-RESULT_SIZE = 128 + 104
+RESULT_SIZE = 128 + 4 + 124
+STRATEGIES = ["not placed", "copy", "mount"]
 HELLO, CPU, LEDGER, FAULT, BYE, START, DETACH = 1, 8, 13, 14, 15, 64, 66
 AGENT = BUILD + "/lib/libkindling.so"
 INJECT = BUILD + "/bin/kindling-inject"
@@ -44,9 +45,11 @@ class Result:
         if message:
             self.code, step, self.flags = struct.unpack_from("<iHH", message)
             self.what = message[8:128].split(b"\0")[0].decode(errors="replace")
-            self.library = message[128:].split(b"\0")[0].decode(errors="replace")
+            self.strategy = STRATEGIES[struct.unpack_from("<I", message, 128)[0]]
+            self.library = message[132:].split(b"\0")[0].decode(errors="replace")
         else:
-            self.code, self.flags, self.what, self.library = -1, 0, "the injector died without an answer", ""
+            self.code, self.flags, self.what = -1, 0, "the injector died without an answer"
+            self.library, self.strategy = "", STRATEGIES[0]
         self.events, self.control = fds if fds else (-1, -1)
         self.frames = []
         self.buffer = b""
@@ -94,12 +97,14 @@ def attach(c, deadline_ms=6000, wrap=(), agent=AGENT, more=()):
     """@wrap: words in front of the injector's own, as for at_syscall."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     begun = time.monotonic()
+    start, write_end = os.pipe()
+    os.write(write_end, start_frame())
+    os.close(write_end)
     with subprocess.Popen([*wrap, *command(theirs.fileno(), c.pid, c.start_time, "attach", agent,
                                            "deadline_ms=%d" % deadline_ms, *more)],
-                          stdin=subprocess.PIPE, pass_fds=[theirs.fileno()]) as process:
+                          stdin=start, pass_fds=[theirs.fileno()]) as process:
         theirs.close()
-        process.stdin.write(start_frame())
-        process.stdin.close()
+        os.close(start)
         ours.settimeout(deadline_ms / 1000 + 10)
         try:
             message, fds, _, _ = socket.recv_fds(ours, 4096, 2)

@@ -50,6 +50,9 @@ def see_through(c, result):
     if result.code != 0:
         result.close()
         return result.what
+    wanted = "mount" if c.kind in ("noexec", "small") else "copy"
+    if result.strategy != wanted:
+        raise AssertionError("placed by %s, not by %s" % (result.strategy, wanted))
     said = result.read({injection.CPU, injection.FAULT})
     text = "the agent says nothing" if not said else "agent: " + result.fault_text(said[1])
     samples = said and said[0] == injection.CPU
@@ -313,12 +316,12 @@ class Cell:
     def expectation(self):
         state = STATES[self.state]
         if self.state == "RLIMIT_NPROC" and self.user == "root":
-            return STREAMING if self.root != "sealed" else r"Read-only"  # the kernel lets root pass
+            return STREAMING if self.root != "sealed" else r"no writable"  # the kernel lets root pass
         if self.state == "xrs" and self.root == "sealed":
             return r"-Xrs and has no attach socket"
         if state.first:
             return state.expect
-        return r"Read-only file system" if self.root == "sealed" else state.expect
+        return r"no writable /tmp" if self.root == "sealed" else state.expect
 
     def container(self, jdk):
         made = dict(STATES[self.state].container)
@@ -330,7 +333,13 @@ class Cell:
 
 def fill_small(c):
     """Nearly full: room for a socket, not for a library."""
-    as_owner(c, lambda: write(c.tmp_dir() + "/cache", "x" * (600 << 10)))
+    tmp_fd = os.open(c.tmp_dir(), os.O_RDONLY | os.O_DIRECTORY)
+
+    def fill():
+        fd = os.open("cache", os.O_WRONLY | os.O_CREAT, 0o644, dir_fd=tmp_fd)
+        os.write(fd, b"x" * (600 << 10))
+    as_owner(c, fill)
+    os.close(tmp_fd)
 
 
 def processes_named(name):

@@ -74,7 +74,8 @@ int main(int argc, char **argv)
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		return 125;
-	(void)ptrace(PTRACE_SETOPTIONS, pid, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL));
+	(void)ptrace(PTRACE_SETOPTIONS, pid, NULL,
+		     (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL));
 	(void)ptrace(PTRACE_SYSCALL, pid, NULL, NULL);
 	return follow(pid, strcmp(argv[1], "before") == 0, atoi(argv[2]), argv[3]);
 }
