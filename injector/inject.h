@@ -8,6 +8,7 @@
 #include <sys/types.h>
 #include "daemon/core/fault.h"
 #include "daemon/core/mem.h"
+#include "injector/result.h"
 
 struct inject {
 	pid_t pid; /* host pid */
@@ -22,6 +23,7 @@ struct inject {
 	int proc_dfd; /* /proc/PID */
 	int root_dfd; /* O_PATH of /proc/PID/root: all paths are resolved in it */
 	int cwd_dfd; /* O_PATH of /proc/PID/cwd */
+	int mnt_ns_fd; /* its mount namespace; -1 = nothing can be mounted in it */
 	int cgroup_dfd; /* /sys/fs/cgroup; -1 = not there */
 	uint64_t deadline_mono_ns;
 	bool loads; /* an agent is to be loaded: the owner may forbid that alone */
@@ -33,7 +35,7 @@ struct inject {
 #define INJECT_NULL                                                                           \
 	{                                                                                     \
 		.pidfd = -1, .proc_dfd = -1, .root_dfd = -1, .cwd_dfd = -1, .cgroup_dfd = -1, \
-		.attach_dfd = -1                                                              \
+		.mnt_ns_fd = -1, .attach_dfd = -1                                             \
 	}
 
 int inject_remaining_ms(const struct inject *in); /* until the deadline; 0 = it has passed */
@@ -81,6 +83,8 @@ int files_as_target(const struct inject *in); /* fsuid, fsgid; 0 or -errno */
 int files_as_keeper(const struct inject *in);
 void files_as_root(void);
 int files_open(int dfd, const char *path, int flags, mode_t mode);
+/* /tmp of the target, O_PATH: where it is a symbolic link, what it leads to inside the root. */
+int files_open_tmp(const struct inject *in);
 /* Owned by the target or its root, and nobody else can move things about in it. */
 bool files_is_private(const struct inject *in, int fd, struct stat *ret);
 
@@ -94,17 +98,27 @@ int library_read(int fd, struct library *ret);
 /* Make @name in @dfd the same bytes, whatever is there now; with the ids the caller took on. */
 int library_write(int dfd, const char *name, const struct library *l);
 
+/* mount.c: the library on a tmpfs of its own. All return 0 or -errno. */
+int mount_make(const struct library *l, const char *name, int *ret); /* detached and read-only */
+int mount_attach(const struct inject *in, int mount_fd, int dir_fd);
+int mount_detach(const struct inject *in, int mount_fd); /* @mount_fd: of its root */
+bool mount_is_ours(int dfd);
+
 /* place.c: the library and the FIFOs in /tmp/kindling/<version>/. */
 struct placement {
+	enum inject_strategy strategy;
+	int tmp_dfd; /* /tmp as the target sees it, its symbolic links followed */
 	int dir_dfd;
 	int lock_fd; /* shared: the last attempt in this directory takes the library away */
+	int mount_fd; /* root of the tmpfs that the library is on; -1 = none */
 	char dir[64]; /* "/tmp/kindling/0.1.0", as the target sees it */
-	char library[64], events[64], control[64]; /* names in it */
+	char library[96], events[64], control[64]; /* names in it */
 	int events_fd, control_fd;
 };
-#define PLACEMENT_NULL                                                          \
-	{                                                                       \
-		.dir_dfd = -1, .lock_fd = -1, .events_fd = -1, .control_fd = -1 \
+#define PLACEMENT_NULL                                                                        \
+	{                                                                                     \
+		.tmp_dfd = -1, .dir_dfd = -1, .lock_fd = -1, .mount_fd = -1, .events_fd = -1, \
+		.control_fd = -1                                                              \
 	}
 int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, struct placement *ret);
 /* Remove names; also the directories when nothing else is in them. */

@@ -71,6 +71,7 @@ static int open_target(struct inject *in)
 	if (in->root_dfd < 0 || in->cwd_dfd < 0)
 		return fault_set(in->fault, errno, FAULT_NAMESPACE,
 				 "open root and cwd of process %d: ", in->pid);
+	in->mnt_ns_fd = openat(in->proc_dfd, "ns/mnt", O_RDONLY | O_CLOEXEC);
 	in->cgroup_dfd = open("/sys/fs/cgroup", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return 0;
 }
@@ -103,7 +104,7 @@ static int load(struct inject *in, const struct placement *p)
 {
 	static char reply[REPLY_MAX];
 	CLEANUP(fd_closep) int socket = -1;
-	char library[160], options[320];
+	char library[192], options[320];
 	const char *words[4] = { "load", library, "true", options };
 	int r;
 
@@ -175,7 +176,8 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 		r = load(in, &p);
 	if (r == 0)
 		r = wait_for_hello(in, &p);
-	snprintf(result.library, sizeof(result.library), "%.38s/%.63s", p.dir, p.library);
+	snprintf(result.library, sizeof(result.library), "%.40s/%.80s", p.dir, p.library);
+	result.strategy = p.strategy;
 	/* loaded or not, no name stays: the agent has both FIFOs open, the JVM has the library
 	 * mapped */
 	place_remove(in, &p);
