@@ -151,6 +151,80 @@ class ByHand(unittest.TestCase):
                 self.assertEqual((done.returncode, "has ended" in done.stderr), (1, True), done)
 
 
+class Doctor(unittest.TestCase):
+    def doctor(self, daemon, *args, **how):
+        socket = daemon.socket if daemon else "/nowhere"
+        done = subprocess.run([BUILD + "/bin/kindling", "--socket", socket, "doctor", "--json", *args], capture_output=True,
+                              text=True, timeout=60, **how)
+        return {o["pid"]: o for o in map(json.loads, done.stdout.splitlines())}, done
+
+    def checks(self, one):
+        return {c["check"]: c for c in one["checks"]}
+
+    def test_a_healthy_one_is_looked_at_and_not_touched(self):
+        with Jvm(MAJOR) as jvm:
+            found, done = self.doctor(None, str(jvm.pid))
+            self.assertEqual(done.returncode, 0, done)
+            one = found[jvm.pid]
+            self.assertEqual((one["name"], one["verdict"]), ("KnownShares", "ok"))
+            checks = self.checks(one)
+            for name in ("process", "runtime", "owner", "cgroup", "signal", "place"):
+                self.assertEqual(checks[name]["verdict"], "ok", checks)
+            self.assertEqual(checks["daemon"]["verdict"], "unknown")
+            self.assertFalse(os.path.exists("/tmp/.java_pid%d" % jvm.pid))
+            self.assertEqual(agent_copies(jvm.pid), 0)
+            self.assertNotIn("Attach Listener", thread_names(jvm.pid))
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_every_no_is_said_with_what_would_change_it(self):
+        with variables(KINDLING_DISABLE="1"):
+            said_no = Jvm(MAJOR)
+        with said_no, Jvm(MAJOR, options=("-Xmx64m", "-XX:+DisableAttachMechanism")) as option, Daemon() as daemon:
+            daemon.wait_state(said_no.pid, "excluded")
+            daemon.wait_state(option.pid, "failed")
+            found, done = self.doctor(daemon)
+            self.assertEqual(done.returncode, 1)
+            for jvm, word in ((said_no, "KINDLING_DISABLE"), (option, "DisableAttachMechanism")):
+                checks = self.checks(found[jvm.pid])
+                self.assertEqual(found[jvm.pid]["verdict"], "no")
+                self.assertEqual(checks["owner"]["verdict"], "no")
+                self.assertIn(word, checks["owner"]["finding"])
+                self.assertIn("start it without", checks["owner"]["change"])
+                self.assertIn(word, checks["daemon"]["finding"])
+                self.assertEqual(checks["signal"]["verdict"], "ok")
+            out = daemon.cli("doctor", str(option.pid), check=False).stdout
+            self.assertRegex(out, r"^%d KnownShares: it is not profiled\n  ok       process " % option.pid)
+            self.assertRegex(out, r"\n  no       owner    .*; to change it: start it without")
+
+    def test_what_root_alone_may_see_is_said_to_be_unknown(self):
+        with Jvm(MAJOR) as jvm:
+            found, done = self.doctor(None, str(jvm.pid), user=65534, group=65534, extra_groups=[])
+            self.assertEqual(done.returncode, 1)
+            checks = self.checks(found[jvm.pid])
+            self.assertEqual(found[jvm.pid]["verdict"], "unknown")
+            for name in ("access", "runtime", "owner", "place"):
+                self.assertEqual((checks[name]["verdict"], checks[name]["change"]), ("unknown", "run it as root"))
+            self.assertEqual(checks["signal"]["verdict"], "ok")
+
+    def test_who_is_no_jvm_is_told_so(self):
+        found, done = self.doctor(None, str(os.getpid()))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no JVM", self.checks(found[os.getpid()])["runtime"]["finding"])
+        found, done = self.doctor(None, "999999999")
+        self.assertEqual(found[999999999]["verdict"], "no")
+
+    def test_the_daemons_words(self):
+        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            found, done = self.doctor(daemon, str(jvm.pid))
+            self.assertEqual((done.returncode, found[jvm.pid]["verdict"]), (0, "ok"))
+            daemon.cli("detach", str(jvm.pid))
+            found, done = self.doctor(daemon, str(jvm.pid))
+            checks = self.checks(found[jvm.pid])
+            self.assertEqual((checks["daemon"]["verdict"], checks["daemon"]["change"]), ("no", "kindling attach"))
+            self.assertIn("detached by uid 0", checks["daemon"]["finding"])
+
+
 class Limits(unittest.TestCase):
     def test_no_second_sees_more_attaches_than_the_rate(self):
         jvms = [Jvm(MAJOR, "Idle", options=("-Xmx16m",)) for _ in range(6)]
