@@ -274,7 +274,7 @@ static int take_rules(struct reading *r)
 			return refuse(r, "is one rule, `- deny: { command: x }`");
 		if (c->n_rules == RULES_MAX)
 			return refuse(r, "there may be %d rules", RULES_MAX);
-		c->rules[c->n_rules] = (struct config_rule){ 0 };
+		memset(&c->rules[c->n_rules], 0, sizeof(c->rules[0])); /* padding too: it is hashed */
 		n = take_rule(r, &c->rules[c->n_rules]);
 		if (n < 0)
 			return n;

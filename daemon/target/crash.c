@@ -2,6 +2,7 @@
 #include "daemon/target/crash.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include "daemon/core/clock.h"
+#include "daemon/core/log.h"
+#include "daemon/core/utf8.h"
 
 void crash_cohort(const struct jvm *jvm, char ret[COHORT_SIZE])
 {
@@ -55,6 +58,82 @@ static struct cohort *make_room(struct crashes *c)
 	return first;
 }
 
+/* ---- the file: a line each, "until crashes<tab>cohort<tab>reason" -----------------------------
+ */
+
+static bool read_line(char *line, struct cohort *ret)
+{
+	char *name = strchr(line, '\t'), *reason = name ? strchr(name + 1, '\t') : NULL;
+
+	if (!reason || sscanf(line, "%" SCNu64 " %u", &ret->until_real_ns, &ret->crashes) != 2)
+		return false;
+	*name++ = '\0';
+	*reason++ = '\0';
+	reason[strcspn(reason, "\n")] = '\0';
+	/* what is in it came from containers once, and is shown to people again */
+	utf8_copy(ret->name, sizeof(ret->name), name, strlen(name));
+	utf8_copy(ret->reason, sizeof(ret->reason), reason, strlen(reason));
+	return true;
+}
+
+void crashes_open(struct crashes *c, const char *dir, uint64_t real_ns)
+{
+	char line[1024];
+	FILE *f;
+
+	*c = (struct crashes){ 0 };
+	if (!*dir)
+		return;
+	snprintf(c->path, sizeof(c->path), "%s/blocked", dir);
+	f = fopen(c->path, "re");
+	while (f && c->n < COHORTS_MAX && fgets(line, sizeof(line), f)) {
+		struct cohort x = { 0 }, *room;
+
+		if (!read_line(line, &x) || x.until_real_ns <= real_ns)
+			continue;
+		room = make_room(c);
+		if (room)
+			*room = x;
+	}
+	if (f)
+		fclose(f);
+}
+
+static int write_file(const struct crashes *c)
+{
+	char temp[sizeof(c->path) + 8];
+	bool failed;
+	FILE *f;
+
+	snprintf(temp, sizeof(temp), "%s.tmp", c->path);
+	f = fopen(temp, "we");
+	if (!f)
+		return -errno;
+	for (unsigned i = 0; i < c->n; i++)
+		fprintf(f, "%" PRIu64 " %u\t%s\t%s\n", c->list[i].until_real_ns, c->list[i].crashes,
+			c->list[i].name, c->list[i].reason);
+	failed = fflush(f) != 0 || fsync(fileno(f)) < 0;
+	failed |= fclose(f) != 0;
+	return failed || rename(temp, c->path) < 0 ? -EIO : 0;
+}
+
+static void save(const struct crashes *c)
+{
+	int r = c->path[0] ? write_file(c) : 0;
+
+	if (r < 0)
+		log_warn("target.crashes", "file=%s error=%s", c->path, log_str(strerror(-r)));
+}
+
+void crashes_close(struct crashes *c)
+{
+	free(c->list);
+	c->list = NULL;
+	c->n = 0;
+}
+
+/* ---- blocks --------------------------------------------------------------------------------- */
+
 void crash_block(struct crashes *c, const struct jvm *jvm, const char *reason,
 		 uint64_t until_real_ns)
 {
@@ -73,6 +152,7 @@ void crash_block(struct crashes *c, const struct jvm *jvm, const char *reason,
 	snprintf(x->reason, sizeof(x->reason), "%s", reason);
 	x->until_real_ns = until_real_ns;
 	x->crashes++;
+	save(c);
 }
 
 const struct cohort *crash_find(const struct crashes *c, const struct jvm *jvm, uint64_t real_ns)
@@ -89,12 +169,16 @@ const struct cohort *crash_find(const struct crashes *c, const struct jvm *jvm, 
 
 void crash_expire(struct crashes *c, uint64_t real_ns)
 {
+	unsigned before = c->n;
+
 	for (unsigned i = 0; i < c->n;) {
 		if (c->list[i].until_real_ns > real_ns)
 			i++;
 		else
 			c->list[i] = c->list[--c->n];
 	}
+	if (c->n != before)
+		save(c);
 }
 
 void crash_explain(const struct cohort *cohort, struct fault *ret)

@@ -1,7 +1,7 @@
 /*
  * The circuit breaker: a JVM that crashes soon after an attach keeps us away from those like it,
  * its cohort: the same image (on the host: the same main class and libjvm), JDK and version of
- * ours. Never from the whole host.
+ * ours. Never from the whole host. Kept in a file: a daemon that starts again knows it too.
  */
 #pragma once
 
@@ -22,11 +22,15 @@ struct cohort {
 };
 
 struct crashes {
+	char path[300]; /* "" = kept in memory alone */
 	struct cohort *list; /* COHORTS_MAX of them once there is one */
 	unsigned n;
 	uint64_t count;
 };
 
+/* @dir: where the file "blocked" lies. What has expired, or is no such line, is dropped. */
+void crashes_open(struct crashes *c, const char *dir, uint64_t real_ns);
+void crashes_close(struct crashes *c); /* frees; the file stays */
 void crash_cohort(const struct jvm *jvm, char ret[COHORT_SIZE]);
 /* Does wait(2)'s @status tell of a crash? Its signal, else 0. */
 int crash_signal(int status);

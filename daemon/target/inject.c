@@ -15,6 +15,23 @@
 /* posix_spawn's argv is not const, and not written to. */
 #define WORD(s) ((char *)(uintptr_t)(s))
 
+/*
+ * The process ended. Its injector sees that too, and takes away what it placed by the descriptors
+ * that it holds: nobody else can find that root or working directory any more.
+ */
+void target_inject_let_go(struct target *t)
+{
+	struct target_priv *p = t->priv;
+
+	p->result_source = loop_source_free(p->result_source);
+	p->result_fd = fd_close(p->result_fd);
+	if (p->injector) {
+		child_let_go(p->injector);
+		p->injector = NULL;
+		p->table->injectors--;
+	}
+}
+
 /* The attempt is over: it has answered, has died or is late. */
 static void end_child(struct target *t)
 {

@@ -51,9 +51,10 @@ bool limit_reached(const struct target *t)
 void limit_explain(const struct targets *table, struct fault *ret)
 {
 	*ret = (struct fault){ 0 };
-	fault_set(ret, EDQUOT, FAULT_BUDGET,
-		  "targets.max: %u others are profiled; every 10 s those with the most CPU time are chosen",
-		  (unsigned)table->config->targets_max);
+	fault_set(
+		ret, EDQUOT, FAULT_BUDGET,
+		"targets.max: %u others are profiled; every 10 s those with the most CPU time are chosen",
+		(unsigned)table->config->targets_max);
 }
 
 static void measure(struct target *t)

@@ -23,6 +23,7 @@ int targets_new(struct loop *loop, const struct config *config, const struct tar
 	t->ops = *ops;
 	t->userdata = userdata;
 	wishes_open(&t->wishes, config->state_dir);
+	crashes_open(&t->crashes, config->state_dir, clock_real_ns());
 	r = loop_timer_add(loop, UINT64_MAX, 0, targets_on_rate, t, &t->rate_timer);
 	if (r == 0)
 		r = loop_timer_add(loop, UINT64_MAX, 0, targets_on_review, t, &t->review_timer);
@@ -65,7 +66,7 @@ struct targets *targets_free(struct targets *table)
 	loop_timer_free(table->rate_timer);
 	loop_timer_free(table->review_timer);
 	wishes_close(&table->wishes);
-	free(table->crashes.list);
+	crashes_close(&table->crashes);
 	free(table);
 	return NULL;
 }
@@ -84,7 +85,7 @@ static void on_pidfd(void *userdata, uint32_t events)
 	(void)events;
 	t->priv->pidfd_source = loop_source_free(t->priv->pidfd_source);
 	session_drain(t);
-	target_inject_abort(t);
+	target_inject_let_go(t);
 	session_close(t); /* frees the timer of whatever state it was in */
 	t->gone_mono_ns = clock_mono_ns();
 	exit_explain(t, &why);

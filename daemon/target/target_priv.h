@@ -106,6 +106,7 @@ struct child;
 int child_start(struct targets *table, char *const argv[], int stdin_fd, int result_fd,
 		struct child **ret);
 void child_kill(struct child *c); /* takes it; kills it unless it has ended */
+void child_let_go(struct child *c); /* takes it; it ends by itself */
 void children_forget(struct targets *table); /* what still runs goes on alone */
 
 /* inject.c */
@@ -114,6 +115,7 @@ void target_begin(struct target *t);
 void target_fail(struct target *t, const struct fault *why); /* to FAILED, and again later */
 void target_inject(struct target *t); /* FOUND or FAILED -> INJECTING, when a place is free */
 void target_inject_abort(struct target *t);
+void target_inject_let_go(struct target *t);
 void targets_inject_next(struct targets *table);
 
 /* session.c */
