@@ -1,5 +1,4 @@
-/* arm64: the call leaves the return address in x30, and a function that calls stores it beside x29.
- */
+/* arm64: the call leaves the return address in x30, and a function that calls stores it beside x29. */
 #pragma once
 
 #define ARCH_RED_ZONE	 0 /* the kernel's signal frame begins right below sp */

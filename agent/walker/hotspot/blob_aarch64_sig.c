@@ -1,8 +1,7 @@
 /*
- * arm64. Frames of code that is no method: adapters, vtable stubs, intrinsics, runtime stubs, the
- * blobs for safepoints and deoptimisation. Those that call anything begin with stp x29, x30, [sp,
- * #-16]! and mov x29, sp, and x29 stays where it is; those that do not leave the return address in
- * x30.
+ * arm64. Frames of code that is no method: adapters, vtable stubs, intrinsics, runtime stubs, the blobs
+ * for safepoints and deoptimisation. Those that call anything begin with a push of x29 and x30 and with
+ * mov x29, sp; x29 stays where it is then. Those that do not leave the return address in x30.
  */
 #include "agent/walker/hotspot/hotspot_priv.h"
 #include "agent/walker/hotspot/scopes.h"
@@ -14,8 +13,7 @@
 #define SCAN_STEPS	64
 #define CALL_STUB_BYTES 512 /* before and behind its call */
 
-/* ---- by where the return address is -------------------------------------------------------------
- */
+/* ---- by where the return address is ---------------------------------------------------------- */
 
 /* C1 jumps to some runtime stubs with x30 set to where it goes on, which follows no call then. */
 static bool fits(const struct hot *h, const struct blob *b, uint64_t pc, uint64_t fp, uint64_t sp)
@@ -79,8 +77,7 @@ static bool is_called_by(const struct blob *b, uint64_t pc)
 	return target >= b->base && target < b->end;
 }
 
-/* ---- code without a frame
- * -------------------------------------------------------------------------- */
+/* ---- code without a frame -------------------------------------------------------------------- */
 
 /* Bytes an instruction takes from the stack (stp, str with writeback, sub) or gives back. */
 static int64_t bytes_pushed(uint32_t i)
@@ -121,8 +118,7 @@ static uint64_t pushed_before(const struct hot *h, const struct blob *b)
 	return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
-/* ---- safepoint and deoptimisation
- * ------------------------------------------------------------------ */
+/* ---- safepoint and deoptimisation ------------------------------------------------------------ */
 
 /* The safepoint blob: entered by a poll. Its pc is in the thread until it is in the frame, and
  * follows no call. */
@@ -184,8 +180,7 @@ static bool leave_deopt(struct hot *h)
 	return false;
 }
 
-/* ---- exceptions
- * ------------------------------------------------------------------------------------ */
+/* ---- exceptions ------------------------------------------------------------------------------ */
 
 /* A pc that follows no call, but for which the nmethod has debug information. */
 static bool is_throw(uint64_t pc)
@@ -207,8 +202,7 @@ static bool leave_throw(struct hot *h, const struct blob *b)
 	return h->leaf && is_throw(h->regs.x3) && hot_move(h, h->regs.x3, h->at.sp, h->at.fp);
 }
 
-/* ---- stubs on top of the stack
- * --------------------------------------------------------------------- */
+/* ---- stubs on top of the stack --------------------------------------------------------------- */
 
 /* c2i and i2c lower sp for the arguments and keep what it was. */
 static bool leave_adapter(struct hot *h, const struct blob *b)
@@ -256,8 +250,7 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 	       leave_by_link(h, b, sp + pushed_before(h, b));
 }
 
-/* ---- stubs that called
- * ----------------------------------------------------------------------------- */
+/* ---- stubs that called ----------------------------------------------------------------------- */
 
 static bool leave_stub(struct hot *h, const struct blob *b)
 {

@@ -38,8 +38,7 @@ static inline uint64_t machine_sender_sp(uint64_t fp, uint64_t slot)
 	return slot > fp ? slot : fp + 16;
 }
 
-/* ---- instructions, by the Arm Architecture Reference Manual; pair = x29, x30 --------------------
- */
+/* ---- instructions, by the Arm Architecture Reference Manual; pair = x29, x30 ------------------ */
 
 /* stp pair, [sp, #n]! */
 static inline bool code_pushes_pair(uint32_t i)
