@@ -11,6 +11,8 @@
 #define DEOPT_HOPS	256
 #define ENTRY_STEPS	4 /* instructions up to the one that builds the frame */
 #define SCAN_STEPS	64
+#define SPENT_BYTES	64
+#define SAVED_LINK_MAX	48 /* bytes above sp */
 #define CALL_STUB_BYTES 512 /* before and behind its call */
 
 /* ---- by where the return address is ---------------------------------------------------------- */
@@ -27,9 +29,27 @@ static bool fits(const struct hot *h, const struct blob *b, uint64_t pc, uint64_
 	       code_blob_sig(pc, &caller) && caller.kind == BLOB_NMETHOD && pc >= caller.code;
 }
 
+/* x30 holds where a call of this code's own came back, a while ago. */
+static bool link_is_spent(const struct hot *h, const struct blob *b)
+{
+	if (h->link < b->code || h->link >= b->end)
+		return false;
+	return b->kind != BLOB_STUBS || h->at.pc - h->link < SPENT_BYTES;
+}
+
 static bool leave_by_link(struct hot *h, const struct blob *b, uint64_t sp)
 {
-	return fits(h, b, h->link, h->at.fp, sp) && hot_move(h, h->link, sp, h->at.fp);
+	return !link_is_spent(h, b) && fits(h, b, h->link, h->at.fp, sp) &&
+	       hot_move(h, h->link, sp, h->at.fp);
+}
+
+/* x30 was pushed as the first of a pair: by a stub that has no frame but calls the VM. */
+static bool leave_by_saved_link(struct hot *h)
+{
+	for (uint64_t slot = h->at.sp; slot <= h->at.sp + SAVED_LINK_MAX; slot += 16)
+		if (return_fits_java_sig(h, hot_word(h, slot), h->at.fp, slot + 16))
+			return hot_move(h, hot_word(h, slot), slot + 16, h->at.fp);
+	return false;
 }
 
 /* The pair x29, x30 at @slot is the end of the frame. */
@@ -245,9 +265,10 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 	if (has_frame(h, b) && leave_by_fp(h, b))
 		return true;
 	if (is_called_by(b, h->link) || b->kind == BLOB_STUBS || b->frame_words <= 1)
-		return leave_by_link(h, b, sp + pushed_before(h, b)) || leave_by_fp(h, b);
+		return leave_by_link(h, b, sp + pushed_before(h, b)) || leave_by_saved_link(h) ||
+		       leave_by_fp(h, b);
 	return leave_by_size(h, b) || leave_by_fp(h, b) ||
-	       leave_by_link(h, b, sp + pushed_before(h, b));
+	       leave_by_link(h, b, sp + pushed_before(h, b)) || leave_by_saved_link(h);
 }
 
 /* ---- stubs that called ----------------------------------------------------------------------- */
@@ -262,7 +283,8 @@ static bool leave_stub(struct hot *h, const struct blob *b)
 		return true;
 	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) && leave_throw(h, b))
 		return true;
-	return return_by_fp_sig(h, UINT64_MAX, false);
+	return (b->frame_words <= 1 && leave_by_saved_link(h)) ||
+	       return_by_fp_sig(h, UINT64_MAX, false) || leave_by_saved_link(h);
 }
 
 bool blob_frame_sig(struct hot *h, const struct blob *b)
