@@ -1,5 +1,4 @@
-/* arm64: the call leaves the return address in x30, and a function that calls stores it beside x29.
- */
+/* arm64: the call leaves the return address in x30, and a function that calls stores it beside x29. */
 #pragma once
 
 #define ARCH_RED_ZONE	 0 /* the kernel's signal frame begins right below sp */
@@ -10,6 +9,9 @@
 #define ARCH_DWARF_RA	 30
 /* Where HotSpot's call stub keeps its JavaCallWrapper, in words from its frame pointer. */
 #define ARCH_WRAPPER_WORDS (-8)
+/* The release whose interpreted frames keep one word more above the bytecode pointer, and whose calls
+ * pass the sender's sp in x19, not x13 (JDK-8288971). */
+#define ARCH_EXTENDED_SP 20
 
 static inline struct regs regs_get(const ucontext_t *uc)
 {

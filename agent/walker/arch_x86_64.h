@@ -9,6 +9,8 @@
 #define ARCH_DWARF_RA	 16
 /* Where HotSpot's call stub keeps its JavaCallWrapper, in words from its frame pointer. */
 #define ARCH_WRAPPER_WORDS (-6)
+/* The release whose interpreted frames keep one word more above the bytecode pointer: none. */
+#define ARCH_EXTENDED_SP INT32_MAX
 
 static inline struct regs regs_get(const ucontext_t *uc)
 {
@@ -24,9 +26,8 @@ static inline void regs_set(ucontext_t *uc, struct regs regs)
 	uc->uc_mcontext.gregs[REG_RBP] = (greg_t)regs.fp;
 }
 
-/* The code a signal handler returns to, in every libc: mov $15, %rax; syscall. The eight bytes at
- * its begin as a little-endian word. The interrupted context lies so far above the stack pointer
- * then. */
+/* The code a signal handler returns to, in every libc: mov $15, %rax; syscall. The eight bytes at its
+ * begin as a little-endian word. The interrupted context lies so far above the stack pointer then. */
 #define ARCH_SIGRETURN_CODE    0x0f0000000fc0c748ull
 #define ARCH_SIGRETURN_SECOND  7 /* bytes to its second instruction */
 #define ARCH_SIGRETURN_CONTEXT 0

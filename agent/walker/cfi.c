@@ -274,8 +274,7 @@ static bool run_extended(struct cursor *c, uint8_t op, const struct cie *cie,
 	case 0x13: /* def_cfa_offset_sf */
 		r->cfa_offset = take_sleb(c) * cie->data_align;
 		break;
-	case 0x2d: /* AARCH64_negate_ra_state: the return address is signed, and is stripped anyway
-		    */
+	case 0x2d: /* AARCH64_negate_ra_state: the return address is signed, and is stripped anyway */
 		break;
 	case 0x2e: /* GNU_args_size */
 		take_uleb(c);

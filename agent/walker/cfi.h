@@ -27,12 +27,9 @@ static inline enum cfi_kind cfi_rule_kind(uint32_t rule)
 {
 	return (enum cfi_kind)(rule & 7);
 }
-/*
- * For each processor:
- * cfi_rule_pack() makes a rule; @ra, @fp: how many bytes below the CFA they are saved, 0 = they
- * still are where the caller left them. CFI_NONE if that does not fit. cfi_rule_offset(),
- * cfi_rule_ra(), cfi_rule_fp() take it apart.
- */
+/* Each processor's cfi_rule_pack() makes a rule, or CFI_NONE of what does not fit, and the others take
+ * it apart. @ra, @fp: how many bytes below the CFA they are saved, 0 = they still are where the caller
+ * left them. */
 #if defined(__aarch64__)
 #include "agent/walker/cfi_rule_aarch64.h"
 #else
@@ -93,8 +90,7 @@ static inline uint32_t cfi_find(const struct cfi_table *t, uint32_t pc)
 	rows = t->words + t->rows_at;
 	low = blocks[block];
 	high = blocks[block + 1];
-	/* the last row at or before the pc; before the block's first one, the last of those before
-	 */
+	/* the last row at or before the pc; before the block's first one, the last of those before */
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 

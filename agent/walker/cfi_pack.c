@@ -46,8 +46,8 @@ long cfi_pack(const struct cfi_row *rows, uint32_t n, struct cfi_table *t, size_
 	for (uint32_t i = 0; i < n; i++) {
 		for (; block <= (rows[i].pc >> 16) - t->first_block; block++)
 			t->words[t->blocks_at + block] = i;
-		t->words[t->rows_at + i] =
-			(rows[i].pc & 0xffff) | rule_number(rules, &n_rules, rows[i].rule) << 16;
+		t->words[t->rows_at + i] = (rows[i].pc & 0xffff) |
+					   rule_number(rules, &n_rules, rows[i].rule) << 16;
 	}
 	t->words[t->blocks_at + block] = n;
 	return (long)t->bytes;

@@ -41,10 +41,10 @@ bool unwind_quiescent(void);
 struct unwind_stack {
 	uint64_t sp; /* of the interrupted instruction */
 	uint64_t low, high; /* known to be readable */
-	uint64_t link; /* where the interrupted instruction returns to if that is not on the stack;
-			* set by whoever has the context. 0 = it is */
-	uint64_t context; /* address of the ucontext_t of a signal handler that was walked through
-			   * last: what came after is interrupted code again; 0 = none */
+	uint64_t link; /* where the interrupted instruction returns to if that is not on the stack; set
+			* by whoever has the context. 0 = it is */
+	uint64_t context; /* address of the ucontext_t of a signal handler that was walked through last:
+			   * what came after is interrupted code again; 0 = none */
 };
 
 enum unwind_end {
@@ -65,8 +65,7 @@ bool unwind_load_sig(struct unwind_stack *stack, uint64_t address, uint64_t *ret
 bool unwind_readable_sig(uint64_t address);
 /*
  * Native frames from @regs upwards, leaf first, into frames[*n...max). Between unwind_enter_sig()
- * and unwind_leave_sig(). @leaf: @regs are of an interrupted instruction, not of a call. On
- * UNWIND_JAVA @regs are those of the Java frame that called.
+ * and unwind_leave_sig(). @leaf: @regs are of an interrupted instruction, not of a call. On UNWIND_JAVA @regs are those of the Java frame that called.
  */
 enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
 				  struct walk_frame *frames, uint32_t *n, bool leaf, uint32_t max);

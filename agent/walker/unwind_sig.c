@@ -166,8 +166,7 @@ static bool step_rule(struct unwind_stack *stack, struct regs *regs, uint32_t ru
 	default:
 		return false;
 	}
-	/* a frame of its own, or the return address still in its register: of the first frame only
-	 */
+	/* a frame of its own, or the return address still in its register: of the first frame only */
 	if (cfa < regs->sp || (ra ? cfa == regs->sp : !pc))
 		return false;
 	if (ra && !unwind_load_sig(stack, cfa - ra, &pc))

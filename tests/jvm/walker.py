@@ -26,6 +26,7 @@ ROOTS = re.compile(r"^(java/lang/Thread\.(run|exit)|jdk/internal/misc/InnocuousT
 GENERATED = re.compile(r"Lambda|invoke/|reflect/|LambdaForm|Accessor|jdk/internal")
 BROKEN_MAX = 0.0002  # of the samples
 
+EMULATION_WARM_S = 5  # until virtual threads run: before that the walker cannot know their frames' root
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 failures = []
@@ -65,6 +66,8 @@ class Run:
                                cwd=directory)
         try:
             self.wait_ready(directory, jvm)
+            if jdks.is_aarch64(home) and program == "WalkVirtual":
+                time.sleep(EMULATION_WARM_S)
             self.reader = subprocess.run(
                 [os.path.join(BUILD, "tests", "agent_reader"), "-v", "-H", "-l",
                  library(home),

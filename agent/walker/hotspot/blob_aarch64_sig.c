@@ -1,8 +1,7 @@
 /*
- * arm64. Frames of code that is no method: adapters, vtable stubs, intrinsics, runtime stubs, the
- * blobs for safepoints and deoptimisation. Those that call anything begin with stp x29, x30, [sp,
- * #-16]! and mov x29, sp, and x29 stays where it is; those that do not leave the return address in
- * x30.
+ * arm64. Frames of code that is no method: adapters, vtable stubs, intrinsics, runtime stubs, the blobs
+ * for safepoints and deoptimisation. Those that call anything begin with a push of x29 and x30 and with
+ * mov x29, sp; x29 stays where it is then. Those that do not leave the return address in x30.
  */
 #include "agent/walker/hotspot/hotspot_priv.h"
 #include "agent/walker/hotspot/scopes.h"
@@ -11,10 +10,11 @@
 #define SENDER_SP_MAX	0x1000
 #define ENTRY_STEPS	4 /* instructions up to the one that builds the frame */
 #define SCAN_STEPS	64
+#define SPENT_BYTES	64
+#define SAVED_LINK_MAX	48 /* bytes above sp */
 #define CALL_STUB_BYTES 512 /* before and behind its call */
 
-/* ---- by where the return address is -------------------------------------------------------------
- */
+/* ---- by where the return address is ---------------------------------------------------------- */
 
 /* C1 jumps to some runtime stubs with x30 set to where it goes on, which follows no call then. */
 static bool fits(const struct hot *h, const struct blob *b, uint64_t pc, uint64_t fp, uint64_t sp)
@@ -28,9 +28,27 @@ static bool fits(const struct hot *h, const struct blob *b, uint64_t pc, uint64_
 	       code_blob_sig(pc, &caller) && caller.kind == BLOB_NMETHOD && pc >= caller.code;
 }
 
+/* x30 holds where a call of this code's own came back, a while ago. */
+static bool link_is_spent(const struct hot *h, const struct blob *b)
+{
+	if (h->link < b->code || h->link >= b->end)
+		return false;
+	return b->kind != BLOB_STUBS || h->at.pc - h->link < SPENT_BYTES;
+}
+
 static bool leave_by_link(struct hot *h, const struct blob *b, uint64_t sp)
 {
-	return fits(h, b, h->link, h->at.fp, sp) && hot_move(h, h->link, sp, h->at.fp);
+	return !link_is_spent(h, b) && fits(h, b, h->link, h->at.fp, sp) &&
+	       hot_move(h, h->link, sp, h->at.fp);
+}
+
+/* x30 was pushed as the first of a pair: by a stub that has no frame but calls the VM. */
+static bool leave_by_saved_link(struct hot *h)
+{
+	for (uint64_t slot = h->at.sp; slot <= h->at.sp + SAVED_LINK_MAX; slot += 16)
+		if (return_fits_java_sig(h, hot_word(h, slot), h->at.fp, slot + 16))
+			return hot_move(h, hot_word(h, slot), slot + 16, h->at.fp);
+	return false;
 }
 
 /* The pair x29, x30 at @slot is the end of the frame. */
@@ -78,8 +96,7 @@ static bool is_called_by(const struct blob *b, uint64_t pc)
 	return target >= b->base && target < b->end;
 }
 
-/* ---- code without a frame
- * -------------------------------------------------------------------------- */
+/* ---- code without a frame -------------------------------------------------------------------- */
 
 /* Bytes an instruction takes from the stack (stp, str with writeback, sub) or gives back. */
 static int64_t bytes_pushed(uint32_t i)
@@ -120,8 +137,7 @@ static uint64_t pushed_before(const struct hot *h, const struct blob *b)
 	return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
-/* ---- safepoint and deoptimisation
- * ------------------------------------------------------------------ */
+/* ---- safepoint and deoptimisation ------------------------------------------------------------ */
 
 /* The safepoint blob: entered by a poll. Its pc is in the thread until it is in the frame, and
  * follows no call. */
@@ -166,8 +182,7 @@ static bool leave_safepoint_caller(struct hot *h, const struct blob *b)
 	       hot_move(h, pc, end, hot_word(h, end - 16));
 }
 
-/* ---- exceptions
- * ------------------------------------------------------------------------------------ */
+/* ---- exceptions ------------------------------------------------------------------------------ */
 
 /* A pc that follows no call, but for which the nmethod has debug information. */
 static bool is_throw(uint64_t pc)
@@ -189,8 +204,7 @@ static bool leave_throw(struct hot *h, const struct blob *b)
 	return h->leaf && is_throw(h->regs.x3) && hot_move(h, h->regs.x3, h->at.sp, h->at.fp);
 }
 
-/* ---- stubs on top of the stack
- * --------------------------------------------------------------------- */
+/* ---- stubs on top of the stack --------------------------------------------------------------- */
 
 /* c2i and i2c lower sp for the arguments and keep what it was. */
 static bool leave_adapter(struct hot *h, const struct blob *b)
@@ -233,13 +247,13 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 	if (has_frame(h, b) && leave_by_fp(h, b))
 		return true;
 	if (is_called_by(b, h->link) || b->kind == BLOB_STUBS || b->frame_words <= 1)
-		return leave_by_link(h, b, sp + pushed_before(h, b)) || leave_by_fp(h, b);
+		return leave_by_link(h, b, sp + pushed_before(h, b)) || leave_by_saved_link(h) ||
+		       leave_by_fp(h, b);
 	return leave_by_size(h, b) || leave_by_fp(h, b) ||
-	       leave_by_link(h, b, sp + pushed_before(h, b));
+	       leave_by_link(h, b, sp + pushed_before(h, b)) || leave_by_saved_link(h);
 }
 
-/* ---- stubs that called
- * ----------------------------------------------------------------------------- */
+/* ---- stubs that called ----------------------------------------------------------------------- */
 
 static bool leave_stub(struct hot *h, const struct blob *b)
 {
@@ -251,7 +265,8 @@ static bool leave_stub(struct hot *h, const struct blob *b)
 		return true;
 	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) && leave_throw(h, b))
 		return true;
-	return return_by_fp_sig(h, UINT64_MAX, false);
+	return (b->frame_words <= 1 && leave_by_saved_link(h)) ||
+	       return_by_fp_sig(h, UINT64_MAX, false) || leave_by_saved_link(h);
 }
 
 bool blob_frame_sig(struct hot *h, const struct blob *b)

@@ -24,7 +24,7 @@ struct hot {
 	uint64_t thread; /* JavaThread*, 0 = not a Java thread */
 	struct machine regs; /* of the interrupted instruction */
 	uint64_t context; /* the ucontext_t that has all of them */
-	uint64_t link; /* where it returns to, if that is not on the stack; 0 = it is */
+	uint64_t link; /* where that returns to if it is not on the stack; 0 = it is */
 	bool leaf; /* at is the interrupted instruction, not a return address */
 	bool exact; /* the nmethod has debug information at exactly this pc */
 	bool java_seen;
@@ -57,7 +57,8 @@ static inline bool hot_push(struct hot *h, uint64_t where, int32_t bci, uint8_t 
 {
 	if (h->w->n >= WALK_FRAMES_MAX)
 		return false;
-	h->w->frames[h->w->n++] = (struct walk_frame){ .where = where, .bci = bci, .kind = kind };
+	h->w->frames[h->w->n++] =
+		(struct walk_frame){ .where = where, .bci = bci, .kind = kind };
 	return true;
 }
 void hot_push_method_sig(struct hot *h, uint64_t method, int32_t bci, uint8_t kind);
@@ -68,8 +69,7 @@ static inline bool return_is_interpreter(uint64_t pc)
 	return pc >= vm_sig.interpreter_low && pc < vm_sig.interpreter_high;
 }
 
-/* ---- calls_*_sig.c: what the instructions say that end at a return address ----------------------
- */
+/* ---- calls_*_sig.c: what the instructions say that end at a return address ------------------- */
 
 /* Is there a call right before @pc? */
 bool call_before_sig(uint64_t pc);
@@ -106,16 +106,14 @@ enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp
 /* Has the nmethod been deoptimised at this frame: its return address now leads to a handler? */
 bool return_is_deopt_sig(const struct blob *b, uint64_t pc);
 
-/* ---- interpreter_sig.c, interpreter_edge_*_sig.c ----------------------------------------------
- */
+/* ---- interpreter_sig.c, interpreter_edge_*_sig.c --------------------------------------------- */
 
 /* The interrupted instruction is in the interpreter, where a frame is being built or torn down.
  * false = an ordinary frame: interpreter_frame_sig(). */
 bool interpreter_edge_sig(struct hot *h);
 bool interpreter_frame_sig(struct hot *h);
 
-/* ---- compiled_sig.c, compiled_edge_*_sig.c ----------------------------------------------------
- */
+/* ---- compiled_sig.c, compiled_edge_*_sig.c --------------------------------------------------- */
 
 /* The interrupted instruction builds the frame or tears it down: false = it does not. */
 bool compiled_edge_sig(struct hot *h, const struct blob *b);
@@ -128,8 +126,7 @@ uint64_t compiled_real_pc_sig(const struct blob *b, uint64_t pc, uint64_t sp);
 /* A frame met lately: names and caller out of the memo. */
 bool compiled_memo_sig(struct hot *h);
 
-/* ---- forward_stub_*_sig.c -----------------------------------------------------------------------
- */
+/* ---- forward_stub_*_sig.c ------------------------------------------------------------------- */
 
 /* Leaves the stub @b by what its instructions will do, if they lead to a frame that can be. */
 bool forward_stub_sig(struct hot *h, const struct blob *b);
@@ -139,13 +136,11 @@ bool forward_interpreter_sig(struct hot *h);
 /* A pc that follows no call, but for which the nmethod has debug information: an exception's. */
 bool forward_is_throw_sig(uint64_t pc);
 
-/* ---- stubs of the JVM -------------------------------------------------------------------------
- */
+/* ---- stubs of the JVM --------------------------------------------------------------------- */
 
 bool blob_frame_sig(struct hot *h, const struct blob *b);
 
-/* ---- continuation_sig.c -----------------------------------------------------------------------
- */
+/* ---- continuation_sig.c ----------------------------------------------------------------------- */
 
 bool continuation_is_barrier_sig(uint64_t pc);
 /* at is the return barrier: pushes the frames that are still frozen and ends the walk. */

@@ -251,6 +251,8 @@ static void read_by_version(void)
 	vm_sig.sender_sp_words = -1;
 	vm_sig.method_words = -3;
 	vm_sig.bcp_words = vm_sig.version <= 8 ? -7 : -8; /* 11 put the mirror below the method */
+	if (vm_sig.version >= ARCH_EXTENDED_SP)
+		vm_sig.bcp_words--;
 }
 
 int layout_read(const char **why)

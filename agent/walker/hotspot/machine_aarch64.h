@@ -1,8 +1,6 @@
 /* arm64 as HotSpot uses it. */
 #pragma once
 
-#define SENDER_SP_19 19 /* the release that moved it from x13 to x19 */
-
 /* Registers of the interrupted instruction that tell where code is in building a frame. */
 struct machine {
 	uint64_t x3; /* where an exception was thrown, on its way into a handler */
@@ -15,7 +13,7 @@ struct machine {
 
 static inline struct machine machine_load(uint64_t context)
 {
-	int sender_sp = vm_sig.version >= SENDER_SP_19 ? 19 : 13;
+	int sender_sp = vm_sig.version >= ARCH_EXTENDED_SP ? 19 : 13;
 
 	return (struct machine){ load64_sig(context + arch_context_reg(3)),
 				 load64_sig(context + arch_context_reg(9)),
@@ -40,8 +38,7 @@ static inline uint64_t machine_sender_sp(uint64_t fp, uint64_t slot)
 	return slot > fp ? slot : fp + 16;
 }
 
-/* ---- instructions, by the Arm Architecture Reference Manual; pair = x29, x30 --------------------
- */
+/* ---- instructions, by the Arm Architecture Reference Manual; pair = x29, x30 ------------------ */
 
 /* stp pair, [sp, #n]! */
 static inline bool code_pushes_pair(uint32_t i)
