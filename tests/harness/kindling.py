@@ -196,8 +196,11 @@ def timers(pid):
 def thread_names(pid):
     names = []
     for tid in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
-            names.append(f.read().strip())
+        try:
+            with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
+                names.append(f.read().strip())
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it ended meanwhile
     return names
 
 
