@@ -29,13 +29,14 @@ struct inject {
 	bool loads; /* an agent is to be loaded: the owner may forbid that alone */
 	char attach_file[32]; /* ".attach_pidN" */
 	int attach_dfd; /* where it was made; -1 = it was not */
+	int attach_fd; /* the file itself, locked */
 	struct fault *fault;
 };
 
 #define INJECT_NULL                                                                           \
 	{                                                                                     \
 		.pidfd = -1, .proc_dfd = -1, .root_dfd = -1, .cwd_dfd = -1, .cgroup_dfd = -1, \
-		.mnt_ns_fd = -1, .attach_dfd = -1                                             \
+		.mnt_ns_fd = -1, .attach_dfd = -1, .attach_fd = -1                            \
 	}
 
 int inject_remaining_ms(const struct inject *in); /* until the deadline; 0 = it has passed */
@@ -71,8 +72,12 @@ int options_flag(const char *list, size_t len, const char *name);
 void options_read(struct options *o, const char *cmdline, size_t cmdline_len, const char *environ,
 		  size_t environ_len);
 
-/* cgroup.c: room for our threads, and not frozen. 0 or -EAGAIN + fault. */
+/* cgroup.c: room for our threads and our memory, and not frozen. 0 or -EAGAIN + fault. */
 int cgroup_check(struct inject *in);
+bool cgroup_is_frozen(const struct inject *in);
+
+/* nproc.c: room for our threads in RLIMIT_NPROC. 0 or -EAGAIN + fault. */
+int nproc_check(struct inject *in);
 
 /* preflight.c: everything that may say no before the target is touched. 0 or -errno + fault. */
 int preflight(struct inject *in);

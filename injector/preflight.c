@@ -5,6 +5,7 @@
 #include "injector/inject.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,6 +40,25 @@ static void find_keeper(struct inject *in)
 		(void)proc_map_root(map, &in->keeper_gid);
 }
 
+/*
+ * Supplementary groups decide too about what it may write: an emptyDir of a pod with fsGroup. They
+ * are this process's from here on; it needs none of its own, and must not write where only those
+ * let it. Where they cannot be set nothing more is allowed than before.
+ */
+static void take_groups(const char *status)
+{
+	char text[4096], *save = NULL;
+	gid_t groups[256];
+	size_t n = 0;
+
+	if (!proc_status_field(status, "Groups:", text, sizeof(text)))
+		return;
+	for (char *word = strtok_r(text, " ", &save); word && n < ARRAY_SIZE(groups);
+	     word = strtok_r(NULL, " ", &save))
+		groups[n++] = (gid_t)strtoul(word, NULL, 10);
+	(void)setgroups(n, groups);
+}
+
 static int read_ids(struct inject *in, const char *status)
 {
 	char text[256], *last;
@@ -56,6 +76,7 @@ static int read_ids(struct inject *in, const char *status)
 		return fault_set(in->fault, EPROTO, FAULT_PREFLIGHT,
 				 "no uid and gid in /proc/%d/status", in->pid);
 	find_keeper(in);
+	take_groups(status);
 	return 0;
 }
 
@@ -148,5 +169,7 @@ int preflight(struct inject *in)
 		r = check_options(in, &xrs);
 	if (r == 0)
 		r = cgroup_check(in);
+	if (r == 0)
+		r = nproc_check(in);
 	return r < 0 ? r : check_signal(in, xrs);
 }

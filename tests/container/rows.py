@@ -183,8 +183,10 @@ def as_owner(c, do):
 
 def no_processes(c):
     """RLIMIT_NPROC reached. A limit of somebody else may be set with CAP_SYS_RESOURCE only."""
-    hard = resource.prlimit(c.pid, resource.RLIMIT_NPROC)[1]
-    as_owner(c, lambda: resource.prlimit(c.pid, resource.RLIMIT_NPROC, (1, hard)))
+    def limit():
+        hard = resource.prlimit(c.pid, resource.RLIMIT_NPROC)[1]
+        resource.prlimit(c.pid, resource.RLIMIT_NPROC, (1, hard))
+    as_owner(c, limit)
 
 
 def no_memory(c):
