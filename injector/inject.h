@@ -60,6 +60,7 @@ struct options {
 	int disable_attach; /* -XX:+/-DisableAttachMechanism: 1, 0, -1 = not given */
 	int dynamic_loading; /* -XX:+/-EnableDynamicAgentLoading */
 	bool xrs; /* -Xrs */
+	bool crac; /* -XX:CRaCCheckpointTo=... */
 };
 #define OPTIONS_NULL                                        \
 	{                                                   \

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include "injector/vmflags.h"
 
 static int check_state(struct inject *in, const char *stat)
 {
@@ -122,26 +123,53 @@ static int owner_forbids(struct inject *in, const char *sentence)
 	return -EPERM;
 }
 
-static int check_options(struct inject *in, bool *ret_xrs)
+/* What the words of the command line and the variables say; the flags themselves know better. */
+static void read_options(const struct inject *in, struct options *o)
 {
 	static char cmdline[256 * 1024], environ[256 * 1024];
-	struct options o = OPTIONS_NULL;
 	ssize_t n = proc_read(in->proc_dfd, "cmdline", cmdline, sizeof(cmdline));
 	ssize_t m = proc_read(in->proc_dfd, "environ", environ, sizeof(environ));
+	struct vmflag flags[] = {
+		{ "DisableAttachMechanism", 1, false, 0 },
+		{ "EnableDynamicAgentLoading", 1, false, 0 },
+		{ "ReduceSignalUsage", 1, false, 0 },
+		{ "CRaCCheckpointTo", 8, false, 0 },
+	};
 
-	options_read(&o, cmdline, n > 0 ? (size_t)n : 0, environ, m > 0 ? (size_t)m : 0);
-	*ret_xrs = o.xrs;
+	options_read(o, cmdline, n > 0 ? (size_t)n : 0, environ, m > 0 ? (size_t)m : 0);
+	if (vmflags_read(in->proc_dfd, flags, ARRAY_SIZE(flags)) < 0)
+		return;
+	if (flags[0].found)
+		o->disable_attach = flags[0].value != 0;
+	if (flags[1].found)
+		o->dynamic_loading = flags[1].value != 0;
+	if (flags[2].found)
+		o->xrs = flags[2].value != 0;
+	if (flags[3].found)
+		o->crac = flags[3].value != 0;
+}
+
+static int check_options(struct inject *in)
+{
+	struct options o = OPTIONS_NULL;
+
+	read_options(in, &o);
 	if (o.disable_attach == 1)
 		return owner_forbids(in,
 				     "its owner forbids attaching: -XX:+DisableAttachMechanism");
 	if (o.dynamic_loading == 0 && in->loads)
 		return owner_forbids(in,
 				     "its owner forbids agents: -XX:-EnableDynamicAgentLoading");
+	if (o.crac && in->loads)
+		return owner_forbids(
+			in,
+			"crac: it is to be checkpointed (-XX:CRaCCheckpointTo), which open pipes prevent");
 	return 0;
 }
 
-static int check_signal(struct inject *in, bool xrs)
+static int check_signal(struct inject *in)
 {
+	struct options o = OPTIONS_NULL;
 	char status[16384];
 
 	if (attach_has_socket(in))
@@ -150,7 +178,8 @@ static int check_signal(struct inject *in, bool xrs)
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY, "process %d has ended", in->pid);
 	if (proc_signal_mask(status, "SigCgt:") & 1ull << (SIGQUIT - 1))
 		return 0;
-	if (xrs)
+	read_options(in, &o);
+	if (o.xrs)
 		return owner_forbids(in, "it was started with -Xrs and has no attach socket");
 	/* before the JVM has its handler the signal would end it */
 	fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT, "it does not catch SIGQUIT (yet)");
@@ -160,16 +189,16 @@ static int check_signal(struct inject *in, bool xrs)
 
 int preflight(struct inject *in)
 {
-	bool xrs = false;
 	int r = preflight_identity(in);
 
 	if (r == 0)
 		r = check_runtime(in);
 	if (r == 0)
-		r = check_options(in, &xrs);
-	if (r == 0)
 		r = cgroup_check(in);
 	if (r == 0)
 		r = nproc_check(in);
-	return r < 0 ? r : check_signal(in, xrs);
+	if (r == 0)
+		r = check_signal(in);
+	/* last: a JVM that has its handler has read all of its options */
+	return r < 0 ? r : check_options(in);
 }
