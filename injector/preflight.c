@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include "injector/seccomp.h"
 #include "injector/vmflags.h"
 
 static int check_state(struct inject *in, const char *stat)
@@ -199,6 +200,8 @@ int preflight(struct inject *in)
 		r = nproc_check(in);
 	if (r == 0)
 		r = check_signal(in);
-	/* last: a JVM that has its handler has read all of its options */
-	return r < 0 ? r : check_options(in);
+	/* a JVM that has its handler has read all of its options */
+	if (r == 0)
+		r = check_options(in);
+	return r < 0 || !in->loads ? r : seccomp_check(in);
 }

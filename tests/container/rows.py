@@ -105,6 +105,8 @@ def while_still(stop, go):
 
 def stopped(c):
     c.signal(signal.SIGSTOP)
+    while "State:\tT" not in open("/proc/%d/status" % c.pid).read():
+        time.sleep(0.001)
 
 
 def refused_then(go):
@@ -292,7 +294,7 @@ STATES = {
     "memory.max": State("4 MB below its memory limit", r"no_memory_headroom", before=no_memory,
                         run=refused_then(more_memory), first=True),
     "timer_create kills": State("a seccomp filter that ends the process at timer_create", r"seccomp",
-                                dict(seccomp=["timer_create"])),
+                                dict(seccomp=["timer_create"]), first=True),
     "shared /tmp": State("two pods with one /tmp, both pid 1", run=shared_tmp,
                          container=dict(tmp=True), needs=lambda cell: cell.root not in OWN_TMP + ("sealed",)),
     "cleaner": State("a cleaner takes /tmp/kindling away during the attach", run=cleaner),
