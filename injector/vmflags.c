@@ -46,10 +46,11 @@ static const struct window *window_at(struct memory *m, uint64_t address)
 	uint64_t start = address & ~(uint64_t)(WINDOW_BYTES - 1);
 	struct window *w = &m->windows[start / WINDOW_BYTES % WINDOWS];
 
+	if (start == 0) /* the first page is nobody's */
+		return NULL;
 	if (w->address != start) {
 		w->address = 0;
-		if (start == 0 ||
-		    pread(m->fd, w->bytes, WINDOW_BYTES, (off_t)start) != WINDOW_BYTES)
+		if (pread(m->fd, w->bytes, WINDOW_BYTES, (off_t)start) != WINDOW_BYTES)
 			return NULL;
 		w->address = start;
 	}
