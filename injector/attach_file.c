@@ -21,7 +21,7 @@
 #define STALE_AGE_S   5 /* one of somebody else's tool, younger than this, may be in use */
 #define GIVE_UP_TURNS 200
 #define GIVE_UP_MS    10
-#define LOOK_MS	      50 /* from the signal handler to the JVM's look at the file */
+#define LOOK_TURNS    50 /* from the signal handler to the JVM's look at the file */
 
 bool attach_sigquit_pending(const struct inject *in)
 {
@@ -43,6 +43,14 @@ static bool stands_still(const struct inject *in)
 		return false;
 	state = proc_state(stat);
 	return state == 'T' || state == 't' || cgroup_is_frozen(in);
+}
+
+/* The handler only wakes the thread that looks for the file. It has looked when there is a socket;
+ * a busy machine gets half a second for it. */
+static void let_it_look(const struct inject *in)
+{
+	for (int i = 0; i < LOOK_TURNS && !attach_has_socket(in); i++)
+		inject_pause_ms(GIVE_UP_MS);
 }
 
 /* ---- whose it is ---------------------------------------------------------------------------- */
@@ -172,7 +180,7 @@ bool attach_file_give_up(struct inject *in)
 {
 	for (int i = 0; i < GIVE_UP_TURNS && attach_sigquit_pending(in) && !stands_still(in); i++)
 		inject_pause_ms(GIVE_UP_MS);
-	inject_pause_ms(LOOK_MS);
+	let_it_look(in);
 	if (attach_sigquit_pending(in) || stands_still(in)) {
 		/* the file must stay; the next attach to this process takes it over */
 		in->attach_dfd = fd_close(in->attach_dfd);
@@ -183,27 +191,32 @@ bool attach_file_give_up(struct inject *in)
 	return true;
 }
 
-static void cleanup_in(const struct inject *in, int dfd)
+static bool is_left(const struct inject *in, int dfd)
 {
 	CLEANUP(fd_closep) int fd = -1;
 	struct stat st;
 
 	if (dfd < 0)
-		return;
+		return false;
 	fd = openat(dfd, in->attach_file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == in->uid &&
-	    (is_left_of_ours(in, fd) || is_stale(&st)))
-		(void)unlinkat(dfd, in->attach_file, 0);
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == in->uid &&
+	       (is_left_of_ours(in, fd) || is_stale(&st));
 }
 
 void attach_file_cleanup(struct inject *in)
 {
 	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
+	int dfds[] = { in->cwd_dfd, tmp };
 
 	snprintf(in->attach_file, sizeof(in->attach_file), ".attach_pid%d", in->ns_pid);
-	if (attach_sigquit_pending(in) || stands_still(in) || files_as_target(in) < 0)
-		return;
-	cleanup_in(in, in->cwd_dfd);
-	cleanup_in(in, tmp);
-	files_as_root();
+	for (size_t i = 0; i < ARRAY_SIZE(dfds); i++) {
+		if (files_as_target(in) < 0)
+			return;
+		if (is_left(in, dfds[i])) {
+			let_it_look(in);
+			if (!attach_sigquit_pending(in) && !stands_still(in))
+				(void)unlinkat(dfds[i], in->attach_file, 0);
+		}
+		files_as_root();
+	}
 }

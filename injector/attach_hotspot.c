@@ -170,6 +170,10 @@ static int no_socket(struct inject *in, int last)
 	if (!attach_file_give_up(in))
 		return fault_set(in->fault, ETIMEDOUT, FAULT_SOCKET,
 				 "it did not take SIGQUIT in time");
+	if (last == -EPROTO || last == -EAGAIN) /* listens, or lets its backlog fill */
+		fault_set(in->fault, EADDRINUSE, FAULT_SOCKET,
+			  "another process listens on its attach socket's name, .java_pid%d",
+			  in->ns_pid);
 	fault_set(
 		in->fault, ETIMEDOUT, FAULT_SOCKET,
 		"it took SIGQUIT but opened no attach socket: attaching is switched off in it (last: %s)",

@@ -105,7 +105,7 @@ def while_still(stop, go):
 
 def stopped(c):
     c.signal(signal.SIGSTOP)
-    while "State:\tT" not in open("/proc/%d/status" % c.pid).read():
+    while "State:\tT" not in read("/proc/%d/status" % c.pid):
         time.sleep(0.001)
 
 
@@ -126,15 +126,19 @@ def write(path, text):
         f.write(text)
 
 
-def read_number(path):
+def read(path):
     with open(path) as f:
-        return int(f.read())
+        return f.read()
+
+
+def read_number(path):
+    return int(read(path))
 
 
 def freezer_v1(c, word):
     path = c.cgroup("freezer") + "/freezer.state"
     write(path, word)
-    while word == "FROZEN" and open(path).read().strip() != word:
+    while word == "FROZEN" and read(path).strip() != word:
         time.sleep(0.01)
         write(path, word)
 
@@ -147,7 +151,7 @@ def freezer_v2(c):
     os.makedirs(unified_dir(c), exist_ok=True)
     write(unified_dir(c) + "/cgroup.procs", str(c.pid))
     write(unified_dir(c) + "/cgroup.freeze", "1")
-    while "frozen 1" not in open(unified_dir(c) + "/cgroup.events").read():
+    while "frozen 1" not in read(unified_dir(c) + "/cgroup.events"):
         time.sleep(0.01)
 
 
@@ -276,6 +280,9 @@ STATES = {
     "renamed": State("its launcher is not called java", container=dict(own_jdk=True, launcher="service")),
     "embedded": State("a program with a JVM inside, loaded RTLD_LOCAL", container=dict(launcher="embed_jvm"),
                       needs=lambda cell: cell.jdk != "17-musl"),
+    "off: in the code": State("the same, and its code says -XX:+DisableAttachMechanism", DISABLED,
+                              dict(launcher="embed_jvm", env=["SERVER_OPTION=-XX:+DisableAttachMechanism"]),
+                              needs=lambda cell: cell.jdk != "17-musl", first=True),
     "socket deleted": State("a cleaner took its attach socket away", run=delete_socket),
     "stopped": State("SIGSTOP", r"stopped", before=stopped, run=refused_then(lambda c: c.signal(signal.SIGCONT)),
                      first=True),
