@@ -26,6 +26,7 @@ struct inject {
 	int mnt_ns_fd; /* its mount namespace; -1 = nothing can be mounted in it */
 	int cgroup_dfd; /* /sys/fs/cgroup; -1 = not there */
 	uint64_t deadline_mono_ns;
+	bool looks; /* --check: nothing is done to it, and what cannot be seen is said */
 	bool loads; /* an agent is to be loaded: the owner may forbid that alone */
 	char attach_file[32]; /* ".attach_pidN" */
 	int attach_dfd; /* where it was made; -1 = it was not */
@@ -82,7 +83,21 @@ int nproc_check(struct inject *in);
 
 /* preflight.c: everything that may say no before the target is touched. 0 or -errno + fault. */
 int preflight(struct inject *in);
+struct check {
+	const char *name;
+	int (*run)(struct inject *in); /* 0, or -errno + fault */
+	const char *ok; /* what a yes means */
+	const char *change; /* what would change a no */
+};
+extern const struct check preflight_checks[]; /* in the order in which they are asked */
+extern const size_t preflight_check_count;
 int preflight_identity(struct inject *in); /* the part that cleaning up needs too */
+
+/* check.c: the preflight for a person: every check, not only the first that says no. One line
+ * (JSON: one object) each on stdout; 0, 1 = one says no, 2 = none does, but one could not be told.
+ */
+int check_all(struct inject *in, bool json);
+void check_say_unseen(bool json, const char *name, const struct fault *f);
 
 /* files.c: openat2 in the target's root, with the ids of the target or of its root. */
 int files_as_target(const struct inject *in); /* fsuid, fsgid; 0 or -errno */

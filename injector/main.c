@@ -5,6 +5,7 @@
  *   kindling-inject PID load LIBRARY [OPTIONS]
  *   kindling-inject PID jcmd COMMAND...
  *   kindling-inject PID properties | threaddump
+ *   kindling-inject PID check [json]
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,8 +46,10 @@ static const char usage[] =
 	"  jcmd COMMAND [ARG...]    a diagnostic command, e.g. jcmd VM.version\n"
 	"  properties               the JVM's system properties\n"
 	"  threaddump               stacks of all threads\n"
+	"  check [json]             could an agent be loaded? Looks, and touches nothing\n"
 	"\n"
-	"Exit status: 0 done, 1 failed (the reason is printed), 2 wrong usage.\n";
+	"Exit status: 0 done, 1 failed (the reason is printed), 2 wrong usage. Of check: 0 yes, 1 no,\n"
+	"2 it could not be told.\n";
 
 /* The last resort against a file system of the target's that never answers. */
 static void set_deadline(struct inject *in, uint64_t ms)
@@ -235,6 +238,21 @@ static int join(char *dst, size_t size, char **words)
 	return 0;
 }
 
+static int check(struct inject *in, char **argv)
+{
+	bool json = argv[1] && strcmp(argv[1], "json") == 0;
+	struct fault f = { 0 };
+
+	in->fault = &f;
+	in->loads = in->looks = true;
+	if (open_target(in) < 0) {
+		check_say_unseen(json, f.step == FAULT_NAMESPACE ? "access" : "process", &f);
+		if (f.step != FAULT_NAMESPACE || in->proc_dfd < 0)
+			return 1;
+	}
+	return check_all(in, json);
+}
+
 static int command_for_person(struct inject *in, char **argv)
 {
 	static char reply[REPLY_MAX];
@@ -245,6 +263,8 @@ static int command_for_person(struct inject *in, char **argv)
 	int r;
 
 	in->fault = &f;
+	if (strcmp(argv[0], "check") == 0)
+		return check(in, argv);
 	if (strcmp(argv[0], "load") == 0 && argv[1]) {
 		in->loads = true;
 		words[1] = argv[1];

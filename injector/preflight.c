@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include "daemon/core/owner.h"
 #include "injector/seccomp.h"
 #include "injector/vmflags.h"
 
@@ -124,12 +125,13 @@ static int owner_forbids(struct inject *in, const char *sentence)
 	return -EPERM;
 }
 
+static char cmdline[256 * 1024], environment[256 * 1024];
+
 /* What the words of the command line and the variables say; the flags themselves know better. */
-static void read_options(const struct inject *in, struct options *o)
+static int read_options(const struct inject *in, struct options *o, size_t *ret_environ_len)
 {
-	static char cmdline[256 * 1024], environ[256 * 1024];
 	ssize_t n = proc_read(in->proc_dfd, "cmdline", cmdline, sizeof(cmdline));
-	ssize_t m = proc_read(in->proc_dfd, "environ", environ, sizeof(environ));
+	ssize_t m = proc_read(in->proc_dfd, "environ", environment, sizeof(environment));
 	struct vmflag flags[] = {
 		{ "DisableAttachMechanism", 1, false, 0 },
 		{ "EnableDynamicAgentLoading", 1, false, 0 },
@@ -137,24 +139,30 @@ static void read_options(const struct inject *in, struct options *o)
 		{ "CRaCCheckpointTo", 8, false, 0 },
 	};
 
-	options_read(o, cmdline, n > 0 ? (size_t)n : 0, environ, m > 0 ? (size_t)m : 0);
-	if (vmflags_read(in->proc_dfd, flags, ARRAY_SIZE(flags)) < 0)
-		return;
-	if (flags[0].found)
-		o->disable_attach = flags[0].value != 0;
-	if (flags[1].found)
-		o->dynamic_loading = flags[1].value != 0;
-	if (flags[2].found)
-		o->xrs = flags[2].value != 0;
-	if (flags[3].found)
-		o->crac = flags[3].value != 0;
+	*ret_environ_len = m > 0 ? (size_t)m : 0;
+	options_read(o, cmdline, n > 0 ? (size_t)n : 0, environment, *ret_environ_len);
+	if (vmflags_read(in->proc_dfd, flags, ARRAY_SIZE(flags)) == 0) {
+		if (flags[0].found)
+			o->disable_attach = flags[0].value != 0;
+		if (flags[1].found)
+			o->dynamic_loading = flags[1].value != 0;
+		if (flags[2].found)
+			o->xrs = flags[2].value != 0;
+		if (flags[3].found)
+			o->crac = flags[3].value != 0;
+	}
+	return n < 0 ? (int)n : m < 0 ? (int)m : 0;
 }
 
 static int check_options(struct inject *in)
 {
 	struct options o = OPTIONS_NULL;
+	size_t len;
+	int r = read_options(in, &o, &len);
 
-	read_options(in, &o);
+	if (in->loads && owner_says_no(environment, len))
+		return owner_forbids(in, "its owner says no: " OWNER_VARIABLE
+					 " is set in its environment");
 	if (o.disable_attach == 1)
 		return owner_forbids(in,
 				     "its owner forbids attaching: -XX:+DisableAttachMechanism");
@@ -165,6 +173,9 @@ static int check_options(struct inject *in)
 		return owner_forbids(
 			in,
 			"crac: it is to be checkpointed (-XX:CRaCCheckpointTo), which open pipes prevent");
+	if (in->looks && r < 0)
+		return fault_set(in->fault, -r, FAULT_PREFLIGHT,
+				 "read the options of process %d: ", in->pid);
 	return 0;
 }
 
@@ -172,6 +183,7 @@ static int check_signal(struct inject *in)
 {
 	struct options o = OPTIONS_NULL;
 	char status[16384];
+	size_t len;
 
 	if (attach_has_socket(in))
 		return 0;
@@ -179,7 +191,10 @@ static int check_signal(struct inject *in)
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY, "process %d has ended", in->pid);
 	if (proc_signal_mask(status, "SigCgt:") & 1ull << (SIGQUIT - 1))
 		return 0;
-	read_options(in, &o);
+	if (in->looks && in->root_dfd < 0)
+		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
+				 "it does not catch SIGQUIT, and its /tmp cannot be seen: ");
+	(void)read_options(in, &o, &len);
 	if (o.xrs)
 		return owner_forbids(in, "it was started with -Xrs and has no attach socket");
 	/* before the JVM has its handler the signal would end it */
@@ -188,20 +203,32 @@ static int check_signal(struct inject *in)
 	return -EAGAIN;
 }
 
+/* The owner's options come behind the signal: a JVM that has its handler has read them all. */
+/* clang-format off */
+const struct check preflight_checks[] = {
+	{ "process", preflight_identity, "it runs",
+	  "it is looked at again when it runs" },
+	{ "runtime", check_runtime, "it is a HotSpot JVM",
+	  "a HotSpot JVM, 8 or later" },
+	{ "cgroup", cgroup_check, "there is room for our threads and memory, and it is not frozen",
+	  "raise its pids.max or its memory limit, or thaw it" },
+	{ "user", nproc_check, "its user may have more threads",
+	  "raise its RLIMIT_NPROC" },
+	{ "signal", check_signal, "it catches SIGQUIT, or its attach socket is there",
+	  "start it without -Xrs; a JVM in its first moments is tried again soon" },
+	{ "owner", check_options, "no option and no variable of its owner forbids it",
+	  "start it without that option or variable" },
+	{ "seccomp", seccomp_check, "no filter ends it at a call of the agent's",
+	  "allow that call in its seccomp profile, or let it fail with an error" },
+};
+/* clang-format on */
+const size_t preflight_check_count = ARRAY_SIZE(preflight_checks);
+
 int preflight(struct inject *in)
 {
-	int r = preflight_identity(in);
+	int r = 0;
 
-	if (r == 0)
-		r = check_runtime(in);
-	if (r == 0)
-		r = cgroup_check(in);
-	if (r == 0)
-		r = nproc_check(in);
-	if (r == 0)
-		r = check_signal(in);
-	/* a JVM that has its handler has read all of its options */
-	if (r == 0)
-		r = check_options(in);
-	return r < 0 || !in->loads ? r : seccomp_check(in);
+	for (size_t i = 0; r == 0 && i < preflight_check_count; i++)
+		r = preflight_checks[i].run(in);
+	return r;
 }

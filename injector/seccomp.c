@@ -233,6 +233,8 @@ int seccomp_check(struct inject *in)
 	char status[16384], mode[16];
 	const char *name;
 
+	if (!in->loads)
+		return 0;
 	if (proc_read(in->proc_dfd, "status", status, sizeof(status)) <= 0 ||
 	    !proc_status_field(status, "Seccomp:", mode, sizeof(mode)) || mode[0] != '2')
 		return 0;

@@ -13,12 +13,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "agent/walker/arch.h"
 
 #define GUARD_LOW  4096ull /* the first page is never mapped */
-#define GUARD_HIGH 0x7fffffffffffull /* user space */
+#define GUARD_HIGH ARCH_ADDRESS_MAX
 
 /* Agent's thread. @hook false: ask the kernel. May be called again. 0, or -errno. */
 int guard_init(bool hook);
+/* Now and then: with another's handler in front of ours the kernel is asked. */
+void guard_refresh(void);
 /* Put the JVM's handlers back where ours are still in front; else ours stay and pass everything on.
  * @quiescent: no walk is under way and none will begin; without that nothing is touched. */
 void guard_deinit(bool quiescent);

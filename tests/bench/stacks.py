@@ -19,7 +19,8 @@ import kindling
 
 READER = os.path.join(kindling.BUILD, "tests", "agent_reader")
 LIBRARY = os.path.join(kindling.BUILD, "lib", "libkindling.so")
-MODES = ["-XX:+UseG1GC", "-Xint", "-XX:TieredStopAtLevel=1", "-XX:-TieredCompilation", "-XX:+UseParallelGC", "-XX:+UseZGC"]
+MODES = ["-XX:+UseG1GC", "-Xint", "-XX:TieredStopAtLevel=1", "-XX:-TieredCompilation", "-XX:+UseParallelGC", "-XX:+UseZGC",
+         "-XX:+UseShenandoahGC"]
 RIVAL = "4.6"
 
 
@@ -65,7 +66,7 @@ def memory_kib(pid):
 
 def ours(process, seconds, interval_us):
     """(stacks of workers, broken, handler us per sample, agent's KiB)."""
-    out = subprocess.run([READER, "-v", "-l", LIBRARY, "-d", str(seconds), "-i", str(interval_us), str(process.pid)],
+    out = subprocess.run([READER, "-v", "-H", "-l", LIBRARY, "-d", str(seconds), "-i", str(interval_us), str(process.pid)],
                          capture_output=True, text=True, errors="replace").stdout
     names = dict(re.findall(r"^THREAD (\d+) flags [0-6]+ java \d+ (.+)$", out, re.M))
     n = bad = 0
@@ -80,7 +81,7 @@ def ours(process, seconds, interval_us):
 
 def theirs(process, library, seconds, interval_us):
     path = "/tmp/kindling-bench-%d.collapsed" % os.getpid()
-    options = "event=ctimer,interval=%dus,cstack=vm,threads,collapsed,file=%s" % (interval_us, path)
+    options = "event=cpu,interval=%dus,cstack=vm,threads,collapsed,file=%s" % (interval_us, path)
     before, begin = memory_kib(process.pid), time.monotonic()
     subprocess.run(["jattach", str(process.pid), "load", library, "true", "start," + options], stdout=subprocess.DEVNULL)
     attach_ms = (time.monotonic() - begin) * 1000
@@ -139,7 +140,7 @@ def costs(args):
 def main():
     p = bench.parser(__doc__)
     p.add_argument("--seconds", type=float, default=10, help="per mode and profiler (10)")
-    p.add_argument("--us", type=int, default=4000, help="interval in us (4000, the kernel's tick)")
+    p.add_argument("--us", type=int, default=1000, help="interval in us (1000; of the host engine, else the kernel's tick)")
     p.add_argument("--quick", action="store_true", help="two modes only")
     args = bench.begin(p)
     print("JDK %s, interval %d us:" % (args.jdk, args.us))
