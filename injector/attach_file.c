@@ -1,5 +1,5 @@
 /*
- * .attach_pidN in the working directory or /tmp: what makes HotSpot take SIGQUIT as "open the
+ * .attach_pidN in /tmp or the working directory: what makes HotSpot take SIGQUIT as "open the
  * attach socket". A JVM that finds none, or one of a stranger, prints a thread dump into the
  * application's output instead. So it stays until the socket has answered, or until no SIGQUIT is
  * pending any more and the JVM has had time to look.
@@ -136,29 +136,42 @@ static int make_in(struct inject *in, int dfd)
 	return 0;
 }
 
+static int open_cwd(const struct inject *in)
+{
+	int fd = openat(in->proc_dfd, "cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/*
+ * The JVM looks into its working directory first, then into /tmp. Ours lies in /tmp, where the
+ * socket will be too. A JVM that starts goes to /tmp/hsperfdata_USER for a moment, to clean up
+ * there: what its working directory was when we first looked is no place that it will find again.
+ * By the time it catches SIGQUIT it is back.
+ */
 int attach_file_make(struct inject *in)
 {
 	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
-	CLEANUP(fd_closep) int cwd = fcntl(in->cwd_dfd, F_DUPFD_CLOEXEC, 3);
+	CLEANUP(fd_closep) int cwd = -1;
 	int r;
 
 	snprintf(in->attach_file, sizeof(in->attach_file), ".attach_pid%d", in->ns_pid);
 	r = files_as_target(in);
 	if (r == 0) {
-		/* the JVM looks into its working directory first, then into /tmp */
-		r = make_in(in, cwd);
+		r = tmp < 0 ? tmp : make_in(in, tmp);
 		if (r == 0) {
-			in->attach_dfd = TAKE_FD(cwd);
-		} else if (tmp >= 0 && r != -EBUSY) {
-			r = make_in(in, tmp);
+			in->attach_dfd = TAKE_FD(tmp);
+		} else if (r != -EBUSY) {
+			cwd = open_cwd(in);
+			r = cwd < 0 ? cwd : make_in(in, cwd);
 			if (r == 0)
-				in->attach_dfd = TAKE_FD(tmp);
+				in->attach_dfd = TAKE_FD(cwd);
 		}
 	}
 	files_as_root();
 	if (r < 0)
 		return fault_set(in->fault, -r, FAULT_PLACEMENT,
-				 "%s can be made neither in its working directory nor in /tmp: ",
+				 "%s can be made neither in /tmp nor in its working directory: ",
 				 in->attach_file);
 	return 0;
 }
@@ -206,7 +219,8 @@ static bool is_left(const struct inject *in, int dfd)
 void attach_file_cleanup(struct inject *in)
 {
 	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
-	int dfds[] = { in->cwd_dfd, tmp };
+	CLEANUP(fd_closep) int cwd = open_cwd(in);
+	int dfds[] = { tmp, cwd };
 
 	snprintf(in->attach_file, sizeof(in->attach_file), ".attach_pid%d", in->ns_pid);
 	for (size_t i = 0; i < ARRAY_SIZE(dfds); i++) {

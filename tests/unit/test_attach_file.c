@@ -37,7 +37,7 @@ static void put(const char *name, const char *text)
 
 static bool exists(void)
 {
-	return access(at("cwd/.attach_pid7"), F_OK) == 0;
+	return access(at("root/tmp/.attach_pid7"), F_OK) == 0;
 }
 
 static int open_dir(const char *name)
@@ -53,7 +53,7 @@ static int setup(void **state)
 	assert_int_equal(mkdir(at("proc"), 0755), 0);
 	assert_int_equal(mkdir(at("root"), 0755), 0);
 	assert_int_equal(mkdir(at("root/tmp"), 0755), 0);
-	assert_int_equal(mkdir(at("cwd"), 0755), 0);
+	assert_int_equal(mkdir(at("proc/cwd"), 0755), 0);
 	put("proc/stat", STAT("S"));
 	put("proc/status", "ShdPnd:\t0000000000000000\n");
 	f = (struct fault){ 0 };
@@ -68,7 +68,6 @@ static int setup(void **state)
 	in.pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	in.proc_dfd = open_dir("proc");
 	in.root_dfd = open_dir("root");
-	in.cwd_dfd = open_dir("cwd");
 	return 0;
 }
 
@@ -80,9 +79,18 @@ static int teardown(void **state)
 	close(in.pidfd);
 	close(in.proc_dfd);
 	close(in.root_dfd);
-	close(in.cwd_dfd);
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	return system(command);
+}
+
+static void without_a_tmp_it_lies_where_the_jvm_is_now(void **state)
+{
+	(void)state;
+	assert_int_equal(rmdir(at("root/tmp")), 0);
+	assert_int_equal(attach_file_make(&in), 0);
+	assert_int_equal(access(at("proc/cwd/.attach_pid7"), F_OK), 0);
+	attach_file_forget(&in);
+	assert_int_equal(access(at("proc/cwd/.attach_pid7"), F_OK), -1);
 }
 
 static void it_says_whose_it_is_and_goes_when_it_was_answered(void **state)
@@ -92,7 +100,7 @@ static void it_says_whose_it_is_and_goes_when_it_was_answered(void **state)
 
 	(void)state;
 	assert_int_equal(attach_file_make(&in), 0);
-	fd = open(at("cwd/.attach_pid7"), O_RDONLY);
+	fd = open(at("root/tmp/.attach_pid7"), O_RDONLY);
 	assert_true(read(fd, text, sizeof(text) - 1) > 0);
 	assert_string_equal(text, "kindling 42 987654\n");
 	assert_true(flock(fd, LOCK_EX | LOCK_NB) < 0); /* while the attach lives */
@@ -122,7 +130,7 @@ static void it_stays_while_sigquit_is_pending_or_the_process_stands_still(void *
 static void the_next_attach_to_the_same_process_takes_it_over_at_once(void **state)
 {
 	(void)state;
-	put("cwd/.attach_pid7", "kindling 42 987654\n");
+	put("root/tmp/.attach_pid7", "kindling 42 987654\n");
 	assert_int_equal(attach_file_make(&in), 0);
 	assert_true(exists());
 	attach_file_forget(&in);
@@ -134,8 +142,8 @@ static void one_that_is_in_use_is_waited_for(void **state)
 	int fd;
 
 	(void)state;
-	put("cwd/.attach_pid7", "kindling 42 987654\n");
-	fd = open(at("cwd/.attach_pid7"), O_RDONLY);
+	put("root/tmp/.attach_pid7", "kindling 42 987654\n");
+	fd = open(at("root/tmp/.attach_pid7"), O_RDONLY);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	assert_int_equal(attach_file_make(&in), -EBUSY);
 	attach_file_cleanup(&in);
@@ -146,11 +154,11 @@ static void one_that_is_in_use_is_waited_for(void **state)
 static void another_targets_or_another_tools_is_not_touched(void **state)
 {
 	(void)state;
-	put("cwd/.attach_pid7", "kindling 43 987654\n"); /* the other pod's that shares /tmp */
+	put("root/tmp/.attach_pid7", "kindling 43 987654\n"); /* the other pod's that shares /tmp */
 	attach_file_cleanup(&in);
 	assert_true(exists());
 	assert_int_equal(attach_file_make(&in), -EBUSY);
-	put("cwd/.attach_pid7", ""); /* jcmd's, and young */
+	put("root/tmp/.attach_pid7", ""); /* jcmd's, and young */
 	attach_file_cleanup(&in);
 	assert_true(exists());
 }
@@ -159,11 +167,11 @@ static void a_link_or_fifo_in_its_place_is_not_opened(void **state)
 {
 	(void)state;
 	put("secret", "kindling 42 987654\n");
-	assert_int_equal(symlink(at("secret"), at("cwd/.attach_pid7")), 0);
+	assert_int_equal(symlink(at("secret"), at("root/tmp/.attach_pid7")), 0);
 	attach_file_cleanup(&in);
 	assert_true(exists());
-	assert_int_equal(unlink(at("cwd/.attach_pid7")), 0);
-	assert_int_equal(mkfifo(at("cwd/.attach_pid7"), 0600), 0);
+	assert_int_equal(unlink(at("root/tmp/.attach_pid7")), 0);
+	assert_int_equal(mkfifo(at("root/tmp/.attach_pid7"), 0600), 0);
 	attach_file_cleanup(&in); /* returns: it is not waited for a writer */
 	assert_true(exists());
 }
@@ -173,6 +181,7 @@ static void a_link_or_fifo_in_its_place_is_not_opened(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		FILE_TEST(without_a_tmp_it_lies_where_the_jvm_is_now),
 		FILE_TEST(it_says_whose_it_is_and_goes_when_it_was_answered),
 		FILE_TEST(it_stays_while_sigquit_is_pending_or_the_process_stands_still),
 		FILE_TEST(the_next_attach_to_the_same_process_takes_it_over_at_once),
