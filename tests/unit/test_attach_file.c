@@ -189,6 +189,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FILE_TEST(it_says_whose_it_is_and_goes_when_it_was_answered),
+		FILE_TEST(a_young_jvm_that_visits_its_hsperfdata_directory_finds_it_in_tmp),
 		FILE_TEST(it_stays_while_sigquit_is_pending_or_the_process_stands_still),
 		FILE_TEST(the_next_attach_to_the_same_process_takes_it_over_at_once),
 		FILE_TEST(one_that_is_in_use_is_waited_for),
