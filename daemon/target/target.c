@@ -164,6 +164,13 @@ int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono
 	return 0;
 }
 
+void targets_stop(struct targets *table)
+{
+	table->stopping = true;
+	for (struct target *t = table->first; t; t = t->priv->next)
+		target_detach(t);
+}
+
 struct target *targets_next(struct targets *table, const struct target *prev)
 {
 	return prev ? prev->priv->next : table->first;

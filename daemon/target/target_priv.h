@@ -70,6 +70,7 @@ struct targets {
 	uint64_t review_mono_ns; /* when it comes; 0 = it does not */
 	struct loop_timer *review_timer; /* EXCLUDED ones that may be taken in later */
 	uint64_t refused; /* TARGETS_MAX */
+	bool stopping;
 };
 
 /* state.c: the only place where t->state changes. @why may be NULL. */
