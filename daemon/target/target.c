@@ -111,6 +111,17 @@ static bool is_the_same(const struct jvm *jvm)
 	       proc_parse_stat(text, &stat) && stat.start_time == jvm->start_time;
 }
 
+/* Builds start JVMs by the thousand: those that ended make room for those that live. */
+static void forget_one_gone(struct targets *table)
+{
+	struct target *t = table->first;
+
+	while (t && t->state != TARGET_GONE)
+		t = t->priv->next;
+	if (t)
+		forget(t);
+}
+
 int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono_ns,
 		struct target **ret)
 {
@@ -120,6 +131,8 @@ int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono
 	for (t = table->first; t; t = t->priv->next)
 		if (t->jvm.pid == jvm->pid && t->jvm.start_time == jvm->start_time)
 			return -EEXIST;
+	if (table->count >= TARGETS_MAX)
+		forget_one_gone(table);
 	if (table->count >= TARGETS_MAX) {
 		table->refused++;
 		return -ENOSPC;

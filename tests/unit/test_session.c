@@ -809,6 +809,28 @@ static void the_injector_of_a_process_that_ended_is_not_killed(void **state)
 	assert_false(marked("cleanup"));
 }
 
+static void who_ended_makes_room_in_a_full_table(void **state)
+{
+	struct target *t;
+	struct jvm jvm;
+
+	(void)state;
+	t = add("talk");
+	UNTIL(t->state == TARGET_STREAMING, 5);
+	table->count += TARGETS_MAX - 1;
+	fill_in(&jvm);
+	jvm.start_time++;
+	assert_int_equal(targets_add(table, &jvm, 0, NULL), -ENOSPC); /* all of them live */
+	end_process();
+	UNTIL(t->state == TARGET_GONE, 5);
+	t = add_other("talk");
+	assert_int_equal(freed, 1);
+	assert_int_equal(table->count, TARGETS_MAX);
+	table->count -= TARGETS_MAX - 1;
+	UNTIL(t->state == TARGET_STREAMING, 5);
+	end_other();
+}
+
 static void the_table_frees_what_is_under_way(void **state)
 {
 	(void)state;
@@ -849,6 +871,7 @@ int main(int argc, char **argv)
 		LIFE_TEST(a_crash_takes_agents_out_of_jvms_alike),
 		LIFE_TEST(a_status_that_comes_after_the_end_counts_too),
 		LIFE_TEST(the_injector_of_a_process_that_ended_is_not_killed),
+		LIFE_TEST(who_ended_makes_room_in_a_full_table),
 		LIFE_TEST(the_table_frees_what_is_under_way),
 	};
 
