@@ -104,7 +104,7 @@ static int check_frozen(struct inject *in, const char *hierarchy, const char *pa
 					      : 0;
 }
 
-static int check_all(struct inject *in, const char *hierarchy, const char *path)
+static int check_group(struct inject *in, const char *hierarchy, const char *path)
 {
 	int r = check_frozen(in, hierarchy, path);
 
@@ -170,7 +170,7 @@ static int walk(struct inject *in, check_fn check)
 
 int cgroup_check(struct inject *in)
 {
-	return walk(in, check_all);
+	return walk(in, check_group);
 }
 
 bool cgroup_is_frozen(const struct inject *in)

@@ -122,7 +122,7 @@ static enum verdict worse(enum verdict a, enum verdict b)
 	return a == VERDICT_NO || b == VERDICT_OK ? a : b;
 }
 
-int check_each(struct inject *in, bool json)
+int check_all(struct inject *in, bool json)
 {
 	struct check place = { .name = "place",
 			       .ok = "the library can lie in its /tmp",

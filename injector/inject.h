@@ -93,9 +93,10 @@ extern const struct check preflight_checks[]; /* in the order in which they are 
 extern const size_t preflight_check_count;
 int preflight_identity(struct inject *in); /* the part that cleaning up needs too */
 
-/* check.c: the preflight for a person: every check, not only the first that says no. One line (JSON:
- * one object) each on stdout; 0, 1 = one says no, 2 = none does, but one could not be told. */
-int check_each(struct inject *in, bool json);
+/* check.c: the preflight for a person: every check, not only the first that says no. One line
+ * (JSON: one object) each on stdout; 0, 1 = one says no, 2 = none does, but one could not be told.
+ */
+int check_all(struct inject *in, bool json);
 void check_say_unseen(bool json, const char *name, const struct fault *f);
 
 /* files.c: openat2 in the target's root, with the ids of the target or of its root. */

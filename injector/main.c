@@ -250,7 +250,7 @@ static int check(struct inject *in, char **argv)
 		if (f.step != FAULT_NAMESPACE || in->proc_dfd < 0)
 			return 1;
 	}
-	return check_each(in, json);
+	return check_all(in, json);
 }
 
 static int command_for_person(struct inject *in, char **argv)

@@ -125,12 +125,13 @@ static int owner_forbids(struct inject *in, const char *sentence)
 	return -EPERM;
 }
 
+static char cmdline[256 * 1024], environment[256 * 1024];
+
 /* What the words of the command line and the variables say; the flags themselves know better. */
-static void read_options(const struct inject *in, struct options *o)
+static int read_options(const struct inject *in, struct options *o, size_t *ret_environ_len)
 {
-	static char cmdline[256 * 1024], environ[256 * 1024];
 	ssize_t n = proc_read(in->proc_dfd, "cmdline", cmdline, sizeof(cmdline));
-	ssize_t m = proc_read(in->proc_dfd, "environ", environ, sizeof(environ));
+	ssize_t m = proc_read(in->proc_dfd, "environ", environment, sizeof(environment));
 	struct vmflag flags[] = {
 		{ "DisableAttachMechanism", 1, false, 0 },
 		{ "EnableDynamicAgentLoading", 1, false, 0 },
@@ -138,39 +139,30 @@ static void read_options(const struct inject *in, struct options *o)
 		{ "CRaCCheckpointTo", 8, false, 0 },
 	};
 
-	options_read(o, cmdline, n > 0 ? (size_t)n : 0, environ, m > 0 ? (size_t)m : 0);
-	if (vmflags_read(in->proc_dfd, flags, ARRAY_SIZE(flags)) < 0)
-		return;
-	if (flags[0].found)
-		o->disable_attach = flags[0].value != 0;
-	if (flags[1].found)
-		o->dynamic_loading = flags[1].value != 0;
-	if (flags[2].found)
-		o->xrs = flags[2].value != 0;
-	if (flags[3].found)
-		o->crac = flags[3].value != 0;
-}
-
-/* The owner's word to us alone, as the daemon reads it too; and whether it could be read. */
-static int check_environment(struct inject *in)
-{
-	static char environ[256 * 1024];
-	ssize_t n = proc_read(in->proc_dfd, "environ", environ, sizeof(environ));
-
-	if (in->loads && n > 0 && owner_says_no(environ, (size_t)n))
-		return owner_forbids(in, "its owner says no: " OWNER_VARIABLE
-					 " is set in its environment");
-	if (in->looks && n < 0)
-		return fault_set(in->fault, (int)-n, FAULT_PREFLIGHT,
-				 "read environ of process %d: ", in->pid);
-	return 0;
+	*ret_environ_len = m > 0 ? (size_t)m : 0;
+	options_read(o, cmdline, n > 0 ? (size_t)n : 0, environment, *ret_environ_len);
+	if (vmflags_read(in->proc_dfd, flags, ARRAY_SIZE(flags)) == 0) {
+		if (flags[0].found)
+			o->disable_attach = flags[0].value != 0;
+		if (flags[1].found)
+			o->dynamic_loading = flags[1].value != 0;
+		if (flags[2].found)
+			o->xrs = flags[2].value != 0;
+		if (flags[3].found)
+			o->crac = flags[3].value != 0;
+	}
+	return n < 0 ? (int)n : m < 0 ? (int)m : 0;
 }
 
 static int check_options(struct inject *in)
 {
 	struct options o = OPTIONS_NULL;
+	size_t len;
+	int r = read_options(in, &o, &len);
 
-	read_options(in, &o);
+	if (in->loads && owner_says_no(environment, len))
+		return owner_forbids(in, "its owner says no: " OWNER_VARIABLE
+					 " is set in its environment");
 	if (o.disable_attach == 1)
 		return owner_forbids(in,
 				     "its owner forbids attaching: -XX:+DisableAttachMechanism");
@@ -181,13 +173,17 @@ static int check_options(struct inject *in)
 		return owner_forbids(
 			in,
 			"crac: it is to be checkpointed (-XX:CRaCCheckpointTo), which open pipes prevent");
-	return check_environment(in);
+	if (in->looks && r < 0)
+		return fault_set(in->fault, -r, FAULT_PREFLIGHT,
+				 "read the options of process %d: ", in->pid);
+	return 0;
 }
 
 static int check_signal(struct inject *in)
 {
 	struct options o = OPTIONS_NULL;
 	char status[16384];
+	size_t len;
 
 	if (attach_has_socket(in))
 		return 0;
@@ -198,7 +194,7 @@ static int check_signal(struct inject *in)
 	if (in->looks && in->root_dfd < 0)
 		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
 				 "it does not catch SIGQUIT, and its /tmp cannot be seen: ");
-	read_options(in, &o);
+	(void)read_options(in, &o, &len);
 	if (o.xrs)
 		return owner_forbids(in, "it was started with -Xrs and has no attach socket");
 	/* before the JVM has its handler the signal would end it */
@@ -207,11 +203,7 @@ static int check_signal(struct inject *in)
 	return -EAGAIN;
 }
 
-static int check_seccomp(struct inject *in)
-{
-	return in->loads ? seccomp_check(in) : 0;
-}
-
+/* The owner's options come behind the signal: a JVM that has its handler has read them all. */
 /* clang-format off */
 const struct check preflight_checks[] = {
 	{ "process", preflight_identity, "it runs",
@@ -219,16 +211,15 @@ const struct check preflight_checks[] = {
 	{ "runtime", check_runtime, "it is a HotSpot JVM",
 	  "a HotSpot JVM, 8 or later" },
 	{ "cgroup", cgroup_check, "there is room for our threads and memory, and it is not frozen",
-	  "raise its pids.max or memory.max, or thaw it" },
-	{ "threads", nproc_check, "RLIMIT_NPROC leaves room for our threads",
-	  "raise its limit of processes (ulimit -u)" },
+	  "raise its pids.max or its memory limit, or thaw it" },
+	{ "user", nproc_check, "its user may have more threads",
+	  "raise its RLIMIT_NPROC" },
 	{ "signal", check_signal, "it catches SIGQUIT, or its attach socket is there",
 	  "start it without -Xrs; a JVM in its first moments is tried again soon" },
-	/* a JVM that has its handler has read all of its options */
 	{ "owner", check_options, "no option and no variable of its owner forbids it",
 	  "start it without that option or variable" },
-	{ "seccomp", check_seccomp, "no filter ends it for a call of the agent's",
-	  "a filter that refuses with an error instead of ending the process" },
+	{ "seccomp", seccomp_check, "no filter ends it at a call of the agent's",
+	  "allow that call in its seccomp profile, or let it fail with an error" },
 };
 /* clang-format on */
 const size_t preflight_check_count = ARRAY_SIZE(preflight_checks);

@@ -1,12 +1,14 @@
 /*
- * See seccomp.h. The filters are read by ptrace, which stops the main thread for some 50 us; it
- * sleeps in pthread_join() in a JVM, and that sleep goes on afterwards as if nothing had been. No
- * other way shows them; and a fork() in the target, which could try the calls, would copy the page
- * tables of its whole heap.
+ * See seccomp.h. The filters are read by ptrace, which stops one thread for some 50 us: one that
+ * sleeps on a futex, because that sleep goes on afterwards as if nothing had been (an epoll_wait()
+ * would return EINTR). No other way shows them; and a fork() in the target, which could try the
+ * calls, would copy the page tables of its whole heap.
  */
 #include "injector/seccomp.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +21,7 @@
 #define FILTERS_MAX	 64
 #define INSTRUCTIONS_MAX 4096 /* BPF_MAXINSNS */
 #define STOP_MS		 200
+#define THREADS_MAX	 1024
 
 #ifdef __aarch64__
 #define ARCH AUDIT_ARCH_AARCH64
@@ -206,37 +209,63 @@ static const char *look_at_filters(pid_t pid)
 }
 
 /* PTRACE_SEIZE sends no SIGSTOP, and the thread runs on by itself should we die. */
-static const char *stop_and_look(pid_t pid)
+static const char *stop_and_look(pid_t tid)
 {
 	const char *name = NULL;
 	int status = 0, signal;
 
-	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) < 0)
+	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
 		return NULL;
-	if (ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) == 0)
+	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0)
 		for (int ms = 0; ms < STOP_MS; ms++) {
-			if (waitpid(pid, &status, __WALL | WNOHANG) == pid) {
+			if (waitpid(tid, &status, __WALL | WNOHANG) == tid) {
 				if (WIFSTOPPED(status))
-					name = look_at_filters(pid);
+					name = look_at_filters(tid);
 				break;
 			}
 			inject_pause_ms(1);
 		}
 	/* a signal that came first and stopped it is handed on */
 	signal = WIFSTOPPED(status) && status >> 16 == 0 ? WSTOPSIG(status) : 0;
-	(void)ptrace(PTRACE_DETACH, pid, NULL, (void *)(long)signal);
+	(void)ptrace(PTRACE_DETACH, tid, NULL, (void *)(long)signal);
 	return name;
+}
+
+/* A thread that sleeps on a futex: nearly all of a JVM's do, its main thread among them. 0 = none.
+ */
+static pid_t find_sleeper(const struct inject *in)
+{
+	CLEANUP(fd_closep)
+	int dfd = openat(in->proc_dfd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = dfd >= 0 ? fdopendir(fcntl(dfd, F_DUPFD_CLOEXEC, 3)) : NULL;
+	char path[300], call[256];
+	struct dirent *e;
+	pid_t tid = 0;
+
+	for (int i = 0; dir && !tid && i < THREADS_MAX && (e = readdir(dir)); i++) {
+		snprintf(path, sizeof(path), "%s/syscall", e->d_name);
+		if (proc_read(dfd, path, call, sizeof(call)) > 0 && call[0] >= '0' &&
+		    call[0] <= '9' && strtol(call, NULL, 10) == SYS_futex)
+			tid = (pid_t)strtol(e->d_name, NULL, 10);
+	}
+	if (dir)
+		closedir(dir);
+	return tid;
 }
 
 int seccomp_check(struct inject *in)
 {
 	char status[16384], mode[16];
 	const char *name;
+	pid_t tid;
 
+	if (!in->loads)
+		return 0;
 	if (proc_read(in->proc_dfd, "status", status, sizeof(status)) <= 0 ||
 	    !proc_status_field(status, "Seccomp:", mode, sizeof(mode)) || mode[0] != '2')
 		return 0;
-	name = stop_and_look(in->pid);
+	tid = find_sleeper(in);
+	name = tid ? stop_and_look(tid) : NULL;
 	if (!name)
 		return 0;
 	fault_set(in->fault, EPERM, FAULT_PREFLIGHT,

@@ -53,6 +53,7 @@ struct target {
 	uint64_t retry_mono_ns; /* FAILED: when it is tried again; 0 = it is not */
 	int64_t real_minus_mono_ns; /* to turn sample times into wall time */
 	unsigned attempts;
+	unsigned placement; /* enum inject_strategy: how the agent came in; 0 = it was there */
 	bool no_budget;
 	void *userdata; /* of the room after this one (live source) */
 	struct target_priv *priv;
