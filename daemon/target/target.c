@@ -84,6 +84,7 @@ static void on_pidfd(void *userdata, uint32_t events)
 
 	(void)events;
 	t->priv->pidfd_source = loop_source_free(t->priv->pidfd_source);
+	t->priv->pidfd = fd_close(t->priv->pidfd); /* it is remembered for a while, without */
 	session_drain(t);
 	target_inject_let_go(t);
 	session_close(t); /* frees the timer of whatever state it was in */

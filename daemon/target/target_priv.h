@@ -92,6 +92,7 @@ void targets_on_rate(void *userdata);
 
 /* exit.c: how it ended */
 void exit_watch(struct target *t); /* an attempt or a reattach begins */
+void exit_open_cwd(struct target *t);
 void exit_look(struct target *t); /* it has ended: was it a crash? */
 void exit_explain(const struct target *t, struct fault *ret);
 
