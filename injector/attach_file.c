@@ -140,8 +140,8 @@ static int make_in(struct inject *in, int dfd)
 
 /*
  * Its working directory, looked up now. A young HotSpot takes away what dead JVMs left in
- * /tmp/hsperfdata_USER, and changes into that directory meanwhile: the handler of SIGQUIT is there by
- * then (17 and later), but a file there is not found any more when it looks. -1 = take /tmp.
+ * /tmp/hsperfdata_USER, and changes into that directory meanwhile: the handler of SIGQUIT is there
+ * by then (17 and later), but a file there is not found any more when it looks. -1 = take /tmp.
  */
 static int open_cwd(const struct inject *in)
 {
