@@ -11,11 +11,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "daemon/core/clock.h"
 
 #define STALE_AGE_S   5 /* one of somebody else's tool, younger than this, may be in use */
@@ -136,18 +138,28 @@ static int make_in(struct inject *in, int dfd)
 	return 0;
 }
 
+/* Its working directory now. -ENOENT = it is where it will not be when it looks, see below. */
 static int open_cwd(const struct inject *in)
 {
-	int fd = openat(in->proc_dfd, "cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(fd_closep) int fd = openat(in->proc_dfd, "cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char link[32], path[PATH_MAX];
+	const char *base;
+	ssize_t n;
 
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = '\0';
+	base = strrchr(path, '/');
+	return base && strncmp(base, "/hsperfdata_", 12) == 0 ? -ENOENT : TAKE_FD(fd);
 }
 
 /*
  * The JVM looks into its working directory first, then into /tmp. Ours lies in /tmp, where the
- * socket will be too. A JVM that starts goes to /tmp/hsperfdata_USER for a moment, to clean up
- * there: what its working directory was when we first looked is no place that it will find again.
- * By the time it catches SIGQUIT it is back.
+ * socket will be too: a young HotSpot takes away what dead JVMs left in /tmp/hsperfdata_USER, and
+ * changes into that directory meanwhile. The handler of SIGQUIT is there by then (17 and later),
+ * but a file in that directory is not found any more when it looks.
  */
 int attach_file_make(struct inject *in)
 {

@@ -166,7 +166,7 @@ static int send_sigquit(const struct inject *in)
 static int no_socket(struct inject *in, int last)
 {
 	if (!inject_alive(in)) {
-		attach_file_forget(in);
+		attach_file_forget(in); /* nobody looks for it any more */
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY, "process %d has ended", in->pid);
 	}
 	if (!attach_file_give_up(in))

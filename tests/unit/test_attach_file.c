@@ -109,6 +109,20 @@ static void it_says_whose_it_is_and_goes_when_it_was_answered(void **state)
 	assert_false(exists());
 }
 
+static void a_young_jvm_is_not_followed_into_its_hsperfdata_directory(void **state)
+{
+	char target[128];
+
+	(void)state;
+	assert_int_equal(mkdir(at("hsperfdata_root"), 0755), 0);
+	snprintf(target, sizeof(target), "%s", at("hsperfdata_root"));
+	assert_int_equal(rmdir(at("proc/cwd")), 0);
+	assert_int_equal(symlink(target, at("proc/cwd")), 0);
+	assert_int_equal(rmdir(at("root/tmp")), 0);
+	assert_int_equal(attach_file_make(&in), -ENOENT);
+	assert_int_equal(access(at("hsperfdata_root/.attach_pid7"), F_OK), -1);
+}
+
 static void it_stays_while_sigquit_is_pending_or_the_process_stands_still(void **state)
 {
 	(void)state;
@@ -183,6 +197,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		FILE_TEST(without_a_tmp_it_lies_where_the_jvm_is_now),
 		FILE_TEST(it_says_whose_it_is_and_goes_when_it_was_answered),
+		FILE_TEST(a_young_jvm_is_not_followed_into_its_hsperfdata_directory),
 		FILE_TEST(it_stays_while_sigquit_is_pending_or_the_process_stands_still),
 		FILE_TEST(the_next_attach_to_the_same_process_takes_it_over_at_once),
 		FILE_TEST(one_that_is_in_use_is_waited_for),
