@@ -11,6 +11,7 @@
  *     -s       STOP for the middle third of the time
  *     -k       leave without DETACH, as if killed
  *     -v       print every frame
+ *     -D       details: memory by part at the first sample and at the end, times in the handler
  *
  * Exit status: 0 all books exact, 1 not, 2 no session.
  */
@@ -41,7 +42,7 @@ static struct {
 	double seconds;
 	uint64_t interval_ns, ring_bytes, permille;
 	int pipe_bytes, sleep_ms;
-	bool no_budget, stop, leave, verbose;
+	bool no_budget, stop, leave, verbose, details;
 } opt = { .seconds = 5, .interval_ns = 10000000, .no_budget = true };
 
 struct thread {
@@ -247,6 +248,33 @@ static void on_sample(const struct wire_sample *s)
 	printf("\n");
 }
 
+static void print_parts(const char *when, const struct wire_ledger *l)
+{
+	printf("memory %s:", when);
+	for (int i = 0; i < WIRE_PART_COUNT; i++)
+		printf(" %s=%llu", wire_part_names[i], (unsigned long long)l->part[i]);
+	printf("\n");
+}
+
+/* The time that @share of the samples did not exceed, in us: inside a bucket by linear
+ * interpolation. */
+static double time_us(const struct wire_ledger *l, double share)
+{
+	double all = 0, below = 0;
+
+	for (unsigned i = 0; i < WIRE_TIME_COUNT; i++)
+		all += (double)l->time[i];
+	for (unsigned i = 0; i < WIRE_TIME_COUNT; i++) {
+		double floor_ns = (double)wire_time_floor(i), n = (double)l->time[i];
+		double width_ns = (double)wire_time_floor(i + 1) - floor_ns;
+
+		if (n > 0 && below + n >= share * all)
+			return (floor_ns + width_ns * (share * all - below) / n) / 1000;
+		below += n;
+	}
+	return 0;
+}
+
 static void on_ledger(const struct wire_ledger *l)
 {
 	uint64_t dropped = 0, dropped_ns = 0;
@@ -264,6 +292,8 @@ static void on_ledger(const struct wire_ledger *l)
 	if (c[WIRE_COUNTER_WRITTEN] != in.samples || c[WIRE_COUNTER_WRITTEN_NS] != in.weight_ns)
 		wrong("written %llu, decoded %llu", (unsigned long long)c[WIRE_COUNTER_WRITTEN],
 		      (unsigned long long)in.samples);
+	if (opt.details && in.samples && !in.ledger.counter[WIRE_COUNTER_TAKEN])
+		print_parts("first", l);
 	in.ledger = *l;
 	in.ledgers++;
 	if (opt.verbose)
@@ -398,7 +428,8 @@ static void command(int fd, enum wire_type type, uint64_t session)
 	struct wire_start start = {
 		.protocol = WIRE_PROTOCOL,
 		.interval_ns = opt.interval_ns,
-		.flags = opt.no_budget ? WIRE_START_NO_BUDGET : 0,
+		.flags = (opt.no_budget ? WIRE_START_NO_BUDGET : 0) |
+			 (opt.details ? WIRE_START_DETAILS : 0),
 		.max_cpu_permille = opt.permille,
 		.ring_bytes = opt.ring_bytes,
 		.session = session,
@@ -546,6 +577,14 @@ static void report(double cpu_s, double seconds)
 		if (in.ledger.drop[i])
 			printf("drop.%s=%llu ", wire_drop_names[i],
 			       (unsigned long long)in.ledger.drop[i]);
+	if (opt.details) {
+		printf("\n");
+		print_parts("last", &in.ledger);
+		printf("handler us: p50=%.2f p90=%.2f p99=%.2f mean=%.2f", time_us(&in.ledger, 0.5),
+		       time_us(&in.ledger, 0.9), time_us(&in.ledger, 0.99),
+		       (double)c[WIRE_COUNTER_HANDLER_NS] / 1e3 /
+			       (double)(c[WIRE_COUNTER_TAKEN] ? c[WIRE_COUNTER_TAKEN] : 1));
+	}
 	printf("\nledgers=%llu resets=%llu ended=%llu broken=%llu booked_s=%.2f bytes_per_sample=%.1f\n",
 	       (unsigned long long)in.ledgers, (unsigned long long)in.resets,
 	       (unsigned long long)in.ended, (unsigned long long)in.broken,
@@ -562,7 +601,7 @@ static int parse(int argc, char **argv)
 {
 	int o;
 
-	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:skv")) != -1) {
+	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:skvD")) != -1) {
 		switch (o) {
 		case 'l':
 			opt.library = optarg;
@@ -592,6 +631,9 @@ static int parse(int argc, char **argv)
 		case 'k':
 			opt.leave = true;
 			break;
+		case 'D':
+			opt.details = true;
+			break;
 		case 'v':
 			opt.verbose = true;
 			break;
@@ -608,14 +650,14 @@ static int parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	uint64_t session = (uint64_t)time(NULL) << 16 | (uint64_t)getpid();
-	double begin, cpu_begin = 0, cpu_end = 0;
+	double launch = now_s(), begin, cpu_begin = 0, cpu_end = 0;
 	int events = -1, control = -1, phase = 0;
 	bool asked = false;
 
 	if (parse(argc, argv) < 0) {
 		fprintf(stderr,
 			"usage: agent_reader [-l LIB] [-d SEC] [-i USEC] [-r BYTES] [-p BYTES] [-w "
-			"MSEC] [-m PERMILLE] [-s] [-k] [-v] PID\n");
+			"MSEC] [-m PERMILLE] [-s] [-k] [-v] [-D] PID\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
@@ -650,7 +692,7 @@ int main(int argc, char **argv)
 		cpu_end = process_cpu_s();
 	if (!in.hello || (!in.bye && !opt.leave))
 		wrong("no %s", in.hello ? "BYE" : "HELLO");
-	printf("first sample after %.1f ms\n", (in.first_sample_s - begin) * 1000);
+	printf("first sample after %.1f ms\n", (in.first_sample_s - launch) * 1000);
 	report(cpu_end - cpu_begin, now_s() - begin);
 	return in.failed;
 }
