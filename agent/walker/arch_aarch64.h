@@ -1,9 +1,17 @@
-/* arm64: the call leaves the return address in x30; frames are walked by their frame pointers. */
+/* arm64: the call leaves the return address in x30, and a function that calls stores it beside x29. */
 #pragma once
 
-#define ARCH_HAS_CFI  0
-#define ARCH_RED_ZONE 0
-#define ARCH_ELF      183 /* EM_AARCH64 */
+#define ARCH_RED_ZONE	 0 /* the kernel's signal frame begins right below sp */
+#define ARCH_ELF	 183 /* EM_AARCH64 */
+#define ARCH_ADDRESS_MAX 0xffffffffffffull /* user space, 48 bits */
+#define ARCH_DWARF_FP	 29
+#define ARCH_DWARF_SP	 31
+#define ARCH_DWARF_RA	 30
+/* Where HotSpot's call stub keeps its JavaCallWrapper, in words from its frame pointer. */
+#define ARCH_WRAPPER_WORDS (-8)
+/* The release whose interpreted frames keep one word more above the bytecode pointer, and whose calls
+ * pass the sender's sp in x19, not x13 (JDK-8288971). */
+#define ARCH_EXTENDED_SP 20
 
 static inline struct regs regs_get(const ucontext_t *uc)
 {
@@ -17,10 +25,32 @@ static inline void regs_set(ucontext_t *uc, struct regs regs)
 	uc->uc_mcontext.regs[29] = regs.fp;
 }
 
-/* Not looked for: frames are walked by their frame pointers. */
-#define ARCH_SIGRETURN_CODE 0ull
+/* A signal handler returns to the vDSO: mov x8, #139; svc #0. The kernel's frame begins with the
+ * siginfo_t, which always takes 128 bytes. */
+#define ARCH_SIGRETURN_CODE    0xd4000001d2801168ull
+#define ARCH_SIGRETURN_SECOND  4 /* bytes to its second instruction */
+#define ARCH_SIGRETURN_CONTEXT 128
+
+static inline size_t arch_context_reg(int number)
+{
+	return offsetof(ucontext_t, uc_mcontext.regs) + 8 * (size_t)number;
+}
+#define ARCH_CONTEXT_PC offsetof(ucontext_t, uc_mcontext.pc)
+#define ARCH_CONTEXT_SP offsetof(ucontext_t, uc_mcontext.sp)
+#define ARCH_CONTEXT_FP arch_context_reg(29)
+
+/* A return address may be signed in its high bits (pointer authentication). */
+static inline uint64_t arch_code(uint64_t word)
+{
+	return word & ARCH_ADDRESS_MAX;
+}
 
 static inline uint64_t regs_link(const ucontext_t *uc)
 {
-	return uc->uc_mcontext.regs[30];
+	return arch_code(uc->uc_mcontext.regs[30]);
+}
+
+static inline uint64_t regs_link_at(uint64_t context, uint64_t (*load)(uint64_t))
+{
+	return arch_code(load(context + arch_context_reg(30)));
 }

@@ -1,9 +1,16 @@
 /* x86-64: the call pushes the return address; libraries carry unwind rows (cfi.h). */
 #pragma once
 
-#define ARCH_HAS_CFI  1
-#define ARCH_RED_ZONE 128 /* below sp, and rows after `pop rbp` still refer to that slot */
-#define ARCH_ELF      62 /* EM_X86_64 */
+#define ARCH_RED_ZONE	 128 /* below sp, and rows after `pop rbp` still refer to that slot */
+#define ARCH_ELF	 62 /* EM_X86_64 */
+#define ARCH_ADDRESS_MAX 0x7fffffffffffull /* user space */
+#define ARCH_DWARF_FP	 6
+#define ARCH_DWARF_SP	 7
+#define ARCH_DWARF_RA	 16
+/* Where HotSpot's call stub keeps its JavaCallWrapper, in words from its frame pointer. */
+#define ARCH_WRAPPER_WORDS (-6)
+/* The release whose interpreted frames keep one word more above the bytecode pointer: none. */
+#define ARCH_EXTENDED_SP INT32_MAX
 
 static inline struct regs regs_get(const ucontext_t *uc)
 {
@@ -20,12 +27,37 @@ static inline void regs_set(ucontext_t *uc, struct regs regs)
 }
 
 /* The code a signal handler returns to, in every libc: mov $15, %rax; syscall. The eight bytes at its
- * begin as a little-endian word. The interrupted context lies where the stack pointer is then. */
-#define ARCH_SIGRETURN_CODE 0x0f0000000fc0c748ull
+ * begin as a little-endian word. The interrupted context lies so far above the stack pointer then. */
+#define ARCH_SIGRETURN_CODE    0x0f0000000fc0c748ull
+#define ARCH_SIGRETURN_SECOND  7 /* bytes to its second instruction */
+#define ARCH_SIGRETURN_CONTEXT 0
+
+/* Where a context keeps a general register. */
+static inline size_t arch_context_reg(int number)
+{
+	return offsetof(ucontext_t, uc_mcontext.gregs) + 8 * (size_t)number;
+}
+#define ARCH_CONTEXT_PC arch_context_reg(REG_RIP)
+#define ARCH_CONTEXT_SP arch_context_reg(REG_RSP)
+#define ARCH_CONTEXT_FP arch_context_reg(REG_RBP)
 
 /* Where a function without a frame returns to, when not on the stack; 0 = always on the stack. */
 static inline uint64_t regs_link(const ucontext_t *uc)
 {
 	(void)uc;
 	return 0;
+}
+
+/* The same of a context at an address, by a load that may fail. */
+static inline uint64_t regs_link_at(uint64_t context, uint64_t (*load)(uint64_t))
+{
+	(void)context;
+	(void)load;
+	return 0;
+}
+
+/* A word that was kept as a return address: the address in it. */
+static inline uint64_t arch_code(uint64_t word)
+{
+	return word;
 }

@@ -6,12 +6,13 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include "agent/walker/arch.h"
 #include "agent/walker/cfi.h"
 
 #define REMEMBERED_MAX 8
-#define DWARF_FP       6
-#define DWARF_SP       7
-#define DWARF_RA       16
+#define DWARF_FP       ARCH_DWARF_FP
+#define DWARF_SP       ARCH_DWARF_SP
+#define DWARF_RA       ARCH_DWARF_RA
 
 struct cursor {
 	const uint8_t *p, *end;
@@ -22,8 +23,8 @@ struct cursor {
 struct rules {
 	uint64_t cfa_reg;
 	int64_t cfa_offset;
-	int64_t fp_offset;
-	bool fp_saved;
+	int64_t fp_offset, ra_offset;
+	bool fp_saved, ra_saved;
 	bool expression, plt, end;
 };
 
@@ -141,18 +142,17 @@ static uint64_t take_pointer(struct cursor *c, uint8_t encoding, uint64_t data_b
 
 static uint32_t pack(const struct rules *r)
 {
-	uint64_t cfa = (uint64_t)r->cfa_offset, fp = r->fp_saved ? (uint64_t)-r->fp_offset : 0;
+	uint64_t fp = r->fp_saved ? (uint64_t)-r->fp_offset : 0;
+	uint64_t ra = r->ra_saved ? (uint64_t)-r->ra_offset : 0;
 
 	if (r->end)
 		return CFI_END;
 	if (r->plt)
 		return CFI_PLT;
-	if (r->expression || cfa % 8 || cfa / 8 > 0xffff || fp % 8 || fp / 8 > 0x1fff)
+	if (r->expression || (r->cfa_reg != DWARF_SP && r->cfa_reg != DWARF_FP))
 		return CFI_NONE;
-	if (r->cfa_reg != DWARF_SP && r->cfa_reg != DWARF_FP)
-		return CFI_NONE;
-	return (r->cfa_reg == DWARF_SP ? CFI_SP : CFI_FP) | (uint32_t)(cfa / 8) << 3 |
-	       (uint32_t)(fp / 8) << 19;
+	return cfi_rule_pack(r->cfa_reg == DWARF_SP ? CFI_SP : CFI_FP, (uint64_t)r->cfa_offset, ra,
+			     fp);
 }
 
 static void emit(struct output *out, uint64_t pc, uint32_t rule)
@@ -175,12 +175,23 @@ static void emit(struct output *out, uint64_t pc, uint32_t rule)
 	out->rows[out->n++] = (struct cfi_row){ .pc = (uint32_t)offset, .rule = rule };
 }
 
-static void fp_saved_at(struct rules *r, uint64_t reg, int64_t offset)
+static void saved_at(struct rules *r, uint64_t reg, int64_t offset)
 {
 	if (reg == DWARF_FP) {
 		r->fp_saved = true;
 		r->fp_offset = offset;
+	} else if (reg == DWARF_RA) {
+		r->ra_saved = true;
+		r->ra_offset = offset;
 	}
+}
+
+static void not_saved(struct rules *r, uint64_t reg)
+{
+	if (reg == DWARF_FP)
+		r->fp_saved = false;
+	else if (reg == DWARF_RA)
+		r->ra_saved = false;
 }
 
 static void restore(struct rules *r, const struct rules *initial, uint64_t reg)
@@ -188,6 +199,9 @@ static void restore(struct rules *r, const struct rules *initial, uint64_t reg)
 	if (reg == DWARF_FP) {
 		r->fp_saved = initial->fp_saved;
 		r->fp_offset = initial->fp_offset;
+	} else if (reg == DWARF_RA) {
+		r->ra_saved = initial->ra_saved;
+		r->ra_offset = initial->ra_offset;
 	}
 }
 
@@ -206,7 +220,7 @@ static bool run_extended(struct cursor *c, uint8_t op, const struct cie *cie,
 	switch (op) {
 	case 0x05: /* offset_extended */
 		reg = take_uleb(c);
-		fp_saved_at(r, reg, (int64_t)take_uleb(c) * cie->data_align);
+		saved_at(r, reg, (int64_t)take_uleb(c) * cie->data_align);
 		break;
 	case 0x06: /* restore_extended */
 		restore(r, initial, take_uleb(c));
@@ -215,12 +229,10 @@ static bool run_extended(struct cursor *c, uint8_t op, const struct cie *cie,
 		reg = take_uleb(c);
 		if (reg == DWARF_RA)
 			r->end = true;
-		if (reg == DWARF_FP)
-			r->fp_saved = false;
+		not_saved(r, reg);
 		break;
 	case 0x08: /* same_value */
-		if (take_uleb(c) == DWARF_FP)
-			r->fp_saved = false;
+		not_saved(r, take_uleb(c));
 		break;
 	case 0x09: /* register */
 		take_uleb(c);
@@ -252,7 +264,7 @@ static bool run_extended(struct cursor *c, uint8_t op, const struct cie *cie,
 		break;
 	case 0x11: /* offset_extended_sf */
 		reg = take_uleb(c);
-		fp_saved_at(r, reg, take_sleb(c) * cie->data_align);
+		saved_at(r, reg, take_sleb(c) * cie->data_align);
 		break;
 	case 0x12: /* def_cfa_sf */
 		r->cfa_reg = take_uleb(c);
@@ -261,6 +273,8 @@ static bool run_extended(struct cursor *c, uint8_t op, const struct cie *cie,
 		break;
 	case 0x13: /* def_cfa_offset_sf */
 		r->cfa_offset = take_sleb(c) * cie->data_align;
+		break;
+	case 0x2d: /* AARCH64_negate_ra_state: the return address is signed, and is stripped anyway */
 		break;
 	case 0x2e: /* GNU_args_size */
 		take_uleb(c);
@@ -304,7 +318,7 @@ static void run(struct cursor *c, const struct cie *cie, uint64_t pc, struct rul
 			if (out)
 				emit(out, from, pack(r));
 		} else if (op >> 6 == 2) {
-			fp_saved_at(r, op & 63, (int64_t)take_uleb(c) * cie->data_align);
+			saved_at(r, op & 63, (int64_t)take_uleb(c) * cie->data_align);
 		} else if (op >> 6 == 3) {
 			restore(r, &initial, op & 63);
 		} else if (op == 0x0a) {
@@ -366,6 +380,8 @@ static bool read_augmentation(struct cursor *c, const char *letters, struct cie 
 			take(&data, 1);
 		else if (*letters == 'S')
 			ret->signal = true;
+		else if (*letters == 'B') /* arm64: signed with the other key */
+			continue;
 		else
 			return false;
 	}
@@ -389,7 +405,7 @@ static bool read_cie(const struct cfi_bytes *frame, uint64_t address, struct cie
 	} while (letters[n++] && !c.bad);
 	ret->code_align = take_uleb(&c);
 	ret->data_align = take_sleb(&c);
-	take_uleb(&c); /* number of the return address register: 16 wherever we run */
+	take_uleb(&c); /* number of the return address register */
 	if (c.bad || !read_augmentation(&c, letters, ret))
 		return false;
 	run(&c, ret, 0, &ret->initial, NULL);

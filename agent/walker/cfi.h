@@ -1,8 +1,8 @@
 /*
  * Unwind rows: what .eh_frame says about each instruction, run beforehand and packed into eight
  * bytes, so that the signal handler only has to search. A row holds from its pc to the next row's.
- * Good for what compilers emit on x86-64: CFA = sp or fp + constant, return address below the CFA,
- * fp saved at a constant below the CFA or not touched. Everything else is CFI_NONE.
+ * Good for what compilers emit: CFA = sp or fp + constant, return address and fp saved at constants
+ * below the CFA or not touched. Everything else is CFI_NONE.
  */
 #pragma once
 
@@ -14,8 +14,7 @@ struct cfi_row {
 	uint32_t rule;
 };
 
-/* rule: bits 0-2 where the CFA is, 3-18 its offset / 8, 19-31 how many words below it fp is saved
- * (0 = fp still holds the caller's value) */
+/* rule: bits 0-2 where the CFA is; the rest is the processor's, below */
 enum cfi_kind {
 	CFI_NONE, /* no code here, or a rule we do not speak */
 	CFI_SP,
@@ -28,14 +27,14 @@ static inline enum cfi_kind cfi_rule_kind(uint32_t rule)
 {
 	return (enum cfi_kind)(rule & 7);
 }
-static inline uint64_t cfi_rule_offset(uint32_t rule)
-{
-	return (uint64_t)((rule >> 3) & 0xffff) * 8;
-}
-static inline uint64_t cfi_rule_fp(uint32_t rule)
-{
-	return (uint64_t)(rule >> 19) * 8;
-}
+/* Each processor's cfi_rule_pack() makes a rule, or CFI_NONE of what does not fit, and the others take
+ * it apart. @ra, @fp: how many bytes below the CFA they are saved, 0 = they still are where the caller
+ * left them. */
+#if defined(__aarch64__)
+#include "agent/walker/cfi_rule_aarch64.h"
+#else
+#include "agent/walker/cfi_rule_x86_64.h"
+#endif
 
 /* Bytes copied out of a library, and where they lay there. */
 struct cfi_bytes {

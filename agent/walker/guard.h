@@ -13,9 +13,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "agent/walker/arch.h"
 
 #define GUARD_LOW  4096ull /* the first page is never mapped */
-#define GUARD_HIGH 0x7fffffffffffull /* user space */
+#define GUARD_HIGH ARCH_ADDRESS_MAX
 
 /* Agent's thread. @hook false: ask the kernel. May be called again. 0, or -errno. */
 int guard_init(bool hook);

@@ -209,7 +209,7 @@ static int load_rows(struct safe_copy *copy, const struct elf_image *image, stru
 	uint64_t frame_end = 0;
 	int r = -ENOENT;
 
-	if (!segment || !ARCH_HAS_CFI)
+	if (!segment)
 		return -ENOENT;
 	header.address = image->bias + segment->p_vaddr;
 	header.len = segment->p_memsz;

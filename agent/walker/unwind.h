@@ -42,6 +42,8 @@ uint64_t unwind_cache_bytes(void);
 struct unwind_stack {
 	uint64_t sp; /* of the interrupted instruction */
 	uint64_t low, high; /* known to be readable */
+	uint64_t link; /* where the interrupted instruction returns to if that is not on the stack; set
+			* by whoever has the context. 0 = it is */
 	uint64_t context; /* address of the ucontext_t of a signal handler that was walked through last:
 			   * what came after is interrupted code again; 0 = none */
 };

@@ -3,9 +3,9 @@
  * cache keyed by pc; memory is read only where the kernel said that it can be.
  */
 #include <errno.h>
-#include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "agent/walker/forward.h"
 #include "agent/walker/guard.h"
 #include "agent/walker/unwind.h"
 
@@ -65,6 +65,7 @@ void unwind_stack_init_sig(struct unwind_stack *stack, uint64_t sp)
 {
 	stack->sp = sp;
 	stack->low = stack->high = sp & ~(PAGE - 1);
+	stack->link = 0;
 	stack->context = 0;
 }
 
@@ -144,6 +145,7 @@ static bool step_frame_pointer(const struct unwind_table *t, struct unwind_stack
 	if (regs->fp < regs->sp || !unwind_load_sig(stack, regs->fp, &fp) ||
 	    !unwind_load_sig(stack, regs->fp + 8, &pc))
 		return false;
+	pc = arch_code(pc);
 	if (!unwind_in_code_cache_sig(pc) && !find_range(t, pc))
 		return false;
 	regs->sp = regs->fp + 16;
@@ -154,7 +156,7 @@ static bool step_frame_pointer(const struct unwind_table *t, struct unwind_stack
 
 static bool step_rule(struct unwind_stack *stack, struct regs *regs, uint32_t rule)
 {
-	uint64_t cfa, fp = regs->fp, pc;
+	uint64_t cfa, fp = regs->fp, ra = cfi_rule_ra(rule), pc = stack->link;
 
 	switch (cfi_rule_kind(rule)) {
 	case CFI_SP:
@@ -169,28 +171,55 @@ static bool step_rule(struct unwind_stack *stack, struct regs *regs, uint32_t ru
 	default:
 		return false;
 	}
-	if (cfa <= regs->sp || !unwind_load_sig(stack, cfa - 8, &pc))
+	/* a frame of its own, or the return address still in its register: of the first frame only */
+	if (cfa < regs->sp || (ra ? cfa == regs->sp : !pc))
+		return false;
+	if (ra && !unwind_load_sig(stack, cfa - ra, &pc))
 		return false;
 	if (cfi_rule_fp(rule) && !unwind_load_sig(stack, cfa - cfi_rule_fp(rule), &fp))
 		return false;
 	regs->sp = cfa;
 	regs->fp = fp;
-	regs->pc = pc;
+	regs->pc = arch_code(pc);
 	return true;
 }
 
-/* musl's string functions are assembly without rows and without a frame: the caller is on top. */
-static bool step_frameless(const struct unwind_table *t, struct unwind_stack *stack,
-			   struct regs *regs)
+/* Code without rows that was interrupted, a PLT stub for one: it has stored nothing yet. */
+static bool step_link(const struct unwind_table *t, const struct unwind_stack *stack,
+		      struct regs *regs)
+{
+	uint64_t link = stack->link;
+
+	if (!link || (!unwind_in_code_cache_sig(link) && !find_range(t, link)))
+		return false;
+	regs->pc = link;
+	return true;
+}
+
+/* musl has no rows, and no frame pointers either: follow the instructions. */
+static bool step_forward(const struct unwind_table *t, struct unwind_stack *stack,
+			 struct regs *regs)
 {
 	const struct unwind_range *range = find_range(t, regs->pc);
-	uint64_t pc;
+	struct forward f = {
+		.pc = regs->pc,
+		.known = 1u << FORWARD_RSP | 1u << FORWARD_RBP,
+		.low = stack->sp - ARCH_RED_ZONE,
+		.high = stack->sp + STACK_SPAN_MAX,
+	};
+	uint64_t top;
 
-	if (!range || !range->musl || !unwind_load_sig(stack, regs->sp, &pc) ||
-	    (!unwind_in_code_cache_sig(pc) && !find_range(t, pc)))
+	if (!range || !range->musl || !unwind_load_sig(stack, regs->sp, &top))
 		return false;
-	regs->sp += 8;
-	regs->pc = pc;
+	f.reg[FORWARD_RSP] = regs->sp;
+	f.reg[FORWARD_RBP] = regs->fp;
+	if (forward_sig(&f) != FORWARD_RETURNED || f.reg[FORWARD_RSP] <= regs->sp ||
+	    (!unwind_in_code_cache_sig(f.pc) && !find_range(t, f.pc)))
+		return false;
+	regs->pc = f.pc;
+	regs->sp = f.reg[FORWARD_RSP];
+	if (forward_knows(&f, FORWARD_RBP))
+		regs->fp = f.reg[FORWARD_RBP];
 	return true;
 }
 
@@ -209,21 +238,20 @@ static bool is_thread_start(const struct unwind_table *t, const struct regs *reg
 }
 
 /* A frame below a signal handler: what was interrupted is in the context that the kernel pushed. */
-static bool step_signal(struct unwind_stack *stack, struct regs *regs)
+static bool step_signal(struct unwind_stack *stack, struct regs *regs, bool leaf)
 {
-	uint64_t at = regs->sp + offsetof(ucontext_t, uc_mcontext), word;
-	ucontext_t context;
-	uint8_t *to = (uint8_t *)&context.uc_mcontext;
+	uint64_t context = regs->sp + ARCH_SIGRETURN_CONTEXT;
+	struct regs before;
 
-	if (!ARCH_SIGRETURN_CODE || load_code_sig(regs->pc) != ARCH_SIGRETURN_CODE)
+	if ((load_code_sig(regs->pc) != ARCH_SIGRETURN_CODE &&
+	     !(leaf && load_code_sig(regs->pc - ARCH_SIGRETURN_SECOND) == ARCH_SIGRETURN_CODE)) ||
+	    !unwind_load_sig(stack, context + ARCH_CONTEXT_PC, &before.pc) ||
+	    !unwind_load_sig(stack, context + ARCH_CONTEXT_SP, &before.sp) ||
+	    !unwind_load_sig(stack, context + ARCH_CONTEXT_FP, &before.fp))
 		return false;
-	for (size_t i = 0; i < sizeof(context.uc_mcontext); i += 8) {
-		if (!unwind_load_sig(stack, at + i, &word))
-			return false;
-		__builtin_memcpy(to + i, &word, 8);
-	}
-	stack->context = regs->sp;
-	*regs = regs_get(&context);
+	stack->context = context;
+	stack->link = regs_link_at(context, load64_sig);
+	*regs = before;
 	return true;
 }
 
@@ -247,18 +275,25 @@ enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
 		if (!t)
 			return UNWIND_BROKEN;
 		stack->context = 0;
-		if (!leaf && step_signal(stack, regs)) {
+		if (step_signal(stack, regs, leaf)) { /* also interrupted right there by another */
 			interrupted = true;
 			continue;
 		}
 		/* a return address may be the first byte of the next function: look at the call */
 		rule = find_rule(t, leaf ? regs->pc : regs->pc - 1);
-		if (cfi_rule_kind(rule) == CFI_END ||
-		    (rule == CFI_NONE && is_thread_start(t, regs, leaf)))
+		if (cfi_rule_kind(rule) == CFI_END)
 			return UNWIND_ROOT;
-		if (step_rule(stack, regs, rule) || (leaf && step_frameless(t, stack, regs)) ||
-		    step_frame_pointer(t, stack, regs))
+		if (rule == CFI_NONE && step_forward(t, stack, regs)) {
+			stack->link = 0;
 			continue;
+		}
+		if (rule == CFI_NONE && is_thread_start(t, regs, leaf))
+			return UNWIND_ROOT;
+		if (step_rule(stack, regs, rule) || (leaf && step_link(t, stack, regs)) ||
+		    step_frame_pointer(t, stack, regs)) {
+			stack->link = 0;
+			continue;
+		}
 		return is_thread_start(t, regs, leaf) ? UNWIND_ROOT : UNWIND_BROKEN;
 	}
 }

@@ -8,6 +8,7 @@
  *     -r BYTES ring                     -p BYTES pipe
  *     -w MSEC  sleep before each read: a slow reader
  *     -m PERMILLE  CPU budget; without it the budget is off
+ *     -H       signals from the host engine, for an interval below the kernel's tick, if it is to be had
  *     -s       STOP for the middle third of the time
  *     -k       leave without DETACH, as if killed
  *     -v       print every frame
@@ -29,6 +30,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "daemon/bpf/host_engine.h"
 #include "proto/wire.h"
 
 #define IDS_MAX	    (1u << 18)
@@ -42,7 +44,7 @@ static struct {
 	double seconds;
 	uint64_t interval_ns, ring_bytes, permille;
 	int pipe_bytes, sleep_ms;
-	bool no_budget, stop, leave, verbose, details;
+	bool no_budget, stop, leave, verbose, details, host;
 } opt = { .seconds = 5, .interval_ns = 10000000, .no_budget = true };
 
 struct thread {
@@ -65,6 +67,8 @@ static struct {
 	bool hello, bye, failed;
 	double first_sample_s;
 } in;
+
+static struct host_engine *host; /* with -H */
 
 static double now_s(void)
 {
@@ -275,6 +279,25 @@ static double time_us(const struct wire_ledger *l, double share)
 	return 0;
 }
 
+/* Signals where the agent wants them, as often as it wants them. */
+static void follow(const uint64_t *c)
+{
+	struct host_engine_target target = {
+		.handler = c[WIRE_COUNTER_HOST_HANDLER],
+		.interval_ns = c[WIRE_COUNTER_INTERVAL_NS],
+		.signo = (int)c[WIRE_COUNTER_HOST_SIGNAL],
+	};
+	int r;
+
+	if (!target.signo) {
+		host_engine_remove(host, opt.pid);
+		return;
+	}
+	r = host_engine_set(host, opt.pid, &target);
+	if (r < 0)
+		wrong("the host engine: %s", strerror(-r));
+}
+
 static void on_ledger(const struct wire_ledger *l)
 {
 	uint64_t dropped = 0, dropped_ns = 0;
@@ -296,6 +319,8 @@ static void on_ledger(const struct wire_ledger *l)
 		print_parts("first", l);
 	in.ledger = *l;
 	in.ledgers++;
+	if (host)
+		follow(c);
 	if (opt.verbose)
 		printf("LEDGER taken %llu written %llu dropped %llu interval %llu us\n",
 		       (unsigned long long)c[WIRE_COUNTER_TAKEN],
@@ -429,7 +454,8 @@ static void command(int fd, enum wire_type type, uint64_t session)
 		.protocol = WIRE_PROTOCOL,
 		.interval_ns = opt.interval_ns,
 		.flags = (opt.no_budget ? WIRE_START_NO_BUDGET : 0) |
-			 (opt.details ? WIRE_START_DETAILS : 0),
+			 (opt.details ? WIRE_START_DETAILS : 0) |
+			 (opt.host ? WIRE_START_HOST : 0),
 		.max_cpu_permille = opt.permille,
 		.ring_bytes = opt.ring_bytes,
 		.session = session,
@@ -601,7 +627,7 @@ static int parse(int argc, char **argv)
 {
 	int o;
 
-	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:skvD")) != -1) {
+	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:skvDH")) != -1) {
 		switch (o) {
 		case 'l':
 			opt.library = optarg;
@@ -637,6 +663,9 @@ static int parse(int argc, char **argv)
 		case 'v':
 			opt.verbose = true;
 			break;
+		case 'H':
+			opt.host = true;
+			break;
 		default:
 			return -1;
 		}
@@ -652,15 +681,20 @@ int main(int argc, char **argv)
 	uint64_t session = (uint64_t)time(NULL) << 16 | (uint64_t)getpid();
 	double launch = now_s(), begin, cpu_begin = 0, cpu_end = 0;
 	int events = -1, control = -1, phase = 0;
+	char why[HOST_ENGINE_WHY_MAX];
 	bool asked = false;
 
 	if (parse(argc, argv) < 0) {
 		fprintf(stderr,
 			"usage: agent_reader [-l LIB] [-d SEC] [-i USEC] [-r BYTES] [-p BYTES] [-w "
-			"MSEC] [-m PERMILLE] [-s] [-k] [-v] [-D] PID\n");
+			"MSEC] [-m PERMILLE] [-s] [-k] [-v] [-D] [-H] PID\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
+	if (opt.host && host_engine_new(false, &host, why) < 0) {
+		fprintf(stderr, "no host engine: %s\n", why);
+		opt.host = false;
+	}
 	if ((opt.library ? load : come_back)(session, &events, &control) < 0) {
 		fprintf(stderr, "no session: %s\n", strerror(errno));
 		return 2;
@@ -694,5 +728,6 @@ int main(int argc, char **argv)
 		wrong("no %s", in.hello ? "BYE" : "HELLO");
 	printf("first sample after %.1f ms\n", (in.first_sample_s - launch) * 1000);
 	report(cpu_end - cpu_begin, now_s() - begin);
+	host_engine_free(host);
 	return in.failed;
 }

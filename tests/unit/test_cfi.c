@@ -66,8 +66,6 @@ static void a_thread_is_walked_to_its_root(void **state)
 	pthread_t thread;
 
 	(void)state;
-	if (!ARCH_HAS_CFI)
-		skip();
 	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
 	assert_true(maps_refresh() == 0);
 	assert_int_equal(pthread_create(&thread, NULL, thread_main, NULL), 0);
@@ -90,8 +88,6 @@ static void a_walk_goes_through_anothers_signal_handler(void **state)
 	pthread_t thread;
 
 	(void)state;
-	if (!ARCH_HAS_CFI)
-		skip();
 	assert_int_equal(sigaction(SIGUSR1, &other, NULL), 0);
 	assert_int_equal(sigaction(SIGUSR2, &walking, NULL), 0);
 	assert_true(maps_refresh() == 0);

@@ -56,7 +56,9 @@ static void read_oops(void)
 	c->z_shift = c->z_bad_mask = NULL;
 	shift_at = libjvm_offset("ZGlobalsForVMStructs", "_ZPointerLoadShift");
 	mask_at = libjvm_offset("ZGlobalsForVMStructs", "_ZPointerLoadBadMask");
-	if (!layout_flag("UseZGC", false) || shift_at < 0 || mask_at < 0)
+	/* up to 23 there was another ZGC, whose pointers can be used as they are */
+	if (!layout_flag("UseZGC", false) || !layout_flag("ZGenerational", true) || shift_at < 0 ||
+	    mask_at < 0)
 		return;
 	globals = (const char *)(uintptr_t)static_u64("ZGlobalsForVMStructs", "_instance_p", "");
 	if (!globals)

@@ -57,7 +57,7 @@ static bool frozen_compiled(struct hot *h, struct frozen *f, const struct blob *
 	else
 		hot_push_stub_sig(h, b);
 	f->sp += 8 * (uint64_t)b->frame_words;
-	f->pc = load64_sig(f->sp - 8);
+	f->pc = arch_code(load64_sig(f->sp - 8));
 	f->link = f->sp - 16;
 	return true;
 }
@@ -78,7 +78,7 @@ static bool frozen_interpreted(struct hot *h, struct frozen *f)
 		bci = (int32_t)bcp;
 	hot_push_method_sig(h, method, bci, WIRE_KIND_INTERPRETED);
 	size = load64_sig(fp + 8 * (uint64_t)(int64_t)vm_sig.sender_sp_words);
-	f->pc = load64_sig(fp + 8);
+	f->pc = arch_code(load64_sig(fp + 8));
 	f->sp = size >= 2 && size <= FRAME_WORDS_MAX ? fp + 8 * size : fp + 16;
 	f->link = fp;
 	return true;

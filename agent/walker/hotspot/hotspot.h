@@ -1,7 +1,8 @@
 /*
  * Our own walk through HotSpot's frames, in the signal handler, from the interrupted registers to
  * the thread's first Java frame, over the layout in layout.h. Every case met is a file: interpreted
- * frames, compiled ones, stubs, continuations of virtual threads. x86-64 only so far.
+ * frames, compiled ones, stubs, continuations of virtual threads. What depends on the processor's
+ * instructions is in files that end in its name.
  */
 #pragma once
 

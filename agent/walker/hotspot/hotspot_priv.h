@@ -11,15 +11,24 @@
 #include "agent/walker/unwind.h"
 #include "agent/walker/walker.h"
 
+#if defined(__aarch64__)
+#include "agent/walker/hotspot/machine_aarch64.h"
+#else
+#include "agent/walker/hotspot/machine_x86_64.h"
+#endif
+
 struct hot {
 	struct walk *w;
 	struct regs at; /* pc, sp and fp of the frame looked at now */
 	uint64_t low, high; /* the stack: low is the red zone below the interrupted sp */
 	uint64_t thread; /* JavaThread*, 0 = not a Java thread */
-	uint64_t rax, rbx, rdx, rdi, r13; /* of the interrupted instruction */
+	struct machine regs; /* of the interrupted instruction */
+	uint64_t context; /* the ucontext_t that has all of them */
+	uint64_t link; /* where that returns to if it is not on the stack; 0 = it is */
 	bool leaf; /* at is the interrupted instruction, not a return address */
 	bool exact; /* the nmethod has debug information at exactly this pc */
 	bool java_seen;
+	bool unpacking; /* frames of a deoptimised method are being made: some are skeletons */
 	bool yielding; /* the thread is in the middle of freezing or thawing its frames */
 	const char *broken; /* cause, once the walk cannot go on */
 };
@@ -38,7 +47,7 @@ static inline uint64_t hot_word(const struct hot *h, uint64_t address)
 /* The frame returned: what its caller looks like. True, for the callers' ends. */
 static inline bool hot_move(struct hot *h, uint64_t pc, uint64_t sp, uint64_t fp)
 {
-	h->at = (struct regs){ pc, sp, fp };
+	h->at = (struct regs){ arch_code(pc), sp, fp };
 	h->leaf = false;
 	return true;
 }
@@ -60,6 +69,17 @@ static inline bool return_is_interpreter(uint64_t pc)
 	return pc >= vm_sig.interpreter_low && pc < vm_sig.interpreter_high;
 }
 
+/* ---- calls_*_sig.c: what the instructions say that end at a return address ------------------- */
+
+/* Is there a call right before @pc? */
+bool call_before_sig(uint64_t pc);
+/* Where it leads if its target is in the instruction; 0 = another kind of call. */
+uint64_t call_target_sig(uint64_t pc);
+/* The same for calls that load a constant first, too. */
+uint64_t call_far_target_sig(uint64_t pc);
+/* May a frame that was deoptimised return to @pc, which belongs to the handler at @handler? */
+bool call_is_deopt_sig(uint64_t pc, uint64_t handler);
+
 /* ---- returns_sig.c: may this word be a return address? --------------------------------------- */
 
 enum return_score {
@@ -79,19 +99,26 @@ bool return_known_java_sig(const struct hot *h, uint64_t pc);
 bool return_fits_java_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp);
 /* Leaves the frame that fp points to, if that lies at most so many bytes up and is one. */
 bool return_by_fp_sig(struct hot *h, uint64_t distance_max, bool java_only);
+/* at.fp is of a frame that is not filled in yet: on to the next whole one. */
+bool return_past_skeletons_sig(struct hot *h);
 enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp,
 				   const struct blob *callee);
 /* Has the nmethod been deoptimised at this frame: its return address now leads to a handler? */
 bool return_is_deopt_sig(const struct blob *b, uint64_t pc);
 
-/* ---- interpreter_sig.c ------------------------------------------------------------------------ */
+/* ---- interpreter_sig.c, interpreter_edge_*_sig.c --------------------------------------------- */
 
 /* The interrupted instruction is in the interpreter, where a frame is being built or torn down.
  * false = an ordinary frame: interpreter_frame_sig(). */
 bool interpreter_edge_sig(struct hot *h);
 bool interpreter_frame_sig(struct hot *h);
 
-/* ---- compiled_sig.c --------------------------------------------------------------------------- */
+/* ---- compiled_sig.c, compiled_edge_*_sig.c --------------------------------------------------- */
+
+/* The interrupted instruction builds the frame or tears it down: false = it does not. */
+bool compiled_edge_sig(struct hot *h, const struct blob *b);
+/* Words that code at @pc is about to pop: they are on top of the frame. */
+uint64_t compiled_pops_sig(uint64_t pc);
 
 bool compiled_frame_sig(struct hot *h, const struct blob *b);
 /* The pc a deoptimised frame had before, if @pc is a deopt handler's; else @pc. */
@@ -99,7 +126,17 @@ uint64_t compiled_real_pc_sig(const struct blob *b, uint64_t pc, uint64_t sp);
 /* A frame met lately: names and caller out of the memo. */
 bool compiled_memo_sig(struct hot *h);
 
-/* ---- stubs of the JVM ------------------------------------------------------------------------- */
+/* ---- forward_stub_*_sig.c ------------------------------------------------------------------- */
+
+/* Leaves the stub @b by what its instructions will do, if they lead to a frame that can be. */
+bool forward_stub_sig(struct hot *h, const struct blob *b);
+/* The same in the interpreter, for entries of intrinsics: they build no frame, and the barriers of
+ * some collectors push all registers there. */
+bool forward_interpreter_sig(struct hot *h);
+/* A pc that follows no call, but for which the nmethod has debug information: an exception's. */
+bool forward_is_throw_sig(uint64_t pc);
+
+/* ---- stubs of the JVM --------------------------------------------------------------------- */
 
 bool blob_frame_sig(struct hot *h, const struct blob *b);
 

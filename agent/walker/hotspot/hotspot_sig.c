@@ -1,7 +1,6 @@
 /* See hotspot.h: the loop over all kinds of frames. */
 #include "agent/walker/hotspot/hotspot.h"
 
-#include <stddef.h>
 #include "agent/walker/hotspot/hotspot_priv.h"
 #include "agent/walker/java_thread.h"
 
@@ -10,8 +9,8 @@
 void hot_push_method_sig(struct hot *h, uint64_t method, int32_t bci, uint8_t kind)
 {
 	const struct method_copy *copy = method_copy_sig(method);
-	bool pushed = copy ? hot_push(h, (uint64_t)(uintptr_t)copy, bci, kind) :
-			     hot_push(h, (uint64_t)(uintptr_t) "[unknown]", -1, WIRE_KIND_UNKNOWN);
+	bool pushed = copy ? hot_push(h, (uint64_t)(uintptr_t)copy, bci, kind)
+			   : hot_push(h, (uint64_t)(uintptr_t) "[unknown]", -1, WIRE_KIND_UNKNOWN);
 
 	if (!pushed)
 		h->broken = "too_deep";
@@ -23,7 +22,8 @@ void hot_push_stub_sig(struct hot *h, const struct blob *b)
 		h->broken = "too_deep";
 }
 
-/* ---- where Java was left ------------------------------------------------------------------------ */
+/* ---- where Java was left ------------------------------------------------------------------------
+ */
 
 struct anchor {
 	uint64_t sp, pc, fp;
@@ -39,19 +39,16 @@ static bool read_anchor(const struct hot *h, uint64_t address, struct anchor *a)
 		return false;
 	if (!a->pc)
 		a->pc = hot_word(h, a->sp - 8);
+	a->pc = arch_code(a->pc);
 	return unwind_in_code_cache_sig(a->pc);
 }
 
-/* Another's signal handler was walked through: Java code was interrupted there, as by our signal. */
+/* Java code was interrupted there: by our signal, or by another's whose handler was walked through. */
 static void take_registers(struct hot *h, uint64_t context)
 {
-	uint64_t gregs = context + offsetof(ucontext_t, uc_mcontext.gregs);
-
-	h->rax = hot_word(h, gregs + 8 * REG_RAX);
-	h->rbx = hot_word(h, gregs + 8 * REG_RBX);
-	h->rdx = hot_word(h, gregs + 8 * REG_RDX);
-	h->rdi = hot_word(h, gregs + 8 * REG_RDI);
-	h->r13 = hot_word(h, gregs + 8 * REG_R13);
+	h->context = context;
+	h->regs = machine_load(context);
+	h->link = regs_link_at(context, load64_sig);
 	h->leaf = true;
 }
 
@@ -63,6 +60,7 @@ static enum unwind_end native_frames(struct hot *h)
 	enum unwind_end end;
 
 	unwind_stack_init_sig(&stack, h->at.sp);
+	stack.link = h->leaf ? h->link : 0;
 	end = unwind_native_sig(&stack, &regs, h->w->frames, &h->w->n, h->leaf,
 				max < WALK_FRAMES_MAX ? max : WALK_FRAMES_MAX);
 	if (end == UNWIND_JAVA)
@@ -123,7 +121,8 @@ static bool leave_call_stub(struct hot *h)
 	return true;
 }
 
-/* ---- the walk ---------------------------------------------------------------------------------- */
+/* ---- the walk ----------------------------------------------------------------------------------
+ */
 
 static bool interpreted(struct hot *h)
 {
@@ -131,10 +130,15 @@ static bool interpreted(struct hot *h)
 		h->java_seen = true;
 		return true;
 	}
-	if (!interpreter_frame_sig(h) || !return_known_sig(h, h->at.pc)) {
+	if (!interpreter_frame_sig(h)) {
+		if ((h->unpacking && return_past_skeletons_sig(h)) || forward_interpreter_sig(h))
+			return true;
 		h->broken = "interpreted_caller";
-		return false;
+	} else if (!return_known_sig(h, h->at.pc)) {
+		h->broken = "interpreted_caller";
 	}
+	if (h->broken)
+		return false;
 	h->java_seen = true;
 	return true;
 }
@@ -159,8 +163,8 @@ static bool generated(struct hot *h)
 	return code_is_nmethod(&b) ? compiled_frame_sig(h, &b) : blob_frame_sig(h, &b);
 }
 
-/* The frame could not be left. The thread's anchor helps only while no Java frame was seen: later it
- * may describe another place. */
+/* The frame could not be left. The thread's anchor helps only while no Java frame was seen: later
+ * it may describe another place. */
 static bool recover(struct hot *h)
 {
 	struct anchor a;
@@ -198,9 +202,7 @@ static void walk(struct hot *h)
 
 static void find_stack(struct hot *h)
 {
-	uint64_t base = h->thread ?
-				load64_sig(h->thread + (uint32_t)vm_sig.thread_stack_base) :
-				0;
+	uint64_t base = h->thread ? load64_sig(h->thread + (uint32_t)vm_sig.thread_stack_base) : 0;
 
 	h->low = h->at.sp - ARCH_RED_ZONE;
 	/* native code may run on a stack of its own far below (Go's, in its heap): the Java frames are
@@ -211,17 +213,13 @@ static void find_stack(struct hot *h)
 void hotspot_walk_sig(struct walk *w, void *ucontext)
 {
 	const ucontext_t *uc = ucontext;
-	struct hot h = { .w = w, .at = regs_get(uc), .leaf = true };
+	struct hot h = { .w = w, .at = regs_get(uc) };
 
 	if (!guard_begin_sig(&uc->uc_sigmask)) {
 		w->broken = "signals_blocked";
 		return;
 	}
-	h.rax = (uint64_t)uc->uc_mcontext.gregs[REG_RAX];
-	h.rbx = (uint64_t)uc->uc_mcontext.gregs[REG_RBX];
-	h.rdx = (uint64_t)uc->uc_mcontext.gregs[REG_RDX];
-	h.rdi = (uint64_t)uc->uc_mcontext.gregs[REG_RDI];
-	h.r13 = (uint64_t)uc->uc_mcontext.gregs[REG_R13];
+	take_registers(&h, (uint64_t)(uintptr_t)uc);
 	h.thread = java_thread_address_sig();
 	find_stack(&h);
 	walk(&h);

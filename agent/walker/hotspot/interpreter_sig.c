@@ -1,14 +1,11 @@
 /*
- * Interpreted frames (frame_x86.hpp): fp + 8 the return address, fp - 8 the sender's sp, fp - 24 the
- * Method, the bytecode pointer in r13 while the frame is on top. Under -Xint one sample in twenty
- * falls on the instructions that build or tear down such a frame (templateInterpreterGenerator_x86,
- * macroAssembler's remove_activation); they are told by what the registers hold.
+ * Interpreted frames (frame_x86.hpp, frame_aarch64.hpp): fp + 8 the return address, fp - 8 the sender's
+ * sp, fp - 24 the Method, the bytecode pointer in a register while the frame is on top. Being built or
+ * torn down they are for interpreter_edge_*_sig.c.
  */
 #include "agent/walker/hotspot/hotspot_priv.h"
 
 #define FRAME_MAX	(1u << 20) /* bytes of one interpreted frame, as in the longest stack */
-#define EDGE_MAX	0x10000ull /* from sp to the sender's sp at entry and return */
-#define ENTRY_FRAME_MAX 0x60ull /* the fixed part being pushed at entry */
 
 bool interpreter_frame_sig(struct hot *h)
 {
@@ -21,125 +18,14 @@ bool interpreter_frame_sig(struct hot *h)
 	if (!method_check_sig(method))
 		return false;
 	if (h->leaf)
-		bci = method_bci_sig(method, h->r13);
+		bci = method_bci_sig(method, machine_bcp(&h->regs));
 	if (bci < 0) /* the slot is stale while the frame is on top */
 		bci = method_bci_sig(method, hot_word(h, fp + 8 * (int64_t)vm_sig.bcp_words));
 	pc = hot_word(h, fp + 8);
-	sender_sp = hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words);
+	sender_sp = machine_sender_sp(fp, hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words));
 	if (!pc || !hot_on_stack(h, sender_sp) || sender_sp <= fp)
 		return false;
 	hot_push_method_sig(h, method, bci, WIRE_KIND_INTERPRETED);
 	hot_move(h, pc, sender_sp, hot_word(h, fp));
 	return true;
-}
-
-/* A method is being entered: rbx = Method*, its caller is found. */
-static bool entered(struct hot *h, uint64_t method, uint64_t pc, uint64_t sp, uint64_t fp)
-{
-	if (method)
-		hot_push_method_sig(h, method, 0, WIRE_KIND_INTERPRETED);
-	hot_move(h, pc, sp, fp);
-	return true;
-}
-
-/* rbx is the Method, r13 the sender's sp: from the entry point until the bytecode pointer is set. */
-static bool edge_entry(struct hot *h)
-{
-	uint64_t sp = h->at.sp, fp = h->at.fp, r13 = h->r13, top, second, pc;
-
-	if (!method_check_sig(h->rbx) || !hot_on_stack(h, r13) || r13 < sp || r13 - sp >= EDGE_MAX)
-		return false;
-	if (hot_on_stack(h, fp) && fp >= sp && fp < r13) { /* fp is already its own */
-		pc = hot_word(h, fp + 8);
-		return return_known_java_sig(h, pc) && entered(h, h->rbx, pc, r13, hot_word(h, fp));
-	}
-	top = hot_word(h, sp);
-	second = hot_word(h, sp + 8);
-	if (return_fits_java_sig(h, top, fp, sp))
-		return entered(h, h->rbx, top, r13, fp);
-	if (top == fp && return_fits_java_sig(h, second, fp, sp))
-		return entered(h, h->rbx, second, r13, fp);
-	if (return_fits_java_sig(h, h->rax, fp, sp)) /* popped to make room for the locals */
-		return entered(h, h->rbx, h->rax, r13, fp);
-	return false;
-}
-
-/* r13 already points to the ConstMethod or the bytecodes (a native method has none), the Method is not
- * pushed yet. */
-static bool edge_entry_late(struct hot *h)
-{
-	uint64_t sp = h->at.sp, fp = h->at.fp, method = h->rbx, sender_sp, pc, code;
-
-	if (!hot_on_stack(h, fp) || fp < sp || fp - sp > ENTRY_FRAME_MAX ||
-	    !method_check_sig(method))
-		return false;
-	code = load64_sig(method + (uint32_t)vm_sig.method_const);
-	if (h->r13 != code && h->r13 != code + (uint32_t)vm_sig.const_size &&
-	    method_bci_sig(method, h->r13) < 0)
-		return false;
-	if (fp - sp >= 24 && hot_word(h, fp + 8 * (int64_t)vm_sig.method_words) == method)
-		return false; /* complete */
-	pc = hot_word(h, fp + 8);
-	sender_sp = hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words);
-	if (!hot_on_stack(h, sender_sp) || sender_sp <= fp || !return_known_java_sig(h, pc))
-		return false;
-	return entered(h, method, pc, sender_sp, hot_word(h, fp));
-}
-
-/* leave; (25: movb) pop r13; mov rsp, rbx; jmp r13: rbx is the sender's sp. Native methods: rdi for
- * r13. */
-static bool edge_return(struct hot *h)
-{
-	uint64_t sp = h->at.sp, fp = h->at.fp, rbx = h->rbx, code = load_code_sig(h->at.pc);
-	bool left = (load_code_sig(h->at.pc - 1) & 0xff) == 0xc9;
-	uint8_t i[8];
-
-	__builtin_memcpy(i, &code, 8);
-	if (hot_on_stack(h, rbx) && rbx >= sp && rbx - sp < EDGE_MAX) {
-		if ((left || (i[0] == 0x41 && i[1] == 0x5d)) &&
-		    return_fits_java_sig(h, hot_word(h, sp), fp, sp))
-			return entered(h, 0, hot_word(h, sp), rbx, fp);
-		if (return_fits_java_sig(h, h->r13, fp, rbx))
-			return entered(h, 0, h->r13, rbx, fp);
-	}
-	if (i[0] == 0x5f && return_fits_java_sig(h, hot_word(h, sp), fp, sp))
-		return entered(h, 0, hot_word(h, sp), sp + 8, fp);
-	if ((((i[0] == 0x48 || i[0] == 0x49) && i[1] == 0x8b && (i[2] & 0xf8) == 0xe0) ||
-	     (i[0] == 0xff && i[1] == 0xe7)) &&
-	    return_fits_java_sig(h, h->rdi, fp, sp))
-		return entered(h, 0, h->rdi, sp, fp);
-	return false;
-}
-
-static bool is_ordinary(const struct hot *h)
-{
-	uint64_t fp = h->at.fp;
-
-	return hot_on_stack(h, fp) && fp >= h->at.sp &&
-	       method_check_sig(hot_word(h, fp + 8 * (int64_t)vm_sig.method_words)) &&
-	       hot_on_stack(h, hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words)) &&
-	       return_known_java_sig(h, hot_word(h, fp + 8));
-}
-
-/* Entries of intrinsics (Math, CRC32, Reference.get) build no frame. */
-static bool edge_frameless(struct hot *h)
-{
-	uint64_t sp = h->at.sp, fp = h->at.fp, r13 = h->r13;
-	uint64_t method = method_check_sig(h->rbx) ? h->rbx : 0;
-	bool r13_is_sp = hot_on_stack(h, r13) && r13 >= sp && r13 - sp < 0x1000;
-
-	if (return_fits_java_sig(h, hot_word(h, sp), fp, sp))
-		return entered(h, method, hot_word(h, sp), r13_is_sp && r13 > sp ? r13 : sp + 8, fp);
-	if (return_fits_java_sig(h, h->rax, fp, sp))
-		return entered(h, 0, h->rax, r13_is_sp ? r13 : sp, fp);
-	if (return_fits_java_sig(h, h->rdi, fp, sp))
-		return entered(h, 0, h->rdi, sp, fp);
-	return false;
-}
-
-bool interpreter_edge_sig(struct hot *h)
-{
-	if (edge_entry(h) || edge_entry_late(h) || edge_return(h))
-		return true;
-	return !is_ordinary(h) && edge_frameless(h);
 }

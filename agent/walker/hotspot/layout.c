@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "agent/libjvm.h"
+#include "agent/walker/arch.h"
 
 #define OFFSET_MAX 16384 /* of a field in any struct of the JVM; JavaThread has about 2,000 bytes */
 
@@ -244,12 +245,14 @@ static void read_by_version(void)
 	if (libjvm_int_constant("ConstMethod::_has_linenumber_table", &value) ||
 	    libjvm_int_constant("ConstMethodFlags::_misc_has_linenumber_table", &value))
 		vm_sig.has_line_table = (uint32_t)value;
-	vm_sig.wrapper_words = -6;
+	vm_sig.wrapper_words = ARCH_WRAPPER_WORDS;
 	if (libjvm_int_constant("frame::entry_frame_call_wrapper_offset", &value))
 		vm_sig.wrapper_words = value;
 	vm_sig.sender_sp_words = -1;
 	vm_sig.method_words = -3;
 	vm_sig.bcp_words = vm_sig.version <= 8 ? -7 : -8; /* 11 put the mirror below the method */
+	if (vm_sig.version >= ARCH_EXTENDED_SP)
+		vm_sig.bcp_words--;
 }
 
 int layout_read(const char **why)

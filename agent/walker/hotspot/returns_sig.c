@@ -5,22 +5,7 @@
  */
 #include "agent/walker/hotspot/hotspot_priv.h"
 
-#define CALL_BYTES 5 /* e8 and a distance */
-
-/* Is there a call instruction right before @pc? By the lengths a call can have: e8 rel32, and
- * ff /2 with register, memory, SIB and displacement. */
-static bool follows_call(uint64_t pc)
-{
-	uint64_t word = load_code_sig(pc - 8);
-	uint8_t b[8];
-
-	__builtin_memcpy(b, &word, 8);
-	return b[3] == 0xe8 || (b[6] == 0xff && (b[7] & 0x38) == 0x10) ||
-	       (b[5] == 0xff && (b[6] & 0xf8) == 0x50) || (b[5] == 0xff && b[6] == 0x14) ||
-	       (b[4] == 0xff && b[5] == 0x54) ||
-	       (b[2] == 0xff && ((b[3] & 0xf8) == 0x90 || b[3] == 0x15)) ||
-	       (b[1] == 0xff && b[2] == 0x94);
-}
+#define DEOPT_HOPS 256
 
 bool return_is_deopt_sig(const struct blob *b, uint64_t pc)
 {
@@ -35,10 +20,7 @@ bool return_is_deopt_sig(const struct blob *b, uint64_t pc)
 		if (vm_sig.nm_deopt_mh_offset >= 0)
 			mh = b->base + load32_sig(b->base + (uint32_t)vm_sig.nm_deopt_mh_offset);
 	}
-	if (pc == handler || pc == mh)
-		return true;
-	/* from 25 on the handler begins with a call of its own and the frame shows where that returns */
-	return vm_sig.version >= 25 && (pc == handler + 2 || pc == handler + 5 || pc == handler + 7);
+	return pc == mh || call_is_deopt_sig(pc, handler);
 }
 
 /* In the code cache: valid without a look at the frame? The interpreter's are not. */
@@ -50,11 +32,12 @@ static bool is_valid_java(uint64_t pc)
 		return true;
 	if (!code_blob_sig(pc, &b) || pc < b.code)
 		return false;
-	return follows_call(pc) || (code_is_nmethod(&b) && return_is_deopt_sig(&b, pc));
+	return call_before_sig(pc) || (code_is_nmethod(&b) && return_is_deopt_sig(&b, pc));
 }
 
 bool return_fits_java_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp)
 {
+	pc = arch_code(pc);
 	if (!unwind_in_code_cache_sig(pc))
 		return false;
 	if (!return_is_interpreter(pc))
@@ -66,21 +49,23 @@ bool return_fits_java_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_
 
 bool return_fits_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp)
 {
+	pc = arch_code(pc);
 	if (pc < GUARD_LOW)
 		return false;
 	if (unwind_in_code_cache_sig(pc))
 		return return_fits_java_sig(h, pc, fp, sp);
-	return unwind_is_code_sig(pc) && follows_call(pc);
+	return unwind_is_code_sig(pc) && call_before_sig(pc);
 }
 
 bool return_known_sig(const struct hot *h, uint64_t pc)
 {
+	pc = arch_code(pc);
 	return return_is_interpreter(pc) || return_fits_sig(h, pc, 0, 0);
 }
 
 bool return_known_java_sig(const struct hot *h, uint64_t pc)
 {
-	return unwind_in_code_cache_sig(pc) && return_known_sig(h, pc);
+	return unwind_in_code_cache_sig(arch_code(pc)) && return_known_sig(h, pc);
 }
 
 bool return_by_fp_sig(struct hot *h, uint64_t distance_max, bool java_only)
@@ -97,24 +82,43 @@ bool return_by_fp_sig(struct hot *h, uint64_t distance_max, bool java_only)
 	return hot_move(h, pc, fp + 16, next);
 }
 
+/* While frames are unpacked: past the skeletons along the frame pointers to the first one that is whole. */
+bool return_past_skeletons_sig(struct hot *h)
+{
+	uint64_t fp = h->at.fp;
+
+	h->unpacking = true;
+	for (int i = 0; i < DEOPT_HOPS && hot_on_stack(h, fp) && fp >= h->at.sp; i++) {
+		uint64_t pc = hot_word(h, fp + 8), next = hot_word(h, fp);
+
+		if (return_fits_java_sig(h, pc, next, fp + 16))
+			return hot_move(h, pc, fp + 16, next);
+		if (next <= fp)
+			return false;
+		fp = next;
+	}
+	return false;
+}
+
 enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp,
 				   const struct blob *callee)
 {
 	struct blob target, caller;
 	uint64_t address;
 
+	pc = arch_code(pc);
 	if (!return_fits_java_sig(h, pc, fp, sp))
 		return RETURN_INVALID;
 	if (return_is_interpreter(pc) || pc == vm_sig.call_stub_return ||
 	    continuation_is_barrier_sig(pc))
 		return RETURN_PLAUSIBLE;
-	if ((load_code_sig(pc - CALL_BYTES) & 0xff) != 0xe8) {
+	address = call_target_sig(pc);
+	if (!address) {
 		if (code_blob_sig(pc, &caller) && caller.kind == BLOB_NMETHOD)
 			return return_is_deopt_sig(&caller, pc) ? RETURN_PLAUSIBLE :
 								  RETURN_ELSEWHERE;
 		return RETURN_PLAUSIBLE;
 	}
-	address = pc + (uint64_t)(int64_t)(int32_t)load32_unaligned_sig(pc - 4);
 	if (!unwind_in_code_cache_sig(address) || !code_blob_sig(address, &target))
 		return RETURN_ELSEWHERE;
 	if (target.base == callee->base)

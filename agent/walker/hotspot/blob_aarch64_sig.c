@@ -1,0 +1,295 @@
+/*
+ * arm64. Frames of code that is no method: adapters, vtable stubs, intrinsics, runtime stubs, the blobs
+ * for safepoints and deoptimisation. Those that call anything begin with a push of x29 and x30 and with
+ * mov x29, sp; x29 stays where it is then. Those that do not leave the return address in x30.
+ */
+#include "agent/walker/hotspot/hotspot_priv.h"
+#include "agent/walker/hotspot/scopes.h"
+
+#define FP_DISTANCE_MAX 0x4000
+#define SENDER_SP_MAX	0x1000
+#define ENTRY_STEPS	4 /* instructions up to the one that builds the frame */
+#define SCAN_STEPS	64
+#define SPENT_BYTES	64
+#define SAVED_LINK_MAX	48 /* bytes above sp */
+#define CALL_STUB_BYTES 512 /* before and behind its call */
+
+/* ---- by where the return address is ---------------------------------------------------------- */
+
+/* C1 jumps to some runtime stubs with x30 set to where it goes on, which follows no call then. */
+static bool fits(const struct hot *h, const struct blob *b, uint64_t pc, uint64_t fp, uint64_t sp)
+{
+	struct blob caller;
+
+	if (return_fits_sig(h, pc, fp, sp))
+		return true;
+	pc = arch_code(pc);
+	return b->kind == BLOB_RUNTIME && unwind_in_code_cache_sig(pc) &&
+	       code_blob_sig(pc, &caller) && caller.kind == BLOB_NMETHOD && pc >= caller.code;
+}
+
+/* x30 holds where a call of this code's own came back, a while ago. */
+static bool link_is_spent(const struct hot *h, const struct blob *b)
+{
+	if (h->link < b->code || h->link >= b->end)
+		return false;
+	return b->kind != BLOB_STUBS || h->at.pc - h->link < SPENT_BYTES;
+}
+
+static bool leave_by_link(struct hot *h, const struct blob *b, uint64_t sp)
+{
+	return !link_is_spent(h, b) && fits(h, b, h->link, h->at.fp, sp) &&
+	       hot_move(h, h->link, sp, h->at.fp);
+}
+
+/* x30 was pushed as the first of a pair: by a stub that has no frame but calls the VM. */
+static bool leave_by_saved_link(struct hot *h)
+{
+	for (uint64_t slot = h->at.sp; slot <= h->at.sp + SAVED_LINK_MAX; slot += 16)
+		if (return_fits_java_sig(h, hot_word(h, slot), h->at.fp, slot + 16))
+			return hot_move(h, hot_word(h, slot), slot + 16, h->at.fp);
+	return false;
+}
+
+/* The pair x29, x30 at @slot is the end of the frame. */
+static bool leave_by_pair(struct hot *h, const struct blob *b, uint64_t slot)
+{
+	uint64_t fp = hot_word(h, slot), pc = hot_word(h, slot + 8);
+
+	return slot >= h->at.sp && fits(h, b, pc, fp, slot + 16) && hot_move(h, pc, slot + 16, fp);
+}
+
+static bool leave_by_size(struct hot *h, const struct blob *b)
+{
+	return b->frame_words > 1 &&
+	       leave_by_pair(h, b, h->at.sp + 8 * (uint64_t)b->frame_words - 16);
+}
+
+static bool leave_by_fp(struct hot *h, const struct blob *b)
+{
+	return h->at.fp - h->at.sp <= FP_DISTANCE_MAX && leave_by_pair(h, b, h->at.fp);
+}
+
+/* The instruction that pushes x29 and x30 is still ahead, and close. */
+static bool is_before_frame(const struct hot *h)
+{
+	for (uint64_t p = h->at.pc; p < h->at.pc + 4 * ENTRY_STEPS; p += 4) {
+		uint32_t i = load32_sig(p);
+
+		if (code_pushes_pair(i))
+			return true;
+		if (code_leaves(i))
+			return false;
+	}
+	return false;
+}
+
+/* A caller whose call leads into this blob: surely the caller. */
+static bool is_called_by(const struct blob *b, uint64_t pc)
+{
+	uint64_t target;
+
+	pc = arch_code(pc);
+	if (!unwind_in_code_cache_sig(pc))
+		return false;
+	target = call_far_target_sig(pc);
+	return target >= b->base && target < b->end;
+}
+
+/* ---- code without a frame -------------------------------------------------------------------- */
+
+/* Bytes an instruction takes from the stack (stp, str with writeback, sub) or gives back. */
+static int64_t bytes_pushed(uint32_t i)
+{
+	int64_t pair = (int64_t)(int32_t)(i << 10) >> 25; /* imm7, in registers */
+	int64_t single = (int64_t)(int32_t)(i << 11) >> 23; /* imm9, in bytes */
+
+	if ((i & 0xfe4003e0) == 0xa80003e0 && (i >> 23 & 1)) /* stp xn, xm: pre- or post-index */
+		return -8 * pair;
+	if ((i & 0xfe4003e0) == 0xa84003e0 && (i >> 23 & 1) && !(i >> 24 & 1)) /* ldp, post-index */
+		return -8 * pair;
+	if ((i & 0xff8003e0) == 0x6d8003e0) /* stp dn, dm, [sp, #n]! */
+		return -8 * pair;
+	if ((i & 0xffc003e0) == 0x6cc003e0) /* ldp dn, dm, [sp], #n */
+		return -8 * pair;
+	if ((i & 0xffa00fe0) == 0xf8000fe0 || (i & 0xffa007e0) == 0xf80007e0) /* str, ldr */
+		return -single;
+	if ((i & 0xffc003ff) == 0xd10003ff) /* sub sp, sp, #n */
+		return i >> 10 & 0xfff;
+	if ((i & 0xffc003ff) == 0x910003ff) /* add sp, sp, #n */
+		return -(int64_t)(i >> 10 & 0xfff);
+	return 0;
+}
+
+/* What straight code before the interrupted instruction has pushed, back to the routine's begin. */
+static uint64_t pushed_before(const struct hot *h, const struct blob *b)
+{
+	int64_t bytes = 0;
+	uint64_t p = h->at.pc;
+
+	for (int step = 0; step < SCAN_STEPS && p > b->code; step++) {
+		uint32_t i = load32_sig(p -= 4);
+
+		if (code_returns(i) || code_calls_near(i) || code_calls_register(i))
+			break;
+		bytes += bytes_pushed(i);
+	}
+	return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+/* ---- safepoint and deoptimisation ------------------------------------------------------------ */
+
+/* The safepoint blob: entered by a poll. Its pc is in the thread until it is in the frame, and
+ * follows no call. */
+static bool leave_safepoint(struct hot *h, const struct blob *b)
+{
+	uint64_t saved = load64_sig(h->thread + (uint32_t)vm_sig.thread_saved_pc);
+	uint64_t fp = h->at.fp, sp = h->at.sp;
+	struct blob polled;
+
+	if (!unwind_in_code_cache_sig(saved) || !code_blob_sig(saved, &polled) ||
+	    polled.kind != BLOB_NMETHOD)
+		return false;
+	if (h->at.pc == b->code) { /* nothing pushed: the nmethod's own frame, a leaf still */
+		h->at.pc = saved;
+		h->w->n--;
+		return true;
+	}
+	if (h->at.pc == b->code + 4) { /* as above; what was pushed is not needed */
+		h->at = (struct regs){ saved, sp + 16, hot_word(h, sp) };
+		h->link = arch_code(hot_word(h, sp + 8));
+		h->w->n--;
+		return true;
+	}
+	if (!hot_on_stack(h, fp) || fp < sp || fp - sp > FP_DISTANCE_MAX)
+		return false;
+	if (return_fits_sig(h, hot_word(h, fp + 8), hot_word(h, fp), fp + 16))
+		return false; /* as any runtime stub */
+	return hot_move(h, saved, fp + 16, hot_word(h, fp));
+}
+
+/* Below the blob's frame: the poll's pc in the return slot follows no call. */
+static bool leave_safepoint_caller(struct hot *h, const struct blob *b)
+{
+	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words, pc;
+	struct blob polled;
+
+	if (b->frame_words <= 0)
+		return false;
+	pc = arch_code(hot_word(h, end - 8));
+	return unwind_in_code_cache_sig(pc) && code_blob_sig(pc, &polled) &&
+	       polled.kind == BLOB_NMETHOD && pc >= polled.code &&
+	       hot_move(h, pc, end, hot_word(h, end - 16));
+}
+
+/* ---- exceptions ------------------------------------------------------------------------------ */
+
+/* A pc that follows no call, but for which the nmethod has debug information. */
+static bool is_throw(uint64_t pc)
+{
+	struct blob thrower;
+
+	pc = arch_code(pc);
+	return unwind_in_code_cache_sig(pc) && code_blob_sig(pc, &thrower) &&
+	       thrower.kind == BLOB_NMETHOD && scopes_are_exact_sig(&thrower, pc);
+}
+
+/* Exception stubs put the pc of the throw where their return address was. */
+static bool leave_throw(struct hot *h, const struct blob *b)
+{
+	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words;
+
+	if (b->frame_words > 0 && is_throw(hot_word(h, end - 8)))
+		return hot_move(h, hot_word(h, end - 8), end, hot_word(h, end - 16));
+	return h->leaf && is_throw(h->regs.x3) && hot_move(h, h->regs.x3, h->at.sp, h->at.fp);
+}
+
+/* ---- stubs on top of the stack --------------------------------------------------------------- */
+
+/* c2i and i2c lower sp for the arguments and keep what it was. */
+static bool leave_adapter(struct hot *h, const struct blob *b)
+{
+	uint64_t sp = h->at.sp, sender_sp = h->regs.sender_sp;
+
+	if (hot_on_stack(h, sender_sp) && sender_sp >= sp && sender_sp - sp < SENDER_SP_MAX)
+		sp = sender_sp;
+	return leave_by_link(h, b, sp);
+}
+
+static bool is_call_stub(uint64_t pc)
+{
+	return pc > vm_sig.call_stub_return - CALL_STUB_BYTES &&
+	       pc < vm_sig.call_stub_return + CALL_STUB_BYTES;
+}
+
+/* x29 is this stub's own: it has pushed what x30 holds, or its caller called it. */
+static bool has_frame(const struct hot *h, const struct blob *b)
+{
+	uint64_t fp = h->at.fp, pc = arch_code(hot_word(h, fp + 8));
+
+	if (!hot_on_stack(h, fp) || fp < h->at.sp || fp - h->at.sp > FP_DISTANCE_MAX)
+		return false;
+	return pc == h->link || (is_called_by(b, pc) && !is_called_by(b, h->link));
+}
+
+static bool leave_leaf_stub(struct hot *h, const struct blob *b)
+{
+	uint64_t sp = h->at.sp;
+	uint32_t before = load32_sig(h->at.pc - 4);
+
+	if (is_before_frame(h) || code_returns(load32_sig(h->at.pc)))
+		return leave_by_link(h, b, sp);
+	/* x29 and x30 have just been pushed, or are about to be popped */
+	if (code_pushes_pair(before) || code_pops_pair(load32_sig(h->at.pc)))
+		return leave_by_pair(h, b, sp);
+	if (is_call_stub(h->at.pc))
+		return leave_by_fp(h, b);
+	if (has_frame(h, b) && leave_by_fp(h, b))
+		return true;
+	if (is_called_by(b, h->link) || b->kind == BLOB_STUBS || b->frame_words <= 1)
+		return leave_by_link(h, b, sp + pushed_before(h, b)) || leave_by_saved_link(h) ||
+		       leave_by_fp(h, b);
+	return leave_by_size(h, b) || leave_by_fp(h, b) ||
+	       leave_by_link(h, b, sp + pushed_before(h, b)) || leave_by_saved_link(h);
+}
+
+/* ---- stubs that called ----------------------------------------------------------------------- */
+
+static bool leave_stub(struct hot *h, const struct blob *b)
+{
+	if (b->kind == BLOB_SAFEPOINT && leave_safepoint_caller(h, b))
+		return true;
+	if (b->kind == BLOB_DEOPT && return_past_skeletons_sig(h))
+		return true;
+	if (leave_by_size(h, b) || (b->kind == BLOB_UNCOMMON_TRAP && return_past_skeletons_sig(h)))
+		return true;
+	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) && leave_throw(h, b))
+		return true;
+	return (b->frame_words <= 1 && leave_by_saved_link(h)) ||
+	       return_by_fp_sig(h, UINT64_MAX, false) || leave_by_saved_link(h);
+}
+
+bool blob_frame_sig(struct hot *h, const struct blob *b)
+{
+	bool left;
+
+	h->yielding |= continuation_is_barrier_sig(h->at.pc);
+	hot_push_stub_sig(h, b);
+	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread && leave_safepoint(h, b))
+		return true;
+	if (b->kind == BLOB_EXCEPTION && h->leaf && leave_throw(h, b))
+		return true;
+	if (b->kind == BLOB_ADAPTER && h->leaf)
+		left = leave_adapter(h, b);
+	else if ((b->kind == BLOB_VTABLE || b->kind == BLOB_INLINE_CACHE ||
+		  b->kind == BLOB_METHOD_HANDLES) &&
+		 h->leaf && leave_by_link(h, b, h->at.sp))
+		left = true;
+	else if (h->leaf)
+		left = leave_leaf_stub(h, b);
+	else
+		left = leave_stub(h, b);
+	if (!left)
+		h->broken = "stub_caller";
+	return left;
+}

@@ -1,0 +1,137 @@
+/*
+ * arm64. Where compiled code is in building its frame or tearing it down, by the instructions
+ *around the interrupted one. C1 and C2 build it in one of two ways (macroAssembler_aarch64,
+ *build_frame):
+ *
+ *	sub sp, sp, #n; stp x29, x30, [sp, #n - 16]		frames below 512 bytes
+ *	stp x29, x30, [sp, #-16]!; sub sp, sp, #n - 16		larger ones, native wrappers
+ *
+ * and tear it down in the same steps backwards. x29 is a register like others in between.
+ */
+#include "agent/walker/hotspot/hotspot_priv.h"
+
+#define PROLOGUE_STEPS 24
+#define EPILOGUE_STEPS 8
+#define POLL_STEPS     4
+#define POPS_MAX       64 /* bytes */
+
+enum edge {
+	EDGE_NONE, /* the frame is whole */
+	EDGE_LINK, /* nothing on the stack: the return address is in x30 */
+	EDGE_ROOM, /* room for a frame, the caller's x29 and x30 still in their registers */
+	EDGE_PUSHED, /* x29 and x30 on top of the stack */
+};
+
+static uint64_t verified_entry(const struct blob *b)
+{
+	if (vm_sig.nm_verified_entry >= 0)
+		return load64_sig(b->base + (uint32_t)vm_sig.nm_verified_entry);
+	return b->code + load16_sig(b->base + (uint32_t)vm_sig.nm_verified_entry_offset);
+}
+
+/* @p: the instruction that begins the frame. */
+static enum edge inside_prologue(uint64_t p, uint64_t pc)
+{
+	bool pushed = code_pushes_pair(load32_sig(p));
+
+	if (pc <= p)
+		return EDGE_LINK;
+	for (int step = 1; step < POLL_STEPS; step++) {
+		uint32_t i = load32_sig(p + 4 * (uint64_t)step);
+
+		if (pushed ? code_lowers_sp(i) : code_stores_pair(i)) {
+			if (pc <= p + 4 * (uint64_t)step)
+				return pushed ? EDGE_PUSHED : EDGE_ROOM;
+			return EDGE_NONE;
+		}
+	}
+	return EDGE_NONE;
+}
+
+/* How far has the prologue come at @pc? */
+static enum edge prologue_at(const struct blob *b, uint64_t pc)
+{
+	uint64_t p = verified_entry(b);
+
+	if (pc <= p || b->frame_words <= 1)
+		return EDGE_LINK; /* the check of the receiver's class comes before */
+	for (int step = 0; step < PROLOGUE_STEPS; step++, p += 4) {
+		uint32_t i = load32_sig(p);
+
+		if (code_pushes_pair(i) || code_lowers_sp(i))
+			return inside_prologue(p, pc);
+	}
+	return pc < p ? EDGE_LINK : EDGE_NONE;
+}
+
+/* Has the code before @pc, in one line with it, taken the frame away? */
+static enum edge epilogue_at(uint64_t pc)
+{
+	bool raised = false;
+
+	if (code_pops_pair(load32_sig(pc)))
+		return EDGE_PUSHED;
+	for (uint64_t p = pc - 4; p >= pc - 4 * EPILOGUE_STEPS; p -= 4) {
+		uint32_t i = load32_sig(p);
+
+		if (code_pops_pair(i))
+			return EDGE_LINK;
+		if (code_loads_pair(i))
+			return raised ? EDGE_LINK : EDGE_ROOM;
+		if (code_leaves(i))
+			return EDGE_NONE;
+		raised |= code_raises_sp(i);
+	}
+	return EDGE_NONE;
+}
+
+/* Where a poll before a return goes on when it has fired: adr x8, poll; str x8, [x28, #n]; and
+ * away. */
+static enum edge poll_stub_at(const struct blob *b, uint64_t pc)
+{
+	for (uint64_t p = pc; p + 4 * POLL_STEPS > pc; p -= 4) {
+		uint64_t poll = code_adr_x8(p);
+
+		if (poll >= b->code && poll < b->end)
+			return epilogue_at(poll);
+		if (p != pc && code_leaves(load32_sig(p)))
+			break;
+	}
+	return EDGE_NONE;
+}
+
+bool compiled_edge_sig(struct hot *h, const struct blob *b)
+{
+	uint64_t sp = h->at.sp, pc = h->link, fp = h->at.fp;
+	enum edge edge = prologue_at(b, h->at.pc);
+
+	if (edge == EDGE_NONE)
+		edge = epilogue_at(h->at.pc);
+	if (edge == EDGE_NONE)
+		edge = poll_stub_at(b, h->at.pc);
+	if (edge == EDGE_NONE)
+		return false;
+	if (edge == EDGE_ROOM)
+		sp += 8 * (uint64_t)b->frame_words;
+	if (edge == EDGE_PUSHED) {
+		fp = hot_word(h, sp);
+		pc = hot_word(h, sp + 8);
+		sp += 16;
+	}
+	return return_known_sig(h, pc) && hot_move(h, pc, sp, fp);
+}
+
+/* ldp xn, xm, [sp], #n and add sp, sp, #n, at the interrupted instruction or behind its call. */
+uint64_t compiled_pops_sig(uint64_t pc)
+{
+	uint32_t i = load32_sig(pc);
+	uint64_t bytes = 0;
+
+	if (code_calls_near(i) || code_calls_register(i))
+		i = load32_sig(pc += 4);
+	if ((i & 0xffc003e0) == 0xa8c003e0 && !code_pops_pair(i))
+		bytes = (uint64_t)(i >> 15 & 63) * 8;
+	else if ((i & 0xffc003ff) == 0x910003ff && !code_pops_pair(load32_sig(pc + 4)))
+		bytes = i >> 10 & 0xfff;
+	return bytes <= POPS_MAX ? bytes / 8 : 0;
+}

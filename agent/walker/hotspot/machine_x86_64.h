@@ -1,0 +1,29 @@
+/* x86-64 as HotSpot uses it. */
+#pragma once
+
+/* Registers of the interrupted instruction that tell where code is in building a frame. */
+struct machine {
+	uint64_t rax, rbx, rdx, rdi, r13;
+};
+
+static inline struct machine machine_load(uint64_t context)
+{
+	return (struct machine){ load64_sig(context + arch_context_reg(REG_RAX)),
+				 load64_sig(context + arch_context_reg(REG_RBX)),
+				 load64_sig(context + arch_context_reg(REG_RDX)),
+				 load64_sig(context + arch_context_reg(REG_RDI)),
+				 load64_sig(context + arch_context_reg(REG_R13)) };
+}
+
+/* The interpreter's bytecode pointer. */
+static inline uint64_t machine_bcp(const struct machine *m)
+{
+	return m->r13;
+}
+
+/* The sp of an interpreted frame's caller, from the slot that keeps it. */
+static inline uint64_t machine_sender_sp(uint64_t fp, uint64_t slot)
+{
+	(void)fp;
+	return slot;
+}
