@@ -12,13 +12,14 @@
 
 #define LINE_MAX_JFR 65535 /* more is another field to some readers */
 
-/* Keys that async-profiler gives these, and its converter knows; 7 is ours. */
-enum frame_type { INTERPRETED, COMPILED, INLINED, NATIVE, CPP, KERNEL, C1, STUB, FRAME_TYPES };
+/* Keys that async-profiler gives these. Its converter knows no others: stubs and our own words are
+ * native to it, and their names are in brackets. */
+enum frame_type { INTERPRETED, COMPILED, INLINED, NATIVE, CPP, KERNEL, C1, FRAME_TYPES };
 static const char *const frame_types[FRAME_TYPES] = {
-	"Interpreted", "JIT compiled", "Inlined", "Native", "C++", "Kernel", "C1 compiled", "Stub",
+	"Interpreted", "JIT compiled", "Inlined", "Native", "C++", "Kernel", "C1 compiled",
 };
 static const uint8_t frame_type_of[WIRE_KIND_COUNT] = {
-	[WIRE_KIND_UNKNOWN] = STUB,
+	[WIRE_KIND_UNKNOWN] = NATIVE,
 	[WIRE_KIND_JAVA] = COMPILED,
 	[WIRE_KIND_INTERPRETED] = INTERPRETED,
 	[WIRE_KIND_C1] = C1,
@@ -26,9 +27,9 @@ static const uint8_t frame_type_of[WIRE_KIND_COUNT] = {
 	[WIRE_KIND_INLINED] = INLINED,
 	[WIRE_KIND_NATIVE_METHOD] = NATIVE,
 	[WIRE_KIND_NATIVE] = NATIVE,
-	[WIRE_KIND_STUB] = STUB,
+	[WIRE_KIND_STUB] = NATIVE,
 	[WIRE_KIND_KERNEL] = KERNEL,
-	[WIRE_KIND_SYNTHETIC] = STUB,
+	[WIRE_KIND_SYNTHETIC] = NATIVE,
 };
 
 /* Keys of symbols: two fixed ones, strings, strings as names of classes, texts of frames. */
@@ -241,7 +242,7 @@ static void put_stacks(struct jfr *j)
 				  frame_type_of[f->kind < WIRE_KIND_COUNT ? f->kind : 0]);
 		}
 		if (!depth)
-			put_frame(j, p->n_frames + 1ull, 0, STUB);
+			put_frame(j, p->n_frames + 1ull, 0, NATIVE);
 	}
 }
 
