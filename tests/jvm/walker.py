@@ -24,7 +24,7 @@ from kindling import BUILD, classes, java_home, skip  # noqa: E402
 ROOTS = re.compile(r"^(java/lang/Thread\.(run|exit)|jdk/internal/misc/InnocuousThread\.run|[\w/$]+\.main|java/lang/ref/\S+\.run|"
                    r"jdk/internal/vm/Continuation\.enterSpecial|\[exited between ticks\]|\[found late\]|\[no timer\]|/.*\+0x[0-9a-f]+|\[vdso\].*)(:-?\d+)?$")
 JAVA_FRAME = re.compile(r"^([^\[\s][^\s.]*)\.([^\s.:+]+):(-?\d+)$")  # class, method, line
-CALLS_WRONG_MAX = 1e-6
+CALLS_WRONG_MAX = 1e-6  # of those judged; one wrong stack has up to three
 BROKEN_MAX = 0.0002  # of the samples
 
 EMULATION_WARM_S = 5  # until virtual threads run: before that the walker cannot know their frames' root
@@ -155,7 +155,7 @@ def check_calls(run, home, directory, label):
                           capture_output=True, text=True, timeout=120)
     sums = {v: int(n) for v, n in re.findall(r"^SUM (\S+) (\d+)$", done.stdout, re.M)}
     wrong, judged = sums.get("WRONG", 0) - 1, sums.get("WRONG", 0) + sums.get("ok", 0) - 1
-    check(wrong >= 0 and judged > 1000 and wrong <= max(1, CALLS_WRONG_MAX * judged), "%s: %d impossible of %d calls; not judged: %s %s %s" % (
+    check(wrong >= 0 and judged > 1000 and wrong <= max(3, CALLS_WRONG_MAX * judged), "%s: %d impossible of %d calls; not judged: %s %s %s" % (
         label, wrong, judged, {v: n for v, n in sums.items() if v not in ("WRONG", "ok")},
         re.findall(r"^WRONG (?!java/util/HashMap putVal 1 )(.*)$", done.stdout, re.M)[:5], done.stderr[-300:]))
     return wrong, judged
