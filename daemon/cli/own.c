@@ -142,7 +142,7 @@ static int attach(struct own *o, const struct jvm *jvm, struct target **ret)
 
 static int write_profile(const struct record_arguments *a, const struct profile *p)
 {
-	struct report_options options = { .threads = a->threads };
+	struct report_options options = { .threads = a->threads, .annotate = a->annotate };
 	enum report_format format = (enum report_format)report_format_by_name(a->format);
 	size_t len;
 	char *out;
