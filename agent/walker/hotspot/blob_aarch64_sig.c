@@ -224,11 +224,33 @@ static bool leave_throw(struct hot *h, const struct blob *b)
 
 /* ---- stubs on top of the stack --------------------------------------------------------------- */
 
+/* x29 points at a frame of the interpreter. */
+static bool fp_is_interpreted(const struct hot *h)
+{
+	uint64_t fp = h->at.fp;
+
+	return method_check_sig(hot_word(h, fp + 8 * (int64_t)vm_sig.method_words)) &&
+	       hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words);
+}
+
+/* x29 is this stub's own: it has pushed what x30 holds, or its caller called it. */
+static bool has_frame(const struct hot *h, const struct blob *b)
+{
+	uint64_t fp = h->at.fp, pc = arch_code(hot_word(h, fp + 8));
+
+	if (!hot_on_stack(h, fp) || fp < h->at.sp || fp - h->at.sp > FP_DISTANCE_MAX ||
+	    fp_is_interpreted(h))
+		return false;
+	return pc == h->link || (is_called_by(b, pc) && !is_called_by(b, h->link));
+}
+
 /* c2i and i2c lower sp for the arguments and keep what it was. */
 static bool leave_adapter(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp, sender_sp = h->regs.sender_sp;
 
+	if (has_frame(h, b)) /* c2i, about to have the VM patch its caller's call */
+		return leave_by_fp(h, b);
 	if (hot_on_stack(h, sender_sp) && sender_sp >= sp && sender_sp - sp < SENDER_SP_MAX)
 		sp = sender_sp;
 	return leave_by_link(h, b, sp);
@@ -238,16 +260,6 @@ static bool is_call_stub(uint64_t pc)
 {
 	return pc > vm_sig.call_stub_return - CALL_STUB_BYTES &&
 	       pc < vm_sig.call_stub_return + CALL_STUB_BYTES;
-}
-
-/* x29 is this stub's own: it has pushed what x30 holds, or its caller called it. */
-static bool has_frame(const struct hot *h, const struct blob *b)
-{
-	uint64_t fp = h->at.fp, pc = arch_code(hot_word(h, fp + 8));
-
-	if (!hot_on_stack(h, fp) || fp < h->at.sp || fp - h->at.sp > FP_DISTANCE_MAX)
-		return false;
-	return pc == h->link || (is_called_by(b, pc) && !is_called_by(b, h->link));
 }
 
 static bool leave_leaf_stub(struct hot *h, const struct blob *b)
@@ -297,8 +309,8 @@ bool blob_frame_sig(struct hot *h, const struct blob *b)
 		return true;
 	if (b->kind == BLOB_EXCEPTION && h->leaf && leave_throw(h, b))
 		return true;
-	if (b->kind == BLOB_ADAPTER && h->leaf)
-		left = leave_adapter(h, b);
+	if (b->kind == BLOB_ADAPTER && h->leaf && leave_adapter(h, b))
+		left = true;
 	else if ((b->kind == BLOB_VTABLE || b->kind == BLOB_INLINE_CACHE ||
 		  b->kind == BLOB_METHOD_HANDLES) &&
 		 h->leaf && leave_by_link(h, b, h->at.sp))
