@@ -46,7 +46,7 @@ def library(home):
 
 def aarch64_home(major):
     """Builds the agent for arm64 and fetches a JVM for it."""
-    for tool in ("qemu-aarch64-static", "aarch64-linux-gnu-gcc"):
+    for tool in (jdks.EMULATOR, "aarch64-linux-gnu-gcc"):
         if not shutil.which(tool):
             skip("there is no %s; tests/run matrix installs it" % tool)
     for words in ([], ["--build"]):
@@ -61,7 +61,7 @@ class Run:
 
     def __init__(self, home, directory, flags, program, seconds, interval_us=4000, arguments=(), wait=False):
         self.out, self.err = (open(os.path.join(directory, "out"), "w+"), open(os.path.join(directory, "err"), "w+"))
-        jvm = subprocess.Popen([*jdks.command(home, os.path.realpath(BUILD)), *flags, "-Xmx300m", "-cp", directory, program,
+        jvm = subprocess.Popen([*jdks.command(home, os.path.dirname(library(home))), *flags, "-Xmx300m", "-cp", directory, program,
                                 *arguments], stdout=self.out, stderr=self.err, stdin=subprocess.DEVNULL,
                                cwd=directory)
         try:
@@ -282,7 +282,8 @@ def main():
             return 1 if failures else 0
         graph = callees(directory, "WalkMix")
         total = samples = 0
-        for flags in modes(args.major, args.all):
+        signed = [["-XX:UseBranchProtection=standard"]] if args.aarch64 and int(args.major) > 25 else []
+        for flags in modes(args.major, args.all) + signed:
             label = "mix " + " ".join(flags)
             run = Run(home, directory, flags, "WalkMix", args.seconds)
             if samples == 0:

@@ -21,7 +21,7 @@ static bool sets_fp(uint32_t i)
 /* stp xn, x19, [sp, #n]: with x13 up to 19 */
 static bool stores_sender_sp(uint32_t i)
 {
-	uint32_t reg = vm_sig.version >= ARCH_EXTENDED_SP ? 19 : 13;
+	uint32_t reg = vm_sig.version >= SENDER_SP_X19 ? 19 : 13;
 
 	return (i & 0xffc07fe0) == (0xa90003e0 | reg << 10);
 }

@@ -1,6 +1,8 @@
 /* arm64 as HotSpot uses it. */
 #pragma once
 
+#define SENDER_SP_X19 20 /* the release since which calls pass it in x19, not x13 (JDK-8288971) */
+
 /* Registers of the interrupted instruction that tell where code is in building a frame. */
 struct machine {
 	uint64_t x3; /* where an exception was thrown, on its way into a handler */
@@ -13,7 +15,7 @@ struct machine {
 
 static inline struct machine machine_load(uint64_t context)
 {
-	int sender_sp = vm_sig.version >= ARCH_EXTENDED_SP ? 19 : 13;
+	int sender_sp = vm_sig.version >= SENDER_SP_X19 ? 19 : 13;
 
 	return (struct machine){ load64_sig(context + arch_context_reg(3)),
 				 load64_sig(context + arch_context_reg(9)),
