@@ -7,7 +7,7 @@
 #include "agent/walker/hotspot/scopes.h"
 
 #define FP_DISTANCE_MAX 0x4000
-#define SENDER_SP_MAX	0x1000
+#define MOV_X0_SP	0x910003e0u /* mov x0, sp; the register is its low bits */
 #define DEOPT_HOPS	256
 #define ENTRY_STEPS	4 /* instructions up to the one that builds the frame */
 #define SCAN_STEPS	64
@@ -244,16 +244,26 @@ static bool has_frame(const struct hot *h, const struct blob *b)
 	return pc == h->link || (is_called_by(b, pc) && !is_called_by(b, h->link));
 }
 
-/* c2i and i2c lower sp for the arguments and keep what it was. */
+/* c2i has lowered sp for the arguments, after it kept what it was. i2c lowers it below an interpreted
+ * frame, for which its fp will do. */
+static uint64_t sp_before_arguments(const struct hot *h, const struct blob *b)
+{
+	for (uint64_t p = h->at.pc - 4; p >= b->code; p -= 4) {
+		uint32_t i = load32_sig(p);
+
+		if (i == MOV_X0_SP + machine_sender_sp_number())
+			return h->regs.sender_sp;
+		if (code_leaves(i))
+			break;
+	}
+	return h->at.sp;
+}
+
 static bool leave_adapter(struct hot *h, const struct blob *b)
 {
-	uint64_t sp = h->at.sp, sender_sp = h->regs.sender_sp;
-
 	if (has_frame(h, b)) /* c2i, about to have the VM patch its caller's call */
 		return leave_by_fp(h, b);
-	if (hot_on_stack(h, sender_sp) && sender_sp >= sp && sender_sp - sp < SENDER_SP_MAX)
-		sp = sender_sp;
-	return leave_by_link(h, b, sp);
+	return leave_by_link(h, b, sp_before_arguments(h, b));
 }
 
 static bool is_call_stub(uint64_t pc)

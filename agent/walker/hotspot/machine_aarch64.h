@@ -13,9 +13,14 @@ struct machine {
 	uint64_t link; /* x30 */
 };
 
+static inline uint32_t machine_sender_sp_number(void)
+{
+	return vm_sig.version >= SENDER_SP_X19 ? 19 : 13;
+}
+
 static inline struct machine machine_load(uint64_t context)
 {
-	int sender_sp = vm_sig.version >= SENDER_SP_X19 ? 19 : 13;
+	int sender_sp = (int)machine_sender_sp_number();
 
 	return (struct machine){ load64_sig(context + arch_context_reg(3)),
 				 load64_sig(context + arch_context_reg(9)),
