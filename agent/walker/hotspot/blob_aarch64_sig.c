@@ -22,7 +22,9 @@ static bool fits(const struct hot *h, const struct blob *b, uint64_t pc, uint64_
 {
 	struct blob caller;
 
-	if (return_fits_sig(h, pc, fp, sp))
+	/* of all of these only the call stub is called by native code */
+	if (b->kind == BLOB_STUBS ? return_fits_sig(h, pc, fp, sp) :
+				    return_fits_java_sig(h, pc, fp, sp))
 		return true;
 	pc = arch_code(pc);
 	return b->kind == BLOB_RUNTIME && unwind_in_code_cache_sig(pc) &&
@@ -183,16 +185,21 @@ static bool leave_safepoint_caller(struct hot *h, const struct blob *b)
 	       hot_move(h, pc, end, hot_word(h, end - 16));
 }
 
-/* While frames are unpacked: past the skeletons along x29 to the first one that is whole. */
+/* While frames are unpacked: past the skeletons along x29 to the first one that is whole. A compiled one
+ * is where the skeleton says that its sender's sp is. */
 static bool leave_deopt(struct hot *h)
 {
-	uint64_t fp = h->at.fp;
+	uint64_t fp = h->at.fp, sp;
 
 	for (int i = 0; i < DEOPT_HOPS && hot_on_stack(h, fp) && fp >= h->at.sp; i++) {
 		uint64_t pc = hot_word(h, fp + 8), next = hot_word(h, fp);
 
-		if (return_fits_java_sig(h, pc, next, fp + 16))
-			return hot_move(h, pc, fp + 16, next);
+		sp = hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words);
+		if (!hot_on_stack(h, sp) || return_is_interpreter(arch_code(pc)))
+			sp = 0;
+		sp = machine_sender_sp(fp, sp);
+		if (return_fits_java_sig(h, pc, next, sp))
+			return hot_move(h, pc, sp, next);
 		if (next <= fp)
 			return false;
 		fp = next;
@@ -277,6 +284,8 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 	uint64_t sp = h->at.sp;
 	uint32_t before = load32_sig(h->at.pc - 4);
 
+	if (b->kind == BLOB_RUNTIME && compiled_stub_edge_sig(h, b))
+		return true;
 	if (is_before_frame(h) || code_returns(load32_sig(h->at.pc)))
 		return leave_by_link(h, b, sp);
 	/* x29 and x30 have just been pushed, or are about to be popped */

@@ -123,17 +123,10 @@ static enum edge poll_stub_at(const struct blob *b, uint64_t pc)
 	return EDGE_NONE;
 }
 
-bool compiled_edge_sig(struct hot *h, const struct blob *b)
+static bool leave(struct hot *h, const struct blob *b, enum edge edge)
 {
 	uint64_t sp = h->at.sp, pc = h->link, fp = h->at.fp;
-	enum edge edge = prologue_at(b, h->at.pc);
 
-	if (edge == EDGE_NONE)
-		edge = second_prologue_at(h->at.pc);
-	if (edge == EDGE_NONE)
-		edge = epilogue_at(h->at.pc);
-	if (edge == EDGE_NONE)
-		edge = poll_stub_at(b, h->at.pc);
 	if (edge == EDGE_NONE)
 		return false;
 	if (edge == EDGE_ROOM)
@@ -144,6 +137,32 @@ bool compiled_edge_sig(struct hot *h, const struct blob *b)
 		sp += 16;
 	}
 	return return_known_sig(h, pc) && hot_move(h, pc, sp, fp);
+}
+
+bool compiled_edge_sig(struct hot *h, const struct blob *b)
+{
+	enum edge edge = prologue_at(b, h->at.pc);
+
+	if (edge == EDGE_NONE)
+		edge = second_prologue_at(h->at.pc);
+	if (edge == EDGE_NONE)
+		edge = epilogue_at(h->at.pc);
+	if (edge == EDGE_NONE)
+		edge = poll_stub_at(b, h->at.pc);
+	return leave(h, b, edge);
+}
+
+bool compiled_stub_edge_sig(struct hot *h, const struct blob *b)
+{
+	uint64_t p = b->code, end = 0;
+	enum edge edge;
+
+	for (int step = 0; step < BUILD_STEPS && !end; step++, p += 4)
+		end = frame_complete_at(p);
+	if (!end || code_pushes_pair(load32_sig(p - 4)))
+		return false;
+	edge = inside_prologue(p - 4, end, h->at.pc);
+	return leave(h, b, edge == EDGE_NONE ? epilogue_at(h->at.pc) : edge);
 }
 
 /* ldp xn, xm, [sp], #n and add sp, sp, #n, at the interrupted instruction or behind its call. */

@@ -45,6 +45,12 @@ static inline uint64_t machine_sender_sp(uint64_t fp, uint64_t slot)
 	return slot > fp ? slot : fp + 16;
 }
 
+struct hot;
+struct blob;
+
+/* compiled_edge_aarch64_sig.c: as compiled_edge_sig(), for runtime stubs that C2 has made. */
+bool compiled_stub_edge_sig(struct hot *h, const struct blob *b);
+
 /* ---- instructions, by the Arm Architecture Reference Manual; pair = x29, x30 ------------------ */
 
 /* stp pair, [sp, #n]! */
