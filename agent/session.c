@@ -202,6 +202,7 @@ void session_close(void)
 	session.walker_ready = false;
 	jni_names_free();
 	if (!session.stuck) {
+		engine_restore_signal();
 		engine_free();
 		ring_deinit(&agent.ring);
 	}

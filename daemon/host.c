@@ -51,6 +51,13 @@ static void on_jvm(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
 		log_warn("target.refused", "pid=%d error=%s", jvm->pid, log_str(strerror(-r)));
 }
 
+static void on_exit_status(void *userdata, pid_t pid, int status)
+{
+	struct host *h = userdata;
+
+	targets_exited(h->targets, pid, status);
+}
+
 /* ---- target -> profile, symbols -------------------------------------------------------------- */
 
 static struct live_process describe(const struct target *t)
@@ -196,6 +203,10 @@ static void on_state(void *userdata, struct target *t, enum target_state next)
 
 	if (h->sampler && next != TARGET_STREAMING)
 		host_engine_remove(h->sampler, t->jvm.pid);
+	for (struct host_listener *l = h->listeners, *after; l && next == TARGET_GONE; l = after) {
+		after = l->next;
+		l->on_gone(l->userdata, t);
+	}
 }
 
 const struct host_engine *host_sampler(struct host *h, const char **ret_why)
@@ -314,7 +325,8 @@ static void on_second(void *userdata)
 
 static int open_rooms(struct host *h, bool discover, bool persist, struct fault *f)
 {
-	static const struct discovery_ops discovery_calls = { .on_jvm = on_jvm };
+	static const struct discovery_ops discovery_calls = { .on_jvm = on_jvm,
+							      .on_exit = on_exit_status };
 	char path[300];
 	int r;
 

@@ -20,6 +20,8 @@ struct host;
 struct host_listener {
 	void (*on_sample)(void *userdata, struct target *t, const struct stream_sample *s,
 			  uint64_t real_ns);
+	/* @t has ended; no sample of it comes any more */
+	void (*on_gone)(void *userdata, struct target *t);
 	void *userdata;
 	struct host_listener *next; /* private */
 };

@@ -63,7 +63,7 @@ static int make_in(const struct inject *in, int dfd)
 
 int attach_file_make(struct inject *in)
 {
-	CLEANUP(fd_closep) int tmp = files_open(in->root_dfd, "tmp", O_PATH | O_DIRECTORY, 0);
+	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
 	CLEANUP(fd_closep) int cwd = fcntl(in->cwd_dfd, F_DUPFD_CLOEXEC, 3);
 	int r;
 
@@ -123,7 +123,7 @@ static void cleanup_in(const struct inject *in, int dfd)
 
 void attach_file_cleanup(struct inject *in)
 {
-	CLEANUP(fd_closep) int tmp = files_open(in->root_dfd, "tmp", O_PATH | O_DIRECTORY, 0);
+	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
 
 	snprintf(in->attach_file, sizeof(in->attach_file), ".attach_pid%d", in->ns_pid);
 	if (attach_sigquit_pending(in) || files_as_target(in) < 0)

@@ -21,11 +21,14 @@
 
 static int open_socket_file(const struct inject *in, struct stat *st)
 {
-	char path[48];
+	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
+	char name[32];
 	int fd;
 
-	snprintf(path, sizeof(path), "tmp/.java_pid%d", in->ns_pid);
-	fd = files_open(in->root_dfd, path, O_PATH | O_NOFOLLOW, 0);
+	if (tmp < 0)
+		return tmp;
+	snprintf(name, sizeof(name), ".java_pid%d", in->ns_pid);
+	fd = files_open(tmp, name, O_PATH | O_NOFOLLOW, 0);
 	if (fd >= 0 && (fstat(fd, st) < 0 || !S_ISSOCK(st->st_mode))) {
 		fd_close(fd);
 		return -EPROTO;

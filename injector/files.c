@@ -1,7 +1,7 @@
 /*
- * Files in the target's root. Paths are resolved by openat2 inside that root: no symbolic link is
- * followed, no ".." leads out, no magic link of /proc is taken. Made with the fsuid of the target
- * or of its namespace's root: what they may not write, we do not write for them.
+ * Files in the target's root. Paths are resolved by openat2 inside that root: no symbolic link but
+ * /tmp itself is followed, no ".." leads out, no magic link of /proc is taken. Made with the fsuid
+ * of the target or of its namespace's root: what they may not write, we do not write for them.
  */
 #include "injector/inject.h"
 
@@ -47,6 +47,19 @@ int files_open(int dfd, const char *path, int flags, mode_t mode)
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
 	};
 	long fd = syscall(SYS_openat2, dfd, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int files_open_tmp(const struct inject *in)
+{
+	/* the one place where links are followed, because the JVM follows them too: it is the
+	 * container's root who makes them, and none leads out of the target's root */
+	struct open_how how = {
+		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	long fd = syscall(SYS_openat2, in->root_dfd, "tmp", &how, sizeof(how));
 
 	return fd < 0 ? -errno : (int)fd;
 }

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 #include "daemon/core/fault.h"
 #include "daemon/core/mem.h"
+#include "injector/result.h"
 
 struct inject {
 	pid_t pid; /* host pid */
@@ -22,8 +23,11 @@ struct inject {
 	int proc_dfd; /* /proc/PID */
 	int root_dfd; /* O_PATH of /proc/PID/root: all paths are resolved in it */
 	int cwd_dfd; /* O_PATH of /proc/PID/cwd */
+	int mnt_ns_fd; /* its mount namespace; -1 = nothing can be mounted in it */
 	int cgroup_dfd; /* /sys/fs/cgroup; -1 = not there */
 	uint64_t deadline_mono_ns;
+	bool xrs; /* -Xrs was given */
+	bool looks; /* --check: nothing is done to it, and what cannot be seen is said */
 	bool loads; /* an agent is to be loaded: the owner may forbid that alone */
 	char attach_file[32]; /* ".attach_pidN" */
 	int attach_dfd; /* where it was made; -1 = it was not */
@@ -33,7 +37,7 @@ struct inject {
 #define INJECT_NULL                                                                           \
 	{                                                                                     \
 		.pidfd = -1, .proc_dfd = -1, .root_dfd = -1, .cwd_dfd = -1, .cgroup_dfd = -1, \
-		.attach_dfd = -1                                                              \
+		.mnt_ns_fd = -1, .attach_dfd = -1                                             \
 	}
 
 int inject_remaining_ms(const struct inject *in); /* until the deadline; 0 = it has passed */
@@ -74,13 +78,28 @@ int cgroup_check(struct inject *in);
 
 /* preflight.c: everything that may say no before the target is touched. 0 or -errno + fault. */
 int preflight(struct inject *in);
+struct check {
+	const char *name;
+	int (*run)(struct inject *in); /* 0, or -errno + fault */
+	const char *ok; /* what a yes means */
+	const char *change; /* what would change a no */
+};
+extern const struct check preflight_checks[]; /* in the order in which they are asked */
+extern const size_t preflight_check_count;
 int preflight_identity(struct inject *in); /* the part that cleaning up needs too */
+
+/* check.c: the preflight for a person: every check, not only the first that says no. One line (JSON:
+ * one object) each on stdout; 0, 1 = one says no, 2 = none does, but one could not be told. */
+int check_all(struct inject *in, bool json);
+void check_say_unseen(bool json, const char *name, const struct fault *f);
 
 /* files.c: openat2 in the target's root, with the ids of the target or of its root. */
 int files_as_target(const struct inject *in); /* fsuid, fsgid; 0 or -errno */
 int files_as_keeper(const struct inject *in);
 void files_as_root(void);
 int files_open(int dfd, const char *path, int flags, mode_t mode);
+/* /tmp of the target, O_PATH: where it is a symbolic link, what it leads to inside the root. */
+int files_open_tmp(const struct inject *in);
 /* Owned by the target or its root, and nobody else can move things about in it. */
 bool files_is_private(const struct inject *in, int fd, struct stat *ret);
 
@@ -94,17 +113,27 @@ int library_read(int fd, struct library *ret);
 /* Make @name in @dfd the same bytes, whatever is there now; with the ids the caller took on. */
 int library_write(int dfd, const char *name, const struct library *l);
 
+/* mount.c: the library on a tmpfs of its own. All return 0 or -errno. */
+int mount_make(const struct library *l, const char *name, int *ret); /* detached and read-only */
+int mount_attach(const struct inject *in, int mount_fd, int dir_fd);
+int mount_detach(const struct inject *in, int mount_fd); /* @mount_fd: of its root */
+bool mount_is_ours(int dfd);
+
 /* place.c: the library and the FIFOs in /tmp/kindling/<version>/. */
 struct placement {
+	enum inject_strategy strategy;
+	int tmp_dfd; /* /tmp as the target sees it, its symbolic links followed */
 	int dir_dfd;
 	int lock_fd; /* shared: the last attempt in this directory takes the library away */
+	int mount_fd; /* root of the tmpfs that the library is on; -1 = none */
 	char dir[64]; /* "/tmp/kindling/0.1.0", as the target sees it */
-	char library[64], events[64], control[64]; /* names in it */
+	char library[96], events[64], control[64]; /* names in it */
 	int events_fd, control_fd;
 };
-#define PLACEMENT_NULL                                                          \
-	{                                                                       \
-		.dir_dfd = -1, .lock_fd = -1, .events_fd = -1, .control_fd = -1 \
+#define PLACEMENT_NULL                                                                        \
+	{                                                                                     \
+		.tmp_dfd = -1, .dir_dfd = -1, .lock_fd = -1, .mount_fd = -1, .events_fd = -1, \
+		.control_fd = -1                                                              \
 	}
 int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, struct placement *ret);
 /* Remove names; also the directories when nothing else is in them. */

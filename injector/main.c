@@ -5,6 +5,7 @@
  *   kindling-inject PID load LIBRARY [OPTIONS]
  *   kindling-inject PID jcmd COMMAND...
  *   kindling-inject PID properties | threaddump
+ *   kindling-inject PID check [json]
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,8 +45,10 @@ static const char usage[] =
 	"  jcmd COMMAND [ARG...]    a diagnostic command, e.g. jcmd VM.version\n"
 	"  properties               the JVM's system properties\n"
 	"  threaddump               stacks of all threads\n"
+	"  check [json]             could an agent be loaded? Looks, and touches nothing\n"
 	"\n"
-	"Exit status: 0 done, 1 failed (the reason is printed), 2 wrong usage.\n";
+	"Exit status: 0 done, 1 failed (the reason is printed), 2 wrong usage. Of check: 0 yes, 1 no,\n"
+	"2 it could not be told.\n";
 
 /* The last resort against a file system of the target's that never answers. */
 static void set_deadline(struct inject *in, uint64_t ms)
@@ -71,6 +74,7 @@ static int open_target(struct inject *in)
 	if (in->root_dfd < 0 || in->cwd_dfd < 0)
 		return fault_set(in->fault, errno, FAULT_NAMESPACE,
 				 "open root and cwd of process %d: ", in->pid);
+	in->mnt_ns_fd = openat(in->proc_dfd, "ns/mnt", O_RDONLY | O_CLOEXEC);
 	in->cgroup_dfd = open("/sys/fs/cgroup", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return 0;
 }
@@ -103,7 +107,7 @@ static int load(struct inject *in, const struct placement *p)
 {
 	static char reply[REPLY_MAX];
 	CLEANUP(fd_closep) int socket = -1;
-	char library[160], options[320];
+	char library[192], options[320];
 	const char *words[4] = { "load", library, "true", options };
 	int r;
 
@@ -175,7 +179,8 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 		r = load(in, &p);
 	if (r == 0)
 		r = wait_for_hello(in, &p);
-	snprintf(result.library, sizeof(result.library), "%.38s/%.63s", p.dir, p.library);
+	snprintf(result.library, sizeof(result.library), "%.40s/%.80s", p.dir, p.library);
+	result.strategy = p.strategy;
 	/* loaded or not, no name stays: the agent has both FIFOs open, the JVM has the library
 	 * mapped */
 	place_remove(in, &p);
@@ -221,6 +226,21 @@ static int join(char *dst, size_t size, char **words)
 	return 0;
 }
 
+static int check(struct inject *in, char **argv)
+{
+	bool json = argv[1] && strcmp(argv[1], "json") == 0;
+	struct fault f = { 0 };
+
+	in->fault = &f;
+	in->loads = in->looks = true;
+	if (open_target(in) < 0) {
+		check_say_unseen(json, f.step == FAULT_NAMESPACE ? "access" : "process", &f);
+		if (f.step != FAULT_NAMESPACE || in->proc_dfd < 0)
+			return 1;
+	}
+	return check_all(in, json);
+}
+
 static int command_for_person(struct inject *in, char **argv)
 {
 	static char reply[REPLY_MAX];
@@ -231,6 +251,8 @@ static int command_for_person(struct inject *in, char **argv)
 	int r;
 
 	in->fault = &f;
+	if (strcmp(argv[0], "check") == 0)
+		return check(in, argv);
 	if (strcmp(argv[0], "load") == 0 && argv[1]) {
 		in->loads = true;
 		words[1] = argv[1];

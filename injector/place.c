@@ -1,5 +1,12 @@
 /*
- * The library and the two FIFOs in /tmp/kindling/<version>/ of the target.
+ * The library and the two FIFOs in /tmp/kindling/<version>/ of the target. Strategies, in order:
+ *
+ *   copy    a file in that directory
+ *   mount   where /tmp is noexec, full or over its quota: on a tmpfs of ours (mount.c), mounted on
+ *           m-<pid>-<random>/ in that directory for as long as the load takes. The FIFOs stay
+ *           beside it: they need neither space nor the right to execute.
+ *
+ * Where not even a directory can be made the JVM cannot make its attach socket either: refused.
  *
  * A /tmp may be shared by JVMs of many users (the host's, an emptyDir). So the directories and the
  * library belong to the root of the target's user namespace, which nobody there can overrule, the
@@ -20,8 +27,10 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
-#define PLACE_DIR "/tmp/kindling/" KINDLING_VERSION
+#define PLACE_IN_TMP "kindling/" KINDLING_VERSION
+#define PLACE_DIR    "/tmp/" PLACE_IN_TMP
 
 /* ---- directories ---------------------------------------------------------------------------- */
 
@@ -48,20 +57,16 @@ static int enter(const struct inject *in, int dfd, const char *name, mode_t mode
 	return 0;
 }
 
-static int make_dirs(const struct inject *in, mode_t mode, int *ret)
+static int make_dirs(const struct inject *in, mode_t mode, struct placement *p)
 {
-	CLEANUP(fd_closep) int tmp = files_open(in->root_dfd, "tmp", O_PATH | O_DIRECTORY, 0);
 	CLEANUP(fd_closep) int dir = -1;
-	int r;
+	int r = enter(in, p->tmp_dfd, "kindling", mode, &dir);
 
-	if (tmp < 0)
-		return tmp;
-	r = enter(in, tmp, "kindling", mode, &dir);
-	return r < 0 ? r : enter(in, dir, KINDLING_VERSION, mode, ret);
+	return r < 0 ? r : enter(in, dir, KINDLING_VERSION, mode, &p->dir_dfd);
 }
 
 /* false = the directory was taken away meanwhile, or is being: make it again */
-static bool lock(struct inject *in, struct placement *p)
+static bool lock(struct placement *p)
 {
 	CLEANUP(fd_closep) int again = -1;
 	struct stat a, b;
@@ -71,7 +76,7 @@ static bool lock(struct inject *in, struct placement *p)
 		return true; /* unreadable: do without */
 	if (flock(p->lock_fd, LOCK_SH | LOCK_NB) < 0)
 		return false;
-	again = files_open(in->root_dfd, PLACE_DIR, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	again = files_open(p->tmp_dfd, PLACE_IN_TMP, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	return again >= 0 && fstat(again, &a) == 0 && fstat(p->dir_dfd, &b) == 0 &&
 	       a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
@@ -81,10 +86,13 @@ static int open_dir(struct inject *in, struct placement *p)
 	struct stat st;
 	int r;
 
+	p->tmp_dfd = files_open_tmp(in);
+	if (p->tmp_dfd < 0)
+		return p->tmp_dfd;
 	for (int i = 0; i < 100; i++) {
 		r = files_as_keeper(in);
 		if (r == 0)
-			r = make_dirs(in, 01777, &p->dir_dfd);
+			r = make_dirs(in, 01777, p);
 		if (r < 0 && r != -ENOENT && !in->fault->code && in->keeper_uid != in->uid) {
 			/* a squashing file system, a /tmp of the target's own: as the target then
 			 */
@@ -92,9 +100,9 @@ static int open_dir(struct inject *in, struct placement *p)
 			in->keeper_gid = in->gid;
 			r = files_as_keeper(in);
 			if (r == 0)
-				r = make_dirs(in, 0755, &p->dir_dfd);
+				r = make_dirs(in, 0755, p);
 		}
-		if (r == 0 && lock(in, p)) {
+		if (r == 0 && lock(p)) {
 			/* what an earlier attempt made as the target goes on as the target */
 			if (fstat(p->dir_dfd, &st) == 0 && st.st_uid == in->uid) {
 				in->keeper_uid = in->uid;
@@ -130,13 +138,11 @@ static int make_fifo(const struct inject *in, int dfd, const char *name, int fla
 	return 0;
 }
 
-static int make_fifos(const struct inject *in, size_t pipe_bytes, struct placement *p)
+static int make_fifos(const struct inject *in, size_t pipe_bytes, uint64_t random,
+		      struct placement *p)
 {
-	uint64_t random;
 	int r;
 
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		return -EIO;
 	/* the pid tells whose they are when this attempt is killed */
 	snprintf(p->events, sizeof(p->events), "events-%d-%016llx", in->pid,
 		 (unsigned long long)random);
@@ -158,28 +164,108 @@ static int make_fifos(const struct inject *in, size_t pipe_bytes, struct placeme
 	return r;
 }
 
+/* ---- the library ---------------------------------------------------------------------------- */
+
+static bool is_noexec(int dfd)
+{
+	struct statvfs fs;
+
+	return fstatvfs(dfd, &fs) == 0 && fs.f_flag & ST_NOEXEC;
+}
+
+static int place_copy(struct inject *in, const struct library *l, struct placement *p)
+{
+	int r = files_as_keeper(in);
+
+	if (r == 0)
+		r = library_write(p->dir_dfd, p->library, l);
+	files_as_root();
+	if (r == 0)
+		p->strategy = INJECT_COPY;
+	return r;
+}
+
+/* @p->library becomes "m-<pid>-<random>/<library>". */
+static int place_mount(struct inject *in, const struct library *l, uint64_t random,
+		       struct placement *p)
+{
+	CLEANUP(fd_closep) int point = -1, mount = -1;
+	char name[40], library[64];
+	int r;
+
+	snprintf(library, sizeof(library), "%.63s", p->library);
+	snprintf(name, sizeof(name), "m-%d-%016llx", in->pid, (unsigned long long)random);
+	r = mount_make(l, library, &mount);
+	if (r == 0)
+		r = files_as_keeper(in);
+	if (r == 0 && mkdirat(p->dir_dfd, name, 0755) < 0)
+		r = -errno;
+	files_as_root();
+	if (r < 0)
+		return r;
+	point = files_open(p->dir_dfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	r = point < 0 ? point : mount_attach(in, mount, point);
+	if (r < 0)
+		return r;
+	p->mount_fd = TAKE_FD(mount);
+	p->strategy = INJECT_MOUNT;
+	snprintf(p->library, sizeof(p->library), "%.40s/%.50s", name, library);
+	return 0;
+}
+
+static int place_library(struct inject *in, const struct library *l, uint64_t random,
+			 struct placement *p)
+{
+	bool noexec = is_noexec(p->dir_dfd);
+	int r = noexec ? -EACCES : place_copy(in, l, p), mounted;
+
+	if (r == 0)
+		return 0;
+	mounted = place_mount(in, l, random, p);
+	if (mounted == 0)
+		return 0;
+	if (noexec)
+		return fault_set(
+			in->fault, EACCES, FAULT_PLACEMENT,
+			"/tmp of the target is noexec, and nothing can be mounted there: %s",
+			strerror(-mounted));
+	return fault_set(in->fault, -r, FAULT_PLACEMENT,
+			 "write to %s in the target (%s), or mount there: %s", p->dir, strerror(-r),
+			 strerror(-mounted));
+}
+
 /* ---- together ------------------------------------------------------------------------------- */
+
+/* A read-only root without any writable directory: the JVM could not make its attach socket. */
+static int no_directory(struct inject *in, const struct placement *p, int r)
+{
+	if (r == -EROFS || r == -EACCES || r == -EPERM)
+		return fault_set(
+			in->fault, -r, FAULT_PLACEMENT,
+			"no writable /tmp: neither a JVM's attach socket nor %s can be made: ",
+			p->dir);
+	return fault_set(in->fault, -r, FAULT_PLACEMENT, "make %s in the target: ", p->dir);
+}
 
 static int place_all(struct inject *in, const struct library *l, bool quiet, size_t pipe_bytes,
 		     struct placement *p)
 {
+	uint64_t random;
 	int r;
 
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return fault_set(in->fault, EIO, FAULT_INTERNAL, "no random number");
 	snprintf(p->dir, sizeof(p->dir), PLACE_DIR);
 	snprintf(p->library, sizeof(p->library), "libkindling-%016llx%s.so",
 		 (unsigned long long)l->hash, quiet ? "" : "-loud");
 	r = open_dir(in, p);
 	files_as_root();
 	if (r < 0)
-		return fault_set(in->fault, -r, FAULT_PLACEMENT, "make %s in the target: ", p->dir);
-	r = files_as_keeper(in);
-	if (r == 0)
-		r = library_write(p->dir_dfd, p->library, l);
-	files_as_root();
+		return no_directory(in, p, r);
+	r = place_library(in, l, random, p);
 	if (r < 0)
-		return fault_set(in->fault, -r, FAULT_PLACEMENT,
-				 "write %s/%s in the target: ", p->dir, p->library);
-	r = make_fifos(in, pipe_bytes, p);
+		return r;
+	r = make_fifos(in, pipe_bytes, random, p);
 	if (r < 0)
 		return fault_set(in->fault, -r, FAULT_PLACEMENT,
 				 "make FIFOs in %s of the target: ", p->dir);
@@ -210,43 +296,55 @@ static bool begins(const char *name, const char *prefix)
 	return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-/* Libraries and, of @in's own attempts, FIFOs. */
+/* A mount point of @in's own attempts; what is mounted there only if it is ours. */
+static void remove_mount(const struct inject *in, int dir_dfd, const char *name)
+{
+	CLEANUP(fd_closep)
+	int fd = files_open(dir_dfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	if (fd >= 0 && mount_is_ours(fd))
+		(void)mount_detach(in, fd);
+	(void)unlinkat(dir_dfd, name, AT_REMOVEDIR);
+}
+
+/* Libraries and, of @in's own attempts, FIFOs and mount points. */
 static void remove_files(const struct inject *in, int dir_dfd, bool libraries)
 {
 	int fd = files_open(dir_dfd, ".", O_RDONLY | O_DIRECTORY, 0);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	char events[32], control[32];
+	char events[32], control[32], mount[32];
 	struct dirent *e;
 
 	snprintf(events, sizeof(events), "events-%d-", in->pid);
 	snprintf(control, sizeof(control), "control-%d-", in->pid);
+	snprintf(mount, sizeof(mount), "m-%d-", in->pid);
 	for (int i = 0; dir && i < 1000 && (e = readdir(dir)); i++)
 		if (begins(e->d_name, events) || begins(e->d_name, control) ||
 		    (libraries &&
 		     (begins(e->d_name, "libkindling-") || begins(e->d_name, ".libkindling-"))))
 			(void)unlinkat(dir_dfd, e->d_name, 0);
+		else if (begins(e->d_name, mount))
+			remove_mount(in, dir_dfd, e->d_name);
 	if (dir)
 		closedir(dir);
 	else
 		fd_close(fd);
 }
 
-static void remove_dirs(const struct inject *in)
+static void remove_dirs(int tmp_dfd)
 {
-	CLEANUP(fd_closep) int tmp = files_open(in->root_dfd, "tmp", O_PATH | O_DIRECTORY, 0);
 	CLEANUP(fd_closep)
-	int dir = files_open(in->root_dfd, "tmp/kindling", O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	int dir = files_open(tmp_dfd, "kindling", O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 
 	/* only when empty: another attempt or another version may be there */
 	if (dir >= 0)
 		(void)unlinkat(dir, KINDLING_VERSION, AT_REMOVEDIR);
-	if (tmp >= 0)
-		(void)unlinkat(tmp, "kindling", AT_REMOVEDIR);
+	(void)unlinkat(tmp_dfd, "kindling", AT_REMOVEDIR);
 }
 
 /* @lock_fd may hold the shared lock; turning it into an exclusive one fails while another holds it.
  */
-static void remove_all(const struct inject *in, int dir_dfd, int lock_fd)
+static void remove_all(const struct inject *in, int tmp_dfd, int dir_dfd, int lock_fd)
 {
 	bool last = lock_fd < 0 || flock(lock_fd, LOCK_EX | LOCK_NB) == 0;
 
@@ -256,26 +354,33 @@ static void remove_all(const struct inject *in, int dir_dfd, int lock_fd)
 	if (files_as_keeper(in) == 0) {
 		remove_files(in, dir_dfd, last);
 		if (last)
-			remove_dirs(in);
+			remove_dirs(tmp_dfd);
 	}
 	files_as_root();
 	if (last)
-		remove_dirs(in);
+		remove_dirs(tmp_dfd);
 }
 
 void place_remove(const struct inject *in, struct placement *p)
 {
+	if (p->mount_fd >= 0)
+		(void)mount_detach(in, p->mount_fd);
+	p->mount_fd = fd_close(p->mount_fd);
 	if (p->dir_dfd >= 0)
-		remove_all(in, p->dir_dfd, p->lock_fd);
+		remove_all(in, p->tmp_dfd, p->dir_dfd, p->lock_fd);
 	p->dir_dfd = fd_close(p->dir_dfd);
 	p->lock_fd = fd_close(p->lock_fd);
+	p->tmp_dfd = fd_close(p->tmp_dfd);
 }
 
 void place_cleanup(const struct inject *in)
 {
-	CLEANUP(fd_closep)
-	int dfd = files_open(in->root_dfd, PLACE_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
+	CLEANUP(fd_closep) int dfd = -1;
 
+	if (tmp < 0)
+		return;
+	dfd = files_open(tmp, PLACE_IN_TMP, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (dfd >= 0)
-		remove_all(in, dfd, dfd);
+		remove_all(in, tmp, dfd, dfd);
 }

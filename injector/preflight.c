@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include "daemon/core/owner.h"
 
 static int check_state(struct inject *in, const char *stat)
 {
@@ -101,7 +102,7 @@ static int owner_forbids(struct inject *in, const char *sentence)
 	return -EPERM;
 }
 
-static int check_options(struct inject *in, bool *ret_xrs)
+static int check_options(struct inject *in)
 {
 	static char cmdline[256 * 1024], environ[256 * 1024];
 	struct options o = OPTIONS_NULL;
@@ -109,17 +110,23 @@ static int check_options(struct inject *in, bool *ret_xrs)
 	ssize_t m = proc_read(in->proc_dfd, "environ", environ, sizeof(environ));
 
 	options_read(&o, cmdline, n > 0 ? (size_t)n : 0, environ, m > 0 ? (size_t)m : 0);
-	*ret_xrs = o.xrs;
+	in->xrs = o.xrs;
+	if (in->loads && m > 0 && owner_says_no(environ, (size_t)m))
+		return owner_forbids(in, "its owner says no: " OWNER_VARIABLE
+					 " is set in its environment");
 	if (o.disable_attach == 1)
 		return owner_forbids(in,
 				     "its owner forbids attaching: -XX:+DisableAttachMechanism");
 	if (o.dynamic_loading == 0 && in->loads)
 		return owner_forbids(in,
 				     "its owner forbids agents: -XX:-EnableDynamicAgentLoading");
+	if (in->looks && (n < 0 || m < 0))
+		return fault_set(in->fault, n < 0 ? (int)-n : (int)-m, FAULT_PREFLIGHT,
+				 "read %s of process %d: ", n < 0 ? "cmdline" : "environ", in->pid);
 	return 0;
 }
 
-static int check_signal(struct inject *in, bool xrs)
+static int check_signal(struct inject *in)
 {
 	char status[16384];
 
@@ -129,7 +136,10 @@ static int check_signal(struct inject *in, bool xrs)
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY, "process %d has ended", in->pid);
 	if (proc_signal_mask(status, "SigCgt:") & 1ull << (SIGQUIT - 1))
 		return 0;
-	if (xrs)
+	if (in->looks && in->root_dfd < 0)
+		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
+				 "it does not catch SIGQUIT, and its /tmp cannot be seen: ");
+	if (in->xrs)
 		return owner_forbids(in, "it was started with -Xrs and has no attach socket");
 	/* before the JVM has its handler the signal would end it */
 	fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT, "it does not catch SIGQUIT (yet)");
@@ -137,16 +147,27 @@ static int check_signal(struct inject *in, bool xrs)
 	return -EAGAIN;
 }
 
+/* clang-format off */
+const struct check preflight_checks[] = {
+	{ "process", preflight_identity, "it runs",
+	  "it is looked at again when it runs" },
+	{ "runtime", check_runtime, "it is a HotSpot JVM",
+	  "a HotSpot JVM, 8 or later" },
+	{ "owner", check_options, "no option and no variable of its owner forbids it",
+	  "start it without that option or variable" },
+	{ "cgroup", cgroup_check, "there is room for our threads, and it is not frozen",
+	  "raise its pids.max, or thaw it" },
+	{ "signal", check_signal, "it catches SIGQUIT, or its attach socket is there",
+	  "start it without -Xrs; a JVM in its first moments is tried again soon" },
+};
+/* clang-format on */
+const size_t preflight_check_count = ARRAY_SIZE(preflight_checks);
+
 int preflight(struct inject *in)
 {
-	bool xrs = false;
-	int r = preflight_identity(in);
+	int r = 0;
 
-	if (r == 0)
-		r = check_runtime(in);
-	if (r == 0)
-		r = check_options(in, &xrs);
-	if (r == 0)
-		r = cgroup_check(in);
-	return r < 0 ? r : check_signal(in, xrs);
+	for (size_t i = 0; r == 0 && i < preflight_check_count; i++)
+		r = preflight_checks[i].run(in);
+	return r;
 }

@@ -4,19 +4,28 @@
  * of file without a message means "injector died".
  *
  * Called by the daemon as
- *   kindling-inject --result-fd 3 PID START_TIME attach LIBRARY [quiet=0] [deadline_ms=10000] [pipe=1048576]
- * It checks identity (pidfd, start time), runs the preflight, places LIBRARY in
+ *   kindling-inject --result-fd 3 PID START_TIME attach LIBRARY [quiet=0] [deadline_ms=10000]
+ * [pipe=1048576] It checks identity (pidfd, start time), runs the preflight, places LIBRARY in
  * /tmp/kindling/<version>/libkindling-<hash>.so of the target's mount namespace, makes the FIFOs
  * events-<random> and control-<random> beside it, opens events for reading (O_NONBLOCK) and control
  * O_RDWR, writes the START frame it finds on its stdin into control, asks the JVM to load the
- * library with the options "events=PATH,control=PATH", waits until the agent has opened both, unlinks
- * the names and the library file, and answers.
+ * library with the options "events=PATH,control=PATH", waits until the agent has opened both,
+ * unlinks the names and the library file, and answers. Where the library cannot be a file in /tmp
+ * that may be executed it lies on a tmpfs in m-<pid>-<random>/ beside the FIFOs (mount.c).
  */
 #pragma once
 
 #include "daemon/core/fault.h"
 
+/* How the library came into the target. The number crosses the socket: append only. */
+enum inject_strategy {
+	INJECT_NOT_PLACED,
+	INJECT_COPY, /* a file in its /tmp */
+	INJECT_MOUNT, /* on a tmpfs of ours, mounted while it is loaded: /tmp is noexec or full */
+};
+
 struct inject_result {
 	struct fault fault; /* code 0 = success, fds[0] = events, fds[1] = control */
-	char library[104]; /* path in the target's mount namespace, NUL-terminated */
+	uint32_t strategy; /* enum inject_strategy */
+	char library[124]; /* path in the target's mount namespace, NUL-terminated */
 };

@@ -243,8 +243,7 @@ bool engine_has_signal(void)
 	return handler_is_ours(engine.signo);
 }
 
-/* SIGPROF while nobody has it, else the next that nobody uses. A signal once taken stays ours, as
- * one may be pending for ever: SIG_DFL would end the process. */
+/* SIGPROF while nobody has it, else the next that nobody uses. */
 static int install_handler(void)
 {
 	static const int candidates[] = { SIGPROF, SIGVTALRM, SIGSTKFLT, SIGPWR };
@@ -264,6 +263,22 @@ static int install_handler(void)
 		return sigaction(engine.signo, &action, NULL) < 0 ? -errno : 0;
 	}
 	return -EBUSY;
+}
+
+/* One of ours may be pending in a thread that blocks it, and SIG_DFL would end the process: what is
+ * ignored is thrown away first, sigaction(2). A host's signal may still be held back in the kernel:
+ * then ours stays. */
+void engine_restore_signal(void)
+{
+	struct sigaction ignore;
+
+	if (!engine.signo || engine.host_ever || !engine_has_signal())
+		return;
+	memset(&ignore, 0, sizeof(ignore));
+	ignore.sa_handler = SIG_IGN;
+	if (sigaction(engine.signo, &ignore, NULL) == 0 &&
+	    sigaction(engine.signo, &engine.previous, NULL) == 0)
+		engine.signo = 0;
 }
 
 static int allocate(void)
@@ -351,6 +366,7 @@ int engine_start(uint64_t interval_ns, bool host, const char **why)
 	}
 	random_state ^= mono_ns() | 1;
 	engine.host = host;
+	engine.host_ever |= host;
 	engine.handler = (uint64_t)(uintptr_t)engine_handler_sig;
 	engine.interval_ns = interval_ns;
 	engine.agent_tid = thread_id();

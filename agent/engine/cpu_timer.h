@@ -59,6 +59,7 @@ struct engine {
 	uint32_t
 		inside; /* handlers, and threads at their begin or end, that may touch our memory */
 	uint32_t host; /* 1 = signals come from the host engine */
+	uint32_t host_ever;
 	uint64_t interval_ns;
 	uint64_t handler; /* address of ours, for the host engine */
 	uint64_t started_ticks; /* as field 22 of /proc/PID/stat counts */
@@ -85,6 +86,8 @@ int engine_start(uint64_t interval_ns, bool host, const char **why);
 bool engine_stop(void);
 /* After engine_stop() said true: give the memory back. */
 void engine_free(void);
+/* After that: the signal as it was, where nothing of ours can come any more. */
+void engine_restore_signal(void);
 void engine_set_interval(uint64_t interval_ns); /* arms all timers anew */
 /* Look for threads that began or ended without us; returns what it took, in ns. */
 uint64_t engine_scan(void);

@@ -28,6 +28,7 @@ static inline void regs_set(ucontext_t *uc, struct regs regs)
 /* A signal handler returns to the vDSO: mov x8, #139; svc #0. The kernel's frame begins with the
  * siginfo_t, which always takes 128 bytes. */
 #define ARCH_SIGRETURN_CODE    0xd4000001d2801168ull
+#define ARCH_SIGRETURN_SECOND  4 /* bytes to its second instruction */
 #define ARCH_SIGRETURN_CONTEXT 128
 
 static inline size_t arch_context_reg(int number)

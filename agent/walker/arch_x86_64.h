@@ -29,6 +29,7 @@ static inline void regs_set(ucontext_t *uc, struct regs regs)
 /* The code a signal handler returns to, in every libc: mov $15, %rax; syscall. The eight bytes at its
  * begin as a little-endian word. The interrupted context lies so far above the stack pointer then. */
 #define ARCH_SIGRETURN_CODE    0x0f0000000fc0c748ull
+#define ARCH_SIGRETURN_SECOND  7 /* bytes to its second instruction */
 #define ARCH_SIGRETURN_CONTEXT 0
 
 /* Where a context keeps a general register. */

@@ -51,6 +51,15 @@ int guard_init(bool with_hook)
 	return r == -EBUSY ? 0 : r; /* the kernel is asked then */
 }
 
+/* A runtime that comes later (Go, for one) stands in front of us and takes a fault on its own
+ * threads for one of its own: while that is so there must be none. */
+void guard_refresh(void)
+{
+	bool front = segv_installed && bus_installed && is_ours(SIGSEGV) && is_ours(SIGBUS);
+
+	__atomic_store_n(&guard_state_sig.hooked, front, __ATOMIC_RELEASE);
+}
+
 static void unhook(int signo, const struct sigaction *previous, bool *installed)
 {
 	if (*installed && is_ours(signo) && sigaction(signo, previous, NULL) == 0)

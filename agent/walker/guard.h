@@ -20,6 +20,8 @@
 
 /* Agent's thread. @hook false: ask the kernel. May be called again. 0, or -errno. */
 int guard_init(bool hook);
+/* Now and then: with another's handler in front of ours the kernel is asked. */
+void guard_refresh(void);
 /* Put the JVM's handlers back where ours are still in front; else ours stay and pass everything on.
  * @quiescent: no walk is under way and none will begin; without that nothing is touched. */
 void guard_deinit(bool quiescent);

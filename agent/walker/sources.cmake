@@ -9,7 +9,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
 else()
 	set(machine x86_64)
 endif()
-set(WALKER_SIG_SOURCES walker/asgct/asgct_sig.c walker/asgct/stubs_sig.c walker/guard_sig.c
+set(WALKER_SIG_SOURCES walker/asgct/asgct_sig.c walker/asgct/stubs_sig.c walker/forward_${machine}_sig.c walker/guard_sig.c
 	walker/hotspot/blob_${machine}_sig.c walker/hotspot/calls_${machine}_sig.c
 	walker/hotspot/code_sig.c walker/hotspot/compiled_edge_${machine}_sig.c
 	walker/hotspot/compiled_sig.c walker/hotspot/continuation_sig.c walker/hotspot/hotspot_sig.c
@@ -17,15 +17,23 @@ set(WALKER_SIG_SOURCES walker/asgct/asgct_sig.c walker/asgct/stubs_sig.c walker/
 	walker/hotspot/interpreter_sig.c walker/hotspot/method_sig.c
 	walker/hotspot/returns_sig.c walker/hotspot/scopes_sig.c walker/hotspot/virtual_sig.c walker/java_thread_sig.c
 	walker/unwind_sig.c walker/walk_sig.c)
+if(machine STREQUAL x86_64)
+	list(APPEND WALKER_SIG_SOURCES walker/hotspot/forward_stub_x86_64_sig.c walker/instruction_x86_64_sig.c)
+endif()
 
 if(WITH_TESTS)
 	set(walker_dir ${CMAKE_CURRENT_LIST_DIR})
 	unit_test(test_cfi SOURCES ${walker_dir}/cfi.c ${walker_dir}/cfi_pack.c ${walker_dir}/elf_image.c ${walker_dir}/maps.c
-		${walker_dir}/guard_sig.c ${walker_dir}/safe_copy.c ${walker_dir}/unwind_sig.c)
-	unit_test(test_maps SOURCES ${walker_dir}/cfi.c ${walker_dir}/cfi_pack.c ${walker_dir}/class_name.c
-		${walker_dir}/elf_image.c ${walker_dir}/guard_sig.c ${walker_dir}/maps.c
+		${walker_dir}/forward_x86_64_sig.c ${walker_dir}/guard_sig.c ${walker_dir}/instruction_x86_64_sig.c
 		${walker_dir}/safe_copy.c ${walker_dir}/unwind_sig.c)
-	foreach(test test_cfi test_maps)
+	unit_test(test_maps SOURCES ${walker_dir}/cfi.c ${walker_dir}/cfi_pack.c ${walker_dir}/class_name.c
+		${walker_dir}/elf_image.c ${walker_dir}/forward_x86_64_sig.c ${walker_dir}/guard_sig.c
+		${walker_dir}/instruction_x86_64_sig.c ${walker_dir}/maps.c ${walker_dir}/safe_copy.c ${walker_dir}/unwind_sig.c)
+	unit_test(test_forward SOURCES ${walker_dir}/cfi.c ${walker_dir}/forward_x86_64_sig.c ${walker_dir}/guard_sig.c
+		${walker_dir}/instruction_x86_64_sig.c ${walker_dir}/unwind_sig.c)
+	unit_test(test_guard LIBS flags SOURCES ${walker_dir}/guard.c ${walker_dir}/guard_sig.c ${walker_dir}/unwind_sig.c
+		${walker_dir}/cfi.c ${walker_dir}/cfi_pack.c ${walker_dir}/forward_x86_64_sig.c ${walker_dir}/instruction_x86_64_sig.c)
+	foreach(test test_cfi test_forward test_guard test_maps)
 		target_include_directories(${test} SYSTEM PRIVATE ${JDK_HEADERS}
 			${JDK_HEADERS}/linux)
 	endforeach()

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "agent/walker/forward.h"
 #include "agent/walker/guard.h"
 #include "agent/walker/unwind.h"
 
@@ -190,22 +191,35 @@ static bool step_link(const struct unwind_table *t, const struct unwind_stack *s
 	return true;
 }
 
-/* musl's string functions are assembly without rows and without a frame: the caller is on top. */
-static bool step_frameless(const struct unwind_table *t, struct unwind_stack *stack,
-			   struct regs *regs)
+/* musl has no rows, and no frame pointers either: follow the instructions. */
+static bool step_forward(const struct unwind_table *t, struct unwind_stack *stack,
+			 struct regs *regs)
 {
 	const struct unwind_range *range = find_range(t, regs->pc);
-	uint64_t pc;
+	struct forward f = {
+		.pc = regs->pc,
+		.known = 1u << FORWARD_RSP | 1u << FORWARD_RBP,
+		.low = stack->sp - ARCH_RED_ZONE,
+		.high = stack->sp + STACK_SPAN_MAX,
+	};
+	uint64_t top;
 
-	if (!range || !range->musl || !unwind_load_sig(stack, regs->sp, &pc) ||
-	    (!unwind_in_code_cache_sig(pc) && !find_range(t, pc)))
+	if (!range || !range->musl || !unwind_load_sig(stack, regs->sp, &top))
 		return false;
-	regs->sp += 8;
-	regs->pc = pc;
+	f.reg[FORWARD_RSP] = regs->sp;
+	f.reg[FORWARD_RBP] = regs->fp;
+	if (forward_sig(&f) != FORWARD_RETURNED || f.reg[FORWARD_RSP] <= regs->sp ||
+	    (!unwind_in_code_cache_sig(f.pc) && !find_range(t, f.pc)))
+		return false;
+	regs->pc = f.pc;
+	regs->sp = f.reg[FORWARD_RSP];
+	if (forward_knows(&f, FORWARD_RBP))
+		regs->fp = f.reg[FORWARD_RBP];
 	return true;
 }
 
-/* Has the walk come to the code that a thread begins with? musl has no rows that would say so. */
+/* Has the walk come to the code that a thread begins with? musl has no rows that would say so; a
+ * goroutine's first frame has the frame pointer 0, as the ABI wants of an outermost one. */
 static bool is_thread_start(const struct unwind_table *t, const struct regs *regs, bool leaf)
 {
 	const struct unwind_range *range;
@@ -215,16 +229,17 @@ static bool is_thread_start(const struct unwind_table *t, const struct regs *reg
 	if (leaf)
 		return false;
 	range = find_range(t, regs->pc);
-	return range && range->musl;
+	return range && (range->musl || !regs->fp);
 }
 
 /* A frame below a signal handler: what was interrupted is in the context that the kernel pushed. */
-static bool step_signal(struct unwind_stack *stack, struct regs *regs)
+static bool step_signal(struct unwind_stack *stack, struct regs *regs, bool leaf)
 {
 	uint64_t context = regs->sp + ARCH_SIGRETURN_CONTEXT;
 	struct regs before;
 
-	if (load_code_sig(regs->pc) != ARCH_SIGRETURN_CODE ||
+	if ((load_code_sig(regs->pc) != ARCH_SIGRETURN_CODE &&
+	     !(leaf && load_code_sig(regs->pc - ARCH_SIGRETURN_SECOND) == ARCH_SIGRETURN_CODE)) ||
 	    !unwind_load_sig(stack, context + ARCH_CONTEXT_PC, &before.pc) ||
 	    !unwind_load_sig(stack, context + ARCH_CONTEXT_SP, &before.sp) ||
 	    !unwind_load_sig(stack, context + ARCH_CONTEXT_FP, &before.fp))
@@ -255,17 +270,21 @@ enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
 		if (!t)
 			return UNWIND_BROKEN;
 		stack->context = 0;
-		if (!leaf && step_signal(stack, regs)) {
+		if (step_signal(stack, regs, leaf)) { /* also interrupted right there by another */
 			interrupted = true;
 			continue;
 		}
 		/* a return address may be the first byte of the next function: look at the call */
 		rule = find_rule(t, leaf ? regs->pc : regs->pc - 1);
-		if (cfi_rule_kind(rule) == CFI_END ||
-		    (rule == CFI_NONE && is_thread_start(t, regs, leaf)))
+		if (cfi_rule_kind(rule) == CFI_END)
+			return UNWIND_ROOT;
+		if (rule == CFI_NONE && step_forward(t, stack, regs)) {
+			stack->link = 0;
+			continue;
+		}
+		if (rule == CFI_NONE && is_thread_start(t, regs, leaf))
 			return UNWIND_ROOT;
 		if (step_rule(stack, regs, rule) || (leaf && step_link(t, stack, regs)) ||
-		    (leaf && step_frameless(t, stack, regs)) ||
 		    step_frame_pointer(t, stack, regs)) {
 			stack->link = 0;
 			continue;

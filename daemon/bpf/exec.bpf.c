@@ -14,7 +14,7 @@ struct {
 
 __u64 lost; /* records that found the ring full */
 
-static void tell(__u32 kind)
+static void tell(__u32 kind, __s32 status)
 {
 	struct exec_record *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
 
@@ -25,6 +25,8 @@ static void tell(__u32 kind)
 	r->mono_ns = bpf_ktime_get_ns();
 	r->pid = bpf_get_current_pid_tgid() >> 32;
 	r->kind = kind;
+	r->status = status;
+	r->unused = 0;
 	bpf_get_current_comm(r->comm, sizeof(r->comm));
 	bpf_ringbuf_submit(r, 0);
 }
@@ -32,7 +34,7 @@ static void tell(__u32 kind)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec)
 {
-	tell(EXEC_EXEC);
+	tell(EXEC_EXEC, 0);
 	return 0;
 }
 
@@ -41,6 +43,6 @@ int BPF_PROG(on_exit, struct task_struct *task)
 {
 	/* the event comes for every thread; the count of the living is lowered before it */
 	if (task->signal->live.counter == 0)
-		tell(EXEC_EXIT);
+		tell(EXEC_EXIT, task->exit_code);
 	return 0;
 }

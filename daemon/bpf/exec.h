@@ -13,5 +13,7 @@ struct exec_record {
 	__u64 mono_ns;
 	__u32 pid; /* thread group, as the first pid namespace counts */
 	__u32 kind;
+	__s32 status; /* EXEC_EXIT: as wait(2) has it */
+	__u32 unused;
 	char comm[16];
 };

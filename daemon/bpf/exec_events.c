@@ -32,7 +32,7 @@ static int on_record(void *userdata, void *data, size_t size)
 	if (r->kind == EXEC_EXEC)
 		e->ops.on_exec(e->userdata, (pid_t)r->pid, r->comm, r->mono_ns);
 	else
-		e->ops.on_exit(e->userdata, (pid_t)r->pid, r->mono_ns);
+		e->ops.on_exit(e->userdata, (pid_t)r->pid, r->status, r->mono_ns);
 	/* libbpf stops here with this record consumed; epoll reports the rest again */
 	return --e->left ? 0 : -EAGAIN;
 }

@@ -13,8 +13,9 @@ struct exec_events;
 struct exec_events_ops {
 	/* @comm: the new program's name, cut to 15 bytes, not checked */
 	void (*on_exec)(void *userdata, pid_t pid, const char *comm, uint64_t mono_ns);
-	/* the last thread of @pid exits; before the pid can mean another process */
-	void (*on_exit)(void *userdata, pid_t pid, uint64_t mono_ns);
+	/* the last thread of @pid exits; before the pid can mean another process. @status: as
+	 * wait(2) has it */
+	void (*on_exit)(void *userdata, pid_t pid, int status, uint64_t mono_ns);
 };
 
 /* 0, or -errno with a sentence in @why (EXEC_EVENTS_WHY_MAX bytes). */

@@ -73,6 +73,7 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct sighand_struct *sighand;
 	sigset_t blocked;
+	int exit_code;
 };
 
 #pragma clang attribute pop

@@ -15,6 +15,9 @@ static const struct {
 	{ "tail", "samples as they arrive, one line each", command_tail },
 	{ "report", "a flame graph (or pprof, text, ...) of the last minutes", command_report },
 	{ "record", "one JVM for some seconds, also without a daemon", command_record },
+	{ "attach", "take one JVM in now", command_attach },
+	{ "detach", "take the agent out of one JVM, and leave it alone", command_detach },
+	{ "doctor", "can a JVM be profiled, and if not, why and what would change it?", command_doctor },
 	{ "config", "config check FILE: is it what kindlingd would take?", command_config },
 };
 

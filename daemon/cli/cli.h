@@ -21,6 +21,9 @@ int command_top(int argc, char **argv);
 int command_tail(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_record(int argc, char **argv);
+int command_attach(int argc, char **argv);
+int command_detach(int argc, char **argv);
+int command_doctor(int argc, char **argv);
 int command_config(int argc, char **argv);
 /* What --help (@c == 'h', to stdout) and a wrong option (to stderr) print; the exit status. */
 int cli_usage(const char *usage, int c);
@@ -116,5 +119,9 @@ int record_parse(int argc, char **argv, struct record_arguments *ret);
 void record_progress(const struct record_arguments *a, double elapsed_s, double samples);
 /* That it ended before its time, and why. */
 void record_ended(double elapsed_s, const char *why);
+#define CANDIDATES_MAX 64
+struct jvm;
+/* own.c: all JVMs of this host that @word names best; how many, at most CANDIDATES_MAX. */
+unsigned own_find(const char *word, struct jvm *found);
 /* own.c: attach, record, detach, in this process. */
 int record_by_ourselves(const struct record_arguments *a);

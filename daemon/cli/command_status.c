@@ -1,6 +1,7 @@
 /* kindling status: one row per JVM. */
 #include <getopt.h>
 #include <string.h>
+#include <time.h>
 #include "daemon/cli/cli.h"
 #include "daemon/core/mem.h"
 
@@ -130,6 +131,26 @@ static void put_target(struct table *table, const cJSON *t, size_t width)
 	put_line(table, t, "note", width);
 }
 
+/* Kinds of JVMs that are left alone since one of them crashed. */
+static void print_blocked(FILE *to, const cJSON *blocked)
+{
+	const cJSON *b;
+
+	cJSON_ArrayForEach(b, blocked)
+	{
+		time_t until = (time_t)(json_number_of(b, "until_ns") / 1e9);
+		char when[32];
+		struct tm tm;
+
+		strftime(when, sizeof(when), "%F %H:%M", localtime_r(&until, &tm));
+		fprintf(to, "left alone until %s: ", when);
+		print_text(to, json_text_of(b, "cohort"));
+		fputs("; ", to);
+		print_text(to, json_text_of(b, "reason"));
+		fputc('\n', to);
+	}
+}
+
 static void print_footer(FILE *to, const cJSON *status, const struct table *table)
 {
 	const cJSON *discovery = json_get(status, "discovery"), *t;
@@ -159,6 +180,7 @@ static void print_footer(FILE *to, const cJSON *status, const struct table *tabl
 		fputc(')', to);
 	}
 	fputc('\n', to);
+	print_blocked(to, json_get(status, "blocked"));
 	if (strcmp(json_text_of(engine, "state"), "refused") != 0)
 		return;
 	fputs("no interval below the kernel's tick: ", to);

@@ -10,6 +10,7 @@ static const char usage[] =
 	"\n"
 	"Events as they arrive, one line each: time, pid, tid, thread, event, weight, stack (leaf first).\n"
 	"TARGET is a pid, container id, container, pod or part of a name as `kindling status` shows it.\n"
+	"It ends when all that were named have ended; without a TARGET with Ctrl-C.\n"
 	"\n"
 	"  -j, --json          one JSON object a line: {\"event\":\"cpu\",\"ts_ns\":...,\"pid\":...,\n"
 	"                      \"tid\":...,\"thread\":...,\"weight_ns\":...,\"stack\":[root...leaf]}\n"
@@ -70,7 +71,10 @@ static bool on_line(void *userdata, const char *line)
 {
 	struct tail *t = userdata;
 	cJSON *e = cJSON_Parse(line);
-	bool end = strcmp(json_text_of(e, "event"), "end") == 0;
+	const cJSON *left = json_get(e, "left");
+	/* the end of the last JVM that was asked for; or of the daemon, which names none */
+	bool end = strcmp(json_text_of(e, "event"), "end") == 0 &&
+		   (cJSON_IsNumber(left) ? left->valuedouble == 0 : !json_get(e, "pid"));
 
 	if (t->json)
 		puts(line);

@@ -18,7 +18,6 @@
 #define ATTACH_NS      (15 * NS_PER_S)
 #define IDLE_NS	       NS_PER_S /* an idle JVM has no sample to show that it streams */
 #define DOWN_NS	       (10 * NS_PER_S)
-#define CANDIDATES_MAX 64
 
 /* ---- which JVM ------------------------------------------------------------------------------ */
 
@@ -42,8 +41,7 @@ static int match(const struct jvm *jvm, const char *word)
 	return len && strstr(jvm->name, word) ? 1 : 0;
 }
 
-/* All JVMs that match best; how many there are, at most CANDIDATES_MAX. */
-static unsigned find(const char *word, struct jvm *found)
+unsigned own_find(const char *word, struct jvm *found)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
@@ -76,7 +74,7 @@ static unsigned find(const char *word, struct jvm *found)
 static bool find_one(const char *word, struct jvm *ret)
 {
 	CLEANUP(freep) struct jvm *found = calloc(CANDIDATES_MAX, sizeof(*found));
-	unsigned n = found ? find(word, found) : 0;
+	unsigned n = found ? own_find(word, found) : 0;
 
 	if (n == 1) {
 		*ret = found[0];
@@ -126,6 +124,7 @@ static int attach(struct own *o, const struct jvm *jvm, struct target **ret)
 	while (!is_attached(t, begin) && clock_mono_ns() < begin + ATTACH_NS && !cli_interrupted) {
 		(void)loop_round(o->loop, 20 * NS_PER_MS);
 		if (t->state == TARGET_GONE || t->state == TARGET_DETACHED ||
+		    t->state == TARGET_EXCLUDED ||
 		    (t->state == TARGET_FAILED && (t->fault.flags & FAULT_PERMANENT)))
 			break;
 	}

@@ -17,6 +17,7 @@
 #define FILE_BYTES_MAX (256 * 1024)
 #define DEPTH_MAX      4
 #define NAME_MAX_BYTES 128
+#define RULES	       "targets.rules"
 
 struct reading {
 	struct config *config;
@@ -110,6 +111,9 @@ static int take_value(struct reading *r, const yaml_event_t *event)
 	char why[200];
 	int n;
 
+	if (strcmp(r->name, RULES) == 0)
+		return event->data.scalar.length ? refuse(r, "is a list of rules, `- deny: {...}`")
+						 : 0;
 	if (!e) {
 		e = find_section(r->name);
 		if (!e)
@@ -167,6 +171,119 @@ static int take_key(struct reading *r, const yaml_event_t *event)
 	return 0;
 }
 
+/* ---- targets.rules, the one list ------------------------------------------------------------ */
+
+/* A condition of @rule, or the end of them: *ret_end. */
+static int take_condition(struct reading *r, struct config_rule *rule, bool *ret_end)
+{
+	size_t parent = strlen(r->name);
+	char key[32], why[200];
+	yaml_event_t event;
+	int n = next_event(r, &event);
+
+	if (n < 0)
+		return n;
+	*ret_end = event.type == YAML_MAPPING_END_EVENT;
+	if (!*ret_end && event.type != YAML_SCALAR_EVENT)
+		n = refuse(r, "a condition's name is a word");
+	else if (!*ret_end)
+		snprintf(key, sizeof(key), "%s", (const char *)event.data.scalar.value);
+	yaml_event_delete(&event);
+	if (n < 0 || *ret_end)
+		return n;
+	snprintf(r->name + parent, sizeof(r->name) - parent, ".%s", key);
+	n = next_event(r, &event);
+	if (n < 0)
+		return n;
+	if (event.type != YAML_SCALAR_EVENT)
+		n = refuse(r, "takes one value");
+	else if (strlen((const char *)event.data.scalar.value) != event.data.scalar.length)
+		n = refuse(r, "contains a NUL byte");
+	else if (config_rule_set(rule, key, (const char *)event.data.scalar.value, why,
+				 sizeof(why)) < 0)
+		n = refuse(r, "%s", why);
+	yaml_event_delete(&event);
+	r->name[parent] = '\0';
+	return n;
+}
+
+/* The next event must be of @type, else the sentence. */
+static int need(struct reading *r, yaml_event_type_t type, const char *sentence)
+{
+	yaml_event_t event;
+	int n = next_event(r, &event);
+
+	if (n < 0)
+		return n;
+	if (event.type != type)
+		n = refuse(r, "%s", sentence);
+	yaml_event_delete(&event);
+	return n;
+}
+
+/* "allow" or "deny" and its conditions, from behind the map's begin to its end. */
+static int take_rule(struct reading *r, struct config_rule *rule)
+{
+	static const char shape[] = "is one rule, `- deny: { command: x }` or `- allow: {...}`";
+	size_t parent = strlen(r->name);
+	const char *word;
+	yaml_event_t event;
+	bool end = false, deny;
+	int n = next_event(r, &event);
+
+	if (n < 0)
+		return n;
+	word = event.type == YAML_SCALAR_EVENT ? (const char *)event.data.scalar.value : "";
+	rule->line = (unsigned)r->line;
+	rule->allow = strcmp(word, "allow") == 0;
+	deny = strcmp(word, "deny") == 0;
+	yaml_event_delete(&event);
+	if (!rule->allow && !deny)
+		return refuse(r, shape);
+	snprintf(r->name + parent, sizeof(r->name) - parent, ".%s", deny ? "deny" : "allow");
+	n = need(r, YAML_MAPPING_START_EVENT, "takes conditions, as in { namespace: shop }");
+	while (n == 0 && !end)
+		n = take_condition(r, rule, &end);
+	if (n == 0 && config_rule_is_empty(rule))
+		n = refuse(r, "needs a condition, as in { namespace: shop }");
+	if (n < 0)
+		return n;
+	r->name[parent] = '\0';
+	return need(r, YAML_MAPPING_END_EVENT, shape);
+}
+
+/* From behind the list's begin to its end. */
+static int take_rules(struct reading *r)
+{
+	struct config *c = r->config;
+	size_t parent = strlen(r->name);
+	yaml_event_t event;
+	int n;
+
+	if (c->n_rules)
+		return refuse(r, "is set a second time");
+	snprintf(c->file, sizeof(c->file), "%s", r->file);
+	while ((n = next_event(r, &event)) == 0) {
+		yaml_event_type_t type = event.type;
+
+		yaml_event_delete(&event);
+		if (type == YAML_SEQUENCE_END_EVENT)
+			return 0;
+		snprintf(r->name + parent, sizeof(r->name) - parent, "[%u]", c->n_rules);
+		if (type != YAML_MAPPING_START_EVENT)
+			return refuse(r, "is one rule, `- deny: { command: x }`");
+		if (c->n_rules == RULES_MAX)
+			return refuse(r, "there may be %d rules", RULES_MAX);
+		memset(&c->rules[c->n_rules], 0, sizeof(c->rules[0])); /* padding too: it is hashed */
+		n = take_rule(r, &c->rules[c->n_rules]);
+		if (n < 0)
+			return n;
+		c->n_rules++;
+		r->name[parent] = '\0';
+	}
+	return n;
+}
+
 /* One key with its value, or the end of a section. Sets *ret_end at the end of the outermost. */
 static int take_pair(struct reading *r, bool *ret_end)
 {
@@ -198,6 +315,8 @@ static int take_pair(struct reading *r, bool *ret_end)
 		n = take_value(r, &event);
 	else if (event.type == YAML_MAPPING_START_EVENT)
 		n = enter_section(r);
+	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, RULES) == 0)
+		n = take_rules(r);
 	else
 		n = refuse(r, "takes one value, not a list or an alias");
 	yaml_event_delete(&event);

@@ -8,6 +8,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define RULES_MAX 64
+
+/*
+ * One entry of targets.rules: every condition that is given must hold; the first entry that holds
+ * decides. A text with one of *?[ in it is a pattern, fnmatch(3), for the whole of what it is held
+ * against; another must be equal, or for the command line occur in it.
+ */
+struct config_rule {
+	bool allow, has_uid;
+	unsigned line; /* in the file */
+	uint32_t uid_min, uid_max;
+	char container[128]; /* name, or id (12 digits or more); "" = not given, here and below */
+	char pod[256]; /* "namespace/pod", or the pod alone */
+	char namespace[128];
+	char image[256];
+	char command[256]; /* the command line, words joined by one space */
+	char environment[256]; /* "NAME=value" */
+};
+
 struct config {
 	char socket[104]; /* /run/kindling/kindling.sock; its directory holds the lock too */
 	char state_dir[256]; /* /var/lib/kindling: segments/ and symbols/ */
@@ -21,6 +40,13 @@ struct config {
 	enum { BPF_AUTO, BPF_ON, BPF_OFF } bpf; /* discovery.bpf */
 	uint64_t scan_interval_ns; /* discovery.scan_interval: 30s (1s without BPF events) */
 	uint64_t attach_deadline_ns; /* attach.deadline: 10s */
+	bool opt_in; /* targets.mode: only JVMs that a rule allows */
+	uint64_t attach_rate; /* targets.attach_rate: attaches a second, 5; 0 = no limit */
+	uint64_t targets_max; /* targets.max: 200; 0 = no limit */
+	uint64_t crash_block_ns; /* targets.crash_block: 24h; 0 = never */
+	char file[256]; /* where the rules came from, "" = nowhere */
+	unsigned n_rules;
+	struct config_rule rules[RULES_MAX]; /* targets.rules */
 	uint64_t retention_ns; /* store.retention: 24h */
 	uint64_t store_max_bytes; /* store.max_size: 1GiB */
 	uint64_t ring_bytes; /* agent.ring_size: memory of the agent's ring, 512KiB */

@@ -37,8 +37,7 @@ const struct config_entry config_entries[] = {
 	FIELD("log.level", CONFIG_LOG_LEVEL, log_level, 0, 0,
 	      "what is logged: error, warning, info or debug"),
 	FIELD("events.cpu.interval", CONFIG_DURATION, cpu_interval_ns, NS_PER_MS / 10,
-	      10 * NS_PER_S,
-	      "CPU time of a thread between two samples"),
+	      10 * NS_PER_S, "CPU time of a thread between two samples"),
 	FIELD("events.cpu.max_cpu", CONFIG_PERCENT, max_cpu_permille, 1, 1000,
 	      "share of a JVM's own CPU time that sampling may cost before the interval grows"),
 	FIELD("events.cpu.host_engine", CONFIG_BOOL, host_engine, 0, 0,
@@ -51,6 +50,14 @@ const struct config_entry config_entries[] = {
 	      3600 * NS_PER_S, "how often all of /proc is looked through for JVMs"),
 	FIELD("attach.deadline", CONFIG_DURATION, attach_deadline_ns, NS_PER_S, 600 * NS_PER_S,
 	      "how long one attempt to attach to a JVM may take"),
+	FIELD("targets.mode", CONFIG_MODE, opt_in, 0, 0,
+	      "which JVMs are taken in: opt-out = all that no rule denies, opt-in = those allowed"),
+	FIELD("targets.attach_rate", CONFIG_COUNT, attach_rate, 0, 100,
+	      "attaches that may begin within one second; 0 = no limit"),
+	FIELD("targets.max", CONFIG_COUNT, targets_max, 0, 1024,
+	      "JVMs profiled at once, those that use the most CPU; 0 = no limit"),
+	FIELD("targets.crash_block", CONFIG_DURATION, crash_block_ns, 0, 365 * 24 * 3600 * NS_PER_S,
+	      "for how long JVMs like one that crashed soon after an attach are left alone"),
 	FIELD("store.retention", CONFIG_DURATION, retention_ns, 60 * NS_PER_S,
 	      10 * 365 * 24 * 3600 * NS_PER_S, "how far back the history goes"),
 	FIELD("store.max_size", CONFIG_SIZE, store_max_bytes, MIB, 16 * 1024 * GIB,
@@ -106,6 +113,9 @@ void config_defaults(struct config *c)
 		.bpf = BPF_AUTO,
 		.scan_interval_ns = 30 * NS_PER_S,
 		.attach_deadline_ns = 10 * NS_PER_S,
+		.attach_rate = 5,
+		.targets_max = 200,
+		.crash_block_ns = 24 * 3600 * NS_PER_S,
 		.retention_ns = 24 * 3600 * NS_PER_S,
 		.store_max_bytes = GIB,
 		.ring_bytes = 512 * KIB,
@@ -220,7 +230,14 @@ static const char *permille_text(uint64_t value, char buf[32])
 	return buf;
 }
 
+static const char *count_text(uint64_t value, char buf[32])
+{
+	snprintf(buf, 32, "%u", (unsigned)value);
+	return buf;
+}
+
 static const struct number_type number_types[] = {
+	[CONFIG_COUNT] = { value_count, count_text, "a whole number" },
 	[CONFIG_DURATION] = { value_duration_ns, value_duration_text,
 			      "a duration with a unit (ns, us, ms, s, m, h, d), as in 10ms" },
 	[CONFIG_SIZE] = { value_bytes, value_bytes_text,
@@ -261,6 +278,8 @@ int config_set(struct config *c, const struct config_entry *e, const char *text,
 					    LOG_LEVEL_DEBUG };
 	static const char *const bpf[] = { "auto", "on", "off" };
 	static const int bpf_values[] = { BPF_AUTO, BPF_ON, BPF_OFF };
+	static const char *const modes[] = { "opt-out", "opt-in" };
+	static const int mode_values[] = { 0, 1 };
 	void *member = (char *)c + e->offset;
 	int value, r;
 
@@ -270,6 +289,7 @@ int config_set(struct config *c, const struct config_entry *e, const char *text,
 	case CONFIG_DURATION:
 	case CONFIG_SIZE:
 	case CONFIG_PERCENT:
+	case CONFIG_COUNT:
 		return set_number(member, e, text, why, why_size);
 	case CONFIG_BOOL:
 		r = value_bool(text, member);
@@ -283,6 +303,11 @@ int config_set(struct config *c, const struct config_entry *e, const char *text,
 		r = set_word(&value, bpf, bpf_values, ARRAY_SIZE(bpf), text, why, why_size);
 		if (r == 0)
 			c->bpf = value;
+		return r;
+	case CONFIG_MODE:
+		r = set_word(&value, modes, mode_values, ARRAY_SIZE(modes), text, why, why_size);
+		if (r == 0)
+			c->opt_in = value;
 		return r;
 	}
 	return -EINVAL;

@@ -103,6 +103,19 @@ int value_permille(const char *text, uint64_t *ret)
 	return 0;
 }
 
+int value_count(const char *text, uint64_t *ret)
+{
+	uint64_t value;
+	int r = whole_number(&text, &value);
+
+	if (r < 0)
+		return r;
+	if (*text)
+		return -EINVAL;
+	*ret = value;
+	return 0;
+}
+
 int value_bool(const char *text, bool *ret)
 {
 	static const char *const words[] = { "false", "true", "no", "yes", "off", "on" };

@@ -9,6 +9,7 @@
 int value_duration_ns(const char *text, uint64_t *ret); /* ns us ms s m h d */
 int value_bytes(const char *text, uint64_t *ret); /* B KiB MiB GiB TiB */
 int value_permille(const char *text, uint64_t *ret); /* "1%", "0.5%" */
+int value_count(const char *text, uint64_t *ret); /* digits */
 int value_bool(const char *text, bool *ret); /* true false yes no on off */
 
 /* The largest unit that divides @ns (bytes) without a rest: "30s"; for messages. */

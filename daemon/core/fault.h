@@ -24,7 +24,12 @@
 	X(HELLO, "hello") /* loaded, but the agent never spoke */ \
 	X(STREAM, "stream") /* the agent sent what is not the protocol */ \
 	X(AGENT, "agent") /* the agent itself reported a fault */ \
-	X(DEADLINE, "deadline")
+	X(DEADLINE, "deadline") \
+	X(OWNER, "owner") /* KINDLING_DISABLE in its environment */ \
+	X(RULE, "rule") /* targets.rules, targets.mode */ \
+	X(WISH, "wish") /* somebody asked for it: kindling detach */ \
+	X(BUDGET, "budget") /* targets.max */ \
+	X(CRASH, "crash") /* one like it crashed */
 
 enum fault_step {
 #define X(id, name) FAULT_##id,

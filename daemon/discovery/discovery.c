@@ -197,9 +197,13 @@ static void on_exec(void *userdata, pid_t pid, const char *comm, uint64_t mono_n
 	discovery_exec(userdata, pid, comm, mono_ns);
 }
 
-static void on_exit_event(void *userdata, pid_t pid, uint64_t mono_ns)
+static void on_exit_event(void *userdata, pid_t pid, int status, uint64_t mono_ns)
 {
-	discovery_exit(userdata, pid, mono_ns);
+	struct discovery *d = userdata;
+
+	if (d->ops.on_exit)
+		d->ops.on_exit(d->userdata, pid, status);
+	discovery_exit(d, pid, mono_ns);
 }
 
 /* All numbers in /proc, malloc'ed. */

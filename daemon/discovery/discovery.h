@@ -18,6 +18,8 @@ struct discovery_ops {
 	 * user. Once per process.
 	 */
 	void (*on_jvm)(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns);
+	/* Any process ended, with this wait status; only where BPF is. May be NULL. */
+	void (*on_exit)(void *userdata, pid_t pid, int status);
 };
 
 int discovery_new(struct loop *loop, const struct config *config, const struct discovery_ops *ops,

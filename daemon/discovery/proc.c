@@ -60,11 +60,14 @@ bool proc_parse_stat(const char *text, struct proc_stat *ret)
 	utf8_copy(ret->comm, sizeof(ret->comm), open + 1, (size_t)(p - open - 1));
 	ret->state = p[2];
 	p += 2;
+	ret->cpu_ticks = 0;
 	for (int field = 3; field < 22; field++) {
 		p = strchr(p, ' ');
 		if (!p)
 			return false;
 		p++;
+		if (field + 1 == 14 || field + 1 == 15)
+			ret->cpu_ticks += strtoull(p, NULL, 10);
 	}
 	if (*p < '0' || *p > '9')
 		return false;

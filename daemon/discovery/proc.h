@@ -21,6 +21,7 @@ struct proc_stat {
 	char comm[16];
 	char state;
 	uint64_t start_time; /* clock ticks since boot */
+	uint64_t cpu_ticks; /* user and system time of all its threads */
 };
 bool proc_parse_stat(const char *text, struct proc_stat *ret);
 

@@ -76,10 +76,21 @@ int api_select(struct request *r, struct selection *ret)
 struct target *api_one_target(struct request *r, const char *word)
 {
 	struct targets *targets = host_targets(r->serve->host);
-	struct target *t = word ? targets_match(targets, word, NULL) : NULL;
+	struct target *t = NULL, *first = NULL, *living = NULL;
+	unsigned all = 0, alive = 0;
 	char known[300];
 
-	if (t && !targets_match(targets, word, t))
+	while (word && (t = targets_match(targets, word, t))) {
+		first = first ? first : t;
+		all++;
+		if (t->state == TARGET_GONE)
+			continue;
+		living = t;
+		alive++;
+	}
+	/* one that lives is meant before those that ended */
+	t = alive ? living : first;
+	if (alive == 1 || (!alive && all == 1))
 		return t;
 	list_targets(r->serve, t ? word : NULL, known, sizeof(known));
 	if (t)
@@ -191,6 +202,8 @@ enum MHD_Result api_route(struct request *r, const char *method, const char *url
 
 	if (strncmp(url, "/v1/recordings", 14) == 0 && (url[14] == '\0' || url[14] == '/'))
 		return serve_recordings(r, method, url + 14);
+	if (strncmp(url, "/v1/targets/", 12) == 0)
+		return serve_control(r, method, url + 12);
 	if (!get)
 		return answer_error(r, 405, "%s %s is not something the daemon does", method, url);
 	if (strcmp(url, "/healthz") == 0)

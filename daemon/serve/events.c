@@ -15,6 +15,7 @@ struct watcher {
 	struct host *host;
 	struct host_listener listener;
 	struct selection selected; /* n = 0: all, also those that come later */
+	uint32_t left; /* of the selected, that have not ended */
 	struct text_out buffer;
 	size_t sent;
 	uint64_t dropped;
@@ -72,6 +73,36 @@ static void wake(struct watcher *w)
 	serve_resume(w->request);
 }
 
+/* Its JVM ended; behind the last one of those that were asked for the stream ends. */
+static void on_gone(void *userdata, struct target *t)
+{
+	struct watcher *w = userdata;
+	char reason[400];
+
+	if (!wanted(w, t))
+		return;
+	if (w->left)
+		w->left--;
+	snprintf(reason, sizeof(reason), "process %d (%s) has ended", t->jvm.pid, t->jvm.name);
+	text_printf(&w->buffer, "{\"event\":\"end\",\"pid\":%d,\"reason\":", t->jvm.pid);
+	text_json(&w->buffer, reason);
+	if (w->selected.n)
+		text_printf(&w->buffer, ",\"left\":%u", w->left);
+	text_put(&w->buffer, "}\n");
+	wake(w);
+}
+
+/* Those that had ended before somebody asked. */
+static void begin(struct watcher *w)
+{
+	struct target *t = NULL;
+
+	w->left = w->selected.n;
+	while (w->selected.n && (t = targets_next(host_targets(w->host), t)))
+		if (t->state == TARGET_GONE)
+			on_gone(w, t);
+}
+
 static void on_sample(void *userdata, struct target *t, const struct stream_sample *s, uint64_t real_ns)
 {
 	struct watcher *w = userdata;
@@ -103,6 +134,8 @@ static ssize_t read_more(void *userdata, uint64_t position, char *buf, size_t ma
 	size_t n = w->buffer.len - w->sent;
 
 	(void)position;
+	if (n == 0 && w->selected.n && !w->left)
+		return MHD_CONTENT_READER_END_OF_STREAM;
 	if (n == 0) {
 		if (!w->suspended) {
 			w->suspended = true;
@@ -147,12 +180,14 @@ enum MHD_Result serve_events(struct request *r)
 	w->request = r;
 	w->host = r->serve->host;
 	w->listener.on_sample = on_sample;
+	w->listener.on_gone = on_gone;
 	w->listener.userdata = w;
 	response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 64 * 1024, read_more, w, forget);
 	if (!response) {
 		free(w);
 		return MHD_NO;
 	}
+	begin(w);
 	host_listen(w->host, &w->listener);
 	MHD_add_response_header(response, "Content-Type", "application/x-ndjson");
 	result = MHD_queue_response(r->connection, 200, response);

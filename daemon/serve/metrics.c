@@ -68,6 +68,18 @@ static void put_samples(struct text_out *t, struct targets *targets)
 	}
 }
 
+static void put_crashes(struct text_out *t, const struct targets *targets)
+{
+	unsigned n = 0;
+
+	while (targets_cohort(targets, n))
+		n++;
+	head(t, "kindling_crashes_total", "counter", "JVMs that crashed within ten minutes of an attach.");
+	text_printf(t, "kindling_crashes_total %llu\n", (unsigned long long)targets_crashes(targets));
+	head(t, "kindling_cohorts_blocked", "gauge", "Kinds of JVMs that are left alone since one crashed.");
+	text_printf(t, "kindling_cohorts_blocked %u\n", n);
+}
+
 static void put_daemon(struct text_out *t, struct serve *s)
 {
 	struct rusage u;
@@ -116,6 +128,7 @@ enum MHD_Result serve_metrics(struct request *r)
 	for (int i = 0; i < TARGET_STATE_COUNT; i++)
 		text_printf(&t, "kindling_targets{state=\"%s\"} %u\n", target_state_names[i], states[i]);
 	put_samples(&t, targets);
+	put_crashes(&t, targets);
 	put_daemon(&t, r->serve);
 	if (text_take(&t, &text, &len) < 0)
 		return MHD_NO;

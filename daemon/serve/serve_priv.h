@@ -62,5 +62,7 @@ cJSON *status_json(struct serve *s);
 enum MHD_Result serve_metrics(struct request *r);
 enum MHD_Result serve_top(struct request *r);
 enum MHD_Result serve_events(struct request *r);
+/* control.c; @verb: attach or detach */
+enum MHD_Result serve_control(struct request *r, const char *method, const char *verb);
 enum MHD_Result serve_recordings(struct request *r, const char *method, const char *rest);
 void recordings_free(struct serve *s);

@@ -41,6 +41,7 @@ static cJSON *agent_json(const struct stream_counts *c)
 	cJSON *agent = cJSON_CreateObject();
 
 	add_u64(agent, "cpu_ns", l[WIRE_COUNTER_AGENT_CPU_NS]);
+	add_u64(agent, "process_cpu_ns", l[WIRE_COUNTER_PROCESS_CPU_NS]);
 	add_u64(agent, "bytes", l[WIRE_COUNTER_AGENT_BYTES]);
 	cJSON_AddNumberToObject(agent, "cpu_share",
 				l[WIRE_COUNTER_PROCESS_CPU_NS] ?
@@ -79,6 +80,11 @@ static cJSON *target_json(const struct target *t)
 	add_text(o, "note", t->note);
 	add_u64(o, "interval_ns", target_interval_ns(t));
 	add_u64(o, "attempts", t->attempts);
+	if (t->retry_mono_ns > clock_mono_ns())
+		cJSON_AddNumberToObject(o, "retry_in_s",
+					(double)(t->retry_mono_ns - clock_mono_ns()) / 1e9);
+	else
+		cJSON_AddNullToObject(o, "retry_in_s");
 	add_u64(o, "uid", t->jvm.uid);
 	cJSON_AddItemToObject(o, "samples", samples_json(&c));
 	cJSON_AddItemToObject(o, "agent", agent_json(&c));
@@ -115,6 +121,24 @@ static cJSON *host_engine_json(struct host *h)
 	return o;
 }
 
+/* Kinds of JVMs that are left alone since one of them crashed. */
+static cJSON *blocked_json(const struct targets *targets)
+{
+	cJSON *list = cJSON_CreateArray();
+	const struct cohort *c;
+
+	for (unsigned i = 0; (c = targets_cohort(targets, i)); i++) {
+		cJSON *o = cJSON_CreateObject();
+
+		cJSON_AddStringToObject(o, "cohort", c->name);
+		cJSON_AddStringToObject(o, "reason", c->reason);
+		add_u64(o, "until_ns", c->until_real_ns);
+		add_u64(o, "crashes", c->crashes);
+		cJSON_AddItemToArray(list, o);
+	}
+	return list;
+}
+
 cJSON *status_json(struct serve *s)
 {
 	struct targets *targets = host_targets(s->host);
@@ -134,6 +158,7 @@ cJSON *status_json(struct serve *s)
 		add_text(part, "why", why);
 	}
 	cJSON_AddItemToObject(o, "host_engine", host_engine_json(s->host));
+	cJSON_AddItemToObject(o, "blocked", blocked_json(targets));
 	if (host_store(s->host)) {
 		store_counts(host_store(s->host), &c);
 		part = cJSON_AddObjectToObject(o, "store");

@@ -108,6 +108,13 @@ int child_start(struct targets *table, char *const argv[], int stdin_fd, int res
 	return 0;
 }
 
+void child_let_go(struct child *c)
+{
+	c->owned = false;
+	if (c->ended)
+		child_free(c);
+}
+
 void child_kill(struct child *c)
 {
 	c->owned = false;

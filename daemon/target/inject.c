@@ -15,6 +15,23 @@
 /* posix_spawn's argv is not const, and not written to. */
 #define WORD(s) ((char *)(uintptr_t)(s))
 
+/*
+ * The process ended. Its injector sees that too, and takes away what it placed by the descriptors
+ * that it holds: nobody else can find that root or working directory any more.
+ */
+void target_inject_let_go(struct target *t)
+{
+	struct target_priv *p = t->priv;
+
+	p->result_source = loop_source_free(p->result_source);
+	p->result_fd = fd_close(p->result_fd);
+	if (p->injector) {
+		child_let_go(p->injector);
+		p->injector = NULL;
+		p->table->injectors--;
+	}
+}
+
 /* The attempt is over: it has answered, has died or is late. */
 static void end_child(struct target *t)
 {
@@ -63,41 +80,53 @@ static void on_backoff(void *userdata)
 	target_begin(t);
 }
 
+static void back_off(struct target *t, uint64_t wait_ns)
+{
+	t->retry_mono_ns = clock_mono_ns() + wait_ns;
+	(void)loop_timer_add(t->priv->table->loop, wait_ns, 0, on_backoff, t, &t->priv->timer);
+}
+
 void target_fail(struct target *t, const struct fault *why)
 {
 	uint64_t wait_ns = target_backoff_ns(t->attempts, why);
 
 	target_set_state(t, TARGET_FAILED, why);
 	if (wait_ns && t->state == TARGET_FAILED && !t->priv->timer)
-		(void)loop_timer_add(t->priv->table->loop, wait_ns, 0, on_backoff, t,
-				     &t->priv->timer);
+		back_off(t, wait_ns);
 }
 
 void target_begin(struct target *t)
 {
 	struct fault f = { 0 };
-	int r = session_reattach(t, &f);
+	int r;
 
+	if (!target_admit(t))
+		return;
+	r = session_reattach(t, &f);
 	if (r > 0) {
+		exit_watch(t);
 		target_set_state(t, TARGET_STREAMING, NULL);
 	} else if (r == 0) {
 		target_inject(t);
 	} else if (t->state == TARGET_FAILED) {
 		/* still so: no new line in the log for it */
 		t->attempts++;
-		(void)loop_timer_add(t->priv->table->loop, target_backoff_ns(t->attempts, &f), 0,
-				     on_backoff, t, &t->priv->timer);
+		back_off(t, target_backoff_ns(t->attempts, &f));
 	} else {
 		t->attempts++;
 		target_fail(t, &f);
 	}
 }
 
-/* INJECTING -> FAILED, or DETACHED when that was wished meanwhile. */
+/* INJECTING -> FAILED, or where it was told to go meanwhile. */
 static void end_attempt(struct target *t, const struct fault *why)
 {
+	/* nothing was sent to it */
+	if (why->step == FAULT_PREFLIGHT || why->step == FAULT_IDENTITY)
+		budget_give_back(&t->priv->table->budget);
 	if (t->priv->leave)
-		target_set_state(t, TARGET_DETACHED, why);
+		target_set_state(t, t->priv->leave_to,
+				 t->priv->leave_why.code ? &t->priv->leave_why : why);
 	else
 		target_fail(t, why);
 }
@@ -151,7 +180,7 @@ static void on_result(void *userdata, uint32_t events)
 		session_open(t, fds[0], fds[1]);
 		target_set_state(t, TARGET_STREAMING, NULL);
 		if (t->priv->leave)
-			target_detach(t);
+			target_leave(t, t->priv->leave_to, &t->priv->leave_why);
 	}
 	targets_inject_next(t->priv->table);
 }
@@ -229,14 +258,21 @@ void target_inject(struct target *t)
 {
 	struct targets *table = t->priv->table;
 	struct fault f = { 0 };
+	uint64_t wait_ns;
 
-	if (table->injectors >= INJECTORS_MAX) {
+	wait_ns = budget_wait_ns(&table->budget, table->config->attach_rate, clock_mono_ns());
+	if (table->injectors >= INJECTORS_MAX)
+		wait_ns = 200 * NS_PER_MS;
+	if (wait_ns) {
 		/* FAILED ones come again soon; FOUND ones are picked by targets_inject_next() */
 		if (t->state == TARGET_FAILED)
-			(void)loop_timer_add(table->loop, 200 * NS_PER_MS, 0, on_backoff, t,
-					     &t->priv->timer);
+			back_off(t, wait_ns);
+		else
+			loop_timer_set(table->rate_timer, wait_ns, 0);
 		return;
 	}
+	budget_begin(&table->budget, clock_mono_ns());
+	exit_watch(t);
 	t->attempts++;
 	t->priv->leave = false;
 	target_set_state(t, TARGET_INJECTING, NULL);

@@ -38,7 +38,8 @@ static int reopen(int path_fd, int flags)
 
 static void find_fifos(const struct target *t, int fd_dfd, int *ret_events, int *ret_control)
 {
-	static const char prefix[] = "/tmp/kindling/" KINDLING_VERSION "/";
+	/* /tmp itself may be a link: the kernel prints what it leads to */
+	static const char part[] = "/kindling/" KINDLING_VERSION "/";
 	int copy_fd = fcntl(fd_dfd, F_DUPFD_CLOEXEC, 3);
 	DIR *dir = copy_fd >= 0 ? fdopendir(copy_fd) : NULL;
 	struct dirent *e;
@@ -46,15 +47,18 @@ static void find_fifos(const struct target *t, int fd_dfd, int *ret_events, int 
 	for (int i = 0; dir && i < FDS_MAX && (e = readdir(dir)); i++) {
 		char link[256];
 		ssize_t n = readlinkat(fd_dfd, e->d_name, link, sizeof(link) - 1);
+		const char *name;
 
 		if (n <= 0)
 			continue;
 		link[n] = '\0';
-		if (strncmp(link, prefix, sizeof(prefix) - 1) != 0)
+		name = strstr(link, part);
+		if (!name)
 			continue;
-		if (*ret_events < 0 && strncmp(link + sizeof(prefix) - 1, "events-", 7) == 0)
+		name += sizeof(part) - 1;
+		if (*ret_events < 0 && strncmp(name, "events-", 7) == 0)
 			*ret_events = open_path(t, fd_dfd, e->d_name);
-		else if (*ret_control < 0 && strncmp(link + sizeof(prefix) - 1, "control-", 8) == 0)
+		else if (*ret_control < 0 && strncmp(name, "control-", 8) == 0)
 			*ret_control = open_path(t, fd_dfd, e->d_name);
 	}
 	if (dir)

@@ -248,8 +248,12 @@ static void break_session(struct target *t, const struct fault *why)
 
 static void finish_detach(struct target *t, const struct fault *why)
 {
+	if (why)
+		log_warn("target.detach", "pid=%d what=%s", t->jvm.pid, log_str(why->what));
+	if (t->priv->leave_why.code)
+		why = &t->priv->leave_why;
 	session_close(t);
-	target_set_state(t, TARGET_DETACHED, why);
+	target_set_state(t, t->priv->leave_to, why);
 }
 
 static void end_session(struct target *t, const struct fault *why)
@@ -400,20 +404,41 @@ static void send_detach(struct target *t)
 		finish_detach(t, NULL);
 }
 
-void target_detach(struct target *t)
+static void leave_idle(struct target *t)
 {
+	const struct fault *why = t->priv->leave_why.code ? &t->priv->leave_why : NULL;
 	struct fault f = { 0 };
 
-	if (t->state == TARGET_FOUND || t->state == TARGET_FAILED) {
-		t->priv->timer = loop_timer_free(t->priv->timer);
-		/* an agent whose session broke still sleeps in it */
-		if (session_reattach(t, &f) > 0)
-			target_set_state(t, TARGET_STREAMING, NULL);
-		else
-			target_set_state(t, TARGET_DETACHED, &t->fault);
-	}
+	t->priv->timer = loop_timer_free(t->priv->timer);
+	/* an agent whose session broke still sleeps in it */
+	if (session_reattach(t, &f) > 0)
+		target_set_state(t, TARGET_STREAMING, NULL);
+	else
+		target_set_state(t, t->priv->leave_to, why);
+}
+
+void target_leave(struct target *t, enum target_state to, const struct fault *why)
+{
+	t->priv->leave_to = to;
+	t->priv->leave_why = why ? *why : (struct fault){ 0 };
+	if (t->state == to)
+		t->fault = t->priv->leave_why;
+	else if (t->state == TARGET_EXCLUDED || t->state == TARGET_DETACHED)
+		target_set_state(t, to, &t->priv->leave_why);
+	else if (t->state == TARGET_FOUND || t->state == TARGET_FAILED)
+		leave_idle(t);
 	if (t->state == TARGET_STREAMING)
 		send_detach(t);
 	else if (t->state == TARGET_INJECTING)
 		t->priv->leave = true; /* between two steps nothing can be undone: it ends soon */
+}
+
+void target_detach(struct target *t)
+{
+	if (t->state == TARGET_EXCLUDED || t->state == TARGET_DETACHED)
+		return;
+	if (t->state == TARGET_INJECTING && t->priv->leave)
+		return;
+	if (t->state != TARGET_DRAINING)
+		target_leave(t, TARGET_DETACHED, &t->fault);
 }

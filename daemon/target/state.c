@@ -8,18 +8,21 @@ const char *const target_state_names[TARGET_STATE_COUNT] = {
 	[TARGET_FOUND] = "found",	  [TARGET_INJECTING] = "injecting",
 	[TARGET_STREAMING] = "streaming", [TARGET_FAILED] = "failed",
 	[TARGET_DRAINING] = "draining",	  [TARGET_DETACHED] = "detached",
-	[TARGET_GONE] = "gone",
+	[TARGET_EXCLUDED] = "excluded",	  [TARGET_GONE] = "gone",
 };
 
 #define TO(state) (1u << TARGET_##state)
 
 static const unsigned allowed[TARGET_STATE_COUNT] = {
-	[TARGET_FOUND] = TO(INJECTING) | TO(STREAMING) | TO(FAILED) | TO(DETACHED) | TO(GONE),
-	[TARGET_INJECTING] = TO(STREAMING) | TO(FAILED) | TO(DETACHED) | TO(GONE),
+	[TARGET_FOUND] =
+		TO(INJECTING) | TO(STREAMING) | TO(FAILED) | TO(DETACHED) | TO(EXCLUDED) | TO(GONE),
+	[TARGET_INJECTING] = TO(STREAMING) | TO(FAILED) | TO(DETACHED) | TO(EXCLUDED) | TO(GONE),
 	[TARGET_STREAMING] = TO(FAILED) | TO(DRAINING) | TO(GONE),
-	[TARGET_FAILED] = TO(INJECTING) | TO(STREAMING) | TO(DETACHED) | TO(GONE),
-	[TARGET_DRAINING] = TO(DETACHED) | TO(GONE),
-	[TARGET_DETACHED] = TO(INJECTING) | TO(GONE),
+	[TARGET_FAILED] =
+		TO(FOUND) | TO(INJECTING) | TO(STREAMING) | TO(DETACHED) | TO(EXCLUDED) | TO(GONE),
+	[TARGET_DRAINING] = TO(DETACHED) | TO(EXCLUDED) | TO(GONE),
+	[TARGET_DETACHED] = TO(FOUND) | TO(EXCLUDED) | TO(GONE),
+	[TARGET_EXCLUDED] = TO(FOUND) | TO(DETACHED) | TO(GONE),
 	[TARGET_GONE] = 0,
 };
 
@@ -56,6 +59,7 @@ void target_set_state(struct target *t, enum target_state next, const struct fau
 	if (table->ops.on_state)
 		table->ops.on_state(table->userdata, t, next);
 	t->fault = why ? *why : (struct fault){ 0 };
+	t->retry_mono_ns = 0;
 	log_info("target.state", "pid=%d from=%s to=%s name=%s%s%s", t->jvm.pid,
 		 target_state_names[t->state], target_state_names[next], log_str(t->jvm.name),
 		 t->fault.code ? " reason=" : "", t->fault.code ? log_str(t->fault.what) : "");

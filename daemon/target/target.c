@@ -14,6 +14,7 @@ int targets_new(struct loop *loop, const struct config *config, const struct tar
 		void *userdata, struct targets **ret)
 {
 	struct targets *t = calloc(1, sizeof(*t));
+	int r;
 
 	if (!t)
 		return -ENOMEM;
@@ -21,6 +22,15 @@ int targets_new(struct loop *loop, const struct config *config, const struct tar
 	t->config = config;
 	t->ops = *ops;
 	t->userdata = userdata;
+	wishes_open(&t->wishes, config->state_dir);
+	crashes_open(&t->crashes, config->state_dir, clock_real_ns());
+	r = loop_timer_add(loop, UINT64_MAX, 0, targets_on_rate, t, &t->rate_timer);
+	if (r == 0)
+		r = loop_timer_add(loop, UINT64_MAX, 0, targets_on_review, t, &t->review_timer);
+	if (r < 0) {
+		targets_free(t);
+		return r;
+	}
 	*ret = t;
 	return 0;
 }
@@ -40,6 +50,7 @@ static void forget(struct target *t)
 		table->ops.on_free(table->userdata, t);
 	loop_source_free(t->priv->pidfd_source);
 	fd_close(t->priv->pidfd);
+	fd_close(t->priv->cwd_fd);
 	table->count--;
 	free(t->priv);
 	free(t);
@@ -52,6 +63,10 @@ struct targets *targets_free(struct targets *table)
 	while (table->first)
 		forget(table->first);
 	children_forget(table);
+	loop_timer_free(table->rate_timer);
+	loop_timer_free(table->review_timer);
+	wishes_close(&table->wishes);
+	crashes_close(&table->crashes);
 	free(table);
 	return NULL;
 }
@@ -65,14 +80,20 @@ static void on_gone_long_enough(void *userdata)
 static void on_pidfd(void *userdata, uint32_t events)
 {
 	struct target *t = userdata;
+	struct fault why;
 
 	(void)events;
 	t->priv->pidfd_source = loop_source_free(t->priv->pidfd_source);
 	session_drain(t);
-	target_inject_abort(t);
+	target_inject_let_go(t);
 	session_close(t); /* frees the timer of whatever state it was in */
 	t->gone_mono_ns = clock_mono_ns();
-	target_set_state(t, TARGET_GONE, NULL);
+	exit_explain(t, &why);
+	target_set_state(t, TARGET_GONE, why.code ? &why : NULL);
+	t->priv->kept = KEEP_NOT;
+	wishes_remove(&t->priv->table->wishes, t->jvm.pid, t->jvm.start_time);
+	exit_look(t);
+	targets_review_soon(t->priv->table, 0); /* its place is free */
 	(void)loop_timer_add(t->priv->table->loop, GONE_KEEP_NS, 0, on_gone_long_enough, t,
 			     &t->priv->timer);
 	targets_inject_next(t->priv->table);
@@ -114,6 +135,7 @@ int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono
 	t->seen_mono_ns = seen_mono_ns;
 	memcpy(t->jdk, jvm->jdk, sizeof(jvm->jdk));
 	t->priv->table = table;
+	t->priv->cwd_fd = -1;
 	t->priv->result_fd = t->priv->events_fd = t->priv->control_fd = -1;
 	t->priv->pidfd = (int)syscall(SYS_pidfd_open, jvm->pid, 0);
 	r = t->priv->pidfd < 0 ? -errno

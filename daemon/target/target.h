@@ -5,6 +5,8 @@
  *   FOUND -> INJECTING -> STREAMING -> DRAINING -> DETACHED | GONE
  *              |             |
  *              +-> FAILED <--+   (reason; INJECTING again after a back-off)
+ *   FOUND, FAILED, STREAMING (by DRAINING) -> EXCLUDED when something keeps it out (admit.c), and
+ *   EXCLUDED or DETACHED -> FOUND when nothing does any more
  *   any -> GONE when the pidfd says so (never by end of file: a forked child may hold the pipe)
  */
 #pragma once
@@ -15,6 +17,7 @@
 #include "daemon/core/loop.h"
 #include "daemon/discovery/jvm.h"
 #include "daemon/stream/stream.h"
+#include "daemon/target/crash.h"
 
 #define TARGETS_MAX 1024
 
@@ -25,6 +28,7 @@ enum target_state {
 	TARGET_FAILED,
 	TARGET_DRAINING, /* DETACH sent, waiting for BYE */
 	TARGET_DETACHED,
+	TARGET_EXCLUDED, /* kept out: by its owner, a rule, a limit, or the crash of one like it */
 	TARGET_GONE, /* the process ended; kept TARGET_GONE_KEEP_S for status */
 	TARGET_STATE_COUNT
 };
@@ -41,10 +45,12 @@ struct target {
 	char jdk[160]; /* "Debian 17.0.15+6" from HELLO, else jvm.jdk */
 	char engine[32], walker[32], note[160]; /* from HELLO */
 	uint64_t interval_ns; /* asked for */
-	uint64_t host_interval_ns; /* what START left to the host engine; 0 = the agent has timers */
+	uint64_t
+		host_interval_ns; /* what START left to the host engine; 0 = the agent has timers */
 	uint64_t seen_mono_ns; /* discovery saw it */
 	uint64_t first_sample_mono_ns; /* 0 = none yet */
 	uint64_t gone_mono_ns;
+	uint64_t retry_mono_ns; /* FAILED: when it is tried again; 0 = it is not */
 	int64_t real_minus_mono_ns; /* to turn sample times into wall time */
 	unsigned attempts;
 	bool no_budget;
@@ -61,8 +67,8 @@ struct targets_ops {
 			   const char *path);
 	void (*on_sample)(void *userdata, struct target *t, const struct stream_sample *s);
 	void (*on_ledger)(void *userdata, struct target *t);
-	/* A START is being made for @interval_ns: may the agent leave its signals to the host engine?
-	 * The interval that it can keep, 0 = no. NULL = no host engine. */
+	/* A START is being made for @interval_ns: may the agent leave its signals to the host
+	 * engine? The interval that it can keep, 0 = no. NULL = no host engine. */
 	uint64_t (*on_host_wanted)(void *userdata, struct target *t, uint64_t interval_ns);
 	void (*on_free)(void *userdata, struct target *t); /* last call: free t->userdata */
 };
@@ -90,9 +96,24 @@ uint64_t target_interval_ns(const struct target *t);
 const char *target_engine(const struct target *t);
 /* Change the sampling of a streaming target: START over control. 0 or -errno. */
 int target_start(struct target *t, uint64_t interval_ns, bool no_budget);
-/* DETACH: leaves nothing behind; ends in TARGET_DETACHED. */
+/* DETACH: leaves nothing behind; ends in TARGET_DETACHED. For the daemon's own end. */
 void target_detach(struct target *t);
+/*
+ * The same on behalf of @uid: it stays detached, over a restart of the daemon too, until
+ * target_attach() or a rule that was not there says otherwise. -ESRCH: it has ended.
+ */
+int target_detach_for(struct target *t, uid_t uid);
+/*
+ * Take it in at once, also when targets.mode, targets.max, a crash or an earlier detach keep it
+ * out. -EPERM + @why: its owner or a rule denies it; -EAGAIN: it is being detached; -ESRCH.
+ */
+int target_attach(struct target *t, uid_t uid, struct fault *why);
 /* true when no target is INJECTING, STREAMING or DRAINING any more */
 bool targets_quiet(const struct targets *t);
+/* A process ended with this status, as wait(2) has it; other pids than targets' are fine. */
+void targets_exited(struct targets *t, pid_t pid, int status);
+/* A kind of JVM that is left alone since one of it crashed; NULL = there is no number @index. */
+const struct cohort *targets_cohort(const struct targets *t, unsigned index);
+uint64_t targets_crashes(const struct targets *t); /* soon after an attach, since the start */
 /* The books of all its sessions together. */
 void target_counts(const struct target *t, struct stream_counts *ret);

@@ -1,9 +1,12 @@
 /* Inside the target room: state.c (the table of steps), inject.c (one attempt), child.c (its
  * process), session.c (the pipe), reattach.c (an agent that is there already), target.c (the table
- * of targets), match.c (words that name one). */
+ * of targets), match.c (words that name one), admit.c (whether it may be attached to: rules.c,
+ * wishes.c, crash.c, limit.c), exit.c (how it ended), budget.c (attaches a second). */
 #pragma once
 
+#include "daemon/target/budget.h"
 #include "daemon/target/target.h"
+#include "daemon/target/wishes.h"
 
 #define INJECTORS_MAX	  4
 #define HELLO_DEADLINE_NS (5 * 1000000000ull)
@@ -12,6 +15,16 @@
 #define STEADY_NS	  (60 * 1000000000ull) /* a session this old forgives the failures before it */
 #define CLOSED_GRACE_NS	  (1000 * 1000000ull) /* a JVM that ends closes its agent first */
 #define GONE_KEEP_NS	  (120 * 1000000000ull)
+
+/* Why a target is EXCLUDED, in the order in which it is asked. */
+enum keep {
+	KEEP_NOT,
+	KEEP_OWNER,
+	KEEP_RULE,
+	KEEP_WISH,
+	KEEP_CRASH,
+	KEEP_MAX,
+};
 
 struct target_priv {
 	struct targets *table;
@@ -22,6 +35,15 @@ struct target_priv {
 	/* INJECTING */
 	struct child *injector; /* NULL = none runs */
 	bool leave; /* detach as soon as the attempt has ended */
+	/* where INJECTING (with leave) and DRAINING end, and why */
+	enum target_state leave_to;
+	struct fault leave_why;
+	enum keep kept; /* of EXCLUDED */
+	uint64_t cpu_ticks, used_ticks; /* at the last review of targets.max, and before it */
+	uint64_t attach_mono_ns; /* the last attempt or reattach; 0 = none */
+	int cwd_fd; /* O_PATH, from then on: a crash leaves its file there */
+	bool crash_seen, exit_known;
+	int exit_status;
 	int result_fd;
 	struct loop_source *result_source;
 	/* sessions */
@@ -41,6 +63,12 @@ struct targets {
 	struct target *first;
 	struct child *children;
 	unsigned count, injectors;
+	struct wishes wishes;
+	struct budget budget;
+	struct crashes crashes;
+	struct loop_timer *rate_timer; /* FOUND ones that wait for targets.attach_rate */
+	uint64_t review_mono_ns; /* when it comes; 0 = it does not */
+	struct loop_timer *review_timer; /* EXCLUDED ones that may be taken in later */
 	uint64_t refused; /* TARGETS_MAX */
 };
 
@@ -50,6 +78,27 @@ bool target_step_allowed(enum target_state from, enum target_state to);
 /* How long to wait before attempt number @attempts + 1; 0 = never again. */
 uint64_t target_backoff_ns(unsigned attempts, const struct fault *why);
 
+/* admit.c */
+/* May @t be attached to? false: it is EXCLUDED or DETACHED now, or on its way there. */
+bool target_admit(struct target *t);
+/* To @to, which is EXCLUDED or DETACHED; an agent that is in it goes first. @why may be NULL. */
+void target_leave(struct target *t, enum target_state to, const struct fault *why);
+void target_keep_out(struct target *t, enum keep keep, const struct fault *why);
+void target_take_in(struct target *t); /* EXCLUDED -> FOUND, and on */
+void targets_review_soon(struct targets *table, uint64_t delay_ns);
+void targets_on_review(void *userdata); /* of the table: limits and blocks that have passed */
+void targets_on_rate(void *userdata);
+
+/* exit.c: how it ended */
+void exit_watch(struct target *t); /* an attempt or a reattach begins */
+void exit_look(struct target *t); /* it has ended: was it a crash? */
+void exit_explain(const struct target *t, struct fault *ret);
+
+/* limit.c: targets.max */
+bool limit_reached(const struct target *t);
+void limit_explain(const struct targets *table, struct fault *ret);
+void limit_review(struct targets *table);
+
 /* child.c: processes that are started and never waited for */
 struct child;
 /* posix_spawn of @argv with @stdin_fd as 0 and @result_fd as 3 (-1 = none). 0 or -errno. With @ret
@@ -57,6 +106,7 @@ struct child;
 int child_start(struct targets *table, char *const argv[], int stdin_fd, int result_fd,
 		struct child **ret);
 void child_kill(struct child *c); /* takes it; kills it unless it has ended */
+void child_let_go(struct child *c); /* takes it; it ends by itself */
 void children_forget(struct targets *table); /* what still runs goes on alone */
 
 /* inject.c */
@@ -65,6 +115,7 @@ void target_begin(struct target *t);
 void target_fail(struct target *t, const struct fault *why); /* to FAILED, and again later */
 void target_inject(struct target *t); /* FOUND or FAILED -> INJECTING, when a place is free */
 void target_inject_abort(struct target *t);
+void target_inject_let_go(struct target *t);
 void targets_inject_next(struct targets *table);
 
 /* session.c */

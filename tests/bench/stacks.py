@@ -1,15 +1,18 @@
-"""How many stacks are whole, and what one costs: stacks.py [--jdk 17] [--seconds 10] [--quick].
+"""How many stacks are whole, and what one costs: stacks.py [--jdk 17] [--seconds 10] [--quick] [--programs].
 
 WalkMix in several modes of the compilers and collectors, sampled by our agent (loaded by agent_reader,
 no daemon) and by async-profiler 4.6 (cstack=vm, fetched from Maven Central, cached, only here), one after
 the other in JVMs of their own. A stack is broken when it belongs to a worker thread and has no
 Thread.run. The bound is the upper end of the 95 % interval (Wilson). The second table is the time in our
-handler by depth of the stack: mean over all samples, clock readings included.
+handler by depth of the stack: mean over all samples, clock readings included. --programs: instead, ours
+alone on programs nobody tuned it on (tests/bench/programs: javac, H2, Tomcat; jars from Maven Central), where
+a stack is broken that says so, has an unknown frame, or does not reach a root of a Java or native thread.
 """
-import glob
 import os
 import re
+import shutil
 import subprocess
+import tempfile
 import time
 import zipfile
 
@@ -19,8 +22,23 @@ import kindling
 
 READER = os.path.join(kindling.BUILD, "tests", "agent_reader")
 LIBRARY = os.path.join(kindling.BUILD, "lib", "libkindling.so")
-MODES = ["-XX:+UseG1GC", "-Xint", "-XX:TieredStopAtLevel=1", "-XX:-TieredCompilation", "-XX:+UseParallelGC", "-XX:+UseZGC"]
+MODES = ["-XX:+UseG1GC", "-Xint", "-XX:TieredStopAtLevel=1", "-XX:-TieredCompilation", "-XX:+UseParallelGC", "-XX:+UseZGC",
+         "-XX:+UseShenandoahGC"]
 RIVAL = "4.6"
+JARS = ["com.h2database:h2:2.3.232", "org.apache.tomcat.embed:tomcat-embed-core:10.1.34",
+        "org.apache.tomcat:tomcat-annotations-api:10.1.34"]
+PROGRAMS = ["JavacLoop", "DatabaseLoop", "ServletLoop"]
+ROOTS = re.compile(r"(java/lang/Thread\.run|[\w/$]+\.main):-?\d+$|/\S+\+0x[0-9a-f]+$|\[(exited|found|no )|java/lang/ref/\S+\.run:")
+
+
+def maven(artifact):
+    """The artifact in Maven's own cache, fetched when it is not there."""
+    group, name, version = artifact.split(":")
+    path = os.path.expanduser("~/.m2/repository/%s/%s/%s/%s-%s.jar" % (group.replace(".", "/"), name, version, name, version))
+    if not os.path.exists(path):
+        subprocess.run(["mvn", "-q", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:get", "-Dtransitive=false",
+                        "-Dartifact=" + artifact], check=True, timeout=300)
+    return path
 
 
 def rival():
@@ -29,12 +47,10 @@ def rival():
     library = os.path.join(folder, "linux-x64", "libasyncProfiler.so")
     if not os.path.exists(library):
         try:
-            subprocess.run(["mvn", "-q", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:get", "-Dtransitive=false",
-                            "-Dartifact=tools.profiler:async-profiler:" + RIVAL], check=True, timeout=300)
-            jar = glob.glob(os.path.expanduser("~/.m2/repository/tools/profiler/async-profiler/%s/*.jar" % RIVAL))[0]
+            jar = maven("tools.profiler:async-profiler:" + RIVAL)
             with zipfile.ZipFile(jar) as z:
                 z.extract("linux-x64/libasyncProfiler.so", folder)
-        except (OSError, subprocess.SubprocessError, IndexError, KeyError) as why:
+        except (OSError, subprocess.SubprocessError, KeyError) as why:
             print("async-profiler cannot be had: %s" % why)
             return None
     return library
@@ -48,9 +64,9 @@ def upper(bad, n):
     return 100 * (p + z * z / 2 / n + z * ((p * (1 - p) + z * z / 4 / n) / n) ** 0.5) / (1 + z * z / n)
 
 
-def java(args, flags, *program):
-    process = subprocess.Popen([kindling.java_home(args.jdk) + "/bin/java", *flags, "-Xmx300m", "-cp", kindling.classes(),
-                                *program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+def java(args, flags, *program, path=None):
+    process = subprocess.Popen([kindling.java_home(args.jdk) + "/bin/java", *flags, "-Xmx300m", "-cp",
+                                path or kindling.classes(), *program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     if process.stdout.readline() != "READY\n":
         process.kill()
         process.wait()
@@ -63,14 +79,17 @@ def memory_kib(pid):
         return int(re.search(r"RssAnon:\s+(\d+)", f.read()).group(1))
 
 
-def ours(process, seconds, interval_us):
-    """(stacks of workers, broken, handler us per sample, agent's KiB)."""
-    out = subprocess.run([READER, "-v", "-l", LIBRARY, "-d", str(seconds), "-i", str(interval_us), str(process.pid)],
+def ours(process, seconds, interval_us, rootless=None):
+    """(stacks, broken, handler us per sample, agent's KiB): of WalkMix's workers, or of all threads."""
+    out = subprocess.run([READER, "-v", "-H", "-l", LIBRARY, "-d", str(seconds), "-i", str(interval_us), str(process.pid)],
                          capture_output=True, text=True, errors="replace").stdout
     names = dict(re.findall(r"^THREAD (\d+) flags [0-6]+ java \d+ (.+)$", out, re.M))
     n = bad = 0
     for tid, stack in re.findall(r"^CPU \S+ tid (\d+) \d+ ns (.*)$", out, re.M):
-        if names.get(tid, "").startswith("mix-") and "[exited" not in stack:
+        if rootless:
+            n += 1
+            bad += rootless(tid, stack) or "[unknown]" in stack or "[broken:" in stack
+        elif names.get(tid, "").startswith("mix-") and "[exited" not in stack:
             n += 1
             bad += "java/lang/Thread.run" not in stack or "[unknown]" in stack or "[broken:" in stack
     values = dict(re.findall(r"\b(taken|handler_ns|agent_bytes)=(\d+)", out))
@@ -80,7 +99,7 @@ def ours(process, seconds, interval_us):
 
 def theirs(process, library, seconds, interval_us):
     path = "/tmp/kindling-bench-%d.collapsed" % os.getpid()
-    options = "event=ctimer,interval=%dus,cstack=vm,threads,collapsed,file=%s" % (interval_us, path)
+    options = "event=cpu,interval=%dus,cstack=vm,threads,collapsed,file=%s" % (interval_us, path)
     before, begin = memory_kib(process.pid), time.monotonic()
     subprocess.run(["jattach", str(process.pid), "load", library, "true", "start," + options], stdout=subprocess.DEVNULL)
     attach_ms = (time.monotonic() - begin) * 1000
@@ -136,13 +155,41 @@ def costs(args):
     return figures
 
 
+def foreign(args):
+    """Programs of others, every mode: their own threads, and the JVM's."""
+    here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
+    sources = [os.path.join(here, name + ".java") for name in PROGRAMS]
+    path = [tempfile.mkdtemp(prefix="kindling-programs-"), *map(maven, JARS)]
+    home, rows, figures = kindling.java_home(args.jdk), [["program", "mode", "n", "broken", "<= %", "us/sample"]], []
+    subprocess.run([home + "/bin/javac", "-nowarn", "-cp", ":".join(path), "-d", path[0], *sources], check=True,
+                   stderr=subprocess.DEVNULL)
+    for name in PROGRAMS:
+        for flags in MODES[:2] if args.quick else MODES:
+            process = java(args, [flags], name, sources[0], path=":".join(path))
+            if not process:
+                print("  this JDK does not start with " + flags)
+                continue
+            n, bad, us, _ = ours(process, args.seconds, args.us, lambda tid, stack: not ROOTS.search(stack.split(" < ")[-1]))
+            process.kill()
+            process.wait()
+            rows.append([name, flags, n, bad, "%.3f" % upper(bad, n), "%.1f" % us])
+            figures.append(dict(zip(("program", "mode", "n", "broken", "upper_percent", "handler_us"), rows[-1])))
+    shutil.rmtree(path[0])
+    bench.table(rows)
+    return figures
+
+
 def main():
     p = bench.parser(__doc__)
     p.add_argument("--seconds", type=float, default=10, help="per mode and profiler (10)")
-    p.add_argument("--us", type=int, default=4000, help="interval in us (4000, the kernel's tick)")
+    p.add_argument("--us", type=int, default=1000, help="interval in us (1000; of the host engine, else the kernel's tick)")
     p.add_argument("--quick", action="store_true", help="two modes only")
+    p.add_argument("--programs", action="store_true", help="programs of others instead")
     args = bench.begin(p)
     print("JDK %s, interval %d us:" % (args.jdk, args.us))
+    if args.programs:
+        bench.finish("programs", args, {"programs": foreign(args)})
+        return
     figures = {"stacks": shares(args, rival()), "depths": costs(args)}
     bench.finish("stacks", args, figures)
 

@@ -166,7 +166,7 @@ class Commands(unittest.TestCase):
         self.assertIn("group kindling", done.stderr)
 
     def test_help_everywhere(self):
-        for args in (["--help"], *([c, "--help"] for c in ("status", "top", "tail", "report", "record", "config"))):
+        for args in (["--help"], *([c, "--help"] for c in ("status", "top", "tail", "report", "record", "attach", "detach", "doctor", "config"))):
             self.assertIn("Usage: kindling", self.daemon.cli(*args).stdout)
         for program in ("kindlingd", "kindling-inject"):
             done = subprocess.run([BUILD + "/bin/" + program, "--help"], capture_output=True, text=True)

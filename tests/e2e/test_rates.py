@@ -8,7 +8,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import (Daemon, Jvm, agent_copies, books_hold, cpu_ns, timers, wait_for)  # noqa: E402
+from kindling import (Daemon, Jvm, agent_copies, books_hold, timers, wait_for)  # noqa: E402
 from test_jvm import METHODS, shares_by_thread  # noqa: E402
 
 MAJOR = "17"
@@ -18,16 +18,6 @@ TICK_NS = int(time.clock_getres(CLOCK_MONOTONIC_COARSE) * 1e9)
 
 def settings(interval, *more, max_cpu="100%"):
     return "\n".join(("events:", "  cpu:", "    interval: " + interval, "    max_cpu: " + max_cpu) + more) + "\n"
-
-
-def agents_thread_ns(pid):
-    """CPU of the agent's own thread, which is not sampled."""
-    for tid in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
-            if f.read() == "kindling\n":
-                with open("/proc/%d/task/%s/schedstat" % (pid, tid)) as g:
-                    return int(g.read().split()[0])
-    return 0
 
 
 # A JVM that becomes another program at the word "exec" (the foreign functions of JDK 22 and later)
@@ -71,9 +61,11 @@ class Window:
 
     @staticmethod
     def look(daemon, jvm):
-        samples = daemon.target(jvm.pid)["samples"]
-        return {"cpu_ns": cpu_ns(jvm.pid), "own_ns": agents_thread_ns(jvm.pid), "samples": samples["delivered"],
-                "taken_ns": samples["taken_ns"]}
+        """From one LEDGER: all of it is of the same moment."""
+        target = daemon.target(jvm.pid)
+        samples, agent = target["samples"], target["agent"]
+        own_ns = agent["cpu_ns"] - agent["handler_ns"]  # of the agent's own thread, which is not sampled
+        return {"cpu_ns": agent["process_cpu_ns"] - own_ns, "samples": samples["taken"], "taken_ns": samples["taken_ns"]}
 
     def __getitem__(self, key):
         return self.end[key] - self.start[key]
@@ -82,7 +74,7 @@ class Window:
         return self["samples"] / (self["cpu_ns"] / 1e9)
 
     def ratio(self):
-        return self["taken_ns"] / (self["cpu_ns"] - self["own_ns"])
+        return self["taken_ns"] / self["cpu_ns"]
 
 
 class Rates(unittest.TestCase):

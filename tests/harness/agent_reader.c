@@ -8,6 +8,7 @@
  *     -r BYTES ring                     -p BYTES pipe
  *     -w MSEC  sleep before each read: a slow reader
  *     -m PERMILLE  CPU budget; without it the budget is off
+ *     -H       signals from the host engine, for an interval below the kernel's tick, if it is to be had
  *     -s       STOP for the middle third of the time
  *     -k       leave without DETACH, as if killed
  *     -v       print every frame
@@ -28,6 +29,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "daemon/bpf/host_engine.h"
 #include "proto/wire.h"
 
 #define IDS_MAX	    (1u << 18)
@@ -41,7 +43,7 @@ static struct {
 	double seconds;
 	uint64_t interval_ns, ring_bytes, permille;
 	int pipe_bytes, sleep_ms;
-	bool no_budget, stop, leave, verbose;
+	bool no_budget, stop, leave, verbose, host;
 } opt = { .seconds = 5, .interval_ns = 10000000, .no_budget = true };
 
 struct thread {
@@ -64,6 +66,8 @@ static struct {
 	bool hello, bye, failed;
 	double first_sample_s;
 } in;
+
+static struct host_engine *host; /* with -H */
 
 static double now_s(void)
 {
@@ -247,6 +251,25 @@ static void on_sample(const struct wire_sample *s)
 	printf("\n");
 }
 
+/* Signals where the agent wants them, as often as it wants them. */
+static void follow(const uint64_t *c)
+{
+	struct host_engine_target target = {
+		.handler = c[WIRE_COUNTER_HOST_HANDLER],
+		.interval_ns = c[WIRE_COUNTER_INTERVAL_NS],
+		.signo = (int)c[WIRE_COUNTER_HOST_SIGNAL],
+	};
+	int r;
+
+	if (!target.signo) {
+		host_engine_remove(host, opt.pid);
+		return;
+	}
+	r = host_engine_set(host, opt.pid, &target);
+	if (r < 0)
+		wrong("the host engine: %s", strerror(-r));
+}
+
 static void on_ledger(const struct wire_ledger *l)
 {
 	uint64_t dropped = 0, dropped_ns = 0;
@@ -266,6 +289,8 @@ static void on_ledger(const struct wire_ledger *l)
 		      (unsigned long long)in.samples);
 	in.ledger = *l;
 	in.ledgers++;
+	if (host)
+		follow(c);
 	if (opt.verbose)
 		printf("LEDGER taken %llu written %llu dropped %llu interval %llu us\n",
 		       (unsigned long long)c[WIRE_COUNTER_TAKEN],
@@ -398,7 +423,8 @@ static void command(int fd, enum wire_type type, uint64_t session)
 	struct wire_start start = {
 		.protocol = WIRE_PROTOCOL,
 		.interval_ns = opt.interval_ns,
-		.flags = opt.no_budget ? WIRE_START_NO_BUDGET : 0,
+		.flags = (opt.no_budget ? WIRE_START_NO_BUDGET : 0) |
+			 (opt.host ? WIRE_START_HOST : 0),
 		.max_cpu_permille = opt.permille,
 		.ring_bytes = opt.ring_bytes,
 		.session = session,
@@ -562,7 +588,7 @@ static int parse(int argc, char **argv)
 {
 	int o;
 
-	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:skv")) != -1) {
+	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:skvH")) != -1) {
 		switch (o) {
 		case 'l':
 			opt.library = optarg;
@@ -595,6 +621,9 @@ static int parse(int argc, char **argv)
 		case 'v':
 			opt.verbose = true;
 			break;
+		case 'H':
+			opt.host = true;
+			break;
 		default:
 			return -1;
 		}
@@ -610,15 +639,20 @@ int main(int argc, char **argv)
 	uint64_t session = (uint64_t)time(NULL) << 16 | (uint64_t)getpid();
 	double begin, cpu_begin = 0, cpu_end = 0;
 	int events = -1, control = -1, phase = 0;
+	char why[HOST_ENGINE_WHY_MAX];
 	bool asked = false;
 
 	if (parse(argc, argv) < 0) {
 		fprintf(stderr,
 			"usage: agent_reader [-l LIB] [-d SEC] [-i USEC] [-r BYTES] [-p BYTES] [-w "
-			"MSEC] [-m PERMILLE] [-s] [-k] [-v] PID\n");
+			"MSEC] [-m PERMILLE] [-s] [-k] [-v] [-H] PID\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
+	if (opt.host && host_engine_new(false, &host, why) < 0) {
+		fprintf(stderr, "no host engine: %s\n", why);
+		opt.host = false;
+	}
 	if ((opt.library ? load : come_back)(session, &events, &control) < 0) {
 		fprintf(stderr, "no session: %s\n", strerror(errno));
 		return 2;
@@ -652,5 +686,6 @@ int main(int argc, char **argv)
 		wrong("no %s", in.hello ? "BYE" : "HELLO");
 	printf("first sample after %.1f ms\n", (in.first_sample_s - begin) * 1000);
 	report(cpu_end - cpu_begin, now_s() - begin);
+	host_engine_free(host);
 	return in.failed;
 }

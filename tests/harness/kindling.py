@@ -16,6 +16,25 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.environ.get("KINDLING_BUILD", os.path.join(HERE, "..", "..", "build", "jvm"))
 
 
+# Every JVM that a test starts carries this, and a test's daemon takes in no other: several tests run
+# on one machine, and their JVMs are not each other's. A container has an environment of its own, so
+# there all are taken in but those that another test marked.
+os.environ.setdefault("KINDLING_TEST", "%d-%d" % (os.getpid(), time.time_ns()))
+ONLY_MINE = """targets:
+  mode: opt-in
+  attach_rate: 0
+  rules:
+    - allow: { environment: "KINDLING_TEST=%s" }
+""" % os.environ["KINDLING_TEST"]
+NOT_OTHERS = """targets:
+  attach_rate: 0
+  rules:
+    - allow: { environment: "KINDLING_TEST=%s" }
+    - deny: { environment: "KINDLING_TEST=*" }
+""" % os.environ["KINDLING_TEST"]
+IN_CONTAINERS = os.path.basename(os.path.dirname(os.path.abspath(sys.argv[0]))) == "container"
+
+
 def skip(why):
     """A missing prerequisite: visible and skipped for a user, a failure on CI."""
     print("SKIPPED: " + why)
@@ -57,16 +76,21 @@ def wait_for(what, condition, seconds=20.0):
 
 class Daemon:
     def __init__(self, settings="", wrap=()):
-        """@wrap: words in front of the daemon's own, as in ("setpriv", "--bounding-set", "-bpf")."""
+        """@settings: without targets: of their own, JVMs of other tests are left alone. @wrap: words in front of the daemon's own, as in ("setpriv", "--bounding-set", "-bpf")."""
         self.wrap = list(wrap)
         self.dir = tempfile.mkdtemp(prefix="kindling-test-")
         self.socket = self.dir + "/kindling.sock"
         self.config = self.dir + "/kindlingd.yaml"
-        with open(self.config, "w") as f:
-            f.write("socket: %s\nstate_dir: %s/state\n%s" % (self.socket, self.dir, settings))
+        if "targets:" not in settings:
+            settings += NOT_OTHERS if IN_CONTAINERS else ONLY_MINE
+        self.configure(settings)
         self.log = open(self.dir + "/log", "ab")
         self.process = None
         self.start()
+
+    def configure(self, settings):
+        with open(self.config, "w") as f:
+            f.write("socket: %s\nstate_dir: %s/state\n%s" % (self.socket, self.dir, settings))
 
     def start(self):
         self.process = subprocess.Popen(self.wrap + [BUILD + "/bin/kindlingd", "--config", self.config],
@@ -172,8 +196,11 @@ def timers(pid):
 def thread_names(pid):
     names = []
     for tid in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
-            names.append(f.read().strip())
+        try:
+            with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
+                names.append(f.read().strip())
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it ended meanwhile
     return names
 
 

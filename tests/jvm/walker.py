@@ -24,7 +24,7 @@ ROOTS = re.compile(r"^(java/lang/Thread\.(run|exit)|jdk/internal/misc/InnocuousT
                    r"jdk/internal/vm/Continuation\.enterSpecial|\[exited between ticks\]|\[found late\]|\[no timer\]|/.*\+0x[0-9a-f]+|\[vdso\].*)(:-?\d+)?$")
 # generated callers: their bytecode is not in the class files
 GENERATED = re.compile(r"Lambda|invoke/|reflect/|LambdaForm|Accessor|jdk/internal")
-BROKEN_MAX = 0.002  # of the samples; what is measured is 0 to 3 in 10,000, most in C1's exception stubs
+BROKEN_MAX = 0.0002  # of the samples
 
 EMULATION_WARM_S = 5  # until virtual threads run: before that the walker cannot know their frames' root
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
@@ -62,7 +62,7 @@ def aarch64_home(major):
 class Run:
     """One JVM, sampled for some seconds. samples: (thread, weight, [leaf .. root])."""
 
-    def __init__(self, home, directory, flags, program, seconds, interval_us=4000, arguments=(), wait=False):
+    def __init__(self, home, directory, flags, program, seconds, interval_us=1000, arguments=(), wait=False):
         self.out, self.err = (open(os.path.join(directory, "out"), "w+"), open(os.path.join(directory, "err"), "w+"))
         jvm = subprocess.Popen([*jdks.command(home, os.path.dirname(library(home))), *flags, "-Xmx300m", "-cp", directory, program,
                                 *arguments], stdout=self.out, stderr=self.err, stdin=subprocess.DEVNULL,
@@ -72,7 +72,7 @@ class Run:
             if jdks.is_aarch64(home) and program == "WalkVirtual":
                 time.sleep(EMULATION_WARM_S)
             self.reader = subprocess.run(
-                [os.path.join(BUILD, "tests", "agent_reader"), "-v", "-l",
+                [os.path.join(BUILD, "tests", "agent_reader"), "-v", "-H", "-l",
                  library(home),
                  "-d", str(seconds), "-i", str(interval_us), str(jvm.pid)],
                 capture_output=True, text=True, errors="replace", timeout=seconds + 60)
@@ -228,10 +228,13 @@ def check_virtual(run, label):
             if not exact and "[unknown]" not in frames and wrong == 1:
                 print("     e.g.", name, frames)
     check(seen > enough and rooted >= 0.999 * seen, "%s: %d of %d reach VirtualThread.run" % (label, rooted, seen))
-    check(named >= 0.98 * seen, "%s: %d of %d with the virtual thread's name" % (label, named, seen))
+    # ZGC before its generations heals a field when somebody reads it: a name that the collector has moved
+    # may stay unreadable until the next cycle, and the share "virtual threads" takes the sample
+    readable = 0.5 if "ZGC" in label and " 21." in run.hello else 0.98
+    check(named >= readable * seen, "%s: %d of %d with the virtual thread's name" % (label, named, seen))
     # a pc between two entries of debug information shows the inlined leaf() of the next one at times,
     # also while the thread is elsewhere in that nmethod: up to 0.15 % of samples
-    check(deep > 100 and wrong <= max(2, 0.003 * deep) and unread <= 0.01 * deep,
+    check(deep > enough // 2 and wrong <= max(2, 0.003 * deep) and unread <= 0.01 * deep,
           "%s: of %d deep ones %d lack frames, %d say so" % (label, deep, wrong, unread))
 
 
@@ -258,34 +261,26 @@ def check_hazard(home, directory, flags, seconds):
     run.check_roots(label)
 
 
-def soak(home, directory, minutes):
-    for flags in ([], ["-Xint"], ["-XX:TieredStopAtLevel=1"], ["-XX:+UseParallelGC"]):
-        check_hazard(home, directory, flags, max(5, minutes * 60 / 8))
-        run = Run(home, directory, flags, "WalkMix", max(5, minutes * 60 / 8), 200)
-        check(run.alive, "mix %s: the JVM lives" % " ".join(flags))
-        run.check_roots("mix " + " ".join(flags))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("major")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--soak", type=float, metavar="MINUTES",
-                        help="only the torture: hazards and the mixed load at 200 us for so long")
+                        help="only torture.py, every 200 us, for so long")
     parser.add_argument("--aarch64", action="store_true", help="an arm64 JVM under qemu-user")
     parser.add_argument("--all", action="store_true", help="every collector and compiler mode")
     args = parser.parse_args()
     global emulated, enough
     if args.aarch64:
         emulated, enough = True, 30
+    if args.soak:
+        import torture
+        return torture.torture(args.major, args.soak)
     home = aarch64_home(args.major) if args.aarch64 else java_home(args.major)
     directory = tempfile.mkdtemp(prefix="kindling-walker-")
     try:
         for f in os.listdir(classes()):
             shutil.copy(os.path.join(classes(), f), directory)
-        if args.soak:
-            soak(home, directory, args.soak)
-            return 1 if failures else 0
         graph = callees(directory, "WalkMix")
         total = samples = 0
         signed = [["-XX:UseBranchProtection=standard"]] if args.aarch64 and int(args.major) > 25 else []

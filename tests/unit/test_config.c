@@ -171,6 +171,63 @@ static void a_shape_that_is_not_ours_is_refused(void **state)
 	assert_int_equal(parse("\"socket\\0x\": /a\n"), -EINVAL);
 }
 
+static void rules_are_read_in_their_order_with_their_lines(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("targets:\n  mode: opt-in\n  rules:\n"
+			       "    - deny: { command: \"*kafka*\", uid: 1000-1999 }\n"
+			       "    - allow:\n        namespace: shop\n  max: 7\n"),
+			 0);
+	assert_true(config.opt_in);
+	assert_int_equal(config.targets_max, 7);
+	assert_int_equal(config.n_rules, 2);
+	assert_string_equal(config.file, "k.yaml");
+	assert_false(config.rules[0].allow);
+	assert_string_equal(config.rules[0].command, "*kafka*");
+	assert_int_equal(config.rules[0].uid_min, 1000);
+	assert_int_equal(config.rules[0].uid_max, 1999);
+	assert_int_equal(config.rules[0].line, 4);
+	assert_true(config.rules[1].allow);
+	assert_string_equal(config.rules[1].namespace, "shop");
+	assert_false(config.rules[1].has_uid);
+	assert_int_equal(config.rules[1].line, 5);
+	assert_int_equal(parse("targets: { rules: [] }"), 0);
+	assert_int_equal(parse("targets:\n  rules:\n  # - deny: {}\n"), 0);
+	assert_int_equal(config.n_rules, 0);
+}
+
+static void a_wrong_rule_is_named_with_its_line_and_number(void **state)
+{
+	char text[4096] = "targets:\n  rules:\n";
+
+	(void)state;
+	refused("targets:\n  rules:\n    - deny: { uid: 1 }\n    - deny: { comand: x }\n",
+		"k.yaml:4: targets.rules[1].deny.comand: there is no such condition; there are "
+		"container, pod, namespace, image, uid, command and environment");
+	refused("targets: { rules: [ { forbid: { uid: 1 } } ] }",
+		"k.yaml:1: targets.rules[0]: is one rule, `- deny: { command: x }` or "
+		"`- allow: {...}`");
+	refused("targets: { rules: [ { allow: { uid: a } } ] }",
+		"k.yaml:1: targets.rules[0].allow.uid: must be a uid or a range, as in 1000-1999; "
+		"not \"a\"");
+	refused("targets: { rules: [ { allow: {} } ] }",
+		"k.yaml:1: targets.rules[0].allow: needs a condition, as in { namespace: shop }");
+	refused("targets: { rules: [ { allow: { environment: A } } ] }",
+		"k.yaml:1: targets.rules[0].allow.environment: must be NAME=value, not \"A\"");
+	refused("targets: { rules: no }",
+		"k.yaml:1: targets.rules: is a list of rules, `- deny: {...}`");
+	refused("targets: { mode: some }",
+		"k.yaml:1: targets.mode: is one of opt-out, opt-in; not \"some\"");
+	refused("targets: { attach_rate: 1000 }",
+		"k.yaml:1: targets.attach_rate: must lie between 0 and 100; 1000 does not");
+	assert_int_equal(parse("targets: { rules: [ deny ] }"), -EINVAL);
+	assert_int_equal(parse("targets: { rules: [ { deny: { uid: [1] } } ] }"), -EINVAL);
+	assert_int_equal(parse("targets: { rules: [ { deny: { uid: 1 }, allow: {} } ] }"), -EINVAL);
+	for (int i = 0; i <= RULES_MAX; i++)
+		strcat(text, "  - deny: { uid: 1 }\n");
+	refused(text, "k.yaml:67: targets.rules[64]: there may be 64 rules");
+}
+
 static void text_that_is_not_yaml_is_refused_with_its_line(void **state)
 {
 	(void)state;
@@ -223,6 +280,8 @@ int main(void)
 		cmocka_unit_test(a_path_too_long_is_refused_not_cut),
 		cmocka_unit_test(a_field_set_twice_is_refused),
 		cmocka_unit_test(a_shape_that_is_not_ours_is_refused),
+		cmocka_unit_test(rules_are_read_in_their_order_with_their_lines),
+		cmocka_unit_test(a_wrong_rule_is_named_with_its_line_and_number),
 		cmocka_unit_test(text_that_is_not_yaml_is_refused_with_its_line),
 		cmocka_unit_test(a_missing_file_is_said_to_be_missing),
 		cmocka_unit_test(the_environment_changes_the_default_socket),

@@ -26,7 +26,7 @@ static void on_jvm(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
 	f->seen_mono_ns = seen_mono_ns;
 }
 
-static const struct discovery_ops ops = { on_jvm };
+static const struct discovery_ops ops = { .on_jvm = on_jvm };
 
 /* Clock ticks since boot of a process that began @seconds ago. */
 static unsigned long long began(unsigned seconds)

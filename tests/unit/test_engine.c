@@ -409,6 +409,87 @@ static void one_engine_after_the_other(void **state)
 	}
 }
 
+/* ---- what is left ---------------------------------------------------------------------------- */
+
+static void (*handler_of(int signo))(int)
+{
+	struct sigaction now;
+
+	assert_int_equal(sigaction(signo, NULL, &now), 0);
+	return now.sa_handler;
+}
+
+static uint32_t blocked_phase; /* 1 = one of its signals is pending, 2 = it may come */
+
+static void *blocks_the_signal(void *signo)
+{
+	sigset_t set, pending;
+
+	sigemptyset(&set);
+	sigaddset(&set, *(int *)signo);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	engine_thread_begin();
+	for (uint64_t end = mono_ns() + 5 * NS_PER_S; mono_ns() < end;) {
+		burn(MS);
+		sigpending(&pending);
+		if (sigismember(&pending, *(int *)signo))
+			break;
+	}
+	__atomic_store_n(&blocked_phase, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&blocked_phase, __ATOMIC_SEQ_CST) != 2)
+		usleep(1000);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	return sigismember(&pending, *(int *)signo) ? signo : NULL;
+}
+
+static void a_signal_that_is_still_pending_does_not_kill_at_the_end(void **state)
+{
+	pthread_t thread;
+	void *was_pending;
+	int signo;
+
+	(void)state;
+	engine.host_ever = 0;
+	start(false, 4 * MS);
+	signo = engine.signo;
+	assert_int_equal(pthread_create(&thread, NULL, blocks_the_signal, &signo), 0);
+	while (__atomic_load_n(&blocked_phase, __ATOMIC_SEQ_CST) != 1)
+		usleep(1000);
+	assert_true(engine_stop());
+	engine_restore_signal();
+	__atomic_store_n(&blocked_phase, 2, __ATOMIC_SEQ_CST);
+	pthread_join(thread, &was_pending);
+	assert_non_null(was_pending);
+	assert_true(handler_of(signo) == SIG_DFL);
+	assert_int_equal(engine.signo, 0);
+}
+
+static void what_another_put_in_our_place_stays(void **state)
+{
+	int signo;
+
+	(void)state;
+	engine.host_ever = 0;
+	start(false, 4 * MS);
+	signo = engine.signo;
+	assert_true(engine_stop());
+	assert_true(signal(signo, SIG_IGN) != SIG_ERR);
+	engine_restore_signal();
+	assert_true(handler_of(signo) == SIG_IGN);
+	assert_true(signal(signo, SIG_DFL) != SIG_ERR);
+	engine.signo = 0;
+}
+
+static void after_the_host_the_handler_stays(void **state)
+{
+	(void)state;
+	start(true, MS);
+	assert_true(engine_stop());
+	engine_restore_signal();
+	assert_true(engine_has_signal());
+	signal_from_kernel();
+}
+
 /* Timers need somebody besides the agent's thread, which is the one that starts the engine. */
 static void *idle(void *unused)
 {
@@ -435,6 +516,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(with_timers_the_hosts_signals_are_nobodys, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(one_engine_after_the_other, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_signal_that_is_still_pending_does_not_kill_at_the_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_another_put_in_our_place_stays, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(after_the_host_the_handler_stays, setup, teardown),
 	};
 	pthread_t t;
 

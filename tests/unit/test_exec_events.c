@@ -2,15 +2,17 @@
 #include "tests/unit/unit.h"
 #include <stdbool.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
+#include <unistd.h>
 #include "daemon/bpf/exec_events.h"
 #include "daemon/core/clock.h"
 
 struct seen {
 	struct loop *loop;
 	pid_t pid; /* 0 = anybody's */
-	int execs, exits;
+	int execs, exits, status;
 	char comm[16];
 	uint64_t exec_mono_ns;
 };
@@ -26,13 +28,15 @@ static void on_exec(void *userdata, pid_t pid, const char *comm, uint64_t mono_n
 	s->exec_mono_ns = mono_ns;
 }
 
-static void on_exit_event(void *userdata, pid_t pid, uint64_t mono_ns)
+static void on_exit_event(void *userdata, pid_t pid, int status, uint64_t mono_ns)
 {
 	struct seen *s = userdata;
 
 	(void)mono_ns;
-	if (pid == s->pid)
+	if (pid == s->pid) {
 		s->exits++;
+		s->status = status;
+	}
 }
 
 static const struct exec_events_ops ops = { on_exec, on_exit_event };
@@ -80,6 +84,48 @@ static void a_program_that_starts_and_ends_is_told_twice(void **state)
 	assert_true(s.exec_mono_ns > before && s.exec_mono_ns < clock_mono_ns());
 	exec_events_free(e);
 	loop_free(s.loop);
+}
+
+static int status_of(void (*end)(void))
+{
+	struct exec_events *e;
+	struct seen s;
+
+	listen(&s, &e);
+	s.pid = fork();
+	if (s.pid == 0) {
+		end();
+		pause();
+	}
+	assert_int_equal(waitpid(s.pid, NULL, 0), s.pid);
+	wait_for_end(&s);
+	exec_events_free(e);
+	loop_free(s.loop);
+	return s.status;
+}
+
+static void end_well(void)
+{
+	_exit(3);
+}
+
+static void end_badly(void)
+{
+	signal(SIGSEGV, SIG_DFL);
+	raise(SIGSEGV);
+}
+
+static void an_end_comes_with_its_status(void **state)
+{
+	int status;
+
+	(void)state;
+	status = status_of(end_well);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 3);
+	status = status_of(end_badly);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGSEGV);
 }
 
 static void *nothing(void *userdata)
@@ -136,6 +182,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_program_that_starts_and_ends_is_told_twice),
+		cmocka_unit_test(an_end_comes_with_its_status),
 		cmocka_unit_test(a_thread_that_ends_is_no_exit),
 		cmocka_unit_test(more_events_than_a_round_takes_all_arrive),
 	};

@@ -2,9 +2,12 @@
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include "daemon/core/clock.h"
 #include "injector/inject.h"
@@ -245,6 +248,151 @@ static void what_a_killed_attempt_left_is_taken_away(void **state)
 
 #define PLACE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* ---- the library on a file system of its own ------------------------------------------------- */
+
+/* /tmp of the made-up root becomes a tmpfs; false where this test may not mount */
+static bool mount_tmp(unsigned long flags, const char *options)
+{
+	int r;
+
+	if (unshare(CLONE_NEWNS) < 0)
+		return false;
+	r = mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
+	assert_int_equal(r, 0);
+	r = mount("tmpfs", in_dir("/root/tmp"), "tmpfs", flags, options);
+	assert_int_equal(r, 0);
+	close(in.root_dfd); /* of the namespace before */
+	in.root_dfd = open(in_dir("/root"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	in.mnt_ns_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	return true;
+}
+
+static void unmount_tmp(void)
+{
+	close(in.mnt_ns_fd);
+	in.mnt_ns_fd = -1;
+	(void)umount2(in_dir("/root/tmp"), MNT_DETACH);
+}
+
+static void check_mounted(const struct placement *p)
+{
+	char path[256];
+	struct statvfs fs;
+	struct stat st;
+
+	assert_int_equal(p->strategy, INJECT_MOUNT);
+	snprintf(path, sizeof(path), "%s/root%s/%s", dir, p->dir, p->library);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_size, 7);
+	assert_int_equal(statvfs(path, &fs), 0);
+	assert_int_equal(fs.f_flag & ST_NOEXEC, 0);
+	assert_true(fs.f_flag & ST_RDONLY && fs.f_flag & ST_NOSUID && fs.f_flag & ST_NODEV);
+	assert_true(open(path, O_WRONLY) < 0);
+	snprintf(path, sizeof(path), "%s/root%s/%s", dir, p->dir, p->events);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(S_ISFIFO(st.st_mode));
+}
+
+static void in_a_noexec_tmp_the_library_lies_on_a_mount_of_its_own(void **state)
+{
+	struct placement p = PLACEMENT_NULL;
+
+	(void)state;
+	if (!mount_tmp(MS_NOEXEC, NULL))
+		skip();
+	assert_int_equal(place(&in, library_fd, true, 4096, &p), 0);
+	check_mounted(&p);
+	place_remove(&in, &p);
+	assert_false(exists("/root/tmp/kindling"));
+	close_all(&p);
+	unmount_tmp();
+}
+
+static void a_full_tmp_is_passed_by(void **state)
+{
+	struct placement p = PLACEMENT_NULL;
+	static char junk[65536];
+	int fd;
+
+	(void)state;
+	if (!mount_tmp(0, "size=64k"))
+		skip();
+	fd = open(in_dir("/root/tmp/junk"), O_WRONLY | O_CREAT, 0600);
+	assert_int_equal(write(fd, junk, sizeof(junk)), sizeof(junk));
+	close(fd);
+	assert_int_equal(place(&in, library_fd, true, 4096, &p), 0);
+	check_mounted(&p);
+	place_remove(&in, &p);
+	assert_false(exists("/root/tmp/kindling"));
+	close_all(&p);
+	unmount_tmp();
+}
+
+static void a_mount_of_a_killed_attempt_is_taken_away_and_a_strangers_is_not(void **state)
+{
+	struct placement p = PLACEMENT_NULL;
+	struct inject other = in;
+	char theirs[256];
+
+	(void)state;
+	if (!mount_tmp(MS_NOEXEC, NULL))
+		skip();
+	other = in;
+	other.pid = 43;
+	assert_int_equal(place(&other, library_fd, true, 4096, &p), 0);
+	close_all(&p);
+	close(p.lock_fd);
+	snprintf(theirs, sizeof(theirs), "%s/root%s/m-43-theirs", dir, p.dir);
+	assert_int_equal(mkdir(theirs, 0755), 0);
+	assert_int_equal(mount("tmpfs", theirs, "tmpfs", 0, "uid=1000"), 0);
+	place_cleanup(&in); /* another target's */
+	check_mounted(&p);
+	place_cleanup(&other);
+	assert_int_equal(umount(theirs), 0); /* it is still there */
+	place_cleanup(&other);
+	assert_false(exists("/root/tmp/kindling"));
+	close(p.mount_fd);
+	unmount_tmp();
+}
+
+static void a_noexec_tmp_where_nothing_can_be_mounted_says_so(void **state)
+{
+	struct placement p = PLACEMENT_NULL;
+
+	(void)state;
+	if (!mount_tmp(MS_NOEXEC, NULL))
+		skip();
+	close(in.mnt_ns_fd);
+	in.mnt_ns_fd = -1;
+	assert_int_equal(place(&in, library_fd, true, 4096, &p), -EACCES);
+	assert_non_null(strstr(f.what, "noexec, and nothing can be mounted"));
+	place_remove(&in, &p);
+	assert_false(exists("/root/tmp/kindling"));
+	unmount_tmp();
+}
+
+static void links_from_tmp_are_followed_inside_the_root_and_none_below_it(void **state)
+{
+	struct placement p = PLACEMENT_NULL;
+
+	(void)state;
+	assert_int_equal(rmdir(in_dir("/root/tmp")), 0);
+	assert_int_equal(mkdir(in_dir("/root/var"), 0755), 0);
+	assert_int_equal(mkdir(in_dir("/root/var/t"), 01777), 0);
+	assert_int_equal(symlink("/var/chain", in_dir("/root/tmp")), 0);
+	assert_int_equal(symlink("../../../../var/t", in_dir("/root/var/chain")), 0);
+	assert_int_equal(place(&in, library_fd, true, 4096, &p), 0);
+	assert_true(exists("/root/var/t/kindling"));
+	place_remove(&in, &p);
+	assert_false(exists("/root/var/t/kindling"));
+	close_all(&p);
+	p = (struct placement)PLACEMENT_NULL;
+	assert_int_equal(symlink("/var", in_dir("/root/var/t/kindling")), 0);
+	assert_true(place(&in, library_fd, true, 4096, &p) < 0);
+	assert_false(exists("/root/var/" KINDLING_VERSION));
+	place_remove(&in, &p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +405,11 @@ int main(void)
 		PLACE_TEST(users_that_share_a_tmp_do_not_stand_in_each_others_way),
 		PLACE_TEST(a_strangers_directory_is_refused),
 		PLACE_TEST(what_a_killed_attempt_left_is_taken_away),
+		PLACE_TEST(in_a_noexec_tmp_the_library_lies_on_a_mount_of_its_own),
+		PLACE_TEST(a_full_tmp_is_passed_by),
+		PLACE_TEST(a_mount_of_a_killed_attempt_is_taken_away_and_a_strangers_is_not),
+		PLACE_TEST(a_noexec_tmp_where_nothing_can_be_mounted_says_so),
+		PLACE_TEST(links_from_tmp_are_followed_inside_the_root_and_none_below_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,6 @@
 
 #define FP_DISTANCE_MAX 0x4000
 #define MOV_X0_SP	0x910003e0u /* mov x0, sp; the register is its low bits */
-#define DEOPT_HOPS	256
 #define ENTRY_STEPS	4 /* instructions up to the one that builds the frame */
 #define SCAN_STEPS	64
 #define SPENT_BYTES	64
@@ -185,28 +184,6 @@ static bool leave_safepoint_caller(struct hot *h, const struct blob *b)
 	       hot_move(h, pc, end, hot_word(h, end - 16));
 }
 
-/* While frames are unpacked: past the skeletons along x29 to the first one that is whole. A compiled one
- * is where the skeleton says that its sender's sp is. */
-static bool leave_deopt(struct hot *h)
-{
-	uint64_t fp = h->at.fp, sp;
-
-	for (int i = 0; i < DEOPT_HOPS && hot_on_stack(h, fp) && fp >= h->at.sp; i++) {
-		uint64_t pc = hot_word(h, fp + 8), next = hot_word(h, fp);
-
-		sp = hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words);
-		if (!hot_on_stack(h, sp) || return_is_interpreter(arch_code(pc)))
-			sp = 0;
-		sp = machine_sender_sp(fp, sp);
-		if (return_fits_java_sig(h, pc, next, sp))
-			return hot_move(h, pc, sp, next);
-		if (next <= fp)
-			return false;
-		fp = next;
-	}
-	return false;
-}
-
 /* ---- exceptions ------------------------------------------------------------------------------ */
 
 /* A pc that follows no call, but for which the nmethod has debug information. */
@@ -308,9 +285,9 @@ static bool leave_stub(struct hot *h, const struct blob *b)
 {
 	if (b->kind == BLOB_SAFEPOINT && leave_safepoint_caller(h, b))
 		return true;
-	if (b->kind == BLOB_DEOPT && leave_deopt(h))
+	if (b->kind == BLOB_DEOPT && return_past_skeletons_sig(h))
 		return true;
-	if (leave_by_size(h, b) || (b->kind == BLOB_UNCOMMON_TRAP && leave_deopt(h)))
+	if (leave_by_size(h, b) || (b->kind == BLOB_UNCOMMON_TRAP && return_past_skeletons_sig(h)))
 		return true;
 	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) && leave_throw(h, b))
 		return true;

@@ -9,10 +9,8 @@
 #define STUB_WORDS	256 /* an intrinsic of StubRoutines saves registers and has local arrays */
 #define RUNTIME_WORDS	40
 #define FP_DISTANCE_MAX 0x2000
-#define DEOPT_HOPS	256
 #define NEAR_WORDS	8
 #define ALIGN_WORDS	3
-#define EXCEPTION_ENTRY 5 /* bytes: push rdx; sub rsp */
 #define CALL_STUB_BYTES 256 /* before and behind its call */
 #define CPU_STATE_WORDS 512 /* with the vector registers */
 #define RAX_ABOVE_R13	13 /* words, in the order of pusha */
@@ -115,23 +113,6 @@ static bool leave_safepoint_caller(struct hot *h, const struct blob *b)
 	return unwind_in_code_cache_sig(pc) && code_blob_sig(pc, &polled) &&
 	       polled.kind == BLOB_NMETHOD && pc >= polled.code &&
 	       hot_move(h, pc, end, hot_word(h, end - 16));
-}
-
-/* While frames are unpacked: past the skeletons along rbp to the first one that is whole. */
-static bool leave_deopt(struct hot *h)
-{
-	uint64_t fp = h->at.fp;
-
-	for (int i = 0; i < DEOPT_HOPS && hot_on_stack(h, fp) && fp >= h->at.sp; i++) {
-		uint64_t pc = hot_word(h, fp + 8), next = hot_word(h, fp);
-
-		if (return_fits_java_sig(h, pc, next, fp + 16))
-			return hot_move(h, pc, fp + 16, next);
-		if (next <= fp)
-			return false;
-		fp = next;
-	}
-	return false;
 }
 
 /* ---- adapters, vtable stubs -------------------------------------------------------------------- */
@@ -245,34 +226,13 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 	return false;
 }
 
-/* A pc that follows no call, but for which the nmethod has debug information. */
-static bool is_throw(uint64_t pc)
-{
-	struct blob thrower;
-
-	return unwind_in_code_cache_sig(pc) && code_blob_sig(pc, &thrower) &&
-	       thrower.kind == BLOB_NMETHOD && scopes_are_exact_sig(&thrower, pc);
-}
-
 /* Exception stubs put the pc of the throw where their return address was. */
 static bool leave_throw(struct hot *h, const struct blob *b)
 {
 	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words;
 
-	return b->frame_words > 0 && is_throw(hot_word(h, end - 8)) &&
+	return b->frame_words > 0 && forward_is_throw_sig(hot_word(h, end - 8)) &&
 	       hot_move(h, hot_word(h, end - 8), end, hot_word(h, end - 16));
-}
-
-/* C2's exception blob is jumped to with the pc of the throw in rdx, which it pushes. */
-static bool leave_exception_edge(struct hot *h, const struct blob *b)
-{
-	uint64_t sp = h->at.sp;
-
-	if (h->at.pc == b->code && is_throw(h->regs.rdx))
-		return hot_move(h, h->regs.rdx, sp, h->at.fp);
-	if (h->at.pc - b->code < EXCEPTION_ENTRY && is_throw(hot_word(h, sp)))
-		return hot_move(h, hot_word(h, sp), sp + 8, h->at.fp);
-	return leave_throw(h, b);
 }
 
 /* Without a frame: what lies on top was pushed to align the stack for a call. rbp is the caller's. */
@@ -296,9 +256,11 @@ static bool leave_stub(struct hot *h, const struct blob *b)
 		return true;
 	if (b->kind == BLOB_ADAPTER && leave_patching_adapter(h))
 		return true;
-	if (b->kind == BLOB_DEOPT && leave_deopt(h))
+	if (b->kind == BLOB_DEOPT && return_past_skeletons_sig(h))
 		return true;
 	if (leave_by_size(h, b, false))
+		return true;
+	if (b->kind == BLOB_UNCOMMON_TRAP && return_past_skeletons_sig(h))
 		return true;
 	if (b->kind == BLOB_STUBS && b->frame_words <= 0 && leave_by_call(h, b, 64))
 		return true;
@@ -310,6 +272,21 @@ static bool leave_stub(struct hot *h, const struct blob *b)
 	       leave_by_call(h, b, 160);
 }
 
+/* Where following the instructions is surer than what the frame looks like. */
+static bool forwards(const struct hot *h, const struct blob *b)
+{
+	switch (b->kind) {
+	case BLOB_ADAPTER:
+		return !h->leaf;
+	case BLOB_VTABLE:
+	case BLOB_INLINE_CACHE:
+	case BLOB_METHOD_HANDLES:
+		return false;
+	default:
+		return h->leaf || b->frame_words <= 0;
+	}
+}
+
 bool blob_frame_sig(struct hot *h, const struct blob *b)
 {
 	bool left;
@@ -318,10 +295,10 @@ bool blob_frame_sig(struct hot *h, const struct blob *b)
 	hot_push_stub_sig(h, b);
 	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread && leave_safepoint(h, b))
 		return true;
-	if (b->kind == BLOB_EXCEPTION && h->leaf && leave_exception_edge(h, b))
+	if (forwards(h, b) && forward_stub_sig(h, b))
 		return true;
 	if (b->kind == BLOB_ADAPTER && h->leaf)
-		left = leave_adapter(h);
+		left = leave_adapter(h) || forward_stub_sig(h, b);
 	else if ((b->kind == BLOB_VTABLE || b->kind == BLOB_INLINE_CACHE ||
 		  b->kind == BLOB_METHOD_HANDLES) &&
 		 leave_jump_stub(h, b))

@@ -40,6 +40,7 @@ void hotspot_deinit(bool quiescent)
 
 void hotspot_refresh(void)
 {
+	guard_refresh();
 	code_find_places(false);
 }
 

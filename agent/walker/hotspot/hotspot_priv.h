@@ -23,10 +23,12 @@ struct hot {
 	uint64_t low, high; /* the stack: low is the red zone below the interrupted sp */
 	uint64_t thread; /* JavaThread*, 0 = not a Java thread */
 	struct machine regs; /* of the interrupted instruction */
+	uint64_t context; /* the ucontext_t that has all of them */
 	uint64_t link; /* where that returns to if it is not on the stack; 0 = it is */
 	bool leaf; /* at is the interrupted instruction, not a return address */
 	bool exact; /* the nmethod has debug information at exactly this pc */
 	bool java_seen;
+	bool unpacking; /* frames of a deoptimised method are being made: some are skeletons */
 	bool yielding; /* the thread is in the middle of freezing or thawing its frames */
 	const char *broken; /* cause, once the walk cannot go on */
 };
@@ -97,6 +99,8 @@ bool return_known_java_sig(const struct hot *h, uint64_t pc);
 bool return_fits_java_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp);
 /* Leaves the frame that fp points to, if that lies at most so many bytes up and is one. */
 bool return_by_fp_sig(struct hot *h, uint64_t distance_max, bool java_only);
+/* at.fp is of a frame that is not filled in yet: on to the next whole one. */
+bool return_past_skeletons_sig(struct hot *h);
 enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp,
 				   const struct blob *callee);
 /* Has the nmethod been deoptimised at this frame: its return address now leads to a handler? */
@@ -122,7 +126,17 @@ uint64_t compiled_real_pc_sig(const struct blob *b, uint64_t pc, uint64_t sp);
 /* A frame met lately: names and caller out of the memo. */
 bool compiled_memo_sig(struct hot *h);
 
-/* ---- stubs of the JVM ------------------------------------------------------------------------- */
+/* ---- forward_stub_*_sig.c ------------------------------------------------------------------- */
+
+/* Leaves the stub @b by what its instructions will do, if they lead to a frame that can be. */
+bool forward_stub_sig(struct hot *h, const struct blob *b);
+/* The same in the interpreter, for entries of intrinsics: they build no frame, and the barriers of
+ * some collectors push all registers there. */
+bool forward_interpreter_sig(struct hot *h);
+/* A pc that follows no call, but for which the nmethod has debug information: an exception's. */
+bool forward_is_throw_sig(uint64_t pc);
+
+/* ---- stubs of the JVM --------------------------------------------------------------------- */
 
 bool blob_frame_sig(struct hot *h, const struct blob *b);
 

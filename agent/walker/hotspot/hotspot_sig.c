@@ -4,14 +4,13 @@
 #include "agent/walker/hotspot/hotspot_priv.h"
 #include "agent/walker/java_thread.h"
 
-#define STACK_MAX     (1ull << 20) /* of a thread whose stack's end is not known */
-#define STACK_MAX_ANY (1ull << 30)
+#define STACK_MAX (1ull << 20) /* of a thread whose stack's end is not known */
 
 void hot_push_method_sig(struct hot *h, uint64_t method, int32_t bci, uint8_t kind)
 {
 	const struct method_copy *copy = method_copy_sig(method);
-	bool pushed = copy ? hot_push(h, (uint64_t)(uintptr_t)copy, bci, kind) :
-			     hot_push(h, (uint64_t)(uintptr_t) "[unknown]", -1, WIRE_KIND_UNKNOWN);
+	bool pushed = copy ? hot_push(h, (uint64_t)(uintptr_t)copy, bci, kind)
+			   : hot_push(h, (uint64_t)(uintptr_t) "[unknown]", -1, WIRE_KIND_UNKNOWN);
 
 	if (!pushed)
 		h->broken = "too_deep";
@@ -23,7 +22,8 @@ void hot_push_stub_sig(struct hot *h, const struct blob *b)
 		h->broken = "too_deep";
 }
 
-/* ---- where Java was left ------------------------------------------------------------------------ */
+/* ---- where Java was left ------------------------------------------------------------------------
+ */
 
 struct anchor {
 	uint64_t sp, pc, fp;
@@ -46,6 +46,7 @@ static bool read_anchor(const struct hot *h, uint64_t address, struct anchor *a)
 /* Java code was interrupted there: by our signal, or by another's whose handler was walked through. */
 static void take_registers(struct hot *h, uint64_t context)
 {
+	h->context = context;
 	h->regs = machine_load(context);
 	h->link = regs_link_at(context, load64_sig);
 	h->leaf = true;
@@ -120,7 +121,8 @@ static bool leave_call_stub(struct hot *h)
 	return true;
 }
 
-/* ---- the walk ---------------------------------------------------------------------------------- */
+/* ---- the walk ----------------------------------------------------------------------------------
+ */
 
 static bool interpreted(struct hot *h)
 {
@@ -128,10 +130,15 @@ static bool interpreted(struct hot *h)
 		h->java_seen = true;
 		return true;
 	}
-	if (!interpreter_frame_sig(h) || !return_known_sig(h, h->at.pc)) {
+	if (!interpreter_frame_sig(h)) {
+		if ((h->unpacking && return_past_skeletons_sig(h)) || forward_interpreter_sig(h))
+			return true;
 		h->broken = "interpreted_caller";
-		return false;
+	} else if (!return_known_sig(h, h->at.pc)) {
+		h->broken = "interpreted_caller";
 	}
+	if (h->broken)
+		return false;
 	h->java_seen = true;
 	return true;
 }
@@ -156,8 +163,8 @@ static bool generated(struct hot *h)
 	return code_is_nmethod(&b) ? compiled_frame_sig(h, &b) : blob_frame_sig(h, &b);
 }
 
-/* The frame could not be left. The thread's anchor helps only while no Java frame was seen: later it
- * may describe another place. */
+/* The frame could not be left. The thread's anchor helps only while no Java frame was seen: later
+ * it may describe another place. */
 static bool recover(struct hot *h)
 {
 	struct anchor a;
@@ -195,13 +202,12 @@ static void walk(struct hot *h)
 
 static void find_stack(struct hot *h)
 {
-	uint64_t base = h->thread ?
-				load64_sig(h->thread + (uint32_t)vm_sig.thread_stack_base) :
-				0;
+	uint64_t base = h->thread ? load64_sig(h->thread + (uint32_t)vm_sig.thread_stack_base) : 0;
 
 	h->low = h->at.sp - ARCH_RED_ZONE;
-	h->high = base > h->at.sp && base - h->at.sp < STACK_MAX_ANY ? base :
-								       h->at.sp + STACK_MAX;
+	/* native code may run on a stack of its own far below (Go's, in its heap): the Java frames are
+	 * on the thread's, and the anchor leads there */
+	h->high = base > h->at.sp ? base : h->at.sp + STACK_MAX;
 }
 
 void hotspot_walk_sig(struct walk *w, void *ucontext)

@@ -5,6 +5,8 @@
  */
 #include "agent/walker/hotspot/hotspot_priv.h"
 
+#define DEOPT_HOPS 256
+
 bool return_is_deopt_sig(const struct blob *b, uint64_t pc)
 {
 	uint64_t handler, mh = 0;
@@ -78,6 +80,27 @@ bool return_by_fp_sig(struct hot *h, uint64_t distance_max, bool java_only)
 			  return_fits_sig(h, pc, next, fp + 16)))
 		return false;
 	return hot_move(h, pc, fp + 16, next);
+}
+
+/* While frames are unpacked: past the skeletons along the frame pointers to the first one that is whole. */
+bool return_past_skeletons_sig(struct hot *h)
+{
+	uint64_t fp = h->at.fp;
+
+	h->unpacking = true;
+	for (int i = 0; i < DEOPT_HOPS && hot_on_stack(h, fp) && fp >= h->at.sp; i++) {
+		uint64_t pc = hot_word(h, fp + 8), next = hot_word(h, fp), sp = fp + 16;
+		uint64_t slot = hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words);
+
+		if (!return_is_interpreter(arch_code(pc)) && hot_on_stack(h, slot))
+			sp = machine_skeleton_end(fp, slot);
+		if (return_fits_java_sig(h, pc, next, sp))
+			return hot_move(h, pc, sp, next);
+		if (next <= fp)
+			return false;
+		fp = next;
+	}
+	return false;
 }
 
 enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp,

@@ -10,7 +10,7 @@ import java.util.Random;
  */
 public class WalkHazard {
     static volatile long sink;
-    static long end;
+    static volatile long end;
     static final long[] wrong = new long[6];
 
     static class Node {

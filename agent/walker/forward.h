@@ -1,0 +1,50 @@
+/*
+ * Where code without unwind rows returns to: its instructions are followed, from the one that would
+ * run next, to the `ret` or the jump that leaves. What they do to the stack pointer and to what is
+ * popped is done; nothing else is. Whichever way a branch goes, the frame is torn down alike: a
+ * branch is not taken, and a way that ends nowhere is gone back from.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { /* as instructions number them */
+       FORWARD_RAX = 0,
+       FORWARD_RCX = 1,
+       FORWARD_RDX = 2,
+       FORWARD_RSP = 4,
+       FORWARD_RBP = 5,
+       FORWARD_R13 = 13,
+       FORWARD_THREAD = 15, /* in code of HotSpot's */
+       FORWARD_REGISTERS = 16,
+};
+
+#define FORWARD_STORED_MAX 24 /* all registers, and some */
+
+struct forward {
+	uint64_t pc;
+	uint64_t reg[FORWARD_REGISTERS];
+	uint32_t known; /* a bit per register */
+	uint64_t low, high; /* of the stack */
+	/* what instructions on the way have put there, which memory does not hold yet */
+	struct {
+		uint64_t at, value;
+	} stored[FORWARD_STORED_MAX];
+	uint32_t stored_known; /* a bit per entry */
+	uint32_t n_stored; /* above FORWARD_STORED_MAX: some were not kept */
+};
+
+enum forward_end {
+	FORWARD_LOST,
+	FORWARD_RETURNED, /* pc is where, rsp as it is there */
+	FORWARD_JUMPED, /* through a register or memory; pc is where, 0 = not known */
+};
+
+/* Between guard_begin_sig() and the end of the walk. @f: pc, reg, known, low and high. */
+enum forward_end forward_sig(struct forward *f);
+
+static inline bool forward_knows(const struct forward *f, unsigned reg)
+{
+	return f->known >> reg & 1;
+}

@@ -1,0 +1,15 @@
+/* arm64: frames have their link register and x29 stored together; nothing has to be followed. */
+#include "agent/walker/forward.h"
+#include "agent/walker/hotspot/hotspot_priv.h"
+
+enum forward_end forward_sig(struct forward *f)
+{
+	(void)f;
+	return FORWARD_LOST;
+}
+
+bool forward_interpreter_sig(struct hot *h)
+{
+	(void)h;
+	return false;
+}

@@ -1,0 +1,115 @@
+/*
+ * Stubs left by following their instructions: the exception stubs, which leave by a jump to a
+ * handler with the pc of the throw in rdx; adapters that saved all registers around a call;
+ * intrinsics.
+ */
+#include "agent/walker/forward.h"
+#include "agent/walker/hotspot/hotspot_priv.h"
+#include "agent/walker/hotspot/scopes.h"
+
+#define JUMPS_MAX 4 /* through registers, inside a stub */
+
+/* What the instructions call 0 to 15, as the kernel's context orders them. */
+static const uint8_t order[FORWARD_REGISTERS] = {
+	REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+	REG_R8,	 REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
+};
+
+static void begin(const struct hot *h, struct forward *f)
+{
+	*f = (struct forward){ .pc = h->at.pc, .low = h->low, .high = h->high };
+	f->known = 1u << FORWARD_RSP | 1u << FORWARD_RBP;
+	for (unsigned i = 0; h->leaf && i < FORWARD_REGISTERS; i++)
+		f->reg[i] = load64_sig(h->context + arch_context_reg(order[i]));
+	if (h->leaf)
+		f->known = (1u << FORWARD_REGISTERS) - 1;
+	f->reg[FORWARD_RSP] = h->at.sp;
+	f->reg[FORWARD_RBP] = h->at.fp;
+}
+
+bool forward_is_throw_sig(uint64_t pc)
+{
+	struct blob thrower;
+
+	return unwind_in_code_cache_sig(pc) && code_blob_sig(pc, &thrower) &&
+	       thrower.kind == BLOB_NMETHOD && scopes_are_exact_sig(&thrower, pc);
+}
+
+static uint64_t fp_after(const struct hot *h, const struct forward *f)
+{
+	return forward_knows(f, FORWARD_RBP) ? f->reg[FORWARD_RBP] : h->at.fp;
+}
+
+static bool returned(struct hot *h, const struct forward *f)
+{
+	uint64_t sp = f->reg[FORWARD_RSP], fp = fp_after(h, f);
+
+	return (return_fits_sig(h, f->pc, fp, sp) || forward_is_throw_sig(f->pc)) &&
+	       hot_move(h, f->pc, sp, fp);
+}
+
+/* An adapter is left for the method: its caller's pc is on top, or in rax with the sp in r13. */
+static bool entered(struct hot *h, const struct forward *f)
+{
+	uint64_t sp = f->reg[FORWARD_RSP], fp = fp_after(h, f), pc = hot_word(h, sp);
+
+	if (forward_knows(f, FORWARD_RAX) && forward_knows(f, FORWARD_R13) &&
+	    f->reg[FORWARD_R13] >= sp &&
+	    return_fits_java_sig(h, f->reg[FORWARD_RAX], fp, f->reg[FORWARD_R13]))
+		return hot_move(h, f->reg[FORWARD_RAX], f->reg[FORWARD_R13], fp);
+	return return_fits_java_sig(h, pc, fp, sp + 8) && hot_move(h, pc, sp + 8, fp);
+}
+
+/* An exception goes to its handler: in the frame that threw, or was returned to. */
+static bool threw(struct hot *h, const struct forward *f)
+{
+	uint64_t sp = f->reg[FORWARD_RSP], fp = fp_after(h, f), pc = f->reg[FORWARD_RDX];
+	struct blob handler;
+
+	if (forward_knows(f, FORWARD_RDX) &&
+	    (forward_is_throw_sig(pc) || return_fits_java_sig(h, pc, fp, sp)))
+		return hot_move(h, pc, sp, fp);
+	return unwind_in_code_cache_sig(f->pc) && code_blob_sig(f->pc, &handler) &&
+	       handler.kind == BLOB_NMETHOD &&
+	       (int64_t)(f->pc - handler.code) > handler.frame_complete &&
+	       hot_move(h, f->pc, sp, fp);
+}
+
+bool forward_stub_sig(struct hot *h, const struct blob *b)
+{
+	struct forward f;
+
+	begin(h, &f);
+	for (int i = 0; i < JUMPS_MAX; i++)
+		switch (forward_sig(&f)) {
+		case FORWARD_RETURNED:
+			return returned(h, &f);
+		case FORWARD_JUMPED:
+			if (b->kind == BLOB_ADAPTER)
+				return entered(h, &f);
+			if (f.pc < b->code || f.pc >= b->end)
+				return threw(h, &f);
+			break;
+		default:
+			return false;
+		}
+	return false;
+}
+
+bool forward_interpreter_sig(struct hot *h)
+{
+	struct forward f;
+	uint64_t sp, fp;
+
+	begin(h, &f);
+	if (forward_sig(&f) == FORWARD_LOST)
+		return false;
+	sp = f.reg[FORWARD_RSP];
+	fp = fp_after(h, &f);
+	if (return_fits_java_sig(h, f.pc, fp, sp))
+		return hot_move(h, f.pc, sp, fp);
+	/* an exception leaves the method: to a handler, with the pc of the call in rdx */
+	return forward_knows(&f, FORWARD_RDX) &&
+	       return_fits_java_sig(h, f.reg[FORWARD_RDX], fp, sp) &&
+	       hot_move(h, f.reg[FORWARD_RDX], sp, fp);
+}

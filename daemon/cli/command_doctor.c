@@ -1,0 +1,351 @@
+/*
+ * kindling doctor: every check of the preflight, and what the daemon knows. The checks are the
+ * injector's own: it is run as `kindling-inject PID check json`, which touches nothing.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "daemon/cli/cli.h"
+#include "daemon/core/config.h"
+#include "daemon/core/mem.h"
+#include "daemon/discovery/jvm.h"
+#include "daemon/discovery/proc.h"
+
+#define JVMS_MAX  1024
+#define LINES_MAX 64
+
+extern char **environ;
+
+static const char usage[] =
+	"Usage: kindling doctor [--json] [PID|TARGET|--all]\n"
+	"\n"
+	"Looks at a JVM as an attach would, and touches nothing: one line a check, ok, no or unknown, what\n"
+	"was found, and what would change it. With a daemon also its state, rule, back-off and last fault.\n"
+	"Works without one. Without a TARGET it looks at all JVMs, as with --all.\n"
+	"\n"
+	"  -a, --all    every JVM of this host\n"
+	"  -j, --json   one JSON object a JVM and line\n"
+	"  -h, --help\n"
+	"\n"
+	"Exit status: 0 all can be profiled, 1 one cannot or it could not be told.\n"
+	"\n"
+	"Example: sudo kindling doctor 4711\n";
+
+struct doctor {
+	const char *injector;
+	cJSON *status; /* of the daemon; NULL = none answers */
+	bool json;
+	unsigned unseen; /* processes that may be JVMs, but may not be looked at */
+	int worst; /* exit status */
+};
+
+/* ---- the injector's checks ------------------------------------------------------------------ */
+
+static FILE *start(const struct doctor *d, pid_t pid, pid_t *ret_child)
+{
+	char number[16], check[] = "check", json[] = "json";
+	char *argv[] = { (char *)(uintptr_t)d->injector, number, check, json, NULL };
+	posix_spawn_file_actions_t actions;
+	int fds[2], r;
+	FILE *f;
+
+	snprintf(number, sizeof(number), "%d", pid);
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return NULL;
+	posix_spawn_file_actions_init(&actions);
+	r = posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
+	if (r == 0)
+		r = posix_spawn(ret_child, argv[0], &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	close(fds[1]);
+	f = r == 0 ? fdopen(fds[0], "re") : NULL;
+	if (!f)
+		close(fds[0]);
+	errno = r ? r : errno;
+	return f;
+}
+
+static void add_check(cJSON *list, const char *name, const char *verdict, const char *finding,
+		      const char *change)
+{
+	cJSON *c = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(c, "check", name);
+	cJSON_AddStringToObject(c, "verdict", verdict);
+	cJSON_AddStringToObject(c, "finding", finding);
+	if (change)
+		cJSON_AddStringToObject(c, "change", change);
+	else
+		cJSON_AddNullToObject(c, "change");
+	cJSON_AddItemToArray(list, c);
+}
+
+static void run_checks(const struct doctor *d, pid_t pid, cJSON *list)
+{
+	pid_t child = 0;
+	FILE *f = start(d, pid, &child);
+	char line[1024], why[400];
+
+	for (int i = 0; f && i < LINES_MAX && fgets(line, sizeof(line), f); i++) {
+		cJSON *c = cJSON_Parse(line);
+
+		if (c)
+			cJSON_AddItemToArray(list, c);
+	}
+	if (!f)
+		snprintf(why, sizeof(why), "%s could not be started: %s", d->injector,
+			 strerror(errno));
+	else
+		snprintf(why, sizeof(why), "%s said nothing", d->injector);
+	if (f)
+		fclose(f);
+	if (child > 0)
+		(void)waitpid(child, NULL, 0); /* it has a deadline of its own */
+	if (cJSON_GetArraySize(list) == 0)
+		add_check(list, "injector", "unknown", why, "install it beside kindling");
+}
+
+/* ---- what the daemon knows ------------------------------------------------------------------ */
+
+static const cJSON *known(const struct doctor *d, pid_t pid)
+{
+	const cJSON *t, *found = NULL;
+
+	cJSON_ArrayForEach(t, json_get(d->status, "targets"))
+	{
+		if ((pid_t)json_number_of(t, "pid") == pid)
+			found = t;
+	}
+	return found;
+}
+
+static const char *change_of(const cJSON *t)
+{
+	const char *step = json_text_of(t, "reason_step");
+
+	if (strcmp(step, "wish") == 0)
+		return "kindling attach";
+	if (strcmp(step, "rule") == 0)
+		return "the rules in the daemon's settings";
+	if (strcmp(step, "budget") == 0)
+		return "a larger targets.max, or kindling attach";
+	if (strcmp(step, "crash") == 0)
+		return "wait, or kindling attach";
+	return NULL;
+}
+
+static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
+{
+	const cJSON *t = known(d, pid);
+	const char *state = json_text_of(t, "state"), *reason = json_text_of(t, "reason");
+	bool well = strcmp(state, "streaming") == 0 || strcmp(state, "found") == 0 ||
+		    strcmp(state, "injecting") == 0;
+	char text[400], again[80] = "";
+
+	if (!d->status) {
+		snprintf(text, sizeof(text), "no daemon answers on %.200s", cli_socket);
+		add_check(list, "daemon", "unknown", text, "sudo systemctl start kindlingd");
+		return;
+	}
+	if (!t) {
+		add_check(list, "daemon", "unknown", "it has not found this JVM yet",
+			  "a JVM that runs is found within discovery.scan_interval");
+		return;
+	}
+	if (cJSON_IsNumber(json_get(t, "retry_in_s")))
+		snprintf(again, sizeof(again), "; attempt %.0f, again in %.1f s",
+			 json_number_of(t, "attempts"), json_number_of(t, "retry_in_s"));
+	snprintf(text, sizeof(text), "%s%s%.250s%s", state, *reason ? ": " : "", reason, again);
+	add_check(list, "daemon", well ? "ok" : "no", text, change_of(t));
+}
+
+/* ---- one JVM -------------------------------------------------------------------------------- */
+
+/* ok, no or unknown; that there is no daemon says nothing about the JVM */
+static const char *verdict_of(const cJSON *checks)
+{
+	const char *all = "ok";
+	const cJSON *c;
+
+	cJSON_ArrayForEach(c, checks)
+	{
+		const char *verdict = json_text_of(c, "verdict");
+
+		if (strcmp(verdict, "no") == 0)
+			return "no";
+		if (strcmp(verdict, "unknown") == 0 &&
+		    strcmp(json_text_of(c, "check"), "daemon") != 0)
+			all = "unknown";
+	}
+	return all;
+}
+
+static void print_one(const cJSON *o)
+{
+	const char *verdict = json_text_of(o, "verdict");
+	const cJSON *c;
+
+	printf("%.0f ", json_number_of(o, "pid"));
+	print_text(stdout, json_text_of(o, "name"));
+	if (strcmp(verdict, "ok") == 0)
+		puts(": it can be profiled");
+	else if (strcmp(verdict, "no") == 0)
+		puts(": it is not profiled");
+	else
+		puts(": it could not be told");
+	cJSON_ArrayForEach(c, json_get(o, "checks"))
+	{
+		printf("  %-8s %-8s ", json_text_of(c, "verdict"), json_text_of(c, "check"));
+		print_text(stdout, json_text_of(c, "finding"));
+		if (*json_text_of(c, "change")) {
+			fputs("; to change it: ", stdout);
+			print_text(stdout, json_text_of(c, "change"));
+		}
+		putchar('\n');
+	}
+}
+
+static void look_at(struct doctor *d, pid_t pid, const char *name)
+{
+	cJSON *o = cJSON_CreateObject(), *checks;
+	const char *verdict;
+	char *text;
+
+	cJSON_AddNumberToObject(o, "pid", pid);
+	cJSON_AddStringToObject(o, "name", name);
+	checks = cJSON_AddArrayToObject(o, "checks");
+	run_checks(d, pid, checks);
+	add_daemon(d, pid, checks);
+	verdict = verdict_of(checks);
+	cJSON_AddStringToObject(o, "verdict", verdict);
+	if (strcmp(verdict, "ok") != 0)
+		d->worst = CLI_FAILED;
+	text = d->json ? cJSON_PrintUnformatted(o) : NULL;
+	if (text)
+		puts(text);
+	else
+		print_one(o);
+	fflush(stdout);
+	free(text);
+	cJSON_Delete(o);
+}
+
+/* ---- which ---------------------------------------------------------------------------------- */
+
+/* A process that may not be looked at, but is called java. */
+static bool is_called_java(int proc_dfd, pid_t pid)
+{
+	CLEANUP(fd_closep) int dfd = proc_open(proc_dfd, pid);
+	struct proc_stat stat = { 0 };
+	char text[1024];
+
+	return dfd >= 0 && proc_read(dfd, "stat", text, sizeof(text)) > 0 &&
+	       proc_parse_stat(text, &stat) && strncmp(stat.comm, "java", 4) == 0;
+}
+
+static void look_at_all(struct doctor *d)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	unsigned n = 0;
+
+	while (proc && n < JVMS_MAX && !cli_interrupted && (entry = readdir(proc))) {
+		struct jvm jvm;
+		char *end;
+		long pid = strtol(entry->d_name, &end, 10);
+		int kind;
+
+		if (*end || pid <= 0)
+			continue;
+		kind = jvm_probe(dirfd(proc), (pid_t)pid, &jvm);
+		if (kind == -EACCES || kind == -EPERM)
+			d->unseen++;
+		if (kind == JVM_READY || kind == JVM_YOUNG)
+			look_at(d, (pid_t)pid, jvm.name);
+		else if (kind < 0 && kind != -ESRCH && is_called_java(dirfd(proc), (pid_t)pid))
+			look_at(d, (pid_t)pid, "java");
+		else
+			continue;
+		n++;
+	}
+	if (proc)
+		closedir(proc);
+	if (n == 0)
+		fputs("kindling: no JVM was found\n", stderr);
+	if (d->unseen) {
+		fprintf(stderr,
+			"kindling: %u processes of others could not be looked at; run it as root\n",
+			d->unseen);
+		d->worst = CLI_FAILED;
+	}
+}
+
+static void look_at_word(struct doctor *d, const char *word)
+{
+	CLEANUP(freep) struct jvm *found = calloc(CANDIDATES_MAX, sizeof(*found));
+	bool number = strspn(word, "0123456789") == strlen(word) && strlen(word) < 10;
+	unsigned n = found ? own_find(word, found) : 0;
+
+	for (unsigned i = 0; i < n; i++)
+		look_at(d, found[i].pid, found[i].name);
+	if (n)
+		return;
+	if (number) { /* no JVM, or one that may not be seen: the checks say which */
+		look_at(d, (pid_t)atoi(word), "");
+		return;
+	}
+	fputs("kindling: no JVM here is called ", stderr);
+	print_text(stderr, word);
+	fputs(geteuid() ? "; root sees those of others\n" : "\n", stderr);
+	d->worst = CLI_FAILED;
+}
+
+static cJSON *ask_daemon(void)
+{
+	cJSON *status = NULL;
+	struct reply reply;
+
+	if (client_try("GET", "/v1/status", &reply) != CLI_OK)
+		return NULL;
+	status = cJSON_Parse(reply.body);
+	reply_free(&reply);
+	return status;
+}
+
+int command_doctor(int argc, char **argv)
+{
+	static const struct option options[] = { { "all", no_argument, NULL, 'a' },
+						 { "json", no_argument, NULL, 'j' },
+						 { "help", no_argument, NULL, 'h' },
+						 { NULL, 0, NULL, 0 } };
+	static struct config config;
+	struct doctor d = { .injector = config.injector };
+	bool all = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "ajh", options, NULL)) != -1) {
+		if (c == 'a')
+			all = true;
+		else if (c == 'j')
+			d.json = true;
+		else
+			return cli_usage(usage, c);
+	}
+	if (argc - optind > 1 || (all && optind < argc))
+		return cli_wrong("doctor", "it takes one PID or TARGET, or --all");
+	config_defaults(&config);
+	cli_catch_interrupt();
+	d.status = ask_daemon();
+	if (optind < argc)
+		look_at_word(&d, argv[optind]);
+	else
+		look_at_all(&d);
+	cJSON_Delete(d.status);
+	return d.worst;
+}

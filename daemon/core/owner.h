@@ -1,0 +1,11 @@
+/* The word of an application's owner, in its environment: no to kindling. Pure. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define OWNER_VARIABLE "KINDLING_DISABLE"
+
+/* @environ: "NAME=value" entries, each ended by a NUL. Anything but 0 and nothing at all is a no.
+ */
+bool owner_says_no(const char *environ, size_t len);

@@ -1,0 +1,205 @@
+/*
+ * Whether a JVM may be attached to, asked before every attempt. What is asked first wins: its
+ * owner, a rule, what somebody asked for, a crash of one like it, the limit. Who asks for one by
+ * hand goes past the last two, and past targets.mode.
+ */
+#include "daemon/target/target_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include "daemon/core/clock.h"
+#include "daemon/core/log.h"
+#include "daemon/core/owner.h"
+#include "daemon/discovery/proc.h"
+#include "daemon/target/rules.h"
+
+#define REVIEW_NS (10 * NS_PER_S)
+
+static void read_facts(const struct target *t, struct facts *ret)
+{
+	CLEANUP(fd_closep) int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(fd_closep) int pid_dfd = proc_open(proc_dfd, t->jvm.pid);
+
+	if (pid_dfd >= 0)
+		facts_read(pid_dfd, ret);
+}
+
+/* What somebody asked for, unless a rule that is newer than the wish names the JVM. */
+static const struct wish *wish_of(struct target *t, int rule)
+{
+	struct targets *table = t->priv->table;
+	const struct wish *w = wishes_find(&table->wishes, t->jvm.pid, t->jvm.start_time);
+
+	if (!w || w->attach || rule < 0 || w->rules_hash == rules_hash(table->config))
+		return w;
+	log_info("target.wish", "pid=%d forgotten=\"a new rule allows it\"", t->jvm.pid);
+	wishes_remove(&table->wishes, t->jvm.pid, t->jvm.start_time);
+	return NULL;
+}
+
+static enum keep reason(struct target *t, struct fault *why)
+{
+	struct targets *table = t->priv->table;
+	const struct cohort *cohort;
+	CLEANUP(facts_free) struct facts facts = FACTS_NULL;
+	const struct wish *wish;
+	int rule;
+
+	read_facts(t, &facts);
+	if (facts.environ && owner_says_no(facts.environ, facts.environ_len)) {
+		*why = (struct fault){ .flags = FAULT_PERMANENT };
+		fault_set(why, EPERM, FAULT_OWNER,
+			  "its owner says no: " OWNER_VARIABLE " is set in its environment");
+		return KEEP_OWNER;
+	}
+	rule = rules_find(table->config, &t->jvm, &facts);
+	if (rule >= 0 && !table->config->rules[rule].allow) {
+		rules_explain(table->config, rule, why);
+		return KEEP_RULE;
+	}
+	wish = wish_of(t, rule);
+	if (wish && wish->attach)
+		return KEEP_NOT;
+	if (wish) {
+		wishes_explain(wish, why);
+		return KEEP_WISH;
+	}
+	if (rule < 0 && table->config->opt_in) {
+		rules_explain(table->config, rule, why);
+		return KEEP_RULE;
+	}
+	cohort = crash_find(&table->crashes, &t->jvm, clock_real_ns());
+	if (cohort) {
+		crash_explain(cohort, why);
+		return KEEP_CRASH;
+	}
+	if (!limit_reached(t))
+		return KEEP_NOT;
+	limit_explain(table, why);
+	return KEEP_MAX;
+}
+
+void target_keep_out(struct target *t, enum keep keep, const struct fault *why)
+{
+	t->priv->kept = keep;
+	target_leave(t, keep == KEEP_WISH ? TARGET_DETACHED : TARGET_EXCLUDED, why);
+	if (keep == KEEP_CRASH || keep == KEEP_MAX)
+		targets_review_soon(t->priv->table, NS_PER_S);
+}
+
+bool target_admit(struct target *t)
+{
+	struct fault why = { 0 };
+	enum keep keep = reason(t, &why);
+
+	if (keep != KEEP_NOT)
+		target_keep_out(t, keep, &why);
+	return keep == KEEP_NOT;
+}
+
+void target_take_in(struct target *t)
+{
+	t->priv->kept = KEEP_NOT;
+	t->priv->timer = loop_timer_free(t->priv->timer);
+	target_set_state(t, TARGET_FOUND, NULL);
+	t->attempts = 0;
+	target_begin(t);
+}
+
+/* ---- later ---------------------------------------------------------------------------------- */
+
+void targets_review_soon(struct targets *table, uint64_t delay_ns)
+{
+	uint64_t due = clock_mono_ns() + delay_ns;
+
+	if (table->review_mono_ns && table->review_mono_ns <= due)
+		return;
+	table->review_mono_ns = due;
+	loop_timer_set(table->review_timer, delay_ns, 0);
+}
+
+static void review_crashes(struct targets *table)
+{
+	uint64_t now = clock_real_ns();
+
+	crash_expire(&table->crashes, now);
+	for (struct target *t = table->first; t; t = t->priv->next)
+		if (t->state == TARGET_EXCLUDED && t->priv->kept == KEEP_CRASH &&
+		    !crash_find(&table->crashes, &t->jvm, now))
+			target_take_in(t);
+}
+
+void targets_on_review(void *userdata)
+{
+	struct targets *table = userdata;
+
+	table->review_mono_ns = 0;
+	review_crashes(table);
+	limit_review(table);
+	for (struct target *t = table->first; t; t = t->priv->next)
+		if (t->priv->kept == KEEP_CRASH || t->priv->kept == KEEP_MAX)
+			targets_review_soon(table, REVIEW_NS);
+}
+
+void targets_on_rate(void *userdata)
+{
+	targets_inject_next(userdata);
+}
+
+/* ---- by hand -------------------------------------------------------------------------------- */
+
+static int wish(struct target *t, uid_t uid, bool attach)
+{
+	struct targets *table = t->priv->table;
+	const struct wish w = {
+		.pid = t->jvm.pid,
+		.start_time = t->jvm.start_time,
+		.attach = attach,
+		.uid = uid,
+		.real_s = clock_real_ns() / NS_PER_S,
+		.rules_hash = rules_hash(table->config),
+	};
+
+	log_info("target.wish", "pid=%d wish=%s uid=%u", t->jvm.pid, attach ? "attach" : "detach",
+		 uid);
+	return wishes_put(&table->wishes, &w);
+}
+
+int target_detach_for(struct target *t, uid_t uid)
+{
+	struct fault why;
+	int r;
+
+	if (t->state == TARGET_GONE)
+		return -ESRCH;
+	r = wish(t, uid, false);
+	if (r < 0)
+		return r;
+	wishes_explain(wishes_find(&t->priv->table->wishes, t->jvm.pid, t->jvm.start_time), &why);
+	target_keep_out(t, KEEP_WISH, &why);
+	return 0;
+}
+
+int target_attach(struct target *t, uid_t uid, struct fault *why)
+{
+	enum keep keep;
+	int r;
+
+	if (t->state == TARGET_GONE)
+		return -ESRCH;
+	if (t->state == TARGET_DRAINING)
+		return -EAGAIN;
+	r = wish(t, uid, true);
+	if (r < 0)
+		return r;
+	keep = reason(t, why);
+	if (keep != KEEP_NOT) {
+		wishes_remove(&t->priv->table->wishes, t->jvm.pid, t->jvm.start_time);
+		return -EPERM;
+	}
+	if (t->state == TARGET_INJECTING)
+		t->priv->leave = false;
+	else if (t->state != TARGET_STREAMING && t->state != TARGET_FOUND)
+		target_take_in(t);
+	return 0;
+}

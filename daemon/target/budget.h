@@ -1,0 +1,17 @@
+/* targets.attach_rate: how many attaches may begin within one second. Pure. */
+#pragma once
+
+#include <stdint.h>
+
+#define ATTACH_RATE_MAX 100
+
+struct budget {
+	uint64_t begun_mono_ns[ATTACH_RATE_MAX]; /* a ring of the last ones */
+	unsigned next;
+};
+
+/* How long the next one has to wait; 0 = it may begin. @rate 0 = no limit. */
+uint64_t budget_wait_ns(const struct budget *b, uint64_t rate, uint64_t now_mono_ns);
+void budget_begin(struct budget *b, uint64_t now_mono_ns);
+/* The last one did not touch its JVM after all. */
+void budget_give_back(struct budget *b);

@@ -1,0 +1,195 @@
+/* See crash.h. */
+#include "daemon/target/crash.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include "daemon/core/clock.h"
+#include "daemon/core/log.h"
+#include "daemon/core/utf8.h"
+
+void crash_cohort(const struct jvm *jvm, char ret[COHORT_SIZE])
+{
+	if (jvm->image[0])
+		snprintf(ret, COHORT_SIZE, "image %.200s, %.80s, kindling " KINDLING_VERSION,
+			 jvm->image, jvm->jdk);
+	else
+		snprintf(ret, COHORT_SIZE, "%.120s with %.120s, %.80s, kindling " KINDLING_VERSION,
+			 jvm->name, jvm->libjvm, jvm->jdk);
+}
+
+int crash_signal(int status)
+{
+	static const int signals[] = { SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGSYS };
+
+	for (size_t i = 0; WIFSIGNALED(status) && i < sizeof(signals) / sizeof(signals[0]); i++)
+		if (WTERMSIG(status) == signals[i])
+			return signals[i];
+	return 0;
+}
+
+static struct cohort *find(const struct crashes *c, const char *name)
+{
+	for (unsigned i = 0; i < c->n; i++)
+		if (strcmp(c->list[i].name, name) == 0)
+			return &c->list[i];
+	return NULL;
+}
+
+static struct cohort *make_room(struct crashes *c)
+{
+	struct cohort *first;
+
+	if (!c->list)
+		c->list = calloc(COHORTS_MAX, sizeof(*c->list));
+	if (!c->list)
+		return NULL;
+	if (c->n < COHORTS_MAX)
+		return &c->list[c->n++];
+	first = c->list;
+	for (unsigned i = 1; i < c->n; i++)
+		if (c->list[i].until_real_ns < first->until_real_ns)
+			first = &c->list[i];
+	return first;
+}
+
+/* ---- the file: a line each, "until crashes<tab>cohort<tab>reason" -----------------------------
+ */
+
+static bool read_line(char *line, struct cohort *ret)
+{
+	char *name = strchr(line, '\t'), *reason = name ? strchr(name + 1, '\t') : NULL;
+
+	if (!reason || sscanf(line, "%" SCNu64 " %u", &ret->until_real_ns, &ret->crashes) != 2)
+		return false;
+	*name++ = '\0';
+	*reason++ = '\0';
+	reason[strcspn(reason, "\n")] = '\0';
+	/* what is in it came from containers once, and is shown to people again */
+	utf8_copy(ret->name, sizeof(ret->name), name, strlen(name));
+	utf8_copy(ret->reason, sizeof(ret->reason), reason, strlen(reason));
+	return true;
+}
+
+void crashes_open(struct crashes *c, const char *dir, uint64_t real_ns)
+{
+	char line[1024];
+	FILE *f;
+
+	*c = (struct crashes){ 0 };
+	if (!*dir)
+		return;
+	snprintf(c->path, sizeof(c->path), "%s/blocked", dir);
+	f = fopen(c->path, "re");
+	while (f && c->n < COHORTS_MAX && fgets(line, sizeof(line), f)) {
+		struct cohort x = { 0 }, *room;
+
+		if (!read_line(line, &x) || x.until_real_ns <= real_ns)
+			continue;
+		room = make_room(c);
+		if (room)
+			*room = x;
+	}
+	if (f)
+		fclose(f);
+}
+
+static int write_file(const struct crashes *c)
+{
+	char temp[sizeof(c->path) + 8];
+	bool failed;
+	FILE *f;
+
+	snprintf(temp, sizeof(temp), "%s.tmp", c->path);
+	f = fopen(temp, "we");
+	if (!f)
+		return -errno;
+	for (unsigned i = 0; i < c->n; i++)
+		fprintf(f, "%" PRIu64 " %u\t%s\t%s\n", c->list[i].until_real_ns, c->list[i].crashes,
+			c->list[i].name, c->list[i].reason);
+	failed = fflush(f) != 0 || fsync(fileno(f)) < 0;
+	failed |= fclose(f) != 0;
+	return failed || rename(temp, c->path) < 0 ? -EIO : 0;
+}
+
+static void save(const struct crashes *c)
+{
+	int r = c->path[0] ? write_file(c) : 0;
+
+	if (r < 0)
+		log_warn("target.crashes", "file=%s error=%s", c->path, log_str(strerror(-r)));
+}
+
+void crashes_close(struct crashes *c)
+{
+	free(c->list);
+	c->list = NULL;
+	c->n = 0;
+}
+
+/* ---- blocks --------------------------------------------------------------------------------- */
+
+void crash_block(struct crashes *c, const struct jvm *jvm, const char *reason,
+		 uint64_t until_real_ns)
+{
+	char name[COHORT_SIZE];
+	struct cohort *x;
+
+	crash_cohort(jvm, name);
+	x = find(c, name);
+	if (!x) {
+		x = make_room(c);
+		if (!x)
+			return;
+		memset(x, 0, sizeof(*x));
+		memcpy(x->name, name, sizeof(name));
+	}
+	snprintf(x->reason, sizeof(x->reason), "%s", reason);
+	x->until_real_ns = until_real_ns;
+	x->crashes++;
+	save(c);
+}
+
+const struct cohort *crash_find(const struct crashes *c, const struct jvm *jvm, uint64_t real_ns)
+{
+	char name[COHORT_SIZE];
+	const struct cohort *x;
+
+	if (!c->n)
+		return NULL;
+	crash_cohort(jvm, name);
+	x = find(c, name);
+	return x && x->until_real_ns > real_ns ? x : NULL;
+}
+
+void crash_expire(struct crashes *c, uint64_t real_ns)
+{
+	unsigned before = c->n;
+
+	for (unsigned i = 0; i < c->n;) {
+		if (c->list[i].until_real_ns > real_ns)
+			i++;
+		else
+			c->list[i] = c->list[--c->n];
+	}
+	if (c->n != before)
+		save(c);
+}
+
+void crash_explain(const struct cohort *cohort, struct fault *ret)
+{
+	time_t s = (time_t)(cohort->until_real_ns / NS_PER_S);
+	struct tm tm = { 0 };
+	char when[32];
+
+	gmtime_r(&s, &tm);
+	strftime(when, sizeof(when), "%Y-%m-%dT%H:%MZ", &tm);
+	*ret = (struct fault){ 0 };
+	fault_set(ret, ECANCELED, FAULT_CRASH, "left alone until %s, for %.75s", when,
+		  cohort->reason);
+}

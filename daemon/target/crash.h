@@ -1,0 +1,43 @@
+/*
+ * The circuit breaker: a JVM that crashes soon after an attach keeps us away from those like it,
+ * its cohort: the same image (on the host: the same main class and libjvm), JDK and version of
+ * ours. Never from the whole host. Kept in a file: a daemon that starts again knows it too.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "daemon/core/fault.h"
+#include "daemon/discovery/jvm.h"
+
+#define COHORTS_MAX   64
+#define COHORT_SIZE   400
+#define CRASH_SOON_NS (600 * 1000000000ull) /* after the attach */
+
+struct cohort {
+	char name[COHORT_SIZE];
+	char reason[160];
+	uint64_t until_real_ns;
+	unsigned crashes;
+};
+
+struct crashes {
+	char path[300]; /* "" = kept in memory alone */
+	struct cohort *list; /* COHORTS_MAX of them once there is one */
+	unsigned n;
+	uint64_t count;
+};
+
+/* @dir: where the file "blocked" lies. What has expired, or is no such line, is dropped. */
+void crashes_open(struct crashes *c, const char *dir, uint64_t real_ns);
+void crashes_close(struct crashes *c); /* frees; the file stays */
+void crash_cohort(const struct jvm *jvm, char ret[COHORT_SIZE]);
+/* Does wait(2)'s @status tell of a crash? Its signal, else 0. */
+int crash_signal(int status);
+/* Blocks the cohort of @jvm; when the table is full, in place of the one that ends first. */
+void crash_block(struct crashes *c, const struct jvm *jvm, const char *reason,
+		 uint64_t until_real_ns);
+/* The block that holds for @jvm now, NULL = none. */
+const struct cohort *crash_find(const struct crashes *c, const struct jvm *jvm, uint64_t real_ns);
+void crash_expire(struct crashes *c, uint64_t real_ns);
+void crash_explain(const struct cohort *cohort, struct fault *ret);

@@ -1,0 +1,127 @@
+/*
+ * targets.max: when there are more JVMs than may be profiled, those with the most CPU time are.
+ * They are compared by what they used since the last review, the first time by all they ever used;
+ * a newcomer has to use half as much again, so that two that are alike do not take turns.
+ */
+#include "daemon/target/target_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include "daemon/discovery/proc.h"
+
+#define SWAPS_MAX  5 /* a review */
+#define MORE_TICKS 10 /* and at least so much more */
+
+/* Does it hold one of the places? */
+static bool is_taken(const struct target *t)
+{
+	switch (t->state) {
+	case TARGET_FOUND:
+	case TARGET_INJECTING:
+	case TARGET_STREAMING:
+		return true;
+	case TARGET_FAILED:
+		return !(t->fault.flags & FAULT_PERMANENT);
+	default:
+		return false;
+	}
+}
+
+static bool is_waiting(const struct target *t)
+{
+	return t->state == TARGET_EXCLUDED && t->priv->kept == KEEP_MAX;
+}
+
+static unsigned taken(const struct targets *table, const struct target *but)
+{
+	unsigned n = 0;
+
+	for (const struct target *t = table->first; t; t = t->priv->next)
+		n += t != but && is_taken(t);
+	return n;
+}
+
+bool limit_reached(const struct target *t)
+{
+	const struct targets *table = t->priv->table;
+
+	return table->config->targets_max && taken(table, t) >= table->config->targets_max;
+}
+
+void limit_explain(const struct targets *table, struct fault *ret)
+{
+	*ret = (struct fault){ 0 };
+	fault_set(
+		ret, EDQUOT, FAULT_BUDGET,
+		"targets.max: %u others are profiled; every 10 s those with the most CPU time are chosen",
+		(unsigned)table->config->targets_max);
+}
+
+static void measure(struct target *t)
+{
+	CLEANUP(fd_closep) int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(fd_closep) int pid_dfd = proc_open(proc_dfd, t->jvm.pid);
+	struct proc_stat stat = { 0 };
+	char text[1024];
+
+	if (pid_dfd < 0 || proc_read(pid_dfd, "stat", text, sizeof(text)) <= 0 ||
+	    !proc_parse_stat(text, &stat) || stat.start_time != t->jvm.start_time)
+		return;
+	t->priv->used_ticks = stat.cpu_ticks - t->priv->cpu_ticks;
+	t->priv->cpu_ticks = stat.cpu_ticks;
+}
+
+static struct target *busiest_waiting(struct targets *table)
+{
+	struct target *best = NULL;
+
+	for (struct target *t = table->first; t; t = t->priv->next)
+		if (is_waiting(t) && (!best || t->priv->used_ticks > best->priv->used_ticks))
+			best = t;
+	return best;
+}
+
+/* Of those that may be put out: not who was asked for by hand. */
+static struct target *idlest_taken(struct targets *table)
+{
+	struct target *best = NULL;
+
+	for (struct target *t = table->first; t; t = t->priv->next)
+		if (is_taken(t) && t->state != TARGET_INJECTING &&
+		    (!best || t->priv->used_ticks < best->priv->used_ticks) &&
+		    !wishes_find(&table->wishes, t->jvm.pid, t->jvm.start_time))
+			best = t;
+	return best;
+}
+
+static bool deserves_more(const struct target *waiting, const struct target *has)
+{
+	uint64_t a = waiting->priv->used_ticks, b = has->priv->used_ticks;
+
+	return a > b + b / 2 + MORE_TICKS;
+}
+
+void limit_review(struct targets *table)
+{
+	struct target *in = busiest_waiting(table), *out;
+	struct fault why;
+
+	if (!in)
+		return;
+	for (struct target *t = table->first; t; t = t->priv->next)
+		if (is_waiting(t) || is_taken(t))
+			measure(t);
+	while ((in = busiest_waiting(table)) && !limit_reached(in)) {
+		target_take_in(in);
+		if (in->state == TARGET_EXCLUDED)
+			return; /* something else keeps it out now */
+	}
+	for (int i = 0; i < SWAPS_MAX && (in = busiest_waiting(table)); i++) {
+		out = idlest_taken(table);
+		if (!out || !deserves_more(in, out))
+			return;
+		limit_explain(table, &why);
+		target_keep_out(out, KEEP_MAX, &why);
+		target_take_in(in);
+	}
+}

@@ -1,0 +1,184 @@
+/* See rules.h. */
+#include "daemon/target/rules.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "daemon/core/mem.h"
+#include "daemon/discovery/proc.h"
+
+#define COMMAND_MAX	 (512u * 1024) /* class paths are long */
+#define ENVIRON_MAX	 (1024u * 1024)
+#define CONTAINER_ID_MIN 12
+
+/* ---- what a process says of itself ---------------------------------------------------------- */
+
+static char *read_all(int pid_dfd, const char *name, size_t max, size_t *ret_len)
+{
+	char *text = malloc(max), *shorter;
+	ssize_t n = text ? proc_read(pid_dfd, name, text, max) : -ENOMEM;
+
+	*ret_len = n > 0 ? (size_t)n : 0;
+	if (n < 0) {
+		free(text);
+		return NULL;
+	}
+	shorter = realloc(text, (size_t)n + 1);
+	return shorter ? shorter : text;
+}
+
+void facts_read(int pid_dfd, struct facts *ret)
+{
+	size_t len;
+
+	ret->command = read_all(pid_dfd, "cmdline", COMMAND_MAX, &len);
+	while (len && ret->command[len - 1] == '\0')
+		len--;
+	for (size_t i = 0; i < len; i++)
+		if (ret->command[i] == '\0')
+			ret->command[i] = ' ';
+	ret->environ = read_all(pid_dfd, "environ", ENVIRON_MAX, &ret->environ_len);
+}
+
+void facts_free(struct facts *f)
+{
+	free(f->command);
+	free(f->environ);
+	f->command = f->environ = NULL;
+}
+
+/* ---- rules ---------------------------------------------------------------------------------- */
+
+static bool is_pattern(const char *word)
+{
+	return strpbrk(word, "*?[") != NULL;
+}
+
+bool rules_text_matches(const char *word, const char *text)
+{
+	return is_pattern(word) ? fnmatch(word, text, 0) == 0 : strcmp(word, text) == 0;
+}
+
+static bool container_matches(const char *word, const struct jvm *jvm)
+{
+	size_t len = strlen(word);
+
+	if (rules_text_matches(word, jvm->container))
+		return true;
+	return len >= CONTAINER_ID_MIN && strncmp(jvm->container_id, word, len) == 0;
+}
+
+static bool pod_matches(const char *word, const struct jvm *jvm)
+{
+	const char *slash = strchr(jvm->pod, '/');
+
+	return rules_text_matches(word, jvm->pod) || (slash && rules_text_matches(word, slash + 1));
+}
+
+static bool namespace_matches(const char *word, const struct jvm *jvm)
+{
+	const char *slash = strchr(jvm->pod, '/');
+	char namespace[sizeof(jvm->pod)];
+
+	if (!slash)
+		return false;
+	snprintf(namespace, sizeof(namespace), "%.*s", (int)(slash - jvm->pod), jvm->pod);
+	return rules_text_matches(word, namespace);
+}
+
+static bool command_matches(const char *word, const char *command)
+{
+	if (!command)
+		return false;
+	return is_pattern(word) ? fnmatch(word, command, 0) == 0 : strstr(command, word) != NULL;
+}
+
+static bool environment_matches(const char *word, const struct facts *f)
+{
+	if (!f->environ)
+		return false;
+	for (size_t i = 0; i < f->environ_len; i += strlen(f->environ + i) + 1)
+		if (rules_text_matches(word, f->environ + i))
+			return true;
+	return false;
+}
+
+static bool holds(const struct config_rule *r, const struct jvm *jvm, const struct facts *f)
+{
+	if (r->has_uid && (jvm->uid < r->uid_min || jvm->uid > r->uid_max))
+		return false;
+	if (r->container[0] && !container_matches(r->container, jvm))
+		return false;
+	if (r->pod[0] && !pod_matches(r->pod, jvm))
+		return false;
+	if (r->namespace[0] && !namespace_matches(r->namespace, jvm))
+		return false;
+	if (r->image[0] && !rules_text_matches(r->image, jvm->image))
+		return false;
+	if (r->command[0] && !command_matches(r->command, f->command))
+		return false;
+	return !r->environment[0] || environment_matches(r->environment, f);
+}
+
+int rules_find(const struct config *c, const struct jvm *jvm, const struct facts *facts)
+{
+	for (unsigned i = 0; i < c->n_rules; i++)
+		if (holds(&c->rules[i], jvm, facts))
+			return (int)i;
+	return -1;
+}
+
+uint64_t rules_hash(const struct config *c)
+{
+	uint64_t hash = 0xcbf29ce484222325 ^ c->opt_in;
+
+	for (unsigned i = 0; i < c->n_rules; i++) {
+		struct config_rule r = { 0 };
+		const uint8_t *bytes = (const uint8_t *)&r;
+
+		memcpy(&r, &c->rules[i], sizeof(r));
+		r.line = 0; /* moved, but not changed */
+		for (size_t n = 0; n < sizeof(r); n++)
+			hash = (hash ^ bytes[n]) * 0x100000001b3;
+	}
+	return hash;
+}
+
+/* The first condition of it, as it was written. */
+static void describe(const struct config_rule *r, char *buf, size_t size)
+{
+	const struct {
+		const char *name, *value;
+	} texts[] = {
+		{ "command", r->command },     { "environment", r->environment },
+		{ "container", r->container }, { "pod", r->pod },
+		{ "namespace", r->namespace }, { "image", r->image },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		if (!*texts[i].value)
+			continue;
+		snprintf(buf, size, "%s \"%.40s\"", texts[i].name, texts[i].value);
+		return;
+	}
+	snprintf(buf, size, "uid %u", r->uid_min);
+}
+
+void rules_explain(const struct config *c, int index, struct fault *ret)
+{
+	const char *slash = strrchr(c->file, '/');
+	char what[80];
+
+	*ret = (struct fault){ .flags = FAULT_PERMANENT };
+	if (index < 0) {
+		fault_set(
+			ret, EPERM, FAULT_RULE,
+			"targets.mode is opt-in and no rule allows it; kindling attach takes it in");
+		return;
+	}
+	describe(&c->rules[index], what, sizeof(what));
+	fault_set(ret, EPERM, FAULT_RULE, "kept out by targets.rules[%d] (%.30s:%u): %s", index,
+		  slash ? slash + 1 : c->file, c->rules[index].line, what);
+}

@@ -1,0 +1,171 @@
+/* See wishes.h. The file is one line a wish; it is written anew, and renamed, when one changes. */
+#include "daemon/target/wishes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "daemon/core/log.h"
+#include "daemon/core/mem.h"
+#include "daemon/discovery/proc.h"
+
+#define LINE "%39s %d %" SCNu64 " %7s %u %" SCNu64 " %" SCNx64
+
+static bool lives(const struct wish *wish)
+{
+	CLEANUP(fd_closep) int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(fd_closep) int dfd = proc_open(proc_dfd, wish->pid);
+	struct proc_stat stat;
+	char text[1024];
+
+	return dfd >= 0 && proc_read(dfd, "stat", text, sizeof(text)) > 0 &&
+	       proc_parse_stat(text, &stat) && stat.start_time == wish->start_time;
+}
+
+static struct wish *find(const struct wishes *w, pid_t pid, uint64_t start_time)
+{
+	for (unsigned i = 0; i < w->n; i++)
+		if (w->list[i].pid == pid && w->list[i].start_time == start_time)
+			return &w->list[i];
+	return NULL;
+}
+
+static int append(struct wishes *w, const struct wish *wish)
+{
+	struct wish *more;
+
+	if (w->n >= WISHES_MAX)
+		return -ENOSPC;
+	more = realloc(w->list, (w->n + 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	w->list = more;
+	w->list[w->n++] = *wish;
+	return 0;
+}
+
+static void read_boot_id(struct wishes *w)
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (!f || fscanf(f, "%39s", w->boot_id) != 1)
+		strcpy(w->boot_id, "unknown");
+	if (f)
+		fclose(f);
+}
+
+static void read_file(struct wishes *w)
+{
+	FILE *f = fopen(w->path, "re");
+	char line[256];
+
+	if (!f && errno != ENOENT)
+		log_warn("target.wishes", "file=%s error=%s", w->path, log_str(strerror(errno)));
+	while (f && fgets(line, sizeof(line), f)) {
+		char boot[40], word[8];
+		struct wish wish = { 0 };
+
+		if (sscanf(line, LINE, boot, &wish.pid, &wish.start_time, word, &wish.uid,
+			   &wish.real_s, &wish.rules_hash) != 7)
+			continue;
+		wish.attach = strcmp(word, "attach") == 0;
+		if (wish.pid > 0 && strcmp(boot, w->boot_id) == 0 && lives(&wish))
+			(void)append(w, &wish);
+	}
+	if (f)
+		fclose(f);
+}
+
+static int write_file(const struct wishes *w)
+{
+	char temp[sizeof(w->path) + 8];
+	bool failed;
+	FILE *f;
+
+	snprintf(temp, sizeof(temp), "%s.tmp", w->path);
+	f = fopen(temp, "we");
+	if (!f)
+		return -errno;
+	for (unsigned i = 0; i < w->n; i++) {
+		const struct wish *x = &w->list[i];
+
+		fprintf(f, "%s %d %" PRIu64 " %s %u %" PRIu64 " %" PRIx64 "\n", w->boot_id, x->pid,
+			x->start_time, x->attach ? "attach" : "detach", x->uid, x->real_s,
+			x->rules_hash);
+	}
+	failed = fflush(f) != 0 || fsync(fileno(f)) < 0;
+	failed |= fclose(f) != 0;
+	return failed || rename(temp, w->path) < 0 ? -EIO : 0;
+}
+
+static void save(const struct wishes *w)
+{
+	int r = w->path[0] ? write_file(w) : 0;
+
+	if (r < 0)
+		log_warn("target.wishes", "file=%s error=%s", w->path, log_str(strerror(-r)));
+}
+
+void wishes_open(struct wishes *w, const char *dir)
+{
+	*w = (struct wishes){ 0 };
+	if (!*dir)
+		return;
+	snprintf(w->path, sizeof(w->path), "%s/wishes", dir);
+	read_boot_id(w);
+	read_file(w);
+}
+
+void wishes_close(struct wishes *w)
+{
+	free(w->list);
+	w->list = NULL;
+	w->n = 0;
+}
+
+const struct wish *wishes_find(const struct wishes *w, pid_t pid, uint64_t start_time)
+{
+	return find(w, pid, start_time);
+}
+
+int wishes_put(struct wishes *w, const struct wish *wish)
+{
+	struct wish *old = find(w, wish->pid, wish->start_time);
+	int r = 0;
+
+	if (old)
+		*old = *wish;
+	else
+		r = append(w, wish);
+	if (r == 0)
+		save(w);
+	return r;
+}
+
+void wishes_remove(struct wishes *w, pid_t pid, uint64_t start_time)
+{
+	struct wish *old = find(w, pid, start_time);
+
+	if (!old)
+		return;
+	*old = w->list[--w->n];
+	save(w);
+}
+
+void wishes_explain(const struct wish *wish, struct fault *ret)
+{
+	time_t s = (time_t)wish->real_s;
+	struct tm tm = { 0 };
+	char when[32];
+
+	gmtime_r(&s, &tm);
+	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	*ret = (struct fault){ .flags = FAULT_PERMANENT };
+	fault_set(ret, ECANCELED, FAULT_WISH,
+		  "detached by uid %u at %s; kindling attach %d takes it in again", wish->uid, when,
+		  wish->pid);
+}

@@ -1,0 +1,145 @@
+/*
+ * kindling-inject --check: the preflight and the place for the library, looked at and not touched.
+ * The checks are those that an attach asks; here all of them are, and what they say is printed.
+ */
+#include "injector/inject.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#define SPACE_NEEDED (4u << 20) /* the library, and what the file system adds */
+
+/* ---- where the library would lie ------------------------------------------------------------ */
+
+/* 0 = the target may make files in @dfd */
+static int may_write(const struct inject *in, int dfd)
+{
+	int r = files_as_target(in);
+
+	if (r == 0 && faccessat(dfd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		r = -errno;
+	files_as_root();
+	return r;
+}
+
+static int check_place(struct inject *in, const char **ret_ok)
+{
+	CLEANUP(fd_closep) int tmp = -1;
+	struct statvfs fs;
+	int r;
+
+	if (in->root_dfd < 0)
+		return fault_set(in->fault, EACCES, FAULT_PLACEMENT, "its /tmp cannot be seen: ");
+	tmp = files_open_tmp(in);
+	if (tmp < 0)
+		return fault_set(in->fault, -tmp, FAULT_PLACEMENT, "it has no /tmp: ");
+	r = may_write(in, tmp);
+	if (r == -EPERM)
+		return fault_set(in->fault, EACCES, FAULT_PLACEMENT, "only root can tell: ");
+	if (r < 0) {
+		in->fault->flags |= FAULT_PERMANENT;
+		return fault_set(in->fault, -r, FAULT_PLACEMENT,
+				 "no writable /tmp: its attach socket cannot be made: ");
+	}
+	if (fstatvfs(tmp, &fs) < 0)
+		return 0;
+	if (fs.f_flag & ST_NOEXEC)
+		*ret_ok = "/tmp is noexec: the library is mounted there while it is loaded";
+	else if ((uint64_t)fs.f_bavail * fs.f_frsize < SPACE_NEEDED)
+		*ret_ok = "/tmp is full: the library is mounted there while it is loaded";
+	return 0;
+}
+
+/* ---- printing ------------------------------------------------------------------------------- */
+
+enum verdict { VERDICT_OK, VERDICT_NO, VERDICT_UNKNOWN };
+
+static void put_json(const char *s)
+{
+	putchar('"');
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			putchar('\\');
+		putchar((unsigned char)*s < 0x20 ? ' ' : *s);
+	}
+	putchar('"');
+}
+
+static void print(bool json, const char *name, enum verdict verdict, const char *finding,
+		  const char *change)
+{
+	static const char *const words[] = { "ok", "no", "unknown" };
+
+	if (!json) {
+		printf("%-8s %-8s %s%s%s\n", words[verdict], name, finding,
+		       change ? "; to change it: " : "", change ? change : "");
+		return;
+	}
+	printf("{\"check\":\"%s\",\"verdict\":\"%s\",\"finding\":", name, words[verdict]);
+	put_json(finding);
+	fputs(",\"change\":", stdout);
+	if (change)
+		put_json(change);
+	else
+		fputs("null", stdout);
+	puts("}");
+}
+
+/* What is not permitted to us says nothing about the target. */
+static enum verdict verdict_of(int r, const struct fault *f)
+{
+	if (r == 0)
+		return VERDICT_OK;
+	return (r == -EACCES || r == -EPERM) && !(f->flags & FAULT_PERMANENT) ? VERDICT_UNKNOWN
+									      : VERDICT_NO;
+}
+
+static enum verdict report(bool json, const struct check *c, int r, const struct fault *f)
+{
+	enum verdict verdict = verdict_of(r, f);
+
+	if (verdict == VERDICT_OK)
+		print(json, c->name, verdict, c->ok, NULL);
+	else if (verdict == VERDICT_NO)
+		print(json, c->name, verdict, f->what, c->change);
+	else
+		print(json, c->name, verdict, f->what, "run it as root");
+	return verdict;
+}
+
+void check_say_unseen(bool json, const char *name, const struct fault *f)
+{
+	const struct check c = { .name = name, .change = "a process that runs" };
+
+	(void)report(json, &c, -f->code, f);
+}
+
+static enum verdict worse(enum verdict a, enum verdict b)
+{
+	return a == VERDICT_NO || b == VERDICT_OK ? a : b;
+}
+
+int check_all(struct inject *in, bool json)
+{
+	struct check place = { .name = "place",
+			       .ok = "the library can lie in its /tmp",
+			       .change = "give it a /tmp that it may write, such as a tmpfs" };
+	enum verdict all = VERDICT_OK;
+	struct fault f;
+	int r;
+
+	in->fault = &f;
+	for (size_t i = 0; i < preflight_check_count; i++) {
+		f = (struct fault){ 0 };
+		r = preflight_checks[i].run(in);
+		all = worse(all, report(json, &preflight_checks[i], r, &f));
+		if (r == -ESRCH)
+			return VERDICT_NO; /* nobody is there to be looked at */
+	}
+	f = (struct fault){ 0 };
+	r = check_place(in, &place.ok);
+	return (int)worse(all, report(json, &place, r, &f));
+}

@@ -1,0 +1,152 @@
+/*
+ * The library on a file system of its own, for a /tmp that is noexec, full or over its quota: a
+ * small tmpfs that is filled while nobody can reach it, made read-only, and only then moved into
+ * the target's mount namespace. Nothing of the host's paths shows there. The JVM's mapping keeps it
+ * alive, so it is taken off the tree as soon as the library is loaded.
+ *
+ * move_mount and umount2 want a caller inside the namespace: a child enters it, by descriptors
+ * alone, does the one call and ends. The injector's own namespaces never change.
+ */
+#include "injector/inject.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <linux/magic.h>
+#include <linux/stat.h>
+#include <sys/mount.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define SPARE_BYTES	 65536
+#define CHILD_DEADLINE_S 5
+
+/* ---- made where nobody sees it -------------------------------------------------------------- */
+
+static int set(int fs, const char *key, const char *value)
+{
+	return fsconfig(fs, FSCONFIG_SET_STRING, key, value, 0) < 0 ? -errno : 0;
+}
+
+static int make_tmpfs(size_t bytes, int *ret)
+{
+	CLEANUP(fd_closep) int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
+	char size[32];
+	int fd, r;
+
+	if (fs < 0)
+		return -errno;
+	snprintf(size, sizeof(size), "%zu", bytes + SPARE_BYTES);
+	r = set(fs, "source", "kindling");
+	if (r == 0)
+		r = set(fs, "size", size);
+	if (r == 0)
+		r = set(fs, "mode", "0755");
+	if (r == 0 && fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		r = -errno;
+	if (r < 0)
+		return r;
+	fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	if (fd < 0)
+		return -errno;
+	*ret = fd;
+	return 0;
+}
+
+int mount_make(const struct library *l, const char *name, int *ret)
+{
+	struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
+	CLEANUP(fd_closep) int fd = -1;
+	int r = make_tmpfs(l->len, &fd);
+
+	if (r == 0)
+		r = library_write(fd, name, l);
+	if (r == 0 && mount_setattr(fd, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0)
+		r = -errno;
+	if (r < 0)
+		return r;
+	*ret = TAKE_FD(fd);
+	return 0;
+}
+
+/* ---- one call inside the namespace ---------------------------------------------------------- */
+
+struct call {
+	int mount_fd, dir_fd;
+};
+
+static int call_move(const struct call *c)
+{
+	return move_mount(c->mount_fd, "", c->dir_fd, "",
+			  MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+}
+
+/* "." of a directory that is the mount's own root: whatever lies over it is not meant */
+static int call_unmount(const struct call *c)
+{
+	return fchdir(c->mount_fd) < 0 ? -1 : umount2(".", MNT_DETACH | UMOUNT_NOFOLLOW);
+}
+
+static int wait_for_child(pid_t pid)
+{
+	int status;
+
+	/* its alarm ends it: this wait is bounded */
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	if (!WIFEXITED(status))
+		return -ETIMEDOUT;
+	return -WEXITSTATUS(status);
+}
+
+static int inside(const struct inject *in, int (*fn)(const struct call *), const struct call *c)
+{
+	pid_t pid;
+
+	if (in->mnt_ns_fd < 0)
+		return -ENOSYS;
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		(void)alarm(CHILD_DEADLINE_S);
+		if (setns(in->mnt_ns_fd, CLONE_NEWNS) < 0 || fn(c) < 0)
+			_exit(errno);
+		_exit(0);
+	}
+	return wait_for_child(pid);
+}
+
+int mount_attach(const struct inject *in, int mount_fd, int dir_fd)
+{
+	struct call c = { mount_fd, dir_fd };
+
+	return inside(in, call_move, &c);
+}
+
+int mount_detach(const struct inject *in, int mount_fd)
+{
+	struct call c = { mount_fd, -1 };
+
+	return inside(in, call_unmount, &c);
+}
+
+/* ---- left by a killed attempt --------------------------------------------------------------- */
+
+bool mount_is_ours(int dfd)
+{
+	struct statfs fs;
+	struct statx st;
+
+	/* the root of a mount, a tmpfs, that belongs to the host's root: in a user namespace nobody
+	 * can make one, and whoever else can (CAP_SYS_ADMIN in it) loses a mount of his own */
+	if (fstatfs(dfd, &fs) < 0 || fs.f_type != TMPFS_MAGIC ||
+	    syscall(SYS_statx, dfd, "", AT_EMPTY_PATH, STATX_UID, &st) < 0)
+		return false;
+	return st.stx_attributes & STATX_ATTR_MOUNT_ROOT && st.stx_uid == 0;
+}

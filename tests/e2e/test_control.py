@@ -1,0 +1,352 @@
+"""Who is profiled and who is not: rules, attach, detach, limits, crashes. test_control.py MAJOR. Needs root."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from kindling import BUILD, Daemon, Jvm, agent_copies, java_home, thread_names, timers, wait_for  # noqa: E402
+
+MAJOR = "17"
+MINE = '    - allow: { environment: "KINDLING_TEST=%s" }\n' % os.environ["KINDLING_TEST"]
+
+
+def targets(rules="", settings=""):
+    """Settings under which no other test's JVM is taken in; @rules come before that one."""
+    return "targets:\n  mode: opt-in\n%s  rules:\n%s%s" % (settings, rules, MINE)
+
+
+def variables(**values):
+    """A JVM started meanwhile inherits these."""
+    class Set:
+        def __enter__(self):
+            os.environ.update(values)
+
+        def __exit__(self, *unused):
+            for key in values:
+                del os.environ[key]
+    return Set()
+
+
+def untouched(test, pid):
+    """Nothing of ours is in it: no thread, no timer, no descriptor, no file."""
+    test.assertNotIn("kindling", thread_names(pid))
+    test.assertEqual(timers(pid), 0)
+    links = [os.readlink("/proc/%d/fd/%s" % (pid, fd)) for fd in os.listdir("/proc/%d/fd" % pid)
+             if os.path.islink("/proc/%d/fd/%s" % (pid, fd))]
+    test.assertEqual([link for link in links if "kindling" in link and not link.endswith(".jar")
+                      and "/classes-" not in link], [])
+
+
+class Rules(unittest.TestCase):
+    def test_the_owners_no_is_stronger_than_everything(self):
+        with variables(KINDLING_DISABLE="1"):
+            jvm = Jvm(MAJOR)
+        with jvm, Daemon() as daemon:
+            t = daemon.wait_state(jvm.pid, "excluded")
+            self.assertIn("KINDLING_DISABLE", t["reason"])
+            self.assertEqual(t["reason_step"], "owner")
+            done = daemon.cli("attach", str(jvm.pid), check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("KINDLING_DISABLE", done.stderr)
+            done = subprocess.run([BUILD + "/bin/kindling", "--socket", "/nowhere", "record", str(jvm.pid), "-d", "1s", "-o",
+                                   daemon.dir + "/x.txt"], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("KINDLING_DISABLE", done.stderr)
+            untouched(self, jvm.pid)
+            self.assertEqual(agent_copies(jvm.pid), 0)
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_a_rule_keeps_out_and_is_named(self):
+        with Jvm(MAJOR) as shares, Jvm(MAJOR, "Idle") as idle:
+            rule = '    - deny: { command: "*Idle", uid: 0 }\n'
+            with Daemon(targets(rule)) as daemon:
+                daemon.wait_state(shares.pid, "streaming")
+                t = daemon.wait_state(idle.pid, "excluded")
+                self.assertRegex(t["reason"], r'targets.rules\[0\] \(kindlingd.yaml:\d+\): command "\*Idle"')
+                self.assertIn("targets.rules[0]", daemon.cli("status").stdout)
+                done = daemon.cli("attach", str(idle.pid), check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("targets.rules[0]", done.stderr)
+                self.assertEqual(agent_copies(idle.pid), 0)
+
+    def test_opt_in_takes_nobody_in_but_by_hand(self):
+        with Daemon("targets:\n  mode: opt-in\n") as daemon, Jvm(MAJOR) as jvm:
+            self.assertIn("opt-in", daemon.wait_state(jvm.pid, "excluded")["reason"])
+            daemon.cli("attach", str(jvm.pid))
+            self.assertEqual(daemon.target(jvm.pid)["state"], "streaming")
+
+    def test_a_new_rule_takes_an_agent_out_that_a_killed_daemon_left(self):
+        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            daemon.kill()
+            daemon.configure(targets("    - deny: { command: KnownShares }\n"))
+            daemon.start()
+            daemon.wait_state(jvm.pid, "excluded")
+            wait_for("no agent", lambda: "kindling" not in thread_names(jvm.pid))
+            untouched(self, jvm.pid)
+
+
+class ByHand(unittest.TestCase):
+    def test_detach_lasts_until_attach(self):
+        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            out = daemon.cli("detach", str(jvm.pid)).stdout
+            self.assertEqual(out, "%d KnownShares is detached\n" % jvm.pid)
+            untouched(self, jvm.pid)
+            t = daemon.target(jvm.pid)
+            self.assertRegex(t["reason"], r"^detached by uid 0 at \d{4}-\d\d-\d\dT[\d:]+Z; kindling attach %d " % jvm.pid)
+            self.assertRegex(daemon.cli("status").stdout, "detached by uid 0 at")
+            for stop in (daemon.stop, daemon.kill):
+                stop()
+                daemon.start()
+                self.assertEqual(daemon.wait_state(jvm.pid, "detached")["reason"], t["reason"])
+            time.sleep(1)
+            untouched(self, jvm.pid)
+            t = json.loads(daemon.cli("attach", "--json", "KnownShares").stdout)
+            self.assertEqual((t["pid"], t["state"], t["reason"]), (jvm.pid, "streaming", None))
+            wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_a_new_rule_that_allows_it_ends_a_detach(self):
+        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            daemon.cli("detach", str(jvm.pid))
+            daemon.stop()
+            daemon.configure(targets("    - allow: { command: KnownShares, uid: 0 }\n"
+                                     "    - deny: { uid: 1-2 }\n"))
+            daemon.start()
+            daemon.wait_state(jvm.pid, "streaming")
+
+    def test_twenty_times(self):
+        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            for _ in range(20):
+                daemon.cli("detach", str(jvm.pid))
+                daemon.cli("attach", str(jvm.pid))
+            daemon.cli("detach", str(jvm.pid))
+            self.assertEqual(agent_copies(jvm.pid), 1)  # nodelete: it stays mapped, once
+            untouched(self, jvm.pid)
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_errors(self):
+        with Daemon() as daemon:
+            for verb in ("attach", "detach"):
+                done = daemon.cli(verb, "nobody-is-called-so", check=False)
+                self.assertEqual((done.returncode, "no JVM is called" in done.stderr), (1, True), done)
+                self.assertEqual(daemon.cli(verb, check=False).returncode, 2)
+                self.assertIn("Usage: kindling " + verb, daemon.cli(verb, "--help").stdout)
+                done = subprocess.run([BUILD + "/bin/kindling", "--socket", "/nowhere", verb, "1"], capture_output=True, text=True)
+                self.assertEqual(done.returncode, 3)
+            with Jvm(MAJOR) as jvm:
+                daemon.wait_state(jvm.pid, "streaming")
+                jvm.end()
+                daemon.wait_state(jvm.pid, "gone")
+                done = daemon.cli("detach", str(jvm.pid), check=False)
+                self.assertEqual((done.returncode, "has ended" in done.stderr), (1, True), done)
+
+
+class Doctor(unittest.TestCase):
+    def doctor(self, daemon, *args, **how):
+        socket = daemon.socket if daemon else "/nowhere"
+        done = subprocess.run([BUILD + "/bin/kindling", "--socket", socket, "doctor", "--json", *args], capture_output=True,
+                              text=True, timeout=60, **how)
+        return {o["pid"]: o for o in map(json.loads, done.stdout.splitlines())}, done
+
+    def checks(self, one):
+        return {c["check"]: c for c in one["checks"]}
+
+    def test_a_healthy_one_is_looked_at_and_not_touched(self):
+        with Jvm(MAJOR) as jvm:
+            found, done = self.doctor(None, str(jvm.pid))
+            self.assertEqual(done.returncode, 0, done)
+            one = found[jvm.pid]
+            self.assertEqual((one["name"], one["verdict"]), ("KnownShares", "ok"))
+            checks = self.checks(one)
+            for name in ("process", "runtime", "owner", "cgroup", "signal", "place"):
+                self.assertEqual(checks[name]["verdict"], "ok", checks)
+            self.assertEqual(checks["daemon"]["verdict"], "unknown")
+            self.assertFalse(os.path.exists("/tmp/.java_pid%d" % jvm.pid))
+            self.assertEqual(agent_copies(jvm.pid), 0)
+            self.assertNotIn("Attach Listener", thread_names(jvm.pid))
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_every_no_is_said_with_what_would_change_it(self):
+        with variables(KINDLING_DISABLE="1"):
+            said_no = Jvm(MAJOR)
+        with said_no, Jvm(MAJOR, options=("-Xmx64m", "-XX:+DisableAttachMechanism")) as option, Daemon() as daemon:
+            daemon.wait_state(said_no.pid, "excluded")
+            daemon.wait_state(option.pid, "failed")
+            found, done = self.doctor(daemon)
+            self.assertEqual(done.returncode, 1)
+            for jvm, word in ((said_no, "KINDLING_DISABLE"), (option, "DisableAttachMechanism")):
+                checks = self.checks(found[jvm.pid])
+                self.assertEqual(found[jvm.pid]["verdict"], "no")
+                self.assertEqual(checks["owner"]["verdict"], "no")
+                self.assertIn(word, checks["owner"]["finding"])
+                self.assertIn("start it without", checks["owner"]["change"])
+                self.assertIn(word, checks["daemon"]["finding"])
+                self.assertEqual(checks["signal"]["verdict"], "ok")
+            out = daemon.cli("doctor", str(option.pid), check=False).stdout
+            self.assertRegex(out, r"^%d KnownShares: it is not profiled\n  ok       process " % option.pid)
+            self.assertRegex(out, r"\n  no       owner    .*; to change it: start it without")
+
+    def test_what_root_alone_may_see_is_said_to_be_unknown(self):
+        with Jvm(MAJOR) as jvm:
+            found, done = self.doctor(None, str(jvm.pid), user=65534, group=65534, extra_groups=[])
+            self.assertEqual(done.returncode, 1)
+            checks = self.checks(found[jvm.pid])
+            self.assertEqual(found[jvm.pid]["verdict"], "unknown")
+            for name in ("access", "runtime", "owner", "place"):
+                self.assertEqual((checks[name]["verdict"], checks[name]["change"]), ("unknown", "run it as root"))
+            self.assertEqual(checks["signal"]["verdict"], "ok")
+
+    def test_who_is_no_jvm_is_told_so(self):
+        found, done = self.doctor(None, str(os.getpid()))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no JVM", self.checks(found[os.getpid()])["runtime"]["finding"])
+        found, done = self.doctor(None, "999999999")
+        self.assertEqual(found[999999999]["verdict"], "no")
+
+    def test_the_daemons_words(self):
+        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            found, done = self.doctor(daemon, str(jvm.pid))
+            self.assertEqual((done.returncode, found[jvm.pid]["verdict"]), (0, "ok"))
+            daemon.cli("detach", str(jvm.pid))
+            found, done = self.doctor(daemon, str(jvm.pid))
+            checks = self.checks(found[jvm.pid])
+            self.assertEqual((checks["daemon"]["verdict"], checks["daemon"]["change"]), ("no", "kindling attach"))
+            self.assertIn("detached by uid 0", checks["daemon"]["finding"])
+
+
+class Limits(unittest.TestCase):
+    def test_no_second_sees_more_attaches_than_the_rate(self):
+        jvms = [Jvm(MAJOR, "Idle", options=("-Xmx16m",)) for _ in range(6)]
+        try:
+            with Daemon(targets(settings="  attach_rate: 2\n")) as daemon:
+                for jvm in jvms:
+                    daemon.wait_state(jvm.pid, "streaming")
+                self.assertEqual(len(re.findall("to=injecting", daemon.read_log())), 6)
+                self.assertGreater(daemon.status()["uptime_s"], 1.9)  # two at 0, 1 and 2 s
+        finally:
+            for jvm in jvms:
+                jvm.__exit__()
+
+    def test_the_one_with_the_most_cpu_is_taken(self):
+        with Jvm(MAJOR, "Idle") as idle:
+            with Daemon(targets(settings="  max: 1\n")) as daemon:
+                daemon.wait_state(idle.pid, "streaming")
+                with Jvm(MAJOR) as busy:
+                    self.assertIn("targets.max", daemon.wait_state(busy.pid, "excluded")["reason"])
+                    daemon.wait_state(busy.pid, "streaming", 25)
+                    self.assertIn("targets.max", daemon.wait_state(idle.pid, "excluded")["reason"])
+                    untouched(self, idle.pid)
+                daemon.wait_state(idle.pid, "streaming")
+
+
+class Crashes(unittest.TestCase):
+    def crash(self, settings=""):
+        """Two JVMs alike, of which one crashes, and one of another kind."""
+        with tempfile.TemporaryDirectory() as cwd, Daemon(settings + targets()) as daemon, Jvm(MAJOR) as twin, \
+                Jvm(MAJOR, "Idle") as other:
+            options = ("-Xmx64m", "-XX:ErrorFile=%s/hs_err_pid%%p.log" % cwd)
+            with Jvm(MAJOR, options=options) as jvm:
+                for x in (jvm, twin, other):
+                    daemon.wait_state(x.pid, "streaming")
+                os.kill(jvm.pid, signal.SIGSEGV)
+                daemon.wait_state(jvm.pid, "gone")
+                jvm.process.communicate()
+            t = daemon.wait_state(twin.pid, "excluded")
+            self.assertRegex(t["reason"], "^left alone until .*Z, for process %d died of SIGABRT" % jvm.pid)
+            untouched(self, twin.pid)
+            self.assertEqual(daemon.target(other.pid)["state"], "streaming")
+            blocked = daemon.status()["blocked"]
+            self.assertEqual(len(blocked), 1)
+            self.assertIn("KnownShares", blocked[0]["cohort"])
+            self.assertRegex(daemon.cli("status").stdout, "left alone until .*KnownShares with .*libjvm.so")
+            metrics = subprocess.run(["curl", "-s", "--unix-socket", daemon.socket, "http://x/metrics"], capture_output=True,
+                                     text=True).stdout
+            self.assertIn("kindling_crashes_total 1\n", metrics)
+            self.assertIn("kindling_cohorts_blocked 1\n", metrics)
+            daemon.cli("attach", str(twin.pid))  # whoever says so by hand may
+            self.assertTrue(twin.alive() and other.alive())
+
+    def test_a_crash_keeps_us_from_those_like_it(self):
+        self.crash()
+
+    def test_without_bpf_the_file_of_hotspot_tells(self):
+        with tempfile.TemporaryDirectory() as cwd:
+            before = os.getcwd()
+            os.chdir(cwd)
+            try:
+                jvm = Jvm(MAJOR, options=("-Xmx64m", "-XX:-CreateCoredumpOnCrash") if MAJOR != "8" else ("-Xmx64m",))
+            finally:
+                os.chdir(before)
+            with jvm, Daemon("discovery:\n  bpf: off\n" + targets()) as daemon:
+                daemon.wait_state(jvm.pid, "streaming")
+                os.kill(jvm.pid, signal.SIGSEGV)
+                daemon.wait_state(jvm.pid, "gone")
+                self.assertRegex(daemon.status()["blocked"][0]["reason"], "wrote hs_err")
+
+    def test_a_kill_is_no_crash(self):
+        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            os.kill(jvm.pid, signal.SIGKILL)
+            self.assertIn("SIGKILL", wait_for("how it ended", lambda: daemon.wait_state(jvm.pid, "gone")["reason"]))
+            self.assertEqual(daemon.status()["blocked"], [])
+
+
+class Ends(unittest.TestCase):
+    def tail(self, daemon, *args):
+        return subprocess.Popen([BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", *args], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
+    def test_tail_ends_with_its_jvm(self):
+        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            tail = self.tail(daemon, str(jvm.pid))
+            tail.stdout.readline()
+            jvm.end()
+            _, err = tail.communicate(timeout=20)
+            self.assertEqual(tail.returncode, 0, err)
+            self.assertIn("process %d (KnownShares) has ended" % jvm.pid, err)
+            again = self.tail(daemon, "--json", str(jvm.pid))
+            out, _ = again.communicate(timeout=20)
+            self.assertEqual(again.returncode, 0)
+            self.assertEqual(json.loads(out)["left"], 0)
+
+    def test_tail_of_two_goes_on_with_the_other(self):
+        with Daemon() as daemon, Jvm(MAJOR) as one, Jvm(MAJOR) as two:
+            for jvm in (one, two):
+                daemon.wait_state(jvm.pid, "streaming")
+            tail = self.tail(daemon, "--json", str(one.pid), str(two.pid))
+            tail.stdout.readline()
+            one.end()
+            events = [json.loads(line) for line in iter(lambda: self.until_end(tail), None)]
+            self.assertEqual((events[-1]["pid"], events[-1]["left"]), (one.pid, 1))
+            self.assertEqual(json.loads(tail.stdout.readline())["pid"], two.pid)
+            two.end()
+            self.assertIn('"left":0', tail.communicate(timeout=20)[0])
+            self.assertEqual(tail.returncode, 0)
+
+    ended = False
+
+    def until_end(self, tail):
+        if self.ended:
+            return None
+        line = tail.stdout.readline()
+        self.ended = '"event":"end"' in line
+        return line
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1].isdigit():
+        MAJOR = sys.argv.pop(1)
+        java_home(MAJOR)
+    unittest.main(verbosity=2)

@@ -1,0 +1,8 @@
+/** Says READY, then waits for a word and uses no CPU. */
+public class Idle {
+    public static void main(String[] args) throws Exception {
+        System.out.println("READY");
+        System.in.read();
+        System.out.println("END");
+    }
+}

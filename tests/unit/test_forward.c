@@ -1,0 +1,227 @@
+/* Instructions followed to the return: machine code as HotSpot's and musl's functions have it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "agent/walker/forward.h"
+#include "agent/walker/instruction.h"
+#include "agent/walker/unwind.h"
+#include "tests/unit/unit.h"
+
+#if defined(__x86_64__)
+
+static uint64_t stack[64];
+
+/* Follow @code with sp at stack[@at]; every register holds its number. */
+static enum forward_end follow(const uint8_t *code, unsigned at, struct forward *f)
+{
+	*f = (struct forward){
+		.pc = (uint64_t)(uintptr_t)code,
+		.low = (uint64_t)(uintptr_t)stack,
+		.high = (uint64_t)(uintptr_t)(stack + 64),
+		.known = (1u << FORWARD_REGISTERS) - 1,
+	};
+	for (unsigned i = 0; i < FORWARD_REGISTERS; i++)
+		f->reg[i] = i;
+	f->reg[FORWARD_RSP] = (uint64_t)(uintptr_t)&stack[at];
+	for (unsigned i = 0; i < 64; i++)
+		stack[i] = 1000 + i;
+	return forward_sig(f);
+}
+
+static unsigned word_of(const struct forward *f, unsigned reg)
+{
+	return (unsigned)((f->reg[reg] - (uint64_t)(uintptr_t)stack) / 8);
+}
+
+#define CODE(...)                                                                              \
+	(const uint8_t[])                                                                      \
+	{                                                                                      \
+		__VA_ARGS__, 0xf4, 0xf4, 0xf4, 0xf4, 0xf4, 0xf4, 0xf4, 0xf4, 0xf4, 0xf4, 0xf4, \
+			0xf4, 0xf4, 0xf4, 0xf4, 0xf4                                           \
+	}
+
+static void a_return_finds_its_address_on_top(void **state)
+{
+	struct forward f;
+
+	(void)state;
+	assert_int_equal(follow(CODE(0xc3), 10, &f), FORWARD_RETURNED);
+	assert_int_equal(f.pc, 1010);
+	assert_int_equal(word_of(&f, FORWARD_RSP), 11);
+	assert_int_equal(follow(CODE(0xc2, 0x10, 0x00), 10, &f), FORWARD_RETURNED);
+	assert_int_equal(word_of(&f, FORWARD_RSP), 13);
+}
+
+static void what_was_pushed_on_the_way_is_popped_again(void **state)
+{
+	struct forward f;
+
+	(void)state;
+	/* push rbp; mov rbp, rsp; sub rsp, 32; call; leave; ret */
+	assert_int_equal(follow(CODE(0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x20, 0xe8, 0, 0, 0,
+				     0, 0xc9, 0xc3),
+				20, &f),
+			 FORWARD_RETURNED);
+	assert_int_equal(f.pc, 1020);
+	assert_int_equal(f.reg[FORWARD_RBP], FORWARD_RBP);
+}
+
+static void a_saved_frame_pointer_comes_from_the_stack(void **state)
+{
+	struct forward f;
+
+	(void)state;
+	/* add rsp, 16; pop rbp; ret */
+	assert_int_equal(follow(CODE(0x48, 0x83, 0xc4, 0x10, 0x5d, 0xc3), 10, &f),
+			 FORWARD_RETURNED);
+	assert_int_equal(f.reg[FORWARD_RBP], 1012);
+	assert_int_equal(f.pc, 1013);
+	/* mov rbp, [rsp + 8]; add rsp, 16; ret */
+	assert_int_equal(
+		follow(CODE(0x48, 0x8b, 0x6c, 0x24, 0x08, 0x48, 0x83, 0xc4, 0x10, 0xc3), 10, &f),
+		FORWARD_RETURNED);
+	assert_int_equal(f.reg[FORWARD_RBP], 1011);
+	assert_int_equal(f.pc, 1012);
+}
+
+static void an_exception_stub_leaves_with_the_pc_in_rdx(void **state)
+{
+	struct forward f;
+
+	(void)state;
+	/* mov rbp, [rsp]; add rsp, 8; pop rdx; mov r8, rax; mov rdx, [r15 + 0x5e8]; jmp r8 */
+	assert_int_equal(
+		follow(CODE(0x48, 0x8b, 0x2c, 0x24, 0x48, 0x83, 0xc4, 0x08, 0x5a, 0x4c, 0x8b, 0xc0,
+			    0x49, 0x8b, 0x97, 0xe8, 0x05, 0, 0, 0x41, 0xff, 0xe0),
+		       10, &f),
+		FORWARD_JUMPED);
+	assert_int_equal(f.reg[FORWARD_RDX], 1011);
+	assert_int_equal(f.pc, FORWARD_RAX);
+	assert_int_equal(word_of(&f, FORWARD_RSP), 12);
+}
+
+static void a_way_that_ends_nowhere_is_gone_back_from(void **state)
+{
+	struct forward f;
+
+	(void)state;
+	/* test eax, eax; jne +1; hlt; pop rcx; ret */
+	assert_int_equal(follow(CODE(0x85, 0xc0, 0x75, 0x01, 0xf4, 0x59, 0xc3), 10, &f),
+			 FORWARD_RETURNED);
+	assert_int_equal(f.pc, 1011);
+}
+
+static void a_stack_pointer_that_nobody_knows_is_no_way(void **state)
+{
+	struct forward f;
+
+	(void)state;
+	/* mov rsp, [rax]; ret */
+	assert_int_equal(follow(CODE(0x48, 0x8b, 0x20, 0xc3), 10, &f), FORWARD_LOST);
+	/* add rsp, rcx; ret */
+	assert_int_equal(follow(CODE(0x48, 0x01, 0xcc, 0xc3), 10, &f), FORWARD_LOST);
+	/* jmp to itself, for ever */
+	assert_int_equal(follow(CODE(0xeb, 0xfe), 10, &f), FORWARD_LOST);
+	/* jmp [rax + rcx * 8], a switch */
+	assert_int_equal(follow(CODE(0xff, 0x24, 0xc8), 10, &f), FORWARD_LOST);
+}
+
+static void more_stores_than_are_kept_make_what_is_loaded_unknown(void **state)
+{
+	uint8_t code[200];
+	size_t n = 0;
+	struct forward f;
+
+	(void)state;
+	code[n++] = 0x55; /* push rbp */
+	for (int i = 0; i < 30; i++) /* push rax */
+		code[n++] = 0x50;
+	memcpy(code + n, "\x48\x81\xc4\xf0\x00\x00\x00\x5d\xc3",
+	       9); /* add rsp, 240; pop rbp; ret */
+	assert_int_equal(follow(code, 40, &f), FORWARD_LOST);
+	assert_false(forward_knows(&f, FORWARD_RBP) && f.reg[FORWARD_RBP] != FORWARD_RBP);
+}
+
+/* One line of objdump: address, bytes, text. Its number of bytes, 0 = it shows no instruction. */
+static size_t line_bytes(char *line, uint8_t *ret)
+{
+	char *p = strchr(line, '\t'), *end = p ? strchr(p + 1, '\t') : NULL;
+	size_t n = 0;
+
+	if (!end || strstr(end, "(bad)") || strstr(end, ".byte") || strstr(end, "\trex"))
+		return 0;
+	memset(ret, 0xcc, 32);
+	while (n <= INSTRUCTION_BYTES_MAX && p < end - 2)
+		ret[n++] = (uint8_t)strtoul(p, &p, 16);
+	return n;
+}
+
+static void lengths_are_those_of_objdump_for_all_of_libc(void **state)
+{
+	FILE *objdump = popen("objdump -d --insn-width=16 -j .text \"$(ldd /proc/self/exe | "
+			      "awk '/libc.so/{print $3}')\" 2>/dev/null",
+			      "re");
+	unsigned long seen = 0, wrong = 0;
+	struct instruction i;
+	uint8_t bytes[32];
+	char line[4096];
+
+	(void)state;
+	assert_non_null(objdump);
+	while (fgets(line, sizeof(line), objdump)) {
+		size_t n = line_bytes(line, bytes);
+
+		if (!n)
+			continue;
+		seen++;
+		if (!instruction_decode_sig(bytes, &i) || i.length != n) {
+			if (wrong++ < 5)
+				print_error("%u: %s", i.length, line);
+		}
+	}
+	pclose(objdump);
+	if (!seen)
+		skip();
+	assert_true(seen > 100000);
+	assert_int_equal(wrong, 0);
+}
+
+static void any_bytes_end(void **state)
+{
+	struct forward f;
+	uint8_t code[512];
+
+	(void)state;
+	srand(1);
+	for (int n = 0; n < 20000; n++) {
+		for (size_t i = 0; i < sizeof(code); i++)
+			code[i] = (uint8_t)rand();
+		(void)follow(code, 30, &f);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_return_finds_its_address_on_top),
+		cmocka_unit_test(what_was_pushed_on_the_way_is_popped_again),
+		cmocka_unit_test(a_saved_frame_pointer_comes_from_the_stack),
+		cmocka_unit_test(an_exception_stub_leaves_with_the_pc_in_rdx),
+		cmocka_unit_test(a_way_that_ends_nowhere_is_gone_back_from),
+		cmocka_unit_test(a_stack_pointer_that_nobody_knows_is_no_way),
+		cmocka_unit_test(more_stores_than_are_kept_make_what_is_loaded_unknown),
+		cmocka_unit_test(lengths_are_those_of_objdump_for_all_of_libc),
+		cmocka_unit_test(any_bytes_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else /* its instructions are those of x86-64 */
+
+int main(void)
+{
+	return 77;
+}
+
+#endif
