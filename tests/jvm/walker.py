@@ -27,6 +27,7 @@ GENERATED = re.compile(r"Lambda|invoke/|reflect/|LambdaForm|Accessor|jdk/interna
 BROKEN_MAX = 0.0002  # of the samples
 
 EMULATION_WARM_S = 5  # until virtual threads run: before that the walker cannot know their frames' root
+TICK_US = 4000  # for an emulated JVM: its signals are those of timers
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 emulated = False
@@ -67,14 +68,15 @@ class Run:
         jvm = subprocess.Popen([*jdks.command(home, os.path.dirname(library(home))), *flags, "-Xmx300m", "-cp", directory, program,
                                 *arguments], stdout=self.out, stderr=self.err, stdin=subprocess.DEVNULL,
                                cwd=directory)
+        # the host's signals go to handlers of the processor's own code, which qemu's are not
+        rate = ["-i", str(max(interval_us, TICK_US))] if emulated else ["-H", "-i", str(interval_us)]
         try:
             self.wait_ready(directory, jvm)
-            if jdks.is_aarch64(home) and program == "WalkVirtual":
+            if emulated and program == "WalkVirtual":
                 time.sleep(EMULATION_WARM_S)
             self.reader = subprocess.run(
-                [os.path.join(BUILD, "tests", "agent_reader"), "-v", "-H", "-l",
-                 library(home),
-                 "-d", str(seconds), "-i", str(interval_us), str(jvm.pid)],
+                [os.path.join(BUILD, "tests", "agent_reader"), "-v", "-l", library(home), "-d", str(seconds),
+                 *rate, str(jvm.pid)],
                 capture_output=True, text=True, errors="replace", timeout=seconds + 60)
             if wait:
                 self.status = jvm.wait(timeout=120)
