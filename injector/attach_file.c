@@ -1,5 +1,5 @@
 /*
- * .attach_pidN in the working directory or /tmp: what makes HotSpot take SIGQUIT as "open the
+ * .attach_pidN in /tmp or the working directory: what makes HotSpot take SIGQUIT as "open the
  * attach socket". A JVM that finds none, or one of a stranger, prints a thread dump into the
  * application's output instead. So it stays until the socket has answered, or until no SIGQUIT is
  * pending any more and the JVM has had time to look.
@@ -81,6 +81,18 @@ static bool is_stale(const struct stat *st)
 	       (uint64_t)st->st_ctime + STALE_AGE_S < clock_real_ns() / NS_PER_S;
 }
 
+/* Its working directory as it is now, not as it was when we began. */
+static int open_cwd(struct inject *in)
+{
+	int fd = openat(in->proc_dfd, "cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		fd_close(in->cwd_dfd);
+		in->cwd_dfd = fd;
+	}
+	return fcntl(in->cwd_dfd, F_DUPFD_CLOEXEC, 3);
+}
+
 /* ---- making it ------------------------------------------------------------------------------ */
 
 /* One that is there and was left by a killed attach: it is in the way, or is taken over.
@@ -136,29 +148,51 @@ static int make_in(struct inject *in, int dfd)
 	return 0;
 }
 
+/* The JVM looks into its working directory first: what lies there would hide ours. */
+static int clear(struct inject *in, int dfd)
+{
+	struct stat st;
+	int fd;
+
+	while (fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		if (inject_remaining_ms(in) == 0)
+			return -EBUSY;
+		fd = take_over(in, dfd);
+		if (fd >= 0) {
+			(void)unlinkat(dfd, in->attach_file, 0);
+			fd_close(fd);
+		} else if (fd == -EEXIST) {
+			inject_pause_ms(5);
+		}
+	}
+	return 0;
+}
+
 int attach_file_make(struct inject *in)
 {
-	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
-	CLEANUP(fd_closep) int cwd = fcntl(in->cwd_dfd, F_DUPFD_CLOEXEC, 3);
+	CLEANUP(fd_closep) int tmp = files_open_tmp(in), cwd = open_cwd(in);
 	int r;
 
 	snprintf(in->attach_file, sizeof(in->attach_file), ".attach_pid%d", in->ns_pid);
 	r = files_as_target(in);
+	if (r == 0)
+		r = clear(in, cwd);
+	/* in /tmp, because a JVM in its first moments, already with its handler, goes into
+	 * /tmp/hsperfdata_USER for a while: a file in that directory would not be found later */
 	if (r == 0) {
-		/* the JVM looks into its working directory first, then into /tmp */
-		r = make_in(in, cwd);
+		r = tmp < 0 ? tmp : make_in(in, tmp);
 		if (r == 0) {
-			in->attach_dfd = TAKE_FD(cwd);
-		} else if (tmp >= 0 && r != -EBUSY) {
-			r = make_in(in, tmp);
+			in->attach_dfd = TAKE_FD(tmp);
+		} else if (r != -EBUSY) {
+			r = make_in(in, cwd);
 			if (r == 0)
-				in->attach_dfd = TAKE_FD(tmp);
+				in->attach_dfd = TAKE_FD(cwd);
 		}
 	}
 	files_as_root();
 	if (r < 0)
 		return fault_set(in->fault, -r, FAULT_PLACEMENT,
-				 "%s can be made neither in its working directory nor in /tmp: ",
+				 "%s can be made neither in /tmp nor in its working directory: ",
 				 in->attach_file);
 	return 0;
 }
@@ -205,8 +239,8 @@ static bool is_left(const struct inject *in, int dfd)
 
 void attach_file_cleanup(struct inject *in)
 {
-	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
-	int dfds[] = { in->cwd_dfd, tmp };
+	CLEANUP(fd_closep) int tmp = files_open_tmp(in), cwd = open_cwd(in);
+	int dfds[] = { cwd, tmp };
 
 	snprintf(in->attach_file, sizeof(in->attach_file), ".attach_pid%d", in->ns_pid);
 	for (size_t i = 0; i < ARRAY_SIZE(dfds); i++) {

@@ -37,7 +37,7 @@ static void put(const char *name, const char *text)
 
 static bool exists(void)
 {
-	return access(at("cwd/.attach_pid7"), F_OK) == 0;
+	return access(at("root/tmp/.attach_pid7"), F_OK) == 0;
 }
 
 static int open_dir(const char *name)
@@ -92,7 +92,7 @@ static void it_says_whose_it_is_and_goes_when_it_was_answered(void **state)
 
 	(void)state;
 	assert_int_equal(attach_file_make(&in), 0);
-	fd = open(at("cwd/.attach_pid7"), O_RDONLY);
+	fd = open(at("root/tmp/.attach_pid7"), O_RDONLY);
 	assert_true(read(fd, text, sizeof(text) - 1) > 0);
 	assert_string_equal(text, "kindling 42 987654\n");
 	assert_true(flock(fd, LOCK_EX | LOCK_NB) < 0); /* while the attach lives */
@@ -122,7 +122,7 @@ static void it_stays_while_sigquit_is_pending_or_the_process_stands_still(void *
 static void the_next_attach_to_the_same_process_takes_it_over_at_once(void **state)
 {
 	(void)state;
-	put("cwd/.attach_pid7", "kindling 42 987654\n");
+	put("root/tmp/.attach_pid7", "kindling 42 987654\n");
 	assert_int_equal(attach_file_make(&in), 0);
 	assert_true(exists());
 	attach_file_forget(&in);
@@ -134,8 +134,8 @@ static void one_that_is_in_use_is_waited_for(void **state)
 	int fd;
 
 	(void)state;
-	put("cwd/.attach_pid7", "kindling 42 987654\n");
-	fd = open(at("cwd/.attach_pid7"), O_RDONLY);
+	put("root/tmp/.attach_pid7", "kindling 42 987654\n");
+	fd = open(at("root/tmp/.attach_pid7"), O_RDONLY);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	assert_int_equal(attach_file_make(&in), -EBUSY);
 	attach_file_cleanup(&in);
@@ -146,24 +146,51 @@ static void one_that_is_in_use_is_waited_for(void **state)
 static void another_targets_or_another_tools_is_not_touched(void **state)
 {
 	(void)state;
-	put("cwd/.attach_pid7", "kindling 43 987654\n"); /* the other pod's that shares /tmp */
+	put("root/tmp/.attach_pid7", "kindling 43 987654\n"); /* the other pod's that shares /tmp */
 	attach_file_cleanup(&in);
 	assert_true(exists());
 	assert_int_equal(attach_file_make(&in), -EBUSY);
-	put("cwd/.attach_pid7", ""); /* jcmd's, and young */
+	put("root/tmp/.attach_pid7", ""); /* jcmd's, and young */
 	attach_file_cleanup(&in);
 	assert_true(exists());
+}
+
+/* The JVM looks there first. */
+static void what_lies_in_its_working_directory_is_out_of_the_way_before(void **state)
+{
+	(void)state;
+	put("cwd/.attach_pid7", "");
+	assert_int_equal(attach_file_make(&in), -EBUSY); /* jcmd's, and young */
+	f = (struct fault){ 0 };
+	in.deadline_mono_ns = clock_mono_ns() + 300 * NS_PER_MS;
+	put("cwd/.attach_pid7", "kindling 42 987654\n");
+	assert_int_equal(attach_file_make(&in), 0);
+	assert_true(access(at("cwd/.attach_pid7"), F_OK) < 0);
+	assert_true(exists());
+	attach_file_forget(&in);
+}
+
+static void where_tmp_takes_no_file_the_working_directory_does(void **state)
+{
+	(void)state;
+	assert_int_equal(rmdir(at("root/tmp")), 0);
+	assert_int_equal(mkdir(at("now"), 0755), 0);
+	assert_int_equal(symlink("../now", at("proc/cwd")), 0); /* not where it was at first */
+	assert_int_equal(attach_file_make(&in), 0);
+	assert_int_equal(access(at("now/.attach_pid7"), F_OK), 0);
+	attach_file_forget(&in);
+	assert_true(access(at("now/.attach_pid7"), F_OK) < 0);
 }
 
 static void a_link_or_fifo_in_its_place_is_not_opened(void **state)
 {
 	(void)state;
 	put("secret", "kindling 42 987654\n");
-	assert_int_equal(symlink(at("secret"), at("cwd/.attach_pid7")), 0);
+	assert_int_equal(symlink(at("secret"), at("root/tmp/.attach_pid7")), 0);
 	attach_file_cleanup(&in);
 	assert_true(exists());
-	assert_int_equal(unlink(at("cwd/.attach_pid7")), 0);
-	assert_int_equal(mkfifo(at("cwd/.attach_pid7"), 0600), 0);
+	assert_int_equal(unlink(at("root/tmp/.attach_pid7")), 0);
+	assert_int_equal(mkfifo(at("root/tmp/.attach_pid7"), 0600), 0);
 	attach_file_cleanup(&in); /* returns: it is not waited for a writer */
 	assert_true(exists());
 }
@@ -178,6 +205,8 @@ int main(void)
 		FILE_TEST(the_next_attach_to_the_same_process_takes_it_over_at_once),
 		FILE_TEST(one_that_is_in_use_is_waited_for),
 		FILE_TEST(another_targets_or_another_tools_is_not_touched),
+		FILE_TEST(what_lies_in_its_working_directory_is_out_of_the_way_before),
+		FILE_TEST(where_tmp_takes_no_file_the_working_directory_does),
 		FILE_TEST(a_link_or_fifo_in_its_place_is_not_opened),
 	};
 
