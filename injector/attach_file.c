@@ -64,14 +64,30 @@ static void mark(const struct inject *in, char *buf)
 		 (unsigned long long)in->start_time);
 }
 
-/* Left by an attach of ours to this very process: nobody holds its lock. */
+/* The process that it says it is for lives. */
+static bool is_of_living(const struct inject *in, const char *text)
+{
+	unsigned long long start_time;
+	char path[32], stat[1024];
+	int pid;
+
+	if (sscanf(text, "kindling %d %llu", &pid, &start_time) != 2)
+		return true; /* not known: it stays */
+	snprintf(path, sizeof(path), "../%d/stat", pid);
+	return proc_read(in->proc_dfd, path, stat, sizeof(stat)) > 0 &&
+	       proc_start_time(stat) == start_time;
+}
+
+/* Left by an attach of ours to this very process, or to one that has ended (in a container every
+ * JVM has number 1): nobody holds its lock. That of a pod which shares the directory stays. */
 static bool is_left_of_ours(const struct inject *in, int fd)
 {
 	char wanted[MARK_BYTES], text[MARK_BYTES] = "";
 	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
 
 	mark(in, wanted);
-	return n > 0 && strcmp(text, wanted) == 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+	return n > 0 && (strcmp(text, wanted) == 0 || !is_of_living(in, text)) &&
+	       flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
 /* Of another tool, or of an older version of ours: empty, and nobody uses one for so long. */
@@ -82,15 +98,11 @@ static bool is_stale(const struct stat *st)
 }
 
 /* Its working directory as it is now, not as it was when we began. */
-static int open_cwd(struct inject *in)
+static int open_cwd(const struct inject *in)
 {
 	int fd = openat(in->proc_dfd, "cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (fd >= 0) {
-		fd_close(in->cwd_dfd);
-		in->cwd_dfd = fd;
-	}
-	return fcntl(in->cwd_dfd, F_DUPFD_CLOEXEC, 3);
+	return fd < 0 ? -errno : fd;
 }
 
 /* ---- making it ------------------------------------------------------------------------------ */
@@ -168,6 +180,11 @@ static int clear(struct inject *in, int dfd)
 	return 0;
 }
 
+/*
+ * The JVM looks into its working directory first, then into /tmp. Ours lies in /tmp, where the
+ * socket will be too. A JVM that starts goes to /tmp/hsperfdata_USER for a moment, to clean up
+ * there, and may catch SIGQUIT already: a file in that directory would not be found again.
+ */
 int attach_file_make(struct inject *in)
 {
 	CLEANUP(fd_closep) int tmp = files_open_tmp(in), cwd = open_cwd(in);
@@ -175,16 +192,14 @@ int attach_file_make(struct inject *in)
 
 	snprintf(in->attach_file, sizeof(in->attach_file), ".attach_pid%d", in->ns_pid);
 	r = files_as_target(in);
-	if (r == 0)
+	if (r == 0 && cwd >= 0)
 		r = clear(in, cwd);
-	/* in /tmp, because a JVM in its first moments, already with its handler, goes into
-	 * /tmp/hsperfdata_USER for a while: a file in that directory would not be found later */
 	if (r == 0) {
 		r = tmp < 0 ? tmp : make_in(in, tmp);
 		if (r == 0) {
 			in->attach_dfd = TAKE_FD(tmp);
 		} else if (r != -EBUSY) {
-			r = make_in(in, cwd);
+			r = cwd < 0 ? cwd : make_in(in, cwd);
 			if (r == 0)
 				in->attach_dfd = TAKE_FD(cwd);
 		}
@@ -239,8 +254,9 @@ static bool is_left(const struct inject *in, int dfd)
 
 void attach_file_cleanup(struct inject *in)
 {
-	CLEANUP(fd_closep) int tmp = files_open_tmp(in), cwd = open_cwd(in);
-	int dfds[] = { cwd, tmp };
+	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
+	CLEANUP(fd_closep) int cwd = open_cwd(in);
+	int dfds[] = { tmp, cwd };
 
 	snprintf(in->attach_file, sizeof(in->attach_file), ".attach_pid%d", in->ns_pid);
 	for (size_t i = 0; i < ARRAY_SIZE(dfds); i++) {

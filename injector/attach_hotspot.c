@@ -165,8 +165,10 @@ static int send_sigquit(const struct inject *in)
 /* No socket came. A JVM that took the signal has printed a thread dump, and would again. */
 static int no_socket(struct inject *in, int last)
 {
-	if (!inject_alive(in))
+	if (!inject_alive(in)) {
+		attach_file_forget(in);
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY, "process %d has ended", in->pid);
+	}
 	if (!attach_file_give_up(in))
 		return fault_set(in->fault, ETIMEDOUT, FAULT_SOCKET,
 				 "it did not take SIGQUIT in time");

@@ -22,7 +22,6 @@ struct inject {
 	int pidfd;
 	int proc_dfd; /* /proc/PID */
 	int root_dfd; /* O_PATH of /proc/PID/root: all paths are resolved in it */
-	int cwd_dfd; /* O_PATH of /proc/PID/cwd */
 	int mnt_ns_fd; /* its mount namespace; -1 = nothing can be mounted in it */
 	int cgroup_dfd; /* /sys/fs/cgroup; -1 = not there */
 	uint64_t deadline_mono_ns;
@@ -34,10 +33,10 @@ struct inject {
 	struct fault *fault;
 };
 
-#define INJECT_NULL                                                                           \
-	{                                                                                     \
-		.pidfd = -1, .proc_dfd = -1, .root_dfd = -1, .cwd_dfd = -1, .cgroup_dfd = -1, \
-		.mnt_ns_fd = -1, .attach_dfd = -1, .attach_fd = -1                            \
+#define INJECT_NULL                                                                             \
+	{                                                                                       \
+		.pidfd = -1, .proc_dfd = -1, .root_dfd = -1, .cgroup_dfd = -1, .mnt_ns_fd = -1, \
+		.attach_dfd = -1, .attach_fd = -1                                               \
 	}
 
 int inject_remaining_ms(const struct inject *in); /* until the deadline; 0 = it has passed */

@@ -71,10 +71,9 @@ static int open_target(struct inject *in)
 	if (in->proc_dfd < 0)
 		return fault_set(in->fault, errno, FAULT_IDENTITY, "open %s: ", path);
 	in->root_dfd = openat(in->proc_dfd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	in->cwd_dfd = openat(in->proc_dfd, "cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (in->root_dfd < 0 || in->cwd_dfd < 0)
+	if (in->root_dfd < 0)
 		return fault_set(in->fault, errno, FAULT_NAMESPACE,
-				 "open root and cwd of process %d: ", in->pid);
+				 "open the root of process %d: ", in->pid);
 	in->mnt_ns_fd = openat(in->proc_dfd, "ns/mnt", O_RDONLY | O_CLOEXEC);
 	in->cgroup_dfd = open("/sys/fs/cgroup", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return 0;

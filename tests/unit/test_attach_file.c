@@ -53,7 +53,7 @@ static int setup(void **state)
 	assert_int_equal(mkdir(at("proc"), 0755), 0);
 	assert_int_equal(mkdir(at("root"), 0755), 0);
 	assert_int_equal(mkdir(at("root/tmp"), 0755), 0);
-	assert_int_equal(mkdir(at("cwd"), 0755), 0);
+	assert_int_equal(mkdir(at("proc/cwd"), 0755), 0);
 	put("proc/stat", STAT("S"));
 	put("proc/status", "ShdPnd:\t0000000000000000\n");
 	f = (struct fault){ 0 };
@@ -68,7 +68,6 @@ static int setup(void **state)
 	in.pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	in.proc_dfd = open_dir("proc");
 	in.root_dfd = open_dir("root");
-	in.cwd_dfd = open_dir("cwd");
 	return 0;
 }
 
@@ -80,9 +79,18 @@ static int teardown(void **state)
 	close(in.pidfd);
 	close(in.proc_dfd);
 	close(in.root_dfd);
-	close(in.cwd_dfd);
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	return system(command);
+}
+
+static void without_a_tmp_it_lies_where_the_jvm_is_now(void **state)
+{
+	(void)state;
+	assert_int_equal(rmdir(at("root/tmp")), 0);
+	assert_int_equal(attach_file_make(&in), 0);
+	assert_int_equal(access(at("proc/cwd/.attach_pid7"), F_OK), 0);
+	attach_file_forget(&in);
+	assert_int_equal(access(at("proc/cwd/.attach_pid7"), F_OK), -1);
 }
 
 static void it_says_whose_it_is_and_goes_when_it_was_answered(void **state)
@@ -146,6 +154,8 @@ static void one_that_is_in_use_is_waited_for(void **state)
 static void another_targets_or_another_tools_is_not_touched(void **state)
 {
 	(void)state;
+	assert_int_equal(mkdir(at("43"), 0755), 0);
+	put("43/stat", STAT("S"));
 	put("root/tmp/.attach_pid7", "kindling 43 987654\n"); /* the other pod's that shares /tmp */
 	attach_file_cleanup(&in);
 	assert_true(exists());
@@ -159,27 +169,30 @@ static void another_targets_or_another_tools_is_not_touched(void **state)
 static void what_lies_in_its_working_directory_is_out_of_the_way_before(void **state)
 {
 	(void)state;
-	put("cwd/.attach_pid7", "");
+	put("proc/cwd/.attach_pid7", "");
 	assert_int_equal(attach_file_make(&in), -EBUSY); /* jcmd's, and young */
 	f = (struct fault){ 0 };
 	in.deadline_mono_ns = clock_mono_ns() + 300 * NS_PER_MS;
-	put("cwd/.attach_pid7", "kindling 42 987654\n");
+	put("proc/cwd/.attach_pid7", "kindling 42 987654\n");
 	assert_int_equal(attach_file_make(&in), 0);
-	assert_true(access(at("cwd/.attach_pid7"), F_OK) < 0);
+	assert_true(access(at("proc/cwd/.attach_pid7"), F_OK) < 0);
 	assert_true(exists());
 	attach_file_forget(&in);
 }
 
-static void where_tmp_takes_no_file_the_working_directory_does(void **state)
+static void one_for_a_process_that_has_ended_is_in_nobodys_way(void **state)
 {
 	(void)state;
-	assert_int_equal(rmdir(at("root/tmp")), 0);
-	assert_int_equal(mkdir(at("now"), 0755), 0);
-	assert_int_equal(symlink("../now", at("proc/cwd")), 0); /* not where it was at first */
+	put("root/tmp/.attach_pid7", "kindling 44 987654\n"); /* there is no such process */
 	assert_int_equal(attach_file_make(&in), 0);
-	assert_int_equal(access(at("now/.attach_pid7"), F_OK), 0);
 	attach_file_forget(&in);
-	assert_true(access(at("now/.attach_pid7"), F_OK) < 0);
+	assert_int_equal(mkdir(at("44"), 0755), 0);
+	put("44/stat", STAT("S"));
+	put("root/tmp/.attach_pid7", "kindling 44 987653\n"); /* another one by now */
+	assert_int_equal(attach_file_make(&in), 0);
+	attach_file_forget(&in);
+	put("root/tmp/.attach_pid7", "kindling 44 987654\n");
+	assert_int_equal(attach_file_make(&in), -EBUSY);
 }
 
 static void a_link_or_fifo_in_its_place_is_not_opened(void **state)
@@ -200,13 +213,14 @@ static void a_link_or_fifo_in_its_place_is_not_opened(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		FILE_TEST(without_a_tmp_it_lies_where_the_jvm_is_now),
 		FILE_TEST(it_says_whose_it_is_and_goes_when_it_was_answered),
 		FILE_TEST(it_stays_while_sigquit_is_pending_or_the_process_stands_still),
 		FILE_TEST(the_next_attach_to_the_same_process_takes_it_over_at_once),
 		FILE_TEST(one_that_is_in_use_is_waited_for),
 		FILE_TEST(another_targets_or_another_tools_is_not_touched),
 		FILE_TEST(what_lies_in_its_working_directory_is_out_of_the_way_before),
-		FILE_TEST(where_tmp_takes_no_file_the_working_directory_does),
+		FILE_TEST(one_for_a_process_that_has_ended_is_in_nobodys_way),
 		FILE_TEST(a_link_or_fifo_in_its_place_is_not_opened),
 	};
 
