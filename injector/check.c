@@ -74,7 +74,7 @@ static void print(bool json, const char *name, enum verdict verdict, const char 
 	static const char *const words[] = { "ok", "no", "unknown" };
 
 	if (!json) {
-		printf("%-8s %-8s %s%s%s\n", words[verdict], name, finding,
+		printf("%-8s %-9s %s%s%s\n", words[verdict], name, finding,
 		       change ? "; to change it: " : "", change ? change : "");
 		return;
 	}
@@ -97,12 +97,13 @@ static enum verdict verdict_of(int r, const struct fault *f)
 									      : VERDICT_NO;
 }
 
-static enum verdict report(bool json, const struct check *c, int r, const struct fault *f)
+static enum verdict report(bool json, const struct check *c, int r, const struct fault *f,
+			   const char *found)
 {
 	enum verdict verdict = verdict_of(r, f);
 
 	if (verdict == VERDICT_OK)
-		print(json, c->name, verdict, c->ok, NULL);
+		print(json, c->name, verdict, found ? found : c->ok, NULL);
 	else if (verdict == VERDICT_NO)
 		print(json, c->name, verdict, f->what, c->change);
 	else
@@ -114,7 +115,7 @@ void check_say_unseen(bool json, const char *name, const struct fault *f)
 {
 	const struct check c = { .name = name, .change = "a process that runs" };
 
-	(void)report(json, &c, -f->code, f);
+	(void)report(json, &c, -f->code, f, NULL);
 }
 
 static enum verdict worse(enum verdict a, enum verdict b)
@@ -134,12 +135,13 @@ int check_all(struct inject *in, bool json)
 	in->fault = &f;
 	for (size_t i = 0; i < preflight_check_count; i++) {
 		f = (struct fault){ 0 };
+		in->found = NULL;
 		r = preflight_checks[i].run(in);
-		all = worse(all, report(json, &preflight_checks[i], r, &f));
+		all = worse(all, report(json, &preflight_checks[i], r, &f, in->found));
 		if (r == -ESRCH)
 			return VERDICT_NO; /* nobody is there to be looked at */
 	}
 	f = (struct fault){ 0 };
 	r = check_place(in, &place.ok);
-	return (int)worse(all, report(json, &place, r, &f));
+	return (int)worse(all, report(json, &place, r, &f, NULL));
 }

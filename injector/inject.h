@@ -30,6 +30,7 @@ struct inject {
 	char attach_file[32]; /* ".attach_pidN" */
 	int attach_dfd; /* where it was made; -1 = it was not */
 	int attach_fd; /* the file itself, locked */
+	const char *found; /* what a check saw that is no reason to refuse; NULL = nothing */
 	struct fault *fault;
 };
 
