@@ -243,6 +243,15 @@ bool engine_has_signal(void)
 	return handler_is_ours(engine.signo);
 }
 
+bool engine_is_alone(void)
+{
+	struct sigaction now;
+
+	return handler_is_ours(SIGPROF) ||
+	       (sigaction(SIGPROF, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) &&
+		(now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN));
+}
+
 /* SIGPROF while nobody has it, else the next that nobody uses. */
 static int install_handler(void)
 {

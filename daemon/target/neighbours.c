@@ -10,7 +10,7 @@
 #include "daemon/core/clock.h"
 #include "daemon/discovery/proc.h"
 
-#define AGAIN_NS (120 * NS_PER_S) /* maps of a JVM with thousands of threads takes milliseconds */
+#define AGAIN_SCANS 4 /* of discovery.scan_interval: maps of a big JVM takes milliseconds */
 
 static int open_target(const struct target *t)
 {
@@ -63,7 +63,9 @@ static void on_again(void *userdata)
 
 void neighbours_watch(struct target *t)
 {
+	const struct targets *table = t->priv->table;
+	uint64_t ns = AGAIN_SCANS * table->config->scan_interval_ns;
+
 	if (!t->priv->neighbours_timer)
-		(void)loop_timer_add(t->priv->table->loop, AGAIN_NS, AGAIN_NS, on_again, t,
-				     &t->priv->neighbours_timer);
+		(void)loop_timer_add(table->loop, ns, ns, on_again, t, &t->priv->neighbours_timer);
 }
