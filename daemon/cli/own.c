@@ -15,9 +15,9 @@
 #include "daemon/host.h"
 #include "daemon/report/report.h"
 
-#define ATTACH_NS      (15 * NS_PER_S)
-#define IDLE_NS	       NS_PER_S /* an idle JVM has no sample to show that it streams */
-#define DOWN_NS	       (10 * NS_PER_S)
+#define ATTACH_NS (15 * NS_PER_S)
+#define IDLE_NS	  NS_PER_S /* an idle JVM has no sample to show that it streams */
+#define DOWN_NS	  (10 * NS_PER_S)
 
 /* ---- which JVM ------------------------------------------------------------------------------ */
 

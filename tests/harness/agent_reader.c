@@ -10,6 +10,7 @@
  *     -m PERMILLE  CPU budget; without it the budget is off
  *     -H       signals from the host engine, for an interval below the kernel's tick, if it is to be had
  *     -s       STOP for the middle third of the time
+ *     -c N     STOP and START so many times, as fast as the agent follows
  *     -k       leave without DETACH, as if killed
  *     -v       print every frame
  *     -D       details: memory by part at the first sample and at the end, times in the handler
@@ -43,7 +44,7 @@ static struct {
 	const char *library;
 	double seconds;
 	uint64_t interval_ns, ring_bytes, permille;
-	int pipe_bytes, sleep_ms;
+	int pipe_bytes, sleep_ms, cycles;
 	bool no_budget, stop, leave, verbose, details, host;
 } opt = { .seconds = 5, .interval_ns = 10000000, .no_budget = true };
 
@@ -627,7 +628,7 @@ static int parse(int argc, char **argv)
 {
 	int o;
 
-	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:skvDH")) != -1) {
+	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:c:skvDH")) != -1) {
 		switch (o) {
 		case 'l':
 			opt.library = optarg;
@@ -654,6 +655,9 @@ static int parse(int argc, char **argv)
 		case 's':
 			opt.stop = true;
 			break;
+		case 'c':
+			opt.cycles = atoi(optarg);
+			break;
 		case 'k':
 			opt.leave = true;
 			break;
@@ -676,6 +680,26 @@ static int parse(int argc, char **argv)
 	return 0;
 }
 
+/* Each STOP is answered by a LEDGER, after the START before it was obeyed. */
+static void cycle(int events, int control, uint64_t session)
+{
+	for (int i = 0; i < opt.cycles && !in.failed; i++) {
+		uint64_t before = in.ledgers;
+		double end = now_s() + 5;
+
+		command(control, WIRE_STOP, session);
+		while (in.ledgers == before && now_s() < end) {
+			struct pollfd p = { .fd = events, .events = POLLIN };
+
+			if (poll(&p, 1, 50) > 0)
+				read_frames(events);
+		}
+		if (in.ledgers == before)
+			wrong("STOP %d was not answered", i);
+		command(control, WIRE_START, session);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t session = (uint64_t)time(NULL) << 16 | (uint64_t)getpid();
@@ -687,7 +711,7 @@ int main(int argc, char **argv)
 	if (parse(argc, argv) < 0) {
 		fprintf(stderr,
 			"usage: agent_reader [-l LIB] [-d SEC] [-i USEC] [-r BYTES] [-p BYTES] [-w "
-			"MSEC] [-m PERMILLE] [-s] [-k] [-v] [-D] [-H] PID\n");
+			"MSEC] [-m PERMILLE] [-s] [-c N] [-k] [-v] [-D] [-H] PID\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
@@ -701,6 +725,7 @@ int main(int argc, char **argv)
 	}
 	cpu_begin = process_cpu_s();
 	begin = now_s();
+	cycle(events, control, session);
 	while (!in.bye && now_s() < begin + opt.seconds + 10) {
 		struct pollfd p = { .fd = events, .events = POLLIN };
 		double passed = now_s() - begin;
