@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "daemon/core/clock.h"
 
 #define STALE_AGE_S   5 /* one of somebody else's tool, younger than this, may be in use */
@@ -66,14 +65,30 @@ static void mark(const struct inject *in, char *buf)
 		 (unsigned long long)in->start_time);
 }
 
-/* Left by an attach of ours to this very process: nobody holds its lock. */
+/* The process that it says it is for lives. */
+static bool is_of_living(const struct inject *in, const char *text)
+{
+	unsigned long long start_time;
+	char path[32], stat[1024];
+	int pid;
+
+	if (sscanf(text, "kindling %d %llu", &pid, &start_time) != 2)
+		return true; /* not known: it stays */
+	snprintf(path, sizeof(path), "../%d/stat", pid);
+	return proc_read(in->proc_dfd, path, stat, sizeof(stat)) > 0 &&
+	       proc_start_time(stat) == start_time;
+}
+
+/* Left by an attach of ours to this very process, or to one that has ended (in a container every
+ * JVM has number 1): nobody holds its lock. That of a pod which shares the directory stays. */
 static bool is_left_of_ours(const struct inject *in, int fd)
 {
 	char wanted[MARK_BYTES], text[MARK_BYTES] = "";
 	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
 
 	mark(in, wanted);
-	return n > 0 && strcmp(text, wanted) == 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+	return n > 0 && (strcmp(text, wanted) == 0 || !is_of_living(in, text)) &&
+	       flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
 /* Of another tool, or of an older version of ours: empty, and nobody uses one for so long. */
@@ -81,6 +96,23 @@ static bool is_stale(const struct stat *st)
 {
 	return st->st_size == 0 &&
 	       (uint64_t)st->st_ctime + STALE_AGE_S < clock_real_ns() / NS_PER_S;
+}
+
+/* Its working directory now; -ENOENT = it is where it will not be when it looks, see below. */
+static int open_cwd(const struct inject *in)
+{
+	CLEANUP(fd_closep) int fd = openat(in->proc_dfd, "cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char link[32], path[PATH_MAX];
+	const char *base;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = '\0';
+	base = strrchr(path, '/');
+	return base && strncmp(base, "/hsperfdata_", 12) == 0 ? -ENOENT : TAKE_FD(fd);
 }
 
 /* ---- making it ------------------------------------------------------------------------------ */
@@ -138,43 +170,45 @@ static int make_in(struct inject *in, int dfd)
 	return 0;
 }
 
-/* Its working directory now. -ENOENT = it is where it will not be when it looks, see below. */
-static int open_cwd(const struct inject *in)
+/* The JVM looks into its working directory first: what lies there would hide ours. */
+static int clear(struct inject *in, int dfd)
 {
-	CLEANUP(fd_closep) int fd = openat(in->proc_dfd, "cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	char link[32], path[PATH_MAX];
-	const char *base;
-	ssize_t n;
+	struct stat st;
+	int fd;
 
-	if (fd < 0)
-		return -errno;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, path, sizeof(path) - 1);
-	path[n > 0 ? n : 0] = '\0';
-	base = strrchr(path, '/');
-	return base && strncmp(base, "/hsperfdata_", 12) == 0 ? -ENOENT : TAKE_FD(fd);
+	while (fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		if (inject_remaining_ms(in) == 0)
+			return -EBUSY;
+		fd = take_over(in, dfd);
+		if (fd >= 0) {
+			(void)unlinkat(dfd, in->attach_file, 0);
+			fd_close(fd);
+		} else if (fd == -EEXIST) {
+			inject_pause_ms(5);
+		}
+	}
+	return 0;
 }
 
 /*
  * The JVM looks into its working directory first, then into /tmp. Ours lies in /tmp, where the
- * socket will be too: a young HotSpot takes away what dead JVMs left in /tmp/hsperfdata_USER, and
- * changes into that directory meanwhile. The handler of SIGQUIT is there by then (17 and later),
- * but a file in that directory is not found any more when it looks.
+ * socket will be too. A JVM that starts goes to /tmp/hsperfdata_USER for a moment, to clean up
+ * there, and may catch SIGQUIT already: a file in that directory would not be found again.
  */
 int attach_file_make(struct inject *in)
 {
-	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
-	CLEANUP(fd_closep) int cwd = -1;
+	CLEANUP(fd_closep) int tmp = files_open_tmp(in), cwd = open_cwd(in);
 	int r;
 
 	snprintf(in->attach_file, sizeof(in->attach_file), ".attach_pid%d", in->ns_pid);
 	r = files_as_target(in);
+	if (r == 0 && cwd >= 0)
+		r = clear(in, cwd);
 	if (r == 0) {
 		r = tmp < 0 ? tmp : make_in(in, tmp);
 		if (r == 0) {
 			in->attach_dfd = TAKE_FD(tmp);
 		} else if (r != -EBUSY) {
-			cwd = open_cwd(in);
 			r = cwd < 0 ? cwd : make_in(in, cwd);
 			if (r == 0)
 				in->attach_dfd = TAKE_FD(cwd);

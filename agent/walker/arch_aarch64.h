@@ -9,9 +9,9 @@
 #define ARCH_DWARF_RA	 30
 /* Where HotSpot's call stub keeps its JavaCallWrapper, in words from its frame pointer. */
 #define ARCH_WRAPPER_WORDS (-8)
-/* The release whose interpreted frames keep one word more above the bytecode pointer, and whose calls
- * pass the sender's sp in x19, not x13 (JDK-8288971). */
-#define ARCH_EXTENDED_SP 20
+/* What its interpreted frames keep above the bytecode pointer since 11: the class, and for alignment
+ * another word. */
+#define ARCH_MIRROR_WORDS 2
 
 static inline struct regs regs_get(const ucontext_t *uc)
 {

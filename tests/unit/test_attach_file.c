@@ -168,6 +168,8 @@ static void one_that_is_in_use_is_waited_for(void **state)
 static void another_targets_or_another_tools_is_not_touched(void **state)
 {
 	(void)state;
+	assert_int_equal(mkdir(at("43"), 0755), 0);
+	put("43/stat", STAT("S"));
 	put("root/tmp/.attach_pid7", "kindling 43 987654\n"); /* the other pod's that shares /tmp */
 	attach_file_cleanup(&in);
 	assert_true(exists());
@@ -175,6 +177,36 @@ static void another_targets_or_another_tools_is_not_touched(void **state)
 	put("root/tmp/.attach_pid7", ""); /* jcmd's, and young */
 	attach_file_cleanup(&in);
 	assert_true(exists());
+}
+
+/* The JVM looks there first. */
+static void what_lies_in_its_working_directory_is_out_of_the_way_before(void **state)
+{
+	(void)state;
+	put("proc/cwd/.attach_pid7", "");
+	assert_int_equal(attach_file_make(&in), -EBUSY); /* jcmd's, and young */
+	f = (struct fault){ 0 };
+	in.deadline_mono_ns = clock_mono_ns() + 300 * NS_PER_MS;
+	put("proc/cwd/.attach_pid7", "kindling 42 987654\n");
+	assert_int_equal(attach_file_make(&in), 0);
+	assert_true(access(at("proc/cwd/.attach_pid7"), F_OK) < 0);
+	assert_true(exists());
+	attach_file_forget(&in);
+}
+
+static void one_for_a_process_that_has_ended_is_in_nobodys_way(void **state)
+{
+	(void)state;
+	put("root/tmp/.attach_pid7", "kindling 44 987654\n"); /* there is no such process */
+	assert_int_equal(attach_file_make(&in), 0);
+	attach_file_forget(&in);
+	assert_int_equal(mkdir(at("44"), 0755), 0);
+	put("44/stat", STAT("S"));
+	put("root/tmp/.attach_pid7", "kindling 44 987653\n"); /* another one by now */
+	assert_int_equal(attach_file_make(&in), 0);
+	attach_file_forget(&in);
+	put("root/tmp/.attach_pid7", "kindling 44 987654\n");
+	assert_int_equal(attach_file_make(&in), -EBUSY);
 }
 
 static void a_link_or_fifo_in_its_place_is_not_opened(void **state)
@@ -202,6 +234,8 @@ int main(void)
 		FILE_TEST(the_next_attach_to_the_same_process_takes_it_over_at_once),
 		FILE_TEST(one_that_is_in_use_is_waited_for),
 		FILE_TEST(another_targets_or_another_tools_is_not_touched),
+		FILE_TEST(what_lies_in_its_working_directory_is_out_of_the_way_before),
+		FILE_TEST(one_for_a_process_that_has_ended_is_in_nobodys_way),
 		FILE_TEST(a_link_or_fifo_in_its_place_is_not_opened),
 	};
 

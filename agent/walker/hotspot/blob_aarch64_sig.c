@@ -7,7 +7,7 @@
 #include "agent/walker/hotspot/scopes.h"
 
 #define FP_DISTANCE_MAX 0x4000
-#define SENDER_SP_MAX	0x1000
+#define MOV_X0_SP	0x910003e0u /* mov x0, sp; the register is its low bits */
 #define ENTRY_STEPS	4 /* instructions up to the one that builds the frame */
 #define SCAN_STEPS	64
 #define SPENT_BYTES	64
@@ -21,7 +21,9 @@ static bool fits(const struct hot *h, const struct blob *b, uint64_t pc, uint64_
 {
 	struct blob caller;
 
-	if (return_fits_sig(h, pc, fp, sp))
+	/* of all of these only the call stub is called by native code */
+	if (b->kind == BLOB_STUBS ? return_fits_sig(h, pc, fp, sp) :
+				    return_fits_java_sig(h, pc, fp, sp))
 		return true;
 	pc = arch_code(pc);
 	return b->kind == BLOB_RUNTIME && unwind_in_code_cache_sig(pc) &&
@@ -206,14 +208,46 @@ static bool leave_throw(struct hot *h, const struct blob *b)
 
 /* ---- stubs on top of the stack --------------------------------------------------------------- */
 
-/* c2i and i2c lower sp for the arguments and keep what it was. */
+/* x29 points at a frame of the interpreter. */
+static bool fp_is_interpreted(const struct hot *h)
+{
+	uint64_t fp = h->at.fp;
+
+	return method_check_sig(hot_word(h, fp + 8 * (int64_t)vm_sig.method_words)) &&
+	       hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words);
+}
+
+/* x29 is this stub's own: it has pushed what x30 holds, or its caller called it. */
+static bool has_frame(const struct hot *h, const struct blob *b)
+{
+	uint64_t fp = h->at.fp, pc = arch_code(hot_word(h, fp + 8));
+
+	if (!hot_on_stack(h, fp) || fp < h->at.sp || fp - h->at.sp > FP_DISTANCE_MAX ||
+	    fp_is_interpreted(h))
+		return false;
+	return pc == h->link || (is_called_by(b, pc) && !is_called_by(b, h->link));
+}
+
+/* c2i has lowered sp for the arguments, after it kept what it was. i2c lowers it below an interpreted
+ * frame, for which its fp will do. */
+static uint64_t sp_before_arguments(const struct hot *h, const struct blob *b)
+{
+	for (uint64_t p = h->at.pc - 4; p >= b->code; p -= 4) {
+		uint32_t i = load32_sig(p);
+
+		if (i == MOV_X0_SP + machine_sender_sp_number())
+			return h->regs.sender_sp;
+		if (code_leaves(i))
+			break;
+	}
+	return h->at.sp;
+}
+
 static bool leave_adapter(struct hot *h, const struct blob *b)
 {
-	uint64_t sp = h->at.sp, sender_sp = h->regs.sender_sp;
-
-	if (hot_on_stack(h, sender_sp) && sender_sp >= sp && sender_sp - sp < SENDER_SP_MAX)
-		sp = sender_sp;
-	return leave_by_link(h, b, sp);
+	if (has_frame(h, b)) /* c2i, about to have the VM patch its caller's call */
+		return leave_by_fp(h, b);
+	return leave_by_link(h, b, sp_before_arguments(h, b));
 }
 
 static bool is_call_stub(uint64_t pc)
@@ -222,21 +256,13 @@ static bool is_call_stub(uint64_t pc)
 	       pc < vm_sig.call_stub_return + CALL_STUB_BYTES;
 }
 
-/* x29 is this stub's own: it has pushed what x30 holds, or its caller called it. */
-static bool has_frame(const struct hot *h, const struct blob *b)
-{
-	uint64_t fp = h->at.fp, pc = arch_code(hot_word(h, fp + 8));
-
-	if (!hot_on_stack(h, fp) || fp < h->at.sp || fp - h->at.sp > FP_DISTANCE_MAX)
-		return false;
-	return pc == h->link || (is_called_by(b, pc) && !is_called_by(b, h->link));
-}
-
 static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp;
 	uint32_t before = load32_sig(h->at.pc - 4);
 
+	if (b->kind == BLOB_RUNTIME && compiled_stub_edge_sig(h, b))
+		return true;
 	if (is_before_frame(h) || code_returns(load32_sig(h->at.pc)))
 		return leave_by_link(h, b, sp);
 	/* x29 and x30 have just been pushed, or are about to be popped */
@@ -279,8 +305,8 @@ bool blob_frame_sig(struct hot *h, const struct blob *b)
 		return true;
 	if (b->kind == BLOB_EXCEPTION && h->leaf && leave_throw(h, b))
 		return true;
-	if (b->kind == BLOB_ADAPTER && h->leaf)
-		left = leave_adapter(h, b);
+	if (b->kind == BLOB_ADAPTER && h->leaf && leave_adapter(h, b))
+		left = true;
 	else if ((b->kind == BLOB_VTABLE || b->kind == BLOB_INLINE_CACHE ||
 		  b->kind == BLOB_METHOD_HANDLES) &&
 		 h->leaf && leave_by_link(h, b, h->at.sp))

@@ -11,6 +11,7 @@
 #include "agent/walker/hotspot/hotspot_priv.h"
 
 #define PROLOGUE_STEPS 24
+#define BUILD_STEPS    4
 #define EPILOGUE_STEPS 8
 #define POLL_STEPS     4
 #define POPS_MAX       64 /* bytes */
@@ -29,23 +30,31 @@ static uint64_t verified_entry(const struct blob *b)
 	return b->code + load16_sig(b->base + (uint32_t)vm_sig.nm_verified_entry_offset);
 }
 
-/* @p: the instruction that begins the frame. */
-static enum edge inside_prologue(uint64_t p, uint64_t pc)
+/* Does the instruction at @p begin the frame? The one that completes it comes soon after. */
+static uint64_t frame_complete_at(uint64_t p)
 {
-	bool pushed = code_pushes_pair(load32_sig(p));
+	uint32_t first = load32_sig(p);
+	bool pushes = code_pushes_pair(first);
 
+	if (!pushes && !code_lowers_sp(first))
+		return 0;
+	for (uint64_t end = p + 4; end < p + 4 * BUILD_STEPS; end += 4) {
+		uint32_t i = load32_sig(end);
+
+		if (pushes ? code_lowers_sp(i) : code_stores_pair(i))
+			return end;
+	}
+	return 0;
+}
+
+/* The frame is built by the instructions from @p to @end. */
+static enum edge inside_prologue(uint64_t p, uint64_t end, uint64_t pc)
+{
 	if (pc <= p)
 		return EDGE_LINK;
-	for (int step = 1; step < POLL_STEPS; step++) {
-		uint32_t i = load32_sig(p + 4 * (uint64_t)step);
-
-		if (pushed ? code_lowers_sp(i) : code_stores_pair(i)) {
-			if (pc <= p + 4 * (uint64_t)step)
-				return pushed ? EDGE_PUSHED : EDGE_ROOM;
-			return EDGE_NONE;
-		}
-	}
-	return EDGE_NONE;
+	if (pc > end)
+		return EDGE_NONE;
+	return code_pushes_pair(load32_sig(p)) ? EDGE_PUSHED : EDGE_ROOM;
 }
 
 /* How far has the prologue come at @pc? */
@@ -56,12 +65,26 @@ static enum edge prologue_at(const struct blob *b, uint64_t pc)
 	if (pc <= p || b->frame_words <= 1)
 		return EDGE_LINK; /* the check of the receiver's class comes before */
 	for (int step = 0; step < PROLOGUE_STEPS; step++, p += 4) {
-		uint32_t i = load32_sig(p);
+		uint64_t end = frame_complete_at(p);
 
-		if (code_pushes_pair(i) || code_lowers_sp(i))
-			return inside_prologue(p, pc);
+		if (end)
+			return inside_prologue(p, end, pc);
 	}
 	return pc < p ? EDGE_LINK : EDGE_NONE;
+}
+
+/* C1's code has a second prologue where it takes over a running loop: as seen from near by. */
+static enum edge second_prologue_at(uint64_t pc)
+{
+	for (uint64_t p = pc - 4 * BUILD_STEPS; p < pc + 4 * BUILD_STEPS; p += 4) {
+		uint64_t end = frame_complete_at(p);
+
+		if (end && end >= pc)
+			return inside_prologue(p, end, pc);
+		if (p >= pc && code_leaves(load32_sig(p)))
+			break;
+	}
+	return EDGE_NONE;
 }
 
 /* Has the code before @pc, in one line with it, taken the frame away? */
@@ -100,15 +123,10 @@ static enum edge poll_stub_at(const struct blob *b, uint64_t pc)
 	return EDGE_NONE;
 }
 
-bool compiled_edge_sig(struct hot *h, const struct blob *b)
+static bool leave(struct hot *h, const struct blob *b, enum edge edge)
 {
 	uint64_t sp = h->at.sp, pc = h->link, fp = h->at.fp;
-	enum edge edge = prologue_at(b, h->at.pc);
 
-	if (edge == EDGE_NONE)
-		edge = epilogue_at(h->at.pc);
-	if (edge == EDGE_NONE)
-		edge = poll_stub_at(b, h->at.pc);
 	if (edge == EDGE_NONE)
 		return false;
 	if (edge == EDGE_ROOM)
@@ -119,6 +137,32 @@ bool compiled_edge_sig(struct hot *h, const struct blob *b)
 		sp += 16;
 	}
 	return return_known_sig(h, pc) && hot_move(h, pc, sp, fp);
+}
+
+bool compiled_edge_sig(struct hot *h, const struct blob *b)
+{
+	enum edge edge = prologue_at(b, h->at.pc);
+
+	if (edge == EDGE_NONE)
+		edge = second_prologue_at(h->at.pc);
+	if (edge == EDGE_NONE)
+		edge = epilogue_at(h->at.pc);
+	if (edge == EDGE_NONE)
+		edge = poll_stub_at(b, h->at.pc);
+	return leave(h, b, edge);
+}
+
+bool compiled_stub_edge_sig(struct hot *h, const struct blob *b)
+{
+	uint64_t p = b->code, end = 0;
+	enum edge edge;
+
+	for (int step = 0; step < BUILD_STEPS && !end; step++, p += 4)
+		end = frame_complete_at(p);
+	if (!end || code_pushes_pair(load32_sig(p - 4)))
+		return false;
+	edge = inside_prologue(p - 4, end, h->at.pc);
+	return leave(h, b, edge == EDGE_NONE ? epilogue_at(h->at.pc) : edge);
 }
 
 /* ldp xn, xm, [sp], #n and add sp, sp, #n, at the interrupted instruction or behind its call. */

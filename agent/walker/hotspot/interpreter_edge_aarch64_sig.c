@@ -21,9 +21,7 @@ static bool sets_fp(uint32_t i)
 /* stp xn, x19, [sp, #n]: with x13 up to 19 */
 static bool stores_sender_sp(uint32_t i)
 {
-	uint32_t reg = vm_sig.version >= ARCH_EXTENDED_SP ? 19 : 13;
-
-	return (i & 0xffc07fe0) == (0xa90003e0 | reg << 10);
+	return (i & 0xffc07fe0) == (0xa90003e0 | machine_sender_sp_number() << 10);
 }
 
 static bool is_sender_sp(const struct hot *h, uint64_t sender_sp)

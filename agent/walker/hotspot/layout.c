@@ -250,9 +250,7 @@ static void read_by_version(void)
 		vm_sig.wrapper_words = value;
 	vm_sig.sender_sp_words = -1;
 	vm_sig.method_words = -3;
-	vm_sig.bcp_words = vm_sig.version <= 8 ? -7 : -8; /* 11 put the mirror below the method */
-	if (vm_sig.version >= ARCH_EXTENDED_SP)
-		vm_sig.bcp_words--;
+	vm_sig.bcp_words = vm_sig.version <= 8 ? -7 : -7 - ARCH_MIRROR_WORDS;
 }
 
 int layout_read(const char **why)

@@ -1,6 +1,8 @@
 /* arm64 as HotSpot uses it. */
 #pragma once
 
+#define SENDER_SP_X19 20 /* the release since which calls pass it in x19, not x13 (JDK-8288971) */
+
 /* Registers of the interrupted instruction that tell where code is in building a frame. */
 struct machine {
 	uint64_t x3; /* where an exception was thrown, on its way into a handler */
@@ -11,9 +13,14 @@ struct machine {
 	uint64_t link; /* x30 */
 };
 
+static inline uint32_t machine_sender_sp_number(void)
+{
+	return vm_sig.version >= SENDER_SP_X19 ? 19 : 13;
+}
+
 static inline struct machine machine_load(uint64_t context)
 {
-	int sender_sp = vm_sig.version >= ARCH_EXTENDED_SP ? 19 : 13;
+	int sender_sp = (int)machine_sender_sp_number();
 
 	return (struct machine){ load64_sig(context + arch_context_reg(3)),
 				 load64_sig(context + arch_context_reg(9)),
@@ -37,6 +44,18 @@ static inline uint64_t machine_sender_sp(uint64_t fp, uint64_t slot)
 {
 	return slot > fp ? slot : fp + 16;
 }
+
+/* The same of a skeleton that deoptimisation has made, which is not all filled in yet. */
+static inline uint64_t machine_skeleton_end(uint64_t fp, uint64_t slot)
+{
+	return machine_sender_sp(fp, slot);
+}
+
+struct hot;
+struct blob;
+
+/* compiled_edge_aarch64_sig.c: as compiled_edge_sig(), for runtime stubs that C2 has made. */
+bool compiled_stub_edge_sig(struct hot *h, const struct blob *b);
 
 /* ---- instructions, by the Arm Architecture Reference Manual; pair = x29, x30 ------------------ */
 

@@ -89,10 +89,13 @@ bool return_past_skeletons_sig(struct hot *h)
 
 	h->unpacking = true;
 	for (int i = 0; i < DEOPT_HOPS && hot_on_stack(h, fp) && fp >= h->at.sp; i++) {
-		uint64_t pc = hot_word(h, fp + 8), next = hot_word(h, fp);
+		uint64_t pc = hot_word(h, fp + 8), next = hot_word(h, fp), sp = fp + 16;
+		uint64_t slot = hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words);
 
-		if (return_fits_java_sig(h, pc, next, fp + 16))
-			return hot_move(h, pc, fp + 16, next);
+		if (!return_is_interpreter(arch_code(pc)) && hot_on_stack(h, slot))
+			sp = machine_skeleton_end(fp, slot);
+		if (return_fits_java_sig(h, pc, next, sp))
+			return hot_move(h, pc, sp, next);
 		if (next <= fp)
 			return false;
 		fp = next;
