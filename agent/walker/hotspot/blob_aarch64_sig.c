@@ -1,7 +1,8 @@
 /*
- * arm64. Frames of code that is no method: adapters, vtable stubs, intrinsics, runtime stubs, the blobs
- * for safepoints and deoptimisation. Those that call anything begin with a push of x29 and x30 and with
- * mov x29, sp; x29 stays where it is then. Those that do not leave the return address in x30.
+ * arm64. Frames of code that is no method: adapters, vtable stubs, intrinsics, runtime stubs, the
+ * blobs for safepoints and deoptimisation. Those that call anything begin with a push of x29 and
+ * x30 and with mov x29, sp; x29 stays where it is then. Those that do not leave the return address
+ * in x30.
  */
 #include "agent/walker/hotspot/hotspot_priv.h"
 #include "agent/walker/hotspot/scopes.h"
@@ -21,8 +22,8 @@ static bool fits(const struct hot *h, const struct blob *b, uint64_t pc, uint64_
 	struct blob caller;
 
 	/* of all of these only the call stub is called by native code */
-	if (b->kind == BLOB_STUBS ? return_fits_sig(h, pc, fp, sp) :
-				    return_fits_java_sig(h, pc, fp, sp))
+	if (b->kind == BLOB_STUBS ? return_fits_sig(h, pc, fp, sp)
+				  : return_fits_java_sig(h, pc, fp, sp))
 		return true;
 	pc = arch_code(pc);
 	return b->kind == BLOB_RUNTIME && unwind_in_code_cache_sig(pc) &&
@@ -186,8 +187,8 @@ static bool has_frame(const struct hot *h, const struct blob *b)
 	return pc == h->link || (is_called_by(b, pc) && !is_called_by(b, h->link));
 }
 
-/* c2i has lowered sp for the arguments, after it kept what it was. i2c lowers it below an interpreted
- * frame, for which its fp will do. */
+/* c2i has lowered sp for the arguments, after it kept what it was. i2c lowers it below an
+ * interpreted frame, for which its fp will do. */
 static uint64_t sp_before_arguments(const struct hot *h, const struct blob *b)
 {
 	for (uint64_t p = h->at.pc - 4; p >= b->code; p -= 4) {
@@ -241,10 +242,9 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 	if (has_frame(h, b) && leave_by_fp(h, b))
 		return true;
 	if (is_called_by(b, h->link) || b->kind == BLOB_STUBS || b->frame_words <= 1)
-		return leave_by_link(h, b, sp) || leave_by_saved_link(h) ||
-		       leave_by_fp(h, b);
-	return leave_by_size(h, b) || leave_by_fp(h, b) ||
-	       leave_by_link(h, b, sp) || leave_by_saved_link(h);
+		return leave_by_link(h, b, sp) || leave_by_saved_link(h) || leave_by_fp(h, b);
+	return leave_by_size(h, b) || leave_by_fp(h, b) || leave_by_link(h, b, sp) ||
+	       leave_by_saved_link(h);
 }
 
 /* ---- stubs that called ----------------------------------------------------------------------- */

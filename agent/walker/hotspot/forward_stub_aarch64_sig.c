@@ -1,7 +1,7 @@
 /*
- * arm64. Where a stub returns to that was interrupted: its instructions are followed to the ret. Only
- * what they do to sp and to the pair x29, x30 is done. A branch is not taken; a way that ends nowhere is
- * gone back from, to the branches on it.
+ * arm64. Where a stub returns to that was interrupted: its instructions are followed to the ret.
+ * Only what they do to sp and to the pair x29, x30 is done. A branch is not taken; a way that ends
+ * nowhere is gone back from, to the branches on it.
  */
 #include "agent/walker/hotspot/hotspot_priv.h"
 
