@@ -27,6 +27,7 @@ struct books {
 	uint64_t drop[WIRE_DROP_COUNT], drop_ns[WIRE_DROP_COUNT];
 	uint64_t broken, exited;
 	uint64_t handler_ns;
+	uint64_t handler_time[WIRE_TIME_COUNT]; /* samples */
 };
 
 struct agent {

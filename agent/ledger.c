@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 #include "agent/engine/cpu_timer.h"
+#include "agent/threads.h"
 #include "agent/writer.h"
 
 struct ledger ledger;
@@ -61,6 +62,21 @@ void ledger_drop(enum wire_drop cause, uint64_t samples, uint64_t ns)
 	}
 }
 
+extern const char __bss_start[], _end[]; /* the linker's */
+
+static void fill_details(const struct books *now, struct wire_ledger *ret)
+{
+	uint64_t *part = ret->part;
+
+	part[WIRE_PART_STATIC] = (uint64_t)(_end - __bss_start);
+	walker_parts(part); /* what of STATIC is a part of its own it takes away there */
+	part[WIRE_PART_RING] = agent.ring.size;
+	part[WIRE_PART_DICTIONARY] = writer_dictionary_bytes();
+	part[WIRE_PART_THREADS] = engine_bytes() + threads_bytes();
+	for (int i = 0; i < WIRE_TIME_COUNT; i++)
+		ret->time[i] = now->handler_time[i] - ledger.base.handler_time[i];
+}
+
 void ledger_fill(const struct books *now, struct wire_ledger *ret)
 {
 	const struct books *base = &ledger.base;
@@ -90,4 +106,6 @@ void ledger_fill(const struct books *now, struct wire_ledger *ret)
 		ret->drop[i] = ledger.drop[i] + now->drop[i] - base->drop[i];
 		ret->drop_ns[i] = ledger.drop_ns[i] + now->drop_ns[i] - base->drop_ns[i];
 	}
+	if (ledger.details)
+		fill_details(now, ret);
 }

@@ -13,6 +13,7 @@ struct ledger {
 	uint64_t gap, gap_ns; /* taken while no reader was there: this session's no_reader */
 	uint64_t pipe_bytes;
 	uint64_t process_cpu_base_ns, thread_cpu_base_ns;
+	bool details; /* the session's START wants memory by part and times in the handler */
 };
 
 extern struct ledger ledger;

@@ -219,6 +219,7 @@ static void on_start(const struct wire_start *start)
 	if (!same)
 		end_session();
 	session.start = *start;
+	ledger.details = start->flags & WIRE_START_DETAILS;
 	if (!same) {
 		begin_session();
 	} else if (session.state == PAUSED) {

@@ -78,7 +78,7 @@ static bool fd_is_fifo(int fd, uint64_t *ret_device, uint64_t *ret_inode)
 	return true;
 }
 
-static uint64_t dictionary_bytes(void)
+uint64_t writer_dictionary_bytes(void)
 {
 	return dict_bytes(&writer.strings) + dict_bytes(&writer.methods) +
 	       dict_bytes(&writer.mappings) + dict_bytes(&writer.nodes);
@@ -87,7 +87,7 @@ static uint64_t dictionary_bytes(void)
 uint64_t writer_bytes(void)
 {
 	return agent.ring.size + engine_bytes() + walker_bytes() + threads_bytes() +
-	       dictionary_bytes() + sizeof(writer);
+	       writer_dictionary_bytes() + sizeof(writer);
 }
 
 static enum writer_result write_frame(struct wire_writer *w)
@@ -145,7 +145,7 @@ static void drop_pending(enum wire_drop cause)
 /* What the rest of the agent leaves of its memory. */
 static void budget_dictionary(void)
 {
-	uint64_t others = writer_bytes() - dictionary_bytes();
+	uint64_t others = writer_bytes() - writer_dictionary_bytes();
 
 	dict_budget(others + DICT_BYTES_MIN < AGENT_BYTES_MAX ? AGENT_BYTES_MAX - others
 							      : DICT_BYTES_MIN);

@@ -31,6 +31,7 @@ void writer_thread(const struct wire_thread *thread);
 void writer_discard(void);
 void writer_free(void);
 uint64_t writer_bytes(void); /* all memory of the agent */
+uint64_t writer_dictionary_bytes(void);
 /* since when the pipe has been full without a break, CLOCK_MONOTONIC; 0 = it is not */
 uint64_t writer_full_since(void);
 struct wire_str wire_text(const char *s);

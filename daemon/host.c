@@ -400,16 +400,13 @@ static void on_shutdown_tick(void *userdata)
 
 void host_shutdown(struct host *h, void (*done)(void *userdata), void *userdata)
 {
-	struct target *t = NULL;
-
 	if (h->shutdown_timer)
 		return;
 	h->on_down = done;
 	h->down_userdata = userdata;
 	h->discovery = discovery_free(h->discovery);
 	h->shutdown_by_mono_ns = clock_mono_ns() + SHUTDOWN_NS;
-	while ((t = targets_next(h->targets, t)))
-		target_detach(t);
+	targets_stop(h->targets);
 	(void)loop_timer_add(h->loop, 0, 10 * NS_PER_MS, on_shutdown_tick, h, &h->shutdown_timer);
 }
 

@@ -1,21 +1,28 @@
 /*
- * .attach_pidN in the working directory or /tmp: what makes HotSpot take SIGQUIT as "open the
+ * .attach_pidN in /tmp or the working directory: what makes HotSpot take SIGQUIT as "open the
  * attach socket". A JVM that finds none, or one of a stranger, prints a thread dump into the
- * application's output instead. So it stays until the socket has answered or no SIGQUIT is pending
- * any more.
+ * application's output instead. So it stays until the socket has answered, or until no SIGQUIT is
+ * pending any more and the JVM has had time to look.
+ *
+ * The file says whose attach it is, and is locked while that attach lives. So one that was left,
+ * because the JVM was stopped or the injector was killed, is known at once for what it is.
  */
 #include "injector/inject.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include "daemon/core/clock.h"
 
-#define STALE_AGE_S                                                                  \
-	5 /* a file younger than this may be of somebody else's attach that runs now \
-	   */
+#define STALE_AGE_S   5 /* one of somebody else's tool, younger than this, may be in use */
+#define GIVE_UP_TURNS 200
+#define GIVE_UP_MS    10
+#define LOOK_TURNS    50 /* from the signal handler to the JVM's look at the file */
 
 bool attach_sigquit_pending(const struct inject *in)
 {
@@ -27,63 +34,190 @@ bool attach_sigquit_pending(const struct inject *in)
 	return (proc_signal_mask(status, "ShdPnd:") | proc_signal_mask(status, "SigPnd:")) & bit;
 }
 
+/* Its handler may have run, but the thread that looks for the file cannot while it stands still. */
+static bool stands_still(const struct inject *in)
+{
+	char stat[1024];
+	char state;
+
+	if (proc_read(in->proc_dfd, "stat", stat, sizeof(stat)) <= 0)
+		return false;
+	state = proc_state(stat);
+	return state == 'T' || state == 't' || cgroup_is_frozen(in);
+}
+
+/* The handler only wakes the thread that looks for the file. It has looked when there is a socket;
+ * a busy machine gets half a second for it. */
+static void let_it_look(const struct inject *in)
+{
+	for (int i = 0; i < LOOK_TURNS && !attach_has_socket(in); i++)
+		inject_pause_ms(GIVE_UP_MS);
+}
+
+/* ---- whose it is ---------------------------------------------------------------------------- */
+
+#define MARK_BYTES 64
+
+static void mark(const struct inject *in, char *buf)
+{
+	memset(buf, 0, MARK_BYTES);
+	snprintf(buf, MARK_BYTES, "kindling %d %llu\n", in->pid,
+		 (unsigned long long)in->start_time);
+}
+
+/* The process that it says it is for lives. */
+static bool is_of_living(const struct inject *in, const char *text)
+{
+	unsigned long long start_time;
+	char path[32], stat[1024];
+	int pid;
+
+	if (sscanf(text, "kindling %d %llu", &pid, &start_time) != 2)
+		return true; /* not known: it stays */
+	snprintf(path, sizeof(path), "../%d/stat", pid);
+	return proc_read(in->proc_dfd, path, stat, sizeof(stat)) > 0 &&
+	       proc_start_time(stat) == start_time;
+}
+
+/* Left by an attach of ours to this very process, or to one that has ended (in a container every
+ * JVM has number 1): nobody holds its lock. That of a pod which shares the directory stays. */
+static bool is_left_of_ours(const struct inject *in, int fd)
+{
+	char wanted[MARK_BYTES], text[MARK_BYTES] = "";
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	mark(in, wanted);
+	return n > 0 && (strcmp(text, wanted) == 0 || !is_of_living(in, text)) &&
+	       flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+/* Of another tool, or of an older version of ours: empty, and nobody uses one for so long. */
 static bool is_stale(const struct stat *st)
 {
-	return (uint64_t)st->st_ctime + STALE_AGE_S < clock_real_ns() / NS_PER_S;
+	return st->st_size == 0 &&
+	       (uint64_t)st->st_ctime + STALE_AGE_S < clock_real_ns() / NS_PER_S;
+}
+
+/* Its working directory now; -ENOENT = it is where it will not be when it looks, see below. */
+static int open_cwd(const struct inject *in)
+{
+	CLEANUP(fd_closep) int fd = openat(in->proc_dfd, "cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char link[32], path[PATH_MAX];
+	const char *base;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = '\0';
+	base = strrchr(path, '/');
+	return base && strncmp(base, "/hsperfdata_", 12) == 0 ? -ENOENT : TAKE_FD(fd);
+}
+
+/* ---- making it ------------------------------------------------------------------------------ */
+
+/* One that is there and was left by a killed attach: it is in the way, or is taken over.
+ * Returns an fd, -EEXIST = it is in use, -EAGAIN = it is gone, try again. */
+static int take_over(const struct inject *in, int dfd)
+{
+	CLEANUP(fd_closep)
+	int fd = openat(dfd, in->attach_file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 && errno == ENOENT)
+		return -EAGAIN;
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == in->uid &&
+	    is_left_of_ours(in, fd))
+		return TAKE_FD(fd);
+	if (fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW) < 0 || !is_stale(&st))
+		return -EEXIST;
+	/* only root may remove it where its owner is another */
+	files_as_root();
+	(void)unlinkat(dfd, in->attach_file, 0);
+	return files_as_target(in) < 0 ? -EPERM : -EAGAIN;
 }
 
 /*
  * A file that is there already is of an attach that runs now, of ours or of somebody else's tool,
  * to this JVM or to one of another pid namespace that shares the directory. Its end is waited for:
- * two that use one file take it away from each other. One of a killed attach would be in the way
- * for ever; only root may remove it where its owner is another.
+ * two that use one file take it away from each other.
  */
-static int make_in(const struct inject *in, int dfd)
+static int make_in(struct inject *in, int dfd)
 {
-	struct stat st;
+	char text[MARK_BYTES];
 	int fd;
 
+	mark(in, text);
 	while ((fd = openat(dfd, in->attach_file,
-			    O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0660)) < 0) {
+			    O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0660)) < 0) {
 		if (errno != EEXIST)
 			return -errno;
 		if (inject_remaining_ms(in) == 0)
 			return -EBUSY;
-		if (fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_stale(&st)) {
-			files_as_root();
-			(void)unlinkat(dfd, in->attach_file, 0);
-			if (files_as_target(in) < 0)
-				return -EPERM;
-		}
-		inject_pause_ms(5);
+		fd = take_over(in, dfd);
+		if (fd >= 0 || fd == -EPERM)
+			break;
+		if (fd == -EEXIST)
+			inject_pause_ms(5);
 	}
-	fd_close(fd);
+	if (fd < 0)
+		return fd;
+	/* where the disk is full it stays empty: then only its age tells */
+	(void)flock(fd, LOCK_EX | LOCK_NB);
+	(void)!pwrite(fd, text, strlen(text), 0);
+	in->attach_fd = fd;
 	return 0;
 }
 
+/* The JVM looks into its working directory first: what lies there would hide ours. */
+static int clear(struct inject *in, int dfd)
+{
+	struct stat st;
+	int fd;
+
+	while (fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		if (inject_remaining_ms(in) == 0)
+			return -EBUSY;
+		fd = take_over(in, dfd);
+		if (fd >= 0) {
+			(void)unlinkat(dfd, in->attach_file, 0);
+			fd_close(fd);
+		} else if (fd == -EEXIST) {
+			inject_pause_ms(5);
+		}
+	}
+	return 0;
+}
+
+/*
+ * The JVM looks into its working directory first, then into /tmp. Ours lies in /tmp, where the
+ * socket will be too. A JVM that starts goes to /tmp/hsperfdata_USER for a moment, to clean up
+ * there, and may catch SIGQUIT already: a file in that directory would not be found again.
+ */
 int attach_file_make(struct inject *in)
 {
-	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
-	CLEANUP(fd_closep) int cwd = fcntl(in->cwd_dfd, F_DUPFD_CLOEXEC, 3);
+	CLEANUP(fd_closep) int tmp = files_open_tmp(in), cwd = open_cwd(in);
 	int r;
 
 	snprintf(in->attach_file, sizeof(in->attach_file), ".attach_pid%d", in->ns_pid);
 	r = files_as_target(in);
+	if (r == 0 && cwd >= 0)
+		r = clear(in, cwd);
 	if (r == 0) {
-		/* the JVM looks into its working directory first, then into /tmp */
-		r = make_in(in, cwd);
+		r = tmp < 0 ? tmp : make_in(in, tmp);
 		if (r == 0) {
-			in->attach_dfd = TAKE_FD(cwd);
-		} else if (tmp >= 0 && r != -EBUSY) {
-			r = make_in(in, tmp);
+			in->attach_dfd = TAKE_FD(tmp);
+		} else if (r != -EBUSY) {
+			r = cwd < 0 ? cwd : make_in(in, cwd);
 			if (r == 0)
-				in->attach_dfd = TAKE_FD(tmp);
+				in->attach_dfd = TAKE_FD(cwd);
 		}
 	}
 	files_as_root();
 	if (r < 0)
 		return fault_set(in->fault, -r, FAULT_PLACEMENT,
-				 "%s can be made neither in its working directory nor in /tmp: ",
+				 "%s can be made neither in /tmp nor in its working directory: ",
 				 in->attach_file);
 	return 0;
 }
@@ -96,39 +230,53 @@ void attach_file_forget(struct inject *in)
 		(void)unlinkat(in->attach_dfd, in->attach_file, 0);
 	files_as_root();
 	in->attach_dfd = fd_close(in->attach_dfd);
+	in->attach_fd = fd_close(in->attach_fd);
 }
+
+/* ---- taking it away ------------------------------------------------------------------------- */
 
 bool attach_file_give_up(struct inject *in)
 {
-	for (int i = 0; i < 200 && attach_sigquit_pending(in); i++)
-		inject_pause_ms(10);
-	if (attach_sigquit_pending(in)) {
-		in->attach_dfd =
-			fd_close(in->attach_dfd); /* stopped or frozen: the file must stay */
+	for (int i = 0; i < GIVE_UP_TURNS && attach_sigquit_pending(in) && !stands_still(in); i++)
+		inject_pause_ms(GIVE_UP_MS);
+	let_it_look(in);
+	if (attach_sigquit_pending(in) || stands_still(in)) {
+		/* the file must stay; the next attach to this process takes it over */
+		in->attach_dfd = fd_close(in->attach_dfd);
+		in->attach_fd = fd_close(in->attach_fd);
 		return false;
 	}
-	inject_pause_ms(50); /* taken by the handler, but the file is looked for a little later */
 	attach_file_forget(in);
 	return true;
 }
 
-static void cleanup_in(const struct inject *in, int dfd)
+static bool is_left(const struct inject *in, int dfd)
 {
+	CLEANUP(fd_closep) int fd = -1;
 	struct stat st;
 
-	if (dfd >= 0 && fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    S_ISREG(st.st_mode) && st.st_size == 0 && st.st_uid == in->uid && is_stale(&st))
-		(void)unlinkat(dfd, in->attach_file, 0);
+	if (dfd < 0)
+		return false;
+	fd = openat(dfd, in->attach_file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == in->uid &&
+	       (is_left_of_ours(in, fd) || is_stale(&st));
 }
 
 void attach_file_cleanup(struct inject *in)
 {
 	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
+	CLEANUP(fd_closep) int cwd = open_cwd(in);
+	int dfds[] = { tmp, cwd };
 
 	snprintf(in->attach_file, sizeof(in->attach_file), ".attach_pid%d", in->ns_pid);
-	if (attach_sigquit_pending(in) || files_as_target(in) < 0)
-		return;
-	cleanup_in(in, in->cwd_dfd);
-	cleanup_in(in, tmp);
-	files_as_root();
+	for (size_t i = 0; i < ARRAY_SIZE(dfds); i++) {
+		if (files_as_target(in) < 0)
+			return;
+		if (is_left(in, dfds[i])) {
+			let_it_look(in);
+			if (!attach_sigquit_pending(in) && !stands_still(in))
+				(void)unlinkat(dfds[i], in->attach_file, 0);
+		}
+		files_as_root();
+	}
 }

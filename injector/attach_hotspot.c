@@ -6,6 +6,7 @@
  */
 #include "injector/inject.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,6 +17,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+
+#define THREADS_MAX 65536 /* looked at in one target */
 
 /* ---- the socket ----------------------------------------------------------------------------- */
 
@@ -61,7 +64,7 @@ static int connect_as_target(const struct inject *in, int s, const struct sockad
 	return r;
 }
 
-/* -ENOENT = not there yet, -ECONNREFUSED = a stale one, -EPROTO = not the target's. */
+/* -ENOENT = not there yet, -ECONNREFUSED = a stale one, -EPROTO = another process listens. */
 static int connect_socket(const struct inject *in, int *ret)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -81,12 +84,60 @@ static int connect_socket(const struct inject *in, int *ret)
 	r = connect_as_target(in, s, &addr);
 	if (r < 0)
 		return r;
-	/* somebody else may listen under that name: a shared /tmp, or a trap. 0 = not to be seen
-	 * from our pid namespace, so it cannot be compared. */
-	if (getsockopt(s, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 ||
-	    (peer.pid != 0 && peer.pid != in->pid))
+	/* somebody else may listen under that name: a shared /tmp, or a trap. The pid is the one
+	 * that called listen(2), 0 when it has ended: not the target either way. */
+	if (getsockopt(s, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.pid != in->pid)
 		return -EPROTO;
 	*ret = TAKE_FD(s);
+	return 0;
+}
+
+/* ---- somebody else's socket ----------------------------------------------------------------- */
+
+/* JDK 9 and later name their threads: this one is there once the JVM has had an attach socket. */
+static bool listens_already(const struct inject *in)
+{
+	CLEANUP(fd_closep)
+	int dfd = openat(in->proc_dfd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = dfd >= 0 ? fdopendir(fcntl(dfd, F_DUPFD_CLOEXEC, 3)) : NULL;
+	char path[300], comm[32];
+	bool found = false;
+	struct dirent *e;
+
+	for (int i = 0; dir && !found && i < THREADS_MAX && (e = readdir(dir)); i++) {
+		snprintf(path, sizeof(path), "%s/comm", e->d_name);
+		found = proc_read(dfd, path, comm, sizeof(comm)) > 0 &&
+			strcmp(comm, "Attach Listener\n") == 0;
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/*
+ * Two JVMs with one /tmp and the same number in their pid namespaces have one name for their attach
+ * sockets; who opened his last has it. The other still listens, without a name: a SIGQUIT would
+ * make it print a thread dump. And in a sticky /tmp nobody can take another user's socket away.
+ */
+static int check_foreign_socket(struct inject *in, int why)
+{
+	CLEANUP(fd_closep) int tmp = files_open_tmp(in), fd = -1;
+	char name[32];
+	struct stat st;
+
+	fd = open_socket_file(in, &st);
+	if (fd == -ENOENT)
+		return 0;
+	if (why == -EPROTO && (fd < 0 || st.st_uid != in->uid || listens_already(in)))
+		return fault_set(
+			in->fault, EADDRINUSE, FAULT_SOCKET,
+			"another process has its attach socket's name, .java_pid%d: a /tmp shared by two pods",
+			in->ns_pid);
+	if (why == -ECONNREFUSED && fd >= 0 && st.st_uid != in->uid && tmp >= 0) {
+		/* of a dead JVM of another user: this one could not remove it */
+		snprintf(name, sizeof(name), ".java_pid%d", in->ns_pid);
+		(void)unlinkat(tmp, name, 0);
+	}
 	return 0;
 }
 
@@ -102,6 +153,10 @@ static int send_sigquit(const struct inject *in)
 	if (proc_runtime(in->proc_dfd) != PROC_HOTSPOT ||
 	    !(proc_signal_mask(status, "SigCgt:") & 1ull << (SIGQUIT - 1)))
 		return fault_set(in->fault, EAGAIN, FAULT_SIGNAL, "it does not catch SIGQUIT");
+	/* an earlier attach's has not been taken yet: it will do, a second would be a thread dump
+	 */
+	if (attach_sigquit_pending(in))
+		return 0;
 	if (syscall(SYS_pidfd_send_signal, in->pidfd, SIGQUIT, NULL, 0) < 0)
 		return fault_set(in->fault, errno, FAULT_SIGNAL, "send SIGQUIT: ");
 	return 0;
@@ -110,11 +165,17 @@ static int send_sigquit(const struct inject *in)
 /* No socket came. A JVM that took the signal has printed a thread dump, and would again. */
 static int no_socket(struct inject *in, int last)
 {
-	if (!inject_alive(in))
+	if (!inject_alive(in)) {
+		attach_file_forget(in); /* nobody looks for it any more */
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY, "process %d has ended", in->pid);
+	}
 	if (!attach_file_give_up(in))
 		return fault_set(in->fault, ETIMEDOUT, FAULT_SOCKET,
 				 "it did not take SIGQUIT in time");
+	if (last == -EPROTO || last == -EAGAIN) /* listens, or lets its backlog fill */
+		fault_set(in->fault, EADDRINUSE, FAULT_SOCKET,
+			  "another process listens on its attach socket's name, .java_pid%d",
+			  in->ns_pid);
 	fault_set(
 		in->fault, ETIMEDOUT, FAULT_SOCKET,
 		"it took SIGQUIT but opened no attach socket: attaching is switched off in it (last: %s)",
@@ -127,11 +188,15 @@ int attach_connect(struct inject *in, int *ret_socket)
 {
 	int r = connect_socket(in, ret_socket);
 
-	if (r == 0)
+	if (r == 0) {
+		attach_file_cleanup(in); /* of an attach that gave up before the signal was taken */
 		return 0;
+	}
 	if (r != -ENOENT && r != -ECONNREFUSED && r != -EPROTO)
 		return fault_set(in->fault, -r, FAULT_SOCKET, "connect to its attach socket: ");
-	r = attach_file_make(in);
+	r = check_foreign_socket(in, r);
+	if (r == 0)
+		r = attach_file_make(in);
 	/* Another attach may have ended between the two lines above: its socket was there before it
 	 * took its file away, so with the file ours a second look is certain. A SIGQUIT to a JVM
 	 * that listens already prints a thread dump into the application's output. */

@@ -1,7 +1,8 @@
 /*
  * What the target's cgroups say: room for the threads that an attach starts (a JVM whose attach
- * listener cannot start its thread ends itself, JDK 17 and 25), and not frozen (a process frozen by
- * cgroup v2 shows state S, and would take SIGQUIT much later). What cannot be read says nothing.
+ * listener cannot start its thread ends itself, JDK 17 and 25), room for the agent's memory (at the
+ * limit the kernel kills the JVM), and not frozen (a process frozen by cgroup v2 shows state S, and
+ * would take SIGQUIT much later). What cannot be read says nothing.
  */
 #include "injector/inject.h"
 
@@ -11,6 +12,8 @@
 #include <string.h>
 
 #define TASKS_NEEDED 4 /* attach listener, our thread, and a margin for what starts meanwhile */
+#define BYTES_NEEDED \
+	(12ull << 20) /* the agent's ring and tables, and the JVM's own part of a load */
 
 static ssize_t read_group(const struct inject *in, const char *hierarchy, const char *path,
 			  const char *name, char *buf, size_t size)
@@ -40,23 +43,80 @@ static int check_tasks(struct inject *in, const char *hierarchy, const char *pat
 			 limit);
 }
 
-static int check_frozen(struct inject *in, const char *hierarchy, const char *path)
+static unsigned long long read_number(const struct inject *in, const char *hierarchy,
+				      const char *path, const char *name)
+{
+	char text[32];
+
+	/* "max" and what is not there: no limit */
+	if (read_group(in, hierarchy, path, name, text, sizeof(text)) <= 0 || text[0] < '0' ||
+	    text[0] > '9')
+		return UINT64_MAX;
+	return strtoull(text, NULL, 10);
+}
+
+/* What the kernel takes away first: pages of files that nobody has used for a while. */
+static unsigned long long reclaimable(const struct inject *in, const char *hierarchy,
+				      const char *path, const char *key)
+{
+	char text[8192], number[32];
+
+	if (read_group(in, hierarchy, path, "memory.stat", text, sizeof(text)) <= 0 ||
+	    !proc_status_field(text, key, number, sizeof(number)))
+		return 0;
+	return strtoull(number, NULL, 10);
+}
+
+static int check_memory(struct inject *in, const char *hierarchy, const char *path)
+{
+	bool v1 = strcmp(hierarchy, "memory") == 0;
+	unsigned long long max, used, free;
+
+	max = read_number(in, hierarchy, path, v1 ? "memory.limit_in_bytes" : "memory.max");
+	used = read_number(in, hierarchy, path, v1 ? "memory.usage_in_bytes" : "memory.current");
+	if (max == UINT64_MAX || used == UINT64_MAX)
+		return 0;
+	free = reclaimable(in, hierarchy, path, v1 ? "total_inactive_file " : "inactive_file ");
+	used = used > free ? used - free : 0;
+	if (used + BYTES_NEEDED <= max)
+		return 0;
+	return fault_set(
+		in->fault, EAGAIN, FAULT_PREFLIGHT,
+		"no_memory_headroom: %llu of %llu MB of its cgroup are in use, %llu are needed",
+		used >> 20, max >> 20, BYTES_NEEDED >> 20);
+}
+
+static bool is_frozen(const struct inject *in, const char *hierarchy, const char *path)
 {
 	char text[256];
 
 	if (read_group(in, hierarchy, path, "cgroup.events", text, sizeof(text)) > 0 &&
 	    strstr(text, "frozen 1"))
-		return fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT,
-				 "frozen: its cgroup is frozen");
-	if (read_group(in, hierarchy, path, "freezer.state", text, sizeof(text)) > 0 &&
-	    strncmp(text, "THAWED", 6) != 0)
-		return fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT,
-				 "frozen: its cgroup is frozen");
-	return 0;
+		return true;
+	return read_group(in, hierarchy, path, "freezer.state", text, sizeof(text)) > 0 &&
+	       strncmp(text, "THAWED", 6) != 0;
 }
 
+static int check_frozen(struct inject *in, const char *hierarchy, const char *path)
+{
+	return is_frozen(in, hierarchy, path) ? fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT,
+							  "frozen: its cgroup is frozen")
+					      : 0;
+}
+
+static int check_group(struct inject *in, const char *hierarchy, const char *path)
+{
+	int r = check_frozen(in, hierarchy, path);
+
+	if (r == 0)
+		r = check_tasks(in, hierarchy, path);
+	return r < 0 ? r : check_memory(in, hierarchy, path);
+}
+
+typedef int (*check_fn)(struct inject *in, const char *hierarchy, const char *path);
+
 /* A group and all above it: each has its own limit. @path is cut short on the way. */
-static int check_hierarchy(struct inject *in, const char *hierarchy, char *path)
+static int check_hierarchy(struct inject *in, check_fn check, const char *hierarchy, char *path)
 {
 	char *slash;
 	int r = 0;
@@ -65,9 +125,7 @@ static int check_hierarchy(struct inject *in, const char *hierarchy, char *path)
 		slash = strrchr(path, '/');
 		if (slash && slash[1] == '\0')
 			*slash = '\0';
-		r = check_tasks(in, hierarchy, path);
-		if (r == 0)
-			r = check_frozen(in, hierarchy, path);
+		r = check(in, hierarchy, path);
 		slash = strrchr(path, '/');
 		if (slash)
 			*slash = '\0';
@@ -75,7 +133,13 @@ static int check_hierarchy(struct inject *in, const char *hierarchy, char *path)
 	return r;
 }
 
-int cgroup_check(struct inject *in)
+static bool is_wanted(const char *names)
+{
+	return strcmp(names, "pids") == 0 || strcmp(names, "freezer") == 0 ||
+	       strcmp(names, "memory") == 0;
+}
+
+static int walk(struct inject *in, check_fn check)
 {
 	char text[8192], path[4096], *save = NULL;
 	int r = 0;
@@ -92,14 +156,28 @@ int cgroup_check(struct inject *in)
 			continue;
 		*group++ = '\0';
 		snprintf(path, sizeof(path), "%s", group);
-		if (strcmp(names, ":pids") == 0 || strcmp(names, ":freezer") == 0)
-			r = check_hierarchy(in, names + 1, path);
+		if (is_wanted(names + 1))
+			r = check_hierarchy(in, check, names + 1, path);
 		if (names[1] == '\0') {
-			r = check_hierarchy(in, ".", path);
+			r = check_hierarchy(in, check, ".", path);
 			snprintf(path, sizeof(path), "%s", group);
 			if (r == 0)
-				r = check_hierarchy(in, "unified", path);
+				r = check_hierarchy(in, check, "unified", path);
 		}
 	}
 	return r;
+}
+
+int cgroup_check(struct inject *in)
+{
+	return walk(in, check_group);
+}
+
+bool cgroup_is_frozen(const struct inject *in)
+{
+	struct fault f = { 0 };
+	struct inject copy = *in; /* its fault stays as it is */
+
+	copy.fault = &f;
+	return walk(&copy, check_frozen) < 0;
 }

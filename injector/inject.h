@@ -22,22 +22,21 @@ struct inject {
 	int pidfd;
 	int proc_dfd; /* /proc/PID */
 	int root_dfd; /* O_PATH of /proc/PID/root: all paths are resolved in it */
-	int cwd_dfd; /* O_PATH of /proc/PID/cwd */
 	int mnt_ns_fd; /* its mount namespace; -1 = nothing can be mounted in it */
 	int cgroup_dfd; /* /sys/fs/cgroup; -1 = not there */
 	uint64_t deadline_mono_ns;
-	bool xrs; /* -Xrs was given */
 	bool looks; /* --check: nothing is done to it, and what cannot be seen is said */
 	bool loads; /* an agent is to be loaded: the owner may forbid that alone */
 	char attach_file[32]; /* ".attach_pidN" */
 	int attach_dfd; /* where it was made; -1 = it was not */
+	int attach_fd; /* the file itself, locked */
 	struct fault *fault;
 };
 
-#define INJECT_NULL                                                                           \
-	{                                                                                     \
-		.pidfd = -1, .proc_dfd = -1, .root_dfd = -1, .cwd_dfd = -1, .cgroup_dfd = -1, \
-		.mnt_ns_fd = -1, .attach_dfd = -1                                             \
+#define INJECT_NULL                                                                             \
+	{                                                                                       \
+		.pidfd = -1, .proc_dfd = -1, .root_dfd = -1, .cgroup_dfd = -1, .mnt_ns_fd = -1, \
+		.attach_dfd = -1, .attach_fd = -1                                               \
 	}
 
 int inject_remaining_ms(const struct inject *in); /* until the deadline; 0 = it has passed */
@@ -61,6 +60,7 @@ struct options {
 	int disable_attach; /* -XX:+/-DisableAttachMechanism: 1, 0, -1 = not given */
 	int dynamic_loading; /* -XX:+/-EnableDynamicAgentLoading */
 	bool xrs; /* -Xrs */
+	bool crac; /* -XX:CRaCCheckpointTo=... */
 };
 #define OPTIONS_NULL                                        \
 	{                                                   \
@@ -73,8 +73,12 @@ int options_flag(const char *list, size_t len, const char *name);
 void options_read(struct options *o, const char *cmdline, size_t cmdline_len, const char *environ,
 		  size_t environ_len);
 
-/* cgroup.c: room for our threads, and not frozen. 0 or -EAGAIN + fault. */
+/* cgroup.c: room for our threads and our memory, and not frozen. 0 or -EAGAIN + fault. */
 int cgroup_check(struct inject *in);
+bool cgroup_is_frozen(const struct inject *in);
+
+/* nproc.c: room for our threads in RLIMIT_NPROC. 0 or -EAGAIN + fault. */
+int nproc_check(struct inject *in);
 
 /* preflight.c: everything that may say no before the target is touched. 0 or -errno + fault. */
 int preflight(struct inject *in);
@@ -88,8 +92,9 @@ extern const struct check preflight_checks[]; /* in the order in which they are 
 extern const size_t preflight_check_count;
 int preflight_identity(struct inject *in); /* the part that cleaning up needs too */
 
-/* check.c: the preflight for a person: every check, not only the first that says no. One line (JSON:
- * one object) each on stdout; 0, 1 = one says no, 2 = none does, but one could not be told. */
+/* check.c: the preflight for a person: every check, not only the first that says no. One line
+ * (JSON: one object) each on stdout; 0, 1 = one says no, 2 = none does, but one could not be told.
+ */
 int check_all(struct inject *in, bool json);
 void check_say_unseen(bool json, const char *name, const struct fault *f);
 

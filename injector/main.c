@@ -25,6 +25,7 @@
 #define PIPE_BYTES_DEFAULT  (1u << 20)
 #define AFTER_DEADLINE_S    4 /* to take away what was placed */
 #define DEADLINE_MS_MAX	    3600000
+#define GONE_TURNS	    25 /* of 2 to 20 ms, in which an agent that was quicker speaks */
 
 struct arguments {
 	int result_fd; /* -1 = a person started us */
@@ -70,10 +71,9 @@ static int open_target(struct inject *in)
 	if (in->proc_dfd < 0)
 		return fault_set(in->fault, errno, FAULT_IDENTITY, "open %s: ", path);
 	in->root_dfd = openat(in->proc_dfd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	in->cwd_dfd = openat(in->proc_dfd, "cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (in->root_dfd < 0 || in->cwd_dfd < 0)
+	if (in->root_dfd < 0)
 		return fault_set(in->fault, errno, FAULT_NAMESPACE,
-				 "open root and cwd of process %d: ", in->pid);
+				 "open the root of process %d: ", in->pid);
 	in->mnt_ns_fd = openat(in->proc_dfd, "ns/mnt", O_RDONLY | O_CLOEXEC);
 	in->cgroup_dfd = open("/sys/fs/cgroup", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return 0;
@@ -120,17 +120,28 @@ static int load(struct inject *in, const struct placement *p)
 	return r < 0 ? r : reply_check_load(reply, in->fault);
 }
 
+/* A cleaner of /tmp took the names away before the agent had opened them. */
+static bool names_are_gone(const struct placement *p)
+{
+	struct stat st;
+
+	return fstat(p->events_fd, &st) == 0 && st.st_nlink == 0;
+}
+
 /* Its HELLO proves that the agent lives and has opened both FIFOs. It is left in the pipe. */
 static int wait_for_hello(struct inject *in, const struct placement *p)
 {
 	struct pollfd fd = { .fd = p->events_fd, .events = POLLIN };
 
-	while (inject_remaining_ms(in) > 0) {
+	for (int gone = 0; inject_remaining_ms(in) > 0;) {
 		if (poll(&fd, 1, 20) > 0 && fd.revents & POLLIN)
 			return 0;
 		if (!inject_alive(in))
 			return fault_set(in->fault, ESRCH, FAULT_HELLO,
 					 "the process ended while it was attached to");
+		if (names_are_gone(p) && ++gone > GONE_TURNS)
+			return fault_set(in->fault, EAGAIN, FAULT_HELLO,
+					 "%s was taken away while the agent was loaded", p->dir);
 		if (fd.revents & POLLHUP) /* a FIFO whose writer has closed, poll(2): do not spin */
 			inject_pause_ms(2);
 	}

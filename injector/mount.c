@@ -11,16 +11,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdio.h>
 #include <linux/magic.h>
+#include <linux/mount.h>
 #include <linux/stat.h>
-#include <sys/mount.h>
+#include <sched.h>
+#include <stdio.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+
+/* By number: glibc has had functions for these since 2.36 only. sys/mount.h does not go together
+ * with linux/mount.h, so what is needed of it stands here. */
+#define MNT_DETACH	2
+#define UMOUNT_NOFOLLOW 8
 
 #define SPARE_BYTES	 65536
 #define CHILD_DEADLINE_S 5
@@ -29,12 +32,12 @@
 
 static int set(int fs, const char *key, const char *value)
 {
-	return fsconfig(fs, FSCONFIG_SET_STRING, key, value, 0) < 0 ? -errno : 0;
+	return syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, key, value, 0) < 0 ? -errno : 0;
 }
 
 static int make_tmpfs(size_t bytes, int *ret)
 {
-	CLEANUP(fd_closep) int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
+	CLEANUP(fd_closep) int fs = (int)syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC);
 	char size[32];
 	int fd, r;
 
@@ -46,11 +49,11 @@ static int make_tmpfs(size_t bytes, int *ret)
 		r = set(fs, "size", size);
 	if (r == 0)
 		r = set(fs, "mode", "0755");
-	if (r == 0 && fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+	if (r == 0 && syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		r = -errno;
 	if (r < 0)
 		return r;
-	fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	fd = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	if (fd < 0)
 		return -errno;
 	*ret = fd;
@@ -65,7 +68,8 @@ int mount_make(const struct library *l, const char *name, int *ret)
 
 	if (r == 0)
 		r = library_write(fd, name, l);
-	if (r == 0 && mount_setattr(fd, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0)
+	if (r == 0 &&
+	    syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0)
 		r = -errno;
 	if (r < 0)
 		return r;
@@ -81,14 +85,16 @@ struct call {
 
 static int call_move(const struct call *c)
 {
-	return move_mount(c->mount_fd, "", c->dir_fd, "",
-			  MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+	return (int)syscall(SYS_move_mount, c->mount_fd, "", c->dir_fd, "",
+			    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 }
 
 /* "." of a directory that is the mount's own root: whatever lies over it is not meant */
 static int call_unmount(const struct call *c)
 {
-	return fchdir(c->mount_fd) < 0 ? -1 : umount2(".", MNT_DETACH | UMOUNT_NOFOLLOW);
+	return fchdir(c->mount_fd) < 0
+		       ? -1
+		       : (int)syscall(SYS_umount2, ".", MNT_DETACH | UMOUNT_NOFOLLOW);
 }
 
 static int wait_for_child(pid_t pid)

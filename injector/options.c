@@ -1,5 +1,6 @@
 /*
- * What the owner told the JVM, from the command line and the three variables. A JVM reads
+ * What the owner told the JVM, from the command line and the three variables: the second source,
+ * for a JVM whose flags cannot be read in its memory (vmflags.c). A JVM reads
  * JAVA_TOOL_OPTIONS first, then JDK_JAVA_OPTIONS (its launcher puts it before the command line),
  * the command line, and _JAVA_OPTIONS at the end; the last word wins.
  */
@@ -50,6 +51,7 @@ static void look(struct options *o, const char *list, size_t len)
 	if (flag >= 0)
 		o->dynamic_loading = flag;
 	o->xrs |= has_word(list, len, "-Xrs");
+	o->crac |= memmem(list, len, "-XX:CRaCCheckpointTo=", 21) != NULL;
 }
 
 /* Options of the launcher whose value is the next word. */

@@ -383,4 +383,6 @@ void place_cleanup(const struct inject *in)
 	dfd = files_open(tmp, PLACE_IN_TMP, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (dfd >= 0)
 		remove_all(in, tmp, dfd, dfd);
+	else
+		remove_dirs(tmp); /* killed between the two directories: only if empty */
 }

@@ -5,10 +5,13 @@
 #include "injector/inject.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include "daemon/core/owner.h"
+#include "injector/seccomp.h"
+#include "injector/vmflags.h"
 
 static int check_state(struct inject *in, const char *stat)
 {
@@ -40,6 +43,25 @@ static void find_keeper(struct inject *in)
 		(void)proc_map_root(map, &in->keeper_gid);
 }
 
+/*
+ * Supplementary groups decide too about what it may write: an emptyDir of a pod with fsGroup. They
+ * are this process's from here on; it needs none of its own, and must not write where only those
+ * let it. Where they cannot be set nothing more is allowed than before.
+ */
+static void take_groups(const char *status)
+{
+	char text[4096], *save = NULL;
+	gid_t groups[256];
+	size_t n = 0;
+
+	if (!proc_status_field(status, "Groups:", text, sizeof(text)))
+		return;
+	for (char *word = strtok_r(text, " ", &save); word && n < ARRAY_SIZE(groups);
+	     word = strtok_r(NULL, " ", &save))
+		groups[n++] = (gid_t)strtoul(word, NULL, 10);
+	(void)setgroups(n, groups);
+}
+
 static int read_ids(struct inject *in, const char *status)
 {
 	char text[256], *last;
@@ -57,6 +79,7 @@ static int read_ids(struct inject *in, const char *status)
 		return fault_set(in->fault, EPROTO, FAULT_PREFLIGHT,
 				 "no uid and gid in /proc/%d/status", in->pid);
 	find_keeper(in);
+	take_groups(status);
 	return 0;
 }
 
@@ -102,16 +125,42 @@ static int owner_forbids(struct inject *in, const char *sentence)
 	return -EPERM;
 }
 
+static char cmdline[256 * 1024], environment[256 * 1024];
+
+/* What the words of the command line and the variables say; the flags themselves know better. */
+static int read_options(const struct inject *in, struct options *o, size_t *ret_environ_len)
+{
+	ssize_t n = proc_read(in->proc_dfd, "cmdline", cmdline, sizeof(cmdline));
+	ssize_t m = proc_read(in->proc_dfd, "environ", environment, sizeof(environment));
+	struct vmflag flags[] = {
+		{ "DisableAttachMechanism", 1, false, 0 },
+		{ "EnableDynamicAgentLoading", 1, false, 0 },
+		{ "ReduceSignalUsage", 1, false, 0 },
+		{ "CRaCCheckpointTo", 8, false, 0 },
+	};
+
+	*ret_environ_len = m > 0 ? (size_t)m : 0;
+	options_read(o, cmdline, n > 0 ? (size_t)n : 0, environment, *ret_environ_len);
+	if (vmflags_read(in->proc_dfd, flags, ARRAY_SIZE(flags)) == 0) {
+		if (flags[0].found)
+			o->disable_attach = flags[0].value != 0;
+		if (flags[1].found)
+			o->dynamic_loading = flags[1].value != 0;
+		if (flags[2].found)
+			o->xrs = flags[2].value != 0;
+		if (flags[3].found)
+			o->crac = flags[3].value != 0;
+	}
+	return n < 0 ? (int)n : m < 0 ? (int)m : 0;
+}
+
 static int check_options(struct inject *in)
 {
-	static char cmdline[256 * 1024], environ[256 * 1024];
 	struct options o = OPTIONS_NULL;
-	ssize_t n = proc_read(in->proc_dfd, "cmdline", cmdline, sizeof(cmdline));
-	ssize_t m = proc_read(in->proc_dfd, "environ", environ, sizeof(environ));
+	size_t len;
+	int r = read_options(in, &o, &len);
 
-	options_read(&o, cmdline, n > 0 ? (size_t)n : 0, environ, m > 0 ? (size_t)m : 0);
-	in->xrs = o.xrs;
-	if (in->loads && m > 0 && owner_says_no(environ, (size_t)m))
+	if (in->loads && owner_says_no(environment, len))
 		return owner_forbids(in, "its owner says no: " OWNER_VARIABLE
 					 " is set in its environment");
 	if (o.disable_attach == 1)
@@ -120,15 +169,21 @@ static int check_options(struct inject *in)
 	if (o.dynamic_loading == 0 && in->loads)
 		return owner_forbids(in,
 				     "its owner forbids agents: -XX:-EnableDynamicAgentLoading");
-	if (in->looks && (n < 0 || m < 0))
-		return fault_set(in->fault, n < 0 ? (int)-n : (int)-m, FAULT_PREFLIGHT,
-				 "read %s of process %d: ", n < 0 ? "cmdline" : "environ", in->pid);
+	if (o.crac && in->loads)
+		return owner_forbids(
+			in,
+			"crac: it is to be checkpointed (-XX:CRaCCheckpointTo), which open pipes prevent");
+	if (in->looks && r < 0)
+		return fault_set(in->fault, -r, FAULT_PREFLIGHT,
+				 "read the options of process %d: ", in->pid);
 	return 0;
 }
 
 static int check_signal(struct inject *in)
 {
+	struct options o = OPTIONS_NULL;
 	char status[16384];
+	size_t len;
 
 	if (attach_has_socket(in))
 		return 0;
@@ -139,7 +194,8 @@ static int check_signal(struct inject *in)
 	if (in->looks && in->root_dfd < 0)
 		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
 				 "it does not catch SIGQUIT, and its /tmp cannot be seen: ");
-	if (in->xrs)
+	(void)read_options(in, &o, &len);
+	if (o.xrs)
 		return owner_forbids(in, "it was started with -Xrs and has no attach socket");
 	/* before the JVM has its handler the signal would end it */
 	fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT, "it does not catch SIGQUIT (yet)");
@@ -147,18 +203,23 @@ static int check_signal(struct inject *in)
 	return -EAGAIN;
 }
 
+/* The owner's options come behind the signal: a JVM that has its handler has read them all. */
 /* clang-format off */
 const struct check preflight_checks[] = {
 	{ "process", preflight_identity, "it runs",
 	  "it is looked at again when it runs" },
 	{ "runtime", check_runtime, "it is a HotSpot JVM",
 	  "a HotSpot JVM, 8 or later" },
-	{ "owner", check_options, "no option and no variable of its owner forbids it",
-	  "start it without that option or variable" },
-	{ "cgroup", cgroup_check, "there is room for our threads, and it is not frozen",
-	  "raise its pids.max, or thaw it" },
+	{ "cgroup", cgroup_check, "there is room for our threads and memory, and it is not frozen",
+	  "raise its pids.max or its memory limit, or thaw it" },
+	{ "user", nproc_check, "its user may have more threads",
+	  "raise its RLIMIT_NPROC" },
 	{ "signal", check_signal, "it catches SIGQUIT, or its attach socket is there",
 	  "start it without -Xrs; a JVM in its first moments is tried again soon" },
+	{ "owner", check_options, "no option and no variable of its owner forbids it",
+	  "start it without that option or variable" },
+	{ "seccomp", seccomp_check, "no filter ends it at a call of the agent's",
+	  "allow that call in its seccomp profile, or let it fail with an error" },
 };
 /* clang-format on */
 const size_t preflight_check_count = ARRAY_SIZE(preflight_checks);

@@ -24,6 +24,11 @@ enum inject_strategy {
 	INJECT_MOUNT, /* on a tmpfs of ours, mounted while it is loaded: /tmp is noexec or full */
 };
 
+static inline const char *inject_strategy_name(unsigned strategy)
+{
+	return strategy == INJECT_COPY ? "copy" : strategy == INJECT_MOUNT ? "mount" : "";
+}
+
 struct inject_result {
 	struct fault fault; /* code 0 = success, fds[0] = events, fds[1] = control */
 	uint32_t strategy; /* enum inject_strategy */

@@ -16,6 +16,12 @@ const char *const wire_drop_names[WIRE_DROP_COUNT] = {
 #undef X
 };
 
+const char *const wire_part_names[WIRE_PART_COUNT] = {
+#define X(id, name, text) name,
+	WIRE_PARTS(X)
+#undef X
+};
+
 const char *const wire_kind_names[WIRE_KIND_COUNT] = {
 	[WIRE_KIND_UNKNOWN] = "unknown",
 	[WIRE_KIND_JAVA] = "java",
@@ -297,6 +303,16 @@ bool wire_put_sample(struct wire_writer *w, const struct wire_sample *s)
 	return true;
 }
 
+static void rec_details(struct record *r, unsigned base, const uint64_t *values, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (!values[i])
+			continue;
+		rec_u64(r, base + i);
+		rec_u64(r, values[i]);
+	}
+}
+
 bool wire_put_ledger(struct wire_writer *w, const struct wire_ledger *l)
 {
 	struct record r;
@@ -313,6 +329,8 @@ bool wire_put_ledger(struct wire_writer *w, const struct wire_ledger *l)
 		rec_u64(&r, WIRE_KEY_DROP_BASE + 2 * i + 1);
 		rec_u64(&r, l->drop_ns[i]);
 	}
+	rec_details(&r, WIRE_KEY_PART_BASE, l->part, WIRE_PART_COUNT);
+	rec_details(&r, WIRE_KEY_TIME_BASE, l->time, WIRE_TIME_COUNT);
 	return add(w, &r);
 }
 
@@ -591,6 +609,10 @@ int wire_get_ledger(const struct wire_frame *f, struct wire_ledger *ret)
 		else if (key >= WIRE_KEY_DROP_BASE &&
 			 key < WIRE_KEY_DROP_BASE + 2 * (uint64_t)WIRE_DROP_COUNT)
 			(key & 1 ? ret->drop_ns : ret->drop)[(key - WIRE_KEY_DROP_BASE) / 2] = v;
+		else if (key >= WIRE_KEY_PART_BASE && key < WIRE_KEY_PART_BASE + WIRE_PART_COUNT)
+			ret->part[key - WIRE_KEY_PART_BASE] = v;
+		else if (key >= WIRE_KEY_TIME_BASE && key < WIRE_KEY_TIME_BASE + WIRE_TIME_COUNT)
+			ret->time[key - WIRE_KEY_TIME_BASE] = v;
 	}
 	return 0;
 }

@@ -118,14 +118,55 @@ enum wire_counter {
 };
 #define WIRE_KEY_DROP_BASE 64
 
+/* Where the agent's memory is: sent, like the times below, to a START with DETAILS only. Their sum
+ * is more than AGENT_BYTES, which leaves out what is not written to in every JVM. */
+#define WIRE_PARTS(X)                                                 \
+	X(RING, "ring", "samples on their way")                       \
+	X(DICTIONARY, "dictionary", "ids of what was sent")           \
+	X(ROWS, "unwind_rows", "rules of native frames")              \
+	X(MEMO, "memo", "decoded debug information by pc")            \
+	X(PC_CACHE, "pc_cache", "rules of native frames by pc")       \
+	X(NAMES, "names", "copies of methods' names and line tables") \
+	X(THREADS, "threads", "slots, names and buffers of threads")  \
+	X(STATIC, "static", "tables of stubs and labels, and buffers")
+
+enum wire_part {
+#define X(id, name, text) WIRE_PART_##id,
+	WIRE_PARTS(X)
+#undef X
+		WIRE_PART_COUNT
+};
+#define WIRE_KEY_PART_BASE 128
+
+/* Times in the handler, four buckets an octave from 512 ns; the first and the last are open. */
+#define WIRE_TIME_COUNT	   48
+#define WIRE_KEY_TIME_BASE 160
+
+static inline unsigned wire_time_bucket(uint64_t ns)
+{
+	unsigned octave = ns < 512 ? 0 : 63u - (unsigned)__builtin_clzll(ns);
+	unsigned bucket = ns < 512 ? 0 : (octave - 9) * 4 + (unsigned)(ns >> (octave - 2) & 3);
+
+	return bucket < WIRE_TIME_COUNT ? bucket : WIRE_TIME_COUNT - 1;
+}
+
+/* The shortest time of a bucket, ns. */
+static inline uint64_t wire_time_floor(unsigned bucket)
+{
+	return (uint64_t)(4 + bucket % 4) << (7 + bucket / 4);
+}
+
 struct wire_ledger {
 	uint64_t counter[WIRE_COUNTER_COUNT];
 	uint64_t drop[WIRE_DROP_COUNT]; /* samples */
 	uint64_t drop_ns[WIRE_DROP_COUNT];
+	uint64_t part[WIRE_PART_COUNT]; /* bytes */
+	uint64_t time[WIRE_TIME_COUNT]; /* samples */
 };
 
 extern const char *const wire_counter_names[WIRE_COUNTER_COUNT];
 extern const char *const wire_drop_names[WIRE_DROP_COUNT];
+extern const char *const wire_part_names[WIRE_PART_COUNT];
 extern const char *const wire_kind_names[WIRE_KIND_COUNT];
 
 /* A string inside a decoded frame: borrowed from the frame's bytes, not NUL-terminated. */
@@ -219,6 +260,7 @@ struct wire_fault {
 
 #define WIRE_START_NO_BUDGET 1u /* do not lengthen the interval to keep max_cpu */
 #define WIRE_START_HOST	     2u /* no timers: the daemon's host engine sends the signals */
+#define WIRE_START_DETAILS   4u /* LEDGER with memory by part and times in the handler */
 
 struct wire_start {
 	uint64_t protocol;

@@ -211,6 +211,7 @@ static void sample_sig(struct slot *slot, uint64_t weight_ns, void *ucontext)
 	push_sig(slot, begin_ns, weight_ns, ucontext);
 	took_ns = mono_ns_sig() - begin_ns;
 	add_sig(&agent.books.handler_ns, took_ns < HANDLER_NS_MAX ? took_ns : HANDLER_NS_MAX);
+	add_sig(&agent.books.handler_time[wire_time_bucket(took_ns)], 1);
 	slot->in_handler = 0;
 }
 

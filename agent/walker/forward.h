@@ -37,7 +37,7 @@ struct forward {
 
 enum forward_end {
 	FORWARD_LOST,
-	FORWARD_RETURNED, /* pc is where, rsp as it is there */
+	FORWARD_RETURNED, /* pc is where, 0 = not known; rsp as it is there */
 	FORWARD_JUMPED, /* through a register or memory; pc is where, 0 = not known */
 };
 

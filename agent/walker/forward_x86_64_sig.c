@@ -253,7 +253,7 @@ static enum step leave_stack_frame(struct forward *f)
 static enum step return_from(struct forward *f, const struct instruction *i)
 {
 	if (!pop(f, &f->pc))
-		return STEP_LOST;
+		f->pc = 0;
 	f->reg[RSP] += i->op == 0xc2 ? (uint64_t)i->immediate & 0xffff : 0;
 	return STEP_RETURNED;
 }

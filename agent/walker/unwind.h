@@ -36,6 +36,7 @@ extern struct unwind_code_cache unwind_code_cache;
 struct unwind_table *unwind_publish(struct unwind_table *table);
 /* Agent's thread: true if no handler is inside now, so that what was replaced before may go. */
 bool unwind_quiescent(void);
+uint64_t unwind_cache_bytes(void);
 
 /* The stack of the interrupted thread, upwards from sp, page by page as far as it is readable. */
 struct unwind_stack {

@@ -28,6 +28,11 @@ struct unwind_table *unwind_publish(struct unwind_table *table)
 	return __atomic_exchange_n(&table_now, table, __ATOMIC_SEQ_CST);
 }
 
+uint64_t unwind_cache_bytes(void)
+{
+	return sizeof(cache);
+}
+
 bool unwind_quiescent(void)
 {
 	/* a handler that enters from now on sees the table published before this load */

@@ -111,6 +111,15 @@ uint64_t walker_bytes(void)
 	return maps_bytes() + (own ? hotspot_bytes() : asgct_bytes());
 }
 
+void walker_parts(uint64_t *part)
+{
+	part[WIRE_PART_ROWS] = maps_bytes();
+	part[WIRE_PART_PC_CACHE] = unwind_cache_bytes();
+	part[WIRE_PART_MEMO] = scopes_bytes();
+	part[WIRE_PART_NAMES] = own ? method_bytes() : asgct_bytes();
+	part[WIRE_PART_STATIC] -= part[WIRE_PART_PC_CACHE] + part[WIRE_PART_MEMO];
+}
+
 bool walker_names_full(void)
 {
 	return own && method_store_full();

@@ -41,6 +41,8 @@ const char *walker_note(void); /* "" or what it costs on this JVM */
 void walker_refresh(void);
 /* Bytes of memory the walker holds. */
 uint64_t walker_bytes(void);
+/* The same by part, of WIRE_PART_COUNT; what lies in static memory is taken away from STATIC. */
+void walker_parts(uint64_t *part);
 
 /* Names no longer fit until walker_forget_names(), which makes every method handle handed out so far
  * void: only when no sample with one is on its way any more. */

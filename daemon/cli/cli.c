@@ -17,7 +17,8 @@ static const struct {
 	{ "record", "one JVM for some seconds, also without a daemon", command_record },
 	{ "attach", "take one JVM in now", command_attach },
 	{ "detach", "take the agent out of one JVM, and leave it alone", command_detach },
-	{ "doctor", "can a JVM be profiled, and if not, why and what would change it?", command_doctor },
+	{ "doctor", "can a JVM be profiled, and if not, why and what would change it?",
+	  command_doctor },
 	{ "config", "config check FILE: is it what kindlingd would take?", command_config },
 };
 

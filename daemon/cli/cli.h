@@ -112,7 +112,7 @@ void event_print(FILE *to, const cJSON *event);
 struct record_arguments {
 	const char *target, *output, *format;
 	uint64_t duration_ns, interval_ns;
-	bool threads;
+	bool threads, annotate;
 };
 /* -1 = go on, else the exit status. */
 int record_parse(int argc, char **argv, struct record_arguments *ret);

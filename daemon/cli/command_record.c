@@ -21,9 +21,11 @@ static const char usage[] =
 	"  -i, --interval INTERVAL   CPU time between samples: 10ms, 1ms. Lifts the agent's CPU budget\n"
 	"                            for this recording; the file says so\n"
 	"  -e, --event EVENT         cpu (the default)\n"
-	"  -o, --output FILE         .html, .collapsed, .txt, .pb.gz or .json; \"-\" is stdout\n"
-	"  -f, --format FORMAT       html, collapsed, txt, pb.gz or json, whatever the file is called\n"
+	"  -o, --output FILE         .html, .collapsed, .txt, .pb.gz, .json or .jfr; \"-\" is stdout\n"
+	"  -f, --format FORMAT       html, collapsed, txt, pb.gz, json or jfr, whatever the file is called\n"
 	"      --threads             one tower per thread\n"
+	"      --annotate            .collapsed, .pb.gz: names end with how the frame ran, _[0]\n"
+	"                            interpreted, _[1] C1, _[j] C2, _[i] inlined, _[k] kernel\n"
 	"  -h, --help\n"
 	"\n"
 	"Examples: kindling record 4711 -d 10s -o flame.html\n"
@@ -38,6 +40,7 @@ static int parse_options(int argc, char **argv, struct record_arguments *a, cons
 		{ "output", required_argument, NULL, 'o' },
 		{ "format", required_argument, NULL, 'f' },
 		{ "threads", no_argument, NULL, 'T' },
+		{ "annotate", no_argument, NULL, 'A' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -46,6 +49,8 @@ static int parse_options(int argc, char **argv, struct record_arguments *a, cons
 	while ((c = getopt_long(argc, argv, "d:i:e:o:f:h", options, NULL)) != -1) {
 		if (c == 'T')
 			a->threads = true;
+		else if (c == 'A')
+			a->annotate = true;
 		else if (c == '?' || c == 'h')
 			return cli_usage(usage, c);
 		else
@@ -112,6 +117,7 @@ static int fetch(const struct record_arguments *a, uint64_t id)
 	snprintf(path, sizeof(path), "/v1/recordings/%" PRIu64 "/profile", id);
 	path_add(path, sizeof(path), "format", a->format);
 	path_add(path, sizeof(path), "threads", a->threads ? "1" : NULL);
+	path_add(path, sizeof(path), "annotate", a->annotate ? "1" : NULL);
 	r = client_request("GET", path, &reply);
 	if (r != CLI_OK)
 		return r;

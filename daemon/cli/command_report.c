@@ -16,10 +16,12 @@ static const char usage[] =
 	"      --from TIME       14:05, 14:05:30, \"2026-11-21 14:05\" or @SECONDS since 1970\n"
 	"      --to TIME         likewise (default: now)\n"
 	"  -o, --output FILE     format by suffix: .html (flame graph), .collapsed, .txt, .pb.gz (pprof),\n"
-	"                        .json; \"-\" is stdout\n"
-	"  -f, --format FORMAT   html, collapsed, txt, pb.gz or json, whatever the file is called\n"
+	"                        .json, .jfr (JDK Mission Control); \"-\" is stdout\n"
+	"  -f, --format FORMAT   html, collapsed, txt, pb.gz, json or jfr, whatever the file is called\n"
 	"  -t, --thread WORD     only threads whose name contains WORD\n"
 	"      --threads         one tower per thread\n"
+	"      --annotate        .collapsed, .pb.gz: names end with how the frame ran, _[0] interpreted,\n"
+	"                        _[1] C1, _[j] C2, _[i] inlined, _[k] kernel\n"
 	"  -h, --help\n"
 	"\n"
 	"Examples: kindling report 4711 --last 5m -o flame.html\n"
@@ -27,7 +29,7 @@ static const char usage[] =
 
 struct arguments {
 	const char *target, *last, *from, *to, *output, *format, *thread;
-	bool all, threads;
+	bool all, threads, annotate;
 };
 
 static int parse_options(int argc, char **argv, struct arguments *a)
@@ -41,6 +43,7 @@ static int parse_options(int argc, char **argv, struct arguments *a)
 		{ "format", required_argument, NULL, 'f' },
 		{ "thread", required_argument, NULL, 't' },
 		{ "threads", no_argument, NULL, 'T' },
+		{ "annotate", no_argument, NULL, 'A' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -53,6 +56,8 @@ static int parse_options(int argc, char **argv, struct arguments *a)
 			a->all = true;
 		else if (c == 'T')
 			a->threads = true;
+		else if (c == 'A')
+			a->annotate = true;
 		else if (c < 128 && texts[c])
 			*texts[c] = optarg;
 		else
@@ -114,6 +119,7 @@ int command_report(int argc, char **argv)
 	path_add(path, sizeof(path), "target", a.target);
 	path_add(path, sizeof(path), "thread", a.thread);
 	path_add(path, sizeof(path), "threads", a.threads ? "1" : NULL);
+	path_add(path, sizeof(path), "annotate", a.annotate ? "1" : NULL);
 	r = client_request("GET", path, &reply);
 	if (r != CLI_OK)
 		return r;

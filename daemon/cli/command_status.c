@@ -94,7 +94,9 @@ static void put_numbers(const cJSON *t, char (*row)[CELL_MAX])
 {
 	const cJSON *samples = json_get(t, "samples"), *agent = json_get(t, "agent");
 
-	snprintf(row[INTERVAL], CELL_MAX, "%.4gms", json_number_of(t, "interval_ns") / 1e6);
+	snprintf(row[INTERVAL], CELL_MAX, "-");
+	if (json_number_of(t, "interval_ns") > 0)
+		snprintf(row[INTERVAL], CELL_MAX, "%.4gms", json_number_of(t, "interval_ns") / 1e6);
 	snprintf(row[TAKEN], CELL_MAX, "%.0f", json_number_of(samples, "taken"));
 	snprintf(row[DELIVERED], CELL_MAX, "%.0f", json_number_of(samples, "delivered"));
 	snprintf(row[DROPPED], CELL_MAX, "%.0f", dropped_of(samples));

@@ -69,6 +69,7 @@ static const struct {
 	[REPORT_TXT] = { "txt", "Read it with less" },
 	[REPORT_PPROF] = { "pb.gz", "Look at it with: go tool pprof -top" },
 	[REPORT_JSON] = { "json", "Read it with jq" },
+	[REPORT_JFR] = { "jfr", "Look at it with JDK Mission Control, or: jfr summary" },
 };
 
 const char *format_of(const char *format, const char *path)
@@ -82,8 +83,8 @@ const char *format_of(const char *format, const char *path)
 	if (f >= 0)
 		return formats[f].name;
 	fprintf(stderr,
-		"kindling: the format of %s is not known: use .html, .collapsed, .txt, .pb.gz, .json "
-		"or --format\n",
+		"kindling: the format of %s is not known: use .html, .collapsed, .txt, .pb.gz, .json, "
+		".jfr or --format\n",
 		format ? format : path);
 	return NULL;
 }
@@ -98,7 +99,8 @@ void say_written(const char *path, const char *format, uint64_t samples, uint64_
 	if (samples == 0)
 		fputs("An idle JVM uses no CPU and has none; a longer time may have some.\n",
 		      stderr);
-	else if (f == REPORT_PPROF || f == REPORT_TXT || f == REPORT_JSON)
+	else if (f == REPORT_PPROF || f == REPORT_TXT || f == REPORT_JSON ||
+		 f == REPORT_JFR)
 		fprintf(stderr, "%s %s\n", formats[f].next, path);
 	else
 		fprintf(stderr, "%s.\n", f >= 0 ? formats[f].next : "");

@@ -15,9 +15,9 @@
 #include "daemon/host.h"
 #include "daemon/report/report.h"
 
-#define ATTACH_NS      (15 * NS_PER_S)
-#define IDLE_NS	       NS_PER_S /* an idle JVM has no sample to show that it streams */
-#define DOWN_NS	       (10 * NS_PER_S)
+#define ATTACH_NS (15 * NS_PER_S)
+#define IDLE_NS	  NS_PER_S /* an idle JVM has no sample to show that it streams */
+#define DOWN_NS	  (10 * NS_PER_S)
 
 /* ---- which JVM ------------------------------------------------------------------------------ */
 
@@ -142,7 +142,7 @@ static int attach(struct own *o, const struct jvm *jvm, struct target **ret)
 
 static int write_profile(const struct record_arguments *a, const struct profile *p)
 {
-	struct report_options options = { .threads = a->threads };
+	struct report_options options = { .threads = a->threads, .annotate = a->annotate };
 	enum report_format format = (enum report_format)report_format_by_name(a->format);
 	size_t len;
 	char *out;

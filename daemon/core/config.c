@@ -10,31 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <yaml.h>
-#include "daemon/core/config_fields.h"
+#include "daemon/core/config_priv.h"
 #include "daemon/core/mem.h"
 
 #define FILE_BYTES_MAX (256 * 1024)
-#define DEPTH_MAX      4
-#define NAME_MAX_BYTES 128
-#define RULES	       "targets.rules"
 
-struct reading {
-	struct config *config;
-	yaml_parser_t parser;
-	const char *file;
-	size_t line;
-	char name[NAME_MAX_BYTES]; /* the key we stand at, "events.cpu.interval" */
-	size_t name_len[DEPTH_MAX + 1]; /* of its parents */
-	unsigned depth;
-	uint64_t
-		seen[DEPTH_MAX + 1]; /* bit i of [depth]: prefix of entry i was met at this depth */
-	char *err;
-	size_t err_size;
-};
 _Static_assert(sizeof(((struct reading *)0)->seen[0]) * 8 >= 64, "one bit an entry");
 
-__attribute__((format(printf, 2, 3))) static int refuse(struct reading *r, const char *fmt, ...)
+int config_refuse(struct reading *r, const char *fmt, ...)
 {
 	int n = 0;
 	va_list ap;
@@ -53,13 +36,13 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct reading *r, const
 	return -EINVAL;
 }
 
-static int next_event(struct reading *r, yaml_event_t *ret)
+int config_next_event(struct reading *r, yaml_event_t *ret)
 {
 	if (!yaml_parser_parse(&r->parser, ret)) {
 		r->line = r->parser.problem_mark.line + 1;
 		r->name[0] = '\0';
-		return refuse(r, "is not YAML: %s",
-			      r->parser.problem ? r->parser.problem : "out of memory");
+		return config_refuse(r, "is not YAML: %s",
+				     r->parser.problem ? r->parser.problem : "out of memory");
 	}
 	r->line = ret->start_mark.line + 1;
 	return 0;
@@ -90,8 +73,8 @@ static int refuse_unknown(struct reading *r)
 	const struct config_entry *near = config_nearest(r->name);
 
 	if (near)
-		return refuse(r, "there is no such setting; did you mean %s?", near->name);
-	return refuse(r, "there is no such setting");
+		return config_refuse(r, "there is no such setting; did you mean %s?", near->name);
+	return config_refuse(r, "there is no such setting");
 }
 
 static int refuse_twice(struct reading *r, const struct config_entry *e)
@@ -99,7 +82,7 @@ static int refuse_twice(struct reading *r, const struct config_entry *e)
 	uint64_t bit = 1ull << (e - config_entries);
 
 	if (r->seen[r->depth] & bit)
-		return refuse(r, "is set a second time");
+		return config_refuse(r, "is set a second time");
 	r->seen[r->depth] |= bit;
 	return 0;
 }
@@ -111,9 +94,10 @@ static int take_value(struct reading *r, const yaml_event_t *event)
 	char why[200];
 	int n;
 
-	if (strcmp(r->name, RULES) == 0)
-		return event->data.scalar.length ? refuse(r, "is a list of rules, `- deny: {...}`")
-						 : 0;
+	if (strcmp(r->name, CONFIG_RULES) == 0)
+		return event->data.scalar.length
+			       ? config_refuse(r, "is a list of rules, `- deny: {...}`")
+			       : 0;
 	if (!e) {
 		e = find_section(r->name);
 		if (!e)
@@ -121,16 +105,16 @@ static int take_value(struct reading *r, const yaml_event_t *event)
 		if (event->data.scalar.length ==
 		    0) /* a section whose fields are all commented out */
 			return refuse_twice(r, e);
-		return refuse(r, "has settings of its own, such as %s, and takes no value",
-			      e->name);
+		return config_refuse(r, "has settings of its own, such as %s, and takes no value",
+				     e->name);
 	}
 	n = refuse_twice(r, e);
 	if (n < 0)
 		return n;
 	if (strlen(text) != event->data.scalar.length)
-		return refuse(r, "contains a NUL byte");
+		return config_refuse(r, "contains a NUL byte");
 	n = config_set(r->config, e, text, why, sizeof(why));
-	return n < 0 ? refuse(r, "%s", why) : 0;
+	return n < 0 ? config_refuse(r, "%s", why) : 0;
 }
 
 static int enter_section(struct reading *r)
@@ -139,14 +123,14 @@ static int enter_section(struct reading *r)
 	int n;
 
 	if (find_field(r->name))
-		return refuse(r, "takes one value, not settings below it");
+		return config_refuse(r, "takes one value, not settings below it");
 	if (!e)
 		return refuse_unknown(r);
 	n = refuse_twice(r, e);
 	if (n < 0)
 		return n;
 	if (r->depth == DEPTH_MAX)
-		return refuse(r, "is nested too deep");
+		return config_refuse(r, "is nested too deep");
 	r->depth++;
 	r->name_len[r->depth] = strlen(r->name);
 	return 0;
@@ -159,129 +143,17 @@ static int take_key(struct reading *r, const yaml_event_t *event)
 	int n;
 
 	if (event->type != YAML_SCALAR_EVENT)
-		return refuse(r, "a setting's name is a word");
+		return config_refuse(r, "a setting's name is a word");
 	key = (const char *)event->data.scalar.value;
 	if (strlen(key) != event->data.scalar.length || strchr(key, '.'))
-		return refuse(r, "a setting's name has no dots: settings below it are indented");
+		return config_refuse(
+			r, "a setting's name has no dots: settings below it are indented");
 	n = snprintf(r->name + parent, sizeof(r->name) - parent, "%s%s", parent ? "." : "", key);
 	if (n < 0 || (size_t)n >= sizeof(r->name) - parent) {
 		r->name[parent] = '\0';
-		return refuse(r, "there is no setting with such a long name");
+		return config_refuse(r, "there is no setting with such a long name");
 	}
 	return 0;
-}
-
-/* ---- targets.rules, the one list ------------------------------------------------------------ */
-
-/* A condition of @rule, or the end of them: *ret_end. */
-static int take_condition(struct reading *r, struct config_rule *rule, bool *ret_end)
-{
-	size_t parent = strlen(r->name);
-	char key[32], why[200];
-	yaml_event_t event;
-	int n = next_event(r, &event);
-
-	if (n < 0)
-		return n;
-	*ret_end = event.type == YAML_MAPPING_END_EVENT;
-	if (!*ret_end && event.type != YAML_SCALAR_EVENT)
-		n = refuse(r, "a condition's name is a word");
-	else if (!*ret_end)
-		snprintf(key, sizeof(key), "%s", (const char *)event.data.scalar.value);
-	yaml_event_delete(&event);
-	if (n < 0 || *ret_end)
-		return n;
-	snprintf(r->name + parent, sizeof(r->name) - parent, ".%s", key);
-	n = next_event(r, &event);
-	if (n < 0)
-		return n;
-	if (event.type != YAML_SCALAR_EVENT)
-		n = refuse(r, "takes one value");
-	else if (strlen((const char *)event.data.scalar.value) != event.data.scalar.length)
-		n = refuse(r, "contains a NUL byte");
-	else if (config_rule_set(rule, key, (const char *)event.data.scalar.value, why,
-				 sizeof(why)) < 0)
-		n = refuse(r, "%s", why);
-	yaml_event_delete(&event);
-	r->name[parent] = '\0';
-	return n;
-}
-
-/* The next event must be of @type, else the sentence. */
-static int need(struct reading *r, yaml_event_type_t type, const char *sentence)
-{
-	yaml_event_t event;
-	int n = next_event(r, &event);
-
-	if (n < 0)
-		return n;
-	if (event.type != type)
-		n = refuse(r, "%s", sentence);
-	yaml_event_delete(&event);
-	return n;
-}
-
-/* "allow" or "deny" and its conditions, from behind the map's begin to its end. */
-static int take_rule(struct reading *r, struct config_rule *rule)
-{
-	static const char shape[] = "is one rule, `- deny: { command: x }` or `- allow: {...}`";
-	size_t parent = strlen(r->name);
-	const char *word;
-	yaml_event_t event;
-	bool end = false, deny;
-	int n = next_event(r, &event);
-
-	if (n < 0)
-		return n;
-	word = event.type == YAML_SCALAR_EVENT ? (const char *)event.data.scalar.value : "";
-	rule->line = (unsigned)r->line;
-	rule->allow = strcmp(word, "allow") == 0;
-	deny = strcmp(word, "deny") == 0;
-	yaml_event_delete(&event);
-	if (!rule->allow && !deny)
-		return refuse(r, shape);
-	snprintf(r->name + parent, sizeof(r->name) - parent, ".%s", deny ? "deny" : "allow");
-	n = need(r, YAML_MAPPING_START_EVENT, "takes conditions, as in { namespace: shop }");
-	while (n == 0 && !end)
-		n = take_condition(r, rule, &end);
-	if (n == 0 && config_rule_is_empty(rule))
-		n = refuse(r, "needs a condition, as in { namespace: shop }");
-	if (n < 0)
-		return n;
-	r->name[parent] = '\0';
-	return need(r, YAML_MAPPING_END_EVENT, shape);
-}
-
-/* From behind the list's begin to its end. */
-static int take_rules(struct reading *r)
-{
-	struct config *c = r->config;
-	size_t parent = strlen(r->name);
-	yaml_event_t event;
-	int n;
-
-	if (c->n_rules)
-		return refuse(r, "is set a second time");
-	snprintf(c->file, sizeof(c->file), "%s", r->file);
-	while ((n = next_event(r, &event)) == 0) {
-		yaml_event_type_t type = event.type;
-
-		yaml_event_delete(&event);
-		if (type == YAML_SEQUENCE_END_EVENT)
-			return 0;
-		snprintf(r->name + parent, sizeof(r->name) - parent, "[%u]", c->n_rules);
-		if (type != YAML_MAPPING_START_EVENT)
-			return refuse(r, "is one rule, `- deny: { command: x }`");
-		if (c->n_rules == RULES_MAX)
-			return refuse(r, "there may be %d rules", RULES_MAX);
-		memset(&c->rules[c->n_rules], 0, sizeof(c->rules[0])); /* padding too: it is hashed */
-		n = take_rule(r, &c->rules[c->n_rules]);
-		if (n < 0)
-			return n;
-		c->n_rules++;
-		r->name[parent] = '\0';
-	}
-	return n;
 }
 
 /* One key with its value, or the end of a section. Sets *ret_end at the end of the outermost. */
@@ -291,7 +163,7 @@ static int take_pair(struct reading *r, bool *ret_end)
 	size_t key_line;
 	int n;
 
-	n = next_event(r, &event);
+	n = config_next_event(r, &event);
 	if (n < 0)
 		return n;
 	if (event.type == YAML_MAPPING_END_EVENT) {
@@ -307,7 +179,7 @@ static int take_pair(struct reading *r, bool *ret_end)
 	if (n < 0)
 		return n;
 	key_line = r->line;
-	n = next_event(r, &event);
+	n = config_next_event(r, &event);
 	if (n < 0)
 		return n;
 	r->line = key_line; /* a section begins a line below its name */
@@ -315,10 +187,10 @@ static int take_pair(struct reading *r, bool *ret_end)
 		n = take_value(r, &event);
 	else if (event.type == YAML_MAPPING_START_EVENT)
 		n = enter_section(r);
-	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, RULES) == 0)
-		n = take_rules(r);
+	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, CONFIG_RULES) == 0)
+		n = config_take_rules(r);
 	else
-		n = refuse(r, "takes one value, not a list or an alias");
+		n = config_refuse(r, "takes one value, not a list or an alias");
 	yaml_event_delete(&event);
 	return n;
 }
@@ -330,14 +202,14 @@ static int expect(struct reading *r, yaml_event_type_t first, yaml_event_type_t 
 	yaml_event_t event;
 	int n;
 
-	n = next_event(r, &event);
+	n = config_next_event(r, &event);
 	if (n < 0)
 		return n;
 	*ret_is_first = event.type == first;
 	if (event.type == YAML_SCALAR_EVENT && event.data.scalar.length)
-		n = refuse(r, "must be settings, `name: value`, and not one word");
+		n = config_refuse(r, "must be settings, `name: value`, and not one word");
 	else if (event.type != first && event.type != second)
-		n = refuse(r, "must be one map of settings, `name: value`");
+		n = config_refuse(r, "must be one map of settings, `name: value`");
 	yaml_event_delete(&event);
 	return n;
 }

@@ -39,8 +39,3 @@ const struct config_entry *config_nearest(const char *name);
  */
 int config_set(struct config *c, const struct config_entry *entry, const char *text, char *why,
 	       size_t why_size);
-
-/* config_rules.c: one condition of a rule. 0, or -EINVAL with a sentence in @why. */
-int config_rule_set(struct config_rule *rule, const char *key, const char *text, char *why,
-		    size_t why_size);
-bool config_rule_is_empty(const struct config_rule *rule);

@@ -1,10 +1,10 @@
-/* targets.rules: what may stand in one of them. The list itself is walked by config.c. */
+/* targets.rules: what may stand in one of them, and the way through the list. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/core/config_fields.h"
+#include "daemon/core/config_priv.h"
 #include "daemon/core/config_value.h"
 #include "daemon/core/mem.h"
 
@@ -58,8 +58,8 @@ static int set_text(char *member, size_t size, const char *text, char *why, size
 	return -EINVAL;
 }
 
-int config_rule_set(struct config_rule *rule, const char *key, const char *text, char *why,
-		    size_t why_size)
+static int set_condition(struct config_rule *rule, const char *key, const char *text, char *why,
+			 size_t why_size)
 {
 	if (strcmp(key, "uid") == 0) {
 		if (set_uid(rule, text))
@@ -83,10 +83,123 @@ int config_rule_set(struct config_rule *rule, const char *key, const char *text,
 	return -EINVAL;
 }
 
-bool config_rule_is_empty(const struct config_rule *rule)
+static bool is_empty(const struct config_rule *rule)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		if (*((const char *)rule + texts[i].offset))
 			return false;
 	return !rule->has_uid;
+}
+
+/* ---- the list ------------------------------------------------------------------------------- */
+
+/* A condition of @rule, or the end of them: *ret_end. */
+static int take_condition(struct reading *r, struct config_rule *rule, bool *ret_end)
+{
+	size_t parent = strlen(r->name);
+	char key[32], why[200];
+	yaml_event_t event;
+	int n = config_next_event(r, &event);
+
+	if (n < 0)
+		return n;
+	*ret_end = event.type == YAML_MAPPING_END_EVENT;
+	if (!*ret_end && event.type != YAML_SCALAR_EVENT)
+		n = config_refuse(r, "a condition's name is a word");
+	else if (!*ret_end)
+		snprintf(key, sizeof(key), "%s", (const char *)event.data.scalar.value);
+	yaml_event_delete(&event);
+	if (n < 0 || *ret_end)
+		return n;
+	snprintf(r->name + parent, sizeof(r->name) - parent, ".%s", key);
+	n = config_next_event(r, &event);
+	if (n < 0)
+		return n;
+	if (event.type != YAML_SCALAR_EVENT)
+		n = config_refuse(r, "takes one value");
+	else if (strlen((const char *)event.data.scalar.value) != event.data.scalar.length)
+		n = config_refuse(r, "contains a NUL byte");
+	else if (set_condition(rule, key, (const char *)event.data.scalar.value, why, sizeof(why)) <
+		 0)
+		n = config_refuse(r, "%s", why);
+	yaml_event_delete(&event);
+	r->name[parent] = '\0';
+	return n;
+}
+
+/* The next event must be of @type, else the sentence. */
+static int need(struct reading *r, yaml_event_type_t type, const char *sentence)
+{
+	yaml_event_t event;
+	int n = config_next_event(r, &event);
+
+	if (n < 0)
+		return n;
+	if (event.type != type)
+		n = config_refuse(r, "%s", sentence);
+	yaml_event_delete(&event);
+	return n;
+}
+
+/* "allow" or "deny" and its conditions, from behind the map's begin to its end. */
+static int take_rule(struct reading *r, struct config_rule *rule)
+{
+	static const char shape[] = "is one rule, `- deny: { command: x }` or `- allow: {...}`";
+	size_t parent = strlen(r->name);
+	const char *word;
+	yaml_event_t event;
+	bool end = false, deny;
+	int n = config_next_event(r, &event);
+
+	if (n < 0)
+		return n;
+	word = event.type == YAML_SCALAR_EVENT ? (const char *)event.data.scalar.value : "";
+	rule->line = (unsigned)r->line;
+	rule->allow = strcmp(word, "allow") == 0;
+	deny = strcmp(word, "deny") == 0;
+	yaml_event_delete(&event);
+	if (!rule->allow && !deny)
+		return config_refuse(r, shape);
+	snprintf(r->name + parent, sizeof(r->name) - parent, ".%s", deny ? "deny" : "allow");
+	n = need(r, YAML_MAPPING_START_EVENT, "takes conditions, as in { namespace: shop }");
+	while (n == 0 && !end)
+		n = take_condition(r, rule, &end);
+	if (n == 0 && is_empty(rule))
+		n = config_refuse(r, "needs a condition, as in { namespace: shop }");
+	if (n < 0)
+		return n;
+	r->name[parent] = '\0';
+	return need(r, YAML_MAPPING_END_EVENT, shape);
+}
+
+int config_take_rules(struct reading *r)
+{
+	struct config *c = r->config;
+	size_t parent = strlen(r->name);
+	yaml_event_t event;
+	int n;
+
+	if (c->n_rules)
+		return config_refuse(r, "is set a second time");
+	snprintf(c->file, sizeof(c->file), "%s", r->file);
+	while ((n = config_next_event(r, &event)) == 0) {
+		yaml_event_type_t type = event.type;
+
+		yaml_event_delete(&event);
+		if (type == YAML_SEQUENCE_END_EVENT)
+			return 0;
+		snprintf(r->name + parent, sizeof(r->name) - parent, "[%u]", c->n_rules);
+		if (type != YAML_MAPPING_START_EVENT)
+			return config_refuse(r, "is one rule, `- deny: { command: x }`");
+		if (c->n_rules == RULES_MAX)
+			return config_refuse(r, "there may be %d rules", RULES_MAX);
+		memset(&c->rules[c->n_rules], 0,
+		       sizeof(c->rules[0])); /* padding too: it is hashed */
+		n = take_rule(r, &c->rules[c->n_rules]);
+		if (n < 0)
+			return n;
+		c->n_rules++;
+		r->name[parent] = '\0';
+	}
+	return n;
 }

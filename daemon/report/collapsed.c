@@ -23,7 +23,8 @@ static void put_name(struct text_out *t, const char *name)
 			   1);
 }
 
-static char *stack_text(const struct profile *p, const struct profile_row *r, bool threads)
+static char *stack_text(const struct profile *p, const struct profile_row *r,
+			const struct report_options *o)
 {
 	uint32_t chain[DEPTH_MAX], n = 0;
 	struct text_out t = { 0 };
@@ -31,7 +32,7 @@ static char *stack_text(const struct profile *p, const struct profile_row *r, bo
 
 	for (uint32_t node = r->node; node && n < DEPTH_MAX; node = p->nodes[node].parent)
 		chain[n++] = node;
-	if (threads) {
+	if (o->threads) {
 		const struct profile_thread *thread = &p->threads[r->thread];
 
 		snprintf(name, sizeof(name), "[%s tid=%u]", p->strings[thread->name], thread->tid);
@@ -40,10 +41,14 @@ static char *stack_text(const struct profile *p, const struct profile_row *r, bo
 	if (n == 0)
 		text_put(&t, t.len ? ";[no stack]" : "[no stack]");
 	while (n > 0) {
-		report_frame_name(p, &p->frames[p->nodes[chain[--n]].frame], name, sizeof(name));
+		const struct profile_frame *f = &p->frames[p->nodes[chain[--n]].frame];
+
+		report_frame_name(p, f, name, sizeof(name));
 		if (t.len)
 			text_put(&t, ";");
 		put_name(&t, name);
+		if (o->annotate)
+			text_put(&t, report_kind_mark(f->kind));
 	}
 	if (t.failed) {
 		free(t.p);
@@ -67,7 +72,7 @@ void write_collapsed(struct text_out *t, const struct profile *p, const struct r
 		return;
 	}
 	for (uint32_t i = 0; i < p->n_rows; i++) {
-		lines[n].stack = stack_text(p, &p->rows[i], o->threads);
+		lines[n].stack = stack_text(p, &p->rows[i], o);
 		lines[n].weight_ns = p->rows[i].weight_ns;
 		if (lines[n].stack)
 			n++;

@@ -8,7 +8,9 @@ void write_collapsed(struct text_out *t, const struct profile *p, const struct r
 void write_txt(struct text_out *t, const struct profile *p, const struct report_options *o);
 void write_json(struct text_out *t, const struct profile *p, const struct report_options *o);
 void write_html(struct text_out *t, const struct profile *p, const struct report_options *o);
-int write_pprof(const struct profile *p, char **ret, size_t *ret_len);
+void write_jfr(struct text_out *t, const struct profile *p, const struct report_options *o);
+int write_pprof(const struct profile *p, const struct report_options *o, char **ret,
+		size_t *ret_len);
 
 /* "4711 org.shop.Main (shop/cart)", several joined, or what the options say. */
 void report_title(const struct profile *p, const struct report_options *o, char *buf, size_t size);

@@ -62,15 +62,20 @@ enum {
 	S_TID,
 	S_PID,
 	S_PROCESS,
+	S_KIND,
 	S_NO_STACK,
 	S_COMMENT,
-	S_FIXED
+	S_KINDS, /* names of frames' kinds */
+	S_FIXED = S_KINDS + WIRE_KIND_COUNT
 };
-static const char *const fixed[S_FIXED] = { "",	      "samples", "count", "cpu",     "nanoseconds",
-					    "thread", "tid",	 "pid",	  "process", "[no stack]" };
+static const char *const fixed[S_COMMENT] = {
+	"",    "samples", "count",   "cpu",  "nanoseconds", "thread",
+	"tid", "pid",	  "process", "kind", "[no stack]",
+};
 
 struct writer {
 	struct arena arena;
+	bool annotate;
 	const struct profile *p;
 	Pprof__Profile out;
 	int64_t comment;
@@ -109,6 +114,8 @@ static char *frame_text(struct writer *w, const struct profile_frame *f, bool wi
 	size_t n = report_frame_name(w->p, f, buf, sizeof(buf) - 512);
 	char *copy;
 
+	if (w->annotate && !with_signature)
+		n += (size_t)snprintf(buf + n, 8, "%s", report_kind_mark(f->kind));
 	if (with_signature)
 		n += (size_t)snprintf(buf + n, 511, "%.500s", w->p->strings[f->signature]);
 	copy = take(&w->arena, n + 1);
@@ -192,9 +199,11 @@ static void put_frames(struct writer *w)
 	if (w->arena.failed)
 		return;
 	put_comment(w);
-	for (int i = 0; i < S_FIXED; i++)
-		w->out.string_table[i] =
-			i == S_COMMENT ? w->comment_text : (char *)(uintptr_t)fixed[i];
+	for (int i = 0; i < S_COMMENT; i++)
+		w->out.string_table[i] = (char *)(uintptr_t)fixed[i];
+	w->out.string_table[S_COMMENT] = w->comment_text;
+	for (int i = 0; i < WIRE_KIND_COUNT; i++)
+		w->out.string_table[S_KINDS + i] = (char *)(uintptr_t)wire_kind_names[i];
 	for (uint32_t i = 0; i < p->n_strings; i++)
 		w->out.string_table[S_FIXED + i] = (char *)(uintptr_t)p->strings[i];
 	for (uint32_t i = 0; i < n && !w->arena.failed; i++) {
@@ -244,8 +253,8 @@ static Pprof__Sample *sample(struct writer *w, const struct profile_row *r)
 	s->location_id = take(&w->arena, (depth + 1) * sizeof(uint64_t));
 	s->n_value = 2;
 	s->value = take(&w->arena, 2 * sizeof(int64_t));
-	s->n_label = 4;
-	s->label = take(&w->arena, 4 * sizeof(void *));
+	s->n_label = r->node ? 5 : 4;
+	s->label = take(&w->arena, 5 * sizeof(void *));
 	if (w->arena.failed)
 		return NULL;
 	for (uint32_t node = r->node; node; node = p->nodes[node].parent)
@@ -258,6 +267,9 @@ static Pprof__Sample *sample(struct writer *w, const struct profile_row *r)
 	s->label[1] = label(w, S_TID, 0, t->tid);
 	s->label[2] = label(w, S_PID, 0, q->pid);
 	s->label[3] = label(w, S_PROCESS, S_FIXED + q->name, 0);
+	if (r->node) /* of the frame on top: `go tool pprof -tags`, -tagfocus kind=interpreted */
+		s->label[4] =
+			label(w, S_KIND, S_KINDS + p->frames[p->nodes[r->node].frame].kind, 0);
 	return s;
 }
 
@@ -291,9 +303,10 @@ static int gzip(const uint8_t *in, size_t len, char **ret, size_t *ret_len)
 	return 0;
 }
 
-int write_pprof(const struct profile *p, char **ret, size_t *ret_len)
+int write_pprof(const struct profile *p, const struct report_options *o, char **ret,
+		size_t *ret_len)
 {
-	struct writer w = { .p = p };
+	struct writer w = { .p = p, .annotate = o->annotate };
 	uint8_t *bytes = NULL;
 	size_t len;
 	int r = -ENOMEM;

@@ -15,6 +15,7 @@ static const struct {
 	[REPORT_TXT] = { "txt", ".txt", "text/plain; charset=utf-8" },
 	[REPORT_PPROF] = { "pb.gz", ".pb.gz", "application/octet-stream" },
 	[REPORT_JSON] = { "json", ".json", "application/json" },
+	[REPORT_JFR] = { "jfr", ".jfr", "application/octet-stream" },
 };
 
 int report_format_by_name(const char *name)
@@ -50,7 +51,8 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-size_t report_frame_name(const struct profile *p, const struct profile_frame *f, char *buf, size_t size)
+size_t report_frame_name(const struct profile *p, const struct profile_frame *f, char *buf,
+			 size_t size)
 {
 	const char *method = p->strings[f->method];
 	int n;
@@ -63,6 +65,17 @@ size_t report_frame_name(const struct profile *p, const struct profile_frame *f,
 	else
 		n = snprintf(buf, size, "%s", method[0] ? method : "[unknown]");
 	return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
+}
+
+const char *report_kind_mark(unsigned kind)
+{
+	static const char *const marks[WIRE_KIND_COUNT] = {
+		[WIRE_KIND_INTERPRETED] = "_[0]", [WIRE_KIND_C1] = "_[1]",
+		[WIRE_KIND_C2] = "_[j]",	  [WIRE_KIND_INLINED] = "_[i]",
+		[WIRE_KIND_KERNEL] = "_[k]",
+	};
+
+	return kind < WIRE_KIND_COUNT && marks[kind] ? marks[kind] : "";
 }
 
 void report_title(const struct profile *p, const struct report_options *o, char *buf, size_t size)
@@ -105,8 +118,11 @@ int report_write(const struct profile *p, enum report_format format, const struc
 	case REPORT_JSON:
 		write_json(&t, p, o);
 		break;
+	case REPORT_JFR:
+		write_jfr(&t, p, o);
+		break;
 	case REPORT_PPROF:
-		return write_pprof(p, ret, ret_len);
+		return write_pprof(p, o, ret, ret_len);
 	default:
 		return -EINVAL;
 	}

@@ -10,10 +10,11 @@ enum report_format {
 	REPORT_TXT, /* method table and top traces */
 	REPORT_PPROF, /* gzipped pprof protobuf */
 	REPORT_JSON,
+	REPORT_JFR, /* JDK Flight Recorder */
 	REPORT_FORMAT_COUNT
 };
 
-/* By name ("html", "collapsed", "txt", "pb.gz"/"pprof", "json"), or by the file's suffix;
+/* By name ("html", "collapsed", "txt", "pb.gz"/"pprof", "json", "jfr"), or by the file's suffix;
  * -EINVAL if neither is known. */
 int report_format_by_name(const char *name);
 int report_format_by_path(const char *path);
@@ -22,10 +23,14 @@ const char *report_content_type(enum report_format format);
 struct report_options {
 	const char *title; /* NULL = made from the processes in it */
 	bool threads; /* collapsed/html: one root per thread */
+	bool annotate; /* collapsed/pprof: frames end with their kind, report_kind_mark() */
 };
 /* malloc'ed bytes (NUL-terminated for text) in @ret. 0 or -errno. */
 int report_write(const struct profile *p, enum report_format format,
 		 const struct report_options *options, char **ret, size_t *ret_len);
+/* How a frame came to run, as other tools mark it: "_[0]" interpreted, "_[1]" C1, "_[j]" C2,
+ * "_[i]" inlined, "_[k]" kernel; "" else. */
+const char *report_kind_mark(unsigned kind);
 /* "java.lang.String.indexOf", "[libjvm.so] Parker::park(bool, long)", "[unknown]": how a frame is
  * printed everywhere. Returns bytes written, cut to @size, NUL-terminated. */
 size_t report_frame_name(const struct profile *p, const struct profile_frame *f, char *buf,

@@ -165,7 +165,8 @@ static bool time_range(struct request *r, uint64_t *from, uint64_t *to)
 
 static enum MHD_Result get_profile(struct request *r)
 {
-	const char *format = argument(r, "format"), *threads = argument(r, "threads");
+	const char *format = argument(r, "format"), *threads = argument(r, "threads"),
+		   *annotate = argument(r, "annotate");
 	static struct selection selected;
 	struct profile_filter filter = { .thread = argument(r, "thread") };
 	struct rendering *x;
@@ -173,7 +174,7 @@ static enum MHD_Result get_profile(struct request *r)
 	int f = format ? report_format_by_name(format) : REPORT_JSON, e;
 
 	if (f < 0)
-		return answer_error(r, 400, "format=%s is not one of html, collapsed, txt, pb.gz, json", format);
+		return answer_error(r, 400, "format=%s is not one of html, collapsed, txt, pb.gz, json, jfr", format);
 	if (!time_range(r, &from, &to))
 		return answer_error(r, 400, "last= takes a duration such as 60s, from= and to= ns since 1970");
 	if (api_select(r, &selected) < 0)
@@ -187,6 +188,7 @@ static enum MHD_Result get_profile(struct request *r)
 	x->request = r;
 	x->format = (enum report_format)f;
 	x->options.threads = threads && strcmp(threads, "0") != 0;
+	x->options.annotate = annotate && strcmp(annotate, "0") != 0;
 	serve_suspend(r);
 	e = host_query(r->serve->host, from, to, &filter, on_profile, x);
 	if (e < 0)

@@ -53,6 +53,8 @@ enum MHD_Result serve_control(struct request *r, const char *method, const char 
 	if (error == -EAGAIN)
 		return answer_error(r, 409, "process %d is being detached; try again in a second",
 				    t->jvm.pid);
+	if (error == -ESHUTDOWN)
+		return answer_error(r, 503, "the daemon is stopping");
 	if (error == -EPERM)
 		return answer_error(r, 403, "process %d may not be attached to: %s", t->jvm.pid,
 				    why.what);

@@ -143,14 +143,18 @@ static enum MHD_Result progress(struct request *r, const struct recording_entry 
 
 static enum MHD_Result result(struct request *r, const struct recording_entry *e)
 {
-	const char *format = argument(r, "format"), *threads = argument(r, "threads");
-	struct report_options options = { .threads = threads && strcmp(threads, "0") != 0 };
+	const char *format = argument(r, "format"), *threads = argument(r, "threads"),
+		   *annotate = argument(r, "annotate");
+	struct report_options options = {
+		.threads = threads && strcmp(threads, "0") != 0,
+		.annotate = annotate && strcmp(annotate, "0") != 0,
+	};
 	int f = format ? report_format_by_name(format) : REPORT_JSON;
 	size_t len;
 	char *out;
 
 	if (f < 0)
-		return answer_error(r, 400, "format=%s is not one of html, collapsed, txt, pb.gz, json", format);
+		return answer_error(r, 400, "format=%s is not one of html, collapsed, txt, pb.gz, json, jfr", format);
 	if (!e->profile)
 		return answer_error(r, 409, "the recording is still running");
 	if (report_write(e->profile, (enum report_format)f, &options, &out, &len) < 0)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include "daemon/core/clock.h"
+#include "injector/result.h"
 
 static void add_u64(cJSON *o, const char *key, uint64_t v)
 {
@@ -80,6 +81,7 @@ static cJSON *target_json(const struct target *t)
 	add_text(o, "note", t->note);
 	add_u64(o, "interval_ns", target_interval_ns(t));
 	add_u64(o, "attempts", t->attempts);
+	add_text(o, "placement", inject_strategy_name(t->placement));
 	if (t->retry_mono_ns > clock_mono_ns())
 		cJSON_AddNumberToObject(o, "retry_in_s",
 					(double)(t->retry_mono_ns - clock_mono_ns()) / 1e9);

@@ -134,6 +134,8 @@ void targets_on_review(void *userdata)
 	struct targets *table = userdata;
 
 	table->review_mono_ns = 0;
+	if (table->stopping)
+		return;
 	review_crashes(table);
 	limit_review(table);
 	for (struct target *t = table->first; t; t = t->priv->next)
@@ -187,6 +189,8 @@ int target_attach(struct target *t, uid_t uid, struct fault *why)
 
 	if (t->state == TARGET_GONE)
 		return -ESRCH;
+	if (t->priv->table->stopping)
+		return -ESHUTDOWN;
 	if (t->state == TARGET_DRAINING)
 		return -EAGAIN;
 	r = wish(t, uid, true);

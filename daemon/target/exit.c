@@ -17,11 +17,16 @@
 
 void exit_watch(struct target *t)
 {
+	t->priv->attach_mono_ns = clock_mono_ns();
+	exit_open_cwd(t);
+}
+
+/* Again when it streams: a young JVM visits /tmp/hsperfdata_USER for a moment. */
+void exit_open_cwd(struct target *t)
+{
 	char path[32];
 
-	t->priv->attach_mono_ns = clock_mono_ns();
-	if (t->priv->cwd_fd >= 0)
-		return;
+	fd_close(t->priv->cwd_fd);
 	snprintf(path, sizeof(path), "/proc/%d/cwd", t->jvm.pid);
 	t->priv->cwd_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }

@@ -177,7 +177,9 @@ static void on_result(void *userdata, uint32_t events)
 		fd_close(fds[1]);
 		end_attempt(t, &result.fault);
 	} else {
+		t->placement = result.strategy;
 		session_open(t, fds[0], fds[1]);
+		exit_open_cwd(t);
 		target_set_state(t, TARGET_STREAMING, NULL);
 		if (t->priv->leave)
 			target_leave(t, t->priv->leave_to, &t->priv->leave_why);

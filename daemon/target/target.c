@@ -84,6 +84,7 @@ static void on_pidfd(void *userdata, uint32_t events)
 
 	(void)events;
 	t->priv->pidfd_source = loop_source_free(t->priv->pidfd_source);
+	t->priv->pidfd = fd_close(t->priv->pidfd); /* it is remembered for a while, without */
 	session_drain(t);
 	target_inject_let_go(t);
 	session_close(t); /* frees the timer of whatever state it was in */
@@ -111,6 +112,17 @@ static bool is_the_same(const struct jvm *jvm)
 	       proc_parse_stat(text, &stat) && stat.start_time == jvm->start_time;
 }
 
+/* Builds start JVMs by the thousand: those that ended make room for those that live. */
+static void forget_one_gone(struct targets *table)
+{
+	struct target *t = table->first;
+
+	while (t && t->state != TARGET_GONE)
+		t = t->priv->next;
+	if (t)
+		forget(t);
+}
+
 int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono_ns,
 		struct target **ret)
 {
@@ -120,6 +132,8 @@ int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono
 	for (t = table->first; t; t = t->priv->next)
 		if (t->jvm.pid == jvm->pid && t->jvm.start_time == jvm->start_time)
 			return -EEXIST;
+	if (table->count >= TARGETS_MAX)
+		forget_one_gone(table);
 	if (table->count >= TARGETS_MAX) {
 		table->refused++;
 		return -ENOSPC;
@@ -162,6 +176,13 @@ int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono
 	if (ret)
 		*ret = t;
 	return 0;
+}
+
+void targets_stop(struct targets *table)
+{
+	table->stopping = true;
+	for (struct target *t = table->first; t; t = t->priv->next)
+		target_detach(t);
 }
 
 struct target *targets_next(struct targets *table, const struct target *prev)

@@ -53,6 +53,7 @@ struct target {
 	uint64_t retry_mono_ns; /* FAILED: when it is tried again; 0 = it is not */
 	int64_t real_minus_mono_ns; /* to turn sample times into wall time */
 	unsigned attempts;
+	unsigned placement; /* enum inject_strategy: how the agent came in; 0 = it was there */
 	bool no_budget;
 	void *userdata; /* of the room after this one (live source) */
 	struct target_priv *priv;
@@ -96,8 +97,10 @@ uint64_t target_interval_ns(const struct target *t);
 const char *target_engine(const struct target *t);
 /* Change the sampling of a streaming target: START over control. 0 or -errno. */
 int target_start(struct target *t, uint64_t interval_ns, bool no_budget);
-/* DETACH: leaves nothing behind; ends in TARGET_DETACHED. For the daemon's own end. */
+/* DETACH: leaves nothing behind; ends in TARGET_DETACHED. */
 void target_detach(struct target *t);
+/* The same for all, and none is taken in any more: the daemon's end. */
+void targets_stop(struct targets *t);
 /*
  * The same on behalf of @uid: it stays detached, over a restart of the daemon too, until
  * target_attach() or a rule that was not there says otherwise. -ESRCH: it has ended.
@@ -105,7 +108,8 @@ void target_detach(struct target *t);
 int target_detach_for(struct target *t, uid_t uid);
 /*
  * Take it in at once, also when targets.mode, targets.max, a crash or an earlier detach keep it
- * out. -EPERM + @why: its owner or a rule denies it; -EAGAIN: it is being detached; -ESRCH.
+ * out. -EPERM + @why: its owner or a rule denies it; -EAGAIN: it is being detached; -ESRCH;
+ * -ESHUTDOWN: the daemon is.
  */
 int target_attach(struct target *t, uid_t uid, struct fault *why);
 /* true when no target is INJECTING, STREAMING or DRAINING any more */

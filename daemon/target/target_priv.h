@@ -70,6 +70,7 @@ struct targets {
 	uint64_t review_mono_ns; /* when it comes; 0 = it does not */
 	struct loop_timer *review_timer; /* EXCLUDED ones that may be taken in later */
 	uint64_t refused; /* TARGETS_MAX */
+	bool stopping;
 };
 
 /* state.c: the only place where t->state changes. @why may be NULL. */
@@ -91,6 +92,7 @@ void targets_on_rate(void *userdata);
 
 /* exit.c: how it ended */
 void exit_watch(struct target *t); /* an attempt or a reattach begins */
+void exit_open_cwd(struct target *t);
 void exit_look(struct target *t); /* it has ended: was it a crash? */
 void exit_explain(const struct target *t, struct fault *ret);
 

@@ -4,13 +4,17 @@ threads that burn, threads that sleep, deep stacks, garbage, threads that live f
 
 The heap is touched in full at the start and the JVM runs on its own first, so that the growth of RssAnon
 by attaching is the agent's and not the heap's; "in the same time before" is the control. CPU and bytes are
-differences of what the books of `kindling status --json` say at both ends of the time measured.
+differences of what the books of `kindling status --json` say at both ends of the time measured. Memory by part
+is the agent's own count, asked for by agent_reader in a JVM of its own, at the first sample and --parts later.
 """
+import os
+import re
+import subprocess
 import sys
 import time
 
 import bench
-from kindling import Daemon, Jvm, agent_copies, books_hold, wait_for
+from kindling import BUILD, Daemon, Jvm, agent_copies, books_hold, wait_for
 
 ATTEMPTS = 5
 
@@ -99,10 +103,36 @@ def measure(args, jvm):
     return {k: last[k] - first[k] for k in first}, steps, end, rss
 
 
+def parts(args, options):
+    """{when: {part: bytes}}, by the agent's own count."""
+    with Jvm(args.jdk, "KnownShares", options=options) as jvm:
+        time.sleep(min(args.warmup, 5))
+        before = memory(jvm.pid)["RssAnon"]
+        reader = subprocess.Popen(
+            [os.path.join(BUILD, "tests", "agent_reader"), "-D", "-d", str(args.parts), "-i", "10000",
+             "-l", os.path.join(BUILD, "lib", "libkindling.so"), str(jvm.pid)], stdout=subprocess.PIPE, text=True)
+        time.sleep(1.5)
+        grown = [memory(jvm.pid)["RssAnon"] - before]
+        time.sleep(max(0, args.parts - 2))
+        grown.append(memory(jvm.pid)["RssAnon"] - before)
+        out = reader.communicate()[0]
+    got = {when: {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", line)}
+           for when, line in re.findall(r"^memory (first|last):(.*)$", out, re.M)}
+    if len(got) < 2:
+        bench.cannot(out)
+    print("\nmemory by part, JDK %s, at the first sample and %.0f s later" % (args.jdk, args.parts))
+    bench.table([("KiB", "first", "last")] +
+                [(part, got["first"][part] // 1024, got["last"][part] // 1024) for part in got["first"]] +
+                [("all", *(sum(got[when].values()) // 1024 for when in ("first", "last"))),
+                 ("RssAnon grew by", *(g // 1024 for g in grown))])
+    return dict(got, rss_anon_grown=grown)
+
+
 def main():
     p = bench.parser(__doc__)
     p.add_argument("--seconds", type=float, default=60, help="measured (60)")
     p.add_argument("--warmup", type=float, default=60, metavar="SECONDS", help="of the JVM before the attach (60)")
+    p.add_argument("--parts", type=float, default=300, metavar="SECONDS", help="between the two looks at memory by part (300)")
     p.add_argument("--heap", default="128m", help="of the JVM (128m)")
     args = bench.begin(p)
     heap = ("-Xms" + args.heap, "-Xmx" + args.heap, "-XX:+AlwaysPreTouch")
@@ -110,7 +140,8 @@ def main():
         with Jvm(args.jdk, "KnownShares", options=heap) as jvm:
             got = measure(args, jvm)
         if got:
-            bench.finish("cost", args, report(args, *got))
+            figures = report(args, *got)
+            bench.finish("cost", args, dict(figures, parts=parts(args, heap)) if args.parts else figures)
             return 0
     bench.cannot("another daemon of this machine is in every JVM")
 

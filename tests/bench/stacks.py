@@ -4,9 +4,11 @@ WalkMix in several modes of the compilers and collectors, sampled by our agent (
 no daemon) and by async-profiler 4.6 (cstack=vm, fetched from Maven Central, cached, only here), one after
 the other in JVMs of their own. A stack is broken when it belongs to a worker thread and has no
 Thread.run. The bound is the upper end of the 95 % interval (Wilson). The second table is the time in our
-handler by depth of the stack: mean over all samples, clock readings included. --programs: instead, ours
+handler by depth of the stack, clock readings included. --programs: instead, ours
 alone on programs nobody tuned it on (tests/bench/programs: javac, H2, Tomcat; jars from Maven Central), where
 a stack is broken that says so, has an unknown frame, or does not reach a root of a Java or native thread.
+The third table: what an attach takes and adds to RssAnon in a JVM with one spinning thread, medians of
+--attaches; ours counts until the first sample is decoded here, async-profiler's until its start command returns.
 """
 import os
 import re
@@ -66,7 +68,8 @@ def upper(bad, n):
 
 def java(args, flags, *program, path=None):
     process = subprocess.Popen([kindling.java_home(args.jdk) + "/bin/java", *flags, "-Xmx300m", "-cp",
-                                path or kindling.classes(), *program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                                path or kindling.classes(), *program], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     if process.stdout.readline() != "READY\n":
         process.kill()
         process.wait()
@@ -80,8 +83,8 @@ def memory_kib(pid):
 
 
 def ours(process, seconds, interval_us, rootless=None):
-    """(stacks, broken, handler us per sample, agent's KiB): of WalkMix's workers, or of all threads."""
-    out = subprocess.run([READER, "-v", "-H", "-l", LIBRARY, "-d", str(seconds), "-i", str(interval_us), str(process.pid)],
+    """(stacks, broken, handler us per sample {p50, p99, mean}, agent's KiB): of WalkMix's workers, or of all threads."""
+    out = subprocess.run([READER, "-v", "-D", "-H", "-l", LIBRARY, "-d", str(seconds), "-i", str(interval_us), str(process.pid)],
                          capture_output=True, text=True, errors="replace").stdout
     names = dict(re.findall(r"^THREAD (\d+) flags [0-6]+ java \d+ (.+)$", out, re.M))
     n = bad = 0
@@ -92,9 +95,9 @@ def ours(process, seconds, interval_us, rootless=None):
         elif names.get(tid, "").startswith("mix-") and "[exited" not in stack:
             n += 1
             bad += "java/lang/Thread.run" not in stack or "[unknown]" in stack or "[broken:" in stack
-    values = dict(re.findall(r"\b(taken|handler_ns|agent_bytes)=(\d+)", out))
-    taken = max(1, int(values.get("taken", 0)))
-    return n, bad, int(values.get("handler_ns", 0)) / taken / 1000, int(values.get("agent_bytes", 0)) // 1024
+    agent_bytes = re.search(r"\bagent_bytes=(\d+)", out)
+    us = {k: float(v) for k, v in re.findall(r"(p50|p90|p99|mean)=(\S+)", re.search(r"^handler us.*", out, re.M).group(0))}
+    return n, bad, us, int(agent_bytes.group(1)) // 1024
 
 
 def theirs(process, library, seconds, interval_us):
@@ -118,7 +121,7 @@ def theirs(process, library, seconds, interval_us):
 
 
 def shares(args, library):
-    rows = [["mode", "ours n", "broken", "<= %", "us/sample", "agent KiB", "a-p n", "broken", "%", "<= %"]]
+    rows = [["mode", "ours n", "broken", "<= %", "us p50", "p99", "agent KiB", "a-p n", "broken", "%", "<= %"]]
     figures = []
     for flags in MODES[:2] if args.quick else MODES:
         process = java(args, [flags], "WalkMix")
@@ -128,29 +131,55 @@ def shares(args, library):
         n, bad, us, kib = ours(process, args.seconds, args.us)
         process.kill()
         process.wait()
-        row = [flags, n, bad, "%.3f" % upper(bad, n), "%.1f" % us, kib, "-", "-", "-", "-"]
+        row = [flags, n, bad, "%.3f" % upper(bad, n), "%.1f" % us["p50"], "%.1f" % us["p99"], kib, "-", "-", "-", "-"]
         if library:
             process = java(args, [flags], "WalkMix")
             m, worse, _, _ = theirs(process, library, args.seconds, args.us)
             process.kill()
             process.wait()
-            row[6:] = [m, worse, "%.3f" % (100 * worse / max(1, m)), "%.3f" % upper(worse, m)]
+            row[7:] = [m, worse, "%.3f" % (100 * worse / max(1, m)), "%.3f" % upper(worse, m)]
         rows.append(row)
-        figures.append(dict(zip(("mode", "n", "broken", "upper_percent", "handler_us", "agent_kib", "rival_n", "rival_broken"), row)))
+        figures.append(dict(zip(("mode", "n", "broken", "upper_percent", "handler_us_p50", "handler_us_p99", "agent_kib", "rival_n", "rival_broken"), row)))
     bench.table(rows)
     return figures
 
 
 def costs(args):
-    rows, figures = [["frames", "us per sample (mean)"]], []
+    rows, figures = [["frames", "us per sample p50", "p90", "p99", "mean"]], []
     for depth in (20, 100, 500):
         process = java(args, [], "Depth", str(depth))
         time.sleep(2)
         _, _, us, _ = ours(process, args.seconds, args.us)
         process.kill()
         process.wait()
-        rows.append([depth, "%.2f" % us])
-        figures.append({"depth": depth, "handler_us": us})
+        rows.append([depth, *("%.2f" % us[k] for k in ("p50", "p90", "p99", "mean"))])
+        figures.append(dict(us, depth=depth))
+    bench.table(rows)
+    return figures
+
+
+def attaches(args, library):
+    rows, figures = [["attach", "ms p50", "p90", "RssAnon KiB p50", "n"]], {}
+    for name in ("kindling", "async-profiler") if library else ("kindling",):
+        took, grown = [], []
+        for _ in range(args.attaches):
+            process = java(args, ["-Xms300m", "-XX:+AlwaysPreTouch"], "Work", "1")
+            time.sleep(0.7)
+            before = memory_kib(process.pid)
+            if name == "kindling":
+                reader = subprocess.Popen([READER, "-k", "-l", LIBRARY, "-d", "0.3", "-i", "4000", str(process.pid)],
+                                          stdout=subprocess.PIPE, text=True)
+                took.append(float(re.search(r"first sample after (\S+) ms", reader.communicate()[0]).group(1)))
+                grown.append(memory_kib(process.pid) - before)
+            else:
+                _, _, ms, kib = theirs(process, library, 0.3, args.us)
+                took.append(ms)
+                grown.append(kib)
+            process.kill()
+            process.wait()
+        figures[name] = {"ms": took, "kib": grown}
+        rows.append([name, "%.0f" % bench.quantile(took, 0.5), "%.0f" % bench.quantile(took, 0.9),
+                     "%.0f" % bench.quantile(grown, 0.5), len(took)])
     bench.table(rows)
     return figures
 
@@ -172,7 +201,7 @@ def foreign(args):
             n, bad, us, _ = ours(process, args.seconds, args.us, lambda tid, stack: not ROOTS.search(stack.split(" < ")[-1]))
             process.kill()
             process.wait()
-            rows.append([name, flags, n, bad, "%.3f" % upper(bad, n), "%.1f" % us])
+            rows.append([name, flags, n, bad, "%.3f" % upper(bad, n), "%.1f" % us["mean"]])
             figures.append(dict(zip(("program", "mode", "n", "broken", "upper_percent", "handler_us"), rows[-1])))
     shutil.rmtree(path[0])
     bench.table(rows)
@@ -183,6 +212,7 @@ def main():
     p = bench.parser(__doc__)
     p.add_argument("--seconds", type=float, default=10, help="per mode and profiler (10)")
     p.add_argument("--us", type=int, default=1000, help="interval in us (1000; of the host engine, else the kernel's tick)")
+    p.add_argument("--attaches", type=int, default=20, help="for the third table (20)")
     p.add_argument("--quick", action="store_true", help="two modes only")
     p.add_argument("--programs", action="store_true", help="programs of others instead")
     args = bench.begin(p)
@@ -190,7 +220,8 @@ def main():
     if args.programs:
         bench.finish("programs", args, {"programs": foreign(args)})
         return
-    figures = {"stacks": shares(args, rival()), "depths": costs(args)}
+    library = rival()
+    figures = {"stacks": shares(args, library), "depths": costs(args), "attaches": attaches(args, library)}
     bench.finish("stacks", args, figures)
 
 

@@ -246,6 +246,9 @@ class Container:
         if self.launcher == "embed_jvm":
             shutil.copy(BUILD + "/tests/embed_jvm", self.root + "/app/server")
             args = ["/app/server", home + self.jdk.libjvm(), "/app", main, *common]
+        elif self.launcher == "fake_jvm":
+            shutil.copy(BUILD + "/tests/fake_jvm", self.root + "/app/server")
+            args = ["/app/server", main]
         else:
             args = [home + "/bin/" + self.launcher, *common, "-cp", "/app", main]
         uid = 0 if self.user == "root" else 1000

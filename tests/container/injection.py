@@ -111,10 +111,12 @@ def attach(c, deadline_ms=6000, wrap=(), agent=AGENT, more=()):
         except socket.timeout:
             process.kill()
             message, fds = b"", []
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
     ours.close()
     result = Result(message if len(message) == RESULT_SIZE else b"", fds)
     result.seconds = time.monotonic() - begun
-    result.status = process.returncode
+    result.status, result.max_kb = process.returncode, usage.ru_maxrss
     return result
 
 

@@ -105,6 +105,8 @@ def while_still(stop, go):
 
 def stopped(c):
     c.signal(signal.SIGSTOP)
+    while "State:\tT" not in read("/proc/%d/status" % c.pid):
+        time.sleep(0.001)
 
 
 def refused_then(go):
@@ -124,15 +126,19 @@ def write(path, text):
         f.write(text)
 
 
-def read_number(path):
+def read(path):
     with open(path) as f:
-        return int(f.read())
+        return f.read()
+
+
+def read_number(path):
+    return int(read(path))
 
 
 def freezer_v1(c, word):
     path = c.cgroup("freezer") + "/freezer.state"
     write(path, word)
-    while word == "FROZEN" and open(path).read().strip() != word:
+    while word == "FROZEN" and read(path).strip() != word:
         time.sleep(0.01)
         write(path, word)
 
@@ -145,7 +151,7 @@ def freezer_v2(c):
     os.makedirs(unified_dir(c), exist_ok=True)
     write(unified_dir(c) + "/cgroup.procs", str(c.pid))
     write(unified_dir(c) + "/cgroup.freeze", "1")
-    while "frozen 1" not in open(unified_dir(c) + "/cgroup.events").read():
+    while "frozen 1" not in read(unified_dir(c) + "/cgroup.events"):
         time.sleep(0.01)
 
 
@@ -183,8 +189,10 @@ def as_owner(c, do):
 
 def no_processes(c):
     """RLIMIT_NPROC reached. A limit of somebody else may be set with CAP_SYS_RESOURCE only."""
-    hard = resource.prlimit(c.pid, resource.RLIMIT_NPROC)[1]
-    as_owner(c, lambda: resource.prlimit(c.pid, resource.RLIMIT_NPROC, (1, hard)))
+    def limit():
+        hard = resource.prlimit(c.pid, resource.RLIMIT_NPROC)[1]
+        resource.prlimit(c.pid, resource.RLIMIT_NPROC, (1, hard))
+    as_owner(c, limit)
 
 
 def no_memory(c):
@@ -220,7 +228,7 @@ def delete_socket(c):
 
 def cleaner(c):
     """A cleaner of /tmp takes /tmp/kindling away while the attach runs; the next attempt is right again."""
-    hook = "rm -rf '%s/kindling'" % c.tmp_dir()
+    hook = "rm -rf '%s/kindling' 2>/dev/null; true" % c.tmp_dir()
     result = injection.attach(c, wrap=(BUILD + "/tests/at_syscall", "before", SYS_PIDFD_SEND_SIGNAL, hook))
     if result.status == 126:
         return see_through(c, result)
@@ -265,6 +273,8 @@ STATES = {
                             first=True),
     "off: VMOptionsFile": State("the same in a file of options", DISABLED,
                                 dict(options=["-XX:VMOptionsFile=/app/off.args"]), first=True, **launcher_9),
+    "owner's no": State("KINDLING_DISABLE=1 in its environment", r"owner says no",
+                        dict(env=["KINDLING_DISABLE=1"]), first=True),
     "no agents": State("-XX:-EnableDynamicAgentLoading", r"forbids agents",
                        dict(options=["-XX:-EnableDynamicAgentLoading"]), first=True, **launcher_9),
     "libjvm deleted": State("libjvm.so was deleted under it, as by an upgrade", container=dict(own_jdk=True),
@@ -272,25 +282,28 @@ STATES = {
     "renamed": State("its launcher is not called java", container=dict(own_jdk=True, launcher="service")),
     "embedded": State("a program with a JVM inside, loaded RTLD_LOCAL", container=dict(launcher="embed_jvm"),
                       needs=lambda cell: cell.jdk != "17-musl"),
+    "off: in the code": State("the same, and its code says -XX:+DisableAttachMechanism", DISABLED,
+                              dict(launcher="embed_jvm", env=["SERVER_OPTION=-XX:+DisableAttachMechanism"]),
+                              needs=lambda cell: cell.jdk != "17-musl", first=True),
     "socket deleted": State("a cleaner took its attach socket away", run=delete_socket),
-    "stopped": State("SIGSTOP", r"stopped", before=stopped, run=refused_then(lambda c: c.signal(signal.SIGCONT)),
+    "stopped": State("SIGSTOP (streaming when it goes on)", r"stopped", before=stopped, run=refused_then(lambda c: c.signal(signal.SIGCONT)),
                      first=True),
     "stopped, signalled": State("SIGSTOP while SIGQUIT is on its way", run=while_still(
         lambda c: "kill -STOP %d" % c.pid, lambda c: c.signal(signal.SIGCONT))),
-    "frozen": State("frozen by cgroup v1", r"frozen", before=lambda c: freezer_v1(c, "FROZEN"),
+    "frozen": State("frozen by cgroup v1 (streaming when it goes on)", r"frozen", before=lambda c: freezer_v1(c, "FROZEN"),
                     run=refused_then(lambda c: freezer_v1(c, "THAWED")), first=True),
-    "frozen v2": State("frozen by cgroup v2", r"frozen", before=freezer_v2, run=refused_then(thaw_v2), first=True,
+    "frozen v2": State("frozen by cgroup v2 (streaming when it goes on)", r"frozen", before=freezer_v2, run=refused_then(thaw_v2), first=True,
                        needs=lambda cell: os.path.exists("/sys/fs/cgroup/unified/cgroup.procs")),
     "frozen, signalled": State("frozen while SIGQUIT is on its way", run=while_still(
         lambda c: "echo FROZEN >%s/freezer.state" % c.cgroup("freezer"), lambda c: freezer_v1(c, "THAWED"))),
-    "pids.max": State("pids.max is reached", r"no_thread_headroom.*pids\.max", before=no_tasks,
+    "pids.max": State("pids.max is reached (streaming when there is room)", r"no_thread_headroom.*pids\.max", before=no_tasks,
                       run=refused_then(more_tasks), first=True),
     "RLIMIT_NPROC": State("RLIMIT_NPROC is reached", r"no_thread_headroom.*RLIMIT_NPROC", before=no_processes,
                           first=True),
-    "memory.max": State("4 MB below its memory limit", r"no_memory_headroom", before=no_memory,
+    "memory.max": State("4 MB below its memory limit (streaming when there is room)", r"no_memory_headroom", before=no_memory,
                         run=refused_then(more_memory), first=True),
     "timer_create kills": State("a seccomp filter that ends the process at timer_create", r"seccomp",
-                                dict(seccomp=["timer_create"])),
+                                dict(seccomp=["timer_create"]), first=True),
     "shared /tmp": State("two pods with one /tmp, both pid 1", run=shared_tmp,
                          container=dict(tmp=True), needs=lambda cell: cell.root not in OWN_TMP + ("sealed",)),
     "cleaner": State("a cleaner takes /tmp/kindling away during the attach", run=cleaner),

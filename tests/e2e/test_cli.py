@@ -8,7 +8,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import BUILD, Daemon, Jvm, books_hold, timers, wait_for  # noqa: E402
+from kindling import BUILD, Daemon, Jvm, books_hold, java_home, timers, wait_for  # noqa: E402
 from terminal import Terminal, plain  # noqa: E402
 
 
@@ -88,7 +88,7 @@ class Commands(unittest.TestCase):
         self.assertLessEqual(max(map(len, lines)), 30)
 
     def test_reports(self):
-        for suffix in ("html", "collapsed", "txt", "pb.gz", "json"):
+        for suffix in ("html", "collapsed", "txt", "pb.gz", "json", "jfr"):
             self.daemon.cli("report", self.pid, "--last", "60s", "-o", self.path("r." + suffix))
         weights = sum(int(line.rsplit(" ", 1)[1]) for line in self.read("r.collapsed").splitlines())
         self.assertGreater(weights, 3e9)
@@ -97,6 +97,26 @@ class Commands(unittest.TestCase):
         self.assertIn("<canvas", self.read("r.html"))
         profile = json.loads(self.read("r.json"))
         self.assertEqual(profile["processes"][0]["pid"], self.jvm.pid)
+        for major in ("17", "25"):
+            jfr = java_home(major) + "/bin/jfr"
+            if not os.path.exists(jfr):
+                continue
+            summary = subprocess.run([jfr, "summary", self.path("r.jfr")], capture_output=True, text=True)
+            self.assertEqual(summary.returncode, 0, summary.stdout + summary.stderr)
+            events = int(re.search(r"jdk.ExecutionSample +(\d+)", summary.stdout).group(1))
+            out = subprocess.run([jfr, "print", "--json", "--events", "jdk.ExecutionSample,kindling.CpuTime", self.path("r.jfr")],
+                                 capture_output=True, text=True)
+            self.assertEqual(out.returncode, 0, out.stderr)
+            read = json.loads(out.stdout)["recording"]["events"]
+            rows = [e["values"] for e in read if e["type"] == "kindling.CpuTime"]
+            samples = [e["values"] for e in read if e["type"] == "jdk.ExecutionSample"]
+            self.assertEqual(len(samples), events)
+            self.assertAlmostEqual(sum(r["samples"] for r in rows), events, delta=1)
+            full = [r for r in rows if any(f["method"]["type"]["name"] == "KnownShares" and f["method"]["name"] == "full"
+                                           for f in r["stackTrace"]["frames"])]
+            self.assertGreater(sum(float(r["cpuTime"][2:-1]) for r in full), 1)
+            self.assertEqual({r["sampledThread"]["osName"][:10] for r in full}, {"group-full"})
+            self.assertIn("JIT compiled", {f["type"] for r in full for f in r["stackTrace"]["frames"]})
         go = "/usr/local/go/bin/go" if os.path.exists("/usr/local/go/bin/go") else "go"
         try:
             top = subprocess.run([go, "tool", "pprof", "-top", self.path("r.pb.gz")], capture_output=True, text=True)
@@ -104,6 +124,11 @@ class Commands(unittest.TestCase):
             return  # pprof's reader is not everywhere; the bytes are checked in unit.test_report
         self.assertRegex(top.stdout, r"Total samples = [0-9.]+s")
         self.assertIn("KnownShares.full", top.stdout)
+        self.daemon.cli("report", self.pid, "--last", "60s", "--annotate", "-o", self.path("a.pb.gz"))
+        top = subprocess.run([go, "tool", "pprof", "-top", self.path("a.pb.gz")], capture_output=True, text=True)
+        self.assertRegex(top.stdout, r"KnownShares\.full_\[[ij1]\]")
+        tags = subprocess.run([go, "tool", "pprof", "-tags", self.path("a.pb.gz")], capture_output=True, text=True)
+        self.assertRegex(tags.stdout, r"(?s)kind: Total.*(c2|inlined)")
 
     def test_record_through_the_daemon(self):
         self.daemon.cli("record", self.pid, "-d", "2s", "-i", "20ms", "-o", self.path("rec.txt"))

@@ -10,8 +10,10 @@
  *     -m PERMILLE  CPU budget; without it the budget is off
  *     -H       signals from the host engine, for an interval below the kernel's tick, if it is to be had
  *     -s       STOP for the middle third of the time
+ *     -c N     STOP and START so many times, as fast as the agent follows
  *     -k       leave without DETACH, as if killed
  *     -v       print every frame
+ *     -D       details: memory by part at the first sample and at the end, times in the handler
  *
  * Exit status: 0 all books exact, 1 not, 2 no session.
  */
@@ -42,8 +44,8 @@ static struct {
 	const char *library;
 	double seconds;
 	uint64_t interval_ns, ring_bytes, permille;
-	int pipe_bytes, sleep_ms;
-	bool no_budget, stop, leave, verbose, host;
+	int pipe_bytes, sleep_ms, cycles;
+	bool no_budget, stop, leave, verbose, details, host;
 } opt = { .seconds = 5, .interval_ns = 10000000, .no_budget = true };
 
 struct thread {
@@ -251,6 +253,33 @@ static void on_sample(const struct wire_sample *s)
 	printf("\n");
 }
 
+static void print_parts(const char *when, const struct wire_ledger *l)
+{
+	printf("memory %s:", when);
+	for (int i = 0; i < WIRE_PART_COUNT; i++)
+		printf(" %s=%llu", wire_part_names[i], (unsigned long long)l->part[i]);
+	printf("\n");
+}
+
+/* The time that @share of the samples did not exceed, in us: inside a bucket by linear
+ * interpolation. */
+static double time_us(const struct wire_ledger *l, double share)
+{
+	double all = 0, below = 0;
+
+	for (unsigned i = 0; i < WIRE_TIME_COUNT; i++)
+		all += (double)l->time[i];
+	for (unsigned i = 0; i < WIRE_TIME_COUNT; i++) {
+		double floor_ns = (double)wire_time_floor(i), n = (double)l->time[i];
+		double width_ns = (double)wire_time_floor(i + 1) - floor_ns;
+
+		if (n > 0 && below + n >= share * all)
+			return (floor_ns + width_ns * (share * all - below) / n) / 1000;
+		below += n;
+	}
+	return 0;
+}
+
 /* Signals where the agent wants them, as often as it wants them. */
 static void follow(const uint64_t *c)
 {
@@ -287,6 +316,8 @@ static void on_ledger(const struct wire_ledger *l)
 	if (c[WIRE_COUNTER_WRITTEN] != in.samples || c[WIRE_COUNTER_WRITTEN_NS] != in.weight_ns)
 		wrong("written %llu, decoded %llu", (unsigned long long)c[WIRE_COUNTER_WRITTEN],
 		      (unsigned long long)in.samples);
+	if (opt.details && in.samples && !in.ledger.counter[WIRE_COUNTER_TAKEN])
+		print_parts("first", l);
 	in.ledger = *l;
 	in.ledgers++;
 	if (host)
@@ -424,6 +455,7 @@ static void command(int fd, enum wire_type type, uint64_t session)
 		.protocol = WIRE_PROTOCOL,
 		.interval_ns = opt.interval_ns,
 		.flags = (opt.no_budget ? WIRE_START_NO_BUDGET : 0) |
+			 (opt.details ? WIRE_START_DETAILS : 0) |
 			 (opt.host ? WIRE_START_HOST : 0),
 		.max_cpu_permille = opt.permille,
 		.ring_bytes = opt.ring_bytes,
@@ -572,6 +604,14 @@ static void report(double cpu_s, double seconds)
 		if (in.ledger.drop[i])
 			printf("drop.%s=%llu ", wire_drop_names[i],
 			       (unsigned long long)in.ledger.drop[i]);
+	if (opt.details) {
+		printf("\n");
+		print_parts("last", &in.ledger);
+		printf("handler us: p50=%.2f p90=%.2f p99=%.2f mean=%.2f", time_us(&in.ledger, 0.5),
+		       time_us(&in.ledger, 0.9), time_us(&in.ledger, 0.99),
+		       (double)c[WIRE_COUNTER_HANDLER_NS] / 1e3 /
+			       (double)(c[WIRE_COUNTER_TAKEN] ? c[WIRE_COUNTER_TAKEN] : 1));
+	}
 	printf("\nledgers=%llu resets=%llu ended=%llu broken=%llu booked_s=%.2f bytes_per_sample=%.1f\n",
 	       (unsigned long long)in.ledgers, (unsigned long long)in.resets,
 	       (unsigned long long)in.ended, (unsigned long long)in.broken,
@@ -588,7 +628,7 @@ static int parse(int argc, char **argv)
 {
 	int o;
 
-	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:skvH")) != -1) {
+	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:c:skvDH")) != -1) {
 		switch (o) {
 		case 'l':
 			opt.library = optarg;
@@ -615,8 +655,14 @@ static int parse(int argc, char **argv)
 		case 's':
 			opt.stop = true;
 			break;
+		case 'c':
+			opt.cycles = atoi(optarg);
+			break;
 		case 'k':
 			opt.leave = true;
+			break;
+		case 'D':
+			opt.details = true;
 			break;
 		case 'v':
 			opt.verbose = true;
@@ -634,10 +680,30 @@ static int parse(int argc, char **argv)
 	return 0;
 }
 
+/* Each STOP is answered by a LEDGER, after the START before it was obeyed. */
+static void cycle(int events, int control, uint64_t session)
+{
+	for (int i = 0; i < opt.cycles && !in.failed; i++) {
+		uint64_t before = in.ledgers;
+		double end = now_s() + 5;
+
+		command(control, WIRE_STOP, session);
+		while (in.ledgers == before && now_s() < end) {
+			struct pollfd p = { .fd = events, .events = POLLIN };
+
+			if (poll(&p, 1, 50) > 0)
+				read_frames(events);
+		}
+		if (in.ledgers == before)
+			wrong("STOP %d was not answered", i);
+		command(control, WIRE_START, session);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t session = (uint64_t)time(NULL) << 16 | (uint64_t)getpid();
-	double begin, cpu_begin = 0, cpu_end = 0;
+	double launch = now_s(), begin, cpu_begin = 0, cpu_end = 0;
 	int events = -1, control = -1, phase = 0;
 	char why[HOST_ENGINE_WHY_MAX];
 	bool asked = false;
@@ -645,7 +711,7 @@ int main(int argc, char **argv)
 	if (parse(argc, argv) < 0) {
 		fprintf(stderr,
 			"usage: agent_reader [-l LIB] [-d SEC] [-i USEC] [-r BYTES] [-p BYTES] [-w "
-			"MSEC] [-m PERMILLE] [-s] [-k] [-v] [-H] PID\n");
+			"MSEC] [-m PERMILLE] [-s] [-c N] [-k] [-v] [-D] [-H] PID\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
@@ -659,6 +725,7 @@ int main(int argc, char **argv)
 	}
 	cpu_begin = process_cpu_s();
 	begin = now_s();
+	cycle(events, control, session);
 	while (!in.bye && now_s() < begin + opt.seconds + 10) {
 		struct pollfd p = { .fd = events, .events = POLLIN };
 		double passed = now_s() - begin;
@@ -684,7 +751,7 @@ int main(int argc, char **argv)
 		cpu_end = process_cpu_s();
 	if (!in.hello || (!in.bye && !opt.leave))
 		wrong("no %s", in.hello ? "BYE" : "HELLO");
-	printf("first sample after %.1f ms\n", (in.first_sample_s - begin) * 1000);
+	printf("first sample after %.1f ms\n", (in.first_sample_s - launch) * 1000);
 	report(cpu_end - cpu_begin, now_s() - begin);
 	host_engine_free(host);
 	return in.failed;

@@ -3,15 +3,18 @@
  * its options are in the code and not in the command line, the launcher is not called java.
  *
  *   embed_jvm LIBJVM CLASSPATH MAIN [OPTION...]
+ *
+ * The variable SERVER_OPTION is one more option, that no JVM would look for there.
  */
 #include <dlfcn.h>
 #include <jni.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef jint (*create_fn)(JavaVM **, void **, void *);
 
-#define OPTIONS_MAX 16
+#define OPTIONS_MAX 18
 
 static int run_main(JNIEnv *env, const char *name)
 {
@@ -39,7 +42,7 @@ int main(int argc, char **argv)
 	JavaVM *vm;
 	JNIEnv *env;
 
-	if (argc < 4 || argc - 4 >= OPTIONS_MAX)
+	if (argc < 4 || argc - 4 > OPTIONS_MAX - 2)
 		return 2;
 	library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
 	create = library ? (create_fn)dlsym(library, "JNI_CreateJavaVM") : NULL;
@@ -51,6 +54,8 @@ int main(int argc, char **argv)
 	options[args.nOptions++].optionString = classpath;
 	for (int i = 4; i < argc; i++)
 		options[args.nOptions++].optionString = argv[i];
+	if (getenv("SERVER_OPTION"))
+		options[args.nOptions++].optionString = getenv("SERVER_OPTION");
 	if (create(&vm, (void **)&env, &args) != JNI_OK)
 		return 1;
 	return run_main(env, argv[3]);

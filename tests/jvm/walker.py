@@ -1,9 +1,10 @@
 """The walker against programs whose stacks are known: walker.py MAJOR [--seconds N] [--all] [--aarch64].
 
 The agent is loaded by agent_reader, which prints every sample as it comes. Checked are the share of
-stacks that do not reach their thread's root, impossible neighbours (a method of the program whose
-bytecode does not call the one above it), a stack known line by line, recursion of known depth, virtual
-threads, and that the JVM's own signals keep working. --all: every collector and compiler mode.
+stacks that do not reach their thread's root, impossible calls (CallGraph: no instruction on the caller's
+line can have led to the callee, by the class files of the program and of the JDK), a stack known line by
+line, recursion of known depth, virtual threads, and that the JVM's own signals keep working. --all: every
+collector and compiler mode.
 --aarch64: the cross-built agent in an arm64 JVM under qemu-user.
 """
 import argparse
@@ -22,8 +23,8 @@ from kindling import BUILD, classes, java_home, skip  # noqa: E402
 
 ROOTS = re.compile(r"^(java/lang/Thread\.(run|exit)|jdk/internal/misc/InnocuousThread\.run|[\w/$]+\.main|java/lang/ref/\S+\.run|"
                    r"jdk/internal/vm/Continuation\.enterSpecial|\[exited between ticks\]|\[found late\]|\[no timer\]|/.*\+0x[0-9a-f]+|\[vdso\].*)(:-?\d+)?$")
-# generated callers: their bytecode is not in the class files
-GENERATED = re.compile(r"Lambda|invoke/|reflect/|LambdaForm|Accessor|jdk/internal")
+JAVA_FRAME = re.compile(r"^([^\[\s][^\s.]*)\.([^\s.:+]+):(-?\d+)$")  # class, method, line
+CALLS_WRONG_MAX = 1e-6  # of those judged; one wrong stack has up to three
 BROKEN_MAX = 0.0002  # of the samples
 
 EMULATION_WARM_S = 5  # until virtual threads run: before that the walker cannot know their frames' root
@@ -139,46 +140,30 @@ class Run:
         return bad, n
 
 
-def callees(directory, program):
-    """own method -> names it invokes, from the bytecode; None in the set: invokedynamic."""
-    javap = os.path.join(java_home("17"), "bin", "javap")
-    names = [f[:-6] for f in os.listdir(directory) if f.startswith(program) and f.endswith(".class")]
-    text = subprocess.run([javap, "-c", "-p", "-cp", directory, *names], capture_output=True, text=True).stdout
-    graph, owner, method = collections.defaultdict(set), "", ""
-    for line in text.splitlines():
-        m = re.match(r"^(?:\S+ )*(?:class|interface) (\S+)", line)
-        if m and not line.startswith(" "):
-            owner = m.group(1)
-        m = re.match(r"^  (?:[\w$.<>\[\], ?]+ )?([\w$.<>]+)\(.*\).*;$", line)
-        if m:
-            method = m.group(1) if m.group(1) != owner else "<init>"
-        if line.strip() == "static {};":
-            method = "<clinit>"
-        m = re.match(r"\s+\d+: invoke(\w+)\s.*// (?:Interface)?(?:Method|InvokeDynamic) (?:#\d+:)?(?:\S*\.)?\"?([\w$<>]+)\"?:", line)
-        if m:
-            graph[owner + "." + method].add(None if m.group(1) == "dynamic" else m.group(2))
-    return graph
-
-
-def check_neighbours(run, graph, program, label):
-    pairs, wrong = 0, collections.Counter()
+def java_pairs(run):
+    """(caller, its line, callee) of frames that stand next to each other, with how often."""
+    pairs = collections.Counter()
     for _, _, frames in run.samples:
-        names = [f.rsplit(":", 1)[0] for f in frames]
-        for callee, caller in zip(names, names[1:]):
-            if not caller.startswith(program) or "." not in callee or callee.startswith(("/", "[")):
-                continue
-            pairs += 1
-            called = graph.get(caller)
-            name = callee.rsplit(".", 1)[1]
-            # reflection and method handles put frames of their own between; allocation of a class
-            # runs its initialiser
-            if called is None or name in called or None in called or GENERATED.search(callee) or \
-                    name in ("<clinit>", "loadClass", "findClass") or "invokeExact" in called:
-                continue
-            wrong[(callee, caller)] += 1
-    bad = sum(wrong.values())
-    check(pairs > 100 and bad <= max(pairs * 1e-4, 1 if emulated else 0), "%s: %d impossible of %d neighbours %s" % (
-        label, bad, pairs, dict(wrong.most_common(3))))
+        split = [JAVA_FRAME.match(f) for f in frames]
+        for callee, caller in zip(split, split[1:]):
+            if callee and caller:
+                pairs[(*caller.groups(), *callee.groups()[:2])] += 1
+    return pairs
+
+
+def check_calls(run, home, directory, label):
+    """Every pair is a call in the class files of the JDK and of the program."""
+    pairs = java_pairs(run)
+    pairs[("java/util/HashMap", "putVal", "1", "java/util/TreeMap", "get")] += 1  # it must be able to fail
+    done = subprocess.run([*jdks.command(home, os.path.realpath(BUILD)), "-Xmx500m", "-cp", directory, "CallGraph", directory],
+                          input="".join("%s %s %s %s %s %d\n" % (*pair, n) for pair, n in pairs.items()),
+                          capture_output=True, text=True, timeout=120)
+    sums = {v: int(n) for v, n in re.findall(r"^SUM (\S+) (\d+)$", done.stdout, re.M)}
+    wrong, judged = sums.get("WRONG", 0) - 1, sums.get("WRONG", 0) + sums.get("ok", 0) - 1
+    check(wrong >= 0 and judged > 1000 and wrong <= max(3, CALLS_WRONG_MAX * judged), "%s: %d impossible of %d calls; not judged: %s %s %s" % (
+        label, wrong, judged, {v: n for v, n in sums.items() if v not in ("WRONG", "ok")},
+        re.findall(r"^WRONG (?!java/util/HashMap putVal 1 )(.*)$", done.stdout, re.M)[:5], done.stderr[-300:]))
+    return wrong, judged
 
 
 def check_known(run, label):
@@ -267,6 +252,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("major")
     parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--us", type=int, default=4000, help="interval of the mixed load (4000)")
     parser.add_argument("--soak", type=float, metavar="MINUTES",
                         help="only torture.py, every 200 us, for so long")
     parser.add_argument("--aarch64", action="store_true", help="an arm64 JVM under qemu-user")
@@ -283,17 +269,17 @@ def main():
     try:
         for f in os.listdir(classes()):
             shutil.copy(os.path.join(classes(), f), directory)
-        graph = callees(directory, "WalkMix")
-        total = samples = 0
+        total = samples = wrong = calls = 0
         signed = [["-XX:UseBranchProtection=standard"]] if args.aarch64 and int(args.major) > 25 else []
         for flags in modes(args.major, args.all) + signed:
             label = "mix " + " ".join(flags)
-            run = Run(home, directory, flags, "WalkMix", args.seconds)
+            run = Run(home, directory, flags, "WalkMix", args.seconds, args.us)
             if samples == 0:
                 check(", hotspot," in run.hello, "walker: " + run.hello)
             bad, n = run.check_roots(label)
             total, samples = total + bad, samples + n
-            check_neighbours(run, graph, "WalkMix", label)
+            w, n = check_calls(run, home, directory, label)
+            wrong, calls = wrong + w, calls + n
             check_depth(run, label)
             run = Run(home, directory, flags, "WalkKnown", 2)
             check_known(run, "known " + " ".join(flags))
@@ -302,7 +288,7 @@ def main():
         if int(args.major) >= 21:
             for flags in [["-XX:+UseG1GC"], ["-XX:+UseZGC"]] + ([["-Xint"], ["-XX:+UseParallelGC"]] if args.all else []):
                 check_virtual(Run(home, directory, flags, "WalkVirtual", args.seconds), "virtual " + " ".join(flags))
-        print("without root in all modes of mix: %d of %d" % (total, samples))
+        print("in all modes of mix: %d of %d without root, %d of %d calls impossible" % (total, samples, wrong, calls))
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     return 1 if failures else 0

@@ -45,6 +45,11 @@ uint64_t walker_bytes(void)
 	return walker_holds;
 }
 
+void walker_parts(uint64_t *part)
+{
+	part[WIRE_PART_NAMES] = 7;
+}
+
 uint64_t engine_bytes(void)
 {
 	return 0;

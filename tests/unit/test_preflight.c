@@ -227,6 +227,50 @@ static void every_group_up_to_the_root_must_have_room_for_threads(void **state)
 	assert_non_null(strstr(f.what, "no_thread_headroom"));
 }
 
+static void threads_of_the_user_are_counted_against_its_limit(void **state)
+{
+	(void)state;
+	make_dir("100");
+	make_dir("101");
+	PUT("100/status", "Uid:\t7\t7\t7\t7\nThreads:\t20\n");
+	PUT("101/status", "Uid:\t9\t9\t9\t9\nThreads:\t500\n"); /* another user's */
+	PUT("proc/limits",
+	    "Max processes             24                   24                   processes\n");
+	assert_int_equal(preflight(&in), 0);
+	PUT("100/status", "Uid:\t7\t7\t7\t7\nThreads:\t21\n");
+	assert_int_equal(preflight(&in), -EAGAIN);
+	assert_non_null(strstr(f.what, "RLIMIT_NPROC"));
+	f = (struct fault){ 0 };
+	PUT("proc/limits",
+	    "Max processes             unlimited            unlimited            processes\n");
+	assert_int_equal(preflight(&in), 0);
+}
+
+static void memory_that_only_caches_files_counts_as_room(void **state)
+{
+	(void)state;
+	PUT("cgroup/unified/c/memory.max", "104857600\n");
+	PUT("cgroup/unified/c/memory.current", "104000000\n");
+	PUT("cgroup/unified/c/memory.stat", "anon 1\ninactive_file 90000000\n");
+	assert_int_equal(preflight(&in), 0);
+	PUT("cgroup/unified/c/memory.stat", "anon 1\ninactive_file 4096\n");
+	assert_int_equal(preflight(&in), -EAGAIN);
+	assert_non_null(strstr(f.what, "no_memory_headroom"));
+	f = (struct fault){ 0 };
+	PUT("cgroup/unified/c/memory.max", "max\n");
+	assert_int_equal(preflight(&in), 0);
+}
+
+static void a_jvm_that_is_to_be_checkpointed_gets_no_agent(void **state)
+{
+	(void)state;
+	PUT("proc/cmdline", "java\0-XX:CRaCCheckpointTo=/image\0Main\0");
+	assert_int_equal(preflight(&in), 0);
+	in.loads = true;
+	assert_int_equal(preflight(&in), -EPERM);
+	assert_non_null(strstr(f.what, "crac"));
+}
+
 static void a_frozen_group_is_not_signalled(void **state)
 {
 	(void)state;
@@ -280,6 +324,9 @@ int main(void)
 		TREE_TEST(a_name_across_two_reads_of_maps_is_found),
 		TREE_TEST(the_owners_no_is_respected),
 		TREE_TEST(every_group_up_to_the_root_must_have_room_for_threads),
+		TREE_TEST(threads_of_the_user_are_counted_against_its_limit),
+		TREE_TEST(memory_that_only_caches_files_counts_as_room),
+		TREE_TEST(a_jvm_that_is_to_be_checkpointed_gets_no_agent),
 		TREE_TEST(a_frozen_group_is_not_signalled),
 		TREE_TEST(the_root_of_a_user_namespace_is_found),
 		cmocka_unit_test(text_of_proc_is_read_strictly),

@@ -149,6 +149,133 @@ static void go_reads_back_the_same_sums(void **state)
 	assert_int_equal(ns, 70000001);
 }
 
+/* ---- JFR: every byte of the chunk belongs to an event
+ * -------------------------------------------- */
+
+static uint64_t big_endian(const char *p)
+{
+	uint64_t v = 0;
+
+	for (int i = 0; i < 8; i++)
+		v = v << 8 | (uint8_t)p[i];
+	return v;
+}
+
+static uint64_t packed(const char **p)
+{
+	uint64_t v = 0;
+
+	for (int i = 0; i < 9; i++) {
+		uint8_t b = (uint8_t) * (*p)++;
+
+		v |= (uint64_t)(i < 8 ? b & 0x7f : b) << 7 * i;
+		if (i == 8 || !(b & 0x80))
+			break;
+	}
+	return v;
+}
+
+struct jfr_sums {
+	uint64_t events, samples, rows, row_samples, row_ns, pools_at, types_at, books;
+};
+
+static struct jfr_sums jfr_walk(const char *out, size_t len)
+{
+	struct jfr_sums s = { 0 };
+
+	assert_true(len > 68);
+	assert_memory_equal(out, "FLR\0\0\2\0\0", 8);
+	assert_int_equal(big_endian(out + 8), len);
+	for (size_t at = 68; at < len;) {
+		const char *p = out + at;
+		uint64_t size = packed(&p), type = packed(&p);
+
+		assert_in_range(size, 6, len - at);
+		s.events++;
+		s.samples += type == 101;
+		s.books += type == 111;
+		if (type == 0)
+			s.types_at = at;
+		if (type == 1)
+			s.pools_at = at;
+		if (type == 110) {
+			s.rows++;
+			for (int i = 0; i < 3; i++)
+				(void)packed(&p); /* moment, thread, stack */
+			s.row_samples += packed(&p);
+			s.row_ns += packed(&p);
+			assert_ptr_equal(p, out + at + size);
+		}
+		at += size;
+	}
+	assert_int_equal(big_endian(out + 16), s.pools_at);
+	assert_int_equal(big_endian(out + 24), s.types_at);
+	return s;
+}
+
+static void a_jfr_file_is_made_of_events_that_add_up(void **state)
+{
+	struct profile *p = example();
+	struct jfr_sums s;
+	size_t len;
+	char *out;
+
+	(void)state;
+	profile_add(p, 0, 0, 4, 40000001); /* no stack */
+	assert_int_equal(report_write(p, REPORT_JFR, NULL, &out, &len), 0);
+	s = jfr_walk(out, len);
+	assert_int_equal(big_endian(out + 32), 1000000000); /* begin */
+	assert_int_equal(big_endian(out + 40), 1000000000); /* length */
+	assert_int_equal(s.rows, 3);
+	assert_int_equal(s.row_samples, 7);
+	assert_int_equal(s.row_ns, 70000001);
+	assert_int_equal(s.samples, 7);
+	assert_int_equal(s.books, 1);
+	assert_non_null(memmem(out, len, "java/lang/Thread", 16));
+	assert_non_null(memmem(out, len, "[libc.so.6+0x10]", 16));
+	assert_non_null(memmem(out, len, "[no stack]", 10));
+	free(out);
+	profile_free(p);
+}
+
+static void jfr_samples_are_shared_out_by_weight(void **state)
+{
+	struct profile *p = example();
+	struct jfr_sums s;
+	size_t len;
+	char *out;
+
+	(void)state;
+	/* three samples of 10 ms, and many that are next to nothing */
+	profile_add(p, 0, 0, 97, 97);
+	assert_int_equal(report_write(p, REPORT_JFR, NULL, &out, &len), 0);
+	s = jfr_walk(out, len);
+	assert_in_range(s.samples, 99, 101);
+	assert_int_equal(s.row_samples, 100);
+	assert_non_null(memmem(out, len, "300000 ns", 9));
+	free(out);
+	profile_free(p);
+}
+
+static void annotated_names_end_with_their_kind(void **state)
+{
+	const struct report_options o = { .annotate = true };
+	struct profile_frame f = { .kind = WIRE_KIND_INLINED, .line = 1 };
+	struct profile *p = example();
+	size_t len;
+	char *out;
+
+	(void)state;
+	f.class_name = profile_string(p, "org.shop.Cart");
+	f.method = profile_string(p, "total");
+	profile_add(p, 0, profile_node(p, 0, profile_intern_frame(p, &f)), 1, 5);
+	assert_int_equal(report_write(p, REPORT_COLLAPSED, &o, &out, &len), 0);
+	assert_non_null(strstr(out, "org.shop.Cart.total_[i] 5\n"));
+	assert_non_null(strstr(out, "java.lang.Thread.run 20000000\n"));
+	free(out);
+	profile_free(p);
+}
+
 static void samples_without_a_stack_are_in_the_text(void **state)
 {
 	struct profile *p = example();
@@ -217,6 +344,7 @@ static void formats_are_known_by_name_and_suffix(void **state)
 	assert_int_equal(report_format_by_path("y.html"), REPORT_HTML);
 	assert_int_equal(report_format_by_path(".html"), -EINVAL);
 	assert_int_equal(report_format_by_name("pprof"), REPORT_PPROF);
+	assert_int_equal(report_format_by_path("y.jfr"), REPORT_JFR);
 	assert_int_equal(report_format_by_name("jpeg"), -EINVAL);
 }
 
@@ -228,6 +356,9 @@ int main(void)
 		cmocka_unit_test(a_method_counts_once_a_stack),
 		cmocka_unit_test(pprof_is_gzip),
 		cmocka_unit_test(go_reads_back_the_same_sums),
+		cmocka_unit_test(a_jfr_file_is_made_of_events_that_add_up),
+		cmocka_unit_test(jfr_samples_are_shared_out_by_weight),
+		cmocka_unit_test(annotated_names_end_with_their_kind),
 		cmocka_unit_test(samples_without_a_stack_are_in_the_text),
 		cmocka_unit_test(a_large_profile_is_written_within_a_second_a_format),
 		cmocka_unit_test(an_empty_profile_can_be_written),

@@ -591,6 +591,246 @@ static void an_agent_that_another_daemon_reads_from_is_left_alone(void **state)
 	remove_fifos();
 }
 
+/* ---- who is taken in ------------------------------------------------------------------------ */
+
+/* A second process; it stands for a JVM with the same name, libjvm and JDK. */
+static pid_t other;
+
+static struct target *add_other(const char *manner)
+{
+	pid_t first = process;
+	struct target *t;
+
+	other = fork();
+	if (other == 0) {
+		pause();
+		_exit(0);
+	}
+	process = other;
+	t = add(manner);
+	process = first;
+	return t;
+}
+
+static void end_other(void)
+{
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
+}
+
+static void a_rule_keeps_out_before_anything_is_started(void **state)
+{
+	struct fault why = { 0 };
+	struct target *t;
+
+	(void)state;
+	config.n_rules = 1;
+	config.rules[0] = (struct config_rule){ .line = 3, .has_uid = true, .uid_max = UINT32_MAX };
+	strcpy(config.file, "/etc/k.yaml");
+	t = add("talk");
+	assert_int_equal(t->state, TARGET_EXCLUDED);
+	assert_int_equal(table->injectors, 0);
+	assert_string_equal(t->fault.what, "kept out by targets.rules[0] (k.yaml:3): uid 0");
+	assert_int_equal(target_attach(t, 0, &why), -EPERM); /* the rule is stronger */
+	assert_string_equal(why.what, t->fault.what);
+	assert_int_equal(t->state, TARGET_EXCLUDED);
+	config.n_rules = 0;
+}
+
+static void opt_in_takes_in_by_hand_alone(void **state)
+{
+	struct fault why = { 0 };
+	struct target *t;
+
+	(void)state;
+	config.opt_in = true;
+	t = add("talk");
+	assert_int_equal(t->state, TARGET_EXCLUDED);
+	assert_int_equal(target_attach(t, 0, &why), 0);
+	UNTIL(samples == 1, 5);
+	assert_int_equal(t->state, TARGET_STREAMING);
+}
+
+static void who_was_detached_stays_so_until_attach_and_over_a_restart(void **state)
+{
+	static const struct targets_ops none;
+	struct fault why = { 0 };
+	struct target *t;
+
+	(void)state;
+	snprintf(config.state_dir, sizeof(config.state_dir), "%s", dir);
+	table = targets_free(table);
+	assert_int_equal(targets_new(loop, &config, &none, NULL, &table), 0);
+	t = add("talk");
+	UNTIL(t->state == TARGET_STREAMING, 5);
+	assert_int_equal(target_detach_for(t, 7), 0);
+	assert_int_equal(target_attach(t, 7, &why), -EAGAIN); /* it is on its way out */
+	UNTIL(t->state == TARGET_DETACHED, 5);
+	assert_int_equal(strncmp(t->fault.what, "detached by uid 7 at ", 21), 0);
+	table = targets_free(table);
+	assert_int_equal(targets_new(loop, &config, &none, NULL, &table), 0);
+	t = add("talk");
+	assert_int_equal(t->state, TARGET_DETACHED);
+	assert_int_equal(strncmp(t->fault.what, "detached by uid 7 at ", 21), 0);
+	assert_int_equal(target_attach(t, 7, &why), 0);
+	UNTIL(t->state == TARGET_STREAMING, 5);
+	end_process();
+	UNTIL(t->state == TARGET_GONE, 5);
+	assert_int_equal(table->wishes.n, 0);
+	assert_int_equal(target_detach_for(t, 7), -ESRCH);
+}
+
+static void detach_during_an_attempt_can_be_taken_back(void **state)
+{
+	struct fault why = { 0 };
+	struct target *t;
+
+	(void)state;
+	t = add("slow");
+	assert_int_equal(target_detach_for(t, 0), 0);
+	assert_int_equal(t->state, TARGET_INJECTING);
+	assert_int_equal(target_attach(t, 0, &why), 0);
+	UNTIL(t->state == TARGET_STREAMING, 5);
+	assert_int_equal(target_detach_for(t, 0), 0);
+	UNTIL(t->state == TARGET_DETACHED, 5);
+}
+
+static void a_place_that_gets_free_is_taken_unless_the_daemon_stops(void **state)
+{
+	struct target *first, *second;
+
+	(void)state;
+	config.targets_max = 1;
+	first = add("talk");
+	second = add_other("talk");
+	assert_int_equal(second->state, TARGET_EXCLUDED);
+	assert_int_equal(second->fault.step, FAULT_BUDGET);
+	UNTIL(first->state == TARGET_STREAMING, 5);
+	end_process();
+	UNTIL(second->state == TARGET_STREAMING, 5);
+	assert_int_equal(first->state, TARGET_GONE);
+	end_other();
+}
+
+static void a_daemon_that_stops_takes_nobody_in(void **state)
+{
+	struct target *first, *second;
+	uint64_t end = clock_mono_ns() + 1500 * NS_PER_MS;
+	struct fault why = { 0 };
+
+	(void)state;
+	config.targets_max = 1;
+	first = add("talk");
+	second = add_other("talk");
+	UNTIL(first->state == TARGET_STREAMING, 5);
+	targets_stop(table);
+	end_process();
+	UNTIL(first->state == TARGET_GONE, 5);
+	while (clock_mono_ns() < end) /* longer than a review takes to come */
+		(void)loop_round(loop, 20 * NS_PER_MS);
+	assert_int_equal(second->state, TARGET_EXCLUDED);
+	assert_int_equal(target_attach(second, 0, &why), -ESHUTDOWN);
+	end_other();
+}
+
+static void the_rate_makes_the_second_one_wait(void **state)
+{
+	struct target *first, *second;
+	uint64_t begin = clock_mono_ns();
+
+	(void)state;
+	config.attach_rate = 1;
+	first = add("talk");
+	second = add_other("talk");
+	assert_int_equal(second->state, TARGET_FOUND);
+	UNTIL(first->state == TARGET_STREAMING, 5);
+	assert_int_equal(second->state, TARGET_FOUND);
+	UNTIL(second->state == TARGET_STREAMING, 5);
+	assert_true(clock_mono_ns() - begin >= NS_PER_S);
+	end_other();
+}
+
+static void a_crash_takes_agents_out_of_jvms_alike(void **state)
+{
+	struct target *first, *second;
+	struct fault why = { 0 };
+	pid_t pid = process;
+
+	(void)state;
+	config.crash_block_ns = 3600 * NS_PER_S;
+	first = add("talk");
+	second = add_other("talk");
+	UNTIL(first->state == TARGET_STREAMING && second->state == TARGET_STREAMING, 5);
+	targets_exited(table, 1, SIGSEGV); /* somebody else */
+	assert_int_equal(targets_crashes(table), 0);
+	targets_exited(table, pid, SIGSEGV);
+	end_process();
+	UNTIL(first->state == TARGET_GONE, 5);
+	assert_string_equal(first->fault.what, "it was ended by SIGSEGV");
+	UNTIL(second->state == TARGET_EXCLUDED, 5);
+	assert_int_equal(second->fault.step, FAULT_CRASH);
+	assert_int_equal(targets_crashes(table), 1);
+	assert_non_null(strstr(targets_cohort(table, 0)->name, "Made.Up"));
+	assert_null(targets_cohort(table, 1));
+	assert_int_equal(target_attach(second, 0, &why), 0); /* by hand one may */
+	UNTIL(second->state == TARGET_STREAMING, 5);
+	end_other();
+}
+
+static void a_status_that_comes_after_the_end_counts_too(void **state)
+{
+	struct target *t;
+	pid_t pid = process;
+
+	(void)state;
+	config.crash_block_ns = 3600 * NS_PER_S;
+	t = add("talk");
+	UNTIL(t->state == TARGET_STREAMING, 5);
+	end_process();
+	UNTIL(t->state == TARGET_GONE, 5);
+	assert_null(targets_cohort(table, 0));
+	targets_exited(table, pid, SIGABRT | 0x80);
+	assert_non_null(targets_cohort(table, 0));
+	assert_string_equal(t->fault.what, "it was ended by SIGABRT");
+}
+
+static void the_injector_of_a_process_that_ended_is_not_killed(void **state)
+{
+	struct target *t;
+
+	(void)state;
+	t = add("slow");
+	assert_int_equal(t->state, TARGET_INJECTING);
+	end_process();
+	UNTIL(t->state == TARGET_GONE, 5);
+	assert_int_equal(table->injectors, 0);
+	assert_non_null(table->children); /* it tidies up */
+	UNTIL(table->children == NULL, 5);
+	assert_false(marked("cleanup"));
+}
+
+static void who_ended_makes_room_in_a_full_table(void **state)
+{
+	struct target *t;
+	struct jvm jvm;
+
+	(void)state;
+	t = add("talk");
+	UNTIL(t->state == TARGET_STREAMING, 5);
+	table->count += TARGETS_MAX - 1;
+	fill_in(&jvm);
+	jvm.start_time++;
+	assert_int_equal(targets_add(table, &jvm, 0, NULL), -ENOSPC); /* all of them live */
+	end_process();
+	UNTIL(t->state == TARGET_GONE, 5);
+	t = add_other("talk");
+	assert_int_equal(freed, 1);
+	assert_int_equal(table->count, TARGETS_MAX);
+	table->count -= TARGETS_MAX - 1;
+	UNTIL(t->state == TARGET_STREAMING, 5);
+	end_other();
+}
+
 static void the_table_frees_what_is_under_way(void **state)
 {
 	(void)state;
@@ -621,6 +861,17 @@ int main(int argc, char **argv)
 		LIFE_TEST(an_agent_that_is_there_already_is_taken_over),
 		LIFE_TEST(a_start_leaves_the_signals_to_the_host_where_it_can),
 		LIFE_TEST(an_agent_that_another_daemon_reads_from_is_left_alone),
+		LIFE_TEST(a_rule_keeps_out_before_anything_is_started),
+		LIFE_TEST(opt_in_takes_in_by_hand_alone),
+		LIFE_TEST(who_was_detached_stays_so_until_attach_and_over_a_restart),
+		LIFE_TEST(detach_during_an_attempt_can_be_taken_back),
+		LIFE_TEST(a_place_that_gets_free_is_taken_unless_the_daemon_stops),
+		LIFE_TEST(a_daemon_that_stops_takes_nobody_in),
+		LIFE_TEST(the_rate_makes_the_second_one_wait),
+		LIFE_TEST(a_crash_takes_agents_out_of_jvms_alike),
+		LIFE_TEST(a_status_that_comes_after_the_end_counts_too),
+		LIFE_TEST(the_injector_of_a_process_that_ended_is_not_killed),
+		LIFE_TEST(who_ended_makes_room_in_a_full_table),
 		LIFE_TEST(the_table_frees_what_is_under_way),
 	};
 

@@ -145,6 +145,10 @@ static void hello_start_ledger_and_fault_come_back(void **state)
 		l.drop[i] = (unsigned)i;
 		l.drop_ns[i] = UINT64_MAX - (unsigned)i;
 	}
+	for (int i = 0; i < WIRE_PART_COUNT; i++)
+		l.part[i] = (unsigned)i << 20;
+	for (int i = 0; i < WIRE_TIME_COUNT; i++)
+		l.time[i] = (unsigned)i;
 	wire_begin(&w, buf, WIRE_LEDGER);
 	assert_true(wire_put_ledger(&w, &l));
 	f = finish(&w);
@@ -157,6 +161,19 @@ static void hello_start_ledger_and_fault_come_back(void **state)
 	assert_int_equal(wire_get_fault(&f, &fault_out), 0);
 	assert_int_equal(fault_out.code, EPERM);
 	assert_int_equal(fault_out.what.len, 9);
+}
+
+static void times_fall_into_the_bucket_that_holds_them(void **state)
+{
+	(void)state;
+	assert_int_equal(wire_time_bucket(0), 0);
+	assert_int_equal(wire_time_bucket(UINT64_MAX), WIRE_TIME_COUNT - 1);
+	for (unsigned b = 1; b < WIRE_TIME_COUNT; b++) {
+		assert_int_equal(wire_time_bucket(wire_time_floor(b)), b);
+		assert_int_equal(wire_time_bucket(wire_time_floor(b) - 1), b - 1);
+	}
+	assert_int_equal(wire_time_floor(0), 512);
+	assert_int_equal(wire_time_floor(4), 1024);
 }
 
 static void methods_and_threads_come_back(void **state)
@@ -367,6 +384,7 @@ int main(void)
 		cmocka_unit_test(a_record_that_does_not_fit_leaves_the_frame_as_it_was),
 		cmocka_unit_test(nodes_and_mappings_come_back),
 		cmocka_unit_test(hello_start_ledger_and_fault_come_back),
+		cmocka_unit_test(times_fall_into_the_bucket_that_holds_them),
 		cmocka_unit_test(methods_and_threads_come_back),
 		cmocka_unit_test(a_full_frame_holds_what_was_said_to_fit_whatever_its_type),
 		cmocka_unit_test(hello_and_fault_fit_their_frame_however_long_their_words_are),

@@ -88,6 +88,8 @@ static bool leave_safepoint(struct hot *h, const struct blob *b)
 		h->w->n--;
 		return true;
 	}
+	if (forward_safepoint_sig(h, saved, &polled))
+		return true;
 	if (b->frame_words > 0 &&
 	    return_fits_sig(h, hot_word(h, end - 8), hot_word(h, end - 16), end))
 		return false; /* as any runtime stub */

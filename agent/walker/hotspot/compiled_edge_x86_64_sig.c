@@ -157,11 +157,12 @@ static bool is_return_poll(const uint8_t *i, const uint8_t *before)
 }
 
 /* Where a poll that fired goes on: lea r10, [rip + x]; mov [r15 + x], r10; jmp. The frame is gone.
- */
+ * Each of them with its neighbour: an allocation stores r10 into the thread too. */
 static bool is_poll_stub(const uint8_t *i, const uint8_t *before)
 {
-	return (i[0] == 0x4c && i[1] == 0x8d && i[2] == 0x15) ||
-	       (i[0] == 0x4d && i[1] == 0x89 && i[2] == 0x97) ||
+	return (i[0] == 0x4c && i[1] == 0x8d && i[2] == 0x15 && i[7] == 0x4d) ||
+	       (i[0] == 0x4d && i[1] == 0x89 && i[2] == 0x97 && before[1] == 0x4c &&
+		before[2] == 0x8d && before[3] == 0x15) ||
 	       (i[0] == 0xe9 && before[1] == 0x4d && before[2] == 0x89 && before[3] == 0x97);
 }
 

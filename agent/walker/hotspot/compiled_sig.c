@@ -39,6 +39,20 @@ static void try_pops(const struct hot *h, const struct blob *b, uint64_t pc, str
 		*c = moved;
 }
 
+/* The intrinsic of String.indexOf copies short strings to the stack and keeps the old sp on top. */
+static void try_saved_sp(const struct hot *h, const struct blob *b, struct caller *c)
+{
+	uint64_t saved = hot_word(h, h->at.sp);
+	struct caller moved;
+
+	if (saved <= h->at.sp || saved > h->at.sp + PUSHED_NEAR || saved % 8)
+		return;
+	moved = caller_at(h, c->sp + (saved - h->at.sp), 0, 2);
+	if (return_score_sig(h, moved.pc, moved.fp, moved.sp, b) >
+	    return_score_sig(h, c->pc, c->fp, c->sp, b))
+		*c = moved;
+}
+
 /* The nominal slot does not fit: look above it. A fit that is not exact is taken only where the
  * nominal one is no return address at all. */
 static void search_above(const struct hot *h, const struct blob *b, struct caller *c)
@@ -70,6 +84,8 @@ static bool find_caller(struct hot *h, const struct blob *b, uint64_t pc)
 
 	if (strict && b->kind == BLOB_NMETHOD)
 		try_pops(h, b, pc, &c);
+	if (h->leaf && b->kind == BLOB_NMETHOD)
+		try_saved_sp(h, b, &c);
 	if (strict)
 		c.score = return_score_sig(h, c.pc, c.fp, c.sp, b);
 	else if (return_fits_java_sig(h, c.pc, c.fp, c.sp))

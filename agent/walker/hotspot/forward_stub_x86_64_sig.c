@@ -96,6 +96,32 @@ bool forward_stub_sig(struct hot *h, const struct blob *b)
 	return false;
 }
 
+/*
+ * A poll before a return comes when the frame is gone: then the blob returns to the caller of the
+ * method that polled, which is shown as about to return. Any other poll's blob returns to the poll.
+ */
+bool forward_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *polled)
+{
+	struct forward f;
+	struct hot returning = *h;
+	uint64_t sp, fp;
+
+	begin(h, &f);
+	if (forward_sig(&f) != FORWARD_RETURNED)
+		return false;
+	sp = f.reg[FORWARD_RSP];
+	fp = fp_after(h, &f);
+	if (!return_fits_sig(h, f.pc, fp, sp))
+		return (f.pc == 0 || f.pc == poll) && hot_move(h, poll, sp, fp);
+	returning.at = (struct regs){ poll, sp - 8, fp };
+	returning.leaf = true;
+	if (!compiled_edge_sig(&returning, polled))
+		return hot_move(h, f.pc, sp, fp);
+	h->at = (struct regs){ poll, sp - 8, fp };
+	h->leaf = true;
+	return true;
+}
+
 bool forward_interpreter_sig(struct hot *h)
 {
 	struct forward f;

@@ -133,6 +133,8 @@ bool forward_stub_sig(struct hot *h, const struct blob *b);
 /* The same in the interpreter, for entries of intrinsics: they build no frame, and the barriers of
  * some collectors push all registers there. */
 bool forward_interpreter_sig(struct hot *h);
+/* Leaves the safepoint blob, entered by the @poll of the nmethod @polled. */
+bool forward_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *polled);
 /* A pc that follows no call, but for which the nmethod has debug information: an exception's. */
 bool forward_is_throw_sig(uint64_t pc);
 

@@ -117,9 +117,14 @@ enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp
 		return RETURN_PLAUSIBLE;
 	address = call_target_sig(pc);
 	if (!address) {
-		if (code_blob_sig(pc, &caller) && caller.kind == BLOB_NMETHOD)
+		if (!code_blob_sig(pc, &caller))
+			return RETURN_PLAUSIBLE;
+		if (caller.kind == BLOB_NMETHOD)
 			return return_is_deopt_sig(&caller, pc) ? RETURN_PLAUSIBLE :
 								  RETURN_ELSEWHERE;
+		/* the runtime's stubs call no compiled method */
+		if (caller.kind == BLOB_RUNTIME && callee->kind == BLOB_NMETHOD)
+			return RETURN_ELSEWHERE;
 		return RETURN_PLAUSIBLE;
 	}
 	if (!unwind_in_code_cache_sig(address) || !code_blob_sig(address, &target))

@@ -1,0 +1,224 @@
+/*
+ * JDK Flight Recorder's format: one chunk that `jfr`, JDK Mission Control and others read.
+ *
+ * A profile has weights by thread and stack and no moments. kindling.CpuTime says exactly that, one
+ * event each. jdk.ExecutionSample is what tools look for: as many as there were samples, each of
+ * them for the same CPU time (the setting "interval"), spread over the span. What does not make a
+ * whole interval is carried over to the next stack.
+ */
+#include "daemon/report/formats.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "daemon/report/jfr_priv.h"
+
+#define SAMPLES_MAX	    2000000u /* of jdk.ExecutionSample: beyond, the interval is longer */
+#define DEFAULT_INTERVAL_NS 10000000ull
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+void jfr_u64(struct text_out *t, uint64_t v)
+{
+	uint8_t b[9];
+	size_t n = 0;
+
+	for (; n < 8 && v > 0x7f; v >>= 7)
+		b[n++] = (uint8_t)(v | 0x80);
+	b[n++] = (uint8_t)v;
+	text_bytes(t, (const char *)b, n);
+}
+
+static void put_big_endian(struct text_out *t, uint64_t v, unsigned bytes)
+{
+	while (bytes--) {
+		uint8_t b = (uint8_t)(v >> 8 * bytes);
+
+		text_bytes(t, &b, 1);
+	}
+}
+
+void jfr_string(struct text_out *t, const char *s)
+{
+	size_t len = strlen(s);
+
+	text_bytes(t, "\3", 1); /* UTF-8 */
+	jfr_u64(t, len);
+	text_bytes(t, s, len);
+}
+
+size_t jfr_begin(struct text_out *t, enum jfr_type type)
+{
+	size_t at = t->len;
+
+	text_bytes(t, "\0\0\0\0\0", 5);
+	jfr_u64(t, type);
+	return at;
+}
+
+void jfr_end(struct text_out *t, size_t at)
+{
+	uint64_t size = t->len - at;
+
+	for (unsigned i = 0; i < 5 && !t->failed; i++)
+		t->p[at + i] = (char)((size >> 7 * i & 0x7f) | (i < 4 ? 0x80 : 0));
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static size_t begin_event(struct jfr *j, enum jfr_type type, uint64_t after_ns)
+{
+	size_t at = jfr_begin(j->t, type);
+
+	jfr_u64(j->t, JFR_START_TICKS + after_ns);
+	return at;
+}
+
+static void put_who(struct jfr *j, const struct profile_row *r)
+{
+	jfr_u64(j->t, r->thread + 1ull);
+	jfr_u64(j->t, r->node + 1ull);
+}
+
+static void put_setting(struct jfr *j, enum jfr_type of, const char *name, const char *value)
+{
+	size_t at = begin_event(j, JFR_ACTIVE_SETTING, 0);
+
+	jfr_u64(j->t, of);
+	jfr_string(j->t, name);
+	jfr_string(j->t, value);
+	jfr_end(j->t, at);
+}
+
+static void put_books(struct jfr *j, uint64_t interval_ns)
+{
+	const struct profile_losses *l = &j->p->losses;
+	size_t at = begin_event(j, JFR_BOOKS, 0);
+	char text[32];
+
+	jfr_u64(j->t, l->taken);
+	jfr_u64(j->t, l->delivered);
+	jfr_u64(j->t, l->dropped);
+	jfr_u64(j->t, l->dropped_ns);
+	jfr_u64(j->t, j->p->interval_ns);
+	jfr_end(j->t, at);
+	snprintf(text, sizeof(text), "%llu ns", (unsigned long long)interval_ns);
+	put_setting(j, JFR_EXECUTION_SAMPLE, "event", "cpu");
+	put_setting(j, JFR_EXECUTION_SAMPLE, "interval", text);
+	put_setting(j, JFR_EXECUTION_SAMPLE, "period", text);
+}
+
+static void put_cpu_time(struct jfr *j, const struct profile_row *r, uint64_t span_ns)
+{
+	size_t at = begin_event(j, JFR_CPU_TIME, span_ns / 2);
+
+	put_who(j, r);
+	jfr_u64(j->t, r->samples);
+	jfr_u64(j->t, r->weight_ns);
+	jfr_end(j->t, at);
+}
+
+/* The @n-th moment: multiples of the golden ratio, modulo 1, are spread evenly however many. */
+static uint64_t moment_ns(uint64_t n, uint64_t span_ns)
+{
+	uint64_t part = (n * 0x9e3779b97f4a7c15ull) >> 32;
+
+	return (uint64_t)((double)span_ns * ((double)part / 4294967296.0));
+}
+
+static void put_rows(struct jfr *j, uint64_t interval_ns, uint64_t span_ns)
+{
+	const struct profile *p = j->p;
+	uint64_t carried_ns = interval_ns / 2, n = 0;
+
+	for (uint32_t i = 0; i < p->n_rows; i++) {
+		const struct profile_row *r = &p->rows[i];
+
+		put_cpu_time(j, r, span_ns);
+		carried_ns += r->weight_ns;
+		for (; carried_ns >= interval_ns && !j->t->failed; carried_ns -= interval_ns) {
+			size_t at = begin_event(j, JFR_EXECUTION_SAMPLE, moment_ns(n++, span_ns));
+
+			put_who(j, r);
+			jfr_u64(j->t, 0); /* STATE_DEFAULT */
+			jfr_end(j->t, at);
+		}
+	}
+}
+
+/* What one jdk.ExecutionSample stands for. */
+static uint64_t sample_interval_ns(const struct profile *p)
+{
+	uint64_t all_ns = 0, n = profile_samples(p);
+
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		all_ns += p->rows[i].weight_ns;
+	if (n > SAMPLES_MAX)
+		n = SAMPLES_MAX;
+	return n && all_ns > n ? all_ns / n : DEFAULT_INTERVAL_NS;
+}
+
+/* ---- the chunk ------------------------------------------------------------------------------- */
+
+static void put_header(struct text_out *t, uint64_t pools_at, uint64_t types_at,
+		       const struct profile *p)
+{
+	struct text_out h = { 0 };
+
+	text_bytes(&h, "FLR\0\0\2\0\0", 8); /* version 2.0 */
+	put_big_endian(&h, t->len, 8);
+	put_big_endian(&h, pools_at, 8);
+	put_big_endian(&h, types_at, 8);
+	put_big_endian(&h, p->begin_real_ns, 8);
+	put_big_endian(&h, p->end_real_ns - p->begin_real_ns, 8);
+	put_big_endian(&h, JFR_START_TICKS, 8);
+	put_big_endian(&h, 1000000000, 8); /* ticks a second */
+	put_big_endian(&h, 3, 4); /* finished; packed integers, the last chunk */
+	if (h.failed || t->failed)
+		t->failed = true;
+	else
+		memcpy(t->p, h.p, h.len);
+	free(h.p);
+}
+
+static void put_chunk(struct jfr *j)
+{
+	const struct profile *p = j->p;
+	uint64_t span_ns =
+		p->end_real_ns > p->begin_real_ns ? p->end_real_ns - p->begin_real_ns : 1;
+	uint64_t interval_ns = sample_interval_ns(p), pools_at, types_at;
+	static const char header[68];
+
+	text_bytes(j->t, header, sizeof(header));
+	put_books(j, interval_ns);
+	put_rows(j, interval_ns, span_ns);
+	pools_at = j->t->len;
+	jfr_put_pools(j);
+	types_at = j->t->len;
+	jfr_put_types(j->t, JFR_START_TICKS);
+	put_header(j->t, pools_at, types_at, p);
+}
+
+void write_jfr(struct text_out *t, const struct profile *p, const struct report_options *o)
+{
+	struct jfr j = { .t = t, .p = p };
+
+	(void)o;
+	j.order = calloc(p->n_frames + 1, sizeof(*j.order));
+	j.method = calloc(p->n_frames + 1, sizeof(*j.method));
+	j.string_used = calloc(p->n_strings + 1, 1);
+	j.class_used = calloc(p->n_strings + 1, 1);
+	j.leaf_used = calloc(p->n_nodes + 1, 1);
+	if (j.order && j.method && j.string_used && j.class_used && j.leaf_used) {
+		jfr_number(&j);
+		put_chunk(&j);
+	} else {
+		t->failed = true;
+	}
+	free(j.order);
+	free(j.method);
+	free(j.string_used);
+	free(j.class_used);
+	free(j.leaf_used);
+}

@@ -1,0 +1,310 @@
+/*
+ * The constant pools of a JFR file: threads, classes, methods, stacks, symbols, each under the key
+ * that events and other pools call it by. Keys follow from the profile's own numbers, so that
+ * nothing has to be looked up.
+ */
+#include "daemon/report/jfr_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "proto/wire.h"
+
+#define LINE_MAX_JFR 65535 /* more is another field to some readers */
+
+/* Keys that async-profiler gives these. Its converter knows no others: stubs and our own words are
+ * native to it, and their names are in brackets. */
+enum frame_type { INTERPRETED, COMPILED, INLINED, NATIVE, CPP, KERNEL, C1, FRAME_TYPES };
+static const char *const frame_types[FRAME_TYPES] = {
+	"Interpreted", "JIT compiled", "Inlined", "Native", "C++", "Kernel", "C1 compiled",
+};
+static const uint8_t frame_type_of[WIRE_KIND_COUNT] = {
+	[WIRE_KIND_UNKNOWN] = NATIVE,
+	[WIRE_KIND_JAVA] = COMPILED,
+	[WIRE_KIND_INTERPRETED] = INTERPRETED,
+	[WIRE_KIND_C1] = C1,
+	[WIRE_KIND_C2] = COMPILED,
+	[WIRE_KIND_INLINED] = INLINED,
+	[WIRE_KIND_NATIVE_METHOD] = NATIVE,
+	[WIRE_KIND_NATIVE] = NATIVE,
+	[WIRE_KIND_STUB] = NATIVE,
+	[WIRE_KIND_KERNEL] = KERNEL,
+	[WIRE_KIND_SYNTHETIC] = NATIVE,
+};
+
+/* Keys of symbols: two fixed ones, strings, strings as names of classes, texts of frames. */
+enum { SYMBOL_EMPTY = 1, SYMBOL_NO_ARGUMENTS, SYMBOL_NO_STACK, SYMBOL_STRINGS };
+enum { CLASS_NONE = 1, CLASS_STRINGS };
+
+/* ---- methods --------------------------------------------------------------------------------- */
+
+static bool is_method(const struct profile_frame *f)
+{
+	return wire_kind_is_method(f->kind) && f->class_name;
+}
+
+#define COMPARE(a, b)                              \
+	do {                                       \
+		if ((a) != (b))                    \
+			return (a) < (b) ? -1 : 1; \
+	} while (0)
+
+/* Frames of one method are many: by line and kind. */
+static int by_method(const void *a, const void *b, void *frames)
+{
+	const struct profile_frame *x = (const struct profile_frame *)frames + *(const uint32_t *)a;
+	const struct profile_frame *y = (const struct profile_frame *)frames + *(const uint32_t *)b;
+
+	COMPARE(is_method(x), is_method(y));
+	COMPARE(x->class_name, y->class_name);
+	COMPARE(x->method, y->method);
+	COMPARE(x->signature, y->signature);
+	if (is_method(x) || x->method)
+		return 0;
+	COMPARE(x->module, y->module);
+	COMPARE(x->offset, y->offset);
+	return 0;
+}
+
+void jfr_number(struct jfr *j)
+{
+	const struct profile *p = j->p;
+	void *frames = (void *)(uintptr_t)p->frames;
+
+	for (uint32_t i = 0; i < p->n_frames; i++)
+		j->order[i] = i;
+	if (p->n_frames)
+		qsort_r(j->order, p->n_frames, sizeof(*j->order), by_method, frames);
+	for (uint32_t i = 0; i < p->n_frames; i++) {
+		uint32_t frame = j->order[i], before = i ? j->order[i - 1] : 0;
+		const struct profile_frame *f = &p->frames[frame];
+
+		j->method[frame] =
+			i && by_method(&frame, &before, frames) == 0 ? j->method[before] : frame;
+		if (!is_method(f))
+			continue;
+		j->class_used[f->class_name] = j->string_used[f->method] = 1;
+		j->string_used[f->signature] = 1;
+	}
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		j->leaf_used[p->rows[i].node] = 1;
+}
+
+/* ---- constant pools -------------------------------------------------------------------------- */
+
+static uint64_t symbol_of_class(const struct jfr *j, uint32_t string)
+{
+	return SYMBOL_STRINGS + j->p->n_strings + (uint64_t)string;
+}
+
+static uint64_t symbol_of_frame(const struct jfr *j, uint32_t frame)
+{
+	return SYMBOL_STRINGS + 2 * (uint64_t)j->p->n_strings + frame;
+}
+
+static void begin_pool(struct jfr *j, enum jfr_type type, uint64_t n)
+{
+	jfr_u64(j->t, type);
+	jfr_u64(j->t, n);
+}
+
+static uint32_t count(const uint8_t *used, uint32_t n)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum += used[i];
+	return sum;
+}
+
+static void put_enums(struct jfr *j)
+{
+	static const char *const states[] = { "STATE_DEFAULT", "STATE_RUNNABLE", "STATE_SLEEPING" };
+
+	begin_pool(j, JFR_FRAME_TYPE, FRAME_TYPES);
+	for (unsigned i = 0; i < FRAME_TYPES; i++) {
+		jfr_u64(j->t, i);
+		jfr_string(j->t, frame_types[i]);
+	}
+	begin_pool(j, JFR_THREAD_STATE, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		jfr_u64(j->t, i);
+		jfr_string(j->t, states[i]);
+	}
+}
+
+static void put_threads(struct jfr *j)
+{
+	const struct profile *p = j->p;
+	char name[512];
+
+	begin_pool(j, JFR_THREAD, p->n_threads);
+	for (uint32_t i = 0; i < p->n_threads; i++) {
+		const struct profile_thread *t = &p->threads[i];
+		bool is_virtual = t->tid >= WIRE_VIRTUAL_TID;
+
+		if (p->n_processes > 1)
+			snprintf(name, sizeof(name), "%u: %.400s", p->processes[t->process].pid,
+				 p->strings[t->name]);
+		else
+			snprintf(name, sizeof(name), "%.500s", p->strings[t->name]);
+		jfr_u64(j->t, i + 1);
+		jfr_string(j->t, name);
+		jfr_u64(j->t, is_virtual ? 0 : t->tid);
+		jfr_string(j->t, name);
+		jfr_u64(j->t, is_virtual ? t->tid - WIRE_VIRTUAL_TID : 0);
+	}
+}
+
+static void put_class(struct jfr *j, uint64_t key, uint64_t symbol)
+{
+	jfr_u64(j->t, key);
+	jfr_u64(j->t, 0); /* no loader is known */
+	jfr_u64(j->t, symbol);
+	jfr_u64(j->t, 0); /* package */
+	jfr_u64(j->t, 0); /* modifiers */
+}
+
+static void put_classes(struct jfr *j)
+{
+	begin_pool(j, JFR_CLASS, 1 + (uint64_t)count(j->class_used, j->p->n_strings));
+	put_class(j, CLASS_NONE, SYMBOL_EMPTY);
+	for (uint32_t i = 0; i < j->p->n_strings; i++)
+		if (j->class_used[i])
+			put_class(j, CLASS_STRINGS + (uint64_t)i, symbol_of_class(j, i));
+}
+
+static void put_method(struct jfr *j, uint64_t key, uint64_t class, uint64_t name,
+		       uint64_t descriptor)
+{
+	jfr_u64(j->t, key);
+	jfr_u64(j->t, class);
+	jfr_u64(j->t, name);
+	jfr_u64(j->t, descriptor);
+	jfr_u64(j->t, 0); /* modifiers */
+	text_bytes(j->t, "\0", 1); /* hidden */
+}
+
+/* Keys: first frame + 1. The last is for samples without a stack. */
+static void put_methods(struct jfr *j)
+{
+	const struct profile *p = j->p;
+	uint64_t n = 1;
+
+	for (uint32_t i = 0; i < p->n_frames; i++)
+		n += j->method[i] == i;
+	begin_pool(j, JFR_METHOD, n);
+	for (uint32_t i = 0; i < p->n_frames; i++) {
+		const struct profile_frame *f = &p->frames[i];
+
+		if (j->method[i] != i)
+			continue;
+		if (is_method(f))
+			put_method(j, i + 1ull, CLASS_STRINGS + (uint64_t)f->class_name,
+				   SYMBOL_STRINGS + (uint64_t)f->method,
+				   f->signature ? SYMBOL_STRINGS + (uint64_t)f->signature
+						: (uint64_t)SYMBOL_NO_ARGUMENTS);
+		else
+			put_method(j, i + 1ull, CLASS_NONE, symbol_of_frame(j, i),
+				   SYMBOL_NO_ARGUMENTS);
+	}
+	put_method(j, p->n_frames + 1ull, CLASS_NONE, SYMBOL_NO_STACK, SYMBOL_NO_ARGUMENTS);
+}
+
+static void put_frame(struct jfr *j, uint64_t method, int32_t line, enum frame_type type)
+{
+	jfr_u64(j->t, method);
+	jfr_u64(j->t, line < 0 ? 0 : line > LINE_MAX_JFR ? LINE_MAX_JFR : (uint64_t)line);
+	jfr_u64(j->t, 0); /* bytecode index */
+	jfr_u64(j->t, type);
+}
+
+/* Keys: leaf node + 1, so that "no stack" has one too. */
+static void put_stacks(struct jfr *j)
+{
+	const struct profile *p = j->p;
+
+	begin_pool(j, JFR_STACK_TRACE, count(j->leaf_used, p->n_nodes));
+	for (uint32_t leaf = 0; leaf < p->n_nodes; leaf++) {
+		uint32_t depth = 0;
+
+		if (!j->leaf_used[leaf])
+			continue;
+		for (uint32_t n = leaf; n; n = p->nodes[n].parent)
+			depth++;
+		jfr_u64(j->t, leaf + 1ull);
+		text_bytes(j->t, "\0", 1); /* not truncated */
+		jfr_u64(j->t, depth ? depth : 1);
+		for (uint32_t n = leaf; n; n = p->nodes[n].parent) {
+			const struct profile_frame *f = &p->frames[p->nodes[n].frame];
+
+			put_frame(j, j->method[p->nodes[n].frame] + 1ull, f->line,
+				  frame_type_of[f->kind < WIRE_KIND_COUNT ? f->kind : 0]);
+		}
+		if (!depth)
+			put_frame(j, p->n_frames + 1ull, 0, NATIVE);
+	}
+}
+
+static void put_symbol(struct jfr *j, uint64_t key, const char *text)
+{
+	jfr_u64(j->t, key);
+	jfr_string(j->t, text);
+}
+
+static void put_class_symbol(struct jfr *j, uint32_t string)
+{
+	char name[2048];
+
+	snprintf(name, sizeof(name), "%s", j->p->strings[string]);
+	for (char *c = name; *c; c++)
+		if (*c == '.')
+			*c = '/';
+	put_symbol(j, symbol_of_class(j, string), name);
+}
+
+static void put_symbols(struct jfr *j)
+{
+	const struct profile *p = j->p;
+	uint64_t n = 3 + (uint64_t)count(j->string_used, p->n_strings) +
+		     count(j->class_used, p->n_strings);
+	char text[2048];
+
+	for (uint32_t i = 0; i < p->n_frames; i++)
+		n += j->method[i] == i && !is_method(&p->frames[i]);
+	begin_pool(j, JFR_SYMBOL, n);
+	put_symbol(j, SYMBOL_EMPTY, "");
+	put_symbol(j, SYMBOL_NO_ARGUMENTS, "()V");
+	put_symbol(j, SYMBOL_NO_STACK, "[no stack]");
+	for (uint32_t i = 0; i < p->n_strings; i++) {
+		if (j->string_used[i])
+			put_symbol(j, SYMBOL_STRINGS + (uint64_t)i, p->strings[i]);
+		if (j->class_used[i])
+			put_class_symbol(j, i);
+	}
+	for (uint32_t i = 0; i < p->n_frames; i++) {
+		if (j->method[i] != i || is_method(&p->frames[i]))
+			continue;
+		report_frame_name(p, &p->frames[i], text, sizeof(text));
+		put_symbol(j, symbol_of_frame(j, i), text);
+	}
+}
+
+void jfr_put_pools(struct jfr *j)
+{
+	size_t at = jfr_begin(j->t, JFR_POOLS);
+
+	jfr_u64(j->t, JFR_START_TICKS);
+	jfr_u64(j->t, 0); /* duration */
+	jfr_u64(j->t, 0); /* no pool before this one */
+	text_bytes(j->t, "\1", 1);
+	jfr_u64(j->t, j->p->n_threads ? 7 : 6); /* an empty pool is an error to the JDK's reader */
+	put_enums(j);
+	if (j->p->n_threads)
+		put_threads(j);
+	put_classes(j);
+	put_methods(j);
+	put_stacks(j);
+	put_symbols(j);
+	jfr_end(j->t, at);
+}

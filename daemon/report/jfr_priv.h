@@ -1,0 +1,62 @@
+/* Between jfr.c (bytes, events, the chunk), jfr_pools.c (what events refer to) and jfr_types.c
+ * (what all of it is). */
+#pragma once
+
+#include "daemon/report/formats.h"
+
+#define JFR_START_TICKS 1000000000ull /* ticks are ns; not 0, which some take for "none" */
+
+enum jfr_type {
+	JFR_METADATA = 0,
+	JFR_POOLS = 1,
+	JFR_BOOLEAN = 10,
+	JFR_CHAR,
+	JFR_FLOAT,
+	JFR_DOUBLE,
+	JFR_BYTE,
+	JFR_SHORT,
+	JFR_INT,
+	JFR_LONG,
+	JFR_STRING = 20,
+	JFR_CLASS,
+	JFR_THREAD,
+	JFR_CLASS_LOADER,
+	JFR_FRAME_TYPE,
+	JFR_THREAD_STATE,
+	JFR_STACK_TRACE,
+	JFR_STACK_FRAME,
+	JFR_METHOD,
+	JFR_PACKAGE,
+	JFR_SYMBOL,
+	JFR_LABEL = 40,
+	JFR_CATEGORY,
+	JFR_TIMESTAMP,
+	JFR_TIMESPAN,
+	JFR_EXECUTION_SAMPLE = 101,
+	JFR_ACTIVE_SETTING,
+	JFR_CPU_TIME = 110,
+	JFR_BOOKS,
+};
+
+/* Seven bits a byte, nine bytes at most: the ninth has eight. */
+void jfr_u64(struct text_out *t, uint64_t v);
+void jfr_string(struct text_out *t, const char *s);
+/* Every byte of a chunk is inside an event: its size comes first, filled in at the end. */
+size_t jfr_begin(struct text_out *t, enum jfr_type type);
+void jfr_end(struct text_out *t, size_t at);
+/* The metadata event: all types with their fields. */
+void jfr_put_types(struct text_out *t, uint64_t start_ticks);
+
+struct jfr {
+	struct text_out *t;
+	const struct profile *p;
+	uint32_t *order; /* frames, those of one method together */
+	uint32_t *method; /* by frame: its method's first frame */
+	uint8_t *string_used, *class_used; /* by string */
+	uint8_t *leaf_used; /* by node */
+};
+
+/* Fills in what follows from the frames and rows; all arrays are there, and zero. */
+void jfr_number(struct jfr *j);
+/* Keys of threads and stacks: index + 1, leaf node + 1. */
+void jfr_put_pools(struct jfr *j);

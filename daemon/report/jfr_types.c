@@ -1,0 +1,281 @@
+/*
+ * The metadata event of a JFR file: every type that is used, with its fields in the order in which
+ * they are written. Fields of the JDK's own events come in the order that readers expect who do not
+ * look at the metadata (async-profiler's converter, for one).
+ */
+#include "daemon/report/jfr_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STRINGS_MAX 256
+#define FIELDS_MAX  8
+
+enum field_flags {
+	POOL = 1, /* the value is a key of a constant pool */
+	ARRAY = 2,
+	TICKS = 4, /* a moment */
+	NANOS = 8, /* a length of time */
+};
+
+struct field {
+	const char *name;
+	enum jfr_type type;
+	unsigned flags;
+	const char *label;
+};
+
+struct type {
+	enum jfr_type id;
+	const char *name, *super, *label;
+	bool simple; /* one field, shown as that */
+	struct field fields[FIELDS_MAX]; /* until one without a name */
+};
+
+#define EVENT	   "jdk.jfr.Event"
+#define ANNOTATION "java.lang.annotation.Annotation"
+#define START                                              \
+	{                                                  \
+		"startTime", JFR_LONG, TICKS, "Start Time" \
+	}
+#define WHO                                                        \
+	{ "sampledThread", JFR_THREAD, POOL, "Thread" },           \
+	{                                                          \
+		"stackTrace", JFR_STACK_TRACE, POOL, "Stack Trace" \
+	}
+
+static const struct type types[] = {
+	{ .id = JFR_BOOLEAN, .name = "boolean" },
+	{ .id = JFR_CHAR, .name = "char" },
+	{ .id = JFR_FLOAT, .name = "float" },
+	{ .id = JFR_DOUBLE, .name = "double" },
+	{ .id = JFR_BYTE, .name = "byte" },
+	{ .id = JFR_SHORT, .name = "short" },
+	{ .id = JFR_INT, .name = "int" },
+	{ .id = JFR_LONG, .name = "long" },
+	{ .id = JFR_STRING, .name = "java.lang.String" },
+	{ .id = JFR_CLASS,
+	  .name = "java.lang.Class",
+	  .fields = { { "classLoader", JFR_CLASS_LOADER, POOL, NULL },
+		      { "name", JFR_SYMBOL, POOL, NULL },
+		      { "package", JFR_PACKAGE, POOL, NULL },
+		      { "modifiers", JFR_INT, 0, NULL } } },
+	{ .id = JFR_THREAD,
+	  .name = "java.lang.Thread",
+	  .fields = { { "osName", JFR_STRING, 0, NULL },
+		      { "osThreadId", JFR_LONG, 0, NULL },
+		      { "javaName", JFR_STRING, 0, NULL },
+		      { "javaThreadId", JFR_LONG, 0, NULL } } },
+	{ .id = JFR_CLASS_LOADER,
+	  .name = "jdk.types.ClassLoader",
+	  .fields = { { "type", JFR_CLASS, POOL, NULL }, { "name", JFR_SYMBOL, POOL, NULL } } },
+	{ .id = JFR_FRAME_TYPE,
+	  .name = "jdk.types.FrameType",
+	  .simple = true,
+	  .fields = { { "description", JFR_STRING, 0, NULL } } },
+	{ .id = JFR_THREAD_STATE,
+	  .name = "jdk.types.ThreadState",
+	  .simple = true,
+	  .fields = { { "name", JFR_STRING, 0, NULL } } },
+	{ .id = JFR_STACK_TRACE,
+	  .name = "jdk.types.StackTrace",
+	  .fields = { { "truncated", JFR_BOOLEAN, 0, NULL },
+		      { "frames", JFR_STACK_FRAME, ARRAY, NULL } } },
+	{ .id = JFR_STACK_FRAME,
+	  .name = "jdk.types.StackFrame",
+	  .fields = { { "method", JFR_METHOD, POOL, NULL },
+		      { "lineNumber", JFR_INT, 0, NULL },
+		      { "bytecodeIndex", JFR_INT, 0, NULL },
+		      { "type", JFR_FRAME_TYPE, POOL, NULL } } },
+	{ .id = JFR_METHOD,
+	  .name = "jdk.types.Method",
+	  .fields = { { "type", JFR_CLASS, POOL, NULL },
+		      { "name", JFR_SYMBOL, POOL, NULL },
+		      { "descriptor", JFR_SYMBOL, POOL, NULL },
+		      { "modifiers", JFR_INT, 0, NULL },
+		      { "hidden", JFR_BOOLEAN, 0, NULL } } },
+	{ .id = JFR_PACKAGE,
+	  .name = "jdk.types.Package",
+	  .fields = { { "name", JFR_SYMBOL, POOL, NULL } } },
+	{ .id = JFR_SYMBOL,
+	  .name = "jdk.types.Symbol",
+	  .simple = true,
+	  .fields = { { "string", JFR_STRING, 0, NULL } } },
+	{ .id = JFR_LABEL,
+	  .name = "jdk.jfr.Label",
+	  .super = ANNOTATION,
+	  .fields = { { "value", JFR_STRING, 0, NULL } } },
+	{ .id = JFR_CATEGORY,
+	  .name = "jdk.jfr.Category",
+	  .super = ANNOTATION,
+	  .fields = { { "value", JFR_STRING, ARRAY, NULL } } },
+	{ .id = JFR_TIMESTAMP,
+	  .name = "jdk.jfr.Timestamp",
+	  .super = ANNOTATION,
+	  .fields = { { "value", JFR_STRING, 0, NULL } } },
+	{ .id = JFR_TIMESPAN,
+	  .name = "jdk.jfr.Timespan",
+	  .super = ANNOTATION,
+	  .fields = { { "value", JFR_STRING, 0, NULL } } },
+	{ .id = JFR_EXECUTION_SAMPLE,
+	  .name = "jdk.ExecutionSample",
+	  .super = EVENT,
+	  .label = "Method Profiling Sample",
+	  .fields = { START, WHO, { "state", JFR_THREAD_STATE, POOL, "Thread State" } } },
+	{ .id = JFR_ACTIVE_SETTING,
+	  .name = "jdk.ActiveSetting",
+	  .super = EVENT,
+	  .label = "Recording Setting",
+	  .fields = { START,
+		      { "id", JFR_LONG, 0, "Event Id" },
+		      { "name", JFR_STRING, 0, "Setting Name" },
+		      { "value", JFR_STRING, 0, "Setting Value" } } },
+	{ .id = JFR_CPU_TIME,
+	  .name = "kindling.CpuTime",
+	  .super = EVENT,
+	  .label = "CPU Time of a Stack",
+	  .fields = { START,
+		      WHO,
+		      { "samples", JFR_LONG, 0, "Samples" },
+		      { "cpuTime", JFR_LONG, NANOS, "CPU Time" } } },
+	{ .id = JFR_BOOKS,
+	  .name = "kindling.Books",
+	  .super = EVENT,
+	  .label = "Samples Taken and Lost",
+	  .fields = { START,
+		      { "taken", JFR_LONG, 0, "Samples Taken" },
+		      { "delivered", JFR_LONG, 0, "Samples Delivered" },
+		      { "dropped", JFR_LONG, 0, "Samples Dropped" },
+		      { "droppedTime", JFR_LONG, NANOS, "CPU Time Dropped" },
+		      { "interval", JFR_LONG, NANOS, "Sampling Interval" } } },
+};
+
+/* The tree of elements refers to strings by number, and they come before it. */
+struct tree {
+	struct text_out out;
+	const char *strings[STRINGS_MAX];
+	char numbers[STRINGS_MAX][8]; /* ids, as text */
+	unsigned n, n_numbers;
+};
+
+static void name(struct tree *t, const char *s)
+{
+	unsigned i = 0;
+
+	while (i < t->n && strcmp(t->strings[i], s) != 0)
+		i++;
+	if (i == t->n) {
+		if (i == STRINGS_MAX) {
+			t->out.failed = true;
+			return;
+		}
+		t->strings[t->n++] = s;
+	}
+	jfr_u64(&t->out, i);
+}
+
+/* "key", "value", ... NULL; then so many children follow. */
+static void element(struct tree *t, const char *what, const char *const *attributes,
+		    unsigned children)
+{
+	unsigned n = 0;
+
+	while (attributes[n])
+		n++;
+	name(t, what);
+	jfr_u64(&t->out, n / 2);
+	for (unsigned i = 0; i < n; i++)
+		name(t, attributes[i]);
+	jfr_u64(&t->out, children);
+}
+
+static const char *number(struct tree *t, unsigned id)
+{
+	char *s = t->numbers[t->n_numbers++ % STRINGS_MAX];
+
+	snprintf(s, sizeof(t->numbers[0]), "%u", id);
+	for (unsigned i = 0; i < t->n; i++)
+		if (strcmp(t->strings[i], s) == 0)
+			return t->strings[i];
+	return s;
+}
+
+static void annotation(struct tree *t, enum jfr_type type, const char *key, const char *value)
+{
+	const char *attributes[] = { "class", number(t, type), key, value, NULL };
+
+	element(t, "annotation", attributes, 0);
+}
+
+static void field(struct tree *t, const struct field *f)
+{
+	const char *attributes[9] = { "name", f->name, "class", number(t, f->type) };
+	unsigned n = 4, timed = f->flags & (TICKS | NANOS) ? 1 : 0;
+
+	if (f->flags & POOL) {
+		attributes[n++] = "constantPool";
+		attributes[n++] = "true";
+	}
+	if (f->flags & ARRAY) {
+		attributes[n++] = "dimension";
+		attributes[n++] = "1";
+	}
+	element(t, "field", attributes, timed + (f->label ? 1 : 0));
+	if (f->label)
+		annotation(t, JFR_LABEL, "value", f->label);
+	if (f->flags & TICKS)
+		annotation(t, JFR_TIMESTAMP, "value", "TICKS");
+	if (f->flags & NANOS)
+		annotation(t, JFR_TIMESPAN, "value", "NANOSECONDS");
+}
+
+static void type(struct tree *t, const struct type *c)
+{
+	const char *attributes[9] = { "name", c->name, "id", number(t, c->id) };
+	unsigned n = 4, fields = 0;
+
+	if (c->super) {
+		attributes[n++] = "superType";
+		attributes[n++] = c->super;
+	}
+	if (c->simple) {
+		attributes[n++] = "simpleType";
+		attributes[n++] = "true";
+	}
+	while (fields < FIELDS_MAX && c->fields[fields].name)
+		fields++;
+	element(t, "class", attributes, fields + (c->label ? 2 : 0));
+	if (c->label) {
+		annotation(t, JFR_LABEL, "value", c->label);
+		annotation(t, JFR_CATEGORY, "value-0",
+			   strncmp(c->name, "jdk.", 4) == 0 ? "Java Application" : "kindling");
+	}
+	for (unsigned i = 0; i < fields; i++)
+		field(t, &c->fields[i]);
+}
+
+void jfr_put_types(struct text_out *t, uint64_t start_ticks)
+{
+	static const char *const none[] = { NULL };
+	static const char *const region[] = { "locale", "en_US", "gmtOffset", "0", NULL };
+	struct tree tree = { .n = 0 };
+	size_t at = jfr_begin(t, JFR_METADATA), n_types = sizeof(types) / sizeof(types[0]);
+
+	element(&tree, "root", none, 2);
+	element(&tree, "metadata", none, (unsigned)n_types);
+	for (size_t i = 0; i < n_types; i++)
+		type(&tree, &types[i]);
+	element(&tree, "region", region, 0);
+	jfr_u64(t, start_ticks);
+	jfr_u64(t, 0); /* duration */
+	jfr_u64(t, 1); /* number of this metadata */
+	jfr_u64(t, tree.n);
+	for (unsigned i = 0; i < tree.n; i++)
+		jfr_string(t, tree.strings[i]);
+	if (tree.out.p)
+		text_bytes(t, tree.out.p, tree.out.len);
+	t->failed |= tree.out.failed;
+	free(tree.out.p);
+	jfr_end(t, at);
+}

@@ -1,0 +1,87 @@
+/*
+ * RLIMIT_NPROC: how many threads a user may have. A JVM of 17 whose attach listener cannot start
+ * ends itself. The kernel counts per user and user namespace, and shows the count to nobody; so the
+ * threads of all such processes are added up here.
+ */
+#include "injector/inject.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TASKS_NEEDED  4
+#define PROCESSES_MAX 65536
+
+/* The soft limit; 0 = none that counts. */
+static unsigned long long soft_limit(const struct inject *in)
+{
+	char text[4096], word[32];
+
+	if (proc_read(in->proc_dfd, "limits", text, sizeof(text)) <= 0 ||
+	    !proc_status_field(text, "Max processes", word, sizeof(word)))
+		return 0;
+	return strtoull(word, NULL, 10); /* "unlimited" gives 0 */
+}
+
+static bool real_uid(const char *status, unsigned *ret)
+{
+	char text[64];
+
+	return proc_status_field(status, "Uid:", text, sizeof(text)) &&
+	       sscanf(text, "%u", ret) == 1;
+}
+
+/* @proc_dfd: /proc. Threads of @pid when it counts for (@uid, @userns). */
+static unsigned long threads_of(int proc_dfd, const char *pid, unsigned uid, const char *userns)
+{
+	CLEANUP(fd_closep) int dfd = openat(proc_dfd, pid, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char status[16384], text[64];
+	unsigned its_uid;
+	ssize_t n;
+
+	if (dfd < 0 || proc_read(dfd, "status", status, sizeof(status)) <= 0 ||
+	    !real_uid(status, &its_uid) || its_uid != uid)
+		return 0;
+	n = readlinkat(dfd, "ns/user", text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	if (strcmp(text, userns) != 0 || !proc_status_field(status, "Threads:", text, sizeof(text)))
+		return 0;
+	return strtoul(text, NULL, 10);
+}
+
+/* Stops counting at @enough. */
+static unsigned long count(const struct inject *in, unsigned uid, unsigned long long enough)
+{
+	CLEANUP(fd_closep) int dfd = openat(in->proc_dfd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = dfd >= 0 ? fdopendir(fcntl(dfd, F_DUPFD_CLOEXEC, 3)) : NULL;
+	unsigned long total = 0;
+	char userns[64];
+	struct dirent *e;
+	ssize_t n = readlinkat(in->proc_dfd, "ns/user", userns, sizeof(userns) - 1);
+
+	userns[n > 0 ? n : 0] = '\0';
+	for (int i = 0; dir && total < enough && i < PROCESSES_MAX && (e = readdir(dir)); i++)
+		if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
+			total += threads_of(dfd, e->d_name, uid, userns);
+	if (dir)
+		closedir(dir);
+	return total;
+}
+
+int nproc_check(struct inject *in)
+{
+	unsigned long long limit = soft_limit(in);
+	char status[16384];
+	unsigned uid;
+
+	if (limit == 0 || proc_read(in->proc_dfd, "status", status, sizeof(status)) <= 0 ||
+	    !real_uid(status, &uid) || uid == 0) /* the host's root is not limited, fork(2) */
+		return 0;
+	if (count(in, uid, limit) + TASKS_NEEDED <= limit)
+		return 0;
+	return fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT,
+			 "no_thread_headroom: its user has all of its %llu threads (RLIMIT_NPROC)",
+			 limit);
+}

@@ -1,0 +1,275 @@
+/*
+ * See seccomp.h. The filters are read by ptrace, which stops one thread for some 50 us: one that
+ * sleeps on a futex, because that sleep goes on afterwards as if nothing had been (an epoll_wait()
+ * would return EINTR). No other way shows them; and a fork() in the target, which could try the
+ * calls, would copy the page tables of its whole heap.
+ */
+#include "injector/seccomp.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define FILTERS_MAX	 64
+#define INSTRUCTIONS_MAX 4096 /* BPF_MAXINSNS */
+#define STOP_MS		 200
+#define THREADS_MAX	 1024
+
+#ifdef __aarch64__
+#define ARCH AUDIT_ARCH_AARCH64
+#else
+#define ARCH AUDIT_ARCH_X86_64
+#endif
+
+/* What is not part of every JVM's daily life anyway. The arguments are those that filters look at.
+ */
+static const struct call {
+	int nr;
+	const char *name;
+	uint64_t args[6];
+} calls[] = {
+	{ SYS_timer_create, "timer_create", { 0 } },
+	{ SYS_timer_settime, "timer_settime", { 0 } },
+	{ SYS_timer_delete, "timer_delete", { 0 } },
+	{ SYS_process_vm_readv, "process_vm_readv", { 0 } },
+	{ SYS_tgkill, "tgkill", { 0 } },
+	{ SYS_eventfd2, "eventfd2", { 0 } },
+	{ SYS_pipe2, "pipe2", { 0 } },
+	{ SYS_getdents64, "getdents64", { 0 } },
+	{ SYS_prctl, "prctl", { PR_SET_NAME } },
+	{ SYS_prctl, "prctl", { PR_GET_NAME } },
+};
+
+/* ---- the machine ---------------------------------------------------------------------------- */
+
+struct machine {
+	uint32_t a, x, mem[BPF_MEMWORDS];
+	const struct seccomp_data *data;
+};
+
+static uint32_t load(const struct machine *m, uint32_t offset)
+{
+	uint32_t word = 0;
+
+	if (offset % 4 == 0 && offset <= sizeof(*m->data) - 4)
+		memcpy(&word, (const uint8_t *)m->data + offset, 4);
+	return word;
+}
+
+static uint32_t compute(uint32_t a, uint16_t op, uint32_t b)
+{
+	switch (op) {
+	case BPF_ADD:
+		return a + b;
+	case BPF_SUB:
+		return a - b;
+	case BPF_MUL:
+		return a * b;
+	case BPF_DIV:
+		return b ? a / b : 0;
+	case BPF_AND:
+		return a & b;
+	case BPF_OR:
+		return a | b;
+	case BPF_XOR:
+		return a ^ b;
+	case BPF_LSH:
+		return b < 32 ? a << b : 0;
+	case BPF_RSH:
+		return b < 32 ? a >> b : 0;
+	default: /* BPF_NEG */
+		return 0 - a;
+	}
+}
+
+static bool compare(uint32_t a, uint16_t op, uint32_t b)
+{
+	switch (op) {
+	case BPF_JEQ:
+		return a == b;
+	case BPF_JGT:
+		return a > b;
+	case BPF_JGE:
+		return a >= b;
+	default: /* BPF_JSET */
+		return a & b;
+	}
+}
+
+static uint32_t value(const struct machine *m, const struct sock_filter *f)
+{
+	switch (BPF_MODE(f->code)) {
+	case BPF_ABS:
+		return load(m, f->k);
+	case BPF_MEM:
+		return m->mem[f->k % BPF_MEMWORDS];
+	case BPF_LEN:
+		return sizeof(struct seccomp_data);
+	default: /* BPF_IMM */
+		return f->k;
+	}
+}
+
+static void step(struct machine *m, const struct sock_filter *f)
+{
+	switch (BPF_CLASS(f->code)) {
+	case BPF_LD:
+		m->a = value(m, f);
+		break;
+	case BPF_LDX:
+		m->x = value(m, f);
+		break;
+	case BPF_ST:
+		m->mem[f->k % BPF_MEMWORDS] = m->a;
+		break;
+	case BPF_STX:
+		m->mem[f->k % BPF_MEMWORDS] = m->x;
+		break;
+	case BPF_ALU:
+		m->a = compute(m->a, BPF_OP(f->code), BPF_SRC(f->code) == BPF_X ? m->x : f->k);
+		break;
+	case BPF_MISC:
+		if (BPF_MISCOP(f->code) == BPF_TAX)
+			m->x = m->a;
+		else
+			m->a = m->x;
+		break;
+	default:
+		break;
+	}
+}
+
+uint32_t seccomp_run(const struct sock_filter *code, size_t len, const struct seccomp_data *data)
+{
+	struct machine m = { .data = data };
+
+	/* jumps go forward only: it ends */
+	for (size_t pc = 0; pc < len; pc++) {
+		const struct sock_filter *f = &code[pc];
+
+		if (BPF_CLASS(f->code) == BPF_RET)
+			return BPF_RVAL(f->code) == BPF_A ? m.a : f->k;
+		if (BPF_CLASS(f->code) != BPF_JMP)
+			step(&m, f);
+		else if (BPF_OP(f->code) == BPF_JA)
+			pc += f->k;
+		else
+			pc += compare(m.a, BPF_OP(f->code), BPF_SRC(f->code) == BPF_X ? m.x : f->k)
+				      ? f->jt
+				      : f->jf;
+	}
+	return SECCOMP_RET_ALLOW;
+}
+
+bool seccomp_is_deadly(uint32_t action)
+{
+	action &= SECCOMP_RET_ACTION_FULL;
+	return action == SECCOMP_RET_KILL_PROCESS || action == SECCOMP_RET_KILL_THREAD ||
+	       action == SECCOMP_RET_TRAP;
+}
+
+/* ---- the target's filters ------------------------------------------------------------------- */
+
+/* The call that this filter ends a process at; NULL = none. */
+static const char *deadly_call(const struct sock_filter *code, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+		struct seccomp_data data = { .nr = calls[i].nr, .arch = ARCH };
+
+		memcpy(data.args, calls[i].args, sizeof(data.args));
+		if (seccomp_is_deadly(seccomp_run(code, len, &data)))
+			return calls[i].name;
+	}
+	return NULL;
+}
+
+/* Of a thread that stands still for us. */
+static const char *look_at_filters(pid_t pid)
+{
+	static struct sock_filter code[INSTRUCTIONS_MAX];
+	const char *name = NULL;
+
+	for (long i = 0; i < FILTERS_MAX && !name; i++) {
+		long n = ptrace(PTRACE_SECCOMP_GET_FILTER, pid, (void *)i, NULL);
+
+		if (n <= 0 || n > INSTRUCTIONS_MAX ||
+		    ptrace(PTRACE_SECCOMP_GET_FILTER, pid, (void *)i, code) != n)
+			break;
+		name = deadly_call(code, (size_t)n);
+	}
+	return name;
+}
+
+/* PTRACE_SEIZE sends no SIGSTOP, and the thread runs on by itself should we die. */
+static const char *stop_and_look(pid_t tid)
+{
+	const char *name = NULL;
+	int status = 0, signal;
+
+	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
+		return NULL;
+	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0)
+		for (int ms = 0; ms < STOP_MS; ms++) {
+			if (waitpid(tid, &status, __WALL | WNOHANG) == tid) {
+				if (WIFSTOPPED(status))
+					name = look_at_filters(tid);
+				break;
+			}
+			inject_pause_ms(1);
+		}
+	/* a signal that came first and stopped it is handed on */
+	signal = WIFSTOPPED(status) && status >> 16 == 0 ? WSTOPSIG(status) : 0;
+	(void)ptrace(PTRACE_DETACH, tid, NULL, (void *)(long)signal);
+	return name;
+}
+
+/* A thread that sleeps on a futex: nearly all of a JVM's do, its main thread among them. 0 = none.
+ */
+static pid_t find_sleeper(const struct inject *in)
+{
+	CLEANUP(fd_closep)
+	int dfd = openat(in->proc_dfd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = dfd >= 0 ? fdopendir(fcntl(dfd, F_DUPFD_CLOEXEC, 3)) : NULL;
+	char path[300], call[256];
+	struct dirent *e;
+	pid_t tid = 0;
+
+	for (int i = 0; dir && !tid && i < THREADS_MAX && (e = readdir(dir)); i++) {
+		snprintf(path, sizeof(path), "%s/syscall", e->d_name);
+		if (proc_read(dfd, path, call, sizeof(call)) > 0 && call[0] >= '0' &&
+		    call[0] <= '9' && strtol(call, NULL, 10) == SYS_futex)
+			tid = (pid_t)strtol(e->d_name, NULL, 10);
+	}
+	if (dir)
+		closedir(dir);
+	return tid;
+}
+
+int seccomp_check(struct inject *in)
+{
+	char status[16384], mode[16];
+	const char *name;
+	pid_t tid;
+
+	if (!in->loads)
+		return 0;
+	if (proc_read(in->proc_dfd, "status", status, sizeof(status)) <= 0 ||
+	    !proc_status_field(status, "Seccomp:", mode, sizeof(mode)) || mode[0] != '2')
+		return 0;
+	tid = find_sleeper(in);
+	name = tid ? stop_and_look(tid) : NULL;
+	if (!name)
+		return 0;
+	fault_set(in->fault, EPERM, FAULT_PREFLIGHT,
+		  "seccomp: its filter ends the process at %s(), which the agent needs", name);
+	in->fault->flags |= FAULT_PERMANENT;
+	return -EPERM;
+}

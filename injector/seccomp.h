@@ -1,0 +1,31 @@
+/* What a target's seccomp filters would do to the system calls of our agent. */
+#pragma once
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "injector/inject.h"
+
+/*
+ * Run one filter as the kernel does.
+ *
+ * @code: the program; it may be anything, every index is checked
+ * @len:  instructions in @code
+ * @data: the system call
+ *
+ * Returns the filter's word (action and data), SECCOMP_RET_ALLOW when the program is not one that
+ * the kernel would have taken. Pure.
+ */
+uint32_t seccomp_run(const struct sock_filter *code, size_t len, const struct seccomp_data *data);
+
+/* true = a process is ended by @action (a trap without a handler does that too). */
+bool seccomp_is_deadly(uint32_t action);
+
+/*
+ * Refuse a target whose filters end it at a call that our agent makes: filters are inherited by the
+ * agent's thread. Where the filters cannot be read (a kernel without them, a debugger on it) there
+ * is nothing to say. Returns 0, or -EPERM + fault.
+ */
+int seccomp_check(struct inject *in);

@@ -1,0 +1,22 @@
+/* The values of a HotSpot JVM's flags, from its memory. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "injector/inject.h"
+
+struct vmflag {
+	const char *name;
+	size_t size; /* bytes of its value: 1 = bool, 8 = a pointer or number */
+	bool found;
+	uint64_t value; /* in the lowest @size bytes */
+};
+
+/*
+ * Look up @n flags by name.
+ *
+ * Returns 0 with found and value set for those that this JVM has, or -errno when its memory cannot
+ * be read or is not as HotSpot's is: nothing is known then.
+ */
+int vmflags_read(int proc_dfd, struct vmflag *flags, size_t n);

@@ -1,0 +1,95 @@
+/* Flags of a made-up libjvm.so that is mapped into this very process. */
+#include "tests/unit/unit.h"
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+#include "injector/vmflags.h"
+
+static void *library;
+static int proc_dfd;
+
+static int setup(void **state)
+{
+	(void)state;
+	library = dlopen(FAKE_LIBJVM, RTLD_NOW | RTLD_LOCAL);
+	assert_non_null(library);
+	proc_dfd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(proc_dfd >= 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	close(proc_dfd);
+	return dlclose(library);
+}
+
+static void values_are_those_in_memory(void **state)
+{
+	struct vmflag flags[] = {
+		{ "DisableAttachMechanism", 1, false, 0 },
+		{ "EnableDynamicAgentLoading", 1, false, 7 },
+		{ "CRaCCheckpointTo", 8, false, 0 },
+		{ "NowhereInMemory", 8, false, 0 },
+		{ "NotThere", 1, false, 0 },
+	};
+
+	(void)state;
+	assert_int_equal(vmflags_read(proc_dfd, flags, ARRAY_SIZE(flags)), 0);
+	assert_true(flags[0].found && flags[0].value == 1);
+	assert_true(flags[1].found);
+	assert_int_equal(flags[1].value & 0xff, 0);
+	assert_true(flags[2].found && flags[2].value != 0);
+	assert_false(flags[3].found);
+	assert_false(flags[4].found);
+	*(bool *)dlsym(library, "disable_attach") = false;
+	assert_int_equal(vmflags_read(proc_dfd, flags, 1), 0);
+	assert_int_equal(flags[0].value, 0);
+	*(bool *)dlsym(library, "disable_attach") = true;
+}
+
+/* Tables that lie: no loop without end, no address of them is touched by us. */
+static void a_lying_table_gives_nothing(void **state)
+{
+	struct vmflag flag = { "DisableAttachMechanism", 1, false, 0 };
+	uint64_t *stride = dlsym(library, "gHotSpotVMStructEntryArrayStride");
+	uint64_t *count = dlsym(library, "num_flags");
+	void **flags = dlsym(library, "flags"), *real_flags = *flags;
+	uint64_t real_stride = *stride, real_count = *count;
+
+	(void)state;
+	*stride = 0;
+	assert_true(vmflags_read(proc_dfd, &flag, 1) < 0);
+	*stride = UINT64_MAX - 7;
+	assert_true(vmflags_read(proc_dfd, &flag, 1) < 0);
+	*stride = real_stride;
+	*count = UINT64_MAX;
+	assert_true(vmflags_read(proc_dfd, &flag, 1) < 0);
+	*count = real_count;
+	*flags = (void *)0xdead0000;
+	assert_int_equal(vmflags_read(proc_dfd, &flag, 1), 0);
+	assert_false(flag.found);
+	*flags = real_flags;
+}
+
+static void a_process_without_libjvm_has_no_flags(void **state)
+{
+	struct vmflag flag = { "DisableAttachMechanism", 1, false, 0 };
+	int dfd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	(void)state;
+	assert_true(vmflags_read(dfd, &flag, 1) < 0);
+	close(dfd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(values_are_those_in_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_lying_table_gives_nothing, setup, teardown),
+		cmocka_unit_test(a_process_without_libjvm_has_no_flags),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
