@@ -52,7 +52,7 @@ class Hostile(unittest.TestCase):
 
     def setUp(self):
         self.victim = tempfile.mkdtemp(prefix="kindling-victim-")  # a directory of the host
-        os.chmod(self.victim, 0o777)
+        os.chmod(self.victim, 0o755)  # one that nobody would object to
         with open(self.victim + "/secret", "w") as f:
             f.write("secret")
 
