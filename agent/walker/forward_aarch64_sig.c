@@ -2,9 +2,10 @@
 #include "agent/walker/forward.h"
 #include "agent/walker/hotspot/hotspot_priv.h"
 
-enum forward_end forward_sig(struct forward *f)
+enum forward_end forward_sig(struct forward *f, uint32_t steps_max)
 {
 	(void)f;
+	(void)steps_max;
 	return FORWARD_LOST;
 }
 
