@@ -78,6 +78,12 @@ void options_read(struct options *o, const char *cmdline, size_t cmdline_len, co
 int cgroup_check(struct inject *in);
 bool cgroup_is_frozen(const struct inject *in);
 
+/* jdk.c: bugs of this very JDK. 0 or -errno + fault. */
+int jdk_check(struct inject *in);
+/* The socket that a JVM numbered @ns_pid listens on, from a line of /proc/PID/net/unix; 0 = another
+ * one. Pure. */
+uint64_t jdk_socket_inode(const char *line, int ns_pid);
+
 /* nproc.c: room for our threads in RLIMIT_NPROC. 0 or -EAGAIN + fault. */
 int nproc_check(struct inject *in);
 

@@ -235,6 +235,8 @@ const struct check preflight_checks[] = {
 	  "raise its pids.max or its memory limit, or thaw it" },
 	{ "user", nproc_check, "its user may have more threads",
 	  "raise its RLIMIT_NPROC" },
+	{ "jdk", jdk_check, "no known bug of its JDK is in the way",
+	  "restart it, best with a newer update of its JDK" },
 	{ "signal", check_signal, "it catches SIGQUIT, or its attach socket is there",
 	  "start it without -Xrs; a JVM in its first moments is tried again soon" },
 	{ "owner", check_options, "no option and no variable of its owner forbids it",
