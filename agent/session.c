@@ -322,7 +322,9 @@ static void look_at_threads(uint64_t now)
 /* Another profiler came and took our signal: take another one, or yield. */
 static void keep_signal(void)
 {
-	if (engine_has_signal())
+	const char *step, *why;
+
+	if (engine_has_signal() && may_share(&step, &why) == 0)
 		return;
 	stop_engine();
 	start_sampling(0, "", "");

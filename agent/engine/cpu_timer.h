@@ -92,7 +92,7 @@ void engine_set_interval(uint64_t interval_ns); /* arms all timers anew */
 /* Look for threads that began or ended without us; returns what it took, in ns. */
 uint64_t engine_scan(void);
 bool engine_has_signal(void); /* false = another profiler has taken the handler over */
-bool engine_is_alone(void); /* false = SIGPROF, the signal of profilers, is another's */
+bool engine_is_alone(void); /* false = a signal that profilers use is another's */
 uint32_t engine_threads(void);
 uint64_t engine_bytes(void);
 
