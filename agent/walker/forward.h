@@ -2,7 +2,7 @@
  * Where code without unwind rows returns to: its instructions are followed, from the one that would
  * run next, to the `ret` or the jump that leaves. What they do to the stack pointer and to what is
  * popped is done; nothing else is. Whichever way a branch goes, the frame is torn down alike: a
- * branch is not taken, and a way that ends nowhere is gone back from.
+ * branch is not taken at first, and where a way ends, or has been gone before, another is tried.
  */
 #pragma once
 
@@ -41,8 +41,11 @@ enum forward_end {
 	FORWARD_JUMPED, /* through a register or memory; pc is where, 0 = not known */
 };
 
+#define FORWARD_STEPS_STUB     320 /* instructions */
+#define FORWARD_STEPS_FUNCTION 1500
+
 /* Between guard_begin_sig() and the end of the walk. @f: pc, reg, known, low and high. */
-enum forward_end forward_sig(struct forward *f);
+enum forward_end forward_sig(struct forward *f, uint32_t steps_max);
 
 static inline bool forward_knows(const struct forward *f, unsigned reg)
 {

@@ -4,8 +4,8 @@
 #include "agent/walker/guard.h"
 #include "agent/walker/instruction.h"
 
-#define STEPS_MAX    320 /* instructions in all */
-#define BRANCHES_MAX 4 /* that can be gone back to */
+#define WAYS_MAX 24 /* branches still to be tried */
+#define SEEN_MAX 64 /* places that were jumped to; power of two */
 
 #define RSP FORWARD_RSP
 #define RBP FORWARD_RBP
@@ -351,30 +351,88 @@ static enum step step(struct forward *f, const struct instruction *i)
 	return s;
 }
 
-enum forward_end forward_sig(struct forward *f)
-{
-	struct forward before[BRANCHES_MAX];
-	uint32_t n = 0, seen = 0;
+/* What is needed to go another way. The height of the stack at an instruction is the same whichever
+ * way it was come to, so nothing is lost by trying each place once. */
+struct way {
+	uint64_t pc, rax, rdx, rsp, rbp, r13;
+	uint32_t known, n_stored;
+};
 
-	for (uint32_t steps = 0; steps < STEPS_MAX; steps++) {
+struct ways {
+	struct way open[WAYS_MAX]; /* a ring: the first that was passed is the first to be tried */
+	uint32_t first, n;
+	uint64_t seen[SEEN_MAX];
+	uint32_t n_seen;
+};
+
+/* Not yet been at @pc, and noted; false also when there is no room to note it. */
+static bool is_new(struct ways *w, uint64_t pc)
+{
+	uint32_t i = (uint32_t)(pc ^ pc >> 6) % SEEN_MAX;
+
+	while (w->seen[i] && w->seen[i] != pc)
+		i = (i + 1) % SEEN_MAX;
+	if (w->seen[i] == pc || w->n_seen >= SEEN_MAX - 1)
+		return false;
+	w->seen[i] = pc;
+	w->n_seen++;
+	return true;
+}
+
+static void keep_way(struct ways *w, const struct forward *f, uint64_t pc)
+{
+	if (w->n >= WAYS_MAX || !is_new(w, pc))
+		return;
+	w->open[(w->first + w->n++) % WAYS_MAX] = (struct way){
+		pc,	     f->reg[FORWARD_RAX], f->reg[FORWARD_RDX],
+		f->reg[RSP], f->reg[RBP],	  f->reg[FORWARD_R13],
+		f->known,    f->n_stored,
+	};
+}
+
+static bool next_way(struct ways *w, struct forward *f)
+{
+	const struct way *way = &w->open[w->first];
+
+	if (!w->n)
+		return false;
+	w->first = (w->first + 1) % WAYS_MAX;
+	w->n--;
+	f->pc = way->pc;
+	f->reg[FORWARD_RAX] = way->rax;
+	f->reg[FORWARD_RDX] = way->rdx;
+	f->reg[RSP] = way->rsp;
+	f->reg[RBP] = way->rbp;
+	f->reg[FORWARD_R13] = way->r13;
+	f->known = way->known & (1u << FORWARD_RAX | 1u << FORWARD_RDX | 1u << RSP | 1u << RBP |
+				 1u << FORWARD_R13);
+	f->n_stored = way->n_stored;
+	return true;
+}
+
+enum forward_end forward_sig(struct forward *f, uint32_t steps_max)
+{
+	struct ways ways = { .n = 0 };
+
+	for (uint32_t steps = 0; steps < steps_max; steps++) {
 		struct instruction i;
 		enum step s = STEP_LOST;
+		uint64_t next = f->pc;
 
 		if (decode(f->pc, &i)) {
-			if (is_branch(&i) && seen++ < BRANCHES_MAX) {
-				before[n] = *f;
-				before[n++].pc += i.length + (uint64_t)i.immediate;
-			}
+			next += i.length;
+			if (is_branch(&i))
+				keep_way(&ways, f, next + (uint64_t)i.immediate);
 			s = step(f, &i);
 		}
 		if (s == STEP_RETURNED)
 			return FORWARD_RETURNED;
 		if (s == STEP_JUMPED)
 			return FORWARD_JUMPED;
-		if (s == STEP_LOST && n == 0)
+		if (s == STEP_ON && f->pc != next && !is_new(&ways, f->pc))
+			s = STEP_LOST; /* a loop */
+		if (s == STEP_LOST && !next_way(&ways, f))
 			return FORWARD_LOST;
-		if (s == STEP_LOST)
-			*f = before[--n];
 	}
 	return FORWARD_LOST;
 }

@@ -25,7 +25,7 @@ static enum forward_end follow(const uint8_t *code, unsigned at, struct forward 
 	f->reg[FORWARD_RSP] = (uint64_t)(uintptr_t)&stack[at];
 	for (unsigned i = 0; i < 64; i++)
 		stack[i] = 1000 + i;
-	return forward_sig(f);
+	return forward_sig(f, FORWARD_STEPS_STUB);
 }
 
 static unsigned word_of(const struct forward *f, unsigned reg)
@@ -111,6 +111,18 @@ static void a_way_that_ends_nowhere_is_gone_back_from(void **state)
 	assert_int_equal(f.pc, 1011);
 }
 
+static void a_loop_is_left_by_the_branch_that_was_passed(void **state)
+{
+	struct forward f;
+
+	(void)state;
+	/* again: test eax, eax; je out; nop; jmp again; hlt; out: pop rcx; ret */
+	assert_int_equal(
+		follow(CODE(0x85, 0xc0, 0x74, 0x04, 0x90, 0xeb, 0xf9, 0xf4, 0x59, 0xc3), 10, &f),
+		FORWARD_RETURNED);
+	assert_int_equal(f.pc, 1011);
+}
+
 static void a_stack_pointer_that_nobody_knows_is_no_way(void **state)
 {
 	struct forward f;
@@ -138,7 +150,8 @@ static void more_stores_than_are_kept_make_what_is_loaded_unknown(void **state)
 		code[n++] = 0x50;
 	memcpy(code + n, "\x48\x81\xc4\xf0\x00\x00\x00\x5d\xc3",
 	       9); /* add rsp, 240; pop rbp; ret */
-	assert_int_equal(follow(code, 40, &f), FORWARD_LOST);
+	assert_int_equal(follow(code, 40, &f), FORWARD_RETURNED);
+	assert_int_equal(f.pc, 0);
 	assert_false(forward_knows(&f, FORWARD_RBP) && f.reg[FORWARD_RBP] != FORWARD_RBP);
 }
 
@@ -151,16 +164,31 @@ static size_t line_bytes(char *line, uint8_t *ret)
 	if (!end || strstr(end, "(bad)") || strstr(end, ".byte") || strstr(end, "\trex"))
 		return 0;
 	memset(ret, 0xcc, 32);
-	while (n <= INSTRUCTION_BYTES_MAX && p < end - 2)
+	for (p += strspn(p, " \t"); n <= INSTRUCTION_BYTES_MAX && p < end; p += strspn(p, " "))
 		ret[n++] = (uint8_t)strtoul(p, &p, 16);
 	return n;
 }
 
+static FILE *disassemble_libc(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[4096], command[4200] = "", *path;
+
+	while (maps && !command[0] && fgets(line, sizeof(line), maps)) {
+		path = strchr(line, '/');
+		if (path && strstr(path, "/libc."))
+			snprintf(command, sizeof(command),
+				 "objdump -d --insn-width=16 -j .text %.*s 2>/dev/null",
+				 (int)strcspn(path, "\n"), path);
+	}
+	if (maps)
+		fclose(maps);
+	return command[0] ? popen(command, "re") : NULL;
+}
+
 static void lengths_are_those_of_objdump_for_all_of_libc(void **state)
 {
-	FILE *objdump = popen("objdump -d --insn-width=16 -j .text \"$(ldd /proc/self/exe | "
-			      "awk '/libc.so/{print $3}')\" 2>/dev/null",
-			      "re");
+	FILE *objdump = disassemble_libc();
 	unsigned long seen = 0, wrong = 0;
 	struct instruction i;
 	uint8_t bytes[32];
@@ -180,7 +208,7 @@ static void lengths_are_those_of_objdump_for_all_of_libc(void **state)
 		}
 	}
 	pclose(objdump);
-	if (!seen)
+	if (!seen && !getenv("CI"))
 		skip();
 	assert_true(seen > 100000);
 	assert_int_equal(wrong, 0);
@@ -208,6 +236,7 @@ int main(void)
 		cmocka_unit_test(a_saved_frame_pointer_comes_from_the_stack),
 		cmocka_unit_test(an_exception_stub_leaves_with_the_pc_in_rdx),
 		cmocka_unit_test(a_way_that_ends_nowhere_is_gone_back_from),
+		cmocka_unit_test(a_loop_is_left_by_the_branch_that_was_passed),
 		cmocka_unit_test(a_stack_pointer_that_nobody_knows_is_no_way),
 		cmocka_unit_test(more_stores_than_are_kept_make_what_is_loaded_unknown),
 		cmocka_unit_test(lengths_are_those_of_objdump_for_all_of_libc),

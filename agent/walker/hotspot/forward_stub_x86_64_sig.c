@@ -81,7 +81,7 @@ bool forward_stub_sig(struct hot *h, const struct blob *b)
 
 	begin(h, &f);
 	for (int i = 0; i < JUMPS_MAX; i++)
-		switch (forward_sig(&f)) {
+		switch (forward_sig(&f, FORWARD_STEPS_STUB)) {
 		case FORWARD_RETURNED:
 			return returned(h, &f);
 		case FORWARD_JUMPED:
@@ -107,7 +107,7 @@ bool forward_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *poll
 	uint64_t sp, fp;
 
 	begin(h, &f);
-	if (forward_sig(&f) != FORWARD_RETURNED)
+	if (forward_sig(&f, FORWARD_STEPS_STUB) != FORWARD_RETURNED)
 		return false;
 	sp = f.reg[FORWARD_RSP];
 	fp = fp_after(h, &f);
@@ -128,7 +128,7 @@ bool forward_interpreter_sig(struct hot *h)
 	uint64_t sp, fp;
 
 	begin(h, &f);
-	if (forward_sig(&f) == FORWARD_LOST)
+	if (forward_sig(&f, FORWARD_STEPS_STUB) == FORWARD_LOST)
 		return false;
 	sp = f.reg[FORWARD_RSP];
 	fp = fp_after(h, &f);
