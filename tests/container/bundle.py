@@ -46,14 +46,9 @@ def bind(source, where, options=READ_ONLY):
     return {"destination": where, "type": "none", "source": source, "options": options}
 
 
-def musl_home():
-    home = os.path.join(jdks.cache_dir(), "jre17-musl", "jre17-musl")
-    return home if os.path.exists(home + "/bin/java") else None
-
-
 def java_home(jdk):
     if jdk == "17-musl":
-        return musl_home()
+        return jdks.musl()
     return jdks.find().get(jdk) or (jdks.fetch_debian(jdk) if jdk in jdks.DEBIAN else None)
 
 

@@ -2,8 +2,8 @@
  * around the interrupted one. */
 #include "agent/walker/hotspot/hotspot_priv.h"
 
-#define PROLOGUE_STEPS  12
-#define POPS_MAX        6
+#define PROLOGUE_STEPS	12
+#define POPS_MAX	6
 #define WRAPPER_END_MAX 48 /* bytes from `leave` */
 
 enum prologue {
