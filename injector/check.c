@@ -5,51 +5,34 @@
 #include "injector/inject.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/statvfs.h>
-
-#define SPACE_NEEDED (4u << 20) /* the library, and what the file system adds */
 
 /* ---- where the library would lie ------------------------------------------------------------ */
 
-/* 0 = the target may make files in @dfd */
-static int may_write(const struct inject *in, int dfd)
-{
-	int r = files_as_target(in);
-
-	if (r == 0 && faccessat(dfd, ".", W_OK | X_OK, AT_EACCESS) < 0)
-		r = -errno;
-	files_as_root();
-	return r;
-}
-
 static int check_place(struct inject *in, const char **ret_ok)
 {
-	CLEANUP(fd_closep) int tmp = -1;
-	struct statvfs fs;
+	enum inject_strategy strategy;
+	const char *against = NULL;
+	static char text[80];
 	int r;
 
 	if (in->root_dfd < 0)
 		return fault_set(in->fault, EACCES, FAULT_PLACEMENT, "its /tmp cannot be seen: ");
-	tmp = files_open_tmp(in);
-	if (tmp < 0)
-		return fault_set(in->fault, -tmp, FAULT_PLACEMENT, "it has no /tmp: ");
-	r = may_write(in, tmp);
-	if (r == -EPERM)
+	r = files_as_target(in);
+	files_as_root();
+	if (r < 0)
 		return fault_set(in->fault, EACCES, FAULT_PLACEMENT, "only root can tell: ");
+	r = place_look(in, &strategy, &against);
 	if (r < 0) {
-		in->fault->flags |= FAULT_PERMANENT;
-		return fault_set(in->fault, -r, FAULT_PLACEMENT,
-				 "no writable /tmp: its attach socket cannot be made: ");
+		in->fault->flags |= FAULT_PERMANENT; /* it is a no, not a refusal to us */
+		return r;
 	}
-	if (fstatvfs(tmp, &fs) < 0)
-		return 0;
-	if (fs.f_flag & ST_NOEXEC)
-		*ret_ok = "/tmp is noexec: the library is mounted there while it is loaded";
-	else if ((uint64_t)fs.f_bavail * fs.f_frsize < SPACE_NEEDED)
-		*ret_ok = "/tmp is full: the library is mounted there while it is loaded";
+	if (strategy == INJECT_MOUNT) {
+		snprintf(text, sizeof(text),
+			 "/tmp is %s: the library is mounted there while it is loaded", against);
+		*ret_ok = text;
+	}
 	return 0;
 }
 

@@ -147,6 +147,11 @@ struct placement {
 		.tmp_dfd = -1, .dir_dfd = -1, .lock_fd = -1, .mount_fd = -1, .events_fd = -1, \
 		.control_fd = -1                                                              \
 	}
+/*
+ * What place() would do, without touching anything: the strategy that it tries first, and in
+ * @ret_why what is against a copy, NULL where nothing is. 0 or -errno + fault.
+ */
+int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_why);
 int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, struct placement *ret);
 /* Remove names; also the directories when nothing else is in them. */
 void place_remove(const struct inject *in, struct placement *p);
