@@ -1,4 +1,4 @@
-/* arm64: the call leaves the return address in x30, and a function that calls stores it beside x29. */
+/* arm64: the call leaves the return address in x30; a function that calls stores it beside x29. */
 #pragma once
 
 #define ARCH_RED_ZONE	 0 /* the kernel's signal frame begins right below sp */
@@ -9,8 +9,8 @@
 #define ARCH_DWARF_RA	 30
 /* Where HotSpot's call stub keeps its JavaCallWrapper, in words from its frame pointer. */
 #define ARCH_WRAPPER_WORDS (-8)
-/* What its interpreted frames keep above the bytecode pointer since 11: the class, and for alignment
- * another word. */
+/* What its interpreted frames keep above the bytecode pointer since 11: the class, and for
+ * alignment another word. */
 #define ARCH_MIRROR_WORDS 2
 
 static inline struct regs regs_get(const ucontext_t *uc)

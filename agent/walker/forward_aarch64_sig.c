@@ -1,4 +1,4 @@
-/* arm64: frames have their link register and x29 stored together; nothing has to be followed. */
+/* arm64: native code without rows is left by x30 or x29; stubs by forward_stub_aarch64_sig.c. */
 #include "agent/walker/forward.h"
 #include "agent/walker/hotspot/hotspot_priv.h"
 

@@ -17,8 +17,9 @@ set(WALKER_SIG_SOURCES walker/asgct/asgct_sig.c walker/asgct/stubs_sig.c walker/
 	walker/hotspot/interpreter_sig.c walker/hotspot/method_sig.c
 	walker/hotspot/returns_sig.c walker/hotspot/scopes_sig.c walker/hotspot/virtual_sig.c walker/java_thread_sig.c
 	walker/unwind_sig.c walker/walk_sig.c)
+list(APPEND WALKER_SIG_SOURCES walker/hotspot/forward_stub_${machine}_sig.c)
 if(machine STREQUAL x86_64)
-	list(APPEND WALKER_SIG_SOURCES walker/hotspot/forward_stub_x86_64_sig.c walker/instruction_x86_64_sig.c)
+	list(APPEND WALKER_SIG_SOURCES walker/instruction_x86_64_sig.c)
 endif()
 
 if(WITH_TESTS)

@@ -61,6 +61,17 @@ def aarch64_home(major):
     return jdks.fetch_aarch64(major) or skip("there is no JDK %s for arm64" % major)
 
 
+def check_symbols():
+    """As unit.sig_symbols: what the cross-built library calls, and what its handlers do."""
+    build, objects = os.path.join(SOURCE, "build", "aarch64"), []
+    for directory, _, names in os.walk(os.path.join(build, "agent", "CMakeFiles", "agent_sig.dir")):
+        objects += [os.path.join(directory, name) for name in names if name.endswith(".o")]
+    done = subprocess.run(["cmake", "-DNM=aarch64-linux-gnu-nm", "-DREADELF=aarch64-linux-gnu-readelf",
+                           "-DAGENT=" + os.path.join(build, "lib", "libkindling.so"), "-DSIG_OBJECTS=" + ",".join(objects),
+                           "-P", os.path.join(SOURCE, "tests", "unit", "sig_symbols.cmake")], capture_output=True, text=True)
+    check(objects and done.returncode == 0, "symbols of the arm64 agent %s" % done.stderr[-300:])
+
+
 class Run:
     """One JVM, sampled for some seconds. samples: (thread, weight, [leaf .. root])."""
 
@@ -265,6 +276,8 @@ def main():
         import torture
         return torture.torture(args.major, args.soak)
     home = aarch64_home(args.major) if args.aarch64 else java_home(args.major)
+    if args.aarch64:
+        check_symbols()
     directory = tempfile.mkdtemp(prefix="kindling-walker-")
     try:
         for f in os.listdir(classes()):

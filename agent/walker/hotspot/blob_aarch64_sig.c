@@ -1,7 +1,8 @@
 /*
- * arm64. Frames of code that is no method: adapters, vtable stubs, intrinsics, runtime stubs, the blobs
- * for safepoints and deoptimisation. Those that call anything begin with a push of x29 and x30 and with
- * mov x29, sp; x29 stays where it is then. Those that do not leave the return address in x30.
+ * arm64. Frames of code that is no method: adapters, vtable stubs, intrinsics, runtime stubs, the
+ * blobs for safepoints and deoptimisation. Those that call anything begin with a push of x29 and
+ * x30 and with mov x29, sp; x29 stays where it is then. Those that do not leave the return address
+ * in x30.
  */
 #include "agent/walker/hotspot/hotspot_priv.h"
 #include "agent/walker/hotspot/scopes.h"
@@ -9,7 +10,6 @@
 #define FP_DISTANCE_MAX 0x4000
 #define MOV_X0_SP	0x910003e0u /* mov x0, sp; the register is its low bits */
 #define ENTRY_STEPS	4 /* instructions up to the one that builds the frame */
-#define SCAN_STEPS	64
 #define SPENT_BYTES	64
 #define SAVED_LINK_MAX	48 /* bytes above sp */
 #define CALL_STUB_BYTES 512 /* before and behind its call */
@@ -22,8 +22,8 @@ static bool fits(const struct hot *h, const struct blob *b, uint64_t pc, uint64_
 	struct blob caller;
 
 	/* of all of these only the call stub is called by native code */
-	if (b->kind == BLOB_STUBS ? return_fits_sig(h, pc, fp, sp) :
-				    return_fits_java_sig(h, pc, fp, sp))
+	if (b->kind == BLOB_STUBS ? return_fits_sig(h, pc, fp, sp)
+				  : return_fits_java_sig(h, pc, fp, sp))
 		return true;
 	pc = arch_code(pc);
 	return b->kind == BLOB_RUNTIME && unwind_in_code_cache_sig(pc) &&
@@ -96,47 +96,6 @@ static bool is_called_by(const struct blob *b, uint64_t pc)
 		return false;
 	target = call_far_target_sig(pc);
 	return target >= b->base && target < b->end;
-}
-
-/* ---- code without a frame -------------------------------------------------------------------- */
-
-/* Bytes an instruction takes from the stack (stp, str with writeback, sub) or gives back. */
-static int64_t bytes_pushed(uint32_t i)
-{
-	int64_t pair = (int64_t)(int32_t)(i << 10) >> 25; /* imm7, in registers */
-	int64_t single = (int64_t)(int32_t)(i << 11) >> 23; /* imm9, in bytes */
-
-	if ((i & 0xfe4003e0) == 0xa80003e0 && (i >> 23 & 1)) /* stp xn, xm: pre- or post-index */
-		return -8 * pair;
-	if ((i & 0xfe4003e0) == 0xa84003e0 && (i >> 23 & 1) && !(i >> 24 & 1)) /* ldp, post-index */
-		return -8 * pair;
-	if ((i & 0xff8003e0) == 0x6d8003e0) /* stp dn, dm, [sp, #n]! */
-		return -8 * pair;
-	if ((i & 0xffc003e0) == 0x6cc003e0) /* ldp dn, dm, [sp], #n */
-		return -8 * pair;
-	if ((i & 0xffa00fe0) == 0xf8000fe0 || (i & 0xffa007e0) == 0xf80007e0) /* str, ldr */
-		return -single;
-	if ((i & 0xffc003ff) == 0xd10003ff) /* sub sp, sp, #n */
-		return i >> 10 & 0xfff;
-	if ((i & 0xffc003ff) == 0x910003ff) /* add sp, sp, #n */
-		return -(int64_t)(i >> 10 & 0xfff);
-	return 0;
-}
-
-/* What straight code before the interrupted instruction has pushed, back to the routine's begin. */
-static uint64_t pushed_before(const struct hot *h, const struct blob *b)
-{
-	int64_t bytes = 0;
-	uint64_t p = h->at.pc;
-
-	for (int step = 0; step < SCAN_STEPS && p > b->code; step++) {
-		uint32_t i = load32_sig(p -= 4);
-
-		if (code_returns(i) || code_calls_near(i) || code_calls_register(i))
-			break;
-		bytes += bytes_pushed(i);
-	}
-	return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
 /* ---- safepoint and deoptimisation ------------------------------------------------------------ */
@@ -228,8 +187,8 @@ static bool has_frame(const struct hot *h, const struct blob *b)
 	return pc == h->link || (is_called_by(b, pc) && !is_called_by(b, h->link));
 }
 
-/* c2i has lowered sp for the arguments, after it kept what it was. i2c lowers it below an interpreted
- * frame, for which its fp will do. */
+/* c2i has lowered sp for the arguments, after it kept what it was. i2c lowers it below an
+ * interpreted frame, for which its fp will do. */
 static uint64_t sp_before_arguments(const struct hot *h, const struct blob *b)
 {
 	for (uint64_t p = h->at.pc - 4; p >= b->code; p -= 4) {
@@ -256,12 +215,22 @@ static bool is_call_stub(uint64_t pc)
 	       pc < vm_sig.call_stub_return + CALL_STUB_BYTES;
 }
 
+static bool leave_forward(struct hot *h, const struct blob *b)
+{
+	struct regs r;
+
+	return forward_return_sig(h, !link_is_spent(h, b), &r) && r.sp >= h->at.sp &&
+	       fits(h, b, r.pc, r.fp, r.sp) && hot_move(h, r.pc, r.sp, r.fp);
+}
+
 static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp;
 	uint32_t before = load32_sig(h->at.pc - 4);
 
 	if (b->kind == BLOB_RUNTIME && compiled_stub_edge_sig(h, b))
+		return true;
+	if (!is_call_stub(h->at.pc) && leave_forward(h, b))
 		return true;
 	if (is_before_frame(h) || code_returns(load32_sig(h->at.pc)))
 		return leave_by_link(h, b, sp);
@@ -273,10 +242,9 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 	if (has_frame(h, b) && leave_by_fp(h, b))
 		return true;
 	if (is_called_by(b, h->link) || b->kind == BLOB_STUBS || b->frame_words <= 1)
-		return leave_by_link(h, b, sp + pushed_before(h, b)) || leave_by_saved_link(h) ||
-		       leave_by_fp(h, b);
-	return leave_by_size(h, b) || leave_by_fp(h, b) ||
-	       leave_by_link(h, b, sp + pushed_before(h, b)) || leave_by_saved_link(h);
+		return leave_by_link(h, b, sp) || leave_by_saved_link(h) || leave_by_fp(h, b);
+	return leave_by_size(h, b) || leave_by_fp(h, b) || leave_by_link(h, b, sp) ||
+	       leave_by_saved_link(h);
 }
 
 /* ---- stubs that called ----------------------------------------------------------------------- */

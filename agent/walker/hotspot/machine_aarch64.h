@@ -57,7 +57,11 @@ struct blob;
 /* compiled_edge_aarch64_sig.c: as compiled_edge_sig(), for runtime stubs that C2 has made. */
 bool compiled_stub_edge_sig(struct hot *h, const struct blob *b);
 
-/* ---- instructions, by the Arm Architecture Reference Manual; pair = x29, x30 ------------------ */
+/* forward_stub_aarch64_sig.c: what the interrupted stub's caller looks like. @link_known: x30 may
+ * still be the caller's. false = not to be told. */
+bool forward_return_sig(const struct hot *h, bool link_known, struct regs *ret);
+
+/* ---- instructions, by the Arm Architecture Reference Manual; pair = x29, x30 --------------- */
 
 /* stp pair, [sp, #n]! */
 static inline bool code_pushes_pair(uint32_t i)
