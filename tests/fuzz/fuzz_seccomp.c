@@ -1,4 +1,5 @@
-/* A target's seccomp filter: any instructions, run on one system call. It ends, and stays inside. */
+/* A target's seccomp filter: any instructions, run on one system call. It ends, and stays inside.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include "injector/seccomp.h"
