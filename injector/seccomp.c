@@ -191,36 +191,38 @@ static const char *deadly_call(const struct sock_filter *code, size_t len)
 	return NULL;
 }
 
-/* Of a thread that stands still for us. */
-static const char *look_at_filters(pid_t pid)
+/* Of a thread that stands still for us. 0, or -errno: they cannot be read. */
+static int look_at_filters(pid_t tid, const char **ret_name)
 {
 	static struct sock_filter code[INSTRUCTIONS_MAX];
-	const char *name = NULL;
 
-	for (long i = 0; i < FILTERS_MAX && !name; i++) {
-		long n = ptrace(PTRACE_SECCOMP_GET_FILTER, pid, (void *)i, NULL);
+	for (long i = 0; i < FILTERS_MAX && !*ret_name; i++) {
+		long n = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, (void *)i, NULL);
 
-		if (n <= 0 || n > INSTRUCTIONS_MAX ||
-		    ptrace(PTRACE_SECCOMP_GET_FILTER, pid, (void *)i, code) != n)
-			break;
-		name = deadly_call(code, (size_t)n);
+		if (n < 0 && errno == ENOENT) /* that was the last one */
+			return 0;
+		if (n < 0)
+			return -errno;
+		if (n > INSTRUCTIONS_MAX ||
+		    ptrace(PTRACE_SECCOMP_GET_FILTER, tid, (void *)i, code) != n)
+			return -EPROTO;
+		*ret_name = deadly_call(code, (size_t)n);
 	}
-	return name;
+	return 0;
 }
 
 /* PTRACE_SEIZE sends no SIGSTOP, and the thread runs on by itself should we die. */
-static const char *stop_and_look(pid_t tid)
+static int stop_and_look(pid_t tid, const char **ret_name)
 {
-	const char *name = NULL;
-	int status = 0, signal;
+	int r = -ETIMEDOUT, status = 0, signal;
 
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
-		return NULL;
+		return -errno;
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0)
 		for (int ms = 0; ms < STOP_MS; ms++) {
 			if (waitpid(tid, &status, __WALL | WNOHANG) == tid) {
 				if (WIFSTOPPED(status))
-					name = look_at_filters(tid);
+					r = look_at_filters(tid, ret_name);
 				break;
 			}
 			inject_pause_ms(1);
@@ -228,7 +230,7 @@ static const char *stop_and_look(pid_t tid)
 	/* a signal that came first and stopped it is handed on */
 	signal = WIFSTOPPED(status) && status >> 16 == 0 ? WSTOPSIG(status) : 0;
 	(void)ptrace(PTRACE_DETACH, tid, NULL, (void *)(long)signal);
-	return name;
+	return r;
 }
 
 /* A thread that sleeps on a futex: nearly all of a JVM's do, its main thread among them. 0 = none.
@@ -256,8 +258,9 @@ static pid_t find_sleeper(const struct inject *in)
 int seccomp_check(struct inject *in)
 {
 	char status[16384], mode[16];
-	const char *name;
+	const char *name = NULL;
 	pid_t tid;
+	int r;
 
 	if (!in->loads)
 		return 0;
@@ -265,7 +268,10 @@ int seccomp_check(struct inject *in)
 	    !proc_status_field(status, "Seccomp:", mode, sizeof(mode)) || mode[0] != '2')
 		return 0;
 	tid = find_sleeper(in);
-	name = tid ? stop_and_look(tid) : NULL;
+	r = tid ? stop_and_look(tid, &name) : -EBUSY;
+	if (r < 0 && in->looks)
+		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
+				 "its seccomp filter cannot be read (%s)", strerror(-r));
 	if (!name)
 		return 0;
 	fault_set(in->fault, EPERM, FAULT_PREFLIGHT,

@@ -8,6 +8,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "harness"))
+import bundle  # noqa: E402
 from kindling import Daemon, agent_copies, books_hold, classes, java_home, skip, timers, wait_for  # noqa: E402
 
 CONTAINER = os.path.join(HERE, "..", "..", "deploy", "demo", "container.py")
@@ -60,6 +61,25 @@ class Containers(unittest.TestCase):
             self.assertEqual(c.tree(), before)
             with open(c.dir + "/err") as f:
                 self.assertNotIn("WARNING", f.read())
+
+    def check_placement(self, root, placement):
+        """Through the daemon: how the library came in is shown, and the next daemon finds the agent again."""
+        with Daemon() as daemon, bundle.Container(bundle.Jdk("17"), root=root) as c:
+            self.assertEqual(daemon.wait_state(c.pid, "streaming")["placement"], placement)
+            wait_for("samples", lambda: daemon.target(c.pid)["samples"]["delivered"] > 10)
+            self.assertFalse(os.path.exists(c.tmp_dir() + "/kindling"))
+            daemon.kill()
+            daemon.start()
+            self.assertIsNone(daemon.wait_state(c.pid, "streaming")["placement"])
+            wait_for("samples", lambda: daemon.target(c.pid)["samples"]["delivered"] > 10)
+            self.assertEqual(daemon.stop(), 0)
+            self.assertEqual(timers(c.pid), 0)
+
+    def test_a_noexec_tmp(self):
+        self.check_placement("noexec", "mount")
+
+    def test_a_tmp_that_is_a_link(self):
+        self.check_placement("symlinks", "copy")
 
     def test_jdk_17(self):
         self.check("17")

@@ -119,18 +119,16 @@ static bool leave_safepoint_caller(struct hot *h, const struct blob *b)
 
 /* ---- adapters, vtable stubs -------------------------------------------------------------------- */
 
+/* Its caller's pc is on top, until it is popped into rax and the sender's sp kept in r13. Below the
+ * arguments it may be pushed again. */
 static bool leave_adapter(struct hot *h)
 {
-	uint64_t sp = h->at.sp, pc = h->regs.rax;
+	uint64_t sp = h->at.sp, fp = h->at.fp, pc = h->regs.rax, sender = h->regs.r13;
+	bool kept = hot_on_stack(h, sender) && sender >= sp && sender - sp < 0x1000;
 
-	if (leave_at(h, sp, h->at.fp))
+	if (!(kept && hot_word(h, sp) == pc) && leave_at(h, sp, fp))
 		return true;
-	if (!return_fits_sig(h, pc, h->at.fp, sp))
-		return false;
-	/* i2c popped it into rax; the sender's sp is in r13 */
-	if (hot_on_stack(h, h->regs.r13) && h->regs.r13 >= sp && h->regs.r13 - sp < 0x1000)
-		sp = h->regs.r13;
-	return hot_move(h, pc, sp, h->at.fp);
+	return return_fits_sig(h, pc, fp, sp) && hot_move(h, pc, kept ? sender : sp, fp);
 }
 
 /* A c2i adapter that has the VM patch its caller's call: all registers are pushed (push_CPU_state), r13
