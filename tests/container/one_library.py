@@ -12,7 +12,6 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "harness"))
 import jdks  # noqa: E402
-from bundle import musl_home  # noqa: E402
 from kindling import Daemon, agent_copies, books_hold, classes, wait_for  # noqa: E402
 
 MUSL = "/usr/lib/x86_64-linux-musl/libc.so"
@@ -21,7 +20,7 @@ mapped = {}  # what each JVM had mapped of us
 
 def musl_root():
     """A root with one libc in it, and not glibc: as Alpine's is."""
-    home, root = musl_home(), os.path.join(jdks.cache_dir(), "root-musl")
+    home, root = jdks.musl(), os.path.join(jdks.cache_dir(), "root-musl")
     if not home or not os.path.exists(MUSL):
         return None
     if not os.path.exists(root + "/complete"):
@@ -97,7 +96,7 @@ class OneLibrary(unittest.TestCase):
     def test_musl_in_a_root_without_glibc(self):
         home = musl_root()
         if not home:
-            self.skipTest("there is no JVM for musl (jre17-musl in the cache) or no musl")
+            self.skipTest("there is no JVM for musl ($KINDLING_MUSL_JRE), or no musl")
         self.assertEqual(glob.glob(jdks.root_of(home) + "/lib*/**/libc.so.6", recursive=True), [])
         self.streams(home, "ld-musl-x86_64.so.1")
 
