@@ -23,6 +23,7 @@
 #include "agent/hello.h"
 #include "agent/jni_names.h"
 #include "agent/ledger.h"
+#include "agent/libjvm.h"
 #include "agent/threads.h"
 #include "agent/writer.h"
 
@@ -164,6 +165,10 @@ static int start_walker(const char **why)
 	return r;
 }
 
+/* From here on JFR has CPU-time events of its own: where SIGPROF has a handler it makes none, and
+ * says so on the application's output. */
+#define JFR_CPU_TIME 25
+
 static void begin_session(void)
 {
 	const char *step = "walker", *why = "";
@@ -178,6 +183,7 @@ static void begin_session(void)
 	}
 	writer_begin(session.events_fd);
 	engine.interval_ns = budget_interval(&session.start);
+	engine.spare_sigprof = libjvm_version().feature >= JFR_CPU_TIME;
 	session.state = PAUSED;
 	if (insist(hello) != WRITER_OK)
 		end_session();

@@ -264,7 +264,7 @@ bool engine_is_alone(void)
 	return true;
 }
 
-/* SIGPROF while nobody has it, else the next that nobody uses. */
+/* SIGPROF while nobody has it or wants it, else the next that nobody uses. */
 static int install_handler(void)
 {
 	struct sigaction old, action;
@@ -275,6 +275,8 @@ static int install_handler(void)
 	action.sa_sigaction = engine_handler_sig;
 	action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
 	for (size_t i = 0; i < N_CANDIDATES; i++) {
+		if (candidates[i] == SIGPROF && engine.spare_sigprof)
+			continue;
 		if (!is_free(candidates[i], &old))
 			continue;
 		engine.previous = old;

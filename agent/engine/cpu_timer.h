@@ -64,6 +64,7 @@ struct engine {
 	uint64_t handler; /* address of ours, for the host engine */
 	uint64_t started_ticks; /* as field 22 of /proc/PID/stat counts */
 	int signo; /* 0 = none yet */
+	bool spare_sigprof; /* leave it to the JVM */
 	struct sigaction previous; /* the handler before ours */
 	int timer_error; /* -errno of the last timer that was refused */
 	int32_t timers; /* how many exist */
