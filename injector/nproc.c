@@ -70,6 +70,19 @@ static unsigned long count(const struct inject *in, unsigned uid, unsigned long 
 	return total;
 }
 
+/* All threads of the host, "0.1 0.1 0.1 2/TOTAL 4711": where even they fit there is nothing to add
+ * up. */
+static unsigned long long all_threads(const struct inject *in)
+{
+	unsigned long long total;
+	char text[128];
+
+	if (proc_read(in->proc_dfd, "../loadavg", text, sizeof(text)) <= 0 ||
+	    sscanf(text, "%*s %*s %*s %*u/%llu", &total) != 1)
+		return UINT64_MAX - TASKS_NEEDED;
+	return total;
+}
+
 int nproc_check(struct inject *in)
 {
 	unsigned long long limit = soft_limit(in);
@@ -79,7 +92,8 @@ int nproc_check(struct inject *in)
 	if (limit == 0 || proc_read(in->proc_dfd, "status", status, sizeof(status)) <= 0 ||
 	    !real_uid(status, &uid) || uid == 0) /* the host's root is not limited, fork(2) */
 		return 0;
-	if (count(in, uid, limit) + TASKS_NEEDED <= limit)
+	if (all_threads(in) + TASKS_NEEDED <= limit ||
+	    count(in, uid, limit) + TASKS_NEEDED <= limit)
 		return 0;
 	return fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT,
 			 "no_thread_headroom: its user has all of its %llu threads (RLIMIT_NPROC)",

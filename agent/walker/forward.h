@@ -38,7 +38,7 @@ struct forward {
 enum forward_end {
 	FORWARD_LOST,
 	FORWARD_RETURNED, /* pc is where, 0 = not known; rsp as it is there */
-	FORWARD_JUMPED, /* through a register or memory; pc is where, 0 = not known */
+	FORWARD_JUMPED, /* through a register or memory; pc is where, 0 = not known. Of stubs alone */
 };
 
 #define FORWARD_STEPS_STUB     320 /* instructions */

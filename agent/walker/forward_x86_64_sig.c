@@ -427,8 +427,12 @@ enum forward_end forward_sig(struct forward *f, uint32_t steps_max)
 		}
 		if (s == STEP_RETURNED)
 			return FORWARD_RETURNED;
-		if (s == STEP_JUMPED)
+		if (s == STEP_JUMPED && steps_max <= FORWARD_STEPS_STUB)
 			return FORWARD_JUMPED;
+		if (s == STEP_JUMPED) { /* of a compiler's code, a switch: its cases are next */
+			f->pc = next;
+			s = STEP_ON;
+		}
 		if (s == STEP_ON && f->pc != next && !is_new(&ways, f->pc))
 			s = STEP_LOST; /* a loop */
 		if (s == STEP_LOST && !next_way(&ways, f))

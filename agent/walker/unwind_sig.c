@@ -213,17 +213,8 @@ static bool step_forward(const struct unwind_table *t, struct unwind_stack *stac
 		return false;
 	f.reg[FORWARD_RSP] = regs->sp;
 	f.reg[FORWARD_RBP] = regs->fp;
-	switch (forward_sig(&f, FORWARD_STEPS_FUNCTION)) {
-	case FORWARD_LOST:
+	if (forward_sig(&f, FORWARD_STEPS_FUNCTION) != FORWARD_RETURNED)
 		return false;
-	case FORWARD_JUMPED: /* to another function, which returns in its place */
-		if (!unwind_load_sig(stack, f.reg[FORWARD_RSP], &f.pc))
-			return false;
-		f.reg[FORWARD_RSP] += 8;
-		break;
-	default:
-		break;
-	}
 	if (f.reg[FORWARD_RSP] <= regs->sp ||
 	    (!unwind_in_code_cache_sig(f.pc) && !find_range(t, f.pc)))
 		return false;

@@ -43,6 +43,8 @@ static cJSON *agent_json(const struct stream_counts *c)
 
 	add_u64(agent, "cpu_ns", l[WIRE_COUNTER_AGENT_CPU_NS]);
 	add_u64(agent, "process_cpu_ns", l[WIRE_COUNTER_PROCESS_CPU_NS]);
+	add_u64(agent, "taken", l[WIRE_COUNTER_TAKEN]);
+	add_u64(agent, "taken_ns", l[WIRE_COUNTER_TAKEN_NS]);
 	add_u64(agent, "bytes", l[WIRE_COUNTER_AGENT_BYTES]);
 	cJSON_AddNumberToObject(agent, "cpu_share",
 				l[WIRE_COUNTER_PROCESS_CPU_NS] ?

@@ -12,6 +12,7 @@ import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "harness"))
+import idmap  # noqa: E402
 import jdks  # noqa: E402
 from kindling import BUILD, classes, wait_for  # noqa: E402
 
@@ -25,6 +26,7 @@ REFUSED_CALLS = ("acct add_key bpf clock_settime delete_module finit_module init
                  "open_tree perf_event_open personality pivot_root process_vm_readv process_vm_writev ptrace quotactl "
                  "reboot request_key setns settimeofday swapon swapoff umount2 unshare userfaultfd").split()
 USERNS_FIRST = 200000
+GROUP = 4242
 LIBRARIES = ("libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libz.so.1 libstdc++.so.6 libgcc_s.so.1").split()
 
 WORDS = {"out": "line", "err": "error line"}
@@ -44,14 +46,9 @@ def bind(source, where, options=READ_ONLY):
     return {"destination": where, "type": "none", "source": source, "options": options}
 
 
-def musl_home():
-    home = os.path.join(jdks.cache_dir(), "jre17-musl", "jre17-musl")
-    return home if os.path.exists(home + "/bin/java") else None
-
-
 def java_home(jdk):
     if jdk == "17-musl":
-        return musl_home()
+        return jdks.musl()
     return jdks.find().get(jdk) or (jdks.fetch_debian(jdk) if jdk in jdks.DEBIAN else None)
 
 
@@ -173,6 +170,16 @@ class Container:
         if self.launcher != "java":
             shutil.copy(self.jdk.home + "/bin/java", layers + "/jdk/bin/" + self.launcher)
 
+    def idmapped_volume(self):
+        """A directory of the host's root that the container's root sees as its own."""
+        source, volume = self.dir + "/source", self.dir + "/volume"
+        for path in (source, volume):
+            os.mkdir(path)
+        os.chmod(source, 0o1777)
+        idmap.mount(source, volume, USERNS_FIRST)
+        self.mounted.append(volume)
+        return volume
+
     def mount(self, *args):
         subprocess.run(["mount", *args], check=True)
         self.mounted.append(args[-1])
@@ -211,6 +218,8 @@ class Container:
         elif self.kind == "cgroupns":
             out.append({"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup",
                         "options": ["nosuid", "noexec", "nodev", "relatime", "ro"]})
+        elif self.kind == "idmapped":
+            out.append(bind(self.idmapped_volume(), "/tmp", ["bind", "rw"]))
         if self.tmp:
             out.append(bind(self.tmp, "/tmp", ["bind", "rw"]))
         return out, home
@@ -230,6 +239,9 @@ class Container:
                 os.chown(os.path.join(base, name), owner, owner, follow_symlinks=False)
         os.chown(self.root, owner, owner)
         os.chown(self.root + "/app", self.host_uid(), self.host_uid())
+        if self.kind == "fsgroup":
+            os.chown(self.root + "/tmp", owner, owner + GROUP)
+            os.chmod(self.root + "/tmp", 0o1770)
 
     def seccomp(self):
         rules = []
@@ -267,7 +279,7 @@ class Container:
         config = {
             "ociVersion": "1.0.2",
             "process": {"terminal": False, "args": args, "env": ["PATH=/usr/bin", "HOME=/tmp", *env], "cwd": "/app",
-                        "user": {"uid": uid, "gid": uid, "additionalGids": [4242] if uid else []},
+                        "user": {"uid": uid, "gid": uid, "additionalGids": [GROUP] if uid else []},
                         "noNewPrivileges": self.kind == "hardened" or uid != 0,
                         "capabilities": {k: caps for k in ("bounding", "effective", "permitted")}},
             "root": {"path": "root", "readonly": self.kind in ("readonly", "noexec", "sealed")},

@@ -52,13 +52,15 @@ class Hostile(unittest.TestCase):
 
     def setUp(self):
         self.victim = tempfile.mkdtemp(prefix="kindling-victim-")  # a directory of the host
-        os.chmod(self.victim, 0o777)
+        self.addCleanup(shutil.rmtree, self.victim)
+        os.chmod(self.victim, 0o755)  # one that nobody would object to
         with open(self.victim + "/secret", "w") as f:
             f.write("secret")
+        self.untouched = os.stat(self.victim).st_mtime_ns
 
     def tearDown(self):
         self.assertEqual(os.listdir(self.victim), ["secret"], "the host was written to")
-        shutil.rmtree(self.victim)
+        self.assertEqual(os.stat(self.victim).st_mtime_ns, self.untouched, "the host was written to, and tidied up")
         self.assertFalse(os.path.exists("/etc/" + self.version))
 
     def attach(self, c, **more):

@@ -37,8 +37,10 @@ def subset(jdk_names):
     for jdk in jdk_names:
         pairs = list(itertools.product(ROOTS, USERS))
         for root, user in pairs:
-            cells.append(Cell(jdk, user, root, "normal", runtimes()[turn % len(runtimes())]))
-            turn += 1
+            cell = Cell(jdk, user, root, "normal", runtimes()[turn % len(runtimes())])
+            if cell.exists():
+                cells.append(cell)
+                turn += 1
         for state in STATES:
             if state == "normal":
                 continue
@@ -74,8 +76,9 @@ def pairwise(jdk_names):
     have = {cell.key()[:4] for cell in cells}
     turn = 0
     for jdk, user, root in itertools.product(jdk_names, USERS, ROOTS):  # and a JVM as it comes everywhere
-        if (jdk, user, root, "normal") not in have:
-            cells.append(Cell(jdk, user, root, "normal", runtimes()[turn % len(runtimes())]))
+        cell = Cell(jdk, user, root, "normal", runtimes()[turn % len(runtimes())])
+        if cell.key()[:4] not in have and cell.exists():
+            cells.append(cell)
             turn += 1
     return sorted(cells, key=Cell.key)
 

@@ -28,8 +28,10 @@ ROOTS = {
     "distroless": "nothing but the JDK and its libraries: no shell, no tools",
     "hardened": "no capabilities, no_new_privs, an engine's seccomp profile",
     "cgroupns": "private cgroup namespace",
+    "fsgroup": "/tmp is for a supplementary group alone (fsGroup)",
+    "idmapped": "an idmapped volume on /tmp (hostUsers: false)",
 }
-OWN_TMP = ("readonly", "noexec", "small", "symlinks")  # /tmp of these cannot be another directory
+OWN_TMP = ("readonly", "noexec", "small", "symlinks", "fsgroup", "idmapped")  # /tmp of these cannot be another directory
 
 
 class State:
@@ -324,6 +326,8 @@ class Cell:
         return "%-7s %-8s %-11s %-23s %-5s" % self.key()
 
     def exists(self):
+        if self.root == "idmapped" and self.user != "userns":
+            return False
         return STATES[self.state].needs(self)
 
     def expectation(self):

@@ -66,7 +66,7 @@ class Cycles(unittest.TestCase):
             print("%d cycles in %.1f s" % (ARGS.cycles, time.monotonic() - begin))
             self.grows_not(before, Size(jvm.pid), 512, "stop and start")
             self.assertEqual(timers(jvm.pid), 0)
-            self.assertNotIn("kindling", thread_names(jvm.pid))
+            wait_for("the agent's thread to be gone", lambda: "kindling" not in thread_names(jvm.pid), 5)
 
     def test_attached_and_detached_hundreds_of_times(self):
         with Jvm(ARGS.major, "Idle", options=QUIET) as jvm, Daemon() as daemon:
@@ -137,7 +137,7 @@ class Cycles(unittest.TestCase):
                 self.assertEqual(daemon.stop(), 0)
             print("JDK %s: killed %s" % (ARGS.major, kinds))
             self.assertEqual(left_of(jvm.pid), [])
-            self.assertNotIn("kindling", thread_names(jvm.pid))
+            wait_for("the agent's thread to be gone", lambda: "kindling" not in thread_names(jvm.pid), 5)
             self.assertEqual(jvm.end(), ("END\n", ""))
 
 

@@ -105,7 +105,7 @@ class OneJdk(unittest.TestCase):
             self.assertFalse(os.path.exists(daemon.socket))
             self.assertEqual(placed(), there)
             self.assertEqual(timers(jvm.pid), 0)
-            self.assertNotIn("kindling", thread_names(jvm.pid))
+            wait_for("the agent's thread, which has said BYE, to be gone", lambda: "kindling" not in thread_names(jvm.pid), 5)
             # the JVM itself keeps its attach listener: a thread and a socket; and the eventfd stays
             after = len(os.listdir("/proc/%d/fd" % jvm.pid))
             self.assertLessEqual(after, before[1] + 3)

