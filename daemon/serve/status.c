@@ -58,6 +58,16 @@ static cJSON *agent_json(const struct stream_counts *c)
 	return agent;
 }
 
+static cJSON *profilers_json(const struct target *t)
+{
+	cJSON *list = cJSON_CreateArray();
+
+	for (unsigned i = 0; profilers_name(i); i++)
+		if (t->profilers & 1u << i)
+			cJSON_AddItemToArray(list, cJSON_CreateString(profilers_name(i)));
+	return list;
+}
+
 static cJSON *target_json(const struct target *t)
 {
 	cJSON *o = cJSON_CreateObject(), *events = cJSON_CreateArray();
@@ -81,6 +91,7 @@ static cJSON *target_json(const struct target *t)
 	add_text(o, "engine", target_engine(t));
 	add_text(o, "walker", t->walker);
 	add_text(o, "note", t->note);
+	cJSON_AddItemToObject(o, "profilers", profilers_json(t)); /* of others */
 	add_u64(o, "interval_ns", target_interval_ns(t));
 	add_u64(o, "attempts", t->attempts);
 	add_text(o, "placement", inject_strategy_name(t->placement));
