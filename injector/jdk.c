@@ -96,10 +96,11 @@ int jdk_check(struct inject *in)
 	if (vmflags_version(in->proc_dfd, &v) < 0)
 		return 0;
 	if (jdk_bug_affects(JDK_BUG_SOCKET, v) && in->root_dfd >= 0 && lost_its_socket(in)) {
-		fault_set(in->fault, ENOTSUP, FAULT_PREFLIGHT,
-			  "its attach socket was deleted, and JDK %s cannot make another (JDK %s can)",
-			  version_text(v, is),
-			  version_text(jdk_bug_fixed_in(JDK_BUG_SOCKET, v), good));
+		fault_set(
+			in->fault, ENOTSUP, FAULT_PREFLIGHT,
+			"its attach socket was deleted, and JDK %s cannot make another (JDK %s can)",
+			version_text(v, is),
+			version_text(jdk_bug_fixed_in(JDK_BUG_SOCKET, v), good));
 		in->fault->flags |= FAULT_PERMANENT;
 		return -ENOTSUP;
 	}

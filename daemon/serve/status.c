@@ -47,10 +47,10 @@ static cJSON *agent_json(const struct stream_counts *c)
 	add_u64(agent, "taken_ns", l[WIRE_COUNTER_TAKEN_NS]);
 	add_u64(agent, "bytes", l[WIRE_COUNTER_AGENT_BYTES]);
 	cJSON_AddNumberToObject(agent, "cpu_share",
-				l[WIRE_COUNTER_PROCESS_CPU_NS] ?
-					(double)l[WIRE_COUNTER_AGENT_CPU_NS] /
-						(double)l[WIRE_COUNTER_PROCESS_CPU_NS] :
-					0);
+				l[WIRE_COUNTER_PROCESS_CPU_NS]
+					? (double)l[WIRE_COUNTER_AGENT_CPU_NS] /
+						  (double)l[WIRE_COUNTER_PROCESS_CPU_NS]
+					: 0);
 	add_u64(agent, "handler_ns", l[WIRE_COUNTER_HANDLER_NS]);
 	add_u64(agent, "pipe_bytes", l[WIRE_COUNTER_PIPE_BYTES]);
 	add_u64(agent, "threads", l[WIRE_COUNTER_THREADS]);

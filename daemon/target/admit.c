@@ -1,7 +1,7 @@
 /*
  * Whether a JVM may be attached to, asked before every attempt. What is asked first wins: its
- * owner, a rule, what somebody asked for, a crash of one like it, another profiler in it, the limit.
- * Who asks for one by hand goes past the last three, and past targets.mode.
+ * owner, a rule, what somebody asked for, a crash of one like it, another profiler in it, the
+ * limit. Who asks for one by hand goes past the last three, and past targets.mode.
  */
 #include "daemon/target/target_priv.h"
 
