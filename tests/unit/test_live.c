@@ -28,7 +28,7 @@ static void add(struct live_source *s, struct stream *stream, uint64_t real_ns)
 {
 	struct stream_sample sample = { .tid = 9, .thread = "main", .weight_ns = 10 };
 
-	live_add(s, stream, &sample, real_ns, 10);
+	live_add(s, stream, &sample, NULL, real_ns, 10);
 }
 
 static void every_sample_ends_in_exactly_one_window(void **state)
@@ -294,15 +294,15 @@ static void ids_mean_what_they_meant_when_the_sample_came(void **state)
 	live_tick(u.live, T0);
 	greet(u.stream, &sequence);
 	define(u.stream, "before", 1, &sequence);
-	live_add(u.source, u.stream, &sample, T0, 10);
-	live_add(u.source, u.stream, &sample, T0 + LIVE_SLICE_NS, 10);
+	live_add(u.source, u.stream, &sample, NULL, T0, 10);
+	live_add(u.source, u.stream, &sample, NULL, T0 + LIVE_SLICE_NS, 10);
 	wire_begin(&w, buf, WIRE_RESET);
 	put(u.stream, &w, ++sequence);
 	live_source_reset(u.source);
 	define(u.stream, "after", 1, &sequence);
-	live_add(u.source, u.stream, &sample, T0, 10);
-	live_add(u.source, u.stream, &sample, T0 + LIVE_SLICE_NS, 10);
-	live_add(u.source, u.stream, &sample, T0 + 2 * LIVE_SLICE_NS, 10);
+	live_add(u.source, u.stream, &sample, NULL, T0, 10);
+	live_add(u.source, u.stream, &sample, NULL, T0 + LIVE_SLICE_NS, 10);
+	live_add(u.source, u.stream, &sample, NULL, T0 + 2 * LIVE_SLICE_NS, 10);
 	find_label(u.live, "before", &weight);
 	assert_int_equal(weight, 20);
 	find_label(u.live, "after", &weight);
@@ -320,7 +320,7 @@ static void a_stack_beyond_all_reason_is_cut_and_says_so(void **state)
 	live_tick(u.live, T0);
 	greet(u.stream, &sequence);
 	define(u.stream, "deep", 6000, &sequence);
-	live_add(u.source, u.stream, &sample, T0, 10);
+	live_add(u.source, u.stream, &sample, NULL, T0, 10);
 	assert_int_equal(find_label(u.live, "deep", &weight), 4097);
 	assert_int_equal(weight, 10);
 	closed(&u);
