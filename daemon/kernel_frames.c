@@ -29,7 +29,8 @@ static void read_names(struct kernel_frames *k)
 			 "no names: the kernel hides its addresses; needs CAP_SYSLOG and "
 			 "kernel.kptr_restrict below 2");
 	else if (r < 0)
-		snprintf(k->note, sizeof(k->note), "no names: read /proc/kallsyms: %s", strerror(-r));
+		snprintf(k->note, sizeof(k->note), "no names: read /proc/kallsyms: %s",
+			 strerror(-r));
 	if (r < 0)
 		log_warn("kernel_frames.names", "why=%s", log_str(k->note));
 }

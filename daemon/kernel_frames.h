@@ -28,7 +28,8 @@ void kernel_frames_drain(struct kernel_frames *k);
 /* Those of @sample into @ret; the caller frees ret->first by kernel_stack_free_all(). */
 struct kernel_stack *kernel_frames_take(struct kernel_frames *k, struct kernel_stacks *stacks,
 					const struct stream *stream,
-					const struct stream_sample *sample, struct live_kernel *ret);
+					const struct stream_sample *sample,
+					struct live_kernel *ret);
 void kernel_frames_counts(const struct kernel_frames *k, struct kernel_frames_counts *ret);
 /* Why frames have no names; "" = they have. */
 const char *kernel_frames_note(const struct kernel_frames *k);

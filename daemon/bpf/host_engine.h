@@ -56,8 +56,8 @@ unsigned host_engine_targets(const struct host_engine *e);
 bool host_engine_puts_off(const struct host_engine *e);
 void host_engine_counts(const struct host_engine *e, struct host_engine_counts *ret);
 /*
- * From now on ticks that interrupt the kernel take its stack; host_engine_drain() hands them to @fn.
- * A tick's stack is there before the agent's handler runs. 0, or -errno and nothing is taken.
+ * From now on ticks that interrupt the kernel take its stack; host_engine_drain() hands them to
+ * @fn. A tick's stack is there before the agent's handler runs. 0, or -errno and nothing is taken.
  */
 int host_engine_take_stacks(struct host_engine *e, host_engine_stack_fn *fn, void *userdata);
 void host_engine_drain(struct host_engine *e);

@@ -37,8 +37,8 @@ struct kernel_stacks *kernel_stacks_free(struct kernel_stacks *s);
 void kernel_stacks_add(struct kernel_stacks *s, uint32_t tid, uint64_t mono_ns, const uint64_t *ips,
 		       unsigned n);
 /*
- * The stacks of the ticks of @tid that its sample of @mono_ns covers: after its sample before, up to
- * this one. The oldest first, at most KERNEL_STACKS_A_SAMPLE; returns how many, the caller frees
+ * The stacks of the ticks of @tid that its sample of @mono_ns covers: after its sample before, up
+ * to this one. The oldest first, at most KERNEL_STACKS_A_SAMPLE; returns how many, the caller frees
  * with kernel_stack_free_all().
  */
 unsigned kernel_stacks_take(struct kernel_stacks *s, uint32_t tid, uint64_t mono_ns,

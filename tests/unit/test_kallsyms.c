@@ -23,7 +23,8 @@ static void an_address_has_the_name_of_the_function_before_it(void **state)
 				   "ffffffff81003000 D a_datum\n"
 				   "ffffffff81001000 t read_zero\n"
 				   "ffffffffc0001000 t ext4_read\t[ext4]\n",
-				   &k), 0);
+				   &k),
+			 0);
 	assert_string_equal(kallsyms_name(k, 0xffffffff81001000), "read_zero");
 	assert_string_equal(kallsyms_name(k, 0xffffffff81001fff), "read_zero");
 	assert_string_equal(kallsyms_name(k, 0xffffffff81003010), "vfs_read");
@@ -39,7 +40,8 @@ static void hidden_addresses_and_nothing_at_all_are_said(void **state)
 	struct kallsyms *k;
 
 	(void)state;
-	assert_int_equal(read_text("0000000000000000 T vfs_read\n0000000000000000 t x\n", &k), -EACCES);
+	assert_int_equal(read_text("0000000000000000 T vfs_read\n0000000000000000 t x\n", &k),
+			 -EACCES);
 	assert_int_equal(read_text("no table\n", &k), -ENODATA);
 }
 
