@@ -262,6 +262,17 @@ size_t libjvm_type_size(const char *type)
 	}
 }
 
+struct jdk_version libjvm_version(void)
+{
+	const int32_t *major = libjvm_static("Abstract_VM_Version", "_vm_major_version");
+	const int32_t *minor = libjvm_static("Abstract_VM_Version", "_vm_minor_version");
+
+	if (!major || !minor)
+		return (struct jdk_version){ 0, 0 };
+	return jdk_version_of(*major, *minor,
+			      libjvm_static("Abstract_VM_Version", "_vm_security_version"));
+}
+
 bool libjvm_code_cache(uint64_t *ret_low, uint64_t *ret_high)
 {
 	const uint64_t *low = libjvm_static("CodeCache", "_low_bound");

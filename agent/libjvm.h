@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "proto/jdk_bugs.h"
 
 bool libjvm_find(void); /* true once it is known; cheap to repeat */
 void *libjvm_symbol(const char *name); /* NULL = not exported */
@@ -27,6 +28,9 @@ long libjvm_offset(const char *type, const char *field);
 void *libjvm_static(const char *type, const char *field);
 size_t libjvm_type_size(const char *type); /* 0 = unknown */
 bool libjvm_int_constant(const char *name, int32_t *ret);
+
+/* feature 0 = unknown */
+struct jdk_version libjvm_version(void);
 
 /* Where JIT code lies; false = unknown. */
 bool libjvm_code_cache(uint64_t *ret_low, uint64_t *ret_high);

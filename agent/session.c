@@ -23,6 +23,7 @@
 #include "agent/hello.h"
 #include "agent/jni_names.h"
 #include "agent/ledger.h"
+#include "agent/libjvm.h"
 #include "agent/threads.h"
 #include "agent/writer.h"
 
@@ -117,12 +118,25 @@ static bool wants_host(const struct wire_start *start)
 	return start->flags & WIRE_START_HOST;
 }
 
+/* One profiler's signal may come in the middle of another's stack walk. Ours bears that, but
+ * AsyncGetCallTrace does not: the JVM can end in it (JDK-8283849, JDK-8329103, JDK-8352649). */
+static int may_share(const char **step, const char **why)
+{
+	if (engine_is_alone() || strcmp(walker_name(), "asgct") != 0)
+		return 0;
+	*step = "walker";
+	*why = "another profiler is in it, and with AsyncGetCallTrace two may end the JVM";
+	return -EBUSY;
+}
+
 /* Sampling on; what is missing is said in a FAULT, and the session stays connected. */
 static void start_sampling(int r, const char *step, const char *why)
 {
 	uint64_t now = mono_ns();
 
 	session.state = PAUSED;
+	if (r == 0)
+		r = may_share(&step, &why);
 	if (r == 0) {
 		step = "engine";
 		r = engine_start(budget_interval(&session.start), wants_host(&session.start), &why);
@@ -151,6 +165,10 @@ static int start_walker(const char **why)
 	return r;
 }
 
+/* From here on JFR has CPU-time events of its own: where SIGPROF has a handler it makes none, and
+ * says so on the application's output. */
+#define JFR_CPU_TIME 25
+
 static void begin_session(void)
 {
 	const char *step = "walker", *why = "";
@@ -165,6 +183,7 @@ static void begin_session(void)
 	}
 	writer_begin(session.events_fd);
 	engine.interval_ns = budget_interval(&session.start);
+	engine.spare_sigprof = libjvm_version().feature >= JFR_CPU_TIME;
 	session.state = PAUSED;
 	if (insist(hello) != WRITER_OK)
 		end_session();
@@ -306,10 +325,12 @@ static void look_at_threads(uint64_t now)
 	threads_refresh(every(&session.next_names_ns, now, NAMES_NS));
 }
 
-/* Another profiler came and took our signal: take another one. */
+/* Another profiler came and took our signal: take another one, or yield. */
 static void keep_signal(void)
 {
-	if (engine_has_signal())
+	const char *step, *why;
+
+	if (engine_has_signal() && may_share(&step, &why) == 0)
 		return;
 	stop_engine();
 	start_sampling(0, "", "");

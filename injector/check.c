@@ -5,51 +5,34 @@
 #include "injector/inject.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/statvfs.h>
-
-#define SPACE_NEEDED (4u << 20) /* the library, and what the file system adds */
 
 /* ---- where the library would lie ------------------------------------------------------------ */
 
-/* 0 = the target may make files in @dfd */
-static int may_write(const struct inject *in, int dfd)
-{
-	int r = files_as_target(in);
-
-	if (r == 0 && faccessat(dfd, ".", W_OK | X_OK, AT_EACCESS) < 0)
-		r = -errno;
-	files_as_root();
-	return r;
-}
-
 static int check_place(struct inject *in, const char **ret_ok)
 {
-	CLEANUP(fd_closep) int tmp = -1;
-	struct statvfs fs;
+	enum inject_strategy strategy;
+	const char *against = NULL;
+	static char text[80];
 	int r;
 
 	if (in->root_dfd < 0)
 		return fault_set(in->fault, EACCES, FAULT_PLACEMENT, "its /tmp cannot be seen: ");
-	tmp = files_open_tmp(in);
-	if (tmp < 0)
-		return fault_set(in->fault, -tmp, FAULT_PLACEMENT, "it has no /tmp: ");
-	r = may_write(in, tmp);
-	if (r == -EPERM)
+	r = files_as_target(in);
+	files_as_root();
+	if (r < 0)
 		return fault_set(in->fault, EACCES, FAULT_PLACEMENT, "only root can tell: ");
+	r = place_look(in, &strategy, &against);
 	if (r < 0) {
-		in->fault->flags |= FAULT_PERMANENT;
-		return fault_set(in->fault, -r, FAULT_PLACEMENT,
-				 "no writable /tmp: its attach socket cannot be made: ");
+		in->fault->flags |= FAULT_PERMANENT; /* it is a no, not a refusal to us */
+		return r;
 	}
-	if (fstatvfs(tmp, &fs) < 0)
-		return 0;
-	if (fs.f_flag & ST_NOEXEC)
-		*ret_ok = "/tmp is noexec: the library is mounted there while it is loaded";
-	else if ((uint64_t)fs.f_bavail * fs.f_frsize < SPACE_NEEDED)
-		*ret_ok = "/tmp is full: the library is mounted there while it is loaded";
+	if (strategy == INJECT_MOUNT) {
+		snprintf(text, sizeof(text),
+			 "/tmp is %s: the library is mounted there while it is loaded", against);
+		*ret_ok = text;
+	}
 	return 0;
 }
 
@@ -74,7 +57,7 @@ static void print(bool json, const char *name, enum verdict verdict, const char 
 	static const char *const words[] = { "ok", "no", "unknown" };
 
 	if (!json) {
-		printf("%-8s %-8s %s%s%s\n", words[verdict], name, finding,
+		printf("%-8s %-9s %s%s%s\n", words[verdict], name, finding,
 		       change ? "; to change it: " : "", change ? change : "");
 		return;
 	}
@@ -97,12 +80,13 @@ static enum verdict verdict_of(int r, const struct fault *f)
 									      : VERDICT_NO;
 }
 
-static enum verdict report(bool json, const struct check *c, int r, const struct fault *f)
+static enum verdict report(bool json, const struct check *c, int r, const struct fault *f,
+			   const char *found)
 {
 	enum verdict verdict = verdict_of(r, f);
 
 	if (verdict == VERDICT_OK)
-		print(json, c->name, verdict, c->ok, NULL);
+		print(json, c->name, verdict, found ? found : c->ok, NULL);
 	else if (verdict == VERDICT_NO)
 		print(json, c->name, verdict, f->what, c->change);
 	else
@@ -114,7 +98,7 @@ void check_say_unseen(bool json, const char *name, const struct fault *f)
 {
 	const struct check c = { .name = name, .change = "a process that runs" };
 
-	(void)report(json, &c, -f->code, f);
+	(void)report(json, &c, -f->code, f, NULL);
 }
 
 static enum verdict worse(enum verdict a, enum verdict b)
@@ -134,12 +118,13 @@ int check_all(struct inject *in, bool json)
 	in->fault = &f;
 	for (size_t i = 0; i < preflight_check_count; i++) {
 		f = (struct fault){ 0 };
+		in->found = NULL;
 		r = preflight_checks[i].run(in);
-		all = worse(all, report(json, &preflight_checks[i], r, &f));
+		all = worse(all, report(json, &preflight_checks[i], r, &f, in->found));
 		if (r == -ESRCH)
 			return VERDICT_NO; /* nobody is there to be looked at */
 	}
 	f = (struct fault){ 0 };
 	r = check_place(in, &place.ok);
-	return (int)worse(all, report(json, &place, r, &f));
+	return (int)worse(all, report(json, &place, r, &f, NULL));
 }

@@ -30,6 +30,7 @@ struct inject {
 	char attach_file[32]; /* ".attach_pidN" */
 	int attach_dfd; /* where it was made; -1 = it was not */
 	int attach_fd; /* the file itself, locked */
+	const char *found; /* what a check saw that is no reason to refuse; NULL = nothing */
 	struct fault *fault;
 };
 
@@ -76,6 +77,12 @@ void options_read(struct options *o, const char *cmdline, size_t cmdline_len, co
 /* cgroup.c: room for our threads and our memory, and not frozen. 0 or -EAGAIN + fault. */
 int cgroup_check(struct inject *in);
 bool cgroup_is_frozen(const struct inject *in);
+
+/* jdk.c: bugs of this very JDK. 0 or -errno + fault. */
+int jdk_check(struct inject *in);
+/* The socket that a JVM numbered @ns_pid listens on, from a line of /proc/PID/net/unix; 0 = another
+ * one. Pure. */
+uint64_t jdk_socket_inode(const char *line, int ns_pid);
 
 /* nproc.c: room for our threads in RLIMIT_NPROC. 0 or -EAGAIN + fault. */
 int nproc_check(struct inject *in);
@@ -140,6 +147,11 @@ struct placement {
 		.tmp_dfd = -1, .dir_dfd = -1, .lock_fd = -1, .mount_fd = -1, .events_fd = -1, \
 		.control_fd = -1                                                              \
 	}
+/*
+ * What place() would do, without touching anything: the strategy that it tries first, and in
+ * @ret_why what is against a copy, NULL where nothing is. 0 or -errno + fault.
+ */
+int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_why);
 int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, struct placement *ret);
 /* Remove names; also the directories when nothing else is in them. */
 void place_remove(const struct inject *in, struct placement *p);

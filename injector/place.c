@@ -31,6 +31,81 @@
 
 #define PLACE_IN_TMP "kindling/" KINDLING_VERSION
 #define PLACE_DIR    "/tmp/" PLACE_IN_TMP
+#define SPACE_NEEDED (2u << 20) /* the library, and what the file system adds */
+
+/* ---- looking -------------------------------------------------------------------------------- */
+
+/* A read-only root without any writable directory: the JVM could not make its attach socket. */
+static int no_directory(struct inject *in, int r)
+{
+	if (r == -EROFS || r == -EACCES || r == -EPERM)
+		return fault_set(in->fault, -r, FAULT_PLACEMENT,
+				 "no writable /tmp: neither a JVM's attach socket nor " PLACE_DIR
+				 " can be made: ");
+	return fault_set(in->fault, -r, FAULT_PLACEMENT, "make " PLACE_DIR " in the target: ");
+}
+
+static int refuse_stranger(const struct inject *in, const struct stat *st)
+{
+	return fault_set(in->fault, EPERM, FAULT_PLACEMENT,
+			 "/tmp/kindling of the target can be changed by others (uid %u, mode %o)",
+			 st->st_uid, st->st_mode & 07777);
+}
+
+/* With the target's ids: root's own would always do. */
+static int may_write(const struct inject *in, int dfd)
+{
+	int r = files_as_target(in);
+
+	if (r == 0 && faccessat(dfd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		r = -errno;
+	files_as_root();
+	return r;
+}
+
+static const char *against_copy(int dfd)
+{
+	struct statvfs fs;
+
+	if (fstatvfs(dfd, &fs) < 0)
+		return NULL;
+	if (fs.f_flag & ST_NOEXEC)
+		return "noexec";
+	return (uint64_t)fs.f_bavail * fs.f_frsize < SPACE_NEEDED ? "full" : NULL;
+}
+
+/* @dfd becomes its subdirectory @name, where there is one already. */
+static int look_into(struct inject *in, int *dfd, const char *name)
+{
+	int fd = files_open(*dfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	fd_close(*dfd);
+	*dfd = fd;
+	return files_is_private(in, fd, &st) ? 0 : refuse_stranger(in, &st);
+}
+
+int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_why)
+{
+	CLEANUP(fd_closep) int dfd = files_open_tmp(in);
+	int r = dfd;
+
+	if (r >= 0)
+		r = may_write(in, dfd);
+	/* the socket is there: whether another can be made does not matter */
+	if (r < 0 && (dfd < 0 || !attach_has_socket(in)))
+		return no_directory(in, r);
+	r = look_into(in, &dfd, "kindling");
+	if (r == 0)
+		r = look_into(in, &dfd, KINDLING_VERSION);
+	if (r < 0 && r != -ENOENT)
+		return in->fault->code ? r : no_directory(in, r);
+	*ret_why = against_copy(dfd);
+	*ret = *ret_why ? INJECT_MOUNT : INJECT_COPY;
+	return 0;
+}
 
 /* ---- directories ---------------------------------------------------------------------------- */
 
@@ -48,10 +123,7 @@ static int enter(const struct inject *in, int dfd, const char *name, mode_t mode
 		return fd;
 	if (!files_is_private(in, fd, &st)) {
 		fd_close(fd);
-		return fault_set(
-			in->fault, EPERM, FAULT_PLACEMENT,
-			"/tmp/kindling of the target can be changed by others (uid %u, mode %o)",
-			st.st_uid, st.st_mode & 07777);
+		return refuse_stranger(in, &st);
 	}
 	*ret = fd;
 	return 0;
@@ -166,13 +238,6 @@ static int make_fifos(const struct inject *in, size_t pipe_bytes, uint64_t rando
 
 /* ---- the library ---------------------------------------------------------------------------- */
 
-static bool is_noexec(int dfd)
-{
-	struct statvfs fs;
-
-	return fstatvfs(dfd, &fs) == 0 && fs.f_flag & ST_NOEXEC;
-}
-
 static int place_copy(struct inject *in, const struct library *l, struct placement *p)
 {
 	int r = files_as_keeper(in);
@@ -213,16 +278,17 @@ static int place_mount(struct inject *in, const struct library *l, uint64_t rand
 	return 0;
 }
 
+/* @against: what place_look() has against a copy; a full /tmp is tried all the same at the end. */
 static int place_library(struct inject *in, const struct library *l, uint64_t random,
-			 struct placement *p)
+			 const char *against, struct placement *p)
 {
-	bool noexec = is_noexec(p->dir_dfd);
-	int r = noexec ? -EACCES : place_copy(in, l, p), mounted;
+	bool noexec = against && strcmp(against, "noexec") == 0;
+	int r = against ? -ENOSPC : place_copy(in, l, p), mounted;
 
 	if (r == 0)
 		return 0;
 	mounted = place_mount(in, l, random, p);
-	if (mounted == 0)
+	if (mounted == 0 || (against && !noexec && place_copy(in, l, p) == 0))
 		return 0;
 	if (noexec)
 		return fault_set(
@@ -236,23 +302,16 @@ static int place_library(struct inject *in, const struct library *l, uint64_t ra
 
 /* ---- together ------------------------------------------------------------------------------- */
 
-/* A read-only root without any writable directory: the JVM could not make its attach socket. */
-static int no_directory(struct inject *in, const struct placement *p, int r)
-{
-	if (r == -EROFS || r == -EACCES || r == -EPERM)
-		return fault_set(
-			in->fault, -r, FAULT_PLACEMENT,
-			"no writable /tmp: neither a JVM's attach socket nor %s can be made: ",
-			p->dir);
-	return fault_set(in->fault, -r, FAULT_PLACEMENT, "make %s in the target: ", p->dir);
-}
-
 static int place_all(struct inject *in, const struct library *l, bool quiet, size_t pipe_bytes,
 		     struct placement *p)
 {
+	enum inject_strategy strategy;
+	const char *against = NULL;
 	uint64_t random;
-	int r;
+	int r = place_look(in, &strategy, &against);
 
+	if (r < 0)
+		return r;
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return fault_set(in->fault, EIO, FAULT_INTERNAL, "no random number");
 	snprintf(p->dir, sizeof(p->dir), PLACE_DIR);
@@ -261,8 +320,8 @@ static int place_all(struct inject *in, const struct library *l, bool quiet, siz
 	r = open_dir(in, p);
 	files_as_root();
 	if (r < 0)
-		return no_directory(in, p, r);
-	r = place_library(in, l, random, p);
+		return no_directory(in, r);
+	r = place_library(in, l, random, against, p);
 	if (r < 0)
 		return r;
 	r = make_fifos(in, pipe_bytes, random, p);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "daemon/core/owner.h"
+#include "daemon/core/profilers.h"
 #include "injector/seccomp.h"
 #include "injector/vmflags.h"
 
@@ -203,6 +204,26 @@ static int check_signal(struct inject *in)
 	return -EAGAIN;
 }
 
+/* Never a no: the agent samples on a signal that nobody has (engine/cpu_timer.c). Whether we stay
+ * away all the same is the daemon's to say, targets.foreign_profilers. */
+static int check_profilers(struct inject *in)
+{
+	static char text[PROFILERS_TEXT_SIZE + 64];
+	char names[PROFILERS_TEXT_SIZE];
+	profilers_set set = 0;
+
+	if (!in->looks)
+		return 0;
+	profilers_read_maps(in->proc_dfd, &set);
+	profilers_read_options(in->proc_dfd, &set);
+	if (set) {
+		snprintf(text, sizeof(text), "%s is in it; we sample on a signal of our own",
+			 profilers_text(set, names));
+		in->found = text;
+	}
+	return 0;
+}
+
 /* The owner's options come behind the signal: a JVM that has its handler has read them all. */
 /* clang-format off */
 const struct check preflight_checks[] = {
@@ -214,12 +235,16 @@ const struct check preflight_checks[] = {
 	  "raise its pids.max or its memory limit, or thaw it" },
 	{ "user", nproc_check, "its user may have more threads",
 	  "raise its RLIMIT_NPROC" },
+	{ "jdk", jdk_check, "no known bug of its JDK is in the way",
+	  "restart it, best with a newer update of its JDK" },
 	{ "signal", check_signal, "it catches SIGQUIT, or its attach socket is there",
 	  "start it without -Xrs; a JVM in its first moments is tried again soon" },
 	{ "owner", check_options, "no option and no variable of its owner forbids it",
 	  "start it without that option or variable" },
 	{ "seccomp", seccomp_check, "no filter ends it at a call of the agent's",
 	  "allow that call in its seccomp profile, or let it fail with an error" },
+	{ "profilers", check_profilers, "no other profiler is in it",
+	  "targets.foreign_profilers: share" },
 };
 /* clang-format on */
 const size_t preflight_check_count = ARRAY_SIZE(preflight_checks);

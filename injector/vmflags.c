@@ -185,6 +185,35 @@ static bool is_flag_type(struct memory *m, uint64_t name)
 	return is_string(m, name, "JVMFlag") || is_string(m, name, "Flag");
 }
 
+/* The static int Abstract_VM_Version::@field, as it is copied to @ret. */
+struct version_field {
+	const char *field;
+	bool found;
+	int32_t value;
+};
+
+static void read_version(struct memory *m, struct version_field *fields, size_t n)
+{
+	uint64_t row = variable(m, "gHotSpotVMStructs");
+	uint64_t stride = variable(m, "gHotSpotVMStructEntryArrayStride");
+	uint64_t type_at = variable(m, "gHotSpotVMStructEntryTypeNameOffset");
+	uint64_t field_at = variable(m, "gHotSpotVMStructEntryFieldNameOffset");
+	uint64_t address_at = variable(m, "gHotSpotVMStructEntryAddressOffset");
+
+	for (int i = 0; row && stride && i < ROWS_MAX; i++, row += stride) {
+		uint64_t type = read_word(m, row + type_at), field = read_word(m, row + field_at);
+
+		if (!type)
+			return;
+		if (!is_string(m, type, "Abstract_VM_Version"))
+			continue;
+		for (size_t k = 0; k < n; k++)
+			if (is_string(m, field, fields[k].field))
+				fields[k].found = read_bytes(m, read_word(m, row + address_at),
+							     &fields[k].value, sizeof(int32_t));
+	}
+}
+
 static bool read_structs(struct memory *m, struct flag_table *t)
 {
 	uint64_t row = variable(m, "gHotSpotVMStructs");
@@ -254,22 +283,55 @@ static void read_flags(struct memory *m, const struct flag_table *t, struct vmfl
 	}
 }
 
-int vmflags_read(int proc_dfd, struct vmflag *flags, size_t n)
+static int open_memory(int proc_dfd, struct memory *m)
 {
-	CLEANUP(fd_closep) int fd = openat(proc_dfd, "mem", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	static struct memory m;
-	struct flag_table t = { 0 };
 	int r;
 
-	if (fd < 0)
+	memset(m, 0, sizeof(*m));
+	m->fd = openat(proc_dfd, "mem", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (m->fd < 0)
 		return -errno;
-	memset(&m, 0, sizeof(m));
-	m.fd = fd;
-	r = find_base(proc_dfd, &m.base);
+	r = find_base(proc_dfd, &m->base);
+	if (r == 0 && !open_symbols(m))
+		r = -EPROTO;
+	if (r < 0)
+		m->fd = fd_close(m->fd);
+	return r;
+}
+
+static struct memory memory;
+
+int vmflags_read(int proc_dfd, struct vmflag *flags, size_t n)
+{
+	int r = open_memory(proc_dfd, &memory);
+	struct flag_table t = { 0 };
+
 	if (r < 0)
 		return r;
-	if (!open_symbols(&m) || !read_structs(&m, &t) || !read_size(&m, &t))
+	if (read_structs(&memory, &t) && read_size(&memory, &t))
+		read_flags(&memory, &t, flags, n);
+	else
+		r = -EPROTO;
+	memory.fd = fd_close(memory.fd);
+	return r;
+}
+
+int vmflags_version(int proc_dfd, struct jdk_version *ret)
+{
+	struct version_field fields[] = {
+		{ "_vm_major_version", false, 0 },
+		{ "_vm_minor_version", false, 0 },
+		{ "_vm_security_version", false, 0 },
+	};
+	int r = open_memory(proc_dfd, &memory);
+
+	if (r < 0)
+		return r;
+	read_version(&memory, fields, ARRAY_SIZE(fields));
+	memory.fd = fd_close(memory.fd);
+	if (!fields[0].found || !fields[1].found)
 		return -EPROTO;
-	read_flags(&m, &t, flags, n);
+	*ret = jdk_version_of(fields[0].value, fields[1].value,
+			      fields[2].found ? &fields[2].value : NULL);
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "injector/inject.h"
+#include "proto/jdk_bugs.h"
 
 struct vmflag {
 	const char *name;
@@ -20,3 +21,6 @@ struct vmflag {
  * be read or is not as HotSpot's is: nothing is known then.
  */
 int vmflags_read(int proc_dfd, struct vmflag *flags, size_t n);
+
+/* Which JDK it is, by the same tables. 0 or -errno. */
+int vmflags_version(int proc_dfd, struct jdk_version *ret);

@@ -243,10 +243,30 @@ bool engine_has_signal(void)
 	return handler_is_ours(engine.signo);
 }
 
-/* SIGPROF while nobody has it, else the next that nobody uses. */
+/* What a JVM without a profiler never has handlers for. */
+static const int candidates[] = { SIGPROF, SIGVTALRM, SIGSTKFLT, SIGPWR };
+#define N_CANDIDATES (sizeof(candidates) / sizeof(candidates[0]))
+
+static bool is_free(int signo, struct sigaction *ret_now)
+{
+	return sigaction(signo, NULL, ret_now) == 0 && !(ret_now->sa_flags & SA_SIGINFO) &&
+	       ret_now->sa_handler == SIG_DFL;
+}
+
+bool engine_is_alone(void)
+{
+	struct sigaction now;
+
+	for (size_t i = 0; i < N_CANDIDATES; i++)
+		if (!handler_is_ours(candidates[i]) && !is_free(candidates[i], &now) &&
+		    now.sa_handler != SIG_IGN)
+			return false;
+	return true;
+}
+
+/* SIGPROF while nobody has it or wants it, else the next that nobody uses. */
 static int install_handler(void)
 {
-	static const int candidates[] = { SIGPROF, SIGVTALRM, SIGSTKFLT, SIGPWR };
 	struct sigaction old, action;
 
 	if (engine.signo && engine_has_signal())
@@ -254,9 +274,10 @@ static int install_handler(void)
 	memset(&action, 0, sizeof(action));
 	action.sa_sigaction = engine_handler_sig;
 	action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-	for (size_t i = 0; i < sizeof(candidates) / sizeof(candidates[0]); i++) {
-		if (sigaction(candidates[i], NULL, &old) < 0 || old.sa_flags & SA_SIGINFO ||
-		    old.sa_handler != SIG_DFL)
+	for (size_t i = 0; i < N_CANDIDATES; i++) {
+		if (candidates[i] == SIGPROF && engine.spare_sigprof)
+			continue;
+		if (!is_free(candidates[i], &old))
 			continue;
 		engine.previous = old;
 		engine.signo = candidates[i];

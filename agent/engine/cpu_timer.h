@@ -64,6 +64,7 @@ struct engine {
 	uint64_t handler; /* address of ours, for the host engine */
 	uint64_t started_ticks; /* as field 22 of /proc/PID/stat counts */
 	int signo; /* 0 = none yet */
+	bool spare_sigprof; /* leave it to the JVM */
 	struct sigaction previous; /* the handler before ours */
 	int timer_error; /* -errno of the last timer that was refused */
 	int32_t timers; /* how many exist */
@@ -92,6 +93,7 @@ void engine_set_interval(uint64_t interval_ns); /* arms all timers anew */
 /* Look for threads that began or ended without us; returns what it took, in ns. */
 uint64_t engine_scan(void);
 bool engine_has_signal(void); /* false = another profiler has taken the handler over */
+bool engine_is_alone(void); /* false = a signal that profilers use is another's */
 uint32_t engine_threads(void);
 uint64_t engine_bytes(void);
 

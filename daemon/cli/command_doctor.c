@@ -135,6 +135,8 @@ static const char *change_of(const cJSON *t)
 		return "the rules in the daemon's settings";
 	if (strcmp(step, "budget") == 0)
 		return "a larger targets.max, or kindling attach";
+	if (strcmp(step, "profiler") == 0)
+		return "targets.foreign_profilers: share, or kindling attach";
 	if (strcmp(step, "crash") == 0)
 		return "wait, or kindling attach";
 	return NULL;
@@ -201,7 +203,7 @@ static void print_one(const cJSON *o)
 		puts(": it could not be told");
 	cJSON_ArrayForEach(c, json_get(o, "checks"))
 	{
-		printf("  %-8s %-8s ", json_text_of(c, "verdict"), json_text_of(c, "check"));
+		printf("  %-8s %-9s ", json_text_of(c, "verdict"), json_text_of(c, "check"));
 		print_text(stdout, json_text_of(c, "finding"));
 		if (*json_text_of(c, "change")) {
 			fputs("; to change it: ", stdout);

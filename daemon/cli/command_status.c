@@ -114,6 +114,25 @@ static void put_line(struct table *table, const cJSON *t, const char *key, size_
 	table_below(table, "        %s", clean);
 }
 
+static void put_profilers(struct table *table, const cJSON *t, size_t width)
+{
+	const cJSON *list = json_get(t, "profilers"), *name;
+	char text[CELL_MAX] = "", clean[2 * CELL_MAX];
+	size_t len = 0;
+
+	cJSON_ArrayForEach(name, list)
+	{
+		if (!cJSON_IsString(name) || len >= CELL_MAX / 2)
+			break;
+		len += (size_t)snprintf(text + len, CELL_MAX - len, "%s%.30s",
+					len ? ", " : "in it too: ", name->valuestring);
+	}
+	if (!len)
+		return;
+	text_clean(text, width > 16 ? width - 8 : 8, clean, sizeof(clean));
+	table_below(table, "        %s", clean);
+}
+
 static void put_target(struct table *table, const cJSON *t, size_t width)
 {
 	char(*row)[CELL_MAX] = table_row(table);
@@ -131,6 +150,7 @@ static void put_target(struct table *table, const cJSON *t, size_t width)
 	if (strcmp(json_text_of(t, "state"), "streaming") != 0)
 		put_line(table, t, "reason", width);
 	put_line(table, t, "note", width);
+	put_profilers(table, t, width);
 }
 
 /* Kinds of JVMs that are left alone since one of them crashed. */

@@ -58,6 +58,8 @@ const struct config_entry config_entries[] = {
 	      "attaches that may begin within one second; 0 = no limit"),
 	FIELD("targets.max", CONFIG_COUNT, targets_max, 0, 1024,
 	      "JVMs profiled at once, those that use the most CPU; 0 = no limit"),
+	FIELD("targets.foreign_profilers", CONFIG_FOREIGN, yields, 0, 0,
+	      "JVMs with another profiler in them: share = profile them too, yield = leave them alone"),
 	FIELD("targets.crash_block", CONFIG_DURATION, crash_block_ns, 0, 365 * 24 * 3600 * NS_PER_S,
 	      "for how long JVMs like one that crashed soon after an attach are left alone"),
 	FIELD("store.retention", CONFIG_DURATION, retention_ns, 60 * NS_PER_S,
@@ -282,7 +284,8 @@ int config_set(struct config *c, const struct config_entry *e, const char *text,
 	static const char *const bpf[] = { "auto", "on", "off" };
 	static const int bpf_values[] = { BPF_AUTO, BPF_ON, BPF_OFF };
 	static const char *const modes[] = { "opt-out", "opt-in" };
-	static const int mode_values[] = { 0, 1 };
+	static const char *const foreign[] = { "share", "yield" };
+	static const int bool_values[] = { 0, 1 };
 	void *member = (char *)c + e->offset;
 	int value, r;
 
@@ -308,9 +311,15 @@ int config_set(struct config *c, const struct config_entry *e, const char *text,
 			c->bpf = value;
 		return r;
 	case CONFIG_MODE:
-		r = set_word(&value, modes, mode_values, ARRAY_SIZE(modes), text, why, why_size);
+		r = set_word(&value, modes, bool_values, ARRAY_SIZE(modes), text, why, why_size);
 		if (r == 0)
 			c->opt_in = value;
+		return r;
+	case CONFIG_FOREIGN:
+		r = set_word(&value, foreign, bool_values, ARRAY_SIZE(foreign), text, why,
+			     why_size);
+		if (r == 0)
+			c->yields = value;
 		return r;
 	}
 	return -EINVAL;

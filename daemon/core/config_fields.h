@@ -18,6 +18,7 @@ enum config_type {
 	CONFIG_BPF,
 	CONFIG_COUNT,
 	CONFIG_MODE, /* bool: opt-in */
+	CONFIG_FOREIGN, /* bool: yield */
 };
 
 struct config_entry {

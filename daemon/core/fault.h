@@ -29,7 +29,8 @@
 	X(RULE, "rule") /* targets.rules, targets.mode */ \
 	X(WISH, "wish") /* somebody asked for it: kindling detach */ \
 	X(BUDGET, "budget") /* targets.max */ \
-	X(CRASH, "crash") /* one like it crashed */
+	X(CRASH, "crash") /* one like it crashed */ \
+	X(PROFILER, "profiler") /* targets.foreign_profilers: yield, and one is there */
 
 enum fault_step {
 #define X(id, name) FAULT_##id,

@@ -47,15 +47,25 @@ static cJSON *agent_json(const struct stream_counts *c)
 	add_u64(agent, "taken_ns", l[WIRE_COUNTER_TAKEN_NS]);
 	add_u64(agent, "bytes", l[WIRE_COUNTER_AGENT_BYTES]);
 	cJSON_AddNumberToObject(agent, "cpu_share",
-				l[WIRE_COUNTER_PROCESS_CPU_NS] ?
-					(double)l[WIRE_COUNTER_AGENT_CPU_NS] /
-						(double)l[WIRE_COUNTER_PROCESS_CPU_NS] :
-					0);
+				l[WIRE_COUNTER_PROCESS_CPU_NS]
+					? (double)l[WIRE_COUNTER_AGENT_CPU_NS] /
+						  (double)l[WIRE_COUNTER_PROCESS_CPU_NS]
+					: 0);
 	add_u64(agent, "handler_ns", l[WIRE_COUNTER_HANDLER_NS]);
 	add_u64(agent, "pipe_bytes", l[WIRE_COUNTER_PIPE_BYTES]);
 	add_u64(agent, "threads", l[WIRE_COUNTER_THREADS]);
 	add_u64(agent, "threads_without_timer", l[WIRE_COUNTER_NO_TIMER]);
 	return agent;
+}
+
+static cJSON *profilers_json(const struct target *t)
+{
+	cJSON *list = cJSON_CreateArray();
+
+	for (unsigned i = 0; profilers_name(i); i++)
+		if (t->profilers & 1u << i)
+			cJSON_AddItemToArray(list, cJSON_CreateString(profilers_name(i)));
+	return list;
 }
 
 static cJSON *target_json(const struct target *t)
@@ -81,6 +91,7 @@ static cJSON *target_json(const struct target *t)
 	add_text(o, "engine", target_engine(t));
 	add_text(o, "walker", t->walker);
 	add_text(o, "note", t->note);
+	cJSON_AddItemToObject(o, "profilers", profilers_json(t)); /* of others */
 	add_u64(o, "interval_ns", target_interval_ns(t));
 	add_u64(o, "attempts", t->attempts);
 	add_text(o, "placement", inject_strategy_name(t->placement));

@@ -1,7 +1,7 @@
 /*
  * Whether a JVM may be attached to, asked before every attempt. What is asked first wins: its
- * owner, a rule, what somebody asked for, a crash of one like it, the limit. Who asks for one by
- * hand goes past the last two, and past targets.mode.
+ * owner, a rule, what somebody asked for, a crash of one like it, another profiler in it, the
+ * limit. Who asks for one by hand goes past the last three, and past targets.mode.
  */
 #include "daemon/target/target_priv.h"
 
@@ -46,6 +46,7 @@ static enum keep reason(struct target *t, struct fault *why)
 	int rule;
 
 	read_facts(t, &facts);
+	neighbours_look(t);
 	if (facts.environ && owner_says_no(facts.environ, facts.environ_len)) {
 		*why = (struct fault){ .flags = FAULT_PERMANENT };
 		fault_set(why, EPERM, FAULT_OWNER,
@@ -73,6 +74,8 @@ static enum keep reason(struct target *t, struct fault *why)
 		crash_explain(cohort, why);
 		return KEEP_CRASH;
 	}
+	if (neighbours_forbid(t, why))
+		return KEEP_PROFILER;
 	if (!limit_reached(t))
 		return KEEP_NOT;
 	limit_explain(table, why);

@@ -365,6 +365,7 @@ void session_open(struct target *t, int events_fd, int control_fd)
 	    loop_add(p->table->loop, events_fd, EPOLLIN, on_events, t, &p->events_source) < 0)
 		log_err("target.session", "pid=%d error=\"out of memory\"", t->jvm.pid);
 	(void)loop_timer_add(p->table->loop, HELLO_DEADLINE_NS, 0, on_no_hello, t, &p->timer);
+	neighbours_watch(t);
 }
 
 /* ---- commands ------------------------------------------------------------------------------- */

@@ -46,6 +46,7 @@ static void forget(struct target *t)
 		*link = t->priv->next;
 	target_inject_abort(t);
 	session_close(t);
+	loop_timer_free(t->priv->neighbours_timer);
 	if (table->ops.on_free)
 		table->ops.on_free(table->userdata, t);
 	loop_source_free(t->priv->pidfd_source);

@@ -15,6 +15,7 @@
 #include "daemon/core/config.h"
 #include "daemon/core/fault.h"
 #include "daemon/core/loop.h"
+#include "daemon/core/profilers.h"
 #include "daemon/discovery/jvm.h"
 #include "daemon/stream/stream.h"
 #include "daemon/target/crash.h"
@@ -53,6 +54,7 @@ struct target {
 	uint64_t retry_mono_ns; /* FAILED: when it is tried again; 0 = it is not */
 	int64_t real_minus_mono_ns; /* to turn sample times into wall time */
 	unsigned attempts;
+	profilers_set profilers; /* of others that are in it */
 	unsigned placement; /* enum inject_strategy: how the agent came in; 0 = it was there */
 	bool no_budget;
 	void *userdata; /* of the room after this one (live source) */

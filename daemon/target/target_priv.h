@@ -1,7 +1,8 @@
 /* Inside the target room: state.c (the table of steps), inject.c (one attempt), child.c (its
  * process), session.c (the pipe), reattach.c (an agent that is there already), target.c (the table
  * of targets), match.c (words that name one), admit.c (whether it may be attached to: rules.c,
- * wishes.c, crash.c, limit.c), exit.c (how it ended), budget.c (attaches a second). */
+ * wishes.c, crash.c, neighbours.c, limit.c), exit.c (how it ended), budget.c (attaches a second).
+ */
 #pragma once
 
 #include "daemon/target/budget.h"
@@ -23,6 +24,7 @@ enum keep {
 	KEEP_RULE,
 	KEEP_WISH,
 	KEEP_CRASH,
+	KEEP_PROFILER,
 	KEEP_MAX,
 };
 
@@ -31,6 +33,7 @@ struct target_priv {
 	struct target *next;
 	int pidfd;
 	struct loop_source *pidfd_source;
+	struct loop_timer *neighbours_timer; /* STREAMING: looks for other profilers again */
 	struct loop_timer *timer; /* of the current state: back-off, deadline, or the end of GONE */
 	/* INJECTING */
 	struct child *injector; /* NULL = none runs */
@@ -89,6 +92,11 @@ void target_take_in(struct target *t); /* EXCLUDED -> FOUND, and on */
 void targets_review_soon(struct targets *table, uint64_t delay_ns);
 void targets_on_review(void *userdata); /* of the table: limits and blocks that have passed */
 void targets_on_rate(void *userdata);
+
+/* neighbours.c: other profilers in it */
+void neighbours_look(struct target *t); /* before an attempt: options and maps */
+bool neighbours_forbid(const struct target *t, struct fault *why); /* targets.foreign_profilers */
+void neighbours_watch(struct target *t); /* it streams: look now and then */
 
 /* exit.c: how it ended */
 void exit_watch(struct target *t); /* an attempt or a reattach begins */

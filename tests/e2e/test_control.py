@@ -346,6 +346,60 @@ class Ends(unittest.TestCase):
         return line
 
 
+class OtherProfilers(unittest.TestCase):
+    """async-profiler in the JVM before us and after us; share and yield."""
+
+    def setUp(self):
+        sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
+        import stacks
+        self.library = stacks.rival()
+        if not self.library:
+            self.skipTest("async-profiler cannot be had")
+        self.out = tempfile.mktemp(prefix="kindling-rival-")
+        self.words = "start,loglevel=none,event=ctimer,interval=10ms,cstack=vm,collapsed,file=" + self.out
+        self.option = "-agentpath:%s=%s" % (self.library, self.words)
+
+    def tearDown(self):
+        if os.path.exists(self.out):
+            os.unlink(self.out)
+
+    def inject(self, *words):
+        return subprocess.run([BUILD + "/bin/kindling-inject", *words], capture_output=True, text=True, timeout=60)
+
+    def test_share_samples_beside_it_and_says_so(self):
+        with Jvm(MAJOR, options=("-Xmx128m", self.option)) as jvm, Daemon() as daemon:
+            daemon.wait_state(jvm.pid, "streaming")
+            t = wait_for("samples", lambda: (lambda t: t if t["samples"]["delivered"] > 100 else None)(daemon.target(jvm.pid)))
+            self.assertEqual(t["profilers"], ["async-profiler"])
+            self.assertIn("in it too: async-profiler", daemon.cli("status").stdout)
+            self.assertRegex(daemon.cli("doctor", str(jvm.pid), check=False).stdout, "ok +profilers +async-profiler is in it")
+            daemon.cli("detach", str(jvm.pid))
+            jvm.end()
+            with open(self.out) as f:
+                theirs = sum(int(line.rsplit(" ", 1)[1]) for line in f)
+            self.assertGreater(theirs, 100)
+
+    def test_yield_leaves_it_alone_but_not_when_asked_by_hand(self):
+        with Jvm(MAJOR, options=("-Xmx128m", self.option)) as jvm, Daemon(targets(settings="  foreign_profilers: yield\n")) as daemon:
+            t = daemon.wait_state(jvm.pid, "excluded")
+            self.assertEqual((t["reason_step"], t["profilers"]), ("profiler", ["async-profiler"]))
+            self.assertIn("async-profiler", t["reason"])
+            self.assertEqual(agent_copies(jvm.pid), 0)
+            daemon.cli("attach", str(jvm.pid))
+            daemon.wait_state(jvm.pid, "streaming")
+
+    def test_yield_leaves_when_one_comes(self):
+        settings = "discovery:\n  scan_interval: 1s\n" + targets(settings="  foreign_profilers: yield\n")
+        with Jvm(MAJOR) as jvm, Daemon(settings) as daemon:
+            self.assertEqual(daemon.wait_state(jvm.pid, "streaming")["profilers"], [])
+            self.assertEqual(self.inject(str(jvm.pid), "load", self.library, self.words).returncode, 0)
+            t = daemon.wait_state(jvm.pid, "excluded")
+            self.assertEqual(t["reason_step"], "profiler")
+            wait_for("the end of our thread", lambda: "kindling" not in thread_names(jvm.pid), 5)
+            self.assertEqual(self.inject(str(jvm.pid), "load", self.library, "stop,file=" + self.out).returncode, 0)
+            self.assertTrue(jvm.alive())
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 1 and sys.argv[1].isdigit():
         MAJOR = sys.argv.pop(1)

@@ -3,7 +3,7 @@
 Two versions of our agent, each a library of its own: both stream, and whichever is detached first, the
 signals' handlers and libjvm's slot of pthread_create are in the end what they were, or lead there through
 one that only passes on. A new version takes over from an old one with a gap of less than a second. --rival:
-async-profiler before us and after us, stopped before us and after us. The program (WalkHazard) counts what
+async-profiler before us and after us, stopped before us and after us. From 25 on also JFR's CPU-time events. The program (WalkHazard) counts what
 its signals did and must not notice.
 """
 import argparse
@@ -142,7 +142,9 @@ def two_versions(major, libraries, old_first):
     time.sleep(1)
     new = read(libraries[1], jvm, 4 if old_first else 2)
     time.sleep(1)
-    want = {"SIGSEGV": "new", "SIGBUS": "new", "pthread_create": "new", "SIGPROF": "old", "SIGVTALRM": "new"}
+    # from 25 on SIGPROF is JFR's
+    signals = ("SIGPROF", "SIGVTALRM", "SIGSTKFLT")[int(major) >= 25:]
+    want = {"SIGSEGV": "new", "SIGBUS": "new", "pthread_create": "new", signals[0]: "old", signals[1]: "new"}
     want = {what: "libkindling-%s.so" % who for what, who in want.items()}
     for _ in range(10):
         both = changes(jvm, before, jvm.look())
@@ -210,6 +212,32 @@ def with_rival(major, ours, rival, rival_first, rival_leaves_first):
     ends_well(jvm, label)
 
 
+def with_jfr(major, ours, jfr_first):
+    """CPU-time events of JFR, JDK 25 and later: both profile, and the JVM has nothing to complain of."""
+    label = "JFR %s us" % ("before" if jfr_first else "after")
+    out = tempfile.mktemp(prefix="kindling-jfr-", suffix=".jfr")
+    jvm = Jvm(major)
+    before = jvm.look()
+    start = ["jcmd", "JFR.start name=n filename=%s jdk.CPUTimeSample#enabled=true jdk.CPUTimeSample#throttle=10ms" % out]
+    if jfr_first:
+        subprocess.run(["jattach", str(jvm.pid), *start], stdout=subprocess.DEVNULL, check=True)
+    reader = read(ours, jvm, 4)
+    time.sleep(1)
+    if not jfr_first:
+        subprocess.run(["jattach", str(jvm.pid), *start], stdout=subprocess.DEVNULL, check=True)
+    time.sleep(2)
+    subprocess.run(["jattach", str(jvm.pid), "jcmd", "JFR.stop name=n"], stdout=subprocess.DEVNULL, check=True)
+    Session(reader, label)
+    said = subprocess.run([java_home(major) + "/bin/jfr", "summary", out], capture_output=True, text=True).stdout
+    os.unlink(out)
+    theirs = int(re.search(r"jdk.CPUTimeSample +(\d+)", said).group(1))
+    check(theirs > 50, "%s: it has %d CPU-time samples" % (label, theirs))
+    left = left_by_all(jvm, before)
+    check(not any("kindling" in owner for owner in left.values()), "%s: left at the end: %s" % (label, left))
+    status, printed, err = jvm.end()
+    check(status == 0 and "error" not in printed and err == "", "%s: the JVM complains: %s" % (label, (printed + err).strip()[-300:]))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("major")
@@ -231,6 +259,9 @@ def main():
             two_versions(args.major, libraries, old_first=True)
             two_versions(args.major, libraries, old_first=False)
             hand_over(args.major, libraries)
+            if int(args.major) >= 25:
+                with_jfr(args.major, libraries[0], True)
+                with_jfr(args.major, libraries[0], False)
     finally:
         shutil.rmtree(directory)
     return 1 if failures else 0

@@ -29,14 +29,18 @@ struct flag table[] = {
 	{ &checkpoint_to, "CRaCCheckpointTo", 0, 0 },
 	{ (void *)8, "NowhereInMemory", 0, 0 },
 };
+int32_t vm_major = 25, vm_minor = 352, vm_security = 3;
 struct flag *flags = table;
 uint64_t num_flags = sizeof(table) / sizeof(table[0]);
 
-static struct row rows[] = {
+struct row rows[] = {
 	{ "Universe", "_heap", "void*", 1, 0, &flags },
 	{ "JVMFlag", "_name", "const char*", 0, __builtin_offsetof(struct flag, name), 0 },
 	{ "JVMFlag", "_addr", "void*", 0, __builtin_offsetof(struct flag, address), 0 },
 	{ "JVMFlag", "_flags", "int", 0, __builtin_offsetof(struct flag, flags), 0 },
+	{ "Abstract_VM_Version", "_vm_major_version", "int", 1, 0, &vm_major },
+	{ "Abstract_VM_Version", "_vm_minor_version", "int", 1, 0, &vm_minor },
+	{ "Abstract_VM_Version", "_vm_security_version", "int", 1, 0, &vm_security },
 	{ "JVMFlag", "flags", "JVMFlag*", 1, 0, &flags },
 	{ "JVMFlag", "numFlags", "size_t", 1, 0, &num_flags },
 	{ 0, 0, 0, 0, 0, 0 },

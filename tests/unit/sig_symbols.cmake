@@ -1,5 +1,6 @@
 # The agent's library and its handler code call only what they may.
 # cmake -DNM=.. -DREADELF=.. -DAGENT=libkindling.so -DSIG_OBJECTS=a.o,b.o -P sig_symbols.cmake
+# -DBUILD=dir in place of the last two: it is built there first, for arm64 (preset aarch64)
 cmake_minimum_required(VERSION 3.25)
 
 function(run out)
@@ -9,6 +10,16 @@ function(run out)
 	endif()
 	set(${out} "${text}" PARENT_SCOPE)
 endfunction()
+
+if(BUILD)
+	run(said ${CMAKE_COMMAND} --preset aarch64 -B ${BUILD})
+	run(said ${CMAKE_COMMAND} --build ${BUILD} --target agent)
+	set(AGENT ${BUILD}/lib/libkindling.so)
+	file(GLOB_RECURSE SIG_OBJECTS ${BUILD}/agent/CMakeFiles/agent_sig.dir/*.o)
+	if(NOT SIG_OBJECTS)
+		message(FATAL_ERROR "no objects of handlers in ${BUILD}")
+	endif()
+endif()
 
 # signal-safety(7), raw syscalls, our own handler code and the tables it reads
 set(allowed agent engine clock_gettime __errno_location memcpy memset syscall write
@@ -30,8 +41,14 @@ string(REGEX MATCHALL "NEEDED[^\n]*" needed "${dynamic}")
 if(NOT needed MATCHES "libc.so.6" OR needed MATCHES "NEEDED.*NEEDED")
 	message(SEND_ERROR "DT_NEEDED must be libc.so.6 alone: ${needed}")
 endif()
-if(dynamic MATCHES "VERNEED")
+# no version at all is less than any: musl has none, and glibc takes the first it ever had
+run(versions ${READELF} -VW ${AGENT})
+if(dynamic MATCHES "VERNEED" OR versions MATCHES "GLIBC_")
 	message(SEND_ERROR "the agent needs versioned symbols: it would not load on an older glibc or musl")
+endif()
+run(relocations ${READELF} -rW ${AGENT})
+if(relocations MATCHES "TLSDESC|DTPMOD|TPOFF|TPREL|IRELATIV")
+	message(SEND_ERROR "a relocation that needs thread-local storage or code of the loader's choice")
 endif()
 if(NOT dynamic MATCHES "NODELETE")
 	message(SEND_ERROR "the agent may be unmapped while a handler runs: -z nodelete is missing")

@@ -328,6 +328,48 @@ static void a_full_tmp_is_passed_by(void **state)
 	unmount_tmp();
 }
 
+/* What place_look() says is what place() does, and nothing is there after it. */
+static void a_look_tells_the_strategy_and_leaves_nothing(void **state)
+{
+	enum inject_strategy strategy = INJECT_NOT_PLACED;
+	struct placement p = PLACEMENT_NULL;
+	const char *why = "";
+
+	(void)state;
+	assert_int_equal(place_look(&in, &strategy, &why), 0);
+	assert_int_equal(strategy, INJECT_COPY);
+	assert_null(why);
+	assert_false(exists("/root/tmp/kindling"));
+	assert_int_equal(place(&in, library_fd, true, 4096, &p), 0);
+	assert_int_equal(p.strategy, strategy);
+	place_remove(&in, &p);
+	close_all(&p);
+	if (!mount_tmp(MS_NOEXEC, NULL))
+		skip();
+	assert_int_equal(place_look(&in, &strategy, &why), 0);
+	assert_int_equal(strategy, INJECT_MOUNT);
+	assert_string_equal(why, "noexec");
+	assert_false(exists("/root/tmp/kindling"));
+	unmount_tmp();
+}
+
+static void a_look_refuses_what_an_attach_would(void **state)
+{
+	enum inject_strategy strategy;
+	const char *why;
+
+	(void)state;
+	assert_int_equal(mkdir(in_dir("/root/tmp/kindling"), 0755), 0);
+	assert_int_equal(chmod(in_dir("/root/tmp/kindling"), 0777), 0);
+	assert_int_equal(place_look(&in, &strategy, &why), -EPERM);
+	assert_non_null(strstr(f.what, "can be changed by others"));
+	f = (struct fault){ 0 };
+	assert_int_equal(rmdir(in_dir("/root/tmp/kindling")), 0);
+	assert_int_equal(symlink("/", in_dir("/root/tmp/kindling")), 0);
+	assert_true(place_look(&in, &strategy, &why) < 0);
+	assert_int_equal(f.step, FAULT_PLACEMENT);
+}
+
 static void a_mount_of_a_killed_attempt_is_taken_away_and_a_strangers_is_not(void **state)
 {
 	struct placement p = PLACEMENT_NULL;
@@ -407,6 +449,8 @@ int main(void)
 		PLACE_TEST(what_a_killed_attempt_left_is_taken_away),
 		PLACE_TEST(in_a_noexec_tmp_the_library_lies_on_a_mount_of_its_own),
 		PLACE_TEST(a_full_tmp_is_passed_by),
+		PLACE_TEST(a_look_tells_the_strategy_and_leaves_nothing),
+		PLACE_TEST(a_look_refuses_what_an_attach_would),
 		PLACE_TEST(a_mount_of_a_killed_attempt_is_taken_away_and_a_strangers_is_not),
 		PLACE_TEST(a_noexec_tmp_where_nothing_can_be_mounted_says_so),
 		PLACE_TEST(links_from_tmp_are_followed_inside_the_root_and_none_below_it),

@@ -316,6 +316,27 @@ static void text_of_proc_is_read_strictly(void **state)
 
 #define TREE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void a_deleted_attach_socket_is_known_by_what_listens(void **state)
+{
+	(void)state;
+	assert_int_equal(jdk_socket_inode("00ff: 00000002 00000000 00010000 0001 01 33489 "
+					  "/tmp/.java_pid7.tmp\n",
+					  7),
+			 33489);
+	/* of another JVM, not listening, another name */
+	assert_int_equal(jdk_socket_inode("00ff: 00000002 00000000 00010000 0001 01 33489 "
+					  "/tmp/.java_pid7.tmp\n",
+					  8),
+			 0);
+	assert_int_equal(jdk_socket_inode("00ff: 00000002 00000000 00000000 0001 03 33489 "
+					  "/tmp/.java_pid7.tmp\n",
+					  7),
+			 0);
+	assert_int_equal(jdk_socket_inode("00ff: 00000002 00000000 00010000 0001 01 5 /run/x\n", 7),
+			 0);
+	assert_int_equal(jdk_socket_inode("Num       RefCount Protocol Flags\n", 7), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -335,6 +356,7 @@ int main(void)
 		TREE_TEST(a_frozen_group_is_not_signalled),
 		TREE_TEST(the_root_of_a_user_namespace_is_found),
 		cmocka_unit_test(text_of_proc_is_read_strictly),
+		cmocka_unit_test(a_deleted_attach_socket_is_known_by_what_listens),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

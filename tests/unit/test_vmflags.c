@@ -73,6 +73,18 @@ static void a_lying_table_gives_nothing(void **state)
 	*flags = real_flags;
 }
 
+static void the_version_is_that_in_memory(void **state)
+{
+	struct jdk_version v = { 0, 0 };
+	int32_t *minor = dlsym(library, "vm_minor");
+
+	(void)state;
+	*minor = 0;
+	assert_int_equal(vmflags_version(proc_dfd, &v), 0);
+	assert_int_equal(v.feature, 25);
+	assert_int_equal(v.update, 3);
+}
+
 static void a_process_without_libjvm_has_no_flags(void **state)
 {
 	struct vmflag flag = { "DisableAttachMechanism", 1, false, 0 };
@@ -88,6 +100,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(values_are_those_in_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_lying_table_gives_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_version_is_that_in_memory, setup, teardown),
 		cmocka_unit_test(a_process_without_libjvm_has_no_flags),
 	};
 

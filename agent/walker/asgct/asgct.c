@@ -24,6 +24,10 @@ int asgct_init(JavaVM *vm, JNIEnv *env, const char **why)
 		*why = "this JVM has no AsyncGetCallTrace: not HotSpot";
 		return -ENOTSUP;
 	}
+	if (jdk_bug_affects(JDK_BUG_TRACE, libjvm_version())) {
+		*why = "AsyncGetCallTrace of so old a JDK may end it (JDK-8283849)";
+		return -ENOTSUP;
+	}
 	r = jvm_tools_init(vm, env);
 	if (r < 0)
 		*why = "the JVM gave no JVMTI environment within 5 s";

@@ -2,6 +2,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <time.h>
+#include "agent/libjvm.h"
 #include "agent/walker/asgct/jvm_tools.h"
 #include "agent/walker/asgct/names.h"
 #include "agent/walker/asgct/stubs.h"
@@ -90,7 +91,8 @@ static void add_capabilities(void)
 
 	(void)(*tools)->AddCapabilities(tools, &lines);
 	(void)(*tools)->AddCapabilities(tools, &files);
-	(void)(*tools)->AddCapabilities(tools, &compiled);
+	if (!jdk_bug_affects(JDK_BUG_COMPILED, libjvm_version())) /* without it no event either */
+		(void)(*tools)->AddCapabilities(tools, &compiled);
 }
 
 static const jvmtiEvent events[] = {
@@ -121,7 +123,8 @@ int jvm_tools_init(JavaVM *vm, JNIEnv *env)
 		return -ENOTSUP;
 	set_events(JVMTI_ENABLE); /* before the pass over all classes: none falls in between */
 	make_all_method_ids(env);
-	stubs_load(tools);
+	if (!jdk_bug_affects(JDK_BUG_STUBS, libjvm_version()))
+		stubs_load(tools);
 	names_init(vm, tools);
 	return 0;
 }

@@ -1,0 +1,202 @@
+/* See profilers.h. */
+#include "daemon/core/profilers.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "daemon/core/java_options.h"
+#include "daemon/core/mem.h"
+
+#define WORD_ENDS    " \t\n'\"" /* and NUL, which strchr finds too */
+#define NAME_BYTES   256 /* of a library or jar: longer ones are nobody's */
+#define MAPS_MAX     (8u << 20)
+#define MAPS_CHUNK   65536
+#define CMDLINE_MAX  (256u * 1024)
+#define ENVIRON_MAX  (256u * 1024)
+#define PATTERNS_MAX 3
+
+/* Patterns of fnmatch(3) for the last part of a path. */
+static const struct profiler {
+	const char *name;
+	const char *libraries[PATTERNS_MAX];
+	const char *jars[PATTERNS_MAX];
+} profilers[] = {
+	/* also what Pyroscope, Elastic's agent and others unpack */
+	{ "async-profiler",
+	  { "libasyncProfiler*.so*" },
+	  { "async-profiler*.jar", "ap-loader*.jar" } },
+	/* libjavaProfiler-dd-tmp<number>.so, deleted once it is loaded */
+	{ "Datadog", { "libjavaProfiler*.so*" }, { "dd-java-agent*.jar" } },
+	{ "Pyroscope", { "libpyroscope*.so*" }, { "pyroscope*.jar" } },
+	{ "YourKit", { "libyjpagent*.so*" }, { NULL } },
+	{ "JProfiler", { "libjprofilerti*.so*" }, { NULL } },
+	{ "Dynatrace", { "liboneagent*.so*" }, { NULL } },
+	/* these two have no library of their own */
+	{ "New Relic", { NULL }, { "newrelic*.jar" } },
+	{ "OpenTelemetry", { NULL }, { "*opentelemetry*.jar", "*-otel-*.jar" } },
+};
+static_assert(ARRAY_SIZE(profilers) <= PROFILERS_MAX, "a bit each");
+
+const char *profilers_name(unsigned row)
+{
+	return row < ARRAY_SIZE(profilers) ? profilers[row].name : NULL;
+}
+
+static bool is_one_of(const char *const patterns[PATTERNS_MAX], const char *name)
+{
+	for (int i = 0; i < PATTERNS_MAX && patterns[i]; i++)
+		if (fnmatch(patterns[i], name, 0) == 0)
+			return true;
+	return false;
+}
+
+static profilers_set of_name(const char *name, bool jar)
+{
+	profilers_set set = 0;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(profilers); i++)
+		if (is_one_of(jar ? profilers[i].jars : profilers[i].libraries, name))
+			set |= 1u << i;
+	return set;
+}
+
+profilers_set profilers_of_library(const char *line)
+{
+	const char *slash = strrchr(line, '/');
+
+	return slash ? of_name(slash + 1, false) : 0;
+}
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+/* The value of an option: up to its own options behind "=", or the end of the word. */
+static profilers_set of_value(const char *value, size_t len, bool lib, bool jar)
+{
+	char name[NAME_BYTES + 8];
+	const char *base;
+
+	base = memrchr(value, '/', len);
+	if (base && !lib) {
+		len -= (size_t)(base + 1 - value);
+		value = base + 1;
+	}
+	if (len >= NAME_BYTES)
+		return 0;
+	snprintf(name, sizeof(name), "%s%.*s%s", lib ? "lib" : "", (int)len, value,
+		 lib ? ".so" : "");
+	return of_name(name, jar);
+}
+
+static void look(void *userdata, const char *list, size_t len)
+{
+	static const struct {
+		const char *text;
+		bool lib, jar;
+	} options[] = {
+		{ "-agentpath:", false, false },
+		{ "-agentlib:", true, false },
+		{ "-javaagent:", false, true },
+	};
+	profilers_set *set = userdata;
+	const char *end = list + len;
+
+	for (const char *p = list; (p = memchr(p, '-', (size_t)(end - p))); p++)
+		for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+			size_t n = strlen(options[i].text), value = 0;
+
+			if ((size_t)(end - p) < n || memcmp(p, options[i].text, n) != 0 ||
+			    (p > list && !strchr(WORD_ENDS, p[-1])))
+				continue;
+			while (p + n + value < end && p[n + value] && p[n + value] != '=' &&
+			       !strchr(WORD_ENDS, p[n + value]))
+				value++;
+			*set |= of_value(p + n, value, options[i].lib, options[i].jar);
+		}
+}
+
+profilers_set profilers_of_options(const char *cmdline, size_t cmdline_len, const char *environ,
+				   size_t environ_len)
+{
+	profilers_set set = 0;
+
+	java_options_each(cmdline, cmdline_len, environ, environ_len, look, &set);
+	return set;
+}
+
+const char *profilers_text(profilers_set set, char buf[PROFILERS_TEXT_SIZE])
+{
+	size_t n = 0;
+
+	buf[0] = '\0';
+	for (unsigned i = 0; i < ARRAY_SIZE(profilers) && n < PROFILERS_TEXT_SIZE; i++)
+		if (set & 1u << i)
+			n += (size_t)snprintf(buf + n, PROFILERS_TEXT_SIZE - n, "%s%s",
+					      n ? ", " : "", profilers[i].name);
+	return buf;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static ssize_t read_all(int dfd, const char *name, char *buf, size_t size)
+{
+	CLEANUP(fd_closep) int fd = openat(dfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	size_t have = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return -1;
+	while (have < size - 1 && (n = read(fd, buf + have, size - 1 - have)) > 0)
+		have += (size_t)n;
+	buf[have] = '\0';
+	return (ssize_t)have;
+}
+
+/* Whole lines of @buf; what is left of the last one stays. */
+static size_t take_lines(char *buf, size_t len, profilers_set *set)
+{
+	char *line = buf, *end;
+
+	while ((end = memchr(line, '\n', len - (size_t)(line - buf)))) {
+		*end = '\0';
+		*set |= profilers_of_library(line);
+		line = end + 1;
+	}
+	len -= (size_t)(line - buf);
+	memmove(buf, line, len);
+	return len;
+}
+
+void profilers_read_maps(int pid_dfd, profilers_set *set)
+{
+	CLEANUP(fd_closep) int fd = openat(pid_dfd, "maps", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	CLEANUP(freep) char *buf = malloc(MAPS_CHUNK);
+	size_t have = 0, total = 0;
+	ssize_t n;
+
+	if (fd < 0 || !buf)
+		return;
+	while (total < MAPS_MAX && (n = read(fd, buf + have, MAPS_CHUNK - have)) > 0) {
+		total += (size_t)n;
+		have = take_lines(buf, have + (size_t)n, set);
+		if (have == MAPS_CHUNK) /* no path is that long */
+			have = 0;
+	}
+}
+
+void profilers_read_options(int pid_dfd, profilers_set *set)
+{
+	CLEANUP(freep) char *cmdline = malloc(CMDLINE_MAX), *environ = malloc(ENVIRON_MAX);
+	ssize_t n, m;
+
+	if (!cmdline || !environ)
+		return;
+	n = read_all(pid_dfd, "cmdline", cmdline, CMDLINE_MAX);
+	m = read_all(pid_dfd, "environ", environ, ENVIRON_MAX);
+	*set |= profilers_of_options(cmdline, n > 0 ? (size_t)n : 0, environ,
+				     m > 0 ? (size_t)m : 0);
+}

@@ -1,0 +1,110 @@
+/*
+ * What this very JDK cannot bear: the table of proto/jdk_bugs.h, asked with the version that the
+ * JVM's own memory tells. A JVM whose version cannot be read passes: it is not known to be bad.
+ */
+#include "injector/inject.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "injector/vmflags.h"
+
+#define SOCKETS_BYTES_MAX (4u << 20)
+#define FDS_MAX		  65536
+
+/* "<address>: <refs> <protocol> <flags> <type> <state> <inode> <path>"; the JVM gives the socket
+ * its name with ".tmp" behind it, and renames it when it listens: here the old name stays. */
+uint64_t jdk_socket_inode(const char *line, int ns_pid)
+{
+	char wanted[40], path[128];
+	uint64_t inode;
+	unsigned flags;
+
+	snprintf(wanted, sizeof(wanted), "/tmp/.java_pid%d.tmp", ns_pid);
+	if (sscanf(line, "%*s %*x %*x %x %*x %*x %" SCNu64 " %127s", &flags, &inode, path) != 3 ||
+	    !(flags & 0x10000) || strcmp(path, wanted) != 0) /* __SO_ACCEPTCON */
+		return 0;
+	return inode;
+}
+
+static bool has_socket(const struct inject *in, uint64_t inode)
+{
+	CLEANUP(fd_closep)
+	int dfd = openat(in->proc_dfd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = dfd >= 0 ? fdopendir(fcntl(dfd, F_DUPFD_CLOEXEC, 3)) : NULL;
+	char wanted[40], link[40];
+	bool found = false;
+	struct dirent *e;
+
+	snprintf(wanted, sizeof(wanted), "socket:[%" PRIu64 "]", inode);
+	for (int i = 0; dir && !found && i < FDS_MAX && (e = readdir(dir)); i++) {
+		ssize_t n = readlinkat(dfd, e->d_name, link, sizeof(link) - 1);
+
+		if (n > 0) {
+			link[n] = '\0';
+			found = strcmp(link, wanted) == 0;
+		}
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* It listens, but the name is gone: a cleaner of /tmp took it. */
+static bool lost_its_socket(const struct inject *in)
+{
+	CLEANUP(fd_closep) int fd = openat(in->proc_dfd, "net/unix", O_RDONLY | O_CLOEXEC);
+	FILE *f = fd >= 0 ? fdopen(fcntl(fd, F_DUPFD_CLOEXEC, 3), "re") : NULL;
+	size_t total = 0;
+	bool lost = false;
+	char line[512];
+
+	if (attach_has_socket(in))
+		goto out;
+	while (f && !lost && total < SOCKETS_BYTES_MAX && fgets(line, sizeof(line), f)) {
+		uint64_t inode = jdk_socket_inode(line, in->ns_pid);
+
+		total += strlen(line);
+		lost = inode && has_socket(in, inode);
+	}
+out:
+	if (f)
+		fclose(f);
+	return lost;
+}
+
+static const char *version_text(struct jdk_version v, char buf[32])
+{
+	snprintf(buf, 32,
+		 v.feature == 8 ? "%du%d"
+		 : v.update	? "%d.0.%d"
+				: "%d",
+		 v.feature, v.update);
+	return buf;
+}
+
+int jdk_check(struct inject *in)
+{
+	struct jdk_version v = { 0, 0 };
+	static char text[64];
+	char is[32], good[32];
+
+	if (vmflags_version(in->proc_dfd, &v) < 0)
+		return 0;
+	if (jdk_bug_affects(JDK_BUG_SOCKET, v) && in->root_dfd >= 0 && lost_its_socket(in)) {
+		fault_set(
+			in->fault, ENOTSUP, FAULT_PREFLIGHT,
+			"its attach socket was deleted, and JDK %s cannot make another (JDK %s can)",
+			version_text(v, is),
+			version_text(jdk_bug_fixed_in(JDK_BUG_SOCKET, v), good));
+		in->fault->flags |= FAULT_PERMANENT;
+		return -ENOTSUP;
+	}
+	snprintf(text, sizeof(text), "JDK %s: no known bug is in the way", version_text(v, is));
+	in->found = text;
+	return 0;
+}
