@@ -20,6 +20,7 @@ struct host {
 	struct store *store;
 	struct symbols *symbols;
 	struct host_engine *sampler; /* NULL = not needed yet, or refused */
+	struct kernel_frames *kernel; /* NULL = not wanted, or no sampler */
 	uint64_t sampler_refused_mono_ns; /* 0 = it was not */
 	char sampler_why[HOST_ENGINE_WHY_MAX];
 	struct loop_timer *second;
@@ -36,6 +37,7 @@ struct host {
 /* What the host keeps of a target. */
 struct entry {
 	struct live_source *source;
+	struct kernel_stacks *kernel; /* that wait for their samples; NULL = none came yet */
 	struct profile_losses booked; /* already given to the live end */
 	bool timers_only; /* the host engine would not have it */
 };
@@ -121,9 +123,14 @@ static void on_sample(void *userdata, struct target *t, const struct stream_samp
 	struct host *h = userdata;
 	uint64_t real_ns = s->mono_ns + (uint64_t)t->real_minus_mono_ns;
 	struct entry *e = entry_of(h, t);
+	struct kernel_stack *stacks = NULL;
+	struct live_kernel kernel = { 0 };
 
+	if (e && e->kernel)
+		stacks = kernel_frames_take(h->kernel, e->kernel, t->stream, s, &kernel);
 	if (e)
-		live_add(e->source, t->stream, s, real_ns, target_interval_ns(t));
+		live_add(e->source, t->stream, s, &kernel, real_ns, target_interval_ns(t));
+	kernel_stack_free_all(stacks);
 	for (struct host_listener *l = h->listeners, *next; l; l = next) {
 		next = l->next;
 		l->on_sample(l->userdata, t, s, real_ns);
@@ -131,6 +138,32 @@ static void on_sample(void *userdata, struct target *t, const struct stream_samp
 }
 
 /* ---- target <-> host engine ----------------------------------------------------------------------- */
+
+static struct kernel_stacks *stacks_of(void *userdata, pid_t pid)
+{
+	struct host *h = userdata;
+
+	for (struct target *t = targets_next(h->targets, NULL); t; t = targets_next(h->targets, t)) {
+		struct entry *e = t->userdata;
+
+		if (t->jvm.pid == pid && t->state == TARGET_STREAMING)
+			return e ? e->kernel : NULL;
+	}
+	return NULL;
+}
+
+static void open_kernel_frames(struct host *h)
+{
+	int r = h->config->kernel_stacks ? kernel_frames_new(h->sampler, stacks_of, h, &h->kernel) : 0;
+
+	if (r < 0)
+		log_warn("kernel_frames.refused", "error=%s", log_str(strerror(-r)));
+}
+
+const struct kernel_frames *host_kernel_frames(struct host *h)
+{
+	return h->kernel;
+}
 
 static bool have_sampler(struct host *h)
 {
@@ -142,6 +175,7 @@ static bool have_sampler(struct host *h)
 		return false;
 	if (host_engine_new(false, &h->sampler, h->sampler_why) == 0) {
 		h->sampler_why[0] = '\0';
+		open_kernel_frames(h);
 		return true;
 	}
 	if (!h->sampler_refused_mono_ns)
@@ -188,6 +222,8 @@ static void follow(struct host *h, struct target *t, struct entry *e)
 			host_engine_remove(h->sampler, t->jvm.pid);
 		return;
 	}
+	if (h->kernel && !e->kernel)
+		(void)kernel_frames_stacks_new(h->kernel, &e->kernel);
 	if (h->sampler)
 		r = host_engine_set(h->sampler, t->jvm.pid, &want);
 	if (r == 0 || e->timers_only)
@@ -226,6 +262,8 @@ static void on_ledger(void *userdata, struct target *t)
 	if (!e)
 		return;
 	follow(userdata, t, e);
+	if (e->kernel)
+		kernel_stacks_expire(e->kernel, clock_mono_ns());
 	target_counts(t, &c);
 	now.taken = c.taken;
 	now.taken_ns = c.taken_ns;
@@ -254,6 +292,7 @@ static void on_free(void *userdata, struct target *t)
 		host_engine_remove(h->sampler, t->jvm.pid);
 	if (!e)
 		return;
+	kernel_stacks_free(e->kernel);
 	live_source_free(e->source);
 	free(e);
 	t->userdata = NULL;
@@ -318,6 +357,8 @@ static void on_second(void *userdata)
 {
 	struct host *h = userdata;
 
+	if (h->kernel)
+		kernel_frames_drain(h->kernel);
 	live_tick(h->live, clock_real_ns());
 }
 
@@ -379,6 +420,7 @@ struct host *host_free(struct host *h)
 	loop_timer_free(h->second);
 	loop_timer_free(h->shutdown_timer);
 	targets_free(h->targets);
+	kernel_frames_free(h->kernel);
 	host_engine_free(h->sampler);
 	live_free(h->live); /* its last window goes to the worker */
 	worker_free(h->worker);

@@ -9,6 +9,7 @@
 #include "daemon/core/config.h"
 #include "daemon/core/worker.h"
 #include "daemon/discovery/discovery.h"
+#include "daemon/kernel_frames.h"
 #include "daemon/profile/live.h"
 #include "daemon/store/store.h"
 #include "daemon/symbols/symbols.h"
@@ -44,6 +45,8 @@ struct symbols *host_symbols(struct host *h);
 struct discovery *host_discovery(struct host *h); /* NULL when not discovering */
 /* NULL = nobody needed it yet, or it cannot be had and @ret_why says why ("" otherwise). */
 const struct host_engine *host_sampler(struct host *h, const char **ret_why);
+/* NULL while there are none: switched off, or no host engine. */
+const struct kernel_frames *host_kernel_frames(struct host *h);
 uint64_t host_start_mono_ns(struct host *h);
 void host_listen(struct host *h, struct host_listener *l);
 void host_unlisten(struct host *h, struct host_listener *l);

@@ -35,6 +35,9 @@ struct host_engine {
 	uint64_t period_ns; /* of the events; 0 = they are closed */
 	struct entry entries[SAMPLER_TARGETS_MAX];
 	unsigned n_entries;
+	struct ring_buffer *ring; /* stacks of the kernel; NULL = not wanted */
+	host_engine_stack_fn *on_stack;
+	void *userdata;
 };
 
 /* ---- clock events -------------------------------------------------------------------------- */
@@ -227,8 +230,42 @@ void host_engine_counts(const struct host_engine *e, struct host_engine_counts *
 			ret->foreign += c[i].foreign;
 			ret->held += c[i].held;
 			ret->failed += c[i].failed;
+			ret->stacks += c[i].stacks;
+			ret->stacks_lost += c[i].stacks_lost;
 		}
 	free(c);
+}
+
+/* ---- stacks of the kernel ------------------------------------------------------------------ */
+
+static int on_stack(void *userdata, void *data, size_t size)
+{
+	struct host_engine *e = userdata;
+	const struct sampler_stack *s = data;
+	size_t head = offsetof(struct sampler_stack, ips);
+
+	if (size > head && size <= sizeof(*s))
+		e->on_stack(e->userdata, (pid_t)s->pid, s->tid, s->mono_ns,
+			    (const uint64_t *)s->ips, (unsigned)((size - head) / sizeof(*s->ips)));
+	return 0;
+}
+
+int host_engine_take_stacks(struct host_engine *e, host_engine_stack_fn *fn, void *userdata)
+{
+	e->on_stack = fn;
+	e->userdata = userdata;
+	if (!e->ring)
+		e->ring = ring_buffer__new(bpf_map__fd(e->bpf->maps.stacks), on_stack, e, NULL);
+	if (!e->ring)
+		return -errno;
+	e->bpf->bss->wants_stacks = 1;
+	return 0;
+}
+
+void host_engine_drain(struct host_engine *e)
+{
+	if (e->ring)
+		(void)ring_buffer__consume(e->ring);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -324,6 +361,7 @@ struct host_engine *host_engine_free(struct host_engine *e)
 		return NULL;
 	for (int i = 0; e->event_fds && i < e->n_cpus; i++)
 		fd_close(e->event_fds[i]);
+	ring_buffer__free(e->ring);
 	sampler_bpf__destroy(e->bpf);
 	free(e->event_fds);
 	free(e);

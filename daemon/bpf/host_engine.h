@@ -26,8 +26,12 @@ struct host_engine_target {
 
 /* Of all CPUs since the start; sampler.h says what each means. */
 struct host_engine_counts {
-	uint64_t ticks, sent, foreign, held, failed;
+	uint64_t ticks, sent, foreign, held, failed, stacks, stacks_lost;
 };
+
+/* A stack of the kernel under a tick of the thread @tid (its own number for itself) of @pid. */
+typedef void host_engine_stack_fn(void *userdata, pid_t pid, uint32_t tid, uint64_t mono_ns,
+				  const uint64_t *ips, unsigned n);
 
 /*
  * Loads the program and tries a clock event; none runs before there is a target. Where the kernel
@@ -51,3 +55,9 @@ void host_engine_remove(struct host_engine *e, pid_t pid);
 unsigned host_engine_targets(const struct host_engine *e);
 bool host_engine_puts_off(const struct host_engine *e);
 void host_engine_counts(const struct host_engine *e, struct host_engine_counts *ret);
+/*
+ * From now on ticks that interrupt the kernel take its stack; host_engine_drain() hands them to
+ * @fn. A tick's stack is there before the agent's handler runs. 0, or -errno and nothing is taken.
+ */
+int host_engine_take_stacks(struct host_engine *e, host_engine_stack_fn *fn, void *userdata);
+void host_engine_drain(struct host_engine *e);

@@ -15,14 +15,18 @@
 #include "sampler.h"
 
 #if defined(__TARGET_ARCH_arm64)
+#define REG_IP		  32 /* among the registers of a perf event */
 #define NR_EXECVE	  221
 #define NR_EXECVEAT	  281
 #define NR_RT_SIGPROCMASK 135
 #else
+#define REG_IP		  16
 #define NR_EXECVE	  59
 #define NR_EXECVEAT	  322
 #define NR_RT_SIGPROCMASK 14
 #endif
+
+#define BPF_RB_NO_WAKEUP 1
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -40,6 +44,19 @@ struct {
 	__type(value, struct sampler_counts);
 } counts SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sampler_stack);
+} scratch SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, SAMPLER_RING_BYTES);
+} stacks SEC(".maps");
+
+__u32 wants_stacks; /* of the kernel */
 __u64 period_ns; /* of the clock events: the shortest interval of all targets */
 
 /*
@@ -123,6 +140,53 @@ static void send(struct sampler_counts *c, struct sampler_target *t)
 		c->sent++;
 }
 
+/* ---- stacks of the kernel ------------------------------------------------------------------ */
+
+/* What the thread, and the agent in it, takes for its number. */
+static __u32 own_tid(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	__u32 nr = 0;
+	void *at;
+
+	if (!pid)
+		return 0; /* it exits */
+	at = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+	     (__u64)BPF_CORE_READ(pid, level) * bpf_core_type_size(struct upid) +
+	     bpf_core_field_offset(struct upid, nr);
+	bpf_probe_read_kernel(&nr, sizeof(nr), at);
+	return nr;
+}
+
+/* Addresses of the kernel have the highest bit on every machine we know. */
+static int is_in_kernel(void *ctx)
+{
+	return (__s64)(*(volatile __u64 *)(ctx + REG_IP * sizeof(__u64))) < 0;
+}
+
+/* Nobody is woken: the daemon looks before it reads a sample, and once a second. */
+static void take_stack(void *ctx, struct sampler_counts *c, struct task_struct *task)
+{
+	__u32 zero = 0;
+	struct sampler_stack *s;
+	long bytes;
+
+	if (!wants_stacks || !is_in_kernel(ctx))
+		return;
+	s = bpf_map_lookup_elem(&scratch, &zero);
+	if (!s)
+		return;
+	c->stacks++;
+	s->mono_ns = bpf_ktime_get_ns();
+	s->pid = bpf_get_current_pid_tgid() >> 32;
+	s->tid = own_tid(task);
+	bytes = bpf_get_stack(ctx, s->ips, sizeof(s->ips), 0);
+	if (bytes <= 0 || bytes > (long)sizeof(s->ips) ||
+	    bpf_ringbuf_output(&stacks, s, sizeof(*s) - sizeof(s->ips) + (__u64)bytes,
+			       BPF_RB_NO_WAKEUP) < 0)
+		c->stacks_lost++;
+}
+
 /* Kernels before 6.18: at once. A read or write that copies for long returns what it has. */
 SEC("perf_event")
 int on_tick(void *ctx)
@@ -139,6 +203,7 @@ int on_tick(void *ctx)
 	task = bpf_get_current_task_btf();
 	if (!is_the_agents(c, t, task))
 		return 0;
+	take_stack(ctx, c, task);
 	if (is_blocked(task, t->signo) || is_in_such_a_call(task))
 		c->held++;
 	else
@@ -196,6 +261,7 @@ int on_tick_put_off(void *ctx)
 	c = bpf_map_lookup_elem(&counts, &zero);
 	if (!c || !target_of_tick(c))
 		return 0;
+	take_stack(ctx, c, bpf_get_current_task_btf());
 	slot = bpf_map_lookup_elem(&slots, &at);
 	if (slot && bpf_task_work_schedule_resume_impl(bpf_get_current_task_btf(), &slot->work,
 						       &slots, on_return, 0) < 0)

@@ -69,7 +69,17 @@ struct pt_regs {
 #endif
 };
 
+struct upid {
+	int nr;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1]; /* by pid namespace, the first one's first */
+};
+
 struct task_struct {
+	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct sighand_struct *sighand;
 	sigset_t blocked;

@@ -177,6 +177,7 @@ static void print_footer(FILE *to, const cJSON *status, const struct table *tabl
 {
 	const cJSON *discovery = json_get(status, "discovery"), *t;
 	const cJSON *engine = json_get(status, "host_engine");
+	const char *note = json_text_of(json_get(engine, "kernel_stacks"), "note");
 	double taken = 0, delivered = 0, dropped = 0;
 	int streaming = 0;
 
@@ -203,6 +204,11 @@ static void print_footer(FILE *to, const cJSON *status, const struct table *tabl
 	}
 	fputc('\n', to);
 	print_blocked(to, json_get(status, "blocked"));
+	if (*note) {
+		fputs("frames of the kernel: ", to);
+		print_text(to, note);
+		fputc('\n', to);
+	}
 	if (strcmp(json_text_of(engine, "state"), "refused") != 0)
 		return;
 	fputs("no interval below the kernel's tick: ", to);

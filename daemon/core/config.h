@@ -35,6 +35,7 @@ struct config {
 	int log_level; /* enum log_level */
 	uint64_t cpu_interval_ns; /* events.cpu.interval: 10ms */
 	unsigned max_cpu_permille; /* events.cpu.max_cpu: 1% of the target's own CPU time = 10 */
+	bool kernel_stacks; /* events.cpu.kernel: with the host engine */
 	bool host_engine; /* events.cpu.host_engine: BPF for intervals below the kernel's tick */
 	bool quiet_attach; /* keep the JVM's own attach warning out of the application's output */
 	enum { BPF_AUTO, BPF_ON, BPF_OFF } bpf; /* discovery.bpf */

@@ -409,16 +409,47 @@ static uint32_t process_of(struct live_source *s, struct profile *p, struct id_c
 	return c->process;
 }
 
+/* @k above @node: its name is all that is kept of an address of the kernel. */
+static uint32_t add_kernel(struct profile *p, uint32_t node, const struct live_kernel *kernel,
+			   const struct kernel_stack *k)
+{
+	struct profile_frame f = { .kind = WIRE_KIND_KERNEL, .line = -1 };
+
+	for (unsigned i = k->n; i-- > 0;) {
+		const char *name = kernel->name(kernel->userdata, k->ips[i]);
+
+		f.method = profile_string(p, name ? name : "[unknown]");
+		node = profile_node(p, node, f.method ? profile_intern_frame(p, &f) : UINT32_MAX);
+	}
+	return node;
+}
+
+/* Ticks that one sample covers share its weight; it stays one sample. */
+static void add_weight(struct profile *p, uint32_t thread, uint32_t node,
+		       const struct live_kernel *kernel, uint64_t weight_ns)
+{
+	uint64_t part_ns, n = kernel ? kernel->n : 0;
+	const struct kernel_stack *k = n ? kernel->first : NULL;
+
+	if (!k)
+		profile_add(p, thread, node, 1, weight_ns);
+	for (; k; k = k->next, n--) {
+		part_ns = weight_ns / n;
+		weight_ns -= part_ns;
+		profile_add(p, thread, add_kernel(p, node, kernel, k), n == 1, part_ns);
+	}
+}
+
 static void add_sample(struct live_source *s, struct profile *p, struct id_cache *c, uint64_t serial,
 		       const struct stream *stream, const struct stream_sample *sample,
-		       uint64_t interval_ns)
+		       const struct live_kernel *kernel, uint64_t interval_ns)
 {
 	struct profile_thread t = { .tid = sample->tid, .name = profile_string(p, sample->thread) };
 
 	cache_turn(c, serial);
 	t.process = process_of(s, p, c);
-	profile_add(p, profile_thread(p, &t), map_stack(p, c, stream, sample->node), 1,
-		    sample->weight_ns);
+	add_weight(p, profile_thread(p, &t), map_stack(p, c, stream, sample->node), kernel,
+		   sample->weight_ns);
 	if (interval_ns > p->interval_ns)
 		p->interval_ns = interval_ns;
 }
@@ -429,15 +460,16 @@ static struct id_cache *cache_of(struct live_source *s, const struct live_slice 
 }
 
 void live_add(struct live_source *s, const struct stream *stream, const struct stream_sample *sample,
-	      uint64_t real_ns, uint64_t interval_ns)
+	      const struct live_kernel *kernel, uint64_t real_ns, uint64_t interval_ns)
 {
 	struct live_slice *slice = slice_at(s->live, real_ns);
 
 	if (slice)
 		add_sample(s, slice->profile, cache_of(s, slice), slice->serial, stream, sample,
-			   interval_ns);
+			   kernel, interval_ns);
 	for (struct live_tap *t = s->taps; t; t = t->next) {
-		add_sample(s, t->profile, &s->tap_cache, t->serial, stream, sample, interval_ns);
+		add_sample(s, t->profile, &s->tap_cache, t->serial, stream, sample, kernel,
+			   interval_ns);
 		if (!t->profile->begin_real_ns || real_ns < t->profile->begin_real_ns)
 			t->profile->begin_real_ns = real_ns;
 		if (real_ns > t->profile->end_real_ns)

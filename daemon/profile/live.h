@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "daemon/profile/kernel_stacks.h"
 #include "daemon/profile/profile.h"
 #include "daemon/stream/stream.h"
 
@@ -35,9 +36,17 @@ int live_source_new(struct live *l, const struct live_process *info, struct live
 struct live_source *live_source_free(struct live_source *s);
 void live_source_update(struct live_source *s, const struct live_process *info); /* jdk known now */
 
-/* @real_ns: wall time of the sample (mono converted by the caller). */
+/* Stacks of the kernel for one sample, which share its weight, and what names their addresses. */
+struct live_kernel {
+	const struct kernel_stack *first;
+	unsigned n;
+	const char *(*name)(void *userdata, uint64_t address); /* NULL = nobody knows */
+	void *userdata;
+};
+
+/* @real_ns: wall time of the sample (mono converted by the caller); @kernel may be NULL. */
 void live_add(struct live_source *s, const struct stream *stream, const struct stream_sample *sample,
-	      uint64_t real_ns, uint64_t interval_ns);
+	      const struct live_kernel *kernel, uint64_t real_ns, uint64_t interval_ns);
 /* Node and thread ids of @s mean something else from now on. */
 void live_source_reset(struct live_source *s);
 /* What the books say since the last call goes into the open slice. */

@@ -109,6 +109,19 @@ static cJSON *target_json(const struct target *t)
 	return o;
 }
 
+static void add_kernel_stacks(cJSON *to, const struct kernel_frames *k)
+{
+	cJSON *o = cJSON_AddObjectToObject(to, "kernel_stacks");
+	struct kernel_frames_counts c;
+
+	kernel_frames_counts(k, &c);
+	add_u64(o, "taken", c.taken);
+	add_u64(o, "matched", c.matched);
+	add_u64(o, "unmatched", c.unmatched);
+	add_u64(o, "lost", c.lost);
+	add_text(o, "note", kernel_frames_note(k));
+}
+
 /* state: on, idle (nobody asks for so short an interval), refused or off; why for the last two */
 static cJSON *host_engine_json(struct host *h)
 {
@@ -133,6 +146,8 @@ static cJSON *host_engine_json(struct host *h)
 	add_u64(o, "foreign", c.foreign);
 	add_u64(o, "held", c.held);
 	add_u64(o, "failed", c.failed);
+	if (host_kernel_frames(h))
+		add_kernel_stacks(o, host_kernel_frames(h));
 	return o;
 }
 

@@ -2,6 +2,7 @@
 lets us use BPF; skipped elsewhere, but for what happens where it is refused."""
 import os
 import re
+import subprocess
 import sys
 import time
 import unittest
@@ -49,6 +50,57 @@ public class Becomes {
     }
 }
 """
+
+
+# Three threads: system calls that copy little, system calls that copy much, none
+CALLS = """
+import java.io.*;
+
+public class Calls {
+    static volatile long sink;
+    static volatile boolean ends;
+
+    static void reads(int size) {
+        byte[] b = new byte[size];
+        try (FileInputStream in = new FileInputStream("/dev/zero")) {
+            while (!ends)
+                sink += in.read(b);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    static void small() { reads(4096); }
+    static void large() { reads(1 << 20); }
+    static void spin() { while (!ends) for (int i = 0; i < 1000; i++) sink += i * sink; }
+
+    public static void main(String[] args) throws Exception {
+        Runnable[] all = { Calls::small, Calls::large, Calls::spin };
+        String[] names = { "small", "large", "spin" };
+        Thread[] threads = new Thread[3];
+        for (int i = 0; i < 3; i++) {
+            threads[i] = new Thread(all[i], names[i]);
+            threads[i].start();
+        }
+        System.out.println("READY");
+        System.in.read();
+        ends = true;
+        for (Thread t : threads)
+            t.join();
+        System.out.println("END");
+    }
+}
+"""
+
+
+def cpu_of_thread(pid, name):
+    """Ticks of user and of kernel mode, as the kernel counts them."""
+    for tid in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/stat" % (pid, tid)) as f:
+            head, rest = f.read().rsplit(")", 1)
+        if head.split("(", 1)[1] == name:
+            return [int(x) for x in rest.split()[11:13]]
+    raise AssertionError("no thread " + name)
 
 
 class Window:
@@ -193,6 +245,92 @@ class Rates(unittest.TestCase):
         with Daemon(settings("1ms"), wrap=("setpriv", "--bounding-set", "-sys_admin")) as daemon, Jvm(MAJOR) as jvm:
             self.hosted(daemon, jvm)
             self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def calls(self, daemon, check, *more):
+        """Runs Calls under @daemon; check(collapsed stacks by thread, true shares of kernel mode, status)."""
+        source = daemon.dir + "/Calls.java"
+        with open(source, "w") as f:
+            f.write(CALLS)
+        with Jvm(MAJOR, source, options=("-Xmx128m", *more)) as jvm:
+            self.hosted(daemon, jvm)
+            time.sleep(3)
+            out = daemon.dir + "/out.collapsed"
+            names = ("small", "large", "spin")
+            before = {n: cpu_of_thread(jvm.pid, n) for n in names}
+            window = Window.look(daemon, jvm)
+            daemon.cli("record", str(jvm.pid), "-d", "6s", "-i", "1ms", "--threads", "--annotate", "-o", out)
+            after = {n: cpu_of_thread(jvm.pid, n) for n in names}
+            now = Window.look(daemon, jvm)
+            ratio = (now["taken_ns"] - window["taken_ns"]) / (now["cpu_ns"] - window["cpu_ns"])
+            stacks = {n: {} for n in names}
+            with open(out) as f:
+                for line in f:
+                    stack, weight = line.rsplit(" ", 1)
+                    for n in names:
+                        if n in stack.split(";")[0]:
+                            stacks[n][stack] = stacks[n].get(stack, 0) + int(weight)
+            true = {}
+            for n in names:
+                user, system = (b - a for a, b in zip(before[n], after[n]))
+                true[n] = system / (user + system)
+            check(stacks, true, ratio, daemon.status()["host_engine"])
+            time.sleep(1.5)
+            books_hold(daemon.target(jvm.pid))
+            self.assertEqual(jvm.process.communicate("x", timeout=40), ("END\n", ""))
+
+    def check_kernel_frames(self, stacks, true, ratio, engine):
+        counts = engine["kernel_stacks"]
+        if counts["note"]:
+            self.skipTest(counts["note"])
+        for name, of_thread in stacks.items():
+            whole = sum(of_thread.values())
+            kernel = {s: w for s, w in of_thread.items() if "_[k]" in s}
+            share = sum(kernel.values()) / whole
+            print("  %-6s %5.1f %% of samples with frames of the kernel, %5.1f %% of CPU time in it" % (
+                name, 100 * share, 100 * true[name]))
+            if name == "spin":
+                self.assertLess(share, 0.03)
+                continue
+            self.assertAlmostEqual(share, true[name], delta=0.1)
+            # the rest is the way in and out of the kernel, and interrupts
+            read = [w for s, w in kernel.items() if re.search(r"FileInputStream\.read.*;vfs_read_\[k\]", s)]
+            self.assertGreater(sum(read) / sum(kernel.values()), 0.3, max(kernel, key=kernel.get))
+            # nothing of user mode stands above the kernel
+            for stack in kernel:
+                marks = [f.endswith("_[k]") for f in stack.split(";")]
+                self.assertEqual(marks, sorted(marks), stack)
+                self.assertNotRegex(stack, r"ffffffff[0-9a-f]{8}")
+        print("  weights / CPU time = %.4f, %s" % (ratio, counts))
+        self.assertAlmostEqual(ratio, 1, delta=0.03)
+        self.assertGreater(counts["matched"], 0.9 * counts["taken"])
+
+    def test_a_system_call_has_the_frames_of_the_kernel(self):
+        with Daemon(settings("1ms", "    kernel: true")) as daemon:
+            self.calls(daemon, self.check_kernel_frames)
+
+    def test_without_the_right_to_its_addresses_the_kernel_has_no_names(self):
+        def check(stacks, true, ratio, engine):
+            self.assertRegex(engine["kernel_stacks"]["note"], "CAP_SYSLOG")
+            self.assertIn("frames of the kernel: no names", daemon.cli("status").stdout)
+            kernel = {f for t in stacks.values() for s in t for f in s.split(";") if f.endswith("_[k]")}
+            self.assertEqual(kernel, {"[unknown]_[k]"})
+            self.assertAlmostEqual(ratio, 1, delta=0.03)
+
+        wrap = ("setpriv", "--bounding-set", "-syslog")
+        shown = subprocess.run([*wrap, "head", "-1", "/proc/kallsyms"], stdout=subprocess.PIPE, text=True).stdout
+        if not shown.startswith("0000000000000000"):
+            self.skipTest("this kernel shows its addresses to everybody")
+        with Daemon(settings("1ms", "    kernel: true"), wrap=wrap) as daemon:
+            self.calls(daemon, check)
+
+    def test_frames_of_the_kernel_can_be_switched_off(self):
+        def check(stacks, true, ratio, engine):
+            self.assertNotIn("kernel_stacks", engine)
+            self.assertFalse([s for t in stacks.values() for s in t if "_[k]" in s])
+            self.assertAlmostEqual(ratio, 1, delta=0.03)
+
+        with Daemon(settings("1ms", "    kernel: false")) as daemon:
+            self.calls(daemon, check)
 
     def test_a_killed_daemon_does_no_harm_and_its_successor_goes_on(self):
         with Daemon(settings("200us")) as daemon, Jvm(MAJOR) as jvm:

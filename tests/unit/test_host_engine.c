@@ -3,11 +3,13 @@
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "daemon/bpf/host_engine.h"
@@ -71,7 +73,7 @@ static struct host_engine *engine_or_skip(void)
 	return e;
 }
 
-enum manner { HANDLED, DEFAULT, BLOCKED, READING };
+enum manner { HANDLED, DEFAULT, BLOCKED, READING, READING_IN_A_NAMESPACE, SPINNING };
 
 /* System calls that copy for milliseconds: a signal that is pending cuts them short. */
 static void read_in_bulk(void)
@@ -91,7 +93,9 @@ static pid_t child(int n, enum manner manner)
 	pid_t pid;
 
 	shared[n] = (struct words){ 0 };
-	pid = fork();
+	pid = (pid_t)syscall(SYS_clone,
+			     SIGCHLD | (manner == READING_IN_A_NAMESPACE ? CLONE_NEWPID : 0), 0, 0,
+			     0, 0);
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -104,8 +108,10 @@ static pid_t child(int n, enum manner manner)
 		mine->handler = (uint64_t)(uintptr_t)on_signal;
 	else
 		install();
-	if (manner == READING)
+	if (manner == READING || manner == READING_IN_A_NAMESPACE)
 		read_in_bulk();
+	while (manner == SPINNING)
+		__atomic_add_fetch(&mine->reads, 1, __ATOMIC_RELAXED);
 	burn(60 * NS_PER_S);
 	_exit(0);
 }
@@ -413,6 +419,70 @@ static void without_rights_there_is_a_sentence(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+struct seen {
+	pid_t pid;
+	uint32_t tid;
+	uint64_t since_ns;
+	int stacks, wrong;
+};
+
+static void on_stack(void *userdata, pid_t pid, uint32_t tid, uint64_t mono_ns, const uint64_t *ips,
+		     unsigned n)
+{
+	struct seen *s = userdata;
+
+	s->stacks++;
+	s->wrong += pid != s->pid || tid != s->tid || mono_ns < s->since_ns ||
+		    mono_ns > clock_mono_ns() || n < 1 || n > 64;
+	for (unsigned i = 0; i < n; i++)
+		s->wrong += ips[i] >> 63 == 0; /* no address of user mode */
+}
+
+static void check_stacks(enum manner manner)
+{
+	struct host_engine *e = engine_or_skip();
+	struct seen seen = { .pid = child(0, manner), .since_ns = clock_mono_ns() };
+	struct host_engine_counts c;
+
+	seen.tid = manner == READING_IN_A_NAMESPACE ? 1 : (uint32_t)seen.pid;
+	wait_for_handler(0);
+	assert_int_equal(set(e, seen.pid, 0, NS_PER_MS), 0);
+	usleep(200000);
+	host_engine_counts(e, &c);
+	assert_int_equal(c.stacks, 0); /* nobody wants them yet */
+	assert_int_equal(host_engine_take_stacks(e, on_stack, &seen), 0);
+	for (int i = 0; i < 10; i++) {
+		usleep(100000);
+		host_engine_drain(e);
+	}
+	end(seen.pid);
+	host_engine_drain(e);
+	host_engine_counts(e, &c);
+	print_message("%d stacks of the kernel\n", seen.stacks);
+	assert_true(manner == SPINNING ? seen.stacks < 100 : seen.stacks > 100);
+	assert_int_equal(seen.wrong, 0);
+	assert_int_equal(c.stacks, (uint64_t)seen.stacks + c.stacks_lost);
+	host_engine_free(e);
+}
+
+static void ticks_in_system_calls_bring_stacks_of_the_kernel(void **state)
+{
+	(void)state;
+	check_stacks(READING);
+}
+
+static void ticks_in_user_mode_bring_none(void **state)
+{
+	(void)state;
+	check_stacks(SPINNING);
+}
+
+static void a_stack_has_the_number_that_the_thread_has_for_itself(void **state)
+{
+	(void)state;
+	check_stacks(READING_IN_A_NAMESPACE);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -426,6 +496,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_removed_target_gets_no_more_and_the_last_ends_the_ticks),
 		cmocka_unit_test(a_process_that_execs_is_never_ended_by_a_signal),
 		cmocka_unit_test(signals_end_with_the_engines_process),
+		cmocka_unit_test(ticks_in_system_calls_bring_stacks_of_the_kernel),
+		cmocka_unit_test(ticks_in_user_mode_bring_none),
+		cmocka_unit_test(a_stack_has_the_number_that_the_thread_has_for_itself),
 		cmocka_unit_test(without_rights_there_is_a_sentence),
 	};
 	bool again = argc > 1 && strcmp(argv[1], "again") == 0;

@@ -28,7 +28,7 @@ static void add(struct live_source *s, struct stream *stream, uint64_t real_ns)
 {
 	struct stream_sample sample = { .tid = 9, .thread = "main", .weight_ns = 10 };
 
-	live_add(s, stream, &sample, real_ns, 10);
+	live_add(s, stream, &sample, NULL, real_ns, 10);
 }
 
 static void every_sample_ends_in_exactly_one_window(void **state)
@@ -80,7 +80,8 @@ static void a_query_sees_seconds_and_windows_once(void **state)
 	assert_int_equal(weight_of(p), 250);
 	p = profile_free(p);
 	assert_int_equal(profile_new(&p), 0);
-	assert_int_equal(live_query(live, T0 + 22 * LIVE_SLICE_NS, T0 + 24 * LIVE_SLICE_NS, NULL, p), 0);
+	assert_int_equal(
+		live_query(live, T0 + 22 * LIVE_SLICE_NS, T0 + 24 * LIVE_SLICE_NS, NULL, p), 0);
 	assert_int_equal(weight_of(p), 20);
 	profile_free(p);
 	live_source_free(source);
@@ -294,15 +295,15 @@ static void ids_mean_what_they_meant_when_the_sample_came(void **state)
 	live_tick(u.live, T0);
 	greet(u.stream, &sequence);
 	define(u.stream, "before", 1, &sequence);
-	live_add(u.source, u.stream, &sample, T0, 10);
-	live_add(u.source, u.stream, &sample, T0 + LIVE_SLICE_NS, 10);
+	live_add(u.source, u.stream, &sample, NULL, T0, 10);
+	live_add(u.source, u.stream, &sample, NULL, T0 + LIVE_SLICE_NS, 10);
 	wire_begin(&w, buf, WIRE_RESET);
 	put(u.stream, &w, ++sequence);
 	live_source_reset(u.source);
 	define(u.stream, "after", 1, &sequence);
-	live_add(u.source, u.stream, &sample, T0, 10);
-	live_add(u.source, u.stream, &sample, T0 + LIVE_SLICE_NS, 10);
-	live_add(u.source, u.stream, &sample, T0 + 2 * LIVE_SLICE_NS, 10);
+	live_add(u.source, u.stream, &sample, NULL, T0, 10);
+	live_add(u.source, u.stream, &sample, NULL, T0 + LIVE_SLICE_NS, 10);
+	live_add(u.source, u.stream, &sample, NULL, T0 + 2 * LIVE_SLICE_NS, 10);
 	find_label(u.live, "before", &weight);
 	assert_int_equal(weight, 20);
 	find_label(u.live, "after", &weight);
@@ -320,9 +321,58 @@ static void a_stack_beyond_all_reason_is_cut_and_says_so(void **state)
 	live_tick(u.live, T0);
 	greet(u.stream, &sequence);
 	define(u.stream, "deep", 6000, &sequence);
-	live_add(u.source, u.stream, &sample, T0, 10);
+	live_add(u.source, u.stream, &sample, NULL, T0, 10);
 	assert_int_equal(find_label(u.live, "deep", &weight), 4097);
 	assert_int_equal(weight, 10);
+	closed(&u);
+}
+
+static const char *name_of(void *userdata, uint64_t address)
+{
+	(void)userdata;
+	return address == 1 ? "outer" : address == 2 ? "inner" : NULL;
+}
+
+static void stacks_of_the_kernel_stand_above_the_leaf_and_share_the_weight(void **state)
+{
+	struct stream_sample sample = { .tid = 9, .thread = "main", .weight_ns = 10, .node = 1 };
+	struct kernel_stack *a = calloc(1, sizeof(*a) + 2 * sizeof(*a->ips));
+	struct kernel_stack *b = calloc(1, sizeof(*b) + sizeof(*b->ips));
+	struct live_kernel kernel = { .first = a, .n = 2, .name = name_of };
+	struct setup u = opened();
+	uint64_t sequence = 0, weight;
+	struct profile *p;
+
+	(void)state;
+	a->n = 2;
+	a->ips[0] = 2;
+	a->ips[1] = 1;
+	b->n = 1;
+	b->ips[0] = 77;
+	a->next = b;
+	live_tick(u.live, T0);
+	greet(u.stream, &sequence);
+	define(u.stream, "leaf", 1, &sequence);
+	live_add(u.source, u.stream, &sample, &kernel, T0, 10);
+	sample.weight_ns = 7; /* does not divide by two, and an end without any */
+	live_add(u.source, u.stream, &sample, &kernel, T0, 10);
+	live_add(u.source, u.stream, &sample, NULL, T0, 10);
+	assert_int_equal(find_label(u.live, "inner", &weight), 3);
+	assert_int_equal(weight, 5 + 3);
+	assert_int_equal(find_label(u.live, "[unknown]", &weight), 2);
+	assert_int_equal(weight, 5 + 4);
+	assert_int_equal(find_label(u.live, "leaf", &weight), 1);
+	assert_int_equal(weight, 7);
+	assert_int_equal(profile_new(&p), 0);
+	assert_int_equal(live_query(u.live, 0, UINT64_MAX, NULL, p), 0);
+	assert_int_equal(profile_samples(p), 3);
+	for (uint32_t i = 0; i < p->n_frames; i++) {
+		assert_int_equal(p->frames[i].offset, 0);
+		assert_int_equal(p->frames[i].kind == WIRE_KIND_KERNEL,
+				 strcmp(p->strings[p->frames[i].method], "leaf") != 0);
+	}
+	profile_free(p);
+	kernel_stack_free_all(a);
 	closed(&u);
 }
 
@@ -332,12 +382,14 @@ int main(void)
 		cmocka_unit_test(every_sample_ends_in_exactly_one_window),
 		cmocka_unit_test(a_query_sees_seconds_and_windows_once),
 		cmocka_unit_test(a_recording_has_its_own_profile),
-		cmocka_unit_test(the_last_seconds_are_seen_one_by_one_also_when_their_window_is_closed),
+		cmocka_unit_test(
+			the_last_seconds_are_seen_one_by_one_also_when_their_window_is_closed),
 		cmocka_unit_test(a_sample_from_the_future_stays_with_the_present),
 		cmocka_unit_test(a_wall_clock_that_is_set_loses_nothing),
 		cmocka_unit_test(what_was_dropped_is_booked_also_where_nothing_came),
 		cmocka_unit_test(ids_mean_what_they_meant_when_the_sample_came),
 		cmocka_unit_test(a_stack_beyond_all_reason_is_cut_and_says_so),
+		cmocka_unit_test(stacks_of_the_kernel_stand_above_the_leaf_and_share_the_weight),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

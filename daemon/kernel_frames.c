@@ -1,0 +1,133 @@
+/* See kernel_frames.h. */
+#include "daemon/kernel_frames.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "daemon/core/log.h"
+#include "daemon/symbols/kallsyms.h"
+
+struct kernel_frames {
+	struct host_engine *engine;
+	kernel_frames_find_fn *find;
+	void *userdata;
+	struct kallsyms *names; /* NULL: note says why */
+	struct kernel_stacks_counts counts;
+	char note[120];
+};
+
+/* For unprivileged readers the file is there, with zeros for addresses. */
+static void read_names(struct kernel_frames *k)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	int r = f ? kallsyms_read(f, &k->names) : -errno;
+
+	if (f)
+		fclose(f);
+	if (r == -EACCES)
+		snprintf(k->note, sizeof(k->note),
+			 "no names: the kernel hides its addresses; needs CAP_SYSLOG and "
+			 "kernel.kptr_restrict below 2");
+	else if (r < 0)
+		snprintf(k->note, sizeof(k->note), "no names: read /proc/kallsyms: %s",
+			 strerror(-r));
+	if (r < 0)
+		log_warn("kernel_frames.names", "why=%s", log_str(k->note));
+}
+
+static void on_stack(void *userdata, pid_t pid, uint32_t tid, uint64_t mono_ns, const uint64_t *ips,
+		     unsigned n)
+{
+	struct kernel_frames *k = userdata;
+	struct kernel_stacks *stacks = k->find(k->userdata, pid);
+
+	if (stacks) {
+		kernel_stacks_add(stacks, tid, mono_ns, ips, n);
+	} else {
+		k->counts.taken++;
+		k->counts.unmatched++;
+	}
+}
+
+int kernel_frames_new(struct host_engine *engine, kernel_frames_find_fn *find, void *userdata,
+		      struct kernel_frames **ret)
+{
+	struct kernel_frames *k = calloc(1, sizeof(*k));
+	int r;
+
+	if (!k)
+		return -ENOMEM;
+	k->engine = engine;
+	k->find = find;
+	k->userdata = userdata;
+	r = host_engine_take_stacks(engine, on_stack, k);
+	if (r < 0) {
+		free(k);
+		return r;
+	}
+	read_names(k);
+	*ret = k;
+	return 0;
+}
+
+struct kernel_frames *kernel_frames_free(struct kernel_frames *k)
+{
+	if (!k)
+		return NULL;
+	kallsyms_free(k->names);
+	free(k);
+	return NULL;
+}
+
+int kernel_frames_stacks_new(struct kernel_frames *k, struct kernel_stacks **ret)
+{
+	return kernel_stacks_new(&k->counts, ret);
+}
+
+void kernel_frames_drain(struct kernel_frames *k)
+{
+	host_engine_drain(k->engine);
+}
+
+static const char *name_of(void *userdata, uint64_t address)
+{
+	const struct kernel_frames *k = userdata;
+
+	return kallsyms_name(k->names, address);
+}
+
+struct kernel_stack *kernel_frames_take(struct kernel_frames *k, struct kernel_stacks *stacks,
+					const struct stream *stream,
+					const struct stream_sample *sample, struct live_kernel *ret)
+{
+	struct kernel_stack *first = NULL;
+	struct stream_frame leaf;
+	uint32_t parent;
+
+	*ret = (struct live_kernel){ .name = name_of, .userdata = k };
+	kernel_frames_drain(k);
+	/* our own words, as "[no signal]", are no code that the kernel was called from */
+	if (stream_node(stream, sample->node, &leaf, &parent) && leaf.kind == WIRE_KIND_SYNTHETIC)
+		return NULL;
+	ret->n = kernel_stacks_take(stacks, sample->tid, sample->mono_ns, &first);
+	ret->first = first;
+	return first;
+}
+
+void kernel_frames_counts(const struct kernel_frames *k, struct kernel_frames_counts *ret)
+{
+	struct host_engine_counts c;
+
+	host_engine_counts(k->engine, &c);
+	*ret = (struct kernel_frames_counts){
+		.taken = c.stacks,
+		.matched = k->counts.matched,
+		.unmatched = k->counts.unmatched,
+		.lost = k->counts.lost + c.stacks_lost,
+	};
+}
+
+const char *kernel_frames_note(const struct kernel_frames *k)
+{
+	return k->note;
+}
