@@ -168,7 +168,8 @@ def starts(args):
         bench.cannot("%d of %d launches gave no sample\n%s" % (
             failed, args.launches, "\n".join(line for _, line in log.lines[-30:])))
     for one in good:
-        mine = [(moment, e) for moment, e in events if e.get("pid") == one["pid"] and moment > one["launch_real_ns"]]
+        mine = [(moment, e) for moment, e in events
+                if e.get("event") == "cpu" and e.get("pid") == one["pid"] and moment > one["launch_real_ns"]]
         if mine:
             one["first sample taken"] = (min(e["ts_ns"] for _, e in mine) - one["launch_real_ns"]) / 1e6
             one["first sample on the tail"] = (mine[0][0] - one["launch_real_ns"]) / 1e6
