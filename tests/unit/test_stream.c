@@ -206,6 +206,12 @@ static void what_is_not_defined_cannot_be_used(void **state)
 	s = greeted_stream();
 	memset(&f, 0, sizeof(f));
 	assert_int_equal(put_string(s, 1, "x", &f), 0);
+	/* frames of the kernel are the daemon's to add: no agent knows any */
+	assert_int_equal(put_node(s, (struct wire_node){ 1, 0, WIRE_KIND_KERNEL, 1, -1, 0 }, &f), -EBADMSG);
+	s = stream_free(s);
+	s = greeted_stream();
+	memset(&f, 0, sizeof(f));
+	assert_int_equal(put_string(s, 1, "x", &f), 0);
 	/* its own parent: a circle */
 	assert_int_equal(put_node(s, (struct wire_node){ 1, 1, WIRE_KIND_STUB, 1, -1, 0 }, &f), -EBADMSG);
 	s = stream_free(s);

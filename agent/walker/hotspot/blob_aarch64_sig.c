@@ -5,7 +5,6 @@
  * in x30.
  */
 #include "agent/walker/hotspot/hotspot_priv.h"
-#include "agent/walker/hotspot/scopes.h"
 
 #define FP_DISTANCE_MAX 0x4000
 #define MOV_X0_SP	0x910003e0u /* mov x0, sp; the register is its low bits */
@@ -129,40 +128,16 @@ static bool leave_safepoint(struct hot *h, const struct blob *b)
 	return hot_move(h, saved, fp + 16, hot_word(h, fp));
 }
 
-/* Below the blob's frame: the poll's pc in the return slot follows no call. */
-static bool leave_safepoint_caller(struct hot *h, const struct blob *b)
-{
-	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words, pc;
-	struct blob polled;
-
-	if (b->frame_words <= 0)
-		return false;
-	pc = arch_code(hot_word(h, end - 8));
-	return unwind_in_code_cache_sig(pc) && code_blob_sig(pc, &polled) &&
-	       polled.kind == BLOB_NMETHOD && pc >= polled.code &&
-	       hot_move(h, pc, end, hot_word(h, end - 16));
-}
-
 /* ---- exceptions ------------------------------------------------------------------------------ */
-
-/* A pc that follows no call, but for which the nmethod has debug information. */
-static bool is_throw(uint64_t pc)
-{
-	struct blob thrower;
-
-	pc = arch_code(pc);
-	return unwind_in_code_cache_sig(pc) && code_blob_sig(pc, &thrower) &&
-	       thrower.kind == BLOB_NMETHOD && scopes_are_exact_sig(&thrower, pc);
-}
 
 /* Exception stubs put the pc of the throw where their return address was. */
 static bool leave_throw(struct hot *h, const struct blob *b)
 {
 	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words;
 
-	if (b->frame_words > 0 && is_throw(hot_word(h, end - 8)))
+	if (b->frame_words > 0 && return_is_throw_sig(hot_word(h, end - 8)))
 		return hot_move(h, hot_word(h, end - 8), end, hot_word(h, end - 16));
-	return h->leaf && is_throw(h->regs.x3) && hot_move(h, h->regs.x3, h->at.sp, h->at.fp);
+	return h->leaf && return_is_throw_sig(h->regs.x3) && hot_move(h, h->regs.x3, h->at.sp, h->at.fp);
 }
 
 /* ---- stubs on top of the stack --------------------------------------------------------------- */
@@ -251,7 +226,7 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 
 static bool leave_stub(struct hot *h, const struct blob *b)
 {
-	if (b->kind == BLOB_SAFEPOINT && leave_safepoint_caller(h, b))
+	if (b->kind == BLOB_SAFEPOINT && return_to_poll_sig(h, b))
 		return true;
 	if (b->kind == BLOB_DEOPT && return_past_skeletons_sig(h))
 		return true;

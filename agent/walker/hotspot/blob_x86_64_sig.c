@@ -4,7 +4,6 @@
  * return address can be are tried in the order of how sure they are.
  */
 #include "agent/walker/hotspot/hotspot_priv.h"
-#include "agent/walker/hotspot/scopes.h"
 
 #define STUB_WORDS	256 /* an intrinsic of StubRoutines saves registers and has local arrays */
 #define RUNTIME_WORDS	40
@@ -101,20 +100,6 @@ static bool leave_safepoint(struct hot *h, const struct blob *b)
 			return hot_move(h, hot_word(h, h->at.sp + 8 * i), h->at.sp + 8 * i + 8,
 					h->at.fp);
 	return hot_move(h, saved, h->at.sp + 16, h->at.fp);
-}
-
-/* Below the blob's frame: the poll's pc in the return slot follows no call. */
-static bool leave_safepoint_caller(struct hot *h, const struct blob *b)
-{
-	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words, pc;
-	struct blob polled;
-
-	if (b->frame_words <= 0)
-		return false;
-	pc = hot_word(h, end - 8);
-	return unwind_in_code_cache_sig(pc) && code_blob_sig(pc, &polled) &&
-	       polled.kind == BLOB_NMETHOD && pc >= polled.code &&
-	       hot_move(h, pc, end, hot_word(h, end - 16));
 }
 
 /* ---- adapters, vtable stubs -------------------------------------------------------------------- */
@@ -231,7 +216,7 @@ static bool leave_throw(struct hot *h, const struct blob *b)
 {
 	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words;
 
-	return b->frame_words > 0 && forward_is_throw_sig(hot_word(h, end - 8)) &&
+	return b->frame_words > 0 && return_is_throw_sig(hot_word(h, end - 8)) &&
 	       hot_move(h, hot_word(h, end - 8), end, hot_word(h, end - 16));
 }
 
@@ -252,7 +237,7 @@ static bool leave_frameless(struct hot *h, const struct blob *b)
 
 static bool leave_stub(struct hot *h, const struct blob *b)
 {
-	if (b->kind == BLOB_SAFEPOINT && leave_safepoint_caller(h, b))
+	if (b->kind == BLOB_SAFEPOINT && return_to_poll_sig(h, b))
 		return true;
 	if (b->kind == BLOB_ADAPTER && leave_patching_adapter(h))
 		return true;

@@ -5,7 +5,6 @@
  */
 #include "agent/walker/forward.h"
 #include "agent/walker/hotspot/hotspot_priv.h"
-#include "agent/walker/hotspot/scopes.h"
 
 #define JUMPS_MAX 4 /* through registers, inside a stub */
 
@@ -27,14 +26,6 @@ static void begin(const struct hot *h, struct forward *f)
 	f->reg[FORWARD_RBP] = h->at.fp;
 }
 
-bool forward_is_throw_sig(uint64_t pc)
-{
-	struct blob thrower;
-
-	return unwind_in_code_cache_sig(pc) && code_blob_sig(pc, &thrower) &&
-	       thrower.kind == BLOB_NMETHOD && scopes_are_exact_sig(&thrower, pc);
-}
-
 static uint64_t fp_after(const struct hot *h, const struct forward *f)
 {
 	return forward_knows(f, FORWARD_RBP) ? f->reg[FORWARD_RBP] : h->at.fp;
@@ -47,7 +38,7 @@ static bool returned(struct hot *h, const struct blob *b, const struct forward *
 	bool fits = b->kind == BLOB_STUBS ? return_fits_sig(h, f->pc, fp, sp)
 					  : return_fits_java_sig(h, f->pc, fp, sp);
 
-	return (fits || forward_is_throw_sig(f->pc)) && hot_move(h, f->pc, sp, fp);
+	return (fits || return_is_throw_sig(f->pc)) && hot_move(h, f->pc, sp, fp);
 }
 
 /* An adapter is left for the method: its caller's pc is on top, or in rax with the sp in r13. */
@@ -69,7 +60,7 @@ static bool threw(struct hot *h, const struct forward *f)
 	struct blob handler;
 
 	if (forward_knows(f, FORWARD_RDX) &&
-	    (forward_is_throw_sig(pc) || return_fits_java_sig(h, pc, fp, sp)))
+	    (return_is_throw_sig(pc) || return_fits_java_sig(h, pc, fp, sp)))
 		return hot_move(h, pc, sp, fp);
 	return unwind_in_code_cache_sig(f->pc) && code_blob_sig(f->pc, &handler) &&
 	       handler.kind == BLOB_NMETHOD &&

@@ -99,6 +99,10 @@ bool return_known_java_sig(const struct hot *h, uint64_t pc);
 bool return_fits_java_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp);
 /* Leaves the frame that fp points to, if that lies at most so many bytes up and is one. */
 bool return_by_fp_sig(struct hot *h, uint64_t distance_max, bool java_only);
+/* A pc that follows no call, but for which the nmethod has debug information: an exception's. */
+bool return_is_throw_sig(uint64_t pc);
+/* Leaves a safepoint blob by its size: the poll's pc in the return slot follows no call either. */
+bool return_to_poll_sig(struct hot *h, const struct blob *b);
 /* at.fp is of a frame that is not filled in yet: on to the next whole one. */
 bool return_past_skeletons_sig(struct hot *h);
 enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp,
@@ -135,8 +139,6 @@ bool forward_stub_sig(struct hot *h, const struct blob *b);
 bool forward_interpreter_sig(struct hot *h);
 /* Leaves the safepoint blob, entered by the @poll of the nmethod @polled. */
 bool forward_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *polled);
-/* A pc that follows no call, but for which the nmethod has debug information: an exception's. */
-bool forward_is_throw_sig(uint64_t pc);
 
 /* ---- stubs of the JVM --------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
  * one. So a candidate is scored: does the call before it lead to the callee?
  */
 #include "agent/walker/hotspot/hotspot_priv.h"
+#include "agent/walker/hotspot/scopes.h"
 
 #define DEOPT_HOPS 256
 
@@ -101,6 +102,28 @@ bool return_past_skeletons_sig(struct hot *h)
 		fp = next;
 	}
 	return false;
+}
+
+bool return_is_throw_sig(uint64_t pc)
+{
+	struct blob thrower;
+
+	pc = arch_code(pc);
+	return unwind_in_code_cache_sig(pc) && code_blob_sig(pc, &thrower) &&
+	       thrower.kind == BLOB_NMETHOD && scopes_are_exact_sig(&thrower, pc);
+}
+
+bool return_to_poll_sig(struct hot *h, const struct blob *b)
+{
+	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words, pc;
+	struct blob polled;
+
+	if (b->frame_words <= 0)
+		return false;
+	pc = arch_code(hot_word(h, end - 8));
+	return unwind_in_code_cache_sig(pc) && code_blob_sig(pc, &polled) &&
+	       polled.kind == BLOB_NMETHOD && pc >= polled.code &&
+	       hot_move(h, pc, end, hot_word(h, end - 16));
 }
 
 enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp,
