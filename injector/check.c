@@ -1,5 +1,5 @@
 /*
- * kindling-inject --check: the preflight and the place for the library, looked at and not touched.
+ * kindling-inject --check: the preflight and the place for the library, looked at; nothing is sent or left.
  * The checks are those that an attach asks; here all of them are, and what they say is printed.
  */
 #include "injector/inject.h"

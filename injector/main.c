@@ -46,7 +46,8 @@ static const char usage[] =
 	"  jcmd COMMAND [ARG...]    a diagnostic command, e.g. jcmd VM.version\n"
 	"  properties               the JVM's system properties\n"
 	"  threaddump               stacks of all threads\n"
-	"  check [json]             could an agent be loaded? Looks, and touches nothing\n"
+	"  check [json]             could an agent be loaded? Sends and leaves nothing; to read\n"
+	"                           a seccomp filter it stops a sleeping thread for some 50 us\n"
 	"\n"
 	"Exit status: 0 done, 1 failed (the reason is printed), 2 wrong usage. Of check: 0 yes, 1 no,\n"
 	"2 it could not be told.\n";

@@ -1,6 +1,6 @@
 /*
  * kindling doctor: every check of the preflight, and what the daemon knows. The checks are the
- * injector's own: it is run as `kindling-inject PID check json`, which touches nothing.
+ * injector's own: it is run as `kindling-inject PID check json`, which sends and leaves nothing.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -25,8 +25,9 @@ extern char **environ;
 static const char usage[] =
 	"Usage: kindling doctor [--json] [PID|TARGET|--all]\n"
 	"\n"
-	"Looks at a JVM as an attach would, and touches nothing: one line a check, ok, no or unknown, what\n"
-	"was found, and what would change it. With a daemon also its state, rule, back-off and last fault.\n"
+	"Looks at a JVM as an attach would, but sends it nothing and leaves nothing in it: one line a check,\n"
+	"ok, no or unknown, what was found, and what would change it. With a daemon also its state, rule,\n"
+	"back-off and last fault. To read a seccomp filter one sleeping thread is stopped for some 50 us.\n"
 	"Works without one. Without a TARGET it looks at all JVMs, as with --all.\n"
 	"\n"
 	"  -a, --all    every JVM of this host\n"
