@@ -54,6 +54,44 @@ static void arguments_and_arithmetic_count(void **state)
 	assert_int_equal(run(code, ARRAY_SIZE(code), SYS_prctl, 0x00e), SECCOMP_RET_ALLOW);
 }
 
+/* libseccomp sorts calls into a tree, and newer rules ask for bits of arguments. */
+static void ranges_and_bits_are_compared(void **state)
+{
+	static const struct {
+		uint16_t op;
+		int below, at, above; /* is it a jump, for 99, 100 and 101? */
+	} rows[] = { { BPF_JGE, 0, 1, 1 }, { BPF_JGT, 0, 0, 1 }, { BPF_JEQ, 0, 1, 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct sock_filter code[] = {
+			BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NR),
+			BPF_JUMP((uint16_t)(BPF_JMP | rows[i].op | BPF_K), 100, 0, 1),
+			BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+			BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		};
+		const uint32_t answers[] = { SECCOMP_RET_ALLOW, SECCOMP_RET_TRAP };
+
+		assert_int_equal(run(code, ARRAY_SIZE(code), 99, 0), answers[rows[i].below]);
+		assert_int_equal(run(code, ARRAY_SIZE(code), 100, 0), answers[rows[i].at]);
+		assert_int_equal(run(code, ARRAY_SIZE(code), 101, 0), answers[rows[i].above]);
+	}
+}
+
+static void a_bit_of_an_argument_decides(void **state)
+{
+	static const struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG0),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x10, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+
+	(void)state;
+	assert_int_equal(run(code, ARRAY_SIZE(code), SYS_prctl, 0x31), SECCOMP_RET_TRAP);
+	assert_int_equal(run(code, ARRAY_SIZE(code), SYS_prctl, 0x2f), SECCOMP_RET_ALLOW);
+}
+
 static void programs_the_kernel_would_not_take_do_no_harm(void **state)
 {
 	static const struct sock_filter wild[] = {
@@ -86,6 +124,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_list_of_refused_calls_is_understood),
 		cmocka_unit_test(arguments_and_arithmetic_count),
+		cmocka_unit_test(ranges_and_bits_are_compared),
+		cmocka_unit_test(a_bit_of_an_argument_decides),
 		cmocka_unit_test(programs_the_kernel_would_not_take_do_no_harm),
 		cmocka_unit_test(only_what_ends_a_process_is_deadly),
 	};
