@@ -342,10 +342,10 @@ static enum writer_result once_a_second(uint64_t now)
 
 	look_at_threads(now);
 	walker_refresh();
-	if (budget_keep(&session.start) || agent.books.taken != session.taken_at_ledger)
+	if (budget_keep(&session.start) || agent.books.of[WIRE_EVENT_CPU].taken != session.taken_at_ledger)
 		session.ledger_due = true;
 	if (session.ledger_due) {
-		session.taken_at_ledger = agent.books.taken;
+		session.taken_at_ledger = agent.books.of[WIRE_EVENT_CPU].taken;
 		r = writer_ledger();
 		session.ledger_due = r != WRITER_OK;
 	}

@@ -138,7 +138,7 @@ static void drop_pending(enum wire_drop cause)
 {
 	if (writer.frames[PENDING_THREAD].records)
 		threads_forget();
-	ledger_drop(cause, writer.cpu_samples, writer.cpu_ns);
+	ledger_drop(WIRE_EVENT_CPU, cause, writer.cpu_samples, writer.cpu_ns);
 	begin_frames();
 }
 
@@ -192,8 +192,7 @@ enum writer_result writer_flush(void)
 			continue;
 		r = write_frame(&writer.frames[i]);
 		if (r == WRITER_OK && i == PENDING_CPU) {
-			ledger.written += writer.cpu_samples;
-			ledger.written_ns += writer.cpu_ns;
+			ledger_written(WIRE_EVENT_CPU, writer.cpu_samples, writer.cpu_ns);
 			writer.cpu_samples = writer.cpu_ns = 0;
 		} else if (r != WRITER_OK && i == PENDING_THREAD) {
 			threads_forget(); /* names are said again */
@@ -392,7 +391,7 @@ static enum writer_result put_sample(const struct ring_sample *s)
 	struct wire_sample record = {
 		.mono_ns = s->mono_ns,
 		.tid = s->tid,
-		.weight_ns = s->weight_ns,
+		.weight_ns = s->weight,
 	};
 
 	if (walker_names_full() && !writer.torn) {
@@ -413,11 +412,11 @@ static enum writer_result put_sample(const struct ring_sample *s)
 			r = writer.gone ? WRITER_GONE : WRITER_FULL;
 	}
 	if (r != WRITER_OK) {
-		ledger_drop(r == WRITER_GONE ? WIRE_DROP_NO_READER : cause, 1, s->weight_ns);
+		ledger_drop(s->event, r == WRITER_GONE ? WIRE_DROP_NO_READER : cause, 1, s->weight);
 		return r;
 	}
 	writer.cpu_samples++;
-	writer.cpu_ns += s->weight_ns;
+	writer.cpu_ns += s->weight;
 	return WRITER_OK;
 }
 
@@ -489,7 +488,7 @@ void writer_discard(void)
 	if (writer.begun)
 		drop_pending(WIRE_DROP_NO_READER);
 	while ((s = ring_peek(&agent.ring, UINT64_MAX))) {
-		ledger_drop(WIRE_DROP_NO_READER, 1, s->weight_ns);
+		ledger_drop(s->event, WIRE_DROP_NO_READER, 1, s->weight);
 		ring_pop(&agent.ring);
 	}
 }

@@ -258,6 +258,7 @@ static void on_ledger(void *userdata, struct target *t)
 	struct entry *e = entry_of(userdata, t);
 	struct profile_losses now = { 0 }, delta;
 	struct stream_counts c;
+	const struct stream_books *b = &c.of[WIRE_EVENT_CPU];
 
 	if (!e)
 		return;
@@ -265,12 +266,12 @@ static void on_ledger(void *userdata, struct target *t)
 	if (e->kernel)
 		kernel_stacks_expire(e->kernel, clock_mono_ns());
 	target_counts(t, &c);
-	now.taken = c.taken;
-	now.taken_ns = c.taken_ns;
-	now.delivered = c.delivered;
-	now.delivered_ns = c.delivered_ns;
-	now.dropped = c.taken - c.delivered;
-	now.dropped_ns = c.taken_ns - c.delivered_ns;
+	now.taken = b->taken;
+	now.taken_ns = b->taken_weight;
+	now.delivered = b->delivered;
+	now.delivered_ns = b->delivered_weight;
+	now.dropped = b->taken - b->delivered;
+	now.dropped_ns = b->taken_weight - b->delivered_weight;
 	delta = (struct profile_losses){
 		now.taken - e->booked.taken,
 		now.taken_ns - e->booked.taken_ns,

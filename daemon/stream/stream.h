@@ -35,11 +35,39 @@ struct stream_sample {
 	uint32_t node; /* leaf, 0 = none: walk with stream_node() */
 };
 
+/* One wait, as in struct wire_lock. */
+struct stream_lock {
+	uint64_t begin_ns; /* CLOCK_MONOTONIC */
+	uint64_t duration_ns;
+	uint32_t tid, owner_tid, waker_tid; /* 0 = unknown */
+	const char *thread, *owner, *waker; /* names, "" if not known */
+	uint8_t wait; /* enum wire_wait */
+	uint8_t flags; /* WIRE_LOCK_x */
+	const char *class_name; /* "java.util.concurrent.locks.ReentrantLock", "" unknown */
+	uint32_t identity; /* 0 = unknown */
+	uint32_t node, owner_node; /* 0 = none */
+};
+
+struct stream_alloc {
+	uint64_t mono_ns;
+	uint32_t tid;
+	const char *thread;
+	const char *class_name; /* "java.lang.String", "[B", "" unknown */
+	uint64_t size, weight; /* bytes */
+	uint32_t node;
+};
+
 struct stream_ops {
 	void (*on_hello)(void *userdata, const struct wire_hello *hello);
 	void (*on_mapping)(void *userdata, const struct wire_mapping *m, const char *path);
 	void (*on_thread)(void *userdata, const struct wire_thread *t, const char *name);
 	void (*on_sample)(void *userdata, const struct stream_sample *s);
+	void (*on_wall)(void *userdata, const struct stream_sample *s);
+	/* ended waits are events; OPEN and CLOSED ones only tell of the present */
+	void (*on_lock)(void *userdata, const struct stream_lock *l);
+	void (*on_alloc)(void *userdata, const struct stream_alloc *a);
+	/* what the owner should know of @step ("lock"); "" takes it back */
+	void (*on_note)(void *userdata, const char *step, const char *what);
 	/* after a LEDGER frame; stream_counts() is consistent */
 	void (*on_ledger)(void *userdata);
 	void (*on_fault)(void *userdata, const struct fault *f); /* the agent says so */
@@ -49,17 +77,23 @@ struct stream_ops {
 };
 
 /*
- * The books of the stream. By construction, at any moment, also after a fault:
- * taken = delivered + sum(dropped) + lost, in samples and in ns. `taken` is the agent's own count
+ * The books of the stream, for each kind of event. By construction, at any moment, also after a fault:
+ * taken = delivered + sum(dropped) + lost, in numbers and in weight. `taken` is the agent's own count
  * as of its last LEDGER plus what was decoded since; `lost` = written by the agent but never decoded
  * (a defect of the transport; 0 unless something is wrong). No number ever falls. A stream is one
  * session, as a rule; an older one's HELLO may come first, and its samples count too.
  */
+struct stream_books {
+	uint64_t taken, taken_weight;
+	uint64_t delivered, delivered_weight;
+	struct {
+		uint64_t n, weight;
+	} dropped[WIRE_DROP_COUNT];
+	uint64_t lost, lost_weight;
+};
+
 struct stream_counts {
-	uint64_t taken, taken_ns;
-	uint64_t delivered, delivered_ns;
-	uint64_t dropped[WIRE_DROP_COUNT], dropped_ns[WIRE_DROP_COUNT];
-	uint64_t lost, lost_ns;
+	struct stream_books of[WIRE_EVENT_COUNT];
 	uint64_t bytes, frames; /* read from the pipe */
 	struct wire_ledger ledger; /* the last one of the last session, as the agent sent it */
 };

@@ -301,22 +301,23 @@ static void follow(const uint64_t *c)
 
 static void on_ledger(const struct wire_ledger *l)
 {
+	const struct wire_books *b = &l->books[WIRE_EVENT_CPU];
 	uint64_t dropped = 0, dropped_ns = 0;
 	const uint64_t *c = l->counter;
 
 	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
-		dropped += l->drop[i];
-		dropped_ns += l->drop_ns[i];
+		dropped += b->drop[i].n;
+		dropped_ns += b->drop[i].weight;
 	}
-	if (c[WIRE_COUNTER_TAKEN] != c[WIRE_COUNTER_WRITTEN] + dropped ||
-	    c[WIRE_COUNTER_TAKEN_NS] != c[WIRE_COUNTER_WRITTEN_NS] + dropped_ns)
+	if (b->taken != b->written + dropped ||
+	    b->taken_weight != b->written_weight + dropped_ns)
 		wrong("taken is not written + dropped: %llu, %llu, %llu",
-		      (unsigned long long)c[WIRE_COUNTER_TAKEN],
-		      (unsigned long long)c[WIRE_COUNTER_WRITTEN], (unsigned long long)dropped);
-	if (c[WIRE_COUNTER_WRITTEN] != in.samples || c[WIRE_COUNTER_WRITTEN_NS] != in.weight_ns)
-		wrong("written %llu, decoded %llu", (unsigned long long)c[WIRE_COUNTER_WRITTEN],
+		      (unsigned long long)b->taken,
+		      (unsigned long long)b->written, (unsigned long long)dropped);
+	if (b->written != in.samples || b->written_weight != in.weight_ns)
+		wrong("written %llu, decoded %llu", (unsigned long long)b->written,
 		      (unsigned long long)in.samples);
-	if (opt.details && in.samples && !in.ledger.counter[WIRE_COUNTER_TAKEN])
+	if (opt.details && in.samples && !in.ledger.books[WIRE_EVENT_CPU].taken)
 		print_parts("first", l);
 	in.ledger = *l;
 	in.ledgers++;
@@ -324,8 +325,8 @@ static void on_ledger(const struct wire_ledger *l)
 		follow(c);
 	if (opt.verbose)
 		printf("LEDGER taken %llu written %llu dropped %llu interval %llu us\n",
-		       (unsigned long long)c[WIRE_COUNTER_TAKEN],
-		       (unsigned long long)c[WIRE_COUNTER_WRITTEN], (unsigned long long)dropped,
+		       (unsigned long long)b->taken,
+		       (unsigned long long)b->written, (unsigned long long)dropped,
 		       (unsigned long long)c[WIRE_COUNTER_INTERVAL_NS] / 1000);
 }
 
@@ -595,22 +596,26 @@ static void report_threads(void)
 
 static void report(double cpu_s, double seconds)
 {
+	const struct wire_books *b = &in.ledger.books[WIRE_EVENT_CPU];
 	const uint64_t *c = in.ledger.counter;
 
+	printf("taken=%llu taken_ns=%llu written=%llu written_ns=%llu ", (unsigned long long)b->taken,
+	       (unsigned long long)b->taken_weight, (unsigned long long)b->written,
+	       (unsigned long long)b->written_weight);
 	for (int i = 0; i < WIRE_COUNTER_COUNT; i++)
 		if (c[i])
 			printf("%s=%llu ", wire_counter_names[i], (unsigned long long)c[i]);
 	for (int i = 0; i < WIRE_DROP_COUNT; i++)
-		if (in.ledger.drop[i])
+		if (in.ledger.books[WIRE_EVENT_CPU].drop[i].n)
 			printf("drop.%s=%llu ", wire_drop_names[i],
-			       (unsigned long long)in.ledger.drop[i]);
+			       (unsigned long long)in.ledger.books[WIRE_EVENT_CPU].drop[i].n);
 	if (opt.details) {
 		printf("\n");
 		print_parts("last", &in.ledger);
 		printf("handler us: p50=%.2f p90=%.2f p99=%.2f mean=%.2f", time_us(&in.ledger, 0.5),
 		       time_us(&in.ledger, 0.9), time_us(&in.ledger, 0.99),
 		       (double)c[WIRE_COUNTER_HANDLER_NS] / 1e3 /
-			       (double)(c[WIRE_COUNTER_TAKEN] ? c[WIRE_COUNTER_TAKEN] : 1));
+			       (double)(b->taken ? b->taken : 1));
 	}
 	printf("\nledgers=%llu resets=%llu ended=%llu broken=%llu booked_s=%.2f bytes_per_sample=%.1f\n",
 	       (unsigned long long)in.ledgers, (unsigned long long)in.resets,
@@ -618,8 +623,8 @@ static void report(double cpu_s, double seconds)
 	       (double)in.booked_ns / 1e9, in.samples ? (double)in.bytes / (double)in.samples : 0);
 	printf("seconds=%.2f decoded=%llu decoded_s=%.3f taken_s=%.3f process_s=%.3f ratio=%.4f\n",
 	       seconds, (unsigned long long)in.samples, (double)in.weight_ns / 1e9,
-	       (double)c[WIRE_COUNTER_TAKEN_NS] / 1e9, cpu_s,
-	       cpu_s > 0 ? (double)c[WIRE_COUNTER_TAKEN_NS] / 1e9 / cpu_s : 0);
+	       (double)b->taken_weight / 1e9, cpu_s,
+	       cpu_s > 0 ? (double)b->taken_weight / 1e9 / cpu_s : 0);
 	report_threads();
 	printf("%s\n", in.failed ? "WRONG" : "exact");
 }

@@ -101,12 +101,12 @@ static int put_ledger(struct stream *s, uint64_t taken, uint64_t written, uint64
 	struct wire_ledger l = { 0 };
 	struct wire_writer w;
 
-	l.counter[WIRE_COUNTER_TAKEN] = taken;
-	l.counter[WIRE_COUNTER_TAKEN_NS] = 10 * taken;
-	l.counter[WIRE_COUNTER_WRITTEN] = written;
-	l.counter[WIRE_COUNTER_WRITTEN_NS] = 10 * written;
-	l.drop[WIRE_DROP_RING_FULL] = dropped;
-	l.drop_ns[WIRE_DROP_RING_FULL] = 10 * dropped;
+	l.books[WIRE_EVENT_CPU].taken = taken;
+	l.books[WIRE_EVENT_CPU].taken_weight = 10 * taken;
+	l.books[WIRE_EVENT_CPU].written = written;
+	l.books[WIRE_EVENT_CPU].written_weight = 10 * written;
+	l.books[WIRE_EVENT_CPU].drop[WIRE_DROP_RING_FULL].n = dropped;
+	l.books[WIRE_EVENT_CPU].drop[WIRE_DROP_RING_FULL].weight = 10 * dropped;
 	wire_begin(&w, buf, WIRE_LEDGER);
 	assert_true(wire_put_ledger(&w, &l));
 	return feed(s, &w, f);
@@ -151,16 +151,16 @@ static void the_books_hold_before_and_after_every_ledger(void **state)
 	(void)state;
 	assert_int_equal(put_sample(s, 0, &f), 0);
 	stream_counts(s, &c);
-	assert_int_equal(c.taken, 1);
-	assert_int_equal(c.delivered, 1);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].taken, 1);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].delivered, 1);
 	assert_int_equal(put_ledger(s, 4, 1, 3, &f), 0);
 	assert_int_equal(put_sample(s, 0, &f), 0);
 	stream_counts(s, &c);
-	assert_int_equal(c.taken, 5);
-	assert_int_equal(c.delivered, 2);
-	assert_int_equal(c.dropped[WIRE_DROP_RING_FULL], 3);
-	assert_int_equal(c.lost, 0);
-	assert_int_equal(c.taken_ns, c.delivered_ns + c.dropped_ns[WIRE_DROP_RING_FULL]);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].taken, 5);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].delivered, 2);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].dropped[WIRE_DROP_RING_FULL].n, 3);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].lost, 0);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].taken_weight, c.of[WIRE_EVENT_CPU].delivered_weight + c.of[WIRE_EVENT_CPU].dropped[WIRE_DROP_RING_FULL].weight);
 	stream_free(s);
 }
 
@@ -174,8 +174,8 @@ static void samples_lost_on_the_wire_are_found(void **state)
 	assert_int_equal(put_sample(s, 0, &f), 0);
 	assert_int_equal(put_ledger(s, 3, 3, 0, &f), 0);
 	stream_counts(s, &c);
-	assert_int_equal(c.lost, 2);
-	assert_int_equal(c.taken, c.delivered + c.lost);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].lost, 2);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].taken, c.of[WIRE_EVENT_CPU].delivered + c.of[WIRE_EVENT_CPU].lost);
 	stream_free(s);
 }
 
@@ -321,10 +321,10 @@ static void a_later_hello_begins_anew_and_keeps_the_books(void **state)
 	assert_int_equal(put_sample(s, 0, &f), 0);
 	assert_int_equal(put_ledger(s, 3, 1, 2, &f), 0);
 	stream_counts(s, &c);
-	assert_int_equal(c.taken, 7);
-	assert_int_equal(c.delivered, 2);
-	assert_int_equal(c.dropped[WIRE_DROP_RING_FULL], 5);
-	assert_int_equal(c.lost, 0);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].taken, 7);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].delivered, 2);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].dropped[WIRE_DROP_RING_FULL].n, 5);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].lost, 0);
 	assert_int_equal(put_hello(s, &f), 0);
 	assert_int_equal(put_hello(s, &f), -EBADMSG); /* no end of it */
 	stream_free(s);
@@ -365,13 +365,13 @@ static void no_weight_makes_the_books_overflow(void **state)
 	s = greeted_stream();
 	memset(&f, 0, sizeof(f));
 	/* sums that agree only modulo 2^64 */
-	l.drop[0] = UINT64_MAX;
-	l.drop[1] = 1;
+	l.books[WIRE_EVENT_CPU].drop[0].n = UINT64_MAX;
+	l.books[WIRE_EVENT_CPU].drop[1].n = 1;
 	wire_begin(&w, buf, WIRE_LEDGER);
 	assert_true(wire_put_ledger(&w, &l));
 	assert_int_equal(feed(s, &w, &f), -EBADMSG);
 	stream_counts(s, &c);
-	assert_int_equal(c.taken, 0);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].taken, 0);
 	stream_free(s);
 }
 
