@@ -15,3 +15,5 @@ int java_thread_init(JNIEnv *env);
 uint64_t java_thread_address_sig(void);
 /* Its JNIEnv, or NULL. */
 JNIEnv *java_thread_env_sig(void);
+/* The thread whose JNIEnv that is, as callbacks and native methods get it. */
+uint64_t java_thread_of_sig(const JNIEnv *env);
