@@ -486,6 +486,34 @@ static int add_alloc(struct stream *s, const struct wire_alloc *w, struct fault 
 	return 0;
 }
 
+static int add_state(struct stream *s, const struct wire_state *w, struct fault *f)
+{
+	(void)f;
+	if (s->ops.on_state)
+		s->ops.on_state(s->userdata, w, stream_thread_name(s, w->tid));
+	return 0;
+}
+
+static int add_virtual(struct stream *s, const struct wire_virtual *w, struct fault *f)
+{
+	struct stream_virtual v = {
+		.mono_ns = w->mono_ns,
+		.state = w->state,
+		.count = w->count,
+		.mounted = w->mounted,
+	};
+
+	if (w->class_id && !has_string(s, w->class_id))
+		return undefined(f, "string", w->class_id);
+	if (w->container_id && !has_string(s, w->container_id))
+		return undefined(f, "string", w->container_id);
+	v.class_name = class_name(s, w->class_id);
+	v.container = string(s, w->container_id);
+	if (s->ops.on_virtual)
+		s->ops.on_virtual(s->userdata, &v);
+	return 0;
+}
+
 #define RECORDS(record, next, add) \
 	static int on_##record##s(struct stream *s, const struct wire_frame *frame, struct fault *f) \
 	{ \
@@ -510,6 +538,8 @@ RECORDS(node, wire_next_node, add_node)
 RECORDS(thread, wire_next_thread, add_thread)
 RECORDS(lock, wire_next_lock, add_lock)
 RECORDS(alloc, wire_next_alloc, add_alloc)
+RECORDS(state, wire_next_state, add_state)
+RECORDS(virtual, wire_next_virtual, add_virtual)
 
 /* 0 or what is wrong with one event's books @now, when @delivered came, @delivered_then of it before
  * @then. Once for the numbers, once for the weights. */
@@ -678,6 +708,10 @@ static int on_frame(struct stream *s, const struct wire_frame *frame, struct fau
 		return on_locks(s, frame, f);
 	case WIRE_ALLOC:
 		return on_allocs(s, frame, f);
+	case WIRE_STATE:
+		return on_states(s, frame, f);
+	case WIRE_VIRTUAL:
+		return on_virtuals(s, frame, f);
 	case WIRE_LEDGER:
 		return on_ledger(s, frame, f);
 	case WIRE_NOTE:

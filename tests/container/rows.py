@@ -23,6 +23,7 @@ ROOTS = {
     "readonly": "read-only root, tmpfs on /tmp",
     "noexec": "read-only root, noexec tmpfs on /tmp",
     "sealed": "read-only root, no writable directory at all",
+    "covered": "the same, with attach.tmpfs_over_tmp",
     "small": "1 MB tmpfs on /tmp, nearly full",
     "symlinks": "/tmp is a link to a link",
     "distroless": "nothing but the JDK and its libraries: no shell, no tools",
@@ -31,7 +32,7 @@ ROOTS = {
     "fsgroup": "/tmp is for a supplementary group alone (fsGroup)",
     "idmapped": "an idmapped volume on /tmp (hostUsers: false)",
 }
-OWN_TMP = ("readonly", "noexec", "small", "symlinks", "fsgroup", "idmapped")  # /tmp of these cannot be another directory
+OWN_TMP = ("readonly", "noexec", "small", "symlinks", "fsgroup", "idmapped", "covered")  # /tmp of these cannot be another directory
 
 
 class State:
@@ -52,7 +53,7 @@ def see_through(c, result):
     if result.code != 0:
         result.close()
         return result.what
-    wanted = "mount" if c.kind in ("noexec", "small") else "copy"
+    wanted = {"noexec": "mount", "small": "mount", "covered": "tmpfs"}.get(c.kind, "copy")
     if result.strategy != wanted:
         raise AssertionError("placed by %s, not by %s" % (result.strategy, wanted))
     said = result.read({injection.CPU, injection.FAULT})
