@@ -7,8 +7,7 @@
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
 
-#define SHUTDOWN_NS	(6 * NS_PER_S)
-#define SAMPLER_WAIT_NS (60 * NS_PER_S) /* after a refusal, before the kernel is asked again */
+#define SHUTDOWN_NS (6 * NS_PER_S)
 
 struct host {
 	struct loop *loop;
@@ -19,10 +18,7 @@ struct host {
 	struct live *live;
 	struct store *store;
 	struct symbols *symbols;
-	struct host_engine *sampler; /* NULL = not needed yet, or refused */
-	struct kernel_frames *kernel; /* NULL = not wanted, or no sampler */
-	uint64_t sampler_refused_mono_ns; /* 0 = it was not */
-	char sampler_why[HOST_ENGINE_WHY_MAX];
+	struct host_sampling *sampling;
 	struct loop_timer *second;
 	struct host_listener *listeners;
 	uint64_t start_mono_ns;
@@ -37,9 +33,8 @@ struct host {
 /* What the host keeps of a target. */
 struct entry {
 	struct live_source *source;
-	struct kernel_stacks *kernel; /* that wait for their samples; NULL = none came yet */
+	struct host_sampling_target sampling;
 	struct profile_losses booked; /* already given to the live end */
-	bool timers_only; /* the host engine would not have it */
 };
 
 /* ---- discovery -> target --------------------------------------------------------------------- */
@@ -110,12 +105,14 @@ static void on_reset(void *userdata, struct target *t)
 		live_source_reset(e->source);
 }
 
-static void on_mapping(void *userdata, struct target *t, const struct wire_mapping *m, const char *path)
+static void on_mapping(void *userdata, struct target *t, const struct wire_mapping *m,
+		       const char *path)
 {
 	struct host *h = userdata;
 
 	if (t->state != TARGET_GONE)
-		symbols_want(h->symbols, t->jvm.pid, m->start, m->end, path, m->build_id, m->build_id_len);
+		symbols_want(h->symbols, t->jvm.pid, m->start, m->end, path, m->build_id,
+			     m->build_id_len);
 }
 
 static void on_sample(void *userdata, struct target *t, const struct stream_sample *s)
@@ -126,10 +123,10 @@ static void on_sample(void *userdata, struct target *t, const struct stream_samp
 	struct kernel_stack *stacks = NULL;
 	struct live_kernel kernel = { 0 };
 
-	if (e && e->kernel)
-		stacks = kernel_frames_take(h->kernel, e->kernel, t->stream, s, &kernel);
-	if (e)
+	if (e) {
+		stacks = host_sampling_take(h->sampling, &e->sampling, t, s, &kernel);
 		live_add(e->source, t->stream, s, &kernel, real_ns, target_interval_ns(t));
+	}
 	kernel_stack_free_all(stacks);
 	for (struct host_listener *l = h->listeners, *next; l; l = next) {
 		next = l->next;
@@ -137,108 +134,37 @@ static void on_sample(void *userdata, struct target *t, const struct stream_samp
 	}
 }
 
-/* ---- target <-> host engine ----------------------------------------------------------------------- */
+/* ---- target <-> host engine
+ * ----------------------------------------------------------------------- */
 
 static struct kernel_stacks *stacks_of(void *userdata, pid_t pid)
 {
 	struct host *h = userdata;
 
-	for (struct target *t = targets_next(h->targets, NULL); t; t = targets_next(h->targets, t)) {
+	for (struct target *t = targets_next(h->targets, NULL); t;
+	     t = targets_next(h->targets, t)) {
 		struct entry *e = t->userdata;
 
 		if (t->jvm.pid == pid && t->state == TARGET_STREAMING)
-			return e ? e->kernel : NULL;
+			return e ? e->sampling.stacks : NULL;
 	}
 	return NULL;
 }
 
-static void open_kernel_frames(struct host *h)
-{
-	int r = h->config->kernel_stacks ? kernel_frames_new(h->sampler, stacks_of, h, &h->kernel) : 0;
-
-	if (r < 0)
-		log_warn("kernel_frames.refused", "error=%s", log_str(strerror(-r)));
-}
-
-const struct kernel_frames *host_kernel_frames(struct host *h)
-{
-	return h->kernel;
-}
-
-static bool have_sampler(struct host *h)
-{
-	uint64_t now = clock_mono_ns();
-
-	if (h->sampler || !h->config->host_engine)
-		return h->sampler;
-	if (h->sampler_refused_mono_ns && now < h->sampler_refused_mono_ns + SAMPLER_WAIT_NS)
-		return false;
-	if (host_engine_new(false, &h->sampler, h->sampler_why) == 0) {
-		h->sampler_why[0] = '\0';
-		open_kernel_frames(h);
-		return true;
-	}
-	if (!h->sampler_refused_mono_ns)
-		log_warn("host_engine.refused", "why=%s", log_str(h->sampler_why));
-	h->sampler_refused_mono_ns = now;
-	return false;
-}
-
-/* Loaded at the first interval that CPU timers cannot keep: most hosts never ask for one. */
 static uint64_t on_host_wanted(void *userdata, struct target *t, uint64_t interval_ns)
 {
 	const struct entry *e = t->userdata;
-	struct timespec tick = { 0, 0 };
 	struct host *h = userdata;
-	uint64_t shortest_ns;
 
-	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
-	if (interval_ns >= (uint64_t)tick.tv_nsec || (e && e->timers_only) || !have_sampler(h))
-		return 0;
-	shortest_ns = host_engine_interval_min();
-	if (shortest_ns >= (uint64_t)tick.tv_nsec)
-		return 0;
-	return interval_ns > shortest_ns ? interval_ns : shortest_ns;
-}
-
-/*
- * What the agent says of its handler and its interval, once a second and when it changes. It may ask
- * for fewer signals than START did, never for more: the shortest interval of all is every CPU's.
- */
-static void follow(struct host *h, struct target *t, struct entry *e)
-{
-	struct host_engine_target want;
-	struct stream_counts c;
-	int r = -EOPNOTSUPP;
-
-	stream_counts(t->stream, &c);
-	want.signo = (int)(c.ledger.counter[WIRE_COUNTER_HOST_SIGNAL] & 127);
-	want.handler = c.ledger.counter[WIRE_COUNTER_HOST_HANDLER];
-	want.interval_ns = c.ledger.counter[WIRE_COUNTER_INTERVAL_NS];
-	if (want.interval_ns < t->host_interval_ns)
-		want.interval_ns = t->host_interval_ns;
-	if (t->state != TARGET_STREAMING || !t->host_interval_ns || !want.signo) {
-		if (h->sampler)
-			host_engine_remove(h->sampler, t->jvm.pid);
-		return;
-	}
-	if (h->kernel && !e->kernel)
-		(void)kernel_frames_stacks_new(h->kernel, &e->kernel);
-	if (h->sampler)
-		r = host_engine_set(h->sampler, t->jvm.pid, &want);
-	if (r == 0 || e->timers_only)
-		return;
-	log_warn("host_engine.target", "pid=%d error=%s", t->jvm.pid, log_str(strerror(-r)));
-	e->timers_only = true;
-	(void)target_start(t, t->interval_ns, t->no_budget);
+	return host_sampling_wanted(h->sampling, e ? &e->sampling : NULL, interval_ns);
 }
 
 static void on_state(void *userdata, struct target *t, enum target_state next)
 {
 	struct host *h = userdata;
 
-	if (h->sampler && next != TARGET_STREAMING)
-		host_engine_remove(h->sampler, t->jvm.pid);
+	if (next != TARGET_STREAMING)
+		host_sampling_stop(h->sampling, t);
 	for (struct host_listener *l = h->listeners, *after; l && next == TARGET_GONE; l = after) {
 		after = l->next;
 		l->on_gone(l->userdata, t);
@@ -247,24 +173,28 @@ static void on_state(void *userdata, struct target *t, enum target_state next)
 
 const struct host_engine *host_sampler(struct host *h, const char **ret_why)
 {
-	*ret_why = h->config->host_engine ? h->sampler_why : "events.cpu.host_engine is false";
-	return h->sampler;
+	return host_sampling_engine(h->sampling, ret_why);
 }
 
-/* ---- target -> profile: the books ------------------------------------------------------------------ */
+const struct kernel_frames *host_kernel_frames(struct host *h)
+{
+	return host_sampling_frames(h->sampling);
+}
+
+/* ---- target -> profile: the books
+ * ------------------------------------------------------------------ */
 
 static void on_ledger(void *userdata, struct target *t)
 {
 	struct entry *e = entry_of(userdata, t);
+	struct host *h = userdata;
 	struct profile_losses now = { 0 }, delta;
 	struct stream_counts c;
 	const struct stream_books *b = &c.of[WIRE_EVENT_CPU];
 
 	if (!e)
 		return;
-	follow(userdata, t, e);
-	if (e->kernel)
-		kernel_stacks_expire(e->kernel, clock_mono_ns());
+	host_sampling_follow(h->sampling, t, &e->sampling);
 	target_counts(t, &c);
 	now.taken = b->taken;
 	now.taken_ns = b->taken_weight;
@@ -273,12 +203,9 @@ static void on_ledger(void *userdata, struct target *t)
 	now.dropped = b->taken - b->delivered;
 	now.dropped_ns = b->taken_weight - b->delivered_weight;
 	delta = (struct profile_losses){
-		now.taken - e->booked.taken,
-		now.taken_ns - e->booked.taken_ns,
-		now.delivered - e->booked.delivered,
-		now.delivered_ns - e->booked.delivered_ns,
-		now.dropped - e->booked.dropped,
-		now.dropped_ns - e->booked.dropped_ns,
+		now.taken - e->booked.taken,	     now.taken_ns - e->booked.taken_ns,
+		now.delivered - e->booked.delivered, now.delivered_ns - e->booked.delivered_ns,
+		now.dropped - e->booked.dropped,     now.dropped_ns - e->booked.dropped_ns,
 	};
 	e->booked = now;
 	live_add_losses(e->source, &delta);
@@ -289,11 +216,10 @@ static void on_free(void *userdata, struct target *t)
 	struct entry *e = t->userdata;
 	struct host *h = userdata;
 
-	if (h->sampler)
-		host_engine_remove(h->sampler, t->jvm.pid);
+	host_sampling_stop(h->sampling, t);
 	if (!e)
 		return;
-	kernel_stacks_free(e->kernel);
+	host_sampling_target_deinit(&e->sampling);
 	live_source_free(e->source);
 	free(e);
 	t->userdata = NULL;
@@ -358,8 +284,7 @@ static void on_second(void *userdata)
 {
 	struct host *h = userdata;
 
-	if (h->kernel)
-		kernel_frames_drain(h->kernel);
+	host_sampling_tick(h->sampling);
 	live_tick(h->live, clock_real_ns());
 }
 
@@ -386,6 +311,8 @@ static int open_rooms(struct host *h, bool discover, bool persist, struct fault 
 			return fault_set(f, -r, FAULT_INTERNAL, "%.80s: ", path);
 	}
 	r = live_new(on_window, h, &h->live);
+	if (r == 0)
+		r = host_sampling_new(h->config, stacks_of, h, &h->sampling);
 	if (r == 0)
 		r = targets_new(h->loop, h->config, &target_calls, h, &h->targets);
 	if (r == 0)
@@ -421,8 +348,7 @@ struct host *host_free(struct host *h)
 	loop_timer_free(h->second);
 	loop_timer_free(h->shutdown_timer);
 	targets_free(h->targets);
-	kernel_frames_free(h->kernel);
-	host_engine_free(h->sampler);
+	host_sampling_free(h->sampling);
 	live_free(h->live); /* its last window goes to the worker */
 	worker_free(h->worker);
 	store_free(h->store);
@@ -512,107 +438,6 @@ void host_unlisten(struct host *h, struct host_listener *l)
 		;
 	if (*link)
 		*link = l->next;
-}
-
-/* ---- queries --------------------------------------------------------------------------------- */
-
-struct query {
-	struct host *host;
-	struct profile *profile;
-	uint64_t from, to; /* of the part in the store */
-	struct profile_filter filter;
-	uint32_t *pids;
-	uint64_t *start_times;
-	char *thread;
-	int error;
-	void (*done)(void *userdata, struct profile *p, int error);
-	void *userdata;
-};
-
-static void query_free(struct query *q)
-{
-	profile_free(q->profile);
-	free(q->pids);
-	free(q->start_times);
-	free(q->thread);
-	free(q);
-}
-
-static void run_query(void *userdata)
-{
-	struct query *q = userdata;
-
-	if (q->from < q->to)
-		q->error = store_query(q->host->store, q->from, q->to, &q->filter, q->profile);
-}
-
-static void done_query(void *userdata)
-{
-	struct query *q = userdata;
-	struct profile *p = TAKE_PTR(q->profile);
-
-	if (q->error < 0) {
-		p = profile_free(p);
-	} else {
-		profile_symbolize(p, lookup, q->host->symbols);
-	}
-	q->done(q->userdata, p, q->error < 0 ? q->error : 0);
-	query_free(q);
-}
-
-static int copy_filter(struct query *q, const struct profile_filter *f)
-{
-	if (!f)
-		return 0;
-	q->filter.n_pids = f->n_pids;
-	if (f->n_pids) {
-		q->pids = calloc(f->n_pids, sizeof(*q->pids));
-		q->start_times = calloc(f->n_pids, sizeof(*q->start_times));
-		if (!q->pids || !q->start_times)
-			return -ENOMEM;
-		memcpy(q->pids, f->pids, f->n_pids * sizeof(*q->pids));
-		memcpy(q->start_times, f->start_times, f->n_pids * sizeof(*q->start_times));
-		q->filter.pids = q->pids;
-		q->filter.start_times = q->start_times;
-	}
-	if (f->thread) {
-		q->thread = strdup(f->thread);
-		q->filter.thread = q->thread;
-		if (!q->thread)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-int host_query(struct host *h, uint64_t from, uint64_t to, const struct profile_filter *filter,
-	       void (*done)(void *userdata, struct profile *p, int error), void *userdata)
-{
-	struct query *q = calloc(1, sizeof(*q));
-	uint64_t oldest;
-	int r = -ENOMEM;
-
-	if (!q)
-		return r;
-	q->host = h;
-	q->done = done;
-	q->userdata = userdata;
-	r = copy_filter(q, filter);
-	if (r == 0)
-		r = profile_new(&q->profile);
-	if (r == 0)
-		r = live_query(h->live, from, to, &q->filter, q->profile);
-	if (r < 0) {
-		query_free(q);
-		return r;
-	}
-	/* the store has what is older than memory; windows in both would count twice */
-	oldest = live_oldest_real_ns(h->live);
-	q->from = from;
-	q->to = h->store ? (to < oldest ? to : oldest) : from;
-	r = worker_submit(h->worker, run_query, done_query, q);
-	if (r < 0)
-		query_free(q);
-	return r;
 }
 
 /* ---- recordings ------------------------------------------------------------------------------ */

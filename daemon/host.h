@@ -9,7 +9,7 @@
 #include "daemon/core/config.h"
 #include "daemon/core/worker.h"
 #include "daemon/discovery/discovery.h"
-#include "daemon/kernel_frames.h"
+#include "daemon/host_sampling.h"
 #include "daemon/profile/live.h"
 #include "daemon/store/store.h"
 #include "daemon/symbols/symbols.h"

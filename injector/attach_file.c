@@ -9,6 +9,7 @@
  */
 #include "injector/inject.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,16 +23,23 @@
 #define STALE_AGE_S   5 /* one of somebody else's tool, younger than this, may be in use */
 #define GIVE_UP_TURNS 200
 #define GIVE_UP_MS    10
+#define ENTRIES_MAX   1000
 #define LOOK_TURNS    50 /* from the signal handler to the JVM's look at the file */
+
+static bool has_pending_sigquit(const char *status)
+{
+	uint64_t bit = 1ull << (SIGQUIT - 1);
+
+	return (proc_signal_mask(status, "ShdPnd:") | proc_signal_mask(status, "SigPnd:")) & bit;
+}
 
 bool attach_sigquit_pending(const struct inject *in)
 {
 	char status[16384];
-	uint64_t bit = 1ull << (SIGQUIT - 1);
 
 	if (!inject_alive(in) || proc_read(in->proc_dfd, "status", status, sizeof(status)) <= 0)
 		return false;
-	return (proc_signal_mask(status, "ShdPnd:") | proc_signal_mask(status, "SigPnd:")) & bit;
+	return has_pending_sigquit(status);
 }
 
 /* Its handler may have run, but the thread that looks for the file cannot while it stands still. */
@@ -233,6 +241,23 @@ void attach_file_forget(struct inject *in)
 	in->attach_fd = fd_close(in->attach_fd);
 }
 
+/* Is @name one of ours, for a process that has a SIGQUIT to take still? */
+static bool is_awaited(const struct inject *in, int dfd, const char *name)
+{
+	CLEANUP(fd_closep)
+	int fd = openat(dfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char text[MARK_BYTES] = "", path[40], status[16384];
+	unsigned long long start_time;
+	int pid;
+
+	if (fd < 0 || pread(fd, text, sizeof(text) - 1, 0) <= 0 ||
+	    sscanf(text, "kindling %d %llu", &pid, &start_time) != 2 || !is_of_living(in, text))
+		return false;
+	snprintf(path, sizeof(path), "../%d/status", pid);
+	return proc_read(in->proc_dfd, path, status, sizeof(status)) > 0 &&
+	       has_pending_sigquit(status);
+}
+
 /* ---- taking it away ------------------------------------------------------------------------- */
 
 bool attach_file_give_up(struct inject *in)
@@ -248,6 +273,21 @@ bool attach_file_give_up(struct inject *in)
 	}
 	attach_file_forget(in);
 	return true;
+}
+
+bool attach_file_is_awaited(const struct inject *in, int dir_dfd)
+{
+	int copy = fcntl(dir_dfd, F_DUPFD_CLOEXEC, 3);
+	DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+	bool awaited = false;
+	struct dirent *e;
+
+	for (int i = 0; dir && !awaited && i < ENTRIES_MAX && (e = readdir(dir)); i++)
+		awaited = strncmp(e->d_name, ".attach_pid", 11) == 0 &&
+			  is_awaited(in, dir_dfd, e->d_name);
+	if (dir)
+		closedir(dir);
+	return awaited;
 }
 
 static bool is_left(const struct inject *in, int dfd)

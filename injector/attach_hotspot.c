@@ -143,7 +143,7 @@ static int check_foreign_socket(struct inject *in, int why)
 
 /* ---- the signal ----------------------------------------------------------------------------- */
 
-static int send_sigquit(const struct inject *in)
+int attach_send_signal(struct inject *in)
 {
 	char status[16384];
 
@@ -205,7 +205,7 @@ int attach_connect(struct inject *in, int *ret_socket)
 		return 0;
 	}
 	if (r == 0)
-		r = send_sigquit(in);
+		r = attach_send_signal(in);
 	if (r < 0) {
 		attach_file_forget(in);
 		return r;

@@ -1,6 +1,7 @@
 /*
- * kindling-inject --check: the preflight and the place for the library, looked at; nothing is sent or left.
- * The checks are those that an attach asks; here all of them are, and what they say is printed.
+ * kindling-inject --check: the preflight and the place for the library, looked at; nothing is sent
+ * or left. The checks are those that an attach asks; here all of them are, and what they say is
+ * printed.
  */
 #include "injector/inject.h"
 
@@ -32,6 +33,8 @@ static int check_place(struct inject *in, const char **ret_ok)
 		snprintf(text, sizeof(text),
 			 "/tmp is %s: the library is mounted there while it is loaded", against);
 		*ret_ok = text;
+	} else if (strategy == INJECT_OVER) {
+		*ret_ok = "/tmp is not writable: a tmpfs lies over it while it is attached to";
 	}
 	return 0;
 }
@@ -110,7 +113,9 @@ int check_all(struct inject *in, bool json)
 {
 	struct check place = { .name = "place",
 			       .ok = "the library can lie in its /tmp",
-			       .change = "give it a /tmp that it may write, such as a tmpfs" };
+			       .change =
+				       "give it a /tmp that it may write, such as a tmpfs, or set "
+				       "attach.tmpfs_over_tmp" };
 	enum verdict all = VERDICT_OK;
 	struct fault f;
 	int r;

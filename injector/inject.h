@@ -30,6 +30,9 @@ struct inject {
 	char attach_file[32]; /* ".attach_pidN" */
 	int attach_dfd; /* where it was made; -1 = it was not */
 	int attach_fd; /* the file itself, locked */
+	bool may_cover; /* a tmpfs may be laid over its /tmp */
+	int cover_fd; /* root of the one that lies there, locked; -1 = none */
+	int covered_fd; /* what it was laid over, locked */
 	const char *found; /* what a check saw that is no reason to refuse; NULL = nothing */
 	struct fault *fault;
 };
@@ -37,7 +40,7 @@ struct inject {
 #define INJECT_NULL                                                                             \
 	{                                                                                       \
 		.pidfd = -1, .proc_dfd = -1, .root_dfd = -1, .cgroup_dfd = -1, .mnt_ns_fd = -1, \
-		.attach_dfd = -1, .attach_fd = -1                                               \
+		.attach_dfd = -1, .attach_fd = -1, .cover_fd = -1, .covered_fd = -1             \
 	}
 
 int inject_remaining_ms(const struct inject *in); /* until the deadline; 0 = it has passed */
@@ -80,6 +83,7 @@ bool cgroup_is_frozen(const struct inject *in);
 
 /* jdk.c: bugs of this very JDK. 0 or -errno + fault. */
 int jdk_check(struct inject *in);
+bool jdk_makes_sockets_again(const struct inject *in); /* false = no, or not known */
 /* The socket that a JVM numbered @ns_pid listens on, from a line of /proc/PID/net/unix; 0 = another
  * one. Pure. */
 uint64_t jdk_socket_inode(const char *line, int ns_pid);
@@ -126,10 +130,23 @@ int library_read(int fd, struct library *ret);
 int library_write(int dfd, const char *name, const struct library *l);
 
 /* mount.c: the library on a tmpfs of its own. All return 0 or -errno. */
+#define MOUNT_SOURCE "kindling" /* in the first word of mount(8)'s lines */
 int mount_make(const struct library *l, const char *name, int *ret); /* detached and read-only */
 int mount_attach(const struct inject *in, int mount_fd, int dir_fd);
 int mount_detach(const struct inject *in, int mount_fd); /* @mount_fd: of its root */
+int mount_make_cover(size_t bytes, unsigned files, int *ret); /* detached, for all to write */
 bool mount_is_ours(int dfd);
+
+/*
+ * over.c: a tmpfs over the target's /tmp for the moment of an attach. A JVM that may write nowhere
+ * in /tmp cannot make its attach socket. Only where that was asked for: for that moment the
+ * container's own /tmp cannot be seen, and can be written to.
+ */
+/* Waits for another attempt's to be gone; one that a killed attempt left becomes @in's. 1 = it did,
+ * 0 = none lies there, or -errno + fault. */
+int over_find(struct inject *in);
+int over_lay(struct inject *in); /* 0, or -errno + fault */
+void over_take_away(struct inject *in); /* nothing where none is @in's */
 
 /* place.c: the library and the FIFOs in /tmp/kindling/<version>/. */
 struct placement {
@@ -161,6 +178,7 @@ void place_cleanup(const struct inject *in);
 /* attach_hotspot.c: the handshake. @ret_socket is connected and belongs to the target. */
 bool attach_has_socket(const struct inject *in); /* .java_pidN is there: no signal is needed */
 int attach_connect(struct inject *in, int *ret_socket);
+int attach_send_signal(struct inject *in); /* SIGQUIT, looked at once more; 0, or -errno + fault */
 /* Sends a command of up to 4 words; the reply (capped, NUL-terminated) goes into @reply. */
 int attach_command(const struct inject *in, int socket, const char *const words[4], char *reply,
 		   size_t size);
@@ -172,7 +190,15 @@ void attach_file_forget(struct inject *in); /* the socket has answered, or no si
 /* No socket came: waits until the signal has been taken. false = it is still pending, the file
  * stays. */
 bool attach_file_give_up(struct inject *in);
+/* Some attach left one in @dir_dfd, and SIGQUIT is on its way: it must not go yet. */
+bool attach_file_is_awaited(const struct inject *in, int dir_dfd);
 void attach_file_cleanup(struct inject *in); /* of a killed attempt */
+
+/*
+ * listener.c: before the directory of its socket goes, the JVM's listener ends, and the JVM is as
+ * if nobody had attached. @dir_dfd: that directory, on a file system of ours.
+ */
+void attach_end_listener(struct inject *in, int dir_dfd);
 
 /* reply.c: 0, or -errno + fault for what the JVM answered to `load`. Pure. */
 int reply_check_load(const char *reply, struct fault *f);

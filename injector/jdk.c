@@ -77,6 +77,14 @@ out:
 	return lost;
 }
 
+bool jdk_makes_sockets_again(const struct inject *in)
+{
+	struct jdk_version v = { 0, 0 };
+
+	return vmflags_version(in->proc_dfd, &v) == 0 && v.feature > 0 &&
+	       !jdk_bug_affects(JDK_BUG_SOCKET, v);
+}
+
 static const char *version_text(struct jdk_version v, char buf[32])
 {
 	snprintf(buf, 32,

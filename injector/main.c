@@ -32,6 +32,7 @@ struct arguments {
 	uint64_t deadline_ms;
 	size_t pipe_bytes;
 	bool quiet;
+	bool may_cover;
 	const char *library;
 };
 
@@ -179,6 +180,7 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 
 	in->fault = &result.fault;
 	in->loads = true;
+	in->may_cover = args->may_cover;
 	if (library_fd < 0)
 		r = fault_set(in->fault, errno, FAULT_PLACEMENT, "open %s: ", args->library);
 	else
@@ -196,6 +198,7 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 	/* loaded or not, no name stays: the agent has both FIFOs open, the JVM has the library
 	 * mapped */
 	place_remove(in, &p);
+	over_take_away(in);
 	answer(args->result_fd, &result, r == 0 ? (int[2]){ p.events_fd, p.control_fd } : NULL);
 	return r < 0 ? 1 : 0;
 }
@@ -208,8 +211,11 @@ static int cleanup(struct inject *in)
 	/* a stopped process is no reason to leave its files */
 	if (open_target(in) == 0 && (preflight_identity(in) == 0 || f.code == EAGAIN) &&
 	    inject_alive(in)) {
-		place_cleanup(in);
+		f = (struct fault){ 0 };
+		if (over_find(in) == 0)
+			place_cleanup(in);
 		attach_file_cleanup(in);
+		over_take_away(in);
 	}
 	return 0;
 }
@@ -313,6 +319,8 @@ static bool parse_settings(struct arguments *args, char **argv)
 	for (; *argv; argv++) {
 		if (strcmp(*argv, "quiet=0") == 0)
 			args->quiet = false;
+		else if (strcmp(*argv, "over_tmp=1") == 0)
+			args->may_cover = true;
 		else if (strncmp(*argv, "deadline_ms=", 12) == 0 && number(*argv + 12, &n) &&
 			 n <= DEADLINE_MS_MAX)
 			args->deadline_ms = n;
@@ -326,7 +334,7 @@ static bool parse_settings(struct arguments *args, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct arguments args = { -1, DEADLINE_MS_DEFAULT, PIPE_BYTES_DEFAULT, true, NULL };
+	struct arguments args = { -1, DEADLINE_MS_DEFAULT, PIPE_BYTES_DEFAULT, true, false, NULL };
 	struct inject in = INJECT_NULL;
 	uint64_t n;
 	int at = 1;

@@ -26,6 +26,7 @@
 #define UMOUNT_NOFOLLOW 8
 
 #define SPARE_BYTES	 65536
+#define FILES		 16
 #define CHILD_DEADLINE_S 5
 
 /* ---- made where nobody sees it -------------------------------------------------------------- */
@@ -35,20 +36,23 @@ static int set(int fs, const char *key, const char *value)
 	return syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, key, value, 0) < 0 ? -errno : 0;
 }
 
-static int make_tmpfs(size_t bytes, int *ret)
+static int make_tmpfs(size_t bytes, unsigned files, const char *mode, int *ret)
 {
 	CLEANUP(fd_closep) int fs = (int)syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC);
-	char size[32];
+	char size[32], inodes[32];
 	int fd, r;
 
 	if (fs < 0)
 		return -errno;
-	snprintf(size, sizeof(size), "%zu", bytes + SPARE_BYTES);
-	r = set(fs, "source", "kindling");
+	snprintf(size, sizeof(size), "%zu", bytes);
+	snprintf(inodes, sizeof(inodes), "%u", files);
+	r = set(fs, "source", MOUNT_SOURCE);
 	if (r == 0)
 		r = set(fs, "size", size);
 	if (r == 0)
-		r = set(fs, "mode", "0755");
+		r = set(fs, "nr_inodes", inodes);
+	if (r == 0)
+		r = set(fs, "mode", mode);
 	if (r == 0 && syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		r = -errno;
 	if (r < 0)
@@ -64,7 +68,7 @@ int mount_make(const struct library *l, const char *name, int *ret)
 {
 	struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
 	CLEANUP(fd_closep) int fd = -1;
-	int r = make_tmpfs(l->len, &fd);
+	int r = make_tmpfs(l->len + SPARE_BYTES, FILES, "0755", &fd);
 
 	if (r == 0)
 		r = library_write(fd, name, l);
@@ -75,6 +79,11 @@ int mount_make(const struct library *l, const char *name, int *ret)
 		return r;
 	*ret = TAKE_FD(fd);
 	return 0;
+}
+
+int mount_make_cover(size_t bytes, unsigned files, int *ret)
+{
+	return make_tmpfs(bytes, files, "1777", ret);
 }
 
 /* ---- one call inside the namespace ---------------------------------------------------------- */

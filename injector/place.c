@@ -6,7 +6,8 @@
  *           m-<pid>-<random>/ in that directory for as long as the load takes. The FIFOs stay
  *           beside it: they need neither space nor the right to execute.
  *
- * Where not even a directory can be made the JVM cannot make its attach socket either: refused.
+ *   tmpfs   where the JVM may write nowhere in /tmp, and so cannot make its attach socket either:
+ *           refused, or, where that was asked for, a copy on a tmpfs over all of /tmp (over.c).
  *
  * A /tmp may be shared by JVMs of many users (the host's, an emptyDir). So the directories and the
  * library belong to the root of the target's user namespace, which nobody there can overrule, the
@@ -38,10 +39,10 @@
 /* A read-only root without any writable directory: the JVM could not make its attach socket. */
 static int no_directory(struct inject *in, int r)
 {
-	if (r == -EROFS || r == -EACCES || r == -EPERM)
-		return fault_set(in->fault, -r, FAULT_PLACEMENT,
-				 "no writable /tmp: neither a JVM's attach socket nor " PLACE_DIR
-				 " can be made: ");
+	if (!in->may_cover && (r == -EROFS || r == -EACCES || r == -EPERM))
+		return fault_set(
+			in->fault, -r, FAULT_PLACEMENT,
+			"no writable /tmp for its attach socket, and attach.tmpfs_over_tmp is off: ");
 	return fault_set(in->fault, -r, FAULT_PLACEMENT, "make " PLACE_DIR " in the target: ");
 }
 
@@ -87,15 +88,30 @@ static int look_into(struct inject *in, int *dfd, const char *name)
 	return files_is_private(in, fd, &st) ? 0 : refuse_stranger(in, &st);
 }
 
-int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_why)
+/* The target's /tmp, in which a JVM without a socket can make one. */
+static int look_at_tmp(const struct inject *in, int *ret_dfd)
 {
 	CLEANUP(fd_closep) int dfd = files_open_tmp(in);
-	int r = dfd;
+	int r = dfd < 0 ? dfd : may_write(in, dfd);
 
-	if (r >= 0)
-		r = may_write(in, dfd);
 	/* the socket is there: whether another can be made does not matter */
 	if (r < 0 && (dfd < 0 || !attach_has_socket(in)))
+		return r;
+	*ret_dfd = TAKE_FD(dfd);
+	return 0;
+}
+
+int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_why)
+{
+	CLEANUP(fd_closep) int dfd = -1;
+	int r = look_at_tmp(in, &dfd);
+
+	if (r < 0 && r != -ENOENT && in->may_cover) {
+		*ret_why = "not writable";
+		*ret = INJECT_OVER;
+		return 0;
+	}
+	if (r < 0)
 		return no_directory(in, r);
 	r = look_into(in, &dfd, "kindling");
 	if (r == 0)
@@ -103,8 +119,21 @@ int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_wh
 	if (r < 0 && r != -ENOENT)
 		return in->fault->code ? r : no_directory(in, r);
 	*ret_why = against_copy(dfd);
-	*ret = *ret_why ? INJECT_MOUNT : INJECT_COPY;
+	*ret = *ret_why ? INJECT_MOUNT : in->cover_fd >= 0 ? INJECT_OVER : INJECT_COPY;
 	return 0;
+}
+
+/* The same, and a tmpfs lies over /tmp where one is needed. */
+static int look_and_cover(struct inject *in, enum inject_strategy *ret, const char **ret_why)
+{
+	int r = over_find(in);
+
+	if (r >= 0)
+		r = place_look(in, ret, ret_why);
+	if (r < 0 || *ret != INJECT_OVER || in->cover_fd >= 0)
+		return r;
+	r = over_lay(in);
+	return r < 0 ? r : place_look(in, ret, ret_why);
 }
 
 /* ---- directories ---------------------------------------------------------------------------- */
@@ -246,7 +275,7 @@ static int place_copy(struct inject *in, const struct library *l, struct placeme
 		r = library_write(p->dir_dfd, p->library, l);
 	files_as_root();
 	if (r == 0)
-		p->strategy = INJECT_COPY;
+		p->strategy = in->cover_fd >= 0 ? INJECT_OVER : INJECT_COPY;
 	return r;
 }
 
@@ -308,7 +337,7 @@ static int place_all(struct inject *in, const struct library *l, bool quiet, siz
 	enum inject_strategy strategy;
 	const char *against = NULL;
 	uint64_t random;
-	int r = place_look(in, &strategy, &against);
+	int r = look_and_cover(in, &strategy, &against);
 
 	if (r < 0)
 		return r;
@@ -425,7 +454,8 @@ void place_remove(const struct inject *in, struct placement *p)
 	if (p->mount_fd >= 0)
 		(void)mount_detach(in, p->mount_fd);
 	p->mount_fd = fd_close(p->mount_fd);
-	if (p->dir_dfd >= 0)
+	/* a tmpfs over /tmp goes with all that is in it */
+	if (p->dir_dfd >= 0 && in->cover_fd < 0)
 		remove_all(in, p->tmp_dfd, p->dir_dfd, p->lock_fd);
 	p->dir_dfd = fd_close(p->dir_dfd);
 	p->lock_fd = fd_close(p->lock_fd);

@@ -5,13 +5,15 @@
  *
  * Called by the daemon as
  *   kindling-inject --result-fd 3 PID START_TIME attach LIBRARY [quiet=0] [deadline_ms=10000]
- * [pipe=1048576] It checks identity (pidfd, start time), runs the preflight, places LIBRARY in
+ *     [pipe=1048576] [over_tmp=1]
+ * It checks identity (pidfd, start time), runs the preflight, places LIBRARY in
  * /tmp/kindling/<version>/libkindling-<hash>.so of the target's mount namespace, makes the FIFOs
  * events-<random> and control-<random> beside it, opens events for reading (O_NONBLOCK) and control
  * O_RDWR, writes the START frame it finds on its stdin into control, asks the JVM to load the
  * library with the options "events=PATH,control=PATH", waits until the agent has opened both,
  * unlinks the names and the library file, and answers. Where the library cannot be a file in /tmp
- * that may be executed it lies on a tmpfs in m-<pid>-<random>/ beside the FIFOs (mount.c).
+ * that may be executed it lies on a tmpfs in m-<pid>-<random>/ beside the FIFOs (mount.c). With
+ * over_tmp=1, where the JVM may write nowhere in /tmp, a tmpfs lies over it meanwhile (over.c).
  */
 #pragma once
 
@@ -22,11 +24,14 @@ enum inject_strategy {
 	INJECT_NOT_PLACED,
 	INJECT_COPY, /* a file in its /tmp */
 	INJECT_MOUNT, /* on a tmpfs of ours, mounted while it is loaded: /tmp is noexec or full */
+	INJECT_OVER, /* on a tmpfs of ours over /tmp, opt-in: the JVM may write nowhere in it */
 };
 
 static inline const char *inject_strategy_name(unsigned strategy)
 {
-	return strategy == INJECT_COPY ? "copy" : strategy == INJECT_MOUNT ? "mount" : "";
+	static const char *const names[] = { "", "copy", "mount", "tmpfs" };
+
+	return strategy < sizeof(names) / sizeof(names[0]) ? names[strategy] : "";
 }
 
 struct inject_result {

@@ -48,6 +48,14 @@ const char *const wire_wait_names[WIRE_WAIT_COUNT] = {
 	[WIRE_WAIT_PARK] = "park",
 };
 
+const char *const wire_state_names[WIRE_STATE_COUNT] = {
+	[WIRE_STATE_UNKNOWN] = "unknown",
+	[WIRE_STATE_RUNNABLE] = "runnable",
+	[WIRE_STATE_BLOCKED] = "blocked",
+	[WIRE_STATE_WAITING] = "waiting",
+	[WIRE_STATE_TIMED_WAITING] = "timed_waiting",
+};
+
 _Static_assert(WIRE_BOOKS_WORDS <= 64, "one event's keys end before the next one's");
 
 /* keys of the records that can grow: append only */
@@ -364,6 +372,30 @@ bool wire_put_alloc(struct wire_writer *w, const struct wire_alloc *a)
 	return add_timed(w, &r, a->mono_ns);
 }
 
+bool wire_put_state(struct wire_writer *w, const struct wire_state *s)
+{
+	struct record r;
+
+	rec_time(&r, w, s->mono_ns);
+	rec_u64(&r, s->tid);
+	rec_u64(&r, s->state);
+	rec_u64(&r, s->cpu_ns);
+	return add_timed(w, &r, s->mono_ns);
+}
+
+bool wire_put_virtual(struct wire_writer *w, const struct wire_virtual *v)
+{
+	struct record r;
+
+	rec_time(&r, w, v->mono_ns);
+	rec_u64(&r, v->container_id);
+	rec_u64(&r, v->class_id);
+	rec_u64(&r, v->state);
+	rec_u64(&r, v->count);
+	rec_u64(&r, v->mounted);
+	return add_timed(w, &r, v->mono_ns);
+}
+
 static void rec_details(struct record *r, unsigned base, const uint64_t *values, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -636,6 +668,35 @@ int wire_next_alloc(struct wire_reader *r, struct wire_alloc *ret)
 	if (get_max(r, UINT32_MAX, &ret->tid) || get_id(r, &ret->node) || get_id(r, &ret->class_id) ||
 	    get_u64(r, &ret->size) || get_u64(r, &ret->weight))
 		return -EBADMSG;
+	return 1;
+}
+
+int wire_next_state(struct wire_reader *r, struct wire_state *ret)
+{
+	int more = get_time(r, &ret->mono_ns);
+	uint32_t state;
+
+	if (more <= 0)
+		return more;
+	if (get_max(r, UINT32_MAX, &ret->tid) || get_max(r, WIRE_STATE_COUNT - 1, &state) ||
+	    get_u64(r, &ret->cpu_ns))
+		return -EBADMSG;
+	ret->state = (uint8_t)state;
+	return 1;
+}
+
+int wire_next_virtual(struct wire_reader *r, struct wire_virtual *ret)
+{
+	int more = get_time(r, &ret->mono_ns);
+	uint32_t state;
+
+	if (more <= 0)
+		return more;
+	if (get_id(r, &ret->container_id) || get_id(r, &ret->class_id) ||
+	    get_max(r, WIRE_STATE_COUNT - 1, &state) || get_max(r, UINT32_MAX, &ret->count) ||
+	    get_max(r, ret->count, &ret->mounted))
+		return -EBADMSG;
+	ret->state = (uint8_t)state;
 	return 1;
 }
 

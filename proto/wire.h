@@ -45,6 +45,8 @@ enum wire_type {
 	WIRE_BYE, /* wire_fault: why the agent ends; the last frame, after a last LEDGER */
 	WIRE_WALL, /* as CPU, but the weights are wall-clock time */
 	WIRE_NOTE, /* wire_fault: what the owner should know of one step; "" takes it back */
+	WIRE_STATE, /* base time, then records of wire_state */
+	WIRE_VIRTUAL, /* base time, then records of wire_virtual */
 
 	WIRE_START = 64, /* wire_start: begin a session, or change the running one */
 	WIRE_STOP, /* stop sampling, stay connected (START resumes) */
@@ -79,6 +81,17 @@ enum wire_wait {
 	WIRE_WAIT_WAIT, /* Object.wait */
 	WIRE_WAIT_PARK, /* LockSupport.park: Lock, Condition, Semaphore, queue, ... */
 	WIRE_WAIT_COUNT
+};
+
+/* What a thread does, in the words of java.lang.Thread.State. The number goes over the wire: append
+ * only. */
+enum wire_thread_state {
+	WIRE_STATE_UNKNOWN, /* not a Java thread, or not looked at */
+	WIRE_STATE_RUNNABLE, /* also in a system call */
+	WIRE_STATE_BLOCKED,
+	WIRE_STATE_WAITING,
+	WIRE_STATE_TIMED_WAITING,
+	WIRE_STATE_COUNT
 };
 
 /* What is collected, each with books of its own: X(ENUM, "name", "unit of its weights"). The number
@@ -204,6 +217,7 @@ extern const char *const wire_part_names[WIRE_PART_COUNT];
 extern const char *const wire_kind_names[WIRE_KIND_COUNT];
 extern const char *const wire_event_names[WIRE_EVENT_COUNT];
 extern const char *const wire_wait_names[WIRE_WAIT_COUNT];
+extern const char *const wire_state_names[WIRE_STATE_COUNT];
 
 /* A string inside a decoded frame: borrowed from the frame's bytes, not NUL-terminated. */
 struct wire_str {
@@ -320,6 +334,26 @@ struct wire_alloc {
 	uint64_t weight; /* bytes of allocation that the sample stands for */
 };
 
+/* STATE: one platform thread, as it was at that moment. Told when something of it changed. */
+struct wire_state {
+	uint64_t mono_ns;
+	uint32_t tid;
+	uint8_t state; /* enum wire_thread_state */
+	uint64_t cpu_ns; /* of its life */
+};
+
+/* VIRTUAL: so many virtual threads of one container are in one state. All records of the same
+ * mono_ns are one look at all of them and replace the look before; none at all = one record with
+ * count 0. Those beyond the number that is looked at are counted as UNKNOWN. */
+struct wire_virtual {
+	uint64_t mono_ns;
+	uint32_t container_id; /* string: "ThreadPerTaskExecutor"; 0 = started without one */
+	uint32_t class_id; /* string: the class they wait for; 0 = none or unknown */
+	uint8_t state; /* enum wire_thread_state */
+	uint32_t count;
+	uint32_t mounted; /* of them: on a carrier now (running or pinned) */
+};
+
 struct wire_fault {
 	uint32_t code; /* errno value, or 0 */
 	struct wire_str step; /* short: "engine", "walker", "detach" */
@@ -329,6 +363,7 @@ struct wire_fault {
 #define WIRE_START_NO_BUDGET 1u /* do not lengthen the interval to keep max_cpu */
 #define WIRE_START_HOST	     2u /* no timers: the daemon's host engine sends the signals */
 #define WIRE_START_DETAILS   4u /* LEDGER with memory by part and times in the handler */
+#define WIRE_START_THREADS   8u /* STATE and VIRTUAL now and every 5 s; each START begins anew */
 
 struct wire_start {
 	uint64_t protocol;
@@ -379,6 +414,8 @@ bool wire_put_thread(struct wire_writer *w, const struct wire_thread *t);
 bool wire_put_sample(struct wire_writer *w, const struct wire_sample *s);
 bool wire_put_lock(struct wire_writer *w, const struct wire_lock *l);
 bool wire_put_alloc(struct wire_writer *w, const struct wire_alloc *a);
+bool wire_put_state(struct wire_writer *w, const struct wire_state *s);
+bool wire_put_virtual(struct wire_writer *w, const struct wire_virtual *v);
 bool wire_put_ledger(struct wire_writer *w, const struct wire_ledger *l);
 bool wire_put_fault(struct wire_writer *w, const struct wire_fault *f); /* NOTE, FAULT, BYE */
 bool wire_put_start(struct wire_writer *w, const struct wire_start *s);
@@ -420,6 +457,8 @@ int wire_next_thread(struct wire_reader *r, struct wire_thread *ret);
 int wire_next_sample(struct wire_reader *r, struct wire_sample *ret);
 int wire_next_lock(struct wire_reader *r, struct wire_lock *ret);
 int wire_next_alloc(struct wire_reader *r, struct wire_alloc *ret);
+int wire_next_state(struct wire_reader *r, struct wire_state *ret);
+int wire_next_virtual(struct wire_reader *r, struct wire_virtual *ret);
 /* Whole-body frames: 0 or -EBADMSG. */
 int wire_get_hello(const struct wire_frame *f, struct wire_hello *ret);
 int wire_get_ledger(const struct wire_frame *f, struct wire_ledger *ret);

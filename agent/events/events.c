@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include <time.h>
+#include "agent/events/park.h"
 #include "agent/events/waits.h"
 #include "agent/writer.h"
 
@@ -10,8 +11,22 @@
 
 struct events events;
 
+static int park_begin(const struct wire_start *start, const char **note)
+{
+	(void)start;
+	return park_start(note);
+}
+
+static const struct events_source park_source = {
+	.step = "park",
+	.event = WIRE_EVENT_LOCK,
+	.begin = park_begin,
+	.end = park_stop,
+};
+
 static const struct events_source *const sources[] = {
 	&waits_source, /* first: the table that the others fill */
+	&park_source,
 };
 #define N_SOURCES (sizeof(sources) / sizeof(sources[0]))
 

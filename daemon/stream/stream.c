@@ -22,6 +22,7 @@ struct node {
 	int32_t line;
 	uint8_t kind;
 	bool defined;
+	uint8_t mark; /* the reader's */
 	uint64_t offset;
 };
 
@@ -242,7 +243,7 @@ static int add_node(struct stream *s, const struct wire_node *w, struct fault *f
 	/* a parent is defined before its child: so no path can be a circle */
 	if (!ref_ok || s->nodes[w->id].defined || (w->parent && !has_node(s, w->parent)))
 		return twice(f, "node", w->id);
-	s->nodes[w->id] = (struct node){ w->parent, w->ref, w->line, w->kind, true, w->offset };
+	s->nodes[w->id] = (struct node){ w->parent, w->ref, w->line, w->kind, true, 0, w->offset };
 	return 0;
 }
 
@@ -486,6 +487,34 @@ static int add_alloc(struct stream *s, const struct wire_alloc *w, struct fault 
 	return 0;
 }
 
+static int add_state(struct stream *s, const struct wire_state *w, struct fault *f)
+{
+	(void)f;
+	if (s->ops.on_state)
+		s->ops.on_state(s->userdata, w, stream_thread_name(s, w->tid));
+	return 0;
+}
+
+static int add_virtual(struct stream *s, const struct wire_virtual *w, struct fault *f)
+{
+	struct stream_virtual v = {
+		.mono_ns = w->mono_ns,
+		.state = w->state,
+		.count = w->count,
+		.mounted = w->mounted,
+	};
+
+	if (w->class_id && !has_string(s, w->class_id))
+		return undefined(f, "string", w->class_id);
+	if (w->container_id && !has_string(s, w->container_id))
+		return undefined(f, "string", w->container_id);
+	v.class_name = class_name(s, w->class_id);
+	v.container = string(s, w->container_id);
+	if (s->ops.on_virtual)
+		s->ops.on_virtual(s->userdata, &v);
+	return 0;
+}
+
 #define RECORDS(record, next, add) \
 	static int on_##record##s(struct stream *s, const struct wire_frame *frame, struct fault *f) \
 	{ \
@@ -510,6 +539,8 @@ RECORDS(node, wire_next_node, add_node)
 RECORDS(thread, wire_next_thread, add_thread)
 RECORDS(lock, wire_next_lock, add_lock)
 RECORDS(alloc, wire_next_alloc, add_alloc)
+RECORDS(state, wire_next_state, add_state)
+RECORDS(virtual, wire_next_virtual, add_virtual)
 
 /* 0 or what is wrong with one event's books @now, when @delivered came, @delivered_then of it before
  * @then. Once for the numbers, once for the weights. */
@@ -678,6 +709,10 @@ static int on_frame(struct stream *s, const struct wire_frame *frame, struct fau
 		return on_locks(s, frame, f);
 	case WIRE_ALLOC:
 		return on_allocs(s, frame, f);
+	case WIRE_STATE:
+		return on_states(s, frame, f);
+	case WIRE_VIRTUAL:
+		return on_virtuals(s, frame, f);
 	case WIRE_LEDGER:
 		return on_ledger(s, frame, f);
 	case WIRE_NOTE:
@@ -795,6 +830,17 @@ bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret
 		ret->method = string(s, n->ref);
 	}
 	return true;
+}
+
+uint8_t stream_node_mark(const struct stream *s, uint32_t node)
+{
+	return has_node(s, node) ? s->nodes[node].mark : 0;
+}
+
+void stream_mark_node(const struct stream *s, uint32_t node, uint8_t mark)
+{
+	if (has_node(s, node))
+		s->nodes[node].mark = mark;
 }
 
 const struct wire_mapping *stream_mapping(const struct stream *s, uint32_t id)

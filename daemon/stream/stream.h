@@ -57,6 +57,15 @@ struct stream_alloc {
 	uint32_t node;
 };
 
+/* So many virtual threads are in one state, as in struct wire_virtual. */
+struct stream_virtual {
+	uint64_t mono_ns;
+	const char *container; /* "" = started without one */
+	const char *class_name; /* what they wait for, "" none or unknown */
+	uint8_t state; /* enum wire_thread_state */
+	uint32_t count, mounted;
+};
+
 struct stream_ops {
 	void (*on_hello)(void *userdata, const struct wire_hello *hello);
 	void (*on_mapping)(void *userdata, const struct wire_mapping *m, const char *path);
@@ -66,6 +75,10 @@ struct stream_ops {
 	/* ended waits are events; OPEN and CLOSED ones only tell of the present */
 	void (*on_lock)(void *userdata, const struct stream_lock *l);
 	void (*on_alloc)(void *userdata, const struct stream_alloc *a);
+	/* what threads do now: to a START with WIRE_START_THREADS only; no events, not in the books
+	 */
+	void (*on_state)(void *userdata, const struct wire_state *w, const char *thread);
+	void (*on_virtual)(void *userdata, const struct stream_virtual *v);
 	/* what the owner should know of @step ("lock"); "" takes it back */
 	void (*on_note)(void *userdata, const char *step, const char *what);
 	/* after a LEDGER frame; stream_counts() is consistent */
@@ -107,6 +120,10 @@ void stream_counts(const struct stream *s, struct stream_counts *ret);
 /* The node's own frame; *ret_parent = 0 at the root. false if @node is 0 or not defined. */
 bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret,
 		 uint32_t *ret_parent);
+/* One byte a node for whoever reads the stream, to know again what he found out of its stack; 0 at first
+ * and after a RESET, and always for a node that is not defined. */
+uint8_t stream_node_mark(const struct stream *s, uint32_t node);
+void stream_mark_node(const struct stream *s, uint32_t node, uint8_t mark);
 /* NULL if not defined. */
 const struct wire_mapping *stream_mapping(const struct stream *s, uint32_t id);
 const char *stream_thread_name(const struct stream *s, uint32_t tid); /* "" if unknown */

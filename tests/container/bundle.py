@@ -282,7 +282,7 @@ class Container:
                         "user": {"uid": uid, "gid": uid, "additionalGids": [GROUP] if uid else []},
                         "noNewPrivileges": self.kind == "hardened" or uid != 0,
                         "capabilities": {k: caps for k in ("bounding", "effective", "permitted")}},
-            "root": {"path": "root", "readonly": self.kind in ("readonly", "noexec", "sealed")},
+            "root": {"path": "root", "readonly": self.kind in ("readonly", "noexec", "sealed", "covered")},
             "hostname": "cell", "mounts": mounts, "linux": linux}
         with open(self.dir + "/config.json", "w") as f:
             json.dump(config, f, indent=1)

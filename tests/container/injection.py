@@ -10,7 +10,7 @@ import time
 from bundle import BUILD
 
 RESULT_SIZE = 128 + 4 + 124
-STRATEGIES = ["not placed", "copy", "mount"]
+STRATEGIES = ["not placed", "copy", "mount", "tmpfs"]
 HELLO, CPU, LEDGER, FAULT, BYE, START, DETACH = 1, 8, 13, 14, 15, 64, 66
 AGENT = BUILD + "/lib/libkindling.so"
 INJECT = BUILD + "/bin/kindling-inject"
@@ -95,6 +95,7 @@ def command(fd, pid, start_time, *words):
 
 def attach(c, deadline_ms=6000, wrap=(), agent=AGENT, more=()):
     """@wrap: words in front of the injector's own, as for at_syscall."""
+    more = [*more, "over_tmp=1"] if c.kind == "covered" else more
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     begun = time.monotonic()
     start, write_end = os.pipe()

@@ -14,6 +14,8 @@ static void read_records(const struct wire_frame *f)
 	struct wire_sample sample;
 	struct wire_lock lock;
 	struct wire_alloc alloc;
+	struct wire_state state;
+	struct wire_virtual virtual;
 	struct wire_hello hello;
 	struct wire_ledger ledger;
 	struct wire_fault fault;
@@ -42,6 +44,12 @@ static void read_records(const struct wire_frame *f)
 		;
 	wire_read(&r, f);
 	while (wire_next_alloc(&r, &alloc) > 0)
+		;
+	wire_read(&r, f);
+	while (wire_next_state(&r, &state) > 0)
+		;
+	wire_read(&r, f);
+	while (wire_next_virtual(&r, &virtual) > 0)
 		;
 	(void)wire_get_hello(f, &hello);
 	(void)wire_get_ledger(f, &ledger);

@@ -1,5 +1,6 @@
 #include "tests/unit/unit.h"
 #include <errno.h>
+#include <stdio.h>
 #include "daemon/stream/stream.h"
 
 static uint8_t buf[WIRE_FRAME_MAX];
@@ -28,7 +29,29 @@ static void on_bye(void *userdata, const struct fault *why)
 	byes++;
 }
 
-static const struct stream_ops ops = { .on_hello = on_hello, .on_sample = on_sample, .on_bye = on_bye };
+static struct stream_virtual last_virtual;
+static char last_state_thread[64];
+
+static void on_state(void *userdata, const struct wire_state *w, const char *thread)
+{
+	(void)userdata;
+	assert_int_equal(w->state, WIRE_STATE_BLOCKED);
+	snprintf(last_state_thread, sizeof(last_state_thread), "%s", thread);
+}
+
+static void on_virtual(void *userdata, const struct stream_virtual *v)
+{
+	(void)userdata;
+	last_virtual = *v;
+}
+
+static const struct stream_ops ops = {
+	.on_hello = on_hello,
+	.on_sample = on_sample,
+	.on_bye = on_bye,
+	.on_state = on_state,
+	.on_virtual = on_virtual,
+};
 
 static struct wire_str str(const char *s)
 {
@@ -417,6 +440,42 @@ static void ids_far_apart_cost_their_sender_and_not_the_daemon(void **state)
 	stream_free(s);
 }
 
+static void states_of_threads_are_told_with_names_and_stand_beside_the_books(void **state)
+{
+	struct wire_thread thread = { 7, WIRE_THREAD_JAVA, 1, str("main") };
+	struct wire_state record = { 5, 7, WIRE_STATE_BLOCKED, 9 };
+	struct wire_virtual group = { 6, 2, 1, WIRE_STATE_WAITING, 100, 1 };
+	struct stream *s = greeted_stream();
+	struct stream_counts c;
+	struct fault f = { 0 };
+	struct wire_writer w;
+
+	(void)state;
+	wire_begin(&w, buf, WIRE_THREAD);
+	assert_true(wire_put_thread(&w, &thread));
+	assert_int_equal(feed(s, &w, &f), 0);
+	wire_begin(&w, buf, WIRE_STATE);
+	assert_true(wire_put_state(&w, &record));
+	assert_int_equal(feed(s, &w, &f), 0);
+	assert_string_equal(last_state_thread, "main");
+	assert_int_equal(put_string(s, 1, "java/lang/Object", &f), 0);
+	assert_int_equal(put_string(s, 2, "pool/1", &f), 0);
+	wire_begin(&w, buf, WIRE_VIRTUAL);
+	assert_true(wire_put_virtual(&w, &group));
+	assert_int_equal(feed(s, &w, &f), 0);
+	assert_string_equal(last_virtual.class_name, "java.lang.Object");
+	assert_string_equal(last_virtual.container, "pool/1");
+	assert_int_equal(last_virtual.count, 100);
+	stream_counts(s, &c);
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		assert_int_equal(c.of[e].taken, 0);
+	group.container_id = 3; /* which nobody defined */
+	wire_begin(&w, buf, WIRE_VIRTUAL);
+	assert_true(wire_put_virtual(&w, &group));
+	assert_int_equal(feed(s, &w, &f), -EBADMSG);
+	stream_free(s);
+}
+
 static void frames_of_unknown_types_are_skipped(void **state)
 {
 	struct stream *s = greeted_stream();
@@ -495,6 +554,7 @@ int main(void)
 		cmocka_unit_test(no_weight_makes_the_books_overflow),
 		cmocka_unit_test(names_of_threads_have_a_memory_bound_and_the_last_one_is_known),
 		cmocka_unit_test(ids_far_apart_cost_their_sender_and_not_the_daemon),
+		cmocka_unit_test(states_of_threads_are_told_with_names_and_stand_beside_the_books),
 		cmocka_unit_test(frames_of_unknown_types_are_skipped),
 		cmocka_unit_test(a_reset_forgets_every_id),
 		cmocka_unit_test(strange_names_end_no_stream),

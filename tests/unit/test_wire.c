@@ -371,6 +371,65 @@ static void a_wait_of_an_unknown_kind_is_refused(void **state)
 	assert_int_equal(wire_next_lock(&r, &l), -EBADMSG);
 }
 
+static void states_of_threads_come_back(void **state)
+{
+	struct wire_state in[2] = {
+		{ 5000, UINT32_MAX, WIRE_STATE_TIMED_WAITING, UINT64_MAX },
+		{ 5000, 1, WIRE_STATE_UNKNOWN, 0 },
+	};
+	struct wire_virtual group = { 9, 3, 4, WIRE_STATE_WAITING, UINT32_MAX, 7 }, group_out;
+	struct wire_state out;
+	struct wire_writer w;
+	struct wire_reader r;
+	struct wire_frame f;
+
+	(void)state;
+	wire_begin(&w, buf, WIRE_STATE);
+	for (int i = 0; i < 2; i++)
+		assert_true(wire_put_state(&w, &in[i]));
+	f = finish(&w);
+	wire_read(&r, &f);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(wire_next_state(&r, &out), 1);
+		assert_int_equal(out.mono_ns, 5000);
+		assert_int_equal(out.tid, in[i].tid);
+		assert_int_equal(out.state, in[i].state);
+		assert_true(out.cpu_ns == in[i].cpu_ns);
+	}
+	assert_int_equal(wire_next_state(&r, &out), 0);
+	wire_begin(&w, buf, WIRE_VIRTUAL);
+	assert_true(wire_put_virtual(&w, &group));
+	f = finish(&w);
+	wire_read(&r, &f);
+	assert_int_equal(wire_next_virtual(&r, &group_out), 1);
+	assert_int_equal(group_out.container_id, 3);
+	assert_int_equal(group_out.class_id, 4);
+	assert_int_equal(group_out.state, WIRE_STATE_WAITING);
+	assert_int_equal(group_out.count, UINT32_MAX);
+	assert_int_equal(group_out.mounted, 7);
+}
+
+static void states_that_cannot_be_are_refused(void **state)
+{
+	struct wire_state thread = { .tid = 1, .state = WIRE_STATE_COUNT };
+	struct wire_virtual group = { .count = 1, .mounted = 2 };
+	struct wire_writer w;
+	struct wire_reader r;
+	struct wire_frame f;
+
+	(void)state;
+	wire_begin(&w, buf, WIRE_STATE);
+	assert_true(wire_put_state(&w, &thread));
+	f = finish(&w);
+	wire_read(&r, &f);
+	assert_int_equal(wire_next_state(&r, &thread), -EBADMSG);
+	wire_begin(&w, buf, WIRE_VIRTUAL);
+	assert_true(wire_put_virtual(&w, &group));
+	f = finish(&w);
+	wire_read(&r, &f);
+	assert_int_equal(wire_next_virtual(&r, &group), -EBADMSG);
+}
+
 static void what_a_newer_agent_adds_is_skipped(void **state)
 {
 	static const uint8_t hello[] = { 99, 3, 'n', 'e', 'w', 1, 1, 7 }; /* key 99, then protocol 7 */
@@ -457,6 +516,8 @@ int main(void)
 		cmocka_unit_test(a_line_that_cannot_be_is_sent_as_unknown),
 		cmocka_unit_test(waits_and_allocations_come_back),
 		cmocka_unit_test(a_wait_of_an_unknown_kind_is_refused),
+		cmocka_unit_test(states_of_threads_come_back),
+		cmocka_unit_test(states_that_cannot_be_are_refused),
 		cmocka_unit_test(what_a_newer_agent_adds_is_skipped),
 		cmocka_unit_test(bytes_that_are_no_frame_are_refused),
 		cmocka_unit_test(a_body_is_range_checked),

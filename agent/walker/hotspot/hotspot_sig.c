@@ -44,7 +44,8 @@ static bool read_anchor(const struct hot *h, uint64_t address, struct anchor *a)
 	return unwind_in_code_cache_sig(a->pc);
 }
 
-/* Java code was interrupted there: by our signal, or by another's whose handler was walked through. */
+/* Java code was interrupted there: by our signal, or by another's whose handler was walked through.
+ */
 static void take_registers(struct hot *h, uint64_t context)
 {
 	h->context = context;
@@ -132,7 +133,7 @@ static bool interpreted(struct hot *h)
 		return true;
 	}
 	if (!interpreter_frame_sig(h)) {
-		if ((h->unpacking && return_past_skeletons_sig(h)) || forward_interpreter_sig(h))
+		if (forward_interpreter_sig(h))
 			return true;
 		h->broken = "interpreted_caller";
 	} else if (!return_known_sig(h, h->at.pc)) {
@@ -206,8 +207,8 @@ static void find_stack(struct hot *h)
 	uint64_t base = h->thread ? load64_sig(h->thread + (uint32_t)vm_sig.thread_stack_base) : 0;
 
 	h->low = h->at.sp - ARCH_RED_ZONE;
-	/* native code may run on a stack of its own far below (Go's, in its heap): the Java frames are
-	 * on the thread's, and the anchor leads there */
+	/* native code may run on a stack of its own far below (Go's, in its heap): the Java frames
+	 * are on the thread's, and the anchor leads there */
 	h->high = base > h->at.sp ? base : h->at.sp + STACK_MAX;
 }
 

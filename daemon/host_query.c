@@ -1,0 +1,108 @@
+/* host_query(), see host.h: the live part now, the store's part in the worker. */
+#include <errno.h>
+#include <string.h>
+#include "daemon/host.h"
+
+struct query {
+	struct host *host;
+	struct profile *profile;
+	uint64_t from, to; /* of the part in the store */
+	struct profile_filter filter;
+	uint32_t *pids;
+	uint64_t *start_times;
+	char *thread;
+	int error;
+	void (*done)(void *userdata, struct profile *p, int error);
+	void *userdata;
+};
+
+static void query_free(struct query *q)
+{
+	profile_free(q->profile);
+	free(q->pids);
+	free(q->start_times);
+	free(q->thread);
+	free(q);
+}
+
+static void run_query(void *userdata)
+{
+	struct query *q = userdata;
+
+	if (q->from < q->to)
+		q->error = store_query(host_store(q->host), q->from, q->to, &q->filter, q->profile);
+}
+
+static const char *lookup(void *userdata, const char *module, uint64_t offset)
+{
+	return symbols_lookup(userdata, 0, module, offset);
+}
+
+static void done_query(void *userdata)
+{
+	struct query *q = userdata;
+	struct profile *p = TAKE_PTR(q->profile);
+
+	if (q->error < 0) {
+		p = profile_free(p);
+	} else {
+		profile_symbolize(p, lookup, host_symbols(q->host));
+	}
+	q->done(q->userdata, p, q->error < 0 ? q->error : 0);
+	query_free(q);
+}
+
+static int copy_filter(struct query *q, const struct profile_filter *f)
+{
+	if (!f)
+		return 0;
+	q->filter.n_pids = f->n_pids;
+	if (f->n_pids) {
+		q->pids = calloc(f->n_pids, sizeof(*q->pids));
+		q->start_times = calloc(f->n_pids, sizeof(*q->start_times));
+		if (!q->pids || !q->start_times)
+			return -ENOMEM;
+		memcpy(q->pids, f->pids, f->n_pids * sizeof(*q->pids));
+		memcpy(q->start_times, f->start_times, f->n_pids * sizeof(*q->start_times));
+		q->filter.pids = q->pids;
+		q->filter.start_times = q->start_times;
+	}
+	if (f->thread) {
+		q->thread = strdup(f->thread);
+		q->filter.thread = q->thread;
+		if (!q->thread)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int host_query(struct host *h, uint64_t from, uint64_t to, const struct profile_filter *filter,
+	       void (*done)(void *userdata, struct profile *p, int error), void *userdata)
+{
+	struct query *q = calloc(1, sizeof(*q));
+	uint64_t oldest;
+	int r = -ENOMEM;
+
+	if (!q)
+		return r;
+	q->host = h;
+	q->done = done;
+	q->userdata = userdata;
+	r = copy_filter(q, filter);
+	if (r == 0)
+		r = profile_new(&q->profile);
+	if (r == 0)
+		r = live_query(host_live(h), from, to, &q->filter, q->profile);
+	if (r < 0) {
+		query_free(q);
+		return r;
+	}
+	/* the store has what is older than memory; windows in both would count twice */
+	oldest = live_oldest_real_ns(host_live(h));
+	q->from = from;
+	q->to = host_store(h) ? (to < oldest ? to : oldest) : from;
+	r = worker_submit(host_worker(h), run_query, done_query, q);
+	if (r < 0)
+		query_free(q);
+	return r;
+}

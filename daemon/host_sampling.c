@@ -1,0 +1,164 @@
+/* See host_sampling.h. */
+#include "daemon/host_sampling.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include "daemon/core/clock.h"
+#include "daemon/core/log.h"
+
+#define REFUSED_WAIT_NS (60 * NS_PER_S) /* before the kernel is asked again */
+
+struct host_sampling {
+	const struct config *config;
+	kernel_frames_find_fn *stacks_of;
+	void *userdata;
+	struct host_engine *engine; /* NULL = not needed yet, or refused */
+	struct kernel_frames *frames; /* NULL = not wanted, or no engine */
+	uint64_t refused_mono_ns; /* 0 = it was not */
+	char why[HOST_ENGINE_WHY_MAX];
+};
+
+int host_sampling_new(const struct config *config, kernel_frames_find_fn *stacks_of, void *userdata,
+		      struct host_sampling **ret)
+{
+	struct host_sampling *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->config = config;
+	s->stacks_of = stacks_of;
+	s->userdata = userdata;
+	*ret = s;
+	return 0;
+}
+
+struct host_sampling *host_sampling_free(struct host_sampling *s)
+{
+	if (!s)
+		return NULL;
+	kernel_frames_free(s->frames);
+	host_engine_free(s->engine);
+	free(s);
+	return NULL;
+}
+
+static void open_frames(struct host_sampling *s)
+{
+	int r = s->config->kernel_stacks
+			? kernel_frames_new(s->engine, s->stacks_of, s->userdata, &s->frames)
+			: 0;
+
+	if (r < 0)
+		log_warn("kernel_frames.refused", "error=%s", log_str(strerror(-r)));
+}
+
+static bool have_engine(struct host_sampling *s)
+{
+	uint64_t now = clock_mono_ns();
+
+	if (s->engine || !s->config->host_engine)
+		return s->engine;
+	if (s->refused_mono_ns && now < s->refused_mono_ns + REFUSED_WAIT_NS)
+		return false;
+	if (host_engine_new(false, &s->engine, s->why) == 0) {
+		s->why[0] = '\0';
+		open_frames(s);
+		return true;
+	}
+	if (!s->refused_mono_ns)
+		log_warn("host_engine.refused", "why=%s", log_str(s->why));
+	s->refused_mono_ns = now;
+	return false;
+}
+
+/* Loaded at the first interval that CPU timers cannot keep: most hosts never ask for one. */
+uint64_t host_sampling_wanted(struct host_sampling *s, const struct host_sampling_target *e,
+			      uint64_t interval_ns)
+{
+	struct timespec tick = { 0, 0 };
+	uint64_t shortest_ns;
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	if (interval_ns >= (uint64_t)tick.tv_nsec || (e && e->timers_only) || !have_engine(s))
+		return 0;
+	shortest_ns = host_engine_interval_min();
+	if (shortest_ns >= (uint64_t)tick.tv_nsec)
+		return 0;
+	return interval_ns > shortest_ns ? interval_ns : shortest_ns;
+}
+
+/* An agent may ask for fewer signals than START did, never for more: the shortest interval of all
+ * targets is every CPU's. */
+static struct host_engine_target words_of(const struct target *t)
+{
+	struct host_engine_target want;
+	struct stream_counts c;
+
+	stream_counts(t->stream, &c);
+	want.signo = (int)(c.ledger.counter[WIRE_COUNTER_HOST_SIGNAL] & 127);
+	want.handler = c.ledger.counter[WIRE_COUNTER_HOST_HANDLER];
+	want.interval_ns = c.ledger.counter[WIRE_COUNTER_INTERVAL_NS];
+	if (want.interval_ns < t->host_interval_ns)
+		want.interval_ns = t->host_interval_ns;
+	return want;
+}
+
+void host_sampling_follow(struct host_sampling *s, struct target *t, struct host_sampling_target *e)
+{
+	struct host_engine_target want = words_of(t);
+	int r = -EOPNOTSUPP;
+
+	if (e->stacks)
+		kernel_stacks_expire(e->stacks, clock_mono_ns());
+	if (t->state != TARGET_STREAMING || !t->host_interval_ns || !want.signo) {
+		host_sampling_stop(s, t);
+		return;
+	}
+	if (s->frames && !e->stacks)
+		(void)kernel_frames_stacks_new(s->frames, &e->stacks);
+	if (s->engine)
+		r = host_engine_set(s->engine, t->jvm.pid, &want);
+	if (r == 0 || e->timers_only)
+		return;
+	log_warn("host_engine.target", "pid=%d error=%s", t->jvm.pid, log_str(strerror(-r)));
+	e->timers_only = true;
+	(void)target_start(t, t->interval_ns, t->no_budget);
+}
+
+void host_sampling_stop(struct host_sampling *s, const struct target *t)
+{
+	if (s->engine)
+		host_engine_remove(s->engine, t->jvm.pid);
+}
+
+void host_sampling_target_deinit(struct host_sampling_target *e)
+{
+	e->stacks = kernel_stacks_free(e->stacks);
+}
+
+struct kernel_stack *host_sampling_take(struct host_sampling *s, struct host_sampling_target *e,
+					const struct target *t, const struct stream_sample *sample,
+					struct live_kernel *ret)
+{
+	if (!e->stacks)
+		return NULL;
+	return kernel_frames_take(s->frames, e->stacks, t->stream, sample, ret);
+}
+
+void host_sampling_tick(struct host_sampling *s)
+{
+	if (s->frames)
+		kernel_frames_drain(s->frames);
+}
+
+const struct host_engine *host_sampling_engine(const struct host_sampling *s, const char **ret_why)
+{
+	*ret_why = s->config->host_engine ? s->why : "events.cpu.host_engine is false";
+	return s->engine;
+}
+
+const struct kernel_frames *host_sampling_frames(const struct host_sampling *s)
+{
+	return s->frames;
+}

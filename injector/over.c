@@ -1,0 +1,172 @@
+/*
+ * A tmpfs of ours over the target's /tmp while it is attached to: for a JVM in a read-only root
+ * without any directory that it may write, which could not make its attach socket. All that an
+ * attach needs lies in it: library, FIFOs, .attach_pid, and the JVM's socket. The JVM keeps what it
+ * has mapped and open when it is taken off again.
+ *
+ * One attempt at a time: who lays one holds a lock on the /tmp below and on its root. A tmpfs whose
+ * lock is free was left by an attempt that was killed; who finds it goes on with it and takes it
+ * away at the end. While a SIGQUIT is pending whose .attach_pid lies in it, it stays.
+ */
+#include "injector/inject.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/stat.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+
+#define BYTES	       (4u << 20)
+#define FILES	       64
+#define MOUNTINFO_SIZE (1u << 20)
+#define PAUSE_MS       5
+
+/* ---- is one there? -------------------------------------------------------------------------- */
+
+/* "ID PARENT MAJOR:MINOR ROOT POINT OPTIONS TAGS... - TYPE SOURCE OPTIONS" */
+static bool has_our_source(const struct inject *in, uint64_t mount_id)
+{
+	char *text = malloc(MOUNTINFO_SIZE), *save = NULL;
+	bool ours = false;
+
+	if (text && proc_read(in->proc_dfd, "mountinfo", text, MOUNTINFO_SIZE) > 0)
+		for (char *line = strtok_r(text, "\n", &save); line && !ours;
+		     line = strtok_r(NULL, "\n", &save))
+			ours = strtoull(line, NULL, 10) == mount_id &&
+			       strstr(line, " - tmpfs " MOUNT_SOURCE " ");
+	free(text);
+	return ours;
+}
+
+static bool is_ours(const struct inject *in, int dfd)
+{
+	struct statx st;
+
+	return mount_is_ours(dfd) &&
+	       syscall(SYS_statx, dfd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) == 0 &&
+	       st.stx_mask & STATX_MNT_ID && has_our_source(in, st.stx_mnt_id);
+}
+
+/* @fd is /tmp still: nothing was laid over it, or taken off, since it was opened. */
+static bool is_tmp(const struct inject *in, int fd)
+{
+	CLEANUP(fd_closep) int again = files_open_tmp(in);
+	struct stat a, b;
+
+	return again >= 0 && fstat(again, &a) == 0 && fstat(fd, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+static int busy(struct inject *in)
+{
+	return fault_set(in->fault, EBUSY, FAULT_PLACEMENT,
+			 "another attach to its container has not ended: ");
+}
+
+/* /tmp itself, locked. -EAGAIN = it is another by now, or somebody else's. */
+static int lock_tmp(const struct inject *in, int tmp_dfd)
+{
+	CLEANUP(fd_closep) int fd = files_open(tmp_dfd, ".", O_RDONLY | O_DIRECTORY, 0);
+
+	if (fd < 0)
+		return fd;
+	return flock(fd, LOCK_EX | LOCK_NB) == 0 && is_tmp(in, fd) ? TAKE_FD(fd) : -EAGAIN;
+}
+
+int over_find(struct inject *in)
+{
+	for (;; inject_pause_ms(PAUSE_MS)) {
+		CLEANUP(fd_closep) int tmp = files_open_tmp(in);
+
+		if (tmp < 0 || !is_ours(in, tmp))
+			return 0;
+		in->cover_fd = lock_tmp(in, tmp);
+		if (in->cover_fd >= 0)
+			return 1;
+		if (inject_remaining_ms(in) == 0)
+			return busy(in);
+	}
+}
+
+/* ---- laying it ------------------------------------------------------------------------------ */
+
+/* Ours, or the host's: there a /tmp is everybody's. */
+static bool is_namespace_of_host(const struct inject *in)
+{
+	static const char *const others[] = { "/proc/self/ns/mnt", "/proc/1/ns/mnt" };
+	struct stat theirs, st;
+
+	if (in->mnt_ns_fd < 0 || fstat(in->mnt_ns_fd, &theirs) < 0)
+		return true;
+	/* that of pid 1 may be hidden from us: then it is not ours */
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (stat(others[i], &st) == 0 && st.st_ino == theirs.st_ino &&
+		    st.st_dev == theirs.st_dev)
+			return true;
+	return false;
+}
+
+static int lay(struct inject *in, int tmp_dfd)
+{
+	CLEANUP(fd_closep) int mount = -1, root = -1;
+	int r = mount_make_cover(BYTES, FILES, &mount);
+
+	if (r < 0)
+		return r;
+	root = files_open(mount, ".", O_RDONLY | O_DIRECTORY, 0);
+	if (root < 0)
+		return root;
+	if (flock(root, LOCK_EX | LOCK_NB) < 0)
+		return -errno;
+	/* with it at once: by this name a daemon sees that something of ours is there */
+	r = files_as_keeper(in);
+	if (r == 0 && mkdirat(root, "kindling", 01777) < 0)
+		r = -errno;
+	files_as_root();
+	if (r == 0)
+		r = mount_attach(in, mount, tmp_dfd);
+	if (r == 0)
+		in->cover_fd = TAKE_FD(root);
+	return r;
+}
+
+int over_lay(struct inject *in)
+{
+	int r;
+
+	if (is_namespace_of_host(in))
+		return fault_set(in->fault, EPERM, FAULT_PLACEMENT,
+				 "no writable /tmp, and nothing is laid over the host's");
+	for (;; inject_pause_ms(PAUSE_MS)) {
+		CLEANUP(fd_closep) int tmp = files_open_tmp(in);
+
+		r = over_find(in);
+		if (r != 0)
+			return r < 0 ? r : 0;
+		in->covered_fd = tmp < 0 ? tmp : lock_tmp(in, tmp);
+		r = in->covered_fd < 0 ? in->covered_fd : lay(in, tmp);
+		if (r == 0)
+			return 0;
+		in->covered_fd = fd_close(in->covered_fd);
+		if (r != -EAGAIN)
+			return fault_set(in->fault, -r, FAULT_PLACEMENT,
+					 "no writable /tmp, and nothing can be laid over it: ");
+		if (inject_remaining_ms(in) == 0)
+			return busy(in);
+	}
+}
+
+/* ---- and taking it away --------------------------------------------------------------------- */
+
+void over_take_away(struct inject *in)
+{
+	if (in->cover_fd < 0)
+		return;
+	attach_end_listener(in, in->cover_fd);
+	if (!attach_file_is_awaited(in, in->cover_fd))
+		(void)mount_detach(in, in->cover_fd);
+	in->cover_fd = fd_close(in->cover_fd);
+	in->covered_fd = fd_close(in->covered_fd);
+}
