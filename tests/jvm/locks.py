@@ -129,7 +129,7 @@ def known(home, directory, major, label, flags=(), words=(), exact=True, agent=T
     label = " ".join(["known", label, *flags])
     rules = judges.Rules(MIN_NS, 0 if exact else 0.1, 0.02 if exact else 0.12, "virtual" in words, version(major))
     with Jvm(home, directory, flags, "LockKnown", ROUNDS, *words) as jvm:
-        reader = Reader(jvm, directory, "-t", str(MIN_NS // 1000), "-M", "always") if agent else None
+        reader = Reader(jvm, directory, "-L", "-t", str(MIN_NS // 1000), "-M", "always") if agent else None
         jvm.say(b"\n")
         jvm.wait_line("END", 120)
         time.sleep(0.3)
