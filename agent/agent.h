@@ -19,13 +19,20 @@
 #define PATH_BYTES 256
 #define LABELS_MAX 32
 
-/* Counters that handlers add to, in samples and in ns of CPU. taken = pushed + sum(drop) whenever
- * no handler is half way. */
+/* Counters that handlers and application threads add to, in numbers and in weight. For each kind of
+ * event taken = pushed + sum(drop) whenever nobody is half way. */
+struct event_books {
+	uint64_t taken, taken_weight;
+	uint64_t pushed, pushed_weight;
+	struct {
+		uint64_t n, weight;
+	} drop[WIRE_DROP_COUNT];
+};
+
 struct books {
-	uint64_t taken, taken_ns;
-	uint64_t pushed, pushed_ns;
-	uint64_t drop[WIRE_DROP_COUNT], drop_ns[WIRE_DROP_COUNT];
-	uint64_t broken, exited;
+	struct event_books of[WIRE_EVENT_COUNT];
+	uint64_t broken, exited; /* of CPU samples */
+	uint64_t short_waits, short_waits_ns, unpaired_waits;
 	uint64_t handler_ns;
 	uint64_t handler_time[WIRE_TIME_COUNT]; /* samples */
 };

@@ -4,25 +4,45 @@
 #include <string.h>
 #include <time.h>
 #include "agent/engine/cpu_timer.h"
+#include "agent/events/waits.h"
 #include "agent/threads.h"
 #include "agent/writer.h"
 
 struct ledger ledger;
 
+/* Everything that was taken before the copy has been pushed or dropped since: taken is counted
+ * first and finished last, so equal now means that nobody was between the two all the while. */
+static bool settled(enum wire_event event, uint64_t finished, const struct books *copy)
+{
+	uint64_t taken = __atomic_load_n(&agent.books.of[event].taken, __ATOMIC_SEQ_CST);
+
+	return taken == finished && copy->of[event].taken == taken;
+}
+
+static uint64_t finished(enum wire_event event)
+{
+	const struct event_books *b = &agent.books.of[event];
+	uint64_t sum = __atomic_load_n(&b->pushed, __ATOMIC_SEQ_CST);
+
+	for (int c = 0; c < WIRE_DROP_COUNT; c++)
+		sum += __atomic_load_n(&b->drop[c].n, __ATOMIC_SEQ_CST);
+	return sum;
+}
+
 bool ledger_snapshot(struct books *ret, uint64_t *ret_head)
 {
 	for (int i = 0; i < 2000; i++) {
-		uint64_t finished = 0, taken;
+		uint64_t done[WIRE_EVENT_COUNT];
+		bool all = true;
 
-		finished += __atomic_load_n(&agent.books.pushed, __ATOMIC_SEQ_CST);
-		for (int c = 0; c < WIRE_DROP_COUNT; c++)
-			finished += __atomic_load_n(&agent.books.drop[c], __ATOMIC_SEQ_CST);
+		for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+			done[e] = finished(e);
 		*ret = agent.books;
+		waits_counts(&ret->short_waits, &ret->short_waits_ns, &ret->unpaired_waits);
 		*ret_head = ring_head_sig(&agent.ring);
-		/* taken is counted first and finished last: equal now means that nobody was between
-		 * the two all the while */
-		taken = __atomic_load_n(&agent.books.taken, __ATOMIC_SEQ_CST);
-		if (taken == finished && ret->taken == taken)
+		for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+			all &= settled(e, done[e], ret);
+		if (all)
 			return true;
 		if (i > 100) {
 			struct timespec pause = { 0, 20000 };
@@ -40,25 +60,31 @@ void ledger_begin(void)
 	/* the engine is stopped and the ring empty: this succeeds at once */
 	(void)ledger_snapshot(&ledger.base, &head);
 	ledger.thread_cpu_base_ns = thread_cpu_ns(0);
-	ledger.written = ledger.written_ns = 0;
-	memset(ledger.drop, 0, sizeof(ledger.drop));
-	memset(ledger.drop_ns, 0, sizeof(ledger.drop_ns));
-	ledger.drop[WIRE_DROP_NO_READER] = ledger.gap;
-	ledger.drop_ns[WIRE_DROP_NO_READER] = ledger.gap_ns;
-	ledger.base.taken -= ledger.gap;
-	ledger.base.taken_ns -= ledger.gap_ns;
-	ledger.gap = ledger.gap_ns = 0;
+	memset(ledger.own, 0, sizeof(ledger.own));
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
+		ledger.own[e].drop[WIRE_DROP_NO_READER].n = ledger.gap[e].n;
+		ledger.own[e].drop[WIRE_DROP_NO_READER].weight = ledger.gap[e].weight;
+		ledger.base.of[e].taken -= ledger.gap[e].n;
+		ledger.base.of[e].taken_weight -= ledger.gap[e].weight;
+	}
+	memset(ledger.gap, 0, sizeof(ledger.gap));
 	ledger.pipe_bytes = 0;
 	ledger.process_cpu_base_ns = process_cpu_ns();
 }
 
-void ledger_drop(enum wire_drop cause, uint64_t samples, uint64_t ns)
+void ledger_written(enum wire_event event, uint64_t n, uint64_t weight)
 {
-	ledger.drop[cause] += samples;
-	ledger.drop_ns[cause] += ns;
+	ledger.own[event].written += n;
+	ledger.own[event].written_weight += weight;
+}
+
+void ledger_drop(enum wire_event event, enum wire_drop cause, uint64_t n, uint64_t weight)
+{
+	ledger.own[event].drop[cause].n += n;
+	ledger.own[event].drop[cause].weight += weight;
 	if (cause == WIRE_DROP_NO_READER) {
-		ledger.gap += samples;
-		ledger.gap_ns += ns;
+		ledger.gap[event].n += n;
+		ledger.gap[event].weight += weight;
 	}
 }
 
@@ -72,9 +98,22 @@ static void fill_details(const struct books *now, struct wire_ledger *ret)
 	walker_parts(part); /* what of STATIC is a part of its own it takes away there */
 	part[WIRE_PART_RING] = agent.ring.size;
 	part[WIRE_PART_DICTIONARY] = writer_dictionary_bytes();
-	part[WIRE_PART_THREADS] = engine_bytes() + threads_bytes();
+	part[WIRE_PART_THREADS] = engine_bytes() + threads_bytes() + events_bytes();
 	for (int i = 0; i < WIRE_TIME_COUNT; i++)
 		ret->time[i] = now->handler_time[i] - ledger.base.handler_time[i];
+}
+
+static void fill_books(const struct books *now, enum wire_event event, struct wire_books *ret)
+{
+	const struct event_books *n = &now->of[event], *base = &ledger.base.of[event];
+
+	*ret = ledger.own[event];
+	ret->taken = n->taken - base->taken;
+	ret->taken_weight = n->taken_weight - base->taken_weight;
+	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
+		ret->drop[i].n += n->drop[i].n - base->drop[i].n;
+		ret->drop[i].weight += n->drop[i].weight - base->drop[i].weight;
+	}
 }
 
 void ledger_fill(const struct books *now, struct wire_ledger *ret)
@@ -83,10 +122,8 @@ void ledger_fill(const struct books *now, struct wire_ledger *ret)
 	uint64_t *c = ret->counter;
 
 	memset(ret, 0, sizeof(*ret));
-	c[WIRE_COUNTER_TAKEN] = now->taken - base->taken;
-	c[WIRE_COUNTER_TAKEN_NS] = now->taken_ns - base->taken_ns;
-	c[WIRE_COUNTER_WRITTEN] = ledger.written;
-	c[WIRE_COUNTER_WRITTEN_NS] = ledger.written_ns;
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		fill_books(now, e, &ret->books[e]);
 	c[WIRE_COUNTER_BROKEN] = now->broken - base->broken;
 	c[WIRE_COUNTER_EXITED] = now->exited - base->exited;
 	c[WIRE_COUNTER_HANDLER_NS] = now->handler_ns - base->handler_ns;
@@ -102,10 +139,10 @@ void ledger_fill(const struct books *now, struct wire_ledger *ret)
 		c[WIRE_COUNTER_HOST_HANDLER] = engine.handler;
 	}
 	c[WIRE_COUNTER_PROCESS_CPU_NS] = process_cpu_ns() - ledger.process_cpu_base_ns;
-	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
-		ret->drop[i] = ledger.drop[i] + now->drop[i] - base->drop[i];
-		ret->drop_ns[i] = ledger.drop_ns[i] + now->drop_ns[i] - base->drop_ns[i];
-	}
+	c[WIRE_COUNTER_EVENTS] = events.on | (engine.running ? 1u << WIRE_EVENT_CPU : 0);
+	c[WIRE_COUNTER_SHORT_WAITS] = now->short_waits - base->short_waits;
+	c[WIRE_COUNTER_SHORT_WAITS_NS] = now->short_waits_ns - base->short_waits_ns;
+	c[WIRE_COUNTER_UNPAIRED_WAITS] = now->unpaired_waits - base->unpaired_waits;
 	if (ledger.details)
 		fill_details(now, ret);
 }

@@ -1,5 +1,5 @@
 /*
- * The books: what a LEDGER frame says. Consistent by construction: taken = written + sum(dropped).
+ * The books: what a LEDGER frame says. Consistent by construction: taken = written + sum(dropped), for each kind of event.
  * Only the agent's thread.
  */
 #pragma once
@@ -8,9 +8,12 @@
 
 struct ledger {
 	struct books base; /* the handlers' counters when the session began */
-	uint64_t written, written_ns; /* this session */
-	uint64_t drop[WIRE_DROP_COUNT], drop_ns[WIRE_DROP_COUNT]; /* the writer's own drops */
-	uint64_t gap, gap_ns; /* taken while no reader was there: this session's no_reader */
+	/* this session's written and the writer's own drops; taken is not used */
+	struct wire_books own[WIRE_EVENT_COUNT];
+	/* taken while no reader was there: this session's no_reader */
+	struct {
+		uint64_t n, weight;
+	} gap[WIRE_EVENT_COUNT];
 	uint64_t pipe_bytes;
 	uint64_t process_cpu_base_ns, thread_cpu_base_ns;
 	bool details; /* the session's START wants memory by part and times in the handler */
@@ -23,5 +26,6 @@ extern struct ledger ledger;
 bool ledger_snapshot(struct books *ret, uint64_t *ret_head);
 /* A session begins: counters from zero, but for the gap. */
 void ledger_begin(void);
-void ledger_drop(enum wire_drop cause, uint64_t samples, uint64_t ns);
+void ledger_written(enum wire_event event, uint64_t n, uint64_t weight);
+void ledger_drop(enum wire_event event, enum wire_drop cause, uint64_t n, uint64_t weight);
 void ledger_fill(const struct books *now, struct wire_ledger *ret);

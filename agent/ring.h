@@ -17,13 +17,21 @@
 #define RING_BYTES_MAX	   (16u * 1024 * 1024)
 
 struct ring_sample {
-	uint64_t mono_ns;
-	uint64_t weight_ns;
+	uint64_t mono_ns; /* when; of a wait its begin */
+	uint64_t weight; /* in the unit of its event */
 	uint32_t tid;
 	uint32_t n_frames;
 	const char *broken; /* NULL = reached the root */
 	uint64_t virtual_id; /* the virtual thread that ran on it; 0 = none */
 	char name[WALK_NAME_BYTES]; /* its name, or the kernel's of the thread; "" = known or none */
+	/* LOCK and ALLOC; 0 in a CPU sample */
+	uint64_t class_handle; /* for walker_resolve_class(); 0 = unknown */
+	uint64_t size; /* ALLOC: bytes of the object */
+	uint32_t identity, owner_tid, waker_tid; /* LOCK, as in wire_lock */
+	uint32_t n_owner_frames; /* LOCK: of frames[], behind the waiter's */
+	uint32_t place; /* LOCK: in the table of waits */
+	uint8_t event; /* enum wire_event */
+	uint8_t wait, flags; /* LOCK, as in wire_lock */
 	struct walk_frame frames[]; /* leaf first */
 };
 

@@ -35,7 +35,7 @@ static bool claim_sig(struct ring *r, uint32_t len, uint64_t *ret_pos, uint32_t 
 
 bool ring_push_sig(struct ring *r, const struct ring_sample *head, const struct walk_frame *frames)
 {
-	uint32_t frame_bytes = head->n_frames * (uint32_t)sizeof(*frames);
+	uint32_t frame_bytes = (head->n_frames + head->n_owner_frames) * (uint32_t)sizeof(*frames);
 	uint32_t len = RING_HDR_BYTES + (uint32_t)sizeof(*head) + frame_bytes;
 	struct ring_sample *sample;
 	uint64_t pos;

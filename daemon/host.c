@@ -190,17 +190,18 @@ static void on_ledger(void *userdata, struct target *t)
 	struct host *h = userdata;
 	struct profile_losses now = { 0 }, delta;
 	struct stream_counts c;
+	const struct stream_books *b = &c.of[WIRE_EVENT_CPU];
 
 	if (!e)
 		return;
 	host_sampling_follow(h->sampling, t, &e->sampling);
 	target_counts(t, &c);
-	now.taken = c.taken;
-	now.taken_ns = c.taken_ns;
-	now.delivered = c.delivered;
-	now.delivered_ns = c.delivered_ns;
-	now.dropped = c.taken - c.delivered;
-	now.dropped_ns = c.taken_ns - c.delivered_ns;
+	now.taken = b->taken;
+	now.taken_ns = b->taken_weight;
+	now.delivered = b->delivered;
+	now.delivered_ns = b->delivered_weight;
+	now.dropped = b->taken - b->delivered;
+	now.dropped_ns = b->taken_weight - b->delivered_weight;
 	delta = (struct profile_losses){
 		now.taken - e->booked.taken,	     now.taken_ns - e->booked.taken_ns,
 		now.delivered - e->booked.delivered, now.delivered_ns - e->booked.delivered_ns,

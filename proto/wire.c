@@ -36,6 +36,28 @@ const char *const wire_kind_names[WIRE_KIND_COUNT] = {
 	[WIRE_KIND_SYNTHETIC] = "synthetic",
 };
 
+const char *const wire_event_names[WIRE_EVENT_COUNT] = {
+#define X(id, name, unit) [WIRE_EVENT_##id] = name,
+	WIRE_EVENTS(X)
+#undef X
+};
+
+const char *const wire_wait_names[WIRE_WAIT_COUNT] = {
+	[WIRE_WAIT_ENTER] = "enter",
+	[WIRE_WAIT_WAIT] = "wait",
+	[WIRE_WAIT_PARK] = "park",
+};
+
+const char *const wire_state_names[WIRE_STATE_COUNT] = {
+	[WIRE_STATE_UNKNOWN] = "unknown",
+	[WIRE_STATE_RUNNABLE] = "runnable",
+	[WIRE_STATE_BLOCKED] = "blocked",
+	[WIRE_STATE_WAITING] = "waiting",
+	[WIRE_STATE_TIMED_WAITING] = "timed_waiting",
+};
+
+_Static_assert(WIRE_BOOKS_WORDS <= 64, "one event's keys end before the next one's");
+
 /* keys of the records that can grow: append only */
 enum hello_key {
 	HELLO_PROTOCOL = 1,
@@ -63,6 +85,12 @@ enum start_key {
 	START_MAX_CPU,
 	START_RING_BYTES,
 	START_SESSION,
+	START_EVENTS,
+	START_LOCK_MIN_NS,
+	START_MONITORS,
+	START_ALLOC_INTERVAL,
+	START_WALL_INTERVAL_NS,
+	START_WALL_THREADS,
 };
 
 /* ---- primitives ------------------------------------------------------------------------- */
@@ -281,26 +309,91 @@ bool wire_put_thread(struct wire_writer *w, const struct wire_thread *t)
 	return add(w, &r);
 }
 
+/* Times are deltas from the record before; the first one of a frame is told whole before it. Threads
+ * commit out of order by a little: the delta is signed. */
+static void rec_time(struct record *r, const struct wire_writer *w, uint64_t ns)
+{
+	bool first = w->len == WIRE_HDR_SIZE;
+
+	r->len = 0;
+	r->too_long = false;
+	if (first)
+		rec_u64(r, ns);
+	rec_u64(r, zigzag(first ? 0 : (int64_t)(ns - w->last_ns)));
+}
+
+static bool add_timed(struct wire_writer *w, const struct record *r, uint64_t ns)
+{
+	if (!add(w, r))
+		return false;
+	w->last_ns = ns;
+	return true;
+}
+
 bool wire_put_sample(struct wire_writer *w, const struct wire_sample *s)
 {
-	/* threads commit out of order by a little: the delta is signed */
-	uint64_t last_ns = w->last_ns;
 	struct record r;
 
-	r.len = 0;
-	r.too_long = false;
-	if (w->len == WIRE_HDR_SIZE) {
-		rec_u64(&r, s->mono_ns);
-		last_ns = s->mono_ns;
-	}
-	rec_u64(&r, zigzag((int64_t)(s->mono_ns - last_ns)));
+	rec_time(&r, w, s->mono_ns);
 	rec_u64(&r, s->tid);
 	rec_u64(&r, s->node);
 	rec_u64(&r, s->weight_ns);
-	if (!add(w, &r))
-		return false;
-	w->last_ns = s->mono_ns;
-	return true;
+	return add_timed(w, &r, s->mono_ns);
+}
+
+bool wire_put_lock(struct wire_writer *w, const struct wire_lock *l)
+{
+	struct record r;
+
+	rec_time(&r, w, l->begin_ns);
+	rec_u64(&r, l->duration_ns);
+	rec_u64(&r, l->tid);
+	rec_u64(&r, l->wait);
+	rec_u64(&r, l->flags);
+	rec_u64(&r, l->class_id);
+	rec_u64(&r, l->identity);
+	rec_u64(&r, l->owner_tid);
+	rec_u64(&r, l->waker_tid);
+	rec_u64(&r, l->node);
+	rec_u64(&r, l->owner_node);
+	return add_timed(w, &r, l->begin_ns);
+}
+
+bool wire_put_alloc(struct wire_writer *w, const struct wire_alloc *a)
+{
+	struct record r;
+
+	rec_time(&r, w, a->mono_ns);
+	rec_u64(&r, a->tid);
+	rec_u64(&r, a->node);
+	rec_u64(&r, a->class_id);
+	rec_u64(&r, a->size);
+	rec_u64(&r, a->weight);
+	return add_timed(w, &r, a->mono_ns);
+}
+
+bool wire_put_state(struct wire_writer *w, const struct wire_state *s)
+{
+	struct record r;
+
+	rec_time(&r, w, s->mono_ns);
+	rec_u64(&r, s->tid);
+	rec_u64(&r, s->state);
+	rec_u64(&r, s->cpu_ns);
+	return add_timed(w, &r, s->mono_ns);
+}
+
+bool wire_put_virtual(struct wire_writer *w, const struct wire_virtual *v)
+{
+	struct record r;
+
+	rec_time(&r, w, v->mono_ns);
+	rec_u64(&r, v->container_id);
+	rec_u64(&r, v->class_id);
+	rec_u64(&r, v->state);
+	rec_u64(&r, v->count);
+	rec_u64(&r, v->mounted);
+	return add_timed(w, &r, v->mono_ns);
 }
 
 static void rec_details(struct record *r, unsigned base, const uint64_t *values, unsigned n)
@@ -323,12 +416,8 @@ bool wire_put_ledger(struct wire_writer *w, const struct wire_ledger *l)
 		rec_u64(&r, i);
 		rec_u64(&r, l->counter[i]);
 	}
-	for (unsigned i = 0; i < WIRE_DROP_COUNT; i++) {
-		rec_u64(&r, WIRE_KEY_DROP_BASE + 2 * i);
-		rec_u64(&r, l->drop[i]);
-		rec_u64(&r, WIRE_KEY_DROP_BASE + 2 * i + 1);
-		rec_u64(&r, l->drop_ns[i]);
-	}
+	for (unsigned i = 0; i < WIRE_EVENT_COUNT; i++)
+		rec_details(&r, WIRE_KEY_BOOKS + 64 * i, (const uint64_t *)&l->books[i], WIRE_BOOKS_WORDS);
 	rec_details(&r, WIRE_KEY_PART_BASE, l->part, WIRE_PART_COUNT);
 	rec_details(&r, WIRE_KEY_TIME_BASE, l->time, WIRE_TIME_COUNT);
 	return add(w, &r);
@@ -358,6 +447,12 @@ bool wire_put_start(struct wire_writer *w, const struct wire_start *s)
 	rec_key_u64(&r, START_MAX_CPU, s->max_cpu_permille);
 	rec_key_u64(&r, START_RING_BYTES, s->ring_bytes);
 	rec_key_u64(&r, START_SESSION, s->session);
+	rec_key_u64(&r, START_EVENTS, s->events);
+	rec_key_u64(&r, START_LOCK_MIN_NS, s->lock_min_ns);
+	rec_key_u64(&r, START_MONITORS, s->monitors);
+	rec_key_u64(&r, START_ALLOC_INTERVAL, s->alloc_interval);
+	rec_key_u64(&r, START_WALL_INTERVAL_NS, s->wall_interval_ns);
+	rec_key_str(&r, START_WALL_THREADS, s->wall_threads);
 	return add(w, &r);
 }
 
@@ -514,24 +609,94 @@ int wire_next_thread(struct wire_reader *r, struct wire_thread *ret)
 	return 1;
 }
 
-int wire_next_sample(struct wire_reader *r, struct wire_sample *ret)
+/* 1 with the time of the next record, 0 at the end. */
+static int get_time(struct wire_reader *r, uint64_t *ret)
 {
 	uint64_t delta;
 
+	if (r->p == r->end)
+		return 0;
 	if (!r->started) {
-		if (r->p == r->end)
-			return 0;
 		if (get_u64(r, &r->last_ns))
 			return -EBADMSG;
 		r->started = true;
+		if (r->p == r->end)
+			return 0;
 	}
-	if (r->p == r->end)
-		return 0;
-	if (get_u64(r, &delta) || get_max(r, UINT32_MAX, &ret->tid) || get_id(r, &ret->node) ||
-	    get_u64(r, &ret->weight_ns))
+	if (get_u64(r, &delta))
 		return -EBADMSG;
 	r->last_ns += (uint64_t)unzigzag(delta);
-	ret->mono_ns = r->last_ns;
+	*ret = r->last_ns;
+	return 1;
+}
+
+int wire_next_sample(struct wire_reader *r, struct wire_sample *ret)
+{
+	int more = get_time(r, &ret->mono_ns);
+
+	if (more <= 0)
+		return more;
+	if (get_max(r, UINT32_MAX, &ret->tid) || get_id(r, &ret->node) || get_u64(r, &ret->weight_ns))
+		return -EBADMSG;
+	return 1;
+}
+
+int wire_next_lock(struct wire_reader *r, struct wire_lock *ret)
+{
+	int more = get_time(r, &ret->begin_ns);
+	uint32_t wait, flags;
+
+	if (more <= 0)
+		return more;
+	if (get_u64(r, &ret->duration_ns) || get_max(r, UINT32_MAX, &ret->tid) ||
+	    get_max(r, WIRE_WAIT_COUNT - 1, &wait) || get_max(r, UINT8_MAX, &flags) ||
+	    get_id(r, &ret->class_id) || get_max(r, UINT32_MAX, &ret->identity) ||
+	    get_max(r, UINT32_MAX, &ret->owner_tid) || get_max(r, UINT32_MAX, &ret->waker_tid) ||
+	    get_id(r, &ret->node) || get_id(r, &ret->owner_node))
+		return -EBADMSG;
+	ret->wait = (uint8_t)wait;
+	ret->flags = (uint8_t)flags;
+	return 1;
+}
+
+int wire_next_alloc(struct wire_reader *r, struct wire_alloc *ret)
+{
+	int more = get_time(r, &ret->mono_ns);
+
+	if (more <= 0)
+		return more;
+	if (get_max(r, UINT32_MAX, &ret->tid) || get_id(r, &ret->node) || get_id(r, &ret->class_id) ||
+	    get_u64(r, &ret->size) || get_u64(r, &ret->weight))
+		return -EBADMSG;
+	return 1;
+}
+
+int wire_next_state(struct wire_reader *r, struct wire_state *ret)
+{
+	int more = get_time(r, &ret->mono_ns);
+	uint32_t state;
+
+	if (more <= 0)
+		return more;
+	if (get_max(r, UINT32_MAX, &ret->tid) || get_max(r, WIRE_STATE_COUNT - 1, &state) ||
+	    get_u64(r, &ret->cpu_ns))
+		return -EBADMSG;
+	ret->state = (uint8_t)state;
+	return 1;
+}
+
+int wire_next_virtual(struct wire_reader *r, struct wire_virtual *ret)
+{
+	int more = get_time(r, &ret->mono_ns);
+	uint32_t state;
+
+	if (more <= 0)
+		return more;
+	if (get_id(r, &ret->container_id) || get_id(r, &ret->class_id) ||
+	    get_max(r, WIRE_STATE_COUNT - 1, &state) || get_max(r, UINT32_MAX, &ret->count) ||
+	    get_max(r, ret->count, &ret->mounted))
+		return -EBADMSG;
+	ret->state = (uint8_t)state;
 	return 1;
 }
 
@@ -606,9 +771,9 @@ int wire_get_ledger(const struct wire_frame *f, struct wire_ledger *ret)
 			return -EBADMSG;
 		if (key < WIRE_COUNTER_COUNT)
 			ret->counter[key] = v;
-		else if (key >= WIRE_KEY_DROP_BASE &&
-			 key < WIRE_KEY_DROP_BASE + 2 * (uint64_t)WIRE_DROP_COUNT)
-			(key & 1 ? ret->drop_ns : ret->drop)[(key - WIRE_KEY_DROP_BASE) / 2] = v;
+		else if (key >= WIRE_KEY_BOOKS && key < WIRE_KEY_BOOKS + 64 * WIRE_EVENT_COUNT &&
+			 key % 64 < WIRE_BOOKS_WORDS)
+			((uint64_t *)&ret->books[(key - WIRE_KEY_BOOKS) / 64])[key % 64] = v;
 		else if (key >= WIRE_KEY_PART_BASE && key < WIRE_KEY_PART_BASE + WIRE_PART_COUNT)
 			ret->part[key - WIRE_KEY_PART_BASE] = v;
 		else if (key >= WIRE_KEY_TIME_BASE && key < WIRE_KEY_TIME_BASE + WIRE_TIME_COUNT)
@@ -647,6 +812,12 @@ int wire_get_start(const struct wire_frame *f, struct wire_start *ret)
 		case START_MAX_CPU: num = &ret->max_cpu_permille; break;
 		case START_RING_BYTES: num = &ret->ring_bytes; break;
 		case START_SESSION: num = &ret->session; break;
+		case START_EVENTS: num = &ret->events; break;
+		case START_LOCK_MIN_NS: num = &ret->lock_min_ns; break;
+		case START_MONITORS: num = &ret->monitors; break;
+		case START_ALLOC_INTERVAL: num = &ret->alloc_interval; break;
+		case START_WALL_INTERVAL_NS: num = &ret->wall_interval_ns; break;
+		case START_WALL_THREADS: ret->wall_threads = v; break;
 		default: break;
 		}
 		if (num && value_u64(v, num))

@@ -36,13 +36,17 @@ enum wire_type {
 	WIRE_NODE, /* records of wire_node */
 	WIRE_THREAD, /* records of wire_thread */
 	WIRE_CPU, /* base time, then records of wire_sample */
-	WIRE_LOCK, /* reserved */
+	WIRE_LOCK, /* base time, then records of wire_lock */
 	WIRE_OFFCPU, /* reserved */
-	WIRE_ALLOC, /* reserved */
+	WIRE_ALLOC, /* base time, then records of wire_alloc */
 	WIRE_CONTEXT, /* reserved */
 	WIRE_LEDGER, /* (counter, value) pairs, cumulative since HELLO */
 	WIRE_FAULT, /* wire_fault */
 	WIRE_BYE, /* wire_fault: why the agent ends; the last frame, after a last LEDGER */
+	WIRE_WALL, /* as CPU, but the weights are wall-clock time */
+	WIRE_NOTE, /* wire_fault: what the owner should know of one step; "" takes it back */
+	WIRE_STATE, /* base time, then records of wire_state */
+	WIRE_VIRTUAL, /* base time, then records of wire_virtual */
 
 	WIRE_START = 64, /* wire_start: begin a session, or change the running one */
 	WIRE_STOP, /* stop sampling, stay connected (START resumes) */
@@ -71,11 +75,41 @@ static inline bool wire_kind_is_method(unsigned kind)
 	return kind >= WIRE_KIND_JAVA && kind <= WIRE_KIND_NATIVE_METHOD;
 }
 
-/*
- * Counters of a LEDGER frame: X(ENUM, "name", "sentence"). Cumulative since HELLO; samples and
- * nanoseconds of CPU they stand for. At every LEDGER frame, by construction:
- * TAKEN = WRITTEN + sum of the DROP_x, in samples and in ns.
- */
+/* How a thread waits. The number goes over the wire: append only. */
+enum wire_wait {
+	WIRE_WAIT_ENTER, /* for a monitor that another thread holds */
+	WIRE_WAIT_WAIT, /* Object.wait */
+	WIRE_WAIT_PARK, /* LockSupport.park: Lock, Condition, Semaphore, queue, ... */
+	WIRE_WAIT_COUNT
+};
+
+/* What a thread does, in the words of java.lang.Thread.State. The number goes over the wire: append
+ * only. */
+enum wire_thread_state {
+	WIRE_STATE_UNKNOWN, /* not a Java thread, or not looked at */
+	WIRE_STATE_RUNNABLE, /* also in a system call */
+	WIRE_STATE_BLOCKED,
+	WIRE_STATE_WAITING,
+	WIRE_STATE_TIMED_WAITING,
+	WIRE_STATE_COUNT
+};
+
+/* What is collected, each with books of its own: X(ENUM, "name", "unit of its weights"). The number
+ * goes over the wire: append only. */
+#define WIRE_EVENTS(X)                              \
+	X(CPU, "cpu", "ns of CPU time")             \
+	X(LOCK, "lock", "ns of waiting")            \
+	X(ALLOC, "alloc", "bytes allocated")        \
+	X(WALL, "wall", "ns of wall-clock time")
+
+enum wire_event {
+#define X(id, name, unit) WIRE_EVENT_##id,
+	WIRE_EVENTS(X)
+#undef X
+	WIRE_EVENT_COUNT
+};
+
+/* Why an event did not arrive: X(ENUM, "name", "sentence"). */
 #define WIRE_DROPS(X)                                                                              \
 	X(RING_FULL, "ring_full", "the agent's ring had no room")                                  \
 	X(PIPE_FULL, "pipe_full", "the daemon did not read fast enough")                           \
@@ -91,11 +125,23 @@ enum wire_drop {
 	WIRE_DROP_COUNT
 };
 
+/*
+ * One event's books, cumulative since HELLO: how many, and the sum of their weights. At every LEDGER
+ * frame, by construction: taken = written + sum of drop, in numbers and in weight. Keys on the wire:
+ * WIRE_KEY_BOOKS + 64 * event + position in this struct, in words; 0 is left out.
+ */
+struct wire_books {
+	uint64_t taken, taken_weight; /* counted where the event is met */
+	uint64_t written, written_weight; /* to the pipe */
+	struct {
+		uint64_t n, weight;
+	} drop[WIRE_DROP_COUNT];
+};
+#define WIRE_BOOKS_WORDS ((unsigned)(sizeof(struct wire_books) / sizeof(uint64_t)))
+#define WIRE_KEY_BOOKS	 256
+
+/* Other counters of a LEDGER frame: X(ENUM, "name", "sentence"); keys from 0. */
 #define WIRE_COUNTERS(X)                                                                           \
-	X(TAKEN, "taken", "samples counted at the start of the handler")                           \
-	X(TAKEN_NS, "taken_ns", "CPU time they stand for, ns")                                     \
-	X(WRITTEN, "written", "samples written to the pipe")                                       \
-	X(WRITTEN_NS, "written_ns", "CPU time they stand for, ns")                                 \
 	X(BROKEN, "broken", "samples whose stack did not reach its root")                          \
 	X(EXITED, "exited", "bookings for threads that ended between ticks")                       \
 	X(AGENT_CPU_NS, "agent_cpu_ns", "CPU time of the agent: its thread and its handlers, ns")  \
@@ -107,16 +153,18 @@ enum wire_drop {
 	X(INTERVAL_NS, "interval_ns", "the sampling interval in force, ns")                        \
 	X(PROCESS_CPU_NS, "process_cpu_ns", "CPU time of the whole process since HELLO, ns")        \
 	X(HOST_SIGNAL, "host_signal", "signal that the host engine may send now; 0 = none")        \
-	X(HOST_HANDLER, "host_handler", "address of its handler in the process")
+	X(HOST_HANDLER, "host_handler", "address of its handler in the process")                   \
+	X(EVENTS, "events", "what is collected now: bits 1 << enum wire_event")                    \
+	X(SHORT_WAITS, "short_waits", "waits below the threshold, which are only counted")         \
+	X(SHORT_WAITS_NS, "short_waits_ns", "their time, ns")                                      \
+	X(UNPAIRED_WAITS, "unpaired_waits", "ends of waits whose begin was not seen")
 
-/* Keys on the wire: counters from 0; drop d in samples 64 + 2d, in ns 65 + 2d. */
 enum wire_counter {
 #define X(id, name, text) WIRE_COUNTER_##id,
 	WIRE_COUNTERS(X)
 #undef X
 	WIRE_COUNTER_COUNT
 };
-#define WIRE_KEY_DROP_BASE 64
 
 /* Where the agent's memory is: sent, like the times below, to a START with DETAILS only. Their sum
  * is more than AGENT_BYTES, which leaves out what is not written to in every JVM. */
@@ -157,9 +205,8 @@ static inline uint64_t wire_time_floor(unsigned bucket)
 }
 
 struct wire_ledger {
+	struct wire_books books[WIRE_EVENT_COUNT];
 	uint64_t counter[WIRE_COUNTER_COUNT];
-	uint64_t drop[WIRE_DROP_COUNT]; /* samples */
-	uint64_t drop_ns[WIRE_DROP_COUNT];
 	uint64_t part[WIRE_PART_COUNT]; /* bytes */
 	uint64_t time[WIRE_TIME_COUNT]; /* samples */
 };
@@ -168,6 +215,9 @@ extern const char *const wire_counter_names[WIRE_COUNTER_COUNT];
 extern const char *const wire_drop_names[WIRE_DROP_COUNT];
 extern const char *const wire_part_names[WIRE_PART_COUNT];
 extern const char *const wire_kind_names[WIRE_KIND_COUNT];
+extern const char *const wire_event_names[WIRE_EVENT_COUNT];
+extern const char *const wire_wait_names[WIRE_WAIT_COUNT];
+extern const char *const wire_state_names[WIRE_STATE_COUNT];
 
 /* A string inside a decoded frame: borrowed from the frame's bytes, not NUL-terminated. */
 struct wire_str {
@@ -244,12 +294,64 @@ struct wire_thread {
 	struct wire_str name; /* full name */
 };
 
-/* CPU: one sample. ts is CLOCK_MONOTONIC of the target (the same on the whole host). */
+/* CPU and WALL: one sample. ts is CLOCK_MONOTONIC of the target (the same on the whole host). */
 struct wire_sample {
 	uint64_t mono_ns;
 	uint32_t tid;
 	uint32_t node; /* leaf of the stack; 0 = no stack */
-	uint64_t weight_ns; /* ns of CPU this sample stands for */
+	uint64_t weight_ns; /* ns of CPU (wall-clock) time this sample stands for */
+};
+
+#define WIRE_LOCK_OPEN	 1u /* the wait goes on; duration so far. Its end comes as a record of its own */
+#define WIRE_LOCK_CLOSED 2u /* an open wait ended whose end got lost or was too short to be sent: no event, not in the books */
+#define WIRE_LOCK_TIMED	 4u /* the waiter set a time limit */
+
+/*
+ * LOCK: one wait, sent when it ended, and before, OPEN, when it has lasted long. A wait is named by
+ * its tid and begin. OPEN and CLOSED records stand beside the books: only ended waits are counted.
+ */
+struct wire_lock {
+	uint64_t begin_ns; /* CLOCK_MONOTONIC */
+	uint64_t duration_ns;
+	uint32_t tid; /* a virtual thread's as in wire_sample */
+	uint8_t wait; /* enum wire_wait */
+	uint8_t flags; /* WIRE_LOCK_x */
+	uint32_t class_id; /* string: "java/util/concurrent/locks/ReentrantLock"; 0 = unknown */
+	uint32_t identity; /* with the class: survives garbage collection (identity hash); 0 = unknown */
+	uint32_t owner_tid; /* who held it when the wait began; 0 = nobody or unknown */
+	uint32_t waker_tid; /* who notified, unparked or released; 0 = unknown */
+	uint32_t node; /* the waiter's stack, 0 = none */
+	uint32_t owner_node; /* the owner's, where it is known */
+};
+
+/* ALLOC: one allocation sample. */
+struct wire_alloc {
+	uint64_t mono_ns;
+	uint32_t tid;
+	uint32_t node;
+	uint32_t class_id; /* string: "[B", "java/lang/String" */
+	uint64_t size; /* bytes of this object */
+	uint64_t weight; /* bytes of allocation that the sample stands for */
+};
+
+/* STATE: one platform thread, as it was at that moment. Told when something of it changed. */
+struct wire_state {
+	uint64_t mono_ns;
+	uint32_t tid;
+	uint8_t state; /* enum wire_thread_state */
+	uint64_t cpu_ns; /* of its life */
+};
+
+/* VIRTUAL: so many virtual threads of one container are in one state. All records of the same
+ * mono_ns are one look at all of them and replace the look before; none at all = one record with
+ * count 0. Those beyond the number that is looked at are counted as UNKNOWN. */
+struct wire_virtual {
+	uint64_t mono_ns;
+	uint32_t container_id; /* string: "ThreadPerTaskExecutor"; 0 = started without one */
+	uint32_t class_id; /* string: the class they wait for; 0 = none or unknown */
+	uint8_t state; /* enum wire_thread_state */
+	uint32_t count;
+	uint32_t mounted; /* of them: on a carrier now (running or pinned) */
 };
 
 struct wire_fault {
@@ -261,6 +363,7 @@ struct wire_fault {
 #define WIRE_START_NO_BUDGET 1u /* do not lengthen the interval to keep max_cpu */
 #define WIRE_START_HOST	     2u /* no timers: the daemon's host engine sends the signals */
 #define WIRE_START_DETAILS   4u /* LEDGER with memory by part and times in the handler */
+#define WIRE_START_THREADS   8u /* STATE and VIRTUAL now and every 5 s; each START begins anew */
 
 struct wire_start {
 	uint64_t protocol;
@@ -269,6 +372,20 @@ struct wire_start {
 	uint64_t max_cpu_permille; /* of the process's own CPU time; 0 = default */
 	uint64_t ring_bytes; /* 0 = default; honoured when the ring is made, at the first START */
 	uint64_t session; /* random; another one than the running session's begins a new session */
+	uint64_t events; /* bits 1 << enum wire_event; 0 = CPU only */
+	uint64_t lock_min_ns; /* shorter waits are only counted; 0 = default */
+	uint64_t monitors; /* enum wire_monitors */
+	uint64_t alloc_interval; /* bytes between two samples, on average; 0 = default */
+	uint64_t wall_interval_ns; /* 0 = default */
+	struct wire_str wall_threads; /* part of the names of the threads to sample; "" = all */
+};
+
+/* Enter and wait need a JVMTI environment, which slows yields of virtual threads on JDK 21 and later
+ * until the JVM ends. */
+enum wire_monitors {
+	WIRE_MONITORS_AUTO, /* but where virtual threads are in use */
+	WIRE_MONITORS_ALWAYS,
+	WIRE_MONITORS_NEVER,
 };
 
 /* ---- writing ---------------------------------------------------------------------------- */
@@ -281,7 +398,7 @@ struct wire_writer {
 	uint8_t *buf; /* WIRE_FRAME_MAX bytes; borrowed */
 	uint32_t len; /* bytes used, header included */
 	uint32_t records;
-	uint64_t last_ns; /* CPU: the time the next delta counts from */
+	uint64_t last_ns; /* the time the next delta counts from */
 };
 
 void wire_begin(struct wire_writer *w, uint8_t *buf, enum wire_type type);
@@ -295,8 +412,12 @@ bool wire_put_mapping(struct wire_writer *w, const struct wire_mapping *m);
 bool wire_put_node(struct wire_writer *w, const struct wire_node *n);
 bool wire_put_thread(struct wire_writer *w, const struct wire_thread *t);
 bool wire_put_sample(struct wire_writer *w, const struct wire_sample *s);
+bool wire_put_lock(struct wire_writer *w, const struct wire_lock *l);
+bool wire_put_alloc(struct wire_writer *w, const struct wire_alloc *a);
+bool wire_put_state(struct wire_writer *w, const struct wire_state *s);
+bool wire_put_virtual(struct wire_writer *w, const struct wire_virtual *v);
 bool wire_put_ledger(struct wire_writer *w, const struct wire_ledger *l);
-bool wire_put_fault(struct wire_writer *w, const struct wire_fault *f); /* FAULT and BYE */
+bool wire_put_fault(struct wire_writer *w, const struct wire_fault *f); /* NOTE, FAULT, BYE */
 bool wire_put_start(struct wire_writer *w, const struct wire_start *s);
 
 /* ---- reading ---------------------------------------------------------------------------- */
@@ -334,6 +455,10 @@ int wire_next_mapping(struct wire_reader *r, struct wire_mapping *ret);
 int wire_next_node(struct wire_reader *r, struct wire_node *ret);
 int wire_next_thread(struct wire_reader *r, struct wire_thread *ret);
 int wire_next_sample(struct wire_reader *r, struct wire_sample *ret);
+int wire_next_lock(struct wire_reader *r, struct wire_lock *ret);
+int wire_next_alloc(struct wire_reader *r, struct wire_alloc *ret);
+int wire_next_state(struct wire_reader *r, struct wire_state *ret);
+int wire_next_virtual(struct wire_reader *r, struct wire_virtual *ret);
 /* Whole-body frames: 0 or -EBADMSG. */
 int wire_get_hello(const struct wire_frame *f, struct wire_hello *ret);
 int wire_get_ledger(const struct wire_frame *f, struct wire_ledger *ret);

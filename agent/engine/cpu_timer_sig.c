@@ -35,7 +35,7 @@ struct slot *slot_probe_sig(uint32_t tid, uint32_t i)
 
 struct slot *slot_find_sig(uint32_t tid)
 {
-	for (uint32_t i = 0; i < SLOT_PROBES; i++) {
+	for (uint32_t i = 0; engine.slots && i < SLOT_PROBES; i++) {
 		struct slot *s = slot_probe_sig(tid, i);
 
 		if (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) >= SLOT_TIMED && s->tid == tid)
@@ -81,16 +81,18 @@ static void add_sig(uint64_t *counter, uint64_t n)
 	__atomic_fetch_add(counter, n, __ATOMIC_SEQ_CST);
 }
 
+static struct event_books *const cpu_books = &agent.books.of[WIRE_EVENT_CPU];
+
 static void drop_sig(enum wire_drop cause, uint64_t weight_ns)
 {
-	add_sig(&agent.books.drop_ns[cause], weight_ns);
-	add_sig(&agent.books.drop[cause], 1);
+	add_sig(&cpu_books->drop[cause].weight, weight_ns);
+	add_sig(&cpu_books->drop[cause].n, 1);
 }
 
 static void take_sig(uint64_t weight_ns)
 {
-	add_sig(&agent.books.taken_ns, weight_ns);
-	add_sig(&agent.books.taken, 1);
+	add_sig(&cpu_books->taken_weight, weight_ns);
+	add_sig(&cpu_books->taken, 1);
 }
 
 void engine_book_sig(uint32_t tid, const char *name, uint64_t weight_ns, const char *label)
@@ -102,7 +104,7 @@ void engine_book_sig(uint32_t tid, const char *name, uint64_t weight_ns, const c
 	};
 	struct ring_sample head = {
 		.mono_ns = mono_ns_sig(),
-		.weight_ns = weight_ns,
+		.weight = weight_ns,
 		.tid = tid,
 		.n_frames = 1,
 	};
@@ -111,8 +113,8 @@ void engine_book_sig(uint32_t tid, const char *name, uint64_t weight_ns, const c
 		memcpy(head.name, name, COMM_BYTES);
 	take_sig(weight_ns);
 	if (ring_push_sig(&agent.ring, &head, &frame)) {
-		add_sig(&agent.books.pushed_ns, weight_ns);
-		add_sig(&agent.books.pushed, 1);
+		add_sig(&cpu_books->pushed_weight, weight_ns);
+		add_sig(&cpu_books->pushed, 1);
 	} else {
 		drop_sig(WIRE_DROP_RING_FULL, weight_ns);
 	}
@@ -165,7 +167,7 @@ static void push_sig(struct slot *slot, uint64_t now_ns, uint64_t weight_ns, voi
 	struct scratch *s = scratch_claim_sig();
 	struct ring_sample head = {
 		.mono_ns = now_ns,
-		.weight_ns = weight_ns,
+		.weight = weight_ns,
 		.tid = slot->tid,
 	};
 	struct walk walk;
@@ -186,8 +188,8 @@ static void push_sig(struct slot *slot, uint64_t now_ns, uint64_t weight_ns, voi
 	if (walk.broken)
 		add_sig(&agent.books.broken, 1);
 	if (ring_push_sig(&agent.ring, &head, walk.frames)) {
-		add_sig(&agent.books.pushed_ns, weight_ns);
-		add_sig(&agent.books.pushed, 1);
+		add_sig(&cpu_books->pushed_weight, weight_ns);
+		add_sig(&cpu_books->pushed, 1);
 		wake_writer_sig();
 	} else {
 		drop_sig(WIRE_DROP_RING_FULL, weight_ns);

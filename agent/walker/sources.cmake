@@ -12,7 +12,8 @@ endif()
 set(WALKER_SIG_SOURCES walker/asgct/asgct_sig.c walker/asgct/stubs_sig.c walker/forward_${machine}_sig.c walker/guard_sig.c
 	walker/hotspot/blob_${machine}_sig.c walker/hotspot/calls_${machine}_sig.c
 	walker/hotspot/code_sig.c walker/hotspot/compiled_edge_${machine}_sig.c
-	walker/hotspot/compiled_sig.c walker/hotspot/continuation_sig.c walker/hotspot/hotspot_sig.c
+	walker/hotspot/compiled_sig.c walker/hotspot/continuation_sig.c walker/hotspot/deopt_sig.c
+	walker/hotspot/hotspot_sig.c
 	walker/hotspot/interpreter_edge_${machine}_sig.c
 	walker/hotspot/interpreter_sig.c walker/hotspot/method_sig.c
 	walker/hotspot/returns_sig.c walker/hotspot/scopes_sig.c walker/hotspot/virtual_sig.c walker/java_thread_sig.c

@@ -63,6 +63,21 @@ struct walk_method {
 bool walker_resolve_method(uint64_t where, struct walk_method *ret);
 int32_t walker_resolve_line(uint64_t where, int32_t bci); /* -1 unknown */
 
+/*
+ * Application threads, in native state: the stack from the thread's last Java frame (its
+ * JavaFrameAnchor), as in a call from Java to native code or in a JVMTI event. No lock, no allocation.
+ * @java_thread: 0 = the calling thread; another thread's, from the agent's own, is worth something
+ * only if that one was blocked all the while.
+ */
+void walk_anchor_sig(struct walk *w, uint64_t java_thread);
+
+/* Application threads: a handle of the class that the object or class behind a JNI reference has
+ * (is), its name copied while it is loaded; 0 = unknown or no room. */
+uint64_t walker_class_of_sig(void *jobject_ref);
+uint64_t walker_class_sig(void *jclass_ref);
+/* Agent's thread: "java/lang/String", "[B"; valid until walker_forget_names(). NULL = unknown. */
+const char *walker_resolve_class(uint64_t class_handle);
+
 /* Agent's thread: which mapping a pc lies in. */
 struct walk_mapping {
 	uint64_t start, end, file_offset;

@@ -40,19 +40,21 @@ static void put_samples(struct text_out *t, struct targets *targets)
 	head(t, "kindling_samples_taken_total", "counter", "Samples counted in the signal handler.");
 	while ((target = targets_next(targets, target))) {
 		target_counts(target, &c);
-		put_target(t, "kindling_samples_taken_total", target, NULL, c.taken);
+		put_target(t, "kindling_samples_taken_total", target, NULL, c.of[WIRE_EVENT_CPU].taken);
 	}
 	head(t, "kindling_samples_delivered_total", "counter", "Samples decoded by the daemon.");
 	while ((target = targets_next(targets, target))) {
 		target_counts(target, &c);
-		put_target(t, "kindling_samples_delivered_total", target, NULL, c.delivered);
+		put_target(t, "kindling_samples_delivered_total", target, NULL, c.of[WIRE_EVENT_CPU].delivered);
 	}
 	head(t, "kindling_samples_dropped_total", "counter", "Samples lost on the way, by cause.");
 	while ((target = targets_next(targets, target))) {
 		target_counts(target, &c);
 		for (int i = 0; i < WIRE_DROP_COUNT; i++)
-			put_target(t, "kindling_samples_dropped_total", target, wire_drop_names[i], c.dropped[i]);
-		put_target(t, "kindling_samples_dropped_total", target, "lost_on_wire", c.lost);
+			put_target(t, "kindling_samples_dropped_total", target, wire_drop_names[i],
+				   c.of[WIRE_EVENT_CPU].dropped[i].n);
+		put_target(t, "kindling_samples_dropped_total", target, "lost_on_wire",
+			   c.of[WIRE_EVENT_CPU].lost);
 	}
 	head(t, "kindling_agent_cpu_nanoseconds_total", "counter", "CPU time of the agent in the JVM.");
 	while ((target = targets_next(targets, target))) {

@@ -21,15 +21,16 @@ static void add_text(cJSON *o, const char *key, const char *s)
 static cJSON *samples_json(const struct stream_counts *c)
 {
 	cJSON *samples = cJSON_CreateObject(), *dropped = cJSON_CreateObject();
+	const struct stream_books *books = &c->of[WIRE_EVENT_CPU];
 
-	add_u64(samples, "taken", c->taken);
-	add_u64(samples, "delivered", c->delivered);
+	add_u64(samples, "taken", books->taken);
+	add_u64(samples, "delivered", books->delivered);
 	for (int i = 0; i < WIRE_DROP_COUNT; i++)
-		add_u64(dropped, wire_drop_names[i], c->dropped[i]);
-	add_u64(dropped, "lost_on_wire", c->lost);
+		add_u64(dropped, wire_drop_names[i], books->dropped[i].n);
+	add_u64(dropped, "lost_on_wire", books->lost);
 	cJSON_AddItemToObject(samples, "dropped", dropped);
-	add_u64(samples, "taken_ns", c->taken_ns);
-	add_u64(samples, "delivered_ns", c->delivered_ns);
+	add_u64(samples, "taken_ns", books->taken_weight);
+	add_u64(samples, "delivered_ns", books->delivered_weight);
 	add_u64(samples, "broken", c->ledger.counter[WIRE_COUNTER_BROKEN]);
 	add_u64(samples, "exited_between_ticks", c->ledger.counter[WIRE_COUNTER_EXITED]);
 	add_u64(samples, "pipe_bytes", c->bytes);
@@ -38,13 +39,14 @@ static cJSON *samples_json(const struct stream_counts *c)
 
 static cJSON *agent_json(const struct stream_counts *c)
 {
+	const struct wire_books *books = &c->ledger.books[WIRE_EVENT_CPU];
 	const uint64_t *l = c->ledger.counter;
 	cJSON *agent = cJSON_CreateObject();
 
 	add_u64(agent, "cpu_ns", l[WIRE_COUNTER_AGENT_CPU_NS]);
 	add_u64(agent, "process_cpu_ns", l[WIRE_COUNTER_PROCESS_CPU_NS]);
-	add_u64(agent, "taken", l[WIRE_COUNTER_TAKEN]);
-	add_u64(agent, "taken_ns", l[WIRE_COUNTER_TAKEN_NS]);
+	add_u64(agent, "taken", books->taken);
+	add_u64(agent, "taken_ns", books->taken_weight);
 	add_u64(agent, "bytes", l[WIRE_COUNTER_AGENT_BYTES]);
 	cJSON_AddNumberToObject(agent, "cpu_share",
 				l[WIRE_COUNTER_PROCESS_CPU_NS]

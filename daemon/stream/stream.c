@@ -22,6 +22,7 @@ struct node {
 	int32_t line;
 	uint8_t kind;
 	bool defined;
+	uint8_t mark; /* the reader's */
 	uint64_t offset;
 };
 
@@ -49,7 +50,9 @@ struct stream {
 	size_t threads_memory;
 	size_t memory;
 	struct stream_counts counts; /* of the running session; bytes and frames of all */
-	uint64_t delivered_at_ledger, delivered_ns_at_ledger;
+	struct {
+		uint64_t n, weight;
+	} at_ledger[WIRE_EVENT_COUNT]; /* what was delivered when the last LEDGER came */
 	struct stream_counts past; /* of sessions before the last HELLO */
 	uint32_t sessions;
 };
@@ -240,7 +243,7 @@ static int add_node(struct stream *s, const struct wire_node *w, struct fault *f
 	/* a parent is defined before its child: so no path can be a circle */
 	if (!ref_ok || s->nodes[w->id].defined || (w->parent && !has_node(s, w->parent)))
 		return twice(f, "node", w->id);
-	s->nodes[w->id] = (struct node){ w->parent, w->ref, w->line, w->kind, true, w->offset };
+	s->nodes[w->id] = (struct node){ w->parent, w->ref, w->line, w->kind, true, 0, w->offset };
 	return 0;
 }
 
@@ -363,33 +366,153 @@ static int too_much(struct fault *f)
 	return fault_set(f, EBADMSG, FAULT_STREAM, "the agent's books: more than any machine can run");
 }
 
+static int undefined(struct fault *f, const char *what, uint32_t id)
+{
+	return fault_set(f, EBADMSG, FAULT_STREAM, "an event names %s %u, which is not defined", what, id);
+}
+
+static bool node_ok(const struct stream *s, uint32_t id)
+{
+	return id == 0 || has_node(s, id);
+}
+
+static bool deliver(struct stream *s, enum wire_event event, uint64_t weight)
+{
+	struct stream_books *b = &s->counts.of[event];
+
+	if (weight >= BOOKS_MAX - b->delivered_weight)
+		return false;
+	b->delivered++;
+	b->delivered_weight += weight;
+	return true;
+}
+
+static int add_sample(struct stream *s, const struct wire_sample *w, bool wall, struct fault *f)
+{
+	void (*call)(void *, const struct stream_sample *) = wall ? s->ops.on_wall : s->ops.on_sample;
+	struct stream_sample sample = {
+		.mono_ns = w->mono_ns,
+		.tid = w->tid,
+		.thread = stream_thread_name(s, w->tid),
+		.weight_ns = w->weight_ns,
+		.node = w->node,
+	};
+
+	if (!node_ok(s, w->node))
+		return undefined(f, "node", w->node);
+	if (!deliver(s, wall ? WIRE_EVENT_WALL : WIRE_EVENT_CPU, w->weight_ns))
+		return too_much(f);
+	if (call)
+		call(s->userdata, &sample);
+	return 0;
+}
+
 static int on_samples(struct stream *s, const struct wire_frame *frame, struct fault *f)
 {
 	struct wire_reader r;
 	struct wire_sample w;
-	int more;
+	int more, e;
 
 	wire_read(&r, frame);
 	while ((more = wire_next_sample(&r, &w)) > 0) {
-		struct stream_sample sample = {
-			.mono_ns = w.mono_ns,
-			.tid = w.tid,
-			.thread = stream_thread_name(s, w.tid),
-			.weight_ns = w.weight_ns,
-			.node = w.node,
-		};
-
-		if (w.node && !has_node(s, w.node))
-			return fault_set(f, EBADMSG, FAULT_STREAM, "a sample names node %u, which is not defined",
-					 w.node);
-		if (w.weight_ns >= BOOKS_MAX - s->counts.delivered_ns)
-			return too_much(f);
-		s->counts.delivered++;
-		s->counts.delivered_ns += w.weight_ns;
-		if (s->ops.on_sample)
-			s->ops.on_sample(s->userdata, &sample);
+		e = add_sample(s, &w, frame->type == WIRE_WALL, f);
+		if (e < 0)
+			return e;
 	}
 	return more < 0 ? fault_set(f, EBADMSG, FAULT_STREAM, "a CPU frame is no CPU frame") : 0;
+}
+
+/* "java/lang/String" as it is printed; the table's own copy is changed, once. */
+static const char *class_name(struct stream *s, uint32_t id)
+{
+	if (!has_string(s, id))
+		return "";
+	for (char *p = s->strings[id]; *p; p++)
+		if (*p == '/')
+			*p = '.';
+	return s->strings[id];
+}
+
+static int add_lock(struct stream *s, const struct wire_lock *w, struct fault *f)
+{
+	struct stream_lock lock = {
+		.begin_ns = w->begin_ns,
+		.duration_ns = w->duration_ns,
+		.tid = w->tid,
+		.owner_tid = w->owner_tid,
+		.waker_tid = w->waker_tid,
+		.thread = stream_thread_name(s, w->tid),
+		.owner = stream_thread_name(s, w->owner_tid),
+		.waker = stream_thread_name(s, w->waker_tid),
+		.wait = w->wait,
+		.flags = w->flags,
+		.identity = w->identity,
+		.node = w->node,
+		.owner_node = w->owner_node,
+	};
+
+	if (!node_ok(s, w->node) || !node_ok(s, w->owner_node))
+		return undefined(f, "node", w->node);
+	if (w->class_id && !has_string(s, w->class_id))
+		return undefined(f, "string", w->class_id);
+	lock.class_name = class_name(s, w->class_id);
+	if (!(w->flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED)) &&
+	    !deliver(s, WIRE_EVENT_LOCK, w->duration_ns))
+		return too_much(f);
+	if (s->ops.on_lock)
+		s->ops.on_lock(s->userdata, &lock);
+	return 0;
+}
+
+static int add_alloc(struct stream *s, const struct wire_alloc *w, struct fault *f)
+{
+	struct stream_alloc alloc = {
+		.mono_ns = w->mono_ns,
+		.tid = w->tid,
+		.thread = stream_thread_name(s, w->tid),
+		.size = w->size,
+		.weight = w->weight,
+		.node = w->node,
+	};
+
+	if (!node_ok(s, w->node))
+		return undefined(f, "node", w->node);
+	if (w->class_id && !has_string(s, w->class_id))
+		return undefined(f, "string", w->class_id);
+	alloc.class_name = class_name(s, w->class_id);
+	if (!deliver(s, WIRE_EVENT_ALLOC, w->weight))
+		return too_much(f);
+	if (s->ops.on_alloc)
+		s->ops.on_alloc(s->userdata, &alloc);
+	return 0;
+}
+
+static int add_state(struct stream *s, const struct wire_state *w, struct fault *f)
+{
+	(void)f;
+	if (s->ops.on_state)
+		s->ops.on_state(s->userdata, w, stream_thread_name(s, w->tid));
+	return 0;
+}
+
+static int add_virtual(struct stream *s, const struct wire_virtual *w, struct fault *f)
+{
+	struct stream_virtual v = {
+		.mono_ns = w->mono_ns,
+		.state = w->state,
+		.count = w->count,
+		.mounted = w->mounted,
+	};
+
+	if (w->class_id && !has_string(s, w->class_id))
+		return undefined(f, "string", w->class_id);
+	if (w->container_id && !has_string(s, w->container_id))
+		return undefined(f, "string", w->container_id);
+	v.class_name = class_name(s, w->class_id);
+	v.container = string(s, w->container_id);
+	if (s->ops.on_virtual)
+		s->ops.on_virtual(s->userdata, &v);
+	return 0;
 }
 
 #define RECORDS(record, next, add) \
@@ -414,61 +537,64 @@ RECORDS(method, wire_next_method, add_method)
 RECORDS(mapping, wire_next_mapping, add_mapping)
 RECORDS(node, wire_next_node, add_node)
 RECORDS(thread, wire_next_thread, add_thread)
+RECORDS(lock, wire_next_lock, add_lock)
+RECORDS(alloc, wire_next_alloc, add_alloc)
+RECORDS(state, wire_next_state, add_state)
+RECORDS(virtual, wire_next_virtual, add_virtual)
 
-/* One column of the agent's books, samples or ns. */
-struct account {
-	uint64_t taken, written;
-	const uint64_t *drop;
-};
-
-/* 0 or what is wrong with @now, when @delivered came, @delivered_then of it before @then. */
-static const char *wrong_account(struct account now, struct account then, uint64_t delivered,
-				 uint64_t delivered_then)
-{
-	uint64_t sum = now.written;
-
-	if (now.taken >= BOOKS_MAX || now.written > now.taken)
-		return "written is more than taken, or taken beyond reason";
-	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
-		if (now.drop[i] > now.taken - sum)
-			return "dropped is more than was taken";
-		if (now.drop[i] < then.drop[i])
-			return "a counter went backwards";
-		sum += now.drop[i];
+/* 0 or what is wrong with one event's books @now, when @delivered came, @delivered_then of it before
+ * @then. Once for the numbers, once for the weights. */
+#define WRONG_BOOKS(name, taken, written, part)                                                          \
+	static const char *name(const struct wire_books *now, const struct wire_books *then,             \
+				uint64_t delivered, uint64_t delivered_then)                             \
+	{                                                                                                \
+		uint64_t sum = now->written;                                                             \
+                                                                                                         \
+		if (now->taken >= BOOKS_MAX || now->written > now->taken)                                \
+			return "written is more than taken, or taken beyond reason";                     \
+		for (int i = 0; i < WIRE_DROP_COUNT; i++) {                                              \
+			if (now->drop[i].part > now->taken - sum)                                        \
+				return "dropped is more than was taken";                                 \
+			if (now->drop[i].part < then->drop[i].part)                                      \
+				return "a counter went backwards";                                       \
+			sum += now->drop[i].part;                                                        \
+		}                                                                                        \
+		if (now->taken != sum)                                                                   \
+			return "taken is not written + dropped";                                         \
+		if (now->written < then->written)                                                        \
+			return "a counter went backwards";                                               \
+		/* what was lost stays lost */                                                           \
+		if (now->written - then->written < delivered - delivered_then)                           \
+			return "more came than was written";                                             \
+		return NULL;                                                                             \
 	}
-	if (now.taken != sum)
-		return "taken is not written + dropped";
-	if (now.written < then.written)
-		return "a counter went backwards";
-	/* what was lost stays lost */
-	if (now.written - then.written < delivered - delivered_then)
-		return "more came than was written";
-	return NULL;
-}
+WRONG_BOOKS(wrong_numbers, taken, written, n)
+WRONG_BOOKS(wrong_weights, taken_weight, written_weight, weight)
 
 /* The agent's books must agree with themselves and with what came. */
 static int on_ledger(struct stream *s, const struct wire_frame *frame, struct fault *f)
 {
-	const struct stream_counts *c = &s->counts;
+	struct stream_counts *c = &s->counts;
 	struct wire_ledger l;
-	const uint64_t *now = l.counter, *then = c->ledger.counter;
-	const char *wrong;
 
 	if (wire_get_ledger(frame, &l) < 0)
 		return fault_set(f, EBADMSG, FAULT_STREAM, "a LEDGER frame is malformed");
-#define ACCOUNT(counter, drop, unit) \
-	((struct account){ (counter)[WIRE_COUNTER_TAKEN##unit], (counter)[WIRE_COUNTER_WRITTEN##unit], drop })
-	wrong = wrong_account(ACCOUNT(now, l.drop, ), ACCOUNT(then, c->ledger.drop, ), c->delivered,
-			      s->delivered_at_ledger);
-	if (!wrong)
-		wrong = wrong_account(ACCOUNT(now, l.drop_ns, _NS), ACCOUNT(then, c->ledger.drop_ns, _NS),
-				      c->delivered_ns, s->delivered_ns_at_ledger);
-#undef ACCOUNT
-	if (wrong)
-		return fault_set(f, EBADMSG, FAULT_STREAM, "the agent's books: %s", wrong);
-	s->counts.ledger = l;
-	s->delivered_at_ledger = s->counts.delivered;
-	s->delivered_ns_at_ledger = s->counts.delivered_ns;
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
+		const struct wire_books *now = &l.books[e], *then = &c->ledger.books[e];
+		const char *wrong = wrong_numbers(now, then, c->of[e].delivered, s->at_ledger[e].n);
+
+		if (!wrong)
+			wrong = wrong_weights(now, then, c->of[e].delivered_weight,
+					      s->at_ledger[e].weight);
+		if (wrong)
+			return fault_set(f, EBADMSG, FAULT_STREAM, "the agent's books of %s: %s",
+					 wire_event_names[e], wrong);
+	}
+	c->ledger = l;
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
+		s->at_ledger[e].n = c->of[e].delivered;
+		s->at_ledger[e].weight = c->of[e].delivered_weight;
+	}
 	if (s->ops.on_ledger)
 		s->ops.on_ledger(s->userdata);
 	return 0;
@@ -494,7 +620,7 @@ static int begin_again(struct stream *s, struct fault *f)
 	memset(&s->counts, 0, sizeof(s->counts));
 	s->counts.bytes = bytes;
 	s->counts.frames = frames;
-	s->delivered_at_ledger = s->delivered_ns_at_ledger = 0;
+	memset(s->at_ledger, 0, sizeof(s->at_ledger));
 	forget_threads(s);
 	return on_reset(s);
 }
@@ -534,9 +660,14 @@ static int on_words(struct stream *s, const struct wire_frame *frame, struct fau
 	struct wire_fault w;
 
 	if (wire_get_fault(frame, &w) < 0)
-		return fault_set(f, EBADMSG, FAULT_STREAM, "a FAULT or BYE frame is malformed");
+		return fault_set(f, EBADMSG, FAULT_STREAM, "a NOTE, FAULT or BYE frame is malformed");
 	utf8_clean(step, w.step.p, w.step.len);
 	utf8_clean(what, w.what.p, w.what.len);
+	if (frame->type == WIRE_NOTE) {
+		if (s->ops.on_note)
+			s->ops.on_note(s->userdata, step, what);
+		return 0;
+	}
 	fault_set(&said, w.code > 0 && w.code < 4096 ? (int)w.code : EPROTO, FAULT_AGENT, "%s: %s", step,
 		  what);
 	if (frame->type == WIRE_FAULT && s->ops.on_fault)
@@ -572,9 +703,19 @@ static int on_frame(struct stream *s, const struct wire_frame *frame, struct fau
 	case WIRE_THREAD:
 		return on_threads(s, frame, f);
 	case WIRE_CPU:
+	case WIRE_WALL:
 		return on_samples(s, frame, f);
+	case WIRE_LOCK:
+		return on_locks(s, frame, f);
+	case WIRE_ALLOC:
+		return on_allocs(s, frame, f);
+	case WIRE_STATE:
+		return on_states(s, frame, f);
+	case WIRE_VIRTUAL:
+		return on_virtuals(s, frame, f);
 	case WIRE_LEDGER:
 		return on_ledger(s, frame, f);
+	case WIRE_NOTE:
 	case WIRE_FAULT:
 	case WIRE_BYE:
 		return on_words(s, frame, f);
@@ -630,24 +771,30 @@ int stream_feed(struct stream *s, const void *buf, size_t len, struct fault *f)
 
 /* ---- questions --------------------------------------------------------------------------- */
 
+static void count(const struct stream *s, enum wire_event event, struct stream_books *ret)
+{
+	const struct wire_books *told = &s->counts.ledger.books[event];
+	const struct stream_books *past = &s->past.of[event];
+	uint64_t n = s->at_ledger[event].n, weight = s->at_ledger[event].weight;
+
+	/* what came after the last LEDGER was taken for certain */
+	ret->taken = past->taken + told->taken + ret->delivered - n;
+	ret->taken_weight = past->taken_weight + told->taken_weight + ret->delivered_weight - weight;
+	ret->delivered += past->delivered;
+	ret->delivered_weight += past->delivered_weight;
+	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
+		ret->dropped[i].n = past->dropped[i].n + told->drop[i].n;
+		ret->dropped[i].weight = past->dropped[i].weight + told->drop[i].weight;
+	}
+	ret->lost = past->lost + told->written - n;
+	ret->lost_weight = past->lost_weight + told->written_weight - weight;
+}
+
 void stream_counts(const struct stream *s, struct stream_counts *ret)
 {
-	const uint64_t *c = s->counts.ledger.counter;
-	const struct stream_counts *past = &s->past;
-
 	*ret = s->counts;
-	/* what came after the last LEDGER was taken for certain */
-	ret->taken = past->taken + c[WIRE_COUNTER_TAKEN] + s->counts.delivered - s->delivered_at_ledger;
-	ret->taken_ns = past->taken_ns + c[WIRE_COUNTER_TAKEN_NS] + s->counts.delivered_ns -
-			s->delivered_ns_at_ledger;
-	ret->delivered += past->delivered;
-	ret->delivered_ns += past->delivered_ns;
-	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
-		ret->dropped[i] = past->dropped[i] + s->counts.ledger.drop[i];
-		ret->dropped_ns[i] = past->dropped_ns[i] + s->counts.ledger.drop_ns[i];
-	}
-	ret->lost = past->lost + c[WIRE_COUNTER_WRITTEN] - s->delivered_at_ledger;
-	ret->lost_ns = past->lost_ns + c[WIRE_COUNTER_WRITTEN_NS] - s->delivered_ns_at_ledger;
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		count(s, e, &ret->of[e]);
 }
 
 bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret,
@@ -683,6 +830,17 @@ bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret
 		ret->method = string(s, n->ref);
 	}
 	return true;
+}
+
+uint8_t stream_node_mark(const struct stream *s, uint32_t node)
+{
+	return has_node(s, node) ? s->nodes[node].mark : 0;
+}
+
+void stream_mark_node(const struct stream *s, uint32_t node, uint8_t mark)
+{
+	if (has_node(s, node))
+		s->nodes[node].mark = mark;
 }
 
 const struct wire_mapping *stream_mapping(const struct stream *s, uint32_t id)

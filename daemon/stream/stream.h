@@ -35,11 +35,52 @@ struct stream_sample {
 	uint32_t node; /* leaf, 0 = none: walk with stream_node() */
 };
 
+/* One wait, as in struct wire_lock. */
+struct stream_lock {
+	uint64_t begin_ns; /* CLOCK_MONOTONIC */
+	uint64_t duration_ns;
+	uint32_t tid, owner_tid, waker_tid; /* 0 = unknown */
+	const char *thread, *owner, *waker; /* names, "" if not known */
+	uint8_t wait; /* enum wire_wait */
+	uint8_t flags; /* WIRE_LOCK_x */
+	const char *class_name; /* "java.util.concurrent.locks.ReentrantLock", "" unknown */
+	uint32_t identity; /* 0 = unknown */
+	uint32_t node, owner_node; /* 0 = none */
+};
+
+struct stream_alloc {
+	uint64_t mono_ns;
+	uint32_t tid;
+	const char *thread;
+	const char *class_name; /* "java.lang.String", "[B", "" unknown */
+	uint64_t size, weight; /* bytes */
+	uint32_t node;
+};
+
+/* So many virtual threads are in one state, as in struct wire_virtual. */
+struct stream_virtual {
+	uint64_t mono_ns;
+	const char *container; /* "" = started without one */
+	const char *class_name; /* what they wait for, "" none or unknown */
+	uint8_t state; /* enum wire_thread_state */
+	uint32_t count, mounted;
+};
+
 struct stream_ops {
 	void (*on_hello)(void *userdata, const struct wire_hello *hello);
 	void (*on_mapping)(void *userdata, const struct wire_mapping *m, const char *path);
 	void (*on_thread)(void *userdata, const struct wire_thread *t, const char *name);
 	void (*on_sample)(void *userdata, const struct stream_sample *s);
+	void (*on_wall)(void *userdata, const struct stream_sample *s);
+	/* ended waits are events; OPEN and CLOSED ones only tell of the present */
+	void (*on_lock)(void *userdata, const struct stream_lock *l);
+	void (*on_alloc)(void *userdata, const struct stream_alloc *a);
+	/* what threads do now: to a START with WIRE_START_THREADS only; no events, not in the books
+	 */
+	void (*on_state)(void *userdata, const struct wire_state *w, const char *thread);
+	void (*on_virtual)(void *userdata, const struct stream_virtual *v);
+	/* what the owner should know of @step ("lock"); "" takes it back */
+	void (*on_note)(void *userdata, const char *step, const char *what);
 	/* after a LEDGER frame; stream_counts() is consistent */
 	void (*on_ledger)(void *userdata);
 	void (*on_fault)(void *userdata, const struct fault *f); /* the agent says so */
@@ -49,17 +90,23 @@ struct stream_ops {
 };
 
 /*
- * The books of the stream. By construction, at any moment, also after a fault:
- * taken = delivered + sum(dropped) + lost, in samples and in ns. `taken` is the agent's own count
+ * The books of the stream, for each kind of event. By construction, at any moment, also after a fault:
+ * taken = delivered + sum(dropped) + lost, in numbers and in weight. `taken` is the agent's own count
  * as of its last LEDGER plus what was decoded since; `lost` = written by the agent but never decoded
  * (a defect of the transport; 0 unless something is wrong). No number ever falls. A stream is one
  * session, as a rule; an older one's HELLO may come first, and its samples count too.
  */
+struct stream_books {
+	uint64_t taken, taken_weight;
+	uint64_t delivered, delivered_weight;
+	struct {
+		uint64_t n, weight;
+	} dropped[WIRE_DROP_COUNT];
+	uint64_t lost, lost_weight;
+};
+
 struct stream_counts {
-	uint64_t taken, taken_ns;
-	uint64_t delivered, delivered_ns;
-	uint64_t dropped[WIRE_DROP_COUNT], dropped_ns[WIRE_DROP_COUNT];
-	uint64_t lost, lost_ns;
+	struct stream_books of[WIRE_EVENT_COUNT];
 	uint64_t bytes, frames; /* read from the pipe */
 	struct wire_ledger ledger; /* the last one of the last session, as the agent sent it */
 };
@@ -73,6 +120,10 @@ void stream_counts(const struct stream *s, struct stream_counts *ret);
 /* The node's own frame; *ret_parent = 0 at the root. false if @node is 0 or not defined. */
 bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret,
 		 uint32_t *ret_parent);
+/* One byte a node for whoever reads the stream, to know again what he found out of its stack; 0 at first
+ * and after a RESET, and always for a node that is not defined. */
+uint8_t stream_node_mark(const struct stream *s, uint32_t node);
+void stream_mark_node(const struct stream *s, uint32_t node, uint8_t mark);
 /* NULL if not defined. */
 const struct wire_mapping *stream_mapping(const struct stream *s, uint32_t id);
 const char *stream_thread_name(const struct stream *s, uint32_t tid); /* "" if unknown */

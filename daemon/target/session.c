@@ -178,30 +178,43 @@ static const struct stream_ops stream_calls = {
 static void log_books(const struct target *t)
 {
 	struct stream_counts c;
-	uint64_t dropped = 0;
 
 	target_counts(t, &c);
-	for (int i = 0; i < WIRE_DROP_COUNT; i++)
-		dropped += c.dropped[i];
-	log_info("target.books", "pid=%d taken=%llu delivered=%llu dropped=%llu lost=%llu",
-		 t->jvm.pid, (unsigned long long)c.taken, (unsigned long long)c.delivered,
-		 (unsigned long long)dropped, (unsigned long long)c.lost);
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
+		const struct stream_books *b = &c.of[e];
+		uint64_t dropped = 0;
+
+		for (int i = 0; i < WIRE_DROP_COUNT; i++)
+			dropped += b->dropped[i].n;
+		if (e == WIRE_EVENT_CPU || b->taken)
+			log_info("target.books",
+				 "pid=%d event=%s taken=%llu delivered=%llu dropped=%llu lost=%llu",
+				 t->jvm.pid, wire_event_names[e], (unsigned long long)b->taken,
+				 (unsigned long long)b->delivered, (unsigned long long)dropped,
+				 (unsigned long long)b->lost);
+	}
+}
+
+static void add_books(struct stream_books *a, const struct stream_books *b)
+{
+	a->taken += b->taken;
+	a->taken_weight += b->taken_weight;
+	a->delivered += b->delivered;
+	a->delivered_weight += b->delivered_weight;
+	a->lost += b->lost;
+	a->lost_weight += b->lost_weight;
+	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
+		a->dropped[i].n += b->dropped[i].n;
+		a->dropped[i].weight += b->dropped[i].weight;
+	}
 }
 
 static void add_counts(struct stream_counts *a, const struct stream_counts *b)
 {
-	a->taken += b->taken;
-	a->taken_ns += b->taken_ns;
-	a->delivered += b->delivered;
-	a->delivered_ns += b->delivered_ns;
-	a->lost += b->lost;
-	a->lost_ns += b->lost_ns;
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		add_books(&a->of[e], &b->of[e]);
 	a->bytes += b->bytes;
 	a->frames += b->frames;
-	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
-		a->dropped[i] += b->dropped[i];
-		a->dropped_ns[i] += b->dropped_ns[i];
-	}
 	a->ledger = b->ledger;
 }
 

@@ -378,7 +378,7 @@ class Rates(unittest.TestCase):
             self.hosted(daemon, jvm)
             self.assertEqual(daemon.stop(), 0)
             log = daemon.read_log()
-            books = re.search(r"target.books pid=%d taken=(\d+) delivered=(\d+) dropped=(\d+) lost=0" % jvm.pid, log)
+            books = re.search(r"target.books pid=%d event=cpu taken=(\d+) delivered=(\d+) dropped=(\d+) lost=0" % jvm.pid, log)
             taken, delivered, dropped = (int(n) for n in books.groups())
             self.assertEqual(taken, delivered + dropped)
             time.sleep(0.5)

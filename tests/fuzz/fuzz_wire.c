@@ -12,6 +12,10 @@ static void read_records(const struct wire_frame *f)
 	struct wire_node node;
 	struct wire_thread thread;
 	struct wire_sample sample;
+	struct wire_lock lock;
+	struct wire_alloc alloc;
+	struct wire_state state;
+	struct wire_virtual virtual;
 	struct wire_hello hello;
 	struct wire_ledger ledger;
 	struct wire_fault fault;
@@ -34,6 +38,18 @@ static void read_records(const struct wire_frame *f)
 		;
 	wire_read(&r, f);
 	while (wire_next_sample(&r, &sample) > 0)
+		;
+	wire_read(&r, f);
+	while (wire_next_lock(&r, &lock) > 0)
+		;
+	wire_read(&r, f);
+	while (wire_next_alloc(&r, &alloc) > 0)
+		;
+	wire_read(&r, f);
+	while (wire_next_state(&r, &state) > 0)
+		;
+	wire_read(&r, f);
+	while (wire_next_virtual(&r, &virtual) > 0)
 		;
 	(void)wire_get_hello(f, &hello);
 	(void)wire_get_ledger(f, &ledger);

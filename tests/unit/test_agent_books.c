@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 #include "agent/engine/cpu_timer.h"
+#include "agent/events/open.h"
+#include "agent/events/waits.h"
 #include "agent/ledger.h"
 #include "agent/threads.h"
 #include "agent/writer.h"
@@ -79,6 +81,41 @@ uint32_t threads_virtual(uint64_t id, const char *name)
 {
 	(void)name;
 	return WIRE_VIRTUAL_TID | (uint32_t)id;
+}
+
+struct events events;
+
+uint64_t events_bytes(void)
+{
+	return 0;
+}
+
+void waits_counts(uint64_t *ret_short, uint64_t *ret_short_ns, uint64_t *ret_unpaired)
+{
+	*ret_short = *ret_short_ns = *ret_unpaired = 0;
+}
+
+void open_wait_ended(const struct ring_sample *s)
+{
+	(void)s;
+}
+
+void open_waits_sent(void)
+{
+}
+
+void open_waits_lost(void)
+{
+}
+
+const char *walker_resolve_class(uint64_t class_handle)
+{
+	static char name[32];
+
+	if (!class_handle)
+		return NULL;
+	snprintf(name, sizeof(name), "a/Lock%llu", (unsigned long long)class_handle);
+	return name;
 }
 
 bool walker_names_full(void)
@@ -196,17 +233,17 @@ static void read_samples(struct wire_reader *r)
 static void read_ledger(const struct wire_frame *f)
 {
 	uint64_t dropped = 0, dropped_ns = 0;
-	const uint64_t *c = in.ledger.counter;
+	const struct wire_books *b = &in.ledger.books[WIRE_EVENT_CPU];
 
 	assert_int_equal(wire_get_ledger(f, &in.ledger), 0);
 	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
-		dropped += in.ledger.drop[i];
-		dropped_ns += in.ledger.drop_ns[i];
+		dropped += in.ledger.books[WIRE_EVENT_CPU].drop[i].n;
+		dropped_ns += in.ledger.books[WIRE_EVENT_CPU].drop[i].weight;
 	}
-	assert_int_equal(c[WIRE_COUNTER_TAKEN], c[WIRE_COUNTER_WRITTEN] + dropped);
-	assert_int_equal(c[WIRE_COUNTER_TAKEN_NS], c[WIRE_COUNTER_WRITTEN_NS] + dropped_ns);
-	assert_int_equal(c[WIRE_COUNTER_WRITTEN], in.samples);
-	assert_int_equal(c[WIRE_COUNTER_WRITTEN_NS], in.weight_ns);
+	assert_int_equal(b->taken, b->written + dropped);
+	assert_int_equal(b->taken_weight, b->written_weight + dropped_ns);
+	assert_int_equal(b->written, in.samples);
+	assert_int_equal(b->written_weight, in.weight_ns);
 	in.ledgers++;
 }
 
@@ -258,7 +295,7 @@ static void take(uint64_t seed, uint32_t depth, const char *broken)
 	static struct walk_frame frames[WALK_FRAMES_MAX];
 	struct ring_sample head = {
 		.mono_ns = 1000 * seed,
-		.weight_ns = 10 + seed % 7,
+		.weight = 10 + seed % 7,
 		.tid = 1 + (uint32_t)(seed % 3),
 		.n_frames = depth,
 		.broken = broken,
@@ -270,14 +307,14 @@ static void take(uint64_t seed, uint32_t depth, const char *broken)
 			.bci = (int32_t)(i % 50),
 			.kind = i % 5 == 4 ? WIRE_KIND_NATIVE : WIRE_KIND_C2,
 		};
-	agent.books.taken++;
-	agent.books.taken_ns += head.weight_ns;
+	agent.books.of[WIRE_EVENT_CPU].taken++;
+	agent.books.of[WIRE_EVENT_CPU].taken_weight += head.weight;
 	if (ring_push_sig(&agent.ring, &head, frames)) {
-		agent.books.pushed++;
-		agent.books.pushed_ns += head.weight_ns;
+		agent.books.of[WIRE_EVENT_CPU].pushed++;
+		agent.books.of[WIRE_EVENT_CPU].pushed_weight += head.weight;
 	} else {
-		agent.books.drop[WIRE_DROP_RING_FULL]++;
-		agent.books.drop_ns[WIRE_DROP_RING_FULL] += head.weight_ns;
+		agent.books.of[WIRE_EVENT_CPU].drop[WIRE_DROP_RING_FULL].n++;
+		agent.books.of[WIRE_EVENT_CPU].drop[WIRE_DROP_RING_FULL].weight += head.weight;
 	}
 }
 
@@ -328,7 +365,7 @@ static void every_sample_taken_is_decoded(void **state)
 	assert_int_equal(writer_ledger(), WRITER_OK);
 	read_all();
 	assert_int_equal(in.samples, 2000);
-	assert_int_equal(in.ledger.counter[WIRE_COUNTER_TAKEN], 2000);
+	assert_int_equal(in.ledger.books[WIRE_EVENT_CPU].taken, 2000);
 	assert_int_equal(in.resets, 0);
 }
 
@@ -352,10 +389,10 @@ static void reader_that_is_slow_costs_samples_but_never_the_books(void **state)
 	assert_int_equal(writer_ledger(), WRITER_OK);
 	read_all();
 	assert_true(in.ledgers > 1);
-	assert_true(in.ledger.drop[WIRE_DROP_PIPE_FULL] > 0);
+	assert_true(in.ledger.books[WIRE_EVENT_CPU].drop[WIRE_DROP_PIPE_FULL].n > 0);
 	assert_true(in.samples > 0);
 	assert_true(in.resets > 0);
-	assert_int_equal(in.ledger.counter[WIRE_COUNTER_TAKEN], i);
+	assert_int_equal(in.ledger.books[WIRE_EVENT_CPU].taken, i);
 }
 
 static void full_dictionary_begins_a_new_epoch(void **state)
@@ -389,8 +426,8 @@ static void samples_without_a_reader_are_the_next_session_s(void **state)
 		take(i, 3, NULL);
 	assert_int_equal(writer_ledger(), WRITER_OK);
 	read_all();
-	assert_int_equal(in.ledger.counter[WIRE_COUNTER_TAKEN], 12);
-	assert_int_equal(in.ledger.drop[WIRE_DROP_NO_READER], 7);
+	assert_int_equal(in.ledger.books[WIRE_EVENT_CPU].taken, 12);
+	assert_int_equal(in.ledger.books[WIRE_EVENT_CPU].drop[WIRE_DROP_NO_READER].n, 7);
 	assert_int_equal(in.samples, 5);
 }
 
@@ -431,8 +468,8 @@ static void ring_that_is_full_is_counted_too(void **state)
 	read_all();
 	assert_int_equal(writer_ledger(), WRITER_OK);
 	read_all();
-	assert_true(in.ledger.drop[WIRE_DROP_RING_FULL] > 0);
-	assert_int_equal(in.ledger.counter[WIRE_COUNTER_TAKEN], 3000);
+	assert_true(in.ledger.books[WIRE_EVENT_CPU].drop[WIRE_DROP_RING_FULL].n > 0);
+	assert_int_equal(in.ledger.books[WIRE_EVENT_CPU].taken, 3000);
 }
 
 int main(void)

@@ -93,17 +93,17 @@ static struct sums drain(uint32_t tid)
 
 		if (s->tid == tid) {
 			sums.samples++;
-			sums.all_ns += s->weight_ns;
+			sums.all_ns += s->weight;
 			if (s->frames[0].kind == WIRE_KIND_NATIVE) {
-				sums.stack_ns += s->weight_ns;
-				if (s->weight_ns > sums.stack_max_ns)
-					sums.stack_max_ns = s->weight_ns;
+				sums.stack_ns += s->weight;
+				if (s->weight > sums.stack_max_ns)
+					sums.stack_max_ns = s->weight;
 			} else if (strcmp(label, "[exited between ticks]") == 0) {
-				sums.exited_ns += s->weight_ns;
+				sums.exited_ns += s->weight;
 			} else if (strcmp(label, "[no signal]") == 0) {
-				sums.silent_ns += s->weight_ns;
+				sums.silent_ns += s->weight;
 			} else {
-				sums.late_ns += s->weight_ns;
+				sums.late_ns += s->weight;
 			}
 		}
 		ring_pop(&agent.ring);
@@ -127,17 +127,17 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	uint64_t finished = agent.books.pushed, finished_ns = agent.books.pushed_ns;
+	uint64_t finished = agent.books.of[WIRE_EVENT_CPU].pushed, finished_ns = agent.books.of[WIRE_EVENT_CPU].pushed_weight;
 
 	(void)state;
 	assert_true(engine_stop());
 	engine_free();
 	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
-		finished += agent.books.drop[i];
-		finished_ns += agent.books.drop_ns[i];
+		finished += agent.books.of[WIRE_EVENT_CPU].drop[i].n;
+		finished_ns += agent.books.of[WIRE_EVENT_CPU].drop[i].weight;
 	}
-	assert_int_equal(agent.books.taken, finished);
-	assert_int_equal(agent.books.taken_ns, finished_ns);
+	assert_int_equal(agent.books.of[WIRE_EVENT_CPU].taken, finished);
+	assert_int_equal(agent.books.of[WIRE_EVENT_CPU].taken_weight, finished_ns);
 	ring_deinit(&agent.ring);
 	return 0;
 }
@@ -372,7 +372,7 @@ static void late_signals_are_swallowed(void **state)
 	assert_true(engine_stop());
 	l = run(a_few_signals);
 	assert_int_equal(drain(l.tid).samples, 0);
-	assert_int_equal(agent.books.taken, 0);
+	assert_int_equal(agent.books.of[WIRE_EVENT_CPU].taken, 0);
 	engine_free();
 	(void)run(a_few_signals); /* SIG_DFL would end us */
 }

@@ -13,7 +13,7 @@ static bool push(struct ring *r, uint32_t tid, uint64_t number, uint32_t n)
 {
 	struct ring_sample head = {
 		.mono_ns = number,
-		.weight_ns = number * 3,
+		.weight = number * 3,
 		.tid = tid,
 		.n_frames = n,
 	};
@@ -42,7 +42,7 @@ static void what_goes_in_comes_out_in_order_over_many_rounds(void **state)
 		s = ring_peek(&r, UINT64_MAX);
 		assert_non_null(s);
 		assert_int_equal(s->mono_ns, i);
-		assert_int_equal(s->weight_ns, i * 3);
+		assert_int_equal(s->weight, i * 3);
 		assert_int_equal(s->n_frames, n);
 		assert_memory_equal(s->frames, frames, n * sizeof(frames[0]));
 		ring_pop(&r);

@@ -34,8 +34,8 @@ static void hello(int events, uint64_t session)
 	wire_begin(&w, buf + len, WIRE_CPU);
 	(void)wire_put_sample(&w, &s);
 	len += wire_end(&w, 2);
-	l.counter[WIRE_COUNTER_TAKEN] = l.counter[WIRE_COUNTER_WRITTEN] = 1;
-	l.counter[WIRE_COUNTER_TAKEN_NS] = l.counter[WIRE_COUNTER_WRITTEN_NS] = 10000000;
+	l.books[WIRE_EVENT_CPU].taken = l.books[WIRE_EVENT_CPU].written = 1;
+	l.books[WIRE_EVENT_CPU].taken_weight = l.books[WIRE_EVENT_CPU].written_weight = 10000000;
 	wire_begin(&w, buf + len, WIRE_LEDGER);
 	(void)wire_put_ledger(&w, &l);
 	len += wire_end(&w, 3);
@@ -315,9 +315,9 @@ static void a_target_streams_and_leaves_when_told(void **state)
 	assert_int_equal(t->fault.code, 0);
 	assert_true(targets_quiet(table));
 	target_counts(t, &c); /* the books stay */
-	assert_int_equal(c.taken, 1);
-	assert_int_equal(c.delivered, 1);
-	assert_int_equal(c.lost, 0);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].taken, 1);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].delivered, 1);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].lost, 0);
 }
 
 static void the_same_process_is_taken_in_once_and_another_never(void **state)
@@ -516,8 +516,8 @@ static void say_engine(uint64_t sequence, uint64_t signo, uint64_t interval_ns)
 	struct wire_writer w;
 	uint32_t len;
 
-	l.counter[WIRE_COUNTER_TAKEN] = l.counter[WIRE_COUNTER_WRITTEN] = 1;
-	l.counter[WIRE_COUNTER_TAKEN_NS] = l.counter[WIRE_COUNTER_WRITTEN_NS] = 10000000;
+	l.books[WIRE_EVENT_CPU].taken = l.books[WIRE_EVENT_CPU].written = 1;
+	l.books[WIRE_EVENT_CPU].taken_weight = l.books[WIRE_EVENT_CPU].written_weight = 10000000;
 	l.counter[WIRE_COUNTER_INTERVAL_NS] = interval_ns;
 	l.counter[WIRE_COUNTER_HOST_SIGNAL] = signo;
 	wire_begin(&w, buf, WIRE_LEDGER);

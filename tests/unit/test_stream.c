@@ -1,5 +1,6 @@
 #include "tests/unit/unit.h"
 #include <errno.h>
+#include <stdio.h>
 #include "daemon/stream/stream.h"
 
 static uint8_t buf[WIRE_FRAME_MAX];
@@ -28,7 +29,29 @@ static void on_bye(void *userdata, const struct fault *why)
 	byes++;
 }
 
-static const struct stream_ops ops = { .on_hello = on_hello, .on_sample = on_sample, .on_bye = on_bye };
+static struct stream_virtual last_virtual;
+static char last_state_thread[64];
+
+static void on_state(void *userdata, const struct wire_state *w, const char *thread)
+{
+	(void)userdata;
+	assert_int_equal(w->state, WIRE_STATE_BLOCKED);
+	snprintf(last_state_thread, sizeof(last_state_thread), "%s", thread);
+}
+
+static void on_virtual(void *userdata, const struct stream_virtual *v)
+{
+	(void)userdata;
+	last_virtual = *v;
+}
+
+static const struct stream_ops ops = {
+	.on_hello = on_hello,
+	.on_sample = on_sample,
+	.on_bye = on_bye,
+	.on_state = on_state,
+	.on_virtual = on_virtual,
+};
 
 static struct wire_str str(const char *s)
 {
@@ -101,12 +124,12 @@ static int put_ledger(struct stream *s, uint64_t taken, uint64_t written, uint64
 	struct wire_ledger l = { 0 };
 	struct wire_writer w;
 
-	l.counter[WIRE_COUNTER_TAKEN] = taken;
-	l.counter[WIRE_COUNTER_TAKEN_NS] = 10 * taken;
-	l.counter[WIRE_COUNTER_WRITTEN] = written;
-	l.counter[WIRE_COUNTER_WRITTEN_NS] = 10 * written;
-	l.drop[WIRE_DROP_RING_FULL] = dropped;
-	l.drop_ns[WIRE_DROP_RING_FULL] = 10 * dropped;
+	l.books[WIRE_EVENT_CPU].taken = taken;
+	l.books[WIRE_EVENT_CPU].taken_weight = 10 * taken;
+	l.books[WIRE_EVENT_CPU].written = written;
+	l.books[WIRE_EVENT_CPU].written_weight = 10 * written;
+	l.books[WIRE_EVENT_CPU].drop[WIRE_DROP_RING_FULL].n = dropped;
+	l.books[WIRE_EVENT_CPU].drop[WIRE_DROP_RING_FULL].weight = 10 * dropped;
 	wire_begin(&w, buf, WIRE_LEDGER);
 	assert_true(wire_put_ledger(&w, &l));
 	return feed(s, &w, f);
@@ -151,16 +174,16 @@ static void the_books_hold_before_and_after_every_ledger(void **state)
 	(void)state;
 	assert_int_equal(put_sample(s, 0, &f), 0);
 	stream_counts(s, &c);
-	assert_int_equal(c.taken, 1);
-	assert_int_equal(c.delivered, 1);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].taken, 1);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].delivered, 1);
 	assert_int_equal(put_ledger(s, 4, 1, 3, &f), 0);
 	assert_int_equal(put_sample(s, 0, &f), 0);
 	stream_counts(s, &c);
-	assert_int_equal(c.taken, 5);
-	assert_int_equal(c.delivered, 2);
-	assert_int_equal(c.dropped[WIRE_DROP_RING_FULL], 3);
-	assert_int_equal(c.lost, 0);
-	assert_int_equal(c.taken_ns, c.delivered_ns + c.dropped_ns[WIRE_DROP_RING_FULL]);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].taken, 5);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].delivered, 2);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].dropped[WIRE_DROP_RING_FULL].n, 3);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].lost, 0);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].taken_weight, c.of[WIRE_EVENT_CPU].delivered_weight + c.of[WIRE_EVENT_CPU].dropped[WIRE_DROP_RING_FULL].weight);
 	stream_free(s);
 }
 
@@ -174,8 +197,8 @@ static void samples_lost_on_the_wire_are_found(void **state)
 	assert_int_equal(put_sample(s, 0, &f), 0);
 	assert_int_equal(put_ledger(s, 3, 3, 0, &f), 0);
 	stream_counts(s, &c);
-	assert_int_equal(c.lost, 2);
-	assert_int_equal(c.taken, c.delivered + c.lost);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].lost, 2);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].taken, c.of[WIRE_EVENT_CPU].delivered + c.of[WIRE_EVENT_CPU].lost);
 	stream_free(s);
 }
 
@@ -321,10 +344,10 @@ static void a_later_hello_begins_anew_and_keeps_the_books(void **state)
 	assert_int_equal(put_sample(s, 0, &f), 0);
 	assert_int_equal(put_ledger(s, 3, 1, 2, &f), 0);
 	stream_counts(s, &c);
-	assert_int_equal(c.taken, 7);
-	assert_int_equal(c.delivered, 2);
-	assert_int_equal(c.dropped[WIRE_DROP_RING_FULL], 5);
-	assert_int_equal(c.lost, 0);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].taken, 7);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].delivered, 2);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].dropped[WIRE_DROP_RING_FULL].n, 5);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].lost, 0);
 	assert_int_equal(put_hello(s, &f), 0);
 	assert_int_equal(put_hello(s, &f), -EBADMSG); /* no end of it */
 	stream_free(s);
@@ -365,13 +388,13 @@ static void no_weight_makes_the_books_overflow(void **state)
 	s = greeted_stream();
 	memset(&f, 0, sizeof(f));
 	/* sums that agree only modulo 2^64 */
-	l.drop[0] = UINT64_MAX;
-	l.drop[1] = 1;
+	l.books[WIRE_EVENT_CPU].drop[0].n = UINT64_MAX;
+	l.books[WIRE_EVENT_CPU].drop[1].n = 1;
 	wire_begin(&w, buf, WIRE_LEDGER);
 	assert_true(wire_put_ledger(&w, &l));
 	assert_int_equal(feed(s, &w, &f), -EBADMSG);
 	stream_counts(s, &c);
-	assert_int_equal(c.taken, 0);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].taken, 0);
 	stream_free(s);
 }
 
@@ -414,6 +437,42 @@ static void ids_far_apart_cost_their_sender_and_not_the_daemon(void **state)
 	assert_int_equal(put_node(s, (struct wire_node){ WIRE_ID_MAX - 1, 0, WIRE_KIND_STUB, 1, -1, 0 }, &f),
 			 -ENOMEM);
 	assert_non_null(strstr(f.what, "more than"));
+	stream_free(s);
+}
+
+static void states_of_threads_are_told_with_names_and_stand_beside_the_books(void **state)
+{
+	struct wire_thread thread = { 7, WIRE_THREAD_JAVA, 1, str("main") };
+	struct wire_state record = { 5, 7, WIRE_STATE_BLOCKED, 9 };
+	struct wire_virtual group = { 6, 2, 1, WIRE_STATE_WAITING, 100, 1 };
+	struct stream *s = greeted_stream();
+	struct stream_counts c;
+	struct fault f = { 0 };
+	struct wire_writer w;
+
+	(void)state;
+	wire_begin(&w, buf, WIRE_THREAD);
+	assert_true(wire_put_thread(&w, &thread));
+	assert_int_equal(feed(s, &w, &f), 0);
+	wire_begin(&w, buf, WIRE_STATE);
+	assert_true(wire_put_state(&w, &record));
+	assert_int_equal(feed(s, &w, &f), 0);
+	assert_string_equal(last_state_thread, "main");
+	assert_int_equal(put_string(s, 1, "java/lang/Object", &f), 0);
+	assert_int_equal(put_string(s, 2, "pool/1", &f), 0);
+	wire_begin(&w, buf, WIRE_VIRTUAL);
+	assert_true(wire_put_virtual(&w, &group));
+	assert_int_equal(feed(s, &w, &f), 0);
+	assert_string_equal(last_virtual.class_name, "java.lang.Object");
+	assert_string_equal(last_virtual.container, "pool/1");
+	assert_int_equal(last_virtual.count, 100);
+	stream_counts(s, &c);
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		assert_int_equal(c.of[e].taken, 0);
+	group.container_id = 3; /* which nobody defined */
+	wire_begin(&w, buf, WIRE_VIRTUAL);
+	assert_true(wire_put_virtual(&w, &group));
+	assert_int_equal(feed(s, &w, &f), -EBADMSG);
 	stream_free(s);
 }
 
@@ -495,6 +554,7 @@ int main(void)
 		cmocka_unit_test(no_weight_makes_the_books_overflow),
 		cmocka_unit_test(names_of_threads_have_a_memory_bound_and_the_last_one_is_known),
 		cmocka_unit_test(ids_far_apart_cost_their_sender_and_not_the_daemon),
+		cmocka_unit_test(states_of_threads_are_told_with_names_and_stand_beside_the_books),
 		cmocka_unit_test(frames_of_unknown_types_are_skipped),
 		cmocka_unit_test(a_reset_forgets_every_id),
 		cmocka_unit_test(strange_names_end_no_stream),

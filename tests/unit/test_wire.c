@@ -118,7 +118,11 @@ static void nodes_and_mappings_come_back(void **state)
 static void hello_start_ledger_and_fault_come_back(void **state)
 {
 	struct wire_hello h = { .protocol = WIRE_PROTOCOL, .ns_pid = 1, .interval_ns = 10000000 }, h_out;
-	struct wire_start s = { .protocol = WIRE_PROTOCOL, .flags = WIRE_START_NO_BUDGET | WIRE_START_HOST }, s_out;
+	struct wire_start s = { .protocol = WIRE_PROTOCOL,
+				.flags = WIRE_START_NO_BUDGET | WIRE_START_HOST,
+				.events = 1u << WIRE_EVENT_LOCK,
+				.wall_threads = str("http-") },
+			  s_out;
 	struct wire_ledger l = { 0 }, l_out;
 	struct wire_fault fault = { EPERM, str("engine"), str("no timers") }, fault_out;
 	struct wire_writer w;
@@ -138,12 +142,18 @@ static void hello_start_ledger_and_fault_come_back(void **state)
 	f = finish(&w);
 	assert_int_equal(wire_get_start(&f, &s_out), 0);
 	assert_int_equal(s_out.flags, WIRE_START_NO_BUDGET | WIRE_START_HOST);
+	assert_int_equal(s_out.events, 1u << WIRE_EVENT_LOCK);
+	assert_memory_equal(s_out.wall_threads.p, "http-", 5);
 
 	for (int i = 0; i < WIRE_COUNTER_COUNT; i++)
 		l.counter[i] = 1000u + (unsigned)i;
-	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
-		l.drop[i] = (unsigned)i;
-		l.drop_ns[i] = UINT64_MAX - (unsigned)i;
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
+		l.books[e].taken = 7u + (unsigned)e;
+		l.books[e].written_weight = UINT64_MAX - (unsigned)e;
+		for (int i = 0; i < WIRE_DROP_COUNT; i++) {
+			l.books[e].drop[i].n = (unsigned)(e * i);
+			l.books[e].drop[i].weight = UINT64_MAX - (unsigned)i;
+		}
 	}
 	for (int i = 0; i < WIRE_PART_COUNT; i++)
 		l.part[i] = (unsigned)i << 20;
@@ -306,10 +316,125 @@ static void a_line_that_cannot_be_is_sent_as_unknown(void **state)
 	}
 }
 
+static void waits_and_allocations_come_back(void **state)
+{
+	struct wire_lock in[2] = {
+		{ 5000, UINT64_MAX, UINT32_MAX, WIRE_WAIT_PARK, WIRE_LOCK_OPEN, 1, UINT32_MAX, 7, 8, 9, 10 },
+		{ 4000, 1, 2, WIRE_WAIT_ENTER, 0, 0, 0, 0, 0, 0, 0 },
+	};
+	struct wire_alloc alloc = { 77, 3, 4, 5, UINT64_MAX, 1 }, alloc_out;
+	struct wire_lock out;
+	struct wire_writer w;
+	struct wire_reader r;
+	struct wire_frame f;
+
+	(void)state;
+	wire_begin(&w, buf, WIRE_LOCK);
+	for (int i = 0; i < 2; i++)
+		assert_true(wire_put_lock(&w, &in[i]));
+	f = finish(&w);
+	wire_read(&r, &f);
+	for (int i = 0; i < 2; i++) {
+		memset(&out, 0, sizeof(out));
+		assert_int_equal(wire_next_lock(&r, &out), 1);
+		assert_int_equal(out.begin_ns, in[i].begin_ns);
+		assert_int_equal(out.duration_ns, in[i].duration_ns);
+		assert_int_equal(out.tid, in[i].tid);
+		assert_int_equal(out.wait, in[i].wait);
+		assert_int_equal(out.flags, in[i].flags);
+		assert_int_equal(out.identity, in[i].identity);
+		assert_memory_equal(&out.owner_tid, &in[i].owner_tid, 4 * sizeof(uint32_t));
+	}
+	assert_int_equal(wire_next_lock(&r, &out), 0);
+	wire_begin(&w, buf, WIRE_ALLOC);
+	assert_true(wire_put_alloc(&w, &alloc));
+	f = finish(&w);
+	wire_read(&r, &f);
+	assert_int_equal(wire_next_alloc(&r, &alloc_out), 1);
+	assert_int_equal(alloc_out.class_id, 5);
+	assert_int_equal(alloc_out.size, UINT64_MAX);
+	assert_int_equal(alloc_out.weight, 1);
+}
+
+static void a_wait_of_an_unknown_kind_is_refused(void **state)
+{
+	struct wire_lock l = { .begin_ns = 1, .wait = WIRE_WAIT_COUNT };
+	struct wire_writer w;
+	struct wire_reader r;
+	struct wire_frame f;
+
+	(void)state;
+	wire_begin(&w, buf, WIRE_LOCK);
+	assert_true(wire_put_lock(&w, &l));
+	f = finish(&w);
+	wire_read(&r, &f);
+	assert_int_equal(wire_next_lock(&r, &l), -EBADMSG);
+}
+
+static void states_of_threads_come_back(void **state)
+{
+	struct wire_state in[2] = {
+		{ 5000, UINT32_MAX, WIRE_STATE_TIMED_WAITING, UINT64_MAX },
+		{ 5000, 1, WIRE_STATE_UNKNOWN, 0 },
+	};
+	struct wire_virtual group = { 9, 3, 4, WIRE_STATE_WAITING, UINT32_MAX, 7 }, group_out;
+	struct wire_state out;
+	struct wire_writer w;
+	struct wire_reader r;
+	struct wire_frame f;
+
+	(void)state;
+	wire_begin(&w, buf, WIRE_STATE);
+	for (int i = 0; i < 2; i++)
+		assert_true(wire_put_state(&w, &in[i]));
+	f = finish(&w);
+	wire_read(&r, &f);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(wire_next_state(&r, &out), 1);
+		assert_int_equal(out.mono_ns, 5000);
+		assert_int_equal(out.tid, in[i].tid);
+		assert_int_equal(out.state, in[i].state);
+		assert_true(out.cpu_ns == in[i].cpu_ns);
+	}
+	assert_int_equal(wire_next_state(&r, &out), 0);
+	wire_begin(&w, buf, WIRE_VIRTUAL);
+	assert_true(wire_put_virtual(&w, &group));
+	f = finish(&w);
+	wire_read(&r, &f);
+	assert_int_equal(wire_next_virtual(&r, &group_out), 1);
+	assert_int_equal(group_out.container_id, 3);
+	assert_int_equal(group_out.class_id, 4);
+	assert_int_equal(group_out.state, WIRE_STATE_WAITING);
+	assert_int_equal(group_out.count, UINT32_MAX);
+	assert_int_equal(group_out.mounted, 7);
+}
+
+static void states_that_cannot_be_are_refused(void **state)
+{
+	struct wire_state thread = { .tid = 1, .state = WIRE_STATE_COUNT };
+	struct wire_virtual group = { .count = 1, .mounted = 2 };
+	struct wire_writer w;
+	struct wire_reader r;
+	struct wire_frame f;
+
+	(void)state;
+	wire_begin(&w, buf, WIRE_STATE);
+	assert_true(wire_put_state(&w, &thread));
+	f = finish(&w);
+	wire_read(&r, &f);
+	assert_int_equal(wire_next_state(&r, &thread), -EBADMSG);
+	wire_begin(&w, buf, WIRE_VIRTUAL);
+	assert_true(wire_put_virtual(&w, &group));
+	f = finish(&w);
+	wire_read(&r, &f);
+	assert_int_equal(wire_next_virtual(&r, &group), -EBADMSG);
+}
+
 static void what_a_newer_agent_adds_is_skipped(void **state)
 {
 	static const uint8_t hello[] = { 99, 3, 'n', 'e', 'w', 1, 1, 7 }; /* key 99, then protocol 7 */
-	static const uint8_t ledger[] = { 63, 5, 0, 9, 126, 5 }; /* counter 63, taken 9, drop 31 */
+	/* counter 63, CPU's taken (256) 9, its word 63 */
+	static const uint8_t ledger[] = { 63, 5, 0x80, 2, 9, 0xbf, 2, 5 };
 	struct wire_frame f = { .type = WIRE_HELLO, .body = hello, .body_len = sizeof(hello) };
 	struct wire_ledger l;
 	struct wire_hello h;
@@ -319,7 +444,7 @@ static void what_a_newer_agent_adds_is_skipped(void **state)
 	assert_int_equal(h.protocol, 7);
 	f = (struct wire_frame){ .type = WIRE_LEDGER, .body = ledger, .body_len = sizeof(ledger) };
 	assert_int_equal(wire_get_ledger(&f, &l), 0);
-	assert_int_equal(l.counter[WIRE_COUNTER_TAKEN], 9);
+	assert_int_equal(l.books[WIRE_EVENT_CPU].taken, 9);
 }
 
 static void bytes_that_are_no_frame_are_refused(void **state)
@@ -389,6 +514,10 @@ int main(void)
 		cmocka_unit_test(a_full_frame_holds_what_was_said_to_fit_whatever_its_type),
 		cmocka_unit_test(hello_and_fault_fit_their_frame_however_long_their_words_are),
 		cmocka_unit_test(a_line_that_cannot_be_is_sent_as_unknown),
+		cmocka_unit_test(waits_and_allocations_come_back),
+		cmocka_unit_test(a_wait_of_an_unknown_kind_is_refused),
+		cmocka_unit_test(states_of_threads_come_back),
+		cmocka_unit_test(states_that_cannot_be_are_refused),
 		cmocka_unit_test(what_a_newer_agent_adds_is_skipped),
 		cmocka_unit_test(bytes_that_are_no_frame_are_refused),
 		cmocka_unit_test(a_body_is_range_checked),

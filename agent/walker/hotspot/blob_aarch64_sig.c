@@ -228,9 +228,9 @@ static bool leave_stub(struct hot *h, const struct blob *b)
 {
 	if (b->kind == BLOB_SAFEPOINT && return_to_poll_sig(h, b))
 		return true;
-	if (b->kind == BLOB_DEOPT && return_past_skeletons_sig(h))
+	if (b->kind == BLOB_DEOPT && return_by_fp_sig(h, UINT64_MAX, true))
 		return true;
-	if (leave_by_size(h, b) || (b->kind == BLOB_UNCOMMON_TRAP && return_past_skeletons_sig(h)))
+	if (leave_by_size(h, b))
 		return true;
 	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) && leave_throw(h, b))
 		return true;
@@ -244,6 +244,8 @@ bool blob_frame_sig(struct hot *h, const struct blob *b)
 
 	h->yielding |= continuation_is_barrier_sig(h->at.pc);
 	hot_push_stub_sig(h, b);
+	if ((b->kind == BLOB_DEOPT || b->kind == BLOB_UNCOMMON_TRAP) && deopt_frames_sig(h))
+		return true;
 	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread && leave_safepoint(h, b))
 		return true;
 	if (b->kind == BLOB_EXCEPTION && h->leaf && leave_throw(h, b))

@@ -1,7 +1,7 @@
 /*
- * x86-64. Frames of code that is no method: adapters, vtable stubs, intrinsics, runtime stubs, the blobs
- * for safepoints and deoptimisation. Few have a frame of known size all the time, so the places where a
- * return address can be are tried in the order of how sure they are.
+ * x86-64. Frames of code that is no method: adapters, vtable stubs, intrinsics, runtime stubs, the
+ * blobs for safepoints and deoptimisation. Few have a frame of known size all the time, so the
+ * places where a return address can be are tried in the order of how sure they are.
  */
 #include "agent/walker/hotspot/hotspot_priv.h"
 
@@ -35,7 +35,8 @@ static bool leave_by_call(struct hot *h, const struct blob *b, uint64_t words)
 	return false;
 }
 
-/* ---- by where a frame would end --------------------------------------------------------------- */
+/* ---- by where a frame would end ---------------------------------------------------------------
+ */
 
 static bool leave_at(struct hot *h, uint64_t slot, uint64_t fp)
 {
@@ -69,7 +70,8 @@ static bool fp_is_interpreted(const struct hot *h)
 	return method_check_sig(method) && hot_on_stack(h, sender_sp) && sender_sp > fp;
 }
 
-/* ---- safepoint and deoptimisation ------------------------------------------------------------- */
+/* ---- safepoint and deoptimisation -------------------------------------------------------------
+ */
 
 /* The safepoint blob: entered by a poll, its caller's pc is in the thread until it is in the frame,
  * and follows no call. */
@@ -95,14 +97,15 @@ static bool leave_safepoint(struct hot *h, const struct blob *b)
 	if (h->at.pc - b->code >= 16)
 		return hot_move(h, saved, end, hot_word(h, end - 16));
 	for (uint64_t i = 0; i < 4; i++)
-		if (return_fits_sig(h, hot_word(h, h->at.sp + 8 * i), hot_word(h, h->at.sp + 8 * i - 8),
-				    h->at.sp))
+		if (return_fits_sig(h, hot_word(h, h->at.sp + 8 * i),
+				    hot_word(h, h->at.sp + 8 * i - 8), h->at.sp))
 			return hot_move(h, hot_word(h, h->at.sp + 8 * i), h->at.sp + 8 * i + 8,
 					h->at.fp);
 	return hot_move(h, saved, h->at.sp + 16, h->at.fp);
 }
 
-/* ---- adapters, vtable stubs -------------------------------------------------------------------- */
+/* ---- adapters, vtable stubs --------------------------------------------------------------------
+ */
 
 /* Its caller's pc is on top, until it is popped into rax and the sender's sp kept in r13. Below the
  * arguments it may be pushed again. */
@@ -116,8 +119,8 @@ static bool leave_adapter(struct hot *h)
 	return return_fits_sig(h, pc, fp, sp) && hot_move(h, pc, kept ? sender : sp, fp);
 }
 
-/* A c2i adapter that has the VM patch its caller's call: all registers are pushed (push_CPU_state), r13
- * among them, which is the sp it came with, and rax, which is the return address there. */
+/* A c2i adapter that has the VM patch its caller's call: all registers are pushed (push_CPU_state),
+ * r13 among them, which is the sp it came with, and rax, which is the return address there. */
 static bool leave_patching_adapter(struct hot *h)
 {
 	for (uint64_t at = h->at.sp; at < h->at.sp + 8 * CPU_STATE_WORDS; at += 8) {
@@ -145,7 +148,8 @@ static bool leave_jump_stub(struct hot *h, const struct blob *b)
 	       hot_move(h, hot_word(h, sp + 8), sp + 16, fp);
 }
 
-/* ---- stubs on top of the stack ----------------------------------------------------------------- */
+/* ---- stubs on top of the stack -----------------------------------------------------------------
+ */
 
 /* A stub of StubRoutines that was called by compiled code; rbp may have been saved by it. */
 static bool leave_called_stub(struct hot *h, const struct blob *b)
@@ -196,12 +200,12 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 		if (leave_by_size(h, b, true))
 			return true;
 	}
-	/* only the call stub is called by native code; its frame looks like an interpreted one: it keeps
-	 * the Method and the parameters' address in the same slots */
-	if (is_call_stub(h->at.pc) ? return_by_fp_sig(h, FP_DISTANCE_MAX, false) :
-				     !fp_is_interpreted(h) &&
-					     !unwind_is_code_sig(hot_word(h, fp + 8)) &&
-					     return_by_fp_sig(h, FP_DISTANCE_MAX, false))
+	/* only the call stub is called by native code; its frame looks like an interpreted one: it
+	 * keeps the Method and the parameters' address in the same slots */
+	if (is_call_stub(h->at.pc)
+		    ? return_by_fp_sig(h, FP_DISTANCE_MAX, false)
+		    : !fp_is_interpreted(h) && !unwind_is_code_sig(hot_word(h, fp + 8)) &&
+			      return_by_fp_sig(h, FP_DISTANCE_MAX, false))
 		return true;
 	if (leave_at(h, sp, fp))
 		return true;
@@ -220,7 +224,8 @@ static bool leave_throw(struct hot *h, const struct blob *b)
 	       hot_move(h, hot_word(h, end - 8), end, hot_word(h, end - 16));
 }
 
-/* Without a frame: what lies on top was pushed to align the stack for a call. rbp is the caller's. */
+/* Without a frame: what lies on top was pushed to align the stack for a call. rbp is the caller's.
+ */
 static bool leave_frameless(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp;
@@ -233,7 +238,8 @@ static bool leave_frameless(struct hot *h, const struct blob *b)
 	return false;
 }
 
-/* ---- stubs that called ------------------------------------------------------------------------- */
+/* ---- stubs that called -------------------------------------------------------------------------
+ */
 
 static bool leave_stub(struct hot *h, const struct blob *b)
 {
@@ -241,11 +247,9 @@ static bool leave_stub(struct hot *h, const struct blob *b)
 		return true;
 	if (b->kind == BLOB_ADAPTER && leave_patching_adapter(h))
 		return true;
-	if (b->kind == BLOB_DEOPT && return_past_skeletons_sig(h))
+	if (b->kind == BLOB_DEOPT && return_by_fp_sig(h, UINT64_MAX, true))
 		return true;
 	if (leave_by_size(h, b, false))
-		return true;
-	if (b->kind == BLOB_UNCOMMON_TRAP && return_past_skeletons_sig(h))
 		return true;
 	if (b->kind == BLOB_STUBS && b->frame_words <= 0 && leave_by_call(h, b, 64))
 		return true;
@@ -278,6 +282,8 @@ bool blob_frame_sig(struct hot *h, const struct blob *b)
 
 	h->yielding |= continuation_is_barrier_sig(h->at.pc);
 	hot_push_stub_sig(h, b);
+	if ((b->kind == BLOB_DEOPT || b->kind == BLOB_UNCOMMON_TRAP) && deopt_frames_sig(h))
+		return true;
 	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread && leave_safepoint(h, b))
 		return true;
 	if (forwards(h, b) && forward_stub_sig(h, b))

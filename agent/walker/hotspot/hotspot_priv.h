@@ -28,7 +28,6 @@ struct hot {
 	bool leaf; /* at is the interrupted instruction, not a return address */
 	bool exact; /* the nmethod has debug information at exactly this pc */
 	bool java_seen;
-	bool unpacking; /* frames of a deoptimised method are being made: some are skeletons */
 	bool yielding; /* the thread is in the middle of freezing or thawing its frames */
 	const char *broken; /* cause, once the walk cannot go on */
 };
@@ -103,8 +102,6 @@ bool return_by_fp_sig(struct hot *h, uint64_t distance_max, bool java_only);
 bool return_is_throw_sig(uint64_t pc);
 /* Leaves a safepoint blob by its size: the poll's pc in the return slot follows no call either. */
 bool return_to_poll_sig(struct hot *h, const struct blob *b);
-/* at.fp is of a frame that is not filled in yet: on to the next whole one. */
-bool return_past_skeletons_sig(struct hot *h);
 enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp,
 				   const struct blob *callee);
 /* Has the nmethod been deoptimised at this frame: its return address now leads to a handler? */
@@ -137,12 +134,20 @@ bool forward_stub_sig(struct hot *h, const struct blob *b);
 /* The same in the interpreter, for entries of intrinsics: they build no frame, and the barriers of
  * some collectors push all registers there. */
 bool forward_interpreter_sig(struct hot *h);
+/* Bytes that the compiled code at @h->at gives back to the stack before its next jump, in @b. */
+uint64_t forward_pushed_sig(const struct hot *h, const struct blob *b);
 /* Leaves the safepoint blob, entered by the @poll of the nmethod @polled. */
 bool forward_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *polled);
 
 /* ---- stubs of the JVM --------------------------------------------------------------------- */
 
 bool blob_frame_sig(struct hot *h, const struct blob *b);
+
+/* ---- deopt_sig.c ------------------------------------------------------------------------------ */
+
+/* at is in a blob that makes interpreted frames out of a compiled one: pushes those out of the JVM's
+ * list, on to their caller. false = they are not made at the moment. */
+bool deopt_frames_sig(struct hot *h);
 
 /* ---- continuation_sig.c ----------------------------------------------------------------------- */
 

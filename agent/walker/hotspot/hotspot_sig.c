@@ -1,6 +1,7 @@
 /* See hotspot.h: the loop over all kinds of frames. */
 #include "agent/walker/hotspot/hotspot.h"
 
+#include <signal.h>
 #include "agent/walker/hotspot/hotspot_priv.h"
 #include "agent/walker/java_thread.h"
 
@@ -43,7 +44,8 @@ static bool read_anchor(const struct hot *h, uint64_t address, struct anchor *a)
 	return unwind_in_code_cache_sig(a->pc);
 }
 
-/* Java code was interrupted there: by our signal, or by another's whose handler was walked through. */
+/* Java code was interrupted there: by our signal, or by another's whose handler was walked through.
+ */
 static void take_registers(struct hot *h, uint64_t context)
 {
 	h->context = context;
@@ -131,7 +133,7 @@ static bool interpreted(struct hot *h)
 		return true;
 	}
 	if (!interpreter_frame_sig(h)) {
-		if ((h->unpacking && return_past_skeletons_sig(h)) || forward_interpreter_sig(h))
+		if (forward_interpreter_sig(h))
 			return true;
 		h->broken = "interpreted_caller";
 	} else if (!return_known_sig(h, h->at.pc)) {
@@ -205,8 +207,8 @@ static void find_stack(struct hot *h)
 	uint64_t base = h->thread ? load64_sig(h->thread + (uint32_t)vm_sig.thread_stack_base) : 0;
 
 	h->low = h->at.sp - ARCH_RED_ZONE;
-	/* native code may run on a stack of its own far below (Go's, in its heap): the Java frames are
-	 * on the thread's, and the anchor leads there */
+	/* native code may run on a stack of its own far below (Go's, in its heap): the Java frames
+	 * are on the thread's, and the anchor leads there */
 	h->high = base > h->at.sp ? base : h->at.sp + STACK_MAX;
 }
 
@@ -222,6 +224,28 @@ void hotspot_walk_sig(struct walk *w, void *ucontext)
 	take_registers(&h, (uint64_t)(uintptr_t)uc);
 	h.thread = java_thread_address_sig();
 	find_stack(&h);
+	walk(&h);
+	w->broken = h.broken;
+}
+
+/* An interrupted place may be anywhere; here it is a call, written down by the thread itself. */
+void hotspot_walk_anchor_sig(struct walk *w, uint64_t thread)
+{
+	static const sigset_t nothing_blocked;
+	uint64_t own = java_thread_address_sig();
+	struct hot h = { .w = w, .thread = thread ? thread : own };
+	struct anchor a;
+
+	(void)guard_begin_sig(&nothing_blocked);
+	h.high = load64_sig(h.thread + (uint32_t)vm_sig.thread_stack_base);
+	h.low = h.thread == own ? (uint64_t)(uintptr_t)__builtin_frame_address(0)
+				: h.high - load64_sig(h.thread + (uint32_t)vm_sig.thread_stack_size);
+	if (!h.thread ||
+	    !read_anchor(&h, h.thread + (uint32_t)vm_sig.thread_anchor, &a)) {
+		w->broken = "no_java_frame";
+		return;
+	}
+	hot_move(&h, a.pc, a.sp, a.fp);
 	walk(&h);
 	w->broken = h.broken;
 }

@@ -118,7 +118,8 @@ static bool edge_frameless(struct hot *h)
 
 bool interpreter_edge_sig(struct hot *h)
 {
-	if (edge_entry(h) || edge_entry_late(h) || edge_return(h))
+	/* a native method's end, told by its instructions, looks like a late entry otherwise */
+	if (edge_entry(h) || edge_return(h) || edge_entry_late(h))
 		return true;
 	return !is_ordinary(h) && edge_frameless(h);
 }

@@ -8,7 +8,8 @@
 #include "agent/libjvm.h"
 #include "agent/walker/arch.h"
 
-#define OFFSET_MAX 16384 /* of a field in any struct of the JVM; JavaThread has about 2,000 bytes */
+#define OFFSET_MAX 16384 /* of a field in any struct of the JVM; JavaThread has about 2,000 bytes \
+			  */
 
 struct vm_layout vm_sig;
 
@@ -74,11 +75,17 @@ static const struct field fields[] = {
 	{ &vm_sig.symbol_body, NEEDED, "Symbol", "_body", "Symbol", "_body[0]" },
 	{ &vm_sig.thread_anchor, NEEDED, "JavaThread", "_anchor", NULL, NULL },
 	{ &vm_sig.thread_stack_base, NEEDED, "JavaThread", "_stack_base", "Thread", "_stack_base" },
+	{ &vm_sig.thread_stack_size, NEEDED, "JavaThread", "_stack_size", "Thread", "_stack_size" },
 	{ &vm_sig.thread_state, NEEDED, "JavaThread", "_thread_state", NULL, NULL },
 	{ &vm_sig.thread_saved_pc, NEEDED, "JavaThread", "_saved_exception_pc", NULL, NULL },
 	{ &vm_sig.thread_cont_entry, OPTIONAL, "JavaThread", "_cont_entry", NULL, NULL },
 	{ &vm_sig.thread_vthread, OPTIONAL, "JavaThread", "_vthread", NULL, NULL },
 	{ &vm_sig.thread_monitor_owner, OPTIONAL, "JavaThread", "_monitor_owner_id", NULL, NULL },
+	{ &vm_sig.thread_unpacked, NEEDED, "JavaThread", "_vframe_array_head", NULL, NULL },
+	{ &vm_sig.unpacked_caller, NEEDED, "vframeArray", "_caller", NULL, NULL },
+	{ &vm_sig.unpacked_count, NEEDED, "vframeArray", "_frames", NULL, NULL },
+	{ &vm_sig.unpacked_method, NEEDED, "vframeArrayElement", "_method", NULL, NULL },
+	{ &vm_sig.unpacked_bci, NEEDED, "vframeArrayElement", "_bci", NULL, NULL },
 	{ &vm_sig.anchor_sp, NEEDED, "JavaFrameAnchor", "_last_Java_sp", NULL, NULL },
 	{ &vm_sig.anchor_pc, NEEDED, "JavaFrameAnchor", "_last_Java_pc", NULL, NULL },
 	{ &vm_sig.anchor_fp, NEEDED, "JavaFrameAnchor", "_last_Java_fp", NULL, NULL },
@@ -138,6 +145,12 @@ static int read_sizes(const char **why)
 	vm_sig.block_header_size = (int32_t)libjvm_type_size("HeapBlock");
 	if (!vm_sig.const_size || !vm_sig.pool_size || !vm_sig.block_header_size)
 		return lacks("ConstMethod", "size", why);
+	vm_sig.frame_bytes = (uint32_t)libjvm_type_size("frame");
+	vm_sig.unpacked_stride = (uint32_t)libjvm_type_size("vframeArrayElement");
+	/* one element is part of the class */
+	vm_sig.unpacked_first = (uint32_t)libjvm_type_size("vframeArray") - vm_sig.unpacked_stride;
+	if (!vm_sig.frame_bytes || !vm_sig.unpacked_stride || vm_sig.unpacked_first > OFFSET_MAX)
+		return lacks("vframeArray", "size", why);
 	return 0;
 }
 
@@ -155,7 +168,8 @@ static uint64_t pointer_at(const void *address)
 /* GrowableArray<CodeHeap*>: its length and data are the first words under changing names. */
 static int read_heaps(const char **why)
 {
-	const char *array = (const char *)(uintptr_t)pointer_at(libjvm_static("CodeCache", "_heaps"));
+	const char *array =
+		(const char *)(uintptr_t)pointer_at(libjvm_static("CodeCache", "_heaps"));
 	long length_at = libjvm_offset("GrowableArrayBase", "_len");
 	long data_at = libjvm_offset("GrowableArray<int>", "_data");
 	const char *data;
@@ -225,6 +239,13 @@ static void read_kinds(void)
 			vm_sig.kinds[value] = (int8_t)kinds[i].kind;
 }
 
+static void read_mirror(void)
+{
+	const int32_t *at = libjvm_static("java_lang_Class", "_klass_offset");
+
+	vm_sig.mirror_klass = at ? *at : -1;
+}
+
 static void read_version(void)
 {
 	const int32_t *major = libjvm_static("Abstract_VM_Version", "_vm_major_version");
@@ -271,6 +292,7 @@ int layout_read(const char **why)
 	if (r == 0)
 		r = read_code(why);
 	read_kinds();
+	read_mirror();
 	read_version();
 	read_by_version();
 	return r;

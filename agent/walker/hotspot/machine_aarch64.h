@@ -45,12 +45,6 @@ static inline uint64_t machine_sender_sp(uint64_t fp, uint64_t slot)
 	return slot > fp ? slot : fp + 16;
 }
 
-/* The same of a skeleton that deoptimisation has made, which is not all filled in yet. */
-static inline uint64_t machine_skeleton_end(uint64_t fp, uint64_t slot)
-{
-	return machine_sender_sp(fp, slot);
-}
-
 struct hot;
 struct blob;
 

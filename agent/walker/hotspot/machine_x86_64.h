@@ -27,10 +27,3 @@ static inline uint64_t machine_sender_sp(uint64_t fp, uint64_t slot)
 	(void)fp;
 	return slot;
 }
-
-/* The same of a skeleton that deoptimisation has made, which is not all filled in yet. */
-static inline uint64_t machine_skeleton_end(uint64_t fp, uint64_t slot)
-{
-	(void)slot;
-	return fp + 16;
-}

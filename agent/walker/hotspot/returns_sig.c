@@ -6,8 +6,6 @@
 #include "agent/walker/hotspot/hotspot_priv.h"
 #include "agent/walker/hotspot/scopes.h"
 
-#define DEOPT_HOPS 256
-
 bool return_is_deopt_sig(const struct blob *b, uint64_t pc)
 {
 	uint64_t handler, mh = 0;
@@ -77,31 +75,10 @@ bool return_by_fp_sig(struct hot *h, uint64_t distance_max, bool java_only)
 		return false;
 	pc = hot_word(h, fp + 8);
 	next = hot_word(h, fp);
-	if (!(java_only ? return_fits_java_sig(h, pc, next, fp + 16) :
-			  return_fits_sig(h, pc, next, fp + 16)))
+	if (!(java_only ? return_fits_java_sig(h, pc, next, fp + 16)
+			: return_fits_sig(h, pc, next, fp + 16)))
 		return false;
 	return hot_move(h, pc, fp + 16, next);
-}
-
-/* While frames are unpacked: past the skeletons along the frame pointers to the first one that is whole. */
-bool return_past_skeletons_sig(struct hot *h)
-{
-	uint64_t fp = h->at.fp;
-
-	h->unpacking = true;
-	for (int i = 0; i < DEOPT_HOPS && hot_on_stack(h, fp) && fp >= h->at.sp; i++) {
-		uint64_t pc = hot_word(h, fp + 8), next = hot_word(h, fp), sp = fp + 16;
-		uint64_t slot = hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words);
-
-		if (!return_is_interpreter(arch_code(pc)) && hot_on_stack(h, slot))
-			sp = machine_skeleton_end(fp, slot);
-		if (return_fits_java_sig(h, pc, next, sp))
-			return hot_move(h, pc, sp, next);
-		if (next <= fp)
-			return false;
-		fp = next;
-	}
-	return false;
 }
 
 bool return_is_throw_sig(uint64_t pc)
@@ -143,8 +120,8 @@ enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp
 		if (!code_blob_sig(pc, &caller))
 			return RETURN_PLAUSIBLE;
 		if (caller.kind == BLOB_NMETHOD)
-			return return_is_deopt_sig(&caller, pc) ? RETURN_PLAUSIBLE :
-								  RETURN_ELSEWHERE;
+			return return_is_deopt_sig(&caller, pc) ? RETURN_PLAUSIBLE
+								: RETURN_ELSEWHERE;
 		/* the runtime's stubs call no compiled method */
 		if (caller.kind == BLOB_RUNTIME && callee->kind == BLOB_NMETHOD)
 			return RETURN_ELSEWHERE;
@@ -157,7 +134,7 @@ enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp
 	if (target.kind != BLOB_NMETHOD)
 		return RETURN_PLAUSIBLE; /* a stub that resolves the call */
 	return load64_sig(target.base + (uint32_t)vm_sig.nm_method) ==
-			       load64_sig(callee->base + (uint32_t)vm_sig.nm_method) ?
-		       RETURN_CALLS_US :
-		       RETURN_ELSEWHERE;
+			       load64_sig(callee->base + (uint32_t)vm_sig.nm_method)
+		       ? RETURN_CALLS_US
+		       : RETURN_ELSEWHERE;
 }

@@ -1,0 +1,242 @@
+import java.io.PrintStream;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Waits that are known: each script makes one thread (its waiter) wait for another (its director) so
+ * many times, for 5 to 30 ms; crowds of eight fight over two locks. At the end everything is told, in
+ * nanoTime(), which is the clock of the events:
+ *
+ *   LOCK label class[|class] identityHashCode
+ *   WAIT kind thread label begin end owner|-|? waker|-|? method pinned|free limited|unlimited
+ *   HOLD label thread from until
+ *
+ * owner "?": see who holds it. Arguments: rounds, then any of gc (System.gc() all the time), virtual
+ * (waiters and crowds are virtual threads). Starts at the first line on stdin, ends at the second.
+ */
+public class LockKnown {
+    static final List<String> truth = new ArrayList<>(); // the main thread's
+    static int rounds;
+    static boolean virtual;
+
+    interface Step {
+        void run() throws Exception;
+    }
+
+    static void tell(Object label, Object lock, String classes) {
+        truth.add("LOCK " + label + " " + classes + " " + System.identityHashCode(lock));
+    }
+
+    static void nap() {
+        sleep(1);
+    }
+
+    static void sleep(long ms) {
+        try {
+            Thread.sleep(ms);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    /** Virtual threads by reflection, so that this compiles for 8. */
+    static Thread thread(String name, boolean virtual, Step body) {
+        Runnable run = () -> {
+            try {
+                body.run();
+            } catch (Exception e) {
+                throw new IllegalStateException(e);
+            }
+        };
+        if (!virtual) return new Thread(run, name);
+        try {
+            Class<?> type = Class.forName("java.lang.Thread$Builder$OfVirtual");
+            Object builder = Thread.class.getMethod("ofVirtual").invoke(null);
+            builder = type.getMethod("name", String.class).invoke(builder, name);
+            return (Thread) type.getMethod("unstarted", Runnable.class).invoke(builder, run);
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    /** One way of waiting. */
+    abstract static class Script {
+        final String kind, name, classes;
+        String method; // of the waiter, the one that calls into the JDK
+        Object lock;
+        boolean owned, pinned, fresh; // fresh: a lock object for every round
+        boolean limited, expires; // the waiter sets a time limit; it ends the wait
+        final Object[] locks;
+        final long[] begin, end, from, until;
+        volatile int go, arrived, done; // the round
+        private int round;
+
+        Script(String kind, String name, Object lock, String classes) {
+            this.kind = kind;
+            this.name = name;
+            this.lock = lock;
+            this.classes = classes;
+            method = "block";
+            locks = new Object[rounds + 1];
+            begin = new long[rounds + 1];
+            end = new long[rounds + 1];
+            from = new long[rounds + 1];
+            until = new long[rounds + 1];
+        }
+
+        /** The director: make it so that the waiter will wait, @wait(), let it go. */
+        abstract void direct() throws Exception;
+
+        /** The waiter: arrive(), wait, left(). */
+        abstract void block() throws Exception;
+
+        void prepare() {
+        }
+
+        final void arrive() {
+            begin[round] = System.nanoTime();
+            arrived = round;
+        }
+
+        final void left() {
+            end[round] = System.nanoTime();
+        }
+
+        /** Called by direct() while the waiter is to wait. */
+        final void held() {
+            int r = go + 1;
+            from[r] = System.nanoTime();
+            go = r;
+            while (arrived != r) nap();
+            sleep(5 + r * 7 % 26);
+            until[r] = System.nanoTime();
+        }
+
+        void director() throws Exception {
+            for (int r = 1; r <= rounds; r++) {
+                prepare();
+                locks[r] = lock;
+                direct();
+                while (done != r) nap();
+            }
+        }
+
+        void waiter() throws Exception {
+            for (int r = 1; r <= rounds; r++) {
+                while (go != r) nap();
+                round = r;
+                block();
+                done = r;
+            }
+        }
+
+        /** The program's frame next to the JDK's. */
+        final String frame() {
+            Class<?> type = getClass();
+            for (;; type = type.getSuperclass())
+                for (java.lang.reflect.Method m : type.getDeclaredMethods())
+                    if (m.getName().equals(method)) return type.getName() + "." + method;
+        }
+
+        void report() {
+            for (int r = 1; r <= rounds; r++) {
+                String label = fresh ? name + "#" + r : name;
+                if (locks[r] != null && (fresh || r == 1)) tell(label, locks[r], classes);
+                if (locks[r] == null) label = "-";
+                truth.add("WAIT " + kind + " " + name + "-waiter " + label + " " + begin[r] + " " + end[r] + " " +
+                          (owned ? name + "-director" : "-") + " " + (expires ? "-" : name + "-director") + " " +
+                          frame() + " " + (pinned ? "pinned" : "free") + " " +
+                          (limited ? "limited" : "unlimited"));
+                if (owned) truth.add("HOLD " + label + " " + name + "-director " + from[r] + " " + until[r]);
+            }
+        }
+    }
+
+    /** Eight threads, two locks; who waits how long for whom depends on the scheduler. */
+    abstract static class Crowd {
+        static final int THREADS = 8, HOLD_MS = 4;
+        final String kind, name, classes;
+        final Object[] locks = new Object[2];
+        final List<List<String>> said = new ArrayList<>();
+
+        Crowd(String kind, String name, String classes) {
+            this.kind = kind;
+            this.name = name;
+            this.classes = classes;
+            for (int i = 0; i < THREADS; i++) said.add(new ArrayList<>());
+        }
+
+        /** Enters, calls inside(), leaves. */
+        abstract void enter(Object lock, Step inside) throws Exception;
+
+        void member(int id) throws Exception {
+            List<String> mine = said.get(id);
+            for (int r = 0; r < rounds; r++) {
+                int which = (id + r / 3) % 2;
+                long begin = System.nanoTime();
+                enter(locks[which], () -> {
+                    long from = System.nanoTime();
+                    mine.add("WAIT " + kind + " " + name + "-" + id + " " + name + "@" + which + " " + begin + " " + from +
+                             " ? ? " + getClass().getName() + ".enter free unlimited");
+                    if (virtual) spin(HOLD_MS); // a sleep would unmount, or be a park
+                    else sleep(HOLD_MS);
+                    mine.add("HOLD " + name + "@" + which + " " + name + "-" + id + " " + from + " " + System.nanoTime());
+                });
+            }
+        }
+
+        static void spin(int ms) {
+            long until = System.nanoTime() + ms * 1_000_000L;
+            while (System.nanoTime() < until) Thread.yield();
+        }
+
+        void report() {
+            for (int i = 0; i < 2; i++) tell(name + "@" + i, locks[i], classes);
+            for (List<String> lines : said) truth.addAll(lines);
+        }
+    }
+
+    static void collect() throws Exception {
+        for (;;) {
+            System.gc();
+            Thread.sleep(5);
+        }
+    }
+
+    public static void main(String[] args) throws Exception {
+        rounds = Integer.parseInt(args[0]);
+        boolean gc = false;
+        for (String arg : args) {
+            gc |= arg.equals("gc");
+            virtual |= arg.equals("virtual");
+        }
+        PrintStream out = System.out;
+        List<Script> scripts = LockKnownScripts.all();
+        List<Crowd> crowds = LockKnownScripts.crowds();
+        List<Thread> threads = new ArrayList<>();
+        for (Script s : scripts) {
+            threads.add(thread(s.name + "-director", false, s::director));
+            threads.add(thread(s.name + "-waiter", virtual, s::waiter));
+        }
+        for (Crowd c : crowds)
+            for (int i = 0; i < Crowd.THREADS; i++) {
+                int id = i;
+                threads.add(thread(c.name + "-" + id, virtual, () -> c.member(id)));
+            }
+        out.println("READY");
+        System.in.read();
+        if (gc) {
+            Thread collector = thread("collector", false, LockKnown::collect);
+            collector.setDaemon(true);
+            collector.start();
+        }
+        for (Thread t : threads) t.start();
+        for (Thread t : threads) t.join();
+        for (Script s : scripts) s.report();
+        for (Crowd c : crowds) c.report();
+        for (String line : truth) out.println(line);
+        out.println("END");
+        while (System.in.read() != 'q') continue;
+        System.exit(0);
+    }
+}
