@@ -18,14 +18,14 @@ uint64_t java_thread_address_sig(void)
 	return thread;
 }
 
-uint64_t java_thread_of_sig(const JNIEnv *env)
-{
-	return (uint64_t)(uintptr_t)env - java_thread_places.env_offset;
-}
-
 JNIEnv *java_thread_env_sig(void)
 {
 	uint64_t thread = java_thread_address_sig();
 
 	return thread ? (JNIEnv *)(thread + java_thread_places.env_offset) : NULL;
+}
+
+uint64_t java_thread_of_sig(const JNIEnv *env)
+{
+	return (uint64_t)(uintptr_t)env - java_thread_places.env_offset;
 }

@@ -196,7 +196,7 @@ def judge_stacks(truth, events, rules):
     examples = []
     for w, e in matched(truth, events):
         n += 1
-        frames = [f.rsplit(":", 1)[0] for f in e.stack]
+        frames = [f.split(":")[0] for f in e.stack]
         own = next((f for f in frames if not f.startswith(JDK) and "$$Lambda" not in f and "." in f
                     and not f.startswith(("/", "["))), "-")
         if own != w.method:
