@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include "agent/budget.h"
 #include "agent/engine/cpu_timer.h"
+#include "agent/events/waits.h"
 #include "agent/hello.h"
 #include "agent/jni_names.h"
 #include "agent/ledger.h"
@@ -67,13 +68,19 @@ static void stop_engine(void)
 	session.stuck |= !engine_stop();
 }
 
+static void stop_sampling(void)
+{
+	session.stuck |= !events_end();
+	stop_engine();
+}
+
 /* The reader is gone: nothing of ours runs in the application until the next START. What it did not
  * get is the next session's no_reader. */
 static void end_session(void)
 {
 	if (session.state == WAITING)
 		return;
-	stop_engine();
+	stop_sampling();
 	writer_discard();
 	writer_free();
 	threads_free();
@@ -129,19 +136,32 @@ static int may_share(const char **step, const char **why)
 	return -EBUSY;
 }
 
+static bool wants_cpu(const struct wire_start *start)
+{
+	return events_wanted(start) & 1u << WIRE_EVENT_CPU;
+}
+
+static int start_engine(const char **step, const char **why)
+{
+	int r = may_share(step, why);
+
+	if (r == 0) {
+		*step = "engine";
+		r = engine_start(budget_interval(&session.start), wants_host(&session.start), why);
+	}
+	return r;
+}
+
 /* Sampling on; what is missing is said in a FAULT, and the session stays connected. */
 static void start_sampling(int r, const char *step, const char *why)
 {
 	uint64_t now = mono_ns();
 
 	session.state = PAUSED;
-	if (r == 0)
-		r = may_share(&step, &why);
-	if (r == 0) {
-		step = "engine";
-		r = engine_start(budget_interval(&session.start), wants_host(&session.start), &why);
-	}
+	if (r == 0 && wants_cpu(&session.start))
+		r = start_engine(&step, &why);
 	if (r < 0) {
+		session.stuck |= !events_end();
 		(void)writer_fault(WIRE_FAULT, (uint32_t)-r, step, why);
 		return;
 	}
@@ -151,6 +171,7 @@ static void start_sampling(int r, const char *step, const char *why)
 	session.next_scan_ns = now + SCAN_NS;
 	session.next_names_ns = now + NAMES_NS;
 	budget_begin();
+	events_begin(&session.start);
 	threads_refresh(true);
 	(void)writer_flush();
 	if (engine.host) /* only now does the daemon know where to send signals */
@@ -185,6 +206,7 @@ static void begin_session(void)
 	engine.interval_ns = budget_interval(&session.start);
 	engine.spare_sigprof = libjvm_version().feature >= JFR_CPU_TIME;
 	session.state = PAUSED;
+	events_hello();
 	if (insist(hello) != WRITER_OK)
 		end_session();
 	else
@@ -206,7 +228,7 @@ bool session_open(const struct session_paths *paths)
 /* The final books and a good-bye. */
 static void say_goodbye(void)
 {
-	stop_engine();
+	stop_sampling();
 	if (insist(writer_ledger) == WRITER_OK)
 		(void)insist(bye);
 }
@@ -246,11 +268,14 @@ static void on_start(const struct wire_start *start)
 	} else {
 		/* books before and after, so that the daemon sees the new interval at once */
 		(void)writer_ledger();
-		if (wants_host(start) != engine.host) {
+		if (wants_cpu(start) != (engine.running != 0) ||
+		    (wants_cpu(start) && wants_host(start) != engine.host)) {
 			stop_engine();
 			start_sampling(0, "", "");
 		} else {
-			engine_set_interval(budget_interval(start));
+			events_begin(start);
+			if (wants_cpu(start))
+				engine_set_interval(budget_interval(start));
 		}
 		session.ledger_due = writer_ledger() != WRITER_OK;
 	}
@@ -267,7 +292,7 @@ static void on_command(const struct wire_frame *f)
 		break;
 	case WIRE_STOP:
 		if (session.state == RUNNING) {
-			stop_engine();
+			stop_sampling();
 			(void)insist(writer_ledger);
 			session.state = PAUSED;
 		}
@@ -316,7 +341,7 @@ static bool every(uint64_t *next_ns, uint64_t now, uint64_t period)
 static void look_at_threads(uint64_t now)
 {
 	if (every(&session.next_scan_ns, now, SCAN_NS)) {
-		uint64_t took_ns = engine_scan();
+		uint64_t took_ns = engine.running ? engine_scan() : 0;
 
 		if (took_ns * SCAN_SHARE > SCAN_NS)
 			session.next_scan_ns = now + took_ns * SCAN_SHARE;
@@ -330,10 +355,21 @@ static void keep_signal(void)
 {
 	const char *step, *why;
 
-	if (engine_has_signal() && may_share(&step, &why) == 0)
+	if (!engine.running || (engine_has_signal() && may_share(&step, &why) == 0))
 		return;
 	stop_engine();
 	start_sampling(0, "", "");
+}
+
+/* A number that changes when anything was counted. */
+static uint64_t taken(void)
+{
+	uint64_t sum, ns, unpaired;
+
+	waits_counts(&sum, &ns, &unpaired);
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		sum += agent.books.of[e].taken;
+	return sum;
 }
 
 static enum writer_result once_a_second(uint64_t now)
@@ -342,10 +378,10 @@ static enum writer_result once_a_second(uint64_t now)
 
 	look_at_threads(now);
 	walker_refresh();
-	if (budget_keep(&session.start) || agent.books.of[WIRE_EVENT_CPU].taken != session.taken_at_ledger)
+	if (engine.running && budget_keep(&session.start))
 		session.ledger_due = true;
-	if (session.ledger_due) {
-		session.taken_at_ledger = agent.books.of[WIRE_EVENT_CPU].taken;
+	if (session.ledger_due || taken() != session.taken_at_ledger) {
+		session.taken_at_ledger = taken();
 		r = writer_ledger();
 		session.ledger_due = r != WRITER_OK;
 	}
@@ -357,6 +393,8 @@ static void run_once(uint64_t now)
 {
 	enum writer_result r = writer_drain(UINT64_MAX);
 
+	if (r != WRITER_GONE)
+		events_tick(now);
 	if (r != WRITER_GONE && every(&session.next_second_ns, now, NS_PER_S))
 		r = once_a_second(now);
 	if (r != WRITER_GONE)
@@ -368,10 +406,12 @@ static void run_once(uint64_t now)
 /* How long to sleep, in ms. Idle means: no sample since the writer said it would sleep. */
 static int sleep_ms(uint64_t now)
 {
-	uint64_t wait = session.next_second_ns > now ? session.next_second_ns - now : 0;
+	uint64_t next = session.next_second_ns, event = events_next_ns(), wait;
 
 	if (session.state != RUNNING)
 		return -1;
+	next = event < next ? event : next;
+	wait = next > now ? next - now : 0;
 	__atomic_store_n(&agent.writer_idle, 1, __ATOMIC_SEQ_CST);
 	if (ring_head_sig(&agent.ring) != agent.ring.tail) {
 		__atomic_store_n(&agent.writer_idle, 0, __ATOMIC_SEQ_CST);

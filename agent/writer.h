@@ -18,6 +18,8 @@ enum writer_result {
 void writer_begin(int fd);
 /* Encode all samples before ring position @end (UINT64_MAX = all that are whole). */
 enum writer_result writer_drain(uint64_t end);
+/* Encode one record that stands beside the books: an open wait, or its end. */
+enum writer_result writer_beside_books(const struct ring_sample *s);
 /* Write what is pending. */
 enum writer_result writer_flush(void);
 /* Flush, and a consistent LEDGER. WRITER_FULL = not now. */

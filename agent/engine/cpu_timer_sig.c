@@ -35,7 +35,7 @@ struct slot *slot_probe_sig(uint32_t tid, uint32_t i)
 
 struct slot *slot_find_sig(uint32_t tid)
 {
-	for (uint32_t i = 0; i < SLOT_PROBES; i++) {
+	for (uint32_t i = 0; engine.slots && i < SLOT_PROBES; i++) {
 		struct slot *s = slot_probe_sig(tid, i);
 
 		if (__atomic_load_n(&s->state, __ATOMIC_ACQUIRE) >= SLOT_TIMED && s->tid == tid)

@@ -47,6 +47,9 @@ enum forward_end {
 /* Between guard_begin_sig() and the end of the walk. @f: pc, reg, known, low and high. */
 enum forward_end forward_sig(struct forward *f, uint32_t steps_max);
 
+/* The same without branches, to the first jump to a fixed place. false = there is none. */
+bool forward_straight_sig(struct forward *f, uint32_t steps_max);
+
 static inline bool forward_knows(const struct forward *f, unsigned reg)
 {
 	return f->known >> reg & 1;

@@ -440,3 +440,20 @@ enum forward_end forward_sig(struct forward *f, uint32_t steps_max)
 	}
 	return FORWARD_LOST;
 }
+
+bool forward_straight_sig(struct forward *f, uint32_t steps_max)
+{
+	for (uint32_t steps = 0; steps < steps_max; steps++) {
+		struct instruction i;
+		uint64_t next;
+
+		if (!decode(f->pc, &i))
+			return false;
+		next = f->pc + i.length;
+		if (step(f, &i) != STEP_ON)
+			return false;
+		if (f->pc != next)
+			return true;
+	}
+	return false;
+}

@@ -13,5 +13,7 @@
 int java_thread_init(JNIEnv *env);
 /* The JavaThread of the calling thread; 0 when it is not a Java thread. */
 uint64_t java_thread_address_sig(void);
+/* The JavaThread whose JNIEnv @env is. */
+uint64_t java_thread_of_sig(const JNIEnv *env);
 /* Its JNIEnv, or NULL. */
 JNIEnv *java_thread_env_sig(void);

@@ -24,3 +24,8 @@ JNIEnv *java_thread_env_sig(void)
 
 	return thread ? (JNIEnv *)(thread + java_thread_places.env_offset) : NULL;
 }
+
+uint64_t java_thread_of_sig(const JNIEnv *env)
+{
+	return (uint64_t)(uintptr_t)env - java_thread_places.env_offset;
+}

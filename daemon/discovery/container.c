@@ -199,7 +199,8 @@ void container_describe(int proc_dfd, int pid_dfd, struct jvm *ret)
 	CLEANUP(fd_closep) int root_dfd = -1;
 	char cgroup[8192], mnt[64], pid[16];
 
-	ret->container_id[0] = ret->container[0] = ret->pod[0] = ret->image[0] = '\0';
+	ret->container_id[0] = ret->container[0] = ret->pod[0] = '\0';
+	ret->image[0] = ret->image_digest[0] = '\0';
 	if (proc_read(pid_dfd, "cgroup", cgroup, sizeof(cgroup)) > 0)
 		(void)container_id_from_cgroup(cgroup, ret->container_id);
 	snprintf(pid, sizeof(pid), "%d", (int)ret->pid);

@@ -24,7 +24,8 @@ bool container_parse_storage(const char *text, size_t len, struct jvm *ret); /* 
 pid_t container_parse_state(const char *text, size_t len);
 
 /*
- * Fill in container_id, container, pod and image of @ret->pid, as far as they can be told.
+ * Fill in container_id, container, pod, image and its digest of @ret->pid, as far as they can be
+ * told.
  *
  * @proc_dfd: directory of /proc; the host's files are those below its 1/root, so that it does not
  *            matter which container the daemon itself is in

@@ -82,6 +82,7 @@ static cJSON *target_json(const struct target *t)
 	add_text(o, "container", t->jvm.container);
 	add_text(o, "pod", t->jvm.pod);
 	add_text(o, "image", t->jvm.image);
+	add_text(o, "image_digest", t->jvm.image_digest);
 	add_text(o, "jdk", t->jdk[0] ? t->jdk : t->jvm.jdk);
 	add_text(o, "name", t->jvm.name);
 	cJSON_AddStringToObject(o, "state", target_state_names[t->state]);

@@ -22,6 +22,7 @@ struct node {
 	int32_t line;
 	uint8_t kind;
 	bool defined;
+	uint8_t mark; /* the reader's */
 	uint64_t offset;
 };
 
@@ -242,7 +243,7 @@ static int add_node(struct stream *s, const struct wire_node *w, struct fault *f
 	/* a parent is defined before its child: so no path can be a circle */
 	if (!ref_ok || s->nodes[w->id].defined || (w->parent && !has_node(s, w->parent)))
 		return twice(f, "node", w->id);
-	s->nodes[w->id] = (struct node){ w->parent, w->ref, w->line, w->kind, true, w->offset };
+	s->nodes[w->id] = (struct node){ w->parent, w->ref, w->line, w->kind, true, 0, w->offset };
 	return 0;
 }
 
@@ -829,6 +830,17 @@ bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret
 		ret->method = string(s, n->ref);
 	}
 	return true;
+}
+
+uint8_t stream_node_mark(const struct stream *s, uint32_t node)
+{
+	return has_node(s, node) ? s->nodes[node].mark : 0;
+}
+
+void stream_mark_node(const struct stream *s, uint32_t node, uint8_t mark)
+{
+	if (has_node(s, node))
+		s->nodes[node].mark = mark;
 }
 
 const struct wire_mapping *stream_mapping(const struct stream *s, uint32_t id)

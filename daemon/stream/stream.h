@@ -120,6 +120,10 @@ void stream_counts(const struct stream *s, struct stream_counts *ret);
 /* The node's own frame; *ret_parent = 0 at the root. false if @node is 0 or not defined. */
 bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret,
 		 uint32_t *ret_parent);
+/* One byte a node for whoever reads the stream, to know again what he found out of its stack; 0 at first
+ * and after a RESET, and always for a node that is not defined. */
+uint8_t stream_node_mark(const struct stream *s, uint32_t node);
+void stream_mark_node(const struct stream *s, uint32_t node, uint8_t mark);
 /* NULL if not defined. */
 const struct wire_mapping *stream_mapping(const struct stream *s, uint32_t id);
 const char *stream_thread_name(const struct stream *s, uint32_t tid); /* "" if unknown */

@@ -75,6 +75,7 @@ static const struct field fields[] = {
 	{ &vm_sig.symbol_body, NEEDED, "Symbol", "_body", "Symbol", "_body[0]" },
 	{ &vm_sig.thread_anchor, NEEDED, "JavaThread", "_anchor", NULL, NULL },
 	{ &vm_sig.thread_stack_base, NEEDED, "JavaThread", "_stack_base", "Thread", "_stack_base" },
+	{ &vm_sig.thread_stack_size, NEEDED, "JavaThread", "_stack_size", "Thread", "_stack_size" },
 	{ &vm_sig.thread_state, NEEDED, "JavaThread", "_thread_state", NULL, NULL },
 	{ &vm_sig.thread_saved_pc, NEEDED, "JavaThread", "_saved_exception_pc", NULL, NULL },
 	{ &vm_sig.thread_cont_entry, OPTIONAL, "JavaThread", "_cont_entry", NULL, NULL },
@@ -238,6 +239,13 @@ static void read_kinds(void)
 			vm_sig.kinds[value] = (int8_t)kinds[i].kind;
 }
 
+static void read_mirror(void)
+{
+	const int32_t *at = libjvm_static("java_lang_Class", "_klass_offset");
+
+	vm_sig.mirror_klass = at ? *at : -1;
+}
+
 static void read_version(void)
 {
 	const int32_t *major = libjvm_static("Abstract_VM_Version", "_vm_major_version");
@@ -284,6 +292,7 @@ int layout_read(const char **why)
 	if (r == 0)
 		r = read_code(why);
 	read_kinds();
+	read_mirror();
 	read_version();
 	read_by_version();
 	return r;

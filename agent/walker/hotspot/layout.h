@@ -59,9 +59,13 @@ struct vm_layout {
 	int32_t symbol_length, symbol_body;
 	uint32_t has_line_table; /* bit of const_flags */
 
+	/* objects: java.lang.Class -> Klass */
+	int32_t mirror_klass;
+
 	/* threads and frames */
-	int32_t thread_anchor, thread_stack_base, thread_state, thread_saved_pc, thread_cont_entry;
-	int32_t thread_vthread, thread_monitor_owner, thread_unpacked;
+	int32_t thread_anchor, thread_stack_base, thread_stack_size, thread_state;
+	int32_t thread_saved_pc, thread_cont_entry, thread_vthread, thread_monitor_owner,
+		thread_unpacked;
 	int32_t anchor_sp, anchor_pc, anchor_fp, wrapper_anchor, wrapper_words;
 	uint64_t call_stub_return, interpreter_low, interpreter_high;
 	int32_t bcp_words, sender_sp_words, method_words; /* of an interpreter frame, from its fp */
