@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include <time.h>
+#include "agent/events/monitors.h"
 #include "agent/events/park.h"
 #include "agent/events/waits.h"
 #include "agent/writer.h"
@@ -27,6 +28,7 @@ static const struct events_source park_source = {
 static const struct events_source *const sources[] = {
 	&waits_source, /* first: the table that the others fill */
 	&park_source,
+	&monitors_source,
 };
 #define N_SOURCES (sizeof(sources) / sizeof(sources[0]))
 
