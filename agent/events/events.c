@@ -14,8 +14,13 @@ struct events events;
 
 static int park_begin(const struct wire_start *start, const char **note)
 {
+	const char *why = "";
+	int r = park_start(&why);
+
 	(void)start;
-	return park_start(note);
+	if (r < 0)
+		*note = why;
+	return r;
 }
 
 static const struct events_source park_source = {
