@@ -11,12 +11,14 @@
 #include <unistd.h>
 #include "agent/dict.h"
 #include "agent/engine/cpu_timer.h"
+#include "agent/engine/wall.h"
 #include "agent/jni_names.h"
 #include "agent/writer.h"
 
 #define TABLE_MAX 16384u /* threads; power of two */
 #define PROBE_MAX 64u
-#define TID_ENDED (WIRE_VIRTUAL_TID - 1) /* a place that may be taken again, but does not end a search */
+#define TID_ENDED \
+	(WIRE_VIRTUAL_TID - 1) /* a place that may be taken again, but does not end a search */
 
 struct known {
 	uint32_t tid; /* 0 = empty */
@@ -145,8 +147,8 @@ void threads_seen(uint32_t tid, const char *name)
 
 uint32_t threads_virtual(uint64_t id, const char *name)
 {
-	uint32_t tid = name[0] ? WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1)) :
-				 WIRE_VIRTUAL_TID;
+	uint32_t tid = name[0] ? WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1))
+			       : WIRE_VIRTUAL_TID;
 	struct known *k;
 	bool is_new;
 
@@ -202,6 +204,8 @@ void threads_java_name(uint32_t tid, uint64_t java_id, const char *name)
 	struct known *k;
 	bool is_new;
 
+	if (events_on(WIRE_EVENT_WALL))
+		wall_thread_seen(tid, name);
 	k = lookup(tid, &is_new);
 	if (!k || (k->java && k->name_hash == hash))
 		return;
