@@ -76,7 +76,7 @@ class Reader:
     def __init__(self, jvm, directory, *options):
         self.path = os.path.join(directory, "events")
         with open(self.path, "w") as out:
-            self.process = subprocess.Popen([READER, "-L", "-e", "lock", "-l", LIBRARY, "-d", "900", *options, str(jvm.pid)],
+            self.process = subprocess.Popen([READER, "-v", "-e", "lock", "-l", LIBRARY, "-d", "900", *options, str(jvm.pid)],
                                             stdout=out, stderr=subprocess.STDOUT)
         wait_for("a session\n" + self.text(), lambda: "HELLO" in self.text() or self.process.poll() is not None)
         time.sleep(0.5)
@@ -93,19 +93,20 @@ class Reader:
 
 
 def parse(text):
-    """Events with the names of their threads."""
+    """Events with the names of their threads, which may come after them."""
     names, events = {"0": "-"}, []
-    for line in text.splitlines():
+    lines = text.splitlines()
+    for line in lines:
         m = re.match(r"THREAD (\d+) flags (\d+) java \d+ (.*)", line)
         if m and not int(m.group(2)) & 1:
             names[m.group(1)] = m.group(3)
-    for line in text.splitlines():
+    for line in lines:
         m = EVENT.match(line)
         if m:
             begin, duration, tid, kind, flags, name, identity, owner, waker, stack, owner_stack = m.groups()
             stack, owner_stack = ([] if s == "-" else s.split(" < ") for s in (stack, owner_stack))
             events.append(judges.Event(
-                int(begin), int(duration), int(tid), names.get(tid, "?"), kind, int(flags), name.replace("/", "."),
+                int(begin), int(duration), int(tid), names.get(tid, "?" + tid), kind, int(flags), name.replace("/", "."),
                 int(identity), names.get(owner, "?" + owner), names.get(waker, "?" + waker), stack, owner_stack))
     return events
 
@@ -129,7 +130,7 @@ def known(home, directory, major, label, flags=(), words=(), exact=True, agent=T
     label = " ".join(["known", label, *flags])
     rules = judges.Rules(MIN_NS, 0 if exact else 0.1, 0.02 if exact else 0.12, "virtual" in words, version(major))
     with Jvm(home, directory, flags, "LockKnown", ROUNDS, *words) as jvm:
-        reader = Reader(jvm, directory, "-T", str(MIN_NS), "-M", "always") if agent else None
+        reader = Reader(jvm, directory, "-L", "-T", str(MIN_NS), "-M", "always") if agent else None
         jvm.say(b"\n")
         jvm.wait_line("END", 120)
         time.sleep(0.3)
@@ -150,6 +151,39 @@ def silent(home, directory, major):
     words = known(home, directory, major, "without agent", ["-Xcheck:jni"], agent=False)
     more = known(home, directory, major, "jni", ["-Xcheck:jni"]) - words
     check(not more, "-Xcheck:jni is silent %s" % sorted(more)[:5])
+
+
+def churn(home, directory, seconds):
+    """Memory of the agent while every operation has a lock of its own."""
+    flags = ["-Xms200m", "-XX:+AlwaysPreTouch"]
+    with Jvm(home, directory, flags, "LockChurn") as jvm:
+        reader, looks = Reader(jvm, directory, "-T", str(MIN_NS), "-M", "always"), []
+        for _ in range(4):
+            looks.append((agent_bytes(reader), resident(jvm.pid)))
+            time.sleep(seconds / 3)
+        jvm.say(b"\n")
+        text = reader.end()
+        jvm.say(b"q")
+        jvm.process.wait(timeout=30)
+        done = sum(map(int, jvm.read(jvm.out).split("CHURN ")[1].splitlines()[0].split()[:6]))
+        said = foreign_lines(jvm.read(jvm.out) + jvm.read(jvm.err))
+    taken, short = (int((re.findall(r"\b%s=(\d+)" % key, text) or ["0"])[-1]) for key in (r"lock\.taken", "short_waits"))
+    print("churn: %d waits, %d told, %d too short; KiB at 0, 1/3, 2/3 and the end (RssAnon): %s" % (
+        done, taken, short, ", ".join("%d (%d)" % (a >> 10, b >> 10) for a, b in looks)))
+    check(taken > 0.5 * done / 2 and done > 100 * seconds, "the churn is told")
+    check(looks[0][0] > 0 and looks[3][0] - looks[1][0] < GROWTH_MAX, "the agent grew by %d KiB in two thirds of it" % (
+        (looks[3][0] - looks[1][0]) >> 10))
+    check(reader.process.returncode == 0, "books exact: %s" % re.findall(r"^(?:WRONG|FAULT).*", text, re.M)[:5])
+    check(not said, "nothing printed %s" % sorted(said)[:5])
+
+
+def agent_bytes(reader):
+    return int((re.findall(r"\bagent_bytes[ =](\d+)", reader.text()) or ["0"])[-1])
+
+
+def resident(pid):
+    with open("/proc/%d/status" % pid) as f:
+        return int(re.search(r"RssAnon:\s+(\d+)", f.read()).group(1)) << 10
 
 
 def modes(major, everything):
@@ -195,6 +229,7 @@ def main():
             more = known(home, directory, args.major, label, flags, words, exact)
             check(not more, "nothing printed %s" % sorted(more)[:5])
         silent(home, directory, args.major)
+        churn(home, directory, args.churn)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     return 1 if failures else 0
