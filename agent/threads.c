@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "agent/dict.h"
 #include "agent/engine/cpu_timer.h"
+#include "agent/engine/wall.h"
 #include "agent/jni_names.h"
 #include "agent/writer.h"
 
@@ -152,8 +153,8 @@ void threads_owner(uint32_t tid)
 
 uint32_t threads_virtual(uint64_t id, const char *name)
 {
-	uint32_t tid = name[0] ? WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1)) :
-				 WIRE_VIRTUAL_TID;
+	uint32_t tid = name[0] ? WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1))
+			       : WIRE_VIRTUAL_TID;
 	struct known *k;
 	bool is_new;
 
@@ -210,6 +211,8 @@ void threads_java_name(uint32_t tid, uint64_t java_id, const char *name)
 	struct known *k;
 	bool is_new;
 
+	if (events_on(WIRE_EVENT_WALL))
+		wall_thread_seen(tid, name);
 	k = lookup(tid, &is_new);
 	if (!k || (k->java && k->name_hash == hash))
 		return;
