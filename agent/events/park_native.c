@@ -72,22 +72,23 @@ static bool clear(JNIEnv *env)
 
 /* ---- where the native lies --------------------------------------------------------------------- */
 
+/* From JDK 9 on there is one of the old name that only passes on. */
+static const char *unsafe_name(void)
+{
+	return vm_sig.version <= 8 ? "sun/misc/Unsafe" : "jdk/internal/misc/Unsafe";
+}
+
 static bool find_unsafe(JNIEnv *env)
 {
-	const char *name = "jdk/internal/misc/Unsafe", *type = "Ljdk/internal/misc/Unsafe;";
+	jclass c = (*env)->FindClass(env, unsafe_name());
 	jfieldID field;
-	jclass c;
 
-	/* JDK 8; later there is one of this name that only passes on */
-	if (vm_sig.version <= 8) {
-		name = "sun/misc/Unsafe";
-		type = "Lsun/misc/Unsafe;";
-	}
-	c = (*env)->FindClass(env, name);
 	if (clear(env) || !c)
 		return false;
 	at.unsafe_class = c;
-	field = (*env)->GetStaticFieldID(env, c, "theUnsafe", type);
+	field = (*env)->GetStaticFieldID(env, c, "theUnsafe",
+					 vm_sig.version <= 8 ? "Lsun/misc/Unsafe;" :
+							       "Ljdk/internal/misc/Unsafe;");
 	if (clear(env))
 		return false;
 	at.get_long = (*env)->GetMethodID(env, c, "getLong", "(Ljava/lang/Object;J)J");
@@ -123,7 +124,7 @@ static uint64_t klass_of_unsafe(JNIEnv *env)
 	return clear(env) ? 0 : (uint64_t)klass;
 }
 
-static void **find_slot(JNIEnv *env, const char *class_name)
+static void **find_slot(JNIEnv *env)
 {
 	long methods_at = libjvm_offset("InstanceKlass", "_methods");
 	long length_at = libjvm_offset("Array<int>", "_length");
@@ -139,7 +140,7 @@ static void **find_slot(JNIEnv *env, const char *class_name)
 	for (uint32_t i = 0; i < n && n <= METHODS_MAX; i++) {
 		uint64_t method = load64_sig(methods + (data_at < 0 ? 8 : (uint64_t)data_at) + 8ull * i);
 
-		if (method_is_sig(method, class_name, "park"))
+		if (method_is_sig(method, unsafe_name(), "park"))
 			return (void **)(uintptr_t)(method + method_size);
 	}
 	return NULL;
@@ -213,24 +214,27 @@ static bool is_called(JNIEnv *env)
 	return park_probed;
 }
 
+/* 0, or -errno with a static sentence. */
 static int put_ours(JNIEnv *env, const char **why)
 {
+	static const char not_found[] = "the native of Unsafe.park was not found";
 	struct walk_mapping where;
 	park_fn *before;
 
-	*why = "the native of Unsafe.park was not found";
-	if (!find_unsafe(env))
+	if (find_unsafe(env))
+		at.slot = find_slot(env);
+	if (!at.slot) {
+		*why = not_found;
 		return -ENOTSUP;
-	at.slot = find_slot(env, vm_sig.version <= 8 ? "sun/misc/Unsafe" : "jdk/internal/misc/Unsafe");
-	if (!at.slot)
-		return -ENOTSUP;
-	if (is_called(env))
-		return 0; /* it stayed in a chain, under another agent's */
+	}
 	before = native_now();
-	if (before == park_ours)
+	/* or it stayed in a chain, under another agent's */
+	if (before == park_ours || is_called(env))
 		return 0;
-	if (!walker_resolve_pc((uint64_t)(uintptr_t)before, &where))
+	if (!walker_resolve_pc((uint64_t)(uintptr_t)before, &where)) {
+		*why = not_found;
 		return -ENOTSUP;
+	}
 	__atomic_store_n(&park_before, before, __ATOMIC_RELEASE);
 	if (register_native(env, park_ours) && is_called(env))
 		return 0;

@@ -35,9 +35,9 @@ class Truth:
             holds.sort()
         self.threads = {w.thread for w in self.waits}
 
-    def holders(self, label, at):
-        """Who may have held it then: near a change of hands two are right."""
-        return {thread for begin, end, thread in self.holds[label] if begin - SLACK_NS <= at <= end + SLACK_NS}
+    def holders(self, label, at, slack=SLACK_NS):
+        """Who held it then; near a change of hands nobody is sure."""
+        return {thread for begin, end, thread in self.holds[label] if begin + slack <= at <= end - slack}
 
 
 def group(wait):
@@ -51,7 +51,7 @@ def is_seen(wait, rules):
     took = wait.end - wait.begin
     if took < rules.min_ns:
         return False
-    return True if took > 1.5 * rules.min_ns + 300_000 else None
+    return True if took > 3 * rules.min_ns else None  # the thread may have been without a CPU for a part of it
 
 
 def ended(events):
@@ -275,7 +275,7 @@ def made_up(truth, rules):
             continue
         owner = w.owner
         if owner == "?":
-            owner = min(truth.holders(w.label, w.begin + hold // 2) - {w.thread} or {"-"})
+            owner = min(truth.holders(w.label, w.begin + hold // 2) or {"-"})
         classes, identity = truth.locks.get(w.label, (["-"], 0))
         events.append(Event(w.begin + hold // 2, w.end - w.begin - hold, i, w.thread, w.kind, LIMITED if w.limited else 0,
                             classes[0], identity, owner, w.waker.replace("?", "-"),

@@ -11,7 +11,6 @@ events spoiled in every way that a judge is for: one that does not notice is a f
 the judges, without an agent.
 """
 import argparse
-import json
 import os
 import re
 import shutil
@@ -32,6 +31,7 @@ LIBRARY = os.path.realpath(os.path.join(BUILD, "lib", "libkindling.so"))
 MIN_NS = 1_000_000
 ROUNDS = 25
 GROWTH_MAX = 256 << 10  # bytes, in the last two thirds of the churn
+EVENT = re.compile(r"LOCK (\d+) (\d+) tid (\d+) (\w+) flags (\d+) (\S+)@(\d+) owner (\d+) waker (\d+) stack (.*?) owner_stack (.*)$")
 
 
 class Jvm:
@@ -94,19 +94,20 @@ class Reader:
 
 def parse(text):
     """Events with the names of their threads, which may come after them."""
-    names, events = {0: "-"}, []
+    names, events = {"0": "-"}, []
     lines = text.splitlines()
     for line in lines:
         m = re.match(r"THREAD (\d+) flags (\d+) java \d+ (.*)", line)
         if m and not int(m.group(2)) & 1:
-            names[int(m.group(1))] = m.group(3)
+            names[m.group(1)] = m.group(3)
     for line in lines:
-        if not line.startswith('{"event": "lock"'):
-            continue
-        e = json.loads(line)
-        tid, owner, waker = (names.get(e[key], "?%d" % e[key]) for key in ("tid", "owner", "waker"))
-        events.append(judges.Event(e["begin_ns"], e["duration_ns"], e["tid"], tid, e["wait"], e["flags"],
-                                   e["class"].replace("/", ".") or "-", e["id"], owner, waker, e["stack"], e["owner_stack"]))
+        m = EVENT.match(line)
+        if m:
+            begin, duration, tid, kind, flags, name, identity, owner, waker, stack, owner_stack = m.groups()
+            stack, owner_stack = ([] if s == "-" else s.split(" < ") for s in (stack, owner_stack))
+            events.append(judges.Event(
+                int(begin), int(duration), int(tid), names.get(tid, "?" + tid), kind, int(flags), name.replace("/", "."),
+                int(identity), names.get(owner, "?" + owner), names.get(waker, "?" + waker), stack, owner_stack))
     return events
 
 
@@ -129,7 +130,7 @@ def known(home, directory, major, label, flags=(), words=(), exact=True, agent=T
     label = " ".join(["known", label, *flags])
     rules = judges.Rules(MIN_NS, 0 if exact else 0.1, 0.02 if exact else 0.12, "virtual" in words, version(major))
     with Jvm(home, directory, flags, "LockKnown", ROUNDS, *words) as jvm:
-        reader = Reader(jvm, directory, "-L", "-t", str(MIN_NS // 1000), "-M", "always") if agent else None
+        reader = Reader(jvm, directory, "-L", "-T", str(MIN_NS), "-M", "always") if agent else None
         jvm.say(b"\n")
         jvm.wait_line("END", 120)
         time.sleep(0.3)
@@ -156,7 +157,7 @@ def churn(home, directory, seconds):
     """Memory of the agent while every operation has a lock of its own."""
     flags = ["-Xms200m", "-XX:+AlwaysPreTouch"]
     with Jvm(home, directory, flags, "LockChurn") as jvm:
-        reader, looks = Reader(jvm, directory, "-t", str(MIN_NS // 1000), "-M", "always"), []
+        reader, looks = Reader(jvm, directory, "-T", str(MIN_NS), "-M", "always"), []
         for _ in range(4):
             looks.append((agent_bytes(reader), resident(jvm.pid)))
             time.sleep(seconds / 3)

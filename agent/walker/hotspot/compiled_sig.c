@@ -147,6 +147,8 @@ bool compiled_frame_sig(struct hot *h, const struct blob *b)
 {
 	uint64_t pc = h->at.pc;
 
+	if (h->leaf && compiled_call_stub_sig(h, b))
+		pc = h->at.pc;
 	if (!h->leaf)
 		pc = compiled_real_pc_sig(b, pc, h->at.sp);
 	scopes_push_sig(h, b, pc);

@@ -118,6 +118,9 @@ bool interpreter_frame_sig(struct hot *h);
 
 /* The interrupted instruction builds the frame or tears it down: false = it does not. */
 bool compiled_edge_sig(struct hot *h, const struct blob *b);
+/* The interrupted instruction is in a stub behind the method, by which it calls an interpreted one:
+ * back to the call. */
+bool compiled_call_stub_sig(struct hot *h, const struct blob *b);
 /* Words that code at @pc is about to pop: they are on top of the frame. */
 uint64_t compiled_pops_sig(uint64_t pc);
 

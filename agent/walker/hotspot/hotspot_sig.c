@@ -128,7 +128,10 @@ static bool leave_call_stub(struct hot *h)
 
 static bool interpreted(struct hot *h)
 {
-	if (h->leaf && interpreter_edge_sig(h)) {
+	/* in a deoptimised frame registers are stale, and may look like a method's entry */
+	if (h->leaf &&
+	    !(h->at.pc >= vm_sig.deopt_entry_low && h->at.pc < vm_sig.deopt_entry_high) &&
+	    interpreter_edge_sig(h)) {
 		h->java_seen = true;
 		return true;
 	}

@@ -68,6 +68,7 @@ struct vm_layout {
 		thread_unpacked;
 	int32_t anchor_sp, anchor_pc, anchor_fp, wrapper_anchor, wrapper_words;
 	uint64_t call_stub_return, interpreter_low, interpreter_high;
+	uint64_t deopt_entry_low, deopt_entry_high; /* where a frame made by deoptimisation goes on */
 	int32_t bcp_words, sender_sp_words, method_words; /* of an interpreter frame, from its fp */
 
 	/* vframeArray: the frames that deoptimisation makes out of one */
