@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include <time.h>
+#include "agent/events/monitors.h"
 #include "agent/events/park.h"
 #include "agent/events/waits.h"
 #include "agent/writer.h"
@@ -13,8 +14,13 @@ struct events events;
 
 static int park_begin(const struct wire_start *start, const char **note)
 {
+	const char *why = "";
+	int r = park_start(&why);
+
 	(void)start;
-	return park_start(note);
+	if (r < 0)
+		*note = why;
+	return r;
 }
 
 static const struct events_source park_source = {
@@ -27,6 +33,7 @@ static const struct events_source park_source = {
 static const struct events_source *const sources[] = {
 	&waits_source, /* first: the table that the others fill */
 	&park_source,
+	&monitors_source,
 };
 #define N_SOURCES (sizeof(sources) / sizeof(sources[0]))
 
