@@ -160,6 +160,29 @@ void jni_names_pass(bool states)
 	(*env)->DeleteLocalRef(env, all);
 }
 
+void jni_each_thread(bool (*look)(JNIEnv *env, jobject thread, uint64_t java_thread))
+{
+	JNIEnv *env = agent.env;
+	jobjectArray all;
+	bool more = true;
+
+	if (!env || !prepare(env))
+		return;
+	all = (*env)->CallStaticObjectMethod(env, names.thread_class, names.get_threads);
+	clear_exception(env);
+	for (jsize i = 0, n = all ? (*env)->GetArrayLength(env, all) : 0; i < n && more; i++) {
+		jobject thread = (*env)->GetObjectArrayElement(env, all, i);
+
+		if (!thread)
+			continue;
+		more = look(env, thread,
+			    (uint64_t)(*env)->GetLongField(env, thread, names.eetop));
+		(*env)->DeleteLocalRef(env, thread);
+	}
+	if (all)
+		(*env)->DeleteLocalRef(env, all);
+}
+
 void jni_names_free(void)
 {
 	if (names.thread_class && agent.env)

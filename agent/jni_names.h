@@ -7,4 +7,6 @@
 void jni_names_pass(bool states);
 /* A system property into @buf, "" if there is none. */
 void jni_property(JNIEnv *env, const char *key, char *buf, size_t size);
+/* Calls @look for each live platform thread with its JavaThread; false = it does not want more. */
+void jni_each_thread(bool (*look)(JNIEnv *env, jobject thread, uint64_t java_thread));
 void jni_names_free(void);

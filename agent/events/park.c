@@ -160,3 +160,14 @@ void park_stop(void)
 	park_blocker_deinit(agent.env);
 	park.prepared = false;
 }
+
+void park_ask(JNIEnv *env, jobject thread, struct wait_lock *ret)
+{
+	struct park_self other = { .env = env, .thread = thread };
+
+	*ret = (struct wait_lock){ 0 };
+	if (!park.prepared)
+		return;
+	ret->owner_tid = park_owner(&other);
+	park_look(&other, ret);
+}
