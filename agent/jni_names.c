@@ -20,7 +20,8 @@ static struct {
 	jclass thread_class; /* global reference */
 	jmethodID get_threads;
 	jfieldID name, eetop, tid;
-	jfieldID holder, status; /* status lies in Thread (holder NULL) or in its holder, from 19 on */
+	jfieldID holder,
+		status; /* status lies in Thread (holder NULL) or in its holder, from 19 on */
 	long osthread_at, thread_id_at;
 } names;
 

@@ -110,8 +110,7 @@ uint64_t writer_dictionary_bytes(void)
 uint64_t writer_bytes(void)
 {
 	return agent.ring.size + engine_bytes() + walker_bytes() + threads_bytes() +
-	       events_bytes() + thread_states_bytes() + writer_dictionary_bytes() +
-	       sizeof(writer);
+	       events_bytes() + thread_states_bytes() + writer_dictionary_bytes() + sizeof(writer);
 }
 
 static enum writer_result write_frame(struct wire_writer *w)
