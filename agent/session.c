@@ -26,6 +26,7 @@
 #include "agent/jni_names.h"
 #include "agent/ledger.h"
 #include "agent/libjvm.h"
+#include "agent/thread_states.h"
 #include "agent/threads.h"
 #include "agent/writer.h"
 
@@ -84,6 +85,7 @@ static void end_session(void)
 	stop_sampling();
 	writer_discard();
 	writer_free();
+	thread_states_end();
 	threads_free();
 	session.state = WAITING;
 }
@@ -281,6 +283,7 @@ static void on_start(const struct wire_start *start)
 		}
 		session.ledger_due = writer_ledger() != WRITER_OK;
 	}
+	thread_states_begin(start->flags & WIRE_START_THREADS);
 }
 
 static void on_command(const struct wire_frame *f)
@@ -395,8 +398,11 @@ static void run_once(uint64_t now)
 {
 	enum writer_result r = writer_drain(UINT64_MAX);
 
-	if (r != WRITER_GONE)
+	if (r != WRITER_GONE) {
+		threads_refresh(false);
 		events_tick(now);
+		thread_states_tick(now);
+	}
 	if (r != WRITER_GONE && every(&session.next_second_ns, now, NS_PER_S))
 		r = once_a_second(now);
 	if (r != WRITER_GONE)
@@ -413,6 +419,7 @@ static int sleep_ms(uint64_t now)
 	if (session.state != RUNNING)
 		return -1;
 	next = event < next ? event : next;
+	next = thread_states_next_ns() < next ? thread_states_next_ns() : next;
 	wait = next > now ? next - now : 0;
 	__atomic_store_n(&agent.writer_idle, 1, __ATOMIC_SEQ_CST);
 	if (ring_head_sig(&agent.ring) != agent.ring.tail) {

@@ -13,6 +13,7 @@
 #include "agent/events/lock_name.h"
 #include "agent/events/open.h"
 #include "agent/ledger.h"
+#include "agent/thread_states.h"
 #include "agent/threads.h"
 
 #define AGENT_BYTES_MAX (3u << 20) /* all memory of the agent */
@@ -25,6 +26,8 @@ enum pending {
 	PENDING_METHOD,
 	PENDING_NODE,
 	PENDING_THREAD,
+	PENDING_STATE,
+	PENDING_VIRTUAL,
 	PENDING_CPU,
 	PENDING_LOCK,
 	PENDING_ALLOC,
@@ -33,8 +36,8 @@ enum pending {
 };
 
 static const enum wire_type pending_type[PENDING_COUNT] = {
-	WIRE_STRING, WIRE_MAPPING, WIRE_METHOD, WIRE_NODE, WIRE_THREAD,
-	WIRE_CPU,    WIRE_LOCK,	   WIRE_ALLOC,	WIRE_WALL,
+	WIRE_STRING,  WIRE_MAPPING, WIRE_METHOD, WIRE_NODE,  WIRE_THREAD, WIRE_STATE,
+	WIRE_VIRTUAL, WIRE_CPU,	    WIRE_LOCK,	 WIRE_ALLOC, WIRE_WALL,
 };
 
 /* Where an event's records go. */
@@ -107,7 +110,8 @@ uint64_t writer_dictionary_bytes(void)
 uint64_t writer_bytes(void)
 {
 	return agent.ring.size + engine_bytes() + walker_bytes() + threads_bytes() +
-	       events_bytes() + writer_dictionary_bytes() + sizeof(writer);
+	       events_bytes() + thread_states_bytes() + writer_dictionary_bytes() +
+	       sizeof(writer);
 }
 
 static enum writer_result write_frame(struct wire_writer *w)
@@ -162,6 +166,8 @@ static void drop_pending(enum wire_drop cause)
 		ledger_drop(e, cause, writer.waiting[e].n, writer.waiting[e].weight);
 	if (writer.frames[PENDING_LOCK].records)
 		open_waits_lost();
+	if (writer.frames[PENDING_STATE].records)
+		thread_states_forget();
 	begin_frames();
 }
 
@@ -484,6 +490,7 @@ static bool put_lock(const struct ring_sample *s, uint32_t tid, const struct ids
 		.owner_node = ids->owner_node,
 	};
 
+	threads_owner(s->owner_tid);
 	return PUT(PENDING_LOCK, wire_put_lock, &record);
 }
 
@@ -602,6 +609,22 @@ enum writer_result writer_drain(uint64_t end)
 void writer_thread(const struct wire_thread *thread)
 {
 	(void)PUT(PENDING_THREAD, wire_put_thread, thread);
+}
+
+void writer_state(const struct wire_state *state)
+{
+	(void)PUT(PENDING_STATE, wire_put_state, state);
+}
+
+void writer_virtual(struct wire_virtual *group, const char *container, const char *class_name)
+{
+	if (writer.torn && new_epoch() != WRITER_OK)
+		return;
+	group->container_id = container[0] ? string_id(container) : 0;
+	group->class_id = class_name[0] ? string_id(class_name) : 0;
+	/* else the names are gone: the next look says it again */
+	if (!writer.torn)
+		(void)PUT(PENDING_VIRTUAL, wire_put_virtual, group);
 }
 
 enum writer_result writer_ledger(void)

@@ -33,6 +33,10 @@ enum writer_result writer_fault(enum wire_type type, uint32_t code, const char *
 				const char *what);
 /* Queue a THREAD record; it goes out before the next samples. */
 void writer_thread(const struct wire_thread *thread);
+/* Queue what threads do. A lost one is said to thread_states_forget(). */
+void writer_state(const struct wire_state *state);
+/* @container, @class_name: "" = none; their ids are filled in. */
+void writer_virtual(struct wire_virtual *group, const char *container, const char *class_name);
 /* No reader: everything in the ring and pending becomes drop.no_reader. */
 void writer_discard(void);
 void writer_free(void);

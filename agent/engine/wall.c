@@ -61,15 +61,28 @@ static void set_state(struct wall_thread *t, enum wall_state state)
 	__atomic_store_n(&t->state, state, __ATOMIC_RELEASE);
 }
 
+static bool is_at(uint32_t place, uint32_t tid)
+{
+	return place < round_.used && state_of(&wall.threads[place]) != WALL_FREE &&
+	       wall.threads[place].tid == tid;
+}
+
+/* Threads come in the order of the last time: mostly it is the place after the one before. */
 static struct wall_thread *place_of(uint32_t tid, struct wall_thread **ret_free)
 {
+	static uint32_t guess;
+
 	*ret_free = NULL;
+	if (is_at(guess, tid))
+		return &wall.threads[guess++];
 	for (uint32_t i = 0; i < round_.used; i++) {
 		struct wall_thread *t = &wall.threads[i];
 		uint32_t state = state_of(t);
 
-		if (state != WALL_FREE && t->tid == tid)
+		if (is_at(i, tid)) {
+			guess = i + 1;
 			return t;
+		}
 		if (state == WALL_FREE && !*ret_free)
 			*ret_free = t;
 	}
@@ -285,7 +298,7 @@ static void find_new(uint64_t now)
 	if (n_tasks && n_tasks == round_.n_tasks)
 		return;
 	round_.n_tasks = n_tasks;
-	jni_names_pass();
+	jni_names_pass(false);
 }
 
 /* When to wake next: a few looks at once cost less than a wake-up for each, and are late at random.

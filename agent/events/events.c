@@ -5,6 +5,7 @@
 #include <time.h>
 #include "agent/engine/wall.h"
 #include "agent/events/alloc.h"
+#include "agent/events/monitors.h"
 #include "agent/events/park.h"
 #include "agent/events/waits.h"
 #include "agent/writer.h"
@@ -15,8 +16,13 @@ struct events events;
 
 static int park_begin(const struct wire_start *start, const char **note)
 {
+	const char *why = "";
+	int r = park_start(&why);
+
 	(void)start;
-	return park_start(note);
+	if (r < 0)
+		*note = why;
+	return r;
 }
 
 static const struct events_source park_source = {
@@ -31,6 +37,7 @@ static const struct events_source *const sources[] = {
 	&park_source,
 	&alloc_source,
 	&wall_source,
+	&monitors_source,
 };
 #define N_SOURCES (sizeof(sources) / sizeof(sources[0]))
 
