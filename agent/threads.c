@@ -153,8 +153,8 @@ void threads_owner(uint32_t tid)
 
 uint32_t threads_virtual(uint64_t id, const char *name)
 {
-	uint32_t tid = name[0] ? WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1))
-			       : WIRE_VIRTUAL_TID;
+	uint32_t tid = name[0] ? WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1)) :
+				 WIRE_VIRTUAL_TID;
 	struct known *k;
 	bool is_new;
 
