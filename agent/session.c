@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include "agent/budget.h"
 #include "agent/engine/cpu_timer.h"
+#include "agent/engine/wall.h"
 #include "agent/events/waits.h"
 #include "agent/hello.h"
 #include "agent/jni_names.h"
@@ -246,6 +247,7 @@ void session_close(void)
 	jni_names_free();
 	if (!session.stuck) {
 		engine_restore_signal();
+		wall_free();
 		engine_free();
 		ring_deinit(&agent.ring);
 	}
@@ -427,6 +429,20 @@ static int sleep_ms(uint64_t now)
 	return (int)((wait + NS_PER_MS - 1) / NS_PER_MS);
 }
 
+/* Let a batch gather; what is due meanwhile is done. */
+static void gather(void)
+{
+	uint64_t now = mono_ns(), end = now + BATCH_NS;
+
+	for (; now < end; now = mono_ns()) {
+		uint64_t next = events_next_ns() < end ? events_next_ns() : end;
+		struct timespec pause = { 0, next > now ? (long)(next - now) : 0 };
+
+		nanosleep(&pause, NULL);
+		events_tick(mono_ns());
+	}
+}
+
 bool session_step(void)
 {
 	struct pollfd fds[3] = {
@@ -435,14 +451,14 @@ bool session_step(void)
 		/* POLLERR needs no events; without a reader it would never sleep */
 		{ .fd = session.state == WAITING ? -1 : session.events_fd, .events = 0 },
 	};
-	struct timespec batch = { 0, BATCH_NS };
 	uint64_t count;
+	bool woken;
 
 	if (poll(fds, 3, sleep_ms(mono_ns())) < 0)
 		return true;
-	if (fds[0].revents & POLLIN && read(agent.wake_fd, &count, sizeof(count)) > 0 &&
-	    session.state == RUNNING)
-		nanosleep(&batch, NULL); /* let a batch gather */
+	woken = fds[0].revents & POLLIN && read(agent.wake_fd, &count, sizeof(count)) > 0;
+	if (session.state == RUNNING && (woken || events_next_ns() <= mono_ns()))
+		gather();
 	/* first: the START of a reader that came back may lie in control already */
 	if (fds[2].revents & (POLLERR | POLLNVAL))
 		end_session();

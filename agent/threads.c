@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "agent/dict.h"
 #include "agent/engine/cpu_timer.h"
+#include "agent/engine/wall.h"
 #include "agent/jni_names.h"
 #include "agent/writer.h"
 
@@ -211,6 +212,8 @@ void threads_java_name(uint32_t tid, uint64_t java_id, const char *name)
 	struct known *k;
 	bool is_new;
 
+	if (events_on(WIRE_EVENT_WALL))
+		wall_thread_seen(tid, name);
 	k = lookup(tid, &is_new);
 	if (!k || (k->java && k->name_hash == hash))
 		return;

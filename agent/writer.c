@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "agent/dict.h"
 #include "agent/engine/cpu_timer.h"
+#include "agent/engine/wall.h"
 #include "agent/events/events.h"
 #include "agent/events/lock_name.h"
 #include "agent/events/open.h"
@@ -57,6 +58,7 @@ static struct {
 	struct {
 		uint64_t n, weight;
 	} waiting[WIRE_EVENT_COUNT]; /* in the pending frames */
+	uint32_t epoch; /* of ids; counts on from session to session */
 	bool begun; /* frames[] are set up */
 	bool torn; /* a definition was lost: no sample may be sent before a RESET */
 	bool dict_full; /* something of the current stack found no room */
@@ -84,6 +86,7 @@ static void forget_definitions(void)
 	dict_clear(&writer.mappings);
 	dict_clear(&writer.nodes);
 	threads_forget();
+	writer.epoch++;
 }
 
 /* fstat by its raw call: the libc function has no name that holds for every libc */
@@ -461,7 +464,11 @@ static bool put_cpu(enum pending frame, const struct ring_sample *s, uint32_t ti
 		.weight_ns = s->weight,
 	};
 
-	return PUT(frame, wire_put_sample, &record);
+	if (!PUT(frame, wire_put_sample, &record))
+		return false;
+	if (s->event == WIRE_EVENT_WALL && s->place)
+		wall_written(s->place, &record, writer.epoch);
+	return true;
 }
 
 static bool put_lock(const struct ring_sample *s, uint32_t tid, const struct ids *ids)
@@ -551,6 +558,30 @@ static enum writer_result count_sample(const struct ring_sample *s)
 	if (s->event == WIRE_EVENT_LOCK)
 		open_wait_ended(s);
 	return WRITER_OK;
+}
+
+uint32_t writer_epoch(void)
+{
+	return writer.torn ? 0 : writer.epoch;
+}
+
+void writer_wall_again(const struct wire_sample *record)
+{
+	struct event_books *books = &agent.books.of[WIRE_EVENT_WALL];
+
+	/* handlers add to these, too */
+	__atomic_fetch_add(&books->taken_weight, record->weight_ns, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&books->taken, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&books->pushed_weight, record->weight_ns, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&books->pushed, 1, __ATOMIC_SEQ_CST);
+	if (!PUT(PENDING_WALL, wire_put_sample, record)) {
+		ledger_drop(WIRE_EVENT_WALL,
+			    writer.gone ? WIRE_DROP_NO_READER : WIRE_DROP_PIPE_FULL, 1,
+			    record->weight_ns);
+		return;
+	}
+	writer.waiting[WIRE_EVENT_WALL].n++;
+	writer.waiting[WIRE_EVENT_WALL].weight += record->weight_ns;
 }
 
 enum writer_result writer_beside_books(const struct ring_sample *s)

@@ -20,6 +20,10 @@ void writer_begin(int fd);
 enum writer_result writer_drain(uint64_t end);
 /* Encode one record that stands beside the books: an open wait, or its end. */
 enum writer_result writer_beside_books(const struct ring_sample *s);
+/* A wall-clock sample with the stack of an earlier one, of the epoch that is now. */
+void writer_wall_again(const struct wire_sample *record);
+/* Changes when all ids are forgotten; 0 = no id is good now. */
+uint32_t writer_epoch(void);
 /* Write what is pending. */
 enum writer_result writer_flush(void);
 /* Flush, and a consistent LEDGER. WRITER_FULL = not now. */

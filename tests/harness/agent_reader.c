@@ -959,8 +959,7 @@ int main(int argc, char **argv)
 		}
 		if (poll(&p, 1, 50) > 0)
 			read_frames(events);
-		if (opt.lines)
-			fflush(stdout);
+		fflush(stdout); /* who reads it may wait for it */
 	}
 	if (opt.leave)
 		cpu_end = process_cpu_s();

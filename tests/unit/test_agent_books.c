@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "agent/engine/cpu_timer.h"
+#include "agent/engine/wall.h"
 #include "agent/events/open.h"
 #include "agent/events/waits.h"
 #include "agent/ledger.h"
@@ -117,6 +118,13 @@ void open_wait_ended(const struct ring_sample *s)
 
 void open_waits_sent(void)
 {
+}
+
+void wall_written(uint32_t place, const struct wire_sample *record, uint32_t epoch)
+{
+	(void)place;
+	(void)record;
+	(void)epoch;
 }
 
 void open_waits_lost(void)
