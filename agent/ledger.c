@@ -4,13 +4,15 @@
 #include <string.h>
 #include <time.h>
 #include "agent/engine/cpu_timer.h"
+#include "agent/events/waits.h"
+#include "agent/thread_states.h"
 #include "agent/threads.h"
 #include "agent/writer.h"
 
 struct ledger ledger;
 
-/* Everything that was taken before the copy has been pushed or dropped since: taken is counted first
- * and finished last, so equal now means that nobody was between the two all the while. */
+/* Everything that was taken before the copy has been pushed or dropped since: taken is counted
+ * first and finished last, so equal now means that nobody was between the two all the while. */
 static bool settled(enum wire_event event, uint64_t finished, const struct books *copy)
 {
 	uint64_t taken = __atomic_load_n(&agent.books.of[event].taken, __ATOMIC_SEQ_CST);
@@ -37,6 +39,7 @@ bool ledger_snapshot(struct books *ret, uint64_t *ret_head)
 		for (int e = 0; e < WIRE_EVENT_COUNT; e++)
 			done[e] = finished(e);
 		*ret = agent.books;
+		waits_counts(&ret->short_waits, &ret->short_waits_ns, &ret->unpaired_waits);
 		*ret_head = ring_head_sig(&agent.ring);
 		for (int e = 0; e < WIRE_EVENT_COUNT; e++)
 			all &= settled(e, done[e], ret);
@@ -96,7 +99,8 @@ static void fill_details(const struct books *now, struct wire_ledger *ret)
 	walker_parts(part); /* what of STATIC is a part of its own it takes away there */
 	part[WIRE_PART_RING] = agent.ring.size;
 	part[WIRE_PART_DICTIONARY] = writer_dictionary_bytes();
-	part[WIRE_PART_THREADS] = engine_bytes() + threads_bytes();
+	part[WIRE_PART_THREADS] =
+		engine_bytes() + threads_bytes() + thread_states_bytes() + events_bytes();
 	for (int i = 0; i < WIRE_TIME_COUNT; i++)
 		ret->time[i] = now->handler_time[i] - ledger.base.handler_time[i];
 }
@@ -137,7 +141,7 @@ void ledger_fill(const struct books *now, struct wire_ledger *ret)
 		c[WIRE_COUNTER_HOST_HANDLER] = engine.handler;
 	}
 	c[WIRE_COUNTER_PROCESS_CPU_NS] = process_cpu_ns() - ledger.process_cpu_base_ns;
-	c[WIRE_COUNTER_EVENTS] = engine.running ? 1u << WIRE_EVENT_CPU : 0;
+	c[WIRE_COUNTER_EVENTS] = events.on | (engine.running ? 1u << WIRE_EVENT_CPU : 0);
 	c[WIRE_COUNTER_SHORT_WAITS] = now->short_waits - base->short_waits;
 	c[WIRE_COUNTER_SHORT_WAITS_NS] = now->short_waits_ns - base->short_waits_ns;
 	c[WIRE_COUNTER_UNPAIRED_WAITS] = now->unpaired_waits - base->unpaired_waits;

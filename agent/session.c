@@ -20,10 +20,13 @@
 #include <unistd.h>
 #include "agent/budget.h"
 #include "agent/engine/cpu_timer.h"
+#include "agent/engine/wall.h"
+#include "agent/events/waits.h"
 #include "agent/hello.h"
 #include "agent/jni_names.h"
 #include "agent/ledger.h"
 #include "agent/libjvm.h"
+#include "agent/thread_states.h"
 #include "agent/threads.h"
 #include "agent/writer.h"
 
@@ -67,15 +70,22 @@ static void stop_engine(void)
 	session.stuck |= !engine_stop();
 }
 
+static void stop_sampling(void)
+{
+	session.stuck |= !events_end();
+	stop_engine();
+}
+
 /* The reader is gone: nothing of ours runs in the application until the next START. What it did not
  * get is the next session's no_reader. */
 static void end_session(void)
 {
 	if (session.state == WAITING)
 		return;
-	stop_engine();
+	stop_sampling();
 	writer_discard();
 	writer_free();
+	thread_states_end();
 	threads_free();
 	session.state = WAITING;
 }
@@ -129,19 +139,32 @@ static int may_share(const char **step, const char **why)
 	return -EBUSY;
 }
 
+static bool wants_cpu(const struct wire_start *start)
+{
+	return events_wanted(start) & 1u << WIRE_EVENT_CPU;
+}
+
+static int start_engine(const char **step, const char **why)
+{
+	int r = may_share(step, why);
+
+	if (r == 0) {
+		*step = "engine";
+		r = engine_start(budget_interval(&session.start), wants_host(&session.start), why);
+	}
+	return r;
+}
+
 /* Sampling on; what is missing is said in a FAULT, and the session stays connected. */
 static void start_sampling(int r, const char *step, const char *why)
 {
 	uint64_t now = mono_ns();
 
 	session.state = PAUSED;
-	if (r == 0)
-		r = may_share(&step, &why);
-	if (r == 0) {
-		step = "engine";
-		r = engine_start(budget_interval(&session.start), wants_host(&session.start), &why);
-	}
+	if (r == 0 && wants_cpu(&session.start))
+		r = start_engine(&step, &why);
 	if (r < 0) {
+		session.stuck |= !events_end();
 		(void)writer_fault(WIRE_FAULT, (uint32_t)-r, step, why);
 		return;
 	}
@@ -151,6 +174,7 @@ static void start_sampling(int r, const char *step, const char *why)
 	session.next_scan_ns = now + SCAN_NS;
 	session.next_names_ns = now + NAMES_NS;
 	budget_begin();
+	events_begin(&session.start);
 	threads_refresh(true);
 	(void)writer_flush();
 	if (engine.host) /* only now does the daemon know where to send signals */
@@ -185,6 +209,7 @@ static void begin_session(void)
 	engine.interval_ns = budget_interval(&session.start);
 	engine.spare_sigprof = libjvm_version().feature >= JFR_CPU_TIME;
 	session.state = PAUSED;
+	events_hello();
 	if (insist(hello) != WRITER_OK)
 		end_session();
 	else
@@ -206,7 +231,7 @@ bool session_open(const struct session_paths *paths)
 /* The final books and a good-bye. */
 static void say_goodbye(void)
 {
-	stop_engine();
+	stop_sampling();
 	if (insist(writer_ledger) == WRITER_OK)
 		(void)insist(bye);
 }
@@ -222,6 +247,7 @@ void session_close(void)
 	jni_names_free();
 	if (!session.stuck) {
 		engine_restore_signal();
+		wall_free();
 		engine_free();
 		ring_deinit(&agent.ring);
 	}
@@ -246,14 +272,18 @@ static void on_start(const struct wire_start *start)
 	} else {
 		/* books before and after, so that the daemon sees the new interval at once */
 		(void)writer_ledger();
-		if (wants_host(start) != engine.host) {
+		if (wants_cpu(start) != (engine.running != 0) ||
+		    (wants_cpu(start) && wants_host(start) != engine.host)) {
 			stop_engine();
 			start_sampling(0, "", "");
 		} else {
-			engine_set_interval(budget_interval(start));
+			events_begin(start);
+			if (wants_cpu(start))
+				engine_set_interval(budget_interval(start));
 		}
 		session.ledger_due = writer_ledger() != WRITER_OK;
 	}
+	thread_states_begin(start->flags & WIRE_START_THREADS);
 }
 
 static void on_command(const struct wire_frame *f)
@@ -267,7 +297,7 @@ static void on_command(const struct wire_frame *f)
 		break;
 	case WIRE_STOP:
 		if (session.state == RUNNING) {
-			stop_engine();
+			stop_sampling();
 			(void)insist(writer_ledger);
 			session.state = PAUSED;
 		}
@@ -316,7 +346,7 @@ static bool every(uint64_t *next_ns, uint64_t now, uint64_t period)
 static void look_at_threads(uint64_t now)
 {
 	if (every(&session.next_scan_ns, now, SCAN_NS)) {
-		uint64_t took_ns = engine_scan();
+		uint64_t took_ns = engine.running ? engine_scan() : 0;
 
 		if (took_ns * SCAN_SHARE > SCAN_NS)
 			session.next_scan_ns = now + took_ns * SCAN_SHARE;
@@ -330,10 +360,21 @@ static void keep_signal(void)
 {
 	const char *step, *why;
 
-	if (engine_has_signal() && may_share(&step, &why) == 0)
+	if (!engine.running || (engine_has_signal() && may_share(&step, &why) == 0))
 		return;
 	stop_engine();
 	start_sampling(0, "", "");
+}
+
+/* A number that changes when anything was counted. */
+static uint64_t taken(void)
+{
+	uint64_t sum, ns, unpaired;
+
+	waits_counts(&sum, &ns, &unpaired);
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		sum += agent.books.of[e].taken;
+	return sum;
 }
 
 static enum writer_result once_a_second(uint64_t now)
@@ -342,10 +383,10 @@ static enum writer_result once_a_second(uint64_t now)
 
 	look_at_threads(now);
 	walker_refresh();
-	if (budget_keep(&session.start) || agent.books.of[WIRE_EVENT_CPU].taken != session.taken_at_ledger)
+	if (engine.running && budget_keep(&session.start))
 		session.ledger_due = true;
-	if (session.ledger_due) {
-		session.taken_at_ledger = agent.books.of[WIRE_EVENT_CPU].taken;
+	if (session.ledger_due || taken() != session.taken_at_ledger) {
+		session.taken_at_ledger = taken();
 		r = writer_ledger();
 		session.ledger_due = r != WRITER_OK;
 	}
@@ -357,6 +398,11 @@ static void run_once(uint64_t now)
 {
 	enum writer_result r = writer_drain(UINT64_MAX);
 
+	if (r != WRITER_GONE) {
+		threads_refresh(false);
+		events_tick(now);
+		thread_states_tick(now);
+	}
 	if (r != WRITER_GONE && every(&session.next_second_ns, now, NS_PER_S))
 		r = once_a_second(now);
 	if (r != WRITER_GONE)
@@ -368,16 +414,33 @@ static void run_once(uint64_t now)
 /* How long to sleep, in ms. Idle means: no sample since the writer said it would sleep. */
 static int sleep_ms(uint64_t now)
 {
-	uint64_t wait = session.next_second_ns > now ? session.next_second_ns - now : 0;
+	uint64_t next = session.next_second_ns, event = events_next_ns(), wait;
 
 	if (session.state != RUNNING)
 		return -1;
+	next = event < next ? event : next;
+	next = thread_states_next_ns() < next ? thread_states_next_ns() : next;
+	wait = next > now ? next - now : 0;
 	__atomic_store_n(&agent.writer_idle, 1, __ATOMIC_SEQ_CST);
 	if (ring_head_sig(&agent.ring) != agent.ring.tail) {
 		__atomic_store_n(&agent.writer_idle, 0, __ATOMIC_SEQ_CST);
 		return (int)(BATCH_NS / NS_PER_MS);
 	}
 	return (int)((wait + NS_PER_MS - 1) / NS_PER_MS);
+}
+
+/* Let a batch gather; what is due meanwhile is done. */
+static void gather(void)
+{
+	uint64_t now = mono_ns(), end = now + BATCH_NS;
+
+	for (; now < end; now = mono_ns()) {
+		uint64_t next = events_next_ns() < end ? events_next_ns() : end;
+		struct timespec pause = { 0, next > now ? (long)(next - now) : 0 };
+
+		nanosleep(&pause, NULL);
+		events_tick(mono_ns());
+	}
 }
 
 bool session_step(void)
@@ -388,14 +451,14 @@ bool session_step(void)
 		/* POLLERR needs no events; without a reader it would never sleep */
 		{ .fd = session.state == WAITING ? -1 : session.events_fd, .events = 0 },
 	};
-	struct timespec batch = { 0, BATCH_NS };
 	uint64_t count;
+	bool woken;
 
 	if (poll(fds, 3, sleep_ms(mono_ns())) < 0)
 		return true;
-	if (fds[0].revents & POLLIN && read(agent.wake_fd, &count, sizeof(count)) > 0 &&
-	    session.state == RUNNING)
-		nanosleep(&batch, NULL); /* let a batch gather */
+	woken = fds[0].revents & POLLIN && read(agent.wake_fd, &count, sizeof(count)) > 0;
+	if (session.state == RUNNING && (woken || events_next_ns() <= mono_ns()))
+		gather();
 	/* first: the START of a reader that came back may lie in control already */
 	if (fds[2].revents & (POLLERR | POLLNVAL))
 		end_session();

@@ -8,7 +8,12 @@
 #include <unistd.h>
 #include "agent/dict.h"
 #include "agent/engine/cpu_timer.h"
+#include "agent/engine/wall.h"
+#include "agent/events/events.h"
+#include "agent/events/lock_name.h"
+#include "agent/events/open.h"
 #include "agent/ledger.h"
+#include "agent/thread_states.h"
 #include "agent/threads.h"
 
 #define AGENT_BYTES_MAX (3u << 20) /* all memory of the agent */
@@ -21,12 +26,26 @@ enum pending {
 	PENDING_METHOD,
 	PENDING_NODE,
 	PENDING_THREAD,
+	PENDING_STATE,
+	PENDING_VIRTUAL,
 	PENDING_CPU,
+	PENDING_LOCK,
+	PENDING_ALLOC,
+	PENDING_WALL,
 	PENDING_COUNT
 };
 
 static const enum wire_type pending_type[PENDING_COUNT] = {
-	WIRE_STRING, WIRE_MAPPING, WIRE_METHOD, WIRE_NODE, WIRE_THREAD, WIRE_CPU,
+	WIRE_STRING,  WIRE_MAPPING, WIRE_METHOD, WIRE_NODE,  WIRE_THREAD, WIRE_STATE,
+	WIRE_VIRTUAL, WIRE_CPU,	    WIRE_LOCK,	 WIRE_ALLOC, WIRE_WALL,
+};
+
+/* Where an event's records go. */
+static const enum pending pending_of[WIRE_EVENT_COUNT] = {
+	[WIRE_EVENT_CPU] = PENDING_CPU,
+	[WIRE_EVENT_LOCK] = PENDING_LOCK,
+	[WIRE_EVENT_ALLOC] = PENDING_ALLOC,
+	[WIRE_EVENT_WALL] = PENDING_WALL,
 };
 
 static struct {
@@ -36,7 +55,10 @@ static struct {
 	struct dict strings, methods, mappings, nodes;
 	struct wire_writer frames[PENDING_COUNT];
 	uint8_t bytes[PENDING_COUNT][WIRE_FRAME_MAX];
-	uint64_t cpu_samples, cpu_ns; /* in the pending CPU frame */
+	struct {
+		uint64_t n, weight;
+	} waiting[WIRE_EVENT_COUNT]; /* in the pending frames */
+	uint32_t epoch; /* of ids; counts on from session to session */
 	bool begun; /* frames[] are set up */
 	bool torn; /* a definition was lost: no sample may be sent before a RESET */
 	bool dict_full; /* something of the current stack found no room */
@@ -53,7 +75,7 @@ static void begin_frames(void)
 {
 	for (int i = 0; i < PENDING_COUNT; i++)
 		wire_begin(&writer.frames[i], writer.bytes[i], pending_type[i]);
-	writer.cpu_samples = writer.cpu_ns = 0;
+	memset(writer.waiting, 0, sizeof(writer.waiting));
 	writer.begun = true;
 }
 
@@ -64,6 +86,7 @@ static void forget_definitions(void)
 	dict_clear(&writer.mappings);
 	dict_clear(&writer.nodes);
 	threads_forget();
+	writer.epoch++;
 }
 
 /* fstat by its raw call: the libc function has no name that holds for every libc */
@@ -87,7 +110,7 @@ uint64_t writer_dictionary_bytes(void)
 uint64_t writer_bytes(void)
 {
 	return agent.ring.size + engine_bytes() + walker_bytes() + threads_bytes() +
-	       writer_dictionary_bytes() + sizeof(writer);
+	       events_bytes() + thread_states_bytes() + writer_dictionary_bytes() + sizeof(writer);
 }
 
 static enum writer_result write_frame(struct wire_writer *w)
@@ -138,7 +161,12 @@ static void drop_pending(enum wire_drop cause)
 {
 	if (writer.frames[PENDING_THREAD].records)
 		threads_forget();
-	ledger_drop(WIRE_EVENT_CPU, cause, writer.cpu_samples, writer.cpu_ns);
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		ledger_drop(e, cause, writer.waiting[e].n, writer.waiting[e].weight);
+	if (writer.frames[PENDING_LOCK].records)
+		open_waits_lost();
+	if (writer.frames[PENDING_STATE].records)
+		thread_states_forget();
 	begin_frames();
 }
 
@@ -180,6 +208,18 @@ void writer_begin(int fd)
 	budget_dictionary();
 }
 
+/* A frame of samples is in the pipe. */
+static void frame_written(enum pending frame)
+{
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		if (pending_of[e] == frame) {
+			ledger_written(e, writer.waiting[e].n, writer.waiting[e].weight);
+			writer.waiting[e].n = writer.waiting[e].weight = 0;
+		}
+	if (frame == PENDING_LOCK)
+		open_waits_sent();
+}
+
 enum writer_result writer_flush(void)
 {
 	enum writer_result r = WRITER_OK;
@@ -191,12 +231,13 @@ enum writer_result writer_flush(void)
 		if (writer.frames[i].records == 0)
 			continue;
 		r = write_frame(&writer.frames[i]);
-		if (r == WRITER_OK && i == PENDING_CPU) {
-			ledger_written(WIRE_EVENT_CPU, writer.cpu_samples, writer.cpu_ns);
-			writer.cpu_samples = writer.cpu_ns = 0;
-		} else if (r != WRITER_OK && i == PENDING_THREAD) {
+		if (r == WRITER_OK) {
+			/* what comes after it may be refused, and is not to be counted again */
+			writer.frames[i].records = 0;
+			frame_written(i);
+		} else if (i == PENDING_THREAD) {
 			threads_forget(); /* names are said again */
-		} else if (r != WRITER_OK && i != PENDING_CPU) {
+		} else if (i < PENDING_THREAD) {
 			writer.torn = true;
 		}
 	}
@@ -337,24 +378,55 @@ static const char *broken_label(const char *cause)
 	return "[broken:other]";
 }
 
-/* The leaf's node. false = the dictionary is full or torn: what was defined on the way is void. */
-static bool stack_node(const struct ring_sample *s, uint32_t *ret)
+static uint32_t stack_node(const struct walk_frame *frames, uint32_t n, const char *broken)
 {
 	uint32_t node = 0;
 
-	writer.dict_full = false;
-	if (s->broken) {
+	if (broken) {
 		struct walk_frame root = {
-			.where = (uint64_t)(uintptr_t)broken_label(s->broken),
+			.where = (uint64_t)(uintptr_t)broken_label(broken),
 			.bci = -1,
 			.kind = WIRE_KIND_SYNTHETIC,
 		};
 
 		node = node_id(0, &root);
 	}
-	for (uint32_t i = s->n_frames; i-- > 0 && !writer.dict_full && !writer.torn;)
-		node = node_id(node, &s->frames[i]);
-	*ret = node;
+	for (uint32_t i = n; i-- > 0 && !writer.dict_full && !writer.torn;)
+		node = node_id(node, &frames[i]);
+	return node;
+}
+
+/* What a sample's record refers to. */
+struct ids {
+	uint32_t node, owner_node, class_id;
+	bool anonymous; /* the class is one whose objects' identities tell nothing */
+};
+
+static uint32_t class_id(const struct ring_sample *s, bool *ret_anonymous)
+{
+	const char *name = walker_resolve_class(s->class_handle);
+	static char lock[WIRE_STRING_MAX];
+
+	*ret_anonymous = false;
+	if (!name)
+		return 0;
+	if (s->event == WIRE_EVENT_LOCK && s->wait == WIRE_WAIT_PARK) {
+		*ret_anonymous = !lock_name(name, lock, sizeof(lock));
+		name = lock;
+	}
+	return string_id(name);
+}
+
+/* false = the dictionary is full or torn: what was defined on the way is void. */
+static bool define(const struct ring_sample *s, struct ids *ret)
+{
+	*ret = (struct ids){ 0 };
+	writer.dict_full = false;
+	ret->class_id = class_id(s, &ret->anonymous);
+	if (!writer.dict_full && !writer.torn)
+		ret->node = stack_node(s->frames, s->n_frames, s->broken);
+	if (!writer.dict_full && !writer.torn && s->n_owner_frames)
+		ret->owner_node = stack_node(s->frames + s->n_frames, s->n_owner_frames, NULL);
 	return !writer.dict_full && !writer.torn;
 }
 
@@ -362,8 +434,8 @@ static bool stack_node(const struct ring_sample *s, uint32_t *ret)
 
 /* Begin a new epoch and try again; the same stack not fitting into an empty dictionary is the end.
  */
-static enum writer_result stack_node_again(const struct ring_sample *s, uint32_t *ret_node,
-					   enum wire_drop *ret_cause)
+static enum writer_result define_again(const struct ring_sample *s, struct ids *ret,
+				       enum wire_drop *ret_cause)
 {
 	enum writer_result r = WRITER_OK;
 	bool was_full = writer.dict_full;
@@ -377,47 +449,148 @@ static enum writer_result stack_node_again(const struct ring_sample *s, uint32_t
 		r = new_epoch();
 	if (r != WRITER_OK)
 		return r;
-	if (stack_node(s, ret_node))
+	if (define(s, ret))
 		return WRITER_OK;
 	*ret_cause = was_full && writer.dict_full ? WIRE_DROP_DICT_FULL : WIRE_DROP_PIPE_FULL;
 	writer.torn = true;
 	return WRITER_FULL;
 }
 
-static enum writer_result put_sample(const struct ring_sample *s)
+static bool put_cpu(enum pending frame, const struct ring_sample *s, uint32_t tid,
+		    const struct ids *ids)
 {
-	enum wire_drop cause = WIRE_DROP_PIPE_FULL;
-	enum writer_result r = WRITER_OK;
 	struct wire_sample record = {
 		.mono_ns = s->mono_ns,
-		.tid = s->tid,
+		.tid = tid,
+		.node = ids->node,
 		.weight_ns = s->weight,
 	};
 
+	if (!PUT(frame, wire_put_sample, &record))
+		return false;
+	if (s->event == WIRE_EVENT_WALL && s->place)
+		wall_written(s->place, &record, writer.epoch);
+	return true;
+}
+
+static bool put_lock(const struct ring_sample *s, uint32_t tid, const struct ids *ids)
+{
+	struct wire_lock record = {
+		.begin_ns = s->mono_ns,
+		.duration_ns = s->weight,
+		.tid = tid,
+		.wait = s->wait,
+		.flags = s->flags,
+		.class_id = ids->class_id,
+		.identity = ids->anonymous ? 0 : s->identity,
+		.owner_tid = s->owner_tid,
+		.waker_tid = s->waker_tid,
+		.node = ids->node,
+		.owner_node = ids->owner_node,
+	};
+
+	threads_owner(s->owner_tid);
+	return PUT(PENDING_LOCK, wire_put_lock, &record);
+}
+
+static bool put_alloc(const struct ring_sample *s, uint32_t tid, const struct ids *ids)
+{
+	struct wire_alloc record = {
+		.mono_ns = s->mono_ns,
+		.tid = tid,
+		.node = ids->node,
+		.class_id = ids->class_id,
+		.size = s->size,
+		.weight = s->weight,
+	};
+
+	return PUT(PENDING_ALLOC, wire_put_alloc, &record);
+}
+
+static bool put_record(const struct ring_sample *s, const struct ids *ids)
+{
+	uint32_t tid = s->tid;
+
+	if (s->virtual_id)
+		tid = threads_virtual(s->virtual_id, s->name);
+	else
+		threads_seen(s->tid, s->name);
+	switch (s->event) {
+	case WIRE_EVENT_LOCK:
+		return put_lock(s, tid, ids);
+	case WIRE_EVENT_ALLOC:
+		return put_alloc(s, tid, ids);
+	default:
+		return put_cpu(pending_of[s->event], s, tid, ids);
+	}
+}
+
+/* Everything that a sample refers to, then the sample, into the pending frames. */
+static enum writer_result put_sample(const struct ring_sample *s, enum wire_drop *ret_cause)
+{
+	enum writer_result r = WRITER_OK;
+	struct ids ids;
+
+	*ret_cause = WIRE_DROP_PIPE_FULL;
 	if (walker_names_full() && !writer.torn) {
 		r = writer_flush();
 		writer.torn = true;
 	}
 	if (r == WRITER_OK && writer.torn)
 		r = new_epoch();
-	if (r == WRITER_OK && !stack_node(s, &record.node))
-		r = stack_node_again(s, &record.node, &cause);
-	if (r == WRITER_OK) {
-		if (s->virtual_id)
-			record.tid = threads_virtual(s->virtual_id, s->name);
-		else
-			threads_seen(s->tid, s->name);
-		/* a flush on the way may have lost what the sample needs */
-		if (!PUT(PENDING_CPU, wire_put_sample, &record) || writer.torn)
-			r = writer.gone ? WRITER_GONE : WRITER_FULL;
-	}
+	if (r == WRITER_OK && !define(s, &ids))
+		r = define_again(s, &ids, ret_cause);
+	/* a flush on the way may have lost what the sample needs */
+	if (r == WRITER_OK && (!put_record(s, &ids) || writer.torn))
+		r = writer.gone ? WRITER_GONE : WRITER_FULL;
+	return r;
+}
+
+static enum writer_result count_sample(const struct ring_sample *s)
+{
+	enum wire_drop cause;
+	enum writer_result r = put_sample(s, &cause);
+
 	if (r != WRITER_OK) {
 		ledger_drop(s->event, r == WRITER_GONE ? WIRE_DROP_NO_READER : cause, 1, s->weight);
 		return r;
 	}
-	writer.cpu_samples++;
-	writer.cpu_ns += s->weight;
+	writer.waiting[s->event].n++;
+	writer.waiting[s->event].weight += s->weight;
+	if (s->event == WIRE_EVENT_LOCK)
+		open_wait_ended(s);
 	return WRITER_OK;
+}
+
+uint32_t writer_epoch(void)
+{
+	return writer.torn ? 0 : writer.epoch;
+}
+
+void writer_wall_again(const struct wire_sample *record)
+{
+	struct event_books *books = &agent.books.of[WIRE_EVENT_WALL];
+
+	/* handlers add to these, too */
+	__atomic_fetch_add(&books->taken_weight, record->weight_ns, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&books->taken, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&books->pushed_weight, record->weight_ns, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&books->pushed, 1, __ATOMIC_SEQ_CST);
+	if (!PUT(PENDING_WALL, wire_put_sample, record)) {
+		ledger_drop(WIRE_EVENT_WALL,
+			    writer.gone ? WIRE_DROP_NO_READER : WIRE_DROP_PIPE_FULL, 1,
+			    record->weight_ns);
+		return;
+	}
+	writer.waiting[WIRE_EVENT_WALL].n++;
+	writer.waiting[WIRE_EVENT_WALL].weight += record->weight_ns;
+}
+
+enum writer_result writer_beside_books(const struct ring_sample *s)
+{
+	enum wire_drop cause;
+
+	return put_sample(s, &cause);
 }
 
 enum writer_result writer_drain(uint64_t end)
@@ -426,7 +599,7 @@ enum writer_result writer_drain(uint64_t end)
 	enum writer_result r = WRITER_OK;
 
 	while (r != WRITER_GONE && (s = ring_peek(&agent.ring, end))) {
-		r = put_sample(s);
+		r = count_sample(s);
 		ring_pop(&agent.ring);
 	}
 	return r;
@@ -435,6 +608,22 @@ enum writer_result writer_drain(uint64_t end)
 void writer_thread(const struct wire_thread *thread)
 {
 	(void)PUT(PENDING_THREAD, wire_put_thread, thread);
+}
+
+void writer_state(const struct wire_state *state)
+{
+	(void)PUT(PENDING_STATE, wire_put_state, state);
+}
+
+void writer_virtual(struct wire_virtual *group, const char *container, const char *class_name)
+{
+	if (writer.torn && new_epoch() != WRITER_OK)
+		return;
+	group->container_id = container[0] ? string_id(container) : 0;
+	group->class_id = class_name[0] ? string_id(class_name) : 0;
+	/* else the names are gone: the next look says it again */
+	if (!writer.torn)
+		(void)PUT(PENDING_VIRTUAL, wire_put_virtual, group);
 }
 
 enum writer_result writer_ledger(void)

@@ -2,13 +2,14 @@
  * Waits of application threads for locks, from their begin to their end, whatever tells of them
  * (monitors.c: JVMTI events, park.c: the native of Unsafe.park). Both calls come in the waiting
  * thread, in native state with the last Java frame's anchor set. Nothing here waits, allocates or
- * writes to the pipe: an ended wait above the threshold goes into the ring with its stack, one below
- * it is counted.
+ * writes to the pipe: an ended wait above the threshold goes into the ring with its stack, one
+ * below it is counted.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "agent/events/events.h"
 #include "proto/wire.h"
 
 /* What is known of a lock; 0 = unknown. */
@@ -27,3 +28,33 @@ void wait_begin(uint64_t java_thread, uint64_t key, enum wire_wait how, uint8_t 
 /* After. @look (NULL = never) is asked for what the begin left out, only above the threshold. */
 void wait_end(uint64_t java_thread, uint64_t key, enum wire_wait how,
 	      void (*look)(void *context, struct wait_lock *lock), void *context);
+
+/* ---- the waits going on, for the agent's thread ------------------------------------------------
+ */
+
+#define WAITS_MAX 16384u /* at once; beyond that a wait is not seen */
+
+struct wait {
+	uint64_t begin_ns; /* 0 = the place is free or being filled in */
+	uint64_t java_thread, key;
+	struct wait_lock lock;
+	uint8_t how, flags;
+	uint8_t pad[6];
+	/* the agent's own thread alone: the wait it sent as OPEN from here; 0 = none */
+	uint64_t told_ns;
+	uint32_t told_tid;
+	uint8_t told; /* enum of open.c */
+	uint8_t pad2[3];
+};
+
+extern const struct events_source waits_source;
+
+/* A copy of the wait at place @i if there is one; whole, or false. */
+bool waits_copy(uint32_t i, struct wait *ret);
+/* Is that wait still going on? */
+bool waits_is_same(uint32_t i, const struct wait *copy);
+struct wait *waits_at(uint32_t i); /* NULL = no table */
+uint32_t waits_used(void); /* places from here on have never been used */
+uint64_t waits_bytes(void);
+/* Waits that were not sent: counters as in struct books. */
+void waits_counts(uint64_t *ret_short, uint64_t *ret_short_ns, uint64_t *ret_unpaired);

@@ -7,3 +7,4 @@
 typedef void walk_fn(struct walk *w, void *ucontext);
 
 extern walk_fn *walk_with_sig; /* set before the first signal */
+extern bool walk_own_sig; /* hotspot/, not asgct/: anchors and classes too */

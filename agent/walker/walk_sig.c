@@ -1,15 +1,67 @@
 /* Which of the two walkers it is. */
+#include <stddef.h>
+#include "agent/walker/guard.h"
+#include "agent/walker/hotspot/continuation.h"
+#include "agent/walker/hotspot/hotspot.h"
+#include "agent/walker/hotspot/layout.h"
+#include "agent/walker/hotspot/method.h"
+#include "agent/walker/java_thread.h"
 #include "agent/walker/walk_priv.h"
 
 walk_fn *walk_with_sig;
+bool walk_own_sig;
 
-void walk_sig(struct walk *w, void *ucontext)
+static void clear(struct walk *w)
 {
 	w->n = 0;
 	w->broken = NULL;
 	w->virtual_id = 0;
 	w->virtual_name[0] = '\0';
+}
+
+void walk_sig(struct walk *w, void *ucontext)
+{
+	clear(w);
 	unwind_enter_sig();
 	walk_with_sig(w, ucontext);
 	unwind_leave_sig();
+}
+
+void walk_anchor_sig(struct walk *w, uint64_t java_thread)
+{
+	clear(w);
+	unwind_enter_sig();
+	if (walk_own_sig)
+		hotspot_walk_anchor_sig(w, java_thread);
+	else
+		w->broken = "walker";
+	unwind_leave_sig();
+}
+
+uint64_t walker_class_sig(void *jclass_ref)
+{
+	static const sigset_t nothing_blocked;
+	const struct method_copy *copy = NULL;
+
+	unwind_enter_sig();
+	if (walk_own_sig && jclass_ref) {
+		(void)guard_begin_sig(&nothing_blocked);
+		copy = class_copy_sig(klass_of_mirror_sig(jclass_ref));
+	}
+	unwind_leave_sig();
+	return (uint64_t)(uintptr_t)copy;
+}
+
+uint64_t walker_class_of_sig(void *jobject_ref)
+{
+	JNIEnv *env = walk_own_sig ? java_thread_env_sig() : NULL;
+	uint64_t handle;
+	jclass klass;
+
+	if (!env || !jobject_ref)
+		return 0;
+	klass = (*env)->GetObjectClass(env, jobject_ref);
+	handle = walker_class_sig(klass);
+	(*env)->DeleteLocalRef(env, klass);
+	return handle;
 }

@@ -39,6 +39,7 @@ static int choose(JavaVM *vm, JNIEnv *env, const char **why)
 
 	note[0] = '\0';
 	own = hotspot_init(env, &reason) == 0;
+	walk_own_sig = own;
 	if (own) {
 		walk_with_sig = hotspot_walk_sig;
 		return 0;
@@ -76,8 +77,10 @@ int walker_init(JavaVM *vm, JNIEnv *env, const char **why)
 void walker_deinit(void)
 {
 	struct timespec pause = { 0, PAUSE_NS };
-	bool quiescent = unwind_quiescent();
+	bool quiescent;
 
+	walk_own_sig = false;
+	quiescent = unwind_quiescent();
 	for (int i = 0; i < QUIESCENT_TRIES && !quiescent; i++) {
 		nanosleep(&pause, NULL);
 		quiescent = unwind_quiescent();
@@ -145,6 +148,12 @@ int32_t walker_resolve_line(uint64_t where, int32_t bci)
 	if (!own)
 		return asgct_resolve_line(where, bci);
 	return method_line((const struct method_copy *)(uintptr_t)where, bci);
+}
+
+const char *walker_resolve_class(uint64_t class_handle)
+{
+	return class_handle ? class_resolve((const struct method_copy *)(uintptr_t)class_handle) :
+			      NULL;
 }
 
 bool walker_resolve_pc(uint64_t pc, struct walk_mapping *ret)

@@ -48,6 +48,7 @@ struct config {
 	enum { BPF_AUTO, BPF_ON, BPF_OFF } bpf; /* discovery.bpf */
 	uint64_t scan_interval_ns; /* discovery.scan_interval: 30s (1s without BPF events) */
 	uint64_t attach_deadline_ns; /* attach.deadline: 10s */
+	bool tmpfs_over_tmp; /* attach.tmpfs_over_tmp: where a JVM may write nowhere in /tmp */
 	bool yields; /* targets.foreign_profilers: no agent where another profiler is */
 	bool opt_in; /* targets.mode: only JVMs that a rule allows */
 	uint64_t attach_rate; /* targets.attach_rate: attaches a second, 5; 0 = no limit */

@@ -63,6 +63,8 @@ const struct config_entry config_entries[] = {
 	      3600 * NS_PER_S, "how often all of /proc is looked through for JVMs"),
 	FIELD("attach.deadline", CONFIG_DURATION, attach_deadline_ns, NS_PER_S, 600 * NS_PER_S,
 	      "how long one attempt to attach to a JVM may take"),
+	FIELD("attach.tmpfs_over_tmp", CONFIG_BOOL, tmpfs_over_tmp, 0, 0,
+	      "a tmpfs lies over a /tmp that the JVM may not write, while it is attached to"),
 	FIELD("targets.mode", CONFIG_MODE, opt_in, 0, 0,
 	      "which JVMs are taken in: opt-out = all that no rule denies, opt-in = those allowed"),
 	FIELD("targets.attach_rate", CONFIG_COUNT, attach_rate, 0, 100,

@@ -39,6 +39,20 @@ static void copy_pod(struct jvm *ret, const char *name_space, const char *name)
 		  (size_t)n < sizeof(pod) ? (size_t)n : sizeof(pod) - 1);
 }
 
+/* "sha256:" and 64 hex digits, somewhere in @text or, without the word, all of it. */
+static void copy_digest(struct jvm *ret, const char *text)
+{
+	static const char word[] = "sha256:", hex[] = "0123456789abcdef";
+	const char *digits = text ? strstr(text, word) : NULL;
+
+	if (!text || ret->image_digest[0])
+		return;
+	digits = digits ? digits + strlen(word) : text;
+	if (strspn(digits, hex) != 64 || digits[64])
+		return;
+	snprintf(ret->image_digest, sizeof(ret->image_digest), "%s%s", word, digits);
+}
+
 static const char *first_of(const cJSON *object, const char *const *names, size_t n)
 {
 	const char *text = NULL;
@@ -67,6 +81,8 @@ bool container_parse_oci(const char *text, size_t len, struct jvm *ret)
 	copy_pod(ret, first_of(notes, name_space, ARRAY_SIZE(name_space)),
 		 first_of(notes, pod, ARRAY_SIZE(pod)));
 	copy(ret->image, sizeof(ret->image), first_of(notes, image, ARRAY_SIZE(image)));
+	copy_digest(ret, text_of(notes, "io.kubernetes.cri-o.ImageRef"));
+	copy_digest(ret, ret->image);
 	return ret->container[0] || ret->pod[0];
 }
 
@@ -83,6 +99,7 @@ bool container_parse_docker(const char *text, size_t len, struct jvm *ret)
 	copy_pod(ret, text_of(labels, "io.kubernetes.pod.namespace"),
 		 text_of(labels, "io.kubernetes.pod.name"));
 	copy(ret->image, sizeof(ret->image), text_of(config, "Image"));
+	copy_digest(ret, text_of(json, "Image"));
 	return ret->container[0] || ret->pod[0];
 }
 
@@ -106,6 +123,7 @@ bool container_parse_storage(const char *text, size_t len, struct jvm *ret)
 	if (text_of(entry, "metadata"))
 		details = cJSON_Parse(text_of(entry, "metadata")); /* JSON in a JSON string */
 	copy(ret->image, sizeof(ret->image), text_of(details, "image-name"));
+	copy_digest(ret, text_of(entry, "image"));
 	return ret->container[0];
 }
 
@@ -119,4 +137,24 @@ pid_t container_parse_state(const char *text, size_t len)
 	if (!cJSON_IsNumber(pid) || pid->valuedouble < 1 || pid->valuedouble > INT32_MAX)
 		return 0;
 	return (pid_t)pid->valuedouble;
+}
+
+bool container_parse_bundle(const char *text, size_t len, char *ret, size_t ret_size)
+{
+	static const char label[] = "bundle=";
+	CLEANUP(json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
+	const cJSON *labels = cJSON_GetObjectItemCaseSensitive(
+		cJSON_GetObjectItemCaseSensitive(json, "config"), "labels"); /* runc */
+	const char *found = text_of(json, "bundle"); /* crun */
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, labels)
+	{
+		if (cJSON_IsString(item) && strncmp(item->valuestring, label, strlen(label)) == 0)
+			found = item->valuestring + strlen(label);
+	}
+	if (!found || strlen(found) >= ret_size)
+		return false;
+	strcpy(ret, found);
+	return true;
 }

@@ -88,7 +88,7 @@ static int describe(int proc_dfd, int pid_dfd, const struct proc_maps *maps, str
 	jvm->libjvm_deleted = maps->deleted;
 	read_name(pid_dfd, jvm);
 	container_describe(proc_dfd, pid_dfd, jvm);
-	release_read(pid_dfd, maps->path, jvm->jdk, sizeof(jvm->jdk));
+	release_read(pid_dfd, maps->path, jvm);
 	return status.caught & 1ull << (SIGQUIT - 1) ? JVM_READY : JVM_YOUNG;
 }
 

@@ -20,10 +20,14 @@ struct jvm {
 			*/
 	char libjvm[256]; /* path as in maps */
 	bool libjvm_deleted;
+	char libjvm_build[64]; /* "23434240 bytes of 2025-04-15T12:00:00Z", "" if it cannot be told
+				*/
 	char container_id[65]; /* 64 hex digits, or "" on the host */
 	char container[128]; /* container name, "" if unknown */
 	char pod[256]; /* "namespace/pod", "" if unknown */
 	char image[256];
+	char image_digest[72]; /* "sha256:" and 64 hex digits, "" if no file of the runtime's has it
+				*/
 };
 
 /* Why a process is not (yet) ready to be attached to. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include "daemon/core/mem.h"
 #include "daemon/core/utf8.h"
 #include "daemon/discovery/proc.h"
@@ -107,18 +108,37 @@ bool release_is_local(const char *mountinfo, const char *path)
 	return any;
 }
 
-static bool read_release(int root_dfd, const char *path, char *ret, size_t ret_size)
+static int open_in(int root_dfd, const char *path, int flags)
 {
 	/* no link of any kind: the path was checked by its text, mount by mount */
-	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+	struct open_how how = { .flags = (unsigned)flags | O_CLOEXEC,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS |
 					   RESOLVE_NO_MAGICLINKS };
-	CLEANUP(fd_closep) int fd = -1;
+
+	return (int)syscall(SYS_openat2, root_dfd, path, &how, sizeof(how));
+}
+
+static void read_build(int root_dfd, const char *libjvm, char *ret, size_t ret_size)
+{
+	CLEANUP(fd_closep) int fd = open_in(root_dfd, libjvm, O_PATH);
+	struct tm tm = { 0 };
+	struct stat st;
+	char when[32];
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    !gmtime_r(&st.st_mtim.tv_sec, &tm) ||
+	    !strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm))
+		return;
+	snprintf(ret, ret_size, "%lld bytes of %s", (long long)st.st_size, when);
+}
+
+static bool read_release(int root_dfd, const char *path, char *ret, size_t ret_size)
+{
+	CLEANUP(fd_closep) int fd = open_in(root_dfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	char text[RELEASE_MAX_BYTES];
 	struct stat st;
 	ssize_t n;
 
-	fd = (int)syscall(SYS_openat2, root_dfd, path, &how, sizeof(how));
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return false;
 	n = read(fd, text, sizeof(text) - 1);
@@ -128,7 +148,7 @@ static bool read_release(int root_dfd, const char *path, char *ret, size_t ret_s
 	return release_parse(text, ret, ret_size);
 }
 
-void release_read(int pid_dfd, const char *libjvm, char *ret, size_t ret_size)
+void release_read(int pid_dfd, const char *libjvm, struct jvm *ret)
 {
 	CLEANUP(freep) char *mountinfo = NULL;
 	CLEANUP(fd_closep) int root_dfd = -1;
@@ -136,7 +156,7 @@ void release_read(int pid_dfd, const char *libjvm, char *ret, size_t ret_size)
 	size_t len = strlen(libjvm);
 	ssize_t n;
 
-	ret[0] = '\0';
+	ret->jdk[0] = ret->libjvm_build[0] = '\0';
 	mountinfo = malloc(MOUNTINFO_MAX_BYTES);
 	if (!mountinfo || len >= 4096)
 		return;
@@ -146,6 +166,8 @@ void release_read(int pid_dfd, const char *libjvm, char *ret, size_t ret_size)
 	root_dfd = openat(pid_dfd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root_dfd < 0)
 		return;
+	if (!ret->libjvm_deleted)
+		read_build(root_dfd, libjvm, ret->libjvm_build, sizeof(ret->libjvm_build));
 	memcpy(path, libjvm, len + 1);
 	for (int depth = 0; depth <= HOME_DEPTH_MAX; depth++) {
 		char *slash = strrchr(path, '/');
@@ -154,7 +176,7 @@ void release_read(int pid_dfd, const char *libjvm, char *ret, size_t ret_size)
 			return;
 		strcpy(slash, "/release");
 		if (release_is_local(mountinfo, path) &&
-		    read_release(root_dfd, path, ret, ret_size))
+		    read_release(root_dfd, path, ret->jdk, sizeof(ret->jdk)))
 			return;
 		*slash = '\0';
 	}

@@ -137,6 +137,7 @@ static cJSON *target_json(const struct target *t)
 	add_text(o, "container", t->jvm.container);
 	add_text(o, "pod", t->jvm.pod);
 	add_text(o, "image", t->jvm.image);
+	add_text(o, "image_digest", t->jvm.image_digest);
 	add_text(o, "jdk", t->jdk[0] ? t->jdk : t->jvm.jdk);
 	add_text(o, "name", t->jvm.name);
 	cJSON_AddStringToObject(o, "state", target_state_names[t->state]);
@@ -244,6 +245,8 @@ cJSON *status_json(struct serve *s)
 		cJSON_AddStringToObject(part, "source", discovery_source(d, &why));
 		add_text(part, "why", why);
 	}
+	part = cJSON_AddObjectToObject(o, "attach");
+	cJSON_AddBoolToObject(part, "tmpfs_over_tmp", host_config(s->host)->tmpfs_over_tmp);
 	cJSON_AddItemToObject(o, "host_engine", host_engine_json(s->host));
 	cJSON_AddItemToObject(o, "blocked", blocked_json(targets));
 	if (host_store(s->host)) {

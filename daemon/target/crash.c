@@ -15,12 +15,17 @@
 
 void crash_cohort(const struct jvm *jvm, char ret[COHORT_SIZE])
 {
-	if (jvm->image[0])
-		snprintf(ret, COHORT_SIZE, "image %.200s, %.80s, kindling " KINDLING_VERSION,
-			 jvm->image, jvm->jdk);
+	static const char version[] = "kindling " KINDLING_VERSION;
+
+	if (jvm->image_digest[0]) /* of all names that an image has */
+		snprintf(ret, COHORT_SIZE, "image %.80s, %.80s, %s", jvm->image_digest, jvm->jdk,
+			 version);
+	else if (jvm->image[0]) /* a tag can be another image tomorrow */
+		snprintf(ret, COHORT_SIZE, "image %.150s, libjvm of %.60s, %.80s, %s", jvm->image,
+			 jvm->libjvm_build, jvm->jdk, version);
 	else
-		snprintf(ret, COHORT_SIZE, "%.120s with %.120s, %.80s, kindling " KINDLING_VERSION,
-			 jvm->name, jvm->libjvm, jvm->jdk);
+		snprintf(ret, COHORT_SIZE, "%.90s with %.100s of %.60s, %.80s, %s", jvm->name,
+			 jvm->libjvm, jvm->libjvm_build, jvm->jdk, version);
 }
 
 int crash_signal(int status)

@@ -1,6 +1,7 @@
 /*
  * The circuit breaker: a JVM that crashes soon after an attach keeps us away from those like it,
- * its cohort: the same image (on the host: the same main class and libjvm), JDK and version of
+ * its cohort: the same image by its digest (by its name and build of libjvm where no file of the
+ * runtime's has one; on the host: the same main class, libjvm and build of it), JDK and version of
  * ours. Never from the whole host. Kept in a file: a daemon that starts again knows it too.
  */
 #pragma once

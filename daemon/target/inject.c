@@ -48,7 +48,7 @@ static void end_child(struct target *t)
 }
 
 /* A killed injector may have left names in the target: another one takes them away. */
-static void cleanup_after(const struct target *t)
+void target_clean_up(const struct target *t)
 {
 	char pid[16], start[24];
 	char *argv[] = { WORD(t->priv->table->config->injector),
@@ -69,7 +69,7 @@ void target_inject_abort(struct target *t)
 	if (!t->priv->injector)
 		return;
 	end_child(t);
-	cleanup_after(t);
+	target_clean_up(t);
 }
 
 static void on_backoff(void *userdata)
@@ -171,7 +171,7 @@ static void on_result(void *userdata, uint32_t events)
 		fault_set(&result.fault, EPROTO, FAULT_INTERNAL, "the injector gave no pipe");
 	end_child(t);
 	if (died)
-		cleanup_after(t);
+		target_clean_up(t);
 	if (result.fault.code) {
 		fd_close(fds[0]);
 		fd_close(fds[1]);
@@ -212,9 +212,16 @@ static int spawn_injector(struct target *t, int result_fd, int start_fd)
 		WORD(c->agent),
 		deadline,
 		pipe_bytes,
-		WORD(c->quiet_attach ? NULL : "quiet=0"),
+		NULL,
+		NULL,
 		NULL,
 	};
+	size_t n = ARRAY_SIZE(argv) - 3;
+
+	if (!c->quiet_attach)
+		argv[n++] = WORD("quiet=0");
+	if (c->tmpfs_over_tmp)
+		argv[n++] = WORD("over_tmp=1");
 
 	snprintf(pid, sizeof(pid), "%d", t->jvm.pid);
 	snprintf(start, sizeof(start), "%llu", (unsigned long long)t->jvm.start_time);

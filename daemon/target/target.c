@@ -22,11 +22,14 @@ int targets_new(struct loop *loop, const struct config *config, const struct tar
 	t->config = config;
 	t->ops = *ops;
 	t->userdata = userdata;
+	left_begin(t);
 	wishes_open(&t->wishes, config->state_dir);
 	crashes_open(&t->crashes, config->state_dir, clock_real_ns());
 	r = loop_timer_add(loop, UINT64_MAX, 0, targets_on_rate, t, &t->rate_timer);
 	if (r == 0)
 		r = loop_timer_add(loop, UINT64_MAX, 0, targets_on_review, t, &t->review_timer);
+	if (r == 0)
+		r = loop_timer_add(loop, UINT64_MAX, 0, targets_on_left, t, &t->left_timer);
 	if (r < 0) {
 		targets_free(t);
 		return r;
@@ -66,6 +69,7 @@ struct targets *targets_free(struct targets *table)
 	children_forget(table);
 	loop_timer_free(table->rate_timer);
 	loop_timer_free(table->review_timer);
+	loop_timer_free(table->left_timer);
 	wishes_close(&table->wishes);
 	crashes_close(&table->crashes);
 	free(table);
@@ -174,6 +178,7 @@ int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono
 	log_info("target.found", "pid=%d ns_pid=%d name=%s container=%s", jvm->pid, jvm->ns_pid,
 		 log_str(jvm->name), log_str(jvm->container_id));
 	target_begin(t);
+	left_look(t);
 	if (ret)
 		*ret = t;
 	return 0;

@@ -1,7 +1,8 @@
 /* Inside the target room: state.c (the table of steps), inject.c (one attempt), child.c (its
  * process), session.c (the pipe), reattach.c (an agent that is there already), target.c (the table
  * of targets), match.c (words that name one), admit.c (whether it may be attached to: rules.c,
- * wishes.c, crash.c, neighbours.c, limit.c), exit.c (how it ended), budget.c (attaches a second).
+ * wishes.c, crash.c, neighbours.c, limit.c), exit.c (how it ended), budget.c (attaches a second),
+ * left.c (what a former daemon left behind).
  */
 #pragma once
 
@@ -46,6 +47,7 @@ struct target_priv {
 	uint64_t attach_mono_ns; /* the last attempt or reattach; 0 = none */
 	int cwd_fd; /* O_PATH, from then on: a crash leaves its file there */
 	bool crash_seen, exit_known;
+	bool may_have_left; /* left.c has to look */
 	int exit_status;
 	int result_fd;
 	struct loop_source *result_source;
@@ -72,6 +74,8 @@ struct targets {
 	struct loop_timer *rate_timer; /* FOUND ones that wait for targets.attach_rate */
 	uint64_t review_mono_ns; /* when it comes; 0 = it does not */
 	struct loop_timer *review_timer; /* EXCLUDED ones that may be taken in later */
+	uint64_t begin_boot_s;
+	struct loop_timer *left_timer;
 	uint64_t refused; /* TARGETS_MAX */
 	bool stopping;
 };
@@ -104,6 +108,11 @@ void exit_open_cwd(struct target *t);
 void exit_look(struct target *t); /* it has ended: was it a crash? */
 void exit_explain(const struct target *t, struct fault *ret);
 
+/* left.c: what attempts of a former daemon left */
+void left_begin(struct targets *table);
+void left_look(struct target *t); /* just found: is it one that no attempt will tidy up? */
+void targets_on_left(void *userdata);
+
 /* limit.c: targets.max */
 bool limit_reached(const struct target *t);
 void limit_explain(const struct targets *table, struct fault *ret);
@@ -125,6 +134,7 @@ void target_begin(struct target *t);
 void target_fail(struct target *t, const struct fault *why); /* to FAILED, and again later */
 void target_inject(struct target *t); /* FOUND or FAILED -> INJECTING, when a place is free */
 void target_inject_abort(struct target *t);
+void target_clean_up(const struct target *t); /* an injector takes away what one left */
 void target_inject_let_go(struct target *t);
 void targets_inject_next(struct targets *table);
 

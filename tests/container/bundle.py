@@ -101,14 +101,16 @@ class Jdk:
 
 class Container:
     """One cell's container. @user: root, uid1000, userns. @root: see ROOTS in rows.py. @tmp: a directory of the
-    host to be its /tmp; @args: words for the JVM; @env: its variables; @own_jdk: a JDK that may be changed."""
+    host to be its /tmp; @args: words for the JVM; @env: its variables; @own_jdk: a JDK that may be changed;
+    @libjvm_date: of that JDK; @engine: whose container it is, see engines.py."""
     count = 0
 
     def __init__(self, jdk, user="uid1000", root="plain", runtime="runc", options=(), env=(), launcher="java",
-                 own_jdk=False, tmp=None, seccomp=None, main="Ticks"):
+                 own_jdk=False, tmp=None, seccomp=None, main="Ticks", libjvm_date=None, engine=None):
         with prepare:
             Container.count += 1
-            self.name = "kindling-cell-%d-%d" % (os.getpid(), Container.count)
+            self.name = engine.id if engine else "kindling-cell-%d-%d" % (os.getpid(), Container.count)
+        self.engine, self.libjvm_date = engine, libjvm_date
         self.jdk, self.user, self.kind, self.runtime = jdk, user, root, runtime
         self.own_jdk, self.launcher, self.tmp, self.kill_calls = own_jdk, launcher, tmp, seccomp
         self.dir = tempfile.mkdtemp(prefix="kindling-cell-")
@@ -167,6 +169,8 @@ class Container:
             os.chmod(layers + "/" + name, 0o755)
         self.mount("-t", "overlay", "overlay", "-o",
                    "lowerdir=%s,upperdir=%s/upper,workdir=%s/work" % (self.jdk.home, layers, layers), layers + "/jdk")
+        if self.libjvm_date:
+            os.utime(layers + "/jdk" + self.jdk.libjvm(), (self.libjvm_date, self.libjvm_date))
         if self.launcher != "java":
             shutil.copy(self.jdk.home + "/bin/java", layers + "/jdk/bin/" + self.launcher)
 
@@ -282,9 +286,10 @@ class Container:
                         "user": {"uid": uid, "gid": uid, "additionalGids": [GROUP] if uid else []},
                         "noNewPrivileges": self.kind == "hardened" or uid != 0,
                         "capabilities": {k: caps for k in ("bounding", "effective", "permitted")}},
-            "root": {"path": "root", "readonly": self.kind in ("readonly", "noexec", "sealed", "covered")},
+            "root": {"path": self.root, "readonly": self.kind in ("readonly", "noexec", "sealed", "covered")},
             "hostname": "cell", "mounts": mounts, "linux": linux}
-        with open(self.dir + "/config.json", "w") as f:
+        self.bundle = self.engine.put(config) if self.engine else self.dir
+        with open(self.bundle + "/config.json", "w") as f:
             json.dump(config, f, indent=1)
 
     # ---- its life ---------------------------------------------------------------------------------------
@@ -299,7 +304,7 @@ class Container:
 
     def up(self):
         with open(self.dir + "/out", "wb") as out, open(self.dir + "/err", "wb") as err:
-            done = self.call("run", "-d", "--pid-file", self.dir + "/pid", "--bundle", self.dir, self.name,
+            done = self.call("run", "-d", "--pid-file", self.dir + "/pid", "--bundle", self.bundle, self.name,
                              stdout=out, stderr=err)
         if done.returncode != 0:
             raise AssertionError("%s: %s" % (self.runtime, self.output()[1][-500:]))
@@ -316,6 +321,9 @@ class Container:
             self.call("delete", "--force", self.name, stderr=subprocess.DEVNULL)
         for where in reversed(self.mounted):
             subprocess.run(["umount", "-l", where])
+        self.mounted = []
+        if self.engine:
+            self.engine.take_away()
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def __enter__(self):

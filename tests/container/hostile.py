@@ -256,7 +256,7 @@ class Hostile(unittest.TestCase):
         self.assertTrue(c.alive())
 
     def test_killed_at_every_step_it_leaves_nothing(self):
-        for kind in ("plain", "noexec"):
+        for kind in ("plain", "noexec", "covered"):
             with Container(jdk, root=kind) as c:
                 kept, before = c.kept_lines(), c.tree()
                 for call, number in SYSCALLS.items():
@@ -269,7 +269,7 @@ class Hostile(unittest.TestCase):
 
     def test_killed_at_random_moments_it_leaves_nothing(self):
         chance = random.Random(7)
-        for kind in ("plain", "noexec"):
+        for kind in ("plain", "noexec", "covered"):
             with Container(jdk, root=kind) as c:
                 kept, before = c.kept_lines(), c.tree()
                 for _ in range(25):

@@ -1,16 +1,21 @@
 """JVMs in containers of runc: own namespaces, own root, uid 1000. Needs root and runc."""
 import os
+import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "harness"))
 import bundle  # noqa: E402
-from kindling import Daemon, agent_copies, books_hold, classes, java_home, skip, timers, wait_for  # noqa: E402
+from kindling import NOT_OTHERS, Daemon, agent_copies, books_hold, classes, java_home, skip, timers, wait_for  # noqa: E402
 
+COVER = "attach:\n  tmpfs_over_tmp: true\n"
+NOBODY = "targets:\n  rules:\n    - deny: { uid: 0-4294967295 }\n"
 CONTAINER = os.path.join(HERE, "..", "..", "deploy", "demo", "container.py")
 
 
@@ -62,9 +67,9 @@ class Containers(unittest.TestCase):
             with open(c.dir + "/err") as f:
                 self.assertNotIn("WARNING", f.read())
 
-    def check_placement(self, root, placement):
+    def check_placement(self, root, placement, settings=""):
         """Through the daemon: how the library came in is shown, and the next daemon finds the agent again."""
-        with Daemon() as daemon, bundle.Container(bundle.Jdk("17"), root=root) as c:
+        with Daemon(settings) as daemon, bundle.Container(bundle.Jdk("17"), root=root) as c:
             self.assertEqual(daemon.wait_state(c.pid, "streaming")["placement"], placement)
             wait_for("samples", lambda: daemon.target(c.pid)["samples"]["delivered"] > 10)
             self.assertFalse(os.path.exists(c.tmp_dir() + "/kindling"))
@@ -77,6 +82,47 @@ class Containers(unittest.TestCase):
 
     def test_a_noexec_tmp(self):
         self.check_placement("noexec", "mount")
+
+    def test_a_tmp_that_is_covered_meanwhile(self):
+        self.check_placement("covered", "tmpfs", COVER)
+
+    def tree(self, c):
+        try:
+            return c.tree()
+        except FileNotFoundError:  # it changes just now
+            return None
+
+    def test_daemon_and_injector_killed_while_it_is_covered(self):
+        """The next daemon takes the cover off: of a JVM that streams, that it attaches to, or that a rule keeps out."""
+        chance = random.Random(5)
+        with bundle.Container(bundle.Jdk("17"), root="covered") as c, Daemon(COVER) as daemon:
+            daemon.wait_state(c.pid, "streaming")
+            before, kept, covered = c.tree(), c.kept_lines(), 0
+            for turn in range(40):
+                daemon.cli("detach", str(c.pid))
+                daemon.wait_state(c.pid, "detached")
+                attach = subprocess.Popen([bundle.BUILD + "/bin/kindling", "--socket", daemon.socket, "attach", str(c.pid)],
+                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                time.sleep(chance.uniform(0.005, 0.04))
+                daemon.process.send_signal(signal.SIGSTOP)
+                subprocess.run(["pkill", "-KILL", "-P", str(daemon.process.pid), "kindling-inject"], stdout=subprocess.DEVNULL)
+                daemon.kill()
+                attach.wait()
+                covered += self.tree(c) != before
+                daemon.configure(COVER + (NOBODY if turn % 2 else NOT_OTHERS))
+                daemon.start()
+                wait_for("its /tmp as before", lambda: self.tree(c) == before)
+                if turn % 2:
+                    daemon.wait_state(c.pid, "excluded")
+                    daemon.stop()
+                    daemon.configure(COVER + NOT_OTHERS)
+                    daemon.start()
+                daemon.cli("attach", str(c.pid), check=False)
+                daemon.wait_state(c.pid, "streaming", 40)
+                self.assertEqual(c.tree(), before)
+            print("covered when the next daemon began: %d of 40" % covered)
+            self.assertGreater(covered, 2)
+            c.check_output(kept)
 
     def test_a_tmp_that_is_a_link(self):
         self.check_placement("symlinks", "copy")

@@ -270,7 +270,7 @@ class Crashes(unittest.TestCase):
             blocked = daemon.status()["blocked"]
             self.assertEqual(len(blocked), 1)
             self.assertIn("KnownShares", blocked[0]["cohort"])
-            self.assertRegex(daemon.cli("status").stdout, "left alone until .*KnownShares with .*libjvm.so")
+            self.assertRegex(daemon.cli("status").stdout, "left alone until .*KnownShares with .*libjvm.so of [0-9]+ bytes of 20")
             metrics = subprocess.run(["curl", "-s", "--unix-socket", daemon.socket, "http://x/metrics"], capture_output=True,
                                      text=True).stdout
             self.assertIn("kindling_crashes_total 1\n", metrics)

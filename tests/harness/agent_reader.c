@@ -8,11 +8,15 @@
  *     -r BYTES ring                     -p BYTES pipe
  *     -w MSEC  sleep before each read: a slow reader
  *     -m PERMILLE  CPU budget; without it the budget is off
- *     -H       signals from the host engine, for an interval below the kernel's tick, if it is to be had
- *     -s       STOP for the middle third of the time
- *     -c N     STOP and START so many times, as fast as the agent follows
- *     -k       leave without DETACH, as if killed
- *     -v       print every frame
+ *     -e LIST  what to collect: cpu,lock,alloc,wall (cpu)
+ *     -T NSEC  shorter waits are only counted (1000000)
+ *     -M auto|always|never   monitor enters and waits (auto)
+ *     -A BYTES between two allocation samples   -W USEC between two wall-clock samples
+ *     -S       what threads do, as well
+ *     -L       print each wait, allocation and thread, a line each
+ *     -H       signals from the host engine, for an interval below the kernel's tick, if it is to
+ * be had -s       STOP for the middle third of the time -c N     STOP and START so many times, as
+ * fast as the agent follows -k       leave without DETACH, as if killed -v       print every frame
  *     -D       details: memory by part at the first sample and at the end, times in the handler
  *
  * Exit status: 0 all books exact, 1 not, 2 no session.
@@ -45,7 +49,8 @@ static struct {
 	double seconds;
 	uint64_t interval_ns, ring_bytes, permille;
 	int pipe_bytes, sleep_ms, cycles;
-	bool no_budget, stop, leave, verbose, details, host;
+	bool threads, no_budget, stop, leave, verbose, details, host, lines;
+	uint64_t events, lock_min_ns, monitors, alloc_interval, wall_interval_ns;
 } opt = { .seconds = 5, .interval_ns = 10000000, .no_budget = true };
 
 struct thread {
@@ -63,6 +68,10 @@ static struct {
 	uint64_t self_ns[IDS_MAX];
 	struct thread threads[THREADS_MAX];
 	uint64_t samples, weight_ns, bytes, sequence, booked_ns, broken;
+	struct {
+		uint64_t n, weight;
+	} events[WIRE_EVENT_COUNT];
+	uint64_t opened, closed;
 	struct wire_ledger ledger;
 	uint64_t ledgers, resets, ended;
 	bool hello, bye, failed;
@@ -209,7 +218,7 @@ static void on_thread(const struct wire_thread *t)
 {
 	struct thread *known = thread(t->tid);
 
-	if (opt.verbose)
+	if (opt.verbose || opt.lines)
 		printf("THREAD %u flags %u java %llu %.*s\n", t->tid, t->flags,
 		       (unsigned long long)t->java_id, (int)t->name.len, t->name.p);
 	known->ended = t->flags & WIRE_THREAD_ENDED;
@@ -220,15 +229,122 @@ static void on_thread(const struct wire_thread *t)
 	known->name = strndup(t->name.p, t->name.len);
 }
 
+static void count(enum wire_event event, uint64_t weight)
+{
+	in.events[event].n++;
+	in.events[event].weight += weight;
+	if (in.first_sample_s == 0)
+		in.first_sample_s = now_s();
+}
+
+static bool is_stack(uint32_t node)
+{
+	if (node < IDS_MAX && (!node || in.nodes[node].id))
+		return true;
+	wrong("a sample's node %u is not defined", node);
+	return false;
+}
+
+/* ---- waits and allocations, a line each ---------------------------------------------------------
+ */
+
+static void print_stack(uint32_t node)
+{
+	if (!node)
+		printf("-");
+	for (uint32_t n = node; n; n = in.nodes[n].parent) {
+		print_frame(&in.nodes[n]);
+		printf(in.nodes[n].parent ? " < " : "");
+	}
+}
+
+static void print_lock(const struct wire_lock *l)
+{
+	printf("LOCK %llu %llu tid %u %s flags %u %s@%u owner %u waker %u stack ",
+	       (unsigned long long)l->begin_ns, (unsigned long long)l->duration_ns, l->tid,
+	       wire_wait_names[l->wait], l->flags, l->class_id ? text(l->class_id) : "-",
+	       l->identity, l->owner_tid, l->waker_tid);
+	print_stack(l->node);
+	printf(" owner_stack ");
+	print_stack(l->owner_node);
+	printf("\n");
+}
+
+static void on_lock(const struct wire_lock *l)
+{
+	if (!is_stack(l->node) || !is_stack(l->owner_node))
+		return;
+	if (l->class_id && !in.strings[l->class_id])
+		wrong("a lock's class %u is not defined", l->class_id);
+	if (l->flags & WIRE_LOCK_OPEN)
+		in.opened++;
+	else if (l->flags & WIRE_LOCK_CLOSED)
+		in.closed++;
+	else
+		count(WIRE_EVENT_LOCK, l->duration_ns);
+	if (opt.lines)
+		print_lock(l);
+}
+
+static void on_state(const struct wire_state *s)
+{
+	if (opt.verbose)
+		printf("STATE %llu tid %u %s cpu %llu ns\n", (unsigned long long)s->mono_ns, s->tid,
+		       wire_state_names[s->state], (unsigned long long)s->cpu_ns);
+}
+
+static void on_virtual(const struct wire_virtual *v)
+{
+	if ((v->container_id && !in.strings[v->container_id]) ||
+	    (v->class_id && !in.strings[v->class_id]))
+		wrong("virtual threads of strings %u, %u", v->container_id, v->class_id);
+	else if (opt.verbose)
+		printf("VIRTUAL %llu in [%s] %s on [%s]: %u, mounted %u\n",
+		       (unsigned long long)v->mono_ns, v->container_id ? text(v->container_id) : "",
+		       wire_state_names[v->state], v->class_id ? text(v->class_id) : "", v->count,
+		       v->mounted);
+}
+
+static void on_alloc(const struct wire_alloc *a)
+{
+	if (!is_stack(a->node))
+		return;
+	if (a->class_id && !in.strings[a->class_id])
+		wrong("a class %u is not defined", a->class_id);
+	count(WIRE_EVENT_ALLOC, a->weight);
+	if (!opt.lines)
+		return;
+	printf("ALLOC %llu tid %u %s size %llu weight %llu stack ", (unsigned long long)a->mono_ns,
+	       a->tid, text(a->class_id), (unsigned long long)a->size,
+	       (unsigned long long)a->weight);
+	print_stack(a->node);
+	printf("\n");
+}
+
+static void on_wall(const struct wire_sample *s)
+{
+	if (!is_stack(s->node))
+		return;
+	count(WIRE_EVENT_WALL, s->weight_ns);
+	if (!opt.lines)
+		return;
+	printf("WALL %llu tid %u %llu ns stack ", (unsigned long long)s->mono_ns, s->tid,
+	       (unsigned long long)s->weight_ns);
+	print_stack(s->node);
+	printf("\n");
+}
+
+/* ---- samples ------------------------------------------------------------------------------------
+ */
+
 static void on_sample(const struct wire_sample *s)
 {
 	uint32_t root = s->node;
 
-	if (s->node >= IDS_MAX || (s->node && !in.nodes[s->node].id)) {
-		wrong("a sample's node %u is not defined", s->node);
+	if (!is_stack(s->node))
 		return;
-	}
-	if (!in.samples++)
+	count(WIRE_EVENT_CPU, s->weight_ns);
+	if (!in.samples++ && in.first_sample_s == 0)
 		in.first_sample_s = now_s();
 	in.weight_ns += s->weight_ns;
 	in.self_ns[s->node] += s->weight_ns;
@@ -246,10 +362,7 @@ static void on_sample(const struct wire_sample *s)
 	printf("CPU %llu.%06llu tid %u %llu ns ", (unsigned long long)(s->mono_ns / NS_PER_S),
 	       (unsigned long long)(s->mono_ns % NS_PER_S / 1000), s->tid,
 	       (unsigned long long)s->weight_ns);
-	for (uint32_t n = s->node; n; n = in.nodes[n].parent) {
-		print_frame(&in.nodes[n]);
-		printf(in.nodes[n].parent ? " < " : "");
-	}
+	print_stack(s->node);
 	printf("\n");
 }
 
@@ -299,24 +412,32 @@ static void follow(const uint64_t *c)
 		wrong("the host engine: %s", strerror(-r));
 }
 
-static void on_ledger(const struct wire_ledger *l)
+static void check_books(const struct wire_ledger *l, enum wire_event event)
 {
-	const struct wire_books *b = &l->books[WIRE_EVENT_CPU];
-	uint64_t dropped = 0, dropped_ns = 0;
-	const uint64_t *c = l->counter;
+	const struct wire_books *b = &l->books[event];
+	uint64_t dropped = 0, dropped_weight = 0;
 
 	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
 		dropped += b->drop[i].n;
-		dropped_ns += b->drop[i].weight;
+		dropped_weight += b->drop[i].weight;
 	}
 	if (b->taken != b->written + dropped ||
-	    b->taken_weight != b->written_weight + dropped_ns)
-		wrong("taken is not written + dropped: %llu, %llu, %llu",
-		      (unsigned long long)b->taken,
+	    b->taken_weight != b->written_weight + dropped_weight)
+		wrong("%s: taken is not written + dropped: %llu, %llu, %llu",
+		      wire_event_names[event], (unsigned long long)b->taken,
 		      (unsigned long long)b->written, (unsigned long long)dropped);
-	if (b->written != in.samples || b->written_weight != in.weight_ns)
-		wrong("written %llu, decoded %llu", (unsigned long long)b->written,
-		      (unsigned long long)in.samples);
+	if (b->written != in.events[event].n || b->written_weight != in.events[event].weight)
+		wrong("%s: written %llu, decoded %llu", wire_event_names[event],
+		      (unsigned long long)b->written, (unsigned long long)in.events[event].n);
+}
+
+static void on_ledger(const struct wire_ledger *l)
+{
+	const struct wire_books *b = &l->books[WIRE_EVENT_CPU];
+	const uint64_t *c = l->counter;
+
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		check_books(l, e);
 	if (opt.details && in.samples && !in.ledger.books[WIRE_EVENT_CPU].taken)
 		print_parts("first", l);
 	in.ledger = *l;
@@ -324,9 +445,8 @@ static void on_ledger(const struct wire_ledger *l)
 	if (host)
 		follow(c);
 	if (opt.verbose)
-		printf("LEDGER taken %llu written %llu dropped %llu interval %llu us\n",
-		       (unsigned long long)b->taken,
-		       (unsigned long long)b->written, (unsigned long long)dropped,
+		printf("LEDGER taken %llu written %llu interval %llu us\n",
+		       (unsigned long long)b->taken, (unsigned long long)b->written,
 		       (unsigned long long)c[WIRE_COUNTER_INTERVAL_NS] / 1000);
 }
 
@@ -398,6 +518,21 @@ static void on_frame(const struct wire_frame *f)
 	case WIRE_CPU:
 		EACH(wire_sample, wire_next_sample, on_sample);
 		break;
+	case WIRE_LOCK:
+		EACH(wire_lock, wire_next_lock, on_lock);
+		break;
+	case WIRE_ALLOC:
+		EACH(wire_alloc, wire_next_alloc, on_alloc);
+		break;
+	case WIRE_STATE:
+		EACH(wire_state, wire_next_state, on_state);
+		break;
+	case WIRE_VIRTUAL:
+		EACH(wire_virtual, wire_next_virtual, on_virtual);
+		break;
+	case WIRE_WALL:
+		EACH(wire_sample, wire_next_sample, on_wall);
+		break;
 	case WIRE_LEDGER:
 		if (wire_get_ledger(f, &ledger) < 0)
 			wrong("LEDGER");
@@ -406,10 +541,14 @@ static void on_frame(const struct wire_frame *f)
 		break;
 	case WIRE_FAULT:
 	case WIRE_BYE:
+	case WIRE_NOTE:
 		if (wire_get_fault(f, &words) < 0)
-			wrong("FAULT or BYE");
+			wrong("FAULT, BYE or NOTE");
 		else
-			printf("%s %u %.*s: %.*s\n", f->type == WIRE_BYE ? "BYE" : "FAULT",
+			printf("%s %u %.*s: %.*s\n",
+			       f->type == WIRE_BYE    ? "BYE"
+			       : f->type == WIRE_NOTE ? "NOTE"
+						      : "FAULT",
 			       words.code, (int)words.step.len, words.step.p, (int)words.what.len,
 			       words.what.p);
 		in.bye |= f->type == WIRE_BYE;
@@ -457,10 +596,15 @@ static void command(int fd, enum wire_type type, uint64_t session)
 		.interval_ns = opt.interval_ns,
 		.flags = (opt.no_budget ? WIRE_START_NO_BUDGET : 0) |
 			 (opt.details ? WIRE_START_DETAILS : 0) |
-			 (opt.host ? WIRE_START_HOST : 0),
+			 (opt.threads ? WIRE_START_THREADS : 0) | (opt.host ? WIRE_START_HOST : 0),
 		.max_cpu_permille = opt.permille,
 		.ring_bytes = opt.ring_bytes,
 		.session = session,
+		.events = opt.events,
+		.lock_min_ns = opt.lock_min_ns,
+		.monitors = opt.monitors,
+		.alloc_interval = opt.alloc_interval,
+		.wall_interval_ns = opt.wall_interval_ns,
 	};
 	uint8_t buf[WIRE_FRAME_MAX];
 	struct wire_writer w;
@@ -594,14 +738,33 @@ static void report_threads(void)
 	}
 }
 
+static void report_event(enum wire_event event)
+{
+	const struct wire_books *b = &in.ledger.books[event];
+	const char *name = wire_event_names[event];
+
+	if (!b->taken)
+		return;
+	printf("\n%s.taken=%llu %s.taken_weight=%llu %s.written=%llu ", name,
+	       (unsigned long long)b->taken, name, (unsigned long long)b->taken_weight, name,
+	       (unsigned long long)b->written);
+	for (int i = 0; i < WIRE_DROP_COUNT; i++)
+		if (b->drop[i].n)
+			printf("%s.drop.%s=%llu ", name, wire_drop_names[i],
+			       (unsigned long long)b->drop[i].n);
+	if (event == WIRE_EVENT_LOCK)
+		printf("lock.opened=%llu lock.closed=%llu", (unsigned long long)in.opened,
+		       (unsigned long long)in.closed);
+}
+
 static void report(double cpu_s, double seconds)
 {
 	const struct wire_books *b = &in.ledger.books[WIRE_EVENT_CPU];
 	const uint64_t *c = in.ledger.counter;
 
-	printf("taken=%llu taken_ns=%llu written=%llu written_ns=%llu ", (unsigned long long)b->taken,
-	       (unsigned long long)b->taken_weight, (unsigned long long)b->written,
-	       (unsigned long long)b->written_weight);
+	printf("taken=%llu taken_ns=%llu written=%llu written_ns=%llu ",
+	       (unsigned long long)b->taken, (unsigned long long)b->taken_weight,
+	       (unsigned long long)b->written, (unsigned long long)b->written_weight);
 	for (int i = 0; i < WIRE_COUNTER_COUNT; i++)
 		if (c[i])
 			printf("%s=%llu ", wire_counter_names[i], (unsigned long long)c[i]);
@@ -609,6 +772,8 @@ static void report(double cpu_s, double seconds)
 		if (in.ledger.books[WIRE_EVENT_CPU].drop[i].n)
 			printf("drop.%s=%llu ", wire_drop_names[i],
 			       (unsigned long long)in.ledger.books[WIRE_EVENT_CPU].drop[i].n);
+	for (int e = 1; e < WIRE_EVENT_COUNT; e++)
+		report_event(e);
 	if (opt.details) {
 		printf("\n");
 		print_parts("last", &in.ledger);
@@ -629,11 +794,21 @@ static void report(double cpu_s, double seconds)
 	printf("%s\n", in.failed ? "WRONG" : "exact");
 }
 
+static uint64_t events_of(const char *list)
+{
+	uint64_t bits = 0;
+
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		if (strstr(list, wire_event_names[e]))
+			bits |= 1u << e;
+	return bits;
+}
+
 static int parse(int argc, char **argv)
 {
 	int o;
 
-	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:c:skvDH")) != -1) {
+	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:c:e:T:M:A:W:skvDHLS")) != -1) {
 		switch (o) {
 		case 'l':
 			opt.library = optarg;
@@ -672,6 +847,29 @@ static int parse(int argc, char **argv)
 		case 'v':
 			opt.verbose = true;
 			break;
+		case 'e':
+			opt.events = events_of(optarg);
+			break;
+		case 'T':
+			opt.lock_min_ns = strtoull(optarg, NULL, 10);
+			break;
+		case 'M':
+			opt.monitors = strcmp(optarg, "always") == 0  ? WIRE_MONITORS_ALWAYS
+				       : strcmp(optarg, "never") == 0 ? WIRE_MONITORS_NEVER
+								      : WIRE_MONITORS_AUTO;
+			break;
+		case 'A':
+			opt.alloc_interval = strtoull(optarg, NULL, 10);
+			break;
+		case 'W':
+			opt.wall_interval_ns = strtoull(optarg, NULL, 10) * 1000;
+			break;
+		case 'S':
+			opt.threads = true;
+			break;
+		case 'L':
+			opt.lines = true;
+			break;
 		case 'H':
 			opt.host = true;
 			break;
@@ -705,21 +903,31 @@ static void cycle(int events, int control, uint64_t session)
 	}
 }
 
+static volatile sig_atomic_t asked_to_end;
+
+static void on_term(int signo)
+{
+	(void)signo;
+	asked_to_end = 1;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t session = (uint64_t)time(NULL) << 16 | (uint64_t)getpid();
 	double launch = now_s(), begin, cpu_begin = 0, cpu_end = 0;
 	int events = -1, control = -1, phase = 0;
 	char why[HOST_ENGINE_WHY_MAX];
-	bool asked = false;
+	double asked = 0;
 
 	if (parse(argc, argv) < 0) {
 		fprintf(stderr,
 			"usage: agent_reader [-l LIB] [-d SEC] [-i USEC] [-r BYTES] [-p BYTES] [-w "
-			"MSEC] [-m PERMILLE] [-s] [-c N] [-k] [-v] [-D] [-H] PID\n");
+			"MSEC] [-m PERMILLE] [-e LIST] [-T NSEC] [-M auto|always|never] [-A BYTES] "
+			"[-W USEC] [-s] [-c N] [-k] [-v] [-D] [-H] [-L] [-S] PID\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGTERM, on_term); /* as if the time were over */
 	if (opt.host && host_engine_new(false, &host, why) < 0) {
 		fprintf(stderr, "no host engine: %s\n", why);
 		opt.host = false;
@@ -731,7 +939,7 @@ int main(int argc, char **argv)
 	cpu_begin = process_cpu_s();
 	begin = now_s();
 	cycle(events, control, session);
-	while (!in.bye && now_s() < begin + opt.seconds + 10) {
+	while (!in.bye && now_s() < begin + opt.seconds + 10 && !(asked && now_s() > asked + 10)) {
 		struct pollfd p = { .fd = events, .events = POLLIN };
 		double passed = now_s() - begin;
 
@@ -742,15 +950,16 @@ int main(int argc, char **argv)
 			command(control, WIRE_START, session);
 			phase = 2;
 		}
-		if (!asked && passed > opt.seconds) {
+		if (!asked && (passed > opt.seconds || asked_to_end)) {
 			if (opt.leave)
 				break;
 			cpu_end = process_cpu_s();
 			command(control, WIRE_DETACH, session);
-			asked = true;
+			asked = now_s();
 		}
 		if (poll(&p, 1, 50) > 0)
 			read_frames(events);
+		fflush(stdout); /* who reads it may wait for it */
 	}
 	if (opt.leave)
 		cpu_end = process_cpu_s();

@@ -223,6 +223,37 @@ static void a_crash_blocks_its_cohort_and_nobody_else_until_it_expires(void **st
 	crashes_close(&c);
 }
 
+static void an_image_is_known_by_its_digest_whatever_it_is_called(void **state)
+{
+	struct jvm a = shop(), renamed = shop(), retagged = shop();
+	struct crashes c = { 0 };
+
+	(void)state;
+	strcpy(a.image_digest, "sha256:aa");
+	strcpy(renamed.image_digest, "sha256:aa");
+	strcpy(renamed.image, "mirror/cart:latest");
+	strcpy(retagged.image_digest, "sha256:bb"); /* the same name, another image */
+	crash_block(&c, &a, "x", NS_PER_S);
+	assert_non_null(crash_find(&c, &renamed, 1));
+	assert_null(crash_find(&c, &retagged, 1));
+	crashes_close(&c);
+}
+
+static void without_a_digest_the_build_of_libjvm_tells_images_apart(void **state)
+{
+	struct jvm a = shop(), same = shop(), rebuilt = shop();
+	struct crashes c = { 0 };
+
+	(void)state;
+	strcpy(a.libjvm_build, "7 bytes of 2025-04-15T12:00:00Z");
+	strcpy(same.libjvm_build, "7 bytes of 2025-04-15T12:00:00Z");
+	strcpy(rebuilt.libjvm_build, "8 bytes of 2025-07-15T12:00:00Z");
+	crash_block(&c, &a, "x", NS_PER_S);
+	assert_non_null(crash_find(&c, &same, 1));
+	assert_null(crash_find(&c, &rebuilt, 1));
+	crashes_close(&c);
+}
+
 static void on_the_host_a_cohort_is_a_program_with_its_jdk(void **state)
 {
 	struct jvm a = { .name = "A" }, b = { .name = "B" };
@@ -236,6 +267,10 @@ static void on_the_host_a_cohort_is_a_program_with_its_jdk(void **state)
 	assert_int_equal(c.n, 1);
 	assert_int_equal(c.list[0].crashes, 2);
 	assert_null(crash_find(&c, &b, 1));
+	strcpy(a.libjvm_build, "8 bytes of 2025-07-15T12:00:00Z"); /* an upgrade in its place */
+	assert_null(crash_find(&c, &a, 1));
+	a.libjvm_build[0] = '\0';
+	assert_non_null(crash_find(&c, &a, 1));
 	strcpy(a.jdk, "Debian 17.0.16");
 	assert_null(crash_find(&c, &a, 1));
 	crashes_close(&c);
@@ -390,6 +425,8 @@ int main(void)
 		cmocka_unit_test(no_second_sees_more_attaches_than_the_rate),
 		cmocka_unit_test(the_first_ones_do_not_wait_and_a_refused_one_gives_its_place_back),
 		cmocka_unit_test(a_crash_blocks_its_cohort_and_nobody_else_until_it_expires),
+		cmocka_unit_test(an_image_is_known_by_its_digest_whatever_it_is_called),
+		cmocka_unit_test(without_a_digest_the_build_of_libjvm_tells_images_apart),
 		cmocka_unit_test(on_the_host_a_cohort_is_a_program_with_its_jdk),
 		cmocka_unit_test(the_table_of_cohorts_is_bounded),
 		cmocka_unit_test(blocks_outlive_the_daemon_until_they_expire),

@@ -10,7 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 #include "agent/engine/cpu_timer.h"
+#include "agent/engine/wall.h"
+#include "agent/events/open.h"
+#include "agent/events/waits.h"
 #include "agent/ledger.h"
+#include "agent/thread_states.h"
 #include "agent/threads.h"
 #include "agent/writer.h"
 #include "tests/unit/unit.h"
@@ -71,6 +75,20 @@ void threads_seen(uint32_t tid, const char *name)
 	(void)name;
 }
 
+void threads_owner(uint32_t tid)
+{
+	(void)tid;
+}
+
+void thread_states_forget(void)
+{
+}
+
+uint64_t thread_states_bytes(void)
+{
+	return 0;
+}
+
 void threads_forget(void)
 {
 }
@@ -79,6 +97,48 @@ uint32_t threads_virtual(uint64_t id, const char *name)
 {
 	(void)name;
 	return WIRE_VIRTUAL_TID | (uint32_t)id;
+}
+
+struct events events;
+
+uint64_t events_bytes(void)
+{
+	return 0;
+}
+
+void waits_counts(uint64_t *ret_short, uint64_t *ret_short_ns, uint64_t *ret_unpaired)
+{
+	*ret_short = *ret_short_ns = *ret_unpaired = 0;
+}
+
+void open_wait_ended(const struct ring_sample *s)
+{
+	(void)s;
+}
+
+void open_waits_sent(void)
+{
+}
+
+void wall_written(uint32_t place, const struct wire_sample *record, uint32_t epoch)
+{
+	(void)place;
+	(void)record;
+	(void)epoch;
+}
+
+void open_waits_lost(void)
+{
+}
+
+const char *walker_resolve_class(uint64_t class_handle)
+{
+	static char name[32];
+
+	if (!class_handle)
+		return NULL;
+	snprintf(name, sizeof(name), "a/Lock%llu", (unsigned long long)class_handle);
+	return name;
 }
 
 bool walker_names_full(void)

@@ -41,6 +41,53 @@ static void expect_names(const char *container, const char *pod, const char *ima
 	assert_string_equal(jvm.image, image);
 }
 
+static void expect_digest(const char *digest)
+{
+	container_describe(proc_dfd, pid_dfd, &jvm);
+	assert_string_equal(jvm.image_digest, digest);
+}
+
+static void the_digest_is_taken_from_the_runtimes_files(void **state)
+{
+	static const char crio[] =
+		"1/root/run/containers/storage/overlay-containers/" ID "/userdata/config.json";
+
+	(void)state;
+	fake_file("1/root/run/containerd/io.containerd.runtime.v2.task/k8s.io/" ID "/config.json",
+		  "{\"annotations\":{\"io.kubernetes.cri.container-name\":\"shop\","
+		  "\"io.kubernetes.cri.image-name\":\"reg/shop@sha256:" ID "\"}}");
+	expect_digest("sha256:" ID);
+	fake_remove("1/root/run");
+	fake_file(crio, "{\"annotations\":{\"io.kubernetes.container.name\":\"shop\","
+			"\"io.kubernetes.cri-o.ImageName\":\"reg/shop:1\","
+			"\"io.kubernetes.cri-o.ImageRef\":\"" ID "\"}}");
+	expect_digest("sha256:" ID);
+	fake_remove("1/root/run");
+	fake_file("1/root/var/lib/docker/containers/" ID "/config.v2.json",
+		  "{\"Name\":\"/web\",\"Image\":\"sha256:" ID
+		  "\",\"Config\":{\"Image\":\"tomcat:9\"}}");
+	expect_digest("sha256:" ID);
+	fake_remove("1/root/var");
+	fake_file("1/root/var/lib/containers/storage/overlay-containers/containers.json",
+		  "[{\"id\":\"" ID "\",\"names\":[\"db\"],\"image\":\"" ID "\"}]");
+	expect_digest("sha256:" ID);
+}
+
+static void what_is_no_digest_is_none(void **state)
+{
+	static const char *const texts[] = { "sha256:1", "sha256:" ID "0", "SHA256:" ID,
+					     "reg/shop:1", "sha256:\\u0000" ID };
+	char text[400];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		snprintf(text, sizeof(text), "{\"Name\":\"/web\",\"Image\":\"%s\",\"Config\":{}}",
+			 texts[i]);
+		fake_file("1/root/var/lib/docker/containers/" ID "/config.v2.json", text);
+		expect_digest("");
+	}
+}
+
 static void containerd_names_pod_and_container(void **state)
 {
 	(void)state;
@@ -170,6 +217,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(containerd_names_pod_and_container),
+		TEST(the_digest_is_taken_from_the_runtimes_files),
+		TEST(what_is_no_digest_is_none),
 		TEST(crio_names_pod_and_container),
 		TEST(docker_names_the_container),
 		TEST(docker_under_kubernetes_names_the_pod),

@@ -4,7 +4,7 @@
 #define ROOT_EXT4 "27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
 
 static int proc_dfd, pid_dfd;
-static char jdk[128];
+static struct jvm jvm;
 
 static int set_up(void **state)
 {
@@ -27,8 +27,8 @@ static int tear_down(void **state)
 
 static const char *read_jdk(const char *libjvm)
 {
-	release_read(pid_dfd, libjvm, jdk, sizeof(jdk));
-	return jdk;
+	release_read(pid_dfd, libjvm, &jvm);
+	return jvm.jdk;
 }
 
 static void vendor_and_version_are_read_from_the_home(void **state)
@@ -42,6 +42,24 @@ static void vendor_and_version_are_read_from_the_home(void **state)
 	fake_file("9/root/jdk8/release", "JAVA_VERSION=\"1.8.0_402\"\r\nOS_NAME=\"Linux\"\r\n");
 	assert_string_equal(read_jdk("/jdk8/jre/lib/amd64/server/libjvm.so"), "1.8.0_402");
 	assert_string_equal(read_jdk("/elsewhere/libjvm.so"), "");
+}
+
+static void a_build_is_the_size_and_date_of_its_library(void **state)
+{
+	const struct timespec times[2] = { { 1744718400, 0 }, { 1744718400, 5 } };
+
+	(void)state;
+	fake_file("9/root/jdk/lib/server/libjvm.so", "ELF");
+	assert_int_equal(utimensat(pid_dfd, "root/jdk/lib/server/libjvm.so", times, 0), 0);
+	(void)read_jdk("/jdk/lib/server/libjvm.so");
+	assert_string_equal(jvm.libjvm_build, "3 bytes of 2025-04-15T12:00:00Z");
+	jvm.libjvm_deleted = true; /* another may be there by now */
+	(void)read_jdk("/jdk/lib/server/libjvm.so");
+	assert_string_equal(jvm.libjvm_build, "");
+	jvm.libjvm_deleted = false;
+	fake_link("9/root/link.so", "jdk/lib/server/libjvm.so");
+	(void)read_jdk("/link.so");
+	assert_string_equal(jvm.libjvm_build, "");
 }
 
 static void links_out_of_the_container_are_not_followed(void **state)
@@ -107,6 +125,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(vendor_and_version_are_read_from_the_home, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_build_is_the_size_and_date_of_its_library, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(links_out_of_the_container_are_not_followed, set_up,
 						tear_down),

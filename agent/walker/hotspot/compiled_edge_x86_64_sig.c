@@ -157,14 +157,23 @@ static bool is_return_poll(const uint8_t *i, const uint8_t *before)
 	       (i[0] == 0x85 && i[1] == 0x01 && i[2] == 0xc3);
 }
 
-/* Where a poll that fired goes on: lea r10, [rip + x]; mov [r15 + x], r10; jmp. The frame is gone.
- * Each of them with its neighbour: an allocation stores r10 into the thread too. */
-static bool is_poll_stub(const uint8_t *i, const uint8_t *before)
+/* mov [r15 + x], r10 behind one that loads the pc of a poll: lea r10, [rip + x] or mov r10, N. The
+ * length of that; 0 = neither, as an allocation stores r10 into the thread too. */
+static uint64_t poll_load_length(uint64_t store)
 {
-	return (i[0] == 0x4c && i[1] == 0x8d && i[2] == 0x15 && i[7] == 0x4d) ||
-	       (i[0] == 0x4d && i[1] == 0x89 && i[2] == 0x97 && before[1] == 0x4c &&
-		before[2] == 0x8d && before[3] == 0x15) ||
-	       (i[0] == 0xe9 && before[1] == 0x4d && before[2] == 0x89 && before[3] == 0x97);
+	if ((load_code_sig(store) & 0xffffff) != 0x97894d)
+		return 0;
+	if ((load_code_sig(store - 7) & 0xffffff) == 0x158d4c)
+		return 7;
+	return (load_code_sig(store - 10) & 0xffff) == 0xba49 ? 10 : 0;
+}
+
+/* Where a poll that fired goes on: its pc is loaded, stored, then a jump. The frame is gone. */
+static bool is_poll_stub(uint64_t pc)
+{
+	return poll_load_length(pc + 7) == 7 || poll_load_length(pc + 10) == 10 ||
+	       poll_load_length(pc) ||
+	       ((load_code_sig(pc) & 0xff) == 0xe9 && poll_load_length(pc - 7));
 }
 
 /* Length of an instruction that a native wrapper has between `leave` and its end: polls, the test
@@ -221,7 +230,8 @@ static bool leave_epilogue(struct hot *h, const struct blob *b)
 		return return_known_sig(h, second) && hot_move(h, second, sp + 16, first);
 	if (!return_known_sig(h, first))
 		return false;
-	if (i[0] == 0xc3 || i[0] == 0xc2 || is_return_poll(i, before) || is_poll_stub(i, before))
+	if (i[0] == 0xc3 || i[0] == 0xc2 || is_return_poll(i, before) || is_poll_stub(h->at.pc) ||
+	    (i[0] == 0xe9 && before[7] == 0x5d)) /* to the stub that rethrows */
 		return hot_move(h, first, sp + 8, h->at.fp);
 	if (b->kind == BLOB_NATIVE_NMETHOD &&
 	    (before[7] == 0xc9 || (i[0] == 0x75 && i[2] == 0xc3) ||
@@ -235,6 +245,20 @@ bool compiled_edge_sig(struct hot *h, const struct blob *b)
 	if ((int64_t)(h->at.pc - b->code) < b->frame_complete || b->frame_words <= 1)
 		return leave_prologue(h, b);
 	return leave_epilogue(h, b);
+}
+
+/* mov rbx, the Method; jmp to its adapter. */
+bool compiled_call_stub_sig(struct hot *h, const struct blob *b)
+{
+	uint64_t pc = h->at.pc, to = hot_word(h, h->at.sp);
+	struct code here = code_at(pc);
+
+	if (here.b[0] == 0xe9)
+		pc -= 10;
+	if ((load_code_sig(pc) & 0xffff) != 0xbb48 || to < b->code || to >= b->end ||
+	    call_target_sig(to) != pc)
+		return false;
+	return hot_move(h, to, h->at.sp + 8, h->at.fp);
 }
 
 /* ---- pushed words ---------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 
 #define PUSHED_NEAR	64 /* bytes: what code pushes around a call or a subtype check */
 #define PUSHED_FAR	0x480 /* bytes: a ZGC barrier stub saves all vector registers */
+#define SPILLED_MAX	0x1000 /* bytes */
 #define WRAPPER_FRAME	256 /* bytes beyond the fixed frame of a native wrapper: its arguments */
 #define FP_DISTANCE_MAX 0x4000
 
@@ -53,6 +54,33 @@ static void try_saved_sp(const struct hot *h, const struct blob *b, struct calle
 		*c = moved;
 }
 
+/* Barriers stand behind the method's code: what they push they pop, then they jump back. */
+static void try_forward(const struct hot *h, const struct blob *b, struct caller *c)
+{
+	uint64_t pushed = forward_pushed_sig(h, b);
+	struct caller moved;
+
+	if (!pushed || pushed > SPILLED_MAX)
+		return;
+	moved = caller_at(h, c->sp + pushed, 0, 2);
+	moved.score = return_score_sig(h, moved.pc, moved.fp, moved.sp, b);
+	if (moved.score > c->score || (h->behind && moved.score != RETURN_INVALID))
+		*c = moved;
+}
+
+/* The frame is gone although the code does not look like it: what is on top was called to come
+ * here. */
+static bool try_gone(const struct hot *h, const struct blob *b, struct caller *c)
+{
+	struct caller top = { arch_code(hot_word(h, h->at.sp)), h->at.sp + 8, h->at.fp,
+			      RETURN_INVALID };
+
+	if (return_score_sig(h, top.pc, top.fp, top.sp, b) < RETURN_CALLS_US)
+		return false;
+	*c = top;
+	return true;
+}
+
 /* The nominal slot does not fit: look above it. A fit that is not exact is taken only where the
  * nominal one is no return address at all. */
 static void search_above(const struct hot *h, const struct blob *b, struct caller *c)
@@ -90,7 +118,11 @@ static bool find_caller(struct hot *h, const struct blob *b, uint64_t pc)
 		c.score = return_score_sig(h, c.pc, c.fp, c.sp, b);
 	else if (return_fits_java_sig(h, c.pc, c.fp, c.sp))
 		c.score = RETURN_PLAUSIBLE;
-	if (c.score < RETURN_PLAUSIBLE)
+	/* what a barrier spills may hold stale return addresses */
+	if (strict && b->kind == BLOB_NMETHOD && (h->behind || c.score < RETURN_PLAUSIBLE))
+		try_forward(h, b, &c);
+	if (c.score < RETURN_PLAUSIBLE &&
+	    !(h->leaf && c.score == RETURN_INVALID && try_gone(h, b, &c)))
 		search_above(h, b, &c);
 	if (c.score != RETURN_INVALID)
 		return hot_move(h, c.pc, c.sp, c.fp);
@@ -116,6 +148,8 @@ bool compiled_frame_sig(struct hot *h, const struct blob *b)
 {
 	uint64_t pc = h->at.pc;
 
+	if (h->leaf && compiled_call_stub_sig(h, b))
+		pc = h->at.pc;
 	if (!h->leaf)
 		pc = compiled_real_pc_sig(b, pc, h->at.sp);
 	scopes_push_sig(h, b, pc);

@@ -75,11 +75,9 @@ static int32_t chunk_stack_offset(jclass chunk)
 	long helper_at = libjvm_offset("Klass", "_layout_helper");
 
 	for (int i = 0; chunk && klass_at && helper_at >= 0 && i < 10; i++) {
-		uint64_t mirror = load64_sig((uint64_t)(uintptr_t)chunk & ~7ull), klass;
+		uint64_t mirror = oop_of_handle_sig((uint64_t)(uintptr_t)chunk), klass;
 		uint32_t helper;
 
-		if (continuation_sig.z_shift)
-			mirror >>= *continuation_sig.z_shift;
 		klass = load64_sig(mirror + (uint32_t)*klass_at);
 		helper = load32_sig(klass + (uint64_t)helper_at) & ~7u;
 		if (helper >= STACK_MIN && helper <= STACK_MAX)

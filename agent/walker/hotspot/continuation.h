@@ -25,5 +25,11 @@ extern struct continuation_layout continuation_sig;
 /* Handler: a reference in an object's field; 0 = null, or not to be had now. */
 uint64_t oop_load_sig(uint64_t at);
 
+/* The object behind a JNI reference, as an address that may be wrong a moment later. */
+uint64_t oop_of_handle_sig(uint64_t handle);
+
+/* The id of the virtual thread that is mounted on a JavaThread, if one is. */
+uint64_t virtual_id_sig(uint64_t java_thread);
+
 /* Agent's thread. What cannot be found out leaves frozen frames unread. */
 void continuation_init(JNIEnv *env);

@@ -41,6 +41,19 @@ uint64_t oop_load_sig(uint64_t at)
 	return value ? c->narrow_base + (value << c->narrow_shift) : 0;
 }
 
+#define HANDLE_TAGS 3ull /* weak or global; local references have none */
+
+/* Local references hold plain addresses (jniHandles.inline.hpp), the others as the collector likes. */
+uint64_t oop_of_handle_sig(uint64_t handle)
+{
+	const struct continuation_layout *c = &continuation_sig;
+	uint64_t value = load64_sig(handle & ~HANDLE_TAGS);
+
+	if (!c->z_shift || !(handle & HANDLE_TAGS))
+		return value;
+	return value & *c->z_bad_mask ? 0 : value >> *c->z_shift;
+}
+
 /* ---- frames in a chunk ---------------------------------------------------------------------------- */
 
 struct frozen {

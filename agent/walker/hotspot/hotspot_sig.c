@@ -1,6 +1,7 @@
 /* See hotspot.h: the loop over all kinds of frames. */
 #include "agent/walker/hotspot/hotspot.h"
 
+#include <signal.h>
 #include "agent/walker/hotspot/hotspot_priv.h"
 #include "agent/walker/java_thread.h"
 
@@ -127,6 +128,8 @@ static bool leave_call_stub(struct hot *h)
 
 static bool interpreted(struct hot *h)
 {
+	if (h->leaf && interpreter_resumes_sig(h->at.pc))
+		h->leaf = false; /* registers are still the callee's; they may look like an entry */
 	if (h->leaf && interpreter_edge_sig(h)) {
 		h->java_seen = true;
 		return true;
@@ -223,6 +226,28 @@ void hotspot_walk_sig(struct walk *w, void *ucontext)
 	take_registers(&h, (uint64_t)(uintptr_t)uc);
 	h.thread = java_thread_address_sig();
 	find_stack(&h);
+	walk(&h);
+	w->broken = h.broken;
+}
+
+/* An interrupted place may be anywhere; here it is a call, written down by the thread itself. */
+void hotspot_walk_anchor_sig(struct walk *w, uint64_t thread)
+{
+	static const sigset_t nothing_blocked;
+	uint64_t own = java_thread_address_sig();
+	struct hot h = { .w = w, .thread = thread ? thread : own };
+	struct anchor a;
+
+	(void)guard_begin_sig(&nothing_blocked);
+	h.high = load64_sig(h.thread + (uint32_t)vm_sig.thread_stack_base);
+	h.low = h.thread == own ? (uint64_t)(uintptr_t)__builtin_frame_address(0)
+				: h.high - load64_sig(h.thread + (uint32_t)vm_sig.thread_stack_size);
+	if (!h.thread ||
+	    !read_anchor(&h, h.thread + (uint32_t)vm_sig.thread_anchor, &a)) {
+		w->broken = "no_java_frame";
+		return;
+	}
+	hot_move(&h, a.pc, a.sp, a.fp);
 	walk(&h);
 	w->broken = h.broken;
 }

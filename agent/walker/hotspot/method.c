@@ -73,15 +73,22 @@ void method_forget(void)
 	__atomic_store_n(&method_store_sig, stores[next], __ATOMIC_RELEASE);
 }
 
-bool method_resolve(const struct method_copy *copy, struct walk_method *ret)
+const char *class_resolve(const struct method_copy *copy)
 {
 	static char class_name[WIRE_STRING_MAX + 1];
 
 	if (!copy->class_len)
-		return false;
+		return NULL;
 	memcpy(class_name, copy->text, copy->class_len + 1u);
 	names_normalise_class(class_name);
-	ret->class_name = class_name;
+	return class_name;
+}
+
+bool method_resolve(const struct method_copy *copy, struct walk_method *ret)
+{
+	ret->class_name = class_resolve(copy);
+	if (!ret->class_name)
+		return false;
 	ret->name = copy->text + copy->class_len + 1;
 	ret->signature = ret->name + copy->name_len + 1;
 	ret->file = ret->signature + copy->signature_len + 1;

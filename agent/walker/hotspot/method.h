@@ -17,7 +17,8 @@
 #define METHOD_STORE_BYTES (768u << 10) /* of copies; pages are used as they fill */
 
 struct method_copy {
-	uint64_t method, const_method, pool; /* addresses in the JVM */
+	/* addresses in the JVM; of a class: its Klass, its name's Symbol, 0 */
+	uint64_t method, const_method, pool;
 	uint16_t class_len, name_len, signature_len, file_len;
 	uint16_t code_len; /* bytes of bytecode */
 	uint16_t lines_len; /* of the compressed line table */
@@ -33,6 +34,8 @@ bool method_store_full(void);
 /* A new epoch: no copy handed out so far will be asked for again. */
 void method_forget(void);
 bool method_resolve(const struct method_copy *copy, struct walk_method *ret);
+/* "java/lang/String", "[B"; valid until the next call. NULL = none. */
+const char *class_resolve(const struct method_copy *copy);
 int32_t method_line(const struct method_copy *copy, int32_t bci);
 
 /* Handler. */
@@ -43,3 +46,7 @@ const struct method_copy *method_copy_sig(uint64_t method);
 int32_t method_bci_sig(uint64_t method, uint64_t bcp);
 /* Whether @method is CLASS.NAME; compares its symbols. */
 bool method_is_sig(uint64_t method, const char *class_name, const char *name);
+/* The Klass of a java.lang.Class behind a JNI reference; 0 = it moved all the while. */
+uint64_t klass_of_mirror_sig(void *jclass_ref);
+/* The same for a Klass: method_copy with a class's name alone. Application threads too. */
+const struct method_copy *class_copy_sig(uint64_t klass);

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include "agent/walker/guard.h"
+#include "agent/walker/hotspot/continuation.h"
 #include "agent/walker/hotspot/layout.h"
 
 #define NAME_MAX_BYTES	1000 /* longer names are cut */
@@ -10,6 +11,7 @@
 #define LINES_MAX_BYTES 2048
 #define PROBES		8
 #define CP_ENTRY	8
+#define MIRROR_TRIES	3
 
 struct method_store *method_store_sig;
 
@@ -51,10 +53,19 @@ struct method_parts {
 	uint64_t const_method, pool, holder, class_name;
 };
 
-static bool find_parts(uint64_t method, struct method_parts *p)
+static bool is_class_name(uint64_t symbol)
 {
 	uint32_t len;
 
+	if (symbol < GUARD_LOW || symbol % 2)
+		return false;
+	len = load16_sig(symbol + (uint32_t)vm_sig.symbol_length);
+	return len > 0 && len < SYMBOL_MAX &&
+	       load8_sig(symbol + (uint32_t)vm_sig.symbol_body) > ' ';
+}
+
+static bool find_parts(uint64_t method, struct method_parts *p)
+{
 	if (!is_pointer(method))
 		return false;
 	p->const_method = load64_sig(method + (uint32_t)vm_sig.method_const);
@@ -67,23 +78,22 @@ static bool find_parts(uint64_t method, struct method_parts *p)
 	if (!is_pointer(p->holder))
 		return false;
 	p->class_name = load64_sig(p->holder + (uint32_t)vm_sig.klass_name);
-	if (p->class_name < GUARD_LOW || p->class_name % 2)
-		return false;
-	len = load16_sig(p->class_name + (uint32_t)vm_sig.symbol_length);
-	return len > 0 && len < SYMBOL_MAX &&
-	       load8_sig(p->class_name + (uint32_t)vm_sig.symbol_body) > ' ';
+	return is_class_name(p->class_name);
 }
 
-static uint32_t hash_of(uint64_t method)
+static uint64_t *slot_of(struct method_store *s, uint64_t key, uint32_t i)
 {
-	return (uint32_t)((method >> 3) * 0x9e3779b97f4a7c15ull >> 40);
+	uint32_t hash = (uint32_t)((key >> 3) * 0x9e3779b97f4a7c15ull >> 40);
+
+	return &s->slots[(hash + i) % STORE_SLOTS];
 }
 
 /* Does the copy still speak of the class that lives at the Method's address now? */
-static bool is_current(const struct method_copy *c, uint64_t method)
+static bool is_current(const struct method_copy *c)
 {
-	return c->method == method &&
-	       load64_sig(method + (uint32_t)vm_sig.method_const) == c->const_method &&
+	if (!c->pool) /* of a class */
+		return load64_sig(c->method + (uint32_t)vm_sig.klass_name) == c->const_method;
+	return load64_sig(c->method + (uint32_t)vm_sig.method_const) == c->const_method &&
 	       load64_sig(c->const_method + (uint32_t)vm_sig.const_pool) == c->pool;
 }
 
@@ -95,12 +105,11 @@ static struct method_copy *copy_in(const uint64_t *slot)
 static const struct method_copy *find_copy(struct method_store *s, uint64_t method)
 {
 	for (uint32_t i = 0; s && i < PROBES; i++) {
-		const struct method_copy *c =
-			copy_in(&s->slots[(hash_of(method) + i) % STORE_SLOTS]);
+		const struct method_copy *c = copy_in(slot_of(s, method, i));
 
 		if (!c)
 			return NULL;
-		if (is_current(c, method))
+		if (c->method == method && is_current(c))
 			return c;
 	}
 	return NULL;
@@ -190,6 +199,13 @@ struct shape {
 	uint32_t lines_len, code_len;
 };
 
+static uint16_t symbol_cut(uint64_t symbol)
+{
+	uint32_t len = symbol ? load16_sig(symbol + (uint32_t)vm_sig.symbol_length) : 0;
+
+	return (uint16_t)(len < NAME_MAX_BYTES ? len : NAME_MAX_BYTES);
+}
+
 static void find_shape(const struct method_parts *p, struct shape *s)
 {
 	uint64_t c = p->const_method;
@@ -200,12 +216,8 @@ static void find_shape(const struct method_parts *p, struct shape *s)
 	s->symbols[TEXT_SIGNATURE] =
 		pool_symbol(p->pool, load16_sig(c + (uint32_t)vm_sig.const_signature));
 	s->symbols[TEXT_FILE] = source_file(p);
-	for (int i = 0; i < TEXTS; i++) {
-		uint64_t symbol = s->symbols[i];
-		uint32_t len = symbol ? load16_sig(symbol + (uint32_t)vm_sig.symbol_length) : 0;
-
-		s->lengths[i] = (uint16_t)(len < NAME_MAX_BYTES ? len : NAME_MAX_BYTES);
-	}
+	for (int i = 0; i < TEXTS; i++)
+		s->lengths[i] = symbol_cut(s->symbols[i]);
 	s->code_len = load16_sig(c + (uint32_t)vm_sig.const_code_size);
 	s->lines = c + (uint32_t)vm_sig.const_size + s->code_len;
 	s->lines_len = 0;
@@ -264,7 +276,7 @@ static void publish(struct method_store *s, struct method_copy *c)
 	for (uint32_t i = 0; i < PROBES; i++) {
 		const struct method_copy *there;
 
-		slot = &s->slots[(hash_of(c->method) + i) % STORE_SLOTS];
+		slot = slot_of(s, c->method, i);
 		there = copy_in(slot);
 		if (!there || there->method == c->method)
 			break;
@@ -292,6 +304,51 @@ const struct method_copy *method_copy_sig(uint64_t method)
 	if (!c)
 		return NULL;
 	fill(c, method, &parts, &shape);
+	publish(s, c);
+	return c;
+}
+
+/* The mirror may move while it is looked at: then the word behind the reference changes, or what is
+ * found is no class. */
+uint64_t klass_of_mirror_sig(void *jclass_ref)
+{
+	uint64_t handle = (uint64_t)(uintptr_t)jclass_ref;
+
+	for (int i = 0; i < MIRROR_TRIES && vm_sig.mirror_klass >= 0; i++) {
+		uint64_t mirror = oop_of_handle_sig(handle), klass;
+
+		klass = load64_sig(mirror + (uint32_t)vm_sig.mirror_klass);
+		if (mirror == oop_of_handle_sig(handle) && is_pointer(klass) &&
+		    is_class_name(load64_sig(klass + (uint32_t)vm_sig.klass_name)))
+			return klass;
+	}
+	return 0;
+}
+
+/* A class is kept like a method without all but the class's name; its Symbol tells whether it is
+ * still the one. */
+const struct method_copy *class_copy_sig(uint64_t klass)
+{
+	struct method_store *s = __atomic_load_n(&method_store_sig, __ATOMIC_ACQUIRE);
+	struct method_parts parts = { 0 };
+	const struct method_copy *known;
+	struct shape shape = { 0 };
+	struct method_copy *c;
+
+	if (!s || !is_pointer(klass))
+		return NULL;
+	known = find_copy(s, klass);
+	if (known)
+		return known;
+	parts.const_method = load64_sig(klass + (uint32_t)vm_sig.klass_name);
+	if (!is_class_name(parts.const_method))
+		return NULL;
+	shape.symbols[TEXT_CLASS] = parts.const_method;
+	shape.lengths[TEXT_CLASS] = symbol_cut(parts.const_method);
+	c = allocate(s, &shape);
+	if (!c)
+		return NULL;
+	fill(c, klass, &parts, &shape);
 	publish(s, c);
 	return c;
 }

@@ -8,7 +8,7 @@ import java.util.List;
  * nanoTime(), which is the clock of the events:
  *
  *   LOCK label class[|class] identityHashCode
- *   WAIT kind thread label begin end owner|-|? waker|-|? method pinned|free timed|untimed
+ *   WAIT kind thread label begin end owner|-|? waker|-|? method pinned|free limited|unlimited
  *   HOLD label thread from until
  *
  * owner "?": see who holds it. Arguments: rounds, then any of gc (System.gc() all the time), virtual
@@ -64,7 +64,8 @@ public class LockKnown {
         final String kind, name, classes;
         String method; // of the waiter, the one that calls into the JDK
         Object lock;
-        boolean owned, pinned, timed, fresh; // fresh: a lock object for every round
+        boolean owned, pinned, fresh; // fresh: a lock object for every round
+        boolean limited, expires; // the waiter sets a time limit; it ends the wait
         final Object[] locks;
         final long[] begin, end, from, until;
         volatile int go, arrived, done; // the round
@@ -143,9 +144,9 @@ public class LockKnown {
                 if (locks[r] != null && (fresh || r == 1)) tell(label, locks[r], classes);
                 if (locks[r] == null) label = "-";
                 truth.add("WAIT " + kind + " " + name + "-waiter " + label + " " + begin[r] + " " + end[r] + " " +
-                          (owned ? name + "-director" : "-") + " " + (timed ? "-" : name + "-director") + " " +
+                          (owned ? name + "-director" : "-") + " " + (expires ? "-" : name + "-director") + " " +
                           frame() + " " + (pinned ? "pinned" : "free") + " " +
-                          (timed ? "timed" : "untimed"));
+                          (limited ? "limited" : "unlimited"));
                 if (owned) truth.add("HOLD " + label + " " + name + "-director " + from[r] + " " + until[r]);
             }
         }
@@ -171,12 +172,13 @@ public class LockKnown {
         void member(int id) throws Exception {
             List<String> mine = said.get(id);
             for (int r = 0; r < rounds; r++) {
+                LockKnown.sleep(1 + (id * 3 + r) % 5); // so that most come while somebody else is inside
                 int which = (id + r / 3) % 2;
                 long begin = System.nanoTime();
                 enter(locks[which], () -> {
                     long from = System.nanoTime();
                     mine.add("WAIT " + kind + " " + name + "-" + id + " " + name + "@" + which + " " + begin + " " + from +
-                             " ? ? " + getClass().getName() + ".enter free untimed");
+                             " ? ? " + getClass().getName() + ".enter free unlimited");
                     if (virtual) spin(HOLD_MS); // a sleep would unmount, or be a park
                     else sleep(HOLD_MS);
                     mine.add("HOLD " + name + "@" + which + " " + name + "-" + id + " " + from + " " + System.nanoTime());

@@ -93,6 +93,7 @@ class LockKnownScripts {
         Wait(String name, long limit_ms) {
             super("wait", name, new Mailbox(), "LockKnownScripts$Mailbox");
             this.limit_ms = limit_ms;
+            limited = limit_ms > 0;
         }
 
         void direct() {
@@ -114,7 +115,7 @@ class LockKnownScripts {
     static class WaitTimed extends Wait {
         WaitTimed(String name) {
             super(name, 11);
-            timed = true;
+            limited = expires = true;
         }
 
         void direct() {
@@ -178,7 +179,7 @@ class LockKnownScripts {
     static class TryLock extends Locked {
         TryLock(String name) {
             super(name, new ReentrantLock());
-            timed = true;
+            limited = expires = true;
         }
 
         void block() throws Exception {
@@ -230,7 +231,7 @@ class LockKnownScripts {
     static class AwaitTimed extends Await {
         AwaitTimed(String name) {
             super(name);
-            timed = true;
+            limited = expires = true;
         }
 
         void direct() {
@@ -436,7 +437,7 @@ class LockKnownScripts {
     static class ParkNanos extends LockKnown.Script {
         ParkNanos(String name) {
             super("park", name, new Mailbox(), "LockKnownScripts$Mailbox");
-            timed = true;
+            limited = expires = true;
         }
 
         void direct() {

@@ -1,0 +1,152 @@
+/* See events.h. */
+#include "agent/events/events.h"
+
+#include <string.h>
+#include <time.h>
+#include "agent/engine/wall.h"
+#include "agent/events/alloc.h"
+#include "agent/events/monitors.h"
+#include "agent/events/park.h"
+#include "agent/events/waits.h"
+#include "agent/writer.h"
+
+#define QUIET_TRIES 5000 /* of 100 us */
+
+struct events events;
+
+static int park_begin(const struct wire_start *start, const char **note)
+{
+	const char *why = "";
+	int r = park_start(&why);
+
+	(void)start;
+	if (r < 0)
+		*note = why;
+	return r;
+}
+
+static const struct events_source park_source = {
+	.step = "park",
+	.event = WIRE_EVENT_LOCK,
+	.begin = park_begin,
+	.end = park_stop,
+};
+
+static const struct events_source *const sources[] = {
+	&waits_source, /* first: the table that the others fill */
+	&park_source,
+	&monitors_source,
+	&alloc_source,
+	&wall_source,
+};
+#define N_SOURCES (sizeof(sources) / sizeof(sources[0]))
+
+static struct {
+	bool on;
+	uint64_t next_ns;
+	const char *note; /* that the reader knows of; "" = none */
+} state[N_SOURCES];
+
+void events_hello(void)
+{
+	for (size_t i = 0; i < N_SOURCES; i++)
+		state[i].note = "";
+}
+
+static void tell(size_t i, const char *note)
+{
+	if (strcmp(note, state[i].note ? state[i].note : "") != 0 &&
+	    writer_fault(WIRE_NOTE, 0, sources[i]->step, note) == WRITER_OK)
+		state[i].note = note;
+}
+
+static void begin_source(size_t i, const struct wire_start *start)
+{
+	const char *note = "";
+	int r = sources[i]->begin(start, &note);
+
+	state[i].on = r == 0;
+	state[i].next_ns = r == 0 && sources[i]->tick ? 0 : UINT64_MAX;
+	tell(i, note);
+}
+
+static void end_source(size_t i)
+{
+	if (state[i].on)
+		sources[i]->end();
+	state[i].on = false;
+	state[i].next_ns = UINT64_MAX;
+}
+
+/* Whoever saw the event on before is out again after this. */
+static bool wait_for_quiet(void)
+{
+	struct timespec pause = { 0, 100000 };
+
+	for (int i = 0; i < QUIET_TRIES; i++) {
+		if (__atomic_load_n(&events.inside, __ATOMIC_SEQ_CST) == 0)
+			return true;
+		nanosleep(&pause, NULL);
+	}
+	return false;
+}
+
+void events_begin(const struct wire_start *start)
+{
+	uint32_t wanted = events_wanted(start) & ~(1u << WIRE_EVENT_CPU);
+	uint32_t gone = events.on & ~wanted;
+
+	events.lock_min_ns = start->lock_min_ns ? start->lock_min_ns : LOCK_MIN_NS_DEFAULT;
+	__atomic_and_fetch(&events.on, ~gone, __ATOMIC_SEQ_CST);
+	for (size_t i = N_SOURCES; i-- > 0;) {
+		if (gone & 1u << sources[i]->event)
+			end_source(i);
+		if (!(wanted & 1u << sources[i]->event))
+			tell(i, "");
+	}
+	if (wanted && events_push_init() < 0)
+		wanted = 0; /* LEDGER says what is on */
+	for (size_t i = 0; i < N_SOURCES; i++)
+		if (wanted & 1u << sources[i]->event)
+			begin_source(i, start);
+	for (size_t i = 0; i < N_SOURCES; i++)
+		if (state[i].on)
+			__atomic_or_fetch(&events.on, 1u << sources[i]->event, __ATOMIC_SEQ_CST);
+}
+
+bool events_end(void)
+{
+	bool quiet;
+
+	if (!events.on)
+		return true;
+	__atomic_store_n(&events.on, 0, __ATOMIC_SEQ_CST);
+	for (size_t i = N_SOURCES; i-- > 0;)
+		end_source(i);
+	quiet = wait_for_quiet();
+	if (quiet)
+		events_push_free();
+	return quiet;
+}
+
+void events_tick(uint64_t now_ns)
+{
+	for (size_t i = 0; i < N_SOURCES; i++)
+		if (state[i].on && now_ns >= state[i].next_ns)
+			state[i].next_ns = sources[i]->tick(now_ns);
+}
+
+uint64_t events_next_ns(void)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (size_t i = 0; i < N_SOURCES; i++)
+		if (state[i].on && state[i].next_ns < next)
+			next = state[i].next_ns;
+	return next;
+}
+
+uint64_t events_bytes(void)
+{
+	return events_push_bytes() + waits_bytes() + wall_bytes();
+}

@@ -1,0 +1,15 @@
+/*
+ * Waits that have lasted long and go on: each is told once, as OPEN, beside the books; its end
+ * comes as a record of its own, or, when that one is lost, as CLOSED. Only the agent's thread.
+ */
+#pragma once
+
+#include <stdint.h>
+#include "agent/ring.h"
+
+/* Looks through the table of waits; when to look again. */
+uint64_t open_waits_look(uint64_t now_ns);
+/* writer.c: the end of a wait is in the pending frame; that frame is in the pipe; it is lost. */
+void open_wait_ended(const struct ring_sample *s);
+void open_waits_sent(void);
+void open_waits_lost(void);

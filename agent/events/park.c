@@ -1,0 +1,163 @@
+/*
+ * See park.h. Ours runs in application threads, in native state, at 200,000 calls a second and
+ * more: nothing is allocated, nobody waits, errno and the thread's interrupt status stay as they
+ * were.
+ *
+ * A thread that parks before stop and wakes after it comes back through here. So nothing that stop
+ * gives back is touched after the wait unless the same start is still on, and what is touched is
+ * counted: stop waits for those that are at their begin or end, never for those that wait between.
+ */
+#include "agent/events/park.h"
+
+#include <errno.h>
+#include <time.h>
+#include "agent/agent.h"
+#include "agent/events/park_priv.h"
+#include "agent/events/waits.h"
+
+#define LANES	   64u /* counters of threads inside, a cache line each */
+#define STOP_TRIES 2000
+#define STOP_PAUSE NS_PER_MS
+
+park_fn *park_before;
+JNIEnv *park_prober;
+uint32_t park_probed;
+
+static struct {
+	uint32_t generation; /* odd: on. A number for each start */
+	bool prepared; /* agent's thread: what the begin and the end read is there */
+} park;
+
+static struct {
+	uint32_t inside;
+	uint8_t pad[60];
+} lanes[LANES] __attribute__((aligned(64)));
+
+static uint32_t *lane_of(const JNIEnv *env)
+{
+	uint64_t h = (uint64_t)(uintptr_t)env * 0x9e3779b97f4a7c15ull;
+
+	return &lanes[h >> 58].inside;
+}
+_Static_assert(LANES == 1 << (64 - 58), "the hash's bits are the lanes");
+
+/* The generation that is on and now cannot be stopped until leave(); 0 = it is off. */
+static uint32_t enter(const JNIEnv *env)
+{
+	uint32_t generation;
+
+	if (!(__atomic_load_n(&park.generation, __ATOMIC_RELAXED) & 1))
+		return 0;
+	__atomic_fetch_add(lane_of(env), 1, __ATOMIC_SEQ_CST);
+	generation = __atomic_load_n(&park.generation, __ATOMIC_SEQ_CST);
+	if (generation & 1)
+		return generation;
+	__atomic_fetch_sub(lane_of(env), 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void leave(const JNIEnv *env)
+{
+	__atomic_fetch_sub(lane_of(env), 1, __ATOMIC_RELEASE);
+}
+
+static uint32_t begin(JNIEnv *env, jboolean absolute, jlong time)
+{
+	uint32_t generation = enter(env);
+	struct wait_lock lock = { 0 };
+	struct park_self self;
+
+	if (!generation)
+		return 0;
+	park_self_get(env, &self);
+	lock.owner_tid = park_owner(&self);
+	park_self_put(&self);
+	wait_begin(self.java_thread, self.key, WIRE_WAIT_PARK,
+		   absolute || time > 0 ? WIRE_LOCK_TIMED : 0, &lock);
+	leave(env);
+	return generation;
+}
+
+static void look(void *context, struct wait_lock *lock)
+{
+	park_look(context, lock);
+}
+
+static void end(JNIEnv *env, uint32_t generation)
+{
+	struct park_self self;
+
+	uint32_t now = enter(env);
+
+	if (now == generation) {
+		park_self_get(env, &self);
+		wait_end(self.java_thread, self.key, WIRE_WAIT_PARK, look, &self);
+		park_self_put(&self);
+	}
+	if (now)
+		leave(env);
+}
+
+void JNICALL park_ours(JNIEnv *env, jobject unsafe, jboolean absolute, jlong time)
+{
+	park_fn *before = __atomic_load_n(&park_before, __ATOMIC_ACQUIRE);
+	uint32_t generation;
+	int saved = errno;
+
+	if (time < 0 && env == __atomic_load_n(&park_prober, __ATOMIC_RELAXED))
+		park_probed = 1;
+	generation = begin(env, absolute, time);
+	errno = saved;
+	before(env, unsafe, absolute, time);
+	if (!generation)
+		return;
+	saved = errno;
+	end(env, generation);
+	errno = saved;
+}
+
+/* ---- the agent's thread ---------------------------------------------------------------------- */
+
+static bool somebody_inside(void)
+{
+	for (uint32_t i = 0; i < LANES; i++)
+		if (__atomic_load_n(&lanes[i].inside, __ATOMIC_SEQ_CST))
+			return true;
+	return false;
+}
+
+int park_start(const char **why)
+{
+	int r;
+
+	if (park.generation & 1)
+		return 0;
+	if (!park.prepared) {
+		r = park_blocker_init(agent.env, why);
+		if (r < 0)
+			return r;
+		park.prepared = true;
+	}
+	r = park_native_put(agent.env, why);
+	if (r < 0)
+		return r;
+	__atomic_fetch_add(&park.generation, 1, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+void park_stop(void)
+{
+	struct timespec pause = { 0, STOP_PAUSE };
+
+	if (!(park.generation & 1))
+		return;
+	__atomic_fetch_add(&park.generation, 1, __ATOMIC_SEQ_CST);
+	park_native_take_back(agent.env);
+	/* begin and end take a microsecond, and as long as a safepoint that meets them */
+	for (int i = 0; i < STOP_TRIES && somebody_inside(); i++)
+		nanosleep(&pause, NULL);
+	if (somebody_inside())
+		return; /* what it reads is kept for the next start */
+	park_blocker_deinit(agent.env);
+	park.prepared = false;
+}

@@ -1,0 +1,258 @@
+/*
+ * See park_priv.h. The JVM keeps a thread's Thread object behind an OopHandle; its slot is as good
+ * as a JNI reference, and spares a call per park: `&_threadObj` where that is the object itself
+ * (JDK 8, 11), the handle's slot later, tagged as a global reference from 21 on. -Xcheck:jni would
+ * take such a reference for a broken one, so that under it, and where a field is missing, the JVM
+ * is asked.
+ */
+#include <errno.h>
+#include <string.h>
+#include "agent/events/park_priv.h"
+#include "agent/libjvm.h"
+#include "agent/walker/guard.h"
+#include "agent/walker/hotspot/layout.h"
+#include "agent/walker/java_thread.h"
+#include "agent/walker/walker.h"
+
+#define TAGGED_SINCE 21 /* JDK-8299089 */
+#define GLOBAL_TAG   2u
+
+typedef jint JNICALL hash_fn(JNIEnv *env, jobject object);
+typedef jobject JNICALL current_thread_fn(JNIEnv *env, jclass unused);
+
+static struct {
+	jclass synchronizer, virtual_thread; /* global references; the second NULL before JDK 21 */
+	jfieldID blocker, owner, eetop, thread_id;
+	hash_fn *hash;
+	current_thread_fn *current_thread;
+	bool by_slot; /* Thread objects by their slots; else by current_thread */
+	bool slot_is_object; /* &_threadObj itself */
+	uint64_t tag;
+	int32_t thread_object, virtual_object, owner_id; /* in a JavaThread; -1 = no such field */
+	int32_t osthread, thread_number;
+} known;
+
+/* ---- who parks ------------------------------------------------------------------------------- */
+
+static uint64_t word_at(uint64_t address)
+{
+	return *(const uint64_t *)(uintptr_t)address;
+}
+
+/* The slot's address as a reference; 0 = there is none. */
+static jobject by_slot(uint64_t java_thread, int32_t field)
+{
+	uint64_t place = java_thread + (uint32_t)field;
+
+	if (known.slot_is_object)
+		return (jobject)(uintptr_t)place;
+	place = word_at(place);
+	return place ? (jobject)(uintptr_t)(place | known.tag) : NULL;
+}
+
+/* Two slots hold the same object: usually the same bits, but a collector at work may have been at
+ * one of them only. */
+static bool same(JNIEnv *env, jobject a, jobject b)
+{
+	uint64_t mask = ~(uint64_t)GLOBAL_TAG;
+
+	return word_at((uint64_t)(uintptr_t)a & mask) == word_at((uint64_t)(uintptr_t)b & mask) ||
+	       (*env)->IsSameObject(env, a, b);
+}
+
+/* A virtual thread's number outlives its carriers; it is no address. */
+static uint64_t key_of_virtual(const struct park_self *s)
+{
+	if (known.owner_id >= 0)
+		return word_at(s->java_thread + (uint32_t)known.owner_id);
+	return (uint64_t)(*s->env)->GetLongField(s->env, s->thread, known.thread_id);
+}
+
+static void find_thread(struct park_self *s)
+{
+	jobject mounted = NULL;
+
+	s->thread = by_slot(s->java_thread, known.thread_object);
+	if (known.virtual_object >= 0)
+		mounted = by_slot(s->java_thread, known.virtual_object);
+	if (!s->thread || !mounted || same(s->env, s->thread, mounted))
+		return;
+	s->thread = mounted;
+	s->key = key_of_virtual(s);
+}
+
+void park_self_get(JNIEnv *env, struct park_self *s)
+{
+	s->env = env;
+	s->java_thread = s->key = java_thread_of_sig(env);
+	s->is_local = !known.by_slot;
+	if (known.by_slot) {
+		find_thread(s);
+		return;
+	}
+	s->thread = known.current_thread(env, NULL);
+	if (s->thread && known.virtual_thread &&
+	    (*env)->IsInstanceOf(env, s->thread, known.virtual_thread))
+		s->key = key_of_virtual(s);
+}
+
+void park_self_put(struct park_self *s)
+{
+	if (s->is_local && s->thread)
+		(*s->env)->DeleteLocalRef(s->env, s->thread);
+	s->thread = NULL;
+}
+
+/* ---- what for ------------------------------------------------------------------------------- */
+
+static uint32_t tid_of(JNIEnv *env, jobject thread)
+{
+	uint64_t java_thread = (uint64_t)(*env)->GetLongField(env, thread, known.eetop);
+	uint64_t id;
+
+	/* it may end while we look: then these loads give 0, or a number that was its own */
+	if (java_thread)
+		return load32_sig(load64_sig(java_thread + (uint32_t)known.osthread) +
+				  (uint32_t)known.thread_number);
+	if (!known.virtual_thread || !(*env)->IsInstanceOf(env, thread, known.virtual_thread))
+		return 0;
+	id = (uint64_t)(*env)->GetLongField(env, thread, known.thread_id);
+	return WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1));
+}
+
+uint32_t park_owner(const struct park_self *s)
+{
+	JNIEnv *env = s->env;
+	jobject blocker = s->thread ? (*env)->GetObjectField(env, s->thread, known.blocker) : NULL;
+	jobject owner = NULL;
+	uint32_t tid = 0;
+
+	if (!blocker)
+		return 0;
+	if ((*env)->IsInstanceOf(env, blocker, known.synchronizer))
+		owner = (*env)->GetObjectField(env, blocker, known.owner);
+	if (owner) {
+		tid = tid_of(env, owner);
+		(*env)->DeleteLocalRef(env, owner);
+	}
+	(*env)->DeleteLocalRef(env, blocker);
+	return tid;
+}
+
+void park_look(const struct park_self *s, struct wait_lock *lock)
+{
+	JNIEnv *env = s->env;
+	jobject blocker;
+
+	/* Thread.stop of another thread, up to JDK 19: it is thrown when we return */
+	if (!s->thread || (*env)->ExceptionCheck(env))
+		return;
+	blocker = (*env)->GetObjectField(env, s->thread, known.blocker);
+	if (!blocker)
+		return;
+	lock->class_handle = walker_class_of_sig(blocker);
+	lock->identity = (uint32_t)known.hash(env, blocker);
+	(*env)->DeleteLocalRef(env, blocker);
+}
+
+/* ---- the agent's thread -----------------------------------------------------------------------
+ */
+
+static jclass class_named(JNIEnv *env, const char *name)
+{
+	jclass local = (*env)->FindClass(env, name), global = NULL;
+
+	if (local) {
+		global = (*env)->NewGlobalRef(env, local);
+		(*env)->DeleteLocalRef(env, local);
+	}
+	(*env)->ExceptionClear(env);
+	return global;
+}
+
+static int find_fields(JNIEnv *env, const char **why)
+{
+	jclass thread = (*env)->FindClass(env, "java/lang/Thread");
+
+	if (thread) {
+		known.blocker =
+			(*env)->GetFieldID(env, thread, "parkBlocker", "Ljava/lang/Object;");
+		(*env)->ExceptionClear(env);
+		known.eetop = (*env)->GetFieldID(env, thread, "eetop", "J");
+		(*env)->ExceptionClear(env);
+		known.thread_id = (*env)->GetFieldID(env, thread, "tid", "J");
+		(*env)->DeleteLocalRef(env, thread);
+	}
+	(*env)->ExceptionClear(env);
+	known.synchronizer =
+		class_named(env, "java/util/concurrent/locks/AbstractOwnableSynchronizer");
+	if (known.synchronizer)
+		known.owner = (*env)->GetFieldID(env, known.synchronizer, "exclusiveOwnerThread",
+						 "Ljava/lang/Thread;");
+	(*env)->ExceptionClear(env);
+	known.virtual_thread = class_named(env, "java/lang/BaseVirtualThread");
+	if (known.blocker && known.eetop && known.thread_id && known.owner)
+		return 0;
+	*why = "java.lang.Thread of this JDK has other fields";
+	return -ENOTSUP;
+}
+
+/* Where the Thread objects' slots are; what they give is compared with what the JVM says. */
+static bool slots_work(JNIEnv *env)
+{
+	struct libjvm_field field;
+	struct park_self self;
+	jobject current;
+	bool equal;
+
+	if (layout_flag("CheckJNICalls", false) ||
+	    !libjvm_field("JavaThread", "_threadObj", &field))
+		return false;
+	known.thread_object = (int32_t)field.offset;
+	known.slot_is_object = strcmp(field.type, "OopHandle") != 0;
+	known.tag = vm_sig.version >= TAGGED_SINCE ? GLOBAL_TAG : 0;
+	known.virtual_object = vm_sig.thread_vthread;
+	/* a version that has virtual threads and does not say where */
+	if (known.virtual_thread && known.virtual_object < 0)
+		return false;
+	known.by_slot = true;
+	park_self_get(env, &self);
+	current = known.current_thread(env, NULL);
+	equal = self.thread && current && (*env)->IsSameObject(env, self.thread, current);
+	(*env)->DeleteLocalRef(env, current);
+	return equal;
+}
+
+int park_blocker_init(JNIEnv *env, const char **why)
+{
+	int r;
+
+	memset(&known, 0, sizeof(known));
+	r = find_fields(env, why);
+	known.owner_id = vm_sig.thread_monitor_owner;
+	known.osthread = (int32_t)libjvm_offset("JavaThread", "_osthread");
+	if (known.osthread < 0)
+		known.osthread = (int32_t)libjvm_offset("Thread", "_osthread");
+	known.thread_number = (int32_t)libjvm_offset("OSThread", "_thread_id");
+	known.hash = (hash_fn *)libjvm_symbol("JVM_IHashCode");
+	known.current_thread = (current_thread_fn *)libjvm_symbol("JVM_CurrentThread");
+	if (r == 0 && (known.osthread < 0 || known.thread_number < 0 || !known.hash ||
+		       !known.current_thread)) {
+		*why = "libjvm lacks what names the owners of locks";
+		r = -ENOTSUP;
+	}
+	if (r == 0)
+		known.by_slot = slots_work(env);
+	else
+		park_blocker_deinit(env);
+	return r;
+}
+
+void park_blocker_deinit(JNIEnv *env)
+{
+	if (known.synchronizer)
+		(*env)->DeleteGlobalRef(env, known.synchronizer);
+	if (known.virtual_thread)
+		(*env)->DeleteGlobalRef(env, known.virtual_thread);
+	memset(&known, 0, sizeof(known));
+}

@@ -1,0 +1,275 @@
+/*
+ * See park_priv.h. RegisterNatives changes the native of Unsafe.park, for compiled callers too.
+ * From JDK 17 on the JVM prints a warning on the application's output when somebody outside the
+ * boot loader does that; so it is done from inside a class of the boot loader, kindling.Park, which
+ * does nothing else. Two versions of the agent share that class.
+ *
+ * What ours calls on is read before: it lies behind the Method, whose address the class knows.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include "agent/events/park_priv.h"
+#include "agent/libjvm.h"
+#include "agent/walker/guard.h"
+#include "agent/walker/hotspot/layout.h"
+#include "agent/walker/hotspot/method.h"
+#include "agent/walker/walker.h"
+
+#define METHODS_MAX 4096 /* of one class; Unsafe has some 900 */
+
+typedef jclass JNICALL find_boot_class_fn(JNIEnv *env, const char *name);
+
+static const char hook_name[] = "kindling/Park";
+
+/* clang-format off */
+#define U2(n)		(uint8_t)((n) >> 8), (uint8_t)(n)
+#define U4(n)		U2((n) >> 16), U2(n)
+#define UTF8(n)		1, U2(n)
+#define CLASS(name)	7, U2(name)
+#define PAIR(name, sig) 12, U2(name), U2(sig)
+#define METHOD(c, pair) 10, U2(c), U2(pair)
+
+/* final synthetic class kindling.Park { private static native void put(); static void run() { put(); } } */
+static const uint8_t hook_class[] = {
+	0xca, 0xfe, 0xba, 0xbe, U2(0), U2(50), /* of Java 6: every JDK reads it */
+	U2(11), /* constants, from 1 */
+	/* 1 */ UTF8(13), 'k', 'i', 'n', 'd', 'l', 'i', 'n', 'g', '/', 'P', 'a', 'r', 'k',
+	/* 2 */ CLASS(1),
+	/* 3 */ UTF8(16), 'j', 'a', 'v', 'a', '/', 'l', 'a', 'n', 'g', '/', 'O', 'b', 'j', 'e', 'c', 't',
+	/* 4 */ CLASS(3),
+	/* 5 */ UTF8(3), 'p', 'u', 't',
+	/* 6 */ UTF8(3), '(', ')', 'V',
+	/* 7 */ UTF8(3), 'r', 'u', 'n',
+	/* 8 */ UTF8(4), 'C', 'o', 'd', 'e',
+	/* 9 */ PAIR(5, 6),
+	/* 10 */ METHOD(2, 9),
+	U2(0x1030), U2(2), U2(4), /* final super synthetic; this, its parent */
+	U2(0), U2(0), U2(2), /* no interfaces, no fields, two methods */
+	U2(0x010a), U2(5), U2(6), U2(0), /* private static native put */
+	U2(0x0008), U2(7), U2(6), U2(1), /* static run, one attribute: */
+	U2(8), U4(16), U2(0), U2(0), /* Code of 16 bytes; no stack, no locals */
+	U4(4), 0xb8, U2(10), 0xb1, /* invokestatic put, return */
+	U2(0), U2(0), /* no handlers, no attributes */
+	U2(0), /* of the class: none */
+};
+/* clang-format on */
+
+static struct {
+	jclass unsafe_class, hook; /* global references while in use */
+	jobject unsafe; /* local: theUnsafe */
+	jmethodID get_long, park, run;
+	void **slot; /* the native of Unsafe.park, behind its Method */
+	park_fn *wanted; /* what put() registers */
+	bool registered;
+} at;
+
+static bool clear(JNIEnv *env)
+{
+	if (!(*env)->ExceptionCheck(env))
+		return false;
+	(*env)->ExceptionClear(env);
+	return true;
+}
+
+/* ---- where the native lies ---------------------------------------------------------------------
+ */
+
+/* From JDK 9 on there is one of the old name that only passes on. */
+static const char *unsafe_name(void)
+{
+	return vm_sig.version <= 8 ? "sun/misc/Unsafe" : "jdk/internal/misc/Unsafe";
+}
+
+static bool find_unsafe(JNIEnv *env)
+{
+	jclass c = (*env)->FindClass(env, unsafe_name());
+	jfieldID field;
+
+	if (clear(env) || !c)
+		return false;
+	at.unsafe_class = c;
+	field = (*env)->GetStaticFieldID(env, c, "theUnsafe",
+					 vm_sig.version <= 8 ? "Lsun/misc/Unsafe;"
+							     : "Ljdk/internal/misc/Unsafe;");
+	if (clear(env))
+		return false;
+	at.get_long = (*env)->GetMethodID(env, c, "getLong", "(Ljava/lang/Object;J)J");
+	if (clear(env))
+		return false;
+	at.park = (*env)->GetMethodID(env, c, "park", "(ZJ)V");
+	if (clear(env))
+		return false;
+	at.unsafe = (*env)->GetStaticObjectField(env, c, field);
+	return at.unsafe != NULL;
+}
+
+static void forget_unsafe(JNIEnv *env)
+{
+	if (at.unsafe)
+		(*env)->DeleteLocalRef(env, at.unsafe);
+	if (at.unsafe_class)
+		(*env)->DeleteLocalRef(env, at.unsafe_class);
+	at.unsafe = NULL;
+	at.unsafe_class = NULL;
+}
+
+/* The InstanceKlass of Unsafe: a hidden field of its Class, which a collector may move. So Unsafe
+ * itself reads it. */
+static uint64_t klass_of_unsafe(JNIEnv *env)
+{
+	const int32_t *offset = libjvm_static("java_lang_Class", "_klass_offset");
+	jlong klass;
+
+	if (!offset || *offset <= 0)
+		return 0;
+	klass = (*env)->CallLongMethod(env, at.unsafe, at.get_long, at.unsafe_class,
+				       (jlong)*offset);
+	return clear(env) ? 0 : (uint64_t)klass;
+}
+
+static void **find_slot(JNIEnv *env)
+{
+	long methods_at = libjvm_offset("InstanceKlass", "_methods");
+	long length_at = libjvm_offset("Array<int>", "_length");
+	long data_at = libjvm_offset("Array<Method*>", "_data");
+	size_t method_size = libjvm_type_size("Method");
+	uint64_t klass = klass_of_unsafe(env), methods;
+	uint32_t n;
+
+	if (!klass || methods_at < 0 || !method_size)
+		return NULL;
+	methods = load64_sig(klass + (uint64_t)methods_at);
+	n = load32_sig(methods + (length_at < 0 ? 0 : (uint64_t)length_at));
+	for (uint32_t i = 0; i < n && n <= METHODS_MAX; i++) {
+		uint64_t method =
+			load64_sig(methods + (data_at < 0 ? 8 : (uint64_t)data_at) + 8ull * i);
+
+		if (method_is_sig(method, unsafe_name(), "park"))
+			return (void **)(uintptr_t)(method + method_size);
+	}
+	return NULL;
+}
+
+static park_fn *native_now(void)
+{
+	return (park_fn *)(uintptr_t)load64_sig((uint64_t)(uintptr_t)at.slot);
+}
+
+/* ---- the class
+ * ----------------------------------------------------------------------------------- */
+
+static void JNICALL put(JNIEnv *env, jclass unused)
+{
+	JNINativeMethod method = { (char *)"park", (char *)"(ZJ)V", (void *)at.wanted };
+
+	(void)unused;
+	at.registered = (*env)->RegisterNatives(env, at.unsafe_class, &method, 1) == JNI_OK;
+}
+
+static jclass find_hook(JNIEnv *env)
+{
+	find_boot_class_fn *find =
+		(find_boot_class_fn *)libjvm_symbol("JVM_FindClassFromBootLoader");
+	jclass c = NULL;
+
+	/* the application's loaders are not asked: nobody of theirs runs, nor answers */
+	if (find)
+		c = find(env, hook_name);
+	if (clear(env) || c)
+		return c;
+	c = (*env)->DefineClass(env, hook_name, NULL, (const jbyte *)hook_class,
+				sizeof(hook_class));
+	if (!clear(env))
+		return c;
+	/* another agent was faster */
+	c = find ? find(env, hook_name) : NULL;
+	return clear(env) ? NULL : c;
+}
+
+static bool register_native(JNIEnv *env, park_fn *wanted)
+{
+	JNINativeMethod method = { (char *)"put", (char *)"()V", (void *)put };
+	jclass hook = find_hook(env);
+	jmethodID run = NULL;
+
+	at.registered = false;
+	at.wanted = wanted;
+	if (!hook)
+		return false;
+	/* each time: it may be another agent's now */
+	if ((*env)->RegisterNatives(env, hook, &method, 1) == JNI_OK && !clear(env))
+		run = (*env)->GetStaticMethodID(env, hook, "run", "()V");
+	if (!clear(env) && run)
+		(*env)->CallStaticVoidMethod(env, hook, run);
+	at.registered &= !clear(env);
+	(*env)->DeleteLocalRef(env, hook);
+	return at.registered;
+}
+
+/* ---- on and off
+ * ------------------------------------------------------------------------------------ */
+
+/* Do parks come through ours? One that returns at once tells, whoever may have put himself before.
+ */
+static bool is_called(JNIEnv *env)
+{
+	if (!park_before)
+		return false;
+	park_probed = 0;
+	__atomic_store_n(&park_prober, env, __ATOMIC_SEQ_CST);
+	(*env)->CallVoidMethod(env, at.unsafe, at.park, (jboolean)JNI_FALSE,
+			       (jlong)PARK_PROBE_TIME);
+	clear(env);
+	__atomic_store_n(&park_prober, NULL, __ATOMIC_SEQ_CST);
+	return park_probed;
+}
+
+/* 0, or -errno with a static sentence. */
+static int put_ours(JNIEnv *env, const char **why)
+{
+	static const char not_found[] = "the native of Unsafe.park was not found";
+	struct walk_mapping where;
+	park_fn *before;
+
+	if (find_unsafe(env))
+		at.slot = find_slot(env);
+	if (!at.slot) {
+		*why = not_found;
+		return -ENOTSUP;
+	}
+	before = native_now();
+	/* or it stayed in a chain, under another agent's */
+	if (before == park_ours || is_called(env))
+		return 0;
+	if (!walker_resolve_pc((uint64_t)(uintptr_t)before, &where)) {
+		*why = not_found;
+		return -ENOTSUP;
+	}
+	__atomic_store_n(&park_before, before, __ATOMIC_RELEASE);
+	if (register_native(env, park_ours) && is_called(env))
+		return 0;
+	*why = "the JVM did not take another native of Unsafe.park";
+	return -EPERM;
+}
+
+int park_native_put(JNIEnv *env, const char **why)
+{
+	int r;
+
+	if (strcmp(walker_name(), "hotspot") != 0) {
+		*why = "this JVM's threads cannot be read";
+		return -ENOTSUP;
+	}
+	r = put_ours(env, why);
+	forget_unsafe(env);
+	return r;
+}
+
+void park_native_take_back(JNIEnv *env)
+{
+	/* another agent's calls ours: then ours stays, as a pass-through */
+	if (native_now() == park_ours && find_unsafe(env))
+		(void)register_native(env, park_before);
+	forget_unsafe(env);
+}

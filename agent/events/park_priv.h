@@ -1,0 +1,53 @@
+/*
+ * Between park.c (what every park runs through), park_native.c (which puts it there) and
+ * park_blocker.c (what the thread parks for).
+ */
+#pragma once
+
+#include <jni.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "agent/events/waits.h"
+
+typedef void JNICALL park_fn(JNIEnv *env, jobject unsafe, jboolean absolute, jlong time);
+
+/* ---- park.c ---- */
+
+/* Ours: never unmapped, and a pass-through while park.c is off. */
+void JNICALL park_ours(JNIEnv *env, jobject unsafe, jboolean absolute, jlong time);
+/* What ours calls; set before the first call can come. */
+extern park_fn *park_before;
+/* A park with a time below zero returns at once: how the agent's thread sees that ours is called.
+ */
+#define PARK_PROBE_TIME (-1)
+extern JNIEnv *park_prober;
+extern uint32_t park_probed;
+
+/* ---- park_native.c, agent's thread ---- */
+
+int park_native_put(JNIEnv *env, const char **why);
+void park_native_take_back(JNIEnv *env);
+
+/* ---- park_blocker.c ---- */
+
+/* Agent's thread. 0, or -errno with a sentence. */
+int park_blocker_init(JNIEnv *env, const char **why);
+/* No thread may be in one of the functions below. */
+void park_blocker_deinit(JNIEnv *env);
+
+/* Who parks. */
+struct park_self {
+	JNIEnv *env;
+	uint64_t java_thread;
+	uint64_t key; /* for wait_begin() */
+	jobject thread; /* its Thread, the virtual one where one is mounted */
+	bool is_local; /* @thread is a local reference */
+};
+
+/* The thread that parks. No call of Java; errors leave no exception. */
+void park_self_get(JNIEnv *env, struct park_self *ret);
+void park_self_put(struct park_self *self);
+/* Before: the tid of the thread that holds what it parks for; 0 = nobody or unknown. */
+uint32_t park_owner(const struct park_self *self);
+/* After: class and identity. */
+void park_look(const struct park_self *self, struct wait_lock *lock);

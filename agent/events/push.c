@@ -1,0 +1,156 @@
+/*
+ * From an application thread into the ring. Exactly one of pushed and drop[cause] is added to for
+ * every event counted in taken, as in engine/cpu_timer_sig.c. Buffers for stacks are few: more
+ * threads at once in the microseconds of a walk than there are = drop.no_scratch.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#include "agent/events/events.h"
+#include "agent/walker/walker.h"
+
+#define BUFFERS 16
+
+static struct {
+	uint32_t busy;
+	struct walk_frame *frames; /* WALK_FRAMES_MAX */
+} buffers[BUFFERS];
+
+int events_push_init(void)
+{
+	const size_t bytes = WALK_FRAMES_MAX * sizeof(struct walk_frame);
+	uint8_t *frames;
+
+	if (buffers[0].frames)
+		return 0;
+	frames = mmap(NULL, BUFFERS * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		      -1, 0);
+	if (frames == MAP_FAILED)
+		return -ENOMEM;
+	for (int i = 0; i < BUFFERS; i++)
+		buffers[i].frames = (struct walk_frame *)(frames + (size_t)i * bytes);
+	return 0;
+}
+
+void events_push_free(void)
+{
+	if (!buffers[0].frames)
+		return;
+	munmap(buffers[0].frames, BUFFERS * WALK_FRAMES_MAX * sizeof(struct walk_frame));
+	for (int i = 0; i < BUFFERS; i++)
+		buffers[i].frames = NULL;
+}
+
+/* Of each buffer a page, as stacks are seldom deeper than that. */
+uint64_t events_push_bytes(void)
+{
+	return buffers[0].frames ? BUFFERS * 4096ull : 0;
+}
+
+static int claim(void)
+{
+	for (int i = 0; i < BUFFERS; i++) {
+		uint32_t idle = 0;
+
+		if (__atomic_compare_exchange_n(&buffers[i].busy, &idle, 1, false, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
+			return i;
+	}
+	return -1;
+}
+
+static void add(uint64_t *counter, uint64_t n)
+{
+	__atomic_fetch_add(counter, n, __ATOMIC_SEQ_CST);
+}
+
+static void drop(struct event_books *books, enum wire_drop cause, uint64_t weight)
+{
+	add(&books->drop[cause].weight, weight);
+	add(&books->drop[cause].n, 1);
+}
+
+static void wake_writer(void)
+{
+	uint64_t one = 1;
+
+	if (__atomic_exchange_n(&agent.writer_idle, 0, __ATOMIC_SEQ_CST) &&
+	    write(agent.wake_fd, &one, sizeof(one)) < 0)
+		return; /* it also wakes by itself once a second */
+}
+
+static bool into_ring(struct event_books *books, const struct ring_sample *head,
+		      const struct walk_frame *frames)
+{
+	if (!ring_push_sig(&agent.ring, head, frames)) {
+		drop(books, WIRE_DROP_RING_FULL, head->weight);
+		return false;
+	}
+	add(&books->pushed_weight, head->weight);
+	add(&books->pushed, 1);
+	wake_writer();
+	return true;
+}
+
+/* false = the event is off: nothing of ours may be touched. */
+static bool enter(const struct ring_sample *head)
+{
+	struct event_books *books = &agent.books.of[head->event];
+
+	__atomic_fetch_add(&events.inside, 1, __ATOMIC_SEQ_CST);
+	if (!(__atomic_load_n(&events.on, __ATOMIC_SEQ_CST) & 1u << head->event)) {
+		__atomic_fetch_sub(&events.inside, 1, __ATOMIC_SEQ_CST);
+		return false;
+	}
+	add(&books->taken_weight, head->weight);
+	add(&books->taken, 1);
+	return true;
+}
+
+static void leave(void)
+{
+	__atomic_fetch_sub(&events.inside, 1, __ATOMIC_SEQ_CST);
+}
+
+bool events_push_frames(struct ring_sample *head, const struct walk_frame *frames)
+{
+	bool pushed;
+
+	if (!enter(head))
+		return false;
+	pushed = into_ring(&agent.books.of[head->event], head, frames);
+	leave();
+	return pushed;
+}
+
+bool events_push(struct ring_sample *head, uint64_t java_thread)
+{
+	struct event_books *books = &agent.books.of[head->event];
+	struct walk walk;
+	bool pushed;
+	int buffer;
+
+	if (!enter(head))
+		return false;
+	buffer = claim();
+	if (buffer < 0) {
+		drop(books, WIRE_DROP_NO_SCRATCH, head->weight);
+		leave();
+		return false;
+	}
+	walk.frames = buffers[buffer].frames;
+	walk_anchor_sig(&walk, java_thread);
+	head->tid = thread_id();
+	head->n_frames = walk.n;
+	head->n_owner_frames = 0;
+	head->broken = walk.broken;
+	head->virtual_id = walk.virtual_id;
+	if (walk.virtual_id)
+		memcpy(head->name, walk.virtual_name, sizeof(head->name));
+	pushed = into_ring(books, head, walk.frames);
+	__atomic_store_n(&buffers[buffer].busy, 0, __ATOMIC_RELEASE);
+	leave();
+	return pushed;
+}

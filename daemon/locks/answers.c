@@ -1,0 +1,272 @@
+/* See locks.h: the questions. Nothing is changed by an answer. */
+#include "daemon/locks/locks_priv.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define ANSWER_ROWS_MAX 8192u
+
+/* The slices that [now - last, now] touches, and from when on that is. */
+static uint64_t first_slice(const struct locks *l, uint64_t now_ns, uint64_t last_ns,
+			    uint64_t *ret_from)
+{
+	uint64_t oldest = now_ns / LOCKS_SLICE_NS, first;
+
+	oldest = oldest < LOCKS_SLICES ? 0 : oldest - LOCKS_SLICES + 1;
+	first = last_ns < now_ns ? (now_ns - last_ns) / LOCKS_SLICE_NS : 0;
+	if (first < oldest)
+		first = oldest;
+	*ret_from = first * LOCKS_SLICE_NS;
+	if (*ret_from < l->first_ns)
+		*ret_from = l->first_ns;
+	return first;
+}
+
+static void add_rows(struct lock_table *to, const struct lock_row *rows, uint32_t n, bool idle)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if ((rows[i].waits || rows[i].open) && (idle || !rows[i].key.idle))
+			lock_row_add(lock_table_row(to, &rows[i].key, ANSWER_ROWS_MAX), &rows[i]);
+}
+
+struct asking {
+	struct lock_table *table;
+	uint64_t from_ns, now_ns;
+	bool idle;
+};
+
+static void add_open_row(void *userdata, const struct open_wait *o)
+{
+	struct asking *a = userdata;
+	struct lock_key key = { o->class_number, o->wait.identity, o->wait.wait, o->wait.idle };
+	uint64_t begin = o->wait.begin_ns > a->from_ns ? o->wait.begin_ns : a->from_ns;
+	struct lock_row row = { .key = key, .open = 1 };
+
+	row.total_ns = begin < a->now_ns ? a->now_ns - begin : 0;
+	row.longest_ns = o->wait.begin_ns < a->now_ns ? a->now_ns - o->wait.begin_ns : 0;
+	tid_set_add(&row.waiters, o->wait.tid, row.total_ns);
+	tid_set_add(&row.owners, o->wait.owner_tid, row.total_ns);
+	add_rows(a->table, &row, 1, a->idle);
+}
+
+static int most_first(const void *a, const void *b)
+{
+	const struct locks_tid *x = a, *y = b;
+
+	return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : 0;
+}
+
+static void give_row(const struct locks *l, struct lock_row *from, struct locks_row *to)
+{
+	qsort(from->waiters.tids, from->waiters.n, sizeof(struct locks_tid), most_first);
+	qsort(from->owners.tids, from->owners.n, sizeof(struct locks_tid), most_first);
+	*to = (struct locks_row){
+		.class_name = classes_name(&l->classes, from->key.class_number),
+		.identity = from->key.identity,
+		.wait = from->key.wait,
+		.idle = from->key.idle,
+		.other = from->key.class_number == OTHER_CLASS,
+		.waits = from->waits,
+		.open = from->open,
+		.total_ns = from->total_ns,
+		.longest_ns = from->longest_ns,
+		.n_waiters = from->waiters.n,
+		.n_owners = from->owners.n,
+		.more_waiters = from->waiters.more,
+		.more_owners = from->owners.more,
+	};
+	memcpy(to->waiters, from->waiters.tids, sizeof(to->waiters));
+	memcpy(to->owners, from->owners.tids, sizeof(to->owners));
+}
+
+static int by_total(const void *a, const void *b)
+{
+	const struct locks_row *x = a, *y = b;
+
+	if (x->other != y->other)
+		return x->other ? 1 : -1;
+	return x->total_ns < y->total_ns ? 1 : x->total_ns > y->total_ns ? -1 : 0;
+}
+
+static int give_rows(const struct locks *l, struct lock_table *t, struct locks_rows *ret)
+{
+	ret->n = 0;
+	ret->rows = calloc(t->n + 2u * WIRE_WAIT_COUNT + 1, sizeof(*ret->rows));
+	if (!ret->rows)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < t->n; i++)
+		give_row(l, &t->rows[i], &ret->rows[ret->n++]);
+	for (uint32_t i = 0; i < 2u * WIRE_WAIT_COUNT; i++) {
+		struct lock_row *other = &t->other[i / 2][i % 2];
+
+		if (other->waits || other->open)
+			give_row(l, other, &ret->rows[ret->n++]);
+	}
+	qsort(ret->rows, ret->n, sizeof(*ret->rows), by_total);
+	return 0;
+}
+
+int locks_query(const struct locks *l, uint64_t now_ns, uint64_t last_ns, bool idle,
+		struct locks_rows *ret)
+{
+	struct lock_table table = { .seed = l->seed };
+	struct asking asking = { .table = &table, .now_ns = now_ns, .idle = idle };
+	uint64_t first = first_slice(l, now_ns, last_ns, &asking.from_ns);
+	int r;
+
+	for (uint32_t i = 0; i < LOCKS_SLICES; i++) {
+		const struct slice *s = &l->slices[i];
+
+		if (!s->table || s->number < first)
+			continue;
+		add_rows(&table, s->table->rows, s->table->n, idle);
+		add_rows(&table, &s->table->other[0][0], 2 * WIRE_WAIT_COUNT, idle);
+	}
+	opens_each(&l->opens, add_open_row, &asking);
+	ret->span_ns = now_ns > asking.from_ns ? now_ns - asking.from_ns : 0;
+	r = give_rows(l, &table, ret);
+	lock_table_clear(&table);
+	return r;
+}
+
+void locks_rows_free(struct locks_rows *r)
+{
+	free(r->rows);
+	r->rows = NULL;
+	r->n = 0;
+}
+
+const char *locks_thread_name(const struct locks *l, uint32_t tid)
+{
+	const struct thread *t = tid ? threads_find(&l->threads, tid) : NULL;
+
+	return t && t->name ? t->name : "";
+}
+
+struct listing {
+	const struct locks *locks;
+	struct locks_thread_rows *to;
+	uint64_t first, last, from_ns, now_ns;
+};
+
+static void give_thread(void *userdata, const struct thread *t)
+{
+	struct listing *x = userdata;
+	const struct open_wait *open =
+		t->tid && !t->retired ? opens_of(&x->locks->opens, t->tid) : NULL;
+	struct locks_thread_row *row = &x->to->rows[x->to->n];
+	uint64_t times[3], begin;
+
+	thread_times(t, x->first, x->last, times);
+	if (open) { /* as far as it is in the span */
+		begin = open->wait.begin_ns > x->from_ns ? open->wait.begin_ns : x->from_ns;
+		times[open->wait.idle ? TIMES_IDLE : TIMES_WAIT] +=
+			x->now_ns > begin ? x->now_ns - begin : 0;
+	}
+	/* one that is no more and did nothing in the span is nobody's business */
+	if ((t->flags & WIRE_THREAD_ENDED || !t->tid) && !times[0] && !times[1] && !times[2])
+		return;
+	*row = (struct locks_thread_row){
+		.tid = t->tid,
+		.flags = t->flags,
+		.java_id = t->java_id,
+		.name = t->tid ? (t->name ? t->name : "") : "[other threads]",
+		.cpu_ns = times[TIMES_CPU],
+		.wait_ns = times[TIMES_WAIT],
+		.idle_ns = times[TIMES_IDLE],
+		.state = t->state,
+		.sample_ns = t->sample_ns,
+		.last_end_ns = t->last_end_ns,
+		.last_class = classes_name(&x->locks->classes, t->last_class),
+		.last_identity = t->last_identity,
+		.last_wait = t->last_wait,
+		.open = open ? &open->wait : NULL,
+	};
+	x->to->n++;
+}
+
+static void give_virtuals(const struct locks *l, struct locks_thread_rows *to)
+{
+	to->virtuals_known = l->virtuals.mono_ns != 0;
+	to->n_virtuals = 0;
+	for (uint32_t i = 0; i <= LOCKS_VIRTUAL_ROWS; i++)
+		if (l->virtuals.rows[i].count)
+			to->virtuals[to->n_virtuals++] = (struct locks_virtual_row){
+				.container =
+					classes_name(&l->classes, l->virtuals.rows[i].container),
+				.class_name =
+					classes_name(&l->classes, l->virtuals.rows[i].class_number),
+				.state = l->virtuals.rows[i].state,
+				.count = l->virtuals.rows[i].count,
+				.mounted = l->virtuals.rows[i].mounted,
+			};
+}
+
+int locks_threads(const struct locks *l, uint64_t now_ns, uint64_t last_ns,
+		  struct locks_thread_rows *ret)
+{
+	struct listing x = {
+		.locks = l, .to = ret, .now_ns = now_ns, .last = now_ns / LOCKS_SLICE_NS
+	};
+
+	ret->n = 0;
+	ret->rows = calloc(l->threads.n + 1, sizeof(*ret->rows));
+	if (!ret->rows)
+		return -ENOMEM;
+	x.first = first_slice(l, now_ns, last_ns, &x.from_ns);
+	ret->span_ns = now_ns > x.from_ns ? now_ns - x.from_ns : 0;
+	threads_each(&l->threads, give_thread, &x);
+	give_thread(&x, &l->threads.other);
+	give_virtuals(l, ret);
+	return 0;
+}
+
+void locks_thread_rows_free(struct locks_thread_rows *r)
+{
+	free(r->rows);
+	r->rows = NULL;
+	r->n = 0;
+}
+
+struct collecting {
+	const struct locks_open **to;
+	uint32_t n;
+};
+
+static void collect(void *userdata, const struct open_wait *w)
+{
+	struct collecting *c = userdata;
+
+	c->to[c->n++] = &w->wait;
+}
+
+static int first_begun(const void *a, const void *b)
+{
+	const struct locks_open *x = *(const struct locks_open *const *)a,
+				*y = *(const struct locks_open *const *)b;
+
+	if (x->begin_ns != y->begin_ns)
+		return x->begin_ns < y->begin_ns ? -1 : 1;
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+int locks_open(const struct locks *l, const struct locks_open ***ret, uint32_t *ret_n)
+{
+	struct collecting c = { calloc(l->opens.n + 1, sizeof(*c.to)), 0 };
+
+	if (!c.to)
+		return -ENOMEM;
+	opens_each(&l->opens, collect, &c);
+	qsort(c.to, c.n, sizeof(*c.to), first_begun);
+	*ret = c.to;
+	*ret_n = c.n;
+	return 0;
+}
+
+void locks_lost(const struct locks *l, struct locks_lost *ret)
+{
+	*ret = (struct locks_lost){ l->opens.refused, l->threads.refused, l->folded };
+	for (uint32_t i = 0; i < LOCKS_SLICES; i++)
+		if (l->slices[i].table)
+			ret->folded += l->slices[i].table->folded;
+}

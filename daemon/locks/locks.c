@@ -1,0 +1,221 @@
+/* See locks.h: what the stream says goes to slices, threads and open waits. */
+#include "daemon/locks/locks_priv.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define LATE_MAX_NS 60000000000ull /* older ends are of another clock (a time namespace) */
+
+int locks_new(uint64_t now_ns, struct locks **ret)
+{
+	CLEANUP(locks_freep) struct locks *l = calloc(1, sizeof(*l));
+	int r;
+
+	if (!l)
+		return -ENOMEM;
+	(void)!getrandom(&l->seed, sizeof(l->seed), GRND_NONBLOCK);
+	l->first_ns = now_ns;
+	l->classes.seed = l->threads.seed = l->opens.seed = l->seed;
+	r = threads_init(&l->threads);
+	if (r == 0)
+		r = opens_init(&l->opens);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(l);
+	return 0;
+}
+
+static void clear_slice(struct locks *l, struct slice *s)
+{
+	if (!s->table)
+		return;
+	l->folded += s->table->folded;
+	lock_table_clear(s->table);
+	free(s->table);
+	s->table = NULL;
+}
+
+struct locks *locks_free(struct locks *l)
+{
+	if (!l)
+		return NULL;
+	for (uint32_t i = 0; i < LOCKS_SLICES; i++)
+		clear_slice(l, &l->slices[i]);
+	opens_deinit(&l->opens);
+	threads_deinit(&l->threads);
+	classes_deinit(&l->classes);
+	free(l);
+	return NULL;
+}
+
+void locks_session(struct locks *l)
+{
+	memset(&l->virtuals, 0, sizeof(l->virtuals));
+	opens_clear(&l->opens);
+	threads_end_all(&l->threads);
+}
+
+void locks_reset(struct locks *l)
+{
+	opens_forget_nodes(&l->opens);
+}
+
+size_t locks_bytes(const struct locks *l)
+{
+	size_t bytes = sizeof(*l) + l->classes.bytes + l->threads.bytes +
+		       l->opens.n * sizeof(struct open_wait);
+
+	for (uint32_t i = 0; i < LOCKS_SLICES; i++)
+		if (l->slices[i].table)
+			bytes += lock_table_bytes(l->slices[i].table);
+	return bytes;
+}
+
+/* ---- what the stream says ----------------------------------------------------------------------
+ */
+
+/* The moment as it can be: not in the future, and not of another clock. */
+static uint64_t believed(uint64_t ns, uint64_t now_ns)
+{
+	return ns > now_ns || now_ns - ns > LATE_MAX_NS ? now_ns : ns;
+}
+
+/* The table of a moment; NULL without memory. Moments of ten minutes ago make place as time goes
+ * on. */
+static struct lock_table *table_at(struct locks *l, uint64_t ns)
+{
+	uint64_t number = ns / LOCKS_SLICE_NS;
+	struct slice *s = &l->slices[number % LOCKS_SLICES];
+
+	if (s->number != number) {
+		clear_slice(l, s);
+		s->number = number;
+	}
+	if (!s->table) {
+		s->table = calloc(1, sizeof(*s->table));
+		if (s->table)
+			s->table->seed = l->seed;
+	}
+	return s->table;
+}
+
+static struct lock_key key_of(struct locks *l, const struct stream_lock *w, bool idle)
+{
+	return (struct lock_key){ classes_number(&l->classes, w->class_name), w->identity, w->wait,
+				  idle };
+}
+
+static void add_ended(struct locks *l, const struct stream_lock *w, bool idle, uint64_t now_ns)
+{
+	uint64_t end_ns, duration_ns = w->duration_ns;
+	struct lock_key key = key_of(l, w, idle);
+	struct thread *thread = threads_get(&l->threads, w->tid, now_ns);
+	struct lock_table *table;
+	struct lock_row *row;
+
+	end_ns = believed(duration_ns > UINT64_MAX - w->begin_ns ? UINT64_MAX
+								 : w->begin_ns + duration_ns,
+			  now_ns);
+	table = table_at(l, end_ns);
+	if (table) {
+		row = lock_table_row(table, &key, LOCKS_ROWS_MAX);
+		row->waits++;
+		row->total_ns += duration_ns;
+		if (duration_ns > row->longest_ns)
+			row->longest_ns = duration_ns;
+		tid_set_add(&row->waiters, w->tid, duration_ns);
+		tid_set_add(&row->owners, w->owner_tid, duration_ns);
+	}
+	if (thread->tid) {
+		thread->last_class = key.class_number;
+		thread->last_identity = w->identity;
+		thread->last_wait = w->wait;
+		thread->last_end_ns = end_ns;
+	}
+	threads_spend(&l->threads, thread, idle ? TIMES_IDLE : TIMES_WAIT,
+		      duration_ns < end_ns ? end_ns - duration_ns : 0, end_ns, now_ns);
+}
+
+static void add_open(struct locks *l, const struct stream_lock *w, bool idle, uint64_t now_ns)
+{
+	struct open_wait *o = opens_put(&l->opens, w->tid, w->begin_ns);
+
+	(void)threads_get(&l->threads, w->tid, now_ns);
+	if (!o)
+		return;
+	if (!o->wait.begin_ns) { /* told for the first time: from now on our own clock counts */
+		o->wait.begin_ns = w->duration_ns < now_ns ? now_ns - w->duration_ns : 1;
+		if (now_ns >= w->begin_ns && now_ns - w->begin_ns < w->duration_ns + LATE_MAX_NS)
+			o->wait.begin_ns = w->begin_ns ? w->begin_ns : 1;
+	}
+	o->class_number = classes_number(&l->classes, w->class_name);
+	o->wait.owner_tid = w->owner_tid;
+	o->wait.wait = w->wait;
+	o->wait.flags = w->flags;
+	o->wait.idle = idle;
+	o->wait.identity = w->identity;
+	o->wait.node = w->node;
+	o->wait.owner_node = w->owner_node;
+	o->wait.class_name = classes_name(&l->classes, o->class_number);
+}
+
+void locks_add(struct locks *l, const struct stream_lock *w, bool idle, uint64_t now_ns)
+{
+	if (w->wait >= WIRE_WAIT_COUNT)
+		return;
+	if (w->flags & WIRE_LOCK_OPEN) {
+		add_open(l, w, idle, now_ns);
+		return;
+	}
+	opens_end(&l->opens, w->tid, w->begin_ns);
+	if (!(w->flags & WIRE_LOCK_CLOSED))
+		add_ended(l, w, idle, now_ns);
+}
+
+void locks_sample(struct locks *l, const struct stream_sample *s, uint64_t now_ns)
+{
+	struct thread *thread = threads_get(&l->threads, s->tid, now_ns);
+	uint64_t at_ns = believed(s->mono_ns, now_ns);
+
+	if (at_ns > thread->sample_ns)
+		thread->sample_ns = at_ns;
+	threads_book(&l->threads, thread, TIMES_CPU, at_ns, s->weight_ns, now_ns);
+}
+
+void locks_thread(struct locks *l, const struct wire_thread *t, const char *name, uint64_t now_ns)
+{
+	if (t->flags & WIRE_THREAD_ENDED)
+		opens_end_thread(&l->opens, t->tid);
+	threads_told(&l->threads, t, name, now_ns);
+}
+
+void locks_state(struct locks *l, const struct wire_state *w, uint64_t now_ns)
+{
+	struct thread *thread = threads_get(&l->threads, w->tid, now_ns);
+
+	if (thread->tid)
+		thread->state = w->state;
+}
+
+/* Records of the same moment are one look, which replaces the one before. */
+void locks_virtual(struct locks *l, const struct stream_virtual *v)
+{
+	struct virtuals *all = &l->virtuals;
+	uint32_t i;
+
+	if (!all->mono_ns || all->mono_ns != v->mono_ns)
+		*all = (struct virtuals){ .mono_ns = v->mono_ns ? v->mono_ns : 1 };
+	if (!v->count)
+		return;
+	if (all->n < LOCKS_VIRTUAL_ROWS) {
+		i = all->n++;
+		all->rows[i].container = classes_number(&l->classes, v->container);
+		all->rows[i].class_number = classes_number(&l->classes, v->class_name);
+		all->rows[i].state = v->state;
+	} else {
+		i = LOCKS_VIRTUAL_ROWS;
+	}
+	all->rows[i].count += v->count;
+	all->rows[i].mounted += v->mounted;
+}

@@ -1,0 +1,175 @@
+/* Inside the locks room: classes.c, slices.c (locks), threads.c, open.c (waits that go on), locks.c
+ * (what comes in), answers.c. */
+#pragma once
+
+#include "daemon/locks/locks.h"
+
+#define OTHER_CLASS UINT32_MAX /* of a row: "[other locks]" */
+
+/* Tables by number are seeded: a process chooses its tids and identities. */
+static inline uint32_t locks_hash(uint64_t key, uint32_t seed)
+{
+	uint64_t h = (key ^ ((uint64_t)seed << 32 | seed)) * 0x9e3779b97f4a7c15ull;
+
+	return (uint32_t)((h ^ h >> 29) * 0xbf58476d1ce4e5b9ull >> 32);
+}
+
+/* ---- classes.c: names of classes by number; 0 = "", all that found no room are number 1
+ * ----------- */
+
+struct classes {
+	char **names;
+	uint32_t n, cap, bytes;
+	uint32_t *slots; /* hash table of numbers, 0 = free */
+	uint32_t n_slots, seed;
+};
+uint32_t classes_number(struct classes *c, const char *name);
+const char *classes_name(const struct classes *c, uint32_t number);
+void classes_deinit(struct classes *c);
+
+/* ---- slices.c: ended waits by lock -------------------------------------------------------------
+ */
+
+struct tid_set {
+	struct locks_tid tids[LOCKS_TIDS];
+	uint32_t n;
+	bool more;
+};
+void tid_set_add(struct tid_set *s, uint32_t tid, uint64_t ns);
+
+struct lock_key {
+	uint32_t class_number, identity;
+	uint8_t wait;
+	bool idle;
+};
+
+struct lock_row {
+	struct lock_key key;
+	uint64_t waits, open, total_ns, longest_ns;
+	struct tid_set waiters, owners;
+};
+
+/* Rows by key. At @max the smaller half of them is folded into the other rows. */
+struct lock_table {
+	struct lock_row *rows;
+	uint32_t n, cap;
+	uint32_t *slots; /* hash table: 1 + index in rows, 0 = free */
+	uint32_t n_slots, seed;
+	uint64_t folded;
+	struct lock_row other[WIRE_WAIT_COUNT][2]; /* by wait and idle */
+};
+/* The row of @key, or an other row when there is no room (and never NULL). */
+struct lock_row *lock_table_row(struct lock_table *t, const struct lock_key *key, uint32_t max);
+void lock_row_add(struct lock_row *to, const struct lock_row *from);
+size_t lock_table_bytes(const struct lock_table *t);
+void lock_table_clear(struct lock_table *t); /* keeps its seed */
+
+/* ---- threads.c ---------------------------------------------------------------------------------
+ */
+
+struct times {
+	uint32_t cpu_us, wait_us, idle_us;
+};
+
+struct thread {
+	uint32_t tid, flags;
+	uint64_t java_id;
+	char *name; /* NULL = not known */
+	uint64_t heard_ns; /* something was said of it */
+	uint64_t sample_ns, last_end_ns;
+	uint32_t last_class, last_identity;
+	uint8_t last_wait;
+	uint8_t state; /* enum wire_thread_state */
+	bool retired; /* ended, and its number may be another's now */
+	uint64_t slice; /* the newest in times */
+	struct times *times; /* LOCKS_SLICES, by slice modulo; NULL = all zero */
+	struct thread *next; /* of the same place, or of the retired ones */
+};
+
+struct threads {
+	struct thread **places; /* hash table by tid */
+	struct thread *retired;
+	struct thread other; /* what found no room; tid 0 */
+	uint32_t n, n_virtual, seed;
+	size_t bytes;
+	uint64_t refused;
+	uint64_t swept, swept_virtual; /* in which slice room was made */
+	const struct thread *held; /* while room is made for it */
+};
+int threads_init(struct threads *t);
+void threads_deinit(struct threads *t);
+struct thread *threads_find(const struct threads *t, uint32_t tid); /* NULL = not known */
+/* That one, a new one, or `other`. */
+struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns);
+void threads_told(struct threads *t, const struct wire_thread *w, const char *name,
+		  uint64_t now_ns);
+void threads_end_all(struct threads *t);
+void threads_each(const struct threads *t,
+		  void (*each)(void *userdata, const struct thread *thread), void *userdata);
+/* Time of [begin, end) to the slices it is in; those that are over ten minutes old have none. */
+enum times_of { TIMES_CPU, TIMES_WAIT, TIMES_IDLE };
+void threads_spend(struct threads *t, struct thread *thread, enum times_of what, uint64_t begin_ns,
+		   uint64_t end_ns, uint64_t now_ns);
+/* All of it at one moment. */
+void threads_book(struct threads *t, struct thread *thread, enum times_of what, uint64_t at_ns,
+		  uint64_t ns, uint64_t now_ns);
+/* Sums over the slices from @first to @last. */
+void thread_times(const struct thread *t, uint64_t first, uint64_t last, uint64_t ret[3]);
+
+/* ---- open.c ------------------------------------------------------------------------------------
+ */
+
+struct open_wait {
+	struct locks_open wait; /* first: given out as such */
+	uint64_t key_ns; /* its begin, as the process said */
+	uint32_t class_number;
+	struct open_wait *next; /* of the same place */
+};
+
+struct opens {
+	struct open_wait **places; /* by tid */
+	uint32_t n, seed;
+	uint64_t refused;
+};
+int opens_init(struct opens *o);
+void opens_deinit(struct opens *o);
+void opens_clear(struct opens *o);
+void opens_forget_nodes(struct opens *o);
+/* Is told again, or new; NULL = no room. */
+struct open_wait *opens_put(struct opens *o, uint32_t tid, uint64_t begin_ns);
+/* The wait that began then, and any of @tid that began before: a thread waits for one thing. */
+void opens_end(struct opens *o, uint32_t tid, uint64_t begin_ns);
+void opens_end_thread(struct opens *o, uint32_t tid);
+/* The last one that began; NULL = none. */
+const struct open_wait *opens_of(const struct opens *o, uint32_t tid);
+uint32_t opens_each(const struct opens *o, void (*each)(void *userdata, const struct open_wait *w),
+		    void *userdata);
+
+/* ---- locks.c -----------------------------------------------------------------------------------
+ */
+
+struct slice {
+	uint64_t number; /* moment / LOCKS_SLICE_NS */
+	struct lock_table *table; /* NULL = nothing in it */
+};
+
+/* One look at all virtual threads; the last row is what had no room. */
+struct virtuals {
+	uint64_t mono_ns; /* 0 = none yet */
+	uint32_t n;
+	struct {
+		uint32_t container, class_number, count, mounted;
+		uint8_t state;
+	} rows[LOCKS_VIRTUAL_ROWS + 1];
+};
+
+struct locks {
+	uint64_t first_ns; /* nothing is known of before */
+	struct classes classes;
+	struct slice slices[LOCKS_SLICES];
+	struct threads threads;
+	struct opens opens;
+	struct virtuals virtuals;
+	uint64_t folded; /* of slices that are gone */
+	uint32_t seed;
+};

@@ -1,0 +1,153 @@
+/* See locks_priv.h: rows of one slice, or of an answer. */
+#include "daemon/locks/locks_priv.h"
+
+#include <errno.h>
+#include <string.h>
+
+void tid_set_add(struct tid_set *s, uint32_t tid, uint64_t ns)
+{
+	uint32_t least = 0;
+
+	if (!tid)
+		return;
+	for (uint32_t i = 0; i < s->n; i++) {
+		if (s->tids[i].tid == tid) {
+			s->tids[i].ns += ns;
+			return;
+		}
+		if (s->tids[i].ns < s->tids[least].ns)
+			least = i;
+	}
+	if (s->n < LOCKS_TIDS) {
+		s->tids[s->n++] = (struct locks_tid){ tid, ns };
+		return;
+	}
+	/* the more important one stays; that there were others is told */
+	s->more = true;
+	if (s->tids[least].ns < ns)
+		s->tids[least] = (struct locks_tid){ tid, ns };
+}
+
+void lock_row_add(struct lock_row *to, const struct lock_row *from)
+{
+	to->waits += from->waits;
+	to->open += from->open;
+	to->total_ns += from->total_ns;
+	if (from->longest_ns > to->longest_ns)
+		to->longest_ns = from->longest_ns;
+	for (uint32_t i = 0; i < from->waiters.n; i++)
+		tid_set_add(&to->waiters, from->waiters.tids[i].tid, from->waiters.tids[i].ns);
+	for (uint32_t i = 0; i < from->owners.n; i++)
+		tid_set_add(&to->owners, from->owners.tids[i].tid, from->owners.tids[i].ns);
+	to->waiters.more |= from->waiters.more;
+	to->owners.more |= from->owners.more;
+}
+
+static uint32_t key_hash(const struct lock_key *k, uint32_t seed)
+{
+	uint32_t class_number = k->class_number * 8 + k->wait * 2u + k->idle;
+
+	return locks_hash((uint64_t)class_number << 32 | k->identity, seed);
+}
+
+static bool same(const struct lock_key *a, const struct lock_key *b)
+{
+	return a->class_number == b->class_number && a->identity == b->identity &&
+	       a->wait == b->wait && a->idle == b->idle;
+}
+
+static uint32_t *slot_of(struct lock_table *t, const struct lock_key *key)
+{
+	uint32_t at = key_hash(key, t->seed) & (t->n_slots - 1);
+
+	while (t->slots[at] && !same(&t->rows[t->slots[at] - 1].key, key))
+		at = (at + 1) & (t->n_slots - 1);
+	return &t->slots[at];
+}
+
+static void rehash(struct lock_table *t)
+{
+	memset(t->slots, 0, t->n_slots * sizeof(*t->slots));
+	for (uint32_t i = 0; i < t->n; i++)
+		*slot_of(t, &t->rows[i].key) = i + 1;
+}
+
+static struct lock_row *other_row(struct lock_table *t, const struct lock_key *key)
+{
+	struct lock_row *row = &t->other[key->wait < WIRE_WAIT_COUNT ? key->wait : 0][key->idle];
+
+	row->key = (struct lock_key){ OTHER_CLASS, 0, key->wait, key->idle };
+	return row;
+}
+
+static int more_first(const void *a, const void *b)
+{
+	const struct lock_row *x = a, *y = b;
+
+	return x->total_ns < y->total_ns ? 1 : x->total_ns > y->total_ns ? -1 : 0;
+}
+
+/* A program with a new lock for each operation must not push out the ones that are fought over. */
+static void fold(struct lock_table *t)
+{
+	uint32_t keep = t->n / 2;
+
+	qsort(t->rows, t->n, sizeof(*t->rows), more_first);
+	for (uint32_t i = keep; i < t->n; i++)
+		lock_row_add(other_row(t, &t->rows[i].key), &t->rows[i]);
+	t->folded += t->n - keep;
+	t->n = keep;
+	rehash(t);
+}
+
+static bool grow(struct lock_table *t)
+{
+	uint32_t cap = t->cap ? 2 * t->cap : 8;
+	struct lock_row *rows = realloc(t->rows, cap * sizeof(*rows));
+	uint32_t *slots;
+
+	if (!rows)
+		return false;
+	t->rows = rows;
+	slots = calloc(2 * cap, sizeof(*slots));
+	if (!slots)
+		return false;
+	free(t->slots);
+	t->slots = slots;
+	t->n_slots = 2 * cap;
+	t->cap = cap;
+	rehash(t);
+	return true;
+}
+
+struct lock_row *lock_table_row(struct lock_table *t, const struct lock_key *key, uint32_t max)
+{
+	uint32_t *slot = t->n_slots ? slot_of(t, key) : NULL;
+
+	if (key->class_number == OTHER_CLASS)
+		return other_row(t, key);
+	if (slot && *slot)
+		return &t->rows[*slot - 1];
+	if (t->n >= max)
+		fold(t);
+	else if (t->n == t->cap && !grow(t))
+		return other_row(t, key);
+	t->rows[t->n] = (struct lock_row){ .key = *key };
+	*slot_of(t, key) = t->n + 1;
+	return &t->rows[t->n++];
+}
+
+size_t lock_table_bytes(const struct lock_table *t)
+{
+	return sizeof(*t) + t->cap * sizeof(*t->rows) + t->n_slots * sizeof(*t->slots);
+}
+
+void lock_table_clear(struct lock_table *t)
+{
+	uint32_t seed = t->seed;
+
+	free(t->rows);
+	free(t->slots);
+	memset(t, 0, sizeof(*t));
+	t->seed = seed;
+}

@@ -1,0 +1,321 @@
+/*
+ * See locks_priv.h. A thread that ended stays for ten minutes, or until there is no room: its time
+ * is part of the answers. Virtual threads end without a word, by the thousand: of them the newest
+ * stay.
+ */
+#include "daemon/locks/locks_priv.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define PLACES	   4096u /* a power of two */
+#define TIMES_SIZE (LOCKS_SLICES * sizeof(struct times))
+#define KEEP_NS	   (LOCKS_SLICES * LOCKS_SLICE_NS)
+
+int threads_init(struct threads *t)
+{
+	t->places = calloc(PLACES, sizeof(struct thread *));
+	t->other.times = calloc(1, TIMES_SIZE);
+	return t->places && t->other.times ? 0 : -ENOMEM;
+}
+
+static struct thread **place_of(const struct threads *t, uint32_t tid)
+{
+	return &t->places[locks_hash(tid, t->seed) & (PLACES - 1)];
+}
+
+struct thread *threads_find(const struct threads *t, uint32_t tid)
+{
+	struct thread *thread = *place_of(t, tid);
+
+	while (thread && thread->tid != tid)
+		thread = thread->next;
+	return thread;
+}
+
+static size_t bytes_of(const struct thread *thread)
+{
+	return sizeof(*thread) + (thread->name ? strlen(thread->name) + 1 : 0) +
+	       (thread->times ? TIMES_SIZE : 0);
+}
+
+static void drop(struct threads *t, struct thread **link)
+{
+	struct thread *thread = *link;
+
+	*link = thread->next;
+	t->bytes -= bytes_of(thread);
+	t->n--;
+	t->n_virtual -= thread->tid >= WIRE_VIRTUAL_TID;
+	free(thread->name);
+	free(thread->times);
+	free(thread);
+}
+
+void threads_deinit(struct threads *t)
+{
+	for (uint32_t i = 0; t->places && i < PLACES; i++)
+		while (t->places[i])
+			drop(t, &t->places[i]);
+	while (t->retired)
+		drop(t, &t->retired);
+	free(t->places);
+	free(t->other.times);
+	t->places = NULL;
+	t->other.times = NULL;
+}
+
+/* ---- room --------------------------------------------------------------------------------------
+ */
+
+enum pressure { OLD, ENDED, VIRTUAL };
+
+static bool may_go(const struct threads *t, const struct thread *thread, enum pressure pressure,
+		   uint64_t now_ns)
+{
+	bool ended = thread->flags & WIRE_THREAD_ENDED;
+	bool virtual = thread->tid >= WIRE_VIRTUAL_TID;
+
+	if (thread == t->held)
+		return false;
+	if (pressure == VIRTUAL)
+		return virtual && thread->heard_ns + LOCKS_SLICE_NS < now_ns;
+	if (pressure == ENDED)
+		return ended;
+	return (ended || virtual) && thread->heard_ns + KEEP_NS < now_ns;
+}
+
+static void sweep_chain(struct threads *t, struct thread **link, enum pressure pressure,
+			uint64_t now_ns)
+{
+	while (*link) {
+		if (may_go(t, *link, pressure, now_ns))
+			drop(t, link);
+		else
+			link = &(*link)->next;
+	}
+}
+
+static void sweep(struct threads *t, enum pressure pressure, uint64_t now_ns)
+{
+	sweep_chain(t, &t->retired, pressure, now_ns);
+	for (uint32_t i = 0; i < PLACES; i++)
+		sweep_chain(t, &t->places[i], pressure, now_ns);
+}
+
+/*
+ * Sweeping is a walk over all of them: when it freed little, the next one is not before the slice
+ * is over, or a flood of new threads would make each of them cost a walk.
+ */
+static bool has_room(struct threads *t, size_t bytes, bool virtual, uint64_t now_ns)
+{
+	static const enum pressure pressures[] = { OLD, ENDED };
+
+	uint64_t slice = now_ns / LOCKS_SLICE_NS;
+
+	if (virtual && t->n_virtual >= LOCKS_VIRTUAL_MAX && t->swept_virtual < slice) {
+		t->swept_virtual = slice;
+		sweep(t, VIRTUAL, now_ns);
+	}
+	if (virtual && t->n_virtual >= LOCKS_VIRTUAL_MAX)
+		return false;
+	if (t->n < LOCKS_THREADS_MAX && t->bytes + bytes <= LOCKS_THREAD_BYTES_MAX)
+		return true;
+	if (t->swept >= slice)
+		return false;
+	t->swept = slice;
+	for (size_t i = 0; i < ARRAY_SIZE(pressures); i++) {
+		sweep(t, pressures[i], now_ns);
+		if (t->n < LOCKS_THREADS_MAX * 3 / 4 &&
+		    t->bytes + bytes <= LOCKS_THREAD_BYTES_MAX / 4 * 3)
+			break;
+	}
+	return t->n < LOCKS_THREADS_MAX && t->bytes + bytes <= LOCKS_THREAD_BYTES_MAX;
+}
+
+/* ---- who there is ------------------------------------------------------------------------------
+ */
+
+struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns)
+{
+	struct thread *thread = threads_find(t, tid), **place;
+	bool virtual = tid >= WIRE_VIRTUAL_TID;
+
+	if (thread) {
+		thread->heard_ns = now_ns;
+		return thread;
+	}
+	if (!tid)
+		return &t->other;
+	thread = has_room(t, sizeof(*thread), virtual, now_ns) ? calloc(1, sizeof(*thread)) : NULL;
+	if (!thread) {
+		t->refused++;
+		return &t->other;
+	}
+	thread->tid = tid;
+	thread->flags = virtual ? WIRE_THREAD_VIRTUAL : 0;
+	thread->heard_ns = now_ns;
+	place = place_of(t, tid);
+	thread->next = *place;
+	*place = thread;
+	t->n++;
+	t->n_virtual += virtual;
+	t->bytes += sizeof(*thread);
+	return thread;
+}
+
+/* The number is another thread's now: the one that ended keeps its times under no number. */
+static void retire(struct threads *t, struct thread *thread)
+{
+	struct thread **link = place_of(t, thread->tid);
+
+	while (*link != thread)
+		link = &(*link)->next;
+	*link = thread->next;
+	thread->retired = true;
+	thread->next = t->retired;
+	t->retired = thread;
+}
+
+static void set_name(struct threads *t, struct thread *thread, const char *name, uint64_t now_ns)
+{
+	size_t bytes = strlen(name) + 1;
+	char *copy;
+
+	if (thread->name && strcmp(thread->name, name) == 0)
+		return;
+	t->held = thread;
+	copy = has_room(t, bytes, false, now_ns) ? strdup(name) : NULL;
+	t->held = NULL;
+	if (!copy)
+		return;
+	t->bytes += bytes - (thread->name ? strlen(thread->name) + 1 : 0);
+	free(thread->name);
+	thread->name = copy;
+}
+
+void threads_told(struct threads *t, const struct wire_thread *w, const char *name, uint64_t now_ns)
+{
+	struct thread *thread = w->tid ? threads_find(t, w->tid) : NULL;
+
+	if (w->flags & WIRE_THREAD_ENDED) {
+		if (thread)
+			thread->flags |= WIRE_THREAD_ENDED;
+		return;
+	}
+	if (thread && thread->flags & WIRE_THREAD_ENDED)
+		retire(t, thread);
+	thread = threads_get(t, w->tid, now_ns);
+	if (thread == &t->other)
+		return;
+	thread->flags = w->flags | (w->tid >= WIRE_VIRTUAL_TID ? WIRE_THREAD_VIRTUAL : 0);
+	thread->java_id = w->java_id;
+	set_name(t, thread, name, now_ns);
+}
+
+void threads_end_all(struct threads *t)
+{
+	for (uint32_t i = 0; i < PLACES; i++)
+		for (struct thread *thread = t->places[i]; thread; thread = thread->next)
+			thread->flags |= WIRE_THREAD_ENDED;
+}
+
+void threads_each(const struct threads *t,
+		  void (*each)(void *userdata, const struct thread *thread), void *userdata)
+{
+	for (uint32_t i = 0; i < PLACES; i++)
+		for (const struct thread *thread = t->places[i]; thread; thread = thread->next)
+			each(userdata, thread);
+	for (const struct thread *thread = t->retired; thread; thread = thread->next)
+		each(userdata, thread);
+}
+
+/* ---- times -------------------------------------------------------------------------------------
+ */
+
+static uint32_t add_us(uint32_t a, uint64_t ns)
+{
+	uint64_t us = (ns + 500) / 1000;
+
+	return us > UINT32_MAX - a ? UINT32_MAX : a + (uint32_t)us;
+}
+
+/* The times of @slice; NULL = it is over ten minutes old. Those between the newest and it are new.
+ */
+static struct times *times_at(struct thread *thread, uint64_t slice)
+{
+	if (slice > thread->slice) {
+		uint64_t n = slice - thread->slice;
+
+		for (uint64_t i = 0; i < n && i < LOCKS_SLICES; i++)
+			thread->times[(slice - i) % LOCKS_SLICES] = (struct times){ 0 };
+		thread->slice = slice;
+	}
+	return thread->slice - slice < LOCKS_SLICES ? &thread->times[slice % LOCKS_SLICES] : NULL;
+}
+
+static struct thread *with_times(struct threads *t, struct thread *thread, uint64_t now_ns)
+{
+	if (thread->times)
+		return thread;
+	t->held = thread;
+	thread->times = has_room(t, TIMES_SIZE, false, now_ns) ? calloc(1, TIMES_SIZE) : NULL;
+	t->held = NULL;
+	if (!thread->times) {
+		t->refused++;
+		return &t->other;
+	}
+	t->bytes += TIMES_SIZE;
+	return thread;
+}
+
+void threads_book(struct threads *t, struct thread *thread, enum times_of what, uint64_t at_ns,
+		  uint64_t ns, uint64_t now_ns)
+{
+	struct times *times;
+	uint32_t *field;
+
+	thread = with_times(t, thread, now_ns);
+	times = times_at(thread, at_ns / LOCKS_SLICE_NS);
+	if (!times)
+		return;
+	field = what == TIMES_CPU    ? &times->cpu_us
+		: what == TIMES_WAIT ? &times->wait_us
+				     : &times->idle_us;
+	*field = add_us(*field, ns);
+}
+
+void threads_spend(struct threads *t, struct thread *thread, enum times_of what, uint64_t begin_ns,
+		   uint64_t end_ns, uint64_t now_ns)
+{
+	uint64_t oldest = now_ns / LOCKS_SLICE_NS;
+
+	oldest = oldest < LOCKS_SLICES ? 0 : oldest - LOCKS_SLICES + 1;
+	if (begin_ns / LOCKS_SLICE_NS < oldest)
+		begin_ns = oldest * LOCKS_SLICE_NS;
+	while (begin_ns < end_ns) {
+		uint64_t slice_end = (begin_ns / LOCKS_SLICE_NS + 1) * LOCKS_SLICE_NS;
+		uint64_t until = slice_end < end_ns ? slice_end : end_ns;
+
+		threads_book(t, thread, what, begin_ns, until - begin_ns, now_ns);
+		begin_ns = until;
+	}
+}
+
+void thread_times(const struct thread *t, uint64_t first, uint64_t last, uint64_t ret[3])
+{
+	ret[TIMES_CPU] = ret[TIMES_WAIT] = ret[TIMES_IDLE] = 0;
+	if (!t->times)
+		return;
+	if (last > t->slice)
+		last = t->slice;
+	if (first + LOCKS_SLICES <= t->slice)
+		first = t->slice - LOCKS_SLICES + 1;
+	for (uint64_t s = first; s <= last; s++) {
+		const struct times *times = &t->times[s % LOCKS_SLICES];
+
+		ret[TIMES_CPU] += times->cpu_us * 1000ull;
+		ret[TIMES_WAIT] += times->wait_us * 1000ull;
+		ret[TIMES_IDLE] += times->idle_us * 1000ull;
+	}
+}

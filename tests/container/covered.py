@@ -1,0 +1,95 @@
+"""A root without any directory that the JVM may write, and attach.tmpfs_over_tmp: what the matrix does not see.
+
+  covered.py [JDK...]     17 and 25 where none is named
+"""
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+import unittest
+
+import injection
+import rows
+from bundle import Container, Jdk, shared_end
+from kindling import classes, skip, wait_for
+
+MAJORS = ["17", "25"]
+DUMP = "Full thread dump"
+
+
+class Covered(unittest.TestCase):
+    def each(self):
+        for major in MAJORS:
+            jdk = Jdk(major)
+            if jdk.home:
+                with Container(jdk, root="covered") as c:
+                    yield c
+            else:
+                print("SKIPPED: there is no JDK " + major)
+
+    def dumps(self, c):
+        return c.raw("out").decode(errors="replace").count(DUMP)
+
+    def test_afterwards_the_jvm_is_as_if_nobody_had_attached(self):
+        """Its listener is gone, its owner's kill -3 prints its threads every time, and we may come again."""
+        for c in self.each():
+            files = len(os.listdir("/proc/%d/fd" % c.pid))
+            before = c.tree()
+            for turn in range(3):
+                self.assertEqual(rows.attach_once(c), rows.STREAMING)
+                self.assertTrue(c.tree() == before, "something was left")
+                self.assertEqual(self.dumps(c), 2 * turn)
+                for quit in range(2):
+                    c.signal(signal.SIGQUIT)
+                    wait_for("its threads, printed", lambda: self.dumps(c) == 2 * turn + quit + 1, 5)
+            wait_for("its descriptors", lambda: len(os.listdir("/proc/%d/fd" % c.pid)) <= files + 1, 5)
+            with open("/proc/%d/net/unix" % c.pid) as f:
+                self.assertNotIn(".java_pid", f.read())
+
+    def test_of_many_at_once_each_has_its_turn(self):
+        for c in self.each():
+            kept, before, outcomes = c.kept_lines(), c.tree(), []
+            threads = [threading.Thread(target=lambda: outcomes.append(injection.attach(c))) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual([r.what for r in outcomes if r.code], [])
+            for result in outcomes:
+                result.close()
+            self.assertTrue(c.tree() == before, "something was left")
+            c.check_output(kept)
+
+    def test_a_daemon_without_the_setting_says_what_is_missing(self):
+        for c in self.each():
+            c.kind = "sealed"
+            self.assertRegex(rows.attach_once(c), "no writable /tmp.*attach.tmpfs_over_tmp")
+
+    def test_stopped_with_the_signal_on_its_way_it_stays_covered_until_it_goes_on(self):
+        for c in self.each():
+            kept, before = c.kept_lines(), c.tree()
+            result = injection.attach(c, deadline_ms=1000, wrap=(
+                rows.BUILD + "/tests/at_syscall", "before", rows.SYS_PIDFD_SEND_SIGNAL, "kill -STOP %d" % c.pid))
+            self.assertRegex(result.what, "did not take SIGQUIT")
+            self.assertTrue(c.tree() != before, "it was uncovered")
+            injection.cleanup(c)  # not yet: the signal is pending
+            self.assertEqual(len(rows.attach_files(c)), 1)
+            c.signal(signal.SIGCONT)
+            time.sleep(0.3)
+            injection.cleanup(c)
+            self.assertTrue(c.tree() == before, "something was left")
+            c.check_output(kept)
+            self.assertEqual(rows.attach_once(c), rows.STREAMING)
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0 or not shutil.which("runc"):
+        skip("needs root and runc")
+    MAJORS = sys.argv[1:] or MAJORS
+    classes()
+    try:
+        unittest.main(argv=sys.argv[:1], verbosity=2)
+    finally:
+        shared_end()

@@ -1,0 +1,254 @@
+"""Lock events against a program that knows its own waits: locks.py MAJOR [--all] [--churn SECONDS] [--judges].
+
+LockKnown plays scripted waits (monitors, Object.wait, everything of java.util.concurrent) and tells at its
+end, in the clock of the events, who waited for what, how long and because of whom; lock_judges.py compares.
+Played by platform threads, with System.gc() all the time under a collector that stops the world and under
+those that do not, with -Xcheck:jni, by virtual threads (21+); then LockChurn, a new lock object for every
+operation, during which the agent's memory must stay what it is. Each run is judged once more with its
+events spoiled in every way that a judge is for: one that does not notice is a failure.
+
+--all: every collector, compiler and locking mode. --churn: how long LockChurn runs (20). --judges: only
+the judges, without an agent.
+"""
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import jdks  # noqa: E402
+import lock_judges as judges  # noqa: E402
+from kindling import BUILD, classes, java_home, skip, wait_for  # noqa: E402
+from walker import check, failures, version  # noqa: E402
+
+READER = os.path.join(BUILD, "tests", "agent_reader")
+LIBRARY = os.path.realpath(os.path.join(BUILD, "lib", "libkindling.so"))
+MIN_NS = 1_000_000
+ROUNDS = 25
+ATTEMPTS = 3
+GROWTH_MAX = 256 << 10  # bytes, in the last two thirds of the churn
+EVENT = re.compile(r"LOCK (\d+) (\d+) tid (\d+) (\w+) flags (\d+) (\S+)@(\d+) owner (\d+) waker (\d+) stack (.*?) owner_stack (.*)$")
+
+
+class Jvm:
+    """One of the programs; its words go to files."""
+
+    def __init__(self, home, directory, flags, program, *args):
+        self.out, self.err = os.path.join(directory, "out"), os.path.join(directory, "err")
+        with open(self.out, "w") as out, open(self.err, "w") as err:
+            self.process = subprocess.Popen(
+                [*jdks.command(home, os.path.dirname(LIBRARY)), *flags, "-Xmx300m", "-cp", directory, program,
+                 *map(str, args)], stdin=subprocess.PIPE, stdout=out, stderr=err, cwd=directory)
+        self.pid = self.process.pid
+        self.wait_line("READY", 60)
+
+    def read(self, which):
+        with open(which, errors="replace") as f:
+            return f.read()
+
+    def wait_line(self, line, seconds):
+        def said():
+            if self.process.poll() is not None:
+                skip("the JVM ends with these options: " + self.read(self.err)[-500:] + self.read(self.out)[-500:])
+            return "\n%s\n" % line in "\n" + self.read(self.out)
+        wait_for(line, said, seconds)
+
+    def say(self, text):
+        self.process.stdin.write(text)
+        self.process.stdin.flush()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+class Reader:
+    """A session of lock events with a JVM."""
+
+    def __init__(self, jvm, directory, *options):
+        self.path = os.path.join(directory, "events")
+        with open(self.path, "w") as out:
+            self.process = subprocess.Popen([READER, "-v", "-e", "lock", "-l", LIBRARY, "-d", "900", *options, str(jvm.pid)],
+                                            stdout=out, stderr=subprocess.STDOUT)
+        wait_for("a session\n" + self.text(), lambda: "HELLO" in self.text() or self.process.poll() is not None)
+        time.sleep(0.5)
+
+    def text(self):
+        with open(self.path, errors="replace") as f:
+            return f.read()
+
+    def end(self):
+        """Its words, after DETACH."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=60)
+        return self.text()
+
+
+def parse(text):
+    """Events with the names of their threads, which may come after them."""
+    names, events = {"0": "-"}, []
+    lines = text.splitlines()
+    for line in lines:
+        m = re.match(r"THREAD (\d+) flags (\d+) java \d+ (.*)", line)
+        if m and not int(m.group(2)) & 1:
+            names[m.group(1)] = m.group(3)
+    for line in lines:
+        m = EVENT.match(line)
+        if m:
+            begin, duration, tid, kind, flags, name, identity, owner, waker, stack, owner_stack = m.groups()
+            stack, owner_stack = ([] if s == "-" else s.split(" < ") for s in (stack, owner_stack))
+            events.append(judges.Event(
+                int(begin), int(duration), int(tid), names.get(tid, "?" + tid), kind, int(flags), name.replace("/", "."),
+                int(identity), names.get(owner, "?" + owner), names.get(waker, "?" + waker), stack, owner_stack))
+    return events
+
+
+def verdicts(label, truth, events, rules):
+    """[(right, text)], judged and judged once more spoiled."""
+    print("%s: %d events" % (label, len(events)))
+    blind = judges.blind(truth, events, rules)
+    return judges.judge_all(truth, events, rules) + [(not blind, "the judges see what is spoiled %s" % blind)]
+
+
+def foreign_lines(text):
+    """What a JVM printed beside the program's own words; numbers may differ."""
+    return {re.sub(r"0x[0-9a-f]+|\d+", "N", line) for line in text.splitlines()
+            if not re.match(r"(READY|END|LOCK .*|WAIT .*|HOLD .*|CHURN .*|)$", line)}
+
+
+def play(home, directory, label, flags, words, rules, agent):
+    """One run of LockKnown: (verdicts, what the JVM printed beside)."""
+    with Jvm(home, directory, flags, "LockKnown", ROUNDS, *words) as jvm:
+        reader = Reader(jvm, directory, "-L", "-T", str(MIN_NS), "-M", "always") if agent else None
+        jvm.say(b"\n")
+        jvm.wait_line("END", 120)
+        time.sleep(0.3)
+        text = reader.end() if reader else ""
+        truth = judges.Truth(jvm.read(jvm.out))
+        jvm.say(b"q")
+        jvm.process.wait(timeout=30)
+        said = jvm.read(jvm.out) + jvm.read(jvm.err)
+    result = verdicts(label, truth, parse(text) if agent else judges.made_up(truth, rules), rules)
+    if agent:
+        wrong = [line for line in text.splitlines() if re.match(r"WRONG|FAULT|no session", line)]
+        result.append((reader.process.returncode == 0, "books exact %s" % wrong[:5]))
+        result.append((jvm.process.returncode == 0, "the program ends with %d" % jvm.process.returncode))
+    return result, foreign_lines(said)
+
+
+def known(home, directory, major, label, flags=(), words=(), exact=True, agent=True):
+    """Runs of LockKnown until one is right: on a busy machine a thread may get its CPU when what it was to
+    wait for is over. exact: the program's clock is as good as ours."""
+    label = " ".join(["known", label, *flags])
+    rules = judges.Rules(MIN_NS, 0 if exact else 0.1, 0.02 if exact else 0.12, "virtual" in words, version(major))
+    for attempt in range(ATTEMPTS):
+        result, said = play(home, directory, label, flags, words, rules, agent)
+        wrong = [text for right, text in result if not right]
+        if not wrong or attempt + 1 == ATTEMPTS:
+            break
+        print("  once more: %s" % "; ".join(wrong))
+    for right, text in result:
+        check(right, text)
+    return said
+
+
+def silent(home, directory, major):
+    """-Xcheck:jni says no more with the agent than without."""
+    words = known(home, directory, major, "without agent", ["-Xcheck:jni"], agent=False)
+    more = known(home, directory, major, "jni", ["-Xcheck:jni"]) - words
+    check(not more, "-Xcheck:jni is silent %s" % sorted(more)[:5])
+
+
+def churn(home, directory, seconds):
+    """Memory of the agent while every operation has a lock of its own."""
+    flags = ["-Xms200m", "-XX:+AlwaysPreTouch"]
+    with Jvm(home, directory, flags, "LockChurn") as jvm:
+        reader, looks = Reader(jvm, directory, "-T", str(MIN_NS), "-M", "always"), []
+        for _ in range(4):
+            looks.append((agent_bytes(reader), resident(jvm.pid)))
+            time.sleep(seconds / 3)
+        jvm.say(b"\n")
+        text = reader.end()
+        jvm.say(b"q")
+        jvm.process.wait(timeout=30)
+        done = sum(map(int, jvm.read(jvm.out).split("CHURN ")[1].splitlines()[0].split()[:6]))
+        said = foreign_lines(jvm.read(jvm.out) + jvm.read(jvm.err))
+    taken, short = (int((re.findall(r"\b%s=(\d+)" % key, text) or ["0"])[-1]) for key in (r"lock\.taken", "short_waits"))
+    print("churn: %d waits, %d told, %d too short; KiB at its begin, 1/3, 2/3 and the end (RssAnon): %s" % (
+        done, taken, short, ", ".join("%d (%d)" % (a >> 10, b >> 10) for a, b in looks)))
+    check(taken > 0.5 * done / 2 and done > 100 * seconds, "the churn is told")
+    check(looks[1][0] > 0 and looks[3][0] - looks[1][0] < GROWTH_MAX, "the agent grew by %d KiB in two thirds of it" % (
+        (looks[3][0] - looks[1][0]) >> 10))
+    check(reader.process.returncode == 0, "books exact: %s" % re.findall(r"^(?:WRONG|FAULT).*", text, re.M)[:5])
+    check(not said, "nothing printed %s" % sorted(said)[:5])
+
+
+def agent_bytes(reader):
+    return int((re.findall(r"\bagent_bytes[ =](\d+)", reader.text()) or ["0"])[-1])
+
+
+def resident(pid):
+    with open("/proc/%d/status" % pid) as f:
+        return int(re.search(r"RssAnon:\s+(\d+)", f.read()).group(1)) << 10
+
+
+def modes(major, everything):
+    """(label, flags, words, exact)"""
+    n, musl, some = version(major), "musl" in major, []
+    some.append(("platform", [], [], True))
+    some.append(("gc loop", ["-XX:+UseSerialGC"] if musl else [], ["gc"], False))
+    unlock = ["-XX:+UnlockExperimentalVMOptions"]
+    if n >= 11:
+        some.append(("gc loop", unlock + ["-XX:+UseZGC"], ["gc"], True))
+        some.append(("gc loop", unlock + ["-XX:+UseShenandoahGC"], ["gc"], True))
+    if n >= 21:
+        some.append(("virtual", [], ["virtual"], True))
+        some.append(("virtual gc loop", ["-XX:+UseZGC"], ["virtual", "gc"], True))
+    if everything:
+        more = [["-Xint"], ["-XX:+UseParallelGC"], ["-XX:TieredStopAtLevel=1"], ["-Xcomp"]]
+        if n == 21:
+            more += [["-XX:LockingMode=0"], ["-XX:LockingMode=2"]]
+        if n in (8, 11):
+            more += [["-XX:-UseBiasedLocking"], ["-XX:BiasedLockingStartupDelay=0"]]
+        if n >= 24:
+            more += [["-XX:+UseCompactObjectHeaders", *unlock], ["-XX:+UseObjectMonitorTable", "-XX:+UnlockDiagnosticVMOptions"]]
+        some += [("platform", sorted(f, reverse="Unlock" in " ".join(f)), [], True) for f in more]
+    return some
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("major")
+    parser.add_argument("--all", action="store_true", help="every collector, compiler and locking mode")
+    parser.add_argument("--churn", type=float, default=20, metavar="SECONDS")
+    parser.add_argument("--judges", action="store_true", help="only the judges, without an agent")
+    args = parser.parse_args()
+    home = java_home(args.major)
+    directory = tempfile.mkdtemp(prefix="kindling-locks-")
+    try:
+        for f in os.listdir(classes()):
+            shutil.copy(os.path.join(classes(), f), directory)
+        if args.judges:
+            known(home, directory, args.major, "made up", agent=False)
+            return 1 if failures else 0
+        for label, flags, words, exact in modes(args.major, args.all):
+            more = known(home, directory, args.major, label, flags, words, exact)
+            check(not more, "nothing printed %s" % sorted(more)[:5])
+        silent(home, directory, args.major)
+        churn(home, directory, args.churn)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

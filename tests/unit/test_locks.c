@@ -1,0 +1,563 @@
+#include "tests/unit/unit.h"
+#include <stdio.h>
+#include "daemon/locks/locks.h"
+
+#define S  1000000000ull
+#define MS 1000000ull
+static const uint64_t t0 = 5000 * S;
+
+static struct locks *locks;
+
+static int begin(void **state)
+{
+	(void)state;
+	return locks_new(t0, &locks);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	locks = locks_free(locks);
+	return 0;
+}
+
+static struct stream_lock entered(uint32_t tid, const char *class_name, uint32_t identity, uint64_t begin_ns,
+				  uint64_t duration_ns)
+{
+	return (struct stream_lock){
+		.tid = tid,
+		.begin_ns = begin_ns,
+		.duration_ns = duration_ns,
+		.wait = WIRE_WAIT_ENTER,
+		.class_name = class_name,
+		.identity = identity,
+		.thread = "",
+		.owner = "",
+		.waker = "",
+	};
+}
+
+static void add(struct stream_lock w)
+{
+	locks_add(locks, &w, false, w.begin_ns + w.duration_ns);
+}
+
+static void add_open(struct stream_lock w, bool idle)
+{
+	w.flags |= WIRE_LOCK_OPEN;
+	locks_add(locks, &w, idle, w.begin_ns + w.duration_ns);
+}
+
+static uint32_t n_open(void)
+{
+	const struct locks_open **list;
+	uint32_t n;
+
+	assert_int_equal(locks_open(locks, &list, &n), 0);
+	free(list);
+	return n;
+}
+
+static struct locks_rows ask(uint64_t now, uint64_t last, bool idle)
+{
+	struct locks_rows r;
+
+	assert_int_equal(locks_query(locks, now, last, idle, &r), 0);
+	return r;
+}
+
+static uint64_t total(const struct locks_rows *r, uint64_t *ret_waits)
+{
+	uint64_t ns = 0;
+
+	*ret_waits = 0;
+	for (uint32_t i = 0; i < r->n; i++) {
+		ns += r->rows[i].total_ns;
+		*ret_waits += r->rows[i].waits;
+	}
+	return ns;
+}
+
+static void the_longest_waited_for_lock_comes_first(void **state)
+{
+	struct locks_rows r;
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		struct stream_lock w = entered(10 + i, "org.shop.A", 1, t0 + i * S, 10 * MS);
+
+		w.owner_tid = 99;
+		add(w);
+	}
+	add(entered(10, "org.shop.B", 2, t0 + 4 * S, 90 * MS));
+	r = ask(t0 + 5 * S, 60 * S, false);
+	assert_int_equal(r.n, 2);
+	assert_string_equal(r.rows[0].class_name, "org.shop.B");
+	assert_int_equal(r.rows[0].longest_ns, 90 * MS);
+	assert_string_equal(r.rows[1].class_name, "org.shop.A");
+	assert_int_equal(r.rows[1].waits, 3);
+	assert_int_equal(r.rows[1].total_ns, 30 * MS);
+	assert_int_equal(r.rows[1].n_waiters, 3);
+	assert_int_equal(r.rows[1].n_owners, 1);
+	assert_int_equal(r.rows[1].owners[0].tid, 99);
+	assert_int_equal(r.rows[1].owners[0].ns, 30 * MS);
+	assert_int_equal(r.span_ns, 5 * S); /* no more is known */
+	locks_rows_free(&r);
+}
+
+static void what_is_older_than_asked_for_is_left_out(void **state)
+{
+	struct locks_rows r;
+
+	(void)state;
+	add(entered(1, "A", 1, t0, 10 * MS));
+	add(entered(1, "A", 1, t0 + 100 * S, 20 * MS));
+	r = ask(t0 + 101 * S, 60 * S, false);
+	assert_int_equal(r.rows[0].total_ns, 20 * MS);
+	assert_true(r.span_ns >= 60 * S && r.span_ns < 66 * S);
+	locks_rows_free(&r);
+	r = ask(t0 + 101 * S, 600 * S, false);
+	assert_int_equal(r.rows[0].total_ns, 30 * MS);
+	locks_rows_free(&r);
+	r = ask(t0 + 900 * S, 600 * S, false); /* and what is over ten minutes old is no more */
+	assert_int_equal(r.n, 0);
+	locks_rows_free(&r);
+}
+
+static void the_same_class_with_another_identity_is_another_lock(void **state)
+{
+	struct locks_rows r;
+
+	(void)state;
+	add(entered(1, "A", 1, t0, MS));
+	add(entered(1, "A", 2, t0, MS));
+	r = ask(t0 + S, 60 * S, false);
+	assert_int_equal(r.n, 2);
+	locks_rows_free(&r);
+}
+
+static void idle_waits_show_when_asked_for(void **state)
+{
+	struct stream_lock w = entered(1, "Queue", 7, t0, 100 * MS);
+	struct locks_rows r;
+
+	(void)state;
+	locks_add(locks, &w, true, t0 + S);
+	r = ask(t0 + S, 60 * S, false);
+	assert_int_equal(r.n, 0);
+	locks_rows_free(&r);
+	r = ask(t0 + S, 60 * S, true);
+	assert_int_equal(r.n, 1);
+	assert_true(r.rows[0].idle);
+	locks_rows_free(&r);
+}
+
+static void totals_stay_true_when_locks_churn(void **state)
+{
+	uint64_t waits, sum = 0;
+	struct locks_rows r;
+	struct locks_lost lost;
+	const struct locks_row *last;
+
+	(void)state;
+	for (uint32_t i = 1; i <= 100000; i++) {
+		add(entered(1 + i % 50, "One", i, t0 + i * (S / 10000), MS));
+		sum += MS;
+		if (i % 100)
+			continue;
+		add(entered(7, "Hot", 1, t0 + i * (S / 10000), 30 * MS));
+		sum += 30 * MS;
+	}
+	r = ask(t0 + 11 * S, 600 * S, false);
+	assert_int_equal(total(&r, &waits), sum);
+	assert_int_equal(waits, 101000);
+	assert_string_equal(r.rows[0].class_name, "Hot");
+	assert_int_equal(r.rows[0].waits, 1000); /* none of it was folded away */
+	last = &r.rows[r.n - 1];
+	assert_true(last->other);
+	assert_string_equal(last->class_name, "[other locks]");
+	assert_true(last->more_waiters);
+	locks_rows_free(&r);
+	locks_lost(locks, &lost);
+	assert_true(lost.folded > 90000);
+	assert_true(locks_bytes(locks) < 4u << 20);
+}
+
+static void names_of_classes_are_bounded(void **state)
+{
+	char name[2001];
+	uint64_t waits;
+	struct locks_rows r;
+
+	(void)state;
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	for (uint32_t i = 0; i < 10000; i++) {
+		snprintf(name, 12, "c%010u", i);
+		name[11] = 'x';
+		add(entered(1, name, 1, t0 + i * MS, MS));
+	}
+	r = ask(t0 + 11 * S, 600 * S, false);
+	assert_int_equal(total(&r, &waits), 10000 * MS);
+	assert_int_equal(waits, 10000);
+	locks_rows_free(&r);
+	assert_true(locks_bytes(locks) < 4u << 20);
+}
+
+static void an_open_wait_ends_with_its_end(void **state)
+{
+	struct stream_lock w = entered(5, "A", 1, t0 + S, 10 * MS);
+	struct locks_rows r;
+
+	(void)state;
+	add_open(w, false);
+	add_open(w, false); /* told again */
+	assert_int_equal(n_open(), 1);
+	r = ask(t0 + 3 * S, 60 * S, false);
+	assert_int_equal(r.rows[0].open, 1);
+	assert_int_equal(r.rows[0].waits, 0);
+	assert_int_equal(r.rows[0].total_ns, 2 * S);
+	locks_rows_free(&r);
+	w.duration_ns = 3 * S;
+	add(w);
+	assert_int_equal(n_open(), 0);
+	r = ask(t0 + 4 * S, 60 * S, false);
+	assert_int_equal(r.n, 1);
+	assert_int_equal(r.rows[0].waits, 1);
+	assert_int_equal(r.rows[0].total_ns, 3 * S);
+	locks_rows_free(&r);
+}
+
+static void a_closed_wait_is_no_event(void **state)
+{
+	struct stream_lock w = entered(5, "A", 1, t0, 10 * MS);
+	struct locks_rows r;
+
+	(void)state;
+	add_open(w, false);
+	w.flags = WIRE_LOCK_CLOSED;
+	add(w);
+	assert_int_equal(n_open(), 0);
+	r = ask(t0 + S, 60 * S, false);
+	assert_int_equal(r.n, 0);
+	locks_rows_free(&r);
+}
+
+static void the_end_of_an_older_wait_leaves_the_newer_one(void **state)
+{
+	struct stream_lock old = entered(5, "A", 1, t0, 10 * MS);
+
+	(void)state;
+	add_open(entered(5, "B", 2, t0 + S, 10 * MS), false);
+	add(old);
+	assert_int_equal(n_open(), 1);
+	/* but a newer end tells that the older one is over too: its own was lost */
+	add(entered(5, "C", 3, t0 + 2 * S, 10 * MS));
+	assert_int_equal(n_open(), 0);
+}
+
+static void waits_of_threads_without_a_number_end_one_by_one(void **state)
+{
+	(void)state;
+	add_open(entered(WIRE_VIRTUAL_TID, "A", 1, t0, 10 * MS), false);
+	add_open(entered(WIRE_VIRTUAL_TID, "A", 1, t0 + 1, 10 * MS), false);
+	add(entered(WIRE_VIRTUAL_TID, "A", 1, t0 + 1, 20 * MS));
+	assert_int_equal(n_open(), 1);
+}
+
+static void the_end_of_a_thread_or_session_ends_its_waits(void **state)
+{
+	struct wire_thread t = { .tid = 5, .flags = WIRE_THREAD_ENDED };
+
+	(void)state;
+	add_open(entered(5, "A", 1, t0, 10 * MS), false);
+	add_open(entered(6, "A", 1, t0, 10 * MS), false);
+	locks_thread(locks, &t, "", t0 + S);
+	assert_int_equal(n_open(), 1);
+	locks_session(locks);
+	assert_int_equal(n_open(), 0);
+}
+
+static void open_waits_are_bounded(void **state)
+{
+	struct locks_lost lost;
+
+	(void)state;
+	for (uint32_t i = 1; i <= LOCKS_OPEN_MAX + 10; i++)
+		add_open(entered(i, "A", 1, t0, 10 * MS), false);
+	assert_int_equal(n_open(), LOCKS_OPEN_MAX);
+	locks_lost(locks, &lost);
+	assert_int_equal(lost.open, 10);
+}
+
+static void nodes_of_an_epoch_that_is_over_are_no_stacks(void **state)
+{
+	struct stream_lock w = entered(5, "A", 1, t0, 10 * MS);
+	const struct locks_open **list;
+	uint32_t n;
+
+	(void)state;
+	w.node = 17;
+	add_open(w, false);
+	locks_reset(locks);
+	assert_int_equal(locks_open(locks, &list, &n), 0);
+	assert_int_equal(list[0]->node, 0);
+	free(list);
+}
+
+/* ---- threads ---------------------------------------------------------------------------------- */
+
+static struct locks_thread_rows list(uint64_t now, uint64_t last)
+{
+	struct locks_thread_rows r;
+
+	assert_int_equal(locks_threads(locks, now, last, &r), 0);
+	return r;
+}
+
+static const struct locks_thread_row *thread(const struct locks_thread_rows *r, uint32_t tid)
+{
+	for (uint32_t i = 0; i < r->n; i++)
+		if (r->rows[i].tid == tid)
+			return &r->rows[i];
+	return NULL;
+}
+
+static void told_at(uint64_t at, uint32_t tid, uint32_t flags, const char *name)
+{
+	struct wire_thread t = { .tid = tid, .flags = flags };
+
+	locks_thread(locks, &t, name, at);
+}
+
+static void told(uint32_t tid, uint32_t flags, const char *name)
+{
+	told_at(t0, tid, flags, name);
+}
+
+static void sampled(uint32_t tid, uint64_t at, uint64_t weight)
+{
+	struct stream_sample s = { .tid = tid, .mono_ns = at, .weight_ns = weight };
+
+	locks_sample(locks, &s, at);
+}
+
+static void a_thread_has_its_times_and_its_last_lock(void **state)
+{
+	struct locks_thread_rows r;
+	const struct locks_thread_row *t;
+
+	(void)state;
+	told(5, WIRE_THREAD_JAVA, "worker");
+	told(6, WIRE_THREAD_JAVA, "nothing done");
+	sampled(5, t0 + S, 10 * MS);
+	sampled(5, t0 + 2 * S, 10 * MS);
+	add(entered(5, "A", 0xab, t0 + 3 * S, 12 * S)); /* over four slices */
+	r = list(t0 + 16 * S, 60 * S);
+	assert_int_equal(r.n, 2);
+	t = thread(&r, 5);
+	assert_string_equal(t->name, "worker");
+	assert_int_equal(t->cpu_ns, 20 * MS);
+	assert_int_equal(t->wait_ns, 12 * S);
+	assert_string_equal(t->last_class, "A");
+	assert_int_equal(t->last_identity, 0xab);
+	assert_null(t->open);
+	locks_thread_rows_free(&r);
+	r = list(t0 + 16 * S, 1 * S); /* only what was in the last slice */
+	assert_int_equal(thread(&r, 5)->wait_ns, 0);
+	assert_int_equal(thread(&r, 5)->cpu_ns, 0);
+	locks_thread_rows_free(&r);
+}
+
+static void a_wait_that_goes_on_counts_up_to_now(void **state)
+{
+	struct locks_thread_rows r;
+
+	(void)state;
+	add_open(entered(5, "A", 1, t0, 10 * MS), false);
+	add_open(entered(6, "Q", 1, t0, 10 * MS), true);
+	r = list(t0 + 30 * S, 10 * S);
+	assert_int_equal(thread(&r, 5)->wait_ns, 10 * S);
+	assert_int_equal(thread(&r, 6)->idle_ns, 10 * S);
+	assert_int_equal(thread(&r, 6)->wait_ns, 0);
+	assert_string_equal(thread(&r, 5)->open->class_name, "A");
+	locks_thread_rows_free(&r);
+}
+
+static void a_number_used_again_is_another_thread(void **state)
+{
+	struct locks_thread_rows r;
+	int seen = 0;
+
+	(void)state;
+	told(5, 0, "first");
+	sampled(5, t0 + S, 10 * MS);
+	told(5, WIRE_THREAD_ENDED, "");
+	sampled(5, t0 + S, 10 * MS); /* its last moments */
+	told(5, 0, "second");
+	sampled(5, t0 + S, 3 * MS);
+	r = list(t0 + 2 * S, 60 * S);
+	assert_int_equal(r.n, 2);
+	for (uint32_t i = 0; i < r.n; i++) {
+		seen += strcmp(r.rows[i].name, "first") == 0 && r.rows[i].cpu_ns == 20 * MS;
+		seen += strcmp(r.rows[i].name, "second") == 0 && r.rows[i].cpu_ns == 3 * MS;
+	}
+	assert_int_equal(seen, 2);
+	assert_string_equal(locks_thread_name(locks, 5), "second");
+	locks_thread_rows_free(&r);
+}
+
+static void a_thread_that_ended_and_did_nothing_is_left_out(void **state)
+{
+	struct locks_thread_rows r;
+
+	(void)state;
+	told(5, 0, "short");
+	told(5, WIRE_THREAD_ENDED, "");
+	r = list(t0 + S, 60 * S);
+	assert_int_equal(r.n, 0);
+	locks_thread_rows_free(&r);
+}
+
+static uint64_t all_cpu(uint64_t now)
+{
+	struct locks_thread_rows r = list(now, 600 * S);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < r.n; i++)
+		sum += r.rows[i].cpu_ns;
+	locks_thread_rows_free(&r);
+	return sum;
+}
+
+static void times_stay_true_with_more_threads_than_fit(void **state)
+{
+	struct locks_lost lost;
+
+	(void)state;
+	for (uint32_t i = 1; i <= LOCKS_THREADS_MAX + 1000; i++) {
+		told(i, 0, "a thread with a name of some length, as people give them");
+		sampled(i, t0 + i * 1000, MS);
+	}
+	assert_int_equal(all_cpu(t0 + S), (LOCKS_THREADS_MAX + 1000) * MS);
+	assert_true(locks_bytes(locks) < LOCKS_THREAD_BYTES_MAX + (1u << 20));
+	locks_lost(locks, &lost);
+	assert_true(lost.threads > 0);
+}
+
+static void virtual_threads_do_not_push_out_the_others(void **state)
+{
+	struct locks_thread_rows r;
+
+	(void)state;
+	told(5, WIRE_THREAD_JAVA, "main");
+	for (uint32_t i = 1; i <= 100000; i++) {
+		told_at(t0 + i * MS, WIRE_VIRTUAL_TID + i, WIRE_THREAD_VIRTUAL, "v");
+		sampled(WIRE_VIRTUAL_TID + i, t0 + i * MS, MS);
+	}
+	r = list(t0 + 100 * S, 600 * S);
+	assert_non_null(thread(&r, 5));
+	assert_true(r.n <= LOCKS_VIRTUAL_MAX + 2);
+	locks_thread_rows_free(&r);
+}
+
+static void ended_threads_make_room(void **state)
+{
+	(void)state;
+	for (uint32_t i = 1; i <= 3 * LOCKS_THREADS_MAX; i++) {
+		uint64_t at = t0 + i * MS;
+		struct wire_thread t = { .tid = i };
+
+		locks_thread(locks, &t, "x", at);
+		t.flags = WIRE_THREAD_ENDED;
+		locks_thread(locks, &t, "", at);
+	}
+	/* in the slice after the last walk there is room again */
+	sampled(7, t0 + 200 * S, MS);
+	assert_string_equal(locks_thread_name(locks, 3 * LOCKS_THREADS_MAX), "x");
+}
+
+static void times_of_another_clock_are_now(void **state)
+{
+	struct stream_lock w = entered(5, "A", 1, 3, 10 * MS);
+	struct locks_rows r;
+
+	(void)state;
+	locks_add(locks, &w, false, t0 + S);
+	w.begin_ns = UINT64_MAX - 5;
+	locks_add(locks, &w, false, t0 + S);
+	w.flags = WIRE_LOCK_OPEN;
+	locks_add(locks, &w, false, t0 + S);
+	r = ask(t0 + 2 * S, 60 * S, false);
+	assert_int_equal(r.rows[0].waits, 2);
+	assert_int_equal(r.rows[0].total_ns, 20 * MS + S + 10 * MS);
+	locks_rows_free(&r);
+}
+
+static void looked(uint64_t at, const char *container, uint32_t count)
+{
+	struct stream_virtual v = { .mono_ns = at, .container = container, .class_name = "",
+				    .state = WIRE_STATE_WAITING, .count = count, .mounted = 1 };
+
+	locks_virtual(locks, &v);
+}
+
+static void a_look_at_virtual_threads_replaces_the_one_before(void **state)
+{
+	struct locks_thread_rows r;
+	uint32_t sum = 0;
+
+	(void)state;
+	looked(t0, "old", 100);
+	looked(t0 + 5 * S, "pool", 20000);
+	looked(t0 + 5 * S, "", 1);
+	r = list(t0 + 6 * S, 60 * S);
+	assert_true(r.virtuals_known);
+	assert_int_equal(r.n_virtuals, 2);
+	assert_string_equal(r.virtuals[0].container, "pool");
+	assert_int_equal(r.virtuals[0].count, 20000);
+	locks_thread_rows_free(&r);
+	for (uint32_t i = 0; i < 1000; i++)
+		looked(t0 + 10 * S, "pool", 2);
+	r = list(t0 + 11 * S, 60 * S);
+	for (uint32_t i = 0; i < r.n_virtuals; i++)
+		sum += r.virtuals[i].count;
+	assert_int_equal(sum, 2000);
+	locks_thread_rows_free(&r);
+	looked(t0 + 15 * S, "", 0); /* none at all */
+	r = list(t0 + 16 * S, 60 * S);
+	assert_int_equal(r.n_virtuals, 0);
+	assert_true(r.virtuals_known);
+	locks_thread_rows_free(&r);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_longest_waited_for_lock_comes_first),
+		TEST(what_is_older_than_asked_for_is_left_out),
+		TEST(the_same_class_with_another_identity_is_another_lock),
+		TEST(idle_waits_show_when_asked_for),
+		TEST(totals_stay_true_when_locks_churn),
+		TEST(names_of_classes_are_bounded),
+		TEST(an_open_wait_ends_with_its_end),
+		TEST(a_closed_wait_is_no_event),
+		TEST(the_end_of_an_older_wait_leaves_the_newer_one),
+		TEST(waits_of_threads_without_a_number_end_one_by_one),
+		TEST(the_end_of_a_thread_or_session_ends_its_waits),
+		TEST(open_waits_are_bounded),
+		TEST(nodes_of_an_epoch_that_is_over_are_no_stacks),
+		TEST(a_thread_has_its_times_and_its_last_lock),
+		TEST(a_wait_that_goes_on_counts_up_to_now),
+		TEST(a_number_used_again_is_another_thread),
+		TEST(a_thread_that_ended_and_did_nothing_is_left_out),
+		TEST(times_stay_true_with_more_threads_than_fit),
+		TEST(virtual_threads_do_not_push_out_the_others),
+		TEST(ended_threads_make_room),
+		TEST(times_of_another_clock_are_now),
+		TEST(a_look_at_virtual_threads_replaces_the_one_before),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
