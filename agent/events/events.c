@@ -3,6 +3,8 @@
 
 #include <string.h>
 #include <time.h>
+#include "agent/engine/wall.h"
+#include "agent/events/alloc.h"
 #include "agent/events/monitors.h"
 #include "agent/events/park.h"
 #include "agent/events/waits.h"
@@ -34,6 +36,8 @@ static const struct events_source *const sources[] = {
 	&waits_source, /* first: the table that the others fill */
 	&park_source,
 	&monitors_source,
+	&alloc_source,
+	&wall_source,
 };
 #define N_SOURCES (sizeof(sources) / sizeof(sources[0]))
 
@@ -144,5 +148,5 @@ uint64_t events_next_ns(void)
 
 uint64_t events_bytes(void)
 {
-	return events_push_bytes() + waits_bytes();
+	return events_push_bytes() + waits_bytes() + wall_bytes();
 }

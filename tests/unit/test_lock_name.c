@@ -44,7 +44,8 @@ static void what_is_made_for_every_wait_has_no_identity(void **state)
 	char name[80];
 
 	(void)state;
-	assert_false(lock_name("java/util/concurrent/CompletableFuture$Signaller", name, sizeof(name)));
+	assert_false(
+		lock_name("java/util/concurrent/CompletableFuture$Signaller", name, sizeof(name)));
 	assert_string_equal(name, "java/util/concurrent/CompletableFuture");
 	assert_false(lock_name("java/util/concurrent/Phaser$QNode", name, sizeof(name)));
 	assert_string_equal(name, "java/util/concurrent/Phaser");

@@ -128,10 +128,9 @@ static bool leave_call_stub(struct hot *h)
 
 static bool interpreted(struct hot *h)
 {
-	/* in a deoptimised frame registers are stale, and may look like a method's entry */
-	if (h->leaf &&
-	    !(h->at.pc >= vm_sig.deopt_entry_low && h->at.pc < vm_sig.deopt_entry_high) &&
-	    interpreter_edge_sig(h)) {
+	if (h->leaf && interpreter_resumes_sig(h->at.pc))
+		h->leaf = false; /* registers are still the callee's; they may look like an entry */
+	if (h->leaf && interpreter_edge_sig(h)) {
 		h->java_seen = true;
 		return true;
 	}
