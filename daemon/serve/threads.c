@@ -19,18 +19,8 @@ static const char *state_of(const struct locks_thread_row *r, bool states, uint6
 		return "running";
 	if (!states)
 		return "unknown";
-	switch (r->state) {
-	case WIRE_STATE_RUNNABLE:
-		return "runnable";
-	case WIRE_STATE_BLOCKED:
-		return "blocked";
-	case WIRE_STATE_WAITING:
-		return "parked";
-	case WIRE_STATE_TIMED_WAITING:
-		return "sleeping";
-	default:
-		return "unknown";
-	}
+	/* the JVM's own words: runnable, blocked, waiting, timed_waiting */
+	return r->state < WIRE_STATE_COUNT ? wire_state_names[r->state] : "unknown";
 }
 
 static double share(uint64_t ns, uint64_t span_ns)
