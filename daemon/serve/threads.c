@@ -13,8 +13,8 @@ static const char *state_of(const struct locks_thread_row *r, bool states, uint6
 {
 	if (r->flags & WIRE_THREAD_ENDED)
 		return "ended";
-	if (r->open)
-		return r->open->idle ? "idle" : "waiting";
+	if (r->waits)
+		return r->open.idle ? "idle" : "waiting";
 	if (r->sample_ns && now_ns - r->sample_ns < RECENT_NS)
 		return "running";
 	if (!states)
@@ -56,8 +56,8 @@ static void thread_text(struct text_out *to, const struct locks *l,
 		    r->flags & WIRE_THREAD_VIRTUAL ? "true" : "false", state_of(r, states, now_ns));
 	text_printf(to, ",\"cpu\":%.5f,\"wait\":%.5f,\"idle\":%.5f", share(r->cpu_ns, span_ns),
 		    share(r->wait_ns, span_ns), share(r->idle_ns, span_ns));
-	if (r->open)
-		open_text(to, l, r->open, now_ns);
+	if (r->waits)
+		open_text(to, l, &r->open, now_ns);
 	else
 		text_put(to, ",\"waiting\":null");
 	text_put(to, ",\"last_lock\":");
