@@ -208,8 +208,10 @@ def modes(major, everything):
     some.append(("gc loop", ["-XX:+UseSerialGC"] if musl else [], ["gc"], False))
     unlock = ["-XX:+UnlockExperimentalVMOptions"]
     if n >= 11:
-        some.append(("gc loop", unlock + ["-XX:+UseZGC"], ["gc"], True))
-        some.append(("gc loop", unlock + ["-XX:+UseShenandoahGC"], ["gc"], True))
+        # a biased lock's bias is revoked at a safepoint, before the wait begins
+        unbiased = ["-XX:-UseBiasedLocking"] if n < 15 else []
+        some.append(("gc loop", unlock + ["-XX:+UseZGC"] + unbiased, ["gc"], True))
+        some.append(("gc loop", unlock + ["-XX:+UseShenandoahGC"] + unbiased, ["gc"], True))
     if n >= 21:
         some.append(("virtual", [], ["virtual"], True))
         some.append(("virtual gc loop", ["-XX:+UseZGC"], ["virtual", "gc"], True))
