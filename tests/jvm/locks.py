@@ -80,6 +80,8 @@ class Reader:
             self.process = subprocess.Popen([READER, "-v", "-e", "lock", "-l", LIBRARY, "-d", "900", *options, str(jvm.pid)],
                                             stdout=out, stderr=subprocess.STDOUT)
         wait_for("a session\n" + self.text(), lambda: "HELLO" in self.text() or self.process.poll() is not None)
+        if "HELLO" not in self.text():
+            sys.exit("no session: " + self.text())
         time.sleep(0.5)
 
     def text(self):
