@@ -6,8 +6,10 @@
 #include <string.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
+#include "daemon/profile/idle.h"
 
 #define SHUTDOWN_NS (6 * NS_PER_S)
+#define STATES_NS   (30 * NS_PER_S) /* of threads are told so long after the last question */
 
 struct host {
 	struct loop *loop;
@@ -33,6 +35,8 @@ struct host {
 /* What the host keeps of a target. */
 struct entry {
 	struct live_source *source;
+	struct locks *locks; /* NULL without memory for it */
+	uint64_t states_until_ns; /* somebody looks at its threads; 0 = nobody */
 	struct host_sampling_target sampling;
 	struct profile_losses booked; /* already given to the live end */
 };
@@ -82,6 +86,8 @@ static struct entry *entry_of(struct host *h, struct target *t)
 			free(e);
 			e = NULL;
 		}
+		if (e)
+			(void)locks_new(clock_mono_ns(), &e->locks);
 		t->userdata = e;
 	}
 	return e;
@@ -94,6 +100,8 @@ static void on_hello(void *userdata, struct target *t)
 
 	if (e)
 		live_source_update(e->source, &info);
+	if (e && e->locks)
+		locks_session(e->locks);
 }
 
 static void on_reset(void *userdata, struct target *t)
@@ -103,6 +111,8 @@ static void on_reset(void *userdata, struct target *t)
 	(void)userdata;
 	if (e)
 		live_source_reset(e->source);
+	if (e && e->locks)
+		locks_reset(e->locks);
 }
 
 static void on_mapping(void *userdata, struct target *t, const struct wire_mapping *m,
@@ -128,9 +138,96 @@ static void on_sample(void *userdata, struct target *t, const struct stream_samp
 		live_add(e->source, t->stream, s, &kernel, real_ns, target_interval_ns(t));
 	}
 	kernel_stack_free_all(stacks);
+	if (e && e->locks)
+		locks_sample(e->locks, s, clock_mono_ns());
 	for (struct host_listener *l = h->listeners, *next; l; l = next) {
 		next = l->next;
 		l->on_sample(l->userdata, t, s, real_ns);
+	}
+}
+
+/* ---- target -> locks: waits and threads --------------------------------------------------------
+ */
+
+static void on_lock(void *userdata, struct target *t, const struct stream_lock *w)
+{
+	struct host *h = userdata;
+	struct entry *e = entry_of(h, t);
+	bool idle = idle_wait(t->stream, w);
+	uint64_t end_ns = w->begin_ns + w->duration_ns + (uint64_t)t->real_minus_mono_ns;
+
+	if (e && e->locks)
+		locks_add(e->locks, w, idle, clock_mono_ns());
+	if (w->flags & WIRE_LOCK_CLOSED)
+		return;
+	for (struct host_listener *l = h->listeners, *next; l; l = next) {
+		next = l->next;
+		l->on_lock(l->userdata, t, w, idle, end_ns);
+	}
+}
+
+static void on_thread(void *userdata, struct target *t, const struct wire_thread *w,
+		      const char *name)
+{
+	struct entry *e = entry_of(userdata, t);
+
+	if (e && e->locks)
+		locks_thread(e->locks, w, name, clock_mono_ns());
+}
+
+static void on_thread_state(void *userdata, struct target *t, const struct wire_state *w)
+{
+	struct entry *e = entry_of(userdata, t);
+
+	if (e && e->locks)
+		locks_state(e->locks, w, clock_mono_ns());
+}
+
+static void on_virtual(void *userdata, struct target *t, const struct stream_virtual *v)
+{
+	struct entry *e = entry_of(userdata, t);
+
+	if (e && e->locks)
+		locks_virtual(e->locks, v);
+}
+
+const struct locks *host_locks(const struct target *t)
+{
+	const struct entry *e = t->userdata;
+
+	return e ? e->locks : NULL;
+}
+
+bool host_want_states(struct target *t)
+{
+	struct entry *e = t->userdata;
+	bool known = e && e->states_until_ns;
+
+	if (!e || t->state != TARGET_STREAMING)
+		return false;
+	e->states_until_ns = clock_mono_ns() + STATES_NS;
+	if (!known) {
+		t->states = true;
+		(void)target_start(t, t->interval_ns, t->no_budget);
+	}
+	return known;
+}
+
+/* Nobody looks any more: looking at all threads every few seconds is not for nothing. */
+static void expire_states(struct host *h)
+{
+	uint64_t now = clock_mono_ns();
+
+	for (struct target *t = targets_next(h->targets, NULL); t;
+	     t = targets_next(h->targets, t)) {
+		struct entry *e = t->userdata;
+
+		if (!e || !e->states_until_ns || now < e->states_until_ns)
+			continue;
+		e->states_until_ns = 0;
+		t->states = false;
+		if (t->state == TARGET_STREAMING)
+			(void)target_start(t, t->interval_ns, t->no_budget);
 	}
 }
 
@@ -163,8 +260,12 @@ static void on_state(void *userdata, struct target *t, enum target_state next)
 {
 	struct host *h = userdata;
 
+	struct entry *e = t->userdata;
+
 	if (next != TARGET_STREAMING)
 		host_sampling_stop(h->sampling, t);
+	if (next != TARGET_STREAMING && e && e->locks)
+		locks_session(e->locks);
 	for (struct host_listener *l = h->listeners, *after; l && next == TARGET_GONE; l = after) {
 		after = l->next;
 		l->on_gone(l->userdata, t);
@@ -221,6 +322,7 @@ static void on_free(void *userdata, struct target *t)
 		return;
 	host_sampling_target_deinit(&e->sampling);
 	live_source_free(e->source);
+	locks_free(e->locks);
 	free(e);
 	t->userdata = NULL;
 }
@@ -231,6 +333,10 @@ static const struct targets_ops target_calls = {
 	.on_reset = on_reset,
 	.on_mapping = on_mapping,
 	.on_sample = on_sample,
+	.on_lock = on_lock,
+	.on_thread = on_thread,
+	.on_thread_state = on_thread_state,
+	.on_virtual = on_virtual,
 	.on_ledger = on_ledger,
 	.on_host_wanted = on_host_wanted,
 	.on_free = on_free,
@@ -284,6 +390,7 @@ static void on_second(void *userdata)
 {
 	struct host *h = userdata;
 
+	expire_states(h);
 	host_sampling_tick(h->sampling);
 	live_tick(h->live, clock_real_ns());
 }

@@ -93,7 +93,7 @@ static enum verdict report(bool json, const struct check *c, int r, const struct
 	else if (verdict == VERDICT_NO)
 		print(json, c->name, verdict, f->what, c->change);
 	else
-		print(json, c->name, verdict, f->what, "run it as root");
+		print(json, c->name, verdict, f->what, c->tell ? c->tell : "run it as root");
 	return verdict;
 }
 

@@ -26,6 +26,7 @@ struct inject {
 	int cgroup_dfd; /* /sys/fs/cgroup; -1 = not there */
 	uint64_t deadline_mono_ns;
 	bool looks; /* --check: nothing is done to it, and what cannot be seen is said */
+	bool reads_seccomp; /* with looks: a thread may be stopped to read its filter */
 	bool loads; /* an agent is to be loaded: the owner may forbid that alone */
 	char attach_file[32]; /* ".attach_pidN" */
 	int attach_dfd; /* where it was made; -1 = it was not */
@@ -98,6 +99,7 @@ struct check {
 	int (*run)(struct inject *in); /* 0, or -errno + fault */
 	const char *ok; /* what a yes means */
 	const char *change; /* what would change a no */
+	const char *tell; /* what would tell where it cannot be told; NULL = root could */
 };
 extern const struct check preflight_checks[]; /* in the order in which they are asked */
 extern const size_t preflight_check_count;

@@ -47,8 +47,10 @@ static const char usage[] =
 	"  jcmd COMMAND [ARG...]    a diagnostic command, e.g. jcmd VM.version\n"
 	"  properties               the JVM's system properties\n"
 	"  threaddump               stacks of all threads\n"
-	"  check [json]             could an agent be loaded? Sends and leaves nothing; to read\n"
-	"                           a seccomp filter it stops a sleeping thread for some 50 us\n"
+	"  check [json] [read-seccomp] [over_tmp=1]\n"
+	"                           could an agent be loaded? Sends and leaves nothing.\n"
+	"                           read-seccomp stops a sleeping thread for some 50 us, to read\n"
+	"                           its filter; over_tmp=1: a tmpfs may be laid over its /tmp\n"
 	"\n"
 	"Exit status: 0 done, 1 failed (the reason is printed), 2 wrong usage. Of check: 0 yes, 1 no,\n"
 	"2 it could not be told.\n";
@@ -246,9 +248,14 @@ static int join(char *dst, size_t size, char **words)
 
 static int check(struct inject *in, char **argv)
 {
-	bool json = argv[1] && strcmp(argv[1], "json") == 0;
 	struct fault f = { 0 };
+	bool json = false;
 
+	for (char **word = argv + 1; *word; word++) {
+		json |= strcmp(*word, "json") == 0;
+		in->reads_seccomp |= strcmp(*word, "read-seccomp") == 0;
+		in->may_cover |= strcmp(*word, "over_tmp=1") == 0;
+	}
 	in->fault = &f;
 	in->loads = in->looks = true;
 	if (open_target(in) < 0) {

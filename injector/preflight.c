@@ -228,23 +228,24 @@ static int check_profilers(struct inject *in)
 /* clang-format off */
 const struct check preflight_checks[] = {
 	{ "process", preflight_identity, "it runs",
-	  "it is looked at again when it runs" },
+	  "it is looked at again when it runs", NULL },
 	{ "runtime", check_runtime, "it is a HotSpot JVM",
-	  "a HotSpot JVM, 8 or later" },
+	  "a HotSpot JVM, 8 or later", NULL },
 	{ "cgroup", cgroup_check, "there is room for our threads and memory, and it is not frozen",
-	  "raise its pids.max or its memory limit, or thaw it" },
+	  "raise its pids.max or its memory limit, or thaw it", NULL },
 	{ "user", nproc_check, "its user may have more threads",
-	  "raise its RLIMIT_NPROC" },
+	  "raise its RLIMIT_NPROC", NULL },
 	{ "jdk", jdk_check, "no known bug of its JDK is in the way",
-	  "restart it, best with a newer update of its JDK" },
+	  "restart it, best with a newer update of its JDK", NULL },
 	{ "signal", check_signal, "it catches SIGQUIT, or its attach socket is there",
-	  "start it without -Xrs; a JVM in its first moments is tried again soon" },
+	  "start it without -Xrs; a JVM in its first moments is tried again soon", NULL },
 	{ "owner", check_options, "no option and no variable of its owner forbids it",
-	  "start it without that option or variable" },
+	  "start it without that option or variable", NULL },
 	{ "seccomp", seccomp_check, "no filter ends it at a call of the agent's",
-	  "allow that call in its seccomp profile, or let it fail with an error" },
+	  "allow that call in its seccomp profile, or let it fail with an error",
+	  "kindling doctor --read-seccomp, as root; it stops a sleeping thread for some 50 us" },
 	{ "profilers", check_profilers, "no other profiler is in it",
-	  "targets.foreign_profilers: share" },
+	  "targets.foreign_profilers: share", NULL },
 };
 /* clang-format on */
 const size_t preflight_check_count = ARRAY_SIZE(preflight_checks);

@@ -13,10 +13,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include "proto/agent_calls.h"
 
 #define FILTERS_MAX	 64
 #define INSTRUCTIONS_MAX 4096 /* BPF_MAXINSNS */
@@ -28,25 +28,6 @@
 #else
 #define ARCH AUDIT_ARCH_X86_64
 #endif
-
-/* What is not part of every JVM's daily life anyway. The arguments are those that filters look at.
- */
-static const struct call {
-	int nr;
-	const char *name;
-	uint64_t args[6];
-} calls[] = {
-	{ SYS_timer_create, "timer_create", { 0 } },
-	{ SYS_timer_settime, "timer_settime", { 0 } },
-	{ SYS_timer_delete, "timer_delete", { 0 } },
-	{ SYS_process_vm_readv, "process_vm_readv", { 0 } },
-	{ SYS_tgkill, "tgkill", { 0 } },
-	{ SYS_eventfd2, "eventfd2", { 0 } },
-	{ SYS_pipe2, "pipe2", { 0 } },
-	{ SYS_getdents64, "getdents64", { 0 } },
-	{ SYS_prctl, "prctl", { PR_SET_NAME } },
-	{ SYS_prctl, "prctl", { PR_GET_NAME } },
-};
 
 /* ---- the machine ---------------------------------------------------------------------------- */
 
@@ -181,12 +162,12 @@ bool seccomp_is_deadly(uint32_t action)
 /* The call that this filter ends a process at; NULL = none. */
 static const char *deadly_call(const struct sock_filter *code, size_t len)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
-		struct seccomp_data data = { .nr = calls[i].nr, .arch = ARCH };
+	for (size_t i = 0; i < agent_call_count; i++) {
+		struct seccomp_data data = { .nr = agent_calls[i].nr, .arch = ARCH };
 
-		memcpy(data.args, calls[i].args, sizeof(data.args));
+		memcpy(data.args, agent_calls[i].args, sizeof(data.args));
 		if (seccomp_is_deadly(seccomp_run(code, len, &data)))
-			return calls[i].name;
+			return agent_calls[i].name;
 	}
 	return NULL;
 }
@@ -267,11 +248,14 @@ int seccomp_check(struct inject *in)
 	if (proc_read(in->proc_dfd, "status", status, sizeof(status)) <= 0 ||
 	    !proc_status_field(status, "Seccomp:", mode, sizeof(mode)) || mode[0] != '2')
 		return 0;
+	if (in->looks && !in->reads_seccomp)
+		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
+				 "not read: it has a seccomp filter; an attach reads it");
 	tid = find_sleeper(in);
 	r = tid ? stop_and_look(tid, &name) : -EBUSY;
 	if (r < 0 && in->looks)
 		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
-				 "its seccomp filter cannot be read (%s)", strerror(-r));
+				 "not read: its seccomp filter cannot be read (%s)", strerror(-r));
 	if (!name)
 		return 0;
 	fault_set(in->fault, EPERM, FAULT_PREFLIGHT,

@@ -347,7 +347,7 @@ struct wire_state {
  * count 0. Those beyond the number that is looked at are counted as UNKNOWN. */
 struct wire_virtual {
 	uint64_t mono_ns;
-	uint32_t container_id; /* string: "ThreadPerTaskExecutor"; 0 = started without one */
+	uint32_t container_id; /* string, as thread dumps call it; 0 = started without one */
 	uint32_t class_id; /* string: the class they wait for; 0 = none or unknown */
 	uint8_t state; /* enum wire_thread_state */
 	uint32_t count;

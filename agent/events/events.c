@@ -3,6 +3,9 @@
 
 #include <string.h>
 #include <time.h>
+#include "agent/engine/wall.h"
+#include "agent/events/alloc.h"
+#include "agent/events/monitors.h"
 #include "agent/events/park.h"
 #include "agent/events/waits.h"
 #include "agent/writer.h"
@@ -13,8 +16,13 @@ struct events events;
 
 static int park_begin(const struct wire_start *start, const char **note)
 {
+	const char *why = "";
+	int r = park_start(&why);
+
 	(void)start;
-	return park_start(note);
+	if (r < 0)
+		*note = why;
+	return r;
 }
 
 static const struct events_source park_source = {
@@ -27,6 +35,9 @@ static const struct events_source park_source = {
 static const struct events_source *const sources[] = {
 	&waits_source, /* first: the table that the others fill */
 	&park_source,
+	&monitors_source,
+	&alloc_source,
+	&wall_source,
 };
 #define N_SOURCES (sizeof(sources) / sizeof(sources[0]))
 
@@ -137,5 +148,5 @@ uint64_t events_next_ns(void)
 
 uint64_t events_bytes(void)
 {
-	return events_push_bytes() + waits_bytes();
+	return events_push_bytes() + waits_bytes() + wall_bytes();
 }

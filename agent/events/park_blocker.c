@@ -1,8 +1,9 @@
 /*
- * See park_priv.h. The JVM keeps a thread's Thread object behind an OopHandle; its slot is as good as
- * a JNI reference, and spares a call per park: `&_threadObj` where that is the object itself (JDK 8,
- * 11), the handle's slot later, tagged as a global reference from 21 on. -Xcheck:jni would take such a
- * reference for a broken one, so that under it, and where a field is missing, the JVM is asked.
+ * See park_priv.h. The JVM keeps a thread's Thread object behind an OopHandle; its slot is as good
+ * as a JNI reference, and spares a call per park: `&_threadObj` where that is the object itself
+ * (JDK 8, 11), the handle's slot later, tagged as a global reference from 21 on. -Xcheck:jni would
+ * take such a reference for a broken one, so that under it, and where a field is missing, the JVM
+ * is asked.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,8 +14,8 @@
 #include "agent/walker/java_thread.h"
 #include "agent/walker/walker.h"
 
-#define TAGGED_SINCE  21 /* JDK-8299089 */
-#define GLOBAL_TAG    2u
+#define TAGGED_SINCE 21 /* JDK-8299089 */
+#define GLOBAL_TAG   2u
 
 typedef jint JNICALL hash_fn(JNIEnv *env, jobject object);
 typedef jobject JNICALL current_thread_fn(JNIEnv *env, jclass unused);
@@ -49,8 +50,8 @@ static jobject by_slot(uint64_t java_thread, int32_t field)
 	return place ? (jobject)(uintptr_t)(place | known.tag) : NULL;
 }
 
-/* Two slots hold the same object: usually the same bits, but a collector at work may have been at one
- * of them only. */
+/* Two slots hold the same object: usually the same bits, but a collector at work may have been at
+ * one of them only. */
 static bool same(JNIEnv *env, jobject a, jobject b)
 {
 	uint64_t mask = ~(uint64_t)GLOBAL_TAG;
@@ -154,7 +155,8 @@ void park_look(const struct park_self *s, struct wait_lock *lock)
 	(*env)->DeleteLocalRef(env, blocker);
 }
 
-/* ---- the agent's thread ----------------------------------------------------------------------- */
+/* ---- the agent's thread -----------------------------------------------------------------------
+ */
 
 static jclass class_named(JNIEnv *env, const char *name)
 {
@@ -173,7 +175,8 @@ static int find_fields(JNIEnv *env, const char **why)
 	jclass thread = (*env)->FindClass(env, "java/lang/Thread");
 
 	if (thread) {
-		known.blocker = (*env)->GetFieldID(env, thread, "parkBlocker", "Ljava/lang/Object;");
+		known.blocker =
+			(*env)->GetFieldID(env, thread, "parkBlocker", "Ljava/lang/Object;");
 		(*env)->ExceptionClear(env);
 		known.eetop = (*env)->GetFieldID(env, thread, "eetop", "J");
 		(*env)->ExceptionClear(env);
@@ -181,7 +184,8 @@ static int find_fields(JNIEnv *env, const char **why)
 		(*env)->DeleteLocalRef(env, thread);
 	}
 	(*env)->ExceptionClear(env);
-	known.synchronizer = class_named(env, "java/util/concurrent/locks/AbstractOwnableSynchronizer");
+	known.synchronizer =
+		class_named(env, "java/util/concurrent/locks/AbstractOwnableSynchronizer");
 	if (known.synchronizer)
 		known.owner = (*env)->GetFieldID(env, known.synchronizer, "exclusiveOwnerThread",
 						 "Ljava/lang/Thread;");

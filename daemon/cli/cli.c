@@ -12,7 +12,9 @@ static const struct {
 } commands[] = {
 	{ "status", "every JVM: who it is, whether it streams, and its books", command_status },
 	{ "top", "the hottest methods of the last seconds, live", command_top },
-	{ "tail", "samples as they arrive, one line each", command_tail },
+	{ "tail", "samples, or waits for locks, as they arrive, one line each", command_tail },
+	{ "locks", "the locks waited for longest; who blocks whom, and deadlocks", command_locks },
+	{ "threads", "all threads: names, what they do, shares of CPU and waiting", command_threads },
 	{ "report", "a flame graph (or pprof, text, ...) of the last minutes", command_report },
 	{ "record", "one JVM for some seconds, also without a daemon", command_record },
 	{ "attach", "take one JVM in now", command_attach },

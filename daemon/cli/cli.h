@@ -19,6 +19,8 @@ int cli_main(int argc, char **argv);
 int command_status(int argc, char **argv);
 int command_top(int argc, char **argv);
 int command_tail(int argc, char **argv);
+int command_locks(int argc, char **argv);
+int command_threads(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_record(int argc, char **argv);
 int command_attach(int argc, char **argv);
@@ -107,7 +109,7 @@ bool parse_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns);
 void status_print(FILE *to, const cJSON *status, size_t width);
 void top_print(FILE *to, const cJSON *top, int rows);
 void screen_print(FILE *to, const char *text, unsigned short rows, unsigned short columns);
-void event_print(FILE *to, const cJSON *event);
+void event_print(FILE *to, const cJSON *event, bool with_stack);
 
 struct record_arguments {
 	const char *target, *output, *format;

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "daemon/cli/cli.h"
+#include "daemon/cli/doctor_filter.h"
 #include "daemon/core/config.h"
 #include "daemon/core/mem.h"
 #include "daemon/discovery/jvm.h"
@@ -27,11 +28,13 @@ static const char usage[] =
 	"\n"
 	"Looks at a JVM as an attach would, but sends it nothing and leaves nothing in it: one line a check,\n"
 	"ok, no or unknown, what was found, and what would change it. With a daemon also its state, rule,\n"
-	"back-off and last fault. To read a seccomp filter one sleeping thread is stopped for some 50 us.\n"
-	"Works without one. Without a TARGET it looks at all JVMs, as with --all.\n"
+	"back-off and last fault. Works without one. Without a TARGET it looks at all JVMs, as with --all.\n"
 	"\n"
-	"  -a, --all    every JVM of this host\n"
-	"  -j, --json   one JSON object a JVM and line\n"
+	"  -a, --all           every JVM of this host\n"
+	"  -s, --read-seccomp  read seccomp filters in the JVM, as an attach does: it stops one sleeping\n"
+	"                      thread for some 50 us. Without it they are known where the container's\n"
+	"                      bundle or the systemd unit tells\n"
+	"  -j, --json          one JSON object a JVM and line\n"
 	"  -h, --help\n"
 	"\n"
 	"Exit status: 0 all can be profiled, 1 one cannot or it could not be told.\n"
@@ -41,7 +44,7 @@ static const char usage[] =
 struct doctor {
 	const char *injector;
 	cJSON *status; /* of the daemon; NULL = none answers */
-	bool json;
+	bool json, read_seccomp;
 	unsigned unseen; /* processes that may be JVMs, but may not be looked at */
 	int worst; /* exit status */
 };
@@ -50,12 +53,18 @@ struct doctor {
 
 static FILE *start(const struct doctor *d, pid_t pid, pid_t *ret_child)
 {
-	char number[16], check[] = "check", json[] = "json";
-	char *argv[] = { (char *)(uintptr_t)d->injector, number, check, json, NULL };
+	char number[16], check[] = "check", json[] = "json", seccomp[] = "read-seccomp",
+			 cover[] = "over_tmp=1";
+	char *argv[] = { (char *)(uintptr_t)d->injector, number, check, json, NULL, NULL, NULL };
+	size_t n = 4;
 	posix_spawn_file_actions_t actions;
 	int fds[2], r;
 	FILE *f;
 
+	if (d->read_seccomp)
+		argv[n++] = seccomp;
+	if (cJSON_IsTrue(json_get(json_get(d->status, "attach"), "tmpfs_over_tmp")))
+		argv[n++] = cover;
 	snprintf(number, sizeof(number), "%d", pid);
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return NULL;
@@ -98,6 +107,9 @@ static void run_checks(const struct doctor *d, pid_t pid, cJSON *list)
 
 		if (c)
 			cJSON_AddItemToArray(list, c);
+		if (c && strcmp(json_text_of(c, "check"), "seccomp") == 0 &&
+		    strcmp(json_text_of(c, "verdict"), "unknown") == 0)
+			doctor_look_at_filter(pid, c);
 	}
 	if (!f)
 		snprintf(why, sizeof(why), "%s could not be started: %s", d->injector,
@@ -325,6 +337,7 @@ int command_doctor(int argc, char **argv)
 {
 	static const struct option options[] = { { "all", no_argument, NULL, 'a' },
 						 { "json", no_argument, NULL, 'j' },
+						 { "read-seccomp", no_argument, NULL, 's' },
 						 { "help", no_argument, NULL, 'h' },
 						 { NULL, 0, NULL, 0 } };
 	static struct config config;
@@ -332,11 +345,13 @@ int command_doctor(int argc, char **argv)
 	bool all = false;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "ajh", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "ajsh", options, NULL)) != -1) {
 		if (c == 'a')
 			all = true;
 		else if (c == 'j')
 			d.json = true;
+		else if (c == 's')
+			d.read_seccomp = true;
 		else
 			return cli_usage(usage, c);
 	}

@@ -1,7 +1,6 @@
 /* See container.h: where the runtimes keep their files. */
-#include "daemon/discovery/container.h"
+#include "daemon/discovery/container_priv.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -29,8 +28,7 @@ static int open_in(int root_dfd, const char *path, int flags)
 	return (int)syscall(SYS_openat2, root_dfd, path, &how, sizeof(how));
 }
 
-/* A whole file, malloc'ed and NUL-terminated, or NULL: not there, not a file, too large. */
-static char *read_file(int root_dfd, const char *path, size_t *ret_len)
+char *container_read_file(int root_dfd, const char *path, size_t *ret_len)
 {
 	CLEANUP(fd_closep) int fd = open_in(root_dfd, path, O_RDONLY);
 	CLEANUP(freep) char *text = NULL;
@@ -61,11 +59,11 @@ __attribute__((format(printf, 4, 5))) static bool try_file(int root_dfd, parse_f
 	va_start(ap, fmt);
 	vsnprintf(path, sizeof(path), fmt, ap);
 	va_end(ap);
-	text = read_file(root_dfd, path, &len);
+	text = container_read_file(root_dfd, path, &len);
 	return text && parse(text, len, ret);
 }
 
-static DIR *open_directory(int root_dfd, const char *path)
+DIR *container_open_directory(int root_dfd, const char *path)
 {
 	int fd = open_in(root_dfd, path, O_RDONLY | O_DIRECTORY);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -78,7 +76,7 @@ static DIR *open_directory(int root_dfd, const char *path)
 /* <tasks>/<containerd namespace>/<id>/config.json: k8s.io, default, moby ... */
 static bool try_containerd(int root_dfd, const char *tasks, struct jvm *ret)
 {
-	DIR *dir = open_directory(root_dfd, tasks);
+	DIR *dir = container_open_directory(root_dfd, tasks);
 	const struct dirent *e;
 	bool found = false;
 
@@ -140,8 +138,7 @@ static bool is_hosts_namespace(int proc_dfd, const char *name, const char *value
 	       strcmp(value, host) == 0;
 }
 
-/* Whether @pid is the container's first process or lives in the pid namespace that it made. */
-static bool belongs_to(int proc_dfd, pid_t pid, pid_t init)
+bool container_belongs_to(int proc_dfd, pid_t pid, pid_t init)
 {
 	char ours[64], theirs[64], pid_text[16], init_text[16];
 
@@ -158,7 +155,7 @@ static bool belongs_to(int proc_dfd, pid_t pid, pid_t init)
 static bool name_by_state(int proc_dfd, int root_dfd, const char *run, const char *file,
 			  struct jvm *ret)
 {
-	DIR *dir = open_directory(root_dfd, run);
+	DIR *dir = container_open_directory(root_dfd, run);
 	const struct dirent *e;
 	bool found = false;
 
@@ -172,8 +169,9 @@ static bool name_by_state(int proc_dfd, int root_dfd, const char *run, const cha
 		if (e->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), "%s/%s/%s", run, e->d_name, file);
-		text = read_file(root_dfd, path, &len);
-		found = text && belongs_to(proc_dfd, ret->pid, container_parse_state(text, len));
+		text = container_read_file(root_dfd, path, &len);
+		found = text &&
+			container_belongs_to(proc_dfd, ret->pid, container_parse_state(text, len));
 		/* an engine's own directory of states: the name is the id, and says nothing more */
 		if (found && strcmp(e->d_name, ret->container_id) != 0)
 			utf8_copy(ret->container, sizeof(ret->container), e->d_name,
@@ -183,9 +181,8 @@ static bool name_by_state(int proc_dfd, int root_dfd, const char *run, const cha
 	return found;
 }
 
-/* The host's root, whichever container we are in ourselves; our own where the first process' is
- * hidden from us. */
-static int open_host_root(int proc_dfd)
+/* Our own where the first process' is hidden from us. */
+int container_host_root(int proc_dfd)
 {
 	int fd = openat(proc_dfd, "1/root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
@@ -207,7 +204,7 @@ void container_describe(int proc_dfd, int pid_dfd, struct jvm *ret)
 	if (!ret->container_id[0] && read_namespace(proc_dfd, pid, "mnt", mnt) &&
 	    is_hosts_namespace(proc_dfd, "mnt", mnt))
 		return; /* it sees the host's files: no container */
-	root_dfd = open_host_root(proc_dfd);
+	root_dfd = container_host_root(proc_dfd);
 	if (root_dfd < 0)
 		return;
 	if (ret->container_id[0] && names_by_id(root_dfd, ret))

@@ -22,6 +22,14 @@ bool container_parse_docker(const char *text, size_t len, struct jvm *ret); /* c
 bool container_parse_storage(const char *text, size_t len, struct jvm *ret); /* podman's list */
 /* runc's state.json, crun's status: pid of the container's first process, 0 if there is none. */
 pid_t container_parse_state(const char *text, size_t len);
+/* Of the same files: the directory of its bundle. */
+bool container_parse_bundle(const char *text, size_t len, char *ret, size_t ret_size);
+
+/*
+ * The config.json that the container of @jvm was made from, malloc'ed; NULL if it is in none, or no
+ * file of a runtime's tells. @proc_dfd as below.
+ */
+char *container_bundle(int proc_dfd, const struct jvm *jvm, size_t *ret_len);
 
 /*
  * Fill in container_id, container, pod, image and its digest of @ret->pid, as far as they can be

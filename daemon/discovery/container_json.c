@@ -138,3 +138,23 @@ pid_t container_parse_state(const char *text, size_t len)
 		return 0;
 	return (pid_t)pid->valuedouble;
 }
+
+bool container_parse_bundle(const char *text, size_t len, char *ret, size_t ret_size)
+{
+	static const char label[] = "bundle=";
+	CLEANUP(json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
+	const cJSON *labels = cJSON_GetObjectItemCaseSensitive(
+		cJSON_GetObjectItemCaseSensitive(json, "config"), "labels"); /* runc */
+	const char *found = text_of(json, "bundle"); /* crun */
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, labels)
+	{
+		if (cJSON_IsString(item) && strncmp(item->valuestring, label, strlen(label)) == 0)
+			found = item->valuestring + strlen(label);
+	}
+	if (!found || strlen(found) >= ret_size)
+		return false;
+	strcpy(ret, found);
+	return true;
+}

@@ -7,7 +7,8 @@
 #define ANSWER_ROWS_MAX 8192u
 
 /* The slices that [now - last, now] touches, and from when on that is. */
-static uint64_t first_slice(const struct locks *l, uint64_t now_ns, uint64_t last_ns, uint64_t *ret_from)
+static uint64_t first_slice(const struct locks *l, uint64_t now_ns, uint64_t last_ns,
+			    uint64_t *ret_from)
 {
 	uint64_t oldest = now_ns / LOCKS_SLICE_NS, first;
 
@@ -151,14 +152,16 @@ struct listing {
 static void give_thread(void *userdata, const struct thread *t)
 {
 	struct listing *x = userdata;
-	const struct open_wait *open = t->tid && !t->retired ? opens_of(&x->locks->opens, t->tid) : NULL;
+	const struct open_wait *open =
+		t->tid && !t->retired ? opens_of(&x->locks->opens, t->tid) : NULL;
 	struct locks_thread_row *row = &x->to->rows[x->to->n];
 	uint64_t times[3], begin;
 
 	thread_times(t, x->first, x->last, times);
 	if (open) { /* as far as it is in the span */
 		begin = open->wait.begin_ns > x->from_ns ? open->wait.begin_ns : x->from_ns;
-		times[open->wait.idle ? TIMES_IDLE : TIMES_WAIT] += x->now_ns > begin ? x->now_ns - begin : 0;
+		times[open->wait.idle ? TIMES_IDLE : TIMES_WAIT] +=
+			x->now_ns > begin ? x->now_ns - begin : 0;
 	}
 	/* one that is no more and did nothing in the span is nobody's business */
 	if ((t->flags & WIRE_THREAD_ENDED || !t->tid) && !times[0] && !times[1] && !times[2])
@@ -171,6 +174,7 @@ static void give_thread(void *userdata, const struct thread *t)
 		.cpu_ns = times[TIMES_CPU],
 		.wait_ns = times[TIMES_WAIT],
 		.idle_ns = times[TIMES_IDLE],
+		.state = t->state,
 		.sample_ns = t->sample_ns,
 		.last_end_ns = t->last_end_ns,
 		.last_class = classes_name(&x->locks->classes, t->last_class),
@@ -181,10 +185,29 @@ static void give_thread(void *userdata, const struct thread *t)
 	x->to->n++;
 }
 
+static void give_virtuals(const struct locks *l, struct locks_thread_rows *to)
+{
+	to->virtuals_known = l->virtuals.mono_ns != 0;
+	to->n_virtuals = 0;
+	for (uint32_t i = 0; i <= LOCKS_VIRTUAL_ROWS; i++)
+		if (l->virtuals.rows[i].count)
+			to->virtuals[to->n_virtuals++] = (struct locks_virtual_row){
+				.container =
+					classes_name(&l->classes, l->virtuals.rows[i].container),
+				.class_name =
+					classes_name(&l->classes, l->virtuals.rows[i].class_number),
+				.state = l->virtuals.rows[i].state,
+				.count = l->virtuals.rows[i].count,
+				.mounted = l->virtuals.rows[i].mounted,
+			};
+}
+
 int locks_threads(const struct locks *l, uint64_t now_ns, uint64_t last_ns,
 		  struct locks_thread_rows *ret)
 {
-	struct listing x = { .locks = l, .to = ret, .now_ns = now_ns, .last = now_ns / LOCKS_SLICE_NS };
+	struct listing x = {
+		.locks = l, .to = ret, .now_ns = now_ns, .last = now_ns / LOCKS_SLICE_NS
+	};
 
 	ret->n = 0;
 	ret->rows = calloc(l->threads.n + 1, sizeof(*ret->rows));
@@ -194,6 +217,7 @@ int locks_threads(const struct locks *l, uint64_t now_ns, uint64_t last_ns,
 	ret->span_ns = now_ns > x.from_ns ? now_ns - x.from_ns : 0;
 	threads_each(&l->threads, give_thread, &x);
 	give_thread(&x, &l->threads.other);
+	give_virtuals(l, ret);
 	return 0;
 }
 

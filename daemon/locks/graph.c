@@ -30,7 +30,8 @@ static int32_t edge_of(const struct lock_graph *g, uint32_t tid)
 	return tid && low < g->n && g->edges[low].wait->tid == tid ? (int32_t)low : -1;
 }
 
-/* Who keeps it waiting; 0 = nobody that is known. Object.wait waits for a word, not for an owner. */
+/* Who keeps it waiting; 0 = nobody that is known. Object.wait waits for a word, not for an owner.
+ */
 static uint32_t blocker_of(const struct locks_open *w)
 {
 	return w->wait == WIRE_WAIT_WAIT || w->owner_tid == w->tid ? 0 : w->owner_tid;
@@ -88,8 +89,8 @@ static void find_cycles(struct lock_graph *g, uint32_t *mark)
 }
 
 /*
- * From those that nobody waits for towards the owners: each edge is done after all that point at it,
- * so that numbers of waiters add up in one pass. @waiting: how many are still to come.
+ * From those that nobody waits for towards the owners: each edge is done after all that point at
+ * it, so that numbers of waiters add up in one pass. @waiting: how many are still to come.
  */
 static void count_behind(struct lock_graph *g, uint32_t *waiting, uint32_t *queue)
 {

@@ -220,5 +220,9 @@ enum MHD_Result api_route(struct request *r, const char *method, const char *url
 		return serve_top(r);
 	if (strcmp(url, "/v1/events") == 0)
 		return serve_events(r);
+	if (strcmp(url, "/v1/locks") == 0)
+		return serve_locks(r);
+	if (strcmp(url, "/v1/threads") == 0)
+		return serve_threads(r);
 	return answer_error(r, 404, "there is no %s; docs/api.md lists what there is", url);
 }

@@ -128,6 +128,13 @@ const char *argument(struct request *r, const char *name)
 	return MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
+bool argument_is_set(struct request *r, const char *name)
+{
+	const char *value = argument(r, name);
+
+	return value && strcmp(value, "0") != 0;
+}
+
 bool parse_duration(const char *s, uint64_t *ret)
 {
 	static const struct {

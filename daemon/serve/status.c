@@ -190,6 +190,8 @@ cJSON *status_json(struct serve *s)
 		cJSON_AddStringToObject(part, "source", discovery_source(d, &why));
 		add_text(part, "why", why);
 	}
+	part = cJSON_AddObjectToObject(o, "attach");
+	cJSON_AddBoolToObject(part, "tmpfs_over_tmp", host_config(s->host)->tmpfs_over_tmp);
 	cJSON_AddItemToObject(o, "host_engine", host_engine_json(s->host));
 	cJSON_AddItemToObject(o, "blocked", blocked_json(targets));
 	if (host_store(s->host)) {

@@ -32,6 +32,8 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 
 	if (ops->on_host_wanted)
 		host_ns = ops->on_host_wanted(t->priv->table->userdata, t, interval_ns);
+	if (t->states)
+		start.flags |= WIRE_START_THREADS;
 	if (host_ns) {
 		start.flags |= WIRE_START_HOST;
 		start.interval_ns = host_ns;
@@ -131,6 +133,38 @@ static void on_sample(void *userdata, const struct stream_sample *s)
 		t->priv->table->ops.on_sample(t->priv->table->userdata, t, s);
 }
 
+/* What goes to the next room as it is. */
+#define HAND_ON(op, type)                                        \
+	static void op(void *userdata, const type *what)         \
+	{                                                        \
+		struct target *t = userdata;                     \
+		struct targets *table = t->priv->table;          \
+                                                                 \
+		if (table->ops.op)                               \
+			table->ops.op(table->userdata, t, what); \
+	}
+HAND_ON(on_wall, struct stream_sample)
+HAND_ON(on_lock, struct stream_lock)
+HAND_ON(on_alloc, struct stream_alloc)
+HAND_ON(on_virtual, struct stream_virtual)
+
+static void on_thread(void *userdata, const struct wire_thread *w, const char *name)
+{
+	struct target *t = userdata;
+
+	if (t->priv->table->ops.on_thread)
+		t->priv->table->ops.on_thread(t->priv->table->userdata, t, w, name);
+}
+
+static void on_thread_state(void *userdata, const struct wire_state *w, const char *thread)
+{
+	struct target *t = userdata;
+
+	(void)thread;
+	if (t->priv->table->ops.on_thread_state)
+		t->priv->table->ops.on_thread_state(t->priv->table->userdata, t, w);
+}
+
 static void on_ledger(void *userdata)
 {
 	struct target *t = userdata;
@@ -166,7 +200,13 @@ static void on_reset(void *userdata)
 static const struct stream_ops stream_calls = {
 	.on_hello = on_hello,
 	.on_mapping = on_mapping,
+	.on_thread = on_thread,
 	.on_sample = on_sample,
+	.on_wall = on_wall,
+	.on_lock = on_lock,
+	.on_alloc = on_alloc,
+	.on_state = on_thread_state,
+	.on_virtual = on_virtual,
 	.on_ledger = on_ledger,
 	.on_fault = on_fault,
 	.on_bye = on_bye,

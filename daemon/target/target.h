@@ -57,6 +57,7 @@ struct target {
 	profilers_set profilers; /* of others that are in it */
 	unsigned placement; /* enum inject_strategy: how the agent came in; 0 = it was there */
 	bool no_budget;
+	bool states; /* START asks what threads do */
 	void *userdata; /* of the room after this one (live source) */
 	struct target_priv *priv;
 };
@@ -69,6 +70,14 @@ struct targets_ops {
 	void (*on_mapping)(void *userdata, struct target *t, const struct wire_mapping *m,
 			   const char *path);
 	void (*on_sample)(void *userdata, struct target *t, const struct stream_sample *s);
+	/* these may be NULL: nobody wants to know */
+	void (*on_wall)(void *userdata, struct target *t, const struct stream_sample *s);
+	void (*on_lock)(void *userdata, struct target *t, const struct stream_lock *l);
+	void (*on_alloc)(void *userdata, struct target *t, const struct stream_alloc *a);
+	void (*on_thread)(void *userdata, struct target *t, const struct wire_thread *w,
+			  const char *name);
+	void (*on_thread_state)(void *userdata, struct target *t, const struct wire_state *w);
+	void (*on_virtual)(void *userdata, struct target *t, const struct stream_virtual *v);
 	void (*on_ledger)(void *userdata, struct target *t);
 	/* A START is being made for @interval_ns: may the agent leave its signals to the host
 	 * engine? The interval that it can keep, 0 = no. NULL = no host engine. */

@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		else if (c.what % 8 == 1)
 			locks_sample(l, &sample, now);
 		else if (c.what == 2)
-			locks_session(l, now);
+			locks_session(l);
 		else if (c.what == 10)
 			locks_reset(l);
 		else {

@@ -308,6 +308,30 @@ static void in_a_noexec_tmp_the_library_lies_on_a_mount_of_its_own(void **state)
 	unmount_tmp();
 }
 
+/* The injector's own root: as the target's it is the host's. */
+static void nothing_is_laid_over_the_hosts_tmp(void **state)
+{
+	enum inject_strategy strategy = INJECT_NOT_PLACED;
+	struct placement p = PLACEMENT_NULL;
+	const char *why = NULL;
+
+	(void)state;
+	if (!mount_tmp(MS_RDONLY, NULL))
+		skip();
+	in.proc_dfd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(place(&in, library_fd, true, 4096, &p) < 0);
+	assert_non_null(strstr(f.what, "attach.tmpfs_over_tmp is off"));
+	f = (struct fault){ 0 };
+	in.may_cover = true;
+	assert_int_equal(place_look(&in, &strategy, &why), 0);
+	assert_int_equal(strategy, INJECT_OVER);
+	assert_int_equal(place(&in, library_fd, true, 4096, &p), -EPERM);
+	assert_non_null(strstr(f.what, "the host's"));
+	assert_int_equal(in.cover_fd, -1);
+	in.proc_dfd = fd_close(in.proc_dfd);
+	unmount_tmp();
+}
+
 static void a_full_tmp_is_passed_by(void **state)
 {
 	struct placement p = PLACEMENT_NULL;
@@ -448,6 +472,7 @@ int main(void)
 		PLACE_TEST(a_strangers_directory_is_refused),
 		PLACE_TEST(what_a_killed_attempt_left_is_taken_away),
 		PLACE_TEST(in_a_noexec_tmp_the_library_lies_on_a_mount_of_its_own),
+		PLACE_TEST(nothing_is_laid_over_the_hosts_tmp),
 		PLACE_TEST(a_full_tmp_is_passed_by),
 		PLACE_TEST(a_look_tells_the_strategy_and_leaves_nothing),
 		PLACE_TEST(a_look_refuses_what_an_attach_would),

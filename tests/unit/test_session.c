@@ -637,6 +637,30 @@ static void a_rule_keeps_out_before_anything_is_started(void **state)
 	config.n_rules = 0;
 }
 
+static void keep_one_out(uint64_t daemon_began_s)
+{
+	table->begin_boot_s = daemon_began_s;
+	config.opt_in = true;
+	assert_int_equal(add("talk")->state, TARGET_EXCLUDED);
+}
+
+static void what_a_former_daemon_left_in_one_that_is_kept_out_goes(void **state)
+{
+	(void)state;
+	keep_one_out(UINT32_MAX);
+	UNTIL(marked("cleanup"), 5);
+}
+
+static void one_that_began_after_the_daemon_needs_no_cleaning(void **state)
+{
+	uint64_t end = clock_mono_ns() + 300 * NS_PER_MS;
+
+	(void)state;
+	keep_one_out(0);
+	UNTIL(clock_mono_ns() > end, 5);
+	assert_false(marked("cleanup"));
+}
+
 static void opt_in_takes_in_by_hand_alone(void **state)
 {
 	struct fault why = { 0 };
@@ -862,6 +886,8 @@ int main(int argc, char **argv)
 		LIFE_TEST(a_start_leaves_the_signals_to_the_host_where_it_can),
 		LIFE_TEST(an_agent_that_another_daemon_reads_from_is_left_alone),
 		LIFE_TEST(a_rule_keeps_out_before_anything_is_started),
+		LIFE_TEST(what_a_former_daemon_left_in_one_that_is_kept_out_goes),
+		LIFE_TEST(one_that_began_after_the_daemon_needs_no_cleaning),
 		LIFE_TEST(opt_in_takes_in_by_hand_alone),
 		LIFE_TEST(who_was_detached_stays_so_until_attach_and_over_a_restart),
 		LIFE_TEST(detach_during_an_attempt_can_be_taken_back),

@@ -64,7 +64,7 @@ static void try_forward(const struct hot *h, const struct blob *b, struct caller
 		return;
 	moved = caller_at(h, c->sp + pushed, 0, 2);
 	moved.score = return_score_sig(h, moved.pc, moved.fp, moved.sp, b);
-	if (moved.score > c->score)
+	if (moved.score > c->score || (h->behind && moved.score != RETURN_INVALID))
 		*c = moved;
 }
 
@@ -118,7 +118,8 @@ static bool find_caller(struct hot *h, const struct blob *b, uint64_t pc)
 		c.score = return_score_sig(h, c.pc, c.fp, c.sp, b);
 	else if (return_fits_java_sig(h, c.pc, c.fp, c.sp))
 		c.score = RETURN_PLAUSIBLE;
-	if (strict && c.score < RETURN_PLAUSIBLE && b->kind == BLOB_NMETHOD)
+	/* what a barrier spills may hold stale return addresses */
+	if (strict && b->kind == BLOB_NMETHOD && (h->behind || c.score < RETURN_PLAUSIBLE))
 		try_forward(h, b, &c);
 	if (c.score < RETURN_PLAUSIBLE &&
 	    !(h->leaf && c.score == RETURN_INVALID && try_gone(h, b, &c)))
@@ -147,6 +148,8 @@ bool compiled_frame_sig(struct hot *h, const struct blob *b)
 {
 	uint64_t pc = h->at.pc;
 
+	if (h->leaf && compiled_call_stub_sig(h, b))
+		pc = h->at.pc;
 	if (!h->leaf)
 		pc = compiled_real_pc_sig(b, pc, h->at.sp);
 	scopes_push_sig(h, b, pc);

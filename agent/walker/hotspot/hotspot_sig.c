@@ -128,6 +128,8 @@ static bool leave_call_stub(struct hot *h)
 
 static bool interpreted(struct hot *h)
 {
+	if (h->leaf && interpreter_resumes_sig(h->at.pc))
+		h->leaf = false; /* registers are still the callee's; they may look like an entry */
 	if (h->leaf && interpreter_edge_sig(h)) {
 		h->java_seen = true;
 		return true;

@@ -1,0 +1,126 @@
+/*
+ * What the seccomp filter of a JVM does, without touching the JVM: by the words of whoever made it,
+ * the bundle of its container or systemd. See doctor_filter.h.
+ */
+#include "daemon/cli/doctor_filter.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "daemon/core/mem.h"
+#include "daemon/discovery/container.h"
+#include "daemon/discovery/filter.h"
+#include "daemon/discovery/jvm.h"
+#include "daemon/discovery/proc.h"
+
+#define UNIT_BYTES_MAX 65536
+
+extern char **environ;
+
+/* One that it gave itself stands in nobody's file. 0 = the kernel (before 5.9) does not count. */
+static int count_filters(int pid_dfd)
+{
+	char text[8192];
+	const char *line;
+
+	if (proc_read(pid_dfd, "status", text, sizeof(text)) <= 0)
+		return 0;
+	line = strstr(text, "\nSeccomp_filters:");
+	return line ? atoi(line + strlen("\nSeccomp_filters:")) : 0;
+}
+
+static enum filter_effect by_bundle(int proc_dfd, int pid_dfd, const struct jvm *jvm,
+				    const char **ret_call, const char **ret_who)
+{
+	CLEANUP(freep) char *text = NULL;
+	size_t len;
+
+	if (count_filters(pid_dfd) > 1)
+		return FILTER_UNKNOWN;
+	text = container_bundle(proc_dfd, jvm, &len);
+	*ret_who = "the profile of its container";
+	return text ? filter_of_bundle(text, len, ret_call) : FILTER_UNKNOWN;
+}
+
+/* systemctl has a deadline of its own. What it prints is the host's systemd's. */
+static size_t ask_systemd(char *unit, char *buf, size_t size)
+{
+	char show[] = "show", properties[] = "--property=SystemCallFilter,SystemCallErrorNumber",
+	     end[] = "--", program[] = "systemctl";
+	char *argv[] = { program, show, properties, end, unit, NULL };
+	posix_spawn_file_actions_t actions;
+	size_t have = 0;
+	pid_t child;
+	int fds[2], r;
+	ssize_t n;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return 0;
+	posix_spawn_file_actions_init(&actions);
+	r = posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
+	if (r == 0)
+		r = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY,
+						     0);
+	if (r == 0)
+		r = posix_spawnp(&child, program, &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	close(fds[1]);
+	while (r == 0 && have < size - 1 && (n = read(fds[0], buf + have, size - 1 - have)) > 0)
+		have += (size_t)n;
+	close(fds[0]);
+	if (r == 0)
+		(void)waitpid(child, NULL, 0);
+	buf[have] = '\0';
+	return have;
+}
+
+static enum filter_effect by_unit(int pid_dfd, const struct jvm *jvm, const char **ret_call,
+				  const char **ret_who)
+{
+	char cgroup[8192], unit[256], text[UNIT_BYTES_MAX];
+
+	/* in a pid namespace of its own it may be another systemd's */
+	if (jvm->ns_pid != jvm->pid || proc_read(pid_dfd, "cgroup", cgroup, sizeof(cgroup)) <= 0 ||
+	    !filter_unit_name(cgroup, unit, sizeof(unit)) ||
+	    ask_systemd(unit, text, sizeof(text)) == 0)
+		return FILTER_UNKNOWN;
+	*ret_who = "SystemCallFilter= of its unit";
+	return filter_of_unit(text, ret_call);
+}
+
+static void set(cJSON *check, const char *name, const char *text)
+{
+	cJSON_ReplaceItemInObjectCaseSensitive(check, name, cJSON_CreateString(text));
+}
+
+void doctor_look_at_filter(pid_t pid, cJSON *check)
+{
+	CLEANUP(fd_closep) int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(fd_closep) int pid_dfd = proc_open(proc_dfd, pid);
+	const char *call = "", *who = "";
+	enum filter_effect effect;
+	struct jvm jvm;
+	char text[200];
+
+	if (pid_dfd < 0 || jvm_probe(proc_dfd, pid, &jvm) <= 0)
+		return;
+	effect = by_bundle(proc_dfd, pid_dfd, &jvm, &call, &who);
+	if (effect == FILTER_UNKNOWN && !jvm.container_id[0])
+		effect = by_unit(pid_dfd, &jvm, &call, &who);
+	if (effect == FILTER_UNKNOWN)
+		return;
+	set(check, "verdict", effect == FILTER_DEADLY ? "no" : "ok");
+	if (effect == FILTER_DEADLY) {
+		snprintf(text, sizeof(text), "%s ends it at %s(), which the agent needs", who,
+			 call);
+		set(check, "change", "allow that call there, or let it fail with an error");
+	} else {
+		snprintf(text, sizeof(text), "%s ends it at no call of the agent's", who);
+		cJSON_ReplaceItemInObjectCaseSensitive(check, "change", cJSON_CreateNull());
+	}
+	set(check, "finding", text);
+}

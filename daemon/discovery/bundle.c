@@ -1,0 +1,90 @@
+/* container_bundle(), see container.h: where the engines keep the config.json they ran. */
+#include <stdio.h>
+#include <string.h>
+#include "daemon/core/mem.h"
+#include "daemon/discovery/container_priv.h"
+
+#define DIR_ENTRIES_MAX 512
+
+/* <tasks>/<containerd namespace>/<id>/config.json */
+static char *of_containerd(int root_dfd, const char *tasks, const char *id, size_t *ret_len)
+{
+	DIR *dir = container_open_directory(root_dfd, tasks);
+	const struct dirent *e;
+	char path[512], *text = NULL;
+
+	for (int i = 0; dir && !text && i < DIR_ENTRIES_MAX && (e = readdir(dir)); i++) {
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%.200s/%s/config.json", tasks, e->d_name, id);
+		text = container_read_file(root_dfd, path, ret_len);
+	}
+	if (dir)
+		closedir(dir);
+	return text;
+}
+
+static char *by_id(int root_dfd, const char *id, size_t *ret_len)
+{
+	static const char *const tasks[] = {
+		"/run/containerd/io.containerd.runtime.v2.task",
+		"/run/k3s/containerd/io.containerd.runtime.v2.task",
+		"/run/docker/containerd/daemon/io.containerd.runtime.v2.task",
+	};
+	static const char *const storages[] = { "/run/containers/storage",
+						"/var/lib/containers/storage" };
+	char path[512], *text = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(tasks) && !text; i++)
+		text = of_containerd(root_dfd, tasks[i], id, ret_len);
+	for (size_t i = 0; i < ARRAY_SIZE(storages) && !text; i++) {
+		snprintf(path, sizeof(path), "%s/overlay-containers/%s/userdata/config.json",
+			 storages[i], id);
+		text = container_read_file(root_dfd, path, ret_len);
+	}
+	return text;
+}
+
+/* runc and crun by hand: their state names the bundle. */
+static char *by_state(int proc_dfd, int root_dfd, const char *run, const char *file, pid_t pid,
+		      size_t *ret_len)
+{
+	DIR *dir = container_open_directory(root_dfd, run);
+	const struct dirent *e;
+	char path[512 + 16], bundle[512], *config = NULL;
+
+	for (int i = 0; dir && !config && i < DIR_ENTRIES_MAX && (e = readdir(dir)); i++) {
+		CLEANUP(freep) char *text = NULL;
+		size_t len;
+
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%.200s/%s", run, e->d_name, file);
+		text = container_read_file(root_dfd, path, &len);
+		if (!text ||
+		    !container_belongs_to(proc_dfd, pid, container_parse_state(text, len)) ||
+		    !container_parse_bundle(text, len, bundle, sizeof(bundle)))
+			continue;
+		snprintf(path, sizeof(path), "%s/config.json", bundle);
+		config = container_read_file(root_dfd, path, ret_len);
+	}
+	if (dir)
+		closedir(dir);
+	return config;
+}
+
+char *container_bundle(int proc_dfd, const struct jvm *jvm, size_t *ret_len)
+{
+	CLEANUP(fd_closep) int root_dfd = container_host_root(proc_dfd);
+	char *text = NULL;
+
+	if (root_dfd < 0)
+		return NULL;
+	if (jvm->container_id[0])
+		text = by_id(root_dfd, jvm->container_id, ret_len);
+	if (!text)
+		text = by_state(proc_dfd, root_dfd, "/run/runc", "state.json", jvm->pid, ret_len);
+	if (!text)
+		text = by_state(proc_dfd, root_dfd, "/run/crun", "status", jvm->pid, ret_len);
+	return text;
+}

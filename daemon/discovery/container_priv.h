@@ -1,0 +1,13 @@
+/* Between container.c and bundle.c: files of the host. */
+#pragma once
+
+#include <dirent.h>
+#include "daemon/discovery/container.h"
+
+/* The host's root, whichever container we are in ourselves; O_PATH, or -1. */
+int container_host_root(int proc_dfd);
+/* A whole file, malloc'ed and NUL-terminated, or NULL: not there, not a file, too large. */
+char *container_read_file(int root_dfd, const char *path, size_t *ret_len);
+DIR *container_open_directory(int root_dfd, const char *path);
+/* Whether @pid is the container's first process or lives in the pid namespace that it made. */
+bool container_belongs_to(int proc_dfd, pid_t pid, pid_t init);
