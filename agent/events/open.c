@@ -14,7 +14,6 @@
 #include "agent/events/owner.h"
 #include "agent/events/park.h"
 #include "agent/events/waits.h"
-#include "agent/jni_names.h"
 #include "agent/walker/walker.h"
 #include "agent/writer.h"
 
@@ -180,7 +179,8 @@ static void fill(const struct wait *w, const struct wait_lock *parked_for)
 	} else if (parked_for) {
 		record.head.class_handle = parked_for->class_handle;
 		record.head.identity = parked_for->identity;
-		record.head.owner_tid = parked_for->owner_tid;
+		if (parked_for->owner_tid)
+			record.head.owner_tid = parked_for->owner_tid;
 	}
 	if (record.head.owner_tid)
 		owner_stack(record.head.owner_tid);
@@ -218,36 +218,17 @@ static void tell_closed(uint32_t place, uint64_t now_ns)
 
 /* Parks that are to be told; what they are for only the JVM can say. */
 static struct {
-	uint32_t n, left;
+	uint32_t n;
 	uint32_t places[EACH_MAX];
-	uint64_t threads[EACH_MAX];
-	uint64_t now_ns;
+	struct park_ask asks[EACH_MAX];
 } parks;
-
-static bool look_at_thread(JNIEnv *env, jobject thread, uint64_t java_thread)
-{
-	for (uint32_t i = 0; i < parks.n; i++) {
-		struct wait_lock lock;
-
-		if (parks.threads[i] != java_thread)
-			continue;
-		parks.threads[i] = 0;
-		park_ask(env, thread, &lock);
-		tell(parks.places[i], parks.now_ns, &lock);
-		return --parks.left != 0;
-	}
-	return true;
-}
 
 static void tell_parks(uint64_t now_ns)
 {
-	parks.now_ns = now_ns;
-	parks.left = parks.n;
 	if (parks.n)
-		jni_each_thread(look_at_thread);
+		park_look_now(parks.asks, parks.n);
 	for (uint32_t i = 0; i < parks.n; i++)
-		if (parks.threads[i]) /* of a virtual thread */
-			tell(parks.places[i], now_ns, NULL);
+		tell(parks.places[i], now_ns, &parks.asks[i].lock);
 	parks.n = 0;
 }
 
@@ -280,7 +261,7 @@ static bool look_at(uint32_t place, uint64_t now_ns, uint64_t long_ns)
 		tell(place, now_ns, NULL);
 	} else {
 		parks.places[parks.n] = place;
-		parks.threads[parks.n++] = w->java_thread;
+		parks.asks[parks.n++] = (struct park_ask){ .java_thread = w->java_thread };
 	}
 	return true;
 }
