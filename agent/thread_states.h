@@ -1,7 +1,7 @@
 /*
- * What threads do, for a reader that asks (WIRE_START_THREADS): every 5 s the states and CPU times of
- * platform threads, as changes, and the virtual threads counted by container, state and what they wait
- * for. Agent's thread only; nothing of it exists while nobody asks.
+ * What threads do, for a reader that asks (WIRE_START_THREADS): every 5 s the states and CPU times
+ * of platform threads, as changes, and the virtual threads counted by container, state and what
+ * they wait for. Agent's thread only; nothing of it exists while nobody asks.
  */
 #pragma once
 

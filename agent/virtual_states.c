@@ -1,8 +1,8 @@
 /*
- * Virtual threads, which the JVM itself does not list: JDK 21 and later keep them in containers, one of
- * an executor or a scope and one for all the others (jdk.internal.vm.ThreadContainers). A look walks
- * the tree of containers and reads the fields of at most 20,000 threads; it runs Java code of the JDK,
- * in our own thread, and takes no lock of the application's.
+ * Virtual threads, which the JVM itself does not list: JDK 21 and later keep them in containers,
+ * one of an executor or a scope and one for all the others (jdk.internal.vm.ThreadContainers). A
+ * look walks the tree of containers and reads the fields of at most 20,000 threads; it runs Java
+ * code of the JDK, in our own thread, and takes no lock of the application's.
  */
 #include <string.h>
 #include "agent/agent.h"
@@ -27,12 +27,12 @@ static struct {
 	bool tried, usable;
 	jclass virtual_class; /* global reference */
 	jobject root; /* global reference */
-	jmethodID name, children, thread_count, threads, limit, to_array;
+	jmethodID to_string, children, thread_count, threads, limit, to_array;
 	jfieldID state, blocker;
 } jdk;
 
 static struct {
-	char containers[CONTAINERS_MAX][96];
+	char containers[CONTAINERS_MAX][256]; /* as thread dumps call them; "" = the root */
 	uint32_t n_containers, n_groups, looked;
 	struct group groups[GROUPS_MAX];
 } found;
@@ -132,7 +132,7 @@ static void find_all(JNIEnv *env)
 	jclass container = find(env, "jdk/internal/vm/ThreadContainer");
 	jclass stream = find(env, "java/util/stream/Stream");
 
-	jdk.name = method(env, container, "name", "()Ljava/lang/String;");
+	jdk.to_string = method(env, container, "toString", "()Ljava/lang/String;");
 	jdk.children = method(env, container, "children", "()Ljava/util/stream/Stream;");
 	jdk.threads = method(env, container, "threads", "()Ljava/util/stream/Stream;");
 	jdk.thread_count = method(env, container, "threadCount", "()J");
@@ -142,7 +142,7 @@ static void find_all(JNIEnv *env)
 		find_fields(env, thread);
 	if (containers)
 		find_root(env, containers);
-	jdk.usable = jdk.virtual_class && jdk.root && jdk.state && jdk.blocker && jdk.name &&
+	jdk.usable = jdk.virtual_class && jdk.root && jdk.state && jdk.blocker && jdk.to_string &&
 		     jdk.children && jdk.threads && jdk.thread_count && jdk.limit && jdk.to_array;
 }
 
@@ -160,9 +160,11 @@ static bool prepare(JNIEnv *env)
 	return jdk.usable;
 }
 
-/* ---- one thread ------------------------------------------------------------------------------- */
+/* ---- one thread -------------------------------------------------------------------------------
+ */
 
-static void count(uint32_t container, uint8_t state, uint64_t class_handle, uint32_t n, bool mounted)
+static void count(uint32_t container, uint8_t state, uint64_t class_handle, uint32_t n,
+		  bool mounted)
 {
 	struct group *g = NULL;
 
@@ -202,7 +204,8 @@ static void look_at(JNIEnv *env, jobject thread, uint32_t container)
 	count(container, values[i].state, class_handle, 1, values[i].mounted);
 }
 
-/* ---- one container ------------------------------------------------------------------------------ */
+/* ---- one container ------------------------------------------------------------------------------
+ */
 
 /* An array of a stream's first @max, or NULL. */
 static jobjectArray first_of(JNIEnv *env, jobject of, jmethodID stream_of, jlong max)
@@ -225,7 +228,7 @@ static uint32_t name_container(JNIEnv *env, jobject container)
 
 	memset(buf, 0, sizeof(found.containers[0]));
 	if (!(*env)->IsSameObject(env, container, jdk.root))
-		name = (*env)->CallObjectMethod(env, container, jdk.name);
+		name = (*env)->CallObjectMethod(env, container, jdk.to_string);
 	if (!clear(env) && name) {
 		chars = (*env)->GetStringLength(env, name);
 		if (chars > (jint)sizeof(found.containers[0]) / 3 - 1)
@@ -236,25 +239,40 @@ static uint32_t name_container(JNIEnv *env, jobject container)
 	return found.n_containers++;
 }
 
-static void look_at_threads(JNIEnv *env, jobject container, jlong all)
+/* Returns how many of its first threads are virtual; in a container of an executor all are, or
+ * none. */
+static jlong look_at_first(JNIEnv *env, jobjectArray threads, uint32_t index, jsize n)
 {
-	jobjectArray threads = first_of(env, container, jdk.threads, LOOK_MAX);
-	uint32_t index = name_container(env, container);
-	jsize n = threads ? (*env)->GetArrayLength(env, threads) : 0;
+	jlong virtual = 0;
 
-	for (jsize i = 0; i < n && found.looked < LOOK_MAX; i++) {
+	for (jsize i = 0; i < n; i++) {
 		jobject thread = (*env)->GetObjectArrayElement(env, threads, i);
 
-		all--;
 		if (thread && (*env)->IsInstanceOf(env, thread, jdk.virtual_class)) {
-			found.looked++;
-			look_at(env, thread, index);
+			virtual ++;
+			if (found.looked < LOOK_MAX) {
+				found.looked++;
+				look_at(env, thread, index);
+			}
 		}
 		if (thread)
 			(*env)->DeleteLocalRef(env, thread);
 	}
-	if (all > 0 && found.looked >= LOOK_MAX)
-		count(index, WIRE_STATE_UNKNOWN, 0, (uint32_t)(all > INT32_MAX ? INT32_MAX : all),
+	return virtual;
+}
+
+/* @all: of them, as the container counts. Platform threads come first. */
+static void look_at_threads(JNIEnv *env, jobject container, jlong all)
+{
+	uint32_t before = found.looked;
+	jobjectArray threads = first_of(env, container, jdk.threads, LOOK_MAX - before + 1);
+	jsize n = threads ? (*env)->GetArrayLength(env, threads) : 0;
+	uint32_t index = name_container(env, container);
+	jlong virtual = look_at_first(env, threads, index, n), rest;
+
+	rest = virtual - (found.looked - before) + (virtual && all > n ? all - n : 0);
+	if (rest > 0)
+		count(index, WIRE_STATE_UNKNOWN, 0, (uint32_t)(rest > INT32_MAX ? INT32_MAX : rest),
 		      false);
 }
 
@@ -286,7 +304,8 @@ static void look_into(JNIEnv *env, jobject container, int depth)
 	(*env)->PopLocalFrame(env, NULL);
 }
 
-/* ---- all ------------------------------------------------------------------------------------------ */
+/* ---- all
+ * ------------------------------------------------------------------------------------------ */
 
 static void tell(const struct group *g, uint64_t now_ns)
 {
@@ -301,7 +320,7 @@ static void tell(const struct group *g, uint64_t now_ns)
 
 	lock[0] = '\0';
 	if (class_name)
-		(void)lock_name(class_name, lock, sizeof(lock));
+		lock_name(class_name, lock, sizeof(lock));
 	writer_virtual(&record, found.n_containers ? found.containers[g->container] : "", lock);
 }
 

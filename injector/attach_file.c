@@ -241,21 +241,36 @@ void attach_file_forget(struct inject *in)
 	in->attach_fd = fd_close(in->attach_fd);
 }
 
-/* Is @name one of ours, for a process that has a SIGQUIT to take still? */
+/* Another process of the same container: has it a SIGQUIT to take, or does it stand still between
+ * the signal and its look? */
+static bool may_look_yet(const struct inject *in, int pid)
+{
+	char path[40], text[16384];
+
+	snprintf(path, sizeof(path), "../%d/stat", pid);
+	if (proc_read(in->proc_dfd, path, text, sizeof(text)) <= 0)
+		return false;
+	if (proc_state(text) == 'T' || proc_state(text) == 't')
+		return true;
+	snprintf(path, sizeof(path), "../%d/status", pid);
+	return proc_read(in->proc_dfd, path, text, sizeof(text)) > 0 && has_pending_sigquit(text);
+}
+
+/* Is @name one of ours, for a process that looks for it still? */
 static bool is_awaited(const struct inject *in, int dfd, const char *name)
 {
 	CLEANUP(fd_closep)
 	int fd = openat(dfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	char text[MARK_BYTES] = "", path[40], status[16384];
 	unsigned long long start_time;
+	char text[MARK_BYTES] = "";
 	int pid;
 
 	if (fd < 0 || pread(fd, text, sizeof(text) - 1, 0) <= 0 ||
 	    sscanf(text, "kindling %d %llu", &pid, &start_time) != 2 || !is_of_living(in, text))
 		return false;
-	snprintf(path, sizeof(path), "../%d/status", pid);
-	return proc_read(in->proc_dfd, path, status, sizeof(status)) > 0 &&
-	       has_pending_sigquit(status);
+	if (pid == in->pid)
+		return attach_sigquit_pending(in) || stands_still(in);
+	return may_look_yet(in, pid);
 }
 
 /* ---- taking it away ------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /*
- * See park.h. Ours runs in application threads, in native state, at 200,000 calls a second and more:
- * nothing is allocated, nobody waits, errno and the thread's interrupt status stay as they were.
+ * See park.h. Ours runs in application threads, in native state, at 200,000 calls a second and
+ * more: nothing is allocated, nobody waits, errno and the thread's interrupt status stay as they
+ * were.
  *
  * A thread that parks before stop and wakes after it comes back through here. So nothing that stop
  * gives back is touched after the wait unless the same start is still on, and what is touched is
@@ -14,9 +15,9 @@
 #include "agent/events/park_priv.h"
 #include "agent/events/waits.h"
 
-#define LANES	    64u /* counters of threads inside, a cache line each */
-#define STOP_TRIES  2000
-#define STOP_PAUSE  NS_PER_MS
+#define LANES	   64u /* counters of threads inside, a cache line each */
+#define STOP_TRIES 2000
+#define STOP_PAUSE NS_PER_MS
 
 park_fn *park_before;
 JNIEnv *park_prober;

@@ -1,8 +1,8 @@
 /*
- * See park_priv.h. RegisterNatives changes the native of Unsafe.park, for compiled callers too. From
- * JDK 17 on the JVM prints a warning on the application's output when somebody outside the boot loader
- * does that; so it is done from inside a class of the boot loader, kindling.Park, which does nothing
- * else. Two versions of the agent share that class.
+ * See park_priv.h. RegisterNatives changes the native of Unsafe.park, for compiled callers too.
+ * From JDK 17 on the JVM prints a warning on the application's output when somebody outside the
+ * boot loader does that; so it is done from inside a class of the boot loader, kindling.Park, which
+ * does nothing else. Two versions of the agent share that class.
  *
  * What ours calls on is read before: it lies behind the Method, whose address the class knows.
  */
@@ -22,6 +22,7 @@ typedef jclass JNICALL find_boot_class_fn(JNIEnv *env, const char *name);
 
 static const char hook_name[] = "kindling/Park";
 
+/* clang-format off */
 #define U2(n)		(uint8_t)((n) >> 8), (uint8_t)(n)
 #define U4(n)		U2((n) >> 16), U2(n)
 #define UTF8(n)		1, U2(n)
@@ -52,6 +53,7 @@ static const uint8_t hook_class[] = {
 	U2(0), U2(0), /* no handlers, no attributes */
 	U2(0), /* of the class: none */
 };
+/* clang-format on */
 
 static struct {
 	jclass unsafe_class, hook; /* global references while in use */
@@ -70,7 +72,8 @@ static bool clear(JNIEnv *env)
 	return true;
 }
 
-/* ---- where the native lies --------------------------------------------------------------------- */
+/* ---- where the native lies ---------------------------------------------------------------------
+ */
 
 /* From JDK 9 on there is one of the old name that only passes on. */
 static const char *unsafe_name(void)
@@ -87,8 +90,8 @@ static bool find_unsafe(JNIEnv *env)
 		return false;
 	at.unsafe_class = c;
 	field = (*env)->GetStaticFieldID(env, c, "theUnsafe",
-					 vm_sig.version <= 8 ? "Lsun/misc/Unsafe;" :
-							       "Ljdk/internal/misc/Unsafe;");
+					 vm_sig.version <= 8 ? "Lsun/misc/Unsafe;"
+							     : "Ljdk/internal/misc/Unsafe;");
 	if (clear(env))
 		return false;
 	at.get_long = (*env)->GetMethodID(env, c, "getLong", "(Ljava/lang/Object;J)J");
@@ -120,7 +123,8 @@ static uint64_t klass_of_unsafe(JNIEnv *env)
 
 	if (!offset || *offset <= 0)
 		return 0;
-	klass = (*env)->CallLongMethod(env, at.unsafe, at.get_long, at.unsafe_class, (jlong)*offset);
+	klass = (*env)->CallLongMethod(env, at.unsafe, at.get_long, at.unsafe_class,
+				       (jlong)*offset);
 	return clear(env) ? 0 : (uint64_t)klass;
 }
 
@@ -138,7 +142,8 @@ static void **find_slot(JNIEnv *env)
 	methods = load64_sig(klass + (uint64_t)methods_at);
 	n = load32_sig(methods + (length_at < 0 ? 0 : (uint64_t)length_at));
 	for (uint32_t i = 0; i < n && n <= METHODS_MAX; i++) {
-		uint64_t method = load64_sig(methods + (data_at < 0 ? 8 : (uint64_t)data_at) + 8ull * i);
+		uint64_t method =
+			load64_sig(methods + (data_at < 0 ? 8 : (uint64_t)data_at) + 8ull * i);
 
 		if (method_is_sig(method, unsafe_name(), "park"))
 			return (void **)(uintptr_t)(method + method_size);
@@ -151,7 +156,8 @@ static park_fn *native_now(void)
 	return (park_fn *)(uintptr_t)load64_sig((uint64_t)(uintptr_t)at.slot);
 }
 
-/* ---- the class ----------------------------------------------------------------------------------- */
+/* ---- the class
+ * ----------------------------------------------------------------------------------- */
 
 static void JNICALL put(JNIEnv *env, jclass unused)
 {
@@ -163,7 +169,8 @@ static void JNICALL put(JNIEnv *env, jclass unused)
 
 static jclass find_hook(JNIEnv *env)
 {
-	find_boot_class_fn *find = (find_boot_class_fn *)libjvm_symbol("JVM_FindClassFromBootLoader");
+	find_boot_class_fn *find =
+		(find_boot_class_fn *)libjvm_symbol("JVM_FindClassFromBootLoader");
 	jclass c = NULL;
 
 	/* the application's loaders are not asked: nobody of theirs runs, nor answers */
@@ -171,7 +178,8 @@ static jclass find_hook(JNIEnv *env)
 		c = find(env, hook_name);
 	if (clear(env) || c)
 		return c;
-	c = (*env)->DefineClass(env, hook_name, NULL, (const jbyte *)hook_class, sizeof(hook_class));
+	c = (*env)->DefineClass(env, hook_name, NULL, (const jbyte *)hook_class,
+				sizeof(hook_class));
 	if (!clear(env))
 		return c;
 	/* another agent was faster */
@@ -199,16 +207,19 @@ static bool register_native(JNIEnv *env, park_fn *wanted)
 	return at.registered;
 }
 
-/* ---- on and off ------------------------------------------------------------------------------------ */
+/* ---- on and off
+ * ------------------------------------------------------------------------------------ */
 
-/* Do parks come through ours? One that returns at once tells, whoever may have put himself before. */
+/* Do parks come through ours? One that returns at once tells, whoever may have put himself before.
+ */
 static bool is_called(JNIEnv *env)
 {
 	if (!park_before)
 		return false;
 	park_probed = 0;
 	__atomic_store_n(&park_prober, env, __ATOMIC_SEQ_CST);
-	(*env)->CallVoidMethod(env, at.unsafe, at.park, (jboolean)JNI_FALSE, (jlong)PARK_PROBE_TIME);
+	(*env)->CallVoidMethod(env, at.unsafe, at.park, (jboolean)JNI_FALSE,
+			       (jlong)PARK_PROBE_TIME);
 	clear(env);
 	__atomic_store_n(&park_prober, NULL, __ATOMIC_SEQ_CST);
 	return park_probed;

@@ -17,7 +17,8 @@ typedef void JNICALL park_fn(JNIEnv *env, jobject unsafe, jboolean absolute, jlo
 void JNICALL park_ours(JNIEnv *env, jobject unsafe, jboolean absolute, jlong time);
 /* What ours calls; set before the first call can come. */
 extern park_fn *park_before;
-/* A park with a time below zero returns at once: how the agent's thread sees that ours is called. */
+/* A park with a time below zero returns at once: how the agent's thread sees that ours is called.
+ */
 #define PARK_PROBE_TIME (-1)
 extern JNIEnv *park_prober;
 extern uint32_t park_probed;

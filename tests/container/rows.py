@@ -262,7 +262,7 @@ launcher_9 = dict(needs=lambda cell: cell.jdk != "8")  # JDK 8 has no such sourc
 
 STATES = {
     "normal": State("as it comes"),
-    "xrs": State("-Xrs", container=dict(options=["-Xrs"])),
+    "xrs": State("-Xrs", container=dict(options=["-Xrs"]), needs=lambda cell: cell.root != "covered"),
     "off: command line": State("-XX:+DisableAttachMechanism in the command line", DISABLED,
                                dict(options=["-XX:+DisableAttachMechanism"]), first=True),
     "off: JAVA_TOOL_OPTIONS": State("the same in JAVA_TOOL_OPTIONS", DISABLED,
@@ -335,7 +335,7 @@ class Cell:
         state = STATES[self.state]
         if self.state == "RLIMIT_NPROC" and self.user == "root":
             return STREAMING if self.root != "sealed" else r"no writable"  # the kernel lets root pass
-        if self.state == "xrs" and self.root in ("sealed", "covered"):
+        if self.state == "xrs" and self.root == "sealed":
             return r"-Xrs and has no attach socket"
         if state.first:
             return state.expect

@@ -13,6 +13,7 @@
  *     -M auto|always|never   monitor enters and waits (auto)
  *     -A BYTES between two allocation samples   -W USEC between two wall-clock samples
  *     -N NAME  part of the names of the threads for wall-clock samples; without it all
+ *     -S       what threads do, as well
  *     -L       print each wait, allocation and thread, a line each
  *     -H       signals from the host engine, for an interval below the kernel's tick, if it is to
  * be had -s       STOP for the middle third of the time -c N     STOP and START so many times, as
@@ -49,7 +50,7 @@ static struct {
 	double seconds;
 	uint64_t interval_ns, ring_bytes, permille;
 	int pipe_bytes, sleep_ms, cycles;
-	bool no_budget, stop, leave, verbose, details, host, lines;
+	bool threads, no_budget, stop, leave, verbose, details, host, lines;
 	uint64_t events, lock_min_ns, monitors, alloc_interval, wall_interval_ns;
 	const char *wall_threads;
 } opt = { .seconds = 5, .interval_ns = 10000000, .no_budget = true };
@@ -287,6 +288,25 @@ static void on_lock(const struct wire_lock *l)
 		print_lock(l);
 }
 
+static void on_state(const struct wire_state *s)
+{
+	if (opt.verbose)
+		printf("STATE %llu tid %u %s cpu %llu ns\n", (unsigned long long)s->mono_ns, s->tid,
+		       wire_state_names[s->state], (unsigned long long)s->cpu_ns);
+}
+
+static void on_virtual(const struct wire_virtual *v)
+{
+	if ((v->container_id && !in.strings[v->container_id]) ||
+	    (v->class_id && !in.strings[v->class_id]))
+		wrong("virtual threads of strings %u, %u", v->container_id, v->class_id);
+	else if (opt.verbose)
+		printf("VIRTUAL %llu in [%s] %s on [%s]: %u, mounted %u\n",
+		       (unsigned long long)v->mono_ns, v->container_id ? text(v->container_id) : "",
+		       wire_state_names[v->state], v->class_id ? text(v->class_id) : "", v->count,
+		       v->mounted);
+}
+
 static void on_alloc(const struct wire_alloc *a)
 {
 	if (!is_stack(a->node))
@@ -427,9 +447,10 @@ static void on_ledger(const struct wire_ledger *l)
 	if (host)
 		follow(c);
 	if (opt.verbose)
-		printf("LEDGER taken %llu written %llu interval %llu us\n",
+		printf("LEDGER taken %llu written %llu interval %llu us agent_bytes %llu\n",
 		       (unsigned long long)b->taken, (unsigned long long)b->written,
-		       (unsigned long long)c[WIRE_COUNTER_INTERVAL_NS] / 1000);
+		       (unsigned long long)c[WIRE_COUNTER_INTERVAL_NS] / 1000,
+		       (unsigned long long)c[WIRE_COUNTER_AGENT_BYTES]);
 }
 
 static void on_hello(const struct wire_frame *f)
@@ -506,6 +527,12 @@ static void on_frame(const struct wire_frame *f)
 	case WIRE_ALLOC:
 		EACH(wire_alloc, wire_next_alloc, on_alloc);
 		break;
+	case WIRE_STATE:
+		EACH(wire_state, wire_next_state, on_state);
+		break;
+	case WIRE_VIRTUAL:
+		EACH(wire_virtual, wire_next_virtual, on_virtual);
+		break;
 	case WIRE_WALL:
 		EACH(wire_sample, wire_next_sample, on_wall);
 		break;
@@ -571,7 +598,8 @@ static void command(int fd, enum wire_type type, uint64_t session)
 		.protocol = WIRE_PROTOCOL,
 		.interval_ns = opt.interval_ns,
 		.flags = (opt.no_budget ? WIRE_START_NO_BUDGET : 0) |
-			 (opt.details ? WIRE_START_DETAILS : 0) | (opt.host ? WIRE_START_HOST : 0),
+			 (opt.details ? WIRE_START_DETAILS : 0) |
+			 (opt.threads ? WIRE_START_THREADS : 0) | (opt.host ? WIRE_START_HOST : 0),
 		.max_cpu_permille = opt.permille,
 		.ring_bytes = opt.ring_bytes,
 		.session = session,
@@ -785,7 +813,7 @@ static int parse(int argc, char **argv)
 {
 	int o;
 
-	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:c:e:T:M:A:W:N:skvDHL")) != -1) {
+	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:c:e:T:M:A:W:N:skvDHLS")) != -1) {
 		switch (o) {
 		case 'l':
 			opt.library = optarg;
@@ -844,6 +872,9 @@ static int parse(int argc, char **argv)
 		case 'N':
 			opt.wall_threads = optarg;
 			break;
+		case 'S':
+			opt.threads = true;
+			break;
 		case 'L':
 			opt.lines = true;
 			break;
@@ -900,10 +931,11 @@ int main(int argc, char **argv)
 		fprintf(stderr,
 			"usage: agent_reader [-l LIB] [-d SEC] [-i USEC] [-r BYTES] [-p BYTES] [-w "
 			"MSEC] [-m PERMILLE] [-e LIST] [-T NSEC] [-M auto|always|never] [-A BYTES] "
-			"[-W USEC] [-N NAME] [-s] [-c N] [-k] [-v] [-D] [-H] [-L] PID\n");
+			"[-W USEC] [-N NAME] [-s] [-c N] [-k] [-v] [-D] [-H] [-L] [-S] PID\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
+	setlinebuf(stdout); /* a file that somebody reads meanwhile */
 	signal(SIGTERM, on_term); /* as if the time were over */
 	if (opt.host && host_engine_new(false, &host, why) < 0) {
 		fprintf(stderr, "no host engine: %s\n", why);

@@ -14,6 +14,7 @@
 #include "agent/events/open.h"
 #include "agent/events/waits.h"
 #include "agent/ledger.h"
+#include "agent/thread_states.h"
 #include "agent/threads.h"
 #include "agent/writer.h"
 #include "tests/unit/unit.h"
@@ -72,6 +73,20 @@ void threads_seen(uint32_t tid, const char *name)
 {
 	(void)tid;
 	(void)name;
+}
+
+void threads_owner(uint32_t tid)
+{
+	(void)tid;
+}
+
+void thread_states_forget(void)
+{
+}
+
+uint64_t thread_states_bytes(void)
+{
+	return 0;
 }
 
 void threads_forget(void)

@@ -27,6 +27,7 @@ struct hot {
 	uint64_t link; /* where that returns to if it is not on the stack; 0 = it is */
 	bool leaf; /* at is the interrupted instruction, not a return address */
 	bool exact; /* the nmethod has debug information at exactly this pc */
+	bool behind; /* it has none there or behind: code of a barrier */
 	bool java_seen;
 	bool yielding; /* the thread is in the middle of freezing or thawing its frames */
 	const char *broken; /* cause, once the walk cannot go on */
@@ -113,6 +114,8 @@ bool return_is_deopt_sig(const struct blob *b, uint64_t pc);
  * false = an ordinary frame: interpreter_frame_sig(). */
 bool interpreter_edge_sig(struct hot *h);
 bool interpreter_frame_sig(struct hot *h);
+/* Is a frame that was returned to, or made by deoptimisation, about to go on there? */
+bool interpreter_resumes_sig(uint64_t pc);
 
 /* ---- compiled_sig.c, compiled_edge_*_sig.c --------------------------------------------------- */
 
