@@ -85,10 +85,8 @@ static bool prepare(JNIEnv *env)
 	return names.usable;
 }
 
-static uint32_t tid_of(JNIEnv *env, jobject thread)
+static uint32_t tid_of(uint64_t java_thread)
 {
-	uint64_t java_thread = (uint64_t)(*env)->GetLongField(env, thread, names.eetop);
-
 	if (!java_thread)
 		return 0; /* not begun, or ended */
 	return load32_sig(load64_sig(java_thread + (uint64_t)names.osthread_at) +
@@ -131,9 +129,8 @@ static void state_one(JNIEnv *env, jobject thread, uint32_t tid)
 	thread_states_java(tid, status);
 }
 
-void jni_names_pass(bool states)
+void jni_threads_each(jni_thread_fn *on, void *context)
 {
-	static const sigset_t nothing_blocked;
 	JNIEnv *env = agent.env;
 	jobjectArray all;
 	jsize n;
@@ -144,21 +141,36 @@ void jni_names_pass(bool states)
 	clear_exception(env);
 	if (!all)
 		return;
-	(void)guard_begin_sig(&nothing_blocked);
 	n = (*env)->GetArrayLength(env, all);
 	for (jsize i = 0; i < n; i++) {
 		jobject thread = (*env)->GetObjectArrayElement(env, all, i);
-		uint32_t tid = thread ? tid_of(env, thread) : 0;
 
-		if (tid) {
-			name_one(env, thread, tid);
-			if (states)
-				state_one(env, thread, tid);
-		}
-		if (thread)
-			(*env)->DeleteLocalRef(env, thread);
+		if (!thread)
+			continue;
+		on(env, thread, (uint64_t)(*env)->GetLongField(env, thread, names.eetop), context);
+		(*env)->DeleteLocalRef(env, thread);
 	}
 	(*env)->DeleteLocalRef(env, all);
+}
+
+static void on_thread(JNIEnv *env, jobject thread, uint64_t java_thread, void *context)
+{
+	uint32_t tid = tid_of(java_thread);
+	const bool *states = context;
+
+	if (!tid)
+		return;
+	name_one(env, thread, tid);
+	if (*states)
+		state_one(env, thread, tid);
+}
+
+void jni_names_pass(bool states)
+{
+	static const sigset_t nothing_blocked;
+
+	(void)guard_begin_sig(&nothing_blocked);
+	jni_threads_each(on_thread, &states);
 }
 
 void jni_names_free(void)

@@ -18,6 +18,7 @@
 #define TABLE_MAX 16384u /* threads; power of two */
 #define PROBE_MAX 64u
 #define PASS_SHARE 500 /* passes for new threads may cost 1/500 of the time */
+#define PASS_PAUSE_MAX_NS NS_PER_S
 #define TID_ENDED (WIRE_VIRTUAL_TID - 1) /* a place that may be taken again, but does not end a search */
 
 struct known {
@@ -153,8 +154,8 @@ void threads_owner(uint32_t tid)
 
 uint32_t threads_virtual(uint64_t id, const char *name)
 {
-	uint32_t tid = name[0] ? WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1))
-			       : WIRE_VIRTUAL_TID;
+	uint32_t tid = name[0] ? WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1)) :
+				 WIRE_VIRTUAL_TID;
 	struct known *k;
 	bool is_new;
 
@@ -226,11 +227,13 @@ void threads_java_name(uint32_t tid, uint64_t java_id, const char *name)
 void threads_refresh(bool force)
 {
 	static uint64_t next_ns;
-	uint64_t now = mono_ns();
+	uint64_t begin_ns, pause_ns;
 
-	if (!force && (!names_missing || now < next_ns))
+	if (!force && (!names_missing || mono_ns() < next_ns))
 		return;
 	names_missing = false;
+	begin_ns = thread_cpu_ns(0);
 	jni_names_pass(false);
-	next_ns = now + (mono_ns() - now) * PASS_SHARE;
+	pause_ns = (thread_cpu_ns(0) - begin_ns) * PASS_SHARE;
+	next_ns = mono_ns() + (pause_ns < PASS_PAUSE_MAX_NS ? pause_ns : PASS_PAUSE_MAX_NS);
 }

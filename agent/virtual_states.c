@@ -320,7 +320,7 @@ static void tell(const struct group *g, uint64_t now_ns)
 
 	lock[0] = '\0';
 	if (class_name)
-		(void)lock_name(class_name, lock, sizeof(lock));
+		lock_name(class_name, lock, sizeof(lock));
 	writer_virtual(&record, found.n_containers ? found.containers[g->container] : "", lock);
 }
 

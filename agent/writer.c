@@ -399,19 +399,17 @@ static uint32_t stack_node(const struct walk_frame *frames, uint32_t n, const ch
 /* What a sample's record refers to. */
 struct ids {
 	uint32_t node, owner_node, class_id;
-	bool anonymous; /* the class is one whose objects' identities tell nothing */
 };
 
-static uint32_t class_id(const struct ring_sample *s, bool *ret_anonymous)
+static uint32_t class_id(const struct ring_sample *s)
 {
 	const char *name = walker_resolve_class(s->class_handle);
 	static char lock[WIRE_STRING_MAX];
 
-	*ret_anonymous = false;
 	if (!name)
 		return 0;
 	if (s->event == WIRE_EVENT_LOCK && s->wait == WIRE_WAIT_PARK) {
-		*ret_anonymous = !lock_name(name, lock, sizeof(lock));
+		lock_name(name, lock, sizeof(lock));
 		name = lock;
 	}
 	return string_id(name);
@@ -422,7 +420,7 @@ static bool define(const struct ring_sample *s, struct ids *ret)
 {
 	*ret = (struct ids){ 0 };
 	writer.dict_full = false;
-	ret->class_id = class_id(s, &ret->anonymous);
+	ret->class_id = class_id(s);
 	if (!writer.dict_full && !writer.torn)
 		ret->node = stack_node(s->frames, s->n_frames, s->broken);
 	if (!writer.dict_full && !writer.torn && s->n_owner_frames)
@@ -482,7 +480,7 @@ static bool put_lock(const struct ring_sample *s, uint32_t tid, const struct ids
 		.wait = s->wait,
 		.flags = s->flags,
 		.class_id = ids->class_id,
-		.identity = ids->anonymous ? 0 : s->identity,
+		.identity = s->identity,
 		.owner_tid = s->owner_tid,
 		.waker_tid = s->waker_tid,
 		.node = ids->node,

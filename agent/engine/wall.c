@@ -61,15 +61,28 @@ static void set_state(struct wall_thread *t, enum wall_state state)
 	__atomic_store_n(&t->state, state, __ATOMIC_RELEASE);
 }
 
+static bool is_at(uint32_t place, uint32_t tid)
+{
+	return place < round_.used && state_of(&wall.threads[place]) != WALL_FREE &&
+	       wall.threads[place].tid == tid;
+}
+
+/* Threads come in the order of the last time: mostly it is the place after the one before. */
 static struct wall_thread *place_of(uint32_t tid, struct wall_thread **ret_free)
 {
+	static uint32_t guess;
+
 	*ret_free = NULL;
+	if (is_at(guess, tid))
+		return &wall.threads[guess++];
 	for (uint32_t i = 0; i < round_.used; i++) {
 		struct wall_thread *t = &wall.threads[i];
 		uint32_t state = state_of(t);
 
-		if (state != WALL_FREE && t->tid == tid)
+		if (is_at(i, tid)) {
+			guess = i + 1;
 			return t;
+		}
 		if (state == WALL_FREE && !*ret_free)
 			*ret_free = t;
 	}

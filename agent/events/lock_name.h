@@ -4,13 +4,10 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /*
  * @class_name: of the blocker, "java/util/concurrent/Semaphore$FairSync"
  * @ret:        "java/util/concurrent/Semaphore"; cut if it does not fit in @size
- *
- * Returns false if the blocker is made anew for every wait, so that its identity tells nothing.
  */
-bool lock_name(const char *class_name, char *ret, size_t size);
+void lock_name(const char *class_name, char *ret, size_t size);

@@ -7,7 +7,9 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "agent/events/park.h"
 #include "agent/events/park_priv.h"
+#include "agent/jni_names.h"
 #include "agent/libjvm.h"
 #include "agent/walker/guard.h"
 #include "agent/walker/hotspot/layout.h"
@@ -139,20 +141,22 @@ uint32_t park_owner(const struct park_self *s)
 	return tid;
 }
 
-void park_look(const struct park_self *s, struct wait_lock *lock)
+static void look_at(JNIEnv *env, jobject thread, struct wait_lock *lock)
 {
-	JNIEnv *env = s->env;
-	jobject blocker;
+	jobject blocker = (*env)->GetObjectField(env, thread, known.blocker);
 
-	/* Thread.stop of another thread, up to JDK 19: it is thrown when we return */
-	if (!s->thread || (*env)->ExceptionCheck(env))
-		return;
-	blocker = (*env)->GetObjectField(env, s->thread, known.blocker);
 	if (!blocker)
 		return;
 	lock->class_handle = walker_class_of_sig(blocker);
 	lock->identity = (uint32_t)known.hash(env, blocker);
 	(*env)->DeleteLocalRef(env, blocker);
+}
+
+void park_look(const struct park_self *s, struct wait_lock *lock)
+{
+	/* Thread.stop of another thread, up to JDK 19: it is thrown when we return */
+	if (s->thread && !(*s->env)->ExceptionCheck(s->env))
+		look_at(s->env, s->thread, lock);
 }
 
 /* ---- the agent's thread -----------------------------------------------------------------------
@@ -221,6 +225,28 @@ static bool slots_work(JNIEnv *env)
 	equal = self.thread && current && (*env)->IsSameObject(env, self.thread, current);
 	(*env)->DeleteLocalRef(env, current);
 	return equal;
+}
+
+struct asks {
+	struct park_ask *first;
+	uint32_t n;
+};
+
+static void on_thread(JNIEnv *env, jobject thread, uint64_t java_thread, void *context)
+{
+	const struct asks *asks = context;
+
+	for (uint32_t i = 0; i < asks->n; i++)
+		if (asks->first[i].java_thread == java_thread)
+			look_at(env, thread, &asks->first[i].lock);
+}
+
+void park_look_now(struct park_ask *asks, uint32_t n)
+{
+	struct asks context = { asks, n };
+
+	if (n && known.blocker && known.hash)
+		jni_threads_each(on_thread, &context);
 }
 
 int park_blocker_init(JNIEnv *env, const char **why)

@@ -445,9 +445,10 @@ static void on_ledger(const struct wire_ledger *l)
 	if (host)
 		follow(c);
 	if (opt.verbose)
-		printf("LEDGER taken %llu written %llu interval %llu us\n",
+		printf("LEDGER taken %llu written %llu interval %llu us agent_bytes %llu\n",
 		       (unsigned long long)b->taken, (unsigned long long)b->written,
-		       (unsigned long long)c[WIRE_COUNTER_INTERVAL_NS] / 1000);
+		       (unsigned long long)c[WIRE_COUNTER_INTERVAL_NS] / 1000,
+		       (unsigned long long)c[WIRE_COUNTER_AGENT_BYTES]);
 }
 
 static void on_hello(const struct wire_frame *f)
@@ -927,6 +928,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
+	setlinebuf(stdout); /* a file that somebody reads meanwhile */
 	signal(SIGTERM, on_term); /* as if the time were over */
 	if (opt.host && host_engine_new(false, &host, why) < 0) {
 		fprintf(stderr, "no host engine: %s\n", why);
