@@ -57,10 +57,10 @@ class Ours:
     def __enter__(self):
         self.path = "/tmp/kindling-bench-locks-%d" % os.getpid()
         with open(self.path, "w") as out:
-            self.process = subprocess.Popen([READER, "-e", "lock", "-l", LIBRARY, "-d", "600", *self.options, str(self.jvm.pid)],
+            self.process = subprocess.Popen([READER, "-v", "-e", "lock", "-l", LIBRARY, "-d", "600", *self.options, str(self.jvm.pid)],
                                             stdout=out, stderr=subprocess.STDOUT)
         end = time.monotonic() + 20
-        while "HELLO" not in self.text() and self.process.poll() is None and time.monotonic() < end:
+        while " events 2 " not in self.text() and self.process.poll() is None and time.monotonic() < end:
             time.sleep(0.05)
         self.begin = time.monotonic()
         return self
