@@ -7,6 +7,7 @@
 #include "agent/events/alloc.h"
 #include "agent/events/monitors.h"
 #include "agent/events/park.h"
+#include "agent/events/virtual_name.h"
 #include "agent/events/waits.h"
 #include "agent/writer.h"
 
@@ -104,6 +105,8 @@ void events_begin(const struct wire_start *start)
 		if (!(wanted & 1u << sources[i]->event))
 			tell(i, "");
 	}
+	if (wanted)
+		virtual_name_init(agent.env);
 	if (wanted && events_push_init() < 0)
 		wanted = 0; /* LEDGER says what is on */
 	for (size_t i = 0; i < N_SOURCES; i++)

@@ -136,7 +136,7 @@ static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject
  * Has java.lang.VirtualThread been initialised? Nobody does that but who starts one. The class is
  * found without initialising it, as FindClass would.
  */
-static bool virtual_threads_used(void)
+bool virtual_threads_used(void)
 {
 	find_class_fn *find_class = (find_class_fn *)libjvm_symbol("JVM_FindClassFromBootLoader");
 	long state_at = libjvm_offset("InstanceKlass", "_init_state");

@@ -148,11 +148,7 @@ static uint32_t kernel_number(uint64_t thread)
 /* The id of the virtual thread mounted on @thread; 0 = none. */
 static uint64_t mounted(uint64_t thread)
 {
-	int32_t entry = continuation_sig.entry_in_thread;
-
-	if (vm_sig.thread_vthread < 0 || entry < 0 || !load64_sig(thread + (uint32_t)entry))
-		return 0;
-	return virtual_id_sig(thread);
+	return virtual_is_mounted_sig(thread) ? virtual_id_sig(thread) : 0;
 }
 
 uint32_t owner_number(uint64_t java_thread)

@@ -57,14 +57,19 @@ static void try_saved_sp(const struct hot *h, const struct blob *b, struct calle
 /* Barriers stand behind the method's code: what they push they pop, then they jump back. */
 static void try_forward(const struct hot *h, const struct blob *b, struct caller *c)
 {
-	uint64_t pushed = forward_pushed_sig(h, b);
+	/* what a barrier spills may hold stale return addresses */
+	bool sure = h->behind || !h->leaf;
 	struct caller moved;
+	uint64_t pushed;
 
+	if (!sure && c->score >= RETURN_PLAUSIBLE)
+		return;
+	pushed = forward_pushed_sig(h, b);
 	if (!pushed || pushed > SPILLED_MAX)
 		return;
 	moved = caller_at(h, c->sp + pushed, 0, 2);
 	moved.score = return_score_sig(h, moved.pc, moved.fp, moved.sp, b);
-	if (moved.score > c->score || (h->behind && moved.score != RETURN_INVALID))
+	if (moved.score > c->score || (sure && moved.score != RETURN_INVALID))
 		*c = moved;
 }
 
@@ -118,8 +123,7 @@ static bool find_caller(struct hot *h, const struct blob *b, uint64_t pc)
 		c.score = return_score_sig(h, c.pc, c.fp, c.sp, b);
 	else if (return_fits_java_sig(h, c.pc, c.fp, c.sp))
 		c.score = RETURN_PLAUSIBLE;
-	/* what a barrier spills may hold stale return addresses */
-	if (strict && b->kind == BLOB_NMETHOD && (h->behind || c.score < RETURN_PLAUSIBLE))
+	if (strict && b->kind == BLOB_NMETHOD)
 		try_forward(h, b, &c);
 	if (c.score < RETURN_PLAUSIBLE &&
 	    !(h->leaf && c.score == RETURN_INVALID && try_gone(h, b, &c)))
