@@ -14,7 +14,8 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "agent/walker/walker.h"
+#include "agent/events/open.h"
+#include "agent/events/virtual_name.h"
 
 #define LINE	    8u /* keys of one cache line */
 #define PART_SMALL  (WAITS_MAX / 32)
@@ -99,30 +100,45 @@ static void release(struct table *t, uint32_t place)
 /* ---- begin and end ------------------------------------------------------------------------------
  */
 
-void wait_begin(uint64_t java_thread, uint64_t key, enum wire_wait how, uint8_t flags,
-		const struct wait_lock *lock)
+static int32_t enter(struct table *t, const struct wait *from)
 {
-	struct table *t = table;
+	int32_t place = find(t, from->key); /* of a wait whose end was not told */
 	struct wait *w;
-	int32_t place;
 
-	if (!events_on(WIRE_EVENT_LOCK) || !t || !key)
-		return;
-	place = find(t, key); /* of a wait whose end was not told */
 	if (place >= 0)
 		__atomic_store_n(&t->waits[place].begin_ns, 0, __ATOMIC_RELEASE);
 	else
-		place = claim(t, key);
+		place = claim(t, from->key);
 	if (place < 0)
-		return; /* its end is counted as unpaired */
+		return -1; /* its end is counted as unpaired */
 	w = &t->waits[place];
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	w->java_thread = java_thread;
-	w->key = key;
-	w->how = (uint8_t)how;
-	w->flags = flags;
-	w->lock = *lock;
+	w->java_thread = from->java_thread;
+	w->key = from->key;
+	w->lock = from->lock;
+	w->number = from->number;
+	w->how = from->how;
+	w->flags = from->flags;
 	__atomic_store_n(&w->begin_ns, mono_ns(), __ATOMIC_RELEASE);
+	return place;
+}
+
+void wait_begin(uint64_t java_thread, uint64_t key, enum wire_wait how, uint8_t flags,
+		const struct wait_lock *lock)
+{
+	struct wait w = {
+		.java_thread = java_thread,
+		.key = key,
+		.lock = *lock,
+		.how = (uint8_t)how,
+		.flags = flags,
+	};
+	struct table *t = table;
+
+	if (!events_on(WIRE_EVENT_LOCK) || !t || !key)
+		return;
+	w.number = virtual_number(java_thread);
+	(void)enter(t, &w);
 }
 
 static void send(uint64_t java_thread, const struct wait *w, uint64_t duration_ns, uint32_t place)
@@ -205,13 +221,39 @@ bool waits_copy(uint32_t i, struct wait *ret)
 	if (!ret->begin_ns)
 		return false;
 	*ret = *w;
-	return waits_is_same(i, ret);
+	return __atomic_load_n(&table->keys[i], __ATOMIC_ACQUIRE) == ret->key &&
+	       waits_is_same(i, ret);
 }
 
 bool waits_is_same(uint32_t i, const struct wait *copy)
 {
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&table->waits[i].begin_ns, __ATOMIC_ACQUIRE) == copy->begin_ns;
+}
+
+int32_t waits_find(uint64_t key)
+{
+	return table ? find(table, key) : -1;
+}
+
+int32_t waits_add(uint64_t java_thread, uint64_t key, enum wire_wait how,
+		  const struct wait_lock *lock)
+{
+	struct wait w = {
+		.java_thread = java_thread,
+		.key = key,
+		.lock = *lock,
+		.how = (uint8_t)how,
+	};
+
+	return table && find(table, key) < 0 ? enter(table, &w) : -1;
+}
+
+void waits_remove(uint32_t i, uint64_t begin_ns)
+{
+	if (__atomic_compare_exchange_n(&table->waits[i].begin_ns, &begin_ns, 0, false,
+					__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		__atomic_store_n(&table->keys[i], 0, __ATOMIC_RELEASE);
 }
 
 struct wait *waits_at(uint32_t i)
@@ -231,6 +273,7 @@ uint64_t waits_bytes(void)
 
 static void empty(void)
 {
+	open_waits_forget();
 	__atomic_store_n(&used, 0, __ATOMIC_RELEASE);
 	(void)syscall(SYS_madvise, table, sizeof(*table), MADV_DONTNEED);
 }
@@ -262,4 +305,5 @@ const struct events_source waits_source = {
 	.event = WIRE_EVENT_LOCK,
 	.begin = begin,
 	.end = end,
+	.tick = open_waits_look,
 };
