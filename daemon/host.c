@@ -6,6 +6,7 @@
 #include <string.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
+#include "daemon/host_events.h"
 #include "daemon/profile/idle.h"
 
 #define SHUTDOWN_NS (6 * NS_PER_S)
@@ -38,7 +39,7 @@ struct entry {
 	struct locks *locks; /* NULL without memory for it */
 	uint64_t states_until_ns; /* somebody looks at its threads; 0 = nobody */
 	struct host_sampling_target sampling;
-	struct profile_losses booked; /* already given to the live end */
+	struct profile_books booked; /* already given to the live end */
 };
 
 /* ---- discovery -> target --------------------------------------------------------------------- */
@@ -146,6 +147,22 @@ static void on_sample(void *userdata, struct target *t, const struct stream_samp
 	}
 }
 
+static void on_wall(void *userdata, struct target *t, const struct stream_sample *s)
+{
+	struct entry *e = entry_of(userdata, t);
+
+	if (e)
+		host_add_wall(e->source, t, s);
+}
+
+static void on_alloc(void *userdata, struct target *t, const struct stream_alloc *a)
+{
+	struct entry *e = entry_of(userdata, t);
+
+	if (e)
+		host_add_alloc(e->source, t, a);
+}
+
 /* ---- target -> locks: waits and threads --------------------------------------------------------
  */
 
@@ -156,6 +173,8 @@ static void on_lock(void *userdata, struct target *t, const struct stream_lock *
 	bool idle = idle_wait(t->stream, w);
 	uint64_t end_ns = w->begin_ns + w->duration_ns + (uint64_t)t->real_minus_mono_ns;
 
+	if (e)
+		host_add_lock(e->source, t, w, idle);
 	if (e && e->locks)
 		locks_add(e->locks, w, idle, clock_mono_ns());
 	if (w->flags & WIRE_LOCK_CLOSED)
@@ -289,27 +308,13 @@ static void on_ledger(void *userdata, struct target *t)
 {
 	struct entry *e = entry_of(userdata, t);
 	struct host *h = userdata;
-	struct profile_losses now = { 0 }, delta;
-	struct stream_counts c;
-	const struct stream_books *b = &c.of[WIRE_EVENT_CPU];
+	struct profile_books delta;
 
 	if (!e)
 		return;
 	host_sampling_follow(h->sampling, t, &e->sampling);
-	target_counts(t, &c);
-	now.taken = b->taken;
-	now.taken_ns = b->taken_weight;
-	now.delivered = b->delivered;
-	now.delivered_ns = b->delivered_weight;
-	now.dropped = b->taken - b->delivered;
-	now.dropped_ns = b->taken_weight - b->delivered_weight;
-	delta = (struct profile_losses){
-		now.taken - e->booked.taken,	     now.taken_ns - e->booked.taken_ns,
-		now.delivered - e->booked.delivered, now.delivered_ns - e->booked.delivered_ns,
-		now.dropped - e->booked.dropped,     now.dropped_ns - e->booked.dropped_ns,
-	};
-	e->booked = now;
-	live_add_losses(e->source, &delta);
+	delta = host_new_books(t, &e->booked);
+	live_add_books(e->source, &delta);
 }
 
 static void on_free(void *userdata, struct target *t)
@@ -333,6 +338,8 @@ static const struct targets_ops target_calls = {
 	.on_reset = on_reset,
 	.on_mapping = on_mapping,
 	.on_sample = on_sample,
+	.on_wall = on_wall,
+	.on_alloc = on_alloc,
 	.on_lock = on_lock,
 	.on_thread = on_thread,
 	.on_thread_state = on_thread_state,
@@ -555,6 +562,7 @@ struct recording {
 	uint64_t start_time;
 	struct live_tap *tap;
 	uint64_t interval_ns;
+	unsigned events;
 };
 
 static struct target *target_of(const struct recording *r)
@@ -567,14 +575,41 @@ static struct target *target_of(const struct recording *r)
 	return NULL;
 }
 
-int recording_new(struct host *h, struct target *t, uint64_t interval_ns, struct recording **ret)
+/* A START that asks for what the recording needs: more events, another interval. */
+static int ask_more(struct recording *r, struct target *t)
+{
+	unsigned before = target_asked_events(t);
+
+	t->wanted_events = r->events;
+	if (r->interval_ns)
+		return target_start(t, r->interval_ns, true);
+	return target_asked_events(t) == before ? 0 : target_start(t, t->interval_ns, t->no_budget);
+}
+
+/* And one that no longer does. */
+static void ask_less(struct recording *r, struct target *t)
+{
+	unsigned before = target_asked_events(t);
+
+	t->wanted_events = 0;
+	if (r->interval_ns)
+		(void)target_start(t, r->host->config->cpu_interval_ns, false);
+	else if (target_asked_events(t) != before)
+		(void)target_start(t, t->interval_ns, t->no_budget);
+}
+
+int recording_new(struct host *h, struct target *t, const struct recording_options *o,
+		  struct recording **ret)
 {
 	struct recording *r = calloc(1, sizeof(*r));
 	struct entry *e = entry_of(h, t);
 	int error = -ENOMEM;
 
+	/* what came before is not the recording's */
+	if (e && t->stream)
+		on_ledger(h, t);
 	if (r && e)
-		error = live_tap_new(e->source, &r->tap);
+		error = live_tap_new(e->source, o->events, &r->tap);
 	if (error < 0) {
 		free(r);
 		return error;
@@ -582,15 +617,15 @@ int recording_new(struct host *h, struct target *t, uint64_t interval_ns, struct
 	r->host = h;
 	r->pid = (uint32_t)t->jvm.pid;
 	r->start_time = t->jvm.start_time;
-	r->interval_ns = interval_ns;
-	if (interval_ns) {
-		live_tap_profile(r->tap)->no_budget = true;
-		error = target_start(t, interval_ns, true);
-		if (error < 0) {
-			live_tap_free(r->tap);
-			free(r);
-			return error;
-		}
+	r->interval_ns = o->interval_ns;
+	r->events = o->events;
+	live_tap_profile(r->tap)->no_budget = o->interval_ns != 0;
+	error = ask_more(r, t);
+	if (error < 0) {
+		t->wanted_events = 0;
+		live_tap_free(r->tap);
+		free(r);
+		return error;
 	}
 	*ret = r;
 	return 0;
@@ -603,8 +638,8 @@ struct recording *recording_finish(struct recording *r, struct profile **ret)
 	if (!r)
 		return NULL;
 	t = target_of(r);
-	if (t && r->interval_ns)
-		(void)target_start(t, r->host->config->cpu_interval_ns, false);
+	if (t)
+		ask_less(r, t);
 	if (t && t->stream)
 		on_ledger(r->host, t);
 	if (ret && profile_new(ret) == 0) {
@@ -614,6 +649,11 @@ struct recording *recording_finish(struct recording *r, struct profile **ret)
 	live_tap_free(r->tap);
 	free(r);
 	return NULL;
+}
+
+unsigned recording_events(const struct recording *r)
+{
+	return r->events;
 }
 
 uint64_t recording_samples(const struct recording *r)

@@ -72,11 +72,17 @@ int host_query(struct host *h, uint64_t from_real_ns, uint64_t to_real_ns,
 	       void (*done)(void *userdata, struct profile *p, int error), void *userdata);
 
 /*
- * A recording of one streaming target: changes the interval (0 = leave it), collects, puts the
- * interval back at the end.
+ * A recording of one streaming target: changes the interval of CPU samples (0 = leave it) and what is
+ * collected, collects, puts both back at the end.
  */
+struct recording_options {
+	uint64_t interval_ns;
+	unsigned events; /* bits 1 << enum wire_event */
+};
 struct recording;
-int recording_new(struct host *h, struct target *t, uint64_t interval_ns, struct recording **ret);
+int recording_new(struct host *h, struct target *t, const struct recording_options *o,
+		  struct recording **ret);
+unsigned recording_events(const struct recording *r);
 /* Ends it; the profile (symbolised) is the caller's. @ret may be NULL. Frees the recording. */
 struct recording *recording_finish(struct recording *r, struct profile **ret);
 uint64_t recording_samples(const struct recording *r);

@@ -85,6 +85,7 @@ bool cgroup_is_frozen(const struct inject *in);
 /* jdk.c: bugs of this very JDK. 0 or -errno + fault. */
 int jdk_check(struct inject *in);
 bool jdk_makes_sockets_again(const struct inject *in); /* false = no, or not known */
+bool jdk_lost_its_socket(const struct inject *in); /* it listens, but the name is gone */
 /* The socket that a JVM numbered @ns_pid listens on, from a line of /proc/PID/net/unix; 0 = another
  * one. Pure. */
 uint64_t jdk_socket_inode(const char *line, int ns_pid);
@@ -151,6 +152,7 @@ int over_lay(struct inject *in); /* 0, or -errno + fault */
 void over_take_away(struct inject *in); /* nothing where none is @in's */
 
 /* place.c: the library and the FIFOs in /tmp/kindling/<version>/. */
+#define PLACE_IN_TMP "kindling/" KINDLING_VERSION
 struct placement {
 	enum inject_strategy strategy;
 	int tmp_dfd; /* /tmp as the target sees it, its symbolic links followed */
@@ -172,9 +174,9 @@ struct placement {
  */
 int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_why);
 int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, struct placement *ret);
-/* Remove names; also the directories when nothing else is in them. */
+/* remove.c: remove names; also the directories when nothing else is in them. */
 void place_remove(const struct inject *in, struct placement *p);
-/* Remove what a killed attempt of ours may have left. */
+/* Remove what killed attempts on @in may have left, not what one that runs needs. */
 void place_cleanup(const struct inject *in);
 
 /* attach_hotspot.c: the handshake. @ret_socket is connected and belongs to the target. */

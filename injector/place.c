@@ -20,7 +20,6 @@
  */
 #include "injector/inject.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -30,7 +29,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#define PLACE_IN_TMP "kindling/" KINDLING_VERSION
 #define PLACE_DIR    "/tmp/" PLACE_IN_TMP
 #define SPACE_NEEDED (2u << 20) /* the library, and what the file system adds */
 
@@ -375,103 +373,4 @@ int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, stru
 	}
 	free(l.bytes);
 	return r;
-}
-
-/* ---- and away again ------------------------------------------------------------------------- */
-
-static bool begins(const char *name, const char *prefix)
-{
-	return strncmp(name, prefix, strlen(prefix)) == 0;
-}
-
-/* A mount point of @in's own attempts; what is mounted there only if it is ours. */
-static void remove_mount(const struct inject *in, int dir_dfd, const char *name)
-{
-	CLEANUP(fd_closep)
-	int fd = files_open(dir_dfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
-
-	if (fd >= 0 && mount_is_ours(fd))
-		(void)mount_detach(in, fd);
-	(void)unlinkat(dir_dfd, name, AT_REMOVEDIR);
-}
-
-/* Libraries and, of @in's own attempts, FIFOs and mount points. */
-static void remove_files(const struct inject *in, int dir_dfd, bool libraries)
-{
-	int fd = files_open(dir_dfd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	char events[32], control[32], mount[32];
-	struct dirent *e;
-
-	snprintf(events, sizeof(events), "events-%d-", in->pid);
-	snprintf(control, sizeof(control), "control-%d-", in->pid);
-	snprintf(mount, sizeof(mount), "m-%d-", in->pid);
-	for (int i = 0; dir && i < 1000 && (e = readdir(dir)); i++)
-		if (begins(e->d_name, events) || begins(e->d_name, control) ||
-		    (libraries &&
-		     (begins(e->d_name, "libkindling-") || begins(e->d_name, ".libkindling-"))))
-			(void)unlinkat(dir_dfd, e->d_name, 0);
-		else if (begins(e->d_name, mount))
-			remove_mount(in, dir_dfd, e->d_name);
-	if (dir)
-		closedir(dir);
-	else
-		fd_close(fd);
-}
-
-static void remove_dirs(int tmp_dfd)
-{
-	CLEANUP(fd_closep)
-	int dir = files_open(tmp_dfd, "kindling", O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
-
-	/* only when empty: another attempt or another version may be there */
-	if (dir >= 0)
-		(void)unlinkat(dir, KINDLING_VERSION, AT_REMOVEDIR);
-	(void)unlinkat(tmp_dfd, "kindling", AT_REMOVEDIR);
-}
-
-/* @lock_fd may hold the shared lock; turning it into an exclusive one fails while another holds it.
- */
-static void remove_all(const struct inject *in, int tmp_dfd, int dir_dfd, int lock_fd)
-{
-	bool last = lock_fd < 0 || flock(lock_fd, LOCK_EX | LOCK_NB) == 0;
-
-	/* FIFOs of the target are in a sticky directory of its root's: both may be needed */
-	if (files_as_target(in) == 0)
-		remove_files(in, dir_dfd, last);
-	if (files_as_keeper(in) == 0) {
-		remove_files(in, dir_dfd, last);
-		if (last)
-			remove_dirs(tmp_dfd);
-	}
-	files_as_root();
-	if (last)
-		remove_dirs(tmp_dfd);
-}
-
-void place_remove(const struct inject *in, struct placement *p)
-{
-	if (p->mount_fd >= 0)
-		(void)mount_detach(in, p->mount_fd);
-	p->mount_fd = fd_close(p->mount_fd);
-	/* a tmpfs over /tmp goes with all that is in it */
-	if (p->dir_dfd >= 0 && in->cover_fd < 0)
-		remove_all(in, p->tmp_dfd, p->dir_dfd, p->lock_fd);
-	p->dir_dfd = fd_close(p->dir_dfd);
-	p->lock_fd = fd_close(p->lock_fd);
-	p->tmp_dfd = fd_close(p->tmp_dfd);
-}
-
-void place_cleanup(const struct inject *in)
-{
-	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
-	CLEANUP(fd_closep) int dfd = -1;
-
-	if (tmp < 0)
-		return;
-	dfd = files_open(tmp, PLACE_IN_TMP, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (dfd >= 0)
-		remove_all(in, tmp, dfd, dfd);
-	else
-		remove_dirs(tmp); /* killed between the two directories: only if empty */
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 #include "agent/events/alloc_weight.h"
+#include "agent/events/monitors.h"
 #include "agent/libjvm.h"
 
 #define INTERVAL_DEFAULT (512u << 10) /* the JVM's own */
@@ -93,6 +94,22 @@ static void set_interval(uint64_t interval)
 	(*alloc.jvmti)->SetHeapSamplingInterval(alloc.jvmti, (jint)interval);
 }
 
+/* As for monitors: the environment slows yields of virtual threads, JDK 21 and later, until the JVM
+ * ends.
+ */
+static int may_be(const struct wire_start *start, const char **note)
+{
+	if (!virtual_threads_used())
+		return 0;
+	if (start->monitors == WIRE_MONITORS_ALWAYS) {
+		*note = "allocation samples slow the yields of this JVM's virtual threads until it ends";
+		return 0;
+	}
+	*note = "no allocation samples: virtual threads are in use, and the JVMTI environment that the "
+		"samples need would slow their yields until the JVM ends; `monitors: always` takes that";
+	return -ENOTSUP;
+}
+
 static int begin(const struct wire_start *start, const char **note)
 {
 	int r = 0;
@@ -102,6 +119,8 @@ static int begin(const struct wire_start *start, const char **note)
 		return -ENOTSUP;
 	}
 	if (!alloc.jvmti)
+		r = may_be(start, note);
+	if (!alloc.jvmti && r == 0)
 		r = open_env(note);
 	if (r == 0)
 		set_interval(clamp(start->alloc_interval));

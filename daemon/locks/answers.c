@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define ANSWER_ROWS_MAX 8192u
+#define LOOK_BACK	12u /* slices: a minute */
 
 /* The slices that [now - last, now] touches, and from when on that is. */
 static uint64_t first_slice(const struct locks *l, uint64_t now_ns, uint64_t last_ns,
@@ -29,7 +30,33 @@ static void add_rows(struct lock_table *to, const struct lock_row *rows, uint32_
 			lock_row_add(lock_table_row(to, &rows[i].key, ANSWER_ROWS_MAX), &rows[i]);
 }
 
+/*
+ * @o as it is now. Its owner was asked for when it began: whoever came out of a wait for the same
+ * lock since then has it from there on. Of waits that were too short to be told nothing is known.
+ */
+static struct locks_open open_now(const struct locks *l, const struct open_wait *o, uint64_t now_ns)
+{
+	const struct lock_key key = { o->class_number, o->wait.identity, o->wait.wait, false };
+	struct locks_open w = o->wait;
+	uint64_t slice = now_ns / LOCKS_SLICE_NS, begin = o->wait.begin_ns / LOCKS_SLICE_NS;
+
+	for (uint32_t i = 0; w.owner_tid && w.identity && i < LOOK_BACK && slice >= begin;
+	     i++, slice--) {
+		const struct slice *s = &l->slices[slice % LOCKS_SLICES];
+		const struct lock_row *row =
+			s->table && s->number == slice ? lock_table_find(s->table, &key) : NULL;
+
+		if (row && row->last_ns > w.begin_ns && row->last_tid != w.tid) {
+			w.owner_tid = row->last_tid;
+			w.owner_node = 0;
+			break;
+		}
+	}
+	return w;
+}
+
 struct asking {
+	const struct locks *locks;
 	struct lock_table *table;
 	uint64_t from_ns, now_ns;
 	bool idle;
@@ -45,7 +72,7 @@ static void add_open_row(void *userdata, const struct open_wait *o)
 	row.total_ns = begin < a->now_ns ? a->now_ns - begin : 0;
 	row.longest_ns = o->wait.begin_ns < a->now_ns ? a->now_ns - o->wait.begin_ns : 0;
 	tid_set_add(&row.waiters, o->wait.tid, row.total_ns);
-	tid_set_add(&row.owners, o->wait.owner_tid, row.total_ns);
+	tid_set_add(&row.owners, open_now(a->locks, o, a->now_ns).owner_tid, row.total_ns);
 	add_rows(a->table, &row, 1, a->idle);
 }
 
@@ -110,7 +137,7 @@ int locks_query(const struct locks *l, uint64_t now_ns, uint64_t last_ns, bool i
 		struct locks_rows *ret)
 {
 	struct lock_table table = { .seed = l->seed };
-	struct asking asking = { .table = &table, .now_ns = now_ns, .idle = idle };
+	struct asking asking = { .locks = l, .table = &table, .now_ns = now_ns, .idle = idle };
 	uint64_t first = first_slice(l, now_ns, last_ns, &asking.from_ns);
 	int r;
 
@@ -180,8 +207,10 @@ static void give_thread(void *userdata, const struct thread *t)
 		.last_class = classes_name(&x->locks->classes, t->last_class),
 		.last_identity = t->last_identity,
 		.last_wait = t->last_wait,
-		.open = open ? &open->wait : NULL,
+		.waits = open != NULL,
 	};
+	if (open)
+		row->open = open_now(x->locks, open, x->now_ns);
 	x->to->n++;
 }
 
@@ -229,31 +258,33 @@ void locks_thread_rows_free(struct locks_thread_rows *r)
 }
 
 struct collecting {
-	const struct locks_open **to;
+	const struct locks *locks;
+	struct locks_open *to;
 	uint32_t n;
+	uint64_t now_ns;
 };
 
 static void collect(void *userdata, const struct open_wait *w)
 {
 	struct collecting *c = userdata;
 
-	c->to[c->n++] = &w->wait;
+	c->to[c->n++] = open_now(c->locks, w, c->now_ns);
 }
 
 static int first_begun(const void *a, const void *b)
 {
-	const struct locks_open *x = *(const struct locks_open *const *)a,
-				*y = *(const struct locks_open *const *)b;
+	const struct locks_open *x = a, *y = b;
 
 	if (x->begin_ns != y->begin_ns)
 		return x->begin_ns < y->begin_ns ? -1 : 1;
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-int locks_open(const struct locks *l, const struct locks_open ***ret, uint32_t *ret_n)
+int locks_open(const struct locks *l, uint64_t now_ns, struct locks_open **ret, uint32_t *ret_n)
 {
-	struct collecting c = { calloc(l->opens.n + 1, sizeof(*c.to)), 0 };
+	struct collecting c = { .locks = l, .now_ns = now_ns };
 
+	c.to = calloc(l->opens.n + 1, sizeof(*c.to));
 	if (!c.to)
 		return -ENOMEM;
 	opens_each(&l->opens, collect, &c);

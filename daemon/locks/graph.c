@@ -157,7 +157,7 @@ static void find_blockers(struct lock_graph *g)
 	qsort(b, kept, sizeof(*b), blockers_by_number);
 }
 
-int lock_graph_new(const struct locks_open *const *waits, uint32_t n, struct lock_graph *ret)
+int lock_graph_new(const struct locks_open *waits, uint32_t n, struct lock_graph *ret)
 {
 	struct lock_graph g = { .n = n };
 	uint32_t *marks = calloc(3 * (size_t)n + 1, sizeof(*marks));
@@ -170,7 +170,7 @@ int lock_graph_new(const struct locks_open *const *waits, uint32_t n, struct loc
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < n; i++)
-		g.edges[i].wait = waits[i];
+		g.edges[i].wait = &waits[i];
 	keep_threads(&g);
 	find_cycles(&g, marks);
 	count_behind(&g, marks + n, marks + 2 * (size_t)n);

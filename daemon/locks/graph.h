@@ -33,6 +33,6 @@ struct lock_graph {
 	uint32_t n_blockers;
 };
 
-/* @waits: borrowed, and what they point at. Object.wait waits for no owner. 0 or -ENOMEM. */
-int lock_graph_new(const struct locks_open *const *waits, uint32_t n, struct lock_graph *ret);
+/* @waits: borrowed as long as the graph lives. Object.wait waits for no owner. 0 or -ENOMEM. */
+int lock_graph_new(const struct locks_open *waits, uint32_t n, struct lock_graph *ret);
 void lock_graph_free(struct lock_graph *g);

@@ -126,6 +126,10 @@ static void add_ended(struct locks *l, const struct stream_lock *w, bool idle, u
 			row->longest_ns = duration_ns;
 		tid_set_add(&row->waiters, w->tid, duration_ns);
 		tid_set_add(&row->owners, w->owner_tid, duration_ns);
+		if ((w->owner_tid || w->wait == WIRE_WAIT_ENTER) && end_ns >= row->last_ns) {
+			row->last_tid = w->tid;
+			row->last_ns = end_ns;
+		}
 	}
 	if (thread->tid) {
 		thread->last_class = key.class_number;

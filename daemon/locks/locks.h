@@ -17,7 +17,7 @@
 
 #define LOCKS_SLICE_NS	       5000000000ull
 #define LOCKS_SLICES	       120u
-#define LOCKS_ROWS_MAX	       512u /* locks of one slice */
+#define LOCKS_ROWS_MAX	       256u /* locks of one slice */
 #define LOCKS_OPEN_MAX	       16384u
 #define LOCKS_CLASSES_MAX      4096u
 #define LOCKS_CLASS_BYTES_MAX  (512u << 10)
@@ -48,7 +48,8 @@ void locks_virtual(struct locks *l, const struct stream_virtual *v);
 /* ---- answers: all strings live until the next call that takes a struct locks without const ------
  */
 
-/* A wait that goes on. */
+/* A wait that goes on. The owner is the one of its begin, or who got the lock since, as far as is
+ * known. */
 struct locks_open {
 	uint32_t tid, owner_tid;
 	uint64_t begin_ns;
@@ -102,7 +103,8 @@ struct locks_thread_row {
 	const char *last_class;
 	uint32_t last_identity;
 	uint8_t last_wait;
-	const struct locks_open *open; /* NULL = none known */
+	bool waits; /* now: */
+	struct locks_open open;
 };
 
 /* So many virtual threads of one container were in one state. */
@@ -128,8 +130,8 @@ void locks_thread_rows_free(struct locks_thread_rows *r);
 /* "" if not known; also of threads that ended lately. */
 const char *locks_thread_name(const struct locks *l, uint32_t tid);
 
-/* The open waits, those of long begin first; NULL-terminated by @ret_n. malloc'ed, of borrowed. */
-int locks_open(const struct locks *l, const struct locks_open ***ret, uint32_t *ret_n);
+/* The open waits, the first that began first; malloc'ed. 0 or -ENOMEM. */
+int locks_open(const struct locks *l, uint64_t now_ns, struct locks_open **ret, uint32_t *ret_n);
 /* What did not fit, since the beginning. */
 struct locks_lost {
 	uint64_t open; /* waits of which nobody could be told while they went on */

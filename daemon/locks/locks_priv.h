@@ -47,6 +47,8 @@ struct lock_row {
 	struct lock_key key;
 	uint64_t waits, open, total_ns, longest_ns;
 	struct tid_set waiters, owners;
+	uint32_t last_tid; /* who got it last, and when that was */
+	uint64_t last_ns;
 };
 
 /* Rows by key. At @max the smaller half of them is folded into the other rows. */
@@ -60,6 +62,7 @@ struct lock_table {
 };
 /* The row of @key, or an other row when there is no room (and never NULL). */
 struct lock_row *lock_table_row(struct lock_table *t, const struct lock_key *key, uint32_t max);
+const struct lock_row *lock_table_find(const struct lock_table *t, const struct lock_key *key);
 void lock_row_add(struct lock_row *to, const struct lock_row *from);
 size_t lock_table_bytes(const struct lock_table *t);
 void lock_table_clear(struct lock_table *t); /* keeps its seed */

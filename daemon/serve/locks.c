@@ -159,11 +159,11 @@ static void edges_text(struct question *q, const struct target *t, const struct 
 
 static void graph_text(struct question *q, const struct target *t, const struct locks *l)
 {
-	const struct locks_open **open = NULL;
+	struct locks_open *open = NULL;
 	struct lock_graph g = { 0 };
 	uint32_t n = 0;
 
-	if (l && locks_open(l, &open, &n) == 0 && lock_graph_new(open, n, &g) < 0)
+	if (l && locks_open(l, q->now_ns, &open, &n) == 0 && lock_graph_new(open, n, &g) < 0)
 		g.n = 0;
 	text_printf(&q->out, ",\"graph\":{\"cycles\":%u,\"deadlocks\":%u", g.n_cycles,
 		    g.n_deadlocks);

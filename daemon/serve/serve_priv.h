@@ -3,6 +3,7 @@
 
 #include <cjson/cJSON.h>
 #include <microhttpd.h>
+#include "daemon/report/events.h"
 #include "daemon/report/report.h"
 #include "daemon/report/text_out.h"
 #include "daemon/serve/serve.h"
@@ -38,7 +39,7 @@ enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *con
 enum MHD_Result answer_json(struct request *r, unsigned status, cJSON *json); /* takes @json */
 /* A profile that was written; what is in it and what is not, in headers. Takes @body. */
 enum MHD_Result answer_report(struct request *r, const struct profile *p, enum report_format format,
-			      char *body, size_t len);
+			      const struct report_options *o, char *body, size_t len);
 enum MHD_Result answer_error(struct request *r, unsigned status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The answer comes later, from a callback: then answer_x() and serve_resume(). */
@@ -58,6 +59,10 @@ struct selection {
 };
 /* What the request's target= name, each of them (none = all). Answers the error itself: -ENOENT. */
 int api_select(struct request *r, struct selection *ret);
+/* format=, type=, threads=, annotate=, idle= of the request; type= is @events when it is not given.
+ * Answers the error itself: false. */
+bool api_report(struct request *r, unsigned events, enum report_format *ret_format,
+		struct report_options *ret);
 struct target *api_one_target(struct request *r, const char *word); /* NULL: answered */
 
 cJSON *status_json(struct serve *s);

@@ -13,24 +13,14 @@ static const char *state_of(const struct locks_thread_row *r, bool states, uint6
 {
 	if (r->flags & WIRE_THREAD_ENDED)
 		return "ended";
-	if (r->open)
-		return r->open->idle ? "idle" : "waiting";
+	if (r->waits)
+		return r->open.idle ? "idle" : "waiting";
 	if (r->sample_ns && now_ns - r->sample_ns < RECENT_NS)
 		return "running";
 	if (!states)
 		return "unknown";
-	switch (r->state) {
-	case WIRE_STATE_RUNNABLE:
-		return "runnable";
-	case WIRE_STATE_BLOCKED:
-		return "blocked";
-	case WIRE_STATE_WAITING:
-		return "parked";
-	case WIRE_STATE_TIMED_WAITING:
-		return "sleeping";
-	default:
-		return "unknown";
-	}
+	/* the JVM's own words: runnable, blocked, waiting, timed_waiting */
+	return r->state < WIRE_STATE_COUNT ? wire_state_names[r->state] : "unknown";
 }
 
 static double share(uint64_t ns, uint64_t span_ns)
@@ -66,8 +56,8 @@ static void thread_text(struct text_out *to, const struct locks *l,
 		    r->flags & WIRE_THREAD_VIRTUAL ? "true" : "false", state_of(r, states, now_ns));
 	text_printf(to, ",\"cpu\":%.5f,\"wait\":%.5f,\"idle\":%.5f", share(r->cpu_ns, span_ns),
 		    share(r->wait_ns, span_ns), share(r->idle_ns, span_ns));
-	if (r->open)
-		open_text(to, l, r->open, now_ns);
+	if (r->waits)
+		open_text(to, l, &r->open, now_ns);
 	else
 		text_put(to, ",\"waiting\":null");
 	text_put(to, ",\"last_lock\":");

@@ -79,8 +79,10 @@ class Reader:
         with open(self.path, "w") as out:
             self.process = subprocess.Popen([READER, "-v", "-e", "lock", "-l", LIBRARY, "-d", "900", *options, str(jvm.pid)],
                                             stdout=out, stderr=subprocess.STDOUT)
-        wait_for("a session\n" + self.text(), lambda: "HELLO" in self.text() or self.process.poll() is not None)
-        time.sleep(0.5)
+        # a LEDGER says that lock events are on: bits 1 << enum wire_event
+        wait_for("lock events", lambda: " events 2 " in self.text() or self.process.poll() is not None)
+        if self.process.poll() is not None:
+            sys.exit("no session: " + self.text())
 
     def text(self):
         with open(self.path, errors="replace") as f:
@@ -208,8 +210,10 @@ def modes(major, everything):
     some.append(("gc loop", ["-XX:+UseSerialGC"] if musl else [], ["gc"], False))
     unlock = ["-XX:+UnlockExperimentalVMOptions"]
     if n >= 11:
-        some.append(("gc loop", unlock + ["-XX:+UseZGC"], ["gc"], True))
-        some.append(("gc loop", unlock + ["-XX:+UseShenandoahGC"], ["gc"], True))
+        # a biased lock's bias is revoked at a safepoint, before the wait begins
+        unbiased = ["-XX:-UseBiasedLocking"] if n < 15 else []
+        some.append(("gc loop", unlock + ["-XX:+UseZGC"] + unbiased, ["gc"], True))
+        some.append(("gc loop", unlock + ["-XX:+UseShenandoahGC"] + unbiased, ["gc"], True))
     if n >= 21:
         some.append(("virtual", [], ["virtual"], True))
         some.append(("virtual gc loop", ["-XX:+UseZGC"], ["virtual", "gc"], True))

@@ -50,10 +50,10 @@ static void add_open(struct stream_lock w, bool idle)
 
 static uint32_t n_open(void)
 {
-	const struct locks_open **list;
+	struct locks_open *list;
 	uint32_t n;
 
-	assert_int_equal(locks_open(locks, &list, &n), 0);
+	assert_int_equal(locks_open(locks, t0 + 60 * S, &list, &n), 0);
 	free(list);
 	return n;
 }
@@ -293,15 +293,36 @@ static void open_waits_are_bounded(void **state)
 static void nodes_of_an_epoch_that_is_over_are_no_stacks(void **state)
 {
 	struct stream_lock w = entered(5, "A", 1, t0, 10 * MS);
-	const struct locks_open **list;
+	struct locks_open *list;
 	uint32_t n;
 
 	(void)state;
 	w.node = 17;
 	add_open(w, false);
 	locks_reset(locks);
-	assert_int_equal(locks_open(locks, &list, &n), 0);
-	assert_int_equal(list[0]->node, 0);
+	assert_int_equal(locks_open(locks, t0 + 60 * S, &list, &n), 0);
+	assert_int_equal(list[0].node, 0);
+	free(list);
+}
+
+static void who_got_the_lock_since_is_its_owner(void **state)
+{
+	struct stream_lock w = entered(5, "A", 1, t0, 10 * MS), other = entered(6, "A", 1, t0 - S, 500 * MS);
+	struct locks_open *list;
+	uint32_t n;
+
+	(void)state;
+	w.owner_tid = other.owner_tid = 9;
+	add_open(w, false);
+	add(other); /* before the wait began: that one gave it to 9 */
+	assert_int_equal(locks_open(locks, t0 + S, &list, &n), 0);
+	assert_int_equal(list[0].owner_tid, 9);
+	free(list);
+	other.duration_ns = 3 * S;
+	other.tid = 7;
+	add(other);
+	assert_int_equal(locks_open(locks, t0 + 10 * S, &list, &n), 0);
+	assert_int_equal(list[0].owner_tid, 7);
 	free(list);
 }
 
@@ -361,7 +382,7 @@ static void a_thread_has_its_times_and_its_last_lock(void **state)
 	assert_int_equal(t->wait_ns, 12 * S);
 	assert_string_equal(t->last_class, "A");
 	assert_int_equal(t->last_identity, 0xab);
-	assert_null(t->open);
+	assert_false(t->waits);
 	locks_thread_rows_free(&r);
 	r = list(t0 + 16 * S, 1 * S); /* only what was in the last slice */
 	assert_int_equal(thread(&r, 5)->wait_ns, 0);
@@ -380,7 +401,7 @@ static void a_wait_that_goes_on_counts_up_to_now(void **state)
 	assert_int_equal(thread(&r, 5)->wait_ns, 10 * S);
 	assert_int_equal(thread(&r, 6)->idle_ns, 10 * S);
 	assert_int_equal(thread(&r, 6)->wait_ns, 0);
-	assert_string_equal(thread(&r, 5)->open->class_name, "A");
+	assert_string_equal(thread(&r, 5)->open.class_name, "A");
 	locks_thread_rows_free(&r);
 }
 
@@ -547,6 +568,7 @@ int main(void)
 		TEST(waits_of_threads_without_a_number_end_one_by_one),
 		TEST(the_end_of_a_thread_or_session_ends_its_waits),
 		TEST(open_waits_are_bounded),
+		TEST(who_got_the_lock_since_is_its_owner),
 		TEST(nodes_of_an_epoch_that_is_over_are_no_stacks),
 		TEST(a_thread_has_its_times_and_its_last_lock),
 		TEST(a_wait_that_goes_on_counts_up_to_now),

@@ -308,6 +308,25 @@ static void in_a_noexec_tmp_the_library_lies_on_a_mount_of_its_own(void **state)
 	unmount_tmp();
 }
 
+static void a_cleanup_spares_an_attempt_that_runs(void **state)
+{
+	struct placement p = PLACEMENT_NULL;
+	char fifo[192];
+
+	(void)state;
+	assert_int_equal(place(&in, library_fd, true, 4096, &p), 0);
+	snprintf(fifo, sizeof(fifo), "/root%s/%s", p.dir, p.control);
+	place_cleanup(&in);
+	assert_true(exists(fifo));
+	p.events_fd = fd_close(p.events_fd); /* killed */
+	place_cleanup(&in);
+	assert_false(exists(fifo));
+	assert_true(exists(VERSION_DIR)); /* the lock is held: not the last */
+	place_remove(&in, &p);
+	assert_false(exists("/root/tmp/kindling"));
+	close_all(&p);
+}
+
 /* The injector's own root: as the target's it is the host's. */
 static void nothing_is_laid_over_the_hosts_tmp(void **state)
 {
@@ -472,6 +491,7 @@ int main(void)
 		PLACE_TEST(a_strangers_directory_is_refused),
 		PLACE_TEST(what_a_killed_attempt_left_is_taken_away),
 		PLACE_TEST(in_a_noexec_tmp_the_library_lies_on_a_mount_of_its_own),
+		PLACE_TEST(a_cleanup_spares_an_attempt_that_runs),
 		PLACE_TEST(nothing_is_laid_over_the_hosts_tmp),
 		PLACE_TEST(a_full_tmp_is_passed_by),
 		PLACE_TEST(a_look_tells_the_strategy_and_leaves_nothing),

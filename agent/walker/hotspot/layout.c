@@ -80,6 +80,7 @@ static const struct field fields[] = {
 	{ &vm_sig.thread_state, NEEDED, "JavaThread", "_thread_state", NULL, NULL },
 	{ &vm_sig.thread_saved_pc, NEEDED, "JavaThread", "_saved_exception_pc", NULL, NULL },
 	{ &vm_sig.thread_cont_entry, OPTIONAL, "JavaThread", "_cont_entry", NULL, NULL },
+	{ &vm_sig.thread_object, OPTIONAL, "JavaThread", "_threadObj", NULL, NULL },
 	{ &vm_sig.thread_vthread, OPTIONAL, "JavaThread", "_vthread", NULL, NULL },
 	{ &vm_sig.thread_monitor_owner, OPTIONAL, "JavaThread", "_monitor_owner_id", NULL, NULL },
 	{ &vm_sig.thread_unpacked, NEEDED, "JavaThread", "_vframe_array_head", NULL, NULL },

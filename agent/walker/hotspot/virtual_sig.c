@@ -70,6 +70,22 @@ static uint64_t thread_object(uint64_t java_thread)
 	return load_handle(load64_sig(java_thread + (uint32_t)vm_sig.thread_vthread));
 }
 
+/* Both slots hold the platform thread when no other is mounted. Of those that the collector has not
+ * been at, as it would say, the entry of the continuation tells. */
+bool virtual_is_mounted_sig(uint64_t java_thread)
+{
+	int32_t entry = continuation_sig.entry_in_thread;
+	uint64_t here, own;
+
+	if (vm_sig.thread_vthread < 0 || vm_sig.thread_object < 0)
+		return false;
+	here = load_handle(load64_sig(java_thread + (uint32_t)vm_sig.thread_vthread));
+	own = load_handle(load64_sig(java_thread + (uint32_t)vm_sig.thread_object));
+	if (here && own)
+		return here != own;
+	return entry >= 0 && load64_sig(java_thread + (uint32_t)entry);
+}
+
 uint64_t virtual_id_sig(uint64_t java_thread)
 {
 	uint64_t thread;

@@ -1,0 +1,161 @@
+/*
+ * What place.c made is taken away again: by its own attempt, or by a later one or a cleanup where
+ * that was killed. Attempts that share a directory hold a shared lock on it: who is the last takes
+ * the library and the directories away too.
+ */
+#include "injector/inject.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+static bool begins(const char *name, const char *prefix)
+{
+	return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+enum removal {
+	REMOVE_OWN, /* FIFOs and mount points of attempts on this target */
+	REMOVE_DEAD, /* of those that are over */
+	REMOVE_ALL, /* and the libraries, which other targets may use too */
+};
+
+/* A mount point of @in's own attempts; what is mounted there only if it is ours. */
+static void remove_mount(const struct inject *in, int dir_dfd, const char *name)
+{
+	CLEANUP(fd_closep)
+	int fd = files_open(dir_dfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	if (fd >= 0 && mount_is_ours(fd))
+		(void)mount_detach(in, fd);
+	(void)unlinkat(dir_dfd, name, AT_REMOVEDIR);
+}
+
+/* What follows "events-<pid>-" in the name of a thing of @in's own attempts; NULL = it is none. */
+static const char *own_suffix(const struct inject *in, const char *name)
+{
+	static const char *const kinds[] = { "events", "control", "m" };
+	char prefix[32];
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		snprintf(prefix, sizeof(prefix), "%s-%d-", kinds[i], in->pid);
+		if (begins(name, prefix))
+			return name + strlen(prefix);
+	}
+	return NULL;
+}
+
+/*
+ * Is that attempt over? Who made its FIFO has it open for reading, and a FIFO can be opened for
+ * writing without waiting only while it has a reader, fifo(7). One that has no FIFO yet may live.
+ */
+static bool is_over(const struct inject *in, int dir_dfd, const char *suffix)
+{
+	CLEANUP(fd_closep) int path_fd = -1, fd = -1;
+	char name[64], path[32];
+	struct stat st;
+
+	snprintf(name, sizeof(name), "events-%d-%.32s", in->pid, suffix);
+	path_fd = files_open(dir_dfd, name, O_PATH | O_NOFOLLOW, 0);
+	if (path_fd < 0 || fstat(path_fd, &st) < 0 || !S_ISFIFO(st.st_mode))
+		return false;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+	fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	return fd < 0 && errno == ENXIO;
+}
+
+static void remove_one(const struct inject *in, int dir_dfd, const char *name)
+{
+	if (name[0] == 'm')
+		remove_mount(in, dir_dfd, name);
+	else
+		(void)unlinkat(dir_dfd, name, 0);
+}
+
+/* The events of an attempt go last: they tell whether it is over. */
+static void remove_files(const struct inject *in, int dir_dfd, enum removal what)
+{
+	for (int events = 0; events < 2; events++) {
+		int fd = files_open(dir_dfd, ".", O_RDONLY | O_DIRECTORY, 0);
+		DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+		struct dirent *e;
+
+		for (int i = 0; dir && i < 1000 && (e = readdir(dir)); i++) {
+			const char *suffix = own_suffix(in, e->d_name);
+
+			if (what == REMOVE_ALL && (begins(e->d_name, "libkindling-") ||
+						   begins(e->d_name, ".libkindling-")))
+				(void)unlinkat(dir_dfd, e->d_name, 0);
+			if (suffix && (e->d_name[0] == 'e') == events &&
+			    (what != REMOVE_DEAD || is_over(in, dir_dfd, suffix)))
+				remove_one(in, dir_dfd, e->d_name);
+		}
+		if (dir)
+			closedir(dir);
+		else
+			fd_close(fd);
+	}
+}
+
+static void remove_dirs(int tmp_dfd)
+{
+	CLEANUP(fd_closep)
+	int dir = files_open(tmp_dfd, "kindling", O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	/* only when empty: another attempt or another version may be there */
+	if (dir >= 0)
+		(void)unlinkat(dir, KINDLING_VERSION, AT_REMOVEDIR);
+	(void)unlinkat(tmp_dfd, "kindling", AT_REMOVEDIR);
+}
+
+/* @lock_fd may hold the shared lock; turning it into an exclusive one fails while another holds it.
+ * @others: what goes while one does. */
+static void remove_all(const struct inject *in, int tmp_dfd, int dir_dfd, int lock_fd,
+		       enum removal others)
+{
+	bool last = lock_fd < 0 || flock(lock_fd, LOCK_EX | LOCK_NB) == 0;
+	enum removal what = last ? REMOVE_ALL : others;
+
+	/* FIFOs of the target are in a sticky directory of its root's: both may be needed */
+	if (files_as_target(in) == 0)
+		remove_files(in, dir_dfd, what);
+	if (files_as_keeper(in) == 0) {
+		remove_files(in, dir_dfd, what);
+		if (last)
+			remove_dirs(tmp_dfd);
+	}
+	files_as_root();
+	if (last)
+		remove_dirs(tmp_dfd);
+}
+
+void place_remove(const struct inject *in, struct placement *p)
+{
+	if (p->mount_fd >= 0)
+		(void)mount_detach(in, p->mount_fd);
+	p->mount_fd = fd_close(p->mount_fd);
+	/* a tmpfs over /tmp goes with all that is in it */
+	if (p->dir_dfd >= 0 && in->cover_fd < 0)
+		remove_all(in, p->tmp_dfd, p->dir_dfd, p->lock_fd, REMOVE_OWN);
+	p->dir_dfd = fd_close(p->dir_dfd);
+	p->lock_fd = fd_close(p->lock_fd);
+	p->tmp_dfd = fd_close(p->tmp_dfd);
+}
+
+void place_cleanup(const struct inject *in)
+{
+	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
+	CLEANUP(fd_closep) int dfd = -1;
+
+	if (tmp < 0)
+		return;
+	dfd = files_open(tmp, PLACE_IN_TMP, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (dfd >= 0)
+		remove_all(in, tmp, dfd, dfd, REMOVE_DEAD);
+	else
+		remove_dirs(tmp); /* killed between the two directories: only if empty */
+}
