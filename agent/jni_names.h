@@ -1,9 +1,14 @@
-/* Java thread names through plain JNI: no JVMTI, no safepoint. Agent's thread only. */
+/* Java threads through plain JNI: no JVMTI, no safepoint. Agent's thread only. */
 #pragma once
 
 #include "agent/agent.h"
 
-void jni_names_pass(void); /* calls threads_java_name() for each live platform thread */
+/* Each live platform thread. @java_thread: the JavaThread's address; 0 = not begun, or ended.
+ * @thread is a reference for the call alone. */
+typedef void jni_thread_fn(JNIEnv *env, jobject thread, uint64_t java_thread, void *context);
+void jni_threads_each(jni_thread_fn *on, void *context);
+/* Calls threads_java_name() for each live platform thread; @states: and thread_states_java(). */
+void jni_names_pass(bool states);
 /* A system property into @buf, "" if there is none. */
 void jni_property(JNIEnv *env, const char *key, char *buf, size_t size);
 void jni_names_free(void);

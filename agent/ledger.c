@@ -5,6 +5,7 @@
 #include <time.h>
 #include "agent/engine/cpu_timer.h"
 #include "agent/events/waits.h"
+#include "agent/thread_states.h"
 #include "agent/threads.h"
 #include "agent/writer.h"
 
@@ -98,7 +99,8 @@ static void fill_details(const struct books *now, struct wire_ledger *ret)
 	walker_parts(part); /* what of STATIC is a part of its own it takes away there */
 	part[WIRE_PART_RING] = agent.ring.size;
 	part[WIRE_PART_DICTIONARY] = writer_dictionary_bytes();
-	part[WIRE_PART_THREADS] = engine_bytes() + threads_bytes() + events_bytes();
+	part[WIRE_PART_THREADS] =
+		engine_bytes() + threads_bytes() + thread_states_bytes() + events_bytes();
 	for (int i = 0; i < WIRE_TIME_COUNT; i++)
 		ret->time[i] = now->handler_time[i] - ledger.base.handler_time[i];
 }

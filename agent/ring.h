@@ -29,7 +29,7 @@ struct ring_sample {
 	uint64_t size; /* ALLOC: bytes of the object */
 	uint32_t identity, owner_tid, waker_tid; /* LOCK, as in wire_lock */
 	uint32_t n_owner_frames; /* LOCK: of frames[], behind the waiter's */
-	uint32_t place; /* LOCK: in the table of waits */
+	uint32_t place; /* LOCK: in the table of waits; WALL: of threads, from 1 */
 	uint8_t event; /* enum wire_event */
 	uint8_t wait, flags; /* LOCK, as in wire_lock */
 	struct walk_frame frames[]; /* leaf first */

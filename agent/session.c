@@ -20,11 +20,13 @@
 #include <unistd.h>
 #include "agent/budget.h"
 #include "agent/engine/cpu_timer.h"
+#include "agent/engine/wall.h"
 #include "agent/events/waits.h"
 #include "agent/hello.h"
 #include "agent/jni_names.h"
 #include "agent/ledger.h"
 #include "agent/libjvm.h"
+#include "agent/thread_states.h"
 #include "agent/threads.h"
 #include "agent/writer.h"
 
@@ -83,6 +85,7 @@ static void end_session(void)
 	stop_sampling();
 	writer_discard();
 	writer_free();
+	thread_states_end();
 	threads_free();
 	session.state = WAITING;
 }
@@ -244,6 +247,7 @@ void session_close(void)
 	jni_names_free();
 	if (!session.stuck) {
 		engine_restore_signal();
+		wall_free();
 		engine_free();
 		ring_deinit(&agent.ring);
 	}
@@ -279,6 +283,7 @@ static void on_start(const struct wire_start *start)
 		}
 		session.ledger_due = writer_ledger() != WRITER_OK;
 	}
+	thread_states_begin(start->flags & WIRE_START_THREADS);
 }
 
 static void on_command(const struct wire_frame *f)
@@ -393,8 +398,11 @@ static void run_once(uint64_t now)
 {
 	enum writer_result r = writer_drain(UINT64_MAX);
 
-	if (r != WRITER_GONE)
+	if (r != WRITER_GONE) {
+		threads_refresh(false);
 		events_tick(now);
+		thread_states_tick(now);
+	}
 	if (r != WRITER_GONE && every(&session.next_second_ns, now, NS_PER_S))
 		r = once_a_second(now);
 	if (r != WRITER_GONE)
@@ -411,6 +419,7 @@ static int sleep_ms(uint64_t now)
 	if (session.state != RUNNING)
 		return -1;
 	next = event < next ? event : next;
+	next = thread_states_next_ns() < next ? thread_states_next_ns() : next;
 	wait = next > now ? next - now : 0;
 	__atomic_store_n(&agent.writer_idle, 1, __ATOMIC_SEQ_CST);
 	if (ring_head_sig(&agent.ring) != agent.ring.tail) {
@@ -418,6 +427,20 @@ static int sleep_ms(uint64_t now)
 		return (int)(BATCH_NS / NS_PER_MS);
 	}
 	return (int)((wait + NS_PER_MS - 1) / NS_PER_MS);
+}
+
+/* Let a batch gather; what is due meanwhile is done. */
+static void gather(void)
+{
+	uint64_t now = mono_ns(), end = now + BATCH_NS;
+
+	for (; now < end; now = mono_ns()) {
+		uint64_t next = events_next_ns() < end ? events_next_ns() : end;
+		struct timespec pause = { 0, next > now ? (long)(next - now) : 0 };
+
+		nanosleep(&pause, NULL);
+		events_tick(mono_ns());
+	}
 }
 
 bool session_step(void)
@@ -428,14 +451,14 @@ bool session_step(void)
 		/* POLLERR needs no events; without a reader it would never sleep */
 		{ .fd = session.state == WAITING ? -1 : session.events_fd, .events = 0 },
 	};
-	struct timespec batch = { 0, BATCH_NS };
 	uint64_t count;
+	bool woken;
 
 	if (poll(fds, 3, sleep_ms(mono_ns())) < 0)
 		return true;
-	if (fds[0].revents & POLLIN && read(agent.wake_fd, &count, sizeof(count)) > 0 &&
-	    session.state == RUNNING)
-		nanosleep(&batch, NULL); /* let a batch gather */
+	woken = fds[0].revents & POLLIN && read(agent.wake_fd, &count, sizeof(count)) > 0;
+	if (session.state == RUNNING && (woken || events_next_ns() <= mono_ns()))
+		gather();
 	/* first: the START of a reader that came back may lie in control already */
 	if (fds[2].revents & (POLLERR | POLLNVAL))
 		end_session();

@@ -11,11 +11,14 @@
 #include <unistd.h>
 #include "agent/dict.h"
 #include "agent/engine/cpu_timer.h"
+#include "agent/engine/wall.h"
 #include "agent/jni_names.h"
 #include "agent/writer.h"
 
 #define TABLE_MAX 16384u /* threads; power of two */
 #define PROBE_MAX 64u
+#define PASS_SHARE 500 /* passes for new threads may cost 1/500 of the time */
+#define PASS_PAUSE_MAX_NS NS_PER_S
 #define TID_ENDED (WIRE_VIRTUAL_TID - 1) /* a place that may be taken again, but does not end a search */
 
 struct known {
@@ -143,6 +146,12 @@ void threads_seen(uint32_t tid, const char *name)
 	send(tid, 0, 0, name);
 }
 
+void threads_owner(uint32_t tid)
+{
+	if (tid && !(tid & WIRE_VIRTUAL_TID))
+		threads_seen(tid, "");
+}
+
 uint32_t threads_virtual(uint64_t id, const char *name)
 {
 	uint32_t tid = name[0] ? WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1)) :
@@ -198,10 +207,13 @@ void threads_sweep(void)
 
 void threads_java_name(uint32_t tid, uint64_t java_id, const char *name)
 {
-	uint64_t hash = dict_hash(name, (uint32_t)strlen(name));
+	/* with the id, as another thread may have the number and the name of one that ended */
+	uint64_t hash = dict_hash(name, (uint32_t)strlen(name)) ^ java_id * 0x9e3779b97f4a7c15ull;
 	struct known *k;
 	bool is_new;
 
+	if (events_on(WIRE_EVENT_WALL))
+		wall_thread_seen(tid, name);
 	k = lookup(tid, &is_new);
 	if (!k || (k->java && k->name_hash == hash))
 		return;
@@ -211,10 +223,17 @@ void threads_java_name(uint32_t tid, uint64_t java_id, const char *name)
 	send(tid, WIRE_THREAD_JAVA, java_id, name);
 }
 
+/* A new thread is named at once where a pass over all of them is cheap. */
 void threads_refresh(bool force)
 {
-	if (!force && !names_missing)
+	static uint64_t next_ns;
+	uint64_t begin_ns, pause_ns;
+
+	if (!force && (!names_missing || mono_ns() < next_ns))
 		return;
 	names_missing = false;
-	jni_names_pass();
+	begin_ns = thread_cpu_ns(0);
+	jni_names_pass(false);
+	pause_ns = (thread_cpu_ns(0) - begin_ns) * PASS_SHARE;
+	next_ns = mono_ns() + (pause_ns < PASS_PAUSE_MAX_NS ? pause_ns : PASS_PAUSE_MAX_NS);
 }

@@ -9,9 +9,11 @@
 
 /* A sample of @tid is about to be written. @name: what it says it is called, "" = not said. */
 void threads_seen(uint32_t tid, const char *name);
-/* The same of a virtual thread; the number it goes by on the wire. */
+/* An event names it as the owner of a lock; 0 = none. */
+void threads_owner(uint32_t tid);
+/* A sample of a virtual thread is about to be written; the number it goes by on the wire. */
 uint32_t threads_virtual(uint64_t id, const char *name);
-/* Now and then: full Java names, renames. @force = also when no new thread was seen. */
+/* Often: full Java names of new threads, as soon as that is cheap. @force: renames as well. */
 void threads_refresh(bool force);
 void threads_sweep(void); /* say which threads ended */
 void threads_forget(void); /* the daemon has forgotten all names */

@@ -8,9 +8,12 @@
 #include <unistd.h>
 #include "agent/dict.h"
 #include "agent/engine/cpu_timer.h"
+#include "agent/engine/wall.h"
 #include "agent/events/events.h"
+#include "agent/events/lock_name.h"
 #include "agent/events/open.h"
 #include "agent/ledger.h"
+#include "agent/thread_states.h"
 #include "agent/threads.h"
 
 #define AGENT_BYTES_MAX (3u << 20) /* all memory of the agent */
@@ -23,6 +26,8 @@ enum pending {
 	PENDING_METHOD,
 	PENDING_NODE,
 	PENDING_THREAD,
+	PENDING_STATE,
+	PENDING_VIRTUAL,
 	PENDING_CPU,
 	PENDING_LOCK,
 	PENDING_ALLOC,
@@ -31,8 +36,8 @@ enum pending {
 };
 
 static const enum wire_type pending_type[PENDING_COUNT] = {
-	WIRE_STRING, WIRE_MAPPING, WIRE_METHOD, WIRE_NODE, WIRE_THREAD,
-	WIRE_CPU,    WIRE_LOCK,	   WIRE_ALLOC,	WIRE_WALL,
+	WIRE_STRING,  WIRE_MAPPING, WIRE_METHOD, WIRE_NODE,  WIRE_THREAD, WIRE_STATE,
+	WIRE_VIRTUAL, WIRE_CPU,	    WIRE_LOCK,	 WIRE_ALLOC, WIRE_WALL,
 };
 
 /* Where an event's records go. */
@@ -53,6 +58,7 @@ static struct {
 	struct {
 		uint64_t n, weight;
 	} waiting[WIRE_EVENT_COUNT]; /* in the pending frames */
+	uint32_t epoch; /* of ids; counts on from session to session */
 	bool begun; /* frames[] are set up */
 	bool torn; /* a definition was lost: no sample may be sent before a RESET */
 	bool dict_full; /* something of the current stack found no room */
@@ -80,6 +86,7 @@ static void forget_definitions(void)
 	dict_clear(&writer.mappings);
 	dict_clear(&writer.nodes);
 	threads_forget();
+	writer.epoch++;
 }
 
 /* fstat by its raw call: the libc function has no name that holds for every libc */
@@ -103,7 +110,7 @@ uint64_t writer_dictionary_bytes(void)
 uint64_t writer_bytes(void)
 {
 	return agent.ring.size + engine_bytes() + walker_bytes() + threads_bytes() +
-	       events_bytes() + writer_dictionary_bytes() + sizeof(writer);
+	       events_bytes() + thread_states_bytes() + writer_dictionary_bytes() + sizeof(writer);
 }
 
 static enum writer_result write_frame(struct wire_writer *w)
@@ -158,6 +165,8 @@ static void drop_pending(enum wire_drop cause)
 		ledger_drop(e, cause, writer.waiting[e].n, writer.waiting[e].weight);
 	if (writer.frames[PENDING_LOCK].records)
 		open_waits_lost();
+	if (writer.frames[PENDING_STATE].records)
+		thread_states_forget();
 	begin_frames();
 }
 
@@ -392,15 +401,26 @@ struct ids {
 	uint32_t node, owner_node, class_id;
 };
 
+static uint32_t class_id(const struct ring_sample *s)
+{
+	const char *name = walker_resolve_class(s->class_handle);
+	static char lock[WIRE_STRING_MAX];
+
+	if (!name)
+		return 0;
+	if (s->event == WIRE_EVENT_LOCK && s->wait == WIRE_WAIT_PARK) {
+		lock_name(name, lock, sizeof(lock));
+		name = lock;
+	}
+	return string_id(name);
+}
+
 /* false = the dictionary is full or torn: what was defined on the way is void. */
 static bool define(const struct ring_sample *s, struct ids *ret)
 {
-	const char *class_name = walker_resolve_class(s->class_handle);
-
 	*ret = (struct ids){ 0 };
 	writer.dict_full = false;
-	if (class_name)
-		ret->class_id = string_id(class_name);
+	ret->class_id = class_id(s);
 	if (!writer.dict_full && !writer.torn)
 		ret->node = stack_node(s->frames, s->n_frames, s->broken);
 	if (!writer.dict_full && !writer.torn && s->n_owner_frames)
@@ -444,7 +464,11 @@ static bool put_cpu(enum pending frame, const struct ring_sample *s, uint32_t ti
 		.weight_ns = s->weight,
 	};
 
-	return PUT(frame, wire_put_sample, &record);
+	if (!PUT(frame, wire_put_sample, &record))
+		return false;
+	if (s->event == WIRE_EVENT_WALL && s->place)
+		wall_written(s->place, &record, writer.epoch);
+	return true;
 }
 
 static bool put_lock(const struct ring_sample *s, uint32_t tid, const struct ids *ids)
@@ -463,6 +487,7 @@ static bool put_lock(const struct ring_sample *s, uint32_t tid, const struct ids
 		.owner_node = ids->owner_node,
 	};
 
+	threads_owner(s->owner_tid);
 	return PUT(PENDING_LOCK, wire_put_lock, &record);
 }
 
@@ -535,6 +560,30 @@ static enum writer_result count_sample(const struct ring_sample *s)
 	return WRITER_OK;
 }
 
+uint32_t writer_epoch(void)
+{
+	return writer.torn ? 0 : writer.epoch;
+}
+
+void writer_wall_again(const struct wire_sample *record)
+{
+	struct event_books *books = &agent.books.of[WIRE_EVENT_WALL];
+
+	/* handlers add to these, too */
+	__atomic_fetch_add(&books->taken_weight, record->weight_ns, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&books->taken, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&books->pushed_weight, record->weight_ns, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&books->pushed, 1, __ATOMIC_SEQ_CST);
+	if (!PUT(PENDING_WALL, wire_put_sample, record)) {
+		ledger_drop(WIRE_EVENT_WALL,
+			    writer.gone ? WIRE_DROP_NO_READER : WIRE_DROP_PIPE_FULL, 1,
+			    record->weight_ns);
+		return;
+	}
+	writer.waiting[WIRE_EVENT_WALL].n++;
+	writer.waiting[WIRE_EVENT_WALL].weight += record->weight_ns;
+}
+
 enum writer_result writer_beside_books(const struct ring_sample *s)
 {
 	enum wire_drop cause;
@@ -557,6 +606,22 @@ enum writer_result writer_drain(uint64_t end)
 void writer_thread(const struct wire_thread *thread)
 {
 	(void)PUT(PENDING_THREAD, wire_put_thread, thread);
+}
+
+void writer_state(const struct wire_state *state)
+{
+	(void)PUT(PENDING_STATE, wire_put_state, state);
+}
+
+void writer_virtual(struct wire_virtual *group, const char *container, const char *class_name)
+{
+	if (writer.torn && new_epoch() != WRITER_OK)
+		return;
+	group->container_id = container[0] ? string_id(container) : 0;
+	group->class_id = class_name[0] ? string_id(class_name) : 0;
+	/* else the names are gone: the next look says it again */
+	if (!writer.torn)
+		(void)PUT(PENDING_VIRTUAL, wire_put_virtual, group);
 }
 
 enum writer_result writer_ledger(void)

@@ -20,6 +20,10 @@ void writer_begin(int fd);
 enum writer_result writer_drain(uint64_t end);
 /* Encode one record that stands beside the books: an open wait, or its end. */
 enum writer_result writer_beside_books(const struct ring_sample *s);
+/* A wall-clock sample with the stack of an earlier one, of the epoch that is now. */
+void writer_wall_again(const struct wire_sample *record);
+/* Changes when all ids are forgotten; 0 = no id is good now. */
+uint32_t writer_epoch(void);
 /* Write what is pending. */
 enum writer_result writer_flush(void);
 /* Flush, and a consistent LEDGER. WRITER_FULL = not now. */
@@ -29,6 +33,10 @@ enum writer_result writer_fault(enum wire_type type, uint32_t code, const char *
 				const char *what);
 /* Queue a THREAD record; it goes out before the next samples. */
 void writer_thread(const struct wire_thread *thread);
+/* Queue what threads do. A lost one is said to thread_states_forget(). */
+void writer_state(const struct wire_state *state);
+/* @container, @class_name: "" = none; their ids are filled in. */
+void writer_virtual(struct wire_virtual *group, const char *container, const char *class_name);
 /* No reader: everything in the ring and pending becomes drop.no_reader. */
 void writer_discard(void);
 void writer_free(void);

@@ -6,8 +6,11 @@
 #include <string.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
+#include "daemon/host_events.h"
+#include "daemon/profile/idle.h"
 
 #define SHUTDOWN_NS (6 * NS_PER_S)
+#define STATES_NS   (30 * NS_PER_S) /* of threads are told so long after the last question */
 
 struct host {
 	struct loop *loop;
@@ -33,8 +36,10 @@ struct host {
 /* What the host keeps of a target. */
 struct entry {
 	struct live_source *source;
+	struct locks *locks; /* NULL without memory for it */
+	uint64_t states_until_ns; /* somebody looks at its threads; 0 = nobody */
 	struct host_sampling_target sampling;
-	struct profile_losses booked; /* already given to the live end */
+	struct profile_books booked; /* already given to the live end */
 };
 
 /* ---- discovery -> target --------------------------------------------------------------------- */
@@ -82,6 +87,8 @@ static struct entry *entry_of(struct host *h, struct target *t)
 			free(e);
 			e = NULL;
 		}
+		if (e)
+			(void)locks_new(clock_mono_ns(), &e->locks);
 		t->userdata = e;
 	}
 	return e;
@@ -94,6 +101,8 @@ static void on_hello(void *userdata, struct target *t)
 
 	if (e)
 		live_source_update(e->source, &info);
+	if (e && e->locks)
+		locks_session(e->locks);
 }
 
 static void on_reset(void *userdata, struct target *t)
@@ -103,6 +112,8 @@ static void on_reset(void *userdata, struct target *t)
 	(void)userdata;
 	if (e)
 		live_source_reset(e->source);
+	if (e && e->locks)
+		locks_reset(e->locks);
 }
 
 static void on_mapping(void *userdata, struct target *t, const struct wire_mapping *m,
@@ -128,9 +139,114 @@ static void on_sample(void *userdata, struct target *t, const struct stream_samp
 		live_add(e->source, t->stream, s, &kernel, real_ns, target_interval_ns(t));
 	}
 	kernel_stack_free_all(stacks);
+	if (e && e->locks)
+		locks_sample(e->locks, s, clock_mono_ns());
 	for (struct host_listener *l = h->listeners, *next; l; l = next) {
 		next = l->next;
 		l->on_sample(l->userdata, t, s, real_ns);
+	}
+}
+
+static void on_wall(void *userdata, struct target *t, const struct stream_sample *s)
+{
+	struct entry *e = entry_of(userdata, t);
+
+	if (e)
+		host_add_wall(e->source, t, s);
+}
+
+static void on_alloc(void *userdata, struct target *t, const struct stream_alloc *a)
+{
+	struct entry *e = entry_of(userdata, t);
+
+	if (e)
+		host_add_alloc(e->source, t, a);
+}
+
+/* ---- target -> locks: waits and threads --------------------------------------------------------
+ */
+
+static void on_lock(void *userdata, struct target *t, const struct stream_lock *w)
+{
+	struct host *h = userdata;
+	struct entry *e = entry_of(h, t);
+	bool idle = idle_wait(t->stream, w);
+	uint64_t end_ns = w->begin_ns + w->duration_ns + (uint64_t)t->real_minus_mono_ns;
+
+	if (e)
+		host_add_lock(e->source, t, w, idle);
+	if (e && e->locks)
+		locks_add(e->locks, w, idle, clock_mono_ns());
+	if (w->flags & WIRE_LOCK_CLOSED)
+		return;
+	for (struct host_listener *l = h->listeners, *next; l; l = next) {
+		next = l->next;
+		l->on_lock(l->userdata, t, w, idle, end_ns);
+	}
+}
+
+static void on_thread(void *userdata, struct target *t, const struct wire_thread *w,
+		      const char *name)
+{
+	struct entry *e = entry_of(userdata, t);
+
+	if (e && e->locks)
+		locks_thread(e->locks, w, name, clock_mono_ns());
+}
+
+static void on_thread_state(void *userdata, struct target *t, const struct wire_state *w)
+{
+	struct entry *e = entry_of(userdata, t);
+
+	if (e && e->locks)
+		locks_state(e->locks, w, clock_mono_ns());
+}
+
+static void on_virtual(void *userdata, struct target *t, const struct stream_virtual *v)
+{
+	struct entry *e = entry_of(userdata, t);
+
+	if (e && e->locks)
+		locks_virtual(e->locks, v);
+}
+
+const struct locks *host_locks(const struct target *t)
+{
+	const struct entry *e = t->userdata;
+
+	return e ? e->locks : NULL;
+}
+
+bool host_want_states(struct target *t)
+{
+	struct entry *e = t->userdata;
+	bool known = e && e->states_until_ns;
+
+	if (!e || t->state != TARGET_STREAMING)
+		return false;
+	e->states_until_ns = clock_mono_ns() + STATES_NS;
+	if (!known) {
+		t->states = true;
+		(void)target_start(t, t->interval_ns, t->no_budget);
+	}
+	return known;
+}
+
+/* Nobody looks any more: looking at all threads every few seconds is not for nothing. */
+static void expire_states(struct host *h)
+{
+	uint64_t now = clock_mono_ns();
+
+	for (struct target *t = targets_next(h->targets, NULL); t;
+	     t = targets_next(h->targets, t)) {
+		struct entry *e = t->userdata;
+
+		if (!e || !e->states_until_ns || now < e->states_until_ns)
+			continue;
+		e->states_until_ns = 0;
+		t->states = false;
+		if (t->state == TARGET_STREAMING)
+			(void)target_start(t, t->interval_ns, t->no_budget);
 	}
 }
 
@@ -163,8 +279,12 @@ static void on_state(void *userdata, struct target *t, enum target_state next)
 {
 	struct host *h = userdata;
 
+	struct entry *e = t->userdata;
+
 	if (next != TARGET_STREAMING)
 		host_sampling_stop(h->sampling, t);
+	if (next != TARGET_STREAMING && e && e->locks)
+		locks_session(e->locks);
 	for (struct host_listener *l = h->listeners, *after; l && next == TARGET_GONE; l = after) {
 		after = l->next;
 		l->on_gone(l->userdata, t);
@@ -188,27 +308,13 @@ static void on_ledger(void *userdata, struct target *t)
 {
 	struct entry *e = entry_of(userdata, t);
 	struct host *h = userdata;
-	struct profile_losses now = { 0 }, delta;
-	struct stream_counts c;
-	const struct stream_books *b = &c.of[WIRE_EVENT_CPU];
+	struct profile_books delta;
 
 	if (!e)
 		return;
 	host_sampling_follow(h->sampling, t, &e->sampling);
-	target_counts(t, &c);
-	now.taken = b->taken;
-	now.taken_ns = b->taken_weight;
-	now.delivered = b->delivered;
-	now.delivered_ns = b->delivered_weight;
-	now.dropped = b->taken - b->delivered;
-	now.dropped_ns = b->taken_weight - b->delivered_weight;
-	delta = (struct profile_losses){
-		now.taken - e->booked.taken,	     now.taken_ns - e->booked.taken_ns,
-		now.delivered - e->booked.delivered, now.delivered_ns - e->booked.delivered_ns,
-		now.dropped - e->booked.dropped,     now.dropped_ns - e->booked.dropped_ns,
-	};
-	e->booked = now;
-	live_add_losses(e->source, &delta);
+	delta = host_new_books(t, &e->booked);
+	live_add_books(e->source, &delta);
 }
 
 static void on_free(void *userdata, struct target *t)
@@ -221,6 +327,7 @@ static void on_free(void *userdata, struct target *t)
 		return;
 	host_sampling_target_deinit(&e->sampling);
 	live_source_free(e->source);
+	locks_free(e->locks);
 	free(e);
 	t->userdata = NULL;
 }
@@ -231,6 +338,12 @@ static const struct targets_ops target_calls = {
 	.on_reset = on_reset,
 	.on_mapping = on_mapping,
 	.on_sample = on_sample,
+	.on_wall = on_wall,
+	.on_alloc = on_alloc,
+	.on_lock = on_lock,
+	.on_thread = on_thread,
+	.on_thread_state = on_thread_state,
+	.on_virtual = on_virtual,
 	.on_ledger = on_ledger,
 	.on_host_wanted = on_host_wanted,
 	.on_free = on_free,
@@ -284,6 +397,7 @@ static void on_second(void *userdata)
 {
 	struct host *h = userdata;
 
+	expire_states(h);
 	host_sampling_tick(h->sampling);
 	live_tick(h->live, clock_real_ns());
 }
@@ -448,6 +562,7 @@ struct recording {
 	uint64_t start_time;
 	struct live_tap *tap;
 	uint64_t interval_ns;
+	unsigned events;
 };
 
 static struct target *target_of(const struct recording *r)
@@ -460,14 +575,41 @@ static struct target *target_of(const struct recording *r)
 	return NULL;
 }
 
-int recording_new(struct host *h, struct target *t, uint64_t interval_ns, struct recording **ret)
+/* A START that asks for what the recording needs: more events, another interval. */
+static int ask_more(struct recording *r, struct target *t)
+{
+	unsigned before = target_asked_events(t);
+
+	t->wanted_events = r->events;
+	if (r->interval_ns)
+		return target_start(t, r->interval_ns, true);
+	return target_asked_events(t) == before ? 0 : target_start(t, t->interval_ns, t->no_budget);
+}
+
+/* And one that no longer does. */
+static void ask_less(struct recording *r, struct target *t)
+{
+	unsigned before = target_asked_events(t);
+
+	t->wanted_events = 0;
+	if (r->interval_ns)
+		(void)target_start(t, r->host->config->cpu_interval_ns, false);
+	else if (target_asked_events(t) != before)
+		(void)target_start(t, t->interval_ns, t->no_budget);
+}
+
+int recording_new(struct host *h, struct target *t, const struct recording_options *o,
+		  struct recording **ret)
 {
 	struct recording *r = calloc(1, sizeof(*r));
 	struct entry *e = entry_of(h, t);
 	int error = -ENOMEM;
 
+	/* what came before is not the recording's */
+	if (e && t->stream)
+		on_ledger(h, t);
 	if (r && e)
-		error = live_tap_new(e->source, &r->tap);
+		error = live_tap_new(e->source, o->events, &r->tap);
 	if (error < 0) {
 		free(r);
 		return error;
@@ -475,15 +617,15 @@ int recording_new(struct host *h, struct target *t, uint64_t interval_ns, struct
 	r->host = h;
 	r->pid = (uint32_t)t->jvm.pid;
 	r->start_time = t->jvm.start_time;
-	r->interval_ns = interval_ns;
-	if (interval_ns) {
-		live_tap_profile(r->tap)->no_budget = true;
-		error = target_start(t, interval_ns, true);
-		if (error < 0) {
-			live_tap_free(r->tap);
-			free(r);
-			return error;
-		}
+	r->interval_ns = o->interval_ns;
+	r->events = o->events;
+	live_tap_profile(r->tap)->no_budget = o->interval_ns != 0;
+	error = ask_more(r, t);
+	if (error < 0) {
+		t->wanted_events = 0;
+		live_tap_free(r->tap);
+		free(r);
+		return error;
 	}
 	*ret = r;
 	return 0;
@@ -496,8 +638,8 @@ struct recording *recording_finish(struct recording *r, struct profile **ret)
 	if (!r)
 		return NULL;
 	t = target_of(r);
-	if (t && r->interval_ns)
-		(void)target_start(t, r->host->config->cpu_interval_ns, false);
+	if (t)
+		ask_less(r, t);
 	if (t && t->stream)
 		on_ledger(r->host, t);
 	if (ret && profile_new(ret) == 0) {
@@ -507,6 +649,11 @@ struct recording *recording_finish(struct recording *r, struct profile **ret)
 	live_tap_free(r->tap);
 	free(r);
 	return NULL;
+}
+
+unsigned recording_events(const struct recording *r)
+{
+	return r->events;
 }
 
 uint64_t recording_samples(const struct recording *r)

@@ -10,6 +10,7 @@
 #include "daemon/core/worker.h"
 #include "daemon/discovery/discovery.h"
 #include "daemon/host_sampling.h"
+#include "daemon/locks/locks.h"
 #include "daemon/profile/live.h"
 #include "daemon/store/store.h"
 #include "daemon/symbols/symbols.h"
@@ -21,6 +22,9 @@ struct host;
 struct host_listener {
 	void (*on_sample)(void *userdata, struct target *t, const struct stream_sample *s,
 			  uint64_t real_ns);
+	/* a wait that ended (@real_ns is its end) or goes on; @idle: for want of work */
+	void (*on_lock)(void *userdata, struct target *t, const struct stream_lock *l, bool idle,
+			uint64_t real_ns);
 	/* @t has ended; no sample of it comes any more */
 	void (*on_gone)(void *userdata, struct target *t);
 	void *userdata;
@@ -47,6 +51,13 @@ struct discovery *host_discovery(struct host *h); /* NULL when not discovering *
 const struct host_engine *host_sampler(struct host *h, const char **ret_why);
 /* NULL while there are none: switched off, or no host engine. */
 const struct kernel_frames *host_kernel_frames(struct host *h);
+/* Who waits for what in it, and its threads. NULL = nothing came of it yet. */
+const struct locks *host_locks(const struct target *t);
+/*
+ * For the next half minute the agent tells what threads do. true = it does already, so what
+ * host_locks() knows of it is true now; false = the next question finds it.
+ */
+bool host_want_states(struct target *t);
 uint64_t host_start_mono_ns(struct host *h);
 void host_listen(struct host *h, struct host_listener *l);
 void host_unlisten(struct host *h, struct host_listener *l);
@@ -61,11 +72,17 @@ int host_query(struct host *h, uint64_t from_real_ns, uint64_t to_real_ns,
 	       void (*done)(void *userdata, struct profile *p, int error), void *userdata);
 
 /*
- * A recording of one streaming target: changes the interval (0 = leave it), collects, puts the
- * interval back at the end.
+ * A recording of one streaming target: changes the interval of CPU samples (0 = leave it) and what is
+ * collected, collects, puts both back at the end.
  */
+struct recording_options {
+	uint64_t interval_ns;
+	unsigned events; /* bits 1 << enum wire_event */
+};
 struct recording;
-int recording_new(struct host *h, struct target *t, uint64_t interval_ns, struct recording **ret);
+int recording_new(struct host *h, struct target *t, const struct recording_options *o,
+		  struct recording **ret);
+unsigned recording_events(const struct recording *r);
 /* Ends it; the profile (symbolised) is the caller's. @ret may be NULL. Frees the recording. */
 struct recording *recording_finish(struct recording *r, struct profile **ret);
 uint64_t recording_samples(const struct recording *r);

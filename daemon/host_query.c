@@ -56,6 +56,8 @@ static int copy_filter(struct query *q, const struct profile_filter *f)
 {
 	if (!f)
 		return 0;
+	q->filter.events = f->events;
+	q->filter.no_idle = f->no_idle;
 	q->filter.n_pids = f->n_pids;
 	if (f->n_pids) {
 		q->pids = calloc(f->n_pids, sizeof(*q->pids));

@@ -34,6 +34,7 @@ const char *const wire_kind_names[WIRE_KIND_COUNT] = {
 	[WIRE_KIND_STUB] = "stub",
 	[WIRE_KIND_KERNEL] = "kernel",
 	[WIRE_KIND_SYNTHETIC] = "synthetic",
+	[WIRE_KIND_CLASS] = "class",
 };
 
 const char *const wire_event_names[WIRE_EVENT_COUNT] = {

@@ -372,7 +372,7 @@ static const char *why_no_timer(int r)
 	}
 }
 
-int engine_start(uint64_t interval_ns, bool host, const char **why)
+int engine_hold_signal(const char **why)
 {
 	int r = allocate();
 
@@ -381,10 +381,17 @@ int engine_start(uint64_t interval_ns, bool host, const char **why)
 		return r;
 	}
 	r = install_handler();
-	if (r < 0) {
+	if (r < 0)
 		*why = "SIGPROF, SIGVTALRM, SIGSTKFLT and SIGPWR all have handlers of others";
+	return r;
+}
+
+int engine_start(uint64_t interval_ns, bool host, const char **why)
+{
+	int r = engine_hold_signal(why);
+
+	if (r < 0)
 		return r;
-	}
 	random_state ^= mono_ns() | 1;
 	engine.host = host;
 	engine.host_ever |= host;

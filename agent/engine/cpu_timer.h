@@ -82,6 +82,8 @@ extern struct engine engine;
 
 /* Agent's thread. engine_start: 0, or -errno with a static sentence. */
 int engine_start(uint64_t interval_ns, bool host, const char **why);
+/* The handler alone, for signals of others than the timers: wall.h. As engine_start(). */
+int engine_hold_signal(const char **why);
 /* No timer is left, and nobody is inside: true. false = a handler hangs (a page that does not
  * come): the ring may still be written to. */
 bool engine_stop(void);
@@ -112,6 +114,10 @@ void thread_start_unhook(void);
 
 /* cpu_timer_sig.c */
 void engine_handler_sig(int signo, siginfo_t *info, void *ucontext);
+struct ring_sample;
+/* In the handler: one sample of the interrupted thread into the books and the ring. @head: all but
+ * the stack and the time. @slot: says the thread's name once; NULL = its name is known. */
+void engine_sample_sig(struct ring_sample *head, struct slot *slot, void *ucontext);
 
 /* Buffers that handlers walk into: more threads interrupted at once than these = drop.no_scratch.
  */

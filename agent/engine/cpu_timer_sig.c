@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "agent/agent.h"
 #include "agent/engine/slots.h"
+#include "agent/engine/wall.h"
 
 #define HANDLER_NS_MAX NS_PER_MS /* more than this was preemption, not our work */
 
@@ -81,18 +82,34 @@ static void add_sig(uint64_t *counter, uint64_t n)
 	__atomic_fetch_add(counter, n, __ATOMIC_SEQ_CST);
 }
 
-static struct event_books *const cpu_books = &agent.books.of[WIRE_EVENT_CPU];
-
-static void drop_sig(enum wire_drop cause, uint64_t weight_ns)
+static void drop_sig(const struct ring_sample *s, enum wire_drop cause)
 {
-	add_sig(&cpu_books->drop[cause].weight, weight_ns);
-	add_sig(&cpu_books->drop[cause].n, 1);
+	struct event_books *books = &agent.books.of[s->event];
+
+	add_sig(&books->drop[cause].weight, s->weight);
+	add_sig(&books->drop[cause].n, 1);
 }
 
-static void take_sig(uint64_t weight_ns)
+static void take_sig(const struct ring_sample *s)
 {
-	add_sig(&cpu_books->taken_weight, weight_ns);
-	add_sig(&cpu_books->taken, 1);
+	struct event_books *books = &agent.books.of[s->event];
+
+	add_sig(&books->taken_weight, s->weight);
+	add_sig(&books->taken, 1);
+}
+
+/* false = full. */
+static bool into_ring_sig(const struct ring_sample *s, const struct walk_frame *frames)
+{
+	struct event_books *books = &agent.books.of[s->event];
+
+	if (!ring_push_sig(&agent.ring, s, frames)) {
+		drop_sig(s, WIRE_DROP_RING_FULL);
+		return false;
+	}
+	add_sig(&books->pushed_weight, s->weight);
+	add_sig(&books->pushed, 1);
+	return true;
 }
 
 void engine_book_sig(uint32_t tid, const char *name, uint64_t weight_ns, const char *label)
@@ -111,13 +128,8 @@ void engine_book_sig(uint32_t tid, const char *name, uint64_t weight_ns, const c
 
 	if (name)
 		memcpy(head.name, name, COMM_BYTES);
-	take_sig(weight_ns);
-	if (ring_push_sig(&agent.ring, &head, &frame)) {
-		add_sig(&cpu_books->pushed_weight, weight_ns);
-		add_sig(&cpu_books->pushed, 1);
-	} else {
-		drop_sig(WIRE_DROP_RING_FULL, weight_ns);
-	}
+	take_sig(&head);
+	(void)into_ring_sig(&head, &frame);
 }
 
 static void wake_writer_sig(void)
@@ -162,58 +174,56 @@ static void name_sig(struct slot *slot, char *name)
 	slot->named = 1;
 }
 
-static void push_sig(struct slot *slot, uint64_t now_ns, uint64_t weight_ns, void *ucontext)
+static void push_sig(struct ring_sample *head, struct slot *slot, void *ucontext)
 {
 	struct scratch *s = scratch_claim_sig();
-	struct ring_sample head = {
-		.mono_ns = now_ns,
-		.weight = weight_ns,
-		.tid = slot->tid,
-	};
 	struct walk walk;
 
 	if (!s) {
-		drop_sig(WIRE_DROP_NO_SCRATCH, weight_ns);
+		drop_sig(head, WIRE_DROP_NO_SCRATCH);
 		return;
 	}
 	walk.frames = s->frames;
 	walk_sig(&walk, ucontext);
-	head.n_frames = walk.n;
-	head.broken = walk.broken;
-	head.virtual_id = walk.virtual_id;
+	head->n_frames = walk.n;
+	head->broken = walk.broken;
+	head->virtual_id = walk.virtual_id;
 	if (walk.virtual_id)
-		__builtin_memcpy(head.name, walk.virtual_name, sizeof(head.name));
-	else
-		name_sig(slot, head.name);
-	if (walk.broken)
+		__builtin_memcpy(head->name, walk.virtual_name, sizeof(head->name));
+	else if (slot)
+		name_sig(slot, head->name);
+	if (walk.broken && head->event == WIRE_EVENT_CPU)
 		add_sig(&agent.books.broken, 1);
-	if (ring_push_sig(&agent.ring, &head, walk.frames)) {
-		add_sig(&cpu_books->pushed_weight, weight_ns);
-		add_sig(&cpu_books->pushed, 1);
+	if (into_ring_sig(head, walk.frames))
 		wake_writer_sig();
-	} else {
-		drop_sig(WIRE_DROP_RING_FULL, weight_ns);
-	}
 	__atomic_store_n(&s->busy, 0, __ATOMIC_RELEASE);
+}
+
+void engine_sample_sig(struct ring_sample *head, struct slot *slot, void *ucontext)
+{
+	uint64_t took_ns;
+
+	take_sig(head);
+	head->mono_ns = mono_ns_sig();
+	push_sig(head, slot, ucontext);
+	took_ns = mono_ns_sig() - head->mono_ns;
+	add_sig(&agent.books.handler_ns, took_ns < HANDLER_NS_MAX ? took_ns : HANDLER_NS_MAX);
+	add_sig(&agent.books.handler_time[wire_time_bucket(took_ns)], 1);
 }
 
 /* One signal of a thread that stands for @weight_ns. */
 static void sample_sig(struct slot *slot, uint64_t weight_ns, void *ucontext)
 {
-	uint64_t begin_ns, took_ns;
+	struct ring_sample head = { .weight = weight_ns, .tid = slot->tid };
 
-	take_sig(weight_ns);
 	slot->booked_ns += weight_ns;
 	if (slot->in_handler) {
-		drop_sig(WIRE_DROP_NESTED, weight_ns);
+		take_sig(&head);
+		drop_sig(&head, WIRE_DROP_NESTED);
 		return;
 	}
 	slot->in_handler = 1;
-	begin_ns = mono_ns_sig();
-	push_sig(slot, begin_ns, weight_ns, ucontext);
-	took_ns = mono_ns_sig() - begin_ns;
-	add_sig(&agent.books.handler_ns, took_ns < HANDLER_NS_MAX ? took_ns : HANDLER_NS_MAX);
-	add_sig(&agent.books.handler_time[wire_time_bucket(took_ns)], 1);
+	engine_sample_sig(&head, slot, ucontext);
 	slot->in_handler = 0;
 }
 
@@ -285,6 +295,8 @@ void engine_handler_sig(int signo, siginfo_t *info, void *ucontext)
 		on_timer_sig(slot, info, ucontext);
 	else if (ours)
 		on_host_sig(ucontext);
+	else
+		ours = wall_on_signal_sig(info, ucontext);
 	__atomic_fetch_sub(&engine.inside, 1, __ATOMIC_SEQ_CST);
 	if (!ours) /* another's handler may never return: we are not inside any more */
 		forward_sig(signo, info, ucontext);

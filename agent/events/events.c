@@ -1,10 +1,16 @@
 /* See events.h. */
 #include "agent/events/events.h"
 
+#include <errno.h>
 #include <string.h>
 #include <time.h>
+#include "agent/engine/wall.h"
+#include "agent/events/alloc.h"
+#include "agent/events/monitors.h"
 #include "agent/events/park.h"
+#include "agent/events/virtual_name.h"
 #include "agent/events/waits.h"
+#include "agent/walker/walker.h"
 #include "agent/writer.h"
 
 #define QUIET_TRIES 5000 /* of 100 us */
@@ -13,8 +19,13 @@ struct events events;
 
 static int park_begin(const struct wire_start *start, const char **note)
 {
+	const char *why = "";
+	int r = park_start(&why);
+
 	(void)start;
-	return park_start(note);
+	if (r < 0)
+		*note = why;
+	return r;
 }
 
 static const struct events_source park_source = {
@@ -27,6 +38,9 @@ static const struct events_source park_source = {
 static const struct events_source *const sources[] = {
 	&waits_source, /* first: the table that the others fill */
 	&park_source,
+	&monitors_source,
+	&alloc_source,
+	&wall_source,
 };
 #define N_SOURCES (sizeof(sources) / sizeof(sources[0]))
 
@@ -51,8 +65,13 @@ static void tell(size_t i, const char *note)
 
 static void begin_source(size_t i, const struct wire_start *start)
 {
-	const char *note = "";
-	int r = sources[i]->begin(start, &note);
+	const char *note = "left out: it needs more of libjvm's tables than this JVM has";
+	int r = -ENOTSUP;
+
+	if (strcmp(walker_name(), "hotspot") == 0) {
+		note = "";
+		r = sources[i]->begin(start, &note);
+	}
 
 	state[i].on = r == 0;
 	state[i].next_ns = r == 0 && sources[i]->tick ? 0 : UINT64_MAX;
@@ -93,6 +112,8 @@ void events_begin(const struct wire_start *start)
 		if (!(wanted & 1u << sources[i]->event))
 			tell(i, "");
 	}
+	if (wanted)
+		virtual_name_init(agent.env);
 	if (wanted && events_push_init() < 0)
 		wanted = 0; /* LEDGER says what is on */
 	for (size_t i = 0; i < N_SOURCES; i++)
@@ -137,5 +158,5 @@ uint64_t events_next_ns(void)
 
 uint64_t events_bytes(void)
 {
-	return events_push_bytes() + waits_bytes();
+	return events_push_bytes() + waits_bytes() + wall_bytes();
 }

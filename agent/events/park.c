@@ -1,6 +1,7 @@
 /*
- * See park.h. Ours runs in application threads, in native state, at 200,000 calls a second and more:
- * nothing is allocated, nobody waits, errno and the thread's interrupt status stay as they were.
+ * See park.h. Ours runs in application threads, in native state, at 200,000 calls a second and
+ * more: nothing is allocated, nobody waits, errno and the thread's interrupt status stay as they
+ * were.
  *
  * A thread that parks before stop and wakes after it comes back through here. So nothing that stop
  * gives back is touched after the wait unless the same start is still on, and what is touched is
@@ -13,10 +14,11 @@
 #include "agent/agent.h"
 #include "agent/events/park_priv.h"
 #include "agent/events/waits.h"
+#include "agent/walker/java_thread.h"
 
-#define LANES	    64u /* counters of threads inside, a cache line each */
-#define STOP_TRIES  2000
-#define STOP_PAUSE  NS_PER_MS
+#define LANES	   64u /* counters of threads inside, a cache line each */
+#define STOP_TRIES 2000
+#define STOP_PAUSE NS_PER_MS
 
 park_fn *park_before;
 JNIEnv *park_prober;
@@ -62,10 +64,13 @@ static void leave(const JNIEnv *env)
 
 static uint32_t begin(JNIEnv *env, jboolean absolute, jlong time)
 {
-	uint32_t generation = enter(env);
 	struct wait_lock lock = { 0 };
 	struct park_self self;
+	uint32_t generation;
 
+	if (park_has_permit(java_thread_of_sig(env)))
+		return 0;
+	generation = enter(env);
 	if (!generation)
 		return 0;
 	park_self_get(env, &self);

@@ -1,20 +1,23 @@
 /*
- * See park_priv.h. The JVM keeps a thread's Thread object behind an OopHandle; its slot is as good as
- * a JNI reference, and spares a call per park: `&_threadObj` where that is the object itself (JDK 8,
- * 11), the handle's slot later, tagged as a global reference from 21 on. -Xcheck:jni would take such a
- * reference for a broken one, so that under it, and where a field is missing, the JVM is asked.
+ * See park_priv.h. The JVM keeps a thread's Thread object behind an OopHandle; its slot is as good
+ * as a JNI reference, and spares a call per park: `&_threadObj` where that is the object itself
+ * (JDK 8, 11), the handle's slot later, tagged as a global reference from 21 on. -Xcheck:jni would
+ * take such a reference for a broken one, so that under it, and where a field is missing, the JVM
+ * is asked.
  */
 #include <errno.h>
 #include <string.h>
+#include "agent/events/park.h"
 #include "agent/events/park_priv.h"
+#include "agent/jni_names.h"
 #include "agent/libjvm.h"
 #include "agent/walker/guard.h"
 #include "agent/walker/hotspot/layout.h"
 #include "agent/walker/java_thread.h"
 #include "agent/walker/walker.h"
 
-#define TAGGED_SINCE  21 /* JDK-8299089 */
-#define GLOBAL_TAG    2u
+#define TAGGED_SINCE 21 /* JDK-8299089 */
+#define GLOBAL_TAG   2u
 
 typedef jint JNICALL hash_fn(JNIEnv *env, jobject object);
 typedef jobject JNICALL current_thread_fn(JNIEnv *env, jclass unused);
@@ -49,8 +52,8 @@ static jobject by_slot(uint64_t java_thread, int32_t field)
 	return place ? (jobject)(uintptr_t)(place | known.tag) : NULL;
 }
 
-/* Two slots hold the same object: usually the same bits, but a collector at work may have been at one
- * of them only. */
+/* Two slots hold the same object: usually the same bits, but a collector at work may have been at
+ * one of them only. */
 static bool same(JNIEnv *env, jobject a, jobject b)
 {
 	uint64_t mask = ~(uint64_t)GLOBAL_TAG;
@@ -138,15 +141,10 @@ uint32_t park_owner(const struct park_self *s)
 	return tid;
 }
 
-void park_look(const struct park_self *s, struct wait_lock *lock)
+static void look_at(JNIEnv *env, jobject thread, struct wait_lock *lock)
 {
-	JNIEnv *env = s->env;
-	jobject blocker;
+	jobject blocker = (*env)->GetObjectField(env, thread, known.blocker);
 
-	/* Thread.stop of another thread, up to JDK 19: it is thrown when we return */
-	if (!s->thread || (*env)->ExceptionCheck(env))
-		return;
-	blocker = (*env)->GetObjectField(env, s->thread, known.blocker);
 	if (!blocker)
 		return;
 	lock->class_handle = walker_class_of_sig(blocker);
@@ -154,7 +152,15 @@ void park_look(const struct park_self *s, struct wait_lock *lock)
 	(*env)->DeleteLocalRef(env, blocker);
 }
 
-/* ---- the agent's thread ----------------------------------------------------------------------- */
+void park_look(const struct park_self *s, struct wait_lock *lock)
+{
+	/* Thread.stop of another thread, up to JDK 19: it is thrown when we return */
+	if (s->thread && !(*s->env)->ExceptionCheck(s->env))
+		look_at(s->env, s->thread, lock);
+}
+
+/* ---- the agent's thread -----------------------------------------------------------------------
+ */
 
 static jclass class_named(JNIEnv *env, const char *name)
 {
@@ -173,7 +179,8 @@ static int find_fields(JNIEnv *env, const char **why)
 	jclass thread = (*env)->FindClass(env, "java/lang/Thread");
 
 	if (thread) {
-		known.blocker = (*env)->GetFieldID(env, thread, "parkBlocker", "Ljava/lang/Object;");
+		known.blocker =
+			(*env)->GetFieldID(env, thread, "parkBlocker", "Ljava/lang/Object;");
 		(*env)->ExceptionClear(env);
 		known.eetop = (*env)->GetFieldID(env, thread, "eetop", "J");
 		(*env)->ExceptionClear(env);
@@ -181,7 +188,8 @@ static int find_fields(JNIEnv *env, const char **why)
 		(*env)->DeleteLocalRef(env, thread);
 	}
 	(*env)->ExceptionClear(env);
-	known.synchronizer = class_named(env, "java/util/concurrent/locks/AbstractOwnableSynchronizer");
+	known.synchronizer =
+		class_named(env, "java/util/concurrent/locks/AbstractOwnableSynchronizer");
 	if (known.synchronizer)
 		known.owner = (*env)->GetFieldID(env, known.synchronizer, "exclusiveOwnerThread",
 						 "Ljava/lang/Thread;");
@@ -217,6 +225,28 @@ static bool slots_work(JNIEnv *env)
 	equal = self.thread && current && (*env)->IsSameObject(env, self.thread, current);
 	(*env)->DeleteLocalRef(env, current);
 	return equal;
+}
+
+struct asks {
+	struct park_ask *first;
+	uint32_t n;
+};
+
+static void on_thread(JNIEnv *env, jobject thread, uint64_t java_thread, void *context)
+{
+	const struct asks *asks = context;
+
+	for (uint32_t i = 0; i < asks->n; i++)
+		if (asks->first[i].java_thread == java_thread)
+			look_at(env, thread, &asks->first[i].lock);
+}
+
+void park_look_now(struct park_ask *asks, uint32_t n)
+{
+	struct asks context = { asks, n };
+
+	if (n && known.blocker && known.hash)
+		jni_threads_each(on_thread, &context);
 }
 
 int park_blocker_init(JNIEnv *env, const char **why)

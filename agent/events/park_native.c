@@ -1,8 +1,8 @@
 /*
- * See park_priv.h. RegisterNatives changes the native of Unsafe.park, for compiled callers too. From
- * JDK 17 on the JVM prints a warning on the application's output when somebody outside the boot loader
- * does that; so it is done from inside a class of the boot loader, kindling.Park, which does nothing
- * else. Two versions of the agent share that class.
+ * See park_priv.h. RegisterNatives changes the native of Unsafe.park, for compiled callers too.
+ * From JDK 17 on the JVM prints a warning on the application's output when somebody outside the
+ * boot loader does that; so it is done from inside a class of the boot loader, kindling.Park, which
+ * does nothing else. Two versions of the agent share that class.
  *
  * What ours calls on is read before: it lies behind the Method, whose address the class knows.
  */
@@ -22,6 +22,7 @@ typedef jclass JNICALL find_boot_class_fn(JNIEnv *env, const char *name);
 
 static const char hook_name[] = "kindling/Park";
 
+/* clang-format off */
 #define U2(n)		(uint8_t)((n) >> 8), (uint8_t)(n)
 #define U4(n)		U2((n) >> 16), U2(n)
 #define UTF8(n)		1, U2(n)
@@ -52,11 +53,13 @@ static const uint8_t hook_class[] = {
 	U2(0), U2(0), /* no handlers, no attributes */
 	U2(0), /* of the class: none */
 };
+/* clang-format on */
 
 static struct {
 	jclass unsafe_class, hook; /* global references while in use */
 	jobject unsafe; /* local: theUnsafe */
-	jmethodID get_long, park, run;
+	jobject self; /* local: the agent's thread */
+	jmethodID get_long, park, unpark;
 	void **slot; /* the native of Unsafe.park, behind its Method */
 	park_fn *wanted; /* what put() registers */
 	bool registered;
@@ -70,30 +73,35 @@ static bool clear(JNIEnv *env)
 	return true;
 }
 
-/* ---- where the native lies --------------------------------------------------------------------- */
+/* ---- where the native lies ---------------------------------------------------------------------
+ */
+
+/* From JDK 9 on there is one of the old name that only passes on. */
+static const char *unsafe_name(void)
+{
+	return vm_sig.version <= 8 ? "sun/misc/Unsafe" : "jdk/internal/misc/Unsafe";
+}
 
 static bool find_unsafe(JNIEnv *env)
 {
-	const char *name = "jdk/internal/misc/Unsafe", *type = "Ljdk/internal/misc/Unsafe;";
+	jclass c = (*env)->FindClass(env, unsafe_name());
 	jfieldID field;
-	jclass c;
 
-	/* JDK 8; later there is one of this name that only passes on */
-	if (vm_sig.version <= 8) {
-		name = "sun/misc/Unsafe";
-		type = "Lsun/misc/Unsafe;";
-	}
-	c = (*env)->FindClass(env, name);
 	if (clear(env) || !c)
 		return false;
 	at.unsafe_class = c;
-	field = (*env)->GetStaticFieldID(env, c, "theUnsafe", type);
+	field = (*env)->GetStaticFieldID(env, c, "theUnsafe",
+					 vm_sig.version <= 8 ? "Lsun/misc/Unsafe;"
+							     : "Ljdk/internal/misc/Unsafe;");
 	if (clear(env))
 		return false;
 	at.get_long = (*env)->GetMethodID(env, c, "getLong", "(Ljava/lang/Object;J)J");
 	if (clear(env))
 		return false;
 	at.park = (*env)->GetMethodID(env, c, "park", "(ZJ)V");
+	if (clear(env))
+		return false;
+	at.unpark = (*env)->GetMethodID(env, c, "unpark", "(Ljava/lang/Object;)V");
 	if (clear(env))
 		return false;
 	at.unsafe = (*env)->GetStaticObjectField(env, c, field);
@@ -119,11 +127,12 @@ static uint64_t klass_of_unsafe(JNIEnv *env)
 
 	if (!offset || *offset <= 0)
 		return 0;
-	klass = (*env)->CallLongMethod(env, at.unsafe, at.get_long, at.unsafe_class, (jlong)*offset);
+	klass = (*env)->CallLongMethod(env, at.unsafe, at.get_long, at.unsafe_class,
+				       (jlong)*offset);
 	return clear(env) ? 0 : (uint64_t)klass;
 }
 
-static void **find_slot(JNIEnv *env, const char *class_name)
+static void **find_slot(JNIEnv *env)
 {
 	long methods_at = libjvm_offset("InstanceKlass", "_methods");
 	long length_at = libjvm_offset("Array<int>", "_length");
@@ -137,9 +146,10 @@ static void **find_slot(JNIEnv *env, const char *class_name)
 	methods = load64_sig(klass + (uint64_t)methods_at);
 	n = load32_sig(methods + (length_at < 0 ? 0 : (uint64_t)length_at));
 	for (uint32_t i = 0; i < n && n <= METHODS_MAX; i++) {
-		uint64_t method = load64_sig(methods + (data_at < 0 ? 8 : (uint64_t)data_at) + 8ull * i);
+		uint64_t method =
+			load64_sig(methods + (data_at < 0 ? 8 : (uint64_t)data_at) + 8ull * i);
 
-		if (method_is_sig(method, class_name, "park"))
+		if (method_is_sig(method, unsafe_name(), "park"))
 			return (void **)(uintptr_t)(method + method_size);
 	}
 	return NULL;
@@ -150,7 +160,8 @@ static park_fn *native_now(void)
 	return (park_fn *)(uintptr_t)load64_sig((uint64_t)(uintptr_t)at.slot);
 }
 
-/* ---- the class ----------------------------------------------------------------------------------- */
+/* ---- the class
+ * ----------------------------------------------------------------------------------- */
 
 static void JNICALL put(JNIEnv *env, jclass unused)
 {
@@ -162,7 +173,8 @@ static void JNICALL put(JNIEnv *env, jclass unused)
 
 static jclass find_hook(JNIEnv *env)
 {
-	find_boot_class_fn *find = (find_boot_class_fn *)libjvm_symbol("JVM_FindClassFromBootLoader");
+	find_boot_class_fn *find =
+		(find_boot_class_fn *)libjvm_symbol("JVM_FindClassFromBootLoader");
 	jclass c = NULL;
 
 	/* the application's loaders are not asked: nobody of theirs runs, nor answers */
@@ -170,7 +182,8 @@ static jclass find_hook(JNIEnv *env)
 		c = find(env, hook_name);
 	if (clear(env) || c)
 		return c;
-	c = (*env)->DefineClass(env, hook_name, NULL, (const jbyte *)hook_class, sizeof(hook_class));
+	c = (*env)->DefineClass(env, hook_name, NULL, (const jbyte *)hook_class,
+				sizeof(hook_class));
 	if (!clear(env))
 		return c;
 	/* another agent was faster */
@@ -198,39 +211,77 @@ static bool register_native(JNIEnv *env, park_fn *wanted)
 	return at.registered;
 }
 
-/* ---- on and off ------------------------------------------------------------------------------------ */
+/* ---- on and off
+ * ------------------------------------------------------------------------------------ */
 
-/* Do parks come through ours? One that returns at once tells, whoever may have put himself before. */
+static void park_now(JNIEnv *env)
+{
+	(*env)->CallVoidMethod(env, at.unsafe, at.park, (jboolean)JNI_FALSE,
+			       (jlong)PARK_PROBE_TIME);
+	clear(env);
+}
+
+static void unpark_now(JNIEnv *env)
+{
+	(*env)->CallVoidMethod(env, at.unsafe, at.unpark, at.self);
+	clear(env);
+}
+
+static void learn_permit(JNIEnv *env)
+{
+	jclass thread = (*env)->FindClass(env, "java/lang/Thread");
+	jmethodID current = NULL;
+
+	if (!clear(env) && thread)
+		current = (*env)->GetStaticMethodID(env, thread, "currentThread",
+						    "()Ljava/lang/Thread;");
+	if (!clear(env) && current)
+		at.self = (*env)->CallStaticObjectMethod(env, thread, current);
+	if (!clear(env) && at.self)
+		park_permit_learn(env, unpark_now, park_now);
+	if (at.self)
+		(*env)->DeleteLocalRef(env, at.self);
+	if (thread)
+		(*env)->DeleteLocalRef(env, thread);
+	at.self = NULL;
+}
+
+/* Do parks come through ours? One that returns at once tells, whoever may have put himself before.
+ */
 static bool is_called(JNIEnv *env)
 {
 	if (!park_before)
 		return false;
 	park_probed = 0;
 	__atomic_store_n(&park_prober, env, __ATOMIC_SEQ_CST);
-	(*env)->CallVoidMethod(env, at.unsafe, at.park, (jboolean)JNI_FALSE, (jlong)PARK_PROBE_TIME);
+	(*env)->CallVoidMethod(env, at.unsafe, at.park, (jboolean)JNI_FALSE,
+			       (jlong)PARK_PROBE_TIME);
 	clear(env);
 	__atomic_store_n(&park_prober, NULL, __ATOMIC_SEQ_CST);
 	return park_probed;
 }
 
+/* 0, or -errno with a static sentence. */
 static int put_ours(JNIEnv *env, const char **why)
 {
+	static const char not_found[] = "the native of Unsafe.park was not found";
 	struct walk_mapping where;
 	park_fn *before;
 
-	*why = "the native of Unsafe.park was not found";
-	if (!find_unsafe(env))
+	if (find_unsafe(env))
+		at.slot = find_slot(env);
+	if (!at.slot) {
+		*why = not_found;
 		return -ENOTSUP;
-	at.slot = find_slot(env, vm_sig.version <= 8 ? "sun/misc/Unsafe" : "jdk/internal/misc/Unsafe");
-	if (!at.slot)
-		return -ENOTSUP;
-	if (is_called(env))
-		return 0; /* it stayed in a chain, under another agent's */
+	}
 	before = native_now();
-	if (before == park_ours)
+	/* or it stayed in a chain, under another agent's */
+	if (before == park_ours || is_called(env))
 		return 0;
-	if (!walker_resolve_pc((uint64_t)(uintptr_t)before, &where))
+	if (!walker_resolve_pc((uint64_t)(uintptr_t)before, &where)) {
+		*why = not_found;
 		return -ENOTSUP;
+	}
 	__atomic_store_n(&park_before, before, __ATOMIC_RELEASE);
 	if (register_native(env, park_ours) && is_called(env))
 		return 0;
@@ -247,6 +298,8 @@ int park_native_put(JNIEnv *env, const char **why)
 		return -ENOTSUP;
 	}
 	r = put_ours(env, why);
+	if (r == 0)
+		learn_permit(env);
 	forget_unsafe(env);
 	return r;
 }

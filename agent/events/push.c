@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "agent/events/events.h"
+#include "agent/events/virtual_name.h"
 #include "agent/walker/walker.h"
 
 #define BUFFERS 16
@@ -146,9 +147,7 @@ bool events_push(struct ring_sample *head, uint64_t java_thread)
 	head->n_frames = walk.n;
 	head->n_owner_frames = 0;
 	head->broken = walk.broken;
-	head->virtual_id = walk.virtual_id;
-	if (walk.virtual_id)
-		memcpy(head->name, walk.virtual_name, sizeof(head->name));
+	virtual_identity(head);
 	pushed = into_ring(books, head, walk.frames);
 	__atomic_store_n(&buffers[buffer].busy, 0, __ATOMIC_RELEASE);
 	leave();

@@ -15,6 +15,7 @@ enum { /* as instructions number them */
        FORWARD_RDX = 2,
        FORWARD_RSP = 4,
        FORWARD_RBP = 5,
+       FORWARD_RDI = 7,
        FORWARD_R13 = 13,
        FORWARD_THREAD = 15, /* in code of HotSpot's */
        FORWARD_REGISTERS = 16,
@@ -33,12 +34,15 @@ struct forward {
 	} stored[FORWARD_STORED_MAX];
 	uint32_t stored_known; /* a bit per entry */
 	uint32_t n_stored; /* above FORWARD_STORED_MAX: some were not kept */
+	bool sender_unknown; /* jumped to what was popped into rdi; rsp has yet to be set to the
+				sender's */
 };
 
 enum forward_end {
 	FORWARD_LOST,
 	FORWARD_RETURNED, /* pc is where, 0 = not known; rsp as it is there */
-	FORWARD_JUMPED, /* through a register or memory; pc is where, 0 = not known. Of stubs alone */
+	FORWARD_JUMPED, /* through a register or memory; pc is where, 0 = not known. Of stubs alone
+			 */
 };
 
 #define FORWARD_STEPS_STUB     320 /* instructions */

@@ -333,10 +333,26 @@ static bool is_branch(const struct instruction *i)
 	       (i->map == MAP_0F && !i->vector && i->op >= 0x80 && i->op <= 0x8f);
 }
 
+/* pop rdi; mov rsp, r13; jmp rdi: the end of the interpreter's intrinsics, which keep r13 in calls.
+ */
+static bool is_lost_sender(struct forward *f, const struct instruction *i)
+{
+	bool moves = !i->vector && i->map == MAP_ONE && i->mod == 3 && i->wide &&
+		     ((i->op == 0x8b && i->reg == RSP && i->rm == FORWARD_R13) ||
+		      (i->op == 0x89 && i->rm == RSP && i->reg == FORWARD_R13));
+
+	return moves && !forward_knows(f, FORWARD_R13) && forward_knows(f, FORWARD_RDI);
+}
+
 static enum step step(struct forward *f, const struct instruction *i)
 {
 	enum step s = STEP_ON;
 
+	if (is_lost_sender(f, i)) {
+		f->sender_unknown = true;
+		f->pc = f->reg[FORWARD_RDI];
+		return STEP_JUMPED;
+	}
 	f->pc += i->length;
 	if (!i->vector && i->map == MAP_ONE)
 		s = step_one(f, i);

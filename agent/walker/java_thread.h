@@ -7,12 +7,15 @@
 #pragma once
 
 #include <jni.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Agent's thread, attached. 0, or -ENOTSUP when this JVM keeps them elsewhere. */
 int java_thread_init(JNIEnv *env);
 /* The JavaThread of the calling thread; 0 when it is not a Java thread. */
 uint64_t java_thread_address_sig(void);
+/* Does a JavaThread lie there? Of one that has just ended: perhaps. */
+bool java_thread_is_sig(uint64_t address);
 /* The JavaThread whose JNIEnv @env is. */
 uint64_t java_thread_of_sig(const JNIEnv *env);
 /* Its JNIEnv, or NULL. */

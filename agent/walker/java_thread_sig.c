@@ -12,10 +12,16 @@ uint64_t java_thread_address_sig(void)
 
 	/* an array access in glibc and musl, no lock */
 	thread = (uint64_t)(uintptr_t)p->getspecific(p->key);
+	return java_thread_is_sig(thread) ? thread : 0;
+}
+
+bool java_thread_is_sig(uint64_t address)
+{
+	const struct java_thread_places *p = &java_thread_places;
+
 	/* a GC or VM thread is a smaller object without a JNIEnv */
-	if (!thread || load64_sig(thread + p->env_offset) != (uint64_t)(uintptr_t)p->functions)
-		return 0;
-	return thread;
+	return address &&
+	       load64_sig(address + p->env_offset) == (uint64_t)(uintptr_t)p->functions;
 }
 
 JNIEnv *java_thread_env_sig(void)

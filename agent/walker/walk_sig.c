@@ -30,31 +30,23 @@ void walk_sig(struct walk *w, void *ucontext)
 void walk_anchor_sig(struct walk *w, uint64_t java_thread)
 {
 	clear(w);
-	w->broken = "walker";
-	if (!walk_own_sig)
-		return;
 	unwind_enter_sig();
-	hotspot_walk_anchor_sig(w, java_thread);
+	if (walk_own_sig)
+		hotspot_walk_anchor_sig(w, java_thread);
+	else
+		w->broken = "walker";
 	unwind_leave_sig();
 }
 
-/* The mirror may move while it is looked at: then the word behind the reference changes, or what is
- * found is no class. */
 uint64_t walker_class_sig(void *jclass_ref)
 {
 	static const sigset_t nothing_blocked;
 	const struct method_copy *copy = NULL;
 
-	if (!walk_own_sig || !jclass_ref || vm_sig.mirror_klass < 0)
-		return 0;
 	unwind_enter_sig();
-	(void)guard_begin_sig(&nothing_blocked);
-	for (int i = 0; i < 3 && !copy; i++) {
-		uint64_t mirror = oop_of_handle_sig((uint64_t)(uintptr_t)jclass_ref);
-
-		copy = class_copy_sig(load64_sig(mirror + (uint32_t)vm_sig.mirror_klass));
-		if (mirror != oop_of_handle_sig((uint64_t)(uintptr_t)jclass_ref))
-			copy = NULL;
+	if (walk_own_sig && jclass_ref) {
+		(void)guard_begin_sig(&nothing_blocked);
+		copy = class_copy_sig(klass_of_mirror_sig(jclass_ref));
 	}
 	unwind_leave_sig();
 	return (uint64_t)(uintptr_t)copy;

@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <string.h>
 #include "daemon/core/config.h"
+#include "proto/wire.h"
 #include "daemon/core/mem.h"
 
 static const struct {
@@ -12,7 +13,9 @@ static const struct {
 } commands[] = {
 	{ "status", "every JVM: who it is, whether it streams, and its books", command_status },
 	{ "top", "the hottest methods of the last seconds, live", command_top },
-	{ "tail", "samples as they arrive, one line each", command_tail },
+	{ "tail", "samples, or waits for locks, as they arrive, one line each", command_tail },
+	{ "locks", "the locks waited for longest; who blocks whom, and deadlocks", command_locks },
+	{ "threads", "all threads: names, what they do, shares of CPU and waiting", command_threads },
 	{ "report", "a flame graph (or pprof, text, ...) of the last minutes", command_report },
 	{ "record", "one JVM for some seconds, also without a daemon", command_record },
 	{ "attach", "take one JVM in now", command_attach },
@@ -25,7 +28,8 @@ static const struct {
 static const char config_usage[] =
 	"Usage: kindling config check FILE\n"
 	"\n"
-	"Says whether kindlingd would take FILE (YAML) as its settings, and which line it would not.\n"
+	"Says whether kindlingd would take FILE (YAML) as its settings, and which line it would not; then\n"
+	"what is in force with it, defaults included.\n"
 	"\n"
 	"Example: kindling config check /etc/kindling/kindlingd.yaml\n";
 
@@ -39,6 +43,27 @@ int cli_wrong(const char *command, const char *what)
 {
 	fprintf(stderr, "kindling %s: %s; see kindling %s --help\n", command, what, command);
 	return CLI_USAGE;
+}
+
+static void print_settings(const struct config *config)
+{
+	char value[512];
+	const char *name;
+	bool any = false;
+
+	fputs("events collected: ", stdout);
+	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++) {
+		if (!(config->events & 1u << e))
+			continue;
+		printf("%s%s", any ? ", " : "", wire_event_names[e]);
+		any = true;
+	}
+	puts(any ? "" : "none");
+	for (size_t i = 0; (name = config_field(i, NULL)); i++) {
+		printf("%s: ", name);
+		print_text(stdout, config_value(config, i, value, sizeof(value)));
+		putchar('\n');
+	}
 }
 
 int command_config(int argc, char **argv)
@@ -57,6 +82,7 @@ int command_config(int argc, char **argv)
 		return CLI_FAILED;
 	}
 	printf("%s is fine\n", argv[2]);
+	print_settings(&config);
 	return CLI_OK;
 }
 

@@ -19,6 +19,8 @@ int cli_main(int argc, char **argv);
 int command_status(int argc, char **argv);
 int command_top(int argc, char **argv);
 int command_tail(int argc, char **argv);
+int command_locks(int argc, char **argv);
+int command_threads(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_record(int argc, char **argv);
 int command_attach(int argc, char **argv);
@@ -59,8 +61,9 @@ void cli_catch_interrupt(void); /* and that the terminal's size changed: ends a 
 int write_file(const char *path, const char *bytes, size_t len);
 /* The format by name or suffix; NULL after saying what there is. */
 const char *format_of(const char *format, const char *path);
-/* "flame.html: 512 samples, 0 dropped. Open it in a browser."; nothing for stdout. */
-void say_written(const char *path, const char *format, uint64_t samples, uint64_t dropped);
+/* "flame.html: 512 samples, 0 dropped. Open it in a browser."; nothing for stdout. @events: bits. */
+void say_written(const char *path, const char *format, unsigned events, uint64_t samples,
+		 uint64_t dropped);
 /*
  * @s as it can be printed: control characters (also those of C1, which terminals obey) and what is
  * not UTF-8 become \xNN, and what is longer than @width columns is cut with an ellipsis. Returns
@@ -107,13 +110,18 @@ bool parse_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns);
 void status_print(FILE *to, const cJSON *status, size_t width);
 void top_print(FILE *to, const cJSON *top, int rows);
 void screen_print(FILE *to, const char *text, unsigned short rows, unsigned short columns);
-void event_print(FILE *to, const cJSON *event);
+void event_print(FILE *to, const cJSON *event, bool with_stack);
 
 struct record_arguments {
 	const char *target, *output, *format;
 	uint64_t duration_ns, interval_ns;
-	bool threads, annotate;
+	unsigned events; /* bits 1 << enum wire_event */
+	bool threads, annotate, idle;
 };
+/* Calls @write for each file that the recording makes, with the events that go into it; what a format
+ * cannot hold together becomes files of their own, "out.lock.html". The first status that is not OK. */
+int record_files(const struct record_arguments *a,
+		 int (*write)(void *userdata, const char *path, unsigned events), void *userdata);
 /* -1 = go on, else the exit status. */
 int record_parse(int argc, char **argv, struct record_arguments *ret);
 void record_progress(const struct record_arguments *a, double elapsed_s, double samples);

@@ -1,11 +1,14 @@
 /* kindling record: one JVM for some seconds, through the daemon or, as root, without one (own.c). */
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 #include "daemon/cli/cli.h"
 #include "daemon/core/clock.h"
+#include "daemon/report/events.h"
+#include "daemon/report/report.h"
 
 #define POLL_NS	    (200 * NS_PER_MS)
 #define BAR_COLUMNS 30
@@ -20,8 +23,13 @@ static const char usage[] =
 	"  -d, --duration DURATION   how long: 30s, 5m (default 30s)\n"
 	"  -i, --interval INTERVAL   CPU time between samples: 10ms, 1ms. Lifts the agent's CPU budget\n"
 	"                            for this recording; the file says so\n"
-	"  -e, --event EVENT         cpu (the default)\n"
+	"  -e, --event EVENT,...     cpu (the default), lock (time that threads waited), alloc (bytes\n"
+	"                            allocated), wall (time, running or not): what is not collected all\n"
+	"                            the time is for as long as this takes\n"
+	"      --idle                also waits for work: of pool threads at empty queues, timers, selectors\n"
 	"  -o, --output FILE         .html, .collapsed, .txt, .pb.gz, .json or .jfr; \"-\" is stdout\n"
+	"                            pb.gz and jfr hold several events; the others become one file each,\n"
+	"                            out.lock.html\n"
 	"  -f, --format FORMAT       html, collapsed, txt, pb.gz, json or jfr, whatever the file is called\n"
 	"      --threads             one tower per thread\n"
 	"      --annotate            .collapsed, .pb.gz: names end with how the frame ran, _[0]\n"
@@ -29,6 +37,7 @@ static const char usage[] =
 	"  -h, --help\n"
 	"\n"
 	"Examples: kindling record 4711 -d 10s -o flame.html\n"
+	"          kindling record 4711 -d 30s -e cpu,lock,alloc -o all.pb.gz\n"
 	"          sudo kindling record org.shop.Main -d 1m -i 4ms -o cpu.pb.gz\n";
 
 static int parse_options(int argc, char **argv, struct record_arguments *a, const char *ret[128])
@@ -40,6 +49,7 @@ static int parse_options(int argc, char **argv, struct record_arguments *a, cons
 		{ "output", required_argument, NULL, 'o' },
 		{ "format", required_argument, NULL, 'f' },
 		{ "threads", no_argument, NULL, 'T' },
+		{ "idle", no_argument, NULL, 'I' },
 		{ "annotate", no_argument, NULL, 'A' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
@@ -51,11 +61,27 @@ static int parse_options(int argc, char **argv, struct record_arguments *a, cons
 			a->threads = true;
 		else if (c == 'A')
 			a->annotate = true;
+		else if (c == 'I')
+			a->idle = true;
 		else if (c == '?' || c == 'h')
 			return cli_usage(usage, c);
 		else
 			ret[c] = optarg;
 	}
+	return -1;
+}
+
+/* Each event alone must fit; several into stdout too. */
+static int check_format(const struct record_arguments *a)
+{
+	enum report_format format = (enum report_format)report_format_by_name(a->format);
+	char why[128];
+
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		if (a->events & 1u << e && !report_takes(format, 1u << e, why, sizeof(why)))
+			return cli_wrong("record", why);
+	if (strcmp(a->output, "-") == 0 && !report_takes(format, a->events, why, sizeof(why)))
+		return cli_wrong("record", why);
 	return -1;
 }
 
@@ -81,10 +107,41 @@ int record_parse(int argc, char **argv, struct record_arguments *a)
 	if (given['i'] && (!parse_length(given['i'], &a->interval_ns) ||
 			   a->interval_ns < NS_PER_MS / 10 || a->interval_ns > NS_PER_S))
 		return cli_wrong("record", "-i takes 100us to 1s, such as 10ms");
-	if (strcmp(given['e'], "cpu") != 0)
-		return cli_wrong("record", "-e takes cpu; there are no other events yet");
+	if (!report_events_by_name(given['e'], &a->events))
+		return cli_wrong("record", "-e takes cpu, lock, alloc, wall, or several: cpu,lock");
 	a->format = format_of(given['f'], a->output);
-	return a->format ? -1 : CLI_USAGE;
+	return a->format ? check_format(a) : CLI_USAGE;
+}
+
+/* "out.lock.html" of "out.html" */
+static void path_of_event(const struct record_arguments *a, int event, char *buf, size_t size)
+{
+	size_t len = strlen(a->output), suffix = strlen(a->format) + 1;
+	bool has_suffix = report_format_by_path(a->output) == report_format_by_name(a->format) &&
+			  len > suffix;
+
+	if (!has_suffix)
+		suffix = 0;
+	snprintf(buf, size, "%.*s.%s%s", (int)(len - suffix), a->output, wire_event_names[event],
+		 a->output + len - suffix);
+}
+
+int record_files(const struct record_arguments *a,
+		 int (*write)(void *userdata, const char *path, unsigned events), void *userdata)
+{
+	enum report_format format = (enum report_format)report_format_by_name(a->format);
+	char path[PATH_MAX], why[128];
+	int r = CLI_OK;
+
+	if (report_takes(format, a->events, why, sizeof(why)))
+		return write(userdata, a->output, a->events);
+	for (int e = 0; e < WIRE_EVENT_COUNT && r == CLI_OK; e++) {
+		if (!(a->events & 1u << e))
+			continue;
+		path_of_event(a, e, path, sizeof(path));
+		r = write(userdata, path, 1u << e);
+	}
+	return r;
 }
 
 void record_progress(const struct record_arguments *a, double elapsed_s, double samples)
@@ -108,22 +165,31 @@ void record_ended(double elapsed_s, const char *why)
 
 /* ---- through the daemon --------------------------------------------------------------------- */
 
-static int fetch(const struct record_arguments *a, uint64_t id)
+struct fetching {
+	const struct record_arguments *arguments;
+	uint64_t id;
+};
+
+static int fetch(void *userdata, const char *file, unsigned events)
 {
-	char path[256];
+	const struct fetching *x = userdata;
+	const struct record_arguments *a = x->arguments;
+	char path[256], types[64];
 	struct reply reply;
 	int r;
 
-	snprintf(path, sizeof(path), "/v1/recordings/%" PRIu64 "/profile", id);
+	snprintf(path, sizeof(path), "/v1/recordings/%" PRIu64 "/profile", x->id);
 	path_add(path, sizeof(path), "format", a->format);
+	path_add(path, sizeof(path), "type", report_events_list(events, types, sizeof(types)));
 	path_add(path, sizeof(path), "threads", a->threads ? "1" : NULL);
 	path_add(path, sizeof(path), "annotate", a->annotate ? "1" : NULL);
+	path_add(path, sizeof(path), "idle", a->idle ? "1" : NULL);
 	r = client_request("GET", path, &reply);
 	if (r != CLI_OK)
 		return r;
-	r = write_file(a->output, reply.body, reply.len);
+	r = write_file(file, reply.body, reply.len);
 	if (r == CLI_OK)
-		say_written(a->output, a->format, reply.samples, reply.dropped);
+		say_written(file, a->format, events, reply.samples, reply.dropped);
 	reply_free(&reply);
 	return r;
 }
@@ -152,25 +218,25 @@ static int look(const struct record_arguments *a, const char *path, bool *ret_do
 static int record_by_daemon(const struct record_arguments *a, const char *answer)
 {
 	cJSON *json = cJSON_Parse(answer);
-	uint64_t id = (uint64_t)json_number_of(json, "id");
+	struct fetching fetching = { a, (uint64_t)json_number_of(json, "id") };
 	bool done = false;
 	char path[64];
 	int r = CLI_OK;
 
 	cJSON_Delete(json);
-	snprintf(path, sizeof(path), "/v1/recordings/%" PRIu64, id);
+	snprintf(path, sizeof(path), "/v1/recordings/%" PRIu64, fetching.id);
 	while (!done && r == CLI_OK) {
 		struct timespec pause = { 0, POLL_NS };
 
 		nanosleep(&pause, NULL);
 		r = look(a, path, &done);
 	}
-	return r == CLI_OK ? fetch(a, id) : r;
+	return r == CLI_OK ? record_files(a, fetch, &fetching) : r;
 }
 
 int command_record(int argc, char **argv)
 {
-	char path[PATH_MAX_BYTES] = "/v1/recordings", number[32];
+	char path[PATH_MAX_BYTES] = "/v1/recordings", number[32], types[64];
 	struct record_arguments a;
 	struct reply reply;
 	int r = record_parse(argc, argv, &a);
@@ -182,6 +248,7 @@ int command_record(int argc, char **argv)
 	path_add(path, sizeof(path), "seconds", number);
 	snprintf(number, sizeof(number), "%" PRIu64 "ns", a.interval_ns);
 	path_add(path, sizeof(path), "interval", a.interval_ns ? number : NULL);
+	path_add(path, sizeof(path), "type", report_events_list(a.events, types, sizeof(types)));
 	cli_catch_interrupt();
 	r = client_try("POST", path, &reply);
 	if (r == CLI_NO_DAEMON)

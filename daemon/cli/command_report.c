@@ -4,6 +4,7 @@
 #include <string.h>
 #include "daemon/cli/cli.h"
 #include "daemon/core/clock.h"
+#include "daemon/report/events.h"
 
 static const char usage[] =
 	"Usage: kindling report TARGET|--all [--last 60s | --from TIME [--to TIME]] -o FILE [OPTION...]\n"
@@ -18,6 +19,10 @@ static const char usage[] =
 	"  -o, --output FILE     format by suffix: .html (flame graph), .collapsed, .txt, .pb.gz (pprof),\n"
 	"                        .json, .jfr (JDK Mission Control); \"-\" is stdout\n"
 	"  -f, --format FORMAT   html, collapsed, txt, pb.gz, json or jfr, whatever the file is called\n"
+	"  -e, --type TYPE       cpu (the default), lock (time that threads waited), alloc (bytes allocated),\n"
+	"                        wall (time, running or not), of those that are collected; pb.gz and jfr\n"
+	"                        take several: cpu,lock\n"
+	"      --idle            also waits for work: of pool threads at empty queues, timers, selectors\n"
 	"  -t, --thread WORD     only threads whose name contains WORD\n"
 	"      --threads         one tower per thread\n"
 	"      --annotate        .collapsed, .pb.gz: names end with how the frame ran, _[0] interpreted,\n"
@@ -25,11 +30,13 @@ static const char usage[] =
 	"  -h, --help\n"
 	"\n"
 	"Examples: kindling report 4711 --last 5m -o flame.html\n"
+	"          kindling report 4711 --type lock -o waits.html\n"
 	"          kindling report --all --from 14:00 --to 14:10 -o - | head -30\n";
 
 struct arguments {
-	const char *target, *last, *from, *to, *output, *format, *thread;
-	bool all, threads, annotate;
+	const char *target, *last, *from, *to, *output, *format, *thread, *type;
+	unsigned events;
+	bool all, threads, annotate, idle;
 };
 
 static int parse_options(int argc, char **argv, struct arguments *a)
@@ -41,23 +48,27 @@ static int parse_options(int argc, char **argv, struct arguments *a)
 		{ "to", required_argument, NULL, 'U' },
 		{ "output", required_argument, NULL, 'o' },
 		{ "format", required_argument, NULL, 'f' },
+		{ "type", required_argument, NULL, 'e' },
+		{ "idle", no_argument, NULL, 'I' },
 		{ "thread", required_argument, NULL, 't' },
 		{ "threads", no_argument, NULL, 'T' },
 		{ "annotate", no_argument, NULL, 'A' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
-	const char **texts[128] = { ['l'] = &a->last,	['F'] = &a->from,   ['U'] = &a->to,
+	const char **texts[128] = { ['e'] = &a->type,	['l'] = &a->last,	['F'] = &a->from,   ['U'] = &a->to,
 				    ['o'] = &a->output, ['f'] = &a->format, ['t'] = &a->thread };
 	int c;
 
-	while ((c = getopt_long(argc, argv, "al:o:f:t:h", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "al:o:f:e:t:h", options, NULL)) != -1) {
 		if (c == 'a')
 			a->all = true;
 		else if (c == 'T')
 			a->threads = true;
 		else if (c == 'A')
 			a->annotate = true;
+		else if (c == 'I')
+			a->idle = true;
 		else if (c < 128 && texts[c])
 			*texts[c] = optarg;
 		else
@@ -82,6 +93,9 @@ static int parse(int argc, char **argv, struct arguments *a)
 		return cli_wrong("report", "take --last, or --from and --to");
 	if (a->last && !parse_length(a->last, &ns))
 		return cli_wrong("report", "--last takes a duration such as 60s");
+	a->events = 1u << WIRE_EVENT_CPU;
+	if (a->type && !report_events_by_name(a->type, &a->events))
+		return cli_wrong("report", "--type takes cpu, lock, alloc or wall");
 	a->format = format_of(a->format, a->output);
 	return a->format ? -1 : CLI_USAGE;
 }
@@ -118,6 +132,8 @@ int command_report(int argc, char **argv)
 				 "--from and --to take 14:05, \"2026-11-21 14:05\" or @SECONDS");
 	path_add(path, sizeof(path), "target", a.target);
 	path_add(path, sizeof(path), "thread", a.thread);
+	path_add(path, sizeof(path), "type", a.type);
+	path_add(path, sizeof(path), "idle", a.idle ? "1" : NULL);
 	path_add(path, sizeof(path), "threads", a.threads ? "1" : NULL);
 	path_add(path, sizeof(path), "annotate", a.annotate ? "1" : NULL);
 	r = client_request("GET", path, &reply);
@@ -125,7 +141,7 @@ int command_report(int argc, char **argv)
 		return r;
 	r = write_file(a.output, reply.body, reply.len);
 	if (r == CLI_OK)
-		say_written(a.output, a.format, reply.samples, reply.dropped);
+		say_written(a.output, a.format, a.events, reply.samples, reply.dropped);
 	reply_free(&reply);
 	return r;
 }

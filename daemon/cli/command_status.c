@@ -114,6 +114,22 @@ static void put_line(struct table *table, const cJSON *t, const char *key, size_
 	table_below(table, "        %s", clean);
 }
 
+/* What is not collected, and why: "monitors: virtual threads are in use". */
+static void put_notes(struct table *table, const cJSON *t, size_t width)
+{
+	const cJSON *note;
+
+	cJSON_ArrayForEach(note, json_get(t, "notes"))
+	{
+		char text[CELL_MAX], clean[2 * CELL_MAX];
+
+		snprintf(text, sizeof(text), "%.40s: %.250s", json_text_of(note, "step"),
+			 json_text_of(note, "what"));
+		text_clean(text, width > 16 ? width - 8 : 8, clean, sizeof(clean));
+		table_below(table, "        %s", clean);
+	}
+}
+
 static void put_profilers(struct table *table, const cJSON *t, size_t width)
 {
 	const cJSON *list = json_get(t, "profilers"), *name;
@@ -150,6 +166,7 @@ static void put_target(struct table *table, const cJSON *t, size_t width)
 	if (strcmp(json_text_of(t, "state"), "streaming") != 0)
 		put_line(table, t, "reason", width);
 	put_line(table, t, "note", width);
+	put_notes(table, t, width);
 	put_profilers(table, t, width);
 }
 

@@ -3,30 +3,66 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "daemon/cli/cli.h"
+#include "daemon/cli/lock_text.h"
 
 static const char usage[] =
 	"Usage: kindling tail [OPTION...] [TARGET...]\n"
 	"\n"
 	"Events as they arrive, one line each: time, pid, tid, thread, event, weight, stack (leaf first).\n"
+	"Of a wait: how long, how (enter of a monitor, wait, park), the lock as class@identity, who held\n"
+	"it when the wait began, and who ended it where that is known.\n"
 	"TARGET is a pid, container id, container, pod or part of a name as `kindling status` shows it.\n"
 	"It ends when all that were named have ended; without a TARGET with Ctrl-C.\n"
 	"\n"
 	"  -j, --json          one JSON object a line: {\"event\":\"cpu\",\"ts_ns\":...,\"pid\":...,\n"
-	"                      \"tid\":...,\"thread\":...,\"weight_ns\":...,\"stack\":[root...leaf]}\n"
-	"  -e, --event EVENT   cpu (the default)\n"
+	"                      \"tid\":...,\"thread\":...,\"weight_ns\":...,\"stack\":[root...leaf]}; a wait:\n"
+	"                      {\"event\":\"lock\",...,\"kind\":\"enter|wait|park\",\"duration_ns\":...,\n"
+	"                      \"open\":false,\"lock\":{\"class\":...,\"id\":...},\"owner\":{\"tid\":...,\n"
+	"                      \"thread\":...}|null,\"stack\":[...],\"owner_stack\":[...]}\n"
+	"  -e, --event EVENT   cpu (the default), lock, or cpu,lock\n"
+	"      --open          lock: also waits that go on, told again with their end\n"
+	"      --idle          lock: also waits for want of work\n"
+	"      --min DURATION  lock: none that are shorter, as in 5ms\n"
+	"      --no-stack      text: without the stacks\n"
 	"  -n, --count N       end after N events\n"
 	"  -h, --help\n"
 	"\n"
 	"Examples: kindling tail org.shop.Main\n"
+	"          kindling tail --event lock --open --min 20ms org.shop.Main\n"
 	"          kindling tail --json -n 100 | jq -r '.stack[-1]' | sort | uniq -c\n";
 
 struct tail {
-	bool json;
+	bool json, no_stack;
 	long left; /* -1 = no end */
 };
 
-void event_print(FILE *to, const cJSON *e)
+/* lock 23.4ms enter org.shop.Stock@1a2b held by "worker-2" (4711) */
+static void print_wait(FILE *to, const cJSON *e)
+{
+	const cJSON *owner = json_get(e, "owner"), *waker = json_get(e, "waker");
+	char duration[32], lock[1024], thread[600];
+
+	duration_text(json_number_of(e, "duration_ns"), duration, sizeof(duration));
+	fprintf(to, " %s%s ", duration, cJSON_IsTrue(json_get(e, "open")) ? " so far" : "");
+	print_text(to, json_text_of(e, "kind"));
+	fputc(' ', to);
+	lock_text(json_get(e, "lock"), lock, sizeof(lock));
+	print_text(to, lock);
+	if (cJSON_IsObject(owner)) {
+		thread_text(owner, "thread", thread, sizeof(thread));
+		fputs(" held by ", to);
+		print_text(to, thread);
+	}
+	if (cJSON_IsObject(waker)) {
+		thread_text(waker, "thread", thread, sizeof(thread));
+		fputs(" ended by ", to);
+		print_text(to, thread);
+	}
+	if (cJSON_IsTrue(json_get(e, "idle")))
+		fputs(" idle", to);
+}
+
+void event_print(FILE *to, const cJSON *e, bool with_stack)
 {
 	const cJSON *stack = json_get(e, "stack"), *frame;
 	double ts_ns = json_number_of(e, "ts_ns");
@@ -40,8 +76,11 @@ void event_print(FILE *to, const cJSON *e)
 	print_text(to, json_text_of(e, "thread"));
 	fputs("\" ", to);
 	print_text(to, json_text_of(e, "event"));
-	fprintf(to, " %.3gms", json_number_of(e, "weight_ns") / 1e6);
-	for (int i = cJSON_GetArraySize(stack); i-- > 0;) {
+	if (strcmp(json_text_of(e, "event"), "lock") == 0)
+		print_wait(to, e);
+	else
+		fprintf(to, " %.3gms", json_number_of(e, "weight_ns") / 1e6);
+	for (int i = with_stack ? cJSON_GetArraySize(stack) : 0; i-- > 0;) {
 		frame = cJSON_GetArrayItem(stack, i);
 		fputc(' ', to);
 		print_text(to, cJSON_IsString(frame) ? frame->valuestring : "?");
@@ -80,7 +119,7 @@ static bool on_line(void *userdata, const char *line)
 		puts(line);
 	if (e && !is_notice(e)) {
 		if (!t->json)
-			event_print(stdout, e);
+			event_print(stdout, e, !t->no_stack);
 		if (t->left > 0)
 			t->left--;
 	}
@@ -89,36 +128,56 @@ static bool on_line(void *userdata, const char *line)
 	return fflush(stdout) == 0 && !ferror(stdout) && !cli_interrupted && !end && t->left != 0;
 }
 
-int command_tail(int argc, char **argv)
+/* -1 = go on, else the exit status. */
+static int parse(int argc, char **argv, struct tail *t, char *path, size_t size)
 {
-	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
-						 { "event", required_argument, NULL, 'e' },
-						 { "count", required_argument, NULL, 'n' },
-						 { "help", no_argument, NULL, 'h' },
-						 { NULL, 0, NULL, 0 } };
-	char path[PATH_MAX_BYTES] = "/v1/events";
-	struct tail t = { .left = -1 };
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "event", required_argument, NULL, 'e' },
+		{ "count", required_argument, NULL, 'n' },
+		{ "open", no_argument, NULL, 'o' },
+		{ "idle", no_argument, NULL, 'i' },
+		{ "min", required_argument, NULL, 'm' },
+		{ "no-stack", no_argument, NULL, 's' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	uint64_t ns;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "je:n:h", options, NULL)) != -1) {
-		switch (c) {
-		case 'j':
-			t.json = true;
-			break;
-		case 'e':
-			path_add(path, sizeof(path), "event", optarg);
-			break;
-		case 'n':
-			t.left = atol(optarg);
-			if (t.left <= 0)
-				return cli_wrong("tail", "-n takes a number of events");
-			break;
-		default:
+		if (c == 'j')
+			t->json = true;
+		else if (c == 's')
+			t->no_stack = true;
+		else if (c == 'e')
+			path_add(path, size, "event", optarg);
+		else if (c == 'o')
+			path_add(path, size, "open", "1");
+		else if (c == 'i')
+			path_add(path, size, "idle", "1");
+		else if (c == 'm' && !parse_length(optarg, &ns))
+			return cli_wrong("tail", "--min takes a duration such as 5ms");
+		else if (c == 'm')
+			path_add(path, size, "min", optarg);
+		else if (c == 'n' && (t->left = atol(optarg)) <= 0)
+			return cli_wrong("tail", "-n takes a number of events");
+		else if (c != 'n')
 			return cli_usage(usage, c);
-		}
 	}
 	for (; optind < argc; optind++)
-		path_add(path, sizeof(path), "target", argv[optind]);
+		path_add(path, size, "target", argv[optind]);
+	return -1;
+}
+
+int command_tail(int argc, char **argv)
+{
+	char path[PATH_MAX_BYTES] = "/v1/events";
+	struct tail t = { .left = -1 };
+	int r = parse(argc, argv, &t, path, sizeof(path));
+
+	if (r >= 0)
+		return r;
 	cli_catch_interrupt();
 	return client_stream(path, on_line, &t);
 }

@@ -21,6 +21,9 @@ static const char usage[] =
 	"\n"
 	"  -s, --seconds N     look back N seconds (default 5, at most 20)\n"
 	"  -t, --thread WORD   only threads whose name contains WORD\n"
+	"  -e, --type TYPE     cpu (the default), lock (time that threads waited), alloc (bytes allocated)\n"
+	"                      or wall (time, running or not), of those that are collected\n"
+	"      --idle          also waits for work: of pool threads at empty queues, timers, selectors\n"
 	"  -n, --rows N        methods per table (default: what fits)\n"
 	"      --once          print once and end\n"
 	"  -h, --help\n"
@@ -28,13 +31,30 @@ static const char usage[] =
 	"Examples: kindling top\n"
 	"          kindling top --once -n 5 --thread http-nio 4711\n";
 
-static void print_table(FILE *to, const cJSON *o, double seconds, int rows)
+/* How much of it a second: "1.97 CPUs", "4.01 s/s of waiting", "12.2 MiB/s of allocation" */
+static void print_rate(FILE *to, const cJSON *top, const cJSON *o)
+{
+	double seconds = json_number_of(top, "seconds");
+	double rate = seconds > 0 ? json_number_of(o, "weight") / seconds : 0;
+
+	if (strcmp(json_text_of(top, "event"), "cpu") == 0) {
+		fprintf(to, ": %.2f CPUs\n", rate / 1e9);
+		return;
+	}
+	if (strcmp(json_text_of(top, "unit"), "bytes") == 0)
+		fprintf(to, ": %.2f MiB/s of ", rate / 1048576);
+	else
+		fprintf(to, ": %.2f s/s of ", rate / 1e9);
+	print_text(to, json_text_of(top, "of"));
+	fputc('\n', to);
+}
+
+static void print_table(FILE *to, const cJSON *top, const cJSON *o, int rows)
 {
 	const cJSON *m;
 
-	fprintf(to, ": %.2f CPUs\n%8s %8s  %s\n",
-		seconds > 0 ? json_number_of(o, "cpu_ns") / 1e9 / seconds : 0, "self%", "total%",
-		"method");
+	print_rate(to, top, o);
+	fprintf(to, "%8s %8s  %s\n", "self%", "total%", "method");
 	cJSON_ArrayForEach(m, json_get(o, "methods"))
 	{
 		if (rows-- <= 0)
@@ -49,20 +69,19 @@ static void print_table(FILE *to, const cJSON *o, double seconds, int rows)
 void top_print(FILE *to, const cJSON *top, int rows)
 {
 	const cJSON *targets = json_get(top, "targets"), *t;
-	double seconds = json_number_of(top, "seconds");
 	bool many = cJSON_GetArraySize(targets) != 1; /* one JVM alone is all there is */
 
 	if (many) {
 		fputs("all JVMs", to);
-		print_table(to, top, seconds, rows);
+		print_table(to, top, top, rows);
 	}
 	cJSON_ArrayForEach(t, targets)
 	{
 		fprintf(to, "%s%.0f ", many ? "\n" : "", json_number_of(t, "pid"));
 		print_text(to, json_text_of(t, "name"));
-		print_table(to, t, seconds, rows);
+		print_table(to, top, t, rows);
 	}
-	fprintf(to, "\nthe last %.0f s\n", seconds);
+	fprintf(to, "\nthe last %.0f s\n", json_number_of(top, "seconds"));
 }
 
 /* ---- the screen ----------------------------------------------------------------------------- */
@@ -115,8 +134,8 @@ static void screen_show(const cJSON *top, int rows)
 }
 
 struct arguments {
-	const char *seconds, *thread, *target;
-	bool once;
+	const char *seconds, *thread, *target, *type;
+	bool once, idle;
 	int rows; /* 0 = what fits */
 };
 
@@ -125,6 +144,8 @@ static int parse(int argc, char **argv, struct arguments *a)
 	static const struct option options[] = {
 		{ "seconds", required_argument, NULL, 's' },
 		{ "thread", required_argument, NULL, 't' },
+		{ "type", required_argument, NULL, 'e' },
+		{ "idle", no_argument, NULL, 'I' },
 		{ "rows", required_argument, NULL, 'n' },
 		{ "once", no_argument, NULL, 'o' },
 		{ "help", no_argument, NULL, 'h' },
@@ -132,7 +153,7 @@ static int parse(int argc, char **argv, struct arguments *a)
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "s:t:n:h", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "s:t:e:n:h", options, NULL)) != -1) {
 		switch (c) {
 		case 's':
 			a->seconds = optarg;
@@ -144,6 +165,12 @@ static int parse(int argc, char **argv, struct arguments *a)
 			a->rows = atoi(optarg);
 			if (a->rows <= 0)
 				return cli_wrong("top", "-n takes a number of rows");
+			break;
+		case 'e':
+			a->type = optarg;
+			break;
+		case 'I':
+			a->idle = true;
 			break;
 		case 'o':
 			a->once = true;
@@ -186,6 +213,8 @@ int command_top(int argc, char **argv)
 	screen = isatty(STDOUT_FILENO) && !a.once;
 	path_add(path, sizeof(path), "seconds", a.seconds);
 	path_add(path, sizeof(path), "thread", a.thread);
+	path_add(path, sizeof(path), "type", a.type);
+	path_add(path, sizeof(path), "idle", a.idle ? "1" : NULL);
 	path_add(path, sizeof(path), "target", a.target);
 	cli_catch_interrupt();
 	if (screen)

@@ -8,6 +8,7 @@
 #include "daemon/cli/cli.h"
 #include "daemon/core/mem.h"
 #include "daemon/core/utf8.h"
+#include "daemon/report/events.h"
 #include "daemon/report/report.h"
 
 volatile int cli_interrupted;
@@ -89,18 +90,29 @@ const char *format_of(const char *format, const char *path)
 	return NULL;
 }
 
-void say_written(const char *path, const char *format, uint64_t samples, uint64_t dropped)
+/* Why there is nothing in it. */
+static const char *nothing_of(unsigned events)
+{
+	if (events == 1u << WIRE_EVENT_CPU)
+		return "An idle JVM uses no CPU and has none; a longer time may have some.";
+	if (events == 1u << WIRE_EVENT_LOCK)
+		return "No thread waited long enough to be shown; `kindling status` says what is collected.";
+	return "There was nothing of the kind; `kindling status` says what is collected.";
+}
+
+void say_written(const char *path, const char *format, unsigned events, uint64_t samples,
+		 uint64_t dropped)
 {
 	int f = report_format_by_name(format);
+	const char *what = report_events[report_event_of(events)].samples;
 
 	if (strcmp(path, "-") == 0)
 		return;
-	fprintf(stderr, "%s: %" PRIu64 " samples, %" PRIu64 " dropped. ", path, samples, dropped);
+	fprintf(stderr, "%s: %" PRIu64 " %s, %" PRIu64 " dropped. ", path, samples,
+		events & (events - 1) ? "samples" : what, dropped);
 	if (samples == 0)
-		fputs("An idle JVM uses no CPU and has none; a longer time may have some.\n",
-		      stderr);
-	else if (f == REPORT_PPROF || f == REPORT_TXT || f == REPORT_JSON ||
-		 f == REPORT_JFR)
+		fprintf(stderr, "%s\n", nothing_of(events));
+	else if (f == REPORT_PPROF || f == REPORT_TXT || f == REPORT_JSON || f == REPORT_JFR)
 		fprintf(stderr, "%s %s\n", formats[f].next, path);
 	else
 		fprintf(stderr, "%s.\n", f >= 0 ? formats[f].next : "");

@@ -140,33 +140,48 @@ static int attach(struct own *o, const struct jvm *jvm, struct target **ret)
 	return CLI_FAILED;
 }
 
-static int write_profile(const struct record_arguments *a, const struct profile *p)
+struct writing {
+	const struct record_arguments *arguments;
+	const struct profile *profile;
+};
+
+static int write_profile(void *userdata, const char *file, unsigned events)
 {
-	struct report_options options = { .threads = a->threads, .annotate = a->annotate };
+	const struct writing *x = userdata;
+	const struct record_arguments *a = x->arguments;
+	struct report_options options = {
+		.threads = a->threads,
+		.annotate = a->annotate,
+		.idle = a->idle,
+		.events = events,
+	};
 	enum report_format format = (enum report_format)report_format_by_name(a->format);
 	size_t len;
 	char *out;
 	int r;
 
-	r = report_write(p, format, &options, &out, &len);
+	r = report_write(x->profile, format, &options, &out, &len);
 	if (r < 0) {
 		fprintf(stderr, "kindling: the report could not be written: %s\n", strerror(-r));
 		return CLI_FAILED;
 	}
-	r = write_file(a->output, out, len);
+	r = write_file(file, out, len);
 	free(out);
 	if (r == CLI_OK)
-		say_written(a->output, a->format, profile_samples(p), p->losses.dropped);
+		say_written(file, a->format, events, report_samples(x->profile, &options),
+			    report_dropped(x->profile, &options));
 	return r;
 }
 
 static int collect(struct own *o, const struct record_arguments *a, struct target *t)
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;
+	const struct recording_options options = { a->interval_ns, a->events };
+	struct writing writing = { .arguments = a };
 	uint64_t begin = clock_mono_ns(), elapsed = 0;
 	char why[200] = "it was ended early";
 	struct recording *rec;
-	int r = recording_new(o->host, t, a->interval_ns, &rec);
+	int r = recording_new(o->host, t, &options, &rec);
 
 	if (r < 0) {
 		fprintf(stderr, "kindling: process %d cannot be recorded: %s\n", t->jvm.pid,
@@ -184,8 +199,9 @@ static int collect(struct own *o, const struct record_arguments *a, struct targe
 	if (elapsed < a->duration_ns)
 		record_ended((double)elapsed / 1e9, why);
 	recording_finish(rec, &p);
+	writing.profile = p;
 	if (p)
-		return write_profile(a, p);
+		return record_files(a, write_profile, &writing);
 	fputs("kindling: no memory for the profile\n", stderr);
 	return CLI_FAILED;
 }
@@ -238,6 +254,7 @@ int record_by_ourselves(const struct record_arguments *a)
 	(void)signal(SIGPIPE, SIG_IGN); /* a JVM that ends closes its pipes */
 	log_set_level(LOG_LEVEL_ERR);
 	config_defaults(&config);
+	config.events = a->events;
 	snprintf(config.state_dir, sizeof(config.state_dir), "%s", dir);
 	if (loop_new(&o.loop) == 0 && host_new(o.loop, &config, false, false, &o.host, &f) == 0)
 		r = record(&o, a, &jvm);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include "daemon/core/config_priv.h"
 #include "daemon/core/mem.h"
+#include "proto/wire.h"
 
 #define FILE_BYTES_MAX (256 * 1024)
 
@@ -87,6 +88,25 @@ static int refuse_twice(struct reading *r, const struct config_entry *e)
 	return 0;
 }
 
+/* A kind of event is collected when its section is there, be it empty. */
+static void note_event(struct reading *r)
+{
+	static const char *const names[WIRE_EVENT_COUNT] = {
+#define X(id, name, unit) name,
+		WIRE_EVENTS(X)
+#undef X
+	};
+
+	if (strncmp(r->name, "events.", 7) != 0)
+		return;
+	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++) {
+		if (strcmp(r->name + 7, names[e]) != 0)
+			continue;
+		r->config->events = (r->events_given ? r->config->events : 0) | 1u << e;
+		r->events_given = true;
+	}
+}
+
 static int take_value(struct reading *r, const yaml_event_t *event)
 {
 	const char *text = (const char *)event->data.scalar.value;
@@ -103,8 +123,10 @@ static int take_value(struct reading *r, const yaml_event_t *event)
 		if (!e)
 			return refuse_unknown(r);
 		if (event->data.scalar.length ==
-		    0) /* a section whose fields are all commented out */
+		    0) { /* a section whose fields are all commented out */
+			note_event(r);
 			return refuse_twice(r, e);
+		}
 		return config_refuse(r, "has settings of its own, such as %s, and takes no value",
 				     e->name);
 	}
@@ -131,6 +153,7 @@ static int enter_section(struct reading *r)
 		return n;
 	if (r->depth == DEPTH_MAX)
 		return config_refuse(r, "is nested too deep");
+	note_event(r);
 	r->depth++;
 	r->name_len[r->depth] = strlen(r->name);
 	return 0;

@@ -33,10 +33,17 @@ struct config {
 	char agent[256]; /* libkindling.so; default: ../lib beside the program */
 	char injector[256]; /* kindling-inject; default: beside the program, or ../bin */
 	int log_level; /* enum log_level */
+	/* what is collected: bits 1 << enum wire_event, those that `events` names; without it cpu, lock */
+	unsigned events;
 	uint64_t cpu_interval_ns; /* events.cpu.interval: 10ms */
 	unsigned max_cpu_permille; /* events.cpu.max_cpu: 1% of the target's own CPU time = 10 */
 	bool kernel_stacks; /* events.cpu.kernel: with the host engine */
 	bool host_engine; /* events.cpu.host_engine: BPF for intervals below the kernel's tick */
+	uint64_t lock_min_ns; /* events.lock.min_wait: 1ms; shorter waits are only counted */
+	unsigned monitors; /* events.lock.monitors: enum wire_monitors */
+	uint64_t alloc_interval; /* events.alloc.interval: 512KiB */
+	uint64_t wall_interval_ns; /* events.wall.interval: 50ms */
+	char wall_threads[128]; /* events.wall.threads: part of their names; "" = all */
 	bool quiet_attach; /* keep the JVM's own attach warning out of the application's output */
 	enum { BPF_AUTO, BPF_ON, BPF_OFF } bpf; /* discovery.bpf */
 	uint64_t scan_interval_ns; /* discovery.scan_interval: 30s (1s without BPF events) */
@@ -72,3 +79,5 @@ int config_parse(struct config *c, const char *name, const char *text, size_t le
 		 size_t err_size);
 /* The name ("events.cpu.interval") of field @index and what it is for; NULL past the last. */
 const char *config_field(size_t index, const char **ret_sentence);
+/* The value of field @index in @c as the file would have it; @buf. */
+const char *config_value(const struct config *c, size_t index, char *buf, size_t size);

@@ -11,6 +11,7 @@
 #include "daemon/core/config_value.h"
 #include "daemon/core/log.h"
 #include "daemon/core/mem.h"
+#include "proto/wire.h"
 
 #define KIB 1024ull
 #define MIB (1024 * KIB)
@@ -44,6 +45,16 @@ const struct config_entry config_entries[] = {
 	      "keep intervals below the kernel's tick by BPF, where the kernel lets us"),
 	FIELD("events.cpu.kernel", CONFIG_BOOL, kernel_stacks, 0, 0,
 	      "stacks of the kernel above those of system calls, below the kernel's tick"),
+	FIELD("events.lock.min_wait", CONFIG_DURATION, lock_min_ns, 1000, 60 * NS_PER_S,
+	      "shorter waits for locks are only counted"),
+	FIELD("events.lock.monitors", CONFIG_MONITORS, monitors, 0, 0,
+	      "waits of synchronized and Object.wait: auto = where that costs nothing, always, never"),
+	FIELD("events.alloc.interval", CONFIG_SIZE, alloc_interval, KIB, GIB,
+	      "bytes that are allocated between two samples, on average"),
+	FIELD("events.wall.interval", CONFIG_DURATION, wall_interval_ns, NS_PER_MS, 10 * NS_PER_S,
+	      "time between two looks at a thread, whether it runs or waits"),
+	FIELD("events.wall.threads", CONFIG_TEXT, wall_threads, 0, 0,
+	      "only threads with this in their name; empty = all"),
 	FIELD("quiet_attach", CONFIG_BOOL, quiet_attach, 0, 0,
 	      "keep the warning of JDK 21 and later about loaded agents out of the JVM's output"),
 	FIELD("discovery.bpf", CONFIG_BPF, bpf, 0, 0,
@@ -112,7 +123,12 @@ void config_defaults(struct config *c)
 		.agent = "/usr/lib/kindling/libkindling.so",
 		.injector = "/usr/bin/kindling-inject",
 		.log_level = LOG_LEVEL_INFO,
+		.events = 1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_LOCK,
 		.cpu_interval_ns = 10 * NS_PER_MS,
+		.lock_min_ns = NS_PER_MS,
+		.monitors = WIRE_MONITORS_AUTO,
+		.alloc_interval = 512 * KIB,
+		.wall_interval_ns = 50 * NS_PER_MS,
 		.max_cpu_permille = 10,
 		.host_engine = true,
 		.kernel_stacks = true,
@@ -277,52 +293,107 @@ static int set_number(void *member, const struct config_entry *e, const char *te
 	return 0;
 }
 
+/* ---- words ----------------------------------------------------------------------------------- */
+
+#define WORDS_MAX 4
+
+/* Values of enumerations, by type; the value of bools is 0 or 1. */
+static const struct {
+	const char *words[WORDS_MAX];
+	int values[WORDS_MAX];
+} word_types[] = {
+	[CONFIG_LOG_LEVEL] = { { "error", "warning", "info", "debug" },
+			       { LOG_LEVEL_ERR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG } },
+	[CONFIG_BPF] = { { "auto", "on", "off" }, { BPF_AUTO, BPF_ON, BPF_OFF } },
+	[CONFIG_MODE] = { { "opt-out", "opt-in" }, { 0, 1 } },
+	[CONFIG_FOREIGN] = { { "share", "yield" }, { 0, 1 } },
+	[CONFIG_MONITORS] = { { "auto", "always", "never" },
+			      { WIRE_MONITORS_AUTO, WIRE_MONITORS_ALWAYS, WIRE_MONITORS_NEVER } },
+};
+
+static bool is_word(enum config_type type)
+{
+	return type < ARRAY_SIZE(word_types) && word_types[type].words[0];
+}
+
+static int set_words(void *member, const struct config_entry *e, const char *text, char *why,
+		     size_t why_size)
+{
+	const char *const *words = word_types[e->type].words;
+	size_t n = 0;
+	int value, r;
+
+	while (n < WORDS_MAX && words[n])
+		n++;
+	r = set_word(&value, words, word_types[e->type].values, n, text, why, why_size);
+	if (r < 0)
+		return r;
+	if (e->size == sizeof(bool))
+		*(bool *)member = value;
+	else
+		*(int *)member = value;
+	return 0;
+}
+
+static int set_text(char *member, size_t size, const char *text, char *why, size_t why_size)
+{
+	if (strlen(text) < size) {
+		strcpy(member, text);
+		return 0;
+	}
+	snprintf(why, why_size, "is longer than %zu bytes", size - 1);
+	return -EINVAL;
+}
+
 int config_set(struct config *c, const struct config_entry *e, const char *text, char *why,
 	       size_t why_size)
 {
-	static const char *const levels[] = { "error", "warning", "info", "debug" };
-	static const int level_values[] = { LOG_LEVEL_ERR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO,
-					    LOG_LEVEL_DEBUG };
-	static const char *const bpf[] = { "auto", "on", "off" };
-	static const int bpf_values[] = { BPF_AUTO, BPF_ON, BPF_OFF };
-	static const char *const modes[] = { "opt-out", "opt-in" };
-	static const char *const foreign[] = { "share", "yield" };
-	static const int bool_values[] = { 0, 1 };
 	void *member = (char *)c + e->offset;
-	int value, r;
+	int r;
 
-	switch (e->type) {
-	case CONFIG_PATH:
+	if (is_word(e->type))
+		return set_words(member, e, text, why, why_size);
+	if (e->type == CONFIG_PATH)
 		return set_path(member, e->size, text, why, why_size);
-	case CONFIG_DURATION:
-	case CONFIG_SIZE:
-	case CONFIG_PERCENT:
-	case CONFIG_COUNT:
+	if (e->type == CONFIG_TEXT)
+		return set_text(member, e->size, text, why, why_size);
+	if (e->type != CONFIG_BOOL)
 		return set_number(member, e, text, why, why_size);
-	case CONFIG_BOOL:
-		r = value_bool(text, member);
-		if (r < 0)
-			snprintf(why, why_size, "must be true or false, not \"%.100s\"", text);
-		return r;
-	case CONFIG_LOG_LEVEL:
-		return set_word(member, levels, level_values, ARRAY_SIZE(levels), text, why,
-				why_size);
-	case CONFIG_BPF:
-		r = set_word(&value, bpf, bpf_values, ARRAY_SIZE(bpf), text, why, why_size);
-		if (r == 0)
-			c->bpf = value;
-		return r;
-	case CONFIG_MODE:
-		r = set_word(&value, modes, bool_values, ARRAY_SIZE(modes), text, why, why_size);
-		if (r == 0)
-			c->opt_in = value;
-		return r;
-	case CONFIG_FOREIGN:
-		r = set_word(&value, foreign, bool_values, ARRAY_SIZE(foreign), text, why,
-			     why_size);
-		if (r == 0)
-			c->yields = value;
-		return r;
-	}
-	return -EINVAL;
+	r = value_bool(text, member);
+	if (r < 0)
+		snprintf(why, why_size, "must be true or false, not \"%.100s\"", text);
+	return r;
+}
+
+static const char *word_text(const struct config_entry *e, const void *member)
+{
+	int value = e->size == sizeof(bool) ? *(const bool *)member : *(const int *)member;
+
+	for (size_t i = 0; i < WORDS_MAX && word_types[e->type].words[i]; i++)
+		if (word_types[e->type].values[i] == value)
+			return word_types[e->type].words[i];
+	return "?";
+}
+
+const char *config_value(const struct config *c, size_t index, char *buf, size_t size)
+{
+	const struct config_entry *e = &config_entries[index];
+	const void *member = (const char *)c + e->offset;
+	char number[32];
+
+	if (is_word(e->type))
+		snprintf(buf, size, "%s", word_text(e, member));
+	else if (e->type == CONFIG_PATH)
+		snprintf(buf, size, "%s", (const char *)member);
+	else if (e->type == CONFIG_TEXT)
+		snprintf(buf, size, "\"%s\"", (const char *)member);
+	else if (e->type == CONFIG_BOOL)
+		snprintf(buf, size, "%s", *(const bool *)member ? "true" : "false");
+	else
+		snprintf(buf, size, "%s",
+			 number_types[e->type].text(e->size == sizeof(unsigned)
+							    ? *(const unsigned *)member
+							    : *(const uint64_t *)member,
+						    number));
+	return buf;
 }

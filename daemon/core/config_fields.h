@@ -19,6 +19,8 @@ enum config_type {
 	CONFIG_COUNT,
 	CONFIG_MODE, /* bool: opt-in */
 	CONFIG_FOREIGN, /* bool: yield */
+	CONFIG_MONITORS,
+	CONFIG_TEXT,
 };
 
 struct config_entry {

@@ -18,6 +18,7 @@ struct reading {
 	unsigned depth;
 	uint64_t
 		seen[DEPTH_MAX + 1]; /* bit i of [depth]: prefix of entry i was met at this depth */
+	bool events_given; /* `events` names what is collected: the default does not count */
 	char *err;
 	size_t err_size;
 };

@@ -5,9 +5,11 @@
 #include <string.h>
 
 #define ANSWER_ROWS_MAX 8192u
+#define LOOK_BACK	12u /* slices: a minute */
 
 /* The slices that [now - last, now] touches, and from when on that is. */
-static uint64_t first_slice(const struct locks *l, uint64_t now_ns, uint64_t last_ns, uint64_t *ret_from)
+static uint64_t first_slice(const struct locks *l, uint64_t now_ns, uint64_t last_ns,
+			    uint64_t *ret_from)
 {
 	uint64_t oldest = now_ns / LOCKS_SLICE_NS, first;
 
@@ -28,7 +30,33 @@ static void add_rows(struct lock_table *to, const struct lock_row *rows, uint32_
 			lock_row_add(lock_table_row(to, &rows[i].key, ANSWER_ROWS_MAX), &rows[i]);
 }
 
+/*
+ * @o as it is now. Its owner was asked for when it began: whoever came out of a wait for the same
+ * lock since then has it from there on. Of waits that were too short to be told nothing is known.
+ */
+static struct locks_open open_now(const struct locks *l, const struct open_wait *o, uint64_t now_ns)
+{
+	const struct lock_key key = { o->class_number, o->wait.identity, o->wait.wait, false };
+	struct locks_open w = o->wait;
+	uint64_t slice = now_ns / LOCKS_SLICE_NS, begin = o->wait.begin_ns / LOCKS_SLICE_NS;
+
+	for (uint32_t i = 0; w.owner_tid && w.identity && i < LOOK_BACK && slice >= begin;
+	     i++, slice--) {
+		const struct slice *s = &l->slices[slice % LOCKS_SLICES];
+		const struct lock_row *row =
+			s->table && s->number == slice ? lock_table_find(s->table, &key) : NULL;
+
+		if (row && row->last_ns > w.begin_ns && row->last_tid != w.tid) {
+			w.owner_tid = row->last_tid;
+			w.owner_node = 0;
+			break;
+		}
+	}
+	return w;
+}
+
 struct asking {
+	const struct locks *locks;
 	struct lock_table *table;
 	uint64_t from_ns, now_ns;
 	bool idle;
@@ -44,7 +72,7 @@ static void add_open_row(void *userdata, const struct open_wait *o)
 	row.total_ns = begin < a->now_ns ? a->now_ns - begin : 0;
 	row.longest_ns = o->wait.begin_ns < a->now_ns ? a->now_ns - o->wait.begin_ns : 0;
 	tid_set_add(&row.waiters, o->wait.tid, row.total_ns);
-	tid_set_add(&row.owners, o->wait.owner_tid, row.total_ns);
+	tid_set_add(&row.owners, open_now(a->locks, o, a->now_ns).owner_tid, row.total_ns);
 	add_rows(a->table, &row, 1, a->idle);
 }
 
@@ -109,7 +137,7 @@ int locks_query(const struct locks *l, uint64_t now_ns, uint64_t last_ns, bool i
 		struct locks_rows *ret)
 {
 	struct lock_table table = { .seed = l->seed };
-	struct asking asking = { .table = &table, .now_ns = now_ns, .idle = idle };
+	struct asking asking = { .locks = l, .table = &table, .now_ns = now_ns, .idle = idle };
 	uint64_t first = first_slice(l, now_ns, last_ns, &asking.from_ns);
 	int r;
 
@@ -151,14 +179,16 @@ struct listing {
 static void give_thread(void *userdata, const struct thread *t)
 {
 	struct listing *x = userdata;
-	const struct open_wait *open = t->tid && !t->retired ? opens_of(&x->locks->opens, t->tid) : NULL;
+	const struct open_wait *open =
+		t->tid && !t->retired ? opens_of(&x->locks->opens, t->tid) : NULL;
 	struct locks_thread_row *row = &x->to->rows[x->to->n];
 	uint64_t times[3], begin;
 
 	thread_times(t, x->first, x->last, times);
 	if (open) { /* as far as it is in the span */
 		begin = open->wait.begin_ns > x->from_ns ? open->wait.begin_ns : x->from_ns;
-		times[open->wait.idle ? TIMES_IDLE : TIMES_WAIT] += x->now_ns > begin ? x->now_ns - begin : 0;
+		times[open->wait.idle ? TIMES_IDLE : TIMES_WAIT] +=
+			x->now_ns > begin ? x->now_ns - begin : 0;
 	}
 	/* one that is no more and did nothing in the span is nobody's business */
 	if ((t->flags & WIRE_THREAD_ENDED || !t->tid) && !times[0] && !times[1] && !times[2])
@@ -171,20 +201,42 @@ static void give_thread(void *userdata, const struct thread *t)
 		.cpu_ns = times[TIMES_CPU],
 		.wait_ns = times[TIMES_WAIT],
 		.idle_ns = times[TIMES_IDLE],
+		.state = t->state,
 		.sample_ns = t->sample_ns,
 		.last_end_ns = t->last_end_ns,
 		.last_class = classes_name(&x->locks->classes, t->last_class),
 		.last_identity = t->last_identity,
 		.last_wait = t->last_wait,
-		.open = open ? &open->wait : NULL,
+		.waits = open != NULL,
 	};
+	if (open)
+		row->open = open_now(x->locks, open, x->now_ns);
 	x->to->n++;
+}
+
+static void give_virtuals(const struct locks *l, struct locks_thread_rows *to)
+{
+	to->virtuals_known = l->virtuals.mono_ns != 0;
+	to->n_virtuals = 0;
+	for (uint32_t i = 0; i <= LOCKS_VIRTUAL_ROWS; i++)
+		if (l->virtuals.rows[i].count)
+			to->virtuals[to->n_virtuals++] = (struct locks_virtual_row){
+				.container =
+					classes_name(&l->classes, l->virtuals.rows[i].container),
+				.class_name =
+					classes_name(&l->classes, l->virtuals.rows[i].class_number),
+				.state = l->virtuals.rows[i].state,
+				.count = l->virtuals.rows[i].count,
+				.mounted = l->virtuals.rows[i].mounted,
+			};
 }
 
 int locks_threads(const struct locks *l, uint64_t now_ns, uint64_t last_ns,
 		  struct locks_thread_rows *ret)
 {
-	struct listing x = { .locks = l, .to = ret, .now_ns = now_ns, .last = now_ns / LOCKS_SLICE_NS };
+	struct listing x = {
+		.locks = l, .to = ret, .now_ns = now_ns, .last = now_ns / LOCKS_SLICE_NS
+	};
 
 	ret->n = 0;
 	ret->rows = calloc(l->threads.n + 1, sizeof(*ret->rows));
@@ -194,6 +246,7 @@ int locks_threads(const struct locks *l, uint64_t now_ns, uint64_t last_ns,
 	ret->span_ns = now_ns > x.from_ns ? now_ns - x.from_ns : 0;
 	threads_each(&l->threads, give_thread, &x);
 	give_thread(&x, &l->threads.other);
+	give_virtuals(l, ret);
 	return 0;
 }
 
@@ -205,31 +258,33 @@ void locks_thread_rows_free(struct locks_thread_rows *r)
 }
 
 struct collecting {
-	const struct locks_open **to;
+	const struct locks *locks;
+	struct locks_open *to;
 	uint32_t n;
+	uint64_t now_ns;
 };
 
 static void collect(void *userdata, const struct open_wait *w)
 {
 	struct collecting *c = userdata;
 
-	c->to[c->n++] = &w->wait;
+	c->to[c->n++] = open_now(c->locks, w, c->now_ns);
 }
 
 static int first_begun(const void *a, const void *b)
 {
-	const struct locks_open *x = *(const struct locks_open *const *)a,
-				*y = *(const struct locks_open *const *)b;
+	const struct locks_open *x = a, *y = b;
 
 	if (x->begin_ns != y->begin_ns)
 		return x->begin_ns < y->begin_ns ? -1 : 1;
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-int locks_open(const struct locks *l, const struct locks_open ***ret, uint32_t *ret_n)
+int locks_open(const struct locks *l, uint64_t now_ns, struct locks_open **ret, uint32_t *ret_n)
 {
-	struct collecting c = { calloc(l->opens.n + 1, sizeof(*c.to)), 0 };
+	struct collecting c = { .locks = l, .now_ns = now_ns };
 
+	c.to = calloc(l->opens.n + 1, sizeof(*c.to));
 	if (!c.to)
 		return -ENOMEM;
 	opens_each(&l->opens, collect, &c);

@@ -1,4 +1,5 @@
-/* See locks_priv.h: names of classes by number. They are never forgotten: a JVM has few that it locks. */
+/* See locks_priv.h: names of classes by number. They are never forgotten: a JVM has few that it
+ * locks. */
 #include "daemon/locks/locks_priv.h"
 
 #include <string.h>

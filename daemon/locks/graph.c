@@ -30,7 +30,8 @@ static int32_t edge_of(const struct lock_graph *g, uint32_t tid)
 	return tid && low < g->n && g->edges[low].wait->tid == tid ? (int32_t)low : -1;
 }
 
-/* Who keeps it waiting; 0 = nobody that is known. Object.wait waits for a word, not for an owner. */
+/* Who keeps it waiting; 0 = nobody that is known. Object.wait waits for a word, not for an owner.
+ */
 static uint32_t blocker_of(const struct locks_open *w)
 {
 	return w->wait == WIRE_WAIT_WAIT || w->owner_tid == w->tid ? 0 : w->owner_tid;
@@ -88,8 +89,8 @@ static void find_cycles(struct lock_graph *g, uint32_t *mark)
 }
 
 /*
- * From those that nobody waits for towards the owners: each edge is done after all that point at it,
- * so that numbers of waiters add up in one pass. @waiting: how many are still to come.
+ * From those that nobody waits for towards the owners: each edge is done after all that point at
+ * it, so that numbers of waiters add up in one pass. @waiting: how many are still to come.
  */
 static void count_behind(struct lock_graph *g, uint32_t *waiting, uint32_t *queue)
 {
@@ -156,7 +157,7 @@ static void find_blockers(struct lock_graph *g)
 	qsort(b, kept, sizeof(*b), blockers_by_number);
 }
 
-int lock_graph_new(const struct locks_open *const *waits, uint32_t n, struct lock_graph *ret)
+int lock_graph_new(const struct locks_open *waits, uint32_t n, struct lock_graph *ret)
 {
 	struct lock_graph g = { .n = n };
 	uint32_t *marks = calloc(3 * (size_t)n + 1, sizeof(*marks));
@@ -169,7 +170,7 @@ int lock_graph_new(const struct locks_open *const *waits, uint32_t n, struct loc
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < n; i++)
-		g.edges[i].wait = waits[i];
+		g.edges[i].wait = &waits[i];
 	keep_threads(&g);
 	find_cycles(&g, marks);
 	count_behind(&g, marks + n, marks + 2 * (size_t)n);

@@ -49,9 +49,9 @@ struct locks *locks_free(struct locks *l)
 	return NULL;
 }
 
-void locks_session(struct locks *l, uint64_t now_ns)
+void locks_session(struct locks *l)
 {
-	(void)now_ns;
+	memset(&l->virtuals, 0, sizeof(l->virtuals));
 	opens_clear(&l->opens);
 	threads_end_all(&l->threads);
 }
@@ -72,7 +72,8 @@ size_t locks_bytes(const struct locks *l)
 	return bytes;
 }
 
-/* ---- what the stream says ---------------------------------------------------------------------- */
+/* ---- what the stream says ----------------------------------------------------------------------
+ */
 
 /* The moment as it can be: not in the future, and not of another clock. */
 static uint64_t believed(uint64_t ns, uint64_t now_ns)
@@ -80,7 +81,8 @@ static uint64_t believed(uint64_t ns, uint64_t now_ns)
 	return ns > now_ns || now_ns - ns > LATE_MAX_NS ? now_ns : ns;
 }
 
-/* The table of a moment; NULL without memory. Moments of ten minutes ago make place as time goes on. */
+/* The table of a moment; NULL without memory. Moments of ten minutes ago make place as time goes
+ * on. */
 static struct lock_table *table_at(struct locks *l, uint64_t ns)
 {
 	uint64_t number = ns / LOCKS_SLICE_NS;
@@ -100,7 +102,8 @@ static struct lock_table *table_at(struct locks *l, uint64_t ns)
 
 static struct lock_key key_of(struct locks *l, const struct stream_lock *w, bool idle)
 {
-	return (struct lock_key){ classes_number(&l->classes, w->class_name), w->identity, w->wait, idle };
+	return (struct lock_key){ classes_number(&l->classes, w->class_name), w->identity, w->wait,
+				  idle };
 }
 
 static void add_ended(struct locks *l, const struct stream_lock *w, bool idle, uint64_t now_ns)
@@ -111,7 +114,8 @@ static void add_ended(struct locks *l, const struct stream_lock *w, bool idle, u
 	struct lock_table *table;
 	struct lock_row *row;
 
-	end_ns = believed(duration_ns > UINT64_MAX - w->begin_ns ? UINT64_MAX : w->begin_ns + duration_ns,
+	end_ns = believed(duration_ns > UINT64_MAX - w->begin_ns ? UINT64_MAX
+								 : w->begin_ns + duration_ns,
 			  now_ns);
 	table = table_at(l, end_ns);
 	if (table) {
@@ -122,6 +126,10 @@ static void add_ended(struct locks *l, const struct stream_lock *w, bool idle, u
 			row->longest_ns = duration_ns;
 		tid_set_add(&row->waiters, w->tid, duration_ns);
 		tid_set_add(&row->owners, w->owner_tid, duration_ns);
+		if ((w->owner_tid || w->wait == WIRE_WAIT_ENTER) && end_ns >= row->last_ns) {
+			row->last_tid = w->tid;
+			row->last_ns = end_ns;
+		}
 	}
 	if (thread->tid) {
 		thread->last_class = key.class_number;
@@ -184,4 +192,34 @@ void locks_thread(struct locks *l, const struct wire_thread *t, const char *name
 	if (t->flags & WIRE_THREAD_ENDED)
 		opens_end_thread(&l->opens, t->tid);
 	threads_told(&l->threads, t, name, now_ns);
+}
+
+void locks_state(struct locks *l, const struct wire_state *w, uint64_t now_ns)
+{
+	struct thread *thread = threads_get(&l->threads, w->tid, now_ns);
+
+	if (thread->tid)
+		thread->state = w->state;
+}
+
+/* Records of the same moment are one look, which replaces the one before. */
+void locks_virtual(struct locks *l, const struct stream_virtual *v)
+{
+	struct virtuals *all = &l->virtuals;
+	uint32_t i;
+
+	if (!all->mono_ns || all->mono_ns != v->mono_ns)
+		*all = (struct virtuals){ .mono_ns = v->mono_ns ? v->mono_ns : 1 };
+	if (!v->count)
+		return;
+	if (all->n < LOCKS_VIRTUAL_ROWS) {
+		i = all->n++;
+		all->rows[i].container = classes_number(&l->classes, v->container);
+		all->rows[i].class_number = classes_number(&l->classes, v->class_name);
+		all->rows[i].state = v->state;
+	} else {
+		i = LOCKS_VIRTUAL_ROWS;
+	}
+	all->rows[i].count += v->count;
+	all->rows[i].mounted += v->mounted;
 }

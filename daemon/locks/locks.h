@@ -1,12 +1,12 @@
 /*
- * Who waits, for what, for how long and because of whom: the present and the last ten minutes of one
- * target. Ended waits are added up by lock in slices of 5 s, open ones are kept one by one, threads
- * have their CPU and waiting time by slice. Pure memory. What comes in is what a hostile process
- * says, so everything has a maximum (LOCKS_*_MAX), times are moved to where the slices are, and what
- * finds no room is added to "[other locks]" or "[other threads]": sums stay true.
+ * Who waits, for what, for how long and because of whom: the present and the last ten minutes of
+ * one target. Ended waits are added up by lock in slices of 5 s, open ones are kept one by one,
+ * threads have their CPU and waiting time by slice. Pure memory. What comes in is what a hostile
+ * process says, so everything has a maximum (LOCKS_*_MAX), times are moved to where the slices are,
+ * and what finds no room is added to "[other locks]" or "[other threads]": sums stay true.
  *
- * All times are CLOCK_MONOTONIC. @now_ns is the daemon's own clock and never goes back; the stream's
- * times are only believed between it and ten minutes before.
+ * All times are CLOCK_MONOTONIC. @now_ns is the daemon's own clock and never goes back; the
+ * stream's times are only believed between it and ten minutes before.
  */
 #pragma once
 
@@ -17,13 +17,14 @@
 
 #define LOCKS_SLICE_NS	       5000000000ull
 #define LOCKS_SLICES	       120u
-#define LOCKS_ROWS_MAX	       512u /* locks of one slice */
+#define LOCKS_ROWS_MAX	       256u /* locks of one slice */
 #define LOCKS_OPEN_MAX	       16384u
 #define LOCKS_CLASSES_MAX      4096u
 #define LOCKS_CLASS_BYTES_MAX  (512u << 10)
 #define LOCKS_THREADS_MAX      16384u
 #define LOCKS_VIRTUAL_MAX      2048u /* of the threads: virtual ones, the oldest go */
 #define LOCKS_THREAD_BYTES_MAX (24u << 20)
+#define LOCKS_VIRTUAL_ROWS     64u /* kinds of virtual threads that are counted apart */
 #define LOCKS_TIDS	       6u /* waiters and owners told by name for each lock */
 
 struct locks;
@@ -32,7 +33,7 @@ int locks_new(uint64_t now_ns, struct locks **ret);
 struct locks *locks_free(struct locks *l);
 DEFINE_FREEP(struct locks, locks_free);
 /* A session ended or begins: no wait of it goes on, its threads are unknown. The past stays. */
-void locks_session(struct locks *l, uint64_t now_ns);
+void locks_session(struct locks *l);
 /* The stream's node ids mean something else from now on. */
 void locks_reset(struct locks *l);
 size_t locks_bytes(const struct locks *l);
@@ -41,10 +42,14 @@ size_t locks_bytes(const struct locks *l);
 void locks_add(struct locks *l, const struct stream_lock *w, bool idle, uint64_t now_ns);
 void locks_sample(struct locks *l, const struct stream_sample *s, uint64_t now_ns);
 void locks_thread(struct locks *l, const struct wire_thread *t, const char *name, uint64_t now_ns);
+void locks_state(struct locks *l, const struct wire_state *w, uint64_t now_ns);
+void locks_virtual(struct locks *l, const struct stream_virtual *v);
 
-/* ---- answers: all strings live until the next call that takes a struct locks without const ------ */
+/* ---- answers: all strings live until the next call that takes a struct locks without const ------
+ */
 
-/* A wait that goes on. */
+/* A wait that goes on. The owner is the one of its begin, or who got the lock since, as far as is
+ * known. */
 struct locks_open {
 	uint32_t tid, owner_tid;
 	uint64_t begin_ns;
@@ -92,18 +97,32 @@ struct locks_thread_row {
 	uint64_t java_id;
 	const char *name; /* "" unknown */
 	uint64_t cpu_ns, wait_ns, idle_ns; /* in the span */
+	uint8_t state; /* enum wire_thread_state, as it was told last */
 	uint64_t sample_ns; /* when it was seen on a CPU; 0 = never */
 	uint64_t last_end_ns; /* of its last wait; 0 = none was seen */
 	const char *last_class;
 	uint32_t last_identity;
 	uint8_t last_wait;
-	const struct locks_open *open; /* NULL = none known */
+	bool waits; /* now: */
+	struct locks_open open;
+};
+
+/* So many virtual threads of one container were in one state. */
+struct locks_virtual_row {
+	const char *container; /* "" = started without one */
+	const char *class_name; /* what they wait for, "" none or unknown */
+	uint8_t state; /* enum wire_thread_state */
+	uint32_t count, mounted;
 };
 
 struct locks_thread_rows {
-	struct locks_thread_row *rows; /* in no order; those that ended are left out but for what they used */
+	struct locks_thread_row
+		*rows; /* in no order; those that ended are left out but for what they used */
 	uint32_t n;
 	uint64_t span_ns;
+	struct locks_virtual_row virtuals[LOCKS_VIRTUAL_ROWS + 1];
+	uint32_t n_virtuals;
+	bool virtuals_known; /* somebody looked */
 };
 int locks_threads(const struct locks *l, uint64_t now_ns, uint64_t last_ns,
 		  struct locks_thread_rows *ret);
@@ -111,8 +130,8 @@ void locks_thread_rows_free(struct locks_thread_rows *r);
 /* "" if not known; also of threads that ended lately. */
 const char *locks_thread_name(const struct locks *l, uint32_t tid);
 
-/* The open waits, those of long begin first; NULL-terminated by @ret_n. malloc'ed, of borrowed. */
-int locks_open(const struct locks *l, const struct locks_open ***ret, uint32_t *ret_n);
+/* The open waits, the first that began first; malloc'ed. 0 or -ENOMEM. */
+int locks_open(const struct locks *l, uint64_t now_ns, struct locks_open **ret, uint32_t *ret_n);
 /* What did not fit, since the beginning. */
 struct locks_lost {
 	uint64_t open; /* waits of which nobody could be told while they went on */

@@ -14,7 +14,8 @@ static inline uint32_t locks_hash(uint64_t key, uint32_t seed)
 	return (uint32_t)((h ^ h >> 29) * 0xbf58476d1ce4e5b9ull >> 32);
 }
 
-/* ---- classes.c: names of classes by number; 0 = "", all that found no room are number 1 ----------- */
+/* ---- classes.c: names of classes by number; 0 = "", all that found no room are number 1
+ * ----------- */
 
 struct classes {
 	char **names;
@@ -26,7 +27,8 @@ uint32_t classes_number(struct classes *c, const char *name);
 const char *classes_name(const struct classes *c, uint32_t number);
 void classes_deinit(struct classes *c);
 
-/* ---- slices.c: ended waits by lock ------------------------------------------------------------- */
+/* ---- slices.c: ended waits by lock -------------------------------------------------------------
+ */
 
 struct tid_set {
 	struct locks_tid tids[LOCKS_TIDS];
@@ -45,6 +47,8 @@ struct lock_row {
 	struct lock_key key;
 	uint64_t waits, open, total_ns, longest_ns;
 	struct tid_set waiters, owners;
+	uint32_t last_tid; /* who got it last, and when that was */
+	uint64_t last_ns;
 };
 
 /* Rows by key. At @max the smaller half of them is folded into the other rows. */
@@ -58,11 +62,13 @@ struct lock_table {
 };
 /* The row of @key, or an other row when there is no room (and never NULL). */
 struct lock_row *lock_table_row(struct lock_table *t, const struct lock_key *key, uint32_t max);
+const struct lock_row *lock_table_find(const struct lock_table *t, const struct lock_key *key);
 void lock_row_add(struct lock_row *to, const struct lock_row *from);
 size_t lock_table_bytes(const struct lock_table *t);
 void lock_table_clear(struct lock_table *t); /* keeps its seed */
 
-/* ---- threads.c --------------------------------------------------------------------------------- */
+/* ---- threads.c ---------------------------------------------------------------------------------
+ */
 
 struct times {
 	uint32_t cpu_us, wait_us, idle_us;
@@ -76,6 +82,7 @@ struct thread {
 	uint64_t sample_ns, last_end_ns;
 	uint32_t last_class, last_identity;
 	uint8_t last_wait;
+	uint8_t state; /* enum wire_thread_state */
 	bool retired; /* ended, and its number may be another's now */
 	uint64_t slice; /* the newest in times */
 	struct times *times; /* LOCKS_SLICES, by slice modulo; NULL = all zero */
@@ -97,10 +104,11 @@ void threads_deinit(struct threads *t);
 struct thread *threads_find(const struct threads *t, uint32_t tid); /* NULL = not known */
 /* That one, a new one, or `other`. */
 struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns);
-void threads_told(struct threads *t, const struct wire_thread *w, const char *name, uint64_t now_ns);
+void threads_told(struct threads *t, const struct wire_thread *w, const char *name,
+		  uint64_t now_ns);
 void threads_end_all(struct threads *t);
-void threads_each(const struct threads *t, void (*each)(void *userdata, const struct thread *thread),
-		  void *userdata);
+void threads_each(const struct threads *t,
+		  void (*each)(void *userdata, const struct thread *thread), void *userdata);
 /* Time of [begin, end) to the slices it is in; those that are over ten minutes old have none. */
 enum times_of { TIMES_CPU, TIMES_WAIT, TIMES_IDLE };
 void threads_spend(struct threads *t, struct thread *thread, enum times_of what, uint64_t begin_ns,
@@ -111,7 +119,8 @@ void threads_book(struct threads *t, struct thread *thread, enum times_of what, 
 /* Sums over the slices from @first to @last. */
 void thread_times(const struct thread *t, uint64_t first, uint64_t last, uint64_t ret[3]);
 
-/* ---- open.c ------------------------------------------------------------------------------------ */
+/* ---- open.c ------------------------------------------------------------------------------------
+ */
 
 struct open_wait {
 	struct locks_open wait; /* first: given out as such */
@@ -139,11 +148,22 @@ const struct open_wait *opens_of(const struct opens *o, uint32_t tid);
 uint32_t opens_each(const struct opens *o, void (*each)(void *userdata, const struct open_wait *w),
 		    void *userdata);
 
-/* ---- locks.c ----------------------------------------------------------------------------------- */
+/* ---- locks.c -----------------------------------------------------------------------------------
+ */
 
 struct slice {
 	uint64_t number; /* moment / LOCKS_SLICE_NS */
 	struct lock_table *table; /* NULL = nothing in it */
+};
+
+/* One look at all virtual threads; the last row is what had no room. */
+struct virtuals {
+	uint64_t mono_ns; /* 0 = none yet */
+	uint32_t n;
+	struct {
+		uint32_t container, class_number, count, mounted;
+		uint8_t state;
+	} rows[LOCKS_VIRTUAL_ROWS + 1];
 };
 
 struct locks {
@@ -152,6 +172,7 @@ struct locks {
 	struct slice slices[LOCKS_SLICES];
 	struct threads threads;
 	struct opens opens;
+	struct virtuals virtuals;
 	uint64_t folded; /* of slices that are gone */
 	uint32_t seed;
 };

@@ -56,7 +56,7 @@ static bool same(const struct lock_key *a, const struct lock_key *b)
 	       a->wait == b->wait && a->idle == b->idle;
 }
 
-static uint32_t *slot_of(struct lock_table *t, const struct lock_key *key)
+static uint32_t *slot_of(const struct lock_table *t, const struct lock_key *key)
 {
 	uint32_t at = key_hash(key, t->seed) & (t->n_slots - 1);
 
@@ -135,6 +135,13 @@ struct lock_row *lock_table_row(struct lock_table *t, const struct lock_key *key
 	t->rows[t->n] = (struct lock_row){ .key = *key };
 	*slot_of(t, key) = t->n + 1;
 	return &t->rows[t->n++];
+}
+
+const struct lock_row *lock_table_find(const struct lock_table *t, const struct lock_key *key)
+{
+	const uint32_t *slot = t->n_slots ? slot_of(t, key) : NULL;
+
+	return slot && *slot ? &t->rows[*slot - 1] : NULL;
 }
 
 size_t lock_table_bytes(const struct lock_table *t)

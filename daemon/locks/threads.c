@@ -1,6 +1,7 @@
 /*
- * See locks_priv.h. A thread that ended stays for ten minutes, or until there is no room: its time is
- * part of the answers. Virtual threads end without a word, by the thousand: of them the newest stay.
+ * See locks_priv.h. A thread that ended stays for ten minutes, or until there is no room: its time
+ * is part of the answers. Virtual threads end without a word, by the thousand: of them the newest
+ * stay.
  */
 #include "daemon/locks/locks_priv.h"
 
@@ -64,7 +65,8 @@ void threads_deinit(struct threads *t)
 	t->other.times = NULL;
 }
 
-/* ---- room -------------------------------------------------------------------------------------- */
+/* ---- room --------------------------------------------------------------------------------------
+ */
 
 enum pressure { OLD, ENDED, VIRTUAL };
 
@@ -83,7 +85,8 @@ static bool may_go(const struct threads *t, const struct thread *thread, enum pr
 	return (ended || virtual) && thread->heard_ns + KEEP_NS < now_ns;
 }
 
-static void sweep_chain(struct threads *t, struct thread **link, enum pressure pressure, uint64_t now_ns)
+static void sweep_chain(struct threads *t, struct thread **link, enum pressure pressure,
+			uint64_t now_ns)
 {
 	while (*link) {
 		if (may_go(t, *link, pressure, now_ns))
@@ -101,8 +104,8 @@ static void sweep(struct threads *t, enum pressure pressure, uint64_t now_ns)
 }
 
 /*
- * Sweeping is a walk over all of them: when it freed little, the next one is not before the slice is
- * over, or a flood of new threads would make each of them cost a walk.
+ * Sweeping is a walk over all of them: when it freed little, the next one is not before the slice
+ * is over, or a flood of new threads would make each of them cost a walk.
  */
 static bool has_room(struct threads *t, size_t bytes, bool virtual, uint64_t now_ns)
 {
@@ -110,7 +113,7 @@ static bool has_room(struct threads *t, size_t bytes, bool virtual, uint64_t now
 
 	uint64_t slice = now_ns / LOCKS_SLICE_NS;
 
-	if (virtual && t->n_virtual >= LOCKS_VIRTUAL_MAX && t->swept_virtual != slice) {
+	if (virtual && t->n_virtual >= LOCKS_VIRTUAL_MAX && t->swept_virtual < slice) {
 		t->swept_virtual = slice;
 		sweep(t, VIRTUAL, now_ns);
 	}
@@ -118,7 +121,7 @@ static bool has_room(struct threads *t, size_t bytes, bool virtual, uint64_t now
 		return false;
 	if (t->n < LOCKS_THREADS_MAX && t->bytes + bytes <= LOCKS_THREAD_BYTES_MAX)
 		return true;
-	if (t->swept == slice)
+	if (t->swept >= slice)
 		return false;
 	t->swept = slice;
 	for (size_t i = 0; i < ARRAY_SIZE(pressures); i++) {
@@ -130,7 +133,8 @@ static bool has_room(struct threads *t, size_t bytes, bool virtual, uint64_t now
 	return t->n < LOCKS_THREADS_MAX && t->bytes + bytes <= LOCKS_THREAD_BYTES_MAX;
 }
 
-/* ---- who there is ------------------------------------------------------------------------------ */
+/* ---- who there is ------------------------------------------------------------------------------
+ */
 
 struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns)
 {
@@ -216,8 +220,8 @@ void threads_end_all(struct threads *t)
 			thread->flags |= WIRE_THREAD_ENDED;
 }
 
-void threads_each(const struct threads *t, void (*each)(void *userdata, const struct thread *thread),
-		  void *userdata)
+void threads_each(const struct threads *t,
+		  void (*each)(void *userdata, const struct thread *thread), void *userdata)
 {
 	for (uint32_t i = 0; i < PLACES; i++)
 		for (const struct thread *thread = t->places[i]; thread; thread = thread->next)
@@ -226,7 +230,8 @@ void threads_each(const struct threads *t, void (*each)(void *userdata, const st
 		each(userdata, thread);
 }
 
-/* ---- times ------------------------------------------------------------------------------------- */
+/* ---- times -------------------------------------------------------------------------------------
+ */
 
 static uint32_t add_us(uint32_t a, uint64_t ns)
 {
@@ -235,7 +240,8 @@ static uint32_t add_us(uint32_t a, uint64_t ns)
 	return us > UINT32_MAX - a ? UINT32_MAX : a + (uint32_t)us;
 }
 
-/* The times of @slice; NULL = it is over ten minutes old. Those between the newest and it are new. */
+/* The times of @slice; NULL = it is over ten minutes old. Those between the newest and it are new.
+ */
 static struct times *times_at(struct thread *thread, uint64_t slice)
 {
 	if (slice > thread->slice) {
@@ -273,7 +279,9 @@ void threads_book(struct threads *t, struct thread *thread, enum times_of what, 
 	times = times_at(thread, at_ns / LOCKS_SLICE_NS);
 	if (!times)
 		return;
-	field = what == TIMES_CPU ? &times->cpu_us : what == TIMES_WAIT ? &times->wait_us : &times->idle_us;
+	field = what == TIMES_CPU    ? &times->cpu_us
+		: what == TIMES_WAIT ? &times->wait_us
+				     : &times->idle_us;
 	*field = add_us(*field, ns);
 }
 

@@ -1,5 +1,6 @@
 /*
- * A profile as bytes: "KPRF", version, then varints, table by table in the order of profile.h.
+ * A profile as bytes: "KPRF", version, then varints, table by table in the order of profile.h. Version
+ * 2 had CPU time alone: it is still read.
  * Decoding trusts nothing: every count is held against the bytes that are left, every index against
  * its table, a node's parent against the node itself. Fuzzed by tests/fuzz/fuzz_profile.c.
  */
@@ -9,7 +10,7 @@
 #include <string.h>
 
 #define MAGIC   "KPRF"
-#define VERSION 2
+#define VERSION 3
 
 struct out {
 	uint8_t *p;
@@ -50,11 +51,37 @@ static void put(struct out *o, uint64_t v)
 static void put_losses(struct out *o, const struct profile_losses *l)
 {
 	put(o, l->taken);
-	put(o, l->taken_ns);
+	put(o, l->taken_weight);
 	put(o, l->delivered);
-	put(o, l->delivered_ns);
+	put(o, l->delivered_weight);
 	put(o, l->dropped);
-	put(o, l->dropped_ns);
+	put(o, l->dropped_weight);
+}
+
+static void put_books(struct out *o, const struct profile_books *b)
+{
+	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++)
+		put_losses(o, &b->of[e]);
+	put(o, b->short_waits);
+	put(o, b->short_waits_ns);
+}
+
+/* event, wait and idle in one byte */
+static uint64_t row_kind(const struct profile_row *r)
+{
+	return (uint64_t)r->event << 4 | (uint64_t)r->wait << 1 | r->idle;
+}
+
+static void put_rows(struct out *o, const struct profile *p)
+{
+	put(o, p->n_rows);
+	for (uint32_t i = 0; i < p->n_rows; i++) {
+		put(o, p->rows[i].thread);
+		put(o, p->rows[i].node);
+		put(o, row_kind(&p->rows[i]));
+		put(o, p->rows[i].samples);
+		put(o, p->rows[i].weight);
+	}
 }
 
 static void put_tables(struct out *o, const struct profile *p)
@@ -91,7 +118,7 @@ static void put_tables(struct out *o, const struct profile *p)
 		put(o, q->container);
 		put(o, q->pod);
 		put(o, q->jdk);
-		put_losses(o, &q->losses);
+		put_books(o, &q->books);
 	}
 	put(o, p->n_threads);
 	for (uint32_t i = 0; i < p->n_threads; i++) {
@@ -104,13 +131,7 @@ static void put_tables(struct out *o, const struct profile *p)
 		put(o, p->nodes[i].parent);
 		put(o, p->nodes[i].frame);
 	}
-	put(o, p->n_rows);
-	for (uint32_t i = 0; i < p->n_rows; i++) {
-		put(o, p->rows[i].thread);
-		put(o, p->rows[i].node);
-		put(o, p->rows[i].samples);
-		put(o, p->rows[i].weight_ns);
-	}
+	put_rows(o, p);
 }
 
 int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len)
@@ -121,10 +142,12 @@ int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len)
 	put(&o, VERSION);
 	put(&o, p->begin_real_ns);
 	put(&o, p->end_real_ns);
-	put(&o, p->interval_ns);
+	put(&o, WIRE_EVENT_COUNT); /* of each of what follows by event */
+	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++)
+		put(&o, p->interval[e]);
 	put(&o, p->no_budget);
 	put(&o, p->overflow);
-	put_losses(&o, &p->losses);
+	put_books(&o, &p->books);
 	put_tables(&o, p);
 	if (o.failed) {
 		free(o.p);
@@ -139,6 +162,7 @@ int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len)
 
 struct in {
 	const uint8_t *p, *end;
+	unsigned version, events; /* how many kinds of them its writer knew */
 	bool bad;
 };
 
@@ -183,11 +207,21 @@ static uint32_t get_count(struct in *in, uint32_t max, size_t min_bytes)
 static void get_losses(struct in *in, struct profile_losses *l)
 {
 	l->taken = get(in);
-	l->taken_ns = get(in);
+	l->taken_weight = get(in);
 	l->delivered = get(in);
-	l->delivered_ns = get(in);
+	l->delivered_weight = get(in);
 	l->dropped = get(in);
-	l->dropped_ns = get(in);
+	l->dropped_weight = get(in);
+}
+
+static void get_books(struct in *in, struct profile_books *b)
+{
+	for (unsigned e = 0; e < in->events; e++)
+		get_losses(in, &b->of[e]);
+	if (in->version < 3)
+		return;
+	b->short_waits = get(in);
+	b->short_waits_ns = get(in);
 }
 
 static int get_strings(struct in *in, struct profile *p)
@@ -237,7 +271,7 @@ static int get_owners(struct in *in, struct profile *p)
 	uint32_t n = get_count(in, PROFILE_NODES_MAX, 14);
 
 	for (uint32_t i = 0; i < n && !in->bad; i++) {
-		struct profile_losses losses;
+		struct profile_books books = { 0 };
 		struct profile_process q = { 0 };
 
 		q.pid = get_below(in, (uint64_t)UINT32_MAX + 1);
@@ -248,10 +282,10 @@ static int get_owners(struct in *in, struct profile *p)
 		q.container = get_below(in, p->n_strings);
 		q.pod = get_below(in, p->n_strings);
 		q.jdk = get_below(in, p->n_strings);
-		get_losses(in, &losses);
+		get_books(in, &books);
 		if (in->bad || profile_process(p, &q) != i)
 			return -EBADMSG;
-		((struct profile_process *)(uintptr_t)p->processes)[i].losses = losses;
+		((struct profile_process *)(uintptr_t)p->processes)[i].books = books;
 	}
 	n = get_count(in, PROFILE_NODES_MAX, 3);
 	for (uint32_t i = 0; i < n && !in->bad; i++) {
@@ -266,6 +300,30 @@ static int get_owners(struct in *in, struct profile *p)
 	return 0;
 }
 
+static int get_rows(struct in *in, struct profile *p)
+{
+	uint32_t n = get_count(in, PROFILE_ROWS_MAX, 4);
+
+	for (uint32_t i = 0; i < n && !in->bad; i++) {
+		struct profile_row r = { .event = WIRE_EVENT_CPU };
+		uint32_t kind;
+
+		r.thread = get_below(in, p->n_threads);
+		r.node = get_below(in, p->n_nodes);
+		kind = in->version < 3 ? 0 : get_below(in, WIRE_EVENT_COUNT << 4);
+		r.event = (uint8_t)(kind >> 4);
+		r.wait = kind >> 1 & 7;
+		r.idle = kind & 1;
+		r.samples = get(in);
+		r.weight = get(in);
+		if (r.wait >= WIRE_WAIT_COUNT)
+			in->bad = true;
+		if (!in->bad)
+			profile_add_row(p, &r);
+	}
+	return in->bad || in->p != in->end ? -EBADMSG : 0;
+}
+
 static int get_stacks(struct in *in, struct profile *p)
 {
 	uint32_t n = get_count(in, PROFILE_NODES_MAX, 2);
@@ -277,43 +335,44 @@ static int get_stacks(struct in *in, struct profile *p)
 		if (in->bad || profile_node(p, parent, frame) != i)
 			return -EBADMSG;
 	}
-	n = get_count(in, PROFILE_ROWS_MAX, 4);
-	for (uint32_t i = 0; i < n && !in->bad; i++) {
-		uint32_t thread = get_below(in, p->n_threads);
-		uint32_t node = get_below(in, p->n_nodes);
-		uint64_t samples = get(in), weight_ns = get(in);
+	return get_rows(in, p);
+}
 
-		if (!in->bad)
-			profile_add(p, thread, node, samples, weight_ns);
-	}
-	return in->bad || in->p != in->end ? -EBADMSG : 0;
+static int get_head(struct in *in, struct profile *p)
+{
+	in->version = get_below(in, VERSION + 1);
+	if (in->bad || in->version < 2)
+		return -EBADMSG;
+	p->begin_real_ns = get(in);
+	p->end_real_ns = get(in);
+	in->events = in->version < 3 ? 1 : get_below(in, WIRE_EVENT_COUNT + 1);
+	for (unsigned e = 0; e < in->events; e++)
+		p->interval[e] = get(in);
+	p->no_budget = get(in) != 0;
+	p->overflow = get(in);
+	get_books(in, &p->books);
+	return in->bad ? -EBADMSG : 0;
 }
 
 int profile_decode(const uint8_t *buf, size_t len, struct profile **ret)
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;
-	struct in in = { buf, buf + len, false };
+	struct in in = { .p = buf, .end = buf + len };
 	uint64_t overflow;
 	int r;
 
 	if (len < 5 || memcmp(buf, MAGIC, 4) != 0)
 		return -EBADMSG;
 	in.p += 4;
-	if (get(&in) != VERSION)
-		return -EBADMSG;
 	r = profile_new(&p);
 	if (r < 0)
 		return r;
 	/* a full profile has used what is kept for saying so */
 	p->index->spare = true;
-	p->begin_real_ns = get(&in);
-	p->end_real_ns = get(&in);
-	p->interval_ns = get(&in);
-	p->no_budget = get(&in) != 0;
-	p->overflow = get(&in);
-	get_losses(&in, &p->losses);
+	if (get_head(&in, p) < 0)
+		return -EBADMSG;
 	overflow = p->overflow;
-	if (in.bad || get_strings(&in, p) < 0 || get_frames(&in, p) < 0 || get_owners(&in, p) < 0 ||
+	if (get_strings(&in, p) < 0 || get_frames(&in, p) < 0 || get_owners(&in, p) < 0 ||
 	    get_stacks(&in, p) < 0)
 		return -EBADMSG;
 	p->overflow = overflow; /* it has its count already */

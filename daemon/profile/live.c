@@ -6,8 +6,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include "daemon/profile/class_text.h"
 #include "daemon/profile/profile_priv.h"
-#include "proto/wire.h"
 
 #define PLACES		 32
 #define OPEN_SLICES	 20 /* from the oldest open moment; 12 as long as live_tick() is called */
@@ -37,6 +37,7 @@ struct live {
 struct live_tap {
 	struct live_source *source;
 	struct profile *profile;
+	unsigned events;
 	uint64_t serial;
 	struct live_tap *next;
 };
@@ -424,34 +425,56 @@ static uint32_t add_kernel(struct profile *p, uint32_t node, const struct live_k
 	return node;
 }
 
-/* Ticks that one sample covers share its weight; it stays one sample. */
-static void add_weight(struct profile *p, uint32_t thread, uint32_t node,
-		       const struct live_kernel *kernel, uint64_t weight_ns)
+/* What was waited for or allocated stands on the stack, as if it were called. */
+static uint32_t add_class(struct profile *p, uint32_t node, const char *class_name)
 {
-	uint64_t part_ns, n = kernel ? kernel->n : 0;
-	const struct kernel_stack *k = n ? kernel->first : NULL;
+	struct profile_frame f = { .kind = WIRE_KIND_CLASS, .line = -1 };
+	char text[CLASS_TEXT_MAX];
 
+	if (!class_name || !*class_name)
+		return node;
+	f.method = profile_string(p, class_text(class_name, text));
+	return profile_node(p, node, f.method ? profile_intern_frame(p, &f) : UINT32_MAX);
+}
+
+/* Ticks that one sample covers share its weight; it stays one sample. */
+static void add_weight(struct profile *p, struct profile_row row, const struct live_kernel *kernel)
+{
+	uint64_t weight = row.weight, n = kernel ? kernel->n : 0;
+	const struct kernel_stack *k = n ? kernel->first : NULL;
+	uint32_t node = row.node;
+
+	row.samples = 1;
 	if (!k)
-		profile_add(p, thread, node, 1, weight_ns);
+		profile_add_row(p, &row);
 	for (; k; k = k->next, n--) {
-		part_ns = weight_ns / n;
-		weight_ns -= part_ns;
-		profile_add(p, thread, add_kernel(p, node, kernel, k), n == 1, part_ns);
+		row.weight = weight / n;
+		weight -= row.weight;
+		row.samples = n == 1;
+		row.node = add_kernel(p, node, kernel, k);
+		profile_add_row(p, &row);
 	}
 }
 
-static void add_sample(struct live_source *s, struct profile *p, struct id_cache *c, uint64_t serial,
-		       const struct stream *stream, const struct stream_sample *sample,
-		       const struct live_kernel *kernel, uint64_t interval_ns)
+static void add_event(struct live_source *s, struct profile *p, struct id_cache *c, uint64_t serial,
+		      const struct stream *stream, const struct live_event *e,
+		      const struct live_kernel *kernel)
 {
-	struct profile_thread t = { .tid = sample->tid, .name = profile_string(p, sample->thread) };
+	struct profile_thread t = { .tid = e->tid, .name = profile_string(p, e->thread) };
+	struct profile_row row = {
+		.event = (uint8_t)e->event,
+		.wait = (uint8_t)e->wait,
+		.idle = e->idle,
+		.weight = e->weight,
+	};
 
 	cache_turn(c, serial);
 	t.process = process_of(s, p, c);
-	add_weight(p, profile_thread(p, &t), map_stack(p, c, stream, sample->node), kernel,
-		   sample->weight_ns);
-	if (interval_ns > p->interval_ns)
-		p->interval_ns = interval_ns;
+	row.thread = profile_thread(p, &t);
+	row.node = add_class(p, map_stack(p, c, stream, e->node), e->class_name);
+	add_weight(p, row, kernel);
+	if (e->interval > p->interval[e->event])
+		p->interval[e->event] = e->interval;
 }
 
 static struct id_cache *cache_of(struct live_source *s, const struct live_slice *slice)
@@ -459,25 +482,63 @@ static struct id_cache *cache_of(struct live_source *s, const struct live_slice 
 	return &s->caches[slice->begin_real_ns / LIVE_SLICE_NS & 1];
 }
 
-void live_add(struct live_source *s, const struct stream *stream, const struct stream_sample *sample,
-	      const struct live_kernel *kernel, uint64_t real_ns, uint64_t interval_ns)
+static void add_to_tap(struct live_tap *t, const struct stream *stream, const struct live_event *e,
+		       const struct live_kernel *kernel, uint64_t real_ns)
+{
+	struct profile *p = t->profile;
+
+	if (!(t->events & 1u << e->event))
+		return;
+	add_event(t->source, p, &t->source->tap_cache, t->serial, stream, e, kernel);
+	if (!p->begin_real_ns || real_ns < p->begin_real_ns)
+		p->begin_real_ns = real_ns;
+	if (real_ns > p->end_real_ns)
+		p->end_real_ns = real_ns;
+}
+
+void live_add_event(struct live_source *s, const struct stream *stream, const struct live_event *e,
+		    const struct live_kernel *kernel, uint64_t real_ns)
 {
 	struct live_slice *slice = slice_at(s->live, real_ns);
 
 	if (slice)
-		add_sample(s, slice->profile, cache_of(s, slice), slice->serial, stream, sample,
-			   kernel, interval_ns);
-	for (struct live_tap *t = s->taps; t; t = t->next) {
-		add_sample(s, t->profile, &s->tap_cache, t->serial, stream, sample, kernel,
-			   interval_ns);
-		if (!t->profile->begin_real_ns || real_ns < t->profile->begin_real_ns)
-			t->profile->begin_real_ns = real_ns;
-		if (real_ns > t->profile->end_real_ns)
-			t->profile->end_real_ns = real_ns;
-	}
+		add_event(s, slice->profile, cache_of(s, slice), slice->serial, stream, e, kernel);
+	for (struct live_tap *t = s->taps; t; t = t->next)
+		add_to_tap(t, stream, e, kernel, real_ns);
 }
 
-void live_add_losses(struct live_source *s, const struct profile_losses *delta)
+void live_add(struct live_source *s, const struct stream *stream, const struct stream_sample *sample,
+	      const struct live_kernel *kernel, uint64_t real_ns, uint64_t interval_ns)
+{
+	const struct live_event e = {
+		.event = WIRE_EVENT_CPU,
+		.tid = sample->tid,
+		.thread = sample->thread,
+		.node = sample->node,
+		.weight = sample->weight_ns,
+		.interval = interval_ns,
+	};
+
+	live_add_event(s, stream, &e, kernel, real_ns);
+}
+
+/* Those of the events that it is about. */
+static void add_books_to_tap(struct live_tap *t, const struct profile_books *delta)
+{
+	struct profile_books d = { 0 };
+
+	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++)
+		if (t->events & 1u << e)
+			d.of[e] = delta->of[e];
+	if (t->events & 1u << WIRE_EVENT_LOCK) {
+		d.short_waits = delta->short_waits;
+		d.short_waits_ns = delta->short_waits_ns;
+	}
+	cache_turn(&t->source->tap_cache, t->serial);
+	profile_add_books(t->profile, process_of(t->source, t->profile, &t->source->tap_cache), &d);
+}
+
+void live_add_books(struct live_source *s, const struct profile_books *delta)
 {
 	struct live *l = s->live;
 	struct live_slice *newest = NULL;
@@ -491,13 +552,11 @@ void live_add_losses(struct live_source *s, const struct profile_losses *delta)
 		newest = slice_at(l, l->tick_ns);
 	if (newest) {
 		cache_turn(cache_of(s, newest), newest->serial);
-		profile_add_losses(newest->profile,
-				   process_of(s, newest->profile, cache_of(s, newest)), delta);
+		profile_add_books(newest->profile,
+				  process_of(s, newest->profile, cache_of(s, newest)), delta);
 	}
-	for (struct live_tap *t = s->taps; t; t = t->next) {
-		cache_turn(&s->tap_cache, t->serial);
-		profile_add_losses(t->profile, process_of(s, t->profile, &s->tap_cache), delta);
-	}
+	for (struct live_tap *t = s->taps; t; t = t->next)
+		add_books_to_tap(t, delta);
 }
 
 /* ---- questions ------------------------------------------------------------------------------ */
@@ -550,7 +609,7 @@ uint64_t live_oldest_real_ns(const struct live *l)
 
 /* ---- recordings ------------------------------------------------------------------------------ */
 
-int live_tap_new(struct live_source *s, struct live_tap **ret)
+int live_tap_new(struct live_source *s, unsigned events, struct live_tap **ret)
 {
 	struct live_tap *t;
 
@@ -562,6 +621,7 @@ int live_tap_new(struct live_source *s, struct live_tap **ret)
 		return -ENOMEM;
 	}
 	t->source = s;
+	t->events = events;
 	t->serial = ++s->live->next_serial;
 	t->next = s->taps;
 	s->taps = t;

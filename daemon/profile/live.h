@@ -44,13 +44,29 @@ struct live_kernel {
 	void *userdata;
 };
 
-/* @real_ns: wall time of the sample (mono converted by the caller); @kernel may be NULL. */
+/* One sample, wait or allocation. */
+struct live_event {
+	enum wire_event event;
+	enum wire_wait wait; /* of locks */
+	bool idle; /* a wait for work, idle.h */
+	uint32_t tid;
+	const char *thread;
+	uint32_t node; /* leaf of its stack, 0 = none */
+	const char *class_name; /* stands on the stack: what was waited for or allocated; "" = nothing */
+	uint64_t weight;
+	uint64_t interval; /* struct profile has the coarsest */
+};
+
+/* @real_ns: wall time of the event (mono converted by the caller); @kernel may be NULL. */
+void live_add_event(struct live_source *s, const struct stream *stream, const struct live_event *e,
+		    const struct live_kernel *kernel, uint64_t real_ns);
+/* The same for a sample of CPU time. */
 void live_add(struct live_source *s, const struct stream *stream, const struct stream_sample *sample,
 	      const struct live_kernel *kernel, uint64_t real_ns, uint64_t interval_ns);
 /* Node and thread ids of @s mean something else from now on. */
 void live_source_reset(struct live_source *s);
 /* What the books say since the last call goes into the open slice. */
-void live_add_losses(struct live_source *s, const struct profile_losses *delta);
+void live_add_books(struct live_source *s, const struct profile_books *delta);
 /* Closes slices and windows that are over; call at least once a second. */
 void live_tick(struct live *l, uint64_t real_ns);
 /* Merge what is in memory of [from, to) into @dst: whole seconds of the last 12 s at least, whole
@@ -60,8 +76,9 @@ int live_query(struct live *l, uint64_t from_real_ns, uint64_t to_real_ns,
 /* Oldest moment that is still in memory; UINT64_MAX = nothing is. */
 uint64_t live_oldest_real_ns(const struct live *l);
 
-/* A recording: its own profile of one source's samples from now on, until freed. One at a time: -EBUSY. */
+/* A recording: its own profile of one source's events from now on, until freed. @events: bits 1 << enum
+ * wire_event. One at a time: -EBUSY. */
 struct live_tap;
-int live_tap_new(struct live_source *s, struct live_tap **ret);
+int live_tap_new(struct live_source *s, unsigned events, struct live_tap **ret);
 struct live_tap *live_tap_free(struct live_tap *t);
 struct profile *live_tap_profile(struct live_tap *t); /* owned by the tap */

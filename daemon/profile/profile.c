@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
-#include "proto/wire.h"
 
 #define BLOCK_BYTES 32 /* what malloc takes beside a string, at most */
 #define NOT_MAPPED  UINT32_MAX
@@ -92,9 +91,16 @@ static uint32_t hash_of_node(const struct profile *p, uint32_t i)
 	return hash_pair(p, p->nodes[i].parent, p->nodes[i].frame);
 }
 
+static uint32_t hash_row(const struct profile *p, const struct profile_row *r)
+{
+	uint32_t what = (uint32_t)(r->event << 16 | r->wait << 8 | r->idle);
+
+	return hash_pair(p, r->thread ^ what << 8, r->node);
+}
+
 static uint32_t hash_of_row(const struct profile *p, uint32_t i)
 {
-	return hash_pair(p, p->rows[i].thread, p->rows[i].node);
+	return hash_row(p, &p->rows[i]);
 }
 
 /* ---- growing ----------------------------------------------------------------------------- */
@@ -111,6 +117,15 @@ uint64_t profile_samples(const struct profile *p)
 	for (uint32_t i = 0; i < p->n_rows; i++)
 		n += p->rows[i].samples;
 	return n;
+}
+
+unsigned profile_events(const struct profile *p)
+{
+	unsigned events = 0;
+
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		events |= 1u << p->rows[i].event;
+	return events;
 }
 
 size_t profile_bytes(const struct profile *p)
@@ -318,7 +333,7 @@ static uint32_t intern_process(struct profile *p, const struct profile_process *
 	if (!RESERVE(p, processes, PROFILE_NODES_MAX, hash_of_process))
 		return UINT32_MAX;
 	PROCESSES(p)[p->n_processes] = *q;
-	PROCESSES(p)[p->n_processes].losses = (struct profile_losses){ 0 };
+	PROCESSES(p)[p->n_processes].books = (struct profile_books){ 0 };
 	set_add(set, hash, p->n_processes);
 	return p->n_processes++;
 }
@@ -370,15 +385,22 @@ static uint32_t intern_node(struct profile *p, uint32_t parent, uint32_t frame)
 	return p->n_nodes++;
 }
 
-static uint32_t intern_row(struct profile *p, uint32_t thread, uint32_t node)
+static bool same_row(const struct profile_row *a, const struct profile_row *b)
+{
+	return a->thread == b->thread && a->node == b->node && a->event == b->event &&
+	       a->wait == b->wait && a->idle == b->idle;
+}
+
+static uint32_t intern_row(struct profile *p, const struct profile_row *r)
 {
 	struct profile_set *set = &p->index->rows;
-	uint32_t hash = hash_pair(p, thread, node);
+	uint32_t hash = hash_row(p, r);
 
-	RETURN_IF_FOUND(set, hash, i, p->rows[i].thread == thread && p->rows[i].node == node);
+	RETURN_IF_FOUND(set, hash, i, same_row(&p->rows[i], r));
 	if (!RESERVE(p, rows, PROFILE_ROWS_MAX, hash_of_row))
 		return UINT32_MAX;
-	ROWS(p)[p->n_rows] = (struct profile_row){ thread, node, 0, 0 };
+	ROWS(p)[p->n_rows] = *r;
+	ROWS(p)[p->n_rows].samples = ROWS(p)[p->n_rows].weight = 0;
 	set_add(set, hash, p->n_rows);
 	return p->n_rows++;
 }
@@ -471,46 +493,84 @@ static bool is_full(const struct profile *p, uint32_t thread, uint32_t node)
 	       (x->full_name && p->threads[thread].name == x->full_name);
 }
 
+/* The row "[profile full]" for one that has no room: of its thread's process and its kind. */
+static uint32_t full_row(struct profile *p, struct profile_row r)
+{
+	bool spare = p->index->spare;
+	uint32_t row;
+
+	r.thread = full_thread(p, p->threads[r.thread].process);
+	p->index->spare = true;
+	r.node = full_node(p);
+	row = r.thread == UINT32_MAX ? UINT32_MAX : intern_row(p, &r);
+	p->index->spare = spare;
+	return row;
+}
+
+void profile_add_row(struct profile *p, const struct profile_row *r)
+{
+	bool known = r->thread < p->n_threads && r->node < p->n_nodes;
+	bool full = !known || is_full(p, r->thread, r->node);
+	uint32_t row = known ? intern_row(p, r) : UINT32_MAX;
+
+	if (known && row == UINT32_MAX) {
+		full = true;
+		row = full_row(p, *r);
+	}
+	if (full)
+		p->overflow = add_capped(p->overflow, r->samples);
+	if (row == UINT32_MAX)
+		return; /* not even memory for a word about it: it is in `overflow` */
+	ROWS(p)[row].samples = add_capped(p->rows[row].samples, r->samples);
+	ROWS(p)[row].weight = add_capped(p->rows[row].weight, r->weight);
+}
+
 void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t samples,
 		 uint64_t weight_ns)
 {
-	uint32_t row = UINT32_MAX;
-	bool known = thread < p->n_threads && node < p->n_nodes;
-	bool full = !known || is_full(p, thread, node);
-	bool spare = p->index->spare;
+	const struct profile_row row = {
+		.thread = thread,
+		.node = node,
+		.event = WIRE_EVENT_CPU,
+		.samples = samples,
+		.weight = weight_ns,
+	};
 
-	if (known)
-		row = intern_row(p, thread, node);
-	if (known && row == UINT32_MAX) {
-		full = true;
-		thread = full_thread(p, p->threads[thread].process);
-		p->index->spare = true;
-		row = thread == UINT32_MAX ? UINT32_MAX : intern_row(p, thread, full_node(p));
-		p->index->spare = spare;
-	}
-	if (full)
-		p->overflow = add_capped(p->overflow, samples);
-	if (row == UINT32_MAX)
-		return; /* not even memory for a word about it: it is in `overflow` */
-	ROWS(p)[row].samples = add_capped(p->rows[row].samples, samples);
-	ROWS(p)[row].weight_ns = add_capped(p->rows[row].weight_ns, weight_ns);
+	profile_add_row(p, &row);
 }
 
 static void add_losses(struct profile_losses *a, const struct profile_losses *b)
 {
 	a->taken = add_capped(a->taken, b->taken);
-	a->taken_ns = add_capped(a->taken_ns, b->taken_ns);
+	a->taken_weight = add_capped(a->taken_weight, b->taken_weight);
 	a->delivered = add_capped(a->delivered, b->delivered);
-	a->delivered_ns = add_capped(a->delivered_ns, b->delivered_ns);
+	a->delivered_weight = add_capped(a->delivered_weight, b->delivered_weight);
 	a->dropped = add_capped(a->dropped, b->dropped);
-	a->dropped_ns = add_capped(a->dropped_ns, b->dropped_ns);
+	a->dropped_weight = add_capped(a->dropped_weight, b->dropped_weight);
 }
 
-void profile_add_losses(struct profile *p, uint32_t process, const struct profile_losses *d)
+static bool is_wanted(const struct profile_filter *f, unsigned event)
 {
-	add_losses(&p->losses, d);
+	return !f || !f->events || f->events & 1u << event;
+}
+
+static void add_books(struct profile_books *a, const struct profile_books *b,
+		      const struct profile_filter *f)
+{
+	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++)
+		if (is_wanted(f, e))
+			add_losses(&a->of[e], &b->of[e]);
+	if (!is_wanted(f, WIRE_EVENT_LOCK))
+		return;
+	a->short_waits = add_capped(a->short_waits, b->short_waits);
+	a->short_waits_ns = add_capped(a->short_waits_ns, b->short_waits_ns);
+}
+
+void profile_add_books(struct profile *p, uint32_t process, const struct profile_books *d)
+{
+	add_books(&p->books, d, NULL);
 	if (process < p->n_processes)
-		add_losses(&PROCESSES(p)[process].losses, d);
+		add_books(&PROCESSES(p)[process].books, d, NULL);
 }
 
 /* ---- merging -------------------------------------------------------------------------------- */
@@ -599,45 +659,82 @@ static void map_nodes(struct profile *dst, const struct profile *src, uint32_t *
 	}
 }
 
-static void merge_head(struct profile *dst, const struct profile *src, const struct profile_filter *f)
+/* The span, the intervals, what a filter left out before. */
+static void merge_span(struct profile *dst, const struct profile *src, const struct profile_filter *f)
 {
 	if (!dst->begin_real_ns || (src->begin_real_ns && src->begin_real_ns < dst->begin_real_ns))
 		dst->begin_real_ns = src->begin_real_ns;
 	if (src->end_real_ns > dst->end_real_ns)
 		dst->end_real_ns = src->end_real_ns;
-	if (src->interval_ns > dst->interval_ns)
-		dst->interval_ns = src->interval_ns;
 	dst->no_budget |= src->no_budget;
+	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++) {
+		if (!is_wanted(f, e))
+			continue;
+		if (src->interval[e] > dst->interval[e])
+			dst->interval[e] = src->interval[e];
+		dst->idle_left_out[e].samples += src->idle_left_out[e].samples;
+		dst->idle_left_out[e].weight += src->idle_left_out[e].weight;
+	}
+}
+
+static bool has_books(const struct profile_books *b)
+{
+	static const struct profile_books none;
+
+	return memcmp(b, &none, sizeof(none)) != 0;
+}
+
+static void merge_head(struct profile *dst, const struct profile *src, const struct profile_filter *f)
+{
+	merge_span(dst, src, f);
 	for (uint32_t i = 0; i < src->n_processes; i++) {
 		const struct profile_process *q = &src->processes[i];
 		uint32_t to;
 
-		if (!process_passes(q, f) || !(q->losses.taken || q->losses.taken_ns))
+		if (!process_passes(q, f) || !has_books(&q->books))
 			continue;
 		to = map_process(dst, src, i);
 		if (to != UINT32_MAX)
-			add_losses(&PROCESSES(dst)[to].losses, &q->losses);
+			add_books(&PROCESSES(dst)[to].books, &q->books, f);
 		if (f && f->n_pids)
-			add_losses(&dst->losses, &q->losses);
+			add_books(&dst->books, &q->books, f);
 	}
 	if (!f || !f->n_pids) {
-		add_losses(&dst->losses, &src->losses); /* nobody's too */
+		add_books(&dst->books, &src->books, f); /* nobody's too */
 	}
 }
 
+static bool row_passes(const struct profile_row *r, const bool *passes, const struct profile_filter *f)
+{
+	return passes[r->thread] && is_wanted(f, r->event) && !(r->idle && f && f->no_idle);
+}
+
+static void leave_out_idle(struct profile *dst, const struct profile_row *r)
+{
+	dst->idle_left_out[r->event].samples += r->samples;
+	dst->idle_left_out[r->event].weight += r->weight;
+}
+
+/* @passes: by thread */
 static int merge_rows(struct profile *dst, const struct profile *src, uint32_t *threads,
-		      const bool *passes, const uint32_t *nodes)
+		      const bool *passes, const uint32_t *nodes, const struct profile_filter *f)
 {
 	for (uint32_t i = 0; i < src->n_rows; i++) {
-		const struct profile_row *r = &src->rows[i];
+		struct profile_row r = src->rows[i];
+		uint32_t *thread = &threads[r.thread];
 
-		if (!passes[r->thread])
+		if (!row_passes(&r, passes, f)) {
+			if (r.idle && passes[r.thread] && is_wanted(f, r.event))
+				leave_out_idle(dst, &r);
 			continue;
-		if (threads[r->thread] == NOT_MAPPED)
-			threads[r->thread] = map_thread(dst, src, r->thread);
-		if (threads[r->thread] == NOT_MAPPED)
+		}
+		if (*thread == NOT_MAPPED)
+			*thread = map_thread(dst, src, r.thread);
+		if (*thread == NOT_MAPPED)
 			return -ENOMEM;
-		profile_add(dst, threads[r->thread], nodes[r->node], r->samples, r->weight_ns);
+		r.thread = *thread;
+		r.node = nodes[r.node];
+		profile_add_row(dst, &r);
 	}
 	return 0;
 }
@@ -656,11 +753,11 @@ int profile_merge(struct profile *dst, const struct profile *src, const struct p
 	for (uint32_t i = 0; i < src->n_threads; i++)
 		passes[i] = thread_passes(src, &src->threads[i], f);
 	for (uint32_t i = 0; i < src->n_rows; i++)
-		if (passes[src->rows[i].thread])
+		if (row_passes(&src->rows[i], passes, f))
 			nodes[src->rows[i].node] = NOT_MAPPED;
 	merge_head(dst, src, f);
 	map_nodes(dst, src, nodes, frames);
-	return merge_rows(dst, src, threads, passes, nodes);
+	return merge_rows(dst, src, threads, passes, nodes, f);
 }
 
 /* Index the frames anew; false = two of them are equal. */

@@ -1,7 +1,8 @@
 /*
- * A profile: weights by (process, thread, stack), with everything needed to print it. Used for the
- * windows that come in, the segments on disk, the answer to a query: one structure, merged. Pure
- * memory; bounded by PROFILE_*_MAX (what does not fit is counted in `overflow`, its weight goes to
+ * A profile: weights by (process, thread, stack) for each kind of event, with everything needed to
+ * print it. Used for the windows that come in, the segments on disk, the answer to a query: one
+ * structure, merged. What weights are, enum wire_event says: ns of CPU, of waiting or of wall-clock
+ * time, or bytes; those of different events are never added up. Pure memory; bounded by PROFILE_*_MAX (what does not fit is counted in `overflow`, its weight goes to
  * the node "[profile full]" of its thread or of its process, never lost).
  */
 #pragma once
@@ -10,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "daemon/core/mem.h"
+#include "proto/wire.h"
 
 #define PROFILE_NODES_MAX   (1u << 20)
 #define PROFILE_STRINGS_MAX (1u << 20)
@@ -28,16 +30,21 @@ struct profile_frame {
 	uint64_t offset; /* native: offset in the file */
 };
 
-/* What was lost beside what is in it; copied into every output. */
+/* What was lost of one kind of event beside what is in it; copied into every output. */
 struct profile_losses {
-	uint64_t taken, taken_ns, delivered, delivered_ns, dropped, dropped_ns;
+	uint64_t taken, taken_weight, delivered, delivered_weight, dropped, dropped_weight;
+};
+
+struct profile_books {
+	struct profile_losses of[WIRE_EVENT_COUNT];
+	uint64_t short_waits, short_waits_ns; /* below the threshold: only counted */
 };
 
 struct profile_process {
 	uint32_t pid, ns_pid;
 	uint64_t start_time; /* with pid: identity */
 	uint32_t name, container_id, container, pod, jdk;
-	struct profile_losses losses; /* its part of the profile's; profile_add_losses() */
+	struct profile_books books; /* its part of the profile's; profile_add_books() */
 };
 
 struct profile_thread {
@@ -54,15 +61,22 @@ struct profile_node {
 struct profile_row {
 	uint32_t thread; /* index */
 	uint32_t node; /* leaf; 0 = no stack */
+	uint8_t event; /* enum wire_event */
+	uint8_t wait; /* of locks: enum wire_wait */
+	bool idle; /* a wait for work, idle.h */
 	uint64_t samples;
-	uint64_t weight_ns;
+	uint64_t weight;
 };
 
 struct profile {
 	uint64_t begin_real_ns, end_real_ns; /* span it covers */
-	uint64_t interval_ns; /* coarsest sampling interval in it; 0 = unknown */
+	/* the coarsest in it, 0 = unknown: ns or bytes between two samples, the shortest wait */
+	uint64_t interval[WIRE_EVENT_COUNT];
 	bool no_budget; /* recorded with the CPU budget lifted */
-	struct profile_losses losses;
+	struct profile_books books;
+	struct {
+		uint64_t samples, weight;
+	} idle_left_out[WIRE_EVENT_COUNT]; /* by a filter; not encoded */
 	uint64_t overflow; /* samples whose stack or thread did not fit */
 	/* tables, read-only from outside; counts beside them */
 	const char *const *strings;
@@ -81,6 +95,8 @@ DEFINE_FREEP(struct profile, profile_free);
 
 /* Samples in it, over all rows. */
 uint64_t profile_samples(const struct profile *p);
+/* Bits 1 << enum wire_event of its rows. */
+unsigned profile_events(const struct profile *p);
 /* Memory it takes. */
 size_t profile_bytes(const struct profile *p);
 
@@ -92,9 +108,11 @@ uint32_t profile_intern_frame(struct profile *p, const struct profile_frame *f);
 uint32_t profile_process(struct profile *p, const struct profile_process *q);
 uint32_t profile_thread(struct profile *p, const struct profile_thread *t);
 uint32_t profile_node(struct profile *p, uint32_t parent, uint32_t frame);
-/* To the profile's losses and those of @process (UINT32_MAX: nobody's). */
-void profile_add_losses(struct profile *p, uint32_t process, const struct profile_losses *d);
-/* Adds to the row (thread, node). */
+/* To the profile's books and those of @process (UINT32_MAX: nobody's). */
+void profile_add_books(struct profile *p, uint32_t process, const struct profile_books *d);
+/* Adds to the row of the same thread, node, event, wait and idle. */
+void profile_add_row(struct profile *p, const struct profile_row *row);
+/* The same for CPU time. */
 void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t samples,
 		 uint64_t weight_ns);
 
@@ -104,6 +122,8 @@ struct profile_filter {
 	const uint64_t *start_times;
 	uint32_t n_pids;
 	const char *thread; /* substring of the thread's name */
+	unsigned events; /* bits 1 << enum wire_event */
+	bool no_idle; /* without waits for work, which are counted in idle_left_out */
 };
 
 /* Adds all rows of @src that pass @filter (NULL = all) to @dst; spans add up, and the losses of the

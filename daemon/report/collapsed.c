@@ -1,4 +1,4 @@
-/* One line a stack: root first, ';' between frames, weight in ns last. Frames that print the same
+/* One line a stack: root first, ';' between frames, weight in ns (of allocations: bytes) last. Frames that print the same
  * (lines, offsets) are one. */
 #include "daemon/report/formats.h"
 
@@ -10,7 +10,7 @@
 
 struct line {
 	char *stack;
-	uint64_t weight_ns;
+	uint64_t weight;
 };
 
 static void put_name(struct text_out *t, const char *name)
@@ -73,7 +73,7 @@ void write_collapsed(struct text_out *t, const struct profile *p, const struct r
 	}
 	for (uint32_t i = 0; i < p->n_rows; i++) {
 		lines[n].stack = stack_text(p, &p->rows[i], o);
-		lines[n].weight_ns = p->rows[i].weight_ns;
+		lines[n].weight = p->rows[i].weight;
 		if (lines[n].stack)
 			n++;
 		else
@@ -81,11 +81,11 @@ void write_collapsed(struct text_out *t, const struct profile *p, const struct r
 	}
 	qsort(lines, n, sizeof(*lines), by_stack);
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t sum = lines[i].weight_ns;
+		uint64_t sum = lines[i].weight;
 
 		while (i + 1 < n && strcmp(lines[i].stack, lines[i + 1].stack) == 0) {
 			free(lines[i].stack);
-			sum += lines[++i].weight_ns;
+			sum += lines[++i].weight;
 		}
 		text_put(t, lines[i].stack);
 		text_printf(t, " %llu\n", (unsigned long long)sum);

@@ -1,6 +1,8 @@
-/* The writers behind report_write(), one a file. */
+/* The writers behind report_write(), one a file. Each gets a profile with nothing but what the options
+ * ask for. */
 #pragma once
 
+#include "daemon/report/events.h"
 #include "daemon/report/report.h"
 #include "daemon/report/text_out.h"
 

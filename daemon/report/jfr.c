@@ -4,7 +4,9 @@
  * A profile has weights by thread and stack and no moments. kindling.CpuTime says exactly that, one
  * event each. jdk.ExecutionSample is what tools look for: as many as there were samples, each of
  * them for the same CPU time (the setting "interval"), spread over the span. What does not make a
- * whole interval is carried over to the next stack.
+ * whole interval is carried over to the next stack. Waits and allocations likewise:
+ * kindling.WaitTime and kindling.Allocated are the rows, the JDK's own events as many as there were,
+ * with the mean of their row (the sum is exact).
  */
 #include "daemon/report/formats.h"
 
@@ -78,7 +80,7 @@ static size_t begin_event(struct jfr *j, enum jfr_type type, uint64_t after_ns)
 static void put_who(struct jfr *j, const struct profile_row *r)
 {
 	jfr_u64(j->t, r->thread + 1ull);
-	jfr_u64(j->t, r->node + 1ull);
+	jfr_u64(j->t, jfr_stack_of(j, r) + 1ull);
 }
 
 static void put_setting(struct jfr *j, enum jfr_type of, const char *name, const char *value)
@@ -93,15 +95,15 @@ static void put_setting(struct jfr *j, enum jfr_type of, const char *name, const
 
 static void put_books(struct jfr *j, uint64_t interval_ns)
 {
-	const struct profile_losses *l = &j->p->losses;
+	const struct profile_losses *l = &j->p->books.of[WIRE_EVENT_CPU];
 	size_t at = begin_event(j, JFR_BOOKS, 0);
 	char text[32];
 
 	jfr_u64(j->t, l->taken);
 	jfr_u64(j->t, l->delivered);
 	jfr_u64(j->t, l->dropped);
-	jfr_u64(j->t, l->dropped_ns);
-	jfr_u64(j->t, j->p->interval_ns);
+	jfr_u64(j->t, l->dropped_weight);
+	jfr_u64(j->t, j->p->interval[WIRE_EVENT_CPU]);
 	jfr_end(j->t, at);
 	snprintf(text, sizeof(text), "%llu ns", (unsigned long long)interval_ns);
 	put_setting(j, JFR_EXECUTION_SAMPLE, "event", "cpu");
@@ -115,7 +117,7 @@ static void put_cpu_time(struct jfr *j, const struct profile_row *r, uint64_t sp
 
 	put_who(j, r);
 	jfr_u64(j->t, r->samples);
-	jfr_u64(j->t, r->weight_ns);
+	jfr_u64(j->t, r->weight);
 	jfr_end(j->t, at);
 }
 
@@ -127,22 +129,81 @@ static uint64_t moment_ns(uint64_t n, uint64_t span_ns)
 	return (uint64_t)((double)span_ns * ((double)part / 4294967296.0));
 }
 
+static void put_execution_samples(struct jfr *j, const struct profile_row *r, uint64_t interval_ns,
+				  uint64_t span_ns)
+{
+	for (; j->carried_ns >= interval_ns && !j->t->failed; j->carried_ns -= interval_ns) {
+		size_t at = begin_event(j, JFR_EXECUTION_SAMPLE, moment_ns(j->n++, span_ns));
+
+		put_who(j, r);
+		jfr_u64(j->t, 0); /* STATE_DEFAULT */
+		jfr_end(j->t, at);
+	}
+}
+
+/* A wait that lasted @weight ns, or an allocation that stands for so many bytes. */
+static void put_one(struct jfr *j, const struct profile_row *r, uint64_t weight, uint64_t after_ns)
+{
+	static const enum jfr_type waits[WIRE_WAIT_COUNT] = {
+		[WIRE_WAIT_ENTER] = JFR_MONITOR_ENTER,
+		[WIRE_WAIT_WAIT] = JFR_MONITOR_WAIT,
+		[WIRE_WAIT_PARK] = JFR_THREAD_PARK,
+	};
+	/* what stands behind the class: nobody to name, no timeout, no address */
+	static const int zeros[WIRE_WAIT_COUNT] = { 2, 4, 3 };
+	bool is_wait = r->event == WIRE_EVENT_LOCK;
+	size_t at = begin_event(j, is_wait ? waits[r->wait] : JFR_ALLOCATION, after_ns);
+
+	if (is_wait)
+		jfr_u64(j->t, weight);
+	put_who(j, r);
+	jfr_u64(j->t, jfr_class_of(j, r));
+	for (int i = 0; is_wait && i < zeros[r->wait]; i++)
+		jfr_u64(j->t, 0);
+	if (!is_wait)
+		jfr_u64(j->t, weight);
+	jfr_end(j->t, at);
+}
+
+static void put_sum(struct jfr *j, const struct profile_row *r, uint64_t span_ns)
+{
+	size_t at = begin_event(j, r->event == WIRE_EVENT_LOCK ? JFR_WAIT_TIME : JFR_ALLOCATED,
+				span_ns / 2);
+
+	put_who(j, r);
+	jfr_u64(j->t, jfr_class_of(j, r));
+	jfr_u64(j->t, r->samples);
+	jfr_u64(j->t, r->weight);
+	jfr_end(j->t, at);
+}
+
+/* As many events as there were, at most its part of SAMPLES_MAX. */
+static void put_each(struct jfr *j, const struct profile_row *r, uint64_t all, uint64_t span_ns)
+{
+	uint64_t n = all > SAMPLES_MAX ? r->samples * SAMPLES_MAX / all : r->samples, left = r->weight;
+
+	for (n = n ? n : 1; n && !j->t->failed; n--) {
+		put_one(j, r, left / n, moment_ns(j->n++, span_ns));
+		left -= left / n;
+	}
+}
+
 static void put_rows(struct jfr *j, uint64_t interval_ns, uint64_t span_ns)
 {
 	const struct profile *p = j->p;
-	uint64_t carried_ns = interval_ns / 2, n = 0;
+	uint64_t all = profile_samples(p);
 
+	j->carried_ns = interval_ns / 2;
 	for (uint32_t i = 0; i < p->n_rows; i++) {
 		const struct profile_row *r = &p->rows[i];
 
-		put_cpu_time(j, r, span_ns);
-		carried_ns += r->weight_ns;
-		for (; carried_ns >= interval_ns && !j->t->failed; carried_ns -= interval_ns) {
-			size_t at = begin_event(j, JFR_EXECUTION_SAMPLE, moment_ns(n++, span_ns));
-
-			put_who(j, r);
-			jfr_u64(j->t, 0); /* STATE_DEFAULT */
-			jfr_end(j->t, at);
+		if (r->event == WIRE_EVENT_CPU) {
+			put_cpu_time(j, r, span_ns);
+			j->carried_ns += r->weight;
+			put_execution_samples(j, r, interval_ns, span_ns);
+		} else {
+			put_sum(j, r, span_ns);
+			put_each(j, r, all, span_ns);
 		}
 	}
 }
@@ -150,13 +211,31 @@ static void put_rows(struct jfr *j, uint64_t interval_ns, uint64_t span_ns)
 /* What one jdk.ExecutionSample stands for. */
 static uint64_t sample_interval_ns(const struct profile *p)
 {
-	uint64_t all_ns = 0, n = profile_samples(p);
+	uint64_t all_ns = 0, n = 0;
 
-	for (uint32_t i = 0; i < p->n_rows; i++)
-		all_ns += p->rows[i].weight_ns;
+	for (uint32_t i = 0; i < p->n_rows; i++) {
+		if (p->rows[i].event != WIRE_EVENT_CPU)
+			continue;
+		n += p->rows[i].samples;
+		all_ns += p->rows[i].weight;
+	}
 	if (n > SAMPLES_MAX)
 		n = SAMPLES_MAX;
 	return n && all_ns > n ? all_ns / n : DEFAULT_INTERVAL_NS;
+}
+
+static void put_event_books(struct jfr *j, enum wire_event event)
+{
+	const struct profile_losses *l = &j->p->books.of[event];
+	size_t at = begin_event(j, JFR_EVENT_BOOKS, 0);
+
+	jfr_string(j->t, wire_event_names[event]);
+	jfr_u64(j->t, l->taken);
+	jfr_u64(j->t, l->delivered);
+	jfr_u64(j->t, l->dropped);
+	jfr_u64(j->t, l->dropped_weight);
+	jfr_u64(j->t, j->p->interval[event]);
+	jfr_end(j->t, at);
 }
 
 /* ---- the chunk ------------------------------------------------------------------------------- */
@@ -191,7 +270,11 @@ static void put_chunk(struct jfr *j)
 	static const char header[68];
 
 	text_bytes(j->t, header, sizeof(header));
-	put_books(j, interval_ns);
+	if (j->events & 1u << WIRE_EVENT_CPU)
+		put_books(j, interval_ns);
+	for (int e = WIRE_EVENT_LOCK; e < WIRE_EVENT_COUNT; e++)
+		if (j->events & 1u << e)
+			put_event_books(j, (enum wire_event)e);
 	put_rows(j, interval_ns, span_ns);
 	pools_at = j->t->len;
 	jfr_put_pools(j);
@@ -202,9 +285,8 @@ static void put_chunk(struct jfr *j)
 
 void write_jfr(struct text_out *t, const struct profile *p, const struct report_options *o)
 {
-	struct jfr j = { .t = t, .p = p };
+	struct jfr j = { .t = t, .p = p, .events = o->events };
 
-	(void)o;
 	j.order = calloc(p->n_frames + 1, sizeof(*j.order));
 	j.method = calloc(p->n_frames + 1, sizeof(*j.method));
 	j.string_used = calloc(p->n_strings + 1, 1);

@@ -30,6 +30,7 @@ static const uint8_t frame_type_of[WIRE_KIND_COUNT] = {
 	[WIRE_KIND_STUB] = NATIVE,
 	[WIRE_KIND_KERNEL] = KERNEL,
 	[WIRE_KIND_SYNTHETIC] = NATIVE,
+	[WIRE_KIND_CLASS] = NATIVE,
 };
 
 /* Keys of symbols: two fixed ones, strings, strings as names of classes, texts of frames. */
@@ -66,6 +67,29 @@ static int by_method(const void *a, const void *b, void *frames)
 	return 0;
 }
 
+/* The string with the name of the class on a row's stack, 0 = there is none. */
+static uint32_t class_string(const struct jfr *j, const struct profile_row *r)
+{
+	const struct profile_frame *f;
+
+	if (!r->node)
+		return 0;
+	f = &j->p->frames[j->p->nodes[r->node].frame];
+	return f->kind == WIRE_KIND_CLASS ? f->method : 0;
+}
+
+uint32_t jfr_stack_of(const struct jfr *j, const struct profile_row *r)
+{
+	return class_string(j, r) ? j->p->nodes[r->node].parent : r->node;
+}
+
+uint64_t jfr_class_of(const struct jfr *j, const struct profile_row *r)
+{
+	uint32_t string = class_string(j, r);
+
+	return string ? CLASS_STRINGS + (uint64_t)string : 0;
+}
+
 void jfr_number(struct jfr *j)
 {
 	const struct profile *p = j->p;
@@ -86,8 +110,13 @@ void jfr_number(struct jfr *j)
 		j->class_used[f->class_name] = j->string_used[f->method] = 1;
 		j->string_used[f->signature] = 1;
 	}
-	for (uint32_t i = 0; i < p->n_rows; i++)
-		j->leaf_used[p->rows[i].node] = 1;
+	for (uint32_t i = 0; i < p->n_rows; i++) {
+		uint32_t string = class_string(j, &p->rows[i]);
+
+		j->leaf_used[jfr_stack_of(j, &p->rows[i])] = 1;
+		if (string)
+			j->class_used[string] = 1;
+	}
 }
 
 /* ---- constant pools -------------------------------------------------------------------------- */

@@ -34,8 +34,15 @@ enum jfr_type {
 	JFR_TIMESPAN,
 	JFR_EXECUTION_SAMPLE = 101,
 	JFR_ACTIVE_SETTING,
+	JFR_MONITOR_ENTER,
+	JFR_MONITOR_WAIT,
+	JFR_THREAD_PARK,
+	JFR_ALLOCATION,
 	JFR_CPU_TIME = 110,
 	JFR_BOOKS,
+	JFR_WAIT_TIME,
+	JFR_ALLOCATED,
+	JFR_EVENT_BOOKS,
 };
 
 /* Seven bits a byte, nine bytes at most: the ninth has eight. */
@@ -54,9 +61,15 @@ struct jfr {
 	uint32_t *method; /* by frame: its method's first frame */
 	uint8_t *string_used, *class_used; /* by string */
 	uint8_t *leaf_used; /* by node */
+	unsigned events; /* bits */
+	uint64_t carried_ns; /* CPU time that no jdk.ExecutionSample stands for yet */
+	uint64_t n; /* events that have a moment */
 };
 
 /* Fills in what follows from the frames and rows; all arrays are there, and zero. */
 void jfr_number(struct jfr *j);
+/* A row's stack without the class that stands on it, and that class's key; 0 = none. */
+uint32_t jfr_stack_of(const struct jfr *j, const struct profile_row *r);
+uint64_t jfr_class_of(const struct jfr *j, const struct profile_row *r);
 /* Keys of threads and stacks: index + 1, leaf node + 1. */
 void jfr_put_pools(struct jfr *j);

@@ -10,13 +10,14 @@
 #include <string.h>
 
 #define STRINGS_MAX 256
-#define FIELDS_MAX  8
+#define FIELDS_MAX  10
 
 enum field_flags {
 	POOL = 1, /* the value is a key of a constant pool */
 	ARRAY = 2,
 	TICKS = 4, /* a moment */
 	NANOS = 8, /* a length of time */
+	TICKS_LONG = 16, /* the same, in ticks */
 };
 
 struct field {
@@ -44,6 +45,13 @@ struct type {
 	{                                                          \
 		"stackTrace", JFR_STACK_TRACE, POOL, "Stack Trace" \
 	}
+
+#define BY                                                         \
+	{ "eventThread", JFR_THREAD, POOL, "Event Thread" },       \
+	{                                                          \
+		"stackTrace", JFR_STACK_TRACE, POOL, "Stack Trace" \
+	}
+#define LASTED { "duration", JFR_LONG, TICKS_LONG, "Duration" }, BY
 
 static const struct type types[] = {
 	{ .id = JFR_BOOLEAN, .name = "boolean" },
@@ -131,6 +139,40 @@ static const struct type types[] = {
 		      { "id", JFR_LONG, 0, "Event Id" },
 		      { "name", JFR_STRING, 0, "Setting Name" },
 		      { "value", JFR_STRING, 0, "Setting Value" } } },
+	{ .id = JFR_MONITOR_ENTER,
+	  .name = "jdk.JavaMonitorEnter",
+	  .super = EVENT,
+	  .label = "Java Monitor Blocked",
+	  .fields = { START, LASTED,
+		      { "monitorClass", JFR_CLASS, POOL, "Monitor Class" },
+		      { "previousOwner", JFR_THREAD, POOL, "Previous Monitor Owner" },
+		      { "address", JFR_LONG, 0, "Monitor Address" } } },
+	{ .id = JFR_MONITOR_WAIT,
+	  .name = "jdk.JavaMonitorWait",
+	  .super = EVENT,
+	  .label = "Java Monitor Wait",
+	  .fields = { START, LASTED,
+		      { "monitorClass", JFR_CLASS, POOL, "Monitor Class" },
+		      { "notifier", JFR_THREAD, POOL, "Notifier Thread" },
+		      { "timeout", JFR_LONG, NANOS, "Timeout" },
+		      { "timedOut", JFR_BOOLEAN, 0, "Timed Out" },
+		      { "address", JFR_LONG, 0, "Monitor Address" } } },
+	{ .id = JFR_THREAD_PARK,
+	  .name = "jdk.ThreadPark",
+	  .super = EVENT,
+	  .label = "Java Thread Park",
+	  .fields = { START, LASTED,
+		      { "parkedClass", JFR_CLASS, POOL, "Class Parked On" },
+		      { "timeout", JFR_LONG, NANOS, "Park Timeout" },
+		      { "until", JFR_LONG, NANOS, "Park Until" },
+		      { "address", JFR_LONG, 0, "Address of Object Parked" } } },
+	{ .id = JFR_ALLOCATION,
+	  .name = "jdk.ObjectAllocationSample",
+	  .super = EVENT,
+	  .label = "Object Allocation Sample",
+	  .fields = { START, BY,
+		      { "objectClass", JFR_CLASS, POOL, "Object Class" },
+		      { "weight", JFR_LONG, 0, "Sample Weight" } } },
 	{ .id = JFR_CPU_TIME,
 	  .name = "kindling.CpuTime",
 	  .super = EVENT,
@@ -149,6 +191,33 @@ static const struct type types[] = {
 		      { "dropped", JFR_LONG, 0, "Samples Dropped" },
 		      { "droppedTime", JFR_LONG, NANOS, "CPU Time Dropped" },
 		      { "interval", JFR_LONG, NANOS, "Sampling Interval" } } },
+	{ .id = JFR_WAIT_TIME,
+	  .name = "kindling.WaitTime",
+	  .super = EVENT,
+	  .label = "Waiting Time of a Stack",
+	  .fields = { START, WHO,
+		      { "lockClass", JFR_CLASS, POOL, "Class of the Lock" },
+		      { "waits", JFR_LONG, 0, "Waits" },
+		      { "waitTime", JFR_LONG, NANOS, "Time" } } },
+	{ .id = JFR_ALLOCATED,
+	  .name = "kindling.Allocated",
+	  .super = EVENT,
+	  .label = "Bytes Allocated by a Stack",
+	  .fields = { START, WHO,
+		      { "objectClass", JFR_CLASS, POOL, "Object Class" },
+		      { "samples", JFR_LONG, 0, "Samples" },
+		      { "bytes", JFR_LONG, 0, "Bytes" } } },
+	{ .id = JFR_EVENT_BOOKS,
+	  .name = "kindling.EventBooks",
+	  .super = EVENT,
+	  .label = "Waits and Allocations Taken and Lost",
+	  .fields = { START,
+		      { "event", JFR_STRING, 0, "Event" },
+		      { "taken", JFR_LONG, 0, "Taken" },
+		      { "delivered", JFR_LONG, 0, "Delivered" },
+		      { "dropped", JFR_LONG, 0, "Dropped" },
+		      { "droppedWeight", JFR_LONG, 0, "Weight Dropped" },
+		      { "interval", JFR_LONG, 0, "Interval or Threshold" } } },
 };
 
 /* The tree of elements refers to strings by number, and they come before it. */
@@ -211,7 +280,7 @@ static void annotation(struct tree *t, enum jfr_type type, const char *key, cons
 static void field(struct tree *t, const struct field *f)
 {
 	const char *attributes[9] = { "name", f->name, "class", number(t, f->type) };
-	unsigned n = 4, timed = f->flags & (TICKS | NANOS) ? 1 : 0;
+	unsigned n = 4, timed = f->flags & (TICKS | NANOS | TICKS_LONG) ? 1 : 0;
 
 	if (f->flags & POOL) {
 		attributes[n++] = "constantPool";
@@ -228,6 +297,8 @@ static void field(struct tree *t, const struct field *f)
 		annotation(t, JFR_TIMESTAMP, "value", "TICKS");
 	if (f->flags & NANOS)
 		annotation(t, JFR_TIMESPAN, "value", "NANOSECONDS");
+	if (f->flags & TICKS_LONG)
+		annotation(t, JFR_TIMESPAN, "value", "TICKS");
 }
 
 static void type(struct tree *t, const struct type *c)

@@ -3,34 +3,58 @@
 
 #include "proto/wire.h"
 
-static void put_losses(struct text_out *t, const struct profile_losses *l)
+static void put_losses(struct text_out *t, const struct profile_books *b, enum wire_event event)
 {
+	const struct profile_losses *l = &b->of[event];
+	const char *unit = report_events[event].unit;
+
 	text_printf(t,
-		    ",\"losses\":{\"taken\":%llu,\"taken_ns\":%llu,\"delivered\":%llu,"
-		    "\"delivered_ns\":%llu,\"dropped\":%llu,\"dropped_ns\":%llu}",
-		    (unsigned long long)l->taken, (unsigned long long)l->taken_ns,
-		    (unsigned long long)l->delivered, (unsigned long long)l->delivered_ns,
-		    (unsigned long long)l->dropped, (unsigned long long)l->dropped_ns);
+		    ",\"losses\":{\"taken\":%llu,\"taken_%s\":%llu,\"delivered\":%llu,"
+		    "\"delivered_%s\":%llu,\"dropped\":%llu,\"dropped_%s\":%llu}",
+		    (unsigned long long)l->taken, unit, (unsigned long long)l->taken_weight,
+		    (unsigned long long)l->delivered, unit, (unsigned long long)l->delivered_weight,
+		    (unsigned long long)l->dropped, unit, (unsigned long long)l->dropped_weight);
+	if (event == WIRE_EVENT_LOCK)
+		text_printf(t, ",\"short_waits\":%llu,\"short_waits_ns\":%llu",
+			    (unsigned long long)b->short_waits,
+			    (unsigned long long)b->short_waits_ns);
+}
+
+/* What the page says of the whole, in words that are the same in all formats. */
+static void put_words(struct text_out *t, const struct profile *p, enum wire_event event)
+{
+	const struct report_event *e = &report_events[event];
+	char text[300];
+
+	text_printf(t, ",\"event\":\"%s\",\"unit\":\"%s\",\"of\":\"%s\",\"samples_are\":\"%s\",\"rate\":",
+		    wire_event_names[event], e->unit, e->of, e->samples);
+	text_json(t, report_rate_text(p, event, text, sizeof(text)));
+	text_put(t, ",\"absent\":");
+	text_json(t, report_absent_text(p, event, text, sizeof(text)));
 }
 
 static void put_head(struct text_out *t, const struct profile *p, const struct report_options *o)
 {
+	enum wire_event event = report_event_of(o->events);
 	char title[512];
 
 	report_title(p, o, title, sizeof(title));
 	text_put(t, "{\"title\":");
 	text_json(t, title);
+	put_words(t, p, event);
 	text_put(t, o->threads ? ",\"by_thread\":true" : ",\"by_thread\":false");
 	text_printf(t,
-		    ",\"begin_ns\":%llu,\"end_ns\":%llu,\"interval_ns\":%llu,\"no_budget\":%s,"
+		    ",\"begin_ns\":%llu,\"end_ns\":%llu,\"%s\":%llu,\"no_budget\":%s,"
 		    "\"overflow\":%llu",
 		    (unsigned long long)p->begin_real_ns, (unsigned long long)p->end_real_ns,
-		    (unsigned long long)p->interval_ns, p->no_budget ? "true" : "false",
+		    event == WIRE_EVENT_LOCK ? "min_wait_ns" :
+		    event == WIRE_EVENT_ALLOC ? "interval_bytes" : "interval_ns",
+		    (unsigned long long)p->interval[event], p->no_budget ? "true" : "false",
 		    (unsigned long long)p->overflow);
-	put_losses(t, &p->losses);
+	put_losses(t, &p->books, event);
 }
 
-static void put_owners(struct text_out *t, const struct profile *p)
+static void put_owners(struct text_out *t, const struct profile *p, enum wire_event event)
 {
 	text_put(t, ",\"processes\":[");
 	for (uint32_t i = 0; i < p->n_processes; i++) {
@@ -47,7 +71,7 @@ static void put_owners(struct text_out *t, const struct profile *p)
 		text_json(t, p->strings[q->container]);
 		text_put(t, ",\"pod\":");
 		text_json(t, p->strings[q->pod]);
-		put_losses(t, &q->losses);
+		put_losses(t, &q->books, event);
 		text_put(t, "}");
 	}
 	text_put(t, "],\"threads\":[");
@@ -97,7 +121,7 @@ static void put_frame(struct text_out *t, const struct profile *p, const struct 
 void write_json(struct text_out *t, const struct profile *p, const struct report_options *o)
 {
 	put_head(t, p, o);
-	put_owners(t, p);
+	put_owners(t, p, report_event_of(o->events));
 	text_put(t, ",\"frames\":[");
 	for (uint32_t i = 0; i < p->n_frames; i++) {
 		if (i)
@@ -112,6 +136,6 @@ void write_json(struct text_out *t, const struct profile *p, const struct report
 	for (uint32_t i = 0; i < p->n_rows; i++)
 		text_printf(t, "%s[%u,%u,%llu,%llu]", i ? "," : "", p->rows[i].thread,
 			    p->rows[i].node, (unsigned long long)p->rows[i].samples,
-			    (unsigned long long)p->rows[i].weight_ns);
+			    (unsigned long long)p->rows[i].weight);
 	text_put(t, "]}\n");
 }

@@ -14,10 +14,10 @@ static int by_total(const void *a, const void *b)
 {
 	const struct report_method *x = a, *y = b;
 
-	if (x->total_ns != y->total_ns)
-		return x->total_ns < y->total_ns ? 1 : -1;
-	if (x->self_ns != y->self_ns)
-		return x->self_ns < y->self_ns ? 1 : -1;
+	if (x->total != y->total)
+		return x->total < y->total ? 1 : -1;
+	if (x->self != y->self)
+		return x->self < y->self ? 1 : -1;
 	return strcmp(x->name, y->name);
 }
 
@@ -66,16 +66,16 @@ static void count_methods(const struct profile *p, uint32_t process, char *const
 				continue;
 			m->last_row = i + 1;
 			m->samples += r->samples;
-			m->total_ns += r->weight_ns;
+			m->total += r->weight;
 		}
 		if (r->node) {
-			methods[ids[p->nodes[r->node].frame]].self_ns += r->weight_ns;
+			methods[ids[p->nodes[r->node].frame]].self += r->weight;
 			continue;
 		}
 		none->name = "[no stack]";
 		none->samples += r->samples;
-		none->total_ns += r->weight_ns;
-		none->self_ns += r->weight_ns;
+		none->total += r->weight;
+		none->self += r->weight;
 	}
 }
 

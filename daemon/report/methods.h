@@ -5,7 +5,7 @@
 
 struct report_method {
 	const char *name;
-	uint64_t samples, total_ns, self_ns;
+	uint64_t samples, total, self;
 	uint32_t last_row; /* private: counted once a stack, also when it recurses */
 };
 

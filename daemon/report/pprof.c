@@ -1,4 +1,8 @@
-/* The format of `go tool pprof`: gzipped protobuf, samples/count and cpu/nanoseconds. */
+/*
+ * The format of `go tool pprof`: gzipped protobuf. Each kind of event has two values, as Go's own
+ * profiles call them: samples/count and cpu/nanoseconds, contentions/count and delay/nanoseconds,
+ * alloc_objects/count (samples: their objects are not counted) and alloc_space/bytes.
+ */
 #include "daemon/report/formats.h"
 
 #include <errno.h>
@@ -8,6 +12,8 @@
 #include <zlib.h>
 #include "pprof.pb-c.h"
 #include "proto/wire.h"
+
+#define LABELS_MAX 6
 
 /* All messages of one profile in one arena: thousands of small ones, freed together. */
 struct arena {
@@ -54,23 +60,58 @@ static void arena_free(struct arena *a)
 /* Fixed strings come first in the string table, the profile's own behind them. */
 enum {
 	S_EMPTY,
-	S_SAMPLES,
 	S_COUNT,
-	S_CPU,
 	S_NANOSECONDS,
+	S_BYTES,
+	S_SAMPLES,
+	S_CPU,
+	S_CONTENTIONS,
+	S_DELAY,
+	S_ALLOC_OBJECTS,
+	S_ALLOC_SPACE,
+	S_WALL_SAMPLES,
+	S_WALL,
 	S_THREAD,
 	S_TID,
 	S_PID,
 	S_PROCESS,
 	S_KIND,
+	S_WAIT,
 	S_NO_STACK,
-	S_COMMENT,
-	S_KINDS, /* names of frames' kinds */
-	S_FIXED = S_KINDS + WIRE_KIND_COUNT
+	S_COMMENTS, /* one an event */
+	S_KINDS = S_COMMENTS + WIRE_EVENT_COUNT, /* names of frames' kinds */
+	S_WAITS = S_KINDS + WIRE_KIND_COUNT,
+	S_FIXED = S_WAITS + WIRE_WAIT_COUNT
 };
-static const char *const fixed[S_COMMENT] = {
-	"",    "samples", "count",   "cpu",  "nanoseconds", "thread",
-	"tid", "pid",	  "process", "kind", "[no stack]",
+static const char *const fixed[S_COMMENTS] = {
+	"",
+	"count",
+	"nanoseconds",
+	"bytes",
+	"samples",
+	"cpu",
+	"contentions",
+	"delay",
+	"alloc_objects",
+	"alloc_space",
+	"wall_samples",
+	"wall",
+	"thread",
+	"tid",
+	"pid",
+	"process",
+	"kind",
+	"wait",
+	"[no stack]",
+};
+
+static const struct {
+	int64_t samples, weight, unit;
+} value_types[WIRE_EVENT_COUNT] = {
+	[WIRE_EVENT_CPU] = { S_SAMPLES, S_CPU, S_NANOSECONDS },
+	[WIRE_EVENT_LOCK] = { S_CONTENTIONS, S_DELAY, S_NANOSECONDS },
+	[WIRE_EVENT_ALLOC] = { S_ALLOC_OBJECTS, S_ALLOC_SPACE, S_BYTES },
+	[WIRE_EVENT_WALL] = { S_WALL_SAMPLES, S_WALL, S_NANOSECONDS },
 };
 
 struct writer {
@@ -78,8 +119,9 @@ struct writer {
 	bool annotate;
 	const struct profile *p;
 	Pprof__Profile out;
-	int64_t comment;
-	char comment_text[512];
+	unsigned events; /* bits */
+	int64_t comments[WIRE_EVENT_COUNT];
+	char comment_texts[WIRE_EVENT_COUNT][768];
 	uint64_t *mappings; /* by string id of the module: mapping id */
 };
 
@@ -166,21 +208,47 @@ static void put_no_stack(struct writer *w)
 	w->out.location[w->out.n_location++] = loc;
 }
 
-static void put_comment(struct writer *w)
+static void put_comment(struct writer *w, enum wire_event event)
 {
-	const struct profile_losses *l = &w->p->losses;
+	const struct profile_losses *l = &w->p->books.of[event];
+	const struct report_event *e = &report_events[event];
+	char rate[64], absent[300];
 
-	snprintf(
-		w->comment_text, sizeof(w->comment_text),
-		"kindling: one sample per %.3g ms%s; %llu samples taken = %llu delivered + %llu dropped "
-		"(%.3f s dropped)",
-		(double)w->p->interval_ns / 1e6,
-		w->p->no_budget ? ", CPU budget of the agent lifted" : "",
-		(unsigned long long)l->taken, (unsigned long long)l->delivered,
-		(unsigned long long)l->dropped, (double)l->dropped_ns / 1e9);
-	w->comment = S_COMMENT;
-	w->out.comment = &w->comment;
-	w->out.n_comment = 1;
+	report_rate_text(w->p, event, rate, sizeof(rate));
+	report_absent_text(w->p, event, absent, sizeof(absent));
+	for (char *c = strchr(absent, '\n'); c; c = strchr(c, '\n'))
+		*c = c[1] ? ',' : '\0'; /* one line a comment */
+	snprintf(w->comment_texts[event], sizeof(w->comment_texts[event]),
+		 "kindling: %s%s%s%s%llu %s taken = %llu delivered + %llu dropped "
+		 "(%.3f %s dropped)%s%s",
+		 event == WIRE_EVENT_CPU ? "" : wire_event_names[event],
+		 event == WIRE_EVENT_CPU ? "" : ": ", rate,
+		 w->p->no_budget ? ", CPU budget of the agent lifted; " : *rate ? "; " : "",
+		 (unsigned long long)l->taken, e->samples, (unsigned long long)l->delivered,
+		 (unsigned long long)l->dropped, (double)l->dropped_weight / e->large_size, e->large,
+		 *absent ? "; " : "", absent);
+	w->comments[w->out.n_comment++] = S_COMMENTS + (int64_t)event;
+	w->out.comment = w->comments;
+}
+
+static void put_comments(struct writer *w)
+{
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
+		if (w->events & 1u << e)
+			put_comment(w, (enum wire_event)e);
+		w->out.string_table[S_COMMENTS + e] = w->comment_texts[e];
+	}
+}
+
+static void put_fixed_strings(struct writer *w)
+{
+	for (int i = 0; i < S_COMMENTS; i++)
+		w->out.string_table[i] = (char *)(uintptr_t)fixed[i];
+	for (int i = 0; i < WIRE_KIND_COUNT; i++)
+		w->out.string_table[S_KINDS + i] = (char *)(uintptr_t)wire_kind_names[i];
+	for (int i = 0; i < WIRE_WAIT_COUNT; i++)
+		w->out.string_table[S_WAITS + i] = (char *)(uintptr_t)wire_wait_names[i];
+	put_comments(w);
 }
 
 /* Location and function i + 1 are frame i. String table: fixed, the profile's, then two a frame. */
@@ -198,12 +266,7 @@ static void put_frames(struct writer *w)
 	w->mappings = take(&w->arena, (p->n_strings + 1) * sizeof(uint64_t));
 	if (w->arena.failed)
 		return;
-	put_comment(w);
-	for (int i = 0; i < S_COMMENT; i++)
-		w->out.string_table[i] = (char *)(uintptr_t)fixed[i];
-	w->out.string_table[S_COMMENT] = w->comment_text;
-	for (int i = 0; i < WIRE_KIND_COUNT; i++)
-		w->out.string_table[S_KINDS + i] = (char *)(uintptr_t)wire_kind_names[i];
+	put_fixed_strings(w);
 	for (uint32_t i = 0; i < p->n_strings; i++)
 		w->out.string_table[S_FIXED + i] = (char *)(uintptr_t)p->strings[i];
 	for (uint32_t i = 0; i < n && !w->arena.failed; i++) {
@@ -236,11 +299,41 @@ static void put_frames(struct writer *w)
 	put_no_stack(w);
 }
 
-static Pprof__Sample *sample(struct writer *w, const struct profile_row *r)
+/* Two values for each event that is in it; those of the row's event are not 0. */
+static bool put_values(struct writer *w, Pprof__Sample *s, const struct profile_row *r)
+{
+	unsigned before = w->events & ((1u << r->event) - 1);
+	size_t at = 2 * (size_t)__builtin_popcount(before);
+
+	s->n_value = 2 * (size_t)__builtin_popcount(w->events);
+	s->value = take(&w->arena, s->n_value * sizeof(int64_t));
+	if (!s->value)
+		return false;
+	s->value[at] = (int64_t)r->samples;
+	s->value[at + 1] = (int64_t)r->weight;
+	return true;
+}
+
+static void put_labels(struct writer *w, Pprof__Sample *s, const struct profile_row *r)
 {
 	const struct profile *p = w->p;
 	const struct profile_thread *t = &p->threads[r->thread];
 	const struct profile_process *q = &p->processes[t->process];
+
+	s->label[s->n_label++] = label(w, S_THREAD, S_FIXED + t->name, 0);
+	s->label[s->n_label++] = label(w, S_TID, 0, t->tid);
+	s->label[s->n_label++] = label(w, S_PID, 0, q->pid);
+	s->label[s->n_label++] = label(w, S_PROCESS, S_FIXED + q->name, 0);
+	if (r->node) /* of the frame on top: `go tool pprof -tags`, -tagfocus kind=interpreted */
+		s->label[s->n_label++] =
+			label(w, S_KIND, S_KINDS + p->frames[p->nodes[r->node].frame].kind, 0);
+	if (r->event == WIRE_EVENT_LOCK)
+		s->label[s->n_label++] = label(w, S_WAIT, S_WAITS + r->wait, 0);
+}
+
+static Pprof__Sample *sample(struct writer *w, const struct profile_row *r)
+{
+	const struct profile *p = w->p;
 	Pprof__Sample *s = take(&w->arena, sizeof(*s));
 	size_t depth = 0;
 
@@ -249,27 +342,15 @@ static Pprof__Sample *sample(struct writer *w, const struct profile_row *r)
 	if (!s)
 		return NULL;
 	pprof__sample__init(s);
-	s->n_location_id = 0;
 	s->location_id = take(&w->arena, (depth + 1) * sizeof(uint64_t));
-	s->n_value = 2;
-	s->value = take(&w->arena, 2 * sizeof(int64_t));
-	s->n_label = r->node ? 5 : 4;
-	s->label = take(&w->arena, 5 * sizeof(void *));
-	if (w->arena.failed)
+	s->label = take(&w->arena, LABELS_MAX * sizeof(void *));
+	if (!put_values(w, s, r) || w->arena.failed)
 		return NULL;
 	for (uint32_t node = r->node; node; node = p->nodes[node].parent)
 		s->location_id[s->n_location_id++] = p->nodes[node].frame + 1;
 	if (depth == 0)
 		s->location_id[s->n_location_id++] = p->n_frames + 1;
-	s->value[0] = (int64_t)r->samples;
-	s->value[1] = (int64_t)r->weight_ns;
-	s->label[0] = label(w, S_THREAD, S_FIXED + t->name, 0);
-	s->label[1] = label(w, S_TID, 0, t->tid);
-	s->label[2] = label(w, S_PID, 0, q->pid);
-	s->label[3] = label(w, S_PROCESS, S_FIXED + q->name, 0);
-	if (r->node) /* of the frame on top: `go tool pprof -tags`, -tagfocus kind=interpreted */
-		s->label[4] =
-			label(w, S_KIND, S_KINDS + p->frames[p->nodes[r->node].frame].kind, 0);
+	put_labels(w, s, r);
 	return s;
 }
 
@@ -303,30 +384,43 @@ static int gzip(const uint8_t *in, size_t len, char **ret, size_t *ret_len)
 	return 0;
 }
 
+static void put_types(struct writer *w)
+{
+	const struct profile *p = w->p;
+	enum wire_event first = report_event_of(w->events);
+
+	w->out.sample_type = take(&w->arena, (size_t)2 * WIRE_EVENT_COUNT * sizeof(void *));
+	if (w->arena.failed)
+		return;
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
+		if (!(w->events & 1u << e))
+			continue;
+		w->out.sample_type[w->out.n_sample_type++] =
+			value_type(w, value_types[e].samples, S_COUNT);
+		w->out.sample_type[w->out.n_sample_type++] =
+			value_type(w, value_types[e].weight, value_types[e].unit);
+	}
+	w->out.period_type = value_type(w, value_types[first].weight, value_types[first].unit);
+	w->out.period = (int64_t)p->interval[first];
+	w->out.time_nanos = (int64_t)p->begin_real_ns;
+	w->out.duration_nanos = (int64_t)(p->end_real_ns - p->begin_real_ns);
+}
+
 int write_pprof(const struct profile *p, const struct report_options *o, char **ret,
 		size_t *ret_len)
 {
-	struct writer w = { .p = p, .annotate = o->annotate };
+	struct writer w = { .p = p, .annotate = o->annotate, .events = o->events };
 	uint8_t *bytes = NULL;
 	size_t len;
 	int r = -ENOMEM;
 
 	pprof__profile__init(&w.out);
 	put_frames(&w);
-	w.out.n_sample_type = 2;
-	w.out.sample_type = take(&w.arena, 2 * sizeof(void *));
+	put_types(&w);
 	w.out.n_sample = p->n_rows;
 	w.out.sample = take(&w.arena, (p->n_rows + 1) * sizeof(void *));
-	if (!w.arena.failed) {
-		w.out.sample_type[0] = value_type(&w, S_SAMPLES, S_COUNT);
-		w.out.sample_type[1] = value_type(&w, S_CPU, S_NANOSECONDS);
-		w.out.period_type = value_type(&w, S_CPU, S_NANOSECONDS);
-		w.out.period = (int64_t)p->interval_ns;
-		w.out.time_nanos = (int64_t)p->begin_real_ns;
-		w.out.duration_nanos = (int64_t)(p->end_real_ns - p->begin_real_ns);
-		for (uint32_t i = 0; i < p->n_rows; i++)
-			w.out.sample[i] = sample(&w, &p->rows[i]);
-	}
+	for (uint32_t i = 0; i < p->n_rows && !w.arena.failed; i++)
+		w.out.sample[i] = sample(&w, &p->rows[i]);
 	if (!w.arena.failed) {
 		len = pprof__profile__get_packed_size(&w.out);
 		bytes = malloc(len + 1);

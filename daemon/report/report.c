@@ -97,14 +97,31 @@ void report_title(const struct profile *p, const struct report_options *o, char 
 	}
 }
 
-int report_write(const struct profile *p, enum report_format format, const struct report_options *o,
-		 char **ret, size_t *ret_len)
+static bool is_one(unsigned events)
 {
-	const struct report_options none = { 0 };
+	return (events & (events - 1)) == 0;
+}
+
+bool report_takes(enum report_format format, unsigned events, char *why, size_t why_size)
+{
+	bool several = format == REPORT_PPROF || format == REPORT_JFR;
+
+	if (format == REPORT_JFR && events & 1u << WIRE_EVENT_WALL)
+		snprintf(why, why_size, "jfr has no event for wall-clock samples; "
+					"take html, collapsed, txt, pb.gz or json");
+	else if (!several && !is_one(events))
+		snprintf(why, why_size, "%s holds one type of event; pb.gz and jfr hold several",
+			 formats[format].name);
+	else
+		return true;
+	return false;
+}
+
+static int write_rows(const struct profile *p, enum report_format format,
+		      const struct report_options *o, char **ret, size_t *ret_len)
+{
 	struct text_out t = { 0 };
 
-	if (!o)
-		o = &none;
 	switch (format) {
 	case REPORT_HTML:
 		write_html(&t, p, o);
@@ -127,4 +144,66 @@ int report_write(const struct profile *p, enum report_format format, const struc
 		return -EINVAL;
 	}
 	return text_take(&t, ret, ret_len);
+}
+
+static unsigned events_of(const struct report_options *o)
+{
+	return o->events ? o->events : 1u << WIRE_EVENT_CPU;
+}
+
+static bool is_asked_for(const struct profile_row *r, const struct report_options *o)
+{
+	return events_of(o) & 1u << r->event && (o->idle || !r->idle);
+}
+
+static bool has_more(const struct profile *p, const struct report_options *o)
+{
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		if (!is_asked_for(&p->rows[i], o))
+			return true;
+	return false;
+}
+
+uint64_t report_samples(const struct profile *p, const struct report_options *o)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		if (is_asked_for(&p->rows[i], o))
+			n += p->rows[i].samples;
+	return n;
+}
+
+uint64_t report_dropped(const struct profile *p, const struct report_options *o)
+{
+	uint64_t n = 0;
+
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		if (events_of(o) & 1u << e)
+			n += p->books.of[e].dropped;
+	return n;
+}
+
+int report_write(const struct profile *p, enum report_format format, const struct report_options *o,
+		 char **ret, size_t *ret_len)
+{
+	struct report_options options = o ? *o : (struct report_options){ 0 };
+	CLEANUP(profile_freep) struct profile *part = NULL;
+	char why[128];
+	int r;
+
+	options.events = events_of(&options);
+	if (!report_takes(format, options.events, why, sizeof(why)))
+		return -EINVAL;
+	if (has_more(p, &options)) {
+		const struct profile_filter filter = { .events = options.events,
+						       .no_idle = !options.idle };
+
+		r = profile_new(&part);
+		if (r == 0)
+			r = profile_merge(part, p, &filter);
+		if (r < 0)
+			return r;
+	}
+	return write_rows(part ? part : p, format, &options, ret, ret_len);
 }

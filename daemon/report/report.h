@@ -24,10 +24,17 @@ struct report_options {
 	const char *title; /* NULL = made from the processes in it */
 	bool threads; /* collapsed/html: one root per thread */
 	bool annotate; /* collapsed/pprof: frames end with their kind, report_kind_mark() */
+	unsigned events; /* bits 1 << enum wire_event; 0 = CPU. Several where report_takes() them */
+	bool idle; /* waits for work too */
 };
+/* Can @format hold @events (bits) in one file? false: @why has a sentence. */
+bool report_takes(enum report_format format, unsigned events, char *why, size_t why_size);
 /* malloc'ed bytes (NUL-terminated for text) in @ret. 0 or -errno. */
 int report_write(const struct profile *p, enum report_format format,
 		 const struct report_options *options, char **ret, size_t *ret_len);
+/* Of what the options ask for: samples in it, and how many were lost on the way. */
+uint64_t report_samples(const struct profile *p, const struct report_options *options);
+uint64_t report_dropped(const struct profile *p, const struct report_options *options);
 /* How a frame came to run, as other tools mark it: "_[0]" interpreted, "_[1]" C1, "_[j]" C2,
  * "_[i]" inlined, "_[k]" kernel; "" else. */
 const char *report_kind_mark(unsigned kind);

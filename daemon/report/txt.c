@@ -16,7 +16,7 @@ static int by_weight(const void *a, const void *b)
 	const struct profile_row *x = *(const struct profile_row *const *)a;
 	const struct profile_row *y = *(const struct profile_row *const *)b;
 
-	return x->weight_ns < y->weight_ns ? 1 : x->weight_ns > y->weight_ns ? -1 : 0;
+	return x->weight < y->weight ? 1 : x->weight > y->weight ? -1 : 0;
 }
 
 static double percent(uint64_t part, uint64_t all)
@@ -24,22 +24,16 @@ static double percent(uint64_t part, uint64_t all)
 	return all ? 100.0 * (double)part / (double)all : 0;
 }
 
-static void put_header(struct text_out *t, const struct profile *p, const struct report_options *o,
-		       uint64_t total_ns)
+static void put_books(struct text_out *t, const struct profile *p, enum wire_event event)
 {
-	char title[512], begin[64] = "", end[64] = "";
-	time_t from = (time_t)(p->begin_real_ns / 1000000000ull);
-	time_t to = (time_t)(p->end_real_ns / 1000000000ull);
-	struct tm tm;
+	const struct report_event *e = &report_events[event];
+	const struct profile_losses *l = &p->books.of[event];
+	char absent[300];
 
-	report_title(p, o, title, sizeof(title));
-	strftime(begin, sizeof(begin), "%Y-%m-%d %H:%M:%S", localtime_r(&from, &tm));
-	strftime(end, sizeof(end), "%H:%M:%S", localtime_r(&to, &tm));
-	text_printf(t, "%s\n%s to %s, %.3f s of CPU, one sample per %.3g ms\n", title, begin, end,
-		    (double)total_ns / 1e9, (double)p->interval_ns / 1e6);
-	text_printf(t, "samples: %llu taken = %llu delivered + %llu dropped (%.3f s dropped)\n",
-		    (unsigned long long)p->losses.taken, (unsigned long long)p->losses.delivered,
-		    (unsigned long long)p->losses.dropped, (double)p->losses.dropped_ns / 1e9);
+	text_printf(t, "%s: %llu taken = %llu delivered + %llu dropped (%.3f %s dropped)\n", e->samples,
+		    (unsigned long long)l->taken, (unsigned long long)l->delivered,
+		    (unsigned long long)l->dropped, (double)l->dropped_weight / e->large_size, e->large);
+	text_put(t, report_absent_text(p, event, absent, sizeof(absent)));
 	if (p->no_budget)
 		text_put(t, "the CPU budget of the agent was lifted for this recording (-i)\n");
 	if (p->overflow)
@@ -47,16 +41,36 @@ static void put_header(struct text_out *t, const struct profile *p, const struct
 			    (unsigned long long)p->overflow);
 }
 
-static void put_trace(struct text_out *t, const struct profile *p, const struct profile_row *r,
-		      uint64_t total_ns)
+static void put_header(struct text_out *t, const struct profile *p, const struct report_options *o,
+		       uint64_t total)
 {
+	enum wire_event event = report_event_of(o->events);
+	const struct report_event *e = &report_events[event];
+	char title[512], begin[64] = "", end[64] = "", rate[64];
+	time_t from = (time_t)(p->begin_real_ns / 1000000000ull);
+	time_t to = (time_t)(p->end_real_ns / 1000000000ull);
+	struct tm tm;
+
+	report_title(p, o, title, sizeof(title));
+	report_rate_text(p, event, rate, sizeof(rate));
+	strftime(begin, sizeof(begin), "%Y-%m-%d %H:%M:%S", localtime_r(&from, &tm));
+	strftime(end, sizeof(end), "%H:%M:%S", localtime_r(&to, &tm));
+	text_printf(t, "%s\n%s to %s, %.3f %s of %s%s%s\n", title, begin, end,
+		    (double)total / e->large_size, e->large, e->of, *rate ? ", " : "", rate);
+	put_books(t, p, event);
+}
+
+static void put_trace(struct text_out *t, const struct profile *p, const struct profile_row *r,
+		      uint64_t total)
+{
+	const struct report_event *e = &report_events[r->event];
 	const struct profile_thread *thread = &p->threads[r->thread];
 	char name[512];
 	int lines = 0;
 
-	text_printf(t, "\n%.3f s, %.2f%%, %llu samples, thread \"%s\" tid=%u\n",
-		    (double)r->weight_ns / 1e9, percent(r->weight_ns, total_ns),
-		    (unsigned long long)r->samples, p->strings[thread->name], thread->tid);
+	text_printf(t, "\n%.3f %s, %.2f%%, %llu %s, thread \"%s\" tid=%u\n",
+		    (double)r->weight / e->large_size, e->large, percent(r->weight, total),
+		    (unsigned long long)r->samples, e->samples, p->strings[thread->name], thread->tid);
 	for (uint32_t node = r->node; node; node = p->nodes[node].parent) {
 		const struct profile_frame *f = &p->frames[p->nodes[node].frame];
 
@@ -72,19 +86,22 @@ static void put_trace(struct text_out *t, const struct profile *p, const struct 
 	}
 }
 
-static void put_methods(struct text_out *t, const struct profile *p, uint64_t total_ns)
+static void put_methods(struct text_out *t, const struct profile *p, const struct report_event *e,
+			uint64_t total)
 {
+	char on_top[16];
 	struct report_methods m;
 
 	if (report_methods(p, UINT32_MAX, &m) < 0) {
 		t->failed = true;
 		return;
 	}
-	text_printf(t, "\n%10s %8s %10s %8s  %s\n", "samples", "%", "on-top s", "on-top%", "method");
+	snprintf(on_top, sizeof(on_top), "on-top %s", e->large);
+	text_printf(t, "\n%10s %8s %10s %8s  %s\n", e->samples, "%", on_top, "on-top%", "method");
 	for (uint32_t i = 0; i < m.n && i < METHODS_MAX; i++)
 		text_printf(t, "%10llu %7.2f%% %10.3f %7.2f%%  %s\n",
-			    (unsigned long long)m.methods[i].samples, percent(m.methods[i].total_ns, total_ns),
-			    (double)m.methods[i].self_ns / 1e9, percent(m.methods[i].self_ns, total_ns),
+			    (unsigned long long)m.methods[i].samples, percent(m.methods[i].total, total),
+			    (double)m.methods[i].self / e->large_size, percent(m.methods[i].self, total),
 			    m.methods[i].name);
 	report_methods_free(&m);
 }
@@ -92,7 +109,7 @@ static void put_methods(struct text_out *t, const struct profile *p, uint64_t to
 void write_txt(struct text_out *t, const struct profile *p, const struct report_options *o)
 {
 	const struct profile_row **rows = calloc(p->n_rows + 1, sizeof(*rows));
-	uint64_t total_ns = 0;
+	uint64_t total = 0;
 
 	if (!rows) {
 		t->failed = true;
@@ -100,13 +117,13 @@ void write_txt(struct text_out *t, const struct profile *p, const struct report_
 	}
 	for (uint32_t i = 0; i < p->n_rows; i++) {
 		rows[i] = &p->rows[i];
-		total_ns += p->rows[i].weight_ns;
+		total += p->rows[i].weight;
 	}
-	put_header(t, p, o, total_ns);
-	put_methods(t, p, total_ns);
+	put_header(t, p, o, total);
+	put_methods(t, p, &report_events[report_event_of(o->events)], total);
 	qsort(rows, p->n_rows, sizeof(*rows), by_weight);
 	text_put(t, "\nhottest stacks\n");
 	for (uint32_t i = 0; i < p->n_rows && i < TRACES_MAX; i++)
-		put_trace(t, p, rows[i], total_ns);
+		put_trace(t, p, rows[i], total);
 	free(rows);
 }

@@ -101,6 +101,41 @@ struct target *api_one_target(struct request *r, const char *word)
 	return NULL;
 }
 
+static bool is_set(struct request *r, const char *name)
+{
+	const char *value = argument(r, name);
+
+	return value && strcmp(value, "0") != 0;
+}
+
+bool api_report(struct request *r, unsigned events, enum report_format *ret_format,
+		struct report_options *ret)
+{
+	const char *format = argument(r, "format"), *type = argument(r, "type");
+	int f = format ? report_format_by_name(format) : REPORT_JSON;
+	char why[128];
+
+	*ret = (struct report_options){
+		.threads = is_set(r, "threads"),
+		.annotate = is_set(r, "annotate"),
+		.idle = is_set(r, "idle"),
+		.events = events,
+	};
+	if (f < 0)
+		(void)answer_error(r, 400,
+				   "format=%s is not one of html, collapsed, txt, pb.gz, json, jfr",
+				   format);
+	else if (type && !report_events_by_name(type, &ret->events))
+		(void)answer_error(r, 400, "type=%s is not one of cpu, lock, alloc, wall", type);
+	else if (!report_takes((enum report_format)f, ret->events, why, sizeof(why)))
+		(void)answer_error(r, 400, "%s", why);
+	else {
+		*ret_format = (enum report_format)f;
+		return true;
+	}
+	return false;
+}
+
 /* ---- /v1/profile ----------------------------------------------------------------------------- */
 
 struct rendering {
@@ -127,7 +162,7 @@ static void done_render(void *userdata)
 	if (x->error < 0)
 		(void)answer_error(x->request, 500, "the report could not be written: %s", strerror(-x->error));
 	else
-		(void)answer_report(x->request, x->profile, x->format, x->out, x->len);
+		(void)answer_report(x->request, x->profile, x->format, &x->options, x->out, x->len);
 	serve_resume(x->request);
 	profile_free(x->profile);
 	free(x);
@@ -165,16 +200,16 @@ static bool time_range(struct request *r, uint64_t *from, uint64_t *to)
 
 static enum MHD_Result get_profile(struct request *r)
 {
-	const char *format = argument(r, "format"), *threads = argument(r, "threads"),
-		   *annotate = argument(r, "annotate");
 	static struct selection selected;
 	struct profile_filter filter = { .thread = argument(r, "thread") };
+	struct report_options options;
+	enum report_format format;
 	struct rendering *x;
 	uint64_t from, to;
-	int f = format ? report_format_by_name(format) : REPORT_JSON, e;
+	int e;
 
-	if (f < 0)
-		return answer_error(r, 400, "format=%s is not one of html, collapsed, txt, pb.gz, json, jfr", format);
+	if (!api_report(r, 1u << WIRE_EVENT_CPU, &format, &options))
+		return MHD_YES;
 	if (!time_range(r, &from, &to))
 		return answer_error(r, 400, "last= takes a duration such as 60s, from= and to= ns since 1970");
 	if (api_select(r, &selected) < 0)
@@ -182,13 +217,14 @@ static enum MHD_Result get_profile(struct request *r)
 	filter.pids = selected.pids;
 	filter.start_times = selected.start_times;
 	filter.n_pids = selected.n;
+	filter.events = options.events;
+	filter.no_idle = !options.idle;
 	x = calloc(1, sizeof(*x));
 	if (!x)
 		return MHD_NO;
 	x->request = r;
-	x->format = (enum report_format)f;
-	x->options.threads = threads && strcmp(threads, "0") != 0;
-	x->options.annotate = annotate && strcmp(annotate, "0") != 0;
+	x->format = format;
+	x->options = options;
 	serve_suspend(r);
 	e = host_query(r->serve->host, from, to, &filter, on_profile, x);
 	if (e < 0)
@@ -220,5 +256,9 @@ enum MHD_Result api_route(struct request *r, const char *method, const char *url
 		return serve_top(r);
 	if (strcmp(url, "/v1/events") == 0)
 		return serve_events(r);
+	if (strcmp(url, "/v1/locks") == 0)
+		return serve_locks(r);
+	if (strcmp(url, "/v1/threads") == 0)
+		return serve_threads(r);
 	return answer_error(r, 404, "there is no %s; docs/api.md lists what there is", url);
 }

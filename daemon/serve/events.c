@@ -1,14 +1,13 @@
 /*
- * /v1/events: samples as they arrive, one JSON object a line. A client that reads too slowly loses
- * events, not the daemon its memory: what did not fit is said in a line of its own.
+ * /v1/events: samples and waits as they arrive, one JSON object a line. A client that reads too
+ * slowly loses events, not the daemon its memory: what did not fit is said in a line of its own.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "daemon/report/text_out.h"
 #include "daemon/serve/serve_priv.h"
 
 #define BUFFER_MAX (4u << 20)
-#define DEPTH_MAX  2048
 
 struct watcher {
 	struct request *request;
@@ -16,6 +15,9 @@ struct watcher {
 	struct host_listener listener;
 	struct selection selected; /* n = 0: all, also those that come later */
 	uint32_t left; /* of the selected, that have not ended */
+	bool cpu, lock; /* what is wanted; of waits: */
+	bool open, idle; /* those that go on, those for want of work */
+	uint64_t min_ns; /* none that are shorter */
 	struct text_out buffer;
 	size_t sent;
 	uint64_t dropped;
@@ -29,40 +31,6 @@ static bool wanted(const struct watcher *w, const struct target *t)
 		    w->selected.start_times[i] == t->jvm.start_time)
 			return true;
 	return w->selected.n == 0;
-}
-
-static void frame_text(struct watcher *w, const struct target *t, const struct stream_frame *f)
-{
-	const char *name = f->method, *module = strrchr(f->module, '/');
-	char buf[1024];
-
-	if (f->kind == WIRE_KIND_NATIVE) {
-		name = symbols_lookup(host_symbols(w->host), t->jvm.pid, f->module, f->offset);
-		snprintf(buf, sizeof(buf), "[%s+0x%llx]", module ? module + 1 : f->module,
-			 (unsigned long long)f->offset);
-		text_json(&w->buffer, name ? name : buf);
-	} else if (wire_kind_is_method(f->kind) && f->class_name[0]) {
-		snprintf(buf, sizeof(buf), "%s.%s", f->class_name, f->method);
-		text_json(&w->buffer, buf);
-	} else {
-		text_json(&w->buffer, name[0] ? name : "[unknown]");
-	}
-}
-
-static void stack_text(struct watcher *w, const struct target *t, uint32_t leaf)
-{
-	static uint32_t chain[DEPTH_MAX];
-	struct stream_frame f;
-	uint32_t n = 0, parent;
-
-	for (uint32_t node = leaf; n < DEPTH_MAX && stream_node(t->stream, node, &f, &parent); node = parent)
-		chain[n++] = node;
-	for (uint32_t i = n; i-- > 0;) {
-		if (i + 1 < n)
-			text_put(&w->buffer, ",");
-		stream_node(t->stream, chain[i], &f, &parent);
-		frame_text(w, t, &f);
-	}
 }
 
 static void wake(struct watcher *w)
@@ -103,27 +71,40 @@ static void begin(struct watcher *w)
 			on_gone(w, t);
 }
 
-static void on_sample(void *userdata, struct target *t, const struct stream_sample *s, uint64_t real_ns)
+/* Room for one more event; what a slow reader lost before is said first. */
+static bool has_room(struct watcher *w)
+{
+	if (w->buffer.len - w->sent > BUFFER_MAX) {
+		w->dropped++;
+		return false;
+	}
+	if (w->dropped)
+		text_printf(&w->buffer, "{\"event\":\"dropped\",\"count\":%llu}\n",
+			    (unsigned long long)w->dropped);
+	w->dropped = 0;
+	return true;
+}
+
+static void on_sample(void *userdata, struct target *t, const struct stream_sample *s,
+		      uint64_t real_ns)
 {
 	struct watcher *w = userdata;
 
-	if (!wanted(w, t))
+	if (!w->cpu || !wanted(w, t) || !has_room(w))
 		return;
-	if (w->buffer.len - w->sent > BUFFER_MAX) {
-		w->dropped++;
+	event_sample(&w->buffer, w->host, t, s, real_ns);
+	wake(w);
+}
+
+static void on_lock(void *userdata, struct target *t, const struct stream_lock *l, bool idle,
+		    uint64_t real_ns)
+{
+	struct watcher *w = userdata;
+
+	if (!w->lock || !wanted(w, t) || (idle && !w->idle) || l->duration_ns < w->min_ns ||
+	    (l->flags & WIRE_LOCK_OPEN && !w->open) || !has_room(w))
 		return;
-	}
-	if (w->dropped) {
-		text_printf(&w->buffer, "{\"event\":\"dropped\",\"count\":%llu}\n",
-			    (unsigned long long)w->dropped);
-		w->dropped = 0;
-	}
-	text_printf(&w->buffer, "{\"event\":\"cpu\",\"ts_ns\":%llu,\"pid\":%d,\"tid\":%u,\"thread\":",
-		    (unsigned long long)real_ns, t->jvm.pid, s->tid);
-	text_json(&w->buffer, s->thread);
-	text_printf(&w->buffer, ",\"weight_ns\":%llu,\"stack\":[", (unsigned long long)s->weight_ns);
-	stack_text(w, t, s->node);
-	text_put(&w->buffer, "]}\n");
+	event_lock(&w->buffer, w->host, t, l, idle, real_ns);
 	wake(w);
 }
 
@@ -161,28 +142,64 @@ static void forget(void *userdata)
 	free(w);
 }
 
+/* "cpu", "lock", "cpu,lock"; nothing is cpu. false = something else is in it. */
+static bool parse_events(struct watcher *w, const char *list)
+{
+	w->cpu = !list;
+	while (list && *list) {
+		size_t n = strcspn(list, ",");
+
+		if (n == 3 && strncmp(list, "cpu", n) == 0)
+			w->cpu = true;
+		else if (n == 4 && strncmp(list, "lock", n) == 0)
+			w->lock = true;
+		else
+			return false;
+		list += n + (list[n] == ',');
+	}
+	return w->cpu || w->lock;
+}
+
+/* What the request wants; answers the error itself: -EINVAL, -ENOENT. */
+static int parse(struct request *r, struct watcher *w)
+{
+	const char *event = argument(r, "event"), *min = argument(r, "min");
+
+	if (!parse_events(w, event)) {
+		(void)answer_error(r, 400, "event=%s is not one of cpu, lock, or both with a comma",
+				   event);
+		return -EINVAL;
+	}
+	if (min && !parse_duration(min, &w->min_ns)) {
+		(void)answer_error(r, 400, "min= takes a duration such as 5ms");
+		return -EINVAL;
+	}
+	w->open = argument_is_set(r, "open");
+	w->idle = argument_is_set(r, "idle");
+	return api_select(r, &w->selected);
+}
+
 enum MHD_Result serve_events(struct request *r)
 {
-	const char *event = argument(r, "event");
 	struct MHD_Response *response;
 	enum MHD_Result result;
 	struct watcher *w;
 
-	if (event && strcmp(event, "cpu") != 0)
-		return answer_error(r, 400, "event=%s is not one of cpu", event);
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return MHD_NO;
-	if (api_select(r, &w->selected) < 0) {
+	if (parse(r, w) < 0) {
 		free(w);
 		return MHD_YES;
 	}
 	w->request = r;
 	w->host = r->serve->host;
 	w->listener.on_sample = on_sample;
+	w->listener.on_lock = on_lock;
 	w->listener.on_gone = on_gone;
 	w->listener.userdata = w;
-	response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 64 * 1024, read_more, w, forget);
+	response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 64 * 1024, read_more, w,
+						     forget);
 	if (!response) {
 		free(w);
 		return MHD_NO;

@@ -22,50 +22,102 @@ static void put_label(struct text_out *t, const char *s)
 }
 
 static void put_target(struct text_out *t, const char *metric, const struct target *target,
-		       const char *cause, uint64_t value)
+		       uint64_t value)
 {
 	text_printf(t, "%s{pid=\"%d\",name=\"", metric, target->jvm.pid);
 	put_label(t, target->jvm.name);
-	text_put(t, "\"");
+	text_printf(t, "\"} %llu\n", (unsigned long long)value);
+}
+
+/* One series an event; those that were never collected have none, but CPU. */
+static void put_event(struct text_out *t, const char *metric, const struct target *target,
+		      enum wire_event event, const char *cause, uint64_t value)
+{
+	text_printf(t, "%s{pid=\"%d\",name=\"", metric, target->jvm.pid);
+	put_label(t, target->jvm.name);
+	text_printf(t, "\",event=\"%s\"", wire_event_names[event]);
 	if (cause)
 		text_printf(t, ",cause=\"%s\"", cause);
 	text_printf(t, "} %llu\n", (unsigned long long)value);
 }
 
-static void put_samples(struct text_out *t, struct targets *targets)
+static void put_taken(struct text_out *t, const char *metric, const struct target *target,
+		      enum wire_event event, const struct stream_books *b)
+{
+	put_event(t, metric, target, event, NULL, b->taken);
+}
+
+static void put_delivered(struct text_out *t, const char *metric, const struct target *target,
+			  enum wire_event event, const struct stream_books *b)
+{
+	put_event(t, metric, target, event, NULL, b->delivered);
+}
+
+static void put_dropped(struct text_out *t, const char *metric, const struct target *target,
+			enum wire_event event, const struct stream_books *b)
+{
+	for (int i = 0; i < WIRE_DROP_COUNT; i++)
+		put_event(t, metric, target, event, wire_drop_names[i], b->dropped[i].n);
+	put_event(t, metric, target, event, "lost_on_wire", b->lost);
+}
+
+static void put_books(struct text_out *t, struct targets *targets, const char *metric, const char *help,
+		      void (*put)(struct text_out *, const char *, const struct target *,
+				  enum wire_event, const struct stream_books *))
 {
 	struct target *target = NULL;
 	struct stream_counts c;
 
-	head(t, "kindling_samples_taken_total", "counter", "Samples counted in the signal handler.");
+	head(t, metric, "counter", help);
+	while ((target = targets_next(targets, target))) {
+		unsigned collected = target_events(target) | 1u << WIRE_EVENT_CPU;
+
+		target_counts(target, &c);
+		for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+			if (collected & 1u << e || c.of[e].taken)
+				put(t, metric, target, (enum wire_event)e, &c.of[e]);
+	}
+}
+
+static void put_samples(struct text_out *t, struct targets *targets)
+{
+	put_books(t, targets, "kindling_samples_taken_total",
+		  "Samples, waits and allocations counted where they are met.", put_taken);
+	put_books(t, targets, "kindling_samples_delivered_total", "Those decoded by the daemon.",
+		  put_delivered);
+	put_books(t, targets, "kindling_samples_dropped_total", "Those lost on the way, by cause.",
+		  put_dropped);
+}
+
+static void put_waits(struct text_out *t, struct targets *targets, const char *metric,
+		      const char *help, enum wire_counter counter)
+{
+	struct target *target = NULL;
+	struct stream_counts c;
+
+	head(t, metric, "counter", help);
 	while ((target = targets_next(targets, target))) {
 		target_counts(target, &c);
-		put_target(t, "kindling_samples_taken_total", target, NULL, c.of[WIRE_EVENT_CPU].taken);
+		if (target_events(target) & 1u << WIRE_EVENT_LOCK || c.of[WIRE_EVENT_LOCK].taken)
+			put_target(t, metric, target, c.ledger.counter[counter]);
 	}
-	head(t, "kindling_samples_delivered_total", "counter", "Samples decoded by the daemon.");
-	while ((target = targets_next(targets, target))) {
-		target_counts(target, &c);
-		put_target(t, "kindling_samples_delivered_total", target, NULL, c.of[WIRE_EVENT_CPU].delivered);
-	}
-	head(t, "kindling_samples_dropped_total", "counter", "Samples lost on the way, by cause.");
-	while ((target = targets_next(targets, target))) {
-		target_counts(target, &c);
-		for (int i = 0; i < WIRE_DROP_COUNT; i++)
-			put_target(t, "kindling_samples_dropped_total", target, wire_drop_names[i],
-				   c.of[WIRE_EVENT_CPU].dropped[i].n);
-		put_target(t, "kindling_samples_dropped_total", target, "lost_on_wire",
-			   c.of[WIRE_EVENT_CPU].lost);
-	}
+}
+
+static void put_agents(struct text_out *t, struct targets *targets)
+{
+	struct target *target = NULL;
+	struct stream_counts c;
+
 	head(t, "kindling_agent_cpu_nanoseconds_total", "counter", "CPU time of the agent in the JVM.");
 	while ((target = targets_next(targets, target))) {
 		target_counts(target, &c);
-		put_target(t, "kindling_agent_cpu_nanoseconds_total", target, NULL,
+		put_target(t, "kindling_agent_cpu_nanoseconds_total", target,
 			   c.ledger.counter[WIRE_COUNTER_AGENT_CPU_NS]);
 	}
 	head(t, "kindling_agent_bytes", "gauge", "Memory of the agent in the JVM.");
 	while ((target = targets_next(targets, target))) {
 		target_counts(target, &c);
-		put_target(t, "kindling_agent_bytes", target, NULL,
+		put_target(t, "kindling_agent_bytes", target,
 			   c.ledger.counter[WIRE_COUNTER_AGENT_BYTES]);
 	}
 }
@@ -130,6 +182,12 @@ enum MHD_Result serve_metrics(struct request *r)
 	for (int i = 0; i < TARGET_STATE_COUNT; i++)
 		text_printf(&t, "kindling_targets{state=\"%s\"} %u\n", target_state_names[i], states[i]);
 	put_samples(&t, targets);
+	put_waits(&t, targets, "kindling_short_waits_total",
+		  "Waits for locks below the threshold, which are only counted.",
+		  WIRE_COUNTER_SHORT_WAITS);
+	put_waits(&t, targets, "kindling_short_waits_nanoseconds_total", "Their time.",
+		  WIRE_COUNTER_SHORT_WAITS_NS);
+	put_agents(&t, targets);
 	put_crashes(&t, targets);
 	put_daemon(&t, r->serve);
 	if (text_take(&t, &text, &len) < 0)

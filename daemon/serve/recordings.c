@@ -16,6 +16,7 @@ struct recording_entry {
 	char reason[200]; /* why it ended before its time; empty = it did not */
 	struct recording *running; /* NULL = done */
 	struct profile *profile; /* once done */
+	unsigned events; /* bits 1 << enum wire_event */
 	struct loop_timer *timer; /* its end, then the end of keeping it */
 	struct loop_timer *look; /* whether the JVM still streams */
 };
@@ -78,7 +79,9 @@ static void on_look(void *userdata)
 static enum MHD_Result create(struct request *r)
 {
 	const char *seconds = argument(r, "seconds"), *interval = argument(r, "interval");
-	uint64_t length_ns, interval_ns = 0;
+	const char *types = argument(r, "type");
+	struct recording_options options = { .events = 1u << WIRE_EVENT_CPU };
+	uint64_t length_ns;
 	struct recording_entry *e;
 	unsigned count = 0;
 	struct target *t;
@@ -87,9 +90,11 @@ static enum MHD_Result create(struct request *r)
 
 	if (!seconds || !parse_duration(seconds, &length_ns) || length_ns > 24 * 3600 * NS_PER_S)
 		return answer_error(r, 400, "seconds= takes a duration up to 24h");
-	if (interval && (!parse_duration(interval, &interval_ns) || interval_ns < NS_PER_MS / 10 ||
-			 interval_ns > NS_PER_S))
+	if (interval && (!parse_duration(interval, &options.interval_ns) ||
+			 options.interval_ns < NS_PER_MS / 10 || options.interval_ns > NS_PER_S))
 		return answer_error(r, 400, "interval= takes 100us to 1s");
+	if (types && !report_events_by_name(types, &options.events))
+		return answer_error(r, 400, "type=%s is not of cpu, lock, alloc, wall", types);
 	t = api_one_target(r, argument(r, "target"));
 	if (!t)
 		return MHD_YES;
@@ -103,13 +108,14 @@ static enum MHD_Result create(struct request *r)
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return MHD_NO;
-	error = recording_new(r->serve->host, t, interval_ns, &e->running);
+	error = recording_new(r->serve->host, t, &options, &e->running);
 	if (error < 0) {
 		free(e);
 		return answer_error(r, 409, "process %d cannot be recorded now: %s", t->jvm.pid,
 				    error == -EBUSY ? "it is being recorded" : strerror(-error));
 	}
 	e->serve = r->serve;
+	e->events = options.events;
 	e->id = ++r->serve->next_recording;
 	e->begin_mono_ns = clock_mono_ns();
 	e->length_ns = length_ns;
@@ -143,23 +149,22 @@ static enum MHD_Result progress(struct request *r, const struct recording_entry 
 
 static enum MHD_Result result(struct request *r, const struct recording_entry *e)
 {
-	const char *format = argument(r, "format"), *threads = argument(r, "threads"),
-		   *annotate = argument(r, "annotate");
-	struct report_options options = {
-		.threads = threads && strcmp(threads, "0") != 0,
-		.annotate = annotate && strcmp(annotate, "0") != 0,
-	};
-	int f = format ? report_format_by_name(format) : REPORT_JSON;
+	struct report_options options;
+	enum report_format format;
+	char recorded[64];
 	size_t len;
 	char *out;
 
-	if (f < 0)
-		return answer_error(r, 400, "format=%s is not one of html, collapsed, txt, pb.gz, json, jfr", format);
+	if (!api_report(r, e->events, &format, &options))
+		return MHD_YES;
+	if (options.events & ~e->events)
+		return answer_error(r, 400, "the recording is of %s only",
+				    report_events_list(e->events, recorded, sizeof(recorded)));
 	if (!e->profile)
 		return answer_error(r, 409, "the recording is still running");
-	if (report_write(e->profile, (enum report_format)f, &options, &out, &len) < 0)
+	if (report_write(e->profile, format, &options, &out, &len) < 0)
 		return answer_error(r, 500, "the report could not be written");
-	return answer_report(r, e->profile, (enum report_format)f, out, len);
+	return answer_report(r, e->profile, format, &options, out, len);
 }
 
 enum MHD_Result serve_recordings(struct request *r, const char *method, const char *rest)

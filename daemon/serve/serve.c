@@ -78,13 +78,13 @@ static void add_number(struct MHD_Response *response, const char *header, uint64
 }
 
 enum MHD_Result answer_report(struct request *r, const struct profile *p, enum report_format format,
-			      char *body, size_t len)
+			      const struct report_options *o, char *body, size_t len)
 {
 	struct MHD_Response *response = response_of(report_content_type(format), body, len);
 
 	if (response) {
-		add_number(response, "Kindling-Samples", profile_samples(p));
-		add_number(response, "Kindling-Dropped", p->losses.dropped);
+		add_number(response, "Kindling-Samples", report_samples(p, o));
+		add_number(response, "Kindling-Dropped", report_dropped(p, o));
 	}
 	return queue(r, 200, response);
 }
@@ -126,6 +126,13 @@ void serve_resume(struct request *r)
 const char *argument(struct request *r, const char *name)
 {
 	return MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+bool argument_is_set(struct request *r, const char *name)
+{
+	const char *value = argument(r, name);
+
+	return value && strcmp(value, "0") != 0;
 }
 
 bool parse_duration(const char *s, uint64_t *ret)

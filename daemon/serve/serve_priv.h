@@ -3,7 +3,9 @@
 
 #include <cjson/cJSON.h>
 #include <microhttpd.h>
+#include "daemon/report/events.h"
 #include "daemon/report/report.h"
+#include "daemon/report/text_out.h"
 #include "daemon/serve/serve.h"
 
 #define CONNECTIONS_MAX 256
@@ -37,13 +39,14 @@ enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *con
 enum MHD_Result answer_json(struct request *r, unsigned status, cJSON *json); /* takes @json */
 /* A profile that was written; what is in it and what is not, in headers. Takes @body. */
 enum MHD_Result answer_report(struct request *r, const struct profile *p, enum report_format format,
-			      char *body, size_t len);
+			      const struct report_options *o, char *body, size_t len);
 enum MHD_Result answer_error(struct request *r, unsigned status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The answer comes later, from a callback: then answer_x() and serve_resume(). */
 void serve_suspend(struct request *r);
 void serve_resume(struct request *r);
 const char *argument(struct request *r, const char *name); /* NULL = not given */
+bool argument_is_set(struct request *r, const char *name); /* and is not "0" */
 /* "60s", "5m", "1500ms", "2h"; a bare number is seconds. false = no duration. */
 bool parse_duration(const char *s, uint64_t *ret_ns);
 
@@ -56,12 +59,30 @@ struct selection {
 };
 /* What the request's target= name, each of them (none = all). Answers the error itself: -ENOENT. */
 int api_select(struct request *r, struct selection *ret);
+/* format=, type=, threads=, annotate=, idle= of the request; type= is @events when it is not given.
+ * Answers the error itself: false. */
+bool api_report(struct request *r, unsigned events, enum report_format *ret_format,
+		struct report_options *ret);
 struct target *api_one_target(struct request *r, const char *word); /* NULL: answered */
 
 cJSON *status_json(struct serve *s);
 enum MHD_Result serve_metrics(struct request *r);
 enum MHD_Result serve_top(struct request *r);
 enum MHD_Result serve_events(struct request *r);
+enum MHD_Result serve_locks(struct request *r);
+enum MHD_Result serve_threads(struct request *r);
+/* locks.c; last= as both take it (answers the error itself), and whom a question is about: those that
+ * were named, else all that stream */
+int locks_last(struct request *r, uint64_t *ret_ns);
+bool locks_is_asked_for(const struct selection *s, const struct target *t);
+void locks_text_lock(struct text_out *to, const char *class_name, uint32_t identity);
+/* event_text.c: one line of JSON each */
+void event_sample(struct text_out *to, struct host *h, const struct target *t,
+		  const struct stream_sample *s, uint64_t real_ns);
+/* [root ... leaf]; @node 0 = [] */
+void event_stack(struct text_out *to, struct host *h, const struct target *t, uint32_t node);
+void event_lock(struct text_out *to, struct host *h, const struct target *t,
+		const struct stream_lock *w, bool idle, uint64_t real_ns);
 /* control.c; @verb: attach or detach */
 enum MHD_Result serve_control(struct request *r, const char *method, const char *verb);
 enum MHD_Result serve_recordings(struct request *r, const char *method, const char *rest);

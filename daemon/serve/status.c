@@ -18,23 +18,77 @@ static void add_text(cJSON *o, const char *key, const char *s)
 		cJSON_AddNullToObject(o, key);
 }
 
-static cJSON *samples_json(const struct stream_counts *c)
+/* Weights are ns, of allocations bytes. */
+static void add_books(cJSON *o, const struct stream_books *books, enum wire_event event)
 {
-	cJSON *samples = cJSON_CreateObject(), *dropped = cJSON_CreateObject();
-	const struct stream_books *books = &c->of[WIRE_EVENT_CPU];
+	bool bytes = event == WIRE_EVENT_ALLOC;
+	cJSON *dropped = cJSON_CreateObject();
 
-	add_u64(samples, "taken", books->taken);
-	add_u64(samples, "delivered", books->delivered);
+	add_u64(o, "taken", books->taken);
+	add_u64(o, "delivered", books->delivered);
 	for (int i = 0; i < WIRE_DROP_COUNT; i++)
 		add_u64(dropped, wire_drop_names[i], books->dropped[i].n);
 	add_u64(dropped, "lost_on_wire", books->lost);
-	cJSON_AddItemToObject(samples, "dropped", dropped);
-	add_u64(samples, "taken_ns", books->taken_weight);
-	add_u64(samples, "delivered_ns", books->delivered_weight);
+	cJSON_AddItemToObject(o, "dropped", dropped);
+	add_u64(o, bytes ? "taken_bytes" : "taken_ns", books->taken_weight);
+	add_u64(o, bytes ? "delivered_bytes" : "delivered_ns", books->delivered_weight);
+}
+
+static cJSON *samples_json(const struct stream_counts *c)
+{
+	cJSON *samples = cJSON_CreateObject();
+
+	add_books(samples, &c->of[WIRE_EVENT_CPU], WIRE_EVENT_CPU);
 	add_u64(samples, "broken", c->ledger.counter[WIRE_COUNTER_BROKEN]);
 	add_u64(samples, "exited_between_ticks", c->ledger.counter[WIRE_COUNTER_EXITED]);
 	add_u64(samples, "pipe_bytes", c->bytes);
 	return samples;
+}
+
+/* The other events: those that are collected, or were. */
+static void add_other_events(cJSON *o, const struct stream_counts *c, unsigned collected)
+{
+	for (int e = WIRE_EVENT_LOCK; e < WIRE_EVENT_COUNT; e++) {
+		cJSON *books;
+
+		if (!(collected & 1u << e) && !c->of[e].taken)
+			continue;
+		books = cJSON_AddObjectToObject(o, wire_event_names[e]);
+		add_books(books, &c->of[e], (enum wire_event)e);
+		if (e != WIRE_EVENT_LOCK)
+			continue;
+		add_u64(books, "short_waits", c->ledger.counter[WIRE_COUNTER_SHORT_WAITS]);
+		add_u64(books, "short_waits_ns", c->ledger.counter[WIRE_COUNTER_SHORT_WAITS_NS]);
+		add_u64(books, "unpaired_waits", c->ledger.counter[WIRE_COUNTER_UNPAIRED_WAITS]);
+	}
+}
+
+static cJSON *events_json(unsigned collected)
+{
+	cJSON *list = cJSON_CreateArray();
+
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		if (collected & 1u << e)
+			cJSON_AddItemToArray(list, cJSON_CreateString(wire_event_names[e]));
+	return list;
+}
+
+/* What its owner should know: [{"step":"monitors","what":"..."}] */
+static cJSON *notes_json(const struct target *t)
+{
+	cJSON *list = cJSON_CreateArray();
+
+	for (int i = 0; i < NOTES_MAX; i++) {
+		cJSON *note;
+
+		if (!t->notes[i].step[0])
+			continue;
+		note = cJSON_CreateObject();
+		cJSON_AddStringToObject(note, "step", t->notes[i].step);
+		cJSON_AddStringToObject(note, "what", t->notes[i].what);
+		cJSON_AddItemToArray(list, note);
+	}
+	return list;
 }
 
 static cJSON *agent_json(const struct stream_counts *c)
@@ -72,7 +126,8 @@ static cJSON *profilers_json(const struct target *t)
 
 static cJSON *target_json(const struct target *t)
 {
-	cJSON *o = cJSON_CreateObject(), *events = cJSON_CreateArray();
+	unsigned collected = target_events(t);
+	cJSON *o = cJSON_CreateObject();
 	struct stream_counts c;
 
 	target_counts(t, &c);
@@ -88,12 +143,11 @@ static cJSON *target_json(const struct target *t)
 	cJSON_AddStringToObject(o, "state", target_state_names[t->state]);
 	add_text(o, "reason", t->fault.code ? t->fault.what : NULL);
 	add_text(o, "reason_step", t->fault.code ? fault_step_name(t->fault.step) : NULL);
-	if (t->state == TARGET_STREAMING)
-		cJSON_AddItemToArray(events, cJSON_CreateString("cpu"));
-	cJSON_AddItemToObject(o, "events", events);
+	cJSON_AddItemToObject(o, "events", events_json(collected));
 	add_text(o, "engine", target_engine(t));
 	add_text(o, "walker", t->walker);
 	add_text(o, "note", t->note);
+	cJSON_AddItemToObject(o, "notes", notes_json(t));
 	cJSON_AddItemToObject(o, "profilers", profilers_json(t)); /* of others */
 	add_u64(o, "interval_ns", target_interval_ns(t));
 	add_u64(o, "attempts", t->attempts);
@@ -105,6 +159,7 @@ static cJSON *target_json(const struct target *t)
 		cJSON_AddNullToObject(o, "retry_in_s");
 	add_u64(o, "uid", t->jvm.uid);
 	cJSON_AddItemToObject(o, "samples", samples_json(&c));
+	add_other_events(o, &c, collected);
 	cJSON_AddItemToObject(o, "agent", agent_json(&c));
 	if (t->first_sample_mono_ns)
 		cJSON_AddNumberToObject(o, "first_sample_ms",

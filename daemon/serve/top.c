@@ -11,31 +11,33 @@ static const char *lookup(void *userdata, const char *module, uint64_t offset)
 	return symbols_lookup(userdata, 0, module, offset);
 }
 
-static uint64_t cpu_of(const struct profile *p, uint32_t process)
+static uint64_t weight_of(const struct profile *p, uint32_t process)
 {
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < p->n_rows; i++)
 		if (process == UINT32_MAX || p->threads[p->rows[i].thread].process == process)
-			sum += p->rows[i].weight_ns;
+			sum += p->rows[i].weight;
 	return sum;
 }
 
-static cJSON *methods_json(const struct profile *p, uint32_t process)
+static cJSON *methods_json(const struct profile *p, uint32_t process, enum wire_event event)
 {
 	cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "methods");
-	uint64_t all = cpu_of(p, process);
+	uint64_t all = weight_of(p, process);
 	struct report_methods m;
 
-	cJSON_AddNumberToObject(o, "cpu_ns", (double)all);
+	if (event == WIRE_EVENT_CPU)
+		cJSON_AddNumberToObject(o, "cpu_ns", (double)all);
+	cJSON_AddNumberToObject(o, "weight", (double)all);
 	if (report_methods(p, process, &m) < 0)
 		return o;
 	for (uint32_t i = 0; i < m.n && i < ROWS_MAX; i++) {
 		cJSON *row = cJSON_CreateObject();
 
 		cJSON_AddStringToObject(row, "name", m.methods[i].name);
-		cJSON_AddNumberToObject(row, "self", all ? (double)m.methods[i].self_ns / (double)all : 0);
-		cJSON_AddNumberToObject(row, "total", all ? (double)m.methods[i].total_ns / (double)all : 0);
+		cJSON_AddNumberToObject(row, "self", all ? (double)m.methods[i].self / (double)all : 0);
+		cJSON_AddNumberToObject(row, "total", all ? (double)m.methods[i].total / (double)all : 0);
 		cJSON_AddItemToArray(list, row);
 	}
 	report_methods_free(&m);
@@ -44,13 +46,19 @@ static cJSON *methods_json(const struct profile *p, uint32_t process)
 
 enum MHD_Result serve_top(struct request *r)
 {
-	const char *word = argument(r, "seconds");
+	const char *word = argument(r, "seconds"), *type = argument(r, "type");
 	struct profile_filter filter = { .thread = argument(r, "thread") };
 	static struct selection selected;
 	CLEANUP(profile_freep) struct profile *p = NULL;
 	uint64_t window = 5 * NS_PER_S, now = clock_real_ns();
+	enum wire_event event;
 	cJSON *o, *list;
 
+	if (type && !report_events_by_name(type, &filter.events))
+		return answer_error(r, 400, "type=%s is not one of cpu, lock, alloc, wall", type);
+	event = report_event_of(filter.events);
+	filter.events = 1u << event;
+	filter.no_idle = !argument(r, "idle") || strcmp(argument(r, "idle"), "0") == 0;
 	if (word && (!parse_duration(word, &window) || window > 20 * NS_PER_S))
 		return answer_error(r, 400, "seconds= takes 1 to 20");
 	if (api_select(r, &selected) < 0)
@@ -62,11 +70,14 @@ enum MHD_Result serve_top(struct request *r)
 	    live_query(host_live(r->serve->host), now - window, now, &filter, p) < 0)
 		return answer_error(r, 503, "no memory");
 	profile_symbolize(p, lookup, host_symbols(r->serve->host));
-	o = methods_json(p, UINT32_MAX);
+	o = methods_json(p, UINT32_MAX, event);
+	cJSON_AddStringToObject(o, "event", wire_event_names[event]);
+	cJSON_AddStringToObject(o, "unit", report_events[event].unit);
+	cJSON_AddStringToObject(o, "of", report_events[event].of);
 	cJSON_AddNumberToObject(o, "seconds", (double)window / 1e9);
 	list = cJSON_AddArrayToObject(o, "targets");
 	for (uint32_t i = 0; i < p->n_processes; i++) {
-		cJSON *t = methods_json(p, i);
+		cJSON *t = methods_json(p, i, event);
 
 		cJSON_AddNumberToObject(t, "pid", p->processes[i].pid);
 		cJSON_AddStringToObject(t, "name", p->strings[p->processes[i].name]);

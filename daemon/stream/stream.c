@@ -238,8 +238,9 @@ static int add_node(struct stream *s, const struct wire_node *w, struct fault *f
 		ref_ok = w->ref < s->n_methods && s->methods[w->ref].name_id;
 	else if (w->kind == WIRE_KIND_NATIVE)
 		ref_ok = stream_mapping(s, w->ref) != NULL;
-	else /* frames of the kernel are the daemon's to add */
-		ref_ok = w->kind != WIRE_KIND_KERNEL && has_string(s, w->ref);
+	else /* frames of the kernel and classes are the daemon's to add */
+		ref_ok = w->kind != WIRE_KIND_KERNEL && w->kind != WIRE_KIND_CLASS &&
+			 has_string(s, w->ref);
 	/* a parent is defined before its child: so no path can be a circle */
 	if (!ref_ok || s->nodes[w->id].defined || (w->parent && !has_node(s, w->parent)))
 		return twice(f, "node", w->id);

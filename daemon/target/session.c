@@ -16,6 +16,11 @@
 #define READ_BYTES	(64 * 1024)
 #define DRAIN_READS_MAX 64 /* more than any pipe holds */
 
+unsigned target_asked_events(const struct target *t)
+{
+	return t->priv->table->config->events | t->wanted_events;
+}
+
 int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_budget)
 {
 	const struct config *c = t->priv->table->config;
@@ -25,6 +30,12 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 		.flags = no_budget ? WIRE_START_NO_BUDGET : 0,
 		.max_cpu_permille = c->max_cpu_permille,
 		.ring_bytes = c->ring_bytes,
+		.events = target_asked_events(t),
+		.lock_min_ns = c->lock_min_ns,
+		.monitors = c->monitors,
+		.alloc_interval = c->alloc_interval,
+		.wall_interval_ns = c->wall_interval_ns,
+		.wall_threads = { c->wall_threads, (uint32_t)strlen(c->wall_threads) },
 	};
 	const struct targets_ops *ops = &t->priv->table->ops;
 	struct wire_writer w;
@@ -32,6 +43,8 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 
 	if (ops->on_host_wanted)
 		host_ns = ops->on_host_wanted(t->priv->table->userdata, t, interval_ns);
+	if (t->states)
+		start.flags |= WIRE_START_THREADS;
 	if (host_ns) {
 		start.flags |= WIRE_START_HOST;
 		start.interval_ns = host_ns;
@@ -71,6 +84,34 @@ uint64_t target_interval_ns(const struct target *t)
 		return said;
 	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
 	return said && said < (uint64_t)tick.tv_nsec ? (uint64_t)tick.tv_nsec : said;
+}
+
+uint64_t target_interval(const struct target *t, enum wire_event event)
+{
+	const struct config *c = t->priv->table->config;
+
+	switch (event) {
+	case WIRE_EVENT_LOCK:
+		return c->lock_min_ns;
+	case WIRE_EVENT_ALLOC:
+		return c->alloc_interval;
+	case WIRE_EVENT_WALL:
+		return c->wall_interval_ns;
+	default:
+		return target_interval_ns(t);
+	}
+}
+
+unsigned target_events(const struct target *t)
+{
+	struct stream_counts c;
+	uint64_t said = ledger_of(t, &c)[WIRE_COUNTER_EVENTS];
+
+	if (t->state != TARGET_STREAMING)
+		return 0;
+	if (!said) /* no LEDGER yet, or an agent that does not know of any but CPU */
+		return 1u << WIRE_EVENT_CPU;
+	return (unsigned)said & ((1u << WIRE_EVENT_COUNT) - 1);
 }
 
 const char *target_engine(const struct target *t)
@@ -131,6 +172,57 @@ static void on_sample(void *userdata, const struct stream_sample *s)
 		t->priv->table->ops.on_sample(t->priv->table->userdata, t, s);
 }
 
+/* What goes to the next room as it is. */
+#define HAND_ON(op, type)                                        \
+	static void op(void *userdata, const type *what)         \
+	{                                                        \
+		struct target *t = userdata;                     \
+		struct targets *table = t->priv->table;          \
+                                                                 \
+		if (table->ops.op)                               \
+			table->ops.op(table->userdata, t, what); \
+	}
+HAND_ON(on_wall, struct stream_sample)
+HAND_ON(on_lock, struct stream_lock)
+HAND_ON(on_alloc, struct stream_alloc)
+HAND_ON(on_virtual, struct stream_virtual)
+
+static void on_thread(void *userdata, const struct wire_thread *w, const char *name)
+{
+	struct target *t = userdata;
+
+	if (t->priv->table->ops.on_thread)
+		t->priv->table->ops.on_thread(t->priv->table->userdata, t, w, name);
+}
+
+static void on_thread_state(void *userdata, const struct wire_state *w, const char *thread)
+{
+	struct target *t = userdata;
+
+	(void)thread;
+	if (t->priv->table->ops.on_thread_state)
+		t->priv->table->ops.on_thread_state(t->priv->table->userdata, t, w);
+}
+
+/* The last word on each step; "" takes it back. There is no room for more steps than an agent has. */
+static void on_note(void *userdata, const char *step, const char *what)
+{
+	struct target *t = userdata;
+	struct target_note *at = NULL, note;
+
+	log_debug("target.note", "pid=%d step=%s what=%s", t->jvm.pid, log_str(step), log_str(what));
+	utf8_copy(note.step, sizeof(note.step), step, strlen(step));
+	utf8_copy(note.what, sizeof(note.what), what, strlen(what));
+	for (int i = NOTES_MAX - 1; i >= 0; i--)
+		if (!t->notes[i].step[0])
+			at = &t->notes[i];
+	for (int i = 0; i < NOTES_MAX; i++)
+		if (strcmp(t->notes[i].step, note.step) == 0)
+			at = &t->notes[i];
+	if (at && note.step[0])
+		*at = note.what[0] ? note : (struct target_note){ 0 };
+}
+
 static void on_ledger(void *userdata)
 {
 	struct target *t = userdata;
@@ -166,7 +258,14 @@ static void on_reset(void *userdata)
 static const struct stream_ops stream_calls = {
 	.on_hello = on_hello,
 	.on_mapping = on_mapping,
+	.on_thread = on_thread,
 	.on_sample = on_sample,
+	.on_wall = on_wall,
+	.on_lock = on_lock,
+	.on_alloc = on_alloc,
+	.on_state = on_thread_state,
+	.on_virtual = on_virtual,
+	.on_note = on_note,
 	.on_ledger = on_ledger,
 	.on_fault = on_fault,
 	.on_bye = on_bye,
@@ -248,6 +347,7 @@ void session_close(struct target *t)
 	p->timer = loop_timer_free(p->timer);
 	p->session = 0;
 	p->said_bye = false;
+	memset(t->notes, 0, sizeof(t->notes));
 }
 
 static void break_session(struct target *t, const struct fault *why)

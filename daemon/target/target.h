@@ -21,6 +21,7 @@
 #include "daemon/target/crash.h"
 
 #define TARGETS_MAX 1024
+#define NOTES_MAX   8 /* of one target */
 
 enum target_state {
 	TARGET_FOUND,
@@ -37,6 +38,12 @@ extern const char *const target_state_names[TARGET_STATE_COUNT]; /* "streaming",
 
 struct targets; /* the table of all targets */
 
+/* What the owner should know of one step of its agent: "monitors", why they are not collected. */
+struct target_note {
+	char step[32]; /* "" = not in use */
+	char what[200];
+};
+
 struct target {
 	struct jvm jvm;
 	enum target_state state;
@@ -45,6 +52,7 @@ struct target {
 	struct stream_counts past; /* books of the sessions before the current one */
 	char jdk[160]; /* "Debian 17.0.15+6" from HELLO, else jvm.jdk */
 	char engine[32], walker[32], note[160]; /* from HELLO */
+	struct target_note notes[NOTES_MAX]; /* of the running session */
 	uint64_t interval_ns; /* asked for */
 	uint64_t
 		host_interval_ns; /* what START left to the host engine; 0 = the agent has timers */
@@ -57,6 +65,8 @@ struct target {
 	profilers_set profilers; /* of others that are in it */
 	unsigned placement; /* enum inject_strategy: how the agent came in; 0 = it was there */
 	bool no_budget;
+	unsigned wanted_events; /* bits: START asks for them beside the configured ones */
+	bool states; /* START asks what threads do */
 	void *userdata; /* of the room after this one (live source) */
 	struct target_priv *priv;
 };
@@ -69,6 +79,14 @@ struct targets_ops {
 	void (*on_mapping)(void *userdata, struct target *t, const struct wire_mapping *m,
 			   const char *path);
 	void (*on_sample)(void *userdata, struct target *t, const struct stream_sample *s);
+	/* these may be NULL: nobody wants to know */
+	void (*on_wall)(void *userdata, struct target *t, const struct stream_sample *s);
+	void (*on_lock)(void *userdata, struct target *t, const struct stream_lock *l);
+	void (*on_alloc)(void *userdata, struct target *t, const struct stream_alloc *a);
+	void (*on_thread)(void *userdata, struct target *t, const struct wire_thread *w,
+			  const char *name);
+	void (*on_thread_state)(void *userdata, struct target *t, const struct wire_state *w);
+	void (*on_virtual)(void *userdata, struct target *t, const struct stream_virtual *v);
 	void (*on_ledger)(void *userdata, struct target *t);
 	/* A START is being made for @interval_ns: may the agent leave its signals to the host
 	 * engine? The interval that it can keep, 0 = no. NULL = no host engine. */
@@ -95,6 +113,11 @@ struct target *targets_match(struct targets *t, const char *word, const struct t
 /* The interval between two samples of a busy thread, as it is and not as it was asked for: CPU
  * timers expire on the kernel's tick. */
 uint64_t target_interval_ns(const struct target *t);
+/* The same for any event: ns or bytes between two samples, the shortest wait. */
+uint64_t target_interval(const struct target *t, enum wire_event event);
+/* Bits 1 << enum wire_event: what START asked for, and what the agent says is collected now. */
+unsigned target_asked_events(const struct target *t);
+unsigned target_events(const struct target *t);
 /* "host", "cpu-timer"; "" before HELLO */
 const char *target_engine(const struct target *t);
 /* Change the sampling of a streaming target: START over control. 0 or -errno. */

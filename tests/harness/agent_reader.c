@@ -9,10 +9,12 @@
  *     -w MSEC  sleep before each read: a slow reader
  *     -m PERMILLE  CPU budget; without it the budget is off
  *     -e LIST  what to collect: cpu,lock,alloc,wall (cpu)
- *     -t USEC  shorter waits are only counted (1000)
+ *     -T NSEC  shorter waits are only counted (1000000)
  *     -M auto|always|never   monitor enters and waits (auto)
  *     -A BYTES between two allocation samples   -W USEC between two wall-clock samples
- *     -L       print each wait and allocation, one JSON object a line
+ *     -N NAME  part of the names of the threads for wall-clock samples; without it all
+ *     -S       what threads do, as well
+ *     -L       print each wait, allocation and thread, a line each
  *     -H       signals from the host engine, for an interval below the kernel's tick, if it is to
  * be had -s       STOP for the middle third of the time -c N     STOP and START so many times, as
  * fast as the agent follows -k       leave without DETACH, as if killed -v       print every frame
@@ -48,8 +50,9 @@ static struct {
 	double seconds;
 	uint64_t interval_ns, ring_bytes, permille;
 	int pipe_bytes, sleep_ms, cycles;
-	bool no_budget, stop, leave, verbose, details, host, json;
+	bool threads, no_budget, stop, leave, verbose, details, host, lines;
 	uint64_t events, lock_min_ns, monitors, alloc_interval, wall_interval_ns;
+	const char *wall_threads;
 } opt = { .seconds = 5, .interval_ns = 10000000, .no_budget = true };
 
 struct thread {
@@ -217,7 +220,7 @@ static void on_thread(const struct wire_thread *t)
 {
 	struct thread *known = thread(t->tid);
 
-	if (opt.verbose)
+	if (opt.verbose || opt.lines)
 		printf("THREAD %u flags %u java %llu %.*s\n", t->tid, t->flags,
 		       (unsigned long long)t->java_id, (int)t->name.len, t->name.p);
 	known->ended = t->flags & WIRE_THREAD_ENDED;
@@ -244,63 +247,29 @@ static bool is_stack(uint32_t node)
 	return false;
 }
 
-/* ---- waits and allocations as JSON ------------------------------------------------------------
+/* ---- waits and allocations, a line each ---------------------------------------------------------
  */
 
-static void json_text(const char *s)
+static void print_stack(uint32_t node)
 {
-	putchar('"');
-	for (; *s; s++)
-		if (*s == '"' || *s == '\\')
-			printf("\\%c", *s);
-		else if ((unsigned char)*s >= ' ')
-			putchar(*s);
-	putchar('"');
-}
-
-static void json_stack(const char *key, uint32_t node)
-{
-	printf(", \"%s\": [", key);
+	if (!node)
+		printf("-");
 	for (uint32_t n = node; n; n = in.nodes[n].parent) {
-		const struct wire_method *m = &in.methods[in.nodes[n].ref];
-		char name[1024] = "";
-
-		if (wire_kind_is_method(in.nodes[n].kind))
-			snprintf(name, sizeof(name), "%s.%s", text(m->class_id), text(m->name_id));
-		else if (in.nodes[n].kind == WIRE_KIND_NATIVE)
-			snprintf(name, sizeof(name), "%s",
-				 text(in.mappings[in.nodes[n].ref].path_id));
-		else
-			snprintf(name, sizeof(name), "%s", text(in.nodes[n].ref));
-		json_text(name);
-		if (in.nodes[n].parent)
-			printf(", ");
+		print_frame(&in.nodes[n]);
+		printf(in.nodes[n].parent ? " < " : "");
 	}
-	printf("]");
 }
 
-static void json_thread(const char *key, uint32_t tid)
+static void print_lock(const struct wire_lock *l)
 {
-	const char *name = tid ? thread(tid)->name : NULL;
-
-	printf(", \"%s\": %u, \"%s_name\": ", key, tid, key);
-	json_text(name ? name : "");
-}
-
-static void json_lock(const struct wire_lock *l)
-{
-	printf("{\"event\": \"lock\", \"begin_ns\": %llu, \"duration_ns\": %llu, \"wait\": \"%s\", "
-	       "\"flags\": %u, \"class\": ",
-	       (unsigned long long)l->begin_ns, (unsigned long long)l->duration_ns,
-	       wire_wait_names[l->wait], l->flags);
-	json_text(l->class_id ? text(l->class_id) : "");
-	printf(", \"id\": %u", l->identity);
-	json_thread("tid", l->tid);
-	json_thread("owner", l->owner_tid);
-	json_thread("waker", l->waker_tid);
-	json_stack("stack", l->node);
-	json_stack("owner_stack", l->owner_node);
-	printf("}\n");
+	printf("LOCK %llu %llu tid %u %s flags %u %s@%u owner %u waker %u stack ",
+	       (unsigned long long)l->begin_ns, (unsigned long long)l->duration_ns, l->tid,
+	       wire_wait_names[l->wait], l->flags, l->class_id ? text(l->class_id) : "-",
+	       l->identity, l->owner_tid, l->waker_tid);
+	print_stack(l->node);
+	printf(" owner_stack ");
+	print_stack(l->owner_node);
+	printf("\n");
 }
 
 static void on_lock(const struct wire_lock *l)
@@ -315,8 +284,27 @@ static void on_lock(const struct wire_lock *l)
 		in.closed++;
 	else
 		count(WIRE_EVENT_LOCK, l->duration_ns);
-	if (opt.json)
-		json_lock(l);
+	if (opt.lines)
+		print_lock(l);
+}
+
+static void on_state(const struct wire_state *s)
+{
+	if (opt.verbose)
+		printf("STATE %llu tid %u %s cpu %llu ns\n", (unsigned long long)s->mono_ns, s->tid,
+		       wire_state_names[s->state], (unsigned long long)s->cpu_ns);
+}
+
+static void on_virtual(const struct wire_virtual *v)
+{
+	if ((v->container_id && !in.strings[v->container_id]) ||
+	    (v->class_id && !in.strings[v->class_id]))
+		wrong("virtual threads of strings %u, %u", v->container_id, v->class_id);
+	else if (opt.verbose)
+		printf("VIRTUAL %llu in [%s] %s on [%s]: %u, mounted %u\n",
+		       (unsigned long long)v->mono_ns, v->container_id ? text(v->container_id) : "",
+		       wire_state_names[v->state], v->class_id ? text(v->class_id) : "", v->count,
+		       v->mounted);
 }
 
 static void on_alloc(const struct wire_alloc *a)
@@ -326,15 +314,13 @@ static void on_alloc(const struct wire_alloc *a)
 	if (a->class_id && !in.strings[a->class_id])
 		wrong("a class %u is not defined", a->class_id);
 	count(WIRE_EVENT_ALLOC, a->weight);
-	if (!opt.json)
+	if (!opt.lines)
 		return;
-	printf("{\"event\": \"alloc\", \"ts_ns\": %llu, \"size\": %llu, \"weight\": %llu, \"class\": ",
-	       (unsigned long long)a->mono_ns, (unsigned long long)a->size,
+	printf("ALLOC %llu tid %u %s size %llu weight %llu stack ", (unsigned long long)a->mono_ns,
+	       a->tid, text(a->class_id), (unsigned long long)a->size,
 	       (unsigned long long)a->weight);
-	json_text(a->class_id ? text(a->class_id) : "");
-	json_thread("tid", a->tid);
-	json_stack("stack", a->node);
-	printf("}\n");
+	print_stack(a->node);
+	printf("\n");
 }
 
 static void on_wall(const struct wire_sample *s)
@@ -342,13 +328,12 @@ static void on_wall(const struct wire_sample *s)
 	if (!is_stack(s->node))
 		return;
 	count(WIRE_EVENT_WALL, s->weight_ns);
-	if (!opt.json)
+	if (!opt.lines)
 		return;
-	printf("{\"event\": \"wall\", \"ts_ns\": %llu, \"weight_ns\": %llu",
-	       (unsigned long long)s->mono_ns, (unsigned long long)s->weight_ns);
-	json_thread("tid", s->tid);
-	json_stack("stack", s->node);
-	printf("}\n");
+	printf("WALL %llu tid %u %llu ns stack ", (unsigned long long)s->mono_ns, s->tid,
+	       (unsigned long long)s->weight_ns);
+	print_stack(s->node);
+	printf("\n");
 }
 
 /* ---- samples ------------------------------------------------------------------------------------
@@ -379,10 +364,7 @@ static void on_sample(const struct wire_sample *s)
 	printf("CPU %llu.%06llu tid %u %llu ns ", (unsigned long long)(s->mono_ns / NS_PER_S),
 	       (unsigned long long)(s->mono_ns % NS_PER_S / 1000), s->tid,
 	       (unsigned long long)s->weight_ns);
-	for (uint32_t n = s->node; n; n = in.nodes[n].parent) {
-		print_frame(&in.nodes[n]);
-		printf(in.nodes[n].parent ? " < " : "");
-	}
+	print_stack(s->node);
 	printf("\n");
 }
 
@@ -465,9 +447,11 @@ static void on_ledger(const struct wire_ledger *l)
 	if (host)
 		follow(c);
 	if (opt.verbose)
-		printf("LEDGER taken %llu written %llu interval %llu us\n",
+		printf("LEDGER taken %llu written %llu interval %llu us events %llu agent_bytes %llu\n",
 		       (unsigned long long)b->taken, (unsigned long long)b->written,
-		       (unsigned long long)c[WIRE_COUNTER_INTERVAL_NS] / 1000);
+		       (unsigned long long)c[WIRE_COUNTER_INTERVAL_NS] / 1000,
+		       (unsigned long long)c[WIRE_COUNTER_EVENTS],
+		       (unsigned long long)c[WIRE_COUNTER_AGENT_BYTES]);
 }
 
 static void on_hello(const struct wire_frame *f)
@@ -544,6 +528,12 @@ static void on_frame(const struct wire_frame *f)
 	case WIRE_ALLOC:
 		EACH(wire_alloc, wire_next_alloc, on_alloc);
 		break;
+	case WIRE_STATE:
+		EACH(wire_state, wire_next_state, on_state);
+		break;
+	case WIRE_VIRTUAL:
+		EACH(wire_virtual, wire_next_virtual, on_virtual);
+		break;
 	case WIRE_WALL:
 		EACH(wire_sample, wire_next_sample, on_wall);
 		break;
@@ -609,7 +599,8 @@ static void command(int fd, enum wire_type type, uint64_t session)
 		.protocol = WIRE_PROTOCOL,
 		.interval_ns = opt.interval_ns,
 		.flags = (opt.no_budget ? WIRE_START_NO_BUDGET : 0) |
-			 (opt.details ? WIRE_START_DETAILS : 0) | (opt.host ? WIRE_START_HOST : 0),
+			 (opt.details ? WIRE_START_DETAILS : 0) |
+			 (opt.threads ? WIRE_START_THREADS : 0) | (opt.host ? WIRE_START_HOST : 0),
 		.max_cpu_permille = opt.permille,
 		.ring_bytes = opt.ring_bytes,
 		.session = session,
@@ -618,6 +609,8 @@ static void command(int fd, enum wire_type type, uint64_t session)
 		.monitors = opt.monitors,
 		.alloc_interval = opt.alloc_interval,
 		.wall_interval_ns = opt.wall_interval_ns,
+		.wall_threads = { opt.wall_threads,
+				  opt.wall_threads ? (uint32_t)strlen(opt.wall_threads) : 0 },
 	};
 	uint8_t buf[WIRE_FRAME_MAX];
 	struct wire_writer w;
@@ -821,7 +814,7 @@ static int parse(int argc, char **argv)
 {
 	int o;
 
-	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:c:e:t:M:A:W:skvDHL")) != -1) {
+	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:c:e:T:M:A:W:N:skvDHLS")) != -1) {
 		switch (o) {
 		case 'l':
 			opt.library = optarg;
@@ -863,8 +856,8 @@ static int parse(int argc, char **argv)
 		case 'e':
 			opt.events = events_of(optarg);
 			break;
-		case 't':
-			opt.lock_min_ns = strtoull(optarg, NULL, 10) * 1000;
+		case 'T':
+			opt.lock_min_ns = strtoull(optarg, NULL, 10);
 			break;
 		case 'M':
 			opt.monitors = strcmp(optarg, "always") == 0  ? WIRE_MONITORS_ALWAYS
@@ -877,8 +870,14 @@ static int parse(int argc, char **argv)
 		case 'W':
 			opt.wall_interval_ns = strtoull(optarg, NULL, 10) * 1000;
 			break;
+		case 'N':
+			opt.wall_threads = optarg;
+			break;
+		case 'S':
+			opt.threads = true;
+			break;
 		case 'L':
-			opt.json = true;
+			opt.lines = true;
 			break;
 		case 'H':
 			opt.host = true;
@@ -913,22 +912,32 @@ static void cycle(int events, int control, uint64_t session)
 	}
 }
 
+static volatile sig_atomic_t asked_to_end;
+
+static void on_term(int signo)
+{
+	(void)signo;
+	asked_to_end = 1;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t session = (uint64_t)time(NULL) << 16 | (uint64_t)getpid();
 	double launch = now_s(), begin, cpu_begin = 0, cpu_end = 0;
 	int events = -1, control = -1, phase = 0;
 	char why[HOST_ENGINE_WHY_MAX];
-	bool asked = false;
+	double asked = 0;
 
 	if (parse(argc, argv) < 0) {
 		fprintf(stderr,
 			"usage: agent_reader [-l LIB] [-d SEC] [-i USEC] [-r BYTES] [-p BYTES] [-w "
-			"MSEC] [-m PERMILLE] [-e LIST] [-t USEC] [-M auto|always|never] [-A BYTES] "
-			"[-W USEC] [-s] [-c N] [-k] [-v] [-D] [-H] [-L] PID\n");
+			"MSEC] [-m PERMILLE] [-e LIST] [-T NSEC] [-M auto|always|never] [-A BYTES] "
+			"[-W USEC] [-N NAME] [-s] [-c N] [-k] [-v] [-D] [-H] [-L] [-S] PID\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
+	setlinebuf(stdout); /* a file that somebody reads meanwhile */
+	signal(SIGTERM, on_term); /* as if the time were over */
 	if (opt.host && host_engine_new(false, &host, why) < 0) {
 		fprintf(stderr, "no host engine: %s\n", why);
 		opt.host = false;
@@ -940,7 +949,7 @@ int main(int argc, char **argv)
 	cpu_begin = process_cpu_s();
 	begin = now_s();
 	cycle(events, control, session);
-	while (!in.bye && now_s() < begin + opt.seconds + 10) {
+	while (!in.bye && now_s() < begin + opt.seconds + 10 && !(asked && now_s() > asked + 10)) {
 		struct pollfd p = { .fd = events, .events = POLLIN };
 		double passed = now_s() - begin;
 
@@ -951,15 +960,16 @@ int main(int argc, char **argv)
 			command(control, WIRE_START, session);
 			phase = 2;
 		}
-		if (!asked && passed > opt.seconds) {
+		if (!asked && (passed > opt.seconds || asked_to_end)) {
 			if (opt.leave)
 				break;
 			cpu_end = process_cpu_s();
 			command(control, WIRE_DETACH, session);
-			asked = true;
+			asked = now_s();
 		}
 		if (poll(&p, 1, 50) > 0)
 			read_frames(events);
+		fflush(stdout); /* who reads it may wait for it */
 	}
 	if (opt.leave)
 		cpu_end = process_cpu_s();

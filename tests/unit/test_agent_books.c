@@ -10,9 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 #include "agent/engine/cpu_timer.h"
+#include "agent/engine/wall.h"
 #include "agent/events/open.h"
 #include "agent/events/waits.h"
 #include "agent/ledger.h"
+#include "agent/thread_states.h"
 #include "agent/threads.h"
 #include "agent/writer.h"
 #include "tests/unit/unit.h"
@@ -73,6 +75,20 @@ void threads_seen(uint32_t tid, const char *name)
 	(void)name;
 }
 
+void threads_owner(uint32_t tid)
+{
+	(void)tid;
+}
+
+void thread_states_forget(void)
+{
+}
+
+uint64_t thread_states_bytes(void)
+{
+	return 0;
+}
+
 void threads_forget(void)
 {
 }
@@ -102,6 +118,13 @@ void open_wait_ended(const struct ring_sample *s)
 
 void open_waits_sent(void)
 {
+}
+
+void wall_written(uint32_t place, const struct wire_sample *record, uint32_t epoch)
+{
+	(void)place;
+	(void)record;
+	(void)epoch;
 }
 
 void open_waits_lost(void)

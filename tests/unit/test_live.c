@@ -11,7 +11,7 @@ static uint64_t weight_of(const struct profile *p)
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < p->n_rows; i++)
-		sum += p->rows[i].weight_ns;
+		sum += p->rows[i].weight;
 	return sum;
 }
 
@@ -102,8 +102,8 @@ static void a_recording_has_its_own_profile(void **state)
 	assert_int_equal(live_new(NULL, NULL, &live), 0);
 	assert_int_equal(live_source_new(live, &app, &source), 0);
 	add(source, stream, T0);
-	assert_int_equal(live_tap_new(source, &tap), 0);
-	assert_true(live_tap_new(source, &second) < 0);
+	assert_int_equal(live_tap_new(source, 1, &tap), 0);
+	assert_true(live_tap_new(source, 1, &second) < 0);
 	add(source, stream, T0 + 1);
 	assert_int_equal(weight_of(live_tap_profile(tap)), 10);
 	live_source_free(source); /* the target is gone: what was recorded stays */
@@ -208,18 +208,18 @@ static void a_wall_clock_that_is_set_loses_nothing(void **state)
 
 static void what_was_dropped_is_booked_also_where_nothing_came(void **state)
 {
-	const struct profile_losses all = { 7, 70, 0, 0, 7, 70 };
+	const struct profile_books all = { .of = { { 7, 70, 0, 0, 7, 70 } } };
 	struct setup u = opened();
 	struct profile *p;
 
 	(void)state;
 	live_tick(u.live, T0 + LIVE_SLICE_NS);
-	live_add_losses(u.source, &all);
+	live_add_books(u.source, &all);
 	assert_int_equal(profile_new(&p), 0);
 	assert_int_equal(live_query(u.live, T0, T0 + 5 * LIVE_SLICE_NS, NULL, p), 0);
-	assert_int_equal(p->losses.taken, 7);
-	assert_int_equal(p->losses.dropped, 7);
-	assert_int_equal(p->processes[0].losses.dropped, 7);
+	assert_int_equal(p->books.of[WIRE_EVENT_CPU].taken, 7);
+	assert_int_equal(p->books.of[WIRE_EVENT_CPU].dropped, 7);
+	assert_int_equal(p->processes[0].books.of[WIRE_EVENT_CPU].dropped, 7);
 	profile_free(p);
 	closed(&u);
 }
@@ -275,7 +275,7 @@ static uint32_t find_label(struct live *l, const char *label, uint64_t *ret_weig
 
 		if (!node || strcmp(p->strings[p->frames[p->nodes[node].frame].method], label) != 0)
 			continue;
-		*ret_weight += p->rows[i].weight_ns;
+		*ret_weight += p->rows[i].weight;
 		for (; node; node = p->nodes[node].parent)
 			depth++;
 	}
@@ -376,12 +376,75 @@ static void stacks_of_the_kernel_stand_above_the_leaf_and_share_the_weight(void 
 	closed(&u);
 }
 
+static void add_event(struct setup *u, enum wire_event event, const char *class_name, uint64_t weight)
+{
+	const struct live_event e = {
+		.event = event,
+		.tid = 9,
+		.thread = "main",
+		.class_name = class_name,
+		.weight = weight,
+		.interval = 1000000,
+	};
+
+	live_add_event(u->source, u->stream, &e, NULL, T0);
+}
+
+static void what_was_waited_for_or_allocated_stands_on_the_stack(void **state)
+{
+	const struct profile_filter alloc = { .events = 1u << WIRE_EVENT_ALLOC };
+	struct setup u = opened();
+	struct profile *p;
+
+	(void)state;
+	live_tick(u.live, T0);
+	add_event(&u, WIRE_EVENT_LOCK, "java.util.concurrent.locks.ReentrantLock", 5000000);
+	add_event(&u, WIRE_EVENT_LOCK, "", 1000000);
+	add_event(&u, WIRE_EVENT_ALLOC, "[B", 524288);
+	assert_int_equal(profile_new(&p), 0);
+	assert_int_equal(live_query(u.live, T0, T0 + LIVE_SLICE_NS, &alloc, p), 0);
+	assert_int_equal(p->n_rows, 1);
+	assert_int_equal(p->rows[0].weight, 524288);
+	assert_int_equal(p->frames[p->nodes[p->rows[0].node].frame].kind, WIRE_KIND_CLASS);
+	assert_string_equal(p->strings[p->frames[p->nodes[p->rows[0].node].frame].method], "byte[]");
+	p = profile_free(p);
+	assert_int_equal(profile_new(&p), 0);
+	assert_int_equal(live_query(u.live, T0, T0 + LIVE_SLICE_NS, NULL, p), 0);
+	assert_int_equal(p->n_rows, 3);
+	profile_free(p);
+	closed(&u);
+}
+
+static void a_recording_takes_its_events_alone(void **state)
+{
+	const struct profile_books all = { .of = { { 1, 10, 1, 10, 0, 0 }, { 2, 20, 1, 10, 1, 10 } },
+					   .short_waits = 5 };
+	struct setup u = opened();
+	struct live_tap *tap;
+	struct profile *p;
+
+	(void)state;
+	assert_int_equal(live_tap_new(u.source, 1u << WIRE_EVENT_LOCK, &tap), 0);
+	add(u.source, u.stream, T0);
+	add_event(&u, WIRE_EVENT_LOCK, "", 77);
+	live_add_books(u.source, &all);
+	p = live_tap_profile(tap);
+	assert_int_equal(weight_of(p), 77);
+	assert_int_equal(p->books.of[WIRE_EVENT_CPU].taken, 0);
+	assert_int_equal(p->books.of[WIRE_EVENT_LOCK].taken, 2);
+	assert_int_equal(p->books.short_waits, 5);
+	live_tap_free(tap);
+	closed(&u);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_sample_ends_in_exactly_one_window),
 		cmocka_unit_test(a_query_sees_seconds_and_windows_once),
 		cmocka_unit_test(a_recording_has_its_own_profile),
+		cmocka_unit_test(what_was_waited_for_or_allocated_stands_on_the_stack),
+		cmocka_unit_test(a_recording_takes_its_events_alone),
 		cmocka_unit_test(
 			the_last_seconds_are_seen_one_by_one_also_when_their_window_is_closed),
 		cmocka_unit_test(a_sample_from_the_future_stays_with_the_present),

@@ -50,10 +50,10 @@ static void add_open(struct stream_lock w, bool idle)
 
 static uint32_t n_open(void)
 {
-	const struct locks_open **list;
+	struct locks_open *list;
 	uint32_t n;
 
-	assert_int_equal(locks_open(locks, &list, &n), 0);
+	assert_int_equal(locks_open(locks, t0 + 60 * S, &list, &n), 0);
 	free(list);
 	return n;
 }
@@ -274,7 +274,7 @@ static void the_end_of_a_thread_or_session_ends_its_waits(void **state)
 	add_open(entered(6, "A", 1, t0, 10 * MS), false);
 	locks_thread(locks, &t, "", t0 + S);
 	assert_int_equal(n_open(), 1);
-	locks_session(locks, t0 + S);
+	locks_session(locks);
 	assert_int_equal(n_open(), 0);
 }
 
@@ -293,15 +293,36 @@ static void open_waits_are_bounded(void **state)
 static void nodes_of_an_epoch_that_is_over_are_no_stacks(void **state)
 {
 	struct stream_lock w = entered(5, "A", 1, t0, 10 * MS);
-	const struct locks_open **list;
+	struct locks_open *list;
 	uint32_t n;
 
 	(void)state;
 	w.node = 17;
 	add_open(w, false);
 	locks_reset(locks);
-	assert_int_equal(locks_open(locks, &list, &n), 0);
-	assert_int_equal(list[0]->node, 0);
+	assert_int_equal(locks_open(locks, t0 + 60 * S, &list, &n), 0);
+	assert_int_equal(list[0].node, 0);
+	free(list);
+}
+
+static void who_got_the_lock_since_is_its_owner(void **state)
+{
+	struct stream_lock w = entered(5, "A", 1, t0, 10 * MS), other = entered(6, "A", 1, t0 - S, 500 * MS);
+	struct locks_open *list;
+	uint32_t n;
+
+	(void)state;
+	w.owner_tid = other.owner_tid = 9;
+	add_open(w, false);
+	add(other); /* before the wait began: that one gave it to 9 */
+	assert_int_equal(locks_open(locks, t0 + S, &list, &n), 0);
+	assert_int_equal(list[0].owner_tid, 9);
+	free(list);
+	other.duration_ns = 3 * S;
+	other.tid = 7;
+	add(other);
+	assert_int_equal(locks_open(locks, t0 + 10 * S, &list, &n), 0);
+	assert_int_equal(list[0].owner_tid, 7);
 	free(list);
 }
 
@@ -323,11 +344,16 @@ static const struct locks_thread_row *thread(const struct locks_thread_rows *r, 
 	return NULL;
 }
 
-static void told(uint32_t tid, uint32_t flags, const char *name)
+static void told_at(uint64_t at, uint32_t tid, uint32_t flags, const char *name)
 {
 	struct wire_thread t = { .tid = tid, .flags = flags };
 
-	locks_thread(locks, &t, name, t0);
+	locks_thread(locks, &t, name, at);
+}
+
+static void told(uint32_t tid, uint32_t flags, const char *name)
+{
+	told_at(t0, tid, flags, name);
 }
 
 static void sampled(uint32_t tid, uint64_t at, uint64_t weight)
@@ -356,7 +382,7 @@ static void a_thread_has_its_times_and_its_last_lock(void **state)
 	assert_int_equal(t->wait_ns, 12 * S);
 	assert_string_equal(t->last_class, "A");
 	assert_int_equal(t->last_identity, 0xab);
-	assert_null(t->open);
+	assert_false(t->waits);
 	locks_thread_rows_free(&r);
 	r = list(t0 + 16 * S, 1 * S); /* only what was in the last slice */
 	assert_int_equal(thread(&r, 5)->wait_ns, 0);
@@ -375,7 +401,7 @@ static void a_wait_that_goes_on_counts_up_to_now(void **state)
 	assert_int_equal(thread(&r, 5)->wait_ns, 10 * S);
 	assert_int_equal(thread(&r, 6)->idle_ns, 10 * S);
 	assert_int_equal(thread(&r, 6)->wait_ns, 0);
-	assert_string_equal(thread(&r, 5)->open->class_name, "A");
+	assert_string_equal(thread(&r, 5)->open.class_name, "A");
 	locks_thread_rows_free(&r);
 }
 
@@ -447,7 +473,7 @@ static void virtual_threads_do_not_push_out_the_others(void **state)
 	(void)state;
 	told(5, WIRE_THREAD_JAVA, "main");
 	for (uint32_t i = 1; i <= 100000; i++) {
-		told(WIRE_VIRTUAL_TID + i, WIRE_THREAD_VIRTUAL, "v");
+		told_at(t0 + i * MS, WIRE_VIRTUAL_TID + i, WIRE_THREAD_VIRTUAL, "v");
 		sampled(WIRE_VIRTUAL_TID + i, t0 + i * MS, MS);
 	}
 	r = list(t0 + 100 * S, 600 * S);
@@ -489,6 +515,43 @@ static void times_of_another_clock_are_now(void **state)
 	locks_rows_free(&r);
 }
 
+static void looked(uint64_t at, const char *container, uint32_t count)
+{
+	struct stream_virtual v = { .mono_ns = at, .container = container, .class_name = "",
+				    .state = WIRE_STATE_WAITING, .count = count, .mounted = 1 };
+
+	locks_virtual(locks, &v);
+}
+
+static void a_look_at_virtual_threads_replaces_the_one_before(void **state)
+{
+	struct locks_thread_rows r;
+	uint32_t sum = 0;
+
+	(void)state;
+	looked(t0, "old", 100);
+	looked(t0 + 5 * S, "pool", 20000);
+	looked(t0 + 5 * S, "", 1);
+	r = list(t0 + 6 * S, 60 * S);
+	assert_true(r.virtuals_known);
+	assert_int_equal(r.n_virtuals, 2);
+	assert_string_equal(r.virtuals[0].container, "pool");
+	assert_int_equal(r.virtuals[0].count, 20000);
+	locks_thread_rows_free(&r);
+	for (uint32_t i = 0; i < 1000; i++)
+		looked(t0 + 10 * S, "pool", 2);
+	r = list(t0 + 11 * S, 60 * S);
+	for (uint32_t i = 0; i < r.n_virtuals; i++)
+		sum += r.virtuals[i].count;
+	assert_int_equal(sum, 2000);
+	locks_thread_rows_free(&r);
+	looked(t0 + 15 * S, "", 0); /* none at all */
+	r = list(t0 + 16 * S, 60 * S);
+	assert_int_equal(r.n_virtuals, 0);
+	assert_true(r.virtuals_known);
+	locks_thread_rows_free(&r);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 int main(void)
 {
@@ -505,6 +568,7 @@ int main(void)
 		TEST(waits_of_threads_without_a_number_end_one_by_one),
 		TEST(the_end_of_a_thread_or_session_ends_its_waits),
 		TEST(open_waits_are_bounded),
+		TEST(who_got_the_lock_since_is_its_owner),
 		TEST(nodes_of_an_epoch_that_is_over_are_no_stacks),
 		TEST(a_thread_has_its_times_and_its_last_lock),
 		TEST(a_wait_that_goes_on_counts_up_to_now),
@@ -514,6 +578,7 @@ int main(void)
 		TEST(virtual_threads_do_not_push_out_the_others),
 		TEST(ended_threads_make_room),
 		TEST(times_of_another_clock_are_now),
+		TEST(a_look_at_virtual_threads_replaces_the_one_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,10 +7,11 @@
 static uint32_t frame(struct profile *p, const char *class_name, const char *method)
 {
 	struct profile_frame f = { .kind = WIRE_KIND_JAVA, .line = 3 };
+	bool full = false;
 
-	f.class_name = profile_string(p, class_name);
-	f.method = profile_string(p, method);
-	return profile_intern_frame(p, &f);
+	f.class_name = profile_text(p, class_name, &full);
+	f.method = profile_text(p, method, &full);
+	return full ? UINT32_MAX : profile_intern_frame(p, &f);
 }
 
 static uint32_t thread(struct profile *p, uint32_t pid, const char *name)
@@ -30,7 +31,7 @@ static struct profile *example(uint32_t pid)
 	assert_int_equal(profile_new(&p), 0);
 	p->begin_real_ns = 1000;
 	p->end_real_ns = 2000;
-	p->losses = (struct profile_losses){ 5, 50, 4, 40, 1, 10 };
+	p->books.of[WIRE_EVENT_CPU] = (struct profile_losses){ 5, 50, 4, 40, 1, 10 };
 	a = profile_node(p, 0, frame(p, "T", "run"));
 	b = profile_node(p, a, frame(p, "T", "work"));
 	profile_add(p, thread(p, pid, "one"), b, 1, 10);
@@ -47,7 +48,7 @@ static void equal_things_have_one_id(void **state)
 	assert_int_equal(p->n_rows, 2);
 	assert_int_equal(p->n_nodes, 3);
 	assert_int_equal(p->rows[0].samples, 2);
-	assert_int_equal(p->rows[0].weight_ns, 20);
+	assert_int_equal(p->rows[0].weight, 20);
 	assert_int_equal(profile_string(p, "work"), profile_string(p, "work"));
 	assert_int_equal(profile_string(p, ""), 0);
 	profile_free(p);
@@ -66,10 +67,10 @@ static void merging_keeps_every_weight_and_filters_by_process(void **state)
 	assert_int_equal(profile_merge(sum, a, NULL), 0);
 	assert_int_equal(profile_merge(sum, b, NULL), 0);
 	for (uint32_t i = 0; i < sum->n_rows; i++)
-		weight += sum->rows[i].weight_ns;
+		weight += sum->rows[i].weight;
 	assert_int_equal(weight, 80);
 	assert_int_equal(sum->n_nodes, 3); /* the same stacks */
-	assert_int_equal(sum->losses.taken, 10);
+	assert_int_equal(sum->books.of[WIRE_EVENT_CPU].taken, 10);
 	sum = profile_free(sum);
 	assert_int_equal(profile_new(&sum), 0);
 	assert_int_equal(profile_merge(sum, a, &only_8), 0);
@@ -80,7 +81,7 @@ static void merging_keeps_every_weight_and_filters_by_process(void **state)
 	assert_int_equal(profile_new(&sum), 0);
 	assert_int_equal(profile_merge(sum, a, &two), 0);
 	assert_int_equal(sum->n_rows, 1);
-	assert_int_equal(sum->rows[0].weight_ns, 20);
+	assert_int_equal(sum->rows[0].weight, 20);
 	profile_free(sum);
 	profile_free(a);
 	profile_free(b);
@@ -97,7 +98,7 @@ static void bytes_give_the_same_profile_back(void **state)
 	assert_int_equal(profile_decode(bytes, len, &q), 0);
 	assert_int_equal(q->n_rows, p->n_rows);
 	assert_memory_equal(q->rows, p->rows, p->n_rows * sizeof(*p->rows));
-	assert_memory_equal(&q->losses, &p->losses, sizeof(p->losses));
+	assert_memory_equal(&q->books, &p->books, sizeof(p->books));
 	assert_string_equal(q->strings[q->frames[1].method], "work");
 	profile_free(q);
 	for (size_t cut = 0; cut < len; cut++)
@@ -149,7 +150,7 @@ static uint64_t weight_of(const struct profile *p)
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < p->n_rows; i++)
-		sum += p->rows[i].weight_ns;
+		sum += p->rows[i].weight;
 	return sum;
 }
 
@@ -246,7 +247,8 @@ static void a_table_at_its_own_limit_can_be_read_back(void **state)
 
 static void losses_go_with_their_process(void **state)
 {
-	const struct profile_losses mine = { 10, 100, 8, 80, 2, 20 }, others = { 5, 50, 5, 50, 0, 0 };
+	const struct profile_books mine = { .of = { { 10, 100, 8, 80, 2, 20 } } },
+				   others = { .of = { { 5, 50, 5, 50, 0, 0 } } };
 	struct profile *p = example(7), *sum, *q;
 	struct profile_process process = { .pid = 8, .start_time = 80 };
 	const uint32_t pid = 8;
@@ -255,19 +257,19 @@ static void losses_go_with_their_process(void **state)
 	size_t len;
 
 	(void)state;
-	p->losses = (struct profile_losses){ 0 };
-	profile_add_losses(p, 0, &others);
-	profile_add_losses(p, profile_process(p, &process), &mine);
-	assert_int_equal(p->losses.taken, 15);
+	p->books.of[WIRE_EVENT_CPU] = (struct profile_losses){ 0 };
+	profile_add_books(p, 0, &others);
+	profile_add_books(p, profile_process(p, &process), &mine);
+	assert_int_equal(p->books.of[WIRE_EVENT_CPU].taken, 15);
 	assert_int_equal(profile_encode(p, &bytes, &len), 0);
 	assert_int_equal(profile_decode(bytes, len, &q), 0);
 	free(bytes);
 	assert_int_equal(profile_new(&sum), 0);
 	assert_int_equal(profile_merge(sum, q, &only_8), 0);
-	assert_memory_equal(&sum->losses, &mine, sizeof(mine));
+	assert_memory_equal(&sum->books, &mine, sizeof(mine));
 	assert_int_equal(profile_merge(sum, q, NULL), 0);
-	assert_int_equal(sum->losses.taken, 25);
-	assert_int_equal(sum->losses.dropped, 4);
+	assert_int_equal(sum->books.of[WIRE_EVENT_CPU].taken, 25);
+	assert_int_equal(sum->books.of[WIRE_EVENT_CPU].dropped, 4);
 	profile_free(sum);
 	profile_free(q);
 	profile_free(p);
@@ -308,7 +310,7 @@ static void a_frame_that_had_its_name_and_one_that_gets_it_become_one(void **sta
 	profile_symbolize(p, lookup, NULL);
 	assert_int_equal(p->n_rows, 1);
 	assert_int_equal(p->n_nodes, 2);
-	assert_int_equal(p->rows[0].weight_ns, 20);
+	assert_int_equal(p->rows[0].weight, 20);
 	assert_int_equal(profile_encode(p, &bytes, &len), 0);
 	assert_int_equal(profile_decode(bytes, len, &q), 0);
 	free(bytes);
@@ -322,7 +324,7 @@ static void weights_stay_at_the_end_of_their_numbers(void **state)
 
 	(void)state;
 	profile_add(p, 0, 2, UINT64_MAX, UINT64_MAX);
-	assert_true(p->rows[0].weight_ns == UINT64_MAX);
+	assert_true(p->rows[0].weight == UINT64_MAX);
 	assert_true(p->rows[0].samples == UINT64_MAX);
 	profile_free(p);
 }
@@ -381,6 +383,126 @@ static void a_string_is_cut_between_characters(void **state)
 	profile_free(p);
 }
 
+static void add_wait(struct profile *p, uint32_t t, uint32_t node, enum wire_wait wait, bool idle)
+{
+	const struct profile_row row = {
+		.thread = t,
+		.node = node,
+		.event = WIRE_EVENT_LOCK,
+		.wait = (uint8_t)wait,
+		.idle = idle,
+		.samples = 1,
+		.weight = 1000,
+	};
+
+	profile_add_row(p, &row);
+}
+
+/* CPU on two stacks; on one of them two waits for a monitor, one park, one idle park. */
+static struct profile *mixed(void)
+{
+	struct profile *p = example(7);
+	uint32_t t = thread(p, 7, "one");
+
+	add_wait(p, t, 2, WIRE_WAIT_ENTER, false);
+	add_wait(p, t, 2, WIRE_WAIT_ENTER, false);
+	add_wait(p, t, 2, WIRE_WAIT_PARK, false);
+	add_wait(p, t, 2, WIRE_WAIT_PARK, true);
+	p->interval[WIRE_EVENT_LOCK] = 1000000;
+	p->books.of[WIRE_EVENT_LOCK] = (struct profile_losses){ 4, 4000, 4, 4000, 0, 0 };
+	p->books.short_waits = 9;
+	p->books.short_waits_ns = 99;
+	return p;
+}
+
+static void events_of_one_stack_stay_apart(void **state)
+{
+	struct profile *p = mixed();
+
+	(void)state;
+	assert_int_equal(p->n_rows, 2 + 3);
+	assert_int_equal(p->n_nodes, 3);
+	assert_int_equal(profile_events(p), 1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_LOCK);
+	profile_free(p);
+}
+
+static void a_filter_by_event_takes_its_books_alone(void **state)
+{
+	const struct profile_filter lock = { .events = 1u << WIRE_EVENT_LOCK, .no_idle = true };
+	const struct profile_filter cpu = { .events = 1u << WIRE_EVENT_CPU };
+	struct profile *p = mixed(), *part;
+
+	(void)state;
+	assert_int_equal(profile_new(&part), 0);
+	assert_int_equal(profile_merge(part, p, &lock), 0);
+	assert_int_equal(weight_of(part), 3000);
+	assert_int_equal(profile_events(part), 1u << WIRE_EVENT_LOCK);
+	assert_int_equal(part->books.of[WIRE_EVENT_CPU].taken, 0);
+	assert_int_equal(part->interval[WIRE_EVENT_CPU], 0);
+	assert_int_equal(part->books.short_waits, 9);
+	/* what was delivered is in it, or said to be left out */
+	assert_int_equal(part->idle_left_out[WIRE_EVENT_LOCK].samples, 1);
+	assert_int_equal(profile_samples(part) + 1, part->books.of[WIRE_EVENT_LOCK].delivered);
+	part = profile_free(part);
+	assert_int_equal(profile_new(&part), 0);
+	assert_int_equal(profile_merge(part, p, &cpu), 0);
+	assert_int_equal(weight_of(part), 40);
+	assert_int_equal(part->books.of[WIRE_EVENT_LOCK].taken, 0);
+	assert_int_equal(part->books.short_waits, 0);
+	assert_int_equal(part->idle_left_out[WIRE_EVENT_LOCK].samples, 0);
+	profile_free(part);
+	profile_free(p);
+}
+
+static void events_survive_being_written(void **state)
+{
+	struct profile *p = mixed(), *q;
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(profile_encode(p, &bytes, &len), 0);
+	assert_int_equal(profile_decode(bytes, len, &q), 0);
+	assert_int_equal(q->n_rows, p->n_rows);
+	assert_memory_equal(&q->books, &p->books, sizeof(p->books));
+	assert_memory_equal(q->interval, p->interval, sizeof(p->interval));
+	for (uint32_t i = 0; i < p->n_rows; i++) {
+		assert_int_equal(q->rows[i].event, p->rows[i].event);
+		assert_int_equal(q->rows[i].wait, p->rows[i].wait);
+		assert_int_equal(q->rows[i].idle, p->rows[i].idle);
+		assert_int_equal(q->rows[i].weight, p->rows[i].weight);
+	}
+	free(bytes);
+	profile_free(q);
+	profile_free(p);
+}
+
+/* As the release before wrote it: one process, one thread, one stack of CPU time. */
+static void a_segment_without_events_is_cpu_time(void **state)
+{
+	static const uint8_t old[] = {
+		'K', 'P', 'R', 'F', 2, 10, 20, 5, 0, 0, /* version; begin, end, interval, budget, overflow */
+		3,   30,  2,   20,  1, 10, /* losses */
+		3,   1,   'C', 1,   'm', /* strings "", "C", "m" */
+		1,   1,   4,   1,   2, 0,  0,  0, 0, /* one frame */
+		1,   7,   7,   9,   0, 0,  0,  0, 0, 3, 30, 2, 20, 1, 10, /* one process */
+		1,   0,   8,   0, /* one thread */
+		2,   0,   0, /* the root and one node */
+		1,   0,   1,   2,   20, /* one row */
+	};
+	struct profile *p;
+
+	(void)state;
+	assert_int_equal(profile_decode(old, sizeof(old), &p), 0);
+	assert_int_equal(p->n_rows, 1);
+	assert_int_equal(p->rows[0].event, WIRE_EVENT_CPU);
+	assert_int_equal(p->rows[0].weight, 20);
+	assert_int_equal(p->interval[WIRE_EVENT_CPU], 5);
+	assert_int_equal(p->books.of[WIRE_EVENT_CPU].taken, 3);
+	assert_int_equal(p->processes[0].books.of[WIRE_EVENT_CPU].dropped_weight, 10);
+	profile_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -392,6 +514,10 @@ int main(void)
 		cmocka_unit_test(what_does_not_fit_is_said_and_its_weight_is_kept),
 		cmocka_unit_test(a_table_at_its_own_limit_can_be_read_back),
 		cmocka_unit_test(losses_go_with_their_process),
+		cmocka_unit_test(events_of_one_stack_stay_apart),
+		cmocka_unit_test(a_filter_by_event_takes_its_books_alone),
+		cmocka_unit_test(events_survive_being_written),
+		cmocka_unit_test(a_segment_without_events_is_cpu_time),
 		cmocka_unit_test(a_process_learns_its_names_later),
 		cmocka_unit_test(a_frame_that_had_its_name_and_one_that_gets_it_become_one),
 		cmocka_unit_test(weights_stay_at_the_end_of_their_numbers),

@@ -17,8 +17,8 @@ static struct profile *example(void)
 	assert_int_equal(profile_new(&p), 0);
 	p->begin_real_ns = 1000000000;
 	p->end_real_ns = 2000000000;
-	p->interval_ns = 10000000;
-	p->losses = (struct profile_losses){ 5, 50, 4, 40, 1, 10 };
+	p->interval[WIRE_EVENT_CPU] = 10000000;
+	p->books.of[WIRE_EVENT_CPU] = (struct profile_losses){ 5, 50, 4, 40, 1, 10 };
 	q.name = profile_string(p, "</script><img src=x onerror=alert(1)>");
 	t.process = profile_process(p, &q);
 	t.name = profile_string(p, "main; \"x\"");

@@ -60,7 +60,7 @@ static uint64_t stored(struct store *s, uint64_t from, uint64_t to)
 
 	assert_int_equal(profile_new(&p), 0);
 	assert_int_equal(store_query(s, from, to, NULL, p), 0);
-	weight = p->n_rows ? p->rows[0].weight_ns : 0;
+	weight = p->n_rows ? p->rows[0].weight : 0;
 	profile_free(p);
 	return weight;
 }

@@ -17,6 +17,11 @@ struct code_places code_places_sig;
 /* A blob's kind by the address of its name: names are literals of libjvm. kind in the low bits. */
 static uint64_t kind_cache[KIND_SLOTS];
 
+bool code_is_used_sig(uint64_t base)
+{
+	return load8_sig(base - (uint32_t)vm_sig.block_header_size + (uint32_t)vm_sig.block_used);
+}
+
 /* The address of the CodeBlob in the block of @pc; 0 = a free block. */
 static uint64_t find_base(uint64_t heap, uint64_t low, uint64_t pc)
 {
@@ -37,9 +42,8 @@ static uint64_t find_base(uint64_t heap, uint64_t low, uint64_t pc)
 		segment -= back;
 	}
 	block = low + (segment << log2);
-	if (!load8_sig(block + (uint32_t)vm_sig.block_used))
-		return 0;
-	return block + (uint32_t)vm_sig.block_header_size;
+	block += (uint32_t)vm_sig.block_header_size;
+	return code_is_used_sig(block) ? block : 0;
 }
 
 static bool begins_with(uint64_t text, const char *prefix)

@@ -179,3 +179,10 @@ uint64_t compiled_pops_sig(uint64_t pc)
 		bytes = i >> 10 & 0xfff;
 	return bytes <= POPS_MAX ? bytes / 8 : 0;
 }
+
+bool compiled_call_stub_sig(struct hot *h, const struct blob *b)
+{
+	(void)h;
+	(void)b;
+	return false; /* not met */
+}

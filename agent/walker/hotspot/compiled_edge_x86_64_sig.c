@@ -247,6 +247,20 @@ bool compiled_edge_sig(struct hot *h, const struct blob *b)
 	return leave_epilogue(h, b);
 }
 
+/* mov rbx, the Method; jmp to its adapter. */
+bool compiled_call_stub_sig(struct hot *h, const struct blob *b)
+{
+	uint64_t pc = h->at.pc, to = hot_word(h, h->at.sp);
+	struct code here = code_at(pc);
+
+	if (here.b[0] == 0xe9)
+		pc -= 10;
+	if ((load_code_sig(pc) & 0xffff) != 0xbb48 || to < b->code || to >= b->end ||
+	    call_target_sig(to) != pc)
+		return false;
+	return hot_move(h, to, h->at.sp + 8, h->at.fp);
+}
+
 /* ---- pushed words ---------------------------------------------------------------------------- */
 
 uint64_t compiled_pops_sig(uint64_t pc)

@@ -20,6 +20,11 @@ struct caller {
 	enum return_score score;
 };
 
+static uint64_t frame_end(const struct hot *h, const struct blob *b)
+{
+	return h->at.sp + 8 * (uint64_t)(b->frame_words > 0 ? b->frame_words : 1);
+}
+
 static struct caller caller_at(const struct hot *h, uint64_t end, uint64_t fp_if_small,
 			       int32_t words)
 {
@@ -57,14 +62,19 @@ static void try_saved_sp(const struct hot *h, const struct blob *b, struct calle
 /* Barriers stand behind the method's code: what they push they pop, then they jump back. */
 static void try_forward(const struct hot *h, const struct blob *b, struct caller *c)
 {
-	uint64_t pushed = forward_pushed_sig(h, b);
+	/* what a barrier spills may hold stale return addresses */
+	bool sure = h->behind || !h->leaf;
 	struct caller moved;
+	uint64_t pushed;
 
+	if (!sure && c->score >= RETURN_PLAUSIBLE)
+		return;
+	pushed = forward_pushed_sig(h, b);
 	if (!pushed || pushed > SPILLED_MAX)
 		return;
-	moved = caller_at(h, c->sp + pushed, 0, 2);
+	moved = caller_at(h, frame_end(h, b) + pushed, 0, 2);
 	moved.score = return_score_sig(h, moved.pc, moved.fp, moved.sp, b);
-	if (moved.score > c->score)
+	if (moved.score > c->score || (sure && moved.score != RETURN_INVALID))
 		*c = moved;
 }
 
@@ -106,8 +116,7 @@ static void search_above(const struct hot *h, const struct blob *b, struct calle
 
 static bool find_caller(struct hot *h, const struct blob *b, uint64_t pc)
 {
-	uint64_t end = h->at.sp + 8 * (uint64_t)(b->frame_words > 0 ? b->frame_words : 1);
-	struct caller c = caller_at(h, end, h->at.fp, b->frame_words);
+	struct caller c = caller_at(h, frame_end(h, b), h->at.fp, b->frame_words);
 	bool strict = h->leaf || !h->exact;
 
 	if (strict && b->kind == BLOB_NMETHOD)
@@ -118,7 +127,7 @@ static bool find_caller(struct hot *h, const struct blob *b, uint64_t pc)
 		c.score = return_score_sig(h, c.pc, c.fp, c.sp, b);
 	else if (return_fits_java_sig(h, c.pc, c.fp, c.sp))
 		c.score = RETURN_PLAUSIBLE;
-	if (strict && c.score < RETURN_PLAUSIBLE && b->kind == BLOB_NMETHOD)
+	if (strict && b->kind == BLOB_NMETHOD)
 		try_forward(h, b, &c);
 	if (c.score < RETURN_PLAUSIBLE &&
 	    !(h->leaf && c.score == RETURN_INVALID && try_gone(h, b, &c)))
@@ -147,6 +156,8 @@ bool compiled_frame_sig(struct hot *h, const struct blob *b)
 {
 	uint64_t pc = h->at.pc;
 
+	if (h->leaf && compiled_call_stub_sig(h, b))
+		pc = h->at.pc;
 	if (!h->leaf)
 		pc = compiled_real_pc_sig(b, pc, h->at.sp);
 	scopes_push_sig(h, b, pc);
@@ -157,6 +168,9 @@ bool compiled_frame_sig(struct hot *h, const struct blob *b)
 		return false; /* a virtual thread's root */
 	}
 	h->yielding |= b->base == code_places_sig.do_yield;
+	/* a method handle's dispatch has no frame, and jumps on */
+	if (b->kind == BLOB_NATIVE_NMETHOD && b->frame_words <= 1 && forward_dispatch_sig(h))
+		return true;
 	if (h->leaf && compiled_edge_sig(h, b))
 		return true;
 	if (b->kind == BLOB_NATIVE_NMETHOD && b->base != code_places_sig.enter_special &&

@@ -28,5 +28,10 @@ uint64_t oop_load_sig(uint64_t at);
 /* The object behind a JNI reference, as an address that may be wrong a moment later. */
 uint64_t oop_of_handle_sig(uint64_t handle);
 
+/* Is a virtual thread mounted on a JavaThread? */
+bool virtual_is_mounted_sig(uint64_t java_thread);
+/* The id of the virtual thread that is mounted on a JavaThread, if one is. */
+uint64_t virtual_id_sig(uint64_t java_thread);
+
 /* Agent's thread. What cannot be found out leaves frozen frames unread. */
 void continuation_init(JNIEnv *env);

@@ -7,6 +7,7 @@
 #include "agent/walker/hotspot/hotspot_priv.h"
 
 #define JUMPS_MAX      4 /* through registers, inside a stub */
+#define ARGUMENT_WORDS 8 /* of an intrinsic of the interpreter, and what aligns them */
 #define STRAIGHT_STEPS 96 /* a barrier restores all vector registers, too */
 
 /* What the instructions call 0 to 15, as the kernel's context orders them. */
@@ -124,6 +125,18 @@ bool forward_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *poll
 	return true;
 }
 
+/* An adapter has left the return address where compiled code put it, and pushed it again below the
+ * arguments. Of an interpreted caller fp is enough. */
+static uint64_t sender_sp(const struct hot *h, const struct forward *f)
+{
+	uint64_t sp = f->reg[FORWARD_RSP];
+
+	for (uint64_t i = 0; i < ARGUMENT_WORDS; i++)
+		if (hot_word(h, sp + 8 * i) == f->pc)
+			return sp + 8 * i + 8;
+	return sp;
+}
+
 bool forward_interpreter_sig(struct hot *h)
 {
 	struct forward f;
@@ -132,7 +145,7 @@ bool forward_interpreter_sig(struct hot *h)
 	begin(h, &f);
 	if (forward_sig(&f, FORWARD_STEPS_STUB) == FORWARD_LOST)
 		return false;
-	sp = f.reg[FORWARD_RSP];
+	sp = f.sender_unknown ? sender_sp(h, &f) : f.reg[FORWARD_RSP];
 	fp = fp_after(h, &f);
 	if (return_fits_java_sig(h, f.pc, fp, sp))
 		return hot_move(h, f.pc, sp, fp);
@@ -150,4 +163,18 @@ uint64_t forward_pushed_sig(const struct hot *h, const struct blob *b)
 	if (!forward_straight_sig(&f, STRAIGHT_STEPS) || f.pc < b->code || f.pc >= b->end)
 		return 0;
 	return f.reg[FORWARD_RSP] > h->at.sp ? f.reg[FORWARD_RSP] - h->at.sp : 0;
+}
+
+bool forward_dispatch_sig(struct hot *h)
+{
+	struct forward f;
+	uint64_t sp, pc, fp;
+
+	begin(h, &f);
+	if (forward_sig(&f, FORWARD_STEPS_STUB) != FORWARD_JUMPED)
+		return false;
+	sp = f.reg[FORWARD_RSP];
+	pc = hot_word(h, sp);
+	fp = fp_after(h, &f);
+	return return_fits_java_sig(h, pc, fp, sp + 8) && hot_move(h, pc, sp + 8, fp);
 }

@@ -27,6 +27,7 @@ struct hot {
 	uint64_t link; /* where that returns to if it is not on the stack; 0 = it is */
 	bool leaf; /* at is the interrupted instruction, not a return address */
 	bool exact; /* the nmethod has debug information at exactly this pc */
+	bool behind; /* it has none there or behind: code of a barrier */
 	bool java_seen;
 	bool yielding; /* the thread is in the middle of freezing or thawing its frames */
 	const char *broken; /* cause, once the walk cannot go on */
@@ -113,11 +114,16 @@ bool return_is_deopt_sig(const struct blob *b, uint64_t pc);
  * false = an ordinary frame: interpreter_frame_sig(). */
 bool interpreter_edge_sig(struct hot *h);
 bool interpreter_frame_sig(struct hot *h);
+/* Is a frame that was returned to, or made by deoptimisation, about to go on there? */
+bool interpreter_resumes_sig(uint64_t pc);
 
 /* ---- compiled_sig.c, compiled_edge_*_sig.c --------------------------------------------------- */
 
 /* The interrupted instruction builds the frame or tears it down: false = it does not. */
 bool compiled_edge_sig(struct hot *h, const struct blob *b);
+/* The interrupted instruction is in a stub behind the method, by which it calls an interpreted one:
+ * back to the call. */
+bool compiled_call_stub_sig(struct hot *h, const struct blob *b);
 /* Words that code at @pc is about to pop: they are on top of the frame. */
 uint64_t compiled_pops_sig(uint64_t pc);
 
@@ -134,6 +140,8 @@ bool forward_stub_sig(struct hot *h, const struct blob *b);
 /* The same in the interpreter, for entries of intrinsics: they build no frame, and the barriers of
  * some collectors push all registers there. */
 bool forward_interpreter_sig(struct hot *h);
+/* Leaves code that has no frame and ends by a jump to a method: its caller's pc is on top then. */
+bool forward_dispatch_sig(struct hot *h);
 /* Bytes that the compiled code at @h->at gives back to the stack before its next jump, in @b. */
 uint64_t forward_pushed_sig(const struct hot *h, const struct blob *b);
 /* Leaves the safepoint blob, entered by the @poll of the nmethod @polled. */

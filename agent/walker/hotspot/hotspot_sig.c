@@ -128,6 +128,8 @@ static bool leave_call_stub(struct hot *h)
 
 static bool interpreted(struct hot *h)
 {
+	if (h->leaf && interpreter_resumes_sig(h->at.pc))
+		h->leaf = false; /* registers are still the callee's; they may look like an entry */
 	if (h->leaf && interpreter_edge_sig(h)) {
 		h->java_seen = true;
 		return true;
@@ -235,6 +237,7 @@ void hotspot_walk_anchor_sig(struct walk *w, uint64_t thread)
 	uint64_t own = java_thread_address_sig();
 	struct hot h = { .w = w, .thread = thread ? thread : own };
 	struct anchor a;
+	struct blob b;
 
 	(void)guard_begin_sig(&nothing_blocked);
 	h.high = load64_sig(h.thread + (uint32_t)vm_sig.thread_stack_base);
@@ -246,6 +249,11 @@ void hotspot_walk_anchor_sig(struct walk *w, uint64_t thread)
 		return;
 	}
 	hot_move(&h, a.pc, a.sp, a.fp);
-	walk(&h);
+	/* a virtual thread that wakes up, before the first of its frames is back on the stack */
+	if (code_places_sig.enter_special && code_blob_sig(a.pc, &b) &&
+	    b.base == code_places_sig.enter_special)
+		(void)continuation_cross_sig(&h);
+	else
+		walk(&h);
 	w->broken = h.broken;
 }

@@ -29,3 +29,11 @@ bool interpreter_frame_sig(struct hot *h)
 	hot_move(h, pc, sender_sp, hot_word(h, fp));
 	return true;
 }
+
+bool interpreter_resumes_sig(uint64_t pc)
+{
+	for (uint32_t i = 0; i < vm_sig.n_resume; i++)
+		if (pc >= vm_sig.resume[i].low && pc < vm_sig.resume[i].high)
+			return true;
+	return false;
+}

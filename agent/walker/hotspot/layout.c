@@ -8,8 +8,9 @@
 #include "agent/libjvm.h"
 #include "agent/walker/arch.h"
 
-#define OFFSET_MAX 16384 /* of a field in any struct of the JVM; JavaThread has about 2,000 bytes \
-			  */
+#define OFFSET_MAX                                                                     \
+	16384 /* of a field in any struct of the JVM; JavaThread has about 2,000 bytes \
+	       */
 
 struct vm_layout vm_sig;
 
@@ -79,6 +80,7 @@ static const struct field fields[] = {
 	{ &vm_sig.thread_state, NEEDED, "JavaThread", "_thread_state", NULL, NULL },
 	{ &vm_sig.thread_saved_pc, NEEDED, "JavaThread", "_saved_exception_pc", NULL, NULL },
 	{ &vm_sig.thread_cont_entry, OPTIONAL, "JavaThread", "_cont_entry", NULL, NULL },
+	{ &vm_sig.thread_object, OPTIONAL, "JavaThread", "_threadObj", NULL, NULL },
 	{ &vm_sig.thread_vthread, OPTIONAL, "JavaThread", "_vthread", NULL, NULL },
 	{ &vm_sig.thread_monitor_owner, OPTIONAL, "JavaThread", "_monitor_owner_id", NULL, NULL },
 	{ &vm_sig.thread_unpacked, NEEDED, "JavaThread", "_vframe_array_head", NULL, NULL },
@@ -194,6 +196,41 @@ static int read_heaps(const char **why)
 	return 0;
 }
 
+static bool is_resume(const char *description)
+{
+	return strcmp(description, "return entry points") == 0 ||
+	       strcmp(description, "invoke return entry points") == 0 ||
+	       strcmp(description, "deoptimization entry points") == 0;
+}
+
+/* Codelets lie one behind the other, each with its description. */
+static void read_resume(uint64_t queue)
+{
+	long size_at = libjvm_offset("InterpreterCodelet", "_size");
+	long text_at = libjvm_offset("InterpreterCodelet", "_description");
+	long end_at = libjvm_offset("StubQueue", "_queue_end");
+	uint64_t at = vm_sig.interpreter_low, end;
+	int32_t length, size;
+
+	vm_sig.n_resume = 0;
+	if (size_at < 0 || text_at < 0 || end_at < 0)
+		return;
+	memcpy(&length, (const char *)(uintptr_t)queue + end_at, sizeof(length));
+	end = at + (uint64_t)length;
+	for (; at < end && end <= vm_sig.interpreter_high; at += (uint64_t)size) {
+		const char *codelet = (const char *)(uintptr_t)at;
+		const char *text = (const char *)(uintptr_t)pointer_at(codelet + text_at);
+
+		memcpy(&size, codelet + size_at, sizeof(size));
+		if (size <= 0 || !text || vm_sig.n_resume == RESUME_RANGES_MAX)
+			return;
+		if (!is_resume(text))
+			continue;
+		vm_sig.resume[vm_sig.n_resume].low = at;
+		vm_sig.resume[vm_sig.n_resume++].high = at + (uint64_t)size;
+	}
+}
+
 static int read_code(const char **why)
 {
 	uint64_t queue = pointer_at(libjvm_static("AbstractInterpreter", "_code"));
@@ -210,6 +247,7 @@ static int read_code(const char **why)
 	memcpy(&limit, (const char *)(uintptr_t)queue + limit_at, sizeof(limit));
 	vm_sig.interpreter_low = pointer_at((const char *)(uintptr_t)queue + buffer_at);
 	vm_sig.interpreter_high = vm_sig.interpreter_low + (uint64_t)limit;
+	read_resume(queue);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /*
- * Where HotSpot keeps what a walk reads: offsets out of the tables that every libjvm exports for the
- * Serviceability Agent (vmStructs.cpp), from JDK 8 to 28. Read once, in the agent's thread; constant
- * afterwards. An offset of -1 means that this version has no such field.
+ * Where HotSpot keeps what a walk reads: offsets out of the tables that every libjvm exports for
+ * the Serviceability Agent (vmStructs.cpp), from JDK 8 to 28. Read once, in the agent's thread;
+ * constant afterwards. An offset of -1 means that this version has no such field.
  */
 #pragma once
 
@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CODE_HEAPS_MAX 8
+#define CODE_HEAPS_MAX	  8
+#define RESUME_RANGES_MAX 4
 
 enum blob_kind {
 	BLOB_NONE,
@@ -46,7 +47,8 @@ struct vm_layout {
 	int8_t kinds[16]; /* CodeBlobKind (25+) -> enum blob_kind */
 
 	/* nmethod, CompiledMethod (11 to 21) */
-	int32_t nm_method, nm_verified_entry, nm_verified_entry_offset, nm_comp_level, nm_compile_id;
+	int32_t nm_method, nm_verified_entry, nm_verified_entry_offset, nm_comp_level,
+		nm_compile_id;
 	int32_t nm_orig_pc_offset, nm_deopt_begin, nm_deopt_mh_begin, nm_deopt_offset,
 		nm_deopt_mh_offset;
 	int32_t nm_scopes_begin, nm_scopes_offset, nm_pcs_offset, nm_dependencies_offset;
@@ -64,10 +66,15 @@ struct vm_layout {
 
 	/* threads and frames */
 	int32_t thread_anchor, thread_stack_base, thread_stack_size, thread_state;
-	int32_t thread_saved_pc, thread_cont_entry, thread_vthread, thread_monitor_owner,
+	int32_t thread_saved_pc, thread_cont_entry, thread_object, thread_vthread, thread_monitor_owner,
 		thread_unpacked;
 	int32_t anchor_sp, anchor_pc, anchor_fp, wrapper_anchor, wrapper_words;
 	uint64_t call_stub_return, interpreter_low, interpreter_high;
+	struct {
+		uint64_t low, high;
+	} resume[RESUME_RANGES_MAX]; /* where interpreted frames go on: returned to, or deoptimised
+				      */
+	uint32_t n_resume;
 	int32_t bcp_words, sender_sp_words, method_words; /* of an interpreter frame, from its fp */
 
 	/* vframeArray: the frames that deoptimisation makes out of one */

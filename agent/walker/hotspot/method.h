@@ -46,5 +46,7 @@ const struct method_copy *method_copy_sig(uint64_t method);
 int32_t method_bci_sig(uint64_t method, uint64_t bcp);
 /* Whether @method is CLASS.NAME; compares its symbols. */
 bool method_is_sig(uint64_t method, const char *class_name, const char *name);
+/* The Klass of a java.lang.Class behind a JNI reference; 0 = it moved all the while. */
+uint64_t klass_of_mirror_sig(void *jclass_ref);
 /* The same for a Klass: method_copy with a class's name alone. Application threads too. */
 const struct method_copy *class_copy_sig(uint64_t klass);

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include "agent/walker/guard.h"
+#include "agent/walker/hotspot/continuation.h"
 #include "agent/walker/hotspot/layout.h"
 
 #define NAME_MAX_BYTES	1000 /* longer names are cut */
@@ -10,6 +11,7 @@
 #define LINES_MAX_BYTES 2048
 #define PROBES		8
 #define CP_ENTRY	8
+#define MIRROR_TRIES	3
 
 struct method_store *method_store_sig;
 
@@ -304,6 +306,23 @@ const struct method_copy *method_copy_sig(uint64_t method)
 	fill(c, method, &parts, &shape);
 	publish(s, c);
 	return c;
+}
+
+/* The mirror may move while it is looked at: then the word behind the reference changes, or what is
+ * found is no class. */
+uint64_t klass_of_mirror_sig(void *jclass_ref)
+{
+	uint64_t handle = (uint64_t)(uintptr_t)jclass_ref;
+
+	for (int i = 0; i < MIRROR_TRIES && vm_sig.mirror_klass >= 0; i++) {
+		uint64_t mirror = oop_of_handle_sig(handle), klass;
+
+		klass = load64_sig(mirror + (uint32_t)vm_sig.mirror_klass);
+		if (mirror == oop_of_handle_sig(handle) && is_pointer(klass) &&
+		    is_class_name(load64_sig(klass + (uint32_t)vm_sig.klass_name)))
+			return klass;
+	}
+	return 0;
 }
 
 /* A class is kept like a method without all but the class's name; its Symbol tells whether it is

@@ -7,10 +7,10 @@ struct scopes_memo {
 	uint64_t base; /* of the nmethod */
 	int32_t frame_words;
 	uint32_t n; /* frames, already written behind w->n but not counted */
-	bool exact;
+	bool exact, behind;
 };
 
-/* Pushes the methods at @pc in @b, innermost first; sets h->exact. */
+/* Pushes the methods at @pc in @b, innermost first; sets h->exact and h->behind. */
 void scopes_push_sig(struct hot *h, const struct blob *b, uint64_t pc);
 /* Is there debug information for exactly this pc? */
 bool scopes_are_exact_sig(const struct blob *b, uint64_t pc);

@@ -19,7 +19,7 @@ struct memo {
 	uint32_t epoch; /* of the method copies in it */
 	uint32_t compile_id;
 	uint8_t n;
-	bool exact;
+	bool exact, behind;
 	int32_t frame_words;
 	uint64_t pc, base;
 	struct walk_frame frames[MEMO_FRAMES];
@@ -48,9 +48,9 @@ static void find_debug_info(const struct blob *b, struct debug_info *d)
 	}
 	d->pcs = b->base + pcs;
 	d->pcs_end = b->base + load32_sig(b->base + (uint32_t)vm_sig.nm_dependencies_offset);
-	d->scopes = vm_sig.nm_scopes_begin >= 0 ?
-			    load64_sig(b->base + (uint32_t)vm_sig.nm_scopes_begin) :
-			    b->base + load32_sig(b->base + (uint32_t)vm_sig.nm_scopes_offset);
+	d->scopes = vm_sig.nm_scopes_begin >= 0
+			    ? load64_sig(b->base + (uint32_t)vm_sig.nm_scopes_begin)
+			    : b->base + load32_sig(b->base + (uint32_t)vm_sig.nm_scopes_offset);
 }
 
 /* The nmethod's table of metadata; indexes begin with 1. */
@@ -69,13 +69,14 @@ static uint64_t metadata_at(const struct blob *b, uint32_t index)
 	return load64_sig(table + 8 * (uint64_t)(index - 1));
 }
 
-/* The first PcDesc at or behind the pc: debug information stands behind the instruction. */
-static uint64_t find_pc_desc(const struct debug_info *d, int32_t offset, bool *ret_exact)
+/* The first PcDesc at or behind the pc: debug information stands behind the instruction. The
+ * distance, 0 = exactly there, below 0 = that is the last one, before the pc. */
+static uint64_t find_pc_desc(const struct debug_info *d, int32_t offset, int32_t *ret_distance)
 {
 	uint64_t n = (d->pcs_end - d->pcs) / PC_DESC_BYTES, low = 0, high;
 	int32_t found;
 
-	*ret_exact = false;
+	*ret_distance = 1;
 	if (d->pcs_end <= d->pcs || n <= 2 || n > PC_DESCS_MAX)
 		return 0;
 	for (high = n - 1; low < high;) {
@@ -89,19 +90,22 @@ static uint64_t find_pc_desc(const struct debug_info *d, int32_t offset, bool *r
 	found = (int32_t)load32_sig(d->pcs + PC_DESC_BYTES * low);
 	if (found == INT32_MAX && low > 1) /* the sentinel at the end: the last one before it */
 		found = (int32_t)load32_sig(d->pcs + PC_DESC_BYTES * --low);
-	*ret_exact = found == offset;
+	*ret_distance = found - offset;
 	return d->pcs + PC_DESC_BYTES * low;
 }
 
 /* Pushes the scopes, innermost first; the number of frames. 0 = there is no debug information. */
-static uint32_t push_scopes(struct hot *h, const struct blob *b, uint64_t pc, bool *ret_exact)
+static uint32_t push_scopes(struct hot *h, const struct blob *b, uint64_t pc)
 {
+	int32_t distance;
 	struct debug_info d;
 	uint64_t desc;
 	uint32_t at, n = 0;
 
 	find_debug_info(b, &d);
-	desc = find_pc_desc(&d, (int32_t)(pc - b->code), ret_exact);
+	desc = find_pc_desc(&d, (int32_t)(pc - b->code), &distance);
+	h->exact = distance == 0;
+	h->behind = distance < 0;
 	at = desc ? load32_sig(desc + 4) : 0;
 	while (at && n < SCOPES_MAX) {
 		struct unsigned5 r = { .at = d.scopes + at, .word_at = 1 };
@@ -125,10 +129,10 @@ static uint32_t push_scopes(struct hot *h, const struct blob *b, uint64_t pc, bo
 bool scopes_are_exact_sig(const struct blob *b, uint64_t pc)
 {
 	struct debug_info d;
-	bool exact;
+	int32_t distance;
 
 	find_debug_info(b, &d);
-	return find_pc_desc(&d, (int32_t)(pc - b->code), &exact) && exact;
+	return find_pc_desc(&d, (int32_t)(pc - b->code), &distance) && distance == 0;
 }
 
 /* ---- memo ------------------------------------------------------------------------------------ */
@@ -152,12 +156,13 @@ bool scopes_memo_sig(struct hot *h, uint64_t pc, struct scopes_memo *ret)
 
 	if (sequence & 1 || m->pc != pc || n > MEMO_FRAMES || w->n + n > WALK_FRAMES_MAX)
 		return false;
+	/* a freed block keeps its words when it is cut and its end is used again */
 	if (m->epoch != __atomic_load_n(&scopes_epoch_sig, __ATOMIC_RELAXED) ||
-	    compile_id(m->base) != m->compile_id)
+	    !code_is_used_sig(m->base) || compile_id(m->base) != m->compile_id)
 		return false;
 	for (uint32_t i = 0; i < n; i++)
 		w->frames[w->n + i] = m->frames[i];
-	*ret = (struct scopes_memo){ m->base, m->frame_words, n, m->exact };
+	*ret = (struct scopes_memo){ m->base, m->frame_words, n, m->exact, m->behind };
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&m->sequence, __ATOMIC_RELAXED) == sequence;
 }
@@ -173,9 +178,8 @@ static void remember(const struct hot *h, const struct blob *b, uint64_t pc, uin
 		if (!wire_kind_is_method(h->w->frames[i].kind))
 			return; /* a name did not fit */
 	sequence = __atomic_load_n(&m->sequence, __ATOMIC_RELAXED);
-	if (sequence & 1 ||
-	    !__atomic_compare_exchange_n(&m->sequence, &sequence, sequence + 1, false,
-					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	if (sequence & 1 || !__atomic_compare_exchange_n(&m->sequence, &sequence, sequence + 1,
+							 false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return;
 	m->pc = pc;
 	m->base = b->base;
@@ -183,6 +187,7 @@ static void remember(const struct hot *h, const struct blob *b, uint64_t pc, uin
 	m->epoch = __atomic_load_n(&scopes_epoch_sig, __ATOMIC_RELAXED);
 	m->frame_words = b->frame_words;
 	m->exact = h->exact;
+	m->behind = h->behind;
 	m->n = (uint8_t)n;
 	for (uint32_t i = 0; i < n; i++)
 		m->frames[i] = h->w->frames[first + i];
@@ -206,6 +211,7 @@ void scopes_push_sig(struct hot *h, const struct blob *b, uint64_t pc)
 	struct scopes_memo memo;
 
 	h->exact = true;
+	h->behind = false;
 	if (b->kind == BLOB_NATIVE_NMETHOD) {
 		hot_push_method_sig(h, method, -1, WIRE_KIND_NATIVE_METHOD);
 		return;
@@ -218,15 +224,15 @@ void scopes_push_sig(struct hot *h, const struct blob *b, uint64_t pc)
 	if (scopes_memo_sig(h, pc, &memo) && memo.base == b->base) {
 		h->w->n += memo.n;
 		h->exact = memo.exact;
+		h->behind = memo.behind;
 		return;
 	}
-	if (push_scopes(h, b, pc, &h->exact) == 0)
+	if (push_scopes(h, b, pc) == 0)
 		hot_push_method_sig(h, method, -1, tier_of(b));
 	else
-		h->w->frames[h->w->n - 1].kind =
-			wire_kind_is_method(h->w->frames[h->w->n - 1].kind) ?
-				tier_of(b) :
-				h->w->frames[h->w->n - 1].kind;
+		h->w->frames[h->w->n - 1].kind = wire_kind_is_method(h->w->frames[h->w->n - 1].kind)
+							 ? tier_of(b)
+							 : h->w->frames[h->w->n - 1].kind;
 	remember(h, b, pc, first);
 }
 

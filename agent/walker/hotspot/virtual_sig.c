@@ -62,6 +62,40 @@ static void read_string(uint64_t string, char *ret, uint32_t size)
 	ret[n] = '\0';
 }
 
+/* The Thread object that runs on a JavaThread: the virtual one's where one is mounted. */
+static uint64_t thread_object(uint64_t java_thread)
+{
+	if (vm_sig.thread_vthread < 0 || continuation_sig.thread_id < 0)
+		return 0;
+	return load_handle(load64_sig(java_thread + (uint32_t)vm_sig.thread_vthread));
+}
+
+/* Both slots hold the platform thread when no other is mounted. Of those that the collector has not
+ * been at, as it would say, the entry of the continuation tells. */
+bool virtual_is_mounted_sig(uint64_t java_thread)
+{
+	int32_t entry = continuation_sig.entry_in_thread;
+	uint64_t here, own;
+
+	if (vm_sig.thread_vthread < 0 || vm_sig.thread_object < 0)
+		return false;
+	here = load_handle(load64_sig(java_thread + (uint32_t)vm_sig.thread_vthread));
+	own = load_handle(load64_sig(java_thread + (uint32_t)vm_sig.thread_object));
+	if (here && own)
+		return here != own;
+	return entry >= 0 && load64_sig(java_thread + (uint32_t)entry);
+}
+
+uint64_t virtual_id_sig(uint64_t java_thread)
+{
+	uint64_t thread;
+
+	if (vm_sig.thread_monitor_owner >= 0) /* the same number, out of the collector's reach */
+		return load64_sig(java_thread + (uint32_t)vm_sig.thread_monitor_owner);
+	thread = thread_object(java_thread);
+	return thread ? load64_sig(thread + (uint32_t)continuation_sig.thread_id) : 0;
+}
+
 void virtual_identity_sig(struct hot *h)
 {
 	const struct continuation_layout *c = &continuation_sig;
@@ -69,11 +103,8 @@ void virtual_identity_sig(struct hot *h)
 
 	if (!h->thread || vm_sig.thread_vthread < 0 || c->thread_id < 0)
 		return;
-	thread = load_handle(load64_sig(h->thread + (uint32_t)vm_sig.thread_vthread));
-	if (thread)
-		h->w->virtual_id = load64_sig(thread + (uint32_t)c->thread_id);
-	if (vm_sig.thread_monitor_owner >= 0) /* the same number, out of the collector's reach */
-		h->w->virtual_id = load64_sig(h->thread + (uint32_t)vm_sig.thread_monitor_owner);
+	thread = thread_object(h->thread);
+	h->w->virtual_id = virtual_id_sig(h->thread);
 	if (!thread || c->thread_name < 0 || c->string_value < 0 || c->array_length < 0)
 		return;
 	name = oop_load_sig(thread + (uint32_t)c->thread_name);

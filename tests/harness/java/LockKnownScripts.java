@@ -402,6 +402,7 @@ class LockKnownScripts {
 
     static class Park extends LockKnown.Script {
         volatile Thread waiter;
+        volatile int open; // a park may return for no reason
 
         /** @lock: the blocker, or null. */
         Park(String name, Object lock, boolean pinned) {
@@ -412,13 +413,16 @@ class LockKnownScripts {
 
         void direct() {
             held();
+            open = go;
             LockSupport.unpark(waiter);
         }
 
         void park() {
+            int round = go;
             arrive();
-            if (lock == null) LockSupport.park();
-            else LockSupport.park(lock);
+            while (open != round)
+                if (lock == null) LockSupport.park();
+                else LockSupport.park(lock);
             left();
         }
 

@@ -1,0 +1,420 @@
+/* See wall.h: the agent's thread looks at threads and sends signals. */
+#include "agent/engine/wall.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "agent/engine/cpu_timer.h"
+#include "agent/engine/wall_blocked.h"
+#include "agent/jni_names.h"
+#include "agent/writer.h"
+
+#define INTERVAL_NS_MIN NS_PER_MS
+#define INTERVAL_NS_MAX (10 * NS_PER_S)
+#define NEW_NS		NS_PER_S /* how often it is looked for new threads */
+#define SILENT_NS	NS_PER_S /* of signals that were not delivered, until that is said */
+#define UNWRITTEN_MAX	4u /* looks until a sample that the writer did not come to was dropped */
+#define LOOKS_AT_ONCE	4u
+#define GAP_NS_MAX	(10 * NS_PER_MS)
+#define THREADS_BYTES	(WALL_THREADS_MAX * sizeof(struct wall_thread))
+
+static struct {
+	char wanted[WIRE_STRING_MAX]; /* part of a name; "" = all */
+	uint64_t interval_ns; /* asked for */
+	uint64_t round_ns; /* length of this round: every thread is looked at once */
+	uint64_t begin_ns; /* of this round */
+	uint64_t next_ns; /* the next look */
+	uint64_t names_ns; /* the next look for new threads */
+	uint16_t order[WALL_THREADS_MAX]; /* places in the table, shuffled */
+	uint32_t n, at; /* of order[]: how many, the next one */
+	uint32_t used; /* places of the table that were ever used */
+	uint32_t left_out; /* threads beyond the table */
+	uint64_t n_tasks; /* threads of the process at the last look for new ones */
+	uint64_t random;
+} round_;
+
+static uint64_t random_below(uint64_t n)
+{
+	uint64_t x = round_.random;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	round_.random = x;
+	return (x >> 11) % n;
+}
+
+/* ---- the table ---------------------------------------------------------------------------------
+ */
+
+static uint32_t state_of(const struct wall_thread *t)
+{
+	return __atomic_load_n(&t->state, __ATOMIC_ACQUIRE);
+}
+
+static void set_state(struct wall_thread *t, enum wall_state state)
+{
+	__atomic_store_n(&t->state, state, __ATOMIC_RELEASE);
+}
+
+static bool is_at(uint32_t place, uint32_t tid)
+{
+	return place < round_.used && state_of(&wall.threads[place]) != WALL_FREE &&
+	       wall.threads[place].tid == tid;
+}
+
+/* Threads come in the order of the last time: mostly it is the place after the one before. */
+static struct wall_thread *place_of(uint32_t tid, struct wall_thread **ret_free)
+{
+	static uint32_t guess;
+
+	*ret_free = NULL;
+	if (is_at(guess, tid))
+		return &wall.threads[guess++];
+	for (uint32_t i = 0; i < round_.used; i++) {
+		struct wall_thread *t = &wall.threads[i];
+		uint32_t state = state_of(t);
+
+		if (is_at(i, tid)) {
+			guess = i + 1;
+			return t;
+		}
+		if (state == WALL_FREE && !*ret_free)
+			*ret_free = t;
+	}
+	if (!*ret_free && round_.used < WALL_THREADS_MAX)
+		*ret_free = &wall.threads[round_.used];
+	return NULL;
+}
+
+static bool is_wanted(const char *name)
+{
+	return !round_.wanted[0] || strstr(name, round_.wanted);
+}
+
+void wall_thread_seen(uint32_t tid, const char *name)
+{
+	struct wall_thread *t, *unused;
+
+	if (!wall.on || tid == engine.agent_tid)
+		return;
+	t = place_of(tid, &unused);
+	if (t && !is_wanted(name) && state_of(t) == WALL_IDLE)
+		set_state(t, WALL_FREE);
+	if (t || !is_wanted(name))
+		return;
+	if (!unused) {
+		round_.left_out++;
+		return;
+	}
+	*unused = (struct wall_thread){ .tid = tid, .booked_ns = mono_ns() };
+	if (unused == &wall.threads[round_.used])
+		round_.used++;
+	set_state(unused, WALL_IDLE);
+}
+
+void wall_written(uint32_t place, const struct wire_sample *record, uint32_t epoch)
+{
+	struct wall_thread *t = &wall.threads[place - 1];
+
+	if (!wall.threads || !place || place > WALL_THREADS_MAX)
+		return;
+	t->node = record->node;
+	t->wire_tid = record->tid;
+	t->epoch = epoch;
+}
+
+uint64_t wall_bytes(void)
+{
+	return wall.threads ? round_.used * sizeof(struct wall_thread) : 0;
+}
+
+void wall_free(void)
+{
+	void *threads = wall.threads;
+
+	__atomic_store_n(&wall.threads, NULL, __ATOMIC_SEQ_CST);
+	if (threads)
+		munmap(threads, THREADS_BYTES);
+	round_.used = 0;
+}
+
+/* ---- one look at one thread -------------------------------------------------------------------
+ */
+
+static bool send_signal(struct wall_thread *t)
+{
+	siginfo_t info;
+
+	memset(&info, 0, sizeof(info));
+	info.si_signo = engine.signo;
+	info.si_code = SI_QUEUE;
+	info.si_pid = getpid();
+	info.si_value.sival_ptr = t;
+	set_state(t, WALL_SENT);
+	if (syscall(SYS_rt_tgsigqueueinfo, (long)getpid(), (long)t->tid, (long)engine.signo,
+		    &info) == 0)
+		return true;
+	set_state(t, WALL_IDLE);
+	return false;
+}
+
+/* Nobody can tell a stack for this time: the thread blocks the signal, or was not woken by it. */
+static void book_silence(struct wall_thread *t, uint64_t weight_ns)
+{
+	struct walk_frame frame = {
+		.where = (uint64_t)(uintptr_t) "[no signal]",
+		.bci = -1,
+		.kind = WIRE_KIND_SYNTHETIC,
+	};
+	struct ring_sample head = {
+		.mono_ns = mono_ns(),
+		.event = WIRE_EVENT_WALL,
+		.weight = weight_ns,
+		.tid = t->tid,
+		.n_frames = 1,
+	};
+
+	(void)events_push_frames(&head, &frame);
+}
+
+enum stack { STACK_SAME, STACK_SAME_UNWRITTEN, STACK_OTHER };
+
+/* Its stack is the one of the last sample: it has not run since, or is blocked where it was then.
+ */
+static enum stack compare(struct wall_thread *t, uint64_t cpu_ns)
+{
+	bool written = t->epoch && t->epoch == writer_epoch();
+
+	if (!written && (t->epoch || t->unwritten >= UNWRITTEN_MAX))
+		return STACK_OTHER; /* all ids are new, or the sample was dropped */
+	if (t->cpu_ns == 0 || t->cpu_ns != cpu_ns) {
+		/* the clock was read before: had it run since, it would be another one next time */
+		t->cpu_ns = wall_is_blocked_at(t->tid, t->pc, t->sp) ? cpu_ns : 0;
+		if (t->cpu_ns == 0)
+			return STACK_OTHER;
+	}
+	return written ? STACK_SAME : STACK_SAME_UNWRITTEN;
+}
+
+static void tell_again(const struct wall_thread *t, uint64_t now, uint64_t weight_ns)
+{
+	struct wire_sample record = {
+		.mono_ns = now,
+		.tid = t->wire_tid,
+		.node = t->node,
+		.weight_ns = weight_ns,
+	};
+
+	writer_wall_again(&record);
+}
+
+/* A signal for @weight_ns, and for what earlier ones did not tell. */
+static void signal_thread(struct wall_thread *t, uint64_t weight_ns)
+{
+	if (t->unsaid_ns > SILENT_NS) {
+		book_silence(t, t->unsaid_ns);
+		t->unsaid_ns = 0;
+	}
+	t->weight_ns = weight_ns + t->unsaid_ns;
+	t->epoch = t->unwritten = 0;
+	t->cpu_ns = t->pc = t->sp = 0;
+	if (send_signal(t))
+		t->unsaid_ns = 0;
+	else
+		t->unsaid_ns += weight_ns;
+}
+
+static void look_at(struct wall_thread *t, uint64_t now)
+{
+	uint64_t cpu_ns = thread_cpu_ns(t->tid), weight_ns;
+	uint64_t until_ns = round_.begin_ns + round_.round_ns;
+	uint32_t sent = WALL_SENT;
+	enum stack stack;
+
+	if (cpu_ns == UINT64_MAX) {
+		set_state(t, WALL_FREE);
+		return;
+	}
+	if (state_of(t) == WALL_IN_HANDLER || until_ns <= t->booked_ns)
+		return; /* what it stands for grows; or it was found in this round */
+	/* not delivered: the signal is blocked, or merged with one of the CPU engine's */
+	if (__atomic_compare_exchange_n(&t->state, &sent, WALL_IDLE, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED))
+		t->unsaid_ns += t->weight_ns;
+	stack = compare(t, cpu_ns);
+	if (stack == STACK_SAME_UNWRITTEN) {
+		t->unwritten++;
+		return;
+	}
+	weight_ns = until_ns - t->booked_ns;
+	t->booked_ns = until_ns;
+	if (stack == STACK_SAME)
+		tell_again(t, now, weight_ns);
+	else
+		signal_thread(t, weight_ns);
+}
+
+/* ---- rounds ------------------------------------------------------------------------------------
+ */
+
+/* Every thread once, in an order of chance. */
+static void begin_round(uint64_t now)
+{
+	uint64_t least_ns;
+
+	/* late by a round: what was missed is in the weights */
+	round_.begin_ns += round_.round_ns;
+	if (now > round_.begin_ns + round_.interval_ns)
+		round_.begin_ns = now;
+	round_.n = round_.at = 0;
+	for (uint32_t i = 0; i < round_.used; i++) {
+		uint32_t k;
+
+		if (state_of(&wall.threads[i]) == WALL_FREE)
+			continue;
+		k = (uint32_t)random_below(round_.n + 1);
+		round_.order[round_.n++] = round_.order[k];
+		round_.order[k] = (uint16_t)i;
+	}
+	least_ns = round_.n * (NS_PER_MS / WALL_LOOKS_PER_MS);
+	round_.round_ns = round_.interval_ns > least_ns ? round_.interval_ns : least_ns;
+}
+
+/* The moment of the next look: each has its own part of the round, and a moment of chance in it. */
+static uint64_t next_moment(void)
+{
+	uint64_t part_ns = round_.round_ns / (round_.n ? round_.n : 1);
+
+	if (round_.at >= round_.n)
+		return round_.begin_ns + round_.round_ns;
+	return round_.begin_ns + round_.at * part_ns + random_below(part_ns);
+}
+
+static uint64_t count_tasks(void)
+{
+	int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat st = { 0 };
+
+	if (fd < 0)
+		return 0;
+	if (syscall(SYS_fstat, fd, &st) < 0)
+		st.st_nlink = 0;
+	close(fd);
+	return st.st_nlink;
+}
+
+/* Threads that are new since; names that changed come with the agent's own look at them. */
+static void find_new(uint64_t now)
+{
+	uint64_t n_tasks = count_tasks();
+
+	round_.names_ns = now + NEW_NS;
+	if (n_tasks && n_tasks == round_.n_tasks)
+		return;
+	round_.n_tasks = n_tasks;
+	jni_names_pass(false);
+}
+
+/* When to wake next: a few looks at once cost less than a wake-up for each, and are late at random.
+ * Who is behind does the rest a moment later, so that not all signals come at once. */
+static uint64_t after(uint64_t now)
+{
+	uint64_t gap_ns = LOOKS_AT_ONCE * round_.round_ns / (round_.n ? round_.n : 1);
+
+	gap_ns = gap_ns < GAP_NS_MAX ? gap_ns : GAP_NS_MAX;
+	gap_ns = gap_ns / 2 + random_below(gap_ns + 1);
+	gap_ns = gap_ns > NS_PER_MS ? gap_ns : NS_PER_MS;
+	return round_.next_ns > now + gap_ns ? round_.next_ns : now + gap_ns;
+}
+
+static uint64_t tick(uint64_t now)
+{
+	if (now >= round_.names_ns)
+		find_new(now);
+	if (!engine_has_signal()) /* its default action would end the process */
+		return now + NS_PER_S;
+	for (uint32_t i = 0; i < WALL_LOOKS_PER_MS && round_.next_ns <= now; i++) {
+		if (round_.at < round_.n)
+			look_at(&wall.threads[round_.order[round_.at++]], now);
+		else
+			begin_round(now);
+		round_.next_ns = next_moment();
+	}
+	return after(now);
+}
+
+/* ---- begin and end
+ * ------------------------------------------------------------------------------- */
+
+static uint64_t clamp(uint64_t ns)
+{
+	if (ns == 0)
+		return WALL_INTERVAL_NS;
+	if (ns < INTERVAL_NS_MIN)
+		return INTERVAL_NS_MIN;
+	return ns > INTERVAL_NS_MAX ? INTERVAL_NS_MAX : ns;
+}
+
+static int allocate(void)
+{
+	void *threads;
+
+	if (wall.threads)
+		return 0;
+	threads = mmap(NULL, THREADS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
+	if (threads == MAP_FAILED)
+		return -ENOMEM;
+	__atomic_store_n(&wall.threads, threads, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void withdraw_all(void)
+{
+	__atomic_store_n(&wall.on, 0, __ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; wall.threads && i < round_.used; i++)
+		if (state_of(&wall.threads[i]) != WALL_IN_HANDLER)
+			set_state(&wall.threads[i], WALL_FREE);
+}
+
+static int begin(const struct wire_start *start, const char **note)
+{
+	uint32_t len = start->wall_threads.len;
+	int r = engine_hold_signal(note);
+
+	if (r == 0 && allocate() < 0) {
+		*note = "no memory for the table of threads";
+		r = -ENOMEM;
+	}
+	if (r < 0)
+		return r;
+	withdraw_all(); /* the choice may be another one */
+	if (len >= sizeof(round_.wanted))
+		len = sizeof(round_.wanted) - 1;
+	memcpy(round_.wanted, start->wall_threads.p, len);
+	round_.wanted[len] = '\0';
+	round_.interval_ns = clamp(start->wall_interval_ns);
+	round_.random = mono_ns() | 1;
+	round_.begin_ns = round_.next_ns = mono_ns();
+	round_.round_ns = 0;
+	round_.n = round_.at = 0;
+	round_.n_tasks = 0;
+	round_.names_ns = 0;
+	engine.agent_tid = thread_id();
+	__atomic_store_n(&wall.on, 1, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+const struct events_source wall_source = {
+	.step = "wall",
+	.event = WIRE_EVENT_WALL,
+	.begin = begin,
+	.end = withdraw_all,
+	.tick = tick,
+};

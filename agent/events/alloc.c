@@ -1,0 +1,148 @@
+/*
+ * Allocation samples: JVMTI SampledObjectAlloc, JDK 11 and later. The JVM takes an object about
+ * every `interval` bytes that a thread allocates and calls us in that thread, in native state; the
+ * sample stands for alloc_weight() bytes. The interval belongs to the whole JVM: the last agent
+ * that set it has it.
+ */
+#include "agent/events/alloc.h"
+
+#include <errno.h>
+#include <string.h>
+#include "agent/events/alloc_weight.h"
+#include "agent/events/monitors.h"
+#include "agent/libjvm.h"
+
+#define INTERVAL_DEFAULT (512u << 10) /* the JVM's own */
+#define INTERVAL_MIN	 (4u << 10)
+#define INTERVAL_MAX	 (1u << 30)
+#define FIRST_JDK	 11
+
+static struct {
+	jvmtiEnv *jvmti; /* NULL = off */
+	uint64_t interval;
+} alloc;
+
+static void JNICALL on_sample(jvmtiEnv *jvmti, JNIEnv *env, jthread thread, jobject object,
+			      jclass klass, jlong size)
+{
+	struct ring_sample head = { .event = WIRE_EVENT_ALLOC, .size = (uint64_t)size };
+
+	(void)jvmti;
+	(void)env;
+	(void)thread;
+	(void)object;
+	if (!events_on(WIRE_EVENT_ALLOC))
+		return;
+	head.mono_ns = mono_ns();
+	head.weight = alloc_weight(head.size, __atomic_load_n(&alloc.interval, __ATOMIC_RELAXED));
+	head.class_handle = walker_class_sig(klass);
+	(void)events_push(&head, 0);
+}
+
+static uint64_t clamp(uint64_t bytes)
+{
+	if (bytes == 0)
+		return INTERVAL_DEFAULT;
+	if (bytes < INTERVAL_MIN)
+		return INTERVAL_MIN;
+	return bytes > INTERVAL_MAX ? INTERVAL_MAX : bytes;
+}
+
+static int listen(jvmtiEnv *jvmti, const char **note)
+{
+	jvmtiEventCallbacks callbacks;
+	jvmtiCapabilities wanted;
+
+	memset(&wanted, 0, sizeof(wanted));
+	wanted.can_generate_sampled_object_alloc_events = 1;
+	if ((*jvmti)->AddCapabilities(jvmti, &wanted) != JVMTI_ERROR_NONE) {
+		*note = "another agent has the JVM's allocation samples, and this JVM gives them to one only";
+		return -EBUSY;
+	}
+	memset(&callbacks, 0, sizeof(callbacks));
+	callbacks.SampledObjectAlloc = on_sample;
+	if ((*jvmti)->SetEventCallbacks(jvmti, &callbacks, sizeof(callbacks)) != JVMTI_ERROR_NONE ||
+	    (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE,
+					       JVMTI_EVENT_SAMPLED_OBJECT_ALLOC,
+					       NULL) != JVMTI_ERROR_NONE) {
+		*note = "the JVM refused its allocation samples";
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+static int open_env(const char **note)
+{
+	jvmtiEnv *jvmti;
+	int r;
+
+	if ((*agent.vm)->GetEnv(agent.vm, (void **)&jvmti, JVMTI_VERSION_11) != JNI_OK) {
+		*note = "the JVM gives no JVMTI environment";
+		return -ENOTSUP;
+	}
+	r = listen(jvmti, note);
+	if (r < 0)
+		(*jvmti)->DisposeEnvironment(jvmti);
+	else
+		alloc.jvmti = jvmti;
+	return r;
+}
+
+static void set_interval(uint64_t interval)
+{
+	__atomic_store_n(&alloc.interval, interval, __ATOMIC_RELAXED);
+	(*alloc.jvmti)->SetHeapSamplingInterval(alloc.jvmti, (jint)interval);
+}
+
+/* As for monitors: the environment slows yields of virtual threads, JDK 21 and later, until the JVM
+ * ends.
+ */
+static int may_be(const struct wire_start *start, const char **note)
+{
+	if (!virtual_threads_used())
+		return 0;
+	if (start->monitors == WIRE_MONITORS_ALWAYS) {
+		*note = "allocation samples slow the yields of this JVM's virtual threads until it ends";
+		return 0;
+	}
+	*note = "no allocation samples: virtual threads are in use, and the JVMTI environment that the "
+		"samples need would slow their yields until the JVM ends; `monitors: always` takes that";
+	return -ENOTSUP;
+}
+
+static int begin(const struct wire_start *start, const char **note)
+{
+	int r = 0;
+
+	if (libjvm_version().feature < FIRST_JDK) {
+		*note = "no allocation samples: the JVM has them from JDK 11 on";
+		return -ENOTSUP;
+	}
+	if (!alloc.jvmti)
+		r = may_be(start, note);
+	if (!alloc.jvmti && r == 0)
+		r = open_env(note);
+	if (r == 0)
+		set_interval(clamp(start->alloc_interval));
+	return r;
+}
+
+/* The interval stays as it is where it is the JVM's own; else it is put back, unless another agent
+ * may have set it since. */
+static void end(void)
+{
+	jvmtiEnv *jvmti = alloc.jvmti;
+
+	(*jvmti)->SetEventNotificationMode(jvmti, JVMTI_DISABLE, JVMTI_EVENT_SAMPLED_OBJECT_ALLOC,
+					   NULL);
+	set_interval(INTERVAL_DEFAULT);
+	alloc.jvmti = NULL;
+	(*jvmti)->DisposeEnvironment(jvmti);
+}
+
+const struct events_source alloc_source = {
+	.step = "alloc",
+	.event = WIRE_EVENT_ALLOC,
+	.begin = begin,
+	.end = end,
+};

@@ -1,0 +1,13 @@
+/*
+ * What a person calls the lock that a thread parks for. The blocker of a park is often a part of it
+ * that nobody wrote down: ReentrantLock$NonfairSync is a ReentrantLock. Pure.
+ */
+#pragma once
+
+#include <stddef.h>
+
+/*
+ * @class_name: of the blocker, "java/util/concurrent/Semaphore$FairSync"
+ * @ret:        "java/util/concurrent/Semaphore"; cut if it does not fit in @size
+ */
+void lock_name(const char *class_name, char *ret, size_t size);

@@ -1,0 +1,99 @@
+/* See virtual_name.h. */
+#include "agent/events/virtual_name.h"
+
+#include <string.h>
+#include "agent/libjvm.h"
+#include "agent/walker/hotspot/continuation.h"
+#include "agent/walker/hotspot/layout.h"
+#include "agent/walker/java_thread.h"
+
+#define UTF8_MAX 3 /* bytes of a char, as JNI gives them */
+
+typedef jobject JNICALL current_thread_fn(JNIEnv *env, jclass unused);
+
+static struct {
+	current_thread_fn *current; /* NULL = there are no virtual threads */
+	jfieldID id, name;
+} known;
+
+void virtual_name_init(JNIEnv *env)
+{
+	jclass c;
+
+	if (known.current || vm_sig.version < 21)
+		return;
+	c = (*env)->FindClass(env, "java/lang/Thread");
+	if (c) {
+		known.id = (*env)->GetFieldID(env, c, "tid", "J");
+		if (known.id)
+			known.name = (*env)->GetFieldID(env, c, "name", "Ljava/lang/String;");
+		(*env)->DeleteLocalRef(env, c);
+	}
+	if ((*env)->ExceptionCheck(env))
+		(*env)->ExceptionClear(env);
+	if (known.id && known.name)
+		__atomic_store_n(&known.current,
+				 (current_thread_fn *)libjvm_symbol("JVM_CurrentThread"),
+				 __ATOMIC_RELEASE);
+}
+
+/* As much of it as fits, whole characters. */
+static void read_name(JNIEnv *env, jstring string, char *ret, size_t size)
+{
+	char text[UTF8_MAX * WALK_NAME_BYTES + 1] = "";
+	jsize n = (*env)->GetStringLength(env, string);
+	size_t len;
+
+	if (n > WALK_NAME_BYTES - 1)
+		n = WALK_NAME_BYTES - 1;
+	(*env)->GetStringUTFRegion(env, string, 0, n, text);
+	len = strlen(text);
+	if (len >= size)
+		for (len = size - 1; len && ((uint8_t)text[len] & 0xc0) == 0x80; len--)
+			;
+	for (size_t i = 0; i < len; i++)
+		ret[i] = (uint8_t)text[i] < ' ' ? '?' : text[i];
+	ret[len] = '\0';
+}
+
+static bool is_virtual(uint64_t java_thread)
+{
+	return __atomic_load_n(&known.current, __ATOMIC_ACQUIRE) && java_thread &&
+	       virtual_is_mounted_sig(java_thread);
+}
+
+uint32_t virtual_number(uint64_t java_thread)
+{
+	struct ring_sample head;
+
+	if (!is_virtual(java_thread))
+		return 0;
+	virtual_identity(&head);
+	if (!head.virtual_id || !head.name[0])
+		return head.virtual_id ? WIRE_VIRTUAL_TID : 0;
+	return WIRE_VIRTUAL_TID | (uint32_t)(head.virtual_id & (WIRE_VIRTUAL_TID - 1));
+}
+
+void virtual_identity(struct ring_sample *head)
+{
+	uint64_t java_thread = known.current ? java_thread_address_sig() : 0;
+	jobject thread;
+	jstring name;
+	JNIEnv *env;
+
+	head->virtual_id = 0;
+	head->name[0] = '\0';
+	if (!is_virtual(java_thread))
+		return;
+	env = java_thread_env_sig();
+	thread = known.current(env, NULL);
+	if (!thread)
+		return;
+	head->virtual_id = (uint64_t)(*env)->GetLongField(env, thread, known.id);
+	name = (*env)->GetObjectField(env, thread, known.name);
+	if (name) {
+		read_name(env, name, head->name, sizeof(head->name));
+		(*env)->DeleteLocalRef(env, name);
+	}
+	(*env)->DeleteLocalRef(env, thread);
+}

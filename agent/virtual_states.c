@@ -1,0 +1,351 @@
+/*
+ * Virtual threads, which the JVM itself does not list: JDK 21 and later keep them in containers,
+ * one of an executor or a scope and one for all the others (jdk.internal.vm.ThreadContainers). A
+ * look walks the tree of containers and reads the fields of at most 20,000 threads; it runs Java
+ * code of the JDK, in our own thread, and takes no lock of the application's.
+ */
+#include <string.h>
+#include "agent/agent.h"
+#include "agent/events/lock_name.h"
+#include "agent/thread_states.h"
+#include "agent/walker/walker.h"
+#include "agent/writer.h"
+
+#define LOOK_MAX       20000 /* threads in all */
+#define CONTAINERS_MAX 64
+#define DEPTH_MAX      8
+#define DESCEND_MAX    200000 /* a container's children are found through its threads */
+#define GROUPS_MAX     256
+
+struct group {
+	uint64_t class_handle;
+	uint32_t count, mounted;
+	uint8_t container, state;
+};
+
+static struct {
+	bool tried, usable;
+	jclass virtual_class; /* global reference */
+	jobject root; /* global reference */
+	jmethodID to_string, children, thread_count, threads, limit, to_array;
+	jfieldID state, blocker;
+} jdk;
+
+static struct {
+	char containers[CONTAINERS_MAX][256]; /* as thread dumps call them; "" = the root */
+	uint32_t n_containers, n_groups, looked;
+	struct group groups[GROUPS_MAX];
+} found;
+
+/* Values of VirtualThread's states, by the names of its constants: they differ between versions. */
+static struct {
+	const char *name;
+	uint8_t state, mounted;
+	int32_t value; /* -1 = this version has no such state */
+} values[] = {
+	{ "STARTED", WIRE_STATE_RUNNABLE, 0, -1 },
+	{ "RUNNABLE", WIRE_STATE_RUNNABLE, 0, -1 },
+	{ "RUNNING", WIRE_STATE_RUNNABLE, 1, -1 },
+	{ "PARKING", WIRE_STATE_RUNNABLE, 1, -1 },
+	{ "PARKED", WIRE_STATE_WAITING, 0, -1 },
+	{ "PINNED", WIRE_STATE_WAITING, 1, -1 },
+	{ "TIMED_PARKING", WIRE_STATE_RUNNABLE, 1, -1 },
+	{ "TIMED_PARKED", WIRE_STATE_TIMED_WAITING, 0, -1 },
+	{ "TIMED_PINNED", WIRE_STATE_TIMED_WAITING, 1, -1 },
+	{ "UNPARKED", WIRE_STATE_RUNNABLE, 0, -1 },
+	{ "YIELDING", WIRE_STATE_RUNNABLE, 1, -1 },
+	{ "YIELDED", WIRE_STATE_RUNNABLE, 0, -1 },
+	{ "BLOCKING", WIRE_STATE_RUNNABLE, 1, -1 },
+	{ "BLOCKED", WIRE_STATE_BLOCKED, 0, -1 },
+	{ "UNBLOCKED", WIRE_STATE_RUNNABLE, 0, -1 },
+	{ "WAITING", WIRE_STATE_RUNNABLE, 1, -1 },
+	{ "WAIT", WIRE_STATE_WAITING, 0, -1 },
+	{ "TIMED_WAITING", WIRE_STATE_RUNNABLE, 1, -1 },
+	{ "TIMED_WAIT", WIRE_STATE_TIMED_WAITING, 0, -1 },
+};
+#define VALUES	  (sizeof(values) / sizeof(values[0]))
+#define SUSPENDED 256 /* a bit beside the state */
+
+static bool clear(JNIEnv *env)
+{
+	if (!(*env)->ExceptionCheck(env))
+		return false;
+	(*env)->ExceptionClear(env);
+	return true;
+}
+
+/* ---- what this JDK has ----------------------------------------------------------------------- */
+
+static jclass find(JNIEnv *env, const char *name)
+{
+	jclass c = (*env)->FindClass(env, name);
+
+	return clear(env) ? NULL : c;
+}
+
+static jmethodID method(JNIEnv *env, jclass of, const char *name, const char *signature)
+{
+	jmethodID id = of ? (*env)->GetMethodID(env, of, name, signature) : NULL;
+
+	return clear(env) ? NULL : id;
+}
+
+static void find_values(JNIEnv *env, jclass c)
+{
+	for (size_t i = 0; i < VALUES; i++) {
+		jfieldID id = (*env)->GetStaticFieldID(env, c, values[i].name, "I");
+
+		values[i].value = -1;
+		if (!clear(env) && id)
+			values[i].value = (*env)->GetStaticIntField(env, c, id);
+	}
+}
+
+static void find_fields(JNIEnv *env, jclass c)
+{
+	jdk.state = (*env)->GetFieldID(env, c, "state", "I");
+	clear(env);
+	jdk.blocker = (*env)->GetFieldID(env, c, "parkBlocker", "Ljava/lang/Object;");
+	clear(env);
+	find_values(env, c);
+	jdk.virtual_class = (*env)->NewGlobalRef(env, c);
+}
+
+static void find_root(JNIEnv *env, jclass containers)
+{
+	jmethodID get = (*env)->GetStaticMethodID(env, containers, "root",
+						  "()Ljdk/internal/vm/ThreadContainer;");
+	jobject root = NULL;
+
+	if (!clear(env) && get)
+		root = (*env)->CallStaticObjectMethod(env, containers, get);
+	if (clear(env) || !root)
+		return;
+	jdk.root = (*env)->NewGlobalRef(env, root);
+	(*env)->DeleteLocalRef(env, root);
+}
+
+static void find_all(JNIEnv *env)
+{
+	jclass thread = find(env, "java/lang/VirtualThread");
+	jclass containers = find(env, "jdk/internal/vm/ThreadContainers");
+	jclass container = find(env, "jdk/internal/vm/ThreadContainer");
+	jclass stream = find(env, "java/util/stream/Stream");
+
+	jdk.to_string = method(env, container, "toString", "()Ljava/lang/String;");
+	jdk.children = method(env, container, "children", "()Ljava/util/stream/Stream;");
+	jdk.threads = method(env, container, "threads", "()Ljava/util/stream/Stream;");
+	jdk.thread_count = method(env, container, "threadCount", "()J");
+	jdk.limit = method(env, stream, "limit", "(J)Ljava/util/stream/Stream;");
+	jdk.to_array = method(env, stream, "toArray", "()[Ljava/lang/Object;");
+	if (thread)
+		find_fields(env, thread);
+	if (containers)
+		find_root(env, containers);
+	jdk.usable = jdk.virtual_class && jdk.root && jdk.state && jdk.blocker && jdk.to_string &&
+		     jdk.children && jdk.threads && jdk.thread_count && jdk.limit && jdk.to_array;
+}
+
+static bool prepare(JNIEnv *env)
+{
+	if (jdk.tried)
+		return jdk.usable;
+	jdk.tried = true;
+	if ((*env)->PushLocalFrame(env, 16) < 0) {
+		clear(env);
+		return false;
+	}
+	find_all(env);
+	(*env)->PopLocalFrame(env, NULL);
+	return jdk.usable;
+}
+
+/* ---- one thread -------------------------------------------------------------------------------
+ */
+
+static void count(uint32_t container, uint8_t state, uint64_t class_handle, uint32_t n,
+		  bool mounted)
+{
+	struct group *g = NULL;
+
+	for (uint32_t i = 0; i < found.n_groups && !g; i++)
+		if (found.groups[i].container == container && found.groups[i].state == state &&
+		    found.groups[i].class_handle == class_handle)
+			g = &found.groups[i];
+	if (!g && found.n_groups < GROUPS_MAX) {
+		g = &found.groups[found.n_groups++];
+		*g = (struct group){ .class_handle = class_handle,
+				     .container = (uint8_t)container,
+				     .state = state };
+	}
+	if (!g)
+		return;
+	g->count += n;
+	g->mounted += mounted ? n : 0;
+}
+
+static void look_at(JNIEnv *env, jobject thread, uint32_t container)
+{
+	int32_t value = (*env)->GetIntField(env, thread, jdk.state) & ~SUSPENDED;
+	uint64_t class_handle = 0;
+	jobject blocker;
+	size_t i = 0;
+
+	while (i < VALUES && values[i].value != value)
+		i++;
+	if (i == VALUES)
+		return; /* not begun, or ended */
+	if (values[i].state == WIRE_STATE_WAITING || values[i].state == WIRE_STATE_TIMED_WAITING) {
+		blocker = (*env)->GetObjectField(env, thread, jdk.blocker);
+		class_handle = blocker ? walker_class_of_sig(blocker) : 0;
+		if (blocker)
+			(*env)->DeleteLocalRef(env, blocker);
+	}
+	count(container, values[i].state, class_handle, 1, values[i].mounted);
+}
+
+/* ---- one container ------------------------------------------------------------------------------
+ */
+
+/* An array of a stream's first @max, or NULL. */
+static jobjectArray first_of(JNIEnv *env, jobject of, jmethodID stream_of, jlong max)
+{
+	jobject stream = (*env)->CallObjectMethod(env, of, stream_of), limited = NULL;
+	jobjectArray array = NULL;
+
+	if (!clear(env) && stream)
+		limited = (*env)->CallObjectMethod(env, stream, jdk.limit, max);
+	if (!clear(env) && limited)
+		array = (*env)->CallObjectMethod(env, limited, jdk.to_array);
+	return clear(env) ? NULL : array;
+}
+
+static uint32_t name_container(JNIEnv *env, jobject container)
+{
+	char *buf = found.containers[found.n_containers];
+	jstring name = NULL;
+	jint chars;
+
+	memset(buf, 0, sizeof(found.containers[0]));
+	if (!(*env)->IsSameObject(env, container, jdk.root))
+		name = (*env)->CallObjectMethod(env, container, jdk.to_string);
+	if (!clear(env) && name) {
+		chars = (*env)->GetStringLength(env, name);
+		if (chars > (jint)sizeof(found.containers[0]) / 3 - 1)
+			chars = (jint)sizeof(found.containers[0]) / 3 - 1;
+		(*env)->GetStringUTFRegion(env, name, 0, chars, buf);
+		clear(env);
+	}
+	return found.n_containers++;
+}
+
+/* Returns how many of its first threads are virtual; in a container of an executor all are, or
+ * none. */
+static jlong look_at_first(JNIEnv *env, jobjectArray threads, uint32_t index, jsize n)
+{
+	jlong virtual = 0;
+
+	for (jsize i = 0; i < n; i++) {
+		jobject thread = (*env)->GetObjectArrayElement(env, threads, i);
+
+		if (thread && (*env)->IsInstanceOf(env, thread, jdk.virtual_class)) {
+			virtual ++;
+			if (found.looked < LOOK_MAX) {
+				found.looked++;
+				look_at(env, thread, index);
+			}
+		}
+		if (thread)
+			(*env)->DeleteLocalRef(env, thread);
+	}
+	return virtual;
+}
+
+/* @all: of them, as the container counts. Platform threads come first. */
+static void look_at_threads(JNIEnv *env, jobject container, jlong all)
+{
+	uint32_t before = found.looked;
+	jobjectArray threads = first_of(env, container, jdk.threads, LOOK_MAX - before + 1);
+	jsize n = threads ? (*env)->GetArrayLength(env, threads) : 0;
+	uint32_t index = name_container(env, container);
+	jlong virtual = look_at_first(env, threads, index, n), rest;
+
+	rest = virtual - (found.looked - before) + (virtual && all > n ? all - n : 0);
+	if (rest > 0)
+		count(index, WIRE_STATE_UNKNOWN, 0, (uint32_t)(rest > INT32_MAX ? INT32_MAX : rest),
+		      false);
+}
+
+static void look_into(JNIEnv *env, jobject container, int depth)
+{
+	jobjectArray children = NULL;
+	jlong threads;
+	jsize n;
+
+	if (found.n_containers >= CONTAINERS_MAX || (*env)->PushLocalFrame(env, 16) < 0) {
+		clear(env);
+		return;
+	}
+	threads = (*env)->CallLongMethod(env, container, jdk.thread_count);
+	if (!clear(env)) {
+		look_at_threads(env, container, threads);
+		if (depth < DEPTH_MAX && threads < DESCEND_MAX)
+			children = first_of(env, container, jdk.children, CONTAINERS_MAX);
+	}
+	n = children ? (*env)->GetArrayLength(env, children) : 0;
+	for (jsize i = 0; i < n; i++) {
+		jobject child = (*env)->GetObjectArrayElement(env, children, i);
+
+		if (child) {
+			look_into(env, child, depth + 1);
+			(*env)->DeleteLocalRef(env, child);
+		}
+	}
+	(*env)->PopLocalFrame(env, NULL);
+}
+
+/* ---- all
+ * ------------------------------------------------------------------------------------------ */
+
+static void tell(const struct group *g, uint64_t now_ns)
+{
+	struct wire_virtual record = {
+		.mono_ns = now_ns,
+		.state = g->state,
+		.count = g->count,
+		.mounted = g->mounted,
+	};
+	const char *class_name = walker_resolve_class(g->class_handle);
+	static char lock[WIRE_STRING_MAX];
+
+	lock[0] = '\0';
+	if (class_name)
+		lock_name(class_name, lock, sizeof(lock));
+	writer_virtual(&record, found.n_containers ? found.containers[g->container] : "", lock);
+}
+
+void virtual_states_look(uint64_t now_ns)
+{
+	static const struct group none;
+	JNIEnv *env = agent.env;
+
+	if (!env || !prepare(env))
+		return;
+	found.n_containers = found.n_groups = found.looked = 0;
+	look_into(env, jdk.root, 0);
+	for (uint32_t i = 0; i < found.n_groups; i++)
+		tell(&found.groups[i], now_ns);
+	if (!found.n_groups)
+		tell(&none, now_ns);
+}
+
+void virtual_states_end(void)
+{
+	JNIEnv *env = agent.env;
+
+	if (env && jdk.virtual_class)
+		(*env)->DeleteGlobalRef(env, jdk.virtual_class);
+	if (env && jdk.root)
+		(*env)->DeleteGlobalRef(env, jdk.root);
+	memset(&jdk, 0, sizeof(jdk));
+}

@@ -1,0 +1,286 @@
+/* kindling threads: all threads of a JVM, what they do and what they used. */
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include "daemon/cli/lock_text.h"
+
+#define ASK_AGAIN_NS 300000000L /* after the first question: the agent looks at its threads */
+
+static const char usage[] =
+	"Usage: kindling threads [OPTION...] [TARGET]\n"
+	"\n"
+	"Every thread: its name, what it does (running, waiting and for what, ...), its share of one CPU,\n"
+	"the share of the time that it waited, and the lock it waited for last. Waiting for want of work\n"
+	"is \"idle\", and no waiting. Of virtual threads the numbers are shown, and those that were seen\n"
+	"running or waiting. TARGET is a pid, container id, container, pod or part of a name as\n"
+	"`kindling status` shows it; without it, all JVMs that stream.\n"
+	"\n"
+	"  -l, --last DURATION   how far to look back for shares: 30s, 5m (default 60s, at most 10m)\n"
+	"  -s, --sort KEY        cpu (the default), wait or name\n"
+	"  -n, --rows N          only the first N threads of a JVM\n"
+	"  -j, --json            everything, for machines\n"
+	"  -h, --help\n"
+	"\n"
+	"Examples: kindling threads 4711\n"
+	"          kindling threads --sort wait -n 20 org.shop.Main\n";
+
+enum { TID, NAME, STATE, CPU, WAIT, IDLE, FOR, LAST, COLUMN_COUNT };
+static const struct column columns[COLUMN_COUNT] = {
+	[TID] = { "TID", true, 0 },	      [NAME] = { "NAME", false, 20 },
+	[STATE] = { "STATE", false, 0 },      [CPU] = { "CPU%", true, 0 },
+	[WAIT] = { "WAIT%", true, 0 },	      [IDLE] = { "IDLE%", true, 0 },
+	[FOR] = { "WAITING FOR", false, 16 }, [LAST] = { "LAST LOCK", false, 12 },
+};
+
+static void put_waiting(const cJSON *waiting, char *cell)
+{
+	const cJSON *owner = json_get(waiting, "owner");
+	char lock[200], time[32], thread[100] = "";
+
+	if (!cJSON_IsObject(waiting)) {
+		snprintf(cell, CELL_MAX, "-");
+		return;
+	}
+	lock_text_brief(json_get(waiting, "lock"), lock, sizeof(lock));
+	duration_text(json_number_of(waiting, "ns"), time, sizeof(time));
+	if (cJSON_IsObject(owner))
+		thread_text(owner, "thread", thread, sizeof(thread));
+	snprintf(cell, CELL_MAX, "%s %s %s%s%s", time, json_text_of(waiting, "kind"), lock,
+		 *thread ? " of " : "", thread);
+}
+
+static void put_share(const cJSON *t, const char *key, char *cell)
+{
+	double v = 100 * json_number_of(t, key);
+
+	if (v > 0)
+		snprintf(cell, CELL_MAX, "%.1f", v);
+	else
+		snprintf(cell, CELL_MAX, "-");
+}
+
+static void put_thread(struct table *table, const cJSON *t)
+{
+	const cJSON *last = json_get(t, "last_lock");
+	const char *name = json_text_of(t, "name");
+	char(*row)[CELL_MAX] = table_row(table);
+
+	if (!row)
+		return;
+	if (cJSON_IsTrue(json_get(t, "virtual")))
+		snprintf(row[TID], CELL_MAX, "#%.0f", json_number_of(t, "java_id"));
+	else if (json_number_of(t, "tid") > 0)
+		snprintf(row[TID], CELL_MAX, "%.0f", json_number_of(t, "tid"));
+	snprintf(row[NAME], CELL_MAX, "%s", *name ? name : "?");
+	snprintf(row[STATE], CELL_MAX, "%s", json_text_of(t, "state"));
+	put_share(t, "cpu", row[CPU]);
+	put_share(t, "wait", row[WAIT]);
+	put_share(t, "idle", row[IDLE]);
+	put_waiting(json_get(t, "waiting"), row[FOR]);
+	if (cJSON_IsObject(last))
+		lock_text_brief(last, row[LAST], CELL_MAX);
+	else
+		snprintf(row[LAST], CELL_MAX, "-");
+}
+
+/* ---- the order ----------------------------------------------------------------------------------
+ */
+
+static const char *sort_key;
+
+static int by_key(const void *a, const void *b)
+{
+	const cJSON *x = *(const cJSON *const *)a, *y = *(const cJSON *const *)b;
+	double p, q;
+	int r;
+
+	if (strcmp(sort_key, "name") != 0) {
+		p = json_number_of(x, sort_key);
+		q = json_number_of(y, sort_key);
+		if (fabs(p - q) > 1e-9)
+			return p < q ? 1 : -1;
+	}
+	r = strcasecmp(json_text_of(x, "name"), json_text_of(y, "name"));
+	return r ? r : json_number_of(x, "tid") < json_number_of(y, "tid") ? -1 : 1;
+}
+
+static void put_threads(struct table *table, const cJSON *threads, const char *sort, int rows)
+{
+	size_t n = (size_t)cJSON_GetArraySize(threads), i = 0;
+	const cJSON **list = calloc(n + 1, sizeof(*list)), *t;
+
+	if (!list)
+		return;
+	cJSON_ArrayForEach(t, threads) if (i < n) list[i++] = t;
+	sort_key = sort;
+	qsort(list, n, sizeof(*list), by_key);
+	for (i = 0; i < n && (rows <= 0 || i < (size_t)rows); i++)
+		put_thread(table, list[i]);
+	free(list);
+}
+
+/* "20000 virtual threads: 18000 waiting (ThreadPerTaskExecutor), ..." */
+static void print_virtuals(FILE *to, const cJSON *t)
+{
+	const cJSON *v;
+	bool first = true;
+
+	if (json_number_of(t, "virtual_threads") == 0)
+		return;
+	fprintf(to, "%.0f virtual threads:", json_number_of(t, "virtual_threads"));
+	cJSON_ArrayForEach(v, json_get(t, "virtual"))
+	{
+		const char *container = json_text_of(v, "container"),
+			   *class_name = json_text_of(v, "class");
+
+		fprintf(to, "%s %.0f ", first ? "" : ",", json_number_of(v, "count"));
+		first = false;
+		print_text(to, json_text_of(v, "state"));
+		if (*class_name) {
+			fputs(" for ", to);
+			print_text(to, class_name);
+		}
+		if (*container) {
+			fputs(" (", to);
+			print_text(to, container);
+			fputc(')', to);
+		}
+	}
+	fputc('\n', to);
+}
+
+static void print_target(FILE *to, const cJSON *t, const char *sort, int rows, size_t width)
+{
+	struct table table = { .columns = columns, .n_columns = COLUMN_COUNT };
+	const cJSON *threads = json_get(t, "threads");
+	int n = cJSON_GetArraySize(threads);
+
+	fprintf(to, "%.0f ", json_number_of(t, "pid"));
+	print_text(to, json_text_of(t, "name"));
+	if (n == 0) {
+		fputs(": no thread is known; it is ", to);
+		print_text(to, json_text_of(t, "state"));
+		fputs(", `kindling status` says more\n", to);
+		return;
+	}
+	fprintf(to, ": %d threads, shares of the last %.0f s\n", n, json_number_of(t, "seconds"));
+	print_virtuals(to, t);
+	put_threads(&table, threads, sort, rows);
+	table_print(to, &table, width);
+	if ((size_t)n > table.n_rows)
+		fprintf(to, "and %zu more threads\n", (size_t)n - table.n_rows);
+	table_free(&table);
+}
+
+void threads_print(FILE *to, const cJSON *threads, const char *sort, int rows, size_t width)
+{
+	const cJSON *targets = json_get(threads, "targets"), *t;
+	bool first = true;
+
+	if (!cJSON_GetArraySize(targets))
+		fputs("no JVM streams; `kindling status` says why\n", to);
+	cJSON_ArrayForEach(t, targets)
+	{
+		if (!first)
+			fputc('\n', to);
+		first = false;
+		print_target(to, t, sort, rows, width);
+	}
+}
+
+/* ---- the command --------------------------------------------------------------------------------
+ */
+
+struct arguments {
+	const char *last, *sort, *target;
+	bool json;
+	int rows; /* 0 = all */
+};
+
+static int parse(int argc, char **argv, struct arguments *a)
+{
+	static const struct option options[] = {
+		{ "last", required_argument, NULL, 'l' }, { "sort", required_argument, NULL, 's' },
+		{ "rows", required_argument, NULL, 'n' }, { "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },	  { NULL, 0, NULL, 0 },
+	};
+	uint64_t ns;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "l:s:n:jh", options, NULL)) != -1) {
+		if (c == 'l')
+			a->last = optarg;
+		else if (c == 's')
+			a->sort = optarg;
+		else if (c == 'j')
+			a->json = true;
+		else if (c == 'n' && atoi(optarg) > 0)
+			a->rows = atoi(optarg);
+		else if (c == 'n')
+			return cli_wrong("threads", "-n takes a number of rows");
+		else
+			return cli_usage(usage, c);
+	}
+	a->target = optind < argc ? argv[optind] : NULL;
+	if (optind + 1 < argc)
+		return cli_wrong("threads", "it takes one TARGET");
+	if (strcmp(a->sort, "cpu") != 0 && strcmp(a->sort, "wait") != 0 &&
+	    strcmp(a->sort, "name") != 0)
+		return cli_wrong("threads", "--sort takes cpu, wait or name");
+	if (a->last && !parse_length(a->last, &ns))
+		return cli_wrong("threads", "--last takes a duration such as 60s");
+	return -1;
+}
+
+/* Does one of them not know yet what its threads do? */
+static bool states_are_to_come(const cJSON *threads)
+{
+	const cJSON *t;
+
+	cJSON_ArrayForEach(t, json_get(threads, "targets")) if (cJSON_IsFalse(json_get(
+									t, "states"))) return true;
+	return false;
+}
+
+int command_threads(int argc, char **argv)
+{
+	const struct timespec pause = { 0, ASK_AGAIN_NS };
+	struct arguments a = { .sort = "cpu" };
+	char path[PATH_MAX_BYTES] = "/v1/threads";
+	struct reply reply;
+	cJSON *json;
+	int r = parse(argc, argv, &a);
+
+	if (r >= 0)
+		return r;
+	path_add(path, sizeof(path), "target", a.target);
+	path_add(path, sizeof(path), "last", a.last);
+	r = client_request("GET", path, &reply);
+	if (r != CLI_OK)
+		return r;
+	json = cJSON_Parse(reply.body);
+	if (states_are_to_come(json)) {
+		cJSON_Delete(json);
+		reply_free(&reply);
+		nanosleep(&pause, NULL);
+		r = client_request("GET", path, &reply);
+		if (r != CLI_OK)
+			return r;
+		json = cJSON_Parse(reply.body);
+	}
+	if (!json) {
+		fputs("kindling: the daemon's answer is no JSON; is it of another version?\n",
+		      stderr);
+		r = CLI_FAILED;
+	} else if (a.json) {
+		puts(reply.body);
+	} else {
+		threads_print(stdout, json, a.sort, a.rows, terminal_width());
+	}
+	cJSON_Delete(json);
+	reply_free(&reply);
+	return r;
+}

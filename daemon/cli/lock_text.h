@@ -1,0 +1,60 @@
+/*
+ * What the commands about locks share: words for locks and times, and the graph of who blocks whom
+ * as rows of a tree, which is printed (command_locks.c) or drawn (lock_draw.c).
+ */
+#pragma once
+
+#include "daemon/cli/cli.h"
+
+/* "850us", "23.4ms", "1.24s", "2m03s", "5h12m" */
+void duration_text(double ns, char *buf, size_t size);
+/* "org.shop.Stock@1a2b3c"; "an unknown lock" */
+void lock_text(const cJSON *lock, char *buf, size_t size);
+/* The same without the package: for columns that are cut. */
+void lock_text_brief(const cJSON *lock, char *buf, size_t size);
+/* The first frame from the leaf on that is not the JDK's, else the leaf; "" without a stack. */
+const char *lock_place(const cJSON *stack);
+/* A thread: "worker-1" (4711), without its name thread 4711. */
+void thread_text(const cJSON *thread, const char *key, char *buf, size_t size);
+
+enum graph_kind {
+	GRAPH_DEADLOCK, /* a heading: its rows wait for each other in a circle */
+	GRAPH_CIRCLE, /* likewise, but one of them set a time limit */
+	GRAPH_BLOCKER, /* a thread that waits for nothing itself */
+	GRAPH_NOBODY, /* a heading: waits without an owner that is known */
+	GRAPH_WAIT, /* a thread that waits */
+	GRAPH_MORE, /* so many more are not shown */
+};
+
+struct graph_row {
+	enum graph_kind kind;
+	unsigned depth; /* columns from the left */
+	int parent; /* row that it waits for, or its heading's; -1 = none */
+	int next; /* in a circle: the row it waits for; -1 elsewhere */
+	const cJSON *wait; /* WAIT; borrowed */
+	const cJSON *thread; /* BLOCKER */
+	double number; /* BLOCKER: how many wait behind it; MORE: how many */
+	bool deadlock; /* part of one */
+};
+
+struct graph_rows {
+	struct graph_row *rows;
+	size_t n, cap;
+};
+
+#define GRAPH_ROWS_MAX 400
+
+/* @graph: as in /v1/locks; borrowed as long as the rows live. false = no memory. */
+bool graph_rows_new(const cJSON *graph, struct graph_rows *ret);
+void graph_rows_free(struct graph_rows *g);
+/* One row in words, without its place in the tree; not yet safe for a terminal. */
+void graph_row_text(const struct graph_row *row, char *buf, size_t size);
+
+/* lock_draw.c: @locks is the answer of /v1/locks with a graph. malloc'ed text, NULL = no memory. */
+char *lock_svg(const cJSON *locks, size_t *ret_len);
+char *lock_html(const cJSON *locks, size_t *ret_len);
+
+/* What is printed of an answer, apart from where it came from. */
+void locks_print(FILE *to, const cJSON *locks, int rows, size_t width);
+void lock_graph_print(FILE *to, const cJSON *locks, size_t width);
+void threads_print(FILE *to, const cJSON *threads, const char *sort, int rows, size_t width);

@@ -1,0 +1,110 @@
+/* See host_events.h. */
+#include "daemon/host_events.h"
+
+#include "daemon/profile/idle.h"
+
+/* Wall time of a moment of @t's clock. */
+static uint64_t real_ns(const struct target *t, uint64_t mono_ns)
+{
+	return mono_ns + (uint64_t)t->real_minus_mono_ns;
+}
+
+/* A wait belongs to the moment of its end: while it goes on nobody knows how long it will be. */
+void host_add_lock(struct live_source *to, const struct target *t, const struct stream_lock *w,
+		   bool idle)
+{
+	const struct live_event e = {
+		.event = WIRE_EVENT_LOCK,
+		.wait = (enum wire_wait)w->wait,
+		.idle = idle,
+		.tid = w->tid,
+		.thread = w->thread,
+		.node = w->node,
+		.class_name = w->class_name,
+		.weight = w->duration_ns,
+		.interval = target_interval(t, WIRE_EVENT_LOCK),
+	};
+
+	if (w->flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED))
+		return;
+	live_add_event(to, t->stream, &e, NULL, real_ns(t, w->begin_ns + w->duration_ns));
+}
+
+void host_add_alloc(struct live_source *to, const struct target *t, const struct stream_alloc *a)
+{
+	const struct live_event e = {
+		.event = WIRE_EVENT_ALLOC,
+		.tid = a->tid,
+		.thread = a->thread,
+		.node = a->node,
+		.class_name = a->class_name,
+		.weight = a->weight,
+		.interval = target_interval(t, WIRE_EVENT_ALLOC),
+	};
+
+	live_add_event(to, t->stream, &e, NULL, real_ns(t, a->mono_ns));
+}
+
+void host_add_wall(struct live_source *to, const struct target *t, const struct stream_sample *s)
+{
+	const struct live_event e = {
+		.event = WIRE_EVENT_WALL,
+		.idle = idle_stack(t->stream, s->node),
+		.tid = s->tid,
+		.thread = s->thread,
+		.node = s->node,
+		.weight = s->weight_ns,
+		.interval = target_interval(t, WIRE_EVENT_WALL),
+	};
+
+	live_add_event(to, t->stream, &e, NULL, real_ns(t, s->mono_ns));
+}
+
+static struct profile_books books_of(const struct target *t)
+{
+	struct profile_books now = { 0 };
+	struct stream_counts c;
+
+	target_counts(t, &c);
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
+		const struct stream_books *b = &c.of[e];
+
+		now.of[e].taken = b->taken;
+		now.of[e].taken_weight = b->taken_weight;
+		now.of[e].delivered = b->delivered;
+		now.of[e].delivered_weight = b->delivered_weight;
+		now.of[e].dropped = b->taken - b->delivered;
+		now.of[e].dropped_weight = b->taken_weight - b->delivered_weight;
+	}
+	now.short_waits = c.ledger.counter[WIRE_COUNTER_SHORT_WAITS];
+	now.short_waits_ns = c.ledger.counter[WIRE_COUNTER_SHORT_WAITS_NS];
+	return now;
+}
+
+/* A counter of the agent begins at 0 with each session. */
+static uint64_t since(uint64_t now, uint64_t then)
+{
+	return now < then ? now : now - then;
+}
+
+struct profile_books host_new_books(const struct target *t, struct profile_books *booked)
+{
+	struct profile_books now = books_of(t), delta = { 0 };
+
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
+		const struct profile_losses *a = &now.of[e], *b = &booked->of[e];
+
+		delta.of[e] = (struct profile_losses){
+			.taken = a->taken - b->taken,
+			.taken_weight = a->taken_weight - b->taken_weight,
+			.delivered = a->delivered - b->delivered,
+			.delivered_weight = a->delivered_weight - b->delivered_weight,
+			.dropped = a->dropped - b->dropped,
+			.dropped_weight = a->dropped_weight - b->dropped_weight,
+		};
+	}
+	delta.short_waits = since(now.short_waits, booked->short_waits);
+	delta.short_waits_ns = since(now.short_waits_ns, booked->short_waits_ns);
+	*booked = now;
+	return delta;
+}

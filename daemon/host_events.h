@@ -1,0 +1,13 @@
+/* What targets say, as the live end takes it: waits, allocations, wall-clock samples, the books. */
+#pragma once
+
+#include "daemon/profile/live.h"
+#include "daemon/target/target.h"
+
+/* A wait that ended; OPEN and CLOSED ones are not for a profile. @idle: idle_wait() of it. */
+void host_add_lock(struct live_source *to, const struct target *t, const struct stream_lock *w,
+		   bool idle);
+void host_add_alloc(struct live_source *to, const struct target *t, const struct stream_alloc *a);
+void host_add_wall(struct live_source *to, const struct target *t, const struct stream_sample *s);
+/* What came to @booked since the last call; @booked is up to date then. */
+struct profile_books host_new_books(const struct target *t, struct profile_books *booked);

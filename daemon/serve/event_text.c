@@ -1,0 +1,94 @@
+/* Events as lines of JSON; docs/api.md says what is in them. */
+#include <stdio.h>
+#include <string.h>
+#include "daemon/serve/serve_priv.h"
+
+#define DEPTH_MAX 2048
+
+static void frame_text(struct text_out *to, struct host *h, const struct target *t,
+		       const struct stream_frame *f)
+{
+	const char *name = f->method, *module = strrchr(f->module, '/');
+	char buf[1024];
+
+	if (f->kind == WIRE_KIND_NATIVE) {
+		name = symbols_lookup(host_symbols(h), t->jvm.pid, f->module, f->offset);
+		snprintf(buf, sizeof(buf), "[%s+0x%llx]", module ? module + 1 : f->module,
+			 (unsigned long long)f->offset);
+		text_json(to, name ? name : buf);
+	} else if (wire_kind_is_method(f->kind) && f->class_name[0]) {
+		snprintf(buf, sizeof(buf), "%s.%s", f->class_name, f->method);
+		text_json(to, buf);
+	} else {
+		text_json(to, name[0] ? name : "[unknown]");
+	}
+}
+
+void event_stack(struct text_out *to, struct host *h, const struct target *t, uint32_t leaf)
+{
+	static uint32_t chain[DEPTH_MAX];
+	struct stream_frame f;
+	uint32_t n = 0, parent;
+
+	text_put(to, "[");
+	for (uint32_t node = leaf; n < DEPTH_MAX && stream_node(t->stream, node, &f, &parent);
+	     node = parent)
+		chain[n++] = node;
+	for (uint32_t i = n; i-- > 0;) {
+		if (i + 1 < n)
+			text_put(to, ",");
+		stream_node(t->stream, chain[i], &f, &parent);
+		frame_text(to, h, t, &f);
+	}
+	text_put(to, "]");
+}
+
+static void begin_text(struct text_out *to, const struct target *t, const char *event, uint32_t tid,
+		       const char *thread, uint64_t real_ns)
+{
+	text_printf(to, "{\"event\":\"%s\",\"ts_ns\":%llu,\"pid\":%d,\"tid\":%u,\"thread\":", event,
+		    (unsigned long long)real_ns, t->jvm.pid, tid);
+	text_json(to, thread);
+}
+
+void event_sample(struct text_out *to, struct host *h, const struct target *t,
+		  const struct stream_sample *s, uint64_t real_ns)
+{
+	begin_text(to, t, "cpu", s->tid, s->thread, real_ns);
+	text_printf(to, ",\"weight_ns\":%llu,\"stack\":", (unsigned long long)s->weight_ns);
+	event_stack(to, h, t, s->node);
+	text_put(to, "}\n");
+}
+
+static void thread_text(struct text_out *to, const char *key, uint32_t tid, const char *name)
+{
+	if (!tid) {
+		text_printf(to, ",\"%s\":null", key);
+		return;
+	}
+	text_printf(to, ",\"%s\":{\"tid\":%u,\"thread\":", key, tid);
+	text_json(to, name);
+	text_put(to, "}");
+}
+
+void event_lock(struct text_out *to, struct host *h, const struct target *t,
+		const struct stream_lock *w, bool idle, uint64_t real_ns)
+{
+	bool open = w->flags & WIRE_LOCK_OPEN;
+
+	begin_text(to, t, "lock", w->tid, w->thread, real_ns);
+	text_printf(to,
+		    ",\"kind\":\"%s\",\"duration_ns\":%llu,\"open\":%s,\"timed\":%s,\"idle\":%s",
+		    w->wait < WIRE_WAIT_COUNT ? wire_wait_names[w->wait] : "unknown",
+		    (unsigned long long)w->duration_ns, open ? "true" : "false",
+		    w->flags & WIRE_LOCK_TIMED ? "true" : "false", idle ? "true" : "false");
+	text_put(to, ",\"lock\":");
+	locks_text_lock(to, w->class_name, w->identity);
+	thread_text(to, "owner", w->owner_tid, w->owner);
+	thread_text(to, "waker", w->waker_tid, w->waker);
+	text_put(to, ",\"stack\":");
+	event_stack(to, h, t, w->node);
+	text_put(to, ",\"owner_stack\":");
+	event_stack(to, h, t, w->owner_node);
+	text_put(to, "}\n");
+}

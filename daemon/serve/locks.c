@@ -1,0 +1,263 @@
+/*
+ * /v1/locks: the locks that were waited for longest, and who blocks whom right now. Written as
+ * text: with thousands of waits a tree of JSON objects would be most of the work.
+ */
+#include <errno.h>
+#include <string.h>
+#include "daemon/core/clock.h"
+#include "daemon/locks/graph.h"
+#include "daemon/serve/serve_priv.h"
+
+#define ROWS_MAX  500u
+#define WAITS_MAX 2000u
+#define LAST_NS	  (60 * NS_PER_S)
+#define LAST_MAX  (LOCKS_SLICES * LOCKS_SLICE_NS)
+
+struct question {
+	struct request *request;
+	struct text_out out;
+	uint64_t last_ns, now_ns;
+	bool graph, idle;
+};
+
+void locks_text_lock(struct text_out *to, const char *class_name, uint32_t identity)
+{
+	text_put(to, "{\"class\":");
+	if (*class_name)
+		text_json(to, class_name);
+	else
+		text_put(to, "null");
+	if (identity)
+		text_printf(to, ",\"id\":\"%x\"}", identity);
+	else
+		text_put(to, ",\"id\":null}");
+}
+
+static void text_bool(struct text_out *to, const char *key, bool v)
+{
+	text_printf(to, ",\"%s\":%s", key, v ? "true" : "false");
+}
+
+static void text_number(struct text_out *to, const char *key, uint64_t v)
+{
+	text_printf(to, ",\"%s\":%llu", key, (unsigned long long)v);
+}
+
+static void tids_text(struct text_out *to, const struct locks *l, const char *key,
+		      const struct locks_tid *tids, uint32_t n)
+{
+	text_printf(to, ",\"%s\":[", key);
+	for (uint32_t i = 0; i < n; i++) {
+		text_printf(to, "%s{\"tid\":%u,\"thread\":", i ? "," : "", tids[i].tid);
+		text_json(to, locks_thread_name(l, tids[i].tid));
+		text_number(to, "ns", tids[i].ns);
+		text_put(to, "}");
+	}
+	text_put(to, "]");
+}
+
+static void row_text(struct text_out *to, const struct locks *l, const struct locks_row *r)
+{
+	text_put(to, "{\"lock\":");
+	locks_text_lock(to, r->class_name, r->identity);
+	text_printf(to, ",\"kind\":\"%s\"", wire_wait_names[r->wait]);
+	text_bool(to, "idle", r->idle);
+	text_bool(to, "other", r->other);
+	text_number(to, "waits", r->waits);
+	text_number(to, "open", r->open);
+	text_number(to, "total_ns", r->total_ns);
+	text_number(to, "longest_ns", r->longest_ns);
+	tids_text(to, l, "waiters", r->waiters, r->n_waiters);
+	text_bool(to, "more_waiters", r->more_waiters);
+	tids_text(to, l, "owners", r->owners, r->n_owners);
+	text_bool(to, "more_owners", r->more_owners);
+	text_put(to, "}");
+}
+
+/* What all waits come to, also those whose rows are too many to be shown. */
+static void rows_text(struct question *q, const struct locks *l)
+{
+	struct locks_rows rows = { 0 };
+	uint64_t waits = 0, ns = 0;
+
+	if (!l || locks_query(l, q->now_ns, q->last_ns, q->idle, &rows) < 0)
+		rows.n = 0;
+	for (uint32_t i = 0; i < rows.n; i++) {
+		waits += rows.rows[i].waits;
+		ns += rows.rows[i].total_ns;
+	}
+	text_printf(&q->out, ",\"seconds\":%.1f", (double)rows.span_ns / 1e9);
+	text_number(&q->out, "waits", waits);
+	text_number(&q->out, "total_ns", ns);
+	text_number(&q->out, "n_locks", rows.n);
+	text_put(&q->out, ",\"locks\":[");
+	for (uint32_t i = 0; i < rows.n && i < ROWS_MAX; i++) {
+		text_put(&q->out, i ? "," : "");
+		row_text(&q->out, l, &rows.rows[i]);
+	}
+	text_put(&q->out, "]");
+	locks_rows_free(&rows);
+}
+
+/* ---- who blocks whom ----------------------------------------------------------------------------
+ */
+
+static void edge_text(struct question *q, const struct target *t, const struct locks *l,
+		      const struct lock_edge *e)
+{
+	const struct locks_open *w = e->wait;
+	struct locks_tid owner = { w->owner_tid, 0 };
+	struct text_out *to = &q->out;
+
+	text_printf(to, "{\"tid\":%u,\"thread\":", w->tid);
+	text_json(to, locks_thread_name(l, w->tid));
+	text_printf(to, ",\"kind\":\"%s\"", wire_wait_names[w->wait]);
+	text_number(to, "waiting_ns", q->now_ns > w->begin_ns ? q->now_ns - w->begin_ns : 0);
+	text_bool(to, "timed", w->flags & WIRE_LOCK_TIMED);
+	text_bool(to, "idle", w->idle);
+	text_put(to, ",\"lock\":");
+	locks_text_lock(to, w->class_name, w->identity);
+	if (owner.tid) {
+		text_printf(to, ",\"owner\":{\"tid\":%u,\"thread\":", owner.tid);
+		text_json(to, locks_thread_name(l, owner.tid));
+		text_put(to, "}");
+	} else {
+		text_put(to, ",\"owner\":null");
+	}
+	text_number(to, "cycle", e->cycle);
+	text_bool(to, "deadlock", e->deadlock);
+	text_number(to, "behind", e->behind);
+	text_put(to, ",\"stack\":");
+	event_stack(to, q->request->serve->host, t, t->stream ? w->node : 0);
+	text_put(to, "}");
+}
+
+/* One that waits idly counts as soon as others wait behind it. */
+static bool is_shown(const struct question *q, const struct lock_edge *e)
+{
+	return q->idle || !e->wait->idle || e->behind || e->cycle;
+}
+
+static void edges_text(struct question *q, const struct target *t, const struct locks *l,
+		       const struct lock_graph *g)
+{
+	uint32_t shown = 0, all = 0;
+
+	text_put(&q->out, ",\"waits\":[");
+	/* circles first: they are what was asked for, however much else there is */
+	for (int pass = 0; pass < 2; pass++)
+		for (uint32_t i = 0; i < g->n; i++) {
+			if (!g->edges[i].cycle != (pass == 1) || !is_shown(q, &g->edges[i]) ||
+			    all++ >= WAITS_MAX)
+				continue;
+			text_put(&q->out, shown++ ? "," : "");
+			edge_text(q, t, l, &g->edges[i]);
+		}
+	text_put(&q->out, "]");
+	text_number(&q->out, "n_waits", all);
+}
+
+static void graph_text(struct question *q, const struct target *t, const struct locks *l)
+{
+	struct locks_open *open = NULL;
+	struct lock_graph g = { 0 };
+	uint32_t n = 0;
+
+	if (l && locks_open(l, q->now_ns, &open, &n) == 0 && lock_graph_new(open, n, &g) < 0)
+		g.n = 0;
+	text_printf(&q->out, ",\"graph\":{\"cycles\":%u,\"deadlocks\":%u", g.n_cycles,
+		    g.n_deadlocks);
+	edges_text(q, t, l, &g);
+	text_put(&q->out, ",\"blockers\":[");
+	for (uint32_t i = 0; i < g.n_blockers && i < ROWS_MAX; i++) {
+		text_printf(&q->out, "%s{\"tid\":%u,\"thread\":", i ? "," : "", g.blockers[i].tid);
+		text_json(&q->out, locks_thread_name(l, g.blockers[i].tid));
+		text_printf(&q->out, ",\"behind\":%u}", g.blockers[i].behind);
+	}
+	text_put(&q->out, "]}");
+	lock_graph_free(&g);
+	free(open);
+}
+
+/* ---- the answer ---------------------------------------------------------------------------------
+ */
+
+/* What is not in the rows: the short ones, and those that got lost on the way. */
+static void rest_text(struct text_out *to, const struct target *t)
+{
+	const struct stream_books *b;
+	struct stream_counts c;
+
+	target_counts(t, &c);
+	b = &c.of[WIRE_EVENT_LOCK];
+	text_bool(to, "collected", c.ledger.counter[WIRE_COUNTER_EVENTS] >> WIRE_EVENT_LOCK & 1);
+	text_number(to, "short_waits", c.ledger.counter[WIRE_COUNTER_SHORT_WAITS]);
+	text_number(to, "short_waits_ns", c.ledger.counter[WIRE_COUNTER_SHORT_WAITS_NS]);
+	text_number(to, "lost", b->taken - b->delivered);
+	text_number(to, "lost_ns", b->taken_weight - b->delivered_weight);
+}
+
+static void target_text(struct question *q, const struct target *t, bool first)
+{
+	const struct locks *l = host_locks(t);
+
+	text_printf(&q->out, "%s{\"pid\":%d,\"name\":", first ? "" : ",", t->jvm.pid);
+	text_json(&q->out, t->jvm.name);
+	text_printf(&q->out, ",\"state\":\"%s\"", target_state_names[t->state]);
+	rest_text(&q->out, t);
+	rows_text(q, l);
+	if (q->graph)
+		graph_text(q, t, l);
+	text_put(&q->out, "}");
+}
+
+int locks_last(struct request *r, uint64_t *ret_ns)
+{
+	const char *last = argument(r, "last");
+
+	*ret_ns = LAST_NS;
+	if (last && (!parse_duration(last, ret_ns) || !*ret_ns)) {
+		(void)answer_error(r, 400, "last= takes a duration such as 60s");
+		return -EINVAL;
+	}
+	if (*ret_ns > LAST_MAX) {
+		(void)answer_error(r, 400, "last= goes back %llu minutes at most",
+				   (unsigned long long)(LAST_MAX / NS_PER_S / 60));
+		return -EINVAL;
+	}
+	return 0;
+}
+
+bool locks_is_asked_for(const struct selection *s, const struct target *t)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->pids[i] == (uint32_t)t->jvm.pid && s->start_times[i] == t->jvm.start_time)
+			return true;
+	return s->n == 0 && t->state == TARGET_STREAMING;
+}
+
+enum MHD_Result serve_locks(struct request *r)
+{
+	static struct selection selected;
+	struct question q = { .request = r, .now_ns = clock_mono_ns() };
+	struct target *t = NULL;
+	bool first = true;
+	size_t len;
+	char *body;
+
+	if (locks_last(r, &q.last_ns) < 0 || api_select(r, &selected) < 0)
+		return MHD_YES;
+	q.graph = argument_is_set(r, "graph");
+	q.idle = argument_is_set(r, "idle");
+	text_put(&q.out, "{\"targets\":[");
+	while ((t = targets_next(host_targets(r->serve->host), t))) {
+		if (!locks_is_asked_for(&selected, t))
+			continue;
+		target_text(&q, t, first);
+		first = false;
+	}
+	text_put(&q.out, "]}");
+	if (text_take(&q.out, &body, &len) < 0)
+		return answer_error(r, 503, "no memory");
+	return answer_bytes(r, 200, "application/json", body, len);
+}

@@ -1,0 +1,139 @@
+/*
+ * /v1/threads: every thread with its name, what it does, and what it used. What threads do is told
+ * by the agent only while somebody asks: the first answer may not know it ("states": false), one
+ * that is asked for a moment later does.
+ */
+#include <string.h>
+#include "daemon/core/clock.h"
+#include "daemon/serve/serve_priv.h"
+
+#define RECENT_NS (NS_PER_S / 2) /* a sample so long ago still says that a thread runs */
+
+static const char *state_of(const struct locks_thread_row *r, bool states, uint64_t now_ns)
+{
+	if (r->flags & WIRE_THREAD_ENDED)
+		return "ended";
+	if (r->waits)
+		return r->open.idle ? "idle" : "waiting";
+	if (r->sample_ns && now_ns - r->sample_ns < RECENT_NS)
+		return "running";
+	if (!states)
+		return "unknown";
+	/* the JVM's own words: runnable, blocked, waiting, timed_waiting */
+	return r->state < WIRE_STATE_COUNT ? wire_state_names[r->state] : "unknown";
+}
+
+static double share(uint64_t ns, uint64_t span_ns)
+{
+	return span_ns ? (double)ns / (double)span_ns : 0;
+}
+
+static void open_text(struct text_out *to, const struct locks *l, const struct locks_open *w,
+		      uint64_t now_ns)
+{
+	text_printf(to, ",\"waiting\":{\"kind\":\"%s\",\"ns\":%llu,\"timed\":%s,\"lock\":",
+		    wire_wait_names[w->wait],
+		    (unsigned long long)(now_ns > w->begin_ns ? now_ns - w->begin_ns : 0),
+		    w->flags & WIRE_LOCK_TIMED ? "true" : "false");
+	locks_text_lock(to, w->class_name, w->identity);
+	if (w->owner_tid) {
+		text_printf(to, ",\"owner\":{\"tid\":%u,\"thread\":", w->owner_tid);
+		text_json(to, locks_thread_name(l, w->owner_tid));
+		text_put(to, "}}");
+	} else {
+		text_put(to, ",\"owner\":null}");
+	}
+}
+
+static void thread_text(struct text_out *to, const struct locks *l,
+			const struct locks_thread_row *r, uint64_t span_ns, bool states,
+			uint64_t now_ns)
+{
+	text_printf(to, "{\"tid\":%u,\"name\":", r->tid);
+	text_json(to, r->name);
+	text_printf(to, ",\"java_id\":%llu,\"virtual\":%s,\"state\":\"%s\"",
+		    (unsigned long long)r->java_id,
+		    r->flags & WIRE_THREAD_VIRTUAL ? "true" : "false", state_of(r, states, now_ns));
+	text_printf(to, ",\"cpu\":%.5f,\"wait\":%.5f,\"idle\":%.5f", share(r->cpu_ns, span_ns),
+		    share(r->wait_ns, span_ns), share(r->idle_ns, span_ns));
+	if (r->waits)
+		open_text(to, l, &r->open, now_ns);
+	else
+		text_put(to, ",\"waiting\":null");
+	text_put(to, ",\"last_lock\":");
+	if (r->last_end_ns)
+		locks_text_lock(to, r->last_class, r->last_identity);
+	else
+		text_put(to, "null");
+	text_put(to, "}");
+}
+
+static void virtuals_text(struct text_out *to, const struct locks_thread_rows *rows)
+{
+	uint64_t all = 0;
+
+	for (uint32_t i = 0; i < rows->n_virtuals; i++)
+		all += rows->virtuals[i].count;
+	text_printf(to, ",\"virtual_threads\":%llu,\"virtual\":[", (unsigned long long)all);
+	for (uint32_t i = 0; i < rows->n_virtuals; i++) {
+		const struct locks_virtual_row *v = &rows->virtuals[i];
+
+		text_printf(to, "%s{\"container\":", i ? "," : "");
+		text_json(to, v->container);
+		text_printf(to, ",\"state\":\"%s\",\"count\":%u,\"mounted\":%u,\"class\":",
+			    v->state < WIRE_STATE_COUNT ? wire_state_names[v->state] : "unknown",
+			    v->count, v->mounted);
+		text_json(to, v->class_name);
+		text_put(to, "}");
+	}
+	text_put(to, "]");
+}
+
+static void target_text(struct text_out *to, struct target *t, uint64_t last_ns, bool first)
+{
+	bool states = host_want_states(t);
+	const struct locks *l = host_locks(t);
+	struct locks_thread_rows rows = { 0 };
+	uint64_t now_ns = clock_mono_ns();
+
+	text_printf(to, "%s{\"pid\":%d,\"name\":", first ? "" : ",", t->jvm.pid);
+	text_json(to, t->jvm.name);
+	text_printf(to, ",\"state\":\"%s\",\"states\":%s", target_state_names[t->state],
+		    states || t->state != TARGET_STREAMING ? "true" : "false");
+	if (!l || locks_threads(l, now_ns, last_ns, &rows) < 0)
+		rows.n = 0;
+	text_printf(to, ",\"seconds\":%.1f", (double)rows.span_ns / 1e9);
+	virtuals_text(to, &rows);
+	text_put(to, ",\"threads\":[");
+	for (uint32_t i = 0; i < rows.n; i++) {
+		text_put(to, i ? "," : "");
+		thread_text(to, l, &rows.rows[i], rows.span_ns, states, now_ns);
+	}
+	text_put(to, "]}");
+	locks_thread_rows_free(&rows);
+}
+
+enum MHD_Result serve_threads(struct request *r)
+{
+	static struct selection selected;
+	struct text_out out = { 0 };
+	struct target *t = NULL;
+	uint64_t last_ns;
+	bool first = true;
+	size_t len;
+	char *body;
+
+	if (locks_last(r, &last_ns) < 0 || api_select(r, &selected) < 0)
+		return MHD_YES;
+	text_put(&out, "{\"targets\":[");
+	while ((t = targets_next(host_targets(r->serve->host), t))) {
+		if (!locks_is_asked_for(&selected, t))
+			continue;
+		target_text(&out, t, last_ns, first);
+		first = false;
+	}
+	text_put(&out, "]}");
+	if (text_take(&out, &body, &len) < 0)
+		return answer_error(r, 503, "no memory");
+	return answer_bytes(r, 200, "application/json", body, len);
+}

@@ -1,0 +1,225 @@
+"""Who waits for whom, live: test_locks.py MAJOR. Deadlocks, a hog, chains; the commands and what they
+print. Needs root."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from kindling import BUILD, Daemon, Jvm, wait_for  # noqa: E402
+
+MAJOR = "17"
+
+
+class Story(Jvm):
+    def __init__(self, *args):
+        super().__init__(MAJOR, "LockStories", *args)
+
+    def go(self):
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        return time.monotonic()
+
+
+class Locks(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.daemon = Daemon()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.daemon.__exit__()
+
+    def streaming(self, story):
+        self.daemon.wait_state(story.pid, "streaming")
+        wait_for("waits are collected", lambda: self.locks(story, "--idle")["collected"])
+
+    def locks(self, story, *options):
+        return json.loads(self.daemon.cli("locks", "--json", *options, str(story.pid)).stdout)["targets"][0]
+
+    def graph(self, story):
+        return self.locks(story, "--graph")["graph"]
+
+    def circle(self, story, names, deadlocks=1):
+        """The graph, once all of @names are in one circle."""
+        def found():
+            g = self.graph(story)
+            return g if {w["thread"] for w in g["waits"] if w["cycle"] == 1} == names else None
+        g = wait_for("a circle of %s" % sorted(names), found, 10)
+        self.assertEqual(g["cycles"], 1)
+        self.assertEqual(g["deadlocks"], deadlocks)
+        return {w["thread"]: w for w in g["waits"]}
+
+    def test_a_deadlock_is_seen_within_two_seconds(self):
+        for kind, names in (("monitors", {"story-left", "story-right"}),
+                            ("mixed", {"story-left", "story-middle", "story-right"})):
+            with self.subTest(kind), Story(kind) as story:
+                self.streaming(story)
+                start = story.go()
+                waits = self.circle(story, names)
+                seconds = time.monotonic() - start
+                print("%s on %s: seen after %.2f s" % (kind, MAJOR, seconds))
+                self.assertLess(seconds, 2)
+                self.assertEqual(waits["story-right"]["kind"], "enter")
+                self.assertEqual(waits["story-right"]["lock"]["class"], "LockStories$Left")
+                self.assertEqual(waits["story-right"]["owner"]["thread"], "story-left")
+                self.assertIn("LockStories.lambda", waits["story-right"]["stack"][-1])
+                if kind == "mixed":
+                    self.assertEqual(waits["story-left"]["lock"]["class"], "java.util.concurrent.locks.ReentrantLock")
+                    self.assertEqual(waits["story-left"]["owner"]["thread"], "story-middle")
+                text = self.daemon.cli("locks", "--graph", str(story.pid)).stdout
+                self.assertIn("1 DEADLOCK", text)
+                self.assertIn("deadlock: each of these waits for the next", text)
+
+    def test_a_deadlock_from_before_the_attach_is_seen(self):
+        for kind, names in (("monitors", {"story-left", "story-right"}),
+                            ("mixed", {"story-left", "story-middle", "story-right"})):
+            with self.subTest(kind), Story(kind, "now") as story:
+                self.streaming(story)
+                self.circle(story, names)
+
+    def test_a_circle_with_a_time_limit_is_no_deadlock(self):
+        with Story("timed") as story:
+            self.streaming(story)
+            story.go()
+            waits = self.circle(story, {"story-left", "story-middle"}, deadlocks=0)
+            self.assertTrue(waits["story-left"]["timed"])
+            self.assertIn("time limit", self.daemon.cli("locks", "--graph", str(story.pid)).stdout)
+
+    def test_a_chain_ends_at_who_holds_it_up(self):
+        with Story("chain") as story:
+            self.streaming(story)
+            story.go()
+            def found():
+                waits = {w["thread"]: w for w in self.graph(story)["waits"]}
+                return waits if {"story-second", "story-third", "story-root"} <= set(waits) else None
+            waits = wait_for("three waits", found)
+            self.assertEqual(waits["story-third"]["owner"]["thread"], "story-second")
+            self.assertEqual(waits["story-second"]["owner"]["thread"], "story-root")
+            self.assertIsNone(waits["story-root"]["owner"])
+            self.assertEqual(waits["story-root"]["behind"], 2)
+            self.assertRegex(self.daemon.cli("locks", "--graph", str(story.pid)).stdout,
+                             r'(?m)^  "story-root".*\n    "story-second".*\n      "story-third"')
+
+    def test_the_hog_is_the_owner(self):
+        with Story("hog") as story:
+            self.streaming(story)
+            story.go()
+            def hogged():
+                rows = [r for r in self.locks(story)["locks"] if r["lock"]["class"] == "LockStories$Hogged"]
+                return rows[0] if rows and rows[0]["waits"] > 60 else None
+            row = wait_for("waits for the hog", hogged)
+            self.assertEqual(row["kind"], "enter")
+            self.assertEqual(row["owners"][0]["thread"], "story-hog")
+            self.assertGreater(row["owners"][0]["ns"], 0.9 * row["total_ns"])
+            self.assertLessEqual({w["thread"] for w in row["waiters"]},
+                                 {"story-hog"} | {"story-starved-%d" % i for i in (1, 2, 3)})
+            self.assertRegex(self.daemon.cli("locks", str(story.pid)).stdout,
+                             r"LockStories\$Hogged +[0-9a-f]+ +enter .*story-starved-.*story-hog")
+            self.check_tail(story)
+            self.check_threads(story)
+
+    def check_tail(self, story):
+        out = self.daemon.cli("tail", "--event", "lock", "--json", "-n", "40", str(story.pid)).stdout
+        ids = set()
+        for line in out.splitlines():
+            e = json.loads(line)
+            self.assertEqual((e["event"], e["pid"], e["open"]), ("lock", story.pid, False))
+            self.assertIn(e["kind"], ("enter", "wait", "park"))
+            self.assertGreaterEqual(e["duration_ns"], 1e6)
+            for key in ("ts_ns", "tid", "thread", "owner", "stack", "owner_stack"):
+                self.assertIn(key, e)
+            if e["thread"].startswith("story-starved"):
+                ids.add(e["lock"]["id"])
+                self.assertEqual(e["lock"]["class"], "LockStories$Hogged")
+                self.assertIn("LockStories.lambda", e["stack"][-1])
+        self.assertEqual(len(ids), 1)
+        self.assertRegex(ids.pop(), "^[0-9a-f]{1,8}$")
+        out = self.daemon.cli("tail", "-e", "lock", "--min", "20ms", "--no-stack", "-n", "5", str(story.pid)).stdout
+        for line in out.splitlines():
+            self.assertRegex(line, r'^\d\d:\d\d:\d\d\.\d{3} %d \d+ ".*" lock [\d.]+m?s enter '
+                             r'LockStories\$Hogged@[0-9a-f]+( held by ".*" \(\d+\))?( ended by .*)?$' % story.pid)
+        both = self.daemon.cli("tail", "-e", "cpu,lock", "--json", "-n", "20", str(story.pid)).stdout
+        self.assertIn("lock", {json.loads(line)["event"] for line in both.splitlines()})
+        self.assertEqual(self.daemon.cli("tail", "-e", "nothing", check=False).returncode, 1)
+        self.assertEqual(self.daemon.cli("tail", "--min", "x", check=False).returncode, 2)
+
+    def check_threads(self, story):
+        answer = json.loads(self.daemon.cli("threads", "--json", str(story.pid)).stdout)["targets"][0]
+        threads = {t["name"]: t for t in answer["threads"]}
+        for name in ("main", "story-hog", "story-starved-1", "story-starved-2", "story-starved-3"):
+            self.assertIn(name, threads)
+        starved = sum(threads["story-starved-%d" % i]["wait"] for i in (1, 2, 3))
+        self.assertGreater(starved, 0.3)
+        self.assertLess(starved, 3.01)
+        self.assertEqual(threads["story-starved-1"]["last_lock"]["class"], "LockStories$Hogged")
+        text = self.daemon.cli("threads", "--sort", "wait", "-n", "3", str(story.pid)).stdout
+        self.assertEqual(len(re.findall("story-starved-", text)), 3)
+        self.assertIn("more threads", text)
+
+    def test_waits_for_work_show_when_asked_for(self):
+        with Story("pool") as story:
+            self.streaming(story)
+            story.go()
+            def idle():
+                rows = [r for r in self.locks(story, "--idle")["locks"] if r["idle"]]
+                return rows if sum(r["waits"] for r in rows) > 20 else None
+            rows = wait_for("waits for work", idle)
+            self.assertIn("story-pool", {w["thread"] for r in rows for w in r["waiters"]})
+            for r in self.locks(story)["locks"]:
+                self.assertFalse(r["idle"])
+                self.assertNotIn("Condition", r["lock"]["class"] or "")
+            out = self.daemon.cli("tail", "-e", "lock", "--idle", "--json", "-n", "3", str(story.pid)).stdout
+            self.assertIn(True, {json.loads(line)["idle"] for line in out.splitlines()})
+
+    def test_virtual_threads_are_counted(self):
+        if int(MAJOR) < 21:
+            self.skipTest("no virtual threads in %s" % MAJOR)
+        with Story("virtual") as story:
+            self.streaming(story)
+            story.go()
+            def counted():
+                t = json.loads(self.daemon.cli("threads", "--json", str(story.pid)).stdout)["targets"][0]
+                return t if t["virtual_threads"] == 1000 else None
+            answer = wait_for("a thousand", counted)
+            self.assertEqual(sum(v["count"] for v in answer["virtual"] if v["state"] == "waiting"), 1000)
+            self.assertIn("1000 virtual threads", self.daemon.cli("threads", str(story.pid)).stdout)
+
+    def test_a_page_needs_no_script(self):
+        path = self.daemon.dir + "/locks.html"
+        with Story("mixed") as story:
+            self.streaming(story)
+            story.go()
+            self.circle(story, {"story-left", "story-middle", "story-right"})
+            self.daemon.cli("locks", "-o", path, str(story.pid))
+            self.daemon.cli("locks", "-o", self.daemon.dir + "/locks.svg", str(story.pid))
+        with open(path) as f:
+            page = f.read()
+        self.assertNotIn("<script", page)
+        self.assertEqual(page.count('class="arc"'), 3)
+        chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+        if not chromium:
+            return  # the page's text was looked at
+        for name in (path, self.daemon.dir + "/locks.svg"):
+            run = subprocess.run([chromium, "--headless", "--no-sandbox", "--disable-gpu",
+                                  "--user-data-dir=" + self.daemon.dir + "/browser", "--dump-dom", "file://" + name],
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=90)
+            self.assertIn("story-middle", run.stdout)
+            self.assertNotIn("parsererror", run.stdout)
+
+    def test_wrong_words_are_refused(self):
+        for words in (("locks", "--last", "x"), ("locks", "-o", "x.png"), ("locks", "a", "b"), ("locks", "-n", "0"),
+                      ("threads", "--sort", "x"), ("threads", "--last", "0")):
+            self.assertEqual(self.daemon.cli(*words, check=False).returncode, 2, words)
+        self.assertEqual(self.daemon.cli("locks", "--last", "1h", check=False).returncode, 1)
+        self.assertEqual(self.daemon.cli("locks", "no-such-jvm", check=False).returncode, 1)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1].isdigit():
+        MAJOR = sys.argv.pop(1)
+    unittest.main(verbosity=2)

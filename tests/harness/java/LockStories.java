@@ -1,0 +1,211 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * One story of threads that wait for each other, told at the line "go", or before READY with a second
+ * argument "now": monitors (a deadlock of two), mixed (a deadlock through two monitors and a
+ * ReentrantLock), timed (a circle of which one has a time limit), hog (one holds a monitor for 40 of 41
+ * ms, three others want it), chain (three, each of which holds what the next one wants),
+ * pool (workers that wait for work), virtual (a thousand virtual threads).
+ * Ends at "end".
+ */
+public class LockStories {
+    static class Left {
+    }
+
+    static class Right {
+    }
+
+    static class Hogged {
+        long sum;
+    }
+
+    static final Object left = new Left(), right = new Right();
+    static final ReentrantLock middle = new ReentrantLock();
+    static final Hogged hogged = new Hogged();
+
+    interface Step {
+        void run() throws Exception;
+    }
+
+    static void start(String name, Step body) {
+        Thread t = new Thread(() -> {
+            try {
+                body.run();
+            } catch (Exception e) {
+                throw new IllegalStateException(e);
+            }
+        }, name);
+        t.setDaemon(true);
+        t.start();
+    }
+
+    static void meet(CountDownLatch all) throws InterruptedException {
+        all.countDown();
+        all.await();
+    }
+
+    static void monitors() {
+        CountDownLatch both = new CountDownLatch(2);
+        start("story-left", () -> {
+            synchronized (left) {
+                meet(both);
+                synchronized (right) {
+                    System.out.println("never");
+                }
+            }
+        });
+        start("story-right", () -> {
+            synchronized (right) {
+                meet(both);
+                synchronized (left) {
+                    System.out.println("never");
+                }
+            }
+        });
+    }
+
+    static void mixed() {
+        CountDownLatch all = new CountDownLatch(3);
+        start("story-left", () -> {
+            synchronized (left) {
+                meet(all);
+                middle.lock();
+                System.out.println("never");
+            }
+        });
+        start("story-middle", () -> {
+            middle.lock();
+            meet(all);
+            synchronized (right) {
+                System.out.println("never");
+            }
+        });
+        start("story-right", () -> {
+            synchronized (right) {
+                meet(all);
+                synchronized (left) {
+                    System.out.println("never");
+                }
+            }
+        });
+    }
+
+    static void timed() {
+        CountDownLatch both = new CountDownLatch(2);
+        start("story-left", () -> {
+            synchronized (left) {
+                meet(both);
+                if (middle.tryLock(1, TimeUnit.HOURS)) System.out.println("never");
+            }
+        });
+        start("story-middle", () -> {
+            middle.lock();
+            meet(both);
+            synchronized (left) {
+                System.out.println("never");
+            }
+        });
+    }
+
+    static void hog() {
+        start("story-hog", () -> {
+            for (;;) {
+                synchronized (hogged) {
+                    Thread.sleep(40);
+                    hogged.sum++;
+                }
+                Thread.sleep(1);
+            }
+        });
+        for (int i = 1; i <= 3; i++) {
+            start("story-starved-" + i, () -> {
+                for (;;) {
+                    synchronized (hogged) {
+                        hogged.sum++;
+                    }
+                    Thread.sleep(1);
+                }
+            });
+        }
+    }
+
+    static void chain() {
+        CountDownLatch held = new CountDownLatch(2);
+        Semaphore never = new Semaphore(0);
+        start("story-root", () -> {
+            synchronized (left) {
+                meet(held);
+                never.acquire();
+            }
+        });
+        start("story-second", () -> {
+            synchronized (right) {
+                meet(held);
+                synchronized (left) {
+                    System.out.println("never");
+                }
+            }
+        });
+        start("story-third", () -> {
+            held.await();
+            synchronized (right) {
+                System.out.println("never");
+            }
+        });
+    }
+
+    /** A timer every 20 ms and four workers with nothing to do. */
+    static void pool() {
+        ScheduledExecutorService pool = Executors.newScheduledThreadPool(4, r -> {
+            Thread t = new Thread(r, "story-pool");
+            t.setDaemon(true);
+            return t;
+        });
+        pool.scheduleAtFixedRate(() -> hogged.sum++, 20, 20, TimeUnit.MILLISECONDS);
+    }
+
+    /** A thousand of them behind one latch; by reflection, so that this compiles for 8. */
+    static void virtual() throws Exception {
+        CountDownLatch never = new CountDownLatch(1);
+        Runnable body = () -> {
+            try {
+                never.await();
+            } catch (InterruptedException e) {
+                throw new IllegalStateException(e);
+            }
+        };
+        for (int i = 0; i < 1000; i++) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, body);
+    }
+
+    static void tell(String story) throws Exception {
+        if (story.equals("monitors")) monitors();
+        else if (story.equals("mixed")) mixed();
+        else if (story.equals("timed")) timed();
+        else if (story.equals("hog")) hog();
+        else if (story.equals("chain")) chain();
+        else if (story.equals("pool")) pool();
+        else if (story.equals("virtual")) virtual();
+        else throw new IllegalArgumentException(story);
+    }
+
+    public static void main(String[] args) throws Exception {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        if (args.length > 1) {
+            tell(args[0]);
+            Thread.sleep(300);
+        }
+        System.out.println("READY");
+        String line;
+        while ((line = in.readLine()) != null && !line.equals("end")) {
+            if (line.equals("go")) tell(args[0]);
+        }
+        System.out.println("END");
+    }
+}

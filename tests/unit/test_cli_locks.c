@@ -1,0 +1,248 @@
+#include "tests/unit/unit.h"
+#include <stdio.h>
+#include "daemon/cli/lock_text.h"
+
+static char *text;
+
+static int forget(void **state)
+{
+	(void)state;
+	free(text);
+	text = NULL;
+	return 0;
+}
+
+static cJSON *parsed(const char *json)
+{
+	cJSON *o = cJSON_Parse(json);
+
+	assert_non_null(o);
+	return o;
+}
+
+static const char *printed(void (*print)(FILE *to, const cJSON *json), const char *json)
+{
+	cJSON *o = parsed(json);
+	size_t len;
+	FILE *f;
+
+	forget(NULL);
+	f = open_memstream(&text, &len);
+	print(f, o);
+	fclose(f);
+	cJSON_Delete(o);
+	return text;
+}
+
+static void print_event(FILE *to, const cJSON *e)
+{
+	event_print(to, e, true);
+}
+
+static void print_locks(FILE *to, const cJSON *o)
+{
+	locks_print(to, o, 2, 120);
+}
+
+static void print_graph(FILE *to, const cJSON *o)
+{
+	lock_graph_print(to, o, 160);
+}
+
+static void print_threads(FILE *to, const cJSON *o)
+{
+	threads_print(to, o, "wait", 2, 140);
+}
+
+static const char *duration(double ns)
+{
+	static char buf[32];
+
+	duration_text(ns, buf, sizeof(buf));
+	return buf;
+}
+
+static void durations_are_short(void **state)
+{
+	(void)state;
+	assert_string_equal(duration(0), "0us");
+	assert_string_equal(duration(850e3), "850us");
+	assert_string_equal(duration(23.44e6), "23.4ms");
+	assert_string_equal(duration(1.2e9), "1.2s");
+	assert_string_equal(duration(59.96e9), "0m59s");
+	assert_string_equal(duration(123e9), "2m03s");
+	assert_string_equal(duration(5.5 * 3600e9), "5h30m");
+}
+
+static void a_wait_is_one_line(void **state)
+{
+	(void)state;
+	assert_non_null(strstr(
+		printed(print_event,
+			"{\"event\":\"lock\",\"ts_ns\":1e18,\"pid\":4711,\"tid\":12,\"thread\":\"w\\u001b1\","
+			"\"kind\":\"enter\",\"duration_ns\":23400000,\"open\":false,\"lock\":{\"class\":"
+			"\"org.shop.Stock\",\"id\":\"1a2b\"},\"owner\":{\"tid\":13,\"thread\":\"hog\"},"
+			"\"waker\":null,\"stack\":[\"java.lang.Thread.run\",\"org.shop.Main.sell\"]}"),
+		" 4711 12 \"w\\x1b1\" lock 23.4ms enter org.shop.Stock@1a2b held by \"hog\" (13) "
+		"org.shop.Main.sell java.lang.Thread.run\n"));
+	assert_non_null(strstr(
+		printed(print_event,
+			"{\"event\":\"lock\",\"ts_ns\":1e18,\"pid\":1,\"tid\":2,\"thread\":\"\",\"kind\":\"park\","
+			"\"duration_ns\":2e9,\"open\":true,\"lock\":{\"class\":null,\"id\":null},\"owner\":null,"
+			"\"waker\":{\"tid\":9,\"thread\":\"\"},\"stack\":[]}"),
+		"lock 2s so far park an unknown lock ended by thread 9\n"));
+}
+
+#define TARGET "{\"pid\":7,\"name\":\"Shop\",\"state\":\"streaming\",\"collected\":true,\"seconds\":60,"
+
+static void locks_are_a_table(void **state)
+{
+	const char *out;
+
+	(void)state;
+	out = printed(print_locks,
+		      "{\"targets\":[" TARGET
+		      "\"waits\":6,\"total_ns\":3e9,\"n_locks\":3,\"short_waits\":9,\"short_waits_ns\":1e6,"
+		      "\"lost\":1,\"lost_ns\":2e6,\"locks\":["
+		      "{\"lock\":{\"class\":\"A\",\"id\":\"f\"},\"kind\":\"enter\",\"waits\":4,\"open\":1,"
+		      "\"total_ns\":2e9,\"longest_ns\":1e9,\"waiters\":[{\"tid\":1,\"thread\":\"w1\"},"
+		      "{\"tid\":2,\"thread\":\"\"}],\"more_waiters\":true,\"owners\":[],\"more_owners\":false},"
+		      "{\"lock\":{\"class\":\"B\",\"id\":null},\"kind\":\"park\",\"idle\":true},"
+		      "{\"lock\":{\"class\":\"C\",\"id\":null},\"kind\":\"park\"}]}]}");
+	assert_non_null(strstr(out, "7 Shop: 6 waits, 3s in all, in the last 60 s; 9 too short to be told one "
+				    "by one since the attach, 1ms in all; 1 lost on the way"));
+	assert_non_null(strstr(out, "A    f  enter           4   1    2s      1s w1, 2, ... -\n"));
+	assert_non_null(strstr(out, "B    -  park (idle)"));
+	assert_non_null(strstr(out, "and 1 more locks; -n shows more\n"));
+}
+
+static void what_is_empty_says_why(void **state)
+{
+	(void)state;
+	assert_string_equal(printed(print_locks, "{\"targets\":[]}"),
+			    "no JVM streams; `kindling status` says why\n");
+	assert_string_equal(printed(print_locks, "{\"targets\":[" TARGET "\"locks\":[]}]}"),
+			    "7 Shop: nobody waited for a lock in the last 60 s\n");
+	assert_non_null(strstr(printed(print_locks, "{\"targets\":[{\"pid\":7,\"name\":\"S\",\"state\":"
+						    "\"streaming\",\"collected\":false,\"locks\":[]}]}"),
+			       "waits are not collected in it"));
+	assert_string_equal(printed(print_locks, "{\"targets\":[{\"pid\":7,\"name\":\"S\",\"state\":\"failed\","
+						 "\"locks\":[]}]}"),
+			    "7 S: it is failed; `kindling status` says why\n");
+	assert_string_equal(printed(print_graph, "{\"targets\":[" TARGET "\"graph\":{\"waits\":[]}}]}"),
+			    "7 Shop: nobody waits for long right now\n");
+	assert_string_equal(printed(print_threads, "{\"targets\":[{\"pid\":7,\"name\":\"S\",\"state\":\"found\","
+						   "\"threads\":[]}]}"),
+			    "7 S: no thread is known; it is found, `kindling status` says more\n");
+}
+
+#define WAIT(tid, name, kind, owner, more)                                                            \
+	"{\"tid\":" #tid ",\"thread\":\"" name "\",\"kind\":\"" kind "\",\"waiting_ns\":2e9,"         \
+	"\"lock\":{\"class\":\"L\",\"id\":\"" #tid "\"},\"owner\":" owner ",\"stack\":[]" more "}"
+#define OWNER(tid) "{\"tid\":" #tid ",\"thread\":\"t" #tid "\"}"
+#define DEAD	   ",\"cycle\":1,\"deadlock\":true"
+
+static const char deadlock[] =
+	"{\"targets\":[" TARGET "\"graph\":{\"n_waits\":6,\"deadlocks\":1,\"waits\":["
+	WAIT(1, "a", "enter", OWNER(2), DEAD) "," WAIT(2, "b", "park", OWNER(1), DEAD) ","
+	WAIT(3, "c", "enter", OWNER(2), "") "," WAIT(4, "d", "enter", OWNER(9), "") ","
+	WAIT(5, "e<b>&\\\"'", "park", OWNER(4), "") "," WAIT(6, "f", "wait", OWNER(9), "")
+	"],\"blockers\":[{\"tid\":9,\"thread\":\"hog\",\"behind\":2}]}}]}";
+
+static void the_graph_is_a_tree(void **state)
+{
+	(void)state;
+	assert_string_equal(printed(print_graph, deadlock),
+			    "7 Shop: 6 threads wait long, 1 DEADLOCK\n"
+			    "deadlock: each of these waits for the next, the last for the first\n"
+			    "  \"a\" (1): enter of L@1 for 2s\n"
+			    "  \"b\" (2): park of L@2 for 2s\n"
+			    "    \"c\" (3): enter of L@3 for 2s\n"
+			    "\"hog\" (9) keeps 2 threads waiting\n"
+			    "  \"d\" (4): enter of L@4 for 2s\n"
+			    "    \"e<b>&\"'\" (5): park of L@5 for 2s\n"
+			    "waiting, for no owner that is known\n"
+			    "  \"f\" (6): wait of L@6 for 2s\n");
+}
+
+static void a_drawing_has_no_markup_from_outside(void **state)
+{
+	cJSON *o = parsed(deadlock);
+	size_t len;
+
+	(void)state;
+	text = lock_svg(o, &len);
+	assert_non_null(strstr(text, "e&lt;b&gt;&amp;&quot;&#39;"));
+	assert_null(strstr(text, "<b>"));
+	assert_non_null(strstr(text, "class=\"dead\""));
+	assert_non_null(strstr(text, "class=\"arc\""));
+	assert_int_equal(strlen(text), len);
+	free(text);
+	text = lock_html(o, &len);
+	assert_null(strstr(text, "<b>"));
+	assert_null(strstr(text, "<script"));
+	assert_non_null(strstr(text, "default-src 'none'"));
+	assert_non_null(strstr(text, "<svg "));
+	cJSON_Delete(o);
+}
+
+static void more_than_fits_is_counted(void **state)
+{
+	char *json = malloc(1 << 20);
+	struct graph_rows rows;
+	size_t len = 0;
+	cJSON *o;
+
+	(void)state;
+	len += (size_t)sprintf(json + len, "{\"n_waits\":3000,\"waits\":[");
+	for (int i = 1; i <= 2000; i++)
+		len += (size_t)sprintf(json + len, "%s{\"tid\":%d,\"kind\":\"enter\",\"owner\":{\"tid\":%d}}",
+				       i > 1 ? "," : "", i, i + 1);
+	sprintf(json + len, "],\"blockers\":[{\"tid\":2001,\"behind\":2000}]}");
+	o = parsed(json);
+	assert_true(graph_rows_new(o, &rows));
+	assert_true(rows.n <= GRAPH_ROWS_MAX);
+	assert_int_equal(rows.rows[rows.n - 1].kind, GRAPH_MORE);
+	assert_int_equal(rows.rows[rows.n - 1].number + (double)(rows.n - 2), 3000);
+	graph_rows_free(&rows);
+	cJSON_Delete(o);
+	free(json);
+}
+
+static void threads_come_in_the_order_asked_for(void **state)
+{
+	const char *out;
+
+	(void)state;
+	out = printed(print_threads,
+		      "{\"targets\":[" TARGET "\"virtual_threads\":3,\"virtual\":[{\"container\":\"pool\","
+		      "\"state\":\"waiting\",\"count\":3,\"mounted\":0,\"class\":\"Q\"}],\"threads\":["
+		      "{\"tid\":1,\"name\":\"low\",\"state\":\"running\",\"cpu\":0.5,\"wait\":0},"
+		      "{\"tid\":2,\"name\":\"mid\",\"state\":\"waiting\",\"wait\":0.1,\"waiting\":{\"kind\":"
+		      "\"enter\",\"ns\":2e9,\"lock\":{\"class\":\"L\",\"id\":\"1\"},\"owner\":{\"tid\":3,"
+		      "\"thread\":\"top\"}}},"
+		      "{\"tid\":2147483650,\"virtual\":true,\"java_id\":55,\"name\":\"top\",\"state\":\"unknown\","
+		      "\"wait\":0.9,\"last_lock\":{\"class\":\"M\",\"id\":\"2\"}}]}]}");
+	assert_non_null(strstr(out, "7 Shop: 3 threads, shares of the last 60 s\n"));
+	assert_non_null(strstr(out, "3 virtual threads: 3 waiting for Q (pool)\n"));
+	assert_true(strstr(out, "#55 top") < strstr(out, "2 mid"));
+	assert_non_null(strstr(out, "2s enter L@1 of \"top\" (3)"));
+	assert_non_null(strstr(out, "and 1 more threads\n"));
+	assert_null(strstr(out, "low"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(durations_are_short, forget),
+		cmocka_unit_test_teardown(a_wait_is_one_line, forget),
+		cmocka_unit_test_teardown(locks_are_a_table, forget),
+		cmocka_unit_test_teardown(what_is_empty_says_why, forget),
+		cmocka_unit_test_teardown(the_graph_is_a_tree, forget),
+		cmocka_unit_test_teardown(a_drawing_has_no_markup_from_outside, forget),
+		cmocka_unit_test_teardown(more_than_fits_is_counted, forget),
+		cmocka_unit_test_teardown(threads_come_in_the_order_asked_for, forget),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

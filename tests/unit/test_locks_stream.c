@@ -1,0 +1,185 @@
+/* Frames as an agent sends them, through the stream's decoder into the tables and the graph. */
+#include "tests/unit/unit.h"
+#include "daemon/locks/graph.h"
+
+#define S  1000000000ull
+#define MS 1000000ull
+static const uint64_t t0 = 5000 * S;
+
+static struct locks *locks;
+static struct stream *stream;
+static uint64_t now, sequence;
+static uint8_t buf[WIRE_FRAME_MAX];
+
+static void on_lock(void *userdata, const struct stream_lock *l)
+{
+	(void)userdata;
+	locks_add(locks, l, false, now);
+}
+
+static void on_thread(void *userdata, const struct wire_thread *t, const char *name)
+{
+	(void)userdata;
+	locks_thread(locks, t, name, now);
+}
+
+static void on_reset(void *userdata)
+{
+	(void)userdata;
+	locks_reset(locks);
+}
+
+static void send(struct wire_writer *w)
+{
+	struct fault f = { 0 };
+
+	assert_int_equal(stream_feed(stream, buf, wire_end(w, ++sequence), &f), 0);
+}
+
+static struct wire_str str(const char *s)
+{
+	return (struct wire_str){ s, (uint32_t)strlen(s) };
+}
+
+static int begin(void **state)
+{
+	static const struct stream_ops ops = { .on_lock = on_lock, .on_thread = on_thread, .on_reset = on_reset };
+	struct wire_hello hello = { .protocol = WIRE_PROTOCOL };
+	struct wire_string classes[] = { { 1, str("LockStories$Left") },
+					 { 2, str("java/util/concurrent/locks/ReentrantLock") } };
+	struct wire_thread threads[] = { { 11, WIRE_THREAD_JAVA, 1, str("left") },
+					 { 12, WIRE_THREAD_JAVA, 2, str("right") } };
+	struct wire_writer w;
+
+	(void)state;
+	now = t0;
+	sequence = 0;
+	assert_int_equal(locks_new(now, &locks), 0);
+	assert_int_equal(stream_new(&ops, NULL, &stream), 0);
+	wire_begin(&w, buf, WIRE_HELLO);
+	assert_true(wire_put_hello(&w, &hello));
+	send(&w);
+	wire_begin(&w, buf, WIRE_STRING);
+	assert_true(wire_put_string(&w, &classes[0]) && wire_put_string(&w, &classes[1]));
+	send(&w);
+	wire_begin(&w, buf, WIRE_THREAD);
+	assert_true(wire_put_thread(&w, &threads[0]) && wire_put_thread(&w, &threads[1]));
+	send(&w);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	stream = stream_free(stream);
+	locks = locks_free(locks);
+	return 0;
+}
+
+static void send_wait(struct wire_lock lock)
+{
+	struct wire_writer w;
+
+	wire_begin(&w, buf, WIRE_LOCK);
+	assert_true(wire_put_lock(&w, &lock));
+	send(&w);
+}
+
+static const struct wire_lock left_parks = { .begin_ns = 5000 * S, .duration_ns = 100 * MS, .tid = 11,
+					     .wait = WIRE_WAIT_PARK, .flags = WIRE_LOCK_OPEN, .class_id = 2,
+					     .identity = 0x22, .owner_tid = 12 };
+static const struct wire_lock right_enters = { .begin_ns = 5000 * S + MS, .duration_ns = 100 * MS, .tid = 12,
+					       .wait = WIRE_WAIT_ENTER, .flags = WIRE_LOCK_OPEN, .class_id = 1,
+					       .identity = 0x11, .owner_tid = 11 };
+
+static uint32_t deadlocks(uint32_t *ret_waits)
+{
+	struct locks_open *open;
+	struct lock_graph g;
+	uint32_t n;
+
+	assert_int_equal(locks_open(locks, now, &open, ret_waits), 0);
+	assert_int_equal(lock_graph_new(open, *ret_waits, &g), 0);
+	n = g.n_deadlocks;
+	lock_graph_free(&g);
+	free(open);
+	return n;
+}
+
+static void two_open_waits_are_a_deadlock_until_one_ends(void **state)
+{
+	struct wire_lock ended = right_enters;
+	struct locks_rows rows;
+	uint32_t waits;
+
+	(void)state;
+	now = t0 + 110 * MS;
+	send_wait(left_parks);
+	assert_int_equal(deadlocks(&waits), 0);
+	send_wait(right_enters);
+	assert_int_equal(deadlocks(&waits), 1);
+	now = t0 + 2 * S;
+	assert_int_equal(locks_query(locks, now, 60 * S, false, &rows), 0);
+	assert_int_equal(rows.n, 2);
+	assert_string_equal(rows.rows[0].class_name, "java.util.concurrent.locks.ReentrantLock");
+	assert_int_equal(rows.rows[0].total_ns, 2 * S);
+	assert_string_equal(locks_thread_name(locks, rows.rows[0].owners[0].tid), "right");
+	locks_rows_free(&rows);
+	ended.flags = 0;
+	ended.duration_ns = 2 * S;
+	send_wait(ended);
+	assert_int_equal(deadlocks(&waits), 0);
+	assert_int_equal(waits, 1);
+}
+
+static void a_reset_keeps_what_waits(void **state)
+{
+	struct wire_string again = { 7, str("java/util/concurrent/locks/ReentrantLock") };
+	struct wire_lock closed = left_parks;
+	struct wire_writer w;
+	uint32_t waits;
+
+	(void)state;
+	now = t0 + 110 * MS;
+	send_wait(left_parks);
+	send_wait(right_enters);
+	wire_begin(&w, buf, WIRE_RESET);
+	send(&w);
+	assert_int_equal(deadlocks(&waits), 1);
+	wire_begin(&w, buf, WIRE_STRING);
+	assert_true(wire_put_string(&w, &again));
+	send(&w);
+	closed.class_id = 7;
+	closed.flags = WIRE_LOCK_CLOSED;
+	send_wait(closed);
+	assert_int_equal(deadlocks(&waits), 0);
+	assert_int_equal(waits, 1);
+}
+
+static void the_end_of_a_thread_ends_its_wait(void **state)
+{
+	struct wire_thread gone = { .tid = 12, .flags = WIRE_THREAD_ENDED };
+	struct wire_writer w;
+	uint32_t waits;
+
+	(void)state;
+	send_wait(left_parks);
+	send_wait(right_enters);
+	wire_begin(&w, buf, WIRE_THREAD);
+	assert_true(wire_put_thread(&w, &gone));
+	send(&w);
+	assert_int_equal(deadlocks(&waits), 0);
+	assert_int_equal(waits, 1);
+	assert_string_equal(locks_thread_name(locks, 12), "right"); /* its last name stays */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(two_open_waits_are_a_deadlock_until_one_ends, begin, end),
+		cmocka_unit_test_setup_teardown(a_reset_keeps_what_waits, begin, end),
+		cmocka_unit_test_setup_teardown(the_end_of_a_thread_ends_its_wait, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
