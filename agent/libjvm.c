@@ -224,24 +224,44 @@ void *libjvm_static(const char *type, const char *field)
 	return libjvm_field(type, field, &f) ? f.address : NULL;
 }
 
-bool libjvm_int_constant(const char *name, int32_t *ret)
+/* Where the value of a constant lies; NULL = there is none of that name. */
+static const char *constant(const struct table *t, const char *name, uint64_t name_at,
+			    uint64_t value_at)
 {
-	uint64_t name_at = member("gHotSpotVMIntConstantEntryNameOffset");
-	uint64_t value_at = member("gHotSpotVMIntConstantEntryValueOffset");
-	struct table t;
-
-	if (!table_open(&t, "gHotSpotVMIntConstants", "gHotSpotVMIntConstantEntryArrayStride"))
-		return false;
-	for (const char *row = t.base;; row += t.stride) {
+	for (const char *row = t->base;; row += t->stride) {
 		const char *row_name = *(const char *const *)(row + name_at);
 
 		if (!row_name)
-			return false;
-		if (strcmp(row_name, name) == 0) {
-			*ret = *(const int32_t *)(row + value_at);
-			return true;
-		}
+			return NULL;
+		if (strcmp(row_name, name) == 0)
+			return row + value_at;
 	}
+}
+
+bool libjvm_int_constant(const char *name, int32_t *ret)
+{
+	const char *value = NULL;
+	struct table t;
+
+	if (table_open(&t, "gHotSpotVMIntConstants", "gHotSpotVMIntConstantEntryArrayStride"))
+		value = constant(&t, name, member("gHotSpotVMIntConstantEntryNameOffset"),
+				 member("gHotSpotVMIntConstantEntryValueOffset"));
+	if (value)
+		*ret = *(const int32_t *)value;
+	return value != NULL;
+}
+
+bool libjvm_long_constant(const char *name, int64_t *ret)
+{
+	const char *value = NULL;
+	struct table t;
+
+	if (table_open(&t, "gHotSpotVMLongConstants", "gHotSpotVMLongConstantEntryArrayStride"))
+		value = constant(&t, name, member("gHotSpotVMLongConstantEntryNameOffset"),
+				 member("gHotSpotVMLongConstantEntryValueOffset"));
+	if (value)
+		*ret = *(const int64_t *)value;
+	return value != NULL;
 }
 
 size_t libjvm_type_size(const char *type)

@@ -28,6 +28,7 @@ long libjvm_offset(const char *type, const char *field);
 void *libjvm_static(const char *type, const char *field);
 size_t libjvm_type_size(const char *type); /* 0 = unknown */
 bool libjvm_int_constant(const char *name, int32_t *ret);
+bool libjvm_long_constant(const char *name, int64_t *ret);
 
 /* feature 0 = unknown */
 struct jdk_version libjvm_version(void);

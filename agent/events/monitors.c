@@ -37,8 +37,7 @@ static const jvmtiEvent kinds[] = {
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-/* ---- in the waiting thread
- * ------------------------------------------------------------------------ */
+/* ---- in the waiting thread ---- */
 
 static uint64_t word_at(uint64_t address)
 {
@@ -53,6 +52,14 @@ static uint64_t key_of(uint64_t java_thread)
 	    (entry >= 0 && !word_at(java_thread + (uint32_t)entry)))
 		return java_thread;
 	return word_at(java_thread + (uint32_t)vm_sig.thread_monitor_owner);
+}
+
+/* The same of another thread, which may end. */
+static uint64_t key_seen_from_outside(uint64_t java_thread)
+{
+	if (vm_sig.thread_monitor_owner < 0 || !virtual_is_mounted_sig(java_thread))
+		return java_thread;
+	return virtual_id_sig(java_thread);
 }
 
 static uint32_t identity_of(jvmtiEnv *ti, JNIEnv *env, jobject object)
@@ -129,8 +136,7 @@ static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject
 	ended(ti, env, object, WIRE_WAIT_WAIT);
 }
 
-/* ---- are virtual threads in use?
- * --------------------------------------------------------------------- */
+/* ---- are virtual threads in use? ---- */
 
 /*
  * Has java.lang.VirtualThread been initialised? Nobody does that but who starts one. The class is
@@ -160,8 +166,39 @@ bool virtual_threads_used(void)
 	return klass && load8_sig(klass + (uint64_t)state_at) >= done;
 }
 
-/* ---- on and off
- * --------------------------------------------------------------------------------------- */
+/* ---- waits older than the events ---- */
+
+/* Their ends come like all others. A thread may stop waiting while it is entered here: then it
+ * waits for something else, or for nothing, right afterwards. */
+static void add_older(uint64_t java_thread)
+{
+	struct owner_monitor before, after;
+	struct wait_lock lock = { 0 };
+	int32_t place;
+
+	owner_blocked_on(java_thread, &before);
+	if (!before.address)
+		return;
+	lock.owner_tid = before.owner;
+	place = waits_add(java_thread, key_seen_from_outside(java_thread),
+			  before.waiting ? WIRE_WAIT_WAIT : WIRE_WAIT_ENTER, &lock);
+	if (place < 0)
+		return;
+	owner_blocked_on(java_thread, &after);
+	if (after.address != before.address || after.waiting != before.waiting)
+		waits_remove((uint32_t)place, waits_at((uint32_t)place)->begin_ns);
+}
+
+/* Once the events are on. */
+static uint64_t tick(uint64_t now_ns)
+{
+	(void)now_ns;
+	if (owners)
+		owner_each_thread(add_older);
+	return UINT64_MAX;
+}
+
+/* ---- on and off ---- */
 
 static void end(void)
 {
@@ -235,4 +272,5 @@ const struct events_source monitors_source = {
 	.event = WIRE_EVENT_LOCK,
 	.begin = begin,
 	.end = end,
+	.tick = tick,
 };

@@ -1,23 +1,283 @@
-/* See open.h. */
+/*
+ * See open.h. The agent's thread looks through the table four times a second. What it finds out of
+ * another thread is worth something only if that one did not move meanwhile: the wait must be the
+ * same before and after.
+ *
+ * A wait that was told leaves a mark at its place. When the wait is gone, its end must come by: it
+ * was pushed into the ring before the place was released, and the ring is emptied between two
+ * looks. Gone at two looks and not come by, it is lost, and CLOSED is sent in its stead.
+ */
 #include "agent/events/open.h"
 
+#include <stdbool.h>
+#include <string.h>
+#include "agent/events/owner.h"
+#include "agent/events/park.h"
 #include "agent/events/waits.h"
+#include "agent/walker/walker.h"
+#include "agent/writer.h"
 
-uint64_t open_waits_look(uint64_t now_ns)
+#define LOOK_NS	  (250 * NS_PER_MS)
+#define LONG_NS	  NS_PER_S /* waits from here on are told */
+#define LONG_MINS 10 /* ... or from so many thresholds on */
+#define EACH_MAX  256u /* told in one look */
+
+enum told {
+	TOLD_NONE,
+	TOLD_OPENING, /* OPEN is in the pending frame */
+	TOLD_OPEN, /* the reader knows */
+	TOLD_GONE, /* it was gone at the last look */
+	TOLD_ENDED, /* its end is in the pending frame */
+	TOLD_LOST, /* its end will not come */
+	TOLD_CLOSING, /* CLOSED is in the pending frame */
+};
+
+static uint32_t pending; /* places that are OPENING, ENDED or CLOSING */
+
+/* One record, made here. */
+static struct {
+	struct ring_sample head;
+	struct walk_frame frames[2 * WALK_FRAMES_MAX];
+} record;
+_Static_assert(offsetof(struct ring_sample, frames) == sizeof(struct ring_sample), "in one piece");
+
+/* ---- the marks ---------------------------------------------------------------------------------
+ */
+
+static void mark(struct wait *w, enum told told)
 {
-	(void)now_ns;
-	return UINT64_MAX;
+	static const bool is_pending[] = {
+		[TOLD_OPENING] = true, [TOLD_ENDED] = true, [TOLD_CLOSING] = true
+	};
+
+	pending -= is_pending[w->told];
+	w->told = (uint8_t)told;
+	pending += is_pending[w->told];
 }
 
-void open_wait_ended(const struct ring_sample *s)
+static void settle(struct wait *w, bool sent)
 {
-	(void)s;
+	switch (w->told) {
+	case TOLD_OPENING:
+		mark(w, sent ? TOLD_OPEN : TOLD_NONE);
+		break;
+	case TOLD_ENDED:
+	case TOLD_CLOSING:
+		mark(w, sent ? TOLD_NONE : TOLD_LOST);
+		break;
+	default:
+		break;
+	}
+}
+
+static void settle_all(bool sent)
+{
+	for (uint32_t i = 0; pending && i < waits_used(); i++)
+		settle(waits_at(i), sent);
+	pending = 0;
 }
 
 void open_waits_sent(void)
 {
+	settle_all(true);
 }
 
 void open_waits_lost(void)
 {
+	settle_all(false);
+}
+
+void open_wait_ended(const struct ring_sample *s)
+{
+	struct wait *w = waits_at(s->place);
+
+	if (w && w->told != TOLD_NONE && w->told_ns == s->mono_ns)
+		mark(w, TOLD_ENDED);
+}
+
+void open_waits_forget(void)
+{
+	pending = 0;
+}
+
+/* ---- what is told ------------------------------------------------------------------------------
+ */
+
+static void begin_record(const struct wait *w, uint32_t place, uint8_t flags, uint64_t now_ns)
+{
+	record.head = (struct ring_sample){
+		.mono_ns = w->begin_ns,
+		.weight = now_ns - w->begin_ns,
+		.class_handle = 0,
+		.identity = w->lock.identity,
+		.owner_tid = w->lock.owner_tid,
+		.place = place,
+		.event = WIRE_EVENT_LOCK,
+		.wait = w->how,
+		.flags = (uint8_t)(w->flags | flags),
+	};
+}
+
+static void waiter_stack(const struct wait *w)
+{
+	struct walk walk = { .frames = record.frames };
+
+	walk_anchor_sig(&walk, w->java_thread);
+	record.head.n_frames = walk.n;
+	record.head.broken = walk.broken;
+	record.head.virtual_id = walk.virtual_id;
+	memcpy(record.head.name, walk.virtual_name, sizeof(record.head.name));
+}
+
+/* The owner's, if it waits itself. */
+static void owner_stack(uint32_t number)
+{
+	struct walk walk = { .frames = record.frames + record.head.n_frames };
+	uint64_t thread = owner_thread(number);
+	int32_t place = thread ? waits_find(thread) : -1;
+	struct wait own;
+
+	if (place < 0 || !waits_copy((uint32_t)place, &own))
+		return;
+	walk_anchor_sig(&walk, thread);
+	if (!walk.broken && waits_is_same((uint32_t)place, &own))
+		record.head.n_owner_frames = walk.n;
+}
+
+/* A virtual thread may wait without a carrier: then nobody here can look at it. */
+static bool is_on(const struct wait *w)
+{
+	if (w->key == w->java_thread)
+		return true;
+	return w->number && owner_number(w->java_thread) == w->number;
+}
+
+static void look_at_monitor(const struct wait *w)
+{
+	struct owner_monitor monitor;
+
+	owner_blocked_on(w->java_thread, &monitor);
+	if (!monitor.address || monitor.waiting != (w->how == WIRE_WAIT_WAIT))
+		return;
+	record.head.class_handle = monitor.class_handle;
+	if (!record.head.identity)
+		record.head.identity = monitor.identity;
+	if (monitor.owner)
+		record.head.owner_tid = monitor.owner;
+}
+
+static void fill(const struct wait *w, const struct wait_lock *parked_for)
+{
+	record.head.tid = w->number;
+	if (!is_on(w))
+		return;
+	if (!w->number)
+		record.head.tid = owner_number(w->java_thread);
+	waiter_stack(w);
+	if (w->how != WIRE_WAIT_PARK) {
+		look_at_monitor(w);
+	} else if (parked_for) {
+		record.head.class_handle = parked_for->class_handle;
+		record.head.identity = parked_for->identity;
+		if (parked_for->owner_tid)
+			record.head.owner_tid = parked_for->owner_tid;
+	}
+	if (record.head.owner_tid)
+		owner_stack(record.head.owner_tid);
+}
+
+static void tell(uint32_t place, uint64_t now_ns, const struct wait_lock *parked_for)
+{
+	struct wait copy, *w = waits_at(place);
+
+	if (!waits_copy(place, &copy))
+		return;
+	begin_record(&copy, place, WIRE_LOCK_OPEN, now_ns);
+	fill(&copy, parked_for);
+	if (!record.head.tid || !waits_is_same(place, &copy))
+		return;
+	w->told_ns = copy.begin_ns;
+	w->told_number = record.head.tid;
+	w->told_identity = record.head.identity;
+	if (writer_beside_books(&record.head) == WRITER_OK)
+		mark(w, TOLD_OPENING);
+}
+
+static void tell_closed(uint32_t place, uint64_t now_ns)
+{
+	struct wait *w = waits_at(place), old = { .begin_ns = w->told_ns, .how = w->how };
+
+	begin_record(&old, place, WIRE_LOCK_CLOSED, now_ns);
+	record.head.tid = w->told_number;
+	record.head.identity = w->told_identity;
+	mark(w, writer_beside_books(&record.head) == WRITER_OK ? TOLD_CLOSING : TOLD_LOST);
+}
+
+/* ---- the look
+ * ------------------------------------------------------------------------------------ */
+
+/* Parks that are to be told; what they are for only the JVM can say. */
+static struct {
+	uint32_t n;
+	uint32_t places[EACH_MAX];
+	struct park_ask asks[EACH_MAX];
+} parks;
+
+static void tell_parks(uint64_t now_ns)
+{
+	if (parks.n)
+		park_look_now(parks.asks, parks.n);
+	for (uint32_t i = 0; i < parks.n; i++)
+		tell(parks.places[i], now_ns, &parks.asks[i].lock);
+	parks.n = 0;
+}
+
+static bool is_going_on(const struct wait *w)
+{
+	return __atomic_load_n(&w->begin_ns, __ATOMIC_ACQUIRE) == w->told_ns;
+}
+
+static void look_at_told(uint32_t place, uint64_t now_ns)
+{
+	struct wait *w = waits_at(place);
+
+	if (w->told == TOLD_LOST || (w->told == TOLD_GONE && !is_going_on(w)))
+		tell_closed(place, now_ns);
+	else if (w->told == TOLD_OPEN && !is_going_on(w))
+		mark(w, TOLD_GONE);
+}
+
+/* true = it was told, or will be. */
+static bool look_at(uint32_t place, uint64_t now_ns, uint64_t long_ns)
+{
+	const struct wait *w = waits_at(place);
+	uint64_t begin_ns = __atomic_load_n(&w->begin_ns, __ATOMIC_ACQUIRE);
+
+	if (!begin_ns || now_ns < begin_ns + long_ns || (w->told && w->told_ns == begin_ns))
+		return false;
+	if (w->told)
+		return false; /* the end of the one before comes first */
+	if (w->how != WIRE_WAIT_PARK) {
+		tell(place, now_ns, NULL);
+	} else {
+		parks.places[parks.n] = place;
+		parks.asks[parks.n++] = (struct park_ask){ .java_thread = w->java_thread };
+	}
+	return true;
+}
+
+uint64_t open_waits_look(uint64_t now_ns)
+{
+	uint64_t long_ns = LONG_MINS * events.lock_min_ns;
+	uint32_t n = 0;
+
+	if (long_ns < LONG_NS)
+		long_ns = LONG_NS;
+	for (uint32_t i = 0; i < waits_used() && n < EACH_MAX; i++) {
+		if (waits_at(i)->told)
+			look_at_told(i, now_ns);
+		n += look_at(i, now_ns, long_ns);
+	}
+	tell_parks(now_ns);
+	return now_ns + LOOK_NS;
 }

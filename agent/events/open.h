@@ -9,6 +9,8 @@
 
 /* Looks through the table of waits; when to look again. */
 uint64_t open_waits_look(uint64_t now_ns);
+/* The table is empty again. */
+void open_waits_forget(void);
 /* writer.c: the end of a wait is in the pending frame; that frame is in the pipe; it is lost. */
 void open_wait_ended(const struct ring_sample *s);
 void open_waits_sent(void);

@@ -11,31 +11,34 @@
 #include "agent/events/owner.h"
 
 #include <stddef.h>
+#include "agent/events/object_header.h"
 #include "agent/libjvm.h"
 #include "agent/walker/guard.h"
 #include "agent/walker/hotspot/continuation.h"
 #include "agent/walker/hotspot/layout.h"
+#include "agent/walker/hotspot/method.h"
 #include "agent/walker/java_thread.h"
 #include "agent/walker/walk_priv.h"
 #include "proto/wire.h"
 
-#define ANONYMOUS      1
-#define MARKERS_MAX    4 /* owner words up to here name nobody */
-#define LOCK_STACK_MAX 8 /* objects */
-#define LOOK_MAX       4096 /* threads that are looked at for one owner */
-#define NEAR	       256u /* threads found lately; power of two */
-#define STACK_GRAIN    20 /* bits: stacks in the same MiB share a place */
+#define ANONYMOUS	  1
+#define MARKERS_MAX	  4 /* owner words up to here name nobody */
+#define LOCK_STACK_MAX	  8 /* objects */
+#define LOOK_MAX	  4096 /* threads that are looked at for one owner */
+#define NEAR		  256u /* threads found lately; power of two */
+#define STACK_GRAIN	  20 /* bits: stacks in the same MiB share a place */
+#define HANDLE_WEAK	  1 /* tag of a weak reference */
+#define WEAK_OBJECT_SINCE 16
 
 static struct {
 	bool usable;
 	int32_t pending, waiting, lock_stack, osthread; /* in a JavaThread */
 	int32_t owner, object; /* in an ObjectMonitor */
-	bool object_is_handle; /* from 17 on: of the JVM's weak references */
+	bool object_is_handle; /* from 16 on: of the JVM's weak references */
 	int32_t lock_top, lock_base; /* in a LockStack */
 	int32_t thread_number; /* in an OSThread */
 	int32_t list_length, list_threads, next; /* of the list; next: JDK 8 */
 	const uint64_t *list; /* where the list is kept, or the first thread */
-	int32_t klass_in_object; /* 8; -1 = unknown */
 } vm;
 
 /* ---- the list of threads
@@ -224,13 +227,42 @@ uint32_t owner_of_pending(uint64_t java_thread, void *object)
 /* ---- the agent's thread
  * --------------------------------------------------------------------------- */
 
-void owner_monitor_of(uint64_t java_thread, struct owner_monitor *ret)
+/* The Java object of a monitor, as an address that may be wrong a moment later. */
+static uint64_t object_of(uint64_t monitor)
 {
-	ret->pending = load64_sig(java_thread + (uint32_t)vm.pending);
-	ret->waiting = load64_sig(java_thread + (uint32_t)vm.waiting);
+	uint64_t slot = monitor + (uint32_t)vm.object;
+
+	if (vm.object < 0)
+		return 0;
+	if (vm.object_is_handle)
+		return oop_of_handle_sig(load64_sig(slot) | HANDLE_WEAK);
+	return load64_sig(slot);
 }
 
-void owner_each_thread(void (*look)(uint64_t java_thread, void *context), void *context)
+void owner_blocked_on(uint64_t java_thread, struct owner_monitor *ret)
+{
+	static const sigset_t nothing_blocked;
+	uint64_t object;
+
+	*ret = (struct owner_monitor){ 0 };
+	if (!vm.usable)
+		return;
+	(void)guard_begin_sig(&nothing_blocked);
+	ret->address = load64_sig(java_thread + (uint32_t)vm.pending);
+	if (!ret->address) {
+		ret->address = load64_sig(java_thread + (uint32_t)vm.waiting);
+		ret->waiting = true;
+	}
+	if (!ret->address)
+		return;
+	object = object_of(ret->address);
+	ret->class_handle = (uint64_t)(uintptr_t)class_copy_sig(object_klass(object));
+	ret->identity = monitor_hash(ret->address, object);
+	if (!ret->waiting)
+		ret->owner = owner_of_monitor(ret->address, object);
+}
+
+void owner_each_thread(void (*look)(uint64_t java_thread))
 {
 	struct walk_list list;
 	uint64_t thread;
@@ -239,7 +271,7 @@ void owner_each_thread(void (*look)(uint64_t java_thread, void *context), void *
 		return;
 	list_begin(&list);
 	while ((thread = list_next(&list)))
-		look(thread, context);
+		look(thread);
 }
 
 /* ---- where it lies
@@ -277,6 +309,8 @@ bool owner_init(void)
 	vm.lock_base = offset("LockStack", NULL, "_base[0]");
 	vm.owner = offset("ObjectMonitor", NULL, "_owner");
 	vm.object = offset("ObjectMonitor", NULL, "_object");
+	vm.object_is_handle = vm_sig.version >= WEAK_OBJECT_SINCE;
+	object_header_init();
 	vm.thread_number = offset("OSThread", NULL, "_thread_id");
 	if (vm.lock_top < 0 || vm.lock_base < 0)
 		vm.lock_stack = -1;

@@ -18,18 +18,18 @@ uint32_t owner_of_pending(uint64_t java_thread, void *object);
 /* ---- for the agent's thread ---------------------------------------------------------------------
  */
 
+/* What a thread is blocked on, from outside. */
+struct owner_monitor {
+	uint64_t address; /* ObjectMonitor; 0 = none */
+	bool waiting; /* in Object.wait, not to enter */
+	uint64_t class_handle; /* of the object; 0 = unknown */
+	uint32_t identity; /* if it has been asked for before; 0 = it has not */
+	uint32_t owner; /* its number; 0 = nobody or unknown */
+};
+void owner_blocked_on(uint64_t java_thread, struct owner_monitor *ret);
 /* The number on the wire: the kernel's tid, or that of the virtual thread mounted there. */
 uint32_t owner_number(uint64_t java_thread);
 /* The JavaThread on which a thread of that number runs; 0 = none. */
 uint64_t owner_thread(uint32_t number);
-
-struct owner_monitor {
-	uint64_t pending,
-		waiting; /* ObjectMonitor the thread waits to enter, or is waiting at; 0 */
-};
-void owner_monitor_of(uint64_t java_thread, struct owner_monitor *ret);
-/* The Klass of the object that belongs to a monitor; 0 = unknown. */
-uint64_t owner_klass(uint64_t monitor);
-
 /* Calls @look for each Java thread. */
-void owner_each_thread(void (*look)(uint64_t java_thread, void *context), void *context);
+void owner_each_thread(void (*look)(uint64_t java_thread));

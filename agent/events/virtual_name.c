@@ -56,18 +56,37 @@ static void read_name(JNIEnv *env, jstring string, char *ret, size_t size)
 	ret[len] = '\0';
 }
 
+static bool is_virtual(uint64_t java_thread)
+{
+	return __atomic_load_n(&known.current, __ATOMIC_ACQUIRE) && java_thread &&
+	       virtual_is_mounted_sig(java_thread);
+}
+
+uint32_t virtual_number(uint64_t java_thread)
+{
+	struct ring_sample head;
+
+	if (!is_virtual(java_thread))
+		return 0;
+	virtual_identity(&head);
+	if (!head.virtual_id || !head.name[0])
+		return head.virtual_id ? WIRE_VIRTUAL_TID : 0;
+	return WIRE_VIRTUAL_TID | (uint32_t)(head.virtual_id & (WIRE_VIRTUAL_TID - 1));
+}
+
 void virtual_identity(struct ring_sample *head)
 {
-	current_thread_fn *current = __atomic_load_n(&known.current, __ATOMIC_ACQUIRE);
-	JNIEnv *env = current ? java_thread_env_sig() : NULL;
+	uint64_t java_thread = known.current ? java_thread_address_sig() : 0;
 	jobject thread;
 	jstring name;
+	JNIEnv *env;
 
 	head->virtual_id = 0;
 	head->name[0] = '\0';
-	if (!env || !virtual_is_mounted_sig(java_thread_of_sig(env)))
+	if (!is_virtual(java_thread))
 		return;
-	thread = current(env, NULL);
+	env = java_thread_env_sig();
+	thread = known.current(env, NULL);
 	if (!thread)
 		return;
 	head->virtual_id = (uint64_t)(*env)->GetLongField(env, thread, known.id);

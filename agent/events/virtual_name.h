@@ -10,3 +10,5 @@ void virtual_name_init(JNIEnv *env);
 /* The calling thread, in native state: virtual_id and name of @head, 0 and "" of a platform thread.
  */
 void virtual_identity(struct ring_sample *head);
+/* Its number on the wire, as threads_virtual() gives it; 0 of a platform thread. */
+uint32_t virtual_number(uint64_t java_thread);

@@ -14,7 +14,8 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "agent/walker/walker.h"
+#include "agent/events/open.h"
+#include "agent/events/virtual_name.h"
 
 #define LINE	    8u /* keys of one cache line */
 #define PART_SMALL  (WAITS_MAX / 32)
@@ -38,19 +39,34 @@ static struct {
 /* ---- places ------------------------------------------------------------------------------------
  */
 
-/* Lines in which a key may be, in the order in which they are filled. */
-static const uint32_t line_parts[] = { PART_SMALL, PART_SMALL, PART_MIDDLE, PART_MIDDLE,
-				       WAITS_MAX,  WAITS_MAX,  WAITS_MAX,   WAITS_MAX };
-#define LINES (sizeof(line_parts) / sizeof(line_parts[0]))
+/* The table in three parts, each used when the lines of a key in the one before are full. */
+static const struct part {
+	uint32_t first, end; /* places */
+	uint32_t lines; /* in which a key may be, one behind the other */
+} parts[] = {
+	{ 0, PART_SMALL, 2 },
+	{ PART_SMALL, PART_MIDDLE, 2 },
+	{ PART_MIDDLE, WAITS_MAX, 4 },
+};
+#define PARTS (sizeof(parts) / sizeof(parts[0]))
 
 static uint32_t hash_of(uint64_t key)
 {
 	return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32);
 }
 
-static uint32_t line_of(uint32_t hash, uint32_t i)
+/* The @i-th line of a key in a part: its first place. */
+static uint32_t line_of(const struct part *p, uint32_t hash, uint32_t i)
 {
-	return (hash + i % 2 + i / 6 * 2) % (line_parts[i] / LINE) * LINE;
+	return p->first + (hash + i) % ((p->end - p->first) / LINE) * LINE;
+}
+
+static int32_t find_in(const uint64_t *keys, uint32_t first, uint64_t key)
+{
+	for (uint32_t k = first; k < first + LINE; k++)
+		if (__atomic_load_n(&keys[k], __ATOMIC_ACQUIRE) == key)
+			return (int32_t)k;
+	return -1;
 }
 
 /* The place of @key, or -1. */
@@ -58,35 +74,51 @@ static int32_t find(const struct table *t, uint64_t key)
 {
 	uint32_t hash = hash_of(key), limit = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
 
-	for (uint32_t i = 0; i < LINES && (i == 0 || line_parts[i] <= limit); i++) {
-		uint32_t first = line_of(hash, i);
+	for (const struct part *p = parts; p < parts + PARTS && p->end <= limit; p++)
+		for (uint32_t i = 0; i < p->lines; i++) {
+			int32_t place = find_in(t->keys, line_of(p, hash, i), key);
 
-		for (uint32_t k = first; k < first + LINE; k++)
-			if (__atomic_load_n(&t->keys[k], __ATOMIC_ACQUIRE) == key)
-				return (int32_t)k;
+			if (place >= 0)
+				return place;
+		}
+	return -1;
+}
+
+static int32_t claim_in(uint64_t *keys, uint32_t first, uint64_t key)
+{
+	for (uint32_t k = first; k < first + LINE; k++) {
+		uint64_t none = 0;
+
+		if (__atomic_load_n(&keys[k], __ATOMIC_RELAXED) == 0 &&
+		    __atomic_compare_exchange_n(&keys[k], &none, key, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_RELAXED))
+			return (int32_t)k;
 	}
 	return -1;
+}
+
+static void now_used(uint32_t end)
+{
+	uint32_t seen = __atomic_load_n(&used, __ATOMIC_RELAXED);
+
+	while (seen < end && !__atomic_compare_exchange_n(&used, &seen, end, false,
+							  __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
 }
 
 static int32_t claim(struct table *t, uint64_t key)
 {
 	uint32_t hash = hash_of(key);
 
-	for (uint32_t i = 0; i < LINES; i++) {
-		uint32_t first = line_of(hash, i);
+	for (const struct part *p = parts; p < parts + PARTS; p++)
+		for (uint32_t i = 0; i < p->lines; i++) {
+			int32_t place = claim_in(t->keys, line_of(p, hash, i), key);
 
-		for (uint32_t k = first; k < first + LINE; k++) {
-			uint64_t none = 0;
-
-			if (__atomic_load_n(&t->keys[k], __ATOMIC_RELAXED) == 0 &&
-			    __atomic_compare_exchange_n(&t->keys[k], &none, key, false,
-							__ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-				if (line_parts[i] > __atomic_load_n(&used, __ATOMIC_RELAXED))
-					__atomic_store_n(&used, line_parts[i], __ATOMIC_RELEASE);
-				return (int32_t)k;
+			if (place >= 0) {
+				now_used(p->end);
+				return place;
 			}
 		}
-	}
 	return -1;
 }
 
@@ -99,30 +131,45 @@ static void release(struct table *t, uint32_t place)
 /* ---- begin and end ------------------------------------------------------------------------------
  */
 
-void wait_begin(uint64_t java_thread, uint64_t key, enum wire_wait how, uint8_t flags,
-		const struct wait_lock *lock)
+static int32_t enter(struct table *t, const struct wait *from)
 {
-	struct table *t = table;
+	int32_t place = find(t, from->key); /* of a wait whose end was not told */
 	struct wait *w;
-	int32_t place;
 
-	if (!events_on(WIRE_EVENT_LOCK) || !t || !key)
-		return;
-	place = find(t, key); /* of a wait whose end was not told */
 	if (place >= 0)
 		__atomic_store_n(&t->waits[place].begin_ns, 0, __ATOMIC_RELEASE);
 	else
-		place = claim(t, key);
+		place = claim(t, from->key);
 	if (place < 0)
-		return; /* its end is counted as unpaired */
+		return -1; /* its end is counted as unpaired */
 	w = &t->waits[place];
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	w->java_thread = java_thread;
-	w->key = key;
-	w->how = (uint8_t)how;
-	w->flags = flags;
-	w->lock = *lock;
+	w->java_thread = from->java_thread;
+	w->key = from->key;
+	w->lock = from->lock;
+	w->number = from->number;
+	w->how = from->how;
+	w->flags = from->flags;
 	__atomic_store_n(&w->begin_ns, mono_ns(), __ATOMIC_RELEASE);
+	return place;
+}
+
+void wait_begin(uint64_t java_thread, uint64_t key, enum wire_wait how, uint8_t flags,
+		const struct wait_lock *lock)
+{
+	struct wait w = {
+		.java_thread = java_thread,
+		.key = key,
+		.lock = *lock,
+		.how = (uint8_t)how,
+		.flags = flags,
+	};
+	struct table *t = table;
+
+	if (!events_on(WIRE_EVENT_LOCK) || !t || !key)
+		return;
+	w.number = virtual_number(java_thread);
+	(void)enter(t, &w);
 }
 
 static void send(uint64_t java_thread, const struct wait *w, uint64_t duration_ns, uint32_t place)
@@ -205,13 +252,39 @@ bool waits_copy(uint32_t i, struct wait *ret)
 	if (!ret->begin_ns)
 		return false;
 	*ret = *w;
-	return waits_is_same(i, ret);
+	return __atomic_load_n(&table->keys[i], __ATOMIC_ACQUIRE) == ret->key &&
+	       waits_is_same(i, ret);
 }
 
 bool waits_is_same(uint32_t i, const struct wait *copy)
 {
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&table->waits[i].begin_ns, __ATOMIC_ACQUIRE) == copy->begin_ns;
+}
+
+int32_t waits_find(uint64_t key)
+{
+	return table ? find(table, key) : -1;
+}
+
+int32_t waits_add(uint64_t java_thread, uint64_t key, enum wire_wait how,
+		  const struct wait_lock *lock)
+{
+	struct wait w = {
+		.java_thread = java_thread,
+		.key = key,
+		.lock = *lock,
+		.how = (uint8_t)how,
+	};
+
+	return table && find(table, key) < 0 ? enter(table, &w) : -1;
+}
+
+void waits_remove(uint32_t i, uint64_t begin_ns)
+{
+	if (__atomic_compare_exchange_n(&table->waits[i].begin_ns, &begin_ns, 0, false,
+					__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		__atomic_store_n(&table->keys[i], 0, __ATOMIC_RELEASE);
 }
 
 struct wait *waits_at(uint32_t i)
@@ -231,6 +304,7 @@ uint64_t waits_bytes(void)
 
 static void empty(void)
 {
+	open_waits_forget();
 	__atomic_store_n(&used, 0, __ATOMIC_RELEASE);
 	(void)syscall(SYS_madvise, table, sizeof(*table), MADV_DONTNEED);
 }
@@ -262,4 +336,5 @@ const struct events_source waits_source = {
 	.event = WIRE_EVENT_LOCK,
 	.begin = begin,
 	.end = end,
+	.tick = open_waits_look,
 };

@@ -38,13 +38,14 @@ struct wait {
 	uint64_t begin_ns; /* 0 = the place is free or being filled in */
 	uint64_t java_thread, key;
 	struct wait_lock lock;
+	uint32_t number; /* on the wire, of a virtual thread; 0 = the kernel's tid */
 	uint8_t how, flags;
-	uint8_t pad[6];
-	/* the agent's own thread alone: the wait it sent as OPEN from here; 0 = none */
-	uint64_t told_ns;
-	uint32_t told_tid;
+	/* the agent's own thread alone: the wait at this place that it told as OPEN */
 	uint8_t told; /* enum of open.c */
-	uint8_t pad2[3];
+	uint8_t pad;
+	uint64_t told_ns; /* its begin */
+	uint32_t told_number;
+	uint32_t told_identity;
 };
 
 extern const struct events_source waits_source;
@@ -54,6 +55,12 @@ bool waits_copy(uint32_t i, struct wait *ret);
 /* Is that wait still going on? */
 bool waits_is_same(uint32_t i, const struct wait *copy);
 struct wait *waits_at(uint32_t i); /* NULL = no table */
+int32_t waits_find(uint64_t key); /* the place of a waiter; -1 = it does not wait */
+/* A wait that began before anybody told of it: from now on. The place, or -1. */
+int32_t waits_add(uint64_t java_thread, uint64_t key, enum wire_wait how,
+		  const struct wait_lock *lock);
+/* It was none: forget it, if it is still that one. */
+void waits_remove(uint32_t i, uint64_t begin_ns);
 uint32_t waits_used(void); /* places from here on have never been used */
 uint64_t waits_bytes(void);
 /* Waits that were not sent: counters as in struct books. */

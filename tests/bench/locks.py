@@ -26,7 +26,7 @@ from kindling import BUILD, Jvm
 
 READER = os.path.join(BUILD, "tests", "agent_reader")
 LIBRARY = os.path.realpath(os.path.join(BUILD, "lib", "libkindling.so"))
-WORKLOADS = ("uncontended", "monitors", "locks", "parked", "pingpong")
+WORKLOADS = ("uncontended", "monitors", "locks", "parked", "pingpong", "permit")
 HEAP = ("-Xms128m", "-Xmx128m")
 
 
@@ -37,14 +37,14 @@ class Application(Jvm):
         line = self.process.stdout.readline().split()
         while line[:1] != ["count"]:  # async-profiler may speak
             line = self.process.stdout.readline().split()
-        return int(line[1]), int(line[2])
+        return int(line[1]), int(line[2]), bench.cpu_clock_ns(self.pid)
 
     def block(self, seconds):
-        """Operations per second."""
+        """Operations (per second of wall time, per second of CPU time of the process)."""
         begin = self.look()
         time.sleep(seconds)
         end = self.look()
-        return (end[0] - begin[0]) * 1e9 / (end[1] - begin[1])
+        return [(end[0] - begin[0]) * 1e9 / (end[i] - begin[i]) for i in (1, 2)]
 
 
 class Ours:
@@ -57,10 +57,10 @@ class Ours:
     def __enter__(self):
         self.path = "/tmp/kindling-bench-locks-%d" % os.getpid()
         with open(self.path, "w") as out:
-            self.process = subprocess.Popen([READER, "-e", "lock", "-l", LIBRARY, "-d", "600", *self.options, str(self.jvm.pid)],
+            self.process = subprocess.Popen([READER, "-v", "-e", "lock", "-l", LIBRARY, "-d", "600", *self.options, str(self.jvm.pid)],
                                             stdout=out, stderr=subprocess.STDOUT)
         end = time.monotonic() + 20
-        while "HELLO" not in self.text() and self.process.poll() is None and time.monotonic() < end:
+        while " events 2 " not in self.text() and self.process.poll() is None and time.monotonic() < end:
             time.sleep(0.05)
         self.begin = time.monotonic()
         return self
@@ -122,21 +122,22 @@ def rounds(args, jvm, states):
         names = list(states)
         for name in names[i % len(names):] + names[:i % len(names)]:
             on, after = measure(states[name]), measure(Off())
-            ratios[name].append(2 * on / (before + after))
+            ratios[name].append([2 * n / (b + a) for n, b, a in zip(on, before, after)])
             off.append(after)
             before = after
     return ratios, off
 
 
-def rows(workload, ratios, off):
-    for name, values in ratios.items():
-        yield (workload, name, "%.3f" % bench.quantile(values, 0.5), "%.3f" % bench.quantile(values, 0.25),
-               "%.3f" % bench.quantile(values, 0.75), "%.0f" % bench.quantile(off, 0.5))
+HEAD = ("workload", "with", "per s of wall time", "q1", "q3", "per s of CPU time", "q1", "q3")
+
+
+def cells(pairs):
+    return ["%.3f" % bench.quantile([pair[i] for pair in pairs], q) for i in (0, 1) for q in (0.5, 0.25, 0.75)]
 
 
 def side_by_side(args):
     library, got = stacks.rival(), {}
-    table = [("workload", "with", "throughput", "q1", "q3", "operations/s without")]
+    table = [HEAD + ("ns of CPU an operation, without",)]
     for workload in args.workloads:
         with Application(args.jdk, "LockBench", workload, options=HEAP) as jvm:
             time.sleep(args.warmup)
@@ -146,7 +147,8 @@ def side_by_side(args):
                 states["async-profiler, 10 us"] = Theirs(jvm, library, "")
             ratios, off = rounds(args, jvm, states)
             got[workload] = {"ratios": ratios, "off": off, "events_per_s": states["kindling"].events / states["kindling"].seconds}
-        table += rows(workload, ratios, off)
+        ns = 1e9 / bench.quantile([rate[1] for rate in off], 0.5)
+        table += [(workload, name, *cells(pairs), "%.0f" % ns) for name, pairs in ratios.items()]
         print("  %s done" % workload, flush=True)
     print("lock events on against off, JDK %s, threshold %.1f ms, %d rounds of %g s blocks" % (
         args.jdk, args.min_wait_ns / 1e6, args.rounds, args.block))
@@ -155,7 +157,7 @@ def side_by_side(args):
 
 
 def thresholds(args):
-    got, table = {}, [("workload", "threshold", "throughput", "q1", "q3", "events/s")]
+    got, table = {}, [HEAD + ("events/s",)]
     for workload in ("holds", "monitors", "locks"):
         with Application(args.jdk, "LockBench", workload, options=HEAP) as jvm:
             time.sleep(args.warmup)
@@ -163,8 +165,7 @@ def thresholds(args):
             ratios, off = rounds(args, jvm, states)
             for name, state in states.items():
                 got[workload, name] = {"ratios": ratios[name], "events_per_s": state.events / state.seconds}
-                table.append((workload, name, *("%.3f" % bench.quantile(ratios[name], q) for q in (0.5, 0.25, 0.75)),
-                              "%.0f" % (state.events / state.seconds)))
+                table.append((workload, name, *cells(ratios[name]), "%.0f" % (state.events / state.seconds)))
     print("thresholds, JDK %s" % args.jdk)
     bench.table(table)
     return {" ".join(k): v for k, v in got.items()}
@@ -182,8 +183,8 @@ def yields(args):
                 state = Off() if name == "without" else Ours(jvm, args.min_wait_ns, name)
                 with state:
                     time.sleep(args.settle)
-                    got[name].append(1e9 / jvm.block(args.block))
-    print("a virtual thread's yield, ns, JDK %s, %d JVMs each" % (args.jdk, args.rounds))
+                    got[name].append(1e9 / jvm.block(args.block)[1])
+    print("a virtual thread's yield, ns of CPU, JDK %s, %d JVMs each" % (args.jdk, args.rounds))
     bench.table([("monitors", "median", "q1", "q3")] + [
         (name, *("%.0f" % bench.quantile(values, q) for q in (0.5, 0.25, 0.75))) for name, values in got.items()])
     return got

@@ -447,9 +447,10 @@ static void on_ledger(const struct wire_ledger *l)
 	if (host)
 		follow(c);
 	if (opt.verbose)
-		printf("LEDGER taken %llu written %llu interval %llu us agent_bytes %llu\n",
+		printf("LEDGER taken %llu written %llu interval %llu us events %llu agent_bytes %llu\n",
 		       (unsigned long long)b->taken, (unsigned long long)b->written,
 		       (unsigned long long)c[WIRE_COUNTER_INTERVAL_NS] / 1000,
+		       (unsigned long long)c[WIRE_COUNTER_EVENTS],
 		       (unsigned long long)c[WIRE_COUNTER_AGENT_BYTES]);
 }
 

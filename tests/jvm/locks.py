@@ -79,10 +79,10 @@ class Reader:
         with open(self.path, "w") as out:
             self.process = subprocess.Popen([READER, "-v", "-e", "lock", "-l", LIBRARY, "-d", "900", *options, str(jvm.pid)],
                                             stdout=out, stderr=subprocess.STDOUT)
-        wait_for("a session\n" + self.text(), lambda: "HELLO" in self.text() or self.process.poll() is not None)
-        if "HELLO" not in self.text():
+        # a LEDGER says that lock events are on: bits 1 << enum wire_event
+        wait_for("lock events", lambda: " events 2 " in self.text() or self.process.poll() is not None)
+        if self.process.poll() is not None:
             sys.exit("no session: " + self.text())
-        time.sleep(0.5)
 
     def text(self):
         with open(self.path, errors="replace") as f:

@@ -1,6 +1,7 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.concurrent.locks.AbstractOwnableSynchronizer;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
@@ -10,6 +11,7 @@ import java.util.concurrent.locks.ReentrantLock;
  *   uncontended      two threads, each with a monitor and a ReentrantLock of its own
  *   monitors, locks  eight threads fight over two of them, microseconds each
  *   holds            eight threads over two monitors, held for 0.02 to 20 ms: waits of every length
+ *   permit           one thread parks with a permit at hand, for a lock that it owns: no wait at all
  *   pingpong         two threads, each unparks the other and parks
  *   parked           5,000 threads in a ring, parked but for the two that are just unparked
  *   yield            virtual threads that do nothing but yield
@@ -81,6 +83,22 @@ public class LockBench {
         }
     }
 
+    static class Mine extends AbstractOwnableSynchronizer {
+        Mine() {
+            setExclusiveOwnerThread(Thread.currentThread());
+        }
+    }
+
+    static void permits(int id) {
+        Thread self = Thread.currentThread();
+        Object mine = new Mine();
+        for (long n = 1; ; n++) {
+            LockSupport.unpark(self);
+            LockSupport.park(mine);
+            done.lazySet(id * APART, n);
+        }
+    }
+
     static Thread[] ring;
     static volatile boolean[] token;
 
@@ -125,7 +143,7 @@ public class LockBench {
             ring(mode.equals("parked") ? 5000 : 2);
             return;
         }
-        int threads = mode.equals("uncontended") ? 2 : mode.equals("yield") ? 4 : 8;
+        int threads = mode.equals("uncontended") ? 2 : mode.equals("yield") ? 4 : mode.equals("permit") ? 1 : 8;
         for (int i = 0; i < threads; i++) {
             int id = i;
             Thread t = LockKnown.thread("bench-" + i, mode.equals("yield"), () -> {
@@ -134,6 +152,7 @@ public class LockBench {
                 else if (mode.equals("locks")) locks(id, locks[id % 2]);
                 else if (mode.equals("holds")) holds(id, monitors[id % 2]);
                 else if (mode.equals("yield")) yields(id);
+                else if (mode.equals("permit")) permits(id);
                 else throw new IllegalArgumentException(mode);
             });
             if (!mode.equals("yield")) t.setDaemon(true);
