@@ -125,6 +125,8 @@ int record_files(const struct record_arguments *a,
 /* -1 = go on, else the exit status. */
 int record_parse(int argc, char **argv, struct record_arguments *ret);
 void record_progress(const struct record_arguments *a, double elapsed_s, double samples);
+/* What was not collected, and why; "" prints nothing. */
+void record_notes(const struct record_arguments *a, const char *notes);
 /* That it ended before its time, and why. */
 void record_ended(double elapsed_s, const char *why);
 #define CANDIDATES_MAX 64
