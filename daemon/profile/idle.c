@@ -24,6 +24,7 @@ static const struct {
 	{ "java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue", "poll" },
 	{ "java.util.concurrent.ForkJoinPool", "awaitWork" },
 	{ "java.util.concurrent.ForkJoinPool", "deactivate" }, /* JDK 24 and later */
+	{ "java.util.concurrent.DelayScheduler", "loop" }, /* JDK 25 */
 	{ "java.util.TimerThread", "mainLoop" },
 	{ "java.lang.ref.ReferenceQueue", "remove" },
 	{ "java.lang.ref.ReferenceQueue", "remove0" },
