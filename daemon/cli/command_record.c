@@ -1,4 +1,5 @@
-/* kindling record: one JVM for some seconds, through the daemon or, as root, without one (own.c). */
+/* kindling record: one JVM for some seconds, through the daemon or, as root, without one (own.c).
+ */
 #include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>

@@ -101,8 +101,9 @@ static enum MHD_Result create(struct request *r)
 	if (!t)
 		return MHD_YES;
 	if (t->state != TARGET_STREAMING)
-		return answer_error(r, 409, "process %d is %s%s%s", t->jvm.pid, target_state_names[t->state],
-				    t->fault.code ? ": " : "", t->fault.code ? t->fault.what : "");
+		return answer_error(r, 409, "process %d is %s%s%s", t->jvm.pid,
+				    target_state_names[t->state], t->fault.code ? ": " : "",
+				    t->fault.code ? t->fault.what : "");
 	for (e = r->serve->recordings; e; e = e->next)
 		count++;
 	if (count >= RECORDINGS_MAX)
@@ -178,8 +179,9 @@ enum MHD_Result serve_recordings(struct request *r, const char *method, const ch
 	char *end;
 
 	if (rest[0] == '\0' || rest[1] == '\0')
-		return strcmp(method, "POST") == 0 ? create(r) :
-						     answer_error(r, 405, "POST /v1/recordings makes one");
+		return strcmp(method, "POST") == 0
+			       ? create(r)
+			       : answer_error(r, 405, "POST /v1/recordings makes one");
 	id = strtoull(rest + 1, &end, 10);
 	for (e = r->serve->recordings; e && e->id != id; e = e->next)
 		;
