@@ -76,11 +76,24 @@ class Locks(unittest.TestCase):
                 self.assertIn("deadlock: each of these waits for the next", text)
 
     def test_a_deadlock_from_before_the_attach_is_seen(self):
-        for kind, names in (("monitors", {"story-left", "story-right"}),
-                            ("mixed", {"story-left", "story-middle", "story-right"})):
-            with self.subTest(kind), Story(kind, "now") as story:
-                self.streaming(story)
-                self.circle(story, names)
+        with Story("monitors", "now") as story:
+            self.streaming(story)
+            waits = self.circle(story, {"story-left", "story-right"})
+            self.assertEqual(waits["story-left"]["lock"]["class"], "LockStories$Right")
+
+    def test_of_a_park_from_before_the_attach_its_owner_is_seen(self):
+        """Nothing tells of the park itself; those who wait behind it lead to it."""
+        with Story("mixed", "now") as story:
+            self.streaming(story)
+            def found():
+                g = self.graph(story)
+                waits = {w["thread"]: w for w in g["waits"]}
+                return g if {"story-right", "story-middle"} <= set(waits) else None
+            g = wait_for("two waits", found)
+            if g["deadlocks"]:
+                return  # better than promised
+            self.assertEqual([b["thread"] for b in g["blockers"]], ["story-left"])
+            self.assertEqual(g["blockers"][0]["behind"], 2)
 
     def test_a_circle_with_a_time_limit_is_no_deadlock(self):
         with Story("timed") as story:
