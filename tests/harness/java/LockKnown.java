@@ -224,6 +224,9 @@ public class LockKnown {
                 int id = i;
                 threads.add(thread(c.name + "-" + id, virtual, () -> c.member(id)));
             }
+        // what belongs to virtual threads alone is there from the first one on
+        if (virtual) thread("first", true, () -> sleep(10)).start();
+        sleep(20);
         out.println("READY");
         System.in.read();
         if (gc) {
