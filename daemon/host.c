@@ -605,6 +605,9 @@ int recording_new(struct host *h, struct target *t, const struct recording_optio
 	struct entry *e = entry_of(h, t);
 	int error = -ENOMEM;
 
+	/* what came before is not the recording's */
+	if (e && t->stream)
+		on_ledger(h, t);
 	if (r && e)
 		error = live_tap_new(e->source, o->events, &r->tap);
 	if (error < 0) {

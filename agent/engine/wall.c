@@ -17,7 +17,8 @@
 #define INTERVAL_NS_MIN NS_PER_MS
 #define INTERVAL_NS_MAX (10 * NS_PER_S)
 #define NEW_NS		NS_PER_S /* how often it is looked for new threads */
-#define LATE_MAX	4u /* intervals without a delivered signal, until that is said */
+#define SILENT_NS	NS_PER_S /* of signals that were not delivered, until that is said */
+#define UNWRITTEN_MAX	4u /* looks until a sample that the writer did not come to was dropped */
 #define LOOKS_AT_ONCE	4u
 #define GAP_NS_MAX	(10 * NS_PER_MS)
 #define THREADS_BYTES	(WALL_THREADS_MAX * sizeof(struct wall_thread))
@@ -163,7 +164,7 @@ static bool send_signal(struct wall_thread *t)
 	return false;
 }
 
-/* Time that nobody can tell a stack for. */
+/* Nobody can tell a stack for this time: the thread blocks the signal, or was not woken by it. */
 static void book_silence(struct wall_thread *t, uint64_t weight_ns)
 {
 	struct walk_frame frame = {
@@ -182,16 +183,23 @@ static void book_silence(struct wall_thread *t, uint64_t weight_ns)
 	(void)events_push_frames(&head, &frame);
 }
 
-/* Its stack is the one that was told last: it has not run, or is blocked where it was then. */
-static bool is_unchanged(struct wall_thread *t, uint64_t cpu_ns)
+enum stack { STACK_SAME, STACK_SAME_UNWRITTEN, STACK_OTHER };
+
+/* Its stack is the one of the last sample: it has not run since, or is blocked where it was then.
+ */
+static enum stack compare(struct wall_thread *t, uint64_t cpu_ns)
 {
-	if (!t->epoch || t->epoch != writer_epoch())
-		return false;
-	if (t->cpu_ns && t->cpu_ns == cpu_ns)
-		return true;
-	/* the clock was read before: had it run since, the clock would be another one next time */
-	t->cpu_ns = wall_is_blocked_at(t->tid, t->pc, t->sp) ? cpu_ns : 0;
-	return t->cpu_ns != 0;
+	bool written = t->epoch && t->epoch == writer_epoch();
+
+	if (!written && (t->epoch || t->unwritten >= UNWRITTEN_MAX))
+		return STACK_OTHER; /* all ids are new, or the sample was dropped */
+	if (t->cpu_ns == 0 || t->cpu_ns != cpu_ns) {
+		/* the clock was read before: had it run since, it would be another one next time */
+		t->cpu_ns = wall_is_blocked_at(t->tid, t->pc, t->sp) ? cpu_ns : 0;
+		if (t->cpu_ns == 0)
+			return STACK_OTHER;
+	}
+	return written ? STACK_SAME : STACK_SAME_UNWRITTEN;
 }
 
 static void tell_again(const struct wall_thread *t, uint64_t now, uint64_t weight_ns)
@@ -206,38 +214,50 @@ static void tell_again(const struct wall_thread *t, uint64_t now, uint64_t weigh
 	writer_wall_again(&record);
 }
 
+/* A signal for @weight_ns, and for what earlier ones did not tell. */
+static void signal_thread(struct wall_thread *t, uint64_t weight_ns)
+{
+	if (t->unsaid_ns > SILENT_NS) {
+		book_silence(t, t->unsaid_ns);
+		t->unsaid_ns = 0;
+	}
+	t->weight_ns = weight_ns + t->unsaid_ns;
+	t->epoch = t->unwritten = 0;
+	t->cpu_ns = t->pc = t->sp = 0;
+	if (send_signal(t))
+		t->unsaid_ns = 0;
+	else
+		t->unsaid_ns += weight_ns;
+}
+
 static void look_at(struct wall_thread *t, uint64_t now)
 {
-	uint64_t cpu_ns = thread_cpu_ns(t->tid), weight_ns, until_ns;
+	uint64_t cpu_ns = thread_cpu_ns(t->tid), weight_ns;
+	uint64_t until_ns = round_.begin_ns + round_.round_ns;
 	uint32_t sent = WALL_SENT;
+	enum stack stack;
 
 	if (cpu_ns == UINT64_MAX) {
 		set_state(t, WALL_FREE);
 		return;
 	}
-	if (state_of(t) == WALL_IN_HANDLER)
-		return; /* what it stands for grows */
+	if (state_of(t) == WALL_IN_HANDLER || until_ns <= t->booked_ns)
+		return; /* what it stands for grows; or it was found in this round */
 	/* not delivered: the signal is blocked, or merged with one of the CPU engine's */
 	if (__atomic_compare_exchange_n(&t->state, &sent, WALL_IDLE, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED))
 		t->unsaid_ns += t->weight_ns;
-	until_ns = round_.begin_ns + round_.round_ns;
-	if (until_ns <= t->booked_ns)
-		return; /* found in this round */
-	weight_ns = until_ns - t->booked_ns + t->unsaid_ns;
-	t->booked_ns = until_ns;
-	t->unsaid_ns = 0;
-	if (is_unchanged(t, cpu_ns)) {
-		tell_again(t, now, weight_ns);
+	stack = compare(t, cpu_ns);
+	if (stack == STACK_SAME_UNWRITTEN) {
+		t->unwritten++;
 		return;
 	}
-	t->weight_ns = weight_ns;
-	t->epoch = 0;
-	t->cpu_ns = 0;
-	if (weight_ns > LATE_MAX * round_.round_ns && weight_ns > NS_PER_S)
-		book_silence(t, weight_ns);
-	else if (!send_signal(t))
-		t->unsaid_ns = weight_ns;
+	weight_ns = until_ns - t->booked_ns;
+	t->booked_ns = until_ns;
+	if (stack == STACK_SAME)
+		tell_again(t, now, weight_ns);
+	else
+		signal_thread(t, weight_ns);
 }
 
 /* ---- rounds ------------------------------------------------------------------------------------

@@ -39,6 +39,8 @@ struct wall_thread {
 	/* by the agent's thread */
 	uint64_t booked_ns; /* its time is told up to here, CLOCK_MONOTONIC */
 	uint64_t unsaid_ns; /* of signals that were not delivered */
+	uint32_t unwritten; /* looks since the signal's sample, while the writer had not come to it
+			     */
 	uint64_t cpu_ns; /* its clock when it was blocked at pc; 0 = was not */
 	/* its last sample as the writer wrote it: stack, number; epoch 0 = none */
 	uint32_t node, wire_tid, epoch;

@@ -14,6 +14,7 @@
 #include "agent/agent.h"
 #include "agent/events/park_priv.h"
 #include "agent/events/waits.h"
+#include "agent/walker/java_thread.h"
 
 #define LANES	   64u /* counters of threads inside, a cache line each */
 #define STOP_TRIES 2000
@@ -63,10 +64,13 @@ static void leave(const JNIEnv *env)
 
 static uint32_t begin(JNIEnv *env, jboolean absolute, jlong time)
 {
-	uint32_t generation = enter(env);
 	struct wait_lock lock = { 0 };
 	struct park_self self;
+	uint32_t generation;
 
+	if (park_has_permit(java_thread_of_sig(env)))
+		return 0;
+	generation = enter(env);
 	if (!generation)
 		return 0;
 	park_self_get(env, &self);

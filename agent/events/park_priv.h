@@ -1,6 +1,6 @@
 /*
- * Between park.c (what every park runs through), park_native.c (which puts it there) and
- * park_blocker.c (what the thread parks for).
+ * Between park.c (what every park runs through), park_native.c (which puts it there), park_permit.c
+ * (does it wait at all?) and park_blocker.c (what the thread parks for).
  */
 #pragma once
 
@@ -27,6 +27,13 @@ extern uint32_t park_probed;
 
 int park_native_put(JNIEnv *env, const char **why);
 void park_native_take_back(JNIEnv *env);
+
+/* ---- park_permit.c ---- */
+
+/* The thread itself: its next park returns at once. false also where that is not known. */
+bool park_has_permit(uint64_t java_thread);
+/* Agent's thread, which parks and unparks itself. */
+void park_permit_learn(JNIEnv *env, void (*unpark)(JNIEnv *env), void (*park)(JNIEnv *env));
 
 /* ---- park_blocker.c ---- */
 

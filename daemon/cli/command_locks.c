@@ -9,8 +9,8 @@
 static const char usage[] =
 	"Usage: kindling locks [OPTION...] [TARGET]\n"
 	"\n"
-	"The locks that threads waited for longest: class@identity (of a lock of java.util.concurrent the\n"
-	"lock, not its Sync), how they waited, how often and how long in all, who waited and who held it.\n"
+	"The locks that threads waited for longest: class and identity (of a lock of java.util.concurrent\n"
+	"the lock, not its Sync), how they waited, how often and how long in all, who waited and who held it.\n"
 	"NOW is how many wait this moment. Waits for want of work (a pool's thread at an empty queue) are\n"
 	"left out. TARGET is a pid, container id, container, pod or part of a name as `kindling status`\n"
 	"shows it; without it, all JVMs that stream.\n"
@@ -27,12 +27,13 @@ static const char usage[] =
 	"          kindling locks --graph org.shop.Main\n"
 	"          kindling locks -o locks.html 4711\n";
 
-enum { LOCK, KIND, WAITS, NOW, TOTAL, LONGEST, WAITERS, OWNERS, COLUMN_COUNT };
+enum { LOCK, ID, KIND, WAITS, NOW, TOTAL, LONGEST, WAITERS, OWNERS, COLUMN_COUNT };
 static const struct column columns[COLUMN_COUNT] = {
-	[LOCK] = { "LOCK", false, 24 },	      [KIND] = { "KIND", false, 0 },
-	[WAITS] = { "WAITS", true, 0 },	      [NOW] = { "NOW", true, 0 },
-	[TOTAL] = { "TOTAL", true, 0 },	      [LONGEST] = { "LONGEST", true, 0 },
-	[WAITERS] = { "WAITERS", false, 10 }, [OWNERS] = { "OWNERS", false, 10 },
+	[LOCK] = { "LOCK", false, 24 },	    [ID] = { "ID", false, 0 },
+	[KIND] = { "KIND", false, 0 },	    [WAITS] = { "WAITS", true, 0 },
+	[NOW] = { "NOW", true, 0 },	    [TOTAL] = { "TOTAL", true, 0 },
+	[LONGEST] = { "LONGEST", true, 0 }, [WAITERS] = { "WAITERS", false, 10 },
+	[OWNERS] = { "OWNERS", false, 10 },
 };
 
 /* Names, the most important first: worker-1, worker-2, ... */
@@ -61,11 +62,14 @@ static void put_threads(const cJSON *list, bool more, char *cell)
 
 static void put_lock(struct table *table, const cJSON *r)
 {
+	const char *class_name = json_text_of(json_get(r, "lock"), "class");
+	const char *id = json_text_of(json_get(r, "lock"), "id");
 	char(*row)[CELL_MAX] = table_row(table);
 
 	if (!row)
 		return;
-	lock_text(json_get(r, "lock"), row[LOCK], CELL_MAX);
+	snprintf(row[LOCK], CELL_MAX, "%s", *class_name ? class_name : "?");
+	snprintf(row[ID], CELL_MAX, "%s", *id ? id : "-");
 	snprintf(row[KIND], CELL_MAX, "%s%s", json_text_of(r, "kind"),
 		 cJSON_IsTrue(json_get(r, "idle")) ? " (idle)" : "");
 	snprintf(row[WAITS], CELL_MAX, "%.0f", json_number_of(r, "waits"));

@@ -44,7 +44,7 @@ static void put_waiting(const cJSON *waiting, char *cell)
 		snprintf(cell, CELL_MAX, "-");
 		return;
 	}
-	lock_text(json_get(waiting, "lock"), lock, sizeof(lock));
+	lock_text_brief(json_get(waiting, "lock"), lock, sizeof(lock));
 	duration_text(json_number_of(waiting, "ns"), time, sizeof(time));
 	if (cJSON_IsObject(owner))
 		thread_text(owner, "thread", thread, sizeof(thread));
@@ -81,7 +81,7 @@ static void put_thread(struct table *table, const cJSON *t)
 	put_share(t, "idle", row[IDLE]);
 	put_waiting(json_get(t, "waiting"), row[FOR]);
 	if (cJSON_IsObject(last))
-		lock_text(last, row[LAST], CELL_MAX);
+		lock_text_brief(last, row[LAST], CELL_MAX);
 	else
 		snprintf(row[LAST], CELL_MAX, "-");
 }

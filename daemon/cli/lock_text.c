@@ -30,6 +30,15 @@ void lock_text(const cJSON *lock, char *buf, size_t size)
 		snprintf(buf, size, "%s%s%s", *class_name ? class_name : "?", *id ? "@" : "", id);
 }
 
+void lock_text_brief(const cJSON *lock, char *buf, size_t size)
+{
+	char text[1024], *dot;
+
+	lock_text(lock, text, sizeof(text));
+	dot = strrchr(text, '.');
+	snprintf(buf, size, "%s", dot && dot[1] ? dot + 1 : text);
+}
+
 static bool is_of_the_jdk(const char *frame)
 {
 	static const char *const prefixes[] = { "java.", "jdk.", "sun.", "[" };

@@ -17,7 +17,7 @@
 
 #define LOCKS_SLICE_NS	       5000000000ull
 #define LOCKS_SLICES	       120u
-#define LOCKS_ROWS_MAX	       512u /* locks of one slice */
+#define LOCKS_ROWS_MAX	       256u /* locks of one slice */
 #define LOCKS_OPEN_MAX	       16384u
 #define LOCKS_CLASSES_MAX      4096u
 #define LOCKS_CLASS_BYTES_MAX  (512u << 10)

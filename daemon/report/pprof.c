@@ -217,7 +217,7 @@ static void put_comment(struct writer *w, enum wire_event event)
 	report_rate_text(w->p, event, rate, sizeof(rate));
 	report_absent_text(w->p, event, absent, sizeof(absent));
 	for (char *c = strchr(absent, '\n'); c; c = strchr(c, '\n'))
-		*c = c[1] ? ';' : '\0';
+		*c = c[1] ? ',' : '\0'; /* one line a comment */
 	snprintf(w->comment_texts[event], sizeof(w->comment_texts[event]),
 		 "kindling: %s%s%s%s%llu %s taken = %llu delivered + %llu dropped "
 		 "(%.3f %s dropped)%s%s",

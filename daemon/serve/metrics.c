@@ -89,23 +89,17 @@ static void put_samples(struct text_out *t, struct targets *targets)
 		  put_dropped);
 }
 
-static void put_waits(struct text_out *t, struct targets *targets)
+static void put_waits(struct text_out *t, struct targets *targets, const char *metric,
+		      const char *help, enum wire_counter counter)
 {
 	struct target *target = NULL;
 	struct stream_counts c;
 
-	head(t, "kindling_short_waits_total", "counter",
-	     "Waits for locks below the threshold, which are only counted.");
+	head(t, metric, "counter", help);
 	while ((target = targets_next(targets, target))) {
 		target_counts(target, &c);
-		put_target(t, "kindling_short_waits_total", target,
-			   c.ledger.counter[WIRE_COUNTER_SHORT_WAITS]);
-	}
-	head(t, "kindling_short_waits_nanoseconds_total", "counter", "Their time.");
-	while ((target = targets_next(targets, target))) {
-		target_counts(target, &c);
-		put_target(t, "kindling_short_waits_nanoseconds_total", target,
-			   c.ledger.counter[WIRE_COUNTER_SHORT_WAITS_NS]);
+		if (target_events(target) & 1u << WIRE_EVENT_LOCK || c.of[WIRE_EVENT_LOCK].taken)
+			put_target(t, metric, target, c.ledger.counter[counter]);
 	}
 }
 
@@ -188,7 +182,11 @@ enum MHD_Result serve_metrics(struct request *r)
 	for (int i = 0; i < TARGET_STATE_COUNT; i++)
 		text_printf(&t, "kindling_targets{state=\"%s\"} %u\n", target_state_names[i], states[i]);
 	put_samples(&t, targets);
-	put_waits(&t, targets);
+	put_waits(&t, targets, "kindling_short_waits_total",
+		  "Waits for locks below the threshold, which are only counted.",
+		  WIRE_COUNTER_SHORT_WAITS);
+	put_waits(&t, targets, "kindling_short_waits_nanoseconds_total", "Their time.",
+		  WIRE_COUNTER_SHORT_WAITS_NS);
 	put_agents(&t, targets);
 	put_crashes(&t, targets);
 	put_daemon(&t, r->serve);

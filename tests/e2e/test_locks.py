@@ -119,7 +119,7 @@ class Locks(unittest.TestCase):
             self.assertLessEqual({w["thread"] for w in row["waiters"]},
                                  {"story-hog"} | {"story-starved-%d" % i for i in (1, 2, 3)})
             self.assertRegex(self.daemon.cli("locks", str(story.pid)).stdout,
-                             r"LockStories\$Hogged@[0-9a-f]+ +enter .*story-starved-.*story-hog")
+                             r"LockStories\$Hogged +[0-9a-f]+ +enter .*story-starved-.*story-hog")
             self.check_tail(story)
             self.check_threads(story)
 
@@ -160,6 +160,34 @@ class Locks(unittest.TestCase):
         text = self.daemon.cli("threads", "--sort", "wait", "-n", "3", str(story.pid)).stdout
         self.assertEqual(len(re.findall("story-starved-", text)), 3)
         self.assertIn("more threads", text)
+
+    def test_waits_for_work_show_when_asked_for(self):
+        with Story("pool") as story:
+            self.streaming(story)
+            story.go()
+            def idle():
+                rows = [r for r in self.locks(story, "--idle")["locks"] if r["idle"]]
+                return rows if sum(r["waits"] for r in rows) > 20 else None
+            rows = wait_for("waits for work", idle)
+            self.assertIn("story-pool", {w["thread"] for r in rows for w in r["waiters"]})
+            for r in self.locks(story)["locks"]:
+                self.assertFalse(r["idle"])
+                self.assertNotIn("Condition", r["lock"]["class"] or "")
+            out = self.daemon.cli("tail", "-e", "lock", "--idle", "--json", "-n", "3", str(story.pid)).stdout
+            self.assertIn(True, {json.loads(line)["idle"] for line in out.splitlines()})
+
+    def test_virtual_threads_are_counted(self):
+        if int(MAJOR) < 21:
+            self.skipTest("no virtual threads in %s" % MAJOR)
+        with Story("virtual") as story:
+            self.streaming(story)
+            story.go()
+            def counted():
+                t = json.loads(self.daemon.cli("threads", "--json", str(story.pid)).stdout)["targets"][0]
+                return t if t["virtual_threads"] == 1000 else None
+            answer = wait_for("a thousand", counted)
+            self.assertEqual(sum(v["count"] for v in answer["virtual"] if v["state"] == "waiting"), 1000)
+            self.assertIn("1000 virtual threads", self.daemon.cli("threads", str(story.pid)).stdout)
 
     def test_a_page_needs_no_script(self):
         path = self.daemon.dir + "/locks.html"

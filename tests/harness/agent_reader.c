@@ -12,6 +12,7 @@
  *     -T NSEC  shorter waits are only counted (1000000)
  *     -M auto|always|never   monitor enters and waits (auto)
  *     -A BYTES between two allocation samples   -W USEC between two wall-clock samples
+ *     -N NAME  part of the names of the threads for wall-clock samples; without it all
  *     -S       what threads do, as well
  *     -L       print each wait, allocation and thread, a line each
  *     -H       signals from the host engine, for an interval below the kernel's tick, if it is to
@@ -51,6 +52,7 @@ static struct {
 	int pipe_bytes, sleep_ms, cycles;
 	bool threads, no_budget, stop, leave, verbose, details, host, lines;
 	uint64_t events, lock_min_ns, monitors, alloc_interval, wall_interval_ns;
+	const char *wall_threads;
 } opt = { .seconds = 5, .interval_ns = 10000000, .no_budget = true };
 
 struct thread {
@@ -607,6 +609,8 @@ static void command(int fd, enum wire_type type, uint64_t session)
 		.monitors = opt.monitors,
 		.alloc_interval = opt.alloc_interval,
 		.wall_interval_ns = opt.wall_interval_ns,
+		.wall_threads = { opt.wall_threads,
+				  opt.wall_threads ? (uint32_t)strlen(opt.wall_threads) : 0 },
 	};
 	uint8_t buf[WIRE_FRAME_MAX];
 	struct wire_writer w;
@@ -810,7 +814,7 @@ static int parse(int argc, char **argv)
 {
 	int o;
 
-	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:c:e:T:M:A:W:skvDHLS")) != -1) {
+	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:c:e:T:M:A:W:N:skvDHLS")) != -1) {
 		switch (o) {
 		case 'l':
 			opt.library = optarg;
@@ -865,6 +869,9 @@ static int parse(int argc, char **argv)
 			break;
 		case 'W':
 			opt.wall_interval_ns = strtoull(optarg, NULL, 10) * 1000;
+			break;
+		case 'N':
+			opt.wall_threads = optarg;
 			break;
 		case 'S':
 			opt.threads = true;
@@ -925,7 +932,7 @@ int main(int argc, char **argv)
 		fprintf(stderr,
 			"usage: agent_reader [-l LIB] [-d SEC] [-i USEC] [-r BYTES] [-p BYTES] [-w "
 			"MSEC] [-m PERMILLE] [-e LIST] [-T NSEC] [-M auto|always|never] [-A BYTES] "
-			"[-W USEC] [-s] [-c N] [-k] [-v] [-D] [-H] [-L] [-S] PID\n");
+			"[-W USEC] [-N NAME] [-s] [-c N] [-k] [-v] [-D] [-H] [-L] [-S] PID\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);

@@ -111,8 +111,8 @@ static void locks_are_a_table(void **state)
 		      "{\"lock\":{\"class\":\"C\",\"id\":null},\"kind\":\"park\"}]}]}");
 	assert_non_null(strstr(out, "7 Shop: 6 waits, 3s in all, in the last 60 s; 9 too short to be told one "
 				    "by one since the attach, 1ms in all; 1 lost on the way"));
-	assert_non_null(strstr(out, "A@f  enter           4   1    2s      1s w1, 2, ... -\n"));
-	assert_non_null(strstr(out, "B    park (idle)"));
+	assert_non_null(strstr(out, "A    f  enter           4   1    2s      1s w1, 2, ... -\n"));
+	assert_non_null(strstr(out, "B    -  park (idle)"));
 	assert_non_null(strstr(out, "and 1 more locks; -n shows more\n"));
 }
 

@@ -3,7 +3,8 @@ import java.lang.management.ManagementFactory;
 /**
  * Allocations that are known: four threads, each of one kind. Says READY, waits for a line, allocates,
  * says what it has allocated by the thread's own counter, END, and waits for the end of its input.
- * AllocKnown MEGABYTES: so much in each thread.
+ * AllocKnown MEGABYTES [virtual]: so much in each thread; by virtual threads, whose counters nobody has,
+ * as often as gives so much in another thread.
  */
 public class AllocKnown {
 	static final class Node {
@@ -15,7 +16,7 @@ public class AllocKnown {
 	abstract static class Kind extends Thread {
 		final String type;
 		final long bytes;
-		long allocated, seconds;
+		long allocated;
 
 		Kind(String name, String type, long bytes) {
 			super(name);
@@ -36,6 +37,22 @@ public class AllocKnown {
 			while (counter() - before < bytes)
 				some();
 			allocated = counter() - before;
+		}
+
+		/* Thread.ofVirtual().name(name).unstarted(this), compiled for JDK 8 */
+		Thread virtual() throws Exception {
+			Class<?> type = Class.forName("java.lang.Thread$Builder$OfVirtual");
+			Object builder = Thread.class.getMethod("ofVirtual").invoke(null);
+			some();
+			long before = counter();
+			some();
+			long each = counter() - before, times = bytes / each;
+			builder = type.getMethod("name", String.class).invoke(builder, getName());
+			allocated = times * each;
+			return (Thread) type.getMethod("unstarted", Runnable.class).invoke(builder, (Runnable) () -> {
+				for (long i = 0; i < times; i++)
+					some();
+			});
 		}
 	}
 
@@ -62,7 +79,7 @@ public class AllocKnown {
 	}
 
 	/* counter() is asked between the loops, and allocates little or nothing */
-	static final Kind[] kinds(long bytes) {
+	static Kind[] kinds(long bytes) {
 		return new Kind[] {
 			new Kind("alloc-nodes", "AllocKnown$Node", bytes) {
 				void some() {
@@ -89,13 +106,17 @@ public class AllocKnown {
 
 	public static void main(String[] args) throws Exception {
 		Kind.counter();
+		Kind[] kinds = kinds(Long.parseLong(args[0]) << 20);
+		Thread[] threads = java.util.Arrays.copyOf(kinds, kinds.length, Thread[].class);
+		if (args.length > 1)
+			for (int i = 0; i < kinds.length; i++)
+				threads[i] = kinds[i].virtual();
 		System.out.println("READY");
 		System.in.read();
-		Kind[] kinds = kinds(Long.parseLong(args[0]) << 20);
-		for (Kind k : kinds)
-			k.start();
-		for (Kind k : kinds)
-			k.join();
+		for (Thread t : threads)
+			t.start();
+		for (Thread t : threads)
+			t.join();
 		for (Kind k : kinds)
 			System.out.println("ALLOCATED " + k.getName() + " " + k.type + " " + k.allocated);
 		System.out.println("END");

@@ -1,6 +1,8 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
@@ -9,7 +11,9 @@ import java.util.concurrent.locks.ReentrantLock;
  * One story of threads that wait for each other, told at the line "go", or before READY with a second
  * argument "now": monitors (a deadlock of two), mixed (a deadlock through two monitors and a
  * ReentrantLock), timed (a circle of which one has a time limit), hog (one holds a monitor for 40 of 41
- * ms, three others want it), chain (three, each of which holds what the next one wants). Ends at "end".
+ * ms, three others want it), chain (three, each of which holds what the next one wants),
+ * pool (workers that wait for work), virtual (a thousand virtual threads).
+ * Ends at "end".
  */
 public class LockStories {
     static class Left {
@@ -157,12 +161,37 @@ public class LockStories {
         });
     }
 
-    static void tell(String story) {
+    /** A timer every 20 ms and four workers with nothing to do. */
+    static void pool() {
+        ScheduledExecutorService pool = Executors.newScheduledThreadPool(4, r -> {
+            Thread t = new Thread(r, "story-pool");
+            t.setDaemon(true);
+            return t;
+        });
+        pool.scheduleAtFixedRate(() -> hogged.sum++, 20, 20, TimeUnit.MILLISECONDS);
+    }
+
+    /** A thousand of them behind one latch; by reflection, so that this compiles for 8. */
+    static void virtual() throws Exception {
+        CountDownLatch never = new CountDownLatch(1);
+        Runnable body = () -> {
+            try {
+                never.await();
+            } catch (InterruptedException e) {
+                throw new IllegalStateException(e);
+            }
+        };
+        for (int i = 0; i < 1000; i++) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, body);
+    }
+
+    static void tell(String story) throws Exception {
         if (story.equals("monitors")) monitors();
         else if (story.equals("mixed")) mixed();
         else if (story.equals("timed")) timed();
         else if (story.equals("hog")) hog();
         else if (story.equals("chain")) chain();
+        else if (story.equals("pool")) pool();
+        else if (story.equals("virtual")) virtual();
         else throw new IllegalArgumentException(story);
     }
 
