@@ -8,6 +8,7 @@
 #include "agent/events/alloc.h"
 #include "agent/events/monitors.h"
 #include "agent/events/park.h"
+#include "agent/events/park_older.h"
 #include "agent/events/virtual_name.h"
 #include "agent/events/waits.h"
 #include "agent/walker/walker.h"
@@ -25,6 +26,8 @@ static int park_begin(const struct wire_start *start, const char **note)
 	(void)start;
 	if (r < 0)
 		*note = why;
+	else if (!events_on(WIRE_EVENT_LOCK))
+		park_older_begin();
 	return r;
 }
 
@@ -33,14 +36,12 @@ static const struct events_source park_source = {
 	.event = WIRE_EVENT_LOCK,
 	.begin = park_begin,
 	.end = park_stop,
+	.tick = park_older_tick,
 };
 
 static const struct events_source *const sources[] = {
 	&waits_source, /* first: the table that the others fill */
-	&park_source,
-	&monitors_source,
-	&alloc_source,
-	&wall_source,
+	&park_source,  &monitors_source, &alloc_source, &wall_source,
 };
 #define N_SOURCES (sizeof(sources) / sizeof(sources[0]))
 
