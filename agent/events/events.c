@@ -8,7 +8,6 @@
 #include "agent/events/alloc.h"
 #include "agent/events/monitors.h"
 #include "agent/events/park.h"
-#include "agent/events/park_older.h"
 #include "agent/events/virtual_name.h"
 #include "agent/events/waits.h"
 #include "agent/walker/walker.h"
@@ -26,9 +25,14 @@ static int park_begin(const struct wire_start *start, const char **note)
 	(void)start;
 	if (r < 0)
 		*note = why;
-	else if (!events_on(WIRE_EVENT_LOCK))
-		park_older_begin();
 	return r;
+}
+
+static uint64_t park_both_ticks(uint64_t now_ns)
+{
+	uint64_t next = park_tick(now_ns), older = park_older_tick(now_ns);
+
+	return older < next ? older : next;
 }
 
 static const struct events_source park_source = {
@@ -36,12 +40,15 @@ static const struct events_source park_source = {
 	.event = WIRE_EVENT_LOCK,
 	.begin = park_begin,
 	.end = park_stop,
-	.tick = park_older_tick,
+	.tick = park_both_ticks,
 };
 
 static const struct events_source *const sources[] = {
 	&waits_source, /* first: the table that the others fill */
-	&park_source,  &monitors_source, &alloc_source, &wall_source,
+	&park_source,
+	&monitors_source,
+	&alloc_source,
+	&wall_source,
 };
 #define N_SOURCES (sizeof(sources) / sizeof(sources[0]))
 

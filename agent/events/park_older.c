@@ -1,96 +1,89 @@
-/* See park_older.h. */
-#include "agent/events/park_older.h"
-
+/*
+ * Parks that began before ours was called: they come back through the native of before, and nobody
+ * tells of their end. Those for a lock that another thread holds are the ones that matter (a
+ * deadlock may be among them): they are put into the table of waits, and looked at until they are
+ * over. Waits without an owner, those of a pool's threads among them, are not.
+ */
 #include <stdbool.h>
+#include "agent/agent.h"
+#include "agent/events/park.h"
 #include "agent/events/park_priv.h"
-#include "agent/jni_names.h"
+#include "agent/events/waits.h"
 
-#define OLDER_MAX 64u
-#define AGAIN_NS  NS_PER_S
+/* Shorter than what open.c waits for before it tells of a wait: a thread that was just on its way
+ * out is never told of. */
+#define LOOK_NS	  (500 * NS_PER_MS)
+#define OLDER_MAX 256u
 
-struct older {
+static struct older {
 	uint64_t java_thread, begin_ns;
-	uint32_t place;
-	bool seen; /* in the pass under way */
-};
+	uint32_t place, identity;
+	bool seen; /* in this look */
+} older[OLDER_MAX];
+static uint32_t n_older;
+static bool added; /* since the start */
 
-static struct {
-	struct older list[OLDER_MAX];
-	uint32_t n;
-	bool looked;
-} older;
-
-/* Whom the thread waits for; 0 = it does not park for a lock that has an owner. */
-static uint32_t owner_of_park(JNIEnv *env, jobject thread)
+static void add(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
 {
-	struct park_self other = { .env = env, .thread = thread };
+	int32_t place = n_older < OLDER_MAX
+				? waits_add(java_thread, java_thread, WIRE_WAIT_PARK, lock)
+				: -1;
+	struct wait *w = place >= 0 ? waits_at((uint32_t)place) : NULL;
 
-	return park_owner(&other);
-}
-
-static bool is_same(const struct older *o)
-{
-	return waits_at(o->place)->begin_ns == o->begin_ns;
-}
-
-static void find_one(JNIEnv *env, jobject thread, uint64_t java_thread, void *unused)
-{
-	struct wait_lock lock = { .owner_tid = owner_of_park(env, thread) };
-	int32_t place;
-
-	(void)unused;
-	if (!lock.owner_tid || older.n == OLDER_MAX)
+	if (!w)
 		return;
-	place = waits_add(java_thread, java_thread, WIRE_WAIT_PARK, &lock);
-	if (place < 0)
-		return; /* it parked when ours was there already */
-	older.list[older.n++] = (struct older){
+	w->flags = flags;
+	older[n_older++] = (struct older){
 		.java_thread = java_thread,
-		.begin_ns = waits_at((uint32_t)place)->begin_ns,
+		.begin_ns = __atomic_load_n(&w->begin_ns, __ATOMIC_ACQUIRE),
 		.place = (uint32_t)place,
+		.identity = lock->identity,
 	};
 }
 
-static void look_again(JNIEnv *env, jobject thread, uint64_t java_thread, void *unused)
+static void look(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
 {
-	(void)unused;
-	for (uint32_t i = 0; i < older.n; i++)
-		if (older.list[i].java_thread == java_thread)
-			older.list[i].seen = owner_of_park(env, thread) != 0;
+	(void)flags;
+	for (uint32_t i = 0; i < n_older; i++)
+		if (older[i].java_thread == java_thread && older[i].identity == lock->identity)
+			older[i].seen = true;
 }
 
-/* What was not seen parking is over; where another wait began at its place it is not ours any more.
- */
-static void forget_ended(void)
+/* One that was not seen is over, one with another begin came through ours since. */
+static void forget_those_over(void)
 {
 	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < older.n; i++) {
-		struct older o = older.list[i];
+	for (uint32_t i = 0; i < n_older; i++) {
+		struct older *o = &older[i];
+		const struct wait *w = waits_at(o->place);
 
-		if (!o.seen)
-			waits_remove(o.place, o.begin_ns);
-		else if (is_same(&o))
-			older.list[kept++] =
-				(struct older){ o.java_thread, o.begin_ns, o.place, false };
+		if (!w || __atomic_load_n(&w->begin_ns, __ATOMIC_ACQUIRE) != o->begin_ns)
+			continue;
+		if (!o->seen) {
+			waits_remove(o->place, o->begin_ns);
+			continue;
+		}
+		o->seen = false;
+		older[kept++] = *o;
 	}
-	older.n = kept;
-}
-
-void park_older_begin(void)
-{
-	older.n = 0;
-	older.looked = false;
+	n_older = kept;
 }
 
 uint64_t park_older_tick(uint64_t now_ns)
 {
-	if (!older.looked) {
-		older.looked = true;
-		jni_threads_each(find_one, NULL);
-	} else if (older.n) {
-		jni_threads_each(look_again, NULL);
-		forget_ended();
+	if (!added) {
+		added = true;
+		park_owned_each(add);
+	} else {
+		park_owned_each(look);
+		forget_those_over();
 	}
-	return older.n ? now_ns + AGAIN_NS : UINT64_MAX;
+	return n_older ? now_ns + LOOK_NS : UINT64_MAX;
+}
+
+void park_older_forget(void)
+{
+	n_older = 0;
+	added = false;
 }
