@@ -17,8 +17,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include "daemon/core/clock.h"
 
-#define THREADS_MAX 65536 /* looked at in one target */
+#define LOOK_AGAIN_NS (200 * NS_PER_MS)
+#define THREADS_MAX   65536 /* looked at in one target */
 
 /* ---- the socket ----------------------------------------------------------------------------- */
 
@@ -184,6 +186,40 @@ static int no_socket(struct inject *in, int last)
 	return -ETIMEDOUT;
 }
 
+/*
+ * A JVM that starts takes away what has its socket's name, as left by a dead one: a moment after it
+ * catches SIGQUIT. If it had made the socket for us in between it listens, but nobody finds it; at
+ * the next SIGQUIT it notices, and makes another.
+ */
+static void signal_again(struct inject *in)
+{
+	struct fault f = { 0 }, *kept = in->fault;
+
+	in->fault = &f;
+	if (jdk_lost_its_socket(in) && jdk_makes_sockets_again(in))
+		(void)attach_send_signal(in);
+	in->fault = kept;
+}
+
+static int wait_for_socket(struct inject *in, int *ret_socket)
+{
+	uint64_t look_mono_ns = clock_mono_ns() + LOOK_AGAIN_NS;
+	int r = -ETIMEDOUT;
+
+	for (int pause = 1; inject_remaining_ms(in) > 0 && inject_alive(in);) {
+		inject_pause_ms(pause);
+		pause = pause < 20 ? 2 * pause : 20;
+		r = connect_socket(in, ret_socket);
+		if (r == 0)
+			return 0;
+		if (r == -ENOENT && clock_mono_ns() > look_mono_ns) {
+			signal_again(in);
+			look_mono_ns = clock_mono_ns() + LOOK_AGAIN_NS;
+		}
+	}
+	return r;
+}
+
 int attach_connect(struct inject *in, int *ret_socket)
 {
 	int r = connect_socket(in, ret_socket);
@@ -210,16 +246,11 @@ int attach_connect(struct inject *in, int *ret_socket)
 		attach_file_forget(in);
 		return r;
 	}
-	for (int pause = 1; inject_remaining_ms(in) > 0 && inject_alive(in);) {
-		inject_pause_ms(pause);
-		pause = pause < 20 ? 2 * pause : 20;
-		r = connect_socket(in, ret_socket);
-		if (r == 0) {
-			attach_file_forget(in);
-			return 0;
-		}
-	}
-	return no_socket(in, r);
+	r = wait_for_socket(in, ret_socket);
+	if (r < 0)
+		return no_socket(in, r);
+	attach_file_forget(in);
+	return 0;
 }
 
 /* ---- one command ---------------------------------------------------------------------------- */

@@ -85,6 +85,7 @@ bool cgroup_is_frozen(const struct inject *in);
 /* jdk.c: bugs of this very JDK. 0 or -errno + fault. */
 int jdk_check(struct inject *in);
 bool jdk_makes_sockets_again(const struct inject *in); /* false = no, or not known */
+bool jdk_lost_its_socket(const struct inject *in); /* it listens, but the name is gone */
 /* The socket that a JVM numbered @ns_pid listens on, from a line of /proc/PID/net/unix; 0 = another
  * one. Pure. */
 uint64_t jdk_socket_inode(const char *line, int ns_pid);

@@ -77,6 +77,22 @@ out:
 	return lost;
 }
 
+static bool has_name(const struct inject *in, const char *tail)
+{
+	CLEANUP(fd_closep) int tmp = files_open_tmp(in), fd = -1;
+	char name[40];
+
+	snprintf(name, sizeof(name), ".java_pid%d%s", in->ns_pid, tail);
+	fd = tmp < 0 ? tmp : files_open(tmp, name, O_PATH | O_NOFOLLOW, 0);
+	return fd != -ENOENT;
+}
+
+/* Asked in this order it is certain: who listens has one of the two names or had both. */
+bool jdk_lost_its_socket(const struct inject *in)
+{
+	return lost_its_socket(in) && !has_name(in, ".tmp") && !has_name(in, "");
+}
+
 bool jdk_makes_sockets_again(const struct inject *in)
 {
 	struct jdk_version v = { 0, 0 };

@@ -14,7 +14,9 @@
 #include "agent/agent.h"
 #include "agent/events/park_priv.h"
 #include "agent/events/waits.h"
+#include "agent/walker/java_thread.h"
 
+#define LOOK_NS	   (5 * NS_PER_S) /* whether ours is still called */
 #define LANES	   64u /* counters of threads inside, a cache line each */
 #define STOP_TRIES 2000
 #define STOP_PAUSE NS_PER_MS
@@ -63,10 +65,13 @@ static void leave(const JNIEnv *env)
 
 static uint32_t begin(JNIEnv *env, jboolean absolute, jlong time)
 {
-	uint32_t generation = enter(env);
 	struct wait_lock lock = { 0 };
 	struct park_self self;
+	uint32_t generation;
 
+	if (park_has_permit(java_thread_of_sig(env)))
+		return 0;
+	generation = enter(env);
 	if (!generation)
 		return 0;
 	park_self_get(env, &self);
@@ -145,12 +150,22 @@ int park_start(const char **why)
 	return 0;
 }
 
+uint64_t park_tick(uint64_t now_ns)
+{
+	const char *why;
+
+	if (park.generation & 1)
+		(void)park_native_put(agent.env, &why);
+	return now_ns + LOOK_NS;
+}
+
 void park_stop(void)
 {
 	struct timespec pause = { 0, STOP_PAUSE };
 
 	if (!(park.generation & 1))
 		return;
+	park_older_forget();
 	__atomic_fetch_add(&park.generation, 1, __ATOMIC_SEQ_CST);
 	park_native_take_back(agent.env);
 	/* begin and end take a microsecond, and as long as a safepoint that meets them */

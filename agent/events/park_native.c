@@ -58,7 +58,8 @@ static const uint8_t hook_class[] = {
 static struct {
 	jclass unsafe_class, hook; /* global references while in use */
 	jobject unsafe; /* local: theUnsafe */
-	jmethodID get_long, park, run;
+	jobject self; /* local: the agent's thread */
+	jmethodID get_long, park, unpark;
 	void **slot; /* the native of Unsafe.park, behind its Method */
 	park_fn *wanted; /* what put() registers */
 	bool registered;
@@ -98,6 +99,9 @@ static bool find_unsafe(JNIEnv *env)
 	if (clear(env))
 		return false;
 	at.park = (*env)->GetMethodID(env, c, "park", "(ZJ)V");
+	if (clear(env))
+		return false;
+	at.unpark = (*env)->GetMethodID(env, c, "unpark", "(Ljava/lang/Object;)V");
 	if (clear(env))
 		return false;
 	at.unsafe = (*env)->GetStaticObjectField(env, c, field);
@@ -210,6 +214,38 @@ static bool register_native(JNIEnv *env, park_fn *wanted)
 /* ---- on and off
  * ------------------------------------------------------------------------------------ */
 
+static void park_now(JNIEnv *env)
+{
+	(*env)->CallVoidMethod(env, at.unsafe, at.park, (jboolean)JNI_FALSE,
+			       (jlong)PARK_PROBE_TIME);
+	clear(env);
+}
+
+static void unpark_now(JNIEnv *env)
+{
+	(*env)->CallVoidMethod(env, at.unsafe, at.unpark, at.self);
+	clear(env);
+}
+
+static void learn_permit(JNIEnv *env)
+{
+	jclass thread = (*env)->FindClass(env, "java/lang/Thread");
+	jmethodID current = NULL;
+
+	if (!clear(env) && thread)
+		current = (*env)->GetStaticMethodID(env, thread, "currentThread",
+						    "()Ljava/lang/Thread;");
+	if (!clear(env) && current)
+		at.self = (*env)->CallStaticObjectMethod(env, thread, current);
+	if (!clear(env) && at.self)
+		park_permit_learn(env, unpark_now, park_now);
+	if (at.self)
+		(*env)->DeleteLocalRef(env, at.self);
+	if (thread)
+		(*env)->DeleteLocalRef(env, thread);
+	at.self = NULL;
+}
+
 /* Do parks come through ours? One that returns at once tells, whoever may have put himself before.
  */
 static bool is_called(JNIEnv *env)
@@ -261,7 +297,11 @@ int park_native_put(JNIEnv *env, const char **why)
 		*why = "this JVM's threads cannot be read";
 		return -ENOTSUP;
 	}
+	if (at.slot && native_now() == park_ours)
+		return 0;
 	r = put_ours(env, why);
+	if (r == 0)
+		learn_permit(env);
 	forget_unsafe(env);
 	return r;
 }

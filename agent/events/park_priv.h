@@ -1,6 +1,6 @@
 /*
- * Between park.c (what every park runs through), park_native.c (which puts it there) and
- * park_blocker.c (what the thread parks for).
+ * Between park.c (what every park runs through), park_native.c (which puts it there), park_permit.c
+ * (does it wait at all?) and park_blocker.c (what the thread parks for).
  */
 #pragma once
 
@@ -28,6 +28,13 @@ extern uint32_t park_probed;
 int park_native_put(JNIEnv *env, const char **why);
 void park_native_take_back(JNIEnv *env);
 
+/* ---- park_permit.c ---- */
+
+/* The thread itself: its next park returns at once. false also where that is not known. */
+bool park_has_permit(uint64_t java_thread);
+/* Agent's thread, which parks and unparks itself. */
+void park_permit_learn(JNIEnv *env, void (*unpark)(JNIEnv *env), void (*park)(JNIEnv *env));
+
 /* ---- park_blocker.c ---- */
 
 /* Agent's thread. 0, or -errno with a sentence. */
@@ -51,3 +58,5 @@ void park_self_put(struct park_self *self);
 uint32_t park_owner(const struct park_self *self);
 /* After: class and identity. */
 void park_look(const struct park_self *self, struct wait_lock *lock);
+/* Agent's thread: each platform thread that has a lock to park for which another one holds. */
+void park_owned_each(void (*on)(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags));

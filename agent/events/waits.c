@@ -39,19 +39,34 @@ static struct {
 /* ---- places ------------------------------------------------------------------------------------
  */
 
-/* Lines in which a key may be, in the order in which they are filled. */
-static const uint32_t line_parts[] = { PART_SMALL, PART_SMALL, PART_MIDDLE, PART_MIDDLE,
-				       WAITS_MAX,  WAITS_MAX,  WAITS_MAX,   WAITS_MAX };
-#define LINES (sizeof(line_parts) / sizeof(line_parts[0]))
+/* The table in three parts, each used when the lines of a key in the one before are full. */
+static const struct part {
+	uint32_t first, end; /* places */
+	uint32_t lines; /* in which a key may be, one behind the other */
+} parts[] = {
+	{ 0, PART_SMALL, 2 },
+	{ PART_SMALL, PART_MIDDLE, 2 },
+	{ PART_MIDDLE, WAITS_MAX, 4 },
+};
+#define PARTS (sizeof(parts) / sizeof(parts[0]))
 
 static uint32_t hash_of(uint64_t key)
 {
 	return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32);
 }
 
-static uint32_t line_of(uint32_t hash, uint32_t i)
+/* The @i-th line of a key in a part: its first place. */
+static uint32_t line_of(const struct part *p, uint32_t hash, uint32_t i)
 {
-	return (hash + i % 2 + i / 6 * 2) % (line_parts[i] / LINE) * LINE;
+	return p->first + (hash + i) % ((p->end - p->first) / LINE) * LINE;
+}
+
+static int32_t find_in(const uint64_t *keys, uint32_t first, uint64_t key)
+{
+	for (uint32_t k = first; k < first + LINE; k++)
+		if (__atomic_load_n(&keys[k], __ATOMIC_ACQUIRE) == key)
+			return (int32_t)k;
+	return -1;
 }
 
 /* The place of @key, or -1. */
@@ -59,35 +74,51 @@ static int32_t find(const struct table *t, uint64_t key)
 {
 	uint32_t hash = hash_of(key), limit = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
 
-	for (uint32_t i = 0; i < LINES && (i == 0 || line_parts[i] <= limit); i++) {
-		uint32_t first = line_of(hash, i);
+	for (const struct part *p = parts; p < parts + PARTS && p->end <= limit; p++)
+		for (uint32_t i = 0; i < p->lines; i++) {
+			int32_t place = find_in(t->keys, line_of(p, hash, i), key);
 
-		for (uint32_t k = first; k < first + LINE; k++)
-			if (__atomic_load_n(&t->keys[k], __ATOMIC_ACQUIRE) == key)
-				return (int32_t)k;
+			if (place >= 0)
+				return place;
+		}
+	return -1;
+}
+
+static int32_t claim_in(uint64_t *keys, uint32_t first, uint64_t key)
+{
+	for (uint32_t k = first; k < first + LINE; k++) {
+		uint64_t none = 0;
+
+		if (__atomic_load_n(&keys[k], __ATOMIC_RELAXED) == 0 &&
+		    __atomic_compare_exchange_n(&keys[k], &none, key, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_RELAXED))
+			return (int32_t)k;
 	}
 	return -1;
+}
+
+static void now_used(uint32_t end)
+{
+	uint32_t seen = __atomic_load_n(&used, __ATOMIC_RELAXED);
+
+	while (seen < end && !__atomic_compare_exchange_n(&used, &seen, end, false,
+							  __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
 }
 
 static int32_t claim(struct table *t, uint64_t key)
 {
 	uint32_t hash = hash_of(key);
 
-	for (uint32_t i = 0; i < LINES; i++) {
-		uint32_t first = line_of(hash, i);
+	for (const struct part *p = parts; p < parts + PARTS; p++)
+		for (uint32_t i = 0; i < p->lines; i++) {
+			int32_t place = claim_in(t->keys, line_of(p, hash, i), key);
 
-		for (uint32_t k = first; k < first + LINE; k++) {
-			uint64_t none = 0;
-
-			if (__atomic_load_n(&t->keys[k], __ATOMIC_RELAXED) == 0 &&
-			    __atomic_compare_exchange_n(&t->keys[k], &none, key, false,
-							__ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-				if (line_parts[i] > __atomic_load_n(&used, __ATOMIC_RELAXED))
-					__atomic_store_n(&used, line_parts[i], __ATOMIC_RELEASE);
-				return (int32_t)k;
+			if (place >= 0) {
+				now_used(p->end);
+				return place;
 			}
 		}
-	}
 	return -1;
 }
 

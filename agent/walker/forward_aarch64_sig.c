@@ -21,3 +21,9 @@ uint64_t forward_pushed_sig(const struct hot *h, const struct blob *b)
 	(void)b;
 	return 0;
 }
+
+bool forward_dispatch_sig(struct hot *h)
+{
+	(void)h;
+	return false;
+}

@@ -29,10 +29,11 @@ static const char usage[] =
 
 enum { LOCK, ID, KIND, WAITS, NOW, TOTAL, LONGEST, WAITERS, OWNERS, COLUMN_COUNT };
 static const struct column columns[COLUMN_COUNT] = {
-	[LOCK] = { "LOCK", false, 24 },	      [KIND] = { "KIND", false, 0 },
-	[WAITS] = { "WAITS", true, 0 },	      [NOW] = { "NOW", true, 0 },
-	[TOTAL] = { "TOTAL", true, 0 },	      [LONGEST] = { "LONGEST", true, 0 },
-	[WAITERS] = { "WAITERS", false, 10 }, [OWNERS] = { "OWNERS", false, 10 },
+	[LOCK] = { "LOCK", false, 24 },	    [ID] = { "ID", false, 0 },
+	[KIND] = { "KIND", false, 0 },	    [WAITS] = { "WAITS", true, 0 },
+	[NOW] = { "NOW", true, 0 },	    [TOTAL] = { "TOTAL", true, 0 },
+	[LONGEST] = { "LONGEST", true, 0 }, [WAITERS] = { "WAITERS", false, 10 },
+	[OWNERS] = { "OWNERS", false, 10 },
 };
 
 /* Names, the most important first: worker-1, worker-2, ... */
@@ -67,7 +68,7 @@ static void put_lock(struct table *table, const cJSON *r)
 
 	if (!row)
 		return;
-	snprintf(row[LOCK], CELL_MAX, "%s", *class_name ? class_name : "?");
+	snprintf(row[LOCK], CELL_MAX, "%s", *class_name ? class_name : "(unknown)");
 	snprintf(row[ID], CELL_MAX, "%s", *id ? id : "-");
 	snprintf(row[KIND], CELL_MAX, "%s%s", json_text_of(r, "kind"),
 		 cJSON_IsTrue(json_get(r, "idle")) ? " (idle)" : "");

@@ -229,6 +229,14 @@ def delete_socket(c):
     return attach_once(c)
 
 
+def take_socket_at_once(c):
+    """A JVM that starts takes a socket of its name away, which may be the one that it made for us a moment before."""
+    path = "%s/.java_pid1" % c.tmp_dir()
+    hook = "for i in $(seq 500000); do [ -S '%s' ] && rm '%s' && break; done" % (path, path)
+    result = injection.attach(c, wrap=(BUILD + "/tests/at_syscall", "after", SYS_PIDFD_SEND_SIGNAL, hook))
+    return see_through(c, result)
+
+
 def cleaner(c):
     """A cleaner of /tmp takes /tmp/kindling away while the attach runs; the next attempt is right again."""
     hook = "rm -rf '%s/kindling' 2>/dev/null; true" % c.tmp_dir()
@@ -289,6 +297,7 @@ STATES = {
                               dict(launcher="embed_jvm", env=["SERVER_OPTION=-XX:+DisableAttachMechanism"]),
                               needs=lambda cell: cell.jdk != "17-musl", first=True),
     "socket deleted": State("a cleaner took its attach socket away", run=delete_socket),
+    "socket gone at once": State("its attach socket is taken away as soon as it is made", run=take_socket_at_once),
     "stopped": State("SIGSTOP (streaming when it goes on)", r"stopped", before=stopped, run=refused_then(lambda c: c.signal(signal.SIGCONT)),
                      first=True),
     "stopped, signalled": State("SIGSTOP while SIGQUIT is on its way", run=while_still(

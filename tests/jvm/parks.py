@@ -86,10 +86,8 @@ def cycles(storm, n):
     parks = storm.parks() - before
     check(exact, "%d times off and on in %.1f s under %d parks a second" % (n, took, parks / took))
     for _ in range(3):
-        before = storm.parks()
         exact, met = read(storm, LIBRARY, "-d", "0.5")
-        made = storm.parks() - before
-        check(exact and met > made * 0.05, "attached again: %d of %d parks met" % (met, made))
+        check(exact and met > 1000, "attached again: %d parks met" % met)
     time.sleep(0.2)
 
 

@@ -20,6 +20,11 @@ struct caller {
 	enum return_score score;
 };
 
+static uint64_t frame_end(const struct hot *h, const struct blob *b)
+{
+	return h->at.sp + 8 * (uint64_t)(b->frame_words > 0 ? b->frame_words : 1);
+}
+
 static struct caller caller_at(const struct hot *h, uint64_t end, uint64_t fp_if_small,
 			       int32_t words)
 {
@@ -67,7 +72,7 @@ static void try_forward(const struct hot *h, const struct blob *b, struct caller
 	pushed = forward_pushed_sig(h, b);
 	if (!pushed || pushed > SPILLED_MAX)
 		return;
-	moved = caller_at(h, c->sp + pushed, 0, 2);
+	moved = caller_at(h, frame_end(h, b) + pushed, 0, 2);
 	moved.score = return_score_sig(h, moved.pc, moved.fp, moved.sp, b);
 	if (moved.score > c->score || (sure && moved.score != RETURN_INVALID))
 		*c = moved;
@@ -111,8 +116,7 @@ static void search_above(const struct hot *h, const struct blob *b, struct calle
 
 static bool find_caller(struct hot *h, const struct blob *b, uint64_t pc)
 {
-	uint64_t end = h->at.sp + 8 * (uint64_t)(b->frame_words > 0 ? b->frame_words : 1);
-	struct caller c = caller_at(h, end, h->at.fp, b->frame_words);
+	struct caller c = caller_at(h, frame_end(h, b), h->at.fp, b->frame_words);
 	bool strict = h->leaf || !h->exact;
 
 	if (strict && b->kind == BLOB_NMETHOD)
@@ -164,6 +168,9 @@ bool compiled_frame_sig(struct hot *h, const struct blob *b)
 		return false; /* a virtual thread's root */
 	}
 	h->yielding |= b->base == code_places_sig.do_yield;
+	/* a method handle's dispatch has no frame, and jumps on */
+	if (b->kind == BLOB_NATIVE_NMETHOD && b->frame_words <= 1 && forward_dispatch_sig(h))
+		return true;
 	if (h->leaf && compiled_edge_sig(h, b))
 		return true;
 	if (b->kind == BLOB_NATIVE_NMETHOD && b->base != code_places_sig.enter_special &&

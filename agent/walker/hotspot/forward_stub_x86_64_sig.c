@@ -164,3 +164,17 @@ uint64_t forward_pushed_sig(const struct hot *h, const struct blob *b)
 		return 0;
 	return f.reg[FORWARD_RSP] > h->at.sp ? f.reg[FORWARD_RSP] - h->at.sp : 0;
 }
+
+bool forward_dispatch_sig(struct hot *h)
+{
+	struct forward f;
+	uint64_t sp, pc, fp;
+
+	begin(h, &f);
+	if (forward_sig(&f, FORWARD_STEPS_STUB) != FORWARD_JUMPED)
+		return false;
+	sp = f.reg[FORWARD_RSP];
+	pc = hot_word(h, sp);
+	fp = fp_after(h, &f);
+	return return_fits_java_sig(h, pc, fp, sp + 8) && hot_move(h, pc, sp + 8, fp);
+}

@@ -140,6 +140,8 @@ bool forward_stub_sig(struct hot *h, const struct blob *b);
 /* The same in the interpreter, for entries of intrinsics: they build no frame, and the barriers of
  * some collectors push all registers there. */
 bool forward_interpreter_sig(struct hot *h);
+/* Leaves code that has no frame and ends by a jump to a method: its caller's pc is on top then. */
+bool forward_dispatch_sig(struct hot *h);
 /* Bytes that the compiled code at @h->at gives back to the stack before its next jump, in @b. */
 uint64_t forward_pushed_sig(const struct hot *h, const struct blob *b);
 /* Leaves the safepoint blob, entered by the @poll of the nmethod @polled. */

@@ -65,7 +65,7 @@ static bool edge_entry_late(struct hot *h)
 }
 
 /* leave; (25: movb) pop r13; mov rsp, rbx; jmp r13: rbx is the sender's sp. Native methods: rdi for
- * r13. */
+ * r13, and rbx is anything. */
 static bool edge_return(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, rbx = h->regs.rbx, code = load_code_sig(h->at.pc);
@@ -80,7 +80,8 @@ static bool edge_return(struct hot *h)
 		if (return_fits_java_sig(h, h->regs.r13, fp, rbx))
 			return entered(h, 0, h->regs.r13, rbx, fp);
 	}
-	if (i[0] == 0x5f && return_fits_java_sig(h, hot_word(h, sp), fp, sp))
+	left = left && i[0] == 0x41 && i[1] == 0xc6; /* movb */
+	if ((i[0] == 0x5f || left) && return_fits_java_sig(h, hot_word(h, sp), fp, sp))
 		return entered(h, 0, hot_word(h, sp), sp + 8, fp);
 	if ((((i[0] == 0x48 || i[0] == 0x49) && i[1] == 0x8b && (i[2] & 0xf8) == 0xe0) ||
 	     (i[0] == 0xff && i[1] == 0xe7)) &&

@@ -1,0 +1,116 @@
+/*
+ * See park_priv.h. A park whose permit is there already waits for nothing: it should cost nothing.
+ * The JVM keeps the permit in Parker::_counter, which no table tells of: inside the JavaThread from
+ * JDK 17 on, behind a pointer before. It is learnt in the agent's own thread: the one word of it
+ * that goes to 1 with every unpark and to 0 with every park. Only the thread itself takes its
+ * permit, so one that is seen there makes the next park return at once.
+ */
+#include <stddef.h>
+#include <string.h>
+#include "agent/events/park_priv.h"
+#include "agent/libjvm.h"
+#include "agent/walker/guard.h"
+#include "agent/walker/java_thread.h"
+
+#define ROUNDS	    4
+#define THREAD_MAX  8192 /* bytes of a JavaThread that are looked at */
+#define PARKER_MAX  512 /* of what a pointer in it leads to */
+#define PLACES_MAX  4096
+#define NOT_POINTER 0xffffu
+
+struct place {
+	uint16_t in_thread; /* the word's offset, or the pointer's */
+	uint16_t behind; /* offset behind the pointer; NOT_POINTER = the word lies in the thread */
+};
+
+static struct {
+	bool known;
+	struct place at;
+} permit;
+
+static uint64_t address_of(uint64_t java_thread, struct place p)
+{
+	if (p.behind == NOT_POINTER)
+		return java_thread + p.in_thread;
+	return *(const uint64_t *)(uintptr_t)(java_thread + p.in_thread) + p.behind;
+}
+
+bool park_has_permit(uint64_t java_thread)
+{
+	return permit.known &&
+	       *(const volatile int32_t *)(uintptr_t)address_of(java_thread, permit.at) == 1;
+}
+
+/* ---- the agent's thread ---------------------------------------------------------------------- */
+
+/* As address_of(), of a pointer that may be none; 0 = cannot be read. */
+static uint32_t value_at(uint64_t java_thread, struct place p)
+{
+	if (p.behind == NOT_POINTER)
+		return load32_sig(java_thread + p.in_thread);
+	return load32_sig(load64_sig(java_thread + p.in_thread) + p.behind);
+}
+
+/* Every word with the value 1, in the thread and behind its pointers. */
+static uint32_t collect(uint64_t java_thread, size_t size, struct place *places)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i + 8 <= size; i += 8) {
+		uint64_t pointer = load64_sig(java_thread + i);
+
+		for (uint32_t k = i; k < i + 8 && n < PLACES_MAX; k += 4)
+			if (load32_sig(java_thread + k) == 1)
+				places[n++] = (struct place){ (uint16_t)k, NOT_POINTER };
+		if (pointer % 8 || pointer < GUARD_LOW || pointer > GUARD_HIGH ||
+		    (pointer >= java_thread && pointer < java_thread + size))
+			continue;
+		for (uint32_t k = 0; k < PARKER_MAX && n < PLACES_MAX; k += 4)
+			if (load32_sig(pointer + k) == 1)
+				places[n++] = (struct place){ (uint16_t)i, (uint16_t)k };
+	}
+	return n;
+}
+
+static uint32_t keep(uint64_t java_thread, uint32_t value, struct place *places, uint32_t n)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (value_at(java_thread, places[i]) == value)
+			places[kept++] = places[i];
+	return kept;
+}
+
+/* Two pointers may lead to the same word; two words are one too many. */
+static bool is_one(uint64_t java_thread, const struct place *places, uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++)
+		if (address_of(java_thread, places[i]) != address_of(java_thread, places[0]))
+			return false;
+	return n > 0;
+}
+
+void park_permit_learn(JNIEnv *env, void (*unpark)(JNIEnv *env), void (*park)(JNIEnv *env))
+{
+	static struct place places[PLACES_MAX];
+	static const sigset_t nothing_blocked;
+	uint64_t thread = java_thread_of_sig(env);
+	size_t size = libjvm_type_size("JavaThread");
+	uint32_t n = 0;
+
+	if (permit.known || !size)
+		return;
+	(void)guard_begin_sig(&nothing_blocked);
+	for (int i = 0; i < ROUNDS; i++) {
+		unpark(env);
+		n = i ? keep(thread, 1, places, n)
+		      : collect(thread, size < THREAD_MAX ? size : THREAD_MAX, places);
+		park(env);
+		n = keep(thread, 0, places, n);
+	}
+	if (n < PLACES_MAX && is_one(thread, places, n)) {
+		permit.at = places[0];
+		__atomic_store_n(&permit.known, true, __ATOMIC_RELEASE);
+	}
+}

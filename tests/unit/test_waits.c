@@ -1,0 +1,546 @@
+/*
+ * Waits from their begin to their end, through the ring to a writer that is a stand-in, and those
+ * that go on. What is held: every wait is counted once, in one place, whatever is full; what was
+ * told as OPEN has an end, its own or CLOSED.
+ */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include "agent/agent.h"
+#include "agent/events/open.h"
+#include "agent/events/owner.h"
+#include "agent/events/park.h"
+#include "agent/events/virtual_name.h"
+#include "agent/events/waits.h"
+#include "agent/writer.h"
+#include "tests/unit/unit.h"
+
+#define MIN   NS_PER_MS
+#define CLASS 4711u
+
+struct agent agent = { .wake_fd = -1 };
+struct events events;
+
+/* ---- stand-ins ---------------------------------------------------------------------------- */
+
+static uint64_t clock_ns; /* stands still */
+static uint32_t carrier_number; /* of the virtual thread that calls; 0 = none */
+static struct owner_monitor blocked_on;
+static enum writer_result writer_says;
+static struct ring_sample told[64];
+static uint32_t n_told;
+
+uint64_t mono_ns(void)
+{
+	return __atomic_add_fetch(&clock_ns, 1, __ATOMIC_RELAXED);
+}
+
+uint32_t thread_id(void)
+{
+	return 77;
+}
+
+void walk_anchor_sig(struct walk *w, uint64_t java_thread)
+{
+	w->frames[0] = (struct walk_frame){ .where = java_thread, .kind = WIRE_KIND_C2 };
+	w->n = 1;
+	w->broken = NULL;
+	w->virtual_id = 0;
+	w->virtual_name[0] = '\0';
+}
+
+void virtual_identity(struct ring_sample *head)
+{
+	head->virtual_id = 0;
+	head->name[0] = '\0';
+}
+
+uint32_t virtual_number(uint64_t java_thread)
+{
+	(void)java_thread;
+	return carrier_number;
+}
+
+void owner_blocked_on(uint64_t java_thread, struct owner_monitor *ret)
+{
+	(void)java_thread;
+	*ret = blocked_on;
+}
+
+uint32_t owner_number(uint64_t java_thread)
+{
+	return (uint32_t)java_thread;
+}
+
+uint64_t owner_thread(uint32_t number)
+{
+	return number;
+}
+
+void park_look_now(struct park_ask *asks, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		asks[i].lock = (struct wait_lock){ .class_handle = CLASS, .identity = 5 };
+}
+
+enum writer_result writer_beside_books(const struct ring_sample *s)
+{
+	if (writer_says == WRITER_OK && n_told < sizeof(told) / sizeof(told[0]))
+		told[n_told++] = *s;
+	return writer_says;
+}
+
+/* ---- the writer's part -------------------------------------------------------------------------
+ */
+
+static struct {
+	uint64_t n, ns;
+	struct ring_sample last;
+} read_;
+
+static void drain(void)
+{
+	const struct ring_sample *s;
+
+	while ((s = ring_peek(&agent.ring, UINT64_MAX))) {
+		read_.n++;
+		read_.ns += s->weight;
+		read_.last = *s;
+		open_wait_ended(s);
+		ring_pop(&agent.ring);
+	}
+}
+
+/* As once every 250 ms: what has come, then a look, then the pipe. */
+static void round_trip(void)
+{
+	drain();
+	(void)open_waits_look(clock_ns);
+	open_waits_sent();
+	clock_ns += 250 * NS_PER_MS;
+}
+
+static const struct event_books *books(void)
+{
+	return &agent.books.of[WIRE_EVENT_LOCK];
+}
+
+static void books_are_exact(void)
+{
+	uint64_t n = books()->pushed, ns = books()->pushed_weight;
+
+	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
+		n += books()->drop[i].n;
+		ns += books()->drop[i].weight;
+	}
+	assert_int_equal(books()->taken, n);
+	assert_int_equal(books()->taken_weight, ns);
+}
+
+static void counts_are(uint64_t too_short, uint64_t unpaired)
+{
+	uint64_t n, ns, ends;
+
+	waits_counts(&n, &ns, &ends);
+	assert_int_equal(n, too_short);
+	assert_int_equal(ends, unpaired);
+}
+
+static uint64_t short_before, unpaired_before;
+
+static void begin(uint64_t thread, uint64_t key, enum wire_wait how)
+{
+	static const struct wait_lock lock = { .identity = 9, .owner_tid = 3 };
+
+	wait_begin(thread, key, how, 0, &lock);
+}
+
+static void look(void *context, struct wait_lock *lock)
+{
+	(void)context;
+	lock->class_handle = CLASS;
+}
+
+static void end(uint64_t thread, uint64_t key, enum wire_wait how)
+{
+	wait_end(thread, key, how, look, NULL);
+}
+
+static int setup(void **state)
+{
+	struct wire_start start = { .events = 1u << WIRE_EVENT_LOCK };
+	const char *note = "";
+	uint64_t ns;
+
+	(void)state;
+	memset(&agent.books, 0, sizeof(agent.books));
+	memset(&read_, 0, sizeof(read_));
+	memset(&blocked_on, 0, sizeof(blocked_on));
+	carrier_number = n_told = 0;
+	writer_says = WRITER_OK;
+	clock_ns = 10 * NS_PER_S;
+	events = (struct events){ .on = 1u << WIRE_EVENT_LOCK, .lock_min_ns = MIN };
+	waits_counts(&short_before, &ns, &unpaired_before);
+	if (ring_init(&agent.ring, 64 << 10) < 0 || events_push_init() < 0)
+		return -1;
+	return waits_source.begin(&start, &note);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	waits_source.end();
+	events_push_free();
+	ring_deinit(&agent.ring);
+	return 0;
+}
+
+/* ---- ended waits --------------------------------------------------------------------------------
+ */
+
+static void long_wait_comes_with_all_that_is_known_of_it(void **state)
+{
+	uint64_t began;
+
+	(void)state;
+	begin(64, 64, WIRE_WAIT_ENTER);
+	began = clock_ns;
+	clock_ns += 5 * MIN;
+	end(64, 64, WIRE_WAIT_ENTER);
+	drain();
+	assert_int_equal(read_.n, 1);
+	assert_int_equal(read_.last.mono_ns, began);
+	assert_int_equal(read_.last.weight, 5 * MIN + 1);
+	assert_int_equal(read_.last.wait, WIRE_WAIT_ENTER);
+	assert_int_equal(read_.last.class_handle, CLASS);
+	assert_int_equal(read_.last.identity, 9);
+	assert_int_equal(read_.last.owner_tid, 3);
+	assert_int_equal(read_.last.tid, 77);
+	assert_int_equal(read_.last.n_frames, 1);
+	assert_int_equal(books()->taken, 1);
+	books_are_exact();
+	counts_are(short_before, unpaired_before);
+}
+
+static void short_wait_is_only_counted(void **state)
+{
+	(void)state;
+	begin(64, 64, WIRE_WAIT_PARK);
+	clock_ns += MIN / 2;
+	end(64, 64, WIRE_WAIT_PARK);
+	drain();
+	assert_int_equal(read_.n, 0);
+	assert_int_equal(books()->taken, 0);
+	counts_are(short_before + 1, unpaired_before);
+}
+
+static void end_without_its_begin_is_counted(void **state)
+{
+	(void)state;
+	end(64, 64, WIRE_WAIT_WAIT);
+	begin(64, 64, WIRE_WAIT_WAIT);
+	clock_ns += 5 * MIN;
+	end(64, 64, WIRE_WAIT_ENTER); /* of another kind */
+	end(64, 64, WIRE_WAIT_WAIT); /* the place is free again */
+	drain();
+	assert_int_equal(read_.n, 0);
+	counts_are(short_before, unpaired_before + 3);
+}
+
+static void virtual_thread_s_wait_ends_on_another_carrier(void **state)
+{
+	(void)state;
+	begin(64, 31, WIRE_WAIT_WAIT);
+	begin(64, 32, WIRE_WAIT_WAIT); /* the next one on the same carrier */
+	clock_ns += 5 * MIN;
+	end(128, 31, WIRE_WAIT_WAIT);
+	end(192, 32, WIRE_WAIT_WAIT);
+	drain();
+	assert_int_equal(read_.n, 2);
+	counts_are(short_before, unpaired_before);
+}
+
+static void begin_whose_end_was_not_told_is_forgotten_at_the_next(void **state)
+{
+	(void)state;
+	begin(64, 64, WIRE_WAIT_ENTER);
+	clock_ns += 50 * MIN;
+	begin(64, 64, WIRE_WAIT_PARK);
+	clock_ns += 5 * MIN;
+	end(64, 64, WIRE_WAIT_PARK);
+	drain();
+	assert_int_equal(read_.n, 1);
+	assert_in_range(read_.ns, 5 * MIN, 5 * MIN + 10);
+}
+
+static void nothing_happens_while_waits_are_off(void **state)
+{
+	(void)state;
+	events.on = 0;
+	begin(64, 64, WIRE_WAIT_ENTER);
+	clock_ns += 5 * MIN;
+	end(64, 64, WIRE_WAIT_ENTER);
+	drain();
+	assert_int_equal(read_.n, 0);
+	assert_int_equal(waits_used(), 0);
+	counts_are(short_before, unpaired_before);
+}
+
+static void full_ring_costs_waits_but_not_the_books(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 2000; i++) {
+		begin(64, 64, WIRE_WAIT_ENTER);
+		clock_ns += 2 * MIN;
+		end(64, 64, WIRE_WAIT_ENTER);
+	}
+	drain();
+	assert_true(books()->drop[WIRE_DROP_RING_FULL].n > 0);
+	assert_int_equal(books()->taken, 2000);
+	assert_int_equal(read_.n, books()->pushed);
+	assert_int_equal(read_.ns, books()->pushed_weight);
+	books_are_exact();
+}
+
+static void few_threads_keep_to_a_small_part_of_the_table(void **state)
+{
+	(void)state;
+	for (uint64_t i = 1; i <= 20000; i++) {
+		begin(64 * (i % 20 + 1), 64 * (i % 20 + 1), WIRE_WAIT_PARK);
+		end(64 * (i % 20 + 1), 64 * (i % 20 + 1), WIRE_WAIT_PARK);
+	}
+	assert_in_range(waits_used(), 1, WAITS_MAX / 16);
+	counts_are(short_before + 20000, unpaired_before);
+}
+
+static void many_wait_at_once(void **state)
+{
+	const uint64_t n = 8000;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++)
+		begin(0x7f0000000000 + 4096 * i, 0x7f0000000000 + 4096 * i, WIRE_WAIT_PARK);
+	for (uint64_t i = 1; i <= n; i++)
+		end(0x7f0000000000 + 4096 * i, 0x7f0000000000 + 4096 * i, WIRE_WAIT_PARK);
+	counts_are(short_before + n, unpaired_before);
+}
+
+static void more_than_the_table_holds_are_counted_as_unpaired(void **state)
+{
+	const uint64_t n = 3 * WAITS_MAX;
+	uint64_t too_short, ns, unpaired;
+
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		for (uint64_t i = 1; i <= n; i++)
+			begin(64 * i, 64 * i, WIRE_WAIT_PARK);
+		for (uint64_t i = 1; i <= n; i++)
+			end(64 * i, 64 * i, WIRE_WAIT_PARK);
+	}
+	waits_counts(&too_short, &ns, &unpaired);
+	too_short -= short_before;
+	unpaired -= unpaired_before;
+	assert_int_equal(too_short + unpaired, 2 * n);
+	assert_in_range(too_short, WAITS_MAX, 2 * WAITS_MAX);
+}
+
+#define THREADS 6
+#define ROUNDS	20000
+
+static void *wait_often(void *number)
+{
+	uint64_t me = 64 * (1 + (uint64_t)(uintptr_t)number);
+
+	for (int i = 0; i < ROUNDS; i++) {
+		begin(me, me, WIRE_WAIT_ENTER);
+		end(me, me, WIRE_WAIT_ENTER);
+	}
+	return NULL;
+}
+
+static void many_threads_at_once_lose_nothing(void **state)
+{
+	pthread_t threads[THREADS];
+	struct wait copy;
+
+	(void)state;
+	events.lock_min_ns = 0;
+	for (uint64_t i = 0; i < THREADS; i++)
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, wait_often, (void *)(uintptr_t)i), 0);
+	while (__atomic_load_n(&books()->taken, __ATOMIC_RELAXED) < THREADS * ROUNDS) {
+		drain();
+		for (uint32_t i = 0; i < waits_used(); i++)
+			if (waits_copy(i, &copy))
+				assert_int_equal(copy.key, copy.java_thread);
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	drain();
+	assert_int_equal(books()->taken, THREADS * ROUNDS);
+	assert_int_equal(read_.n, books()->pushed);
+	books_are_exact();
+	counts_are(short_before, unpaired_before);
+}
+
+/* ---- waits that go on
+ * ---------------------------------------------------------------------------- */
+
+static void long_wait_is_told_once_while_it_goes_on(void **state)
+{
+	(void)state;
+	blocked_on = (struct owner_monitor){
+		.address = 8, .class_handle = CLASS, .identity = 1, .owner = 12
+	};
+	begin(64, 64, WIRE_WAIT_ENTER);
+	for (int i = 0; i < 3; i++)
+		round_trip();
+	assert_int_equal(n_told, 0);
+	for (int i = 0; i < 10; i++)
+		round_trip();
+	assert_int_equal(n_told, 1);
+	assert_int_equal(told[0].flags, WIRE_LOCK_OPEN);
+	assert_int_equal(told[0].tid, 64);
+	assert_int_equal(told[0].class_handle, CLASS);
+	assert_int_equal(told[0].owner_tid, 12);
+	assert_in_range(told[0].weight, NS_PER_S, NS_PER_S + NS_PER_S / 2);
+	end(64, 64, WIRE_WAIT_ENTER);
+	for (int i = 0; i < 10; i++)
+		round_trip();
+	assert_int_equal(n_told, 1);
+	assert_int_equal(read_.last.mono_ns, told[0].mono_ns);
+	assert_int_equal(books()->taken, 1);
+}
+
+static void lock_of_a_park_is_asked_of_the_jvm(void **state)
+{
+	(void)state;
+	begin(64, 64, WIRE_WAIT_PARK);
+	for (int i = 0; i < 6; i++)
+		round_trip();
+	assert_int_equal(n_told, 1);
+	assert_int_equal(told[0].class_handle, CLASS);
+	assert_int_equal(told[0].identity, 5);
+}
+
+static void owner_that_waits_itself_has_a_stack(void **state)
+{
+	(void)state;
+	blocked_on = (struct owner_monitor){ .address = 8, .owner = 128 };
+	begin(64, 64, WIRE_WAIT_ENTER);
+	clock_ns += 900 * NS_PER_MS;
+	begin(128, 128, WIRE_WAIT_ENTER);
+	for (int i = 0; i < 3; i++)
+		round_trip();
+	assert_int_equal(n_told, 1);
+	assert_int_equal(told[0].n_frames, 1);
+	assert_int_equal(told[0].n_owner_frames, 1);
+}
+
+static void wait_whose_end_is_lost_is_closed(void **state)
+{
+	(void)state;
+	begin(64, 64, WIRE_WAIT_PARK);
+	for (int i = 0; i < 6; i++)
+		round_trip();
+	assert_int_equal(n_told, 1);
+	while (books()->drop[WIRE_DROP_RING_FULL].n == 0) {
+		begin(128, 128, WIRE_WAIT_ENTER);
+		clock_ns += 2 * MIN;
+		end(128, 128, WIRE_WAIT_ENTER);
+	}
+	end(64, 64, WIRE_WAIT_PARK); /* no room */
+	begin(64, 64, WIRE_WAIT_PARK); /* the place is used again */
+	for (int i = 0; i < 3; i++)
+		round_trip();
+	assert_int_equal(n_told, 2);
+	assert_int_equal(told[1].flags, WIRE_LOCK_CLOSED);
+	assert_int_equal(told[1].mono_ns, told[0].mono_ns);
+	assert_int_equal(told[1].tid, told[0].tid);
+	for (int i = 0; i < 8; i++)
+		round_trip();
+	assert_int_equal(n_told, 3); /* the next one, as OPEN */
+	assert_int_equal(told[2].flags, WIRE_LOCK_OPEN);
+}
+
+static void wait_that_the_reader_did_not_get_is_told_again(void **state)
+{
+	(void)state;
+	begin(64, 64, WIRE_WAIT_PARK);
+	clock_ns += 2 * NS_PER_S;
+	(void)open_waits_look(clock_ns);
+	open_waits_lost();
+	assert_int_equal(n_told, 1);
+	round_trip();
+	assert_int_equal(n_told, 2);
+	assert_int_equal(told[1].mono_ns, told[0].mono_ns);
+	/* nor its end */
+	end(64, 64, WIRE_WAIT_PARK);
+	drain();
+	open_waits_lost();
+	round_trip();
+	assert_int_equal(n_told, 3);
+	assert_int_equal(told[2].flags, WIRE_LOCK_CLOSED);
+	for (int i = 0; i < 4; i++)
+		round_trip();
+	assert_int_equal(n_told, 3);
+}
+
+static void virtual_thread_without_a_carrier_is_told_without_a_stack(void **state)
+{
+	(void)state;
+	carrier_number = WIRE_VIRTUAL_TID | 31;
+	begin(64, 31, WIRE_WAIT_WAIT);
+	for (int i = 0; i < 6; i++)
+		round_trip();
+	assert_int_equal(n_told, 1);
+	assert_int_equal(told[0].tid, WIRE_VIRTUAL_TID | 31);
+	assert_int_equal(told[0].n_frames, 0);
+}
+
+static void wait_older_than_the_session_is_one_like_all_others(void **state)
+{
+	static const struct wait_lock nothing_known;
+	int32_t place;
+
+	(void)state;
+	place = waits_add(64, 64, WIRE_WAIT_ENTER, &nothing_known);
+	assert_true(place >= 0);
+	assert_int_equal(waits_add(64, 64, WIRE_WAIT_ENTER, &nothing_known), -1);
+	clock_ns += 5 * MIN;
+	end(64, 64, WIRE_WAIT_ENTER);
+	drain();
+	assert_int_equal(read_.n, 1);
+	place = waits_add(64, 64, WIRE_WAIT_ENTER, &nothing_known);
+	waits_remove((uint32_t)place, waits_at((uint32_t)place)->begin_ns);
+	assert_int_equal(waits_find(64), -1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(long_wait_comes_with_all_that_is_known_of_it),
+		TEST(short_wait_is_only_counted),
+		TEST(end_without_its_begin_is_counted),
+		TEST(virtual_thread_s_wait_ends_on_another_carrier),
+		TEST(begin_whose_end_was_not_told_is_forgotten_at_the_next),
+		TEST(nothing_happens_while_waits_are_off),
+		TEST(full_ring_costs_waits_but_not_the_books),
+		TEST(few_threads_keep_to_a_small_part_of_the_table),
+		TEST(many_wait_at_once),
+		TEST(more_than_the_table_holds_are_counted_as_unpaired),
+		TEST(many_threads_at_once_lose_nothing),
+		TEST(long_wait_is_told_once_while_it_goes_on),
+		TEST(lock_of_a_park_is_asked_of_the_jvm),
+		TEST(owner_that_waits_itself_has_a_stack),
+		TEST(wait_whose_end_is_lost_is_closed),
+		TEST(wait_that_the_reader_did_not_get_is_told_again),
+		TEST(virtual_thread_without_a_carrier_is_told_without_a_stack),
+		TEST(wait_older_than_the_session_is_one_like_all_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
