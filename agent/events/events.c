@@ -33,12 +33,12 @@ static const struct events_source park_source = {
 	.event = WIRE_EVENT_LOCK,
 	.begin = park_begin,
 	.end = park_stop,
-	.tick = park_older_tick,
 };
 
 static const struct events_source *const sources[] = {
 	&waits_source, /* first: the table that the others fill */
 	&park_source,
+	&park_older_source, /* behind it */
 	&monitors_source,
 	&alloc_source,
 	&wall_source,
