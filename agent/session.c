@@ -100,6 +100,12 @@ static enum writer_result bye(void)
 	return writer_fault(WIRE_BYE, 0, "detach", "detached");
 }
 
+/* Which tables of the JVM are missing, and what that costs. */
+static enum writer_result walker_says(void)
+{
+	return *walker_note() ? writer_fault(WIRE_NOTE, 0, "walker", walker_note()) : WRITER_OK;
+}
+
 /* A frame that the session hangs on: wait a moment for room. */
 static enum writer_result insist(enum writer_result (*say)(void))
 {
@@ -210,7 +216,7 @@ static void begin_session(void)
 	engine.spare_sigprof = libjvm_version().feature >= JFR_CPU_TIME;
 	session.state = PAUSED;
 	events_hello();
-	if (insist(hello) != WRITER_OK)
+	if (insist(hello) != WRITER_OK || (r == 0 && insist(walker_says) != WRITER_OK))
 		end_session();
 	else
 		start_sampling(r, step, why);

@@ -33,6 +33,7 @@ static const struct events_source park_source = {
 	.event = WIRE_EVENT_LOCK,
 	.begin = park_begin,
 	.end = park_stop,
+	.tick = park_tick,
 };
 
 static const struct events_source *const sources[] = {

@@ -16,6 +16,7 @@
 #include "agent/events/waits.h"
 #include "agent/walker/java_thread.h"
 
+#define LOOK_NS	   (5 * NS_PER_S) /* whether ours is still called */
 #define LANES	   64u /* counters of threads inside, a cache line each */
 #define STOP_TRIES 2000
 #define STOP_PAUSE NS_PER_MS
@@ -147,6 +148,15 @@ int park_start(const char **why)
 		return r;
 	__atomic_fetch_add(&park.generation, 1, __ATOMIC_SEQ_CST);
 	return 0;
+}
+
+uint64_t park_tick(uint64_t now_ns)
+{
+	const char *why;
+
+	if (park.generation & 1)
+		(void)park_native_put(agent.env, &why);
+	return now_ns + LOOK_NS;
 }
 
 void park_stop(void)

@@ -73,6 +73,7 @@ void code_find_places(bool now)
 	if (vm_sig.version < 21 || (code_places_sig.cont_low && code_places_sig.enter_special))
 		return;
 	/* a JVM without virtual threads never has them: look less and less often */
+	now |= __atomic_exchange_n(&code_places_sig.wanted, false, __ATOMIC_RELAXED);
 	if (!now && ++passed < pause)
 		return;
 	pause = now ? 1 : pause < PAUSE_MAX ? 2 * pause : PAUSE_MAX;

@@ -23,6 +23,7 @@ struct code_places {
 	uint64_t enter_special; /* CodeBlob of Continuation.enterSpecial's wrapper */
 	int32_t enter_special_words;
 	uint64_t do_yield; /* of Continuation.doYield's */
+	bool wanted; /* a walk met the barrier and did not know the frame behind it */
 };
 extern struct code_places code_places_sig;
 

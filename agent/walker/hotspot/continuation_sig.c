@@ -41,6 +41,14 @@ uint64_t oop_load_sig(uint64_t at)
 	return value ? c->narrow_base + (value << c->narrow_shift) : 0;
 }
 
+#define Z_ADDRESS_FROM 16 /* all below are colours */
+
+/* Is there a reference which oop_load_sig() cannot follow now? */
+static bool oop_is_unreadable(uint64_t at)
+{
+	return continuation_sig.z_shift && !oop_load_sig(at) && load64_sig(at) >> Z_ADDRESS_FROM;
+}
+
 #define HANDLE_TAGS 3ull /* weak or global; local references have none */
 
 /* Local references hold plain addresses (jniHandles.inline.hpp), the others as the collector likes. */
@@ -141,6 +149,11 @@ static bool walk_chunk(struct hot *h, uint64_t chunk)
 	return true;
 }
 
+static void push_unknown(struct hot *h)
+{
+	hot_push(h, (uint64_t)(uintptr_t) "[unknown]", -1, WIRE_KIND_UNKNOWN);
+}
+
 /* All frames that are still in chunks, or none: false where something changed meanwhile. */
 static bool walk_frozen(struct hot *h, uint64_t entry)
 {
@@ -154,9 +167,13 @@ static bool walk_frozen(struct hot *h, uint64_t entry)
 	    continuation < GUARD_LOW || continuation % 8)
 		return false;
 	first = chunk = oop_load_sig(continuation + (uint32_t)c->tail);
+	if (!first && oop_is_unreadable(continuation + (uint32_t)c->tail))
+		return false;
 	sp = first ? load32_sig(first + (uint32_t)c->chunk_sp) : 0;
 	for (int i = 0; i < CHUNKS_MAX && chunk && whole; i++) {
 		whole = walk_chunk(h, chunk);
+		if (oop_is_unreadable(chunk + (uint32_t)c->chunk_parent))
+			push_unknown(h);
 		chunk = oop_load_sig(chunk + (uint32_t)c->chunk_parent);
 	}
 	if (whole && oop_load_sig(continuation + (uint32_t)c->tail) == first &&
@@ -207,11 +224,13 @@ bool continuation_cross_sig(struct hot *h)
 
 	virtual_identity_sig(h);
 	if (!entry || !hot_on_stack(h, entry) || entry < h->at.sp) {
+		if (!code_places_sig.enter_special)
+			__atomic_store_n(&code_places_sig.wanted, true, __ATOMIC_RELAXED);
 		h->broken = "continuation";
 		return false;
 	}
 	if (h->yielding || !walk_frozen(h, entry))
-		hot_push(h, (uint64_t)(uintptr_t) "[unknown]", -1, WIRE_KIND_UNKNOWN);
+		push_unknown(h);
 	if (code_places_sig.enter_special)
 		hot_push_method_sig(h,
 				    load64_sig(code_places_sig.enter_special +

@@ -152,37 +152,50 @@ public class LockKnown {
         }
     }
 
+    /** What a member of a crowd does inside. Not a lambda: linking one takes locks of the JDK's own. */
+    static class Visit implements Step {
+        final Crowd crowd;
+        final int id, which;
+        final long begin;
+
+        Visit(Crowd crowd, int id, int which) {
+            this.crowd = crowd;
+            this.id = id;
+            this.which = which;
+            begin = System.nanoTime();
+        }
+
+        public void run() {
+            long from = System.nanoTime();
+            if (virtual) Crowd.spin(Crowd.HOLD_MS); // a sleep would unmount, or be a park
+            else LockKnown.sleep(Crowd.HOLD_MS);
+            crowd.visits[id].add(new long[] {which, begin, from, System.nanoTime()});
+        }
+    }
+
     /** Eight threads, two locks; who waits how long for whom depends on the scheduler. */
+    @SuppressWarnings("unchecked")
     abstract static class Crowd {
         static final int THREADS = 8, HOLD_MS = 4;
         final String kind, name, classes;
         final Object[] locks = new Object[2];
-        final List<List<String>> said = new ArrayList<>();
+        final List<long[]>[] visits = new List[THREADS]; // lock, came, inside from, until
 
         Crowd(String kind, String name, String classes) {
             this.kind = kind;
             this.name = name;
             this.classes = classes;
-            for (int i = 0; i < THREADS; i++) said.add(new ArrayList<>());
+            for (int i = 0; i < THREADS; i++) visits[i] = new ArrayList<>();
         }
 
         /** Enters, calls inside(), leaves. */
         abstract void enter(Object lock, Step inside) throws Exception;
 
         void member(int id) throws Exception {
-            List<String> mine = said.get(id);
             for (int r = 0; r < rounds; r++) {
                 LockKnown.sleep(1 + (id * 3 + r) % 5); // so that most come while somebody else is inside
                 int which = (id + r / 3) % 2;
-                long begin = System.nanoTime();
-                enter(locks[which], () -> {
-                    long from = System.nanoTime();
-                    mine.add("WAIT " + kind + " " + name + "-" + id + " " + name + "@" + which + " " + begin + " " + from +
-                             " ? ? " + getClass().getName() + ".enter free unlimited");
-                    if (virtual) spin(HOLD_MS); // a sleep would unmount, or be a park
-                    else sleep(HOLD_MS);
-                    mine.add("HOLD " + name + "@" + which + " " + name + "-" + id + " " + from + " " + System.nanoTime());
-                });
+                enter(locks[which], new Visit(this, id, which));
             }
         }
 
@@ -193,7 +206,13 @@ public class LockKnown {
 
         void report() {
             for (int i = 0; i < 2; i++) tell(name + "@" + i, locks[i], classes);
-            for (List<String> lines : said) truth.addAll(lines);
+            for (int id = 0; id < THREADS; id++)
+                for (long[] v : visits[id]) {
+                    String label = name + "@" + v[0], thread = name + "-" + id;
+                    truth.add("WAIT " + kind + " " + thread + " " + label + " " + v[1] + " " + v[2] + " ? ? " +
+                              getClass().getName() + ".enter free unlimited");
+                    truth.add("HOLD " + label + " " + thread + " " + v[2] + " " + v[3]);
+                }
         }
     }
 
@@ -224,6 +243,9 @@ public class LockKnown {
                 int id = i;
                 threads.add(thread(c.name + "-" + id, virtual, () -> c.member(id)));
             }
+        // what belongs to virtual threads alone is there from the first one on
+        if (virtual) thread("first", true, () -> sleep(10)).start();
+        sleep(20);
         out.println("READY");
         System.in.read();
         if (gc) {
