@@ -49,6 +49,7 @@ static struct {
 	bool walker_ready;
 	bool stuck; /* a handler hangs: its memory is never given back */
 	bool ledger_due;
+	bool sampled; /* the session's first samples have come */
 	uint64_t next_second_ns, next_scan_ns, next_names_ns;
 	uint64_t taken_at_ledger;
 } session = { .events_fd = -1, .control_fd = -1 };
@@ -215,6 +216,7 @@ static void begin_session(void)
 	engine.interval_ns = budget_interval(&session.start);
 	engine.spare_sigprof = libjvm_version().feature >= JFR_CPU_TIME;
 	session.state = PAUSED;
+	session.sampled = false;
 	events_hello();
 	if (insist(hello) != WRITER_OK || (r == 0 && insist(walker_says) != WRITER_OK))
 		end_session();
@@ -440,6 +442,10 @@ static void gather(void)
 {
 	uint64_t now = mono_ns(), end = now + BATCH_NS;
 
+	if (!session.sampled) { /* somebody may wait for a sign of life */
+		session.sampled = true;
+		return;
+	}
 	for (; now < end; now = mono_ns()) {
 		uint64_t next = events_next_ns() < end ? events_next_ns() : end;
 		struct timespec pause = { 0, next > now ? (long)(next - now) : 0 };
