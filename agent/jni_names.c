@@ -9,6 +9,7 @@
  */
 #include "agent/jni_names.h"
 
+#include <jvmti.h>
 #include <string.h>
 #include "agent/libjvm.h"
 #include "agent/thread_states.h"
@@ -112,21 +113,37 @@ static void name_one(JNIEnv *env, jobject thread, uint32_t tid)
 	threads_java_name(tid, (uint64_t)(*env)->GetLongField(env, thread, names.tid), buf);
 }
 
-static void state_one(JNIEnv *env, jobject thread, uint32_t tid)
+/* -1 = not known */
+static jint status_of(JNIEnv *env, jobject thread)
 {
 	jobject of = thread;
 	jint status;
 
 	if (!names.status)
-		return;
+		return -1;
 	if (names.holder)
 		of = (*env)->GetObjectField(env, thread, names.holder);
 	if (!of)
-		return;
+		return -1;
 	status = (*env)->GetIntField(env, of, names.status);
 	if (of != thread)
 		(*env)->DeleteLocalRef(env, of);
-	thread_states_java(tid, status);
+	return status;
+}
+
+bool jni_thread_is_timed(JNIEnv *env, jobject thread)
+{
+	jint status = status_of(env, thread);
+
+	return status >= 0 && status & JVMTI_THREAD_STATE_WAITING_WITH_TIMEOUT;
+}
+
+static void state_one(JNIEnv *env, jobject thread, uint32_t tid)
+{
+	jint status = status_of(env, thread);
+
+	if (status >= 0)
+		thread_states_java(tid, status);
 }
 
 void jni_threads_each(jni_thread_fn *on, void *context)

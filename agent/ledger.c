@@ -127,6 +127,8 @@ void ledger_fill(const struct books *now, struct wire_ledger *ret)
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
 		fill_books(now, e, &ret->books[e]);
 	c[WIRE_COUNTER_BROKEN] = now->broken - base->broken;
+	if (strcmp(walker_name(), "asgct") == 0)
+		c[WIRE_COUNTER_FALLBACK] = ret->books[WIRE_EVENT_CPU].taken;
 	c[WIRE_COUNTER_EXITED] = now->exited - base->exited;
 	c[WIRE_COUNTER_HANDLER_NS] = now->handler_ns - base->handler_ns;
 	c[WIRE_COUNTER_AGENT_CPU_NS] =

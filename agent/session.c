@@ -49,6 +49,7 @@ static struct {
 	bool walker_ready;
 	bool stuck; /* a handler hangs: its memory is never given back */
 	bool ledger_due;
+	bool sampled; /* the session's first samples have come */
 	uint64_t next_second_ns, next_scan_ns, next_names_ns;
 	uint64_t taken_at_ledger;
 } session = { .events_fd = -1, .control_fd = -1 };
@@ -98,6 +99,12 @@ static enum writer_result hello(void)
 static enum writer_result bye(void)
 {
 	return writer_fault(WIRE_BYE, 0, "detach", "detached");
+}
+
+/* Which tables of the JVM are missing, and what that costs. */
+static enum writer_result walker_says(void)
+{
+	return *walker_note() ? writer_fault(WIRE_NOTE, 0, "walker", walker_note()) : WRITER_OK;
 }
 
 /* A frame that the session hangs on: wait a moment for room. */
@@ -209,8 +216,9 @@ static void begin_session(void)
 	engine.interval_ns = budget_interval(&session.start);
 	engine.spare_sigprof = libjvm_version().feature >= JFR_CPU_TIME;
 	session.state = PAUSED;
+	session.sampled = false;
 	events_hello();
-	if (insist(hello) != WRITER_OK)
+	if (insist(hello) != WRITER_OK || (r == 0 && insist(walker_says) != WRITER_OK))
 		end_session();
 	else
 		start_sampling(r, step, why);
@@ -434,6 +442,10 @@ static void gather(void)
 {
 	uint64_t now = mono_ns(), end = now + BATCH_NS;
 
+	if (!session.sampled) { /* somebody may wait for a sign of life */
+		session.sampled = true;
+		return;
+	}
 	for (; now < end; now = mono_ns()) {
 		uint64_t next = events_next_ns() < end ? events_next_ns() : end;
 		struct timespec pause = { 0, next > now ? (long)(next - now) : 0 };

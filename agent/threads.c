@@ -23,13 +23,15 @@
 
 struct known {
 	uint32_t tid; /* 0 = empty */
-	uint16_t java; /* 1 = the name sent is the full Java name */
-	uint16_t ended; /* 1 = it was gone at the last sweep */
+	uint8_t java; /* 1 = the name sent is the full Java name */
+	uint8_t ended; /* 1 = it was gone at the last sweep */
+	uint16_t pass; /* the last over Java threads that saw it */
 	uint64_t name_hash; /* of the name sent */
 	uint64_t comm_hash; /* of the kernel's */
 };
 
 static struct known *table;
+static uint16_t last_pass; /* number of the last pass over Java threads */
 static bool names_missing; /* a thread was seen whose Java name is not known */
 
 uint64_t threads_bytes(void)
@@ -174,10 +176,15 @@ uint32_t threads_virtual(uint64_t id, const char *name)
 }
 
 /* A number means nothing once its thread is gone: it may be given to another. */
-static bool has_ended(uint32_t tid)
+static bool has_ended(const struct known *k)
 {
+	uint32_t tid = k->tid;
+
 	if (tid & WIRE_VIRTUAL_TID)
 		return true; /* nobody can say: forgotten, and said again with its next sample */
+	/* the kernel is asked for those alone that were not seen a moment ago */
+	if ((k->java && k->pass == last_pass) || slot_find_sig(tid))
+		return false;
 	return syscall(SYS_tgkill, (long)getpid(), (long)tid, 0l) < 0 && errno == ESRCH;
 }
 
@@ -188,7 +195,7 @@ void threads_sweep(void)
 
 		if (k->tid == 0 || k->tid == TID_ENDED)
 			continue;
-		if (slot_find_sig(k->tid) || !has_ended(k->tid)) {
+		if (!has_ended(k)) {
 			k->ended = 0;
 			continue;
 		}
@@ -215,6 +222,8 @@ void threads_java_name(uint32_t tid, uint64_t java_id, const char *name)
 	if (events_on(WIRE_EVENT_WALL))
 		wall_thread_seen(tid, name);
 	k = lookup(tid, &is_new);
+	if (k)
+		k->pass = last_pass;
 	if (!k || (k->java && k->name_hash == hash))
 		return;
 	/* the kernel's name was all of it: nothing new for the daemon but that it is Java */
@@ -232,6 +241,7 @@ void threads_refresh(bool force)
 	if (!force && (!names_missing || mono_ns() < next_ns))
 		return;
 	names_missing = false;
+	last_pass++;
 	begin_ns = thread_cpu_ns(0);
 	jni_names_pass(false);
 	pause_ns = (thread_cpu_ns(0) - begin_ns) * PASS_SHARE;

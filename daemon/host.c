@@ -661,6 +661,19 @@ uint64_t recording_samples(const struct recording *r)
 	return profile_samples(live_tap_profile(r->tap));
 }
 
+const char *recording_notes(const struct recording *r, char *buf, size_t size)
+{
+	const struct target *t = target_of(r);
+	size_t n = 0;
+
+	*buf = '\0';
+	for (int i = 0; t && i < NOTES_MAX && n < size; i++)
+		if (t->notes[i].step[0])
+			n += (size_t)snprintf(buf + n, size - n, "%s%s: %s", n ? "; " : "",
+					      t->notes[i].step, t->notes[i].what);
+	return buf;
+}
+
 bool recording_runs(const struct recording *r, char *buf, size_t size)
 {
 	const struct target *t = target_of(r);

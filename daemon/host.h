@@ -72,8 +72,8 @@ int host_query(struct host *h, uint64_t from_real_ns, uint64_t to_real_ns,
 	       void (*done)(void *userdata, struct profile *p, int error), void *userdata);
 
 /*
- * A recording of one streaming target: changes the interval of CPU samples (0 = leave it) and what is
- * collected, collects, puts both back at the end.
+ * A recording of one streaming target: changes the interval of CPU samples (0 = leave it) and what
+ * is collected, collects, puts both back at the end.
  */
 struct recording_options {
 	uint64_t interval_ns;
@@ -86,5 +86,8 @@ unsigned recording_events(const struct recording *r);
 /* Ends it; the profile (symbolised) is the caller's. @ret may be NULL. Frees the recording. */
 struct recording *recording_finish(struct recording *r, struct profile **ret);
 uint64_t recording_samples(const struct recording *r);
+/* What the agent says that it does not collect, and why: "alloc: needs JDK 11"; "" = nothing. @buf.
+ */
+const char *recording_notes(const struct recording *r, char *buf, size_t size);
 /* false: no more samples come; @buf says why: "the JVM ended", "the JVM is failed: no answer". */
 bool recording_runs(const struct recording *r, char *buf, size_t size);

@@ -49,7 +49,7 @@ void host_add_wall(struct live_source *to, const struct target *t, const struct 
 {
 	const struct live_event e = {
 		.event = WIRE_EVENT_WALL,
-		.idle = idle_stack(t->stream, s->node),
+		.idle = idle_sample(t->stream, s),
 		.tid = s->tid,
 		.thread = s->thread,
 		.node = s->node,

@@ -120,13 +120,7 @@ static int lay(struct inject *in, int tmp_dfd)
 		return root;
 	if (flock(root, LOCK_EX | LOCK_NB) < 0)
 		return -errno;
-	/* with it at once: by this name a daemon sees that something of ours is there */
-	r = files_as_keeper(in);
-	if (r == 0 && mkdirat(root, "kindling", 01777) < 0)
-		r = -errno;
-	files_as_root();
-	if (r == 0)
-		r = mount_attach(in, mount, tmp_dfd);
+	r = mount_attach(in, mount, tmp_dfd);
 	if (r == 0)
 		in->cover_fd = TAKE_FD(root);
 	return r;

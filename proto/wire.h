@@ -158,7 +158,8 @@ struct wire_books {
 	X(EVENTS, "events", "what is collected now: bits 1 << enum wire_event")                    \
 	X(SHORT_WAITS, "short_waits", "waits below the threshold, which are only counted")         \
 	X(SHORT_WAITS_NS, "short_waits_ns", "their time, ns")                                      \
-	X(UNPAIRED_WAITS, "unpaired_waits", "ends of waits whose begin was not seen")
+	X(UNPAIRED_WAITS, "unpaired_waits", "ends of waits whose begin was not seen")                \
+	X(FALLBACK, "fallback", "CPU samples that AsyncGetCallTrace walked; the others: our own walk")
 
 enum wire_counter {
 #define X(id, name, text) WIRE_COUNTER_##id,

@@ -257,7 +257,7 @@ static int begin(const struct wire_start *start, const char **note)
 	if (start->monitors == WIRE_MONITORS_AUTO && !jvmti && virtual_threads_used()) {
 		*note = "monitors are left out: virtual threads are in use, and the JVMTI environment "
 			"that monitors need would slow their yields until the JVM ends; "
-			"`monitors: always` takes that";
+			"`events.lock.monitors: always` takes that";
 		wanted = false;
 	}
 	if (!wanted) {

@@ -16,6 +16,7 @@
 #include "agent/events/waits.h"
 #include "agent/walker/java_thread.h"
 
+#define LOOK_NS	   (5 * NS_PER_S) /* whether ours is still called */
 #define LANES	   64u /* counters of threads inside, a cache line each */
 #define STOP_TRIES 2000
 #define STOP_PAUSE NS_PER_MS
@@ -149,12 +150,22 @@ int park_start(const char **why)
 	return 0;
 }
 
+uint64_t park_tick(uint64_t now_ns)
+{
+	const char *why;
+
+	if (park.generation & 1)
+		(void)park_native_put(agent.env, &why);
+	return now_ns + LOOK_NS;
+}
+
 void park_stop(void)
 {
 	struct timespec pause = { 0, STOP_PAUSE };
 
 	if (!(park.generation & 1))
 		return;
+	park_older_forget();
 	__atomic_fetch_add(&park.generation, 1, __ATOMIC_SEQ_CST);
 	park_native_take_back(agent.env);
 	/* begin and end take a microsecond, and as long as a safepoint that meets them */

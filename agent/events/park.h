@@ -9,10 +9,17 @@
 
 /* Agent's thread, attached, after walker_init(). 0, or -errno with a static sentence in *why. */
 int park_start(const char **why);
+/* Agent's thread, from time to time: another profiler that ends may have put back what was there
+ * before us. Returns when to look again. */
+uint64_t park_tick(uint64_t now_ns);
 /* Agent's thread: from now on a pass-through, and out of the way where ours is still the last one
  * put there. Threads may be parked inside for hours: their way back touches nothing but mapped
  * code. */
 void park_stop(void);
+
+/* park_older.c, agent's thread: from time to time, as the answer says. */
+uint64_t park_older_tick(uint64_t now_ns);
+void park_older_forget(void);
 
 /* What a thread that parks now parks for: the agent's thread asks, for waits that go on. */
 struct park_ask {

@@ -249,6 +249,33 @@ void park_look_now(struct park_ask *asks, uint32_t n)
 		jni_threads_each(on_thread, &context);
 }
 
+static void on_owned(JNIEnv *env, jobject thread, uint64_t java_thread, void *context)
+{
+	void (*on)(uint64_t, const struct wait_lock *, uint8_t) =
+		*(void (**)(uint64_t, const struct wait_lock *, uint8_t))context;
+	jobject blocker = (*env)->GetObjectField(env, thread, known.blocker), owner = NULL;
+	struct wait_lock lock = { 0 };
+
+	if (!blocker)
+		return;
+	if (java_thread && (*env)->IsInstanceOf(env, blocker, known.synchronizer))
+		owner = (*env)->GetObjectField(env, blocker, known.owner);
+	if (owner && !(*env)->IsSameObject(env, owner, thread)) {
+		look_at(env, thread, &lock);
+		lock.owner_tid = tid_of(env, owner);
+		on(java_thread, &lock, jni_thread_is_timed(env, thread) ? WIRE_LOCK_TIMED : 0);
+	}
+	if (owner)
+		(*env)->DeleteLocalRef(env, owner);
+	(*env)->DeleteLocalRef(env, blocker);
+}
+
+void park_owned_each(void (*on)(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags))
+{
+	if (known.blocker && known.hash)
+		jni_threads_each(on_owned, &on);
+}
+
 int park_blocker_init(JNIEnv *env, const char **why)
 {
 	int r;

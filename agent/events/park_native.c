@@ -297,6 +297,8 @@ int park_native_put(JNIEnv *env, const char **why)
 		*why = "this JVM's threads cannot be read";
 		return -ENOTSUP;
 	}
+	if (at.slot && native_now() == park_ours)
+		return 0;
 	r = put_ours(env, why);
 	if (r == 0)
 		learn_permit(env);

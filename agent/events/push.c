@@ -142,6 +142,7 @@ bool events_push(struct ring_sample *head, uint64_t java_thread)
 		return false;
 	}
 	walk.frames = buffers[buffer].frames;
+	virtual_mend();
 	walk_anchor_sig(&walk, java_thread);
 	head->tid = thread_id();
 	head->n_frames = walk.n;

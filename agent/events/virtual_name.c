@@ -14,6 +14,8 @@ typedef jobject JNICALL current_thread_fn(JNIEnv *env, jclass unused);
 static struct {
 	current_thread_fn *current; /* NULL = there are no virtual threads */
 	jfieldID id, name;
+	jfieldID continuation,
+		tail; /* learnt from the first one: asking would initialise its class */
 } known;
 
 void virtual_name_init(JNIEnv *env)
@@ -60,6 +62,48 @@ static bool is_virtual(uint64_t java_thread)
 {
 	return __atomic_load_n(&known.current, __ATOMIC_ACQUIRE) && java_thread &&
 	       virtual_is_mounted_sig(java_thread);
+}
+
+/* A field of an object by its class; an application thread asks, once. */
+static jobject get_field(JNIEnv *env, jobject object, jfieldID *field, const char *name,
+			 const char *type)
+{
+	jfieldID id = __atomic_load_n(field, __ATOMIC_ACQUIRE);
+	jclass c;
+
+	if (!id) {
+		c = (*env)->GetObjectClass(env, object);
+		id = (*env)->GetFieldID(env, c, name, type);
+		if ((*env)->ExceptionCheck(env))
+			(*env)->ExceptionClear(env);
+		(*env)->DeleteLocalRef(env, c);
+		__atomic_store_n(field, id, __ATOMIC_RELEASE);
+	}
+	return id ? (*env)->GetObjectField(env, object, id) : NULL;
+}
+
+void virtual_mend(void)
+{
+	uint64_t java_thread = known.current ? java_thread_address_sig() : 0;
+	jobject thread, continuation = NULL, tail = NULL;
+	JNIEnv *env;
+
+	if (!continuation_sig.z_shift || !is_virtual(java_thread))
+		return;
+	env = java_thread_env_sig();
+	thread = known.current(env, NULL);
+	if (thread)
+		continuation = get_field(env, thread, &known.continuation, "cont",
+					 "Ljdk/internal/vm/Continuation;");
+	if (continuation)
+		tail = get_field(env, continuation, &known.tail, "tail",
+				 "Ljdk/internal/vm/StackChunk;");
+	if (tail)
+		(*env)->DeleteLocalRef(env, tail);
+	if (continuation)
+		(*env)->DeleteLocalRef(env, continuation);
+	if (thread)
+		(*env)->DeleteLocalRef(env, thread);
 }
 
 uint32_t virtual_number(uint64_t java_thread)

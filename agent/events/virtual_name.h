@@ -10,5 +10,8 @@ void virtual_name_init(JNIEnv *env);
 /* The calling thread, in native state: virtual_id and name of @head, 0 and "" of a platform thread.
  */
 void virtual_identity(struct ring_sample *head);
+/* Before its stack is walked: with ZGC the way to its frozen frames leads through references that
+ * only the JVM can follow until it has mended them. */
+void virtual_mend(void);
 /* Its number on the wire, as threads_virtual() gives it; 0 of a platform thread. */
 uint32_t virtual_number(uint64_t java_thread);

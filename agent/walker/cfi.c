@@ -37,6 +37,7 @@ struct output {
 
 /* What a CIE tells its FDEs. */
 struct cie {
+	uint64_t address; /* 0 = nothing was read yet */
 	uint64_t code_align;
 	int64_t data_align;
 	uint8_t pointer_encoding;
@@ -44,7 +45,7 @@ struct cie {
 	struct rules initial;
 };
 
-static uint64_t take(struct cursor *c, size_t n)
+static inline uint64_t take(struct cursor *c, size_t n)
 {
 	uint64_t v = 0;
 
@@ -71,6 +72,10 @@ static uint64_t take_uleb(struct cursor *c)
 {
 	uint64_t v = 0, byte;
 
+	if (!c->bad && c->p < c->end && *c->p < 128) { /* nearly all */
+		c->address++;
+		return *c->p++;
+	}
 	for (unsigned shift = 0; shift < 64; shift += 7) {
 		byte = take(c, 1);
 		v |= (byte & 127) << shift;
@@ -409,29 +414,32 @@ static bool read_cie(const struct cfi_bytes *frame, uint64_t address, struct cie
 	if (c.bad || !read_augmentation(&c, letters, ret))
 		return false;
 	run(&c, ret, 0, &ret->initial, NULL);
+	ret->address = address;
 	return true;
 }
 
-static void read_fde(const struct cfi_bytes *frame, uint64_t address, struct output *out)
+/* @cie: that of the FDE before, which is this one's too most often. */
+static void read_fde(const struct cfi_bytes *frame, uint64_t address, struct cie *cie,
+		     struct output *out)
 {
 	struct cursor c = record_at(frame, address);
-	uint64_t here = c.address, start, len;
+	uint64_t here = c.address, start, len, cie_address;
 	struct rules rules;
-	struct cie cie;
 
-	if (c.bad || !read_cie(frame, here - (uint32_t)take(&c, 4), &cie))
+	cie_address = here - (uint32_t)take(&c, 4);
+	if (c.bad || (cie->address != cie_address && !read_cie(frame, cie_address, cie)))
 		return;
-	start = take_pointer(&c, cie.pointer_encoding, 0);
-	len = take_pointer(&c, cie.pointer_encoding & 15, 0);
-	if (cie.augmented)
+	start = take_pointer(&c, cie->pointer_encoding, 0);
+	len = take_pointer(&c, cie->pointer_encoding & 15, 0);
+	if (cie->augmented)
 		skip(&c, take_uleb(&c));
 	if (c.bad)
 		return;
-	rules = cie.initial;
-	if (cie.signal) /* the kernel's signal frame: another layout altogether */
+	rules = cie->initial;
+	if (cie->signal) /* the kernel's signal frame: another layout altogether */
 		emit(out, start, CFI_NONE);
 	else
-		run(&c, &cie, start, &rules, out);
+		run(&c, cie, start, &rules, out);
 	emit(out, start + len, CFI_NONE);
 }
 
@@ -468,6 +476,7 @@ long cfi_build(const struct cfi_bytes *header, const struct cfi_bytes *frame, ui
 	       struct cfi_row *rows, size_t max)
 {
 	struct output out = { .rows = rows, .max = max, .base = base };
+	struct cie cie = { 0 };
 	uint64_t where, count;
 	struct cursor c;
 
@@ -480,7 +489,7 @@ long cfi_build(const struct cfi_bytes *header, const struct cfi_bytes *frame, ui
 		address = header->address + (uint64_t)(int64_t)(int32_t)take(&c, 4);
 		if (c.bad)
 			break;
-		read_fde(frame, address, &out);
+		read_fde(frame, address, &cie, &out);
 	}
 	return out.full ? -ENOSPC : (long)out.n;
 }

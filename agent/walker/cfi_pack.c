@@ -3,14 +3,15 @@
 #include <string.h>
 #include "agent/walker/cfi.h"
 
-#define HASH_SLOTS 8192u
+#define HASH_BITS  13
+#define HASH_SLOTS (1u << HASH_BITS)
 
 static uint16_t slots[HASH_SLOTS]; /* rule's number, by hash of the rule */
 
 /* The rule's number, a new one if need be; 0 (CFI_NONE) when there are too many. */
 static uint32_t rule_number(uint32_t *rules, uint32_t *n, uint32_t rule)
 {
-	uint32_t at = rule * 2654435761u % HASH_SLOTS;
+	uint32_t at = rule * 2654435761u >> (32 - HASH_BITS);
 
 	if (rule == CFI_NONE)
 		return 0;

@@ -4,6 +4,8 @@
 #include <unistd.h>
 #include "agent/walker/safe_copy.h"
 
+#define PIPE_BYTES 65536 /* what a pipe holds, unless it may only be a page: then less is taken */
+
 int safe_copy_open(struct safe_copy *ret)
 {
 	/* O_NONBLOCK: a pipe may be one page only when its user has used up his share, pipe(7) */
@@ -21,7 +23,7 @@ int safe_copy(struct safe_copy *copy, void *to, uint64_t address, size_t len)
 	uint8_t *at = to;
 
 	while (len) {
-		size_t part = len < 4096 ? len : 4096;
+		size_t part = len < PIPE_BYTES ? len : PIPE_BYTES;
 		ssize_t n = write(copy->fd[1], (const void *)(uintptr_t)address, part);
 
 		if (n < 0 && errno == EINTR)

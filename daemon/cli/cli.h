@@ -61,7 +61,8 @@ void cli_catch_interrupt(void); /* and that the terminal's size changed: ends a 
 int write_file(const char *path, const char *bytes, size_t len);
 /* The format by name or suffix; NULL after saying what there is. */
 const char *format_of(const char *format, const char *path);
-/* "flame.html: 512 samples, 0 dropped. Open it in a browser."; nothing for stdout. @events: bits. */
+/* "flame.html: 512 samples, 0 dropped. Open it in a browser."; nothing for stdout. @events: bits.
+ */
 void say_written(const char *path, const char *format, unsigned events, uint64_t samples,
 		 uint64_t dropped);
 /*
@@ -118,13 +119,16 @@ struct record_arguments {
 	unsigned events; /* bits 1 << enum wire_event */
 	bool threads, annotate, idle;
 };
-/* Calls @write for each file that the recording makes, with the events that go into it; what a format
- * cannot hold together becomes files of their own, "out.lock.html". The first status that is not OK. */
+/* Calls @write for each file that the recording makes, with the events that go into it; what a
+ * format cannot hold together becomes files of their own, "out.lock.html". The first status that is
+ * not OK. */
 int record_files(const struct record_arguments *a,
 		 int (*write)(void *userdata, const char *path, unsigned events), void *userdata);
 /* -1 = go on, else the exit status. */
 int record_parse(int argc, char **argv, struct record_arguments *ret);
 void record_progress(const struct record_arguments *a, double elapsed_s, double samples);
+/* What was not collected, and why; "" prints nothing. */
+void record_notes(const struct record_arguments *a, const char *notes);
 /* That it ended before its time, and why. */
 void record_ended(double elapsed_s, const char *why);
 #define CANDIDATES_MAX 64

@@ -68,7 +68,7 @@ static void put_lock(struct table *table, const cJSON *r)
 
 	if (!row)
 		return;
-	snprintf(row[LOCK], CELL_MAX, "%s", *class_name ? class_name : "?");
+	snprintf(row[LOCK], CELL_MAX, "%s", *class_name ? class_name : "(unknown)");
 	snprintf(row[ID], CELL_MAX, "%s", *id ? id : "-");
 	snprintf(row[KIND], CELL_MAX, "%s%s", json_text_of(r, "kind"),
 		 cJSON_IsTrue(json_get(r, "idle")) ? " (idle)" : "");

@@ -1,4 +1,5 @@
-/* kindling record: one JVM for some seconds, through the daemon or, as root, without one (own.c). */
+/* kindling record: one JVM for some seconds, through the daemon or, as root, without one (own.c).
+ */
 #include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -156,6 +157,15 @@ void record_progress(const struct record_arguments *a, double elapsed_s, double 
 		samples);
 }
 
+void record_notes(const struct record_arguments *a, const char *notes)
+{
+	if (!*notes || a->events == 1u << WIRE_EVENT_CPU)
+		return;
+	fputs("kindling: the agent says: ", stderr);
+	print_text(stderr, notes);
+	fputc('\n', stderr);
+}
+
 void record_ended(double elapsed_s, const char *why)
 {
 	fprintf(stderr, "kindling: after %.1f s ", elapsed_s);
@@ -210,6 +220,8 @@ static int look(const struct record_arguments *a, const char *path, bool *ret_do
 		fputc('\n', stderr);
 	if (*ret_done && *json_text_of(json, "reason"))
 		record_ended(json_number_of(json, "elapsed_s"), json_text_of(json, "reason"));
+	if (*ret_done)
+		record_notes(a, json_text_of(json, "notes"));
 	cJSON_Delete(json);
 	reply_free(&reply);
 	return CLI_OK;

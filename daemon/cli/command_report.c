@@ -56,8 +56,10 @@ static int parse_options(int argc, char **argv, struct arguments *a)
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
-	const char **texts[128] = { ['e'] = &a->type,	['l'] = &a->last,	['F'] = &a->from,   ['U'] = &a->to,
-				    ['o'] = &a->output, ['f'] = &a->format, ['t'] = &a->thread };
+	const char **texts[128] = {
+		['e'] = &a->type,   ['l'] = &a->last,	['F'] = &a->from,  ['U'] = &a->to,
+		['o'] = &a->output, ['f'] = &a->format, ['t'] = &a->thread
+	};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "al:o:f:e:t:h", options, NULL)) != -1) {

@@ -179,7 +179,7 @@ static int collect(struct own *o, const struct record_arguments *a, struct targe
 	const struct recording_options options = { a->interval_ns, a->events };
 	struct writing writing = { .arguments = a };
 	uint64_t begin = clock_mono_ns(), elapsed = 0;
-	char why[200] = "it was ended early";
+	char why[200] = "it was ended early", notes[400];
 	struct recording *rec;
 	int r = recording_new(o->host, t, &options, &rec);
 
@@ -198,6 +198,7 @@ static int collect(struct own *o, const struct record_arguments *a, struct targe
 		fputc('\n', stderr);
 	if (elapsed < a->duration_ns)
 		record_ended((double)elapsed / 1e9, why);
+	record_notes(a, recording_notes(rec, notes, sizeof(notes)));
 	recording_finish(rec, &p);
 	writing.profile = p;
 	if (p)

@@ -33,7 +33,8 @@ struct config {
 	char agent[256]; /* libkindling.so; default: ../lib beside the program */
 	char injector[256]; /* kindling-inject; default: beside the program, or ../bin */
 	int log_level; /* enum log_level */
-	/* what is collected: bits 1 << enum wire_event, those that `events` names; without it cpu, lock */
+	/* what is collected: bits 1 << enum wire_event, those that `events` names; without it cpu,
+	 * lock */
 	unsigned events;
 	uint64_t cpu_interval_ns; /* events.cpu.interval: 10ms */
 	unsigned max_cpu_permille; /* events.cpu.max_cpu: 1% of the target's own CPU time = 10 */

@@ -303,7 +303,8 @@ static const struct {
 	int values[WORDS_MAX];
 } word_types[] = {
 	[CONFIG_LOG_LEVEL] = { { "error", "warning", "info", "debug" },
-			       { LOG_LEVEL_ERR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG } },
+			       { LOG_LEVEL_ERR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO,
+				 LOG_LEVEL_DEBUG } },
 	[CONFIG_BPF] = { { "auto", "on", "off" }, { BPF_AUTO, BPF_ON, BPF_OFF } },
 	[CONFIG_MODE] = { { "opt-out", "opt-in" }, { 0, 1 } },
 	[CONFIG_FOREIGN] = { { "share", "yield" }, { 0, 1 } },

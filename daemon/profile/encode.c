@@ -1,15 +1,15 @@
 /*
- * A profile as bytes: "KPRF", version, then varints, table by table in the order of profile.h. Version
- * 2 had CPU time alone: it is still read.
- * Decoding trusts nothing: every count is held against the bytes that are left, every index against
- * its table, a node's parent against the node itself. Fuzzed by tests/fuzz/fuzz_profile.c.
+ * A profile as bytes: "KPRF", version, then varints, table by table in the order of profile.h.
+ * Version 2 had CPU time alone: it is still read. Decoding trusts nothing: every count is held
+ * against the bytes that are left, every index against its table, a node's parent against the node
+ * itself. Fuzzed by tests/fuzz/fuzz_profile.c.
  */
 #include "daemon/profile/profile_priv.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define MAGIC   "KPRF"
+#define MAGIC	"KPRF"
 #define VERSION 3
 
 struct out {
@@ -232,8 +232,8 @@ static int get_strings(struct in *in, struct profile *p)
 		uint64_t len = get(in);
 		char buf[PROFILE_STRING_MAX + 1];
 
-		if (in->bad || len == 0 || len >= sizeof(buf) || len > (uint64_t)(in->end - in->p) ||
-		    memchr(in->p, 0, len))
+		if (in->bad || len == 0 || len >= sizeof(buf) ||
+		    len > (uint64_t)(in->end - in->p) || memchr(in->p, 0, len))
 			return -EBADMSG;
 		memcpy(buf, in->p, len);
 		buf[len] = '\0';

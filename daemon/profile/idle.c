@@ -24,6 +24,7 @@ static const struct {
 	{ "java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue", "poll" },
 	{ "java.util.concurrent.ForkJoinPool", "awaitWork" },
 	{ "java.util.concurrent.ForkJoinPool", "deactivate" }, /* JDK 24 and later */
+	{ "java.util.concurrent.DelayScheduler", "loop" }, /* JDK 25 */
 	{ "java.util.TimerThread", "mainLoop" },
 	{ "java.lang.ref.ReferenceQueue", "remove" },
 	{ "java.lang.ref.ReferenceQueue", "remove0" },
@@ -111,6 +112,12 @@ static const struct {
 	{ "org.apache.pekko.actor.LightArrayRevolverScheduler", "waitNanos" },
 };
 
+/* Threads of the JVM that wait to be asked for something. */
+static const char *const services[] = {
+	"Signal Dispatcher", "Attach Listener",		 "Notification Thread",
+	"Service Thread",    "Monitor Deflation Thread",
+};
+
 /* Who waits in the name of his caller. */
 static const char *const plumbing[] = {
 	"java.util.concurrent.",
@@ -182,4 +189,22 @@ bool idle_stack(const struct stream *stream, uint32_t node)
 bool idle_wait(const struct stream *stream, const struct stream_lock *wait)
 {
 	return wait->wait != WIRE_WAIT_ENTER && idle_stack(stream, wait->node);
+}
+
+static bool has_method(const struct stream *stream, uint32_t node)
+{
+	struct stream_frame f;
+
+	for (int i = 0; i < FRAMES_MAX && stream_node(stream, node, &f, &node); i++)
+		if (wire_kind_is_method(f.kind))
+			return true;
+	return false;
+}
+
+bool idle_sample(const struct stream *stream, const struct stream_sample *sample)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(services); i++)
+		if (strcmp(sample->thread, services[i]) == 0)
+			return !has_method(stream, sample->node);
+	return idle_stack(stream, sample->node);
 }

@@ -11,6 +11,8 @@
 bool idle_stack(const struct stream *stream, uint32_t node);
 /* The same of a wait: for a monitor that another holds nobody waits out of idleness. */
 bool idle_wait(const struct stream *stream, const struct stream_lock *wait);
+/* And of a wall-clock sample: the JVM's own threads for services have no frame to tell them by. */
+bool idle_sample(const struct stream *stream, const struct stream_sample *sample);
 /* One frame of a stack, from its leaf on: what it says of the whole. Pure. */
 enum idle_sight {
 	IDLE_UNDECIDED, /* part of the waiting itself: look at its caller */

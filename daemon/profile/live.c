@@ -1,6 +1,6 @@
 /*
- * See live.h. Places of slices are used in turn: those of the last closed window, which queries still
- * see second by second, then the open ones. live->open_from parts the two.
+ * See live.h. Places of slices are used in turn: those of the last closed window, which queries
+ * still see second by second, then the open ones. live->open_from parts the two.
  */
 #include "daemon/profile/live.h"
 
@@ -507,8 +507,9 @@ void live_add_event(struct live_source *s, const struct stream *stream, const st
 		add_to_tap(t, stream, e, kernel, real_ns);
 }
 
-void live_add(struct live_source *s, const struct stream *stream, const struct stream_sample *sample,
-	      const struct live_kernel *kernel, uint64_t real_ns, uint64_t interval_ns)
+void live_add(struct live_source *s, const struct stream *stream,
+	      const struct stream_sample *sample, const struct live_kernel *kernel,
+	      uint64_t real_ns, uint64_t interval_ns)
 {
 	const struct live_event e = {
 		.event = WIRE_EVENT_CPU,

@@ -1,9 +1,9 @@
 /*
- * The live end of the history: samples go into slices of one second; ten of them merge into a window
- * that is handed on (to the store) when it closes, two seconds after its end. The last LIVE_WINDOWS
- * windows stay in memory, fewer when they take more than LIVE_BYTES_MAX. A sample that comes later
- * than its window goes into the oldest open slice, one from the future into the newest: the times
- * are what a target says.
+ * The live end of the history: samples go into slices of one second; ten of them merge into a
+ * window that is handed on (to the store) when it closes, two seconds after its end. The last
+ * LIVE_WINDOWS windows stay in memory, fewer when they take more than LIVE_BYTES_MAX. A sample that
+ * comes later than its window goes into the oldest open slice, one from the future into the newest:
+ * the times are what a target says.
  */
 #pragma once
 
@@ -14,7 +14,8 @@
 #define LIVE_SLICE_NS  1000000000ull
 #define LIVE_WINDOW_NS 10000000000ull
 #define LIVE_WINDOWS   30
-#define LIVE_BYTES_MAX (256ul << 20) /* of closed windows; slices and the newest window beside it */
+#define LIVE_BYTES_MAX (256ul << 20) /* of closed windows; slices and the newest window beside it \
+				      */
 
 struct live;
 struct live_source; /* one target's session: maps its stream's ids to profile ids */
@@ -52,7 +53,8 @@ struct live_event {
 	uint32_t tid;
 	const char *thread;
 	uint32_t node; /* leaf of its stack, 0 = none */
-	const char *class_name; /* stands on the stack: what was waited for or allocated; "" = nothing */
+	const char *class_name; /* stands on the stack: what was waited for or allocated; "" =
+				   nothing */
 	uint64_t weight;
 	uint64_t interval; /* struct profile has the coarsest */
 };
@@ -61,8 +63,9 @@ struct live_event {
 void live_add_event(struct live_source *s, const struct stream *stream, const struct live_event *e,
 		    const struct live_kernel *kernel, uint64_t real_ns);
 /* The same for a sample of CPU time. */
-void live_add(struct live_source *s, const struct stream *stream, const struct stream_sample *sample,
-	      const struct live_kernel *kernel, uint64_t real_ns, uint64_t interval_ns);
+void live_add(struct live_source *s, const struct stream *stream,
+	      const struct stream_sample *sample, const struct live_kernel *kernel,
+	      uint64_t real_ns, uint64_t interval_ns);
 /* Node and thread ids of @s mean something else from now on. */
 void live_source_reset(struct live_source *s);
 /* What the books say since the last call goes into the open slice. */
@@ -76,8 +79,8 @@ int live_query(struct live *l, uint64_t from_real_ns, uint64_t to_real_ns,
 /* Oldest moment that is still in memory; UINT64_MAX = nothing is. */
 uint64_t live_oldest_real_ns(const struct live *l);
 
-/* A recording: its own profile of one source's events from now on, until freed. @events: bits 1 << enum
- * wire_event. One at a time: -EBUSY. */
+/* A recording: its own profile of one source's events from now on, until freed. @events: bits 1 <<
+ * enum wire_event. One at a time: -EBUSY. */
 struct live_tap;
 int live_tap_new(struct live_source *s, unsigned events, struct live_tap **ret);
 struct live_tap *live_tap_free(struct live_tap *t);

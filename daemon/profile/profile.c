@@ -17,7 +17,7 @@
 #define PROCESSES(p) ((struct profile_process *)(uintptr_t)(p)->processes)
 #define THREADS(p)   ((struct profile_thread *)(uintptr_t)(p)->threads)
 #define NODES(p)     ((struct profile_node *)(uintptr_t)(p)->nodes)
-#define ROWS(p)      ((struct profile_row *)(uintptr_t)(p)->rows)
+#define ROWS(p)	     ((struct profile_row *)(uintptr_t)(p)->rows)
 
 static uint64_t add_capped(uint64_t a, uint64_t b)
 {
@@ -256,17 +256,17 @@ struct profile *profile_free(struct profile *p)
 /* ---- interning ----------------------------------------------------------------------------- */
 
 /* Returns the position of an equal entry from the function around it; @same compares entry @i. */
-#define RETURN_IF_FOUND(set, hash, i, same) \
+#define RETURN_IF_FOUND(set, hash, i, same)                                               \
 	for (uint32_t at_ = (hash) & ((set)->size - 1); (set)->size && (set)->slots[at_]; \
-	     at_ = (at_ + 1) & ((set)->size - 1)) { \
-		uint32_t i = (set)->slots[at_] - 1; \
-		if (same) \
-			return i; \
+	     at_ = (at_ + 1) & ((set)->size - 1)) {                                       \
+		uint32_t i = (set)->slots[at_] - 1;                                       \
+		if (same)                                                                 \
+			return i;                                                         \
 	}
 
 /* Room for one more in a table and in its index. */
-#define RESERVE(p, table, max, hash_of) \
-	(set_grow(p, &(p)->index->table, (p)->n_##table, hash_of) && \
+#define RESERVE(p, table, max, hash_of)                                                  \
+	(set_grow(p, &(p)->index->table, (p)->n_##table, hash_of) &&                     \
 	 reserve(p, (void **)&(p)->table, &(p)->index->cap_##table, (p)->n_##table, max, \
 		 sizeof(*(p)->table)))
 
@@ -293,7 +293,8 @@ uint32_t profile_string(struct profile *p, const char *s)
 		return 0;
 	hash = hash_bytes(p, s, len);
 	RETURN_IF_FOUND(set, hash, i, strncmp(p->strings[i], s, len) == 0 && !p->strings[i][len]);
-	if (!RESERVE(p, strings, PROFILE_STRINGS_MAX, hash_of_string) || !charge(p, len + BLOCK_BYTES))
+	if (!RESERVE(p, strings, PROFILE_STRINGS_MAX, hash_of_string) ||
+	    !charge(p, len + BLOCK_BYTES))
 		return 0;
 	copy = strndup(s, len);
 	if (!copy)
@@ -329,7 +330,8 @@ static uint32_t intern_process(struct profile *p, const struct profile_process *
 	uint32_t hash = hash_process(p, q);
 
 	RETURN_IF_FOUND(set, hash, i,
-			p->processes[i].pid == q->pid && p->processes[i].start_time == q->start_time);
+			p->processes[i].pid == q->pid &&
+				p->processes[i].start_time == q->start_time);
 	if (!RESERVE(p, processes, PROFILE_NODES_MAX, hash_of_process))
 		return UINT32_MAX;
 	PROCESSES(p)[p->n_processes] = *q;
@@ -623,7 +625,8 @@ static uint32_t map_thread(struct profile *dst, const struct profile *src, uint3
 	return profile_thread(dst, &copy);
 }
 
-static uint32_t map_frame(struct profile *dst, const struct profile *src, uint32_t *frames, uint32_t id)
+static uint32_t map_frame(struct profile *dst, const struct profile *src, uint32_t *frames,
+			  uint32_t id)
 {
 	struct profile_frame f = src->frames[id];
 	bool full = false;
@@ -640,8 +643,10 @@ static uint32_t map_frame(struct profile *dst, const struct profile *src, uint32
 	return frames[id];
 }
 
-/* @nodes: NOT_MAPPED where a node is needed, else 0; becomes the ids in @dst. Parents come first. */
-static void map_nodes(struct profile *dst, const struct profile *src, uint32_t *nodes, uint32_t *frames)
+/* @nodes: NOT_MAPPED where a node is needed, else 0; becomes the ids in @dst. Parents come first.
+ */
+static void map_nodes(struct profile *dst, const struct profile *src, uint32_t *nodes,
+		      uint32_t *frames)
 {
 	for (uint32_t i = src->n_nodes; i-- > 1;)
 		if (nodes[i] == NOT_MAPPED)
@@ -655,12 +660,14 @@ static void map_nodes(struct profile *dst, const struct profile *src, uint32_t *
 		if (i == src->index->full_node)
 			nodes[i] = full_node(dst);
 		else
-			nodes[i] = profile_node(dst, nodes[n->parent], map_frame(dst, src, frames, n->frame));
+			nodes[i] = profile_node(dst, nodes[n->parent],
+						map_frame(dst, src, frames, n->frame));
 	}
 }
 
 /* The span, the intervals, what a filter left out before. */
-static void merge_span(struct profile *dst, const struct profile *src, const struct profile_filter *f)
+static void merge_span(struct profile *dst, const struct profile *src,
+		       const struct profile_filter *f)
 {
 	if (!dst->begin_real_ns || (src->begin_real_ns && src->begin_real_ns < dst->begin_real_ns))
 		dst->begin_real_ns = src->begin_real_ns;
@@ -684,7 +691,8 @@ static bool has_books(const struct profile_books *b)
 	return memcmp(b, &none, sizeof(none)) != 0;
 }
 
-static void merge_head(struct profile *dst, const struct profile *src, const struct profile_filter *f)
+static void merge_head(struct profile *dst, const struct profile *src,
+		       const struct profile_filter *f)
 {
 	merge_span(dst, src, f);
 	for (uint32_t i = 0; i < src->n_processes; i++) {
@@ -704,7 +712,8 @@ static void merge_head(struct profile *dst, const struct profile *src, const str
 	}
 }
 
-static bool row_passes(const struct profile_row *r, const bool *passes, const struct profile_filter *f)
+static bool row_passes(const struct profile_row *r, const bool *passes,
+		       const struct profile_filter *f)
 {
 	return passes[r->thread] && is_wanted(f, r->event) && !(r->idle && f && f->no_idle);
 }

@@ -2,8 +2,9 @@
  * A profile: weights by (process, thread, stack) for each kind of event, with everything needed to
  * print it. Used for the windows that come in, the segments on disk, the answer to a query: one
  * structure, merged. What weights are, enum wire_event says: ns of CPU, of waiting or of wall-clock
- * time, or bytes; those of different events are never added up. Pure memory; bounded by PROFILE_*_MAX (what does not fit is counted in `overflow`, its weight goes to
- * the node "[profile full]" of its thread or of its process, never lost).
+ * time, or bytes; those of different events are never added up. Pure memory; bounded by
+ * PROFILE_*_MAX (what does not fit is counted in `overflow`, its weight goes to the node "[profile
+ * full]" of its thread or of its process, never lost).
  */
 #pragma once
 
@@ -100,8 +101,8 @@ unsigned profile_events(const struct profile *p);
 /* Memory it takes. */
 size_t profile_bytes(const struct profile *p);
 
-/* Interning: the id of an equal one, or a new one. When full: 0 for a string, UINT32_MAX for a frame
- * or a process, which the next function takes and makes "[profile full]" of. */
+/* Interning: the id of an equal one, or a new one. When full: 0 for a string, UINT32_MAX for a
+ * frame or a process, which the next function takes and makes "[profile full]" of. */
 uint32_t profile_string(struct profile *p, const char *s);
 uint32_t profile_intern_frame(struct profile *p, const struct profile_frame *f);
 /* An equal one (pid and start time) learns the names that it lacks. */

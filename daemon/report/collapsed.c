@@ -1,5 +1,5 @@
-/* One line a stack: root first, ';' between frames, weight in ns (of allocations: bytes) last. Frames that print the same
- * (lines, offsets) are one. */
+/* One line a stack: root first, ';' between frames, weight in ns (of allocations: bytes) last.
+ * Frames that print the same (lines, offsets) are one. */
 #include "daemon/report/formats.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* The writers behind report_write(), one a file. Each gets a profile with nothing but what the options
- * ask for. */
+/* The writers behind report_write(), one a file. Each gets a profile with nothing but what the
+ * options ask for. */
 #pragma once
 
 #include "daemon/report/events.h"

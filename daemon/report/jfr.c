@@ -5,8 +5,8 @@
  * event each. jdk.ExecutionSample is what tools look for: as many as there were samples, each of
  * them for the same CPU time (the setting "interval"), spread over the span. What does not make a
  * whole interval is carried over to the next stack. Waits and allocations likewise:
- * kindling.WaitTime and kindling.Allocated are the rows, the JDK's own events as many as there were,
- * with the mean of their row (the sum is exact).
+ * kindling.WaitTime and kindling.Allocated are the rows, the JDK's own events as many as there
+ * were, with the mean of their row (the sum is exact).
  */
 #include "daemon/report/formats.h"
 
@@ -180,7 +180,8 @@ static void put_sum(struct jfr *j, const struct profile_row *r, uint64_t span_ns
 /* As many events as there were, at most its part of SAMPLES_MAX. */
 static void put_each(struct jfr *j, const struct profile_row *r, uint64_t all, uint64_t span_ns)
 {
-	uint64_t n = all > SAMPLES_MAX ? r->samples * SAMPLES_MAX / all : r->samples, left = r->weight;
+	uint64_t n = all > SAMPLES_MAX ? r->samples * SAMPLES_MAX / all : r->samples,
+		 left = r->weight;
 
 	for (n = n ? n : 1; n && !j->t->failed; n--) {
 		put_one(j, r, left / n, moment_ns(j->n++, span_ns));

@@ -26,8 +26,10 @@ static void put_words(struct text_out *t, const struct profile *p, enum wire_eve
 	const struct report_event *e = &report_events[event];
 	char text[300];
 
-	text_printf(t, ",\"event\":\"%s\",\"unit\":\"%s\",\"of\":\"%s\",\"samples_are\":\"%s\",\"rate\":",
-		    wire_event_names[event], e->unit, e->of, e->samples);
+	text_printf(
+		t,
+		",\"event\":\"%s\",\"unit\":\"%s\",\"of\":\"%s\",\"samples_are\":\"%s\",\"rate\":",
+		wire_event_names[event], e->unit, e->of, e->samples);
 	text_json(t, report_rate_text(p, event, text, sizeof(text)));
 	text_put(t, ",\"absent\":");
 	text_json(t, report_absent_text(p, event, text, sizeof(text)));
@@ -47,8 +49,9 @@ static void put_head(struct text_out *t, const struct profile *p, const struct r
 		    ",\"begin_ns\":%llu,\"end_ns\":%llu,\"%s\":%llu,\"no_budget\":%s,"
 		    "\"overflow\":%llu",
 		    (unsigned long long)p->begin_real_ns, (unsigned long long)p->end_real_ns,
-		    event == WIRE_EVENT_LOCK ? "min_wait_ns" :
-		    event == WIRE_EVENT_ALLOC ? "interval_bytes" : "interval_ns",
+		    event == WIRE_EVENT_LOCK	? "min_wait_ns"
+		    : event == WIRE_EVENT_ALLOC ? "interval_bytes"
+						: "interval_ns",
 		    (unsigned long long)p->interval[event], p->no_budget ? "true" : "false",
 		    (unsigned long long)p->overflow);
 	put_losses(t, &p->books, event);

@@ -223,10 +223,12 @@ static void put_comment(struct writer *w, enum wire_event event)
 		 "(%.3f %s dropped)%s%s",
 		 event == WIRE_EVENT_CPU ? "" : wire_event_names[event],
 		 event == WIRE_EVENT_CPU ? "" : ": ", rate,
-		 w->p->no_budget ? ", CPU budget of the agent lifted; " : *rate ? "; " : "",
+		 w->p->no_budget ? ", CPU budget of the agent lifted; "
+		 : *rate	 ? "; "
+				 : "",
 		 (unsigned long long)l->taken, e->samples, (unsigned long long)l->delivered,
-		 (unsigned long long)l->dropped, (double)l->dropped_weight / e->large_size, e->large,
-		 *absent ? "; " : "", absent);
+		 (unsigned long long)l->dropped, (double)l->dropped_weight / e->large_size,
+		 e->large, *absent ? "; " : "", absent);
 	w->comments[w->out.n_comment++] = S_COMMENTS + (int64_t)event;
 	w->out.comment = w->comments;
 }

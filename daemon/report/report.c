@@ -107,8 +107,9 @@ bool report_takes(enum report_format format, unsigned events, char *why, size_t 
 	bool several = format == REPORT_PPROF || format == REPORT_JFR;
 
 	if (format == REPORT_JFR && events & 1u << WIRE_EVENT_WALL)
-		snprintf(why, why_size, "jfr has no event for wall-clock samples; "
-					"take html, collapsed, txt, pb.gz or json");
+		snprintf(why, why_size,
+			 "jfr has no event for wall-clock samples; "
+			 "take html, collapsed, txt, pb.gz or json");
 	else if (!several && !is_one(events))
 		snprintf(why, why_size, "%s holds one type of event; pb.gz and jfr hold several",
 			 formats[format].name);

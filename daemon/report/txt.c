@@ -30,9 +30,10 @@ static void put_books(struct text_out *t, const struct profile *p, enum wire_eve
 	const struct profile_losses *l = &p->books.of[event];
 	char absent[300];
 
-	text_printf(t, "%s: %llu taken = %llu delivered + %llu dropped (%.3f %s dropped)\n", e->samples,
-		    (unsigned long long)l->taken, (unsigned long long)l->delivered,
-		    (unsigned long long)l->dropped, (double)l->dropped_weight / e->large_size, e->large);
+	text_printf(t, "%s: %llu taken = %llu delivered + %llu dropped (%.3f %s dropped)\n",
+		    e->samples, (unsigned long long)l->taken, (unsigned long long)l->delivered,
+		    (unsigned long long)l->dropped, (double)l->dropped_weight / e->large_size,
+		    e->large);
 	text_put(t, report_absent_text(p, event, absent, sizeof(absent)));
 	if (p->no_budget)
 		text_put(t, "the CPU budget of the agent was lifted for this recording (-i)\n");
@@ -70,7 +71,8 @@ static void put_trace(struct text_out *t, const struct profile *p, const struct 
 
 	text_printf(t, "\n%.3f %s, %.2f%%, %llu %s, thread \"%s\" tid=%u\n",
 		    (double)r->weight / e->large_size, e->large, percent(r->weight, total),
-		    (unsigned long long)r->samples, e->samples, p->strings[thread->name], thread->tid);
+		    (unsigned long long)r->samples, e->samples, p->strings[thread->name],
+		    thread->tid);
 	for (uint32_t node = r->node; node; node = p->nodes[node].parent) {
 		const struct profile_frame *f = &p->frames[p->nodes[node].frame];
 
@@ -100,9 +102,10 @@ static void put_methods(struct text_out *t, const struct profile *p, const struc
 	text_printf(t, "\n%10s %8s %10s %8s  %s\n", e->samples, "%", on_top, "on-top%", "method");
 	for (uint32_t i = 0; i < m.n && i < METHODS_MAX; i++)
 		text_printf(t, "%10llu %7.2f%% %10.3f %7.2f%%  %s\n",
-			    (unsigned long long)m.methods[i].samples, percent(m.methods[i].total, total),
-			    (double)m.methods[i].self / e->large_size, percent(m.methods[i].self, total),
-			    m.methods[i].name);
+			    (unsigned long long)m.methods[i].samples,
+			    percent(m.methods[i].total, total),
+			    (double)m.methods[i].self / e->large_size,
+			    percent(m.methods[i].self, total), m.methods[i].name);
 	report_methods_free(&m);
 }
 

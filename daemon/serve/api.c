@@ -16,8 +16,8 @@ static void list_targets(struct serve *s, const char *word, char *buf, size_t si
 	buf[0] = '\0';
 	while (len + 1 < size &&
 	       (t = word ? targets_match(targets, word, t) : targets_next(targets, t)))
-		len += (size_t)snprintf(buf + len, size - len, "%s%d %s", len ? ", " : "", t->jvm.pid,
-					t->jvm.name);
+		len += (size_t)snprintf(buf + len, size - len, "%s%d %s", len ? ", " : "",
+					t->jvm.pid, t->jvm.name);
 }
 
 struct selecting {
@@ -96,8 +96,8 @@ struct target *api_one_target(struct request *r, const char *word)
 	if (t)
 		(void)answer_error(r, 409, "\"%s\" names more than one JVM: %s", word, known);
 	else
-		(void)answer_error(r, 404, "no JVM is called \"%s\"; there are: %s", word ? word : "",
-				   known[0] ? known : "none");
+		(void)answer_error(r, 404, "no JVM is called \"%s\"; there are: %s",
+				   word ? word : "", known[0] ? known : "none");
 	return NULL;
 }
 
@@ -160,7 +160,8 @@ static void done_render(void *userdata)
 	struct rendering *x = userdata;
 
 	if (x->error < 0)
-		(void)answer_error(x->request, 500, "the report could not be written: %s", strerror(-x->error));
+		(void)answer_error(x->request, 500, "the report could not be written: %s",
+				   strerror(-x->error));
 	else
 		(void)answer_report(x->request, x->profile, x->format, &x->options, x->out, x->len);
 	serve_resume(x->request);
@@ -173,9 +174,11 @@ static void on_profile(void *userdata, struct profile *p, int error)
 	struct rendering *x = userdata;
 
 	x->profile = p;
-	if (!error && worker_submit(host_worker(x->request->serve->host), run_render, done_render, x) == 0)
+	if (!error &&
+	    worker_submit(host_worker(x->request->serve->host), run_render, done_render, x) == 0)
 		return;
-	(void)answer_error(x->request, 503, "the daemon is busy: %s", strerror(error ? -error : EBUSY));
+	(void)answer_error(x->request, 503, "the daemon is busy: %s",
+			   strerror(error ? -error : EBUSY));
 	serve_resume(x->request);
 	profile_free(x->profile);
 	free(x);
@@ -211,7 +214,8 @@ static enum MHD_Result get_profile(struct request *r)
 	if (!api_report(r, 1u << WIRE_EVENT_CPU, &format, &options))
 		return MHD_YES;
 	if (!time_range(r, &from, &to))
-		return answer_error(r, 400, "last= takes a duration such as 60s, from= and to= ns since 1970");
+		return answer_error(
+			r, 400, "last= takes a duration such as 60s, from= and to= ns since 1970");
 	if (api_select(r, &selected) < 0)
 		return MHD_YES;
 	filter.pids = selected.pids;

@@ -61,7 +61,8 @@ static void put_dropped(struct text_out *t, const char *metric, const struct tar
 	put_event(t, metric, target, event, "lost_on_wire", b->lost);
 }
 
-static void put_books(struct text_out *t, struct targets *targets, const char *metric, const char *help,
+static void put_books(struct text_out *t, struct targets *targets, const char *metric,
+		      const char *help,
 		      void (*put)(struct text_out *, const char *, const struct target *,
 				  enum wire_event, const struct stream_books *))
 {
@@ -108,7 +109,8 @@ static void put_agents(struct text_out *t, struct targets *targets)
 	struct target *target = NULL;
 	struct stream_counts c;
 
-	head(t, "kindling_agent_cpu_nanoseconds_total", "counter", "CPU time of the agent in the JVM.");
+	head(t, "kindling_agent_cpu_nanoseconds_total", "counter",
+	     "CPU time of the agent in the JVM.");
 	while ((target = targets_next(targets, target))) {
 		target_counts(target, &c);
 		put_target(t, "kindling_agent_cpu_nanoseconds_total", target,
@@ -128,9 +130,12 @@ static void put_crashes(struct text_out *t, const struct targets *targets)
 
 	while (targets_cohort(targets, n))
 		n++;
-	head(t, "kindling_crashes_total", "counter", "JVMs that crashed within ten minutes of an attach.");
-	text_printf(t, "kindling_crashes_total %llu\n", (unsigned long long)targets_crashes(targets));
-	head(t, "kindling_cohorts_blocked", "gauge", "Kinds of JVMs that are left alone since one crashed.");
+	head(t, "kindling_crashes_total", "counter",
+	     "JVMs that crashed within ten minutes of an attach.");
+	text_printf(t, "kindling_crashes_total %llu\n",
+		    (unsigned long long)targets_crashes(targets));
+	head(t, "kindling_cohorts_blocked", "gauge",
+	     "Kinds of JVMs that are left alone since one crashed.");
 	text_printf(t, "kindling_cohorts_blocked %u\n", n);
 }
 
@@ -161,8 +166,10 @@ static void put_daemon(struct text_out *t, struct serve *s)
 	store_counts(host_store(s->host), &c);
 	head(t, "kindling_store_windows_total", "counter", "Windows written to the history.");
 	text_printf(t, "kindling_store_windows_total %llu\n", (unsigned long long)c.windows);
-	head(t, "kindling_store_windows_dropped_total", "counter", "Windows that could not be written.");
-	text_printf(t, "kindling_store_windows_dropped_total %llu\n", (unsigned long long)c.dropped_windows);
+	head(t, "kindling_store_windows_dropped_total", "counter",
+	     "Windows that could not be written.");
+	text_printf(t, "kindling_store_windows_dropped_total %llu\n",
+		    (unsigned long long)c.dropped_windows);
 	head(t, "kindling_store_bytes", "gauge", "Size of the history on disk.");
 	text_printf(t, "kindling_store_bytes %llu\n", (unsigned long long)c.bytes);
 }
@@ -180,7 +187,8 @@ enum MHD_Result serve_metrics(struct request *r)
 		states[target->state]++;
 	head(&t, "kindling_targets", "gauge", "JVMs by state.");
 	for (int i = 0; i < TARGET_STATE_COUNT; i++)
-		text_printf(&t, "kindling_targets{state=\"%s\"} %u\n", target_state_names[i], states[i]);
+		text_printf(&t, "kindling_targets{state=\"%s\"} %u\n", target_state_names[i],
+			    states[i]);
 	put_samples(&t, targets);
 	put_waits(&t, targets, "kindling_short_waits_total",
 		  "Waits for locks below the threshold, which are only counted.",

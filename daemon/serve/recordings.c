@@ -14,6 +14,7 @@ struct recording_entry {
 	uint64_t id, begin_mono_ns, length_ns;
 	uint64_t elapsed_ns; /* once done */
 	char reason[200]; /* why it ended before its time; empty = it did not */
+	char notes[400]; /* once done: what was not collected, and why */
 	struct recording *running; /* NULL = done */
 	struct profile *profile; /* once done */
 	unsigned events; /* bits 1 << enum wire_event */
@@ -57,6 +58,7 @@ static uint64_t elapsed_of(const struct recording_entry *e)
 static void finish(struct recording_entry *e)
 {
 	e->elapsed_ns = elapsed_of(e);
+	(void)recording_notes(e->running, e->notes, sizeof(e->notes));
 	e->running = recording_finish(e->running, &e->profile);
 	e->timer = loop_timer_free(e->timer);
 	e->look = loop_timer_free(e->look);
@@ -99,8 +101,9 @@ static enum MHD_Result create(struct request *r)
 	if (!t)
 		return MHD_YES;
 	if (t->state != TARGET_STREAMING)
-		return answer_error(r, 409, "process %d is %s%s%s", t->jvm.pid, target_state_names[t->state],
-				    t->fault.code ? ": " : "", t->fault.code ? t->fault.what : "");
+		return answer_error(r, 409, "process %d is %s%s%s", t->jvm.pid,
+				    target_state_names[t->state], t->fault.code ? ": " : "",
+				    t->fault.code ? t->fault.what : "");
 	for (e = r->serve->recordings; e; e = e->next)
 		count++;
 	if (count >= RECORDINGS_MAX)
@@ -144,6 +147,8 @@ static enum MHD_Result progress(struct request *r, const struct recording_entry 
 	cJSON_AddNumberToObject(o, "samples", (double)samples);
 	if (e->reason[0])
 		cJSON_AddStringToObject(o, "reason", e->reason);
+	if (e->notes[0])
+		cJSON_AddStringToObject(o, "notes", e->notes);
 	return answer_json(r, 200, o);
 }
 
@@ -174,8 +179,9 @@ enum MHD_Result serve_recordings(struct request *r, const char *method, const ch
 	char *end;
 
 	if (rest[0] == '\0' || rest[1] == '\0')
-		return strcmp(method, "POST") == 0 ? create(r) :
-						     answer_error(r, 405, "POST /v1/recordings makes one");
+		return strcmp(method, "POST") == 0
+			       ? create(r)
+			       : answer_error(r, 405, "POST /v1/recordings makes one");
 	id = strtoull(rest + 1, &end, 10);
 	for (e = r->serve->recordings; e && e->id != id; e = e->next)
 		;

@@ -9,7 +9,7 @@
 #include "daemon/serve/serve.h"
 
 #define CONNECTIONS_MAX 256
-#define RECORDINGS_MAX  32
+#define RECORDINGS_MAX	32
 
 struct recording_entry;
 
@@ -34,8 +34,8 @@ struct request {
 };
 
 /* serve.c: answers. Each returns MHD_YES/MHD_NO for the handler. */
-enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *content_type, char *body,
-			     size_t len); /* takes @body */
+enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *content_type,
+			     char *body, size_t len); /* takes @body */
 enum MHD_Result answer_json(struct request *r, unsigned status, cJSON *json); /* takes @json */
 /* A profile that was written; what is in it and what is not, in headers. Takes @body. */
 enum MHD_Result answer_report(struct request *r, const struct profile *p, enum report_format format,
@@ -71,8 +71,8 @@ enum MHD_Result serve_top(struct request *r);
 enum MHD_Result serve_events(struct request *r);
 enum MHD_Result serve_locks(struct request *r);
 enum MHD_Result serve_threads(struct request *r);
-/* locks.c; last= as both take it (answers the error itself), and whom a question is about: those that
- * were named, else all that stream */
+/* locks.c; last= as both take it (answers the error itself), and whom a question is about: those
+ * that were named, else all that stream */
 int locks_last(struct request *r, uint64_t *ret_ns);
 bool locks_is_asked_for(const struct selection *s, const struct target *t);
 void locks_text_lock(struct text_out *to, const char *class_name, uint32_t identity);

@@ -40,6 +40,7 @@ static cJSON *samples_json(const struct stream_counts *c)
 
 	add_books(samples, &c->of[WIRE_EVENT_CPU], WIRE_EVENT_CPU);
 	add_u64(samples, "broken", c->ledger.counter[WIRE_COUNTER_BROKEN]);
+	add_u64(samples, "fallback", c->ledger.counter[WIRE_COUNTER_FALLBACK]);
 	add_u64(samples, "exited_between_ticks", c->ledger.counter[WIRE_COUNTER_EXITED]);
 	add_u64(samples, "pipe_bytes", c->bytes);
 	return samples;

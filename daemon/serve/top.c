@@ -36,8 +36,10 @@ static cJSON *methods_json(const struct profile *p, uint32_t process, enum wire_
 		cJSON *row = cJSON_CreateObject();
 
 		cJSON_AddStringToObject(row, "name", m.methods[i].name);
-		cJSON_AddNumberToObject(row, "self", all ? (double)m.methods[i].self / (double)all : 0);
-		cJSON_AddNumberToObject(row, "total", all ? (double)m.methods[i].total / (double)all : 0);
+		cJSON_AddNumberToObject(row, "self",
+					all ? (double)m.methods[i].self / (double)all : 0);
+		cJSON_AddNumberToObject(row, "total",
+					all ? (double)m.methods[i].total / (double)all : 0);
 		cJSON_AddItemToArray(list, row);
 	}
 	report_methods_free(&m);

@@ -204,13 +204,15 @@ static void on_thread_state(void *userdata, const struct wire_state *w, const ch
 		t->priv->table->ops.on_thread_state(t->priv->table->userdata, t, w);
 }
 
-/* The last word on each step; "" takes it back. There is no room for more steps than an agent has. */
+/* The last word on each step; "" takes it back. There is no room for more steps than an agent has.
+ */
 static void on_note(void *userdata, const char *step, const char *what)
 {
 	struct target *t = userdata;
 	struct target_note *at = NULL, note;
 
-	log_debug("target.note", "pid=%d step=%s what=%s", t->jvm.pid, log_str(step), log_str(what));
+	log_debug("target.note", "pid=%d step=%s what=%s", t->jvm.pid, log_str(step),
+		  log_str(what));
 	utf8_copy(note.step, sizeof(note.step), step, strlen(step));
 	utf8_copy(note.what, sizeof(note.what), what, strlen(what));
 	for (int i = NOTES_MAX - 1; i >= 0; i--)

@@ -2,7 +2,8 @@
 
 WalkMix in several modes of the compilers and collectors, sampled by our agent (loaded by agent_reader,
 no daemon) and by async-profiler 4.6 (cstack=vm, fetched from Maven Central, cached, only here), one after
-the other in JVMs of their own. A stack is broken when it belongs to a worker thread and has no
+the other in JVMs of their own. A mode is repeated in new JVMs until there are --enough samples; in
+"warm-up" each JVM is sampled from its first line of main on, for a second and a half. A stack is broken when it belongs to a worker thread and has no
 Thread.run. The bound is the upper end of the 95 % interval (Wilson). The second table is the time in our
 handler by depth of the stack, clock readings included. --programs: instead, ours
 alone on programs nobody tuned it on (tests/bench/programs: javac, H2, Tomcat; jars from Maven Central), where
@@ -26,6 +27,8 @@ READER = os.path.join(kindling.BUILD, "tests", "agent_reader")
 LIBRARY = os.path.join(kindling.BUILD, "lib", "libkindling.so")
 MODES = ["-XX:+UseG1GC", "-Xint", "-XX:TieredStopAtLevel=1", "-XX:-TieredCompilation", "-XX:+UseParallelGC", "-XX:+UseZGC",
          "-XX:+UseShenandoahGC"]
+WARM_UP, WARM_UP_S = "warm-up", 1.5
+ROUNDS_MAX = 30
 RIVAL = "4.6"
 JARS = ["com.h2database:h2:2.3.232", "org.apache.tomcat.embed:tomcat-embed-core:10.1.34",
         "org.apache.tomcat:tomcat-annotations-api:10.1.34"]
@@ -120,27 +123,41 @@ def theirs(process, library, seconds, interval_us):
     return n, bad, attach_ms, grown
 
 
+def rounds(args, mode, sample):
+    """[n, broken] of new JVMs one after the other, until there are enough, and what the last said; None: none starts."""
+    n = bad = 0
+    rest = ()
+    for _ in range(ROUNDS_MAX):
+        process = java(args, [] if mode == WARM_UP else [mode], "WalkMix")
+        if not process:
+            return None
+        m, worse, *rest = sample(process, WARM_UP_S if mode == WARM_UP else args.seconds, args.us)
+        process.kill()
+        process.wait()
+        n, bad = n + m, bad + worse
+        if n >= args.enough:
+            break
+    return [n, bad, *rest]
+
+
 def shares(args, library):
     rows = [["mode", "ours n", "broken", "<= %", "us p50", "p99", "agent KiB", "a-p n", "broken", "%", "<= %"]]
     figures = []
-    for flags in MODES[:2] if args.quick else MODES:
-        process = java(args, [flags], "WalkMix")
-        if not process:
-            print("  this JDK does not start with " + flags)
+    for mode in args.modes.split(",") if args.modes else MODES[:2] if args.quick else MODES + [WARM_UP]:
+        done = rounds(args, mode, ours)
+        if not done:
+            print("  this JDK does not start with " + mode)
             continue
-        n, bad, us, kib = ours(process, args.seconds, args.us)
-        process.kill()
-        process.wait()
-        row = [flags, n, bad, "%.3f" % upper(bad, n), "%.1f" % us["p50"], "%.1f" % us["p99"], kib, "-", "-", "-", "-"]
+        n, bad, us, kib = done
+        row = [mode, n, bad, "%.3f" % upper(bad, n), "%.1f" % us["p50"], "%.1f" % us["p99"], kib, "-", "-", "-", "-"]
         if library:
-            process = java(args, [flags], "WalkMix")
-            m, worse, _, _ = theirs(process, library, args.seconds, args.us)
-            process.kill()
-            process.wait()
+            m, worse, _, _ = rounds(args, mode, lambda process, seconds, us: theirs(process, library, seconds, us))
             row[7:] = [m, worse, "%.3f" % (100 * worse / max(1, m)), "%.3f" % upper(worse, m)]
         rows.append(row)
         figures.append(dict(zip(("mode", "n", "broken", "upper_percent", "handler_us_p50", "handler_us_p99", "agent_kib", "rival_n", "rival_broken"), row)))
     bench.table(rows)
+    n, bad = (sum(row[i] for row in rows[1:]) for i in (1, 2))
+    print("all modes: %d of %d broken, at most %.4f %%" % (bad, n, upper(bad, n)))
     return figures
 
 
@@ -213,12 +230,18 @@ def main():
     p.add_argument("--seconds", type=float, default=10, help="per mode and profiler (10)")
     p.add_argument("--us", type=int, default=1000, help="interval in us (1000; of the host engine, else the kernel's tick)")
     p.add_argument("--attaches", type=int, default=20, help="for the third table (20)")
+    p.add_argument("--enough", type=int, default=20000, help="samples of a mode (20000)")
+    p.add_argument("--modes", help="only these, with commas between them; warm-up is one")
+    p.add_argument("--ours", action="store_true", help="only whether our stacks are whole: no async-profiler, no costs")
     p.add_argument("--quick", action="store_true", help="two modes only")
     p.add_argument("--programs", action="store_true", help="programs of others instead")
     args = bench.begin(p)
     print("JDK %s, interval %d us:" % (args.jdk, args.us))
     if args.programs:
         bench.finish("programs", args, {"programs": foreign(args)})
+        return
+    if args.ours:
+        bench.finish("stacks", args, {"stacks": shares(args, None)})
         return
     library = rival()
     figures = {"stacks": shares(args, library), "depths": costs(args), "attaches": attaches(args, library)}

@@ -80,7 +80,19 @@ class Locks(unittest.TestCase):
                             ("mixed", {"story-left", "story-middle", "story-right"})):
             with self.subTest(kind), Story(kind, "now") as story:
                 self.streaming(story)
-                self.circle(story, names)
+                waits = self.circle(story, names)
+                self.assertEqual(waits["story-right"]["lock"]["class"], "LockStories$Left")
+
+    def test_a_park_from_before_the_attach_ends(self):
+        with Story("held", "now") as story:
+            self.streaming(story)
+            def waiting():
+                return [w for w in self.graph(story)["waits"] if w["thread"] == "story-waiter"]
+            wait = wait_for("the wait", waiting)[0]
+            self.assertEqual(wait["owner"]["thread"], "story-holder")
+            self.assertEqual(wait["lock"]["class"], "java.util.concurrent.locks.ReentrantLock")
+            story.go()
+            wait_for("its end", lambda: not waiting(), 5)
 
     def test_a_circle_with_a_time_limit_is_no_deadlock(self):
         with Story("timed") as story:

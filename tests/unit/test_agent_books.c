@@ -49,6 +49,13 @@ uint64_t walker_bytes(void)
 	return walker_holds;
 }
 
+static const char *walker = "hotspot";
+
+const char *walker_name(void)
+{
+	return walker;
+}
+
 void walker_parts(uint64_t *part)
 {
 	part[WIRE_PART_NAMES] = 7;
@@ -454,6 +461,21 @@ static void samples_without_a_reader_are_the_next_session_s(void **state)
 	assert_int_equal(in.samples, 5);
 }
 
+static void samples_that_the_fallback_walked_are_counted(void **state)
+{
+	(void)state;
+	take(1, 3, NULL);
+	assert_int_equal(writer_ledger(), WRITER_OK);
+	read_all();
+	assert_int_equal(in.ledger.counter[WIRE_COUNTER_FALLBACK], 0);
+	walker = "asgct";
+	take(2, 3, NULL);
+	assert_int_equal(writer_ledger(), WRITER_OK);
+	walker = "hotspot";
+	read_all();
+	assert_int_equal(in.ledger.counter[WIRE_COUNTER_FALLBACK], 2);
+}
+
 static void reader_s_end_is_told(void **state)
 {
 	(void)state;
@@ -505,6 +527,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(samples_without_a_reader_are_the_next_session_s,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(samples_that_the_fallback_walked_are_counted, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(reader_s_end_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(number_that_became_another_file_is_not_written_to,
 						setup, teardown),

@@ -144,6 +144,20 @@ static void who_enters_a_monitor_is_never_idle(void **state)
 	stream_free(s);
 }
 
+static void threads_of_the_jvm_that_wait_to_be_asked_are_idle(void **state)
+{
+	struct stream_sample sample = { .thread = "Signal Dispatcher" };
+	struct stream_ops ops = { 0 };
+	struct stream *s;
+
+	(void)state;
+	assert_int_equal(stream_new(&ops, NULL, &s), 0);
+	assert_true(idle_sample(s, &sample));
+	sample.thread = "http-1";
+	assert_false(idle_sample(s, &sample));
+	stream_free(s);
+}
+
 static void a_frame_alone_says_yes_no_or_go_on(void **state)
 {
 	(void)state;
@@ -163,6 +177,7 @@ int main(void)
 		cmocka_unit_test(workers_that_fight_for_the_lock_of_their_queue_are_not),
 		cmocka_unit_test(frames_without_a_method_do_not_decide),
 		cmocka_unit_test(who_enters_a_monitor_is_never_idle),
+		cmocka_unit_test(threads_of_the_jvm_that_wait_to_be_asked_are_idle),
 		cmocka_unit_test(a_frame_alone_says_yes_no_or_go_on),
 	};
 

@@ -570,6 +570,89 @@ static void a_start_leaves_the_signals_to_the_host_where_it_can(void **state)
 	remove_fifos();
 }
 
+static void say_note(uint64_t sequence, const char *step, const char *what)
+{
+	const struct wire_fault note = { 0, { step, (uint32_t)strlen(step) }, { what, (uint32_t)strlen(what) } };
+	uint8_t buf[WIRE_FRAME_MAX];
+	struct wire_writer w;
+	uint32_t len;
+
+	wire_begin(&w, buf, WIRE_NOTE);
+	assert_true(wire_put_fault(&w, &note));
+	len = wire_end(&w, sequence);
+	assert_int_equal(write(agent_fd, buf, len), len);
+}
+
+static void a_start_asks_for_what_is_configured_and_wanted(void **state)
+{
+	const unsigned cpu_lock = 1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_LOCK;
+	const unsigned alloc = 1u << WIRE_EVENT_ALLOC;
+	struct wire_start start;
+	struct target *t;
+	int control;
+
+	(void)state;
+	if (make_fifos() < 0)
+		skip();
+	config.events = cpu_lock;
+	config.lock_min_ns = 2 * NS_PER_MS;
+	config.monitors = WIRE_MONITORS_NEVER;
+	t = add_with_fifos(events_path, &control);
+	start = read_start(control);
+	assert_int_equal(start.events, cpu_lock);
+	assert_int_equal(start.lock_min_ns, 2 * NS_PER_MS);
+	assert_int_equal(start.monitors, WIRE_MONITORS_NEVER);
+	assert_int_equal(target_interval(t, WIRE_EVENT_LOCK), 2 * NS_PER_MS);
+	hello(agent_fd, start.session);
+	UNTIL(samples == 1, 5);
+	assert_int_equal(target_events(t), 1u << WIRE_EVENT_CPU); /* nothing else was said */
+	t->wanted_events = alloc;
+	assert_int_equal(target_start(t, t->interval_ns, false), 0);
+	assert_int_equal(read_start(control).events, cpu_lock | alloc);
+	t->wanted_events = 0;
+	assert_int_equal(target_start(t, t->interval_ns, false), 0);
+	assert_int_equal(read_start(control).events, cpu_lock);
+	close(control);
+	close(agent_fd);
+	remove_fifos();
+}
+
+static void the_last_note_of_each_step_is_kept_until_it_is_taken_back(void **state)
+{
+	struct wire_start start;
+	struct target *t;
+	uint64_t n = 4;
+	int control;
+
+	(void)state;
+	if (make_fifos() < 0)
+		skip();
+	t = add_with_fifos(events_path, &control);
+	start = read_start(control);
+	hello(agent_fd, start.session);
+	UNTIL(samples == 1, 5);
+	say_note(n++, "lock", "first");
+	say_note(n++, "alloc", "needs JDK 11");
+	say_note(n++, "lock", "second");
+	UNTIL(strcmp(t->notes[0].what, "second") == 0, 5);
+	assert_string_equal(t->notes[1].step, "alloc");
+	say_note(n++, "lock", "");
+	UNTIL(!t->notes[0].step[0], 5);
+	/* more steps than there is room for are no harm */
+	for (int i = 0; i < 2 * NOTES_MAX; i++) {
+		char step[8];
+
+		snprintf(step, sizeof(step), "s%d", i);
+		say_note(n++, step, "said");
+	}
+	UNTIL(t->notes[0].step[0], 5);
+	assert_string_equal(t->notes[0].step, "s0");
+	assert_string_equal(t->notes[1].step, "alloc");
+	close(control);
+	close(agent_fd);
+	remove_fifos();
+}
+
 static void an_agent_that_another_daemon_reads_from_is_left_alone(void **state)
 {
 	struct target *t;
@@ -884,6 +967,8 @@ int main(int argc, char **argv)
 		LIFE_TEST(a_new_interval_goes_to_the_running_session),
 		LIFE_TEST(an_agent_that_is_there_already_is_taken_over),
 		LIFE_TEST(a_start_leaves_the_signals_to_the_host_where_it_can),
+		LIFE_TEST(a_start_asks_for_what_is_configured_and_wanted),
+		LIFE_TEST(the_last_note_of_each_step_is_kept_until_it_is_taken_back),
 		LIFE_TEST(an_agent_that_another_daemon_reads_from_is_left_alone),
 		LIFE_TEST(a_rule_keeps_out_before_anything_is_started),
 		LIFE_TEST(what_a_former_daemon_left_in_one_that_is_kept_out_goes),

@@ -56,6 +56,10 @@ void virtual_identity(struct ring_sample *head)
 	head->name[0] = '\0';
 }
 
+void virtual_mend(void)
+{
+}
+
 uint32_t virtual_number(uint64_t java_thread)
 {
 	(void)java_thread;

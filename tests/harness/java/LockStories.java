@@ -12,7 +12,7 @@ import java.util.concurrent.locks.ReentrantLock;
  * argument "now": monitors (a deadlock of two), mixed (a deadlock through two monitors and a
  * ReentrantLock), timed (a circle of which one has a time limit), hog (one holds a monitor for 40 of 41
  * ms, three others want it), chain (three, each of which holds what the next one wants),
- * pool (workers that wait for work), virtual (a thousand virtual threads).
+ * held (one waits for another's ReentrantLock), pool (workers that wait for work), virtual (a thousand virtual threads).
  * Ends at "end".
  */
 public class LockStories {
@@ -161,6 +161,30 @@ public class LockStories {
         });
     }
 
+    static final CountDownLatch release = new CountDownLatch(1);
+    static boolean isHeld;
+
+    /** Told once more, the holder lets go. */
+    static void held() {
+        if (isHeld) {
+            release.countDown();
+            return;
+        }
+        isHeld = true;
+        start("story-holder", () -> {
+            middle.lock();
+            release.await();
+            middle.unlock();
+        });
+        start("story-waiter", () -> {
+            Thread.sleep(100);
+            middle.lock();
+            middle.unlock();
+            release.await();
+            Thread.sleep(Long.MAX_VALUE);
+        });
+    }
+
     /** A timer every 20 ms and four workers with nothing to do. */
     static void pool() {
         ScheduledExecutorService pool = Executors.newScheduledThreadPool(4, r -> {
@@ -190,6 +214,7 @@ public class LockStories {
         else if (story.equals("timed")) timed();
         else if (story.equals("hog")) hog();
         else if (story.equals("chain")) chain();
+        else if (story.equals("held")) held();
         else if (story.equals("pool")) pool();
         else if (story.equals("virtual")) virtual();
         else throw new IllegalArgumentException(story);

@@ -1,0 +1,89 @@
+/*
+ * Parks that began before ours was called: they come back through the native of before, and nobody
+ * tells of their end. Those for a lock that another thread holds are the ones that matter (a
+ * deadlock may be among them): they are put into the table of waits, and looked at until they are
+ * over. Waits without an owner, those of a pool's threads among them, are not.
+ */
+#include <stdbool.h>
+#include "agent/agent.h"
+#include "agent/events/park.h"
+#include "agent/events/park_priv.h"
+#include "agent/events/waits.h"
+
+/* Shorter than what open.c waits for before it tells of a wait: a thread that was just on its way
+ * out is never told of. */
+#define LOOK_NS	  (500 * NS_PER_MS)
+#define OLDER_MAX 256u
+
+static struct older {
+	uint64_t java_thread, begin_ns;
+	uint32_t place, identity;
+	bool seen; /* in this look */
+} older[OLDER_MAX];
+static uint32_t n_older;
+static bool added; /* since the start */
+
+static void add(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
+{
+	int32_t place = n_older < OLDER_MAX
+				? waits_add(java_thread, java_thread, WIRE_WAIT_PARK, lock)
+				: -1;
+	struct wait *w = place >= 0 ? waits_at((uint32_t)place) : NULL;
+
+	if (!w)
+		return;
+	w->flags = flags;
+	older[n_older++] = (struct older){
+		.java_thread = java_thread,
+		.begin_ns = __atomic_load_n(&w->begin_ns, __ATOMIC_ACQUIRE),
+		.place = (uint32_t)place,
+		.identity = lock->identity,
+	};
+}
+
+static void look(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
+{
+	(void)flags;
+	for (uint32_t i = 0; i < n_older; i++)
+		if (older[i].java_thread == java_thread && older[i].identity == lock->identity)
+			older[i].seen = true;
+}
+
+/* One that was not seen is over, one with another begin came through ours since. */
+static void forget_those_over(void)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < n_older; i++) {
+		struct older *o = &older[i];
+		const struct wait *w = waits_at(o->place);
+
+		if (!w || __atomic_load_n(&w->begin_ns, __ATOMIC_ACQUIRE) != o->begin_ns)
+			continue;
+		if (!o->seen) {
+			waits_remove(o->place, o->begin_ns);
+			continue;
+		}
+		o->seen = false;
+		older[kept++] = *o;
+	}
+	n_older = kept;
+}
+
+uint64_t park_older_tick(uint64_t now_ns)
+{
+	if (!added) {
+		added = true;
+		park_owned_each(add);
+	} else {
+		park_owned_each(look);
+		forget_those_over();
+	}
+	return n_older ? now_ns + LOOK_NS : UINT64_MAX;
+}
+
+void park_older_forget(void)
+{
+	n_older = 0;
+	added = false;
+}

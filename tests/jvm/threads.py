@@ -1,0 +1,125 @@
+"""Names and states of threads against a program whose threads do what their names say: threads.py MAJOR.
+
+Names in full and at once; a rename and an end within one look; nothing told twice while nothing changes;
+states and CPU times; virtual threads by container and state (21+); what 5,000 threads cost.
+"""
+import argparse
+import collections
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import jdks  # noqa: E402
+from kindling import BUILD, classes, java_home, wait_for  # noqa: E402
+from walker import check, failures  # noqa: E402
+
+READER = os.path.join(BUILD, "tests", "agent_reader")
+LIBRARY = os.path.realpath(os.path.join(BUILD, "lib", "libkindling.so"))
+LONG = "-thread-with-a-name-that-the-kernel-would-cut-\u00e9\u4e2d"
+STATES = {"runnable": "runnable", "blocked": "blocked", "waiting": "waiting", "parked": "waiting", "timed": "timed_waiting",
+          "holder": "timed_waiting"}
+MANY = 5000
+SECONDS = 14
+
+
+class Known:
+    """The program, read for some seconds, changed in the middle."""
+
+    def __init__(self, home, directory, many, virtual, *options):
+        out = os.path.join(directory, "said")
+        with open(out, "w") as f:
+            jvm = subprocess.Popen([*jdks.command(home, os.path.realpath(BUILD), os.path.dirname(LIBRARY)), "-Xmx300m", "-cp",
+                                    classes(), "ThreadsKnown", str(many), *([str(virtual)] if virtual else [])],
+                                   stdin=subprocess.PIPE, stdout=f, stderr=subprocess.STDOUT, cwd=directory)
+        try:
+            wait_for("READY", lambda: "READY" in open(out).read(), 60)
+            reader = subprocess.Popen([READER, "-v", "-e", "lock", "-l", LIBRARY, "-d", str(SECONDS), *options, str(jvm.pid)],
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            time.sleep(3)
+            jvm.stdin.write(b"\n")
+            jvm.stdin.flush()
+            self.text = reader.communicate(timeout=120)[0].decode(errors="replace")
+            self.exact = reader.returncode == 0
+        finally:
+            jvm.kill()
+            jvm.wait()
+        self.names, self.ended, self.told = {}, set(), collections.Counter()
+        self.states, self.cpu, self.virtual = {}, collections.defaultdict(list), collections.defaultdict(collections.Counter)
+        for line in self.text.splitlines():
+            self.read(line)
+
+    def read(self, line):
+        m = re.match(r"THREAD (\d+) flags (\d+) java \d+ (.*)", line)
+        if m and int(m.group(2)) & 1:
+            self.ended.add(self.names.get(m.group(1)))
+        elif m:
+            self.names[m.group(1)] = m.group(3)
+            self.told[m.group(3)] += 1
+        m = re.match(r"STATE \d+ tid (\d+) (\S+) cpu (\d+) ns", line)
+        if m:
+            name = self.names.get(m.group(1), "?")
+            self.states[name] = m.group(2)
+            self.cpu[name].append(int(m.group(3)))
+        m = re.match(r"VIRTUAL (\d+) in \[(.*?)\] (\S+) on \[(.*?)\]: (\d+), mounted", line)
+        if m:
+            self.virtual[m.group(1)][(m.group(2).split("@")[0], m.group(3), m.group(4))] += int(m.group(5))
+
+    def counter(self, name):
+        return int(re.search(r" %s=(\d+)" % name, self.text).group(1))
+
+
+def known(home, directory, virtual):
+    k = Known(home, directory, 0, virtual, "-S")
+    check(k.exact, "books exact: %s" % [line for line in k.text.splitlines() if "WRONG" in line][:3])
+    wrong = {name: k.states.get(name + LONG) for name, state in STATES.items() if k.states.get(name + LONG) != state}
+    check(not wrong, "full names and states: %s" % wrong)
+    cpu = k.cpu["runnable" + LONG]
+    check(len(cpu) >= 3 and cpu[-1] > cpu[0], "CPU time of who runs grows: %s" % cpu)
+    check(len(k.cpu["parked" + LONG]) == 1, "who does nothing is told once: %s" % k.cpu["parked" + LONG])
+    check(k.told["after" + LONG] == 1 and k.told["before" + LONG] == 1, "a rename is told, once")
+    check("ending" + LONG in k.ended, "an end is told")
+    twice = {name: n for name, n in k.told.items() if n > 1 and name.endswith(LONG)}
+    check(not twice, "no name is told twice: %s" % twice)
+    if virtual:
+        wanted = {("", "waiting", "java/util/concurrent/CountDownLatch"): virtual,
+                  ("java.util.concurrent.ThreadPerTaskExecutor", "timed_waiting", ""): virtual // 2}
+        looks = list(k.virtual.values())
+        # before JDK 22 a state does not say that there is a limit
+        looks = [collections.Counter({(c, "timed_waiting" if c and s == "waiting" else s, o): n for (c, s, o), n in look.items()})
+                 for look in looks]
+        check(len(looks) >= 3 and all(look == wanted for look in looks), "virtual threads: %s" % looks[:2])
+
+
+def cost(home, directory):
+    """CPU time of the agent while nothing changes, with 5,000 threads more."""
+    few, many = Known(home, directory, 0, 0), Known(home, directory, MANY, 0)
+    named = sum(1 for name in many.told if name.startswith("many-"))
+    check(many.exact and named == MANY, "%d of %d threads have their names" % (named, MANY))
+    percent = (many.counter("agent_cpu_ns") - few.counter("agent_cpu_ns")) / SECONDS / 1e9 * 100
+    check(percent < 1, "5,000 threads, told at the begin, cost %.2f %% of a CPU over %d s" % (percent, SECONDS))
+    check(many.counter("agent_bytes") < few.counter("agent_bytes") + (512 << 10), "and %d KiB of memory" % (
+        (many.counter("agent_bytes") - few.counter("agent_bytes")) >> 10))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("major")
+    args = parser.parse_args()
+    home = java_home(args.major)
+    directory = tempfile.mkdtemp()
+    try:
+        known(home, directory, 1000 if int(args.major.split("-")[0]) >= 21 else 0)
+        cost(home, directory)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    print("%d wrong" % len(failures) if failures else "as it must be")
+    return bool(failures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
