@@ -217,7 +217,7 @@ def judge_stacks(truth, events, rules):
             owners_wrong += not any("LockKnown" in f for f in e.owner_stack)
     return [(n > 0 and wrong <= 0.002 * n, "stacks of %d, in %d the program's frame is another %s" % (n, wrong, examples[:2])),
             (rootless <= 0.002 * n, "%d do not reach their root" % rootless),
-            (unread <= 0.3 * n, "%d have frames that could not be read" % unread),
+            (unread <= 0.02 * n, "%d have frames that could not be read" % unread),
             (owners_wrong == 0, "owners' stacks: %d, without the program in them: %d" % (owners, owners_wrong))]
 
 
