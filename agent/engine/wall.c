@@ -414,7 +414,8 @@ static int begin(const struct wire_start *start, const char **note)
 	withdraw_all(); /* the choice may be another one */
 	if (len >= sizeof(round_.wanted))
 		len = sizeof(round_.wanted) - 1;
-	memcpy(round_.wanted, start->wall_threads.p, len);
+	if (len)
+		memcpy(round_.wanted, start->wall_threads.p, len);
 	round_.wanted[len] = '\0';
 	round_.interval_ns = clamp(start->wall_interval_ns);
 	round_.random = mono_ns() | 1;
