@@ -406,6 +406,7 @@ static void run_once(uint64_t now)
 {
 	enum writer_result r = writer_drain(UINT64_MAX);
 
+	walker_catch_up();
 	if (r != WRITER_GONE) {
 		threads_refresh(false);
 		events_tick(now);

@@ -70,7 +70,7 @@ def upper(bad, n):
 
 
 def java(args, flags, *program, path=None):
-    process = subprocess.Popen([kindling.java_home(args.jdk) + "/bin/java", *flags, "-Xmx300m", "-cp",
+    process = subprocess.Popen([*jdks.command(kindling.java_home(args.jdk), os.path.realpath(kindling.BUILD)), *flags, "-Xmx300m", "-cp",
                                 path or kindling.classes(), *program], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     if process.stdout.readline() != "READY\n":
@@ -89,6 +89,8 @@ def ours(process, seconds, interval_us, rootless=None):
     """(stacks, broken, handler us per sample {p50, p99, mean}, agent's KiB): of WalkMix's workers, or of all threads."""
     out = subprocess.run([READER, "-v", "-D", "-H", "-l", LIBRARY, "-d", str(seconds), "-i", str(interval_us), str(process.pid)],
                          capture_output=True, text=True, errors="replace").stdout
+    if not re.search("^handler us", out, re.M):
+        raise LookupError("the agent did not come in: %s" % out[-200:])
     names = dict(re.findall(r"^THREAD (\d+) flags [0-6]+ java \d+ (.+)$", out, re.M))
     n = bad = 0
     for tid, stack in re.findall(r"^CPU \S+ tid (\d+) \d+ ns (.*)$", out, re.M):
@@ -131,13 +133,18 @@ def rounds(args, mode, sample):
         process = java(args, [] if mode == WARM_UP else [mode], "WalkMix")
         if not process:
             return None
-        m, worse, *rest = sample(process, WARM_UP_S if mode == WARM_UP else args.seconds, args.us)
-        process.kill()
-        process.wait()
+        try:
+            m, worse, *rest = sample(process, WARM_UP_S if mode == WARM_UP else args.seconds, args.us)
+        except LookupError as why:  # on a machine that is too busy to attach in time
+            print("  once more: %s" % why)
+            continue
+        finally:
+            process.kill()
+            process.wait()
         n, bad = n + m, bad + worse
         if n >= args.enough:
             break
-    return [n, bad, *rest]
+    return [n, bad, *rest] if n else bench.cannot(mode)
 
 
 def shares(args, library):

@@ -33,14 +33,26 @@ static uint64_t fp_after(const struct hot *h, const struct forward *f)
 	return forward_knows(f, FORWARD_RBP) ? f->reg[FORWARD_RBP] : h->at.fp;
 }
 
-/* Native code calls some of StubRoutines, and none of the others. */
+/* The frame is there: so it may be gone on in by an exception's handler, which follows no call. */
+static bool is_in_method(uint64_t pc)
+{
+	struct blob b;
+
+	return unwind_in_code_cache_sig(pc) && code_blob_sig(pc, &b) && b.kind == BLOB_NMETHOD &&
+	       (int64_t)(pc - b.code) > b.frame_complete;
+}
+
+/* Native code calls some of StubRoutines, and none of the others. C1's exception stubs return to
+ * the handler. */
 static bool returned(struct hot *h, const struct blob *b, const struct forward *f)
 {
 	uint64_t sp = f->reg[FORWARD_RSP], fp = fp_after(h, f);
 	bool fits = b->kind == BLOB_STUBS ? return_fits_sig(h, f->pc, fp, sp)
 					  : return_fits_java_sig(h, f->pc, fp, sp);
 
-	return (fits || return_is_throw_sig(f->pc)) && hot_move(h, f->pc, sp, fp);
+	return (fits || return_is_throw_sig(f->pc) ||
+		(b->kind == BLOB_RUNTIME && is_in_method(f->pc))) &&
+	       hot_move(h, f->pc, sp, fp);
 }
 
 /* An adapter is left for the method: its caller's pc is on top, or in rax with the sp in r13. */
@@ -59,15 +71,11 @@ static bool entered(struct hot *h, const struct forward *f)
 static bool threw(struct hot *h, const struct forward *f)
 {
 	uint64_t sp = f->reg[FORWARD_RSP], fp = fp_after(h, f), pc = f->reg[FORWARD_RDX];
-	struct blob handler;
 
 	if (forward_knows(f, FORWARD_RDX) &&
 	    (return_is_throw_sig(pc) || return_fits_java_sig(h, pc, fp, sp)))
 		return hot_move(h, pc, sp, fp);
-	return unwind_in_code_cache_sig(f->pc) && code_blob_sig(f->pc, &handler) &&
-	       handler.kind == BLOB_NMETHOD &&
-	       (int64_t)(f->pc - handler.code) > handler.frame_complete &&
-	       hot_move(h, f->pc, sp, fp);
+	return is_in_method(f->pc) && hot_move(h, f->pc, sp, fp);
 }
 
 bool forward_stub_sig(struct hot *h, const struct blob *b)
