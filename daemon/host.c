@@ -563,6 +563,7 @@ struct recording {
 	struct live_tap *tap;
 	uint64_t interval_ns;
 	unsigned events;
+	char thread[RECORDING_THREAD_MAX]; /* "" = all */
 };
 
 static struct target *target_of(const struct recording *r)
@@ -581,6 +582,8 @@ static int ask_more(struct recording *r, struct target *t)
 	unsigned before = target_asked_events(t);
 
 	t->wanted_events = r->events;
+	if (r->events & 1u << WIRE_EVENT_WALL)
+		snprintf(t->wanted_threads, sizeof(t->wanted_threads), "%s", r->thread);
 	if (r->interval_ns)
 		return target_start(t, r->interval_ns, true);
 	return target_asked_events(t) == before ? 0 : target_start(t, t->interval_ns, t->no_budget);
@@ -592,6 +595,7 @@ static void ask_less(struct recording *r, struct target *t)
 	unsigned before = target_asked_events(t);
 
 	t->wanted_events = 0;
+	t->wanted_threads[0] = '\0';
 	if (r->interval_ns)
 		(void)target_start(t, r->host->config->cpu_interval_ns, false);
 	else if (target_asked_events(t) != before)
@@ -619,10 +623,12 @@ int recording_new(struct host *h, struct target *t, const struct recording_optio
 	r->start_time = t->jvm.start_time;
 	r->interval_ns = o->interval_ns;
 	r->events = o->events;
+	snprintf(r->thread, sizeof(r->thread), "%s", o->thread ? o->thread : "");
 	live_tap_profile(r->tap)->no_budget = o->interval_ns != 0;
 	error = ask_more(r, t);
 	if (error < 0) {
 		t->wanted_events = 0;
+		t->wanted_threads[0] = '\0';
 		live_tap_free(r->tap);
 		free(r);
 		return error;
@@ -633,6 +639,7 @@ int recording_new(struct host *h, struct target *t, const struct recording_optio
 
 struct recording *recording_finish(struct recording *r, struct profile **ret)
 {
+	const struct profile_filter filter = { .thread = r && r->thread[0] ? r->thread : NULL };
 	struct target *t;
 
 	if (!r)
@@ -643,7 +650,7 @@ struct recording *recording_finish(struct recording *r, struct profile **ret)
 	if (t && t->stream)
 		on_ledger(r->host, t);
 	if (ret && profile_new(ret) == 0) {
-		(void)profile_merge(*ret, live_tap_profile(r->tap), NULL);
+		(void)profile_merge(*ret, live_tap_profile(r->tap), &filter);
 		profile_symbolize(*ret, lookup, r->host->symbols);
 	}
 	live_tap_free(r->tap);

@@ -75,9 +75,11 @@ int host_query(struct host *h, uint64_t from_real_ns, uint64_t to_real_ns,
  * A recording of one streaming target: changes the interval of CPU samples (0 = leave it) and what
  * is collected, collects, puts both back at the end.
  */
+#define RECORDING_THREAD_MAX 128
 struct recording_options {
 	uint64_t interval_ns;
 	unsigned events; /* bits 1 << enum wire_event */
+	const char *thread; /* only threads with this in their name; NULL = all */
 };
 struct recording;
 int recording_new(struct host *h, struct target *t, const struct recording_options *o,

@@ -20,6 +20,7 @@
 #include "daemon/core/clock.h"
 
 #define LOOK_AGAIN_NS (200 * NS_PER_MS)
+#define MEND_NS	      (2 * NS_PER_S)
 #define THREADS_MAX   65536 /* looked at in one target */
 
 /* ---- the socket ----------------------------------------------------------------------------- */
@@ -251,6 +252,24 @@ int attach_connect(struct inject *in, int *ret_socket)
 		return no_socket(in, r);
 	attach_file_forget(in);
 	return 0;
+}
+
+/* The name went while we spoke: a JVM that starts may be that late. As it is now its owner's next
+ * kill -3 would be the last one that prints (listener.c). */
+void attach_mend_socket(struct inject *in)
+{
+	uint64_t soon = clock_mono_ns() + MEND_NS;
+	struct fault f = { 0 }, *kept = in->fault;
+	int socket;
+
+	if (!jdk_lost_its_socket(in) || !jdk_makes_sockets_again(in))
+		return;
+	in->fault = &f;
+	if (in->deadline_mono_ns > soon)
+		in->deadline_mono_ns = soon;
+	if (attach_connect(in, &socket) == 0)
+		fd_close(socket);
+	in->fault = kept;
 }
 
 /* ---- one command ---------------------------------------------------------------------------- */

@@ -182,6 +182,7 @@ void place_cleanup(const struct inject *in);
 /* attach_hotspot.c: the handshake. @ret_socket is connected and belongs to the target. */
 bool attach_has_socket(const struct inject *in); /* .java_pidN is there: no signal is needed */
 int attach_connect(struct inject *in, int *ret_socket);
+void attach_mend_socket(struct inject *in); /* after a command: its name may have gone meanwhile */
 int attach_send_signal(struct inject *in); /* SIGQUIT, looked at once more; 0, or -errno + fault */
 /* Sends a command of up to 4 words; the reply (capped, NUL-terminated) goes into @reply. */
 int attach_command(const struct inject *in, int socket, const char *const words[4], char *reply,

@@ -201,6 +201,8 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 	 * mapped */
 	place_remove(in, &p);
 	over_take_away(in);
+	if (r == 0)
+		attach_mend_socket(in);
 	answer(args->result_fd, &result, r == 0 ? (int[2]){ p.events_fd, p.control_fd } : NULL);
 	return r < 0 ? 1 : 0;
 }

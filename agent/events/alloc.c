@@ -1,8 +1,9 @@
 /*
  * Allocation samples: JVMTI SampledObjectAlloc, JDK 11 and later. The JVM takes an object about
  * every `interval` bytes that a thread allocates and calls us in that thread, in native state; the
- * sample stands for alloc_weight() bytes. The interval belongs to the whole JVM: the last agent
- * that set it has it.
+ * sample stands for alloc_weight() bytes. The JVM gives these samples to one environment at a time
+ * (11 to 25), so nobody else sets the interval, which is one for the whole JVM, as long as they are
+ * ours.
  */
 #include "agent/events/alloc.h"
 
@@ -56,7 +57,8 @@ static int listen(jvmtiEnv *jvmti, const char **note)
 	memset(&wanted, 0, sizeof(wanted));
 	wanted.can_generate_sampled_object_alloc_events = 1;
 	if ((*jvmti)->AddCapabilities(jvmti, &wanted) != JVMTI_ERROR_NONE) {
-		*note = "another agent has the JVM's allocation samples, and this JVM gives them to one only";
+		*note = "no allocation samples: another agent has them, and a JVM gives them to "
+			"one agent only; when it has ended, begin anew";
 		return -EBUSY;
 	}
 	memset(&callbacks, 0, sizeof(callbacks));
@@ -91,7 +93,7 @@ static int open_env(const char **note)
 static void set_interval(uint64_t interval)
 {
 	__atomic_store_n(&alloc.interval, interval, __ATOMIC_RELAXED);
-	(*alloc.jvmti)->SetHeapSamplingInterval(alloc.jvmti, (jint)interval);
+	(void)(*alloc.jvmti)->SetHeapSamplingInterval(alloc.jvmti, (jint)interval);
 }
 
 /* As for monitors: the environment slows yields of virtual threads, JDK 21 and later, until the JVM
@@ -127,17 +129,17 @@ static int begin(const struct wire_start *start, const char **note)
 	return r;
 }
 
-/* The interval stays as it is where it is the JVM's own; else it is put back, unless another agent
- * may have set it since. */
+/* Disposing gives the samples back; whoever has them next may count on the JVM's own interval. */
 static void end(void)
 {
 	jvmtiEnv *jvmti = alloc.jvmti;
 
-	(*jvmti)->SetEventNotificationMode(jvmti, JVMTI_DISABLE, JVMTI_EVENT_SAMPLED_OBJECT_ALLOC,
-					   NULL);
-	set_interval(INTERVAL_DEFAULT);
+	(void)(*jvmti)->SetEventNotificationMode(jvmti, JVMTI_DISABLE,
+						 JVMTI_EVENT_SAMPLED_OBJECT_ALLOC, NULL);
+	if (alloc.interval != INTERVAL_DEFAULT)
+		(void)(*jvmti)->SetHeapSamplingInterval(jvmti, INTERVAL_DEFAULT);
 	alloc.jvmti = NULL;
-	(*jvmti)->DisposeEnvironment(jvmti);
+	(void)(*jvmti)->DisposeEnvironment(jvmti);
 }
 
 const struct events_source alloc_source = {

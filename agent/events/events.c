@@ -28,24 +28,18 @@ static int park_begin(const struct wire_start *start, const char **note)
 	return r;
 }
 
-static uint64_t park_both_ticks(uint64_t now_ns)
-{
-	uint64_t next = park_tick(now_ns), older = park_older_tick(now_ns);
-
-	return older < next ? older : next;
-}
-
 static const struct events_source park_source = {
 	.step = "park",
 	.event = WIRE_EVENT_LOCK,
 	.begin = park_begin,
 	.end = park_stop,
-	.tick = park_both_ticks,
+	.tick = park_tick,
 };
 
 static const struct events_source *const sources[] = {
 	&waits_source, /* first: the table that the others fill */
 	&park_source,
+	&park_older_source, /* behind it */
 	&monitors_source,
 	&alloc_source,
 	&wall_source,

@@ -165,7 +165,6 @@ void park_stop(void)
 
 	if (!(park.generation & 1))
 		return;
-	park_older_forget();
 	__atomic_fetch_add(&park.generation, 1, __ATOMIC_SEQ_CST);
 	park_native_take_back(agent.env);
 	/* begin and end take a microsecond, and as long as a safepoint that meets them */

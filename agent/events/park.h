@@ -17,9 +17,8 @@ uint64_t park_tick(uint64_t now_ns);
  * code. */
 void park_stop(void);
 
-/* park_older.c, agent's thread: from time to time, as the answer says. */
-uint64_t park_older_tick(uint64_t now_ns);
-void park_older_forget(void);
+/* park_older.c: parks that began before ours was called. */
+extern const struct events_source park_older_source;
 
 /* What a thread that parks now parks for: the agent's thread asks, for waits that go on. */
 struct park_ask {

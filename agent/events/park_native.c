@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
+#include <time.h>
 #include "agent/events/park_priv.h"
 #include "agent/libjvm.h"
 #include "agent/walker/guard.h"
@@ -16,7 +17,9 @@
 #include "agent/walker/hotspot/method.h"
 #include "agent/walker/walker.h"
 
-#define METHODS_MAX 4096 /* of one class; Unsafe has some 900 */
+#define METHODS_MAX   4096 /* of one class; Unsafe has some 900 */
+#define MODULES_TRIES 400
+#define MODULES_PAUSE 5000000 /* ns */
 
 typedef jclass JNICALL find_boot_class_fn(JNIEnv *env, const char *name);
 
@@ -171,6 +174,34 @@ static void JNICALL put(JNIEnv *env, jclass unused)
 	at.registered = (*env)->RegisterNatives(env, at.unsafe_class, &method, 1) == JNI_OK;
 }
 
+/*
+ * Before the JVM has its modules (the first tenth of a second of its life) a class of the boot
+ * loader would become part of java.base, and to give such a one a native is told on the
+ * application's output.
+ */
+static bool wait_for_modules(JNIEnv *env)
+{
+	const struct timespec pause = { 0, MODULES_PAUSE };
+	jclass vm = vm_sig.version > 8 ? (*env)->FindClass(env, "jdk/internal/misc/VM") : NULL;
+	jmethodID inited = NULL;
+	bool ready = false;
+
+	if (!clear(env) && vm)
+		inited = (*env)->GetStaticMethodID(env, vm, "isModuleSystemInited", "()Z");
+	if (clear(env) || !inited)
+		ready = vm_sig.version <= 8;
+	for (int i = 0; inited && !ready && i < MODULES_TRIES; i++) {
+		ready = (*env)->CallStaticBooleanMethod(env, vm, inited);
+		if (clear(env))
+			break;
+		if (!ready)
+			nanosleep(&pause, NULL);
+	}
+	if (vm)
+		(*env)->DeleteLocalRef(env, vm);
+	return ready;
+}
+
 static jclass find_hook(JNIEnv *env)
 {
 	find_boot_class_fn *find =
@@ -182,6 +213,8 @@ static jclass find_hook(JNIEnv *env)
 		c = find(env, hook_name);
 	if (clear(env) || c)
 		return c;
+	if (!wait_for_modules(env))
+		return NULL;
 	c = (*env)->DefineClass(env, hook_name, NULL, (const jbyte *)hook_class,
 				sizeof(hook_class));
 	if (!clear(env))

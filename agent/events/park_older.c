@@ -70,7 +70,7 @@ static void forget_those_over(void)
 	n_older = kept;
 }
 
-uint64_t park_older_tick(uint64_t now_ns)
+static uint64_t tick(uint64_t now_ns)
 {
 	if (!added) {
 		added = true;
@@ -82,8 +82,23 @@ uint64_t park_older_tick(uint64_t now_ns)
 	return n_older ? now_ns + LOOK_NS : UINT64_MAX;
 }
 
-void park_older_forget(void)
+static int begin(const struct wire_start *start, const char **note)
+{
+	(void)start;
+	(void)note;
+	return 0;
+}
+
+static void end(void)
 {
 	n_older = 0;
 	added = false;
 }
+
+const struct events_source park_older_source = {
+	.step = "park",
+	.event = WIRE_EVENT_LOCK,
+	.begin = begin,
+	.end = end,
+	.tick = tick,
+};

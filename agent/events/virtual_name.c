@@ -7,15 +7,16 @@
 #include "agent/walker/hotspot/layout.h"
 #include "agent/walker/java_thread.h"
 
-#define UTF8_MAX 3 /* bytes of a char, as JNI gives them */
+#define CHUNKS_MAX 16 /* as far as a walk goes */
+#define UTF8_MAX   3 /* bytes of a char, as JNI gives them */
 
 typedef jobject JNICALL current_thread_fn(JNIEnv *env, jclass unused);
 
 static struct {
 	current_thread_fn *current; /* NULL = there are no virtual threads */
 	jfieldID id, name;
-	jfieldID continuation,
-		tail; /* learnt from the first one: asking would initialise its class */
+	/* learnt from the first one: asking would initialise its class */
+	jfieldID continuation, tail, parent;
 } known;
 
 void virtual_name_init(JNIEnv *env)
@@ -82,6 +83,20 @@ static jobject get_field(JNIEnv *env, jobject object, jfieldID *field, const cha
 	return id ? (*env)->GetObjectField(env, object, id) : NULL;
 }
 
+/* The chunks from this one on; takes the reference. */
+static void mend_chunks(JNIEnv *env, jobject chunk)
+{
+	for (int i = 0; chunk && i < CHUNKS_MAX; i++) {
+		jobject parent = get_field(env, chunk, &known.parent, "parent",
+					   "Ljdk/internal/vm/StackChunk;");
+
+		(*env)->DeleteLocalRef(env, chunk);
+		chunk = parent;
+	}
+	if (chunk)
+		(*env)->DeleteLocalRef(env, chunk);
+}
+
 void virtual_mend(void)
 {
 	uint64_t java_thread = known.current ? java_thread_address_sig() : 0;
@@ -98,8 +113,7 @@ void virtual_mend(void)
 	if (continuation)
 		tail = get_field(env, continuation, &known.tail, "tail",
 				 "Ljdk/internal/vm/StackChunk;");
-	if (tail)
-		(*env)->DeleteLocalRef(env, tail);
+	mend_chunks(env, tail);
 	if (continuation)
 		(*env)->DeleteLocalRef(env, continuation);
 	if (thread)

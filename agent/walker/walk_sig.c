@@ -1,6 +1,7 @@
 /* Which of the two walkers it is. */
 #include <stddef.h>
 #include "agent/walker/guard.h"
+#include "agent/walker/hotspot/code.h"
 #include "agent/walker/hotspot/continuation.h"
 #include "agent/walker/hotspot/hotspot.h"
 #include "agent/walker/hotspot/layout.h"
@@ -35,6 +36,10 @@ void walk_anchor_sig(struct walk *w, uint64_t java_thread)
 		hotspot_walk_anchor_sig(w, java_thread);
 	else
 		w->broken = "walker";
+	/* the code of the first virtual threads came after the last look */
+	if (vm_sig.thread_vthread >= 0 && !code_places_sig.enter_special &&
+	    virtual_is_mounted_sig(java_thread ? java_thread : java_thread_address_sig()))
+		__atomic_store_n(&code_places_sig.wanted, true, __ATOMIC_RELAXED);
 	unwind_leave_sig();
 }
 

@@ -6,6 +6,7 @@
 #include <time.h>
 #include "agent/libjvm.h"
 #include "agent/walker/asgct/asgct.h"
+#include "agent/walker/hotspot/code.h"
 #include "agent/walker/hotspot/hotspot.h"
 #include "agent/walker/hotspot/method.h"
 #include "agent/walker/hotspot/scopes.h"
@@ -107,6 +108,12 @@ void walker_refresh(void)
 	(void)maps_refresh();
 	if (own)
 		hotspot_refresh();
+}
+
+void walker_catch_up(void)
+{
+	if (own && __atomic_exchange_n(&code_places_sig.wanted, false, __ATOMIC_RELAXED))
+		code_find_places(true);
 }
 
 uint64_t walker_bytes(void)

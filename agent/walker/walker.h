@@ -39,6 +39,8 @@ const char *walker_name(void); /* "hotspot" or "asgct" */
 const char *walker_note(void); /* "" or what it costs on this JVM */
 /* Agent's thread, now and then: look for new or gone mappings, refresh unwind rows. */
 void walker_refresh(void);
+/* The same at once for what a walk has met and not known: the code of the first virtual threads. */
+void walker_catch_up(void);
 /* Bytes of memory the walker holds. */
 uint64_t walker_bytes(void);
 /* The same by part, of WIRE_PART_COUNT; what lies in static memory is taken away from STATIC. */

@@ -114,7 +114,7 @@ void screen_print(FILE *to, const char *text, unsigned short rows, unsigned shor
 void event_print(FILE *to, const cJSON *event, bool with_stack);
 
 struct record_arguments {
-	const char *target, *output, *format;
+	const char *target, *output, *format, *thread;
 	uint64_t duration_ns, interval_ns;
 	unsigned events; /* bits 1 << enum wire_event */
 	bool threads, annotate, idle;

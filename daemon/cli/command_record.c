@@ -27,6 +27,8 @@ static const char usage[] =
 	"  -e, --event EVENT,...     cpu (the default), lock (time that threads waited), alloc (bytes\n"
 	"                            allocated), wall (time, running or not): what is not collected all\n"
 	"                            the time is for as long as this takes\n"
+	"  -t, --thread WORD         only threads whose name contains WORD; of wall the others are not\n"
+	"                            even looked at\n"
 	"      --idle                also waits for work: of pool threads at empty queues, timers, selectors\n"
 	"  -o, --output FILE         .html, .collapsed, .txt, .pb.gz, .json or .jfr; \"-\" is stdout\n"
 	"                            pb.gz and jfr hold several events; the others become one file each,\n"
@@ -49,6 +51,7 @@ static int parse_options(int argc, char **argv, struct record_arguments *a, cons
 		{ "event", required_argument, NULL, 'e' },
 		{ "output", required_argument, NULL, 'o' },
 		{ "format", required_argument, NULL, 'f' },
+		{ "thread", required_argument, NULL, 't' },
 		{ "threads", no_argument, NULL, 'T' },
 		{ "idle", no_argument, NULL, 'I' },
 		{ "annotate", no_argument, NULL, 'A' },
@@ -57,7 +60,7 @@ static int parse_options(int argc, char **argv, struct record_arguments *a, cons
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "d:i:e:o:f:h", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "d:i:e:o:f:t:h", options, NULL)) != -1) {
 		if (c == 'T')
 			a->threads = true;
 		else if (c == 'A')
@@ -101,6 +104,7 @@ int record_parse(int argc, char **argv, struct record_arguments *a)
 		return cli_wrong("record", "it takes one TARGET");
 	a->target = argv[optind];
 	a->output = given['o'];
+	a->thread = given['t'];
 	if (!a->output)
 		return cli_wrong("record", "-o FILE says where to write");
 	if (!parse_length(given['d'], &a->duration_ns) || a->duration_ns > 24 * 3600 * NS_PER_S)
@@ -260,6 +264,7 @@ int command_record(int argc, char **argv)
 	path_add(path, sizeof(path), "seconds", number);
 	snprintf(number, sizeof(number), "%" PRIu64 "ns", a.interval_ns);
 	path_add(path, sizeof(path), "interval", a.interval_ns ? number : NULL);
+	path_add(path, sizeof(path), "thread", a.thread);
 	path_add(path, sizeof(path), "type", report_events_list(a.events, types, sizeof(types)));
 	cli_catch_interrupt();
 	r = client_try("POST", path, &reply);

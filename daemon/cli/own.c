@@ -176,7 +176,7 @@ static int write_profile(void *userdata, const char *file, unsigned events)
 static int collect(struct own *o, const struct record_arguments *a, struct target *t)
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;
-	const struct recording_options options = { a->interval_ns, a->events };
+	const struct recording_options options = { a->interval_ns, a->events, a->thread };
 	struct writing writing = { .arguments = a };
 	uint64_t begin = clock_mono_ns(), elapsed = 0;
 	char why[200] = "it was ended early", notes[400];
@@ -256,6 +256,8 @@ int record_by_ourselves(const struct record_arguments *a)
 	log_set_level(LOG_LEVEL_ERR);
 	config_defaults(&config);
 	config.events = a->events;
+	snprintf(config.wall_threads, sizeof(config.wall_threads), "%s",
+		 a->thread ? a->thread : "");
 	snprintf(config.state_dir, sizeof(config.state_dir), "%s", dir);
 	if (loop_new(&o.loop) == 0 && host_new(o.loop, &config, false, false, &o.host, &f) == 0)
 		r = record(&o, a, &jvm);

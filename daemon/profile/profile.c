@@ -9,15 +9,6 @@
 #include <sys/random.h>
 
 #define BLOCK_BYTES 32 /* what malloc takes beside a string, at most */
-#define NOT_MAPPED  UINT32_MAX
-
-/* mutable views of the read-only tables */
-#define STRINGS(p)   ((const char **)(uintptr_t)(p)->strings)
-#define FRAMES(p)    ((struct profile_frame *)(uintptr_t)(p)->frames)
-#define PROCESSES(p) ((struct profile_process *)(uintptr_t)(p)->processes)
-#define THREADS(p)   ((struct profile_thread *)(uintptr_t)(p)->threads)
-#define NODES(p)     ((struct profile_node *)(uintptr_t)(p)->nodes)
-#define ROWS(p)	     ((struct profile_row *)(uintptr_t)(p)->rows)
 
 static uint64_t add_capped(uint64_t a, uint64_t b)
 {
@@ -419,7 +410,7 @@ static uint32_t full_name(struct profile *p)
 }
 
 /* Where weights go whose stack does not fit: never lost, but said. 0 only without any memory. */
-static uint32_t full_node(struct profile *p)
+uint32_t profile_full_node(struct profile *p)
 {
 	struct profile_frame f = { .kind = WIRE_KIND_SYNTHETIC, .line = -1 };
 	struct profile_index *x = p->index;
@@ -438,7 +429,7 @@ static uint32_t full_node(struct profile *p)
 }
 
 /* The thread for those of @process that have no room of their own. */
-static uint32_t full_thread(struct profile *p, uint32_t process)
+uint32_t profile_full_thread(struct profile *p, uint32_t process)
 {
 	struct profile_thread t = { .process = process };
 	bool spare = p->index->spare;
@@ -472,7 +463,7 @@ uint32_t profile_thread(struct profile *p, const struct profile_thread *t)
 	if (t->process >= p->n_processes)
 		return UINT32_MAX;
 	id = intern_thread(p, t);
-	return id == UINT32_MAX ? full_thread(p, t->process) : id;
+	return id == UINT32_MAX ? profile_full_thread(p, t->process) : id;
 }
 
 uint32_t profile_node(struct profile *p, uint32_t parent, uint32_t frame)
@@ -482,7 +473,7 @@ uint32_t profile_node(struct profile *p, uint32_t parent, uint32_t frame)
 	if (parent && parent == p->index->full_node)
 		return parent; /* nothing stands above it */
 	node = frame == UINT32_MAX ? UINT32_MAX : intern_node(p, parent, frame);
-	return node == UINT32_MAX ? full_node(p) : node;
+	return node == UINT32_MAX ? profile_full_node(p) : node;
 }
 
 /* ---- weights --------------------------------------------------------------------------------- */
@@ -501,9 +492,9 @@ static uint32_t full_row(struct profile *p, struct profile_row r)
 	bool spare = p->index->spare;
 	uint32_t row;
 
-	r.thread = full_thread(p, p->threads[r.thread].process);
+	r.thread = profile_full_thread(p, p->threads[r.thread].process);
 	p->index->spare = true;
-	r.node = full_node(p);
+	r.node = profile_full_node(p);
 	row = r.thread == UINT32_MAX ? UINT32_MAX : intern_row(p, &r);
 	p->index->spare = spare;
 	return row;
@@ -551,18 +542,13 @@ static void add_losses(struct profile_losses *a, const struct profile_losses *b)
 	a->dropped_weight = add_capped(a->dropped_weight, b->dropped_weight);
 }
 
-static bool is_wanted(const struct profile_filter *f, unsigned event)
-{
-	return !f || !f->events || f->events & 1u << event;
-}
-
-static void add_books(struct profile_books *a, const struct profile_books *b,
-		      const struct profile_filter *f)
+void profile_sum_books(struct profile_books *a, const struct profile_books *b,
+		       const struct profile_filter *f)
 {
 	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++)
-		if (is_wanted(f, e))
+		if (profile_wants(f, e))
 			add_losses(&a->of[e], &b->of[e]);
-	if (!is_wanted(f, WIRE_EVENT_LOCK))
+	if (!profile_wants(f, WIRE_EVENT_LOCK))
 		return;
 	a->short_waits = add_capped(a->short_waits, b->short_waits);
 	a->short_waits_ns = add_capped(a->short_waits_ns, b->short_waits_ns);
@@ -570,204 +556,12 @@ static void add_books(struct profile_books *a, const struct profile_books *b,
 
 void profile_add_books(struct profile *p, uint32_t process, const struct profile_books *d)
 {
-	add_books(&p->books, d, NULL);
+	profile_sum_books(&p->books, d, NULL);
 	if (process < p->n_processes)
-		add_books(&PROCESSES(p)[process].books, d, NULL);
+		profile_sum_books(&PROCESSES(p)[process].books, d, NULL);
 }
 
-/* ---- merging -------------------------------------------------------------------------------- */
-
-static bool process_passes(const struct profile_process *q, const struct profile_filter *f)
-{
-	if (!f || !f->n_pids)
-		return true;
-	for (uint32_t i = 0; i < f->n_pids; i++)
-		if (f->pids[i] == q->pid && (!f->start_times || f->start_times[i] == q->start_time))
-			return true;
-	return false;
-}
-
-static bool thread_passes(const struct profile *src, const struct profile_thread *t,
-			  const struct profile_filter *f)
-{
-	return process_passes(&src->processes[t->process], f) &&
-	       (!f || !f->thread || strstr(src->strings[t->name], f->thread));
-}
-
-static uint32_t map_string(struct profile *dst, const struct profile *src, uint32_t id)
-{
-	return profile_string(dst, src->strings[id]);
-}
-
-static uint32_t map_process(struct profile *dst, const struct profile *src, uint32_t id)
-{
-	struct profile_process q = src->processes[id];
-
-	q.name = map_string(dst, src, q.name);
-	q.container_id = map_string(dst, src, q.container_id);
-	q.container = map_string(dst, src, q.container);
-	q.pod = map_string(dst, src, q.pod);
-	q.jdk = map_string(dst, src, q.jdk);
-	return profile_process(dst, &q);
-}
-
-static uint32_t map_thread(struct profile *dst, const struct profile *src, uint32_t id)
-{
-	const struct profile_thread *t = &src->threads[id];
-	struct profile_thread copy = { .tid = t->tid };
-
-	copy.process = map_process(dst, src, t->process);
-	if (copy.process == UINT32_MAX)
-		return UINT32_MAX;
-	if (src->index->full_name && t->name == src->index->full_name)
-		return full_thread(dst, copy.process);
-	copy.name = map_string(dst, src, t->name);
-	return profile_thread(dst, &copy);
-}
-
-static uint32_t map_frame(struct profile *dst, const struct profile *src, uint32_t *frames,
-			  uint32_t id)
-{
-	struct profile_frame f = src->frames[id];
-	bool full = false;
-
-	if (frames[id] != NOT_MAPPED)
-		return frames[id];
-	f.class_name = profile_text(dst, src->strings[f.class_name], &full);
-	f.method = profile_text(dst, src->strings[f.method], &full);
-	f.signature = profile_text(dst, src->strings[f.signature], &full);
-	f.file = profile_text(dst, src->strings[f.file], &full);
-	f.module = profile_text(dst, src->strings[f.module], &full);
-	if (!full)
-		frames[id] = profile_intern_frame(dst, &f);
-	return frames[id];
-}
-
-/* @nodes: NOT_MAPPED where a node is needed, else 0; becomes the ids in @dst. Parents come first.
- */
-static void map_nodes(struct profile *dst, const struct profile *src, uint32_t *nodes,
-		      uint32_t *frames)
-{
-	for (uint32_t i = src->n_nodes; i-- > 1;)
-		if (nodes[i] == NOT_MAPPED)
-			nodes[src->nodes[i].parent] = NOT_MAPPED;
-	nodes[0] = 0;
-	for (uint32_t i = 1; i < src->n_nodes; i++) {
-		const struct profile_node *n = &src->nodes[i];
-
-		if (nodes[i] != NOT_MAPPED)
-			continue;
-		if (i == src->index->full_node)
-			nodes[i] = full_node(dst);
-		else
-			nodes[i] = profile_node(dst, nodes[n->parent],
-						map_frame(dst, src, frames, n->frame));
-	}
-}
-
-/* The span, the intervals, what a filter left out before. */
-static void merge_span(struct profile *dst, const struct profile *src,
-		       const struct profile_filter *f)
-{
-	if (!dst->begin_real_ns || (src->begin_real_ns && src->begin_real_ns < dst->begin_real_ns))
-		dst->begin_real_ns = src->begin_real_ns;
-	if (src->end_real_ns > dst->end_real_ns)
-		dst->end_real_ns = src->end_real_ns;
-	dst->no_budget |= src->no_budget;
-	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++) {
-		if (!is_wanted(f, e))
-			continue;
-		if (src->interval[e] > dst->interval[e])
-			dst->interval[e] = src->interval[e];
-		dst->idle_left_out[e].samples += src->idle_left_out[e].samples;
-		dst->idle_left_out[e].weight += src->idle_left_out[e].weight;
-	}
-}
-
-static bool has_books(const struct profile_books *b)
-{
-	static const struct profile_books none;
-
-	return memcmp(b, &none, sizeof(none)) != 0;
-}
-
-static void merge_head(struct profile *dst, const struct profile *src,
-		       const struct profile_filter *f)
-{
-	merge_span(dst, src, f);
-	for (uint32_t i = 0; i < src->n_processes; i++) {
-		const struct profile_process *q = &src->processes[i];
-		uint32_t to;
-
-		if (!process_passes(q, f) || !has_books(&q->books))
-			continue;
-		to = map_process(dst, src, i);
-		if (to != UINT32_MAX)
-			add_books(&PROCESSES(dst)[to].books, &q->books, f);
-		if (f && f->n_pids)
-			add_books(&dst->books, &q->books, f);
-	}
-	if (!f || !f->n_pids) {
-		add_books(&dst->books, &src->books, f); /* nobody's too */
-	}
-}
-
-static bool row_passes(const struct profile_row *r, const bool *passes,
-		       const struct profile_filter *f)
-{
-	return passes[r->thread] && is_wanted(f, r->event) && !(r->idle && f && f->no_idle);
-}
-
-static void leave_out_idle(struct profile *dst, const struct profile_row *r)
-{
-	dst->idle_left_out[r->event].samples += r->samples;
-	dst->idle_left_out[r->event].weight += r->weight;
-}
-
-/* @passes: by thread */
-static int merge_rows(struct profile *dst, const struct profile *src, uint32_t *threads,
-		      const bool *passes, const uint32_t *nodes, const struct profile_filter *f)
-{
-	for (uint32_t i = 0; i < src->n_rows; i++) {
-		struct profile_row r = src->rows[i];
-		uint32_t *thread = &threads[r.thread];
-
-		if (!row_passes(&r, passes, f)) {
-			if (r.idle && passes[r.thread] && is_wanted(f, r.event))
-				leave_out_idle(dst, &r);
-			continue;
-		}
-		if (*thread == NOT_MAPPED)
-			*thread = map_thread(dst, src, r.thread);
-		if (*thread == NOT_MAPPED)
-			return -ENOMEM;
-		r.thread = *thread;
-		r.node = nodes[r.node];
-		profile_add_row(dst, &r);
-	}
-	return 0;
-}
-
-int profile_merge(struct profile *dst, const struct profile *src, const struct profile_filter *f)
-{
-	CLEANUP(freep) uint32_t *threads = malloc((src->n_threads + 1) * sizeof(*threads));
-	CLEANUP(freep) uint32_t *frames = malloc((src->n_frames + 1) * sizeof(*frames));
-	CLEANUP(freep) uint32_t *nodes = calloc(src->n_nodes + 1, sizeof(*nodes));
-	CLEANUP(freep) bool *passes = calloc(src->n_threads + 1, sizeof(*passes));
-
-	if (!threads || !frames || !nodes || !passes)
-		return -ENOMEM;
-	memset(threads, 0xff, src->n_threads * sizeof(*threads)); /* NOT_MAPPED */
-	memset(frames, 0xff, src->n_frames * sizeof(*frames));
-	for (uint32_t i = 0; i < src->n_threads; i++)
-		passes[i] = thread_passes(src, &src->threads[i], f);
-	for (uint32_t i = 0; i < src->n_rows; i++)
-		if (row_passes(&src->rows[i], passes, f))
-			nodes[src->rows[i].node] = NOT_MAPPED;
-	merge_head(dst, src, f);
-	map_nodes(dst, src, nodes, frames);
-	return merge_rows(dst, src, threads, passes, nodes, f);
-}
+/* ---- names of native frames, told later ---------------------------------------------------- */
 
 /* Index the frames anew; false = two of them are equal. */
 static bool index_frames(struct profile *p)

@@ -21,6 +21,26 @@ struct profile_index {
 	uint32_t full_name, full_node; /* "[profile full]", 0 = not made yet */
 };
 
+/* mutable views of the read-only tables */
+#define STRINGS(p)   ((const char **)(uintptr_t)(p)->strings)
+#define FRAMES(p)    ((struct profile_frame *)(uintptr_t)(p)->frames)
+#define PROCESSES(p) ((struct profile_process *)(uintptr_t)(p)->processes)
+#define THREADS(p)   ((struct profile_thread *)(uintptr_t)(p)->threads)
+#define NODES(p)     ((struct profile_node *)(uintptr_t)(p)->nodes)
+#define ROWS(p)	     ((struct profile_row *)(uintptr_t)(p)->rows)
+
+/* Where weights go whose stack, or whose thread, does not fit; 0, UINT32_MAX without any memory. */
+uint32_t profile_full_node(struct profile *p);
+uint32_t profile_full_thread(struct profile *p, uint32_t process);
+/* @b of the events that @f wants is added to @a. */
+void profile_sum_books(struct profile_books *a, const struct profile_books *b,
+		       const struct profile_filter *f);
+/* Does @f (NULL = all) take this event? */
+static inline bool profile_wants(const struct profile_filter *f, unsigned event)
+{
+	return !f || !f->events || f->events & 1u << event;
+}
+
 /* Memory that @p may take; beyond it everything new is "[profile full]". */
 void profile_limit(struct profile *p, size_t bytes);
 /* Find "[profile full]" among entries that were decoded. */

@@ -78,47 +78,56 @@ static void on_look(void *userdata)
 		finish(e);
 }
 
-static enum MHD_Result create(struct request *r)
+/* What the request asks for. Answers the error itself: false. */
+static bool wanted(struct request *r, struct recording_options *ret, uint64_t *ret_length_ns)
 {
 	const char *seconds = argument(r, "seconds"), *interval = argument(r, "interval");
-	const char *types = argument(r, "type");
-	struct recording_options options = { .events = 1u << WIRE_EVENT_CPU };
-	uint64_t length_ns;
-	struct recording_entry *e;
-	unsigned count = 0;
-	struct target *t;
-	cJSON *o;
+	const char *types = argument(r, "type"), *thread = argument(r, "thread");
+
+	*ret = (struct recording_options){ .events = 1u << WIRE_EVENT_CPU, .thread = thread };
+	if (!seconds || !parse_duration(seconds, ret_length_ns) ||
+	    *ret_length_ns > 24 * 3600 * NS_PER_S)
+		(void)answer_error(r, 400, "seconds= takes a duration up to 24h");
+	else if (interval && (!parse_duration(interval, &ret->interval_ns) ||
+			      ret->interval_ns < NS_PER_MS / 10 || ret->interval_ns > NS_PER_S))
+		(void)answer_error(r, 400, "interval= takes 100us to 1s");
+	else if (types && !report_events_by_name(types, &ret->events))
+		(void)answer_error(r, 400, "type=%s is not of cpu, lock, alloc, wall", types);
+	else if (thread && strlen(thread) >= RECORDING_THREAD_MAX)
+		(void)answer_error(r, 400, "thread= is longer than %d bytes",
+				   RECORDING_THREAD_MAX - 1);
+	else
+		return true;
+	return false;
+}
+
+static enum MHD_Result answer_created(struct request *r, const struct recording_entry *e,
+				      const struct target *t)
+{
+	cJSON *o = cJSON_CreateObject();
+
+	cJSON_AddNumberToObject(o, "id", (double)e->id);
+	cJSON_AddNumberToObject(o, "pid", t->jvm.pid);
+	cJSON_AddStringToObject(o, "name", t->jvm.name);
+	return answer_json(r, 201, o);
+}
+
+static enum MHD_Result begin(struct request *r, struct target *t,
+			     const struct recording_options *options, uint64_t length_ns)
+{
+	struct recording_entry *e = calloc(1, sizeof(*e));
 	int error;
 
-	if (!seconds || !parse_duration(seconds, &length_ns) || length_ns > 24 * 3600 * NS_PER_S)
-		return answer_error(r, 400, "seconds= takes a duration up to 24h");
-	if (interval && (!parse_duration(interval, &options.interval_ns) ||
-			 options.interval_ns < NS_PER_MS / 10 || options.interval_ns > NS_PER_S))
-		return answer_error(r, 400, "interval= takes 100us to 1s");
-	if (types && !report_events_by_name(types, &options.events))
-		return answer_error(r, 400, "type=%s is not of cpu, lock, alloc, wall", types);
-	t = api_one_target(r, argument(r, "target"));
-	if (!t)
-		return MHD_YES;
-	if (t->state != TARGET_STREAMING)
-		return answer_error(r, 409, "process %d is %s%s%s", t->jvm.pid,
-				    target_state_names[t->state], t->fault.code ? ": " : "",
-				    t->fault.code ? t->fault.what : "");
-	for (e = r->serve->recordings; e; e = e->next)
-		count++;
-	if (count >= RECORDINGS_MAX)
-		return answer_error(r, 503, "there are %u recordings already", count);
-	e = calloc(1, sizeof(*e));
 	if (!e)
 		return MHD_NO;
-	error = recording_new(r->serve->host, t, &options, &e->running);
+	error = recording_new(r->serve->host, t, options, &e->running);
 	if (error < 0) {
 		free(e);
 		return answer_error(r, 409, "process %d cannot be recorded now: %s", t->jvm.pid,
 				    error == -EBUSY ? "it is being recorded" : strerror(-error));
 	}
 	e->serve = r->serve;
-	e->events = options.events;
+	e->events = options->events;
 	e->id = ++r->serve->next_recording;
 	e->begin_mono_ns = clock_mono_ns();
 	e->length_ns = length_ns;
@@ -126,11 +135,30 @@ static enum MHD_Result create(struct request *r)
 	r->serve->recordings = e;
 	(void)loop_timer_add(r->serve->loop, length_ns, 0, on_end, e, &e->timer);
 	(void)loop_timer_add(r->serve->loop, LOOK_NS, LOOK_NS, on_look, e, &e->look);
-	o = cJSON_CreateObject();
-	cJSON_AddNumberToObject(o, "id", (double)e->id);
-	cJSON_AddNumberToObject(o, "pid", t->jvm.pid);
-	cJSON_AddStringToObject(o, "name", t->jvm.name);
-	return answer_json(r, 201, o);
+	return answer_created(r, e, t);
+}
+
+static enum MHD_Result create(struct request *r)
+{
+	struct recording_options options;
+	uint64_t length_ns;
+	unsigned count = 0;
+	struct target *t;
+
+	if (!wanted(r, &options, &length_ns))
+		return MHD_YES;
+	t = api_one_target(r, argument(r, "target"));
+	if (!t)
+		return MHD_YES;
+	if (t->state != TARGET_STREAMING)
+		return answer_error(r, 409, "process %d is %s%s%s", t->jvm.pid,
+				    target_state_names[t->state], t->fault.code ? ": " : "",
+				    t->fault.code ? t->fault.what : "");
+	for (const struct recording_entry *e = r->serve->recordings; e; e = e->next)
+		count++;
+	if (count >= RECORDINGS_MAX)
+		return answer_error(r, 503, "there are %u recordings already", count);
+	return begin(r, t, &options, length_ns);
 }
 
 static enum MHD_Result progress(struct request *r, const struct recording_entry *e)

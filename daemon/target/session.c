@@ -24,6 +24,7 @@ unsigned target_asked_events(const struct target *t)
 int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_budget)
 {
 	const struct config *c = t->priv->table->config;
+	const char *threads = t->wanted_threads[0] ? t->wanted_threads : c->wall_threads;
 	struct wire_start start = {
 		.protocol = WIRE_PROTOCOL,
 		.interval_ns = interval_ns,
@@ -35,7 +36,7 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 		.monitors = c->monitors,
 		.alloc_interval = c->alloc_interval,
 		.wall_interval_ns = c->wall_interval_ns,
-		.wall_threads = { c->wall_threads, (uint32_t)strlen(c->wall_threads) },
+		.wall_threads = { threads, (uint32_t)strlen(threads) },
 	};
 	const struct targets_ops *ops = &t->priv->table->ops;
 	struct wire_writer w;

@@ -66,6 +66,7 @@ struct target {
 	unsigned placement; /* enum inject_strategy: how the agent came in; 0 = it was there */
 	bool no_budget;
 	unsigned wanted_events; /* bits: START asks for them beside the configured ones */
+	char wanted_threads[128]; /* of wall-clock samples, for the configured ones; "" = those */
 	bool states; /* START asks what threads do */
 	void *userdata; /* of the room after this one (live source) */
 	struct target_priv *priv;

@@ -11,6 +11,7 @@ import injection
 from bundle import BUILD, Container
 
 SYS_PIDFD_SEND_SIGNAL = "424"
+SYS_SENDTO = "44"
 STREAMING = "streaming"
 
 USERS = {
@@ -237,6 +238,16 @@ def take_socket_at_once(c):
     return see_through(c, result)
 
 
+def take_socket_late(c):
+    """The same, after we found it: the JVM gets a name again, or its owner's kill -3 would print once and never again."""
+    hook = "rm -f '%s/.java_pid1'" % c.tmp_dir()
+    result = injection.attach(c, wrap=(BUILD + "/tests/at_syscall", "before", SYS_SENDTO, hook))
+    outcome = see_through(c, result)
+    if outcome == STREAMING and c.kind != "covered" and not os.path.exists(c.tmp_dir() + "/.java_pid1"):
+        raise AssertionError("it has no attach socket that could be found")
+    return outcome
+
+
 def cleaner(c):
     """A cleaner of /tmp takes /tmp/kindling away while the attach runs; the next attempt is right again."""
     hook = "rm -rf '%s/kindling' 2>/dev/null; true" % c.tmp_dir()
@@ -298,6 +309,7 @@ STATES = {
                               needs=lambda cell: cell.jdk != "17-musl", first=True),
     "socket deleted": State("a cleaner took its attach socket away", run=delete_socket),
     "socket gone at once": State("its attach socket is taken away as soon as it is made", run=take_socket_at_once),
+    "socket gone late": State("the same, while it is spoken to", run=take_socket_late),
     "stopped": State("SIGSTOP (streaming when it goes on)", r"stopped", before=stopped, run=refused_then(lambda c: c.signal(signal.SIGCONT)),
                      first=True),
     "stopped, signalled": State("SIGSTOP while SIGQUIT is on its way", run=while_still(

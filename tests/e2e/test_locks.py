@@ -94,6 +94,12 @@ class Locks(unittest.TestCase):
             story.go()
             wait_for("its end", lambda: not waiting(), 5)
 
+    def test_nothing_is_printed_into_a_jvm_that_begins(self):
+        """What collects parks defines a class; too early that would be told on the application's output."""
+        for _ in range(20):
+            with Story("hog") as story:  # READY is its first line
+                self.assertEqual(story.end(), ("END\n", ""))
+
     def test_a_circle_with_a_time_limit_is_no_deadlock(self):
         with Story("timed") as story:
             self.streaming(story)

@@ -11,7 +11,7 @@ OPEN, CLOSED, LIMITED = 1, 2, 4
 SLACK_NS = 200_000  # between a reading of the clock and what it stands for
 JDK = ("java/", "javax/", "jdk/", "sun/")
 
-Wait = collections.namedtuple("Wait", "kind thread label begin end owner waker method pinned limited")
+Wait = collections.namedtuple("Wait", "kind thread label begin end owner waker method pinned limited chance")
 Event = collections.namedtuple(
     "Event", "begin duration tid thread kind flags name identity owner waker stack owner_stack")
 # min_ns: the threshold; count, sum: how far off they may be; virtual: the waiters are virtual threads
@@ -26,9 +26,9 @@ class Truth:
             if word == "LOCK":
                 self.locks[rest[0]] = (rest[1].split("|"), int(rest[2]))
             elif word == "WAIT":
-                kind, thread, label, begin, end, owner, waker, method, pinned, limited = rest
+                kind, thread, label, begin, end, owner, waker, method, pinned, limited, chance = rest
                 self.waits.append(Wait(kind, thread, label, int(begin), int(end), owner, waker, method,
-                                       pinned == "pinned", limited == "limited"))
+                                       pinned == "pinned", limited == "limited", chance == "chance"))
             elif word == "HOLD":
                 self.holds[rest[0]].append((int(rest[2]), int(rest[3]), rest[1]))
         for holds in self.holds.values():
@@ -38,12 +38,6 @@ class Truth:
     def holders(self, label, at, slack=SLACK_NS):
         """Who held it then; near a change of hands nobody is sure."""
         return {thread for begin, end, thread in self.holds[label] if begin + slack <= at <= end - slack}
-
-
-def is_crowd(wait):
-    """Nobody told it to wait: it may get its CPU so late that the lock is free. Or it yields first, up to
-    JDK 20, which on a busy machine takes longer than the wait."""
-    return wait.owner == "?" or wait.thread == "take-synchronous-waiter"
 
 
 def group(wait):
@@ -96,10 +90,10 @@ def judge_counts(truth, events, rules):
     for w, mine in pairs:
         seen = is_seen(w, rules)
         if seen:
-            want[w.kind, is_crowd(w), group(w)] += 1
-            got[w.kind, is_crowd(w), group(w)] += bool(mine)
+            want[w.kind, w.chance, group(w)] += 1
+            got[w.kind, w.chance, group(w)] += bool(mine)
             # a thread that barges in makes one lock() several parks
-            twice[w.kind, is_crowd(w)] += len(mine) > 1 and not is_crowd(w)
+            twice[w.kind, w.chance] += len(mine) > 1 and not w.chance
         elif seen is False:
             unasked += mine
     result = []
@@ -124,8 +118,8 @@ def judge_counts(truth, events, rules):
 def judge_sums(truth, events, rules):
     own, theirs, worst = collections.Counter(), collections.Counter(), {}
     for w, mine in match(truth, events)[0]:
-        if is_seen(w, rules) and (mine or not (rules.count or is_crowd(w))):
-            key, took = (w.kind, is_crowd(w)), w.end - w.begin
+        if is_seen(w, rules) and (mine or not (rules.count or w.chance)):
+            key, took = (w.kind, w.chance), w.end - w.begin
             own[key] += took
             theirs[key] += sum(e.duration for e in mine)
             worst[key] = min(worst.get(key, (9, "")), (sum(e.duration for e in mine) / took, group(w)))
@@ -223,7 +217,7 @@ def judge_stacks(truth, events, rules):
             owners_wrong += not any("LockKnown" in f for f in e.owner_stack)
     return [(n > 0 and wrong <= 0.002 * n, "stacks of %d, in %d the program's frame is another %s" % (n, wrong, examples[:2])),
             (rootless <= 0.002 * n, "%d do not reach their root" % rootless),
-            (unread <= 0.3 * n, "%d have frames that could not be read" % unread),
+            (unread <= 0.02 * n, "%d have frames that could not be read" % unread),
             (owners_wrong == 0, "owners' stacks: %d, without the program in them: %d" % (owners, owners_wrong))]
 
 

@@ -77,7 +77,9 @@ static char *printed(void (*print)(FILE *to, const void *what), const void *what
 	return text;
 }
 
-static const struct column three[] = { { "PID", true, 0 }, { "NAME", false, 6 }, { "STATE", false, 0 } };
+static const struct column three[] = { { "PID", true, 0 },
+				       { "NAME", false, 6 },
+				       { "STATE", false, 0 } };
 
 static void print_wide(FILE *to, const void *t)
 {
@@ -121,8 +123,9 @@ static void a_table_that_is_too_wide_cuts_what_may_be_cut(void **state)
 	strcpy(row[0], "4711");
 	strcpy(row[1], "org.shop.Main");
 	strcpy(row[2], "streaming");
-	assert_string_equal(printed(print_narrow, &t), " PID NAME   STATE\n"
-						       "4711 org.s… streaming\n"); /* 6: its least */
+	assert_string_equal(printed(print_narrow, &t),
+			    " PID NAME   STATE\n"
+			    "4711 org.s… streaming\n"); /* 6: its least */
 	table_free(&t);
 }
 
@@ -155,6 +158,84 @@ static void a_screen_is_cut_at_its_width_and_height(void **state)
 	assert_string_equal(printed(print_screen, "no newline"), "\033[Hno n…\033[K\n\033[J");
 }
 
+static void print_top(FILE *to, const void *text)
+{
+	cJSON *top = cJSON_Parse(text);
+
+	assert_non_null(top);
+	top_print(to, top, 1);
+	cJSON_Delete(top);
+}
+
+#define TOP(event, unit, of, weight)                                                      \
+	"{\"event\":\"" event "\",\"unit\":\"" unit "\",\"of\":\"" of "\",\"seconds\":5," \
+	"\"targets\":[{\"pid\":7,\"name\":\"app\",\"weight\":" weight                     \
+	",\"methods\":[{\"name\":\"m\","                                                  \
+	"\"self\":0.5,\"total\":1}]}]}"
+#define TABLE "   self%   total%  method\n   50.00   100.00  m\n\nthe last 5 s\n"
+
+static void top_says_how_much_of_what(void **state)
+{
+	(void)state;
+	assert_string_equal(printed(print_top, TOP("cpu", "ns", "CPU", "7500000000")),
+			    "7 app: 1.50 CPUs\n" TABLE);
+	assert_string_equal(printed(print_top, TOP("lock", "ns", "waiting", "20000000000")),
+			    "7 app: 4.00 s/s of waiting\n" TABLE);
+	assert_string_equal(printed(print_top, TOP("alloc", "bytes", "allocation", "10485760")),
+			    "7 app: 2.00 MiB/s of allocation\n" TABLE);
+}
+
+static void print_status(FILE *to, const void *text)
+{
+	cJSON *status = cJSON_Parse(text);
+
+	assert_non_null(status);
+	status_print(to, status, 120);
+	cJSON_Delete(status);
+}
+
+static void status_says_what_is_collected_and_what_is_not(void **state)
+{
+	const char *text = printed(
+		print_status, "{\"targets\":[{\"pid\":7,\"state\":\"streaming\",\"name\":\"app\","
+			      "\"events\":[\"cpu\",\"lock\"],\"notes\":[{\"step\":\"lock\","
+			      "\"what\":\"monitors are left out\"}]}]}");
+
+	(void)state;
+	assert_non_null(strstr(text, "cpu,lock"));
+	assert_non_null(strstr(text, "\n        lock: monitors are left out\n"));
+}
+
+static char files[200];
+
+static int note_file(void *userdata, const char *path, unsigned events)
+{
+	size_t len = strlen(files);
+
+	(void)userdata;
+	snprintf(files + len, sizeof(files) - len, "%s=%u ", path, events);
+	return CLI_OK;
+}
+
+static const char *files_of(const char *output, const char *format, unsigned events)
+{
+	const struct record_arguments a = { .output = output, .format = format, .events = events };
+
+	files[0] = '\0';
+	assert_int_equal(record_files(&a, note_file, NULL), CLI_OK);
+	return files;
+}
+
+static void a_recording_is_one_file_or_one_an_event(void **state)
+{
+	(void)state;
+	assert_string_equal(files_of("a.html", "html", 1), "a.html=1 ");
+	assert_string_equal(files_of("a.html", "html", 3), "a.cpu.html=1 a.lock.html=2 ");
+	assert_string_equal(files_of("a.pb.gz", "pb.gz", 7), "a.pb.gz=7 ");
+	assert_string_equal(files_of("a.pb.gz", "txt", 6), "a.pb.gz.lock=2 a.pb.gz.alloc=4 ");
+	assert_string_equal(files_of("out", "collapsed", 3), "out.cpu=1 out.lock=2 ");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -167,6 +248,9 @@ int main(void)
 		cmocka_unit_test(a_table_that_is_too_wide_cuts_what_may_be_cut),
 		cmocka_unit_test(a_table_without_rows_is_its_head),
 		cmocka_unit_test(a_screen_is_cut_at_its_width_and_height),
+		cmocka_unit_test(top_says_how_much_of_what),
+		cmocka_unit_test(status_says_what_is_collected_and_what_is_not),
+		cmocka_unit_test(a_recording_is_one_file_or_one_an_event),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

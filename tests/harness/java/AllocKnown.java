@@ -1,8 +1,8 @@
 import java.lang.management.ManagementFactory;
 
 /**
- * Allocations that are known: four threads, each of one kind. Says READY, waits for a line, allocates,
- * says what it has allocated by the thread's own counter, END, and waits for the end of its input.
+ * Allocations that are known: four threads, each of one kind. Says READY, and at each line of input
+ * allocates and says what it has allocated by the thread's own counter, and END.
  * AllocKnown MEGABYTES [virtual]: so much in each thread; by virtual threads, whose counters nobody has,
  * as often as gives so much in another thread.
  */
@@ -104,23 +104,29 @@ public class AllocKnown {
 		};
 	}
 
+	static Thread[] threads(Kind[] kinds, boolean virtual) throws Exception {
+		Thread[] threads = new Thread[kinds.length];
+		for (int i = 0; i < kinds.length; i++)
+			threads[i] = virtual ? kinds[i].virtual() : kinds[i];
+		return threads;
+	}
+
 	public static void main(String[] args) throws Exception {
 		Kind.counter();
-		Kind[] kinds = kinds(Long.parseLong(args[0]) << 20);
-		Thread[] threads = java.util.Arrays.copyOf(kinds, kinds.length, Thread[].class);
-		if (args.length > 1)
-			for (int i = 0; i < kinds.length; i++)
-				threads[i] = kinds[i].virtual();
-		System.out.println("READY");
-		System.in.read();
-		for (Thread t : threads)
-			t.start();
-		for (Thread t : threads)
-			t.join();
-		for (Kind k : kinds)
-			System.out.println("ALLOCATED " + k.getName() + " " + k.type + " " + k.allocated);
-		System.out.println("END");
-		while (System.in.read() >= 0)
-			;
+		String word = "READY";
+		do {
+			Kind[] kinds = kinds(Long.parseLong(args[0]) << 20);
+			Thread[] threads = threads(kinds, args.length > 1);
+			System.out.println(word);
+			if (System.in.read() < 0)
+				return;
+			for (Thread t : threads)
+				t.start();
+			for (Thread t : threads)
+				t.join();
+			for (Kind k : kinds)
+				System.out.println("ALLOCATED " + k.getName() + " " + k.type + " " + k.allocated);
+			word = "END";
+		} while (true);
 	}
 }

@@ -8,11 +8,13 @@ import java.util.List;
  * nanoTime(), which is the clock of the events:
  *
  *   LOCK label class[|class] identityHashCode
- *   WAIT kind thread label begin end owner|-|? waker|-|? method pinned|free limited|unlimited
+ *   WAIT kind thread label begin end owner|-|? waker|-|? method pinned|free limited|unlimited sure|chance
  *   HOLD label thread from until
  *
- * owner "?": see who holds it. Arguments: rounds, then any of gc (System.gc() all the time), virtual
- * (waiters and crowds are virtual threads). Starts at the first line on stdin, ends at the second.
+ * owner "?": see who holds it. "chance": a thread of a crowd may find the lock free; a first wait may find
+ * that loading the JDK's classes took as long as the wait was to take. Arguments: rounds, then any of gc
+ * (System.gc() all the time), virtual (waiters and crowds are virtual threads). Starts at the first line
+ * on stdin, ends at the second.
  */
 public class LockKnown {
     static final List<String> truth = new ArrayList<>(); // the main thread's
@@ -65,6 +67,7 @@ public class LockKnown {
         String method; // of the waiter, the one that calls into the JDK
         Object lock;
         boolean owned, pinned, fresh; // fresh: a lock object for every round
+        boolean spins; // before it waits, by yielding: that may take longer than the wait
         boolean limited, expires; // the waiter sets a time limit; it ends the wait
         final Object[] locks;
         final long[] begin, end, from, until;
@@ -146,7 +149,7 @@ public class LockKnown {
                 truth.add("WAIT " + kind + " " + name + "-waiter " + label + " " + begin[r] + " " + end[r] + " " +
                           (owned ? name + "-director" : "-") + " " + (expires ? "-" : name + "-director") + " " +
                           frame() + " " + (pinned ? "pinned" : "free") + " " +
-                          (limited ? "limited" : "unlimited"));
+                          (limited ? "limited" : "unlimited") + (r == 1 || spins ? " chance" : " sure"));
                 if (owned) truth.add("HOLD " + label + " " + name + "-director " + from[r] + " " + until[r]);
             }
         }
@@ -210,7 +213,7 @@ public class LockKnown {
                 for (long[] v : visits[id]) {
                     String label = name + "@" + v[0], thread = name + "-" + id;
                     truth.add("WAIT " + kind + " " + thread + " " + label + " " + v[1] + " " + v[2] + " ? ? " +
-                              getClass().getName() + ".enter free unlimited");
+                              getClass().getName() + ".enter free unlimited chance");
                     truth.add("HOLD " + label + " " + thread + " " + v[2] + " " + v[3]);
                 }
         }

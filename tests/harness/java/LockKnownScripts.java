@@ -316,6 +316,7 @@ class LockKnownScripts {
         Take(String name, BlockingQueue<Integer> queue, String classes) {
             super("park", name, queue, classes);
             this.queue = queue;
+            spins = queue instanceof SynchronousQueue; // up to JDK 20
         }
 
         void direct() throws Exception {

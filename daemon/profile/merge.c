@@ -1,0 +1,199 @@
+/* Profiles added up, in whole or what a filter takes of them. Ids are mapped table by table. */
+#include "daemon/profile/profile_priv.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define NOT_MAPPED UINT32_MAX
+
+static bool process_passes(const struct profile_process *q, const struct profile_filter *f)
+{
+	if (!f || !f->n_pids)
+		return true;
+	for (uint32_t i = 0; i < f->n_pids; i++)
+		if (f->pids[i] == q->pid && (!f->start_times || f->start_times[i] == q->start_time))
+			return true;
+	return false;
+}
+
+static bool thread_passes(const struct profile *src, const struct profile_thread *t,
+			  const struct profile_filter *f)
+{
+	return process_passes(&src->processes[t->process], f) &&
+	       (!f || !f->thread || strstr(src->strings[t->name], f->thread));
+}
+
+static uint32_t map_string(struct profile *dst, const struct profile *src, uint32_t id)
+{
+	return profile_string(dst, src->strings[id]);
+}
+
+static uint32_t map_process(struct profile *dst, const struct profile *src, uint32_t id)
+{
+	struct profile_process q = src->processes[id];
+
+	q.name = map_string(dst, src, q.name);
+	q.container_id = map_string(dst, src, q.container_id);
+	q.container = map_string(dst, src, q.container);
+	q.pod = map_string(dst, src, q.pod);
+	q.jdk = map_string(dst, src, q.jdk);
+	return profile_process(dst, &q);
+}
+
+static uint32_t map_thread(struct profile *dst, const struct profile *src, uint32_t id)
+{
+	const struct profile_thread *t = &src->threads[id];
+	struct profile_thread copy = { .tid = t->tid };
+
+	copy.process = map_process(dst, src, t->process);
+	if (copy.process == UINT32_MAX)
+		return UINT32_MAX;
+	if (src->index->full_name && t->name == src->index->full_name)
+		return profile_full_thread(dst, copy.process);
+	copy.name = map_string(dst, src, t->name);
+	return profile_thread(dst, &copy);
+}
+
+static uint32_t map_frame(struct profile *dst, const struct profile *src, uint32_t *frames,
+			  uint32_t id)
+{
+	struct profile_frame f = src->frames[id];
+	bool full = false;
+
+	if (frames[id] != NOT_MAPPED)
+		return frames[id];
+	f.class_name = profile_text(dst, src->strings[f.class_name], &full);
+	f.method = profile_text(dst, src->strings[f.method], &full);
+	f.signature = profile_text(dst, src->strings[f.signature], &full);
+	f.file = profile_text(dst, src->strings[f.file], &full);
+	f.module = profile_text(dst, src->strings[f.module], &full);
+	if (!full)
+		frames[id] = profile_intern_frame(dst, &f);
+	return frames[id];
+}
+
+/* @nodes: NOT_MAPPED where a node is needed, else 0; becomes the ids in @dst. Parents come first.
+ */
+static void map_nodes(struct profile *dst, const struct profile *src, uint32_t *nodes,
+		      uint32_t *frames)
+{
+	for (uint32_t i = src->n_nodes; i-- > 1;)
+		if (nodes[i] == NOT_MAPPED)
+			nodes[src->nodes[i].parent] = NOT_MAPPED;
+	nodes[0] = 0;
+	for (uint32_t i = 1; i < src->n_nodes; i++) {
+		const struct profile_node *n = &src->nodes[i];
+
+		if (nodes[i] != NOT_MAPPED)
+			continue;
+		if (i == src->index->full_node)
+			nodes[i] = profile_full_node(dst);
+		else
+			nodes[i] = profile_node(dst, nodes[n->parent],
+						map_frame(dst, src, frames, n->frame));
+	}
+}
+
+/* The span, the intervals, what a filter left out before. */
+static void merge_span(struct profile *dst, const struct profile *src,
+		       const struct profile_filter *f)
+{
+	if (!dst->begin_real_ns || (src->begin_real_ns && src->begin_real_ns < dst->begin_real_ns))
+		dst->begin_real_ns = src->begin_real_ns;
+	if (src->end_real_ns > dst->end_real_ns)
+		dst->end_real_ns = src->end_real_ns;
+	dst->no_budget |= src->no_budget;
+	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++) {
+		if (!profile_wants(f, e))
+			continue;
+		if (src->interval[e] > dst->interval[e])
+			dst->interval[e] = src->interval[e];
+		dst->idle_left_out[e].samples += src->idle_left_out[e].samples;
+		dst->idle_left_out[e].weight += src->idle_left_out[e].weight;
+	}
+}
+
+static bool has_books(const struct profile_books *b)
+{
+	static const struct profile_books none;
+
+	return memcmp(b, &none, sizeof(none)) != 0;
+}
+
+static void merge_head(struct profile *dst, const struct profile *src,
+		       const struct profile_filter *f)
+{
+	merge_span(dst, src, f);
+	for (uint32_t i = 0; i < src->n_processes; i++) {
+		const struct profile_process *q = &src->processes[i];
+		uint32_t to;
+
+		if (!process_passes(q, f) || !has_books(&q->books))
+			continue;
+		to = map_process(dst, src, i);
+		if (to != UINT32_MAX)
+			profile_sum_books(&PROCESSES(dst)[to].books, &q->books, f);
+		if (f && f->n_pids)
+			profile_sum_books(&dst->books, &q->books, f);
+	}
+	if (!f || !f->n_pids) {
+		profile_sum_books(&dst->books, &src->books, f); /* nobody's too */
+	}
+}
+
+static bool row_passes(const struct profile_row *r, const bool *passes,
+		       const struct profile_filter *f)
+{
+	return passes[r->thread] && profile_wants(f, r->event) && !(r->idle && f && f->no_idle);
+}
+
+static void leave_out_idle(struct profile *dst, const struct profile_row *r)
+{
+	dst->idle_left_out[r->event].samples += r->samples;
+	dst->idle_left_out[r->event].weight += r->weight;
+}
+
+/* @passes: by thread */
+static int merge_rows(struct profile *dst, const struct profile *src, uint32_t *threads,
+		      const bool *passes, const uint32_t *nodes, const struct profile_filter *f)
+{
+	for (uint32_t i = 0; i < src->n_rows; i++) {
+		struct profile_row r = src->rows[i];
+		uint32_t *thread = &threads[r.thread];
+
+		if (!row_passes(&r, passes, f)) {
+			if (r.idle && passes[r.thread] && profile_wants(f, r.event))
+				leave_out_idle(dst, &r);
+			continue;
+		}
+		if (*thread == NOT_MAPPED)
+			*thread = map_thread(dst, src, r.thread);
+		if (*thread == NOT_MAPPED)
+			return -ENOMEM;
+		r.thread = *thread;
+		r.node = nodes[r.node];
+		profile_add_row(dst, &r);
+	}
+	return 0;
+}
+
+int profile_merge(struct profile *dst, const struct profile *src, const struct profile_filter *f)
+{
+	CLEANUP(freep) uint32_t *threads = malloc((src->n_threads + 1) * sizeof(*threads));
+	CLEANUP(freep) uint32_t *frames = malloc((src->n_frames + 1) * sizeof(*frames));
+	CLEANUP(freep) uint32_t *nodes = calloc(src->n_nodes + 1, sizeof(*nodes));
+	CLEANUP(freep) bool *passes = calloc(src->n_threads + 1, sizeof(*passes));
+
+	if (!threads || !frames || !nodes || !passes)
+		return -ENOMEM;
+	memset(threads, 0xff, src->n_threads * sizeof(*threads)); /* NOT_MAPPED */
+	memset(frames, 0xff, src->n_frames * sizeof(*frames));
+	for (uint32_t i = 0; i < src->n_threads; i++)
+		passes[i] = thread_passes(src, &src->threads[i], f);
+	for (uint32_t i = 0; i < src->n_rows; i++)
+		if (row_passes(&src->rows[i], passes, f))
+			nodes[src->rows[i].node] = NOT_MAPPED;
+	merge_head(dst, src, f);
+	map_nodes(dst, src, nodes, frames);
+	return merge_rows(dst, src, threads, passes, nodes, f);
+}
