@@ -264,6 +264,20 @@ void session_close(void)
 
 /* ---- commands ----------------------------------------------------------------------------- */
 
+/* With its string, which is the frame's: sampling may begin anew long after. */
+static void keep_start(const struct wire_start *start)
+{
+	static char threads[WIRE_STRING_MAX];
+	struct wire_str *s = &session.start.wall_threads;
+
+	session.start = *start;
+	if (s->len > sizeof(threads))
+		s->len = sizeof(threads);
+	if (s->len)
+		memcpy(threads, s->p, s->len);
+	s->p = threads;
+}
+
 static void on_start(const struct wire_start *start)
 {
 	bool same = session.state != WAITING && start->session == session.start.session;
@@ -271,7 +285,7 @@ static void on_start(const struct wire_start *start)
 
 	if (!same)
 		end_session();
-	session.start = *start;
+	keep_start(start);
 	ledger.details = start->flags & WIRE_START_DETAILS;
 	if (!same) {
 		begin_session();

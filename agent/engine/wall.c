@@ -333,11 +333,20 @@ static uint64_t after(uint64_t now)
 	return round_.next_ns > now + gap_ns ? round_.next_ns : now + gap_ns;
 }
 
+/* Never without our handler: the default action would end the process. Where another profiler took
+ * it, we take another signal; with the CPU engine on that is the session's to do. */
+static bool may_signal(void)
+{
+	const char *why;
+
+	return engine_has_signal() || (!engine.running && engine_hold_signal(&why) == 0);
+}
+
 static uint64_t tick(uint64_t now)
 {
 	if (now >= round_.names_ns)
 		find_new(now);
-	if (!engine_has_signal()) /* its default action would end the process */
+	if (!may_signal())
 		return now + NS_PER_S;
 	for (uint32_t i = 0; i < WALL_LOOKS_PER_MS && round_.next_ns <= now; i++) {
 		if (round_.at < round_.n)
@@ -386,7 +395,15 @@ static void withdraw_all(void)
 static int begin(const struct wire_start *start, const char **note)
 {
 	uint32_t len = start->wall_threads.len;
-	int r = engine_hold_signal(note);
+	int r;
+
+	/* as for CPU samples: session.c says why */
+	if (!engine_is_alone() && strcmp(walker_name(), "asgct") == 0) {
+		*note = "no wall-clock samples: another profiler is in the JVM, and with "
+			"AsyncGetCallTrace two may end it";
+		return -EBUSY;
+	}
+	r = engine_hold_signal(note);
 
 	if (r == 0 && allocate() < 0) {
 		*note = "no memory for the table of threads";
@@ -397,7 +414,8 @@ static int begin(const struct wire_start *start, const char **note)
 	withdraw_all(); /* the choice may be another one */
 	if (len >= sizeof(round_.wanted))
 		len = sizeof(round_.wanted) - 1;
-	memcpy(round_.wanted, start->wall_threads.p, len);
+	if (len)
+		memcpy(round_.wanted, start->wall_threads.p, len);
 	round_.wanted[len] = '\0';
 	round_.interval_ns = clamp(start->wall_interval_ns);
 	round_.random = mono_ns() | 1;

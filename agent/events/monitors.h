@@ -9,5 +9,6 @@
 
 extern const struct events_source monitors_source;
 
-/* Agent's thread. Has the application ever had a virtual thread? Also true where nobody can tell. */
+/* Agent's thread. Has the application ever had a virtual thread? Also true where nobody can tell.
+ */
 bool virtual_threads_used(void);

@@ -152,30 +152,33 @@ static bool is_on(const struct wait *w)
 	return w->number && owner_number(w->java_thread) == w->number;
 }
 
-static void look_at_monitor(const struct wait *w)
+/* false = the thread is on its way out. */
+static bool look_at_monitor(const struct wait *w)
 {
 	struct owner_monitor monitor;
 
 	owner_blocked_on(w->java_thread, &monitor);
 	if (!monitor.address || monitor.waiting != (w->how == WIRE_WAIT_WAIT))
-		return;
+		return false;
 	record.head.class_handle = monitor.class_handle;
 	if (!record.head.identity)
 		record.head.identity = monitor.identity;
 	if (monitor.owner)
 		record.head.owner_tid = monitor.owner;
+	return true;
 }
 
-static void fill(const struct wait *w, const struct wait_lock *parked_for)
+static bool fill(const struct wait *w, const struct wait_lock *parked_for)
 {
 	record.head.tid = w->number;
 	if (!is_on(w))
-		return;
+		return true;
 	if (!w->number)
 		record.head.tid = owner_number(w->java_thread);
 	waiter_stack(w);
 	if (w->how != WIRE_WAIT_PARK) {
-		look_at_monitor(w);
+		if (!look_at_monitor(w))
+			return false;
 	} else if (parked_for) {
 		record.head.class_handle = parked_for->class_handle;
 		record.head.identity = parked_for->identity;
@@ -184,6 +187,7 @@ static void fill(const struct wait *w, const struct wait_lock *parked_for)
 	}
 	if (record.head.owner_tid)
 		owner_stack(record.head.owner_tid);
+	return true;
 }
 
 static void tell(uint32_t place, uint64_t now_ns, const struct wait_lock *parked_for)
@@ -193,8 +197,7 @@ static void tell(uint32_t place, uint64_t now_ns, const struct wait_lock *parked
 	if (!waits_copy(place, &copy))
 		return;
 	begin_record(&copy, place, WIRE_LOCK_OPEN, now_ns);
-	fill(&copy, parked_for);
-	if (!record.head.tid || !waits_is_same(place, &copy))
+	if (!fill(&copy, parked_for) || !record.head.tid || !waits_is_same(place, &copy))
 		return;
 	w->told_ns = copy.begin_ns;
 	w->told_number = record.head.tid;

@@ -176,10 +176,14 @@ uint64_t owner_thread(uint32_t number)
 
 static uint32_t by_id(uint64_t monitor, uint64_t id)
 {
-	uint64_t thread = find(has_id, id, id);
+	uint64_t thread = find(has_id, id, id), own;
 
+	/* being mounted or unmounted just now it is neither the carrier's nor on it */
+	own = thread ? virtual_platform_id_sig(thread) : 0;
+	if (thread && (own ? own == id : !virtual_is_mounted_sig(thread)))
+		return kernel_number(thread);
 	if (thread)
-		return owner_number(thread);
+		return virtual_number(id);
 	/* on no carrier now: a virtual thread that holds it while it waits for something else. A
 	 * thread that has just ended holds it no more */
 	return load64_sig(monitor + (uint32_t)vm.owner) == id ? virtual_number(id) : 0;

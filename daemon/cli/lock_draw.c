@@ -113,10 +113,11 @@ static void put_box(FILE *to, const struct graph_row *row, int y, size_t *widest
 static void target_title(const cJSON *t, char *buf, size_t size)
 {
 	const cJSON *graph = json_get(t, "graph");
+	double deadlocks = json_number_of(graph, "deadlocks");
 
-	snprintf(buf, size, "%.0f %s: %.0f waiting, %.0f deadlocks", json_number_of(t, "pid"),
-		 json_text_of(t, "name"), json_number_of(graph, "n_waits"),
-		 json_number_of(graph, "deadlocks"));
+	snprintf(buf, size, "%.0f %s: %.0f waiting, %.0f deadlock%s", json_number_of(t, "pid"),
+		 json_text_of(t, "name"), json_number_of(graph, "n_waits"), deadlocks,
+		 deadlocks == 1 ? "" : "s");
 }
 
 /* One JVM's part from @y on; returns where the next one begins. */

@@ -428,6 +428,15 @@ static void lock_of_a_park_is_asked_of_the_jvm(void **state)
 	assert_int_equal(told[0].identity, 5);
 }
 
+static void wait_that_the_thread_does_not_know_of_is_not_told(void **state)
+{
+	(void)state;
+	begin(64, 64, WIRE_WAIT_ENTER);
+	for (int i = 0; i < 10; i++)
+		round_trip();
+	assert_int_equal(n_told, 0);
+}
+
 static void owner_that_waits_itself_has_a_stack(void **state)
 {
 	(void)state;
@@ -539,6 +548,7 @@ int main(void)
 		TEST(many_threads_at_once_lose_nothing),
 		TEST(long_wait_is_told_once_while_it_goes_on),
 		TEST(lock_of_a_park_is_asked_of_the_jvm),
+		TEST(wait_that_the_thread_does_not_know_of_is_not_told),
 		TEST(owner_that_waits_itself_has_a_stack),
 		TEST(wait_whose_end_is_lost_is_closed),
 		TEST(wait_that_the_reader_did_not_get_is_told_again),

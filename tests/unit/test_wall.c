@@ -60,6 +60,11 @@ void thread_start_hook(void)
 {
 }
 
+const char *walker_name(void)
+{
+	return "hotspot";
+}
+
 static struct {
 	uint32_t tid;
 	const char *name;

@@ -28,6 +28,8 @@ uint64_t oop_load_sig(uint64_t at);
 /* The object behind a JNI reference, as an address that may be wrong a moment later. */
 uint64_t oop_of_handle_sig(uint64_t handle);
 
+/* The id of the platform thread itself; 0 = not to be had now. */
+uint64_t virtual_platform_id_sig(uint64_t java_thread);
 /* Is a virtual thread mounted on a JavaThread? */
 bool virtual_is_mounted_sig(uint64_t java_thread);
 /* The id of the virtual thread that is mounted on a JavaThread, if one is. */

@@ -86,6 +86,16 @@ bool virtual_is_mounted_sig(uint64_t java_thread)
 	return entry >= 0 && load64_sig(java_thread + (uint32_t)entry);
 }
 
+uint64_t virtual_platform_id_sig(uint64_t java_thread)
+{
+	uint64_t own;
+
+	if (vm_sig.thread_object < 0 || continuation_sig.thread_id < 0)
+		return 0;
+	own = load_handle(load64_sig(java_thread + (uint32_t)vm_sig.thread_object));
+	return own ? load64_sig(own + (uint32_t)continuation_sig.thread_id) : 0;
+}
+
 uint64_t virtual_id_sig(uint64_t java_thread)
 {
 	uint64_t thread;
