@@ -4,7 +4,8 @@ LockKnown plays scripted waits (monitors, Object.wait, everything of java.util.c
 end, in the clock of the events, who waited for what, how long and because of whom; lock_judges.py compares.
 Played by platform threads, with System.gc() all the time under a collector that stops the world and under
 those that do not, with -Xcheck:jni, by virtual threads (21+); then LockChurn, a new lock object for every
-operation, during which the agent's memory must stay what it is. Each run is judged once more with its
+operation, during which the agent's memory must stay what it is, and LockDeadlock, whose cycles `kindling
+locks --graph` must show within 2 s. Each run is judged once more with its
 events spoiled in every way that a judge is for: one that does not notice is a failure.
 
 --all: every collector, compiler and locking mode. --churn: how long LockChurn runs (20). --judges: only
@@ -23,7 +24,8 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import jdks  # noqa: E402
 import lock_judges as judges  # noqa: E402
-from kindling import BUILD, classes, java_home, skip, wait_for  # noqa: E402
+import kindling  # noqa: E402
+from kindling import BUILD, ONLY_MINE, Daemon, classes, java_home, skip, wait_for  # noqa: E402
 from walker import check, failures, version  # noqa: E402
 
 READER = os.path.join(BUILD, "tests", "agent_reader")
@@ -197,6 +199,31 @@ def churn(home, directory, seconds):
     check(not said, "nothing printed %s" % sorted(said)[:5])
 
 
+def deadlocks(major):
+    """Three cycles and who starves whom, by `kindling locks --graph`: seconds until all are said."""
+    with Daemon("events:\n  lock:\n    min_wait: 1ms\n" + ONLY_MINE) as daemon, kindling.Jvm(major, "LockDeadlock") as jvm:
+        daemon.wait_state(jvm.pid, "streaming", 60)
+        time.sleep(1)
+        jvm.process.stdin.write("\n")
+        jvm.process.stdin.flush()
+        begin, text = time.monotonic(), ""
+        while time.monotonic() < begin + 10:
+            text = daemon.cli("locks", str(jvm.pid), "--graph").stdout
+            if text.count("deadlock:") == 3 and '"glutton"' in text:
+                break
+            time.sleep(0.1)
+        return time.monotonic() - begin, text
+
+
+def check_deadlocks(major):
+    for _ in range(ATTEMPTS):
+        took, text = deadlocks(major)
+        missing = [name for name in ("philosopher-1", "locker-2", "mixed-1", "glutton", "hungry-4") if '"%s"' % name not in text]
+        if took < 2 and not missing:
+            break
+    check(took < 2 and not missing, "the graph of locks shows 3 deadlocks within %.1f s; missing: %s" % (took, missing))
+
+
 def agent_bytes(reader):
     return int((re.findall(r"\bagent_bytes[ =](\d+)", reader.text()) or ["0"])[-1])
 
@@ -255,6 +282,8 @@ def main():
             check(not more, "nothing printed %s" % sorted(more)[:5])
         silent(home, directory, args.major)
         churn(home, directory, args.churn)
+        if not jdks.root_of(home) and "musl" not in args.major:
+            check_deadlocks(args.major)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     return 1 if failures else 0
