@@ -10,10 +10,12 @@
 #include "agent/events/park.h"
 
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 #include "agent/agent.h"
 #include "agent/events/park_priv.h"
 #include "agent/events/waits.h"
+#include "agent/walker/hotspot/layout.h"
 #include "agent/walker/java_thread.h"
 
 #define LOOK_NS	   (5 * NS_PER_S) /* whether ours is still called */
@@ -131,12 +133,27 @@ static bool somebody_inside(void)
 	return false;
 }
 
+/* A class archive written at the JVM's end has no place for our class, and says so on its output. */
+static bool archives_classes(void)
+{
+	const char *mode = layout_flag_text("AOTMode");
+
+	return layout_flag_text("ArchiveClassesAtExit") || layout_flag_text("AOTCacheOutput") ||
+	       layout_flag("AutoCreateSharedArchive", false) ||
+	       (mode && strcmp(mode, "record") == 0);
+}
+
 int park_start(const char **why)
 {
 	int r;
 
 	if (park.generation & 1)
 		return 0;
+	if (archives_classes()) {
+		*why = "parks are left out: this JVM archives its classes at its end, and would "
+		       "print a line about ours";
+		return -ENOTSUP;
+	}
 	if (!park.prepared) {
 		r = park_blocker_init(agent.env, why);
 		if (r < 0)

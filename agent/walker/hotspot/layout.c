@@ -337,7 +337,7 @@ int layout_read(const char **why)
 	return r;
 }
 
-bool layout_flag(const char *name, bool otherwise)
+static const char *flag_value(const char *name)
 {
 	const char *type = libjvm_static("JVMFlag", "flags") ? "JVMFlag" : "Flag"; /* JDK 8 */
 	const char *flags = (const char *)(uintptr_t)pointer_at(libjvm_static(type, "flags"));
@@ -346,14 +346,25 @@ bool layout_flag(const char *name, bool otherwise)
 	size_t size = libjvm_type_size(type);
 
 	if (!flags || name_at < 0 || address_at < 0 || !size || n > 10000)
-		return otherwise;
+		return NULL;
 	for (uint64_t i = 0; i < n; i++) {
 		const char *flag = flags + i * size;
 		const char *flag_name = (const char *)(uintptr_t)pointer_at(flag + name_at);
-		const char *value = (const char *)(uintptr_t)pointer_at(flag + address_at);
 
-		if (flag_name && value && strcmp(flag_name, name) == 0)
-			return *value != 0;
+		if (flag_name && strcmp(flag_name, name) == 0)
+			return (const char *)(uintptr_t)pointer_at(flag + address_at);
 	}
-	return otherwise;
+	return NULL;
+}
+
+bool layout_flag(const char *name, bool otherwise)
+{
+	const char *value = flag_value(name);
+
+	return value ? *value != 0 : otherwise;
+}
+
+const char *layout_flag_text(const char *name)
+{
+	return (const char *)(uintptr_t)pointer_at(flag_value(name));
 }

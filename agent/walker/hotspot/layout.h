@@ -90,3 +90,5 @@ extern struct vm_layout vm_sig; /* read by handlers */
 int layout_read(const char **why);
 /* The value of a JVM flag of type bool; @otherwise when there is no such flag. */
 bool layout_flag(const char *name, bool otherwise);
+/* The same of a flag that is a text: NULL = not set, or no such flag. */
+const char *layout_flag_text(const char *name);
