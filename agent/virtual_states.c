@@ -160,8 +160,7 @@ static bool prepare(JNIEnv *env)
 	return jdk.usable;
 }
 
-/* ---- one thread -------------------------------------------------------------------------------
- */
+/* ---- one thread ---- */
 
 static void count(uint32_t container, uint8_t state, uint64_t class_handle, uint32_t n,
 		  bool mounted)
@@ -204,8 +203,7 @@ static void look_at(JNIEnv *env, jobject thread, uint32_t container)
 	count(container, values[i].state, class_handle, 1, values[i].mounted);
 }
 
-/* ---- one container ------------------------------------------------------------------------------
- */
+/* ---- one container ---- */
 
 /* An array of a stream's first @max, or NULL. */
 static jobjectArray first_of(JNIEnv *env, jobject of, jmethodID stream_of, jlong max)
@@ -304,8 +302,7 @@ static void look_into(JNIEnv *env, jobject container, int depth)
 	(*env)->PopLocalFrame(env, NULL);
 }
 
-/* ---- all
- * ------------------------------------------------------------------------------------------ */
+/* ---- all ---- */
 
 static void tell(const struct group *g, uint64_t now_ns)
 {

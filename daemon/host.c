@@ -163,8 +163,7 @@ static void on_alloc(void *userdata, struct target *t, const struct stream_alloc
 		host_add_alloc(e->source, t, a);
 }
 
-/* ---- target -> locks: waits and threads --------------------------------------------------------
- */
+/* ---- target -> locks: waits and threads ---- */
 
 static void on_lock(void *userdata, struct target *t, const struct stream_lock *w)
 {
@@ -250,8 +249,7 @@ static void expire_states(struct host *h)
 	}
 }
 
-/* ---- target <-> host engine
- * ----------------------------------------------------------------------- */
+/* ---- target <-> host engine ---- */
 
 static struct kernel_stacks *stacks_of(void *userdata, pid_t pid)
 {
@@ -301,8 +299,7 @@ const struct kernel_frames *host_kernel_frames(struct host *h)
 	return host_sampling_frames(h->sampling);
 }
 
-/* ---- target -> profile: the books
- * ------------------------------------------------------------------ */
+/* ---- target -> profile: the books ---- */
 
 static void on_ledger(void *userdata, struct target *t)
 {

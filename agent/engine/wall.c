@@ -49,8 +49,7 @@ static uint64_t random_below(uint64_t n)
 	return (x >> 11) % n;
 }
 
-/* ---- the table ---------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 static uint32_t state_of(const struct wall_thread *t)
 {
@@ -144,8 +143,7 @@ void wall_free(void)
 	round_.used = 0;
 }
 
-/* ---- one look at one thread -------------------------------------------------------------------
- */
+/* ---- one look at one thread ---- */
 
 static bool send_signal(struct wall_thread *t)
 {
@@ -260,8 +258,7 @@ static void look_at(struct wall_thread *t, uint64_t now)
 		signal_thread(t, weight_ns);
 }
 
-/* ---- rounds ------------------------------------------------------------------------------------
- */
+/* ---- rounds ---- */
 
 /* Every thread once, in an order of chance. */
 static void begin_round(uint64_t now)
@@ -358,8 +355,7 @@ static uint64_t tick(uint64_t now)
 	return after(now);
 }
 
-/* ---- begin and end
- * ------------------------------------------------------------------------------- */
+/* ---- begin and end ---- */
 
 static uint64_t clamp(uint64_t ns)
 {

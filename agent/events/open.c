@@ -41,8 +41,7 @@ static struct {
 } record;
 _Static_assert(offsetof(struct ring_sample, frames) == sizeof(struct ring_sample), "in one piece");
 
-/* ---- the marks ---------------------------------------------------------------------------------
- */
+/* ---- the marks ---- */
 
 static void mark(struct wait *w, enum told told)
 {
@@ -100,8 +99,7 @@ void open_waits_forget(void)
 	pending = 0;
 }
 
-/* ---- what is told ------------------------------------------------------------------------------
- */
+/* ---- what is told ---- */
 
 static void begin_record(const struct wait *w, uint32_t place, uint8_t flags, uint64_t now_ns)
 {
@@ -216,8 +214,7 @@ static void tell_closed(uint32_t place, uint64_t now_ns)
 	mark(w, writer_beside_books(&record.head) == WRITER_OK ? TOLD_CLOSING : TOLD_LOST);
 }
 
-/* ---- the look
- * ------------------------------------------------------------------------------------ */
+/* ---- the look ---- */
 
 /* Parks that are to be told; what they are for only the JVM can say. */
 static struct {

@@ -41,8 +41,7 @@ static struct {
 	const uint64_t *list; /* where the list is kept, or the first thread */
 } vm;
 
-/* ---- the list of threads
- * ------------------------------------------------------------------------- */
+/* ---- the list of threads ---- */
 
 struct walk_list {
 	uint64_t at; /* of the next entry; JDK 8: the next thread */
@@ -80,8 +79,7 @@ static uint64_t list_next(struct walk_list *l)
 	return thread;
 }
 
-/* ---- which thread is it?
- * ------------------------------------------------------------------------- */
+/* ---- which thread is it? ---- */
 
 static bool has_id(uint64_t thread, uint64_t id)
 {
@@ -171,8 +169,7 @@ uint64_t owner_thread(uint32_t number)
 	return vm.usable && number ? find(has_number, number, number) : 0;
 }
 
-/* ---- the owner
- * ------------------------------------------------------------------------------------ */
+/* ---- the owner ---- */
 
 static uint32_t by_id(uint64_t monitor, uint64_t id)
 {
@@ -228,8 +225,7 @@ uint32_t owner_of_pending(uint64_t java_thread, void *object)
 	return number;
 }
 
-/* ---- the agent's thread
- * --------------------------------------------------------------------------- */
+/* ---- the agent's thread ---- */
 
 /* The Java object of a monitor, as an address that may be wrong a moment later. */
 static uint64_t object_of(uint64_t monitor)
@@ -278,8 +274,7 @@ void owner_each_thread(void (*look)(uint64_t java_thread))
 		look(thread);
 }
 
-/* ---- where it lies
- * --------------------------------------------------------------------------------- */
+/* ---- where it lies ---- */
 
 static int32_t offset(const char *type, const char *type2, const char *name)
 {

@@ -15,8 +15,7 @@ bool owner_init(void);
  * 0 = nobody or unknown. @object: a JNI reference to the lock, NULL = none. */
 uint32_t owner_of_pending(uint64_t java_thread, void *object);
 
-/* ---- for the agent's thread ---------------------------------------------------------------------
- */
+/* ---- for the agent's thread ---- */
 
 /* What a thread is blocked on, from outside. */
 struct owner_monitor {

@@ -159,8 +159,7 @@ void park_look(const struct park_self *s, struct wait_lock *lock)
 		look_at(s->env, s->thread, lock);
 }
 
-/* ---- the agent's thread -----------------------------------------------------------------------
- */
+/* ---- the agent's thread ---- */
 
 static jclass class_named(JNIEnv *env, const char *name)
 {

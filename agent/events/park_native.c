@@ -76,8 +76,7 @@ static bool clear(JNIEnv *env)
 	return true;
 }
 
-/* ---- where the native lies ---------------------------------------------------------------------
- */
+/* ---- where the native lies ---- */
 
 /* From JDK 9 on there is one of the old name that only passes on. */
 static const char *unsafe_name(void)
@@ -163,8 +162,7 @@ static park_fn *native_now(void)
 	return (park_fn *)(uintptr_t)load64_sig((uint64_t)(uintptr_t)at.slot);
 }
 
-/* ---- the class
- * ----------------------------------------------------------------------------------- */
+/* ---- the class ---- */
 
 static void JNICALL put(JNIEnv *env, jclass unused)
 {
@@ -244,8 +242,7 @@ static bool register_native(JNIEnv *env, park_fn *wanted)
 	return at.registered;
 }
 
-/* ---- on and off
- * ------------------------------------------------------------------------------------ */
+/* ---- on and off ---- */
 
 static void park_now(JNIEnv *env)
 {

@@ -36,8 +36,7 @@ static struct {
 	uint64_t pad[5];
 } shards[SHARDS] __attribute__((aligned(64)));
 
-/* ---- places ------------------------------------------------------------------------------------
- */
+/* ---- places ---- */
 
 /* The table in three parts, each used when the lines of a key in the one before are full. */
 static const struct part {
@@ -128,8 +127,7 @@ static void release(struct table *t, uint32_t place)
 	__atomic_store_n(&t->keys[place], 0, __ATOMIC_RELEASE);
 }
 
-/* ---- begin and end ------------------------------------------------------------------------------
- */
+/* ---- begin and end ---- */
 
 static int32_t enter(struct table *t, const struct wait *from)
 {
@@ -239,8 +237,7 @@ void waits_counts(uint64_t *ret_short, uint64_t *ret_short_ns, uint64_t *ret_unp
 	}
 }
 
-/* ---- the agent's thread
- * -------------------------------------------------------------------------- */
+/* ---- the agent's thread ---- */
 
 bool waits_copy(uint32_t i, struct wait *ret)
 {

@@ -29,8 +29,7 @@ void wait_begin(uint64_t java_thread, uint64_t key, enum wire_wait how, uint8_t 
 void wait_end(uint64_t java_thread, uint64_t key, enum wire_wait how,
 	      void (*look)(void *context, struct wait_lock *lock), void *context);
 
-/* ---- the waits going on, for the agent's thread ------------------------------------------------
- */
+/* ---- the waits going on, for the agent's thread ---- */
 
 #define WAITS_MAX 16384u /* at once; beyond that a wait is not seen */
 

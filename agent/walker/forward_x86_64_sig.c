@@ -90,8 +90,7 @@ static void pop_into(struct forward *f, unsigned reg)
 		forget(f, reg);
 }
 
-/* ---- what an instruction does ------------------------------------------------------------------
- */
+/* ---- what an instruction does ---- */
 
 /* A memory operand on the stack. */
 static bool operand(const struct forward *f, const struct instruction *i, uint64_t *ret)

@@ -211,8 +211,7 @@ int on_tick(void *ctx)
 	return 0;
 }
 
-/* ---- put off until the thread goes back to user mode: nothing it does in the kernel is disturbed
- */
+/* ---- put off until the thread goes back to user mode: nothing it does in the kernel is disturbed ---- */
 
 struct slot {
 	struct bpf_task_work work;

@@ -225,8 +225,7 @@ void lock_graph_print(FILE *to, const cJSON *locks, size_t width)
 	}
 }
 
-/* ---- the command -------------------------------------------------------------------------------
- */
+/* ---- the command ---- */
 
 struct arguments {
 	const char *last, *output, *target;

@@ -86,8 +86,7 @@ static void put_thread(struct table *table, const cJSON *t)
 		snprintf(row[LAST], CELL_MAX, "-");
 }
 
-/* ---- the order ----------------------------------------------------------------------------------
- */
+/* ---- the order ---- */
 
 static const char *sort_key;
 
@@ -191,8 +190,7 @@ void threads_print(FILE *to, const cJSON *threads, const char *sort, int rows, s
 	}
 }
 
-/* ---- the command --------------------------------------------------------------------------------
- */
+/* ---- the command ---- */
 
 struct arguments {
 	const char *last, *sort, *target;

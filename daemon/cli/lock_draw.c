@@ -185,8 +185,7 @@ char *lock_svg(const cJSON *locks, size_t *ret_len)
 	return text;
 }
 
-/* ---- the page -----------------------------------------------------------------------------------
- */
+/* ---- the page ---- */
 
 static void put_wait(FILE *to, const cJSON *w)
 {

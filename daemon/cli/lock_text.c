@@ -76,8 +76,7 @@ void thread_text(const cJSON *thread, const char *key, char *buf, size_t size)
 		snprintf(buf, size, "thread %.0f", json_number_of(thread, "tid"));
 }
 
-/* ---- the graph as a tree ------------------------------------------------------------------------
- */
+/* ---- the graph as a tree ---- */
 
 #define DEPTH_MAX 24
 

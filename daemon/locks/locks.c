@@ -72,8 +72,7 @@ size_t locks_bytes(const struct locks *l)
 	return bytes;
 }
 
-/* ---- what the stream says ----------------------------------------------------------------------
- */
+/* ---- what the stream says ---- */
 
 /* The moment as it can be: not in the future, and not of another clock. */
 static uint64_t believed(uint64_t ns, uint64_t now_ns)

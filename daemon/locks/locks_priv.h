@@ -14,8 +14,7 @@ static inline uint32_t locks_hash(uint64_t key, uint32_t seed)
 	return (uint32_t)((h ^ h >> 29) * 0xbf58476d1ce4e5b9ull >> 32);
 }
 
-/* ---- classes.c: names of classes by number; 0 = "", all that found no room are number 1
- * ----------- */
+/* ---- classes.c: names of classes by number; 0 = "", all that found no room are number 1 ---- */
 
 struct classes {
 	char **names;
@@ -27,8 +26,7 @@ uint32_t classes_number(struct classes *c, const char *name);
 const char *classes_name(const struct classes *c, uint32_t number);
 void classes_deinit(struct classes *c);
 
-/* ---- slices.c: ended waits by lock -------------------------------------------------------------
- */
+/* ---- slices.c: ended waits by lock ---- */
 
 struct tid_set {
 	struct locks_tid tids[LOCKS_TIDS];
@@ -67,8 +65,7 @@ void lock_row_add(struct lock_row *to, const struct lock_row *from);
 size_t lock_table_bytes(const struct lock_table *t);
 void lock_table_clear(struct lock_table *t); /* keeps its seed */
 
-/* ---- threads.c ---------------------------------------------------------------------------------
- */
+/* ---- threads.c ---- */
 
 struct times {
 	uint32_t cpu_us, wait_us, idle_us;
@@ -119,8 +116,7 @@ void threads_book(struct threads *t, struct thread *thread, enum times_of what, 
 /* Sums over the slices from @first to @last. */
 void thread_times(const struct thread *t, uint64_t first, uint64_t last, uint64_t ret[3]);
 
-/* ---- open.c ------------------------------------------------------------------------------------
- */
+/* ---- open.c ---- */
 
 struct open_wait {
 	struct locks_open wait; /* first: given out as such */
@@ -148,8 +144,7 @@ const struct open_wait *opens_of(const struct opens *o, uint32_t tid);
 uint32_t opens_each(const struct opens *o, void (*each)(void *userdata, const struct open_wait *w),
 		    void *userdata);
 
-/* ---- locks.c -----------------------------------------------------------------------------------
- */
+/* ---- locks.c ---- */
 
 struct slice {
 	uint64_t number; /* moment / LOCKS_SLICE_NS */

@@ -65,8 +65,7 @@ void threads_deinit(struct threads *t)
 	t->other.times = NULL;
 }
 
-/* ---- room --------------------------------------------------------------------------------------
- */
+/* ---- room ---- */
 
 enum pressure { OLD, ENDED, VIRTUAL };
 
@@ -133,8 +132,7 @@ static bool has_room(struct threads *t, size_t bytes, bool virtual, uint64_t now
 	return t->n < LOCKS_THREADS_MAX && t->bytes + bytes <= LOCKS_THREAD_BYTES_MAX;
 }
 
-/* ---- who there is ------------------------------------------------------------------------------
- */
+/* ---- who there is ---- */
 
 struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns)
 {
@@ -230,8 +228,7 @@ void threads_each(const struct threads *t,
 		each(userdata, thread);
 }
 
-/* ---- times -------------------------------------------------------------------------------------
- */
+/* ---- times ---- */
 
 static uint32_t add_us(uint32_t a, uint64_t ns)
 {

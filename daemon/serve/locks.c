@@ -99,8 +99,7 @@ static void rows_text(struct question *q, const struct locks *l)
 	locks_rows_free(&rows);
 }
 
-/* ---- who blocks whom ----------------------------------------------------------------------------
- */
+/* ---- who blocks whom ---- */
 
 static void edge_text(struct question *q, const struct target *t, const struct locks *l,
 		      const struct lock_edge *e)
@@ -179,8 +178,7 @@ static void graph_text(struct question *q, const struct target *t, const struct 
 	free(open);
 }
 
-/* ---- the answer ---------------------------------------------------------------------------------
- */
+/* ---- the answer ---- */
 
 /* What is not in the rows: the short ones, and those that got lost on the way. */
 static void rest_text(struct text_out *to, const struct target *t)

@@ -63,8 +63,7 @@ static struct cohort *make_room(struct crashes *c)
 	return first;
 }
 
-/* ---- the file: a line each, "until crashes<tab>cohort<tab>reason" -----------------------------
- */
+/* ---- the file: a line each, "until crashes<tab>cohort<tab>reason" ---- */
 
 static bool read_line(char *line, struct cohort *ret)
 {

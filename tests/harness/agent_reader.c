@@ -247,8 +247,7 @@ static bool is_stack(uint32_t node)
 	return false;
 }
 
-/* ---- waits and allocations, a line each ---------------------------------------------------------
- */
+/* ---- waits and allocations, a line each ---- */
 
 static void print_stack(uint32_t node)
 {
@@ -336,8 +335,7 @@ static void on_wall(const struct wire_sample *s)
 	printf("\n");
 }
 
-/* ---- samples ------------------------------------------------------------------------------------
- */
+/* ---- samples ---- */
 
 static void on_sample(const struct wire_sample *s)
 {

@@ -190,8 +190,7 @@ static int timers(void)
 	return n;
 }
 
-/* ---- the host's signals ------------------------------------------------------------------------
- */
+/* ---- the host's signals ---- */
 
 static void signals_at_odd_times(void)
 {

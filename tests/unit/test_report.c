@@ -150,8 +150,7 @@ static void go_reads_back_the_same_sums(void **state)
 	assert_int_equal(ns, 70000001);
 }
 
-/* ---- JFR: every byte of the chunk belongs to an event
- * -------------------------------------------- */
+/* ---- JFR: every byte of the chunk belongs to an event ---- */
 
 static uint64_t big_endian(const char *p)
 {

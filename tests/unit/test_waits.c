@@ -95,8 +95,7 @@ enum writer_result writer_beside_books(const struct ring_sample *s)
 	return writer_says;
 }
 
-/* ---- the writer's part -------------------------------------------------------------------------
- */
+/* ---- the writer's part ---- */
 
 static struct {
 	uint64_t n, ns;
@@ -200,8 +199,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* ---- ended waits --------------------------------------------------------------------------------
- */
+/* ---- ended waits ---- */
 
 static void long_wait_comes_with_all_that_is_known_of_it(void **state)
 {
@@ -388,8 +386,7 @@ static void many_threads_at_once_lose_nothing(void **state)
 	counts_are(short_before, unpaired_before);
 }
 
-/* ---- waits that go on
- * ---------------------------------------------------------------------------- */
+/* ---- waits that go on ---- */
 
 static void long_wait_is_told_once_while_it_goes_on(void **state)
 {

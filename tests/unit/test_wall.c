@@ -130,8 +130,7 @@ static void drain(void)
 	}
 }
 
-/* ---- threads ------------------------------------------------------------------------------------
- */
+/* ---- threads ---- */
 
 static volatile bool done;
 static volatile uint32_t tid_of_new;
@@ -178,8 +177,7 @@ static pthread_t begin_thread(int i, const char *name, void *(*body)(void *))
 	return thread;
 }
 
-/* ---- the agent's thread ------------------------------------------------------------------------
- */
+/* ---- the agent's thread ---- */
 
 static void play(uint64_t ns)
 {
@@ -240,8 +238,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* ---- tests
- * --------------------------------------------------------------------------------------- */
+/* ---- tests ---- */
 
 #define PLAYED (400 * NS_PER_MS)
 #define ROUNDS 40

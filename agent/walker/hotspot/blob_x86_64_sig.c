@@ -35,8 +35,7 @@ static bool leave_by_call(struct hot *h, const struct blob *b, uint64_t words)
 	return false;
 }
 
-/* ---- by where a frame would end ---------------------------------------------------------------
- */
+/* ---- by where a frame would end ---- */
 
 static bool leave_at(struct hot *h, uint64_t slot, uint64_t fp)
 {
@@ -70,8 +69,7 @@ static bool fp_is_interpreted(const struct hot *h)
 	return method_check_sig(method) && hot_on_stack(h, sender_sp) && sender_sp > fp;
 }
 
-/* ---- safepoint and deoptimisation -------------------------------------------------------------
- */
+/* ---- safepoint and deoptimisation ---- */
 
 /* The safepoint blob: entered by a poll, its caller's pc is in the thread until it is in the frame,
  * and follows no call. */
@@ -104,8 +102,7 @@ static bool leave_safepoint(struct hot *h, const struct blob *b)
 	return hot_move(h, saved, h->at.sp + 16, h->at.fp);
 }
 
-/* ---- adapters, vtable stubs --------------------------------------------------------------------
- */
+/* ---- adapters, vtable stubs ---- */
 
 /* Its caller's pc is on top, until it is popped into rax and the sender's sp kept in r13. Below the
  * arguments it may be pushed again. */
@@ -148,8 +145,7 @@ static bool leave_jump_stub(struct hot *h, const struct blob *b)
 	       hot_move(h, hot_word(h, sp + 8), sp + 16, fp);
 }
 
-/* ---- stubs on top of the stack -----------------------------------------------------------------
- */
+/* ---- stubs on top of the stack ---- */
 
 /* A stub of StubRoutines that was called by compiled code; rbp may have been saved by it. */
 static bool leave_called_stub(struct hot *h, const struct blob *b)
@@ -238,8 +234,7 @@ static bool leave_frameless(struct hot *h, const struct blob *b)
 	return false;
 }
 
-/* ---- stubs that called -------------------------------------------------------------------------
- */
+/* ---- stubs that called ---- */
 
 static bool leave_stub(struct hot *h, const struct blob *b)
 {

@@ -23,8 +23,7 @@ void hot_push_stub_sig(struct hot *h, const struct blob *b)
 		h->broken = "too_deep";
 }
 
-/* ---- where Java was left ------------------------------------------------------------------------
- */
+/* ---- where Java was left ---- */
 
 struct anchor {
 	uint64_t sp, pc, fp;
@@ -123,8 +122,7 @@ static bool leave_call_stub(struct hot *h)
 	return true;
 }
 
-/* ---- the walk ----------------------------------------------------------------------------------
- */
+/* ---- the walk ---- */
 
 static bool interpreted(struct hot *h)
 {
