@@ -160,6 +160,7 @@ def shares(args, library):
         if library:
             m, worse, _, _ = rounds(args, mode, lambda process, seconds, us: theirs(process, library, seconds, us))
             row[7:] = [m, worse, "%.3f" % (100 * worse / max(1, m)), "%.3f" % upper(worse, m)]
+        print("  %s: %d of %d" % (mode, bad, n), flush=True)
         rows.append(row)
         figures.append(dict(zip(("mode", "n", "broken", "upper_percent", "handler_us_p50", "handler_us_p99", "agent_kib", "rival_n", "rival_broken"), row)))
     bench.table(rows)

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <time.h>
 #include "daemon/core/clock.h"
 #include "daemon/report/report.h"
 #include "proto/wire.h"
@@ -290,6 +291,15 @@ static void samples_without_a_stack_are_in_the_text(void **state)
 	profile_free(p);
 }
 
+/* Of this thread: a busy machine takes longer. */
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
 static void a_large_profile_is_written_within_a_second_a_format(void **state)
 {
 	struct profile *p = example();
@@ -311,12 +321,12 @@ static void a_large_profile_is_written_within_a_second_a_format(void **state)
 		profile_add(p, 0, node, 1, 10000000);
 	}
 	for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
-		uint64_t begin = clock_mono_ns();
+		uint64_t begin = cpu_ns();
 		size_t len;
 		char *out;
 
 		assert_int_equal(report_write(p, (enum report_format)i, NULL, &out, &len), 0);
-		assert_true(clock_mono_ns() - begin < NS_PER_S);
+		assert_true(cpu_ns() - begin < NS_PER_S);
 		free(out);
 	}
 	profile_free(p);

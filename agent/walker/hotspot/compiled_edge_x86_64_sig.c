@@ -4,6 +4,7 @@
 
 #define PROLOGUE_STEPS	12
 #define POPS_MAX	6
+#define OSR_ENTRY_MAX	32 /* bytes */
 #define WRAPPER_END_MAX 48 /* bytes from `leave` */
 
 enum prologue {
@@ -65,15 +66,19 @@ static enum prologue after_subtract(uint64_t p, uint64_t pc)
 	return PROLOGUE_DONE;
 }
 
-/* How far has the prologue come at @pc? Decoded from the verified entry point. */
-static enum prologue prologue_at(const struct blob *b, uint64_t pc)
+static uint64_t verified_entry(const struct blob *b)
 {
-	uint64_t end = b->code + (uint64_t)(int64_t)b->frame_complete + 16, length, p;
-	enum prologue state = PROLOGUE_BEFORE;
+	return vm_sig.nm_verified_entry >= 0
+		       ? load64_sig(b->base + (uint32_t)vm_sig.nm_verified_entry)
+		       : b->code + load16_sig(b->base + (uint32_t)vm_sig.nm_verified_entry_offset);
+}
 
-	p = vm_sig.nm_verified_entry >= 0
-		    ? load64_sig(b->base + (uint32_t)vm_sig.nm_verified_entry)
-		    : b->code + load16_sig(b->base + (uint32_t)vm_sig.nm_verified_entry_offset);
+/* How far has the prologue come at @pc? Decoded from the entry point @p. */
+static enum prologue prologue_at(uint64_t p, uint64_t end, uint64_t pc)
+{
+	enum prologue state = PROLOGUE_BEFORE;
+	uint64_t length;
+
 	if (pc <= p)
 		return PROLOGUE_BEFORE;
 	for (int step = 0; step < PROLOGUE_STEPS && p < end; step++, p += length) {
@@ -111,7 +116,10 @@ static bool leave_prologue(struct hot *h, const struct blob *b)
 		 second = hot_word(h, sp + 8);
 	uint64_t end = sp + 8 * (uint64_t)(b->frame_words > 0 ? b->frame_words : 1);
 	uint64_t pc = hot_word(h, end - 8);
-	enum prologue state = b->frame_words > 1 ? prologue_at(b, h->at.pc) : PROLOGUE_UNKNOWN;
+	uint64_t complete = b->code + (uint64_t)(int64_t)b->frame_complete + 16;
+	enum prologue state = b->frame_words > 1
+				      ? prologue_at(verified_entry(b), complete, h->at.pc)
+				      : PROLOGUE_UNKNOWN;
 	struct code c = code_at(h->at.pc);
 
 	if (state == PROLOGUE_DONE && return_known_sig(h, pc))
@@ -134,6 +142,29 @@ static bool leave_prologue(struct hot *h, const struct blob *b)
 	if (c.b[0] == 0x48 && c.b[1] == 0x89 && (c.b[2] == 0x6c || c.b[2] == 0xac))
 		return hot_move(h, pc, end, fp);
 	return hot_move(h, pc, end, hot_word(h, end - 16));
+}
+
+/* Where the interpreter goes on in the middle of a loop (OSR): it has left its frame, and this one
+ * is built as at any entry, far behind it. */
+static bool leave_loop_entry(struct hot *h, const struct blob *b)
+{
+	uint64_t entry, sp = h->at.sp;
+
+	if (vm_sig.nm_osr_entry < 0 || b->kind != BLOB_NMETHOD)
+		return false;
+	entry = load64_sig(b->base + (uint32_t)vm_sig.nm_osr_entry);
+	if (entry < b->code || h->at.pc < entry || h->at.pc >= entry + OSR_ENTRY_MAX)
+		return false;
+	switch (prologue_at(entry, entry + OSR_ENTRY_MAX, h->at.pc)) {
+	case PROLOGUE_BEFORE:
+		return return_known_sig(h, hot_word(h, sp)) &&
+		       hot_move(h, hot_word(h, sp), sp + 8, h->at.fp);
+	case PROLOGUE_PUSHED:
+		return return_known_sig(h, hot_word(h, sp + 8)) &&
+		       hot_move(h, hot_word(h, sp + 8), sp + 16, hot_word(h, sp));
+	default:
+		return false;
+	}
 }
 
 /* ---- epilogue -------------------------------------------------------------------------------- */
@@ -244,7 +275,7 @@ bool compiled_edge_sig(struct hot *h, const struct blob *b)
 {
 	if ((int64_t)(h->at.pc - b->code) < b->frame_complete || b->frame_words <= 1)
 		return leave_prologue(h, b);
-	return leave_epilogue(h, b);
+	return leave_loop_entry(h, b) || leave_epilogue(h, b);
 }
 
 /* mov rbx, the Method; jmp to its adapter. */

@@ -46,6 +46,7 @@ static const struct field fields[] = {
 	  NULL },
 	{ &vm_sig.nm_comp_level, NEEDED, "nmethod", "_comp_level", NULL, NULL },
 	{ &vm_sig.nm_compile_id, NEEDED, "nmethod", "_compile_id", NULL, NULL },
+	{ &vm_sig.nm_osr_entry, OPTIONAL, "nmethod", "_osr_entry_point", NULL, NULL },
 	{ &vm_sig.nm_orig_pc_offset, NEEDED, "nmethod", "_orig_pc_offset", NULL, NULL },
 	{ &vm_sig.nm_deopt_begin, OPTIONAL, "CompiledMethod", "_deopt_handler_begin", NULL, NULL },
 	{ &vm_sig.nm_deopt_mh_begin, OPTIONAL, "CompiledMethod", "_deopt_mh_handler_begin", NULL,

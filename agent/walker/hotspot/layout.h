@@ -49,6 +49,7 @@ struct vm_layout {
 	/* nmethod, CompiledMethod (11 to 21) */
 	int32_t nm_method, nm_verified_entry, nm_verified_entry_offset, nm_comp_level,
 		nm_compile_id;
+	int32_t nm_osr_entry;
 	int32_t nm_orig_pc_offset, nm_deopt_begin, nm_deopt_mh_begin, nm_deopt_offset,
 		nm_deopt_mh_offset;
 	int32_t nm_scopes_begin, nm_scopes_offset, nm_pcs_offset, nm_dependencies_offset;
