@@ -1,15 +1,13 @@
 /* See thread_states.h. The table keeps what was told last of each thread. */
 #include "agent/thread_states.h"
 
-#include <fcntl.h>
 #include <jvmti.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include "agent/agent.h"
 #include "agent/jni_names.h"
+#include "agent/tasks.h"
 #include "agent/threads.h"
 #include "agent/writer.h"
 
@@ -98,35 +96,10 @@ static void look_at(uint32_t tid, uint64_t now_ns)
 	t->cpu_ns = record.cpu_ns;
 }
 
-struct dirent64_head {
-	uint64_t ino;
-	int64_t off;
-	uint16_t reclen;
-	uint8_t type;
-	char name[];
-};
-
-static void look_at_all(uint64_t now_ns)
+static void on_task(uint32_t tid, void *now_ns)
 {
-	static char buf[32768];
-	int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	long n;
-
-	if (fd < 0)
-		return;
-	while ((n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
-		for (long at = 0; at < n;) {
-			const struct dirent64_head *e = (const void *)(buf + at);
-			uint32_t tid = 0;
-
-			for (const char *p = e->name; *p >= '0' && *p <= '9'; p++)
-				tid = tid * 10 + (uint32_t)(*p - '0');
-			if (tid && states.table)
-				look_at(tid, now_ns);
-			at += e->reclen;
-		}
-	}
-	close(fd);
+	if (states.table)
+		look_at(tid, *(const uint64_t *)now_ns);
 }
 
 static void forget_the_gone(void)
@@ -166,7 +139,7 @@ void thread_states_tick(uint64_t now_ns)
 		return;
 	states.pass = states.pass % 255 + 1; /* never 0, which a new place has */
 	jni_names_pass(true);
-	look_at_all(now_ns);
+	tasks_each(on_task, &now_ns);
 	forget_the_gone();
 	virtual_states_look(now_ns);
 }

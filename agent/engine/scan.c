@@ -6,11 +6,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include "agent/agent.h"
 #include "agent/engine/slots.h"
+#include "agent/tasks.h"
 
 #define ENDING_NS      NS_PER_S /* from a thread's word about its end until it is gone, at most */
 #define STAT_STARTTIME 22 /* field of /proc/PID/stat, proc(5) */
@@ -170,35 +170,9 @@ static void on_thread(uint32_t tid, bool first_scan)
 
 /* ---- all threads --------------------------------------------------------------------------- */
 
-struct dirent64_head {
-	uint64_t ino;
-	int64_t off;
-	uint16_t reclen;
-	uint8_t type;
-	char name[];
-};
-
-static void scan_tasks(bool first_scan)
+static void on_task(uint32_t tid, void *first_scan)
 {
-	static char buf[32768];
-	int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	long n;
-
-	if (fd < 0)
-		return;
-	while ((n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
-		for (long at = 0; at < n;) {
-			const struct dirent64_head *e = (const void *)(buf + at);
-			uint32_t tid = 0;
-
-			for (const char *p = e->name; *p >= '0' && *p <= '9'; p++)
-				tid = tid * 10 + (uint32_t)(*p - '0');
-			if (tid)
-				on_thread(tid, first_scan);
-			at += e->reclen;
-		}
-	}
-	close(fd);
+	on_thread(tid, *(const bool *)first_scan);
 }
 
 /* Threads that ended without telling us: their timers stay allocated until deleted. */
@@ -232,7 +206,7 @@ static void pass(bool first_scan)
 	engine.timers_max = timers_allowed();
 	engine.scan++;
 	engine.no_slot = 0;
-	scan_tasks(first_scan);
+	tasks_each(on_task, &first_scan);
 	sweep();
 }
 

@@ -1,0 +1,7 @@
+/* The threads of this process, as the kernel lists them. */
+#pragma once
+
+#include <stdint.h>
+
+/* The agent's thread alone: calls @on for each tid in /proc/self/task. */
+void tasks_each(void (*on)(uint32_t tid, void *context), void *context);
