@@ -27,6 +27,7 @@ struct event_books {
 	struct {
 		uint64_t n, weight;
 	} drop[WIRE_DROP_COUNT];
+	uint64_t cost_ns; /* of the application's threads, for those that are told; not CPU's */
 };
 
 struct books {

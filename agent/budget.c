@@ -1,18 +1,31 @@
-/* See budget.h. */
+/*
+ * See budget.h. What costs: handlers and the agent's thread for CPU samples; application threads
+ * and the agent's thread for waits that are told. Of the two the one that costs more is made to
+ * come less often. Both come back when little is used.
+ */
 #include "agent/budget.h"
 
+#include <stdio.h>
 #include "agent/engine/cpu_timer.h"
+#include "agent/events/events.h"
+#include "agent/writer.h"
 
 #define INTERVAL_NS_MIN (NS_PER_MS / 10)
 #define INTERVAL_NS_MAX NS_PER_S
+#define LOCK_NS_MAX	(10 * NS_PER_S)
 #define MAX_CPU_DEFAULT 10 /* permille of the process's own CPU time */
 #define CPU_FLOOR_NS	NS_PER_MS /* per second: less than this is always allowed */
 #define LOOK_BACK_S	4 /* one second alone is noise: a pass over all threads falls into it */
 
+struct clocks {
+	uint64_t handler_ns, thread_ns, waits_ns, process_ns, at_ns;
+	uint64_t samples, waits; /* taken */
+};
+
 static struct {
-	uint64_t agent_ns[LOOK_BACK_S], process_ns[LOOK_BACK_S]; /* clocks, a ring of seconds */
-	uint64_t at_ns[LOOK_BACK_S];
+	struct clocks past[LOOK_BACK_S]; /* a ring of seconds */
 	uint32_t seconds; /* seen since the start or the last change */
+	bool noted; /* the reader knows of another threshold than START's */
 } budget;
 
 static uint64_t clamp(uint64_t ns)
@@ -27,47 +40,129 @@ uint64_t budget_interval(const struct wire_start *start)
 	return clamp(start->interval_ns);
 }
 
-static void note_clocks(void)
+static struct clocks read_clocks(void)
 {
-	uint32_t i = budget.seconds++ % LOOK_BACK_S;
+	const struct event_books *waits = &agent.books.of[WIRE_EVENT_LOCK];
 
-	budget.agent_ns[i] = agent.books.handler_ns + thread_cpu_ns(0);
-	budget.process_ns[i] = process_cpu_ns();
-	budget.at_ns[i] = mono_ns();
+	return (struct clocks){
+		.handler_ns = agent.books.handler_ns,
+		.thread_ns = thread_cpu_ns(0),
+		.waits_ns = waits->cost_ns,
+		.process_ns = process_cpu_ns(),
+		.at_ns = mono_ns(),
+		.samples = agent.books.of[WIRE_EVENT_CPU].taken,
+		.waits = waits->taken,
+	};
+}
+
+static void remember(const struct clocks *now)
+{
+	budget.past[budget.seconds++ % LOOK_BACK_S] = *now;
+}
+
+static void begin_again(void)
+{
+	struct clocks now = read_clocks();
+
+	budget.seconds = 0;
+	remember(&now);
+}
+
+static uint64_t less(uint64_t now, uint64_t wanted)
+{
+	return now * 2 / 3 > wanted ? now * 2 / 3 : wanted;
+}
+
+static void tell_threshold(uint64_t wanted)
+{
+	static char note[128];
+
+	note[0] = '\0';
+	if (events.lock_min_ns != wanted)
+		snprintf(
+			note, sizeof(note),
+			"waits below %llu ms are only counted: telling of shorter ones takes more CPU than max_cpu",
+			(unsigned long long)(events.lock_min_ns / NS_PER_MS));
+	if (note[0] || budget.noted)
+		budget.noted = writer_fault(WIRE_NOTE, 0, "budget", note) == WRITER_OK
+				       ? note[0] != '\0'
+				       : budget.noted;
 }
 
 void budget_begin(void)
 {
-	budget.seconds = 0;
-	note_clocks();
+	tell_threshold(events.lock_min_ns);
+	begin_again();
+}
+
+static bool set(const struct wire_start *start, uint64_t interval_ns, uint64_t lock_min_ns)
+{
+	if (interval_ns == engine.interval_ns && lock_min_ns == events.lock_min_ns)
+		return false;
+	if (interval_ns != engine.interval_ns)
+		engine_set_interval(interval_ns);
+	if (lock_min_ns != events.lock_min_ns) {
+		__atomic_store_n(&events.lock_min_ns, lock_min_ns, __ATOMIC_RELAXED);
+		tell_threshold(events_lock_min_ns(start));
+	}
+	begin_again();
+	return true;
+}
+
+/* What was used in the seconds past, and what might have been. */
+struct use {
+	uint64_t ours, of_waits, allowed;
+};
+
+static void measure(const struct clocks *then, const struct clocks *now, uint64_t permille,
+		    struct use *u)
+{
+	uint64_t waits = now->waits - then->waits, n = now->samples - then->samples + waits;
+	uint64_t thread_ns = now->thread_ns - then->thread_ns;
+	uint64_t floor_ns = (now->at_ns - then->at_ns) / (NS_PER_S / CPU_FLOOR_NS);
+
+	u->of_waits = now->waits_ns - then->waits_ns;
+	u->ours = now->handler_ns - then->handler_ns + thread_ns + u->of_waits;
+	if (n)
+		u->of_waits += thread_ns * waits / n;
+	u->allowed = (now->process_ns - then->process_ns) * permille / 1000;
+	if (u->allowed < floor_ns)
+		u->allowed = floor_ns;
+}
+
+/* How many waits are how long is not known: far over the budget, a large step. */
+static uint64_t raise_threshold(uint64_t now, const struct use *u)
+{
+	uint64_t times = u->ours / u->allowed;
+	uint64_t next = now * (times < 2 ? 2 : times > 8 ? 8 : times);
+
+	return next < LOCK_NS_MAX ? next : LOCK_NS_MAX;
 }
 
 bool budget_keep(const struct wire_start *start)
 {
 	uint64_t permille = start->max_cpu_permille ? start->max_cpu_permille : MAX_CPU_DEFAULT;
-	uint64_t wanted = clamp(start->interval_ns), next = engine.interval_ns;
-	uint32_t oldest = budget.seconds % LOOK_BACK_S;
-	uint64_t ours, allowed, floor_ns;
+	uint64_t interval = engine.interval_ns, lock_min = events.lock_min_ns;
+	uint64_t wanted = clamp(start->interval_ns), lock_wanted = events_lock_min_ns(start);
+	const struct clocks *then = &budget.past[budget.seconds % LOOK_BACK_S];
+	struct clocks now = read_clocks();
+	struct use u;
 
 	if (start->flags & WIRE_START_NO_BUDGET)
 		return false;
 	if (budget.seconds < LOOK_BACK_S) {
-		note_clocks();
+		remember(&now);
 		return false;
 	}
-	ours = agent.books.handler_ns + thread_cpu_ns(0) - budget.agent_ns[oldest];
-	allowed = (process_cpu_ns() - budget.process_ns[oldest]) * permille / 1000;
-	floor_ns = (mono_ns() - budget.at_ns[oldest]) / (NS_PER_S / CPU_FLOOR_NS);
-	note_clocks();
-	if (allowed < floor_ns)
-		allowed = floor_ns;
-	if (ours > allowed)
-		next = clamp(next + next / 2);
-	else if (ours < allowed / 2 && next > wanted)
-		next = next * 2 / 3 > wanted ? next * 2 / 3 : wanted;
-	if (next == engine.interval_ns)
-		return false;
-	engine_set_interval(next);
-	budget_begin();
-	return true;
+	measure(then, &now, permille, &u);
+	remember(&now);
+	if (u.ours > u.allowed && u.of_waits > u.ours / 2) {
+		lock_min = raise_threshold(lock_min, &u);
+	} else if (u.ours > u.allowed) {
+		interval = clamp(interval + interval / 2);
+	} else if (u.ours < u.allowed / 2) {
+		interval = less(interval, wanted);
+		lock_min = less(lock_min, lock_wanted);
+	}
+	return set(start, engine.running ? interval : engine.interval_ns, lock_min);
 }

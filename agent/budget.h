@@ -1,5 +1,5 @@
-/* The agent's own CPU time is kept under START's max_cpu by a longer interval; weights follow it.
- */
+/* The agent's own CPU time is kept under START's max_cpu by a longer interval, whose samples weigh
+ * more, and by a higher threshold of waits, below which they are counted and not told. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,5 +7,5 @@
 
 uint64_t budget_interval(const struct wire_start *start); /* what is asked for, within bounds */
 void budget_begin(void); /* the engine starts */
-/* Once a second. true = the interval is another one now. */
+/* Once a second. true = the interval or the threshold is another one now. */
 bool budget_keep(const struct wire_start *start);

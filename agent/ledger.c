@@ -131,8 +131,11 @@ void ledger_fill(const struct books *now, struct wire_ledger *ret)
 		c[WIRE_COUNTER_FALLBACK] = ret->books[WIRE_EVENT_CPU].taken;
 	c[WIRE_COUNTER_EXITED] = now->exited - base->exited;
 	c[WIRE_COUNTER_HANDLER_NS] = now->handler_ns - base->handler_ns;
-	c[WIRE_COUNTER_AGENT_CPU_NS] =
-		c[WIRE_COUNTER_HANDLER_NS] + thread_cpu_ns(0) - ledger.thread_cpu_base_ns;
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		c[WIRE_COUNTER_EVENTS_NS] += now->of[e].cost_ns - base->of[e].cost_ns;
+	c[WIRE_COUNTER_AGENT_CPU_NS] = c[WIRE_COUNTER_HANDLER_NS] + c[WIRE_COUNTER_EVENTS_NS] +
+				       thread_cpu_ns(0) - ledger.thread_cpu_base_ns;
+	c[WIRE_COUNTER_LOCK_MIN_NS] = events.lock_min_ns;
 	c[WIRE_COUNTER_AGENT_BYTES] = writer_bytes();
 	c[WIRE_COUNTER_PIPE_BYTES] = ledger.pipe_bytes;
 	c[WIRE_COUNTER_THREADS] = engine_threads();

@@ -180,8 +180,8 @@ static void start_sampling(int r, const char *step, const char *why)
 	session.next_second_ns = now + NS_PER_S;
 	session.next_scan_ns = now + SCAN_NS;
 	session.next_names_ns = now + NAMES_NS;
-	budget_begin();
 	events_begin(&session.start);
+	budget_begin();
 	threads_refresh(true);
 	(void)writer_flush();
 	if (engine.host) /* only now does the daemon know where to send signals */
@@ -302,6 +302,7 @@ static void on_start(const struct wire_start *start)
 			events_begin(start);
 			if (wants_cpu(start))
 				engine_set_interval(budget_interval(start));
+			budget_begin();
 		}
 		session.ledger_due = writer_ledger() != WRITER_OK;
 	}
@@ -405,7 +406,7 @@ static enum writer_result once_a_second(uint64_t now)
 
 	look_at_threads(now);
 	walker_refresh();
-	if (engine.running && budget_keep(&session.start))
+	if (budget_keep(&session.start))
 		session.ledger_due = true;
 	if (session.ledger_due || taken() != session.taken_at_ledger) {
 		session.taken_at_ledger = taken();

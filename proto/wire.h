@@ -159,7 +159,9 @@ struct wire_books {
 	X(SHORT_WAITS, "short_waits", "waits below the threshold, which are only counted")         \
 	X(SHORT_WAITS_NS, "short_waits_ns", "their time, ns")                                      \
 	X(UNPAIRED_WAITS, "unpaired_waits", "ends of waits whose begin was not seen")                \
-	X(FALLBACK, "fallback", "CPU samples that AsyncGetCallTrace walked; the others: our own walk")
+	X(FALLBACK, "fallback", "CPU samples that AsyncGetCallTrace walked; the others: our own walk") \
+	X(EVENTS_NS, "events_ns", "time of application threads for what is told of them, ns (part of agent_cpu_ns)") \
+	X(LOCK_MIN_NS, "lock_min_ns", "waits from here on are told; the CPU budget may raise it")
 
 enum wire_counter {
 #define X(id, name, text) WIRE_COUNTER_##id,

@@ -106,7 +106,7 @@ void events_begin(const struct wire_start *start)
 	uint32_t wanted = events_wanted(start) & ~(1u << WIRE_EVENT_CPU);
 	uint32_t gone = events.on & ~wanted;
 
-	events.lock_min_ns = start->lock_min_ns ? start->lock_min_ns : LOCK_MIN_NS_DEFAULT;
+	events.lock_min_ns = events_lock_min_ns(start);
 	__atomic_and_fetch(&events.on, ~gone, __ATOMIC_SEQ_CST);
 	for (size_t i = N_SOURCES; i-- > 0;) {
 		if (gone & 1u << sources[i]->event)

@@ -20,6 +20,12 @@ struct events {
 };
 extern struct events events;
 
+/* The threshold that START asks for. */
+static inline uint64_t events_lock_min_ns(const struct wire_start *start)
+{
+	return start->lock_min_ns ? start->lock_min_ns : LOCK_MIN_NS_DEFAULT;
+}
+
 static inline bool events_on(enum wire_event event)
 {
 	return __atomic_load_n(&events.on, __ATOMIC_ACQUIRE) & 1u << event;

@@ -12,7 +12,8 @@
 #include "agent/events/virtual_name.h"
 #include "agent/walker/walker.h"
 
-#define BUFFERS 16
+#define BUFFERS	    16
+#define COST_NS_MAX 20000 /* longer: the thread had lost its CPU */
 
 static struct {
 	uint32_t busy;
@@ -126,19 +127,16 @@ bool events_push_frames(struct ring_sample *head, const struct walk_frame *frame
 	return pushed;
 }
 
-bool events_push(struct ring_sample *head, uint64_t java_thread)
+static bool push_with_stack(struct event_books *books, struct ring_sample *head,
+			    uint64_t java_thread)
 {
-	struct event_books *books = &agent.books.of[head->event];
 	struct walk walk;
 	bool pushed;
 	int buffer;
 
-	if (!enter(head))
-		return false;
 	buffer = claim();
 	if (buffer < 0) {
 		drop(books, WIRE_DROP_NO_SCRATCH, head->weight);
-		leave();
 		return false;
 	}
 	walk.frames = buffers[buffer].frames;
@@ -151,6 +149,21 @@ bool events_push(struct ring_sample *head, uint64_t java_thread)
 	virtual_identity(head);
 	pushed = into_ring(books, head, walk.frames);
 	__atomic_store_n(&buffers[buffer].busy, 0, __ATOMIC_RELEASE);
+	return pushed;
+}
+
+bool events_push(struct ring_sample *head, uint64_t java_thread)
+{
+	struct event_books *books = &agent.books.of[head->event];
+	uint64_t began_ns, took_ns;
+	bool pushed;
+
+	if (!enter(head))
+		return false;
+	began_ns = mono_ns();
+	pushed = push_with_stack(books, head, java_thread);
+	took_ns = mono_ns() - began_ns;
+	add(&books->cost_ns, took_ns < COST_NS_MAX ? took_ns : COST_NS_MAX);
 	leave();
 	return pushed;
 }

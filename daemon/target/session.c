@@ -90,10 +90,13 @@ uint64_t target_interval_ns(const struct target *t)
 uint64_t target_interval(const struct target *t, enum wire_event event)
 {
 	const struct config *c = t->priv->table->config;
+	struct stream_counts counts;
+	uint64_t in_force;
 
 	switch (event) {
-	case WIRE_EVENT_LOCK:
-		return c->lock_min_ns;
+	case WIRE_EVENT_LOCK: /* the agent's budget may have raised it */
+		in_force = ledger_of(t, &counts)[WIRE_COUNTER_LOCK_MIN_NS];
+		return in_force ? in_force : c->lock_min_ns;
 	case WIRE_EVENT_ALLOC:
 		return c->alloc_interval;
 	case WIRE_EVENT_WALL:

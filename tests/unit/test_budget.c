@@ -1,0 +1,148 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+#include "agent/budget.h"
+#include "agent/engine/cpu_timer.h"
+#include "agent/events/events.h"
+#include "agent/writer.h"
+
+struct agent agent;
+struct engine engine;
+struct events events;
+
+static uint64_t clock_ns, thread_ns, process_ns;
+static char note[256];
+
+uint64_t mono_ns(void)
+{
+	return clock_ns;
+}
+
+uint64_t thread_cpu_ns(uint32_t tid)
+{
+	(void)tid;
+	return thread_ns;
+}
+
+uint64_t process_cpu_ns(void)
+{
+	return process_ns;
+}
+
+void engine_set_interval(uint64_t interval_ns)
+{
+	engine.interval_ns = interval_ns;
+}
+
+enum writer_result writer_fault(enum wire_type type, uint32_t code, const char *step,
+				const char *what)
+{
+	assert_int_equal(type, WIRE_NOTE);
+	assert_int_equal(code, 0);
+	assert_string_equal(step, "budget");
+	strncpy(note, what, sizeof(note) - 1);
+	return WRITER_OK;
+}
+
+static const struct wire_start start = { .interval_ns = 10 * NS_PER_MS };
+
+static int begin(void **state)
+{
+	(void)state;
+	memset(&agent.books, 0, sizeof(agent.books));
+	engine.interval_ns = start.interval_ns;
+	engine.running = true;
+	events.lock_min_ns = events_lock_min_ns(&start);
+	budget_begin();
+	note[0] = '\0';
+	return 0;
+}
+
+/* A second of a process that uses one CPU: 1 % of it is 10 ms. */
+static void second(uint64_t handler_ms, uint64_t waits_ms)
+{
+	struct event_books *waits = &agent.books.of[WIRE_EVENT_LOCK];
+
+	clock_ns += NS_PER_S;
+	process_ns += NS_PER_S;
+	agent.books.handler_ns += handler_ms * NS_PER_MS;
+	agent.books.of[WIRE_EVENT_CPU].taken += 100;
+	waits->cost_ns += waits_ms * NS_PER_MS;
+	waits->taken += 1000 * waits_ms;
+	(void)budget_keep(&start);
+}
+
+static void seconds(int n, uint64_t handler_ms, uint64_t waits_ms)
+{
+	for (int i = 0; i < n; i++)
+		second(handler_ms, waits_ms);
+}
+
+static void within_the_budget_nothing_changes(void **state)
+{
+	(void)state;
+	seconds(20, 4, 4);
+	assert_int_equal(engine.interval_ns, 10 * NS_PER_MS);
+	assert_int_equal(events.lock_min_ns, NS_PER_MS);
+	assert_string_equal(note, "");
+}
+
+static void samples_that_cost_too_much_come_less_often(void **state)
+{
+	(void)state;
+	seconds(8, 20, 1);
+	assert_true(engine.interval_ns > 10 * NS_PER_MS);
+	assert_int_equal(events.lock_min_ns, NS_PER_MS);
+}
+
+static void waits_that_cost_too_much_are_only_counted_until_they_cost_less(void **state)
+{
+	(void)state;
+	seconds(5, 1, 60);
+	assert_int_equal(engine.interval_ns, 10 * NS_PER_MS);
+	assert_true(events.lock_min_ns >= 4 * NS_PER_MS);
+	assert_non_null(strstr(note, "are only counted"));
+	seconds(60, 1, 1);
+	assert_int_equal(events.lock_min_ns, NS_PER_MS);
+	assert_string_equal(note, "");
+}
+
+static void without_cpu_samples_the_threshold_alone_moves(void **state)
+{
+	(void)state;
+	engine.running = false;
+	seconds(8, 0, 60);
+	assert_int_equal(engine.interval_ns, 10 * NS_PER_MS);
+	assert_true(events.lock_min_ns > NS_PER_MS);
+}
+
+static void a_recording_without_a_budget_keeps_both(void **state)
+{
+	struct wire_start free_of_it = start;
+
+	(void)state;
+	free_of_it.flags = WIRE_START_NO_BUDGET;
+	for (int i = 0; i < 10; i++) {
+		clock_ns += NS_PER_S;
+		agent.books.of[WIRE_EVENT_LOCK].cost_ns += NS_PER_S;
+		assert_false(budget_keep(&free_of_it));
+	}
+	assert_int_equal(events.lock_min_ns, NS_PER_MS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(within_the_budget_nothing_changes, begin),
+		cmocka_unit_test_setup(samples_that_cost_too_much_come_less_often, begin),
+		cmocka_unit_test_setup(
+			waits_that_cost_too_much_are_only_counted_until_they_cost_less, begin),
+		cmocka_unit_test_setup(without_cpu_samples_the_threshold_alone_moves, begin),
+		cmocka_unit_test_setup(a_recording_without_a_budget_keeps_both, begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
