@@ -193,7 +193,7 @@ static enum stack compare(struct wall_thread *t, uint64_t cpu_ns)
 		return STACK_OTHER; /* all ids are new, or the sample was dropped */
 	if (t->cpu_ns == 0 || t->cpu_ns != cpu_ns) {
 		/* the clock was read before: had it run since, it would be another one next time */
-		t->cpu_ns = wall_is_blocked_at(t->tid, t->pc, t->sp) ? cpu_ns : 0;
+		t->cpu_ns = wall_is_blocked_at(t->tid, t->pc, t->sp, &t->argument) ? cpu_ns : 0;
 		if (t->cpu_ns == 0)
 			return STACK_OTHER;
 	}
@@ -221,7 +221,7 @@ static void signal_thread(struct wall_thread *t, uint64_t weight_ns)
 	}
 	t->weight_ns = weight_ns + t->unsaid_ns;
 	t->epoch = t->unwritten = 0;
-	t->cpu_ns = t->pc = t->sp = 0;
+	t->cpu_ns = t->pc = t->sp = t->argument = 0;
 	if (send_signal(t))
 		t->unsaid_ns = 0;
 	else

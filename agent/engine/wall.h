@@ -8,7 +8,7 @@
  * threads than WALL_LOOKS_PER_MS. What is found stands for one interval, and late looks for more:
  * the weights of a thread add up to the time it lived. A thread gets a signal only when its stack
  * may be another one: not where it has used no CPU time since, and not where the kernel says that
- * it is blocked in the same call with the same stack pointer. Then the stack of before is told
+ * it is blocked in the same call with the same stack pointer and first argument. Then the stack of before is told
  * again.
  */
 #pragma once
@@ -36,6 +36,7 @@ struct wall_thread {
 	/* by the handler while WALL_IN_HANDLER */
 	uint64_t weight_ns; /* what the signal on its way stands for */
 	uint64_t pc, sp; /* where it interrupted the thread */
+	uint64_t argument; /* of the system call it is blocked in, then; 0 = not known */
 	/* by the agent's thread */
 	uint64_t booked_ns; /* its time is told up to here, CLOCK_MONOTONIC */
 	uint64_t unsaid_ns; /* of signals that were not delivered */

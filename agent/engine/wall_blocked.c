@@ -37,7 +37,7 @@ static bool next_word(const char **p, uint64_t *ret)
 }
 
 /* "NUMBER ARG1 .. ARG6 SP PC", "running", or "-1 SP PC" when not in a call */
-bool wall_line_says(const char *line, uint64_t pc, uint64_t sp)
+bool wall_line_says(const char *line, uint64_t pc, uint64_t sp, uint64_t *argument)
 {
 	uint64_t words[9];
 
@@ -45,10 +45,14 @@ bool wall_line_says(const char *line, uint64_t pc, uint64_t sp)
 		if (!next_word(&line, &words[i]))
 			return false;
 	/* a call that is to begin anew was interrupted at its instruction, not behind it */
-	return words[7] == sp && (words[8] == pc || words[8] == pc + CALL_BYTES);
+	if (words[7] != sp || (words[8] != pc && words[8] != pc + CALL_BYTES))
+		return false;
+	if (*argument == 0)
+		*argument = words[1];
+	return words[1] == *argument;
 }
 
-bool wall_is_blocked_at(uint32_t tid, uint64_t pc, uint64_t sp)
+bool wall_is_blocked_at(uint32_t tid, uint64_t pc, uint64_t sp, uint64_t *argument)
 {
 	char path[48], line[256];
 	long n;
@@ -63,5 +67,5 @@ bool wall_is_blocked_at(uint32_t tid, uint64_t pc, uint64_t sp)
 	if (n <= 0)
 		return false;
 	line[n] = '\0';
-	return wall_line_says(line, pc, sp);
+	return wall_line_says(line, pc, sp, argument);
 }

@@ -50,6 +50,9 @@ bool wall_on_signal_sig(const siginfo_t *info, void *ucontext)
 	regs = regs_get(ucontext);
 	t->pc = regs.pc;
 	t->sp = regs.sp;
+#if defined(__x86_64__) /* elsewhere the call's result lies there now */
+	t->argument = (uint64_t)((const ucontext_t *)ucontext)->uc_mcontext.gregs[REG_RDI];
+#endif
 	sample_sig(t, ucontext);
 	__atomic_store_n(&t->state, WALL_IDLE, __ATOMIC_RELEASE);
 	return true;

@@ -358,17 +358,21 @@ static void a_signal_of_others_is_not_taken_for_ours(void **state)
 static void the_kernels_line_says_where_a_thread_is_blocked(void **state)
 {
 	static const char line[] = "202 0x7f01 0x189 0x0 0x0 0x0 0xffffffff 0x7ffd10 0x7f85f16\n";
+	uint64_t argument = 0, other = 0x7f09;
 
 	(void)state;
-	assert_true(wall_line_says(line, 0x7f85f16, 0x7ffd10));
-	assert_false(wall_line_says(line, 0x7f85f16, 0x7ffd18));
-	assert_false(wall_line_says(line, 0x7f85f17, 0x7ffd10));
-	assert_false(wall_line_says("running\n", 0, 0));
-	assert_false(wall_line_says("-1 0x7ffd10 0x7f85f16\n", 0x7f85f16, 0x7ffd10));
-	assert_false(wall_line_says("202 0x7f01 0x189", 0, 0));
-	assert_false(wall_line_says("", 0, 0));
+	assert_true(wall_line_says(line, 0x7f85f16, 0x7ffd10, &argument));
+	assert_int_equal(argument, 0x7f01);
+	assert_true(wall_line_says(line, 0x7f85f16, 0x7ffd10, &argument));
+	assert_false(wall_line_says(line, 0x7f85f16, 0x7ffd10, &other)); /* waits for something else */
+	assert_false(wall_line_says(line, 0x7f85f16, 0x7ffd18, &argument));
+	assert_false(wall_line_says(line, 0x7f85f17, 0x7ffd10, &argument));
+	assert_false(wall_line_says("running\n", 0, 0, &argument));
+	assert_false(wall_line_says("-1 0x7ffd10 0x7f85f16\n", 0x7f85f16, 0x7ffd10, &argument));
+	assert_false(wall_line_says("202 0x7f01 0x189", 0, 0, &argument));
+	assert_false(wall_line_says("", 0, 0, &argument));
 #if defined(__x86_64__)
-	assert_true(wall_line_says(line, 0x7f85f14, 0x7ffd10)); /* it begins the call anew */
+	assert_true(wall_line_says(line, 0x7f85f14, 0x7ffd10, &argument)); /* it begins the call anew */
 #endif
 }
 
