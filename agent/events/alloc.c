@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 #include "agent/events/alloc_weight.h"
+#include "agent/events/jvmti_env.h"
 #include "agent/events/monitors.h"
 #include "agent/libjvm.h"
 
@@ -19,9 +20,11 @@
 #define FIRST_JDK	 11
 
 static struct {
-	jvmtiEnv *jvmti; /* NULL = off */
+	jvmtiEnv *jvmti; /* NULL = not made yet */
+	bool on;
 	uint64_t interval;
 } alloc;
+static const jvmtiCapabilities needed = { .can_generate_sampled_object_alloc_events = 1 };
 
 static void JNICALL on_sample(jvmtiEnv *jvmti, JNIEnv *env, jthread thread, jobject object,
 			      jclass klass, jlong size)
@@ -52,11 +55,8 @@ static uint64_t clamp(uint64_t bytes)
 static int listen(jvmtiEnv *jvmti, const char **note)
 {
 	jvmtiEventCallbacks callbacks;
-	jvmtiCapabilities wanted;
 
-	memset(&wanted, 0, sizeof(wanted));
-	wanted.can_generate_sampled_object_alloc_events = 1;
-	if ((*jvmti)->AddCapabilities(jvmti, &wanted) != JVMTI_ERROR_NONE) {
+	if ((*jvmti)->AddCapabilities(jvmti, &needed) != JVMTI_ERROR_NONE) {
 		*note = "no allocation samples: another agent has them, and a JVM gives them to "
 			"one agent only; when it has ended, begin anew";
 		return -EBUSY;
@@ -67,6 +67,7 @@ static int listen(jvmtiEnv *jvmti, const char **note)
 	    (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE,
 					       JVMTI_EVENT_SAMPLED_OBJECT_ALLOC,
 					       NULL) != JVMTI_ERROR_NONE) {
+		jvmti_env_rest(jvmti, &needed);
 		*note = "the JVM refused its allocation samples";
 		return -ENOTSUP;
 	}
@@ -75,18 +76,14 @@ static int listen(jvmtiEnv *jvmti, const char **note)
 
 static int open_env(const char **note)
 {
-	jvmtiEnv *jvmti;
 	int r;
 
-	if ((*agent.vm)->GetEnv(agent.vm, (void **)&jvmti, JVMTI_VERSION_11) != JNI_OK) {
+	if (!jvmti_env_make(&alloc.jvmti, JVMTI_VERSION_11)) {
 		*note = "the JVM gives no JVMTI environment";
 		return -ENOTSUP;
 	}
-	r = listen(jvmti, note);
-	if (r < 0)
-		(*jvmti)->DisposeEnvironment(jvmti);
-	else
-		alloc.jvmti = jvmti;
+	r = listen(alloc.jvmti, note);
+	alloc.on = r == 0;
 	return r;
 }
 
@@ -120,16 +117,16 @@ static int begin(const struct wire_start *start, const char **note)
 		*note = "no allocation samples: the JVM has them from JDK 11 on";
 		return -ENOTSUP;
 	}
-	if (!alloc.jvmti)
+	if (!alloc.on)
 		r = may_be(start, note);
-	if (!alloc.jvmti && r == 0)
+	if (!alloc.on && r == 0)
 		r = open_env(note);
 	if (r == 0)
 		set_interval(clamp(start->alloc_interval));
 	return r;
 }
 
-/* Disposing gives the samples back; whoever has them next may count on the JVM's own interval. */
+/* The samples go back; whoever has them next may count on the JVM's own interval. */
 static void end(void)
 {
 	jvmtiEnv *jvmti = alloc.jvmti;
@@ -138,8 +135,13 @@ static void end(void)
 						 JVMTI_EVENT_SAMPLED_OBJECT_ALLOC, NULL);
 	if (alloc.interval != INTERVAL_DEFAULT)
 		(void)(*jvmti)->SetHeapSamplingInterval(jvmti, INTERVAL_DEFAULT);
-	alloc.jvmti = NULL;
-	(void)(*jvmti)->DisposeEnvironment(jvmti);
+	alloc.on = false;
+	jvmti_env_rest(jvmti, &needed);
+}
+
+static void forget(void)
+{
+	jvmti_env_free(&alloc.jvmti);
 }
 
 const struct events_source alloc_source = {
@@ -147,4 +149,5 @@ const struct events_source alloc_source = {
 	.event = WIRE_EVENT_ALLOC,
 	.begin = begin,
 	.end = end,
+	.forget = forget,
 };

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include "agent/events/jvmti_env.h"
 #include "agent/events/owner.h"
 #include "agent/events/waits.h"
 #include "agent/libjvm.h"
@@ -25,7 +26,9 @@
 typedef jint JNICALL hash_fn(JNIEnv *env, jobject object);
 typedef jclass JNICALL find_class_fn(JNIEnv *env, const char *name);
 
-static jvmtiEnv *jvmti; /* NULL = off */
+static jvmtiEnv *jvmti; /* NULL = not made yet */
+static bool on;
+static const jvmtiCapabilities needed = { .can_generate_monitor_events = 1 };
 static hash_fn *hash; /* JVM_IHashCode; NULL = JVMTI's */
 static bool owners;
 
@@ -202,29 +205,29 @@ static uint64_t tick(uint64_t now_ns)
 
 static void end(void)
 {
-	jvmtiEnv *ti = jvmti;
-
-	if (!ti)
+	if (!on)
 		return;
+	on = false;
 	for (size_t i = 0; i < N_KINDS; i++)
-		(void)(*ti)->SetEventNotificationMode(ti, JVMTI_DISABLE, kinds[i], NULL);
-	(void)(*ti)->DisposeEnvironment(ti);
-	jvmti = NULL;
+		(void)(*jvmti)->SetEventNotificationMode(jvmti, JVMTI_DISABLE, kinds[i], NULL);
+	jvmti_env_rest(jvmti, &needed);
+}
+
+static void forget(void)
+{
+	jvmti_env_free(&jvmti);
 }
 
 static bool enable(jvmtiEnv *ti)
 {
 	jvmtiEventCallbacks callbacks;
-	jvmtiCapabilities wanted;
 
-	memset(&wanted, 0, sizeof(wanted));
-	wanted.can_generate_monitor_events = 1;
 	memset(&callbacks, 0, sizeof(callbacks));
 	callbacks.MonitorContendedEnter = on_enter;
 	callbacks.MonitorContendedEntered = on_entered;
 	callbacks.MonitorWait = on_wait;
 	callbacks.MonitorWaited = on_waited;
-	if ((*ti)->AddCapabilities(ti, &wanted) != JVMTI_ERROR_NONE ||
+	if ((*ti)->AddCapabilities(ti, &needed) != JVMTI_ERROR_NONE ||
 	    (*ti)->SetEventCallbacks(ti, &callbacks, sizeof(callbacks)) != JVMTI_ERROR_NONE)
 		return false;
 	for (size_t i = 0; i < N_KINDS; i++)
@@ -238,11 +241,11 @@ static int make(const char **note)
 {
 	hash = (hash_fn *)libjvm_symbol("JVM_IHashCode");
 	owners = owner_init();
-	if ((*agent.vm)->GetEnv(agent.vm, (void **)&jvmti, JVMTI_VERSION_1_0) != JNI_OK) {
-		jvmti = NULL;
+	if (!jvmti_env_make(&jvmti, JVMTI_VERSION_1_0)) {
 		*note = "monitors are left out: this JVM gives no JVMTI environment";
 		return -ENOTSUP;
 	}
+	on = true;
 	if (enable(jvmti))
 		return 0;
 	end();
@@ -264,7 +267,7 @@ static int begin(const struct wire_start *start, const char **note)
 		end();
 		return -ENOTSUP;
 	}
-	return jvmti ? 0 : make(note);
+	return on ? 0 : make(note);
 }
 
 const struct events_source monitors_source = {
@@ -272,5 +275,6 @@ const struct events_source monitors_source = {
 	.event = WIRE_EVENT_LOCK,
 	.begin = begin,
 	.end = end,
+	.forget = forget,
 	.tick = tick,
 };

@@ -22,6 +22,9 @@ QUIET = ("-Xmx32m", "-XX:+UseSerialGC", "-XX:+AlwaysPreTouch")  # the heap is no
 ARGS = None
 
 
+EVENTS = "cpu,lock,alloc,wall"
+
+
 class Size:
     """What a process has of everything that could grow."""
 
@@ -59,10 +62,10 @@ class Cycles(unittest.TestCase):
 
     def test_stopped_and_started_thousands_of_times(self):
         with Jvm(ARGS.major, "Idle", options=QUIET) as jvm:
-            self.read(jvm.pid, "-c", "200", "-d", "0.5")
+            self.read(jvm.pid, "-e", EVENTS, "-c", "200", "-d", "0.5")
             before = Size(jvm.pid)
             begin = time.monotonic()
-            self.read(jvm.pid, "-c", str(ARGS.cycles), "-d", "0.5")
+            self.read(jvm.pid, "-e", EVENTS, "-c", str(ARGS.cycles), "-d", "0.5")
             print("%d cycles in %.1f s" % (ARGS.cycles, time.monotonic() - begin))
             self.grows_not(before, Size(jvm.pid), 512, "stop and start")
             self.assertEqual(timers(jvm.pid), 0)

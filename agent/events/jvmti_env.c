@@ -1,0 +1,24 @@
+/* See jvmti_env.h. */
+#include "agent/events/jvmti_env.h"
+
+#include <stddef.h>
+#include "agent/agent.h"
+
+bool jvmti_env_make(jvmtiEnv **env, jint version)
+{
+	if (!*env && (*agent.vm)->GetEnv(agent.vm, (void **)env, version) != JNI_OK)
+		*env = NULL;
+	return *env != NULL;
+}
+
+void jvmti_env_rest(jvmtiEnv *env, const jvmtiCapabilities *had)
+{
+	(void)(*env)->RelinquishCapabilities(env, had);
+}
+
+void jvmti_env_free(jvmtiEnv **env)
+{
+	if (*env)
+		(void)(**env)->DisposeEnvironment(*env);
+	*env = NULL;
+}
