@@ -15,6 +15,8 @@
 #define LOCK_NS_MAX	(10 * NS_PER_S)
 #define MAX_CPU_DEFAULT 10 /* permille of the process's own CPU time */
 #define CPU_FLOOR_NS	NS_PER_MS /* per second: less than this is always allowed */
+/* ... and so much for waits, or those of an application that does little else would go untold */
+#define WAITS_FLOOR_NS	(10 * NS_PER_MS)
 #define LOOK_BACK_S	4 /* one second alone is noise: a pass over all threads falls into it */
 
 struct clocks {
@@ -111,7 +113,7 @@ static bool set(const struct wire_start *start, uint64_t interval_ns, uint64_t l
 
 /* What was used in the seconds past, and what might have been. */
 struct use {
-	uint64_t ours, of_waits, allowed;
+	uint64_t ours, of_waits, allowed, allowed_waits;
 };
 
 static void measure(const struct clocks *then, const struct clocks *now, uint64_t permille,
@@ -119,7 +121,8 @@ static void measure(const struct clocks *then, const struct clocks *now, uint64_
 {
 	uint64_t waits = now->waits - then->waits, n = now->samples - then->samples + waits;
 	uint64_t thread_ns = now->thread_ns - then->thread_ns;
-	uint64_t floor_ns = (now->at_ns - then->at_ns) / (NS_PER_S / CPU_FLOOR_NS);
+	uint64_t elapsed_ns = now->at_ns - then->at_ns;
+	uint64_t floor_ns = elapsed_ns / (NS_PER_S / CPU_FLOOR_NS);
 
 	u->of_waits = now->waits_ns - then->waits_ns;
 	u->ours = now->handler_ns - then->handler_ns + thread_ns + u->of_waits;
@@ -128,6 +131,7 @@ static void measure(const struct clocks *then, const struct clocks *now, uint64_
 	u->allowed = (now->process_ns - then->process_ns) * permille / 1000;
 	if (u->allowed < floor_ns)
 		u->allowed = floor_ns;
+	u->allowed_waits = elapsed_ns / (NS_PER_S / WAITS_FLOOR_NS);
 }
 
 /* How many waits are how long is not known: far over the budget, a large step. */
@@ -157,7 +161,8 @@ bool budget_keep(const struct wire_start *start)
 	measure(then, &now, permille, &u);
 	remember(&now);
 	if (u.ours > u.allowed && u.of_waits > u.ours / 2) {
-		lock_min = raise_threshold(lock_min, &u);
+		if (u.of_waits > u.allowed_waits)
+			lock_min = raise_threshold(lock_min, &u);
 	} else if (u.ours > u.allowed) {
 		interval = clamp(interval + interval / 2);
 	} else if (u.ours < u.allowed / 2) {

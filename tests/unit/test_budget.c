@@ -15,6 +15,7 @@ struct events events;
 
 static uint64_t clock_ns, thread_ns, process_ns;
 static char note[256];
+static uint64_t process_share_ms = 1000; /* of CPU in a second */
 
 uint64_t mono_ns(void)
 {
@@ -67,7 +68,7 @@ static void second(uint64_t handler_ms, uint64_t waits_ms)
 	struct event_books *waits = &agent.books.of[WIRE_EVENT_LOCK];
 
 	clock_ns += NS_PER_S;
-	process_ns += NS_PER_S;
+	process_ns += process_share_ms * NS_PER_MS;
 	agent.books.handler_ns += handler_ms * NS_PER_MS;
 	agent.books.of[WIRE_EVENT_CPU].taken += 100;
 	waits->cost_ns += waits_ms * NS_PER_MS;
@@ -110,6 +111,16 @@ static void waits_that_cost_too_much_are_only_counted_until_they_cost_less(void 
 	assert_string_equal(note, "");
 }
 
+static void waits_of_a_process_that_does_little_else_are_told(void **state)
+{
+	(void)state;
+	process_share_ms = 8;
+	seconds(10, 0, 6);
+	process_share_ms = 1000;
+	assert_int_equal(engine.interval_ns, 10 * NS_PER_MS);
+	assert_int_equal(events.lock_min_ns, NS_PER_MS);
+}
+
 static void without_cpu_samples_the_threshold_alone_moves(void **state)
 {
 	(void)state;
@@ -140,6 +151,7 @@ int main(void)
 		cmocka_unit_test_setup(samples_that_cost_too_much_come_less_often, begin),
 		cmocka_unit_test_setup(
 			waits_that_cost_too_much_are_only_counted_until_they_cost_less, begin),
+		cmocka_unit_test_setup(waits_of_a_process_that_does_little_else_are_told, begin),
 		cmocka_unit_test_setup(without_cpu_samples_the_threshold_alone_moves, begin),
 		cmocka_unit_test_setup(a_recording_without_a_budget_keeps_both, begin),
 	};
