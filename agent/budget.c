@@ -16,8 +16,8 @@
 #define MAX_CPU_DEFAULT 10 /* permille of the process's own CPU time */
 #define CPU_FLOOR_NS	NS_PER_MS /* per second: less than this is always allowed */
 /* ... and so much for waits, or those of an application that does little else would go untold */
-#define WAITS_FLOOR_NS	(10 * NS_PER_MS)
-#define LOOK_BACK_S	4 /* one second alone is noise: a pass over all threads falls into it */
+#define WAITS_FLOOR_NS (10 * NS_PER_MS)
+#define LOOK_BACK_S    4 /* one second alone is noise: a pass over all threads falls into it */
 
 struct clocks {
 	uint64_t handler_ns, thread_ns, waits_ns, process_ns, at_ns;
