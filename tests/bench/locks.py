@@ -83,11 +83,11 @@ class Ours:
 
 class Theirs:
     def __init__(self, jvm, library, threshold):
-        self.jvm, self.library, self.threshold = jvm, library, threshold
+        self.jvm, self.agent, self.threshold = jvm, library, threshold
         self.path = "/tmp/kindling-bench-%d.collapsed" % os.getpid()
 
     def command(self, words):
-        done = subprocess.run(["jattach", str(self.jvm.pid), "load", self.library, "true", words], capture_output=True, text=True)
+        done = subprocess.run(["jattach", str(self.jvm.pid), "load", self.agent, "true", words], capture_output=True, text=True)
         if done.returncode:
             bench.cannot("jattach: " + done.stdout + done.stderr)
 
