@@ -8,7 +8,7 @@
  * byte strings (varint length, bytes). No frame is longer than 4,096 bytes, so that each is written
  * whole or not at all (PIPE_BUF, pipe(7)). docs/protocol.md describes every frame in words.
  *
- * Pure: no allocation, no I/O, nothing but freestanding C, because the agent compiles wire.c into a
+ * Pure: no allocation, no I/O, nothing but freestanding C, because the agent compiles wire*.c into a
  * library that runs in foreign processes. Fuzzed by tests/fuzz/fuzz_wire.c.
  */
 #pragma once

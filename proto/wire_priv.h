@@ -1,0 +1,39 @@
+/* Between wire_write.c and wire_read.c: the keys of records that can grow. */
+#pragma once
+
+#include "proto/wire.h"
+
+/* keys of the records that can grow: append only */
+enum hello_key {
+	HELLO_PROTOCOL = 1,
+	HELLO_AGENT_VERSION,
+	HELLO_AGENT_HASH,
+	HELLO_JVM_VENDOR,
+	HELLO_JVM_VERSION,
+	HELLO_JVM_NAME,
+	HELLO_LIBC,
+	HELLO_ENGINE,
+	HELLO_WALKER,
+	HELLO_NOTE,
+	HELLO_NS_PID,
+	HELLO_INTERVAL_NS,
+	HELLO_MONO_NS,
+	HELLO_REAL_NS,
+	HELLO_TICK_NS,
+	HELLO_SESSION,
+};
+
+enum start_key {
+	START_PROTOCOL = 1,
+	START_INTERVAL_NS,
+	START_FLAGS,
+	START_MAX_CPU,
+	START_RING_BYTES,
+	START_SESSION,
+	START_EVENTS,
+	START_LOCK_MIN_NS,
+	START_MONITORS,
+	START_ALLOC_INTERVAL,
+	START_WALL_INTERVAL_NS,
+	START_WALL_THREADS,
+};
