@@ -153,6 +153,16 @@ class Daemon:
         shutil.rmtree(self.dir)
 
 
+def tell_of_crash(pid, out, err):
+    """What is left of a JVM that died: its last words, and the file that HotSpot writes."""
+    path = "hs_err_pid%d.log" % pid
+    report = ""
+    if os.path.exists(path):
+        with open(path) as f:
+            report = f.read(12000)
+    print("JVM %d was ended by SIGABRT\n%s%s%s" % (pid, out[-2000:], err[-2000:], report), file=sys.stderr)
+
+
 class Jvm:
     """A workload that says READY and takes words on stdin."""
 
@@ -184,7 +194,9 @@ class Jvm:
     def __exit__(self, *unused):
         if self.alive():
             self.process.kill()
-        self.process.communicate()
+        out, err = self.process.communicate()
+        if self.process.returncode == -signal.SIGABRT:
+            tell_of_crash(self.pid, out, err)
 
 
 def cpu_ns(pid):
