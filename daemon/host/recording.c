@@ -107,11 +107,6 @@ struct recording *recording_finish(struct recording *r, struct profile **ret)
 	return NULL;
 }
 
-unsigned recording_events(const struct recording *r)
-{
-	return r->events;
-}
-
 uint64_t recording_samples(const struct recording *r)
 {
 	return profile_samples(live_tap_profile(r->tap));

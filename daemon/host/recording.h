@@ -24,7 +24,6 @@ int recording_new(struct host *h, struct target *t, const struct recording_optio
  * memory.
  * @ret may be NULL. */
 struct recording *recording_finish(struct recording *r, struct profile **ret);
-unsigned recording_events(const struct recording *r);
 /* Samples of all its events so far. */
 uint64_t recording_samples(const struct recording *r);
 /* What the agent says that it does not collect, and why: "alloc: needs JDK 11"; "" = nothing. Cut

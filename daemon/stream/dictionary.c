@@ -65,6 +65,11 @@ const char *dictionary_class(struct stream *s, uint32_t id)
 	return s->dictionary.strings[id];
 }
 
+static bool has_mapping(const struct stream *s, uint32_t id)
+{
+	return id < s->dictionary.n_mappings && s->dictionary.mappings[id].id;
+}
+
 static int twice(struct fault *f, const char *what, uint32_t id)
 {
 	return fault_set(f, EBADMSG, FAULT_STREAM, "%s %u is defined twice or from nothing", what,
@@ -155,7 +160,7 @@ int dictionary_add_node(struct stream *s, const struct wire_node *w, struct faul
 	if (wire_kind_is_method(w->kind))
 		ref_ok = w->ref < s->dictionary.n_methods && s->dictionary.methods[w->ref].name_id;
 	else if (w->kind == WIRE_KIND_NATIVE)
-		ref_ok = stream_mapping(s, w->ref) != NULL;
+		ref_ok = has_mapping(s, w->ref);
 	else /* frames of the kernel and classes are the daemon's to add */
 		ref_ok = w->kind != WIRE_KIND_KERNEL && w->kind != WIRE_KIND_CLASS &&
 			 dictionary_has_string(s, w->ref);
@@ -184,13 +189,6 @@ void dictionary_forget(struct stream *s)
 	s->dictionary.n_strings = s->dictionary.n_methods = s->dictionary.n_mappings =
 		s->dictionary.n_nodes = 0;
 	s->dictionary.memory = 0;
-}
-
-const struct wire_mapping *stream_mapping(const struct stream *s, uint32_t id)
-{
-	return id < s->dictionary.n_mappings && s->dictionary.mappings[id].id
-		       ? &s->dictionary.mappings[id]
-		       : NULL;
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
@@ -223,7 +221,6 @@ bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret
 	} else if (n->kind == WIRE_KIND_NATIVE) {
 		ret->module = dictionary_string(s, s->dictionary.mappings[n->ref].path_id);
 		ret->offset = n->offset;
-		ret->mapping = n->ref;
 	} else {
 		ret->method = dictionary_string(s, n->ref);
 	}
