@@ -124,8 +124,6 @@ struct record_arguments {
  * not OK. */
 int record_files(const struct record_arguments *a,
 		 int (*write)(void *userdata, const char *path, unsigned events), void *userdata);
-/* -1 = go on, else the exit status. */
-int record_parse(int argc, char **argv, struct record_arguments *ret);
 void record_progress(const struct record_arguments *a, double elapsed_s, double samples);
 /* What was not collected, and why; "" prints nothing. */
 void record_notes(const struct record_arguments *a, const char *notes);
