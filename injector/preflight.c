@@ -211,9 +211,14 @@ static int check_profilers(struct inject *in)
 	static char text[PROFILERS_TEXT_SIZE + 64];
 	char names[PROFILERS_TEXT_SIZE];
 	profilers_set set = 0;
+	int r;
 
 	if (!in->looks)
 		return 0;
+	r = proc_runtime(in->proc_dfd);
+	if (r < 0)
+		return fault_set(in->fault, -r, FAULT_PREFLIGHT,
+				 "read maps of process %d: ", in->pid);
 	profilers_read_maps(in->proc_dfd, &set);
 	profilers_read_options(in->proc_dfd, &set);
 	if (set) {

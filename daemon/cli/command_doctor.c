@@ -206,7 +206,7 @@ static void print_one(const cJSON *o)
 	const char *verdict = json_text_of(o, "verdict");
 	const cJSON *c;
 
-	printf("%.0f ", json_number_of(o, "pid"));
+	printf("%.0f%s", json_number_of(o, "pid"), *json_text_of(o, "name") ? " " : "");
 	print_text(stdout, json_text_of(o, "name"));
 	if (strcmp(verdict, "ok") == 0)
 		puts(": it can be profiled");
@@ -294,9 +294,9 @@ static void look_at_all(struct doctor *d)
 	if (n == 0)
 		fputs("kindling: no JVM was found\n", stderr);
 	if (d->unseen) {
-		fprintf(stderr,
-			"kindling: %u processes of others could not be looked at; run it as root\n",
-			d->unseen);
+		fprintf(stderr, "kindling: %u process%s could not be looked at; run it %s\n",
+			d->unseen, d->unseen == 1 ? "" : "es",
+			geteuid() ? "as root" : "with CAP_SYS_PTRACE");
 		d->worst = CLI_FAILED;
 	}
 }
@@ -304,7 +304,8 @@ static void look_at_all(struct doctor *d)
 static void look_at_word(struct doctor *d, const char *word)
 {
 	CLEANUP(freep) struct jvm *found = calloc(CANDIDATES_MAX, sizeof(*found));
-	bool number = strspn(word, "0123456789") == strlen(word) && strlen(word) < 10;
+	bool number =
+		strspn(word, "0123456789") == strlen(word) && strlen(word) < 10 && atoi(word) > 0;
 	unsigned n = found ? own_find(word, found) : 0;
 
 	for (unsigned i = 0; i < n; i++)
