@@ -10,6 +10,7 @@
 #include "agent/walker/hotspot/hotspot.h"
 #include "agent/walker/hotspot/method.h"
 #include "agent/walker/hotspot/scopes.h"
+#include "agent/walker/hotspot/stub_names.h"
 #include "agent/walker/java_thread.h"
 #include "agent/walker/maps.h"
 #include "agent/walker/unwind.h"
@@ -112,8 +113,13 @@ void walker_refresh(void)
 
 void walker_catch_up(void)
 {
+	static bool named;
+
 	if (own && __atomic_exchange_n(&code_places_sig.wanted, false, __ATOMIC_RELAXED))
 		code_find_places(true);
+	if (own && !named)
+		stub_names_refresh();
+	named = own;
 }
 
 uint64_t walker_bytes(void)
@@ -159,8 +165,8 @@ int32_t walker_resolve_line(uint64_t where, int32_t bci)
 
 const char *walker_resolve_class(uint64_t class_handle)
 {
-	return class_handle ? class_resolve((const struct method_copy *)(uintptr_t)class_handle) :
-			      NULL;
+	return class_handle ? class_resolve((const struct method_copy *)(uintptr_t)class_handle)
+			    : NULL;
 }
 
 bool walker_resolve_pc(uint64_t pc, struct walk_mapping *ret)

@@ -91,7 +91,7 @@ class Run:
                  *rate, str(jvm.pid)],
                 capture_output=True, text=True, errors="replace", timeout=seconds + 60)
             if wait:
-                self.status = jvm.wait(timeout=120)
+                self.status = jvm.wait(timeout=600 if emulated else 120)
         finally:
             alive = jvm.poll() is None
             if alive:
@@ -168,7 +168,7 @@ def check_calls(run, home, directory, label):
     pairs[("java/util/HashMap", "putVal", "1", "java/util/TreeMap", "get")] += 1  # it must be able to fail
     done = subprocess.run([*jdks.command(home, os.path.realpath(BUILD)), "-Xmx500m", "-cp", directory, "CallGraph", directory],
                           input="".join("%s %s %s %s %s %d\n" % (*pair, n) for pair, n in pairs.items()),
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=600 if emulated else 120)
     sums = {v: int(n) for v, n in re.findall(r"^SUM (\S+) (\d+)$", done.stdout, re.M)}
     wrong, judged = sums.get("WRONG", 0) - 1, sums.get("WRONG", 0) + sums.get("ok", 0) - 1
     check(wrong >= 0 and judged > 300 and wrong <= max(10 if emulated else 1, CALLS_WRONG_MAX * judged), "%s: %d impossible of %d calls; not judged: %s %s %s" % (
