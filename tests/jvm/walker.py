@@ -264,6 +264,13 @@ def check_hazard(home, directory, flags, seconds):
     run.check_roots(label)
 
 
+def check_brief(run, label):
+    """A thread's first method that is about to return, held by a safepoint: it is gone from the stack."""
+    held = [frames for _, _, frames in run.samples if any("afepoint" in f for f in frames)]
+    lost = [frames for frames in held if "afepoint" in frames[-1]]
+    check(not lost, "%s: %d of %d in the safepoint blob lack their first method %s" % (label, len(lost), len(held), lost[:1]))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("major")
@@ -303,6 +310,7 @@ def main():
             check_known(run, "known " + " ".join(flags))
         for flags in ([], ["-Xint"], ["-Xcheck:jni"]):
             check_hazard(home, directory, flags, args.seconds)
+        check_brief(Run(home, directory, ["-XX:+UseSerialGC"], "WalkBrief", args.seconds, 100), "brief")
         if version(args.major) >= 21:
             for flags in [["-XX:+UseG1GC"], ["-XX:+UseZGC"]] + ([["-Xint"], ["-XX:+UseParallelGC"]] if args.all else []):
                 check_virtual(Run(home, directory, flags, "WalkVirtual", args.seconds), "virtual " + " ".join(flags))
