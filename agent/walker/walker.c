@@ -57,6 +57,7 @@ static int choose(JavaVM *vm, JNIEnv *env, const char **why)
 
 int walker_init(JavaVM *vm, JNIEnv *env, const char **why)
 {
+	struct libjvm_image image;
 	int r;
 
 	if (!libjvm_code_cache(&unwind_code_cache.low, &unwind_code_cache.high)) {
@@ -68,6 +69,8 @@ int walker_init(JavaVM *vm, JNIEnv *env, const char **why)
 		*why = "the JVM's thread pointer was not found";
 		return r;
 	}
+	if (libjvm_image(&image)) /* most of all tables, and we run in its thread */
+		maps_stays(image.low, image.high);
 	r = maps_refresh();
 	if (r < 0) {
 		*why = "/proc/self/maps cannot be read";

@@ -22,7 +22,7 @@ import jdks  # noqa: E402
 from kindling import BUILD, classes, java_home, skip  # noqa: E402
 
 ROOTS = re.compile(r"^(java/lang/Thread\.(run|exit)|jdk/internal/misc/InnocuousThread\.run|[\w/$]+\.main|java/lang/ref/\S+\.run|"
-                   r"jdk/internal/vm/Continuation\.enterSpecial|\[exited between ticks\]|\[found late\]|\[no timer\]|/.*\+0x[0-9a-f]+|\[vdso\].*)(:-?\d+)?$")
+                   r"jdk/internal/vm/Continuation\.enterSpecial|\[I2C/C2I adapters\]$|\[exited between ticks\]|\[found late\]|\[no timer\]|/.*\+0x[0-9a-f]+|\[vdso\].*)(:-?\d+)?$")
 JAVA_FRAME = re.compile(r"^([^\[\s][^\s.]*)\.([^\s.:+]+):(-?\d+)$")  # class, method, line
 CALLS_WRONG_MAX = 1e-6  # of those judged; one wrong stack has up to three
 BROKEN_MAX = 0.0002  # of the samples
