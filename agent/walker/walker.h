@@ -77,6 +77,8 @@ void walk_anchor_sig(struct walk *w, uint64_t java_thread);
  * (is), its name copied while it is loaded; 0 = unknown or no room. */
 uint64_t walker_class_of_sig(void *jobject_ref);
 uint64_t walker_class_sig(void *jclass_ref);
+/* Threads of both. */
+bool walker_class_is(uint64_t class_handle, const char *name); /* "java/lang/String" */
 /* Agent's thread: "java/lang/String", "[B"; valid until walker_forget_names(). NULL = unknown. */
 const char *walker_resolve_class(uint64_t class_handle);
 

@@ -97,7 +97,7 @@ char (*table_row(struct table *t))[CELL_MAX];
 void table_below(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void table_print(FILE *to, const struct table *t, size_t width);
 void table_free(struct table *t);
-size_t terminal_width(void); /* of stdout; 120 when it is none, at least 80: a table needs that */
+size_t terminal_width(void); /* of stdout, at least 80; 4096 when it is none: then nothing is cut */
 
 /* ---- time.c --------------------------------------------------------------------------------- */
 
