@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include "daemon/core/clock.h"
 
 /* exit statuses */
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_NO_DAEMON = 3 };
@@ -101,6 +102,7 @@ size_t terminal_width(void); /* of stdout, at least 80; 4096 when it is none: th
 
 /* ---- time.c --------------------------------------------------------------------------------- */
 
+#define LAST_MAX_NS (600 * NS_PER_S) /* as far back as the daemon's tables of waits and threads go */
 /* "30s", "10ms", "2m"; a bare number is seconds. */
 bool parse_length(const char *s, uint64_t *ret_ns);
 /* "@1700000000"; local time: "14:05[:30]" (the last such moment), "2026-11-21 14:05[:30]". */

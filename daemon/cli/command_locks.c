@@ -125,6 +125,17 @@ static void print_rest(FILE *to, const cJSON *t)
 	fputc('\n', to);
 }
 
+/* "6 waits and 2 that go on", "2 waits that go on" */
+static void print_count(FILE *to, double waits, double open)
+{
+	if (waits > 0 || open == 0)
+		fprintf(to, "%.0f wait%s", waits, waits == 1 ? "" : "s");
+	if (waits > 0 && open > 0)
+		fprintf(to, " and %.0f that go%s on", open, open == 1 ? "es" : "");
+	else if (open > 0)
+		fprintf(to, "%.0f wait%s on", open, open == 1 ? " that goes" : "s that go");
+}
+
 static void print_target(FILE *to, const cJSON *t, int rows, size_t width)
 {
 	struct table table = { .columns = columns, .n_columns = COLUMN_COUNT };
@@ -142,8 +153,8 @@ static void print_target(FILE *to, const cJSON *t, int rows, size_t width)
 		return;
 	}
 	duration_text(json_number_of(t, "total_ns"), time, sizeof(time));
-	fprintf(to, "%.0f waits, %s in all, in the last %.0f s", json_number_of(t, "waits"), time,
-		json_number_of(t, "seconds"));
+	print_count(to, json_number_of(t, "waits"), json_number_of(t, "open"));
+	fprintf(to, ", %s in all, in the last %.0f s", time, json_number_of(t, "seconds"));
 	print_rest(to, t);
 	cJSON_ArrayForEach(r, locks) if (rows-- > 0) put_lock(&table, r);
 	table_print(to, &table, width);
@@ -265,8 +276,8 @@ static int parse(int argc, char **argv, struct arguments *a)
 		return cli_wrong("locks", "it takes one TARGET");
 	if (a->rows <= 0)
 		return cli_wrong("locks", "-n takes a number of rows");
-	if (a->last && !parse_length(a->last, &ns))
-		return cli_wrong("locks", "--last takes a duration such as 60s");
+	if (a->last && (!parse_length(a->last, &ns) || ns > LAST_MAX_NS))
+		return cli_wrong("locks", "--last takes a duration such as 60s, 10m at most");
 	return -1;
 }
 

@@ -78,16 +78,18 @@ static void row_text(struct text_out *to, const struct locks *l, const struct lo
 static void rows_text(struct question *q, const struct locks *l)
 {
 	struct locks_rows rows = { 0 };
-	uint64_t waits = 0, ns = 0;
+	uint64_t waits = 0, open = 0, ns = 0;
 
 	if (!l || locks_query(l, q->now_ns, q->last_ns, q->idle, &rows) < 0)
 		rows.n = 0;
 	for (uint32_t i = 0; i < rows.n; i++) {
 		waits += rows.rows[i].waits;
+		open += rows.rows[i].open;
 		ns += rows.rows[i].total_ns;
 	}
 	text_printf(&q->out, ",\"seconds\":%.1f", (double)rows.span_ns / 1e9);
 	text_number(&q->out, "waits", waits);
+	text_number(&q->out, "open", open);
 	text_number(&q->out, "total_ns", ns);
 	text_number(&q->out, "n_locks", rows.n);
 	text_put(&q->out, ",\"locks\":[");
