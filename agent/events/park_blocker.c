@@ -142,7 +142,8 @@ uint32_t park_owner(const struct park_self *s)
 	return tid;
 }
 
-/* The phaser that a Phaser$QNode is of; NULL = not known. Its class is initialised: there is one. */
+/* The phaser that a Phaser$QNode is of; NULL = not known. Its class is initialised: there is one.
+ */
 static jobject phaser_of(JNIEnv *env, jobject node)
 {
 	jfieldID field = __atomic_load_n(&known.phaser, __ATOMIC_ACQUIRE);

@@ -1,8 +1,8 @@
 /*
  * Parks that began before ours was called: they come back through the native of before, and nobody
- * tells of their end. They are put into the table of waits, and looked at until they are over; those
- * for a lock that another thread holds first (a deadlock may be among them), then, as long as there
- * is room, the others, of which those of idle pools are the most.
+ * tells of their end. They are put into the table of waits, and looked at until they are over;
+ * those for a lock that another thread holds first (a deadlock may be among them), then, as long as
+ * there is room, the others, of which those of idle pools are the most.
  */
 #include <stdbool.h>
 #include "agent/agent.h"

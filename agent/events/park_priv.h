@@ -60,4 +60,5 @@ uint32_t park_owner(const struct park_self *self);
 void park_look(const struct park_self *self, struct wait_lock *lock);
 /* Agent's thread: each platform thread that is parked for something; its owner where another thread
  * holds it. */
-void park_blocked_each(void (*on)(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags));
+void park_blocked_each(void (*on)(uint64_t java_thread, const struct wait_lock *lock,
+				  uint8_t flags));

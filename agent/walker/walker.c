@@ -160,8 +160,8 @@ int32_t walker_resolve_line(uint64_t where, int32_t bci)
 
 const char *walker_resolve_class(uint64_t class_handle)
 {
-	return class_handle ? class_resolve((const struct method_copy *)(uintptr_t)class_handle) :
-			      NULL;
+	return class_handle ? class_resolve((const struct method_copy *)(uintptr_t)class_handle)
+			    : NULL;
 }
 
 bool walker_class_is(uint64_t class_handle, const char *name)

@@ -170,7 +170,8 @@ static int parse(int argc, char **argv, struct tail *t, char *path, size_t size)
 			return cli_usage(usage, c);
 	}
 	if (of_waits && !lock)
-		return cli_wrong("tail", "--open, --idle and --min are about waits: add --event lock");
+		return cli_wrong("tail",
+				 "--open, --idle and --min are about waits: add --event lock");
 	for (; optind < argc; optind++)
 		path_add(path, size, "target", argv[optind]);
 	return -1;
