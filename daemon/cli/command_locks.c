@@ -125,11 +125,18 @@ static void print_rest(FILE *to, const cJSON *t)
 	fputc('\n', to);
 }
 
-/* "6 waits and 2 that go on", "2 waits that go on" */
-static void print_count(FILE *to, double waits, double open)
+/* "6 waits of 1ms and more and 2 that go on", "2 waits that go on" */
+static void print_count(FILE *to, const cJSON *t)
 {
-	if (waits > 0 || open == 0)
+	double waits = json_number_of(t, "waits"), open = json_number_of(t, "open");
+	char time[32];
+
+	if (waits > 0 || open == 0) {
 		fprintf(to, "%.0f wait%s", waits, waits == 1 ? "" : "s");
+		duration_text(json_number_of(t, "min_wait_ns"), time, sizeof(time));
+		if (json_number_of(t, "min_wait_ns") > 0)
+			fprintf(to, " of %s and more", time);
+	}
 	if (waits > 0 && open > 0)
 		fprintf(to, " and %.0f that go%s on", open, open == 1 ? "es" : "");
 	else if (open > 0)
@@ -153,7 +160,7 @@ static void print_target(FILE *to, const cJSON *t, int rows, size_t width)
 		return;
 	}
 	duration_text(json_number_of(t, "total_ns"), time, sizeof(time));
-	print_count(to, json_number_of(t, "waits"), json_number_of(t, "open"));
+	print_count(to, t);
 	fprintf(to, ", %s in all, in the last %.0f s", time, json_number_of(t, "seconds"));
 	print_rest(to, t);
 	cJSON_ArrayForEach(r, locks) if (rows-- > 0) put_lock(&table, r);

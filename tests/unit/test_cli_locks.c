@@ -102,15 +102,15 @@ static void locks_are_a_table(void **state)
 	(void)state;
 	out = printed(print_locks,
 		      "{\"targets\":[" TARGET
-		      "\"waits\":6,\"total_ns\":3e9,\"n_locks\":3,\"short_waits\":9,\"short_waits_ns\":1e6,"
+		      "\"waits\":6,\"open\":2,\"min_wait_ns\":1e6,\"total_ns\":3e9,\"n_locks\":3,\"short_waits\":9,\"short_waits_ns\":1e6,"
 		      "\"lost\":1,\"lost_ns\":2e6,\"locks\":["
 		      "{\"lock\":{\"class\":\"A\",\"id\":\"f\"},\"kind\":\"enter\",\"waits\":4,\"open\":1,"
 		      "\"total_ns\":2e9,\"longest_ns\":1e9,\"waiters\":[{\"tid\":1,\"thread\":\"w1\"},"
 		      "{\"tid\":2,\"thread\":\"\"}],\"more_waiters\":true,\"owners\":[],\"more_owners\":false},"
 		      "{\"lock\":{\"class\":\"B\",\"id\":null},\"kind\":\"park\",\"idle\":true},"
 		      "{\"lock\":{\"class\":\"C\",\"id\":null},\"kind\":\"park\"}]}]}");
-	assert_non_null(strstr(out, "7 Shop: 6 waits, 3s in all, in the last 60 s; 9 too short to be told one "
-				    "by one since the attach, 1ms in all; 1 lost on the way"));
+	assert_non_null(strstr(out, "7 Shop: 6 waits of 1ms and more and 2 that go on, 3s in all, in the last 60 s; "
+				    "9 too short to be told one by one since the attach, 1ms in all; 1 lost on the way"));
 	assert_non_null(strstr(out, "A    f  enter           4   1    2s      1s w1, 2, ... -\n"));
 	assert_non_null(strstr(out, "B    -  park (idle)"));
 	assert_non_null(strstr(out, "and 1 more locks; -n shows more\n"));
