@@ -111,12 +111,18 @@ static void print_why_nothing(FILE *to, const cJSON *t)
 static void print_rest(FILE *to, const cJSON *t)
 {
 	double shorter = json_number_of(t, "short_waits"), lost = json_number_of(t, "lost");
+	double min_ns = json_number_of(t, "min_wait_ns");
 	char time[32];
 
 	if (shorter > 0) {
 		duration_text(json_number_of(t, "short_waits_ns"), time, sizeof(time));
 		fprintf(to, "; %.0f too short to be told one by one since the attach, %s in all",
 			shorter, time);
+	}
+	/* it may have been another when those were told */
+	if (min_ns > 0) {
+		duration_text(min_ns, time, sizeof(time));
+		fprintf(to, "; now told from %s on", time);
 	}
 	if (lost > 0) {
 		duration_text(json_number_of(t, "lost_ns"), time, sizeof(time));
@@ -125,18 +131,13 @@ static void print_rest(FILE *to, const cJSON *t)
 	fputc('\n', to);
 }
 
-/* "6 waits of 1ms and more and 2 that go on", "2 waits that go on" */
+/* "6 waits and 2 that go on", "2 waits that go on" */
 static void print_count(FILE *to, const cJSON *t)
 {
 	double waits = json_number_of(t, "waits"), open = json_number_of(t, "open");
-	char time[32];
 
-	if (waits > 0 || open == 0) {
+	if (waits > 0 || open == 0)
 		fprintf(to, "%.0f wait%s", waits, waits == 1 ? "" : "s");
-		duration_text(json_number_of(t, "min_wait_ns"), time, sizeof(time));
-		if (json_number_of(t, "min_wait_ns") > 0)
-			fprintf(to, " of %s and more", time);
-	}
 	if (waits > 0 && open > 0)
 		fprintf(to, " and %.0f that go%s on", open, open == 1 ? "es" : "");
 	else if (open > 0)

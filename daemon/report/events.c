@@ -95,7 +95,7 @@ const char *report_absent_text(const struct profile *p, enum wire_event event, c
 			 "--idle shows them\n",
 			 (unsigned long long)p->idle_left_out[event].samples,
 			 (int)strlen(e->samples) - (p->idle_left_out[event].samples == 1),
-			 e->samples,
-			 (double)p->idle_left_out[event].weight / e->large_size, e->large);
+			 e->samples, (double)p->idle_left_out[event].weight / e->large_size,
+			 e->large);
 	return buf;
 }

@@ -71,9 +71,8 @@ static void put_trace(struct text_out *t, const struct profile *p, const struct 
 
 	text_printf(t, "\n%.3f %s, %.2f%%, %llu %.*s, thread \"%s\" tid=%u\n",
 		    (double)r->weight / e->large_size, e->large, percent(r->weight, total),
-		    (unsigned long long)r->samples,
-		    (int)strlen(e->samples) - (r->samples == 1), e->samples,
-		    p->strings[thread->name], thread->tid);
+		    (unsigned long long)r->samples, (int)strlen(e->samples) - (r->samples == 1),
+		    e->samples, p->strings[thread->name], thread->tid);
 	for (uint32_t node = r->node; node; node = p->nodes[node].parent) {
 		const struct profile_frame *f = &p->frames[p->nodes[node].frame];
 
