@@ -390,12 +390,24 @@ static void on_window(void *userdata, const struct profile *window)
 	}
 }
 
+static void expire_stacks(struct host *h)
+{
+	for (struct target *t = targets_next(h->targets, NULL); t;
+	     t = targets_next(h->targets, t)) {
+		struct entry *e = t->userdata;
+
+		if (e)
+			host_sampling_expire(&e->sampling);
+	}
+}
+
 static void on_second(void *userdata)
 {
 	struct host *h = userdata;
 
 	expire_states(h);
 	host_sampling_tick(h->sampling);
+	expire_stacks(h);
 	live_tick(h->live, clock_real_ns());
 }
 
