@@ -164,14 +164,19 @@ static int is_in_kernel(void *ctx)
 	return (__s64)(*(volatile __u64 *)(ctx + REG_IP * sizeof(__u64))) < 0;
 }
 
-/* Nobody is woken: the daemon looks before it reads a sample, and once a second. */
-static void take_stack(void *ctx, struct sampler_counts *c, struct task_struct *task)
+/*
+ * Nobody is woken: the daemon looks before it reads a sample, and once a second. A thread that
+ * blocks the signal gets no sample that the stack could belong to: it is the agent's own, or in
+ * the agent's handler, whose system calls are not the program's.
+ */
+static void take_stack(void *ctx, struct sampler_counts *c, struct sampler_target *t,
+		       struct task_struct *task)
 {
 	__u32 zero = 0;
 	struct sampler_stack *s;
 	long bytes;
 
-	if (!wants_stacks || !is_in_kernel(ctx))
+	if (!wants_stacks || !is_in_kernel(ctx) || is_blocked(task, t->signo))
 		return;
 	s = bpf_map_lookup_elem(&scratch, &zero);
 	if (!s)
@@ -203,7 +208,7 @@ int on_tick(void *ctx)
 	task = bpf_get_current_task_btf();
 	if (!is_the_agents(c, t, task))
 		return 0;
-	take_stack(ctx, c, task);
+	take_stack(ctx, c, t, task);
 	if (is_blocked(task, t->signo) || is_in_such_a_call(task))
 		c->held++;
 	else
@@ -255,12 +260,14 @@ int on_tick_put_off(void *ctx)
 {
 	__u32 zero = 0, at = (__u32)bpf_get_current_pid_tgid() & (SAMPLER_SLOTS - 1);
 	struct sampler_counts *c;
+	struct sampler_target *t;
 	struct slot *slot;
 
 	c = bpf_map_lookup_elem(&counts, &zero);
-	if (!c || !target_of_tick(c))
+	t = c ? target_of_tick(c) : 0;
+	if (!t)
 		return 0;
-	take_stack(ctx, c, bpf_get_current_task_btf());
+	take_stack(ctx, c, t, bpf_get_current_task_btf());
 	slot = bpf_map_lookup_elem(&slots, &at);
 	if (slot && bpf_task_work_schedule_resume_impl(bpf_get_current_task_btf(), &slot->work,
 						       &slots, on_return, 0) < 0)

@@ -10,12 +10,24 @@
 
 #define SHUTDOWN_NS (6 * NS_PER_S)
 
+static void expire_stacks(struct host *h)
+{
+	for (struct target *t = targets_next(h->targets, NULL); t;
+	     t = targets_next(h->targets, t)) {
+		struct host_entry *e = t->userdata;
+
+		if (e)
+			host_sampling_expire(&e->sampling);
+	}
+}
+
 static void on_second(void *userdata)
 {
 	struct host *h = userdata;
 
 	host_expire_states(h);
 	host_sampling_tick(h->sampling);
+	expire_stacks(h);
 	live_tick(h->live, clock_real_ns());
 }
 

@@ -109,8 +109,6 @@ void host_sampling_follow(struct host_sampling *s, struct target *t, struct host
 	struct host_engine_target want = words_of(t);
 	int r = -EOPNOTSUPP;
 
-	if (e->stacks)
-		kernel_stacks_expire(e->stacks, clock_mono_ns());
 	if (t->state != TARGET_STREAMING || !t->host_interval_ns || !want.signo) {
 		host_sampling_stop(s, t);
 		return;
@@ -130,6 +128,12 @@ void host_sampling_stop(struct host_sampling *s, const struct target *t)
 {
 	if (s->engine)
 		host_engine_remove(s->engine, t->jvm.pid);
+}
+
+void host_sampling_expire(struct host_sampling_target *e)
+{
+	if (e->stacks)
+		kernel_stacks_expire(e->stacks, clock_mono_ns());
 }
 
 void host_sampling_target_deinit(struct host_sampling_target *e)

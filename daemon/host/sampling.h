@@ -31,6 +31,8 @@ void host_sampling_follow(struct host_sampling *s, struct target *t,
 			  struct host_sampling_target *e);
 /* @t gets no signals any more. */
 void host_sampling_stop(struct host_sampling *s, const struct target *t);
+/* Once a second, also when the JVM is gone: stacks that no sample came for are given up. */
+void host_sampling_expire(struct host_sampling_target *e);
 void host_sampling_target_deinit(struct host_sampling_target *e);
 /* The kernel's frames of @sample; the caller frees what is returned by kernel_stack_free_all(). */
 struct kernel_stack *host_sampling_take(struct host_sampling *s, struct host_sampling_target *e,

@@ -50,8 +50,8 @@ class Covered(unittest.TestCase):
                 self.assertEqual(self.dumps(c), 2 * turn)
                 for quit in range(2):
                     c.signal(signal.SIGQUIT)
-                    wait_for("its threads, printed", lambda: self.dumps(c) == 2 * turn + quit + 1, 5)
-            wait_for("its descriptors", lambda: len(os.listdir("/proc/%d/fd" % c.pid)) <= files + 1, 5)
+                    wait_for("its threads, printed", lambda: self.dumps(c) == 2 * turn + quit + 1)
+            wait_for("its descriptors", lambda: len(os.listdir("/proc/%d/fd" % c.pid)) <= files + 1)
             with open("/proc/%d/net/unix" % c.pid) as f:
                 self.assertNotIn(".java_pid", f.read())
 

@@ -108,7 +108,7 @@ class Doctor(unittest.TestCase):
             finally:
                 jvm.kill()
                 jvm.communicate()
-                wait_for("an empty cgroup", lambda: not rows.read(group + "/cgroup.procs"), 5)
+                wait_for("an empty cgroup", lambda: not rows.read(group + "/cgroup.procs"))
                 os.rmdir(group)
 
 

@@ -24,7 +24,7 @@ class Container:
         self.name = "kindling-test-%s-%d" % (major, os.getpid())
         self.dir = tempfile.mkdtemp(prefix=self.name)
         done = subprocess.run([sys.executable, CONTAINER, "up", self.name, self.dir, java_home(major) + "/bin/java",
-                               classes(), "Lines"], capture_output=True, text=True)
+                               classes(), "Lines", "1000"], capture_output=True, text=True)
         if done.returncode != 0:
             raise AssertionError(done.stderr)
         self.pid = int(done.stdout)
@@ -98,7 +98,9 @@ class Containers(unittest.TestCase):
         with bundle.Container(bundle.Jdk("17"), root="covered") as c, Daemon(COVER) as daemon:
             daemon.wait_state(c.pid, "streaming")
             before, kept, covered = c.tree(), c.kept_lines(), 0
-            for turn in range(40):
+            for turn in range(200):
+                if turn >= 40 and covered > 2:  # on a slow machine the moment is more rarely met
+                    break
                 daemon.cli("detach", str(c.pid))
                 daemon.wait_state(c.pid, "detached")
                 attach = subprocess.Popen([bundle.BUILD + "/bin/kindling", "--socket", daemon.socket, "attach", str(c.pid)],
@@ -119,9 +121,9 @@ class Containers(unittest.TestCase):
                     daemon.start()
                 wait_for("the daemon to find it", lambda: daemon.target(c.pid))
                 daemon.cli("attach", str(c.pid), check=False)
-                daemon.wait_state(c.pid, "streaming", 40)
+                daemon.wait_state(c.pid, "streaming")
                 self.assertEqual(c.tree(), before)
-            print("covered when the next daemon began: %d of 40" % covered)
+            print("covered when the next daemon began: %d of %d" % (covered, turn))
             self.assertGreater(covered, 2)
             c.check_output(kept)
 

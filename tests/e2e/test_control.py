@@ -36,7 +36,7 @@ def variables(**values):
 def untouched(test, pid):
     """Nothing of ours is in it: no thread, no timer, no descriptor, no file."""
     # its thread says BYE, and then ends: on a busy machine a moment later
-    wait_for("the end of our thread", lambda: "kindling" not in thread_names(pid), 5)
+    wait_for("the end of our thread", lambda: "kindling" not in thread_names(pid))
     test.assertEqual(timers(pid), 0)
     links = [os.readlink("/proc/%d/fd/%s" % (pid, fd)) for fd in os.listdir("/proc/%d/fd" % pid)
              if os.path.islink("/proc/%d/fd/%s" % (pid, fd))]
@@ -411,7 +411,7 @@ class OtherProfilers(unittest.TestCase):
             self.assertEqual(self.inject(str(jvm.pid), "load", self.library, self.words).returncode, 0)
             t = daemon.wait_state(jvm.pid, "excluded")
             self.assertEqual(t["reason_step"], "profiler")
-            wait_for("the end of our thread", lambda: "kindling" not in thread_names(jvm.pid), 5)
+            wait_for("the end of our thread", lambda: "kindling" not in thread_names(jvm.pid))
             self.assertEqual(self.inject(str(jvm.pid), "load", self.library, "stop,file=" + self.out).returncode, 0)
             self.assertTrue(jvm.alive())
 

@@ -7,11 +7,12 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import (Daemon, Jvm, agent_copies, books_hold, cpu_ns, thread_names, timers, wait_for)  # noqa: E402
+from kindling import (Daemon, Jvm, agent_copies, books_hold, cpu_ns, thread_names, timed_wait, timers, wait_for)  # noqa: E402
 
 MAJOR = "17"
 METHODS = {"full": "full", "half": "half", "tenth": "tenth", "deep": "deepLeaf", "allocating": "allocating",
            "short": "shortLived"}
+DROPS_CPU_NS = 7 * 10 ** 9
 
 
 def shares_by_thread(collapsed):
@@ -28,12 +29,17 @@ def shares_by_thread(collapsed):
     return sums
 
 
-def placed():
-    """What lies in /tmp/kindling: another daemon of this machine may own some of it."""
-    return sorted(os.path.join(base, f) for base, _, files in os.walk("/tmp/kindling") for f in files)
+def placed(pid):
+    """What lies in /tmp/kindling for this JVM, or for nobody: other daemons of this machine may own the rest."""
+    files = sorted(os.path.join(base, f) for base, _, files in os.walk("/tmp/kindling") for f in files)
+    pids = {f: re.search(r"-(\d+)-[0-9a-f]+$", f) for f in files}
+    others = [f for f in files if pids[f] and int(pids[f][1]) != pid]
+    return [f for f in files if f not in others and (pids[f] or not others)]
 
 
 class OneJdk(unittest.TestCase):
+    """What depends on the JDK."""
+
     def test_shares_sums_and_books(self):
         with Daemon() as daemon, Jvm(MAJOR) as jvm:
             daemon.wait_state(jvm.pid, "streaming")
@@ -63,49 +69,29 @@ class OneJdk(unittest.TestCase):
 
     def test_output_is_the_same_with_and_without(self):
         with Jvm(MAJOR, "Lines") as jvm:
-            plain = jvm.process.communicate(timeout=40)
+            plain = jvm.process.communicate("go\n", timeout=120)
         with Daemon() as daemon, Jvm(MAJOR, "Lines") as jvm:
-            daemon.wait_state(jvm.pid, "streaming", 3)
-            self.assertEqual(jvm.process.communicate(timeout=40), plain)
+            daemon.wait_state(jvm.pid, "streaming")
+            self.assertEqual(jvm.process.communicate("go\n", timeout=120), plain)
 
     @unittest.skipIf(len(sys.argv) > 1 and int(sys.argv[1]) < 21, "no warning before 21")
     def test_the_jvms_own_warning_stays_where_it_is_wanted(self):
         with Daemon("quiet_attach: false\n") as daemon, Jvm(MAJOR, "Lines") as jvm:
-            daemon.wait_state(jvm.pid, "streaming", 3)
-            self.assertIn("WARNING: A JVM TI agent has been loaded dynamically", jvm.process.communicate(timeout=40)[1])
-
-    def test_a_killed_daemon_does_no_harm_and_its_successor_goes_on(self):
-        with Daemon() as daemon, Jvm(MAJOR) as jvm:
             daemon.wait_state(jvm.pid, "streaming")
-            wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
-            self.assertGreater(timers(jvm.pid), 0)
-            daemon.kill()
-            killed = time.monotonic()
-            wait_for("silence", lambda: timers(jvm.pid) == 0, 5)
-            silent_after = time.monotonic() - killed
-            print("JDK %s: agent silent %.2f s after SIGKILL of the daemon" % (MAJOR, silent_after))
-            self.assertLess(silent_after, 1)
-            self.assertTrue(jvm.alive())
-            daemon.start()
-            daemon.wait_state(jvm.pid, "streaming")
-            wait_for("samples again", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
-            self.assertEqual(agent_copies(jvm.pid), 1)
-            books_hold(daemon.target(jvm.pid))
-            self.assertIn("target.reattach", daemon.read_log())
-            self.assertEqual(jvm.end(), ("END\n", ""))
+            self.assertIn("WARNING: A JVM TI agent has been loaded dynamically", jvm.process.communicate("go\n", timeout=120)[1])
 
     def test_nothing_is_left_after_a_clean_stop(self):
-        there = placed()
         with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            there = placed(jvm.pid)
             before = len(os.listdir("/proc/%d/task" % jvm.pid)), len(os.listdir("/proc/%d/fd" % jvm.pid))
             daemon.wait_state(jvm.pid, "streaming")
             self.assertIn("kindling", thread_names(jvm.pid))
             time.sleep(1)
             self.assertEqual(daemon.stop(), 0)
             self.assertFalse(os.path.exists(daemon.socket))
-            self.assertEqual(placed(), there)
+            self.assertLessEqual(set(placed(jvm.pid)), set(there))
             self.assertEqual(timers(jvm.pid), 0)
-            wait_for("the agent's thread, which has said BYE, to be gone", lambda: "kindling" not in thread_names(jvm.pid), 5)
+            wait_for("the agent's thread, which has said BYE, to be gone", lambda: "kindling" not in thread_names(jvm.pid))
             # the JVM itself keeps its attach listener: a thread and a socket; and the eventfd stays
             after = len(os.listdir("/proc/%d/fd" % jvm.pid))
             self.assertLessEqual(after, before[1] + 3)
@@ -121,12 +107,35 @@ class OneJdk(unittest.TestCase):
             books_hold(daemon.wait_state(jvm.pid, "gone"))
             self.assertIn("KnownShares.full", daemon.cli("report", str(jvm.pid), "-o", "-", "--format", "collapsed").stdout)
 
+
+class Losses(unittest.TestCase):
+    """What daemon and agent make of each other's silence."""
+
+    def test_a_killed_daemon_does_no_harm_and_its_successor_goes_on(self):
+        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
+            self.assertGreater(timers(jvm.pid), 0)
+            daemon.kill()
+            _, silent_after, late = timed_wait("silence", lambda: timers(jvm.pid) == 0)
+            print("JDK %s: agent silent %.2f s after SIGKILL of the daemon, on a machine %.2f s late" % (
+                MAJOR, silent_after, late))
+            self.assertLess(silent_after - late, 1)
+            self.assertTrue(jvm.alive())
+            daemon.start()
+            daemon.wait_state(jvm.pid, "streaming")
+            wait_for("samples again", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
+            self.assertEqual(agent_copies(jvm.pid), 1)
+            books_hold(daemon.target(jvm.pid))
+            self.assertIn("target.reattach", daemon.read_log())
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
     def test_a_daemon_that_was_stopped_for_long_begins_again(self):
         with Daemon("agent:\n  pipe_size: 4KiB\n") as daemon, Jvm(MAJOR) as jvm:
             daemon.wait_state(jvm.pid, "streaming")
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
             daemon.process.send_signal(signal.SIGSTOP)
-            wait_for("silence", lambda: timers(jvm.pid) == 0, 14)
+            wait_for("silence", lambda: timers(jvm.pid) == 0)
             daemon.process.send_signal(signal.SIGCONT)
             wait_for("samples again", lambda: timers(jvm.pid) > 0)
             time.sleep(1.5)
@@ -138,8 +147,10 @@ class OneJdk(unittest.TestCase):
             daemon.wait_state(jvm.pid, "streaming")
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
             daemon.process.send_signal(signal.SIGSTOP)
-            time.sleep(3)
+            until = cpu_ns(jvm.pid) + DROPS_CPU_NS
+            wait_for("more samples than a pipe has room for", lambda: cpu_ns(jvm.pid) > until, 300)
             daemon.process.send_signal(signal.SIGCONT)
+            wait_for("its books", lambda: daemon.target(jvm.pid)["samples"]["dropped"]["pipe_full"] > 0)
             time.sleep(2.5)
             books = books_hold(daemon.target(jvm.pid))
             print("JDK %s: dropped %s" % (MAJOR, {k: v for k, v in books["dropped"].items() if v}))
