@@ -26,7 +26,6 @@ static const char usage[] =
 	"  -d, --state-dir DIR    history and symbols (default /var/lib/kindling)\n"
 	"  -l, --log-level LEVEL  error, warning, info or debug\n"
 	"  -v, --verbose          the same as --log-level debug\n"
-	"  -f, --foreground       do not fork (always so)\n"
 	"      --version\n"
 	"  -h, --help\n"
 	"\n"
@@ -92,14 +91,13 @@ static int parse(int argc, char **argv, struct options *ret)
 		{ "state-dir", required_argument, NULL, 'd' },
 		{ "log-level", required_argument, NULL, 'l' },
 		{ "verbose", no_argument, NULL, 'v' },
-		{ "foreground", no_argument, NULL, 'f' },
 		{ "version", no_argument, NULL, 'V' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "c:s:d:l:vfh", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "c:s:d:l:vh", longs, NULL)) != -1) {
 		switch (c) {
 		case 'c':
 			ret->file = optarg;
@@ -115,8 +113,6 @@ static int parse(int argc, char **argv, struct options *ret)
 			break;
 		case 'v':
 			ret->log_level = "debug";
-			break;
-		case 'f':
 			break;
 		case 'V':
 			puts("kindlingd " KINDLING_VERSION);

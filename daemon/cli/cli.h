@@ -51,6 +51,8 @@ int client_try(const char *method, const char *path, struct reply *ret);
 int client_stream(const char *path, bool (*on_line)(void *userdata, const char *line),
 		  void *userdata);
 void reply_free(struct reply *r);
+/* The answer, for cJSON_Delete(). NULL when it is no JSON, which is said on stderr. */
+cJSON *reply_json(const struct reply *r);
 /* Appends "?key=value" or "&key=value", escaped; @value NULL adds nothing. */
 void path_add(char *path, size_t size, const char *key, const char *value);
 

@@ -3,6 +3,7 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -165,6 +166,16 @@ void reply_free(struct reply *r)
 	free(r->body);
 	r->body = NULL;
 	r->len = r->cap = 0;
+}
+
+cJSON *reply_json(const struct reply *r)
+{
+	cJSON *json = cJSON_Parse(r->body);
+
+	if (!json)
+		fputs("kindling: the daemon's answer is no JSON; is it of another version?\n",
+		      stderr);
+	return json;
 }
 
 /* ---- lines as they come --------------------------------------------------------------------- */

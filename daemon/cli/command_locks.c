@@ -310,14 +310,11 @@ static int draw(const char *path, const cJSON *locks)
 
 static int show(const struct arguments *a, const struct reply *reply)
 {
-	cJSON *json = cJSON_Parse(reply->body);
+	cJSON *json = reply_json(reply);
 	int r = CLI_OK;
 
-	if (!json) {
-		fputs("kindling: the daemon's answer is no JSON; is it of another version?\n",
-		      stderr);
+	if (!json)
 		return CLI_FAILED;
-	}
 	if (a->output)
 		r = draw(a->output, json);
 	else if (a->json)

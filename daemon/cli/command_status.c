@@ -264,16 +264,13 @@ int command_status(int argc, char **argv)
 	r = client_request("GET", "/v1/status", &reply);
 	if (r != CLI_OK)
 		return r;
-	json = cJSON_Parse(reply.body);
-	if (!json) {
-		fputs("kindling: the daemon's answer is no JSON; is it of another version?\n",
-		      stderr);
+	json = reply_json(&reply);
+	if (!json)
 		r = CLI_FAILED;
-	} else if (raw) {
+	else if (raw)
 		puts(reply.body);
-	} else {
+	else
 		status_print(stdout, json, terminal_width());
-	}
 	cJSON_Delete(json);
 	reply_free(&reply);
 	return r;

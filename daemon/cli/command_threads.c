@@ -261,7 +261,7 @@ int command_threads(int argc, char **argv)
 	r = client_request("GET", path, &reply);
 	if (r != CLI_OK)
 		return r;
-	json = cJSON_Parse(reply.body);
+	json = reply_json(&reply);
 	if (states_are_to_come(json)) {
 		cJSON_Delete(json);
 		reply_free(&reply);
@@ -269,17 +269,14 @@ int command_threads(int argc, char **argv)
 		r = client_request("GET", path, &reply);
 		if (r != CLI_OK)
 			return r;
-		json = cJSON_Parse(reply.body);
+		json = reply_json(&reply);
 	}
-	if (!json) {
-		fputs("kindling: the daemon's answer is no JSON; is it of another version?\n",
-		      stderr);
+	if (!json)
 		r = CLI_FAILED;
-	} else if (a.json) {
+	else if (a.json)
 		puts(reply.body);
-	} else {
+	else
 		threads_print(stdout, json, a.sort, a.rows, terminal_width());
-	}
 	cJSON_Delete(json);
 	reply_free(&reply);
 	return r;

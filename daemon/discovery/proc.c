@@ -75,6 +75,17 @@ bool proc_parse_stat(const char *text, struct proc_stat *ret)
 	return true;
 }
 
+bool proc_lives(pid_t pid, uint64_t start_time)
+{
+	CLEANUP(fd_closep) int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(fd_closep) int dfd = proc_open(proc_dfd, pid);
+	struct proc_stat stat;
+	char text[1024];
+
+	return dfd >= 0 && proc_read(dfd, "stat", text, sizeof(text)) > 0 &&
+	       proc_parse_stat(text, &stat) && stat.start_time == start_time;
+}
+
 /* Text after "@key:" at the start of a line, or NULL. */
 static const char *status_value(const char *text, const char *key)
 {

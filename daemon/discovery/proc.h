@@ -24,6 +24,8 @@ struct proc_stat {
 	uint64_t cpu_ticks; /* user and system time of all its threads */
 };
 bool proc_parse_stat(const char *text, struct proc_stat *ret);
+/* Is @pid of this /proc still the process that started at @start_time (clock ticks since boot)? */
+bool proc_lives(pid_t pid, uint64_t start_time);
 
 struct proc_status {
 	uid_t uid; /* effective, as the JVM compares it at attach */

@@ -2,7 +2,6 @@
 #include "daemon/target/target_priv.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -105,18 +104,6 @@ static void on_pidfd(void *userdata, uint32_t events)
 	targets_inject_next(t->priv->table);
 }
 
-/* Between discovery's look and the pidfd the pid may have become another process's. */
-static bool is_the_same(const struct jvm *jvm)
-{
-	CLEANUP(fd_closep) int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	CLEANUP(fd_closep) int dfd = proc_open(proc_dfd, jvm->pid);
-	struct proc_stat stat;
-	char text[1024];
-
-	return dfd >= 0 && proc_read(dfd, "stat", text, sizeof(text)) > 0 &&
-	       proc_parse_stat(text, &stat) && stat.start_time == jvm->start_time;
-}
-
 /* Builds start JVMs by the thousand: those that ended make room for those that live. */
 static void forget_one_gone(struct targets *table)
 {
@@ -160,7 +147,8 @@ int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono
 	r = t->priv->pidfd < 0 ? -errno
 			       : loop_add(table->loop, t->priv->pidfd, EPOLLIN, on_pidfd, t,
 					  &t->priv->pidfd_source);
-	if (r == 0 && !is_the_same(jvm)) {
+	/* between discovery's look and the pidfd the pid may have become another process's */
+	if (r == 0 && !proc_lives(jvm->pid, jvm->start_time)) {
 		loop_source_free(t->priv->pidfd_source);
 		r = -ESRCH;
 	}

@@ -15,17 +15,6 @@
 
 #define LINE "%39s %d %" SCNu64 " %7s %u %" SCNu64 " %" SCNx64
 
-static bool lives(const struct wish *wish)
-{
-	CLEANUP(fd_closep) int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	CLEANUP(fd_closep) int dfd = proc_open(proc_dfd, wish->pid);
-	struct proc_stat stat;
-	char text[1024];
-
-	return dfd >= 0 && proc_read(dfd, "stat", text, sizeof(text)) > 0 &&
-	       proc_parse_stat(text, &stat) && stat.start_time == wish->start_time;
-}
-
 static struct wish *find(const struct wishes *w, pid_t pid, uint64_t start_time)
 {
 	for (unsigned i = 0; i < w->n; i++)
@@ -73,7 +62,8 @@ static void read_file(struct wishes *w)
 			   &wish.real_s, &wish.rules_hash) != 7)
 			continue;
 		wish.attach = strcmp(word, "attach") == 0;
-		if (wish.pid > 0 && strcmp(boot, w->boot_id) == 0 && lives(&wish))
+		if (wish.pid > 0 && strcmp(boot, w->boot_id) == 0 &&
+		    proc_lives(wish.pid, wish.start_time))
 			(void)append(w, &wish);
 	}
 	if (f)

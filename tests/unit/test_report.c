@@ -1,4 +1,5 @@
 #include "tests/unit/unit.h"
+#include "tests/unit/jfr_packed.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -158,20 +159,6 @@ static uint64_t big_endian(const char *p)
 
 	for (int i = 0; i < 8; i++)
 		v = v << 8 | (uint8_t)p[i];
-	return v;
-}
-
-static uint64_t packed(const char **p)
-{
-	uint64_t v = 0;
-
-	for (int i = 0; i < 9; i++) {
-		uint8_t b = (uint8_t) * (*p)++;
-
-		v |= (uint64_t)(i < 8 ? b & 0x7f : b) << 7 * i;
-		if (i == 8 || !(b & 0x80))
-			break;
-	}
 	return v;
 }
 

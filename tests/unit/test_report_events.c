@@ -1,5 +1,6 @@
 /* Reports of waits, allocations and wall-clock samples; test_report.c has those of CPU time. */
 #include "tests/unit/unit.h"
+#include "tests/unit/jfr_packed.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -239,20 +240,6 @@ static void go_reads_every_event_with_its_unit(void **state)
 }
 
 /* ---- JFR ------------------------------------------------------------------------------------- */
-
-static uint64_t packed(const char **p)
-{
-	uint64_t v = 0;
-
-	for (int i = 0; i < 9; i++) {
-		uint8_t b = (uint8_t) * (*p)++;
-
-		v |= (uint64_t)(i < 8 ? b & 0x7f : b) << 7 * i;
-		if (i == 8 || !(b & 0x80))
-			break;
-	}
-	return v;
-}
 
 /* Numbers of jfr_priv.h. */
 enum { JFR_THREAD_PARK = 105, JFR_ALLOCATION };
