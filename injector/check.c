@@ -106,7 +106,7 @@ static enum verdict report(bool json, const struct check *c, int r, const struct
 
 void check_say_unseen(bool json, const char *name, const struct fault *f)
 {
-	const struct check c = { .name = name, .change = "a process that runs" };
+	const struct check c = { .name = name, .ok = "", .change = "a process that runs" };
 
 	(void)report(json, &c, -f->code, f, NULL);
 }
