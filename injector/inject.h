@@ -102,6 +102,9 @@ bool jdk_lost_its_socket(const struct inject *in); /* it listens, but the name i
  * one. Pure. */
 uint64_t jdk_socket_inode(const char *line, int ns_pid);
 
+/* events.c: which events it would give, for a person who asks; never a no. */
+int events_check(struct inject *in);
+
 /* nproc.c: room for our threads in RLIMIT_NPROC. 0 or -EAGAIN + fault. */
 int nproc_check(struct inject *in);
 

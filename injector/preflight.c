@@ -249,6 +249,8 @@ const struct check preflight_checks[] = {
 	{ "seccomp", seccomp_check, "no filter ends it at a call of the agent's",
 	  "allow that call in its seccomp profile, or let it fail with an error",
 	  "kindling doctor --read-seccomp, as root; it stops a sleeping thread for some 50 us" },
+	{ "events", events_check,
+	  "it gives all events: cpu, wall, thread names, monitors, parks, allocations", NULL, NULL },
 	{ "profilers", check_profilers, "no other profiler is in it",
 	  "targets.foreign_profilers: share", NULL },
 };

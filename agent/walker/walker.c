@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include "agent/libjvm.h"
 #include "agent/walker/asgct/asgct.h"
@@ -170,6 +171,13 @@ const char *walker_resolve_class(uint64_t class_handle)
 {
 	return class_handle ? class_resolve((const struct method_copy *)(uintptr_t)class_handle)
 			    : NULL;
+}
+
+bool walker_class_is(uint64_t class_handle, const char *name)
+{
+	const struct method_copy *copy = (const struct method_copy *)(uintptr_t)class_handle;
+
+	return copy && strcmp(copy->text, name) == 0;
 }
 
 bool walker_resolve_pc(uint64_t pc, struct walk_mapping *ret)

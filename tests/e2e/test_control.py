@@ -177,6 +177,14 @@ class Doctor(unittest.TestCase):
             self.assertNotIn("Attach Listener", thread_names(jvm.pid))
             self.assertEqual(jvm.end(), ("END\n", ""))
 
+    def test_events_that_it_would_not_give_are_said(self):
+        archive = "/tmp/kindling-test-%d.jsa" % os.getpid()
+        with Jvm(MAJOR) as all_of_them, Jvm(MAJOR, options=("-Xmx64m", "-XX:ArchiveClassesAtExit=" + archive)) as no_parks:
+            for jvm, wanted in ((all_of_them, "all events: .*monitors, parks, alloc"), (no_parks, "monitors, alloc.*; no parks: ")):
+                found, done = self.doctor(None, str(jvm.pid))
+                self.assertEqual((done.returncode, found[jvm.pid]["verdict"]), (0, "ok"))
+                self.assertRegex(self.checks(found[jvm.pid])["events"]["finding"], wanted)
+
     def test_every_no_is_said_with_what_would_change_it(self):
         with variables(KINDLING_DISABLE="1"):
             said_no = Jvm(MAJOR)
