@@ -18,47 +18,9 @@
 #include "agent/writer.h"
 #include "tests/unit/unit.h"
 
-struct agent agent = { .wake_fd = -1 };
 struct events events;
 
 /* ---- stand-ins ---------------------------------------------------------------------------- */
-
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	if (clock_gettime(clock, &ts) < 0)
-		return UINT64_MAX;
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
-uint64_t mono_ns(void)
-{
-	return now_ns(CLOCK_MONOTONIC);
-}
-
-uint64_t thread_cpu_ns(uint32_t tid)
-{
-	return now_ns(tid ? (clockid_t)(~tid << 3 | 6) : CLOCK_THREAD_CPUTIME_ID);
-}
-
-uint32_t thread_id(void)
-{
-	return (uint32_t)syscall(SYS_gettid);
-}
-
-void walk_sig(struct walk *w, void *ucontext)
-{
-	(void)ucontext;
-	w->frames[0] = (struct walk_frame){ .where = 1, .bci = -1, .kind = WIRE_KIND_NATIVE };
-	w->n = 1;
-	w->broken = NULL;
-	w->virtual_id = 0;
-}
-
-void thread_start_hook(void)
-{
-}
 
 const char *walker_name(void)
 {
@@ -364,7 +326,8 @@ static void the_kernels_line_says_where_a_thread_is_blocked(void **state)
 	assert_true(wall_line_says(line, 0x7f85f16, 0x7ffd10, &argument));
 	assert_int_equal(argument, 0x7f01);
 	assert_true(wall_line_says(line, 0x7f85f16, 0x7ffd10, &argument));
-	assert_false(wall_line_says(line, 0x7f85f16, 0x7ffd10, &other)); /* waits for something else */
+	assert_false(
+		wall_line_says(line, 0x7f85f16, 0x7ffd10, &other)); /* waits for something else */
 	assert_false(wall_line_says(line, 0x7f85f16, 0x7ffd18, &argument));
 	assert_false(wall_line_says(line, 0x7f85f17, 0x7ffd10, &argument));
 	assert_false(wall_line_says("running\n", 0, 0, &argument));
@@ -372,7 +335,8 @@ static void the_kernels_line_says_where_a_thread_is_blocked(void **state)
 	assert_false(wall_line_says("202 0x7f01 0x189", 0, 0, &argument));
 	assert_false(wall_line_says("", 0, 0, &argument));
 #if defined(__x86_64__)
-	assert_true(wall_line_says(line, 0x7f85f14, 0x7ffd10, &argument)); /* it begins the call anew */
+	assert_true(
+		wall_line_says(line, 0x7f85f14, 0x7ffd10, &argument)); /* it begins the call anew */
 #endif
 }
 
