@@ -93,12 +93,20 @@ static void answer(const struct inject_result *result, const int fds[2])
 	(void)sendmsg(3, &msg, MSG_NOSIGNAL);
 }
 
-static void mark(const char *what)
+void mark(const char *what)
 {
 	char path[128];
 
 	snprintf(path, sizeof(path), "%s/%s", getenv("KINDLING_TEST_DIR"), what);
 	close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+
+bool marked(const char *what)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", getenv("KINDLING_TEST_DIR"), what);
+	return access(path, F_OK) == 0;
 }
 
 bool is_injector(int argc, char **argv)
@@ -124,6 +132,8 @@ int injector(char **argv)
 		return 1;
 	if (strcmp(manner, "hang") == 0)
 		pause();
+	while (strcmp(manner, "patient") == 0 && !marked("go"))
+		usleep(10000);
 	if (strcmp(manner, "slow") == 0)
 		usleep(300000);
 	if (strcmp(manner, "refuse") == 0) {
@@ -286,14 +296,6 @@ int make_fifos(void)
 		remove_fifos();
 	}
 	return -1;
-}
-
-bool marked(const char *what)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, what);
-	return access(path, F_OK) == 0;
 }
 
 /* Its agent's end of the FIFOs is open in this process, which stands for the JVM here. */

@@ -5,6 +5,7 @@
  *   talk     as they should            refuse  a refusal for good        die     at once
  *   mute     an agent without a word   slow    an injector of 0.3 s      hang    for ever
  *   garbage  no frames at all          short   the pipe is closed after the first frames
+ *   patient  an injector that waits until the test makes the mark "go"
  */
 #pragma once
 
@@ -44,7 +45,8 @@ void end_process(void);
 /* A second process; it stands for a JVM with the same name, libjvm and JDK. */
 struct target *add_other(const char *manner);
 void end_other(void);
-/* Did an injector leave this mark? */
+/* A file in dir. An injector that cleans up makes the mark "cleanup". */
+void mark(const char *what);
 bool marked(const char *what);
 
 /* An agent that is there already, with its FIFOs: this process is its JVM. */
