@@ -58,5 +58,7 @@ void park_self_put(struct park_self *self);
 uint32_t park_owner(const struct park_self *self);
 /* After: class and identity. */
 void park_look(const struct park_self *self, struct wait_lock *lock);
-/* Agent's thread: each platform thread that has a lock to park for which another one holds. */
-void park_owned_each(void (*on)(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags));
+/* Agent's thread: each platform thread that is parked for something; its owner where another thread
+ * holds it. */
+void park_blocked_each(void (*on)(uint64_t java_thread, const struct wait_lock *lock,
+				  uint8_t flags));

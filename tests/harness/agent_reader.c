@@ -165,7 +165,7 @@ static void on_term(int signo)
 int main(int argc, char **argv)
 {
 	uint64_t session = (uint64_t)time(NULL) << 16 | (uint64_t)getpid();
-	double launch = now_s(), begin, cpu_begin = 0, cpu_end = 0;
+	double launch = now_s(), begin, cycled, cpu_begin = 0, cpu_end = 0;
 	int events = -1, control = -1, phase = 0;
 	char why[HOST_ENGINE_WHY_MAX];
 	double asked = 0;
@@ -191,7 +191,8 @@ int main(int argc, char **argv)
 	cpu_begin = process_cpu_s();
 	begin = now_s();
 	cycle(events, control, session);
-	while (!in.bye && now_s() < begin + opt.seconds + ANSWER_S &&
+	cycled = now_s(); /* thousands of them take as long as the machine lets them */
+	while (!in.bye && now_s() < cycled + opt.seconds + ANSWER_S &&
 	       !(asked && now_s() > asked + ANSWER_S)) {
 		struct pollfd p = { .fd = events, .events = POLLIN };
 		double passed = now_s() - begin;

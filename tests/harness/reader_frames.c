@@ -216,6 +216,8 @@ static void on_ledger(const struct wire_ledger *l)
 		       (unsigned long long)c[WIRE_COUNTER_INTERVAL_NS] / 1000,
 		       (unsigned long long)c[WIRE_COUNTER_EVENTS],
 		       (unsigned long long)c[WIRE_COUNTER_AGENT_BYTES]);
+	if (opt.verbose && opt.details)
+		print_parts("now", l);
 }
 
 static void on_hello(const struct wire_frame *f)
