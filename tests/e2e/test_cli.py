@@ -77,7 +77,7 @@ class Commands(unittest.TestCase):
             terminal.resize(8, 30)
             wait_for("a cut line", lambda: "…" in terminal.text())
             terminal.interrupt()
-            self.assertEqual(terminal.process.wait(timeout=10), 0)
+            self.assertEqual(terminal.process.wait(timeout=60), 0)
             out = terminal.raw().replace("^C", "")  # the terminal's echo
         self.assertEqual(out.count("\033[2J"), 1)  # cleared once: after that, written over
         self.assertTrue(out.startswith("\033[2J\033[?25l\033[H"), out[:40])
@@ -144,7 +144,7 @@ class Commands(unittest.TestCase):
                                     "-o", self.path("short.collapsed")], stderr=subprocess.PIPE, text=True)
             time.sleep(1.5)
             jvm.end()
-            err = cli.communicate(timeout=20)[1]
+            err = cli.communicate(timeout=60)[1]
         self.assertEqual(cli.returncode, 0, err)
         self.assertRegex(err, r"after [0-9.]+ s the JVM ended; this is what there was")
         self.assertIn("KnownShares.full", self.read("short.collapsed"))
@@ -206,7 +206,7 @@ class Commands(unittest.TestCase):
         self.assertRegex(get("/metrics"), r"kindling_samples_taken_total\{pid=\"%s\"" % self.pid)
 
     def test_a_second_daemon_refuses(self):
-        done = subprocess.run([BUILD + "/bin/kindlingd", "--config", self.daemon.config], capture_output=True, text=True, timeout=20)
+        done = subprocess.run([BUILD + "/bin/kindlingd", "--config", self.daemon.config], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 1)
         self.assertIn("another", done.stderr)
 
@@ -234,12 +234,14 @@ class WithoutDaemon(unittest.TestCase):
     def test_record(self):
         with Jvm("17") as jvm:
             out = "/tmp/kindling-test-%d.collapsed" % os.getpid()
+            before = jvm.mark()["full"]
             done = subprocess.run([BUILD + "/bin/kindling", "--socket", "/nowhere", "record", str(jvm.pid), "-d", "2s", "-o", out],
                                   capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done)
+            had = jvm.mark()["full"] - before # in these 2 s, and while the agent came and went
             with open(out) as f:
                 weights = [int(line.rsplit(" ", 1)[1]) for line in f if "KnownShares.full" in line]
-            self.assertGreater(sum(weights), 5e8)  # of the 2e9 that one thread has in 2 s
+            self.assertGreater(sum(weights), 0.25 * had)
             os.unlink(out)
             self.assertEqual(timers(jvm.pid), 0)
             self.assertEqual(jvm.end(), ("END\n", ""))

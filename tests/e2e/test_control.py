@@ -262,7 +262,7 @@ class Limits(unittest.TestCase):
                     # it waits at first; on a busy machine its turn comes before we have looked
                     wait_for("it was kept out", lambda: re.search(
                         'pid=%d from=found to=excluded .*targets.max' % busy.pid, daemon.read_log()))
-                    daemon.wait_state(busy.pid, "streaming", 25)
+                    daemon.wait_state(busy.pid, "streaming")
                     self.assertIn("targets.max", daemon.wait_state(idle.pid, "excluded")["reason"])
                     untouched(self, idle.pid)
                 daemon.wait_state(idle.pid, "streaming")

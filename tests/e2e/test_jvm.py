@@ -12,7 +12,6 @@ from kindling import (Daemon, Jvm, agent_copies, books_hold, cpu_ns, thread_name
 MAJOR = "17"
 METHODS = {"full": "full", "half": "half", "tenth": "tenth", "deep": "deepLeaf", "allocating": "allocating",
            "short": "shortLived"}
-DROPS_CPU_NS = 7 * 10 ** 9
 
 
 def shares_by_thread(collapsed):
@@ -146,12 +145,13 @@ class Losses(unittest.TestCase):
         with Daemon("agent:\n  ring_size: 16KiB\n  pipe_size: 4KiB\n") as daemon, Jvm(MAJOR) as jvm:
             daemon.wait_state(jvm.pid, "streaming")
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
-            daemon.process.send_signal(signal.SIGSTOP)
-            until = cpu_ns(jvm.pid) + DROPS_CPU_NS
-            wait_for("more samples than a pipe has room for", lambda: cpu_ns(jvm.pid) > until, 300)
-            daemon.process.send_signal(signal.SIGCONT)
-            wait_for("its books", lambda: daemon.target(jvm.pid)["samples"]["dropped"]["pipe_full"] > 0)
-            time.sleep(2.5)
+            for stopped_s in range(3, 9):  # on a slow machine a pipe is full later; after 10 s the agent gives the daemon up
+                daemon.process.send_signal(signal.SIGSTOP)
+                time.sleep(stopped_s)
+                daemon.process.send_signal(signal.SIGCONT)
+                time.sleep(2.5)
+                if daemon.target(jvm.pid)["samples"]["dropped"]["pipe_full"]:
+                    break
             books = books_hold(daemon.target(jvm.pid))
             print("JDK %s: dropped %s" % (MAJOR, {k: v for k, v in books["dropped"].items() if v}))
             self.assertGreater(books["dropped"]["pipe_full"], 0)

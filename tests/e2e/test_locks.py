@@ -95,7 +95,7 @@ class Locks(unittest.TestCase):
             self.assertEqual(wait["owner"]["thread"], "story-holder")
             self.assertEqual(wait["lock"]["class"], "java.util.concurrent.locks.ReentrantLock")
             story.go()
-            wait_for("its end", lambda: not waiting())
+            wait_for("its end", lambda: not waiting() and not waiting("story-holder"))
 
     def test_nothing_is_printed_into_a_jvm_that_begins(self):
         """What collects parks defines a class; too early that would be told on the application's output."""

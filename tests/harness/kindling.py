@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -215,6 +216,44 @@ def cpu_ns(pid):
     with open("/proc/%d/stat" % pid) as f:
         fields = f.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) * (10 ** 9 // os.sysconf("SC_CLK_TCK"))
+
+
+def until_cpu(pid, seconds):
+    """Sleeps for so many seconds, and on until process @pid has had as many of CPU time: a sampler that is given
+    less has too few samples to judge by. A process that waits itself is not waited for for ever."""
+    begin, first = time.monotonic(), cpu_ns(pid)
+    while True:
+        time.sleep(0.05)
+        passed = time.monotonic() - begin
+        try:
+            had = (cpu_ns(pid) - first) / 1e9
+            with open("/proc/%d/stat" % pid) as f:
+                ended = f.read().rsplit(")", 1)[1].split()[0] in "ZX"
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        if ended or passed > 20 * seconds or passed >= seconds and had >= seconds:
+            return
+
+
+class Lateness:
+    """How late this machine wakes those up who sleep, summed up over a with block, in .seconds."""
+
+    def __enter__(self):
+        self.seconds, self.over = 0.0, threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+        return self
+
+    def run(self):
+        begin = time.monotonic()
+        while not self.over.wait(0.01):
+            now = time.monotonic()
+            self.seconds += max(0.0, now - begin - 0.02)
+            begin = now
+
+    def __exit__(self, *unused):
+        self.over.set()
+        self.thread.join()
 
 
 def timers(pid):

@@ -233,20 +233,23 @@ def soak(home, directory, minutes):
 
 
 def deadlocks(major):
-    """Three cycles and who starves whom, by `kindling locks --graph`: when it was asked that says all, in seconds."""
+    """Three cycles and who starves whom, by `kindling locks --graph`: seconds until all are said, but for
+    those that the machine kept us waiting."""
     with Daemon("events:\n  lock:\n    min_wait: 1ms\n" + ONLY_MINE) as daemon, kindling.Jvm(major, "LockDeadlock") as jvm:
         daemon.wait_state(jvm.pid, "streaming", 60)
         time.sleep(1)
         jvm.process.stdin.write("\n")
         jvm.process.stdin.flush()
-        begin, text = time.monotonic(), ""
-        while time.monotonic() < begin + 10:
-            asked = time.monotonic()
-            text = daemon.cli("locks", str(jvm.pid), "--graph").stdout
-            if text.count("deadlock:") == 3 and '"glutton"' in text:
-                break
-            time.sleep(0.1)
-        return asked - begin, text
+        def said():
+            texts.append(daemon.cli("locks", str(jvm.pid), "--graph").stdout)
+            return texts[-1].count("deadlock:") == 3 and '"glutton"' in texts[-1]
+
+        texts = []
+        try:
+            _, took, late = kindling.timed_wait("the graph", said)
+        except AssertionError:
+            return 60, texts[-1]
+        return took - late, texts[-1]
 
 
 def check_deadlocks(major):

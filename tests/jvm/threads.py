@@ -117,7 +117,9 @@ def main():
     home = java_home(args.major)
     directory = tempfile.mkdtemp()
     try:
-        known(home, directory, 1000 if int(args.major.split("-")[0]) >= 21 else 0)
+        known(home, directory, 0)
+        if int(args.major.split("-")[0]) >= 21:
+            known(home, directory, 1000)
         if not args.no_cost:
             cost(home, directory)
     finally:

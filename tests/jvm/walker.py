@@ -19,7 +19,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import jdks  # noqa: E402
-from kindling import BUILD, classes, java_home, skip  # noqa: E402
+from kindling import BUILD, classes, java_home, skip, until_cpu  # noqa: E402
 
 ROOTS = re.compile(r"^(java/lang/Thread\.(run|exit)|jdk/internal/misc/InnocuousThread\.run|[\w/$]+\.main|java/lang/ref/\S+\.run|"
                    r"jdk/internal/vm/Continuation\.enterSpecial|\[I2C/C2I adapters\]$|\[exited between ticks\]|\[found late\]|\[no timer\]|/.*\+0x[0-9a-f]+|\[vdso\].*)(:-?\d+)?$")
@@ -86,10 +86,7 @@ class Run:
             self.wait_ready(directory, jvm)
             if emulated and program == "WalkVirtual":
                 time.sleep(EMULATION_WARM_S)
-            self.reader = subprocess.run(
-                [os.path.join(BUILD, "tests", "agent_reader"), "-v", "-l", library(home), "-d", str(seconds),
-                 *rate, str(jvm.pid)],
-                capture_output=True, text=True, errors="replace", timeout=seconds + 60)
+            self.reader = self.read_samples(directory, jvm, rate, library(home), seconds, wait)
             if wait:
                 self.status = jvm.wait(timeout=600 if emulated else 120)
         finally:
@@ -100,6 +97,24 @@ class Run:
         self.alive = alive or wait
         self.text, self.error = (self.read(f) for f in (self.out, self.err))
         self.parse()
+
+    @staticmethod
+    def read_samples(directory, jvm, rate, agent, seconds, wait):
+        """What agent_reader says; of a program that ends by itself for so long, of others until there is enough."""
+        path = os.path.join(directory, "samples")
+        with open(path, "w") as out:
+            reader = subprocess.Popen([os.path.join(BUILD, "tests", "agent_reader"), "-v", "-l", agent, "-d",
+                                       str(seconds if wait else 900), *rate, str(jvm.pid)], stdout=out, stderr=subprocess.STDOUT)
+        try:
+            if not wait:
+                until_cpu(jvm.pid, seconds)
+                reader.terminate()
+            reader.wait(timeout=seconds + 120)
+        finally:
+            reader.kill()
+            reader.wait()
+        with open(path, errors="replace") as f:
+            return subprocess.CompletedProcess(reader.args, reader.returncode, f.read())
 
     @staticmethod
     def read(f):

@@ -87,7 +87,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	uint64_t finished = agent.books.of[WIRE_EVENT_CPU].pushed, finished_ns = agent.books.of[WIRE_EVENT_CPU].pushed_weight;
+	uint64_t finished = agent.books.of[WIRE_EVENT_CPU].pushed,
+		 finished_ns = agent.books.of[WIRE_EVENT_CPU].pushed_weight;
 
 	(void)state;
 	assert_true(engine_stop());

@@ -327,7 +327,8 @@ static void the_kernels_line_says_where_a_thread_is_blocked(void **state)
 	assert_true(wall_line_says(line, 0x7f85f16, 0x7ffd10, &argument));
 	assert_int_equal(argument, 0x7f01);
 	assert_true(wall_line_says(line, 0x7f85f16, 0x7ffd10, &argument));
-	assert_false(wall_line_says(line, 0x7f85f16, 0x7ffd10, &other)); /* waits for something else */
+	assert_false(
+		wall_line_says(line, 0x7f85f16, 0x7ffd10, &other)); /* waits for something else */
 	assert_false(wall_line_says(line, 0x7f85f16, 0x7ffd18, &argument));
 	assert_false(wall_line_says(line, 0x7f85f17, 0x7ffd10, &argument));
 	assert_false(wall_line_says("running\n", 0, 0, &argument));
@@ -335,7 +336,8 @@ static void the_kernels_line_says_where_a_thread_is_blocked(void **state)
 	assert_false(wall_line_says("202 0x7f01 0x189", 0, 0, &argument));
 	assert_false(wall_line_says("", 0, 0, &argument));
 #if defined(__x86_64__)
-	assert_true(wall_line_says(line, 0x7f85f14, 0x7ffd10, &argument)); /* it begins the call anew */
+	assert_true(
+		wall_line_says(line, 0x7f85f14, 0x7ffd10, &argument)); /* it begins the call anew */
 #endif
 }
 

@@ -1,0 +1,347 @@
+/* See fake_session.h. */
+#include "tests/unit/fake_session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "daemon/discovery/proc.h"
+#include "injector/result.h"
+
+/* ---- the made-up agent ---------------------------------------------------------------------- */
+
+void hello(int events, uint64_t session)
+{
+	struct wire_hello h = { .protocol = WIRE_PROTOCOL, .session = session, .ns_pid = 1 };
+	struct wire_sample s = { .mono_ns = 1, .tid = 1, .weight_ns = 10000000 };
+	struct wire_ledger l = { 0 };
+	static uint8_t buf[3 * WIRE_FRAME_MAX];
+	struct wire_writer w;
+	size_t len;
+
+	wire_begin(&w, buf, WIRE_HELLO);
+	(void)wire_put_hello(&w, &h);
+	len = wire_end(&w, 1);
+	wire_begin(&w, buf + len, WIRE_CPU);
+	(void)wire_put_sample(&w, &s);
+	len += wire_end(&w, 2);
+	l.books[WIRE_EVENT_CPU].taken = l.books[WIRE_EVENT_CPU].written = 1;
+	l.books[WIRE_EVENT_CPU].taken_weight = l.books[WIRE_EVENT_CPU].written_weight = 10000000;
+	wire_begin(&w, buf + len, WIRE_LEDGER);
+	(void)wire_put_ledger(&w, &l);
+	len += wire_end(&w, 3);
+	/* at once: who sees the first byte has all of it, however soon the process ends */
+	(void)!write(events, buf, len);
+}
+
+static void agent(const char *manner, int events, int control)
+{
+	struct wire_fault bye = { 0 };
+	uint8_t buf[2 * WIRE_FRAME_MAX];
+	struct wire_start start;
+	struct wire_frame frame;
+	struct wire_writer w;
+	size_t len = 0;
+	ssize_t n;
+	int size;
+
+	if (strcmp(manner, "garbage") == 0)
+		(void)!write(events, "this is not the protocol at all", 31);
+	while ((n = read(control, buf + len, sizeof(buf) - len)) > 0) {
+		len += (size_t)n;
+		while ((size = wire_peek(buf, len, &frame)) > 0) {
+			if (frame.type == WIRE_START && strcmp(manner, "mute") != 0 &&
+			    wire_get_start(&frame, &start) == 0)
+				hello(events, start.session);
+			if (frame.type == WIRE_START && strcmp(manner, "short") == 0)
+				return;
+			if (frame.type == WIRE_DETACH) {
+				wire_begin(&w, buf, WIRE_BYE);
+				(void)wire_put_fault(&w, &bye);
+				(void)!write(events, buf, wire_end(&w, 4));
+				return;
+			}
+			len -= (size_t)size;
+			memmove(buf, buf + size, len);
+		}
+	}
+}
+
+/* ---- the made-up injector ------------------------------------------------------------------- */
+
+static void answer(const struct inject_result *result, const int fds[2])
+{
+	char control[CMSG_SPACE(2 * sizeof(int))] = { 0 };
+	struct iovec iov = { (void *)(uintptr_t)result, sizeof(*result) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+
+	if (fds) {
+		msg.msg_control = control;
+		msg.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(2 * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, 2 * sizeof(int));
+	}
+	(void)sendmsg(3, &msg, MSG_NOSIGNAL);
+}
+
+void mark(const char *what)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", getenv("KINDLING_TEST_DIR"), what);
+	close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+
+bool marked(const char *what)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", getenv("KINDLING_TEST_DIR"), what);
+	return access(path, F_OK) == 0;
+}
+
+bool is_injector(int argc, char **argv)
+{
+	return argc > 5 && strcmp(argv[1], "--result-fd") == 0;
+}
+
+int injector(char **argv)
+{
+	/* --result-fd 3 PID START attach AGENT ..., or cleanup in the place of attach */
+	const char *manner = argv[6];
+	struct inject_result result = { 0 };
+	int events[2], control[2];
+	uint8_t frame[WIRE_FRAME_MAX];
+	ssize_t n;
+
+	if (strcmp(argv[5], "cleanup") == 0) {
+		mark("cleanup");
+		return 0;
+	}
+	n = read(0, frame, sizeof(frame));
+	if (n <= 0 || strcmp(manner, "die") == 0)
+		return 1;
+	if (strcmp(manner, "hang") == 0)
+		pause();
+	while (strcmp(manner, "patient") == 0 && !marked("go"))
+		usleep(10000);
+	if (strcmp(manner, "slow") == 0)
+		usleep(300000);
+	if (strcmp(manner, "refuse") == 0) {
+		fault_set(&result.fault, EPERM, FAULT_PREFLIGHT, "its owner forbids it");
+		result.fault.flags = FAULT_PERMANENT;
+		answer(&result, NULL);
+		return 1;
+	}
+	if (pipe2(events, O_CLOEXEC) < 0 || pipe2(control, O_CLOEXEC) < 0 ||
+	    fcntl(events[0], F_SETFL, O_NONBLOCK) < 0 || write(control[1], frame, (size_t)n) != n)
+		return 1;
+	if (fork() == 0) {
+		close(3);
+		close(events[0]);
+		close(control[1]);
+		agent(manner, events[1], control[0]);
+		_exit(0);
+	}
+	/* like the real one: no answer before the agent has spoken */
+	if (strcmp(manner, "mute") != 0)
+		(void)poll(&(struct pollfd){ .fd = events[0], .events = POLLIN }, 1, 4000);
+	answer(&result, (int[2]){ events[0], control[1] });
+	return 0;
+}
+
+char dir[64];
+struct config config;
+struct loop *loop;
+struct targets *table;
+pid_t process;
+unsigned samples, freed;
+
+static void on_sample(void *userdata, struct target *t, const struct stream_sample *s)
+{
+	(void)userdata;
+	(void)t;
+	(void)s;
+	samples++;
+}
+
+static void on_free(void *userdata, struct target *t)
+{
+	(void)userdata;
+	(void)t;
+	freed++;
+}
+
+uint64_t host_gives_ns;
+
+static uint64_t on_host_wanted(void *userdata, struct target *t, uint64_t interval_ns)
+{
+	(void)userdata;
+	(void)t;
+	return interval_ns < 4 * NS_PER_MS ? host_gives_ns : 0;
+}
+
+int setup(void **state)
+{
+	static const struct targets_ops ops = { .on_sample = on_sample,
+						.on_free = on_free,
+						.on_host_wanted = on_host_wanted };
+
+	(void)state;
+	snprintf(dir, sizeof(dir), "/tmp/kindling-test-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	setenv("KINDLING_TEST_DIR", dir, 1);
+	memset(&config, 0, sizeof(config));
+	snprintf(config.injector, sizeof(config.injector), "/proc/self/exe");
+	assert_true(readlink("/proc/self/exe", config.injector, sizeof(config.injector) - 1) > 0);
+	config.cpu_interval_ns = 10 * NS_PER_MS;
+	config.attach_deadline_ns = 10 * NS_PER_S;
+	config.pipe_bytes = 65536;
+	samples = freed = 0;
+	host_gives_ns = 0;
+	assert_int_equal(loop_new(&loop), 0);
+	assert_int_equal(targets_new(loop, &config, &ops, NULL, &table), 0);
+	process = fork();
+	if (process == 0) {
+		pause();
+		_exit(0);
+	}
+	return 0;
+}
+
+void end_process(void)
+{
+	if (process > 0) {
+		kill(process, SIGKILL);
+		waitpid(process, NULL, 0);
+	}
+	process = 0;
+}
+
+int teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	table = targets_free(table);
+	loop = loop_free(loop);
+	end_process();
+	/* a killed injector's cleanup may still make its mark: the folder is not empty then */
+	snprintf(command, sizeof(command), "rm -rf %s 2>/dev/null || rm -rf %s", dir, dir);
+	return system(command);
+}
+
+void fill_in(struct jvm *jvm)
+{
+	int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY), dfd = proc_open(proc_dfd, process);
+	struct proc_stat stat = { 0 };
+	char text[1024];
+
+	assert_true(proc_read(dfd, "stat", text, sizeof(text)) > 0);
+	assert_true(proc_parse_stat(text, &stat));
+	close(dfd);
+	close(proc_dfd);
+	*jvm = (struct jvm){ .pid = process, .ns_pid = 1, .start_time = stat.start_time };
+	jvm->uid = getuid();
+	snprintf(jvm->name, sizeof(jvm->name), "Made.Up");
+}
+
+struct target *add(const char *manner)
+{
+	struct target *t = NULL;
+	struct jvm jvm;
+
+	snprintf(config.agent, sizeof(config.agent), "%s", manner);
+	fill_in(&jvm);
+	assert_int_equal(targets_add(table, &jvm, clock_mono_ns(), &t), 0);
+	return t;
+}
+
+/* ---- an agent that is there already ---------------------------------------------------------- */
+
+/* FIFOs where an agent has them; their names stay, which is all the same to who looks for them. */
+char events_path[96];
+static char control_path[96];
+int agent_fd;
+
+void remove_fifos(void)
+{
+	(void)unlink(events_path);
+	(void)unlink(control_path);
+	(void)rmdir("/tmp/kindling/" KINDLING_VERSION);
+	(void)rmdir("/tmp/kindling");
+}
+
+int make_fifos(void)
+{
+	const char *home = "/tmp/kindling/" KINDLING_VERSION;
+
+	snprintf(events_path, sizeof(events_path), "%s/events-test-%d", home, getpid());
+	snprintf(control_path, sizeof(control_path), "%s/control-test-%d", home, getpid());
+	/* who uses the folders beside us takes them away when done */
+	for (int i = 0; i < 100; i++) {
+		(void)mkdir("/tmp/kindling", 01777);
+		(void)mkdir(home, 01777);
+		if (mkfifo(control_path, 0600) == 0 && mkfifo(events_path, 0600) == 0)
+			return 0;
+		remove_fifos();
+	}
+	return -1;
+}
+
+/* Its agent's end of the FIFOs is open in this process, which stands for the JVM here. */
+struct target *add_with_fifos(const char *events, int *ret_control)
+{
+	struct target *t = NULL;
+	struct jvm jvm;
+	int fd;
+
+	kill(process, SIGKILL);
+	waitpid(process, NULL, 0);
+	process = getpid();
+	snprintf(config.agent, sizeof(config.agent), "refuse");
+	fill_in(&jvm);
+	process = 0;
+	*ret_control = open(control_path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	fd = open(events,
+		  O_RDWR | O_NONBLOCK | O_CLOEXEC); /* so that the next open finds a reader */
+	agent_fd = open(events, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	close(fd);
+	assert_true(*ret_control >= 0 && agent_fd >= 0);
+	assert_int_equal(targets_add(table, &jvm, clock_mono_ns(), &t), 0);
+	return t;
+}
+
+/* A second process; it stands for a JVM with the same name, libjvm and JDK. */
+static pid_t other;
+
+struct target *add_other(const char *manner)
+{
+	pid_t first = process;
+	struct target *t;
+
+	other = fork();
+	if (other == 0) {
+		pause();
+		_exit(0);
+	}
+	process = other;
+	t = add(manner);
+	process = first;
+	return t;
+}
+
+void end_other(void)
+{
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
+}

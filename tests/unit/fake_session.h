@@ -1,0 +1,59 @@
+/*
+ * A table of targets, and for each a made-up injector and agent: the test's own program again,
+ * started by the room as its injector. The "agent" word of the settings says how the two behave:
+ *
+ *   talk     as they should            refuse  a refusal for good        die     at once
+ *   mute     an agent without a word   slow    an injector of 0.3 s      hang    for ever
+ *   garbage  no frames at all          short   the pipe is closed after the first frames
+ *   patient  an injector that waits until the test makes the mark "go"
+ */
+#pragma once
+
+#include "tests/unit/unit.h"
+#include <unistd.h>
+#include "daemon/core/clock.h"
+#include "daemon/target/target_priv.h"
+
+extern char dir[64]; /* of one test */
+extern struct config config;
+extern struct loop *loop;
+extern struct targets *table;
+extern pid_t process; /* stands for the JVM */
+extern unsigned samples, freed;
+extern uint64_t host_gives_ns; /* what the made-up host engine can keep; 0 = there is none */
+
+int setup(void **state);
+int teardown(void **state);
+#define LIFE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+/* main() asks first: was it started as an injector? */
+bool is_injector(int argc, char **argv);
+int injector(char **argv);
+
+/* The deadline is for what hangs; a machine that does other work takes its time. */
+#define UNTIL(condition)                                             \
+	do {                                                         \
+		uint64_t until_ns = clock_mono_ns() + 60 * NS_PER_S; \
+		while (!(condition) && clock_mono_ns() < until_ns)   \
+			(void)loop_round(loop, 20 * NS_PER_MS);      \
+		assert_true(condition);                              \
+	} while (0)
+
+void fill_in(struct jvm *jvm);
+/* The process is found; its injector and agent are of this @manner. */
+struct target *add(const char *manner);
+void end_process(void);
+/* A second process; it stands for a JVM with the same name, libjvm and JDK. */
+struct target *add_other(const char *manner);
+void end_other(void);
+/* A file in dir. An injector that cleans up makes the mark "cleanup". */
+void mark(const char *what);
+bool marked(const char *what);
+
+/* An agent that is there already, with its FIFOs: this process is its JVM. */
+extern char events_path[96];
+extern int agent_fd; /* its end of the events */
+int make_fifos(void);
+void remove_fifos(void);
+struct target *add_with_fifos(const char *events, int *ret_control);
+/* What an agent says first. */
+void hello(int events, uint64_t session);
