@@ -14,6 +14,7 @@
 #include <time.h>
 #include "agent/agent.h"
 #include "agent/events/park_priv.h"
+#include "agent/events/virtual_name.h"
 #include "agent/events/waits.h"
 #include "agent/walker/hotspot/layout.h"
 #include "agent/walker/java_thread.h"
@@ -65,11 +66,12 @@ static void leave(const JNIEnv *env)
 	__atomic_fetch_sub(lane_of(env), 1, __ATOMIC_RELEASE);
 }
 
-static uint32_t begin(JNIEnv *env, jboolean absolute, jlong time)
+static uint32_t begin(JNIEnv *env, jboolean absolute, jlong time, struct wait_here *ret)
 {
 	struct wait_lock lock = { 0 };
 	struct park_self self;
 	uint32_t generation;
+	bool began;
 
 	if (park_has_permit(java_thread_of_sig(env)))
 		return 0;
@@ -78,11 +80,12 @@ static uint32_t begin(JNIEnv *env, jboolean absolute, jlong time)
 		return 0;
 	park_self_get(env, &self);
 	lock.owner_tid = park_owner(&self);
+	began = wait_begin_here(self.java_thread, self.key,
+				self.is_virtual ? virtual_number(self.java_thread) : 0,
+				absolute || time > 0 ? WIRE_LOCK_TIMED : 0, &lock, ret);
 	park_self_put(&self);
-	wait_begin(self.java_thread, self.key, WIRE_WAIT_PARK,
-		   absolute || time > 0 ? WIRE_LOCK_TIMED : 0, &lock);
 	leave(env);
-	return generation;
+	return began ? generation : 0;
 }
 
 static void look(void *context, struct wait_lock *lock)
@@ -90,15 +93,14 @@ static void look(void *context, struct wait_lock *lock)
 	park_look(context, lock);
 }
 
-static void end(JNIEnv *env, uint32_t generation)
+static void tell(JNIEnv *env, uint32_t generation, const struct wait_here *here)
 {
-	struct park_self self;
-
 	uint32_t now = enter(env);
+	struct park_self self;
 
 	if (now == generation) {
 		park_self_get(env, &self);
-		wait_end(self.java_thread, self.key, WIRE_WAIT_PARK, look, &self);
+		wait_tell_here(self.java_thread, here, look, &self);
 		park_self_put(&self);
 	}
 	if (now)
@@ -108,18 +110,22 @@ static void end(JNIEnv *env, uint32_t generation)
 void JNICALL park_ours(JNIEnv *env, jobject unsafe, jboolean absolute, jlong time)
 {
 	park_fn *before = __atomic_load_n(&park_before, __ATOMIC_ACQUIRE);
+	struct wait_here here;
 	uint32_t generation;
 	int saved = errno;
 
 	if (time < 0 && env == __atomic_load_n(&park_prober, __ATOMIC_RELAXED))
 		park_probed = 1;
-	generation = begin(env, absolute, time);
+	generation = begin(env, absolute, time, &here);
 	errno = saved;
 	before(env, unsafe, absolute, time);
-	if (!generation)
+	/* The table stays mapped: nobody need be kept from stopping while a short wait is counted.
+	 * Should stop and start meet the instructions behind this line, a wait is not paired. */
+	if (!generation || __atomic_load_n(&park.generation, __ATOMIC_ACQUIRE) != generation ||
+	    wait_was_short(&here))
 		return;
 	saved = errno;
-	end(env, generation);
+	tell(env, generation, &here);
 	errno = saved;
 }
 

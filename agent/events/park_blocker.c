@@ -12,6 +12,7 @@
 #include "agent/jni_names.h"
 #include "agent/libjvm.h"
 #include "agent/walker/guard.h"
+#include "agent/walker/hotspot/continuation.h"
 #include "agent/walker/hotspot/layout.h"
 #include "agent/walker/java_thread.h"
 #include "agent/walker/walker.h"
@@ -80,6 +81,7 @@ static void find_thread(struct park_self *s)
 	if (!s->thread || !mounted || same(s->env, s->thread, mounted))
 		return;
 	s->thread = mounted;
+	s->is_virtual = true;
 	s->key = key_of_virtual(s);
 }
 
@@ -88,14 +90,17 @@ void park_self_get(JNIEnv *env, struct park_self *s)
 	s->env = env;
 	s->java_thread = s->key = java_thread_of_sig(env);
 	s->is_local = !known.by_slot;
+	s->is_virtual = false;
 	if (known.by_slot) {
 		find_thread(s);
 		return;
 	}
 	s->thread = known.current_thread(env, NULL);
-	if (s->thread && known.virtual_thread &&
-	    (*env)->IsInstanceOf(env, s->thread, known.virtual_thread))
-		s->key = key_of_virtual(s);
+	if (!s->thread || !known.virtual_thread ||
+	    !(*env)->IsInstanceOf(env, s->thread, known.virtual_thread))
+		return;
+	s->is_virtual = true;
+	s->key = key_of_virtual(s);
 }
 
 void park_self_put(struct park_self *s)
@@ -125,10 +130,13 @@ static uint32_t tid_of(JNIEnv *env, jobject thread)
 uint32_t park_owner(const struct park_self *s)
 {
 	JNIEnv *env = s->env;
-	jobject blocker = s->thread ? (*env)->GetObjectField(env, s->thread, known.blocker) : NULL;
-	jobject owner = NULL;
+	jobject blocker, owner = NULL;
 	uint32_t tid = 0;
 
+	if (!s->thread || (known.by_slot && park_peek_owner(s->thread, &tid)))
+		return tid;
+	tid = 0;
+	blocker = (*env)->GetObjectField(env, s->thread, known.blocker);
 	if (!blocker)
 		return 0;
 	if ((*env)->IsInstanceOf(env, blocker, known.synchronizer))
@@ -275,6 +283,18 @@ void park_owned_each(void (*on)(uint64_t java_thread, const struct wait_lock *lo
 		jni_threads_each(on_owned, &on);
 }
 
+static void init_peek(JNIEnv *env)
+{
+	const struct park_fields fields = {
+		.blocker = field_id_offset(known.blocker),
+		.eetop = field_id_offset(known.eetop),
+		.owner = field_id_offset(known.owner),
+	};
+
+	park_peek_init(env, by_slot(java_thread_of_sig(env), known.thread_object),
+		       known.synchronizer, known.blocker, &fields);
+}
+
 int park_blocker_init(JNIEnv *env, const char **why)
 {
 	int r;
@@ -297,6 +317,8 @@ int park_blocker_init(JNIEnv *env, const char **why)
 		known.by_slot = slots_work(env);
 	else
 		park_blocker_deinit(env);
+	if (known.by_slot)
+		init_peek(env);
 	return r;
 }
 

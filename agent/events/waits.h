@@ -29,22 +29,45 @@ void wait_begin(uint64_t java_thread, uint64_t key, enum wire_wait how, uint8_t 
 void wait_end(uint64_t java_thread, uint64_t key, enum wire_wait how,
 	      void (*look)(void *context, struct wait_lock *lock), void *context);
 
+/*
+ * The same of a wait that ends in the function in which it began: its place is known, nothing is
+ * searched for, and no word is written that other threads write, too.
+ */
+struct wait_here {
+	uint64_t begin_ns, duration_ns;
+	uint32_t place;
+};
+/* @number: of a virtual thread, on the wire. false = it is not seen, and has no end. */
+bool wait_begin_here(uint64_t java_thread, uint64_t key, uint32_t number, uint8_t flags,
+		     const struct wait_lock *lock, struct wait_here *ret);
+/* After. true = it was below the threshold and is counted: that was all. */
+bool wait_was_short(struct wait_here *here);
+/* ... else: as wait_end(). */
+void wait_tell_here(uint64_t java_thread, const struct wait_here *here,
+		    void (*look)(void *context, struct wait_lock *lock), void *context);
+
 /* ---- the waits going on, for the agent's thread ---- */
 
 #define WAITS_MAX 16384u /* at once; beyond that a wait is not seen */
 
+/* A line of the cache: no two threads write to the same. */
 struct wait {
 	uint64_t begin_ns; /* 0 = the place is free or being filled in */
 	uint64_t java_thread, key;
 	struct wait_lock lock;
 	uint32_t number; /* on the wire, of a virtual thread; 0 = the kernel's tid */
 	uint8_t how, flags;
-	/* the agent's own thread alone: the wait at this place that it told as OPEN */
-	uint8_t told; /* enum of open.c */
-	uint8_t pad;
-	uint64_t told_ns; /* its begin */
-	uint32_t told_number;
-	uint32_t told_identity;
+	uint8_t told; /* the agent's own thread alone: enum of open.c */
+	uint8_t is_older; /* waits_add() made it */
+	/* of all waits at this place that were below the threshold; whoever has the place adds */
+	uint64_t short_waits, short_ns;
+};
+_Static_assert(sizeof(struct wait) == 64, "a line");
+
+/* The agent's own thread alone: the wait at this place that it told as OPEN. */
+struct wait_told {
+	uint64_t ns; /* its begin */
+	uint32_t number, identity;
 };
 
 extern const struct events_source waits_source;
@@ -54,6 +77,7 @@ bool waits_copy(uint32_t i, struct wait *ret);
 /* Is that wait still going on? */
 bool waits_is_same(uint32_t i, const struct wait *copy);
 struct wait *waits_at(uint32_t i); /* NULL = no table */
+struct wait_told *waits_told_at(uint32_t i); /* where there is a table */
 int32_t waits_find(uint64_t key); /* the place of a waiter; -1 = it does not wait */
 /* A wait that began before anybody told of it: from now on. The place, or -1. */
 int32_t waits_add(uint64_t java_thread, uint64_t key, enum wire_wait how,

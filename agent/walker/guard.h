@@ -31,6 +31,8 @@ uint64_t guard_faults(void);
 /* Handler: before the first load of a walk. false = a fault would kill (the interrupted thread blocks
  * SIGSEGV or SIGBUS): no load may be made. */
 bool guard_begin_sig(const sigset_t *interrupted_mask);
+/* Faults are taken now: a load costs nothing but itself. */
+bool guard_is_hooked_sig(void);
 /* The aligned word at @address & ~7; 0 when it cannot be read. */
 uint64_t guard_word_sig(uint64_t address);
 /* Copy bytes; what cannot be read is 0. */

@@ -74,6 +74,11 @@ bool guard_begin_sig(const sigset_t *interrupted_mask)
 	return !(mask & (1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1)));
 }
 
+bool guard_is_hooked_sig(void)
+{
+	return __atomic_load_n(&guard_state_sig.hooked, __ATOMIC_RELAXED);
+}
+
 uint64_t guard_word_sig(uint64_t address)
 {
 	if (address < GUARD_LOW || address > GUARD_HIGH)
