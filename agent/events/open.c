@@ -257,7 +257,8 @@ static bool look_at(uint32_t place, uint64_t now_ns, uint64_t long_ns)
 	const struct wait *w = waits_at(place);
 	uint64_t begin_ns = __atomic_load_n(&w->begin_ns, __ATOMIC_ACQUIRE);
 
-	if (!begin_ns || now_ns < begin_ns + long_ns || (w->told && waits_told_at(place)->ns == begin_ns))
+	if (!begin_ns || now_ns < begin_ns + long_ns ||
+	    (w->told && waits_told_at(place)->ns == begin_ns))
 		return false;
 	if (w->told)
 		return false; /* the end of the one before comes first */

@@ -31,7 +31,7 @@ static struct {
 	bool by_slot; /* Thread objects by their slots; else by current_thread */
 	bool slot_is_object; /* &_threadObj itself */
 	uint64_t tag;
-	int32_t thread_object, virtual_object, owner_id; /* in a JavaThread; -1 = no such field */
+	int32_t thread_object, virtual_object; /* in a JavaThread; -1 = no such field */
 	int32_t osthread, thread_number;
 } known;
 
@@ -63,14 +63,6 @@ static bool same(JNIEnv *env, jobject a, jobject b)
 	       (*env)->IsSameObject(env, a, b);
 }
 
-/* A virtual thread's number outlives its carriers; it is no address. */
-static uint64_t key_of_virtual(const struct park_self *s)
-{
-	if (known.owner_id >= 0)
-		return word_at(s->java_thread + (uint32_t)known.owner_id);
-	return (uint64_t)(*s->env)->GetLongField(s->env, s->thread, known.thread_id);
-}
-
 static void find_thread(struct park_self *s)
 {
 	jobject mounted = NULL;
@@ -82,13 +74,12 @@ static void find_thread(struct park_self *s)
 		return;
 	s->thread = mounted;
 	s->is_virtual = true;
-	s->key = key_of_virtual(s);
 }
 
 void park_self_get(JNIEnv *env, struct park_self *s)
 {
 	s->env = env;
-	s->java_thread = s->key = java_thread_of_sig(env);
+	s->java_thread = java_thread_of_sig(env);
 	s->is_local = !known.by_slot;
 	s->is_virtual = false;
 	if (known.by_slot) {
@@ -96,11 +87,8 @@ void park_self_get(JNIEnv *env, struct park_self *s)
 		return;
 	}
 	s->thread = known.current_thread(env, NULL);
-	if (!s->thread || !known.virtual_thread ||
-	    !(*env)->IsInstanceOf(env, s->thread, known.virtual_thread))
-		return;
-	s->is_virtual = true;
-	s->key = key_of_virtual(s);
+	s->is_virtual = s->thread && known.virtual_thread &&
+			(*env)->IsInstanceOf(env, s->thread, known.virtual_thread);
 }
 
 void park_self_put(struct park_self *s)
@@ -301,7 +289,6 @@ int park_blocker_init(JNIEnv *env, const char **why)
 
 	memset(&known, 0, sizeof(known));
 	r = find_fields(env, why);
-	known.owner_id = vm_sig.thread_monitor_owner;
 	known.osthread = (int32_t)libjvm_offset("JavaThread", "_osthread");
 	if (known.osthread < 0)
 		known.osthread = (int32_t)libjvm_offset("Thread", "_osthread");

@@ -25,11 +25,30 @@ static struct {
 	int32_t osthread, number; /* in a JavaThread, in an OSThread */
 	uint64_t synchronizer; /* Klass */
 	int32_t super; /* in a Klass: the class above it at that depth */
+	bool narrow; /* references are */
+	uint64_t narrow_base;
+	uint32_t narrow_shift;
 } peek;
+
+/* The fields are aligned; half a word where references are compressed. */
+static uint64_t load(uint64_t address)
+{
+	return guard_load_raw_sig(address);
+}
 
 static uint64_t object_at(jobject slot)
 {
-	return load64_sig((uint64_t)(uintptr_t)slot & ~HANDLE_TAGS);
+	return load((uint64_t)(uintptr_t)slot & ~HANDLE_TAGS);
+}
+
+static uint64_t reference_at(uint64_t address)
+{
+	uint64_t word = load(address & ~7ull);
+
+	if (!peek.narrow)
+		return word;
+	word = (uint32_t)(word >> (address & 4) * 8);
+	return word ? peek.narrow_base + (word << peek.narrow_shift) : 0;
 }
 
 static bool is_synchronizer(uint64_t object)
@@ -56,16 +75,18 @@ bool park_peek_owner(jobject thread, uint32_t *ret_tid)
 	if (!peek.usable || !guard_is_hooked_sig())
 		return false;
 	object = object_at(thread);
-	if (!object)
-		return false;
+	blocker = reference_at(object + (uint32_t)peek.at.blocker);
+	if (!blocker) {
+		*ret_tid = 0;
+		return object && object_at(thread) == object;
+	}
+	if (is_synchronizer(blocker))
+		owner = reference_at(blocker + (uint32_t)peek.at.owner);
 	*ret_tid = 0;
-	blocker = oop_load_sig(object + (uint32_t)peek.at.blocker);
-	if (blocker && is_synchronizer(blocker))
-		owner = oop_load_sig(blocker + (uint32_t)peek.at.owner);
 	if (owner && !number_of(owner, ret_tid))
 		return false;
 	return object_at(thread) == object &&
-	       oop_load_sig(object + (uint32_t)peek.at.blocker) == blocker;
+	       reference_at(object + (uint32_t)peek.at.blocker) == blocker;
 }
 
 /* ---- the agent's thread ---------------------------------------------------------------------- */
@@ -82,12 +103,12 @@ static bool reads_as_written(JNIEnv *env, jobject thread, jfieldID blocker)
 	uint64_t before = object_at(thread), read, java_thread;
 
 	(*env)->SetObjectField(env, thread, blocker, thread);
-	read = oop_load_sig(before + (uint32_t)peek.at.blocker);
+	read = reference_at(before + (uint32_t)peek.at.blocker);
 	java_thread = load64_sig(before + (uint32_t)peek.at.eetop);
 	(*env)->SetObjectField(env, thread, blocker, NULL);
 	return before && before == object_at(thread) && read == before &&
 	       java_thread == java_thread_of_sig(env) && !is_synchronizer(before) &&
-	       oop_load_sig(before + (uint32_t)peek.at.blocker) == 0;
+	       reference_at(before + (uint32_t)peek.at.blocker) == 0;
 }
 
 void park_peek_init(JNIEnv *env, jobject thread, jclass synchronizer, jfieldID blocker,
@@ -106,6 +127,9 @@ void park_peek_init(JNIEnv *env, jobject thread, jclass synchronizer, jfieldID b
 	    peek.number < 0 || !guard_is_hooked_sig())
 		return;
 	object_header_init();
+	peek.narrow = continuation_sig.narrow;
+	peek.narrow_base = continuation_sig.narrow_base;
+	peek.narrow_shift = continuation_sig.narrow_shift;
 	/* a collection may come between */
 	for (int i = 0; !works && i < TRIES; i++) {
 		peek.synchronizer = klass_of_mirror_sig(synchronizer);

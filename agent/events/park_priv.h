@@ -46,7 +46,6 @@ void park_blocker_deinit(JNIEnv *env);
 struct park_self {
 	JNIEnv *env;
 	uint64_t java_thread;
-	uint64_t key; /* for wait_begin() */
 	jobject thread; /* its Thread, the virtual one where one is mounted */
 	bool is_local; /* @thread is a local reference */
 	bool is_virtual;
@@ -64,7 +63,8 @@ struct park_fields {
 	int32_t owner; /* of an AbstractOwnableSynchronizer */
 };
 
-/* Agent's thread: @thread is the slot of its own Thread. Where it does not work, nothing is read. */
+/* Agent's thread: @thread is the slot of its own Thread. Where it does not work, nothing is read.
+ */
 void park_peek_init(JNIEnv *env, jobject thread, jclass synchronizer, jfieldID blocker,
 		    const struct park_fields *fields);
 /* The same as park_owner(), of a thread by its slot. false = the JVM must be asked. */

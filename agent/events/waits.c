@@ -29,7 +29,7 @@ struct table {
 
 static struct table *table;
 static uint32_t used; /* places that were in use before here; grows by parts */
-static uint32_t n_older; /* waits of waits_add() in the table */
+static uint32_t n_older; /* parks of waits_add() in the table */
 
 static struct {
 	uint64_t short_waits, short_ns; /* of places that are forgotten */
@@ -92,7 +92,7 @@ static int32_t claim_in(uint64_t *keys, uint32_t first, uint64_t key)
 		uint64_t none = 0;
 
 		if (__atomic_load_n(&keys[k], __ATOMIC_RELAXED) == 0 &&
-		    __atomic_compare_exchange_n(&keys[k], &none, key, false, __ATOMIC_ACQ_REL,
+		    __atomic_compare_exchange_n(&keys[k], &none, key, false, __ATOMIC_SEQ_CST,
 						__ATOMIC_RELAXED))
 			return (int32_t)k;
 	}
@@ -245,35 +245,44 @@ void wait_end(uint64_t java_thread, uint64_t key, enum wire_wait how,
 		wait_tell_here(java_thread, &here, look, context);
 }
 
-bool wait_begin_here(uint64_t java_thread, uint64_t key, uint32_t number, uint8_t flags,
-		     const struct wait_lock *lock, struct wait_here *ret)
+bool wait_place(uint64_t java_thread, struct wait_here *ret)
 {
 	struct table *t = table;
-	struct wait from = {
+	int32_t place = -1;
+
+	if (!events_on(WIRE_EVENT_LOCK) || !t)
+		return false;
+	/* what the agent's thread took for a park of this thread is over */
+	if (__atomic_load_n(&n_older, __ATOMIC_RELAXED))
+		place = find(t, java_thread);
+	if (place >= 0)
+		is_over(&t->waits[place]);
+	else
+		place = claim(t, java_thread);
+	if (place < 0)
+		count_unpaired();
+	ret->place = (uint32_t)place;
+	return place >= 0;
+}
+
+void wait_give_back(const struct wait_here *here)
+{
+	release(table, here->place);
+}
+
+void wait_begin_here(struct wait_here *here, uint64_t java_thread, uint32_t number, uint8_t flags,
+		     const struct wait_lock *lock)
+{
+	const struct wait from = {
 		.java_thread = java_thread,
-		.key = key,
+		.key = java_thread,
 		.lock = *lock,
 		.number = number,
 		.how = WIRE_WAIT_PARK,
 		.flags = flags,
 	};
-	int32_t place;
 
-	if (!events_on(WIRE_EVENT_LOCK) || !t || !key)
-		return false;
-	/* what the agent's thread took for a wait of this thread is over */
-	place = __atomic_load_n(&n_older, __ATOMIC_RELAXED) ? find(t, key) : -1;
-	if (place >= 0)
-		is_over(&t->waits[place]);
-	else
-		place = claim(t, key);
-	if (place < 0) {
-		count_unpaired();
-		return false;
-	}
-	ret->place = (uint32_t)place;
-	ret->begin_ns = fill(t, ret->place, &from);
-	return true;
+	here->begin_ns = fill(table, here->place, &from);
 }
 
 bool wait_was_short(struct wait_here *here)
@@ -357,7 +366,8 @@ int32_t waits_add(uint64_t java_thread, uint64_t key, enum wire_wait how,
 
 	int32_t place = table && find(table, key) < 0 ? enter(table, &w) : -1;
 
-	if (place >= 0) {
+	/* of another kind of wait its end finds it, too */
+	if (place >= 0 && how == WIRE_WAIT_PARK) {
 		__atomic_store_n(&table->waits[place].is_older, 1, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&n_older, 1, __ATOMIC_RELAXED);
 	}
@@ -383,6 +393,17 @@ struct wait *waits_at(uint32_t i)
 struct wait_told *waits_told_at(uint32_t i)
 {
 	return &table->told[i];
+}
+
+bool waits_are_beginning(void)
+{
+	uint32_t n = waits_used();
+
+	for (uint32_t i = 0; i < n; i++)
+		if (__atomic_load_n(&table->keys[i], __ATOMIC_SEQ_CST) &&
+		    !__atomic_load_n(&table->waits[i].begin_ns, __ATOMIC_ACQUIRE))
+			return true;
+	return false;
 }
 
 uint32_t waits_used(void)

@@ -31,15 +31,18 @@ void wait_end(uint64_t java_thread, uint64_t key, enum wire_wait how,
 
 /*
  * The same of a wait that ends in the function in which it began: its place is known, nothing is
- * searched for, and no word is written that other threads write, too.
+ * searched for, and no word is written that other threads write, too. Its key is the JavaThread.
  */
 struct wait_here {
 	uint64_t begin_ns, duration_ns;
 	uint32_t place;
 };
-/* @number: of a virtual thread, on the wire. false = it is not seen, and has no end. */
-bool wait_begin_here(uint64_t java_thread, uint64_t key, uint32_t number, uint8_t flags,
-		     const struct wait_lock *lock, struct wait_here *ret);
+/* A place for it, in which it is not seen yet; a barrier for all loads and stores. false = none. */
+bool wait_place(uint64_t java_thread, struct wait_here *ret);
+void wait_give_back(const struct wait_here *here);
+/* Now it begins. @number: of a virtual thread, on the wire. */
+void wait_begin_here(struct wait_here *here, uint64_t java_thread, uint32_t number, uint8_t flags,
+		     const struct wait_lock *lock);
 /* After. true = it was below the threshold and is counted: that was all. */
 bool wait_was_short(struct wait_here *here);
 /* ... else: as wait_end(). */
@@ -58,7 +61,7 @@ struct wait {
 	uint32_t number; /* on the wire, of a virtual thread; 0 = the kernel's tid */
 	uint8_t how, flags;
 	uint8_t told; /* the agent's own thread alone: enum of open.c */
-	uint8_t is_older; /* waits_add() made it */
+	uint8_t is_older; /* a park of waits_add() */
 	/* of all waits at this place that were below the threshold; whoever has the place adds */
 	uint64_t short_waits, short_ns;
 };
@@ -84,6 +87,8 @@ int32_t waits_add(uint64_t java_thread, uint64_t key, enum wire_wait how,
 		  const struct wait_lock *lock);
 /* It was none: forget it, if it is still that one. */
 void waits_remove(uint32_t i, uint64_t begin_ns);
+/* Has anybody a place who does not wait? */
+bool waits_are_beginning(void);
 uint32_t waits_used(void); /* places from here on have never been used */
 uint64_t waits_bytes(void);
 /* Waits that were not sent: counters as in struct books. */

@@ -11,7 +11,6 @@
 #define PAGE_SLOTS 64
 
 /* guard_load_raw_sig(address): the word there; at a fault the hook continues at the second label */
-extern uint64_t guard_load_raw_sig(uint64_t address);
 extern const char guard_load_at_sig[], guard_load_failed_sig[];
 
 #if defined(__x86_64__)
