@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "agent/budget.h"
 #include "agent/dict.h"
 #include "agent/engine/cpu_timer.h"
 #include "agent/engine/wall.h"
@@ -555,8 +556,10 @@ static enum writer_result count_sample(const struct ring_sample *s)
 	}
 	writer.waiting[s->event].n++;
 	writer.waiting[s->event].weight += s->weight;
-	if (s->event == WIRE_EVENT_LOCK)
+	if (s->event == WIRE_EVENT_LOCK) {
 		open_wait_ended(s);
+		budget_wait(s->weight);
+	}
 	return WRITER_OK;
 }
 
