@@ -22,7 +22,6 @@
 static struct {
 	bool usable;
 	struct park_fields at;
-	int32_t osthread, number; /* in a JavaThread, in an OSThread */
 	uint64_t synchronizer; /* Klass */
 	int32_t super; /* in a Klass: the class above it at that depth */
 	bool narrow; /* references are */
@@ -63,8 +62,7 @@ static bool number_of(uint64_t thread, uint32_t *ret)
 
 	if (!java_thread || !java_thread_is_sig(java_thread))
 		return false;
-	*ret = load32_sig(load64_sig(java_thread + (uint32_t)peek.osthread) +
-			  (uint32_t)peek.number);
+	*ret = java_thread_tid_sig(java_thread);
 	return *ret != 0;
 }
 
@@ -119,12 +117,8 @@ void park_peek_init(JNIEnv *env, jobject thread, jclass synchronizer, jfieldID b
 	memset(&peek, 0, sizeof(peek));
 	peek.at = *fields;
 	peek.super = (int32_t)libjvm_offset("Klass", "_primary_supers[0]") + 8 * SUPER_DEPTH;
-	peek.osthread = (int32_t)libjvm_offset("JavaThread", "_osthread");
-	if (peek.osthread < 0)
-		peek.osthread = (int32_t)libjvm_offset("Thread", "_osthread");
-	peek.number = (int32_t)libjvm_offset("OSThread", "_thread_id");
-	if (!collector_moves_at_safepoints() || peek.super < 8 * SUPER_DEPTH || peek.osthread < 0 ||
-	    peek.number < 0 || !guard_is_hooked_sig())
+	if (!collector_moves_at_safepoints() || peek.super < 8 * SUPER_DEPTH ||
+	    !guard_is_hooked_sig())
 		return;
 	object_header_init();
 	peek.narrow = continuation_sig.narrow;
