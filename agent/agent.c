@@ -92,8 +92,7 @@ static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
 	(void)env;
 	(void)thread;
 	(*jvmti)->SetEventNotificationMode(jvmti, JVMTI_DISABLE, JVMTI_EVENT_VM_INIT, NULL);
-	agent_begin(load_options);
-	(*jvmti)->DisposeEnvironment(jvmti);
+	agent_begin(load_options); /* why the environment stays: jvmti_env.h */
 }
 
 JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void *reserved)

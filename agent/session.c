@@ -250,7 +250,6 @@ void session_close(void)
 	end_session();
 	close_fds();
 	thread_start_unhook();
-	events_forget();
 	if (session.walker_ready)
 		walker_deinit();
 	session.walker_ready = false;

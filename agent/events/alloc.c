@@ -139,15 +139,9 @@ static void end(void)
 	jvmti_env_rest(jvmti, &needed);
 }
 
-static void forget(void)
-{
-	jvmti_env_free(&alloc.jvmti);
-}
-
 const struct events_source alloc_source = {
 	.step = "alloc",
 	.event = WIRE_EVENT_ALLOC,
 	.begin = begin,
 	.end = end,
-	.forget = forget,
 };

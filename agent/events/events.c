@@ -138,13 +138,6 @@ bool events_end(void)
 	return quiet;
 }
 
-void events_forget(void)
-{
-	for (size_t i = 0; i < N_SOURCES; i++)
-		if (sources[i]->forget)
-			sources[i]->forget();
-}
-
 void events_tick(uint64_t now_ns)
 {
 	for (size_t i = 0; i < N_SOURCES; i++)

@@ -40,8 +40,6 @@ struct events_source {
 	 * know: a sentence that stays valid. < 0: the source is off. */
 	int (*begin)(const struct wire_start *start, const char **note);
 	void (*end)(void);
-	/* At the detach, after end: what was kept for the next begin. NULL = nothing. */
-	void (*forget)(void);
 	/* Something to do from time to time: returns when next, UINT64_MAX = never. NULL = nothing.
 	 */
 	uint64_t (*tick)(uint64_t now_ns);
@@ -59,7 +57,6 @@ void events_hello(void);
 void events_begin(const struct wire_start *start);
 /* Everything off and put back. false = a thread of the application hangs inside. */
 bool events_end(void);
-void events_forget(void);
 void events_tick(uint64_t now_ns);
 uint64_t events_next_ns(void); /* when events_tick() has something to do */
 uint64_t events_bytes(void);

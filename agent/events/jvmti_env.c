@@ -15,10 +15,3 @@ void jvmti_env_rest(jvmtiEnv *env, const jvmtiCapabilities *had)
 {
 	(void)(*env)->RelinquishCapabilities(env, had);
 }
-
-void jvmti_env_free(jvmtiEnv **env)
-{
-	if (*env)
-		(void)(**env)->DisposeEnvironment(*env);
-	*env = NULL;
-}

@@ -213,11 +213,6 @@ static void end(void)
 	jvmti_env_rest(jvmti, &needed);
 }
 
-static void forget(void)
-{
-	jvmti_env_free(&jvmti);
-}
-
 static bool enable(jvmtiEnv *ti)
 {
 	jvmtiEventCallbacks callbacks;
@@ -275,6 +270,5 @@ const struct events_source monitors_source = {
 	.event = WIRE_EVENT_LOCK,
 	.begin = begin,
 	.end = end,
-	.forget = forget,
 	.tick = tick,
 };
