@@ -1,12 +1,11 @@
 /*
  * Loads from memory that may be gone: a Method of an unloaded class, a code blob just freed, a word
- * of the stack that only looked like a pointer. A fault of such a load, and of no other
- * instruction, is taken by our hook in front of the JVM's handlers for SIGSEGV and SIGBUS; every
- * other goes on to them with the context untouched (implicit null checks, safepoint polls, stack
- * banging).
+ * of the stack that only looked like a pointer. A fault of such a load, and of no other instruction,
+ * is taken by our hook in front of the JVM's handlers for SIGSEGV and SIGBUS; every other goes on to
+ * them with the context untouched (implicit null checks, safepoint polls, stack banging).
  *
- * Without the hook (-Xcheck:jni prints a complaint about a handler that is not the JVM's) the
- * kernel is asked before the first load from a page in each walk.
+ * Without the hook (-Xcheck:jni prints a complaint about a handler that is not the JVM's) the kernel
+ * is asked before the first load from a page in each walk.
  */
 #pragma once
 
@@ -29,8 +28,8 @@ void guard_deinit(bool quiescent);
 /* Loads that faulted so far. */
 uint64_t guard_faults(void);
 
-/* Handler: before the first load of a walk. false = a fault would kill (the interrupted thread
- * blocks SIGSEGV or SIGBUS): no load may be made. */
+/* Handler: before the first load of a walk. false = a fault would kill (the interrupted thread blocks
+ * SIGSEGV or SIGBUS): no load may be made. */
 bool guard_begin_sig(const sigset_t *interrupted_mask);
 /* Faults are taken now: then a load may also be made without all that guard_word_sig() looks at. */
 bool guard_is_hooked_sig(void);
