@@ -1,8 +1,8 @@
 /*
  * See waits.h. The table: keys in lines of eight, so that a look at a line is one load from memory;
- * a few lines serve most JVMs, the larger parts of the table are touched when the ones before are
- * full. One thread fills and clears a place, the agent's own only copies: between two waits at a
- * place begin_ns is 0, so a copy with the same begin before and after is whole.
+ * a few lines serve most JVMs, the larger parts of the table are touched once the ones before have
+ * been full. One thread fills and clears a place, the agent's own only copies: between two waits at
+ * a place begin_ns is 0, so a copy with the same begin before and after is whole.
  *
  * The table's memory stays mapped for ever, given back to the kernel: a thread that comes late
  * finds zeros.
@@ -76,8 +76,8 @@ static int32_t find(const struct table *t, uint64_t key)
 {
 	uint32_t hash = hash_of(key), limit = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
 
-	for (const struct part *p = parts; p < parts + PARTS && p->end <= limit; p++)
-		for (uint32_t i = 0; i < p->lines; i++) {
+	for (const struct part *p = parts + PARTS - 1; p >= parts; p--)
+		for (uint32_t i = 0; p->end <= limit && i < p->lines; i++) {
 			int32_t place = find_in(t->keys, line_of(p, hash, i), key);
 
 			if (place >= 0)
@@ -108,20 +108,33 @@ static void now_used(uint32_t end)
 		;
 }
 
-static int32_t claim(struct table *t, uint64_t key)
+static int32_t claim_in_part(struct table *t, const struct part *p, uint64_t key)
 {
 	uint32_t hash = hash_of(key);
+	int32_t place = -1;
 
-	for (const struct part *p = parts; p < parts + PARTS; p++)
-		for (uint32_t i = 0; i < p->lines; i++) {
-			int32_t place = claim_in(t->keys, line_of(p, hash, i), key);
+	for (uint32_t i = 0; place < 0 && i < p->lines; i++)
+		place = claim_in(t->keys, line_of(p, hash, i), key);
+	return place;
+}
 
-			if (place >= 0) {
-				now_used(p->end);
-				return place;
-			}
-		}
-	return -1;
+/* The largest part that is in use has most room: one line is looked at where thousands wait. */
+static int32_t claim(struct table *t, uint64_t key)
+{
+	uint32_t limit = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+	const struct part *next = parts;
+	int32_t place = -1;
+
+	while (next < parts + PARTS && next->end <= limit)
+		next++;
+	for (const struct part *p = next; place < 0 && p > parts; p--)
+		place = claim_in_part(t, p - 1, key);
+	for (; place < 0 && next < parts + PARTS; next++) {
+		place = claim_in_part(t, next, key);
+		if (place >= 0)
+			now_used(next->end);
+	}
+	return place;
 }
 
 static void no_longer_older(struct wait *w)
