@@ -76,7 +76,7 @@ static int32_t find(const struct table *t, uint64_t key)
 {
 	uint32_t hash = hash_of(key), limit = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
 
-	for (const struct part *p = parts + PARTS - 1; p >= parts; p--)
+	for (const struct part *p = parts + PARTS; p-- > parts;)
 		for (uint32_t i = 0; p->end <= limit && i < p->lines; i++) {
 			int32_t place = find_in(t->keys, line_of(p, hash, i), key);
 
