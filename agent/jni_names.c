@@ -138,6 +138,13 @@ bool jni_thread_is_timed(JNIEnv *env, jobject thread)
 	return status >= 0 && status & JVMTI_THREAD_STATE_WAITING_WITH_TIMEOUT;
 }
 
+bool jni_thread_is_parked(JNIEnv *env, jobject thread)
+{
+	jint status = status_of(env, thread);
+
+	return status < 0 || status & JVMTI_THREAD_STATE_PARKED;
+}
+
 static void state_one(JNIEnv *env, jobject thread, uint32_t tid)
 {
 	jint status = status_of(env, thread);

@@ -7,8 +7,11 @@
  * @thread is a reference for the call alone. */
 typedef void jni_thread_fn(JNIEnv *env, jobject thread, uint64_t java_thread, void *context);
 void jni_threads_each(jni_thread_fn *on, void *context);
-/* Does it wait with a time limit? false also where that is not known. In jni_threads_each() alone. */
+/* Does it wait with a time limit? false also where that is not known. In jni_threads_each() alone.
+ */
 bool jni_thread_is_timed(JNIEnv *env, jobject thread);
+/* Is it parked? true also where that is not known. */
+bool jni_thread_is_parked(JNIEnv *env, jobject thread);
 /* Calls threads_java_name() for each live platform thread; @states: and thread_states_java(). */
 void jni_names_pass(bool states);
 /* A system property into @buf, "" if there is none. */

@@ -14,6 +14,7 @@ static struct {
 	const uint32_t *sysv_hash;
 	const ElfW(Rela) * rela, *plt;
 	size_t n_rela, n_plt;
+	struct libjvm_image image;
 } jvm;
 
 /* glibc relocates the pointers of the dynamic section in place, musl leaves them as offsets */
@@ -59,6 +60,20 @@ static void read_dynamic(uintptr_t base, const ElfW(Dyn) * dyn)
 	}
 }
 
+static void add_segment(uintptr_t base, const ElfW(Phdr) * segment)
+{
+	uintptr_t low = base + segment->p_vaddr, high = low + segment->p_memsz;
+
+	if (!jvm.image.low || low < jvm.image.low)
+		jvm.image.low = low;
+	if (high > jvm.image.high)
+		jvm.image.high = high;
+	if (!(segment->p_flags & PF_W) || segment->p_memsz <= segment->p_filesz)
+		return;
+	jvm.image.bss_low = low + segment->p_filesz;
+	jvm.image.bss_high = high;
+}
+
 static int on_object(struct dl_phdr_info *info, size_t size, void *data)
 {
 	const char *name = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
@@ -67,10 +82,15 @@ static int on_object(struct dl_phdr_info *info, size_t size, void *data)
 	(void)data;
 	if (!name || strcmp(name, "/libjvm.so") != 0)
 		return 0;
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+
+		if (segment->p_type == PT_LOAD)
+			add_segment(info->dlpi_addr, segment);
+		if (segment->p_type == PT_DYNAMIC)
 			read_dynamic(info->dlpi_addr,
-				     (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr));
+				     (const void *)(info->dlpi_addr + segment->p_vaddr));
+	}
 	jvm.found = jvm.symbols && jvm.strings && (jvm.gnu_hash || jvm.sysv_hash);
 	return 1;
 }
@@ -80,6 +100,14 @@ bool libjvm_find(void)
 	if (!jvm.found)
 		dl_iterate_phdr(on_object, NULL);
 	return jvm.found;
+}
+
+bool libjvm_image(struct libjvm_image *ret)
+{
+	if (!libjvm_find() || !jvm.image.bss_low)
+		return false;
+	*ret = jvm.image;
+	return true;
 }
 
 /* The dynamic section has no symbol count: DT_HASH's nchain is one, the end of the longest chain of

@@ -11,6 +11,11 @@
 #include "proto/jdk_bugs.h"
 
 bool libjvm_find(void); /* true once it is known; cheap to repeat */
+/* Where it lies, and its variables that are zero at first. */
+struct libjvm_image {
+	uint64_t low, high, bss_low, bss_high;
+};
+bool libjvm_image(struct libjvm_image *ret);
 void *libjvm_symbol(const char *name); /* NULL = not exported */
 /* The GOT slot through which libjvm calls @name; NULL = it imports no such function. */
 void **libjvm_import_slot(const char *name);

@@ -422,7 +422,6 @@ static void run_once(uint64_t now)
 {
 	enum writer_result r = writer_drain(UINT64_MAX);
 
-	walker_catch_up();
 	if (r != WRITER_GONE) {
 		threads_refresh(false);
 		events_tick(now);
@@ -434,6 +433,8 @@ static void run_once(uint64_t now)
 		r = once_a_second(now);
 	if (r != WRITER_GONE)
 		r = writer_flush();
+	if (session.sampled)
+		walker_catch_up();
 	if (r == WRITER_GONE || (writer_full_since() && now > writer_full_since() + LEASE_NS))
 		end_session();
 }

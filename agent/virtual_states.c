@@ -7,10 +7,13 @@
 #include <string.h>
 #include "agent/agent.h"
 #include "agent/events/lock_name.h"
+#include "agent/events/monitors.h"
 #include "agent/thread_states.h"
+#include "agent/walker/hotspot/layout.h"
 #include "agent/walker/walker.h"
 #include "agent/writer.h"
 
+#define VIRTUAL_SINCE  21
 #define LOOK_MAX       20000 /* threads in all */
 #define CONTAINERS_MAX 64
 #define DEPTH_MAX      8
@@ -325,11 +328,14 @@ void virtual_states_look(uint64_t now_ns)
 {
 	static const struct group none;
 	JNIEnv *env = agent.env;
+	/* a look would initialise the JDK's class, which starts a thread (JDK 24 and later) */
+	bool used = env && virtual_threads_used();
 
-	if (!env || !prepare(env))
+	if (!env || vm_sig.version < VIRTUAL_SINCE || (used && !prepare(env)))
 		return;
 	found.n_containers = found.n_groups = found.looked = 0;
-	look_into(env, jdk.root, 0);
+	if (used)
+		look_into(env, jdk.root, 0);
 	for (uint32_t i = 0; i < found.n_groups; i++)
 		tell(&found.groups[i], now_ns);
 	if (!found.n_groups)

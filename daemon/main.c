@@ -1,4 +1,4 @@
-/* kindlingd: settings, the lock, the loop, and a clean end. What happens in between: daemon/host.c.
+/* kindlingd: settings, the lock, the loop, and a clean end. What happens in between: daemon/host/.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -282,6 +282,7 @@ bool attach_file_give_up(struct inject *in)
 	let_it_look(in);
 	if (attach_sigquit_pending(in) || stands_still(in)) {
 		/* the file must stay; the next attach to this process takes it over */
+		in->left = true;
 		in->attach_dfd = fd_close(in->attach_dfd);
 		in->attach_fd = fd_close(in->attach_fd);
 		return false;
@@ -329,7 +330,9 @@ void attach_file_cleanup(struct inject *in)
 			return;
 		if (is_left(in, dfds[i])) {
 			let_it_look(in);
-			if (!attach_sigquit_pending(in) && !stands_still(in))
+			if (attach_sigquit_pending(in) || stands_still(in))
+				in->left = true;
+			else
 				(void)unlinkat(dfds[i], in->attach_file, 0);
 		}
 		files_as_root();

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- where the library would lie ------------------------------------------------------------ */
 
@@ -83,6 +84,12 @@ static enum verdict verdict_of(int r, const struct fault *f)
 									      : VERDICT_NO;
 }
 
+static const char *who_may_look(void)
+{
+	return geteuid() ? "run it as root"
+			 : "run it with CAP_SYS_PTRACE; this root may not look into it";
+}
+
 static enum verdict report(bool json, const struct check *c, int r, const struct fault *f,
 			   const char *found)
 {
@@ -93,7 +100,7 @@ static enum verdict report(bool json, const struct check *c, int r, const struct
 	else if (verdict == VERDICT_NO)
 		print(json, c->name, verdict, f->what, c->change);
 	else
-		print(json, c->name, verdict, f->what, c->tell ? c->tell : "run it as root");
+		print(json, c->name, verdict, f->what, c->tell ? c->tell : who_may_look());
 	return verdict;
 }
 
@@ -131,5 +138,7 @@ int check_all(struct inject *in, bool json)
 	}
 	f = (struct fault){ 0 };
 	r = check_place(in, &place.ok);
+	if (f.code == ENOTDIR || f.code == ELOOP || strncmp(f.what, "/tmp/kindling", 13) == 0)
+		place.change = "take away what lies at /tmp/kindling in it; it is not ours";
 	return (int)worse(all, report(json, &place, r, &f, NULL));
 }

@@ -34,6 +34,7 @@ struct inject {
 	bool may_cover; /* a tmpfs may be laid over its /tmp */
 	int cover_fd; /* root of the one that lies there, locked; -1 = none */
 	int covered_fd; /* what it was laid over, locked */
+	bool left; /* something had to stay, because it stands still: to be taken away later */
 	const char *found; /* what a check saw that is no reason to refuse; NULL = nothing */
 	struct fault *fault;
 };
@@ -46,6 +47,17 @@ struct inject {
 
 int inject_remaining_ms(const struct inject *in); /* until the deadline; 0 = it has passed */
 void inject_pause_ms(int ms);
+
+/* main.c: the parts that a person's command needs too. */
+#define INJECT_REPLY_MAX (1u << 20)
+int inject_open(struct inject *in); /* its descriptors. 0, or -errno + fault */
+int inject_prepare(struct inject *in); /* the same, and the preflight */
+
+/* person.c: kindling-inject by hand. Exit statuses. */
+int person_command(struct inject *in, char **argv); /* @argv: the words behind the pid */
+int person_help(bool wrong);
+/* What is wrong with the words, to stderr. Returns -1. */
+int person_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* proc.c: text of /proc, capped. */
 ssize_t proc_read(int dfd, const char *name, char *buf, size_t size); /* NUL-terminated; -errno */
@@ -89,6 +101,9 @@ bool jdk_lost_its_socket(const struct inject *in); /* it listens, but the name i
 /* The socket that a JVM numbered @ns_pid listens on, from a line of /proc/PID/net/unix; 0 = another
  * one. Pure. */
 uint64_t jdk_socket_inode(const char *line, int ns_pid);
+
+/* events.c: which events it would give, for a person who asks; never a no. */
+int events_check(struct inject *in);
 
 /* nproc.c: room for our threads in RLIMIT_NPROC. 0 or -EAGAIN + fault. */
 int nproc_check(struct inject *in);
@@ -184,9 +199,16 @@ bool attach_has_socket(const struct inject *in); /* .java_pidN is there: no sign
 int attach_connect(struct inject *in, int *ret_socket);
 void attach_mend_socket(struct inject *in); /* after a command: its name may have gone meanwhile */
 int attach_send_signal(struct inject *in); /* SIGQUIT, looked at once more; 0, or -errno + fault */
-/* Sends a command of up to 4 words; the reply (capped, NUL-terminated) goes into @reply. */
-int attach_command(const struct inject *in, int socket, const char *const words[4], char *reply,
-		   size_t size);
+
+/* attach_command.c: what is said over it. */
+#define ATTACH_REQUEST_MAX 65536
+/* Connects, sends a command of up to 4 words; the reply (capped, NUL-terminated) goes into @reply.
+ */
+int attach_command(struct inject *in, const char *const words[4], char *reply, size_t size);
+int attach_protocol_for(const char *const words[4]); /* 1 where that will do, else 2 */
+int attach_protocol_of(const char *reply); /* what an answer to `getversion` says */
+/* The bytes of a command; their number, or -E2BIG. */
+ssize_t attach_request(int protocol, const char *const words[4], char *buf, size_t size);
 
 /* attach_file.c: .attach_pidN, which tells the JVM that SIGQUIT means "open the socket". */
 int attach_file_make(struct inject *in);

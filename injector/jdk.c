@@ -116,8 +116,12 @@ int jdk_check(struct inject *in)
 	struct jdk_version v = { 0, 0 };
 	static char text[64];
 	char is[32], good[32];
+	int r = vmflags_version(in->proc_dfd, &v);
 
-	if (vmflags_version(in->proc_dfd, &v) < 0)
+	if (in->looks && (r == -EACCES || r == -EPERM))
+		return fault_set(in->fault, -r, FAULT_PREFLIGHT,
+				 "read its version in its memory: ");
+	if (r < 0)
 		return 0;
 	if (jdk_bug_affects(JDK_BUG_SOCKET, v) && in->root_dfd >= 0 && lost_its_socket(in)) {
 		fault_set(

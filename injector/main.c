@@ -1,11 +1,6 @@
 /*
  * kindling-inject: one target, one attempt, then exit. Started by the daemon with a result socket
- * (result.h), or by a person as a jattach that cannot kill:
- *
- *   kindling-inject PID load LIBRARY [OPTIONS]
- *   kindling-inject PID jcmd COMMAND...
- *   kindling-inject PID properties | threaddump
- *   kindling-inject PID check [json]
+ * (result.h), or by a person (person.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +15,6 @@
 #include "injector/result.h"
 #include "proto/wire.h"
 
-#define REPLY_MAX	    (1u << 20)
 #define DEADLINE_MS_DEFAULT 10000
 #define PIPE_BYTES_DEFAULT  (1u << 20)
 #define AFTER_DEADLINE_S    4 /* to take away what was placed */
@@ -36,25 +30,6 @@ struct arguments {
 	const char *library;
 };
 
-static const char usage[] =
-	"Usage: kindling-inject [--deadline SECONDS] PID COMMAND [ARGUMENT...]\n"
-	"\n"
-	"Talks to a HotSpot JVM of any container through its attach socket. Sends SIGQUIT only to a\n"
-	"process that catches it, never waits for ever, and leaves no file behind.\n"
-	"\n"
-	"Commands:\n"
-	"  load LIBRARY [OPTIONS]   load a JVMTI agent; the path is as the JVM sees it\n"
-	"  jcmd COMMAND [ARG...]    a diagnostic command, e.g. jcmd VM.version\n"
-	"  properties               the JVM's system properties\n"
-	"  threaddump               stacks of all threads\n"
-	"  check [json] [read-seccomp] [over_tmp=1]\n"
-	"                           could an agent be loaded? Sends and leaves nothing.\n"
-	"                           read-seccomp stops a sleeping thread for some 50 us, to read\n"
-	"                           its filter; over_tmp=1: a tmpfs may be laid over its /tmp\n"
-	"\n"
-	"Exit status: 0 done, 1 failed (the reason is printed), 2 wrong usage. Of check: 0 yes, 1 no,\n"
-	"2 it could not be told.\n";
-
 /* The last resort against a file system of the target's that never answers. */
 static void set_deadline(struct inject *in, uint64_t ms)
 {
@@ -62,7 +37,7 @@ static void set_deadline(struct inject *in, uint64_t ms)
 	(void)alarm((unsigned)(ms / 1000) + AFTER_DEADLINE_S);
 }
 
-static int open_target(struct inject *in)
+int inject_open(struct inject *in)
 {
 	char path[32];
 
@@ -83,9 +58,9 @@ static int open_target(struct inject *in)
 	return 0;
 }
 
-static int prepare(struct inject *in)
+int inject_prepare(struct inject *in)
 {
-	int r = open_target(in);
+	int r = inject_open(in);
 
 	if (r == 0)
 		r = preflight(in);
@@ -109,8 +84,7 @@ static int forward_start(struct inject *in, int control_fd)
 
 static int load(struct inject *in, const struct placement *p)
 {
-	static char reply[REPLY_MAX];
-	CLEANUP(fd_closep) int socket = -1;
+	static char reply[INJECT_REPLY_MAX];
 	char library[192], options[320];
 	const char *words[4] = { "load", library, "true", options };
 	int r;
@@ -118,9 +92,7 @@ static int load(struct inject *in, const struct placement *p)
 	snprintf(library, sizeof(library), "%s/%s", p->dir, p->library);
 	snprintf(options, sizeof(options), "events=%s/%s,control=%s/%s", p->dir, p->events, p->dir,
 		 p->control);
-	r = attach_connect(in, &socket);
-	if (r == 0)
-		r = attach_command(in, socket, words, reply, sizeof(reply));
+	r = attach_command(in, words, reply, sizeof(reply));
 	return r < 0 ? r : reply_check_load(reply, in->fault);
 }
 
@@ -186,7 +158,7 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 	if (library_fd < 0)
 		r = fault_set(in->fault, errno, FAULT_PLACEMENT, "open %s: ", args->library);
 	else
-		r = prepare(in);
+		r = inject_prepare(in);
 	if (r == 0)
 		r = place(in, library_fd, args->quiet, args->pipe_bytes, &p);
 	if (r == 0)
@@ -203,6 +175,7 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 	over_take_away(in);
 	if (r == 0)
 		attach_mend_socket(in);
+	result.left = in->left;
 	answer(args->result_fd, &result, r == 0 ? (int[2]){ p.events_fd, p.control_fd } : NULL);
 	return r < 0 ? 1 : 0;
 }
@@ -213,7 +186,7 @@ static int cleanup(struct inject *in)
 
 	in->fault = &f;
 	/* a stopped process is no reason to leave its files */
-	if (open_target(in) == 0 && (preflight_identity(in) == 0 || f.code == EAGAIN) &&
+	if (inject_open(in) == 0 && (preflight_identity(in) == 0 || f.code == EAGAIN) &&
 	    inject_alive(in)) {
 		f = (struct fault){ 0 };
 		if (over_find(in) == 0)
@@ -221,93 +194,7 @@ static int cleanup(struct inject *in)
 		attach_file_cleanup(in);
 		over_take_away(in);
 	}
-	return 0;
-}
-
-/* ---- for people ----------------------------------------------------------------------------- */
-
-static int print_reply(const char *reply)
-{
-	const char *text = strchr(reply, '\n');
-	long code = strtol(reply, NULL, 10);
-
-	fputs(text ? text + 1 : reply, stdout);
-	return code == 0 ? 0 : 1;
-}
-
-static int join(char *dst, size_t size, char **words)
-{
-	size_t len = 0;
-
-	dst[0] = '\0';
-	for (; *words; words++) {
-		len += (size_t)snprintf(dst + len, size - len, "%s%s", len ? " " : "", *words);
-		if (len >= size)
-			return -E2BIG;
-	}
-	return 0;
-}
-
-static int check(struct inject *in, char **argv)
-{
-	struct fault f = { 0 };
-	bool json = false;
-
-	for (char **word = argv + 1; *word; word++) {
-		json |= strcmp(*word, "json") == 0;
-		in->reads_seccomp |= strcmp(*word, "read-seccomp") == 0;
-		in->may_cover |= strcmp(*word, "over_tmp=1") == 0;
-	}
-	in->fault = &f;
-	in->loads = in->looks = true;
-	if (open_target(in) < 0) {
-		check_say_unseen(json, f.step == FAULT_NAMESPACE ? "access" : "process", &f);
-		if (f.step != FAULT_NAMESPACE || in->proc_dfd < 0)
-			return 1;
-	}
-	return check_all(in, json);
-}
-
-static int command_for_person(struct inject *in, char **argv)
-{
-	static char reply[REPLY_MAX];
-	CLEANUP(fd_closep) int socket = -1;
-	const char *words[4] = { argv[0], NULL, NULL, NULL };
-	struct fault f = { 0 };
-	char joined[2048];
-	int r;
-
-	in->fault = &f;
-	if (strcmp(argv[0], "check") == 0)
-		return check(in, argv);
-	if (strcmp(argv[0], "load") == 0 && argv[1]) {
-		in->loads = true;
-		words[1] = argv[1];
-		words[2] = argv[1][0] == '/' ? "true" : "false";
-		words[3] = argv[2];
-	} else if (strcmp(argv[0], "jcmd") == 0 && argv[1]) {
-		if (join(joined, sizeof(joined), argv + 1) < 0) {
-			fprintf(stderr, "kindling-inject: the command is longer than %zu bytes\n",
-				sizeof(joined));
-			return 2;
-		}
-		words[1] = joined;
-	} else if (strcmp(argv[0], "properties") != 0 && strcmp(argv[0], "threaddump") != 0) {
-		fputs(usage, stderr);
-		return 2;
-	}
-	r = prepare(in);
-	if (r == 0)
-		r = attach_connect(in, &socket);
-	if (r == 0)
-		r = attach_command(in, socket, words, reply, sizeof(reply));
-	if (r == 0 && strcmp(argv[0], "load") == 0)
-		r = reply_check_load(reply, &f);
-	if (r < 0) {
-		fprintf(stderr, "kindling-inject: %s: %s\n", fault_step_name(f.step), f.what);
-		return 1;
-	}
-	return print_reply(reply);
+	return in->left ? INJECT_STATUS_LEFT : 0;
 }
 
 /* ---- arguments ------------------------------------------------------------------------------ */
@@ -341,53 +228,69 @@ static bool parse_settings(struct arguments *args, char **argv)
 	return true;
 }
 
+/* --name value ...; the first word behind them, or -1 and a person was told. */
+static int parse_options(struct arguments *args, int argc, char **argv)
+{
+	int at = 1;
+	uint64_t n;
+
+	for (; at < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
+		bool is_number = at + 1 < argc && number(argv[at + 1], &n);
+
+		if (strcmp(argv[at], "--result-fd") == 0 && is_number)
+			args->result_fd = (int)n;
+		else if (strcmp(argv[at], "--deadline") == 0 && is_number && n > 0 &&
+			 n <= DEADLINE_MS_MAX / 1000)
+			args->deadline_ms = n * 1000;
+		else if (strcmp(argv[at], "--deadline") == 0)
+			return person_wrong("--deadline wants seconds, 1 to %d",
+					    DEADLINE_MS_MAX / 1000);
+		else
+			return person_wrong("there is no option %.40s", argv[at]);
+	}
+	return at;
+}
+
+/* PID START_TIME attach LIBRARY settings..., or PID START_TIME cleanup */
+static int run_for_daemon(struct inject *in, struct arguments *args, char **argv)
+{
+	if (!argv[0] || !argv[1] || !number(argv[0], &in->start_time))
+		return 2;
+	if (strcmp(argv[1], "cleanup") == 0)
+		return cleanup(in);
+	if (!argv[2] || strcmp(argv[1], "attach") != 0 || !parse_settings(args, argv + 3))
+		return 2;
+	args->library = argv[2];
+	set_deadline(in, args->deadline_ms);
+	return inject_for_daemon(in, args);
+}
+
 int main(int argc, char **argv)
 {
 	struct arguments args = { -1, DEADLINE_MS_DEFAULT, PIPE_BYTES_DEFAULT, true, false, NULL };
 	struct inject in = INJECT_NULL;
 	uint64_t n;
-	int at = 1;
+	int at;
 
-	for (; at < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
-		if (strcmp(argv[at], "--help") == 0) {
-			fputs(usage, stdout);
-			return 0;
-		}
-		if (strcmp(argv[at], "--version") == 0) {
-			puts("kindling-inject " KINDLING_VERSION);
-			return 0;
-		}
-		if (at + 1 >= argc || !number(argv[at + 1], &n))
-			break;
-		if (strcmp(argv[at], "--result-fd") == 0)
-			args.result_fd = (int)n;
-		else if (strcmp(argv[at], "--deadline") == 0 && n > 0 &&
-			 n <= DEADLINE_MS_MAX / 1000)
-			args.deadline_ms = n * 1000;
-		else
-			break;
+	if (argc < 2 || strcmp(argv[1], "--help") == 0)
+		return person_help(argc < 2);
+	if (strcmp(argv[1], "--version") == 0) {
+		puts("kindling-inject " KINDLING_VERSION);
+		return 0;
 	}
-	if (at + 1 >= argc || !number(argv[at], &n) || n == 0 || n > INT32_MAX) {
-		fputs(usage, stderr);
+	at = parse_options(&args, argc, argv);
+	if (at < 0)
+		return 2;
+	if (at == argc)
+		return person_help(true);
+	if (!number(argv[at], &n) || n == 0 || n > INT32_MAX) {
+		person_wrong("\"%.40s\" is no pid", argv[at]);
 		return 2;
 	}
 	in.pid = (pid_t)n;
 	at++;
 	signal(SIGPIPE, SIG_IGN);
 	set_deadline(&in, args.deadline_ms);
-	if (args.result_fd < 0)
-		return command_for_person(&in, argv + at);
-
-	/* PID START_TIME attach LIBRARY settings..., or PID START_TIME cleanup */
-	if (at + 1 >= argc || !number(argv[at], &in.start_time))
-		return 2;
-	if (strcmp(argv[at + 1], "cleanup") == 0) {
-		return cleanup(&in);
-	}
-	if (at + 2 >= argc || strcmp(argv[at + 1], "attach") != 0 ||
-	    !parse_settings(&args, argv + at + 3))
-		return 2;
-	args.library = argv[at + 2];
-	set_deadline(&in, args.deadline_ms);
-	return inject_for_daemon(&in, &args);
+	return args.result_fd < 0 ? person_command(&in, argv + at)
+				  : run_for_daemon(&in, &args, argv + at);
 }

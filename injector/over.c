@@ -159,7 +159,9 @@ void over_take_away(struct inject *in)
 	if (in->cover_fd < 0)
 		return;
 	attach_end_listener(in, in->cover_fd);
-	if (!attach_file_is_awaited(in, in->cover_fd))
+	if (attach_file_is_awaited(in, in->cover_fd))
+		in->left = true;
+	else
 		(void)mount_detach(in, in->cover_fd);
 	in->cover_fd = fd_close(in->cover_fd);
 	in->covered_fd = fd_close(in->covered_fd);

@@ -211,9 +211,14 @@ static int check_profilers(struct inject *in)
 	static char text[PROFILERS_TEXT_SIZE + 64];
 	char names[PROFILERS_TEXT_SIZE];
 	profilers_set set = 0;
+	int r;
 
 	if (!in->looks)
 		return 0;
+	r = proc_runtime(in->proc_dfd);
+	if (r < 0)
+		return fault_set(in->fault, -r, FAULT_PREFLIGHT,
+				 "read maps of process %d: ", in->pid);
 	profilers_read_maps(in->proc_dfd, &set);
 	profilers_read_options(in->proc_dfd, &set);
 	if (set) {
@@ -244,6 +249,8 @@ const struct check preflight_checks[] = {
 	{ "seccomp", seccomp_check, "no filter ends it at a call of the agent's",
 	  "allow that call in its seccomp profile, or let it fail with an error",
 	  "kindling doctor --read-seccomp, as root; it stops a sleeping thread for some 50 us" },
+	{ "events", events_check,
+	  "it gives all events: cpu, wall, thread names, monitors, parks, allocations", NULL, NULL },
 	{ "profilers", check_profilers, "no other profiler is in it",
 	  "targets.foreign_profilers: share", NULL },
 };

@@ -13,6 +13,10 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#define VERSION_MAX   40
+#define VERSION_CHARS "0123456789abcdefghijklmnopqrstuvwxyz.+-~"
+#define VERSIONS_MAX  100
+
 static bool begins(const char *name, const char *prefix)
 {
 	return strncmp(name, prefix, strlen(prefix)) == 0;
@@ -101,21 +105,21 @@ static void remove_files(const struct inject *in, int dir_dfd, enum removal what
 	}
 }
 
-static void remove_dirs(int tmp_dfd)
+static void remove_dirs(int tmp_dfd, const char *version)
 {
 	CLEANUP(fd_closep)
 	int dir = files_open(tmp_dfd, "kindling", O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 
 	/* only when empty: another attempt or another version may be there */
 	if (dir >= 0)
-		(void)unlinkat(dir, KINDLING_VERSION, AT_REMOVEDIR);
+		(void)unlinkat(dir, version, AT_REMOVEDIR);
 	(void)unlinkat(tmp_dfd, "kindling", AT_REMOVEDIR);
 }
 
 /* @lock_fd may hold the shared lock; turning it into an exclusive one fails while another holds it.
  * @others: what goes while one does. */
-static void remove_all(const struct inject *in, int tmp_dfd, int dir_dfd, int lock_fd,
-		       enum removal others)
+static void remove_all(const struct inject *in, int tmp_dfd, const char *version, int dir_dfd,
+		       int lock_fd, enum removal others)
 {
 	bool last = lock_fd < 0 || flock(lock_fd, LOCK_EX | LOCK_NB) == 0;
 	enum removal what = last ? REMOVE_ALL : others;
@@ -126,11 +130,11 @@ static void remove_all(const struct inject *in, int tmp_dfd, int dir_dfd, int lo
 	if (files_as_keeper(in) == 0) {
 		remove_files(in, dir_dfd, what);
 		if (last)
-			remove_dirs(tmp_dfd);
+			remove_dirs(tmp_dfd, version);
 	}
 	files_as_root();
 	if (last)
-		remove_dirs(tmp_dfd);
+		remove_dirs(tmp_dfd, version);
 }
 
 void place_remove(const struct inject *in, struct placement *p)
@@ -140,22 +144,47 @@ void place_remove(const struct inject *in, struct placement *p)
 	p->mount_fd = fd_close(p->mount_fd);
 	/* a tmpfs over /tmp goes with all that is in it */
 	if (p->dir_dfd >= 0 && in->cover_fd < 0)
-		remove_all(in, p->tmp_dfd, p->dir_dfd, p->lock_fd, REMOVE_OWN);
+		remove_all(in, p->tmp_dfd, KINDLING_VERSION, p->dir_dfd, p->lock_fd, REMOVE_OWN);
 	p->dir_dfd = fd_close(p->dir_dfd);
 	p->lock_fd = fd_close(p->lock_fd);
 	p->tmp_dfd = fd_close(p->tmp_dfd);
+	if (in->cover_fd < 0)
+		place_cleanup(in); /* of other versions */
 }
 
+static bool is_version(const char *name)
+{
+	return name[0] >= '0' && name[0] <= '9' && strlen(name) < VERSION_MAX &&
+	       strspn(name, VERSION_CHARS) == strlen(name);
+}
+
+static void clean_version(const struct inject *in, int tmp_dfd, int dir_dfd, const char *version)
+{
+	CLEANUP(fd_closep)
+	int dfd = files_open(dir_dfd, version, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	struct stat st;
+
+	if (dfd >= 0 && files_is_private(in, dfd, &st))
+		remove_all(in, tmp_dfd, version, dfd, dfd, REMOVE_DEAD);
+}
+
+/* Of every version: a daemon that was killed may have been another one than this. Its attempts hold
+ * their lock, too. */
 void place_cleanup(const struct inject *in)
 {
 	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
-	CLEANUP(fd_closep) int dfd = -1;
+	int fd =
+		tmp < 0 ? tmp : files_open(tmp, "kindling", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *e;
 
-	if (tmp < 0)
+	if (!dir) {
+		fd_close(fd);
 		return;
-	dfd = files_open(tmp, PLACE_IN_TMP, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (dfd >= 0)
-		remove_all(in, tmp, dfd, dfd, REMOVE_DEAD);
-	else
-		remove_dirs(tmp); /* killed between the two directories: only if empty */
+	}
+	for (int i = 0; i < VERSIONS_MAX && (e = readdir(dir)); i++)
+		if (is_version(e->d_name))
+			clean_version(in, tmp, fd, e->d_name);
+	closedir(dir);
+	remove_dirs(tmp, KINDLING_VERSION); /* killed between the two directories: only if empty */
 }

@@ -34,8 +34,12 @@ static inline const char *inject_strategy_name(unsigned strategy)
 	return strategy < sizeof(names) / sizeof(names[0]) ? names[strategy] : "";
 }
 
+/* Exit status of `kindling-inject PID START_TIME cleanup`, 0 = nothing of ours is left. */
+#define INJECT_STATUS_LEFT 4
+
 struct inject_result {
 	struct fault fault; /* code 0 = success, fds[0] = events, fds[1] = control */
 	uint32_t strategy; /* enum inject_strategy */
+	uint32_t left; /* 1 = something had to stay while the target stands still: clean up later */
 	char library[124]; /* path in the target's mount namespace, NUL-terminated */
 };

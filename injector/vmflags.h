@@ -22,5 +22,8 @@ struct vmflag {
  */
 int vmflags_read(int proc_dfd, struct vmflag *flags, size_t n);
 
+/* The value of a flag that is a text, "" if it is not set or there is none. 0 or -errno. */
+int vmflags_text(int proc_dfd, const char *name, char *ret, size_t size);
+
 /* Which JDK it is, by the same tables. 0 or -errno. */
 int vmflags_version(int proc_dfd, struct jdk_version *ret);

@@ -26,6 +26,7 @@ typedef jobject JNICALL current_thread_fn(JNIEnv *env, jclass unused);
 static struct {
 	jclass synchronizer, virtual_thread; /* global references; the second NULL before JDK 21 */
 	jfieldID blocker, owner, eetop, thread_id;
+	jfieldID phaser; /* in a Phaser$QNode; NULL = none was seen yet */
 	hash_fn *hash;
 	current_thread_fn *current_thread;
 	bool by_slot; /* Thread objects by their slots; else by current_thread */
@@ -137,14 +138,43 @@ uint32_t park_owner(const struct park_self *s)
 	return tid;
 }
 
+/* The phaser that a Phaser$QNode is of; NULL = not known. Its class is initialised: there is one.
+ */
+static jobject phaser_of(JNIEnv *env, jobject node)
+{
+	jfieldID field = __atomic_load_n(&known.phaser, __ATOMIC_ACQUIRE);
+	jclass node_class;
+
+	if (!field) {
+		node_class = (*env)->GetObjectClass(env, node);
+		field = (*env)->GetFieldID(env, node_class, "phaser",
+					   "Ljava/util/concurrent/Phaser;");
+		(*env)->ExceptionClear(env);
+		(*env)->DeleteLocalRef(env, node_class);
+		__atomic_store_n(&known.phaser, field, __ATOMIC_RELEASE);
+	}
+	return field ? (*env)->GetObjectField(env, node, field) : NULL;
+}
+
+/* Some blockers are made for one wait: what several threads wait for is behind them. Of a
+ * CompletableFuture nothing leads there: its waits are of one class and no identity. */
 static void look_at(JNIEnv *env, jobject thread, struct wait_lock *lock)
 {
-	jobject blocker = (*env)->GetObjectField(env, thread, known.blocker);
+	jobject blocker = (*env)->GetObjectField(env, thread, known.blocker), whole = NULL;
 
 	if (!blocker)
 		return;
 	lock->class_handle = walker_class_of_sig(blocker);
-	lock->identity = (uint32_t)known.hash(env, blocker);
+	if (walker_class_is(lock->class_handle, "java/util/concurrent/Phaser$QNode"))
+		whole = phaser_of(env, blocker);
+	if (whole) {
+		lock->class_handle = walker_class_of_sig(whole);
+		lock->identity = (uint32_t)known.hash(env, whole);
+		(*env)->DeleteLocalRef(env, whole);
+	} else if (!walker_class_is(lock->class_handle,
+				    "java/util/concurrent/CompletableFuture$Signaller")) {
+		lock->identity = (uint32_t)known.hash(env, blocker);
+	}
 	(*env)->DeleteLocalRef(env, blocker);
 }
 
@@ -244,7 +274,7 @@ void park_look_now(struct park_ask *asks, uint32_t n)
 		jni_threads_each(on_thread, &context);
 }
 
-static void on_owned(JNIEnv *env, jobject thread, uint64_t java_thread, void *context)
+static void on_blocked(JNIEnv *env, jobject thread, uint64_t java_thread, void *context)
 {
 	void (*on)(uint64_t, const struct wait_lock *, uint8_t) =
 		*(void (**)(uint64_t, const struct wait_lock *, uint8_t))context;
@@ -253,11 +283,14 @@ static void on_owned(JNIEnv *env, jobject thread, uint64_t java_thread, void *co
 
 	if (!blocker)
 		return;
-	if (java_thread && (*env)->IsInstanceOf(env, blocker, known.synchronizer))
+	if ((*env)->IsInstanceOf(env, blocker, known.synchronizer))
 		owner = (*env)->GetObjectField(env, blocker, known.owner);
-	if (owner && !(*env)->IsSameObject(env, owner, thread)) {
+	/* one that has the lock already is on its way out */
+	if (java_thread && jni_thread_is_parked(env, thread) &&
+	    !(owner && (*env)->IsSameObject(env, owner, thread))) {
 		look_at(env, thread, &lock);
-		lock.owner_tid = tid_of(env, owner);
+		if (owner)
+			lock.owner_tid = tid_of(env, owner);
 		on(java_thread, &lock, jni_thread_is_timed(env, thread) ? WIRE_LOCK_TIMED : 0);
 	}
 	if (owner)
@@ -265,10 +298,11 @@ static void on_owned(JNIEnv *env, jobject thread, uint64_t java_thread, void *co
 	(*env)->DeleteLocalRef(env, blocker);
 }
 
-void park_owned_each(void (*on)(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags))
+void park_blocked_each(void (*on)(uint64_t java_thread, const struct wait_lock *lock,
+				  uint8_t flags))
 {
 	if (known.blocker && known.hash)
-		jni_threads_each(on_owned, &on);
+		jni_threads_each(on_blocked, &on);
 }
 
 static void init_peek(JNIEnv *env)

@@ -1,8 +1,8 @@
 /*
  * Parks that began before ours was called: they come back through the native of before, and nobody
- * tells of their end. Those for a lock that another thread holds are the ones that matter (a
- * deadlock may be among them): they are put into the table of waits, and looked at until they are
- * over. Waits without an owner, those of a pool's threads among them, are not.
+ * tells of their end. They are put into the table of waits, and looked at until they are over;
+ * those for a lock that another thread holds first (a deadlock may be among them), then, as long as
+ * there is room, the others, of which those of idle pools are the most.
  */
 #include <stdbool.h>
 #include "agent/agent.h"
@@ -12,8 +12,9 @@
 
 /* Shorter than what open.c waits for before it tells of a wait: a thread that was just on its way
  * out is never told of. */
-#define LOOK_NS	  (500 * NS_PER_MS)
-#define OLDER_MAX 256u
+#define LOOK_NS	   (500 * NS_PER_MS)
+#define LOOK_SHARE 1000 /* of the time goes into looks, at most one in so many */
+#define OLDER_MAX  1024u
 
 static struct older {
 	uint64_t java_thread, begin_ns;
@@ -21,6 +22,7 @@ static struct older {
 	bool seen; /* in this look */
 } older[OLDER_MAX];
 static uint32_t n_older;
+static uint32_t next_older; /* where the one seen next most likely is: the JVM keeps an order */
 static bool added; /* since the start */
 
 static void add(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
@@ -41,12 +43,24 @@ static void add(uint64_t java_thread, const struct wait_lock *lock, uint8_t flag
 	};
 }
 
+static void add_owned(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
+{
+	if (lock->owner_tid)
+		add(java_thread, lock, flags);
+}
+
 static void look(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
 {
 	(void)flags;
-	for (uint32_t i = 0; i < n_older; i++)
-		if (older[i].java_thread == java_thread && older[i].identity == lock->identity)
-			older[i].seen = true;
+	for (uint32_t i = 0; i < n_older; i++) {
+		uint32_t at = (next_older + i) % n_older;
+
+		if (older[at].java_thread != java_thread)
+			continue;
+		older[at].seen |= older[at].identity == lock->identity;
+		next_older = at + 1;
+		return;
+	}
 }
 
 /* One that was not seen is over, one with another begin came through ours since. */
@@ -72,14 +86,19 @@ static void forget_those_over(void)
 
 static uint64_t tick(uint64_t now_ns)
 {
+	uint64_t pause_ns;
+
 	if (!added) {
 		added = true;
-		park_owned_each(add);
+		park_blocked_each(add_owned);
+		park_blocked_each(add); /* a thread that is there is not added again */
 	} else {
-		park_owned_each(look);
+		park_blocked_each(look);
 		forget_those_over();
 	}
-	return n_older ? now_ns + LOOK_NS : UINT64_MAX;
+	/* a JVM of thousands of threads is looked at more rarely */
+	pause_ns = LOOK_SHARE * (mono_ns() - now_ns);
+	return n_older ? now_ns + (pause_ns > LOOK_NS ? pause_ns : LOOK_NS) : UINT64_MAX;
 }
 
 static int begin(const struct wire_start *start, const char **note)

@@ -74,5 +74,7 @@ bool park_peek_owner(jobject thread, uint32_t *ret_tid);
 
 /* After: class and identity. */
 void park_look(const struct park_self *self, struct wait_lock *lock);
-/* Agent's thread: each platform thread that has a lock to park for which another one holds. */
-void park_owned_each(void (*on)(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags));
+/* Agent's thread: each platform thread that is parked for something; its owner where another thread
+ * holds it. */
+void park_blocked_each(void (*on)(uint64_t java_thread, const struct wait_lock *lock,
+				  uint8_t flags));

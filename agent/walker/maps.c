@@ -35,6 +35,7 @@ static struct {
 	uint32_t generation;
 	uint32_t skipped;
 	uint64_t bytes;
+	uint64_t stays_low, stays_high; /* see maps_stays() */
 } maps;
 
 static bool take_hex(const char **p, const char *end, uint64_t *ret)
@@ -164,6 +165,29 @@ static uint8_t *copy_range(struct safe_copy *copy, uint64_t from, uint64_t to)
 	return bytes;
 }
 
+static bool stays(uint64_t from, uint64_t to)
+{
+	return from >= maps.stays_low && to > from && to <= maps.stays_high;
+}
+
+/* To be read, and given back: a copy, or the bytes themselves where nobody takes them away. */
+static const uint8_t *borrow_range(struct safe_copy *copy, uint64_t from, uint64_t to)
+{
+	return stays(from, to) ? (const uint8_t *)(uintptr_t)from : copy_range(copy, from, to);
+}
+
+static void return_range(const struct cfi_bytes *range)
+{
+	if (range->bytes && !stays(range->address, range->address + range->len))
+		munmap((void *)range->bytes, range->len);
+}
+
+void maps_stays(uint64_t low, uint64_t high)
+{
+	maps.stays_low = low;
+	maps.stays_high = high;
+}
+
 static uint64_t rows_bytes(void)
 {
 	uint64_t sum = 0;
@@ -213,18 +237,17 @@ static int load_rows(struct safe_copy *copy, const struct elf_image *image, stru
 		return -ENOENT;
 	header.address = image->bias + segment->p_vaddr;
 	header.len = segment->p_memsz;
-	header.bytes = copy_range(copy, header.address, header.address + header.len);
+	header.bytes = borrow_range(copy, header.address, header.address + header.len);
 	if (!header.bytes)
 		return -EFAULT;
 	if (cfi_frame_address(&header, &frame.address) == 0)
 		frame_end = elf_image_segment_end(image, frame.address);
 	frame.len = frame_end > frame.address ? frame_end - frame.address : 0;
-	frame.bytes = copy_range(copy, frame.address, frame_end);
-	if (frame.bytes) {
+	frame.bytes = borrow_range(copy, frame.address, frame_end);
+	if (frame.bytes)
 		r = build_rows(m, &header, &frame);
-		munmap((void *)frame.bytes, frame.len);
-	}
-	munmap((void *)header.bytes, header.len);
+	return_range(&frame);
+	return_range(&header);
 	return r;
 }
 

@@ -24,6 +24,8 @@ struct maps_line {
 /* Parse one line (without its newline); false if it is none. Pure. */
 bool maps_parse_line(const char *line, size_t len, struct maps_line *ret);
 
+/* A library that is never unloaded lies in [low, high): its tables are read where they are. */
+void maps_stays(uint64_t low, uint64_t high);
 /* Read anew what has changed and publish it. 0, or -errno (the old state holds). */
 int maps_refresh(void);
 bool maps_find(uint64_t pc, struct walk_mapping *ret);

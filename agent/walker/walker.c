@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include "agent/libjvm.h"
 #include "agent/walker/asgct/asgct.h"
@@ -10,6 +11,7 @@
 #include "agent/walker/hotspot/hotspot.h"
 #include "agent/walker/hotspot/method.h"
 #include "agent/walker/hotspot/scopes.h"
+#include "agent/walker/hotspot/stub_names.h"
 #include "agent/walker/java_thread.h"
 #include "agent/walker/maps.h"
 #include "agent/walker/unwind.h"
@@ -56,6 +58,7 @@ static int choose(JavaVM *vm, JNIEnv *env, const char **why)
 
 int walker_init(JavaVM *vm, JNIEnv *env, const char **why)
 {
+	struct libjvm_image image;
 	int r;
 
 	if (!libjvm_code_cache(&unwind_code_cache.low, &unwind_code_cache.high)) {
@@ -67,6 +70,8 @@ int walker_init(JavaVM *vm, JNIEnv *env, const char **why)
 		*why = "the JVM's thread pointer was not found";
 		return r;
 	}
+	if (libjvm_image(&image)) /* most of all tables, and we run in its thread */
+		maps_stays(image.low, image.high);
 	r = maps_refresh();
 	if (r < 0) {
 		*why = "/proc/self/maps cannot be read";
@@ -112,8 +117,13 @@ void walker_refresh(void)
 
 void walker_catch_up(void)
 {
+	static bool named;
+
 	if (own && __atomic_exchange_n(&code_places_sig.wanted, false, __ATOMIC_RELAXED))
 		code_find_places(true);
+	if (own && !named)
+		stub_names_refresh();
+	named = own;
 }
 
 uint64_t walker_bytes(void)
@@ -159,8 +169,15 @@ int32_t walker_resolve_line(uint64_t where, int32_t bci)
 
 const char *walker_resolve_class(uint64_t class_handle)
 {
-	return class_handle ? class_resolve((const struct method_copy *)(uintptr_t)class_handle) :
-			      NULL;
+	return class_handle ? class_resolve((const struct method_copy *)(uintptr_t)class_handle)
+			    : NULL;
+}
+
+bool walker_class_is(uint64_t class_handle, const char *name)
+{
+	const struct method_copy *copy = (const struct method_copy *)(uintptr_t)class_handle;
+
+	return copy && strcmp(copy->text, name) == 0;
 }
 
 bool walker_resolve_pc(uint64_t pc, struct walk_mapping *ret)

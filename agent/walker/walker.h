@@ -26,7 +26,8 @@ struct walk_frame {
 struct walk {
 	struct walk_frame *frames; /* WALK_FRAMES_MAX; leaf first */
 	uint32_t n;
-	const char *broken; /* NULL = reached the root; else a short static cause, "no_java_frame" */
+	const char
+		*broken; /* NULL = reached the root; else a short static cause, "no_java_frame" */
 	uint64_t virtual_id; /* Thread.threadId() of the virtual thread that ran here; 0 = none */
 	char virtual_name[WALK_NAME_BYTES]; /* UTF-8, cut; "" = it has none */
 };
@@ -46,8 +47,8 @@ uint64_t walker_bytes(void);
 /* The same by part, of WIRE_PART_COUNT; what lies in static memory is taken away from STATIC. */
 void walker_parts(uint64_t *part);
 
-/* Names no longer fit until walker_forget_names(), which makes every method handle handed out so far
- * void: only when no sample with one is on its way any more. */
+/* Names no longer fit until walker_forget_names(), which makes every method handle handed out so
+ * far void: only when no sample with one is on its way any more. */
 bool walker_names_full(void);
 void walker_forget_names(void);
 
@@ -67,7 +68,8 @@ int32_t walker_resolve_line(uint64_t where, int32_t bci); /* -1 unknown */
 
 /*
  * Application threads, in native state: the stack from the thread's last Java frame (its
- * JavaFrameAnchor), as in a call from Java to native code or in a JVMTI event. No lock, no allocation.
+ * JavaFrameAnchor), as in a call from Java to native code or in a JVMTI event. No lock, no
+ * allocation.
  * @java_thread: 0 = the calling thread; another thread's, from the agent's own, is worth something
  * only if that one was blocked all the while.
  */
@@ -77,6 +79,8 @@ void walk_anchor_sig(struct walk *w, uint64_t java_thread);
  * (is), its name copied while it is loaded; 0 = unknown or no room. */
 uint64_t walker_class_of_sig(void *jobject_ref);
 uint64_t walker_class_sig(void *jclass_ref);
+/* Threads of both. */
+bool walker_class_is(uint64_t class_handle, const char *name); /* "java/lang/String" */
 /* Agent's thread: "java/lang/String", "[B"; valid until walker_forget_names(). NULL = unknown. */
 const char *walker_resolve_class(uint64_t class_handle);
 

@@ -36,8 +36,13 @@ static const char config_usage[] =
 
 int cli_usage(const char *usage, int c)
 {
-	fputs(usage, c == 'h' ? stdout : stderr);
-	return c == 'h' ? CLI_OK : CLI_USAGE;
+	if (c == 'h') {
+		fputs(usage, stdout);
+		return CLI_OK;
+	}
+	/* what is wrong stands above, and is not to be looked for */
+	fprintf(stderr, "%.*s\n--help says the rest\n", (int)strcspn(usage, "\n"), usage);
+	return CLI_USAGE;
 }
 
 int cli_wrong(const char *command, const char *what)

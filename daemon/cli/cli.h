@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include "daemon/core/clock.h"
 
 /* exit statuses */
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_NO_DAEMON = 3 };
@@ -97,10 +98,11 @@ char (*table_row(struct table *t))[CELL_MAX];
 void table_below(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void table_print(FILE *to, const struct table *t, size_t width);
 void table_free(struct table *t);
-size_t terminal_width(void); /* of stdout; 120 when it is none, at least 80: a table needs that */
+size_t terminal_width(void); /* of stdout, at least 80; 4096 when it is none: then nothing is cut */
 
 /* ---- time.c --------------------------------------------------------------------------------- */
 
+#define LAST_MAX_NS (600 * NS_PER_S) /* as far back as the daemon's tables of waits and threads go */
 /* "30s", "10ms", "2m"; a bare number is seconds. */
 bool parse_length(const char *s, uint64_t *ret_ns);
 /* "@1700000000"; local time: "14:05[:30]" (the last such moment), "2026-11-21 14:05[:30]". */
@@ -124,8 +126,6 @@ struct record_arguments {
  * not OK. */
 int record_files(const struct record_arguments *a,
 		 int (*write)(void *userdata, const char *path, unsigned events), void *userdata);
-/* -1 = go on, else the exit status. */
-int record_parse(int argc, char **argv, struct record_arguments *ret);
 void record_progress(const struct record_arguments *a, double elapsed_s, double samples);
 /* What was not collected, and why; "" prints nothing. */
 void record_notes(const struct record_arguments *a, const char *notes);

@@ -155,13 +155,28 @@ static const char *change_of(const cJSON *t)
 	return NULL;
 }
 
+/* "cpu,lock; lock: monitors are left out ...": what is collected, and what is not. */
+static void collected_text(const cJSON *t, char *ret, size_t size)
+{
+	const cJSON *e;
+	size_t len = 0;
+
+	ret[0] = '\0';
+	cJSON_ArrayForEach(e, json_get(t, "events")) if (cJSON_IsString(e) && len < size) len +=
+		(size_t)snprintf(ret + len, size - len, "%s%.16s", len ? "," : "; collects ",
+				 e->valuestring);
+	cJSON_ArrayForEach(e, json_get(t, "notes")) if (len < size) len +=
+		(size_t)snprintf(ret + len, size - len, "; %.31s: %.199s", json_text_of(e, "step"),
+				 json_text_of(e, "what"));
+}
+
 static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
 {
 	const cJSON *t = known(d, pid);
 	const char *state = json_text_of(t, "state"), *reason = json_text_of(t, "reason");
 	bool well = strcmp(state, "streaming") == 0 || strcmp(state, "found") == 0 ||
 		    strcmp(state, "injecting") == 0;
-	char text[400], again[80] = "";
+	char text[1600], again[80] = "", collected[1024];
 
 	if (!d->status) {
 		snprintf(text, sizeof(text), "no daemon answers on %.200s", cli_socket);
@@ -176,7 +191,9 @@ static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
 	if (cJSON_IsNumber(json_get(t, "retry_in_s")))
 		snprintf(again, sizeof(again), "; attempt %.0f, again in %.1f s",
 			 json_number_of(t, "attempts"), json_number_of(t, "retry_in_s"));
-	snprintf(text, sizeof(text), "%s%s%.250s%s", state, *reason ? ": " : "", reason, again);
+	collected_text(t, collected, sizeof(collected));
+	snprintf(text, sizeof(text), "%s%s%.250s%s%s", state, *reason ? ": " : "", reason, again,
+		 strcmp(state, "streaming") == 0 ? collected : "");
 	add_check(list, "daemon", well ? "ok" : "no", text, change_of(t));
 }
 
@@ -206,7 +223,7 @@ static void print_one(const cJSON *o)
 	const char *verdict = json_text_of(o, "verdict");
 	const cJSON *c;
 
-	printf("%.0f ", json_number_of(o, "pid"));
+	printf("%.0f%s", json_number_of(o, "pid"), *json_text_of(o, "name") ? " " : "");
 	print_text(stdout, json_text_of(o, "name"));
 	if (strcmp(verdict, "ok") == 0)
 		puts(": it can be profiled");
@@ -294,9 +311,9 @@ static void look_at_all(struct doctor *d)
 	if (n == 0)
 		fputs("kindling: no JVM was found\n", stderr);
 	if (d->unseen) {
-		fprintf(stderr,
-			"kindling: %u processes of others could not be looked at; run it as root\n",
-			d->unseen);
+		fprintf(stderr, "kindling: %u process%s could not be looked at; run it %s\n",
+			d->unseen, d->unseen == 1 ? "" : "es",
+			geteuid() ? "as root" : "with CAP_SYS_PTRACE");
 		d->worst = CLI_FAILED;
 	}
 }
@@ -304,7 +321,8 @@ static void look_at_all(struct doctor *d)
 static void look_at_word(struct doctor *d, const char *word)
 {
 	CLEANUP(freep) struct jvm *found = calloc(CANDIDATES_MAX, sizeof(*found));
-	bool number = strspn(word, "0123456789") == strlen(word) && strlen(word) < 10;
+	bool number =
+		strspn(word, "0123456789") == strlen(word) && strlen(word) < 10 && atoi(word) > 0;
 	unsigned n = found ? own_find(word, found) : 0;
 
 	for (unsigned i = 0; i < n; i++)

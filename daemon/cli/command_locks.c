@@ -111,6 +111,7 @@ static void print_why_nothing(FILE *to, const cJSON *t)
 static void print_rest(FILE *to, const cJSON *t)
 {
 	double shorter = json_number_of(t, "short_waits"), lost = json_number_of(t, "lost");
+	double min_ns = json_number_of(t, "min_wait_ns");
 	char time[32];
 
 	if (shorter > 0) {
@@ -118,11 +119,29 @@ static void print_rest(FILE *to, const cJSON *t)
 		fprintf(to, "; %.0f too short to be told one by one since the attach, %s in all",
 			shorter, time);
 	}
+	/* it may have been another when those were told */
+	if (min_ns > 0) {
+		duration_text(min_ns, time, sizeof(time));
+		fprintf(to, "; now told from %s on", time);
+	}
 	if (lost > 0) {
 		duration_text(json_number_of(t, "lost_ns"), time, sizeof(time));
 		fprintf(to, "; %.0f lost on the way since the attach, %s in all", lost, time);
 	}
 	fputc('\n', to);
+}
+
+/* "6 waits and 2 that go on", "2 waits that go on" */
+static void print_count(FILE *to, const cJSON *t)
+{
+	double waits = json_number_of(t, "waits"), open = json_number_of(t, "open");
+
+	if (waits > 0 || open == 0)
+		fprintf(to, "%.0f wait%s", waits, waits == 1 ? "" : "s");
+	if (waits > 0 && open > 0)
+		fprintf(to, " and %.0f that go%s on", open, open == 1 ? "es" : "");
+	else if (open > 0)
+		fprintf(to, "%.0f wait%s on", open, open == 1 ? " that goes" : "s that go");
 }
 
 static void print_target(FILE *to, const cJSON *t, int rows, size_t width)
@@ -142,8 +161,8 @@ static void print_target(FILE *to, const cJSON *t, int rows, size_t width)
 		return;
 	}
 	duration_text(json_number_of(t, "total_ns"), time, sizeof(time));
-	fprintf(to, "%.0f waits, %s in all, in the last %.0f s", json_number_of(t, "waits"), time,
-		json_number_of(t, "seconds"));
+	print_count(to, t);
+	fprintf(to, ", %s in all, in the last %.0f s", time, json_number_of(t, "seconds"));
 	print_rest(to, t);
 	cJSON_ArrayForEach(r, locks) if (rows-- > 0) put_lock(&table, r);
 	table_print(to, &table, width);
@@ -265,8 +284,8 @@ static int parse(int argc, char **argv, struct arguments *a)
 		return cli_wrong("locks", "it takes one TARGET");
 	if (a->rows <= 0)
 		return cli_wrong("locks", "-n takes a number of rows");
-	if (a->last && !parse_length(a->last, &ns))
-		return cli_wrong("locks", "--last takes a duration such as 60s");
+	if (a->last && (!parse_length(a->last, &ns) || ns > LAST_MAX_NS))
+		return cli_wrong("locks", "--last takes a duration such as 60s, 10m at most");
 	return -1;
 }
 

@@ -89,7 +89,8 @@ static int check_format(const struct record_arguments *a)
 	return -1;
 }
 
-int record_parse(int argc, char **argv, struct record_arguments *a)
+/* -1 = go on, else the exit status. */
+static int record_parse(int argc, char **argv, struct record_arguments *a)
 {
 	const char *given[128] = { ['d'] = "30s", ['e'] = "cpu" };
 	int r;

@@ -142,10 +142,14 @@ static int parse(int argc, char **argv, struct tail *t, char *path, size_t size)
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
+	bool lock = false, of_waits = false;
 	uint64_t ns;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "je:n:h", options, NULL)) != -1) {
+		of_waits |= c == 'o' || c == 'i' || c == 'm';
+		if (c == 'e')
+			lock = strstr(optarg, "lock") != NULL;
 		if (c == 'j')
 			t->json = true;
 		else if (c == 's')
@@ -165,6 +169,9 @@ static int parse(int argc, char **argv, struct tail *t, char *path, size_t size)
 		else if (c != 'n')
 			return cli_usage(usage, c);
 	}
+	if (of_waits && !lock)
+		return cli_wrong("tail",
+				 "--open, --idle and --min are about waits: add --event lock");
 	for (; optind < argc; optind++)
 		path_add(path, size, "target", argv[optind]);
 	return -1;

@@ -75,7 +75,9 @@ static void put_thread(struct table *table, const cJSON *t)
 	else if (json_number_of(t, "tid") > 0)
 		snprintf(row[TID], CELL_MAX, "%.0f", json_number_of(t, "tid"));
 	snprintf(row[NAME], CELL_MAX, "%s", *name ? name : "?");
-	snprintf(row[STATE], CELL_MAX, "%s", json_text_of(t, "state"));
+	/* of the JVM's own nobody tells */
+	snprintf(row[STATE], CELL_MAX, "%s",
+		 strcmp(json_text_of(t, "state"), "unknown") == 0 ? "-" : json_text_of(t, "state"));
 	put_share(t, "cpu", row[CPU]);
 	put_share(t, "wait", row[WAIT]);
 	put_share(t, "idle", row[IDLE]);
@@ -228,8 +230,8 @@ static int parse(int argc, char **argv, struct arguments *a)
 	if (strcmp(a->sort, "cpu") != 0 && strcmp(a->sort, "wait") != 0 &&
 	    strcmp(a->sort, "name") != 0)
 		return cli_wrong("threads", "--sort takes cpu, wait or name");
-	if (a->last && !parse_length(a->last, &ns))
-		return cli_wrong("threads", "--last takes a duration such as 60s");
+	if (a->last && (!parse_length(a->last, &ns) || ns > LAST_MAX_NS))
+		return cli_wrong("threads", "--last takes a duration such as 60s, 10m at most");
 	return -1;
 }
 

@@ -26,6 +26,7 @@ static const char usage[] =
 	"      --idle          also waits for work: of pool threads at empty queues, timers, selectors\n"
 	"  -n, --rows N        methods per table (default: what fits)\n"
 	"      --once          print once and end\n"
+	"  -j, --json          one JSON object a second and line; with --once one\n"
 	"  -h, --help\n"
 	"\n"
 	"Examples: kindling top\n"
@@ -135,7 +136,7 @@ static void screen_show(const cJSON *top, int rows)
 
 struct arguments {
 	const char *seconds, *thread, *target, *type;
-	bool once, idle;
+	bool once, idle, json;
 	int rows; /* 0 = what fits */
 };
 
@@ -148,12 +149,13 @@ static int parse(int argc, char **argv, struct arguments *a)
 		{ "idle", no_argument, NULL, 'I' },
 		{ "rows", required_argument, NULL, 'n' },
 		{ "once", no_argument, NULL, 'o' },
+		{ "json", no_argument, NULL, 'j' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "s:t:e:n:h", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "s:t:e:n:jh", options, NULL)) != -1) {
 		switch (c) {
 		case 's':
 			a->seconds = optarg;
@@ -175,6 +177,9 @@ static int parse(int argc, char **argv, struct arguments *a)
 		case 'o':
 			a->once = true;
 			break;
+		case 'j':
+			a->json = true;
+			break;
 		default:
 			return cli_usage(usage, c);
 		}
@@ -192,7 +197,9 @@ static int print_once(const char *path, const struct arguments *a, bool screen)
 	if (r != CLI_OK)
 		return r;
 	json = cJSON_Parse(reply.body);
-	if (screen)
+	if (a->json)
+		puts(reply.body);
+	else if (screen)
 		screen_show(json, a->rows);
 	else
 		top_print(stdout, json, a->rows ? a->rows : ROWS_PLAIN);
@@ -210,7 +217,7 @@ int command_top(int argc, char **argv)
 
 	if (r >= 0)
 		return r;
-	screen = isatty(STDOUT_FILENO) && !a.once;
+	screen = isatty(STDOUT_FILENO) && !a.once && !a.json;
 	path_add(path, sizeof(path), "seconds", a.seconds);
 	path_add(path, sizeof(path), "thread", a.thread);
 	path_add(path, sizeof(path), "type", a.type);

@@ -49,7 +49,8 @@ static bool is_of_the_jdk(const char *frame)
 	return !strchr(frame, '.'); /* a function of libjvm or libc */
 }
 
-const char *lock_place(const cJSON *stack)
+/* The first frame from the leaf on that is not the JDK's, else the leaf; "" without a stack. */
+static const char *lock_place(const cJSON *stack)
 {
 	const char *leaf = "";
 

@@ -12,8 +12,6 @@ void duration_text(double ns, char *buf, size_t size);
 void lock_text(const cJSON *lock, char *buf, size_t size);
 /* The same without the package: for columns that are cut. */
 void lock_text_brief(const cJSON *lock, char *buf, size_t size);
-/* The first frame from the leaf on that is not the JDK's, else the leaf; "" without a stack. */
-const char *lock_place(const cJSON *stack);
 /* A thread: "worker-1" (4711), without its name thread 4711. */
 void thread_text(const cJSON *thread, const char *key, char *buf, size_t size);
 

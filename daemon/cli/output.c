@@ -49,7 +49,7 @@ int write_file(const char *path, const char *bytes, size_t len)
 		return CLI_FAILED;
 	f = fopen(temp, "wxe");
 	if (!f) {
-		fprintf(stderr, "kindling: %s: %s\n", temp, strerror(errno));
+		fprintf(stderr, "kindling: %s: %s\n", path, strerror(errno));
 		return CLI_FAILED;
 	}
 	failed = fwrite(bytes, 1, len, f) != len;
@@ -96,7 +96,7 @@ static const char *nothing_of(unsigned events)
 	if (events == 1u << WIRE_EVENT_CPU)
 		return "An idle JVM uses no CPU and has none; a longer time may have some.";
 	if (events == 1u << WIRE_EVENT_LOCK)
-		return "No thread waited long enough to be shown; `kindling status` says what is collected.";
+		return "No wait that is long enough has ended; `kindling locks --graph` shows those that go on.";
 	return "There was nothing of the kind; `kindling status` says what is collected.";
 }
 

@@ -12,7 +12,7 @@
 #include "daemon/cli/cli.h"
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
-#include "daemon/host.h"
+#include "daemon/host/recording.h"
 #include "daemon/report/report.h"
 
 #define ATTACH_NS (15 * NS_PER_S)

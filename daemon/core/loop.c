@@ -105,13 +105,6 @@ int loop_add(struct loop *l, int fd, uint32_t events, loop_io_fn *fn, void *user
 	return 0;
 }
 
-int loop_source_set_events(struct loop_source *s, uint32_t events)
-{
-	struct epoll_event ev = { .events = events, .data.ptr = s };
-
-	return epoll_ctl(s->loop->epoll_fd, EPOLL_CTL_MOD, s->fd, &ev) < 0 ? -errno : 0;
-}
-
 struct loop_source *loop_source_free(struct loop_source *s)
 {
 	if (!s)

@@ -24,7 +24,6 @@ DEFINE_FREEP(struct loop, loop_free);
 
 int loop_add(struct loop *loop, int fd, uint32_t events, loop_io_fn *fn, void *userdata,
 	     struct loop_source **ret);
-int loop_source_set_events(struct loop_source *s, uint32_t events);
 struct loop_source *loop_source_free(struct loop_source *s); /* NULL is fine; returns NULL */
 
 /* First call after @delay_ns, then every @period_ns; a period of 0 = once (still to be freed). */

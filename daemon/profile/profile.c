@@ -1,100 +1,31 @@
-/*
- * See profile.h. Every table is an array for readers and an open-addressing index of array
- * positions for writers; equal entries are found by comparing with the array.
- */
+/* See profile.h: a profile's life, its rows and its books. Tables: table.c; what does not fit:
+ * full.c. */
 #include "daemon/profile/profile_priv.h"
 
 #include <errno.h>
-#include <string.h>
-#include <sys/random.h>
 
-#define BLOCK_BYTES 32 /* what malloc takes beside a string, at most */
-
-static uint64_t add_capped(uint64_t a, uint64_t b)
+int profile_new(struct profile **ret)
 {
-	return a + b < a ? UINT64_MAX : a + b;
+	CLEANUP(profile_freep) struct profile *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	r = profile_tables_init(p);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(p);
+	return 0;
 }
 
-/* ---- hashes ------------------------------------------------------------------------------ */
-
-static uint32_t hash_bytes(const struct profile *p, const char *s, size_t len)
+struct profile *profile_free(struct profile *p)
 {
-	uint64_t h = 0xcbf29ce484222325ull ^ p->index->seed;
-
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ (uint8_t)s[i]) * 0x100000001b3ull;
-	return (uint32_t)(h ^ h >> 32);
+	if (!p)
+		return NULL;
+	profile_tables_deinit(p);
+	free(p);
+	return NULL;
 }
-
-static uint32_t hash_pair(const struct profile *p, uint32_t a, uint32_t b)
-{
-	uint64_t h = (((uint64_t)a << 32 | b) ^ p->index->seed) * 0x9e3779b97f4a7c15ull;
-
-	h = (h ^ h >> 29) * 0xff51afd7ed558ccdull;
-	return (uint32_t)(h >> 32);
-}
-
-static uint32_t hash_string(const struct profile *p, const char *s)
-{
-	return hash_bytes(p, s, strlen(s));
-}
-
-static uint32_t hash_frame(const struct profile *p, const struct profile_frame *f)
-{
-	uint32_t h = hash_pair(p, f->class_name, f->method);
-
-	h = hash_pair(p, h ^ f->module, (uint32_t)f->line ^ f->signature);
-	return hash_pair(p, h ^ f->kind, (uint32_t)(f->offset ^ f->offset >> 32));
-}
-
-static uint32_t hash_process(const struct profile *p, const struct profile_process *q)
-{
-	return hash_pair(p, q->pid, (uint32_t)q->start_time);
-}
-
-static uint32_t hash_thread(const struct profile *p, const struct profile_thread *t)
-{
-	return hash_pair(p, t->process * 31 + t->name, t->tid);
-}
-
-static uint32_t hash_of_string(const struct profile *p, uint32_t i)
-{
-	return hash_string(p, p->strings[i]);
-}
-
-static uint32_t hash_of_frame(const struct profile *p, uint32_t i)
-{
-	return hash_frame(p, &p->frames[i]);
-}
-
-static uint32_t hash_of_process(const struct profile *p, uint32_t i)
-{
-	return hash_process(p, &p->processes[i]);
-}
-
-static uint32_t hash_of_thread(const struct profile *p, uint32_t i)
-{
-	return hash_thread(p, &p->threads[i]);
-}
-
-static uint32_t hash_of_node(const struct profile *p, uint32_t i)
-{
-	return hash_pair(p, p->nodes[i].parent, p->nodes[i].frame);
-}
-
-static uint32_t hash_row(const struct profile *p, const struct profile_row *r)
-{
-	uint32_t what = (uint32_t)(r->event << 16 | r->wait << 8 | r->idle);
-
-	return hash_pair(p, r->thread ^ what << 8, r->node);
-}
-
-static uint32_t hash_of_row(const struct profile *p, uint32_t i)
-{
-	return hash_row(p, &p->rows[i]);
-}
-
-/* ---- growing ----------------------------------------------------------------------------- */
 
 void profile_limit(struct profile *p, size_t bytes)
 {
@@ -124,391 +55,22 @@ size_t profile_bytes(const struct profile *p)
 	return p->index->bytes;
 }
 
-static bool charge(struct profile *p, size_t bytes)
-{
-	if (!p->index->spare && p->index->bytes + bytes > p->index->bytes_max)
-		return false;
-	p->index->bytes += bytes;
-	return true;
-}
-
-static bool reserve(struct profile *p, void **array, uint32_t *cap, uint32_t n, uint32_t max,
-		    size_t size)
-{
-	uint32_t want = *cap ? 2 * *cap : 64;
-	void *q;
-
-	if (n >= (p->index->spare ? max : max - PROFILE_SPARE))
-		return false;
-	if (n < *cap)
-		return true;
-	if (!charge(p, (want - *cap) * size))
-		return false;
-	q = realloc(*array, want * size);
-	if (!q)
-		return false;
-	*array = q;
-	*cap = want;
-	return true;
-}
-
-/* A place for one more in @s, whose @n entries hash as @hash_of says. */
-static bool set_grow(struct profile *p, struct profile_set *s, uint32_t n,
-		     uint32_t (*hash_of)(const struct profile *p, uint32_t i))
-{
-	uint32_t size = s->size ? s->size : 128;
-	uint32_t *slots;
-
-	if (2 * (n + 1) <= s->size)
-		return true;
-	while (size < 2 * (n + 1))
-		size *= 2;
-	if (!charge(p, (size - s->size) * sizeof(*slots)))
-		return false;
-	slots = calloc(size, sizeof(*slots));
-	if (!slots)
-		return false;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = hash_of(p, i) & (size - 1);
-
-		while (slots[at])
-			at = (at + 1) & (size - 1);
-		slots[at] = i + 1;
-	}
-	free(s->slots);
-	s->slots = slots;
-	s->size = size;
-	return true;
-}
-
-static void set_add(struct profile_set *s, uint32_t hash, uint32_t i)
-{
-	uint32_t at = hash & (s->size - 1);
-
-	while (s->slots[at])
-		at = (at + 1) & (s->size - 1);
-	s->slots[at] = i + 1;
-}
-
-/* ---- life --------------------------------------------------------------------------------- */
-
-int profile_new(struct profile **ret)
-{
-	CLEANUP(profile_freep) struct profile *p = calloc(1, sizeof(*p));
-
-	if (!p)
-		return -ENOMEM;
-	p->index = calloc(1, sizeof(*p->index));
-	if (!p->index)
-		return -ENOMEM;
-	p->index->bytes_max = PROFILE_BYTES_MAX;
-	(void)!getrandom(&p->index->seed, sizeof(p->index->seed), GRND_NONBLOCK);
-	/* string 0 is "", node 0 the root */
-	if (!reserve(p, (void **)&p->strings, &p->index->cap_strings, 0, PROFILE_STRINGS_MAX,
-		     sizeof(*p->strings)) ||
-	    !reserve(p, (void **)&p->nodes, &p->index->cap_nodes, 0, PROFILE_NODES_MAX,
-		     sizeof(*p->nodes)))
-		return -ENOMEM;
-	STRINGS(p)[0] = strdup("");
-	if (!p->strings[0])
-		return -ENOMEM;
-	p->n_strings = 1;
-	NODES(p)[0] = (struct profile_node){ 0, UINT32_MAX };
-	p->n_nodes = 1;
-	*ret = TAKE_PTR(p);
-	return 0;
-}
-
-struct profile *profile_free(struct profile *p)
-{
-	if (!p)
-		return NULL;
-	for (uint32_t i = 0; i < p->n_strings; i++)
-		free((void *)(uintptr_t)p->strings[i]);
-	free((void *)(uintptr_t)p->strings);
-	free((void *)(uintptr_t)p->frames);
-	free((void *)(uintptr_t)p->processes);
-	free((void *)(uintptr_t)p->threads);
-	free((void *)(uintptr_t)p->nodes);
-	free((void *)(uintptr_t)p->rows);
-	if (p->index) {
-		free(p->index->strings.slots);
-		free(p->index->frames.slots);
-		free(p->index->processes.slots);
-		free(p->index->threads.slots);
-		free(p->index->nodes.slots);
-		free(p->index->rows.slots);
-		free(p->index);
-	}
-	free(p);
-	return NULL;
-}
-
-/* ---- interning ----------------------------------------------------------------------------- */
-
-/* Returns the position of an equal entry from the function around it; @same compares entry @i. */
-#define RETURN_IF_FOUND(set, hash, i, same)                                               \
-	for (uint32_t at_ = (hash) & ((set)->size - 1); (set)->size && (set)->slots[at_]; \
-	     at_ = (at_ + 1) & ((set)->size - 1)) {                                       \
-		uint32_t i = (set)->slots[at_] - 1;                                       \
-		if (same)                                                                 \
-			return i;                                                         \
-	}
-
-/* Room for one more in a table and in its index. */
-#define RESERVE(p, table, max, hash_of)                                                  \
-	(set_grow(p, &(p)->index->table, (p)->n_##table, hash_of) &&                     \
-	 reserve(p, (void **)&(p)->table, &(p)->index->cap_##table, (p)->n_##table, max, \
-		 sizeof(*(p)->table)))
-
-/* Cut to PROFILE_STRING_MAX, not inside a character. */
-static size_t string_length(const char *s)
-{
-	size_t len = strnlen(s, PROFILE_STRING_MAX + 1);
-
-	if (len <= PROFILE_STRING_MAX)
-		return len;
-	for (len = PROFILE_STRING_MAX; len > 0 && ((uint8_t)s[len] & 0xc0) == 0x80; len--)
-		;
-	return len;
-}
-
-uint32_t profile_string(struct profile *p, const char *s)
-{
-	struct profile_set *set = &p->index->strings;
-	size_t len = s ? string_length(s) : 0;
-	uint32_t hash;
-	char *copy;
-
-	if (!len)
-		return 0;
-	hash = hash_bytes(p, s, len);
-	RETURN_IF_FOUND(set, hash, i, strncmp(p->strings[i], s, len) == 0 && !p->strings[i][len]);
-	if (!RESERVE(p, strings, PROFILE_STRINGS_MAX, hash_of_string) ||
-	    !charge(p, len + BLOCK_BYTES))
-		return 0;
-	copy = strndup(s, len);
-	if (!copy)
-		return 0;
-	STRINGS(p)[p->n_strings] = copy;
-	set_add(set, hash, p->n_strings);
-	return p->n_strings++;
-}
-
-static bool same_frame(const struct profile_frame *a, const struct profile_frame *b)
-{
-	return a->kind == b->kind && a->line == b->line && a->class_name == b->class_name &&
-	       a->method == b->method && a->signature == b->signature && a->file == b->file &&
-	       a->module == b->module && a->offset == b->offset;
-}
-
-uint32_t profile_intern_frame(struct profile *p, const struct profile_frame *f)
-{
-	struct profile_set *set = &p->index->frames;
-	uint32_t hash = hash_frame(p, f);
-
-	RETURN_IF_FOUND(set, hash, i, same_frame(&p->frames[i], f));
-	if (!RESERVE(p, frames, PROFILE_NODES_MAX, hash_of_frame))
-		return UINT32_MAX;
-	FRAMES(p)[p->n_frames] = *f;
-	set_add(set, hash, p->n_frames);
-	return p->n_frames++;
-}
-
-static uint32_t intern_process(struct profile *p, const struct profile_process *q)
-{
-	struct profile_set *set = &p->index->processes;
-	uint32_t hash = hash_process(p, q);
-
-	RETURN_IF_FOUND(set, hash, i,
-			p->processes[i].pid == q->pid &&
-				p->processes[i].start_time == q->start_time);
-	if (!RESERVE(p, processes, PROFILE_NODES_MAX, hash_of_process))
-		return UINT32_MAX;
-	PROCESSES(p)[p->n_processes] = *q;
-	PROCESSES(p)[p->n_processes].books = (struct profile_books){ 0 };
-	set_add(set, hash, p->n_processes);
-	return p->n_processes++;
-}
-
-uint32_t profile_process(struct profile *p, const struct profile_process *q)
-{
-	uint32_t id = intern_process(p, q);
-	struct profile_process *known;
-
-	if (id == UINT32_MAX)
-		return id;
-	/* the JDK is known only after HELLO, a pod's name only when its files were read */
-	known = &PROCESSES(p)[id];
-	known->ns_pid = known->ns_pid ? known->ns_pid : q->ns_pid;
-	known->name = known->name ? known->name : q->name;
-	known->container_id = known->container_id ? known->container_id : q->container_id;
-	known->container = known->container ? known->container : q->container;
-	known->pod = known->pod ? known->pod : q->pod;
-	known->jdk = known->jdk ? known->jdk : q->jdk;
-	return id;
-}
-
-static uint32_t intern_thread(struct profile *p, const struct profile_thread *t)
-{
-	struct profile_set *set = &p->index->threads;
-	uint32_t hash = hash_thread(p, t);
-
-	RETURN_IF_FOUND(set, hash, i,
-			p->threads[i].process == t->process && p->threads[i].tid == t->tid &&
-				p->threads[i].name == t->name);
-	if (!RESERVE(p, threads, PROFILE_NODES_MAX, hash_of_thread))
-		return UINT32_MAX;
-	THREADS(p)[p->n_threads] = *t;
-	set_add(set, hash, p->n_threads);
-	return p->n_threads++;
-}
-
-static uint32_t intern_node(struct profile *p, uint32_t parent, uint32_t frame)
-{
-	struct profile_set *set = &p->index->nodes;
-	uint32_t hash = hash_pair(p, parent, frame);
-
-	RETURN_IF_FOUND(set, hash, i,
-			i && p->nodes[i].parent == parent && p->nodes[i].frame == frame);
-	if (!RESERVE(p, nodes, PROFILE_NODES_MAX, hash_of_node))
-		return UINT32_MAX;
-	NODES(p)[p->n_nodes] = (struct profile_node){ parent, frame };
-	set_add(set, hash, p->n_nodes);
-	return p->n_nodes++;
-}
-
-static bool same_row(const struct profile_row *a, const struct profile_row *b)
-{
-	return a->thread == b->thread && a->node == b->node && a->event == b->event &&
-	       a->wait == b->wait && a->idle == b->idle;
-}
-
-static uint32_t intern_row(struct profile *p, const struct profile_row *r)
-{
-	struct profile_set *set = &p->index->rows;
-	uint32_t hash = hash_row(p, r);
-
-	RETURN_IF_FOUND(set, hash, i, same_row(&p->rows[i], r));
-	if (!RESERVE(p, rows, PROFILE_ROWS_MAX, hash_of_row))
-		return UINT32_MAX;
-	ROWS(p)[p->n_rows] = *r;
-	ROWS(p)[p->n_rows].samples = ROWS(p)[p->n_rows].weight = 0;
-	set_add(set, hash, p->n_rows);
-	return p->n_rows++;
-}
-
-/* ---- full ------------------------------------------------------------------------------------ */
-
-#define FULL "[profile full]"
-
-static uint32_t full_name(struct profile *p)
-{
-	if (!p->index->full_name)
-		p->index->full_name = profile_string(p, FULL);
-	return p->index->full_name;
-}
-
-/* Where weights go whose stack does not fit: never lost, but said. 0 only without any memory. */
-uint32_t profile_full_node(struct profile *p)
-{
-	struct profile_frame f = { .kind = WIRE_KIND_SYNTHETIC, .line = -1 };
-	struct profile_index *x = p->index;
-	bool spare = x->spare;
-	uint32_t frame, node;
-
-	if (x->full_node)
-		return x->full_node;
-	x->spare = true;
-	f.method = full_name(p);
-	frame = profile_intern_frame(p, &f);
-	node = frame == UINT32_MAX ? UINT32_MAX : intern_node(p, 0, frame);
-	x->full_node = node == UINT32_MAX ? 0 : node;
-	x->spare = spare;
-	return x->full_node;
-}
-
-/* The thread for those of @process that have no room of their own. */
-uint32_t profile_full_thread(struct profile *p, uint32_t process)
-{
-	struct profile_thread t = { .process = process };
-	bool spare = p->index->spare;
-	uint32_t id;
-
-	p->index->spare = true;
-	t.name = full_name(p);
-	id = intern_thread(p, &t);
-	p->index->spare = spare;
-	return id;
-}
-
-void profile_adopt_full(struct profile *p)
-{
-	for (uint32_t i = 1; i < p->n_strings && !p->index->full_name; i++)
-		if (strcmp(p->strings[i], FULL) == 0)
-			p->index->full_name = i;
-	for (uint32_t i = 1; i < p->n_nodes && p->index->full_name; i++) {
-		const struct profile_frame *f = &p->frames[p->nodes[i].frame];
-
-		if (p->nodes[i].parent == 0 && f->kind == WIRE_KIND_SYNTHETIC &&
-		    f->method == p->index->full_name)
-			p->index->full_node = i;
-	}
-}
-
-uint32_t profile_thread(struct profile *p, const struct profile_thread *t)
-{
-	uint32_t id;
-
-	if (t->process >= p->n_processes)
-		return UINT32_MAX;
-	id = intern_thread(p, t);
-	return id == UINT32_MAX ? profile_full_thread(p, t->process) : id;
-}
-
-uint32_t profile_node(struct profile *p, uint32_t parent, uint32_t frame)
-{
-	uint32_t node;
-
-	if (parent && parent == p->index->full_node)
-		return parent; /* nothing stands above it */
-	node = frame == UINT32_MAX ? UINT32_MAX : intern_node(p, parent, frame);
-	return node == UINT32_MAX ? profile_full_node(p) : node;
-}
-
 /* ---- weights --------------------------------------------------------------------------------- */
 
-static bool is_full(const struct profile *p, uint32_t thread, uint32_t node)
+static uint64_t add_capped(uint64_t a, uint64_t b)
 {
-	const struct profile_index *x = p->index;
-
-	return (x->full_node && node == x->full_node) ||
-	       (x->full_name && p->threads[thread].name == x->full_name);
-}
-
-/* The row "[profile full]" for one that has no room: of its thread's process and its kind. */
-static uint32_t full_row(struct profile *p, struct profile_row r)
-{
-	bool spare = p->index->spare;
-	uint32_t row;
-
-	r.thread = profile_full_thread(p, p->threads[r.thread].process);
-	p->index->spare = true;
-	r.node = profile_full_node(p);
-	row = r.thread == UINT32_MAX ? UINT32_MAX : intern_row(p, &r);
-	p->index->spare = spare;
-	return row;
+	return a + b < a ? UINT64_MAX : a + b;
 }
 
 void profile_add_row(struct profile *p, const struct profile_row *r)
 {
 	bool known = r->thread < p->n_threads && r->node < p->n_nodes;
-	bool full = !known || is_full(p, r->thread, r->node);
-	uint32_t row = known ? intern_row(p, r) : UINT32_MAX;
+	bool full = !known || profile_is_full(p, r->thread, r->node);
+	uint32_t row = known ? profile_intern_row(p, r) : UINT32_MAX;
 
 	if (known && row == UINT32_MAX) {
 		full = true;
-		row = full_row(p, *r);
+		row = profile_full_row(p, *r);
 	}
 	if (full)
 		p->overflow = add_capped(p->overflow, r->samples);
@@ -559,64 +121,4 @@ void profile_add_books(struct profile *p, uint32_t process, const struct profile
 	profile_sum_books(&p->books, d, NULL);
 	if (process < p->n_processes)
 		profile_sum_books(&PROCESSES(p)[process].books, d, NULL);
-}
-
-/* ---- names of native frames, told later ---------------------------------------------------- */
-
-/* Index the frames anew; false = two of them are equal. */
-static bool index_frames(struct profile *p)
-{
-	struct profile_set *set = &p->index->frames;
-	bool distinct = true;
-
-	p->index->bytes -= set->size * sizeof(*set->slots);
-	free(set->slots);
-	*set = (struct profile_set){ 0 };
-	p->index->spare = true;
-	(void)set_grow(p, set, p->n_frames, hash_of_frame);
-	p->index->spare = false;
-	for (uint32_t i = 0; i < p->n_frames && set->size; i++) {
-		uint32_t at = hash_of_frame(p, i) & (set->size - 1);
-
-		for (; set->slots[at]; at = (at + 1) & (set->size - 1))
-			distinct &= set->slots[at] == i + 1 ||
-				    !same_frame(&p->frames[i], &p->frames[set->slots[at] - 1]);
-	}
-	return distinct;
-}
-
-/* A frame that had its name met one that got it now: what became equal is merged. */
-static void merge_equal(struct profile *p)
-{
-	struct profile *merged, old;
-
-	if (profile_new(&merged) < 0)
-		return;
-	profile_limit(merged, SIZE_MAX);
-	if (profile_merge(merged, p, NULL) == 0) {
-		merged->index->bytes_max = p->index->bytes_max;
-		old = *p;
-		*p = *merged;
-		*merged = old;
-	}
-	profile_free(merged);
-}
-
-void profile_symbolize(struct profile *p,
-		       const char *(*lookup)(void *userdata, const char *module, uint64_t offset),
-		       void *userdata)
-{
-	for (uint32_t i = 0; i < p->n_frames; i++) {
-		struct profile_frame *f = &FRAMES(p)[i];
-		const char *name;
-
-		if (f->kind != WIRE_KIND_NATIVE || f->method)
-			continue;
-		name = lookup(userdata, p->strings[f->module], f->offset);
-		if (name)
-			f->method = profile_string(p, name);
-	}
-	/* frames are found by their content, which changed */
-	if (!index_frames(p))
-		merge_equal(p);
 }

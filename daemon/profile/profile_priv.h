@@ -1,4 +1,8 @@
-/* What encode.c and live.c know of a profile beside profile.h. */
+/*
+ * Inside the profile room, what the files of a profile share: profile.c (life, rows, books),
+ * table.c (interning), full.c (no room), symbolize.c, merge.c, encode.c; the live end uses some of
+ * it.
+ */
 #pragma once
 
 #include "daemon/profile/profile.h"
@@ -29,9 +33,28 @@ struct profile_index {
 #define NODES(p)     ((struct profile_node *)(uintptr_t)(p)->nodes)
 #define ROWS(p)	     ((struct profile_row *)(uintptr_t)(p)->rows)
 
-/* Where weights go whose stack, or whose thread, does not fit; 0, UINT32_MAX without any memory. */
+/* table.c. Borrows what is interned; ids are positions. UINT32_MAX = no room (profile.h has those
+ * that say "[profile full]" instead). 0 or -ENOMEM; what was half made goes by _deinit too. */
+int profile_tables_init(struct profile *p);
+void profile_tables_deinit(struct profile *p);
+uint32_t profile_intern_thread(struct profile *p, const struct profile_thread *t);
+uint32_t profile_intern_node(struct profile *p, uint32_t parent, uint32_t frame);
+/* A new row is empty. */
+uint32_t profile_intern_row(struct profile *p, const struct profile_row *r);
+/* Index the frames anew after they changed; false = two of them are equal. */
+bool profile_index_frames(struct profile *p);
+
+/* full.c. The node, the thread of @process and the row (of the process and the kind of @r) for what
+ * does not fit; 0, UINT32_MAX, UINT32_MAX without any memory. */
 uint32_t profile_full_node(struct profile *p);
 uint32_t profile_full_thread(struct profile *p, uint32_t process);
+uint32_t profile_full_row(struct profile *p, struct profile_row r);
+/* Is one of the two such a one? */
+bool profile_is_full(const struct profile *p, uint32_t thread, uint32_t node);
+/* Find "[profile full]" among entries that were decoded. */
+void profile_adopt_full(struct profile *p);
+
+/* profile.c */
 /* @b of the events that @f wants is added to @a. */
 void profile_sum_books(struct profile_books *a, const struct profile_books *b,
 		       const struct profile_filter *f);
@@ -41,10 +64,8 @@ static inline bool profile_wants(const struct profile_filter *f, unsigned event)
 	return !f || !f->events || f->events & 1u << event;
 }
 
-/* Memory that @p may take; beyond it everything new is "[profile full]". */
+/* Bytes that @p may take; beyond them everything new is "[profile full]". */
 void profile_limit(struct profile *p, size_t bytes);
-/* Find "[profile full]" among entries that were decoded. */
-void profile_adopt_full(struct profile *p);
 
 /* profile_string() that tells a string without room from the empty one. */
 static inline uint32_t profile_text(struct profile *p, const char *s, bool *full)

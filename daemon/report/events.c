@@ -85,14 +85,17 @@ const char *report_absent_text(const struct profile *p, enum wire_event event, c
 	*buf = '\0';
 	if (event == WIRE_EVENT_LOCK && p->books.short_waits)
 		n = (size_t)snprintf(
-			buf, size, "%llu waits below %.3g ms, %.3f s in all, not shown\n",
-			(unsigned long long)p->books.short_waits, (double)p->interval[event] / MS,
+			buf, size, "%llu wait%s below %.3g ms, %.3f s in all, not shown\n",
+			(unsigned long long)p->books.short_waits,
+			p->books.short_waits == 1 ? "" : "s", (double)p->interval[event] / MS,
 			(double)p->books.short_waits_ns / 1e9);
 	if (p->idle_left_out[event].samples && n < size)
 		snprintf(buf + n, size - n,
-			 "%llu %s of threads that were idle, %.3f %s in all, not shown; "
+			 "%llu %.*s of threads that were idle, %.3f %s in all, not shown; "
 			 "--idle shows them\n",
-			 (unsigned long long)p->idle_left_out[event].samples, e->samples,
-			 (double)p->idle_left_out[event].weight / e->large_size, e->large);
+			 (unsigned long long)p->idle_left_out[event].samples,
+			 (int)strlen(e->samples) - (p->idle_left_out[event].samples == 1),
+			 e->samples, (double)p->idle_left_out[event].weight / e->large_size,
+			 e->large);
 	return buf;
 }

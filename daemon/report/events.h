@@ -9,7 +9,7 @@ struct report_event {
 	const char *unit; /* "ns" or "bytes": of the numbers in json and collapsed */
 	const char *large; /* what a person reads them in: "s" or "MiB" */
 	double large_size; /* in the unit */
-	const char *samples; /* "samples", "waits" */
+	const char *samples; /* "samples", "waits"; one without its s */
 };
 extern const struct report_event report_events[WIRE_EVENT_COUNT];
 

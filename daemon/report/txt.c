@@ -69,10 +69,10 @@ static void put_trace(struct text_out *t, const struct profile *p, const struct 
 	char name[512];
 	int lines = 0;
 
-	text_printf(t, "\n%.3f %s, %.2f%%, %llu %s, thread \"%s\" tid=%u\n",
+	text_printf(t, "\n%.3f %s, %.2f%%, %llu %.*s, thread \"%s\" tid=%u\n",
 		    (double)r->weight / e->large_size, e->large, percent(r->weight, total),
-		    (unsigned long long)r->samples, e->samples, p->strings[thread->name],
-		    thread->tid);
+		    (unsigned long long)r->samples, (int)strlen(e->samples) - (r->samples == 1),
+		    e->samples, p->strings[thread->name], thread->tid);
 	for (uint32_t node = r->node; node; node = p->nodes[node].parent) {
 		const struct profile_frame *f = &p->frames[p->nodes[node].frame];
 

@@ -47,7 +47,7 @@ static void on_gone(void *userdata, struct target *t)
 	struct watcher *w = userdata;
 	char reason[400];
 
-	if (!wanted(w, t))
+	if (!wanted(w, t) || (!w->selected.n && !t->stream)) /* nothing came of it */
 		return;
 	if (w->left)
 		w->left--;

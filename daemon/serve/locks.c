@@ -6,6 +6,7 @@
 #include <string.h>
 #include "daemon/core/clock.h"
 #include "daemon/locks/graph.h"
+#include "daemon/profile/class_text.h"
 #include "daemon/serve/serve_priv.h"
 
 #define ROWS_MAX  500u
@@ -22,9 +23,11 @@ struct question {
 
 void locks_text_lock(struct text_out *to, const char *class_name, uint32_t identity)
 {
+	char buf[CLASS_TEXT_MAX];
+
 	text_put(to, "{\"class\":");
 	if (*class_name)
-		text_json(to, class_name);
+		text_json(to, class_text(class_name, buf));
 	else
 		text_put(to, "null");
 	if (identity)
@@ -78,16 +81,18 @@ static void row_text(struct text_out *to, const struct locks *l, const struct lo
 static void rows_text(struct question *q, const struct locks *l)
 {
 	struct locks_rows rows = { 0 };
-	uint64_t waits = 0, ns = 0;
+	uint64_t waits = 0, open = 0, ns = 0;
 
 	if (!l || locks_query(l, q->now_ns, q->last_ns, q->idle, &rows) < 0)
 		rows.n = 0;
 	for (uint32_t i = 0; i < rows.n; i++) {
 		waits += rows.rows[i].waits;
+		open += rows.rows[i].open;
 		ns += rows.rows[i].total_ns;
 	}
 	text_printf(&q->out, ",\"seconds\":%.1f", (double)rows.span_ns / 1e9);
 	text_number(&q->out, "waits", waits);
+	text_number(&q->out, "open", open);
 	text_number(&q->out, "total_ns", ns);
 	text_number(&q->out, "n_locks", rows.n);
 	text_put(&q->out, ",\"locks\":[");
@@ -189,6 +194,7 @@ static void rest_text(struct text_out *to, const struct target *t)
 	target_counts(t, &c);
 	b = &c.of[WIRE_EVENT_LOCK];
 	text_bool(to, "collected", c.ledger.counter[WIRE_COUNTER_EVENTS] >> WIRE_EVENT_LOCK & 1);
+	text_number(to, "min_wait_ns", target_interval(t, WIRE_EVENT_LOCK));
 	text_number(to, "short_waits", c.ledger.counter[WIRE_COUNTER_SHORT_WAITS]);
 	text_number(to, "short_waits_ns", c.ledger.counter[WIRE_COUNTER_SHORT_WAITS_NS]);
 	text_number(to, "lost", b->taken - b->delivered);

@@ -169,7 +169,7 @@ static void put_daemon(struct text_out *t, struct serve *s)
 	head(t, "kindling_store_windows_dropped_total", "counter",
 	     "Windows that could not be written.");
 	text_printf(t, "kindling_store_windows_dropped_total %llu\n",
-		    (unsigned long long)c.dropped_windows);
+		    (unsigned long long)(c.dropped_windows + host_windows_dropped(s->host)));
 	head(t, "kindling_store_bytes", "gauge", "Size of the history on disk.");
 	text_printf(t, "kindling_store_bytes %llu\n", (unsigned long long)c.bytes);
 }

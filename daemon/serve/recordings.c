@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "daemon/core/clock.h"
+#include "daemon/host/recording.h"
 #include "daemon/serve/serve_priv.h"
 
 #define KEEP_NS (300 * NS_PER_S)

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "daemon/host.h"
+#include "daemon/host/host.h"
 
 struct serve;
 /* Binds config->socket (0660, group `kindling` where it exists). */

@@ -24,7 +24,6 @@ struct stream_frame {
 	const char *file; /* "String.java" */
 	const char *module; /* NATIVE: path of the mapped file */
 	uint64_t offset; /* NATIVE: offset in the file */
-	uint32_t mapping; /* NATIVE: wire mapping id, for stream_mapping() */
 };
 
 struct stream_sample {
@@ -124,6 +123,4 @@ bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret
  * and after a RESET, and always for a node that is not defined. */
 uint8_t stream_node_mark(const struct stream *s, uint32_t node);
 void stream_mark_node(const struct stream *s, uint32_t node, uint8_t mark);
-/* NULL if not defined. */
-const struct wire_mapping *stream_mapping(const struct stream *s, uint32_t id);
 const char *stream_thread_name(const struct stream *s, uint32_t tid); /* "" if unknown */

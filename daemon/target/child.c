@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include "daemon/core/log.h"
+#include "injector/result.h"
 
 extern char **environ;
 
@@ -22,6 +23,8 @@ struct child {
 	struct loop_source *source;
 	bool owned; /* somebody will call child_kill(): it stays till then */
 	bool ended; /* and was waited for */
+	pid_t target; /* that it cleans up; 0 = it does something else */
+	uint64_t target_start_time;
 };
 
 static void child_free(struct child *c)
@@ -40,10 +43,13 @@ static void child_free(struct child *c)
 static void on_end(void *userdata, uint32_t events)
 {
 	struct child *c = userdata;
+	int status = 0;
 
 	(void)events;
-	if (waitpid(c->pid, NULL, WNOHANG) == 0)
+	if (waitpid(c->pid, &status, WNOHANG) == 0)
 		return;
+	if (c->target && WIFEXITED(status) && WEXITSTATUS(status) == INJECT_STATUS_LEFT)
+		left_tell(c->table, c->target, c->target_start_time);
 	/* its end may be seen before its answer, in the same round of the loop */
 	c->ended = true;
 	c->source = loop_source_free(c->source);
@@ -106,6 +112,12 @@ int child_start(struct targets *table, char *const argv[], int stdin_fd, int res
 	if (ret)
 		*ret = c;
 	return 0;
+}
+
+void child_cleans(struct child *c, const struct target *t)
+{
+	c->target = t->jvm.pid;
+	c->target_start_time = t->jvm.start_time;
 }
 
 void child_let_go(struct child *c)

@@ -13,7 +13,7 @@
 #include "daemon/core/log.h"
 #include "daemon/core/utf8.h"
 
-void crash_cohort(const struct jvm *jvm, char ret[COHORT_SIZE])
+static void crash_cohort(const struct jvm *jvm, char ret[COHORT_SIZE])
 {
 	static const char version[] = "kindling " KINDLING_VERSION;
 

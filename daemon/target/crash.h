@@ -32,7 +32,6 @@ struct crashes {
 /* @dir: where the file "blocked" lies. What has expired, or is no such line, is dropped. */
 void crashes_open(struct crashes *c, const char *dir, uint64_t real_ns);
 void crashes_close(struct crashes *c); /* frees; the file stays */
-void crash_cohort(const struct jvm *jvm, char ret[COHORT_SIZE]);
 /* Does wait(2)'s @status tell of a crash? Its signal, else 0. */
 int crash_signal(int status);
 /* Blocks the cohort of @jvm; when the table is full, in place of the one that ends first. */

@@ -50,6 +50,7 @@ static void end_child(struct target *t)
 /* A killed injector may have left names in the target: another one takes them away. */
 void target_clean_up(const struct target *t)
 {
+	struct child *child = NULL;
 	char pid[16], start[24];
 	char *argv[] = { WORD(t->priv->table->config->injector),
 			 WORD("--result-fd"),
@@ -61,7 +62,10 @@ void target_clean_up(const struct target *t)
 
 	snprintf(pid, sizeof(pid), "%d", t->jvm.pid);
 	snprintf(start, sizeof(start), "%llu", (unsigned long long)t->jvm.start_time);
-	(void)child_start(t->priv->table, argv, -1, -1, NULL);
+	if (child_start(t->priv->table, argv, -1, -1, &child) < 0)
+		return;
+	child_cleans(child, t);
+	child_let_go(child);
 }
 
 void target_inject_abort(struct target *t)
@@ -172,6 +176,8 @@ static void on_result(void *userdata, uint32_t events)
 	end_child(t);
 	if (died)
 		target_clean_up(t);
+	if (result.left)
+		left_tell(t->priv->table, t->jvm.pid, t->jvm.start_time);
 	if (result.fault.code) {
 		fd_close(fds[0]);
 		fd_close(fds[1]);
@@ -284,6 +290,7 @@ void target_inject(struct target *t)
 	exit_watch(t);
 	t->attempts++;
 	t->priv->leave = false;
+	t->priv->left_looks = 0;
 	target_set_state(t, TARGET_INJECTING, NULL);
 	if (start_child(t, &f) < 0) {
 		target_inject_abort(t);

@@ -1,8 +1,11 @@
 /*
- * What attempts of a former daemon may have left: where one and its injector were killed together,
- * files, mounts and an .attach_pid may lie in a target. Its next attempt takes them away. One that
- * streams already, or is kept out, gets none: an injector looks, and tidies up. A few at a time,
- * because after a restart of the daemon that is every JVM of the host.
+ * What attempts may have left. Where a daemon and its injector were killed together, files, mounts
+ * and an .attach_pid may lie in a target. Its next attempt takes them away. One that streams
+ * already, or is kept out, gets none: an injector looks, and tidies up. A few at a time, because
+ * after a restart of the daemon that is every JVM of the host.
+ *
+ * And where a target was stopped or frozen in the middle of an attempt, what it has not looked at
+ * yet has to stay: it is looked after until it runs again and all of it is gone.
  */
 #include "daemon/target/target_priv.h"
 
@@ -11,6 +14,7 @@
 
 #define PAUSE_NS (100 * NS_PER_MS)
 #define AT_ONCE	 4
+#define AGAIN_NS NS_PER_S /* doubled each time, five times */
 
 /* Had it begun before the daemon did? Field 22 of stat counts ticks since the boot. */
 static bool is_older(const struct target *t)
@@ -36,6 +40,20 @@ void left_look(struct target *t)
 		return;
 	t->priv->may_have_left = true;
 	loop_timer_set(t->priv->table->left_timer, PAUSE_NS, 0);
+}
+
+void left_tell(struct targets *table, pid_t pid, uint64_t start_time)
+{
+	struct target *t = table->first;
+	unsigned n;
+
+	while (t && (t->jvm.pid != pid || t->jvm.start_time != start_time))
+		t = t->priv->next;
+	if (!t)
+		return;
+	n = t->priv->left_looks++;
+	t->priv->may_have_left = true;
+	loop_timer_set(table->left_timer, AGAIN_NS << (n < 5 ? n : 5), 0);
 }
 
 void targets_on_left(void *userdata)

@@ -56,7 +56,8 @@ static bool is_pattern(const char *word)
 	return strpbrk(word, "*?[") != NULL;
 }
 
-bool rules_text_matches(const char *word, const char *text)
+/* @text equals @word, or matches it as a pattern. */
+static bool text_matches(const char *word, const char *text)
 {
 	return is_pattern(word) ? fnmatch(word, text, 0) == 0 : strcmp(word, text) == 0;
 }
@@ -65,7 +66,7 @@ static bool container_matches(const char *word, const struct jvm *jvm)
 {
 	size_t len = strlen(word);
 
-	if (rules_text_matches(word, jvm->container))
+	if (text_matches(word, jvm->container))
 		return true;
 	return len >= CONTAINER_ID_MIN && strncmp(jvm->container_id, word, len) == 0;
 }
@@ -74,7 +75,7 @@ static bool pod_matches(const char *word, const struct jvm *jvm)
 {
 	const char *slash = strchr(jvm->pod, '/');
 
-	return rules_text_matches(word, jvm->pod) || (slash && rules_text_matches(word, slash + 1));
+	return text_matches(word, jvm->pod) || (slash && text_matches(word, slash + 1));
 }
 
 static bool namespace_matches(const char *word, const struct jvm *jvm)
@@ -85,7 +86,7 @@ static bool namespace_matches(const char *word, const struct jvm *jvm)
 	if (!slash)
 		return false;
 	snprintf(namespace, sizeof(namespace), "%.*s", (int)(slash - jvm->pod), jvm->pod);
-	return rules_text_matches(word, namespace);
+	return text_matches(word, namespace);
 }
 
 static bool command_matches(const char *word, const char *command)
@@ -100,7 +101,7 @@ static bool environment_matches(const char *word, const struct facts *f)
 	if (!f->environ)
 		return false;
 	for (size_t i = 0; i < f->environ_len; i += strlen(f->environ + i) + 1)
-		if (rules_text_matches(word, f->environ + i))
+		if (text_matches(word, f->environ + i))
 			return true;
 	return false;
 }
@@ -115,7 +116,7 @@ static bool holds(const struct config_rule *r, const struct jvm *jvm, const stru
 		return false;
 	if (r->namespace[0] && !namespace_matches(r->namespace, jvm))
 		return false;
-	if (r->image[0] && !rules_text_matches(r->image, jvm->image))
+	if (r->image[0] && !text_matches(r->image, jvm->image))
 		return false;
 	if (r->command[0] && !command_matches(r->command, f->command))
 		return false;

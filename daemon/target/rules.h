@@ -21,8 +21,6 @@ struct facts {
 void facts_read(int pid_dfd, struct facts *ret);
 void facts_free(struct facts *f);
 
-/* @text equals @word, or matches it as a pattern. Pure. */
-bool rules_text_matches(const char *word, const char *text);
 /* The first rule whose conditions all hold, -1 = none. Pure. */
 int rules_find(const struct config *c, const struct jvm *jvm, const struct facts *facts);
 /* Those of @rules that decide are the same ones? For what is kept while the settings may change. */

@@ -2,7 +2,7 @@
  * process), session.c (the pipe), reattach.c (an agent that is there already), target.c (the table
  * of targets), match.c (words that name one), admit.c (whether it may be attached to: rules.c,
  * wishes.c, crash.c, neighbours.c, limit.c), exit.c (how it ended), budget.c (attaches a second),
- * left.c (what a former daemon left behind).
+ * left.c (what was left behind).
  */
 #pragma once
 
@@ -48,6 +48,7 @@ struct target_priv {
 	int cwd_fd; /* O_PATH, from then on: a crash leaves its file there */
 	bool crash_seen, exit_known;
 	bool may_have_left; /* left.c has to look */
+	unsigned left_looks; /* that found it standing still */
 	int exit_status;
 	int result_fd;
 	struct loop_source *result_source;
@@ -108,9 +109,10 @@ void exit_open_cwd(struct target *t);
 void exit_look(struct target *t); /* it has ended: was it a crash? */
 void exit_explain(const struct target *t, struct fault *ret);
 
-/* left.c: what attempts of a former daemon left */
+/* left.c: what attempts left */
 void left_begin(struct targets *table);
 void left_look(struct target *t); /* just found: is it one that no attempt will tidy up? */
+void left_tell(struct targets *table, pid_t pid, uint64_t start_time); /* not all could go yet */
 void targets_on_left(void *userdata);
 
 /* limit.c: targets.max */
@@ -124,6 +126,7 @@ struct child;
  * the caller owns it until child_kill(); NULL = nobody does. */
 int child_start(struct targets *table, char *const argv[], int stdin_fd, int result_fd,
 		struct child **ret);
+void child_cleans(struct child *c, const struct target *t); /* left.c is told what it could not */
 void child_kill(struct child *c); /* takes it; kills it unless it has ended */
 void child_let_go(struct child *c); /* takes it; it ends by itself */
 void children_forget(struct targets *table); /* what still runs goes on alone */

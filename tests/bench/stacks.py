@@ -35,6 +35,11 @@ JARS = ["com.h2database:h2:2.3.232", "org.apache.tomcat.embed:tomcat-embed-core:
 PROGRAMS = ["JavacLoop", "DatabaseLoop", "ServletLoop"]
 ROOTS = re.compile(r"(java/lang/Thread\.run|[\w/$]+\.main):-?\d+$|/\S+\+0x[0-9a-f]+$|\[(exited|found|no )|java/lang/ref/\S+\.run:")
 
+RUN = "java/lang/Thread.run"
+# A thread before its first Java frame and after its last: nothing but native frames, up to libc's first function.
+BEGINNING = re.compile(r"(/\S+\+0x[0-9a-f]+ < )*/\S*/(libc\.so\.6|libpthread\S*|ld-musl-\S+|libc\.musl-\S+)\+0x[0-9a-f]+$")
+THEIR_BEGINNING = re.compile(r"\[[^\]]*\];(_*clone3?|start_thread|thread_native_entry)(;[^;/]+)*$")
+
 
 def maven(artifact):
     """The artifact in Maven's own cache, fetched when it is not there."""
@@ -95,11 +100,15 @@ def ours(process, seconds, interval_us, rootless=None):
     n = bad = 0
     for tid, stack in re.findall(r"^CPU \S+ tid (\d+) \d+ ns (.*)$", out, re.M):
         if rootless:
-            n += 1
-            bad += rootless(tid, stack) or "[unknown]" in stack or "[broken:" in stack
+            broken = rootless(tid, stack)
         elif names.get(tid, "").startswith("mix-") and "[exited" not in stack:
-            n += 1
-            bad += "java/lang/Thread.run" not in stack or "[unknown]" in stack or "[broken:" in stack
+            broken = not (RUN in stack or BEGINNING.match(stack))
+        else:
+            continue
+        n += 1
+        if broken or "[unknown]" in stack or "[broken:" in stack:
+            bad += 1
+            print("  broken: %s" % stack)
     agent_bytes = re.search(r"\bagent_bytes=(\d+)", out)
     us = {k: float(v) for k, v in re.findall(r"(p50|p90|p99|mean)=(\S+)", re.search(r"^handler us.*", out, re.M).group(0))}
     return n, bad, us, int(agent_bytes.group(1)) // 1024
@@ -120,7 +129,7 @@ def theirs(process, library, seconds, interval_us):
             stack, count = line.rsplit(" ", 1)
             if stack.startswith("[mix-"):
                 n += int(count)
-                bad += int(count) * ("java/lang/Thread.run" not in stack or "[unknown" in stack)
+                bad += int(count) * (not (RUN in stack or THEIR_BEGINNING.match(stack)) or "[unknown" in stack)
     os.unlink(path)
     return n, bad, attach_ms, grown
 

@@ -99,6 +99,10 @@ class Jdk:
         return shared("libraries" + self.sysroot, fill)
 
 
+# daemons of other tests leave its JVM alone, see harness/kindling.py
+MARK = "KINDLING_TEST=" + os.environ["KINDLING_TEST"]
+
+
 class Container:
     """One cell's container. @user: root, uid1000, userns. @root: see ROOTS in rows.py. @tmp: a directory of the
     host to be its /tmp; @args: words for the JVM; @env: its variables; @own_jdk: a JDK that may be changed;
@@ -282,7 +286,7 @@ class Container:
             linux.update(uidMappings=ids, gidMappings=ids)
         config = {
             "ociVersion": "1.0.2",
-            "process": {"terminal": False, "args": args, "env": ["PATH=/usr/bin", "HOME=/tmp", *env], "cwd": "/app",
+            "process": {"terminal": False, "args": args, "env": ["PATH=/usr/bin", "HOME=/tmp", MARK, *env], "cwd": "/app",
                         "user": {"uid": uid, "gid": uid, "additionalGids": [GROUP] if uid else []},
                         "noNewPrivileges": self.kind == "hardened" or uid != 0,
                         "capabilities": {k: caps for k in ("bounding", "effective", "permitted")}},
@@ -329,8 +333,19 @@ class Container:
     def __enter__(self):
         return self
 
-    def __exit__(self, *unused):
+    def __exit__(self, kind, *unused):
+        if kind and not self.alive():
+            self.tell_of_end()
         self.down()
+
+    def tell_of_end(self):
+        """What is left of a JVM that ended while it was tested: its last words, and the file that HotSpot writes."""
+        files = [path for where in ("/app", "/tmp") for path in glob.glob(self.root + where + "/hs_err*")]
+        for path in files + [self.dir + "/out", self.dir + "/err"]:
+            with open(path, errors="replace") as f:
+                text = f.read()
+            print("JVM %d has ended; %s:\n%s" % (self.pid, os.path.basename(path), text[:12000] if path in files else text[-3000:]),
+                  file=sys.stderr)
 
     def alive(self):
         try:

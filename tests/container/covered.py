@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -13,7 +14,7 @@ import unittest
 import injection
 import rows
 from bundle import Container, Jdk, shared_end
-from kindling import classes, skip, wait_for
+from kindling import Daemon, classes, skip, wait_for
 
 MAJORS = ["17", "25"]
 DUMP = "Full thread dump"
@@ -28,6 +29,12 @@ class Covered(unittest.TestCase):
                     yield c
             else:
                 print("SKIPPED: there is no JDK " + major)
+
+    def is_as(self, c, before):
+        try:
+            return c.tree() == before
+        except OSError:  # it changes just now
+            return False
 
     def dumps(self, c):
         return c.raw("out").decode(errors="replace").count(DUMP)
@@ -74,14 +81,43 @@ class Covered(unittest.TestCase):
                 rows.BUILD + "/tests/at_syscall", "before", rows.SYS_PIDFD_SEND_SIGNAL, "kill -STOP %d" % c.pid))
             self.assertRegex(result.what, "did not take SIGQUIT")
             self.assertTrue(c.tree() != before, "it was uncovered")
-            injection.cleanup(c)  # not yet: the signal is pending
+            self.assertEqual(injection.cleanup(c), 4)  # not yet: the signal is pending
             self.assertEqual(len(rows.attach_files(c)), 1)
             c.signal(signal.SIGCONT)
-            time.sleep(0.3)
-            injection.cleanup(c)
+            wait_for("nothing has to stay", lambda: injection.cleanup(c) == 0)
             self.assertTrue(c.tree() == before, "something was left")
             c.check_output(kept)
             self.assertEqual(rows.attach_once(c), rows.STREAMING)
+
+    def test_stopped_or_frozen_before_it_is_uncovered_the_daemon_uncovers_it_when_it_runs(self):
+        """Its agent speaks already, so no other attach comes."""
+        for c in self.each():
+            for stop, go in (("kill -STOP %d" % c.pid, lambda: c.signal(signal.SIGCONT)),
+                             ("echo FROZEN >%s/freezer.state" % c.cgroup("freezer"), lambda: rows.freezer_v1(c, "THAWED"))):
+                kept, before = c.kept_lines(), c.tree()
+                with tempfile.TemporaryDirectory() as where, Daemon("targets:\n  mode: opt-in\n") as daemon:
+                    with open(where + "/inject", "w") as f:  # the third mknod is the first one after the load
+                        f.write("#!/bin/sh\nexec %s before 259:3 '%s' %s \"$@\"\n" % (
+                            rows.BUILD + "/tests/at_syscall", stop, injection.INJECT))
+                    os.chmod(where + "/inject", 0o755)
+                    daemon.stop()
+                    daemon.configure("targets:\n  mode: opt-in\nattach:\n  tmpfs_over_tmp: true\ninjector: %s/inject\n" % where)
+                    daemon.start()
+                    wait_for("the daemon to find it", lambda: daemon.target(c.pid))
+                    daemon.cli("attach", str(c.pid))
+                    daemon.wait_state(c.pid, "streaming")
+                    self.assertNotEqual(c.tree()["mounts"], before["mounts"], "it was uncovered while it stood still")
+                    time.sleep(3)
+                    self.assertNotEqual(c.tree()["mounts"], before["mounts"], "it was uncovered while it stood still")
+                    go()
+                    wait_for("its /tmp as before", lambda: self.is_as(c, before), 20)
+                    daemon.cli("detach", str(c.pid))
+                self.assertTrue(c.tree() == before, "something was left")
+                c.check_output(kept)
+                quits = self.dumps(c)
+                for n in range(2):
+                    c.signal(signal.SIGQUIT)
+                    wait_for("its threads, printed", lambda: self.dumps(c) == quits + n + 1, 5)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Containers that mean no good: what they put in the way of an attach, and processes that only look like a JVM.
 Nothing outside the container is written or read, nothing waits beyond its deadline, no memory without a bound."""
 import ctypes
+import fcntl
 import glob
 import os
 import random
@@ -101,6 +102,7 @@ class Hostile(unittest.TestCase):
                 self.assertTrue(c.alive())
 
     def test_tmp_is_a_link_that_wants_to_leave(self):
+        os.chmod(self.victim, 0o1777)  # else the target's own ids would stand in the way already
         for where in ("/../../../.." + self.victim, "/proc/1/root" + self.victim, "/proc/self/cwd"):
             with self.subTest(where), Container(jdk) as c:
                 shutil.rmtree(c.inside("/tmp"))
@@ -229,6 +231,23 @@ class Hostile(unittest.TestCase):
             os.close(dir_fd)
 
     # ---- who is it by now -------------------------------------------------------------------------------------
+
+    def test_what_another_version_left_goes_but_not_while_it_attaches(self):
+        with Container(jdk) as c:
+            before = c.tree()
+            for call in ("renameat", "mknodat", "pidfd_send_signal"):
+                injection.attach(c, deadline_ms=DEADLINE_MS, wrap=(AT_SYSCALL, "after", SYSCALLS[call], "kill -9 $PPID")).close()
+                other = c.tmp_dir() + "/kindling/0.0.9"
+                os.rename(c.tmp_dir() + "/kindling/" + self.version, other)
+                with_it = c.tree()
+                lock = os.open(other, os.O_RDONLY)
+                fcntl.flock(lock, fcntl.LOCK_SH)
+                injection.cleanup(c)
+                left = {p.rsplit("/", 1)[1].split("-")[0] for p in with_it if "/0.0.9/" in p} - {"events", "control"}
+                found = {p.rsplit("/", 1)[1].split("-")[0] for p in c.tree() if "/0.0.9/" in p}
+                self.assertTrue(left <= found, (left, found))  # it lives: its library stays
+                os.close(lock)
+                self.clean_after_kill(c, c.kept_lines(), before)
 
     def test_another_process_of_the_same_number_is_not_touched(self):
         with Container(jdk) as c:

@@ -9,7 +9,7 @@ import time
 
 from bundle import BUILD
 
-RESULT_SIZE = 128 + 4 + 124
+RESULT_SIZE = 128 + 4 + 4 + 124
 STRATEGIES = ["not placed", "copy", "mount", "tmpfs"]
 HELLO, CPU, LEDGER, FAULT, BYE, START, DETACH = 1, 8, 13, 14, 15, 64, 66
 AGENT = BUILD + "/lib/libkindling.so"
@@ -46,10 +46,11 @@ class Result:
             self.code, step, self.flags = struct.unpack_from("<iHH", message)
             self.what = message[8:128].split(b"\0")[0].decode(errors="replace")
             self.strategy = STRATEGIES[struct.unpack_from("<I", message, 128)[0]]
-            self.library = message[132:].split(b"\0")[0].decode(errors="replace")
+            self.left = struct.unpack_from("<I", message, 132)[0]
+            self.library = message[136:].split(b"\0")[0].decode(errors="replace")
         else:
             self.code, self.flags, self.what = -1, 0, "the injector died without an answer"
-            self.library, self.strategy = "", STRATEGIES[0]
+            self.library, self.strategy, self.left = "", STRATEGIES[0], 0
         self.events, self.control = fds if fds else (-1, -1)
         self.frames = []
         self.buffer = b""
@@ -122,7 +123,8 @@ def attach(c, deadline_ms=6000, wrap=(), agent=AGENT, more=()):
 
 
 def cleanup(c):
-    subprocess.run(command(3, c.pid, c.start_time, "cleanup"), check=False, timeout=30)
+    """Its exit status: 0, or 4 while something has to stay."""
+    return subprocess.run(command(3, c.pid, c.start_time, "cleanup"), check=False, timeout=30).returncode
 
 
 def jcmd(c, *words):

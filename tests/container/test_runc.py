@@ -117,6 +117,7 @@ class Containers(unittest.TestCase):
                     daemon.stop()
                     daemon.configure(COVER + NOT_OTHERS)
                     daemon.start()
+                wait_for("the daemon to find it", lambda: daemon.target(c.pid))
                 daemon.cli("attach", str(c.pid), check=False)
                 daemon.wait_state(c.pid, "streaming", 40)
                 self.assertEqual(c.tree(), before)

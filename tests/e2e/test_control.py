@@ -177,6 +177,14 @@ class Doctor(unittest.TestCase):
             self.assertNotIn("Attach Listener", thread_names(jvm.pid))
             self.assertEqual(jvm.end(), ("END\n", ""))
 
+    def test_events_that_it_would_not_give_are_said(self):
+        archive = "/tmp/kindling-test-%d.jsa" % os.getpid()
+        with Jvm(MAJOR) as all_of_them, Jvm(MAJOR, options=("-Xmx64m", "-XX:ArchiveClassesAtExit=" + archive)) as no_parks:
+            for jvm, wanted in ((all_of_them, "all events: .*monitors, parks, alloc"), (no_parks, "monitors, alloc.*; no parks: ")):
+                found, done = self.doctor(None, str(jvm.pid))
+                self.assertEqual((done.returncode, found[jvm.pid]["verdict"]), (0, "ok"))
+                self.assertRegex(self.checks(found[jvm.pid])["events"]["finding"], wanted)
+
     def test_every_no_is_said_with_what_would_change_it(self):
         with variables(KINDLING_DISABLE="1"):
             said_no = Jvm(MAJOR)
@@ -203,7 +211,7 @@ class Doctor(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             checks = self.checks(found[jvm.pid])
             self.assertEqual(found[jvm.pid]["verdict"], "unknown")
-            for name in ("access", "runtime", "owner", "place"):
+            for name in ("access", "runtime", "jdk", "owner", "profilers", "place"):
                 self.assertEqual((checks[name]["verdict"], checks[name]["change"]), ("unknown", "run it as root"))
             self.assertEqual(checks["signal"]["verdict"], "ok")
 
@@ -213,6 +221,12 @@ class Doctor(unittest.TestCase):
         self.assertIn("no JVM", self.checks(found[os.getpid()])["runtime"]["finding"])
         found, done = self.doctor(None, "999999999")
         self.assertEqual(found[999999999]["verdict"], "no")
+        found, done = self.doctor(None, "0")
+        self.assertEqual((done.returncode, found), (1, {}))
+        self.assertIn("no JVM here is called 0", done.stderr)
+        out = subprocess.run([BUILD + "/bin/kindling", "--socket", "/nowhere", "doctor", str(os.getpid())],
+                             capture_output=True, text=True, timeout=60).stdout
+        self.assertTrue(out.startswith("%d: it is not profiled\n" % os.getpid()), out)
 
     def test_the_daemons_words(self):
         with Daemon() as daemon, Jvm(MAJOR) as jvm:
@@ -244,7 +258,9 @@ class Limits(unittest.TestCase):
             with Daemon(targets(settings="  max: 1\n")) as daemon:
                 daemon.wait_state(idle.pid, "streaming")
                 with Jvm(MAJOR) as busy:
-                    self.assertIn("targets.max", daemon.wait_state(busy.pid, "excluded")["reason"])
+                    # it waits at first; on a busy machine its turn comes before we have looked
+                    wait_for("it was kept out", lambda: re.search(
+                        'pid=%d from=found to=excluded .*targets.max' % busy.pid, daemon.read_log()))
                     daemon.wait_state(busy.pid, "streaming", 25)
                     self.assertIn("targets.max", daemon.wait_state(idle.pid, "excluded")["reason"])
                     untouched(self, idle.pid)

@@ -117,7 +117,7 @@ class WithDaemon(unittest.TestCase):
         idle = json.loads(ask(self.daemon, path + "?type=lock&idle=1"))
         self.assertFalse(any("getTask" in f["name"] for f in lock["frames"]))
         self.assertTrue(any("getTask" in f["name"] for f in idle["frames"]))
-        left_out = int(re.search(r"(\d+) waits of threads that were idle", lock["absent"]).group(1))
+        left_out = int(re.search(r"(\d+) waits? of threads that were idle", lock["absent"]).group(1))
         self.assertEqual(totals(lock)[0] + left_out, totals(idle)[0])
         self.assertEqual(totals(idle)[0], idle["losses"]["delivered"])
         self.assertEqual(idle["losses"]["taken"], idle["losses"]["delivered"] + idle["losses"]["dropped"])

@@ -86,13 +86,18 @@ class Locks(unittest.TestCase):
     def test_a_park_from_before_the_attach_ends(self):
         with Story("held", "now") as story:
             self.streaming(story)
-            def waiting():
-                return [w for w in self.graph(story)["waits"] if w["thread"] == "story-waiter"]
+            def waiting(name="story-waiter"):
+                return [w for w in self.graph(story)["waits"] if w["thread"] == name]
             wait = wait_for("the wait", waiting)[0]
+            phases = [wait_for("a phaser's", lambda: waiting("story-phase-%d" % i))[0]["lock"] for i in (0, 1)]
+            self.assertEqual(phases[0]["class"], "java.util.concurrent.Phaser")
+            self.assertEqual(phases[0], phases[1])
+            latch = wait_for("one that nobody owns", lambda: waiting("story-holder"))[0]
+            self.assertEqual((latch["lock"]["class"], latch["owner"]), ("java.util.concurrent.CountDownLatch", None))
             self.assertEqual(wait["owner"]["thread"], "story-holder")
             self.assertEqual(wait["lock"]["class"], "java.util.concurrent.locks.ReentrantLock")
             story.go()
-            wait_for("its end", lambda: not waiting(), 5)
+            wait_for("its end", lambda: not waiting() and not waiting("story-holder"), 5)
 
     def test_nothing_is_printed_into_a_jvm_that_begins(self):
         """What collects parks defines a class; too early that would be told on the application's output."""
@@ -233,7 +238,7 @@ class Locks(unittest.TestCase):
         for words in (("locks", "--last", "x"), ("locks", "-o", "x.png"), ("locks", "a", "b"), ("locks", "-n", "0"),
                       ("threads", "--sort", "x"), ("threads", "--last", "0")):
             self.assertEqual(self.daemon.cli(*words, check=False).returncode, 2, words)
-        self.assertEqual(self.daemon.cli("locks", "--last", "1h", check=False).returncode, 1)
+        self.assertEqual(self.daemon.cli("locks", "--last", "1h", check=False).returncode, 2)
         self.assertEqual(self.daemon.cli("locks", "no-such-jvm", check=False).returncode, 1)
 
 

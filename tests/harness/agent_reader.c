@@ -450,6 +450,8 @@ static void on_ledger(const struct wire_ledger *l)
 		       (unsigned long long)c[WIRE_COUNTER_INTERVAL_NS] / 1000,
 		       (unsigned long long)c[WIRE_COUNTER_EVENTS],
 		       (unsigned long long)c[WIRE_COUNTER_AGENT_BYTES]);
+	if (opt.verbose && opt.details)
+		print_parts("now", l);
 }
 
 static void on_hello(const struct wire_frame *f)
@@ -921,7 +923,7 @@ static void on_term(int signo)
 int main(int argc, char **argv)
 {
 	uint64_t session = (uint64_t)time(NULL) << 16 | (uint64_t)getpid();
-	double launch = now_s(), begin, cpu_begin = 0, cpu_end = 0;
+	double launch = now_s(), begin, cycled, cpu_begin = 0, cpu_end = 0;
 	int events = -1, control = -1, phase = 0;
 	char why[HOST_ENGINE_WHY_MAX];
 	double asked = 0;
@@ -947,7 +949,8 @@ int main(int argc, char **argv)
 	cpu_begin = process_cpu_s();
 	begin = now_s();
 	cycle(events, control, session);
-	while (!in.bye && now_s() < begin + opt.seconds + 10 && !(asked && now_s() > asked + 10)) {
+	cycled = now_s(); /* thousands of them take as long as the machine lets them */
+	while (!in.bye && now_s() < cycled + opt.seconds + 10 && !(asked && now_s() > asked + 10)) {
 		struct pollfd p = { .fd = events, .events = POLLIN };
 		double passed = now_s() - begin;
 

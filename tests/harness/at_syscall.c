@@ -3,7 +3,7 @@
  * runs a shell command while the program stands still. So a test can swap a file, stop a process
  * or kill an injector at one exact moment.
  *
- *   at_syscall before|after NUMBER HOOK PROGRAM [ARGUMENT...]
+ *   at_syscall before|after NUMBER[:NTH] HOOK PROGRAM [ARGUMENT...]
  *
  * Exit status: the program's; 128 + signal when one ended it; 126 when the call never came.
  */
@@ -28,9 +28,10 @@ static int at(pid_t pid, int *ret_entry)
 	return *ret_entry ? (int)info.entry.nr : -1;
 }
 
-static int follow(pid_t pid, int before, int number, const char *hook)
+static int follow(pid_t pid, int before, const char *call, const char *hook)
 {
-	int status, entry = 0, current = -1, fired = 0;
+	int status, entry = 0, current = -1, fired = 0, number = atoi(call);
+	int nth = strchr(call, ':') ? atoi(strchr(call, ':') + 1) : 1;
 
 	for (;;) {
 		long deliver = 0;
@@ -46,7 +47,7 @@ static int follow(pid_t pid, int before, int number, const char *hook)
 
 			if (entry)
 				current = nr;
-			if (!fired && current == number && entry == before) {
+			if (!fired && current == number && entry == before && --nth == 0) {
 				fired = 1;
 				if (system(hook) != 0)
 					fprintf(stderr, "at_syscall: the hook failed\n");
@@ -77,5 +78,5 @@ int main(int argc, char **argv)
 	(void)ptrace(PTRACE_SETOPTIONS, pid, NULL,
 		     (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL));
 	(void)ptrace(PTRACE_SYSCALL, pid, NULL, NULL);
-	return follow(pid, strcmp(argv[1], "before") == 0, atoi(argv[2]), argv[3]);
+	return follow(pid, strcmp(argv[1], "before") == 0, argv[2], argv[3]);
 }

@@ -149,7 +149,7 @@ def main():
     shutil.copytree(classes(), directory, dirs_exist_ok=True)
     os.chmod(directory, 0o755)
     try:
-        if int(args.major) < 11:
+        if int(args.major.split("-")[0]) < 11:
             old(home, directory)
         elif args.rival:
             rival(home, directory)
@@ -159,7 +159,7 @@ def main():
                 alive = one(home, directory, label, flags, megabytes)
                 check(alive, "%s: the JVM lives" % label)
             again(home, directory)
-        if int(args.major) >= 21 and not args.rival:
+        if int(args.major.split("-")[0]) >= 21 and not args.rival:
             virtual(home, directory)
     finally:
         shutil.rmtree(directory)

@@ -182,7 +182,7 @@ def judge_identities(truth, events, rules):
         n += 1
         seen[w.label].add(e.identity)
         same += e.identity and label_of.setdefault((e.name, e.identity), w.label) != w.label
-        own = w.kind != "park" or truth.locks[w.label][0] == ["LockKnownScripts$Mailbox"]
+        own = w.kind != "park" or truth.locks[w.label][0] in (["LockKnownScripts$Mailbox"], ["java.util.concurrent.Phaser"])
         if own:
             hashed[e.identity == truth.locks[w.label][1]] += 1
     several = [label for label, ids in seen.items() if len(ids) > 1]

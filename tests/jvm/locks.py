@@ -1,4 +1,4 @@
-"""Lock events against a program that knows its own waits: locks.py MAJOR [--all] [--churn SECONDS] [--judges].
+"""Lock events against a program that knows its own waits: locks.py MAJOR [--all] [--judges] [--soak MINUTES].
 
 LockKnown plays scripted waits (monitors, Object.wait, everything of java.util.concurrent) and tells at its
 end, in the clock of the events, who waited for what, how long and because of whom; lock_judges.py compares.
@@ -8,8 +8,8 @@ operation, during which the agent's memory must stay what it is, and LockDeadloc
 locks --graph` must show within 2 s. Each run is judged once more with its
 events spoiled in every way that a judge is for: one that does not notice is a failure.
 
---all: every collector, compiler and locking mode. --churn: how long LockChurn runs (20). --judges: only
-the judges, without an agent.
+--all: every collector, compiler and locking mode. --judges: only the judges, without an agent. --soak: only
+LockChurn, for minutes, beside the same program without an agent: the memory of both every 30 s.
 """
 import argparse
 import os
@@ -34,6 +34,9 @@ MIN_NS = 1_000_000
 ROUNDS = 25
 ATTEMPTS = 3
 GROWTH_MAX = 256 << 10  # bytes, in the last two thirds of the churn
+NATIVE_GROWTH_MAX = 2 << 20  # more than a JVM without an agent, which is no constant either
+HEAP_MIB = 200
+SOAK_FLAGS = ["-Xms%dm" % HEAP_MIB, "-Xmx%dm" % HEAP_MIB, "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC"]
 EVENT = re.compile(r"LOCK (\d+) (\d+) tid (\d+) (\w+) flags (\d+) (\S+)@(\d+) owner (\d+) waker (\d+) stack (.*?) owner_stack (.*)$")
 
 
@@ -44,7 +47,7 @@ class Jvm:
         self.out, self.err = os.path.join(directory, "out"), os.path.join(directory, "err")
         with open(self.out, "w") as out, open(self.err, "w") as err:
             self.process = subprocess.Popen(
-                [*jdks.command(home, os.path.dirname(LIBRARY)), *flags, "-Xmx300m", "-cp", directory, program,
+                [*jdks.command(home, os.path.dirname(LIBRARY)), "-Xmx300m", *flags, "-cp", directory, program,
                  *map(str, args)], stdin=subprocess.PIPE, stdout=out, stderr=err, cwd=directory)
         if program == "LockKnown":  # it sleeps; when it wakes up it shall not wait for a CPU
             os.setpriority(os.PRIO_PROCESS, self.process.pid, -15)
@@ -81,7 +84,7 @@ class Reader:
     def __init__(self, jvm, directory, *options):
         self.path = os.path.join(directory, "events")
         with open(self.path, "w") as out:
-            self.process = subprocess.Popen([READER, "-v", "-e", "lock", "-l", LIBRARY, "-d", "900", *options, str(jvm.pid)],
+            self.process = subprocess.Popen([READER, "-v", "-e", "lock", "-l", LIBRARY, "-d", "86400", *options, str(jvm.pid)],
                                             stdout=out, stderr=subprocess.STDOUT)
         # a LEDGER says that lock events are on: bits 1 << enum wire_event
         wait_for("lock events", lambda: " events 2 " in self.text() or self.process.poll() is not None)
@@ -183,24 +186,54 @@ def churn(home, directory, seconds):
         for _ in range(4):
             looks.append((agent_bytes(reader), resident(jvm.pid)))
             time.sleep(seconds / 3)
-        jvm.say(b"\n")
-        text = reader.end()
-        jvm.say(b"q")
-        jvm.process.wait(timeout=30)
-        done = sum(map(int, jvm.read(jvm.out).split("CHURN ")[1].splitlines()[0].split()[:6]))
-        said = foreign_lines(jvm.read(jvm.out) + jvm.read(jvm.err))
-    taken, short = (int((re.findall(r"\b%s=(\d+)" % key, text) or ["0"])[-1]) for key in (r"lock\.taken", "short_waits"))
-    print("churn: %d waits, %d told, %d too short; KiB at its begin, 1/3, 2/3 and the end (RssAnon): %s" % (
-        done, taken, short, ", ".join("%d (%d)" % (a >> 10, b >> 10) for a, b in looks)))
-    check(taken > 0.5 * done / 2 and done > 100 * seconds, "the churn is told")
+        print("churn: KiB at its begin, 1/3, 2/3 and the end (RssAnon): %s" % (
+            ", ".join("%d (%d)" % (a >> 10, b >> 10) for a, b in looks)))
+        end_churn(jvm, reader, seconds)
     check(looks[1][0] > 0 and looks[3][0] - looks[1][0] < GROWTH_MAX, "the agent grew by %d KiB in two thirds of it" % (
         (looks[3][0] - looks[1][0]) >> 10))
+
+
+def end_churn(jvm, reader, seconds):
+    jvm.say(b"\n")
+    text = reader.end()
+    jvm.say(b"q")
+    jvm.process.wait(timeout=30)
+    done = sum(map(int, jvm.read(jvm.out).split("CHURN ")[1].splitlines()[0].split()[:6]))
+    said = foreign_lines(jvm.read(jvm.out) + jvm.read(jvm.err))
+    taken, short = (int((re.findall(r"\b%s=(\d+)" % key, text) or ["0"])[-1]) for key in (r"lock\.taken", "short_waits"))
+    print("churn: %d waits, %d told, %d too short" % (done, taken, short))
+    check(taken > 0.5 * done / 2 and done > 100 * seconds, "the churn is told")
     check(reader.process.returncode == 0, "books exact: %s" % re.findall(r"^(?:WRONG|FAULT).*", text, re.M)[:5])
     check(not said, "nothing printed %s" % sorted(said)[:5])
 
 
+def native(pid):
+    """Private memory beside the Java heap, which SOAK_FLAGS make all there from the beginning."""
+    return resident(pid) - (HEAP_MIB << 20)
+
+
+def soak(home, directory, minutes):
+    """Looks every 30 s: parts of the agent's memory, and native memory of this JVM and of one without an agent."""
+    bare = shutil.copytree(directory, os.path.join(directory, "bare"))
+    with Jvm(home, directory, SOAK_FLAGS, "LockChurn") as jvm, Jvm(home, bare, SOAK_FLAGS, "LockChurn") as other:
+        reader, looks = Reader(jvm, directory, "-D", "-T", str(MIN_NS), "-M", "always"), []
+        end = time.monotonic() + minutes * 60
+        print("minutes   agent   native   native without agent, KiB; parts of the agent")
+        while time.monotonic() < end:
+            time.sleep(min(30, minutes * 6))
+            looks.append((agent_bytes(reader), native(jvm.pid), native(other.pid)))
+            parts = (re.findall(r"^memory now: (.*)", reader.text(), re.M) or [""])[-1]
+            print("%7.1f %7d %8d %8d   %s" % (minutes - (end - time.monotonic()) / 60, *(n >> 10 for n in looks[-1]), parts), flush=True)
+        end_churn(jvm, reader, minutes * 60)
+    settled = looks[len(looks) // 3:]
+    agent, ours, theirs = (column[-1] - column[0] for column in zip(*settled))
+    check(settled[0][0] > 0 and agent < GROWTH_MAX, "the agent grew by %d KiB in the last two thirds" % (agent >> 10))
+    check(ours - max(0, theirs) < NATIVE_GROWTH_MAX, "native memory of the JVM by %d KiB, without an agent by %d KiB" % (
+        ours >> 10, theirs >> 10))
+
+
 def deadlocks(major):
-    """Three cycles and who starves whom, by `kindling locks --graph`: seconds until all are said."""
+    """Three cycles and who starves whom, by `kindling locks --graph`: when it was asked that says all, in seconds."""
     with Daemon("events:\n  lock:\n    min_wait: 1ms\n" + ONLY_MINE) as daemon, kindling.Jvm(major, "LockDeadlock") as jvm:
         daemon.wait_state(jvm.pid, "streaming", 60)
         time.sleep(1)
@@ -208,11 +241,12 @@ def deadlocks(major):
         jvm.process.stdin.flush()
         begin, text = time.monotonic(), ""
         while time.monotonic() < begin + 10:
+            asked = time.monotonic()
             text = daemon.cli("locks", str(jvm.pid), "--graph").stdout
             if text.count("deadlock:") == 3 and '"glutton"' in text:
                 break
             time.sleep(0.1)
-        return time.monotonic() - begin, text
+        return asked - begin, text
 
 
 def check_deadlocks(major):
@@ -267,6 +301,7 @@ def main():
     parser.add_argument("major")
     parser.add_argument("--all", action="store_true", help="every collector, compiler and locking mode")
     parser.add_argument("--churn", type=float, default=20, metavar="SECONDS")
+    parser.add_argument("--soak", type=float, metavar="MINUTES", help="only LockChurn, beside one without an agent")
     parser.add_argument("--judges", action="store_true", help="only the judges, without an agent")
     args = parser.parse_args()
     home = java_home(args.major)
@@ -274,6 +309,9 @@ def main():
     try:
         for f in os.listdir(classes()):
             shutil.copy(os.path.join(classes(), f), directory)
+        if args.soak:
+            soak(home, directory, args.soak)
+            return 1 if failures else 0
         if args.judges:
             known(home, directory, args.major, "made up", agent=False)
             return 1 if failures else 0

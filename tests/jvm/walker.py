@@ -22,7 +22,7 @@ import jdks  # noqa: E402
 from kindling import BUILD, classes, java_home, skip  # noqa: E402
 
 ROOTS = re.compile(r"^(java/lang/Thread\.(run|exit)|jdk/internal/misc/InnocuousThread\.run|[\w/$]+\.main|java/lang/ref/\S+\.run|"
-                   r"jdk/internal/vm/Continuation\.enterSpecial|\[exited between ticks\]|\[found late\]|\[no timer\]|/.*\+0x[0-9a-f]+|\[vdso\].*)(:-?\d+)?$")
+                   r"jdk/internal/vm/Continuation\.enterSpecial|\[I2C/C2I adapters\]$|\[exited between ticks\]|\[found late\]|\[no timer\]|/.*\+0x[0-9a-f]+|\[vdso\].*)(:-?\d+)?$")
 JAVA_FRAME = re.compile(r"^([^\[\s][^\s.]*)\.([^\s.:+]+):(-?\d+)$")  # class, method, line
 CALLS_WRONG_MAX = 1e-6  # of those judged; one wrong stack has up to three
 BROKEN_MAX = 0.0002  # of the samples
@@ -91,7 +91,7 @@ class Run:
                  *rate, str(jvm.pid)],
                 capture_output=True, text=True, errors="replace", timeout=seconds + 60)
             if wait:
-                self.status = jvm.wait(timeout=120)
+                self.status = jvm.wait(timeout=600 if emulated else 120)
         finally:
             alive = jvm.poll() is None
             if alive:
@@ -168,7 +168,7 @@ def check_calls(run, home, directory, label):
     pairs[("java/util/HashMap", "putVal", "1", "java/util/TreeMap", "get")] += 1  # it must be able to fail
     done = subprocess.run([*jdks.command(home, os.path.realpath(BUILD)), "-Xmx500m", "-cp", directory, "CallGraph", directory],
                           input="".join("%s %s %s %s %s %d\n" % (*pair, n) for pair, n in pairs.items()),
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=600 if emulated else 120)
     sums = {v: int(n) for v, n in re.findall(r"^SUM (\S+) (\d+)$", done.stdout, re.M)}
     wrong, judged = sums.get("WRONG", 0) - 1, sums.get("WRONG", 0) + sums.get("ok", 0) - 1
     check(wrong >= 0 and judged > 300 and wrong <= max(10 if emulated else 1, CALLS_WRONG_MAX * judged), "%s: %d impossible of %d calls; not judged: %s %s %s" % (
@@ -264,6 +264,13 @@ def check_hazard(home, directory, flags, seconds):
     run.check_roots(label)
 
 
+def check_brief(run, label):
+    """A thread's first method that is about to return, held by a safepoint: it is gone from the stack."""
+    held = [frames for _, _, frames in run.samples if any("afepoint" in f for f in frames)]
+    lost = [frames for frames in held if "afepoint" in frames[-1]]
+    check(not lost, "%s: %d of %d in the safepoint blob lack their first method %s" % (label, len(lost), len(held), lost[:1]))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("major")
@@ -303,6 +310,7 @@ def main():
             check_known(run, "known " + " ".join(flags))
         for flags in ([], ["-Xint"], ["-Xcheck:jni"]):
             check_hazard(home, directory, flags, args.seconds)
+        check_brief(Run(home, directory, ["-XX:+UseSerialGC"], "WalkBrief", args.seconds, 100), "brief")
         if version(args.major) >= 21:
             for flags in [["-XX:+UseG1GC"], ["-XX:+UseZGC"]] + ([["-Xint"], ["-XX:+UseParallelGC"]] if args.all else []):
                 check_virtual(Run(home, directory, flags, "WalkVirtual", args.seconds), "virtual " + " ".join(flags))

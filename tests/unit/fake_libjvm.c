@@ -1,4 +1,5 @@
-/* A libjvm.so with nothing but the tables that HotSpot exports for debuggers, and four flags. */
+/* A libjvm.so with nothing but the tables that HotSpot exports for debuggers, four flags and two
+ * classes. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,6 +21,28 @@ struct flag {
 	const char *name;
 	int flags, type;
 };
+
+struct symbol {
+	uint32_t hash;
+	uint16_t length;
+	char body[26];
+};
+
+struct klass {
+	void *table;
+	struct symbol *name;
+	uint8_t init_state;
+};
+
+struct constant {
+	const char *name;
+	int32_t value;
+};
+
+struct symbol object_name = { 7, 16, "java/lang/Object" };
+struct symbol virtual_name = { 7, 23, "java/lang/VirtualThread" };
+struct klass object = { 0, &object_name, 4 }, virtual_thread = { 0, &virtual_name, 1 };
+struct klass *classes[] = { &object, 0, (struct klass *)8, &virtual_thread, 0 };
 
 bool disable_attach = true, dynamic_loading = false;
 const char *checkpoint_to = "/tmp/image";
@@ -43,7 +66,19 @@ struct row rows[] = {
 	{ "Abstract_VM_Version", "_vm_security_version", "int", 1, 0, &vm_security },
 	{ "JVMFlag", "flags", "JVMFlag*", 1, 0, &flags },
 	{ "JVMFlag", "numFlags", "size_t", 1, 0, &num_flags },
+	{ "Klass", "_name", "Symbol*", 0, __builtin_offsetof(struct klass, name), 0 },
+	{ "Symbol", "_length", "u2", 0, __builtin_offsetof(struct symbol, length), 0 },
+	{ "Symbol", "_body", 0, 0, __builtin_offsetof(struct symbol, body), 0 },
+	{ "InstanceKlass", "_init_state", "u1", 0, __builtin_offsetof(struct klass, init_state),
+	  0 },
+	{ "vmClasses", "_klasses[static_cast<int>(vmClassID::Object_klass_knum)]", "InstanceKlass*",
+	  1, 0, classes },
 	{ 0, 0, 0, 0, 0, 0 },
+};
+static struct constant constants[] = {
+	{ "InstanceKlass::linked", 2 },
+	{ "InstanceKlass::fully_initialized", 4 },
+	{ 0, 0 },
 };
 static struct type_row types[] = {
 	{ "Universe", 0, 0, 0, 0, 1 },
@@ -61,3 +96,7 @@ const struct type_row *gHotSpotVMTypes = types;
 uint64_t gHotSpotVMTypeEntryArrayStride = sizeof(struct type_row);
 uint64_t gHotSpotVMTypeEntryTypeNameOffset = __builtin_offsetof(struct type_row, name);
 uint64_t gHotSpotVMTypeEntrySizeOffset = __builtin_offsetof(struct type_row, size);
+const struct constant *gHotSpotVMIntConstants = constants;
+uint64_t gHotSpotVMIntConstantEntryArrayStride = sizeof(struct constant);
+uint64_t gHotSpotVMIntConstantEntryNameOffset = __builtin_offsetof(struct constant, name);
+uint64_t gHotSpotVMIntConstantEntryValueOffset = __builtin_offsetof(struct constant, value);

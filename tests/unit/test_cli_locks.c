@@ -93,24 +93,28 @@ static void a_wait_is_one_line(void **state)
 		"lock 2s so far park an unknown lock ended by thread 9\n"));
 }
 
-#define TARGET "{\"pid\":7,\"name\":\"Shop\",\"state\":\"streaming\",\"collected\":true,\"seconds\":60,"
+#define TARGET \
+	"{\"pid\":7,\"name\":\"Shop\",\"state\":\"streaming\",\"collected\":true,\"seconds\":60,"
 
 static void locks_are_a_table(void **state)
 {
 	const char *out;
 
 	(void)state;
-	out = printed(print_locks,
-		      "{\"targets\":[" TARGET
-		      "\"waits\":6,\"total_ns\":3e9,\"n_locks\":3,\"short_waits\":9,\"short_waits_ns\":1e6,"
-		      "\"lost\":1,\"lost_ns\":2e6,\"locks\":["
-		      "{\"lock\":{\"class\":\"A\",\"id\":\"f\"},\"kind\":\"enter\",\"waits\":4,\"open\":1,"
-		      "\"total_ns\":2e9,\"longest_ns\":1e9,\"waiters\":[{\"tid\":1,\"thread\":\"w1\"},"
-		      "{\"tid\":2,\"thread\":\"\"}],\"more_waiters\":true,\"owners\":[],\"more_owners\":false},"
-		      "{\"lock\":{\"class\":\"B\",\"id\":null},\"kind\":\"park\",\"idle\":true},"
-		      "{\"lock\":{\"class\":\"C\",\"id\":null},\"kind\":\"park\"}]}]}");
-	assert_non_null(strstr(out, "7 Shop: 6 waits, 3s in all, in the last 60 s; 9 too short to be told one "
-				    "by one since the attach, 1ms in all; 1 lost on the way"));
+	out = printed(
+		print_locks,
+		"{\"targets\":[" TARGET
+		"\"waits\":6,\"open\":2,\"min_wait_ns\":1e6,\"total_ns\":3e9,\"n_locks\":3,\"short_waits\":9,\"short_waits_ns\":1e6,"
+		"\"lost\":1,\"lost_ns\":2e6,\"locks\":["
+		"{\"lock\":{\"class\":\"A\",\"id\":\"f\"},\"kind\":\"enter\",\"waits\":4,\"open\":1,"
+		"\"total_ns\":2e9,\"longest_ns\":1e9,\"waiters\":[{\"tid\":1,\"thread\":\"w1\"},"
+		"{\"tid\":2,\"thread\":\"\"}],\"more_waiters\":true,\"owners\":[],\"more_owners\":false},"
+		"{\"lock\":{\"class\":\"B\",\"id\":null},\"kind\":\"park\",\"idle\":true},"
+		"{\"lock\":{\"class\":\"C\",\"id\":null},\"kind\":\"park\"}]}]}");
+	assert_non_null(strstr(
+		out,
+		"7 Shop: 6 waits and 2 that go on, 3s in all, in the last 60 s; "
+		"9 too short to be told one by one since the attach, 1ms in all; now told from 1ms on; 1 lost on the way"));
 	assert_non_null(strstr(out, "A    f  enter           4   1    2s      1s w1, 2, ... -\n"));
 	assert_non_null(strstr(out, "B    -  park (idle)"));
 	assert_non_null(strstr(out, "and 1 more locks; -n shows more\n"));
@@ -123,31 +127,38 @@ static void what_is_empty_says_why(void **state)
 			    "no JVM streams; `kindling status` says why\n");
 	assert_string_equal(printed(print_locks, "{\"targets\":[" TARGET "\"locks\":[]}]}"),
 			    "7 Shop: nobody waited for a lock in the last 60 s\n");
-	assert_non_null(strstr(printed(print_locks, "{\"targets\":[{\"pid\":7,\"name\":\"S\",\"state\":"
-						    "\"streaming\",\"collected\":false,\"locks\":[]}]}"),
-			       "waits are not collected in it"));
-	assert_string_equal(printed(print_locks, "{\"targets\":[{\"pid\":7,\"name\":\"S\",\"state\":\"failed\","
-						 "\"locks\":[]}]}"),
+	assert_non_null(
+		strstr(printed(print_locks, "{\"targets\":[{\"pid\":7,\"name\":\"S\",\"state\":"
+					    "\"streaming\",\"collected\":false,\"locks\":[]}]}"),
+		       "waits are not collected in it"));
+	assert_string_equal(printed(print_locks,
+				    "{\"targets\":[{\"pid\":7,\"name\":\"S\",\"state\":\"failed\","
+				    "\"locks\":[]}]}"),
 			    "7 S: it is failed; `kindling status` says why\n");
-	assert_string_equal(printed(print_graph, "{\"targets\":[" TARGET "\"graph\":{\"waits\":[]}}]}"),
-			    "7 Shop: nobody waits for long right now\n");
-	assert_string_equal(printed(print_threads, "{\"targets\":[{\"pid\":7,\"name\":\"S\",\"state\":\"found\","
-						   "\"threads\":[]}]}"),
+	assert_string_equal(
+		printed(print_graph, "{\"targets\":[" TARGET "\"graph\":{\"waits\":[]}}]}"),
+		"7 Shop: nobody waits for long right now\n");
+	assert_string_equal(printed(print_threads,
+				    "{\"targets\":[{\"pid\":7,\"name\":\"S\",\"state\":\"found\","
+				    "\"threads\":[]}]}"),
 			    "7 S: no thread is known; it is found, `kindling status` says more\n");
 }
 
-#define WAIT(tid, name, kind, owner, more)                                                            \
-	"{\"tid\":" #tid ",\"thread\":\"" name "\",\"kind\":\"" kind "\",\"waiting_ns\":2e9,"         \
+#define WAIT(tid, name, kind, owner, more)                                                    \
+	"{\"tid\":" #tid ",\"thread\":\"" name "\",\"kind\":\"" kind "\",\"waiting_ns\":2e9," \
 	"\"lock\":{\"class\":\"L\",\"id\":\"" #tid "\"},\"owner\":" owner ",\"stack\":[]" more "}"
 #define OWNER(tid) "{\"tid\":" #tid ",\"thread\":\"t" #tid "\"}"
 #define DEAD	   ",\"cycle\":1,\"deadlock\":true"
 
 static const char deadlock[] =
-	"{\"targets\":[" TARGET "\"graph\":{\"n_waits\":6,\"deadlocks\":1,\"waits\":["
-	WAIT(1, "a", "enter", OWNER(2), DEAD) "," WAIT(2, "b", "park", OWNER(1), DEAD) ","
-	WAIT(3, "c", "enter", OWNER(2), "") "," WAIT(4, "d", "enter", OWNER(9), "") ","
-	WAIT(5, "e<b>&\\\"'", "park", OWNER(4), "") "," WAIT(6, "f", "wait", OWNER(9), "")
-	"],\"blockers\":[{\"tid\":9,\"thread\":\"hog\",\"behind\":2}]}}]}";
+	"{\"targets\":[" TARGET
+	"\"graph\":{\"n_waits\":6,\"deadlocks\":1,\"waits\":[" WAIT(1, "a", "enter", OWNER(2), DEAD) "," WAIT(
+		2, "b", "park", OWNER(1),
+		DEAD) "," WAIT(3, "c", "enter", OWNER(2),
+			       "") "," WAIT(4, "d", "enter", OWNER(9),
+					    "") "," WAIT(5, "e<b>&\\\"'", "park", OWNER(4),
+							 "") "," WAIT(6, "f", "wait", OWNER(9),
+								      "") "],\"blockers\":[{\"tid\":9,\"thread\":\"hog\",\"behind\":2}]}}]}";
 
 static void the_graph_is_a_tree(void **state)
 {
@@ -196,7 +207,8 @@ static void more_than_fits_is_counted(void **state)
 	(void)state;
 	len += (size_t)sprintf(json + len, "{\"n_waits\":3000,\"waits\":[");
 	for (int i = 1; i <= 2000; i++)
-		len += (size_t)sprintf(json + len, "%s{\"tid\":%d,\"kind\":\"enter\",\"owner\":{\"tid\":%d}}",
+		len += (size_t)sprintf(json + len,
+				       "%s{\"tid\":%d,\"kind\":\"enter\",\"owner\":{\"tid\":%d}}",
 				       i > 1 ? "," : "", i, i + 1);
 	sprintf(json + len, "],\"blockers\":[{\"tid\":2001,\"behind\":2000}]}");
 	o = parsed(json);
@@ -214,15 +226,17 @@ static void threads_come_in_the_order_asked_for(void **state)
 	const char *out;
 
 	(void)state;
-	out = printed(print_threads,
-		      "{\"targets\":[" TARGET "\"virtual_threads\":3,\"virtual\":[{\"container\":\"pool\","
-		      "\"state\":\"waiting\",\"count\":3,\"mounted\":0,\"class\":\"Q\"}],\"threads\":["
-		      "{\"tid\":1,\"name\":\"low\",\"state\":\"running\",\"cpu\":0.5,\"wait\":0},"
-		      "{\"tid\":2,\"name\":\"mid\",\"state\":\"waiting\",\"wait\":0.1,\"waiting\":{\"kind\":"
-		      "\"enter\",\"ns\":2e9,\"lock\":{\"class\":\"L\",\"id\":\"1\"},\"owner\":{\"tid\":3,"
-		      "\"thread\":\"top\"}}},"
-		      "{\"tid\":2147483650,\"virtual\":true,\"java_id\":55,\"name\":\"top\",\"state\":\"unknown\","
-		      "\"wait\":0.9,\"last_lock\":{\"class\":\"M\",\"id\":\"2\"}}]}]}");
+	out = printed(
+		print_threads,
+		"{\"targets\":[" TARGET
+		"\"virtual_threads\":3,\"virtual\":[{\"container\":\"pool\","
+		"\"state\":\"waiting\",\"count\":3,\"mounted\":0,\"class\":\"Q\"}],\"threads\":["
+		"{\"tid\":1,\"name\":\"low\",\"state\":\"running\",\"cpu\":0.5,\"wait\":0},"
+		"{\"tid\":2,\"name\":\"mid\",\"state\":\"waiting\",\"wait\":0.1,\"waiting\":{\"kind\":"
+		"\"enter\",\"ns\":2e9,\"lock\":{\"class\":\"L\",\"id\":\"1\"},\"owner\":{\"tid\":3,"
+		"\"thread\":\"top\"}}},"
+		"{\"tid\":2147483650,\"virtual\":true,\"java_id\":55,\"name\":\"top\",\"state\":\"unknown\","
+		"\"wait\":0.9,\"last_lock\":{\"class\":\"M\",\"id\":\"2\"}}]}]}");
 	assert_non_null(strstr(out, "7 Shop: 3 threads, shares of the last 60 s\n"));
 	assert_non_null(strstr(out, "3 virtual threads: 3 waiting for Q (pool)\n"));
 	assert_true(strstr(out, "#55 top") < strstr(out, "2 mid"));

@@ -114,7 +114,7 @@ static void idle_waits_are_left_out_and_said_or_shown(void **state)
 		REPORT_TXT, LOCK, false,
 		"waits: 5 taken = 4 delivered + 1 dropped (0.000 s dropped)\n"
 		"12 waits below 1 ms, 0.003 s in all, not shown\n"
-		"1 waits of threads that were idle, 7.000 s in all, not shown; --idle shows them\n");
+		"1 wait of threads that were idle, 7.000 s in all, not shown; --idle shows them\n");
 	contains(REPORT_TXT, LOCK, true, "7.030 s of waiting");
 	contains(REPORT_COLLAPSED, LOCK, true, "org.shop.Cart.run 7000000000\n");
 }

@@ -1,8 +1,9 @@
-/* Flags of a made-up libjvm.so that is mapped into this very process. */
+/* Flags and classes of a made-up libjvm.so that is mapped into this very process. */
 #include "tests/unit/unit.h"
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
+#include "injector/vmclasses.h"
 #include "injector/vmflags.h"
 
 static void *library;
@@ -85,6 +86,40 @@ static void the_version_is_that_in_memory(void **state)
 	assert_int_equal(v.update, 3);
 }
 
+static void a_text_is_read_where_there_is_one(void **state)
+{
+	char text[16] = "before";
+
+	(void)state;
+	assert_int_equal(vmflags_text(proc_dfd, "CRaCCheckpointTo", text, sizeof(text)), 0);
+	assert_string_equal(text, "/tmp/image");
+	assert_int_equal(vmflags_text(proc_dfd, "CRaCCheckpointTo", text, 5), 0);
+	assert_string_equal(text, "/tmp");
+	assert_int_equal(vmflags_text(proc_dfd, "NotThere", text, sizeof(text)), 0);
+	assert_string_equal(text, "");
+}
+
+static void virtual_threads_are_in_use_once_their_class_is(void **state)
+{
+	struct fake_klass {
+		void *table, *name;
+		uint8_t init_state;
+	} *klass = dlsym(library, "virtual_thread");
+	void **classes = dlsym(library, "classes"), *first = classes[0];
+
+	(void)state;
+	assert_int_equal(vmclasses_virtual_threads(proc_dfd), 0);
+	klass->init_state = 4;
+	assert_int_equal(vmclasses_virtual_threads(proc_dfd), 1);
+	classes[0] = (void *)0xdead0000;
+	assert_int_equal(vmclasses_virtual_threads(proc_dfd), 1);
+	classes[3] = NULL;
+	assert_int_equal(vmclasses_virtual_threads(proc_dfd), 0);
+	classes[3] = klass;
+	classes[0] = first;
+	klass->init_state = 1;
+}
+
 static void a_process_without_libjvm_has_no_flags(void **state)
 {
 	struct vmflag flag = { "DisableAttachMechanism", 1, false, 0 };
@@ -92,6 +127,7 @@ static void a_process_without_libjvm_has_no_flags(void **state)
 
 	(void)state;
 	assert_true(vmflags_read(dfd, &flag, 1) < 0);
+	assert_true(vmclasses_virtual_threads(dfd) < 0);
 	close(dfd);
 }
 
@@ -101,6 +137,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(values_are_those_in_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_lying_table_gives_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_version_is_that_in_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_text_is_read_where_there_is_one, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(virtual_threads_are_in_use_once_their_class_is,
+						setup, teardown),
 		cmocka_unit_test(a_process_without_libjvm_has_no_flags),
 	};
 

@@ -33,8 +33,8 @@ void code_find_places(bool now);
 bool code_blob_sig(uint64_t pc, struct blob *ret);
 /* Is the block of the CodeBlob at @base not free? */
 bool code_is_used_sig(uint64_t base);
-/* "[RuntimeStub name]" and the like; a text that lives for ever. */
-const char *code_label_sig(const struct blob *b);
+/* "[RuntimeStub name]", or that of the routine at @pc; a text that lives for ever. */
+const char *code_label_sig(const struct blob *b, uint64_t pc);
 static inline bool code_is_nmethod(const struct blob *b)
 {
 	return b->kind == BLOB_NMETHOD || b->kind == BLOB_NATIVE_NMETHOD;

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include "agent/walker/guard.h"
+#include "agent/walker/hotspot/stub_names.h"
 
 #define SEGMENT_FREE  0xff
 #define SEGMENT_HOPS  65536 /* of at most 254 segments each */
@@ -123,12 +124,12 @@ static bool read_blob(uint64_t base, uint64_t pc, struct blob *b)
 	b->end = base + size;
 	b->frame_words = (int32_t)load32_sig(base + (uint32_t)vm_sig.blob_frame_size);
 	b->frame_complete =
-		vm_sig.frame_complete_is_short ?
-			(int16_t)load16_sig(base + (uint32_t)vm_sig.blob_frame_complete) :
-			(int32_t)load32_sig(base + (uint32_t)vm_sig.blob_frame_complete);
-	b->code = vm_sig.blob_code_begin >= 0 ?
-			  load64_sig(base + (uint32_t)vm_sig.blob_code_begin) :
-			  base + load32_sig(base + (uint32_t)vm_sig.blob_code_offset);
+		vm_sig.frame_complete_is_short
+			? (int16_t)load16_sig(base + (uint32_t)vm_sig.blob_frame_complete)
+			: (int32_t)load32_sig(base + (uint32_t)vm_sig.blob_frame_complete);
+	b->code = vm_sig.blob_code_begin >= 0
+			  ? load64_sig(base + (uint32_t)vm_sig.blob_code_begin)
+			  : base + load32_sig(base + (uint32_t)vm_sig.blob_code_offset);
 	b->kind = find_kind(b, pc);
 	return true;
 }
@@ -150,7 +151,8 @@ bool code_blob_sig(uint64_t pc, struct blob *ret)
 
 /* ---- labels --------------------------------------------------------------------------------- */
 
-/* Names of blobs as frames show them, copied once: claimed by the address of the name. */
+/* Names of blobs and routines as frames show them, copied once: claimed by the address of the name.
+ */
 static struct label {
 	uint64_t name;
 	uint32_t ready;
@@ -189,10 +191,14 @@ static void write_label(struct label *l, uint64_t name)
 	l->text[n + 2] = '\0';
 }
 
-const char *code_label_sig(const struct blob *b)
+const char *code_label_sig(const struct blob *b, uint64_t pc)
 {
-	uint64_t name = load64_sig(b->base + (uint32_t)vm_sig.blob_name), free_slot;
+	bool routines = (b->kind == BLOB_STUBS || b->kind == BLOB_METHOD_HANDLES) &&
+			pc >= b->code && pc < b->end;
+	uint64_t name = routines ? stub_name_sig(pc) : 0, free_slot;
 
+	if (!name)
+		name = load64_sig(b->base + (uint32_t)vm_sig.blob_name);
 	for (uint32_t i = 0; name && i < LABEL_PROBES; i++) {
 		struct label *l = &labels[(name / 8 + i) % LABEL_SLOTS];
 
@@ -204,8 +210,8 @@ const char *code_label_sig(const struct blob *b)
 			return l->text;
 		}
 		if (free_slot == name) /* being written by another handler: the kind will do */
-			return __atomic_load_n(&l->ready, __ATOMIC_ACQUIRE) ? l->text :
-									      kind_label(b->kind);
+			return __atomic_load_n(&l->ready, __ATOMIC_ACQUIRE) ? l->text
+									    : kind_label(b->kind);
 	}
 	return kind_label(b->kind);
 }

@@ -8,6 +8,7 @@
 #include "agent/walker/hotspot/layout.h"
 #include "agent/walker/hotspot/method.h"
 #include "agent/walker/hotspot/scopes.h"
+#include "agent/walker/hotspot/stub_names.h"
 
 int hotspot_init(JNIEnv *env, const char **why)
 {
@@ -42,6 +43,7 @@ void hotspot_refresh(void)
 {
 	guard_refresh();
 	code_find_places(false);
+	stub_names_refresh();
 }
 
 uint64_t hotspot_bytes(void)

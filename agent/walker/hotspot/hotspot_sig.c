@@ -19,7 +19,9 @@ void hot_push_method_sig(struct hot *h, uint64_t method, int32_t bci, uint8_t ki
 
 void hot_push_stub_sig(struct hot *h, const struct blob *b)
 {
-	if (!hot_push(h, (uint64_t)(uintptr_t)code_label_sig(b), -1, WIRE_KIND_STUB))
+	uint64_t pc = h->at.pc - !h->leaf; /* a call may be a routine's last instruction */
+
+	if (!hot_push(h, (uint64_t)(uintptr_t)code_label_sig(b, pc), -1, WIRE_KIND_STUB))
 		h->broken = "too_deep";
 }
 

@@ -7,6 +7,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.Phaser;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.TimeUnit;
@@ -290,6 +291,26 @@ class LockKnownScripts {
         }
     }
 
+    static class Phase extends LockKnown.Script {
+        final Phaser phaser;
+
+        Phase(String name) {
+            super("park", name, new Phaser(2), "java.util.concurrent.Phaser");
+            phaser = (Phaser) lock;
+        }
+
+        void direct() {
+            held();
+            phaser.arrive();
+        }
+
+        void block() {
+            arrive();
+            phaser.arriveAndAwaitAdvance();
+            left();
+        }
+    }
+
     static class Barrier extends LockKnown.Script {
         final CyclicBarrier barrier;
 
@@ -513,6 +534,7 @@ class LockKnownScripts {
         scripts.add(new Acquire("semaphore-fair", true));
         scripts.add(new Latch("latch"));
         scripts.add(new Barrier("barrier"));
+        scripts.add(new Phase("phaser"));
         scripts.add(new Take("take-array", new ArrayBlockingQueue<>(4), CONDITION + "|java.util.concurrent.ArrayBlockingQueue"));
         scripts.add(new Take("take-linked", new LinkedBlockingQueue<>(), CONDITION + "|java.util.concurrent.LinkedBlockingQueue"));
         scripts.add(new Take("take-synchronous", new SynchronousQueue<>(),

@@ -2,6 +2,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executors;
+import java.util.concurrent.Phaser;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
@@ -12,7 +13,8 @@ import java.util.concurrent.locks.ReentrantLock;
  * argument "now": monitors (a deadlock of two), mixed (a deadlock through two monitors and a
  * ReentrantLock), timed (a circle of which one has a time limit), hog (one holds a monitor for 40 of 41
  * ms, three others want it), chain (three, each of which holds what the next one wants),
- * held (one waits for another's ReentrantLock), pool (workers that wait for work), virtual (a thousand virtual threads).
+ * held (one waits for the ReentrantLock of another, who waits for a latch; two wait for a phaser), pool (workers
+ * that wait for work), virtual (a thousand virtual threads).
  * Ends at "end".
  */
 public class LockStories {
@@ -171,6 +173,8 @@ public class LockStories {
             return;
         }
         isHeld = true;
+        Phaser phaser = new Phaser(3);
+        for (int i = 0; i < 2; i++) start("story-phase-" + i, phaser::arriveAndAwaitAdvance);
         start("story-holder", () -> {
             middle.lock();
             release.await();

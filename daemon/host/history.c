@@ -1,7 +1,62 @@
-/* host_query(), see host.h: the live part now, the store's part in the worker. */
+/*
+ * Between memory and disk, through the worker: closed windows go to the store; host_query() takes
+ * the live part at once and the store's part in the worker.
+ */
+#include "daemon/host/host_priv.h"
+
 #include <errno.h>
 #include <string.h>
-#include "daemon/host.h"
+
+static const char *lookup(void *userdata, const char *module, uint64_t offset)
+{
+	return symbols_lookup(userdata, 0, module, offset);
+}
+
+void host_symbolize(struct host *h, struct profile *p)
+{
+	profile_symbolize(p, lookup, h->symbols);
+}
+
+/* ---- windows to the store -------------------------------------------------------------------- */
+
+struct append_job {
+	struct store *store;
+	struct profile *window;
+};
+
+static void run_append(void *userdata)
+{
+	struct append_job *job = userdata;
+
+	(void)store_append(job->store, job->window);
+	profile_free(job->window);
+	free(job);
+}
+
+void host_on_window(void *userdata, const struct profile *window)
+{
+	struct host *h = userdata;
+	struct append_job *job;
+
+	if (!h->store)
+		return;
+	job = calloc(1, sizeof(*job));
+	if (!job || profile_new(&job->window) < 0) {
+		free(job);
+		h->windows_dropped++;
+		return;
+	}
+	job->store = h->store;
+	(void)profile_merge(job->window, window, NULL);
+	host_symbolize(h, job->window);
+	if (worker_submit(h->worker, run_append, NULL, job) < 0) {
+		h->windows_dropped++;
+		profile_free(job->window);
+		free(job);
+	}
+}
+
+/* ---- queries --------------------------------------------------------------------------------- */
 
 struct query {
 	struct host *host;
@@ -30,12 +85,7 @@ static void run_query(void *userdata)
 	struct query *q = userdata;
 
 	if (q->from < q->to)
-		q->error = store_query(host_store(q->host), q->from, q->to, &q->filter, q->profile);
-}
-
-static const char *lookup(void *userdata, const char *module, uint64_t offset)
-{
-	return symbols_lookup(userdata, 0, module, offset);
+		q->error = store_query(q->host->store, q->from, q->to, &q->filter, q->profile);
 }
 
 static void done_query(void *userdata)
@@ -43,11 +93,10 @@ static void done_query(void *userdata)
 	struct query *q = userdata;
 	struct profile *p = TAKE_PTR(q->profile);
 
-	if (q->error < 0) {
+	if (q->error < 0)
 		p = profile_free(p);
-	} else {
-		profile_symbolize(p, lookup, host_symbols(q->host));
-	}
+	else
+		host_symbolize(q->host, p);
 	q->done(q->userdata, p, q->error < 0 ? q->error : 0);
 	query_free(q);
 }
@@ -94,16 +143,16 @@ int host_query(struct host *h, uint64_t from, uint64_t to, const struct profile_
 	if (r == 0)
 		r = profile_new(&q->profile);
 	if (r == 0)
-		r = live_query(host_live(h), from, to, &q->filter, q->profile);
+		r = live_query(h->live, from, to, &q->filter, q->profile);
 	if (r < 0) {
 		query_free(q);
 		return r;
 	}
 	/* the store has what is older than memory; windows in both would count twice */
-	oldest = live_oldest_real_ns(host_live(h));
+	oldest = live_oldest_real_ns(h->live);
 	q->from = from;
-	q->to = host_store(h) ? (to < oldest ? to : oldest) : from;
-	r = worker_submit(host_worker(h), run_query, done_query, q);
+	q->to = h->store ? (to < oldest ? to : oldest) : from;
+	r = worker_submit(h->worker, run_query, done_query, q);
 	if (r < 0)
 		query_free(q);
 	return r;

@@ -1,5 +1,5 @@
-/* See host_events.h. */
-#include "daemon/host_events.h"
+/* See events.h. */
+#include "daemon/host/events.h"
 
 #include "daemon/profile/idle.h"
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include "daemon/bpf/host_engine.h"
 #include "daemon/core/config.h"
-#include "daemon/kernel_frames.h"
+#include "daemon/host/kernel_frames.h"
 #include "daemon/target/target.h"
 
 struct host_sampling;

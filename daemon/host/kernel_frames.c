@@ -1,5 +1,5 @@
 /* See kernel_frames.h. */
-#include "daemon/kernel_frames.h"
+#include "daemon/host/kernel_frames.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* See host_sampling.h. */
-#include "daemon/host_sampling.h"
+/* See sampling.h. */
+#include "daemon/host/sampling.h"
 
 #include <errno.h>
 #include <string.h>

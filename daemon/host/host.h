@@ -1,7 +1,7 @@
 /*
- * The rooms wired together: what kindlingd runs, and `kindling record` without a daemon. Owns the
- * loop's objects; every callback from one room into the next is here, so that the way of the data
- * can be read in one file.
+ * The rooms wired together: what kindlingd runs, and `kindling record` without a daemon. Owns every
+ * room; what the functions below return stays the host's. The way of the data from room to room can
+ * be read in one file, wiring.c. Moments are CLOCK_MONOTONIC (mono_ns) or CLOCK_REALTIME (real_ns).
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 #include "daemon/core/config.h"
 #include "daemon/core/worker.h"
 #include "daemon/discovery/discovery.h"
-#include "daemon/host_sampling.h"
+#include "daemon/host/sampling.h"
 #include "daemon/locks/locks.h"
 #include "daemon/profile/live.h"
 #include "daemon/store/store.h"
@@ -31,12 +31,16 @@ struct host_listener {
 	struct host_listener *next; /* private */
 };
 
-/* @discover: find JVMs by itself; @persist: keep a history in config->state_dir. */
+/*
+ * @loop and @config are borrowed until host_free(). @discover: find JVMs by itself; @persist: keep
+ * a history in config->state_dir. 0, or -errno with @f set.
+ */
 int host_new(struct loop *loop, const struct config *config, bool discover, bool persist,
 	     struct host **ret, struct fault *f);
+/* Closes the rooms; what is still attached stays so, without a reader. */
 struct host *host_free(struct host *h);
 DEFINE_FREEP(struct host, host_free);
-/* Detach all agents; calls @done from the loop when all have said BYE or 5 s have passed. */
+/* Detach all agents; calls @done from the loop when all have said BYE or 6 s have passed. */
 void host_shutdown(struct host *h, void (*done)(void *userdata), void *userdata);
 
 struct loop *host_loop(struct host *h);
@@ -47,6 +51,9 @@ struct store *host_store(struct host *h); /* NULL when not persisting */
 struct worker *host_worker(struct host *h);
 struct symbols *host_symbols(struct host *h);
 struct discovery *host_discovery(struct host *h); /* NULL when not discovering */
+uint64_t host_start_mono_ns(struct host *h);
+/* Windows that never reached the store: no memory, or no room in the worker. */
+uint64_t host_windows_dropped(struct host *h);
 /* NULL = nobody needed it yet, or it cannot be had and @ret_why says why ("" otherwise). */
 const struct host_engine *host_sampler(struct host *h, const char **ret_why);
 /* NULL while there are none: switched off, or no host engine. */
@@ -58,38 +65,15 @@ const struct locks *host_locks(const struct target *t);
  * host_locks() knows of it is true now; false = the next question finds it.
  */
 bool host_want_states(struct target *t);
-uint64_t host_start_mono_ns(struct host *h);
+/* @l is borrowed until host_unlisten(), which may be called from its own callbacks. */
 void host_listen(struct host *h, struct host_listener *l);
 void host_unlisten(struct host *h, struct host_listener *l);
 
 /*
  * Query: a profile of [from, to), live part and store together, native frames named. The store is
  * read in the worker; @done runs in the loop with a profile the caller then owns (NULL + -errno).
- * @filter is copied. 0 or -EBUSY.
+ * @filter is copied. 0, -EBUSY (the worker has no room) or -ENOMEM.
  */
 int host_query(struct host *h, uint64_t from_real_ns, uint64_t to_real_ns,
 	       const struct profile_filter *filter,
 	       void (*done)(void *userdata, struct profile *p, int error), void *userdata);
-
-/*
- * A recording of one streaming target: changes the interval of CPU samples (0 = leave it) and what
- * is collected, collects, puts both back at the end.
- */
-#define RECORDING_THREAD_MAX 128
-struct recording_options {
-	uint64_t interval_ns;
-	unsigned events; /* bits 1 << enum wire_event */
-	const char *thread; /* only threads with this in their name; NULL = all */
-};
-struct recording;
-int recording_new(struct host *h, struct target *t, const struct recording_options *o,
-		  struct recording **ret);
-unsigned recording_events(const struct recording *r);
-/* Ends it; the profile (symbolised) is the caller's. @ret may be NULL. Frees the recording. */
-struct recording *recording_finish(struct recording *r, struct profile **ret);
-uint64_t recording_samples(const struct recording *r);
-/* What the agent says that it does not collect, and why: "alloc: needs JDK 11"; "" = nothing. @buf.
- */
-const char *recording_notes(const struct recording *r, char *buf, size_t size);
-/* false: no more samples come; @buf says why: "the JVM ended", "the JVM is failed: no answer". */
-bool recording_runs(const struct recording *r, char *buf, size_t size);

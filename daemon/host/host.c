@@ -1,0 +1,183 @@
+/*
+ * See host.h. Opening the rooms, in the order of who needs whom, and closing them in the other; a
+ * clean end detaches every agent first.
+ */
+#include "daemon/host/host_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include "daemon/core/clock.h"
+
+#define SHUTDOWN_NS (6 * NS_PER_S)
+
+static void on_second(void *userdata)
+{
+	struct host *h = userdata;
+
+	host_expire_states(h);
+	host_sampling_tick(h->sampling);
+	live_tick(h->live, clock_real_ns());
+}
+
+static int open_rooms(struct host *h, bool discover, bool persist, struct fault *f)
+{
+	char path[300];
+	int r;
+
+	r = worker_new(h->loop, &h->worker);
+	if (r < 0)
+		return fault_set(f, -r, FAULT_INTERNAL, "start the worker: ");
+	snprintf(path, sizeof(path), "%s/symbols", h->config->state_dir);
+	r = symbols_new(h->loop, path, &h->symbols);
+	if (r < 0)
+		return fault_set(f, -r, FAULT_INTERNAL, "%.80s: ", path);
+	snprintf(path, sizeof(path), "%s/segments", h->config->state_dir);
+	if (persist) {
+		r = store_new(path, h->config->retention_ns, h->config->store_max_bytes, &h->store);
+		if (r < 0)
+			return fault_set(f, -r, FAULT_INTERNAL, "%.80s: ", path);
+	}
+	r = live_new(host_on_window, h, &h->live);
+	if (r == 0)
+		r = host_sampling_new(h->config, host_stacks_of, h, &h->sampling);
+	if (r == 0)
+		r = targets_new(h->loop, h->config, &host_target_calls, h, &h->targets);
+	if (r == 0)
+		r = loop_timer_add(h->loop, NS_PER_S, NS_PER_S, on_second, h, &h->second);
+	if (r == 0 && discover)
+		r = discovery_new(h->loop, h->config, &host_discovery_calls, h, &h->discovery);
+	return r < 0 ? fault_set(f, -r, FAULT_INTERNAL, "open the rooms: ") : 0;
+}
+
+int host_new(struct loop *loop, const struct config *config, bool discover, bool persist,
+	     struct host **ret, struct fault *f)
+{
+	CLEANUP(host_freep) struct host *h = calloc(1, sizeof(*h));
+	int r;
+
+	if (!h)
+		return fault_set(f, ENOMEM, FAULT_INTERNAL, "no memory");
+	h->loop = loop;
+	h->config = config;
+	h->start_mono_ns = clock_mono_ns();
+	r = open_rooms(h, discover, persist, f);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(h);
+	return 0;
+}
+
+struct host *host_free(struct host *h)
+{
+	if (!h)
+		return NULL;
+	discovery_free(h->discovery);
+	loop_timer_free(h->second);
+	loop_timer_free(h->shutdown_timer);
+	targets_free(h->targets);
+	host_sampling_free(h->sampling);
+	live_free(h->live); /* its last window goes to the worker */
+	worker_free(h->worker);
+	store_free(h->store);
+	symbols_free(h->symbols);
+	free(h);
+	return NULL;
+}
+
+static void on_shutdown_tick(void *userdata)
+{
+	struct host *h = userdata;
+
+	if (!targets_quiet(h->targets) && clock_mono_ns() < h->shutdown_by_mono_ns)
+		return;
+	h->shutdown_timer = loop_timer_free(h->shutdown_timer);
+	h->on_down(h->down_userdata);
+}
+
+void host_shutdown(struct host *h, void (*done)(void *userdata), void *userdata)
+{
+	if (h->shutdown_timer)
+		return;
+	h->on_down = done;
+	h->down_userdata = userdata;
+	h->discovery = discovery_free(h->discovery);
+	h->shutdown_by_mono_ns = clock_mono_ns() + SHUTDOWN_NS;
+	targets_stop(h->targets);
+	(void)loop_timer_add(h->loop, 0, 10 * NS_PER_MS, on_shutdown_tick, h, &h->shutdown_timer);
+}
+
+struct loop *host_loop(struct host *h)
+{
+	return h->loop;
+}
+
+const struct config *host_config(struct host *h)
+{
+	return h->config;
+}
+
+struct targets *host_targets(struct host *h)
+{
+	return h->targets;
+}
+
+struct live *host_live(struct host *h)
+{
+	return h->live;
+}
+
+struct store *host_store(struct host *h)
+{
+	return h->store;
+}
+
+struct worker *host_worker(struct host *h)
+{
+	return h->worker;
+}
+
+struct symbols *host_symbols(struct host *h)
+{
+	return h->symbols;
+}
+
+struct discovery *host_discovery(struct host *h)
+{
+	return h->discovery;
+}
+
+uint64_t host_start_mono_ns(struct host *h)
+{
+	return h->start_mono_ns;
+}
+
+uint64_t host_windows_dropped(struct host *h)
+{
+	return h->windows_dropped;
+}
+
+void host_listen(struct host *h, struct host_listener *l)
+{
+	l->next = h->listeners;
+	h->listeners = l;
+}
+
+void host_unlisten(struct host *h, struct host_listener *l)
+{
+	struct host_listener **link;
+
+	for (link = &h->listeners; *link && *link != l; link = &(*link)->next)
+		;
+	if (*link)
+		*link = l->next;
+}
+
+const struct host_engine *host_sampler(struct host *h, const char **ret_why)
+{
+	return host_sampling_engine(h->sampling, ret_why);
+}
+
+const struct kernel_frames *host_kernel_frames(struct host *h)
+{
+	return host_sampling_frames(h->sampling);
+}

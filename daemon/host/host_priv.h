@@ -1,0 +1,58 @@
+/*
+ * Inside the host room: host.c (life), wiring.c (callbacks from room to room), history.c (windows
+ * and queries through the worker), recording.c, thread_states.c, sampling.c and kernel_frames.c
+ * (host engine), events.c (what a stream says, as a profile takes it).
+ */
+#pragma once
+
+#include "daemon/host/host.h"
+
+struct host {
+	struct loop *loop; /* borrowed, as config */
+	const struct config *config;
+	struct worker *worker;
+	struct targets *targets;
+	struct discovery *discovery; /* NULL = none, or shutting down */
+	struct live *live;
+	struct store *store; /* NULL = nothing is kept */
+	struct symbols *symbols;
+	struct host_sampling *sampling;
+	struct loop_timer *second;
+	struct host_listener *listeners; /* borrowed */
+	uint64_t start_mono_ns;
+	uint64_t windows_dropped;
+	/* shutdown */
+	struct loop_timer *shutdown_timer; /* NULL = not begun */
+	uint64_t shutdown_by_mono_ns;
+	void (*on_down)(void *userdata);
+	void *down_userdata;
+};
+
+/* What the host keeps of a target: its userdata. Freed with it. */
+struct host_entry {
+	struct live_source *source;
+	struct locks *locks; /* NULL without memory for it */
+	uint64_t states_until_ns; /* CLOCK_MONOTONIC: somebody looks at its threads; 0 = nobody */
+	struct host_sampling_target sampling;
+	struct profile_books booked; /* already given to the live end */
+};
+
+/* wiring.c */
+extern const struct discovery_ops host_discovery_calls;
+extern const struct targets_ops host_target_calls;
+/* Made at the first call for @t, which owns it; NULL without memory. */
+struct host_entry *host_entry_of(struct host *h, struct target *t);
+/* What the books of @t say more than at the last call goes to the live end. */
+void host_take_books(struct host *h, struct target *t);
+/* kernel_frames_find_fn; @userdata is the host. */
+struct kernel_stacks *host_stacks_of(void *userdata, pid_t pid);
+
+/* history.c */
+/* live_window_fn; @userdata is the host. Without memory or room in the worker
+ * the window is dropped and counted. */
+void host_on_window(void *userdata, const struct profile *window);
+/* Names to native frames, as far as they are known now; others are asked for. */
+void host_symbolize(struct host *h, struct profile *p);
+
+/* thread_states.c: once a second; nobody looks any more */
+void host_expire_states(struct host *h);

@@ -1,0 +1,140 @@
+/* See recording.h. */
+#include "daemon/host/recording.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include "daemon/host/host_priv.h"
+
+struct recording {
+	struct host *host;
+	uint32_t pid;
+	uint64_t start_time;
+	struct live_tap *tap;
+	uint64_t interval_ns;
+	unsigned events;
+	char thread[RECORDING_THREAD_MAX]; /* "" = all */
+};
+
+static struct target *target_of(const struct recording *r)
+{
+	struct target *t = NULL;
+
+	while ((t = targets_next(r->host->targets, t)))
+		if ((uint32_t)t->jvm.pid == r->pid && t->jvm.start_time == r->start_time)
+			return t;
+	return NULL;
+}
+
+/* A START that asks for what the recording needs: more events, another interval. */
+static int ask_more(struct recording *r, struct target *t)
+{
+	unsigned before = target_asked_events(t);
+
+	t->wanted_events = r->events;
+	if (r->events & 1u << WIRE_EVENT_WALL)
+		snprintf(t->wanted_threads, sizeof(t->wanted_threads), "%s", r->thread);
+	if (r->interval_ns)
+		return target_start(t, r->interval_ns, true);
+	return target_asked_events(t) == before ? 0 : target_start(t, t->interval_ns, t->no_budget);
+}
+
+/* And one that no longer does. */
+static void ask_less(struct recording *r, struct target *t)
+{
+	unsigned before = target_asked_events(t);
+
+	t->wanted_events = 0;
+	t->wanted_threads[0] = '\0';
+	if (r->interval_ns)
+		(void)target_start(t, r->host->config->cpu_interval_ns, false);
+	else if (target_asked_events(t) != before)
+		(void)target_start(t, t->interval_ns, t->no_budget);
+}
+
+int recording_new(struct host *h, struct target *t, const struct recording_options *o,
+		  struct recording **ret)
+{
+	struct recording *r = calloc(1, sizeof(*r));
+	struct host_entry *e = host_entry_of(h, t);
+	int error = -ENOMEM;
+
+	/* what came before is not the recording's */
+	if (e && t->stream)
+		host_take_books(h, t);
+	if (r && e)
+		error = live_tap_new(e->source, o->events, &r->tap);
+	if (error < 0) {
+		free(r);
+		return error;
+	}
+	r->host = h;
+	r->pid = (uint32_t)t->jvm.pid;
+	r->start_time = t->jvm.start_time;
+	r->interval_ns = o->interval_ns;
+	r->events = o->events;
+	snprintf(r->thread, sizeof(r->thread), "%s", o->thread ? o->thread : "");
+	live_tap_profile(r->tap)->no_budget = o->interval_ns != 0;
+	error = ask_more(r, t);
+	if (error < 0) {
+		t->wanted_events = 0;
+		t->wanted_threads[0] = '\0';
+		live_tap_free(r->tap);
+		free(r);
+		return error;
+	}
+	*ret = r;
+	return 0;
+}
+
+struct recording *recording_finish(struct recording *r, struct profile **ret)
+{
+	const struct profile_filter filter = { .thread = r && r->thread[0] ? r->thread : NULL };
+	struct target *t;
+
+	if (!r)
+		return NULL;
+	t = target_of(r);
+	if (t)
+		ask_less(r, t);
+	if (t && t->stream)
+		host_take_books(r->host, t);
+	if (ret && profile_new(ret) == 0) {
+		(void)profile_merge(*ret, live_tap_profile(r->tap), &filter);
+		host_symbolize(r->host, *ret);
+	}
+	live_tap_free(r->tap);
+	free(r);
+	return NULL;
+}
+
+uint64_t recording_samples(const struct recording *r)
+{
+	return profile_samples(live_tap_profile(r->tap));
+}
+
+const char *recording_notes(const struct recording *r, char *buf, size_t size)
+{
+	const struct target *t = target_of(r);
+	size_t n = 0;
+
+	*buf = '\0';
+	for (int i = 0; t && i < NOTES_MAX && n < size; i++)
+		if (t->notes[i].step[0])
+			n += (size_t)snprintf(buf + n, size - n, "%s%s: %s", n ? "; " : "",
+					      t->notes[i].step, t->notes[i].what);
+	return buf;
+}
+
+bool recording_runs(const struct recording *r, char *buf, size_t size)
+{
+	const struct target *t = target_of(r);
+
+	if (t && t->state == TARGET_STREAMING)
+		return true;
+	if (!t || t->state == TARGET_GONE)
+		snprintf(buf, size, "the JVM ended");
+	else
+		snprintf(buf, size, "the JVM is %s%s%s", target_state_names[t->state],
+			 t->fault.code ? ": " : "", t->fault.code ? t->fault.what : "");
+	return false;
+}

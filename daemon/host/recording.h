@@ -1,0 +1,34 @@
+/*
+ * A recording of one streaming target: changes the interval of CPU samples and what is collected,
+ * collects, puts both back at the end.
+ */
+#pragma once
+
+#include "daemon/host/host.h"
+
+#define RECORDING_THREAD_MAX 128 /* bytes of a filter by name, with the 0; longer ones are cut */
+
+struct recording_options {
+	uint64_t interval_ns; /* of CPU samples, and no CPU budget then; 0 = leave both */
+	unsigned events; /* bits 1 << enum wire_event */
+	const char *thread; /* only threads with this in their name; NULL = all */
+};
+
+struct recording;
+
+/* Options are copied, @t is borrowed and may end first. 0, -EBUSY (@t has a recording), -ENOMEM, or
+ * -errno of the START. */
+int recording_new(struct host *h, struct target *t, const struct recording_options *o,
+		  struct recording **ret);
+/* Ends it and frees it; the profile (native frames named) is the caller's, unchanged without
+ * memory.
+ * @ret may be NULL. */
+struct recording *recording_finish(struct recording *r, struct profile **ret);
+/* Samples of all its events so far. */
+uint64_t recording_samples(const struct recording *r);
+/* What the agent says that it does not collect, and why: "alloc: needs JDK 11"; "" = nothing. Cut
+ * to
+ * @buf, which is returned. */
+const char *recording_notes(const struct recording *r, char *buf, size_t size);
+/* false: no more samples come; @buf says why: "the JVM ended", "the JVM is failed: no answer". */
+bool recording_runs(const struct recording *r, char *buf, size_t size);

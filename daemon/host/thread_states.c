@@ -1,0 +1,46 @@
+/* The present of a target: what locks/ knows of it, and for how long its agent tells of threads. */
+#include "daemon/host/host_priv.h"
+
+#include "daemon/core/clock.h"
+
+#define STATES_NS (30 * NS_PER_S) /* of threads are told so long after the last question */
+
+const struct locks *host_locks(const struct target *t)
+{
+	const struct host_entry *e = t->userdata;
+
+	return e ? e->locks : NULL;
+}
+
+bool host_want_states(struct target *t)
+{
+	struct host_entry *e = t->userdata;
+	bool known = e && e->states_until_ns;
+
+	if (!e || t->state != TARGET_STREAMING)
+		return false;
+	e->states_until_ns = clock_mono_ns() + STATES_NS;
+	if (!known) {
+		t->states = true;
+		(void)target_start(t, t->interval_ns, t->no_budget);
+	}
+	return known;
+}
+
+/* Nobody looks any more: looking at all threads every few seconds is not for nothing. */
+void host_expire_states(struct host *h)
+{
+	uint64_t now = clock_mono_ns();
+
+	for (struct target *t = targets_next(h->targets, NULL); t;
+	     t = targets_next(h->targets, t)) {
+		struct host_entry *e = t->userdata;
+
+		if (!e || !e->states_until_ns || now < e->states_until_ns)
+			continue;
+		e->states_until_ns = 0;
+		t->states = false;
+		if (t->state == TARGET_STREAMING)
+			(void)target_start(t, t->interval_ns, t->no_budget);
+	}
+}

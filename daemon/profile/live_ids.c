@@ -1,0 +1,127 @@
+/*
+ * A stream's ids in a profile: the nodes and the process that were mapped before are kept for as
+ * long as the profile (a slice, a recording) is the same, so that a known stack costs one look.
+ */
+#include "daemon/profile/live_priv.h"
+
+#include <string.h>
+
+#define DEPTH_MAX 4096 /* frames of one stack */
+
+static uint32_t add_frame(struct profile *p, const struct stream_frame *f)
+{
+	bool full = false;
+	struct profile_frame to = {
+		.kind = f->kind,
+		.line = f->line,
+		.class_name = profile_text(p, f->class_name, &full),
+		.method = profile_text(p, f->method, &full),
+		.signature = profile_text(p, f->signature, &full),
+		.file = profile_text(p, f->file, &full),
+		.module = profile_text(p, f->module, &full),
+		.offset = f->offset,
+	};
+
+	return full ? UINT32_MAX : profile_intern_frame(p, &to);
+}
+
+/* The cache is for the profile of @serial from now on. */
+void live_ids_turn(struct live_ids *c, uint64_t serial)
+{
+	if (c->serial == serial)
+		return;
+	if (c->generation == UINT32_MAX) {
+		memset(c->nodes, 0, c->n_nodes * sizeof(*c->nodes));
+		c->generation = 0;
+	}
+	c->serial = serial;
+	c->generation++;
+	c->process = UINT32_MAX;
+}
+
+static bool cache_has_room(struct live_ids *c, uint32_t node)
+{
+	uint32_t want = c->n_nodes ? c->n_nodes : 1024;
+	uint64_t *p;
+
+	if (node < c->n_nodes)
+		return true;
+	while (want <= node)
+		want *= 2;
+	p = realloc(c->nodes, want * sizeof(*p));
+	if (!p)
+		return false;
+	memset(p + c->n_nodes, 0, (want - c->n_nodes) * sizeof(*p));
+	c->nodes = p;
+	c->n_nodes = want;
+	return true;
+}
+
+/* True with the profile's node when @node is known in this generation. */
+static bool cache_get(const struct live_ids *c, uint32_t node, uint32_t *ret)
+{
+	if (c->nodes[node] >> 32 != c->generation)
+		return false;
+	*ret = (uint32_t)c->nodes[node];
+	return true;
+}
+
+/* Says that the stack went on towards its root. */
+static uint32_t cut_node(struct profile *p)
+{
+	const struct stream_frame cut = {
+		.kind = WIRE_KIND_SYNTHETIC,
+		.line = -1,
+		.method = "[deeper stack cut]",
+	};
+
+	return profile_node(p, 0, add_frame(p, &cut));
+}
+
+/* A stream's stack in @p. Iterative from the leaf to the first node that is known. */
+uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stream *stream,
+			uint32_t leaf)
+{
+	uint32_t chain[DEPTH_MAX], n = 0, node = leaf, to = 0, parent;
+	struct stream_frame frame;
+
+	while (node && n < DEPTH_MAX) {
+		if (!cache_has_room(c, node))
+			return profile_node(p, 0, UINT32_MAX);
+		if (cache_get(c, node, &to))
+			break;
+		if (!stream_node(stream, node, &frame, &parent))
+			return 0;
+		chain[n++] = node;
+		node = parent;
+	}
+	if (node && n == DEPTH_MAX)
+		to = cut_node(p);
+	while (n > 0) {
+		node = chain[--n];
+		stream_node(stream, node, &frame, &parent);
+		to = profile_node(p, to, add_frame(p, &frame));
+		c->nodes[node] = (uint64_t)c->generation << 32 | to;
+	}
+	return to;
+}
+
+uint32_t live_ids_process(struct live_ids *c, struct profile *p, const struct live_process *info)
+{
+	struct profile_process q;
+
+	if (c->process != UINT32_MAX)
+		return c->process;
+	q = (struct profile_process){
+		.pid = info->pid,
+		.ns_pid = info->ns_pid,
+		.start_time = info->start_time,
+		.name = profile_string(p, info->name),
+		.container_id = profile_string(p, info->container_id),
+		.container = profile_string(p, info->container),
+		.pod = profile_string(p, info->pod),
+		.jdk = profile_string(p, info->jdk),
+	};
+	c->process = profile_process(p, &q);
+	return c->process;
+}

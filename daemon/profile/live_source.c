@@ -1,0 +1,201 @@
+/*
+ * What the events and the books of one target are added to: the slice of their second, and the
+ * recording if there is one. See live.h.
+ */
+#include "daemon/profile/live_priv.h"
+
+#include <errno.h>
+#include <string.h>
+#include "daemon/profile/class_text.h"
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static char *copy(const char *s)
+{
+	return strdup(s ? s : "");
+}
+
+static void free_info(struct live_process *p)
+{
+	free((void *)(uintptr_t)p->name);
+	free((void *)(uintptr_t)p->container_id);
+	free((void *)(uintptr_t)p->container);
+	free((void *)(uintptr_t)p->pod);
+	free((void *)(uintptr_t)p->jdk);
+}
+
+void live_source_update(struct live_source *s, const struct live_process *info)
+{
+	struct live_process old = s->info;
+
+	s->info = *info;
+	s->info.name = copy(info->name);
+	s->info.container_id = copy(info->container_id);
+	s->info.container = copy(info->container);
+	s->info.pod = copy(info->pod);
+	s->info.jdk = copy(info->jdk);
+	free_info(&old);
+	s->caches[0].process = s->caches[1].process = s->tap_cache.process = UINT32_MAX;
+}
+
+int live_source_new(struct live *l, const struct live_process *info, struct live_source **ret)
+{
+	struct live_source *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->live = l;
+	live_source_update(s, info);
+	s->next = l->sources;
+	l->sources = s;
+	*ret = s;
+	return 0;
+}
+
+struct live_source *live_source_free(struct live_source *s)
+{
+	struct live_source **link;
+
+	if (!s)
+		return NULL;
+	for (link = &s->live->sources; *link && *link != s; link = &(*link)->next)
+		;
+	if (*link)
+		*link = s->next;
+	for (struct live_tap *t = s->taps; t; t = t->next)
+		t->source = NULL; /* the recording ends by itself */
+	free(s->caches[0].nodes);
+	free(s->caches[1].nodes);
+	free(s->tap_cache.nodes);
+	free_info(&s->info);
+	free(s);
+	return NULL;
+}
+
+void live_source_reset(struct live_source *s)
+{
+	s->caches[0].serial = s->caches[1].serial = s->tap_cache.serial = 0;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+/* @k above @node: its name is all that is kept of an address of the kernel. */
+static uint32_t add_kernel(struct profile *p, uint32_t node, const struct live_kernel *kernel,
+			   const struct kernel_stack *k)
+{
+	struct profile_frame f = { .kind = WIRE_KIND_KERNEL, .line = -1 };
+
+	for (unsigned i = k->n; i-- > 0;) {
+		const char *name = kernel->name(kernel->userdata, k->ips[i]);
+
+		f.method = profile_string(p, name ? name : "[unknown]");
+		node = profile_node(p, node, f.method ? profile_intern_frame(p, &f) : UINT32_MAX);
+	}
+	return node;
+}
+
+/* What was waited for or allocated stands on the stack, as if it were called. */
+static uint32_t add_class(struct profile *p, uint32_t node, const char *class_name)
+{
+	struct profile_frame f = { .kind = WIRE_KIND_CLASS, .line = -1 };
+	char text[CLASS_TEXT_MAX];
+
+	if (!class_name || !*class_name)
+		return node;
+	f.method = profile_string(p, class_text(class_name, text));
+	return profile_node(p, node, f.method ? profile_intern_frame(p, &f) : UINT32_MAX);
+}
+
+/* Ticks that one sample covers share its weight; it stays one sample. */
+static void add_weight(struct profile *p, struct profile_row row, const struct live_kernel *kernel)
+{
+	uint64_t weight = row.weight, n = kernel ? kernel->n : 0;
+	const struct kernel_stack *k = n ? kernel->first : NULL;
+	uint32_t node = row.node;
+
+	row.samples = 1;
+	if (!k)
+		profile_add_row(p, &row);
+	for (; k; k = k->next, n--) {
+		row.weight = weight / n;
+		weight -= row.weight;
+		row.samples = n == 1;
+		row.node = add_kernel(p, node, kernel, k);
+		profile_add_row(p, &row);
+	}
+}
+
+void live_add_to_profile(struct live_source *s, struct profile *p, struct live_ids *c,
+			 uint64_t serial, const struct stream *stream, const struct live_event *e,
+			 const struct live_kernel *kernel)
+{
+	struct profile_thread t = { .tid = e->tid, .name = profile_string(p, e->thread) };
+	struct profile_row row = {
+		.event = (uint8_t)e->event,
+		.wait = (uint8_t)e->wait,
+		.idle = e->idle,
+		.weight = e->weight,
+	};
+
+	live_ids_turn(c, serial);
+	t.process = live_ids_process(c, p, &s->info);
+	row.thread = profile_thread(p, &t);
+	row.node = add_class(p, live_ids_stack(c, p, stream, e->node), e->class_name);
+	add_weight(p, row, kernel);
+	if (e->interval > p->interval[e->event])
+		p->interval[e->event] = e->interval;
+}
+
+static struct live_ids *cache_of(struct live_source *s, const struct live_slice *slice)
+{
+	return &s->caches[slice->begin_real_ns / LIVE_SLICE_NS & 1];
+}
+
+void live_add_event(struct live_source *s, const struct stream *stream, const struct live_event *e,
+		    const struct live_kernel *kernel, uint64_t real_ns)
+{
+	struct live_slice *slice = live_slice_at(s->live, real_ns);
+
+	if (slice)
+		live_add_to_profile(s, slice->profile, cache_of(s, slice), slice->serial, stream, e,
+				    kernel);
+	for (struct live_tap *t = s->taps; t; t = t->next)
+		live_tap_add(t, stream, e, kernel, real_ns);
+}
+
+void live_add(struct live_source *s, const struct stream *stream,
+	      const struct stream_sample *sample, const struct live_kernel *kernel,
+	      uint64_t real_ns, uint64_t interval_ns)
+{
+	const struct live_event e = {
+		.event = WIRE_EVENT_CPU,
+		.tid = sample->tid,
+		.thread = sample->thread,
+		.node = sample->node,
+		.weight = sample->weight_ns,
+		.interval = interval_ns,
+	};
+
+	live_add_event(s, stream, &e, kernel, real_ns);
+}
+
+/* ---- books ----------------------------------------------------------------------------------- */
+
+void live_add_books(struct live_source *s, const struct profile_books *delta)
+{
+	struct live *l = s->live;
+	struct live_slice *newest = live_newest_slice(l);
+
+	/* all of it was dropped: there is no slice for want of samples */
+	if (!newest && l->open_from)
+		newest = live_slice_at(l, l->tick_ns);
+	if (newest) {
+		struct live_ids *c = cache_of(s, newest);
+
+		live_ids_turn(c, newest->serial);
+		profile_add_books(newest->profile, live_ids_process(c, newest->profile, &s->info),
+				  delta);
+	}
+	for (struct live_tap *t = s->taps; t; t = t->next)
+		live_tap_add_books(t, delta);
+}

@@ -1,0 +1,77 @@
+/* Recordings: a profile of one source's events, beside the slices. See live.h. */
+#include "daemon/profile/live_priv.h"
+
+#include <errno.h>
+
+int live_tap_new(struct live_source *s, unsigned events, struct live_tap **ret)
+{
+	struct live_tap *t;
+
+	if (s->taps)
+		return -EBUSY; /* one recording of a target at a time: it sets the interval */
+	t = calloc(1, sizeof(*t));
+	if (!t || profile_new(&t->profile) < 0) {
+		free(t);
+		return -ENOMEM;
+	}
+	t->source = s;
+	t->events = events;
+	t->serial = ++s->live->next_serial;
+	t->next = s->taps;
+	s->taps = t;
+	*ret = t;
+	return 0;
+}
+
+struct live_tap *live_tap_free(struct live_tap *t)
+{
+	struct live_tap **link;
+
+	if (!t)
+		return NULL;
+	for (link = t->source ? &t->source->taps : NULL; link && *link && *link != t;
+	     link = &(*link)->next)
+		;
+	if (link && *link)
+		*link = t->next;
+	profile_free(t->profile);
+	free(t);
+	return NULL;
+}
+
+struct profile *live_tap_profile(struct live_tap *t)
+{
+	return t->profile;
+}
+
+void live_tap_add(struct live_tap *t, const struct stream *stream, const struct live_event *e,
+		  const struct live_kernel *kernel, uint64_t real_ns)
+{
+	struct profile *p = t->profile;
+
+	if (!(t->events & 1u << e->event))
+		return;
+	live_add_to_profile(t->source, p, &t->source->tap_cache, t->serial, stream, e, kernel);
+	if (!p->begin_real_ns || real_ns < p->begin_real_ns)
+		p->begin_real_ns = real_ns;
+	if (real_ns > p->end_real_ns)
+		p->end_real_ns = real_ns;
+}
+
+/* Those of the events that it is about. */
+void live_tap_add_books(struct live_tap *t, const struct profile_books *delta)
+{
+	struct profile_books d = { 0 };
+
+	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++)
+		if (t->events & 1u << e)
+			d.of[e] = delta->of[e];
+	if (t->events & 1u << WIRE_EVENT_LOCK) {
+		d.short_waits = delta->short_waits;
+		d.short_waits_ns = delta->short_waits_ns;
+	}
+	live_ids_turn(&t->source->tap_cache, t->serial);
+	profile_add_books(t->profile,
+			  live_ids_process(&t->source->tap_cache, t->profile, &t->source->info),
+			  &d);
+}

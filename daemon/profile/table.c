@@ -1,0 +1,375 @@
+/*
+ * The tables of a profile: every one is an array for readers and an open-addressing index of array
+ * positions for writers; equal entries are found by comparing with the array. Nothing here fails
+ * louder than "no room": what then happens is full.c.
+ */
+#include "daemon/profile/profile_priv.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define BLOCK_BYTES 32 /* what malloc takes beside a string, at most */
+
+/* ---- hashes ---------------------------------------------------------------------------------- */
+
+static uint32_t hash_bytes(const struct profile *p, const char *s, size_t len)
+{
+	uint64_t h = 0xcbf29ce484222325ull ^ p->index->seed;
+
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ (uint8_t)s[i]) * 0x100000001b3ull;
+	return (uint32_t)(h ^ h >> 32);
+}
+
+static uint32_t hash_pair(const struct profile *p, uint32_t a, uint32_t b)
+{
+	uint64_t h = (((uint64_t)a << 32 | b) ^ p->index->seed) * 0x9e3779b97f4a7c15ull;
+
+	h = (h ^ h >> 29) * 0xff51afd7ed558ccdull;
+	return (uint32_t)(h >> 32);
+}
+
+static uint32_t hash_frame(const struct profile *p, const struct profile_frame *f)
+{
+	uint32_t h = hash_pair(p, f->class_name, f->method);
+
+	h = hash_pair(p, h ^ f->module, (uint32_t)f->line ^ f->signature);
+	return hash_pair(p, h ^ f->kind, (uint32_t)(f->offset ^ f->offset >> 32));
+}
+
+static uint32_t hash_process(const struct profile *p, const struct profile_process *q)
+{
+	return hash_pair(p, q->pid, (uint32_t)q->start_time);
+}
+
+static uint32_t hash_thread(const struct profile *p, const struct profile_thread *t)
+{
+	return hash_pair(p, t->process * 31 + t->name, t->tid);
+}
+
+static uint32_t hash_row(const struct profile *p, const struct profile_row *r)
+{
+	uint32_t what = (uint32_t)(r->event << 16 | r->wait << 8 | r->idle);
+
+	return hash_pair(p, r->thread ^ what << 8, r->node);
+}
+
+static uint32_t hash_of_string(const struct profile *p, uint32_t i)
+{
+	return hash_bytes(p, p->strings[i], strlen(p->strings[i]));
+}
+
+static uint32_t hash_of_frame(const struct profile *p, uint32_t i)
+{
+	return hash_frame(p, &p->frames[i]);
+}
+
+static uint32_t hash_of_process(const struct profile *p, uint32_t i)
+{
+	return hash_process(p, &p->processes[i]);
+}
+
+static uint32_t hash_of_thread(const struct profile *p, uint32_t i)
+{
+	return hash_thread(p, &p->threads[i]);
+}
+
+static uint32_t hash_of_node(const struct profile *p, uint32_t i)
+{
+	return hash_pair(p, p->nodes[i].parent, p->nodes[i].frame);
+}
+
+static uint32_t hash_of_row(const struct profile *p, uint32_t i)
+{
+	return hash_row(p, &p->rows[i]);
+}
+
+/* ---- growing --------------------------------------------------------------------------------- */
+
+static bool charge(struct profile *p, size_t bytes)
+{
+	if (!p->index->spare && p->index->bytes + bytes > p->index->bytes_max)
+		return false;
+	p->index->bytes += bytes;
+	return true;
+}
+
+static bool reserve(struct profile *p, void **array, uint32_t *cap, uint32_t n, uint32_t max,
+		    size_t size)
+{
+	uint32_t want = *cap ? 2 * *cap : 64;
+	void *q;
+
+	if (n >= (p->index->spare ? max : max - PROFILE_SPARE))
+		return false;
+	if (n < *cap)
+		return true;
+	if (!charge(p, (want - *cap) * size))
+		return false;
+	q = realloc(*array, want * size);
+	if (!q)
+		return false;
+	*array = q;
+	*cap = want;
+	return true;
+}
+
+/* A place for one more in @s, whose @n entries hash as @hash_of says. */
+static bool set_grow(struct profile *p, struct profile_set *s, uint32_t n,
+		     uint32_t (*hash_of)(const struct profile *p, uint32_t i))
+{
+	uint32_t size = s->size ? s->size : 128;
+	uint32_t *slots;
+
+	if (2 * (n + 1) <= s->size)
+		return true;
+	while (size < 2 * (n + 1))
+		size *= 2;
+	if (!charge(p, (size - s->size) * sizeof(*slots)))
+		return false;
+	slots = calloc(size, sizeof(*slots));
+	if (!slots)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = hash_of(p, i) & (size - 1);
+
+		while (slots[at])
+			at = (at + 1) & (size - 1);
+		slots[at] = i + 1;
+	}
+	free(s->slots);
+	s->slots = slots;
+	s->size = size;
+	return true;
+}
+
+static void set_add(struct profile_set *s, uint32_t hash, uint32_t i)
+{
+	uint32_t at = hash & (s->size - 1);
+
+	while (s->slots[at])
+		at = (at + 1) & (s->size - 1);
+	s->slots[at] = i + 1;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+int profile_tables_init(struct profile *p)
+{
+	p->index = calloc(1, sizeof(*p->index));
+	if (!p->index)
+		return -ENOMEM;
+	p->index->bytes_max = PROFILE_BYTES_MAX;
+	(void)!getrandom(&p->index->seed, sizeof(p->index->seed), GRND_NONBLOCK);
+	/* string 0 is "", node 0 the root */
+	if (!reserve(p, (void **)&p->strings, &p->index->cap_strings, 0, PROFILE_STRINGS_MAX,
+		     sizeof(*p->strings)) ||
+	    !reserve(p, (void **)&p->nodes, &p->index->cap_nodes, 0, PROFILE_NODES_MAX,
+		     sizeof(*p->nodes)))
+		return -ENOMEM;
+	STRINGS(p)[0] = strdup("");
+	if (!p->strings[0])
+		return -ENOMEM;
+	p->n_strings = 1;
+	NODES(p)[0] = (struct profile_node){ 0, UINT32_MAX };
+	p->n_nodes = 1;
+	return 0;
+}
+
+void profile_tables_deinit(struct profile *p)
+{
+	for (uint32_t i = 0; i < p->n_strings; i++)
+		free((void *)(uintptr_t)p->strings[i]);
+	free((void *)(uintptr_t)p->strings);
+	free((void *)(uintptr_t)p->frames);
+	free((void *)(uintptr_t)p->processes);
+	free((void *)(uintptr_t)p->threads);
+	free((void *)(uintptr_t)p->nodes);
+	free((void *)(uintptr_t)p->rows);
+	if (!p->index)
+		return;
+	free(p->index->strings.slots);
+	free(p->index->frames.slots);
+	free(p->index->processes.slots);
+	free(p->index->threads.slots);
+	free(p->index->nodes.slots);
+	free(p->index->rows.slots);
+	free(p->index);
+}
+
+/* ---- interning ------------------------------------------------------------------------------- */
+
+/* Returns the position of an equal entry from the function around it; @same compares entry @i. */
+#define RETURN_IF_FOUND(set, hash, i, same)                                               \
+	for (uint32_t at_ = (hash) & ((set)->size - 1); (set)->size && (set)->slots[at_]; \
+	     at_ = (at_ + 1) & ((set)->size - 1)) {                                       \
+		uint32_t i = (set)->slots[at_] - 1;                                       \
+		if (same)                                                                 \
+			return i;                                                         \
+	}
+
+/* Room for one more in a table and in its index. */
+#define RESERVE(p, table, max, hash_of)                                                  \
+	(set_grow(p, &(p)->index->table, (p)->n_##table, hash_of) &&                     \
+	 reserve(p, (void **)&(p)->table, &(p)->index->cap_##table, (p)->n_##table, max, \
+		 sizeof(*(p)->table)))
+
+/* Cut to PROFILE_STRING_MAX, not inside a character. */
+static size_t string_length(const char *s)
+{
+	size_t len = strnlen(s, PROFILE_STRING_MAX + 1);
+
+	if (len <= PROFILE_STRING_MAX)
+		return len;
+	for (len = PROFILE_STRING_MAX; len > 0 && ((uint8_t)s[len] & 0xc0) == 0x80; len--)
+		;
+	return len;
+}
+
+uint32_t profile_string(struct profile *p, const char *s)
+{
+	struct profile_set *set = &p->index->strings;
+	size_t len = s ? string_length(s) : 0;
+	uint32_t hash;
+	char *copy;
+
+	if (!len)
+		return 0;
+	hash = hash_bytes(p, s, len);
+	RETURN_IF_FOUND(set, hash, i, strncmp(p->strings[i], s, len) == 0 && !p->strings[i][len]);
+	if (!RESERVE(p, strings, PROFILE_STRINGS_MAX, hash_of_string) ||
+	    !charge(p, len + BLOCK_BYTES))
+		return 0;
+	copy = strndup(s, len);
+	if (!copy)
+		return 0;
+	STRINGS(p)[p->n_strings] = copy;
+	set_add(set, hash, p->n_strings);
+	return p->n_strings++;
+}
+
+static bool same_frame(const struct profile_frame *a, const struct profile_frame *b)
+{
+	return a->kind == b->kind && a->line == b->line && a->class_name == b->class_name &&
+	       a->method == b->method && a->signature == b->signature && a->file == b->file &&
+	       a->module == b->module && a->offset == b->offset;
+}
+
+uint32_t profile_intern_frame(struct profile *p, const struct profile_frame *f)
+{
+	struct profile_set *set = &p->index->frames;
+	uint32_t hash = hash_frame(p, f);
+
+	RETURN_IF_FOUND(set, hash, i, same_frame(&p->frames[i], f));
+	if (!RESERVE(p, frames, PROFILE_NODES_MAX, hash_of_frame))
+		return UINT32_MAX;
+	FRAMES(p)[p->n_frames] = *f;
+	set_add(set, hash, p->n_frames);
+	return p->n_frames++;
+}
+
+static uint32_t intern_process(struct profile *p, const struct profile_process *q)
+{
+	struct profile_set *set = &p->index->processes;
+	uint32_t hash = hash_process(p, q);
+
+	RETURN_IF_FOUND(set, hash, i,
+			p->processes[i].pid == q->pid &&
+				p->processes[i].start_time == q->start_time);
+	if (!RESERVE(p, processes, PROFILE_NODES_MAX, hash_of_process))
+		return UINT32_MAX;
+	PROCESSES(p)[p->n_processes] = *q;
+	PROCESSES(p)[p->n_processes].books = (struct profile_books){ 0 };
+	set_add(set, hash, p->n_processes);
+	return p->n_processes++;
+}
+
+uint32_t profile_process(struct profile *p, const struct profile_process *q)
+{
+	uint32_t id = intern_process(p, q);
+	struct profile_process *known;
+
+	if (id == UINT32_MAX)
+		return id;
+	/* the JDK is known only after HELLO, a pod's name only when its files were read */
+	known = &PROCESSES(p)[id];
+	known->ns_pid = known->ns_pid ? known->ns_pid : q->ns_pid;
+	known->name = known->name ? known->name : q->name;
+	known->container_id = known->container_id ? known->container_id : q->container_id;
+	known->container = known->container ? known->container : q->container;
+	known->pod = known->pod ? known->pod : q->pod;
+	known->jdk = known->jdk ? known->jdk : q->jdk;
+	return id;
+}
+
+uint32_t profile_intern_thread(struct profile *p, const struct profile_thread *t)
+{
+	struct profile_set *set = &p->index->threads;
+	uint32_t hash = hash_thread(p, t);
+
+	RETURN_IF_FOUND(set, hash, i,
+			p->threads[i].process == t->process && p->threads[i].tid == t->tid &&
+				p->threads[i].name == t->name);
+	if (!RESERVE(p, threads, PROFILE_NODES_MAX, hash_of_thread))
+		return UINT32_MAX;
+	THREADS(p)[p->n_threads] = *t;
+	set_add(set, hash, p->n_threads);
+	return p->n_threads++;
+}
+
+uint32_t profile_intern_node(struct profile *p, uint32_t parent, uint32_t frame)
+{
+	struct profile_set *set = &p->index->nodes;
+	uint32_t hash = hash_pair(p, parent, frame);
+
+	RETURN_IF_FOUND(set, hash, i,
+			i && p->nodes[i].parent == parent && p->nodes[i].frame == frame);
+	if (!RESERVE(p, nodes, PROFILE_NODES_MAX, hash_of_node))
+		return UINT32_MAX;
+	NODES(p)[p->n_nodes] = (struct profile_node){ parent, frame };
+	set_add(set, hash, p->n_nodes);
+	return p->n_nodes++;
+}
+
+static bool same_row(const struct profile_row *a, const struct profile_row *b)
+{
+	return a->thread == b->thread && a->node == b->node && a->event == b->event &&
+	       a->wait == b->wait && a->idle == b->idle;
+}
+
+uint32_t profile_intern_row(struct profile *p, const struct profile_row *r)
+{
+	struct profile_set *set = &p->index->rows;
+	uint32_t hash = hash_row(p, r);
+
+	RETURN_IF_FOUND(set, hash, i, same_row(&p->rows[i], r));
+	if (!RESERVE(p, rows, PROFILE_ROWS_MAX, hash_of_row))
+		return UINT32_MAX;
+	ROWS(p)[p->n_rows] = *r;
+	ROWS(p)[p->n_rows].samples = ROWS(p)[p->n_rows].weight = 0;
+	set_add(set, hash, p->n_rows);
+	return p->n_rows++;
+}
+
+/* Index the frames anew; false = two of them are equal. */
+bool profile_index_frames(struct profile *p)
+{
+	struct profile_set *set = &p->index->frames;
+	bool distinct = true;
+
+	p->index->bytes -= set->size * sizeof(*set->slots);
+	free(set->slots);
+	*set = (struct profile_set){ 0 };
+	p->index->spare = true;
+	(void)set_grow(p, set, p->n_frames, hash_of_frame);
+	p->index->spare = false;
+	for (uint32_t i = 0; i < p->n_frames && set->size; i++) {
+		uint32_t at = hash_of_frame(p, i) & (set->size - 1);
+
+		for (; set->slots[at]; at = (at + 1) & (set->size - 1))
+			distinct &= set->slots[at] == i + 1 ||
+				    !same_frame(&p->frames[i], &p->frames[set->slots[at] - 1]);
+	}
+	return distinct;
+}

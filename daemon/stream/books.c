@@ -1,0 +1,132 @@
+/*
+ * The books of a stream, see struct stream_books: what the agent says that it took, wrote and
+ * dropped must agree with itself and with what came.
+ */
+#include "daemon/stream/stream_priv.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SESSIONS_MAX 3 /* HELLOs in one stream */
+#define BOOKS_MAX    (1ull << 61) /* of each sum in one session: 73 years of CPU, in ns */
+_Static_assert(2 * BOOKS_MAX <= UINT64_MAX / SESSIONS_MAX, "no sum over sessions can overflow");
+
+/* With every sum of a session below BOOKS_MAX, none of them can overflow, whatever an agent says.
+ */
+int books_deliver(struct stream *s, enum wire_event event, uint64_t weight, struct fault *f)
+{
+	struct stream_books *b = &s->counts.of[event];
+
+	if (weight >= BOOKS_MAX - b->delivered_weight)
+		return fault_set(f, EBADMSG, FAULT_STREAM,
+				 "the agent's books: more than any machine can run");
+	b->delivered++;
+	b->delivered_weight += weight;
+	return 0;
+}
+
+/* 0 or what is wrong with one event's books @now, when @delivered came, @delivered_then of it
+ * before
+ * @then. Once for the numbers, once for the weights. */
+#define WRONG_BOOKS(name, taken, written, part)                                              \
+	static const char *name(const struct wire_books *now, const struct wire_books *then, \
+				uint64_t delivered, uint64_t delivered_then)                 \
+	{                                                                                    \
+		uint64_t sum = now->written;                                                 \
+                                                                                             \
+		if (now->taken >= BOOKS_MAX || now->written > now->taken)                    \
+			return "written is more than taken, or taken beyond reason";         \
+		for (int i = 0; i < WIRE_DROP_COUNT; i++) {                                  \
+			if (now->drop[i].part > now->taken - sum)                            \
+				return "dropped is more than was taken";                     \
+			if (now->drop[i].part < then->drop[i].part)                          \
+				return "a counter went backwards";                           \
+			sum += now->drop[i].part;                                            \
+		}                                                                            \
+		if (now->taken != sum)                                                       \
+			return "taken is not written + dropped";                             \
+		if (now->written < then->written)                                            \
+			return "a counter went backwards";                                   \
+		/* what was lost stays lost */                                               \
+		if (now->written - then->written < delivered - delivered_then)               \
+			return "more came than was written";                                 \
+		return NULL;                                                                 \
+	}
+
+WRONG_BOOKS(wrong_numbers, taken, written, n)
+WRONG_BOOKS(wrong_weights, taken_weight, written_weight, weight)
+
+/* The agent's books must agree with themselves and with what came. */
+int books_on_ledger(struct stream *s, const struct wire_frame *frame, struct fault *f)
+{
+	struct stream_counts *c = &s->counts;
+	struct wire_ledger l;
+
+	if (wire_get_ledger(frame, &l) < 0)
+		return fault_set(f, EBADMSG, FAULT_STREAM, "a LEDGER frame is malformed");
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
+		const struct wire_books *now = &l.books[e], *then = &c->ledger.books[e];
+		const char *wrong = wrong_numbers(now, then, c->of[e].delivered, s->at_ledger[e].n);
+
+		if (!wrong)
+			wrong = wrong_weights(now, then, c->of[e].delivered_weight,
+					      s->at_ledger[e].weight);
+		if (wrong)
+			return fault_set(f, EBADMSG, FAULT_STREAM, "the agent's books of %s: %s",
+					 wire_event_names[e], wrong);
+	}
+	c->ledger = l;
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
+		s->at_ledger[e].n = c->of[e].delivered;
+		s->at_ledger[e].weight = c->of[e].delivered_weight;
+	}
+	if (s->ops.on_ledger)
+		s->ops.on_ledger(s->userdata);
+	return 0;
+}
+
+static void count(const struct stream *s, enum wire_event event, struct stream_books *ret)
+{
+	const struct wire_books *told = &s->counts.ledger.books[event];
+	const struct stream_books *past = &s->past.of[event];
+	uint64_t n = s->at_ledger[event].n, weight = s->at_ledger[event].weight;
+
+	/* what came after the last LEDGER was taken for certain */
+	ret->taken = past->taken + told->taken + ret->delivered - n;
+	ret->taken_weight =
+		past->taken_weight + told->taken_weight + ret->delivered_weight - weight;
+	ret->delivered += past->delivered;
+	ret->delivered_weight += past->delivered_weight;
+	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
+		ret->dropped[i].n = past->dropped[i].n + told->drop[i].n;
+		ret->dropped[i].weight = past->dropped[i].weight + told->drop[i].weight;
+	}
+	ret->lost = past->lost + told->written - n;
+	ret->lost_weight = past->lost_weight + told->written_weight - weight;
+}
+
+void stream_counts(const struct stream *s, struct stream_counts *ret)
+{
+	*ret = s->counts;
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		count(s, e, &ret->of[e]);
+}
+
+int books_begin_session(struct stream *s, struct fault *f)
+{
+	uint64_t bytes = s->counts.bytes, frames = s->counts.frames;
+	struct stream_counts until_now;
+
+	if (++s->sessions > SESSIONS_MAX)
+		return fault_set(f, EBADMSG, FAULT_STREAM, "HELLO came more than %d times",
+				 SESSIONS_MAX);
+	if (!s->greeted)
+		return 0;
+	stream_counts(s, &until_now);
+	s->past = until_now;
+	memset(&s->counts, 0, sizeof(s->counts));
+	s->counts.bytes = bytes;
+	s->counts.frames = frames;
+	memset(s->at_ledger, 0, sizeof(s->at_ledger));
+	return 0;
+}

@@ -1,0 +1,239 @@
+/*
+ * What an agent's ids mean: strings, methods, mappings, and nodes, of which a stack is a path. An
+ * id is defined once, before its first use; all of it takes at most MEMORY_MAX.
+ */
+#include "daemon/stream/stream_priv.h"
+
+#include <errno.h>
+#include <string.h>
+#include "daemon/core/utf8.h"
+
+#define MEMORY_MAX (64u << 20) /* of one stream's dictionary, bytes */
+
+static int charge(struct stream *s, size_t bytes, struct fault *f)
+{
+	if (bytes > MEMORY_MAX - s->dictionary.memory)
+		return fault_set(f, ENOMEM, FAULT_STREAM,
+				 "the agent defines more than %u MiB of names", MEMORY_MAX >> 20);
+	s->dictionary.memory += bytes;
+	return 0;
+}
+
+/* Make room for id @id in an array of @size-byte elements. Ids come in order, so doubling is cheap;
+ * a sender that jumps ahead pays from its own memory bound. */
+static int grow(struct stream *s, void **array, uint32_t *n, uint32_t id, size_t size,
+		struct fault *f)
+{
+	uint32_t want = *n ? *n : 256;
+	void *p;
+	int r;
+
+	if (id < *n)
+		return 0;
+	while (want <= id)
+		want *= 2;
+	r = charge(s, (want - *n) * size, f);
+	if (r < 0)
+		return r;
+	p = realloc(*array, want * size);
+	if (!p)
+		return fault_set(f, ENOMEM, FAULT_STREAM, "no memory for the agent's names");
+	memset((char *)p + *n * size, 0, (want - *n) * size);
+	*array = p;
+	*n = want;
+	return 0;
+}
+
+bool dictionary_has_string(const struct stream *s, uint32_t id)
+{
+	return id < s->dictionary.n_strings && s->dictionary.strings[id];
+}
+
+const char *dictionary_string(const struct stream *s, uint32_t id)
+{
+	return dictionary_has_string(s, id) ? s->dictionary.strings[id] : "";
+}
+
+/* "java/lang/String" as it is printed; the table's own copy is changed, once. */
+const char *dictionary_class(struct stream *s, uint32_t id)
+{
+	if (!dictionary_has_string(s, id))
+		return "";
+	for (char *p = s->dictionary.strings[id]; *p; p++)
+		if (*p == '/')
+			*p = '.';
+	return s->dictionary.strings[id];
+}
+
+static bool has_mapping(const struct stream *s, uint32_t id)
+{
+	return id < s->dictionary.n_mappings && s->dictionary.mappings[id].id;
+}
+
+static int twice(struct fault *f, const char *what, uint32_t id)
+{
+	return fault_set(f, EBADMSG, FAULT_STREAM, "%s %u is defined twice or from nothing", what,
+			 id);
+}
+
+/* malloc'ed clean text that takes no more than it needs; NULL without memory */
+char *dictionary_clean_copy(struct wire_str str, size_t *ret_len)
+{
+	char clean[3 * WIRE_STRING_MAX + 1];
+	char *copy;
+
+	*ret_len = utf8_clean(clean, str.p, str.len);
+	copy = malloc(*ret_len + 1);
+	if (copy)
+		memcpy(copy, clean, *ret_len + 1);
+	return copy;
+}
+
+int dictionary_add_string(struct stream *s, const struct wire_string *w, struct fault *f)
+{
+	size_t len;
+	char *text;
+	int r;
+
+	r = grow(s, (void **)&s->dictionary.strings, &s->dictionary.n_strings, w->id,
+		 sizeof(*s->dictionary.strings), f);
+	if (r < 0)
+		return r;
+	if (s->dictionary.strings[w->id])
+		return twice(f, "string", w->id);
+	text = dictionary_clean_copy(w->str, &len);
+	if (!text)
+		return fault_set(f, ENOMEM, FAULT_STREAM, "no memory for the agent's names");
+	s->dictionary.strings[w->id] = text;
+	return charge(s, len + STREAM_BLOCK_BYTES, f);
+}
+
+int dictionary_add_method(struct stream *s, const struct wire_method *w, struct fault *f)
+{
+	int r = grow(s, (void **)&s->dictionary.methods, &s->dictionary.n_methods, w->id,
+		     sizeof(*s->dictionary.methods), f);
+	struct stream_method *m;
+
+	if (r < 0)
+		return r;
+	m = &s->dictionary.methods[w->id];
+	if (m->name_id || !dictionary_has_string(s, w->class_id) ||
+	    !dictionary_has_string(s, w->name_id) || !dictionary_has_string(s, w->sig_id) ||
+	    (w->file_id && !dictionary_has_string(s, w->file_id)))
+		return twice(f, "method", w->id);
+	*m = (struct stream_method){ w->class_id, w->name_id, w->sig_id, w->file_id };
+	/* "java/lang/String" -> "java.lang.String", once, where the name is used as a class */
+	for (char *p = s->dictionary.strings[w->class_id]; *p; p++)
+		if (*p == '/')
+			*p = '.';
+	return 0;
+}
+
+int dictionary_add_mapping(struct stream *s, const struct wire_mapping *w, struct fault *f)
+{
+	int r = grow(s, (void **)&s->dictionary.mappings, &s->dictionary.n_mappings, w->id,
+		     sizeof(*s->dictionary.mappings), f);
+
+	if (r < 0)
+		return r;
+	if (s->dictionary.mappings[w->id].id || !dictionary_has_string(s, w->path_id))
+		return twice(f, "mapping", w->id);
+	s->dictionary.mappings[w->id] = *w;
+	if (s->ops.on_mapping)
+		s->ops.on_mapping(s->userdata, w, dictionary_string(s, w->path_id));
+	return 0;
+}
+
+bool dictionary_has_node(const struct stream *s, uint32_t id)
+{
+	return id < s->dictionary.n_nodes && s->dictionary.nodes[id].defined;
+}
+
+int dictionary_add_node(struct stream *s, const struct wire_node *w, struct fault *f)
+{
+	int r = grow(s, (void **)&s->dictionary.nodes, &s->dictionary.n_nodes, w->id,
+		     sizeof(*s->dictionary.nodes), f);
+	bool ref_ok;
+
+	if (r < 0)
+		return r;
+	if (wire_kind_is_method(w->kind))
+		ref_ok = w->ref < s->dictionary.n_methods && s->dictionary.methods[w->ref].name_id;
+	else if (w->kind == WIRE_KIND_NATIVE)
+		ref_ok = has_mapping(s, w->ref);
+	else /* frames of the kernel and classes are the daemon's to add */
+		ref_ok = w->kind != WIRE_KIND_KERNEL && w->kind != WIRE_KIND_CLASS &&
+			 dictionary_has_string(s, w->ref);
+	/* a parent is defined before its child: so no path can be a circle */
+	if (!ref_ok || s->dictionary.nodes[w->id].defined ||
+	    (w->parent && !dictionary_has_node(s, w->parent)))
+		return twice(f, "node", w->id);
+	s->dictionary.nodes[w->id] = (struct stream_node_entry){ w->parent, w->ref, w->line,
+								 w->kind,   true,   0,
+								 w->offset };
+	return 0;
+}
+
+void dictionary_forget(struct stream *s)
+{
+	for (uint32_t i = 0; i < s->dictionary.n_strings; i++)
+		free(s->dictionary.strings[i]);
+	free(s->dictionary.strings);
+	free(s->dictionary.methods);
+	free(s->dictionary.mappings);
+	free(s->dictionary.nodes);
+	s->dictionary.strings = NULL;
+	s->dictionary.methods = NULL;
+	s->dictionary.mappings = NULL;
+	s->dictionary.nodes = NULL;
+	s->dictionary.n_strings = s->dictionary.n_methods = s->dictionary.n_mappings =
+		s->dictionary.n_nodes = 0;
+	s->dictionary.memory = 0;
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret,
+		 uint32_t *ret_parent)
+{
+	const struct stream_node_entry *n;
+
+	if (!dictionary_has_node(s, node))
+		return false;
+	n = &s->dictionary.nodes[node];
+	*ret = (struct stream_frame){
+		.kind = n->kind,
+		.line = n->line,
+		.class_name = "",
+		.method = "",
+		.signature = "",
+		.file = "",
+		.module = "",
+	};
+	*ret_parent = n->parent;
+	if (wire_kind_is_method(n->kind)) {
+		const struct stream_method *m = &s->dictionary.methods[n->ref];
+
+		ret->class_name = dictionary_string(s, m->class_id);
+		ret->method = dictionary_string(s, m->name_id);
+		ret->signature = dictionary_string(s, m->sig_id);
+		ret->file = dictionary_string(s, m->file_id);
+	} else if (n->kind == WIRE_KIND_NATIVE) {
+		ret->module = dictionary_string(s, s->dictionary.mappings[n->ref].path_id);
+		ret->offset = n->offset;
+	} else {
+		ret->method = dictionary_string(s, n->ref);
+	}
+	return true;
+}
+
+uint8_t stream_node_mark(const struct stream *s, uint32_t node)
+{
+	return dictionary_has_node(s, node) ? s->dictionary.nodes[node].mark : 0;
+}
+
+void stream_mark_node(const struct stream *s, uint32_t node, uint8_t mark)
+{
+	if (dictionary_has_node(s, node))
+		s->dictionary.nodes[node].mark = mark;
+}

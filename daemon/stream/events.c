@@ -1,0 +1,139 @@
+/* Records of events, with what their ids mean, as calls. */
+#include "daemon/stream/stream_priv.h"
+
+#include <errno.h>
+
+static int undefined(struct fault *f, const char *what, uint32_t id)
+{
+	return fault_set(f, EBADMSG, FAULT_STREAM, "an event names %s %u, which is not defined",
+			 what, id);
+}
+
+static bool node_ok(const struct stream *s, uint32_t id)
+{
+	return id == 0 || dictionary_has_node(s, id);
+}
+
+static int add_sample(struct stream *s, const struct wire_sample *w, bool wall, struct fault *f)
+{
+	void (*call)(void *, const struct stream_sample *) =
+		wall ? s->ops.on_wall : s->ops.on_sample;
+	struct stream_sample sample = {
+		.mono_ns = w->mono_ns,
+		.tid = w->tid,
+		.thread = stream_thread_name(s, w->tid),
+		.weight_ns = w->weight_ns,
+		.node = w->node,
+	};
+	int r;
+
+	if (!node_ok(s, w->node))
+		return undefined(f, "node", w->node);
+	r = books_deliver(s, wall ? WIRE_EVENT_WALL : WIRE_EVENT_CPU, w->weight_ns, f);
+	if (r < 0)
+		return r;
+	if (call)
+		call(s->userdata, &sample);
+	return 0;
+}
+
+int events_on_samples(struct stream *s, const struct wire_frame *frame, struct fault *f)
+{
+	struct wire_reader r;
+	struct wire_sample w;
+	int more, e;
+
+	wire_read(&r, frame);
+	while ((more = wire_next_sample(&r, &w)) > 0) {
+		e = add_sample(s, &w, frame->type == WIRE_WALL, f);
+		if (e < 0)
+			return e;
+	}
+	return more < 0 ? fault_set(f, EBADMSG, FAULT_STREAM, "a CPU frame is no CPU frame") : 0;
+}
+
+int events_add_lock(struct stream *s, const struct wire_lock *w, struct fault *f)
+{
+	struct stream_lock lock = {
+		.begin_ns = w->begin_ns,
+		.duration_ns = w->duration_ns,
+		.tid = w->tid,
+		.owner_tid = w->owner_tid,
+		.waker_tid = w->waker_tid,
+		.thread = stream_thread_name(s, w->tid),
+		.owner = stream_thread_name(s, w->owner_tid),
+		.waker = stream_thread_name(s, w->waker_tid),
+		.wait = w->wait,
+		.flags = w->flags,
+		.identity = w->identity,
+		.node = w->node,
+		.owner_node = w->owner_node,
+	};
+	int r = 0;
+
+	if (!node_ok(s, w->node) || !node_ok(s, w->owner_node))
+		return undefined(f, "node", w->node);
+	if (w->class_id && !dictionary_has_string(s, w->class_id))
+		return undefined(f, "string", w->class_id);
+	lock.class_name = dictionary_class(s, w->class_id);
+	if (!(w->flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED)))
+		r = books_deliver(s, WIRE_EVENT_LOCK, w->duration_ns, f);
+	if (r < 0)
+		return r;
+	if (s->ops.on_lock)
+		s->ops.on_lock(s->userdata, &lock);
+	return 0;
+}
+
+int events_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault *f)
+{
+	struct stream_alloc alloc = {
+		.mono_ns = w->mono_ns,
+		.tid = w->tid,
+		.thread = stream_thread_name(s, w->tid),
+		.size = w->size,
+		.weight = w->weight,
+		.node = w->node,
+	};
+	int r;
+
+	if (!node_ok(s, w->node))
+		return undefined(f, "node", w->node);
+	if (w->class_id && !dictionary_has_string(s, w->class_id))
+		return undefined(f, "string", w->class_id);
+	alloc.class_name = dictionary_class(s, w->class_id);
+	r = books_deliver(s, WIRE_EVENT_ALLOC, w->weight, f);
+	if (r < 0)
+		return r;
+	if (s->ops.on_alloc)
+		s->ops.on_alloc(s->userdata, &alloc);
+	return 0;
+}
+
+int events_add_state(struct stream *s, const struct wire_state *w, struct fault *f)
+{
+	(void)f;
+	if (s->ops.on_state)
+		s->ops.on_state(s->userdata, w, stream_thread_name(s, w->tid));
+	return 0;
+}
+
+int events_add_virtual(struct stream *s, const struct wire_virtual *w, struct fault *f)
+{
+	struct stream_virtual v = {
+		.mono_ns = w->mono_ns,
+		.state = w->state,
+		.count = w->count,
+		.mounted = w->mounted,
+	};
+
+	if (w->class_id && !dictionary_has_string(s, w->class_id))
+		return undefined(f, "string", w->class_id);
+	if (w->container_id && !dictionary_has_string(s, w->container_id))
+		return undefined(f, "string", w->container_id);
+	v.class_name = dictionary_class(s, w->class_id);
+	v.container = dictionary_string(s, w->container_id);
+	if (s->ops.on_virtual)
+		s->ops.on_virtual(s->userdata, &v);
+	return 0;
+}

@@ -1,0 +1,94 @@
+/*
+ * Inside the stream room: stream.c (bytes, frames, sessions), dictionary.c (what ids mean),
+ * thread_names.c, events.c (samples, waits, allocations, states), books.c (the ledger). Functions
+ * that take @f return 0, or -errno with @f set: the stream is over.
+ */
+#pragma once
+
+#include "daemon/stream/stream.h"
+
+#define STREAM_BLOCK_BYTES 32 /* what malloc takes beside the text itself, at most */
+
+struct stream_method {
+	uint32_t class_id, name_id, sig_id, file_id; /* class_id 0 and name_id 0 = not defined */
+};
+
+struct stream_node_entry {
+	uint32_t parent, ref;
+	int32_t line;
+	uint8_t kind;
+	bool defined;
+	uint8_t mark; /* the reader's */
+	uint64_t offset;
+};
+
+struct stream_thread {
+	uint32_t tid;
+	bool ended; /* its last samples may still come: the name stays until room is needed */
+	char *name;
+};
+
+/* What ids mean; arrays indexed by id. Everything is owned. */
+struct stream_dictionary {
+	char **strings;
+	struct stream_method *methods;
+	struct wire_mapping *mappings;
+	struct stream_node_entry *nodes;
+	uint32_t n_strings, n_methods, n_mappings, n_nodes; /* allocated */
+	size_t memory; /* bytes */
+};
+
+/* Names of threads: a hash table by tid. */
+struct stream_threads {
+	struct stream_thread *table;
+	uint32_t n, size, seed;
+	size_t memory; /* bytes of the names */
+};
+
+struct stream {
+	struct stream_ops ops;
+	void *userdata;
+	uint8_t partial[WIRE_FRAME_MAX]; /* the beginning of a frame */
+	uint32_t partial_len;
+	bool greeted; /* frames before HELLO belong to an older session */
+	uint64_t sequence;
+	struct stream_dictionary dictionary;
+	struct stream_threads threads;
+	struct stream_counts counts; /* of the running session; bytes and frames of all */
+	struct {
+		uint64_t n, weight;
+	} at_ledger[WIRE_EVENT_COUNT]; /* what was delivered when the last LEDGER came */
+	struct stream_counts past; /* of sessions before the last HELLO */
+	uint32_t sessions;
+};
+
+/* dictionary.c: definitions, in the order of their ids. */
+int dictionary_add_string(struct stream *s, const struct wire_string *w, struct fault *f);
+int dictionary_add_method(struct stream *s, const struct wire_method *w, struct fault *f);
+int dictionary_add_mapping(struct stream *s, const struct wire_mapping *w, struct fault *f);
+int dictionary_add_node(struct stream *s, const struct wire_node *w, struct fault *f);
+void dictionary_forget(struct stream *s);
+bool dictionary_has_string(const struct stream *s, uint32_t id);
+bool dictionary_has_node(const struct stream *s, uint32_t id);
+/* "" if not defined. Of a class: as it is printed, "java.lang.String". */
+const char *dictionary_string(const struct stream *s, uint32_t id);
+const char *dictionary_class(struct stream *s, uint32_t id);
+/* malloc'ed clean text that takes no more than it needs; NULL without memory */
+char *dictionary_clean_copy(struct wire_str str, size_t *ret_len);
+
+/* thread_names.c */
+int thread_names_add(struct stream *s, const struct wire_thread *w, struct fault *f);
+void thread_names_forget(struct stream *s);
+
+/* events.c: a frame of records of one event. */
+int events_on_samples(struct stream *s, const struct wire_frame *frame, struct fault *f);
+int events_add_lock(struct stream *s, const struct wire_lock *w, struct fault *f);
+int events_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault *f);
+int events_add_state(struct stream *s, const struct wire_state *w, struct fault *f);
+int events_add_virtual(struct stream *s, const struct wire_virtual *w, struct fault *f);
+
+/* books.c: one more event came. */
+int books_deliver(struct stream *s, enum wire_event event, uint64_t weight, struct fault *f);
+int books_on_ledger(struct stream *s, const struct wire_frame *frame, struct fault *f);
+/* A new session: what was counted stays in the books. -EBADMSG after too many. */
+int books_begin_session(struct stream *s, struct fault *f);

@@ -1,0 +1,142 @@
+/*
+ * One command and its answer, over a connection of its own. Protocol 1 knows every JVM from 8 on:
+ * its number, a command of up to 16 bytes and three arguments of up to 1024, each NUL-terminated; a
+ * JVM closes the connection when one is longer. Protocol 2 (24 and later) says how long the whole
+ * is; a JVM that has it answers `getversion`, which others do not know.
+ */
+#include "injector/inject.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define WORDS	     4
+#define ARGUMENT_1   1024 /* longest of protocol 1 */
+#define HEADER_BYTES 32
+
+static int wait_for(const struct inject *in, int fd, short events)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+
+	return poll(&p, 1, inject_remaining_ms(in)) > 0 ? 0 : -ETIMEDOUT;
+}
+
+static int send_all(const struct inject *in, int socket, const char *buf, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = send(socket, buf, len, MSG_NOSIGNAL);
+
+		if (n < 0 && errno != EAGAIN)
+			return -errno;
+		if (n < 0 && wait_for(in, socket, POLLOUT) < 0)
+			return -ETIMEDOUT;
+		if (n > 0) {
+			buf += n;
+			len -= (size_t)n;
+		}
+	}
+	return 0;
+}
+
+static int receive_all(const struct inject *in, int socket, char *reply, size_t size)
+{
+	size_t have = 0;
+
+	while (have < size - 1) {
+		ssize_t n = recv(socket, reply + have, size - 1 - have, 0);
+
+		if (n == 0)
+			break;
+		if (n < 0 && errno != EAGAIN)
+			return -errno;
+		/* checked for each piece: one byte a second must not outlast the deadline */
+		if (inject_remaining_ms(in) == 0 || (n < 0 && wait_for(in, socket, POLLIN) < 0))
+			return -ETIMEDOUT;
+		if (n > 0)
+			have += (size_t)n;
+	}
+	reply[have] = '\0';
+	return 0;
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+int attach_protocol_for(const char *const words[4])
+{
+	for (int i = 0; i < WORDS; i++)
+		if (words[i] && strlen(words[i]) > ARGUMENT_1)
+			return 2;
+	return 1;
+}
+
+ssize_t attach_request(int protocol, const char *const words[4], char *buf, size_t size)
+{
+	size_t body = 0, len;
+
+	for (int i = 0; i < WORDS; i++)
+		body += strlen(words[i] ? words[i] : "") + 1;
+	if (body > size || size - body < HEADER_BYTES)
+		return -E2BIG;
+	len = (size_t)snprintf(buf, HEADER_BYTES, "%d", protocol) + 1;
+	if (protocol > 1)
+		len += (size_t)snprintf(buf + len, HEADER_BYTES - len, "%zu", body) + 1;
+	for (int i = 0; i < WORDS; i++) {
+		const char *word = words[i] ? words[i] : "";
+		size_t n = strlen(word) + 1;
+
+		memcpy(buf + len, word, n);
+		len += n;
+	}
+	return (ssize_t)len;
+}
+
+/* "0\n2": what a JVM of protocol 2 answers to getversion; others "-1\n" or "101\n". */
+int attach_protocol_of(const char *reply)
+{
+	return strncmp(reply, "0\n", 2) == 0 ? (int)strtol(reply + 2, NULL, 10) : 1;
+}
+
+/* ---- asking --------------------------------------------------------------------------------- */
+
+static int ask(struct inject *in, int protocol, const char *const words[4], char *reply,
+	       size_t size)
+{
+	static char request[ATTACH_REQUEST_MAX];
+	CLEANUP(fd_closep) int socket = -1;
+	ssize_t len = attach_request(protocol, words, request, sizeof(request));
+	int r;
+
+	if (len < 0)
+		return fault_set(in->fault, E2BIG, FAULT_ATTACH, "the command is too long");
+	r = attach_connect(in, &socket);
+	if (r < 0)
+		return r;
+	r = send_all(in, socket, request, (size_t)len);
+	if (r < 0)
+		return fault_set(in->fault, -r, FAULT_ATTACH, "send the command: ");
+	r = receive_all(in, socket, reply, size);
+	if (r < 0)
+		return fault_set(in->fault, -r, FAULT_ATTACH, "read the JVM's answer: ");
+	return 0;
+}
+
+int attach_command(struct inject *in, const char *const words[4], char *reply, size_t size)
+{
+	static const char *const version[WORDS] = { "getversion", NULL, NULL, NULL };
+	int protocol = attach_protocol_for(words), r;
+
+	if (protocol > 1) {
+		r = ask(in, 1, version, reply, size);
+		if (r < 0)
+			return r;
+		if (attach_protocol_of(reply) < protocol)
+			return fault_set(
+				in->fault, E2BIG, FAULT_ATTACH,
+				"a word of the command is longer than the %d bytes that this "
+				"JVM takes (JDK 24 and later take more)",
+				ARGUMENT_1);
+	}
+	return ask(in, protocol, words, reply, size);
+}

@@ -1,0 +1,84 @@
+/*
+ * Which events a JVM would give beside CPU samples, and why not: for a person who asks before the
+ * attach. The agent decides by the same signs (agent/events/): what is said here is what it would
+ * do now. Never a no: the JVM can be profiled all the same.
+ */
+#include "injector/inject.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "injector/vmclasses.h"
+#include "injector/vmflags.h"
+
+#define ALLOCATIONS_SINCE 11
+
+/* A class archive that is written at the JVM's end; -errno = it cannot be told. */
+static int archives_classes(const struct inject *in)
+{
+	struct vmflag flags[] = {
+		{ "ArchiveClassesAtExit", 8, false, 0 },
+		{ "AOTCacheOutput", 8, false, 0 },
+		{ "AutoCreateSharedArchive", 1, false, 0 },
+	};
+	char mode[16] = "";
+	int r = vmflags_read(in->proc_dfd, flags, ARRAY_SIZE(flags));
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+		if (flags[i].found && flags[i].value)
+			return 1;
+	(void)vmflags_text(in->proc_dfd, "AOTMode", mode, sizeof(mode));
+	return strcmp(mode, "record") == 0;
+}
+
+static const char *without_monitors(const struct inject *in)
+{
+	int used = vmclasses_virtual_threads(in->proc_dfd);
+
+	if (used < 0)
+		return "monitors if no virtual threads are in use, which cannot be told";
+	if (used)
+		return "no monitors: virtual threads are in use, whose yields that would slow until "
+		       "the JVM ends (events.lock.monitors: always takes it)";
+	return NULL;
+}
+
+static int unknown(struct inject *in, int r)
+{
+	static const char why[] = "which events it gives cannot be told: its memory cannot be read";
+
+	if (r == -EACCES || r == -EPERM)
+		return fault_set(in->fault, -r, FAULT_PREFLIGHT, "%s: ", why);
+	in->found = why;
+	return 0;
+}
+
+int events_check(struct inject *in)
+{
+	static char text[600];
+	struct jdk_version version = { 0, 0 };
+	const char *monitors, *parks = NULL, *allocations = NULL;
+	int archives;
+
+	if (!in->looks)
+		return 0;
+	archives = archives_classes(in);
+	if (archives < 0)
+		return unknown(in, archives);
+	if (archives)
+		parks = "no parks: it archives its classes at its end, and would print a line about ours";
+	if (vmflags_version(in->proc_dfd, &version) == 0 && version.feature < ALLOCATIONS_SINCE)
+		allocations = "no allocations: they need JDK 11 or later";
+	monitors = without_monitors(in);
+	if (!monitors && !parks && !allocations)
+		return 0;
+	snprintf(text, sizeof(text), "cpu, wall, thread names%s%s%s%s%s%s%s%s%s",
+		 monitors ? "" : ", monitors", parks ? "" : ", parks",
+		 allocations ? "" : ", allocations", monitors ? "; " : "", monitors ? monitors : "",
+		 parks ? "; " : "", parks ? parks : "", allocations ? "; " : "",
+		 allocations ? allocations : "");
+	in->found = text;
+	return 0;
+}

@@ -1,0 +1,156 @@
+/*
+ * kindling-inject in a person's hands, a jattach that cannot kill:
+ *
+ *   kindling-inject PID load LIBRARY [OPTIONS]
+ *   kindling-inject PID jcmd COMMAND...
+ *   kindling-inject PID properties | threaddump
+ *   kindling-inject PID check [json]
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "injector/inject.h"
+
+#define JCMD_MAX (ATTACH_REQUEST_MAX / 2)
+
+static const char usage[] =
+	"Usage: kindling-inject [--deadline SECONDS] PID COMMAND [ARGUMENT...]\n"
+	"\n"
+	"Talks to a HotSpot JVM of any container through its attach socket. Sends SIGQUIT only to a\n"
+	"process that catches it, never waits for ever, and leaves no file behind.\n"
+	"\n"
+	"Commands:\n"
+	"  load LIBRARY [OPTIONS]   load a JVMTI agent; the path is as the JVM sees it\n"
+	"  jcmd COMMAND [ARG...]    a diagnostic command, e.g. jcmd VM.version\n"
+	"  properties               the JVM's system properties\n"
+	"  threaddump               stacks of all threads\n"
+	"  check [json] [read-seccomp] [over_tmp=1]\n"
+	"                           could an agent be loaded? Sends and leaves nothing.\n"
+	"                           read-seccomp stops a sleeping thread for some 50 us, to read\n"
+	"                           its filter; over_tmp=1: a tmpfs may be laid over its /tmp\n"
+	"\n"
+	"Exit status: 0 done, 1 failed (the reason is printed), 2 wrong usage. Of check: 0 yes, 1 no,\n"
+	"2 it could not be told.\n";
+
+int person_help(bool wrong)
+{
+	fputs(usage, wrong ? stderr : stdout);
+	return wrong ? 2 : 0;
+}
+
+int person_wrong(const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	fputs("kindling-inject: ", stderr);
+	vfprintf(stderr, format, list);
+	fputs("; see kindling-inject --help\n", stderr);
+	va_end(list);
+	return -1;
+}
+
+static int print_reply(const char *reply)
+{
+	const char *text = strchr(reply, '\n');
+	long code = strtol(reply, NULL, 10);
+
+	fputs(text ? text + 1 : reply, stdout);
+	return code == 0 ? 0 : 1;
+}
+
+static int join(char *dst, size_t size, char **words)
+{
+	size_t len = 0;
+
+	dst[0] = '\0';
+	for (; *words; words++) {
+		len += (size_t)snprintf(dst + len, size - len, "%s%s", len ? " " : "", *words);
+		if (len >= size)
+			return -E2BIG;
+	}
+	return 0;
+}
+
+static int check(struct inject *in, char **argv)
+{
+	struct fault f = { 0 };
+	bool json = false;
+
+	for (char **word = argv + 1; *word; word++) {
+		if (strcmp(*word, "json") == 0) {
+			json = true;
+		} else if (strcmp(*word, "read-seccomp") == 0) {
+			in->reads_seccomp = true;
+		} else if (strcmp(*word, "over_tmp=1") == 0) {
+			in->may_cover = true;
+		} else {
+			person_wrong("check takes no word %.40s", *word);
+			return 2;
+		}
+	}
+	in->fault = &f;
+	in->loads = in->looks = true;
+	if (inject_open(in) < 0) {
+		check_say_unseen(json, f.step == FAULT_NAMESPACE ? "access" : "process", &f);
+		if (f.step != FAULT_NAMESPACE || in->proc_dfd < 0)
+			return 1;
+	}
+	return check_all(in, json);
+}
+
+/* The words of the attach protocol. 0, or -1 and the person was told. */
+static int translate(struct inject *in, char **argv, const char *words[4])
+{
+	static char joined[JCMD_MAX];
+
+	words[0] = argv[0];
+	if (strcmp(argv[0], "load") == 0) {
+		if (!argv[1] || (argv[2] && argv[3]))
+			return person_wrong("load wants a LIBRARY, and OPTIONS in one word");
+		in->loads = true;
+		words[1] = argv[1];
+		words[2] = argv[1][0] == '/' ? "true" : "false";
+		words[3] = argv[2];
+	} else if (strcmp(argv[0], "jcmd") == 0) {
+		if (!argv[1])
+			return person_wrong("jcmd wants a COMMAND, such as VM.version or help");
+		if (join(joined, sizeof(joined), argv + 1) < 0)
+			return person_wrong("the command is longer than %zu bytes", sizeof(joined));
+		words[1] = joined;
+	} else if (strcmp(argv[0], "properties") != 0 && strcmp(argv[0], "threaddump") != 0) {
+		return person_wrong("there is no command %.40s", argv[0]);
+	} else if (argv[1]) {
+		return person_wrong("%s takes no argument", argv[0]);
+	}
+	return 0;
+}
+
+int person_command(struct inject *in, char **argv)
+{
+	static char reply[INJECT_REPLY_MAX];
+	const char *words[4] = { NULL, NULL, NULL, NULL };
+	static struct fault f;
+	int r;
+
+	in->fault = &f;
+	if (!argv[0]) {
+		person_wrong("no command is given");
+		return 2;
+	}
+	if (strcmp(argv[0], "check") == 0)
+		return check(in, argv);
+	if (translate(in, argv, words) < 0)
+		return 2;
+	r = inject_prepare(in);
+	if (r == 0)
+		r = attach_command(in, words, reply, sizeof(reply));
+	if (r == 0 && strcmp(argv[0], "load") == 0)
+		r = reply_check_load(reply, &f);
+	if (r < 0) {
+		fprintf(stderr, "kindling-inject: %s: %s\n", fault_step_name(f.step), f.what);
+		return 1;
+	}
+	return print_reply(reply);
+}

@@ -1,0 +1,80 @@
+"""kindling-inject by hand: what it does to a JVM, and what it says to words that are wrong. test_inject.py MAJOR. Needs root."""
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from kindling import BUILD, Jvm, java_home, wait_for  # noqa: E402
+
+MAJOR = "17"
+
+
+def inject(*words, **how):
+    return subprocess.run([BUILD + "/bin/kindling-inject", *map(str, words)], capture_output=True, text=True, timeout=60, **how)
+
+
+class Asked(unittest.TestCase):
+    def test_commands(self):
+        with Jvm(MAJOR) as jvm:
+            self.assertRegex(inject(jvm.pid, "jcmd", "VM.version").stdout, r"JDK (1\.)?%s" % MAJOR)
+            self.assertIn("java.class.path=", inject(jvm.pid, "properties").stdout)
+            self.assertIn("Full thread dump", inject(jvm.pid, "threaddump").stdout)
+            for words in (("jcmd", "no.such.command"), ("load", "/nowhere.so")):
+                done = inject(jvm.pid, *words)
+                self.assertEqual(done.returncode, 1, done)
+            self.assertEqual(jvm.end(), ("END\n", ""))  # no thread dump, no word
+
+    def test_a_long_command_goes_by_protocol_2_or_is_refused_with_the_reason(self):
+        with Jvm(MAJOR) as jvm:
+            done = inject(jvm.pid, "jcmd", "VM.version", "x" * 20000)
+            self.assertEqual(done.returncode, 1)
+            if int(MAJOR) >= 24:  # it arrived, and is wrong
+                self.assertIn("should be empty", done.stdout)
+            else:
+                self.assertIn("longer than the 1024 bytes that this JVM takes", done.stderr)
+            self.assertIn("longer than", inject(jvm.pid, "jcmd", "x" * 60000).stderr)
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_words_that_are_wrong_are_named_and_nothing_is_sent(self):
+        with Jvm(MAJOR) as jvm:
+            for words, says in ((("abc", "properties"), '"abc" is no pid'), (("0", "properties"), '"0" is no pid'),
+                                (("-5", "properties"), '"-5" is no pid'), ((jvm.pid,), "no command is given"),
+                                ((jvm.pid, "frob"), "no command frob"), ((jvm.pid, "load"), "wants a LIBRARY"),
+                                ((jvm.pid, "jcmd"), "wants a COMMAND"), ((jvm.pid, "properties", "x"), "takes no argument"),
+                                ((jvm.pid, "check", "jsno"), "no word jsno"), (("--frob", jvm.pid), "no option --frob"),
+                                (("--deadline", "0", jvm.pid, "properties"), "wants seconds"), ((), "Usage:")):
+                done = inject(*words)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), words)
+                self.assertIn(says, done.stderr)
+            self.assertFalse(os.path.exists("/tmp/.java_pid%d" % jvm.pid))
+
+    def test_who_is_no_jvm_gets_no_signal(self):
+        with subprocess.Popen(["sleep", "100"]) as sleep:
+            done = inject(sleep.pid, "threaddump")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("is no JVM", done.stderr)
+            self.assertIsNone(sleep.poll())
+            sleep.kill()
+        self.assertIn("No such process", inject(999999999, "properties").stderr)
+
+    def test_a_stopped_one_is_refused_at_once(self):
+        with Jvm(MAJOR) as jvm:
+            os.kill(jvm.pid, signal.SIGSTOP)
+            wait_for("it is stopped", lambda: "State:\tT" in open("/proc/%d/status" % jvm.pid).read())
+            begun = time.monotonic()
+            done = inject(jvm.pid, "threaddump")
+            self.assertIn("stopped", done.stderr)
+            self.assertLess(time.monotonic() - begun, 5)
+            os.kill(jvm.pid, signal.SIGCONT)
+            wait_for("it runs", lambda: inject(jvm.pid, "threaddump").returncode == 0)
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1].isdigit():
+        MAJOR = sys.argv.pop(1)
+        java_home(MAJOR)
+    unittest.main(verbosity=2)
