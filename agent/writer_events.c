@@ -2,9 +2,9 @@
  * From the ring into the pending frames, and into the books: a sample that does not get there is
  * counted as dropped, with the cause.
  */
-#include "agent/budget.h"
 #include "agent/writer_priv.h"
 
+#include "agent/budget.h"
 #include "agent/engine/wall.h"
 #include "agent/events/open.h"
 #include "agent/ledger.h"
