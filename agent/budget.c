@@ -6,6 +6,7 @@
 #include "agent/budget.h"
 
 #include <stdio.h>
+#include <string.h>
 #include "agent/engine/cpu_timer.h"
 #include "agent/events/events.h"
 #include "agent/writer.h"
@@ -18,6 +19,8 @@
 /* ... and so much for waits, or those of an application that does little else would go untold */
 #define WAITS_FLOOR_NS (10 * NS_PER_MS)
 #define LOOK_BACK_S    4 /* one second alone is noise: a pass over all threads falls into it */
+#define HURRY	       4 /* times what is allowed: waits that cost so much are not waited for */
+#define LENGTHS	       34 /* powers of two of ns; the last is longer than LOCK_NS_MAX */
 
 struct clocks {
 	uint64_t handler_ns, thread_ns, waits_ns, process_ns, at_ns;
@@ -26,9 +29,18 @@ struct clocks {
 
 static struct {
 	struct clocks past[LOOK_BACK_S]; /* a ring of seconds */
+	struct clocks hurry; /* at the last budget_hurry() */
 	uint32_t seconds; /* seen since the start or the last change */
+	uint32_t lengths[LENGTHS]; /* of the waits told since then */
 	bool noted; /* the reader knows of another threshold than START's */
 } budget;
+
+void budget_wait(uint64_t duration_ns)
+{
+	int i = duration_ns ? 63 - __builtin_clzll(duration_ns) : 0;
+
+	budget.lengths[i < LENGTHS ? i : LENGTHS - 1]++;
+}
 
 static uint64_t clamp(uint64_t ns)
 {
@@ -67,6 +79,8 @@ static void begin_again(void)
 	struct clocks now = read_clocks();
 
 	budget.seconds = 0;
+	budget.hurry = now;
+	memset(budget.lengths, 0, sizeof(budget.lengths));
 	remember(&now);
 }
 
@@ -134,13 +148,55 @@ static void measure(const struct clocks *then, const struct clocks *now, uint64_
 	u->allowed_waits = elapsed_ns / (NS_PER_S / WAITS_FLOOR_NS);
 }
 
-/* How many waits are how long is not known: far over the budget, a large step. */
+/* The longest of the waits told since the last change, as many as may be: how long they are at
+ * least. */
+static uint64_t longest(const struct use *u)
+{
+	uint64_t all = 0, n = 0, may;
+	int i = LENGTHS;
+
+	for (int k = 0; k < LENGTHS; k++)
+		all += budget.lengths[k];
+	may = all * u->allowed / u->ours;
+	while (i > 0 && n + budget.lengths[i - 1] <= may)
+		n += budget.lengths[--i];
+	return all ? 1ull << i : 0;
+}
+
 static uint64_t raise_threshold(uint64_t now, const struct use *u)
 {
-	uint64_t times = u->ours / u->allowed;
-	uint64_t next = now * (times < 2 ? 2 : times > 8 ? 8 : times);
+	uint64_t times = u->ours / u->allowed, next = longest(u);
 
+	if (!next)
+		next = now * (times > 8 ? 8 : times);
+	if (next < now * 2)
+		next = now * 2;
 	return next < LOCK_NS_MAX ? next : LOCK_NS_MAX;
+}
+
+bool budget_hurry(const struct wire_start *start)
+{
+	uint64_t permille = start->max_cpu_permille ? start->max_cpu_permille : MAX_CPU_DEFAULT;
+	uint64_t cost_ns = agent.books.of[WIRE_EVENT_LOCK].cost_ns - budget.hurry.waits_ns;
+	uint64_t elapsed_ns = mono_ns() - budget.hurry.at_ns;
+	struct clocks now;
+	struct use u;
+
+	if (start->flags & WIRE_START_NO_BUDGET)
+		return false;
+	/* the process's clock is not cheap with thousands of threads */
+	if (cost_ns < HURRY * elapsed_ns / (NS_PER_S / WAITS_FLOOR_NS)) {
+		budget.hurry.waits_ns += cost_ns;
+		budget.hurry.at_ns += elapsed_ns;
+		return false;
+	}
+	now = read_clocks();
+	measure(&budget.past[(budget.seconds - 1) % LOOK_BACK_S], &now, permille, &u);
+	budget.hurry.waits_ns = now.waits_ns;
+	budget.hurry.at_ns = now.at_ns;
+	if (u.of_waits < HURRY * u.allowed || u.of_waits < HURRY * u.allowed_waits)
+		return false;
+	return set(start, engine.interval_ns, raise_threshold(events.lock_min_ns, &u));
 }
 
 bool budget_keep(const struct wire_start *start)

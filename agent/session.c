@@ -31,6 +31,7 @@
 #include "agent/writer.h"
 
 #define BATCH_NS     (10 * NS_PER_MS)
+#define HURRY_NS     (NS_PER_S / 4)
 #define SCAN_NS	     (2 * NS_PER_S)
 #define SCAN_SHARE   200 /* a scan may cost 1/200 of the time between two */
 #define NAMES_NS     (5 * NS_PER_S)
@@ -50,7 +51,7 @@ static struct {
 	bool stuck; /* a handler hangs: its memory is never given back */
 	bool ledger_due;
 	bool sampled; /* the session's first samples have come */
-	uint64_t next_second_ns, next_scan_ns, next_names_ns;
+	uint64_t next_second_ns, next_hurry_ns, next_scan_ns, next_names_ns;
 	uint64_t taken_at_ledger;
 } session = { .events_fd = -1, .control_fd = -1 };
 
@@ -426,6 +427,8 @@ static void run_once(uint64_t now)
 		events_tick(now);
 		thread_states_tick(now);
 	}
+	if (every(&session.next_hurry_ns, now, HURRY_NS) && budget_hurry(&session.start))
+		session.ledger_due = true;
 	if (r != WRITER_GONE && every(&session.next_second_ns, now, NS_PER_S))
 		r = once_a_second(now);
 	if (r != WRITER_GONE)

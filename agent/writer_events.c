@@ -4,6 +4,7 @@
  */
 #include "agent/writer_priv.h"
 
+#include "agent/budget.h"
 #include "agent/engine/wall.h"
 #include "agent/events/open.h"
 #include "agent/ledger.h"
@@ -134,8 +135,10 @@ static enum writer_result count_sample(const struct ring_sample *s)
 	}
 	writer.waiting[s->event].n++;
 	writer.waiting[s->event].weight += s->weight;
-	if (s->event == WIRE_EVENT_LOCK)
+	if (s->event == WIRE_EVENT_LOCK) {
 		open_wait_ended(s);
+		budget_wait(s->weight);
+	}
 	return WRITER_OK;
 }
 

@@ -15,8 +15,9 @@
 
 struct events {
 	uint32_t on; /* bits 1 << enum wire_event, of sources: CPU is the engine's */
-	uint32_t inside; /* application threads that may touch the ring or our buffers */
 	uint64_t lock_min_ns;
+	/* application threads that may touch the ring or our buffers; what all read lies apart */
+	uint32_t inside __attribute__((aligned(64)));
 };
 extern struct events events;
 

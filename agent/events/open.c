@@ -90,7 +90,7 @@ void open_wait_ended(const struct ring_sample *s)
 {
 	struct wait *w = waits_at(s->place);
 
-	if (w && w->told != TOLD_NONE && w->told_ns == s->mono_ns)
+	if (w && w->told != TOLD_NONE && waits_told_at(s->place)->ns == s->mono_ns)
 		mark(w, TOLD_ENDED);
 }
 
@@ -197,20 +197,23 @@ static void tell(uint32_t place, uint64_t now_ns, const struct wait_lock *parked
 	begin_record(&copy, place, WIRE_LOCK_OPEN, now_ns);
 	if (!fill(&copy, parked_for) || !record.head.tid || !waits_is_same(place, &copy))
 		return;
-	w->told_ns = copy.begin_ns;
-	w->told_number = record.head.tid;
-	w->told_identity = record.head.identity;
+	*waits_told_at(place) = (struct wait_told){
+		.ns = copy.begin_ns,
+		.number = record.head.tid,
+		.identity = record.head.identity,
+	};
 	if (writer_beside_books(&record.head) == WRITER_OK)
 		mark(w, TOLD_OPENING);
 }
 
 static void tell_closed(uint32_t place, uint64_t now_ns)
 {
-	struct wait *w = waits_at(place), old = { .begin_ns = w->told_ns, .how = w->how };
+	const struct wait_told *told = waits_told_at(place);
+	struct wait *w = waits_at(place), old = { .begin_ns = told->ns, .how = w->how };
 
 	begin_record(&old, place, WIRE_LOCK_CLOSED, now_ns);
-	record.head.tid = w->told_number;
-	record.head.identity = w->told_identity;
+	record.head.tid = told->number;
+	record.head.identity = told->identity;
 	mark(w, writer_beside_books(&record.head) == WRITER_OK ? TOLD_CLOSING : TOLD_LOST);
 }
 
@@ -232,18 +235,19 @@ static void tell_parks(uint64_t now_ns)
 	parks.n = 0;
 }
 
-static bool is_going_on(const struct wait *w)
+static bool is_going_on(uint32_t place)
 {
-	return __atomic_load_n(&w->begin_ns, __ATOMIC_ACQUIRE) == w->told_ns;
+	return __atomic_load_n(&waits_at(place)->begin_ns, __ATOMIC_ACQUIRE) ==
+	       waits_told_at(place)->ns;
 }
 
 static void look_at_told(uint32_t place, uint64_t now_ns)
 {
 	struct wait *w = waits_at(place);
 
-	if (w->told == TOLD_LOST || (w->told == TOLD_GONE && !is_going_on(w)))
+	if (w->told == TOLD_LOST || (w->told == TOLD_GONE && !is_going_on(place)))
 		tell_closed(place, now_ns);
-	else if (w->told == TOLD_OPEN && !is_going_on(w))
+	else if (w->told == TOLD_OPEN && !is_going_on(place))
 		mark(w, TOLD_GONE);
 }
 
@@ -253,7 +257,8 @@ static bool look_at(uint32_t place, uint64_t now_ns, uint64_t long_ns)
 	const struct wait *w = waits_at(place);
 	uint64_t begin_ns = __atomic_load_n(&w->begin_ns, __ATOMIC_ACQUIRE);
 
-	if (!begin_ns || now_ns < begin_ns + long_ns || (w->told && w->told_ns == begin_ns))
+	if (!begin_ns || now_ns < begin_ns + long_ns ||
+	    (w->told && waits_told_at(place)->ns == begin_ns))
 		return false;
 	if (w->told)
 		return false; /* the end of the one before comes first */

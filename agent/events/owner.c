@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include "agent/events/object_header.h"
 #include "agent/libjvm.h"
+#include "agent/walker/arch.h"
 #include "agent/walker/guard.h"
 #include "agent/walker/hotspot/continuation.h"
 #include "agent/walker/hotspot/layout.h"
@@ -23,6 +24,7 @@
 
 #define ANONYMOUS	  1
 #define MARKERS_MAX	  4 /* owner words up to here name nobody */
+#define MOUNT_TRIES	  200 /* of some 40 ns */
 #define LOCK_STACK_MAX	  8 /* objects */
 #define LOOK_MAX	  4096 /* threads that are looked at for one owner */
 #define NEAR		  256u /* threads found lately; power of two */
@@ -171,6 +173,28 @@ uint64_t owner_thread(uint32_t number)
 
 /* ---- the owner ---- */
 
+/*
+ * The number of who holds a lock on that thread. Between two instructions of its unmounting, and of
+ * its mounting, a virtual thread still runs there, or already, and the JVM calls it by the
+ * carrier's name: a park inside `synchronized` on 21 does both. Those are waited for; where the
+ * carrier has lost its CPU meanwhile, nobody is named.
+ */
+static uint32_t holder_number(uint64_t thread)
+{
+	int32_t entry = continuation_sig.entry_in_thread;
+
+	for (int i = 0; i < MOUNT_TRIES; i++) {
+		uint64_t id = mounted(thread);
+
+		if (id)
+			return virtual_number(id);
+		if (entry < 0 || !load64_sig(thread + (uint32_t)entry))
+			return kernel_number(thread);
+		arch_pause();
+	}
+	return 0;
+}
+
 static uint32_t by_id(uint64_t monitor, uint64_t id)
 {
 	uint64_t thread = find(has_id, id, id), own;
@@ -192,7 +216,7 @@ static uint32_t by_address(uint64_t word)
 
 	if (!java_thread_is_sig(thread))
 		thread = find(has_stack, word, word >> STACK_GRAIN);
-	return thread ? owner_number(thread) : 0;
+	return thread ? holder_number(thread) : 0;
 }
 
 static uint32_t owner_of_monitor(uint64_t monitor, uint64_t object)
@@ -201,7 +225,7 @@ static uint32_t owner_of_monitor(uint64_t monitor, uint64_t object)
 
 	if (word == ANONYMOUS && vm.lock_stack >= 0) {
 		thread = object ? search(has_locked, object) : 0;
-		return thread ? owner_number(thread) : 0;
+		return thread ? holder_number(thread) : 0;
 	}
 	if (word < MARKERS_MAX - 1)
 		return 0;

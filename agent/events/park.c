@@ -14,6 +14,7 @@
 #include <time.h>
 #include "agent/agent.h"
 #include "agent/events/park_priv.h"
+#include "agent/events/virtual_name.h"
 #include "agent/events/waits.h"
 #include "agent/walker/hotspot/layout.h"
 #include "agent/walker/java_thread.h"
@@ -65,24 +66,37 @@ static void leave(const JNIEnv *env)
 	__atomic_fetch_sub(lane_of(env), 1, __ATOMIC_RELEASE);
 }
 
-static uint32_t begin(JNIEnv *env, jboolean absolute, jlong time)
+static void begin_now(JNIEnv *env, uint8_t flags, struct wait_here *here)
 {
 	struct wait_lock lock = { 0 };
 	struct park_self self;
-	uint32_t generation;
+	uint32_t number = 0;
+	int saved = errno;
 
-	if (park_has_permit(java_thread_of_sig(env)))
-		return 0;
-	generation = enter(env);
-	if (!generation)
-		return 0;
 	park_self_get(env, &self);
 	lock.owner_tid = park_owner(&self);
+	if (self.is_virtual)
+		number = virtual_number(self.java_thread);
+	wait_begin_here(here, self.java_thread, number, flags, &lock);
 	park_self_put(&self);
-	wait_begin(self.java_thread, self.key, WIRE_WAIT_PARK,
-		   absolute || time > 0 ? WIRE_LOCK_TIMED : 0, &lock);
-	leave(env);
-	return generation;
+	errno = saved;
+}
+
+/* The generation in which it began; 0 = it is no wait, or it is off. Who has a place in the table
+ * and does not wait yet is waited for by stop, as who is in a lane. */
+static uint32_t begin(JNIEnv *env, jboolean absolute, jlong time, struct wait_here *here)
+{
+	uint32_t generation = __atomic_load_n(&park.generation, __ATOMIC_RELAXED);
+	uint64_t java_thread = java_thread_of_sig(env);
+
+	if (!(generation & 1) || park_has_permit(java_thread) || !wait_place(java_thread, here))
+		return 0;
+	if (__atomic_load_n(&park.generation, __ATOMIC_SEQ_CST) == generation) {
+		begin_now(env, absolute || time > 0 ? WIRE_LOCK_TIMED : 0, here);
+		return generation;
+	}
+	wait_give_back(here);
+	return 0;
 }
 
 static void look(void *context, struct wait_lock *lock)
@@ -90,15 +104,14 @@ static void look(void *context, struct wait_lock *lock)
 	park_look(context, lock);
 }
 
-static void end(JNIEnv *env, uint32_t generation)
+static void tell(JNIEnv *env, uint32_t generation, const struct wait_here *here)
 {
-	struct park_self self;
-
 	uint32_t now = enter(env);
+	struct park_self self;
 
 	if (now == generation) {
 		park_self_get(env, &self);
-		wait_end(self.java_thread, self.key, WIRE_WAIT_PARK, look, &self);
+		wait_tell_here(self.java_thread, here, look, &self);
 		park_self_put(&self);
 	}
 	if (now)
@@ -108,18 +121,21 @@ static void end(JNIEnv *env, uint32_t generation)
 void JNICALL park_ours(JNIEnv *env, jobject unsafe, jboolean absolute, jlong time)
 {
 	park_fn *before = __atomic_load_n(&park_before, __ATOMIC_ACQUIRE);
+	struct wait_here here;
 	uint32_t generation;
-	int saved = errno;
+	int saved;
 
 	if (time < 0 && env == __atomic_load_n(&park_prober, __ATOMIC_RELAXED))
 		park_probed = 1;
-	generation = begin(env, absolute, time);
-	errno = saved;
+	generation = begin(env, absolute, time, &here);
 	before(env, unsafe, absolute, time);
-	if (!generation)
+	/* The table stays mapped: nobody need be kept from stopping while a short wait is counted.
+	 * Should stop and start meet the instructions behind this line, a wait is not paired. */
+	if (!generation || __atomic_load_n(&park.generation, __ATOMIC_ACQUIRE) != generation ||
+	    wait_was_short(&here))
 		return;
 	saved = errno;
-	end(env, generation);
+	tell(env, generation, &here);
 	errno = saved;
 }
 
@@ -127,13 +143,16 @@ void JNICALL park_ours(JNIEnv *env, jobject unsafe, jboolean absolute, jlong tim
 
 static bool somebody_inside(void)
 {
+	if (waits_are_beginning())
+		return true;
 	for (uint32_t i = 0; i < LANES; i++)
 		if (__atomic_load_n(&lanes[i].inside, __ATOMIC_SEQ_CST))
 			return true;
 	return false;
 }
 
-/* A class archive written at the JVM's end has no place for our class, and says so on its output. */
+/* A class archive written at the JVM's end has no place for our class, and says so on its output.
+ */
 static bool archives_classes(void)
 {
 	const char *mode = layout_flag_text("AOTMode");

@@ -12,6 +12,7 @@
 #include "agent/jni_names.h"
 #include "agent/libjvm.h"
 #include "agent/walker/guard.h"
+#include "agent/walker/hotspot/continuation.h"
 #include "agent/walker/hotspot/layout.h"
 #include "agent/walker/java_thread.h"
 #include "agent/walker/walker.h"
@@ -31,7 +32,7 @@ static struct {
 	bool by_slot; /* Thread objects by their slots; else by current_thread */
 	bool slot_is_object; /* &_threadObj itself */
 	uint64_t tag;
-	int32_t thread_object, virtual_object, owner_id; /* in a JavaThread; -1 = no such field */
+	int32_t thread_object, virtual_object; /* in a JavaThread; -1 = no such field */
 	int32_t osthread, thread_number;
 } known;
 
@@ -63,14 +64,6 @@ static bool same(JNIEnv *env, jobject a, jobject b)
 	       (*env)->IsSameObject(env, a, b);
 }
 
-/* A virtual thread's number outlives its carriers; it is no address. */
-static uint64_t key_of_virtual(const struct park_self *s)
-{
-	if (known.owner_id >= 0)
-		return word_at(s->java_thread + (uint32_t)known.owner_id);
-	return (uint64_t)(*s->env)->GetLongField(s->env, s->thread, known.thread_id);
-}
-
 static void find_thread(struct park_self *s)
 {
 	jobject mounted = NULL;
@@ -81,22 +74,22 @@ static void find_thread(struct park_self *s)
 	if (!s->thread || !mounted || same(s->env, s->thread, mounted))
 		return;
 	s->thread = mounted;
-	s->key = key_of_virtual(s);
+	s->is_virtual = true;
 }
 
 void park_self_get(JNIEnv *env, struct park_self *s)
 {
 	s->env = env;
-	s->java_thread = s->key = java_thread_of_sig(env);
+	s->java_thread = java_thread_of_sig(env);
 	s->is_local = !known.by_slot;
+	s->is_virtual = false;
 	if (known.by_slot) {
 		find_thread(s);
 		return;
 	}
 	s->thread = known.current_thread(env, NULL);
-	if (s->thread && known.virtual_thread &&
-	    (*env)->IsInstanceOf(env, s->thread, known.virtual_thread))
-		s->key = key_of_virtual(s);
+	s->is_virtual = s->thread && known.virtual_thread &&
+			(*env)->IsInstanceOf(env, s->thread, known.virtual_thread);
 }
 
 void park_self_put(struct park_self *s)
@@ -126,10 +119,13 @@ static uint32_t tid_of(JNIEnv *env, jobject thread)
 uint32_t park_owner(const struct park_self *s)
 {
 	JNIEnv *env = s->env;
-	jobject blocker = s->thread ? (*env)->GetObjectField(env, s->thread, known.blocker) : NULL;
-	jobject owner = NULL;
+	jobject blocker, owner = NULL;
 	uint32_t tid = 0;
 
+	if (!s->thread || (known.by_slot && park_peek_owner(s->thread, &tid)))
+		return tid;
+	tid = 0;
+	blocker = (*env)->GetObjectField(env, s->thread, known.blocker);
 	if (!blocker)
 		return 0;
 	if ((*env)->IsInstanceOf(env, blocker, known.synchronizer))
@@ -309,13 +305,24 @@ void park_blocked_each(void (*on)(uint64_t java_thread, const struct wait_lock *
 		jni_threads_each(on_blocked, &on);
 }
 
+static void init_peek(JNIEnv *env)
+{
+	const struct park_fields fields = {
+		.blocker = field_id_offset(known.blocker),
+		.eetop = field_id_offset(known.eetop),
+		.owner = field_id_offset(known.owner),
+	};
+
+	park_peek_init(env, by_slot(java_thread_of_sig(env), known.thread_object),
+		       known.synchronizer, known.blocker, &fields);
+}
+
 int park_blocker_init(JNIEnv *env, const char **why)
 {
 	int r;
 
 	memset(&known, 0, sizeof(known));
 	r = find_fields(env, why);
-	known.owner_id = vm_sig.thread_monitor_owner;
 	known.osthread = (int32_t)libjvm_offset("JavaThread", "_osthread");
 	if (known.osthread < 0)
 		known.osthread = (int32_t)libjvm_offset("Thread", "_osthread");
@@ -331,6 +338,8 @@ int park_blocker_init(JNIEnv *env, const char **why)
 		known.by_slot = slots_work(env);
 	else
 		park_blocker_deinit(env);
+	if (known.by_slot)
+		init_peek(env);
 	return r;
 }
 

@@ -1,6 +1,6 @@
 /*
  * Between park.c (what every park runs through), park_native.c (which puts it there), park_permit.c
- * (does it wait at all?) and park_blocker.c (what the thread parks for).
+ * (does it wait at all?), park_blocker.c and park_peek.c (what the thread parks for).
  */
 #pragma once
 
@@ -46,9 +46,9 @@ void park_blocker_deinit(JNIEnv *env);
 struct park_self {
 	JNIEnv *env;
 	uint64_t java_thread;
-	uint64_t key; /* for wait_begin() */
 	jobject thread; /* its Thread, the virtual one where one is mounted */
 	bool is_local; /* @thread is a local reference */
+	bool is_virtual;
 };
 
 /* The thread that parks. No call of Java; errors leave no exception. */
@@ -56,6 +56,22 @@ void park_self_get(JNIEnv *env, struct park_self *ret);
 void park_self_put(struct park_self *self);
 /* Before: the tid of the thread that holds what it parks for; 0 = nobody or unknown. */
 uint32_t park_owner(const struct park_self *self);
+/* ---- park_peek.c ---- */
+
+struct park_fields {
+	int32_t blocker, eetop; /* of a Thread */
+	int32_t owner; /* of an AbstractOwnableSynchronizer */
+};
+
+/* Agent's thread: @thread is the slot of its own Thread. Where it does not work, nothing is read.
+ */
+void park_peek_init(JNIEnv *env, jobject thread, jclass synchronizer, jfieldID blocker,
+		    const struct park_fields *fields);
+/* The same as park_owner(), of a thread by its slot. false = the JVM must be asked. */
+bool park_peek_owner(jobject thread, uint32_t *ret_tid);
+
+/* ---- park_blocker.c ---- */
+
 /* After: class and identity. */
 void park_look(const struct park_self *self, struct wait_lock *lock);
 /* Agent's thread: each platform thread that is parked for something; its owner where another thread

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "agent/events/events.h"
 #include "agent/events/virtual_name.h"
+#include "agent/walker/java_thread.h"
 #include "agent/walker/walker.h"
 
 #define BUFFERS	    16
@@ -78,7 +79,9 @@ static void wake_writer(void)
 {
 	uint64_t one = 1;
 
-	if (__atomic_exchange_n(&agent.writer_idle, 0, __ATOMIC_SEQ_CST) &&
+	/* what was added to the books came before it: the writer sees that, or we see it idle */
+	if (__atomic_load_n(&agent.writer_idle, __ATOMIC_SEQ_CST) &&
+	    __atomic_exchange_n(&agent.writer_idle, 0, __ATOMIC_SEQ_CST) &&
 	    write(agent.wake_fd, &one, sizeof(one)) < 0)
 		return; /* it also wakes by itself once a second */
 }
@@ -142,7 +145,9 @@ static bool push_with_stack(struct event_books *books, struct ring_sample *head,
 	walk.frames = buffers[buffer].frames;
 	virtual_mend();
 	walk_anchor_sig(&walk, java_thread);
-	head->tid = thread_id();
+	head->tid = java_thread ? java_thread_tid_sig(java_thread) : 0;
+	if (!head->tid)
+		head->tid = thread_id();
 	head->n_frames = walk.n;
 	head->n_owner_frames = 0;
 	head->broken = walk.broken;

@@ -1,8 +1,8 @@
 /*
  * See waits.h. The table: keys in lines of eight, so that a look at a line is one load from memory;
- * a few lines serve most JVMs, the larger parts of the table are touched when the ones before are
- * full. One thread fills and clears a place, the agent's own only copies: between two waits at a
- * place begin_ns is 0, so a copy with the same begin before and after is whole.
+ * a few lines serve most JVMs, the larger parts of the table are touched once the ones before have
+ * been full. One thread fills and clears a place, the agent's own only copies: between two waits at
+ * a place begin_ns is 0, so a copy with the same begin before and after is whole.
  *
  * The table's memory stays mapped for ever, given back to the kernel: a thread that comes late
  * finds zeros.
@@ -20,21 +20,21 @@
 #define LINE	    8u /* keys of one cache line */
 #define PART_SMALL  (WAITS_MAX / 32)
 #define PART_MIDDLE (WAITS_MAX / 4)
-#define SHARDS	    16u
 
 struct table {
 	uint64_t keys[WAITS_MAX]; /* 0 = free */
 	struct wait waits[WAITS_MAX];
+	struct wait_told told[WAITS_MAX];
 };
 
 static struct table *table;
 static uint32_t used; /* places that were in use before here; grows by parts */
+static uint32_t n_older; /* parks of waits_add() in the table */
 
-/* Counters that many threads add to at once: each has its own line most of the time. */
 static struct {
-	uint64_t short_waits, short_ns, unpaired;
-	uint64_t pad[5];
-} shards[SHARDS] __attribute__((aligned(64)));
+	uint64_t short_waits, short_ns; /* of places that are forgotten */
+	uint64_t unpaired;
+} counts;
 
 /* ---- places ---- */
 
@@ -57,7 +57,10 @@ static uint32_t hash_of(uint64_t key)
 /* The @i-th line of a key in a part: its first place. */
 static uint32_t line_of(const struct part *p, uint32_t hash, uint32_t i)
 {
-	return p->first + (hash + i) % ((p->end - p->first) / LINE) * LINE;
+	uint32_t n = (p->end - p->first) / LINE;
+	uint32_t line = (uint32_t)((uint64_t)hash * n >> 32) + i;
+
+	return p->first + (line < n ? line : line - n) * LINE;
 }
 
 static int32_t find_in(const uint64_t *keys, uint32_t first, uint64_t key)
@@ -73,8 +76,8 @@ static int32_t find(const struct table *t, uint64_t key)
 {
 	uint32_t hash = hash_of(key), limit = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
 
-	for (const struct part *p = parts; p < parts + PARTS && p->end <= limit; p++)
-		for (uint32_t i = 0; i < p->lines; i++) {
+	for (const struct part *p = parts + PARTS; p-- > parts;)
+		for (uint32_t i = 0; p->end <= limit && i < p->lines; i++) {
 			int32_t place = find_in(t->keys, line_of(p, hash, i), key);
 
 			if (place >= 0)
@@ -89,7 +92,7 @@ static int32_t claim_in(uint64_t *keys, uint32_t first, uint64_t key)
 		uint64_t none = 0;
 
 		if (__atomic_load_n(&keys[k], __ATOMIC_RELAXED) == 0 &&
-		    __atomic_compare_exchange_n(&keys[k], &none, key, false, __ATOMIC_ACQ_REL,
+		    __atomic_compare_exchange_n(&keys[k], &none, key, false, __ATOMIC_SEQ_CST,
 						__ATOMIC_RELAXED))
 			return (int32_t)k;
 	}
@@ -105,42 +108,66 @@ static void now_used(uint32_t end)
 		;
 }
 
-static int32_t claim(struct table *t, uint64_t key)
+static int32_t claim_in_part(struct table *t, const struct part *p, uint64_t key)
 {
 	uint32_t hash = hash_of(key);
+	int32_t place = -1;
 
-	for (const struct part *p = parts; p < parts + PARTS; p++)
-		for (uint32_t i = 0; i < p->lines; i++) {
-			int32_t place = claim_in(t->keys, line_of(p, hash, i), key);
+	for (uint32_t i = 0; place < 0 && i < p->lines; i++)
+		place = claim_in(t->keys, line_of(p, hash, i), key);
+	return place;
+}
 
-			if (place >= 0) {
-				now_used(p->end);
-				return place;
-			}
-		}
-	return -1;
+/* The largest part that is in use has most room: one line is looked at where thousands wait. */
+static int32_t claim(struct table *t, uint64_t key)
+{
+	uint32_t limit = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+	const struct part *next = parts;
+	int32_t place = -1;
+
+	while (next < parts + PARTS && next->end <= limit)
+		next++;
+	for (const struct part *p = next; place < 0 && p > parts; p--)
+		place = claim_in_part(t, p - 1, key);
+	for (; place < 0 && next < parts + PARTS; next++) {
+		place = claim_in_part(t, next, key);
+		if (place >= 0)
+			now_used(next->end);
+	}
+	return place;
+}
+
+static void no_longer_older(struct wait *w)
+{
+	if (w->is_older && __atomic_exchange_n(&w->is_older, 0, __ATOMIC_RELAXED))
+		__atomic_fetch_sub(&n_older, 1, __ATOMIC_RELAXED);
+}
+
+static void is_over(struct wait *w)
+{
+	__atomic_store_n(&w->begin_ns, 0, __ATOMIC_RELEASE);
+	no_longer_older(w);
 }
 
 static void release(struct table *t, uint32_t place)
 {
-	__atomic_store_n(&t->waits[place].begin_ns, 0, __ATOMIC_RELEASE);
+	is_over(&t->waits[place]);
 	__atomic_store_n(&t->keys[place], 0, __ATOMIC_RELEASE);
 }
 
 /* ---- begin and end ---- */
 
-static int32_t enter(struct table *t, const struct wait *from)
+static void count_unpaired(void)
 {
-	int32_t place = find(t, from->key); /* of a wait whose end was not told */
-	struct wait *w;
+	__atomic_fetch_add(&counts.unpaired, 1, __ATOMIC_RELAXED);
+}
 
-	if (place >= 0)
-		__atomic_store_n(&t->waits[place].begin_ns, 0, __ATOMIC_RELEASE);
-	else
-		place = claim(t, from->key);
-	if (place < 0)
-		return -1; /* its end is counted as unpaired */
-	w = &t->waits[place];
+/* @place is the caller's. */
+static uint64_t fill(struct table *t, uint32_t place, const struct wait *from)
+{
+	struct wait *w = &t->waits[place];
+	uint64_t now_ns = mono_ns();
+
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	w->java_thread = from->java_thread;
 	w->key = from->key;
@@ -148,8 +175,21 @@ static int32_t enter(struct table *t, const struct wait *from)
 	w->number = from->number;
 	w->how = from->how;
 	w->flags = from->flags;
-	__atomic_store_n(&w->begin_ns, mono_ns(), __ATOMIC_RELEASE);
-	return place;
+	__atomic_store_n(&w->begin_ns, now_ns, __ATOMIC_RELEASE);
+	return now_ns;
+}
+
+static int32_t enter(struct table *t, const struct wait *from)
+{
+	int32_t place = find(t, from->key); /* of a wait whose end was not told */
+
+	if (place >= 0)
+		is_over(&t->waits[place]);
+	else
+		place = claim(t, from->key);
+	if (place >= 0)
+		(void)fill(t, (uint32_t)place, from);
+	return place; /* -1: its end is counted as unpaired */
 }
 
 void wait_begin(uint64_t java_thread, uint64_t key, enum wire_wait how, uint8_t flags,
@@ -188,56 +228,119 @@ static void send(uint64_t java_thread, const struct wait *w, uint64_t duration_n
 	(void)events_push(&head, java_thread);
 }
 
-static void add(uint64_t *counter, uint64_t n)
+static void count_short(struct wait *w, uint64_t duration_ns)
 {
-	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+	/* nobody else adds; the agent's thread reads */
+	__atomic_store_n(&w->short_waits, w->short_waits + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->short_ns, w->short_ns + duration_ns, __ATOMIC_RELAXED);
 }
 
 void wait_end(uint64_t java_thread, uint64_t key, enum wire_wait how,
 	      void (*look)(void *context, struct wait_lock *lock), void *context)
 {
 	struct table *t = table;
-	uint32_t shard = hash_of(java_thread) % SHARDS;
-	uint64_t duration_ns;
-	struct wait w;
+	struct wait_here here;
+	const struct wait *w;
 	int32_t place;
 
 	if (!events_on(WIRE_EVENT_LOCK) || !t || !key)
 		return;
 	place = find(t, key);
-	w.begin_ns = 0;
-	if (place >= 0)
-		w = t->waits[place];
-	if (!w.begin_ns || w.how != how) {
-		add(&shards[shard].unpaired, 1);
-		if (place >= 0)
+	w = place >= 0 ? &t->waits[place] : NULL;
+	if (!w || !w->begin_ns || w->how != how) {
+		count_unpaired();
+		if (w)
 			release(t, (uint32_t)place);
 		return;
 	}
-	duration_ns = mono_ns() - w.begin_ns;
-	if (duration_ns < events.lock_min_ns) {
-		release(t, (uint32_t)place);
-		add(&shards[shard].short_waits, 1);
-		add(&shards[shard].short_ns, duration_ns);
-		return;
-	}
-	if (look)
-		look(context, &w.lock);
-	send(java_thread, &w, duration_ns, (uint32_t)place);
-	release(t, (uint32_t)place); /* last: until then it is not missed */
+	here = (struct wait_here){ .begin_ns = w->begin_ns, .place = (uint32_t)place };
+	if (!wait_was_short(&here))
+		wait_tell_here(java_thread, &here, look, context);
 }
 
-void waits_counts(uint64_t *ret_short, uint64_t *ret_short_ns, uint64_t *ret_unpaired)
+bool wait_place(uint64_t java_thread, struct wait_here *ret)
 {
-	*ret_short = *ret_short_ns = *ret_unpaired = 0;
-	for (uint32_t i = 0; i < SHARDS; i++) {
-		*ret_short += __atomic_load_n(&shards[i].short_waits, __ATOMIC_RELAXED);
-		*ret_short_ns += __atomic_load_n(&shards[i].short_ns, __ATOMIC_RELAXED);
-		*ret_unpaired += __atomic_load_n(&shards[i].unpaired, __ATOMIC_RELAXED);
+	struct table *t = table;
+	int32_t place = -1;
+
+	if (!events_on(WIRE_EVENT_LOCK) || !t)
+		return false;
+	/* what the agent's thread took for a park of this thread is over */
+	if (__atomic_load_n(&n_older, __ATOMIC_RELAXED))
+		place = find(t, java_thread);
+	if (place >= 0)
+		is_over(&t->waits[place]);
+	else
+		place = claim(t, java_thread);
+	if (place < 0)
+		count_unpaired();
+	ret->place = (uint32_t)place;
+	return place >= 0;
+}
+
+void wait_give_back(const struct wait_here *here)
+{
+	release(table, here->place);
+}
+
+void wait_begin_here(struct wait_here *here, uint64_t java_thread, uint32_t number, uint8_t flags,
+		     const struct wait_lock *lock)
+{
+	const struct wait from = {
+		.java_thread = java_thread,
+		.key = java_thread,
+		.lock = *lock,
+		.number = number,
+		.how = WIRE_WAIT_PARK,
+		.flags = flags,
+	};
+
+	here->begin_ns = fill(table, here->place, &from);
+}
+
+bool wait_was_short(struct wait_here *here)
+{
+	struct table *t = table;
+	struct wait *w = &t->waits[here->place];
+
+	here->duration_ns = mono_ns() - here->begin_ns;
+	if (here->duration_ns >= events.lock_min_ns)
+		return false;
+	if (w->begin_ns == here->begin_ns) {
+		count_short(w, here->duration_ns);
+		release(t, here->place);
 	}
+	return true;
+}
+
+void wait_tell_here(uint64_t java_thread, const struct wait_here *here,
+		    void (*look)(void *context, struct wait_lock *lock), void *context)
+{
+	struct table *t = table;
+	struct wait w = t->waits[here->place];
+
+	if (w.begin_ns != here->begin_ns || !events_on(WIRE_EVENT_LOCK))
+		return;
+	if (look)
+		look(context, &w.lock);
+	send(java_thread, &w, here->duration_ns, here->place);
+	release(t, here->place); /* last: until then it is not missed */
 }
 
 /* ---- the agent's thread ---- */
+
+void waits_counts(uint64_t *ret_short, uint64_t *ret_short_ns, uint64_t *ret_unpaired)
+{
+	uint32_t n = waits_used();
+
+	*ret_short = counts.short_waits;
+	*ret_short_ns = counts.short_ns;
+	*ret_unpaired = __atomic_load_n(&counts.unpaired, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < n; i++) {
+		*ret_short += __atomic_load_n(&table->waits[i].short_waits, __ATOMIC_RELAXED);
+		*ret_short_ns += __atomic_load_n(&table->waits[i].short_ns, __ATOMIC_RELAXED);
+	}
+}
 
 bool waits_copy(uint32_t i, struct wait *ret)
 {
@@ -274,19 +377,46 @@ int32_t waits_add(uint64_t java_thread, uint64_t key, enum wire_wait how,
 		.how = (uint8_t)how,
 	};
 
-	return table && find(table, key) < 0 ? enter(table, &w) : -1;
+	int32_t place = table && find(table, key) < 0 ? enter(table, &w) : -1;
+
+	/* of another kind of wait its end finds it, too */
+	if (place >= 0 && how == WIRE_WAIT_PARK) {
+		__atomic_store_n(&table->waits[place].is_older, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&n_older, 1, __ATOMIC_RELAXED);
+	}
+	return place;
 }
 
 void waits_remove(uint32_t i, uint64_t begin_ns)
 {
-	if (__atomic_compare_exchange_n(&table->waits[i].begin_ns, &begin_ns, 0, false,
-					__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		__atomic_store_n(&table->keys[i], 0, __ATOMIC_RELEASE);
+	struct wait *w = &table->waits[i];
+
+	if (!__atomic_compare_exchange_n(&w->begin_ns, &begin_ns, 0, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
+		return;
+	no_longer_older(w);
+	__atomic_store_n(&table->keys[i], 0, __ATOMIC_RELEASE);
 }
 
 struct wait *waits_at(uint32_t i)
 {
 	return table ? &table->waits[i] : NULL;
+}
+
+struct wait_told *waits_told_at(uint32_t i)
+{
+	return &table->told[i];
+}
+
+bool waits_are_beginning(void)
+{
+	uint32_t n = waits_used();
+
+	for (uint32_t i = 0; i < n; i++)
+		if (__atomic_load_n(&table->keys[i], __ATOMIC_SEQ_CST) &&
+		    !__atomic_load_n(&table->waits[i].begin_ns, __ATOMIC_ACQUIRE))
+			return true;
+	return false;
 }
 
 uint32_t waits_used(void)
@@ -301,8 +431,12 @@ uint64_t waits_bytes(void)
 
 static void empty(void)
 {
+	uint64_t unpaired;
+
 	open_waits_forget();
+	waits_counts(&counts.short_waits, &counts.short_ns, &unpaired);
 	__atomic_store_n(&used, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&n_older, 0, __ATOMIC_RELAXED);
 	(void)syscall(SYS_madvise, table, sizeof(*table), MADV_DONTNEED);
 }
 

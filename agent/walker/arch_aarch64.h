@@ -54,3 +54,9 @@ static inline uint64_t regs_link_at(uint64_t context, uint64_t (*load)(uint64_t)
 {
 	return arch_code(load(context + arch_context_reg(30)));
 }
+
+/* In a loop that waits for another CPU. */
+static inline void arch_pause(void)
+{
+	__asm__ volatile("yield" ::: "memory");
+}

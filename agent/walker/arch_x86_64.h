@@ -61,3 +61,9 @@ static inline uint64_t arch_code(uint64_t word)
 {
 	return word;
 }
+
+/* In a loop that waits for another CPU. */
+static inline void arch_pause(void)
+{
+	__asm__ volatile("pause" ::: "memory");
+}

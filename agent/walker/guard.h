@@ -31,6 +31,9 @@ uint64_t guard_faults(void);
 /* Handler: before the first load of a walk. false = a fault would kill (the interrupted thread blocks
  * SIGSEGV or SIGBUS): no load may be made. */
 bool guard_begin_sig(const sigset_t *interrupted_mask);
+/* Faults are taken now: then a load may also be made without all that guard_word_sig() looks at. */
+bool guard_is_hooked_sig(void);
+uint64_t guard_load_raw_sig(uint64_t aligned_address);
 /* The aligned word at @address & ~7; 0 when it cannot be read. */
 uint64_t guard_word_sig(uint64_t address);
 /* Copy bytes; what cannot be read is 0. */

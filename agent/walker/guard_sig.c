@@ -11,7 +11,6 @@
 #define PAGE_SLOTS 64
 
 /* guard_load_raw_sig(address): the word there; at a fault the hook continues at the second label */
-extern uint64_t guard_load_raw_sig(uint64_t address);
 extern const char guard_load_at_sig[], guard_load_failed_sig[];
 
 #if defined(__x86_64__)
@@ -72,6 +71,11 @@ bool guard_begin_sig(const sigset_t *interrupted_mask)
 		return true;
 	}
 	return !(mask & (1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1)));
+}
+
+bool guard_is_hooked_sig(void)
+{
+	return __atomic_load_n(&guard_state_sig.hooked, __ATOMIC_RELAXED);
 }
 
 uint64_t guard_word_sig(uint64_t address)

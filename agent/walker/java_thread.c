@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include "agent/libjvm.h"
 #include "agent/walker/java_thread.h"
 #include "agent/walker/java_thread_priv.h"
 
@@ -42,6 +43,10 @@ int java_thread_init(JNIEnv *env)
 
 	if (!thread || (uint64_t)(uintptr_t)env <= thread)
 		return -ENOTSUP;
+	p->osthread = (int32_t)libjvm_offset("JavaThread", "_osthread");
+	if (p->osthread < 0)
+		p->osthread = (int32_t)libjvm_offset("Thread", "_osthread");
+	p->number = (int32_t)libjvm_offset("OSThread", "_thread_id");
 	/* through dlsym: it lives in libpthread before glibc 2.34 */
 	p->getspecific = (getspecific_fn *)dlsym(RTLD_DEFAULT, "pthread_getspecific");
 	if (!p->getspecific)

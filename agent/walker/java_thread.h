@@ -18,5 +18,7 @@ uint64_t java_thread_address_sig(void);
 bool java_thread_is_sig(uint64_t address);
 /* The JavaThread whose JNIEnv @env is. */
 uint64_t java_thread_of_sig(const JNIEnv *env);
-/* Its JNIEnv, or NULL. */
+/* The kernel's number of a thread; 0 = not to be had. */
+uint32_t java_thread_tid_sig(uint64_t java_thread);
+/* The calling thread's JNIEnv, or NULL. */
 JNIEnv *java_thread_env_sig(void);

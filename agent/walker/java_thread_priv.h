@@ -11,6 +11,7 @@ struct java_thread_places {
 	getspecific_fn *getspecific;
 	pthread_key_t key;
 	uint64_t env_offset; /* of the JNIEnv in a JavaThread */
+	int32_t osthread, number; /* in a JavaThread, in an OSThread; -1 = not exported */
 	const struct JNINativeInterface_ *functions; /* what every JNIEnv begins with */
 };
 

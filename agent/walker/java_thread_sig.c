@@ -20,8 +20,7 @@ bool java_thread_is_sig(uint64_t address)
 	const struct java_thread_places *p = &java_thread_places;
 
 	/* a GC or VM thread is a smaller object without a JNIEnv */
-	return address &&
-	       load64_sig(address + p->env_offset) == (uint64_t)(uintptr_t)p->functions;
+	return address && load64_sig(address + p->env_offset) == (uint64_t)(uintptr_t)p->functions;
 }
 
 JNIEnv *java_thread_env_sig(void)
@@ -34,4 +33,13 @@ JNIEnv *java_thread_env_sig(void)
 uint64_t java_thread_of_sig(const JNIEnv *env)
 {
 	return (uint64_t)(uintptr_t)env - java_thread_places.env_offset;
+}
+
+uint32_t java_thread_tid_sig(uint64_t java_thread)
+{
+	const struct java_thread_places *p = &java_thread_places;
+
+	if (p->osthread < 0 || p->number < 0)
+		return 0;
+	return load32_sig(load64_sig(java_thread + (uint32_t)p->osthread) + (uint32_t)p->number);
 }

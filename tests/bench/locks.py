@@ -51,7 +51,7 @@ class Ours:
     """The agent in a JVM with lock events on, for as long as the block is open."""
 
     def __init__(self, jvm, min_wait_ns, monitors="always"):
-        self.jvm, self.options = jvm, ["-T", str(min_wait_ns), "-M", monitors]
+        self.jvm, self.options = jvm, ["-T", str(min_wait_ns), "-M", monitors, "-m", "10"]  # max_cpu, as by default
         self.events = self.seconds = 0
 
     def __enter__(self):

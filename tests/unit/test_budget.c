@@ -111,6 +111,39 @@ static void waits_that_cost_too_much_are_only_counted_until_they_cost_less(void 
 	assert_string_equal(note, "");
 }
 
+/* A quarter of a second of a process that uses one CPU. */
+static bool quarter(uint64_t waits_ms)
+{
+	clock_ns += NS_PER_S / 4;
+	process_ns += NS_PER_S / 4;
+	agent.books.of[WIRE_EVENT_LOCK].cost_ns += waits_ms * NS_PER_MS;
+	agent.books.of[WIRE_EVENT_LOCK].taken += 1000 * waits_ms;
+	return budget_hurry(&start);
+}
+
+static void waits_that_cost_far_too_much_are_not_told_for_long(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_false(quarter(4));
+	for (int i = 0; i < 1000; i++)
+		budget_wait(i < 995 ? 25 * NS_PER_MS : 70 * NS_PER_MS);
+	assert_true(quarter(60));
+	/* those that are left are a hundredth of what there was */
+	assert_in_range(events.lock_min_ns, 26 * NS_PER_MS, 69 * NS_PER_MS);
+	assert_non_null(strstr(note, "waits below 33 ms are only counted"));
+	assert_false(quarter(1));
+}
+
+static void burst_of_waits_is_told(void **state)
+{
+	(void)state;
+	assert_false(quarter(0));
+	assert_false(quarter(9));
+	assert_false(quarter(0));
+	assert_int_equal(events.lock_min_ns, NS_PER_MS);
+}
+
 static void waits_of_a_process_that_does_little_else_are_told(void **state)
 {
 	(void)state;
@@ -151,6 +184,8 @@ int main(void)
 		cmocka_unit_test_setup(samples_that_cost_too_much_come_less_often, begin),
 		cmocka_unit_test_setup(
 			waits_that_cost_too_much_are_only_counted_until_they_cost_less, begin),
+		cmocka_unit_test_setup(waits_that_cost_far_too_much_are_not_told_for_long, begin),
+		cmocka_unit_test_setup(burst_of_waits_is_told, begin),
 		cmocka_unit_test_setup(waits_of_a_process_that_does_little_else_are_told, begin),
 		cmocka_unit_test_setup(without_cpu_samples_the_threshold_alone_moves, begin),
 		cmocka_unit_test_setup(a_recording_without_a_budget_keeps_both, begin),

@@ -13,6 +13,7 @@
 #include "agent/events/park.h"
 #include "agent/events/virtual_name.h"
 #include "agent/events/waits.h"
+#include "agent/walker/java_thread.h"
 #include "agent/writer.h"
 #include "tests/unit/unit.h"
 
@@ -38,6 +39,12 @@ uint64_t mono_ns(void)
 
 uint32_t thread_id(void)
 {
+	return 77;
+}
+
+uint32_t java_thread_tid_sig(uint64_t java_thread)
+{
+	(void)java_thread;
 	return 77;
 }
 

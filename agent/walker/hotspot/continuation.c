@@ -12,6 +12,11 @@
 #define STACK_MIN   32 /* plausible sizes of a StackChunk's header and fields */
 #define STACK_MAX   128
 
+int32_t field_id_offset(jfieldID id)
+{
+	return (int32_t)((uintptr_t)id >> (vm_sig.version >= 28 ? ID_SHIFT_28 : ID_SHIFT));
+}
+
 static int32_t field_offset(JNIEnv *env, jclass klass, const char *name, const char *signature)
 {
 	jfieldID id = klass ? (*env)->GetFieldID(env, klass, name, signature) : NULL;
@@ -20,7 +25,7 @@ static int32_t field_offset(JNIEnv *env, jclass klass, const char *name, const c
 		(*env)->ExceptionClear(env);
 		return -1;
 	}
-	return (int32_t)((uintptr_t)id >> (vm_sig.version >= 28 ? ID_SHIFT_28 : ID_SHIFT));
+	return field_id_offset(id);
 }
 
 static jclass find_class(JNIEnv *env, const char *name)
@@ -38,6 +43,8 @@ static uint64_t static_u64(const char *type, const char *field, const char *fiel
 
 	if (!address)
 		address = libjvm_static(type, field2);
+	if (!address)
+		address = libjvm_static("Universe", field2); /* up to 12 */
 	if (address)
 		memcpy(&value, address, sizeof(value));
 	return value;
@@ -127,11 +134,11 @@ void continuation_init(JNIEnv *env)
 	memset(c, 0xff, sizeof(*c));
 	c->z_shift = c->z_bad_mask = NULL;
 	c->entry_in_thread = vm_sig.thread_cont_entry;
+	read_oops();
 	if (vm_sig.version < 21)
 		return;
 	continuation = find_class(env, "jdk/internal/vm/Continuation");
 	chunk = find_class(env, "jdk/internal/vm/StackChunk");
-	read_oops();
 	c->tail = field_offset(env, continuation, "tail", "Ljdk/internal/vm/StackChunk;");
 	c->chunk_parent = field_offset(env, chunk, "parent", "Ljdk/internal/vm/StackChunk;");
 	c->chunk_size = field_offset(env, chunk, "size", "I");

@@ -35,5 +35,8 @@ bool virtual_is_mounted_sig(uint64_t java_thread);
 /* The id of the virtual thread that is mounted on a JavaThread, if one is. */
 uint64_t virtual_id_sig(uint64_t java_thread);
 
+/* Where in an object an instance's field lies. */
+int32_t field_id_offset(jfieldID id);
+
 /* Agent's thread. What cannot be found out leaves frozen frames unread. */
 void continuation_init(JNIEnv *env);

@@ -1,0 +1,135 @@
+/*
+ * See park_priv.h. To ask the JVM for a field costs a change of the thread's state and a look at
+ * its safepoint; four fields are twice what the rest of a park costs us. So they are read as they
+ * lie in memory, where the collector moves nothing but at a safepoint (Serial, Parallel, CMS, G1):
+ * no reference is kept, the loads may fail, and what was read while the collector was at work is
+ * read again at the end, and must be the same.
+ */
+#include <string.h>
+#include "agent/events/object_header.h"
+#include "agent/events/park_priv.h"
+#include "agent/libjvm.h"
+#include "agent/walker/guard.h"
+#include "agent/walker/hotspot/continuation.h"
+#include "agent/walker/hotspot/layout.h"
+#include "agent/walker/hotspot/method.h"
+#include "agent/walker/java_thread.h"
+
+#define HANDLE_TAGS 3ull
+#define SUPER_DEPTH 1 /* of AbstractOwnableSynchronizer under Object */
+#define TRIES	    3
+
+static struct {
+	bool usable;
+	struct park_fields at;
+	uint64_t synchronizer; /* Klass */
+	int32_t super; /* in a Klass: the class above it at that depth */
+	bool narrow; /* references are */
+	uint64_t narrow_base;
+	uint32_t narrow_shift;
+} peek;
+
+/* The fields are aligned; half a word where references are compressed. */
+static uint64_t load(uint64_t address)
+{
+	return guard_load_raw_sig(address);
+}
+
+static uint64_t object_at(jobject slot)
+{
+	return load((uint64_t)(uintptr_t)slot & ~HANDLE_TAGS);
+}
+
+static uint64_t reference_at(uint64_t address)
+{
+	uint64_t word = load(address & ~7ull);
+
+	if (!peek.narrow)
+		return word;
+	word = (uint32_t)(word >> (address & 4) * 8);
+	return word ? peek.narrow_base + (word << peek.narrow_shift) : 0;
+}
+
+static bool is_synchronizer(uint64_t object)
+{
+	return load64_sig(object_klass(object) + (uint32_t)peek.super) == peek.synchronizer;
+}
+
+/* false = a virtual thread, or one that has ended. */
+static bool number_of(uint64_t thread, uint32_t *ret)
+{
+	uint64_t java_thread = load64_sig(thread + (uint32_t)peek.at.eetop);
+
+	if (!java_thread || !java_thread_is_sig(java_thread))
+		return false;
+	*ret = java_thread_tid_sig(java_thread);
+	return *ret != 0;
+}
+
+bool park_peek_owner(jobject thread, uint32_t *ret_tid)
+{
+	uint64_t object, blocker, owner = 0;
+
+	if (!peek.usable || !guard_is_hooked_sig())
+		return false;
+	object = object_at(thread);
+	blocker = reference_at(object + (uint32_t)peek.at.blocker);
+	if (!blocker) {
+		*ret_tid = 0;
+		return object && object_at(thread) == object;
+	}
+	if (is_synchronizer(blocker))
+		owner = reference_at(blocker + (uint32_t)peek.at.owner);
+	*ret_tid = 0;
+	if (owner && !number_of(owner, ret_tid))
+		return false;
+	return object_at(thread) == object &&
+	       reference_at(object + (uint32_t)peek.at.blocker) == blocker;
+}
+
+/* ---- the agent's thread ---------------------------------------------------------------------- */
+
+static bool collector_moves_at_safepoints(void)
+{
+	return layout_flag("UseG1GC", false) || layout_flag("UseSerialGC", false) ||
+	       layout_flag("UseParallelGC", false) || layout_flag("UseConcMarkSweepGC", false);
+}
+
+/* The agent's own Thread, which for a moment parks for itself; compared with what the JVM says. */
+static bool reads_as_written(JNIEnv *env, jobject thread, jfieldID blocker)
+{
+	uint64_t before = object_at(thread), read, java_thread;
+
+	(*env)->SetObjectField(env, thread, blocker, thread);
+	read = reference_at(before + (uint32_t)peek.at.blocker);
+	java_thread = load64_sig(before + (uint32_t)peek.at.eetop);
+	(*env)->SetObjectField(env, thread, blocker, NULL);
+	return before && before == object_at(thread) && read == before &&
+	       java_thread == java_thread_of_sig(env) && !is_synchronizer(before) &&
+	       reference_at(before + (uint32_t)peek.at.blocker) == 0;
+}
+
+void park_peek_init(JNIEnv *env, jobject thread, jclass synchronizer, jfieldID blocker,
+		    const struct park_fields *fields)
+{
+	bool works = false;
+
+	memset(&peek, 0, sizeof(peek));
+	peek.at = *fields;
+	peek.super = (int32_t)libjvm_offset("Klass", "_primary_supers[0]") + 8 * SUPER_DEPTH;
+	if (!collector_moves_at_safepoints() || peek.super < 8 * SUPER_DEPTH ||
+	    !guard_is_hooked_sig())
+		return;
+	object_header_init();
+	peek.narrow = continuation_sig.narrow;
+	peek.narrow_base = continuation_sig.narrow_base;
+	peek.narrow_shift = continuation_sig.narrow_shift;
+	/* a collection may come between */
+	for (int i = 0; !works && i < TRIES; i++) {
+		peek.synchronizer = klass_of_mirror_sig(synchronizer);
+		works = peek.synchronizer &&
+			load64_sig(peek.synchronizer + (uint32_t)peek.super) == peek.synchronizer &&
+			reads_as_written(env, thread, blocker);
+	}
+	__atomic_store_n(&peek.usable, works, __ATOMIC_RELEASE);
+}
