@@ -102,6 +102,11 @@ bool jdk_lost_its_socket(const struct inject *in); /* it listens, but the name i
  * one. Pure. */
 uint64_t jdk_socket_inode(const char *line, int ns_pid);
 
+/* copies.c: no more of them than this. 0 or -ENOSPC + fault. */
+#define COPIES_MAX 64
+int copies_check(struct inject *in);
+bool copies_is_one(const char *line); /* of /proc/PID/maps: the code of one. Pure. */
+
 /* events.c: which events it would give, for a person who asks; never a no. */
 int events_check(struct inject *in);
 

@@ -242,6 +242,8 @@ const struct check preflight_checks[] = {
 	  "raise its RLIMIT_NPROC", NULL },
 	{ "jdk", jdk_check, "no known bug of its JDK is in the way",
 	  "restart it, best with a newer update of its JDK", NULL },
+	{ "copies", copies_check, "few copies of the agent from earlier attaches are in it",
+	  "restart it", NULL },
 	{ "signal", check_signal, "it catches SIGQUIT, or its attach socket is there",
 	  "start it without -Xrs; a JVM in its first moments is tried again soon", NULL },
 	{ "owner", check_options, "no option and no variable of its owner forbids it",

@@ -12,7 +12,10 @@
 #include <sys/stat.h>
 #include "daemon/core/log.h"
 
-#define FDS_MAX 65536 /* looked at in one target */
+#define FDS_MAX	      65536 /* looked at in one target */
+#define VERSIONS_MAX  8 /* of agents in one target */
+#define VERSION_BYTES 32
+#define VERSION_CHARS "0123456789abcdefghijklmnopqrstuvwxyz.-+~"
 
 /*
  * The FIFO behind descriptor @name of the target. What lies there is the target's to choose, so it
@@ -36,33 +39,80 @@ static int reopen(int path_fd, int flags)
 	return open(path, flags | O_NONBLOCK | O_CLOEXEC);
 }
 
-static void find_fifos(const struct target *t, int fd_dfd, int *ret_events, int *ret_control)
+/* An agent's pipes, O_PATH; -1 = not seen. */
+struct fifos {
+	char version[VERSION_BYTES];
+	int events_fd, control_fd;
+};
+
+/* The agents in a target by their versions, ours the first. */
+struct agents {
+	struct fifos of[VERSIONS_MAX];
+	unsigned n;
+};
+
+static struct fifos *agent_of(struct agents *a, const char *version, size_t len)
+{
+	struct fifos *f;
+
+	for (unsigned i = 0; i < a->n; i++)
+		if (strlen(a->of[i].version) == len && !memcmp(a->of[i].version, version, len))
+			return &a->of[i];
+	/* the words are the target's, and go to our log */
+	if (a->n == VERSIONS_MAX || len >= VERSION_BYTES || strspn(version, VERSION_CHARS) != len)
+		return NULL;
+	f = &a->of[a->n++];
+	*f = (struct fifos){ .events_fd = -1, .control_fd = -1 };
+	memcpy(f->version, version, len);
+	return f;
+}
+
+/* @link: what a descriptor of the target's leads to. */
+static void take_fifo(const struct target *t, int fd_dfd, const char *fd, const char *link,
+		      struct agents *a)
 {
 	/* /tmp itself may be a link: the kernel prints what it leads to */
-	static const char part[] = "/kindling/" KINDLING_VERSION "/";
+	const char *version = strstr(link, "/kindling/"), *name;
+	struct fifos *f;
+
+	version = version ? version + strlen("/kindling/") : NULL;
+	name = version ? strchr(version, '/') : NULL;
+	f = name ? agent_of(a, version, (size_t)(name - version)) : NULL;
+	if (!f)
+		return;
+	if (f->events_fd < 0 && strncmp(name, "/events-", 8) == 0)
+		f->events_fd = open_path(t, fd_dfd, fd);
+	else if (f->control_fd < 0 && strncmp(name, "/control-", 9) == 0)
+		f->control_fd = open_path(t, fd_dfd, fd);
+}
+
+static void find_agents(const struct target *t, int fd_dfd, struct agents *a)
+{
 	int copy_fd = fcntl(fd_dfd, F_DUPFD_CLOEXEC, 3);
 	DIR *dir = copy_fd >= 0 ? fdopendir(copy_fd) : NULL;
 	struct dirent *e;
 
+	a->n = 0;
+	(void)agent_of(a, KINDLING_VERSION, strlen(KINDLING_VERSION));
 	for (int i = 0; dir && i < FDS_MAX && (e = readdir(dir)); i++) {
 		char link[256];
 		ssize_t n = readlinkat(fd_dfd, e->d_name, link, sizeof(link) - 1);
-		const char *name;
 
 		if (n <= 0)
 			continue;
 		link[n] = '\0';
-		name = strstr(link, part);
-		if (!name)
-			continue;
-		name += sizeof(part) - 1;
-		if (*ret_events < 0 && strncmp(name, "events-", 7) == 0)
-			*ret_events = open_path(t, fd_dfd, e->d_name);
-		else if (*ret_control < 0 && strncmp(name, "control-", 8) == 0)
-			*ret_control = open_path(t, fd_dfd, e->d_name);
+		take_fifo(t, fd_dfd, e->d_name, link, a);
 	}
 	if (dir)
 		closedir(dir);
+}
+
+static void close_agents(struct agents *a)
+{
+	for (unsigned i = 0; i < a->n; i++) {
+		fd_close(a->of[i].events_fd);
+		fd_close(a->of[i].control_fd);
+	}
 }
 
 /*
@@ -113,24 +163,55 @@ static int take_over(struct target *t, int events_path_fd, int control_fd, struc
 	return 1;
 }
 
+/* An agent of another version that nobody reads from: its daemon was killed, and it would sleep in
+ * the target until that ends. The frame is the same in every version. */
+static void send_away(const struct target *t, const struct fifos *f)
+{
+	CLEANUP(fd_closep) int fd = -1;
+	uint8_t frame[WIRE_FRAME_MAX];
+	struct wire_writer w;
+	uint32_t len;
+
+	if (f->events_fd < 0 || f->control_fd < 0 || has_reader(f->events_fd))
+		return;
+	fd = reopen(f->control_fd, O_WRONLY);
+	wire_begin(&w, frame, WIRE_DETACH);
+	len = wire_end(&w, 1);
+	if (fd >= 0 && write(fd, frame, len) == (ssize_t)len)
+		log_info("target.send_away", "pid=%d version=%s", t->jvm.pid, f->version);
+}
+
+/* Ours, if it is there: as session_reattach(). */
+static int take_over_ours(struct target *t, const struct fifos *ours, struct fault *f)
+{
+	int control_fd, r;
+
+	if (ours->events_fd < 0 || ours->control_fd < 0)
+		return 0;
+	control_fd = reopen(ours->control_fd, O_WRONLY);
+	if (control_fd < 0)
+		return 0;
+	r = take_over(t, ours->events_fd, control_fd, f);
+	if (r <= 0)
+		fd_close(control_fd);
+	return r;
+}
+
 int session_reattach(struct target *t, struct fault *f)
 {
-	CLEANUP(fd_closep) int dfd = -1, events_fd = -1, control_path_fd = -1;
-	int control_fd, r;
+	CLEANUP(fd_closep) int dfd = -1;
+	struct agents agents;
 	char path[40];
+	int r;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", t->jvm.pid);
 	dfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dfd < 0)
 		return 0;
-	find_fifos(t, dfd, &events_fd, &control_path_fd);
-	if (events_fd < 0 || control_path_fd < 0)
-		return 0;
-	control_fd = reopen(control_path_fd, O_WRONLY);
-	if (control_fd < 0)
-		return 0;
-	r = take_over(t, events_fd, control_fd, f);
-	if (r <= 0)
-		fd_close(control_fd);
+	find_agents(t, dfd, &agents);
+	for (unsigned i = 1; i < agents.n; i++)
+		send_away(t, &agents.of[i]);
+	r = take_over_ours(t, &agents.of[0], f);
+	close_agents(&agents);
 	return r;
 }

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,6 +32,17 @@ def variables(**values):
             for key in values:
                 del os.environ[key]
     return Set()
+
+
+def open_files(pid):
+    """What its descriptors lead to."""
+    files = []
+    for fd in os.listdir("/proc/%d/fd" % pid):
+        try:
+            files.append(os.readlink("/proc/%d/fd/%s" % (pid, fd)))
+        except FileNotFoundError:
+            pass  # closed meanwhile
+    return files
 
 
 def untouched(test, pid):
@@ -318,6 +330,40 @@ class Crashes(unittest.TestCase):
             os.kill(jvm.pid, signal.SIGKILL)
             self.assertIn("SIGKILL", wait_for("how it ended", lambda: daemon.wait_state(jvm.pid, "gone")["reason"]))
             self.assertEqual(daemon.status()["blocked"], [])
+
+
+class Versions(unittest.TestCase):
+    def leave_agent(self, jvm, version):
+        """What a daemon of @version leaves that was killed: an agent, and pipes that nobody has the other ends of."""
+        directory = "/tmp/kindling/" + version
+        library, events, control = (directory + name for name in ("/libkindling-0.so", "/events-0", "/control-0"))
+        os.makedirs(directory, exist_ok=True)
+        try:
+            shutil.copy(BUILD + "/lib/libkindling.so", library)
+            os.chmod(library, 0o555)
+            os.mkfifo(events, 0o600)
+            os.mkfifo(control, 0o600)
+            reader = os.open(events, os.O_RDONLY | os.O_NONBLOCK)
+            subprocess.run([BUILD + "/bin/kindling-inject", str(jvm.pid), "load", library,
+                            "events=%s,control=%s" % (events, control)], check=True, stdout=subprocess.DEVNULL)
+            wait_for("its thread", lambda: "kindling" in thread_names(jvm.pid))
+            wait_for("its pipes", lambda: {events, control} <= set(open_files(jvm.pid)))
+            os.close(reader)
+        finally:
+            shutil.rmtree(directory)
+
+    def test_an_agent_that_a_killed_older_daemon_left_is_sent_away(self):
+        with Jvm(MAJOR) as jvm:
+            self.leave_agent(jvm, "0.0.9")
+            with Daemon() as daemon:
+                daemon.wait_state(jvm.pid, "streaming")
+                wait_for("one agent's thread", lambda: thread_names(jvm.pid).count("kindling") == 1)
+                wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
+                self.assertRegex(daemon.read_log(), r"target.send_away pid=%d version=\"?0\.0\.9" % jvm.pid)
+                self.assertFalse([f for f in open_files(jvm.pid) if "/0.0.9/" in f])
+                daemon.cli("detach", str(jvm.pid))
+                untouched(self, jvm.pid)
+            self.assertEqual(jvm.end(), ("END\n", ""))
 
 
 class Ends(unittest.TestCase):

@@ -337,6 +337,17 @@ static void a_deleted_attach_socket_is_known_by_what_listens(void **state)
 	assert_int_equal(jdk_socket_inode("Num       RefCount Protocol Flags\n", 7), 0);
 }
 
+static void a_copy_of_the_agent_is_counted_once(void **state)
+{
+	(void)state;
+	assert_true(copies_is_one("7f00-7f10 r-xp 00009000 fe:00 42 "
+				  "/tmp/kindling/0.1.0/libkindling-0123.so (deleted)\n"));
+	assert_false(copies_is_one("7f00-7f10 rw-p 00009000 fe:00 42 "
+				   "/tmp/kindling/0.1.0/libkindling-0123.so\n"));
+	assert_false(copies_is_one("7f00-7f10 r-xp 00009000 fe:00 42 /usr/lib/libc.so.6\n"));
+	assert_false(copies_is_one("libkindling-"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,6 +368,7 @@ int main(void)
 		TREE_TEST(the_root_of_a_user_namespace_is_found),
 		cmocka_unit_test(text_of_proc_is_read_strictly),
 		cmocka_unit_test(a_deleted_attach_socket_is_known_by_what_listens),
+		cmocka_unit_test(a_copy_of_the_agent_is_counted_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
