@@ -1,4 +1,5 @@
 """A daemon of its own for a test, JVMs for it to find, and the questions tests ask."""
+import fcntl
 import hashlib
 import json
 import os
@@ -93,10 +94,36 @@ def timed_wait(what, condition, seconds=60.0):
     raise AssertionError("not within %.0f s: %s" % (seconds, what))
 
 
+class Alone:
+    """One at a time on this machine, as often as wanted in one process.
+
+    A daemon that starts sends away what a killed one left in JVMs that it may not profile: also in that of a test
+    beside its own, whose daemon is dead just now. So while one is dead only its own test starts another.
+    """
+
+    def __init__(self, path):
+        self.file = open(path, "a")
+        self.depth = 0
+
+    def __enter__(self):
+        if self.depth == 0:
+            fcntl.flock(self.file, fcntl.LOCK_EX)
+        self.depth += 1
+
+    def __exit__(self, *unused):
+        self.depth -= 1
+        if self.depth == 0:
+            fcntl.flock(self.file, fcntl.LOCK_UN)
+
+
+starts = Alone("/tmp/kindling-test-starts.lock")
+
+
 class Daemon:
     def __init__(self, settings="", wrap=()):
         """@settings: without targets: of their own, JVMs of other tests are left alone. @wrap: words in front of the daemon's own, as in ("setpriv", "--bounding-set", "-bpf")."""
         self.wrap = list(wrap)
+        self.killed = False
         self.dir = tempfile.mkdtemp(prefix="kindling-test-")
         self.socket = self.dir + "/kindling.sock"
         self.config = self.dir + "/kindlingd.yaml"
@@ -112,9 +139,16 @@ class Daemon:
             f.write("socket: %s\nstate_dir: %s/state\n%s" % (self.socket, self.dir, settings))
 
     def start(self):
-        self.process = subprocess.Popen(self.wrap + [BUILD + "/bin/kindlingd", "--config", self.config],
-                                        stderr=self.log, stdout=self.log)
-        wait_for("the daemon's socket", lambda: self.cli("status", check=False).returncode == 0)
+        with starts:
+            self.process = subprocess.Popen(self.wrap + [BUILD + "/bin/kindlingd", "--config", self.config],
+                                            stderr=self.log, stdout=self.log)
+            wait_for("the daemon's socket", lambda: self.cli("status", check=False).returncode == 0)
+        self.replaced()
+
+    def replaced(self):
+        if self.killed:
+            starts.__exit__()
+        self.killed = False
 
     def cli(self, *args, check=True, timeout=120):
         done = subprocess.run([BUILD + "/bin/kindling", "--socket", self.socket, *args], capture_output=True,
@@ -146,6 +180,9 @@ class Daemon:
             return f.read()
 
     def kill(self):
+        if not self.killed:
+            starts.__enter__()
+        self.killed = True
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
@@ -162,6 +199,7 @@ class Daemon:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGCONT)
             self.stop()
+        self.replaced()
         self.log.close()
         shutil.rmtree(self.dir)
 
