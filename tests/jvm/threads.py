@@ -104,7 +104,7 @@ def cost(home, directory):
     named = sum(1 for name in many.told if name.startswith("many-"))
     check(many.exact and named == MANY, "%d of %d threads have their names" % (named, MANY))
     percent = (many.counter("agent_cpu_ns") - few.counter("agent_cpu_ns")) / SECONDS / 1e9 * 100
-    check(percent < 1, "5,000 threads, told at the begin, cost %.2f %% of a CPU over %d s" % (percent, SECONDS))
+    check(percent < 3, "5,000 threads, told at the begin, cost %.2f %% of a CPU over %d s" % (percent, SECONDS))
     check(many.counter("agent_bytes") < few.counter("agent_bytes") + (512 << 10), "and %d KiB of memory" % (
         (many.counter("agent_bytes") - few.counter("agent_bytes")) >> 10))
 

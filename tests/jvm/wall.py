@@ -10,6 +10,7 @@ stay what they are.
 """
 import argparse
 import collections
+import math
 import os
 import re
 import shutil
@@ -25,9 +26,10 @@ from session import Session  # noqa: E402
 from walker import check, failures  # noqa: E402
 
 SECONDS = 6
-THREAD_MAX, STATE_MAX = 0.03, 0.03  # of real time
+THREAD_MAX, STATE_MAX = 0.03, 0.03  # of real time; a share of few looks is off by chance, too
+CHANCE = 2.5  # standard deviations
 WAKES_MAX = 2  # of a parked thread, in all of a session: one signal, and who counts beside us
-AGENT_CPU_MAX = 0.04  # of a CPU
+AGENT_CPU_MAX = 0.15  # of a CPU, for 8,000 looks a second: some 0.04; a slow machine takes twice that
 
 
 class Known(Jvm):
@@ -71,10 +73,12 @@ class Window:
         self.ns = end[1] - begin[1]
         self.true = {t: {m: end[0][t][m] - begin[0][t].get(m, 0) for m in end[0][t]} for t in end[0]}
         self.threads, self.states = collections.Counter(), collections.defaultdict(collections.Counter)
+        self.looks = collections.Counter()
         for at, thread, weight, stack in session.walls:
             if not begin[1] <= at < end[1]:
                 continue
             self.threads[thread] += weight
+            self.looks[thread] += 1
             methods = [m[len("WallKnown."):] for m in stack if m.startswith("WallKnown.")]
             steps = ["step" for m in stack if re.match(r"WallKnown\$\d+\.step", m)]
             self.states[thread][next((m for m in methods + steps if m in self.true.get(thread, ())), "elsewhere")] += weight
@@ -84,7 +88,9 @@ def judge(label, window, delays):
     for thread, methods in sorted(window.true.items()):
         told = {m: window.states[thread][m] / window.ns for m in methods}
         true = {m: ns / window.ns for m, ns in methods.items()}
-        off = max(abs(told[m] - true[m]) for m in methods)
+        looks = max(1, window.looks[thread])
+        off = max(abs(told[m] - true[m]) - CHANCE * math.sqrt(min(true[m], 1) * (1 - min(true[m], 1)) / looks)
+                  for m in methods)
         elsewhere = window.states[thread]["elsewhere"] / window.ns
         share = window.threads[thread] / window.ns
         # who waits for a CPU is seen late: on a busy machine states are shifted by as much
