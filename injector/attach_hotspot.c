@@ -20,6 +20,7 @@
 #include "daemon/core/clock.h"
 
 #define LOOK_AGAIN_NS (200 * NS_PER_MS)
+#define SOON_NS	      (100 * NS_PER_MS) /* most sockets are there after 5 to 20 ms */
 #define MEND_NS	      (2 * NS_PER_S)
 #define THREADS_MAX   65536 /* looked at in one target */
 
@@ -204,12 +205,11 @@ static void signal_again(struct inject *in)
 
 static int wait_for_socket(struct inject *in, int *ret_socket)
 {
-	uint64_t look_mono_ns = clock_mono_ns() + LOOK_AGAIN_NS;
+	uint64_t begin_mono_ns = clock_mono_ns(), look_mono_ns = begin_mono_ns + LOOK_AGAIN_NS;
 	int r = -ETIMEDOUT;
 
-	for (int pause = 1; inject_remaining_ms(in) > 0 && inject_alive(in);) {
-		inject_pause_ms(pause);
-		pause = pause < 20 ? 2 * pause : 20;
+	while (inject_remaining_ms(in) > 0 && inject_alive(in)) {
+		inject_pause_ms(clock_mono_ns() - begin_mono_ns < SOON_NS ? 1 : 20);
 		r = connect_socket(in, ret_socket);
 		if (r == 0)
 			return 0;

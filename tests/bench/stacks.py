@@ -24,6 +24,7 @@ import jdks
 import kindling
 
 READER = os.path.join(kindling.BUILD, "tests", "agent_reader")
+INJECT = os.path.join(kindling.BUILD, "bin", "kindling-inject")
 LIBRARY = os.path.join(kindling.BUILD, "lib", "libkindling.so")
 MODES = ["-XX:+UseG1GC", "-Xint", "-XX:TieredStopAtLevel=1", "-XX:-TieredCompilation", "-XX:+UseParallelGC", "-XX:+UseZGC",
          "-XX:+UseShenandoahGC"]
@@ -202,7 +203,8 @@ def attaches(args, library):
             before = memory_kib(process.pid)
             if name == "kindling":
                 reader = subprocess.Popen([READER, "-k", "-l", LIBRARY, "-d", "0.3", "-i", "4000", str(process.pid)],
-                                          stdout=subprocess.PIPE, text=True)
+                                          stdout=subprocess.PIPE, text=True,
+                                          env={**os.environ, "KINDLING_INJECT": INJECT})
                 took.append(float(re.search(r"first sample after (\S+) ms", reader.communicate()[0]).group(1)))
                 grown.append(memory_kib(process.pid) - before)
             else:

@@ -76,6 +76,7 @@ void command(int fd, enum wire_type type, uint64_t session)
 
 static int jattach(const char *options)
 {
+	const char *inject = getenv("KINDLING_INJECT"); /* kindling's own */
 	char pid[16], library[PATH_MAX];
 	int status;
 	pid_t child;
@@ -88,6 +89,8 @@ static int jattach(const char *options)
 		int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
 		dup2(null_fd, STDOUT_FILENO);
+		if (inject)
+			execl(inject, inject, pid, "load", library, options, (char *)NULL);
 		execlp("jattach", "jattach", pid, "load", library, "true", options, (char *)NULL);
 		_exit(127);
 	}
