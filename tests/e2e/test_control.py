@@ -11,7 +11,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import BUILD, Daemon, Jvm, agent_copies, java_home, thread_names, timers, wait_for  # noqa: E402
+from kindling import BUILD, Daemon, Jvm, agent_copies, java_home, starts, thread_names, timers, wait_for  # noqa: E402
 
 MAJOR = "17"
 MINE = '    - allow: { environment: "KINDLING_TEST=%s" }\n' % os.environ["KINDLING_TEST"]
@@ -353,7 +353,7 @@ class Versions(unittest.TestCase):
             shutil.rmtree(directory)
 
     def test_an_agent_that_a_killed_older_daemon_left_is_sent_away(self):
-        with Jvm(MAJOR) as jvm:
+        with Jvm(MAJOR) as jvm, starts: # another test's daemon would send it away
             self.leave_agent(jvm, "0.0.9")
             with Daemon() as daemon:
                 daemon.wait_state(jvm.pid, "streaming")

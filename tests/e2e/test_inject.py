@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -59,6 +60,29 @@ class Asked(unittest.TestCase):
             self.assertIsNone(sleep.poll())
             sleep.kill()
         self.assertIn("No such process", inject(999999999, "properties").stderr)
+
+    def test_agents_are_forbidden_by_any_source_of_options(self):
+        no = "-XX:-EnableDynamicAgentLoading"
+        with tempfile.TemporaryDirectory() as directory:
+            for name, text in (("args", no), ("flags", no[len("-XX:"):])):
+                with open(os.path.join(directory, name), "w") as f:
+                    f.write(text + "\n")
+            for source, options, variable in (
+                    ("the command line", (no,), None), ("JAVA_TOOL_OPTIONS", (), "JAVA_TOOL_OPTIONS"),
+                    ("JDK_JAVA_OPTIONS", (), "JDK_JAVA_OPTIONS"), ("a file of arguments", ("@%s/args" % directory,), None),
+                    ("a file of flags", ("-XX:Flags=%s/flags" % directory,), None),
+                    ("a file of options", ("-XX:VMOptionsFile=%s/args" % directory,), None)):
+                with self.subTest(source):
+                    os.environ.update({variable: no} if variable else {})
+                    try:
+                        jvm = Jvm(MAJOR, options=("-Xmx64m", *options))
+                    finally:
+                        os.environ.pop(variable or "", None)
+                    with jvm:
+                        done = inject(jvm.pid, "check")
+                        self.assertEqual(done.returncode, 1, done)
+                        self.assertRegex(done.stdout, "no +owner +its owner forbids agents")
+                        self.assertFalse(os.path.exists("/tmp/.java_pid%d" % jvm.pid))
 
     def test_a_stopped_one_is_refused_at_once(self):
         with Jvm(MAJOR) as jvm:

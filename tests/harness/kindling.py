@@ -102,7 +102,7 @@ class Alone:
     """
 
     def __init__(self, path):
-        self.file = open(path, "a")
+        self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self.depth = 0
 
     def __enter__(self):
