@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include "daemon/core/mem.h"
 
 #define LINE_MAX_BYTES 4352 /* a path and what stands before it */
 #define LINES_MAX      200000
@@ -24,13 +25,15 @@ bool copies_is_one(const char *line)
 
 static int count(const struct inject *in)
 {
-	int fd = openat(in->proc_dfd, "maps", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(in->proc_dfd, "maps", O_RDONLY | O_CLOEXEC | O_NOFOLLOW), n = 0;
 	FILE *maps = fd >= 0 ? fdopen(fd, "r") : NULL;
 	char line[LINE_MAX_BYTES];
-	int n = 0;
 
-	if (!maps)
-		return -errno;
+	if (!maps) {
+		n = -errno;
+		fd_close(fd);
+		return n;
+	}
 	for (int i = 0; i < LINES_MAX && fgets(line, sizeof(line), maps); i++)
 		n += copies_is_one(line);
 	fclose(maps);

@@ -12,10 +12,9 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include "daemon/core/version.h"
 
-#define VERSION_MAX   40
-#define VERSION_CHARS "0123456789abcdefghijklmnopqrstuvwxyz.+-~"
-#define VERSIONS_MAX  100
+#define VERSIONS_MAX 100
 
 static bool begins(const char *name, const char *prefix)
 {
@@ -152,12 +151,6 @@ void place_remove(const struct inject *in, struct placement *p)
 		place_cleanup(in); /* of other versions */
 }
 
-static bool is_version(const char *name)
-{
-	return name[0] >= '0' && name[0] <= '9' && strlen(name) < VERSION_MAX &&
-	       strspn(name, VERSION_CHARS) == strlen(name);
-}
-
 static void clean_version(const struct inject *in, int tmp_dfd, int dir_dfd, const char *version)
 {
 	CLEANUP(fd_closep)
@@ -183,7 +176,7 @@ void place_cleanup(const struct inject *in)
 		return;
 	}
 	for (int i = 0; i < VERSIONS_MAX && (e = readdir(dir)); i++)
-		if (is_version(e->d_name))
+		if (version_is(e->d_name, strlen(e->d_name)))
 			clean_version(in, tmp, fd, e->d_name);
 	closedir(dir);
 	remove_dirs(tmp, KINDLING_VERSION); /* killed between the two directories: only if empty */

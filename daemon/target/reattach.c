@@ -11,11 +11,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "daemon/core/log.h"
+#include "daemon/core/version.h"
 
-#define FDS_MAX	      65536 /* looked at in one target */
-#define VERSIONS_MAX  8 /* of agents in one target */
-#define VERSION_BYTES 32
-#define VERSION_CHARS "0123456789abcdefghijklmnopqrstuvwxyz.-+~"
+#define FDS_MAX	     65536 /* looked at in one target */
+#define VERSIONS_MAX 8 /* of agents in one target */
 
 /*
  * The FIFO behind descriptor @name of the target. What lies there is the target's to choose, so it
@@ -58,8 +57,7 @@ static struct fifos *agent_of(struct agents *a, const char *version, size_t len)
 	for (unsigned i = 0; i < a->n; i++)
 		if (strlen(a->of[i].version) == len && !memcmp(a->of[i].version, version, len))
 			return &a->of[i];
-	/* the words are the target's, and go to our log */
-	if (a->n == VERSIONS_MAX || len >= VERSION_BYTES || strspn(version, VERSION_CHARS) != len)
+	if (a->n == VERSIONS_MAX || !version_is(version, len))
 		return NULL;
 	f = &a->of[a->n++];
 	*f = (struct fifos){ .events_fd = -1, .control_fd = -1 };
@@ -71,11 +69,13 @@ static struct fifos *agent_of(struct agents *a, const char *version, size_t len)
 static void take_fifo(const struct target *t, int fd_dfd, const char *fd, const char *link,
 		      struct agents *a)
 {
-	/* /tmp itself may be a link: the kernel prints what it leads to */
-	const char *version = strstr(link, "/kindling/"), *name;
+	static const char part[] = "/kindling/";
+	const char *version = NULL, *name;
 	struct fifos *f;
 
-	version = version ? version + strlen("/kindling/") : NULL;
+	/* the last: /tmp itself may be a link, and the kernel prints what it leads to */
+	for (const char *p = link; (p = strstr(p, part)); p++)
+		version = p + sizeof(part) - 1;
 	name = version ? strchr(version, '/') : NULL;
 	f = name ? agent_of(a, version, (size_t)(name - version)) : NULL;
 	if (!f)

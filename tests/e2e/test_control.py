@@ -333,9 +333,9 @@ class Crashes(unittest.TestCase):
 
 
 class Versions(unittest.TestCase):
-    def leave_agent(self, jvm, version):
+    def leave_agent(self, jvm, tmp, version):
         """What a daemon of @version leaves that was killed: an agent, and pipes that nobody has the other ends of."""
-        directory = "/tmp/kindling/" + version
+        directory = tmp + "/kindling/" + version
         library, events, control = (directory + name for name in ("/libkindling-0.so", "/events-0", "/control-0"))
         os.makedirs(directory, exist_ok=True)
         try:
@@ -353,8 +353,15 @@ class Versions(unittest.TestCase):
             shutil.rmtree(directory)
 
     def test_an_agent_that_a_killed_older_daemon_left_is_sent_away(self):
-        with Jvm(MAJOR) as jvm, starts: # another test's daemon would send it away
-            self.leave_agent(jvm, "0.0.9")
+        self.sent_away("/tmp")
+
+    def test_also_where_tmp_lies_below_another_folder_of_that_name(self):
+        with tempfile.TemporaryDirectory() as directory:
+            self.sent_away(directory + "/kindling/tmp")
+
+    def sent_away(self, tmp):
+        with Jvm(MAJOR) as jvm, starts:  # another test's daemon would send it away
+            self.leave_agent(jvm, tmp, "0.0.9")
             with Daemon() as daemon:
                 daemon.wait_state(jvm.pid, "streaming")
                 wait_for("one agent's thread", lambda: thread_names(jvm.pid).count("kindling") == 1)
