@@ -201,6 +201,18 @@ static void rest_text(struct text_out *to, const struct target *t)
 	text_number(to, "lost_ns", b->taken_weight - b->delivered_weight);
 }
 
+/* What the tables had no room for: waits told as open, threads' names, rows of locks. */
+static void no_room_text(struct text_out *to, const struct locks *l)
+{
+	struct locks_lost lost = { 0 };
+
+	if (l)
+		locks_lost(l, &lost);
+	text_printf(to, ",\"no_room\":{\"open\":%llu,\"threads\":%llu,\"locks\":%llu}",
+		    (unsigned long long)lost.open, (unsigned long long)lost.threads,
+		    (unsigned long long)lost.folded);
+}
+
 static void target_text(struct question *q, const struct target *t, bool first)
 {
 	const struct locks *l = host_locks(t);
@@ -210,6 +222,7 @@ static void target_text(struct question *q, const struct target *t, bool first)
 	text_printf(&q->out, ",\"state\":\"%s\"", target_state_names[t->state]);
 	rest_text(&q->out, t);
 	rows_text(q, l);
+	no_room_text(&q->out, l);
 	if (q->graph)
 		graph_text(q, t, l);
 	text_put(&q->out, "}");

@@ -60,6 +60,7 @@ class Locks(unittest.TestCase):
                 self.streaming(story)
                 story.go()
                 waits = self.circle(story, names)
+                self.assertEqual(self.locks(story)["no_room"], {"open": 0, "threads": 0, "locks": 0})
                 print("%s on %s: seen after %.2f s, on a machine %.2f s late" % (kind, MAJOR, self.seconds, self.late))
                 self.assertLess(self.seconds - self.late, 2)
                 self.assertEqual(waits["story-right"]["kind"], "enter")
