@@ -1,4 +1,5 @@
 """Who is profiled and who is not: rules, attach, detach, limits, crashes. test_control.py MAJOR. Needs root."""
+import fcntl
 import json
 import os
 import re
@@ -338,6 +339,8 @@ class Versions(unittest.TestCase):
         directory = tmp + "/kindling/" + version
         library, events, control = (directory + name for name in ("/libkindling-0.so", "/events-0", "/control-0"))
         os.makedirs(directory, exist_ok=True)
+        lock = os.open(directory, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_SH)  # as a placement does: the daemons of other tests tidy up what nobody holds
         try:
             shutil.copy(BUILD + "/lib/libkindling.so", library)
             os.chmod(library, 0o555)
@@ -350,7 +353,8 @@ class Versions(unittest.TestCase):
             wait_for("its pipes", lambda: {events, control} <= set(open_files(jvm.pid)))
             os.close(reader)
         finally:
-            shutil.rmtree(directory)
+            os.close(lock)
+            shutil.rmtree(directory, ignore_errors=True)
 
     def test_an_agent_that_a_killed_older_daemon_left_is_sent_away(self):
         self.sent_away("/tmp")

@@ -19,7 +19,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import jdks  # noqa: E402
-from kindling import BUILD, classes, java_home, skip, until_cpu  # noqa: E402
+from kindling import BUILD, classes, java_home, skip, until_cpu, wait_for  # noqa: E402
 
 ROOTS = re.compile(r"^(java/lang/Thread\.(run|exit)|jdk/internal/misc/InnocuousThread\.run|[\w/$]+\.main|java/lang/ref/\S+\.run|"
                    r"jdk/internal/vm/Continuation\.enterSpecial|\[I2C/C2I adapters\]$|\[exited between ticks\]|\[found late\]|\[no timer\]|/.*\+0x[0-9a-f]+|\[vdso\].*)(:-?\d+)?$")
@@ -78,15 +78,15 @@ class Run:
     def __init__(self, home, directory, flags, program, seconds, interval_us=1000, arguments=(), wait=False):
         self.out, self.err = (open(os.path.join(directory, "out"), "w+"), open(os.path.join(directory, "err"), "w+"))
         jvm = subprocess.Popen([*jdks.command(home, os.path.dirname(library(home))), *flags, "-Xmx300m", "-cp", directory, program,
-                                *arguments], stdout=self.out, stderr=self.err, stdin=subprocess.DEVNULL,
-                               cwd=directory)
+                                *arguments], stdout=self.out, stderr=self.err, stdin=subprocess.PIPE, cwd=directory)
         # the host's signals go to handlers of the processor's own code, which qemu's are not
         rate = ["-i", str(max(interval_us, TICK_US))] if emulated else ["-H", "-i", str(interval_us)]
         try:
             self.wait_ready(directory, jvm)
             if emulated and program == "WalkVirtual":
                 time.sleep(EMULATION_WARM_S)
-            self.reader = self.read_samples(directory, jvm, rate, library(home), seconds, wait)
+            self.reader = self.read_samples(directory, jvm, rate, library(home), seconds)
+            jvm.stdin.close()
             if wait:
                 self.status = jvm.wait(timeout=600 if emulated else 120)
         finally:
@@ -99,16 +99,16 @@ class Run:
         self.parse()
 
     @staticmethod
-    def read_samples(directory, jvm, rate, agent, seconds, wait):
-        """What agent_reader says; of a program that ends by itself for so long, of others until there is enough."""
+    def read_samples(directory, jvm, rate, agent, seconds):
+        """What agent_reader says, until there is enough. A busy machine takes its time before the first."""
         path = os.path.join(directory, "samples")
         with open(path, "w") as out:
-            reader = subprocess.Popen([os.path.join(BUILD, "tests", "agent_reader"), "-v", "-l", agent, "-d",
-                                       str(seconds if wait else 900), *rate, str(jvm.pid)], stdout=out, stderr=subprocess.STDOUT)
+            reader = subprocess.Popen([os.path.join(BUILD, "tests", "agent_reader"), "-v", "-l", agent, "-d", "900",
+                                       *rate, str(jvm.pid)], stdout=out, stderr=subprocess.STDOUT)
         try:
-            if not wait:
-                until_cpu(jvm.pid, seconds)
-                reader.terminate()
+            wait_for("HELLO", lambda: reader.poll() is not None or "HELLO" in Run.read(open(path, errors="replace")))
+            until_cpu(jvm.pid, seconds)
+            reader.terminate()
             reader.wait(timeout=seconds + 120)
         finally:
             reader.kill()
@@ -269,7 +269,7 @@ def modes(major, everything):
 def check_hazard(home, directory, flags, seconds):
     """The program counts what it provoked and what it saw; it must not notice us."""
     label = "hazard " + " ".join(flags)
-    run = Run(home, directory, flags, "WalkHazard", seconds - 0.5, 200, ["%d" % seconds], wait=True)
+    run = Run(home, directory, flags, "WalkHazard", seconds - 0.5, 200, ["-"], wait=True)
     # the JVM's own list of warnings under -Xcheck:jni is not ours
     said = run.text.split()[-1:] if "-Xcheck:jni" in flags else run.text.split()
     check(run.status == 0 and said in (["OK"], ["READY", "OK"]),

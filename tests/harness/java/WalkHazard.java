@@ -5,8 +5,8 @@ import java.util.Random;
 
 /**
  * Signals that HotSpot itself lives on: implicit null checks, stack banging, division by zero, polls; and
- * classes that are unloaded, threads that come and go. WalkHazard SECONDS counts what it provoked and
- * what it saw: prints OK, or WRONG and ends with 1.
+ * classes that are unloaded, threads that come and go. WalkHazard SECONDS (- = until its input ends) counts
+ * what it provoked and what it saw: prints OK, or WRONG and ends with 1.
  */
 public class WalkHazard {
     static volatile long sink;
@@ -131,8 +131,22 @@ public class WalkHazard {
         }
     }
 
+    static void untilInputEnds() {
+        Thread watch = new Thread(() -> {
+            try {
+                while (System.in.read() >= 0) { }
+            } catch (java.io.IOException e) {
+                e.printStackTrace();
+            }
+            end = System.nanoTime();
+        });
+        watch.setDaemon(true);
+        watch.start();
+    }
+
     public static void main(String[] args) throws Exception {
-        end = System.nanoTime() + Long.parseLong(args[0]) * 1_000_000_000L;
+        end = System.nanoTime() + (args[0].equals("-") ? 3600 : Long.parseLong(args[0])) * 1_000_000_000L;
+        if (args[0].equals("-")) untilInputEnds();
         System.out.println("READY");
         byte[] buffer = new byte[10000];
         int n;
