@@ -280,7 +280,7 @@ void owner_blocked_on(uint64_t java_thread, struct owner_monitor *ret)
 	if (!ret->address)
 		return;
 	object = object_of(ret->address);
-	ret->class_handle = (uint64_t)(uintptr_t)class_copy_sig(object_klass(object));
+	ret->class_handle = class_of_object_sig(object, object_klass(object));
 	ret->identity = monitor_hash(ret->address, object);
 	if (!ret->waiting)
 		ret->owner = owner_of_monitor(ret->address, object);

@@ -60,7 +60,7 @@ uint64_t walker_class_sig(void *jclass_ref)
 uint64_t walker_class_of_sig(void *jobject_ref)
 {
 	JNIEnv *env = walk_own_sig ? java_thread_env_sig() : NULL;
-	uint64_t handle;
+	uint64_t handle, itself;
 	jclass klass;
 
 	if (!env || !jobject_ref)
@@ -68,5 +68,6 @@ uint64_t walker_class_of_sig(void *jobject_ref)
 	klass = (*env)->GetObjectClass(env, jobject_ref);
 	handle = walker_class_sig(klass);
 	(*env)->DeleteLocalRef(env, klass);
-	return handle;
+	itself = class_is_mirror_sig(handle) ? walker_class_sig(jobject_ref) : 0;
+	return itself ? itself | CLASS_ITSELF : handle;
 }

@@ -16,6 +16,7 @@
 #include "agent/walker/maps.h"
 #include "agent/walker/unwind.h"
 #include "agent/walker/walk_priv.h"
+#include "proto/wire.h"
 
 #define QUIESCENT_TRIES 200
 #define PAUSE_NS	1000000
@@ -169,15 +170,21 @@ int32_t walker_resolve_line(uint64_t where, int32_t bci)
 
 const char *walker_resolve_class(uint64_t class_handle)
 {
-	return class_handle ? class_resolve((const struct method_copy *)(uintptr_t)class_handle)
-			    : NULL;
+	static char itself[WIRE_STRING_MAX + 32];
+	uint64_t copy = class_handle & ~(uint64_t)CLASS_ITSELF;
+	const char *name = copy ? class_resolve((const struct method_copy *)(uintptr_t)copy) : NULL;
+
+	if (!name || copy == class_handle)
+		return name;
+	snprintf(itself, sizeof(itself), "java/lang/Class for %s", name);
+	return itself;
 }
 
 bool walker_class_is(uint64_t class_handle, const char *name)
 {
 	const struct method_copy *copy = (const struct method_copy *)(uintptr_t)class_handle;
 
-	return copy && strcmp(copy->text, name) == 0;
+	return copy && !(class_handle & CLASS_ITSELF) && strcmp(copy->text, name) == 0;
 }
 
 bool walker_resolve_pc(uint64_t pc, struct walk_mapping *ret)

@@ -81,7 +81,8 @@ uint64_t walker_class_of_sig(void *jobject_ref);
 uint64_t walker_class_sig(void *jclass_ref);
 /* Threads of both. */
 bool walker_class_is(uint64_t class_handle, const char *name); /* "java/lang/String" */
-/* Agent's thread: "java/lang/String", "[B"; valid until walker_forget_names(). NULL = unknown. */
+/* Agent's thread: "java/lang/String", "[B"; of an object that is a class "java/lang/Class for
+ * pkg/Main", as thread dumps say it. Valid until the next call. NULL = unknown. */
 const char *walker_resolve_class(uint64_t class_handle);
 
 /* Agent's thread: which mapping a pc lies in. */

@@ -24,7 +24,7 @@ class Truth:
         for line in text.splitlines():
             word, *rest = line.split()
             if word == "LOCK":
-                self.locks[rest[0]] = (rest[1].split("|"), int(rest[2]))
+                self.locks[rest[0]] = (" ".join(rest[1:-1]).split("|"), int(rest[-1]))
             elif word == "WAIT":
                 kind, thread, label, begin, end, owner, waker, method, pinned, limited, chance = rest
                 self.waits.append(Wait(kind, thread, label, int(begin), int(end), owner, waker, method,

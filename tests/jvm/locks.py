@@ -37,7 +37,7 @@ GROWTH_MAX = 256 << 10  # bytes, in the last two thirds of the churn
 NATIVE_GROWTH_MAX = 2 << 20  # more than a JVM without an agent, which is no constant either
 HEAP_MIB = 200
 SOAK_FLAGS = ["-Xms%dm" % HEAP_MIB, "-Xmx%dm" % HEAP_MIB, "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC"]
-EVENT = re.compile(r"LOCK (\d+) (\d+) tid (\d+) (\w+) flags (\d+) (\S+)@(\d+) owner (\d+) waker (\d+) stack (.*?) owner_stack (.*)$")
+EVENT = re.compile(r"LOCK (\d+) (\d+) tid (\d+) (\w+) flags (\d+) (.*?)@(\d+) owner (\d+) waker (\d+) stack (.*?) owner_stack (.*)$")
 
 
 class Jvm:

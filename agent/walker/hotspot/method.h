@@ -50,3 +50,11 @@ bool method_is_sig(uint64_t method, const char *class_name, const char *name);
 uint64_t klass_of_mirror_sig(void *jclass_ref);
 /* The same for a Klass: method_copy with a class's name alone. Application threads too. */
 const struct method_copy *class_copy_sig(uint64_t klass);
+
+/* A class as it travels to the writer: the address of its copy, 0 = unknown. With this bit the
+ * object that is meant is no instance but the class itself, as in a static synchronized method. */
+#define CLASS_ITSELF 1u
+/* Whether it is java.lang.Class: then its instance is a class itself. */
+bool class_is_mirror_sig(uint64_t handle);
+/* Of the object at that address, which may move meanwhile: worth something only if it did not. */
+uint64_t class_of_object_sig(uint64_t object, uint64_t klass);

@@ -352,3 +352,26 @@ const struct method_copy *class_copy_sig(uint64_t klass)
 	publish(s, c);
 	return c;
 }
+
+bool class_is_mirror_sig(uint64_t handle)
+{
+	static const char name[] = "java/lang/Class";
+	const struct method_copy *c = (const struct method_copy *)(uintptr_t)handle;
+
+	if (!c || c->class_len != sizeof(name) - 1)
+		return false;
+	for (size_t i = 0; i < sizeof(name) - 1; i++)
+		if (c->text[i] != name[i])
+			return false;
+	return true;
+}
+
+uint64_t class_of_object_sig(uint64_t object, uint64_t klass)
+{
+	uint64_t handle = (uint64_t)(uintptr_t)class_copy_sig(klass), itself = 0;
+
+	if (class_is_mirror_sig(handle) && vm_sig.mirror_klass >= 0)
+		itself = (uint64_t)(uintptr_t)class_copy_sig(
+			load64_sig(object + (uint32_t)vm_sig.mirror_klass));
+	return itself ? itself | CLASS_ITSELF : handle;
+}

@@ -66,7 +66,7 @@ class LockKnownScripts {
         static EnterStatic only;
 
         EnterStatic(String name) {
-            super("enter", name, EnterStatic.class, "java.lang.Class");
+            super("enter", name, EnterStatic.class, "java.lang.Class for LockKnownScripts$EnterStatic");
             owned = true;
             method = "inside";
             only = this;
