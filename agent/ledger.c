@@ -71,6 +71,7 @@ void ledger_begin(void)
 	memset(ledger.gap, 0, sizeof(ledger.gap));
 	ledger.pipe_bytes = 0;
 	ledger.process_cpu_base_ns = process_cpu_ns();
+	ledger.begin_ns = mono_ns();
 }
 
 void ledger_written(enum wire_event event, uint64_t n, uint64_t weight)
@@ -146,6 +147,7 @@ void ledger_fill(const struct books *now, struct wire_ledger *ret)
 		c[WIRE_COUNTER_HOST_HANDLER] = engine.handler;
 	}
 	c[WIRE_COUNTER_PROCESS_CPU_NS] = process_cpu_ns() - ledger.process_cpu_base_ns;
+	c[WIRE_COUNTER_SESSION_NS] = mono_ns() - ledger.begin_ns;
 	c[WIRE_COUNTER_EVENTS] = events.on | (engine.running ? 1u << WIRE_EVENT_CPU : 0);
 	c[WIRE_COUNTER_SHORT_WAITS] = now->short_waits - base->short_waits;
 	c[WIRE_COUNTER_SHORT_WAITS_NS] = now->short_waits_ns - base->short_waits_ns;

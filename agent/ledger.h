@@ -15,7 +15,7 @@ struct ledger {
 		uint64_t n, weight;
 	} gap[WIRE_EVENT_COUNT];
 	uint64_t pipe_bytes;
-	uint64_t process_cpu_base_ns, thread_cpu_base_ns;
+	uint64_t process_cpu_base_ns, thread_cpu_base_ns, begin_ns;
 	bool details; /* the session's START wants memory by part and times in the handler */
 };
 

@@ -161,7 +161,8 @@ struct wire_books {
 	X(UNPAIRED_WAITS, "unpaired_waits", "ends of waits whose begin was not seen")                \
 	X(FALLBACK, "fallback", "CPU samples that AsyncGetCallTrace walked; the others: our own walk") \
 	X(EVENTS_NS, "events_ns", "time of application threads for what is told of them, ns (part of agent_cpu_ns)") \
-	X(LOCK_MIN_NS, "lock_min_ns", "waits from here on are told; the CPU budget may raise it")
+	X(LOCK_MIN_NS, "lock_min_ns", "waits from here on are told; the CPU budget may raise it")   \
+	X(SESSION_NS, "session_ns", "time since HELLO, ns")
 
 enum wire_counter {
 #define X(id, name, text) WIRE_COUNTER_##id,

@@ -9,7 +9,7 @@ static const char usage[] =
 	"Usage: kindling status [--json]\n"
 	"\n"
 	"One row per JVM of the host: who it is, whether it streams and why not, and its books:\n"
-	"taken = delivered + dropped, always.\n"
+	"taken = delivered + dropped, always. AGENT% is the agent's CPU time in the JVM, of one CPU.\n"
 	"\n"
 	"  -j, --json   everything the daemon knows, for machines\n"
 	"  -h, --help\n"
@@ -100,7 +100,7 @@ static void put_numbers(const cJSON *t, char (*row)[CELL_MAX])
 	snprintf(row[TAKEN], CELL_MAX, "%.0f", json_number_of(samples, "taken"));
 	snprintf(row[DELIVERED], CELL_MAX, "%.0f", json_number_of(samples, "delivered"));
 	snprintf(row[DROPPED], CELL_MAX, "%.0f", dropped_of(samples));
-	snprintf(row[AGENT], CELL_MAX, "%.2f", 100 * json_number_of(agent, "cpu_share"));
+	snprintf(row[AGENT], CELL_MAX, "%.2f", 100 * json_number_of(agent, "cpus"));
 	snprintf(row[MEMORY], CELL_MAX, "%.1fM", json_number_of(agent, "bytes") / 1048576);
 }
 

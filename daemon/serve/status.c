@@ -92,22 +92,28 @@ static cJSON *notes_json(const struct target *t)
 	return list;
 }
 
+static double share(uint64_t part, uint64_t whole)
+{
+	return whole ? (double)part / (double)whole : 0;
+}
+
 static cJSON *agent_json(const struct stream_counts *c)
 {
 	const struct wire_books *books = &c->ledger.books[WIRE_EVENT_CPU];
 	const uint64_t *l = c->ledger.counter;
+	uint64_t cpu_ns = l[WIRE_COUNTER_AGENT_CPU_NS];
 	cJSON *agent = cJSON_CreateObject();
 
-	add_u64(agent, "cpu_ns", l[WIRE_COUNTER_AGENT_CPU_NS]);
+	add_u64(agent, "cpu_ns", cpu_ns);
 	add_u64(agent, "process_cpu_ns", l[WIRE_COUNTER_PROCESS_CPU_NS]);
+	add_u64(agent, "session_ns", l[WIRE_COUNTER_SESSION_NS]);
 	add_u64(agent, "taken", books->taken);
 	add_u64(agent, "taken_ns", books->taken_weight);
 	add_u64(agent, "bytes", l[WIRE_COUNTER_AGENT_BYTES]);
-	cJSON_AddNumberToObject(agent, "cpu_share",
-				l[WIRE_COUNTER_PROCESS_CPU_NS]
-					? (double)l[WIRE_COUNTER_AGENT_CPU_NS] /
-						  (double)l[WIRE_COUNTER_PROCESS_CPU_NS]
-					: 0);
+	/* of the JVM's own CPU time, of which max_cpu speaks: much, where that is next to nothing */
+	cJSON_AddNumberToObject(agent, "cpu_share", share(cpu_ns, l[WIRE_COUNTER_PROCESS_CPU_NS]));
+	/* of one CPU, since the agent said HELLO */
+	cJSON_AddNumberToObject(agent, "cpus", share(cpu_ns, l[WIRE_COUNTER_SESSION_NS]));
 	add_u64(agent, "handler_ns", l[WIRE_COUNTER_HANDLER_NS]);
 	add_u64(agent, "pipe_bytes", l[WIRE_COUNTER_PIPE_BYTES]);
 	add_u64(agent, "threads", l[WIRE_COUNTER_THREADS]);

@@ -42,7 +42,10 @@ class Commands(unittest.TestCase):
         self.assertGreater(status["uptime_s"], 0)
         self.assertEqual(target["name"], "KnownShares")
         self.assertRegex(target["jdk"], r"17\.")
-        self.assertGreater(target["agent"]["cpu_ns"], 0)
+        agent = target["agent"]
+        self.assertGreater(agent["cpu_ns"], 0)
+        self.assertTrue(0 < agent["session_ns"] < status["uptime_s"] * 1e9, agent)
+        self.assertAlmostEqual(agent["cpus"], agent["cpu_ns"] / agent["session_ns"])
         books_hold(target)
         self.assertRegex(self.daemon.cli("status").stdout, r"%s +%s +host .*KnownShares +streaming" % (self.pid, self.pid))
 
