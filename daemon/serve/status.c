@@ -110,7 +110,8 @@ static cJSON *agent_json(const struct stream_counts *c)
 	add_u64(agent, "taken", books->taken);
 	add_u64(agent, "taken_ns", books->taken_weight);
 	add_u64(agent, "bytes", l[WIRE_COUNTER_AGENT_BYTES]);
-	/* of the JVM's own CPU time, of which max_cpu speaks: much, where that is next to nothing */
+	/* of the JVM's own CPU time, of which max_cpu speaks: much, where that is next to nothing
+	 */
 	cJSON_AddNumberToObject(agent, "cpu_share", share(cpu_ns, l[WIRE_COUNTER_PROCESS_CPU_NS]));
 	/* of one CPU, since the agent said HELLO */
 	cJSON_AddNumberToObject(agent, "cpus", share(cpu_ns, l[WIRE_COUNTER_SESSION_NS]));
