@@ -16,23 +16,22 @@
 
 struct cursor {
 	const uint8_t *p, *end;
-	uint64_t address; /* of p[0] in the library, kept in step by take() */
-	bool bad;
+	uint64_t shift; /* address in the library = p + shift */
+	bool bad; /* then nothing is left to be read either */
 };
 
+/* Offsets from the CFA; 0 = not saved. ODD is none a compiler writes, and no rule. */
+#define ODD 1
 struct rules {
-	uint64_t cfa_reg;
-	int64_t cfa_offset;
-	int64_t fp_offset, ra_offset;
-	bool fp_saved, ra_saved;
+	int32_t cfa_offset, fp_offset, ra_offset;
+	uint8_t cfa_reg;
 	bool expression, plt, end;
 };
 
 struct output {
-	struct cfi_row *rows;
-	size_t n, max;
 	uint64_t base;
-	bool full;
+	struct cfi_row last; /* may yet be changed: the next may begin where it does */
+	bool any, full;
 };
 
 /* What a CIE tells its FDEs. */
@@ -49,33 +48,29 @@ static inline uint64_t take(struct cursor *c, size_t n)
 {
 	uint64_t v = 0;
 
-	if (c->bad || (size_t)(c->end - c->p) < n) {
+	if ((size_t)(c->end - c->p) < n) {
 		c->bad = true;
+		c->p = c->end;
 		return 0;
 	}
-	if (n <= sizeof(v))
-		memcpy(&v, c->p, n);
+	memcpy(&v, c->p, n);
 	c->p += n;
-	c->address += n;
 	return v;
 }
 
 static void skip(struct cursor *c, uint64_t n)
 {
-	if (c->bad || n > (uint64_t)(c->end - c->p))
+	if (n > (uint64_t)(c->end - c->p)) {
 		c->bad = true;
-	else
-		take(c, (size_t)n);
+		n = (uint64_t)(c->end - c->p);
+	}
+	c->p += n;
 }
 
-static uint64_t take_uleb(struct cursor *c)
+static uint64_t take_long_uleb(struct cursor *c)
 {
 	uint64_t v = 0, byte;
 
-	if (!c->bad && c->p < c->end && *c->p < 128) { /* nearly all */
-		c->address++;
-		return *c->p++;
-	}
 	for (unsigned shift = 0; shift < 64; shift += 7) {
 		byte = take(c, 1);
 		v |= (byte & 127) << shift;
@@ -84,6 +79,13 @@ static uint64_t take_uleb(struct cursor *c)
 	}
 	c->bad = true;
 	return 0;
+}
+
+static inline uint64_t take_uleb(struct cursor *c)
+{
+	if (c->p < c->end && *c->p < 128) /* nearly all */
+		return *c->p++;
+	return take_long_uleb(c);
 }
 
 static int64_t take_sleb(struct cursor *c)
@@ -106,7 +108,7 @@ static int64_t take_sleb(struct cursor *c)
 /* A pointer in one of the DW_EH_PE encodings; indirect ones are nothing we need. */
 static uint64_t take_pointer(struct cursor *c, uint8_t encoding, uint64_t data_base)
 {
-	uint64_t here = c->address, v;
+	uint64_t here = (uint64_t)(uintptr_t)c->p + c->shift, v;
 
 	if (encoding == 0xff)
 		return 0;
@@ -145,69 +147,65 @@ static uint64_t take_pointer(struct cursor *c, uint8_t encoding, uint64_t data_b
 	return v;
 }
 
-static uint32_t pack(const struct rules *r)
+static inline uint32_t pack(const struct rules *r)
 {
-	uint64_t fp = r->fp_saved ? (uint64_t)-r->fp_offset : 0;
-	uint64_t ra = r->ra_saved ? (uint64_t)-r->ra_offset : 0;
-
 	if (r->end)
 		return CFI_END;
 	if (r->plt)
 		return CFI_PLT;
 	if (r->expression || (r->cfa_reg != DWARF_SP && r->cfa_reg != DWARF_FP))
 		return CFI_NONE;
-	return cfi_rule_pack(r->cfa_reg == DWARF_SP ? CFI_SP : CFI_FP, (uint64_t)r->cfa_offset, ra,
-			     fp);
+	return cfi_rule_pack(r->cfa_reg == DWARF_SP ? CFI_SP : CFI_FP, (uint64_t)r->cfa_offset,
+			     (uint64_t)-r->ra_offset, (uint64_t)-r->fp_offset);
 }
 
-static void emit(struct output *out, uint64_t pc, uint32_t rule)
+static inline void emit(struct output *out, uint64_t pc, uint32_t rule)
 {
 	uint64_t offset = pc - out->base;
-	struct cfi_row *last = out->n ? &out->rows[out->n - 1] : NULL;
 
-	if (offset > UINT32_MAX || (last && offset < last->pc))
+	if (offset > UINT32_MAX || (out->any && offset < out->last.pc))
 		return; /* overlaps an earlier function: keep what is there */
-	if (last && last->pc == offset) {
-		last->rule = rule;
-		return;
+	if (out->any && out->last.pc != offset) {
+		if (out->last.rule == rule)
+			return;
+		out->full |= !cfi_pack_row(&out->last);
 	}
-	if (last && last->rule == rule)
-		return;
-	if (out->n == out->max) {
-		out->full = true;
-		return;
-	}
-	out->rows[out->n++] = (struct cfi_row){ .pc = (uint32_t)offset, .rule = rule };
+	out->last = (struct cfi_row){ .pc = (uint32_t)offset, .rule = rule };
+	out->any = true;
 }
 
-static void saved_at(struct rules *r, uint64_t reg, int64_t offset)
+static int32_t offset_of(int64_t v)
 {
-	if (reg == DWARF_FP) {
-		r->fp_saved = true;
-		r->fp_offset = offset;
-	} else if (reg == DWARF_RA) {
-		r->ra_saved = true;
-		r->ra_offset = offset;
-	}
+	return v > INT32_MIN && v <= INT32_MAX ? (int32_t)v : ODD;
 }
 
-static void not_saved(struct rules *r, uint64_t reg)
+static inline void saved_at(struct rules *r, uint64_t reg, int64_t offset)
 {
 	if (reg == DWARF_FP)
-		r->fp_saved = false;
+		r->fp_offset = offset_of(offset);
 	else if (reg == DWARF_RA)
-		r->ra_saved = false;
+		r->ra_offset = offset_of(offset);
 }
 
-static void restore(struct rules *r, const struct rules *initial, uint64_t reg)
+static inline void restore(struct rules *r, const struct rules *initial, uint64_t reg)
 {
-	if (reg == DWARF_FP) {
-		r->fp_saved = initial->fp_saved;
+	if (reg == DWARF_FP)
 		r->fp_offset = initial->fp_offset;
-	} else if (reg == DWARF_RA) {
-		r->ra_saved = initial->ra_saved;
+	else if (reg == DWARF_RA)
 		r->ra_offset = initial->ra_offset;
-	}
+}
+
+/* Offsets are counted in the CIE's units. */
+static inline int64_t scaled(const struct cie *cie, uint64_t n)
+{
+	return (int64_t)(n * (uint64_t)cie->data_align);
+}
+
+static void set_cfa(struct rules *r, uint64_t reg, int64_t offset)
+{
+	r->cfa_reg = reg < UINT8_MAX ? (uint8_t)reg : UINT8_MAX;
+	r->cfa_offset = offset_of(offset);
+	r->expression = r->plt = false;
 }
 
 /* CFA = sp + 8 + ((pc & 15) >= 11) * 8: what linkers write for the PLT, always as these bytes */
@@ -216,16 +214,20 @@ static bool is_plt_expression(const struct cursor *c, uint64_t len)
 	return len == 11 && (size_t)(c->end - c->p) >= 11 && c->p[0] == 0x77;
 }
 
-/* The instructions whose first byte has no operand in it. Returns false on an unknown one. */
-static bool run_extended(struct cursor *c, uint8_t op, const struct cie *cie,
-			 const struct rules *initial, struct rules *r)
+/* The instructions that set rules, but for the fewest. Returns false on an unknown one. */
+static bool run_one(struct cursor *c, uint8_t op, const struct cie *cie,
+		    const struct rules *initial, struct rules *r)
 {
 	uint64_t reg, len;
 
+	if (op >> 6 == 2) { /* offset */
+		saved_at(r, op & 63, scaled(cie, take_uleb(c)));
+		return !c->bad;
+	}
 	switch (op) {
 	case 0x05: /* offset_extended */
 		reg = take_uleb(c);
-		saved_at(r, reg, (int64_t)take_uleb(c) * cie->data_align);
+		saved_at(r, reg, scaled(cie, take_uleb(c)));
 		break;
 	case 0x06: /* restore_extended */
 		restore(r, initial, take_uleb(c));
@@ -234,25 +236,25 @@ static bool run_extended(struct cursor *c, uint8_t op, const struct cie *cie,
 		reg = take_uleb(c);
 		if (reg == DWARF_RA)
 			r->end = true;
-		not_saved(r, reg);
+		saved_at(r, reg, 0);
 		break;
 	case 0x08: /* same_value */
-		not_saved(r, take_uleb(c));
+		saved_at(r, take_uleb(c), 0);
 		break;
 	case 0x09: /* register */
 		take_uleb(c);
 		take_uleb(c);
 		break;
 	case 0x0c: /* def_cfa */
-		r->cfa_reg = take_uleb(c);
-		r->cfa_offset = (int64_t)take_uleb(c);
-		r->expression = r->plt = false;
+		reg = take_uleb(c);
+		set_cfa(r, reg, (int64_t)take_uleb(c));
 		break;
 	case 0x0d: /* def_cfa_register */
-		r->cfa_reg = take_uleb(c);
+		reg = take_uleb(c);
+		r->cfa_reg = reg < UINT8_MAX ? (uint8_t)reg : UINT8_MAX;
 		break;
 	case 0x0e: /* def_cfa_offset */
-		r->cfa_offset = (int64_t)take_uleb(c);
+		r->cfa_offset = offset_of((int64_t)take_uleb(c));
 		break;
 	case 0x0f: /* def_cfa_expression */
 		len = take_uleb(c);
@@ -269,17 +271,17 @@ static bool run_extended(struct cursor *c, uint8_t op, const struct cie *cie,
 		break;
 	case 0x11: /* offset_extended_sf */
 		reg = take_uleb(c);
-		saved_at(r, reg, take_sleb(c) * cie->data_align);
+		saved_at(r, reg, scaled(cie, (uint64_t)take_sleb(c)));
 		break;
 	case 0x12: /* def_cfa_sf */
-		r->cfa_reg = take_uleb(c);
-		r->cfa_offset = take_sleb(c) * cie->data_align;
-		r->expression = r->plt = false;
+		reg = take_uleb(c);
+		set_cfa(r, reg, scaled(cie, (uint64_t)take_sleb(c)));
 		break;
 	case 0x13: /* def_cfa_offset_sf */
-		r->cfa_offset = take_sleb(c) * cie->data_align;
+		r->cfa_offset = offset_of(scaled(cie, (uint64_t)take_sleb(c)));
 		break;
-	case 0x2d: /* AARCH64_negate_ra_state: the return address is signed, and is stripped anyway */
+	case 0x2d: /* AARCH64_negate_ra_state: the return address is signed, and is stripped anyway
+		    */
 		break;
 	case 0x2e: /* GNU_args_size */
 		take_uleb(c);
@@ -290,75 +292,104 @@ static bool run_extended(struct cursor *c, uint8_t op, const struct cie *cie,
 	return !c->bad;
 }
 
-/* How far the location moves by an advance instruction; false = it is none, @c is where it was. */
-static bool take_advance(struct cursor *c, uint8_t op, const struct cie *cie, uint64_t *pc)
+/* Where the location moves to by an advance instruction of which nothing is in its first byte. */
+static uint64_t take_advance(struct cursor *c, uint8_t op, const struct cie *cie, uint64_t pc)
 {
-	if (op >> 6 == 1)
-		*pc += (op & 63) * cie->code_align;
-	else if (op == 0x01)
-		*pc = take_pointer(c, cie->pointer_encoding, 0);
-	else if (op == 0x02)
-		*pc += take(c, 1) * cie->code_align;
-	else if (op == 0x03)
-		*pc += take(c, 2) * cie->code_align;
-	else if (op == 0x04)
-		*pc += take(c, 4) * cie->code_align;
-	else
-		return false;
-	return true;
+	if (op == 0x01)
+		return take_pointer(c, cie->pointer_encoding, 0);
+	return pc + take(c, op == 0x02 ? 1 : op == 0x03 ? 2 : 4) * cie->code_align;
 }
 
-/* Runs a program; @out NULL for a CIE's, which only sets the initial rules. */
-static void run(struct cursor *c, const struct cie *cie, uint64_t pc, struct rules *r,
-		struct output *out)
+static inline bool is_short(const struct cursor *c)
 {
-	struct rules remembered[REMEMBERED_MAX], initial = *r;
+	return c->p < c->end && *c->p < 128;
+}
+
+/*
+ * Runs a program from @r on, and returns the rules at its end; @out NULL for a CIE's, which has no
+ * rows. What has a case of its own here is nearly all of a library: for that @c and @r stay in
+ * registers, and only copies of them are given away.
+ */
+static inline struct rules run(struct cursor c, const struct cie *cie, uint64_t pc, struct rules r,
+			       struct output *out)
+{
+	struct rules remembered[REMEMBERED_MAX];
+	const struct rules initial = r;
 	unsigned depth = 0;
 
-	while (c->p < c->end && !c->bad) {
-		uint8_t op = (uint8_t)take(c, 1);
-		uint64_t from = pc;
+	while (c.p < c.end) {
+		uint8_t op = *c.p++;
+		uint64_t to = pc;
 
-		if (take_advance(c, op, cie, &pc)) {
-			if (out)
-				emit(out, from, pack(r));
-		} else if (op >> 6 == 2) {
-			saved_at(r, op & 63, (int64_t)take_uleb(c) * cie->data_align);
-		} else if (op >> 6 == 3) {
-			restore(r, &initial, op & 63);
+		if (op >> 6 == 1) {
+			to = pc + (op & 63) * cie->code_align;
+		} else if (op >> 6 == 2 && is_short(&c)) {
+			saved_at(&r, op & 63, scaled(cie, *c.p++));
+		} else if (op == 0) {
+			continue;
+		} else if (op == 0x0c && c.end - c.p >= 2 && (c.p[0] | c.p[1]) < 128) {
+			r.cfa_reg = c.p[0];
+			r.cfa_offset = c.p[1];
+			r.expression = r.plt = false;
+			c.p += 2;
+		} else if (op == 0x0d && is_short(&c)) {
+			r.cfa_reg = *c.p++;
+		} else if (op == 0x0e && is_short(&c)) {
+			r.cfa_offset = *c.p++;
 		} else if (op == 0x0a) {
 			if (depth == REMEMBERED_MAX)
 				break;
-			remembered[depth++] = *r;
+			remembered[depth++] = r;
 		} else if (op == 0x0b) {
 			if (depth)
-				*r = remembered[--depth];
-		} else if (!run_extended(c, op, cie, &initial, r)) {
-			r->expression = true; /* not understood: no rule rather than a wrong one */
-			break;
+				r = remembered[--depth];
+		} else if (op >> 6 == 3) {
+			restore(&r, &initial, op & 63);
+		} else if (op == 0x02 && c.p < c.end) {
+			to = pc + *c.p++ * cie->code_align;
+		} else if (op >= 0x01 && op <= 0x04) {
+			struct cursor rest = c;
+
+			to = take_advance(&rest, op, cie, pc);
+			c = rest;
+		} else {
+			struct cursor rest = c;
+			struct rules then = r;
+			bool known = run_one(&rest, op, cie, &initial, &then);
+
+			c = rest;
+			r = then;
+			r.expression |= !known; /* no rule rather than a wrong one */
+			if (!known)
+				break;
 		}
+		if (to != pc && out)
+			emit(out, pc, pack(&r));
+		pc = to;
 	}
 	if (out)
-		emit(out, pc, pack(r));
+		emit(out, pc, pack(&r));
+	return r;
 }
 
 /* A cursor over the record at @address: its content without the length. */
-static struct cursor record_at(const struct cfi_bytes *frame, uint64_t address)
+static inline struct cursor record_at(const struct cfi_bytes *frame, uint64_t address)
 {
-	struct cursor c = { .bad = true };
+	struct cursor c = { .p = frame->bytes, .end = frame->bytes, .bad = true };
 	uint64_t len;
 
 	if (address < frame->address || address - frame->address >= frame->len)
 		return c;
 	c.p = frame->bytes + (address - frame->address);
 	c.end = frame->bytes + frame->len;
-	c.address = address;
+	c.shift = address - (uint64_t)(uintptr_t)c.p;
 	c.bad = false;
 	len = take(&c, 4);
-	if (!len || len == UINT32_MAX || len > (uint64_t)(c.end - c.p))
+	if (!len || len > (uint64_t)(c.end - c.p)) {
 		c.bad = true;
-	else if (!c.bad)
-		c.end = c.p + len;
+		len = 0;
+	}
+	c.end = c.p + len;
 	return c;
 }
 
@@ -407,13 +438,13 @@ static bool read_cie(const struct cfi_bytes *frame, uint64_t address, struct cie
 		if (n == sizeof(letters))
 			return false;
 		letters[n] = (char)take(&c, 1);
-	} while (letters[n++] && !c.bad);
+	} while (letters[n++]);
 	ret->code_align = take_uleb(&c);
 	ret->data_align = take_sleb(&c);
 	take_uleb(&c); /* number of the return address register */
 	if (c.bad || !read_augmentation(&c, letters, ret))
 		return false;
-	run(&c, ret, 0, &ret->initial, NULL);
+	ret->initial = run(c, ret, 0, ret->initial, NULL);
 	ret->address = address;
 	return true;
 }
@@ -423,8 +454,7 @@ static void read_fde(const struct cfi_bytes *frame, uint64_t address, struct cie
 		     struct output *out)
 {
 	struct cursor c = record_at(frame, address);
-	uint64_t here = c.address, start, len, cie_address;
-	struct rules rules;
+	uint64_t here = (uint64_t)(uintptr_t)c.p + c.shift, start, len, cie_address;
 
 	cie_address = here - (uint32_t)take(&c, 4);
 	if (c.bad || (cie->address != cie_address && !read_cie(frame, cie_address, cie)))
@@ -435,11 +465,10 @@ static void read_fde(const struct cfi_bytes *frame, uint64_t address, struct cie
 		skip(&c, take_uleb(&c));
 	if (c.bad)
 		return;
-	rules = cie->initial;
 	if (cie->signal) /* the kernel's signal frame: another layout altogether */
 		emit(out, start, CFI_NONE);
 	else
-		run(&c, cie, start, &rules, out);
+		(void)run(c, cie, start, cie->initial, out);
 	emit(out, start + len, CFI_NONE);
 }
 
@@ -448,7 +477,7 @@ static bool read_header(const struct cfi_bytes *header, struct cursor *ret, uint
 {
 	struct cursor c = { .p = header->bytes,
 			    .end = header->bytes + header->len,
-			    .address = header->address };
+			    .shift = header->address - (uint64_t)(uintptr_t)header->bytes };
 	uint8_t version = (uint8_t)take(&c, 1), frame = (uint8_t)take(&c, 1);
 	uint8_t count = (uint8_t)take(&c, 1), table = (uint8_t)take(&c, 1);
 
@@ -473,15 +502,16 @@ int cfi_frame_address(const struct cfi_bytes *header, uint64_t *ret)
 }
 
 long cfi_build(const struct cfi_bytes *header, const struct cfi_bytes *frame, uint64_t base,
-	       struct cfi_row *rows, size_t max)
+	       struct cfi_table *to, size_t room)
 {
-	struct output out = { .rows = rows, .max = max, .base = base };
+	struct output out = { .base = base };
 	struct cie cie = { 0 };
 	uint64_t where, count;
 	struct cursor c;
 
 	if (!read_header(header, &c, &where, &count))
 		return -EBADMSG;
+	cfi_pack_begin(to, room);
 	for (uint64_t i = 0; i < count && !out.full; i++) {
 		uint64_t address;
 
@@ -491,5 +521,7 @@ long cfi_build(const struct cfi_bytes *header, const struct cfi_bytes *frame, ui
 			break;
 		read_fde(frame, address, &cie, &out);
 	}
-	return out.full ? -ENOSPC : (long)out.n;
+	if (out.any)
+		out.full |= !cfi_pack_row(&out.last);
+	return out.full ? -ENOSPC : cfi_pack_end();
 }

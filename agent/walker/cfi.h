@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,9 +28,9 @@ static inline enum cfi_kind cfi_rule_kind(uint32_t rule)
 {
 	return (enum cfi_kind)(rule & 7);
 }
-/* Each processor's cfi_rule_pack() makes a rule, or CFI_NONE of what does not fit, and the others take
- * it apart. @ra, @fp: how many bytes below the CFA they are saved, 0 = they still are where the caller
- * left them. */
+/* Each processor's cfi_rule_pack() makes a rule, or CFI_NONE of what does not fit, and the others
+ * take it apart. @ra, @fp: how many bytes below the CFA they are saved, 0 = they still are where
+ * the caller left them. */
 #if defined(__aarch64__)
 #include "agent/walker/cfi_rule_aarch64.h"
 #else
@@ -47,33 +48,37 @@ struct cfi_bytes {
 int cfi_frame_address(const struct cfi_bytes *header, uint64_t *ret);
 
 /*
- * Turn one library's unwind tables into rows, sorted by pc.
- *
- * @header, @frame: copies of .eh_frame_hdr and .eh_frame (may be longer than the section)
- * @base:           address the rows' pc counts from
- *
- * Returns the number of rows, -ENOSPC when @max is too small, -EBADMSG for tables we cannot read.
- * Pure: trusts nothing in the bytes.
+ * The rows as the handler searches them, four bytes each: the pc's low half and the number of its
+ * rule; blocks say where the rows of each 64 KiB of code begin. A library of 13 MiB of code has
+ * some 200,000 rows and some hundred different rules. One piece of memory.
  */
-long cfi_build(const struct cfi_bytes *header, const struct cfi_bytes *frame, uint64_t base,
-	       struct cfi_row *rows, size_t max);
-
-/*
- * The same rows as the handler searches them, four bytes each: the pc's low half and the number of
- * its rule; blocks say where the rows of each 64 KiB of code begin. A library of 13 MiB of code has
- * some 200,000 rows and some hundred different rules. One piece of memory, to be copied as it is.
- */
-#define CFI_RULES_MAX 4096 /* different ones; code with a rule beyond has no row */
+#define CFI_RULES_MAX  4096 /* different ones; code with a rule beyond has no row */
+#define CFI_BLOCKS_MAX 4096 /* 256 MiB of code, of which the rows would not be kept anyway */
 
 struct cfi_table {
 	uint32_t bytes; /* of all of it */
 	uint32_t first_block, n_blocks;
-	uint32_t blocks_at, rows_at; /* indexes into words[] */
-	uint32_t words[]; /* rules, blocks (n_blocks + 1), rows */
+	uint32_t blocks_at, rules_at; /* indexes into words[] */
+	uint32_t words[]; /* rows, blocks (n_blocks + 1), rules */
 };
 
-/* Pack @n rows into @room bytes at @to. Bytes used, or -ENOSPC. Not reentrant. */
-long cfi_pack(const struct cfi_row *rows, uint32_t n, struct cfi_table *to, size_t room);
+/*
+ * Turn one library's unwind tables into rows, sorted by pc.
+ *
+ * @header, @frame: .eh_frame_hdr and .eh_frame (may be longer than the section)
+ * @base:           address the rows' pc counts from
+ * @to, @room:      memory for the table; touched as far as it fills
+ *
+ * Returns the table's bytes (0 = there are no rows), -ENOSPC when @room is too small, -EBADMSG for
+ * tables we cannot read. Trusts nothing in the bytes. Not reentrant.
+ */
+long cfi_build(const struct cfi_bytes *header, const struct cfi_bytes *frame, uint64_t base,
+	       struct cfi_table *to, size_t room);
+
+/* A table row by row, by rising pc, in three steps; false = full, and so does the end say. */
+void cfi_pack_begin(struct cfi_table *to, size_t room);
+bool cfi_pack_row(const struct cfi_row *row);
+long cfi_pack_end(void);
 
 /* The rule in force at @pc (counted from the base); CFI_NONE if there is none. Signal-safe. */
 static inline uint32_t cfi_find(const struct cfi_table *t, uint32_t pc)
@@ -87,10 +92,11 @@ static inline uint32_t cfi_find(const struct cfi_table *t, uint32_t pc)
 	if (block >= t->n_blocks)
 		block = t->n_blocks - 1;
 	blocks = t->words + t->blocks_at;
-	rows = t->words + t->rows_at;
+	rows = t->words;
 	low = blocks[block];
 	high = blocks[block + 1];
-	/* the last row at or before the pc; before the block's first one, the last of those before */
+	/* the last row at or before the pc; before the block's first one, the last of those before
+	 */
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
@@ -99,5 +105,5 @@ static inline uint32_t cfi_find(const struct cfi_table *t, uint32_t pc)
 		else
 			high = middle;
 	}
-	return low ? t->words[rows[low - 1] >> 16] : CFI_NONE;
+	return low ? t->words[t->rules_at + (rows[low - 1] >> 16)] : CFI_NONE;
 }

@@ -199,30 +199,31 @@ static uint64_t rows_bytes(void)
 	return sum;
 }
 
-/* Run the copied tables into memory of the size they turn out to need. */
+static size_t whole_pages(size_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (bytes + page - 1) & ~(page - 1);
+}
+
+/* Run the tables into more memory than they need, and give back the rest. */
 static int build_rows(struct mapping *m, const struct cfi_bytes *header,
 		      const struct cfi_bytes *frame)
 {
-	uint64_t used = rows_bytes(), room = used < MAPS_ROWS_MAX ? MAPS_ROWS_MAX - used : 0;
-	uint64_t unpacked = 2 * MAPS_ROWS_MAX; /* touched as far as it fills */
-	struct cfi_row *rows = room ? map_memory(unpacked) : NULL;
-	struct cfi_table *table = rows ? map_memory(room) : NULL;
+	uint64_t used = rows_bytes();
+	size_t room = used < MAPS_ROWS_MAX ? whole_pages(MAPS_ROWS_MAX - used) : 0, keep = 0;
+	struct cfi_table *table = room ? map_memory(room) : NULL;
 	long n = -ENOSPC;
 
 	if (table)
-		n = cfi_build(header, frame, m->base, rows, unpacked / sizeof(*rows));
-	if (n > 0)
-		n = cfi_pack(rows, (uint32_t)n, table, room);
-	if (n > 0)
-		m->rows = map_memory((size_t)n);
-	if (n > 0 && m->rows) {
-		memcpy(m->rows, table, (size_t)n);
+		n = cfi_build(header, frame, m->base, table, room);
+	if (n > 0) {
+		m->rows = table;
 		maps.bytes += (uint64_t)n;
+		keep = whole_pages((size_t)n);
 	}
-	if (rows)
-		munmap(rows, unpacked);
-	if (table)
-		munmap(table, room);
+	if (table && keep < room)
+		munmap((uint8_t *)table + keep, room - keep);
 	return n < 0 ? (int)n : 0;
 }
 

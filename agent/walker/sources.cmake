@@ -31,7 +31,7 @@ if(WITH_TESTS)
 	unit_test(test_maps SOURCES ${walker_dir}/cfi.c ${walker_dir}/cfi_pack.c ${walker_dir}/class_name.c
 		${walker_dir}/elf_image.c ${walker_dir}/forward_x86_64_sig.c ${walker_dir}/guard_sig.c
 		${walker_dir}/instruction_x86_64_sig.c ${walker_dir}/maps.c ${walker_dir}/safe_copy.c ${walker_dir}/unwind_sig.c)
-	unit_test(test_forward SOURCES ${walker_dir}/cfi.c ${walker_dir}/forward_x86_64_sig.c ${walker_dir}/guard_sig.c
+	unit_test(test_forward SOURCES ${walker_dir}/cfi.c ${walker_dir}/cfi_pack.c ${walker_dir}/forward_x86_64_sig.c ${walker_dir}/guard_sig.c
 		${walker_dir}/instruction_x86_64_sig.c ${walker_dir}/unwind_sig.c)
 	unit_test(test_guard LIBS flags SOURCES ${walker_dir}/guard.c ${walker_dir}/guard_sig.c ${walker_dir}/unwind_sig.c
 		${walker_dir}/cfi.c ${walker_dir}/cfi_pack.c ${walker_dir}/forward_x86_64_sig.c ${walker_dir}/instruction_x86_64_sig.c)

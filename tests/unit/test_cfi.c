@@ -26,8 +26,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	unwind_enter_sig();
 	unwind_stack_init_sig(&stack, regs.sp);
 	n_frames = 0;
-	how_it_ended = unwind_native_sig(&stack, &regs, frames, &n_frames, true,
-					 NATIVE_FRAMES_MAX);
+	how_it_ended = unwind_native_sig(&stack, &regs, frames, &n_frames, true, NATIVE_FRAMES_MAX);
 	unwind_leave_sig();
 }
 
@@ -189,16 +188,10 @@ static const uint8_t made_frame[] = {
 	0,
 	0,
 };
-static uint32_t find(const struct cfi_row *rows, uint32_t n, uint32_t pc)
-{
-	static uint32_t memory[1024];
-	struct cfi_table *t = (struct cfi_table *)memory;
+static uint32_t memory[8192];
+static struct cfi_table *const table = (struct cfi_table *)memory;
 
-	assert_true(cfi_pack(rows, n, t, sizeof(memory)) > 0);
-	return cfi_find(t, pc);
-}
-
-static long build(const uint8_t *frame, size_t len, struct cfi_row *rows, size_t max)
+static long build(const uint8_t *frame, size_t len, size_t room)
 {
 	uint8_t header[24] = { 1, 0x04, 0x03, 0x3b, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0 };
 	int32_t fde = 0x10000 + 24 - 0x20000;
@@ -206,62 +199,106 @@ static long build(const uint8_t *frame, size_t len, struct cfi_row *rows, size_t
 	struct cfi_bytes f = { .bytes = frame, .len = len, .address = 0x10000 };
 
 	memcpy(header + 20, &fde, 4);
-	return cfi_build(&h, &f, 0, rows, max);
+	return cfi_build(&h, &f, 0, table, room);
+}
+
+static uint32_t n_rows(void)
+{
+	return table->words[table->blocks_at + table->n_blocks];
 }
 
 static void rows_follow_a_function_from_entry_to_return(void **state)
 {
-	struct cfi_row rows[16];
 	uint32_t rule;
-	long n;
 
 	(void)state;
-	n = build(made_frame, sizeof(made_frame), rows, 16);
-	assert_int_equal(n, 5);
-	rule = find(rows, (uint32_t)n, 0x1000);
+	assert_true(build(made_frame, sizeof(made_frame), sizeof(memory)) > 0);
+	assert_int_equal(n_rows(), 5);
+	rule = cfi_find(table, 0x1000);
 	assert_int_equal(cfi_rule_kind(rule), CFI_SP);
 	assert_int_equal(cfi_rule_offset(rule), 8);
 	assert_int_equal(cfi_rule_fp(rule), 0);
-	rule = find(rows, (uint32_t)n, 0x1003);
+	rule = cfi_find(table, 0x1003);
 	assert_int_equal(cfi_rule_kind(rule), CFI_SP);
 	assert_int_equal(cfi_rule_offset(rule), 16);
 	assert_int_equal(cfi_rule_fp(rule), 16);
-	rule = find(rows, (uint32_t)n, 0x1004);
+	rule = cfi_find(table, 0x1004);
 	assert_int_equal(cfi_rule_kind(rule), CFI_FP);
-	assert_int_equal(find(rows, (uint32_t)n, 0x0fff), CFI_NONE);
-	assert_int_equal(find(rows, (uint32_t)n, 0x1010), CFI_NONE);
+	assert_int_equal(cfi_find(table, 0x0fff), CFI_NONE);
+	assert_int_equal(cfi_find(table, 0x1010), CFI_NONE);
 }
 
 static void tables_cut_anywhere_do_no_harm(void **state)
 {
-	struct cfi_row rows[16];
+	long whole = build(made_frame, sizeof(made_frame), sizeof(memory));
 
 	(void)state;
 	for (size_t len = 0; len < sizeof(made_frame); len++)
-		assert_true(build(made_frame, len, rows, 16) <= 5);
-	assert_int_equal(build(made_frame, sizeof(made_frame), rows, 2), -ENOSPC);
+		assert_true(build(made_frame, len, sizeof(memory)) <= whole);
+	for (long room = 0; room < whole; room++)
+		assert_int_equal(build(made_frame, sizeof(made_frame), (size_t)room), -ENOSPC);
+	assert_int_equal(build(made_frame, sizeof(made_frame), (size_t)whole), whole);
 }
 
-/* Rows over several blocks of 64 KiB, one of them without any: as a search through the rows says. */
+/* Offsets that fit no rule, nor the numbers they are kept in: code without a row. */
+static void absurd_offsets_are_no_rule(void **state)
+{
+	static const uint8_t programs[][11] = {
+		{ 0x0e, 9, 0x00 }, /* def_cfa_offset, not of words */
+		{ 0x0e, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f },
+		{ 0x0e, 0x80, 0x80, 0x80, 0x80, 0x08 }, /* 2^31 */
+		{ 0x86, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+		  0x7f }, /* fp saved far off */
+		{ 0x86, 0x80, 0x80, 0x80, 0x80, 0x01 }, /* at -2^31 */
+		{ 0x0d, 0x87, 0x02 }, /* def_cfa_register 263, which is not 7 */
+		{ 0x0d, 3 },
+		{ 0x3f }, /* no instruction */
+	};
+	uint8_t frame[sizeof(made_frame)];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		memcpy(frame, made_frame, sizeof(frame));
+		memset(frame + 49, 0, sizeof(frame) - 49);
+		memcpy(frame + 49, programs[i], sizeof(programs[i]));
+		assert_true(build(frame, sizeof(frame), sizeof(memory)) > 0);
+		assert_int_equal(cfi_find(table, 0x1000), CFI_NONE);
+	}
+}
+
+/* Rows over several blocks of 64 KiB, one of them without any: as a search through the rows says.
+ */
 static void packed_rows_are_found_as_the_unpacked_ones(void **state)
 {
 	static struct cfi_row rows[5000];
-	static uint32_t memory[8192];
-	struct cfi_table *t = (struct cfi_table *)memory;
 	uint32_t pc = 0x1fff0, n = 5000;
 
 	(void)state;
+	cfi_pack_begin(table, sizeof(memory));
 	for (uint32_t i = 0; i < n; i++) {
 		pc += i == 2500 ? 0x25000 : 1 + i * 7919 % 97;
-		rows[i] = (struct cfi_row){ pc, i % 11 == 0 ? CFI_NONE : CFI_SP | (i % 50 + 1) << 3 };
+		rows[i] =
+			(struct cfi_row){ pc, i % 11 == 0 ? CFI_NONE : CFI_SP | (i % 50 + 1) << 3 };
+		assert_true(cfi_pack_row(&rows[i]));
 	}
-	assert_int_equal(cfi_pack(rows, n, t, 1000), -ENOSPC);
-	assert_true(cfi_pack(rows, n, t, sizeof(memory)) > 0);
+	assert_true(cfi_pack_end() > 0);
 	for (uint32_t at = 0, i = 0; at < pc + 0x20000; at += 13) {
 		while (i < n && rows[i].pc <= at)
 			i++;
-		assert_int_equal(cfi_find(t, at), i ? rows[i - 1].rule : CFI_NONE);
+		assert_int_equal(cfi_find(table, at), i ? rows[i - 1].rule : CFI_NONE);
 	}
+}
+
+/* Code of two libraries' distance is none of one library's. */
+static void rows_too_far_from_each_other_are_refused(void **state)
+{
+	static const struct cfi_row near = { 0x1000, CFI_END };
+	static const struct cfi_row far = { CFI_BLOCKS_MAX << 16, CFI_END };
+
+	(void)state;
+	cfi_pack_begin(table, sizeof(memory));
+	assert_true(cfi_pack_row(&near));
+	assert_false(cfi_pack_row(&far));
 }
 
 int main(void)
@@ -274,6 +311,8 @@ int main(void)
 		cmocka_unit_test(the_stack_is_not_read_below_sp_nor_far_above),
 		cmocka_unit_test(rows_follow_a_function_from_entry_to_return),
 		cmocka_unit_test(tables_cut_anywhere_do_no_harm),
+		cmocka_unit_test(absurd_offsets_are_no_rule),
+		cmocka_unit_test(rows_too_far_from_each_other_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
