@@ -10,6 +10,7 @@
 #include "agent/walker/cfi.h"
 
 #define REMEMBERED_MAX 8
+#define FUNCTION_ALIGN 16
 #define DWARF_FP       ARCH_DWARF_FP
 #define DWARF_SP       ARCH_DWARF_SP
 #define DWARF_RA       ARCH_DWARF_RA
@@ -31,7 +32,9 @@ struct rules {
 struct output {
 	uint64_t base;
 	struct cfi_row last; /* may yet be changed: the next may begin where it does */
+	uint32_t packed_rule; /* of the row before it */
 	bool any, full;
+	bool ended; /* the last is where a function ends */
 };
 
 /* What a CIE tells its FDEs. */
@@ -159,19 +162,35 @@ static inline uint32_t pack(const struct rules *r)
 			     (uint64_t)-r->ra_offset, (uint64_t)-r->fp_offset);
 }
 
+static void pack_last(struct output *out)
+{
+	if (out->last.rule == out->packed_rule)
+		return;
+	out->packed_rule = out->last.rule;
+	out->full |= !cfi_pack_row(&out->last);
+}
+
 static inline void emit(struct output *out, uint64_t pc, uint32_t rule)
 {
 	uint64_t offset = pc - out->base;
 
 	if (offset > UINT32_MAX || (out->any && offset < out->last.pc))
 		return; /* overlaps an earlier function: keep what is there */
-	if (out->any && out->last.pc != offset) {
+	/* nobody runs in the padding between two functions: no row for that */
+	if (out->any && offset - out->last.pc >= (out->ended ? FUNCTION_ALIGN : 1)) {
 		if (out->last.rule == rule)
 			return;
-		out->full |= !cfi_pack_row(&out->last);
+		pack_last(out);
 	}
 	out->last = (struct cfi_row){ .pc = (uint32_t)offset, .rule = rule };
 	out->any = true;
+	out->ended = false;
+}
+
+static void emit_end(struct output *out, uint64_t pc)
+{
+	emit(out, pc, CFI_NONE);
+	out->ended = out->last.pc == pc - out->base;
 }
 
 static int32_t offset_of(int64_t v)
@@ -469,7 +488,7 @@ static void read_fde(const struct cfi_bytes *frame, uint64_t address, struct cie
 		emit(out, start, CFI_NONE);
 	else
 		(void)run(c, cie, start, cie->initial, out);
-	emit(out, start + len, CFI_NONE);
+	emit_end(out, start + len);
 }
 
 static bool read_header(const struct cfi_bytes *header, struct cursor *ret, uint64_t *ret_frame,
@@ -522,6 +541,6 @@ long cfi_build(const struct cfi_bytes *header, const struct cfi_bytes *frame, ui
 		read_fde(frame, address, &cie, &out);
 	}
 	if (out.any)
-		out.full |= !cfi_pack_row(&out.last);
+		pack_last(&out);
 	return out.full ? -ENOSPC : cfi_pack_end();
 }

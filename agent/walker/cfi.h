@@ -50,7 +50,7 @@ int cfi_frame_address(const struct cfi_bytes *header, uint64_t *ret);
 /*
  * The rows as the handler searches them, four bytes each: the pc's low half and the number of its
  * rule; blocks say where the rows of each 64 KiB of code begin. A library of 13 MiB of code has
- * some 200,000 rows and some hundred different rules. One piece of memory.
+ * some 140,000 rows and some hundred different rules. One piece of memory.
  */
 #define CFI_RULES_MAX  4096 /* different ones; code with a rule beyond has no row */
 #define CFI_BLOCKS_MAX 4096 /* 256 MiB of code, of which the rows would not be kept anyway */

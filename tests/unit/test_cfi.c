@@ -240,6 +240,42 @@ static void tables_cut_anywhere_do_no_harm(void **state)
 	assert_int_equal(build(made_frame, sizeof(made_frame), (size_t)whole), whole);
 }
 
+/* The same function again, @gap bytes behind the first one. */
+static long build_two(uint32_t gap)
+{
+	uint8_t header[32] = { 1, 0x04, 0x03, 0x3b, 0, 0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0 };
+	uint8_t frame[2 * sizeof(made_frame)];
+	const size_t cie = 24, fde = sizeof(made_frame) - cie;
+	struct cfi_bytes h = { .bytes = header, .len = sizeof(header), .address = 0x20000 };
+	struct cfi_bytes f = { .bytes = frame, .len = sizeof(frame), .address = 0x10000 };
+	uint32_t start = 0x1010 + gap, back = (uint32_t)(cie + fde + 4);
+
+	memcpy(frame, made_frame, sizeof(made_frame));
+	memcpy(frame + cie + fde, made_frame + cie, fde);
+	memcpy(frame + cie + fde + 4, &back, 4);
+	memcpy(frame + cie + fde + 8, &start, 4);
+	for (uint32_t i = 0; i < 2; i++) {
+		int32_t at = 0x10000 + (int32_t)(cie + i * fde) - 0x20000;
+
+		memcpy(header + 16 + 8 * i, &start, 4); /* nobody reads it */
+		memcpy(header + 20 + 8 * i, &at, 4);
+	}
+	return cfi_build(&h, &f, 0, table, sizeof(memory));
+}
+
+static void padding_between_functions_has_no_rows_of_its_own(void **state)
+{
+	(void)state;
+	assert_true(build_two(15) > 0);
+	assert_int_equal(n_rows(), 8); /* nor has the second one's first, as the first one's last */
+	assert_int_equal(cfi_rule_offset(cfi_find(table, 0x101f)), 8);
+	assert_int_equal(cfi_rule_offset(cfi_find(table, 0x1020)), 16);
+	assert_true(build_two(16) > 0);
+	assert_int_equal(n_rows(), 10);
+	assert_int_equal(cfi_find(table, 0x101f), CFI_NONE);
+	assert_int_equal(cfi_rule_kind(cfi_find(table, 0x1020)), CFI_SP);
+}
+
 /* Offsets that fit no rule, nor the numbers they are kept in: code without a row. */
 static void absurd_offsets_are_no_rule(void **state)
 {
@@ -261,8 +297,7 @@ static void absurd_offsets_are_no_rule(void **state)
 		memcpy(frame, made_frame, sizeof(frame));
 		memset(frame + 49, 0, sizeof(frame) - 49);
 		memcpy(frame + 49, programs[i], sizeof(programs[i]));
-		assert_true(build(frame, sizeof(frame), sizeof(memory)) > 0);
-		assert_int_equal(cfi_find(table, 0x1000), CFI_NONE);
+		assert_int_equal(build(frame, sizeof(frame), sizeof(memory)), 0);
 	}
 }
 
@@ -311,6 +346,7 @@ int main(void)
 		cmocka_unit_test(the_stack_is_not_read_below_sp_nor_far_above),
 		cmocka_unit_test(rows_follow_a_function_from_entry_to_return),
 		cmocka_unit_test(tables_cut_anywhere_do_no_harm),
+		cmocka_unit_test(padding_between_functions_has_no_rows_of_its_own),
 		cmocka_unit_test(absurd_offsets_are_no_rule),
 		cmocka_unit_test(rows_too_far_from_each_other_are_refused),
 	};
