@@ -1,5 +1,5 @@
 /*
- * Unwind rows: what .eh_frame says about each instruction, run beforehand and packed into eight
+ * Unwind rows: what .eh_frame says about each instruction, run beforehand and packed into four
  * bytes, so that the signal handler only has to search. A row holds from its pc to the next row's.
  * Good for what compilers emit: CFA = sp or fp + constant, return address and fp saved at constants
  * below the CFA or not touched. Everything else is CFI_NONE.
