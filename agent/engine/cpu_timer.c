@@ -30,6 +30,21 @@ static uint64_t random_below(uint64_t n)
 
 /* ---- slots ------------------------------------------------------------------------------ */
 
+static void note_claimed(const struct slot *s)
+{
+	uint32_t end = __atomic_load_n(&engine.slots_end, __ATOMIC_RELAXED);
+	uint32_t next = (uint32_t)(s - engine.slots) + 1;
+
+	while (end < next && !__atomic_compare_exchange_n(&engine.slots_end, &end, next, true,
+							  __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+}
+
+uint32_t slots_end(void)
+{
+	return engine.slots ? __atomic_load_n(&engine.slots_end, __ATOMIC_SEQ_CST) : 0;
+}
+
 struct slot *slot_claim(uint32_t tid)
 {
 	for (uint32_t i = 0; i < SLOT_PROBES; i++) {
@@ -38,6 +53,7 @@ struct slot *slot_claim(uint32_t tid)
 
 		if (__atomic_compare_exchange_n(&s->state, &free_state, SLOT_CLAIMED, false,
 						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+			note_claimed(s);
 			s->tid = tid;
 			s->in_handler = 0;
 			s->booked_ns = 0;
@@ -322,6 +338,7 @@ static int allocate(void)
 	}
 	for (int i = 0; i < SCRATCH_BUFFERS; i++)
 		scratch[i].frames = (struct walk_frame *)(frames + (size_t)i * bytes);
+	engine.slots_end = 0;
 	__atomic_store_n(&engine.slots, slots, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -348,7 +365,7 @@ uint64_t engine_bytes(void)
 	if (!engine.slots)
 		return 0;
 	/* pages that a thread has ever had a slot in */
-	for (uint32_t i = 0; i < SLOTS_MAX; i += in_page)
+	for (uint32_t i = 0; i < slots_end(); i += in_page)
 		for (uint32_t k = i; k < i + in_page && k < SLOTS_MAX; k++)
 			if (engine.slots[k].tid) {
 				bytes += PAGE_BYTES;
@@ -417,7 +434,7 @@ bool engine_stop(void)
 	struct timespec pause = { 0, 100000 };
 
 	__atomic_store_n(&engine.running, 0, __ATOMIC_SEQ_CST);
-	for (uint32_t i = 0; engine.slots && i < SLOTS_MAX; i++)
+	for (uint32_t i = 0; i < slots_end(); i++)
 		if (slot_take(&engine.slots[i]))
 			slot_release(&engine.slots[i]);
 	for (int i = 0; i < 5000; i++) {
@@ -426,7 +443,7 @@ bool engine_stop(void)
 		nanosleep(&pause, NULL);
 	}
 	/* threads that were just beginning may have got a timer meanwhile */
-	for (uint32_t i = 0; engine.slots && i < SLOTS_MAX; i++)
+	for (uint32_t i = 0; i < slots_end(); i++)
 		if (slot_take(&engine.slots[i]))
 			slot_release(&engine.slots[i]);
 	return __atomic_load_n(&engine.inside, __ATOMIC_SEQ_CST) == 0;
@@ -435,7 +452,7 @@ bool engine_stop(void)
 void engine_set_interval(uint64_t interval_ns)
 {
 	engine.interval_ns = interval_ns;
-	for (uint32_t i = 0; engine.slots && i < SLOTS_MAX; i++) {
+	for (uint32_t i = 0; i < slots_end(); i++) {
 		struct slot *s = &engine.slots[i];
 
 		/* held while it is armed anew, so that its thread's end cannot free it under us;

@@ -55,6 +55,7 @@ struct ended {
 
 struct engine {
 	struct slot *slots; /* SLOTS_MAX, a hash table by tid */
+	uint32_t slots_end; /* the first of those that nobody ever had: most, and not even touched */
 	uint32_t running; /* handlers ignore signals when 0 */
 	uint32_t
 		inside; /* handlers, and threads at their begin or end, that may touch our memory */

@@ -180,7 +180,7 @@ static void sweep(void)
 {
 	int32_t without = engine.no_slot, hosted = 0;
 
-	for (uint32_t i = 0; i < SLOTS_MAX; i++) {
+	for (uint32_t i = 0; i < slots_end(); i++) {
 		struct slot *s = &engine.slots[i];
 		uint32_t state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
 

@@ -7,6 +7,7 @@
 
 struct slot *slot_probe_sig(uint32_t tid, uint32_t i); /* the @i-th of them */
 struct slot *slot_claim(uint32_t tid); /* NULL = crowded */
+uint32_t slots_end(void); /* none from here on was ever claimed */
 /* Give a claimed slot its timer, or mark it as one without (-errno), or as the host's. @used_ns:
  * the thread's clock, up to which nothing is to be booked. */
 int slot_arm(struct slot *s, uint64_t used_ns);
