@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -53,6 +54,7 @@ static struct {
 	bool sampled; /* the session's first samples have come */
 	uint64_t next_second_ns, next_hurry_ns, next_scan_ns, next_names_ns;
 	uint64_t taken_at_ledger;
+	uint32_t left_out; /* told of walker_left_out() */
 } session = { .events_fd = -1, .control_fd = -1 };
 
 /* ---- a session's begin and end ------------------------------------------------------------ */
@@ -218,6 +220,7 @@ static void begin_session(void)
 	engine.spare_sigprof = libjvm_version().feature >= JFR_CPU_TIME;
 	session.state = PAUSED;
 	session.sampled = false;
+	session.left_out = 0;
 	events_hello();
 	if (insist(hello) != WRITER_OK || (r == 0 && insist(walker_says) != WRITER_OK))
 		end_session();
@@ -401,12 +404,29 @@ static uint64_t taken(void)
 	return sum;
 }
 
+static void tell_left_out(void)
+{
+	uint32_t n = walker_left_out();
+	char what[160] = "";
+
+	if (n == session.left_out)
+		return;
+	if (n)
+		snprintf(
+			what, sizeof(what),
+			"%u native libraries are more than there is room for: stacks end where they run",
+			n);
+	if (writer_fault(WIRE_NOTE, 0, "native", what) == WRITER_OK)
+		session.left_out = n;
+}
+
 static enum writer_result once_a_second(uint64_t now)
 {
 	enum writer_result r = WRITER_OK;
 
 	look_at_threads(now);
 	walker_refresh();
+	tell_left_out();
 	if (budget_keep(&session.start))
 		session.ledger_due = true;
 	if (session.ledger_due || taken() != session.taken_at_ledger) {

@@ -22,6 +22,7 @@ struct mapping {
 	uint64_t base; /* of the ELF header */
 	struct cfi_table *rows; /* owned; NULL = none */
 	bool musl;
+	bool no_room; /* for its rows */
 	bool seen; /* in the current pass */
 	struct mapping *next; /* in the list of the retired */
 };
@@ -33,7 +34,7 @@ static struct {
 	struct unwind_table *retired_table;
 	uint64_t adds, subs; /* of the dynamic linker, at the last pass */
 	uint32_t generation;
-	uint32_t skipped;
+	uint32_t left_out;
 	uint64_t bytes;
 	uint64_t stays_low, stays_high; /* see maps_stays() */
 } maps;
@@ -262,8 +263,7 @@ static void load_image(struct safe_copy *copy, struct mapping *m)
 		return;
 	memcpy(m->shown.build_id, image.build_id, image.build_id_len);
 	m->shown.build_id_len = image.build_id_len;
-	if (load_rows(copy, &image, m) == -ENOSPC)
-		maps.skipped++;
+	m->no_room = load_rows(copy, &image, m) == -ENOSPC;
 }
 
 static bool same(const struct mapping *m, const struct maps_line *line)
@@ -277,7 +277,7 @@ static bool same(const struct mapping *m, const struct maps_line *line)
 /* One pass over the text of /proc/self/maps. */
 struct pass {
 	struct mapping *found[MAPS_MAX];
-	uint32_t n, fresh;
+	uint32_t n, fresh, left_out;
 	uint64_t base, device, inode; /* of the file whose first page came last */
 };
 
@@ -287,6 +287,29 @@ static struct mapping *find_known(const struct maps_line *line)
 		if (!maps.now[i]->seen && same(maps.now[i], line))
 			return maps.now[i];
 	return NULL;
+}
+
+static bool mapping_stays(const struct mapping *m)
+{
+	return stays(m->shown.start, m->shown.end);
+}
+
+/* Where there are too many the lowest go, which were loaded last as a rule: not libjvm. */
+static void make_room(struct pass *pass)
+{
+	uint32_t at = mapping_stays(pass->found[0]) ? 1 : 0;
+	struct mapping *m = pass->found[at];
+
+	memmove(pass->found + at, pass->found + at + 1,
+		(pass->n - at - 1) * sizeof(pass->found[0]));
+	pass->n--;
+	pass->left_out++;
+	if (m->seen) {
+		m->seen = false;
+	} else {
+		mapping_free(m);
+		pass->fresh--;
+	}
 }
 
 static void pass_line(struct pass *pass, const char *text, size_t len)
@@ -303,10 +326,8 @@ static void pass_line(struct pass *pass, const char *text, size_t len)
 	}
 	if (!has_code(&line))
 		return;
-	if (pass->n == MAPS_MAX) {
-		maps.skipped++;
-		return;
-	}
+	if (pass->n == MAPS_MAX)
+		make_room(pass);
 	m = find_known(&line);
 	if (m) {
 		m->seen = true;
@@ -398,6 +419,9 @@ static int adopt(struct pass *pass)
 	}
 	memcpy(maps.now, pass->found, pass->n * sizeof(pass->found[0]));
 	maps.n = pass->n;
+	maps.left_out = pass->left_out;
+	for (uint32_t i = 0; i < maps.n; i++)
+		maps.left_out += maps.now[i]->no_room;
 	maps.generation++;
 	table = make_table();
 	if (!table)
@@ -423,9 +447,12 @@ static void load_fresh(struct pass *pass)
 
 	if (!pass->fresh || safe_copy_open(&copy) < 0)
 		return;
-	for (uint32_t i = 0; i < pass->n; i++)
-		if (!pass->found[i]->seen)
-			load_image(&copy, pass->found[i]);
+	/* in this order, as the room may not be enough for all: nothing is worth as much as libjvm,
+	 * and what was loaded first, libc too, has the highest address as a rule */
+	for (int first = 1; first >= 0; first--)
+		for (uint32_t i = pass->n; i-- > 0;)
+			if (!pass->found[i]->seen && mapping_stays(pass->found[i]) == first)
+				load_image(&copy, pass->found[i]);
 	safe_copy_close(&copy);
 }
 
@@ -494,7 +521,7 @@ uint64_t maps_bytes(void)
 	return maps.bytes + sizeof(maps) + maps.n * sizeof(struct unwind_range);
 }
 
-uint32_t maps_skipped(void)
+uint32_t maps_left_out(void)
 {
-	return maps.skipped;
+	return maps.left_out;
 }

@@ -32,5 +32,6 @@ bool maps_find(uint64_t pc, struct walk_mapping *ret);
 /* Forget everything; rows that a handler may be reading stay until the next refresh. */
 void maps_free(void);
 uint64_t maps_bytes(void);
-/* Libraries without rows because the memory for them was used up; mappings beyond MAPS_MAX. */
-uint32_t maps_skipped(void);
+/* Libraries without rows because the memory for them is used up, and mappings beyond MAPS_MAX:
+ * native stacks end in them. */
+uint32_t maps_left_out(void);

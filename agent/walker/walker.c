@@ -109,6 +109,11 @@ const char *walker_note(void)
 	return note;
 }
 
+uint32_t walker_left_out(void)
+{
+	return maps_left_out();
+}
+
 void walker_refresh(void)
 {
 	(void)maps_refresh();

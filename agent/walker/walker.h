@@ -38,6 +38,7 @@ int walker_init(JavaVM *vm, JNIEnv *env, const char **why);
 void walker_deinit(void);
 const char *walker_name(void); /* "hotspot" or "asgct" */
 const char *walker_note(void); /* "" or what it costs on this JVM */
+uint32_t walker_left_out(void); /* native libraries whose code stacks cannot pass through */
 /* Agent's thread, now and then: look for new or gone mappings, refresh unwind rows. */
 void walker_refresh(void);
 /* The same at once for what a walk has met and not known: the code of the first virtual threads. */

@@ -1,5 +1,7 @@
 /* Lines of /proc/PID/maps, names of hidden classes, and this process's own mappings. */
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include "agent/walker/maps.h"
 #include "agent/walker/class_name.h"
 #include "tests/unit/unit.h"
@@ -92,6 +94,31 @@ static void after_free_nothing_is_found_and_it_can_begin_again(void **state)
 	maps_free();
 }
 
+/* Every other page of a file, as code: no two of them are one mapping. */
+static void mappings_beyond_the_room_are_counted(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), n = MAPS_MAX + 10;
+	int fd = memfd_create("library", MFD_CLOEXEC);
+	uint8_t *all = mmap(NULL, 2 * n * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_true(fd >= 0 && all != MAP_FAILED && ftruncate(fd, (off_t)page) == 0);
+	assert_int_equal(maps_refresh(), 0);
+	assert_int_equal(maps_left_out(), 0);
+	for (size_t i = 0; i < n; i++)
+		assert_true(mmap(all + 2 * i * page, page, PROT_READ | PROT_EXEC,
+				 MAP_PRIVATE | MAP_FIXED, fd, 0) != MAP_FAILED);
+	maps_free();
+	assert_int_equal(maps_refresh(), 0);
+	assert_in_range(maps_left_out(), 10, 100);
+	munmap(all, 2 * n * page);
+	close(fd);
+	maps_free();
+	assert_int_equal(maps_refresh(), 0);
+	assert_int_equal(maps_left_out(), 0);
+	maps_free();
+}
+
 static void hidden_classes_lose_what_differs_between_runs(void **state)
 {
 	static const char *const names[][2] = {
@@ -125,6 +152,7 @@ int main(void)
 		cmocka_unit_test(nonsense_is_no_line),
 		cmocka_unit_test(own_code_has_a_mapping_with_a_build_id),
 		cmocka_unit_test(after_free_nothing_is_found_and_it_can_begin_again),
+		cmocka_unit_test(mappings_beyond_the_room_are_counted),
 		cmocka_unit_test(hidden_classes_lose_what_differs_between_runs),
 	};
 
