@@ -40,8 +40,9 @@ def version():
 def hash_of(path):
     h = 0xcbf29ce484222325
     with open(path, "rb") as f:
-        for byte in f.read():
-            h = ((h ^ byte) * 0x100000001b3) & (1 << 64) - 1
+        while word := f.read(8):
+            h = ((h ^ int.from_bytes(word, "little")) * 0x100000001b3) & (1 << 64) - 1
+            h ^= h >> 32
     return "%016x" % h
 
 

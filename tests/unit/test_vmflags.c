@@ -5,24 +5,27 @@
 #include <unistd.h>
 #include "injector/vmclasses.h"
 #include "injector/vmflags.h"
+#include "injector/vmmemory.h"
 
 static void *library;
-static int proc_dfd;
+static struct inject in;
 
 static int setup(void **state)
 {
 	(void)state;
 	library = dlopen(FAKE_LIBJVM, RTLD_NOW | RTLD_LOCAL);
 	assert_non_null(library);
-	proc_dfd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_true(proc_dfd >= 0);
+	in = (struct inject)INJECT_NULL;
+	in.proc_dfd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(in.proc_dfd >= 0);
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	close(proc_dfd);
+	vmmemory_close(&in);
+	close(in.proc_dfd);
 	return dlclose(library);
 }
 
@@ -37,7 +40,7 @@ static void values_are_those_in_memory(void **state)
 	};
 
 	(void)state;
-	assert_int_equal(vmflags_read(proc_dfd, flags, ARRAY_SIZE(flags)), 0);
+	assert_int_equal(vmflags_read(&in, flags, ARRAY_SIZE(flags)), 0);
 	assert_true(flags[0].found && flags[0].value == 1);
 	assert_true(flags[1].found);
 	assert_int_equal(flags[1].value & 0xff, 0);
@@ -45,12 +48,19 @@ static void values_are_those_in_memory(void **state)
 	assert_false(flags[3].found);
 	assert_false(flags[4].found);
 	*(bool *)dlsym(library, "disable_attach") = false;
-	assert_int_equal(vmflags_read(proc_dfd, flags, 1), 0);
+	assert_int_equal(vmflags_read(&in, flags, 1), 0);
 	assert_int_equal(flags[0].value, 0);
 	*(bool *)dlsym(library, "disable_attach") = true;
 }
 
 /* Tables that lie: no loop without end, no address of them is touched by us. */
+/* As another attempt would: nothing is kept. */
+static int read_anew(struct vmflag *flag)
+{
+	vmmemory_close(&in);
+	return vmflags_read(&in, flag, 1);
+}
+
 static void a_lying_table_gives_nothing(void **state)
 {
 	struct vmflag flag = { "DisableAttachMechanism", 1, false, 0 };
@@ -61,15 +71,15 @@ static void a_lying_table_gives_nothing(void **state)
 
 	(void)state;
 	*stride = 0;
-	assert_true(vmflags_read(proc_dfd, &flag, 1) < 0);
+	assert_true(read_anew(&flag) < 0);
 	*stride = UINT64_MAX - 7;
-	assert_true(vmflags_read(proc_dfd, &flag, 1) < 0);
+	assert_true(read_anew(&flag) < 0);
 	*stride = real_stride;
 	*count = UINT64_MAX;
-	assert_true(vmflags_read(proc_dfd, &flag, 1) < 0);
+	assert_true(read_anew(&flag) < 0);
 	*count = real_count;
 	*flags = (void *)0xdead0000;
-	assert_int_equal(vmflags_read(proc_dfd, &flag, 1), 0);
+	assert_int_equal(read_anew(&flag), 0);
 	assert_false(flag.found);
 	*flags = real_flags;
 }
@@ -81,7 +91,7 @@ static void the_version_is_that_in_memory(void **state)
 
 	(void)state;
 	*minor = 0;
-	assert_int_equal(vmflags_version(proc_dfd, &v), 0);
+	assert_int_equal(vmflags_version(&in, &v), 0);
 	assert_int_equal(v.feature, 25);
 	assert_int_equal(v.update, 3);
 }
@@ -91,11 +101,11 @@ static void a_text_is_read_where_there_is_one(void **state)
 	char text[16] = "before";
 
 	(void)state;
-	assert_int_equal(vmflags_text(proc_dfd, "CRaCCheckpointTo", text, sizeof(text)), 0);
+	assert_int_equal(vmflags_text(&in, "CRaCCheckpointTo", text, sizeof(text)), 0);
 	assert_string_equal(text, "/tmp/image");
-	assert_int_equal(vmflags_text(proc_dfd, "CRaCCheckpointTo", text, 5), 0);
+	assert_int_equal(vmflags_text(&in, "CRaCCheckpointTo", text, 5), 0);
 	assert_string_equal(text, "/tmp");
-	assert_int_equal(vmflags_text(proc_dfd, "NotThere", text, sizeof(text)), 0);
+	assert_int_equal(vmflags_text(&in, "NotThere", text, sizeof(text)), 0);
 	assert_string_equal(text, "");
 }
 
@@ -108,13 +118,15 @@ static void virtual_threads_are_in_use_once_their_class_is(void **state)
 	void **classes = dlsym(library, "classes"), *first = classes[0];
 
 	(void)state;
-	assert_int_equal(vmclasses_virtual_threads(proc_dfd), 0);
+	assert_int_equal(vmclasses_virtual_threads(&in), 0);
 	klass->init_state = 4;
-	assert_int_equal(vmclasses_virtual_threads(proc_dfd), 1);
+	assert_int_equal(vmclasses_virtual_threads(&in), 1);
 	classes[0] = (void *)0xdead0000;
-	assert_int_equal(vmclasses_virtual_threads(proc_dfd), 1);
+	vmmemory_close(&in);
+	assert_int_equal(vmclasses_virtual_threads(&in), 1);
 	classes[3] = NULL;
-	assert_int_equal(vmclasses_virtual_threads(proc_dfd), 0);
+	vmmemory_close(&in);
+	assert_int_equal(vmclasses_virtual_threads(&in), 0);
 	classes[3] = klass;
 	classes[0] = first;
 	klass->init_state = 1;
@@ -123,12 +135,13 @@ static void virtual_threads_are_in_use_once_their_class_is(void **state)
 static void a_process_without_libjvm_has_no_flags(void **state)
 {
 	struct vmflag flag = { "DisableAttachMechanism", 1, false, 0 };
-	int dfd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	(void)state;
-	assert_true(vmflags_read(dfd, &flag, 1) < 0);
-	assert_true(vmclasses_virtual_threads(dfd) < 0);
-	close(dfd);
+	in = (struct inject)INJECT_NULL;
+	in.proc_dfd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(vmflags_read(&in, &flag, 1) < 0);
+	assert_true(vmclasses_virtual_threads(&in) < 0);
+	close(in.proc_dfd);
 }
 
 int main(void)
@@ -137,8 +150,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(values_are_those_in_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_lying_table_gives_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_version_is_that_in_memory, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_text_is_read_where_there_is_one, setup,
-						teardown),
+		cmocka_unit_test_setup_teardown(a_text_is_read_where_there_is_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(virtual_threads_are_in_use_once_their_class_is,
 						setup, teardown),
 		cmocka_unit_test(a_process_without_libjvm_has_no_flags),
