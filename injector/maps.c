@@ -16,7 +16,7 @@ static uint64_t base_of(const char *line)
 	return offset == 0 ? start : 0;
 }
 
-static void on_line(void *userdata, const char *line)
+static void on_line(void *userdata, char *line)
 {
 	struct maps *m = userdata;
 

@@ -7,39 +7,48 @@
 #include "daemon/core/mem.h"
 
 #define BYTES_MAX (8u << 20)
-#define CHUNK	  32768 /* longer than a line: a path of 4096 bytes may be four times that, escaped */
 
-/* Whole lines of @buf; what is left of the last one stays. */
-static size_t take_lines(char *buf, size_t len, maps_fn fn, void *userdata)
+void maps_feed(struct maps_lines *m, const char *text, size_t len, maps_fn fn, void *userdata)
 {
-	char *line = buf, *end;
+	while (len) {
+		const char *newline = memchr(text, '\n', len);
+		size_t n = newline ? (size_t)(newline - text) : len;
 
-	while ((end = memchr(line, '\n', len - (size_t)(line - buf)))) {
-		*end = '\0';
-		fn(userdata, line);
-		line = end + 1;
+		if (n >= sizeof(m->line) - m->len)
+			m->skip = true;
+		if (!m->skip) {
+			memcpy(m->line + m->len, text, n);
+			m->len += n;
+		}
+		if (!newline)
+			return;
+		m->line[m->len] = '\0';
+		if (!m->skip)
+			fn(userdata, m->line);
+		m->len = 0;
+		m->skip = false;
+		text += n + 1;
+		len -= n + 1;
 	}
-	len -= (size_t)(line - buf);
-	memmove(buf, line, len);
-	return len;
 }
 
 int maps_each(int pid_dfd, maps_fn fn, void *userdata)
 {
 	CLEANUP(fd_closep) int fd = openat(pid_dfd, "maps", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	char buf[CHUNK];
-	size_t have = 0, total = 0;
+	struct maps_lines lines = { .len = 0 };
+	size_t total = 0;
+	char buf[16384]; /* the kernel gives a page at a time, or a line that is longer */
 	ssize_t n;
 
 	if (fd < 0)
 		return -errno;
-	while (total < BYTES_MAX && (n = read(fd, buf + have, sizeof(buf) - have)) != 0) {
+	while (total < BYTES_MAX && (n = read(fd, buf, sizeof(buf))) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
 		if (n < 0)
 			return -errno;
+		maps_feed(&lines, buf, (size_t)n, fn, userdata);
 		total += (size_t)n;
-		have = take_lines(buf, have + (size_t)n, fn, userdata);
-		if (have == sizeof(buf)) /* no line is that long */
-			have = 0;
 	}
 	return 0;
 }

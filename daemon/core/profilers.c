@@ -155,7 +155,7 @@ static ssize_t read_all(int dfd, const char *name, char *buf, size_t size)
 	return (ssize_t)have;
 }
 
-static void on_line(void *userdata, const char *line)
+static void on_line(void *userdata, char *line)
 {
 	profilers_set *set = userdata;
 
