@@ -220,8 +220,7 @@ static int wait_for_socket(struct inject *in, int *ret_socket)
 	uint64_t begin_mono_ns = clock_mono_ns(), look_mono_ns = begin_mono_ns + LOOK_AGAIN_NS;
 	int r = -ETIMEDOUT;
 
-	while (inject_remaining_ms(in) > 0 && inject_alive(in)) {
-		pause_since(begin_mono_ns);
+	for (; inject_remaining_ms(in) > 0 && inject_alive(in); pause_since(begin_mono_ns)) {
 		r = connect_socket(in, ret_socket);
 		if (r == 0)
 			return 0;
@@ -233,7 +232,8 @@ static int wait_for_socket(struct inject *in, int *ret_socket)
 	return r;
 }
 
-int attach_connect(struct inject *in, int *ret_socket)
+/* Connects where it listens already, else asks it to: @ret_socket is left as it is then. */
+static int connect_or_ask(struct inject *in, int *ret_socket)
 {
 	int r = connect_socket(in, ret_socket);
 
@@ -255,15 +255,47 @@ int attach_connect(struct inject *in, int *ret_socket)
 	}
 	if (r == 0)
 		r = attach_send_signal(in);
-	if (r < 0) {
-		attach_file_forget(in);
-		return r;
-	}
-	r = wait_for_socket(in, ret_socket);
 	if (r < 0)
-		return no_socket(in, r);
-	attach_file_forget(in);
+		attach_file_forget(in);
+	return r;
+}
+
+int attach_begin(struct inject *in)
+{
+	CLEANUP(fd_closep) int socket = -1;
+
+	/* attach_connect() will see whether it is good for anything */
+	return attach_has_socket(in) ? 0 : connect_or_ask(in, &socket);
+}
+
+int attach_connect(struct inject *in, int *ret_socket)
+{
+	CLEANUP(fd_closep) int socket = -1;
+	int r = in->attach_dfd < 0 ? connect_or_ask(in, &socket) : 0;
+
+	if (r < 0)
+		return r;
+	if (socket < 0) {
+		r = wait_for_socket(in, &socket);
+		if (r < 0)
+			return no_socket(in, r);
+		attach_file_forget(in);
+	}
+	*ret_socket = TAKE_FD(socket);
 	return 0;
+}
+
+void attach_abandon(struct inject *in)
+{
+	struct fault f = { 0 }, *kept = in->fault;
+	int socket;
+
+	if (in->attach_dfd < 0)
+		return;
+	in->fault = &f;
+	if (attach_connect(in, &socket) == 0)
+		fd_close(socket);
+	in->fault = kept;
 }
 
 /* The name went while we spoke: a JVM that starts may be that late. As it is now its owner's next

@@ -190,6 +190,7 @@ void over_take_away(struct inject *in); /* nothing where none is @in's */
 #define PLACE_IN_TMP "kindling/" KINDLING_VERSION
 struct placement {
 	enum inject_strategy strategy;
+	const char *against_copy; /* "noexec", "full" or NULL */
 	int tmp_dfd; /* /tmp as the target sees it, its symbolic links followed */
 	int dir_dfd;
 	int lock_fd; /* shared: the last attempt in this directory takes the library away */
@@ -208,7 +209,9 @@ struct placement {
  * @ret_why what is against a copy, NULL where nothing is. 0 or -errno + fault.
  */
 int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_why);
-int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, struct placement *ret);
+/* First the directories: whoever refuses has mostly done so by then. */
+int place_begin(struct inject *in, struct placement *p);
+int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, struct placement *p);
 /* remove.c: remove names; also the directories when nothing else is in them. */
 void place_remove(const struct inject *in, struct placement *p);
 /* Remove what killed attempts on @in may have left, not what one that runs needs. */
@@ -216,7 +219,11 @@ void place_cleanup(const struct inject *in);
 
 /* attach_hotspot.c: the handshake. @ret_socket is connected and belongs to the target. */
 bool attach_has_socket(const struct inject *in); /* .java_pidN is there: no signal is needed */
+/* Ask for the socket already, to do something else while the JVM makes it; attach_connect() or
+ * attach_abandon() has to follow. */
+int attach_begin(struct inject *in);
 int attach_connect(struct inject *in, int *ret_socket);
+void attach_abandon(struct inject *in); /* nothing where attach_begin() asked for nothing */
 void attach_mend_socket(struct inject *in); /* after a command: its name may have gone meanwhile */
 int attach_send_signal(struct inject *in); /* SIGQUIT, looked at once more; 0, or -errno + fault */
 

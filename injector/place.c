@@ -305,10 +305,11 @@ static int place_mount(struct inject *in, const struct library *l, uint64_t rand
 	return 0;
 }
 
-/* @against: what place_look() has against a copy; a full /tmp is tried all the same at the end. */
+/* What place_look() had against a copy counts; a full /tmp is tried all the same at the end. */
 static int place_library(struct inject *in, const struct library *l, uint64_t random,
-			 const char *against, struct placement *p)
+			 struct placement *p)
 {
+	const char *against = p->against_copy;
 	bool noexec = against && strcmp(against, "noexec") == 0;
 	int r = against ? -ENOSPC : place_copy(in, l, p), mounted;
 
@@ -329,26 +330,31 @@ static int place_library(struct inject *in, const struct library *l, uint64_t ra
 
 /* ---- together ------------------------------------------------------------------------------- */
 
-static int place_all(struct inject *in, const struct library *l, bool quiet, size_t pipe_bytes,
-		     struct placement *p)
+int place_begin(struct inject *in, struct placement *p)
 {
 	enum inject_strategy strategy;
-	const char *against = NULL;
-	uint64_t random;
-	int r = look_and_cover(in, &strategy, &against);
+	int r = look_and_cover(in, &strategy, &p->against_copy);
+	mode_t old;
 
 	if (r < 0)
 		return r;
+	snprintf(p->dir, sizeof(p->dir), PLACE_DIR);
+	old = umask(0);
+	r = open_dir(in, p);
+	(void)umask(old);
+	files_as_root();
+	return r < 0 ? no_directory(in, r) : 0;
+}
+
+static int place_all(struct inject *in, const struct library *l, size_t pipe_bytes,
+		     struct placement *p)
+{
+	uint64_t random;
+	int r;
+
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return fault_set(in->fault, EIO, FAULT_INTERNAL, "no random number");
-	snprintf(p->dir, sizeof(p->dir), PLACE_DIR);
-	snprintf(p->library, sizeof(p->library), "libkindling-%016llx%s.so",
-		 (unsigned long long)l->hash, quiet ? "" : "-loud");
-	r = open_dir(in, p);
-	files_as_root();
-	if (r < 0)
-		return no_directory(in, r);
-	r = place_library(in, l, random, against, p);
+	r = place_library(in, l, random, p);
 	if (r < 0)
 		return r;
 	r = make_fifos(in, pipe_bytes, random, p);
@@ -358,7 +364,7 @@ static int place_all(struct inject *in, const struct library *l, bool quiet, siz
 	return 0;
 }
 
-int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, struct placement *ret)
+int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, struct placement *p)
 {
 	struct library l = { 0 };
 	int r = library_read(library_fd, &l);
@@ -368,7 +374,9 @@ int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, stru
 	} else {
 		mode_t old = umask(0);
 
-		r = place_all(in, &l, quiet, pipe_bytes, ret);
+		snprintf(p->library, sizeof(p->library), "libkindling-%016llx%s.so",
+			 (unsigned long long)l.hash, quiet ? "" : "-loud");
+		r = place_all(in, &l, pipe_bytes, p);
 		(void)umask(old);
 	}
 	free(l.bytes);
