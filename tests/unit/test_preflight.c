@@ -168,6 +168,37 @@ static void no_signal_is_needed_where_the_socket_is_the_targets_own(void **state
 	assert_int_equal(preflight(&in), 0);
 }
 
+static bool in_tmp(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/root/tmp/%s", dir, name);
+	return access(path, F_OK) == 0;
+}
+
+/* The pidfd is this very process's: a SIGQUIT would end the test. */
+static void a_jvm_is_asked_for_a_socket_only_where_it_has_none_and_can_be(void **state)
+{
+	char text[256];
+
+	(void)state;
+	snprintf(text, sizeof(text),
+		 "Uid:\t1\t%u\t1\t1\nGid:\t1\t%u\t1\t1\nNSpid:\t42\t7\nSigCgt:\t0\n", getuid(),
+		 getgid());
+	put("proc/status", text, strlen(text));
+	in.deadline_mono_ns = UINT64_MAX;
+	assert_int_equal(preflight_identity(&in), 0);
+	assert_int_equal(attach_begin(&in), -EAGAIN);
+	assert_false(in_tmp(".attach_pid7"));
+	attach_abandon(&in); /* there is nothing to wait for */
+	bind_socket();
+	f = (struct fault){ 0 };
+	assert_int_equal(attach_begin(&in), 0);
+	assert_false(in_tmp(".attach_pid7"));
+	attach_abandon(&in);
+	assert_int_equal(f.code, 0);
+}
+
 static void a_file_in_the_place_of_the_socket_is_no_socket(void **state)
 {
 	(void)state;
@@ -378,6 +409,7 @@ int main(void)
 		TREE_TEST(zombies_are_gone_and_stopped_processes_come_later),
 		TREE_TEST(a_process_without_a_handler_for_sigquit_gets_no_signal),
 		TREE_TEST(no_signal_is_needed_where_the_socket_is_the_targets_own),
+		TREE_TEST(a_jvm_is_asked_for_a_socket_only_where_it_has_none_and_can_be),
 		TREE_TEST(a_file_in_the_place_of_the_socket_is_no_socket),
 		TREE_TEST(other_runtimes_are_told_apart),
 		TREE_TEST(one_pass_over_the_mappings_tells_all),
