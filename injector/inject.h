@@ -209,7 +209,8 @@ struct placement {
  * @ret_why what is against a copy, NULL where nothing is. 0 or -errno + fault.
  */
 int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_why);
-/* First the directories: whoever refuses has mostly done so by then. */
+/* Looks in the same way, and lays a tmpfs over /tmp where one is needed: whoever refuses has mostly
+ * done so before the JVM is asked for anything. */
 int place_begin(struct inject *in, struct placement *p);
 int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, struct placement *p);
 /* remove.c: remove names; also the directories when nothing else is in them. */

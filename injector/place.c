@@ -122,16 +122,17 @@ int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_wh
 }
 
 /* The same, and a tmpfs lies over /tmp where one is needed. */
-static int look_and_cover(struct inject *in, enum inject_strategy *ret, const char **ret_why)
+int place_begin(struct inject *in, struct placement *p)
 {
+	enum inject_strategy strategy;
 	int r = over_find(in);
 
 	if (r >= 0)
-		r = place_look(in, ret, ret_why);
-	if (r < 0 || *ret != INJECT_OVER || in->cover_fd >= 0)
+		r = place_look(in, &strategy, &p->against_copy);
+	if (r < 0 || strategy != INJECT_OVER || in->cover_fd >= 0)
 		return r;
 	r = over_lay(in);
-	return r < 0 ? r : place_look(in, ret, ret_why);
+	return r < 0 ? r : place_look(in, &strategy, &p->against_copy);
 }
 
 /* ---- directories ---------------------------------------------------------------------------- */
@@ -330,23 +331,7 @@ static int place_library(struct inject *in, const struct library *l, uint64_t ra
 
 /* ---- together ------------------------------------------------------------------------------- */
 
-int place_begin(struct inject *in, struct placement *p)
-{
-	enum inject_strategy strategy;
-	int r = look_and_cover(in, &strategy, &p->against_copy);
-	mode_t old;
-
-	if (r < 0)
-		return r;
-	snprintf(p->dir, sizeof(p->dir), PLACE_DIR);
-	old = umask(0);
-	r = open_dir(in, p);
-	(void)umask(old);
-	files_as_root();
-	return r < 0 ? no_directory(in, r) : 0;
-}
-
-static int place_all(struct inject *in, const struct library *l, size_t pipe_bytes,
+static int place_all(struct inject *in, const struct library *l, bool quiet, size_t pipe_bytes,
 		     struct placement *p)
 {
 	uint64_t random;
@@ -354,6 +339,13 @@ static int place_all(struct inject *in, const struct library *l, size_t pipe_byt
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return fault_set(in->fault, EIO, FAULT_INTERNAL, "no random number");
+	snprintf(p->dir, sizeof(p->dir), PLACE_DIR);
+	snprintf(p->library, sizeof(p->library), "libkindling-%016llx%s.so",
+		 (unsigned long long)l->hash, quiet ? "" : "-loud");
+	r = open_dir(in, p);
+	files_as_root();
+	if (r < 0)
+		return no_directory(in, r);
 	r = place_library(in, l, random, p);
 	if (r < 0)
 		return r;
@@ -374,9 +366,7 @@ int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, stru
 	} else {
 		mode_t old = umask(0);
 
-		snprintf(p->library, sizeof(p->library), "libkindling-%016llx%s.so",
-			 (unsigned long long)l.hash, quiet ? "" : "-loud");
-		r = place_all(in, &l, pipe_bytes, p);
+		r = place_all(in, &l, quiet, pipe_bytes, p);
 		(void)umask(old);
 	}
 	free(l.bytes);
