@@ -2,6 +2,7 @@
 #include "tests/unit/unit.h"
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "injector/vmclasses.h"
 #include "injector/vmflags.h"
@@ -132,6 +133,36 @@ static void virtual_threads_are_in_use_once_their_class_is(void **state)
 	klass->init_state = 1;
 }
 
+static void a_text_across_two_pages_is_read_and_one_that_ends_nowhere_is_not(void **state)
+{
+	char *pages = mmap(NULL, 2 * VMMEMORY_PAGE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *text = pages + VMMEMORY_PAGE - 4, copy[9];
+	uint64_t at = (uintptr_t)text;
+	struct vmmemory *m;
+
+	(void)state;
+	assert_true(pages != MAP_FAILED);
+	strcpy(text, "JVMFlags");
+	assert_int_equal(vmmemory_of(&in, &m), 0);
+	assert_true(vmmemory_is(m, at, "JVMFlags"));
+	assert_false(vmmemory_is(m, at, "JVMFlag"));
+	assert_false(vmmemory_is(m, at, "JVMFlagses"));
+	assert_true(vmmemory_read(m, at, copy, sizeof(copy)));
+	assert_string_equal(copy, "JVMFlags");
+	text[0] = 'X'; /* its page is kept, a value is read each time */
+	assert_true(vmmemory_is(m, at, "JVMFlags"));
+	assert_true(vmmemory_read_now(m, at, copy, 1));
+	assert_int_equal(copy[0], 'X');
+	vmmemory_close(&in);
+	assert_int_equal(munmap(pages + VMMEMORY_PAGE, VMMEMORY_PAGE), 0);
+	assert_int_equal(vmmemory_of(&in, &m), 0);
+	assert_false(vmmemory_is(m, at, "XVMFlags"));
+	assert_false(vmmemory_read(m, at, copy, sizeof(copy)));
+	assert_true(vmmemory_read(m, at, copy, 4));
+	assert_int_equal(munmap(pages, VMMEMORY_PAGE), 0);
+}
+
 static void a_process_without_libjvm_has_no_flags(void **state)
 {
 	struct vmflag flag = { "DisableAttachMechanism", 1, false, 0 };
@@ -153,6 +184,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_text_is_read_where_there_is_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(virtual_threads_are_in_use_once_their_class_is,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_text_across_two_pages_is_read_and_one_that_ends_nowhere_is_not, setup,
+			teardown),
 		cmocka_unit_test(a_process_without_libjvm_has_no_flags),
 	};
 
