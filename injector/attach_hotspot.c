@@ -20,7 +20,8 @@
 #include "daemon/core/clock.h"
 
 #define LOOK_AGAIN_NS (200 * NS_PER_MS)
-#define SOON_NS	      (100 * NS_PER_MS) /* most sockets are there after 5 to 20 ms */
+#define PAUSE_US_MIN  200 /* most sockets are there after 1 to 5 ms */
+#define PAUSE_US_MAX  20000
 #define MEND_NS	      (2 * NS_PER_S)
 #define THREADS_MAX   65536 /* looked at in one target */
 
@@ -150,11 +151,12 @@ static int check_foreign_socket(struct inject *in, int why)
 int attach_send_signal(struct inject *in)
 {
 	char status[16384];
+	struct maps maps;
 
 	/* looked at again at the last moment: it may have executed another program since */
 	if (!inject_alive(in) || proc_read(in->proc_dfd, "status", status, sizeof(status)) <= 0)
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY, "process %d has ended", in->pid);
-	if (proc_runtime(in->proc_dfd) != PROC_HOTSPOT ||
+	if (maps_read(in->proc_dfd, &maps) < 0 || maps.runtime != RUNTIME_HOTSPOT ||
 	    !(proc_signal_mask(status, "SigCgt:") & 1ull << (SIGQUIT - 1)))
 		return fault_set(in->fault, EAGAIN, FAULT_SIGNAL, "it does not catch SIGQUIT");
 	/* an earlier attach's has not been taken yet: it will do, a second would be a thread dump
@@ -203,13 +205,22 @@ static void signal_again(struct inject *in)
 	in->fault = kept;
 }
 
+/* A small part of what it has taken already. */
+static void pause_since(uint64_t begin_mono_ns)
+{
+	uint64_t us = (clock_mono_ns() - begin_mono_ns) / 1000 / 32;
+
+	inject_pause_us(us < PAUSE_US_MIN   ? PAUSE_US_MIN
+			: us > PAUSE_US_MAX ? PAUSE_US_MAX
+					    : (int)us);
+}
+
 static int wait_for_socket(struct inject *in, int *ret_socket)
 {
 	uint64_t begin_mono_ns = clock_mono_ns(), look_mono_ns = begin_mono_ns + LOOK_AGAIN_NS;
 	int r = -ETIMEDOUT;
 
-	while (inject_remaining_ms(in) > 0 && inject_alive(in)) {
-		inject_pause_ms(clock_mono_ns() - begin_mono_ns < SOON_NS ? 1 : 20);
+	for (; inject_remaining_ms(in) > 0 && inject_alive(in); pause_since(begin_mono_ns)) {
 		r = connect_socket(in, ret_socket);
 		if (r == 0)
 			return 0;
@@ -221,7 +232,8 @@ static int wait_for_socket(struct inject *in, int *ret_socket)
 	return r;
 }
 
-int attach_connect(struct inject *in, int *ret_socket)
+/* Connects where it listens already, else asks it to: @ret_socket is left as it is then. */
+static int connect_or_ask(struct inject *in, int *ret_socket)
 {
 	int r = connect_socket(in, ret_socket);
 
@@ -243,15 +255,47 @@ int attach_connect(struct inject *in, int *ret_socket)
 	}
 	if (r == 0)
 		r = attach_send_signal(in);
-	if (r < 0) {
-		attach_file_forget(in);
-		return r;
-	}
-	r = wait_for_socket(in, ret_socket);
 	if (r < 0)
-		return no_socket(in, r);
-	attach_file_forget(in);
+		attach_file_forget(in);
+	return r;
+}
+
+int attach_begin(struct inject *in)
+{
+	CLEANUP(fd_closep) int socket = -1;
+
+	/* attach_connect() will see whether it is good for anything */
+	return attach_has_socket(in) ? 0 : connect_or_ask(in, &socket);
+}
+
+int attach_connect(struct inject *in, int *ret_socket)
+{
+	CLEANUP(fd_closep) int socket = -1;
+	int r = in->attach_dfd < 0 ? connect_or_ask(in, &socket) : 0;
+
+	if (r < 0)
+		return r;
+	if (socket < 0) {
+		r = wait_for_socket(in, &socket);
+		if (r < 0)
+			return no_socket(in, r);
+		attach_file_forget(in);
+	}
+	*ret_socket = TAKE_FD(socket);
 	return 0;
+}
+
+void attach_abandon(struct inject *in)
+{
+	struct fault f = { 0 }, *kept = in->fault;
+	int socket;
+
+	if (in->attach_dfd < 0)
+		return;
+	in->fault = &f;
+	if (attach_connect(in, &socket) == 0)
+		fd_close(socket);
+	in->fault = kept;
 }
 
 /* The name went while we spoke: a JVM that starts may be that late. As it is now its owner's next

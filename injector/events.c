@@ -14,7 +14,7 @@
 #define ALLOCATIONS_SINCE 11
 
 /* A class archive that is written at the JVM's end; -errno = it cannot be told. */
-static int archives_classes(const struct inject *in)
+static int archives_classes(struct inject *in)
 {
 	struct vmflag flags[] = {
 		{ "ArchiveClassesAtExit", 8, false, 0 },
@@ -22,20 +22,20 @@ static int archives_classes(const struct inject *in)
 		{ "AutoCreateSharedArchive", 1, false, 0 },
 	};
 	char mode[16] = "";
-	int r = vmflags_read(in->proc_dfd, flags, ARRAY_SIZE(flags));
+	int r = vmflags_read(in, flags, ARRAY_SIZE(flags));
 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
 		if (flags[i].found && flags[i].value)
 			return 1;
-	(void)vmflags_text(in->proc_dfd, "AOTMode", mode, sizeof(mode));
+	(void)vmflags_text(in, "AOTMode", mode, sizeof(mode));
 	return strcmp(mode, "record") == 0;
 }
 
-static const char *without_monitors(const struct inject *in)
+static const char *without_monitors(struct inject *in)
 {
-	int used = vmclasses_virtual_threads(in->proc_dfd);
+	int used = vmclasses_virtual_threads(in);
 
 	if (used < 0)
 		return "monitors if no virtual threads are in use, which cannot be told";
@@ -69,7 +69,7 @@ int events_check(struct inject *in)
 		return unknown(in, archives);
 	if (archives)
 		parks = "no parks: it archives its classes at its end, and would print a line about ours";
-	if (vmflags_version(in->proc_dfd, &version) == 0 && version.feature < ALLOCATIONS_SINCE)
+	if (vmflags_version(in, &version) == 0 && version.feature < ALLOCATIONS_SINCE)
 		allocations = "no allocations: they need JDK 11 or later";
 	monitors = without_monitors(in);
 	if (!monitors && !parks && !allocations)

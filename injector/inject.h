@@ -10,6 +10,17 @@
 #include "daemon/core/mem.h"
 #include "injector/result.h"
 
+enum runtime { RUNTIME_NONE, RUNTIME_HOTSPOT, RUNTIME_OPENJ9 };
+
+/* maps.c: what /proc/PID/maps tells. */
+struct maps {
+	enum runtime runtime;
+	uint64_t libjvm; /* where libjvm.so begins; 0 = not known */
+	int copies; /* of the agent, of earlier attaches */
+};
+
+struct vmmemory;
+
 struct inject {
 	pid_t pid; /* host pid */
 	pid_t ns_pid; /* last of NSpid: the number in .java_pidN */
@@ -24,6 +35,8 @@ struct inject {
 	int root_dfd; /* O_PATH of /proc/PID/root: all paths are resolved in it */
 	int mnt_ns_fd; /* its mount namespace; -1 = nothing can be mounted in it */
 	int cgroup_dfd; /* /sys/fs/cgroup; -1 = not there */
+	struct maps maps; /* as the preflight saw them */
+	struct vmmemory *memory; /* vmmemory.c; NULL = not opened yet */
 	uint64_t deadline_mono_ns;
 	bool looks; /* --check: nothing is done to it, and what cannot be seen is said */
 	bool reads_seccomp; /* with looks: a thread may be stopped to read its filter */
@@ -47,6 +60,7 @@ struct inject {
 
 int inject_remaining_ms(const struct inject *in); /* until the deadline; 0 = it has passed */
 void inject_pause_ms(int ms);
+void inject_pause_us(int us);
 
 /* main.c: the parts that a person's command needs too. */
 #define INJECT_REPLY_MAX (1u << 20)
@@ -67,10 +81,11 @@ bool proc_status_field(const char *status, const char *key, char *ret, size_t si
 uint64_t proc_signal_mask(const char *status, const char *key); /* "SigCgt:" as bits */
 /* The host's number of id 0 in a uid_map or gid_map; -ENOENT if it has none. */
 int proc_map_root(const char *map, uint32_t *ret);
-enum proc_runtime { PROC_NO_JVM, PROC_HOTSPOT, PROC_OPENJ9 };
-int proc_runtime(int proc_dfd); /* enum proc_runtime, by the libraries in maps; -errno */
 bool inject_alive(
 	const struct inject *in); /* the pidfd still answers and the start time is the same */
+
+/* maps.c: one pass over /proc/PID/maps. 0 or -errno. */
+int maps_read(int proc_dfd, struct maps *ret);
 
 /* options.c: what the owner told the JVM. Pure. */
 struct options {
@@ -96,7 +111,7 @@ bool cgroup_is_frozen(const struct inject *in);
 
 /* jdk.c: bugs of this very JDK. 0 or -errno + fault. */
 int jdk_check(struct inject *in);
-bool jdk_makes_sockets_again(const struct inject *in); /* false = no, or not known */
+bool jdk_makes_sockets_again(struct inject *in); /* false = no, or not known */
 bool jdk_lost_its_socket(const struct inject *in); /* it listens, but the name is gone */
 /* The socket that a JVM numbered @ns_pid listens on, from a line of /proc/PID/net/unix; 0 = another
  * one. Pure. */
@@ -146,7 +161,7 @@ bool files_is_private(const struct inject *in, int fd, struct stat *ret);
 struct library {
 	uint8_t *bytes;
 	size_t len;
-	uint64_t hash; /* FNV-1a of the bytes, in the copy's name */
+	uint64_t hash; /* of the bytes, in the copy's name */
 };
 int library_read(int fd, struct library *ret);
 /* Make @name in @dfd the same bytes, whatever is there now; with the ids the caller took on. */
@@ -175,6 +190,7 @@ void over_take_away(struct inject *in); /* nothing where none is @in's */
 #define PLACE_IN_TMP "kindling/" KINDLING_VERSION
 struct placement {
 	enum inject_strategy strategy;
+	const char *against_copy; /* "noexec", "full" or NULL */
 	int tmp_dfd; /* /tmp as the target sees it, its symbolic links followed */
 	int dir_dfd;
 	int lock_fd; /* shared: the last attempt in this directory takes the library away */
@@ -193,7 +209,10 @@ struct placement {
  * @ret_why what is against a copy, NULL where nothing is. 0 or -errno + fault.
  */
 int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_why);
-int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, struct placement *ret);
+/* Looks in the same way, and lays a tmpfs over /tmp where one is needed: whoever refuses has mostly
+ * done so before the JVM is asked for anything. */
+int place_begin(struct inject *in, struct placement *p);
+int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, struct placement *p);
 /* remove.c: remove names; also the directories when nothing else is in them. */
 void place_remove(const struct inject *in, struct placement *p);
 /* Remove what killed attempts on @in may have left, not what one that runs needs. */
@@ -201,7 +220,11 @@ void place_cleanup(const struct inject *in);
 
 /* attach_hotspot.c: the handshake. @ret_socket is connected and belongs to the target. */
 bool attach_has_socket(const struct inject *in); /* .java_pidN is there: no signal is needed */
+/* Ask for the socket already, to do something else while the JVM makes it; attach_connect() or
+ * attach_abandon() has to follow. */
+int attach_begin(struct inject *in);
 int attach_connect(struct inject *in, int *ret_socket);
+void attach_abandon(struct inject *in); /* nothing where attach_begin() asked for nothing */
 void attach_mend_socket(struct inject *in); /* after a command: its name may have gone meanwhile */
 int attach_send_signal(struct inject *in); /* SIGQUIT, looked at once more; 0, or -errno + fault */
 

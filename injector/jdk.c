@@ -93,11 +93,11 @@ bool jdk_lost_its_socket(const struct inject *in)
 	return lost_its_socket(in) && !has_name(in, ".tmp") && !has_name(in, "");
 }
 
-bool jdk_makes_sockets_again(const struct inject *in)
+bool jdk_makes_sockets_again(struct inject *in)
 {
 	struct jdk_version v = { 0, 0 };
 
-	return vmflags_version(in->proc_dfd, &v) == 0 && v.feature > 0 &&
+	return vmflags_version(in, &v) == 0 && v.feature > 0 &&
 	       !jdk_bug_affects(JDK_BUG_SOCKET, v);
 }
 
@@ -116,7 +116,7 @@ int jdk_check(struct inject *in)
 	struct jdk_version v = { 0, 0 };
 	static char text[64];
 	char is[32], good[32];
-	int r = vmflags_version(in->proc_dfd, &v);
+	int r = vmflags_version(in, &v);
 
 	if (in->looks && (r == -EACCES || r == -EPERM))
 		return fault_set(in->fault, -r, FAULT_PREFLIGHT,

@@ -9,10 +9,24 @@
 
 #define LIBRARY_BYTES_MAX (16u << 20)
 
+/* For the name alone: what lies there is compared. FNV-1a by eight bytes, an eighth of the time;
+ * the shift lets their upper bits count in all of it. */
+static uint64_t hash_of(const uint8_t *bytes, size_t len)
+{
+	uint64_t h = 0xcbf29ce484222325ull, word;
+
+	for (size_t at = 0; at < len; at += sizeof(word)) {
+		word = 0;
+		memcpy(&word, bytes + at, len - at < sizeof(word) ? len - at : sizeof(word));
+		h = (h ^ word) * 0x100000001b3ull;
+		h ^= h >> 32;
+	}
+	return h;
+}
+
 int library_read(int fd, struct library *ret)
 {
 	CLEANUP(freep) uint8_t *bytes = NULL;
-	uint64_t h = 0xcbf29ce484222325ull;
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
@@ -24,11 +38,9 @@ int library_read(int fd, struct library *ret)
 		return -ENOMEM;
 	if (pread(fd, bytes, (size_t)st.st_size, 0) != st.st_size)
 		return -EIO;
-	for (off_t i = 0; i < st.st_size; i++)
-		h = (h ^ bytes[i]) * 0x100000001b3ull;
+	ret->hash = hash_of(bytes, (size_t)st.st_size);
 	ret->bytes = TAKE_PTR(bytes);
 	ret->len = (size_t)st.st_size;
-	ret->hash = h;
 	return 0;
 }
 

@@ -160,6 +160,10 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 	else
 		r = inject_prepare(in);
 	if (r == 0)
+		r = place_begin(in, &p);
+	if (r == 0)
+		r = attach_begin(in); /* the JVM makes its socket while we write the library */
+	if (r == 0)
 		r = place(in, library_fd, args->quiet, args->pipe_bytes, &p);
 	if (r == 0)
 		r = forward_start(in, p.control_fd);
@@ -167,6 +171,7 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 		r = load(in, &p);
 	if (r == 0)
 		r = wait_for_hello(in, &p);
+	attach_abandon(in);
 	snprintf(result.library, sizeof(result.library), "%.40s/%.80s", p.dir, p.library);
 	result.strategy = p.strategy;
 	/* loaded or not, no name stays: the agent has both FIFOs open, the JVM has the library

@@ -122,16 +122,17 @@ int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_wh
 }
 
 /* The same, and a tmpfs lies over /tmp where one is needed. */
-static int look_and_cover(struct inject *in, enum inject_strategy *ret, const char **ret_why)
+int place_begin(struct inject *in, struct placement *p)
 {
+	enum inject_strategy strategy;
 	int r = over_find(in);
 
 	if (r >= 0)
-		r = place_look(in, ret, ret_why);
-	if (r < 0 || *ret != INJECT_OVER || in->cover_fd >= 0)
+		r = place_look(in, &strategy, &p->against_copy);
+	if (r < 0 || strategy != INJECT_OVER || in->cover_fd >= 0)
 		return r;
 	r = over_lay(in);
-	return r < 0 ? r : place_look(in, ret, ret_why);
+	return r < 0 ? r : place_look(in, &strategy, &p->against_copy);
 }
 
 /* ---- directories ---------------------------------------------------------------------------- */
@@ -305,10 +306,11 @@ static int place_mount(struct inject *in, const struct library *l, uint64_t rand
 	return 0;
 }
 
-/* @against: what place_look() has against a copy; a full /tmp is tried all the same at the end. */
+/* What place_look() had against a copy counts; a full /tmp is tried all the same at the end. */
 static int place_library(struct inject *in, const struct library *l, uint64_t random,
-			 const char *against, struct placement *p)
+			 struct placement *p)
 {
+	const char *against = p->against_copy;
 	bool noexec = against && strcmp(against, "noexec") == 0;
 	int r = against ? -ENOSPC : place_copy(in, l, p), mounted;
 
@@ -332,13 +334,9 @@ static int place_library(struct inject *in, const struct library *l, uint64_t ra
 static int place_all(struct inject *in, const struct library *l, bool quiet, size_t pipe_bytes,
 		     struct placement *p)
 {
-	enum inject_strategy strategy;
-	const char *against = NULL;
 	uint64_t random;
-	int r = look_and_cover(in, &strategy, &against);
+	int r;
 
-	if (r < 0)
-		return r;
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return fault_set(in->fault, EIO, FAULT_INTERNAL, "no random number");
 	snprintf(p->dir, sizeof(p->dir), PLACE_DIR);
@@ -348,7 +346,7 @@ static int place_all(struct inject *in, const struct library *l, bool quiet, siz
 	files_as_root();
 	if (r < 0)
 		return no_directory(in, r);
-	r = place_library(in, l, random, against, p);
+	r = place_library(in, l, random, p);
 	if (r < 0)
 		return r;
 	r = make_fifos(in, pipe_bytes, random, p);
@@ -358,7 +356,7 @@ static int place_all(struct inject *in, const struct library *l, bool quiet, siz
 	return 0;
 }
 
-int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, struct placement *ret)
+int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, struct placement *p)
 {
 	struct library l = { 0 };
 	int r = library_read(library_fd, &l);
@@ -368,7 +366,7 @@ int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, stru
 	} else {
 		mode_t old = umask(0);
 
-		r = place_all(in, &l, quiet, pipe_bytes, ret);
+		r = place_all(in, &l, quiet, pipe_bytes, p);
 		(void)umask(old);
 	}
 	free(l.bytes);

@@ -102,15 +102,15 @@ int preflight_identity(struct inject *in)
 
 static int check_runtime(struct inject *in)
 {
-	int runtime = proc_runtime(in->proc_dfd);
+	int r = maps_read(in->proc_dfd, &in->maps);
 
-	if (runtime < 0)
-		return fault_set(in->fault, -runtime, FAULT_PREFLIGHT,
+	if (r < 0)
+		return fault_set(in->fault, -r, FAULT_PREFLIGHT,
 				 "read maps of process %d: ", in->pid);
-	if (runtime == PROC_NO_JVM)
+	if (in->maps.runtime == RUNTIME_NONE)
 		return fault_set(in->fault, ENOEXEC, FAULT_PREFLIGHT,
 				 "process %d is no JVM: no libjvm.so is mapped", in->pid);
-	if (runtime == PROC_OPENJ9) {
+	if (in->maps.runtime == RUNTIME_OPENJ9) {
 		fault_set(in->fault, EOPNOTSUPP, FAULT_PREFLIGHT,
 			  "openj9: this JVM is not supported yet");
 		in->fault->flags |= FAULT_PERMANENT;
@@ -129,7 +129,7 @@ static int owner_forbids(struct inject *in, const char *sentence)
 static char cmdline[256 * 1024], environment[256 * 1024];
 
 /* What the words of the command line and the variables say; the flags themselves know better. */
-static int read_options(const struct inject *in, struct options *o, size_t *ret_environ_len)
+static int read_options(struct inject *in, struct options *o, size_t *ret_environ_len)
 {
 	ssize_t n = proc_read(in->proc_dfd, "cmdline", cmdline, sizeof(cmdline));
 	ssize_t m = proc_read(in->proc_dfd, "environ", environment, sizeof(environment));
@@ -142,7 +142,7 @@ static int read_options(const struct inject *in, struct options *o, size_t *ret_
 
 	*ret_environ_len = m > 0 ? (size_t)m : 0;
 	options_read(o, cmdline, n > 0 ? (size_t)n : 0, environment, *ret_environ_len);
-	if (vmflags_read(in->proc_dfd, flags, ARRAY_SIZE(flags)) == 0) {
+	if (vmflags_read(in, flags, ARRAY_SIZE(flags)) == 0) {
 		if (flags[0].found)
 			o->disable_attach = flags[0].value != 0;
 		if (flags[1].found)
@@ -211,11 +211,12 @@ static int check_profilers(struct inject *in)
 	static char text[PROFILERS_TEXT_SIZE + 64];
 	char names[PROFILERS_TEXT_SIZE];
 	profilers_set set = 0;
+	struct maps maps;
 	int r;
 
 	if (!in->looks)
 		return 0;
-	r = proc_runtime(in->proc_dfd);
+	r = maps_read(in->proc_dfd, &maps);
 	if (r < 0)
 		return fault_set(in->fault, -r, FAULT_PREFLIGHT,
 				 "read maps of process %d: ", in->pid);
@@ -229,7 +230,8 @@ static int check_profilers(struct inject *in)
 	return 0;
 }
 
-/* The owner's options come behind the signal: a JVM that has its handler has read them all. */
+/* What is read in its memory comes behind the signal: a JVM that has its handler has read all its
+ * options, and its tables are what they will be. */
 /* clang-format off */
 const struct check preflight_checks[] = {
 	{ "process", preflight_identity, "it runs",
@@ -240,12 +242,12 @@ const struct check preflight_checks[] = {
 	  "raise its pids.max or its memory limit, or thaw it", NULL },
 	{ "user", nproc_check, "its user may have more threads",
 	  "raise its RLIMIT_NPROC", NULL },
-	{ "jdk", jdk_check, "no known bug of its JDK is in the way",
-	  "restart it, best with a newer update of its JDK", NULL },
 	{ "copies", copies_check, "few copies of the agent from earlier attaches are in it",
 	  "restart it", NULL },
 	{ "signal", check_signal, "it catches SIGQUIT, or its attach socket is there",
 	  "start it without -Xrs; a JVM in its first moments is tried again soon", NULL },
+	{ "jdk", jdk_check, "no known bug of its JDK is in the way",
+	  "restart it, best with a newer update of its JDK", NULL },
 	{ "owner", check_options, "no option and no variable of its owner forbids it",
 	  "start it without that option or variable", NULL },
 	{ "seccomp", seccomp_check, "no filter ends it at a call of the agent's",

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAPS_BYTES_MAX (8u << 20)
-
 ssize_t proc_read(int dfd, const char *name, char *buf, size_t size)
 {
 	CLEANUP(fd_closep) int fd = openat(dfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -98,34 +96,6 @@ int proc_map_root(const char *map, uint32_t *ret)
 			map++;
 	}
 	return -ENOENT;
-}
-
-int proc_runtime(int proc_dfd)
-{
-	CLEANUP(fd_closep) int fd = openat(proc_dfd, "maps", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	static char buf[65536 + 16];
-	size_t keep = 0, total = 0;
-	int found = PROC_NO_JVM;
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	while (total < MAPS_BYTES_MAX && (n = read(fd, buf + keep, sizeof(buf) - keep)) != 0) {
-		size_t len;
-
-		if (n < 0)
-			return -errno;
-		len = keep + (size_t)n;
-		/* OpenJ9 has a libjvm.so as well, so the search goes on behind one */
-		if (memmem(buf, len, "/libj9vm", 8))
-			return PROC_OPENJ9;
-		if (memmem(buf, len, "/libjvm.so", 10))
-			found = PROC_HOTSPOT;
-		total += (size_t)n;
-		keep = len < 16 ? len : 16; /* a name may lie across two reads */
-		memmove(buf, buf + len - keep, keep);
-	}
-	return found;
 }
 
 bool inject_alive(const struct inject *in)

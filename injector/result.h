@@ -6,11 +6,12 @@
  * Called by the daemon as
  *   kindling-inject --result-fd 3 PID START_TIME attach LIBRARY [quiet=0] [deadline_ms=10000]
  *     [pipe=1048576] [over_tmp=1]
- * It checks identity (pidfd, start time), runs the preflight, places LIBRARY in
+ * It checks identity (pidfd, start time), runs the preflight, asks the JVM for its attach socket
+ * where it has none, and meanwhile places LIBRARY in
  * /tmp/kindling/<version>/libkindling-<hash>.so of the target's mount namespace, makes the FIFOs
  * events-<random> and control-<random> beside it, opens events for reading (O_NONBLOCK) and control
- * O_RDWR, writes the START frame it finds on its stdin into control, asks the JVM to load the
- * library with the options "events=PATH,control=PATH", waits until the agent has opened both,
+ * O_RDWR, and writes the START frame it finds on its stdin into control. It asks the JVM to load
+ * the library with the options "events=PATH,control=PATH", waits until the agent has opened both,
  * unlinks the names and the library file, and answers. Where the library cannot be a file in /tmp
  * that may be executed it lies on a tmpfs in m-<pid>-<random>/ beside the FIFOs (mount.c). With
  * over_tmp=1, where the JVM may write nowhere in /tmp, a tmpfs lies over it meanwhile (over.c).

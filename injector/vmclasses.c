@@ -6,67 +6,61 @@
 
 #include <errno.h>
 #include <string.h>
-#include "daemon/core/mem.h"
-#include "injector/vmmemory.h"
+#include "injector/vmtables.h"
 
 #define CLASSES_MAX 300 /* in that array; JDK 28 has a third of that */
 
 enum { NAME, LENGTH, BODY, STATE, FIRST, FIELD_COUNT };
-static const struct vmmemory_field wanted[FIELD_COUNT] = {
-	[NAME] = { "Klass", "_name", false, 0, 0 },
-	[LENGTH] = { "Symbol", "_length", false, 0, 0 },
-	[BODY] = { "Symbol", "_body", false, 0, 0 },
-	[STATE] = { "InstanceKlass", "_init_state", false, 0, 0 },
-	[FIRST] = { "vmClasses", "_klasses[static_cast<int>(vmClassID::Object_klass_knum)]", false,
-		    0, 0 },
+static const struct vmtables_field wanted[FIELD_COUNT] = {
+	[NAME] = { .type = "Klass", .field = "_name" },
+	[LENGTH] = { .type = "Symbol", .field = "_length" },
+	[BODY] = { .type = "Symbol", .field = "_body" },
+	[STATE] = { .type = "InstanceKlass", .field = "_init_state" },
+	[FIRST] = { .type = "vmClasses",
+		    .field = "_klasses[static_cast<int>(vmClassID::Object_klass_knum)]" },
 };
 
-static struct vmmemory memory;
-
-static bool is_called(const struct vmmemory_field *f, uint64_t klass, const char *name)
+static bool is_called(struct vmmemory *m, const struct vmtables_field *f, uint64_t klass,
+		      const char *name)
 {
-	uint64_t symbol = klass ? vmmemory_word(&memory, klass + f[NAME].offset) : 0;
+	uint64_t symbol = klass ? vmmemory_word(m, klass + f[NAME].offset) : 0;
 	char text[64];
 	uint16_t length;
 
-	return symbol &&
-	       vmmemory_read(&memory, symbol + f[LENGTH].offset, &length, sizeof(length)) &&
+	return symbol && vmmemory_read(m, symbol + f[LENGTH].offset, &length, sizeof(length)) &&
 	       length == strlen(name) && length <= sizeof(text) &&
-	       vmmemory_read(&memory, symbol + f[BODY].offset, text, length) &&
+	       vmmemory_read(m, symbol + f[BODY].offset, text, length) &&
 	       memcmp(text, name, length) == 0;
 }
 
-static int look(void)
+static int look(struct vmmemory *m)
 {
-	struct vmmemory_field f[FIELD_COUNT];
+	struct vmtables_field f[FIELD_COUNT];
 	int32_t initialised;
 	uint8_t state;
 
 	memcpy(f, wanted, sizeof(f));
-	vmmemory_fields(&memory, f, FIELD_COUNT);
+	vmtables_fields(m, f, FIELD_COUNT);
 	for (size_t i = 0; i < FIELD_COUNT; i++)
 		if (!f[i].found)
 			return i == FIRST ? 0 : -EPROTO; /* 8 and 11 have another array */
-	if (!vmmemory_constant(&memory, "InstanceKlass::fully_initialized", &initialised))
+	if (!vmtables_constant(m, "InstanceKlass::fully_initialized", &initialised))
 		return -EPROTO;
 	for (uint64_t i = 0; i < CLASSES_MAX; i++) {
-		uint64_t klass = vmmemory_word(&memory, f[FIRST].address + 8 * i);
+		uint64_t klass = vmmemory_word(m, f[FIRST].address + 8 * i);
 
-		if (is_called(f, klass, "java/lang/VirtualThread"))
-			return vmmemory_read(&memory, klass + f[STATE].offset, &state, 1)
+		if (is_called(m, f, klass, "java/lang/VirtualThread"))
+			return vmmemory_read_now(m, klass + f[STATE].offset, &state, 1)
 				       ? state >= initialised
 				       : -EFAULT;
 	}
 	return 0; /* before 19 there is none */
 }
 
-int vmclasses_virtual_threads(int proc_dfd)
+int vmclasses_virtual_threads(struct inject *in)
 {
-	int r = vmmemory_open(proc_dfd, &memory);
+	struct vmmemory *m;
+	int r = vmmemory_of(in, &m);
 
-	if (r < 0)
-		return r;
-	r = look();
-	vmmemory_close(&memory);
-	return r;
+	return r < 0 ? r : look(m);
 }

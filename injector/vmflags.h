@@ -20,10 +20,10 @@ struct vmflag {
  * Returns 0 with found and value set for those that this JVM has, or -errno when its memory cannot
  * be read or is not as HotSpot's is: nothing is known then.
  */
-int vmflags_read(int proc_dfd, struct vmflag *flags, size_t n);
+int vmflags_read(struct inject *in, struct vmflag *flags, size_t n);
 
 /* The value of a flag that is a text, "" if it is not set or there is none. 0 or -errno. */
-int vmflags_text(int proc_dfd, const char *name, char *ret, size_t size);
+int vmflags_text(struct inject *in, const char *name, char *ret, size_t size);
 
 /* Which JDK it is, by the same tables. 0 or -errno. */
-int vmflags_version(int proc_dfd, struct jdk_version *ret);
+int vmflags_version(struct inject *in, struct jdk_version *ret);

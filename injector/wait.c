@@ -11,9 +11,14 @@ int inject_remaining_ms(const struct inject *in)
 					   : (int)((in->deadline_mono_ns - now) / NS_PER_MS) + 1;
 }
 
-void inject_pause_ms(int ms)
+void inject_pause_us(int us)
 {
-	struct timespec t = { 0, ms * 1000000 };
+	struct timespec t = { 0, us * 1000 };
 
 	nanosleep(&t, NULL);
+}
+
+void inject_pause_ms(int ms)
+{
+	inject_pause_us(ms * 1000);
 }

@@ -10,12 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 #include "daemon/core/java_options.h"
+#include "daemon/core/maps.h"
 #include "daemon/core/mem.h"
 
 #define WORD_ENDS    " \t\n'\"" /* and NUL, which strchr finds too */
 #define NAME_BYTES   256 /* of a library or jar: longer ones are nobody's */
-#define MAPS_MAX     (8u << 20)
-#define MAPS_CHUNK   65536
 #define CMDLINE_MAX  (256u * 1024)
 #define ENVIRON_MAX  (256u * 1024)
 #define PATTERNS_MAX 3
@@ -156,36 +155,16 @@ static ssize_t read_all(int dfd, const char *name, char *buf, size_t size)
 	return (ssize_t)have;
 }
 
-/* Whole lines of @buf; what is left of the last one stays. */
-static size_t take_lines(char *buf, size_t len, profilers_set *set)
+static void on_line(void *userdata, char *line)
 {
-	char *line = buf, *end;
+	profilers_set *set = userdata;
 
-	while ((end = memchr(line, '\n', len - (size_t)(line - buf)))) {
-		*end = '\0';
-		*set |= profilers_of_library(line);
-		line = end + 1;
-	}
-	len -= (size_t)(line - buf);
-	memmove(buf, line, len);
-	return len;
+	*set |= profilers_of_library(line);
 }
 
 void profilers_read_maps(int pid_dfd, profilers_set *set)
 {
-	CLEANUP(fd_closep) int fd = openat(pid_dfd, "maps", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	CLEANUP(freep) char *buf = malloc(MAPS_CHUNK);
-	size_t have = 0, total = 0;
-	ssize_t n;
-
-	if (fd < 0 || !buf)
-		return;
-	while (total < MAPS_MAX && (n = read(fd, buf + have, MAPS_CHUNK - have)) > 0) {
-		total += (size_t)n;
-		have = take_lines(buf, have + (size_t)n, set);
-		if (have == MAPS_CHUNK) /* no path is that long */
-			have = 0;
-	}
+	(void)maps_each(pid_dfd, on_line, set);
 }
 
 void profilers_read_options(int pid_dfd, profilers_set *set)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "daemon/core/maps.h"
 #include "daemon/core/mem.h"
 #include "daemon/core/utf8.h"
 
@@ -158,12 +159,13 @@ static bool is_j9(const char *base)
 	return strcmp(base + 7 + digits, ".so") == 0;
 }
 
-/* One line of maps without its newline: start-end perms offset dev inode   path */
-static void maps_line(struct proc_maps *m)
+/* "start-end perms offset dev inode   path" */
+void proc_maps_line(void *maps, char *line)
 {
 	static const char deleted_mark[] = " (deleted)";
 	size_t mark = sizeof(deleted_mark) - 1;
-	const char *perms = strchr(m->line, ' ');
+	const char *perms = strchr(line, ' ');
+	struct proc_maps *m = maps;
 	char *path, *base;
 	bool deleted, j9;
 	size_t len;
@@ -189,49 +191,12 @@ static void maps_line(struct proc_maps *m)
 	m->j9 = j9;
 }
 
-void proc_maps_feed(struct proc_maps *m, const char *text, size_t len)
+int proc_read_maps(int pid_dfd, struct proc_maps *ret)
 {
-	while (len) {
-		const char *newline = memchr(text, '\n', len);
-		size_t n = newline ? (size_t)(newline - text) : len;
+	int r;
 
-		if (n >= sizeof(m->line) - m->len)
-			m->skip = true;
-		if (!m->skip) {
-			memcpy(m->line + m->len, text, n);
-			m->len += n;
-		}
-		if (!newline)
-			return;
-		m->line[m->len] = '\0';
-		if (!m->skip)
-			maps_line(m);
-		m->len = 0;
-		m->skip = false;
-		text += n + 1;
-		len -= n + 1;
-	}
-}
-
-int proc_read_maps(int pid_dfd, struct proc_maps *m)
-{
-	CLEANUP(fd_closep) int fd = open_file(pid_dfd, "maps");
-	size_t total = 0;
-	char buf[16384];
-	ssize_t n;
-
-	m->len = 0;
-	m->skip = m->deleted = m->j9 = false;
-	m->path[0] = '\0';
-	if (fd < 0)
-		return fd;
-	while (total < PROC_MAPS_MAX_BYTES && (n = read(fd, buf, sizeof(buf))) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		proc_maps_feed(m, buf, (size_t)n);
-		total += (size_t)n;
-	}
-	return 0;
+	ret->deleted = ret->j9 = false;
+	ret->path[0] = '\0';
+	r = maps_each(pid_dfd, proc_maps_line, ret);
+	return r == -ENOENT ? -ESRCH : r;
 }

@@ -10,8 +10,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PROC_MAPS_MAX_BYTES (8u << 20)
-
 /* A directory fd of /proc/@pid: it stays with this process and fails once that is gone. */
 int proc_open(int proc_dfd, pid_t pid);
 /* Up to @size - 1 bytes of a file, NUL-terminated. Returns the length or -errno (-ESRCH: gone). */
@@ -35,15 +33,12 @@ struct proc_status {
 };
 bool proc_parse_status(const char *text, struct proc_status *ret);
 
-/* Looks for a JVM's library in the text of maps, fed in pieces of any size. */
+/* A JVM's library in maps. */
 struct proc_maps {
-	char line[4096 + 128];
-	size_t len;
-	bool skip; /* the line is longer than any path: ignore the rest of it */
 	char path[4096]; /* of the library, "" if there is none (yet) */
 	bool deleted;
 	bool j9; /* it is OpenJ9's: wins over libjvm.so, which it also has as a stub */
 };
-void proc_maps_feed(struct proc_maps *m, const char *text, size_t len);
-/* All of /proc/PID/maps, up to PROC_MAPS_MAX_BYTES. 0 or -errno. */
+void proc_maps_line(void *maps, char *line); /* one more of its lines: a maps_fn */
+/* All of /proc/PID/maps, capped. 0 or -errno (-ESRCH: gone). */
 int proc_read_maps(int pid_dfd, struct proc_maps *ret);

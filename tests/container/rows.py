@@ -251,7 +251,7 @@ def take_socket_late(c):
 def cleaner(c):
     """A cleaner of /tmp takes /tmp/kindling away while the attach runs; the next attempt is right again."""
     hook = "rm -rf '%s/kindling' 2>/dev/null; true" % c.tmp_dir()
-    result = injection.attach(c, wrap=(BUILD + "/tests/at_syscall", "before", SYS_PIDFD_SEND_SIGNAL, hook))
+    result = injection.attach(c, wrap=(BUILD + "/tests/at_syscall", "before", SYS_SENDTO, hook))
     if result.status == 126:
         return see_through(c, result)
     outcome = see_through(c, result)

@@ -1,6 +1,7 @@
 /* Everything that discovery reads out of /proc and of files in containers, over arbitrary bytes. */
 #include <assert.h>
 #include <string.h>
+#include "daemon/core/maps.h"
 #include "daemon/core/mem.h"
 #include "daemon/discovery/container.h"
 #include "daemon/discovery/name.h"
@@ -19,6 +20,7 @@ static void check_text(const char *text, size_t size)
 
 static void read_texts(const char *text)
 {
+	static struct maps_lines lines;
 	static struct proc_maps maps;
 	char id[CONTAINER_ID_SIZE], jdk[128];
 	struct proc_status status;
@@ -27,9 +29,10 @@ static void read_texts(const char *text)
 	if (proc_parse_stat(text, &stat))
 		check_text(stat.comm, sizeof(stat.comm));
 	(void)proc_parse_status(text, &status);
+	memset(&lines, 0, sizeof(lines));
 	memset(&maps, 0, sizeof(maps));
 	for (size_t i = 0, len = strlen(text); i < len; i += 7)
-		proc_maps_feed(&maps, text + i, len - i < 7 ? len - i : 7);
+		maps_feed(&lines, text + i, len - i < 7 ? len - i : 7, proc_maps_line, &maps);
 	if (container_id_from_cgroup(text, id))
 		check_text(id, sizeof(id));
 	if (release_parse(text, jdk, sizeof(jdk)))

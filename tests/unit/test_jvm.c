@@ -1,5 +1,6 @@
 #include "tests/unit/fake_proc.h"
 #include <errno.h>
+#include "daemon/core/maps.h"
 #include "daemon/discovery/jvm.h"
 #include "daemon/discovery/proc.h"
 
@@ -124,6 +125,7 @@ static void only_code_of_exactly_that_name_counts(void **state)
 static void maps_are_read_in_pieces_of_any_size(void **state)
 {
 	static const char text[] = FAKE_NO_JVM FAKE_LIBJVM FAKE_NO_JVM;
+	static struct maps_lines lines;
 	static struct proc_maps m;
 
 	(void)state;
@@ -132,7 +134,8 @@ static void maps_are_read_in_pieces_of_any_size(void **state)
 		for (size_t i = 0; i < sizeof(text) - 1; i += piece) {
 			size_t left = sizeof(text) - 1 - i;
 
-			proc_maps_feed(&m, text + i, left < piece ? left : piece);
+			maps_feed(&lines, text + i, left < piece ? left : piece, proc_maps_line,
+				  &m);
 		}
 		assert_string_equal(m.path, "/jdk/lib/server/libjvm.so");
 	}
@@ -141,6 +144,7 @@ static void maps_are_read_in_pieces_of_any_size(void **state)
 static void a_line_longer_than_any_path_is_skipped_alone(void **state)
 {
 	static char text[20000];
+	static struct maps_lines lines;
 	static struct proc_maps m;
 	size_t n = 9000;
 
@@ -148,7 +152,7 @@ static void a_line_longer_than_any_path_is_skipped_alone(void **state)
 	memset(text, 'x', n);
 	strcpy(text + n, "/libjvm.so\n" FAKE_LIBJVM);
 	memset(&m, 0, sizeof(m));
-	proc_maps_feed(&m, text, strlen(text));
+	maps_feed(&lines, text, strlen(text), proc_maps_line, &m);
 	assert_string_equal(m.path, "/jdk/lib/server/libjvm.so");
 }
 

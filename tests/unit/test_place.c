@@ -68,6 +68,14 @@ static int teardown(void **state)
 	return system(command);
 }
 
+static int place_whole(struct inject *who, int fd, bool quiet, size_t pipe_bytes,
+		       struct placement *p)
+{
+	int r = place_begin(who, p);
+
+	return r < 0 ? r : place(who, fd, quiet, pipe_bytes, p);
+}
+
 static void close_all(struct placement *p)
 {
 	p->events_fd = fd_close(p->events_fd);
@@ -81,7 +89,7 @@ static void what_was_placed_is_there_and_goes_again(void **state)
 	struct stat st;
 
 	(void)state;
-	assert_int_equal(place(&in, library_fd, true, 1 << 20, &p), 0);
+	assert_int_equal(place_whole(&in, library_fd, true, 1 << 20, &p), 0);
 	assert_string_equal(p.dir, "/tmp/kindling/" KINDLING_VERSION);
 	assert_int_equal(strlen(p.library), strlen("libkindling-0123456789abcdef.so"));
 	snprintf(path, sizeof(path), "%s/root%s/%s", dir, p.dir, p.library);
@@ -103,7 +111,7 @@ static void the_switch_for_a_loud_attach_is_in_the_name(void **state)
 	struct placement p = PLACEMENT_NULL;
 
 	(void)state;
-	assert_int_equal(place(&in, library_fd, false, 4096, &p), 0);
+	assert_int_equal(place_whole(&in, library_fd, false, 4096, &p), 0);
 	assert_non_null(strstr(p.library, "-loud.so"));
 	assert_int_equal(fcntl(p.events_fd, F_GETPIPE_SZ), 4096);
 	place_remove(&in, &p);
@@ -118,8 +126,8 @@ static void the_last_of_two_attempts_takes_the_library_away(void **state)
 
 	(void)state;
 	other.pid = 43;
-	assert_int_equal(place(&in, library_fd, true, 4096, &a), 0);
-	assert_int_equal(place(&other, library_fd, true, 4096, &b), 0);
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &a), 0);
+	assert_int_equal(place_whole(&other, library_fd, true, 4096, &b), 0);
 	assert_string_equal(a.library, b.library);
 	snprintf(path, sizeof(path), VERSION_DIR "/%s", a.library);
 	place_remove(&in, &a);
@@ -149,7 +157,7 @@ static void other_content_under_the_librarys_name_is_replaced(void **state)
 	fd = open(in_dir(path), O_WRONLY | O_CREAT, 0444);
 	assert_int_equal(write(fd, "CONTENT", 7), 7);
 	close(fd);
-	assert_int_equal(place(&in, library_fd, true, 4096, &p), 0);
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), 0);
 	assert_string_equal(p.library, name);
 	fd = open(in_dir(path), O_RDONLY);
 	assert_int_equal(read(fd, text, 7), 7);
@@ -166,7 +174,7 @@ static void a_link_in_the_way_is_not_followed(void **state)
 	(void)state;
 	assert_int_equal(mkdir(in_dir("/outside"), 0777), 0);
 	assert_int_equal(symlink("../../outside", in_dir("/root/tmp/kindling")), 0);
-	assert_true(place(&in, library_fd, true, 4096, &p) < 0);
+	assert_true(place_whole(&in, library_fd, true, 4096, &p) < 0);
 	assert_int_equal(f.step, FAULT_PLACEMENT);
 	place_remove(&in, &p);
 	assert_int_equal(rmdir(in_dir("/outside")), 0); /* nothing in it */
@@ -179,7 +187,7 @@ static void a_directory_that_others_can_change_is_refused(void **state)
 	(void)state;
 	assert_int_equal(mkdir(in_dir("/root/tmp/kindling"), 0777), 0);
 	assert_int_equal(chmod(in_dir("/root/tmp/kindling"), 0777), 0);
-	assert_int_equal(place(&in, library_fd, true, 4096, &p), -EPERM);
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), -EPERM);
 	assert_int_equal(f.step, FAULT_PLACEMENT);
 	place_remove(&in, &p);
 }
@@ -197,8 +205,8 @@ static void users_that_share_a_tmp_do_not_stand_in_each_others_way(void **state)
 	in.uid = in.gid = 4242;
 	other.uid = other.gid = 4243;
 	other.pid = 43;
-	assert_int_equal(place(&in, library_fd, true, 4096, &a), 0);
-	assert_int_equal(place(&other, library_fd, true, 4096, &b), 0);
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &a), 0);
+	assert_int_equal(place_whole(&other, library_fd, true, 4096, &b), 0);
 	snprintf(path, sizeof(path), VERSION_DIR "/%s", b.events);
 	assert_int_equal(stat(in_dir(path), &st), 0);
 	assert_int_equal(st.st_uid, 4243);
@@ -222,7 +230,7 @@ static void a_strangers_directory_is_refused(void **state)
 	in.uid = in.gid = 4242;
 	assert_int_equal(mkdir(in_dir("/root/tmp/kindling"), 0755), 0);
 	assert_int_equal(chown(in_dir("/root/tmp/kindling"), 666, 666), 0);
-	assert_int_equal(place(&in, library_fd, true, 4096, &p), -EPERM);
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), -EPERM);
 	place_remove(&in, &p);
 }
 
@@ -233,8 +241,8 @@ static void what_a_killed_attempt_left_is_taken_away(void **state)
 
 	(void)state;
 	other.pid = 43;
-	assert_int_equal(place(&in, library_fd, true, 4096, &p), 0);
-	assert_int_equal(place(&other, library_fd, true, 4096, &q), 0);
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), 0);
+	assert_int_equal(place_whole(&other, library_fd, true, 4096, &q), 0);
 	close_all(&p);
 	p.dir_dfd = fd_close(p.dir_dfd); /* killed: its lock is gone, its files are not */
 	p.lock_fd = fd_close(p.lock_fd);
@@ -300,7 +308,7 @@ static void in_a_noexec_tmp_the_library_lies_on_a_mount_of_its_own(void **state)
 	(void)state;
 	if (!mount_tmp(MS_NOEXEC, NULL))
 		skip();
-	assert_int_equal(place(&in, library_fd, true, 4096, &p), 0);
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), 0);
 	check_mounted(&p);
 	place_remove(&in, &p);
 	assert_false(exists("/root/tmp/kindling"));
@@ -314,7 +322,7 @@ static void a_cleanup_spares_an_attempt_that_runs(void **state)
 	char fifo[192];
 
 	(void)state;
-	assert_int_equal(place(&in, library_fd, true, 4096, &p), 0);
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), 0);
 	snprintf(fifo, sizeof(fifo), "/root%s/%s", p.dir, p.control);
 	place_cleanup(&in);
 	assert_true(exists(fifo));
@@ -338,13 +346,13 @@ static void nothing_is_laid_over_the_hosts_tmp(void **state)
 	if (!mount_tmp(MS_RDONLY, NULL))
 		skip();
 	in.proc_dfd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_true(place(&in, library_fd, true, 4096, &p) < 0);
+	assert_true(place_whole(&in, library_fd, true, 4096, &p) < 0);
 	assert_non_null(strstr(f.what, "attach.tmpfs_over_tmp is off"));
 	f = (struct fault){ 0 };
 	in.may_cover = true;
 	assert_int_equal(place_look(&in, &strategy, &why), 0);
 	assert_int_equal(strategy, INJECT_OVER);
-	assert_int_equal(place(&in, library_fd, true, 4096, &p), -EPERM);
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), -EPERM);
 	assert_non_null(strstr(f.what, "the host's"));
 	assert_int_equal(in.cover_fd, -1);
 	in.proc_dfd = fd_close(in.proc_dfd);
@@ -363,7 +371,7 @@ static void a_full_tmp_is_passed_by(void **state)
 	fd = open(in_dir("/root/tmp/junk"), O_WRONLY | O_CREAT, 0600);
 	assert_int_equal(write(fd, junk, sizeof(junk)), sizeof(junk));
 	close(fd);
-	assert_int_equal(place(&in, library_fd, true, 4096, &p), 0);
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), 0);
 	check_mounted(&p);
 	place_remove(&in, &p);
 	assert_false(exists("/root/tmp/kindling"));
@@ -383,7 +391,7 @@ static void a_look_tells_the_strategy_and_leaves_nothing(void **state)
 	assert_int_equal(strategy, INJECT_COPY);
 	assert_null(why);
 	assert_false(exists("/root/tmp/kindling"));
-	assert_int_equal(place(&in, library_fd, true, 4096, &p), 0);
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), 0);
 	assert_int_equal(p.strategy, strategy);
 	place_remove(&in, &p);
 	close_all(&p);
@@ -424,7 +432,7 @@ static void a_mount_of_a_killed_attempt_is_taken_away_and_a_strangers_is_not(voi
 		skip();
 	other = in;
 	other.pid = 43;
-	assert_int_equal(place(&other, library_fd, true, 4096, &p), 0);
+	assert_int_equal(place_whole(&other, library_fd, true, 4096, &p), 0);
 	close_all(&p);
 	close(p.lock_fd);
 	snprintf(theirs, sizeof(theirs), "%s/root%s/m-43-theirs", dir, p.dir);
@@ -449,7 +457,7 @@ static void a_noexec_tmp_where_nothing_can_be_mounted_says_so(void **state)
 		skip();
 	close(in.mnt_ns_fd);
 	in.mnt_ns_fd = -1;
-	assert_int_equal(place(&in, library_fd, true, 4096, &p), -EACCES);
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), -EACCES);
 	assert_non_null(strstr(f.what, "noexec, and nothing can be mounted"));
 	place_remove(&in, &p);
 	assert_false(exists("/root/tmp/kindling"));
@@ -466,14 +474,14 @@ static void links_from_tmp_are_followed_inside_the_root_and_none_below_it(void *
 	assert_int_equal(mkdir(in_dir("/root/var/t"), 01777), 0);
 	assert_int_equal(symlink("/var/chain", in_dir("/root/tmp")), 0);
 	assert_int_equal(symlink("../../../../var/t", in_dir("/root/var/chain")), 0);
-	assert_int_equal(place(&in, library_fd, true, 4096, &p), 0);
+	assert_int_equal(place_whole(&in, library_fd, true, 4096, &p), 0);
 	assert_true(exists("/root/var/t/kindling"));
 	place_remove(&in, &p);
 	assert_false(exists("/root/var/t/kindling"));
 	close_all(&p);
 	p = (struct placement)PLACEMENT_NULL;
 	assert_int_equal(symlink("/var", in_dir("/root/var/t/kindling")), 0);
-	assert_true(place(&in, library_fd, true, 4096, &p) < 0);
+	assert_true(place_whole(&in, library_fd, true, 4096, &p) < 0);
 	assert_false(exists("/root/var/" KINDLING_VERSION));
 	place_remove(&in, &p);
 }

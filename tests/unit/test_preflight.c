@@ -168,6 +168,37 @@ static void no_signal_is_needed_where_the_socket_is_the_targets_own(void **state
 	assert_int_equal(preflight(&in), 0);
 }
 
+static bool in_tmp(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/root/tmp/%s", dir, name);
+	return access(path, F_OK) == 0;
+}
+
+/* The pidfd is this very process's: a SIGQUIT would end the test. */
+static void a_jvm_is_asked_for_a_socket_only_where_it_has_none_and_can_be(void **state)
+{
+	char text[256];
+
+	(void)state;
+	snprintf(text, sizeof(text),
+		 "Uid:\t1\t%u\t1\t1\nGid:\t1\t%u\t1\t1\nNSpid:\t42\t7\nSigCgt:\t0\n", getuid(),
+		 getgid());
+	put("proc/status", text, strlen(text));
+	in.deadline_mono_ns = UINT64_MAX;
+	assert_int_equal(preflight_identity(&in), 0);
+	assert_int_equal(attach_begin(&in), -EAGAIN);
+	assert_false(in_tmp(".attach_pid7"));
+	attach_abandon(&in); /* there is nothing to wait for */
+	bind_socket();
+	f = (struct fault){ 0 };
+	assert_int_equal(attach_begin(&in), 0);
+	assert_false(in_tmp(".attach_pid7"));
+	attach_abandon(&in);
+	assert_int_equal(f.code, 0);
+}
+
 static void a_file_in_the_place_of_the_socket_is_no_socket(void **state)
 {
 	(void)state;
@@ -188,16 +219,38 @@ static void other_runtimes_are_told_apart(void **state)
 	assert_int_equal(f.flags, FAULT_PERMANENT);
 }
 
-static void a_name_across_two_reads_of_maps_is_found(void **state)
+static void one_pass_over_the_mappings_tells_all(void **state)
 {
-	static char text[200000];
-	size_t at = 65536 + 16 - 4;
+	/* more than one read of it: names lie across two */
+	static const char other[] = "7e00-7e01 rw-p 0 08:01 9 /app/a-file-of-its-own\n",
+			  last[] = "7f00-7f01 r--p 0 08:01 9 /lib/server/libjvm.so\n"
+				   "7f01-7f02 r-xp 1000 08:01 9 /lib/server/libjvm.so\n"
+				   "8000-8001 r-xp 0 08:01 9 /tmp/libkindling-1.so (deleted)\n";
+	static char text[70000];
+	size_t len = 0;
+
+	(void)state;
+	for (; len + sizeof(other) + sizeof(last) < sizeof(text); len += sizeof(other) - 1)
+		memcpy(text + len, other, sizeof(other) - 1);
+	memcpy(text + len, last, sizeof(last) - 1);
+	put("proc/maps", text, len + sizeof(last) - 1);
+	assert_int_equal(maps_read(in.proc_dfd, &in.maps), 0);
+	assert_int_equal(in.maps.runtime, RUNTIME_HOTSPOT);
+	assert_int_equal(in.maps.libjvm, 0x7f00);
+	assert_int_equal(in.maps.copies, 1);
+}
+
+static void a_line_longer_than_any_path_is_left_out(void **state)
+{
+	static char text[100000];
+	static const char last[] = "\n7f00-7f01 r--p 0 08:01 9 /lib/server/libjvm.so\n";
 
 	(void)state;
 	memset(text, 'x', sizeof(text));
-	memcpy(text + at, "/libjvm.so\n", 11);
+	memcpy(text + sizeof(text) - sizeof(last) + 1, last, sizeof(last) - 1);
 	put("proc/maps", text, sizeof(text));
-	assert_int_equal(proc_runtime(in.proc_dfd), PROC_HOTSPOT);
+	assert_int_equal(maps_read(in.proc_dfd, &in.maps), 0);
+	assert_int_equal(in.maps.libjvm, 0x7f00);
 }
 
 static void the_owners_no_is_respected(void **state)
@@ -356,9 +409,11 @@ int main(void)
 		TREE_TEST(zombies_are_gone_and_stopped_processes_come_later),
 		TREE_TEST(a_process_without_a_handler_for_sigquit_gets_no_signal),
 		TREE_TEST(no_signal_is_needed_where_the_socket_is_the_targets_own),
+		TREE_TEST(a_jvm_is_asked_for_a_socket_only_where_it_has_none_and_can_be),
 		TREE_TEST(a_file_in_the_place_of_the_socket_is_no_socket),
 		TREE_TEST(other_runtimes_are_told_apart),
-		TREE_TEST(a_name_across_two_reads_of_maps_is_found),
+		TREE_TEST(one_pass_over_the_mappings_tells_all),
+		TREE_TEST(a_line_longer_than_any_path_is_left_out),
 		TREE_TEST(the_owners_no_is_respected),
 		TREE_TEST(every_group_up_to_the_root_must_have_room_for_threads),
 		TREE_TEST(threads_of_the_user_are_counted_against_its_limit),

@@ -1,0 +1,25 @@
+/* /proc/PID/maps, line by line. What is in it is shaped by the process: reads are capped. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* @line: without its newline; may be written to. */
+typedef void (*maps_fn)(void *userdata, char *line);
+
+/*
+ * Hand each line of it to @fn; those longer than any path makes them are left out.
+ *
+ * @pid_dfd: directory of /proc/PID
+ *
+ * Returns 0, also where it is too long and its end is missing; -errno = it cannot be read.
+ */
+int maps_each(int pid_dfd, maps_fn fn, void *userdata);
+
+/* The same for text that comes in pieces of any size; begins as zeros. Pure. */
+struct maps_lines {
+	char line[4096 + 128];
+	size_t len;
+	bool skip; /* the line is too long: ignore the rest of it */
+};
+void maps_feed(struct maps_lines *m, const char *text, size_t len, maps_fn fn, void *userdata);

@@ -1,0 +1,44 @@
+/* What the preflight wants to know of the target's mappings, in one pass over them. */
+#include "injector/inject.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include "daemon/core/maps.h"
+
+/* The lowest address of the first libjvm.so: where its file begins. */
+static uint64_t base_of(const char *line)
+{
+	uint64_t start, end, offset;
+
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64, &start, &end, &offset) != 3)
+		return 0;
+	return offset == 0 ? start : 0;
+}
+
+static void on_line(void *userdata, char *line)
+{
+	struct maps *m = userdata;
+
+	m->copies += copies_is_one(line);
+	/* OpenJ9 has a libjvm.so as well, before or behind this one */
+	if (strstr(line, "/libj9vm")) {
+		m->runtime = RUNTIME_OPENJ9;
+	} else if (strstr(line, "/libjvm.so")) {
+		if (m->runtime == RUNTIME_NONE)
+			m->runtime = RUNTIME_HOTSPOT;
+		if (!m->libjvm)
+			m->libjvm = base_of(line);
+	}
+}
+
+int maps_read(int proc_dfd, struct maps *ret)
+{
+	struct maps m = { 0 };
+	int r = maps_each(proc_dfd, on_line, &m);
+
+	if (r < 0)
+		return r;
+	*ret = m;
+	return 0;
+}
