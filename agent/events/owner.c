@@ -219,31 +219,47 @@ static uint32_t by_address(uint64_t word)
 	return thread ? holder_number(thread) : 0;
 }
 
+/* Of a lock that is in the lock stack of a thread: between two looks at who that is it must not
+ * have unmounted, or it is another one. */
+static uint32_t by_lock_stack(uint64_t object)
+{
+	uint64_t thread = object ? search(has_locked, object) : 0;
+	uint32_t number = thread ? holder_number(thread) : 0;
+
+	return number && has_locked(thread, object) && holder_number(thread) == number ? number : 0;
+}
+
 static uint32_t owner_of_monitor(uint64_t monitor, uint64_t object)
 {
-	uint64_t word = load64_sig(monitor + (uint32_t)vm.owner), thread;
+	uint64_t word = load64_sig(monitor + (uint32_t)vm.owner);
 
-	if (word == ANONYMOUS && vm.lock_stack >= 0) {
-		thread = object ? search(has_locked, object) : 0;
-		return thread ? holder_number(thread) : 0;
-	}
+	if (word == ANONYMOUS && vm.lock_stack >= 0)
+		return by_lock_stack(object);
 	if (word < MARKERS_MAX - 1)
 		return 0;
 	return vm_sig.thread_monitor_owner >= 0 ? by_id(monitor, word) : by_address(word);
 }
 
-uint32_t owner_of_pending(uint64_t java_thread, void *object)
+static bool is_anonymous(uint64_t monitor)
+{
+	return vm.lock_stack >= 0 && load64_sig(monitor + (uint32_t)vm.owner) == ANONYMOUS;
+}
+
+uint32_t owner_of_pending(uint64_t java_thread, void *object, uint64_t *ret_unknown)
 {
 	static const sigset_t nothing_blocked;
 	uint64_t monitor, oop;
 	uint32_t number = 0;
 
+	*ret_unknown = 0;
 	unwind_enter_sig();
 	if (vm.usable && walk_own_sig) {
 		(void)guard_begin_sig(&nothing_blocked);
 		monitor = load64_sig(java_thread + (uint32_t)vm.pending);
 		oop = object ? oop_of_handle_sig((uint64_t)(uintptr_t)object) : 0;
 		number = monitor ? owner_of_monitor(monitor, oop) : 0;
+		if (monitor && !number && is_anonymous(monitor))
+			*ret_unknown = monitor;
 	}
 	unwind_leave_sig();
 	return number;
@@ -261,6 +277,27 @@ static uint64_t object_of(uint64_t monitor)
 	if (vm.object_is_handle)
 		return oop_of_handle_sig(load64_sig(slot) | HANDLE_WEAK);
 	return load64_sig(slot);
+}
+
+bool owner_is_unknown(uint64_t monitor, uint64_t *ret_object)
+{
+	static const sigset_t nothing_blocked;
+
+	if (!vm.usable)
+		return false;
+	(void)guard_begin_sig(&nothing_blocked);
+	*ret_object = object_of(monitor);
+	return is_anonymous(monitor);
+}
+
+uint32_t owner_by_lock_stack(uint64_t object)
+{
+	return by_lock_stack(object);
+}
+
+uint32_t owner_virtual_number(uint64_t id)
+{
+	return virtual_number(id);
 }
 
 void owner_blocked_on(uint64_t java_thread, struct owner_monitor *ret)
