@@ -18,7 +18,8 @@
 #define SINCE	  24 /* the JDK in which such owners may be without a carrier */
 #define PLACES	  64u /* power of two */
 #define TAG	  (1u << 30) /* of a mark: neither the kernel nor a virtual thread has such a number */
-#define SHARE	  100 /* a look at all takes so much less than passes until the next */
+#define SHARE	  100 /* looks at all may take a hundredth of the time, */
+#define SAVED_NS  (5 * NS_PER_MS) /* and so much at once after a while without */
 #define SOON_NS	  NS_PER_MS
 #define LATE_NS	  (250 * NS_PER_MS)
 #define SLOWER	  8 /* a wait that lasts n ms is looked at every n/8 */
@@ -105,7 +106,8 @@ uint32_t unknown_owner_end(uint32_t owner)
 
 static struct {
 	bool warm;
-	uint64_t next_all_ns;
+	int64_t credit_ns; /* for looks at all */
+	uint64_t credit_at_ns;
 	uint32_t n; /* still sought in this look: */
 	struct seeking {
 		struct place *place;
@@ -187,16 +189,25 @@ static bool look_at_frozen(JNIEnv *env, jobject thread, void *unused)
 	return look.n;
 }
 
+/* What a look costs beyond what was saved up is paid for by those that follow. */
+static bool may_look_at_all(uint64_t now_ns)
+{
+	look.credit_ns += (int64_t)((now_ns - look.credit_at_ns) / SHARE);
+	look.credit_at_ns = now_ns;
+	if (look.credit_ns > (int64_t)SAVED_NS)
+		look.credit_ns = SAVED_NS;
+	return look.credit_ns > 0;
+}
+
 static void look_at_all(void)
 {
-	uint64_t begin_ns = mono_ns(), end_ns;
+	uint64_t begin_ns = mono_ns();
 
 	/* before there are any, a look would initialise their class */
-	if (begin_ns < look.next_all_ns || !virtual_threads_used() || !frozen_locks_init(agent.env))
+	if (!may_look_at_all(begin_ns) || !virtual_threads_used() || !frozen_locks_init(agent.env))
 		return;
 	virtual_threads_each(look_at_frozen, NULL);
-	end_ns = mono_ns();
-	look.next_all_ns = end_ns + SHARE * (end_ns - begin_ns);
+	look.credit_ns -= (int64_t)(mono_ns() - begin_ns);
 }
 
 static bool look_at_none(JNIEnv *env, jobject thread, void *unused)
