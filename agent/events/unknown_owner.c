@@ -55,12 +55,28 @@ static void wake(void)
 		(void)!write(agent.wake_fd, &one, sizeof(one));
 }
 
+/* The owner was found for another, who waits still: then it is the same. */
+static uint32_t known_of(uint64_t monitor)
+{
+	for (struct place *p = places; p < places + PLACES; p++) {
+		uint64_t answer = __atomic_load_n(&p->answer, __ATOMIC_ACQUIRE);
+
+		if (answer >> 32 && __atomic_load_n(&p->monitor, __ATOMIC_RELAXED) == monitor &&
+		    __atomic_load_n(&p->answer, __ATOMIC_ACQUIRE) == answer)
+			return (uint32_t)(answer >> 32);
+	}
+	return 0;
+}
+
 uint32_t unknown_owner_seek(uint64_t monitor)
 {
-	uint32_t n = __atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);
+	uint32_t n = __atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED), known;
 
 	if (!__atomic_load_n(&on, __ATOMIC_ACQUIRE))
 		return 0;
+	known = known_of(monitor);
+	if (known)
+		return known;
 	for (uint32_t i = 0; i < PLACES; i++) {
 		uint32_t at = (n + i) % PLACES;
 		uint32_t mark = TAG | ((n * PLACES + at) & (TAG - 1));
@@ -69,7 +85,7 @@ uint32_t unknown_owner_seek(uint64_t monitor)
 		if (!__atomic_compare_exchange_n(&places[at].answer, &none, 1, false,
 						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
-		places[at].monitor = monitor;
+		__atomic_store_n(&places[at].monitor, monitor, __ATOMIC_RELAXED);
 		places[at].since_ns = mono_ns();
 		__atomic_store_n(&places[at].answer, mark, __ATOMIC_RELEASE);
 		wake();
