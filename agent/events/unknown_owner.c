@@ -19,11 +19,11 @@
 #define PLACES	  64u /* power of two */
 #define TAG	  (1u << 30) /* of a mark: neither the kernel nor a virtual thread has such a number */
 #define SHARE	  100 /* looks at all may take a hundredth of the time, */
-#define SAVED_NS  (5 * NS_PER_MS) /* and so much at once after a while without */
+#define SAVED_NS  (10 * NS_PER_MS) /* and so much at once after a while without */
 #define SOON_NS	  NS_PER_MS
 #define LATE_NS	  (250 * NS_PER_MS)
 #define SLOWER	  8 /* a wait that lasts n ms is looked at every n/8 */
-#define FORGET_NS (60 * NS_PER_S) /* its end got lost */
+#define FORGET_NS (600 * NS_PER_S) /* its end got lost */
 
 static struct place {
 	uint64_t answer; /* number << 32 | mark; 0 = free, 1 = being filled in */
@@ -217,13 +217,13 @@ static bool may_look_at_all(uint64_t now_ns)
 
 static void look_at_all(void)
 {
-	uint64_t begin_ns = mono_ns();
+	uint64_t cpu_ns = thread_cpu_ns(0); /* it may have to wait for a CPU */
 
 	/* before there are any, a look would initialise their class */
-	if (!may_look_at_all(begin_ns) || !virtual_threads_used() || !frozen_locks_init(agent.env))
+	if (!may_look_at_all(mono_ns()) || !virtual_threads_used() || !frozen_locks_init(agent.env))
 		return;
 	virtual_threads_each(look_at_frozen, NULL);
-	look.credit_ns -= (int64_t)(mono_ns() - begin_ns);
+	look.credit_ns -= (int64_t)(thread_cpu_ns(0) - cpu_ns);
 }
 
 static bool look_at_none(JNIEnv *env, jobject thread, void *unused)
