@@ -209,7 +209,8 @@ void wait_begin(uint64_t java_thread, uint64_t key, enum wire_wait how, uint8_t 
 	if (!events_on(WIRE_EVENT_LOCK) || !t || !key)
 		return;
 	w.number = virtual_number(java_thread);
-	(void)enter(t, &w);
+	if (enter(t, &w) < 0)
+		(void)unknown_owner_end(lock->owner_tid);
 }
 
 static void send(uint64_t java_thread, const struct wait *w, uint64_t duration_ns, uint32_t place)

@@ -247,6 +247,31 @@ static void long_wait_comes_with_all_that_is_known_of_it(void **state)
 	counts_are(short_before, unpaired_before);
 }
 
+static void owner_that_is_found_meanwhile_is_in_the_place_of_its_mark(void **state)
+{
+	const struct wait_lock lock = { .identity = 9, .owner_tid = 1u << 30 | 5 };
+
+	(void)state;
+	found_owner = ended_marks = 0;
+	wait_begin(64, 64, WIRE_WAIT_ENTER, 0, &lock);
+	found_owner = 4712;
+	clock_ns += 5 * MIN;
+	end(64, 64, WIRE_WAIT_ENTER);
+	drain();
+	assert_int_equal(read_.last.owner_tid, 4712);
+	assert_true(ended_marks > 0);
+	ended_marks = 0;
+	wait_begin(64, 64, WIRE_WAIT_ENTER, 0, &lock);
+	end(64, 64, WIRE_WAIT_ENTER); /* too short to be told: given back as well */
+	assert_true(ended_marks > 0);
+	found_owner = 0;
+	wait_begin(64, 64, WIRE_WAIT_ENTER, 0, &lock);
+	clock_ns += 5 * MIN;
+	end(64, 64, WIRE_WAIT_ENTER);
+	drain();
+	assert_int_equal(read_.last.owner_tid, 0); /* never the mark */
+}
+
 static void short_wait_is_only_counted(void **state)
 {
 	(void)state;
@@ -555,6 +580,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(long_wait_comes_with_all_that_is_known_of_it),
+		TEST(owner_that_is_found_meanwhile_is_in_the_place_of_its_mark),
 		TEST(short_wait_is_only_counted),
 		TEST(end_without_its_begin_is_counted),
 		TEST(virtual_thread_s_wait_ends_on_another_carrier),
