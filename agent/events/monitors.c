@@ -91,6 +91,7 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject 
 	if (unknown)
 		lock.owner_tid = unknown_owner_seek(unknown);
 	wait_begin(java_thread, key_of(java_thread), WIRE_WAIT_ENTER, 0, &lock);
+	unknown_owner_hurry(lock.owner_tid);
 }
 
 static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,

@@ -47,14 +47,6 @@ static bool is_mark(uint32_t owner)
 
 /* ---- the waiting thread ---- */
 
-static void wake(void)
-{
-	uint64_t one = 1;
-
-	if (!__atomic_exchange_n(&due, 1, __ATOMIC_SEQ_CST))
-		(void)!write(agent.wake_fd, &one, sizeof(one));
-}
-
 /* The owner was found for another, who waits still: then it is the same. */
 static uint32_t known_of(uint64_t monitor)
 {
@@ -88,10 +80,17 @@ uint32_t unknown_owner_seek(uint64_t monitor)
 		__atomic_store_n(&places[at].monitor, monitor, __ATOMIC_RELAXED);
 		places[at].since_ns = mono_ns();
 		__atomic_store_n(&places[at].answer, mark, __ATOMIC_RELEASE);
-		wake();
 		return mark;
 	}
 	return 0;
+}
+
+void unknown_owner_hurry(uint32_t owner)
+{
+	uint64_t one = 1;
+
+	if (is_mark(owner) && !__atomic_exchange_n(&due, 1, __ATOMIC_SEQ_CST))
+		(void)!write(agent.wake_fd, &one, sizeof(one));
 }
 
 uint32_t unknown_owner_answer(uint32_t owner)

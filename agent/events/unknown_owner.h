@@ -12,6 +12,8 @@
 
 /* The waiting thread: who holds @monitor shall be found out. A mark, or 0 = no room. */
 uint32_t unknown_owner_seek(uint64_t monitor);
+/* ... once the wait has begun: the agent's thread begins to look, if that is a mark. */
+void unknown_owner_hurry(uint32_t owner);
 /* An owner's number as it is, or the answer to a mark; 0 = not known. */
 uint32_t unknown_owner_answer(uint32_t owner);
 /* The same at the end of its wait: a mark means nothing any more. */

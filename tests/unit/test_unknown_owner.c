@@ -131,6 +131,9 @@ static void owner_that_runs_is_found(void **state)
 
 	(void)state;
 	assert_true(mark);
+	unknown_owner_hurry(4711);
+	assert_false(unknown_owner_source.due());
+	unknown_owner_hurry(mark);
 	assert_true(unknown_owner_source.due());
 	assert_int_equal(unknown_owner_answer(mark), 0);
 	running_has = 50;
