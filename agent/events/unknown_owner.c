@@ -1,8 +1,8 @@
 /*
  * See unknown_owner.h. As long as the monitor is still nobody's in the JVM's words, it is the same
  * owner's as at the wait's begin: whoever is found to have the object among his locks, running (in
- * the lock stack of his JavaThread) or not (in his frozen stack), is the one. A look at all virtual
- * threads may take at most a hundredth of the agent's time.
+ * the lock stack of his JavaThread) or not (in his frozen stack), is the one. Looks at all virtual
+ * threads have a budget of their own: they come of waits that begin, whatever the threshold is.
  */
 #include "agent/events/unknown_owner.h"
 
@@ -18,11 +18,11 @@
 #define SINCE	  24 /* the JDK in which such owners may be without a carrier */
 #define PLACES	  64u /* power of two */
 #define TAG	  (1u << 30) /* of a mark: neither the kernel nor a virtual thread has such a number */
-#define SHARE	  100 /* looks at all may take a hundredth of the time, */
-#define SAVED_NS  (10 * NS_PER_MS) /* and so much at once after a while without */
+#define SHARE	  200 /* looks at all may take one part of so many of the time, */
+#define SAVED_NS  (5 * NS_PER_MS) /* and so much at once after a while without */
 #define SOON_NS	  NS_PER_MS
 #define LATE_NS	  (250 * NS_PER_MS)
-#define SLOWER	  8 /* a wait that lasts n ms is looked at every n/8 */
+#define SLOWER	  4 /* a wait that lasts n ms is looked at every n/4 */
 #define FORGET_NS (600 * NS_PER_S) /* its end got lost */
 
 static struct place {
@@ -121,7 +121,8 @@ uint32_t unknown_owner_end(uint32_t owner)
 
 static struct {
 	bool warm;
-	int64_t credit_ns; /* for looks at all */
+	uint64_t cpu_ns; /* that looks at all took, */
+	int64_t credit_ns; /* and may take */
 	uint64_t credit_at_ns;
 	uint32_t n; /* still sought in this look: */
 	struct seeking {
@@ -222,7 +223,9 @@ static void look_at_all(void)
 	if (!may_look_at_all(mono_ns()) || !virtual_threads_used() || !frozen_locks_init(agent.env))
 		return;
 	virtual_threads_each(look_at_frozen, NULL);
-	look.credit_ns -= (int64_t)(thread_cpu_ns(0) - cpu_ns);
+	cpu_ns = thread_cpu_ns(0) - cpu_ns;
+	look.credit_ns -= (int64_t)cpu_ns;
+	look.cpu_ns += cpu_ns;
 }
 
 static bool look_at_none(JNIEnv *env, jobject thread, void *unused)
@@ -269,6 +272,11 @@ static uint64_t tick(uint64_t now_ns)
 		look_at_all();
 	warm_up();
 	return next_look(now_ns);
+}
+
+uint64_t unknown_owner_cpu_ns(void)
+{
+	return look.cpu_ns;
 }
 
 static bool is_due(void)
