@@ -19,7 +19,7 @@
 #define PLACES	  64u /* power of two */
 #define TAG	  (1u << 30) /* of a mark: neither the kernel nor a virtual thread has such a number */
 #define SHARE	  200 /* looks at all may take one part of so many of the time, */
-#define SAVED_NS  (5 * NS_PER_MS) /* and so much at once after a while without */
+#define SAVED_NS  (20 * NS_PER_MS) /* and so much at once after a while without */
 #define SOON_NS	  NS_PER_MS
 #define LATE_NS	  (250 * NS_PER_MS)
 #define SLOWER	  4 /* a wait that lasts n ms is looked at every n/4 */
