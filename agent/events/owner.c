@@ -195,16 +195,32 @@ static uint32_t holder_number(uint64_t thread)
 	return 0;
 }
 
+/*
+ * The number of who has that id on @thread: itself, or a virtual one. Where the collector hides
+ * what the thread's own id is, one that is being mounted looks like it for a moment.
+ */
+static uint32_t number_on(uint64_t thread, uint64_t id)
+{
+	for (int i = 0; i < MOUNT_TRIES; i++) {
+		uint64_t own = virtual_platform_id_sig(thread);
+
+		if (own)
+			return own == id ? kernel_number(thread) : virtual_number(id);
+		if (virtual_is_mounted_sig(thread))
+			return virtual_number(id);
+		if (!has_id(thread, id))
+			return 0;
+		arch_pause();
+	}
+	return kernel_number(thread);
+}
+
 static uint32_t by_id(uint64_t monitor, uint64_t id)
 {
-	uint64_t thread = find(has_id, id, id), own;
+	uint64_t thread = find(has_id, id, id);
 
-	/* being mounted or unmounted just now it is neither the carrier's nor on it */
-	own = thread ? virtual_platform_id_sig(thread) : 0;
-	if (thread && (own ? own == id : !virtual_is_mounted_sig(thread)))
-		return kernel_number(thread);
 	if (thread)
-		return virtual_number(id);
+		return number_on(thread, id);
 	/* on no carrier now: a virtual thread that holds it while it waits for something else. A
 	 * thread that has just ended holds it no more */
 	return load64_sig(monitor + (uint32_t)vm.owner) == id ? virtual_number(id) : 0;
