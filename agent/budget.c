@@ -9,6 +9,7 @@
 #include <string.h>
 #include "agent/engine/cpu_timer.h"
 #include "agent/events/events.h"
+#include "agent/events/unknown_owner.h"
 #include "agent/writer.h"
 
 #define INTERVAL_NS_MIN (NS_PER_MS / 10)
@@ -60,7 +61,8 @@ static struct clocks read_clocks(void)
 
 	return (struct clocks){
 		.handler_ns = agent.books.handler_ns,
-		.thread_ns = thread_cpu_ns(0),
+		/* what no interval and no threshold makes cheaper is not theirs */
+		.thread_ns = thread_cpu_ns(0) - unknown_owner_cpu_ns(),
 		.waits_ns = waits->cost_ns,
 		.process_ns = process_cpu_ns(),
 		.at_ns = mono_ns(),

@@ -7,6 +7,7 @@
 
 static struct {
 	bool found;
+	char path[512]; /* "" = too long */
 	uintptr_t base;
 	const ElfW(Sym) * symbols;
 	const char *strings;
@@ -82,6 +83,8 @@ static int on_object(struct dl_phdr_info *info, size_t size, void *data)
 	(void)data;
 	if (!name || strcmp(name, "/libjvm.so") != 0)
 		return 0;
+	if (strlen(info->dlpi_name) < sizeof(jvm.path))
+		memcpy(jvm.path, info->dlpi_name, strlen(info->dlpi_name) + 1);
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
 
@@ -100,6 +103,15 @@ bool libjvm_find(void)
 	if (!jvm.found)
 		dl_iterate_phdr(on_object, NULL);
 	return jvm.found;
+}
+
+bool libjvm_file(const char **ret_path, uint64_t *ret_base)
+{
+	if (!libjvm_find() || !jvm.path[0])
+		return false;
+	*ret_path = jvm.path;
+	*ret_base = jvm.base;
+	return true;
 }
 
 bool libjvm_image(struct libjvm_image *ret)

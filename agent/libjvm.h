@@ -17,6 +17,12 @@ struct libjvm_image {
 };
 bool libjvm_image(struct libjvm_image *ret);
 void *libjvm_symbol(const char *name); /* NULL = not exported */
+/* Where its file lies, and the base of its addresses. */
+bool libjvm_file(const char **ret_path, uint64_t *ret_base);
+/* Variables that it does not export, by their mangled names; false = not all of them are in the
+ * symbol table of its file. That may be another build's by now: check what they say. */
+#define LIBJVM_HIDDEN_MAX 16
+bool libjvm_hidden(const char *const *names, uint32_t n, const void **ret);
 /* The GOT slot through which libjvm calls @name; NULL = it imports no such function. */
 void **libjvm_import_slot(const char *name);
 

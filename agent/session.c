@@ -480,7 +480,9 @@ static int sleep_ms(uint64_t now)
 /* Let a batch gather; what is due meanwhile is done. */
 static void gather(void)
 {
-	uint64_t now = mono_ns(), end = now + BATCH_NS;
+	/* nobody wakes a writer that is not idle but who cannot wait: what is due then */
+	struct pollfd hurry = { .fd = agent.wake_fd, .events = POLLIN };
+	uint64_t now = mono_ns(), end = now + BATCH_NS, count;
 
 	if (!session.sampled) { /* somebody may wait for a sign of life */
 		session.sampled = true;
@@ -488,9 +490,11 @@ static void gather(void)
 	}
 	for (; now < end; now = mono_ns()) {
 		uint64_t next = events_next_ns() < end ? events_next_ns() : end;
-		struct timespec pause = { 0, next > now ? (long)(next - now) : 0 };
 
-		nanosleep(&pause, NULL);
+		if (next > now)
+			(void)poll(&hurry, 1, (int)((next - now + NS_PER_MS - 1) / NS_PER_MS));
+		if (hurry.revents & POLLIN)
+			(void)!read(agent.wake_fd, &count, sizeof(count));
 		events_tick(mono_ns());
 	}
 }

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <jni.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,3 +24,5 @@ void thread_states_java(uint32_t tid, int32_t status);
 /* virtual_states.c: one look at all virtual threads. */
 void virtual_states_look(uint64_t now_ns);
 void virtual_states_end(void);
+/* One by one, once there are any; @look returns false when it has seen enough. */
+void virtual_threads_each(bool (*look)(JNIEnv *env, jobject thread, void *context), void *context);

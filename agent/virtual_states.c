@@ -342,6 +342,63 @@ void virtual_states_look(uint64_t now_ns)
 		tell(&none, now_ns);
 }
 
+/* ---- one by one ---- */
+
+struct each {
+	bool (*look)(JNIEnv *env, jobject thread, void *context);
+	void *context;
+	jlong left;
+	bool enough;
+};
+
+static void each_of(JNIEnv *env, jobjectArray threads, struct each *e)
+{
+	jsize n = threads ? (*env)->GetArrayLength(env, threads) : 0;
+
+	e->left -= n;
+	for (jsize i = 0; i < n && !e->enough; i++) {
+		jobject thread = (*env)->GetObjectArrayElement(env, threads, i);
+
+		if (thread && (*env)->IsInstanceOf(env, thread, jdk.virtual_class))
+			e->enough = !e->look(env, thread, e->context);
+		if (thread)
+			(*env)->DeleteLocalRef(env, thread);
+	}
+}
+
+static void each_in(JNIEnv *env, jobject container, int depth, struct each *e)
+{
+	jobjectArray children = NULL;
+	jsize n;
+
+	if ((*env)->PushLocalFrame(env, 16) < 0) {
+		clear(env);
+		return;
+	}
+	each_of(env, first_of(env, container, jdk.threads, e->left), e);
+	if (depth < DEPTH_MAX && e->left > 0 && !e->enough)
+		children = first_of(env, container, jdk.children, CONTAINERS_MAX);
+	n = children ? (*env)->GetArrayLength(env, children) : 0;
+	for (jsize i = 0; i < n && e->left > 0 && !e->enough; i++) {
+		jobject child = (*env)->GetObjectArrayElement(env, children, i);
+
+		if (child) {
+			each_in(env, child, depth + 1, e);
+			(*env)->DeleteLocalRef(env, child);
+		}
+	}
+	(*env)->PopLocalFrame(env, NULL);
+}
+
+void virtual_threads_each(bool (*look)(JNIEnv *env, jobject thread, void *context), void *context)
+{
+	struct each e = { look, context, LOOK_MAX, false };
+	JNIEnv *env = agent.env;
+
+	if (env && vm_sig.version >= VIRTUAL_SINCE && virtual_threads_used() && prepare(env))
+		each_in(env, jdk.root, 0, &e);
+}
+
 void virtual_states_end(void)
 {
 	JNIEnv *env = agent.env;

@@ -8,6 +8,7 @@
 #include "agent/events/alloc.h"
 #include "agent/events/monitors.h"
 #include "agent/events/park.h"
+#include "agent/events/unknown_owner.h"
 #include "agent/events/virtual_name.h"
 #include "agent/events/waits.h"
 #include "agent/walker/walker.h"
@@ -38,11 +39,8 @@ static const struct events_source park_source = {
 
 static const struct events_source *const sources[] = {
 	&waits_source, /* first: the table that the others fill */
-	&park_source,
-	&park_older_source, /* behind it */
-	&monitors_source,
-	&alloc_source,
-	&wall_source,
+	&park_source,	       &park_older_source, /* behind it */
+	&unknown_owner_source, &monitors_source,   &alloc_source, &wall_source,
 };
 #define N_SOURCES (sizeof(sources) / sizeof(sources[0]))
 
@@ -141,10 +139,15 @@ bool events_end(void)
 	return quiet;
 }
 
+static bool is_due(size_t i)
+{
+	return sources[i]->due && sources[i]->due();
+}
+
 void events_tick(uint64_t now_ns)
 {
 	for (size_t i = 0; i < N_SOURCES; i++)
-		if (state[i].on && now_ns >= state[i].next_ns)
+		if (state[i].on && (now_ns >= state[i].next_ns || is_due(i)))
 			state[i].next_ns = sources[i]->tick(now_ns);
 }
 
@@ -152,9 +155,12 @@ uint64_t events_next_ns(void)
 {
 	uint64_t next = UINT64_MAX;
 
-	for (size_t i = 0; i < N_SOURCES; i++)
+	for (size_t i = 0; i < N_SOURCES; i++) {
+		if (state[i].on && is_due(i))
+			return 0;
 		if (state[i].on && state[i].next_ns < next)
 			next = state[i].next_ns;
+	}
 	return next;
 }
 

@@ -43,6 +43,8 @@ struct events_source {
 	/* Something to do from time to time: returns when next, UINT64_MAX = never. NULL = nothing.
 	 */
 	uint64_t (*tick)(uint64_t now_ns);
+	/* Has it something to do before that? NULL = never. */
+	bool (*due)(void);
 };
 
 /* What START's `events` means. */

@@ -12,6 +12,7 @@
 #include <string.h>
 #include "agent/events/jvmti_env.h"
 #include "agent/events/owner.h"
+#include "agent/events/unknown_owner.h"
 #include "agent/events/waits.h"
 #include "agent/libjvm.h"
 #include "agent/walker/guard.h"
@@ -79,14 +80,18 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject 
 {
 	uint64_t java_thread = java_thread_of_sig(env);
 	struct wait_lock lock = { 0 };
+	uint64_t unknown = 0;
 
 	(void)thread;
 	if (!events_on(WIRE_EVENT_LOCK))
 		return;
 	lock.identity = identity_of(ti, env, object);
 	if (owners)
-		lock.owner_tid = owner_of_pending(java_thread, object);
+		lock.owner_tid = owner_of_pending(java_thread, object, &unknown);
+	if (unknown)
+		lock.owner_tid = unknown_owner_seek(unknown);
 	wait_begin(java_thread, key_of(java_thread), WIRE_WAIT_ENTER, 0, &lock);
+	unknown_owner_hurry(lock.owner_tid);
 }
 
 static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,

@@ -13,6 +13,7 @@
 #include <string.h>
 #include "agent/events/owner.h"
 #include "agent/events/park.h"
+#include "agent/events/unknown_owner.h"
 #include "agent/events/waits.h"
 #include "agent/walker/walker.h"
 #include "agent/writer.h"
@@ -108,7 +109,7 @@ static void begin_record(const struct wait *w, uint32_t place, uint8_t flags, ui
 		.weight = now_ns - w->begin_ns,
 		.class_handle = 0,
 		.identity = w->lock.identity,
-		.owner_tid = w->lock.owner_tid,
+		.owner_tid = unknown_owner_answer(w->lock.owner_tid),
 		.place = place,
 		.event = WIRE_EVENT_LOCK,
 		.wait = w->how,

@@ -195,16 +195,32 @@ static uint32_t holder_number(uint64_t thread)
 	return 0;
 }
 
+/*
+ * The number of who has that id on @thread: itself, or a virtual one. Where the collector hides
+ * what the thread's own id is, one that is being mounted looks like it for a moment.
+ */
+static uint32_t number_on(uint64_t thread, uint64_t id)
+{
+	for (int i = 0; i < MOUNT_TRIES; i++) {
+		uint64_t own = virtual_platform_id_sig(thread);
+
+		if (own)
+			return own == id ? kernel_number(thread) : virtual_number(id);
+		if (virtual_is_mounted_sig(thread))
+			return virtual_number(id);
+		if (!has_id(thread, id))
+			return 0;
+		arch_pause();
+	}
+	return kernel_number(thread);
+}
+
 static uint32_t by_id(uint64_t monitor, uint64_t id)
 {
-	uint64_t thread = find(has_id, id, id), own;
+	uint64_t thread = find(has_id, id, id);
 
-	/* being mounted or unmounted just now it is neither the carrier's nor on it */
-	own = thread ? virtual_platform_id_sig(thread) : 0;
-	if (thread && (own ? own == id : !virtual_is_mounted_sig(thread)))
-		return kernel_number(thread);
 	if (thread)
-		return virtual_number(id);
+		return number_on(thread, id);
 	/* on no carrier now: a virtual thread that holds it while it waits for something else. A
 	 * thread that has just ended holds it no more */
 	return load64_sig(monitor + (uint32_t)vm.owner) == id ? virtual_number(id) : 0;
@@ -219,31 +235,47 @@ static uint32_t by_address(uint64_t word)
 	return thread ? holder_number(thread) : 0;
 }
 
+/* Of a lock that is in the lock stack of a thread: between two looks at who that is it must not
+ * have unmounted, or it is another one. */
+static uint32_t by_lock_stack(uint64_t object)
+{
+	uint64_t thread = object ? search(has_locked, object) : 0;
+	uint32_t number = thread ? holder_number(thread) : 0;
+
+	return number && has_locked(thread, object) && holder_number(thread) == number ? number : 0;
+}
+
 static uint32_t owner_of_monitor(uint64_t monitor, uint64_t object)
 {
-	uint64_t word = load64_sig(monitor + (uint32_t)vm.owner), thread;
+	uint64_t word = load64_sig(monitor + (uint32_t)vm.owner);
 
-	if (word == ANONYMOUS && vm.lock_stack >= 0) {
-		thread = object ? search(has_locked, object) : 0;
-		return thread ? holder_number(thread) : 0;
-	}
+	if (word == ANONYMOUS && vm.lock_stack >= 0)
+		return by_lock_stack(object);
 	if (word < MARKERS_MAX - 1)
 		return 0;
 	return vm_sig.thread_monitor_owner >= 0 ? by_id(monitor, word) : by_address(word);
 }
 
-uint32_t owner_of_pending(uint64_t java_thread, void *object)
+static bool is_anonymous(uint64_t monitor)
+{
+	return vm.lock_stack >= 0 && load64_sig(monitor + (uint32_t)vm.owner) == ANONYMOUS;
+}
+
+uint32_t owner_of_pending(uint64_t java_thread, void *object, uint64_t *ret_unknown)
 {
 	static const sigset_t nothing_blocked;
 	uint64_t monitor, oop;
 	uint32_t number = 0;
 
+	*ret_unknown = 0;
 	unwind_enter_sig();
 	if (vm.usable && walk_own_sig) {
 		(void)guard_begin_sig(&nothing_blocked);
 		monitor = load64_sig(java_thread + (uint32_t)vm.pending);
 		oop = object ? oop_of_handle_sig((uint64_t)(uintptr_t)object) : 0;
 		number = monitor ? owner_of_monitor(monitor, oop) : 0;
+		if (monitor && !number && is_anonymous(monitor))
+			*ret_unknown = monitor;
 	}
 	unwind_leave_sig();
 	return number;
@@ -261,6 +293,27 @@ static uint64_t object_of(uint64_t monitor)
 	if (vm.object_is_handle)
 		return oop_of_handle_sig(load64_sig(slot) | HANDLE_WEAK);
 	return load64_sig(slot);
+}
+
+bool owner_is_unknown(uint64_t monitor, uint64_t *ret_object)
+{
+	static const sigset_t nothing_blocked;
+
+	if (!vm.usable)
+		return false;
+	(void)guard_begin_sig(&nothing_blocked);
+	*ret_object = object_of(monitor);
+	return is_anonymous(monitor);
+}
+
+uint32_t owner_by_lock_stack(uint64_t object)
+{
+	return by_lock_stack(object);
+}
+
+uint32_t owner_virtual_number(uint64_t id)
+{
+	return virtual_number(id);
 }
 
 void owner_blocked_on(uint64_t java_thread, struct owner_monitor *ret)

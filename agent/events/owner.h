@@ -11,9 +11,12 @@
 /* Agent's thread, once the walker is there. false = this JVM does not tell: all owners are 0. */
 bool owner_init(void);
 
-/* The number on the wire of the thread that holds the monitor which @java_thread is about to enter;
- * 0 = nobody or unknown. @object: a JNI reference to the lock, NULL = none. */
-uint32_t owner_of_pending(uint64_t java_thread, void *object);
+/*
+ * The number on the wire of the thread that holds the monitor which @java_thread is about to enter;
+ * 0 = nobody or unknown. @object: a JNI reference to the lock, NULL = none. @ret_unknown: the
+ * monitor, if somebody holds it and the JVM does not know who (unknown_owner.h), else 0.
+ */
+uint32_t owner_of_pending(uint64_t java_thread, void *object, uint64_t *ret_unknown);
 
 /* ---- for the agent's thread ---- */
 
@@ -26,6 +29,12 @@ struct owner_monitor {
 	uint32_t owner; /* its number; 0 = nobody or unknown */
 };
 void owner_blocked_on(uint64_t java_thread, struct owner_monitor *ret);
+/* Does the JVM still not know who holds it? @ret_object: its object's address; 0 = not to be had.
+ */
+bool owner_is_unknown(uint64_t monitor, uint64_t *ret_object);
+/* The number of the thread that runs and has the object in its lock stack; 0 = none. */
+uint32_t owner_by_lock_stack(uint64_t object);
+uint32_t owner_virtual_number(uint64_t id);
 /* The number on the wire: the kernel's tid, or that of the virtual thread mounted there. */
 uint32_t owner_number(uint64_t java_thread);
 /* The JavaThread on which a thread of that number runs; 0 = none. */

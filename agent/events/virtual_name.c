@@ -132,11 +132,26 @@ uint32_t virtual_number(uint64_t java_thread)
 	return WIRE_VIRTUAL_TID | (uint32_t)(head.virtual_id & (WIRE_VIRTUAL_TID - 1));
 }
 
+void virtual_identity_of(JNIEnv *env, jobject thread, struct ring_sample *head)
+{
+	jstring name;
+
+	head->virtual_id = 0;
+	head->name[0] = '\0';
+	if (!known.current)
+		return;
+	head->virtual_id = (uint64_t)(*env)->GetLongField(env, thread, known.id);
+	name = (*env)->GetObjectField(env, thread, known.name);
+	if (name) {
+		read_name(env, name, head->name, sizeof(head->name));
+		(*env)->DeleteLocalRef(env, name);
+	}
+}
+
 void virtual_identity(struct ring_sample *head)
 {
 	uint64_t java_thread = known.current ? java_thread_address_sig() : 0;
 	jobject thread;
-	jstring name;
 	JNIEnv *env;
 
 	head->virtual_id = 0;
@@ -147,11 +162,6 @@ void virtual_identity(struct ring_sample *head)
 	thread = known.current(env, NULL);
 	if (!thread)
 		return;
-	head->virtual_id = (uint64_t)(*env)->GetLongField(env, thread, known.id);
-	name = (*env)->GetObjectField(env, thread, known.name);
-	if (name) {
-		read_name(env, name, head->name, sizeof(head->name));
-		(*env)->DeleteLocalRef(env, name);
-	}
+	virtual_identity_of(env, thread, head);
 	(*env)->DeleteLocalRef(env, thread);
 }

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "agent/events/open.h"
+#include "agent/events/unknown_owner.h"
 #include "agent/events/virtual_name.h"
 
 #define LINE	    8u /* keys of one cache line */
@@ -145,6 +146,7 @@ static void no_longer_older(struct wait *w)
 
 static void is_over(struct wait *w)
 {
+	(void)unknown_owner_end(w->lock.owner_tid);
 	__atomic_store_n(&w->begin_ns, 0, __ATOMIC_RELEASE);
 	no_longer_older(w);
 }
@@ -207,7 +209,8 @@ void wait_begin(uint64_t java_thread, uint64_t key, enum wire_wait how, uint8_t 
 	if (!events_on(WIRE_EVENT_LOCK) || !t || !key)
 		return;
 	w.number = virtual_number(java_thread);
-	(void)enter(t, &w);
+	if (enter(t, &w) < 0)
+		(void)unknown_owner_end(lock->owner_tid);
 }
 
 static void send(uint64_t java_thread, const struct wait *w, uint64_t duration_ns, uint32_t place)
@@ -217,7 +220,7 @@ static void send(uint64_t java_thread, const struct wait *w, uint64_t duration_n
 		.weight = duration_ns,
 		.class_handle = w->lock.class_handle,
 		.identity = w->lock.identity,
-		.owner_tid = w->lock.owner_tid,
+		.owner_tid = unknown_owner_end(w->lock.owner_tid),
 		.waker_tid = 0,
 		.event = WIRE_EVENT_LOCK,
 		.wait = w->how,

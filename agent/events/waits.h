@@ -16,7 +16,7 @@
 struct wait_lock {
 	uint64_t class_handle; /* walker_class_of_sig() */
 	uint32_t identity;
-	uint32_t owner_tid; /* when the wait began */
+	uint32_t owner_tid; /* when the wait began; or a mark of unknown_owner.h */
 };
 
 /*

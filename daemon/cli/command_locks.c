@@ -16,20 +16,31 @@ static const char usage[] =
 	"shows it; without it, all JVMs that stream.\n"
 	"\n"
 	"  -l, --last DURATION   how far to look back: 30s, 5m (default 60s, at most 10m)\n"
+	"  -b, --by lock|class   a row for each lock (default) or for all locks of a class: LOCKS is how\n"
+	"                        many they are, with a + where there may be more\n"
 	"  -g, --graph           who blocks whom right now: chains, and circles, which are deadlocks\n"
 	"  -o, --output FILE     draw that, as FILE.html or FILE.svg; \"-\" is svg on stdout\n"
 	"  -i, --idle            waits for want of work too\n"
-	"  -n, --rows N          locks per JVM (default 20)\n"
+	"  -n, --rows N          rows per JVM (default 20)\n"
 	"  -j, --json            everything, for machines\n"
 	"  -h, --help\n"
 	"\n"
 	"Examples: kindling locks 4711 --last 5m\n"
+	"          kindling locks --by class org.shop.Main\n"
 	"          kindling locks --graph org.shop.Main\n"
 	"          kindling locks -o locks.html 4711\n";
 
 enum { LOCK, ID, KIND, WAITS, NOW, TOTAL, LONGEST, WAITERS, OWNERS, COLUMN_COUNT };
 static const struct column columns[COLUMN_COUNT] = {
 	[LOCK] = { "LOCK", false, 24 },	    [ID] = { "ID", false, 0 },
+	[KIND] = { "KIND", false, 0 },	    [WAITS] = { "WAITS", true, 0 },
+	[NOW] = { "NOW", true, 0 },	    [TOTAL] = { "TOTAL", true, 0 },
+	[LONGEST] = { "LONGEST", true, 0 }, [WAITERS] = { "WAITERS", false, 10 },
+	[OWNERS] = { "OWNERS", false, 10 },
+};
+/* The same with the number of a class's locks. */
+static const struct column class_columns[COLUMN_COUNT] = {
+	[LOCK] = { "CLASS", false, 24 },    [ID] = { "LOCKS", true, 0 },
 	[KIND] = { "KIND", false, 0 },	    [WAITS] = { "WAITS", true, 0 },
 	[NOW] = { "NOW", true, 0 },	    [TOTAL] = { "TOTAL", true, 0 },
 	[LONGEST] = { "LONGEST", true, 0 }, [WAITERS] = { "WAITERS", false, 10 },
@@ -60,16 +71,28 @@ static void put_threads(const cJSON *list, bool more, char *cell)
 		snprintf(cell + len, CELL_MAX - len, ", ...");
 }
 
-static void put_lock(struct table *table, const cJSON *r)
+/* What a row is about: one lock, or a class of locks. */
+static void put_subject(const cJSON *r, char *name, char *id)
 {
-	const char *class_name = json_text_of(json_get(r, "lock"), "class");
-	const char *id = json_text_of(json_get(r, "lock"), "id");
+	const cJSON *lock = json_get(r, "lock");
+	const char *class_name = json_text_of(lock ? lock : r, "class");
+
+	snprintf(name, CELL_MAX, "%s", *class_name ? class_name : "(unknown)");
+	if (!lock) {
+		snprintf(id, CELL_MAX, "%.0f%s", json_number_of(r, "locks"),
+			 cJSON_IsTrue(json_get(r, "more_locks")) ? "+" : "");
+		return;
+	}
+	snprintf(id, CELL_MAX, "%s", *json_text_of(lock, "id") ? json_text_of(lock, "id") : "-");
+}
+
+static void put_row(struct table *table, const cJSON *r)
+{
 	char(*row)[CELL_MAX] = table_row(table);
 
 	if (!row)
 		return;
-	snprintf(row[LOCK], CELL_MAX, "%s", *class_name ? class_name : "(unknown)");
-	snprintf(row[ID], CELL_MAX, "%s", *id ? id : "-");
+	put_subject(r, row[LOCK], row[ID]);
 	snprintf(row[KIND], CELL_MAX, "%s%s", json_text_of(r, "kind"),
 		 cJSON_IsTrue(json_get(r, "idle")) ? " (idle)" : "");
 	snprintf(row[WAITS], CELL_MAX, "%.0f", json_number_of(r, "waits"));
@@ -146,12 +169,14 @@ static void print_count(FILE *to, const cJSON *t)
 
 static void print_target(FILE *to, const cJSON *t, int rows, size_t width)
 {
-	struct table table = { .columns = columns, .n_columns = COLUMN_COUNT };
-	const cJSON *locks = json_get(t, "locks"), *r;
+	const cJSON *classes = json_get(t, "classes"), *r;
+	const cJSON *all = classes ? classes : json_get(t, "locks");
+	struct table table = { .columns = classes ? class_columns : columns,
+			       .n_columns = COLUMN_COUNT };
 	char time[32];
 
 	print_name(to, t);
-	if (!cJSON_GetArraySize(locks)) {
+	if (!cJSON_GetArraySize(all)) {
 		if (is_streaming(t) && cJSON_IsTrue(json_get(t, "collected"))) {
 			fprintf(to, "nobody waited for a lock in the last %.0f s",
 				json_number_of(t, "seconds"));
@@ -164,11 +189,12 @@ static void print_target(FILE *to, const cJSON *t, int rows, size_t width)
 	print_count(to, t);
 	fprintf(to, ", %s in all, in the last %.0f s", time, json_number_of(t, "seconds"));
 	print_rest(to, t);
-	cJSON_ArrayForEach(r, locks) if (rows-- > 0) put_lock(&table, r);
+	cJSON_ArrayForEach(r, all) if (rows-- > 0) put_row(&table, r);
 	table_print(to, &table, width);
 	if (rows < 0)
-		fprintf(to, "and %.0f more locks; -n shows more\n",
-			json_number_of(t, "n_locks") - (double)table.n_rows);
+		fprintf(to, "and %.0f more %s; -n shows more\n",
+			json_number_of(t, classes ? "n_classes" : "n_locks") - (double)table.n_rows,
+			classes ? "classes" : "locks");
 	table_free(&table);
 }
 
@@ -247,7 +273,7 @@ void lock_graph_print(FILE *to, const cJSON *locks, size_t width)
 /* ---- the command ---- */
 
 struct arguments {
-	const char *last, *output, *target;
+	const char *last, *by, *output, *target;
 	bool graph, idle, json;
 	int rows;
 };
@@ -255,17 +281,24 @@ struct arguments {
 static int parse(int argc, char **argv, struct arguments *a)
 {
 	static const struct option options[] = {
-		{ "last", required_argument, NULL, 'l' },   { "graph", no_argument, NULL, 'g' },
-		{ "output", required_argument, NULL, 'o' }, { "idle", no_argument, NULL, 'i' },
-		{ "rows", required_argument, NULL, 'n' },   { "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },	    { NULL, 0, NULL, 0 },
+		{ "last", required_argument, NULL, 'l' },
+		{ "graph", no_argument, NULL, 'g' },
+		{ "by", required_argument, NULL, 'b' },
+		{ "output", required_argument, NULL, 'o' },
+		{ "idle", no_argument, NULL, 'i' },
+		{ "rows", required_argument, NULL, 'n' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
 	};
 	uint64_t ns;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "l:go:in:jh", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "l:b:go:in:jh", options, NULL)) != -1) {
 		if (c == 'l')
 			a->last = optarg;
+		else if (c == 'b')
+			a->by = optarg;
 		else if (c == 'g')
 			a->graph = true;
 		else if (c == 'o')
@@ -284,6 +317,8 @@ static int parse(int argc, char **argv, struct arguments *a)
 		return cli_wrong("locks", "it takes one TARGET");
 	if (a->rows <= 0)
 		return cli_wrong("locks", "-n takes a number of rows");
+	if (a->by && strcmp(a->by, "lock") != 0 && strcmp(a->by, "class") != 0)
+		return cli_wrong("locks", "--by takes lock or class");
 	if (a->last && (!parse_length(a->last, &ns) || ns > LAST_MAX_NS))
 		return cli_wrong("locks", "--last takes a duration such as 60s, 10m at most");
 	return -1;
@@ -341,6 +376,7 @@ int command_locks(int argc, char **argv)
 		return cli_wrong("locks", "-o draws FILE.html or FILE.svg");
 	path_add(path, sizeof(path), "target", a.target);
 	path_add(path, sizeof(path), "last", a.last);
+	path_add(path, sizeof(path), "by", a.by);
 	path_add(path, sizeof(path), "graph", a.graph || a.output ? "1" : NULL);
 	path_add(path, sizeof(path), "idle", a.idle ? "1" : NULL);
 	r = client_request("GET", path, &reply);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define ANSWER_ROWS_MAX 8192u
+#define CLASS_ROWS_MAX	(2 * ANSWER_ROWS_MAX) /* of those there are fewer */
 #define LOOK_BACK	12u /* slices: a minute */
 
 /* The slices that [now - last, now] touches, and from when on that is. */
@@ -28,6 +29,13 @@ static void add_rows(struct lock_table *to, const struct lock_row *rows, uint32_
 	for (uint32_t i = 0; i < n; i++)
 		if ((rows[i].waits || rows[i].open) && (idle || !rows[i].key.idle))
 			lock_row_add(lock_table_row(to, &rows[i].key, ANSWER_ROWS_MAX), &rows[i]);
+}
+
+static void add_rest(struct lock_table *to, const struct lock_table *from, bool idle)
+{
+	for (uint32_t i = 0; i < from->n_rest; i++)
+		if (idle || !from->rest[i].key.idle)
+			lock_row_add(lock_table_rest(to, &from->rest[i].key), &from->rest[i]);
 }
 
 /*
@@ -90,6 +98,8 @@ static void give_row(const struct locks *l, struct lock_row *from, struct locks_
 	*to = (struct locks_row){
 		.class_name = classes_name(&l->classes, from->key.class_number),
 		.identity = from->key.identity,
+		.locks = from->locks ? from->locks : 1,
+		.more_locks = from->more_locks,
 		.wait = from->key.wait,
 		.idle = from->key.idle,
 		.other = from->key.class_number == OTHER_CLASS,
@@ -133,8 +143,54 @@ static int give_rows(const struct locks *l, struct lock_table *t, struct locks_r
 	return 0;
 }
 
+static struct lock_row *row_of_class(struct lock_table *to, const struct lock_row *r)
+{
+	const struct lock_key key = { r->key.class_number, 0, r->key.wait, r->key.idle };
+
+	return lock_table_row(to, &key, CLASS_ROWS_MAX);
+}
+
+/* Rows of locks to rows of classes. A lock without an identity may be several. */
+static void add_up_classes(const struct lock_table *locks, struct lock_table *to)
+{
+	for (uint32_t i = 0; i < locks->n; i++) {
+		struct lock_row *row = row_of_class(to, &locks->rows[i]);
+
+		lock_row_add(row, &locks->rows[i]);
+		row->locks++;
+		row->more_locks |= !locks->rows[i].key.identity;
+	}
+	for (uint32_t i = 0; i < locks->n_rest; i++) {
+		struct lock_row *row = row_of_class(to, &locks->rest[i]);
+
+		lock_row_add(row, &locks->rest[i]);
+		row->more_locks = true;
+	}
+	for (uint32_t i = 0; i < 2u * WIRE_WAIT_COUNT; i++) {
+		const struct lock_row *other = &locks->other[i / 2][i % 2];
+		struct lock_row *row = &to->other[i / 2][i % 2];
+
+		if (!other->waits && !other->open)
+			continue;
+		row->key = other->key;
+		lock_row_add(row, other);
+		row->more_locks = true;
+	}
+}
+
+static int give_classes(const struct locks *l, struct lock_table *locks, struct locks_rows *ret)
+{
+	struct lock_table classes = { .seed = l->seed };
+	int r;
+
+	add_up_classes(locks, &classes);
+	r = give_rows(l, &classes, ret);
+	lock_table_clear(&classes);
+	return r;
+}
+
 int locks_query(const struct locks *l, uint64_t now_ns, uint64_t last_ns, bool idle,
-		struct locks_rows *ret)
+		enum locks_by by, struct locks_rows *ret)
 {
 	struct lock_table table = { .seed = l->seed };
 	struct asking asking = { .locks = l, .table = &table, .now_ns = now_ns, .idle = idle };
@@ -147,11 +203,14 @@ int locks_query(const struct locks *l, uint64_t now_ns, uint64_t last_ns, bool i
 		if (!s->table || s->number < first)
 			continue;
 		add_rows(&table, s->table->rows, s->table->n, idle);
+		add_rest(&table, s->table, idle);
 		add_rows(&table, &s->table->other[0][0], 2 * WIRE_WAIT_COUNT, idle);
 	}
 	opens_each(&l->opens, add_open_row, &asking);
 	ret->span_ns = now_ns > asking.from_ns ? now_ns - asking.from_ns : 0;
-	r = give_rows(l, &table, ret);
+	if (by == LOCKS_BY_LOCK)
+		lock_table_forget_classes(&table);
+	r = by == LOCKS_BY_CLASS ? give_classes(l, &table, ret) : give_rows(l, &table, ret);
 	lock_table_clear(&table);
 	return r;
 }

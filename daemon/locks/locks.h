@@ -18,6 +18,7 @@
 #define LOCKS_SLICE_NS	       5000000000ull
 #define LOCKS_SLICES	       120u
 #define LOCKS_ROWS_MAX	       256u /* locks of one slice */
+#define LOCKS_REST_MAX	       64u /* classes of which a slice tells what had no row of its own */
 #define LOCKS_OPEN_MAX	       16384u
 #define LOCKS_CLASSES_MAX      4096u
 #define LOCKS_CLASS_BYTES_MAX  (512u << 10)
@@ -45,7 +46,8 @@ void locks_thread(struct locks *l, const struct wire_thread *t, const char *name
 void locks_state(struct locks *l, const struct wire_state *w, uint64_t now_ns);
 void locks_virtual(struct locks *l, const struct stream_virtual *v);
 
-/* ---- answers: all strings live until the next call that takes a struct locks without const ---- */
+/* ---- answers: all strings live until the next call that takes a struct locks without const ----
+ */
 
 /* A wait that goes on. The owner is the one of its begin, or who got the lock since, as far as is
  * known. */
@@ -64,10 +66,12 @@ struct locks_tid {
 	uint64_t ns; /* its waiting, or the waiting because of it */
 };
 
-/* One lock, or what had no room ("[other locks]", identity 0). */
+/* One lock, or all of one class, or what had no room ("[other locks]", identity 0). */
 struct locks_row {
 	const char *class_name;
 	uint32_t identity;
+	uint32_t locks; /* of a class: how many are known, at least one */
+	bool more_locks; /* of a class: there may be others, which had no row or no identity */
 	uint8_t wait; /* enum wire_wait */
 	bool idle;
 	bool other;
@@ -85,9 +89,10 @@ struct locks_rows {
 	uint32_t n;
 	uint64_t span_ns; /* that they are about: less than was asked for when no more is known */
 };
+enum locks_by { LOCKS_BY_LOCK, LOCKS_BY_CLASS };
 /* 0 or -ENOMEM. */
 int locks_query(const struct locks *l, uint64_t now_ns, uint64_t last_ns, bool idle,
-		struct locks_rows *ret);
+		enum locks_by by, struct locks_rows *ret);
 void locks_rows_free(struct locks_rows *r);
 
 struct locks_thread_row {

@@ -46,21 +46,32 @@ struct lock_row {
 	uint64_t waits, open, total_ns, longest_ns;
 	struct tid_set waiters, owners;
 	uint32_t last_tid; /* who got it last, and when that was */
+	uint32_t locks; /* of a class's row in an answer, */
+	bool more_locks; /* and whether there are more */
 	uint64_t last_ns;
 };
 
-/* Rows by key. At @max the smaller half of them is folded into the other rows. */
+/*
+ * Rows by key. At @max the smaller half of them is folded, into one row for each class, and where
+ * there are too many classes into the other rows.
+ */
 struct lock_table {
 	struct lock_row *rows;
 	uint32_t n, cap;
 	uint32_t *slots; /* hash table: 1 + index in rows, 0 = free */
 	uint32_t n_slots, seed;
 	uint64_t folded;
+	struct lock_row *rest; /* classes' rows: identity 0, their number of locks unknown */
+	uint32_t n_rest;
 	struct lock_row other[WIRE_WAIT_COUNT][2]; /* by wait and idle */
 };
 /* The row of @key, or an other row when there is no room (and never NULL). */
 struct lock_row *lock_table_row(struct lock_table *t, const struct lock_key *key, uint32_t max);
 const struct lock_row *lock_table_find(const struct lock_table *t, const struct lock_key *key);
+/* The row for what is left of a class, or an other row. */
+struct lock_row *lock_table_rest(struct lock_table *t, const struct lock_key *key);
+/* Where locks are asked for one by one: what is left of each class is among the others. */
+void lock_table_forget_classes(struct lock_table *t);
 void lock_row_add(struct lock_row *to, const struct lock_row *from);
 size_t lock_table_bytes(const struct lock_table *t);
 void lock_table_clear(struct lock_table *t); /* keeps its seed */

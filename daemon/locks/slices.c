@@ -80,6 +80,42 @@ static struct lock_row *other_row(struct lock_table *t, const struct lock_key *k
 	return row;
 }
 
+static uint32_t rest_cap(uint32_t n)
+{
+	return n < 4 ? 4 : n < 16 ? 16 : LOCKS_REST_MAX;
+}
+
+struct lock_row *lock_table_rest(struct lock_table *t, const struct lock_key *key)
+{
+	const struct lock_key of_class = { key->class_number, 0, key->wait, key->idle };
+	struct lock_row *rows = t->rest;
+
+	if (key->class_number == OTHER_CLASS)
+		return other_row(t, key);
+	for (uint32_t i = 0; i < t->n_rest; i++)
+		if (same(&rows[i].key, &of_class))
+			return &rows[i];
+	if (t->n_rest == LOCKS_REST_MAX)
+		return other_row(t, key);
+	if (!t->n_rest || t->n_rest == rest_cap(t->n_rest - 1)) {
+		rows = realloc(rows, rest_cap(t->n_rest) * sizeof(*rows));
+		if (!rows)
+			return other_row(t, key);
+		t->rest = rows;
+	}
+	rows[t->n_rest] = (struct lock_row){ .key = of_class };
+	return &rows[t->n_rest++];
+}
+
+void lock_table_forget_classes(struct lock_table *t)
+{
+	for (uint32_t i = 0; i < t->n_rest; i++)
+		lock_row_add(other_row(t, &t->rest[i].key), &t->rest[i]);
+	t->n_rest = 0;
+	free(t->rest);
+	t->rest = NULL;
+}
+
 static int more_first(const void *a, const void *b)
 {
 	const struct lock_row *x = a, *y = b;
@@ -94,7 +130,7 @@ static void fold(struct lock_table *t)
 
 	qsort(t->rows, t->n, sizeof(*t->rows), more_first);
 	for (uint32_t i = keep; i < t->n; i++)
-		lock_row_add(other_row(t, &t->rows[i].key), &t->rows[i]);
+		lock_row_add(lock_table_rest(t, &t->rows[i].key), &t->rows[i]);
 	t->folded += t->n - keep;
 	t->n = keep;
 	rehash(t);
@@ -146,7 +182,9 @@ const struct lock_row *lock_table_find(const struct lock_table *t, const struct 
 
 size_t lock_table_bytes(const struct lock_table *t)
 {
-	return sizeof(*t) + t->cap * sizeof(*t->rows) + t->n_slots * sizeof(*t->slots);
+	size_t rows = t->cap + (t->n_rest ? rest_cap(t->n_rest - 1) : 0);
+
+	return sizeof(*t) + rows * sizeof(*t->rows) + t->n_slots * sizeof(*t->slots);
 }
 
 void lock_table_clear(struct lock_table *t)
@@ -154,6 +192,7 @@ void lock_table_clear(struct lock_table *t)
 	uint32_t seed = t->seed;
 
 	free(t->rows);
+	free(t->rest);
 	free(t->slots);
 	memset(t, 0, sizeof(*t));
 	t->seed = seed;

@@ -1,6 +1,7 @@
 /*
- * /v1/locks: the locks that were waited for longest, and who blocks whom right now. Written as
- * text: with thousands of waits a tree of JSON objects would be most of the work.
+ * /v1/locks: the locks that were waited for longest, one by one or by class, and who blocks whom
+ * right now. Written as text: with thousands of waits a tree of JSON objects would be most of the
+ * work.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,17 +20,23 @@ struct question {
 	struct text_out out;
 	uint64_t last_ns, now_ns;
 	bool graph, idle;
+	enum locks_by by;
 };
 
-void locks_text_lock(struct text_out *to, const char *class_name, uint32_t identity)
+static void put_class(struct text_out *to, const char *class_name)
 {
 	char buf[CLASS_TEXT_MAX];
 
-	text_put(to, "{\"class\":");
 	if (*class_name)
 		text_json(to, class_text(class_name, buf));
 	else
 		text_put(to, "null");
+}
+
+void locks_text_lock(struct text_out *to, const char *class_name, uint32_t identity)
+{
+	text_put(to, "{\"class\":");
+	put_class(to, class_name);
 	if (identity)
 		text_printf(to, ",\"id\":\"%x\"}", identity);
 	else
@@ -59,10 +66,24 @@ static void tids_text(struct text_out *to, const struct locks *l, const char *ke
 	text_put(to, "]");
 }
 
-static void row_text(struct text_out *to, const struct locks *l, const struct locks_row *r)
+static void class_of_row(struct text_out *to, const struct locks_row *r)
 {
-	text_put(to, "{\"lock\":");
-	locks_text_lock(to, r->class_name, r->identity);
+	text_put(to, "{\"class\":");
+	put_class(to, r->class_name);
+	text_number(to, "locks", r->locks);
+	text_bool(to, "more_locks", r->more_locks);
+}
+
+static void row_text(struct question *q, const struct locks *l, const struct locks_row *r)
+{
+	struct text_out *to = &q->out;
+
+	if (q->by == LOCKS_BY_CLASS) {
+		class_of_row(to, r);
+	} else {
+		text_put(to, "{\"lock\":");
+		locks_text_lock(to, r->class_name, r->identity);
+	}
 	text_printf(to, ",\"kind\":\"%s\"", wire_wait_names[r->wait]);
 	text_bool(to, "idle", r->idle);
 	text_bool(to, "other", r->other);
@@ -83,7 +104,7 @@ static void rows_text(struct question *q, const struct locks *l)
 	struct locks_rows rows = { 0 };
 	uint64_t waits = 0, open = 0, ns = 0;
 
-	if (!l || locks_query(l, q->now_ns, q->last_ns, q->idle, &rows) < 0)
+	if (!l || locks_query(l, q->now_ns, q->last_ns, q->idle, q->by, &rows) < 0)
 		rows.n = 0;
 	for (uint32_t i = 0; i < rows.n; i++) {
 		waits += rows.rows[i].waits;
@@ -94,11 +115,11 @@ static void rows_text(struct question *q, const struct locks *l)
 	text_number(&q->out, "waits", waits);
 	text_number(&q->out, "open", open);
 	text_number(&q->out, "total_ns", ns);
-	text_number(&q->out, "n_locks", rows.n);
-	text_put(&q->out, ",\"locks\":[");
+	text_number(&q->out, q->by == LOCKS_BY_CLASS ? "n_classes" : "n_locks", rows.n);
+	text_put(&q->out, q->by == LOCKS_BY_CLASS ? ",\"classes\":[" : ",\"locks\":[");
 	for (uint32_t i = 0; i < rows.n && i < ROWS_MAX; i++) {
 		text_put(&q->out, i ? "," : "");
-		row_text(&q->out, l, &rows.rows[i]);
+		row_text(q, l, &rows.rows[i]);
 	}
 	text_put(&q->out, "]");
 	locks_rows_free(&rows);
@@ -245,6 +266,18 @@ int locks_last(struct request *r, uint64_t *ret_ns)
 	return 0;
 }
 
+static int parse_by(struct request *r, enum locks_by *ret)
+{
+	const char *by = argument(r, "by");
+
+	if (by && strcmp(by, "class") != 0 && strcmp(by, "lock") != 0) {
+		(void)answer_error(r, 400, "by= takes lock or class");
+		return -EINVAL;
+	}
+	*ret = by && strcmp(by, "class") == 0 ? LOCKS_BY_CLASS : LOCKS_BY_LOCK;
+	return 0;
+}
+
 bool locks_is_asked_for(const struct selection *s, const struct target *t)
 {
 	for (uint32_t i = 0; i < s->n; i++)
@@ -263,6 +296,8 @@ enum MHD_Result serve_locks(struct request *r)
 	char *body;
 
 	if (locks_last(r, &q.last_ns) < 0 || api_select(r, &selected) < 0)
+		return MHD_YES;
+	if (parse_by(r, &q.by) < 0)
 		return MHD_YES;
 	q.graph = argument_is_set(r, "graph");
 	q.idle = argument_is_set(r, "idle");

@@ -142,8 +142,20 @@ class Locks(unittest.TestCase):
                                  {"story-hog"} | {"story-starved-%d" % i for i in (1, 2, 3)})
             self.assertRegex(self.daemon.cli("locks", str(story.pid)).stdout,
                              r"LockStories\$Hogged +[0-9a-f]+ +enter .*story-starved-.*story-hog")
+            self.check_classes(story)
             self.check_tail(story)
             self.check_threads(story)
+
+    def check_classes(self, story):
+        answer = self.locks(story, "--by", "class")
+        self.assertEqual(answer["n_classes"], len(answer["classes"]))
+        row, = (r for r in answer["classes"] if r["class"] == "LockStories$Hogged")
+        self.assertEqual((row["locks"], row["more_locks"], row["kind"], row["other"]), (1, False, "enter", False))
+        self.assertGreater(row["waits"], 60)
+        self.assertEqual(row["owners"][0]["thread"], "story-hog")
+        self.assertEqual(sum(r["waits"] for r in answer["classes"]), answer["waits"])
+        self.assertRegex(self.daemon.cli("locks", "--by", "class", str(story.pid)).stdout,
+                         r"CLASS +LOCKS(?s:.*)LockStories\$Hogged +1 +enter .*story-starved-.*story-hog")
 
     def check_tail(self, story):
         out = self.daemon.cli("tail", "--event", "lock", "--json", "-n", "40", str(story.pid)).stdout
@@ -234,7 +246,7 @@ class Locks(unittest.TestCase):
             self.assertNotIn("parsererror", run.stdout)
 
     def test_wrong_words_are_refused(self):
-        for words in (("locks", "--last", "x"), ("locks", "-o", "x.png"), ("locks", "a", "b"), ("locks", "-n", "0"),
+        for words in (("locks", "--last", "x"), ("locks", "-o", "x.png"), ("locks", "a", "b"), ("locks", "-n", "0"), ("locks", "--by", "thread"),
                       ("threads", "--sort", "x"), ("threads", "--last", "0")):
             self.assertEqual(self.daemon.cli(*words, check=False).returncode, 2, words)
         self.assertEqual(self.daemon.cli("locks", "--last", "1h", check=False).returncode, 2)

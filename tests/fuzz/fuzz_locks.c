@@ -11,6 +11,19 @@ struct call {
 	uint32_t begin, duration;
 };
 
+static void check_classes(const struct locks *l, uint64_t now, uint64_t waits)
+{
+	struct locks_rows rows;
+
+	if (locks_query(l, now, UINT64_MAX, true, LOCKS_BY_CLASS, &rows) < 0)
+		abort();
+	for (uint32_t i = 0; i < rows.n; i++)
+		waits -= rows.rows[i].waits;
+	if (waits)
+		abort();
+	locks_rows_free(&rows);
+}
+
 static void check(struct locks *l, uint64_t now, uint64_t waits)
 {
 	struct locks_thread_rows threads;
@@ -19,7 +32,8 @@ static void check(struct locks *l, uint64_t now, uint64_t waits)
 	struct locks_rows rows;
 	uint32_t n;
 
-	if (locks_query(l, now, UINT64_MAX, true, &rows) < 0 || locks_threads(l, now, now, &threads) < 0 ||
+	check_classes(l, now, waits);
+	if (locks_query(l, now, UINT64_MAX, true, LOCKS_BY_LOCK, &rows) < 0 || locks_threads(l, now, now, &threads) < 0 ||
 	    locks_open(l, now, &open, &n) < 0 || lock_graph_new(open, n, &graph) < 0)
 		abort();
 	for (uint32_t i = 0; i < rows.n; i++)

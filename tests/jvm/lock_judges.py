@@ -152,7 +152,7 @@ def judge_owners(truth, events, rules):
     result = []
     for kind in sorted(all_):
         share = right[kind] / all_[kind]
-        result.append((share >= (0.90 if rules.virtual else 0.99) and bad[kind] <= 0.01 * all_[kind],
+        result.append((share >= 0.99 and bad[kind] <= 0.01 * all_[kind],
                        "%s: owner right in %d of %d, missing in %d, wrong in %d %s" % (
                            kind, right[kind], all_[kind], missing[kind], bad[kind], examples[:3])))
     result.append((not sum(none.values()), "owners of what has none: %d %s" % (sum(none.values()), examples[:3])))

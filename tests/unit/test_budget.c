@@ -7,6 +7,7 @@
 #include "agent/budget.h"
 #include "agent/engine/cpu_timer.h"
 #include "agent/events/events.h"
+#include "agent/events/unknown_owner.h"
 #include "agent/writer.h"
 
 struct agent agent;
@@ -26,6 +27,13 @@ uint64_t thread_cpu_ns(uint32_t tid)
 {
 	(void)tid;
 	return thread_ns;
+}
+
+static uint64_t looks_ns; /* of the agent's thread, for owners that are not known */
+
+uint64_t unknown_owner_cpu_ns(void)
+{
+	return looks_ns;
 }
 
 uint64_t process_cpu_ns(void)

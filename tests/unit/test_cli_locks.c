@@ -120,6 +120,25 @@ static void locks_are_a_table(void **state)
 	assert_non_null(strstr(out, "and 1 more locks; -n shows more\n"));
 }
 
+static void classes_of_locks_are_a_table(void **state)
+{
+	const char *out;
+
+	(void)state;
+	out = printed(print_locks,
+		      "{\"targets\":[" TARGET
+		      "\"waits\":6,\"open\":0,\"total_ns\":3e9,\"n_classes\":4,\"classes\":["
+		      "{\"class\":\"A\",\"locks\":340,\"more_locks\":true,\"kind\":\"enter\",\"waits\":4,\"open\":1,"
+		      "\"total_ns\":2e9,\"longest_ns\":1e9,\"waiters\":[{\"tid\":1,\"thread\":\"w1\"}],"
+		      "\"owners\":[{\"tid\":2,\"thread\":\"o2\"}]},"
+		      "{\"class\":null,\"locks\":2,\"more_locks\":false,\"kind\":\"park\"},"
+		      "{\"class\":\"C\",\"locks\":1,\"kind\":\"park\"}]}]}");
+	assert_non_null(strstr(out, "CLASS     LOCKS KIND  WAITS NOW TOTAL LONGEST WAITERS OWNERS"));
+	assert_non_null(strstr(out, "A          340+ enter     4   1    2s      1s w1      o2\n"));
+	assert_non_null(strstr(out, "(unknown)     2 park"));
+	assert_non_null(strstr(out, "and 2 more classes; -n shows more\n"));
+}
+
 static void what_is_empty_says_why(void **state)
 {
 	(void)state;
@@ -251,6 +270,7 @@ int main(void)
 		cmocka_unit_test_teardown(durations_are_short, forget),
 		cmocka_unit_test_teardown(a_wait_is_one_line, forget),
 		cmocka_unit_test_teardown(locks_are_a_table, forget),
+		cmocka_unit_test_teardown(classes_of_locks_are_a_table, forget),
 		cmocka_unit_test_teardown(what_is_empty_says_why, forget),
 		cmocka_unit_test_teardown(the_graph_is_a_tree, forget),
 		cmocka_unit_test_teardown(a_drawing_has_no_markup_from_outside, forget),

@@ -119,7 +119,7 @@ static void two_open_waits_are_a_deadlock_until_one_ends(void **state)
 	send_wait(right_enters);
 	assert_int_equal(deadlocks(&waits), 1);
 	now = t0 + 2 * S;
-	assert_int_equal(locks_query(locks, now, 60 * S, false, &rows), 0);
+	assert_int_equal(locks_query(locks, now, 60 * S, false, LOCKS_BY_LOCK, &rows), 0);
 	assert_int_equal(rows.n, 2);
 	assert_string_equal(rows.rows[0].class_name, "java.util.concurrent.locks.ReentrantLock");
 	assert_int_equal(rows.rows[0].total_ns, 2 * S);

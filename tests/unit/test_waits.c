@@ -12,6 +12,7 @@
 #include "agent/events/owner.h"
 #include "agent/events/park.h"
 #include "agent/events/virtual_name.h"
+#include "agent/events/unknown_owner.h"
 #include "agent/events/waits.h"
 #include "agent/walker/java_thread.h"
 #include "agent/writer.h"
@@ -77,6 +78,20 @@ void owner_blocked_on(uint64_t java_thread, struct owner_monitor *ret)
 {
 	(void)java_thread;
 	*ret = blocked_on;
+}
+
+/* The owners that the JVM does not know: marks from 1 << 30 on, found by the test. */
+static uint32_t found_owner, ended_marks;
+
+uint32_t unknown_owner_answer(uint32_t owner)
+{
+	return owner >> 30 == 1 ? found_owner : owner;
+}
+
+uint32_t unknown_owner_end(uint32_t owner)
+{
+	ended_marks += owner >> 30 == 1;
+	return unknown_owner_answer(owner);
 }
 
 uint32_t owner_number(uint64_t java_thread)
@@ -230,6 +245,31 @@ static void long_wait_comes_with_all_that_is_known_of_it(void **state)
 	assert_int_equal(books()->taken, 1);
 	books_are_exact();
 	counts_are(short_before, unpaired_before);
+}
+
+static void owner_that_is_found_meanwhile_is_in_the_place_of_its_mark(void **state)
+{
+	const struct wait_lock lock = { .identity = 9, .owner_tid = 1u << 30 | 5 };
+
+	(void)state;
+	found_owner = ended_marks = 0;
+	wait_begin(64, 64, WIRE_WAIT_ENTER, 0, &lock);
+	found_owner = 4712;
+	clock_ns += 5 * MIN;
+	end(64, 64, WIRE_WAIT_ENTER);
+	drain();
+	assert_int_equal(read_.last.owner_tid, 4712);
+	assert_true(ended_marks > 0);
+	ended_marks = 0;
+	wait_begin(64, 64, WIRE_WAIT_ENTER, 0, &lock);
+	end(64, 64, WIRE_WAIT_ENTER); /* too short to be told: given back as well */
+	assert_true(ended_marks > 0);
+	found_owner = 0;
+	wait_begin(64, 64, WIRE_WAIT_ENTER, 0, &lock);
+	clock_ns += 5 * MIN;
+	end(64, 64, WIRE_WAIT_ENTER);
+	drain();
+	assert_int_equal(read_.last.owner_tid, 0); /* never the mark */
 }
 
 static void short_wait_is_only_counted(void **state)
@@ -540,6 +580,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(long_wait_comes_with_all_that_is_known_of_it),
+		TEST(owner_that_is_found_meanwhile_is_in_the_place_of_its_mark),
 		TEST(short_wait_is_only_counted),
 		TEST(end_without_its_begin_is_counted),
 		TEST(virtual_thread_s_wait_ends_on_another_carrier),

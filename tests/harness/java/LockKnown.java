@@ -68,6 +68,7 @@ public class LockKnown {
         Object lock;
         boolean owned, pinned, fresh; // fresh: a lock object for every round
         boolean spins; // before it waits, by yielding: that may take longer than the wait
+        boolean virtualDirector; // where the waiters are virtual threads, too
         boolean limited, expires; // the waiter sets a time limit; it ends the wait
         final Object[] locks;
         final long[] begin, end, from, until;
@@ -238,7 +239,7 @@ public class LockKnown {
         List<Crowd> crowds = LockKnownScripts.crowds();
         List<Thread> threads = new ArrayList<>();
         for (Script s : scripts) {
-            threads.add(thread(s.name + "-director", false, s::director));
+            threads.add(thread(s.name + "-director", virtual && s.virtualDirector, s::director));
             threads.add(thread(s.name + "-waiter", virtual, s::waiter));
         }
         for (Crowd c : crowds)

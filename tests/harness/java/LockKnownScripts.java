@@ -61,6 +61,14 @@ class LockKnownScripts {
         }
     }
 
+    /** The holder sleeps: from JDK 24 on a virtual thread has no carrier then, and no monitor knows who it is. */
+    static class EnterUnmounted extends EnterFresh {
+        EnterUnmounted(String name) {
+            super(name);
+            virtualDirector = true;
+        }
+    }
+
     /** A synchronized method, of a class: the lock is a java.lang.Class. */
     static class EnterStatic extends LockKnown.Script {
         static EnterStatic only;
@@ -514,6 +522,7 @@ class LockKnownScripts {
         scripts.add(new Enter("enter"));
         scripts.add(new Enter("another-enter-with-a-long-name"));
         scripts.add(new EnterFresh("enter-fresh"));
+        scripts.add(new EnterUnmounted("enter-unmounted"));
         scripts.add(new EnterStatic("enter-static"));
         scripts.add(new Wait("wait", 0));
         scripts.add(new Wait("wait-limited", 10_000));

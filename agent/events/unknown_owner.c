@@ -1,0 +1,313 @@
+/*
+ * See unknown_owner.h. As long as the monitor is still nobody's in the JVM's words, it is the same
+ * owner's as at the wait's begin: whoever is found to have the object among his locks, running (in
+ * the lock stack of his JavaThread) or not (in his frozen stack), is the one. Looks at all virtual
+ * threads have a budget of their own: they come of waits that begin, whatever the threshold is.
+ */
+#include "agent/events/unknown_owner.h"
+
+#include <errno.h>
+#include <unistd.h>
+#include "agent/agent.h"
+#include "agent/events/frozen_locks.h"
+#include "agent/events/monitors.h"
+#include "agent/events/owner.h"
+#include "agent/thread_states.h"
+#include "agent/walker/hotspot/layout.h"
+
+#define SINCE	  24 /* the JDK in which such owners may be without a carrier */
+#define PLACES	  64u /* power of two */
+#define TAG	  (1u << 30) /* of a mark: neither the kernel nor a virtual thread has such a number */
+#define SHARE	  200 /* looks at all may take one part of so many of the time, */
+#define SAVED_NS  (20 * NS_PER_MS) /* and so much at once after a while without */
+#define SOON_NS	  NS_PER_MS
+#define LATE_NS	  (250 * NS_PER_MS)
+#define SLOWER	  4 /* a wait that lasts n ms is looked at every n/4 */
+#define FORGET_NS (600 * NS_PER_S) /* its end got lost */
+
+static struct place {
+	uint64_t answer; /* number << 32 | mark; 0 = free, 1 = being filled in */
+	uint64_t monitor, since_ns;
+	uint32_t given_up; /* agent's thread: a mark whose owner nobody will find */
+} places[PLACES];
+
+static uint32_t generation;
+static uint32_t due; /* there is a new one */
+static bool on;
+
+static struct place *place_of(uint32_t mark)
+{
+	return &places[mark % PLACES];
+}
+
+static bool is_mark(uint32_t owner)
+{
+	return owner & TAG && !(owner & WIRE_VIRTUAL_TID);
+}
+
+/* ---- the waiting thread ---- */
+
+/* The owner was found for another, who waits still: then it is the same. */
+static uint32_t known_of(uint64_t monitor)
+{
+	for (struct place *p = places; p < places + PLACES; p++) {
+		uint64_t answer = __atomic_load_n(&p->answer, __ATOMIC_ACQUIRE);
+
+		if (answer >> 32 && __atomic_load_n(&p->monitor, __ATOMIC_RELAXED) == monitor &&
+		    __atomic_load_n(&p->answer, __ATOMIC_ACQUIRE) == answer)
+			return (uint32_t)(answer >> 32);
+	}
+	return 0;
+}
+
+uint32_t unknown_owner_seek(uint64_t monitor)
+{
+	uint32_t n = __atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED), known;
+
+	if (!__atomic_load_n(&on, __ATOMIC_ACQUIRE))
+		return 0;
+	known = known_of(monitor);
+	if (known)
+		return known;
+	for (uint32_t i = 0; i < PLACES; i++) {
+		uint32_t at = (n + i) % PLACES;
+		uint32_t mark = TAG | ((n * PLACES + at) & (TAG - 1));
+		uint64_t none = 0;
+
+		if (!__atomic_compare_exchange_n(&places[at].answer, &none, 1, false,
+						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			continue;
+		__atomic_store_n(&places[at].monitor, monitor, __ATOMIC_RELAXED);
+		places[at].since_ns = mono_ns();
+		__atomic_store_n(&places[at].answer, mark, __ATOMIC_RELEASE);
+		return mark;
+	}
+	return 0;
+}
+
+void unknown_owner_hurry(uint32_t owner)
+{
+	uint64_t one = 1;
+
+	if (is_mark(owner) && !__atomic_exchange_n(&due, 1, __ATOMIC_SEQ_CST))
+		(void)!write(agent.wake_fd, &one, sizeof(one));
+}
+
+uint32_t unknown_owner_answer(uint32_t owner)
+{
+	uint64_t answer;
+
+	if (!is_mark(owner))
+		return owner;
+	answer = __atomic_load_n(&place_of(owner)->answer, __ATOMIC_ACQUIRE);
+	return (uint32_t)answer == owner ? (uint32_t)(answer >> 32) : 0;
+}
+
+uint32_t unknown_owner_end(uint32_t owner)
+{
+	uint64_t answer;
+
+	if (!is_mark(owner))
+		return owner;
+	answer = __atomic_load_n(&place_of(owner)->answer, __ATOMIC_ACQUIRE);
+	while ((uint32_t)answer == owner)
+		if (__atomic_compare_exchange_n(&place_of(owner)->answer, &answer, 0, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			return (uint32_t)(answer >> 32);
+	return 0;
+}
+
+/* ---- the agent's thread ---- */
+
+static struct {
+	bool warm;
+	uint64_t cpu_ns; /* that looks at all took, */
+	int64_t credit_ns; /* and may take */
+	uint64_t credit_at_ns;
+	uint32_t n; /* still sought in this look: */
+	struct seeking {
+		struct place *place;
+		uint32_t mark;
+		uint64_t object; /* when it was looked at last */
+	} seeking[PLACES];
+} look;
+
+/* Is it still the same owner? Then that is the one. */
+static void found(struct seeking *s, uint32_t number)
+{
+	uint64_t object = 0, answer = s->mark;
+
+	if (number && owner_is_unknown(s->place->monitor, &object) && object == s->object)
+		(void)__atomic_compare_exchange_n(&s->place->answer, &answer,
+						  (uint64_t)number << 32 | s->mark, false,
+						  __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	*s = look.seeking[--look.n];
+}
+
+static void collect(uint64_t now_ns)
+{
+	look.n = 0;
+	for (struct place *p = places; p < places + PLACES; p++) {
+		uint64_t answer = __atomic_load_n(&p->answer, __ATOMIC_ACQUIRE), object;
+
+		if (answer < TAG)
+			continue;
+		if (p->since_ns + FORGET_NS < now_ns) {
+			(void)unknown_owner_end((uint32_t)answer);
+			continue;
+		}
+		if (answer >> 32 || p->given_up == (uint32_t)answer)
+			continue;
+		if (owner_is_unknown(p->monitor, &object))
+			look.seeking[look.n++] = (struct seeking){ p, (uint32_t)answer, object };
+		else /* known by now: it may be the next one */
+			p->given_up = (uint32_t)answer;
+	}
+}
+
+static void look_at_running(void)
+{
+	for (uint32_t i = look.n; i-- > 0;) {
+		struct seeking *s = &look.seeking[i];
+		uint32_t number = s->object ? owner_by_lock_stack(s->object) : 0;
+
+		if (number)
+			found(s, number);
+	}
+}
+
+static bool holds(JNIEnv *env, jobject thread, uint64_t object)
+{
+	uint64_t locks[FROZEN_LOCKS_MAX];
+	uint32_t n = frozen_locks(env, thread, locks);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (locks[i] == object)
+			return true;
+	return false;
+}
+
+/* The collector moves objects: where each lies now. */
+static bool look_at_frozen(JNIEnv *env, jobject thread, void *unused)
+{
+	uint64_t locks[FROZEN_LOCKS_MAX];
+
+	(void)unused;
+	if (!frozen_locks(env, thread, locks))
+		return look.n;
+	for (uint32_t i = look.n; i-- > 0;) {
+		struct seeking *s = &look.seeking[i];
+
+		if (owner_is_unknown(s->place->monitor, &s->object) && s->object &&
+		    holds(env, thread, s->object) && holds(env, thread, s->object))
+			found(s, frozen_number(env, thread));
+	}
+	return look.n;
+}
+
+/* What a look costs beyond what was saved up is paid for by those that follow. */
+static bool may_look_at_all(uint64_t now_ns)
+{
+	look.credit_ns += (int64_t)((now_ns - look.credit_at_ns) / SHARE);
+	look.credit_at_ns = now_ns;
+	if (look.credit_ns > (int64_t)SAVED_NS)
+		look.credit_ns = SAVED_NS;
+	return look.credit_ns > 0;
+}
+
+static void look_at_all(void)
+{
+	uint64_t cpu_ns = thread_cpu_ns(0); /* it may have to wait for a CPU */
+
+	/* before there are any, a look would initialise their class */
+	if (!may_look_at_all(mono_ns()) || !virtual_threads_used() || !frozen_locks_init(agent.env))
+		return;
+	virtual_threads_each(look_at_frozen, NULL);
+	cpu_ns = thread_cpu_ns(0) - cpu_ns;
+	look.credit_ns -= (int64_t)cpu_ns;
+	look.cpu_ns += cpu_ns;
+}
+
+static bool look_at_none(JNIEnv *env, jobject thread, void *unused)
+{
+	uint64_t locks[FROZEN_LOCKS_MAX];
+
+	(void)unused;
+	(void)frozen_locks(env, thread, locks);
+	return true;
+}
+
+/* The first look takes ten times as long as others: before it matters. */
+static void warm_up(void)
+{
+	if (look.warm || !virtual_threads_used())
+		return;
+	look.warm = true;
+	if (frozen_locks_init(agent.env))
+		virtual_threads_each(look_at_none, NULL);
+}
+
+/* When to look again for those that were not found. */
+static uint64_t next_look(uint64_t now_ns)
+{
+	uint64_t pause_ns = LATE_NS;
+
+	for (uint32_t i = 0; i < look.n; i++) {
+		uint64_t age_ns = now_ns - look.seeking[i].place->since_ns;
+
+		if (age_ns / SLOWER < pause_ns)
+			pause_ns = age_ns / SLOWER;
+	}
+	if (!look.n)
+		return look.warm ? UINT64_MAX : now_ns + NS_PER_S;
+	return now_ns + (pause_ns > SOON_NS ? pause_ns : SOON_NS);
+}
+
+static uint64_t tick(uint64_t now_ns)
+{
+	__atomic_store_n(&due, 0, __ATOMIC_SEQ_CST);
+	collect(now_ns);
+	look_at_running();
+	if (look.n)
+		look_at_all();
+	warm_up();
+	return next_look(now_ns);
+}
+
+uint64_t unknown_owner_cpu_ns(void)
+{
+	return look.cpu_ns;
+}
+
+static bool is_due(void)
+{
+	return __atomic_load_n(&due, __ATOMIC_SEQ_CST);
+}
+
+static int begin(const struct wire_start *start, const char **note)
+{
+	(void)note;
+	if (start->monitors == WIRE_MONITORS_NEVER || vm_sig.version < SINCE)
+		return -ENOTSUP;
+	frozen_locks_prepare();
+	__atomic_store_n(&on, true, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* Marks that are left mean nothing from now on. */
+static void end(void)
+{
+	__atomic_store_n(&on, false, __ATOMIC_RELEASE);
+	for (struct place *p = places; p < places + PLACES; p++)
+		(void)unknown_owner_end((uint32_t)__atomic_load_n(&p->answer, __ATOMIC_ACQUIRE));
+	virtual_states_end();
+}
+
+const struct events_source unknown_owner_source = {
+	.step = "lock",
+	.event = WIRE_EVENT_LOCK,
+	.begin = begin,
+	.end = end,
+	.tick = tick,
+	.due = is_due,
+};

@@ -1,0 +1,304 @@
+/*
+ * Owners that the JVM does not know when a wait begins, with stand-ins for the JVM: monitors are numbers,
+ * their objects ten times as much, and two tables say who has locked what.
+ */
+#include <unistd.h>
+#include "agent/agent.h"
+#include "agent/events/frozen_locks.h"
+#include "agent/events/monitors.h"
+#include "agent/events/owner.h"
+#include "agent/events/unknown_owner.h"
+#include "agent/thread_states.h"
+#include "agent/walker/hotspot/layout.h"
+#include "tests/unit/unit.h"
+
+#define FROZEN 3 /* virtual threads without a carrier, numbers 101 to 103 */
+
+struct agent agent = { .wake_fd = -1 };
+struct vm_layout vm_sig;
+
+/* ---- stand-ins ---- */
+
+static uint64_t clock_ns, cpu_ns, look_costs_ns;
+static uint64_t known_monitor; /* of this one the JVM knows the owner by now */
+static uint64_t running_has; /* the object that thread 7 has locked */
+static uint64_t frozen_have[FROZEN];
+static bool jvm_tells;
+static uint32_t looks;
+static uint64_t moved; /* how far all objects were moved by the collector */
+
+uint64_t mono_ns(void)
+{
+	return clock_ns;
+}
+
+uint64_t thread_cpu_ns(uint32_t tid)
+{
+	(void)tid;
+	return cpu_ns;
+}
+
+bool owner_is_unknown(uint64_t monitor, uint64_t *ret_object)
+{
+	*ret_object = 10 * monitor + moved;
+	return monitor != known_monitor;
+}
+
+uint32_t owner_by_lock_stack(uint64_t object)
+{
+	return object == running_has ? 7 : 0;
+}
+
+bool virtual_threads_used(void)
+{
+	return true;
+}
+
+void frozen_locks_prepare(void)
+{
+}
+
+bool frozen_locks_init(JNIEnv *env)
+{
+	(void)env;
+	return jvm_tells;
+}
+
+uint32_t frozen_locks(JNIEnv *env, jobject thread, uint64_t ret[FROZEN_LOCKS_MAX])
+{
+	(void)env;
+	ret[0] = frozen_have[(uintptr_t)thread - 1];
+	if (ret[0])
+		ret[0] += moved;
+	return ret[0] != 0;
+}
+
+uint32_t frozen_number(JNIEnv *env, jobject thread)
+{
+	(void)env;
+	return 100 + (uint32_t)(uintptr_t)thread;
+}
+
+void virtual_threads_each(bool (*look)(JNIEnv *env, jobject thread, void *context), void *context)
+{
+	looks++;
+	cpu_ns += look_costs_ns;
+	for (uintptr_t i = 1; i <= FROZEN; i++)
+		if (!look(NULL, (jobject)i, context))
+			return;
+}
+
+void virtual_states_end(void)
+{
+}
+
+/* ---- the tests ---- */
+
+static uint64_t tick(void)
+{
+	clock_ns += NS_PER_MS;
+	return unknown_owner_source.tick(clock_ns);
+}
+
+static int setup(void **state)
+{
+	struct wire_start start = { .monitors = WIRE_MONITORS_ALWAYS };
+	const char *note = "";
+
+	(void)state;
+	known_monitor = running_has = cpu_ns = look_costs_ns = moved = 0;
+	memset(frozen_have, 0, sizeof(frozen_have));
+	jvm_tells = true;
+	clock_ns += 100 * NS_PER_S;
+	vm_sig.version = 25;
+	if (unknown_owner_source.begin(&start, &note) < 0)
+		return -1;
+	(void)tick(); /* the first look of all */
+	looks = 0;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	unknown_owner_source.end();
+	return 0;
+}
+
+static void owner_that_runs_is_found(void **state)
+{
+	uint32_t mark = unknown_owner_seek(5);
+
+	(void)state;
+	assert_true(mark);
+	unknown_owner_hurry(4711);
+	assert_false(unknown_owner_source.due());
+	unknown_owner_hurry(mark);
+	assert_true(unknown_owner_source.due());
+	assert_int_equal(unknown_owner_answer(mark), 0);
+	running_has = 50;
+	(void)tick();
+	assert_false(unknown_owner_source.due());
+	assert_int_equal(looks, 0);
+	assert_int_equal(unknown_owner_answer(mark), 7);
+	assert_int_equal(unknown_owner_end(mark), 7);
+}
+
+static void owner_without_a_carrier_is_found(void **state)
+{
+	uint32_t mark = unknown_owner_seek(5), other = unknown_owner_seek(6);
+
+	(void)state;
+	moved = 3; /* since it was locked */
+	frozen_have[1] = 50;
+	(void)tick();
+	assert_int_equal(unknown_owner_end(mark), 102);
+	assert_int_equal(unknown_owner_end(other), 0);
+}
+
+static void number_of_a_thread_is_no_mark(void **state)
+{
+	(void)state;
+	assert_int_equal(unknown_owner_answer(0), 0);
+	assert_int_equal(unknown_owner_end(4711), 4711);
+	assert_int_equal(unknown_owner_end(WIRE_VIRTUAL_TID | 1u << 30 | 5), WIRE_VIRTUAL_TID | 1u << 30 | 5);
+}
+
+static void owner_that_let_go_is_not_found_any_more(void **state)
+{
+	uint32_t mark = unknown_owner_seek(5);
+
+	(void)state;
+	known_monitor = 5; /* and who has it now is another one */
+	running_has = 50;
+	assert_int_equal(tick(), UINT64_MAX);
+	known_monitor = 0;
+	(void)tick();
+	assert_int_equal(unknown_owner_end(mark), 0);
+}
+
+static void owner_is_looked_for_as_long_as_somebody_waits(void **state)
+{
+	uint32_t mark = unknown_owner_seek(5);
+	uint64_t next = tick();
+
+	(void)state;
+	assert_in_range(next, clock_ns + NS_PER_MS, clock_ns + 2 * NS_PER_MS);
+	clock_ns += 10 * NS_PER_S;
+	next = tick();
+	assert_in_range(next, clock_ns + 100 * NS_PER_MS, clock_ns + 250 * NS_PER_MS);
+	running_has = 50;
+	assert_int_equal(tick(), UINT64_MAX);
+	assert_int_equal(unknown_owner_end(mark), 7);
+	mark = unknown_owner_seek(6);
+	assert_int_equal(unknown_owner_end(mark), 0);
+	assert_int_equal(tick(), UINT64_MAX);
+}
+
+static void who_comes_later_has_the_answer_at_once(void **state)
+{
+	uint32_t mark = unknown_owner_seek(5);
+
+	(void)state;
+	running_has = 50;
+	(void)tick();
+	assert_int_equal(unknown_owner_seek(5), 7);
+	assert_int_equal(unknown_owner_end(mark), 7);
+	mark = unknown_owner_seek(5); /* nobody waits any more: it may be another owner's */
+	assert_int_equal(unknown_owner_answer(mark), 0);
+	assert_int_equal(unknown_owner_end(mark), 0);
+}
+
+static void mark_that_ended_says_nothing(void **state)
+{
+	uint32_t mark = unknown_owner_seek(5), next;
+
+	(void)state;
+	assert_int_equal(unknown_owner_end(mark), 0);
+	for (int i = 0; i < 1000; i++) {
+		next = unknown_owner_seek(6);
+		assert_int_not_equal(next, mark);
+		assert_int_equal(unknown_owner_end(next), 0);
+	}
+	next = unknown_owner_seek(6);
+	running_has = 60;
+	(void)tick();
+	assert_int_equal(unknown_owner_end(mark), 0);
+	assert_int_equal(unknown_owner_end(next), 7);
+}
+
+static void more_than_there_is_room_for_stay_unknown(void **state)
+{
+	uint32_t marks[100], n = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 100; i++)
+		if ((marks[n] = unknown_owner_seek(5 + i)))
+			n++;
+	assert_int_equal(n, 64);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(unknown_owner_end(marks[i]), 0);
+	assert_true(unknown_owner_seek(5));
+}
+
+static void looks_at_all_keep_to_their_share(void **state)
+{
+	uint64_t begin_ns, before_ns = unknown_owner_cpu_ns();
+
+	(void)state;
+	(void)unknown_owner_seek(5);
+	begin_ns = clock_ns;
+	look_costs_ns = 4 * NS_PER_MS;
+	for (int i = 0; i < 4000; i++)
+		(void)tick();
+	/* what was saved up, then one part of 200 */
+	assert_in_range(looks * look_costs_ns, 20 * NS_PER_MS,
+			(clock_ns - begin_ns) / 200 + 25 * NS_PER_MS);
+	assert_int_equal(unknown_owner_cpu_ns() - before_ns, looks * look_costs_ns);
+}
+
+static void jvm_that_does_not_tell_costs_no_looks(void **state)
+{
+	uint32_t mark = unknown_owner_seek(5);
+
+	(void)state;
+	jvm_tells = false;
+	frozen_have[0] = 50;
+	(void)tick();
+	assert_int_equal(looks, 0);
+	assert_int_equal(unknown_owner_end(mark), 0);
+}
+
+static void nothing_is_sought_before_24(void **state)
+{
+	struct wire_start start = { .monitors = WIRE_MONITORS_ALWAYS };
+	const char *note = "";
+
+	(void)state;
+	unknown_owner_source.end();
+	assert_int_equal(unknown_owner_seek(5), 0);
+	vm_sig.version = 21;
+	assert_true(unknown_owner_source.begin(&start, &note) < 0);
+	assert_int_equal(unknown_owner_seek(5), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(owner_that_runs_is_found),
+		TEST(owner_without_a_carrier_is_found),
+		TEST(number_of_a_thread_is_no_mark),
+		TEST(owner_that_let_go_is_not_found_any_more),
+		TEST(owner_is_looked_for_as_long_as_somebody_waits),
+		TEST(who_comes_later_has_the_answer_at_once),
+		TEST(mark_that_ended_says_nothing),
+		TEST(more_than_there_is_room_for_stay_unknown),
+		TEST(looks_at_all_keep_to_their_share),
+		TEST(jvm_that_does_not_tell_costs_no_looks),
+		TEST(nothing_is_sought_before_24),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
