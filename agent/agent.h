@@ -55,5 +55,7 @@ uint64_t thread_cpu_ns(uint32_t tid); /* 0 = the calling thread's; UINT64_MAX if
 uint64_t process_cpu_ns(void);
 uint32_t thread_id(void);
 
+/* life.c: the agent's thread looks what there is to do. Any thread, at any time but in a handler. */
+void agent_wake(void);
 /* life.c: take a session's FIFOs in; @options: "events=PATH,control=PATH". Returns at once. */
 void agent_begin(const char *options);

@@ -21,7 +21,7 @@ enum mail { MAIL_NONE, MAIL_BEING_WRITTEN, MAIL_THERE };
 static struct {
 	uint32_t mail; /* enum mail */
 	uint32_t thread_lives;
-	uint32_t wakers; /* attaches that may write to wake_fd right now */
+	uint32_t wakers; /* threads that may write to wake_fd right now */
 	struct session_paths paths;
 } box;
 
@@ -68,7 +68,7 @@ static bool attach_to_jvm(void)
 	return false;
 }
 
-static void wake(void)
+void agent_wake(void)
 {
 	uint64_t one = 1;
 	int fd;
@@ -169,5 +169,5 @@ void agent_begin(const char *options)
 	if (claim_life())
 		start_thread();
 	else
-		wake();
+		agent_wake();
 }

@@ -37,7 +37,6 @@ static const char *const hidden[HIDDEN_COUNT] = {
 };
 
 static struct {
-	bool looked, known; /* for what is hidden */
 	bool tried, usable;
 	int32_t locks, flags, cont; /* in a chunk */
 	const int32_t *safepoint; /* 0 = there is none */
@@ -83,20 +82,12 @@ static bool find_hidden(void)
 	       value[SAFEPOINT] >= 0 && value[SAFEPOINT] <= 2;
 }
 
-void frozen_locks_prepare(void)
-{
-	if (vm.looked || vm_sig.version < FIRST_JDK || vm_sig.version > LAST_JDK)
-		return;
-	vm.looked = true;
-	vm.known = find_hidden();
-}
-
 bool frozen_locks_init(JNIEnv *env)
 {
 	if (vm.tried)
 		return vm.usable;
 	vm.tried = true;
-	if (!env || !vm.known)
+	if (!env || vm_sig.version < FIRST_JDK || vm_sig.version > LAST_JDK || !find_hidden())
 		return false;
 	vm.continuation =
 		field(env, "java/lang/VirtualThread", "cont", "Ljdk/internal/vm/Continuation;");

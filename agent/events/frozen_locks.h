@@ -7,9 +7,8 @@
 
 #define FROZEN_LOCKS_MAX 8
 
-/* Agent's thread: reads megabytes of libjvm's file. */
-void frozen_locks_prepare(void);
-/* Agent's thread, once java.lang.VirtualThread is initialised. false = this JVM does not tell. */
+/* Agent's thread, once java.lang.VirtualThread is initialised. Reads megabytes of libjvm's file the
+ * first time. false = this JVM does not tell. */
 bool frozen_locks_init(JNIEnv *env);
 /* Addresses of the objects it has locked, as they are right now; returns how many, 0 = none or not
  * sure: it may be running, or the collector be at it. */

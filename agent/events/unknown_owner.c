@@ -7,7 +7,6 @@
 #include "agent/events/unknown_owner.h"
 
 #include <errno.h>
-#include <unistd.h>
 #include "agent/agent.h"
 #include "agent/events/frozen_locks.h"
 #include "agent/events/monitors.h"
@@ -87,10 +86,8 @@ uint32_t unknown_owner_seek(uint64_t monitor)
 
 void unknown_owner_hurry(uint32_t owner)
 {
-	uint64_t one = 1;
-
 	if (is_mark(owner) && !__atomic_exchange_n(&due, 1, __ATOMIC_SEQ_CST))
-		(void)!write(agent.wake_fd, &one, sizeof(one));
+		agent_wake();
 }
 
 uint32_t unknown_owner_answer(uint32_t owner)
@@ -289,7 +286,6 @@ static int begin(const struct wire_start *start, const char **note)
 	(void)note;
 	if (start->monitors == WIRE_MONITORS_NEVER || vm_sig.version < SINCE)
 		return -ENOTSUP;
-	frozen_locks_prepare();
 	__atomic_store_n(&on, true, __ATOMIC_RELEASE);
 	return 0;
 }

@@ -2,7 +2,6 @@
  * Owners that the JVM does not know when a wait begins, with stand-ins for the JVM: monitors are numbers,
  * their objects ten times as much, and two tables say who has locked what.
  */
-#include <unistd.h>
 #include "agent/agent.h"
 #include "agent/events/frozen_locks.h"
 #include "agent/events/monitors.h"
@@ -24,7 +23,7 @@ static uint64_t known_monitor; /* of this one the JVM knows the owner by now */
 static uint64_t running_has; /* the object that thread 7 has locked */
 static uint64_t frozen_have[FROZEN];
 static bool jvm_tells;
-static uint32_t looks;
+static uint32_t looks, wakes;
 static uint64_t moved; /* how far all objects were moved by the collector */
 
 uint64_t mono_ns(void)
@@ -54,8 +53,9 @@ bool virtual_threads_used(void)
 	return true;
 }
 
-void frozen_locks_prepare(void)
+void agent_wake(void)
 {
+	wakes++;
 }
 
 bool frozen_locks_init(JNIEnv *env)
@@ -131,10 +131,13 @@ static void owner_that_runs_is_found(void **state)
 
 	(void)state;
 	assert_true(mark);
+	wakes = 0;
 	unknown_owner_hurry(4711);
 	assert_false(unknown_owner_source.due());
 	unknown_owner_hurry(mark);
+	unknown_owner_hurry(mark);
 	assert_true(unknown_owner_source.due());
+	assert_int_equal(wakes, 1);
 	assert_int_equal(unknown_owner_answer(mark), 0);
 	running_has = 50;
 	(void)tick();
