@@ -39,7 +39,7 @@ RIVAL = "4.6"
 JARS = ["com.h2database:h2:2.3.232", "org.apache.tomcat.embed:tomcat-embed-core:10.1.34",
         "org.apache.tomcat:tomcat-annotations-api:10.1.34"]
 PROGRAMS = ["JavacLoop", "DatabaseLoop", "ServletLoop"]
-ROOTS = re.compile(r"(java/lang/Thread\.run|[\w/$]+\.main):-?\d+$|/\S+\+0x[0-9a-f]+$|\[(exited|found|no )|java/lang/ref/\S+\.run:")
+ROOTS = re.compile(r"(java/lang/Thread\.run|jdk/internal/misc/InnocuousThread\.run|[\w/$]+\.main):-?\d+$|/\S+\+0x[0-9a-f]+$|\[(exited|found|no )|java/lang/ref/\S+\.run:")
 
 RUN = "java/lang/Thread.run"
 # A thread before its first Java frame and after its last: nothing but native frames, up to libc's first function.

@@ -38,6 +38,8 @@ static uint64_t harmless_length(const uint8_t *i)
 {
 	if (i[0] == 0x89 && i[1] == 0x84 && i[2] == 0x24)
 		return 7; /* mov [rsp - 0x14000], eax */
+	if (i[0] == 0xe9 && i[6] == 0xff)
+		return 7; /* the same with a jump written over it: not to be entered any more */
 	if (i[0] == 0x0f && i[1] == 0x1f)
 		return i[2] == 0x00   ? 3
 		       : i[2] == 0x40 ? 4
@@ -75,7 +77,20 @@ static uint64_t verified_entry(const struct blob *b)
 		       : b->code + load16_sig(b->base + (uint32_t)vm_sig.nm_verified_entry_offset);
 }
 
-/* How far has the prologue come at @pc? Decoded from the entry point @p. */
+/* Where the frame begins to be built: the stack bang and push rbp. Before it Object.hashCode's
+ * wrapper looks into the object's header, and static methods may ask whether their class is
+ * initialised. */
+static uint64_t prologue_begin(const struct blob *b, uint64_t end)
+{
+	uint64_t entry = verified_entry(b);
+
+	for (uint64_t p = entry; p < end; p++)
+		if ((load_code_sig(p) & 0xff00000000ffffff) == 0x5500000000248489)
+			return p;
+	return entry;
+}
+
+/* How far has the prologue come at @pc? Decoded from its begin at @p. */
 static enum prologue prologue_at(uint64_t p, uint64_t end, uint64_t pc)
 {
 	enum prologue state = PROLOGUE_BEFORE;
@@ -120,7 +135,7 @@ static bool leave_prologue(struct hot *h, const struct blob *b)
 	uint64_t pc = hot_word(h, end - 8);
 	uint64_t complete = b->code + (uint64_t)(int64_t)b->frame_complete + 16;
 	enum prologue state = b->frame_words > 1
-				      ? prologue_at(verified_entry(b), complete, h->at.pc)
+				      ? prologue_at(prologue_begin(b, complete), complete, h->at.pc)
 				      : PROLOGUE_UNKNOWN;
 	struct code c = code_at(h->at.pc);
 
@@ -184,9 +199,9 @@ static bool is_return_poll(const uint8_t *i, const uint8_t *before)
 	bool popped = before[7] == 0x5d || before[7] == 0xc9;
 
 	if (popped &&
-	    (compares_sp(i) ||
-	     (i[0] == 0x4d && i[1] == 0x8b && i[2] == 0x97) || (i[0] == 0x85 && i[1] == 0x05) ||
-	     (i[0] == 0x49 && i[1] == 0x8b && i[2] == 0x8f) || (i[0] == 0x4c && i[1] == 0x8b)))
+	    (compares_sp(i) || (i[0] == 0x4d && i[1] == 0x8b && i[2] == 0x97) ||
+	     (i[0] == 0x85 && i[1] == 0x05) || (i[0] == 0x49 && i[1] == 0x8b && i[2] == 0x8f) ||
+	     (i[0] == 0x4c && i[1] == 0x8b)))
 		return true;
 	if (before[7] == 0x5d && i[0] == 0xc5 && i[1] == 0xf8 && i[2] == 0x77)
 		return true; /* vzeroupper */
