@@ -13,6 +13,7 @@
 #define CALL_STUB_BYTES 256 /* before and behind its call */
 #define CPU_STATE_WORDS 512 /* with the vector registers */
 #define RAX_ABOVE_R13	13 /* words, in the order of pusha */
+#define ADAPTER_STEPS	5 /* between a pop of the return address and where it is stored again */
 
 /* ---- by the call that led here --------------------------------------------------------------- */
 
@@ -104,6 +105,46 @@ static bool leave_safepoint(struct hot *h, const struct blob *b)
 
 /* ---- adapters, vtable stubs ---- */
 
+/* Length of the instruction that ends at @pc, if it moves the stack on behalf of an adapter: and
+ * rsp, -16; sub rsp, N; or copies it: mov r13 or r11, rsp. 0 = another one. */
+static uint64_t adapter_step_before(uint64_t pc)
+{
+	uint64_t last = load_code_sig(pc - 8), three = last >> 40;
+
+	if (last >> 32 == 0xf0e48348 || (last >> 32 & 0xffffff) == 0xec8348)
+		return 4;
+	if ((last >> 8 & 0xffffff) == 0xec8148)
+		return 7;
+	return three == 0xec8b4c || three == 0xdc8b4c || three == 0xe58949 || three == 0xe38949 ? 3
+												: 0;
+}
+
+/* Has the adapter its caller's pc in rax at @pc (pop rax; mov rax, [rsp]), and the stack moved
+ * since? What lies on top then is stale until rax is stored there. */
+static bool adapter_holds_return(uint64_t pc)
+{
+	for (uint64_t i = 0, length = 1; i < ADAPTER_STEPS && length; i++, pc -= length) {
+		if ((load_code_sig(pc - 1) & 0xff) == 0x58 ||
+		    (load_code_sig(pc - 4) & 0xffffffff) == 0x24048b48)
+			return true;
+		length = adapter_step_before(pc);
+	}
+	return false;
+}
+
+/* By the pc in rax. r13 is the sender's sp, or about to be. */
+static bool leave_held_adapter(struct hot *h)
+{
+	uint64_t sp = h->at.sp, fp = h->at.fp, pc = h->regs.rax, sender = h->regs.r13;
+	bool popped = (load_code_sig(h->at.pc - 1) & 0xff) == 0x58;
+
+	if (popped || !hot_on_stack(h, sender) || sender < sp || sender - sp >= 0x1000)
+		sender = sp;
+	if (hot_word(h, sender) == pc)
+		sender += 8;
+	return return_fits_sig(h, pc, fp, sp) && hot_move(h, pc, sender, fp);
+}
+
 /* Its caller's pc is on top, until it is popped into rax and the sender's sp kept in r13. Below the
  * arguments it may be pushed again. */
 static bool leave_adapter(struct hot *h)
@@ -111,6 +152,8 @@ static bool leave_adapter(struct hot *h)
 	uint64_t sp = h->at.sp, fp = h->at.fp, pc = h->regs.rax, sender = h->regs.r13;
 	bool kept = hot_on_stack(h, sender) && sender >= sp && sender - sp < 0x1000;
 
+	if (adapter_holds_return(h->at.pc) && leave_held_adapter(h))
+		return true;
 	if (!(kept && hot_word(h, sp) == pc) && leave_at(h, sp, fp))
 		return true;
 	return return_fits_sig(h, pc, fp, sp) && hot_move(h, pc, kept ? sender : sp, fp);
