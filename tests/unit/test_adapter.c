@@ -89,6 +89,16 @@ static const uint8_t into_interpreted[] = {
 	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
 };
 
+/* A barrier asks for the class of the method before all else: room for the registers it saves. */
+enum { B_ROOM = 0, B_SAVE = 7 };
+
+static const uint8_t barrier[] = {
+	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, /* what is read backwards */
+	0x48, 0x81, 0xec, 0x40, 0x00, 0x00, 0x00, /* sub rsp, 64 */
+	0x48, 0x89, 0x04, 0x24, /* mov [rsp], rax */
+	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
+};
+
 /* Interrupted there: is the caller found, and its sp? */
 static bool is_left(const uint8_t *code, size_t at, size_t sp, uint64_t rax, size_t r13)
 {
@@ -145,9 +155,18 @@ static void room_for_arguments_of_interpreted_code_holds_what_was_there_before(v
 	assert_true(is_left(into_interpreted, C_STORED, SENDER - 4, CALLER, SENDER));
 }
 
+static void room_for_registers_holds_what_was_there_before(void **state)
+{
+	(void)state;
+	fill(SENDER - 1);
+	assert_true(is_left(barrier, B_ROOM, SENDER - 1, 0, 40));
+	assert_true(is_left(barrier, B_SAVE, SENDER - 9, 0, 40));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(room_for_registers_holds_what_was_there_before),
 		cmocka_unit_test(what_aligning_the_stack_uncovers_is_no_return_address),
 		cmocka_unit_test(once_pushed_again_it_is_on_top),
 		cmocka_unit_test(

@@ -145,14 +145,28 @@ static bool leave_held_adapter(struct hot *h)
 	return return_fits_sig(h, pc, fp, sp) && hot_move(h, pc, sender, fp);
 }
 
+/* Bytes for registers that the instruction before @pc has made room for, as a barrier does before
+ * all else; 0 = none. */
+static uint64_t adapter_room(uint64_t pc)
+{
+	uint64_t last = load_code_sig(pc - 8);
+
+	if ((last >> 8 & 0xffffff) == 0xec8148)
+		return load32_unaligned_sig(pc - 4);
+	return (last >> 32 & 0xffffff) == 0xec8348 ? last >> 56 : 0;
+}
+
 /* Its caller's pc is on top, until it is popped into rax and the sender's sp kept in r13. Below the
  * arguments it may be pushed again. */
 static bool leave_adapter(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, pc = h->regs.rax, sender = h->regs.r13;
 	bool kept = hot_on_stack(h, sender) && sender >= sp && sender - sp < 0x1000;
+	uint64_t room = adapter_room(h->at.pc);
 
 	if (adapter_holds_return(h->at.pc) && leave_held_adapter(h))
+		return true;
+	if (room && leave_at(h, sp + room, fp))
 		return true;
 	if (!(kept && hot_word(h, sp) == pc) && leave_at(h, sp, fp))
 		return true;
