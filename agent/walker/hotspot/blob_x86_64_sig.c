@@ -13,6 +13,7 @@
 #define CALL_STUB_BYTES 256 /* before and behind its call */
 #define CPU_STATE_WORDS 512 /* with the vector registers */
 #define RAX_ABOVE_R13	13 /* words, in the order of pusha */
+#define SAFEPOINT_ENTER 5 /* bytes: push rbx; push rbp; mov rbp, rsp */
 #define ADAPTER_STEPS	5 /* between a pop of the return address and where it is stored again */
 
 /* ---- by the call that led here --------------------------------------------------------------- */
@@ -72,6 +73,29 @@ static bool fp_is_interpreted(const struct hot *h)
 
 /* ---- safepoint and deoptimisation ---- */
 
+/* The safepoint blob while it saves registers: sp is not where its size says, but rbp is set: above
+ * it lie the caller's and the pc. One for polls of a return has that from the method's caller; the
+ * others begin by push rbx, to be replaced by the poll's. */
+static bool leave_safepoint_by_fp(struct hot *h, const struct blob *b, uint64_t poll,
+				  const struct blob *polled)
+{
+	uint64_t fp = h->at.fp, next = hot_word(h, fp), pc = hot_word(h, fp + 8);
+	struct hot returning = *h;
+
+	if (h->at.pc - b->code < SAFEPOINT_ENTER || fp < h->at.sp ||
+	    fp >= h->at.sp + 8 * (uint64_t)b->frame_words || !hot_on_stack(h, fp))
+		return false;
+	if ((load_code_sig(b->code) & 0xff) == 0x53)
+		return hot_move(h, poll, fp + 16, next);
+	if (!return_fits_sig(h, pc, next, fp + 16))
+		return false;
+	returning.at = (struct regs){ poll, fp + 8, next };
+	if (!compiled_edge_sig(&returning, polled) || returning.at.sp != fp + 16)
+		return hot_move(h, pc, fp + 16, next);
+	h->at = (struct regs){ poll, fp + 8, next };
+	return true;
+}
+
 /* The safepoint blob: entered by a poll, its caller's pc is in the thread until it is in the frame,
  * and follows no call. */
 static bool leave_safepoint(struct hot *h, const struct blob *b)
@@ -88,7 +112,7 @@ static bool leave_safepoint(struct hot *h, const struct blob *b)
 		h->w->n--;
 		return true;
 	}
-	if (forward_safepoint_sig(h, saved, &polled))
+	if (forward_safepoint_sig(h, saved, &polled) || leave_safepoint_by_fp(h, b, saved, &polled))
 		return true;
 	if (b->frame_words > 0 &&
 	    return_fits_sig(h, hot_word(h, end - 8), hot_word(h, end - 16), end))
@@ -217,13 +241,16 @@ static bool leave_called_stub(struct hot *h, const struct blob *b)
 	return true;
 }
 
-/* By the instruction that was interrupted: ret, pop rbp, push rbp. */
+/* By the instruction that was interrupted: ret, jmp rax (of a stub that has resolved a call, to the
+ * method), pop rbp, push rbp. */
 static bool leave_stub_edge(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, top = hot_word(h, sp);
-	uint8_t op = (uint8_t)load_code_sig(h->at.pc);
+	uint64_t code = load_code_sig(h->at.pc);
+	uint8_t op = (uint8_t)code;
+	bool jumps = (code & 0xffff) == 0xe0ff;
 
-	if ((op == 0xc3 || op == 0x55) && leave_at(h, sp, fp))
+	if ((op == 0xc3 || op == 0x55 || jumps) && leave_at(h, sp, fp))
 		return true;
 	if (op == 0x5d && return_fits_sig(h, hot_word(h, sp + 8), top, sp))
 		return hot_move(h, hot_word(h, sp + 8), sp + 16, top);

@@ -1,4 +1,5 @@
-/* Adapters between interpreted and compiled code: where they have their caller's pc. */
+/* Adapters between interpreted and compiled code, the safepoint blob, stubs that resolve calls:
+ * where they have their caller's pc. */
 #include "agent/walker/hotspot/hotspot_priv.h"
 #include "tests/unit/unit.h"
 
@@ -46,13 +47,32 @@ NOT_ASKED(bool, return_to_poll_sig, UNUSED struct hot *h, UNUSED const struct bl
 NOT_ASKED(enum return_score, return_score_sig, UNUSED const struct hot *h, UNUSED uint64_t pc,
 	  UNUSED uint64_t fp, UNUSED uint64_t sp, UNUSED const struct blob *callee)
 NOT_ASKED(uint64_t, call_far_target_sig, UNUSED uint64_t pc)
-NOT_ASKED(bool, code_blob_sig, UNUSED uint64_t pc, UNUSED struct blob *ret)
 NOT_ASKED(bool, method_check_sig, UNUSED uint64_t method)
 NOT_ASKED(bool, compiled_edge_sig, UNUSED struct hot *h, UNUSED const struct blob *b)
 NOT_ASKED(bool, deopt_frames_sig, UNUSED struct hot *h)
-NOT_ASKED(bool, forward_stub_sig, UNUSED struct hot *h, UNUSED const struct blob *b)
-NOT_ASKED(bool, forward_safepoint_sig, UNUSED struct hot *h, UNUSED uint64_t poll,
-	  UNUSED const struct blob *polled)
+
+#define POLL 0x90000u /* in a compiled method */
+
+bool code_blob_sig(uint64_t pc, struct blob *ret)
+{
+	*ret = (struct blob){ .kind = BLOB_NMETHOD };
+	return pc == POLL;
+}
+
+bool forward_stub_sig(struct hot *h, const struct blob *b)
+{
+	(void)h;
+	(void)b;
+	return false; /* not decoded */
+}
+
+bool forward_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *polled)
+{
+	(void)h;
+	(void)poll;
+	(void)polled;
+	return false; /* not decoded */
+}
 
 bool continuation_is_barrier_sig(uint64_t pc)
 {
@@ -163,9 +183,67 @@ static void room_for_registers_holds_what_was_there_before(void **state)
 	assert_true(is_left(barrier, B_SAVE, SENDER - 9, 0, 40));
 }
 
+/* ---- stubs with frames ---- */
+
+static void a_safepoint_is_left_by_its_frame_pointer_while_it_saves_registers(void **state)
+{
+	static const uint8_t code[] = { 0x53, 0x55, 0x48, 0x8b, 0xec, 0x9c, 0x48, 0x83,
+					0xec, 0x08, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 };
+	uint64_t thread[1] = { POLL }, begin = (uint64_t)(uintptr_t)code;
+	struct hot h = {
+		.at = { begin + 10, (uint64_t)(uintptr_t)&stack[4],
+			(uint64_t)(uintptr_t)&stack[8] },
+		.low = (uint64_t)(uintptr_t)stack,
+		.high = (uint64_t)(uintptr_t)(stack + 64),
+		.thread = (uint64_t)(uintptr_t)thread,
+		.leaf = true,
+	};
+	struct walk_frame frames[1];
+	struct walk w = { .frames = frames, .n = 1 };
+	struct blob b = {
+		.code = begin, .end = begin + 16, .frame_words = 30, .kind = BLOB_SAFEPOINT
+	};
+
+	(void)state;
+	h.w = &w;
+	vm_sig.thread_saved_pc = 0;
+	unwind_code_cache.low = POLL;
+	unwind_code_cache.high = POLL + 1;
+	fill(4 + 30 - 1); /* as if it were the frame's end */
+	stack[8] = 0x1234;
+	stack[9] = CALLER; /* rbx, whatever that is */
+	assert_true(blob_frame_sig(&h, &b));
+	assert_int_equal(h.at.pc, POLL);
+	assert_int_equal(h.at.fp, 0x1234);
+	assert_int_equal(h.at.sp, (uint64_t)(uintptr_t)&stack[10]);
+}
+
+static void a_stub_that_jumps_to_what_it_resolved_has_no_frame_any_more(void **state)
+{
+	static const uint8_t code[] = { 0x90, 0x90, 0x90, 0x90, 0x9d, 0x5d, 0xff, 0xe0,
+					0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 };
+	struct hot h = {
+		.at = { (uint64_t)(uintptr_t)(code + 6), (uint64_t)(uintptr_t)&stack[SENDER - 1],
+			0x1234 },
+		.low = (uint64_t)(uintptr_t)stack,
+		.high = (uint64_t)(uintptr_t)(stack + 64),
+		.leaf = true,
+	};
+	struct blob b = { .frame_words = 12, .kind = BLOB_RUNTIME };
+
+	(void)state;
+	fill(SENDER - 1);
+	stack[SENDER - 2 + 12] = STALE;
+	assert_true(blob_frame_sig(&h, &b));
+	assert_int_equal(h.at.pc, CALLER);
+	assert_int_equal(h.at.sp, (uint64_t)(uintptr_t)&stack[SENDER]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_safepoint_is_left_by_its_frame_pointer_while_it_saves_registers),
+		cmocka_unit_test(a_stub_that_jumps_to_what_it_resolved_has_no_frame_any_more),
 		cmocka_unit_test(room_for_registers_holds_what_was_there_before),
 		cmocka_unit_test(what_aligning_the_stack_uncovers_is_no_return_address),
 		cmocka_unit_test(once_pushed_again_it_is_on_top),
