@@ -33,12 +33,21 @@ if(WITH_TESTS)
 		${walker_dir}/instruction_x86_64_sig.c ${walker_dir}/maps.c ${walker_dir}/safe_copy.c ${walker_dir}/unwind_sig.c)
 	unit_test(test_forward SOURCES ${walker_dir}/cfi.c ${walker_dir}/cfi_pack.c ${walker_dir}/forward_x86_64_sig.c ${walker_dir}/guard_sig.c
 		${walker_dir}/instruction_x86_64_sig.c ${walker_dir}/unwind_sig.c)
+	unit_test(test_compiled_edge LIBS flags SOURCES ${walker_dir}/hotspot/compiled_edge_x86_64_sig.c
+		${walker_dir}/guard_sig.c ${walker_dir}/unwind_sig.c ${walker_dir}/cfi.c ${walker_dir}/cfi_pack.c
+		${walker_dir}/forward_x86_64_sig.c ${walker_dir}/instruction_x86_64_sig.c)
+	unit_test(test_blob LIBS flags SOURCES ${walker_dir}/hotspot/blob_x86_64_sig.c
+		${walker_dir}/guard_sig.c ${walker_dir}/unwind_sig.c ${walker_dir}/cfi.c ${walker_dir}/cfi_pack.c
+		${walker_dir}/forward_x86_64_sig.c ${walker_dir}/instruction_x86_64_sig.c)
+	unit_test(test_compiled LIBS flags SOURCES ${walker_dir}/hotspot/compiled_sig.c ${walker_dir}/hotspot/scopes_sig.c
+		${walker_dir}/guard_sig.c ${walker_dir}/unwind_sig.c ${walker_dir}/cfi.c ${walker_dir}/cfi_pack.c
+		${walker_dir}/forward_x86_64_sig.c ${walker_dir}/instruction_x86_64_sig.c)
 	unit_test(test_guard LIBS flags SOURCES ${walker_dir}/guard.c ${walker_dir}/guard_sig.c ${walker_dir}/unwind_sig.c
 		${walker_dir}/cfi.c ${walker_dir}/cfi_pack.c ${walker_dir}/forward_x86_64_sig.c ${walker_dir}/instruction_x86_64_sig.c)
 	unit_test(test_stub_names LIBS flags SOURCES ${walker_dir}/hotspot/stub_names.c ${walker_dir}/hotspot/stub_names_sig.c
 		${walker_dir}/guard_sig.c ${walker_dir}/unwind_sig.c ${walker_dir}/cfi.c ${walker_dir}/cfi_pack.c
 		${walker_dir}/forward_x86_64_sig.c ${walker_dir}/instruction_x86_64_sig.c)
-	foreach(test test_cfi test_forward test_guard test_maps test_stub_names)
+	foreach(test test_blob test_cfi test_compiled test_compiled_edge test_forward test_guard test_maps test_stub_names)
 		target_include_directories(${test} SYSTEM PRIVATE ${JDK_HEADERS}
 			${JDK_HEADERS}/linux)
 	endforeach()

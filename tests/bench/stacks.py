@@ -1,4 +1,4 @@
-"""How many stacks are whole, and what one costs: stacks.py [--jdk 17] [--seconds 10] [--quick] [--programs].
+"""How many stacks are whole, and what one costs: stacks.py [--jdk 17] [--seconds 10] [--quick] [--programs [--callers]].
 
 WalkMix in several modes of the compilers and collectors, sampled by our agent (loaded by agent_reader,
 no daemon) and by async-profiler 4.6 (cstack=vm, fetched from Maven Central, cached, only here), one after
@@ -7,10 +7,14 @@ the other in JVMs of their own. A mode is repeated in new JVMs until there are -
 Thread.run. The bound is the upper end of the 95 % interval (Wilson). The second table is the time in our
 handler by depth of the stack, clock readings included. --programs: instead, ours
 alone on programs nobody tuned it on (tests/bench/programs: javac, H2, Tomcat; jars from Maven Central), where
-a stack is broken that says so, has an unknown frame, or does not reach a root of a Java or native thread.
+a stack is broken that says so, has an unknown frame, or does not reach a root of a Java or native thread. With
+--callers every pair of neighbouring Java frames is looked for in the class files, too (tests/harness/callers.py):
+how many are judged, how many are no call of the caller's, how many cannot be judged and why; wrong ones with their
+stacks.
 The third table: what an attach takes and adds to RssAnon in a JVM with one spinning thread, medians of
 --attaches; ours counts until the first sample is decoded here, async-profiler's until its start command returns.
 """
+import contextlib
 import os
 import re
 import shutil
@@ -20,6 +24,7 @@ import time
 import zipfile
 
 import bench
+import callers
 import jdks
 import kindling
 
@@ -34,7 +39,7 @@ RIVAL = "4.6"
 JARS = ["com.h2database:h2:2.3.232", "org.apache.tomcat.embed:tomcat-embed-core:10.1.34",
         "org.apache.tomcat:tomcat-annotations-api:10.1.34"]
 PROGRAMS = ["JavacLoop", "DatabaseLoop", "ServletLoop"]
-ROOTS = re.compile(r"(java/lang/Thread\.run|[\w/$]+\.main):-?\d+$|/\S+\+0x[0-9a-f]+$|\[(exited|found|no )|java/lang/ref/\S+\.run:")
+ROOTS = re.compile(r"(java/lang/Thread\.run|jdk/internal/misc/InnocuousThread\.run|[\w/$]+\.main):-?\d+$|/\S+\+0x[0-9a-f]+$|\[(exited|found|no )|java/lang/ref/\S+\.run:")
 
 RUN = "java/lang/Thread.run"
 # A thread before its first Java frame and after its last: nothing but native frames, up to libc's first function.
@@ -91,15 +96,19 @@ def memory_kib(pid):
         return int(re.search(r"RssAnon:\s+(\d+)", f.read()).group(1))
 
 
-def ours(process, seconds, interval_us, rootless=None):
-    """(stacks, broken, handler us per sample {p50, p99, mean}, agent's KiB): of WalkMix's workers, or of all threads."""
-    out = subprocess.run([READER, "-v", "-D", "-H", "-l", LIBRARY, "-d", str(seconds), "-i", str(interval_us), str(process.pid)],
+def ours(process, seconds, interval_us, rootless=None, stacks=None):
+    """(stacks, broken, handler us per sample {p50, p99, mean}, agent's KiB): of WalkMix's workers, or of all threads.
+    @stacks: a list to which their frames go, each with its kind."""
+    out = subprocess.run([READER, "-v", "-D", "-H", *([] if stacks is None else ["-K"]), "-l", LIBRARY, "-d", str(seconds), "-i", str(interval_us), str(process.pid)],
                          capture_output=True, text=True, errors="replace").stdout
     if not re.search("^handler us", out, re.M):
         raise LookupError("the agent did not come in: %s" % out[-200:])
     names = dict(re.findall(r"^THREAD (\d+) flags [0-6]+ java \d+ (.+)$", out, re.M))
     n = bad = 0
     for tid, stack in re.findall(r"^CPU \S+ tid (\d+) \d+ ns (.*)$", out, re.M):
+        if stacks is not None:
+            stacks.append(stack.split(" < "))
+            stack = " < ".join(callers.plain(stacks[-1]))
         if rootless:
             broken = rootless(tid, stack)
         elif names.get(tid, "").startswith("mix-") and "[exited" not in stack:
@@ -220,27 +229,57 @@ def attaches(args, library):
     return figures
 
 
+def upper_in_a_million(bad, n):
+    return "%.2f" % (1e4 * upper(bad, n))
+
+
+def judged(args, judge, process, label, total):
+    """One JVM: the cells of its row, its callers among them if they are to be judged."""
+    stacks = [] if judge else None
+    n, bad, us, _ = ours(process, args.seconds, args.us, lambda tid, stack: not ROOTS.search(stack.split(" < ")[-1]), stacks)
+    row = [*label, n, bad, "%.3f" % upper(bad, n), "%.1f" % us["mean"]]
+    if judge:
+        verdict = judge.judge(stacks)
+        verdict.show()
+        total += verdict
+        row += [verdict.judged, sum(verdict.wrong.values()), sum(verdict.unjudged.values())]
+    print("  " + " ".join(map(str, row)), flush=True)
+    return row
+
+
 def foreign(args):
     """Programs of others, every mode: their own threads, and the JVM's."""
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
     sources = [os.path.join(here, name + ".java") for name in PROGRAMS]
     path = [tempfile.mkdtemp(prefix="kindling-programs-"), *map(maven, JARS)]
-    home, rows, figures = kindling.java_home(args.jdk), [["program", "mode", "n", "broken", "<= %", "us/sample"]], []
+    home, total = kindling.java_home(args.jdk), callers.Verdict()
+    head = ("program", "mode", "n", "broken", "upper_percent", "handler_us", "judged", "wrong", "not_judged")
+    rows = [["program", "mode", "n", "broken", "<= %", "us/sample"] + (["callers judged", "wrong", "not judged"] if args.callers else [])]
     subprocess.run([home + "/bin/javac", "-nowarn", "-cp", ":".join(path), "-d", path[0], *sources], check=True,
                    stderr=subprocess.DEVNULL)
-    for name in PROGRAMS:
-        for flags in MODES[:2] if args.quick else MODES:
-            process = java(args, [flags], name, sources[0], path=":".join(path))
-            if not process:
-                print("  this JDK does not start with " + flags)
-                continue
-            n, bad, us, _ = ours(process, args.seconds, args.us, lambda tid, stack: not ROOTS.search(stack.split(" < ")[-1]))
-            process.kill()
-            process.wait()
-            rows.append([name, flags, n, bad, "%.3f" % upper(bad, n), "%.1f" % us["mean"]])
-            figures.append(dict(zip(("program", "mode", "n", "broken", "upper_percent", "handler_us"), rows[-1])))
+    with callers.Judge(home, path) if args.callers else contextlib.nullcontext() as judge:
+        for name in args.only.split(",") if args.only else PROGRAMS:
+            for flags in args.modes.split(",") if args.modes else MODES[:2] if args.quick else MODES:
+                process = java(args, [flags], name, sources[0], path=":".join(path))
+                if not process:
+                    print("  this JDK does not start with " + flags)
+                    continue
+                try:
+                    rows.append(judged(args, judge, process, (name, flags), total))
+                except LookupError as why:
+                    print("  not measured: %s" % why)
+                finally:
+                    process.kill()
+                    process.wait()
     shutil.rmtree(path[0])
     bench.table(rows)
+    figures = {"programs": [dict(zip(head, row)) for row in rows[1:]]}
+    if args.callers:
+        wrong = sum(total.wrong.values())
+        print("callers: %d of %d impossible, at most %s in a million; not judged: %s" % (
+            wrong, total.judged, upper_in_a_million(wrong, total.judged), dict(total.unjudged)))
+        figures.update(judged=total.judged, not_judged=total.unjudged,
+                       wrong=[dict(pair=pair, n=n, stacks=total.stacks[pair]) for pair, n in total.wrong.items()])
     return figures
 
 
@@ -254,10 +293,12 @@ def main():
     p.add_argument("--ours", action="store_true", help="only whether our stacks are whole: no async-profiler, no costs")
     p.add_argument("--quick", action="store_true", help="two modes only")
     p.add_argument("--programs", action="store_true", help="programs of others instead")
+    p.add_argument("--callers", action="store_true", help="of these: are the callers calls in the class files?")
+    p.add_argument("--only", help="only these programs, with commas between them (%s)" % ", ".join(PROGRAMS))
     args = bench.begin(p)
     print("JDK %s, interval %d us:" % (args.jdk, args.us))
     if args.programs:
-        bench.finish("programs", args, {"programs": foreign(args)})
+        bench.finish("programs", args, foreign(args))
         return
     if args.ours:
         bench.finish("stacks", args, {"stacks": shares(args, None)})

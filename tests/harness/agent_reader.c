@@ -20,6 +20,7 @@
  *     -c N     STOP and START so many times, as fast as the agent follows
  *     -k       leave without DETACH, as if killed
  *     -v       print every frame
+ *     -K       and the kind of each method's, behind an @
  *     -D       details: memory by part at the first sample and at the end, times in the handler
  *
  * Exit status: 0 all books exact, 1 not, 2 no session.
@@ -56,7 +57,7 @@ static int parse(int argc, char **argv)
 {
 	int o;
 
-	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:c:e:T:M:A:W:N:skvDHLS")) != -1) {
+	while ((o = getopt(argc, argv, "l:d:i:r:p:w:m:c:e:T:M:A:W:N:skvDHLSK")) != -1) {
 		switch (o) {
 		case 'l':
 			opt.library = optarg;
@@ -121,6 +122,9 @@ static int parse(int argc, char **argv)
 		case 'L':
 			opt.lines = true;
 			break;
+		case 'K':
+			opt.kinds = true;
+			break;
 		case 'H':
 			opt.host = true;
 			break;
@@ -174,7 +178,7 @@ int main(int argc, char **argv)
 		fprintf(stderr,
 			"usage: agent_reader [-l LIB] [-d SEC] [-i USEC] [-r BYTES] [-p BYTES] [-w "
 			"MSEC] [-m PERMILLE] [-e LIST] [-T NSEC] [-M auto|always|never] [-A BYTES] "
-			"[-W USEC] [-N NAME] [-s] [-c N] [-k] [-v] [-D] [-H] [-L] [-S] PID\n");
+			"[-W USEC] [-N NAME] [-s] [-c N] [-k] [-v] [-D] [-H] [-L] [-S] [-K] PID\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);

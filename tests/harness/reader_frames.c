@@ -72,6 +72,8 @@ void print_frame(const struct wire_node *n)
 		       (unsigned long long)n->offset);
 	else
 		printf("%s", text(n->ref));
+	if (opt.kinds && wire_kind_is_method(n->kind))
+		printf("@%s", wire_kind_names[n->kind]);
 }
 
 struct thread *thread(uint32_t tid)

@@ -18,12 +18,12 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import callers  # noqa: E402
 import jdks  # noqa: E402
 from kindling import BUILD, classes, java_home, skip, until_cpu, wait_for  # noqa: E402
 
 ROOTS = re.compile(r"^(java/lang/Thread\.(run|exit)|jdk/internal/misc/InnocuousThread\.run|[\w/$]+\.main|java/lang/ref/\S+\.run|"
                    r"jdk/internal/vm/Continuation\.enterSpecial|\[I2C/C2I adapters\]$|\[exited between ticks\]|\[found late\]|\[no timer\]|/.*\+0x[0-9a-f]+|\[vdso\].*)(:-?\d+)?$")
-JAVA_FRAME = re.compile(r"^([^\[\s][^\s.]*)\.([^\s.:+]+):(-?\d+)$")  # class, method, line
 CALLS_WRONG_MAX = 1e-6  # of those judged; one wrong stack has up to three
 BROKEN_MAX = 0.0002  # of the samples
 
@@ -73,7 +73,7 @@ def check_symbols():
 
 
 class Run:
-    """One JVM, sampled for some seconds. samples: (thread, weight, [leaf .. root])."""
+    """One JVM, sampled for some seconds. samples: (thread, weight, [leaf .. root]); stacks: with the frames' kinds."""
 
     def __init__(self, home, directory, flags, program, seconds, interval_us=1000, arguments=(), wait=False):
         self.out, self.err = (open(os.path.join(directory, "out"), "w+"), open(os.path.join(directory, "err"), "w+"))
@@ -103,7 +103,7 @@ class Run:
         """What agent_reader says, until there is enough. A busy machine takes its time before the first."""
         path = os.path.join(directory, "samples")
         with open(path, "w") as out:
-            reader = subprocess.Popen([os.path.join(BUILD, "tests", "agent_reader"), "-v", "-l", agent, "-d", "900",
+            reader = subprocess.Popen([os.path.join(BUILD, "tests", "agent_reader"), "-v", "-K", "-l", agent, "-d", "900",
                                        *rate, str(jvm.pid)], stdout=out, stderr=subprocess.STDOUT)
         try:
             wait_for("HELLO", lambda: reader.poll() is not None or "HELLO" in Run.read(open(path, errors="replace")))
@@ -134,7 +134,7 @@ class Run:
         skip("the JVM does not start with these options")
 
     def parse(self):
-        self.samples, self.names, self.hello = [], {}, ""
+        self.samples, self.stacks, self.names, self.hello = [], [], {}, ""
         for line in self.reader.stdout.splitlines():
             if line.startswith("HELLO"):
                 self.hello = line
@@ -143,7 +143,8 @@ class Run:
                 self.names[m.group(1)] = m.group(2)
             m = re.match(r"CPU \S+ tid (\d+) (\d+) ns (.*)", line)
             if m:
-                self.samples.append((m.group(1), int(m.group(2)), m.group(3).split(" < ")))
+                self.stacks.append(m.group(3).split(" < "))
+                self.samples.append((m.group(1), int(m.group(2)), callers.plain(self.stacks[-1])))
 
     def unrooted(self):
         """Causes of stacks without their root; deeper than we go by intent is another thing."""
@@ -166,30 +167,14 @@ class Run:
         return bad, n
 
 
-def java_pairs(run):
-    """(caller, its line, callee) of frames that stand next to each other, with how often."""
-    pairs = collections.Counter()
-    for _, _, frames in run.samples:
-        split = [JAVA_FRAME.match(f) for f in frames]
-        for callee, caller in zip(split, split[1:]):
-            if callee and caller:
-                pairs[(*caller.groups(), *callee.groups()[:2])] += 1
-    return pairs
-
-
-def check_calls(run, home, directory, label):
+def check_calls(run, judge, label):
     """Every pair is a call in the class files of the JDK and of the program."""
-    pairs = java_pairs(run)
-    pairs[("java/util/HashMap", "putVal", "1", "java/util/TreeMap", "get")] += 1  # it must be able to fail
-    done = subprocess.run([*jdks.command(home, os.path.realpath(BUILD)), "-Xmx500m", "-cp", directory, "CallGraph", directory],
-                          input="".join("%s %s %s %s %s %d\n" % (*pair, n) for pair, n in pairs.items()),
-                          capture_output=True, text=True, timeout=600 if emulated else 120)
-    sums = {v: int(n) for v, n in re.findall(r"^SUM (\S+) (\d+)$", done.stdout, re.M)}
-    wrong, judged = sums.get("WRONG", 0) - 1, sums.get("WRONG", 0) + sums.get("ok", 0) - 1
-    check(wrong >= 0 and judged > 300 and wrong <= max(10 if emulated else 1, CALLS_WRONG_MAX * judged), "%s: %d impossible of %d calls; not judged: %s %s %s" % (
-        label, wrong, judged, {v: n for v, n in sums.items() if v not in ("WRONG", "ok")},
-        re.findall(r"^WRONG (?!java/util/HashMap putVal 1 )(.*)$", done.stdout, re.M)[:5], done.stderr[-300:]))
-    return wrong, judged
+    verdict = judge.judge(run.stacks)
+    wrong = sum(verdict.wrong.values())
+    check(verdict.judged > 300 and wrong <= max(10 if emulated else 1, CALLS_WRONG_MAX * verdict.judged),
+          "%s: %d impossible of %d calls; not judged: %s" % (label, wrong, verdict.judged, dict(verdict.unjudged)))
+    verdict.show()
+    return wrong, verdict.judged
 
 
 def check_known(run, label):
@@ -286,6 +271,21 @@ def check_brief(run, label):
     check(not lost, "%s: %d of %d in the safepoint blob lack their first method %s" % (label, len(lost), len(held), lost[:1]))
 
 
+def check_locks(run, label):
+    """The code of java.util.concurrent's locks looks at the stack's reserve when its frame is gone, before it returns."""
+    seen = locking = bad = 0
+    for _, _, frames in run.samples:
+        own = [f[len("WalkLocks."):].split(":")[0] for f in frames if re.match(r"WalkLocks\.(work|one|two|three):", f)]
+        held = frames[0].startswith("java/util/concurrent/locks/")
+        wrong = own != ["three", "two", "one", "work"][-len(own):] or held and len(own) < 4
+        seen += bool(own)
+        locking += held
+        bad += bool(own) and wrong
+        if own and wrong and bad == 1:
+            print("     e.g.", frames)
+    check(locking > enough and bad <= max(1, BROKEN_MAX * seen), "%s: %d of %d lack callers, %d in the locks" % (label, bad, seen, locking))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("major")
@@ -311,21 +311,27 @@ def main():
             shutil.copy(os.path.join(classes(), f), directory)
         total = samples = wrong = calls = 0
         signed = [["-XX:UseBranchProtection=standard"]] if args.aarch64 and version(args.major) > 25 else []
-        for flags in modes(args.major, args.all) + signed:
-            label = "mix " + " ".join(flags)
-            run = Run(home, directory, flags, "WalkMix", args.seconds, args.us)
-            if samples == 0:
-                check(", hotspot," in run.hello, "walker: " + run.hello)
-            bad, n = run.check_roots(label)
-            total, samples = total + bad, samples + n
-            w, n = check_calls(run, home, directory, label)
-            wrong, calls = wrong + w, calls + n
-            check_depth(run, label)
-            run = Run(home, directory, flags, "WalkKnown", 2)
-            check_known(run, "known " + " ".join(flags))
+        with callers.Judge(home, [directory]) as judge:
+            for flags in modes(args.major, args.all) + signed:
+                label = "mix " + " ".join(flags)
+                run = Run(home, directory, flags, "WalkMix", args.seconds, args.us)
+                if samples == 0:
+                    check(", hotspot," in run.hello, "walker: " + run.hello)
+                bad, n = run.check_roots(label)
+                total, samples = total + bad, samples + n
+                w, n = check_calls(run, judge, label)
+                wrong, calls = wrong + w, calls + n
+                check_depth(run, label)
+                run = Run(home, directory, flags, "WalkKnown", 2)
+                check_known(run, "known " + " ".join(flags))
         for flags in ([], ["-Xint"], ["-Xcheck:jni"]):
             check_hazard(home, directory, flags, args.seconds)
         check_brief(Run(home, directory, ["-XX:+UseSerialGC"], "WalkBrief", args.seconds, 100), "brief")
+        for flags in [["-XX:TieredStopAtLevel=1"], ["-XX:-TieredCompilation"]]:
+            alone = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,WalkLocks::*"]
+            run = Run(home, directory, flags + alone, "WalkLocks", args.seconds)
+            check_locks(run, "locks " + " ".join(flags))
+            run.check_roots("locks " + " ".join(flags))
         if version(args.major) >= 21:
             for flags in [["-XX:+UseG1GC"], ["-XX:+UseZGC"]] + ([["-Xint"], ["-XX:+UseParallelGC"]] if args.all else []):
                 check_virtual(Run(home, directory, flags, "WalkVirtual", args.seconds), "virtual " + " ".join(flags))

@@ -13,6 +13,8 @@
 #define CALL_STUB_BYTES 256 /* before and behind its call */
 #define CPU_STATE_WORDS 512 /* with the vector registers */
 #define RAX_ABOVE_R13	13 /* words, in the order of pusha */
+#define SAFEPOINT_ENTER 5 /* bytes: push rbx; push rbp; mov rbp, rsp */
+#define ADAPTER_STEPS	5 /* between a pop of the return address and where it is stored again */
 
 /* ---- by the call that led here --------------------------------------------------------------- */
 
@@ -71,6 +73,29 @@ static bool fp_is_interpreted(const struct hot *h)
 
 /* ---- safepoint and deoptimisation ---- */
 
+/* The safepoint blob while it saves registers: sp is not where its size says, but rbp is set: above
+ * it lie the caller's and the pc. One for polls of a return has that from the method's caller; the
+ * others begin by push rbx, to be replaced by the poll's. */
+static bool leave_safepoint_by_fp(struct hot *h, const struct blob *b, uint64_t poll,
+				  const struct blob *polled)
+{
+	uint64_t fp = h->at.fp, next = hot_word(h, fp), pc = hot_word(h, fp + 8);
+	struct hot returning = *h;
+
+	if (h->at.pc - b->code < SAFEPOINT_ENTER || fp < h->at.sp ||
+	    fp >= h->at.sp + 8 * (uint64_t)b->frame_words || !hot_on_stack(h, fp))
+		return false;
+	if ((load_code_sig(b->code) & 0xff) == 0x53)
+		return hot_move(h, poll, fp + 16, next);
+	if (!return_fits_sig(h, pc, next, fp + 16))
+		return false;
+	returning.at = (struct regs){ poll, fp + 8, next };
+	if (!compiled_edge_sig(&returning, polled) || returning.at.sp != fp + 16)
+		return hot_move(h, pc, fp + 16, next);
+	h->at = (struct regs){ poll, fp + 8, next };
+	return true;
+}
+
 /* The safepoint blob: entered by a poll, its caller's pc is in the thread until it is in the frame,
  * and follows no call. */
 static bool leave_safepoint(struct hot *h, const struct blob *b)
@@ -87,7 +112,7 @@ static bool leave_safepoint(struct hot *h, const struct blob *b)
 		h->w->n--;
 		return true;
 	}
-	if (forward_safepoint_sig(h, saved, &polled))
+	if (forward_safepoint_sig(h, saved, &polled) || leave_safepoint_by_fp(h, b, saved, &polled))
 		return true;
 	if (b->frame_words > 0 &&
 	    return_fits_sig(h, hot_word(h, end - 8), hot_word(h, end - 16), end))
@@ -104,13 +129,69 @@ static bool leave_safepoint(struct hot *h, const struct blob *b)
 
 /* ---- adapters, vtable stubs ---- */
 
+/* Length of the instruction that ends at @pc, if it moves the stack on behalf of an adapter: and
+ * rsp, -16; sub rsp, N; or copies it: mov r13 or r11, rsp. 0 = another one. */
+static uint64_t adapter_step_before(uint64_t pc)
+{
+	uint64_t last = load_code_sig(pc - 8), three = last >> 40;
+
+	if (last >> 32 == 0xf0e48348 || (last >> 32 & 0xffffff) == 0xec8348)
+		return 4;
+	if ((last >> 8 & 0xffffff) == 0xec8148)
+		return 7;
+	return three == 0xec8b4c || three == 0xdc8b4c || three == 0xe58949 || three == 0xe38949 ? 3
+												: 0;
+}
+
+/* Has the adapter its caller's pc in rax at @pc (pop rax; mov rax, [rsp]), and the stack moved
+ * since? What lies on top then is stale until rax is stored there. */
+static bool adapter_holds_return(uint64_t pc)
+{
+	for (uint64_t i = 0, length = 1; i < ADAPTER_STEPS && length; i++, pc -= length) {
+		if ((load_code_sig(pc - 1) & 0xff) == 0x58 ||
+		    (load_code_sig(pc - 4) & 0xffffffff) == 0x24048b48)
+			return true;
+		length = adapter_step_before(pc);
+	}
+	return false;
+}
+
+/* By the pc in rax. r13 is the sender's sp, or about to be. */
+static bool leave_held_adapter(struct hot *h)
+{
+	uint64_t sp = h->at.sp, fp = h->at.fp, pc = h->regs.rax, sender = h->regs.r13;
+	bool popped = (load_code_sig(h->at.pc - 1) & 0xff) == 0x58;
+
+	if (popped || !hot_on_stack(h, sender) || sender < sp || sender - sp >= 0x1000)
+		sender = sp;
+	if (hot_word(h, sender) == pc)
+		sender += 8;
+	return return_fits_sig(h, pc, fp, sp) && hot_move(h, pc, sender, fp);
+}
+
+/* Bytes for registers that the instruction before @pc has made room for, as a barrier does before
+ * all else; 0 = none. */
+static uint64_t adapter_room(uint64_t pc)
+{
+	uint64_t last = load_code_sig(pc - 8);
+
+	if ((last >> 8 & 0xffffff) == 0xec8148)
+		return load32_unaligned_sig(pc - 4);
+	return (last >> 32 & 0xffffff) == 0xec8348 ? last >> 56 : 0;
+}
+
 /* Its caller's pc is on top, until it is popped into rax and the sender's sp kept in r13. Below the
  * arguments it may be pushed again. */
 static bool leave_adapter(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, pc = h->regs.rax, sender = h->regs.r13;
 	bool kept = hot_on_stack(h, sender) && sender >= sp && sender - sp < 0x1000;
+	uint64_t room = adapter_room(h->at.pc);
 
+	if (adapter_holds_return(h->at.pc) && leave_held_adapter(h))
+		return true;
+	if (room && leave_at(h, sp + room, fp))
+		return true;
 	if (!(kept && hot_word(h, sp) == pc) && leave_at(h, sp, fp))
 		return true;
 	return return_fits_sig(h, pc, fp, sp) && hot_move(h, pc, kept ? sender : sp, fp);
@@ -160,13 +241,16 @@ static bool leave_called_stub(struct hot *h, const struct blob *b)
 	return true;
 }
 
-/* By the instruction that was interrupted: ret, pop rbp, push rbp. */
+/* By the instruction that was interrupted: ret, jmp rax (of a stub that has resolved a call, to the
+ * method), pop rbp, push rbp. */
 static bool leave_stub_edge(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, top = hot_word(h, sp);
-	uint8_t op = (uint8_t)load_code_sig(h->at.pc);
+	uint64_t code = load_code_sig(h->at.pc);
+	uint8_t op = (uint8_t)code;
+	bool jumps = (code & 0xffff) == 0xe0ff;
 
-	if ((op == 0xc3 || op == 0x55) && leave_at(h, sp, fp))
+	if ((op == 0xc3 || op == 0x55 || jumps) && leave_at(h, sp, fp))
 		return true;
 	if (op == 0x5d && return_fits_sig(h, hot_word(h, sp + 8), top, sp))
 		return hot_move(h, hot_word(h, sp + 8), sp + 16, top);

@@ -14,6 +14,7 @@
 #define BUILD_STEPS    4
 #define EPILOGUE_STEPS 8
 #define POLL_STEPS     4
+#define RESERVE_STEPS  40 /* with the call that makes it whole again */
 #define POPS_MAX       64 /* bytes */
 
 enum edge {
@@ -87,6 +88,35 @@ static enum edge second_prologue_at(uint64_t pc)
 	return EDGE_NONE;
 }
 
+/*
+ * Code of methods that no stack overflow may cut short (@ReservedStackAccess: the locks of
+ * java.util.concurrent), and of those they are inlined into, asks when its frame is gone whether it
+ * used the stack's reserve: ldr x8, [x28, #n]; cmp sp, x8; b.lo over a call to the poll. Where that
+ * begins if it ends at @poll; else 0.
+ */
+static uint64_t reserve_check_before(uint64_t poll)
+{
+	for (uint64_t p = poll - 4; p > poll - 4 * RESERVE_STEPS; p -= 4)
+		if (code_branch_lower(p) == poll && code_compares_sp(load32_sig(p - 4)))
+			return p - 8;
+	return 0;
+}
+
+/* @pc, or from a poll behind such a question to where that begins. */
+static uint64_t before_reserve_check(uint64_t pc)
+{
+	for (uint64_t p = pc; p + 4 * POLL_STEPS > pc; p -= 4) {
+		uint32_t i = load32_sig(p);
+		uint64_t begin = code_loads_thread_word(i) ? reserve_check_before(p) : 0;
+
+		if (begin)
+			return begin;
+		if (p != pc && code_leaves(i))
+			break;
+	}
+	return pc;
+}
+
 /* Has the code before @pc, in one line with it, taken the frame away? */
 static enum edge epilogue_at(uint64_t pc)
 {
@@ -94,6 +124,7 @@ static enum edge epilogue_at(uint64_t pc)
 
 	if (code_pops_pair(load32_sig(pc)))
 		return EDGE_PUSHED;
+	pc = before_reserve_check(pc);
 	for (uint64_t p = pc - 4; p >= pc - 4 * EPILOGUE_STEPS; p -= 4) {
 		uint32_t i = load32_sig(p);
 

@@ -6,6 +6,8 @@
 #define POPS_MAX	6
 #define OSR_ENTRY_MAX	32 /* bytes */
 #define WRAPPER_END_MAX 48 /* bytes from `leave` */
+#define JB_BYTES	6
+#define RESERVE_MAX	128 /* bytes of a question for the stack's reserve, with its call */
 
 enum prologue {
 	PROLOGUE_UNKNOWN = -1,
@@ -36,6 +38,8 @@ static uint64_t harmless_length(const uint8_t *i)
 {
 	if (i[0] == 0x89 && i[1] == 0x84 && i[2] == 0x24)
 		return 7; /* mov [rsp - 0x14000], eax */
+	if (i[0] == 0xe9 && i[6] == 0xff)
+		return 7; /* the same with a jump written over it: not to be entered any more */
 	if (i[0] == 0x0f && i[1] == 0x1f)
 		return i[2] == 0x00   ? 3
 		       : i[2] == 0x40 ? 4
@@ -73,7 +77,20 @@ static uint64_t verified_entry(const struct blob *b)
 		       : b->code + load16_sig(b->base + (uint32_t)vm_sig.nm_verified_entry_offset);
 }
 
-/* How far has the prologue come at @pc? Decoded from the entry point @p. */
+/* Where the frame begins to be built: the stack bang and push rbp. Before it Object.hashCode's
+ * wrapper looks into the object's header, and static methods may ask whether their class is
+ * initialised. */
+static uint64_t prologue_begin(const struct blob *b, uint64_t end)
+{
+	uint64_t entry = verified_entry(b);
+
+	for (uint64_t p = entry; p < end; p++)
+		if ((load_code_sig(p) & 0xff00000000ffffff) == 0x5500000000248489)
+			return p;
+	return entry;
+}
+
+/* How far has the prologue come at @pc? Decoded from its begin at @p. */
 static enum prologue prologue_at(uint64_t p, uint64_t end, uint64_t pc)
 {
 	enum prologue state = PROLOGUE_BEFORE;
@@ -118,7 +135,7 @@ static bool leave_prologue(struct hot *h, const struct blob *b)
 	uint64_t pc = hot_word(h, end - 8);
 	uint64_t complete = b->code + (uint64_t)(int64_t)b->frame_complete + 16;
 	enum prologue state = b->frame_words > 1
-				      ? prologue_at(verified_entry(b), complete, h->at.pc)
+				      ? prologue_at(prologue_begin(b, complete), complete, h->at.pc)
 				      : PROLOGUE_UNKNOWN;
 	struct code c = code_at(h->at.pc);
 
@@ -169,6 +186,12 @@ static bool leave_loop_entry(struct hot *h, const struct blob *b)
 
 /* ---- epilogue -------------------------------------------------------------------------------- */
 
+/* cmp rsp, [r15 + x] */
+static bool compares_sp(const uint8_t *i)
+{
+	return i[0] == 0x49 && i[1] == 0x3b && (i[2] == 0x67 || i[2] == 0xa7);
+}
+
 /* The poll between `pop rbp` and `ret`: cmp rsp, [r15 + x]; or a load through a page. @before: the
  * eight bytes before. Spellings of 8 to 28, C1 and C2. */
 static bool is_return_poll(const uint8_t *i, const uint8_t *before)
@@ -176,9 +199,9 @@ static bool is_return_poll(const uint8_t *i, const uint8_t *before)
 	bool popped = before[7] == 0x5d || before[7] == 0xc9;
 
 	if (popped &&
-	    ((i[0] == 0x49 && i[1] == 0x3b && (i[2] == 0x67 || i[2] == 0xa7)) ||
-	     (i[0] == 0x4d && i[1] == 0x8b && i[2] == 0x97) || (i[0] == 0x85 && i[1] == 0x05) ||
-	     (i[0] == 0x49 && i[1] == 0x8b && i[2] == 0x8f) || (i[0] == 0x4c && i[1] == 0x8b)))
+	    (compares_sp(i) || (i[0] == 0x4d && i[1] == 0x8b && i[2] == 0x97) ||
+	     (i[0] == 0x85 && i[1] == 0x05) || (i[0] == 0x49 && i[1] == 0x8b && i[2] == 0x8f) ||
+	     (i[0] == 0x4c && i[1] == 0x8b)))
 		return true;
 	if (before[7] == 0x5d && i[0] == 0xc5 && i[1] == 0xf8 && i[2] == 0x77)
 		return true; /* vzeroupper */
@@ -251,6 +274,34 @@ static bool is_past_leave(uint64_t pc)
 	return false;
 }
 
+/*
+ * Code of methods that no stack overflow may cut short (@ReservedStackAccess: the locks of
+ * java.util.concurrent), and of those they are inlined into, asks after `pop rbp` whether it used
+ * the stack's reserve: cmp rsp, [r15 + x]; jb over a call. Where such a jb at @jump leads; 0 =
+ * another instruction.
+ */
+static uint64_t reserve_check_end(uint64_t jump)
+{
+	if ((load_code_sig(jump) & 0xffff) != 0x820f ||
+	    ((load_code_sig(jump - 5) & 0xffffffff) != 0x673b495d &&
+	     (load_code_sig(jump - 8) & 0xffffffff) != 0xa73b495d))
+		return 0;
+	return jump + JB_BYTES + load32_unaligned_sig(jump + 2);
+}
+
+/* At the jb, or where it leads: the poll, or the jump to the stub that rethrows. */
+static bool is_past_reserve_check(uint64_t pc, const uint8_t *i)
+{
+	if (i[0] == 0x0f && i[1] == 0x82)
+		return reserve_check_end(pc) != 0;
+	if (!compares_sp(i) && !(i[0] == 0x4d && i[1] == 0x8b && i[2] == 0x97) && i[0] != 0xe9)
+		return false;
+	for (uint64_t from = pc - JB_BYTES; from > pc - RESERVE_MAX; from--)
+		if (reserve_check_end(from) == pc)
+			return true;
+	return false;
+}
+
 static bool leave_epilogue(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp, first = hot_word(h, sp), second = hot_word(h, sp + 8);
@@ -262,7 +313,8 @@ static bool leave_epilogue(struct hot *h, const struct blob *b)
 	if (!return_known_sig(h, first))
 		return false;
 	if (i[0] == 0xc3 || i[0] == 0xc2 || is_return_poll(i, before) || is_poll_stub(h->at.pc) ||
-	    (i[0] == 0xe9 && before[7] == 0x5d)) /* to the stub that rethrows */
+	    (i[0] == 0xe9 && before[7] == 0x5d) || /* to the stub that rethrows */
+	    is_past_reserve_check(h->at.pc, i))
 		return hot_move(h, first, sp + 8, h->at.fp);
 	if (b->kind == BLOB_NATIVE_NMETHOD &&
 	    (before[7] == 0xc9 || (i[0] == 0x75 && i[2] == 0xc3) ||

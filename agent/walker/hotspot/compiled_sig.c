@@ -59,15 +59,16 @@ static void try_saved_sp(const struct hot *h, const struct blob *b, struct calle
 		*c = moved;
 }
 
-/* Barriers stand behind the method's code: what they push they pop, then they jump back. */
+/* Barriers stand behind the method's code: what they push they pop, then they jump back. What they
+ * have room for may hold stale return addresses, of calls through stubs as well: such a one is not
+ * believed where following the code leads to one of a call to us. */
 static void try_forward(const struct hot *h, const struct blob *b, struct caller *c)
 {
-	/* what a barrier spills may hold stale return addresses */
 	bool sure = h->behind || !h->leaf;
 	struct caller moved;
 	uint64_t pushed;
 
-	if (!sure && c->score >= RETURN_PLAUSIBLE)
+	if (!sure && c->score == RETURN_CALLS_US)
 		return;
 	pushed = forward_pushed_sig(h, b);
 	if (!pushed || pushed > SPILLED_MAX)

@@ -123,6 +123,28 @@ static inline bool code_leaves(uint32_t i)
 	return (i & 0x7c000000) == 0x14000000 || (i & 0xfe9f0000) == 0xd61f0000;
 }
 
+/* ldr x8, [x28, #n]: a word of the thread */
+static inline bool code_loads_thread_word(uint32_t i)
+{
+	return (i & 0xffc003ff) == 0xf9400388;
+}
+
+/* cmp sp, x8 */
+static inline bool code_compares_sp(uint32_t i)
+{
+	return i == 0xeb2863ff;
+}
+
+/* b.lo, there: 0 = another instruction */
+static inline uint64_t code_branch_lower(uint64_t pc)
+{
+	uint32_t i = load32_sig(pc);
+
+	return (i & 0xff00001f) == 0x54000003
+		       ? pc + (uint64_t)(int64_t)((int32_t)(i << 8) >> 13 << 2)
+		       : 0;
+}
+
 /* adr x8, there: 0 = another instruction */
 static inline uint64_t code_adr_x8(uint64_t pc)
 {

@@ -70,13 +70,14 @@ static uint64_t metadata_at(const struct blob *b, uint32_t index)
 }
 
 /* The first PcDesc at or behind the pc: debug information stands behind the instruction. The
- * distance, 0 = exactly there, below 0 = that is the last one, before the pc. */
+ * distance, 0 = exactly there, below 0 = that is the last one, before the pc, or there is none: a
+ * method that calls nothing but barriers has the two sentinels only. */
 static uint64_t find_pc_desc(const struct debug_info *d, int32_t offset, int32_t *ret_distance)
 {
 	uint64_t n = (d->pcs_end - d->pcs) / PC_DESC_BYTES, low = 0, high;
 	int32_t found;
 
-	*ret_distance = 1;
+	*ret_distance = d->pcs_end > d->pcs && n == 2 ? -1 : 1;
 	if (d->pcs_end <= d->pcs || n <= 2 || n > PC_DESCS_MAX)
 		return 0;
 	for (high = n - 1; low < high;) {

@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -19,13 +20,15 @@ import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import java.util.zip.ZipEntry;
+import java.util.zip.ZipFile;
 
 /**
- * Is this a call that the program can make? CallGraph DIRECTORY reads the class files of the JDK it runs on and
- * those below DIRECTORY, then lines "caller-class method line callee-class method count" on stdin, and answers
- * with the pairs that no instruction of the caller on that line can have led to. Virtual calls may go to any class
- * that shares a subtype with the one named. Left out, and counted: callers with invokedynamic or method handles on
- * the line, native callers, what the VM itself calls, classes that are in no file.
+ * Is this a call that the program can make? CallGraph PATH... reads the class files of the JDK it runs on and of the
+ * directories and jars named, then lines "caller-class method line callee-class method" on stdin. At an empty line it
+ * answers each of those before with a word: "ok", "WRONG" where no instruction of the caller on that line can have led
+ * to the callee, or why it cannot say: invokedynamic or method handles on the line, a native caller, what the VM itself
+ * calls, a class that is in no file. Virtual calls may go to any class that shares a subtype with the one named.
  */
 public class CallGraph {
     static class Call {
@@ -46,6 +49,7 @@ public class CallGraph {
         Map<String, List<Method>> methods;
     }
 
+    static final String VERSIONS = "META-INF/versions/";
     static final Map<String, Type> types = new HashMap<>();
     // what HotSpot calls of its own accord, in whatever frame it is needed
     static final Set<String> UPCALLS = new HashSet<>();
@@ -198,23 +202,30 @@ public class CallGraph {
         }
     }
 
-    static void addJdk() throws IOException {
-        String jars = System.getProperty("sun.boot.class.path"); // JDK 8
-        if (jars == null) {
-            addTree(FileSystems.getFileSystem(URI.create("jrt:/")).getPath("/modules"));
-            return;
-        }
-        for (String jar : jars.split(File.pathSeparator)) {
-            if (!new File(jar).isFile()) continue;
-            try (java.util.zip.ZipFile zip = new java.util.zip.ZipFile(jar)) {
-                for (java.util.zip.ZipEntry e : java.util.Collections.list(zip.entries())) {
-                    if (!e.getName().endsWith(".class")) continue;
-                    byte[] bytes = new byte[(int) e.getSize()];
-                    new DataInputStream(zip.getInputStream(e)).readFully(bytes);
-                    add(bytes, null);
-                }
+    /** Of several versions of a class (META-INF/versions/N) the one this JDK would load: the highest comes last. */
+    static int release(ZipEntry e) {
+        return e.getName().startsWith(VERSIONS) ? Integer.parseInt(e.getName().substring(VERSIONS.length()).split("/")[0]) : 0;
+    }
+
+    static void addJar(String path) throws IOException {
+        String specification = System.getProperty("java.specification.version");
+        int ours = specification.startsWith("1.") ? 8 : Integer.parseInt(specification);
+        try (ZipFile zip = new ZipFile(path)) {
+            List<ZipEntry> all = zip.stream().filter(e -> e.getName().endsWith(".class") && release(e) <= ours)
+                .sorted(Comparator.comparingInt(CallGraph::release)).collect(Collectors.toList());
+            for (ZipEntry e : all) {
+                byte[] bytes = new byte[(int) e.getSize()];
+                new DataInputStream(zip.getInputStream(e)).readFully(bytes);
+                add(bytes, null);
             }
         }
+    }
+
+    static void addJdk() throws IOException {
+        String jars = System.getProperty("sun.boot.class.path"); // JDK 8
+        if (jars == null) addTree(FileSystems.getFileSystem(URI.create("jrt:/")).getPath("/modules"));
+        for (String jar : jars == null ? new String[0] : jars.split(File.pathSeparator))
+            if (new File(jar).isFile()) addJar(jar);
     }
 
     static void link() {
@@ -289,16 +300,22 @@ public class CallGraph {
 
     public static void main(String[] args) throws Exception {
         addJdk();
-        addTree(Paths.get(args[0]));
+        for (String path : args) {
+            if (new File(path).isFile()) addJar(path);
+            else addTree(Paths.get(path));
+        }
         link();
-        Map<String, Long> sums = new java.util.TreeMap<>();
+        StringBuilder answers = new StringBuilder();
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
         for (String text; (text = in.readLine()) != null;) {
+            if (text.isEmpty()) {
+                System.out.print(answers);
+                System.out.flush();
+                answers.setLength(0);
+                continue;
+            }
             String[] w = text.split(" ");
-            String v = verdict(w[0], w[1], Integer.parseInt(w[2]), w[3], w[4]);
-            sums.merge(v, Long.parseLong(w[5]), Long::sum);
-            if (v.equals("WRONG")) System.out.println("WRONG " + text);
+            answers.append(verdict(w[0], w[1], Integer.parseInt(w[2]), w[3], w[4])).append('\n');
         }
-        sums.forEach((v, n) -> System.out.println("SUM " + v + " " + n));
     }
 }
