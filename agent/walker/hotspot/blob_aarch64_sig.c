@@ -137,7 +137,8 @@ static bool leave_throw(struct hot *h, const struct blob *b)
 
 	if (b->frame_words > 0 && return_is_throw_sig(hot_word(h, end - 8)))
 		return hot_move(h, hot_word(h, end - 8), end, hot_word(h, end - 16));
-	return h->leaf && return_is_throw_sig(h->regs.x3) && hot_move(h, h->regs.x3, h->at.sp, h->at.fp);
+	return h->leaf && return_is_throw_sig(h->regs.x3) &&
+	       hot_move(h, h->regs.x3, h->at.sp, h->at.fp);
 }
 
 /* ---- stubs on top of the stack --------------------------------------------------------------- */
@@ -226,7 +227,8 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 
 static bool leave_stub(struct hot *h, const struct blob *b)
 {
-	if (b->kind == BLOB_SAFEPOINT && return_to_poll_sig(h, b))
+	if (b->kind == BLOB_SAFEPOINT &&
+	    (return_to_returning_sig(h, b) || return_to_poll_sig(h, b)))
 		return true;
 	if (b->kind == BLOB_DEOPT && return_by_fp_sig(h, UINT64_MAX, true))
 		return true;

@@ -320,32 +320,10 @@ static bool leave_frameless(struct hot *h, const struct blob *b)
 
 /* ---- stubs that called ---- */
 
-/* The safepoint blob while it calls the VM: a method that polled as it returned is gone from the
- * stack, and may have been the thread's first. It is shown as about to return. */
-static bool leave_for_returning(struct hot *h, const struct blob *b)
-{
-	uint64_t poll = h->thread ? load64_sig(h->thread + (uint32_t)vm_sig.thread_saved_pc) : 0;
-	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words;
-	uint64_t pc = hot_word(h, end - 8), fp = hot_word(h, end - 16);
-	struct hot returning = *h;
-	struct blob polled;
-
-	if (b->frame_words <= 1 || !unwind_in_code_cache_sig(poll) ||
-	    !code_blob_sig(poll, &polled) || polled.kind != BLOB_NMETHOD ||
-	    return_score_sig(h, pc, fp, end, &polled) < RETURN_PLAUSIBLE)
-		return false;
-	returning.at = (struct regs){ poll, end - 8, fp };
-	returning.leaf = true;
-	if (!compiled_edge_sig(&returning, &polled) || returning.at.sp != end)
-		return false;
-	h->at = (struct regs){ poll, end - 8, fp };
-	h->leaf = true;
-	return true;
-}
-
 static bool leave_stub(struct hot *h, const struct blob *b)
 {
-	if (b->kind == BLOB_SAFEPOINT && (leave_for_returning(h, b) || return_to_poll_sig(h, b)))
+	if (b->kind == BLOB_SAFEPOINT &&
+	    (return_to_returning_sig(h, b) || return_to_poll_sig(h, b)))
 		return true;
 	if (b->kind == BLOB_ADAPTER && leave_patching_adapter(h))
 		return true;

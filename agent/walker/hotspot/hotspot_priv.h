@@ -101,7 +101,10 @@ bool return_fits_java_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_
 bool return_by_fp_sig(struct hot *h, uint64_t distance_max, bool java_only);
 /* A pc that follows no call, but for which the nmethod has debug information: an exception's. */
 bool return_is_throw_sig(uint64_t pc);
-/* Leaves a safepoint blob by its size: the poll's pc in the return slot follows no call either. */
+/* Leaves a safepoint blob that calls the VM by its size. A method that polled as it returned is gone
+ * from the stack, and may have been the thread's first: it is shown as about to return. */
+bool return_to_returning_sig(struct hot *h, const struct blob *b);
+/* The same for other polls: the pc in the return slot follows no call either. */
 bool return_to_poll_sig(struct hot *h, const struct blob *b);
 enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp, uint64_t sp,
 				   const struct blob *callee);

@@ -1,6 +1,7 @@
 /* arm64 as HotSpot uses it. */
 #pragma once
 
+#define RETURN_BYTES  0 /* a call leaves its return address in x30 */
 #define SENDER_SP_X19 20 /* the release since which calls pass it in x19, not x13 (JDK-8288971) */
 
 /* Registers of the interrupted instruction that tell where code is in building a frame. */

@@ -1,6 +1,8 @@
 /* x86-64 as HotSpot uses it. */
 #pragma once
 
+#define RETURN_BYTES 8 /* a call pushes its return address */
+
 /* Registers of the interrupted instruction that tell where code is in building a frame. */
 struct machine {
 	uint64_t rax, rbx, rdx, rdi, r13;

@@ -138,3 +138,25 @@ enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp
 		       ? RETURN_CALLS_US
 		       : RETURN_ELSEWHERE;
 }
+
+bool return_to_returning_sig(struct hot *h, const struct blob *b)
+{
+	uint64_t poll = h->thread ? load64_sig(h->thread + (uint32_t)vm_sig.thread_saved_pc) : 0;
+	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words;
+	uint64_t pc = hot_word(h, end - 8), fp = hot_word(h, end - 16);
+	struct hot returning = *h, after;
+	struct blob polled;
+
+	if (b->frame_words <= 1 || !unwind_in_code_cache_sig(poll) ||
+	    !code_blob_sig(poll, &polled) || polled.kind != BLOB_NMETHOD ||
+	    return_score_sig(h, pc, fp, end, &polled) < RETURN_PLAUSIBLE)
+		return false;
+	returning.at = (struct regs){ poll, end - RETURN_BYTES, fp };
+	returning.link = RETURN_BYTES ? 0 : arch_code(pc);
+	returning.leaf = true;
+	after = returning;
+	if (!compiled_edge_sig(&after, &polled) || after.at.sp != end)
+		return false;
+	*h = returning;
+	return true;
+}
