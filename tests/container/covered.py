@@ -96,9 +96,12 @@ class Covered(unittest.TestCase):
                              ("echo FROZEN >%s/freezer.state" % c.cgroup("freezer"), lambda: rows.freezer_v1(c, "THAWED"))):
                 kept, before = c.kept_lines(), c.tree()
                 with tempfile.TemporaryDirectory() as where, Daemon("targets:\n  mode: opt-in\n") as daemon:
-                    with open(where + "/inject", "w") as f:  # the third mknod is the first one after the load
-                        f.write("#!/bin/sh\nexec %s before 259:3 '%s' %s \"$@\"\n" % (
-                            rows.BUILD + "/tests/at_syscall", stop, injection.INJECT))
+                    looks = where + "/looks"
+                    open(looks, "w").close()
+                    with open(where + "/inject", "w") as f:  # the third mknod of an attach is the first one after the load
+                        f.write("#!/bin/sh\ncase \"$*\" in\n*' attach '*) exec %s before 259:3 '%s' %s \"$@\" ;;\n"
+                                "'--result-fd 3 %d '*) echo >>%s ;;\nesac\nexec %s \"$@\"\n" % (
+                                    rows.BUILD + "/tests/at_syscall", stop, injection.INJECT, c.pid, looks, injection.INJECT))
                     os.chmod(where + "/inject", 0o755)
                     daemon.stop()
                     daemon.configure("targets:\n  mode: opt-in\nattach:\n  tmpfs_over_tmp: true\ninjector: %s/inject\n" % where)
@@ -109,8 +112,11 @@ class Covered(unittest.TestCase):
                     self.assertNotEqual(c.tree()["mounts"], before["mounts"], "it was uncovered while it stood still")
                     time.sleep(3)
                     self.assertNotEqual(c.tree()["mounts"], before["mounts"], "it was uncovered while it stood still")
+                    seen = os.path.getsize(looks)
                     go()
                     wait_for("its /tmp as before", lambda: self.is_as(c, before), 20)
+                    # and not by a daemon of another test alone: one that starts tidies up in all JVMs
+                    wait_for("the daemon to look again", lambda: os.path.getsize(looks) > seen, 20)
                     daemon.cli("detach", str(c.pid))
                 self.assertTrue(c.tree() == before, "something was left")
                 c.check_output(kept)
