@@ -1,4 +1,5 @@
 /* Callers of compiled frames whose code has pushed words of its own. */
+#include "agent/walker/hotspot/continuation.h"
 #include "agent/walker/hotspot/hotspot_priv.h"
 #include "agent/walker/hotspot/method_priv.h"
 #include "agent/walker/hotspot/scopes.h"
@@ -67,9 +68,26 @@ void continuation_learn_sig(const struct hot *h)
 	(void)h;
 }
 
+static bool mounted, called_enter_special;
+static uint32_t identified;
+
 void virtual_identity_sig(struct hot *h)
 {
 	(void)h;
+	identified++;
+}
+
+bool virtual_is_mounted_sig(uint64_t java_thread)
+{
+	(void)java_thread;
+	return mounted;
+}
+
+bool method_is_sig(uint64_t method, const char *class_name, const char *name)
+{
+	(void)method;
+	return called_enter_special && strcmp(class_name, "jdk/internal/vm/Continuation") == 0 &&
+	       strcmp(name, "enterSpecial") == 0;
 }
 
 void hot_push_method_sig(struct hot *h, uint64_t method, int32_t bci, uint8_t kind)
@@ -158,9 +176,52 @@ static void a_method_that_calls_nothing_has_barriers_too(void **state)
 	assert_true(is_left(0x100, 0, 0));
 }
 
+/* A native method that called: does the walk end there, with the virtual thread's identity? */
+static bool is_root(uint8_t kind)
+{
+	struct walk_frame frames[8];
+	struct walk w = { .frames = frames };
+	struct hot h = { .w = &w,
+			 .at = { 0x100100, (uint64_t)(uintptr_t)&stack[SP], 0 },
+			 .thread = 1,
+			 .low = (uint64_t)(uintptr_t)stack,
+			 .high = (uint64_t)(uintptr_t)(stack + 64) };
+	struct blob b = { .base = (uint64_t)(uintptr_t)&nmethod,
+			  .code = 0x100000,
+			  .end = 0x101000,
+			  .frame_words = FRAME_WORDS,
+			  .kind = kind };
+
+	identified = 0;
+	code_places_sig.wanted = false;
+	return !compiled_frame_sig(&h, &b) && identified;
+}
+
+static void a_root_of_virtual_threads_that_is_new_is_told_by_its_name(void **state)
+{
+	(void)state;
+	fill(CALLER, STALE);
+	(void)is_left(0x100, 0x200, 0); /* the layout */
+	mounted = called_enter_special = true;
+	assert_true(is_root(BLOB_NATIVE_NMETHOD));
+	assert_true(code_places_sig.wanted);
+	assert_false(is_root(BLOB_NMETHOD));
+	mounted = false;
+	assert_false(is_root(BLOB_NATIVE_NMETHOD));
+	mounted = true;
+	called_enter_special = false;
+	assert_false(is_root(BLOB_NATIVE_NMETHOD));
+	assert_false(code_places_sig.wanted);
+	code_places_sig.enter_special = (uint64_t)(uintptr_t)&nmethod;
+	assert_true(is_root(BLOB_NATIVE_NMETHOD));
+	assert_false(code_places_sig.wanted);
+	code_places_sig.enter_special = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_root_of_virtual_threads_that_is_new_is_told_by_its_name),
 		cmocka_unit_test(a_frame_ends_by_its_size),
 		cmocka_unit_test(a_barrier_has_pushed_what_it_will_pop),
 		cmocka_unit_test(a_stale_address_that_may_be_one_gives_way_to_one_that_is),

@@ -4,6 +4,7 @@
  * code has pushed words of its own (only where there is no exact debug information), and where the
  * frame was deoptimised (its real pc is kept in the frame).
  */
+#include "agent/walker/hotspot/continuation.h"
 #include "agent/walker/hotspot/hotspot_priv.h"
 #include "agent/walker/hotspot/scopes.h"
 
@@ -153,6 +154,20 @@ uint64_t compiled_real_pc_sig(const struct blob *b, uint64_t pc, uint64_t sp)
 	return original > b->base && original < b->end ? original : pc;
 }
 
+/* A virtual thread's root. The JVM makes it for the first of them: until the agent's thread has
+ * found it, it is told by its name. */
+static bool is_enter_special(const struct hot *h, const struct blob *b)
+{
+	if (code_places_sig.enter_special)
+		return b->base == code_places_sig.enter_special;
+	if (b->kind != BLOB_NATIVE_NMETHOD || !h->thread || !virtual_is_mounted_sig(h->thread) ||
+	    !method_is_sig(load64_sig(b->base + (uint32_t)vm_sig.nm_method),
+			   "jdk/internal/vm/Continuation", "enterSpecial"))
+		return false;
+	__atomic_store_n(&code_places_sig.wanted, true, __ATOMIC_RELAXED);
+	return true;
+}
+
 bool compiled_frame_sig(struct hot *h, const struct blob *b)
 {
 	uint64_t pc = h->at.pc;
@@ -163,7 +178,7 @@ bool compiled_frame_sig(struct hot *h, const struct blob *b)
 		pc = compiled_real_pc_sig(b, pc, h->at.sp);
 	scopes_push_sig(h, b, pc);
 	h->java_seen = true;
-	if (b->base == code_places_sig.enter_special && !h->leaf) {
+	if (!h->leaf && is_enter_special(h, b)) {
 		continuation_learn_sig(h);
 		virtual_identity_sig(h);
 		return false; /* a virtual thread's root */
