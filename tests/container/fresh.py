@@ -1,0 +1,87 @@
+"""tests/run on a fresh Debian 12: a root with nothing in it but Debian's minimal set, into which tests/run
+installs what its lists name. It builds everything there and runs a part of the tests, at least one for each
+program that the tests start. So a package that a developer's machine has, and no list names, fails here.
+
+fresh.py [--only REGEX] [--keep]"""
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "harness"))
+import jdks  # noqa: E402
+import kindling  # noqa: E402
+
+TOP = os.path.realpath(os.path.join(HERE, "..", ".."))
+# jattach, a JDK from PyPI, chromium, runc and whatever the builds need
+SMOKE = r"^(unit\.test_wire|jvm\.agent_session_.*|e2e\.inject25|e2e\.flamegraph_page|container\.runc)$"
+# what registries need to be reached from this machine, where it has them
+SETUP = ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf", "/etc/apt/apt.conf")
+AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt" # this machine's; the root's own are written anew by its packages
+# a root of its own with this machine's /proc, /sys and /dev; runc pivots, so a chroot would not do
+ENTER = """
+mount --make-rprivate / && mount --bind "$1" "$1" && cd "$1" && mkdir -p old proc sys dev
+for d in proc sys dev; do mount --rbind /$d $d; done
+mount --bind "$2" var/cache/apt/archives
+pivot_root . old && cd / && umount -l old && rmdir old
+cd /kindling && exec tests/run --only "$3"
+"""
+
+
+def make(root):
+    done = subprocess.run(["mmdebstrap", "--mode=root", "--variant=minbase",
+                           # the archive's dates may be behind this machine's clock
+                           "--aptopt=Acquire::Check-Valid-Until \"false\"", "--aptopt=Acquire::Check-Date \"false\"",
+                           "--aptopt=Binary::apt-get::APT::Keep-Downloaded-Packages \"true\"",
+                           "bookworm", root, jdks.MIRROR], capture_output=True, text=True)
+    if done.returncode != 0:
+        kindling.skip("a root of Debian 12 could not be made: " + done.stderr.strip()[-300:])
+    os.mkdir(root + "/kindling")
+    tar = subprocess.Popen(["tar", "-C", TOP, "-c", "--exclude=./build", "--exclude=./.git", "."], stdout=subprocess.PIPE)
+    subprocess.run(["tar", "-C", root + "/kindling", "-x"], stdin=tar.stdout, check=True)
+    if tar.wait() != 0:
+        raise AssertionError("the checkout could not be copied")
+    for path in SETUP:
+        if os.path.exists(path):
+            os.makedirs(os.path.dirname(root + path), exist_ok=True)
+            shutil.copy(os.path.realpath(path), root + path)
+    if os.path.exists(AUTHORITIES):
+        shutil.copy(AUTHORITIES, root + "/kindling-authorities.crt")
+
+
+def environment():
+    """Only what reaching a registry needs: nothing of this machine's programs, and no test's mark."""
+    kept = {k: v for k, v in os.environ.items()
+            if k.lower().endswith("_proxy") or k in ("PIP_INDEX_URL", "PIP_DEFAULT_TIMEOUT")}
+    if os.path.exists(AUTHORITIES):
+        kept["PIP_CERT"] = "/kindling-authorities.crt"
+    return {**kept, "CI": "true", "HOME": "/root", "LANG": "C.UTF-8",
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=SMOKE, metavar="REGEX", help="which tests run there")
+    parser.add_argument("--keep", action="store_true", help="leave the root behind and say where it is")
+    args = parser.parse_args()
+    if os.geteuid() != 0 or not shutil.which("mmdebstrap"):
+        kindling.skip("a root of its own needs root and mmdebstrap (apt-get install mmdebstrap)")
+    archives = os.path.join(jdks.cache_dir(), "fresh-archives")
+    os.makedirs(archives + "/partial", exist_ok=True)
+    root = tempfile.mkdtemp(prefix="kindling-fresh-")
+    try:
+        make(root)
+        return subprocess.run(["unshare", "--mount", "sh", "-ec", ENTER, "sh", root, archives, args.only],
+                              env=environment()).returncode
+    finally:
+        if args.keep:
+            print("the root is " + root)
+        else:
+            subprocess.run(["rm", "-rf", "--one-file-system", root])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
