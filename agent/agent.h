@@ -34,14 +34,16 @@ struct books {
 	struct event_books of[WIRE_EVENT_COUNT];
 	uint64_t broken, exited; /* of CPU samples */
 	uint64_t short_waits, short_waits_ns, unpaired_waits;
-	uint64_t handler_ns;
-	uint64_t handler_time[WIRE_TIME_COUNT]; /* samples */
+	uint64_t handled; /* samples that handlers took */
+	uint64_t handler_ns; /* their CPU time, by handler_cost.h; the agent's thread adds */
+	uint64_t handler_time[WIRE_TIME_COUNT]; /* of those that are timed */
 };
 
 struct agent {
 	JavaVM *vm;
 	JNIEnv *env; /* of the agent's thread */
 	struct books books;
+	uint64_t housekeeping_ns; /* of its thread's CPU time, whatever the interval is */
 	struct ring ring;
 	int wake_fd; /* eventfd: a handler wakes the idle writer */
 	uint32_t writer_idle; /* 1 = the writer waits for wake_fd */

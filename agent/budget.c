@@ -1,47 +1,36 @@
 /*
- * See budget.h. What costs: handlers and the agent's thread for CPU samples; application threads
- * and the agent's thread for waits that are told. Of the two the one that costs more is made to
- * come less often. Both come back when little is used.
+ * See budget.h. Of the agent's costs the interval changes only those of samples: the handler's, and
+ * what the agent's thread spends on taking them in and sending them. The interval is as long as
+ * makes these fit into what the other costs leave of max_cpu, half of it at least. What a shorter
+ * interval would cost is known from what a sample costs, so the agent comes back to it as soon as
+ * it fits.
  */
-#include "agent/budget.h"
+#include "agent/budget_priv.h"
 
 #include <stdio.h>
-#include <string.h>
+#include <time.h>
 #include "agent/engine/cpu_timer.h"
-#include "agent/events/events.h"
-#include "agent/events/unknown_owner.h"
+#include "agent/engine/handler_cost.h"
 #include "agent/writer.h"
 
 #define INTERVAL_NS_MIN (NS_PER_MS / 10)
 #define INTERVAL_NS_MAX NS_PER_S
-#define LOCK_NS_MAX	(10 * NS_PER_S)
 #define MAX_CPU_DEFAULT 10 /* permille of the process's own CPU time */
-#define CPU_FLOOR_NS	NS_PER_MS /* per second: less than this is always allowed */
-/* ... and so much for waits, or those of an application that does little else would go untold */
-#define WAITS_FLOOR_NS (10 * NS_PER_MS)
-#define LOOK_BACK_S    4 /* one second alone is noise: a pass over all threads falls into it */
-#define HURRY	       4 /* times what is allowed: waits that cost so much are not waited for */
-#define LENGTHS	       34 /* powers of two of ns; the last is longer than LOCK_NS_MAX */
-
-struct clocks {
-	uint64_t handler_ns, thread_ns, waits_ns, process_ns, at_ns;
-	uint64_t samples, waits; /* taken */
-};
+/* The first stacks, names and libraries of a session cost once what no interval makes cheaper. */
+#define STARTING_NS (5 * NS_PER_S)
+#define LOOK_BACK   10 /* looks, one a second as a rule */
+#define LOOKS_MIN   5 /* after a change */
+#define SAMPLES_MIN 20u /* fewer say nothing about the cost of one */
+#define STEP_MAX    4 /* times as long at once: what is measured may be a moment's */
 
 static struct {
-	struct clocks past[LOOK_BACK_S]; /* a ring of seconds */
-	struct clocks hurry; /* at the last budget_hurry() */
-	uint32_t seconds; /* seen since the start or the last change */
-	uint32_t lengths[LENGTHS]; /* of the waits told since then */
-	bool noted; /* the reader knows of another threshold than START's */
-} budget;
-
-void budget_wait(uint64_t duration_ns)
-{
-	int i = duration_ns ? 63 - __builtin_clzll(duration_ns) : 0;
-
-	budget.lengths[i < LENGTHS ? i : LENGTHS - 1]++;
-}
+	struct clocks past[LOOK_BACK]; /* a ring of looks */
+	uint32_t looks; /* since the start or the last change */
+	uint64_t begin_ns; /* STARTING_NS later costs are looked at */
+	uint64_t dear_ns; /* a sample's cost when the interval had to be made longer; 0 = it is not */
+	char note[192]; /* for the reader */
+	bool noted, note_due;
+} interval;
 
 static uint64_t clamp(uint64_t ns)
 {
@@ -55,14 +44,20 @@ uint64_t budget_interval(const struct wire_start *start)
 	return clamp(start->interval_ns);
 }
 
-static struct clocks read_clocks(void)
+static uint64_t permille(const struct wire_start *start)
+{
+	return start->max_cpu_permille ? start->max_cpu_permille : MAX_CPU_DEFAULT;
+}
+
+struct clocks budget_clocks(void)
 {
 	const struct event_books *waits = &agent.books.of[WIRE_EVENT_LOCK];
 
+	handler_cost_book();
 	return (struct clocks){
 		.handler_ns = agent.books.handler_ns,
-		/* what no interval and no threshold makes cheaper is not theirs */
-		.thread_ns = thread_cpu_ns(0) - unknown_owner_cpu_ns(),
+		.writer_ns = thread_cpu_ns(0) - agent.housekeeping_ns,
+		.fixed_ns = agent.housekeeping_ns,
 		.waits_ns = waits->cost_ns,
 		.process_ns = process_cpu_ns(),
 		.at_ns = mono_ns(),
@@ -71,161 +66,178 @@ static struct clocks read_clocks(void)
 	};
 }
 
+uint64_t budget_allowed(const struct wire_start *start, const struct clocks *then,
+			const struct clocks *now)
+{
+	uint64_t allowed = (now->process_ns - then->process_ns) * permille(start) / 1000;
+	uint64_t floor_ns = (now->at_ns - then->at_ns) / (NS_PER_S / CPU_FLOOR_NS);
+
+	return allowed > floor_ns ? allowed : floor_ns;
+}
+
+/* ---- what the reader is told ------------------------------------------------------------- */
+
+static void tell(void)
+{
+	if (interval.note_due)
+		interval.note_due =
+			writer_fault(WIRE_NOTE, 0, "interval", interval.note) != WRITER_OK;
+	interval.noted = interval.note[0] != '\0';
+}
+
+/* @use: of the process's CPU time, at the interval that is asked for. */
+static void tell_longer(const struct wire_start *start, double use)
+{
+	interval.note[0] = '\0';
+	if (engine.interval_ns != budget_interval(start))
+		snprintf(interval.note, sizeof(interval.note),
+			 "a sample every %.3g ms of CPU time and not every %.3g ms, which would take "
+			 "%.2g %% of the application's CPU time: max_cpu is %.2g %%",
+			 (double)engine.interval_ns / NS_PER_MS,
+			 (double)budget_interval(start) / NS_PER_MS, 100 * use,
+			 (double)permille(start) / 10);
+	interval.note_due = interval.note[0] || interval.noted;
+	tell();
+}
+
+/* ---- the interval -------------------------------------------------------------------------- */
+
 static void remember(const struct clocks *now)
 {
-	budget.past[budget.seconds++ % LOOK_BACK_S] = *now;
+	interval.past[interval.looks++ % LOOK_BACK] = *now;
 }
 
-static void begin_again(void)
+static void begin_again(const struct clocks *now)
 {
-	struct clocks now = read_clocks();
-
-	budget.seconds = 0;
-	budget.hurry = now;
-	memset(budget.lengths, 0, sizeof(budget.lengths));
-	remember(&now);
+	interval.looks = 0;
+	remember(now);
 }
 
-static uint64_t less(uint64_t now, uint64_t wanted)
+void budget_begin(const struct wire_start *start)
 {
-	return now * 2 / 3 > wanted ? now * 2 / 3 : wanted;
+	struct clocks now = budget_clocks();
+
+	interval.begin_ns = now.at_ns;
+	interval.dear_ns = 0;
+	tell_longer(start, 0);
+	begin_again(&now);
+	budget_waits_begin(&now);
 }
 
-static void tell_threshold(uint64_t wanted)
+/* The interval between two samples of a busy thread, as it is: timers keep none below the tick. */
+static uint64_t spacing(uint64_t interval_ns)
 {
-	static char note[128];
+	struct timespec tick = { 0, 0 };
 
-	note[0] = '\0';
-	if (events.lock_min_ns != wanted)
-		snprintf(
-			note, sizeof(note),
-			"waits below %llu ms are only counted: telling of shorter ones takes more CPU than max_cpu",
-			(unsigned long long)(events.lock_min_ns / NS_PER_MS));
-	if (note[0] || budget.noted)
-		budget.noted = writer_fault(WIRE_NOTE, 0, "budget", note) == WRITER_OK
-				       ? note[0] != '\0'
-				       : budget.noted;
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	return engine.host || interval_ns > (uint64_t)tick.tv_nsec ? interval_ns :
+								     (uint64_t)tick.tv_nsec;
 }
 
-void budget_begin(void)
-{
-	tell_threshold(events.lock_min_ns);
-	begin_again();
-}
+struct cost {
+	uint64_t sample_ns; /* of one */
+	uint64_t samples; /* at the interval in force */
+	uint64_t others_ns; /* that no interval changes */
+	uint64_t allowed_ns; /* of all */
+	uint64_t process_ns; /* the application's */
+};
 
-static bool set(const struct wire_start *start, uint64_t interval_ns, uint64_t lock_min_ns)
+/* What few samples cost, or none, is not known: then what they did before the interval was longer.
+ * false = too little is known. */
+static bool measure(const struct wire_start *start, const struct clocks *now, struct cost *ret)
 {
-	if (interval_ns == engine.interval_ns && lock_min_ns == events.lock_min_ns)
+	const struct clocks *then = &interval.past[0];
+	uint64_t writer_ns, n;
+
+	if (interval.looks >= LOOK_BACK)
+		then = &interval.past[interval.looks % LOOK_BACK];
+	ret->samples = now->samples - then->samples;
+	if (interval.looks < LOOKS_MIN || (ret->samples < SAMPLES_MIN && !interval.dear_ns))
 		return false;
-	if (interval_ns != engine.interval_ns)
-		engine_set_interval(interval_ns);
-	if (lock_min_ns != events.lock_min_ns) {
-		__atomic_store_n(&events.lock_min_ns, lock_min_ns, __ATOMIC_RELAXED);
-		tell_threshold(events_lock_min_ns(start));
-	}
-	begin_again();
+	n = ret->samples + now->waits - then->waits;
+	writer_ns = n ? (now->writer_ns - then->writer_ns) * ret->samples / n : 0;
+	ret->sample_ns = interval.dear_ns;
+	if (ret->samples >= SAMPLES_MIN)
+		ret->sample_ns =
+			(now->handler_ns - then->handler_ns + writer_ns) / ret->samples;
+	ret->others_ns = now->fixed_ns - then->fixed_ns + now->waits_ns - then->waits_ns +
+			 (now->writer_ns - then->writer_ns - writer_ns);
+	ret->allowed_ns = budget_allowed(start, then, now);
+	ret->process_ns = now->process_ns - then->process_ns;
 	return true;
 }
 
-/* What was used in the seconds past, and what might have been. */
-struct use {
-	uint64_t ours, of_waits, allowed, allowed_waits;
-};
-
-static void measure(const struct clocks *then, const struct clocks *now, uint64_t permille,
-		    struct use *u)
+/* The shortest interval that keeps what is allowed. */
+static uint64_t that_fits(const struct cost *c, uint64_t sample_ns)
 {
-	uint64_t waits = now->waits - then->waits, n = now->samples - then->samples + waits;
-	uint64_t thread_ns = now->thread_ns - then->thread_ns;
-	uint64_t elapsed_ns = now->at_ns - then->at_ns;
-	uint64_t floor_ns = elapsed_ns / (NS_PER_S / CPU_FLOOR_NS);
+	uint64_t room_ns = c->allowed_ns > c->others_ns ? c->allowed_ns - c->others_ns : 0;
 
-	u->of_waits = now->waits_ns - then->waits_ns;
-	u->ours = now->handler_ns - then->handler_ns + thread_ns + u->of_waits;
-	if (n)
-		u->of_waits += thread_ns * waits / n;
-	u->allowed = (now->process_ns - then->process_ns) * permille / 1000;
-	if (u->allowed < floor_ns)
-		u->allowed = floor_ns;
-	u->allowed_waits = elapsed_ns / (NS_PER_S / WAITS_FLOOR_NS);
+	if (room_ns < c->allowed_ns / 2)
+		room_ns = c->allowed_ns / 2;
+	if (!room_ns)
+		return engine.interval_ns;
+	return clamp((uint64_t)((double)spacing(engine.interval_ns) * (double)c->samples *
+				(double)sample_ns / (double)room_ns));
 }
 
-/* The longest of the waits told since the last change, as many as may be: how long they are at
- * least. */
-static uint64_t longest(const struct use *u)
+static uint64_t choose(const struct wire_start *start, const struct cost *c)
 {
-	uint64_t all = 0, n = 0, may;
-	int i = LENGTHS;
+	uint64_t asked = budget_interval(start), is = engine.interval_ns;
+	uint64_t fits = that_fits(c, c->sample_ns), cheap;
 
-	for (int k = 0; k < LENGTHS; k++)
-		all += budget.lengths[k];
-	may = all * u->allowed / u->ours;
-	while (i > 0 && n + budget.lengths[i - 1] <= may)
-		n += budget.lengths[--i];
-	return all ? 1ull << i : 0;
+	if (fits > is + is / 10) { /* what is over by less is noise */
+		if (!interval.dear_ns)
+			interval.dear_ns = c->sample_ns;
+		return fits < spacing(is) * STEP_MAX ? fits : spacing(is) * STEP_MAX;
+	}
+	/* rare samples cost more each, as caches are cold and batches small: where they come often
+	 * they may cost what they did before */
+	if (interval.dear_ns && interval.dear_ns < c->sample_ns)
+		fits = that_fits(c, interval.dear_ns);
+	cheap = fits > asked ? fits : asked;
+	return cheap == asked || cheap < is - is / 4 ? cheap : is;
 }
 
-static uint64_t raise_threshold(uint64_t now, const struct use *u)
+static bool keep_interval(const struct wire_start *start, const struct clocks *now)
 {
-	uint64_t times = u->ours / u->allowed, next = longest(u);
+	struct cost c;
+	uint64_t next;
+	double use;
 
-	if (!next)
-		next = now * (times > 8 ? 8 : times);
-	if (next < now * 2)
-		next = now * 2;
-	return next < LOCK_NS_MAX ? next : LOCK_NS_MAX;
-}
-
-bool budget_hurry(const struct wire_start *start)
-{
-	uint64_t permille = start->max_cpu_permille ? start->max_cpu_permille : MAX_CPU_DEFAULT;
-	uint64_t cost_ns = agent.books.of[WIRE_EVENT_LOCK].cost_ns - budget.hurry.waits_ns;
-	uint64_t elapsed_ns = mono_ns() - budget.hurry.at_ns;
-	struct clocks now;
-	struct use u;
-
-	if (start->flags & WIRE_START_NO_BUDGET)
-		return false;
-	/* the process's clock is not cheap with thousands of threads */
-	if (cost_ns < HURRY * elapsed_ns / (NS_PER_S / WAITS_FLOOR_NS)) {
-		budget.hurry.waits_ns += cost_ns;
-		budget.hurry.at_ns += elapsed_ns;
+	tell();
+	if (now->at_ns < interval.begin_ns + STARTING_NS) {
+		begin_again(now);
 		return false;
 	}
-	now = read_clocks();
-	measure(&budget.past[(budget.seconds - 1) % LOOK_BACK_S], &now, permille, &u);
-	budget.hurry.waits_ns = now.waits_ns;
-	budget.hurry.at_ns = now.at_ns;
-	if (u.of_waits < HURRY * u.allowed || u.of_waits < HURRY * u.allowed_waits)
+	if (!measure(start, now, &c)) {
+		remember(now);
 		return false;
-	return set(start, engine.interval_ns, raise_threshold(events.lock_min_ns, &u));
+	}
+	remember(now);
+	next = choose(start, &c);
+	if (next == engine.interval_ns)
+		return false;
+	use = (double)spacing(engine.interval_ns) / (double)spacing(budget_interval(start));
+	use = (use * (double)c.sample_ns * (double)c.samples + (double)c.others_ns) /
+	      (double)(c.process_ns ? c.process_ns : 1);
+	if (next == budget_interval(start))
+		interval.dear_ns = 0;
+	engine_set_interval(next);
+	tell_longer(start, use);
+	begin_again(now);
+	return true;
 }
 
 bool budget_keep(const struct wire_start *start)
 {
-	uint64_t permille = start->max_cpu_permille ? start->max_cpu_permille : MAX_CPU_DEFAULT;
-	uint64_t interval = engine.interval_ns, lock_min = events.lock_min_ns;
-	uint64_t wanted = clamp(start->interval_ns), lock_wanted = events_lock_min_ns(start);
-	const struct clocks *then = &budget.past[budget.seconds % LOOK_BACK_S];
-	struct clocks now = read_clocks();
-	struct use u;
+	struct clocks now;
+	bool changed;
 
 	if (start->flags & WIRE_START_NO_BUDGET)
 		return false;
-	if (budget.seconds < LOOK_BACK_S) {
-		remember(&now);
-		return false;
-	}
-	measure(then, &now, permille, &u);
-	remember(&now);
-	if (u.ours > u.allowed && u.of_waits > u.ours / 2) {
-		if (u.of_waits > u.allowed_waits)
-			lock_min = raise_threshold(lock_min, &u);
-	} else if (u.ours > u.allowed) {
-		interval = clamp(interval + interval / 2);
-	} else if (u.ours < u.allowed / 2) {
-		interval = less(interval, wanted);
-		lock_min = less(lock_min, lock_wanted);
-	}
-	return set(start, engine.running ? interval : engine.interval_ns, lock_min);
+	now = budget_clocks();
+	changed = budget_waits_keep(start, &now);
+	if (engine.running)
+		changed |= keep_interval(start, &now);
+	return changed;
 }

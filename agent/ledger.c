@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 #include "agent/engine/cpu_timer.h"
+#include "agent/engine/handler_cost.h"
 #include "agent/events/waits.h"
 #include "agent/thread_states.h"
 #include "agent/threads.h"
@@ -32,6 +33,7 @@ static uint64_t finished(enum wire_event event)
 
 bool ledger_snapshot(struct books *ret, uint64_t *ret_head)
 {
+	handler_cost_book();
 	for (int i = 0; i < 2000; i++) {
 		uint64_t done[WIRE_EVENT_COUNT];
 		bool all = true;

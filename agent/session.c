@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include "agent/budget.h"
 #include "agent/engine/cpu_timer.h"
+#include "agent/engine/handler_cost.h"
 #include "agent/engine/wall.h"
 #include "agent/events/waits.h"
 #include "agent/hello.h"
@@ -184,7 +185,7 @@ static void start_sampling(int r, const char *step, const char *why)
 	session.next_scan_ns = now + SCAN_NS;
 	session.next_names_ns = now + NAMES_NS;
 	events_begin(&session.start);
-	budget_begin();
+	budget_begin(&session.start);
 	threads_refresh(true);
 	(void)writer_flush();
 	if (engine.host) /* only now does the daemon know where to send signals */
@@ -290,7 +291,7 @@ static void on_start(const struct wire_start *start)
 	if (!same)
 		end_session();
 	keep_start(start);
-	ledger.details = start->flags & WIRE_START_DETAILS;
+	ledger.details = handler_cost.each = start->flags & WIRE_START_DETAILS;
 	if (!same) {
 		begin_session();
 	} else if (session.state == PAUSED) {
@@ -304,9 +305,9 @@ static void on_start(const struct wire_start *start)
 			start_sampling(0, "", "");
 		} else {
 			events_begin(start);
-			if (wants_cpu(start))
+			if (wants_cpu(start) && budget_interval(start) != engine.interval_ns)
 				engine_set_interval(budget_interval(start));
-			budget_begin();
+			budget_begin(start);
 		}
 		session.ledger_due = writer_ledger() != WRITER_OK;
 	}
@@ -420,13 +421,27 @@ static void tell_left_out(void)
 		session.left_out = n;
 }
 
+static void tick_events(uint64_t now)
+{
+	uint64_t begin_ns;
+
+	if (events_next_ns() > now && thread_states_next_ns() > now)
+		return;
+	begin_ns = thread_cpu_ns(0);
+	events_tick(now);
+	thread_states_tick(now);
+	agent.housekeeping_ns += thread_cpu_ns(0) - begin_ns;
+}
+
 static enum writer_result once_a_second(uint64_t now)
 {
 	enum writer_result r = WRITER_OK;
+	uint64_t begin_ns = thread_cpu_ns(0);
 
 	look_at_threads(now);
 	walker_refresh();
 	tell_left_out();
+	agent.housekeeping_ns += thread_cpu_ns(0) - begin_ns;
 	if (budget_keep(&session.start))
 		session.ledger_due = true;
 	if (session.ledger_due || taken() != session.taken_at_ledger) {
@@ -444,8 +459,7 @@ static void run_once(uint64_t now)
 
 	if (r != WRITER_GONE) {
 		threads_refresh(false);
-		events_tick(now);
-		thread_states_tick(now);
+		tick_events(now);
 	}
 	if (every(&session.next_hurry_ns, now, HURRY_NS) && budget_hurry(&session.start))
 		session.ledger_due = true;
@@ -495,7 +509,7 @@ static void gather(void)
 			(void)poll(&hurry, 1, (int)((next - now + NS_PER_MS - 1) / NS_PER_MS));
 		if (hurry.revents & POLLIN)
 			(void)!read(agent.wake_fd, &count, sizeof(count));
-		events_tick(mono_ns());
+		tick_events(mono_ns());
 	}
 }
 

@@ -11,10 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 #include "agent/agent.h"
+#include "agent/engine/handler_cost.h"
 #include "agent/engine/slots.h"
 #include "agent/engine/wall.h"
-
-#define HANDLER_NS_MAX NS_PER_MS /* more than this was preemption, not our work */
 
 /* Host: what a signal that came so late stands for nobody knows. Below it, one may wait for the end
  * of a long system call: then the stack it finds is the right one for all of the time. */
@@ -22,6 +21,7 @@
 #define LAG_INTERVALS_MAX 16
 
 struct engine engine;
+struct handler_cost handler_cost;
 struct scratch scratch[SCRATCH_BUFFERS];
 
 /* Tids come one after the other and wander: a few pages serve most JVMs, the rest of the table is
@@ -199,16 +199,26 @@ static void push_sig(struct ring_sample *head, struct slot *slot, void *ucontext
 	__atomic_store_n(&s->busy, 0, __ATOMIC_RELEASE);
 }
 
+void handler_took_sig(uint64_t ns)
+{
+	uint32_t i = __atomic_fetch_add(&handler_cost.n, 1, __ATOMIC_ACQ_REL);
+
+	__atomic_store_n(&handler_cost.took_ns[i & (HANDLER_RECENT - 1)],
+			 ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX, __ATOMIC_RELAXED);
+	add_sig(&agent.books.handler_time[wire_time_bucket(ns)], 1);
+}
+
 void engine_sample_sig(struct ring_sample *head, struct slot *slot, void *ucontext)
 {
-	uint64_t took_ns;
+	uint64_t n = __atomic_fetch_add(&agent.books.handled, 1, __ATOMIC_RELAXED);
+	bool timed = handler_is_timed_sig(n);
+	uint64_t begin_ns = timed ? clock_ns_sig(CLOCK_THREAD_CPUTIME_ID) : 0;
 
 	take_sig(head);
 	head->mono_ns = mono_ns_sig();
 	push_sig(head, slot, ucontext);
-	took_ns = mono_ns_sig() - head->mono_ns;
-	add_sig(&agent.books.handler_ns, took_ns < HANDLER_NS_MAX ? took_ns : HANDLER_NS_MAX);
-	add_sig(&agent.books.handler_time[wire_time_bucket(took_ns)], 1);
+	if (timed)
+		handler_took_sig(clock_ns_sig(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 }
 
 /* One signal of a thread that stands for @weight_ns. */

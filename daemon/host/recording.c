@@ -25,30 +25,23 @@ static struct target *target_of(const struct recording *r)
 	return NULL;
 }
 
-/* A START that asks for what the recording needs: more events, another interval. */
+/* A START that asks for what the recording needs: its interval, or the one of the settings, whatever
+ * the agent's budget has made of that, and more events. */
 static int ask_more(struct recording *r, struct target *t)
 {
-	unsigned before = target_asked_events(t);
-
 	t->wanted_events = r->events;
 	if (r->events & 1u << WIRE_EVENT_WALL)
 		snprintf(t->wanted_threads, sizeof(t->wanted_threads), "%s", r->thread);
-	if (r->interval_ns)
-		return target_start(t, r->interval_ns, true);
-	return target_asked_events(t) == before ? 0 : target_start(t, t->interval_ns, t->no_budget);
+	return target_start(
+		t, r->interval_ns ? r->interval_ns : r->host->config->cpu_interval_ns, true);
 }
 
 /* And one that no longer does. */
 static void ask_less(struct recording *r, struct target *t)
 {
-	unsigned before = target_asked_events(t);
-
 	t->wanted_events = 0;
 	t->wanted_threads[0] = '\0';
-	if (r->interval_ns)
-		(void)target_start(t, r->host->config->cpu_interval_ns, false);
-	else if (target_asked_events(t) != before)
-		(void)target_start(t, t->interval_ns, t->no_budget);
+	(void)target_start(t, r->host->config->cpu_interval_ns, false);
 }
 
 int recording_new(struct host *h, struct target *t, const struct recording_options *o,
@@ -73,7 +66,7 @@ int recording_new(struct host *h, struct target *t, const struct recording_optio
 	r->interval_ns = o->interval_ns;
 	r->events = o->events;
 	snprintf(r->thread, sizeof(r->thread), "%s", o->thread ? o->thread : "");
-	live_tap_profile(r->tap)->no_budget = o->interval_ns != 0;
+	live_tap_profile(r->tap)->no_budget = true;
 	error = ask_more(r, t);
 	if (error < 0) {
 		t->wanted_events = 0;

@@ -1,6 +1,6 @@
 /*
- * A recording of one streaming target: changes the interval of CPU samples and what is collected,
- * collects, puts both back at the end.
+ * A recording of one streaming target: lifts the agent's CPU budget, changes the interval of CPU
+ * samples and what is collected, collects, puts all back at the end.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 #define RECORDING_THREAD_MAX 128 /* bytes of a filter by name, with the 0; longer ones are cut */
 
 struct recording_options {
-	uint64_t interval_ns; /* of CPU samples, and no CPU budget then; 0 = leave both */
+	uint64_t interval_ns; /* of CPU samples; 0 = that of the settings */
 	unsigned events; /* bits 1 << enum wire_event */
 	const char *thread; /* only threads with this in their name; NULL = all */
 };

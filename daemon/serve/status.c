@@ -158,6 +158,8 @@ static cJSON *target_json(const struct target *t)
 	cJSON_AddItemToObject(o, "notes", notes_json(t));
 	cJSON_AddItemToObject(o, "profilers", profilers_json(t)); /* of others */
 	add_u64(o, "interval_ns", target_interval_ns(t));
+	/* longer than this: the kernel's tick, the host engine's shortest, or a note says why */
+	add_u64(o, "interval_asked_ns", t->interval_ns);
 	add_u64(o, "attempts", t->attempts);
 	add_text(o, "placement", inject_strategy_name(t->placement));
 	if (t->retry_mono_ns > clock_mono_ns())

@@ -21,7 +21,7 @@
 #include "daemon/target/crash.h"
 
 #define TARGETS_MAX 1024
-#define NOTES_MAX   8 /* of one target */
+#define NOTES_MAX   12 /* of one target */
 
 enum target_state {
 	TARGET_FOUND,

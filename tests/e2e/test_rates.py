@@ -2,6 +2,7 @@
 lets us use BPF; skipped elsewhere, but for what happens where it is refused."""
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -9,7 +10,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import (Daemon, Jvm, agent_copies, books_hold, timers, wait_for)  # noqa: E402
+from kindling import (BUILD, Daemon, Jvm, agent_copies, books_hold, timers, wait_for)  # noqa: E402
 from test_jvm import METHODS, shares_by_thread  # noqa: E402
 
 MAJOR = "17"
@@ -139,10 +140,11 @@ class Window:
 
     @staticmethod
     def look(daemon, jvm):
-        """From one LEDGER: all of it is of the same moment."""
-        agent = daemon.target(jvm.pid)["agent"]
+        """From one LEDGER: all of it is of the same moment. What threads book at their end, no signal made."""
+        target = daemon.target(jvm.pid)
+        agent, at_end = target["agent"], target["samples"]["exited_between_ticks"]
         own_ns = agent["cpu_ns"] - agent["handler_ns"]  # of the agent's own thread, which is not sampled
-        return {"cpu_ns": agent["process_cpu_ns"] - own_ns, "samples": agent["taken"], "taken_ns": agent["taken_ns"]}
+        return {"cpu_ns": agent["process_cpu_ns"] - own_ns, "samples": agent["taken"] - at_end, "taken_ns": agent["taken_ns"]}
 
     def __getitem__(self, key):
         return self.end[key] - self.start[key]
@@ -198,6 +200,7 @@ class Rates(unittest.TestCase):
         with Daemon(settings("200us", max_cpu="0.5%")) as daemon, Jvm(MAJOR) as jvm:
             self.hosted(daemon, jvm)
             wait_for("a longer interval", lambda: daemon.target(jvm.pid)["interval_ns"] > 400000, 60)
+            time.sleep(1)  # until the host has it too
             before = daemon.target(jvm.pid)["interval_ns"]
             window = Window(daemon, jvm, 3)
             after = daemon.target(jvm.pid)["interval_ns"]
@@ -207,7 +210,20 @@ class Rates(unittest.TestCase):
             self.assertLess(window.rate(), 1.25e9 / min(before, after))
             self.assertGreater(window.rate(), 0.6e9 / max(before, after))
             self.assertAlmostEqual(window.ratio(), 1, delta=0.03)
+            self.said_and_not_recorded(daemon, jvm)
             self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def said_and_not_recorded(self, daemon, jvm):
+        """A longer interval is said in status, and a recording has the one of the settings."""
+        target = daemon.target(jvm.pid)
+        self.assertEqual(target["interval_asked_ns"], 200000)
+        self.assertRegex(" ".join(n["what"] for n in target["notes"] if n["step"] == "interval"),
+                         r"a sample every \S+ ms of CPU time and not every 0.2 ms, .* max_cpu is 0.5 %")
+        with subprocess.Popen([BUILD + "/bin/kindling", "--socket", daemon.socket, "record", str(jvm.pid), "-d", "60s", "-o",
+                               daemon.dir + "/r.txt"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as recording:
+            wait_for("the configured interval", lambda: daemon.target(jvm.pid)["interval_ns"] == 200000)
+            self.assertEqual([n for n in daemon.target(jvm.pid)["notes"] if n["step"] == "interval"], [])
+            recording.send_signal(signal.SIGINT)
 
     def test_a_recording_changes_to_the_host_engine_and_back(self):
         with Daemon() as daemon, Jvm(MAJOR) as jvm:

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "agent/budget.h"
 #include "agent/engine/cpu_timer.h"
+#include "agent/engine/handler_cost.h"
 #include "agent/engine/wall.h"
 #include "agent/events/open.h"
 #include "agent/events/waits.h"
@@ -117,6 +118,10 @@ uint64_t events_bytes(void)
 void waits_counts(uint64_t *ret_short, uint64_t *ret_short_ns, uint64_t *ret_unpaired)
 {
 	*ret_short = *ret_short_ns = *ret_unpaired = 0;
+}
+
+void handler_cost_book(void)
+{
 }
 
 void budget_wait(uint64_t duration_ns)

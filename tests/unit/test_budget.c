@@ -3,11 +3,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 #include "agent/budget.h"
 #include "agent/engine/cpu_timer.h"
+#include "agent/engine/handler_cost.h"
 #include "agent/events/events.h"
-#include "agent/events/unknown_owner.h"
 #include "agent/writer.h"
 
 struct agent agent;
@@ -15,7 +16,7 @@ struct engine engine;
 struct events events;
 
 static uint64_t clock_ns, thread_ns, process_ns;
-static char note[256];
+static char note[256], interval_note[256];
 static uint64_t process_share_ms = 1000; /* of CPU in a second */
 
 uint64_t mono_ns(void)
@@ -29,11 +30,8 @@ uint64_t thread_cpu_ns(uint32_t tid)
 	return thread_ns;
 }
 
-static uint64_t looks_ns; /* of the agent's thread, for owners that are not known */
-
-uint64_t unknown_owner_cpu_ns(void)
+void handler_cost_book(void)
 {
-	return looks_ns;
 }
 
 uint64_t process_cpu_ns(void)
@@ -51,8 +49,10 @@ enum writer_result writer_fault(enum wire_type type, uint32_t code, const char *
 {
 	assert_int_equal(type, WIRE_NOTE);
 	assert_int_equal(code, 0);
-	assert_string_equal(step, "budget");
-	strncpy(note, what, sizeof(note) - 1);
+	if (strcmp(step, "interval") == 0)
+		strncpy(interval_note, what, sizeof(interval_note) - 1);
+	else
+		strncpy(note, what, sizeof(note) - 1);
 	return WRITER_OK;
 }
 
@@ -65,8 +65,10 @@ static int begin(void **state)
 	engine.interval_ns = start.interval_ns;
 	engine.running = true;
 	events.lock_min_ns = events_lock_min_ns(&start);
-	budget_begin();
-	note[0] = '\0';
+	engine.host = 1; /* no tick */
+	agent.housekeeping_ns = thread_ns = 0;
+	budget_begin(&start);
+	note[0] = interval_note[0] = '\0';
 	return 0;
 }
 
@@ -78,7 +80,7 @@ static void second(uint64_t handler_ms, uint64_t waits_ms)
 	clock_ns += NS_PER_S;
 	process_ns += process_share_ms * NS_PER_MS;
 	agent.books.handler_ns += handler_ms * NS_PER_MS;
-	agent.books.of[WIRE_EVENT_CPU].taken += 100;
+	agent.books.of[WIRE_EVENT_CPU].taken += NS_PER_S / engine.interval_ns;
 	waits->cost_ns += waits_ms * NS_PER_MS;
 	waits->taken += 1000 * waits_ms;
 	(void)budget_keep(&start);
@@ -99,12 +101,130 @@ static void within_the_budget_nothing_changes(void **state)
 	assert_string_equal(note, "");
 }
 
-static void samples_that_cost_too_much_come_less_often(void **state)
+/* A second of a process that uses one CPU, where a sample costs so much, and the agent's thread so
+ * much else. */
+static void second_of_samples(uint64_t sample_us, uint64_t fixed_ms)
+{
+	uint64_t samples = NS_PER_S / engine.interval_ns;
+
+	clock_ns += NS_PER_S;
+	process_ns += process_share_ms * NS_PER_MS;
+	samples = samples * process_share_ms / 1000;
+	agent.books.of[WIRE_EVENT_CPU].taken += samples;
+	agent.books.handler_ns += samples * sample_us * 500;
+	thread_ns += samples * sample_us * 500 + fixed_ms * NS_PER_MS;
+	agent.housekeeping_ns += fixed_ms * NS_PER_MS;
+	(void)budget_keep(&start);
+}
+
+static void samples(int n, uint64_t sample_us, uint64_t fixed_ms)
+{
+	for (int i = 0; i < n; i++)
+		second_of_samples(sample_us, fixed_ms);
+}
+
+static void samples_that_cost_too_much_come_as_rarely_as_they_must(void **state)
 {
 	(void)state;
-	seconds(8, 20, 1);
-	assert_true(engine.interval_ns > 10 * NS_PER_MS);
+	samples(20, 250, 0); /* 2.5 % at 10 ms */
+	assert_in_range(engine.interval_ns, 24 * NS_PER_MS, 26 * NS_PER_MS);
 	assert_int_equal(events.lock_min_ns, NS_PER_MS);
+	assert_string_equal(interval_note,
+			    "a sample every 25 ms of CPU time and not every 10 ms, which would "
+			    "take 2.5 % of the application's CPU time: max_cpu is 1 %");
+}
+
+static void what_the_start_costs_does_not_count(void **state)
+{
+	(void)state;
+	samples(5, 900, 20);
+	samples(60, 90, 0);
+	assert_int_equal(engine.interval_ns, 10 * NS_PER_MS);
+	assert_string_equal(interval_note, "");
+}
+
+static void costs_that_no_interval_changes_make_it_no_longer(void **state)
+{
+	(void)state;
+	samples(60, 40, 30); /* 0.4 % and 3 % */
+	assert_int_equal(engine.interval_ns, 10 * NS_PER_MS);
+}
+
+static void interval_comes_back_as_soon_as_it_fits(void **state)
+{
+	(void)state;
+	samples(20, 250, 0);
+	assert_true(engine.interval_ns > 20 * NS_PER_MS);
+	samples(15, 95, 0); /* 0.95 %: not below half */
+	assert_int_equal(engine.interval_ns, 10 * NS_PER_MS);
+	assert_string_equal(interval_note, "");
+	samples(60, 95, 0);
+	assert_int_equal(engine.interval_ns, 10 * NS_PER_MS);
+}
+
+/* Each costs more then: they are not kept rare by that. */
+static void rare_samples_may_cost_more(void **state)
+{
+	(void)state;
+	samples(20, 150, 0);
+	assert_in_range(engine.interval_ns, 14 * NS_PER_MS, 16 * NS_PER_MS);
+	process_share_ms = 400; /* the application does less, as does max_cpu */
+	samples(2, 150, 0);
+	process_share_ms = 1000;
+	samples(20, 210, 0);
+	assert_in_range(engine.interval_ns, 20 * NS_PER_MS, 22 * NS_PER_MS);
+	samples(30, 95, 0);
+	assert_int_equal(engine.interval_ns, 10 * NS_PER_MS);
+}
+
+static void interval_comes_back_where_nothing_is_sampled(void **state)
+{
+	(void)state;
+	samples(20, 250, 0);
+	assert_true(engine.interval_ns > 20 * NS_PER_MS);
+	process_share_ms = 1;
+	samples(30, 250, 0);
+	process_share_ms = 1000;
+	assert_int_equal(engine.interval_ns, 10 * NS_PER_MS);
+}
+
+/* A quarter of a CPU, caches cold: what an idle machine shows. */
+static void little_work_keeps_its_interval(void **state)
+{
+	(void)state;
+	process_share_ms = 250;
+	for (int i = 0; i < 60; i++) {
+		second_of_samples(60, 1);
+		assert_int_equal(engine.interval_ns, 10 * NS_PER_MS);
+	}
+	process_share_ms = 1000;
+}
+
+/* Timers keep none below the tick: a step that stays below it would save nothing. */
+static void interval_below_the_tick_begins_there(void **state)
+{
+	struct wire_start fine = start;
+	struct timespec tick;
+
+	(void)state;
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	fine.interval_ns = NS_PER_MS;
+	engine.host = 0;
+	engine.interval_ns = NS_PER_MS;
+	budget_begin(&fine);
+	for (int i = 0; i < 20; i++) {
+		uint64_t n = NS_PER_S / (uint64_t)tick.tv_nsec;
+
+		if (engine.interval_ns > NS_PER_MS)
+			break;
+		clock_ns += NS_PER_S;
+		process_ns += NS_PER_S;
+		agent.books.of[WIRE_EVENT_CPU].taken += n;
+		agent.books.handler_ns += 15 * NS_PER_MS; /* 1.5 % */
+		(void)budget_keep(&fine);
+	}
+	assert_in_range(engine.interval_ns, (uint64_t)tick.tv_nsec * 14 / 10,
+			(uint64_t)tick.tv_nsec * 16 / 10);
 }
 
 static void waits_that_cost_too_much_are_only_counted_until_they_cost_less(void **state)
@@ -189,7 +309,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(within_the_budget_nothing_changes, begin),
-		cmocka_unit_test_setup(samples_that_cost_too_much_come_less_often, begin),
+		cmocka_unit_test_setup(samples_that_cost_too_much_come_as_rarely_as_they_must, begin),
+		cmocka_unit_test_setup(what_the_start_costs_does_not_count, begin),
+		cmocka_unit_test_setup(costs_that_no_interval_changes_make_it_no_longer, begin),
+		cmocka_unit_test_setup(interval_comes_back_as_soon_as_it_fits, begin),
+		cmocka_unit_test_setup(rare_samples_may_cost_more, begin),
+		cmocka_unit_test_setup(interval_comes_back_where_nothing_is_sampled, begin),
+		cmocka_unit_test_setup(little_work_keeps_its_interval, begin),
+		cmocka_unit_test_setup(interval_below_the_tick_begins_there, begin),
 		cmocka_unit_test_setup(
 			waits_that_cost_too_much_are_only_counted_until_they_cost_less, begin),
 		cmocka_unit_test_setup(waits_that_cost_far_too_much_are_not_told_for_long, begin),

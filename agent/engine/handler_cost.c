@@ -1,0 +1,49 @@
+/* See handler_cost.h. */
+#include "agent/engine/handler_cost.h"
+
+#include "agent/agent.h"
+
+#define LONGEST 16u /* one in so many is held to the length of the others */
+
+/* Sorted into place: there are few, and this runs once a second at most. */
+static uint32_t recent(uint32_t *sorted)
+{
+	uint32_t n = __atomic_load_n(&handler_cost.n, __ATOMIC_ACQUIRE);
+
+	n = n < HANDLER_RECENT ? n : HANDLER_RECENT;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t ns = __atomic_load_n(&handler_cost.took_ns[i], __ATOMIC_RELAXED);
+		uint32_t k = i;
+
+		for (; k > 0 && sorted[k - 1] > ns; k--)
+			sorted[k] = sorted[k - 1];
+		sorted[k] = ns;
+	}
+	return n;
+}
+
+uint64_t handler_sample_ns(void)
+{
+	uint32_t sorted[HANDLER_RECENT], n = recent(sorted), longest;
+	uint64_t sum = 0;
+
+	if (!n)
+		return 0;
+	longest = n - 1 - (n + LONGEST - 1) / LONGEST;
+	if (n < LONGEST)
+		longest = n / 2; /* too few to tell: their median at most */
+	for (uint32_t i = 0; i < n; i++)
+		sum += sorted[i < longest ? i : longest];
+	return sum / n;
+}
+
+void handler_cost_book(void)
+{
+	static uint64_t booked;
+	uint64_t samples = __atomic_load_n(&agent.books.handled, __ATOMIC_RELAXED);
+
+	if (samples == booked)
+		return;
+	agent.books.handler_ns += (samples - booked) * handler_sample_ns();
+	booked = samples;
+}
