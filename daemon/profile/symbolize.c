@@ -1,5 +1,7 @@
-/* Names of native frames, told after the frames came: see profile.h. */
+/* Names of native frames, known after the frames came: see profile.h. */
 #include "daemon/profile/profile_priv.h"
+
+#include <string.h>
 
 /* A frame that had its name met one that got it now: what became equal is merged. */
 static void merge_equal(struct profile *p)
@@ -18,6 +20,31 @@ static void merge_equal(struct profile *p)
 	profile_free(merged);
 }
 
+static bool is_clone(const struct profile *p, const struct profile_frame *f)
+{
+	const char *name = p->strings[f->method];
+
+	return f->kind == WIRE_KIND_NATIVE &&
+	       (strcmp(name, "clone3") == 0 || strcmp(name, "clone") == 0 ||
+		strcmp(name, "__clone") == 0);
+}
+
+/* The C library's own function that a new thread begins in has no exported name, but only one is
+ * called by clone from the same library. */
+static void name_starts(struct profile *p)
+{
+	for (uint32_t i = 1; i < p->n_nodes; i++) {
+		struct profile_frame *f = &FRAMES(p)[NODES(p)[i].frame];
+		const struct profile_frame *caller;
+
+		if (f->kind != WIRE_KIND_NATIVE || f->method || !NODES(p)[i].parent)
+			continue;
+		caller = &FRAMES(p)[NODES(p)[NODES(p)[i].parent].frame];
+		if (caller->module == f->module && is_clone(p, caller))
+			f->method = profile_string(p, "start_thread");
+	}
+}
+
 void profile_symbolize(struct profile *p,
 		       const char *(*lookup)(void *userdata, const char *module, uint64_t offset),
 		       void *userdata)
@@ -32,6 +59,7 @@ void profile_symbolize(struct profile *p,
 		if (name)
 			f->method = profile_string(p, name);
 	}
+	name_starts(p);
 	/* frames are found by their content, which changed */
 	if (!profile_index_frames(p))
 		merge_equal(p);

@@ -117,6 +117,8 @@ static void put_frame(struct text_out *t, const struct profile *p, const struct 
 	if (f->module) {
 		text_put(t, ",\"module\":");
 		text_json(t, p->strings[f->module]);
+		if (!f->method)
+			text_printf(t, ",\"offset\":%llu", (unsigned long long)f->offset);
 	}
 	text_put(t, "}");
 }

@@ -51,6 +51,15 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* A library's functions that nobody has a name for are one: an offset for each would hide how much
+ * time the library takes. */
+static int unnamed(const char *module, char *buf, size_t size)
+{
+	const char *name = base_name(module);
+
+	return snprintf(buf, size, name[0] == '[' ? "%s" : "[%s]", name);
+}
+
 size_t report_frame_name(const struct profile *p, const struct profile_frame *f, char *buf,
 			 size_t size)
 {
@@ -60,8 +69,7 @@ size_t report_frame_name(const struct profile *p, const struct profile_frame *f,
 	if (wire_kind_is_method(f->kind) && f->class_name)
 		n = snprintf(buf, size, "%s.%s", p->strings[f->class_name], method);
 	else if (f->kind == WIRE_KIND_NATIVE && !f->method)
-		n = snprintf(buf, size, "[%s+0x%llx]", base_name(p->strings[f->module]),
-			     (unsigned long long)f->offset);
+		n = unnamed(p->strings[f->module], buf, size);
 	else
 		n = snprintf(buf, size, "%s", method[0] ? method : "[unknown]");
 	return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;

@@ -1,7 +1,14 @@
-/* Functions of an ELF file into a symbol table. The file is hostile. */
+/* Functions of an ELF file into a symbol table. The file is hostile, and so are those with its symbols. */
 #pragma once
 
+#include "daemon/symbols/debug_file.h"
 #include "daemon/symbols/table.h"
 
-/* malloc'ed bytes of the table. 0, -ENOEXEC if it is no ELF file, or -errno. */
-int read_elf(int fd, uint8_t **ret, size_t *ret_len);
+/*
+ * Out of the first of these that names functions: the file's own symbols; its exported ones together
+ * with those of its debug file (@places, NULL = not looked for), or else of its .gnu_debugdata. What
+ * glibc's code shows to be clone3 is named in any case.
+ *
+ * @ret: malloc'ed bytes of the table. 0, -ENOEXEC if it is no ELF file, or -errno.
+ */
+int read_elf(int fd, const struct debug_places *places, uint8_t **ret, size_t *ret_len);

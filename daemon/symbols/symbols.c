@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -17,8 +16,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
+#include "daemon/symbols/mapped.h"
 #include "daemon/symbols/table.h"
 #include "daemon/symbols/tables_dir.h"
 
@@ -28,7 +29,8 @@
 #define FILES_MAX      8192 /* the oldest goes */
 #define BUCKETS	       4096
 #define DEADLINE_NS    (30 * NS_PER_S)
-#define FILE_BYTES_MAX ((off_t)1 << 30)
+#define ROOT_FD	       3 /* of the child: roots of the container and of the host */
+#define HOST_FD	       4
 
 enum content_state { WANTED, READING, READY, NONE };
 
@@ -38,7 +40,8 @@ struct content {
 	struct symbols *owner;
 	char key[80];
 	enum content_state state;
-	int file_fd; /* WANTED */
+	int file_fd, root_fd; /* WANTED: the file, and the root of the container it is in */
+	char *path; /* there */
 	pid_t child; /* READING */
 	int pidfd, out_fd;
 	struct loop_source *source;
@@ -117,6 +120,14 @@ static void end_child(struct content *c)
 	c->out_fd = fd_close(c->out_fd);
 }
 
+static void forget_input(struct content *c)
+{
+	c->file_fd = fd_close(c->file_fd);
+	c->root_fd = fd_close(c->root_fd);
+	free(c->path);
+	c->path = NULL;
+}
+
 struct symbols *symbols_free(struct symbols *s)
 {
 	if (!s)
@@ -126,7 +137,7 @@ struct symbols *symbols_free(struct symbols *s)
 
 		s->contents = c->next;
 		end_child(c);
-		fd_close(c->file_fd);
+		forget_input(c);
 		if (c->bytes)
 			munmap(c->bytes, c->len);
 		free(c);
@@ -163,6 +174,13 @@ static bool map_table(struct content *c, int fd)
 	return true;
 }
 
+static void unmap_table(struct content *c)
+{
+	munmap(c->bytes, c->len);
+	c->bytes = NULL;
+	c->state = WANTED;
+}
+
 static bool open_cached(struct content *c)
 {
 	CLEANUP(fd_closep)
@@ -170,6 +188,11 @@ static bool open_cached(struct content *c)
 
 	if (fd < 0 || !map_table(c, fd))
 		return false;
+	if (c->table.flags & TABLE_EXPORTED_ONLY) {
+		/* its debug file may have been installed since an earlier daemon looked */
+		unmap_table(c);
+		return false;
+	}
 	(void)futimens(fd, NULL); /* used: pruned later than others */
 	return true;
 }
@@ -214,9 +237,21 @@ static void on_deadline(void *userdata)
 	finish(userdata, false);
 }
 
+/* The root of the host, where its debug files are; of the daemon where it cannot see that. The number
+ * is beyond those that the child's own have. */
+static int open_host_root(void)
+{
+	CLEANUP(fd_closep) int fd = mapped_root(1);
+
+	if (fd < 0)
+		fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, HOST_FD + 1);
+}
+
 static int spawn(struct content *c)
 {
-	char *argv[] = { c->owner->program, NULL }, *nothing[] = { NULL };
+	char *argv[] = { c->owner->program, c->path, NULL }, *nothing[] = { NULL };
+	CLEANUP(fd_closep) int host_fd = open_host_root();
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
 	sigset_t none;
@@ -233,6 +268,10 @@ static int spawn(struct content *c)
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, c->file_fd, 0);
 	posix_spawn_file_actions_adddup2(&actions, c->out_fd, 1);
+	if (c->root_fd >= 0)
+		posix_spawn_file_actions_adddup2(&actions, c->root_fd, ROOT_FD);
+	if (host_fd >= 0)
+		posix_spawn_file_actions_adddup2(&actions, host_fd, HOST_FD);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
 	posix_spawnattr_setsigmask(&attr, &none);
@@ -259,7 +298,7 @@ static void start(struct content *c)
 		end_child(c);
 		c->state = NONE;
 	}
-	c->file_fd = fd_close(c->file_fd);
+	forget_input(c);
 }
 
 static void start_next(struct symbols *s)
@@ -270,44 +309,6 @@ static void start_next(struct symbols *s)
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
-
-/* Opened for reading only when it is a file: opening a device can do things. */
-static int reopen_file(int path_fd, struct stat *ret)
-{
-	char name[40];
-	struct stat st;
-	int fd;
-
-	if (fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > FILE_BYTES_MAX)
-		return -1;
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", path_fd);
-	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0)
-		*ret = st;
-	return fd;
-}
-
-/* The file as the process has it mapped; deleted ones too. */
-static int open_mapped(int pid, uint64_t begin, uint64_t end, const char *path, struct stat *ret)
-{
-	CLEANUP(fd_closep) int root = -1, file = -1;
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	char name[80];
-
-	snprintf(name, sizeof(name), "/proc/%d/map_files/%llx-%llx", pid, (unsigned long long)begin,
-		 (unsigned long long)end);
-	file = open(name, O_PATH | O_CLOEXEC);
-	if (file < 0) {
-		snprintf(name, sizeof(name), "/proc/%d/root", pid);
-		root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (root >= 0)
-			file = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
-	}
-	return file < 0 ? -1 : reopen_file(file, ret);
-}
 
 static void make_key(char *buf, size_t size, const struct stat *st, const uint8_t *id,
 		     unsigned id_len)
@@ -341,7 +342,7 @@ static struct content *content_of(struct symbols *s, const char *key)
 		return NULL;
 	s->n_contents++;
 	c->owner = s;
-	c->file_fd = c->pidfd = c->out_fd = -1;
+	c->file_fd = c->root_fd = c->pidfd = c->out_fd = -1;
 	snprintf(c->key, sizeof(c->key), "%s", key);
 	c->next = s->contents;
 	s->contents = c;
@@ -401,34 +402,47 @@ static void remember_file(struct symbols *s, int pid, uint64_t begin, const char
 	f->content = c;
 }
 
+/* Its file is kept open until a child may read it. False = too many wait. */
+static bool queue_input(struct content *c, int *fd, int pid, const char *path)
+{
+	if (c->owner->waiting >= WAITING_MAX)
+		return false;
+	c->path = strdup(path);
+	if (!c->path)
+		return false;
+	c->file_fd = TAKE_FD(*fd);
+	c->root_fd = mapped_root(pid);
+	c->owner->waiting++;
+	start_next(c->owner);
+	return true;
+}
+
 void symbols_want(struct symbols *s, int pid, uint64_t begin, uint64_t end, const char *path,
 		  const uint8_t *build_id, unsigned build_id_len)
 {
+	bool vdso = strcmp(path, MAPPED_VDSO) == 0;
 	CLEANUP(fd_closep) int fd = -1;
 	struct content *c;
 	struct file *f;
 	struct stat st;
 	char key[80];
 
-	if (path[0] != '/')
+	if (path[0] != '/' && !vdso)
 		return;
 	f = find_file(s, pid, path);
 	if (f && f->begin == begin)
 		return;
-	fd = open_mapped(pid, begin, end, path, &st);
+	fd = vdso ? mapped_open_vdso(end - begin, build_id, build_id_len, &st)
+		  : mapped_open(pid, begin, end, path, &st);
 	if (fd < 0)
 		return;
 	make_key(key, sizeof(key), &st, build_id, build_id_len > 24 ? 24 : build_id_len);
 	c = content_of(s, key);
 	if (!c)
 		return;
-	if (c->state == WANTED && c->file_fd < 0 && !open_cached(c)) {
-		if (s->waiting >= WAITING_MAX)
-			return; /* not remembered: wanted again with the next mapping frame */
-		c->file_fd = TAKE_FD(fd);
-		s->waiting++;
-		start_next(s);
-	}
+	if (c->state == WANTED && c->file_fd < 0 && !open_cached(c) &&
+	    !queue_input(c, &fd, pid, path))
+		return; /* not remembered: wanted again with the next mapping frame */
 	remember_file(s, pid, begin, path, c);
 }
 

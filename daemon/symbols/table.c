@@ -21,6 +21,7 @@ int table_check(const void *bytes, size_t len, struct table *ret)
 			return -EBADMSG;
 	ret->entries = e;
 	ret->n_entries = h->n_entries;
+	ret->flags = h->flags;
 	ret->names = (const char *)(e + h->n_entries);
 	return 0;
 }
@@ -39,7 +40,8 @@ const char *table_find(const struct table *t, uint64_t offset)
 	}
 	if (low == 0)
 		return NULL;
-	if (offset - t->entries[low - 1].offset >= t->entries[low - 1].size)
+	/* the end counts: there returns to a call that never returns, if that is the last instruction */
+	if (offset - t->entries[low - 1].offset > t->entries[low - 1].size)
 		return NULL;
 	return t->names + t->entries[low - 1].name;
 }

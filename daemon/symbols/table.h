@@ -8,14 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TABLE_MAGIC	  0x3162617453444e4bull /* "KNDStab1" */
-#define TABLE_BYTES_MAX	  (128u << 20)
-#define TABLE_ENTRIES_MAX (2u << 20)
+#define TABLE_MAGIC	    0x3262617453444e4bull /* "KNDStab2" */
+#define TABLE_BYTES_MAX	    (128u << 20)
+#define TABLE_ENTRIES_MAX   (2u << 20)
+#define TABLE_EXPORTED_ONLY 1u /* flag: its private symbols were cut off and found nowhere */
 
 struct table_header {
 	uint64_t magic;
 	uint32_t n_entries;
 	uint32_t names_bytes;
+	uint32_t flags, reserved;
 };
 
 struct table_entry {
@@ -27,7 +29,7 @@ struct table_entry {
 struct table {
 	const struct table_entry *entries;
 	const char *names;
-	uint32_t n_entries;
+	uint32_t n_entries, flags;
 };
 
 /* 0, or -EBADMSG: every name must lie inside and end, entries must be sorted. */

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
-	if (read_elf(fd, &bytes, &len) == 0) {
+	if (read_elf(fd, NULL, &bytes, &len) == 0) {
 		if (table_check(bytes, len, &table) < 0)
 			abort();
 		for (uint64_t offset = 0; offset < 65536; offset += 251)

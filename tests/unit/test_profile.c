@@ -130,6 +130,33 @@ static void native_frames_get_names(void **state)
 	profile_free(p);
 }
 
+static void what_clone_calls_in_its_own_library_is_start_thread(void **state)
+{
+	struct profile_frame f = { .kind = WIRE_KIND_NATIVE, .line = -1, .offset = 16 };
+	uint32_t clone, root, start, again, other;
+	struct profile *p;
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	f.module = profile_string(p, "/lib/libc.so.6");
+	f.method = profile_string(p, "clone3");
+	clone = profile_intern_frame(p, &f);
+	f.method = 0;
+	start = profile_intern_frame(p, &f);
+	f.offset = 32;
+	again = profile_intern_frame(p, &f);
+	f.module = profile_string(p, "/lib/libother.so");
+	other = profile_intern_frame(p, &f);
+	root = profile_node(p, 0, clone);
+	(void)profile_node(p, profile_node(p, root, start), again);
+	(void)profile_node(p, root, other);
+	profile_symbolize(p, lookup, NULL);
+	assert_string_equal(p->strings[p->frames[start].method], "start_thread");
+	assert_int_equal(p->frames[again].method, 0);
+	assert_int_equal(p->frames[other].method, 0);
+	profile_free(p);
+}
+
 static void many_entries_stay_apart(void **state)
 {
 	struct profile *p;
@@ -510,6 +537,7 @@ int main(void)
 		cmocka_unit_test(merging_keeps_every_weight_and_filters_by_process),
 		cmocka_unit_test(bytes_give_the_same_profile_back),
 		cmocka_unit_test(native_frames_get_names),
+		cmocka_unit_test(what_clone_calls_in_its_own_library_is_start_thread),
 		cmocka_unit_test(many_entries_stay_apart),
 		cmocka_unit_test(what_does_not_fit_is_said_and_its_weight_is_kept),
 		cmocka_unit_test(a_table_at_its_own_limit_can_be_read_back),

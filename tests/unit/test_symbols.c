@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include "daemon/core/clock.h"
 #include "daemon/symbols/read_elf.h"
@@ -77,16 +78,17 @@ static void a_table_is_checked_before_it_is_used(void **state)
 		struct table_header h;
 		struct table_entry e[2];
 		char names[8];
-	} bytes = { { TABLE_MAGIC, 2, 8 }, { { 10, 5, 0 }, { 20, 9, 4 } }, "abc\0def" };
+	} bytes = { { TABLE_MAGIC, 2, 8, 0, 0 }, { { 10, 5, 0 }, { 20, 9, 4 } }, "abc\0def" };
 	struct table t;
 
 	(void)state;
 	assert_int_equal(table_check(&bytes, sizeof(bytes), &t), 0);
 	assert_null(table_find(&t, 9));
 	assert_string_equal(table_find(&t, 14), "abc");
-	assert_null(table_find(&t, 15));
+	assert_string_equal(table_find(&t, 15), "abc"); /* behind a call that never returns */
+	assert_null(table_find(&t, 16));
 	assert_string_equal(table_find(&t, 28), "def");
-	assert_null(table_find(&t, 29));
+	assert_null(table_find(&t, 30));
 	assert_int_equal(table_check(&bytes, sizeof(bytes) - 1, &t), -EBADMSG);
 	bytes.e[1].name = 8;
 	assert_int_equal(table_check(&bytes, sizeof(bytes), &t), -EBADMSG);
@@ -117,7 +119,7 @@ static void names_are_demangled_only_when_they_are_mangled(void **state)
 
 	(void)state;
 	assert_true(fd >= 0);
-	assert_int_equal(read_elf(fd, &bytes, &len), 0);
+	assert_int_equal(read_elf(fd, NULL, &bytes, &len), 0);
 	assert_int_equal(table_check(bytes, len, &t), 0);
 	assert_non_null(entry_of(&t, "f"));
 	assert_non_null(entry_of(&t, "i"));
@@ -127,6 +129,188 @@ static void names_are_demangled_only_when_they_are_mangled(void **state)
 	assert_non_null(bare);
 	assert_string_equal(table_find(&t, bare->offset), "bare");
 	assert_true(bare->size > 0 && bare->size < 4096);
+}
+
+/* ---- symbols that are kept elsewhere --------------------------------------------------------- */
+
+#define BUILD_ID_FILE "usr/lib/debug/.build-id/ab/cdef0123456789.debug"
+
+/* Runs in a root of its own: @command, with ROOT and STRIPPED for the directories. */
+static int in_root(const char *command, char *root)
+{
+	char line[512];
+
+	snprintf(line, sizeof(line), "STRIPPED=%s; ROOT=%s; %s", STRIPPED, root, command);
+	return system(line);
+}
+
+/* The flags of the table of @library, and whether the private function has its name in it. */
+static bool names_the_private(const char *library, const struct debug_places *places,
+			      uint32_t *ret_flags)
+{
+	CLEANUP(freep) uint8_t *bytes = NULL;
+	CLEANUP(fd_closep) int fd = -1;
+	char path[300];
+	struct table t;
+	size_t len;
+
+	snprintf(path, sizeof(path), "%s/%s", STRIPPED, library);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(read_elf(fd, places, &bytes, &len), 0);
+	assert_int_equal(table_check(bytes, len, &t), 0);
+	assert_non_null(entry_of(&t, "public_function"));
+	*ret_flags = t.flags;
+	return entry_of(&t, "private_function");
+}
+
+/* Is it found after @command has put files into an empty root? */
+static bool found_after(const char *command, const char *library, bool host, const char *path)
+{
+	char root[] = "/tmp/kindling-root-XXXXXX";
+	struct debug_places places = { -1, -1, path };
+	uint32_t flags;
+	int fd;
+	bool found;
+
+	assert_non_null(mkdtemp(root));
+	assert_int_equal(in_root(command, root), 0);
+	fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	*(host ? &places.host_fd : &places.target_fd) = fd;
+	found = names_the_private(library, &places, &flags);
+	assert_int_equal(flags, found ? 0 : TABLE_EXPORTED_ONLY);
+	fd_close(fd);
+	assert_int_equal(in_root("rm -r $ROOT", root), 0);
+	return found;
+}
+
+#define ADD(where)	   ADD_FILE("library.debug", where)
+#define ADD_FILE(it, where) \
+	"mkdir -p $(dirname $ROOT/" where ") && cp $STRIPPED/" it " $ROOT/" where
+
+static void a_debug_file_is_found_by_build_id(void **state)
+{
+	(void)state;
+	assert_true(found_after(ADD(BUILD_ID_FILE), "library.so", false, NULL));
+	assert_true(found_after(ADD(BUILD_ID_FILE), "library.so", true, NULL));
+	assert_false(found_after("true", "library.so", false, NULL));
+}
+
+static void a_debug_file_is_found_by_its_link(void **state)
+{
+	(void)state;
+	assert_true(found_after(ADD("opt/library.debug"), "library.so", false, "/opt/library.so"));
+	assert_true(found_after(ADD("opt/.debug/library.debug"), "without-id.so", false,
+				"/opt/library.so"));
+	assert_true(found_after(ADD("usr/lib/debug/opt/library.debug"), "without-id.so", false,
+				"/opt/library.so"));
+	assert_false(found_after(ADD("library.debug"), "library.so", false, "/opt/library.so"));
+	/* links are of the container */
+	assert_false(found_after(ADD("library.debug"), "library.so", true, "/library.so"));
+}
+
+static void a_debug_file_that_is_another_s_is_not_believed(void **state)
+{
+	(void)state;
+	/* with an id that differs, without one, and of other bytes than the sum is of */
+	assert_false(found_after(ADD(BUILD_ID_FILE) " && printf x | dd conv=notrunc of=$ROOT/"
+						    BUILD_ID_FILE " status=none",
+				 "library.so", false, NULL));
+	assert_false(found_after(ADD_FILE("without-id.so", BUILD_ID_FILE), "library.so", false,
+				 NULL));
+	assert_false(found_after(ADD("library.debug") " && printf x >> $ROOT/library.debug",
+				 "without-id.so", false, "/library.so"));
+}
+
+static void only_a_regular_file_below_the_root_is_opened(void **state)
+{
+	(void)state;
+	assert_false(found_after("mkfifo $ROOT/library.debug", "without-id.so", false,
+				 "/library.so"));
+	assert_false(found_after("ln -s ../../$STRIPPED/library.debug $ROOT/library.debug",
+				 "without-id.so", false, "/library.so"));
+}
+
+static void symbols_in_gnu_debugdata_are_read(void **state)
+{
+	uint32_t flags;
+
+	(void)state;
+	assert_true(names_the_private("mini.so", NULL, &flags));
+	assert_int_equal(flags, 0);
+}
+
+/* ---- what no table names ------------------------------------------------------------------------ */
+
+/* The C library of this machine: the place that a new thread's root frame returns to. */
+static void clone3_is_known_by_its_code(void **state)
+{
+	static const uint8_t call[] = { 0xff, 0xd2, 0x48, 0x89, 0xc7, 0xb8, 0x3c, 0 };
+	char path[1024];
+	CLEANUP(freep) uint8_t *bytes = NULL, *file = NULL;
+	uint64_t begin, end, offset;
+	struct table t;
+	struct stat st;
+	size_t len;
+	uint8_t *at;
+	int fd;
+
+	(void)state;
+#ifndef __x86_64__
+	skip();
+#endif
+	if (!mapping_of((const void *)(uintptr_t)getppid, &begin, &end, &offset, path) ||
+	    !strstr(path, "libc.so.6"))
+		skip();
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0 && fstat(fd, &st) == 0);
+	file = malloc((size_t)st.st_size);
+	assert_int_equal(read(fd, file, (size_t)st.st_size), st.st_size);
+	at = memmem(file, (size_t)st.st_size, call, sizeof(call));
+	if (!at)
+		skip(); /* an older one, without it */
+	assert_int_equal(read_elf(fd, NULL, &bytes, &len), 0);
+	assert_int_equal(table_check(bytes, len, &t), 0);
+	assert_string_equal(table_find(&t, (uint64_t)(at - file) + 2), "clone3");
+	assert_non_null(entry_of(&t, "pthread_create"));
+	fd_close(fd);
+}
+
+static void the_vdso_has_names(void **state)
+{
+	uint64_t deadline = clock_mono_ns() + 60 * NS_PER_S, begin, end, offset;
+	uint64_t address = getauxval(AT_SYSINFO_EHDR);
+	char dir[] = "/tmp/kindling-symbols-XXXXXX", command[64], path[1024];
+	static const uint8_t wrong_id[20];
+	const char *name = NULL;
+	struct symbols *s;
+	struct loop *loop;
+	bool seen = false;
+
+	(void)state;
+	if (!address || !mapping_of((const void *)(uintptr_t)address, &begin, &end, &offset, path))
+		skip();
+	assert_string_equal(path, "[vdso]");
+	assert_non_null(mkdtemp(dir));
+	setenv("KINDLING_SYMBOLS", KINDLING_SYMBOLS, 1);
+	assert_int_equal(loop_new(&loop), 0);
+	assert_int_equal(symbols_new(loop, dir, &s), 0);
+	symbols_want(s, 1, begin, end, path, wrong_id, sizeof(wrong_id));
+	symbols_want(s, getpid(), begin, end, path, NULL, 0);
+	while (!seen && clock_mono_ns() < deadline) {
+		assert_int_equal(loop_round(loop, 10 * NS_PER_MS), 0);
+		for (uint64_t at = 0; at < end - begin && !seen; at += 16) {
+			name = symbols_lookup(s, getpid(), path, at);
+			seen = name && strcmp(name, "__vdso_clock_gettime") == 0;
+			assert_null(symbols_lookup(s, 1, path, at));
+		}
+	}
+	assert_true(seen);
+	symbols_free(s);
+	loop_free(loop);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
 }
 
 static void make_file(int dfd, const char *name, size_t bytes, time_t used)
@@ -172,6 +356,13 @@ int main(void)
 		cmocka_unit_test(a_mapped_file_gets_names_by_a_child),
 		cmocka_unit_test(a_table_is_checked_before_it_is_used),
 		cmocka_unit_test(names_are_demangled_only_when_they_are_mangled),
+		cmocka_unit_test(a_debug_file_is_found_by_build_id),
+		cmocka_unit_test(a_debug_file_is_found_by_its_link),
+		cmocka_unit_test(a_debug_file_that_is_another_s_is_not_believed),
+		cmocka_unit_test(only_a_regular_file_below_the_root_is_opened),
+		cmocka_unit_test(symbols_in_gnu_debugdata_are_read),
+		cmocka_unit_test(clone3_is_known_by_its_code),
+		cmocka_unit_test(the_vdso_has_names),
 		cmocka_unit_test(the_longest_unused_table_goes_first),
 	};
 

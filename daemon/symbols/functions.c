@@ -1,0 +1,241 @@
+/* See functions.h: libelf for the parsing, the C++ runtime for the names. */
+#include "daemon/symbols/functions.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_BYTES_MAX 200
+#define VDSO_PREFIX    "__vdso_"
+
+char *__cxa_demangle(const char *mangled, char *buf, size_t *len, int *status);
+
+/* ---- places --------------------------------------------------------------------------------- */
+
+void functions_segments(struct functions *f, Elf *elf)
+{
+	size_t n;
+
+	if (elf_getphdrnum(elf, &n) != 0)
+		return;
+	for (size_t i = 0; i < n && f->n_loads < SEGMENTS_MAX; i++)
+		if (gelf_getphdr(elf, (int)i, &f->loads[f->n_loads]) &&
+		    f->loads[f->n_loads].p_type == PT_LOAD)
+			f->n_loads++;
+}
+
+/* Samples say where in the file, symbols where in memory. */
+static bool file_offset(const struct functions *f, uint64_t address, uint64_t *ret)
+{
+	for (int i = 0; i < f->n_loads; i++) {
+		const GElf_Phdr *p = &f->loads[i];
+
+		if (address >= p->p_vaddr && address - p->p_vaddr < p->p_filesz) {
+			*ret = address - p->p_vaddr + p->p_offset;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- collecting ----------------------------------------------------------------------------- */
+
+static int add(struct functions *f, const struct function *one)
+{
+	if (f->n >= TABLE_ENTRIES_MAX)
+		return 0;
+	if (f->n == f->cap) {
+		size_t cap = f->cap ? 2 * f->cap : 4096;
+		struct function *p = realloc(f->all, cap * sizeof(*p));
+
+		if (!p)
+			return -ENOMEM;
+		f->all = p;
+		f->cap = cap;
+	}
+	f->all[f->n++] = *one;
+	return 0;
+}
+
+/* Where a symbol without a size must end: with its section. */
+static uint32_t size_to_section_end(Elf *elf, const GElf_Sym *s)
+{
+	Elf_Scn *section = elf_getscn(elf, s->st_shndx);
+	GElf_Shdr h;
+	uint64_t rest;
+
+	if (!section || !gelf_getshdr(section, &h) || s->st_value < h.sh_addr ||
+	    s->st_value - h.sh_addr >= h.sh_size)
+		return 1;
+	rest = h.sh_size - (s->st_value - h.sh_addr);
+	return rest > UINT32_MAX ? UINT32_MAX : (uint32_t)rest;
+}
+
+static int add_symbol(struct functions *f, Elf *elf, const GElf_Sym *s, const char *name)
+{
+	uint64_t offset;
+
+	if (!name || !*name || !file_offset(f, s->st_value, &offset))
+		return 0;
+	return add(f, &(struct function){
+			      .offset = offset,
+			      .size = s->st_size == 0	       ? size_to_section_end(elf, s)
+				      : s->st_size > UINT32_MAX ? UINT32_MAX
+								: (uint32_t)s->st_size,
+			      .sized = s->st_size != 0,
+			      .global = GELF_ST_BIND(s->st_info) != STB_LOCAL,
+			      .name = name,
+		      });
+}
+
+static int read_section(struct functions *f, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	size_t n = data && header->sh_entsize ? data->d_size / header->sh_entsize : 0;
+
+	for (size_t i = 0; i < n && i < TABLE_ENTRIES_MAX; i++) {
+		GElf_Sym s;
+		int type, e;
+
+		if (!gelf_getsym(data, (int)i, &s))
+			break;
+		type = GELF_ST_TYPE(s.st_info);
+		if ((type != STT_FUNC && type != STT_GNU_IFUNC) || s.st_shndx == SHN_UNDEF)
+			continue;
+		e = add_symbol(f, elf, &s, elf_strptr(elf, header->sh_link, s.st_name));
+		if (e < 0)
+			return e;
+	}
+	return 0;
+}
+
+int functions_read(struct functions *f, Elf *elf, uint32_t wanted)
+{
+	Elf_Scn *section = NULL;
+
+	while ((section = elf_nextscn(elf, section))) {
+		GElf_Shdr header;
+		int e;
+
+		if (!gelf_getshdr(section, &header) || header.sh_type != wanted)
+			continue;
+		e = read_section(f, elf, section, &header);
+		if (e < 0)
+			return e;
+	}
+	return 0;
+}
+
+int functions_add_known(struct functions *f, uint64_t offset, uint64_t size, const char *name)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->all[i].offset < offset + size &&
+		    offset < f->all[i].offset + f->all[i].size && f->all[i].sized)
+			return 0;
+	if (!size || size > UINT32_MAX)
+		return 0;
+	return add(f, &(struct function){ offset, (uint32_t)size, true, true, name });
+}
+
+const struct function *functions_named(const struct functions *f, const char *name)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (strcmp(f->all[i].name, name) == 0)
+			return &f->all[i];
+	return NULL;
+}
+
+void functions_deinit(struct functions *f)
+{
+	free(f->all);
+	f->all = NULL;
+	f->n = f->cap = 0;
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static bool is_vdso(const char *name)
+{
+	return strncmp(name, VDSO_PREFIX, sizeof(VDSO_PREFIX) - 1) == 0;
+}
+
+/* Of several names for one place the first stays: it says where it ends, is public, is not that of
+ * the libc function which calls it, is short. */
+static int by_offset(const void *a, const void *b)
+{
+	const struct function *x = a, *y = b;
+	size_t x_len, y_len;
+
+	if (x->offset != y->offset)
+		return x->offset < y->offset ? -1 : 1;
+	if (x->sized != y->sized)
+		return x->sized ? -1 : 1;
+	if (x->global != y->global)
+		return x->global ? -1 : 1;
+	if (is_vdso(x->name) != is_vdso(y->name))
+		return is_vdso(x->name) ? -1 : 1;
+	x_len = strlen(x->name);
+	y_len = strlen(y->name);
+	if (x_len != y_len)
+		return x_len < y_len ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+/* The name a person knows; what a terminal or a page would act upon is replaced. */
+static size_t clean_name(const char *name, char *buf)
+{
+	/* without the prefix it would read C's "i" as the type int */
+	char *plain = strncmp(name, "_Z", 2) == 0 ? __cxa_demangle(name, NULL, NULL, NULL) : NULL;
+	const char *p = plain ? plain : name;
+	size_t n = 0;
+
+	for (; *p && n < NAME_BYTES_MAX; p++)
+		buf[n++] = *p < 0x20 || *p > 0x7e ? '?' : *p;
+	buf[n++] = '\0';
+	free(plain);
+	return n;
+}
+
+static size_t sort_and_thin(struct functions *f)
+{
+	size_t n = 0;
+
+	if (f->n) /* qsort(NULL, 0) is undefined */
+		qsort(f->all, f->n, sizeof(*f->all), by_offset);
+	for (size_t i = 0; i < f->n; i++)
+		if (n == 0 || f->all[n - 1].offset != f->all[i].offset)
+			f->all[n++] = f->all[i];
+	return n;
+}
+
+int functions_table(struct functions *f, uint32_t flags, uint8_t **ret, size_t *ret_len)
+{
+	size_t cap = sizeof(struct table_header) +
+		     f->n * (sizeof(struct table_entry) + NAME_BYTES_MAX + 1) + 1;
+	size_t n = sort_and_thin(f), names = 0;
+	struct table_header *h;
+	struct table_entry *e;
+	uint8_t *bytes;
+	char *text;
+
+	bytes = calloc(1, cap);
+	if (!bytes)
+		return -ENOMEM;
+	h = (struct table_header *)bytes;
+	e = (struct table_entry *)(h + 1);
+	text = (char *)(e + n);
+	for (size_t i = 0; i < n; i++) {
+		e[i] = (struct table_entry){ f->all[i].offset, f->all[i].size, (uint32_t)names };
+		names += clean_name(f->all[i].name, text + names);
+		if (sizeof(*h) + n * sizeof(*e) + names > TABLE_BYTES_MAX) {
+			free(bytes);
+			return -EFBIG;
+		}
+	}
+	if (names == 0)
+		names = 1; /* one NUL */
+	*h = (struct table_header){ TABLE_MAGIC, (uint32_t)n, (uint32_t)names, flags, 0 };
+	*ret = bytes;
+	*ret_len = sizeof(*h) + n * sizeof(*e) + names;
+	return 0;
+}
