@@ -4,10 +4,12 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/config_fields.h"
 #include "daemon/core/lock.h"
@@ -19,6 +21,7 @@ static const char usage[] =
 	"\n"
 	"Profiles every JVM of this host, in containers too, and keeps a local history. Runs in the\n"
 	"foreground until SIGTERM or SIGINT; then it detaches from every JVM and leaves nothing behind.\n"
+	"SIGHUP, as `kindling config reload`, reads the settings again.\n"
 	"\n"
 	"  -c, --config FILE      settings (YAML); see kindlingd.yaml for every field\n"
 	"  -s, --socket PATH      where the command line finds the daemon\n"
@@ -31,9 +34,17 @@ static const char usage[] =
 	"\n"
 	"Exit status: 0 ended as asked, 1 could not start or run, 2 wrong usage.\n";
 
+/* What the command line says about settings; it wins over the file. */
+struct options {
+	const char *file, *socket, *state_dir, *log_level;
+};
+
 struct daemon {
 	struct loop *loop;
 	struct host *host;
+	const struct options *options;
+	struct config *config; /* in force */
+	bool on_terminal;
 	bool stopping;
 };
 
@@ -76,11 +87,6 @@ static void make_dirs(const char *path, bool whole)
 	if (whole)
 		(void)mkdir(copy, 0750);
 }
-
-/* What the command line says about settings; it wins over the file. */
-struct options {
-	const char *file, *socket, *state_dir, *log_level;
-};
 
 /* -1 = go on, else the exit status. */
 static int parse(int argc, char **argv, struct options *ret)
@@ -133,7 +139,8 @@ static int parse(int argc, char **argv, struct options *ret)
 }
 
 /* One setting from the command line, checked as in the file; @value NULL = not given. */
-static bool set_option(struct config *c, const char *field, const char *option, const char *value)
+static bool set_option(struct config *c, const char *field, const char *option, const char *value,
+		       char *err, size_t err_size)
 {
 	char why[200];
 
@@ -142,24 +149,80 @@ static bool set_option(struct config *c, const char *field, const char *option, 
 			continue;
 		if (config_set(c, &config_entries[i], value, why, sizeof(why)) == 0)
 			return true;
-		fprintf(stderr, "kindlingd: %s: %s\n", option, why);
+		snprintf(err, err_size, "%s: %s", option, why);
 		return false;
 	}
 	return true;
 }
 
-static bool read_settings(struct config *c, const struct options *options)
+/* false: @err says what is wrong, and @c is not to be used. */
+static bool read_settings(struct config *c, const struct options *o, char *err, size_t err_size)
 {
-	char error[512];
-
 	config_defaults(c);
-	if (options->file && config_load(c, options->file, error, sizeof(error)) < 0) {
-		fprintf(stderr, "kindlingd: %s\n", error);
+	if (o->file && config_load(c, o->file, err, err_size) < 0)
 		return false;
+	return set_option(c, "socket", "--socket", o->socket, err, err_size) &&
+	       set_option(c, "state_dir", "--state-dir", o->state_dir, err, err_size) &&
+	       set_option(c, "log.level", "--log-level", o->log_level, err, err_size) &&
+	       config_check_files(c, err, err_size) == 0;
+}
+
+/* ---- while it runs -------------------------------------------------------------------------- */
+
+static void log_changes(const struct config_changes *c)
+{
+	for (unsigned i = 0; i < c->n; i++)
+		log_info("settings.change", "name=%s from=%s to=%s when=%s", c->list[i].name,
+			 log_str(c->list[i].from), log_str(c->list[i].to),
+			 log_str(config_when_names[c->list[i].when]));
+	log_info("settings.reload", "changes=%u", c->n);
+}
+
+/* serve_reload_fn */
+static int reload(void *userdata, struct config_changes *ret, char *err, size_t err_size)
+{
+	struct daemon *d = userdata;
+	static struct config next; /* some 100 KiB */
+
+	if (!d->options->file)
+		snprintf(err, err_size, "kindlingd runs without a settings file; "
+					"start it with --config FILE");
+	else if (d->stopping)
+		snprintf(err, err_size, "kindlingd is stopping");
+	else if (read_settings(&next, d->options, err, err_size)) {
+		config_apply(d->config, &next, ret);
+		log_set_level((enum log_level)d->config->log_level);
+		host_settings(d->host);
+		log_changes(ret);
+		return 0;
 	}
-	return set_option(c, "socket", "--socket", options->socket) &&
-	       set_option(c, "state_dir", "--state-dir", options->state_dir) &&
-	       set_option(c, "log.level", "--log-level", options->log_level);
+	log_err("settings.refused", "error=%s", log_str(err));
+	return -EINVAL;
+}
+
+static bool is_terminal_gone(const struct daemon *d)
+{
+	return d->on_terminal && tcgetpgrp(STDERR_FILENO) < 0 && errno == EIO;
+}
+
+static void on_hangup(void *userdata, int signo)
+{
+	CLEANUP(freep) struct config_changes *changes = calloc(1, sizeof(*changes));
+	struct daemon *d = userdata;
+	char err[512];
+
+	if (is_terminal_gone(d)) { /* nobody is there any more who could stop it */
+		if (!d->stopping)
+			on_stop_signal(d, signo);
+		return;
+	}
+	if (!changes)
+		return;
+	sd_notify(0, "RELOADING=1");
+	if (reload(d, changes, err, sizeof(err)) < 0)
+		sd_notifyf(0, "READY=1\nSTATUS=Old settings stay in force: %s", err);
+	else
+		sd_notify(0, "READY=1\nSTATUS=");
 }
 
 /*
@@ -202,7 +265,9 @@ static int watch_signals(struct daemon *d)
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	r = loop_signal(d->loop, SIGTERM, on_stop_signal, d);
-	return r < 0 ? r : loop_signal(d->loop, SIGINT, on_stop_signal, d);
+	if (r == 0)
+		r = loop_signal(d->loop, SIGINT, on_stop_signal, d);
+	return r < 0 ? r : loop_signal(d->loop, SIGHUP, on_hangup, d);
 }
 
 static int serve_until_stopped(struct daemon *d, const struct config *config, struct fault *f)
@@ -219,6 +284,7 @@ static int serve_until_stopped(struct daemon *d, const struct config *config, st
 	if (r < 0)
 		return r;
 	d->host = host;
+	serve_on_reload(serve, reload, d);
 	if (sd_watchdog_enabled(0, &watchdog_us) > 0)
 		(void)loop_timer_add(d->loop, 0, watchdog_us * 1000 / 3, on_watchdog, NULL,
 				     &watchdog);
@@ -235,16 +301,19 @@ int main(int argc, char **argv)
 	CLEANUP(loop_freep) struct loop *loop = NULL;
 	CLEANUP(fd_closep) int lock_fd = -1;
 	struct options options = { 0 };
-	struct daemon d = { 0 };
-	struct config config;
+	struct daemon d = { .on_terminal = isatty(STDERR_FILENO) };
+	static struct config config;
 	struct fault f = { 0 };
+	char error[512];
 	int r;
 
 	r = parse(argc, argv, &options);
 	if (r >= 0)
 		return r;
-	if (!read_settings(&config, &options))
+	if (!read_settings(&config, &options, error, sizeof(error))) {
+		fprintf(stderr, "kindlingd: %s\n", error);
 		return 1;
+	}
 	if (geteuid() != 0) {
 		fprintf(stderr,
 			"kindlingd: it must run as root, to enter containers; try sudo kindlingd\n");
@@ -260,6 +329,8 @@ int main(int argc, char **argv)
 		return 1;
 	r = loop_new(&loop);
 	d.loop = loop;
+	d.options = &options;
+	d.config = &config;
 	if (r == 0)
 		r = watch_signals(&d);
 	if (r == 0)

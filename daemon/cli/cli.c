@@ -4,7 +4,6 @@
 #include <getopt.h>
 #include <string.h>
 #include "daemon/core/config.h"
-#include "proto/wire.h"
 #include "daemon/core/mem.h"
 
 static const struct {
@@ -23,16 +22,8 @@ static const struct {
 	{ "detach", "take the agent out of one JVM, and leave it alone", command_detach },
 	{ "doctor", "can a JVM be profiled, and if not, why and what would change it?",
 	  command_doctor },
-	{ "config", "config check FILE: is it what kindlingd would take?", command_config },
+	{ "config", "check FILE: would kindlingd take it? reload: it reads its own again", command_config },
 };
-
-static const char config_usage[] =
-	"Usage: kindling config check FILE\n"
-	"\n"
-	"Says whether kindlingd would take FILE (YAML) as its settings, and which line it would not; then\n"
-	"what is in force with it, defaults included.\n"
-	"\n"
-	"Example: kindling config check /etc/kindling/kindlingd.yaml\n";
 
 int cli_usage(const char *usage, int c)
 {
@@ -49,47 +40,6 @@ int cli_wrong(const char *command, const char *what)
 {
 	fprintf(stderr, "kindling %s: %s; see kindling %s --help\n", command, what, command);
 	return CLI_USAGE;
-}
-
-static void print_settings(const struct config *config)
-{
-	char value[512];
-	const char *name;
-	bool any = false;
-
-	fputs("events collected: ", stdout);
-	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++) {
-		if (!(config->events & 1u << e))
-			continue;
-		printf("%s%s", any ? ", " : "", wire_event_names[e]);
-		any = true;
-	}
-	puts(any ? "" : "none");
-	for (size_t i = 0; (name = config_field(i, NULL)); i++) {
-		printf("%s: ", name);
-		print_text(stdout, config_value(config, i, value, sizeof(value)));
-		putchar('\n');
-	}
-}
-
-int command_config(int argc, char **argv)
-{
-	struct config config;
-	char error[512];
-
-	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
-		return cli_usage(config_usage, 'h');
-	if (argc != 3 || strcmp(argv[1], "check") != 0)
-		return cli_usage(config_usage, '?');
-	config_defaults(&config);
-	if (config_load(&config, argv[2], error, sizeof(error)) < 0) {
-		print_text(stderr, error);
-		fputc('\n', stderr);
-		return CLI_FAILED;
-	}
-	printf("%s is fine\n", argv[2]);
-	print_settings(&config);
-	return CLI_OK;
 }
 
 static void print_usage(FILE *to)

@@ -105,8 +105,11 @@ size_t terminal_width(void); /* of stdout, at least 80; 4096 when it is none: th
 /* ---- time.c --------------------------------------------------------------------------------- */
 
 #define LAST_MAX_NS (600 * NS_PER_S) /* as far back as the daemon's tables of waits and threads go */
-/* "30s", "10ms", "2m"; a bare number is seconds. */
+/* "30s", "1.5h", "2m30s"; a bare number is seconds. 0 is refused. */
 bool parse_length(const char *s, uint64_t *ret_ns);
+/* The same where a bare number would most likely be a mistake: -EINVAL, @why has a sentence about it
+ * or is empty. */
+int parse_interval(const char *s, uint64_t *ret_ns, char *why, size_t why_size);
 /* "@1700000000"; local time: "14:05[:30]" (the last such moment), "2026-11-21 14:05[:30]". */
 bool parse_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns);
 

@@ -21,7 +21,7 @@ static const char usage[] =
 	"it attaches by itself, records, and detaches. Ctrl-C writes what there is.\n"
 	"TARGET is a pid, container id, container, pod or part of a name as `kindling status` shows it.\n"
 	"\n"
-	"  -d, --duration DURATION   how long: 30s, 5m (default 30s)\n"
+	"  -d, --duration DURATION   how long: 30s, 2m30s, 1.5h (default 30s)\n"
 	"  -i, --interval INTERVAL   CPU time between samples: 10ms, 1ms (default: that of the settings).\n"
 	"                            While it records, the agent's CPU budget makes it no longer\n"
 	"  -e, --event EVENT,...     cpu (the default), lock (time that threads waited), alloc (bytes\n"
@@ -89,6 +89,20 @@ static int check_format(const struct record_arguments *a)
 	return -1;
 }
 
+static int check_interval(const char *word, struct record_arguments *a)
+{
+	char why[64], sentence[128];
+
+	if (!word)
+		return -1;
+	if (parse_interval(word, &a->interval_ns, why, sizeof(why)) == 0 &&
+	    a->interval_ns >= NS_PER_MS / 10 && a->interval_ns <= NS_PER_S)
+		return -1;
+	snprintf(sentence, sizeof(sentence), "-i takes 100us to 1s, such as 10ms%s%s",
+		 *why ? "; " : "", why);
+	return cli_wrong("record", sentence);
+}
+
 /* -1 = go on, else the exit status. */
 static int record_parse(int argc, char **argv, struct record_arguments *a)
 {
@@ -110,9 +124,9 @@ static int record_parse(int argc, char **argv, struct record_arguments *a)
 		return cli_wrong("record", "-o FILE says where to write");
 	if (!parse_length(given['d'], &a->duration_ns) || a->duration_ns > 24 * 3600 * NS_PER_S)
 		return cli_wrong("record", "-d takes a duration such as 30s, up to 24h");
-	if (given['i'] && (!parse_length(given['i'], &a->interval_ns) ||
-			   a->interval_ns < NS_PER_MS / 10 || a->interval_ns > NS_PER_S))
-		return cli_wrong("record", "-i takes 100us to 1s, such as 10ms");
+	r = check_interval(given['i'], a);
+	if (r >= 0)
+		return r;
 	if (!report_events_by_name(given['e'], &a->events))
 		return cli_wrong("record", "-e takes cpu, lock, alloc, wall, or several: cpu,lock");
 	a->format = format_of(given['f'], a->output);

@@ -2,6 +2,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 #include "daemon/cli/cli.h"
 #include "daemon/core/clock.h"
 #include "daemon/report/events.h"
@@ -13,8 +14,9 @@ static const char usage[] =
 	"TARGET is a pid, container id, container, pod or part of a name as `kindling status` shows it.\n"
 	"\n"
 	"  -a, --all             all JVMs together\n"
-	"  -l, --last DURATION   how far to look back: 30s, 5m, 2h (default 60s)\n"
-	"      --from TIME       14:05, 14:05:30, \"2026-11-21 14:05\" or @SECONDS since 1970\n"
+	"  -l, --last DURATION   how far to look back: 30s, 2m30s, 1.5h (default 60s)\n"
+	"      --from TIME       14:05, 14:05:30, \"2026-11-21 14:05\" or @SECONDS since 1970; a time of day\n"
+	"                        that is still to come is yesterday's\n"
 	"      --to TIME         likewise (default: now)\n"
 	"  -o, --output FILE     format by suffix: .html (flame graph), .collapsed, .txt, .pb.gz (pprof),\n"
 	"                        .json, .jfr (JDK Mission Control); \"-\" is stdout\n"
@@ -102,19 +104,75 @@ static int parse(int argc, char **argv, struct arguments *a)
 	return a->format ? -1 : CLI_USAGE;
 }
 
-/* --from and --to as the daemon takes them. */
-static bool add_moment(char *path, size_t size, const char *key, const char *word)
+/* "2026-11-21 14:05:00" */
+static void date_text(uint64_t ns, char *buf, size_t size)
 {
-	char text[32];
-	uint64_t ns;
+	time_t s = (time_t)(ns / NS_PER_S);
+	struct tm tm;
 
-	if (!word)
-		return true;
-	if (!parse_moment(word, clock_real_ns(), &ns))
-		return false;
-	snprintf(text, sizeof(text), "%" PRIu64, ns);
-	path_add(path, size, key, text);
-	return true;
+	strftime(buf, size, "%Y-%m-%d %H:%M:%S", localtime_r(&s, &tm));
+}
+
+/* -1 = go on, else the exit status. */
+static int read_moment(const char *option, const char *word, uint64_t now_ns, uint64_t *ret_ns)
+{
+	char why[100];
+
+	if (!word || parse_moment(word, now_ns, ret_ns))
+		return -1;
+	snprintf(why, sizeof(why), "%s takes 14:05, \"2026-11-21 14:05\" or @SECONDS", option);
+	return cli_wrong("report", why);
+}
+
+/* A time of day that is still to come was taken as yesterday's: that is said. */
+static void say_yesterday(const char *option, const char *word, uint64_t now_ns, uint64_t ns)
+{
+	char date[32], now[32];
+
+	if (!word || strpbrk(word, "@-"))
+		return;
+	date_text(ns, date, sizeof(date));
+	date_text(now_ns, now, sizeof(now));
+	if (strncmp(date, now, 10) != 0)
+		fprintf(stderr, "kindling: %s %s is still to come, it is %s: %s is taken\n", option,
+			word, now + 11, date);
+}
+
+static int refuse_future(uint64_t from_ns, uint64_t now_ns)
+{
+	char why[128], from[32], now[32];
+
+	date_text(from_ns, from, sizeof(from));
+	date_text(now_ns, now, sizeof(now));
+	snprintf(why, sizeof(why), "--from %s is in the future: it is %s", from, now);
+	return cli_wrong("report", why);
+}
+
+/* --from and --to as the daemon takes them. -1 = go on, else the exit status. */
+static int add_range(char *path, size_t size, const struct arguments *a)
+{
+	uint64_t now = clock_real_ns(), from = 0, to = now;
+	char text[32];
+	int r = read_moment("--from", a->from, now, &from);
+
+	if (r < 0)
+		r = read_moment("--to", a->to, now, &to);
+	if (r >= 0)
+		return r;
+	if (from > now)
+		return refuse_future(from, now);
+	say_yesterday("--from", a->from, now, from);
+	if (to < from && !strpbrk(a->to, "@-"))
+		to = now; /* 14:10 of today, at 14:07 */
+	else
+		say_yesterday("--to", a->to, now, to);
+	if (from >= to)
+		return cli_wrong("report", "--from is not before --to");
+	snprintf(text, sizeof(text), "%" PRIu64, from);
+	path_add(path, size, "from", a->from ? text : NULL);
+	snprintf(text, sizeof(text), "%" PRIu64, to);
+	path_add(path, size, "to", a->to ? text : NULL);
+	return -1;
 }
 
 int command_report(int argc, char **argv)
@@ -128,10 +186,9 @@ int command_report(int argc, char **argv)
 		return r;
 	path_add(path, sizeof(path), "format", a.format);
 	path_add(path, sizeof(path), "last", a.last);
-	if (!add_moment(path, sizeof(path), "from", a.from) ||
-	    !add_moment(path, sizeof(path), "to", a.to))
-		return cli_wrong("report",
-				 "--from and --to take 14:05, \"2026-11-21 14:05\" or @SECONDS");
+	r = add_range(path, sizeof(path), &a);
+	if (r >= 0)
+		return r;
 	path_add(path, sizeof(path), "target", a.target);
 	path_add(path, sizeof(path), "thread", a.thread);
 	path_add(path, sizeof(path), "type", a.type);

@@ -1,4 +1,5 @@
 /* Durations and moments as people write them. */
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 #include "daemon/cli/cli.h"
@@ -13,18 +14,20 @@ static bool is_number(const char *s)
 
 bool parse_length(const char *s, uint64_t *ret_ns)
 {
-	char seconds[32];
 	uint64_t ns = 0;
 
-	if (is_number(s)) {
-		if ((size_t)snprintf(seconds, sizeof(seconds), "%ss", s) >= sizeof(seconds))
-			return false;
-		s = seconds;
-	}
-	if (value_duration_ns(s, &ns) < 0 || ns == 0)
+	if (value_length_ns(s, &ns) < 0 || ns == 0)
 		return false;
 	*ret_ns = ns;
 	return true;
+}
+
+int parse_interval(const char *s, uint64_t *ret_ns, char *why, size_t why_size)
+{
+	*why = '\0';
+	if (value_is_bare(s))
+		snprintf(why, why_size, "%.20s has no unit: %.20sms?", s, s);
+	return !*why && parse_length(s, ret_ns) ? 0 : -EINVAL;
 }
 
 /* The last moment before @now at which clocks showed what is in @tm. */

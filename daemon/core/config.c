@@ -88,23 +88,66 @@ static int refuse_twice(struct reading *r, const struct config_entry *e)
 	return 0;
 }
 
-/* A kind of event is collected when its section is there, be it empty. */
-static void note_event(struct reading *r)
-{
-	static const char *const names[WIRE_EVENT_COUNT] = {
+static const char *const event_names[WIRE_EVENT_COUNT] = {
 #define X(id, name, unit) name,
-		WIRE_EVENTS(X)
+	WIRE_EVENTS(X)
 #undef X
-	};
+};
 
-	if (strncmp(r->name, "events.", 7) != 0)
-		return;
+/* false: there is none called so. */
+static bool collect(struct reading *r, const char *event)
+{
 	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++) {
-		if (strcmp(r->name + 7, names[e]) != 0)
+		if (strcmp(event, event_names[e]) != 0)
 			continue;
 		r->config->events = (r->events_given ? r->config->events : 0) | 1u << e;
 		r->events_given = true;
+		return true;
 	}
+	return false;
+}
+
+/* A kind of event is collected when its section is there, be it empty. */
+static void note_event(struct reading *r)
+{
+	if (strncmp(r->name, CONFIG_EVENTS ".", sizeof(CONFIG_EVENTS)) == 0)
+		(void)collect(r, r->name + sizeof(CONFIG_EVENTS));
+}
+
+/* `events: [cpu, lock]`, from behind the begin of the list to its end. */
+static int take_events(struct reading *r)
+{
+	yaml_event_t event;
+	bool end = false;
+	int n = refuse_twice(r, find_section(r->name));
+
+	while (n == 0 && !end) {
+		n = config_next_event(r, &event);
+		if (n < 0)
+			return n;
+		end = event.type == YAML_SEQUENCE_END_EVENT;
+		if (!end && event.type != YAML_SCALAR_EVENT)
+			n = config_refuse(r, "is a list of words, as in [cpu, lock]");
+		else if (!end && !collect(r, (const char *)event.data.scalar.value))
+			n = config_refuse(r, "is a list of cpu, lock, alloc, wall; not \"%.100s\"",
+					  (const char *)event.data.scalar.value);
+		yaml_event_delete(&event);
+	}
+	if (n == 0 && !r->events_given)
+		n = config_refuse(r, "names nothing to collect; without it, it is cpu and lock");
+	return n;
+}
+
+const char *config_events(const struct config *c, char *buf, size_t size)
+{
+	size_t n = 0;
+
+	*buf = '\0';
+	for (unsigned e = 0; e < WIRE_EVENT_COUNT && n < size; e++)
+		if (c->events & 1u << e)
+			n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? ", " : "",
+					      event_names[e]);
+	return buf;
 }
 
 static int take_value(struct reading *r, const yaml_event_t *event)
@@ -212,6 +255,8 @@ static int take_pair(struct reading *r, bool *ret_end)
 		n = enter_section(r);
 	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, CONFIG_RULES) == 0)
 		n = config_take_rules(r);
+	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, CONFIG_EVENTS) == 0)
+		n = take_events(r);
 	else
 		n = config_refuse(r, "takes one value, not a list or an alias");
 	yaml_event_delete(&event);

@@ -78,7 +78,14 @@ int config_load(struct config *c, const char *path, char *err, size_t err_size);
 /* The same for @len bytes of text that came from @name. Fuzzed by tests/fuzz/fuzz_config.c. */
 int config_parse(struct config *c, const char *name, const char *text, size_t len, char *err,
 		 size_t err_size);
+/* Files that the settings name and nothing works without, defaults too, are there. -EINVAL with
+ * "agent.library: /x cannot be read: ..." in @why. */
+int config_check_files(const struct config *c, char *why, size_t why_size);
 /* The name ("events.cpu.interval") of field @index and what it is for; NULL past the last. */
 const char *config_field(size_t index, const char **ret_sentence);
 /* The value of field @index in @c as the file would have it; @buf. */
 const char *config_value(const struct config *c, size_t index, char *buf, size_t size);
+/* Rule @index of targets.rules likewise: `deny: { command: "*kafka*", uid: 1000-1999 }`. */
+const char *config_rule(const struct config *c, unsigned index, char *buf, size_t size);
+/* Events that are collected as a list, "cpu, lock". */
+const char *config_events(const struct config *c, char *buf, size_t size);

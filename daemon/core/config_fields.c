@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/config_value.h"
@@ -27,13 +28,13 @@ const struct config_entry config_entries[] = {
 	      "the Unix socket that kindling's commands speak to; the daemon's lock lies beside it"),
 	FIELD("state_dir", CONFIG_PATH, state_dir, 0, 0,
 	      "where the history and the names of native functions are kept"),
-	FIELD("agent.library", CONFIG_PATH, agent, 0, 0,
+	FIELD("agent.library", CONFIG_FILE, agent, 0, 0,
 	      "the library that goes into the JVMs; auto = the one installed with kindlingd"),
 	FIELD("agent.ring_size", CONFIG_SIZE, ring_bytes, 16 * KIB, 16 * MIB,
 	      "memory in each JVM for samples that are not written yet"),
 	FIELD("agent.pipe_size", CONFIG_SIZE, pipe_bytes, 4 * KIB, 64 * MIB,
 	      "size of the pipe from each JVM to the daemon"),
-	FIELD("injector", CONFIG_PATH, injector, 0, 0,
+	FIELD("injector", CONFIG_PROGRAM, injector, 0, 0,
 	      "the program that attaches to one JVM; auto = the one installed with kindlingd"),
 	FIELD("log.level", CONFIG_LOG_LEVEL, log_level, 0, 0,
 	      "what is logged: error, warning, info or debug"),
@@ -221,6 +222,42 @@ static int set_path(char *member, size_t size, const char *text, char *why, size
 	return -EINVAL;
 }
 
+static bool is_path(enum config_type type)
+{
+	return type == CONFIG_PATH || type == CONFIG_FILE || type == CONFIG_PROGRAM;
+}
+
+/* What the daemon could not do anything without is better missed now than at every attach. */
+static int check_file(enum config_type type, const char *path, char *why, size_t why_size)
+{
+	int mode = type == CONFIG_PROGRAM ? X_OK : R_OK, error = 0;
+	struct stat st;
+
+	if (type == CONFIG_PATH)
+		return 0;
+	if (stat(path, &st) < 0 || (S_ISREG(st.st_mode) && access(path, mode) < 0))
+		error = errno;
+	else if (S_ISREG(st.st_mode))
+		return 0;
+	snprintf(why, why_size, "%.100s cannot be %s: %s", path,
+		 type == CONFIG_PROGRAM ? "run" : "read",
+		 error ? strerror(error) : "it is not a file");
+	return -EINVAL;
+}
+
+int config_check_files(const struct config *c, char *why, size_t why_size)
+{
+	for (size_t i = 0; i < config_entry_count; i++) {
+		const struct config_entry *e = &config_entries[i];
+		int n = snprintf(why, why_size, "%s: ", e->name);
+
+		if (is_path(e->type) && check_file(e->type, (const char *)c + e->offset, why + n,
+						   why_size - (size_t)n) < 0)
+			return -EINVAL;
+	}
+	return 0;
+}
+
 static int set_word(int *member, const char *const *words, const int *values, size_t n,
 		    const char *text, char *why, size_t why_size)
 {
@@ -262,7 +299,7 @@ static const char *count_text(uint64_t value, char buf[32])
 static const struct number_type number_types[] = {
 	[CONFIG_COUNT] = { value_count, count_text, "a whole number" },
 	[CONFIG_DURATION] = { value_duration_ns, value_duration_text,
-			      "a duration with a unit (ns, us, ms, s, m, h, d), as in 10ms" },
+			      "a duration with units (ns, us, ms, s, m, h, d), as in 10ms, 1.5h or 2m30s" },
 	[CONFIG_SIZE] = { value_bytes, value_bytes_text,
 			  "a size with a unit (B, KiB, MiB, GiB, TiB), as in 512KiB" },
 	[CONFIG_PERCENT] = { value_permille, permille_text, "a percentage, as in 1% or 0.5%" },
@@ -354,8 +391,12 @@ int config_set(struct config *c, const struct config_entry *e, const char *text,
 
 	if (is_word(e->type))
 		return set_words(member, e, text, why, why_size);
-	if (e->type == CONFIG_PATH)
-		return set_path(member, e->size, text, why, why_size);
+	if (is_path(e->type)) {
+		r = set_path(member, e->size, text, why, why_size);
+		return r < 0 || strcmp(text, "auto") == 0
+			       ? r
+			       : check_file(e->type, text, why, why_size);
+	}
 	if (e->type == CONFIG_TEXT)
 		return set_text(member, e->size, text, why, why_size);
 	if (e->type != CONFIG_BOOL)
@@ -384,7 +425,7 @@ const char *config_value(const struct config *c, size_t index, char *buf, size_t
 
 	if (is_word(e->type))
 		snprintf(buf, size, "%s", word_text(e, member));
-	else if (e->type == CONFIG_PATH)
+	else if (is_path(e->type))
 		snprintf(buf, size, "%s", (const char *)member);
 	else if (e->type == CONFIG_TEXT)
 		snprintf(buf, size, "\"%s\"", (const char *)member);

@@ -10,6 +10,8 @@
 
 enum config_type {
 	CONFIG_PATH, /* absolute, or "auto" = leave the default */
+	CONFIG_FILE, /* likewise, and it can be read */
+	CONFIG_PROGRAM, /* likewise, and it can be run */
 	CONFIG_DURATION,
 	CONFIG_SIZE,
 	CONFIG_PERCENT,

@@ -7,6 +7,7 @@
 #define DEPTH_MAX      4
 #define NAME_MAX_BYTES 128
 #define CONFIG_RULES   "targets.rules"
+#define CONFIG_EVENTS  "events"
 
 struct reading {
 	struct config *config;

@@ -91,6 +91,55 @@ static bool is_empty(const struct config_rule *rule)
 	return !rule->has_uid;
 }
 
+/* ---- as it is written ----------------------------------------------------------------------- */
+
+/* In double quotes, as YAML has them; twice the length of the longest text fits. */
+static void quoted(const char *s, char *buf, size_t size)
+{
+	size_t n = 0;
+
+	for (buf[n++] = '"'; *s && n + 4 < size; s++) {
+		if (*s == '"' || *s == '\\')
+			buf[n++] = '\\';
+		buf[n++] = *s;
+	}
+	buf[n++] = '"';
+	buf[n] = '\0';
+}
+
+static void uid_text(const struct config_rule *rule, char *buf, size_t size)
+{
+	if (rule->uid_min == rule->uid_max)
+		snprintf(buf, size, "uid: %u", rule->uid_min);
+	else
+		snprintf(buf, size, "uid: %u-%u", rule->uid_min, rule->uid_max);
+}
+
+const char *config_rule(const struct config *c, unsigned index, char *buf, size_t size)
+{
+	const struct config_rule *rule = &c->rules[index];
+	size_t n = (size_t)snprintf(buf, size, "%s: {", rule->allow ? "allow" : "deny");
+	const char *comma = " ";
+	char text[600];
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts) && n < size; i++) {
+		const char *value = (const char *)rule + texts[i].offset;
+
+		if (!*value)
+			continue;
+		quoted(value, text, sizeof(text));
+		n += (size_t)snprintf(buf + n, size - n, "%s%s: %s", comma, texts[i].key, text);
+		comma = ", ";
+	}
+	if (rule->has_uid && n < size) {
+		uid_text(rule, text, sizeof(text));
+		n += (size_t)snprintf(buf + n, size - n, "%s%s", comma, text);
+	}
+	if (n < size)
+		snprintf(buf + n, size - n, " }");
+	return buf;
+}
+
 /* ---- the list ------------------------------------------------------------------------------- */
 
 /* A condition of @rule, or the end of them: *ret_end. */

@@ -71,9 +71,92 @@ static int number_with_unit(const char *text, const struct unit *units, size_t n
 	return -EINVAL;
 }
 
+/* The unit that begins at *text, which is moved past it; NULL = none. */
+static const struct unit *unit_at(const char **text, const struct unit *units, size_t n_units)
+{
+	size_t len = strspn(*text, "abcdefghijklmnopqrstuvwxyz");
+
+	for (size_t i = 0; i < n_units; i++) {
+		if (strlen(units[i].name) != len || memcmp(*text, units[i].name, len) != 0)
+			continue;
+		*text += len;
+		return &units[i];
+	}
+	return NULL;
+}
+
+/* "1.5h" at *text, which is moved past it. What a fraction has below one ns is cut off. */
+static int duration_part(const char **text, const struct unit **ret_unit, uint64_t *ret)
+{
+	uint64_t whole, fraction = 0, scale = 1;
+	const struct unit *unit;
+	int r = whole_number(text, &whole);
+
+	if (r < 0)
+		return r;
+	if (**text == '.') {
+		if (!strchr("0123456789", (*text)[1]) || !(*text)[1])
+			return -EINVAL;
+		while (*++*text >= '0' && **text <= '9') {
+			if (scale == NS_PER_S * NS_PER_S) /* more digits than any unit has ns */
+				continue;
+			fraction = fraction * 10 + (uint64_t)(**text - '0');
+			scale *= 10;
+		}
+	}
+	*text += strspn(*text, " ");
+	unit = unit_at(text, durations, ARRAY_SIZE(durations));
+	if (!unit)
+		return -EINVAL;
+	fraction = (uint64_t)((unsigned __int128)fraction * unit->size / scale);
+	if (__builtin_mul_overflow(whole, unit->size, ret) ||
+	    __builtin_add_overflow(*ret, fraction, ret))
+		return -ERANGE;
+	*ret_unit = unit;
+	return 0;
+}
+
 int value_duration_ns(const char *text, uint64_t *ret)
 {
-	return number_with_unit(text, durations, ARRAY_SIZE(durations), ret);
+	const struct unit *unit = NULL, *larger = NULL;
+	uint64_t sum = 0, part;
+	bool too_large = false;
+	int r;
+
+	do { /* "2m30s": units become smaller */
+		r = duration_part(&text, &unit, &part);
+		if (r < 0)
+			return r;
+		if (larger && unit >= larger)
+			return -EINVAL;
+		too_large |= __builtin_add_overflow(sum, part, &sum);
+		larger = unit;
+		text += strspn(text, " ");
+	} while (*text);
+	if (too_large)
+		return -ERANGE;
+	*ret = sum;
+	return 0;
+}
+
+bool value_is_bare(const char *text)
+{
+	size_t digits = strspn(text, "0123456789");
+
+	if (digits && text[digits] == '.' && text[digits + 1])
+		digits += 1 + strspn(text + digits + 1, "0123456789");
+	return digits && !text[digits];
+}
+
+int value_length_ns(const char *text, uint64_t *ret)
+{
+	char seconds[64];
+
+	if (!value_is_bare(text))
+		return value_duration_ns(text, ret);
+	if ((size_t)snprintf(seconds, sizeof(seconds), "%ss", text) >= sizeof(seconds))
+		return -ERANGE;
+	return value_duration_ns(seconds, ret);
 }
 
 int value_bytes(const char *text, uint64_t *ret)

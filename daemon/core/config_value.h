@@ -6,7 +6,15 @@
 
 /* 0, or -EINVAL (not such a value at all) or -ERANGE (does not fit 64 bits); @ret unchanged then.
  */
-int value_duration_ns(const char *text, uint64_t *ret); /* ns us ms s m h d */
+/*
+ * "10ms", "1.5h", "2m30s": numbers with units (ns us ms s m h d), each unit smaller than the one
+ * before. Everywhere the same: in the settings file, on the command line, in the API.
+ */
+int value_duration_ns(const char *text, uint64_t *ret);
+/* The same, and a number without a unit is seconds: how far back, for how long. */
+int value_length_ns(const char *text, uint64_t *ret);
+/* "1", "1.5": a number without its unit. */
+bool value_is_bare(const char *text);
 int value_bytes(const char *text, uint64_t *ret); /* B KiB MiB GiB TiB */
 int value_permille(const char *text, uint64_t *ret); /* "1%", "0.5%" */
 int value_count(const char *text, uint64_t *ret); /* digits */

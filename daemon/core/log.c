@@ -2,13 +2,27 @@
 #include "daemon/core/log.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LINE_MAX_BYTES 1024
 
 static enum log_level max_level = LOG_LEVEL_INFO;
+
+/* journald says whose stream it is, systemd.exec(5): a child may have got another stderr since. */
+static bool goes_to_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	struct stat st;
+
+	return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+	       fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
 
 void log_set_level(enum log_level level)
 {
@@ -24,7 +38,7 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
 
 	if (level > max_level)
 		return;
-	if (!isatty(STDERR_FILENO))
+	if (goes_to_journal())
 		len = (size_t)snprintf(line, sizeof(line), "<%d>", (int)level);
 	len += (size_t)snprintf(line + len, sizeof(line) - len, "%s", event);
 	if (fmt) {

@@ -1,6 +1,6 @@
 /*
- * One line per state change or fault on stderr: `<N>event key=value ...`, N the syslog priority
- * that journald reads (sd-daemon(3)); without the prefix when stderr is a terminal.
+ * One line per state change or fault on stderr, `event key=value ...`; where journald reads it, with
+ * the syslog priority in front, `<6>event ...` (sd-daemon(3)).
  */
 #pragma once
 

@@ -118,6 +118,11 @@ void host_shutdown(struct host *h, void (*done)(void *userdata), void *userdata)
 	(void)loop_timer_add(h->loop, 0, 10 * NS_PER_MS, on_shutdown_tick, h, &h->shutdown_timer);
 }
 
+void host_settings(struct host *h)
+{
+	targets_settings(h->targets);
+}
+
 struct loop *host_loop(struct host *h)
 {
 	return h->loop;

@@ -43,6 +43,9 @@ DEFINE_FREEP(struct host, host_free);
 /* Detach all agents; calls @done from the loop when all have said BYE or 6 s have passed. */
 void host_shutdown(struct host *h, void (*done)(void *userdata), void *userdata);
 
+/* The settings behind host_config() have changed: those that count at once are passed on. */
+void host_settings(struct host *h);
+
 struct loop *host_loop(struct host *h);
 const struct config *host_config(struct host *h);
 struct targets *host_targets(struct host *h);

@@ -197,7 +197,7 @@ static bool time_range(struct request *r, uint64_t *from, uint64_t *to)
 	}
 	if (last && !parse_duration(last, &n))
 		return false;
-	*from = now - n;
+	*from = n < now ? now - n : 0;
 	return true;
 }
 
@@ -246,6 +246,8 @@ enum MHD_Result api_route(struct request *r, const char *method, const char *url
 		return serve_recordings(r, method, url + 14);
 	if (strncmp(url, "/v1/targets/", 12) == 0)
 		return serve_control(r, method, url + 12);
+	if (strncmp(url, "/v1/settings/", 13) == 0)
+		return serve_settings(r, method, url + 13);
 	if (!get)
 		return answer_error(r, 405, "%s %s is not something the daemon does", method, url);
 	if (strcmp(url, "/healthz") == 0)

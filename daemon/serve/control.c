@@ -4,8 +4,8 @@
 #include <sys/socket.h>
 #include "daemon/serve/serve_priv.h"
 
-/* Who asks: whoever could open the socket may, and its uid is kept with what it asked for. */
-static uid_t uid_of(struct request *r)
+/* Whoever could open the socket may ask, and its uid is kept with what it asked for. */
+uid_t uid_of(struct request *r)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CONNECTION_FD);

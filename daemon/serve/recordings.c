@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include "daemon/core/clock.h"
+#include "daemon/core/config_value.h"
 #include "daemon/host/recording.h"
 #include "daemon/serve/serve_priv.h"
 
@@ -13,6 +15,10 @@ struct recording_entry {
 	struct recording_entry *next;
 	struct serve *serve;
 	uint64_t id, begin_mono_ns, length_ns;
+	uint32_t pid;
+	uint64_t start_time; /* with pid: of which JVM */
+	uid_t uid; /* who asked for it */
+	uint64_t interval_ns; /* of CPU samples; 0 = as it was */
 	uint64_t elapsed_ns; /* once done */
 	char reason[200]; /* why it ended before its time; empty = it did not */
 	char notes[400]; /* once done: what was not collected, and why */
@@ -89,6 +95,9 @@ static bool wanted(struct request *r, struct recording_options *ret, uint64_t *r
 	if (!seconds || !parse_duration(seconds, ret_length_ns) ||
 	    *ret_length_ns > 24 * 3600 * NS_PER_S)
 		(void)answer_error(r, 400, "seconds= takes a duration up to 24h");
+	else if (interval && value_is_bare(interval))
+		(void)answer_error(r, 400, "interval= takes 100us to 1s; %.20s has no unit: %.20sms?",
+				   interval, interval);
 	else if (interval && (!parse_duration(interval, &ret->interval_ns) ||
 			      ret->interval_ns < NS_PER_MS / 10 || ret->interval_ns > NS_PER_S))
 		(void)answer_error(r, 400, "interval= takes 100us to 1s");
@@ -113,6 +122,33 @@ static enum MHD_Result answer_created(struct request *r, const struct recording_
 	return answer_json(r, 201, o);
 }
 
+/* Whose recording is in the way, and for how long. */
+static enum MHD_Result answer_busy(struct request *r, const struct target *t)
+{
+	const struct recording_entry *e = r->serve->recordings;
+	char until[16] = "", what[64], interval[32], at[48] = "";
+	uint64_t left_ns;
+	struct tm tm;
+	time_t end;
+
+	while (e && !(e->running && e->pid == (uint32_t)t->jvm.pid &&
+		      e->start_time == t->jvm.start_time))
+		e = e->next;
+	if (!e)
+		return answer_error(r, 409, "process %d is being recorded", t->jvm.pid);
+	left_ns = e->length_ns - elapsed_of(e);
+	end = time(NULL) + (time_t)((left_ns + NS_PER_S - 1) / NS_PER_S);
+	strftime(until, sizeof(until), "%H:%M:%S", localtime_r(&end, &tm));
+	if (e->interval_ns)
+		snprintf(at, sizeof(at), " at %s", value_duration_text(e->interval_ns, interval));
+	return answer_error(r, 409,
+			    "process %d is being recorded by uid %u until %s, %llu s more (%s%s); one "
+			    "recording of a JVM at a time. The history goes on meanwhile: kindling report %d",
+			    t->jvm.pid, e->uid, until,
+			    (unsigned long long)((left_ns + NS_PER_S - 1) / NS_PER_S),
+			    report_events_list(e->events, what, sizeof(what)), at, t->jvm.pid);
+}
+
 static enum MHD_Result begin(struct request *r, struct target *t,
 			     const struct recording_options *options, uint64_t length_ns)
 {
@@ -124,11 +160,17 @@ static enum MHD_Result begin(struct request *r, struct target *t,
 	error = recording_new(r->serve->host, t, options, &e->running);
 	if (error < 0) {
 		free(e);
+		if (error == -EBUSY)
+			return answer_busy(r, t);
 		return answer_error(r, 409, "process %d cannot be recorded now: %s", t->jvm.pid,
-				    error == -EBUSY ? "it is being recorded" : strerror(-error));
+				    strerror(-error));
 	}
 	e->serve = r->serve;
 	e->events = options->events;
+	e->pid = (uint32_t)t->jvm.pid;
+	e->start_time = t->jvm.start_time;
+	e->uid = uid_of(r);
+	e->interval_ns = options->interval_ns;
 	e->id = ++r->serve->next_recording;
 	e->begin_mono_ns = clock_mono_ns();
 	e->length_ns = length_ns;
@@ -141,6 +183,7 @@ static enum MHD_Result begin(struct request *r, struct target *t,
 
 static enum MHD_Result create(struct request *r)
 {
+	struct recording_entry *oldest_done = NULL;
 	struct recording_options options;
 	uint64_t length_ns;
 	unsigned count = 0;
@@ -155,10 +198,14 @@ static enum MHD_Result create(struct request *r)
 		return answer_error(r, 409, "process %d is %s%s%s", t->jvm.pid,
 				    target_state_names[t->state], t->fault.code ? ": " : "",
 				    t->fault.code ? t->fault.what : "");
-	for (const struct recording_entry *e = r->serve->recordings; e; e = e->next)
+	for (struct recording_entry *e = r->serve->recordings; e; e = e->next) {
 		count++;
-	if (count >= RECORDINGS_MAX)
+		oldest_done = e->running ? oldest_done : e;
+	}
+	if (count >= RECORDINGS_MAX && !oldest_done)
 		return answer_error(r, 503, "there are %u recordings already", count);
+	if (count >= RECORDINGS_MAX) /* its file was written long ago */
+		forget(oldest_done);
 	return begin(r, t, &options, length_ns);
 }
 

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include "daemon/core/clock.h"
+#include "daemon/core/config_value.h"
 #include "daemon/core/log.h"
 
 static void run(struct serve *s)
@@ -137,26 +138,7 @@ bool argument_is_set(struct request *r, const char *name)
 
 bool parse_duration(const char *s, uint64_t *ret)
 {
-	static const struct {
-		const char *unit;
-		uint64_t ns;
-	} units[] = { { "", NS_PER_S },	    { "s", NS_PER_S },	     { "ms", NS_PER_MS },
-		      { "m", 60 * NS_PER_S }, { "h", 3600 * NS_PER_S }, { "d", 86400 * NS_PER_S }, { "ns", 1 }, { "us", 1000 } };
-	char *end;
-	double v;
-
-	if (*s < '0' || *s > '9')
-		return false;
-	v = strtod(s, &end);
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-		if (strcmp(end, units[i].unit) != 0)
-			continue;
-		if (v * (double)units[i].ns > 1e18)
-			return false;
-		*ret = (uint64_t)(v * (double)units[i].ns);
-		return true;
-	}
-	return false;
+	return value_length_ns(s, ret) == 0;
 }
 
 /* ---- connections ----------------------------------------------------------------------------- */
@@ -263,6 +245,12 @@ int serve_new(struct host *h, struct serve **ret, struct fault *f)
 		return fault_set(f, -r, FAULT_INTERNAL, "start the HTTP server: ");
 	*ret = TAKE_PTR(s);
 	return 0;
+}
+
+void serve_on_reload(struct serve *s, serve_reload_fn *reload, void *userdata)
+{
+	s->reload = reload;
+	s->reload_userdata = userdata;
 }
 
 struct serve *serve_free(struct serve *s)

@@ -21,6 +21,8 @@ struct serve {
 	struct loop_source *source;
 	struct loop_timer *timer;
 	char socket[104];
+	serve_reload_fn *reload; /* NULL = nobody */
+	void *reload_userdata;
 	struct recording_entry *recordings;
 	uint64_t next_recording;
 };
@@ -47,7 +49,7 @@ void serve_suspend(struct request *r);
 void serve_resume(struct request *r);
 const char *argument(struct request *r, const char *name); /* NULL = not given */
 bool argument_is_set(struct request *r, const char *name); /* and is not "0" */
-/* "60s", "5m", "1500ms", "2h"; a bare number is seconds. false = no duration. */
+/* "60s", "1.5h", "2m30s"; a bare number is seconds. false = no duration. */
 bool parse_duration(const char *s, uint64_t *ret_ns);
 
 /* api.c */
@@ -84,6 +86,8 @@ void event_stack(struct text_out *to, struct host *h, const struct target *t, ui
 void event_lock(struct text_out *to, struct host *h, const struct target *t,
 		const struct stream_lock *w, bool idle, uint64_t real_ns);
 /* control.c; @verb: attach or detach */
+uid_t uid_of(struct request *r); /* who asks */
 enum MHD_Result serve_control(struct request *r, const char *method, const char *verb);
+enum MHD_Result serve_settings(struct request *r, const char *method, const char *verb);
 enum MHD_Result serve_recordings(struct request *r, const char *method, const char *rest);
 void recordings_free(struct serve *s);

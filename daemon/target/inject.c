@@ -187,6 +187,7 @@ static void on_result(void *userdata, uint32_t events)
 		session_open(t, fds[0], fds[1]);
 		exit_open_cwd(t);
 		target_set_state(t, TARGET_STREAMING, NULL);
+		settings_follow(t);
 		if (t->priv->leave)
 			target_leave(t, t->priv->leave_to, &t->priv->leave_why);
 	}
@@ -289,7 +290,7 @@ void target_inject(struct target *t)
 	budget_begin(&table->budget, clock_mono_ns());
 	exit_watch(t);
 	t->attempts++;
-	t->priv->leave = false;
+	t->priv->leave = t->priv->start_again = false;
 	t->priv->left_looks = 0;
 	target_set_state(t, TARGET_INJECTING, NULL);
 	if (start_child(t, &f) < 0) {

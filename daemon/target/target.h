@@ -138,6 +138,8 @@ int target_detach_for(struct target *t, uid_t uid);
  * -ESHUTDOWN: the daemon is.
  */
 int target_attach(struct target *t, uid_t uid, struct fault *why);
+/* The settings have changed: who may be attached to is asked again, and agents get a START. */
+void targets_settings(struct targets *t);
 /* true when no target is INJECTING, STREAMING or DRAINING any more */
 bool targets_quiet(const struct targets *t);
 /* A process ended with this status, as wait(2) has it; other pids than targets' are fine. */

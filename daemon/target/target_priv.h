@@ -1,8 +1,8 @@
 /* Inside the target room: state.c (the table of steps), inject.c (one attempt), child.c (its
  * process), session.c (the pipe), reattach.c (an agent that is there already), target.c (the table
  * of targets), match.c (words that name one), admit.c (whether it may be attached to: rules.c,
- * wishes.c, crash.c, neighbours.c, limit.c), exit.c (how it ended), budget.c (attaches a second),
- * left.c (what was left behind).
+ * wishes.c, crash.c, neighbours.c, limit.c), settings.c (other settings while it runs), exit.c (how
+ * it ended), budget.c (attaches a second), left.c (what was left behind).
  */
 #pragma once
 
@@ -39,6 +39,7 @@ struct target_priv {
 	/* INJECTING */
 	struct child *injector; /* NULL = none runs */
 	bool leave; /* detach as soon as the attempt has ended */
+	bool start_again; /* then ask for other settings than the attempt does */
 	/* where INJECTING (with leave) and DRAINING end, and why */
 	enum target_state leave_to;
 	struct fault leave_why;
@@ -140,6 +141,9 @@ void target_inject_abort(struct target *t);
 void target_clean_up(const struct target *t); /* an injector takes away what one left */
 void target_inject_let_go(struct target *t);
 void targets_inject_next(struct targets *table);
+
+/* settings.c: it streams now, after an attempt during which the settings changed */
+void settings_follow(struct target *t);
 
 /* session.c */
 int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_budget);

@@ -222,6 +222,102 @@ class Commands(unittest.TestCase):
         self.assertEqual(self.daemon.cli("config", "check", self.daemon.config).returncode, 0)
 
 
+    def test_what_is_in_force_is_shown(self):
+        for args in (("config", "--help"), ("config", "check", "--help"), ("config", "reload", "-h")):
+            self.assertIn("Usage: kindling config check FILE", self.daemon.cli(*args).stdout)
+        out = self.daemon.cli("config", "check", self.daemon.config).stdout
+        self.assertIn("events collected: cpu, lock\n", out)
+        self.assertRegex(out, r'targets.rules:\n  - allow: { environment: "KINDLING_TEST=[-0-9]+" }\n$')
+        with open(self.path("wrong.yaml"), "w") as f:
+            f.write("agent:\n  library: /nowhere/libkindling.so\n")
+        done = self.daemon.cli("config", "check", self.path("wrong.yaml"), check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("wrong.yaml:2: agent.library: /nowhere/libkindling.so cannot be read", done.stderr)
+
+    def test_times_are_checked(self):
+        def says(status, text, *args):
+            done = self.daemon.cli(*args, check=False)
+            self.assertEqual(done.returncode, status, done)
+            self.assertIn(text, done.stderr)
+        says(2, "1 has no unit: 1ms?", "record", self.pid, "-i", "1", "-d", "1s", "-o", "-", "-f", "txt")
+        says(2, "is in the future", "report", self.pid, "--from", "@%d" % (time.time() + 3600), "-o", "-", "-f", "txt")
+        says(2, "is not before --to", "report", self.pid, "--from", "@2", "--to", "@1", "-o", "-", "-f", "txt")
+        if 60 < time.time() % 86400 < 86000:  # UTC: not when the next minute is another day's
+            at = time.strftime("%H:%M", time.gmtime(time.time() + 120))
+            os.environ["TZ"] = "UTC"
+            says(0, "--from %s is still to come" % at, "report", self.pid, "--from", at, "-o", "-", "-f", "txt")
+            del os.environ["TZ"]
+        self.assertIn("KnownShares.full", self.daemon.cli("report", self.pid, "--last", "1m 30s", "-o", "-", "-f", "collapsed").stdout)
+        self.assertIn("KnownShares.full", self.daemon.cli("report", self.pid, "--last", "0.5h", "-o", "-", "-f", "collapsed").stdout)
+        get = ["curl", "-s", "--unix-socket", self.daemon.socket, "http://x/v1/profile?format=collapsed&last=1m30s"]
+        self.assertIn("KnownShares.full", subprocess.run(get, capture_output=True, text=True).stdout)
+
+    def test_a_second_recording_is_told_of_the_first(self):
+        with Jvm("17") as jvm:
+            self.daemon.wait_state(jvm.pid, "streaming")
+            first = subprocess.Popen([BUILD + "/bin/kindling", "--socket", self.daemon.socket, "record", str(jvm.pid), "-d", "60s",
+                                      "-i", "20ms", "-o", self.path("first.txt")], stderr=subprocess.PIPE, text=True)
+            wait_for("the recording", lambda: self.daemon.target(jvm.pid)["interval_ns"] == 20_000_000)
+            busy = self.daemon.cli("record", str(jvm.pid), "-d", "10ms", "-o", self.path("second.txt"), check=False)
+            self.assertEqual(busy.returncode, 1)
+            self.assertRegex(busy.stderr, r"process %d is being recorded by uid 0 until \d\d:\d\d:\d\d, [3-6]\d s more \(cpu at 20ms\)" % jvm.pid)
+            self.assertIn("kindling report %d" % jvm.pid, busy.stderr)
+            first.send_signal(2)
+            first.communicate(timeout=60)
+            self.assertEqual(first.returncode, 0)
+            post = ["curl", "-s", "-X", "POST", "--unix-socket", self.daemon.socket,
+                    "http://x/v1/recordings?target=%d&seconds=1ms" % jvm.pid]
+            for _ in range(33):  # those that are done, kept for five minutes, make room
+                wait_for("a recording", lambda: "id" in subprocess.run(post, capture_output=True, text=True).stdout)
+
+
+class Reload(unittest.TestCase):
+    def test_settings_are_read_again(self):
+        rules = "targets:\n  mode: opt-in\n  rules:\n    - allow: { environment: \"KINDLING_TEST=%s\" }\n" % os.environ["KINDLING_TEST"]
+        with Daemon("events: {cpu: {interval: 20ms}}\n" + rules) as daemon, Jvm("17") as jvm:
+            def interval(ns):
+                wait_for("the interval", lambda: daemon.target(jvm.pid)["interval_ns"] == ns)
+            daemon.wait_state(jvm.pid, "streaming")
+            interval(20_000_000)
+            self.assertEqual(daemon.cli("config", "reload").stdout, "nothing has changed\n")
+            daemon.configure("events: {cpu: {interval: 40ms}, lock: }\nstore: {retention: 2h}\n" + rules)
+            out = daemon.cli("config", "reload").stdout
+            self.assertIn("events: cpu -> cpu, lock (in force now)\n", out)
+            self.assertIn("events.cpu.interval: 20ms -> 40ms (in force now)\n", out)
+            self.assertIn("store.retention: 1d -> 2h (NOT in force before kindlingd starts again)\n", out)
+            interval(40_000_000)
+            daemon.configure("events: {cpu: {interval: 50}}\n" + rules)
+            done = daemon.cli("config", "reload", check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, r"kindlingd.yaml:3: events.cpu.interval: must be a duration.*\n.*old settings stay in force")
+            daemon.process.send_signal(1)  # SIGHUP: the daemon lives on, and its log says why not
+            with open(daemon.dir + "/log") as log:
+                wait_for("the refusals", lambda: log.seek(0) == 0 and log.read().count("settings.refused") == 2)
+            self.assertEqual(daemon.target(jvm.pid)["state"], "streaming")
+            daemon.configure("events: {cpu: {interval: 30ms}, lock: }\n" + rules)
+            daemon.process.send_signal(1)
+            interval(30_000_000)
+            daemon.configure("targets: {mode: opt-in}\n")
+            daemon.cli("config", "reload")
+            daemon.wait_state(jvm.pid, "excluded")
+            daemon.configure(rules)
+            daemon.cli("config", "reload")
+            daemon.wait_state(jvm.pid, "streaming")
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_the_hangup_of_its_terminal_ends_it(self):
+        with Daemon() as daemon:
+            daemon.stop()
+            with Terminal([BUILD + "/bin/kindlingd", "--config", daemon.config], 20, 100) as terminal:
+                wait_for("the daemon", lambda: daemon.cli("status", check=False).returncode == 0)
+                self.assertIn("daemon.ready", terminal.raw())
+                self.assertNotIn("<6>", terminal.raw())
+                terminal.process.send_signal(1)  # while the terminal is there this is a reload
+                wait_for("the reload", lambda: "settings.reload" in terminal.raw())
+                os.dup2(os.open("/dev/null", os.O_RDWR), terminal.master)
+                self.assertEqual(terminal.process.wait(timeout=60), 0)
+
+
 class Restart(unittest.TestCase):
     def test_the_history_survives_a_restart(self):
         with Daemon() as daemon, Jvm("17") as jvm:

@@ -8,11 +8,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct config c;
-	char err[64];
+	char err[64], text[100];
 
 	memset(err, 'x', sizeof(err));
 	config_defaults(&c);
 	if (config_parse(&c, "fuzz", (const char *)data, size, err, sizeof(err)) < 0)
 		assert(memchr(err, '\0', sizeof(err)));
+	for (unsigned i = 0; i < c.n_rules; i++)
+		assert(strlen(config_rule(&c, i, text, sizeof(text))) < sizeof(text));
 	return 0;
 }

@@ -1,4 +1,5 @@
 #include "tests/unit/unit.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 #include "daemon/cli/cli.h"
@@ -15,6 +16,8 @@ static void lengths_have_units_and_seconds_need_none(void **state)
 	assert_int_equal(ns, 30 * NS_PER_S);
 	assert_true(parse_length("10ms", &ns));
 	assert_int_equal(ns, 10 * NS_PER_MS);
+	assert_true(parse_length("1.5h", &ns));
+	assert_int_equal(ns, 5400 * NS_PER_S);
 	assert_true(parse_length("2m", &ns));
 	assert_int_equal(ns, 120 * NS_PER_S);
 }
@@ -29,6 +32,21 @@ static void no_length_is_refused(void **state)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_false(parse_length(wrong[i], &ns));
 	assert_int_equal(ns, 7);
+}
+
+static void an_interval_needs_its_unit(void **state)
+{
+	uint64_t ns = 7;
+	char why[64];
+
+	(void)state;
+	assert_int_equal(parse_interval("1", &ns, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why, "1 has no unit: 1ms?");
+	assert_int_equal(parse_interval("1x", &ns, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why, "");
+	assert_int_equal(ns, 7);
+	assert_int_equal(parse_interval("1.5ms", &ns, why, sizeof(why)), 0);
+	assert_int_equal(ns, 1500000);
 }
 
 static uint64_t moment(const char *s)
@@ -95,6 +113,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lengths_have_units_and_seconds_need_none),
 		cmocka_unit_test(no_length_is_refused),
+		cmocka_unit_test(an_interval_needs_its_unit),
 		cmocka_unit_test(moments_are_seconds_or_dates),
 		cmocka_unit_test(a_time_of_day_is_the_last_such),
 		cmocka_unit_test(moments_are_local_time_also_when_clocks_change),

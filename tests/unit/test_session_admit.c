@@ -93,6 +93,50 @@ static void who_was_detached_stays_so_until_attach_and_over_a_restart(void **sta
 	assert_int_equal(target_detach_for(t, 7), -ESRCH);
 }
 
+static void other_settings_take_in_and_out_and_ask_for_other_things(void **state)
+{
+	struct target *t;
+
+	(void)state;
+	config.opt_in = true;
+	t = add("talk");
+	assert_int_equal(t->state, TARGET_EXCLUDED);
+	config.opt_in = false;
+	targets_settings(table);
+	UNTIL(t->state == TARGET_STREAMING);
+	assert_int_equal(t->interval_ns, config.cpu_interval_ns);
+	config.cpu_interval_ns = 7 * NS_PER_MS;
+	targets_settings(table);
+	assert_int_equal(t->state, TARGET_STREAMING);
+	assert_int_equal(t->interval_ns, 7 * NS_PER_MS);
+	assert_int_equal(target_start(t, NS_PER_MS, true), 0); /* a recording's own */
+	targets_settings(table);
+	assert_int_equal(t->interval_ns, NS_PER_MS);
+	config.n_rules = 1;
+	config.rules[0] = (struct config_rule){ .line = 3, .has_uid = true, .uid_max = UINT32_MAX };
+	targets_settings(table);
+	UNTIL(t->state == TARGET_EXCLUDED);
+	assert_int_equal(t->fault.step, FAULT_RULE);
+	config.rules[0].line = 4;
+	targets_settings(table);
+	assert_non_null(strstr(t->fault.what, ":4)"));
+	config.n_rules = 0;
+}
+
+static void settings_that_change_during_an_attempt_are_asked_for_after_it(void **state)
+{
+	struct target *t;
+
+	(void)state;
+	t = add("slow");
+	assert_int_equal(t->state, TARGET_INJECTING);
+	config.cpu_interval_ns = 7 * NS_PER_MS;
+	targets_settings(table);
+	assert_int_equal(t->state, TARGET_INJECTING);
+	UNTIL(t->state == TARGET_STREAMING);
+	assert_int_equal(t->interval_ns, 7 * NS_PER_MS);
+}
+
 static void detach_during_an_attempt_can_be_taken_back(void **state)
 {
 	struct fault why = { 0 };
@@ -236,6 +280,8 @@ int main(int argc, char **argv)
 		LIFE_TEST(one_that_began_after_the_daemon_needs_no_cleaning),
 		LIFE_TEST(opt_in_takes_in_by_hand_alone),
 		LIFE_TEST(who_was_detached_stays_so_until_attach_and_over_a_restart),
+		LIFE_TEST(other_settings_take_in_and_out_and_ask_for_other_things),
+		LIFE_TEST(settings_that_change_during_an_attempt_are_asked_for_after_it),
 		LIFE_TEST(detach_during_an_attempt_can_be_taken_back),
 		LIFE_TEST(a_place_that_gets_free_is_taken_unless_the_daemon_stops),
 		LIFE_TEST(a_daemon_that_stops_takes_nobody_in),

@@ -1,0 +1,116 @@
+/* kindling config: would kindlingd take a file, and have it taken by the one that runs. */
+#include <string.h>
+#include "daemon/cli/cli.h"
+#include "daemon/core/config.h"
+
+static const char usage[] =
+	"Usage: kindling config check FILE | kindling config reload\n"
+	"\n"
+	"  check FILE   says whether kindlingd would take FILE (YAML) as its settings, and which line it\n"
+	"               would not; then what is in force with it, defaults included\n"
+	"  reload       has the running kindlingd read its settings file again, as SIGHUP does, and says what\n"
+	"               changed: now, for JVMs that are attached to from now on, or not before a restart.\n"
+	"               A file with an error is refused, and the old settings stay in force\n"
+	"\n"
+	"Examples: kindling config check /etc/kindling/kindlingd.yaml\n"
+	"          kindling config reload\n";
+
+static void print_rules(const struct config *config)
+{
+	char text[2048];
+
+	fputs(config->n_rules ? "targets.rules:\n" : "targets.rules: none\n", stdout);
+	for (unsigned i = 0; i < config->n_rules; i++) {
+		fputs("  - ", stdout);
+		print_text(stdout, config_rule(config, i, text, sizeof(text)));
+		putchar('\n');
+	}
+}
+
+static void print_settings(const struct config *config)
+{
+	char value[512];
+	const char *name;
+
+	printf("events collected: %s\n", config_events(config, value, sizeof(value)));
+	for (size_t i = 0; (name = config_field(i, NULL)); i++) {
+		printf("%s: ", name);
+		print_text(stdout, config_value(config, i, value, sizeof(value)));
+		putchar('\n');
+	}
+	print_rules(config);
+}
+
+static int check(const char *file)
+{
+	static struct config config;
+	char error[512];
+
+	config_defaults(&config);
+	if (config_load(&config, file, error, sizeof(error)) < 0) {
+		print_text(stderr, error);
+		fputc('\n', stderr);
+		return CLI_FAILED;
+	}
+	print_text(stdout, file);
+	puts(" is fine");
+	print_settings(&config);
+	return CLI_OK;
+}
+
+static void print_change(const cJSON *change)
+{
+	static const struct {
+		const char *when, *sentence;
+	} sentences[] = {
+		{ "now", "in force now" },
+		{ "next attach", "for JVMs that are attached to from now on" },
+		{ "restart", "NOT in force before kindlingd starts again" },
+	};
+	const char *when = json_text_of(change, "when");
+
+	for (size_t i = 0; i < sizeof(sentences) / sizeof(sentences[0]); i++)
+		if (strcmp(when, sentences[i].when) == 0)
+			when = sentences[i].sentence;
+	print_text(stdout, json_text_of(change, "name"));
+	fputs(": ", stdout);
+	print_text(stdout, json_text_of(change, "from"));
+	fputs(" -> ", stdout);
+	print_text(stdout, json_text_of(change, "to"));
+	printf(" (%s)\n", when);
+}
+
+static int reload(void)
+{
+	const cJSON *change;
+	struct reply reply;
+	cJSON *json;
+	int r = client_request("POST", "/v1/settings/reload", &reply);
+
+	if (r != CLI_OK) {
+		if (r == CLI_FAILED)
+			fputs("kindling: the old settings stay in force\n", stderr);
+		return r;
+	}
+	json = reply_json(&reply);
+	reply_free(&reply);
+	if (!json)
+		return CLI_FAILED;
+	if (!cJSON_GetArraySize(json_get(json, "changed")))
+		puts("nothing has changed");
+	cJSON_ArrayForEach(change, json_get(json, "changed")) print_change(change);
+	cJSON_Delete(json);
+	return CLI_OK;
+}
+
+int command_config(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return cli_usage(usage, 'h');
+	if (argc == 3 && strcmp(argv[1], "check") == 0)
+		return check(argv[2]);
+	if (argc == 2 && strcmp(argv[1], "reload") == 0)
+		return reload();
+	return cli_usage(usage, '?');
+}

@@ -1,0 +1,138 @@
+/* See config_change.h. A field that is in no list here needs a restart. */
+#include "daemon/core/config_change.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "daemon/core/config_priv.h"
+#include "daemon/core/mem.h"
+
+const char *const config_when_names[CONFIG_WHEN_COUNT] = {
+	[CONFIG_NOW] = "now",
+	[CONFIG_NEXT_ATTACH] = "next attach",
+	[CONFIG_RESTART] = "restart",
+};
+
+/* read where they are used, or told to the agents by a START of their own */
+static const char *const at_once[] = {
+	CONFIG_EVENTS,
+	CONFIG_RULES,
+	"log.level",
+	"events.cpu.interval",
+	"events.cpu.max_cpu",
+	"events.lock.min_wait",
+	"events.lock.monitors",
+	"events.alloc.interval",
+	"events.wall.interval",
+	"events.wall.threads",
+	"targets.mode",
+	"targets.attach_rate",
+	"targets.max",
+	"targets.foreign_profilers",
+	"targets.crash_block",
+};
+/* what a JVM got when it was attached to stays as it is */
+static const char *const next_attach[] = {
+	"agent.library", "agent.ring_size", "agent.pipe_size",	     "injector",
+	"quiet_attach",	 "attach.deadline", "attach.tmpfs_over_tmp",
+};
+
+static bool is_in(const char *const *list, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(list[i], name) == 0)
+			return true;
+	return false;
+}
+
+enum config_when config_when(const char *name)
+{
+	if (is_in(at_once, ARRAY_SIZE(at_once), name))
+		return CONFIG_NOW;
+	if (is_in(next_attach, ARRAY_SIZE(next_attach), name))
+		return CONFIG_NEXT_ATTACH;
+	return CONFIG_RESTART;
+}
+
+/* NULL: the list is full. That there are too few places a test would see. */
+static struct config_change *add(struct config_changes *c, const char *name)
+{
+	struct config_change *change = c->n < CONFIG_CHANGES_MAX ? &c->list[c->n++] : NULL;
+
+	if (!change)
+		return NULL;
+	change->name = name;
+	change->when = config_when(name);
+	return change;
+}
+
+static void apply_field(struct config *live, const struct config *next, size_t i,
+			struct config_changes *ret)
+{
+	const struct config_entry *e = &config_entries[i];
+	struct config_change *change;
+	char from[256], to[256];
+
+	config_value(live, i, from, sizeof(from));
+	config_value(next, i, to, sizeof(to));
+	if (strcmp(from, to) == 0)
+		return;
+	change = add(ret, e->name);
+	if (change) {
+		memcpy(change->from, from, sizeof(from));
+		memcpy(change->to, to, sizeof(to));
+	}
+	if (config_when(e->name) != CONFIG_RESTART)
+		memcpy((char *)live + e->offset, (const char *)next + e->offset, e->size);
+}
+
+static void apply_events(struct config *live, const struct config *next, struct config_changes *ret)
+{
+	struct config_change *change;
+
+	if (live->events == next->events)
+		return;
+	change = add(ret, CONFIG_EVENTS);
+	if (change) {
+		config_events(live, change->from, sizeof(change->from));
+		config_events(next, change->to, sizeof(change->to));
+	}
+	live->events = next->events;
+}
+
+static bool same_rules(const struct config *a, const struct config *b)
+{
+	char x[2048], y[2048];
+
+	if (a->n_rules != b->n_rules)
+		return false;
+	for (unsigned i = 0; i < a->n_rules; i++)
+		if (strcmp(config_rule(a, i, x, sizeof(x)), config_rule(b, i, y, sizeof(y))) != 0)
+			return false;
+	return true;
+}
+
+static void apply_rules(struct config *live, const struct config *next, struct config_changes *ret)
+{
+	struct config_change *change;
+
+	if (!same_rules(live, next)) {
+		change = add(ret, CONFIG_RULES);
+		if (change) {
+			snprintf(change->from, sizeof(change->from), "%u of them", live->n_rules);
+			snprintf(change->to, sizeof(change->to), "%u of them", next->n_rules);
+		}
+	}
+	/* their lines may have moved */
+	memcpy(live->rules, next->rules, sizeof(live->rules));
+	memcpy(live->file, next->file, sizeof(live->file));
+	live->n_rules = next->n_rules;
+}
+
+void config_apply(struct config *live, const struct config *next, struct config_changes *ret)
+{
+	ret->n = 0;
+	apply_events(live, next, ret);
+	for (size_t i = 0; i < config_entry_count; i++)
+		apply_field(live, next, i, ret);
+	apply_rules(live, next, ret);
+}

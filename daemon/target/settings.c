@@ -1,0 +1,40 @@
+/* Other settings while the daemon runs: who may be attached to, and what agents are asked for. */
+#include "daemon/target/target_priv.h"
+
+#include <string.h>
+#include "daemon/core/log.h"
+
+/* A recording keeps its interval; its end asks for the configured one. */
+static void start_anew(struct target *t)
+{
+	uint64_t configured_ns = t->priv->table->config->cpu_interval_ns;
+	int r = target_start(t, t->no_budget ? t->interval_ns : configured_ns, t->no_budget);
+
+	if (r < 0)
+		log_warn("target.settings", "pid=%d error=%s", t->jvm.pid, log_str(strerror(-r)));
+}
+
+void settings_follow(struct target *t)
+{
+	if (t->priv->start_again)
+		start_anew(t);
+	t->priv->start_again = false;
+}
+
+void targets_settings(struct targets *table)
+{
+	for (struct target *t = table->first; t && !table->stopping; t = t->priv->next) {
+		if (t->state == TARGET_GONE || t->state == TARGET_DRAINING)
+			continue;
+		if (!target_admit(t))
+			continue;
+		if (t->state == TARGET_STREAMING) {
+			start_anew(t);
+		} else if (t->state == TARGET_INJECTING) { /* its START is under way */
+			t->priv->leave = false;
+			t->priv->start_again = true;
+		} else if (t->state != TARGET_FOUND) {
+			target_take_in(t);
+		}
+	}
+}

@@ -1,0 +1,58 @@
+#include "tests/unit/unit.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "daemon/core/log.h"
+
+/* What a line looks like in a pipe that is stderr. */
+static const char *line_in_pipe(int pipe_fd[2])
+{
+	static char line[200];
+	int old = dup(STDERR_FILENO);
+	ssize_t n;
+
+	assert_int_equal(dup2(pipe_fd[1], STDERR_FILENO), STDERR_FILENO);
+	log_info("x.y", "k=%d", 1);
+	assert_int_equal(dup2(old, STDERR_FILENO), STDERR_FILENO);
+	close(old);
+	n = read(pipe_fd[0], line, sizeof(line) - 1);
+	assert_true(n > 0);
+	line[n] = '\0';
+	return line;
+}
+
+static void only_journald_gets_priorities(void **state)
+{
+	char stream[64];
+	struct stat st;
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	unsetenv("JOURNAL_STREAM");
+	assert_string_equal(line_in_pipe(fds), "x.y k=1\n");
+	assert_int_equal(fstat(fds[1], &st), 0);
+	snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
+		 (unsigned long long)st.st_ino);
+	setenv("JOURNAL_STREAM", stream, 1);
+	assert_string_equal(line_in_pipe(fds), "<6>x.y k=1\n");
+	/* of a service whose stderr went elsewhere */
+	setenv("JOURNAL_STREAM", "1:2", 1);
+	assert_string_equal(line_in_pipe(fds), "x.y k=1\n");
+	setenv("JOURNAL_STREAM", "", 1);
+	assert_string_equal(line_in_pipe(fds), "x.y k=1\n");
+	close(fds[0]);
+	close(fds[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_journald_gets_priorities),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
