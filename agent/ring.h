@@ -30,10 +30,14 @@ struct ring_sample {
 	uint32_t identity, owner_tid, waker_tid; /* LOCK, as in wire_lock */
 	uint32_t n_owner_frames; /* LOCK: of frames[], behind the waiter's */
 	uint32_t place; /* LOCK: in the table of waits; WALL: of threads, from 1 */
-	uint8_t event; /* enum wire_event */
+	uint8_t event; /* enum wire_event, or RING_NAME */
 	uint8_t wait, flags; /* LOCK, as in wire_lock */
 	struct walk_frame frames[]; /* leaf first */
 };
+
+/* No event, and in no books: the name of thread @tid, whose Thread.getId() is virtual_id, lies where
+ * frames would. */
+#define RING_NAME WIRE_EVENT_COUNT
 
 struct ring {
 	uint8_t *mem;

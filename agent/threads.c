@@ -12,6 +12,7 @@
 #include "agent/dict.h"
 #include "agent/engine/cpu_timer.h"
 #include "agent/engine/wall.h"
+#include "agent/events/thread_name.h"
 #include "agent/jni_names.h"
 #include "agent/writer.h"
 
@@ -25,6 +26,7 @@ struct known {
 	uint32_t tid; /* 0 = empty */
 	uint8_t java; /* 1 = the name sent is the full Java name */
 	uint8_t ended; /* 1 = it was gone at the last sweep */
+	uint8_t whole; /* 1 = of a virtual thread's name nothing was cut off */
 	uint16_t pass; /* the last over Java threads that saw it */
 	uint64_t name_hash; /* of the name sent */
 	uint64_t comm_hash; /* of the kernel's */
@@ -58,6 +60,7 @@ void threads_free(void)
 void threads_forget(void)
 {
 	threads_free();
+	thread_name_forget_all();
 	names_missing = true;
 }
 
@@ -169,7 +172,10 @@ uint32_t threads_virtual(uint64_t id, const char *name)
 	k = lookup(tid, &is_new);
 	if (!k || (!is_new && k->name_hash == dict_hash(name, (uint32_t)strlen(name))))
 		return tid;
+	if (k->whole && strlen(name) >= WALK_NAME_WHOLE)
+		return tid;
 	k->java = 1;
+	k->whole = 0;
 	k->comm_hash = k->name_hash = dict_hash(name, (uint32_t)strlen(name));
 	send(tid, WIRE_THREAD_JAVA | WIRE_THREAD_VIRTUAL, id, name);
 	return tid;
@@ -208,28 +214,51 @@ void threads_sweep(void)
 			send(k->tid, WIRE_THREAD_ENDED | (k->java ? WIRE_THREAD_JAVA : 0), 0, "");
 		if (!table) /* the pipe was full and all names are forgotten */
 			return;
+		thread_name_forget(k->tid);
 		k->tid = TID_ENDED;
 	}
 }
 
-void threads_java_name(uint32_t tid, uint64_t java_id, const char *name)
+static struct known *name_it(uint32_t tid, uint64_t java_id, const char *name, uint32_t flags)
 {
 	/* with the id, as another thread may have the number and the name of one that ended */
 	uint64_t hash = dict_hash(name, (uint32_t)strlen(name)) ^ java_id * 0x9e3779b97f4a7c15ull;
 	struct known *k;
 	bool is_new;
 
-	if (events_on(WIRE_EVENT_WALL))
-		wall_thread_seen(tid, name);
+	thread_name_said(tid, java_id);
 	k = lookup(tid, &is_new);
-	if (k)
-		k->pass = last_pass;
 	if (!k || (k->java && k->name_hash == hash))
-		return;
+		return k;
 	/* the kernel's name was all of it: nothing new for the daemon but that it is Java */
 	k->java = 1;
 	k->name_hash = hash;
-	send(tid, WIRE_THREAD_JAVA, java_id, name);
+	send(tid, flags, java_id, name);
+	return k;
+}
+
+void threads_java_name(uint32_t tid, uint64_t java_id, const char *name)
+{
+	struct known *k;
+
+	if (events_on(WIRE_EVENT_WALL))
+		wall_thread_seen(tid, name);
+	k = name_it(tid, java_id, name, WIRE_THREAD_JAVA);
+	if (k)
+		k->pass = last_pass;
+}
+
+void threads_named(uint32_t tid, uint64_t java_id, const char *name)
+{
+	struct known *k;
+
+	if (!(tid & WIRE_VIRTUAL_TID)) {
+		(void)name_it(tid, java_id, name, WIRE_THREAD_JAVA);
+		return;
+	}
+	k = name_it(tid, java_id, name, WIRE_THREAD_JAVA | WIRE_THREAD_VIRTUAL);
+	if (k)
+		k->whole = 1;
 }
 
 /* A new thread is named at once where a pass over all of them is cheap. */

@@ -13,6 +13,8 @@ void threads_seen(uint32_t tid, const char *name);
 void threads_owner(uint32_t tid);
 /* A sample of a virtual thread is about to be written; the number it goes by on the wire. */
 uint32_t threads_virtual(uint64_t id, const char *name);
+/* The whole name of a thread, from itself or from who waits for it. */
+void threads_named(uint32_t tid, uint64_t java_id, const char *name);
 /* Often: full Java names of new threads, as soon as that is cheap. @force: renames as well. */
 void threads_refresh(bool force);
 void threads_sweep(void); /* say which threads ended */

@@ -267,7 +267,8 @@ void writer_discard(void)
 	if (writer.begun)
 		drop_pending(WIRE_DROP_NO_READER);
 	while ((s = ring_peek(&agent.ring, UINT64_MAX))) {
-		ledger_drop(s->event, WIRE_DROP_NO_READER, 1, s->weight);
+		if (s->event != RING_NAME)
+			ledger_drop(s->event, WIRE_DROP_NO_READER, 1, s->weight);
 		ring_pop(&agent.ring);
 	}
 }

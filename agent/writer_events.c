@@ -85,14 +85,23 @@ static bool put_alloc(const struct ring_sample *s, uint32_t tid, const struct wr
 	return PUT(PENDING_ALLOC, wire_put_alloc, &record);
 }
 
+/* A wait is told by its thread, also of one without a name: it may be another's owner. */
+static uint32_t number_of(const struct ring_sample *s)
+{
+	if (!s->virtual_id) {
+		if (!(s->tid & WIRE_VIRTUAL_TID))
+			threads_seen(s->tid, s->name);
+		return s->tid;
+	}
+	if (s->event == WIRE_EVENT_LOCK && !s->name[0])
+		return WIRE_VIRTUAL_TID | (uint32_t)(s->virtual_id & (WIRE_VIRTUAL_TID - 1));
+	return threads_virtual(s->virtual_id, s->name);
+}
+
 static bool put_record(const struct ring_sample *s, const struct writer_ids *ids)
 {
-	uint32_t tid = s->tid;
+	uint32_t tid = number_of(s);
 
-	if (s->virtual_id)
-		tid = threads_virtual(s->virtual_id, s->name);
-	else
-		threads_seen(s->tid, s->name);
 	switch (s->event) {
 	case WIRE_EVENT_LOCK:
 		return put_lock(s, tid, ids);
@@ -127,8 +136,13 @@ static enum writer_result put_sample(const struct ring_sample *s, enum wire_drop
 static enum writer_result count_sample(const struct ring_sample *s)
 {
 	enum wire_drop cause;
-	enum writer_result r = put_sample(s, &cause);
+	enum writer_result r;
 
+	if (s->event == RING_NAME) {
+		threads_named(s->tid, s->virtual_id, (const char *)s->frames);
+		return WRITER_OK;
+	}
+	r = put_sample(s, &cause);
 	if (r != WRITER_OK) {
 		ledger_drop(s->event, r == WRITER_GONE ? WIRE_DROP_NO_READER : cause, 1, s->weight);
 		return r;

@@ -8,6 +8,7 @@
 #include "agent/events/alloc.h"
 #include "agent/events/monitors.h"
 #include "agent/events/park.h"
+#include "agent/events/thread_name.h"
 #include "agent/events/unknown_owner.h"
 #include "agent/events/virtual_name.h"
 #include "agent/events/waits.h"
@@ -40,7 +41,8 @@ static const struct events_source park_source = {
 static const struct events_source *const sources[] = {
 	&waits_source, /* first: the table that the others fill */
 	&park_source,	       &park_older_source, /* behind it */
-	&unknown_owner_source, &monitors_source,   &alloc_source, &wall_source,
+	&unknown_owner_source, &thread_name_source, &monitors_source, &alloc_source,
+	&wall_source,
 };
 #define N_SOURCES (sizeof(sources) / sizeof(sources[0]))
 
@@ -112,8 +114,10 @@ void events_begin(const struct wire_start *start)
 		if (!(wanted & 1u << sources[i]->event))
 			tell(i, "");
 	}
-	if (wanted)
+	if (wanted) {
 		virtual_name_init(agent.env);
+		thread_name_init(agent.env);
+	}
 	if (wanted && events_push_init() < 0)
 		wanted = 0; /* LEDGER says what is on */
 	for (size_t i = 0; i < N_SOURCES; i++)

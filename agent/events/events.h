@@ -69,6 +69,8 @@ uint64_t events_bytes(void);
 bool events_push(struct ring_sample *head, uint64_t java_thread);
 /* The same without a stack of its own: frames are given. */
 bool events_push_frames(struct ring_sample *head, const struct walk_frame *frames);
+/* A RING_NAME, ahead of the event that it is for. false = not now. */
+bool events_push_name(const struct ring_sample *head, const struct walk_frame *text);
 uint64_t events_push_bytes(void);
 int events_push_init(void);
 void events_push_free(void);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "agent/agent.h"
 #include "agent/events/owner.h"
+#include "agent/events/thread_name.h"
 #include "agent/events/virtual_name.h"
 #include "agent/libjvm.h"
 #include "agent/threads.h"
@@ -162,11 +163,12 @@ uint32_t frozen_locks(JNIEnv *env, jobject thread, uint64_t ret[FROZEN_LOCKS_MAX
 uint32_t frozen_number(JNIEnv *env, jobject thread)
 {
 	static struct ring_sample head;
+	uint32_t number;
 
 	virtual_identity_of(env, thread, &head);
 	if (!head.virtual_id)
 		return 0;
-	/* of one without a name its own number, as where the JVM names it */
-	return head.name[0] ? threads_virtual(head.virtual_id, head.name)
-			    : owner_virtual_number(head.virtual_id);
+	number = owner_virtual_number(head.virtual_id);
+	thread_name_of(env, thread, number);
+	return number;
 }

@@ -80,7 +80,7 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject 
 {
 	uint64_t java_thread = java_thread_of_sig(env);
 	struct wait_lock lock = { 0 };
-	uint64_t unknown = 0;
+	uint64_t unknown = 0, key;
 
 	(void)thread;
 	if (!events_on(WIRE_EVENT_LOCK))
@@ -90,7 +90,11 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject 
 		lock.owner_tid = owner_of_pending(java_thread, object, &unknown);
 	if (unknown)
 		lock.owner_tid = unknown_owner_seek(unknown);
-	wait_begin(java_thread, key_of(java_thread), WIRE_WAIT_ENTER, 0, &lock);
+	key = key_of(java_thread);
+	/* one without a carrier cannot be asked while it waits */
+	if (key != java_thread)
+		lock.class_handle = walker_class_of_sig(object);
+	wait_begin(java_thread, key, WIRE_WAIT_ENTER, 0, &lock);
 	unknown_owner_hurry(lock.owner_tid);
 }
 

@@ -107,7 +107,7 @@ static void begin_record(const struct wait *w, uint32_t place, uint8_t flags, ui
 	record.head = (struct ring_sample){
 		.mono_ns = w->begin_ns,
 		.weight = now_ns - w->begin_ns,
-		.class_handle = 0,
+		.class_handle = w->lock.class_handle,
 		.identity = w->lock.identity,
 		.owner_tid = unknown_owner_answer(w->lock.owner_tid),
 		.place = place,
@@ -159,7 +159,8 @@ static bool look_at_monitor(const struct wait *w)
 	owner_blocked_on(w->java_thread, &monitor);
 	if (!monitor.address || monitor.waiting != (w->how == WIRE_WAIT_WAIT))
 		return false;
-	record.head.class_handle = monitor.class_handle;
+	if (monitor.class_handle)
+		record.head.class_handle = monitor.class_handle;
 	if (!record.head.identity)
 		record.head.identity = monitor.identity;
 	if (monitor.owner)

@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 #include "agent/events/object_header.h"
+#include "agent/events/thread_name.h"
 #include "agent/libjvm.h"
 #include "agent/walker/arch.h"
 #include "agent/walker/guard.h"
@@ -128,7 +129,7 @@ static uint64_t find(bool (*has)(uint64_t thread, uint64_t word), uint64_t word,
 	uint64_t *place = &near_threads[(hash ^ hash >> 8) % NEAR];
 	uint64_t thread = __atomic_load_n(place, __ATOMIC_RELAXED);
 
-	if (thread && java_thread_is_sig(thread) && has(thread, word))
+	if (thread && java_thread_is_sig(thread) && thread_name_lives(thread) && has(thread, word))
 		return thread;
 	thread = search(has, word);
 	if (thread)
@@ -215,10 +216,11 @@ static uint32_t number_on(uint64_t thread, uint64_t id)
 	return kernel_number(thread);
 }
 
-static uint32_t by_id(uint64_t monitor, uint64_t id)
+static uint32_t by_id(uint64_t monitor, uint64_t id, uint64_t *ret_thread)
 {
 	uint64_t thread = find(has_id, id, id);
 
+	*ret_thread = thread;
 	if (thread)
 		return number_on(thread, id);
 	/* on no carrier now: a virtual thread that holds it while it waits for something else. A
@@ -226,34 +228,54 @@ static uint32_t by_id(uint64_t monitor, uint64_t id)
 	return load64_sig(monitor + (uint32_t)vm.owner) == id ? virtual_number(id) : 0;
 }
 
-static uint32_t by_address(uint64_t word)
+static uint32_t by_address(uint64_t word, uint64_t *ret_thread)
 {
 	uint64_t thread = word;
 
 	if (!java_thread_is_sig(thread))
 		thread = find(has_stack, word, word >> STACK_GRAIN);
+	*ret_thread = thread;
 	return thread ? holder_number(thread) : 0;
 }
 
 /* Of a lock that is in the lock stack of a thread: between two looks at who that is it must not
  * have unmounted, or it is another one. */
-static uint32_t by_lock_stack(uint64_t object)
+static uint32_t by_lock_stack(uint64_t object, uint64_t *ret_thread)
 {
 	uint64_t thread = object ? search(has_locked, object) : 0;
 	uint32_t number = thread ? holder_number(thread) : 0;
 
+	*ret_thread = thread;
 	return number && has_locked(thread, object) && holder_number(thread) == number ? number : 0;
 }
 
-static uint32_t owner_of_monitor(uint64_t monitor, uint64_t object)
+/* @ret_thread: the JavaThread it runs on, 0 = none. */
+static uint32_t owner_of_monitor(uint64_t monitor, uint64_t object, uint64_t *ret_thread)
 {
 	uint64_t word = load64_sig(monitor + (uint32_t)vm.owner);
 
+	*ret_thread = 0;
 	if (word == ANONYMOUS && vm.lock_stack >= 0)
-		return by_lock_stack(object);
+		return by_lock_stack(object, ret_thread);
 	if (word < MARKERS_MAX - 1)
 		return 0;
-	return vm_sig.thread_monitor_owner >= 0 ? by_id(monitor, word) : by_address(word);
+	return vm_sig.thread_monitor_owner >= 0 ? by_id(monitor, word, ret_thread) :
+						  by_address(word, ret_thread);
+}
+
+/* Its name, while it still holds the lock; without a thread it is a virtual one's id that is known.
+ */
+static void say_name(uint64_t monitor, uint64_t thread, uint32_t number)
+{
+	uint64_t id;
+
+	if (thread) {
+		thread_name_on(thread, 0, number);
+		return;
+	}
+	id = load64_sig(monitor + (uint32_t)vm.owner);
+	if (virtual_number(id) == number)
+		thread_name_seek(id, number);
 }
 
 static bool is_anonymous(uint64_t monitor)
@@ -264,7 +286,7 @@ static bool is_anonymous(uint64_t monitor)
 uint32_t owner_of_pending(uint64_t java_thread, void *object, uint64_t *ret_unknown)
 {
 	static const sigset_t nothing_blocked;
-	uint64_t monitor, oop;
+	uint64_t monitor, oop, thread = 0;
 	uint32_t number = 0;
 
 	*ret_unknown = 0;
@@ -273,7 +295,9 @@ uint32_t owner_of_pending(uint64_t java_thread, void *object, uint64_t *ret_unkn
 		(void)guard_begin_sig(&nothing_blocked);
 		monitor = load64_sig(java_thread + (uint32_t)vm.pending);
 		oop = object ? oop_of_handle_sig((uint64_t)(uintptr_t)object) : 0;
-		number = monitor ? owner_of_monitor(monitor, oop) : 0;
+		number = monitor ? owner_of_monitor(monitor, oop, &thread) : 0;
+		if (number)
+			say_name(monitor, thread, number);
 		if (monitor && !number && is_anonymous(monitor))
 			*ret_unknown = monitor;
 	}
@@ -308,7 +332,12 @@ bool owner_is_unknown(uint64_t monitor, uint64_t *ret_object)
 
 uint32_t owner_by_lock_stack(uint64_t object)
 {
-	return by_lock_stack(object);
+	uint64_t thread;
+	uint32_t number = by_lock_stack(object, &thread);
+
+	if (number)
+		thread_name_on(thread, 0, number);
+	return number;
 }
 
 uint32_t owner_virtual_number(uint64_t id)
@@ -319,7 +348,7 @@ uint32_t owner_virtual_number(uint64_t id)
 void owner_blocked_on(uint64_t java_thread, struct owner_monitor *ret)
 {
 	static const sigset_t nothing_blocked;
-	uint64_t object;
+	uint64_t object, thread;
 
 	*ret = (struct owner_monitor){ 0 };
 	if (!vm.usable)
@@ -336,7 +365,7 @@ void owner_blocked_on(uint64_t java_thread, struct owner_monitor *ret)
 	ret->class_handle = class_of_object_sig(object, object_klass(object));
 	ret->identity = monitor_hash(ret->address, object);
 	if (!ret->waiting)
-		ret->owner = owner_of_monitor(ret->address, object);
+		ret->owner = owner_of_monitor(ret->address, object, &thread);
 }
 
 void owner_each_thread(void (*look)(uint64_t java_thread))

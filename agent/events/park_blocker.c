@@ -9,6 +9,7 @@
 #include <string.h>
 #include "agent/events/park.h"
 #include "agent/events/park_priv.h"
+#include "agent/events/thread_name.h"
 #include "agent/jni_names.h"
 #include "agent/libjvm.h"
 #include "agent/walker/guard.h"
@@ -132,6 +133,7 @@ uint32_t park_owner(const struct park_self *s)
 		owner = (*env)->GetObjectField(env, blocker, known.owner);
 	if (owner) {
 		tid = tid_of(env, owner);
+		thread_name_of(env, owner, tid);
 		(*env)->DeleteLocalRef(env, owner);
 	}
 	(*env)->DeleteLocalRef(env, blocker);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "agent/events/object_header.h"
 #include "agent/events/park_priv.h"
+#include "agent/events/thread_name.h"
 #include "agent/libjvm.h"
 #include "agent/walker/guard.h"
 #include "agent/walker/hotspot/continuation.h"
@@ -63,6 +64,7 @@ static bool number_of(uint64_t thread, uint32_t *ret)
 	if (!java_thread || !java_thread_is_sig(java_thread))
 		return false;
 	*ret = java_thread_tid_sig(java_thread);
+	thread_name_on(java_thread, thread, *ret);
 	return *ret != 0;
 }
 

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "agent/events/events.h"
+#include "agent/events/thread_name.h"
 #include "agent/events/virtual_name.h"
 #include "agent/walker/java_thread.h"
 #include "agent/walker/walker.h"
@@ -119,6 +120,17 @@ static void leave(void)
 	__atomic_fetch_sub(&events.inside, 1, __ATOMIC_SEQ_CST);
 }
 
+bool events_push_name(const struct ring_sample *head, const struct walk_frame *text)
+{
+	bool pushed = false;
+
+	__atomic_fetch_add(&events.inside, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&events.on, __ATOMIC_SEQ_CST))
+		pushed = ring_push_sig(&agent.ring, head, text);
+	leave();
+	return pushed;
+}
+
 bool events_push_frames(struct ring_sample *head, const struct walk_frame *frames)
 {
 	bool pushed;
@@ -128,6 +140,19 @@ bool events_push_frames(struct ring_sample *head, const struct walk_frame *frame
 	pushed = into_ring(&agent.books.of[head->event], head, frames);
 	leave();
 	return pushed;
+}
+
+/* The full name of who waits: of a virtual thread, where the one in the sample may be cut. */
+static void say_name(const struct ring_sample *head, uint64_t java_thread)
+{
+	uint32_t number = head->tid;
+
+	if (head->virtual_id) {
+		if (strlen(head->name) < WALK_NAME_WHOLE)
+			return;
+		number = WIRE_VIRTUAL_TID | (uint32_t)(head->virtual_id & (WIRE_VIRTUAL_TID - 1));
+	}
+	thread_name_self(java_thread, number);
 }
 
 static bool push_with_stack(struct event_books *books, struct ring_sample *head,
@@ -152,6 +177,7 @@ static bool push_with_stack(struct event_books *books, struct ring_sample *head,
 	head->n_owner_frames = 0;
 	head->broken = walk.broken;
 	virtual_identity(head);
+	say_name(head, java_thread);
 	pushed = into_ring(books, head, walk.frames);
 	__atomic_store_n(&buffers[buffer].busy, 0, __ATOMIC_RELEASE);
 	return pushed;

@@ -127,8 +127,8 @@ uint32_t virtual_number(uint64_t java_thread)
 	if (!is_virtual(java_thread))
 		return 0;
 	virtual_identity(&head);
-	if (!head.virtual_id || !head.name[0])
-		return head.virtual_id ? WIRE_VIRTUAL_TID : 0;
+	if (!head.virtual_id)
+		return 0;
 	return WIRE_VIRTUAL_TID | (uint32_t)(head.virtual_id & (WIRE_VIRTUAL_TID - 1));
 }
 

@@ -13,6 +13,7 @@
 
 #define WALK_FRAMES_MAX 2048
 #define WALK_NAME_BYTES 40
+#define WALK_NAME_WHOLE (WALK_NAME_BYTES - 3) /* shorter ones have not been cut within a character */
 
 /* One raw frame as the handler can get it: 16 bytes. */
 struct walk_frame {

@@ -84,6 +84,19 @@ void threads_seen(uint32_t tid, const char *name)
 	(void)name;
 }
 
+static struct {
+	uint32_t tid;
+	uint64_t java_id;
+	char name[32];
+} named;
+
+void threads_named(uint32_t tid, uint64_t java_id, const char *name)
+{
+	named.tid = tid;
+	named.java_id = java_id;
+	snprintf(named.name, sizeof(named.name), "%s", name);
+}
+
 void threads_owner(uint32_t tid)
 {
 	(void)tid;
@@ -410,6 +423,37 @@ static void every_sample_taken_is_decoded(void **state)
 	assert_int_equal(in.resets, 0);
 }
 
+static void push_name(void)
+{
+	static const union {
+		char text[40];
+		struct walk_frame frames[3];
+	} name = { "a thread's name of more than one frame" };
+	const struct ring_sample head = {
+		.tid = 7, .virtual_id = 31, .event = RING_NAME, .n_frames = 3
+	};
+
+	assert_true(ring_push_sig(&agent.ring, &head, name.frames));
+}
+
+static void name_that_comes_through_the_ring_is_in_no_books(void **state)
+{
+	(void)state;
+	take(1, 5, NULL);
+	push_name();
+	take(2, 5, NULL);
+	assert_int_equal(writer_drain(UINT64_MAX), WRITER_OK);
+	assert_int_equal(named.tid, 7);
+	assert_int_equal(named.java_id, 31);
+	assert_string_equal(named.name, "a thread's name of more than on");
+	push_name(); /* and is lost with the reader */
+	writer_discard();
+	begin();
+	assert_int_equal(writer_ledger(), WRITER_OK);
+	read_all();
+	assert_int_equal(in.ledger.books[WIRE_EVENT_CPU].drop[WIRE_DROP_NO_READER].n, 2);
+}
+
 static void reader_that_is_slow_costs_samples_but_never_the_books(void **state)
 {
 	uint64_t i;
@@ -532,6 +576,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(every_sample_taken_is_decoded, setup, teardown),
+		cmocka_unit_test_setup_teardown(name_that_comes_through_the_ring_is_in_no_books,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			reader_that_is_slow_costs_samples_but_never_the_books, setup, teardown),
 		cmocka_unit_test_setup_teardown(full_dictionary_begins_a_new_epoch, setup,

@@ -11,6 +11,7 @@
 #include "agent/events/open.h"
 #include "agent/events/owner.h"
 #include "agent/events/park.h"
+#include "agent/events/thread_name.h"
 #include "agent/events/virtual_name.h"
 #include "agent/events/unknown_owner.h"
 #include "agent/events/waits.h"
@@ -62,6 +63,14 @@ void virtual_identity(struct ring_sample *head)
 {
 	head->virtual_id = 0;
 	head->name[0] = '\0';
+}
+
+static uint32_t named; /* the last thread that said its name */
+
+void thread_name_self(uint64_t java_thread, uint32_t number)
+{
+	(void)java_thread;
+	named = number;
 }
 
 void virtual_mend(void)
@@ -237,6 +246,7 @@ static void long_wait_comes_with_all_that_is_known_of_it(void **state)
 	assert_int_equal(read_.last.mono_ns, began);
 	assert_int_equal(read_.last.weight, 5 * MIN + 1);
 	assert_int_equal(read_.last.wait, WIRE_WAIT_ENTER);
+	assert_int_equal(named, read_.last.tid); /* before: it may be gone when the event is read */
 	assert_int_equal(read_.last.class_handle, CLASS);
 	assert_int_equal(read_.last.identity, 9);
 	assert_int_equal(read_.last.owner_tid, 3);

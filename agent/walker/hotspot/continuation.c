@@ -118,7 +118,7 @@ static void read_thread(JNIEnv *env)
 	c->string_value = field_offset(env, string, "value", "[B");
 	c->string_coder = field_offset(env, string, "coder", "B");
 	if (c->string_coder < 0)
-		c->string_value = -1;
+		c->string_value = field_offset(env, string, "value", "[C");
 	if (thread)
 		(*env)->DeleteLocalRef(env, thread);
 	if (string)
@@ -135,6 +135,7 @@ void continuation_init(JNIEnv *env)
 	c->z_shift = c->z_bad_mask = NULL;
 	c->entry_in_thread = vm_sig.thread_cont_entry;
 	read_oops();
+	read_thread(env);
 	if (vm_sig.version < 21)
 		return;
 	continuation = find_class(env, "jdk/internal/vm/Continuation");
@@ -146,7 +147,6 @@ void continuation_init(JNIEnv *env)
 	c->chunk_bottom = field_offset(env, chunk, "bottom", "I");
 	c->chunk_argsize = field_offset(env, chunk, "argsize", "I"); /* 21: instead of bottom */
 	c->chunk_stack = chunk_stack_offset(chunk);
-	read_thread(env);
 	if (continuation)
 		(*env)->DeleteLocalRef(env, continuation);
 	if (chunk)

@@ -12,8 +12,8 @@ struct continuation_layout {
 	int32_t chunk_parent, chunk_size, chunk_sp, chunk_bottom, chunk_argsize; /* StackChunk */
 	int32_t chunk_stack; /* where the words begin: the size of the object before them */
 	int32_t thread_id, thread_name; /* java.lang.Thread */
-	int32_t string_value, string_coder; /* java.lang.String */
-	int32_t array_length, array_data; /* of a byte[] */
+	int32_t string_value, string_coder; /* java.lang.String; the second -1 in JDK 8 */
+	int32_t array_length, array_data; /* of a byte[] or char[] */
 	int32_t entry_in_thread; /* JavaThread::_cont_entry, learnt where it is not exported (21 to 24) */
 	bool narrow; /* compressed oops: value << shift + base */
 	uint64_t narrow_base;
@@ -27,6 +27,10 @@ uint64_t oop_load_sig(uint64_t at);
 
 /* The object behind a JNI reference, as an address that may be wrong a moment later. */
 uint64_t oop_of_handle_sig(uint64_t handle);
+
+/* A java.lang.String, where its fields are known, as UTF-8 cut to the buffer; what is read may be
+ * anything if the collector moves it meanwhile. */
+void java_string_sig(uint64_t string, char *ret, uint32_t size);
 
 /* The id of the platform thread itself; 0 = not to be had now. */
 uint64_t virtual_platform_id_sig(uint64_t java_thread);

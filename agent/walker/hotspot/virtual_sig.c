@@ -42,15 +42,18 @@ static uint32_t put_utf8(char *to, uint32_t room, uint32_t c)
 	return 0;
 }
 
-/* A java.lang.String as UTF-8, cut to the buffer. */
-static void read_string(uint64_t string, char *ret, uint32_t size)
+/* JDK 8 has an array of char, whose length is in characters. */
+void java_string_sig(uint64_t string, char *ret, uint32_t size)
 {
 	const struct continuation_layout *c = &continuation_sig;
 	uint64_t bytes = oop_load_sig(string + (uint32_t)c->string_value);
 	uint32_t length = bytes ? load32_sig(bytes + (uint32_t)c->array_length) : 0, n = 0;
-	bool wide = load8_sig(string + (uint32_t)c->string_coder) != CODER_LATIN1;
+	bool wide = c->string_coder < 0 ||
+		    load8_sig(string + (uint32_t)c->string_coder) != CODER_LATIN1;
 	uint64_t at = bytes + (uint32_t)c->array_data;
 
+	if (c->string_coder < 0)
+		length = length < size ? 2 * length : 2 * size;
 	for (uint32_t i = 0; i < length && n < size - 1; i += 1u + wide) {
 		uint32_t put = put_utf8(ret + n, size - 1 - n,
 					wide ? load16_sig(at + i) : load8_sig(at + i));
@@ -119,5 +122,5 @@ void virtual_identity_sig(struct hot *h)
 		return;
 	name = oop_load_sig(thread + (uint32_t)c->thread_name);
 	if (name)
-		read_string(name, h->w->virtual_name, sizeof(h->w->virtual_name));
+		java_string_sig(name, h->w->virtual_name, sizeof(h->w->virtual_name));
 }

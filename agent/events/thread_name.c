@@ -1,0 +1,357 @@
+/* See thread_name.h. */
+#include "agent/events/thread_name.h"
+
+#include <errno.h>
+#include <string.h>
+#include "agent/events/monitors.h"
+#include "agent/events/object_header.h"
+#include "agent/libjvm.h"
+#include "agent/thread_states.h"
+#include "agent/threads.h"
+#include "agent/walker/guard.h"
+#include "agent/walker/hotspot/continuation.h"
+#include "agent/walker/hotspot/layout.h"
+#include "agent/walker/hotspot/method.h"
+#include "agent/walker/java_thread.h"
+
+#define SAID	  8192u /* threads that are remembered; power of two */
+#define CHARS_MAX (THREAD_NAME_BYTES / 3 - 1) /* a char is 3 bytes of UTF-8 at most */
+#define SOUGHT	  32u /* power of two */
+#define SHARE	  500 /* looks for virtual threads may take one part of so many of the time */
+
+typedef jobject JNICALL current_thread_fn(JNIEnv *env, jclass unused);
+
+static struct {
+	bool usable; /* by asking the JVM; */
+	current_thread_fn *current;
+	jfieldID name, id;
+	bool readable; /* past it: */
+	bool slot_is_object; /* a JavaThread has the Thread itself, not a handle of it */
+	int32_t eetop, object; /* of a Thread; in a JavaThread */
+	uint64_t string; /* Klass */
+	const uint8_t *heap; /* its words that say whether the collector is at work */
+	int32_t active, collections;
+} vm;
+
+static uint64_t said[SAID];
+
+static struct {
+	uint64_t ids[SOUGHT];
+	uint32_t numbers[SOUGHT];
+	uint32_t due;
+	uint64_t next_ns;
+} sought;
+
+/* A name on its way through the ring, in the place of a sample's frames. */
+union text {
+	char name[THREAD_NAME_BYTES];
+	struct walk_frame frames[THREAD_NAME_BYTES / sizeof(struct walk_frame)];
+};
+_Static_assert(sizeof(union text) == THREAD_NAME_BYTES, "whole frames");
+
+/* ---- what is said already ---- */
+
+static uint64_t *place_of(uint32_t number)
+{
+	return &said[number % SAID];
+}
+
+static uint64_t mark_of(uint32_t number, uint64_t id)
+{
+	return (id * 0x9e3779b97f4a7c15ull ^ number) | 1;
+}
+
+static bool is_said(uint32_t number, uint64_t id)
+{
+	return __atomic_load_n(place_of(number), __ATOMIC_RELAXED) == mark_of(number, id);
+}
+
+void thread_name_said(uint32_t number, uint64_t id)
+{
+	__atomic_store_n(place_of(number), mark_of(number, id), __ATOMIC_RELAXED);
+}
+
+void thread_name_forget(uint32_t number)
+{
+	__atomic_store_n(place_of(number), 0, __ATOMIC_RELAXED);
+}
+
+void thread_name_forget_all(void)
+{
+	for (uint32_t i = 0; i < SAID; i++)
+		if (said[i])
+			__atomic_store_n(&said[i], 0, __ATOMIC_RELAXED);
+}
+
+/* It counts as said before it is on its way: forgetting comes after that, or after it is written.
+ */
+static void say(uint32_t number, uint64_t id, const union text *text)
+{
+	uint32_t bytes = (uint32_t)strlen(text->name) + 1, each = sizeof(struct walk_frame);
+	struct ring_sample head = {
+		.tid = number,
+		.virtual_id = id,
+		.event = RING_NAME,
+		.n_frames = (bytes + each - 1) / each,
+	};
+
+	thread_name_said(number, id);
+	if (text->name[0] && !events_push_name(&head, text->frames))
+		thread_name_forget(number);
+}
+
+/* ---- by asking the JVM ---- */
+
+static bool read_name(JNIEnv *env, jobject thread, union text *ret)
+{
+	jstring name = (*env)->GetObjectField(env, thread, vm.name);
+	jsize chars;
+
+	if (!name)
+		return false;
+	chars = (*env)->GetStringLength(env, name);
+	memset(ret, 0, sizeof(*ret));
+	(*env)->GetStringUTFRegion(env, name, 0, chars < CHARS_MAX ? chars : CHARS_MAX, ret->name);
+	(*env)->DeleteLocalRef(env, name);
+	return true;
+}
+
+void thread_name_of(JNIEnv *env, jobject thread, uint32_t number)
+{
+	union text text;
+	uint64_t id;
+
+	if (!__atomic_load_n(&vm.usable, __ATOMIC_ACQUIRE) || !number)
+		return;
+	id = (uint64_t)(*env)->GetLongField(env, thread, vm.id);
+	if (!is_said(number, id) && read_name(env, thread, &text))
+		say(number, id, &text);
+}
+
+void thread_name_self(uint64_t java_thread, uint32_t number)
+{
+	JNIEnv *env = java_thread_env_sig();
+	int32_t id_at = vm_sig.thread_monitor_owner;
+	jobject thread;
+
+	if (!__atomic_load_n(&vm.usable, __ATOMIC_ACQUIRE) || !env || (*env)->ExceptionCheck(env))
+		return;
+	if (id_at >= 0 && java_thread &&
+	    is_said(number, load64_sig(java_thread + (uint32_t)id_at)))
+		return;
+	thread = vm.current(env, NULL);
+	if (!thread)
+		return;
+	thread_name_of(env, thread, number);
+	(*env)->DeleteLocalRef(env, thread);
+}
+
+/* ---- past the JVM ---- */
+
+/* Has a collector that stops the world been at work since? It moves what is read here. */
+static uint64_t heap_state(void)
+{
+	if (!vm.heap)
+		return 0;
+	return (uint64_t)vm.heap[vm.active] << 32 |
+	       __atomic_load_n((const uint32_t *)(vm.heap + vm.collections), __ATOMIC_ACQUIRE);
+}
+
+static bool heap_is_still(uint64_t before)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return !(before >> 32) && heap_state() == before;
+}
+
+static uint64_t object_on(uint64_t java_thread, bool is_virtual)
+{
+	uint64_t slot = java_thread + (uint32_t)(is_virtual ? vm_sig.thread_vthread : vm.object);
+
+	if (vm.slot_is_object)
+		return load64_sig(slot);
+	/* as a global reference: coloured as the collector likes */
+	return oop_of_handle_sig(load64_sig(slot) | 2);
+}
+
+bool thread_name_lives(uint64_t java_thread)
+{
+	uint64_t object = vm.readable ? object_on(java_thread, false) : 0;
+
+	return object && load64_sig(object + (uint32_t)vm.eetop) == java_thread;
+}
+
+/* Is that the Thread? Of a platform thread the JavaThread is in it, of a virtual one the number. */
+static bool is_it(uint64_t object, uint64_t java_thread, uint32_t number, uint64_t id)
+{
+	if (number & WIRE_VIRTUAL_TID)
+		return number == (WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1)));
+	return load64_sig(object + (uint32_t)vm.eetop) == java_thread;
+}
+
+void thread_name_on(uint64_t java_thread, uint64_t object, uint32_t number)
+{
+	uint64_t before = heap_state(), id, name;
+	union text text;
+
+	if (!__atomic_load_n(&vm.readable, __ATOMIC_ACQUIRE) || !number)
+		return;
+	if (!object)
+		object = object_on(java_thread, number & WIRE_VIRTUAL_TID);
+	id = object ? load64_sig(object + (uint32_t)continuation_sig.thread_id) : 0;
+	if (!id || is_said(number, id) || !is_it(object, java_thread, number, id))
+		return;
+	name = oop_load_sig(object + (uint32_t)continuation_sig.thread_name);
+	if (!name || object_klass(name) != vm.string)
+		return;
+	java_string_sig(name, text.name, sizeof(text.name));
+	/* else the agent's next look at all threads says it */
+	if (is_it(object, java_thread, number, id) && heap_is_still(before) &&
+	    oop_load_sig(object + (uint32_t)continuation_sig.thread_name) == name)
+		say(number, id, &text);
+}
+
+/* ---- virtual threads without a carrier ---- */
+
+void thread_name_seek(uint64_t id, uint32_t number)
+{
+	uint32_t at = number % SOUGHT;
+
+	if (is_said(number, id) || !vm.usable)
+		return;
+	__atomic_store_n(&sought.numbers[at], number, __ATOMIC_RELAXED);
+	__atomic_store_n(&sought.ids[at], id, __ATOMIC_RELEASE);
+	if (!__atomic_exchange_n(&sought.due, 1, __ATOMIC_SEQ_CST))
+		agent_wake();
+}
+
+struct seeking {
+	uint64_t ids[SOUGHT];
+	uint32_t left;
+};
+
+static bool look_at(JNIEnv *env, jobject thread, void *context)
+{
+	uint64_t id = (uint64_t)(*env)->GetLongField(env, thread, vm.id);
+	struct seeking *s = context;
+	uint32_t number = WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1));
+	union text text;
+
+	if (s->ids[number % SOUGHT] != id)
+		return true;
+	s->ids[number % SOUGHT] = 0;
+	if (read_name(env, thread, &text))
+		threads_named(number, id, text.name);
+	return --s->left;
+}
+
+/* Those that are not found have ended, or have a carrier: then they say it themselves. */
+static uint64_t tick(uint64_t now_ns)
+{
+	struct seeking s = { .left = 0 };
+	uint64_t cpu_ns;
+
+	__atomic_store_n(&sought.due, 0, __ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; i < SOUGHT; i++) {
+		s.ids[i] = __atomic_exchange_n(&sought.ids[i], 0, __ATOMIC_ACQUIRE);
+		/* one without a name is not looked for again */
+		if (s.ids[i])
+			thread_name_said(sought.numbers[i], s.ids[i]);
+		s.left += s.ids[i] != 0;
+	}
+	if (!s.left || !virtual_threads_used())
+		return UINT64_MAX;
+	cpu_ns = thread_cpu_ns(0);
+	virtual_threads_each(look_at, &s);
+	sought.next_ns = now_ns + (thread_cpu_ns(0) - cpu_ns) * SHARE;
+	return sought.next_ns;
+}
+
+static bool is_due(void)
+{
+	return __atomic_load_n(&sought.due, __ATOMIC_SEQ_CST) && mono_ns() >= sought.next_ns;
+}
+
+/* ---- the agent's thread ---- */
+
+static jfieldID field(JNIEnv *env, jclass of, const char *name, const char *type)
+{
+	jfieldID id = of ? (*env)->GetFieldID(env, of, name, type) : NULL;
+
+	if ((*env)->ExceptionCheck(env))
+		(*env)->ExceptionClear(env);
+	return id;
+}
+
+/* Without it a name may be another's, read while the collector moved both. */
+static bool find_heap(void)
+{
+	const void *heap = libjvm_static("Universe", "_collectedHeap");
+	uint64_t address = 0;
+
+	vm.active = (int32_t)libjvm_offset("CollectedHeap", "_is_stw_gc_active");
+	if (vm.active < 0)
+		vm.active = (int32_t)libjvm_offset("CollectedHeap", "_is_gc_active");
+	vm.collections = (int32_t)libjvm_offset("CollectedHeap", "_total_collections");
+	if (heap)
+		memcpy(&address, heap, sizeof(address));
+	vm.heap = (const uint8_t *)(uintptr_t)address;
+	return address && vm.active >= 0 && vm.collections >= 0;
+}
+
+static bool can_read(void)
+{
+	const struct continuation_layout *c = &continuation_sig;
+	struct libjvm_field thread_object;
+
+	if (!libjvm_field("JavaThread", "_threadObj", &thread_object))
+		return false;
+	vm.object = (int32_t)thread_object.offset;
+	vm.slot_is_object = strcmp(thread_object.type, "OopHandle") != 0;
+	object_header_init();
+	return c->thread_id >= 0 && c->thread_name >= 0 && c->string_value >= 0 &&
+	       c->array_length >= 0 && vm.eetop >= 0 && vm.string && find_heap();
+}
+
+void thread_name_init(JNIEnv *env)
+{
+	jclass thread, string;
+	jfieldID eetop;
+
+	if (vm.usable)
+		return;
+	thread = (*env)->FindClass(env, "java/lang/Thread");
+	string = (*env)->FindClass(env, "java/lang/String");
+	vm.name = field(env, thread, "name", "Ljava/lang/String;");
+	vm.id = field(env, thread, "tid", "J");
+	eetop = field(env, thread, "eetop", "J");
+	vm.eetop = eetop ? field_id_offset(eetop) : -1;
+	vm.string = string ? klass_of_mirror_sig(string) : 0;
+	vm.current = (current_thread_fn *)libjvm_symbol("JVM_CurrentThread");
+	if (thread)
+		(*env)->DeleteLocalRef(env, thread);
+	if (string)
+		(*env)->DeleteLocalRef(env, string);
+	__atomic_store_n(&vm.readable, can_read(), __ATOMIC_RELEASE);
+	__atomic_store_n(&vm.usable, vm.name && vm.id && vm.current, __ATOMIC_RELEASE);
+}
+
+static int begin(const struct wire_start *start, const char **note)
+{
+	(void)start;
+	(void)note;
+	return vm.usable ? 0 : -ENOTSUP;
+}
+
+static void end(void)
+{
+	memset(sought.ids, 0, sizeof(sought.ids));
+}
+
+const struct events_source thread_name_source = {
+	.step = "lock",
+	.event = WIRE_EVENT_LOCK,
+	.begin = begin,
+	.end = end,
+	.tick = tick,
+	.due = is_due,
+};
