@@ -75,6 +75,8 @@ void say_written(const char *path, const char *format, unsigned events, uint64_t
  */
 size_t text_clean(const char *s, size_t width, char *buf, size_t size);
 void print_text(FILE *to, const char *s);
+/* @s, safe, @indent columns from the left on lines of @width, broken at spaces; a newline at its end. */
+void print_wrapped(FILE *to, const char *s, size_t indent, size_t width);
 const char *json_text_of(const cJSON *o, const char *key); /* "" if missing or null */
 double json_number_of(const cJSON *o, const char *key); /* 0 if missing */
 const cJSON *json_get(const cJSON *o, const char *key);
@@ -91,6 +93,9 @@ struct column {
 };
 struct table {
 	const struct column *columns;
+	/* of each column: which to leave out where it does not fit otherwise, the largest first; 0 =
+	 * it stays. NULL = all stay. */
+	const unsigned char *leave_out;
 	size_t n_columns, n_rows;
 	char (*cells)[CELL_MAX]; /* row after row */
 	char **below; /* a line under a row, or NULL */
@@ -98,9 +103,21 @@ struct table {
 /* A new row of empty cells; its cells, or NULL without memory. */
 char (*table_row(struct table *t))[CELL_MAX];
 void table_below(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* @text as text_clean() has it, indented, broken at spaces where it is wider than @width */
+void table_note(struct table *t, const char *text, size_t width);
 void table_print(FILE *to, const struct table *t, size_t width);
 void table_free(struct table *t);
 size_t terminal_width(void); /* of stdout, at least 80; 4096 when it is none: then nothing is cut */
+
+/* ---- screen.c: output that is written over and over, and keys ------------------------------- */
+
+void screen_open(void); /* clears it; keys come one by one and are not shown */
+void screen_close(void);
+void screen_size(unsigned short *ret_rows, unsigned short *ret_columns);
+void screen_show(const char *text);
+void screen_print(FILE *to, const char *text, unsigned short rows, unsigned short columns);
+/* Waits for a key; 0 = none in @ms, or the size changed. 'q' after Ctrl-C. */
+int screen_key(int ms);
 
 /* ---- time.c --------------------------------------------------------------------------------- */
 
@@ -117,7 +134,6 @@ bool parse_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns);
 
 void status_print(FILE *to, const cJSON *status, size_t width);
 void top_print(FILE *to, const cJSON *top, int rows);
-void screen_print(FILE *to, const char *text, unsigned short rows, unsigned short columns);
 void event_print(FILE *to, const cJSON *event, bool with_stack);
 
 struct record_arguments {

@@ -101,6 +101,26 @@ static void say_unreachable(CURLcode code, long os_error)
 	fprintf(stderr, ".\n%s.\n", advice);
 }
 
+/* The JVMs that an error speaks of, one a line. */
+static void say_targets(const cJSON *json)
+{
+	const cJSON *t;
+
+	cJSON_ArrayForEach(t, json_get(json, "targets"))
+	{
+		fprintf(stderr, "%10.0f  ", json_number_of(t, "pid"));
+		print_text(stderr, json_text_of(t, "name"));
+		if (*json_text_of(t, "place")) {
+			fputs(" in ", stderr);
+			print_text(stderr, json_text_of(t, "place"));
+		}
+		fputc('\n', stderr);
+	}
+	if (json_number_of(json, "more") > 0)
+		fprintf(stderr, "           and %.0f more: kindling status\n",
+			json_number_of(json, "more"));
+}
+
 static void say_refusal(const struct reply *r)
 {
 	cJSON *json = r->body ? cJSON_Parse(r->body) : NULL;
@@ -112,6 +132,7 @@ static void say_refusal(const struct reply *r)
 	else
 		fprintf(stderr, "the daemon refused (HTTP %ld) without saying why", r->status);
 	fputc('\n', stderr);
+	say_targets(json);
 	cJSON_Delete(json);
 }
 

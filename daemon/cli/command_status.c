@@ -1,20 +1,30 @@
 /* kindling status: one row per JVM. */
 #include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "daemon/cli/cli.h"
 #include "daemon/core/mem.h"
 
 static const char usage[] =
-	"Usage: kindling status [--json]\n"
+	"Usage: kindling status [OPTION...] [TARGET...]\n"
 	"\n"
-	"One row per JVM of the host: who it is, whether it streams and why not, and its books:\n"
-	"taken = delivered + dropped, always. AGENT% is the agent's CPU time in the JVM, of one CPU.\n"
+	"Shows one row for each JVM: what it is, whether it is profiled and if not why, and how many\n"
+	"samples were taken. taken = delivered + dropped, always. AGENT% is the CPU time that the agent\n"
+	"uses in the JVM, in percent of one CPU, in the last minute. JVMs that have ended come last, for\n"
+	"ten minutes. On a narrow terminal some columns are left out; in a pipe all are there.\n"
+	"TARGET is a pid, a container id, a container, a pod or a part of a name from this table.\n"
 	"\n"
-	"  -j, --json   everything the daemon knows, for machines\n"
-	"  -h, --help\n"
+	"  -r, --streaming   only JVMs that are being profiled\n"
+	"  -a, --all         also those that ended longer ago, up to an hour\n"
+	"  -w, --watch       show it again every second, until q or Ctrl-C\n"
+	"  -j, --json        everything that the daemon knows, as JSON\n"
+	"  -h, --help        show this text\n"
 	"\n"
 	"Examples: kindling status\n"
+	"          kindling status --watch --streaming\n"
 	"          kindling status --json | jq '.targets[] | {pid, state, reason}'\n";
 
 enum {
@@ -25,6 +35,7 @@ enum {
 	NAME,
 	STATE,
 	EVENTS,
+	ENGINE,
 	INTERVAL,
 	TAKEN,
 	DELIVERED,
@@ -36,11 +47,12 @@ enum {
 static const struct column columns[COLUMN_COUNT] = {
 	[PID] = { "PID", true, 0 },
 	[NSPID] = { "NSPID", true, 0 },
-	[CONTAINER] = { "CONTAINER/POD", false, 8 },
-	[JDK] = { "JDK", false, 8 },
-	[NAME] = { "NAME", false, 12 },
+	[CONTAINER] = { "CONTAINER", false, 9 },
+	[JDK] = { "JDK", false, 10 },
+	[NAME] = { "NAME", false, 14 },
 	[STATE] = { "STATE", false, 0 },
-	[EVENTS] = { "EVENTS", false, 0 },
+	[EVENTS] = { "EVENTS", false, 8 },
+	[ENGINE] = { "ENGINE", false, 0 },
 	[INTERVAL] = { "INTERVAL", true, 0 },
 	[TAKEN] = { "TAKEN", true, 0 },
 	[DELIVERED] = { "DELIVERED", true, 0 },
@@ -48,6 +60,11 @@ static const struct column columns[COLUMN_COUNT] = {
 	[AGENT] = { "AGENT%", true, 0 },
 	[MEMORY] = { "MEM", true, 0 },
 };
+/* The sum of all delivered ones is below the table. */
+static const unsigned char leave_out[COLUMN_COUNT] = {
+	[ENGINE] = 8, [NSPID] = 7, [JDK] = 6, [DELIVERED] = 5, [MEMORY] = 3, [TAKEN] = 2,
+};
+#define LEAVE_HOST 4 /* CONTAINER where all JVMs are on the host, and nothing is learnt from it */
 
 static double dropped_of(const cJSON *samples)
 {
@@ -85,33 +102,54 @@ static void put_events(const cJSON *t, char *cell)
 		len += (size_t)snprintf(cell + len, CELL_MAX - len, "%s%.20s", len ? "," : "",
 					event->valuestring);
 	}
-	/* who sends the signals, where it is not the agent's own timers */
-	if (len && len < CELL_MAX / 2 && strcmp(json_text_of(t, "engine"), "host") == 0)
-		snprintf(cell + len, CELL_MAX - len, "/host");
 }
 
-static void put_numbers(const cJSON *t, char (*row)[CELL_MAX])
+static bool is_gone(const cJSON *t)
 {
-	const cJSON *samples = json_get(t, "samples"), *agent = json_get(t, "agent");
+	return strcmp(json_text_of(t, "state"), "gone") == 0;
+}
 
-	snprintf(row[INTERVAL], CELL_MAX, "-");
-	if (json_number_of(t, "interval_ns") > 0)
-		snprintf(row[INTERVAL], CELL_MAX, "%.4gms", json_number_of(t, "interval_ns") / 1e6);
+/* "streaming"; "ended 12m" */
+static void put_state(const cJSON *t, char *cell)
+{
+	long s = (long)json_number_of(t, "ended_s");
+
+	if (!is_gone(t))
+		snprintf(cell, CELL_MAX, "%s", json_text_of(t, "state"));
+	else if (s < 60)
+		snprintf(cell, CELL_MAX, "ended %lds", s);
+	else
+		snprintf(cell, CELL_MAX, "ended %ldm", s / 60);
+}
+
+static void put_books(const cJSON *t, char (*row)[CELL_MAX])
+{
+	const cJSON *samples = json_get(t, "samples");
+
 	snprintf(row[TAKEN], CELL_MAX, "%.0f", json_number_of(samples, "taken"));
 	snprintf(row[DELIVERED], CELL_MAX, "%.0f", json_number_of(samples, "delivered"));
 	snprintf(row[DROPPED], CELL_MAX, "%.0f", dropped_of(samples));
-	snprintf(row[AGENT], CELL_MAX, "%.2f", 100 * json_number_of(agent, "cpus"));
-	snprintf(row[MEMORY], CELL_MAX, "%.1fM", json_number_of(agent, "bytes") / 1048576);
 }
 
-static void put_line(struct table *table, const cJSON *t, const char *key, size_t width)
+/* How it is sampled now, and what that costs; of one that ended there is no now. */
+static void put_agent(const cJSON *t, char (*row)[CELL_MAX])
 {
-	char clean[2 * CELL_MAX];
+	const cJSON *agent = json_get(t, "agent"), *last = json_get(agent, "cpus_last_minute");
 
-	if (!*json_text_of(t, key))
+	for (int c = ENGINE; c <= MEMORY; c++)
+		if (c == ENGINE || c == INTERVAL || c == AGENT || c == MEMORY)
+			snprintf(row[c], CELL_MAX, "-");
+	if (is_gone(t))
 		return;
-	text_clean(json_text_of(t, key), width > 16 ? width - 8 : 8, clean, sizeof(clean));
-	table_below(table, "        %s", clean);
+	if (*json_text_of(t, "engine"))
+		snprintf(row[ENGINE], CELL_MAX, "%.20s", json_text_of(t, "engine"));
+	if (json_number_of(t, "interval_ns") > 0)
+		snprintf(row[INTERVAL], CELL_MAX, "%.4gms", json_number_of(t, "interval_ns") / 1e6);
+	if (json_number_of(agent, "session_ns") > 0)
+		snprintf(row[AGENT], CELL_MAX, "%.2f",
+			 100 * json_number_of(agent, last ? "cpus_last_minute" : "cpus"));
+	if (json_number_of(agent, "bytes") > 0)
+		snprintf(row[MEMORY], CELL_MAX, "%.1fM", json_number_of(agent, "bytes") / 1048576);
 }
 
 /* What is not collected, and why: "monitors: virtual threads are in use". */
@@ -121,19 +159,18 @@ static void put_notes(struct table *table, const cJSON *t, size_t width)
 
 	cJSON_ArrayForEach(note, json_get(t, "notes"))
 	{
-		char text[CELL_MAX], clean[2 * CELL_MAX];
+		char text[CELL_MAX];
 
 		snprintf(text, sizeof(text), "%.40s: %.250s", json_text_of(note, "step"),
 			 json_text_of(note, "what"));
-		text_clean(text, width > 16 ? width - 8 : 8, clean, sizeof(clean));
-		table_below(table, "        %s", clean);
+		table_note(table, text, width);
 	}
 }
 
 static void put_profilers(struct table *table, const cJSON *t, size_t width)
 {
 	const cJSON *list = json_get(t, "profilers"), *name;
-	char text[CELL_MAX] = "", clean[2 * CELL_MAX];
+	char text[CELL_MAX] = "";
 	size_t len = 0;
 
 	cJSON_ArrayForEach(name, list)
@@ -141,12 +178,11 @@ static void put_profilers(struct table *table, const cJSON *t, size_t width)
 		if (!cJSON_IsString(name) || len >= CELL_MAX / 2)
 			break;
 		len += (size_t)snprintf(text + len, CELL_MAX - len, "%s%.30s",
-					len ? ", " : "in it too: ", name->valuestring);
+					len ? ", " : "other profilers in this JVM: ",
+					name->valuestring);
 	}
-	if (!len)
-		return;
-	text_clean(text, width > 16 ? width - 8 : 8, clean, sizeof(clean));
-	table_below(table, "        %s", clean);
+	if (len)
+		table_note(table, text, width);
 }
 
 static void put_target(struct table *table, const cJSON *t, size_t width)
@@ -160,18 +196,37 @@ static void put_target(struct table *table, const cJSON *t, size_t width)
 	put_place(t, row[CONTAINER]);
 	snprintf(row[JDK], CELL_MAX, "%s", json_text_of(t, "jdk"));
 	snprintf(row[NAME], CELL_MAX, "%s", json_text_of(t, "name"));
-	snprintf(row[STATE], CELL_MAX, "%s", json_text_of(t, "state"));
+	put_state(t, row[STATE]);
 	put_events(t, row[EVENTS]);
-	put_numbers(t, row);
-	if (strcmp(json_text_of(t, "state"), "streaming") != 0)
-		put_line(table, t, "reason", width);
-	put_line(table, t, "note", width);
+	put_books(t, row);
+	put_agent(t, row);
+	if (*json_text_of(t, "reason") && strcmp(json_text_of(t, "state"), "streaming") != 0)
+		table_note(table, json_text_of(t, "reason"), width);
+	if (is_gone(t))
+		return;
+	if (*json_text_of(t, "note"))
+		table_note(table, json_text_of(t, "note"), width);
 	put_notes(table, t, width);
 	put_profilers(table, t, width);
 }
 
+/* ---- below the table ------------------------------------------------------------------------ */
+
+static void say(FILE *to, size_t width, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static void say(FILE *to, size_t width, const char *fmt, ...)
+{
+	char text[2048];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	print_wrapped(to, text, 0, width);
+}
+
 /* Kinds of JVMs that are left alone since one of them crashed. */
-static void print_blocked(FILE *to, const cJSON *blocked)
+static void print_blocked(FILE *to, const cJSON *blocked, size_t width)
 {
 	const cJSON *b;
 
@@ -182,96 +237,183 @@ static void print_blocked(FILE *to, const cJSON *blocked)
 		struct tm tm;
 
 		strftime(when, sizeof(when), "%F %H:%M", localtime_r(&until, &tm));
-		fprintf(to, "left alone until %s: ", when);
-		print_text(to, json_text_of(b, "cohort"));
-		fputs("; ", to);
-		print_text(to, json_text_of(b, "reason"));
-		fputc('\n', to);
+		say(to, width, "Not profiled until %s: %s, because %s.", when,
+		    json_text_of(b, "cohort"), json_text_of(b, "reason"));
 	}
 }
 
-static void print_footer(FILE *to, const cJSON *status, const struct table *table)
+/* "3 of 4 JVMs are being profiled, 2 more have ended." and their samples */
+static void print_sum(FILE *to, const cJSON *status, size_t width)
 {
-	const cJSON *discovery = json_get(status, "discovery"), *t;
-	const cJSON *engine = json_get(status, "host_engine");
-	const char *note = json_text_of(json_get(engine, "kernel_stacks"), "note");
 	double taken = 0, delivered = 0, dropped = 0;
-	int streaming = 0;
+	int streaming = 0, living = 0, ended = 0;
+	char more[64] = "";
+	const cJSON *t;
 
 	cJSON_ArrayForEach(t, json_get(status, "targets"))
 	{
 		const cJSON *samples = json_get(t, "samples");
 
+		living += !is_gone(t);
+		ended += is_gone(t);
 		streaming += strcmp(json_text_of(t, "state"), "streaming") == 0;
 		taken += json_number_of(samples, "taken");
 		delivered += json_number_of(samples, "delivered");
 		dropped += dropped_of(samples);
 	}
-	fprintf(to,
-		"%d of %zu JVMs streaming: %.0f samples taken = %.0f delivered + %.0f dropped\n",
-		streaming, table->n_rows, taken, delivered, dropped);
-	fputs("kindlingd ", to);
-	print_text(to, json_text_of(status, "version"));
-	fprintf(to, ", up %.0f s, JVMs found by ", json_number_of(status, "uptime_s"));
-	print_text(to, json_text_of(discovery, "source"));
-	if (*json_text_of(discovery, "why")) {
-		fputs(" (no BPF: ", to);
-		print_text(to, json_text_of(discovery, "why"));
-		fputc(')', to);
+	if (ended)
+		snprintf(more, sizeof(more), "; %d %s ended", ended, ended == 1 ? "has" : "have");
+	say(to, width, "%d of %d JVM%s streaming%s", streaming, living, living == 1 ? "" : "s",
+	    more);
+	say(to, width, "%.0f samples taken = %.0f delivered + %.0f dropped", taken, delivered,
+	    dropped);
+}
+
+static void print_daemon(FILE *to, const cJSON *status, size_t width)
+{
+	const cJSON *discovery = json_get(status, "discovery");
+	const cJSON *engine = json_get(status, "host_engine");
+	const char *note = json_text_of(json_get(engine, "kernel_stacks"), "note");
+	const char *why = json_text_of(discovery, "why");
+	double up = json_number_of(status, "uptime_s");
+	char time[32];
+
+	if (up < 120)
+		snprintf(time, sizeof(time), "%.0f s", up);
+	else if (up < 7200)
+		snprintf(time, sizeof(time), "%.0f min", up / 60);
+	else
+		snprintf(time, sizeof(time), "%.0f h", up / 3600);
+	say(to, width, "kindlingd %s, up %s, finds JVMs by %s%s%s%s",
+	    json_text_of(status, "version"), time, json_text_of(discovery, "source"),
+	    *why ? " (without BPF: " : "", why, *why ? ")" : "");
+	print_blocked(to, json_get(status, "blocked"), width);
+	if (*note)
+		say(to, width, "kernel frames: %s", note);
+	if (strcmp(json_text_of(engine, "state"), "refused") == 0)
+		say(to, width, "No interval can be shorter than the kernel's tick: %s",
+		    json_text_of(engine, "why"));
+}
+
+static void print_table(FILE *to, const cJSON *status, size_t width)
+{
+	unsigned char order[COLUMN_COUNT];
+	struct table table = { .columns = columns,
+			       .n_columns = COLUMN_COUNT,
+			       .leave_out = order };
+	bool on_host = true;
+	const cJSON *t;
+
+	cJSON_ArrayForEach(t, json_get(status, "targets"))
+	{
+		put_target(&table, t, width);
+		on_host = on_host && !*json_text_of(t, "container_id") && !*json_text_of(t, "pod");
 	}
-	fputc('\n', to);
-	print_blocked(to, json_get(status, "blocked"));
-	if (*note) {
-		fputs("frames of the kernel: ", to);
-		print_text(to, note);
-		fputc('\n', to);
-	}
-	if (strcmp(json_text_of(engine, "state"), "refused") != 0)
-		return;
-	fputs("no interval below the kernel's tick: ", to);
-	print_text(to, json_text_of(engine, "why"));
-	fputc('\n', to);
+	memcpy(order, leave_out, sizeof(order));
+	order[CONTAINER] = on_host ? LEAVE_HOST : 0;
+	if (table.n_rows)
+		table_print(to, &table, width);
+	table_free(&table);
 }
 
 void status_print(FILE *to, const cJSON *status, size_t width)
 {
-	struct table table = { .columns = columns, .n_columns = COLUMN_COUNT };
-	const cJSON *t;
-
-	cJSON_ArrayForEach(t, json_get(status, "targets")) put_target(&table, t, width);
-	table_print(to, &table, width);
-	print_footer(to, status, &table);
-	table_free(&table);
+	print_table(to, status, width);
+	print_sum(to, status, width);
+	print_daemon(to, status, width);
 }
 
-int command_status(int argc, char **argv)
-{
-	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
-						 { "help", no_argument, NULL, 'h' },
-						 { NULL, 0, NULL, 0 } };
-	struct reply reply;
-	bool raw = false;
-	cJSON *json;
-	int c, r;
+/* ---- the command ----------------------------------------------------------------------------- */
 
-	while ((c = getopt_long(argc, argv, "jh", options, NULL)) != -1) {
-		if (c != 'j')
-			return cli_usage(usage, c);
-		raw = true;
-	}
-	if (optind < argc)
-		return cli_wrong("status", "it takes no arguments");
-	r = client_request("GET", "/v1/status", &reply);
+struct arguments {
+	bool json, watch;
+};
+
+/* What does not fit on the screen is at the end of the table: the sums are above it. */
+static void show_again(const cJSON *status)
+{
+	unsigned short rows, columns_now;
+	size_t len = 0;
+	char *text = NULL;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return;
+	screen_size(&rows, &columns_now);
+	print_sum(f, status, columns_now);
+	fputc('\n', f);
+	print_table(f, status, columns_now < 80 ? 80 : columns_now);
+	fputc('\n', f);
+	print_daemon(f, status, columns_now);
+	if (fclose(f) == 0)
+		screen_show(text);
+	free(text);
+}
+
+static int show(const char *path, const struct arguments *a)
+{
+	bool screen = a->watch && !a->json && isatty(STDOUT_FILENO);
+	struct reply reply;
+	int r = client_request("GET", path, &reply);
+	cJSON *json;
+
 	if (r != CLI_OK)
 		return r;
 	json = reply_json(&reply);
 	if (!json)
 		r = CLI_FAILED;
-	else if (raw)
+	else if (a->json)
 		puts(reply.body);
+	else if (screen)
+		show_again(json);
 	else
 		status_print(stdout, json, terminal_width());
 	cJSON_Delete(json);
 	reply_free(&reply);
+	return fflush(stdout) == 0 && !ferror(stdout) ? r : CLI_FAILED;
+}
+
+static int watch(const char *path, const struct arguments *a)
+{
+	bool screen = !a->json && isatty(STDOUT_FILENO);
+	int r;
+
+	cli_catch_interrupt();
+	if (screen)
+		screen_open();
+	do {
+		r = show(path, a);
+	} while (r == CLI_OK && screen_key(1000) != 'q');
+	if (screen)
+		screen_close();
 	return r;
+}
+
+int command_status(int argc, char **argv)
+{
+	static const struct option options[] = { { "all", no_argument, NULL, 'a' },
+						 { "streaming", no_argument, NULL, 'r' },
+						 { "watch", no_argument, NULL, 'w' },
+						 { "json", no_argument, NULL, 'j' },
+						 { "help", no_argument, NULL, 'h' },
+						 { NULL, 0, NULL, 0 } };
+	char path[PATH_MAX_BYTES] = "/v1/status";
+	struct arguments a = { 0 };
+	int c;
+
+	while ((c = getopt_long(argc, argv, "arwjh", options, NULL)) != -1) {
+		if (c == 'a')
+			path_add(path, sizeof(path), "all", "1");
+		else if (c == 'r')
+			path_add(path, sizeof(path), "state", "streaming");
+		else if (c == 'w')
+			a.watch = true;
+		else if (c == 'j')
+			a.json = true;
+		else
+			return cli_usage(usage, c);
+	}
+	for (; optind < argc; optind++)
+		path_add(path, sizeof(path), "target", argv[optind]);
+	return a.watch ? watch(path, &a) : show(path, &a);
 }

@@ -2,52 +2,52 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 #include "daemon/cli/cli.h"
 
 #define ROWS_PLAIN 10
 #define ROWS_MIN   3
-/* cleared once, no cursor that jumps about; it comes back at the end */
-#define SCREEN_BEGIN "\033[2J\033[?25l"
-#define SCREEN_END   "\033[?25h"
 
 static const char usage[] =
-	"Usage: kindling top [OPTION...] [TARGET]\n"
+	"Usage: kindling top [OPTION...] [TARGET...]\n"
 	"\n"
-	"The hottest methods of the last seconds, over all JVMs and per JVM, once a second.\n"
-	"TARGET is a pid, container id, container, pod or part of a name as `kindling status` shows it.\n"
+	"Shows which methods used the most CPU time in the last seconds, in all JVMs and in each one, again\n"
+	"every second. self% is the share of a method itself, total% includes the methods that it calls.\n"
+	"TARGET is a pid, a container id, a container, a pod or a part of a name from `kindling status`.\n"
 	"\n"
+	"  -S, --sort KEY      self (the default) or total\n"
 	"  -s, --seconds N     look back N seconds (default 5, at most 20)\n"
 	"  -t, --thread WORD   only threads whose name contains WORD\n"
 	"  -e, --type TYPE     cpu (the default), lock (time that threads waited), alloc (bytes allocated)\n"
-	"                      or wall (time, running or not), of those that are collected\n"
-	"      --idle          also waits for work: of pool threads at empty queues, timers, selectors\n"
-	"  -n, --rows N        methods per table (default: what fits)\n"
+	"                      or wall (time, running or not), if it is collected\n"
+	"      --idle          with -e lock also waits for work: of pool threads at empty queues, timers,\n"
+	"                      selectors\n"
+	"  -n, --rows N        show N methods in each table (default: as many as fit)\n"
 	"      --once          print once and end\n"
-	"  -j, --json          one JSON object a second and line; with --once one\n"
-	"  -h, --help\n"
+	"  -j, --json          one JSON object on a line every second; with --once only one\n"
+	"  -h, --help          show this text\n"
+	"\n"
+	"Keys: s sorts by the other column, q quits.\n"
 	"\n"
 	"Examples: kindling top\n"
 	"          kindling top --once -n 5 --thread http-nio 4711\n";
 
-/* How much of it a second: "1.97 CPUs", "4.01 s/s of waiting", "12.2 MiB/s of allocation" */
+/* "1.97 CPUs", "4.01 s/s of waiting", "12.2 MiB/s of allocation", and of how many samples */
 static void print_rate(FILE *to, const cJSON *top, const cJSON *o)
 {
-	double seconds = json_number_of(top, "seconds");
+	double seconds = json_number_of(top, "seconds"), samples = json_number_of(o, "samples");
 	double rate = seconds > 0 ? json_number_of(o, "weight") / seconds : 0;
 
 	if (strcmp(json_text_of(top, "event"), "cpu") == 0) {
-		fprintf(to, ": %.2f CPUs\n", rate / 1e9);
-		return;
+		fprintf(to, ": %.2f CPUs", rate / 1e9);
+	} else {
+		if (strcmp(json_text_of(top, "unit"), "bytes") == 0)
+			fprintf(to, ": %.2f MiB/s of ", rate / 1048576);
+		else
+			fprintf(to, ": %.2f s/s of ", rate / 1e9);
+		print_text(to, json_text_of(top, "of"));
 	}
-	if (strcmp(json_text_of(top, "unit"), "bytes") == 0)
-		fprintf(to, ": %.2f MiB/s of ", rate / 1048576);
-	else
-		fprintf(to, ": %.2f s/s of ", rate / 1e9);
-	print_text(to, json_text_of(top, "of"));
-	fputc('\n', to);
+	fprintf(to, ", %.0f sample%s\n", samples, samples > 0.5 && samples < 1.5 ? "" : "s");
 }
 
 static void print_table(FILE *to, const cJSON *top, const cJSON *o, int rows)
@@ -82,7 +82,8 @@ void top_print(FILE *to, const cJSON *top, int rows)
 		print_text(to, json_text_of(t, "name"));
 		print_table(to, top, t, rows);
 	}
-	fprintf(to, "\nthe last %.0f s\n", json_number_of(top, "seconds"));
+	fprintf(to, "\nthe last %.0f s, sorted by %s%%", json_number_of(top, "seconds"),
+		json_text_of(top, "sort"));
 }
 
 /* ---- the screen ----------------------------------------------------------------------------- */
@@ -96,53 +97,40 @@ static int rows_that_fit(const cJSON *top, unsigned short screen_rows)
 	return n < ROWS_MIN ? ROWS_MIN : n;
 }
 
-/*
- * @text over what is on the screen: every line is cut at the width (a line that wraps would push
- * the others away) and clears what was behind it, so that nothing is empty in between and flickers.
- * The last row of the screen stays free: a newline there would scroll.
- */
-void screen_print(FILE *to, const char *text, unsigned short rows, unsigned short columns)
+static bool is_by_self(const char *sort)
 {
-	char line[1024], cut[4 * sizeof(line)];
-
-	fputs("\033[H", to);
-	for (unsigned short row = 1; *text && row < rows; row++) {
-		size_t len = strcspn(text, "\n");
-
-		snprintf(line, sizeof(line), "%.*s", (int)len, text);
-		text_clean(line, columns, cut, sizeof(cut));
-		fprintf(to, "%s\033[K\n", cut);
-		text += len + (text[len] == '\n');
-	}
-	fputs("\033[J", to);
+	return strcmp(sort, "self") == 0;
 }
 
-static void screen_show(const cJSON *top, int rows)
+static void show(const cJSON *top, int rows)
 {
-	struct winsize size;
+	unsigned short screen_rows, columns;
 	size_t len = 0;
 	char *text = NULL;
 	FILE *f = open_memstream(&text, &len);
 
 	if (!f)
 		return;
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_row == 0 || size.ws_col == 0)
-		size = (struct winsize){ .ws_row = 24, .ws_col = 80 };
-	top_print(f, top, rows ? rows : rows_that_fit(top, size.ws_row));
+	screen_size(&screen_rows, &columns);
+	top_print(f, top, rows ? rows : rows_that_fit(top, screen_rows));
+	fprintf(f, "; s: by %s, q: quit\n",
+		is_by_self(json_text_of(top, "sort")) ? "total%" : "self%");
 	if (fclose(f) == 0)
-		screen_print(stdout, text, size.ws_row, size.ws_col);
+		screen_show(text);
 	free(text);
 }
 
 struct arguments {
-	const char *seconds, *thread, *target, *type;
-	bool once, idle, json;
+	const char *seconds, *thread, *type, *sort;
+	char *const *targets; /* NULL-terminated */
+	bool once, idle, json, screen;
 	int rows; /* 0 = what fits */
 };
 
 static int parse(int argc, char **argv, struct arguments *a)
 {
 	static const struct option options[] = {
+		{ "sort", required_argument, NULL, 'S' },
 		{ "seconds", required_argument, NULL, 's' },
 		{ "thread", required_argument, NULL, 't' },
 		{ "type", required_argument, NULL, 'e' },
@@ -155,8 +143,11 @@ static int parse(int argc, char **argv, struct arguments *a)
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "s:t:e:n:jh", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "S:s:t:e:n:jh", options, NULL)) != -1) {
 		switch (c) {
+		case 'S':
+			a->sort = optarg;
+			break;
 		case 's':
 			a->seconds = optarg;
 			break;
@@ -184,25 +175,38 @@ static int parse(int argc, char **argv, struct arguments *a)
 			return cli_usage(usage, c);
 		}
 	}
-	a->target = optind < argc ? argv[optind] : NULL;
-	return optind + 1 < argc ? cli_wrong("top", "it takes one TARGET") : -1;
+	a->targets = argv + optind;
+	if (!is_by_self(a->sort) && strcmp(a->sort, "total") != 0)
+		return cli_wrong("top", "--sort takes self or total");
+	return -1;
 }
 
-static int print_once(const char *path, const struct arguments *a, bool screen)
+static int print_once(const struct arguments *a)
 {
+	char path[PATH_MAX_BYTES] = "/v1/top";
 	struct reply reply;
 	cJSON *json;
-	int r = client_request("GET", path, &reply);
+	int r;
 
+	path_add(path, sizeof(path), "seconds", a->seconds);
+	path_add(path, sizeof(path), "sort", a->sort);
+	path_add(path, sizeof(path), "thread", a->thread);
+	path_add(path, sizeof(path), "type", a->type);
+	path_add(path, sizeof(path), "idle", a->idle ? "1" : NULL);
+	for (char *const *target = a->targets; *target; target++)
+		path_add(path, sizeof(path), "target", *target);
+	r = client_request("GET", path, &reply);
 	if (r != CLI_OK)
 		return r;
 	json = cJSON_Parse(reply.body);
-	if (a->json)
+	if (a->json) {
 		puts(reply.body);
-	else if (screen)
-		screen_show(json, a->rows);
-	else
+	} else if (a->screen) {
+		show(json, a->rows);
+	} else {
 		top_print(stdout, json, a->rows ? a->rows : ROWS_PLAIN);
+		putchar('\n');
+	}
 	cJSON_Delete(json);
 	reply_free(&reply);
 	return fflush(stdout) == 0 && !ferror(stdout) ? CLI_OK : CLI_FAILED;
@@ -210,30 +214,23 @@ static int print_once(const char *path, const struct arguments *a, bool screen)
 
 int command_top(int argc, char **argv)
 {
-	struct arguments a = { .seconds = "5" };
-	char path[PATH_MAX_BYTES] = "/v1/top";
-	bool screen;
-	int r = parse(argc, argv, &a);
+	struct arguments a = { .seconds = "5", .sort = "self" };
+	int key = 0, r = parse(argc, argv, &a);
 
 	if (r >= 0)
 		return r;
-	screen = isatty(STDOUT_FILENO) && !a.once && !a.json;
-	path_add(path, sizeof(path), "seconds", a.seconds);
-	path_add(path, sizeof(path), "thread", a.thread);
-	path_add(path, sizeof(path), "type", a.type);
-	path_add(path, sizeof(path), "idle", a.idle ? "1" : NULL);
-	path_add(path, sizeof(path), "target", a.target);
+	a.screen = isatty(STDOUT_FILENO) && !a.once && !a.json;
 	cli_catch_interrupt();
-	if (screen)
-		fputs(SCREEN_BEGIN, stdout);
+	if (a.screen)
+		screen_open();
 	do {
-		struct timespec second = { 1, 0 };
-
-		r = print_once(path, &a, screen);
-		if (r == CLI_OK && !a.once && !cli_interrupted)
-			nanosleep(&second, NULL);
-	} while (r == CLI_OK && !a.once && !cli_interrupted);
-	if (screen)
-		fputs(SCREEN_END, stdout);
+		if (key == 's')
+			a.sort = is_by_self(a.sort) ? "total" : "self";
+		r = print_once(&a);
+		if (r == CLI_OK && !a.once)
+			key = screen_key(1000);
+	} while (r == CLI_OK && !a.once && key != 'q');
+	if (a.screen)
+		screen_close();
 	return r;
 }

@@ -195,6 +195,37 @@ void print_text(FILE *to, const char *s)
 	}
 }
 
+/* Bytes of the line that @s begins with: up to the last space that fits @width columns. */
+static size_t line_of(const char *s, size_t width)
+{
+	size_t columns = 0, i = 0, space = 0;
+
+	for (; s[i]; i++) {
+		if (((unsigned char)s[i] & 0xc0) == 0x80) /* of the character before */
+			continue;
+		if (columns++ == width)
+			return space ? space : i;
+		if (s[i] == ' ')
+			space = i;
+	}
+	return i;
+}
+
+void print_wrapped(FILE *to, const char *s, size_t indent, size_t width)
+{
+	char clean[4096];
+	const char *rest = clean;
+
+	(void)text_clean(s, SIZE_MAX, clean, sizeof(clean));
+	width = width > indent + 20 ? width - indent : 20;
+	do {
+		size_t n = line_of(rest, width);
+
+		fprintf(to, "%*s%.*s\n", (int)indent, "", (int)n, rest);
+		rest += n + strspn(rest + n, " ");
+	} while (*rest);
+}
+
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
 const cJSON *json_get(const cJSON *o, const char *key)

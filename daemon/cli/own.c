@@ -12,6 +12,7 @@
 #include "daemon/cli/cli.h"
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
+#include "daemon/discovery/word.h"
 #include "daemon/host/recording.h"
 #include "daemon/report/report.h"
 
@@ -26,38 +27,23 @@ static bool is_number(const char *s)
 	return *s && strspn(s, "0123456789") == strlen(s);
 }
 
-/* As the daemon's words, targets_match(). 2 = it is called so, 1 = a part of its name, 0 = no. */
-static int match(const struct jvm *jvm, const char *word)
-{
-	const char *pod = strchr(jvm->pod, '/');
-	size_t len = strlen(word);
-
-	if (is_number(word) && len < 10)
-		return (unsigned long)jvm->pid == strtoul(word, NULL, 10) ? 2 : 0;
-	if ((len >= 12 && strncmp(jvm->container_id, word, len) == 0) ||
-	    (len && strcmp(jvm->container, word) == 0) || (len && strcmp(jvm->pod, word) == 0) ||
-	    (pod && strcmp(pod + 1, word) == 0) || strcmp(jvm->name, word) == 0)
-		return 2;
-	return len && strstr(jvm->name, word) ? 1 : 0;
-}
-
 unsigned own_find(const char *word, struct jvm *found)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
 	unsigned n = 0;
-	int best = 1;
+	enum word_match best = WORD_PART, m;
 
 	while (proc && (entry = readdir(proc))) {
 		struct jvm jvm;
-		int kind, m;
+		int kind;
 
 		if (!is_number(entry->d_name))
 			continue;
 		kind = jvm_probe(dirfd(proc), (pid_t)atoi(entry->d_name), &jvm);
 		if (kind != JVM_READY && kind != JVM_YOUNG)
 			continue;
-		m = match(&jvm, word);
+		m = word_names(&jvm, word);
 		if (m < best)
 			continue;
 		if (m > best)

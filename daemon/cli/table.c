@@ -1,6 +1,7 @@
 /*
  * Columns as wide as what is in them. Where that is too wide, the columns that may be cut are, the
- * widest first, so that what is short stays readable.
+ * widest first, so that what is short stays readable; where that does not do either, columns are
+ * left out.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 #define WIDTH_NONE 4096 /* a file or a program reads it: nothing is cut */
 #define WIDTH_ODD  120 /* a terminal that does not know */
 #define WIDTH_MIN  80
+
+#define NOTE_INDENT 8
 
 size_t terminal_width(void)
 {
@@ -63,6 +66,20 @@ void table_below(struct table *t, const char *fmt, ...)
 		*place = line;
 }
 
+void table_note(struct table *t, const char *text, size_t width)
+{
+	char *lines = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&lines, &len);
+
+	if (!f)
+		return;
+	print_wrapped(f, text, NOTE_INDENT, width);
+	if (fclose(f) == 0)
+		table_below(t, "%.*s", (int)len - 1, lines);
+	free(lines);
+}
+
 void table_free(struct table *t)
 {
 	for (size_t i = 0; i < t->n_rows; i++)
@@ -81,25 +98,57 @@ static size_t columns_of(const char *s)
 	return text_clean(s, SIZE_MAX, buf, sizeof(buf));
 }
 
+#define LEFT_OUT SIZE_MAX
+
+static size_t natural_width(const struct table *t, size_t c)
+{
+	size_t width = columns_of(t->columns[c].head);
+
+	for (size_t r = 0; r < t->n_rows; r++) {
+		size_t w = columns_of(t->cells[r * t->n_columns + c]);
+
+		width = w > width ? w : width;
+	}
+	return width;
+}
+
+/* Leaves columns out until the others fit when they are cut as far as they may be. */
+static void leave_out(const struct table *t, size_t width, size_t widths[])
+{
+	for (;;) {
+		size_t least = 0, last = t->n_columns;
+
+		for (size_t c = 0; c < t->n_columns; c++) {
+			size_t to = t->columns[c].shrink_to;
+
+			if (widths[c] == LEFT_OUT)
+				continue;
+			least += 1 + (to && widths[c] > to ? to : widths[c]);
+			if (t->leave_out && t->leave_out[c] &&
+			    (last == t->n_columns || t->leave_out[c] > t->leave_out[last]))
+				last = c;
+		}
+		if (least <= width + 1 || last == t->n_columns)
+			return;
+		widths[last] = LEFT_OUT;
+	}
+}
+
 static void fit(const struct table *t, size_t width, size_t widths[])
 {
-	size_t all = t->n_columns ? t->n_columns - 1 : 0;
+	size_t all = 0;
 
-	for (size_t c = 0; c < t->n_columns; c++) {
-		widths[c] = columns_of(t->columns[c].head);
-		for (size_t r = 0; r < t->n_rows; r++) {
-			size_t w = columns_of(t->cells[r * t->n_columns + c]);
-
-			if (w > widths[c])
-				widths[c] = w;
-		}
-		all += widths[c];
-	}
-	for (; all > width; all--) {
+	for (size_t c = 0; c < t->n_columns; c++)
+		widths[c] = natural_width(t, c);
+	leave_out(t, width, widths);
+	for (size_t c = 0; c < t->n_columns; c++)
+		all += widths[c] == LEFT_OUT ? 0 : 1 + widths[c];
+	for (; all > width + 1; all--) {
 		size_t widest = t->n_columns;
 
 		for (size_t c = 0; c < t->n_columns; c++)
-			if (t->columns[c].shrink_to && widths[c] > t->columns[c].shrink_to &&
+			if (widths[c] != LEFT_OUT && t->columns[c].shrink_to &&
+			    widths[c] > t->columns[c].shrink_to &&
 			    (widest == t->n_columns || widths[c] > widths[widest]))
 				widest = c;
 		if (widest == t->n_columns)
@@ -122,18 +171,37 @@ static void print_cell(FILE *to, const struct column *column, const char *s, siz
 	fputc(last ? '\n' : ' ', to);
 }
 
+static void print_row(FILE *to, const struct table *t, const size_t widths[],
+		      const char *(*cell_of)(const struct table *, size_t row, size_t column), size_t row)
+{
+	size_t last = t->n_columns - 1;
+
+	while (last && widths[last] == LEFT_OUT)
+		last--;
+	for (size_t c = 0; c <= last; c++)
+		if (widths[c] != LEFT_OUT)
+			print_cell(to, &t->columns[c], cell_of(t, row, c), widths[c], c == last);
+}
+
+static const char *head_of(const struct table *t, size_t row, size_t column)
+{
+	(void)row;
+	return t->columns[column].head;
+}
+
+static const char *cell_of(const struct table *t, size_t row, size_t column)
+{
+	return t->cells[row * t->n_columns + column];
+}
+
 void table_print(FILE *to, const struct table *t, size_t width)
 {
 	size_t widths[COLUMNS_MAX];
 
 	fit(t, width, widths);
-	for (size_t c = 0; c < t->n_columns; c++)
-		print_cell(to, &t->columns[c], t->columns[c].head, widths[c],
-			   c + 1 == t->n_columns);
+	print_row(to, t, widths, head_of, 0);
 	for (size_t r = 0; r < t->n_rows; r++) {
-		for (size_t c = 0; c < t->n_columns; c++)
-			print_cell(to, &t->columns[c], t->cells[r * t->n_columns + c], widths[c],
-				   c + 1 == t->n_columns);
+		print_row(to, t, widths, cell_of, r);
 		if (t->below[r])
 			fprintf(to, "%s\n", t->below[r]);
 	}

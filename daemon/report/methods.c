@@ -21,6 +21,15 @@ static int by_total(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+static int by_self(const void *a, const void *b)
+{
+	const struct report_method *x = a, *y = b;
+
+	if (x->self != y->self)
+		return x->self < y->self ? 1 : -1;
+	return by_total(a, b);
+}
+
 /* Frames print by name: number the different names. Returns how many; ids[frame] = number. */
 static uint32_t number_names(const struct profile *p, char **names, uint32_t *ids)
 {
@@ -79,7 +88,8 @@ static void count_methods(const struct profile *p, uint32_t process, char *const
 	}
 }
 
-int report_methods(const struct profile *p, uint32_t process, struct report_methods *ret)
+int report_methods(const struct profile *p, uint32_t process, enum report_order order,
+		   struct report_methods *ret)
 {
 	uint32_t *ids = calloc(p->n_frames + 1, sizeof(*ids));
 	uint32_t n;
@@ -98,7 +108,8 @@ int report_methods(const struct profile *p, uint32_t process, struct report_meth
 	for (uint32_t i = 0; i <= n; i++)
 		if (ret->methods[i].name)
 			ret->methods[ret->n++] = ret->methods[i];
-	qsort(ret->methods, ret->n, sizeof(*ret->methods), by_total);
+	qsort(ret->methods, ret->n, sizeof(*ret->methods),
+	      order == REPORT_BY_SELF ? by_self : by_total);
 	free(ids);
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* What a person reads in a terminal: the hottest methods and the hottest stacks. */
+/* What a person reads in a terminal: the methods with the most time of their own, the hottest stacks. */
 #include "daemon/report/formats.h"
 #include "daemon/report/methods.h"
 
@@ -91,21 +91,24 @@ static void put_trace(struct text_out *t, const struct profile *p, const struct 
 static void put_methods(struct text_out *t, const struct profile *p, const struct report_event *e,
 			uint64_t total)
 {
-	char on_top[16];
+	char self[16], all[16];
 	struct report_methods m;
 
-	if (report_methods(p, UINT32_MAX, &m) < 0) {
+	if (report_methods(p, UINT32_MAX, REPORT_BY_SELF, &m) < 0) {
 		t->failed = true;
 		return;
 	}
-	snprintf(on_top, sizeof(on_top), "on-top %s", e->large);
-	text_printf(t, "\n%10s %8s %10s %8s  %s\n", e->samples, "%", on_top, "on-top%", "method");
+	snprintf(self, sizeof(self), "self %s", e->large);
+	snprintf(all, sizeof(all), "total %s", e->large);
+	text_printf(t, "\n%10s %8s %10s %8s %10s  %s\n", self, "self%", all, "total%", e->samples,
+		    "method");
 	for (uint32_t i = 0; i < m.n && i < METHODS_MAX; i++)
-		text_printf(t, "%10llu %7.2f%% %10.3f %7.2f%%  %s\n",
-			    (unsigned long long)m.methods[i].samples,
-			    percent(m.methods[i].total, total),
+		text_printf(t, "%10.3f %7.2f%% %10.3f %7.2f%% %10llu  %s\n",
 			    (double)m.methods[i].self / e->large_size,
-			    percent(m.methods[i].self, total), m.methods[i].name);
+			    percent(m.methods[i].self, total),
+			    (double)m.methods[i].total / e->large_size,
+			    percent(m.methods[i].total, total),
+			    (unsigned long long)m.methods[i].samples, m.methods[i].name);
 	report_methods_free(&m);
 }
 

@@ -6,101 +6,6 @@
 #include <string.h>
 #include "daemon/core/clock.h"
 
-/* What exists, for an error that helps: "4711 org.shop.Main, 4712 ...". */
-static void list_targets(struct serve *s, const char *word, char *buf, size_t size)
-{
-	struct targets *targets = host_targets(s->host);
-	struct target *t = NULL;
-	size_t len = 0;
-
-	buf[0] = '\0';
-	while (len + 1 < size &&
-	       (t = word ? targets_match(targets, word, t) : targets_next(targets, t)))
-		len += (size_t)snprintf(buf + len, size - len, "%s%d %s", len ? ", " : "",
-					t->jvm.pid, t->jvm.name);
-}
-
-struct selecting {
-	struct request *request;
-	struct selection *selection;
-	const char *unknown; /* the first word that names nothing */
-};
-
-static bool is_selected(const struct selection *s, const struct target *t)
-{
-	for (uint32_t i = 0; i < s->n; i++)
-		if (s->pids[i] == (uint32_t)t->jvm.pid && s->start_times[i] == t->jvm.start_time)
-			return true;
-	return false;
-}
-
-static enum MHD_Result on_argument(void *userdata, enum MHD_ValueKind kind, const char *key,
-				   const char *word)
-{
-	struct selecting *x = userdata;
-	struct selection *s = x->selection;
-	struct target *t = NULL;
-	bool any = false;
-
-	(void)kind;
-	if (strcmp(key, "target") != 0 || !word || !*word)
-		return MHD_YES;
-	while (s->n < TARGETS_MAX &&
-	       (t = targets_match(host_targets(x->request->serve->host), word, t))) {
-		any = true;
-		if (is_selected(s, t))
-			continue;
-		s->pids[s->n] = (uint32_t)t->jvm.pid;
-		s->start_times[s->n++] = t->jvm.start_time;
-	}
-	if (!any && s->n < TARGETS_MAX)
-		x->unknown = word;
-	return x->unknown ? MHD_NO : MHD_YES;
-}
-
-int api_select(struct request *r, struct selection *ret)
-{
-	struct selecting x = { .request = r, .selection = ret };
-	char known[300];
-
-	ret->n = 0;
-	MHD_get_connection_values(r->connection, MHD_GET_ARGUMENT_KIND, on_argument, &x);
-	if (!x.unknown)
-		return 0;
-	list_targets(r->serve, NULL, known, sizeof(known));
-	(void)answer_error(r, 404, "no JVM is called \"%s\"; there are: %s", x.unknown,
-			   known[0] ? known : "none");
-	return -ENOENT;
-}
-
-struct target *api_one_target(struct request *r, const char *word)
-{
-	struct targets *targets = host_targets(r->serve->host);
-	struct target *t = NULL, *first = NULL, *living = NULL;
-	unsigned all = 0, alive = 0;
-	char known[300];
-
-	while (word && (t = targets_match(targets, word, t))) {
-		first = first ? first : t;
-		all++;
-		if (t->state == TARGET_GONE)
-			continue;
-		living = t;
-		alive++;
-	}
-	/* one that lives is meant before those that ended */
-	t = alive ? living : first;
-	if (alive == 1 || (!alive && all == 1))
-		return t;
-	list_targets(r->serve, t ? word : NULL, known, sizeof(known));
-	if (t)
-		(void)answer_error(r, 409, "\"%s\" names more than one JVM: %s", word, known);
-	else
-		(void)answer_error(r, 404, "no JVM is called \"%s\"; there are: %s",
-				   word ? word : "", known[0] ? known : "none");
-	return NULL;
-}
-
 static bool is_set(struct request *r, const char *name)
 {
 	const char *value = argument(r, name);
@@ -255,7 +160,7 @@ enum MHD_Result api_route(struct request *r, const char *method, const char *url
 	if (strcmp(url, "/metrics") == 0)
 		return serve_metrics(r);
 	if (strcmp(url, "/v1/status") == 0)
-		return answer_json(r, 200, status_json(r->serve));
+		return serve_status(r);
 	if (strcmp(url, "/v1/profile") == 0)
 		return get_profile(r);
 	if (strcmp(url, "/v1/top") == 0)

@@ -52,8 +52,7 @@ bool argument_is_set(struct request *r, const char *name); /* and is not "0" */
 /* "60s", "1.5h", "2m30s"; a bare number is seconds. false = no duration. */
 bool parse_duration(const char *s, uint64_t *ret_ns);
 
-/* api.c */
-enum MHD_Result api_route(struct request *r, const char *method, const char *url);
+/* names.c */
 struct selection {
 	uint32_t pids[TARGETS_MAX];
 	uint64_t start_times[TARGETS_MAX];
@@ -61,13 +60,18 @@ struct selection {
 };
 /* What the request's target= name, each of them (none = all). Answers the error itself: -ENOENT. */
 int api_select(struct request *r, struct selection *ret);
+int api_select_known(struct request *r, struct selection *ret); /* as targets_next_known() */
+bool is_selected(const struct selection *s, const struct target *t);
+struct target *api_one_target(struct request *r, const char *word); /* NULL: answered */
+
+/* api.c */
+enum MHD_Result api_route(struct request *r, const char *method, const char *url);
 /* format=, type=, threads=, annotate=, idle= of the request; type= is @events when it is not given.
  * Answers the error itself: false. */
 bool api_report(struct request *r, unsigned events, enum report_format *ret_format,
 		struct report_options *ret);
-struct target *api_one_target(struct request *r, const char *word); /* NULL: answered */
 
-cJSON *status_json(struct serve *s);
+enum MHD_Result serve_status(struct request *r);
 enum MHD_Result serve_metrics(struct request *r);
 enum MHD_Result serve_top(struct request *r);
 enum MHD_Result serve_events(struct request *r);

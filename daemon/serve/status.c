@@ -5,6 +5,8 @@
 #include "daemon/core/clock.h"
 #include "injector/result.h"
 
+#define ENDED_S 600 /* so long is one that ended shown without all= */
+
 static void add_u64(cJSON *o, const char *key, uint64_t v)
 {
 	cJSON_AddNumberToObject(o, key, (double)v);
@@ -97,7 +99,7 @@ static double share(uint64_t part, uint64_t whole)
 	return whole ? (double)part / (double)whole : 0;
 }
 
-static cJSON *agent_json(const struct stream_counts *c)
+static cJSON *agent_json(const struct target *t, const struct stream_counts *c)
 {
 	const struct wire_books *books = &c->ledger.books[WIRE_EVENT_CPU];
 	const uint64_t *l = c->ledger.counter;
@@ -115,6 +117,8 @@ static cJSON *agent_json(const struct stream_counts *c)
 	cJSON_AddNumberToObject(agent, "cpu_share", share(cpu_ns, l[WIRE_COUNTER_PROCESS_CPU_NS]));
 	/* of one CPU, since the agent said HELLO */
 	cJSON_AddNumberToObject(agent, "cpus", share(cpu_ns, l[WIRE_COUNTER_SESSION_NS]));
+	/* and in the last minute: what it costs now */
+	cJSON_AddNumberToObject(agent, "cpus_last_minute", target_recent_cpus(t));
 	add_u64(agent, "handler_ns", l[WIRE_COUNTER_HANDLER_NS]);
 	add_u64(agent, "pipe_bytes", l[WIRE_COUNTER_PIPE_BYTES]);
 	add_u64(agent, "threads", l[WIRE_COUNTER_THREADS]);
@@ -130,6 +134,11 @@ static cJSON *profilers_json(const struct target *t)
 		if (t->profilers & 1u << i)
 			cJSON_AddItemToArray(list, cJSON_CreateString(profilers_name(i)));
 	return list;
+}
+
+static double ago_s(uint64_t mono_ns)
+{
+	return (double)(clock_mono_ns() - mono_ns) / 1e9;
 }
 
 static cJSON *target_json(const struct target *t)
@@ -167,10 +176,14 @@ static cJSON *target_json(const struct target *t)
 					(double)(t->retry_mono_ns - clock_mono_ns()) / 1e9);
 	else
 		cJSON_AddNullToObject(o, "retry_in_s");
+	if (t->state == TARGET_GONE)
+		cJSON_AddNumberToObject(o, "ended_s", ago_s(t->gone_mono_ns));
+	else
+		cJSON_AddNullToObject(o, "ended_s");
 	add_u64(o, "uid", t->jvm.uid);
 	cJSON_AddItemToObject(o, "samples", samples_json(&c));
 	add_other_events(o, &c, collected);
-	cJSON_AddItemToObject(o, "agent", agent_json(&c));
+	cJSON_AddItemToObject(o, "agent", agent_json(t, &c));
 	if (t->first_sample_mono_ns)
 		cJSON_AddNumberToObject(o, "first_sample_ms",
 					(double)(t->first_sample_mono_ns - t->seen_mono_ns) / 1e6);
@@ -237,12 +250,55 @@ static cJSON *blocked_json(const struct targets *targets)
 	return list;
 }
 
-cJSON *status_json(struct serve *s)
+/* ---- which of them --------------------------------------------------------------------------- */
+
+struct view {
+	struct selection selected; /* none = all */
+	bool all, streaming;
+};
+
+static bool is_in(const struct view *v, const struct target *t)
+{
+	if ((v->selected.n && !is_selected(&v->selected, t)) ||
+	    (v->streaming && t->state != TARGET_STREAMING))
+		return false;
+	return v->selected.n || v->all || t->state != TARGET_GONE || ago_s(t->gone_mono_ns) < ENDED_S;
+}
+
+/* Those that live, then those that ended, the latest first. */
+static cJSON *targets_json(struct targets *targets, const struct view *v)
+{
+	cJSON *list = cJSON_CreateArray(), *ended = cJSON_CreateArray(), *o;
+	struct target *t = NULL;
+
+	while ((t = targets_next_known(targets, t)))
+		if (t->state != TARGET_GONE && is_in(v, t))
+			cJSON_AddItemToArray(list, target_json(t));
+	while ((t = targets_next_known(targets, t))) {
+		int at = 0;
+
+		if (t->state != TARGET_GONE || !is_in(v, t))
+			continue;
+		cJSON_ArrayForEach(o, ended)
+		{
+			if (cJSON_GetObjectItem(o, "ended_s")->valuedouble >
+			    ago_s(t->gone_mono_ns))
+				break;
+			at++;
+		}
+		cJSON_InsertItemInArray(ended, at, target_json(t));
+	}
+	while ((o = cJSON_DetachItemFromArray(ended, 0)))
+		cJSON_AddItemToArray(list, o);
+	cJSON_Delete(ended);
+	return list;
+}
+
+static cJSON *status_json(struct serve *s, const struct view *view)
 {
 	struct targets *targets = host_targets(s->host);
-	cJSON *o = cJSON_CreateObject(), *list = cJSON_CreateArray(), *part;
+	cJSON *o = cJSON_CreateObject(), *part;
 	struct discovery *d = host_discovery(s->host);
-	struct target *t = NULL;
 	struct store_counts c;
 
 	cJSON_AddStringToObject(o, "version", KINDLING_VERSION);
@@ -267,8 +323,20 @@ cJSON *status_json(struct serve *s)
 		add_u64(part, "dropped_windows", c.dropped_windows);
 		add_u64(part, "torn", c.torn);
 	}
-	while ((t = targets_next(targets, t)))
-		cJSON_AddItemToArray(list, target_json(t));
-	cJSON_AddItemToObject(o, "targets", list);
+	cJSON_AddItemToObject(o, "targets", targets_json(targets, view));
 	return o;
+}
+
+enum MHD_Result serve_status(struct request *r)
+{
+	static struct view view;
+	const char *state = argument(r, "state");
+
+	if (state && strcmp(state, "streaming") != 0)
+		return answer_error(r, 400, "state=%s is not streaming", state);
+	view.streaming = state != NULL;
+	view.all = argument_is_set(r, "all");
+	if (api_select_known(r, &view.selected) < 0)
+		return MHD_YES;
+	return answer_json(r, 200, status_json(r->serve, &view));
 }

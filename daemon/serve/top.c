@@ -21,7 +21,18 @@ static uint64_t weight_of(const struct profile *p, uint32_t process)
 	return sum;
 }
 
-static cJSON *methods_json(const struct profile *p, uint32_t process, enum wire_event event)
+static uint64_t samples_of(const struct profile *p, uint32_t process)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		if (process == UINT32_MAX || p->threads[p->rows[i].thread].process == process)
+			sum += p->rows[i].samples;
+	return sum;
+}
+
+static cJSON *methods_json(const struct profile *p, uint32_t process, enum wire_event event,
+			   enum report_order order)
 {
 	cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "methods");
 	uint64_t all = weight_of(p, process);
@@ -30,7 +41,8 @@ static cJSON *methods_json(const struct profile *p, uint32_t process, enum wire_
 	if (event == WIRE_EVENT_CPU)
 		cJSON_AddNumberToObject(o, "cpu_ns", (double)all);
 	cJSON_AddNumberToObject(o, "weight", (double)all);
-	if (report_methods(p, process, &m) < 0)
+	cJSON_AddNumberToObject(o, "samples", (double)samples_of(p, process));
+	if (report_methods(p, process, order, &m) < 0)
 		return o;
 	for (uint32_t i = 0; i < m.n && i < ROWS_MAX; i++) {
 		cJSON *row = cJSON_CreateObject();
@@ -40,6 +52,7 @@ static cJSON *methods_json(const struct profile *p, uint32_t process, enum wire_
 					all ? (double)m.methods[i].self / (double)all : 0);
 		cJSON_AddNumberToObject(row, "total",
 					all ? (double)m.methods[i].total / (double)all : 0);
+		cJSON_AddNumberToObject(row, "samples", (double)m.methods[i].samples);
 		cJSON_AddItemToArray(list, row);
 	}
 	report_methods_free(&m);
@@ -49,6 +62,9 @@ static cJSON *methods_json(const struct profile *p, uint32_t process, enum wire_
 enum MHD_Result serve_top(struct request *r)
 {
 	const char *word = argument(r, "seconds"), *type = argument(r, "type");
+	const char *sort = argument(r, "sort");
+	enum report_order order = sort && strcmp(sort, "self") == 0 ? REPORT_BY_SELF
+								    : REPORT_BY_TOTAL;
 	struct profile_filter filter = { .thread = argument(r, "thread") };
 	static struct selection selected;
 	CLEANUP(profile_freep) struct profile *p = NULL;
@@ -58,6 +74,8 @@ enum MHD_Result serve_top(struct request *r)
 
 	if (type && !report_events_by_name(type, &filter.events))
 		return answer_error(r, 400, "type=%s is not one of cpu, lock, alloc, wall", type);
+	if (sort && order == REPORT_BY_TOTAL && strcmp(sort, "total") != 0)
+		return answer_error(r, 400, "sort=%s is not one of self, total", sort);
 	event = report_event_of(filter.events);
 	filter.events = 1u << event;
 	filter.no_idle = !argument(r, "idle") || strcmp(argument(r, "idle"), "0") == 0;
@@ -72,14 +90,15 @@ enum MHD_Result serve_top(struct request *r)
 	    live_query(host_live(r->serve->host), now - window, now, &filter, p) < 0)
 		return answer_error(r, 503, "no memory");
 	profile_symbolize(p, lookup, host_symbols(r->serve->host));
-	o = methods_json(p, UINT32_MAX, event);
+	o = methods_json(p, UINT32_MAX, event, order);
+	cJSON_AddStringToObject(o, "sort", order == REPORT_BY_SELF ? "self" : "total");
 	cJSON_AddStringToObject(o, "event", wire_event_names[event]);
 	cJSON_AddStringToObject(o, "unit", report_events[event].unit);
 	cJSON_AddStringToObject(o, "of", report_events[event].of);
 	cJSON_AddNumberToObject(o, "seconds", (double)window / 1e9);
 	list = cJSON_AddArrayToObject(o, "targets");
 	for (uint32_t i = 0; i < p->n_processes; i++) {
-		cJSON *t = methods_json(p, i, event);
+		cJSON *t = methods_json(p, i, event, order);
 
 		cJSON_AddNumberToObject(t, "pid", p->processes[i].pid);
 		cJSON_AddStringToObject(t, "name", p->strings[p->processes[i].name]);

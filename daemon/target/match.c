@@ -1,35 +1,35 @@
-/* The words by which a person names a target: what `kindling status` shows. */
+/* Which targets a word names. */
 #include <string.h>
+#include "daemon/discovery/word.h"
 #include "daemon/target/target_priv.h"
 
-#define CONTAINER_ID_MIN 12
-
-static bool is_number(const char *s)
+/* Exactly called so and alive, exactly and ended, a part of its name and alive, the same and ended:
+ * only the first kind that there is. Better none than another JVM than the one that was named. */
+static int rank(const struct target *t, const char *word)
 {
-	return *s && strspn(s, "0123456789") == strlen(s);
+	enum word_match m = word_names(&t->jvm, word);
+
+	return m == WORD_NO ? 0 : 2 * (int)m + (t->state != TARGET_GONE);
 }
 
-static bool matches(const struct target *t, const char *word)
+unsigned targets_named(struct targets *table, const char *word, bool known, struct target **ret)
 {
-	const char *pod = strchr(t->jvm.pod, '/');
-	size_t len = strlen(word);
+	struct target *(*next)(struct targets *, const struct target *) =
+		known ? targets_next_known : targets_next;
+	struct target *t = NULL;
+	unsigned n = 0;
+	int best = 1;
 
-	if (is_number(word) && len < 10)
-		return (unsigned long)t->jvm.pid == strtoul(word, NULL, 10);
-	if (len >= CONTAINER_ID_MIN && strncmp(t->jvm.container_id, word, len) == 0)
-		return true;
-	if (t->jvm.container[0] && strcmp(t->jvm.container, word) == 0)
-		return true;
-	if (t->jvm.pod[0] && (strcmp(t->jvm.pod, word) == 0 || (pod && strcmp(pod + 1, word) == 0)))
-		return true;
-	return len > 0 && strstr(t->jvm.name, word) != NULL;
-}
+	while ((t = next(table, t))) {
+		int r = rank(t, word);
 
-struct target *targets_match(struct targets *table, const char *word, const struct target *prev)
-{
-	struct target *t = targets_next(table, prev);
-
-	while (t && !matches(t, word))
-		t = targets_next(table, t);
-	return t;
+		if (r < best)
+			continue;
+		if (r > best)
+			n = 0;
+		best = r;
+		if (n < NAMED_MAX)
+			ret[n++] = t;
+	}
+	return n;
 }

@@ -232,7 +232,9 @@ static void on_note(void *userdata, const char *step, const char *what)
 static void on_ledger(void *userdata)
 {
 	struct target *t = userdata;
+	struct stream_counts c;
 
+	recent_add(&t->recent, clock_mono_ns(), ledger_of(t, &c)[WIRE_COUNTER_AGENT_CPU_NS]);
 	if (t->priv->table->ops.on_ledger)
 		t->priv->table->ops.on_ledger(t->priv->table->userdata, t);
 }
@@ -354,6 +356,7 @@ void session_close(struct target *t)
 	p->session = 0;
 	p->said_bye = false;
 	memset(t->notes, 0, sizeof(t->notes));
+	t->recent = (struct target_recent){ 0 };
 }
 
 static void break_session(struct target *t, const struct fault *why)

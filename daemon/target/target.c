@@ -37,6 +37,21 @@ int targets_new(struct loop *loop, const struct config *config, const struct tar
 	return 0;
 }
 
+/* All that it holds but who it is. */
+static void let_go(struct target *t)
+{
+	struct targets *table = t->priv->table;
+
+	target_inject_abort(t);
+	session_close(t); /* frees its timer */
+	t->priv->neighbours_timer = loop_timer_free(t->priv->neighbours_timer);
+	if (table->ops.on_free && !t->priv->remembered)
+		table->ops.on_free(table->userdata, t);
+	t->priv->pidfd_source = loop_source_free(t->priv->pidfd_source);
+	t->priv->pidfd = fd_close(t->priv->pidfd);
+	t->priv->cwd_fd = fd_close(t->priv->cwd_fd);
+}
+
 static void forget(struct target *t)
 {
 	struct targets *table = t->priv->table;
@@ -46,15 +61,11 @@ static void forget(struct target *t)
 		;
 	if (*link)
 		*link = t->priv->next;
-	target_inject_abort(t);
-	session_close(t);
-	loop_timer_free(t->priv->neighbours_timer);
-	if (table->ops.on_free)
-		table->ops.on_free(table->userdata, t);
-	loop_source_free(t->priv->pidfd_source);
-	fd_close(t->priv->pidfd);
-	fd_close(t->priv->cwd_fd);
-	table->count--;
+	if (t->priv->remembered)
+		table->remembered--;
+	else
+		table->count--;
+	let_go(t);
 	free(t->priv);
 	free(t);
 }
@@ -75,9 +86,36 @@ struct targets *targets_free(struct targets *table)
 	return NULL;
 }
 
-static void on_gone_long_enough(void *userdata)
+static void on_remembered_long_enough(void *userdata)
 {
 	forget(userdata);
+}
+
+static struct target *oldest_remembered(struct targets *table)
+{
+	struct target *t = table->first, *oldest = NULL;
+
+	for (; t; t = t->priv->next)
+		if (t->priv->remembered && (!oldest || t->gone_mono_ns < oldest->gone_mono_ns))
+			oldest = t;
+	return oldest;
+}
+
+/* It asked its questions by now who knew its threads; what remains is a row in `status --all`. */
+static void on_gone_long_enough(void *userdata)
+{
+	struct target *t = userdata;
+	struct targets *table = t->priv->table;
+
+	let_go(t);
+	t->priv->remembered = true;
+	t->priv->exit_known = true; /* a status that comes now is that of another with its pid */
+	table->count--;
+	table->remembered++;
+	(void)loop_timer_add(table->loop, REMEMBER_NS - GONE_KEEP_NS, 0, on_remembered_long_enough,
+			     t, &t->priv->timer);
+	if (table->remembered > REMEMBER_MAX)
+		forget(oldest_remembered(table));
 }
 
 /* The process ended: its last events are in the pipe. */
@@ -109,7 +147,7 @@ static void forget_one_gone(struct targets *table)
 {
 	struct target *t = table->first;
 
-	while (t && t->state != TARGET_GONE)
+	while (t && (t->state != TARGET_GONE || t->priv->remembered))
 		t = t->priv->next;
 	if (t)
 		forget(t);
@@ -179,9 +217,18 @@ void targets_stop(struct targets *table)
 		target_detach(t);
 }
 
-struct target *targets_next(struct targets *table, const struct target *prev)
+struct target *targets_next_known(struct targets *table, const struct target *prev)
 {
 	return prev ? prev->priv->next : table->first;
+}
+
+struct target *targets_next(struct targets *table, const struct target *prev)
+{
+	struct target *t = targets_next_known(table, prev);
+
+	while (t && t->priv->remembered)
+		t = t->priv->next;
+	return t;
 }
 
 unsigned targets_count(const struct targets *table)

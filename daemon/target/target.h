@@ -21,6 +21,8 @@
 #include "daemon/target/crash.h"
 
 #define TARGETS_MAX 1024
+#define NAMED_MAX   (TARGETS_MAX + 64) /* with those that are only remembered */
+#define RECENT_MAX  8
 #define NOTES_MAX   12 /* of one target */
 
 enum target_state {
@@ -31,7 +33,7 @@ enum target_state {
 	TARGET_DRAINING, /* DETACH sent, waiting for BYE */
 	TARGET_DETACHED,
 	TARGET_EXCLUDED, /* kept out: by its owner, a rule, a limit, or the crash of one like it */
-	TARGET_GONE, /* the process ended; kept TARGET_GONE_KEEP_S for status */
+	TARGET_GONE, /* the process ended; kept for status, see targets_next_known() */
 	TARGET_STATE_COUNT
 };
 extern const char *const target_state_names[TARGET_STATE_COUNT]; /* "streaming", ... */
@@ -44,6 +46,12 @@ struct target_note {
 	char what[200];
 };
 
+/* The agent's CPU time at moments of the last minutes, for what it costs now; recent.c. */
+struct target_recent {
+	uint64_t mono_ns[RECENT_MAX], cpu_ns[RECENT_MAX]; /* a ring */
+	unsigned n, next;
+};
+
 struct target {
 	struct jvm jvm;
 	enum target_state state;
@@ -53,6 +61,7 @@ struct target {
 	char jdk[160]; /* "Debian 17.0.15+6" from HELLO, else jvm.jdk */
 	char engine[32], walker[32], note[160]; /* from HELLO */
 	struct target_note notes[NOTES_MAX]; /* of the running session */
+	struct target_recent recent; /* of the running session */
 	uint64_t interval_ns; /* asked for */
 	uint64_t
 		host_interval_ns; /* what START left to the host engine; 0 = the agent has timers */
@@ -105,11 +114,13 @@ DEFINE_FREEP(struct targets, targets_free);
 int targets_add(struct targets *t, const struct jvm *jvm, uint64_t seen_mono_ns,
 		struct target **ret);
 struct target *targets_next(struct targets *t, const struct target *prev); /* NULL: first/end */
+/* The same, and those that ended up to an hour ago, of which no more than who they were is left. */
+struct target *targets_next_known(struct targets *t, const struct target *prev);
 unsigned targets_count(const struct targets *t);
 
-/* A pid, container id (12+ hex digits), container, pod or (part of a) name as status shows it; the
- * first target after @prev that matches. NULL = no more. */
-struct target *targets_match(struct targets *t, const char *word, const struct target *prev);
+/* Those that @word names best (word.h): exact names before parts, those that live before those that
+ * ended; @known: of targets_next_known(). How many, at most NAMED_MAX, into @ret. */
+unsigned targets_named(struct targets *t, const char *word, bool known, struct target **ret);
 
 /* The interval between two samples of a busy thread, as it is and not as it was asked for: CPU
  * timers expire on the kernel's tick. */
@@ -147,5 +158,7 @@ void targets_exited(struct targets *t, pid_t pid, int status);
 /* A kind of JVM that is left alone since one of it crashed; NULL = there is no number @index. */
 const struct cohort *targets_cohort(const struct targets *t, unsigned index);
 uint64_t targets_crashes(const struct targets *t); /* soon after an attach, since the start */
+/* CPUs that the agent used in the last minute, or since its session began if that is less. */
+double target_recent_cpus(const struct target *t);
 /* The books of all its sessions together. */
 void target_counts(const struct target *t, struct stream_counts *ret);

@@ -2,7 +2,8 @@
  * process), session.c (the pipe), reattach.c (an agent that is there already), target.c (the table
  * of targets), match.c (words that name one), admit.c (whether it may be attached to: rules.c,
  * wishes.c, crash.c, neighbours.c, limit.c), settings.c (other settings while it runs), exit.c (how
- * it ended), budget.c (attaches a second), left.c (what was left behind).
+ * it ended), budget.c (attaches a second), left.c (what was left behind), recent.c (what
+ * the agent costs now).
  */
 #pragma once
 
@@ -16,7 +17,9 @@
 #define LEASE_NS	  (10 * 1000000000ull) /* the agent gives up a pipe that is full for so long */
 #define STEADY_NS	  (60 * 1000000000ull) /* a session this old forgives the failures before it */
 #define CLOSED_GRACE_NS	  (1000 * 1000000ull) /* a JVM that ends closes its agent first */
-#define GONE_KEEP_NS	  (120 * 1000000000ull)
+#define GONE_KEEP_NS	  (120 * 1000000000ull) /* with all that is known of it */
+#define REMEMBER_NS	  (3600 * 1000000000ull) /* and then who it was, for status */
+#define REMEMBER_MAX	  64
 
 /* Why a target is EXCLUDED, in the order in which it is asked. */
 enum keep {
@@ -38,6 +41,7 @@ struct target_priv {
 	struct loop_timer *timer; /* of the current state: back-off, deadline, or the end of GONE */
 	/* INJECTING */
 	struct child *injector; /* NULL = none runs */
+	bool remembered; /* GONE for long: no userdata, no fds */
 	bool leave; /* detach as soon as the attempt has ended */
 	bool start_again; /* then ask for other settings than the attempt does */
 	/* where INJECTING (with leave) and DRAINING end, and why */
@@ -69,7 +73,7 @@ struct targets {
 	void *userdata;
 	struct target *first;
 	struct child *children;
-	unsigned count, injectors;
+	unsigned count, remembered, injectors; /* count: without those remembered */
 	struct wishes wishes;
 	struct budget budget;
 	struct crashes crashes;
@@ -144,6 +148,11 @@ void targets_inject_next(struct targets *table);
 
 /* settings.c: it streams now, after an attempt during which the settings changed */
 void settings_follow(struct target *t);
+
+/* recent.c */
+void recent_add(struct target_recent *r, uint64_t mono_ns, uint64_t cpu_ns);
+/* CPUs used since the latest entry that is a minute old, else since the oldest; -1 = too early. */
+double recent_cpus(const struct target_recent *r, uint64_t mono_ns, uint64_t cpu_ns);
 
 /* session.c */
 int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_budget);

@@ -46,13 +46,59 @@ class Commands(unittest.TestCase):
         self.assertGreater(agent["cpu_ns"], 0)
         self.assertTrue(0 < agent["session_ns"] < status["uptime_s"] * 1e9, agent)
         self.assertAlmostEqual(agent["cpus"], agent["cpu_ns"] / agent["session_ns"])
+        self.assertGreater(agent["cpus_last_minute"], 0)
         books_hold(target)
         self.assertRegex(self.daemon.cli("status").stdout, r"%s +%s +host .*KnownShares +streaming" % (self.pid, self.pid))
 
+    def test_status_of_some(self):
+        with Jvm("17", "Idle") as other:
+            self.daemon.wait_state(other.pid, "streaming")
+            def pids(*args):
+                """Of ours: tests beside this one have JVMs with the same names."""
+                pids = [t["pid"] for t in json.loads(self.daemon.cli("status", "--json", *args).stdout)["targets"]]
+                return [p for p in pids if p in (self.jvm.pid, other.pid, newer)]
+            newer = 0
+            self.assertEqual(pids(self.pid), [self.jvm.pid])
+            self.assertEqual(pids("KnownShares", "Idle"), [self.jvm.pid, other.pid])
+            self.assertEqual(pids("--streaming"), [self.jvm.pid, other.pid])
+            self.daemon.cli("detach", str(other.pid))
+            self.assertEqual(pids("--streaming"), [self.jvm.pid])
+            self.assertEqual(pids("--streaming", str(other.pid)), [])
+        with Jvm("17", "Idle") as jvm:
+            newer = jvm.pid
+            self.daemon.wait_state(newer, "streaming")
+            self.daemon.wait_state(other.pid, "gone")
+            self.assertEqual(pids("Idle"), [newer])  # not the one that ended
+            self.assertEqual(pids(), [self.jvm.pid, newer, other.pid])  # which is the last
+            self.assertEqual(pids(str(other.pid)), [other.pid])
+            self.assertRegex(self.daemon.cli("status", str(other.pid)).stdout, r"Idle +ended \d+s ")
+
+    def test_status_on_a_terminal(self):
+        command = [BUILD + "/bin/kindling", "--socket", self.daemon.socket, "status"]
+        with Terminal(command, 24, 80) as terminal:
+            self.assertEqual(terminal.process.wait(timeout=60), 0)
+            lines = terminal.raw().split("\r\n")
+        self.assertLessEqual(max(map(len, lines)), 80, lines)
+        self.assertIn("AGENT%", lines[0])
+        with Terminal(command + ["--watch"], 24, 80) as terminal:
+            wait_for("the first screen", lambda: "KnownShares" in terminal.text())
+            wait_for("the second one", lambda: terminal.raw().count("\033[H") > 1)
+            terminal.type("q")
+            self.assertEqual(terminal.process.wait(timeout=60), 0)
+            self.assertTrue(terminal.is_as_it_was())
+            self.assertTrue(terminal.raw().endswith("\033[?25h"))
+
     def test_top(self):
         out = self.daemon.cli("top", "--once", "-n", "30").stdout
-        self.assertRegex(out, r": [0-9.]+ CPUs\n +self% +total%  method")
+        self.assertRegex(out, r": [0-9.]+ CPUs, [1-9]\d* samples\n +self% +total%  method")
         self.assertIn("KnownShares.full", out)
+        self.assertIn("sorted by self%", out)
+        by_self = [float(line.split()[0]) for line in out.splitlines() if re.match(r" +[0-9.]+ +[0-9.]+  ", line)]
+        self.assertEqual(by_self, sorted(by_self, reverse=True))
+        by_total = self.daemon.cli("top", "--once", "-n", "30", "--sort", "total", self.pid).stdout
+        totals = [float(line.split()[1]) for line in by_total.splitlines() if re.match(r" +[0-9.]+ +[0-9.]+  ", line)]
+        self.assertEqual(totals, sorted(totals, reverse=True))
+        self.assertIn("sorted by total%", by_total)
         self.assertIn("KnownShares.tenth", self.daemon.cli("top", "--once", "--thread", "group-tenth").stdout)
         self.assertNotIn("KnownShares.full", self.daemon.cli("top", "--once", "--thread", "group-tenth").stdout)
 
@@ -76,12 +122,19 @@ class Commands(unittest.TestCase):
     def test_top_on_a_terminal(self):
         with Terminal([BUILD + "/bin/kindling", "--socket", self.daemon.socket, "top", self.pid], 20, 100) as terminal:
             wait_for("the first screen", lambda: "the last 5 s" in terminal.text())
-            self.assertIn("KnownShares.full", terminal.text())
+            self.assertIn("KnownShares.spin", terminal.text())
+            terminal.resize(8, 30)
+            wait_for("a cut line", lambda: "…" in terminal.text())
+            terminal.resize(20, 100)
+            wait_for("the order", lambda: "sorted by self%; s: by total%, q: quit" in terminal.text())
+            terminal.type("s")
+            wait_for("the other order", lambda: "sorted by total%; s: by self%, q: quit" in terminal.text())
             terminal.resize(8, 30)
             wait_for("a cut line", lambda: "…" in terminal.text())
             terminal.interrupt()
             self.assertEqual(terminal.process.wait(timeout=60), 0)
-            out = terminal.raw().replace("^C", "")  # the terminal's echo
+            self.assertTrue(terminal.is_as_it_was())
+            out = terminal.raw()
         self.assertEqual(out.count("\033[2J"), 1)  # cleared once: after that, written over
         self.assertTrue(out.startswith("\033[2J\033[?25l\033[H"), out[:40])
         self.assertTrue(out.endswith("\033[J\033[?25h"), out[-40:])
@@ -176,6 +229,8 @@ class Commands(unittest.TestCase):
             done = self.daemon.cli(*args, check=False)
             self.assertEqual(done.returncode, status, done)
             self.assertIn(text, done.stderr)
+        fails(1, 'no JVM is called "KnwonShares"; similar names:\n', "report", "KnwonShares", "-o", self.path("x.html"))
+        fails(1, "  KnownShares\n", "report", "KnwonShares", "-o", self.path("x.html"))
         fails(1, "KnownShares", "report", "nobody", "-o", self.path("x.html"))
         fails(2, "format", "report", self.pid, "-o", self.path("x.jpeg"))
         fails(2, "TARGET", "report", "-o", self.path("x.html"))

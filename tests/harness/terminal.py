@@ -21,7 +21,17 @@ class Terminal:
         self.size(rows, columns)
         self.process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
                                         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.before = termios.tcgetattr(slave)
         os.close(slave)
+
+    def type(self, keys):
+        os.write(self.master, keys.encode())
+
+    def is_as_it_was(self):
+        """What the program did to its terminal it has undone. (Modes, not what is under way: PENDIN is the kernel's.)"""
+        now = termios.tcgetattr(self.master)
+        now[3] &= ~0o040000
+        return now == self.before
 
     def size(self, rows, columns):
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

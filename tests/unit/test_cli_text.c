@@ -168,21 +168,21 @@ static void print_top(FILE *to, const void *text)
 }
 
 #define TOP(event, unit, of, weight)                                                      \
-	"{\"event\":\"" event "\",\"unit\":\"" unit "\",\"of\":\"" of "\",\"seconds\":5," \
-	"\"targets\":[{\"pid\":7,\"name\":\"app\",\"weight\":" weight                     \
+	"{\"sort\":\"self\",\"event\":\"" event "\",\"unit\":\"" unit "\",\"of\":\"" of "\",\"seconds\":5," \
+	"\"targets\":[{\"pid\":7,\"name\":\"app\",\"samples\":12,\"weight\":" weight       \
 	",\"methods\":[{\"name\":\"m\","                                                  \
 	"\"self\":0.5,\"total\":1}]}]}"
-#define TABLE "   self%   total%  method\n   50.00   100.00  m\n\nthe last 5 s\n"
+#define TABLE "   self%   total%  method\n   50.00   100.00  m\n\nthe last 5 s, sorted by self%"
 
 static void top_says_how_much_of_what(void **state)
 {
 	(void)state;
 	assert_string_equal(printed(print_top, TOP("cpu", "ns", "CPU", "7500000000")),
-			    "7 app: 1.50 CPUs\n" TABLE);
+			    "7 app: 1.50 CPUs, 12 samples\n" TABLE);
 	assert_string_equal(printed(print_top, TOP("lock", "ns", "waiting", "20000000000")),
-			    "7 app: 4.00 s/s of waiting\n" TABLE);
+			    "7 app: 4.00 s/s of waiting, 12 samples\n" TABLE);
 	assert_string_equal(printed(print_top, TOP("alloc", "bytes", "allocation", "10485760")),
-			    "7 app: 2.00 MiB/s of allocation\n" TABLE);
+			    "7 app: 2.00 MiB/s of allocation, 12 samples\n" TABLE);
 }
 
 static void print_status(FILE *to, const void *text)
@@ -204,6 +204,96 @@ static void status_says_what_is_collected_and_what_is_not(void **state)
 	(void)state;
 	assert_non_null(strstr(text, "cpu,lock"));
 	assert_non_null(strstr(text, "\n        lock: monitors are left out\n"));
+}
+
+static size_t status_width;
+
+static void print_status_in(FILE *to, const void *text)
+{
+	cJSON *status = cJSON_Parse(text);
+
+	assert_non_null(status);
+	status_print(to, status, status_width);
+	cJSON_Delete(status);
+}
+
+static size_t widest_line(const char *text)
+{
+	char buf[8192];
+	size_t widest = 0;
+
+	for (; *text; text += strcspn(text, "\n") + 1) {
+		char line[1024];
+		size_t w;
+
+		snprintf(line, sizeof(line), "%.*s", (int)strcspn(text, "\n"), text);
+		w = text_clean(line, SIZE_MAX, buf, sizeof(buf));
+		widest = w > widest ? w : widest;
+	}
+	return widest;
+}
+
+/* As long as they come. */
+#define JVM(state, more)                                                                         \
+	"{\"pid\":4194301,\"ns_pid\":4194301,\"state\":\"" state "\"," more                      \
+	"\"jdk\":\"Eclipse Adoptium 25.0.1+8-LTS\",\"name\":\"org.apache.catalina.startup.Boot\"," \
+	"\"events\":[\"cpu\",\"lock\",\"alloc\"],\"engine\":\"cpu-timer\",\"interval_ns\":22500000," \
+	"\"samples\":{\"taken\":12345678,\"delivered\":12345670,\"dropped\":{\"full\":8}},"       \
+	"\"agent\":{\"session_ns\":1,\"cpus\":0.5,\"cpus_last_minute\":0.0125,\"bytes\":3145728}}"
+#define POD "\"container_id\":\"0123456789ab\",\"pod\":\"production/shop-7d9f8b6c5-x2x4z\","
+
+static void status_fits_eighty_columns_and_shows_all_on_a_wider_screen(void **state)
+{
+	static const char one[] = "{\"version\":\"1\",\"targets\":[" JVM(
+		"streaming",
+		POD "\"note\":\"a sentence that is so long that it has to go on on the next line of "
+		    "a narrow screen, whole\",") "," JVM("injecting", "") "]}";
+	const char *text;
+
+	(void)state;
+	status_width = 80;
+	text = printed(print_status_in, one);
+	assert_in_range(widest_line(text), 60, 80);
+	assert_non_null(strstr(text, "4194301"));
+	assert_non_null(strstr(text, "streaming"));
+	assert_non_null(strstr(text, "AGENT%"));
+	assert_null(strstr(text, "DELIVERED"));
+	assert_non_null(strstr(text, "\n        a sentence that is so long"));
+	assert_non_null(strstr(text, "narrow screen, whole\n"));
+	status_width = 4096;
+	text = printed(print_status_in, one);
+	for (const char *const *p = (const char *const[]){ "NSPID", "JDK", "ENGINE", "DELIVERED",
+							    "12345678", "MEM", "3.0M", NULL };
+	     *p; p++)
+		assert_non_null(strstr(text, *p));
+}
+
+static void status_of_jvms_on_the_host_needs_no_container(void **state)
+{
+	static const char one[] = "{\"targets\":[" JVM("streaming", "") "]}";
+
+	(void)state;
+	status_width = 80;
+	assert_null(strstr(printed(print_status_in, one), "CONTAINER"));
+	status_width = 200;
+	assert_non_null(strstr(printed(print_status_in, one), "CONTAINER"));
+}
+
+static void an_agent_costs_what_it_costs_now_and_nothing_after_the_end(void **state)
+{
+	const char *text;
+
+	(void)state;
+	status_width = 4096;
+	text = printed(print_status_in, "{\"targets\":[" JVM("streaming", "") "]}");
+	assert_non_null(strstr(text, "1.25 3.0M"));
+	text = printed(print_status_in,
+		       "{\"targets\":[" JVM("gone", "\"ended_s\":130,\"note\":\"it was slow\",") "]}");
+	assert_non_null(strstr(text, "ended 2m"));
+	assert_null(strstr(text, "3.0M"));
+	assert_null(strstr(text, "1.25"));
+	assert_null(strstr(text, "it was slow"));
+	assert_non_null(strstr(text, "0 of 0 JVMs streaming; 1 has ended\n"));
 }
 
 static char files[200];
@@ -250,6 +340,9 @@ int main(void)
 		cmocka_unit_test(a_screen_is_cut_at_its_width_and_height),
 		cmocka_unit_test(top_says_how_much_of_what),
 		cmocka_unit_test(status_says_what_is_collected_and_what_is_not),
+		cmocka_unit_test(status_fits_eighty_columns_and_shows_all_on_a_wider_screen),
+		cmocka_unit_test(status_of_jvms_on_the_host_needs_no_container),
+		cmocka_unit_test(an_agent_costs_what_it_costs_now_and_nothing_after_the_end),
 		cmocka_unit_test(a_recording_is_one_file_or_one_an_event),
 	};
 

@@ -83,7 +83,7 @@ static void a_method_counts_once_a_stack(void **state)
 
 	(void)state;
 	assert_non_null(
-		strstr(out, "         3  100.00%      0.020   66.67%  java.lang.Thread.run"));
+		strstr(out, "     0.020   66.67%      0.030  100.00%          3  java.lang.Thread.run"));
 	assert_non_null(strstr(out, "5 taken = 4 delivered + 1 dropped"));
 	free(out);
 }
@@ -272,7 +272,7 @@ static void samples_without_a_stack_are_in_the_text(void **state)
 	(void)state;
 	profile_add(p, 0, 0, 3, 30000000);
 	assert_int_equal(report_write(p, REPORT_TXT, NULL, &out, &len), 0);
-	assert_non_null(strstr(out, "         3   50.00%      0.030   50.00%  [no stack]"));
+	assert_non_null(strstr(out, "     0.030   50.00%      0.030   50.00%          3  [no stack]"));
 	free(out);
 	profile_free(p);
 }

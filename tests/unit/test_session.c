@@ -221,6 +221,26 @@ static void the_injector_of_a_process_that_ended_is_not_killed(void **state)
 	assert_false(marked("cleanup"));
 }
 
+static void one_that_ended_is_remembered_without_what_it_held(void **state)
+{
+	struct target *t;
+
+	(void)state;
+	t = add("talk");
+	UNTIL(samples == 1);
+	end_process();
+	UNTIL(t->state == TARGET_GONE);
+	assert_int_equal(freed, 0); /* its waits and samples can be asked for */
+	loop_timer_set(t->priv->timer, 0, 0); /* two minutes later */
+	UNTIL(freed == 1);
+	assert_null(targets_next(table, NULL));
+	assert_ptr_equal(targets_next_known(table, NULL), t);
+	assert_int_equal(targets_count(table), 0);
+	loop_timer_set(t->priv->timer, 0, 0); /* an hour later */
+	UNTIL(!targets_next_known(table, NULL));
+	assert_int_equal(freed, 1);
+}
+
 static void the_table_frees_what_is_under_way(void **state)
 {
 	(void)state;
@@ -249,6 +269,7 @@ int main(int argc, char **argv)
 		LIFE_TEST(an_agent_that_is_there_already_is_taken_over),
 		LIFE_TEST(an_agent_that_another_daemon_reads_from_is_left_alone),
 		LIFE_TEST(the_injector_of_a_process_that_ended_is_not_killed),
+		LIFE_TEST(one_that_ended_is_remembered_without_what_it_held),
 		LIFE_TEST(the_table_frees_what_is_under_way),
 	};
 

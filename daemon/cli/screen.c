@@ -1,0 +1,136 @@
+/*
+ * A terminal whose screen is written over and over, as top(1) does: the cursor hidden, keys read one
+ * by one. Whatever ends or stops the program, the terminal is as it was.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+#include "daemon/cli/cli.h"
+
+/* cleared once, no cursor that jumps about; it comes back at the end */
+#define SCREEN_BEGIN "\033[2J\033[?25l"
+#define SCREEN_END   "\033[?25h"
+
+static struct termios before;
+static bool has_keys, keys_ended;
+static volatile sig_atomic_t stopped; /* Ctrl-Z came */
+
+static void on_stop(int signo)
+{
+	(void)signo;
+	stopped = 1;
+}
+
+/* In the background the terminal's keys are not ours. */
+static void take_keys(void)
+{
+	struct termios now;
+
+	if (keys_ended || !isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) != getpgrp() ||
+	    tcgetattr(STDIN_FILENO, &before) < 0)
+		return;
+	now = before;
+	now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	now.c_cc[VMIN] = 1;
+	now.c_cc[VTIME] = 0;
+	has_keys = tcsetattr(STDIN_FILENO, TCSANOW, &now) == 0;
+}
+
+static void begin(void)
+{
+	take_keys();
+	fputs(SCREEN_BEGIN, stdout);
+}
+
+static void end(void)
+{
+	fputs(SCREEN_END, stdout);
+	fflush(stdout);
+	if (has_keys)
+		(void)tcsetattr(STDIN_FILENO, TCSANOW, &before);
+	has_keys = false;
+}
+
+void screen_open(void)
+{
+	struct sigaction action = { .sa_handler = on_stop };
+
+	sigaction(SIGTSTP, &action, NULL);
+	begin();
+}
+
+void screen_close(void)
+{
+	end();
+	(void)signal(SIGTSTP, SIG_DFL);
+}
+
+void screen_size(unsigned short *ret_rows, unsigned short *ret_columns)
+{
+	struct winsize size;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_row == 0 || size.ws_col == 0)
+		size = (struct winsize){ .ws_row = 24, .ws_col = 80 };
+	*ret_rows = size.ws_row;
+	*ret_columns = size.ws_col;
+}
+
+/*
+ * @text over what is on the screen: every line is cut at the width (a line that wraps would push
+ * the others away) and clears what was behind it, so that nothing is empty in between and flickers.
+ * The last row of the screen stays free: a newline there would scroll.
+ */
+void screen_print(FILE *to, const char *text, unsigned short rows, unsigned short columns)
+{
+	char line[1024], cut[4 * sizeof(line)];
+
+	fputs("\033[H", to);
+	for (unsigned short row = 1; *text && row < rows; row++) {
+		size_t len = strcspn(text, "\n");
+
+		snprintf(line, sizeof(line), "%.*s", (int)len, text);
+		text_clean(line, columns, cut, sizeof(cut));
+		fprintf(to, "%s\033[K\n", cut);
+		text += len + (text[len] == '\n');
+	}
+	fputs("\033[J", to);
+}
+
+void screen_show(const char *text)
+{
+	unsigned short rows, columns;
+
+	screen_size(&rows, &columns);
+	screen_print(stdout, text, rows, columns);
+	fflush(stdout);
+}
+
+static void stop(void)
+{
+	stopped = 0;
+	end();
+	(void)raise(SIGSTOP);
+	begin(); /* SIGCONT */
+}
+
+int screen_key(int ms)
+{
+	struct pollfd keys = { .fd = has_keys && !keys_ended ? STDIN_FILENO : -1, .events = POLLIN };
+	int n = cli_interrupted ? 0 : poll(&keys, 1, ms);
+	char c;
+
+	if (stopped)
+		stop();
+	if (cli_interrupted)
+		return 'q';
+	if (n <= 0)
+		return 0;
+	if (!(keys.revents & POLLIN) || read(STDIN_FILENO, &c, 1) != 1) {
+		keys_ended = true; /* nobody types there any more */
+		return 0;
+	}
+	return (unsigned char)c;
+}
