@@ -300,7 +300,7 @@ class Crashes(unittest.TestCase):
             blocked = daemon.status()["blocked"]
             self.assertEqual(len(blocked), 1)
             self.assertIn("KnownShares", blocked[0]["cohort"])
-            self.assertRegex(daemon.cli("status").stdout, "left alone until .*KnownShares with .*libjvm.so of [0-9]+ bytes of 20")
+            self.assertRegex(daemon.cli("status").stdout, "Not profiled until .*KnownShares with .*libjvm.so of [0-9]+ bytes of 20")
             metrics = subprocess.run(["curl", "-s", "--unix-socket", daemon.socket, "http://x/metrics"], capture_output=True,
                                      text=True).stdout
             self.assertIn("kindling_crashes_total 1\n", metrics)
@@ -445,7 +445,7 @@ class OtherProfilers(unittest.TestCase):
             daemon.wait_state(jvm.pid, "streaming")
             t = wait_for("samples", lambda: (lambda t: t if t["samples"]["delivered"] > 100 else None)(daemon.target(jvm.pid)))
             self.assertEqual(t["profilers"], ["async-profiler"])
-            self.assertIn("in it too: async-profiler", daemon.cli("status").stdout)
+            self.assertIn("other profilers in this JVM: async-profiler", daemon.cli("status").stdout)
             self.assertRegex(daemon.cli("doctor", str(jvm.pid), check=False).stdout, "ok +profilers +async-profiler is in it")
             daemon.cli("detach", str(jvm.pid))
             jvm.end()

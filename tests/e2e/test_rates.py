@@ -373,7 +373,7 @@ class Rates(unittest.TestCase):
     def test_without_the_right_to_its_addresses_the_kernel_has_no_names(self):
         def check(stacks, true, ratio, engine):
             self.assertRegex(engine["kernel_stacks"]["note"], "CAP_SYSLOG")
-            self.assertIn("frames of the kernel: no names", daemon.cli("status").stdout)
+            self.assertIn("kernel frames: no names", daemon.cli("status").stdout)
             kernel = {f for t in stacks.values() for s in t for f in s.split(";") if f.endswith("_[k]")}
             self.assertEqual(kernel, {"[unknown]_[k]"})
             self.assertAlmostEqual(ratio, 1, delta=0.03)

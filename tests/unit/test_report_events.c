@@ -124,7 +124,8 @@ static void weights_are_in_the_unit_of_their_event(void **state)
 {
 	(void)state;
 	contains(REPORT_TXT, ALLOC, false, "1.000 MiB of allocation, one sample per 512 KiB\n");
-	contains(REPORT_TXT, ALLOC, false, "         2  100.00%      1.000  100.00%  byte[]\n");
+	contains(REPORT_TXT, ALLOC, false,
+		 "     1.000  100.00%      1.000  100.00%          2  byte[]\n");
 	contains(REPORT_TXT, WALL, false, "0.500 s of wall-clock time, one sample per 1 ms\n");
 	contains(REPORT_JSON, ALLOC, false, "\"event\":\"alloc\",\"unit\":\"bytes\"");
 	contains(REPORT_JSON, ALLOC, false, "\"taken_bytes\":50");
