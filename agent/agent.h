@@ -34,6 +34,7 @@ struct books {
 	struct event_books of[WIRE_EVENT_COUNT];
 	uint64_t broken, exited; /* of CPU samples */
 	uint64_t short_waits, short_waits_ns, unpaired_waits;
+	uint64_t idle_waits, idle_waits_ns;
 	uint64_t handled; /* samples that handlers took */
 	uint64_t handler_ns; /* their CPU time, by handler_cost.h; the agent's thread adds */
 	uint64_t handler_time[WIRE_TIME_COUNT]; /* of those that are timed */

@@ -5,6 +5,7 @@
 #include <time.h>
 #include "agent/engine/cpu_timer.h"
 #include "agent/engine/handler_cost.h"
+#include "agent/events/idle_waits.h"
 #include "agent/events/waits.h"
 #include "agent/thread_states.h"
 #include "agent/threads.h"
@@ -42,6 +43,7 @@ bool ledger_snapshot(struct books *ret, uint64_t *ret_head)
 			done[e] = finished(e);
 		*ret = agent.books;
 		waits_counts(&ret->short_waits, &ret->short_waits_ns, &ret->unpaired_waits);
+		idle_waits_counts(&ret->idle_waits, &ret->idle_waits_ns);
 		*ret_head = ring_head_sig(&agent.ring);
 		for (int e = 0; e < WIRE_EVENT_COUNT; e++)
 			all &= settled(e, done[e], ret);
@@ -154,6 +156,8 @@ void ledger_fill(const struct books *now, struct wire_ledger *ret)
 	c[WIRE_COUNTER_SHORT_WAITS] = now->short_waits - base->short_waits;
 	c[WIRE_COUNTER_SHORT_WAITS_NS] = now->short_waits_ns - base->short_waits_ns;
 	c[WIRE_COUNTER_UNPAIRED_WAITS] = now->unpaired_waits - base->unpaired_waits;
+	c[WIRE_COUNTER_IDLE_WAITS] = now->idle_waits - base->idle_waits;
+	c[WIRE_COUNTER_IDLE_WAITS_NS] = now->idle_waits_ns - base->idle_waits_ns;
 	if (ledger.details)
 		fill_details(now, ret);
 }

@@ -26,7 +26,7 @@ struct ring_sample {
 	char name[WALK_NAME_BYTES]; /* its name, or the kernel's of the thread; "" = known or none */
 	/* LOCK and ALLOC; 0 in a CPU sample */
 	uint64_t class_handle; /* for walker_resolve_class(); 0 = unknown */
-	uint64_t size; /* ALLOC: bytes of the object */
+	uint64_t size; /* ALLOC: bytes of the object; LOCK with WIRE_LOCK_SUM: how many waits */
 	uint32_t identity, owner_tid, waker_tid; /* LOCK, as in wire_lock */
 	uint32_t n_owner_frames; /* LOCK: of frames[], behind the waiter's */
 	uint32_t place; /* LOCK: in the table of waits; WALL: of threads, from 1 */

@@ -23,6 +23,7 @@
 #include "agent/engine/cpu_timer.h"
 #include "agent/engine/handler_cost.h"
 #include "agent/engine/wall.h"
+#include "agent/events/idle_waits.h"
 #include "agent/events/waits.h"
 #include "agent/hello.h"
 #include "agent/jni_names.h"
@@ -397,9 +398,11 @@ static void keep_signal(void)
 /* A number that changes when anything was counted. */
 static uint64_t taken(void)
 {
-	uint64_t sum, ns, unpaired;
+	uint64_t sum, ns, unpaired, idle;
 
 	waits_counts(&sum, &ns, &unpaired);
+	idle_waits_counts(&idle, &ns);
+	sum += idle;
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
 		sum += agent.books.of[e].taken;
 	return sum;

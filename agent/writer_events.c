@@ -65,6 +65,7 @@ static bool put_lock(const struct ring_sample *s, uint32_t tid, const struct wri
 		.waker_tid = s->waker_tid,
 		.node = ids->node,
 		.owner_node = ids->owner_node,
+		.waits = s->size < UINT32_MAX ? (uint32_t)s->size : UINT32_MAX,
 	};
 
 	threads_owner(s->owner_tid);
@@ -151,7 +152,8 @@ static enum writer_result count_sample(const struct ring_sample *s)
 	writer.waiting[s->event].weight += s->weight;
 	if (s->event == WIRE_EVENT_LOCK) {
 		open_wait_ended(s);
-		budget_wait(s->weight);
+		if (!(s->flags & WIRE_LOCK_SUM))
+			budget_wait(s->weight);
 	}
 	return WRITER_OK;
 }

@@ -162,7 +162,9 @@ struct wire_books {
 	X(FALLBACK, "fallback", "CPU samples that AsyncGetCallTrace walked; the others: our own walk") \
 	X(EVENTS_NS, "events_ns", "time of application threads for what is told of them, ns (part of agent_cpu_ns)") \
 	X(LOCK_MIN_NS, "lock_min_ns", "waits from here on are told; the CPU budget may raise it")   \
-	X(SESSION_NS, "session_ns", "time since HELLO, ns")
+	X(SESSION_NS, "session_ns", "time since HELLO, ns")                                       \
+	X(IDLE_WAITS, "idle_waits", "waits for want of work, of any length: told in sums")        \
+	X(IDLE_WAITS_NS, "idle_waits_ns", "their time, ns")
 
 enum wire_counter {
 #define X(id, name, text) WIRE_COUNTER_##id,
@@ -310,6 +312,8 @@ struct wire_sample {
 #define WIRE_LOCK_OPEN	 1u /* the wait goes on; duration so far. Its end comes as a record of its own */
 #define WIRE_LOCK_CLOSED 2u /* an open wait ended whose end got lost or was too short to be sent: no event, not in the books */
 #define WIRE_LOCK_TIMED	 4u /* the waiter set a time limit */
+#define WIRE_LOCK_SUM	 8u /* stands for all waits of the thread for want of work since the last such
+			     * record; duration is their sum, stack and class are the last one's */
 
 /*
  * LOCK: one wait, sent when it ended, and before, OPEN, when it has lasted long. A wait is named by
@@ -327,6 +331,7 @@ struct wire_lock {
 	uint32_t waker_tid; /* who notified, unparked or released; 0 = unknown */
 	uint32_t node; /* the waiter's stack, 0 = none */
 	uint32_t owner_node; /* the owner's, where it is known */
+	uint32_t waits; /* of WIRE_LOCK_SUM how many it stands for, on the wire only there; else 1 */
 };
 
 /* ALLOC: one allocation sample. */
@@ -368,6 +373,7 @@ struct wire_fault {
 #define WIRE_START_NO_BUDGET 1u /* do not lengthen the interval to keep max_cpu */
 #define WIRE_START_HOST	     2u /* no timers: the daemon's host engine sends the signals */
 #define WIRE_START_DETAILS   4u /* LEDGER with memory by part and times in the handler */
+#define WIRE_START_IDLE_APART 16u /* waits for want of work are told in sums: WIRE_LOCK_SUM */
 #define WIRE_START_THREADS   8u /* STATE and VIRTUAL now and every 5 s; each START begins anew */
 
 struct wire_start {

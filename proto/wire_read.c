@@ -216,6 +216,9 @@ int wire_next_lock(struct wire_reader *r, struct wire_lock *ret)
 		return -EBADMSG;
 	ret->wait = (uint8_t)wait;
 	ret->flags = (uint8_t)flags;
+	ret->waits = 1;
+	if (flags & WIRE_LOCK_SUM && (get_max(r, UINT32_MAX, &ret->waits) || !ret->waits))
+		return -EBADMSG;
 	return 1;
 }
 

@@ -248,6 +248,8 @@ bool wire_put_lock(struct wire_writer *w, const struct wire_lock *l)
 	rec_u64(&r, l->waker_tid);
 	rec_u64(&r, l->node);
 	rec_u64(&r, l->owner_node);
+	if (l->flags & WIRE_LOCK_SUM)
+		rec_u64(&r, l->waits);
 	return add_timed(w, &r, l->begin_ns);
 }
 

@@ -107,6 +107,7 @@ void events_begin(const struct wire_start *start)
 	uint32_t gone = events.on & ~wanted;
 
 	events.lock_min_ns = events_lock_min_ns(start);
+	events.idle_apart = start->flags & WIRE_START_IDLE_APART;
 	__atomic_and_fetch(&events.on, ~gone, __ATOMIC_SEQ_CST);
 	for (size_t i = N_SOURCES; i-- > 0;) {
 		if (gone & 1u << sources[i]->event)

@@ -16,6 +16,7 @@
 struct events {
 	uint32_t on; /* bits 1 << enum wire_event, of sources: CPU is the engine's */
 	uint64_t lock_min_ns;
+	bool idle_apart; /* waits for want of work are counted apart and told in sums */
 	/* application threads that may touch the ring or our buffers; what all read lies apart */
 	uint32_t inside __attribute__((aligned(64)));
 };
@@ -71,6 +72,12 @@ bool events_push(struct ring_sample *head, uint64_t java_thread);
 bool events_push_frames(struct ring_sample *head, const struct walk_frame *frames);
 /* A RING_NAME, ahead of the event that it is for. false = not now. */
 bool events_push_name(const struct ring_sample *head, const struct walk_frame *text);
+/* false = the event is off: nothing of ours may be touched. Else leave. */
+bool events_enter(enum wire_event event);
+void events_leave(void);
+/* Between the two: a buffer of WALK_FRAMES_MAX frames. -1 = all are in use. */
+int events_frames(struct walk_frame **ret);
+void events_frames_done(int buffer);
 uint64_t events_push_bytes(void);
 int events_push_init(void);
 void events_push_free(void);

@@ -101,19 +101,19 @@ static uint32_t begin(JNIEnv *env, jboolean absolute, jlong time, struct wait_he
 
 static void look(void *context, struct wait_lock *lock)
 {
-	park_look(context, lock);
-}
-
-static void tell(JNIEnv *env, uint32_t generation, const struct wait_here *here)
-{
-	uint32_t now = enter(env);
 	struct park_self self;
 
-	if (now == generation) {
-		park_self_get(env, &self);
-		wait_tell_here(self.java_thread, here, look, &self);
-		park_self_put(&self);
-	}
+	park_self_get(context, &self);
+	park_look(&self, lock);
+	park_self_put(&self);
+}
+
+static void tell(JNIEnv *env, uint32_t generation, struct wait_here *here)
+{
+	uint32_t now = enter(env);
+
+	if (now == generation)
+		wait_tell_here(java_thread_of_sig(env), here, look, env);
 	if (now)
 		leave(env);
 }
@@ -132,7 +132,7 @@ void JNICALL park_ours(JNIEnv *env, jobject unsafe, jboolean absolute, jlong tim
 	/* The table stays mapped: nobody need be kept from stopping while a short wait is counted.
 	 * Should stop and start meet the instructions behind this line, a wait is not paired. */
 	if (!generation || __atomic_load_n(&park.generation, __ATOMIC_ACQUIRE) != generation ||
-	    wait_was_short(&here))
+	    wait_was_short(java_thread_of_sig(env), &here))
 		return;
 	saved = errno;
 	tell(env, generation, &here);

@@ -53,16 +53,23 @@ uint64_t events_push_bytes(void)
 	return buffers[0].frames ? BUFFERS * 4096ull : 0;
 }
 
-static int claim(void)
+int events_frames(struct walk_frame **ret)
 {
 	for (int i = 0; i < BUFFERS; i++) {
 		uint32_t idle = 0;
 
 		if (__atomic_compare_exchange_n(&buffers[i].busy, &idle, 1, false, __ATOMIC_ACQUIRE,
-						__ATOMIC_RELAXED))
+						__ATOMIC_RELAXED)) {
+			*ret = buffers[i].frames;
 			return i;
+		}
 	}
 	return -1;
+}
+
+void events_frames_done(int buffer)
+{
+	__atomic_store_n(&buffers[buffer].busy, 0, __ATOMIC_RELEASE);
 }
 
 static void add(uint64_t *counter, uint64_t n)
@@ -100,24 +107,29 @@ static bool into_ring(struct event_books *books, const struct ring_sample *head,
 	return true;
 }
 
-/* false = the event is off: nothing of ours may be touched. */
+bool events_enter(enum wire_event event)
+{
+	__atomic_fetch_add(&events.inside, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&events.on, __ATOMIC_SEQ_CST) & 1u << event)
+		return true;
+	events_leave();
+	return false;
+}
+
+void events_leave(void)
+{
+	__atomic_fetch_sub(&events.inside, 1, __ATOMIC_SEQ_CST);
+}
+
 static bool enter(const struct ring_sample *head)
 {
 	struct event_books *books = &agent.books.of[head->event];
 
-	__atomic_fetch_add(&events.inside, 1, __ATOMIC_SEQ_CST);
-	if (!(__atomic_load_n(&events.on, __ATOMIC_SEQ_CST) & 1u << head->event)) {
-		__atomic_fetch_sub(&events.inside, 1, __ATOMIC_SEQ_CST);
+	if (!events_enter((enum wire_event)head->event))
 		return false;
-	}
 	add(&books->taken_weight, head->weight);
 	add(&books->taken, 1);
 	return true;
-}
-
-static void leave(void)
-{
-	__atomic_fetch_sub(&events.inside, 1, __ATOMIC_SEQ_CST);
 }
 
 bool events_push_name(const struct ring_sample *head, const struct walk_frame *text)
@@ -127,7 +139,7 @@ bool events_push_name(const struct ring_sample *head, const struct walk_frame *t
 	__atomic_fetch_add(&events.inside, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&events.on, __ATOMIC_SEQ_CST))
 		pushed = ring_push_sig(&agent.ring, head, text);
-	leave();
+	events_leave();
 	return pushed;
 }
 
@@ -138,7 +150,7 @@ bool events_push_frames(struct ring_sample *head, const struct walk_frame *frame
 	if (!enter(head))
 		return false;
 	pushed = into_ring(&agent.books.of[head->event], head, frames);
-	leave();
+	events_leave();
 	return pushed;
 }
 
@@ -162,12 +174,11 @@ static bool push_with_stack(struct event_books *books, struct ring_sample *head,
 	bool pushed;
 	int buffer;
 
-	buffer = claim();
+	buffer = events_frames(&walk.frames);
 	if (buffer < 0) {
 		drop(books, WIRE_DROP_NO_SCRATCH, head->weight);
 		return false;
 	}
-	walk.frames = buffers[buffer].frames;
 	virtual_mend();
 	walk_anchor_sig(&walk, java_thread);
 	head->tid = java_thread ? java_thread_tid_sig(java_thread) : 0;
@@ -179,7 +190,7 @@ static bool push_with_stack(struct event_books *books, struct ring_sample *head,
 	virtual_identity(head);
 	say_name(head, java_thread);
 	pushed = into_ring(books, head, walk.frames);
-	__atomic_store_n(&buffers[buffer].busy, 0, __ATOMIC_RELEASE);
+	events_frames_done(buffer);
 	return pushed;
 }
 
@@ -195,6 +206,6 @@ bool events_push(struct ring_sample *head, uint64_t java_thread)
 	pushed = push_with_stack(books, head, java_thread);
 	took_ns = mono_ns() - began_ns;
 	add(&books->cost_ns, took_ns < COST_NS_MAX ? took_ns : COST_NS_MAX);
-	leave();
+	events_leave();
 	return pushed;
 }

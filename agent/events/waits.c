@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "agent/events/idle_waits.h"
 #include "agent/events/open.h"
 #include "agent/events/unknown_owner.h"
 #include "agent/events/virtual_name.h"
@@ -231,6 +232,25 @@ static void send(uint64_t java_thread, const struct wait *w, uint64_t duration_n
 	(void)events_push(&head, java_thread);
 }
 
+/* One that stands for all idle waits of its thread since it told the last time. */
+static void send_sum(uint64_t java_thread, const struct wait *w, const struct wait_here *here)
+{
+	uint64_t now_ns = here->begin_ns + here->duration_ns;
+	struct ring_sample head = {
+		.mono_ns = now_ns > here->idle.ns ? now_ns - here->idle.ns : 1,
+		.weight = here->idle.ns,
+		.size = here->idle.waits,
+		.class_handle = w->lock.class_handle,
+		.identity = w->lock.identity,
+		.event = WIRE_EVENT_LOCK,
+		.wait = w->how,
+		.flags = w->flags | WIRE_LOCK_SUM,
+		.place = here->place,
+	};
+
+	(void)events_push(&head, java_thread);
+}
+
 static void count_short(struct wait *w, uint64_t duration_ns)
 {
 	/* nobody else adds; the agent's thread reads */
@@ -257,7 +277,7 @@ void wait_end(uint64_t java_thread, uint64_t key, enum wire_wait how,
 		return;
 	}
 	here = (struct wait_here){ .begin_ns = w->begin_ns, .place = (uint32_t)place };
-	if (!wait_was_short(&here))
+	if (!wait_was_short(java_thread, &here))
 		wait_tell_here(java_thread, &here, look, context);
 }
 
@@ -301,33 +321,75 @@ void wait_begin_here(struct wait_here *here, uint64_t java_thread, uint32_t numb
 	here->begin_ns = fill(table, here->place, &from);
 }
 
-bool wait_was_short(struct wait_here *here)
+/* For a monitor that another holds nobody waits out of idleness. */
+static bool may_be_idle(const struct wait *w)
+{
+	return events.idle_apart && w->how != WIRE_WAIT_ENTER;
+}
+
+static void count_idle(uint64_t java_thread, const struct wait *w, struct wait_here *here)
+{
+	here->is_idle = true;
+	here->is_told = idle_wait_count(w->number ? 0 : java_thread, here->duration_ns,
+					here->begin_ns + here->duration_ns, &here->idle);
+}
+
+bool wait_was_short(uint64_t java_thread, struct wait_here *here)
 {
 	struct table *t = table;
 	struct wait *w = &t->waits[here->place];
+	bool idle = false;
 
 	here->duration_ns = mono_ns() - here->begin_ns;
+	here->is_idle = here->is_told = false;
 	if (here->duration_ns >= events.lock_min_ns)
 		return false;
-	if (w->begin_ns == here->begin_ns) {
+	if (w->begin_ns != here->begin_ns)
+		return true;
+	if (may_be_idle(w) && !idle_wait_known(java_thread, &idle))
+		return false;
+	if (idle)
+		count_idle(java_thread, w, here);
+	else
 		count_short(w, here->duration_ns);
+	if (!here->is_told)
 		release(t, here->place);
-	}
-	return true;
+	return !here->is_told;
 }
 
-void wait_tell_here(uint64_t java_thread, const struct wait_here *here,
+static void tell(uint64_t java_thread, struct wait *w, struct wait_here *here,
+		 void (*look)(void *context, struct wait_lock *lock), void *context)
+{
+	bool alone = here->duration_ns >= IDLE_ALONE_NS;
+
+	/* a long one is looked at each time: nothing that was remembered may hide a contention */
+	if (!here->is_idle && may_be_idle(w) && idle_wait_look(java_thread))
+		count_idle(java_thread, w, here);
+	if (here->is_idle && !here->is_told)
+		return;
+	if (!here->is_idle && here->duration_ns < events.lock_min_ns) {
+		count_short(&table->waits[here->place], here->duration_ns);
+		return;
+	}
+	if (look)
+		look(context, &w->lock);
+	if (here->is_idle && !alone)
+		send_sum(java_thread, w, here);
+	else
+		send(java_thread, w, here->duration_ns, here->place);
+}
+
+void wait_tell_here(uint64_t java_thread, struct wait_here *here,
 		    void (*look)(void *context, struct wait_lock *lock), void *context)
 {
 	struct table *t = table;
 	struct wait w = t->waits[here->place];
 
-	if (w.begin_ns != here->begin_ns || !events_on(WIRE_EVENT_LOCK))
+	if (w.begin_ns != here->begin_ns || !events_enter(WIRE_EVENT_LOCK))
 		return;
-	if (look)
-		look(context, &w.lock);
-	send(java_thread, &w, here->duration_ns, here->place);
+	tell(java_thread, &w, here, look, context);
 	release(t, here->place); /* last: until then it is not missed */
+	events_leave();
 }
 
 /* ---- the agent's thread ---- */
@@ -429,7 +491,7 @@ uint32_t waits_used(void)
 
 uint64_t waits_bytes(void)
 {
-	return (uint64_t)used * (sizeof(struct wait) + sizeof(uint64_t));
+	return (uint64_t)used * (sizeof(struct wait) + sizeof(uint64_t)) + idle_waits_bytes();
 }
 
 static void empty(void)
@@ -440,6 +502,7 @@ static void empty(void)
 	waits_counts(&counts.short_waits, &counts.short_ns, &unpaired);
 	__atomic_store_n(&used, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&n_older, 0, __ATOMIC_RELAXED);
+	idle_waits_end();
 	(void)syscall(SYS_madvise, table, sizeof(*table), MADV_DONTNEED);
 }
 
@@ -450,6 +513,7 @@ static int begin(const struct wire_start *start, const char **note)
 	(void)start;
 	if (table)
 		return 0;
+	(void)idle_waits_begin(); /* without it they are told like all others */
 	p = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED) {

@@ -3,13 +3,14 @@
  * (monitors.c: JVMTI events, park.c: the native of Unsafe.park). Both calls come in the waiting
  * thread, in native state with the last Java frame's anchor set. Nothing here waits, allocates or
  * writes to the pipe: an ended wait above the threshold goes into the ring with its stack, one
- * below it is counted.
+ * below it is counted, one for want of work is counted apart (idle_waits.h).
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 #include "agent/events/events.h"
+#include "agent/events/idle_waits.h"
 #include "proto/wire.h"
 
 /* What is known of a lock; 0 = unknown. */
@@ -36,6 +37,8 @@ void wait_end(uint64_t java_thread, uint64_t key, enum wire_wait how,
 struct wait_here {
 	uint64_t begin_ns, duration_ns;
 	uint32_t place;
+	bool is_idle, is_told; /* it is counted as idle, and is to be told as what follows */
+	struct idle_sum idle;
 };
 /* A place for it, in which it is not seen yet; a barrier for all loads and stores. false = none. */
 bool wait_place(uint64_t java_thread, struct wait_here *ret);
@@ -44,9 +47,9 @@ void wait_give_back(const struct wait_here *here);
 void wait_begin_here(struct wait_here *here, uint64_t java_thread, uint32_t number, uint8_t flags,
 		     const struct wait_lock *lock);
 /* After. true = it was below the threshold and is counted: that was all. */
-bool wait_was_short(struct wait_here *here);
+bool wait_was_short(uint64_t java_thread, struct wait_here *here);
 /* ... else: as wait_end(). */
-void wait_tell_here(uint64_t java_thread, const struct wait_here *here,
+void wait_tell_here(uint64_t java_thread, struct wait_here *here,
 		    void (*look)(void *context, struct wait_lock *lock), void *context);
 
 /* ---- the waits going on, for the agent's thread ---- */
@@ -91,5 +94,5 @@ void waits_remove(uint32_t i, uint64_t begin_ns);
 bool waits_are_beginning(void);
 uint32_t waits_used(void); /* places from here on have never been used */
 uint64_t waits_bytes(void);
-/* Waits that were not sent: counters as in struct books. */
+/* Waits that were not sent, but for idle ones: counters as in struct books. */
 void waits_counts(uint64_t *ret_short, uint64_t *ret_short_ns, uint64_t *ret_unpaired);

@@ -28,12 +28,12 @@ void walk_sig(struct walk *w, void *ucontext)
 	unwind_leave_sig();
 }
 
-void walk_anchor_sig(struct walk *w, uint64_t java_thread)
+void walk_anchor_until_sig(struct walk *w, uint64_t java_thread, walk_enough_fn *enough)
 {
 	clear(w);
 	unwind_enter_sig();
 	if (walk_own_sig)
-		hotspot_walk_anchor_sig(w, java_thread);
+		hotspot_walk_anchor_sig(w, java_thread, enough);
 	else
 		w->broken = "walker";
 	/* the code of the first virtual threads came after the last look */
@@ -41,6 +41,46 @@ void walk_anchor_sig(struct walk *w, uint64_t java_thread)
 	    virtual_is_mounted_sig(java_thread ? java_thread : java_thread_address_sig()))
 		__atomic_store_n(&code_places_sig.wanted, true, __ATOMIC_RELAXED);
 	unwind_leave_sig();
+}
+
+void walk_anchor_sig(struct walk *w, uint64_t java_thread)
+{
+	walk_anchor_until_sig(w, java_thread, NULL);
+}
+
+/* ---- marks ---- */
+
+static uint64_t word_at(uint64_t address)
+{
+	return *(const uint64_t *)(uintptr_t)address;
+}
+
+uint64_t walk_anchor_sp_sig(uint64_t java_thread)
+{
+	uint64_t anchor = java_thread + (uint32_t)vm_sig.thread_anchor;
+
+	return walk_own_sig ? word_at(anchor + (uint32_t)vm_sig.anchor_sp) : 0;
+}
+
+static uint64_t mixed(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
+}
+
+uint64_t walk_mark_hash_sig(const struct walk_mark *mark, uint64_t java_thread)
+{
+	uint64_t anchor = java_thread + (uint32_t)vm_sig.thread_anchor;
+	uint64_t end = word_at(java_thread + (uint32_t)vm_sig.thread_stack_base);
+	uint64_t hash = mixed(mark->sp, word_at(anchor + (uint32_t)vm_sig.anchor_pc));
+
+	for (int i = 0; i < WALK_MARK_SLOTS && mark->slots[i]; i++) {
+		uint64_t address = mark->sp + 8ull * mark->slots[i];
+
+		/* a new thread at the address of one with a larger stack */
+		hash = mixed(hash, address < end ? word_at(address) : 0);
+	}
+	return hash;
 }
 
 uint64_t walker_class_sig(void *jclass_ref)

@@ -166,6 +166,11 @@ bool walker_resolve_method(uint64_t where, struct walk_method *ret)
 	return method_resolve((const struct method_copy *)(uintptr_t)where, ret);
 }
 
+enum idle_sight walker_method_idle(uint64_t where)
+{
+	return walk_own_sig ? method_idle((struct method_copy *)(uintptr_t)where) : IDLE_NO;
+}
+
 int32_t walker_resolve_line(uint64_t where, int32_t bci)
 {
 	if (!own)

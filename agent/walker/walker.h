@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <jvmti.h>
+#include "proto/idle.h"
 #include "proto/wire.h"
 
 #define WALK_FRAMES_MAX 2048
@@ -76,6 +77,26 @@ int32_t walker_resolve_line(uint64_t where, int32_t bci); /* -1 unknown */
  * only if that one was blocked all the while.
  */
 void walk_anchor_sig(struct walk *w, uint64_t java_thread);
+/* The same no further than needed: @enough is asked after each frame of the stack, which may be
+ * several of Java's. @sp: of its caller. */
+typedef bool walk_enough_fn(struct walk *w, uint64_t sp);
+void walk_anchor_until_sig(struct walk *w, uint64_t java_thread, walk_enough_fn *enough);
+
+/*
+ * Where a thread left Java, to know that place again without a walk: its stack pointer, and the
+ * return addresses of the frames that matter. Compiled frames have one size for each return address,
+ * so equal ones are the same frames.
+ */
+#define WALK_MARK_SLOTS 8
+struct walk_mark {
+	uint64_t sp, hash;
+	uint16_t slots[WALK_MARK_SLOTS]; /* words above sp, upwards; 0 = no more */
+};
+/* The calling thread, in native state. */
+uint64_t walk_anchor_sp_sig(uint64_t java_thread); /* 0 = it did not come from Java */
+uint64_t walk_mark_hash_sig(const struct walk_mark *mark, uint64_t java_thread);
+/* What the frame of a method says of a wait: see proto/idle.h. Not in a signal handler. */
+enum idle_sight walker_method_idle(uint64_t where);
 
 /* Application threads: a handle of the class that the object or class behind a JNI reference has
  * (is), its name copied while it is loaded; 0 = unknown or no room. */

@@ -22,6 +22,7 @@ void host_add_lock(struct live_source *to, const struct target *t, const struct 
 		.node = w->node,
 		.class_name = w->class_name,
 		.weight = w->duration_ns,
+		.samples = w->waits,
 		.interval = target_interval(t, WIRE_EVENT_LOCK),
 	};
 

@@ -119,9 +119,9 @@ static void add_ended(struct locks *l, const struct stream_lock *w, bool idle, u
 	table = table_at(l, end_ns);
 	if (table) {
 		row = lock_table_row(table, &key, LOCKS_ROWS_MAX);
-		row->waits++;
+		row->waits += w->waits;
 		row->total_ns += duration_ns;
-		if (duration_ns > row->longest_ns)
+		if (!(w->flags & WIRE_LOCK_SUM) && duration_ns > row->longest_ns)
 			row->longest_ns = duration_ns;
 		tid_set_add(&row->waiters, w->tid, duration_ns);
 		tid_set_add(&row->owners, w->owner_tid, duration_ns);

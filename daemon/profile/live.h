@@ -56,6 +56,7 @@ struct live_event {
 	const char *class_name; /* stands on the stack: what was waited for or allocated; "" =
 				   nothing */
 	uint64_t weight;
+	uint64_t samples; /* that it stands for; 0 = 1 */
 	uint64_t interval; /* struct profile has the coarsest */
 };
 

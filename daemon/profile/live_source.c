@@ -113,7 +113,6 @@ static void add_weight(struct profile *p, struct profile_row row, const struct l
 	const struct kernel_stack *k = n ? kernel->first : NULL;
 	uint32_t node = row.node;
 
-	row.samples = 1;
 	if (!k)
 		profile_add_row(p, &row);
 	for (; k; k = k->next, n--) {
@@ -134,6 +133,7 @@ void live_add_to_profile(struct live_source *s, struct profile *p, struct live_i
 		.event = (uint8_t)e->event,
 		.wait = (uint8_t)e->wait,
 		.idle = e->idle,
+		.samples = e->samples ? e->samples : 1,
 		.weight = e->weight,
 	};
 

@@ -78,10 +78,11 @@ void event_lock(struct text_out *to, struct host *h, const struct target *t,
 
 	begin_text(to, t, "lock", w->tid, w->thread, real_ns);
 	text_printf(to,
-		    ",\"kind\":\"%s\",\"duration_ns\":%llu,\"open\":%s,\"timed\":%s,\"idle\":%s",
+		    ",\"kind\":\"%s\",\"duration_ns\":%llu,\"open\":%s,\"timed\":%s,\"idle\":%s,\"waits\":%u",
 		    w->wait < WIRE_WAIT_COUNT ? wire_wait_names[w->wait] : "unknown",
 		    (unsigned long long)w->duration_ns, open ? "true" : "false",
-		    w->flags & WIRE_LOCK_TIMED ? "true" : "false", idle ? "true" : "false");
+		    w->flags & WIRE_LOCK_TIMED ? "true" : "false", idle ? "true" : "false",
+		    w->waits);
 	text_put(to, ",\"lock\":");
 	locks_text_lock(to, w->class_name, w->identity);
 	thread_text(to, "owner", w->owner_tid, w->owner);

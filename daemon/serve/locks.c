@@ -218,6 +218,8 @@ static void rest_text(struct text_out *to, const struct target *t)
 	text_number(to, "min_wait_ns", target_interval(t, WIRE_EVENT_LOCK));
 	text_number(to, "short_waits", c.ledger.counter[WIRE_COUNTER_SHORT_WAITS]);
 	text_number(to, "short_waits_ns", c.ledger.counter[WIRE_COUNTER_SHORT_WAITS_NS]);
+	text_number(to, "idle_waits", c.ledger.counter[WIRE_COUNTER_IDLE_WAITS]);
+	text_number(to, "idle_waits_ns", c.ledger.counter[WIRE_COUNTER_IDLE_WAITS_NS]);
 	text_number(to, "lost", b->taken - b->delivered);
 	text_number(to, "lost_ns", b->taken_weight - b->delivered_weight);
 }

@@ -195,6 +195,11 @@ enum MHD_Result serve_metrics(struct request *r)
 		  WIRE_COUNTER_SHORT_WAITS);
 	put_waits(&t, targets, "kindling_short_waits_nanoseconds_total", "Their time.",
 		  WIRE_COUNTER_SHORT_WAITS_NS);
+	put_waits(&t, targets, "kindling_idle_waits_total",
+		  "Waits of any length for want of work, of pool threads at empty queues.",
+		  WIRE_COUNTER_IDLE_WAITS);
+	put_waits(&t, targets, "kindling_idle_waits_nanoseconds_total", "Their time.",
+		  WIRE_COUNTER_IDLE_WAITS_NS);
 	put_agents(&t, targets);
 	put_crashes(&t, targets);
 	put_daemon(&t, r->serve);

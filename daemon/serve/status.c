@@ -62,6 +62,8 @@ static void add_other_events(cJSON *o, const struct stream_counts *c, unsigned c
 			continue;
 		add_u64(books, "short_waits", c->ledger.counter[WIRE_COUNTER_SHORT_WAITS]);
 		add_u64(books, "short_waits_ns", c->ledger.counter[WIRE_COUNTER_SHORT_WAITS_NS]);
+		add_u64(books, "idle_waits", c->ledger.counter[WIRE_COUNTER_IDLE_WAITS]);
+		add_u64(books, "idle_waits_ns", c->ledger.counter[WIRE_COUNTER_IDLE_WAITS_NS]);
 		add_u64(books, "unpaired_waits", c->ledger.counter[WIRE_COUNTER_UNPAIRED_WAITS]);
 	}
 }

@@ -68,6 +68,7 @@ int events_add_lock(struct stream *s, const struct wire_lock *w, struct fault *f
 		.identity = w->identity,
 		.node = w->node,
 		.owner_node = w->owner_node,
+		.waits = w->waits,
 	};
 	int r = 0;
 

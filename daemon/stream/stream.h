@@ -45,6 +45,7 @@ struct stream_lock {
 	const char *class_name; /* "java.util.concurrent.locks.ReentrantLock", "" unknown */
 	uint32_t identity; /* 0 = unknown */
 	uint32_t node, owner_node; /* 0 = none */
+	uint32_t waits; /* that it stands for: 1, but for WIRE_LOCK_SUM */
 };
 
 struct stream_alloc {

@@ -28,7 +28,7 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 	struct wire_start start = {
 		.protocol = WIRE_PROTOCOL,
 		.interval_ns = interval_ns,
-		.flags = no_budget ? WIRE_START_NO_BUDGET : 0,
+		.flags = WIRE_START_IDLE_APART | (no_budget ? WIRE_START_NO_BUDGET : 0),
 		.max_cpu_permille = c->max_cpu_permille,
 		.ring_bytes = c->ring_bytes,
 		.events = target_asked_events(t),

@@ -137,6 +137,11 @@ void handler_cost_book(void)
 {
 }
 
+void idle_waits_counts(uint64_t *ret_waits, uint64_t *ret_ns)
+{
+	*ret_waits = *ret_ns = 0;
+}
+
 void budget_wait(uint64_t duration_ns)
 {
 	(void)duration_ns;

@@ -34,6 +34,7 @@ static struct stream_lock entered(uint32_t tid, const char *class_name, uint32_t
 		.thread = "",
 		.owner = "",
 		.waker = "",
+		.waits = 1,
 	};
 }
 
@@ -157,6 +158,26 @@ static void idle_waits_show_when_asked_for(void **state)
 	r = ask(t0 + S, 60 * S, true);
 	assert_int_equal(r.n, 1);
 	assert_true(r.rows[0].idle);
+	locks_rows_free(&r);
+}
+
+static void a_sum_of_idle_waits_counts_as_many_and_is_none_of_the_longest(void **state)
+{
+	struct stream_lock w = entered(1, "Queue", 7, t0, 5 * MS);
+	struct locks_rows r;
+
+	(void)state;
+	locks_add(locks, &w, true, t0 + S);
+	w.begin_ns += 10 * MS;
+	w.duration_ns = 900 * MS;
+	w.flags = WIRE_LOCK_SUM;
+	w.waits = 300;
+	locks_add(locks, &w, true, t0 + S);
+	r = ask(t0 + S, 60 * S, true);
+	assert_int_equal(r.n, 1);
+	assert_int_equal(r.rows[0].waits, 301);
+	assert_int_equal(r.rows[0].total_ns, 905 * MS);
+	assert_int_equal(r.rows[0].longest_ns, 5 * MS);
 	locks_rows_free(&r);
 }
 
@@ -647,6 +668,7 @@ int main(void)
 		TEST(what_is_older_than_asked_for_is_left_out),
 		TEST(the_same_class_with_another_identity_is_another_lock),
 		TEST(idle_waits_show_when_asked_for),
+		TEST(a_sum_of_idle_waits_counts_as_many_and_is_none_of_the_longest),
 		TEST(totals_stay_true_when_locks_churn),
 		TEST(locks_of_a_class_are_one_row),
 		TEST(classes_keep_their_waits_when_locks_churn),

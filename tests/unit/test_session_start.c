@@ -50,7 +50,7 @@ static void a_start_leaves_the_signals_to_the_host_where_it_can(void **state)
 	config.cpu_interval_ns = NS_PER_MS;
 	t = add_with_fifos(events_path, &control);
 	start = read_start(control);
-	assert_int_equal(start.flags, WIRE_START_HOST);
+	assert_int_equal(start.flags, WIRE_START_IDLE_APART | WIRE_START_HOST);
 	assert_int_equal(start.interval_ns, 2 * NS_PER_MS);
 	assert_int_equal(t->host_interval_ns, 2 * NS_PER_MS);
 	hello(agent_fd, start.session);
@@ -62,7 +62,7 @@ static void a_start_leaves_the_signals_to_the_host_where_it_can(void **state)
 
 	assert_int_equal(target_start(t, 10 * NS_PER_MS, true), 0);
 	start = read_start(control);
-	assert_int_equal(start.flags, WIRE_START_NO_BUDGET);
+	assert_int_equal(start.flags, WIRE_START_IDLE_APART | WIRE_START_NO_BUDGET);
 	assert_int_equal(start.interval_ns, 10 * NS_PER_MS);
 	assert_int_equal(t->host_interval_ns, 0); /* whatever the agent says of the host now */
 	say_engine(5, 0, NS_PER_MS); /* timers, whatever it was asked for: the tick's */
@@ -73,7 +73,7 @@ static void a_start_leaves_the_signals_to_the_host_where_it_can(void **state)
 	host_gives_ns = 0; /* refused since */
 	assert_int_equal(target_start(t, NS_PER_MS, false), 0);
 	start = read_start(control);
-	assert_int_equal(start.flags, 0);
+	assert_int_equal(start.flags, WIRE_START_IDLE_APART);
 	assert_int_equal(start.interval_ns, NS_PER_MS);
 	close(control);
 	close(agent_fd);

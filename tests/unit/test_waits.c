@@ -59,6 +59,43 @@ void walk_anchor_sig(struct walk *w, uint64_t java_thread)
 	w->virtual_name[0] = '\0';
 }
 
+/* A frame that says nothing, then what the test says, which the thread's anchor leads to. */
+static enum idle_sight sight; /* of the second frame */
+static uint8_t frame_kind = WIRE_KIND_C2;
+static uint64_t anchor_sp, return_address;
+static uint32_t looks;
+
+void walk_anchor_until_sig(struct walk *w, uint64_t java_thread, walk_enough_fn *enough)
+{
+	walk_anchor_sig(w, java_thread);
+	w->frames[0].where = IDLE_UNDECIDED;
+	w->frames[0].kind = frame_kind;
+	looks++;
+	if (enough(w, anchor_sp + 64))
+		return;
+	w->frames[w->n++] = (struct walk_frame){ .where = sight, .kind = WIRE_KIND_C2 };
+	(void)enough(w, anchor_sp + 96);
+}
+
+enum idle_sight walker_method_idle(uint64_t where)
+{
+	return (enum idle_sight)where;
+}
+
+uint64_t walk_anchor_sp_sig(uint64_t java_thread)
+{
+	(void)java_thread;
+	return anchor_sp;
+}
+
+uint64_t walk_mark_hash_sig(const struct walk_mark *mark, uint64_t java_thread)
+{
+	(void)java_thread;
+	assert_int_equal(mark->slots[0], 7); /* right below the caller's frame */
+	assert_int_equal(mark->slots[1], 0);
+	return return_address;
+}
+
 void virtual_identity(struct ring_sample *head)
 {
 	head->virtual_id = 0;
@@ -181,7 +218,16 @@ static void counts_are(uint64_t too_short, uint64_t unpaired)
 	assert_int_equal(ends, unpaired);
 }
 
-static uint64_t short_before, unpaired_before;
+static uint64_t short_before, unpaired_before, idle_before, idle_ns_before;
+
+static void idle_are(uint64_t waits, uint64_t ns)
+{
+	uint64_t n, sum;
+
+	idle_waits_counts(&n, &sum);
+	assert_int_equal(n - idle_before, waits);
+	assert_int_equal(sum - idle_ns_before, ns);
+}
 
 static void begin(uint64_t thread, uint64_t key, enum wire_wait how)
 {
@@ -214,7 +260,14 @@ static int setup(void **state)
 	carrier_number = n_told = 0;
 	writer_says = WRITER_OK;
 	clock_ns = 10 * NS_PER_S;
-	events = (struct events){ .on = 1u << WIRE_EVENT_LOCK, .lock_min_ns = MIN };
+	events = (struct events){ .on = 1u << WIRE_EVENT_LOCK, .lock_min_ns = MIN,
+				  .idle_apart = true };
+	sight = IDLE_NO;
+	frame_kind = WIRE_KIND_C2;
+	anchor_sp = 4096;
+	return_address = 5;
+	looks = 0;
+	idle_waits_counts(&idle_before, &idle_ns_before);
 	waits_counts(&short_before, &ns, &unpaired_before);
 	if (ring_init(&agent.ring, 64 << 10) < 0 || events_push_init() < 0)
 		return -1;
@@ -292,6 +345,157 @@ static void short_wait_is_only_counted(void **state)
 	assert_int_equal(read_.n, 0);
 	assert_int_equal(books()->taken, 0);
 	counts_are(short_before + 1, unpaired_before);
+}
+
+/* ---- for want of work ---- */
+
+static void wait_for_work(uint64_t thread, uint64_t ns)
+{
+	begin(thread, thread, WIRE_WAIT_PARK);
+	clock_ns += ns - 1;
+	end(thread, thread, WIRE_WAIT_PARK);
+}
+
+static void idle_waits_are_told_in_sums(void **state)
+{
+	(void)state;
+	sight = IDLE_YES;
+	wait_for_work(64, 5 * MIN); /* a thread's first is told at once */
+	drain();
+	assert_int_equal(read_.n, 1);
+	assert_int_equal(read_.last.flags & WIRE_LOCK_SUM, WIRE_LOCK_SUM);
+	assert_int_equal(read_.last.size, 1);
+	for (int i = 0; i < 100; i++)
+		wait_for_work(64, i % 2 ? MIN / 2 : 5 * MIN); /* short ones, too */
+	drain();
+	assert_int_equal(read_.n, 1);
+	clock_ns += NS_PER_S;
+	wait_for_work(64, 2 * MIN);
+	drain();
+	assert_int_equal(read_.n, 2);
+	assert_int_equal(read_.last.size, 101);
+	assert_int_equal(read_.last.weight, 50 * (MIN / 2 + 5 * MIN) + 2 * MIN);
+	assert_int_equal(read_.last.class_handle, CLASS);
+	assert_in_range(read_.last.mono_ns + read_.last.weight, clock_ns - 9, clock_ns); /* ends now */
+	idle_are(102, 50 * (MIN / 2 + 5 * MIN) + 7 * MIN);
+	counts_are(short_before, unpaired_before);
+	assert_int_equal(books()->taken, 2);
+	books_are_exact();
+}
+
+static void task_that_waits_is_told_whatever_its_worker_did_before(void **state)
+{
+	(void)state;
+	sight = IDLE_YES;
+	wait_for_work(64, 5 * MIN);
+	wait_for_work(64, 5 * MIN);
+	drain();
+	read_.n = 0;
+	sight = IDLE_NO; /* at the same place, as far as a mark can tell: a long wait is looked at */
+	wait_for_work(64, 5 * MIN);
+	drain();
+	assert_int_equal(read_.n, 1);
+	assert_int_equal(read_.last.flags & WIRE_LOCK_SUM, 0);
+	assert_int_equal(read_.last.owner_tid, 3);
+	idle_are(2, 10 * MIN);
+}
+
+static void short_waits_at_a_known_place_need_no_look(void **state)
+{
+	(void)state;
+	sight = IDLE_YES;
+	wait_for_work(64, MIN / 2);
+	assert_int_equal(looks, 1);
+	for (int i = 0; i < 10; i++)
+		wait_for_work(64, MIN / 2);
+	assert_int_equal(looks, 1);
+	idle_are(11, 11 * MIN / 2);
+	sight = IDLE_NO;
+	return_address++; /* compiled anew, or called from elsewhere */
+	for (int i = 0; i < 10; i++)
+		wait_for_work(64, MIN / 2);
+	assert_int_equal(looks, 2);
+	return_address--; /* two places are known */
+	wait_for_work(64, MIN / 2);
+	assert_int_equal(looks, 2);
+	idle_are(12, 6 * MIN);
+	counts_are(short_before + 10, unpaired_before);
+}
+
+static void interpreted_frames_are_looked_at_each_time(void **state)
+{
+	(void)state;
+	sight = IDLE_YES;
+	frame_kind = WIRE_KIND_INTERPRETED; /* another method may have the same return address */
+	for (int i = 0; i < 10; i++)
+		wait_for_work(64, MIN / 2);
+	assert_int_equal(looks, 10);
+	idle_are(10, 5 * MIN);
+}
+
+static void monitors_are_never_idle_and_old_readers_know_no_sums(void **state)
+{
+	(void)state;
+	sight = IDLE_YES;
+	begin(64, 64, WIRE_WAIT_ENTER);
+	clock_ns += 5 * MIN;
+	end(64, 64, WIRE_WAIT_ENTER);
+	events.idle_apart = false;
+	wait_for_work(64, 5 * MIN);
+	wait_for_work(64, MIN / 2);
+	drain();
+	assert_int_equal(read_.n, 2);
+	assert_int_equal(looks, 0);
+	idle_are(0, 0);
+	counts_are(short_before + 1, unpaired_before);
+}
+
+/* However many threads a pool has. */
+static void idle_threads_tell_fifty_times_a_second_in_all(void **state)
+{
+	uint64_t told_waits = 0, told_ns = 0, began = clock_ns, took;
+
+	(void)state;
+	sight = IDLE_YES;
+	for (int i = 0; i < 20000; i++) {
+		wait_for_work(64 + 16u * (uint64_t)(i % 400), MIN);
+		clock_ns += MIN / 10;
+		for (const struct ring_sample *s; (s = ring_peek(&agent.ring, UINT64_MAX));) {
+			told_waits += s->size;
+			told_ns += s->weight;
+			ring_pop(&agent.ring);
+		}
+	}
+	took = clock_ns - began;
+	assert_true(books()->taken >= took / NS_PER_S * 45);
+	assert_true(books()->taken <= took / NS_PER_S * 50 + 50);
+	idle_are(20000, 20000 * MIN);
+	assert_true(told_waits <= 20000);
+	assert_true(told_waits > 10000); /* of the others their threads will tell */
+	assert_int_equal(told_ns, told_waits * MIN);
+	books_are_exact();
+}
+
+/* The agent's thread told of it while it went on: then its own end closes it. */
+static void long_idle_wait_is_told_alone(void **state)
+{
+	(void)state;
+	sight = IDLE_YES;
+	wait_for_work(64, 5 * MIN);
+	wait_for_work(64, 5 * MIN);
+	clock_ns += NS_PER_S;
+	drain();
+	begin(64, 64, WIRE_WAIT_PARK);
+	clock_ns += 2 * NS_PER_S;
+	round_trip();
+	assert_int_equal(n_told, 1);
+	end(64, 64, WIRE_WAIT_PARK);
+	for (int i = 0; i < 4; i++)
+		round_trip();
+	assert_int_equal(read_.last.mono_ns, told[0].mono_ns);
+	assert_int_equal(read_.last.flags, 0);
+	assert_int_equal(n_told, 1); /* no CLOSED */
+	idle_are(3, 10 * MIN + read_.last.weight);
 }
 
 static void end_without_its_begin_is_counted(void **state)
@@ -592,6 +796,13 @@ int main(void)
 		TEST(long_wait_comes_with_all_that_is_known_of_it),
 		TEST(owner_that_is_found_meanwhile_is_in_the_place_of_its_mark),
 		TEST(short_wait_is_only_counted),
+		TEST(idle_waits_are_told_in_sums),
+		TEST(task_that_waits_is_told_whatever_its_worker_did_before),
+		TEST(short_waits_at_a_known_place_need_no_look),
+		TEST(interpreted_frames_are_looked_at_each_time),
+		TEST(monitors_are_never_idle_and_old_readers_know_no_sums),
+		TEST(idle_threads_tell_fifty_times_a_second_in_all),
+		TEST(long_idle_wait_is_told_alone),
 		TEST(end_without_its_begin_is_counted),
 		TEST(virtual_thread_s_wait_ends_on_another_carrier),
 		TEST(begin_whose_end_was_not_told_is_forgotten_at_the_next),

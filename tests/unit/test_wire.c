@@ -318,9 +318,10 @@ static void a_line_that_cannot_be_is_sent_as_unknown(void **state)
 
 static void waits_and_allocations_come_back(void **state)
 {
-	struct wire_lock in[2] = {
-		{ 5000, UINT64_MAX, UINT32_MAX, WIRE_WAIT_PARK, WIRE_LOCK_OPEN, 1, UINT32_MAX, 7, 8, 9, 10 },
-		{ 4000, 1, 2, WIRE_WAIT_ENTER, 0, 0, 0, 0, 0, 0, 0 },
+	struct wire_lock in[3] = {
+		{ 5000, UINT64_MAX, UINT32_MAX, WIRE_WAIT_PARK, WIRE_LOCK_OPEN, 1, UINT32_MAX, 7, 8, 9, 10, 1 },
+		{ 4000, 1, 2, WIRE_WAIT_ENTER, 0, 0, 0, 0, 0, 0, 0, 1 },
+		{ 4500, 99, 2, WIRE_WAIT_PARK, WIRE_LOCK_SUM, 0, 0, 0, 0, 0, 0, UINT32_MAX },
 	};
 	struct wire_alloc alloc = { 77, 3, 4, 5, UINT64_MAX, 1 }, alloc_out;
 	struct wire_lock out;
@@ -330,11 +331,11 @@ static void waits_and_allocations_come_back(void **state)
 
 	(void)state;
 	wire_begin(&w, buf, WIRE_LOCK);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 3; i++)
 		assert_true(wire_put_lock(&w, &in[i]));
 	f = finish(&w);
 	wire_read(&r, &f);
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		memset(&out, 0, sizeof(out));
 		assert_int_equal(wire_next_lock(&r, &out), 1);
 		assert_int_equal(out.begin_ns, in[i].begin_ns);
@@ -343,6 +344,7 @@ static void waits_and_allocations_come_back(void **state)
 		assert_int_equal(out.wait, in[i].wait);
 		assert_int_equal(out.flags, in[i].flags);
 		assert_int_equal(out.identity, in[i].identity);
+		assert_int_equal(out.waits, in[i].waits);
 		assert_memory_equal(&out.owner_tid, &in[i].owner_tid, 4 * sizeof(uint32_t));
 	}
 	assert_int_equal(wire_next_lock(&r, &out), 0);
@@ -354,6 +356,21 @@ static void waits_and_allocations_come_back(void **state)
 	assert_int_equal(alloc_out.class_id, 5);
 	assert_int_equal(alloc_out.size, UINT64_MAX);
 	assert_int_equal(alloc_out.weight, 1);
+}
+
+static void a_record_that_stands_for_no_wait_is_refused(void **state)
+{
+	struct wire_lock l = { .begin_ns = 1, .flags = WIRE_LOCK_SUM, .waits = 0 };
+	struct wire_writer w;
+	struct wire_reader r;
+	struct wire_frame f;
+
+	(void)state;
+	wire_begin(&w, buf, WIRE_LOCK);
+	assert_true(wire_put_lock(&w, &l));
+	f = finish(&w);
+	wire_read(&r, &f);
+	assert_int_equal(wire_next_lock(&r, &l), -EBADMSG);
 }
 
 static void a_wait_of_an_unknown_kind_is_refused(void **state)
@@ -516,6 +533,7 @@ int main(void)
 		cmocka_unit_test(a_line_that_cannot_be_is_sent_as_unknown),
 		cmocka_unit_test(waits_and_allocations_come_back),
 		cmocka_unit_test(a_wait_of_an_unknown_kind_is_refused),
+		cmocka_unit_test(a_record_that_stands_for_no_wait_is_refused),
 		cmocka_unit_test(states_of_threads_come_back),
 		cmocka_unit_test(states_that_cannot_be_are_refused),
 		cmocka_unit_test(what_a_newer_agent_adds_is_skipped),

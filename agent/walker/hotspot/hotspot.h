@@ -20,5 +20,5 @@ uint64_t hotspot_bytes(void);
 /* Handler, between unwind_enter_sig() and unwind_leave_sig(). */
 void hotspot_walk_sig(struct walk *w, void *ucontext);
 /* The same from where a thread left Java: its own (in native state), or that of one that is blocked.
- */
-void hotspot_walk_anchor_sig(struct walk *w, uint64_t thread);
+ * @enough: see walk_anchor_until_sig(); NULL = the whole stack. */
+void hotspot_walk_anchor_sig(struct walk *w, uint64_t thread, walk_enough_fn *enough);

@@ -29,6 +29,7 @@ struct hot {
 	bool exact; /* the nmethod has debug information at exactly this pc */
 	bool behind; /* it has none there or behind: code of a barrier */
 	bool java_seen;
+	walk_enough_fn *enough; /* NULL = the whole stack */
 	bool yielding; /* the thread is in the middle of freezing or thawing its frames */
 	const char *broken; /* cause, once the walk cannot go on */
 };

@@ -201,6 +201,8 @@ static void walk(struct hot *h)
 			h->broken = "outside_stack";
 			return;
 		}
+		if (h->enough && h->enough(h->w, h->at.sp))
+			return;
 	}
 }
 
@@ -231,11 +233,11 @@ void hotspot_walk_sig(struct walk *w, void *ucontext)
 }
 
 /* An interrupted place may be anywhere; here it is a call, written down by the thread itself. */
-void hotspot_walk_anchor_sig(struct walk *w, uint64_t thread)
+void hotspot_walk_anchor_sig(struct walk *w, uint64_t thread, walk_enough_fn *enough)
 {
 	static const sigset_t nothing_blocked;
 	uint64_t own = java_thread_address_sig();
-	struct hot h = { .w = w, .thread = thread ? thread : own };
+	struct hot h = { .w = w, .thread = thread ? thread : own, .enough = enough };
 	struct anchor a;
 	struct blob b;
 

@@ -95,6 +95,17 @@ bool method_resolve(const struct method_copy *copy, struct walk_method *ret)
 	return true;
 }
 
+enum idle_sight method_idle(struct method_copy *copy)
+{
+	uint8_t known = __atomic_load_n(&copy->idle, __ATOMIC_RELAXED);
+
+	if (!known) {
+		known = 1 + (uint8_t)idle_frame(copy->text, copy->text + copy->class_len + 1);
+		__atomic_store_n(&copy->idle, known, __ATOMIC_RELAXED);
+	}
+	return (enum idle_sight)(known - 1);
+}
+
 /* A signed number is packed as 2n or -2n-1. */
 static int32_t next_signed(struct unsigned5 *r)
 {

@@ -22,6 +22,7 @@ struct method_copy {
 	uint16_t class_len, name_len, signature_len, file_len;
 	uint16_t code_len; /* bytes of bytecode */
 	uint16_t lines_len; /* of the compressed line table */
+	uint8_t idle; /* 1 + enum idle_sight; 0 = nobody has asked yet */
 	char text[]; /* class, name, signature, file, each with its NUL; then the line table */
 };
 
@@ -37,6 +38,8 @@ bool method_resolve(const struct method_copy *copy, struct walk_method *ret);
 /* "java/lang/String", "[B"; valid until the next call. NULL = none. */
 const char *class_resolve(const struct method_copy *copy);
 int32_t method_line(const struct method_copy *copy, int32_t bci);
+/* Application threads too. */
+enum idle_sight method_idle(struct method_copy *copy);
 
 /* Handler. */
 bool method_check_sig(uint64_t method); /* does it look like a Method* with a name? */

@@ -1,0 +1,259 @@
+/*
+ * See idle_waits.h. A thread that waits has a place in the table, which it alone writes to but for
+ * one moment: a place that nobody has used for a minute goes to whoever needs one. Should its thread
+ * live and wake up in that moment, a wait or two are counted to another thread. The counts of all
+ * are exact.
+ */
+#include "agent/events/idle_waits.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "agent/agent.h"
+#include "agent/events/events.h"
+#include "agent/walker/walker.h"
+
+#define PLACES	  1024u /* threads; of more all waits are looked at and counted, but told alone */
+#define PROBES	  8u
+#define SITES	  2u /* that are known again, of a thread */
+#define UNUSED_NS (60 * NS_PER_S)
+#define TELL_NS	  NS_PER_S /* a thread's sums are told that often, */
+#define PACE_NS	  (NS_PER_S / 50) /* and all threads' together no more often than that */
+
+/* Two lines of the cache. */
+struct idler {
+	uint64_t java_thread; /* 0 = free */
+	uint64_t seen_ns; /* the end of its last wait */
+	uint64_t waits, ns; /* not told yet */
+	uint64_t told_ns; /* when it told last */
+	struct walk_mark sites[SITES]; /* sp 0 = none */
+	uint8_t is_idle[SITES];
+	uint8_t next; /* site to be forgotten */
+} __attribute__((aligned(128)));
+_Static_assert(sizeof(struct idler) == 128, "two lines");
+
+/* Counters of all threads, spread so that few write to the same line. */
+#define LANES 16u
+struct lane {
+	uint64_t waits, ns;
+} __attribute__((aligned(64)));
+
+static struct idler *table;
+static uint32_t n_places; /* that were in use */
+static uint64_t next_tell_ns;
+static struct lane lanes[LANES];
+
+static uint32_t hash_of(uint64_t java_thread)
+{
+	return (uint32_t)((java_thread >> 4) * 0x9e3779b97f4a7c15ull >> 40);
+}
+
+/* ---- places ---- */
+
+static struct idler *find(uint64_t java_thread)
+{
+	struct idler *t = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; t && i < PROBES; i++) {
+		struct idler *p = &t[(hash_of(java_thread) + i) % PLACES];
+
+		if (__atomic_load_n(&p->java_thread, __ATOMIC_RELAXED) == java_thread)
+			return p;
+	}
+	return NULL;
+}
+
+static bool is_free(const struct idler *p, uint64_t owner, uint64_t now_ns)
+{
+	return !owner || now_ns > __atomic_load_n(&p->seen_ns, __ATOMIC_RELAXED) + UNUSED_NS;
+}
+
+/* NULL = there is no room. */
+static struct idler *claim(uint64_t java_thread, uint64_t now_ns)
+{
+	struct idler *t = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; t && i < PROBES; i++) {
+		struct idler *p = &t[(hash_of(java_thread) + i) % PLACES];
+		uint64_t owner = __atomic_load_n(&p->java_thread, __ATOMIC_RELAXED);
+
+		if (!is_free(p, owner, now_ns) ||
+		    !__atomic_compare_exchange_n(&p->java_thread, &owner, java_thread, false,
+						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		if (!owner)
+			__atomic_fetch_add(&n_places, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&p->seen_ns, now_ns, __ATOMIC_RELAXED);
+		p->waits = p->ns = p->told_ns = 0;
+		memset(p->sites, 0, sizeof(p->sites));
+		return p;
+	}
+	return NULL;
+}
+
+static struct idler *place_of(uint64_t java_thread, uint64_t now_ns)
+{
+	struct idler *p = find(java_thread);
+
+	return p ? p : claim(java_thread, now_ns);
+}
+
+/* ---- is it idle? ---- */
+
+bool idle_wait_known(uint64_t java_thread, bool *ret_idle)
+{
+	const struct idler *p = find(java_thread);
+	uint64_t sp = p ? walk_anchor_sp_sig(java_thread) : 0;
+
+	for (uint32_t i = 0; sp && i < SITES; i++) {
+		const struct walk_mark *mark = &p->sites[i];
+
+		if (mark->sp == sp && walk_mark_hash_sig(mark, java_thread) == mark->hash) {
+			*ret_idle = p->is_idle[i];
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A look under way: what is known of the frames so far. */
+struct look {
+	struct walk walk;
+	struct walk_mark mark;
+	uint32_t seen, slots; /* frames looked at; slots in the mark */
+	enum idle_sight sight;
+	bool no_mark; /* an interpreted frame is told from another by more than its return address */
+};
+
+static bool enough(struct walk *w, uint64_t sp)
+{
+	struct look *l = (struct look *)(void *)((char *)w - offsetof(struct look, walk));
+	uint64_t slot = (sp - l->mark.sp) / 8 - 1;
+
+	for (; l->seen < w->n && l->seen < IDLE_FRAMES_MAX && l->sight == IDLE_UNDECIDED; l->seen++) {
+		const struct walk_frame *f = &w->frames[l->seen];
+
+		l->no_mark |= f->kind == WIRE_KIND_INTERPRETED;
+		if (wire_kind_is_method(f->kind))
+			l->sight = walker_method_idle(f->where);
+	}
+	if (l->sight != IDLE_UNDECIDED || l->seen == IDLE_FRAMES_MAX)
+		return true;
+	l->no_mark |= l->slots == WALK_MARK_SLOTS || slot > UINT16_MAX;
+	if (!l->no_mark)
+		l->mark.slots[l->slots++] = (uint16_t)slot;
+	return false;
+}
+
+static void remember(uint64_t java_thread, struct look *l)
+{
+	struct idler *p = place_of(java_thread, mono_ns());
+
+	if (!p || l->no_mark || !l->mark.sp)
+		return;
+	l->mark.hash = walk_mark_hash_sig(&l->mark, java_thread);
+	p->next = (uint8_t)((p->next + 1u) % SITES);
+	p->sites[p->next] = l->mark;
+	p->is_idle[p->next] = l->sight == IDLE_YES;
+}
+
+bool idle_wait_look(uint64_t java_thread)
+{
+	struct look l = { .mark.sp = walk_anchor_sp_sig(java_thread) };
+	int buffer = events_frames(&l.walk.frames);
+
+	if (buffer < 0)
+		return false; /* it is told, and the reader sees what it is */
+	walk_anchor_until_sig(&l.walk, java_thread, enough);
+	(void)enough(&l.walk, 0); /* what came with the end of the stack */
+	events_frames_done(buffer);
+	remember(java_thread, &l);
+	return l.sight == IDLE_YES;
+}
+
+/* ---- sums ---- */
+
+/* true = nobody else tells now. */
+static bool may_tell(uint64_t now_ns)
+{
+	uint64_t next = __atomic_load_n(&next_tell_ns, __ATOMIC_RELAXED);
+
+	return now_ns >= next && __atomic_compare_exchange_n(&next_tell_ns, &next, now_ns + PACE_NS,
+							     false, __ATOMIC_RELAXED,
+							     __ATOMIC_RELAXED);
+}
+
+static void count(uint64_t java_thread, uint64_t ns)
+{
+	struct lane *lane = &lanes[hash_of(java_thread) % LANES];
+
+	__atomic_fetch_add(&lane->waits, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&lane->ns, ns, __ATOMIC_RELAXED);
+}
+
+bool idle_wait_count(uint64_t java_thread, uint64_t duration_ns, uint64_t now_ns,
+		     struct idle_sum *ret)
+{
+	struct idler *p = java_thread ? place_of(java_thread, now_ns) : NULL;
+
+	count(java_thread, duration_ns);
+	*ret = (struct idle_sum){ 1, duration_ns };
+	if (p)
+		__atomic_store_n(&p->seen_ns, now_ns, __ATOMIC_RELAXED);
+	if (!p)
+		return may_tell(now_ns);
+	if (duration_ns >= IDLE_ALONE_NS && may_tell(now_ns))
+		return true;
+	p->waits++;
+	p->ns += duration_ns;
+	if (now_ns < p->told_ns + TELL_NS || !may_tell(now_ns))
+		return false;
+	*ret = (struct idle_sum){ p->waits, p->ns };
+	p->waits = p->ns = 0;
+	p->told_ns = now_ns;
+	return true;
+}
+
+void idle_waits_counts(uint64_t *ret_waits, uint64_t *ret_ns)
+{
+	*ret_waits = *ret_ns = 0;
+	for (uint32_t i = 0; i < LANES; i++) {
+		*ret_waits += __atomic_load_n(&lanes[i].waits, __ATOMIC_RELAXED);
+		*ret_ns += __atomic_load_n(&lanes[i].ns, __ATOMIC_RELAXED);
+	}
+}
+
+/* ---- agent's thread ---- */
+
+int idle_waits_begin(void)
+{
+	void *p;
+
+	if (table)
+		return 0;
+	p = mmap(NULL, PLACES * sizeof(*table), PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return -ENOMEM;
+	__atomic_store_n(&table, p, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void idle_waits_end(void)
+{
+	if (table)
+		(void)syscall(SYS_madvise, table, PLACES * sizeof(*table), MADV_DONTNEED);
+	__atomic_store_n(&n_places, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&next_tell_ns, 0, __ATOMIC_RELAXED);
+}
+
+/* The places of a few threads lie on a page each. */
+uint64_t idle_waits_bytes(void)
+{
+	uint64_t bytes = 4096ull * __atomic_load_n(&n_places, __ATOMIC_RELAXED);
+
+	return bytes < PLACES * sizeof(*table) ? bytes : PLACES * sizeof(*table);
+}
