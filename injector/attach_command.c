@@ -109,16 +109,16 @@ static int ask(struct inject *in, int protocol, const char *const words[4], char
 	int r;
 
 	if (len < 0)
-		return fault_set(in->fault, E2BIG, FAULT_ATTACH, "the command is too long");
+		return fault_set(in->fault, E2BIG, FAULT_ATTACH, "the attach command is too long");
 	r = attach_connect(in, &socket);
 	if (r < 0)
 		return r;
 	r = send_all(in, socket, request, (size_t)len);
 	if (r < 0)
-		return fault_set(in->fault, -r, FAULT_ATTACH, "send the command: ");
+		return fault_set(in->fault, -r, FAULT_ATTACH, "cannot send the attach command: ");
 	r = receive_all(in, socket, reply, size);
 	if (r < 0)
-		return fault_set(in->fault, -r, FAULT_ATTACH, "read the JVM's answer: ");
+		return fault_set(in->fault, -r, FAULT_ATTACH, "cannot read the JVM's answer: ");
 	return 0;
 }
 
@@ -134,8 +134,7 @@ int attach_command(struct inject *in, const char *const words[4], char *reply, s
 		if (attach_protocol_of(reply) < protocol)
 			return fault_set(
 				in->fault, E2BIG, FAULT_ATTACH,
-				"a word of the command is longer than the %d bytes that this "
-				"JVM takes (JDK 24 and later take more)",
+				"a word of the command is longer than the %d bytes that this JVM accepts (JDK 24 and later accept more)",
 				ARGUMENT_1);
 	}
 	return ask(in, protocol, words, reply, size);

@@ -136,7 +136,7 @@ static int check_foreign_socket(struct inject *in, int why)
 	if (why == -EPROTO && (fd < 0 || st.st_uid != in->uid || listens_already(in)))
 		return fault_set(
 			in->fault, EADDRINUSE, FAULT_SOCKET,
-			"another process has its attach socket's name, .java_pid%d: a /tmp shared by two pods",
+			"another process uses its attach socket's name, .java_pid%d: two pods probably share this /tmp",
 			in->ns_pid);
 	if (why == -ECONNREFUSED && fd >= 0 && st.st_uid != in->uid && tmp >= 0) {
 		/* of a dead JVM of another user: this one could not remove it */
@@ -158,7 +158,7 @@ int attach_send_signal(struct inject *in)
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY, "process %d has ended", in->pid);
 	if (maps_read(in->proc_dfd, &maps) < 0 || maps.runtime != RUNTIME_HOTSPOT ||
 	    !(proc_signal_mask(status, "SigCgt:") & 1ull << (SIGQUIT - 1)))
-		return fault_set(in->fault, EAGAIN, FAULT_SIGNAL, "it does not catch SIGQUIT");
+		return fault_set(in->fault, EAGAIN, FAULT_SIGNAL, "the JVM does not handle SIGQUIT, which an attach needs");
 	/* an earlier attach's has not been taken yet: it will do, a second would be a thread dump
 	 */
 	if (attach_sigquit_pending(in))
@@ -177,14 +177,14 @@ static int no_socket(struct inject *in, int last)
 	}
 	if (!attach_file_give_up(in))
 		return fault_set(in->fault, ETIMEDOUT, FAULT_SOCKET,
-				 "it did not take SIGQUIT in time");
+				 "the JVM did not react to SIGQUIT in time");
 	if (last == -EPROTO || last == -EAGAIN) /* listens, or lets its backlog fill */
 		fault_set(in->fault, EADDRINUSE, FAULT_SOCKET,
 			  "another process listens on its attach socket's name, .java_pid%d",
 			  in->ns_pid);
 	fault_set(
 		in->fault, ETIMEDOUT, FAULT_SOCKET,
-		"it took SIGQUIT but opened no attach socket: attaching is switched off in it (last: %s)",
+		"the JVM got SIGQUIT but opened no attach socket: attaching is switched off in it (last error: %s)",
 		strerror(-last));
 	in->fault->flags |= FAULT_PERMANENT;
 	return -ETIMEDOUT;
@@ -242,7 +242,7 @@ static int connect_or_ask(struct inject *in, int *ret_socket)
 		return 0;
 	}
 	if (r != -ENOENT && r != -ECONNREFUSED && r != -EPROTO)
-		return fault_set(in->fault, -r, FAULT_SOCKET, "connect to its attach socket: ");
+		return fault_set(in->fault, -r, FAULT_SOCKET, "cannot connect to the JVM's attach socket: ");
 	r = check_foreign_socket(in, r);
 	if (r == 0)
 		r = attach_file_make(in);

@@ -39,7 +39,7 @@ static int check_tasks(struct inject *in, const char *hierarchy, const char *pat
 	if (used + TASKS_NEEDED <= limit)
 		return 0;
 	return fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT,
-			 "no_thread_headroom: %llu of %llu tasks (pids.max) are in use", used,
+			 "too few threads are left: %llu of the %llu that its cgroup allows (pids.max) are in use", used,
 			 limit);
 }
 
@@ -82,7 +82,7 @@ static int check_memory(struct inject *in, const char *hierarchy, const char *pa
 		return 0;
 	return fault_set(
 		in->fault, EAGAIN, FAULT_PREFLIGHT,
-		"no_memory_headroom: %llu of %llu MB of its cgroup are in use, %llu are needed",
+		"too little memory is left: %llu of %llu MB of its cgroup are in use, the agent needs %llu",
 		used >> 20, max >> 20, BYTES_NEEDED >> 20);
 }
 
@@ -100,7 +100,7 @@ static bool is_frozen(const struct inject *in, const char *hierarchy, const char
 static int check_frozen(struct inject *in, const char *hierarchy, const char *path)
 {
 	return is_frozen(in, hierarchy, path) ? fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT,
-							  "frozen: its cgroup is frozen")
+							  "the JVM is frozen: its cgroup has been frozen")
 					      : 0;
 }
 

@@ -20,11 +20,11 @@ static int check_place(struct inject *in, const char **ret_ok)
 	int r;
 
 	if (in->root_dfd < 0)
-		return fault_set(in->fault, EACCES, FAULT_PLACEMENT, "its /tmp cannot be seen: ");
+		return fault_set(in->fault, EACCES, FAULT_PLACEMENT, "the JVM's /tmp cannot be read: ");
 	r = files_as_target(in);
 	files_as_root();
 	if (r < 0)
-		return fault_set(in->fault, EACCES, FAULT_PLACEMENT, "only root can tell: ");
+		return fault_set(in->fault, EACCES, FAULT_PLACEMENT, "only root can check this: ");
 	r = place_look(in, &strategy, &against);
 	if (r < 0) {
 		in->fault->flags |= FAULT_PERMANENT; /* it is a no, not a refusal to us */
@@ -32,10 +32,10 @@ static int check_place(struct inject *in, const char **ret_ok)
 	}
 	if (strategy == INJECT_MOUNT) {
 		snprintf(text, sizeof(text),
-			 "/tmp is %s: the library is mounted there while it is loaded", against);
+			 "/tmp is %s, so the agent's library is mounted there while it is loaded", against);
 		*ret_ok = text;
 	} else if (strategy == INJECT_OVER) {
-		*ret_ok = "/tmp is not writable: a tmpfs lies over it while it is attached to";
+		*ret_ok = "/tmp is not writable, so a small tmpfs covers it during the attach";
 	}
 	return 0;
 }
@@ -62,7 +62,7 @@ static void print(bool json, const char *name, enum verdict verdict, const char 
 
 	if (!json) {
 		printf("%-8s %-9s %s%s%s\n", words[verdict], name, finding,
-		       change ? "; to change it: " : "", change ? change : "");
+		       change ? ". What to do: " : "", change ? change : "");
 		return;
 	}
 	printf("{\"check\":\"%s\",\"verdict\":\"%s\",\"finding\":", name, words[verdict]);
@@ -86,8 +86,8 @@ static enum verdict verdict_of(int r, const struct fault *f)
 
 static const char *who_may_look(void)
 {
-	return geteuid() ? "run it as root"
-			 : "run it with CAP_SYS_PTRACE; this root may not look into it";
+	return geteuid() ? "run this command as root"
+			 : "run this command with CAP_SYS_PTRACE; without it this root cannot look into the process";
 }
 
 static enum verdict report(bool json, const struct check *c, int r, const struct fault *f,
@@ -106,7 +106,7 @@ static enum verdict report(bool json, const struct check *c, int r, const struct
 
 void check_say_unseen(bool json, const char *name, const struct fault *f)
 {
-	const struct check c = { .name = name, .ok = "", .change = "a process that runs" };
+	const struct check c = { .name = name, .ok = "", .change = "name a process that is running" };
 
 	(void)report(json, &c, -f->code, f, NULL);
 }
@@ -119,10 +119,9 @@ static enum verdict worse(enum verdict a, enum verdict b)
 int check_all(struct inject *in, bool json)
 {
 	struct check place = { .name = "place",
-			       .ok = "the library can lie in its /tmp",
+			       .ok = "the agent's library can be placed in the JVM's /tmp",
 			       .change =
-				       "give it a /tmp that it may write, such as a tmpfs, or set "
-				       "attach.tmpfs_over_tmp" };
+				       "give the container a writable /tmp, such as a tmpfs, or set attach.tmpfs_over_tmp: true" };
 	enum verdict all = VERDICT_OK;
 	struct fault f;
 	int r;
@@ -139,6 +138,6 @@ int check_all(struct inject *in, bool json)
 	f = (struct fault){ 0 };
 	r = check_place(in, &place.ok);
 	if (f.code == ENOTDIR || f.code == ELOOP || strncmp(f.what, "/tmp/kindling", 13) == 0)
-		place.change = "take away what lies at /tmp/kindling in it; it is not ours";
+		place.change = "remove /tmp/kindling in the JVM's container; kindling did not create it";
 	return (int)worse(all, report(json, &place, r, &f, NULL));
 }

@@ -24,8 +24,7 @@ int copies_check(struct inject *in)
 	if (n < COPIES_MAX)
 		return 0;
 	fault_set(in->fault, ENOSPC, FAULT_PREFLIGHT,
-		  "%d copies of the agent from earlier attaches are in it, and its C library "
-		  "gives none back before it ends",
+		  "%d copies of the agent from earlier attaches are loaded, and this C library (musl) cannot unload them",
 		  n);
 	in->fault->flags |= FAULT_PERMANENT;
 	return -ENOSPC;

@@ -38,7 +38,7 @@ static const char *without_monitors(struct inject *in)
 	int used = vmclasses_virtual_threads(in);
 
 	if (used < 0)
-		return "monitors if no virtual threads are in use, which cannot be told";
+		return "monitors only if no virtual threads are in use, which could not be found out";
 	if (used)
 		return "no monitors: virtual threads are in use, whose yields that would slow until "
 		       "the JVM ends (events.lock.monitors: always takes it)";
@@ -47,7 +47,7 @@ static const char *without_monitors(struct inject *in)
 
 static int unknown(struct inject *in, int r)
 {
-	static const char why[] = "which events it gives cannot be told: its memory cannot be read";
+	static const char why[] = "it is unknown which events can be collected: the JVM's memory cannot be read";
 
 	if (r == -EACCES || r == -EPERM)
 		return fault_set(in->fault, -r, FAULT_PREFLIGHT, "%s: ", why);
@@ -68,7 +68,7 @@ int events_check(struct inject *in)
 	if (archives < 0)
 		return unknown(in, archives);
 	if (archives)
-		parks = "no parks: it archives its classes at its end, and would print a line about ours";
+		parks = "no parks: this JVM archives its classes when it ends, and would print a warning about the agent's class";
 	if (vmflags_version(in, &version) == 0 && version.feature < ALLOCATIONS_SINCE)
 		allocations = "no allocations: they need JDK 11 or later";
 	monitors = without_monitors(in);

@@ -120,19 +120,19 @@ int jdk_check(struct inject *in)
 
 	if (in->looks && (r == -EACCES || r == -EPERM))
 		return fault_set(in->fault, -r, FAULT_PREFLIGHT,
-				 "read its version in its memory: ");
+				 "cannot read the JDK's version from the JVM's memory: ");
 	if (r < 0)
 		return 0;
 	if (jdk_bug_affects(JDK_BUG_SOCKET, v) && in->root_dfd >= 0 && lost_its_socket(in)) {
 		fault_set(
 			in->fault, ENOTSUP, FAULT_PREFLIGHT,
-			"its attach socket was deleted, and JDK %s cannot make another (JDK %s can)",
+			"its attach socket was deleted, and JDK %s cannot create another (JDK %s can)",
 			version_text(v, is),
 			version_text(jdk_bug_fixed_in(JDK_BUG_SOCKET, v), good));
 		in->fault->flags |= FAULT_PERMANENT;
 		return -ENOTSUP;
 	}
-	snprintf(text, sizeof(text), "JDK %s: no known bug is in the way", version_text(v, is));
+	snprintf(text, sizeof(text), "JDK %s has no known bug that makes attaching unsafe", version_text(v, is));
 	in->found = text;
 	return 0;
 }

@@ -52,7 +52,7 @@ int inject_open(struct inject *in)
 	in->root_dfd = openat(in->proc_dfd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (in->root_dfd < 0)
 		return fault_set(in->fault, errno, FAULT_NAMESPACE,
-				 "open the root of process %d: ", in->pid);
+				 "cannot open the root directory of process %d: ", in->pid);
 	in->mnt_ns_fd = openat(in->proc_dfd, "ns/mnt", O_RDONLY | O_CLOEXEC);
 	in->cgroup_dfd = open("/sys/fs/cgroup", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return 0;
@@ -78,7 +78,7 @@ static int forward_start(struct inject *in, int control_fd)
 	ssize_t n = read(STDIN_FILENO, frame, sizeof(frame));
 
 	if (n <= 0 || write(control_fd, frame, (size_t)n) != n)
-		return fault_set(in->fault, EIO, FAULT_INTERNAL, "no START frame on stdin");
+		return fault_set(in->fault, EIO, FAULT_INTERNAL, "there is no START frame on stdin");
 	return 0;
 }
 
@@ -114,15 +114,15 @@ static int wait_for_hello(struct inject *in, const struct placement *p)
 			return 0;
 		if (!inject_alive(in))
 			return fault_set(in->fault, ESRCH, FAULT_HELLO,
-					 "the process ended while it was attached to");
+					 "the process ended during the attach");
 		if (names_are_gone(p) && ++gone > GONE_TURNS)
 			return fault_set(in->fault, EAGAIN, FAULT_HELLO,
-					 "%s was taken away while the agent was loaded", p->dir);
+					 "%s was deleted while the agent was being loaded", p->dir);
 		if (fd.revents & POLLHUP) /* a FIFO whose writer has closed, poll(2): do not spin */
 			inject_pause_ms(2);
 	}
 	return fault_set(in->fault, ETIMEDOUT, FAULT_HELLO,
-			 "the agent was loaded but did not speak in time");
+			 "the agent was loaded but did not answer in time");
 }
 
 static void answer(int result_fd, const struct inject_result *result, const int fds[2])
@@ -248,10 +248,10 @@ static int parse_options(struct arguments *args, int argc, char **argv)
 			 n <= DEADLINE_MS_MAX / 1000)
 			args->deadline_ms = n * 1000;
 		else if (strcmp(argv[at], "--deadline") == 0)
-			return person_wrong("--deadline wants seconds, 1 to %d",
+			return person_wrong("--deadline takes a number of seconds from 1 to %d",
 					    DEADLINE_MS_MAX / 1000);
 		else
-			return person_wrong("there is no option %.40s", argv[at]);
+			return person_wrong("%.40s is not an option", argv[at]);
 	}
 	return at;
 }
@@ -289,7 +289,7 @@ int main(int argc, char **argv)
 	if (at == argc)
 		return person_help(true);
 	if (!number(argv[at], &n) || n == 0 || n > INT32_MAX) {
-		person_wrong("\"%.40s\" is no pid", argv[at]);
+		person_wrong("\"%.40s\" is not a pid", argv[at]);
 		return 2;
 	}
 	in.pid = (pid_t)n;

@@ -96,6 +96,6 @@ int nproc_check(struct inject *in)
 	    count(in, uid, limit) + TASKS_NEEDED <= limit)
 		return 0;
 	return fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT,
-			 "no_thread_headroom: its user has all of its %llu threads (RLIMIT_NPROC)",
+			 "too few threads are left: its user has all of the %llu that it may have (RLIMIT_NPROC)",
 			 limit);
 }

@@ -62,7 +62,7 @@ static bool is_tmp(const struct inject *in, int fd)
 static int busy(struct inject *in)
 {
 	return fault_set(in->fault, EBUSY, FAULT_PLACEMENT,
-			 "another attach to its container has not ended: ");
+			 "another attach to the same container is still under way: ");
 }
 
 /* /tmp itself, locked. -EAGAIN = it is another by now, or somebody else's. */
@@ -132,7 +132,7 @@ int over_lay(struct inject *in)
 
 	if (is_namespace_of_host(in))
 		return fault_set(in->fault, EPERM, FAULT_PLACEMENT,
-				 "no writable /tmp, and nothing is laid over the host's");
+				 "the JVM has no writable /tmp, and kindling never covers the host's /tmp with a tmpfs");
 	for (;; inject_pause_ms(PAUSE_MS)) {
 		CLEANUP(fd_closep) int tmp = files_open_tmp(in);
 
@@ -146,7 +146,7 @@ int over_lay(struct inject *in)
 		in->covered_fd = fd_close(in->covered_fd);
 		if (r != -EAGAIN)
 			return fault_set(in->fault, -r, FAULT_PLACEMENT,
-					 "no writable /tmp, and nothing can be laid over it: ");
+					 "the JVM has no writable /tmp, and no tmpfs can be mounted over it: ");
 		if (inject_remaining_ms(in) == 0)
 			return busy(in);
 	}

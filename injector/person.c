@@ -86,7 +86,7 @@ static int check(struct inject *in, char **argv)
 		} else if (strcmp(*word, "over_tmp=1") == 0) {
 			in->may_cover = true;
 		} else {
-			person_wrong("check takes no word %.40s", *word);
+			person_wrong("check does not know the word %.40s", *word);
 			return 2;
 		}
 	}
@@ -108,19 +108,19 @@ static int translate(struct inject *in, char **argv, const char *words[4])
 	words[0] = argv[0];
 	if (strcmp(argv[0], "load") == 0) {
 		if (!argv[1] || (argv[2] && argv[3]))
-			return person_wrong("load wants a LIBRARY, and OPTIONS in one word");
+			return person_wrong("load takes a LIBRARY, and OPTIONS as one word");
 		in->loads = true;
 		words[1] = argv[1];
 		words[2] = argv[1][0] == '/' ? "true" : "false";
 		words[3] = argv[2];
 	} else if (strcmp(argv[0], "jcmd") == 0) {
 		if (!argv[1])
-			return person_wrong("jcmd wants a COMMAND, such as VM.version or help");
+			return person_wrong("jcmd takes a COMMAND, such as VM.version or help");
 		if (join(joined, sizeof(joined), argv + 1) < 0)
 			return person_wrong("the command is longer than %zu bytes", sizeof(joined));
 		words[1] = joined;
 	} else if (strcmp(argv[0], "properties") != 0 && strcmp(argv[0], "threaddump") != 0) {
-		return person_wrong("there is no command %.40s", argv[0]);
+		return person_wrong("%.40s is not a command", argv[0]);
 	} else if (argv[1]) {
 		return person_wrong("%s takes no argument", argv[0]);
 	}
@@ -136,7 +136,7 @@ int person_command(struct inject *in, char **argv)
 
 	in->fault = &f;
 	if (!argv[0]) {
-		person_wrong("no command is given");
+		person_wrong("a COMMAND is missing");
 		return 2;
 	}
 	if (strcmp(argv[0], "check") == 0)

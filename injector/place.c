@@ -40,14 +40,14 @@ static int no_directory(struct inject *in, int r)
 	if (!in->may_cover && (r == -EROFS || r == -EACCES || r == -EPERM))
 		return fault_set(
 			in->fault, -r, FAULT_PLACEMENT,
-			"no writable /tmp for its attach socket, and attach.tmpfs_over_tmp is off: ");
+			"the JVM has no writable /tmp for its attach socket, and attach.tmpfs_over_tmp is off: ");
 	return fault_set(in->fault, -r, FAULT_PLACEMENT, "make " PLACE_DIR " in the target: ");
 }
 
 static int refuse_stranger(const struct inject *in, const struct stat *st)
 {
 	return fault_set(in->fault, EPERM, FAULT_PLACEMENT,
-			 "/tmp/kindling of the target can be changed by others (uid %u, mode %o)",
+			 "other users can change /tmp/kindling in the JVM's container (uid %u, mode %o)",
 			 st->st_uid, st->st_mode & 07777);
 }
 
@@ -322,10 +322,10 @@ static int place_library(struct inject *in, const struct library *l, uint64_t ra
 	if (noexec)
 		return fault_set(
 			in->fault, EACCES, FAULT_PLACEMENT,
-			"/tmp of the target is noexec, and nothing can be mounted there: %s",
+			"/tmp in the JVM's container is noexec, and nothing can be mounted there: %s",
 			strerror(-mounted));
 	return fault_set(in->fault, -r, FAULT_PLACEMENT,
-			 "write to %s in the target (%s), or mount there: %s", p->dir, strerror(-r),
+			 "cannot write to %s in the JVM's container (%s), nor mount there: %s", p->dir, strerror(-r),
 			 strerror(-mounted));
 }
 
@@ -338,7 +338,7 @@ static int place_all(struct inject *in, const struct library *l, bool quiet, siz
 	int r;
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		return fault_set(in->fault, EIO, FAULT_INTERNAL, "no random number");
+		return fault_set(in->fault, EIO, FAULT_INTERNAL, "the kernel gave no random number");
 	snprintf(p->dir, sizeof(p->dir), PLACE_DIR);
 	snprintf(p->library, sizeof(p->library), "libkindling-%016llx%s.so",
 		 (unsigned long long)l->hash, quiet ? "" : "-loud");
@@ -352,7 +352,7 @@ static int place_all(struct inject *in, const struct library *l, bool quiet, siz
 	r = make_fifos(in, pipe_bytes, random, p);
 	if (r < 0)
 		return fault_set(in->fault, -r, FAULT_PLACEMENT,
-				 "make FIFOs in %s of the target: ", p->dir);
+				 "cannot create FIFOs in %s in the JVM's container: ", p->dir);
 	return 0;
 }
 
@@ -362,7 +362,7 @@ int place(struct inject *in, int library_fd, bool quiet, size_t pipe_bytes, stru
 	int r = library_read(library_fd, &l);
 
 	if (r < 0) {
-		r = fault_set(in->fault, -r, FAULT_PLACEMENT, "read the agent's library: ");
+		r = fault_set(in->fault, -r, FAULT_PLACEMENT, "cannot read the agent's library: ");
 	} else {
 		mode_t old = umask(0);
 

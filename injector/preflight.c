@@ -23,7 +23,7 @@ static int check_state(struct inject *in, const char *stat)
 	case 'T':
 	case 't':
 		return fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT,
-				 "the process is stopped; it is tried again when it runs");
+				 "the process is stopped (SIGSTOP); kindlingd tries again when it runs");
 	default:
 		return 0;
 	}
@@ -94,7 +94,7 @@ int preflight_identity(struct inject *in)
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY, "process %d has ended", in->pid);
 	if (in->start_time && proc_start_time(stat) != in->start_time)
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY,
-				 "pid %d is another process by now", in->pid);
+				 "process %d has ended, and its pid belongs to another process now", in->pid);
 	in->start_time = proc_start_time(stat);
 	r = read_ids(in, status);
 	return r < 0 ? r : check_state(in, stat);
@@ -106,13 +106,13 @@ static int check_runtime(struct inject *in)
 
 	if (r < 0)
 		return fault_set(in->fault, -r, FAULT_PREFLIGHT,
-				 "read maps of process %d: ", in->pid);
+				 "cannot read /proc/%d/maps: ", in->pid);
 	if (in->maps.runtime == RUNTIME_NONE)
 		return fault_set(in->fault, ENOEXEC, FAULT_PREFLIGHT,
-				 "process %d is no JVM: no libjvm.so is mapped", in->pid);
+				 "process %d is not a JVM: it has not loaded libjvm.so", in->pid);
 	if (in->maps.runtime == RUNTIME_OPENJ9) {
 		fault_set(in->fault, EOPNOTSUPP, FAULT_PREFLIGHT,
-			  "openj9: this JVM is not supported yet");
+			  "this is an OpenJ9 JVM, which kindling does not support yet");
 		in->fault->flags |= FAULT_PERMANENT;
 		return -EOPNOTSUPP;
 	}
@@ -166,17 +166,17 @@ static int check_options(struct inject *in)
 					 " is set in its environment");
 	if (o.disable_attach == 1)
 		return owner_forbids(in,
-				     "its owner forbids attaching: -XX:+DisableAttachMechanism");
+				     "its owner forbids attaching: the JVM was started with -XX:+DisableAttachMechanism");
 	if (o.dynamic_loading == 0 && in->loads)
 		return owner_forbids(in,
-				     "its owner forbids agents: -XX:-EnableDynamicAgentLoading");
+				     "its owner forbids agents: the JVM was started with -XX:-EnableDynamicAgentLoading");
 	if (o.crac && in->loads)
 		return owner_forbids(
 			in,
-			"crac: it is to be checkpointed (-XX:CRaCCheckpointTo), which open pipes prevent");
+			"the JVM is to be checkpointed (CRaC, -XX:CRaCCheckpointTo), and open pipes of an agent would prevent that");
 	if (in->looks && r < 0)
 		return fault_set(in->fault, -r, FAULT_PREFLIGHT,
-				 "read the options of process %d: ", in->pid);
+				 "cannot read the JVM options of process %d: ", in->pid);
 	return 0;
 }
 
@@ -194,12 +194,12 @@ static int check_signal(struct inject *in)
 		return 0;
 	if (in->looks && in->root_dfd < 0)
 		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
-				 "it does not catch SIGQUIT, and its /tmp cannot be seen: ");
+				 "the JVM does not handle SIGQUIT, and its /tmp cannot be read: ");
 	(void)read_options(in, &o, &len);
 	if (o.xrs)
-		return owner_forbids(in, "it was started with -Xrs and has no attach socket");
+		return owner_forbids(in, "the JVM was started with -Xrs and has no attach socket, so it cannot be attached to");
 	/* before the JVM has its handler the signal would end it */
-	fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT, "it does not catch SIGQUIT (yet)");
+	fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT, "the JVM does not handle SIGQUIT yet, which an attach needs");
 	in->fault->flags |= FAULT_RETRY_SOON;
 	return -EAGAIN;
 }
@@ -219,11 +219,11 @@ static int check_profilers(struct inject *in)
 	r = maps_read(in->proc_dfd, &maps);
 	if (r < 0)
 		return fault_set(in->fault, -r, FAULT_PREFLIGHT,
-				 "read maps of process %d: ", in->pid);
+				 "cannot read /proc/%d/maps: ", in->pid);
 	profilers_read_maps(in->proc_dfd, &set);
 	profilers_read_options(in->proc_dfd, &set);
 	if (set) {
-		snprintf(text, sizeof(text), "%s is in it; we sample on a signal of our own",
+		snprintf(text, sizeof(text), "%s is loaded in the JVM too; kindling uses a signal that it does not use",
 			 profilers_text(set, names));
 		in->found = text;
 	}
@@ -234,29 +234,29 @@ static int check_profilers(struct inject *in)
  * options, and its tables are what they will be. */
 /* clang-format off */
 const struct check preflight_checks[] = {
-	{ "process", preflight_identity, "it runs",
-	  "it is looked at again when it runs", NULL },
-	{ "runtime", check_runtime, "it is a HotSpot JVM",
-	  "a HotSpot JVM, 8 or later", NULL },
-	{ "cgroup", cgroup_check, "there is room for our threads and memory, and it is not frozen",
-	  "raise its pids.max or its memory limit, or thaw it", NULL },
-	{ "user", nproc_check, "its user may have more threads",
-	  "raise its RLIMIT_NPROC", NULL },
-	{ "copies", copies_check, "few copies of the agent from earlier attaches are in it",
-	  "restart it", NULL },
-	{ "signal", check_signal, "it catches SIGQUIT, or its attach socket is there",
-	  "start it without -Xrs; a JVM in its first moments is tried again soon", NULL },
-	{ "jdk", jdk_check, "no known bug of its JDK is in the way",
-	  "restart it, best with a newer update of its JDK", NULL },
-	{ "owner", check_options, "no option and no variable of its owner forbids it",
-	  "start it without that option or variable", NULL },
-	{ "seccomp", seccomp_check, "no filter ends it at a call of the agent's",
-	  "allow that call in its seccomp profile, or let it fail with an error",
-	  "kindling doctor --read-seccomp, as root; it stops a sleeping thread for some 50 us" },
+	{ "process", preflight_identity, "the process runs",
+	  "let it run again (SIGCONT); kindlingd then tries again by itself", NULL },
+	{ "runtime", check_runtime, "this is a HotSpot JVM",
+	  "run the application on a HotSpot JVM, version 8 or later", NULL },
+	{ "cgroup", cgroup_check, "the cgroup of the JVM has room for the agent's threads and memory, and is not frozen",
+	  "raise pids.max or the memory limit of the JVM's cgroup, or thaw the cgroup", NULL },
+	{ "user", nproc_check, "the JVM's user is below its limit of threads (RLIMIT_NPROC)",
+	  "raise the limit of threads of the JVM's user (RLIMIT_NPROC, ulimit -u)", NULL },
+	{ "copies", copies_check, "earlier attaches have not filled the JVM with old copies of the agent",
+	  "restart the JVM", NULL },
+	{ "signal", check_signal, "the JVM accepts attach requests: it handles SIGQUIT, or its attach socket exists",
+	  "start the JVM without -Xrs; if it has only just started, kindlingd tries again by itself", NULL },
+	{ "jdk", jdk_check, "this version of the JDK has no known bug that makes attaching unsafe",
+	  "restart the JVM, if possible with a newer update of its JDK", NULL },
+	{ "owner", check_options, "no JVM option and no environment variable forbids profiling",
+	  "start the JVM without that option or variable", NULL },
+	{ "seccomp", seccomp_check, "no seccomp filter would kill the JVM for a system call of the agent",
+	  "allow that system call in the seccomp profile, or make it fail with an error code instead",
+	  "run as root: kindling doctor --read-seccomp; it stops one sleeping thread of the JVM for about 50 us" },
 	{ "events", events_check,
-	  "it gives all events: cpu, wall, thread names, monitors, parks, allocations", NULL, NULL },
-	{ "profilers", check_profilers, "no other profiler is in it",
-	  "targets.foreign_profilers: share", NULL },
+	  "all events can be collected: cpu, wall, thread names, monitors, parks, allocations", NULL, NULL },
+	{ "profilers", check_profilers, "no other profiler is loaded in the JVM",
+	  "set targets.foreign_profilers: share", NULL },
 };
 /* clang-format on */
 const size_t preflight_check_count = ARRAY_SIZE(preflight_checks);

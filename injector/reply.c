@@ -37,13 +37,13 @@ int reply_check_load(const char *reply, struct fault *f)
 		f->flags |= FAULT_RETRY_SOON;
 	} else if (strstr(reply, "Dynamic agent loading is not enabled")) {
 		r = fault_set(f, EPERM, FAULT_ATTACH,
-			      "its owner forbids agents: -XX:-EnableDynamicAgentLoading");
+			      "its owner forbids agents: the JVM was started with -XX:-EnableDynamicAgentLoading");
 		f->flags |= FAULT_PERMANENT;
 	} else if (strstr(reply, "failed to map segment")) {
-		r = fault_set(f, EACCES, FAULT_LOAD, "/tmp of the target is mounted noexec");
+		r = fault_set(f, EACCES, FAULT_LOAD, "/tmp in the JVM's container is mounted noexec");
 	} else if (reply[0] == '\0') {
 		r = fault_set(f, EPROTO, FAULT_ATTACH,
-			      "the JVM closed the attach socket without an answer");
+			      "the JVM closed its attach socket without an answer");
 	} else {
 		r = fault_set(f, EPROTO, FAULT_LOAD, "the JVM did not load the agent: %s", line);
 	}

@@ -250,16 +250,16 @@ int seccomp_check(struct inject *in)
 		return 0;
 	if (in->looks && !in->reads_seccomp)
 		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
-				 "not read: it has a seccomp filter; an attach reads it");
+				 "the JVM has a seccomp filter that this command did not read; an attach reads it");
 	tid = find_sleeper(in);
 	r = tid ? stop_and_look(tid, &name) : -EBUSY;
 	if (r < 0 && in->looks)
 		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
-				 "not read: its seccomp filter cannot be read (%s)", strerror(-r));
+				 "the JVM has a seccomp filter that cannot be read (%s)", strerror(-r));
 	if (!name)
 		return 0;
 	fault_set(in->fault, EPERM, FAULT_PREFLIGHT,
-		  "seccomp: its filter ends the process at %s(), which the agent needs", name);
+		  "its seccomp filter would kill the JVM when the agent calls %s()", name);
 	in->fault->flags |= FAULT_PERMANENT;
 	return -EPERM;
 }

@@ -10,17 +10,17 @@ static const struct {
 	const char *name, *help;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "status", "every JVM: who it is, whether it streams, and its books", command_status },
-	{ "top", "the hottest methods of the last seconds, live", command_top },
-	{ "tail", "samples, or waits for locks, as they arrive, one line each", command_tail },
-	{ "locks", "the locks waited for longest; who blocks whom, and deadlocks", command_locks },
-	{ "threads", "all threads: names, what they do, shares of CPU and waiting",
+	{ "status", "every JVM: what it is, whether it is profiled, how many samples", command_status },
+	{ "top", "the methods that use the most CPU time, live", command_top },
+	{ "tail", "samples, or waits for locks, as they happen, one on a line", command_tail },
+	{ "locks", "the locks that threads wait for, who blocks whom, deadlocks", command_locks },
+	{ "threads", "every thread: its name, what it does, its CPU time and waiting",
 	  command_threads },
 	{ "report", "a flame graph (or pprof, text, ...) of the last minutes", command_report },
-	{ "record", "one JVM for some seconds, also without a daemon", command_record },
-	{ "attach", "take one JVM in now", command_attach },
-	{ "detach", "take the agent out of one JVM, and leave it alone", command_detach },
-	{ "doctor", "can a JVM be profiled, and if not, why and what would change it?",
+	{ "record", "record one JVM for some seconds, also without kindlingd", command_record },
+	{ "attach", "start to profile one JVM now", command_attach },
+	{ "detach", "stop to profile one JVM, and remove the agent from it", command_detach },
+	{ "doctor", "can a JVM be profiled? If not: why, and what to do",
 	  command_doctor },
 	{ "config", "check FILE: would kindlingd take it? reload: it reads its own again", command_config },
 };
@@ -32,7 +32,7 @@ int cli_usage(const char *usage, int c)
 		return CLI_OK;
 	}
 	/* what is wrong stands above, and is not to be looked for */
-	fprintf(stderr, "%.*s\n--help says the rest\n", (int)strcspn(usage, "\n"), usage);
+	fprintf(stderr, "%.*s\nMore with --help.\n", (int)strcspn(usage, "\n"), usage);
 	return CLI_USAGE;
 }
 
@@ -90,7 +90,7 @@ static int run(const char *name, int argc, char **argv)
 		optind = 0; /* anew, also when somebody parsed before */
 		return commands[i].run(argc, argv);
 	}
-	fputs("kindling: there is no command ", stderr);
+	fputs("kindling: unknown command ", stderr);
 	print_text(stderr, name);
 	fputs("; see kindling --help\n", stderr);
 	return CLI_USAGE;

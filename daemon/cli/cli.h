@@ -39,6 +39,7 @@ int cli_wrong(const char *command, const char *what); /* a sentence and where he
 struct reply {
 	long status; /* HTTP; 0 = no daemon */
 	uint64_t samples, dropped; /* of a profile */
+	bool denied; /* client_look(): who asks may not open the socket */
 	char *body; /* NUL-terminated, never NULL after success; freed by reply_free() */
 	size_t len, cap;
 };
@@ -47,6 +48,8 @@ struct reply {
 int client_request(const char *method, const char *path, struct reply *ret);
 /* The same, but that no daemon listens is not said: CLI_NO_DAEMON. */
 int client_try(const char *method, const char *path, struct reply *ret);
+/* The same, and nothing is said at all. */
+int client_look(const char *method, const char *path, struct reply *ret);
 /* Calls @on_line for every line until it returns false, Ctrl-C, or the daemon ends. */
 int client_stream(const char *path, bool (*on_line)(void *userdata, const char *line),
 		  void *userdata);

@@ -76,26 +76,29 @@ static CURL *open_curl(const char *method, const char *path)
 
 /* ---- what went wrong ------------------------------------------------------------------------ */
 
+static bool is_denied(CURLcode code, long os_error)
+{
+	return code == CURLE_COULDNT_CONNECT && (os_error == EACCES || os_error == EPERM);
+}
+
 static void say_unreachable(CURLcode code, long os_error)
 {
 	const char *advice =
-		"Start one with: sudo kindlingd   (or: sudo systemctl start kindlingd); "
-		"--socket PATH names another";
+		"Start it with: sudo systemctl start kindlingd   (or in the foreground: sudo kindlingd). If it uses another socket, add --socket PATH";
 
 	fputs("kindling: ", stderr);
-	if (code == CURLE_COULDNT_CONNECT && (os_error == EACCES || os_error == EPERM)) {
-		fprintf(stderr, "you may not talk to the daemon on ");
-		advice = "Use sudo, or become a member of the group kindling: "
-			 "sudo usermod -aG kindling \"$USER\", then log in again";
+	if (is_denied(code, os_error)) {
+		fprintf(stderr, "permission denied: you may not use the socket of kindlingd, ");
+		advice = "Use sudo, or join the group kindling: sudo usermod -aG kindling \"$USER\", then log in again";
 	} else if (code == CURLE_COULDNT_CONNECT) {
-		fprintf(stderr, "no daemon answers on ");
+		fprintf(stderr, "no kindlingd answers on ");
 	} else if (code == CURLE_OPERATION_TIMEDOUT) {
-		fprintf(stderr, "no answer within %ld s from the daemon on ", TIMEOUT_S);
-		advice = "Look at its log: journalctl -u kindlingd";
+		fprintf(stderr, "no answer within %ld s from kindlingd on ", TIMEOUT_S);
+		advice = "Look at the log of kindlingd: journalctl -u kindlingd";
 	} else {
-		fprintf(stderr, "the connection broke (%s) to the daemon on ",
+		fprintf(stderr, "the connection broke (%s) to kindlingd on ",
 			curl_easy_strerror(code));
-		advice = "Look at its log: journalctl -u kindlingd";
+		advice = "Look at the log of kindlingd: journalctl -u kindlingd";
 	}
 	print_text(stderr, cli_socket);
 	fprintf(stderr, ".\n%s.\n", advice);
@@ -130,7 +133,7 @@ static void say_refusal(const struct reply *r)
 	if (*text)
 		print_text(stderr, text);
 	else
-		fprintf(stderr, "the daemon refused (HTTP %ld) without saying why", r->status);
+		fprintf(stderr, "kindlingd refused the request (HTTP %ld) without a reason", r->status);
 	fputc('\n', stderr);
 	say_targets(json);
 	cJSON_Delete(json);
@@ -138,7 +141,10 @@ static void say_refusal(const struct reply *r)
 
 /* ---- one answer ----------------------------------------------------------------------------- */
 
-static int request(const char *method, const char *path, struct reply *ret, bool quiet)
+/* What is said of a daemon that cannot be asked: nothing, nothing where none listens, or all. */
+enum saying { SAY_NOTHING, SAY_BUT_NONE, SAY_ALL };
+
+static int request(const char *method, const char *path, struct reply *ret, enum saying saying)
 {
 	CURL *c = open_curl(method, path);
 	long os_error = 0;
@@ -160,26 +166,36 @@ static int request(const char *method, const char *path, struct reply *ret, bool
 	curl_easy_cleanup(c);
 	if (code == CURLE_OK && ret->status >= 200 && ret->status <= 299)
 		return CLI_OK;
-	if (code == CURLE_OK)
+	if (saying == SAY_NOTHING) {
+		ret->denied = is_denied(code, os_error);
+	} else if (code == CURLE_OK) {
 		say_refusal(ret);
-	else if (!quiet || code != CURLE_COULDNT_CONNECT || os_error == EACCES)
+	} else if (saying == SAY_ALL || code != CURLE_COULDNT_CONNECT ||
+		   is_denied(code, os_error)) {
 		say_unreachable(code, os_error);
+	}
 	reply_free(ret);
 	if (code == CURLE_OK)
 		return CLI_FAILED;
 	/* half an answer is a daemon too: nobody is to attach beside it */
-	return quiet && (code != CURLE_COULDNT_CONNECT || os_error == EACCES) ? CLI_FAILED
-									      : CLI_NO_DAEMON;
+	return saying != SAY_ALL && (code != CURLE_COULDNT_CONNECT || is_denied(code, os_error))
+		       ? CLI_FAILED
+		       : CLI_NO_DAEMON;
 }
 
 int client_request(const char *method, const char *path, struct reply *ret)
 {
-	return request(method, path, ret, false);
+	return request(method, path, ret, SAY_ALL);
 }
 
 int client_try(const char *method, const char *path, struct reply *ret)
 {
-	return request(method, path, ret, true);
+	return request(method, path, ret, SAY_BUT_NONE);
+}
+
+int client_look(const char *method, const char *path, struct reply *ret)
+{
+	return request(method, path, ret, SAY_NOTHING);
 }
 
 void reply_free(struct reply *r)
@@ -194,7 +210,7 @@ cJSON *reply_json(const struct reply *r)
 	cJSON *json = cJSON_Parse(r->body);
 
 	if (!json)
-		fputs("kindling: the daemon's answer is no JSON; is it of another version?\n",
+		fputs("kindling: the answer of kindlingd is not JSON; kindling and kindlingd may be of different versions\n",
 		      stderr);
 	return json;
 }
@@ -271,7 +287,7 @@ int client_stream(const char *path, bool (*on_line)(void *userdata, const char *
 		say_unreachable(code, os_error);
 		r = CLI_NO_DAEMON;
 	} else {
-		fputs("kindling: the daemon ended; run this again when it is back\n", stderr);
+		fputs("kindling: kindlingd has ended; run this command again when it is back\n", stderr);
 		r = CLI_NO_DAEMON;
 	}
 	reply_free(&l.partial);

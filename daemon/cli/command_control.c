@@ -171,7 +171,7 @@ static int run(const struct wish *wish, int argc, char **argv)
 		json = true;
 	}
 	if (optind + 1 != argc)
-		return cli_wrong(wish->verb, "name one PID or TARGET");
+		return cli_wrong(wish->verb, "name one TARGET");
 	cli_catch_interrupt();
 	return ask(wish, argv[optind], json);
 }

@@ -44,6 +44,7 @@ static const char usage[] =
 struct doctor {
 	const char *injector;
 	cJSON *status; /* of the daemon; NULL = none answers */
+	bool denied; /* one may answer, but not us */
 	bool json, read_seccomp;
 	unsigned unseen; /* processes that may be JVMs, but may not be looked at */
 	int worst; /* exit status */
@@ -115,13 +116,13 @@ static void run_checks(const struct doctor *d, pid_t pid, cJSON *list)
 		snprintf(why, sizeof(why), "%s could not be started: %s", d->injector,
 			 strerror(errno));
 	else
-		snprintf(why, sizeof(why), "%s said nothing", d->injector);
+		snprintf(why, sizeof(why), "%s printed nothing", d->injector);
 	if (f)
 		fclose(f);
 	if (child > 0)
 		(void)waitpid(child, NULL, 0); /* it has a deadline of its own */
 	if (cJSON_GetArraySize(list) == 0)
-		add_check(list, "injector", "unknown", why, "install it beside kindling");
+		add_check(list, "injector", "unknown", why, "install kindling-inject beside kindling");
 }
 
 /* ---- what the daemon knows ------------------------------------------------------------------ */
@@ -143,15 +144,15 @@ static const char *change_of(const cJSON *t)
 	const char *step = json_text_of(t, "reason_step");
 
 	if (strcmp(step, "wish") == 0)
-		return "kindling attach";
+		return "kindling attach PID";
 	if (strcmp(step, "rule") == 0)
-		return "the rules in the daemon's settings";
+		return "change targets.rules in the settings of kindlingd";
 	if (strcmp(step, "budget") == 0)
-		return "a larger targets.max, or kindling attach";
+		return "raise targets.max, or run kindling attach PID";
 	if (strcmp(step, "profiler") == 0)
-		return "targets.foreign_profilers: share, or kindling attach";
+		return "set targets.foreign_profilers: share, or run kindling attach PID";
 	if (strcmp(step, "crash") == 0)
-		return "wait, or kindling attach";
+		return "wait until then, or run kindling attach PID";
 	return NULL;
 }
 
@@ -178,18 +179,26 @@ static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
 		    strcmp(state, "injecting") == 0;
 	char text[1600], again[80] = "", collected[1024];
 
+	if (d->denied) {
+		snprintf(text, sizeof(text),
+			 "permission denied: you may not use the socket of kindlingd, %.200s",
+			 cli_socket);
+		add_check(list, "daemon", "unknown", text,
+			  "run this command with sudo, or join the group kindling");
+		return;
+	}
 	if (!d->status) {
-		snprintf(text, sizeof(text), "no daemon answers on %.200s", cli_socket);
-		add_check(list, "daemon", "unknown", text, "sudo systemctl start kindlingd");
+		snprintf(text, sizeof(text), "no kindlingd answers on %.200s", cli_socket);
+		add_check(list, "daemon", "unknown", text, "start it: sudo systemctl start kindlingd (or: sudo kindlingd)");
 		return;
 	}
 	if (!t) {
-		add_check(list, "daemon", "unknown", "it has not found this JVM yet",
-			  "a JVM that runs is found within discovery.scan_interval");
+		add_check(list, "daemon", "unknown", "kindlingd has not found this JVM yet",
+			  "wait: a running JVM is found within discovery.scan_interval");
 		return;
 	}
 	if (cJSON_IsNumber(json_get(t, "retry_in_s")))
-		snprintf(again, sizeof(again), "; attempt %.0f, again in %.1f s",
+		snprintf(again, sizeof(again), "; attempt %.0f has failed, the next is in %.1f s",
 			 json_number_of(t, "attempts"), json_number_of(t, "retry_in_s"));
 	collected_text(t, collected, sizeof(collected));
 	snprintf(text, sizeof(text), "%s%s%.250s%s%s", state, *reason ? ": " : "", reason, again,
@@ -226,17 +235,17 @@ static void print_one(const cJSON *o)
 	printf("%.0f%s", json_number_of(o, "pid"), *json_text_of(o, "name") ? " " : "");
 	print_text(stdout, json_text_of(o, "name"));
 	if (strcmp(verdict, "ok") == 0)
-		puts(": it can be profiled");
+		puts(": can be profiled");
 	else if (strcmp(verdict, "no") == 0)
-		puts(": it is not profiled");
+		puts(": cannot be profiled as things are");
 	else
-		puts(": it could not be told");
+		puts(": not everything could be checked");
 	cJSON_ArrayForEach(c, json_get(o, "checks"))
 	{
 		printf("  %-8s %-9s ", json_text_of(c, "verdict"), json_text_of(c, "check"));
 		print_text(stdout, json_text_of(c, "finding"));
 		if (*json_text_of(c, "change")) {
-			fputs("; to change it: ", stdout);
+			fputs(". What to do: ", stdout);
 			print_text(stdout, json_text_of(c, "change"));
 		}
 		putchar('\n');
@@ -309,11 +318,11 @@ static void look_at_all(struct doctor *d)
 	if (proc)
 		closedir(proc);
 	if (n == 0)
-		fputs("kindling: no JVM was found\n", stderr);
+		fputs("kindling: no JVM is running here\n", stderr);
 	if (d->unseen) {
-		fprintf(stderr, "kindling: %u process%s could not be looked at; run it %s\n",
+		fprintf(stderr, "kindling: permission denied to look at %u process%s that may be JVMs; run this command %s\n",
 			d->unseen, d->unseen == 1 ? "" : "es",
-			geteuid() ? "as root" : "with CAP_SYS_PTRACE");
+			geteuid() ? "with sudo" : "with CAP_SYS_PTRACE");
 		d->worst = CLI_FAILED;
 	}
 }
@@ -333,18 +342,21 @@ static void look_at_word(struct doctor *d, const char *word)
 		look_at(d, (pid_t)atoi(word), "");
 		return;
 	}
-	fputs("kindling: no JVM here is called ", stderr);
+	fputs("kindling: no JVM on this host is called ", stderr);
 	print_text(stderr, word);
-	fputs(geteuid() ? "; root sees those of others\n" : "\n", stderr);
+	fputs(geteuid() ? "; JVMs of other users are seen by root only, so try sudo\n" : "\n", stderr);
 	d->worst = CLI_FAILED;
 }
 
-static cJSON *ask_daemon(void)
+static cJSON *ask_daemon(bool *ret_denied)
 {
 	cJSON *status = NULL;
 	struct reply reply;
 
-	if (client_try("GET", "/v1/status", &reply) != CLI_OK)
+	int r = client_look("GET", "/v1/status", &reply);
+
+	*ret_denied = r != CLI_OK && reply.denied;
+	if (r != CLI_OK)
 		return NULL;
 	status = cJSON_Parse(reply.body);
 	reply_free(&reply);
@@ -374,10 +386,10 @@ int command_doctor(int argc, char **argv)
 			return cli_usage(usage, c);
 	}
 	if (argc - optind > 1 || (all && optind < argc))
-		return cli_wrong("doctor", "it takes one PID or TARGET, or --all");
+		return cli_wrong("doctor", "name one TARGET, or use --all");
 	config_defaults(&config);
 	cli_catch_interrupt();
-	d.status = ask_daemon();
+	d.status = ask_daemon(&d.denied);
 	if (optind < argc)
 		look_at_word(&d, argv[optind]);
 	else

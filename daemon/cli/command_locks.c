@@ -203,7 +203,7 @@ static const cJSON *targets_of(FILE *to, const cJSON *answer)
 	const cJSON *targets = json_get(answer, "targets");
 
 	if (!cJSON_GetArraySize(targets))
-		fputs("no JVM streams; `kindling status` says why\n", to);
+		fputs("no JVM is being profiled; `kindling status` says why\n", to);
 	return targets;
 }
 
@@ -314,7 +314,7 @@ static int parse(int argc, char **argv, struct arguments *a)
 	}
 	a->target = optind < argc ? argv[optind] : NULL;
 	if (optind + 1 < argc)
-		return cli_wrong("locks", "it takes one TARGET");
+		return cli_wrong("locks", "name one TARGET only");
 	if (a->rows <= 0)
 		return cli_wrong("locks", "-n takes a number of rows");
 	if (a->by && strcmp(a->by, "lock") != 0 && strcmp(a->by, "class") != 0)

@@ -116,7 +116,7 @@ static int record_parse(int argc, char **argv, struct record_arguments *a)
 	if (optind >= argc)
 		return cli_wrong("record", "name a TARGET");
 	if (optind + 1 < argc)
-		return cli_wrong("record", "it takes one TARGET");
+		return cli_wrong("record", "name one TARGET only");
 	a->target = argv[optind];
 	a->output = given['o'];
 	a->thread = given['t'];
@@ -180,7 +180,7 @@ void record_notes(const struct record_arguments *a, const char *notes)
 {
 	if (!*notes || a->events == 1u << WIRE_EVENT_CPU)
 		return;
-	fputs("kindling: the agent says: ", stderr);
+	fputs("kindling: the agent reports: ", stderr);
 	print_text(stderr, notes);
 	fputc('\n', stderr);
 }
@@ -189,7 +189,7 @@ void record_ended(double elapsed_s, const char *why)
 {
 	fprintf(stderr, "kindling: after %.1f s ", elapsed_s);
 	print_text(stderr, why);
-	fputs("; this is what there was\n", stderr);
+	fputs("; the file has what was recorded until then\n", stderr);
 }
 
 /* ---- through the daemon --------------------------------------------------------------------- */

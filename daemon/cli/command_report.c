@@ -79,7 +79,7 @@ static int parse_options(int argc, char **argv, struct arguments *a)
 			return cli_usage(usage, c);
 	}
 	a->target = optind < argc ? argv[optind] : NULL;
-	return optind + 1 < argc ? cli_wrong("report", "it takes one TARGET, or --all") : -1;
+	return optind + 1 < argc ? cli_wrong("report", "name one TARGET, or use --all") : -1;
 }
 
 static int parse(int argc, char **argv, struct arguments *a)

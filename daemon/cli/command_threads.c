@@ -162,9 +162,9 @@ static void print_target(FILE *to, const cJSON *t, const char *sort, int rows, s
 	fprintf(to, "%.0f ", json_number_of(t, "pid"));
 	print_text(to, json_text_of(t, "name"));
 	if (n == 0) {
-		fputs(": no thread is known; it is ", to);
+		fputs(": no thread is known. The JVM is ", to);
 		print_text(to, json_text_of(t, "state"));
-		fputs(", `kindling status` says more\n", to);
+		fputs(", and `kindling status` says more\n", to);
 		return;
 	}
 	fprintf(to, ": %d threads, shares of the last %.0f s\n", n, json_number_of(t, "seconds"));
@@ -182,7 +182,7 @@ void threads_print(FILE *to, const cJSON *threads, const char *sort, int rows, s
 	bool first = true;
 
 	if (!cJSON_GetArraySize(targets))
-		fputs("no JVM streams; `kindling status` says why\n", to);
+		fputs("no JVM is being profiled; `kindling status` says why\n", to);
 	cJSON_ArrayForEach(t, targets)
 	{
 		if (!first)
@@ -226,7 +226,7 @@ static int parse(int argc, char **argv, struct arguments *a)
 	}
 	a->target = optind < argc ? argv[optind] : NULL;
 	if (optind + 1 < argc)
-		return cli_wrong("threads", "it takes one TARGET");
+		return cli_wrong("threads", "name one TARGET only");
 	if (strcmp(a->sort, "cpu") != 0 && strcmp(a->sort, "wait") != 0 &&
 	    strcmp(a->sort, "name") != 0)
 		return cli_wrong("threads", "--sort takes cpu, wait or name");

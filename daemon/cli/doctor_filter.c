@@ -42,7 +42,7 @@ static enum filter_effect by_bundle(int proc_dfd, int pid_dfd, const struct jvm 
 	if (count_filters(pid_dfd) > 1)
 		return FILTER_UNKNOWN;
 	text = container_bundle(proc_dfd, jvm, &len);
-	*ret_who = "the profile of its container";
+	*ret_who = "the seccomp profile of its container";
 	return text ? filter_of_bundle(text, len, ret_call) : FILTER_UNKNOWN;
 }
 
@@ -88,7 +88,7 @@ static enum filter_effect by_unit(int pid_dfd, const struct jvm *jvm, const char
 	    !filter_unit_name(cgroup, unit, sizeof(unit)) ||
 	    ask_systemd(unit, text, sizeof(text)) == 0)
 		return FILTER_UNKNOWN;
-	*ret_who = "SystemCallFilter= of its unit";
+	*ret_who = "SystemCallFilter= of its systemd unit";
 	return filter_of_unit(text, ret_call);
 }
 
@@ -115,11 +115,11 @@ void doctor_look_at_filter(pid_t pid, cJSON *check)
 		return;
 	set(check, "verdict", effect == FILTER_DEADLY ? "no" : "ok");
 	if (effect == FILTER_DEADLY) {
-		snprintf(text, sizeof(text), "%s ends it at %s(), which the agent needs", who,
+		snprintf(text, sizeof(text), "%s would kill the JVM when the agent calls %s()", who,
 			 call);
-		set(check, "change", "allow that call there, or let it fail with an error");
+		set(check, "change", "allow that system call there, or make it fail with an error code instead");
 	} else {
-		snprintf(text, sizeof(text), "%s ends it at no call of the agent's", who);
+		snprintf(text, sizeof(text), "%s kills the JVM for no system call of the agent", who);
 		cJSON_ReplaceItemInObjectCaseSensitive(check, "change", cJSON_CreateNull());
 	}
 	set(check, "finding", text);

@@ -84,8 +84,7 @@ const char *format_of(const char *format, const char *path)
 	if (f >= 0)
 		return formats[f].name;
 	fprintf(stderr,
-		"kindling: the format of %s is not known: use .html, .collapsed, .txt, .pb.gz, .json, "
-		".jfr or --format\n",
+		"kindling: the format of %s is unknown: use .html, .collapsed, .txt, .pb.gz, .json, .jfr or --format\n",
 		format ? format : path);
 	return NULL;
 }
@@ -94,10 +93,10 @@ const char *format_of(const char *format, const char *path)
 static const char *nothing_of(unsigned events)
 {
 	if (events == 1u << WIRE_EVENT_CPU)
-		return "An idle JVM uses no CPU and has none; a longer time may have some.";
+		return "A JVM that is idle uses no CPU time and has no samples; look at a longer time.";
 	if (events == 1u << WIRE_EVENT_LOCK)
-		return "No wait that is long enough has ended; `kindling locks --graph` shows those that go on.";
-	return "There was nothing of the kind; `kindling status` says what is collected.";
+		return "No wait of min_wait or longer has ended in this time; `kindling locks --graph` shows waits that go on.";
+	return "There was no such event; `kindling status` shows which events are collected.";
 }
 
 void say_written(const char *path, const char *format, unsigned events, uint64_t samples,

@@ -66,15 +66,16 @@ static bool find_one(const char *word, struct jvm *ret)
 		*ret = found[0];
 		return true;
 	}
-	fputs("kindling: no daemon answers on ", stderr);
+	fputs("kindling: no kindlingd answers on ", stderr);
 	print_text(stderr, cli_socket);
-	fputs(n ? ", and more than one JVM is called " : ", and no JVM here is called ", stderr);
+	fputs(n ? ", and several JVMs here are called " : ", and no JVM here is called ", stderr);
 	print_text(stderr, word);
+	fputs(n ? "; name one by its pid:\n" : "\n", stderr);
 	for (unsigned i = 0; i < n; i++) {
-		fprintf(stderr, "%s%d ", i ? ", " : ": ", found[i].pid);
+		fprintf(stderr, "%10d  ", found[i].pid);
 		print_text(stderr, found[i].name);
+		fputc('\n', stderr);
 	}
-	fputc('\n', stderr);
 	return false;
 }
 
@@ -117,11 +118,11 @@ static int attach(struct own *o, const struct jvm *jvm, struct target **ret)
 	*ret = t;
 	if (t->state == TARGET_STREAMING)
 		return CLI_OK;
-	fprintf(stderr, "kindling: process %d could not be attached to: ", jvm->pid);
+	fprintf(stderr, "kindling: attaching to process %d failed: ", jvm->pid);
 	print_text(stderr, t->fault.code	     ? t->fault.what
 			   : t->state == TARGET_GONE ? "it ended"
-			   : cli_interrupted	     ? "interrupted"
-						     : "it did not answer in time");
+			   : cli_interrupted	     ? "it was interrupted"
+						     : "the JVM did not answer in time");
 	fputc('\n', stderr);
 	return CLI_FAILED;
 }
@@ -165,7 +166,7 @@ static int collect(struct own *o, const struct record_arguments *a, struct targe
 	const struct recording_options options = { a->interval_ns, a->events, a->thread };
 	struct writing writing = { .arguments = a };
 	uint64_t begin = clock_mono_ns(), elapsed = 0;
-	char why[200] = "it was ended early", notes[400];
+	char why[200] = "the recording was ended early", notes[400];
 	struct recording *rec;
 	int r = recording_new(o->host, t, &options, &rec);
 
@@ -226,9 +227,9 @@ int record_by_ourselves(const struct record_arguments *a)
 	int r = CLI_FAILED;
 
 	if (geteuid() != 0) {
-		fputs("kindling: no daemon answers on ", stderr);
+		fputs("kindling: no kindlingd answers on ", stderr);
 		print_text(stderr, cli_socket);
-		fputs(". Start one with: sudo kindlingd; or record without one, with sudo\n",
+		fputs(". Start it with: sudo systemctl start kindlingd; or use sudo to record without it\n",
 		      stderr);
 		return CLI_NO_DAEMON;
 	}

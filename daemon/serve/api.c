@@ -28,10 +28,10 @@ bool api_report(struct request *r, unsigned events, enum report_format *ret_form
 	};
 	if (f < 0)
 		(void)answer_error(r, 400,
-				   "format=%s is not one of html, collapsed, txt, pb.gz, json, jfr",
+				   "the format must be html, collapsed, txt, pb.gz, json or jfr, not \"%s\"",
 				   format);
 	else if (type && !report_events_by_name(type, &ret->events))
-		(void)answer_error(r, 400, "type=%s is not one of cpu, lock, alloc, wall", type);
+		(void)answer_error(r, 400, "the type must be cpu, lock, alloc or wall, not \"%s\"", type);
 	else if (!report_takes((enum report_format)f, ret->events, why, sizeof(why)))
 		(void)answer_error(r, 400, "%s", why);
 	else {
@@ -82,7 +82,7 @@ static void on_profile(void *userdata, struct profile *p, int error)
 	if (!error &&
 	    worker_submit(host_worker(x->request->serve->host), run_render, done_render, x) == 0)
 		return;
-	(void)answer_error(x->request, 503, "the daemon is busy: %s",
+	(void)answer_error(x->request, 503, "kindlingd is busy, try again: %s",
 			   strerror(error ? -error : EBUSY));
 	serve_resume(x->request);
 	profile_free(x->profile);
@@ -120,7 +120,7 @@ static enum MHD_Result get_profile(struct request *r)
 		return MHD_YES;
 	if (!time_range(r, &from, &to))
 		return answer_error(
-			r, 400, "last= takes a duration such as 60s, from= and to= ns since 1970");
+			r, 400, "last must be a duration such as 60s; from and to are ns since 1970");
 	if (api_select(r, &selected) < 0)
 		return MHD_YES;
 	filter.pids = selected.pids;
@@ -154,7 +154,7 @@ enum MHD_Result api_route(struct request *r, const char *method, const char *url
 	if (strncmp(url, "/v1/settings/", 13) == 0)
 		return serve_settings(r, method, url + 13);
 	if (!get)
-		return answer_error(r, 405, "%s %s is not something the daemon does", method, url);
+		return answer_error(r, 405, "kindlingd has no %s %s", method, url);
 	if (strcmp(url, "/healthz") == 0)
 		return answer_bytes(r, 200, "text/plain", strdup("ok\n"), 3);
 	if (strcmp(url, "/metrics") == 0)
@@ -171,5 +171,5 @@ enum MHD_Result api_route(struct request *r, const char *method, const char *url
 		return serve_locks(r);
 	if (strcmp(url, "/v1/threads") == 0)
 		return serve_threads(r);
-	return answer_error(r, 404, "there is no %s; docs/api.md lists what there is", url);
+	return answer_error(r, 404, "kindlingd has no %s; docs/api.md lists its resources", url);
 }

@@ -166,12 +166,12 @@ static int parse(struct request *r, struct watcher *w)
 	const char *event = argument(r, "event"), *min = argument(r, "min");
 
 	if (!parse_events(w, event)) {
-		(void)answer_error(r, 400, "event=%s is not one of cpu, lock, or both with a comma",
+		(void)answer_error(r, 400, "the event must be cpu, lock or cpu,lock, not \"%s\"",
 				   event);
 		return -EINVAL;
 	}
 	if (min && !parse_duration(min, &w->min_ns)) {
-		(void)answer_error(r, 400, "min= takes a duration such as 5ms");
+		(void)answer_error(r, 400, "min must be a duration such as 5ms");
 		return -EINVAL;
 	}
 	w->open = argument_is_set(r, "open");

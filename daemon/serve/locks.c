@@ -257,11 +257,11 @@ int locks_last(struct request *r, uint64_t *ret_ns)
 
 	*ret_ns = LAST_NS;
 	if (last && (!parse_duration(last, ret_ns) || !*ret_ns)) {
-		(void)answer_error(r, 400, "last= takes a duration such as 60s");
+		(void)answer_error(r, 400, "last must be a duration such as 60s");
 		return -EINVAL;
 	}
 	if (*ret_ns > LAST_MAX) {
-		(void)answer_error(r, 400, "last= goes back %llu minutes at most",
+		(void)answer_error(r, 400, "last goes back %llu minutes at most",
 				   (unsigned long long)(LAST_MAX / NS_PER_S / 60));
 		return -EINVAL;
 	}
@@ -273,7 +273,7 @@ static int parse_by(struct request *r, enum locks_by *ret)
 	const char *by = argument(r, "by");
 
 	if (by && strcmp(by, "class") != 0 && strcmp(by, "lock") != 0) {
-		(void)answer_error(r, 400, "by= takes lock or class");
+		(void)answer_error(r, 400, "by must be lock or class");
 		return -EINVAL;
 	}
 	*ret = by && strcmp(by, "class") == 0 ? LOCKS_BY_CLASS : LOCKS_BY_LOCK;

@@ -94,17 +94,17 @@ static bool wanted(struct request *r, struct recording_options *ret, uint64_t *r
 	*ret = (struct recording_options){ .events = 1u << WIRE_EVENT_CPU, .thread = thread };
 	if (!seconds || !parse_duration(seconds, ret_length_ns) ||
 	    *ret_length_ns > 24 * 3600 * NS_PER_S)
-		(void)answer_error(r, 400, "seconds= takes a duration up to 24h");
+		(void)answer_error(r, 400, "the length must be a duration of at most 24h, such as 30s");
 	else if (interval && value_is_bare(interval))
-		(void)answer_error(r, 400, "interval= takes 100us to 1s; %.20s has no unit: %.20sms?",
+		(void)answer_error(r, 400, "the interval must be from 100us to 1s; %.20s has no unit: %.20sms?",
 				   interval, interval);
 	else if (interval && (!parse_duration(interval, &ret->interval_ns) ||
 			      ret->interval_ns < NS_PER_MS / 10 || ret->interval_ns > NS_PER_S))
-		(void)answer_error(r, 400, "interval= takes 100us to 1s");
+		(void)answer_error(r, 400, "the interval must be from 100us to 1s");
 	else if (types && !report_events_by_name(types, &ret->events))
-		(void)answer_error(r, 400, "type=%s is not of cpu, lock, alloc, wall", types);
+		(void)answer_error(r, 400, "the types must be of cpu, lock, alloc and wall, not \"%s\"", types);
 	else if (thread && strlen(thread) >= RECORDING_THREAD_MAX)
-		(void)answer_error(r, 400, "thread= is longer than %d bytes",
+		(void)answer_error(r, 400, "the word for thread names is longer than %d bytes",
 				   RECORDING_THREAD_MAX - 1);
 	else
 		return true;
@@ -265,7 +265,7 @@ enum MHD_Result serve_recordings(struct request *r, const char *method, const ch
 		return answer_error(r, 404, "there is no recording %s", rest + 1);
 	if (strcmp(method, "DELETE") == 0 && *end == '\0') {
 		if (e->running) {
-			snprintf(e->reason, sizeof(e->reason), "it was ended early");
+			snprintf(e->reason, sizeof(e->reason), "the recording was ended early");
 			finish(e);
 		}
 		return progress(r, e);

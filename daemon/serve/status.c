@@ -335,7 +335,7 @@ enum MHD_Result serve_status(struct request *r)
 	const char *state = argument(r, "state");
 
 	if (state && strcmp(state, "streaming") != 0)
-		return answer_error(r, 400, "state=%s is not streaming", state);
+		return answer_error(r, 400, "the state can only be streaming, not \"%s\"", state);
 	view.streaming = state != NULL;
 	view.all = argument_is_set(r, "all");
 	if (api_select_known(r, &view.selected) < 0)

@@ -73,14 +73,14 @@ enum MHD_Result serve_top(struct request *r)
 	cJSON *o, *list;
 
 	if (type && !report_events_by_name(type, &filter.events))
-		return answer_error(r, 400, "type=%s is not one of cpu, lock, alloc, wall", type);
+		return answer_error(r, 400, "the type must be cpu, lock, alloc or wall, not \"%s\"", type);
 	if (sort && order == REPORT_BY_TOTAL && strcmp(sort, "total") != 0)
-		return answer_error(r, 400, "sort=%s is not one of self, total", sort);
+		return answer_error(r, 400, "the order must be self or total, not \"%s\"", sort);
 	event = report_event_of(filter.events);
 	filter.events = 1u << event;
 	filter.no_idle = !argument(r, "idle") || strcmp(argument(r, "idle"), "0") == 0;
 	if (word && (!parse_duration(word, &window) || window > 20 * NS_PER_S))
-		return answer_error(r, 400, "seconds= takes 1 to 20");
+		return answer_error(r, 400, "the seconds must be from 1 to 20");
 	if (api_select(r, &selected) < 0)
 		return MHD_YES;
 	filter.pids = selected.pids;

@@ -106,7 +106,7 @@ void exit_explain(const struct target *t, struct fault *ret)
 
 	*ret = (struct fault){ 0 };
 	if (t->priv->exit_known && WIFSIGNALED(status))
-		fault_set(ret, ESRCH, FAULT_IDENTITY, "it was ended by SIG%s",
+		fault_set(ret, ESRCH, FAULT_IDENTITY, "the process was ended by SIG%s",
 			  sigabbrev_np(WTERMSIG(status)) ? sigabbrev_np(WTERMSIG(status)) : "?");
 }
 

@@ -53,7 +53,7 @@ void limit_explain(const struct targets *table, struct fault *ret)
 	*ret = (struct fault){ 0 };
 	fault_set(
 		ret, EDQUOT, FAULT_BUDGET,
-		"targets.max: %u others are profiled; every 10 s those with the most CPU time are chosen",
+		"targets.max is reached: the %u JVMs with the most CPU time are profiled, chosen again every 10 s",
 		(unsigned)table->config->targets_max);
 }
 

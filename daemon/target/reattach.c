@@ -146,7 +146,7 @@ static int take_over(struct target *t, int events_path_fd, int control_fd, struc
 
 	if (has_reader(events_path_fd))
 		return fault_set(f, EBUSY, FAULT_AGENT,
-				 "another daemon reads from the agent in it");
+				 "another kindlingd already profiles this JVM");
 	events_fd = reopen(events_path_fd, O_RDONLY);
 	if (events_fd < 0)
 		return 0;

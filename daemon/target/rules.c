@@ -176,10 +176,10 @@ void rules_explain(const struct config *c, int index, struct fault *ret)
 	if (index < 0) {
 		fault_set(
 			ret, EPERM, FAULT_RULE,
-			"targets.mode is opt-in and no rule allows it; kindling attach takes it in");
+			"targets.mode is opt-in and no rule allows this JVM; `kindling attach` profiles it all the same");
 		return;
 	}
 	describe(&c->rules[index], what, sizeof(what));
-	fault_set(ret, EPERM, FAULT_RULE, "kept out by targets.rules[%d] (%.30s:%u): %s", index,
+	fault_set(ret, EPERM, FAULT_RULE, "denied by targets.rules[%d] (%.30s:%u): %s", index,
 		  slash ? slash + 1 : c->file, c->rules[index].line, what);
 }

@@ -416,7 +416,7 @@ static bool read_some(struct target *t)
 		return false;
 	}
 	if (t->priv->said_bye) {
-		fault_set(&f, ESHUTDOWN, FAULT_AGENT, "the agent ended");
+		fault_set(&f, ESHUTDOWN, FAULT_AGENT, "the agent has ended");
 		end_session(t, &f);
 		return false;
 	}
@@ -449,7 +449,7 @@ static void on_events(void *userdata, uint32_t events)
 			session_drain(t);
 			fault_set(
 				&f, ETIMEDOUT, FAULT_STREAM,
-				"the daemon did not read for so long that the agent went to sleep");
+				"the daemon did not read for so long that the agent paused itself");
 			f.flags |= FAULT_RETRY_SOON; /* it sleeps until it is told */
 			if (t->stream)
 				end_session(t, &f);

@@ -79,7 +79,7 @@ class Covered(unittest.TestCase):
             kept, before = c.kept_lines(), c.tree()
             result = injection.attach(c, deadline_ms=1000, wrap=(
                 rows.BUILD + "/tests/at_syscall", "before", rows.SYS_PIDFD_SEND_SIGNAL, "kill -STOP %d" % c.pid))
-            self.assertRegex(result.what, "did not take SIGQUIT")
+            self.assertRegex(result.what, "did not react to SIGQUIT")
             self.assertTrue(c.tree() != before, "it was uncovered")
             self.assertEqual(injection.cleanup(c), 4)  # not yet: the signal is pending
             self.assertEqual(len(rows.attach_files(c)), 1)

@@ -50,7 +50,7 @@ class Result:
             self.left = struct.unpack_from("<I", message, 132)[0]
             self.library = message[136:].split(b"\0")[0].decode(errors="replace")
         else:
-            self.code, self.flags, self.what = -1, 0, "the injector died without an answer"
+            self.code, self.flags, self.what = -1, 0, "the program that attaches (kindling-inject) died without an answer"
             self.library, self.strategy, self.left = "", STRATEGIES[0], 0
         self.events, self.control = fds if fds else (-1, -1)
         self.frames = []

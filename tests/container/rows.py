@@ -97,7 +97,7 @@ def while_still(stop, go):
             BUILD + "/tests/at_syscall", "before", SYS_PIDFD_SEND_SIGNAL, hook))
         if result.status == 126:  # refused before it would have been signalled
             return see_through(c, result)
-        if result.code == 0 or "did not take SIGQUIT" not in result.what:
+        if result.code == 0 or "did not react to SIGQUIT" not in result.what:
             raise AssertionError("a stopped JVM: %r" % result.what)
         if len(attach_files(c)) != 1:
             raise AssertionError("no .attach_pid while SIGQUIT is pending: %s" % attach_files(c))
@@ -255,7 +255,7 @@ def cleaner(c):
     if result.status == 126:
         return see_through(c, result)
     outcome = see_through(c, result)
-    if outcome != STREAMING and "not load" not in outcome and "taken away" not in outcome:
+    if outcome != STREAMING and "not load" not in outcome and "was deleted" not in outcome:
         raise AssertionError("while it was cleaned: %s" % outcome)
     return attach_patiently(c)
 
@@ -320,18 +320,18 @@ STATES = {
                        needs=lambda cell: os.path.exists("/sys/fs/cgroup/unified/cgroup.procs")),
     "frozen, signalled": State("frozen while SIGQUIT is on its way", run=while_still(
         lambda c: "echo FROZEN >%s/freezer.state" % c.cgroup("freezer"), lambda c: freezer_v1(c, "THAWED"))),
-    "pids.max": State("pids.max is reached (streaming when there is room)", r"no_thread_headroom.*pids\.max", before=no_tasks,
+    "pids.max": State("pids.max is reached (streaming when there is room)", r"too few threads.*pids\.max", before=no_tasks,
                       run=refused_then(more_tasks), first=True),
-    "RLIMIT_NPROC": State("RLIMIT_NPROC is reached", r"no_thread_headroom.*RLIMIT_NPROC", before=no_processes,
+    "RLIMIT_NPROC": State("RLIMIT_NPROC is reached", r"too few threads.*RLIMIT_NPROC", before=no_processes,
                           first=True),
-    "memory.max": State("4 MB below its memory limit (streaming when there is room)", r"no_memory_headroom", before=no_memory,
+    "memory.max": State("4 MB below its memory limit (streaming when there is room)", r"too little memory", before=no_memory,
                         run=refused_then(more_memory), first=True),
     "timer_create kills": State("a seccomp filter that ends the process at timer_create", r"seccomp",
                                 dict(seccomp=["timer_create"]), first=True),
     "shared /tmp": State("two pods with one /tmp, both pid 1", run=shared_tmp,
                          container=dict(tmp=True), needs=lambda cell: cell.root not in OWN_TMP + ("sealed",)),
     "cleaner": State("a cleaner takes /tmp/kindling away during the attach", run=cleaner),
-    "CRaC": State("-XX:CRaCCheckpointTo", r"crac", dict(options=[
+    "CRaC": State("-XX:CRaCCheckpointTo", r"CRaC", dict(options=[
         "-XX:+IgnoreUnrecognizedVMOptions", "-XX:CRaCCheckpointTo=/var/tmp/image"]), first=True),
     "Xcheck:jni": State("-Xcheck:jni", container=dict(options=["-Xcheck:jni"])),
 }

@@ -245,7 +245,7 @@ class Commands(unittest.TestCase):
         done = subprocess.run([BUILD + "/bin/kindling", "--socket", self.daemon.socket, "status"], user=65534, group=65534,
                               extra_groups=[], capture_output=True, text=True)
         self.assertEqual(done.returncode, 3)
-        self.assertIn("you may not talk to the daemon", done.stderr)
+        self.assertIn("permission denied: you may not use the socket of kindlingd", done.stderr)
         self.assertIn("group kindling", done.stderr)
 
     def test_help_everywhere(self):

@@ -114,7 +114,7 @@ class ByHand(unittest.TestCase):
             self.assertEqual(out, "%d KnownShares is detached\n" % jvm.pid)
             untouched(self, jvm.pid)
             t = daemon.target(jvm.pid)
-            self.assertRegex(t["reason"], r"^detached by uid 0 at \d{4}-\d\d-\d\dT[\d:]+Z; kindling attach %d " % jvm.pid)
+            self.assertRegex(t["reason"], r"^detached by uid 0 at \d{4}-\d\d-\d\dT[\d:]+Z; `kindling attach %d` " % jvm.pid)
             self.assertRegex(daemon.cli("status").stdout, "detached by uid 0 at")
             for stop in (daemon.stop, daemon.kill):
                 stop()
@@ -194,7 +194,7 @@ class Doctor(unittest.TestCase):
     def test_events_that_it_would_not_give_are_said(self):
         archive = "/tmp/kindling-test-%d.jsa" % os.getpid()
         with Jvm(MAJOR) as all_of_them, Jvm(MAJOR, options=("-Xmx64m", "-XX:ArchiveClassesAtExit=" + archive)) as no_parks:
-            for jvm, wanted in ((all_of_them, "all events: .*monitors, parks, alloc"), (no_parks, "monitors, alloc.*; no parks: ")):
+            for jvm, wanted in ((all_of_them, "all events .*monitors, parks, alloc"), (no_parks, "monitors, alloc.*; no parks: ")):
                 found, done = self.doctor(None, str(jvm.pid))
                 self.assertEqual((done.returncode, found[jvm.pid]["verdict"]), (0, "ok"))
                 self.assertRegex(self.checks(found[jvm.pid])["events"]["finding"], wanted)
@@ -212,12 +212,12 @@ class Doctor(unittest.TestCase):
                 self.assertEqual(found[jvm.pid]["verdict"], "no")
                 self.assertEqual(checks["owner"]["verdict"], "no")
                 self.assertIn(word, checks["owner"]["finding"])
-                self.assertIn("start it without", checks["owner"]["change"])
+                self.assertIn("start the JVM without", checks["owner"]["change"])
                 self.assertIn(word, checks["daemon"]["finding"])
                 self.assertEqual(checks["signal"]["verdict"], "ok")
             out = daemon.cli("doctor", str(option.pid), check=False).stdout
-            self.assertRegex(out, r"^%d KnownShares: it is not profiled\n  ok       process " % option.pid)
-            self.assertRegex(out, r"\n  no       owner    .*; to change it: start it without")
+            self.assertRegex(out, r"^%d KnownShares: cannot be profiled as things are\n  ok       process " % option.pid)
+            self.assertRegex(out, r"\n  no       owner    .*. What to do: start the JVM without")
 
     def test_what_root_alone_may_see_is_said_to_be_unknown(self):
         with Jvm(MAJOR) as jvm:
@@ -226,21 +226,21 @@ class Doctor(unittest.TestCase):
             checks = self.checks(found[jvm.pid])
             self.assertEqual(found[jvm.pid]["verdict"], "unknown")
             for name in ("access", "runtime", "jdk", "owner", "profilers", "place"):
-                self.assertEqual((checks[name]["verdict"], checks[name]["change"]), ("unknown", "run it as root"))
+                self.assertEqual((checks[name]["verdict"], checks[name]["change"]), ("unknown", "run this command as root"))
             self.assertEqual(checks["signal"]["verdict"], "ok")
 
     def test_who_is_no_jvm_is_told_so(self):
         found, done = self.doctor(None, str(os.getpid()))
         self.assertEqual(done.returncode, 1)
-        self.assertIn("no JVM", self.checks(found[os.getpid()])["runtime"]["finding"])
+        self.assertIn("not a JVM", self.checks(found[os.getpid()])["runtime"]["finding"])
         found, done = self.doctor(None, "999999999")
         self.assertEqual(found[999999999]["verdict"], "no")
         found, done = self.doctor(None, "0")
         self.assertEqual((done.returncode, found), (1, {}))
-        self.assertIn("no JVM here is called 0", done.stderr)
+        self.assertIn("no JVM on this host is called 0", done.stderr)
         out = subprocess.run([BUILD + "/bin/kindling", "--socket", "/nowhere", "doctor", str(os.getpid())],
                              capture_output=True, text=True, timeout=60).stdout
-        self.assertTrue(out.startswith("%d: it is not profiled\n" % os.getpid()), out)
+        self.assertTrue(out.startswith("%d: cannot be profiled as things are\n" % os.getpid()), out)
 
     def test_the_daemons_words(self):
         with Daemon() as daemon, Jvm(MAJOR) as jvm:
@@ -250,8 +250,12 @@ class Doctor(unittest.TestCase):
             daemon.cli("detach", str(jvm.pid))
             found, done = self.doctor(daemon, str(jvm.pid))
             checks = self.checks(found[jvm.pid])
-            self.assertEqual((checks["daemon"]["verdict"], checks["daemon"]["change"]), ("no", "kindling attach"))
+            self.assertEqual((checks["daemon"]["verdict"], checks["daemon"]["change"]), ("no", "kindling attach PID"))
             self.assertIn("detached by uid 0", checks["daemon"]["finding"])
+            found, done = self.doctor(daemon, str(jvm.pid), user=65534, group=65534, extra_groups=[])
+            checks = self.checks(found[jvm.pid])
+            self.assertRegex(checks["daemon"]["finding"], "^permission denied: .*" + daemon.socket)
+            self.assertIn("sudo", checks["daemon"]["change"])  # not "start it"
 
 
 class Limits(unittest.TestCase):

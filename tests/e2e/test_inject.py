@@ -35,18 +35,18 @@ class Asked(unittest.TestCase):
             if int(MAJOR) >= 24:  # it arrived, and is wrong
                 self.assertIn("should be empty", done.stdout)
             else:
-                self.assertIn("longer than the 1024 bytes that this JVM takes", done.stderr)
+                self.assertIn("longer than the 1024 bytes that this JVM accepts", done.stderr)
             self.assertIn("longer than", inject(jvm.pid, "jcmd", "x" * 60000).stderr)
             self.assertEqual(jvm.end(), ("END\n", ""))
 
     def test_words_that_are_wrong_are_named_and_nothing_is_sent(self):
         with Jvm(MAJOR) as jvm:
-            for words, says in ((("abc", "properties"), '"abc" is no pid'), (("0", "properties"), '"0" is no pid'),
-                                (("-5", "properties"), '"-5" is no pid'), ((jvm.pid,), "no command is given"),
-                                ((jvm.pid, "frob"), "no command frob"), ((jvm.pid, "load"), "wants a LIBRARY"),
-                                ((jvm.pid, "jcmd"), "wants a COMMAND"), ((jvm.pid, "properties", "x"), "takes no argument"),
-                                ((jvm.pid, "check", "jsno"), "no word jsno"), (("--frob", jvm.pid), "no option --frob"),
-                                (("--deadline", "0", jvm.pid, "properties"), "wants seconds"), ((), "Usage:")):
+            for words, says in ((("abc", "properties"), '"abc" is not a pid'), (("0", "properties"), '"0" is not a pid'),
+                                (("-5", "properties"), '"-5" is not a pid'), ((jvm.pid,), "a COMMAND is missing"),
+                                ((jvm.pid, "frob"), "frob is not a command"), ((jvm.pid, "load"), "takes a LIBRARY"),
+                                ((jvm.pid, "jcmd"), "takes a COMMAND"), ((jvm.pid, "properties", "x"), "takes no argument"),
+                                ((jvm.pid, "check", "jsno"), "not know the word jsno"), (("--frob", jvm.pid), "--frob is not an option"),
+                                (("--deadline", "0", jvm.pid, "properties"), "takes a number of seconds"), ((), "Usage:")):
                 done = inject(*words)
                 self.assertEqual((done.returncode, done.stdout), (2, ""), words)
                 self.assertIn(says, done.stderr)
@@ -56,7 +56,7 @@ class Asked(unittest.TestCase):
         with subprocess.Popen(["sleep", "100"]) as sleep:
             done = inject(sleep.pid, "threaddump")
             self.assertEqual(done.returncode, 1)
-            self.assertIn("is no JVM", done.stderr)
+            self.assertIn("is not a JVM", done.stderr)
             self.assertIsNone(sleep.poll())
             sleep.kill()
         self.assertIn("No such process", inject(999999999, "properties").stderr)

@@ -117,7 +117,7 @@ static void the_first_rule_that_holds_decides_and_is_named(void **state)
 	strcpy(jvm.pod, "other/x");
 	assert_int_equal(rules_find(&config, &jvm, &facts), 2);
 	rules_explain(&config, 2, &why);
-	assert_string_equal(why.what, "kept out by targets.rules[2] (k.yaml:5): uid 1000");
+	assert_string_equal(why.what, "denied by targets.rules[2] (k.yaml:5): uid 1000");
 	assert_int_equal(why.step, FAULT_RULE);
 	assert_true(why.flags & FAULT_PERMANENT);
 }
@@ -379,7 +379,7 @@ static void wishes_outlive_the_daemon_but_not_their_process(void **state)
 	assert_int_equal(found->rules_hash, mine.rules_hash);
 	wishes_explain(found, &why);
 	assert_non_null(
-		strstr(why.what, "detached by uid 7 at 2023-11-14T22:13:20Z; kindling attach "));
+		strstr(why.what, "detached by uid 7 at 2023-11-14T22:13:20Z; `kindling attach "));
 	wishes_remove(&w, mine.pid, mine.start_time);
 	wishes_close(&w);
 	wishes_open(&w, dir);

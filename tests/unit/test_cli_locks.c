@@ -143,7 +143,7 @@ static void what_is_empty_says_why(void **state)
 {
 	(void)state;
 	assert_string_equal(printed(print_locks, "{\"targets\":[]}"),
-			    "no JVM streams; `kindling status` says why\n");
+			    "no JVM is being profiled; `kindling status` says why\n");
 	assert_string_equal(printed(print_locks, "{\"targets\":[" TARGET "\"locks\":[]}]}"),
 			    "7 Shop: nobody waited for a lock in the last 60 s\n");
 	assert_non_null(
@@ -160,7 +160,7 @@ static void what_is_empty_says_why(void **state)
 	assert_string_equal(printed(print_threads,
 				    "{\"targets\":[{\"pid\":7,\"name\":\"S\",\"state\":\"found\","
 				    "\"threads\":[]}]}"),
-			    "7 S: no thread is known; it is found, `kindling status` says more\n");
+			    "7 S: no thread is known. The JVM is found, and `kindling status` says more\n");
 }
 
 #define WAIT(tid, name, kind, owner, more)                                                    \

@@ -413,7 +413,7 @@ static void a_look_refuses_what_an_attach_would(void **state)
 	assert_int_equal(mkdir(in_dir("/root/tmp/kindling"), 0755), 0);
 	assert_int_equal(chmod(in_dir("/root/tmp/kindling"), 0777), 0);
 	assert_int_equal(place_look(&in, &strategy, &why), -EPERM);
-	assert_non_null(strstr(f.what, "can be changed by others"));
+	assert_non_null(strstr(f.what, "other users can change"));
 	f = (struct fault){ 0 };
 	assert_int_equal(rmdir(in_dir("/root/tmp/kindling")), 0);
 	assert_int_equal(symlink("/", in_dir("/root/tmp/kindling")), 0);

@@ -23,7 +23,7 @@ static void a_failure_that_begins_with_0_is_a_failure(void **state)
 
 	(void)state;
 	assert_true(check("0\n/tmp/a.so was not loaded.\n/tmp/a.so: failed to map segment from shared object\n", &f) < 0);
-	assert_string_equal(f.what, "/tmp of the target is mounted noexec");
+	assert_string_equal(f.what, "/tmp in the JVM's container is mounted noexec");
 	assert_true(check("0\nreturn code: 7\n", &f) < 0);
 	assert_true(check("", &f) < 0);
 	assert_true(check("-1\n", &f) < 0);

@@ -19,7 +19,7 @@ static void a_rule_keeps_out_before_anything_is_started(void **state)
 	t = add("talk");
 	assert_int_equal(t->state, TARGET_EXCLUDED);
 	assert_int_equal(table->injectors, 0);
-	assert_string_equal(t->fault.what, "kept out by targets.rules[0] (k.yaml:3): uid 0");
+	assert_string_equal(t->fault.what, "denied by targets.rules[0] (k.yaml:3): uid 0");
 	assert_int_equal(target_attach(t, 0, &why), -EPERM); /* the rule is stronger */
 	assert_string_equal(why.what, t->fault.what);
 	assert_int_equal(t->state, TARGET_EXCLUDED);
@@ -222,7 +222,7 @@ static void a_crash_takes_agents_out_of_jvms_alike(void **state)
 	targets_exited(table, pid, SIGSEGV);
 	end_process();
 	UNTIL(first->state == TARGET_GONE);
-	assert_string_equal(first->fault.what, "it was ended by SIGSEGV");
+	assert_string_equal(first->fault.what, "the process was ended by SIGSEGV");
 	UNTIL(second->state == TARGET_EXCLUDED);
 	assert_int_equal(second->fault.step, FAULT_CRASH);
 	assert_int_equal(targets_crashes(table), 1);
@@ -247,7 +247,7 @@ static void a_status_that_comes_after_the_end_counts_too(void **state)
 	assert_null(targets_cohort(table, 0));
 	targets_exited(table, pid, SIGABRT | 0x80);
 	assert_non_null(targets_cohort(table, 0));
-	assert_string_equal(t->fault.what, "it was ended by SIGABRT");
+	assert_string_equal(t->fault.what, "the process was ended by SIGABRT");
 }
 
 static void who_ended_makes_room_in_a_full_table(void **state)
