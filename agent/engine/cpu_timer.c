@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "agent/agent.h"
+#include "agent/engine/host.h"
 #include "agent/engine/slots.h"
 
 #define PAGE_BYTES 4096u
@@ -57,6 +58,7 @@ struct slot *slot_claim(uint32_t tid)
 			s->tid = tid;
 			s->in_handler = 0;
 			s->booked_ns = 0;
+			s->missing_ns = 0;
 			s->named = 0;
 			s->timer_id = -1;
 			s->scan = engine.scan;
@@ -187,8 +189,6 @@ static uint64_t rest_of(const struct slot *s, uint32_t state)
 {
 	uint64_t used = thread_cpu_ns(0), due_ns;
 
-	if (state == SLOT_HOST)
-		return used > s->seen_cpu_ns ? used - s->seen_cpu_ns : 0;
 	used -= s->armed_cpu_ns;
 	if (state == SLOT_UNTIMED)
 		return used;
@@ -200,12 +200,17 @@ static uint64_t rest_of(const struct slot *s, uint32_t state)
 
 static void book_rest(const struct slot *s, uint32_t state)
 {
-	uint64_t rest_ns = rest_of(s, state);
 	char name[COMM_BYTES] = "";
+	uint64_t rest_ns;
 
+	syscall(SYS_prctl, PR_GET_NAME, name, 0, 0, 0);
+	if (state == SLOT_HOST) {
+		host_thread_end(s, name);
+		return;
+	}
+	rest_ns = rest_of(s, state);
 	if (!rest_ns)
 		return;
-	syscall(SYS_prctl, PR_GET_NAME, name, 0, 0, 0);
 	if (state == SLOT_UNTIMED) {
 		engine_book_sig(s->tid, name, rest_ns, "[no timer]");
 		return;
@@ -412,6 +417,7 @@ int engine_start(uint64_t interval_ns, bool host, const char **why)
 	random_state ^= mono_ns() | 1;
 	engine.host = host;
 	engine.host_ever |= host;
+	engine.pool_ns = 0;
 	engine.handler = (uint64_t)(uintptr_t)engine_handler_sig;
 	engine.interval_ns = interval_ns;
 	engine.agent_tid = thread_id();

@@ -2,12 +2,11 @@
  * The CPU engine. Its signals come from one of two sources, chosen when it starts:
  *   timers  one POSIX timer per thread on that thread's CPU clock, never finer than the kernel's
  *           tick. A sample's weight is (1 + overrun) * interval.
- *   host    the daemon's clock events, for intervals below the tick (daemon/bpf/host_engine.h).
- *           No timers; a sample's weight is the thread's CPU time since its last sample, so that
- *           signals that merged, or were held back, lose nothing.
+ *   host    the daemon's clock events (daemon/bpf/host_engine.h). No timers; host.h says what a
+ *           sample weighs.
  * Every sample's weight is the CPU time it stands for. What no signal delivers is booked without a
  * stack, so that the weights add up to the CPU time of the process:
- *   "[exited between ticks]"  a thread ended with CPU time that no tick delivered
+ *   "[exited between ticks]"  timers: a thread ended with CPU time that no tick delivered
  *   "[no signal]"             host: far more CPU time since the last sample than the interval; the
  *                             thread blocks the signal, or nobody sent one
  *   "[found late]"            CPU used by a thread, born after the engine started, before a scan
@@ -41,7 +40,8 @@ struct slot {
 	uint64_t armed_cpu_ns; /* the thread's clock when the timer was armed */
 	uint64_t first_ns; /* first expiry after that */
 	uint64_t booked_ns; /* weight delivered since; written by the thread itself */
-	uint64_t seen_cpu_ns; /* host: the thread's clock up to where it is booked; by CAS */
+	uint64_t seen_cpu_ns; /* host: the thread's clock up to where it is accounted for; by CAS */
+	int64_t missing_ns; /* host: that clock less the weights; only the thread itself */
 	uint32_t scan; /* last scan that saw the thread */
 	uint32_t named; /* 1 = a sample carried its name; only the thread itself */
 };
@@ -61,6 +61,7 @@ struct engine {
 		inside; /* handlers, and threads at their begin or end, that may touch our memory */
 	uint32_t host; /* 1 = signals come from the host engine */
 	uint32_t host_ever;
+	int64_t pool_ns; /* host: CPU time of threads that ended, less their weights */
 	uint64_t interval_ns;
 	uint64_t handler; /* address of ours, for the host engine */
 	uint64_t started_ticks; /* as field 22 of /proc/PID/stat counts */

@@ -12,13 +12,9 @@
 #include <unistd.h>
 #include "agent/agent.h"
 #include "agent/engine/handler_cost.h"
+#include "agent/engine/host.h"
 #include "agent/engine/slots.h"
 #include "agent/engine/wall.h"
-
-/* Host: what a signal that came so late stands for nobody knows. Below it, one may wait for the end
- * of a long system call: then the stack it finds is the right one for all of the time. */
-#define LAG_NS_MAX	  (250 * NS_PER_MS)
-#define LAG_INTERVALS_MAX 16
 
 struct engine engine;
 struct handler_cost handler_cost;
@@ -43,13 +39,6 @@ struct slot *slot_find_sig(uint32_t tid)
 			return s;
 	}
 	return NULL;
-}
-
-uint64_t slot_lag_max_ns_sig(void)
-{
-	uint64_t ns = LAG_INTERVALS_MAX * engine.interval_ns;
-
-	return ns > LAG_NS_MAX ? ns : LAG_NS_MAX;
 }
 
 static struct scratch *scratch_claim_sig(void)
@@ -221,8 +210,7 @@ void engine_sample_sig(struct ring_sample *head, struct slot *slot, void *uconte
 		handler_took_sig(clock_ns_sig(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 }
 
-/* One signal of a thread that stands for @weight_ns. */
-static void sample_sig(struct slot *slot, uint64_t weight_ns, void *ucontext)
+void slot_sample_sig(struct slot *slot, uint64_t weight_ns, void *ucontext)
 {
 	struct ring_sample head = { .weight = weight_ns, .tid = slot->tid };
 
@@ -248,48 +236,7 @@ static void on_timer_sig(struct slot *slot, const siginfo_t *info, void *ucontex
 
 	if (is_running_sig() && __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SLOT_TIMED &&
 	    slot->tid == (uint32_t)syscall(SYS_gettid))
-		sample_sig(slot, (1 + overruns) * slot->interval_ns, ucontext);
-}
-
-/* ---- the host's signals --------------------------------------------------------------------- */
-
-/* As bpf_send_signal_thread() sends them: from the kernel, no cookie. */
-static bool is_hosts_sig(const siginfo_t *info)
-{
-	return info->si_code == SI_KERNEL && info->si_pid == 0 && is_running_sig() && engine.host;
-}
-
-/* CPU time of the thread that nobody has booked yet; it is the caller's to book. */
-static uint64_t claim_time_sig(struct slot *slot)
-{
-	uint64_t now = clock_ns_sig(CLOCK_THREAD_CPUTIME_ID);
-	uint64_t seen = __atomic_load_n(&slot->seen_cpu_ns, __ATOMIC_RELAXED);
-	/* far ahead of us: of another thread with our number, that ended without a word */
-	uint64_t from = seen > now + NS_PER_MS ? 0 : seen;
-
-	if (now <= from || !__atomic_compare_exchange_n(&slot->seen_cpu_ns, &seen, now, false,
-							__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		return 0; /* a scan was here just now */
-	return now - from;
-}
-
-static void on_host_sig(void *ucontext)
-{
-	uint32_t tid = (uint32_t)syscall(SYS_gettid);
-	struct slot *slot = slot_find_sig(tid);
-	uint64_t weight_ns;
-
-	/* no slot: the next scan finds the thread and books what it used until then */
-	if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_HOST)
-		return;
-	weight_ns = claim_time_sig(slot);
-	if (!weight_ns)
-		return;
-	if (weight_ns > slot_lag_max_ns_sig()) {
-		engine_book_sig(tid, NULL, weight_ns - engine.interval_ns, "[no signal]");
-		weight_ns = engine.interval_ns;
-	}
-	sample_sig(slot, weight_ns, ucontext);
+		slot_sample_sig(slot, (1 + overruns) * slot->interval_ns, ucontext);
 }
 
 void engine_handler_sig(int signo, siginfo_t *info, void *ucontext)
@@ -300,13 +247,11 @@ void engine_handler_sig(int signo, siginfo_t *info, void *ucontext)
 
 	__atomic_fetch_add(&engine.inside, 1, __ATOMIC_SEQ_CST);
 	slot = slot_of_sig(info);
-	ours = slot || is_hosts_sig(info);
+	ours = slot != NULL;
 	if (slot)
 		on_timer_sig(slot, info, ucontext);
-	else if (ours)
-		on_host_sig(ucontext);
 	else
-		ours = wall_on_signal_sig(info, ucontext);
+		ours = host_on_signal_sig(info, ucontext) || wall_on_signal_sig(info, ucontext);
 	__atomic_fetch_sub(&engine.inside, 1, __ATOMIC_SEQ_CST);
 	if (!ours) /* another's handler may never return: we are not inside any more */
 		forward_sig(signo, info, ucontext);

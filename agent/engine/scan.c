@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "agent/agent.h"
+#include "agent/engine/host.h"
 #include "agent/engine/slots.h"
 #include "agent/tasks.h"
 
@@ -142,7 +143,7 @@ static void unsignalled(struct slot *s)
 	uint64_t seen = __atomic_load_n(&s->seen_cpu_ns, __ATOMIC_RELAXED);
 
 	/* the thread's own handler may be faster: whose exchange it is books it */
-	if (used != UINT64_MAX && used > seen && used - seen > slot_lag_max_ns_sig() &&
+	if (used != UINT64_MAX && used > seen && used - seen > host_lag_max_ns_sig() &&
 	    __atomic_compare_exchange_n(&s->seen_cpu_ns, &seen, used, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED))
 		engine_book_sig(s->tid, NULL, used - seen, "[no signal]");

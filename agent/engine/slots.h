@@ -14,9 +14,8 @@ int slot_arm(struct slot *s, uint64_t used_ns);
 /* Take a slot away from whoever might also want to release it. */
 bool slot_take(struct slot *s);
 void slot_release(struct slot *s);
-/* Up to where one thread's clock may run ahead of its samples before it is booked as "[no signal]".
- */
-uint64_t slot_lag_max_ns_sig(void);
+/* In the handler of its thread: one sample that stands for @weight_ns. */
+void slot_sample_sig(struct slot *slot, uint64_t weight_ns, void *ucontext);
 
 /* scan.c */
 void scan_begin(void); /* before the engine runs: limits, the time */

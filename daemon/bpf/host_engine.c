@@ -4,22 +4,20 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <linux/types.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include "daemon/bpf/bpf_priv.h"
+#include "daemon/bpf/clock_events.h"
 #include "daemon/bpf/sampler.h"
 #include "daemon/core/clock.h"
 #include "sampler.skel.h"
 
-#define CPUS_MAX	    4096
 #define INTERVAL_NS_MIN	    (NS_PER_MS / 20) /* below it a CPU would do little else */
+#define INTERVAL_NS_MAX	    (60 * NS_PER_S)
 #define HANDLER_ADDRESS_MIN 4096 /* below lie SIG_DFL, SIG_IGN and no code */
 
 struct entry {
@@ -30,9 +28,7 @@ struct entry {
 struct host_engine {
 	struct sampler_bpf *bpf;
 	struct bpf_program *on_tick;
-	int n_cpus;
-	int *event_fds; /* one a CPU; -1 = none */
-	uint64_t period_ns; /* of the events; 0 = they are closed */
+	struct clock_events *clocks;
 	struct entry entries[SAMPLER_TARGETS_MAX];
 	unsigned n_entries;
 	struct ring_buffer *ring; /* stacks of the kernel; NULL = not wanted */
@@ -40,57 +36,7 @@ struct host_engine {
 	void *userdata;
 };
 
-/* ---- clock events -------------------------------------------------------------------------- */
-
-static int event_open(int cpu, uint64_t period_ns)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = period_ns,
-		.disabled = 1,
-		.exclude_idle = 1,
-	};
-	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
-static void close_events(struct host_engine *e)
-{
-	for (int i = 0; i < e->n_cpus; i++)
-		e->event_fds[i] = fd_close(e->event_fds[i]);
-	e->period_ns = e->bpf->bss->period_ns = 0;
-}
-
-static int start_event(struct host_engine *e, int cpu)
-{
-	CLEANUP(fd_closep) int fd = event_open(cpu, e->period_ns);
-
-	if (fd < 0)
-		return fd;
-	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(e->on_tick)) < 0 ||
-	    ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
-		return -errno;
-	e->event_fds[cpu] = TAKE_FD(fd);
-	return 0;
-}
-
-/* An event on every CPU that has none: also on those that came since the last target. */
-static int start_events(struct host_engine *e)
-{
-	int r, last = -ENODEV, running = 0;
-
-	for (int i = 0; i < e->n_cpus; i++) {
-		r = e->event_fds[i] >= 0 ? 0 : start_event(e, i);
-		running += r == 0;
-		if (r < 0 && r != -ENODEV) /* ENODEV: it is not online */
-			last = r;
-	}
-	/* a part of the CPUs would sample a part of the time, and nobody would see which */
-	return running && last == -ENODEV ? 0 : last;
-}
+/* ---- clocks -------------------------------------------------------------------------------- */
 
 static uint64_t shortest(const struct host_engine *e)
 {
@@ -105,25 +51,11 @@ static uint64_t shortest(const struct host_engine *e)
 /* Events as the targets need them now. */
 static int keep_events(struct host_engine *e)
 {
-	uint64_t period_ns = shortest(e);
-	int r;
+	uint64_t period_ns = e->n_entries ? shortest(e) : 0;
 
-	if (e->n_entries == 0) {
-		close_events(e);
-		return 0;
-	}
-	if (period_ns != e->period_ns) {
-		e->period_ns = period_ns;
-		e->bpf->bss->period_ns = period_ns;
-		for (int i = 0; i < e->n_cpus; i++)
-			if (e->event_fds[i] >= 0 &&
-			    ioctl(e->event_fds[i], PERF_EVENT_IOC_PERIOD, &period_ns) < 0)
-				e->event_fds[i] = fd_close(e->event_fds[i]);
-	}
-	r = start_events(e);
-	if (r < 0)
-		close_events(e);
-	return r;
+	/* ticks that come meanwhile are as rare as they were, or as frequent as they will be */
+	e->bpf->bss->period_ns = period_ns;
+	return clock_events_set(e->clocks, period_ns);
 }
 
 uint64_t host_engine_interval_min(void)
@@ -158,6 +90,7 @@ static bool same(const struct host_engine_target *a, const struct host_engine_ta
 static bool is_an_agents(const struct host_engine_target *t)
 {
 	return t->handler >= HANDLER_ADDRESS_MIN && t->interval_ns >= INTERVAL_NS_MIN &&
+	       t->interval_ns <= INTERVAL_NS_MAX &&
 	       (t->signo == SIGPROF || t->signo == SIGVTALRM || t->signo == SIGSTKFLT ||
 		t->signo == SIGPWR);
 }
@@ -214,6 +147,16 @@ unsigned host_engine_targets(const struct host_engine *e)
 bool host_engine_puts_off(const struct host_engine *e)
 {
 	return e->on_tick == e->bpf->progs.on_tick_put_off;
+}
+
+void host_engine_tick(struct host_engine *e)
+{
+	clock_events_tick(e->clocks);
+}
+
+uint64_t host_engine_price(const struct host_engine *e)
+{
+	return clock_events_price(bpf_program__fd(e->on_tick));
 }
 
 void host_engine_counts(const struct host_engine *e, struct host_engine_counts *ret)
@@ -275,19 +218,6 @@ static int refuse(int error, const char *step, char *why)
 	return bpf_refuse(error, step, why, HOST_ENGINE_WHY_MAX);
 }
 
-/* May we have a clock event at all? perf_event_paranoid and seccomp speak here. */
-static int try_event(void)
-{
-	int fd = event_open(0, NS_PER_S);
-
-	if (fd == -ENODEV)
-		return 0;
-	if (fd < 0)
-		return fd;
-	close(fd);
-	return 0;
-}
-
 /* One of the two programs for ticks; the other is not looked at by the kernel. */
 static int load_one(struct host_engine *e, bool put_off)
 {
@@ -324,14 +254,13 @@ static int load(struct host_engine *e, bool direct, char *why)
 	r = sampler_bpf__attach(e->bpf);
 	if (r < 0)
 		return refuse(-r, "attach BPF program", why);
-	r = try_event();
+	r = clock_events_new(bpf_program__fd(e->on_tick), &e->clocks);
 	return r < 0 ? refuse(-r, "open a clock event", why) : 0;
 }
 
 int host_engine_new(bool direct, struct host_engine **ret, char *why)
 {
 	CLEANUP(host_engine_freep) struct host_engine *e = NULL;
-	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	int r;
 
 	if (!bpf_pids_are_ours()) {
@@ -341,12 +270,6 @@ int host_engine_new(bool direct, struct host_engine **ret, char *why)
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return refuse(ENOMEM, "open BPF program", why);
-	e->n_cpus = cpus < 1 ? 1 : cpus < CPUS_MAX ? (int)cpus : CPUS_MAX;
-	e->event_fds = malloc((size_t)e->n_cpus * sizeof(*e->event_fds));
-	if (!e->event_fds)
-		return refuse(ENOMEM, "open BPF program", why);
-	for (int i = 0; i < e->n_cpus; i++)
-		e->event_fds[i] = -1;
 	bpf_log_quietly();
 	r = load(e, direct, why);
 	if (r < 0)
@@ -359,11 +282,9 @@ struct host_engine *host_engine_free(struct host_engine *e)
 {
 	if (!e)
 		return NULL;
-	for (int i = 0; e->event_fds && i < e->n_cpus; i++)
-		fd_close(e->event_fds[i]);
+	clock_events_free(e->clocks);
 	ring_buffer__free(e->ring);
 	sampler_bpf__destroy(e->bpf);
-	free(e->event_fds);
 	free(e);
 	return NULL;
 }

@@ -1,6 +1,7 @@
 /*
- * The on-CPU half of the host engine: signals for the agents from one software clock event per CPU
- * and one BPF program, for intervals below the kernel's tick, which CPU timers cannot keep.
+ * The on-CPU half of the host engine: signals for the agents from software clock events on every CPU
+ * (clock_events.h) and one BPF program. CPU timers are looked at on the kernel's tick alone: they keep
+ * no shorter interval, and see too little of runs that are shorter.
  * sampler.bpf.c says when a signal is sent and when not.
  *
  * Needs Linux 5.15 with BTF, CAP_BPF and CAP_PERFMON. The events and the program live as long as
@@ -54,6 +55,10 @@ int host_engine_set(struct host_engine *e, pid_t pid, const struct host_engine_t
 void host_engine_remove(struct host_engine *e, pid_t pid);
 unsigned host_engine_targets(const struct host_engine *e);
 bool host_engine_puts_off(const struct host_engine *e);
+/* Once a second. */
+void host_engine_tick(struct host_engine *e);
+/* What one tick of a CPU costs, in ns, measured now: that takes 10 to 40 ms. 0 = not known. */
+uint64_t host_engine_price(const struct host_engine *e);
 void host_engine_counts(const struct host_engine *e, struct host_engine_counts *ret);
 /*
  * From now on ticks that interrupt the kernel take its stack; host_engine_drain() hands them to

@@ -57,19 +57,19 @@ struct {
 } stacks SEC(".maps");
 
 __u32 wants_stacks; /* of the kernel */
-__u64 period_ns; /* of the clock events: the shortest interval of all targets */
+__u64 period_ns; /* from one tick of a CPU to the next, on average: the shortest interval wanted */
 
 /*
- * Every n-th tick for a target that wants fewer than the fastest one: over any time the number of
- * its ticks is that time / its interval, whether the one divides the other or not.
+ * A target that wants fewer ticks gets each with the same chance, whatever it got before: every
+ * n-th would be a rhythm, and a program that has the same one would be seen at one place only.
  */
-static int is_due(__u64 tick, __u64 interval_ns)
+static int is_due(__u64 interval_ns)
 {
 	__u64 period = period_ns;
 
 	if (interval_ns <= period)
 		return 1;
-	return tick * period / interval_ns != (tick + 1) * period / interval_ns;
+	return (__u64)(bpf_get_prandom_u32() >> 8) * interval_ns < period << 24;
 }
 
 static __u64 handler_of(struct task_struct *task, __u32 signo)
@@ -115,10 +115,10 @@ static int is_in_such_a_call(struct task_struct *task)
 static struct sampler_target *target_of_tick(struct sampler_counts *c)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
-	__u64 tick = c->ticks++;
 	struct sampler_target *t = bpf_map_lookup_elem(&targets, &tgid);
 
-	return t && is_due(tick, t->interval_ns) ? t : 0;
+	c->ticks++;
+	return t && is_due(t->interval_ns) ? t : 0;
 }
 
 /* Is the handler the agent's? 0 and 1 are SIG_DFL and SIG_IGN, whatever the entry says. */
@@ -220,10 +220,13 @@ int on_tick(void *ctx)
 
 struct slot {
 	struct bpf_task_work work;
+	__u64 owed_ns; /* what the signal on its way stands for: an interval for each tick of @tid */
+	__u32 tid;
+	__u32 unused;
 };
 
-/* By thread number. Two threads in one slot: the second's signal waits for its next tick, and its
- * next sample weighs the more. Nothing has to be cleared, whatever way a thread ends. */
+/* By thread number. A second thread in one slot loses its tick. Nothing has to be cleared, whatever
+ * way a thread ends. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SAMPLER_SLOTS);
@@ -238,21 +241,54 @@ extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct b
 							      void *value),
 					      void *aux__prog) __ksym __weak;
 
+extern int bpf_send_signal_task(struct task_struct *task, int sig, enum pid_type type,
+				__u64 value) __ksym __weak;
+
+/* The signal says what it stands for: ticks within one stretch in the kernel are one signal. */
+static void send_with(struct sampler_counts *c, struct sampler_target *t, struct task_struct *task,
+		      __u64 owed_ns)
+{
+	if (bpf_send_signal_task(task, t->signo, PIDTYPE_PID, owed_ns) < 0)
+		c->failed++;
+	else
+		c->sent++;
+}
+
 /* On the way back to user mode; after an exec, the handler is the new program's here. */
 static int on_return(struct bpf_map *map, void *key, void *value)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32, zero = 0;
+	struct slot *slot = value;
 	struct sampler_target *t = bpf_map_lookup_elem(&targets, &tgid);
 	struct sampler_counts *c = bpf_map_lookup_elem(&counts, &zero);
 	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 owed_ns = slot->owed_ns;
 
+	/* a tick between the two lines is lost: some nanoseconds in many milliseconds */
+	slot->owed_ns = 0;
 	if (!t || !c || !is_the_agents(c, t, task))
 		return 0;
 	if (is_blocked(task, t->signo))
 		c->held++;
 	else
-		send(c, t);
+		send_with(c, t, task, owed_ns);
 	return 0;
+}
+
+static void put_off(struct sampler_counts *c, struct sampler_target *t, struct slot *slot)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+
+	/* the thread is interrupted here: on_return comes after all of this */
+	if (bpf_task_work_schedule_resume_impl(task, &slot->work, &slots, on_return, 0) == 0) {
+		slot->tid = tid;
+		slot->owed_ns = t->interval_ns;
+	} else if (slot->tid == tid) {
+		slot->owed_ns += t->interval_ns;
+	} else {
+		c->held++;
+	}
 }
 
 SEC("perf_event")
@@ -269,9 +305,8 @@ int on_tick_put_off(void *ctx)
 		return 0;
 	take_stack(ctx, c, t, bpf_get_current_task_btf());
 	slot = bpf_map_lookup_elem(&slots, &at);
-	if (slot && bpf_task_work_schedule_resume_impl(bpf_get_current_task_btf(), &slot->work,
-						       &slots, on_return, 0) < 0)
-		c->held++;
+	if (slot)
+		put_off(c, t, slot);
 	return 0;
 }
 

@@ -24,6 +24,10 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
+enum pid_type {
+	PIDTYPE_PID,
+};
+
 /* in the value of a map the kernel looks for it by name and size: no relocation */
 struct bpf_task_work {
 	__u64 __opaque;

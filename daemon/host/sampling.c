@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
 
@@ -72,19 +71,14 @@ static bool have_engine(struct host_sampling *s)
 	return false;
 }
 
-/* Loaded at the first interval that CPU timers cannot keep: most hosts never ask for one. */
 uint64_t host_sampling_wanted(struct host_sampling *s, const struct host_sampling_target *e,
 			      uint64_t interval_ns)
 {
-	struct timespec tick = { 0, 0 };
 	uint64_t shortest_ns;
 
-	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
-	if (interval_ns >= (uint64_t)tick.tv_nsec || (e && e->timers_only) || !have_engine(s))
+	if ((e && e->timers_only) || !have_engine(s))
 		return 0;
 	shortest_ns = host_engine_interval_min();
-	if (shortest_ns >= (uint64_t)tick.tv_nsec)
-		return 0;
 	return interval_ns > shortest_ns ? interval_ns : shortest_ns;
 }
 
@@ -154,6 +148,8 @@ void host_sampling_tick(struct host_sampling *s)
 {
 	if (s->frames)
 		kernel_frames_drain(s->frames);
+	if (s->engine)
+		host_engine_tick(s->engine);
 }
 
 const struct host_engine *host_sampling_engine(const struct host_sampling *s, const char **ret_why)

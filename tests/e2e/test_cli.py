@@ -178,7 +178,7 @@ class Commands(unittest.TestCase):
             top = subprocess.run([go, "tool", "pprof", "-top", self.path("r.pb.gz")], capture_output=True, text=True)
         except FileNotFoundError:
             return  # pprof's reader is not everywhere; the bytes are checked in unit.test_report
-        self.assertRegex(top.stdout, r"Total samples = [0-9.]+s")
+        self.assertRegex(top.stdout, r"Total samples = [0-9.]+m?s")
         self.assertIn("KnownShares.full", top.stdout)
         self.daemon.cli("report", self.pid, "--last", "60s", "--annotate", "-o", self.path("a.pb.gz"))
         top = subprocess.run([go, "tool", "pprof", "-top", self.path("a.pb.gz")], capture_output=True, text=True)

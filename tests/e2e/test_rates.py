@@ -225,35 +225,75 @@ class Rates(unittest.TestCase):
             self.assertEqual([n for n in daemon.target(jvm.pid)["notes"] if n["step"] == "interval"], [])
             recording.send_signal(signal.SIGINT)
 
-    def test_a_recording_changes_to_the_host_engine_and_back(self):
+    def test_a_recording_has_an_interval_of_its_own_and_after_the_jvm_nothing_ticks(self):
         with Daemon() as daemon, Jvm(MAJOR) as jvm:
-            daemon.wait_state(jvm.pid, "streaming")
+            self.assertEqual(self.hosted(daemon, jvm)["interval_ns"], 10000000)
             time.sleep(3)
-            self.assertEqual(daemon.target(jvm.pid)["engine"], "cpu-timer")
-            self.assertEqual(daemon.status()["host_engine"]["state"], "idle")
             out = daemon.dir + "/out.collapsed"
-            before = jvm.mark()
+            before, taken = jvm.mark(), daemon.target(jvm.pid)["samples"]["taken"]
             daemon.cli("record", str(jvm.pid), "-d", "10s", "-i", "1ms", "--threads", "-o", out)
-            after = jvm.mark()
+            after, taken = jvm.mark(), daemon.target(jvm.pid)["samples"]["taken"] - taken
             with open(out) as f:
                 got = shares_by_thread(f.read())
-            self.skip_if_refused(daemon)
             truth = {g: after[g] - before[g] for g in METHODS}
+            self.assertGreater(taken, 0.4 * sum(truth.values()) / 1e6)
             for group in METHODS:
                 share = 100 * got[group] / sum(got.values())
                 true_share = 100 * truth[group] / sum(truth.values())
                 print("  %-10s %6.2f %% of samples, %6.2f %% of CPU" % (group, share, true_share))
                 self.assertAlmostEqual(share, true_share, delta=2, msg=group)
-            target = wait_for("timers again", lambda: daemon.target(jvm.pid)["engine"] == "cpu-timer" and
-                              daemon.target(jvm.pid))
-            self.assertEqual(target["interval_ns"], 10000000)
-            self.assertGreater(timers(jvm.pid), 0)
+            wait_for("the interval of before", lambda: daemon.target(jvm.pid)["interval_ns"] == 10000000)
+            time.sleep(1.5)
+            window = Window(daemon, jvm, 4)
+            self.assertLess(window.rate(), 200)
+            self.assertEqual(timers(jvm.pid), 0)
+            books_hold(daemon.target(jvm.pid))
+            self.assertEqual(jvm.end(), ("END\n", ""))
+            wait_for("no clocks", lambda: daemon.status()["host_engine"]["state"] == "idle")
             engine = daemon.status()["host_engine"]
-            self.assertEqual((engine["state"], engine["targets"]), ("idle", 0))
+            self.assertEqual(engine["targets"], 0)
             time.sleep(0.5)
             self.assertEqual(daemon.status()["host_engine"]["ticks"], engine["ticks"])  # nothing ticks for nobody
-            time.sleep(1)
-            books_hold(daemon.target(jvm.pid))
+
+    def mixed(self, daemon, jvm, seconds):
+        """{thread: (samples, {run: its share of the samples less its share of the CPU time, in points})}"""
+        out = daemon.dir + "/out.collapsed"
+        before, taken = jvm.mark(), daemon.target(jvm.pid)["samples"]["taken"]
+        daemon.cli("record", str(jvm.pid), "-d", "%ds" % seconds, "--threads", "-o", out)
+        after, taken = jvm.mark(), daemon.target(jvm.pid)["samples"]["taken"] - taken
+        truth = {k: after[k] - before[k] for k in after}
+        got = dict.fromkeys(truth, 0)
+        with open(out) as f:
+            for line in f:
+                thread = re.search("periodic|random", line.split(";")[0])
+                run = re.search(r"MixedRuns\.(run\w+)", line)
+                if thread and run:
+                    got[thread.group(0) + "/" + run.group(1)] += int(line.rsplit(" ", 1)[1])
+        off = {}
+        for thread in ("periodic", "random"):
+            true_sum = sum(v for k, v in truth.items() if k.startswith(thread))
+            got_sum = sum(v for k, v in got.items() if k.startswith(thread))
+            n = taken * got_sum / sum(got.values())
+            off[thread] = n, {k.split("/")[1]: 100 * (got[k] / got_sum - truth[k] / true_sum) for k in truth
+                              if k.startswith(thread)}
+            print("JDK %s, %s: %.0f samples, weights / CPU time = %.3f, %s" % (
+                MAJOR, thread, n, got_sum / true_sum,
+                " ".join("%s %.1f %+.1f" % (k, 100 * truth[thread + "/" + k] / true_sum, v)
+                         for k, v in off[thread][1].items())))
+        return off
+
+    def test_by_default_short_and_long_runs_of_a_thread_have_their_shares(self):
+        with Daemon() as daemon, Jvm(MAJOR, "MixedRuns") as jvm:
+            self.hosted(daemon, jvm)
+            time.sleep(2)
+            for n, off in self.mixed(daemon, jvm, 40).values():
+                self.assertGreater(n, 300)
+                # a fifth of n samples has a standard deviation of 40 / sqrt(n) points
+                for points in off.values():
+                    self.assertLess(abs(points), 4.5 * 40 / n ** 0.5 + 0.3)
+                # of what is off, half is too much: timers see some 8 points too little of the runs below the tick
+                short = off["run200us"] + off["run500us"] + off["run2ms"]
+                self.assertLess(abs(short), 4 * 50 / n ** 0.5 + 0.3)
             self.assertEqual(jvm.end(), ("END\n", ""))
 
     def refused(self, daemon, state, why):

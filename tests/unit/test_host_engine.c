@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "daemon/bpf/clock_events.h"
 #include "daemon/bpf/host_engine.h"
 #include "daemon/core/clock.h"
 
@@ -22,6 +23,7 @@
 /* What a child says, in memory that it shares with us. */
 struct words {
 	uint64_t handler; /* 0 = not installed yet */
+	uint64_t owed_ns; /* what the signals say they stand for */
 	uint64_t signals, strangers; /* strangers: not of the form that the kernel's own have */
 	uint64_t cpu_ns;
 	uint64_t reads, short_reads;
@@ -37,6 +39,7 @@ static void on_signal(int signo, siginfo_t *info, void *ucontext)
 	(void)signo;
 	(void)ucontext;
 	mine->signals++;
+	mine->owed_ns += (uint64_t)(uintptr_t)info->si_value.sival_ptr;
 	mine->strangers += info->si_code != SI_KERNEL || info->si_pid != 0;
 }
 
@@ -122,6 +125,20 @@ static void wait_for_handler(int n)
 		usleep(1000);
 }
 
+static uint64_t cpu_of(pid_t pid)
+{
+	return clock_ns((clockid_t)(~(unsigned)pid << 3 | 2)); /* as clock_getcpuclockid(3) has it */
+}
+
+/* A loaded machine gives a child less than the time that passes. */
+static void wait_for_cpu(int n, uint64_t ns)
+{
+	uint64_t end = shared[n].cpu_ns + ns;
+
+	for (int i = 0; i < 60000 && __atomic_load_n(&shared[n].cpu_ns, __ATOMIC_SEQ_CST) < end; i++)
+		usleep(1000);
+}
+
 static int set(struct host_engine *e, pid_t pid, int n, uint64_t interval_ns)
 {
 	struct host_engine_target t = { shared[n].handler, interval_ns, SIGPROF };
@@ -139,14 +156,44 @@ static void end(pid_t pid)
 	assert_int_equal(WTERMSIG(status), SIGKILL); /* and nothing before it */
 }
 
-/* Signals per interval of CPU, over a second. */
+/* Signals per interval of CPU, over half a second of it. */
 static double rate_of(int n, uint64_t interval_ns)
 {
 	uint64_t signals = shared[n].signals, cpu_ns = shared[n].cpu_ns;
 
-	usleep(1000000);
+	wait_for_cpu(n, NS_PER_S / 2);
 	return (double)(shared[n].signals - signals) * (double)interval_ns /
 	       (double)(shared[n].cpu_ns - cpu_ns);
+}
+
+static void periods_are_drawn_and_tick_once_in_the_interval_together(void **state)
+{
+	uint64_t before[CLOCK_EVENTS_PER_CPU] = { 0 }, now[CLOCK_EVENTS_PER_CPU];
+
+	(void)state;
+	for (int n = 0; n < 100; n++) {
+		double rate = 0;
+
+		clock_events_draw(10 * NS_PER_MS, now);
+		for (int i = 0; i < CLOCK_EVENTS_PER_CPU; i++) {
+			rate += 1e7 / (double)now[i];
+			assert_true(now[i] > 20 * NS_PER_MS && now[i] < 45 * NS_PER_MS);
+			assert_true(now[i] != before[i]);
+		}
+		assert_true(rate > 0.999 && rate < 1.001);
+		memcpy(before, now, sizeof(now));
+	}
+}
+
+static void a_tick_has_a_price(void **state)
+{
+	struct host_engine *e = engine_or_skip();
+	uint64_t ns = host_engine_price(e);
+
+	(void)state;
+	print_message("a tick costs %llu ns\n", (unsigned long long)ns);
+	assert_true(ns < 40 * NS_PER_MS); /* 0 where this machine was too busy to tell */
+	host_engine_free(e);
 }
 
 static void a_target_gets_a_signal_per_interval_of_its_cpu(void **state)
@@ -208,7 +255,8 @@ static void a_process_whose_handler_is_another_gets_none(void **state)
 	assert_int_equal(set(e, unhandled, 0, NS_PER_MS), 0);
 	assert_int_equal(set(e, other, 1, NS_PER_MS), 0);
 	host_engine_counts(e, &before);
-	usleep(500000);
+	wait_for_cpu(0, 250 * NS_PER_MS);
+	wait_for_cpu(1, 250 * NS_PER_MS);
 	host_engine_counts(e, &after);
 	assert_true(after.foreign > before.foreign + 100);
 	assert_int_equal(after.sent, before.sent);
@@ -258,7 +306,7 @@ static void a_thread_that_blocks_the_signal_has_none_pending(void **state)
 	(void)state;
 	wait_for_handler(0);
 	assert_int_equal(set(e, pid, 0, NS_PER_MS), 0);
-	usleep(300000);
+	wait_for_cpu(0, 300 * NS_PER_MS);
 	host_engine_counts(e, &c);
 	assert_true(c.held > 100);
 	assert_int_equal(c.sent, 0);
@@ -270,17 +318,26 @@ static void a_signal_that_is_put_off_cuts_no_system_call_short(void **state)
 {
 	struct host_engine *e = engine_or_skip();
 	pid_t pid = child(0, READING);
+	uint64_t cpu_ns;
 
 	(void)state;
 	wait_for_handler(0);
 	assert_int_equal(set(e, pid, 0, NS_PER_MS), 0);
-	usleep(1500000);
-	print_message("%llu of %llu long reads cut short, %llu signals\n",
+	cpu_ns = cpu_of(pid);
+	for (int i = 0; i < 600 && (i < 15 || shared[0].signals < 100 || shared[0].reads < 100); i++)
+		usleep(100000);
+	cpu_ns = cpu_of(pid) - cpu_ns;
+	print_message("%llu of %llu long reads cut short, %llu signals for %.3f of the CPU time\n",
 		      (unsigned long long)shared[0].short_reads,
-		      (unsigned long long)shared[0].reads, (unsigned long long)shared[0].signals);
+		      (unsigned long long)shared[0].reads, (unsigned long long)shared[0].signals,
+		      (double)shared[0].owed_ns / (double)cpu_ns);
 	assert_true(shared[0].signals > 20 && shared[0].reads > 20);
-	if (host_engine_puts_off(e))
+	if (host_engine_puts_off(e)) {
 		assert_int_equal(shared[0].short_reads, 0);
+		/* ticks within one read are one signal, which says how many they were */
+		assert_true((double)shared[0].owed_ns > 0.75 * (double)cpu_ns);
+		assert_true((double)shared[0].owed_ns < 1.15 * (double)cpu_ns);
+	}
 	end(pid);
 	host_engine_free(e);
 }
@@ -295,7 +352,7 @@ static void a_removed_target_gets_no_more_and_the_last_ends_the_ticks(void **sta
 	(void)state;
 	wait_for_handler(0);
 	assert_int_equal(set(e, pid, 0, NS_PER_MS), 0);
-	usleep(100000);
+	wait_for_cpu(0, 100 * NS_PER_MS);
 	host_engine_remove(e, pid);
 	usleep(20000);
 	signals = shared[0].signals;
@@ -451,7 +508,7 @@ static void check_stacks(enum manner manner)
 	host_engine_counts(e, &c);
 	assert_int_equal(c.stacks, 0); /* nobody wants them yet */
 	assert_int_equal(host_engine_take_stacks(e, on_stack, &seen), 0);
-	for (int i = 0; i < 10; i++) {
+	for (int i = 0; i < 100 && (i < 10 || (manner != SPINNING && seen.stacks <= 100)); i++) {
 		usleep(100000);
 		host_engine_drain(e);
 	}
@@ -486,6 +543,8 @@ static void a_stack_has_the_number_that_the_thread_has_for_itself(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(periods_are_drawn_and_tick_once_in_the_interval_together),
+		cmocka_unit_test(a_tick_has_a_price),
 		cmocka_unit_test(a_target_gets_a_signal_per_interval_of_its_cpu),
 		cmocka_unit_test(each_of_two_targets_has_its_own_interval),
 		cmocka_unit_test(a_process_whose_handler_is_another_gets_none),

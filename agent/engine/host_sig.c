@@ -1,0 +1,135 @@
+/* See host.h. */
+#include "agent/engine/host.h"
+
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "agent/agent.h"
+#include "agent/engine/slots.h"
+
+/* What a signal that came so late stands for nobody knows. Below it, one may wait for the end of a
+ * long system call: then the stack it finds is the right one for all of the time. */
+#define LAG_NS_MAX	  (250 * NS_PER_MS)
+#define LAG_INTERVALS_MAX 16
+#define WINDOW		  16 /* samples that make up for a difference, about */
+
+uint64_t host_lag_max_ns_sig(void)
+{
+	uint64_t ns = LAG_INTERVALS_MAX * engine.interval_ns;
+
+	return ns > LAG_NS_MAX ? ns : LAG_NS_MAX;
+}
+
+/* As BPF sends them: from the kernel, no sender. */
+static bool is_hosts_sig(const siginfo_t *info)
+{
+	return info->si_code == SI_KERNEL && info->si_pid == 0 && engine.host &&
+	       __atomic_load_n(&engine.running, __ATOMIC_ACQUIRE);
+}
+
+static uint64_t own_cpu_ns_sig(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* CPU time of the thread, whose clock is @now, that nobody has booked yet; it is the caller's to
+ * book. */
+static uint64_t claim_time_sig(struct slot *slot, uint64_t now)
+{
+	uint64_t seen = __atomic_load_n(&slot->seen_cpu_ns, __ATOMIC_RELAXED);
+	/* far ahead of us: of another thread with our number, that ended without a word */
+	uint64_t from = seen > now + NS_PER_MS ? 0 : seen;
+
+	if (now <= from || !__atomic_compare_exchange_n(&slot->seen_cpu_ns, &seen, now, false,
+							__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return 0; /* a scan was here just now */
+	return now - from;
+}
+
+/* The part of @missing_ns that one sample makes up for. */
+static int64_t part_sig(int64_t missing_ns)
+{
+	int64_t part = missing_ns / WINDOW, most = (int64_t)(engine.interval_ns / 2);
+
+	if (part > most)
+		return most;
+	return part < -most ? -most : part;
+}
+
+/* What the thread's ticks stand for. Kernels that cannot say it with the signal say nothing; and
+ * what is far beyond the thread's own clock was meant for another. */
+static uint64_t owed_sig(const siginfo_t *info, uint64_t elapsed_ns)
+{
+	uint64_t owed_ns = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
+
+	if (owed_ns == 0 || owed_ns > elapsed_ns + host_lag_max_ns_sig())
+		return engine.interval_ns;
+	return owed_ns;
+}
+
+/* The weight of a sample of @slot, whose thread has run for @elapsed_ns since its last. */
+static uint64_t weigh_sig(struct slot *slot, uint64_t owed_ns, uint64_t elapsed_ns, bool young)
+{
+	/* from before this sample: how long it was in coming must not show in its weight */
+	int64_t own_ns = part_sig(slot->missing_ns);
+	int64_t of_pool_ns =
+		young ? part_sig(__atomic_load_n(&engine.pool_ns, __ATOMIC_RELAXED)) : 0;
+	int64_t least = (int64_t)(owed_ns / 4);
+
+	if ((int64_t)owed_ns + own_ns + of_pool_ns < least)
+		own_ns = least - (int64_t)owed_ns - of_pool_ns;
+	slot->missing_ns += (int64_t)elapsed_ns - (int64_t)owed_ns - own_ns;
+	__atomic_fetch_sub(&engine.pool_ns, of_pool_ns, __ATOMIC_RELAXED);
+	return (uint64_t)((int64_t)owed_ns + own_ns + of_pool_ns);
+}
+
+static void on_signal_sig(const siginfo_t *info, void *ucontext)
+{
+	struct slot *slot = slot_find_sig((uint32_t)syscall(SYS_gettid));
+	uint64_t now, elapsed_ns, owed_ns;
+
+	/* no slot: the next scan finds the thread and books what it used until then */
+	if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_HOST)
+		return;
+	now = own_cpu_ns_sig();
+	elapsed_ns = claim_time_sig(slot, now);
+	if (!elapsed_ns)
+		return;
+	owed_ns = owed_sig(info, elapsed_ns);
+	if (elapsed_ns > owed_ns + host_lag_max_ns_sig()) {
+		engine_book_sig(slot->tid, NULL, elapsed_ns - owed_ns, "[no signal]");
+		elapsed_ns = owed_ns;
+	}
+	slot_sample_sig(slot,
+			weigh_sig(slot, owed_ns, elapsed_ns, now < WINDOW * engine.interval_ns),
+			ucontext);
+}
+
+bool host_on_signal_sig(const siginfo_t *info, void *ucontext)
+{
+	if (!is_hosts_sig(info))
+		return false;
+	on_signal_sig(info, ucontext);
+	return true;
+}
+
+void host_thread_end(const struct slot *s, const char *name)
+{
+	uint64_t used = own_cpu_ns_sig();
+	uint64_t rest_ns = used > s->seen_cpu_ns ? used - s->seen_cpu_ns : 0;
+	int64_t left_ns = s->missing_ns, most = (int64_t)host_lag_max_ns_sig(), pool_ns;
+
+	if (rest_ns > host_lag_max_ns_sig())
+		engine_book_sig(s->tid, name, rest_ns, "[no signal]");
+	else
+		left_ns += (int64_t)rest_ns;
+	pool_ns = __atomic_load_n(&engine.pool_ns, __ATOMIC_RELAXED);
+	/* more than the young will ever make up for: signals do not reach such threads */
+	if (left_ns > 0 && pool_ns + left_ns > most)
+		engine_book_sig(s->tid, name, (uint64_t)left_ns, "[no signal]");
+	else if (left_ns > 0 || pool_ns + left_ns > -most)
+		__atomic_fetch_add(&engine.pool_ns, left_ns, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,243 @@
+/* See clock_events.h. */
+#include "daemon/bpf/clock_events.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "daemon/core/clock.h"
+
+#define CPUS_MAX	4096
+#define REDRAW_S	20 /* every CPU's periods, one CPU after the other */
+#define SPREAD_PERMILLE 200 /* of a period, up and down */
+#define PRICE_PERIOD_NS (NS_PER_MS / 10)
+#define PRICE_GAPS	100
+#define PRICE_GAPS_MIN	25
+#define PRICE_NS_MAX	(40 * NS_PER_MS) /* where others have the CPU */
+
+struct cpu {
+	int fds[CLOCK_EVENTS_PER_CPU]; /* -1 = none; all of them or none */
+};
+
+struct clock_events {
+	int prog_fd;
+	int n_cpus;
+	uint64_t interval_ns; /* 0 = nothing ticks */
+	int redraw_next, redraw_due; /* due: in parts of REDRAW_S */
+	struct cpu cpus[];
+};
+
+/* @cpu -1: of the calling thread, wherever it runs. */
+static int event_open(int cpu, uint64_t period_ns)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = period_ns,
+		.disabled = 1,
+		.exclude_idle = 1,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, cpu < 0 ? 0 : -1, cpu, -1,
+			      PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int event_start(int cpu, uint64_t period_ns, int prog_fd)
+{
+	CLEANUP(fd_closep) int fd = event_open(cpu, period_ns);
+
+	if (fd < 0)
+		return fd;
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, prog_fd) < 0 ||
+	    ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+/* ---- periods ------------------------------------------------------------------------------- */
+
+static uint32_t random_number(void)
+{
+	uint32_t x;
+
+	if (getrandom(&x, sizeof(x), GRND_NONBLOCK) != sizeof(x))
+		x = (uint32_t)clock_mono_ns() * 2654435761u; /* early in the machine's life */
+	return x;
+}
+
+/* Rates are drawn, and scaled so that their sum is what is wanted. */
+void clock_events_draw(uint64_t interval_ns, uint64_t *ret)
+{
+	uint64_t rates[CLOCK_EVENTS_PER_CPU], sum = 0;
+
+	for (int i = 0; i < CLOCK_EVENTS_PER_CPU; i++) {
+		rates[i] = 1000000 - 1000 * SPREAD_PERMILLE +
+			   random_number() % (2000 * SPREAD_PERMILLE);
+		sum += rates[i];
+	}
+	for (int i = 0; i < CLOCK_EVENTS_PER_CPU; i++)
+		ret[i] = interval_ns * sum / rates[i];
+}
+
+/* ---- all CPUs ------------------------------------------------------------------------------ */
+
+static void stop_cpu(struct clock_events *c, int cpu)
+{
+	for (int i = 0; i < CLOCK_EVENTS_PER_CPU; i++)
+		c->cpus[cpu].fds[i] = fd_close(c->cpus[cpu].fds[i]);
+}
+
+static bool is_running(const struct clock_events *c, int cpu)
+{
+	return c->cpus[cpu].fds[0] >= 0;
+}
+
+static int start_cpu(struct clock_events *c, int cpu)
+{
+	uint64_t periods[CLOCK_EVENTS_PER_CPU];
+
+	clock_events_draw(c->interval_ns, periods);
+	for (int i = 0; i < CLOCK_EVENTS_PER_CPU; i++) {
+		int fd = event_start(cpu, periods[i], c->prog_fd);
+
+		if (fd < 0) {
+			stop_cpu(c, cpu);
+			return fd;
+		}
+		c->cpus[cpu].fds[i] = fd;
+	}
+	return 0;
+}
+
+static void redraw(struct clock_events *c, int cpu)
+{
+	uint64_t periods[CLOCK_EVENTS_PER_CPU];
+
+	clock_events_draw(c->interval_ns, periods);
+	for (int i = 0; i < CLOCK_EVENTS_PER_CPU && is_running(c, cpu); i++)
+		if (ioctl(c->cpus[cpu].fds[i], PERF_EVENT_IOC_PERIOD, &periods[i]) < 0)
+			stop_cpu(c, cpu); /* and begun anew */
+}
+
+static void stop(struct clock_events *c)
+{
+	for (int i = 0; i < c->n_cpus; i++)
+		stop_cpu(c, i);
+	c->interval_ns = 0;
+}
+
+static int start_missing(struct clock_events *c)
+{
+	int r, last = -ENODEV, running = 0;
+
+	for (int i = 0; i < c->n_cpus; i++) {
+		r = is_running(c, i) ? 0 : start_cpu(c, i);
+		running += r == 0;
+		if (r < 0 && r != -ENODEV) /* ENODEV: it is not online */
+			last = r;
+	}
+	/* a part of the CPUs would sample a part of the time, and nobody would see which */
+	return running && last == -ENODEV ? 0 : last;
+}
+
+int clock_events_set(struct clock_events *c, uint64_t interval_ns)
+{
+	int r;
+
+	if (interval_ns == 0) {
+		stop(c);
+		return 0;
+	}
+	if (interval_ns != c->interval_ns) {
+		c->interval_ns = interval_ns;
+		for (int i = 0; i < c->n_cpus; i++)
+			redraw(c, i);
+	}
+	r = start_missing(c);
+	if (r < 0)
+		stop(c);
+	return r;
+}
+
+void clock_events_tick(struct clock_events *c)
+{
+	if (c->interval_ns == 0)
+		return;
+	for (c->redraw_due += c->n_cpus; c->redraw_due >= REDRAW_S; c->redraw_due -= REDRAW_S) {
+		redraw(c, c->redraw_next);
+		c->redraw_next = (c->redraw_next + 1) % c->n_cpus;
+	}
+	(void)start_missing(c); /* what is refused now is asked for again */
+}
+
+int clock_events_new(int prog_fd, struct clock_events **ret)
+{
+	CLEANUP(fd_closep) int fd = event_open(0, NS_PER_S);
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	struct clock_events *c;
+
+	/* perf_event_paranoid and seccomp speak here */
+	if (fd < 0 && fd != -ENODEV)
+		return fd;
+	cpus = cpus < 1 ? 1 : cpus < CPUS_MAX ? cpus : CPUS_MAX;
+	c = calloc(1, sizeof(*c) + (size_t)cpus * sizeof(c->cpus[0]));
+	if (!c)
+		return -ENOMEM;
+	c->prog_fd = prog_fd;
+	c->n_cpus = (int)cpus;
+	for (int i = 0; i < c->n_cpus; i++)
+		for (int k = 0; k < CLOCK_EVENTS_PER_CPU; k++)
+			c->cpus[i].fds[k] = -1;
+	*ret = c;
+	return 0;
+}
+
+struct clock_events *clock_events_free(struct clock_events *c)
+{
+	if (c)
+		stop(c);
+	free(c);
+	return NULL;
+}
+
+/* ---- the price ----------------------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+uint64_t clock_events_price(int prog_fd)
+{
+	CLEANUP(fd_closep) int fd = event_start(-1, PRICE_PERIOD_NS, prog_fd);
+	uint64_t begin = clock_mono_ns(), last = begin, least = UINT64_MAX, now;
+	uint64_t gaps[PRICE_GAPS];
+	unsigned n = 0;
+
+	if (fd < 0)
+		return 0;
+	/* a turn of this loop takes some ten ns, or some hundred where the clock is a system call;
+	 * the kernel's own tick and other threads are gaps too, but few beside those that are made
+	 * here */
+	while (n < PRICE_GAPS && (now = clock_mono_ns()) - begin < PRICE_NS_MAX) {
+		uint64_t turn_ns = now - last;
+
+		if (turn_ns && turn_ns < least)
+			least = turn_ns;
+		if (turn_ns > 400 && turn_ns > 4 * least)
+			gaps[n++] = turn_ns;
+		last = now;
+	}
+	if (n < PRICE_GAPS_MIN)
+		return 0;
+	qsort(gaps, n, sizeof(gaps[0]), compare);
+	return gaps[n / 2];
+}
