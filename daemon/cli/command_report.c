@@ -6,6 +6,7 @@
 #include "daemon/cli/cli.h"
 #include "daemon/core/clock.h"
 #include "daemon/report/events.h"
+#include "daemon/report/patterns.h"
 
 static const char usage[] =
 	"Usage: kindling report TARGET|--all [--last 60s | --from TIME [--to TIME]] -o FILE [OPTION...]\n"
@@ -27,18 +28,23 @@ static const char usage[] =
 	"      --idle            also waits for work: of pool threads at empty queues, timers, selectors\n"
 	"  -t, --thread WORD     only threads whose name contains WORD\n"
 	"      --threads         one tower per thread\n"
+	"      --include REGEX   only stacks with a frame that matches, as in 'OrderService|^java.util.zip';\n"
+	"                        a POSIX extended regular expression\n"
+	"      --exclude REGEX   no stacks with a frame that matches; how much was left out is in the file\n"
+	"      --reverse         leaf first: below each method those that called it; .html, .collapsed, .json\n"
 	"      --annotate        .collapsed, .pb.gz: names end with how the frame ran, _[0] interpreted,\n"
 	"                        _[1] C1, _[j] C2, _[i] inlined, _[k] kernel\n"
 	"  -h, --help\n"
 	"\n"
 	"Examples: kindling report 4711 --last 5m -o flame.html\n"
 	"          kindling report 4711 --type lock -o waits.html\n"
+	"          kindling report 4711 --include 'java.util.HashMap' --reverse -o callers.html\n"
 	"          kindling report --all --from 14:00 --to 14:10 -o - | head -30\n";
 
 struct arguments {
-	const char *target, *last, *from, *to, *output, *format, *thread, *type;
+	const char *target, *last, *from, *to, *output, *format, *thread, *type, *include, *exclude;
 	unsigned events;
-	bool all, threads, annotate, idle;
+	bool all, threads, annotate, idle, reverse;
 };
 
 static int parse_options(int argc, char **argv, struct arguments *a)
@@ -55,12 +61,16 @@ static int parse_options(int argc, char **argv, struct arguments *a)
 		{ "thread", required_argument, NULL, 't' },
 		{ "threads", no_argument, NULL, 'T' },
 		{ "annotate", no_argument, NULL, 'A' },
+		{ "include", required_argument, NULL, 'i' },
+		{ "exclude", required_argument, NULL, 'x' },
+		{ "reverse", no_argument, NULL, 'R' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
 	const char **texts[128] = {
 		['e'] = &a->type,   ['l'] = &a->last,	['F'] = &a->from,  ['U'] = &a->to,
-		['o'] = &a->output, ['f'] = &a->format, ['t'] = &a->thread
+		['o'] = &a->output, ['f'] = &a->format, ['t'] = &a->thread,
+		['i'] = &a->include, ['x'] = &a->exclude,
 	};
 	int c;
 
@@ -73,6 +83,8 @@ static int parse_options(int argc, char **argv, struct arguments *a)
 			a->annotate = true;
 		else if (c == 'I')
 			a->idle = true;
+		else if (c == 'R')
+			a->reverse = true;
 		else if (c < 128 && texts[c])
 			*texts[c] = optarg;
 		else
@@ -80,6 +92,31 @@ static int parse_options(int argc, char **argv, struct arguments *a)
 	}
 	a->target = optind < argc ? argv[optind] : NULL;
 	return optind + 1 < argc ? cli_wrong("report", "name one TARGET, or use --all") : -1;
+}
+
+static int check_pattern(const char *option, const char *pattern)
+{
+	char why[300], sentence[340];
+
+	if (!pattern || report_pattern_is_fine(pattern, why, sizeof(why)))
+		return -1;
+	snprintf(sentence, sizeof(sentence), "%s %s", option, why);
+	return cli_wrong("report", sentence);
+}
+
+/* -1 = go on, else the exit status. */
+static int check_view(const struct arguments *a)
+{
+	char why[128];
+	int r = check_pattern("--include", a->include);
+
+	if (r < 0)
+		r = check_pattern("--exclude", a->exclude);
+	if (r < 0 && a->reverse &&
+	    !report_reverses((enum report_format)report_format_by_name(a->format), why,
+			     sizeof(why)))
+		r = cli_wrong("report", why);
+	return r;
 }
 
 static int parse(int argc, char **argv, struct arguments *a)
@@ -101,7 +138,7 @@ static int parse(int argc, char **argv, struct arguments *a)
 	if (a->type && !report_events_by_name(a->type, &a->events))
 		return cli_wrong("report", "--type takes cpu, lock, alloc or wall");
 	a->format = format_of(a->format, a->output);
-	return a->format ? -1 : CLI_USAGE;
+	return a->format ? check_view(a) : CLI_USAGE;
 }
 
 /* "2026-11-21 14:05:00" */
@@ -195,6 +232,9 @@ int command_report(int argc, char **argv)
 	path_add(path, sizeof(path), "idle", a.idle ? "1" : NULL);
 	path_add(path, sizeof(path), "threads", a.threads ? "1" : NULL);
 	path_add(path, sizeof(path), "annotate", a.annotate ? "1" : NULL);
+	path_add(path, sizeof(path), "include", a.include);
+	path_add(path, sizeof(path), "exclude", a.exclude);
+	path_add(path, sizeof(path), "reverse", a.reverse ? "1" : NULL);
 	r = client_request("GET", path, &reply);
 	if (r != CLI_OK)
 		return r;

@@ -110,6 +110,8 @@ static void merge_span(struct profile *dst, const struct profile *src,
 			dst->interval[e] = src->interval[e];
 		dst->idle_left_out[e].samples += src->idle_left_out[e].samples;
 		dst->idle_left_out[e].weight += src->idle_left_out[e].weight;
+		dst->rows_left_out[e].samples += src->rows_left_out[e].samples;
+		dst->rows_left_out[e].weight += src->rows_left_out[e].weight;
 	}
 }
 
@@ -141,16 +143,29 @@ static void merge_head(struct profile *dst, const struct profile *src,
 	}
 }
 
-static bool row_passes(const struct profile_row *r, const bool *passes,
+/* @passes: by thread */
+static bool row_passes(const struct profile *src, uint32_t row, const bool *passes,
 		       const struct profile_filter *f)
 {
-	return passes[r->thread] && profile_wants(f, r->event) && !(r->idle && f && f->no_idle);
+	const struct profile_row *r = &src->rows[row];
+
+	return passes[r->thread] && profile_wants(f, r->event) && !(r->idle && f && f->no_idle) &&
+	       !(f && f->rows && !f->rows[row]);
 }
 
-static void leave_out_idle(struct profile *dst, const struct profile_row *r)
+/* What a reader would have expected in it is counted. */
+static void leave_out(struct profile *dst, const struct profile_row *r, const bool *passes,
+		      const struct profile_filter *f)
 {
-	dst->idle_left_out[r->event].samples += r->samples;
-	dst->idle_left_out[r->event].weight += r->weight;
+	if (!passes[r->thread] || !profile_wants(f, r->event))
+		return;
+	if (r->idle && f && f->no_idle) {
+		dst->idle_left_out[r->event].samples += r->samples;
+		dst->idle_left_out[r->event].weight += r->weight;
+	} else {
+		dst->rows_left_out[r->event].samples += r->samples;
+		dst->rows_left_out[r->event].weight += r->weight;
+	}
 }
 
 /* @passes: by thread */
@@ -161,9 +176,8 @@ static int merge_rows(struct profile *dst, const struct profile *src, uint32_t *
 		struct profile_row r = src->rows[i];
 		uint32_t *thread = &threads[r.thread];
 
-		if (!row_passes(&r, passes, f)) {
-			if (r.idle && passes[r.thread] && profile_wants(f, r.event))
-				leave_out_idle(dst, &r);
+		if (!row_passes(src, i, passes, f)) {
+			leave_out(dst, &r, passes, f);
 			continue;
 		}
 		if (*thread == NOT_MAPPED)
@@ -191,7 +205,7 @@ int profile_merge(struct profile *dst, const struct profile *src, const struct p
 	for (uint32_t i = 0; i < src->n_threads; i++)
 		passes[i] = thread_passes(src, &src->threads[i], f);
 	for (uint32_t i = 0; i < src->n_rows; i++)
-		if (row_passes(&src->rows[i], passes, f))
+		if (row_passes(src, i, passes, f))
 			nodes[src->rows[i].node] = NOT_MAPPED;
 	merge_head(dst, src, f);
 	map_nodes(dst, src, nodes, frames);

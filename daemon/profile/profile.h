@@ -77,7 +77,8 @@ struct profile {
 	struct profile_books books;
 	struct {
 		uint64_t samples, weight;
-	} idle_left_out[WIRE_EVENT_COUNT]; /* by a filter; not encoded */
+	} idle_left_out[WIRE_EVENT_COUNT], /* by a filter; not encoded */
+		rows_left_out[WIRE_EVENT_COUNT]; /* by profile_filter.rows; likewise */
 	uint64_t overflow; /* samples whose stack or thread did not fit */
 	/* tables, read-only from outside; counts beside them */
 	const char *const *strings;
@@ -125,6 +126,7 @@ struct profile_filter {
 	const char *thread; /* substring of the thread's name */
 	unsigned events; /* bits 1 << enum wire_event */
 	bool no_idle; /* without waits for work, which are counted in idle_left_out */
+	const bool *rows; /* by row: those that are wanted; the others go to rows_left_out */
 };
 
 /* Adds all rows of @src that pass @filter (NULL = all) to @dst; spans add up, and the losses of the

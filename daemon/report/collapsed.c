@@ -1,5 +1,6 @@
-/* One line a stack: root first, ';' between frames, weight in ns (of allocations: bytes) last.
- * Frames that print the same (lines, offsets) are one. */
+/* One line a stack: root first (reversed: leaf first), ';' between frames, weight in ns (of
+ * allocations: bytes) last. Frames that print the same (lines, offsets) are one. Of several JVMs
+ * each is a frame of its own below its stacks. */
 #include "daemon/report/formats.h"
 
 #include <stdio.h>
@@ -23,8 +24,28 @@ static void put_name(struct text_out *t, const char *name)
 			   1);
 }
 
+/* Whose stack it is, where that is to be told. */
+static void put_owner(struct text_out *t, const struct profile *p, const struct profile_row *r,
+		      const struct report_options *o, bool several)
+{
+	const struct profile_thread *thread = &p->threads[r->thread];
+	const struct profile_process *q = &p->processes[thread->process];
+	char name[1024];
+
+	if (several) {
+		snprintf(name, sizeof(name), "[%s pid=%u]", p->strings[q->name], q->pid);
+		put_name(t, name);
+	}
+	if (o->threads) {
+		snprintf(name, sizeof(name), "[%s tid=%u]", p->strings[thread->name], thread->tid);
+		if (t->len)
+			text_put(t, ";");
+		put_name(t, name);
+	}
+}
+
 static char *stack_text(const struct profile *p, const struct profile_row *r,
-			const struct report_options *o)
+			const struct report_options *o, bool several)
 {
 	uint32_t chain[DEPTH_MAX], n = 0;
 	struct text_out t = { 0 };
@@ -32,16 +53,12 @@ static char *stack_text(const struct profile *p, const struct profile_row *r,
 
 	for (uint32_t node = r->node; node && n < DEPTH_MAX; node = p->nodes[node].parent)
 		chain[n++] = node;
-	if (o->threads) {
-		const struct profile_thread *thread = &p->threads[r->thread];
-
-		snprintf(name, sizeof(name), "[%s tid=%u]", p->strings[thread->name], thread->tid);
-		put_name(&t, name);
-	}
+	put_owner(&t, p, r, o, several);
 	if (n == 0)
 		text_put(&t, t.len ? ";[no stack]" : "[no stack]");
-	while (n > 0) {
-		const struct profile_frame *f = &p->frames[p->nodes[chain[--n]].frame];
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t node = chain[o->reverse ? i : n - 1 - i];
+		const struct profile_frame *f = &p->frames[p->nodes[node].frame];
 
 		report_frame_name(p, f, name, sizeof(name));
 		if (t.len)
@@ -57,6 +74,16 @@ static char *stack_text(const struct profile *p, const struct profile_row *r,
 	return t.p;
 }
 
+/* JVMs with something in it: more than one? */
+static bool has_several(const struct profile *p)
+{
+	for (uint32_t i = 1; i < p->n_rows; i++)
+		if (p->threads[p->rows[i].thread].process !=
+		    p->threads[p->rows[0].thread].process)
+			return true;
+	return false;
+}
+
 static int by_stack(const void *a, const void *b)
 {
 	return strcmp(((const struct line *)a)->stack, ((const struct line *)b)->stack);
@@ -65,6 +92,7 @@ static int by_stack(const void *a, const void *b)
 void write_collapsed(struct text_out *t, const struct profile *p, const struct report_options *o)
 {
 	struct line *lines = calloc(p->n_rows + 1, sizeof(*lines));
+	bool several = has_several(p);
 	uint32_t n = 0;
 
 	if (!lines) {
@@ -72,7 +100,7 @@ void write_collapsed(struct text_out *t, const struct profile *p, const struct r
 		return;
 	}
 	for (uint32_t i = 0; i < p->n_rows; i++) {
-		lines[n].stack = stack_text(p, &p->rows[i], o);
+		lines[n].stack = stack_text(p, &p->rows[i], o, several);
 		lines[n].weight = p->rows[i].weight;
 		if (lines[n].stack)
 			n++;

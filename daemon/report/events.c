@@ -90,12 +90,20 @@ const char *report_absent_text(const struct profile *p, enum wire_event event, c
 			p->books.short_waits == 1 ? "" : "s", (double)p->interval[event] / MS,
 			(double)p->books.short_waits_ns / 1e9);
 	if (p->idle_left_out[event].samples && n < size)
+		n += (size_t)snprintf(
+			buf + n, size - n,
+			"%llu %.*s of threads that were idle, %.3f %s in all, not shown; "
+			"--idle shows them\n",
+			(unsigned long long)p->idle_left_out[event].samples,
+			(int)strlen(e->samples) - (p->idle_left_out[event].samples == 1),
+			e->samples, (double)p->idle_left_out[event].weight / e->large_size,
+			e->large);
+	if (p->rows_left_out[event].samples && n < size)
 		snprintf(buf + n, size - n,
-			 "%llu %.*s of threads that were idle, %.3f %s in all, not shown; "
-			 "--idle shows them\n",
-			 (unsigned long long)p->idle_left_out[event].samples,
-			 (int)strlen(e->samples) - (p->idle_left_out[event].samples == 1),
-			 e->samples, (double)p->idle_left_out[event].weight / e->large_size,
+			 "%llu %.*s, %.3f %s in all, left out by --include or --exclude\n",
+			 (unsigned long long)p->rows_left_out[event].samples,
+			 (int)strlen(e->samples) - (p->rows_left_out[event].samples == 1),
+			 e->samples, (double)p->rows_left_out[event].weight / e->large_size,
 			 e->large);
 	return buf;
 }

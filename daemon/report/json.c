@@ -45,6 +45,7 @@ static void put_head(struct text_out *t, const struct profile *p, const struct r
 	text_json(t, title);
 	put_words(t, p, event);
 	text_put(t, o->threads ? ",\"by_thread\":true" : ",\"by_thread\":false");
+	text_put(t, o->reverse ? ",\"reverse\":true" : ",\"reverse\":false");
 	text_printf(t,
 		    ",\"begin_ns\":%llu,\"end_ns\":%llu,\"%s\":%llu,\"no_budget\":%s,"
 		    "\"overflow\":%llu",

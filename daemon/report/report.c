@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "daemon/report/formats.h"
+#include "daemon/report/patterns.h"
 #include "proto/wire.h"
 
 static const struct {
@@ -126,6 +127,15 @@ bool report_takes(enum report_format format, unsigned events, char *why, size_t 
 	return false;
 }
 
+bool report_reverses(enum report_format format, char *why, size_t why_size)
+{
+	if (format == REPORT_HTML || format == REPORT_COLLAPSED || format == REPORT_JSON)
+		return true;
+	snprintf(why, why_size, "html, collapsed and json can be reversed; %s cannot",
+		 formats[format].name);
+	return false;
+}
+
 static int write_rows(const struct profile *p, enum report_format format,
 		      const struct report_options *o, char **ret, size_t *ret_len)
 {
@@ -165,20 +175,22 @@ static bool is_asked_for(const struct profile_row *r, const struct report_option
 	return events_of(o) & 1u << r->event && (o->idle || !r->idle);
 }
 
-static bool has_more(const struct profile *p, const struct report_options *o)
+static bool has_more(const struct profile *p, const struct report_options *o, const bool *shown)
 {
 	for (uint32_t i = 0; i < p->n_rows; i++)
-		if (!is_asked_for(&p->rows[i], o))
+		if (!is_asked_for(&p->rows[i], o) || (shown && !shown[i]))
 			return true;
 	return false;
 }
 
 uint64_t report_samples(const struct profile *p, const struct report_options *o)
 {
+	CLEANUP(freep) bool *shown = NULL;
 	uint64_t n = 0;
 
+	(void)report_pattern_rows(p, o, &shown);
 	for (uint32_t i = 0; i < p->n_rows; i++)
-		if (is_asked_for(&p->rows[i], o))
+		if (is_asked_for(&p->rows[i], o) && (!shown || shown[i]))
 			n += p->rows[i].samples;
 	return n;
 }
@@ -198,15 +210,20 @@ int report_write(const struct profile *p, enum report_format format, const struc
 {
 	struct report_options options = o ? *o : (struct report_options){ 0 };
 	CLEANUP(profile_freep) struct profile *part = NULL;
+	CLEANUP(freep) bool *shown = NULL;
 	char why[128];
 	int r;
 
 	options.events = events_of(&options);
 	if (!report_takes(format, options.events, why, sizeof(why)))
 		return -EINVAL;
-	if (has_more(p, &options)) {
+	r = report_pattern_rows(p, &options, &shown);
+	if (r < 0)
+		return r;
+	if (has_more(p, &options, shown)) {
 		const struct profile_filter filter = { .events = options.events,
-						       .no_idle = !options.idle };
+						       .no_idle = !options.idle,
+						       .rows = shown };
 
 		r = profile_new(&part);
 		if (r == 0)

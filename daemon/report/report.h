@@ -26,10 +26,14 @@ struct report_options {
 	bool annotate; /* collapsed/pprof: frames end with their kind, report_kind_mark() */
 	unsigned events; /* bits 1 << enum wire_event; 0 = CPU. Several where report_takes() them */
 	bool idle; /* waits for work too */
+	bool reverse; /* collapsed/html: leaf first, callers below */
+	const char *include, *exclude; /* patterns.h; borrowed; NULL = none */
 };
 /* Can @format hold @events (bits) in one file? false: @why has a sentence. */
 bool report_takes(enum report_format format, unsigned events, char *why, size_t why_size);
-/* malloc'ed bytes (NUL-terminated for text) in @ret. 0 or -errno. */
+/* Can it be leaf first? */
+bool report_reverses(enum report_format format, char *why, size_t why_size);
+/* malloc'ed bytes (NUL-terminated for text) in @ret. 0 or -errno; -EINVAL: a pattern is wrong. */
 int report_write(const struct profile *p, enum report_format format,
 		 const struct report_options *options, char **ret, size_t *ret_len);
 /* Of what the options ask for: samples in it, and how many were lost on the way. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "daemon/core/clock.h"
+#include "daemon/report/patterns.h"
 
 static bool is_set(struct request *r, const char *name)
 {
@@ -18,12 +19,15 @@ bool api_report(struct request *r, unsigned events, enum report_format *ret_form
 {
 	const char *format = argument(r, "format"), *type = argument(r, "type");
 	int f = format ? report_format_by_name(format) : REPORT_JSON;
-	char why[128];
+	char why[300];
 
 	*ret = (struct report_options){
 		.threads = is_set(r, "threads"),
 		.annotate = is_set(r, "annotate"),
 		.idle = is_set(r, "idle"),
+		.reverse = is_set(r, "reverse"),
+		.include = argument(r, "include"),
+		.exclude = argument(r, "exclude"),
 		.events = events,
 	};
 	if (f < 0)
@@ -34,6 +38,12 @@ bool api_report(struct request *r, unsigned events, enum report_format *ret_form
 		(void)answer_error(r, 400, "the type must be cpu, lock, alloc or wall, not \"%s\"", type);
 	else if (!report_takes((enum report_format)f, ret->events, why, sizeof(why)))
 		(void)answer_error(r, 400, "%s", why);
+	else if (ret->reverse && !report_reverses((enum report_format)f, why, sizeof(why)))
+		(void)answer_error(r, 400, "%s", why);
+	else if (ret->include && !report_pattern_is_fine(ret->include, why, sizeof(why)))
+		(void)answer_error(r, 400, "include: %s", why);
+	else if (ret->exclude && !report_pattern_is_fine(ret->exclude, why, sizeof(why)))
+		(void)answer_error(r, 400, "exclude: %s", why);
 	else {
 		*ret_format = (enum report_format)f;
 		return true;
@@ -48,6 +58,7 @@ struct rendering {
 	enum report_format format;
 	struct report_options options;
 	struct profile *profile;
+	uint64_t samples;
 	char *out;
 	size_t len;
 	int error;
@@ -58,6 +69,7 @@ static void run_render(void *userdata)
 	struct rendering *x = userdata;
 
 	x->error = report_write(x->profile, x->format, &x->options, &x->out, &x->len);
+	x->samples = report_samples(x->profile, &x->options);
 }
 
 static void done_render(void *userdata)
@@ -68,7 +80,8 @@ static void done_render(void *userdata)
 		(void)answer_error(x->request, 500, "the report could not be written: %s",
 				   strerror(-x->error));
 	else
-		(void)answer_report(x->request, x->profile, x->format, &x->options, x->out, x->len);
+		(void)answer_report(x->request, x->profile, x->format, &x->options, x->samples,
+				    x->out, x->len);
 	serve_resume(x->request);
 	profile_free(x->profile);
 	free(x);

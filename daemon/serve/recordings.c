@@ -245,7 +245,8 @@ static enum MHD_Result result(struct request *r, const struct recording_entry *e
 		return answer_error(r, 409, "the recording is still running");
 	if (report_write(e->profile, format, &options, &out, &len) < 0)
 		return answer_error(r, 500, "the report could not be written");
-	return answer_report(r, e->profile, format, &options, out, len);
+	return answer_report(r, e->profile, format, &options, report_samples(e->profile, &options),
+			     out, len);
 }
 
 enum MHD_Result serve_recordings(struct request *r, const char *method, const char *rest)

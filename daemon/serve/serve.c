@@ -79,12 +79,13 @@ static void add_number(struct MHD_Response *response, const char *header, uint64
 }
 
 enum MHD_Result answer_report(struct request *r, const struct profile *p, enum report_format format,
-			      const struct report_options *o, char *body, size_t len)
+			      const struct report_options *o, uint64_t samples, char *body,
+			      size_t len)
 {
 	struct MHD_Response *response = response_of(report_content_type(format), body, len);
 
 	if (response) {
-		add_number(response, "Kindling-Samples", report_samples(p, o));
+		add_number(response, "Kindling-Samples", samples);
 		add_number(response, "Kindling-Dropped", report_dropped(p, o));
 	}
 	return queue(r, 200, response);

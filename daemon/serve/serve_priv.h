@@ -39,9 +39,11 @@ struct request {
 enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *content_type,
 			     char *body, size_t len); /* takes @body */
 enum MHD_Result answer_json(struct request *r, unsigned status, cJSON *json); /* takes @json */
-/* A profile that was written; what is in it and what is not, in headers. Takes @body. */
+/* A profile that was written, with report_samples() of it; what is in it and what is not, in headers.
+ * Takes @body. */
 enum MHD_Result answer_report(struct request *r, const struct profile *p, enum report_format format,
-			      const struct report_options *o, char *body, size_t len);
+			      const struct report_options *o, uint64_t samples, char *body,
+			      size_t len);
 enum MHD_Result answer_error(struct request *r, unsigned status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The answer comes later, from a callback: then answer_x() and serve_resume(). */
@@ -66,7 +68,8 @@ struct target *api_one_target(struct request *r, const char *word); /* NULL: ans
 
 /* api.c */
 enum MHD_Result api_route(struct request *r, const char *method, const char *url);
-/* format=, type=, threads=, annotate=, idle= of the request; type= is @events when it is not given.
+/* format=, type=, threads=, annotate=, idle=, reverse=, include= and exclude= (which stay the
+ * request's) of the request; type= is @events when it is not given.
  * Answers the error itself: false. */
 bool api_report(struct request *r, unsigned events, enum report_format *ret_format,
 		struct report_options *ret);

@@ -186,6 +186,26 @@ class Commands(unittest.TestCase):
         tags = subprocess.run([go, "tool", "pprof", "-tags", self.path("a.pb.gz")], capture_output=True, text=True)
         self.assertRegex(tags.stdout, r"(?s)kind: Total.*(c2|inlined)")
 
+    def test_views_of_a_report(self):
+        def collapsed(*options):
+            return self.daemon.cli("report", self.pid, "--last", "60s", "-o", "-", "-f", "collapsed", *options).stdout.splitlines()
+        full = collapsed("--include", r"KnownShares\.full|nothing", "--exclude", "tenth$")
+        self.assertTrue(full)
+        self.assertTrue(all("KnownShares.full" in line for line in full), full)
+        self.assertTrue(all("KnownShares.full" not in line for line in collapsed("--exclude", r"KnownShares\.full")))
+        self.assertTrue(any(re.match(r"KnownShares\.(spin|full);.*;java\.lang\.Thread\.run \d+$", line) for line in collapsed("--reverse")))
+        self.daemon.cli("report", self.pid, "--exclude", "KnownShares", "-o", self.path("v.txt"))
+        left_out = int(re.search(r"(\d+) samples, [0-9.]+ s in all, left out by --include or --exclude", self.read("v.txt")).group(1))
+        self.assertGreater(left_out, 50)
+        for text, *options in (('--include "a(b" is no regular expression: Unmatched ( or \\(, at "(b"', "--include", "a(b"),
+                               ('--exclude "(a)\\1" has a back-reference', "--exclude", r"(a)\1"),
+                               ("txt cannot", "--reverse")):
+            done = self.daemon.cli("report", self.pid, *options, "-o", self.path("never.txt"), check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(text, done.stderr)
+        get = ["curl", "-s", "--unix-socket", self.daemon.socket, "http://x/v1/profile?include=a("]
+        self.assertIn("include: ", json.loads(subprocess.run(get, capture_output=True, text=True).stdout)["error"])
+
     def test_record_through_the_daemon(self):
         self.daemon.cli("record", self.pid, "-d", "2s", "-i", "20ms", "-o", self.path("rec.txt"))
         self.assertIn("one sample per 20 ms", self.read("rec.txt"))

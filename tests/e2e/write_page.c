@@ -1,5 +1,5 @@
-/* A made-up profile as a flame graph page on stdout: write_page NODES [DEPTH]. Names are hostile.
- */
+/* A made-up profile as a flame graph page on stdout: write_page NODES [DEPTH [JVMS]]. Names are
+ * hostile. Of two JVMs the second has a quarter of the CPU time. */
 #include <stdio.h>
 #include <string.h>
 #include "daemon/report/report.h"
@@ -42,8 +42,10 @@ int main(int argc, char **argv)
 	q.name = profile_string(
 		p, "<b>org.shop.Main</b></script><img src=x onerror=\"window.hit=1\">");
 	for (unsigned i = 0; i < 2; i++) {
-		struct profile_thread t = { .process = profile_process(p, &q), .tid = 100 + i };
+		struct profile_thread t = { .tid = 100 + i };
 
+		q.pid += argc > 3 ? i : 0;
+		t.process = profile_process(p, &q);
 		t.name = profile_string(p, i ? "worker" : "main");
 		threads[i] = profile_thread(p, &t);
 	}

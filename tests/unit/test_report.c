@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 #include "daemon/core/clock.h"
+#include "daemon/report/patterns.h"
 #include "daemon/report/report.h"
 #include "proto/wire.h"
 
@@ -62,6 +63,132 @@ static void collapsed_is_root_first_with_the_weight_last(void **state)
 	out = written(REPORT_COLLAPSED, true, &len);
 	assert_non_null(strstr(out, "[main: \"x\" tid=8];java.lang.Thread.run 20000000\n"));
 	free(out);
+}
+
+/* @o with the file; "" for what there is none of */
+static char *with_options(enum report_format format, struct report_options o)
+{
+	struct profile *p = example();
+	size_t len;
+	char *out;
+
+	assert_int_equal(report_write(p, format, &o, &out, &len), 0);
+	profile_free(p);
+	return out;
+}
+
+#define RUN    "java.lang.Thread.run"
+#define NATIVE "[libc.so.6]"
+
+static void patterns_choose_stacks_and_what_they_leave_out_is_said(void **state)
+{
+	struct report_options o = { .include = "^java\\.lang\\.Thread\\.a;b$|nothing" };
+	struct profile *p;
+	char *out;
+
+	(void)state;
+	out = with_options(REPORT_COLLAPSED, o);
+	assert_string_equal(out, RUN ";java.lang.Thread.a:b;" NATIVE " 10000000\n");
+	free(out);
+	out = with_options(REPORT_TXT, o);
+	assert_non_null(strstr(out, "0.010 s of CPU"));
+	assert_non_null(strstr(out, "2 samples, 0.020 s in all, left out by --include or --exclude"));
+	free(out);
+	p = example();
+	assert_int_equal(report_samples(p, &o), 1);
+	profile_free(p);
+	o = (struct report_options){ .exclude = "libc" };
+	out = with_options(REPORT_COLLAPSED, o);
+	assert_string_equal(out, RUN " 20000000\n");
+	free(out);
+	out = with_options(REPORT_JSON, o);
+	assert_non_null(strstr(out, "1 sample, 0.010 s in all, left out by"));
+	assert_null(strstr(out, "libc"));
+	free(out);
+	o.include = "libc";
+	out = with_options(REPORT_COLLAPSED, o);
+	assert_string_equal(out, "");
+	free(out);
+	o = (struct report_options){ .exclude = "no stack" };
+	p = example();
+	profile_add(p, 0, 0, 4, 5);
+	assert_int_equal(report_samples(p, &o), 3);
+	o.exclude = "a(";
+	assert_int_equal(report_write(p, REPORT_TXT, &o, &out, &(size_t){ 0 }), -EINVAL);
+	profile_free(p);
+}
+
+static void refused_pattern(const char *pattern, const char *sentence)
+{
+	char why[300] = "";
+
+	assert_false(report_pattern_is_fine(pattern, why, sizeof(why)));
+	assert_string_equal(why, sentence);
+}
+
+static void a_wrong_pattern_is_said_with_the_place(void **state)
+{
+	static const char *const fine[] = { "a", "^(java|javax)\\.", "a{2,3}b{100}", "\\(", "x\\{9999", "[{]" };
+	char why[300], longest[PATTERN_BYTES_MAX + 2];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(fine); i++)
+		if (!report_pattern_is_fine(fine[i], why, sizeof(why)))
+			fail_msg("%s", why);
+	refused_pattern("(a)b(c", "\"(a)b(c\" is no regular expression: Unmatched ( or \\(, at \"(c\"");
+	refused_pattern("Cart[a-", "\"Cart[a-\" is no regular expression: Unmatched [, [^, [:, [., or [=, at "
+				   "\"[a-\"");
+	refused_pattern("", "\"\" is empty");
+	refused_pattern("(a)\\1", "\"(a)\\1\" has a back-reference, which is not allowed");
+	refused_pattern("((a{30}){30}){30}",
+			"\"((a{30}){30}){30}\" repeats something more than 1000 times");
+	refused_pattern("a{1,30000}", "\"a{1,30000}\" repeats something more than 1000 times");
+	memset(longest, 'a', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	assert_false(report_pattern_is_fine(longest, why, sizeof(why)));
+	longest[PATTERN_BYTES_MAX] = '\0';
+	assert_true(report_pattern_is_fine(longest, why, sizeof(why)));
+}
+
+static void reversed_stacks_begin_with_the_leaf(void **state)
+{
+	const struct report_options o = { .reverse = true, .threads = true };
+	char *out = with_options(REPORT_COLLAPSED, o), why[100];
+
+	(void)state;
+	assert_string_equal(out, "[main: \"x\" tid=8];" NATIVE ";java.lang.Thread.a:b;" RUN " 10000000\n"
+				 "[main: \"x\" tid=8];" RUN " 20000000\n");
+	free(out);
+	out = with_options(REPORT_HTML, o);
+	assert_non_null(strstr(out, "\"reverse\":true"));
+	free(out);
+	assert_true(report_reverses(REPORT_JSON, why, sizeof(why)));
+	assert_false(report_reverses(REPORT_TXT, why, sizeof(why)));
+	assert_string_equal(why, "html, collapsed and json can be reversed; txt cannot");
+}
+
+static void of_several_jvms_each_has_a_level_of_its_own(void **state)
+{
+	struct profile_process q = { .pid = 9, .start_time = 2 };
+	struct profile_thread t = { .tid = 9 };
+	const struct report_options o = { .threads = true };
+	struct profile *p = example();
+	size_t len;
+	char *out;
+
+	(void)state;
+	q.name = profile_string(p, "other;jvm");
+	t.process = profile_process(p, &q);
+	t.name = profile_string(p, "t");
+	profile_add(p, profile_thread(p, &t), p->rows[1].node, 1, 7);
+	assert_int_equal(report_write(p, REPORT_COLLAPSED, NULL, &out, &len), 0);
+	assert_non_null(strstr(out, "[other:jvm pid=9];" RUN " 7\n"));
+	assert_non_null(strstr(out, " pid=7];" RUN " 20000000\n"));
+	free(out);
+	assert_int_equal(report_write(p, REPORT_COLLAPSED, &o, &out, &len), 0);
+	assert_non_null(strstr(out, "[other:jvm pid=9];[t tid=9];" RUN " 7\n"));
+	free(out);
+	profile_free(p);
 }
 
 static void names_cannot_leave_the_script_element(void **state)
@@ -348,6 +475,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(collapsed_is_root_first_with_the_weight_last),
+		cmocka_unit_test(patterns_choose_stacks_and_what_they_leave_out_is_said),
+		cmocka_unit_test(a_wrong_pattern_is_said_with_the_place),
+		cmocka_unit_test(reversed_stacks_begin_with_the_leaf),
+		cmocka_unit_test(of_several_jvms_each_has_a_level_of_its_own),
 		cmocka_unit_test(names_cannot_leave_the_script_element),
 		cmocka_unit_test(a_method_counts_once_a_stack),
 		cmocka_unit_test(pprof_is_gzip),

@@ -1,0 +1,170 @@
+/* See patterns.h. What a pattern may cost is bounded: whoever may ask the daemon writes it. */
+#include "daemon/report/patterns.h"
+
+#include <errno.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_STACK "[no stack]"
+
+/* ---- what may be asked for ------------------------------------------------------------------- */
+
+static int compile(const char *pattern, regex_t *ret)
+{
+	return regcomp(ret, pattern, REG_EXTENDED | REG_NOSUB);
+}
+
+/* Where it begins to be wrong: behind the longest beginning that is right by itself. */
+static size_t fine_until(const char *pattern)
+{
+	char part[PATTERN_BYTES_MAX + 1];
+	regex_t regex;
+
+	for (size_t len = strlen(pattern); len > 0; len--) {
+		memcpy(part, pattern, len);
+		part[len] = '\0';
+		if (compile(part, &regex) != 0)
+			continue;
+		regfree(&regex);
+		return len;
+	}
+	return 0;
+}
+
+/* "\1" looks for what was found before, which takes exponential time. */
+static bool has_back_reference(const char *pattern)
+{
+	for (const char *s = pattern; (s = strchr(s, '\\')) && s[1]; s += 2)
+		if (s[1] >= '1' && s[1] <= '9')
+			return true;
+	return false;
+}
+
+/* How often "{2,5}" at @s repeats what stands before it, at most. */
+static uint64_t bound_at(const char *s)
+{
+	const char *comma = s + 1 + strspn(s + 1, "0123456789");
+	uint64_t low = strtoul(s + 1, NULL, 10);
+	uint64_t high = *comma == ',' ? strtoul(comma + 1, NULL, 10) : 0;
+	uint64_t n = low > high ? low : high;
+
+	return n ? n : 1;
+}
+
+/* "(a{9}){9}" is 81 times a */
+static bool repeats_too_often(const char *pattern)
+{
+	uint64_t product = 1;
+
+	for (const char *s = pattern; *s && product <= PATTERN_REPEATS_MAX; s++) {
+		uint64_t n = *s == '{' ? bound_at(s) : 1;
+
+		product *= n > PATTERN_REPEATS_MAX ? PATTERN_REPEATS_MAX + 1 : n;
+		if (*s == '\\' && s[1])
+			s++;
+	}
+	return product > PATTERN_REPEATS_MAX;
+}
+
+static bool refuse(char *why, size_t why_size, const char *pattern, const char *what)
+{
+	snprintf(why, why_size, "\"%.100s\" %s", pattern, what);
+	return false;
+}
+
+bool report_pattern_is_fine(const char *pattern, char *why, size_t why_size)
+{
+	char what[128], error[80];
+	regex_t regex;
+	int r;
+
+	if (!*pattern)
+		return refuse(why, why_size, pattern, "is empty");
+	if (strlen(pattern) > PATTERN_BYTES_MAX)
+		return refuse(why, why_size, pattern, "... is longer than 256 bytes");
+	if (has_back_reference(pattern))
+		return refuse(why, why_size, pattern, "has a back-reference, which is not allowed");
+	if (repeats_too_often(pattern))
+		return refuse(why, why_size, pattern, "repeats something more than 1000 times");
+	r = compile(pattern, &regex);
+	if (r == 0) {
+		regfree(&regex);
+		return true;
+	}
+	(void)regerror(r, NULL, error, sizeof(error));
+	snprintf(what, sizeof(what), "is no regular expression: %s, at \"%.20s\"", error,
+		 pattern + fine_until(pattern));
+	return refuse(why, why_size, pattern, what);
+}
+
+/* ---- which rows ------------------------------------------------------------------------------ */
+
+/* Frames print alike far more often than not, but a name is made once a frame only. */
+static int match_frames(const struct profile *p, const char *pattern, bool *ret)
+{
+	char why[300], name[1024];
+	regex_t regex;
+
+	if (!report_pattern_is_fine(pattern, why, sizeof(why)) || compile(pattern, &regex) != 0)
+		return -EINVAL;
+	for (uint32_t i = 0; i < p->n_frames; i++) {
+		report_frame_name(p, &p->frames[i], name, sizeof(name));
+		ret[i] = regexec(&regex, name, 0, NULL, 0) == 0;
+	}
+	ret[p->n_frames] = regexec(&regex, NO_STACK, 0, NULL, 0) == 0;
+	regfree(&regex);
+	return 0;
+}
+
+/* Does the stack that ends in a node have such a frame? Parents come first. [0]: no stack. */
+static int match_nodes(const struct profile *p, const char *pattern, bool *ret)
+{
+	CLEANUP(freep) bool *frames = calloc(p->n_frames + 1, sizeof(*frames));
+	int r = frames ? match_frames(p, pattern, frames) : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	ret[0] = frames[p->n_frames];
+	for (uint32_t i = 1; i < p->n_nodes; i++) {
+		uint32_t parent = p->nodes[i].parent;
+
+		ret[i] = frames[p->nodes[i].frame] || (parent && ret[parent]);
+	}
+	return 0;
+}
+
+/* Of @rows stay those whose stack has, or has not, such a frame. */
+static int keep(const struct profile *p, const char *pattern, bool has, bool *rows)
+{
+	CLEANUP(freep) bool *nodes = NULL;
+	int r;
+
+	if (!pattern)
+		return 0;
+	nodes = calloc(p->n_nodes + 1, sizeof(*nodes));
+	r = nodes ? match_nodes(p, pattern, nodes) : -ENOMEM;
+	for (uint32_t i = 0; r == 0 && i < p->n_rows; i++)
+		rows[i] &= nodes[p->rows[i].node] == has;
+	return r;
+}
+
+int report_pattern_rows(const struct profile *p, const struct report_options *o, bool **ret)
+{
+	CLEANUP(freep) bool *rows = NULL;
+	int r;
+
+	if (!o->include && !o->exclude)
+		return 0;
+	rows = malloc(p->n_rows + 1);
+	if (!rows)
+		return -ENOMEM;
+	memset(rows, true, p->n_rows + 1);
+	r = keep(p, o->include, true, rows);
+	if (r == 0)
+		r = keep(p, o->exclude, false, rows);
+	if (r == 0)
+		*ret = TAKE_PTR(rows);
+	return r;
+}
