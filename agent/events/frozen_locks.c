@@ -118,7 +118,7 @@ static uint64_t object_in(uint64_t chunk, uint64_t at, uint32_t flags)
 
 	if (flags & GC_MODE && (c->z_shift || (flags & HAS_BITMAP && c->narrow)))
 		return oop_load_sig(at);
-	if (c->z_shift && !oop_load_sig(chunk + (uint32_t)vm.cont))
+	if (!oop_is_good_sig(chunk + (uint32_t)vm.cont))
 		return 0;
 	return load64_sig(at);
 }

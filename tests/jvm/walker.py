@@ -226,14 +226,27 @@ def check_virtual(run, label):
             if not exact and "[unknown]" not in frames and wrong == 1:
                 print("     e.g.", name, frames)
     check(seen > enough and rooted >= 0.999 * seen, "%s: %d of %d reach VirtualThread.run" % (label, rooted, seen))
-    # ZGC before its generations heals a field when somebody reads it: a name that the collector has moved
-    # may stay unreadable until the next cycle, and the share "virtual threads" takes the sample
-    readable = 0.5 if "ZGC" in label and " 21." in run.hello else 0.98
-    check(named >= readable * seen, "%s: %d of %d with the virtual thread's name" % (label, named, seen))
+    check(named >= 0.98 * seen, "%s: %d of %d with the virtual thread's name" % (label, named, seen))
     # a pc between two entries of debug information shows the inlined leaf() of the next one at times,
     # also while the thread is elsewhere in that nmethod: up to 0.15 % of samples
     check(deep > enough // 2 and wrong <= max(2, 0.003 * deep) and unread <= 0.01 * deep,
           "%s: of %d deep ones %d lack frames, %d say so" % (label, deep, wrong, unread))
+
+
+def check_busy_heap(run, label):
+    """A collector moves the threads, their names and their frozen frames all the time: a name that is not that of
+    the thread shows frames of a deeper one (one more may be an inlined leaf() of the next place)."""
+    seen = named = wrong = unread = 0
+    for tid, _, frames in run.samples:
+        if not any(f.startswith(("WalkVirtual.work", "WalkVirtual.down")) for f in frames):
+            continue
+        seen += 1
+        unread += "[unknown]" in frames
+        m = re.match(r"virtual-(\d+)-\d+$", run.names.get(tid, ""))
+        named += m is not None
+        wrong += m is not None and sum(f.startswith("WalkVirtual.down:") for f in frames) > int(m.group(1)) + 2
+    check(seen > enough and named >= 0.98 * seen and not wrong and unread <= max(2, 0.002 * seen),
+          "%s: of %d in virtual threads %d with their names, %d with another's; %d not read" % (label, seen, named, wrong, unread))
 
 
 def version(major):
@@ -335,6 +348,12 @@ def main():
         if version(args.major) >= 21:
             for flags in [["-XX:+UseG1GC"], ["-XX:+UseZGC"]] + ([["-Xint"], ["-XX:+UseParallelGC"]] if args.all else []):
                 check_virtual(Run(home, directory, flags, "WalkVirtual", args.seconds), "virtual " + " ".join(flags))
+            generations = ["-XX:+ZGenerational"] if version(args.major) < 23 else []
+            busy = [["-XX:+UseZGC", *generations], ["-XX:+UseShenandoahGC"]]
+            busy += [["-XX:+UseZGC"]] if generations else []  # the older one
+            busy += [["-XX:+UseG1GC"], ["-XX:+UseParallelGC"], ["-XX:+UseSerialGC"]] if args.all else []
+            for flags in busy:
+                check_busy_heap(Run(home, directory, flags, "WalkVirtual", args.seconds, arguments=["busy"]), "busy heap " + " ".join(flags))
         print("in all modes of mix: %d of %d without root, %d of %d calls impossible" % (total, samples, wrong, calls))
     finally:
         shutil.rmtree(directory, ignore_errors=True)

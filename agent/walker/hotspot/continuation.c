@@ -135,6 +135,7 @@ void continuation_init(JNIEnv *env)
 	c->z_shift = c->z_bad_mask = NULL;
 	c->entry_in_thread = vm_sig.thread_cont_entry;
 	read_oops();
+	oop_init();
 	read_thread(env);
 	if (vm_sig.version < 21)
 		return;

@@ -5,6 +5,7 @@
 #include <jni.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "agent/walker/hotspot/oop.h"
 
 /* Where objects keep what a walk across the barrier reads; -1 = unknown, frozen frames are not read. */
 struct continuation_layout {
@@ -21,12 +22,6 @@ struct continuation_layout {
 	const uint64_t *z_shift, *z_bad_mask; /* generational ZGC: coloured pointers, else NULL */
 };
 extern struct continuation_layout continuation_sig;
-
-/* Handler: a reference in an object's field; 0 = null, or not to be had now. */
-uint64_t oop_load_sig(uint64_t at);
-
-/* The object behind a JNI reference, as an address that may be wrong a moment later. */
-uint64_t oop_of_handle_sig(uint64_t handle);
 
 /* A java.lang.String, where its fields are known, as UTF-8 cut to the buffer; what is read may be
  * anything if the collector moves it meanwhile. */

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include "agent/walker/hotspot/continuation.h"
 #include "agent/walker/hotspot/hotspot_priv.h"
+#include "agent/walker/hotspot/oop.h"
 #include "agent/walker/hotspot/scopes.h"
 
 #define ENTRY_CONT	  16 /* ContinuationEntry::_cont, behind two pointers */
@@ -22,44 +23,6 @@ struct continuation_layout continuation_sig;
 bool continuation_is_barrier_sig(uint64_t pc)
 {
 	return pc >= code_places_sig.cont_low && pc < code_places_sig.cont_high;
-}
-
-/* ---- oops ---------------------------------------------------------------------------------------- */
-
-uint64_t oop_load_sig(uint64_t at)
-{
-	const struct continuation_layout *c = &continuation_sig;
-	uint64_t value;
-
-	if (c->z_shift) {
-		value = load64_sig(at);
-		return value & *c->z_bad_mask ? 0 : value >> *c->z_shift;
-	}
-	if (!c->narrow)
-		return load64_sig(at);
-	value = load32_sig(at);
-	return value ? c->narrow_base + (value << c->narrow_shift) : 0;
-}
-
-#define Z_ADDRESS_FROM 16 /* all below are colours */
-
-/* Is there a reference which oop_load_sig() cannot follow now? */
-static bool oop_is_unreadable(uint64_t at)
-{
-	return continuation_sig.z_shift && !oop_load_sig(at) && load64_sig(at) >> Z_ADDRESS_FROM;
-}
-
-#define HANDLE_TAGS 3ull /* weak or global; local references have none */
-
-/* Local references hold plain addresses (jniHandles.inline.hpp), the others as the collector likes. */
-uint64_t oop_of_handle_sig(uint64_t handle)
-{
-	const struct continuation_layout *c = &continuation_sig;
-	uint64_t value = load64_sig(handle & ~HANDLE_TAGS);
-
-	if (!c->z_shift || !(handle & HANDLE_TAGS))
-		return value;
-	return value & *c->z_bad_mask ? 0 : value >> *c->z_shift;
 }
 
 /* ---- frames in a chunk ---------------------------------------------------------------------------- */
@@ -159,24 +122,26 @@ static bool walk_frozen(struct hot *h, uint64_t entry)
 {
 	const struct continuation_layout *c = &continuation_sig;
 	uint64_t continuation = load64_sig(entry + ENTRY_CONT), first, chunk;
+	uint64_t calm = oop_calm_sig();
 	uint32_t n = h->w->n, sp;
-	bool whole = true;
+	bool whole = calm != 0;
 
 	if (c->tail < 0 || c->chunk_parent < 0 || c->chunk_size < 0 || c->chunk_sp < 0 ||
 	    c->chunk_stack < 0 || (c->chunk_bottom < 0 && c->chunk_argsize < 0) ||
 	    continuation < GUARD_LOW || continuation % 8)
 		return false;
 	first = chunk = oop_load_sig(continuation + (uint32_t)c->tail);
-	if (!first && oop_is_unreadable(continuation + (uint32_t)c->tail))
+	if (!first && oop_is_unreadable_sig(continuation + (uint32_t)c->tail))
 		return false;
 	sp = first ? load32_sig(first + (uint32_t)c->chunk_sp) : 0;
 	for (int i = 0; i < CHUNKS_MAX && chunk && whole; i++) {
 		whole = walk_chunk(h, chunk);
-		if (oop_is_unreadable(chunk + (uint32_t)c->chunk_parent))
+		if (oop_is_unreadable_sig(chunk + (uint32_t)c->chunk_parent))
 			push_unknown(h);
 		chunk = oop_load_sig(chunk + (uint32_t)c->chunk_parent);
 	}
-	if (whole && oop_load_sig(continuation + (uint32_t)c->tail) == first &&
+	if (whole && oop_calm_sig() == calm &&
+	    oop_load_sig(continuation + (uint32_t)c->tail) == first &&
 	    (!first || load32_sig(first + (uint32_t)c->chunk_sp) == sp))
 		return true;
 	h->w->n = n;

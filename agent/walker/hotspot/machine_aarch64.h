@@ -154,3 +154,10 @@ static inline uint64_t code_adr_x8(uint64_t pc)
 
 	return (i & 0x9f00001f) == 0x10000008 ? pc + (uint64_t)distance : 0;
 }
+
+/* Generational ZGC: how far an address lies above its colours. */
+static inline unsigned machine_z_shift(unsigned index, uint64_t load_shift)
+{
+	(void)index;
+	return (unsigned)load_shift & 63;
+}

@@ -29,3 +29,10 @@ static inline uint64_t machine_sender_sp(uint64_t fp, uint64_t slot)
 	(void)fp;
 	return slot;
 }
+
+/* Generational ZGC: how far an address lies above its colours, by the index of its remap bit. */
+static inline unsigned machine_z_shift(unsigned index, uint64_t load_shift)
+{
+	(void)load_shift;
+	return 13 + index;
+}

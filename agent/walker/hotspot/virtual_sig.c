@@ -1,23 +1,12 @@
 /*
  * Who is the virtual thread that is mounted? Its id and name, read from the Thread object like the
  * JVM reads them, in the handler: a moment later another one may be mounted here. A read that meets
- * the collector gives a wrong or no name once; the name comes again with the next sample.
+ * a collector which stops the world gives no name; the name comes again with the next sample.
  */
 #include "agent/walker/hotspot/continuation.h"
 #include "agent/walker/hotspot/hotspot_priv.h"
 
 #define CODER_LATIN1 0
-
-/* An oop kept outside the heap: never compressed, coloured by generational ZGC. */
-static uint64_t load_handle(uint64_t handle)
-{
-	const struct continuation_layout *c = &continuation_sig;
-	uint64_t value = load64_sig(handle);
-
-	if (c->z_shift)
-		return value & *c->z_bad_mask ? 0 : value >> *c->z_shift;
-	return value;
-}
 
 /* One character of the Basic Multilingual Plane; 0 = no room. */
 static uint32_t put_utf8(char *to, uint32_t room, uint32_t c)
@@ -70,7 +59,7 @@ static uint64_t thread_object(uint64_t java_thread)
 {
 	if (vm_sig.thread_vthread < 0 || continuation_sig.thread_id < 0)
 		return 0;
-	return load_handle(load64_sig(java_thread + (uint32_t)vm_sig.thread_vthread));
+	return oop_load_wide_sig(load64_sig(java_thread + (uint32_t)vm_sig.thread_vthread));
 }
 
 /* Both slots hold the platform thread when no other is mounted. Of those that the collector has not
@@ -82,8 +71,8 @@ bool virtual_is_mounted_sig(uint64_t java_thread)
 
 	if (vm_sig.thread_vthread < 0 || vm_sig.thread_object < 0)
 		return false;
-	here = load_handle(load64_sig(java_thread + (uint32_t)vm_sig.thread_vthread));
-	own = load_handle(load64_sig(java_thread + (uint32_t)vm_sig.thread_object));
+	here = oop_load_wide_sig(load64_sig(java_thread + (uint32_t)vm_sig.thread_vthread));
+	own = oop_load_wide_sig(load64_sig(java_thread + (uint32_t)vm_sig.thread_object));
 	if (here && own)
 		return here != own;
 	return entry >= 0 && load64_sig(java_thread + (uint32_t)entry);
@@ -95,7 +84,7 @@ uint64_t virtual_platform_id_sig(uint64_t java_thread)
 
 	if (vm_sig.thread_object < 0 || continuation_sig.thread_id < 0)
 		return 0;
-	own = load_handle(load64_sig(java_thread + (uint32_t)vm_sig.thread_object));
+	own = oop_load_wide_sig(load64_sig(java_thread + (uint32_t)vm_sig.thread_object));
 	return own ? load64_sig(own + (uint32_t)continuation_sig.thread_id) : 0;
 }
 
@@ -112,7 +101,7 @@ uint64_t virtual_id_sig(uint64_t java_thread)
 void virtual_identity_sig(struct hot *h)
 {
 	const struct continuation_layout *c = &continuation_sig;
-	uint64_t thread, name;
+	uint64_t thread, name, calm = oop_calm_sig();
 
 	if (!h->thread || vm_sig.thread_vthread < 0 || c->thread_id < 0)
 		return;
@@ -123,4 +112,6 @@ void virtual_identity_sig(struct hot *h)
 	name = oop_load_sig(thread + (uint32_t)c->thread_name);
 	if (name)
 		java_string_sig(name, h->w->virtual_name, sizeof(h->w->virtual_name));
+	if (!calm || oop_calm_sig() != calm)
+		h->w->virtual_name[0] = '\0';
 }

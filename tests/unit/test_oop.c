@@ -1,0 +1,215 @@
+/* References as collectors leave them: made up tables of ZGC, headers of Shenandoah. */
+#include "tests/unit/unit.h"
+#include <string.h>
+#include "agent/walker/guard.h"
+#include "agent/walker/hotspot/continuation.h"
+#include "agent/walker/hotspot/layout.h"
+#include "agent/walker/hotspot/oop.h"
+
+#define OFFSET_MASK ((1ull << 42) - 1)
+#define BASE	    (OFFSET_MASK + 1)
+#define GRANULES    16
+#define ENTRIES	    8
+#define REMAPPED(i) (0x1000ull << (i))
+
+struct continuation_layout continuation_sig;
+struct vm_layout vm_sig;
+
+static struct forwarding {
+	uint64_t start, shift, length, entries[ENTRIES];
+} page = { 3ull << 21, 3, ENTRIES, { 0 } };
+static uint64_t young[GRANULES], old[GRANULES], good, bad, shift;
+
+/* ZHash */
+static uint32_t hash(uint32_t key)
+{
+	key = ~key + (key << 15);
+	key ^= key >> 12;
+	key += key << 2;
+	key ^= key >> 4;
+	key *= 2057;
+	return key ^ key >> 16;
+}
+
+static void forward(uint64_t from, uint64_t to)
+{
+	uint64_t index = (from - page.start) >> page.shift, at = hash((uint32_t)index);
+
+	while (page.entries[at % ENTRIES])
+		at++;
+	page.entries[at % ENTRIES] = index << 46 | to << 1 | 1;
+}
+
+static uint64_t colour(uint64_t offset, unsigned index)
+{
+	return (BASE | offset) << (13 + index) | REMAPPED(index);
+}
+
+static uint64_t loaded(uint64_t value)
+{
+	static uint64_t field;
+	static const sigset_t nothing_blocked;
+
+	field = value;
+	assert_true(guard_begin_sig(&nothing_blocked));
+	return oop_load_sig((uint64_t)(uintptr_t)&field);
+}
+
+static void begin_z(void)
+{
+	memset(&oop_sig, 0, sizeof(oop_sig));
+	memset(&continuation_sig, 0, sizeof(continuation_sig));
+	memset(page.entries, 0, sizeof(page.entries));
+	memset(young, 0, sizeof(young));
+	memset(old, 0, sizeof(old));
+	oop_sig = (struct oop_layout){
+		.tables = true,
+		.good = &good,
+		.offset_mask = OFFSET_MASK,
+		.maps = { (uint64_t)(uintptr_t)young, (uint64_t)(uintptr_t)old },
+		.granules = GRANULES,
+		.start = offsetof(struct forwarding, start),
+		.shift = offsetof(struct forwarding, shift),
+		.length = offsetof(struct forwarding, length),
+		.entries = offsetof(struct forwarding, entries),
+	};
+}
+
+static void begin_generational(unsigned now)
+{
+	begin_z();
+	oop_sig.generational = true;
+	good = REMAPPED(now);
+	bad = 0xf000 & ~good;
+	shift = 13 + now;
+	continuation_sig.z_shift = &shift;
+	continuation_sig.z_bad_mask = &bad;
+}
+
+static void a_good_colour_is_an_address(void **state)
+{
+	(void)state;
+	begin_generational(2);
+	assert_int_equal(loaded(colour(0x1230, 2)), BASE | 0x1230);
+	assert_int_equal(loaded(0x2010), 0); /* null, with colours */
+}
+
+static void a_bad_colour_is_looked_up_in_the_generation_that_moved(void **state)
+{
+	uint64_t from = page.start + 0x40;
+
+	(void)state;
+	begin_generational(1); /* of the young generation: the other phase than 0 and 2 */
+	young[3] = (uint64_t)(uintptr_t)&page;
+	forward(from, 0x5550);
+	assert_int_equal(loaded(colour(from, 0)), BASE | 0x5550);
+	assert_int_equal(loaded(colour(from + 8, 0)), BASE | (from + 8)); /* not moved yet */
+	assert_int_equal(loaded(colour(from, 3)), BASE | from); /* only the old one has moved */
+	old[3] = young[3];
+	young[3] = 0;
+	assert_int_equal(loaded(colour(from, 3)), BASE | 0x5550);
+	assert_int_equal(loaded(colour(from, 0)), BASE | from);
+	assert_int_equal(loaded(colour(from, 2)), BASE | 0x5550); /* both */
+}
+
+static void without_tables_a_bad_colour_is_unreadable(void **state)
+{
+	static const sigset_t nothing_blocked;
+	uint64_t field = colour(0x40, 0);
+
+	(void)state;
+	begin_generational(1);
+	oop_sig.tables = false;
+	assert_int_equal(loaded(field), 0);
+	assert_true(guard_begin_sig(&nothing_blocked));
+	assert_true(oop_is_unreadable_sig((uint64_t)(uintptr_t)&field));
+	assert_false(oop_is_good_sig((uint64_t)(uintptr_t)&field));
+}
+
+/* Objects that collide in the table, a table that is full of others, and one that is no table. */
+static void a_search_ends(void **state)
+{
+	(void)state;
+	begin_generational(1);
+	young[3] = (uint64_t)(uintptr_t)&page;
+	for (uint64_t i = 0; i < ENTRIES; i++)
+		forward(page.start + 8 * i, 0x7000 + 8 * i);
+	for (uint64_t i = 0; i < ENTRIES; i++)
+		assert_int_equal(loaded(colour(page.start + 8 * i, 0)), BASE | (0x7000 + 8 * i));
+	assert_int_equal(loaded(colour(page.start + 800, 0)), BASE | (page.start + 800));
+	page.length = 7;
+	assert_int_equal(loaded(colour(page.start, 0)), BASE | page.start);
+	page.length = ENTRIES;
+	young[3] = 8; /* nothing is mapped there */
+	assert_int_equal(loaded(colour(page.start, 0)), BASE | page.start);
+	assert_int_equal(loaded(colour((uint64_t)GRANULES << 21, 0)), BASE | (uint64_t)GRANULES << 21);
+}
+
+/* marked0, marked1, remapped: good is one of them. */
+static void the_older_zgc_is_followed_but_for_what_was_remapped_before_marking(void **state)
+{
+	const uint64_t marked0 = BASE, marked1 = 2 * BASE, remapped = 4 * BASE;
+	uint64_t from = page.start + 0x40;
+
+	(void)state;
+	begin_z();
+	oop_sig.remapped = remapped;
+	young[3] = (uint64_t)(uintptr_t)&page;
+	forward(from, 0x5550);
+	good = remapped; /* objects are moving */
+	assert_int_equal(loaded(marked0 | from), remapped | 0x5550);
+	assert_int_equal(loaded(remapped | from), remapped | from);
+	good = marked1; /* marking: where they went in the last cycle */
+	assert_int_equal(loaded(marked0 | from), marked1 | 0x5550);
+	assert_int_equal(loaded(remapped | from), marked1 | from);
+	assert_int_equal(loaded(marked1 | from), marked1 | from);
+	assert_int_equal(loaded(0), 0);
+}
+
+static void shenandoah_leaves_the_new_place_in_the_header(void **state)
+{
+	uint64_t here[2] = { 1, 2 }, gone[2];
+
+	(void)state;
+	memset(&oop_sig, 0, sizeof(oop_sig));
+	memset(&continuation_sig, 0, sizeof(continuation_sig));
+	gone[0] = (uint64_t)(uintptr_t)here | 3;
+	assert_int_equal(loaded((uint64_t)(uintptr_t)gone), (uint64_t)(uintptr_t)gone);
+	oop_sig.header_forwards = true;
+	assert_int_equal(loaded((uint64_t)(uintptr_t)gone), (uint64_t)(uintptr_t)here);
+	assert_int_equal(loaded((uint64_t)(uintptr_t)here), (uint64_t)(uintptr_t)here);
+}
+
+static void a_collection_shows(void **state)
+{
+	uint8_t active = 0;
+	uint32_t count = 7;
+	uint64_t calm;
+
+	(void)state;
+	memset(&oop_sig, 0, sizeof(oop_sig));
+	assert_int_not_equal(oop_calm_sig(), 0);
+	oop_sig.active = &active;
+	oop_sig.count = &count;
+	calm = oop_calm_sig();
+	assert_int_not_equal(calm, 0);
+	count++;
+	assert_int_not_equal(oop_calm_sig(), calm);
+	active = 1;
+	assert_int_equal(oop_calm_sig(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_good_colour_is_an_address),
+		cmocka_unit_test(a_bad_colour_is_looked_up_in_the_generation_that_moved),
+		cmocka_unit_test(without_tables_a_bad_colour_is_unreadable),
+		cmocka_unit_test(a_search_ends),
+		cmocka_unit_test(the_older_zgc_is_followed_but_for_what_was_remapped_before_marking),
+		cmocka_unit_test(shenandoah_leaves_the_new_place_in_the_header),
+		cmocka_unit_test(a_collection_shows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
