@@ -233,6 +233,24 @@ def check_virtual(run, label):
           "%s: of %d deep ones %d lack frames, %d say so" % (label, deep, wrong, unread))
 
 
+def check_yields(run, label):
+    """Nearly all samples fall while frames are frozen or thawed."""
+    seen = unread = wrong = 0
+    for tid, _, frames in run.samples:
+        m = re.match(r"virtual-(\d+)-\d+$", run.names.get(tid, ""))
+        unread += "[unknown]" in frames
+        if m and "[unknown]" not in frames and any(f.startswith("WalkYield.yielding:") for f in frames):
+            seen += 1
+            down = sum(f.startswith("WalkYield.down:") for f in frames)
+            # one more may be an inlined yielding() of the next place
+            bad = down != int(m.group(1)) + 1 and not frames[0].startswith("WalkYield.")
+            wrong += bad
+            if bad and wrong == 1:
+                print("     e.g.", m.group(0), frames)
+    check(seen > enough and wrong <= max(2, 0.0005 * seen) and unread <= max(3, 0.0005 * len(run.samples)),
+          "%s: of %d that yield %d lack frames; %d of %d say so" % (label, seen, wrong, unread, len(run.samples)))
+
+
 def check_busy_heap(run, label):
     """A collector moves the threads, their names and their frozen frames all the time: a name that is not that of
     the thread shows frames of a deeper one (one more may be an inlined leaf() of the next place)."""
@@ -348,6 +366,8 @@ def main():
         if version(args.major) >= 21:
             for flags in [["-XX:+UseG1GC"], ["-XX:+UseZGC"]] + ([["-Xint"], ["-XX:+UseParallelGC"]] if args.all else []):
                 check_virtual(Run(home, directory, flags, "WalkVirtual", args.seconds), "virtual " + " ".join(flags))
+            for flags in [["-XX:+UseG1GC"]] + ([["-XX:+UseZGC"], ["-XX:TieredStopAtLevel=1"]] if args.all else []):
+                check_yields(Run(home, directory, flags, "WalkYield", args.seconds, 200), "yields " + " ".join(flags))
             generations = ["-XX:+ZGenerational"] if version(args.major) < 23 else []
             busy = [["-XX:+UseZGC", *generations], ["-XX:+UseShenandoahGC"]]
             busy += [["-XX:+UseZGC"]] if generations else []  # the older one

@@ -73,6 +73,12 @@ bool forward_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *poll
 	return false; /* not decoded */
 }
 
+bool continuation_cross_sig(struct hot *h)
+{
+	(void)h;
+	return false;
+}
+
 bool continuation_is_barrier_sig(uint64_t pc)
 {
 	(void)pc;

@@ -168,9 +168,24 @@ static bool is_enter_special(const struct hot *h, const struct blob *b)
 	return true;
 }
 
+static bool leave_frame(struct hot *h, const struct blob *b, uint64_t pc)
+{
+	/* a method handle's dispatch has no frame, and jumps on */
+	if (b->kind == BLOB_NATIVE_NMETHOD && b->frame_words <= 1 && forward_dispatch_sig(h))
+		return true;
+	if (h->leaf && compiled_edge_sig(h, b))
+		return true;
+	if (b->kind == BLOB_NATIVE_NMETHOD && b->base != code_places_sig.enter_special &&
+	    b->frame_words > 2 &&
+	    return_by_fp_sig(h, 8 * (uint64_t)b->frame_words + WRAPPER_FRAME, true))
+		return true;
+	return find_caller(h, b, pc);
+}
+
 bool compiled_frame_sig(struct hot *h, const struct blob *b)
 {
 	uint64_t pc = h->at.pc;
+	bool left;
 
 	if (h->leaf && compiled_call_stub_sig(h, b))
 		pc = h->at.pc;
@@ -183,17 +198,12 @@ bool compiled_frame_sig(struct hot *h, const struct blob *b)
 		virtual_identity_sig(h);
 		return false; /* a virtual thread's root */
 	}
-	h->yielding |= b->base == code_places_sig.do_yield;
-	/* a method handle's dispatch has no frame, and jumps on */
-	if (b->kind == BLOB_NATIVE_NMETHOD && b->frame_words <= 1 && forward_dispatch_sig(h))
-		return true;
-	if (h->leaf && compiled_edge_sig(h, b))
-		return true;
-	if (b->kind == BLOB_NATIVE_NMETHOD && b->base != code_places_sig.enter_special &&
-	    b->frame_words > 2 &&
-	    return_by_fp_sig(h, 8 * (uint64_t)b->frame_words + WRAPPER_FRAME, true))
-		return true;
-	return find_caller(h, b, pc);
+	left = leave_frame(h, b, pc);
+	if (left && b->base == code_places_sig.do_yield) {
+		h->yield_pc = h->at.pc;
+		h->yield_n = h->w->n;
+	}
+	return left;
 }
 
 bool compiled_memo_sig(struct hot *h)

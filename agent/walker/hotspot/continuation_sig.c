@@ -81,13 +81,14 @@ static uint64_t chunk_pc(uint64_t chunk)
 	return 0;
 }
 
-static bool walk_chunk(struct hot *h, uint64_t chunk)
+/* @pc: of its first frame. */
+static bool walk_chunk(struct hot *h, uint64_t chunk, uint64_t pc)
 {
 	const struct continuation_layout *c = &continuation_sig;
 	int32_t size = (int32_t)load32_sig(chunk + (uint32_t)c->chunk_size);
 	int32_t sp = (int32_t)load32_sig(chunk + (uint32_t)c->chunk_sp);
 	uint64_t stack = chunk + (uint32_t)c->chunk_stack;
-	struct frozen f = { .pc = chunk_pc(chunk) };
+	struct frozen f = { .pc = pc };
 	struct blob b;
 
 	if (size <= 0 || size > CHUNK_WORDS_MAX || sp < 0 || sp > size)
@@ -117,30 +118,58 @@ static void push_unknown(struct hot *h)
 	hot_push(h, (uint64_t)(uintptr_t) "[unknown]", -1, WIRE_KIND_UNKNOWN);
 }
 
-/* All frames that are still in chunks, or none: false where something changed meanwhile. */
-static bool walk_frozen(struct hot *h, uint64_t entry)
+/*
+ * While a thread freezes its frames they are on the stack and, from the moment that the chunk's sp says so,
+ * in the chunk as well. Until then what the chunk has is what the stack goes on with; from then on it has
+ * all, and its first frame is the one that doYield returns to. That one's return address was copied with
+ * the frames; the chunk's own word for it may be written a moment later.
+ */
+static bool is_frozen_by_now(const struct hot *h, uint64_t chunk)
 {
 	const struct continuation_layout *c = &continuation_sig;
-	uint64_t continuation = load64_sig(entry + ENTRY_CONT), first, chunk;
-	uint64_t calm = oop_calm_sig();
-	uint32_t n = h->w->n, sp;
-	bool whole = calm != 0;
+	uint64_t sp = load32_sig(chunk + (uint32_t)c->chunk_sp);
 
-	if (c->tail < 0 || c->chunk_parent < 0 || c->chunk_size < 0 || c->chunk_sp < 0 ||
-	    c->chunk_stack < 0 || (c->chunk_bottom < 0 && c->chunk_argsize < 0) ||
-	    continuation < GUARD_LOW || continuation % 8)
-		return false;
-	first = chunk = oop_load_sig(continuation + (uint32_t)c->tail);
-	if (!first && oop_is_unreadable_sig(continuation + (uint32_t)c->tail))
-		return false;
-	sp = first ? load32_sig(first + (uint32_t)c->chunk_sp) : 0;
-	for (int i = 0; i < CHUNKS_MAX && chunk && whole; i++) {
-		whole = walk_chunk(h, chunk);
+	return h->yield_pc &&
+	       (chunk_pc(chunk) == h->yield_pc ||
+		arch_code(load64_sig(chunk + (uint32_t)c->chunk_stack + 8 * sp - 8)) == h->yield_pc);
+}
+
+static bool walk_chunks(struct hot *h, uint64_t first)
+{
+	const struct continuation_layout *c = &continuation_sig;
+	uint64_t chunk = first, pc;
+
+	for (int i = 0; i < CHUNKS_MAX && chunk; i++) {
+		pc = chunk_pc(chunk);
+		if (i == 0 && is_frozen_by_now(h, chunk)) {
+			h->w->n = h->yield_n;
+			pc = h->yield_pc;
+		}
+		if (!walk_chunk(h, chunk, pc))
+			return false;
 		if (oop_is_unreadable_sig(chunk + (uint32_t)c->chunk_parent))
 			push_unknown(h);
 		chunk = oop_load_sig(chunk + (uint32_t)c->chunk_parent);
 	}
-	if (whole && oop_calm_sig() == calm &&
+	return true;
+}
+
+/* All frames that are still in chunks, or none: false where something changed meanwhile. */
+static bool walk_frozen(struct hot *h, uint64_t entry)
+{
+	const struct continuation_layout *c = &continuation_sig;
+	uint64_t continuation = load64_sig(entry + ENTRY_CONT), first, calm = oop_calm_sig();
+	uint32_t n = h->w->n, sp;
+
+	if (c->tail < 0 || c->chunk_parent < 0 || c->chunk_size < 0 || c->chunk_sp < 0 ||
+	    c->chunk_stack < 0 || (c->chunk_bottom < 0 && c->chunk_argsize < 0) ||
+	    continuation < GUARD_LOW || continuation % 8 || !calm)
+		return false;
+	first = oop_load_sig(continuation + (uint32_t)c->tail);
+	if (!first && oop_is_unreadable_sig(continuation + (uint32_t)c->tail))
+		return false;
+	sp = first ? load32_sig(first + (uint32_t)c->chunk_sp) : 0;
+	if (walk_chunks(h, first) && oop_calm_sig() == calm &&
 	    oop_load_sig(continuation + (uint32_t)c->tail) == first &&
 	    (!first || load32_sig(first + (uint32_t)c->chunk_sp) == sp))
 		return true;
@@ -194,7 +223,7 @@ bool continuation_cross_sig(struct hot *h)
 		h->broken = "continuation";
 		return false;
 	}
-	if (h->yielding || !walk_frozen(h, entry))
+	if (h->thawing || !walk_frozen(h, entry))
 		push_unknown(h);
 	if (code_places_sig.enter_special)
 		hot_push_method_sig(h,

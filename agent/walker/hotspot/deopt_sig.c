@@ -31,6 +31,7 @@ bool deopt_frames_sig(struct hot *h)
 	uint64_t array = h->thread ? load64_sig(h->thread + (uint32_t)vm_sig.thread_unpacked) : 0;
 	uint32_t n = array ? load32_sig(array + (uint32_t)vm_sig.unpacked_count) : 0;
 	struct regs caller;
+	struct blob b;
 
 	if (n == 0 || n > FRAMES_MAX ||
 	    !read_frame(h, array + (uint32_t)vm_sig.unpacked_caller, &caller))
@@ -47,5 +48,10 @@ bool deopt_frames_sig(struct hot *h)
 				    bci < 0 ? 0 : bci, WIRE_KIND_INTERPRETED);
 	}
 	h->java_seen = true;
-	return hot_move(h, caller.pc, caller.sp, caller.fp);
+	hot_move(h, caller.pc, caller.sp, caller.fp);
+	/* the JVM writes down where a virtual thread's stack ends, but its frames go on in the chunks */
+	if (code_places_sig.enter_special && code_blob_sig(caller.pc, &b) &&
+	    b.base == code_places_sig.enter_special)
+		return continuation_cross_sig(h);
+	return true;
 }

@@ -30,7 +30,11 @@ struct hot {
 	bool behind; /* it has none there or behind: code of a barrier */
 	bool java_seen;
 	walk_enough_fn *enough; /* NULL = the whole stack */
-	bool yielding; /* the thread is in the middle of freezing or thawing its frames */
+	bool thawing; /* the thread is in the middle of taking frames out of its chunks */
+	/* it is in the middle of putting them there: where doYield, which does it, returns to, and how
+	 * many frames were counted up to it */
+	uint64_t yield_pc;
+	uint32_t yield_n;
 	const char *broken; /* cause, once the walk cannot go on */
 };
 
@@ -164,7 +168,9 @@ bool deopt_frames_sig(struct hot *h);
 /* ---- continuation_sig.c ----------------------------------------------------------------------- */
 
 bool continuation_is_barrier_sig(uint64_t pc);
-/* at is the return barrier: pushes the frames that are still frozen and ends the walk. */
+/* at is the return barrier: pushes the frames that are still frozen and ends the walk. Or the stub that
+ * brings frames back, when it has made room for them and not called the JVM yet: what lies in that room
+ * is old, and all that counts is frozen. */
 bool continuation_cross_sig(struct hot *h);
 /* A virtual thread is mounted: its id and name. */
 void virtual_identity_sig(struct hot *h);
