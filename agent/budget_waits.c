@@ -57,7 +57,7 @@ static void tell_threshold(uint64_t wanted)
 	if (events.lock_min_ns != wanted)
 		snprintf(
 			note, sizeof(note),
-			"waits below %llu ms are only counted: telling of shorter ones takes more CPU than max_cpu",
+			"waits below %llu ms are only counted: recording shorter ones would take more CPU time than max_cpu allows",
 			(unsigned long long)(events.lock_min_ns / NS_PER_MS));
 	if (note[0] || waits.noted)
 		waits.noted = writer_fault(WIRE_NOTE, 0, "budget", note) == WRITER_OK ?

@@ -147,7 +147,7 @@ static int may_share(const char **step, const char **why)
 	if (engine_is_alone() || strcmp(walker_name(), "asgct") != 0)
 		return 0;
 	*step = "walker";
-	*why = "another profiler is in it, and with AsyncGetCallTrace two may end the JVM";
+	*why = "another profiler is loaded, and two of them that use AsyncGetCallTrace can crash the JVM";
 	return -EBUSY;
 }
 
@@ -418,7 +418,7 @@ static void tell_left_out(void)
 	if (n)
 		snprintf(
 			what, sizeof(what),
-			"%u native libraries are more than there is room for: stacks end where they run",
+			"%u native libraries have no place in the agent's table: stacks end at their frames",
 			n);
 	if (writer_fault(WIRE_NOTE, 0, "native", what) == WRITER_OK)
 		session.left_out = n;

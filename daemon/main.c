@@ -316,7 +316,7 @@ int main(int argc, char **argv)
 	}
 	if (geteuid() != 0) {
 		fprintf(stderr,
-			"kindlingd: it must run as root, to enter containers; try sudo kindlingd\n");
+			"kindlingd: it must run as root to enter containers; start it with: sudo kindlingd\n");
 		return 1;
 	}
 	log_set_level((enum log_level)config.log_level);

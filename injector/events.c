@@ -40,8 +40,7 @@ static const char *without_monitors(struct inject *in)
 	if (used < 0)
 		return "monitors only if no virtual threads are in use, which could not be found out";
 	if (used)
-		return "no monitors: virtual threads are in use, whose yields that would slow until "
-		       "the JVM ends (events.lock.monitors: always takes it)";
+		return "no monitors: virtual threads are in use, and monitor events would make each of their yields slower until the JVM ends (events.lock.monitors: always collects them all the same)";
 	return NULL;
 }
 

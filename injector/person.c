@@ -17,8 +17,8 @@
 static const char usage[] =
 	"Usage: kindling-inject [--deadline SECONDS] PID COMMAND [ARGUMENT...]\n"
 	"\n"
-	"Talks to a HotSpot JVM of any container through its attach socket. Sends SIGQUIT only to a\n"
-	"process that catches it, never waits for ever, and leaves no file behind.\n"
+	"Talks to a HotSpot JVM in any container through its attach socket. Sends SIGQUIT only to a\n"
+	"process that handles it, gives up at a deadline, and leaves no file behind.\n"
 	"\n"
 	"Commands:\n"
 	"  load LIBRARY [OPTIONS]   load a JVMTI agent; the path is as the JVM sees it\n"
@@ -26,12 +26,12 @@ static const char usage[] =
 	"  properties               the JVM's system properties\n"
 	"  threaddump               stacks of all threads\n"
 	"  check [json] [read-seccomp] [over_tmp=1]\n"
-	"                           could an agent be loaded? Sends and leaves nothing.\n"
-	"                           read-seccomp stops a sleeping thread for some 50 us, to read\n"
-	"                           its filter; over_tmp=1: a tmpfs may be laid over its /tmp\n"
+	"                           check whether an agent could be loaded, without attaching.\n"
+	"                           read-seccomp stops a sleeping thread for about 50 us to read\n"
+	"                           its filter; over_tmp=1: a tmpfs may cover its /tmp\n"
 	"\n"
 	"Exit status: 0 done, 1 failed (the reason is printed), 2 wrong usage. Of check: 0 yes, 1 no,\n"
-	"2 it could not be told.\n";
+	"2 not everything could be checked.\n";
 
 int person_help(bool wrong)
 {

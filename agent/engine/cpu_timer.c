@@ -383,12 +383,12 @@ static const char *why_no_timer(int r)
 {
 	switch (r) {
 	case -ENOSYS:
-		return "this kernel, or its emulation, has no timer_create";
+		return "this kernel (or what emulates it) has no timer_create";
 	case -EPERM:
 	case -EACCES:
 		return "timer_create is refused, probably by a seccomp filter";
 	case -EAGAIN:
-		return "RLIMIT_SIGPENDING of this user leaves no room for timers";
+		return "the limit RLIMIT_SIGPENDING of the JVM's user leaves no room for timers";
 	default:
 		return "timer_create was refused for every thread";
 	}
@@ -404,7 +404,7 @@ int engine_hold_signal(const char **why)
 	}
 	r = install_handler();
 	if (r < 0)
-		*why = "SIGPROF, SIGVTALRM, SIGSTKFLT and SIGPWR all have handlers of others";
+		*why = "the application or its libraries handle SIGPROF, SIGVTALRM, SIGSTKFLT and SIGPWR, so that no signal is free";
 	return r;
 }
 

@@ -395,8 +395,7 @@ static int begin(const struct wire_start *start, const char **note)
 
 	/* as for CPU samples: session.c says why */
 	if (!engine_is_alone() && strcmp(walker_name(), "asgct") == 0) {
-		*note = "no wall-clock samples: another profiler is in the JVM, and with "
-			"AsyncGetCallTrace two may end it";
+		*note = "no wall-clock samples: another profiler is loaded, and two of them that use AsyncGetCallTrace can crash the JVM";
 		return -EBUSY;
 	}
 	r = engine_hold_signal(note);

@@ -57,8 +57,7 @@ static int listen(jvmtiEnv *jvmti, const char **note)
 	jvmtiEventCallbacks callbacks;
 
 	if ((*jvmti)->AddCapabilities(jvmti, &needed) != JVMTI_ERROR_NONE) {
-		*note = "no allocation samples: another agent has them, and a JVM gives them to "
-			"one agent only; when it has ended, begin anew";
+		*note = "no allocation samples: another agent gets them, and a JVM gives them to one agent only; when that one has ended, record again";
 		return -EBUSY;
 	}
 	memset(&callbacks, 0, sizeof(callbacks));
@@ -68,7 +67,7 @@ static int listen(jvmtiEnv *jvmti, const char **note)
 					       JVMTI_EVENT_SAMPLED_OBJECT_ALLOC,
 					       NULL) != JVMTI_ERROR_NONE) {
 		jvmti_env_rest(jvmti, &needed);
-		*note = "the JVM refused its allocation samples";
+		*note = "the JVM refused to give allocation samples";
 		return -ENOTSUP;
 	}
 	return 0;
@@ -101,11 +100,10 @@ static int may_be(const struct wire_start *start, const char **note)
 	if (!virtual_threads_used())
 		return 0;
 	if (start->monitors == WIRE_MONITORS_ALWAYS) {
-		*note = "allocation samples slow the yields of this JVM's virtual threads until it ends";
+		*note = "allocation samples make each yield of a virtual thread slower in this JVM until it ends";
 		return 0;
 	}
-	*note = "no allocation samples: virtual threads are in use, and the JVMTI environment that the "
-		"samples need would slow their yields until the JVM ends; `monitors: always` takes that";
+	*note = "no allocation samples: virtual threads are in use, and these samples would make each of their yields slower until the JVM ends; `events.lock.monitors: always` collects them all the same";
 	return -ENOTSUP;
 }
 
@@ -114,7 +112,7 @@ static int begin(const struct wire_start *start, const char **note)
 	int r = 0;
 
 	if (libjvm_version().feature < FIRST_JDK) {
-		*note = "no allocation samples: the JVM has them from JDK 11 on";
+		*note = "no allocation samples: they need JDK 11 or later";
 		return -ENOTSUP;
 	}
 	if (!alloc.on)

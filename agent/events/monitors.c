@@ -262,9 +262,7 @@ static int begin(const struct wire_start *start, const char **note)
 	bool wanted = start->monitors != WIRE_MONITORS_NEVER;
 
 	if (start->monitors == WIRE_MONITORS_AUTO && !jvmti && virtual_threads_used()) {
-		*note = "monitors are left out: virtual threads are in use, and the JVMTI environment "
-			"that monitors need would slow their yields until the JVM ends; "
-			"`events.lock.monitors: always` takes that";
+		*note = "monitors are left out: virtual threads are in use, and monitor events would make each of their yields slower until the JVM ends; `events.lock.monitors: always` collects them all the same";
 		wanted = false;
 	}
 	if (!wanted) {

@@ -169,8 +169,7 @@ int park_start(const char **why)
 	if (park.generation & 1)
 		return 0;
 	if (archives_classes()) {
-		*why = "parks are left out: this JVM archives its classes at its end, and would "
-		       "print a line about ours";
+		*why = "parks are left out: this JVM archives its classes when it ends, and would print a warning about the agent's class";
 		return -ENOTSUP;
 	}
 	if (!park.prepared) {

@@ -18,11 +18,11 @@ static const struct {
 	  command_threads },
 	{ "report", "a flame graph (or pprof, text, ...) of the last minutes", command_report },
 	{ "record", "record one JVM for some seconds, also without kindlingd", command_record },
-	{ "attach", "start to profile one JVM now", command_attach },
-	{ "detach", "stop to profile one JVM, and remove the agent from it", command_detach },
+	{ "attach", "start profiling one JVM now", command_attach },
+	{ "detach", "stop profiling one JVM, and remove the agent from it", command_detach },
 	{ "doctor", "can a JVM be profiled? If not: why, and what to do",
 	  command_doctor },
-	{ "config", "check FILE: would kindlingd take it? reload: it reads its own again", command_config },
+	{ "config", "check a settings file, or have kindlingd read its own again", command_config },
 };
 
 int cli_usage(const char *usage, int c)
@@ -45,14 +45,14 @@ int cli_wrong(const char *command, const char *what)
 static void print_usage(FILE *to)
 {
 	fputs("Usage: kindling [--socket PATH] COMMAND [ARGUMENT...]\n\n"
-	      "Looks at what kindlingd, the profiler of all JVMs of this host, sees.\n\nCommands:\n",
+	      "Shows what kindlingd, the profiler of all JVMs on this host, has recorded, and controls it.\n\nCommands:\n",
 	      to);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
-	fputs("  version  which version this is\n"
-	      "  help     this text, or that of a command: kindling help record\n\n"
-	      "The socket is --socket, else $KINDLING_SOCKET, else /run/kindling/kindling.sock.\n"
-	      "Exit status: 0 done, 1 failed, 2 wrong usage, 3 no daemon answers.\n\n"
+	fputs("  version  print the version\n"
+	      "  help     show this text, or the help of a command: kindling help record\n\n"
+	      "The socket of kindlingd is --socket PATH, else $KINDLING_SOCKET, else /run/kindling/kindling.sock.\n"
+	      "Exit status: 0 done, 1 failed, 2 wrong usage, 3 kindlingd does not answer.\n\n"
 	      "Examples: kindling status\n"
 	      "          kindling report --all --last 5m -o flame.html\n",
 	      to);

@@ -6,8 +6,8 @@
 static const char usage[] =
 	"Usage: kindling config check FILE | kindling config reload\n"
 	"\n"
-	"  check FILE   says whether kindlingd would take FILE (YAML) as its settings, and which line it\n"
-	"               would not; then what is in force with it, defaults included\n"
+	"  check FILE   checks whether FILE (YAML) is valid as the settings of kindlingd, names the line of an\n"
+	"               error, and prints all settings as they would be, with the defaults\n"
 	"  reload       has the running kindlingd read its settings file again, as SIGHUP does, and says what\n"
 	"               changed: now, for JVMs that are attached to from now on, or not before a restart.\n"
 	"               A file with an error is refused, and the old settings stay in force\n"

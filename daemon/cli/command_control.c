@@ -11,25 +11,28 @@
 #define WAIT_NS (20 * NS_PER_S)
 
 static const char attach_usage[] =
-	"Usage: kindling attach [--json] PID|TARGET\n"
+	"Usage: kindling attach [--json] TARGET\n"
 	"\n"
-	"Takes a JVM in at once: one that was detached, that failed, or that targets.mode, targets.max or\n"
-	"the crash of a JVM like it keep out. A rule that denies it, and its owner's KINDLING_DISABLE=1,\n"
-	"are stronger. Waits until samples can come, or says why not.\n"
+	"Starts profiling a JVM at once, also one that was detached, one to which an attach has failed, and\n"
+	"one that targets.mode, targets.max or the crash of a similar JVM keep out. It cannot overrule a\n"
+	"rule that denies the JVM, nor KINDLING_DISABLE=1 in its environment. The command waits until the JVM\n"
+	"is being profiled, or prints why it is not.\n"
+	"TARGET is a pid, a container id, a container, a pod or a part of a name from `kindling status`.\n"
 	"\n"
-	"  -j, --json   the JVM as in kindling status --json\n"
-	"  -h, --help\n"
+	"  -j, --json   print the JVM as `kindling status --json` does\n"
+	"  -h, --help   show this text\n"
 	"\n"
 	"Example: kindling attach 4711\n";
 
 static const char detach_usage[] =
-	"Usage: kindling detach [--json] PID|TARGET\n"
+	"Usage: kindling detach [--json] TARGET\n"
 	"\n"
-	"Takes the agent out of a JVM; nothing of it is left there. It stays detached, also when the daemon\n"
-	"starts again, until kindling attach or a new rule that allows it. What was recorded is kept.\n"
+	"Stops profiling a JVM and removes the agent from it. The JVM stays detached, also when kindlingd\n"
+	"is restarted, until `kindling attach` or a new rule that allows it. What was recorded is kept.\n"
+	"TARGET is a pid, a container id, a container, a pod or a part of a name from `kindling status`.\n"
 	"\n"
-	"  -j, --json   the JVM as in kindling status --json\n"
-	"  -h, --help\n"
+	"  -j, --json   print the JVM as `kindling status --json` does\n"
+	"  -h, --help   show this text\n"
 	"\n"
 	"Example: kindling detach 4711\n";
 

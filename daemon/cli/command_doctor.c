@@ -24,20 +24,21 @@
 extern char **environ;
 
 static const char usage[] =
-	"Usage: kindling doctor [--json] [PID|TARGET|--all]\n"
+	"Usage: kindling doctor [OPTION...] [TARGET]\n"
 	"\n"
-	"Looks at a JVM as an attach would, but sends it nothing and leaves nothing in it: one line a check,\n"
-	"ok, no or unknown, what was found, and what would change it. With a daemon also its state, rule,\n"
-	"back-off and last fault. Works without one. Without a TARGET it looks at all JVMs, as with --all.\n"
+	"Checks whether a JVM can be profiled, without attaching to it: one line for each check, with ok, no or\n"
+	"unknown, what was found, and what to do about it. If kindlingd runs, the last line is what it knows\n"
+	"of the JVM. Works without kindlingd too. Without a TARGET it checks all JVMs of this host.\n"
+	"TARGET is a pid, a container id, a container, a pod or a part of a name from `kindling status`.\n"
 	"\n"
-	"  -a, --all           every JVM of this host\n"
-	"  -s, --read-seccomp  read seccomp filters in the JVM, as an attach does: it stops one sleeping\n"
-	"                      thread for some 50 us. Without it they are known where the container's\n"
-	"                      bundle or the systemd unit tells\n"
-	"  -j, --json          one JSON object a JVM and line\n"
-	"  -h, --help\n"
+	"  -a, --all           check every JVM of this host\n"
+	"  -s, --read-seccomp  read the seccomp filters of the JVM as an attach does, which stops one sleeping\n"
+	"                      thread of it for about 50 us. Without this option they are known only if the\n"
+	"                      container's bundle or the systemd unit says what is in them\n"
+	"  -j, --json          print one JSON object for each JVM, one on a line\n"
+	"  -h, --help          show this text\n"
 	"\n"
-	"Exit status: 0 all can be profiled, 1 one cannot or it could not be told.\n"
+	"Exit status: 0 all of them can be profiled, 1 one cannot, or not everything could be checked.\n"
 	"\n"
 	"Example: sudo kindling doctor 4711\n";
 

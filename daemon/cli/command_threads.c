@@ -12,22 +12,25 @@
 static const char usage[] =
 	"Usage: kindling threads [OPTION...] [TARGET]\n"
 	"\n"
-	"Every thread: its name, what it does (running, waiting and for what, ...), its share of one CPU,\n"
-	"the share of the time that it waited, and the lock it waited for last. Waiting for want of work\n"
-	"is \"idle\", and no waiting. Of virtual threads the numbers are shown, and those that were seen\n"
-	"running or waiting. TARGET is a pid, container id, container, pod or part of a name as\n"
-	"`kindling status` shows it; without it, all JVMs that stream.\n"
+	"Shows every thread: its name, its state (running, waiting, idle, ...), its CPU time in percent of one\n"
+	"CPU, the share of the time in which it waited for others, in which it was idle (it waited for work),\n"
+	"what it waits for now, and the last lock that it waited for. On a narrow terminal some columns are\n"
+	"left out; in a pipe all are there. Virtual threads are summed up in one line; those that were seen\n"
+	"running or waiting have rows of their own.\n"
+	"TARGET is a pid, a container id, a container, a pod or a part of a name from `kindling status`;\n"
+	"without one, all JVMs that are being profiled are shown.\n"
 	"\n"
-	"  -l, --last DURATION   how far to look back for shares: 30s, 5m (default 60s, at most 10m)\n"
+	"  -l, --last DURATION   the time that the shares are of: 30s, 5m (default 60s, at most 10m)\n"
 	"  -s, --sort KEY        cpu (the default), wait or name\n"
-	"  -n, --rows N          only the first N threads of a JVM\n"
-	"  -j, --json            everything, for machines\n"
-	"  -h, --help\n"
+	"  -n, --rows N          show only the first N threads of each JVM\n"
+	"  -j, --json            print everything as JSON\n"
+	"  -h, --help            show this text\n"
 	"\n"
 	"Examples: kindling threads 4711\n"
 	"          kindling threads --sort wait -n 20 org.shop.Main\n";
 
 enum { TID, NAME, STATE, CPU, WAIT, IDLE, FOR, LAST, COLUMN_COUNT };
+static const unsigned char leave_out[COLUMN_COUNT] = { [LAST] = 2, [IDLE] = 1 };
 static const struct column columns[COLUMN_COUNT] = {
 	[TID] = { "TID", true, 0 },	      [NAME] = { "NAME", false, 20 },
 	[STATE] = { "STATE", false, 0 },      [CPU] = { "CPU%", true, 0 },
@@ -155,7 +158,9 @@ static void print_virtuals(FILE *to, const cJSON *t)
 
 static void print_target(FILE *to, const cJSON *t, const char *sort, int rows, size_t width)
 {
-	struct table table = { .columns = columns, .n_columns = COLUMN_COUNT };
+	struct table table = { .columns = columns,
+			       .n_columns = COLUMN_COUNT,
+			       .leave_out = leave_out };
 	const cJSON *threads = json_get(t, "threads");
 	int n = cJSON_GetArraySize(threads);
 

@@ -80,6 +80,8 @@ void top_print(FILE *to, const cJSON *top, int rows)
 	{
 		fprintf(to, "%s%.0f ", many ? "\n" : "", json_number_of(t, "pid"));
 		print_text(to, json_text_of(t, "name"));
+		if (cJSON_IsTrue(json_get(t, "ended")))
+			fputs(" (ended)", to);
 		print_table(to, top, t, rows);
 	}
 	fprintf(to, "\nthe last %.0f s, sorted by %s%%", json_number_of(top, "seconds"),

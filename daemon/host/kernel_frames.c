@@ -26,10 +26,9 @@ static void read_names(struct kernel_frames *k)
 		fclose(f);
 	if (r == -EACCES)
 		snprintf(k->note, sizeof(k->note),
-			 "no names: the kernel hides its addresses; needs CAP_SYSLOG and "
-			 "kernel.kptr_restrict below 2");
+			 "no names: the kernel hides its addresses; kindlingd needs CAP_SYSLOG, and kernel.kptr_restrict must be below 2");
 	else if (r < 0)
-		snprintf(k->note, sizeof(k->note), "no names: read /proc/kallsyms: %s",
+		snprintf(k->note, sizeof(k->note), "no names: cannot read /proc/kallsyms: %s",
 			 strerror(-r));
 	if (r < 0)
 		log_warn("kernel_frames.names", "why=%s", log_str(k->note));

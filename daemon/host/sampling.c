@@ -154,7 +154,7 @@ void host_sampling_tick(struct host_sampling *s)
 
 const struct host_engine *host_sampling_engine(const struct host_sampling *s, const char **ret_why)
 {
-	*ret_why = s->config->host_engine ? s->why : "events.cpu.host_engine is false";
+	*ret_why = s->config->host_engine ? s->why : "events.cpu.host_engine is false in the settings";
 	return s->engine;
 }
 

@@ -135,7 +135,7 @@ static enum MHD_Result answer_busy(struct request *r, const struct target *t)
 		      e->start_time == t->jvm.start_time))
 		e = e->next;
 	if (!e)
-		return answer_error(r, 409, "process %d is being recorded", t->jvm.pid);
+		return answer_error(r, 409, "process %d is already being recorded", t->jvm.pid);
 	left_ns = e->length_ns - elapsed_of(e);
 	end = time(NULL) + (time_t)((left_ns + NS_PER_S - 1) / NS_PER_S);
 	strftime(until, sizeof(until), "%H:%M:%S", localtime_r(&end, &tm));
@@ -203,7 +203,7 @@ static enum MHD_Result create(struct request *r)
 		oldest_done = e->running ? oldest_done : e;
 	}
 	if (count >= RECORDINGS_MAX && !oldest_done)
-		return answer_error(r, 503, "there are %u recordings already", count);
+		return answer_error(r, 503, "there are %u recordings already; end or wait for one", count);
 	if (count >= RECORDINGS_MAX) /* its file was written long ago */
 		forget(oldest_done);
 	return begin(r, t, &options, length_ns);

@@ -199,7 +199,7 @@ static int listen_on(struct serve *s, struct fault *f)
 
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", s->socket);
 	if (somebody_listens(&addr))
-		return fault_set(f, EADDRINUSE, FAULT_INTERNAL, "another daemon answers on %.70s", s->socket);
+		return fault_set(f, EADDRINUSE, FAULT_INTERNAL, "another kindlingd answers on %.70s", s->socket);
 	(void)unlink(s->socket);
 	s->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	old = umask(0117);
@@ -238,12 +238,12 @@ int serve_new(struct host *h, struct serve **ret, struct fault *f)
 				   MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_END);
 	info = s->http ? MHD_get_daemon_info(s->http, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	if (!info)
-		return fault_set(f, EIO, FAULT_INTERNAL, "start the HTTP server");
+		return fault_set(f, EIO, FAULT_INTERNAL, "cannot start the HTTP server");
 	r = loop_timer_add(s->loop, NS_PER_S, 0, on_timer, s, &s->timer);
 	if (r == 0)
 		r = loop_add(s->loop, info->epoll_fd, EPOLLIN, on_http, s, &s->source);
 	if (r < 0)
-		return fault_set(f, -r, FAULT_INTERNAL, "start the HTTP server: ");
+		return fault_set(f, -r, FAULT_INTERNAL, "cannot start the HTTP server: ");
 	*ret = TAKE_PTR(s);
 	return 0;
 }

@@ -59,6 +59,54 @@ static cJSON *methods_json(const struct profile *p, uint32_t process, enum wire_
 	return o;
 }
 
+static bool has_ended(struct targets *targets, const struct profile_process *p)
+{
+	struct target *t = NULL;
+
+	while ((t = targets_next(targets, t)))
+		if ((uint32_t)t->jvm.pid == p->pid && t->jvm.start_time == p->start_time)
+			return t->state == TARGET_GONE;
+	return true;
+}
+
+static cJSON *target_json(const struct profile *p, uint32_t process, enum wire_event event,
+			  enum report_order order, struct targets *targets)
+{
+	const struct profile_process *x = &p->processes[process];
+	cJSON *t = methods_json(p, process, event, order);
+
+	cJSON_AddNumberToObject(t, "pid", x->pid);
+	cJSON_AddStringToObject(t, "name", p->strings[x->name]);
+	cJSON_AddBoolToObject(t, "ended", has_ended(targets, x));
+	return t;
+}
+
+static bool comes_before(const cJSON *a, const cJSON *b)
+{
+	bool a_ended = cJSON_IsTrue(cJSON_GetObjectItem(a, "ended"));
+	bool b_ended = cJSON_IsTrue(cJSON_GetObjectItem(b, "ended"));
+
+	if (a_ended != b_ended)
+		return b_ended;
+	return cJSON_GetObjectItem(a, "weight")->valuedouble >
+	       cJSON_GetObjectItem(b, "weight")->valuedouble;
+}
+
+/* The JVMs that live first, of these the one with the most. */
+static void add_target(cJSON *list, cJSON *target)
+{
+	const cJSON *other;
+	int at = 0;
+
+	cJSON_ArrayForEach(other, list)
+	{
+		if (comes_before(target, other))
+			break;
+		at++;
+	}
+	cJSON_InsertItemInArray(list, at, target);
+}
+
 enum MHD_Result serve_top(struct request *r)
 {
 	const char *word = argument(r, "seconds"), *type = argument(r, "type");
@@ -97,12 +145,7 @@ enum MHD_Result serve_top(struct request *r)
 	cJSON_AddStringToObject(o, "of", report_events[event].of);
 	cJSON_AddNumberToObject(o, "seconds", (double)window / 1e9);
 	list = cJSON_AddArrayToObject(o, "targets");
-	for (uint32_t i = 0; i < p->n_processes; i++) {
-		cJSON *t = methods_json(p, i, event, order);
-
-		cJSON_AddNumberToObject(t, "pid", p->processes[i].pid);
-		cJSON_AddStringToObject(t, "name", p->strings[p->processes[i].name]);
-		cJSON_AddItemToArray(list, t);
-	}
+	for (uint32_t i = 0; i < p->n_processes; i++)
+		add_target(list, target_json(p, i, event, order, host_targets(r->serve->host)));
 	return answer_json(r, 200, o);
 }

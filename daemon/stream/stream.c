@@ -63,7 +63,7 @@ static int on_hello(struct stream *s, const struct wire_frame *frame, struct fau
 		return fault_set(f, EBADMSG, FAULT_STREAM, "HELLO is malformed");
 	if (h.protocol != WIRE_PROTOCOL)
 		return fault_set(f, EPROTO, FAULT_STREAM,
-				 "the agent speaks protocol %llu, this daemon %u",
+				 "the agent uses protocol %llu, this kindlingd uses %u: they are of different versions",
 				 (unsigned long long)h.protocol, WIRE_PROTOCOL);
 	r = begin_again(s, f);
 	if (r < 0)

@@ -320,7 +320,7 @@ class Rates(unittest.TestCase):
 
     def test_without_capabilities_the_interval_is_the_ticks(self):
         with Daemon(settings("1ms"), wrap=("setpriv", "--bounding-set", "-sys_admin,-bpf,-perfmon")) as daemon:
-            self.refused(daemon, "refused", "not permitted")
+            self.refused(daemon, "refused", "permission denied")
 
     def test_two_capabilities_are_enough(self):
         # of CAP_SYS_ADMIN, which has all of it, the injector alone would have need, and for containers alone
