@@ -78,6 +78,8 @@ void say_written(const char *path, const char *format, unsigned events, uint64_t
  */
 size_t text_clean(const char *s, size_t width, char *buf, size_t size);
 void print_text(FILE *to, const char *s);
+/* The same behind @label on the first line. */
+void print_labelled(FILE *to, const char *label, const char *s, size_t indent, size_t width);
 /* @s, safe, @indent columns from the left on lines of @width, broken at spaces; a newline at its end. */
 void print_wrapped(FILE *to, const char *s, size_t indent, size_t width);
 const char *json_text_of(const cJSON *o, const char *key); /* "" if missing or null */

@@ -21,6 +21,8 @@
 #define JVMS_MAX  1024
 #define LINES_MAX 64
 
+#define LABEL_WIDTH 21 /* "  ok       profilers " */
+
 extern char **environ;
 
 static const char usage[] =
@@ -243,13 +245,14 @@ static void print_one(const cJSON *o)
 		puts(": not everything could be checked");
 	cJSON_ArrayForEach(c, json_get(o, "checks"))
 	{
-		printf("  %-8s %-9s ", json_text_of(c, "verdict"), json_text_of(c, "check"));
-		print_text(stdout, json_text_of(c, "finding"));
-		if (*json_text_of(c, "change")) {
-			fputs(". What to do: ", stdout);
-			print_text(stdout, json_text_of(c, "change"));
-		}
-		putchar('\n');
+		const char *change = json_text_of(c, "change");
+		char label[LABEL_WIDTH + 8], text[2048];
+
+		snprintf(label, sizeof(label), "  %-8.8s %-9.9s ", json_text_of(c, "verdict"),
+			 json_text_of(c, "check"));
+		snprintf(text, sizeof(text), "%s%s%s", json_text_of(c, "finding"),
+			 *change ? ". What to do: " : "", change);
+		print_labelled(stdout, label, text, LABEL_WIDTH, terminal_width());
 	}
 }
 

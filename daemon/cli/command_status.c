@@ -275,6 +275,7 @@ static void print_daemon(FILE *to, const cJSON *status, size_t width)
 	const cJSON *engine = json_get(status, "host_engine");
 	const char *note = json_text_of(json_get(engine, "kernel_stacks"), "note");
 	const char *why = json_text_of(discovery, "why");
+	bool bpf = strcmp(json_text_of(discovery, "source"), "bpf") == 0;
 	double up = json_number_of(status, "uptime_s");
 	char time[32];
 
@@ -285,7 +286,7 @@ static void print_daemon(FILE *to, const cJSON *status, size_t width)
 	else
 		snprintf(time, sizeof(time), "%.0f h", up / 3600);
 	say(to, width, "kindlingd %s, up %s, finds JVMs by %s%s%s%s",
-	    json_text_of(status, "version"), time, json_text_of(discovery, "source"),
+	    json_text_of(status, "version"), time, bpf ? "BPF" : "scanning /proc",
 	    *why ? " (without BPF: " : "", why, *why ? ")" : "");
 	print_blocked(to, json_get(status, "blocked"), width);
 	if (*note)

@@ -59,8 +59,9 @@ static void put_share(const cJSON *t, const char *key, char *cell)
 {
 	double v = 100 * json_number_of(t, key);
 
+	/* a wait that began before the time that is looked at can be a little longer than it */
 	if (v > 0)
-		snprintf(cell, CELL_MAX, "%.1f", v);
+		snprintf(cell, CELL_MAX, "%.1f", v < 100 ? v : 100);
 	else
 		snprintf(cell, CELL_MAX, "-");
 }

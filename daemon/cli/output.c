@@ -225,6 +225,20 @@ void print_wrapped(FILE *to, const char *s, size_t indent, size_t width)
 	} while (*rest);
 }
 
+void print_labelled(FILE *to, const char *label, const char *s, size_t indent, size_t width)
+{
+	size_t len = 0;
+	char *text = NULL;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return;
+	print_wrapped(f, s, indent, width);
+	if (fclose(f) == 0 && len > indent)
+		fprintf(to, "%-*s%s", (int)indent, label, text + indent);
+	free(text);
+}
+
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
 const cJSON *json_get(const cJSON *o, const char *key)

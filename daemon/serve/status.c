@@ -267,14 +267,17 @@ static bool is_in(const struct view *v, const struct target *t)
 	return v->selected.n || v->all || t->state != TARGET_GONE || ago_s(t->gone_mono_ns) < ENDED_S;
 }
 
-/* Those that live, then those that ended, the latest first. */
+/* Those that are profiled, others that live, then those that ended, the latest first. */
 static cJSON *targets_json(struct targets *targets, const struct view *v)
 {
 	cJSON *list = cJSON_CreateArray(), *ended = cJSON_CreateArray(), *o;
 	struct target *t = NULL;
 
 	while ((t = targets_next_known(targets, t)))
-		if (t->state != TARGET_GONE && is_in(v, t))
+		if (t->state == TARGET_STREAMING && is_in(v, t))
+			cJSON_AddItemToArray(list, target_json(t));
+	while ((t = targets_next_known(targets, t)))
+		if (t->state != TARGET_STREAMING && t->state != TARGET_GONE && is_in(v, t))
 			cJSON_AddItemToArray(list, target_json(t));
 	while ((t = targets_next_known(targets, t))) {
 		int at = 0;

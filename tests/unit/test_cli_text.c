@@ -296,6 +296,24 @@ static void an_agent_costs_what_it_costs_now_and_nothing_after_the_end(void **st
 	assert_non_null(strstr(text, "0 of 0 JVMs streaming; 1 has ended\n"));
 }
 
+static void print_narrow_label(FILE *to, const void *text)
+{
+	print_labelled(to, "  ok ", text, 5, 30);
+}
+
+static void a_sentence_goes_on_below_its_beginning(void **state)
+{
+	(void)state;
+	assert_string_equal(printed(print_narrow_label, "one word"), "  ok one word\n");
+	assert_string_equal(printed(print_narrow_label, "Größe and so on and so forth, until"),
+			    "  ok Größe and so on and so\n"
+			    "     forth, until\n");
+	assert_string_equal(printed(print_narrow_label, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa b\x1b"),
+			    "  ok aaaaaaaaaaaaaaaaaaaaaaaaa\n"
+			    "     aaaaa b\\x1b\n");
+	assert_string_equal(printed(print_narrow_label, ""), "  ok \n");
+}
+
 static char files[200];
 
 static int note_file(void *userdata, const char *path, unsigned events)
@@ -343,6 +361,7 @@ int main(void)
 		cmocka_unit_test(status_fits_eighty_columns_and_shows_all_on_a_wider_screen),
 		cmocka_unit_test(status_of_jvms_on_the_host_needs_no_container),
 		cmocka_unit_test(an_agent_costs_what_it_costs_now_and_nothing_after_the_end),
+		cmocka_unit_test(a_sentence_goes_on_below_its_beginning),
 		cmocka_unit_test(a_recording_is_one_file_or_one_an_event),
 	};
 
