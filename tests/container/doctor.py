@@ -71,12 +71,12 @@ class Doctor(unittest.TestCase):
             self.assertTrue(self.touches(c, "read-seccomp"))
             self.says(c.pid, "ok", "^no seccomp filter would kill", "--read-seccomp")
         with Container(Jdk(MAJOR), seccomp=["tgkill"]) as c:
-            self.says(c.pid, "no", r"its filter ends the process at tgkill\(\)", "--read-seccomp")
+            self.says(c.pid, "no", r"its seccomp filter would kill the JVM when the agent calls tgkill\(\)", "--read-seccomp")
 
     def test_what_nobody_tells_is_not_read(self):
         with Container(Jdk(MAJOR), root="hardened") as c:
             os.unlink(c.bundle + "/config.json")
-            said = self.says(c.pid, "unknown", "^not read: .* an attach reads it")
+            said = self.says(c.pid, "unknown", "did not read; an attach reads it")
             self.assertIn("--read-seccomp", said["change"])
 
     def test_without_a_filter_there_is_nothing_to_read(self):
@@ -97,10 +97,10 @@ class Doctor(unittest.TestCase):
                     f.write(str(jvm.pid))
                 jvm.stdout.readline()
                 for words, verdict, pattern in (
-                        ("SystemCallFilter=~reboot mount", "ok", "^SystemCallFilter= of its unit ends it at no call"),
-                        ("SystemCallFilter=~@x tgkill", "no", r"^SystemCallFilter= of its unit ends it at tgkill\(\)"),
+                        ("SystemCallFilter=~reboot mount", "ok", "^SystemCallFilter= of its systemd unit kills the JVM for no system call"),
+                        ("SystemCallFilter=~@x tgkill", "no", r"^SystemCallFilter= of its systemd unit would kill the JVM when the agent calls tgkill\(\)"),
                         ("SystemCallFilter=read\\nSystemCallErrorNumber=1", "ok", "^SystemCallFilter="),
-                        ("SystemCallFilter=", "unknown", "^not read")):
+                        ("SystemCallFilter=", "unknown", "did not read")):
                     with open(bin_dir + "/systemctl", "w") as f:
                         f.write(SYSTEMCTL % (unit, words))
                     os.chmod(bin_dir + "/systemctl", 0o755)
