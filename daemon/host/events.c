@@ -61,6 +61,7 @@ void host_add_wall(struct live_source *to, const struct target *t, const struct 
 	live_add_event(to, t->stream, &e, NULL, real_ns(t, s->mono_ns));
 }
 
+/* What came is booked as it comes: only what did not is asked for. */
 static struct profile_books books_of(const struct target *t)
 {
 	struct profile_books now = { 0 };
@@ -70,10 +71,6 @@ static struct profile_books books_of(const struct target *t)
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
 		const struct stream_books *b = &c.of[e];
 
-		now.of[e].taken = b->taken;
-		now.of[e].taken_weight = b->taken_weight;
-		now.of[e].delivered = b->delivered;
-		now.of[e].delivered_weight = b->delivered_weight;
 		now.of[e].dropped = b->taken - b->delivered;
 		now.of[e].dropped_weight = b->taken_weight - b->delivered_weight;
 	}
@@ -95,14 +92,9 @@ struct profile_books host_new_books(const struct target *t, struct profile_books
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
 		const struct profile_losses *a = &now.of[e], *b = &booked->of[e];
 
-		delta.of[e] = (struct profile_losses){
-			.taken = a->taken - b->taken,
-			.taken_weight = a->taken_weight - b->taken_weight,
-			.delivered = a->delivered - b->delivered,
-			.delivered_weight = a->delivered_weight - b->delivered_weight,
-			.dropped = a->dropped - b->dropped,
-			.dropped_weight = a->dropped_weight - b->dropped_weight,
-		};
+		delta.of[e].taken = delta.of[e].dropped = a->dropped - b->dropped;
+		delta.of[e].taken_weight = delta.of[e].dropped_weight =
+			a->dropped_weight - b->dropped_weight;
 	}
 	delta.short_waits = since(now.short_waits, booked->short_waits);
 	delta.short_waits_ns = since(now.short_waits_ns, booked->short_waits_ns);

@@ -9,5 +9,6 @@ void host_add_lock(struct live_source *to, const struct target *t, const struct 
 		   bool idle);
 void host_add_alloc(struct live_source *to, const struct target *t, const struct stream_alloc *a);
 void host_add_wall(struct live_source *to, const struct target *t, const struct stream_sample *s);
-/* What came to @booked since the last call; @booked is up to date then. */
+/* What was dropped since the last call, and waits that were only counted; @booked is up to date
+ * then. */
 struct profile_books host_new_books(const struct target *t, struct profile_books *booked);

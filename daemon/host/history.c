@@ -142,6 +142,7 @@ int host_query(struct host *h, uint64_t from, uint64_t to, const struct profile_
 	r = copy_filter(q, filter);
 	if (r == 0)
 		r = profile_new(&q->profile);
+	host_take_cpu_of_all(h);
 	if (r == 0)
 		r = live_query(h->live, from, to, &q->filter, q->profile);
 	if (r < 0) {

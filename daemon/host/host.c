@@ -28,6 +28,7 @@ static void on_second(void *userdata)
 	host_expire_states(h);
 	host_sampling_tick(h->sampling);
 	expire_stacks(h);
+	host_take_cpu_of_all(h);
 	live_tick(h->live, clock_real_ns());
 }
 

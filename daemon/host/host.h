@@ -55,6 +55,8 @@ struct worker *host_worker(struct host *h);
 struct symbols *host_symbols(struct host *h);
 struct discovery *host_discovery(struct host *h); /* NULL when not discovering */
 uint64_t host_start_mono_ns(struct host *h);
+/* CPU time that the process of @t used while it was sampled, as the kernel says; 0 = unknown. */
+uint64_t host_cpu_ns(const struct target *t);
 /* Windows that never reached the store: no memory, or no room in the worker. */
 uint64_t host_windows_dropped(struct host *h);
 /* NULL = nobody needed it yet, or it cannot be had and @ret_why says why ("" otherwise). */

@@ -1,7 +1,8 @@
 /*
  * Inside the host room: host.c (life), wiring.c (callbacks from room to room), history.c (windows
  * and queries through the worker), recording.c, thread_states.c, sampling.c and kernel_frames.c
- * (host engine), events.c (what a stream says, as a profile takes it).
+ * (host engine), events.c (what a stream says, as a profile takes it), process_cpu.c (what it is
+ * held against).
  */
 #pragma once
 
@@ -28,6 +29,13 @@ struct host {
 	void *down_userdata;
 };
 
+/* CPU time of a process. */
+struct host_cpu {
+	bool known; /* the two below are */
+	uint64_t ns, real_ns; /* as the kernel said when it was asked last */
+	uint64_t sum_ns; /* while it was sampled */
+};
+
 /* What the host keeps of a target: its userdata. Freed with it. */
 struct host_entry {
 	struct live_source *source;
@@ -35,6 +43,7 @@ struct host_entry {
 	uint64_t states_until_ns; /* CLOCK_MONOTONIC: somebody looks at its threads; 0 = nobody */
 	struct host_sampling_target sampling;
 	struct profile_books booked; /* already given to the live end */
+	struct host_cpu cpu;
 };
 
 /* wiring.c */
@@ -53,6 +62,12 @@ struct kernel_stacks *host_stacks_of(void *userdata, pid_t pid);
 void host_on_window(void *userdata, const struct profile *window);
 /* Names to native frames, as far as they are known now; others are asked for. */
 void host_symbolize(struct host *h, struct profile *p);
+
+/* process_cpu.c: what @t, which is sampled, used since the last call goes to the live end; and that
+ * it is sampled no longer */
+void host_take_cpu(struct host *h, struct target *t);
+void host_take_cpu_of_all(struct host *h);
+void host_leave_cpu(struct host *h, struct target *t);
 
 /* thread_states.c: once a second; nobody looks any more */
 void host_expire_states(struct host *h);

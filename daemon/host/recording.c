@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include "daemon/core/clock.h"
 #include "daemon/host/host_priv.h"
 
 struct recording {
@@ -52,10 +53,12 @@ int recording_new(struct host *h, struct target *t, const struct recording_optio
 	int error = -ENOMEM;
 
 	/* what came before is not the recording's */
-	if (e && t->stream)
+	if (e && t->stream) {
 		host_take_books(h, t);
+		host_take_cpu(h, t);
+	}
 	if (r && e)
-		error = live_tap_new(e->source, o->events, &r->tap);
+		error = live_tap_new(e->source, o->events, clock_real_ns(), &r->tap);
 	if (error < 0) {
 		free(r);
 		return error;
@@ -89,8 +92,11 @@ struct recording *recording_finish(struct recording *r, struct profile **ret)
 	t = target_of(r);
 	if (t)
 		ask_less(r, t);
-	if (t && t->stream)
+	if (t && t->stream) {
 		host_take_books(r->host, t);
+		host_take_cpu(r->host, t);
+	}
+	live_tap_end(r->tap, clock_real_ns());
 	if (ret && profile_new(ret) == 0) {
 		(void)profile_merge(*ret, live_tap_profile(r->tap), &filter);
 		host_symbolize(r->host, *ret);

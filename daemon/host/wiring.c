@@ -37,6 +37,14 @@ const struct discovery_ops host_discovery_calls = {
 
 /* ---- target -> profile, symbols -------------------------------------------------------------- */
 
+/* What whoever reads shares of @t's CPU time should know; every report says it in its header.
+ * live_source_update() when it changes. */
+static const char *host_note(const struct target *t)
+{
+	(void)t;
+	return "";
+}
+
 static struct live_process describe(const struct target *t)
 {
 	return (struct live_process){
@@ -48,6 +56,7 @@ static struct live_process describe(const struct target *t)
 		.container = t->jvm.container,
 		.pod = t->jvm.pod,
 		.jdk = t->jdk,
+		.note = host_note(t),
 	};
 }
 
@@ -72,12 +81,14 @@ struct host_entry *host_entry_of(struct host *h, struct target *t)
 static void on_hello(void *userdata, struct target *t)
 {
 	struct live_process info = describe(t);
-	struct host_entry *e = host_entry_of(userdata, t);
+	struct host *h = userdata;
+	struct host_entry *e = host_entry_of(h, t);
 
 	if (e)
 		live_source_update(e->source, &info);
 	if (e && e->locks)
 		locks_session(e->locks);
+	host_take_cpu(h, t);
 }
 
 static void on_reset(void *userdata, struct target *t)
@@ -213,8 +224,10 @@ static void on_state(void *userdata, struct target *t, enum target_state next)
 	struct host_entry *e = t->userdata;
 	struct host *h = userdata;
 
-	if (next != TARGET_STREAMING)
+	if (next != TARGET_STREAMING) {
 		host_sampling_stop(h->sampling, t);
+		host_leave_cpu(h, t);
+	}
 	if (next != TARGET_STREAMING && e && e->locks)
 		locks_session(e->locks);
 	for (struct host_listener *l = h->listeners, *after; l && next == TARGET_GONE; l = after) {

@@ -1,6 +1,7 @@
 /*
  * A profile as bytes: "KPRF", version, then varints, table by table in the order of profile.h.
- * Version 2 had CPU time alone: it is still read. Decoding trusts nothing: every count is held
+ * Version 2 had CPU time alone, version 3 no CPU time and no note of a process: both are still read.
+ * Decoding trusts nothing: every count is held
  * against the bytes that are left, every index against its table, a node's parent against the node
  * itself. Fuzzed by tests/fuzz/fuzz_profile.c.
  */
@@ -10,7 +11,7 @@
 #include <string.h>
 
 #define MAGIC	"KPRF"
-#define VERSION 3
+#define VERSION 4
 
 struct out {
 	uint8_t *p;
@@ -118,6 +119,8 @@ static void put_tables(struct out *o, const struct profile *p)
 		put(o, q->container);
 		put(o, q->pod);
 		put(o, q->jdk);
+		put(o, q->note);
+		put(o, q->cpu_ns);
 		put_books(o, &q->books);
 	}
 	put(o, p->n_threads);
@@ -145,7 +148,7 @@ int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len)
 	put(&o, WIRE_EVENT_COUNT); /* of each of what follows by event */
 	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++)
 		put(&o, p->interval[e]);
-	put(&o, p->no_budget);
+	put(&o, (uint64_t)p->no_budget | (uint64_t)p->cpu_unknown << 1);
 	put(&o, p->overflow);
 	put_books(&o, &p->books);
 	put_tables(&o, p);
@@ -269,6 +272,7 @@ static int get_frames(struct in *in, struct profile *p)
 static int get_owners(struct in *in, struct profile *p)
 {
 	uint32_t n = get_count(in, PROFILE_NODES_MAX, 14);
+	uint64_t cpu_ns = 0;
 
 	for (uint32_t i = 0; i < n && !in->bad; i++) {
 		struct profile_books books = { 0 };
@@ -282,10 +286,15 @@ static int get_owners(struct in *in, struct profile *p)
 		q.container = get_below(in, p->n_strings);
 		q.pod = get_below(in, p->n_strings);
 		q.jdk = get_below(in, p->n_strings);
+		if (in->version >= 4) {
+			q.note = get_below(in, p->n_strings);
+			cpu_ns = get(in);
+		}
 		get_books(in, &books);
 		if (in->bad || profile_process(p, &q) != i)
 			return -EBADMSG;
-		((struct profile_process *)(uintptr_t)p->processes)[i].books = books;
+		PROCESSES(p)[i].books = books;
+		PROCESSES(p)[i].cpu_ns = cpu_ns;
 	}
 	n = get_count(in, PROFILE_NODES_MAX, 3);
 	for (uint32_t i = 0; i < n && !in->bad; i++) {
@@ -340,6 +349,8 @@ static int get_stacks(struct in *in, struct profile *p)
 
 static int get_head(struct in *in, struct profile *p)
 {
+	uint64_t flags;
+
 	in->version = get_below(in, VERSION + 1);
 	if (in->bad || in->version < 2)
 		return -EBADMSG;
@@ -348,7 +359,9 @@ static int get_head(struct in *in, struct profile *p)
 	in->events = in->version < 3 ? 1 : get_below(in, WIRE_EVENT_COUNT + 1);
 	for (unsigned e = 0; e < in->events; e++)
 		p->interval[e] = get(in);
-	p->no_budget = get(in) != 0;
+	flags = get(in);
+	p->no_budget = flags & 1;
+	p->cpu_unknown = in->version < 4 || flags & 2;
 	p->overflow = get(in);
 	get_books(in, &p->books);
 	return in->bad ? -EBADMSG : 0;
@@ -376,6 +389,8 @@ int profile_decode(const uint8_t *buf, size_t len, struct profile **ret)
 	    get_stacks(&in, p) < 0)
 		return -EBADMSG;
 	p->overflow = overflow; /* it has its count already */
+	if (in.version < 4)
+		profile_book_rows(p);
 	p->index->spare = false;
 	profile_adopt_full(p);
 	*ret = TAKE_PTR(p);

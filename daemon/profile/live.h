@@ -32,6 +32,7 @@ struct live_process {
 	uint32_t pid, ns_pid;
 	uint64_t start_time;
 	const char *name, *container_id, *container, *pod, *jdk;
+	const char *note; /* see struct profile_process; NULL or "" = nothing */
 };
 int live_source_new(struct live *l, const struct live_process *info, struct live_source **ret);
 struct live_source *live_source_free(struct live_source *s);
@@ -69,8 +70,10 @@ void live_add(struct live_source *s, const struct stream *stream,
 	      uint64_t real_ns, uint64_t interval_ns);
 /* Node and thread ids of @s mean something else from now on. */
 void live_source_reset(struct live_source *s);
-/* What the books say since the last call goes into the open slice. */
+/* What was dropped since the last call goes into the open slice; what came is booked as it comes. */
 void live_add_books(struct live_source *s, const struct profile_books *delta);
+/* CPU time that the process used from one moment to the next: to the slices in between. */
+void live_add_cpu(struct live_source *s, uint64_t ns, uint64_t from_real_ns, uint64_t to_real_ns);
 /* Closes slices and windows that are over; call at least once a second. */
 void live_tick(struct live *l, uint64_t real_ns);
 /* Merge what is in memory of [from, to) into @dst: whole seconds of the last 12 s at least, whole
@@ -83,6 +86,9 @@ uint64_t live_oldest_real_ns(const struct live *l);
 /* A recording: its own profile of one source's events from now on, until freed. @events: bits 1 <<
  * enum wire_event. One at a time: -EBUSY. */
 struct live_tap;
-int live_tap_new(struct live_source *s, unsigned events, struct live_tap **ret);
+int live_tap_new(struct live_source *s, unsigned events, uint64_t now_real_ns,
+		 struct live_tap **ret);
+/* Its span ends now: what it is about, whatever times its target tells. */
+void live_tap_end(struct live_tap *t, uint64_t now_real_ns);
 struct live_tap *live_tap_free(struct live_tap *t);
 struct profile *live_tap_profile(struct live_tap *t); /* owned by the tap */

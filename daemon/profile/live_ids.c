@@ -121,6 +121,7 @@ uint32_t live_ids_process(struct live_ids *c, struct profile *p, const struct li
 		.container = profile_string(p, info->container),
 		.pod = profile_string(p, info->pod),
 		.jdk = profile_string(p, info->jdk),
+		.note = profile_string(p, info->note),
 	};
 	c->process = profile_process(p, &q);
 	return c->process;

@@ -72,5 +72,6 @@ void live_add_to_profile(struct live_source *s, struct profile *p, struct live_i
 
 /* live_tap.c */
 void live_tap_add(struct live_tap *t, const struct stream *stream, const struct live_event *e,
-		  const struct live_kernel *kernel, uint64_t real_ns);
+		  const struct live_kernel *kernel);
 void live_tap_add_books(struct live_tap *t, const struct profile_books *delta);
+void live_tap_add_cpu(struct live_tap *t, uint64_t ns);

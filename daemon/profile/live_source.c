@@ -22,6 +22,7 @@ static void free_info(struct live_process *p)
 	free((void *)(uintptr_t)p->container);
 	free((void *)(uintptr_t)p->pod);
 	free((void *)(uintptr_t)p->jdk);
+	free((void *)(uintptr_t)p->note);
 }
 
 void live_source_update(struct live_source *s, const struct live_process *info)
@@ -34,6 +35,7 @@ void live_source_update(struct live_source *s, const struct live_process *info)
 	s->info.container = copy(info->container);
 	s->info.pod = copy(info->pod);
 	s->info.jdk = copy(info->jdk);
+	s->info.note = copy(info->note);
 	free_info(&old);
 	s->caches[0].process = s->caches[1].process = s->tap_cache.process = UINT32_MAX;
 }
@@ -113,6 +115,7 @@ static void add_weight(struct profile *p, struct profile_row row, const struct l
 	const struct kernel_stack *k = n ? kernel->first : NULL;
 	uint32_t node = row.node;
 
+	profile_book_row(p, &row);
 	if (!k)
 		profile_add_row(p, &row);
 	for (; k; k = k->next, n--) {
@@ -160,7 +163,7 @@ void live_add_event(struct live_source *s, const struct stream *stream, const st
 		live_add_to_profile(s, slice->profile, cache_of(s, slice), slice->serial, stream, e,
 				    kernel);
 	for (struct live_tap *t = s->taps; t; t = t->next)
-		live_tap_add(t, stream, e, kernel, real_ns);
+		live_tap_add(t, stream, e, kernel);
 }
 
 void live_add(struct live_source *s, const struct stream *stream,
@@ -179,7 +182,7 @@ void live_add(struct live_source *s, const struct stream *stream,
 	live_add_event(s, stream, &e, kernel, real_ns);
 }
 
-/* ---- books ----------------------------------------------------------------------------------- */
+/* ---- books, and the CPU time that they are held against -------------------------------------- */
 
 void live_add_books(struct live_source *s, const struct profile_books *delta)
 {
@@ -198,4 +201,37 @@ void live_add_books(struct live_source *s, const struct profile_books *delta)
 	}
 	for (struct live_tap *t = s->taps; t; t = t->next)
 		live_tap_add_books(t, delta);
+}
+
+static void add_cpu(struct live_source *s, uint64_t ns, uint64_t real_ns)
+{
+	struct live_slice *slice = ns ? live_slice_at(s->live, real_ns) : NULL;
+	struct live_ids *c = slice ? cache_of(s, slice) : NULL;
+
+	if (!slice)
+		return;
+	live_ids_turn(c, slice->serial);
+	profile_add_cpu(slice->profile, live_ids_process(c, slice->profile, &s->info), ns);
+}
+
+void live_add_cpu(struct live_source *s, uint64_t ns, uint64_t from_real_ns, uint64_t to_real_ns)
+{
+	uint64_t at = from_real_ns, left = ns;
+
+	for (struct live_tap *t = s->taps; t; t = t->next)
+		live_tap_add_cpu(t, ns);
+	/* the wall clock was set, or the daemon stood still */
+	if (at >= to_real_ns || to_real_ns - at > LIVE_WINDOW_NS)
+		at = to_real_ns;
+	while (at < to_real_ns) {
+		uint64_t end = at - at % LIVE_SLICE_NS + LIVE_SLICE_NS, part;
+
+		if (end >= to_real_ns)
+			break;
+		part = (uint64_t)((double)left * (double)(end - at) / (double)(to_real_ns - at));
+		add_cpu(s, part, at);
+		left -= part;
+		at = end;
+	}
+	add_cpu(s, left, at);
 }

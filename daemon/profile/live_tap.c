@@ -3,7 +3,8 @@
 
 #include <errno.h>
 
-int live_tap_new(struct live_source *s, unsigned events, struct live_tap **ret)
+int live_tap_new(struct live_source *s, unsigned events, uint64_t now_real_ns,
+		 struct live_tap **ret)
 {
 	struct live_tap *t;
 
@@ -16,6 +17,7 @@ int live_tap_new(struct live_source *s, unsigned events, struct live_tap **ret)
 	}
 	t->source = s;
 	t->events = events;
+	t->profile->begin_real_ns = t->profile->end_real_ns = now_real_ns;
 	t->serial = ++s->live->next_serial;
 	t->next = s->taps;
 	s->taps = t;
@@ -39,23 +41,36 @@ struct live_tap *live_tap_free(struct live_tap *t)
 	return NULL;
 }
 
+void live_tap_end(struct live_tap *t, uint64_t now_real_ns)
+{
+	if (now_real_ns > t->profile->begin_real_ns) /* or the wall clock was set back */
+		t->profile->end_real_ns = now_real_ns;
+}
+
 struct profile *live_tap_profile(struct live_tap *t)
 {
 	return t->profile;
 }
 
 void live_tap_add(struct live_tap *t, const struct stream *stream, const struct live_event *e,
-		  const struct live_kernel *kernel, uint64_t real_ns)
+		  const struct live_kernel *kernel)
 {
-	struct profile *p = t->profile;
+	if (t->events & 1u << e->event)
+		live_add_to_profile(t->source, t->profile, &t->source->tap_cache, t->serial, stream,
+				    e, kernel);
+}
 
-	if (!(t->events & 1u << e->event))
-		return;
-	live_add_to_profile(t->source, p, &t->source->tap_cache, t->serial, stream, e, kernel);
-	if (!p->begin_real_ns || real_ns < p->begin_real_ns)
-		p->begin_real_ns = real_ns;
-	if (real_ns > p->end_real_ns)
-		p->end_real_ns = real_ns;
+static uint32_t process_of(struct live_tap *t)
+{
+	struct live_ids *ids = &t->source->tap_cache;
+
+	live_ids_turn(ids, t->serial);
+	return live_ids_process(ids, t->profile, &t->source->info);
+}
+
+void live_tap_add_cpu(struct live_tap *t, uint64_t ns)
+{
+	profile_add_cpu(t->profile, process_of(t), ns);
 }
 
 /* Those of the events that it is about. */
@@ -70,8 +85,5 @@ void live_tap_add_books(struct live_tap *t, const struct profile_books *delta)
 		d.short_waits = delta->short_waits;
 		d.short_waits_ns = delta->short_waits_ns;
 	}
-	live_ids_turn(&t->source->tap_cache, t->serial);
-	profile_add_books(t->profile,
-			  live_ids_process(&t->source->tap_cache, t->profile, &t->source->info),
-			  &d);
+	profile_add_books(t->profile, process_of(t), &d);
 }

@@ -16,11 +16,15 @@ static bool process_passes(const struct profile_process *q, const struct profile
 	return false;
 }
 
-static bool thread_passes(const struct profile *src, const struct profile_thread *t,
-			  const struct profile_filter *f)
+enum pass { PASS_NOT, PASS_PROCESS, PASS_THREAD }; /* its process alone, or it does */
+
+static uint8_t thread_passes(const struct profile *src, const struct profile_thread *t,
+			     const struct profile_filter *f)
 {
-	return process_passes(&src->processes[t->process], f) &&
-	       (!f || !f->thread || strstr(src->strings[t->name], f->thread));
+	if (!process_passes(&src->processes[t->process], f))
+		return PASS_NOT;
+	return !f || !f->thread || strstr(src->strings[t->name], f->thread) ? PASS_THREAD
+									    : PASS_PROCESS;
 }
 
 static uint32_t map_string(struct profile *dst, const struct profile *src, uint32_t id)
@@ -37,6 +41,7 @@ static uint32_t map_process(struct profile *dst, const struct profile *src, uint
 	q.container = map_string(dst, src, q.container);
 	q.pod = map_string(dst, src, q.pod);
 	q.jdk = map_string(dst, src, q.jdk);
+	q.note = map_string(dst, src, q.note);
 	return profile_process(dst, &q);
 }
 
@@ -94,6 +99,12 @@ static void map_nodes(struct profile *dst, const struct profile *src, uint32_t *
 	}
 }
 
+static void add_left_out(struct profile_left_out *a, uint64_t samples, uint64_t weight)
+{
+	a->samples += samples;
+	a->weight += weight;
+}
+
 /* The span, the intervals, what a filter left out before. */
 static void merge_span(struct profile *dst, const struct profile *src,
 		       const struct profile_filter *f)
@@ -103,15 +114,18 @@ static void merge_span(struct profile *dst, const struct profile *src,
 	if (src->end_real_ns > dst->end_real_ns)
 		dst->end_real_ns = src->end_real_ns;
 	dst->no_budget |= src->no_budget;
+	dst->cpu_unknown |= src->cpu_unknown;
 	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++) {
 		if (!profile_wants(f, e))
 			continue;
 		if (src->interval[e] > dst->interval[e])
 			dst->interval[e] = src->interval[e];
-		dst->idle_left_out[e].samples += src->idle_left_out[e].samples;
-		dst->idle_left_out[e].weight += src->idle_left_out[e].weight;
-		dst->rows_left_out[e].samples += src->rows_left_out[e].samples;
-		dst->rows_left_out[e].weight += src->rows_left_out[e].weight;
+		add_left_out(&dst->idle_left_out[e], src->idle_left_out[e].samples,
+			     src->idle_left_out[e].weight);
+		add_left_out(&dst->threads_left_out[e], src->threads_left_out[e].samples,
+			     src->threads_left_out[e].weight);
+		add_left_out(&dst->rows_left_out[e], src->rows_left_out[e].samples,
+			     src->rows_left_out[e].weight);
 	}
 }
 
@@ -130,11 +144,12 @@ static void merge_head(struct profile *dst, const struct profile *src,
 		const struct profile_process *q = &src->processes[i];
 		uint32_t to;
 
-		if (!process_passes(q, f) || !has_books(&q->books))
+		if (!process_passes(q, f) || (!has_books(&q->books) && !q->cpu_ns))
 			continue;
 		to = map_process(dst, src, i);
 		if (to != UINT32_MAX)
 			profile_sum_books(&PROCESSES(dst)[to].books, &q->books, f);
+		profile_add_cpu(dst, to, q->cpu_ns);
 		if (f && f->n_pids)
 			profile_sum_books(&dst->books, &q->books, f);
 	}
@@ -143,41 +158,42 @@ static void merge_head(struct profile *dst, const struct profile *src,
 	}
 }
 
-/* @passes: by thread */
-static bool row_passes(const struct profile *src, uint32_t row, const bool *passes,
+static bool row_passes(const struct profile *src, uint32_t row, const uint8_t *passes,
 		       const struct profile_filter *f)
 {
 	const struct profile_row *r = &src->rows[row];
 
-	return passes[r->thread] && profile_wants(f, r->event) && !(r->idle && f && f->no_idle) &&
-	       !(f && f->rows && !f->rows[row]);
+	return passes[r->thread] == PASS_THREAD && profile_wants(f, r->event) &&
+	       !(r->idle && f && f->no_idle) && !(f && f->rows && !f->rows[row]);
 }
 
-/* What a reader would have expected in it is counted. */
-static void leave_out(struct profile *dst, const struct profile_row *r, const bool *passes,
+/* A row that does not pass: whoever reads the rest is told how much it was. */
+static void leave_out(struct profile *dst, const struct profile_row *r, enum pass pass,
 		      const struct profile_filter *f)
 {
-	if (!passes[r->thread] || !profile_wants(f, r->event))
+	struct profile_left_out *to;
+
+	if (pass == PASS_NOT || !profile_wants(f, r->event))
 		return;
-	if (r->idle && f && f->no_idle) {
-		dst->idle_left_out[r->event].samples += r->samples;
-		dst->idle_left_out[r->event].weight += r->weight;
-	} else {
-		dst->rows_left_out[r->event].samples += r->samples;
-		dst->rows_left_out[r->event].weight += r->weight;
-	}
+	if (pass == PASS_PROCESS)
+		to = &dst->threads_left_out[r->event];
+	else if (r->idle && f && f->no_idle)
+		to = &dst->idle_left_out[r->event];
+	else
+		to = &dst->rows_left_out[r->event];
+	add_left_out(to, r->samples, r->weight);
 }
 
 /* @passes: by thread */
 static int merge_rows(struct profile *dst, const struct profile *src, uint32_t *threads,
-		      const bool *passes, const uint32_t *nodes, const struct profile_filter *f)
+		      const uint8_t *passes, const uint32_t *nodes, const struct profile_filter *f)
 {
 	for (uint32_t i = 0; i < src->n_rows; i++) {
 		struct profile_row r = src->rows[i];
 		uint32_t *thread = &threads[r.thread];
 
 		if (!row_passes(src, i, passes, f)) {
-			leave_out(dst, &r, passes, f);
+			leave_out(dst, &r, (enum pass)passes[r.thread], f);
 			continue;
 		}
 		if (*thread == NOT_MAPPED)
@@ -196,7 +212,7 @@ int profile_merge(struct profile *dst, const struct profile *src, const struct p
 	CLEANUP(freep) uint32_t *threads = malloc((src->n_threads + 1) * sizeof(*threads));
 	CLEANUP(freep) uint32_t *frames = malloc((src->n_frames + 1) * sizeof(*frames));
 	CLEANUP(freep) uint32_t *nodes = calloc(src->n_nodes + 1, sizeof(*nodes));
-	CLEANUP(freep) bool *passes = calloc(src->n_threads + 1, sizeof(*passes));
+	CLEANUP(freep) uint8_t *passes = calloc(src->n_threads + 1, sizeof(*passes));
 
 	if (!threads || !frames || !nodes || !passes)
 		return -ENOMEM;

@@ -50,6 +50,15 @@ unsigned profile_events(const struct profile *p)
 	return events;
 }
 
+uint64_t profile_cpu_ns(const struct profile *p)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < p->n_processes; i++)
+		ns += p->processes[i].cpu_ns;
+	return ns;
+}
+
 size_t profile_bytes(const struct profile *p)
 {
 	return p->index->bytes;
@@ -122,3 +131,42 @@ void profile_add_books(struct profile *p, uint32_t process, const struct profile
 	if (process < p->n_processes)
 		profile_sum_books(&PROCESSES(p)[process].books, d, NULL);
 }
+
+void profile_add_cpu(struct profile *p, uint32_t process, uint64_t ns)
+{
+	if (process < p->n_processes)
+		PROCESSES(p)[process].cpu_ns = add_capped(p->processes[process].cpu_ns, ns);
+}
+
+void profile_book_row(struct profile *p, const struct profile_row *r)
+{
+	const struct profile_losses came = { .taken = r->samples,
+					     .taken_weight = r->weight,
+					     .delivered = r->samples,
+					     .delivered_weight = r->weight };
+
+	add_losses(&p->books.of[r->event], &came);
+	if (r->thread < p->n_threads)
+		add_losses(&PROCESSES(p)[p->threads[r->thread].process].books.of[r->event], &came);
+}
+
+/* Windows of versions that booked what came when the agent told its books, a second or so after the
+ * rows that it is about. */
+void profile_book_rows(struct profile *p)
+{
+	for (uint32_t i = 0; i <= p->n_processes; i++) {
+		struct profile_books *b = i < p->n_processes ? &PROCESSES(p)[i].books : &p->books;
+
+		for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
+			const struct profile_losses *l = &b->of[e];
+
+			b->of[e] = (struct profile_losses){ .taken = l->dropped,
+							    .taken_weight = l->dropped_weight,
+							    .dropped = l->dropped,
+							    .dropped_weight = l->dropped_weight };
+		}
+	}
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		profile_book_row(p, &p->rows[i]);
+}
+

@@ -31,9 +31,16 @@ struct profile_frame {
 	uint64_t offset; /* native: offset in the file */
 };
 
-/* What was lost of one kind of event beside what is in it; copied into every output. */
+/*
+ * What came and what was lost of one kind of event; copied into every output. delivered is what the
+ * rows add up to, and what filters by thread and idle left out of them; taken = delivered + dropped.
+ */
 struct profile_losses {
 	uint64_t taken, taken_weight, delivered, delivered_weight, dropped, dropped_weight;
+};
+
+struct profile_left_out {
+	uint64_t samples, weight;
 };
 
 struct profile_books {
@@ -45,7 +52,9 @@ struct profile_process {
 	uint32_t pid, ns_pid;
 	uint64_t start_time; /* with pid: identity */
 	uint32_t name, container_id, container, pod, jdk;
+	uint32_t note; /* what whoever reads shares of its CPU time should know; 0 = nothing */
 	struct profile_books books; /* its part of the profile's; profile_add_books() */
+	uint64_t cpu_ns; /* that it used meanwhile, as the kernel says; profile_add_cpu() */
 };
 
 struct profile_thread {
@@ -74,11 +83,11 @@ struct profile {
 	/* the coarsest in it, 0 = unknown: ns or bytes between two samples, the shortest wait */
 	uint64_t interval[WIRE_EVENT_COUNT];
 	bool no_budget; /* recorded with the CPU budget lifted */
+	bool cpu_unknown; /* part of it was written by a version that did not note cpu_ns */
 	struct profile_books books;
-	struct {
-		uint64_t samples, weight;
-	} idle_left_out[WIRE_EVENT_COUNT], /* by a filter; not encoded */
-		rows_left_out[WIRE_EVENT_COUNT]; /* by profile_filter.rows; likewise */
+	/* by filters; not encoded: waits for work, what other threads did, profile_filter.rows */
+	struct profile_left_out idle_left_out[WIRE_EVENT_COUNT], threads_left_out[WIRE_EVENT_COUNT],
+		rows_left_out[WIRE_EVENT_COUNT];
 	uint64_t overflow; /* samples whose stack or thread did not fit */
 	/* tables, read-only from outside; counts beside them */
 	const char *const *strings;
@@ -95,6 +104,8 @@ int profile_new(struct profile **ret);
 struct profile *profile_free(struct profile *p);
 DEFINE_FREEP(struct profile, profile_free);
 
+/* CPU time that all its processes used, sampled or not; 0 = unknown. */
+uint64_t profile_cpu_ns(const struct profile *p);
 /* Samples in it, over all rows. */
 uint64_t profile_samples(const struct profile *p);
 /* Bits 1 << enum wire_event of its rows. */
@@ -112,6 +123,8 @@ uint32_t profile_thread(struct profile *p, const struct profile_thread *t);
 uint32_t profile_node(struct profile *p, uint32_t parent, uint32_t frame);
 /* To the profile's books and those of @process (UINT32_MAX: nobody's). */
 void profile_add_books(struct profile *p, uint32_t process, const struct profile_books *d);
+/* To the CPU time that @process used (UINT32_MAX: nothing happens). */
+void profile_add_cpu(struct profile *p, uint32_t process, uint64_t ns);
 /* Adds to the row of the same thread, node, event, wait and idle. */
 void profile_add_row(struct profile *p, const struct profile_row *row);
 /* The same for CPU time. */
@@ -123,14 +136,15 @@ struct profile_filter {
 	const uint32_t *pids; /* with start times; n_pids 0 = all */
 	const uint64_t *start_times;
 	uint32_t n_pids;
-	const char *thread; /* substring of the thread's name */
+	const char *thread; /* substring of the thread's name; others: threads_left_out */
 	unsigned events; /* bits 1 << enum wire_event */
 	bool no_idle; /* without waits for work, which are counted in idle_left_out */
 	const bool *rows; /* by row: those that are wanted; the others go to rows_left_out */
 };
 
-/* Adds all rows of @src that pass @filter (NULL = all) to @dst; spans add up, and the losses of the
- * processes that pass (with a thread filter too: nobody knows whose the dropped samples were). */
+/* Adds all rows of @src that pass @filter (NULL = all) to @dst; spans add up, and the books and CPU
+ * time of the processes that pass: of all their threads, for nobody knows whose the dropped samples
+ * were. */
 int profile_merge(struct profile *dst, const struct profile *src,
 		  const struct profile_filter *filter);
 /* Fill in names of native frames that came without one. @lookup returns a name or NULL. */

@@ -58,6 +58,10 @@ void profile_adopt_full(struct profile *p);
 /* @b of the events that @f wants is added to @a. */
 void profile_sum_books(struct profile_books *a, const struct profile_books *b,
 		       const struct profile_filter *f);
+/* Into the books: a row's samples came. */
+void profile_book_row(struct profile *p, const struct profile_row *r);
+/* What came, in the books, is what the rows say. */
+void profile_book_rows(struct profile *p);
 /* Does @f (NULL = all) take this event? */
 static inline bool profile_wants(const struct profile_filter *f, unsigned event)
 {

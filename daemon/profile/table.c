@@ -281,6 +281,7 @@ static uint32_t intern_process(struct profile *p, const struct profile_process *
 		return UINT32_MAX;
 	PROCESSES(p)[p->n_processes] = *q;
 	PROCESSES(p)[p->n_processes].books = (struct profile_books){ 0 };
+	PROCESSES(p)[p->n_processes].cpu_ns = 0;
 	set_add(set, hash, p->n_processes);
 	return p->n_processes++;
 }
@@ -300,6 +301,7 @@ uint32_t profile_process(struct profile *p, const struct profile_process *q)
 	known->container = known->container ? known->container : q->container;
 	known->pod = known->pod ? known->pod : q->pod;
 	known->jdk = known->jdk ? known->jdk : q->jdk;
+	known->note = known->note ? known->note : q->note;
 	return id;
 }
 

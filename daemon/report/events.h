@@ -19,12 +19,3 @@ bool report_events_by_name(const char *list, unsigned *ret);
 const char *report_events_list(unsigned events, char *buf, size_t size);
 /* The one event of a mask; of several the first, of none CPU. */
 enum wire_event report_event_of(unsigned events);
-/* "one sample per 10 ms", "waits of 1 ms and more"; "" when nobody knows. */
-const char *report_rate_text(const struct profile *p, enum wire_event event, char *buf,
-			     size_t size);
-/*
- * What is not in @p though it was seen, a sentence a line, "" when there is nothing: waits below
- * the threshold, waits for work that were left out.
- */
-const char *report_absent_text(const struct profile *p, enum wire_event event, char *buf,
-			       size_t size);

@@ -5,6 +5,7 @@
 #include "daemon/report/events.h"
 #include "daemon/report/report.h"
 #include "daemon/report/text_out.h"
+#include "daemon/report/view.h"
 
 void write_collapsed(struct text_out *t, const struct profile *p, const struct report_options *o);
 void write_txt(struct text_out *t, const struct profile *p, const struct report_options *o);

@@ -93,9 +93,25 @@ static void put_setting(struct jfr *j, enum jfr_type of, const char *name, const
 	jfr_end(j->t, at);
 }
 
+/* What the headers of other formats say. */
+static void put_summary(struct jfr *j, enum wire_event event)
+{
+	char sum[64], rate[REPORT_TEXT_MAX], absent[REPORT_TEXT_MAX], note[REPORT_TEXT_MAX];
+	char text[3 * REPORT_TEXT_MAX];
+
+	report_sum_text(j->p, event, sum, sizeof(sum));
+	report_rate_text(j->p, event, rate, sizeof(rate));
+	report_absent_text(j->p, event, absent, sizeof(absent));
+	report_note_text(j->p, event, note, sizeof(note));
+	snprintf(text, sizeof(text), "%s, %s\n%s%s", sum, rate, absent, note);
+	text[strlen(text) - (text[strlen(text) - 1] == '\n')] = '\0';
+	jfr_string(j->t, text);
+}
+
 static void put_books(struct jfr *j, uint64_t interval_ns)
 {
 	const struct profile_losses *l = &j->p->books.of[WIRE_EVENT_CPU];
+	struct report_view view = report_view_of(j->p, WIRE_EVENT_CPU);
 	size_t at = begin_event(j, JFR_BOOKS, 0);
 	char text[32];
 
@@ -103,7 +119,11 @@ static void put_books(struct jfr *j, uint64_t interval_ns)
 	jfr_u64(j->t, l->delivered);
 	jfr_u64(j->t, l->dropped);
 	jfr_u64(j->t, l->dropped_weight);
-	jfr_u64(j->t, j->p->interval[WIRE_EVENT_CPU]);
+	jfr_u64(j->t, (uint64_t)view.mean);
+	jfr_u64(j->t, view.samples);
+	jfr_u64(j->t, view.weight);
+	jfr_u64(j->t, view.process_cpu_ns);
+	put_summary(j, WIRE_EVENT_CPU);
 	jfr_end(j->t, at);
 	snprintf(text, sizeof(text), "%llu ns", (unsigned long long)interval_ns);
 	put_setting(j, JFR_EXECUTION_SAMPLE, "event", "cpu");
@@ -228,6 +248,7 @@ static uint64_t sample_interval_ns(const struct profile *p)
 static void put_event_books(struct jfr *j, enum wire_event event)
 {
 	const struct profile_losses *l = &j->p->books.of[event];
+	struct report_view view = report_view_of(j->p, event);
 	size_t at = begin_event(j, JFR_EVENT_BOOKS, 0);
 
 	jfr_string(j->t, wire_event_names[event]);
@@ -236,6 +257,9 @@ static void put_event_books(struct jfr *j, enum wire_event event)
 	jfr_u64(j->t, l->dropped);
 	jfr_u64(j->t, l->dropped_weight);
 	jfr_u64(j->t, j->p->interval[event]);
+	jfr_u64(j->t, view.samples);
+	jfr_u64(j->t, view.weight);
+	put_summary(j, event);
 	jfr_end(j->t, at);
 }
 

@@ -321,19 +321,22 @@ static void put_symbols(struct jfr *j)
 
 void jfr_put_pools(struct jfr *j)
 {
+	bool stacks = count(j->leaf_used, j->p->n_nodes) > 0;
 	size_t at = jfr_begin(j->t, JFR_POOLS);
 
 	jfr_u64(j->t, JFR_START_TICKS);
 	jfr_u64(j->t, 0); /* duration */
 	jfr_u64(j->t, 0); /* no pool before this one */
 	text_bytes(j->t, "\1", 1);
-	jfr_u64(j->t, j->p->n_threads ? 7 : 6); /* an empty pool is an error to the JDK's reader */
+	/* an empty pool is an error to the JDK's reader */
+	jfr_u64(j->t, 5 + (j->p->n_threads ? 1 : 0) + (stacks ? 1 : 0));
 	put_enums(j);
 	if (j->p->n_threads)
 		put_threads(j);
 	put_classes(j);
 	put_methods(j);
-	put_stacks(j);
+	if (stacks)
+		put_stacks(j);
 	put_symbols(j);
 	jfr_end(j->t, at);
 }

@@ -194,7 +194,11 @@ static const struct type types[] = {
 		      { "delivered", JFR_LONG, 0, "Samples Delivered" },
 		      { "dropped", JFR_LONG, 0, "Samples Dropped" },
 		      { "droppedTime", JFR_LONG, NANOS, "CPU Time Dropped" },
-		      { "interval", JFR_LONG, NANOS, "Sampling Interval" } } },
+		      { "interval", JFR_LONG, NANOS, "Mean Interval" },
+		      { "samples", JFR_LONG, 0, "Samples in this File" },
+		      { "cpuTime", JFR_LONG, NANOS, "CPU Time in this File" },
+		      { "processCpuTime", JFR_LONG, NANOS, "CPU Time of the Process" },
+		      { "summary", JFR_STRING, 0, "Summary" } } },
 	{ .id = JFR_WAIT_TIME,
 	  .name = "kindling.WaitTime",
 	  .super = EVENT,
@@ -223,7 +227,10 @@ static const struct type types[] = {
 		      { "delivered", JFR_LONG, 0, "Delivered" },
 		      { "dropped", JFR_LONG, 0, "Dropped" },
 		      { "droppedWeight", JFR_LONG, 0, "Weight Dropped" },
-		      { "interval", JFR_LONG, 0, "Interval or Threshold" } } },
+		      { "interval", JFR_LONG, 0, "Interval or Threshold" },
+		      { "samples", JFR_LONG, 0, "Events in this File" },
+		      { "weight", JFR_LONG, 0, "Weight in this File" },
+		      { "summary", JFR_STRING, 0, "Summary" } } },
 };
 
 /* The tree of elements refers to strings by number, and they come before it. */

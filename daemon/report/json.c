@@ -24,7 +24,7 @@ static void put_losses(struct text_out *t, const struct profile_books *b, enum w
 static void put_words(struct text_out *t, const struct profile *p, enum wire_event event)
 {
 	const struct report_event *e = &report_events[event];
-	char text[300];
+	char text[REPORT_TEXT_MAX];
 
 	text_printf(
 		t,
@@ -33,11 +33,28 @@ static void put_words(struct text_out *t, const struct profile *p, enum wire_eve
 	text_json(t, report_rate_text(p, event, text, sizeof(text)));
 	text_put(t, ",\"absent\":");
 	text_json(t, report_absent_text(p, event, text, sizeof(text)));
+	text_put(t, ",\"note\":");
+	text_json(t, report_note_text(p, event, text, sizeof(text)));
+}
+
+/* The sums of the rows, for who does not add them up. */
+static void put_view(struct text_out *t, const struct report_view *v, enum wire_event event)
+{
+	const char *unit = report_events[event].unit;
+
+	text_printf(t, ",\"view\":{\"samples\":%llu,\"weight_%s\":%llu,\"mean_%s\":%.0f",
+		    (unsigned long long)v->samples, unit, (unsigned long long)v->weight, unit,
+		    v->mean);
+	if (v->process_cpu_ns)
+		text_printf(t, ",\"process_cpu_ns\":%llu,\"coverage\":%.4f",
+			    (unsigned long long)v->process_cpu_ns, v->coverage);
+	text_put(t, "}");
 }
 
 static void put_head(struct text_out *t, const struct profile *p, const struct report_options *o)
 {
 	enum wire_event event = report_event_of(o->events);
+	struct report_view view = report_view_of(p, event);
 	char title[512];
 
 	report_title(p, o, title, sizeof(title));
@@ -53,8 +70,10 @@ static void put_head(struct text_out *t, const struct profile *p, const struct r
 		    event == WIRE_EVENT_LOCK	? "min_wait_ns"
 		    : event == WIRE_EVENT_ALLOC ? "interval_bytes"
 						: "interval_ns",
-		    (unsigned long long)p->interval[event], p->no_budget ? "true" : "false",
-		    (unsigned long long)p->overflow);
+		    event == WIRE_EVENT_LOCK ? (unsigned long long)p->interval[event]
+					     : (unsigned long long)view.mean,
+		    p->no_budget ? "true" : "false", (unsigned long long)p->overflow);
+	put_view(t, &view, event);
 	put_losses(t, &p->books, event);
 }
 
@@ -75,6 +94,8 @@ static void put_owners(struct text_out *t, const struct profile *p, enum wire_ev
 		text_json(t, p->strings[q->container]);
 		text_put(t, ",\"pod\":");
 		text_json(t, p->strings[q->pod]);
+		if (event == WIRE_EVENT_CPU && q->cpu_ns)
+			text_printf(t, ",\"cpu_ns\":%llu", (unsigned long long)q->cpu_ns);
 		put_losses(t, &q->books, event);
 		text_put(t, "}");
 	}

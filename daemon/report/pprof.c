@@ -121,7 +121,7 @@ struct writer {
 	Pprof__Profile out;
 	unsigned events; /* bits */
 	int64_t comments[WIRE_EVENT_COUNT];
-	char comment_texts[WIRE_EVENT_COUNT][768];
+	char comment_texts[WIRE_EVENT_COUNT][3 * REPORT_TEXT_MAX];
 	uint64_t *mappings; /* by string id of the module: mapping id */
 };
 
@@ -212,23 +212,21 @@ static void put_comment(struct writer *w, enum wire_event event)
 {
 	const struct profile_losses *l = &w->p->books.of[event];
 	const struct report_event *e = &report_events[event];
-	char rate[64], absent[300];
+	char sum[64], rate[REPORT_TEXT_MAX], absent[REPORT_TEXT_MAX], note[REPORT_TEXT_MAX];
 
+	report_sum_text(w->p, event, sum, sizeof(sum));
 	report_rate_text(w->p, event, rate, sizeof(rate));
 	report_absent_text(w->p, event, absent, sizeof(absent));
+	report_note_text(w->p, event, note, sizeof(note));
 	for (char *c = strchr(absent, '\n'); c; c = strchr(c, '\n'))
 		*c = c[1] ? ',' : '\0'; /* one line a comment */
 	snprintf(w->comment_texts[event], sizeof(w->comment_texts[event]),
-		 "kindling: %s%s%s%s%llu %s taken = %llu delivered + %llu dropped "
-		 "(%.3f %s dropped)%s%s",
-		 event == WIRE_EVENT_CPU ? "" : wire_event_names[event],
-		 event == WIRE_EVENT_CPU ? "" : ": ", rate,
-		 w->p->no_budget ? ", CPU budget of the agent lifted; "
-		 : *rate	 ? "; "
-				 : "",
+		 "kindling: %s, %s%s; %llu %s taken = %llu delivered + %llu dropped "
+		 "(%.3f %s dropped)%s%s%s%s",
+		 sum, rate, w->p->no_budget ? ", CPU budget of the agent lifted" : "",
 		 (unsigned long long)l->taken, e->samples, (unsigned long long)l->delivered,
 		 (unsigned long long)l->dropped, (double)l->dropped_weight / e->large_size,
-		 e->large, *absent ? "; " : "", absent);
+		 e->large, *absent ? "; " : "", absent, *note ? "; " : "", note);
 	w->comments[w->out.n_comment++] = S_COMMENTS + (int64_t)event;
 	w->out.comment = w->comments;
 }
@@ -403,7 +401,7 @@ static void put_types(struct writer *w)
 			value_type(w, value_types[e].weight, value_types[e].unit);
 	}
 	w->out.period_type = value_type(w, value_types[first].weight, value_types[first].unit);
-	w->out.period = (int64_t)p->interval[first];
+	w->out.period = (int64_t)report_view_of(p, first).mean;
 	w->out.time_nanos = (int64_t)p->begin_real_ns;
 	w->out.duration_nanos = (int64_t)(p->end_real_ns - p->begin_real_ns);
 }

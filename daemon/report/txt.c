@@ -28,13 +28,15 @@ static void put_books(struct text_out *t, const struct profile *p, enum wire_eve
 {
 	const struct report_event *e = &report_events[event];
 	const struct profile_losses *l = &p->books.of[event];
-	char absent[300];
+	char text[REPORT_TEXT_MAX];
 
 	text_printf(t, "%s: %llu taken = %llu delivered + %llu dropped (%.3f %s dropped)\n",
 		    e->samples, (unsigned long long)l->taken, (unsigned long long)l->delivered,
 		    (unsigned long long)l->dropped, (double)l->dropped_weight / e->large_size,
 		    e->large);
-	text_put(t, report_absent_text(p, event, absent, sizeof(absent)));
+	text_put(t, report_absent_text(p, event, text, sizeof(text)));
+	if (*report_note_text(p, event, text, sizeof(text)))
+		text_printf(t, "note: %s\n", text);
 	if (p->no_budget)
 		text_put(t, "the CPU budget of the agent was lifted for this recording (-i)\n");
 	if (p->overflow)
@@ -42,22 +44,20 @@ static void put_books(struct text_out *t, const struct profile *p, enum wire_eve
 			    (unsigned long long)p->overflow);
 }
 
-static void put_header(struct text_out *t, const struct profile *p, const struct report_options *o,
-		       uint64_t total)
+static void put_header(struct text_out *t, const struct profile *p, const struct report_options *o)
 {
 	enum wire_event event = report_event_of(o->events);
-	const struct report_event *e = &report_events[event];
-	char title[512], begin[64] = "", end[64] = "", rate[64];
+	char title[512], begin[64] = "", end[64] = "", sum[64], rate[REPORT_TEXT_MAX];
 	time_t from = (time_t)(p->begin_real_ns / 1000000000ull);
 	time_t to = (time_t)(p->end_real_ns / 1000000000ull);
 	struct tm tm;
 
 	report_title(p, o, title, sizeof(title));
+	report_sum_text(p, event, sum, sizeof(sum));
 	report_rate_text(p, event, rate, sizeof(rate));
 	strftime(begin, sizeof(begin), "%Y-%m-%d %H:%M:%S", localtime_r(&from, &tm));
 	strftime(end, sizeof(end), "%H:%M:%S", localtime_r(&to, &tm));
-	text_printf(t, "%s\n%s to %s, %.3f %s of %s%s%s\n", title, begin, end,
-		    (double)total / e->large_size, e->large, e->of, *rate ? ", " : "", rate);
+	text_printf(t, "%s\n%s to %s, %s, %s\n", title, begin, end, sum, rate);
 	put_books(t, p, event);
 }
 
@@ -125,7 +125,7 @@ void write_txt(struct text_out *t, const struct profile *p, const struct report_
 		rows[i] = &p->rows[i];
 		total += p->rows[i].weight;
 	}
-	put_header(t, p, o, total);
+	put_header(t, p, o);
 	put_methods(t, p, &report_events[report_event_of(o->events)], total);
 	qsort(rows, p->n_rows, sizeof(*rows), by_weight);
 	text_put(t, "\nhottest stacks\n");

@@ -36,11 +36,25 @@ static void add_books(cJSON *o, const struct stream_books *books, enum wire_even
 	add_u64(o, bytes ? "delivered_bytes" : "delivered_ns", books->delivered_weight);
 }
 
-static cJSON *samples_json(const struct stream_counts *c)
+/* What the samples since the attach stand for: the mean of them, and their part of what the process
+ * used meanwhile. */
+static void add_view(cJSON *o, const struct stream_books *cpu, uint64_t process_cpu_ns)
+{
+	if (cpu->delivered)
+		cJSON_AddNumberToObject(o, "mean_interval_ns",
+					(double)cpu->delivered_weight / (double)cpu->delivered);
+	add_u64(o, "process_cpu_ns", process_cpu_ns);
+	if (cpu->taken && process_cpu_ns)
+		cJSON_AddNumberToObject(o, "coverage",
+					(double)cpu->delivered_weight / (double)process_cpu_ns);
+}
+
+static cJSON *samples_json(const struct stream_counts *c, uint64_t process_cpu_ns)
 {
 	cJSON *samples = cJSON_CreateObject();
 
 	add_books(samples, &c->of[WIRE_EVENT_CPU], WIRE_EVENT_CPU);
+	add_view(samples, &c->of[WIRE_EVENT_CPU], process_cpu_ns);
 	add_u64(samples, "broken", c->ledger.counter[WIRE_COUNTER_BROKEN]);
 	add_u64(samples, "fallback", c->ledger.counter[WIRE_COUNTER_FALLBACK]);
 	add_u64(samples, "exited_between_ticks", c->ledger.counter[WIRE_COUNTER_EXITED]);
@@ -183,7 +197,7 @@ static cJSON *target_json(const struct target *t)
 	else
 		cJSON_AddNullToObject(o, "ended_s");
 	add_u64(o, "uid", t->jvm.uid);
-	cJSON_AddItemToObject(o, "samples", samples_json(&c));
+	cJSON_AddItemToObject(o, "samples", samples_json(&c, host_cpu_ns(t)));
 	add_other_events(o, &c, collected);
 	cJSON_AddItemToObject(o, "agent", agent_json(t, &c));
 	if (t->first_sample_mono_ns)

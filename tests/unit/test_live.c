@@ -102,8 +102,8 @@ static void a_recording_has_its_own_profile(void **state)
 	assert_int_equal(live_new(NULL, NULL, &live), 0);
 	assert_int_equal(live_source_new(live, &app, &source), 0);
 	add(source, stream, T0);
-	assert_int_equal(live_tap_new(source, 1, &tap), 0);
-	assert_true(live_tap_new(source, 1, &second) < 0);
+	assert_int_equal(live_tap_new(source, 1, T0, &tap), 0);
+	assert_true(live_tap_new(source, 1, T0, &second) < 0);
 	add(source, stream, T0 + 1);
 	assert_int_equal(weight_of(live_tap_profile(tap)), 10);
 	live_source_free(source); /* the target is gone: what was recorded stays */
@@ -417,23 +417,111 @@ static void what_was_waited_for_or_allocated_stands_on_the_stack(void **state)
 
 static void a_recording_takes_its_events_alone(void **state)
 {
-	const struct profile_books all = { .of = { { 1, 10, 1, 10, 0, 0 }, { 2, 20, 1, 10, 1, 10 } },
-					   .short_waits = 5 };
+	const struct profile_books dropped = { .of = { { 0 }, { 1, 10, 0, 0, 1, 10 } },
+					       .short_waits = 5 };
 	struct setup u = opened();
 	struct live_tap *tap;
 	struct profile *p;
 
 	(void)state;
-	assert_int_equal(live_tap_new(u.source, 1u << WIRE_EVENT_LOCK, &tap), 0);
+	assert_int_equal(live_tap_new(u.source, 1u << WIRE_EVENT_LOCK, T0, &tap), 0);
 	add(u.source, u.stream, T0);
 	add_event(&u, WIRE_EVENT_LOCK, "", 77);
-	live_add_books(u.source, &all);
+	live_add_books(u.source, &dropped);
 	p = live_tap_profile(tap);
 	assert_int_equal(weight_of(p), 77);
 	assert_int_equal(p->books.of[WIRE_EVENT_CPU].taken, 0);
 	assert_int_equal(p->books.of[WIRE_EVENT_LOCK].taken, 2);
+	assert_int_equal(p->books.of[WIRE_EVENT_LOCK].delivered_weight, 77);
 	assert_int_equal(p->books.short_waits, 5);
 	live_tap_free(tap);
+	closed(&u);
+}
+
+static void a_recording_is_as_long_as_it_took_whatever_times_events_have(void **state)
+{
+	struct setup u = opened();
+	struct live_tap *tap;
+
+	(void)state;
+	assert_int_equal(live_tap_new(u.source, 1u << WIRE_EVENT_CPU, T0, &tap), 0);
+	add(u.source, u.stream, T0 - LIVE_SLICE_NS);
+	add(u.source, u.stream, UINT64_MAX / 2);
+	live_add_cpu(u.source, 50, T0, T0 + 9);
+	live_tap_end(tap, T0 + 9);
+	assert_int_equal(live_tap_profile(tap)->begin_real_ns, T0);
+	assert_int_equal(live_tap_profile(tap)->end_real_ns, T0 + 9);
+	assert_int_equal(profile_cpu_ns(live_tap_profile(tap)), 50);
+	live_tap_free(tap);
+	closed(&u);
+}
+
+/* The agent tells its books when it likes, of seconds that are long over: rows and books of any
+ * span agree all the same. */
+static void the_books_of_every_span_are_those_of_its_rows(void **state)
+{
+	const struct profile_books dropped = { .of = { { 2, 20, 0, 0, 2, 20 } } };
+	struct setup u = opened();
+
+	(void)state;
+	live_tick(u.live, T0);
+	for (uint64_t t = 0; t < 35; t++) {
+		for (uint64_t i = 0; i <= t; i++)
+			add(u.source, u.stream, T0 + t * LIVE_SLICE_NS + i);
+		live_tick(u.live, T0 + t * LIVE_SLICE_NS);
+		if (t % 7 == 6)
+			live_add_books(u.source, &dropped);
+	}
+	for (uint64_t from = 0; from < 35; from++) {
+		struct profile_losses *l;
+		struct profile *p;
+
+		assert_int_equal(profile_new(&p), 0);
+		assert_int_equal(live_query(u.live, T0 + from * LIVE_SLICE_NS,
+					    T0 + (from + 1) * LIVE_SLICE_NS, NULL, p),
+				 0);
+		l = &p->books.of[WIRE_EVENT_CPU];
+		assert_int_equal(l->delivered, profile_samples(p));
+		assert_int_equal(l->delivered_weight, weight_of(p));
+		assert_int_equal(l->taken, l->delivered + l->dropped);
+		assert_int_equal(l->taken_weight, l->delivered_weight + l->dropped_weight);
+		assert_memory_equal(&p->processes[0].books, &p->books, sizeof(p->books));
+		profile_free(p);
+	}
+	closed(&u);
+}
+
+static uint64_t cpu_of(struct live *l, uint64_t from, uint64_t to)
+{
+	struct profile *p;
+	uint64_t ns;
+
+	assert_int_equal(profile_new(&p), 0);
+	assert_int_equal(live_query(l, from, to, NULL, p), 0);
+	ns = profile_cpu_ns(p);
+	profile_free(p);
+	return ns;
+}
+
+static void cpu_time_is_spread_over_the_seconds_that_it_took(void **state)
+{
+	const uint64_t s = LIVE_SLICE_NS;
+	struct setup u = opened();
+
+	(void)state;
+	live_tick(u.live, T0 + 6 * s);
+	live_add_cpu(u.source, 1000, T0 + s / 2, T0 + 3 * s); /* 400 a second */
+	assert_int_equal(cpu_of(u.live, T0, T0 + s), 200);
+	assert_int_equal(cpu_of(u.live, T0 + s, T0 + 2 * s), 400);
+	assert_int_equal(cpu_of(u.live, T0 + 2 * s, T0 + 3 * s), 400);
+	assert_int_equal(cpu_of(u.live, T0 + 3 * s, T0 + 9 * s), 0);
+	/* the wall clock was set, or the daemon stood still: all of it to the last moment */
+	live_add_cpu(u.source, 70, T0 + 5 * s, T0 + 4 * s);
+	live_add_cpu(u.source, 7, T0 - 3600 * s, T0 + 5 * s);
+	assert_int_equal(cpu_of(u.live, T0 + 4 * s, T0 + 5 * s), 70);
+	assert_int_equal(cpu_of(u.live, T0 + 5 * s, T0 + 6 * s), 7);
+	live_tick(u.live, T0 + 40 * s);
+	assert_int_equal(cpu_of(u.live, T0, T0 + 40 * s), 1077);
 	closed(&u);
 }
 
@@ -445,6 +533,9 @@ int main(void)
 		cmocka_unit_test(a_recording_has_its_own_profile),
 		cmocka_unit_test(what_was_waited_for_or_allocated_stands_on_the_stack),
 		cmocka_unit_test(a_recording_takes_its_events_alone),
+		cmocka_unit_test(a_recording_is_as_long_as_it_took_whatever_times_events_have),
+		cmocka_unit_test(the_books_of_every_span_are_those_of_its_rows),
+		cmocka_unit_test(cpu_time_is_spread_over_the_seconds_that_it_took),
 		cmocka_unit_test(
 			the_last_seconds_are_seen_one_by_one_also_when_their_window_is_closed),
 		cmocka_unit_test(a_sample_from_the_future_stays_with_the_present),

@@ -473,11 +473,71 @@ static void a_filter_by_event_takes_its_books_alone(void **state)
 	part = profile_free(part);
 	assert_int_equal(profile_new(&part), 0);
 	assert_int_equal(profile_merge(part, p, &cpu), 0);
+	assert_int_equal(part->threads_left_out[WIRE_EVENT_LOCK].samples, 0);
 	assert_int_equal(weight_of(part), 40);
 	assert_int_equal(part->books.of[WIRE_EVENT_LOCK].taken, 0);
 	assert_int_equal(part->books.short_waits, 0);
 	assert_int_equal(part->idle_left_out[WIRE_EVENT_LOCK].samples, 0);
 	profile_free(part);
+	profile_free(p);
+}
+
+static void what_other_threads_did_is_counted_beside_it(void **state)
+{
+	const uint32_t pid = 7;
+	const struct profile_filter one = { .thread = "one", .no_idle = true },
+				    of_7 = { .thread = "nobody", .pids = &pid, .n_pids = 1 };
+	struct profile *p = mixed(), *part;
+	uint64_t others;
+
+	(void)state;
+	/* another thread's, another process's */
+	add_wait(p, thread(p, 7, "two"), 2, WIRE_WAIT_PARK, true);
+	add_wait(p, thread(p, 8, "two"), 2, WIRE_WAIT_PARK, false);
+	assert_int_equal(profile_new(&part), 0);
+	assert_int_equal(profile_merge(part, p, &one), 0);
+	assert_int_equal(part->idle_left_out[WIRE_EVENT_LOCK].samples, 1);
+	assert_int_equal(part->threads_left_out[WIRE_EVENT_LOCK].samples, 2);
+	assert_int_equal(part->threads_left_out[WIRE_EVENT_LOCK].weight, 2000);
+	others = profile_samples(p) - profile_samples(part) - 1;
+	assert_int_equal(part->threads_left_out[WIRE_EVENT_LOCK].samples +
+				 part->threads_left_out[WIRE_EVENT_CPU].samples,
+			 others);
+	part = profile_free(part);
+	assert_int_equal(profile_new(&part), 0);
+	assert_int_equal(profile_merge(part, p, &of_7), 0);
+	assert_int_equal(part->threads_left_out[WIRE_EVENT_LOCK].samples, 5);
+	profile_free(part);
+	profile_free(p);
+}
+
+static void cpu_time_and_note_of_a_process_are_kept(void **state)
+{
+	struct profile_process process = { .pid = 8, .start_time = 80 };
+	struct profile *p = example(7), *q, *sum;
+	const uint32_t pid = 8;
+	const struct profile_filter only_8 = { .pids = &pid, .n_pids = 1 };
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	process.note = profile_string(p, "counted by hand");
+	profile_add_cpu(p, profile_process(p, &process), 30);
+	profile_add_cpu(p, 0, 4);
+	profile_add_cpu(p, UINT32_MAX, 1);
+	assert_int_equal(profile_encode(p, &bytes, &len), 0);
+	assert_int_equal(profile_decode(bytes, len, &q), 0);
+	free(bytes);
+	assert_int_equal(profile_cpu_ns(q), 34);
+	assert_false(q->cpu_unknown);
+	assert_int_equal(profile_new(&sum), 0);
+	assert_int_equal(profile_merge(sum, q, &only_8), 0);
+	assert_int_equal(profile_merge(sum, q, &only_8), 0);
+	assert_int_equal(sum->n_processes, 1); /* though it has neither rows nor losses */
+	assert_int_equal(profile_cpu_ns(sum), 60);
+	assert_string_equal(sum->strings[sum->processes[0].note], "counted by hand");
+	profile_free(sum);
+	profile_free(q);
 	profile_free(p);
 }
 
@@ -504,15 +564,16 @@ static void events_survive_being_written(void **state)
 	profile_free(p);
 }
 
-/* As the release before wrote it: one process, one thread, one stack of CPU time. */
+/* As a release before wrote it: one process, one thread, one stack of CPU time. Its losses are of
+ * another second than its row. */
 static void a_segment_without_events_is_cpu_time(void **state)
 {
 	static const uint8_t old[] = {
 		'K', 'P', 'R', 'F', 2, 10, 20, 5, 0, 0, /* version; begin, end, interval, budget, overflow */
-		3,   30,  2,   20,  1, 10, /* losses */
+		9,   90,  8,   80,  1, 10, /* losses */
 		3,   1,   'C', 1,   'm', /* strings "", "C", "m" */
 		1,   1,   4,   1,   2, 0,  0,  0, 0, /* one frame */
-		1,   7,   7,   9,   0, 0,  0,  0, 0, 3, 30, 2, 20, 1, 10, /* one process */
+		1,   7,   7,   9,   0, 0,  0,  0, 0, 9, 90, 8, 80, 1, 10, /* one process */
 		1,   0,   8,   0, /* one thread */
 		2,   0,   0, /* the root and one node */
 		1,   0,   1,   2,   20, /* one row */
@@ -526,7 +587,10 @@ static void a_segment_without_events_is_cpu_time(void **state)
 	assert_int_equal(p->rows[0].weight, 20);
 	assert_int_equal(p->interval[WIRE_EVENT_CPU], 5);
 	assert_int_equal(p->books.of[WIRE_EVENT_CPU].taken, 3);
+	assert_int_equal(p->books.of[WIRE_EVENT_CPU].delivered_weight, 20);
+	assert_int_equal(p->processes[0].books.of[WIRE_EVENT_CPU].delivered, 2);
 	assert_int_equal(p->processes[0].books.of[WIRE_EVENT_CPU].dropped_weight, 10);
+	assert_true(p->cpu_unknown);
 	profile_free(p);
 }
 
@@ -544,6 +608,8 @@ int main(void)
 		cmocka_unit_test(losses_go_with_their_process),
 		cmocka_unit_test(events_of_one_stack_stay_apart),
 		cmocka_unit_test(a_filter_by_event_takes_its_books_alone),
+		cmocka_unit_test(what_other_threads_did_is_counted_beside_it),
+		cmocka_unit_test(cpu_time_and_note_of_a_process_are_kept),
 		cmocka_unit_test(events_survive_being_written),
 		cmocka_unit_test(a_segment_without_events_is_cpu_time),
 		cmocka_unit_test(a_process_learns_its_names_later),

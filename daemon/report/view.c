@@ -1,0 +1,121 @@
+/* See view.h. */
+#include "daemon/report/view.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MS  1e6
+#define KIB 1024.0
+
+struct report_view report_view_of(const struct profile *p, enum wire_event event)
+{
+	struct report_view v = { .mean = (double)p->interval[event] };
+
+	for (uint32_t i = 0; i < p->n_rows; i++) {
+		if (p->rows[i].event != event)
+			continue;
+		v.samples += p->rows[i].samples;
+		v.weight += p->rows[i].weight;
+	}
+	if (v.samples)
+		v.mean = (double)v.weight / (double)v.samples;
+	if (event != WIRE_EVENT_CPU || p->cpu_unknown)
+		return v;
+	v.process_cpu_ns = profile_cpu_ns(p);
+	if (v.process_cpu_ns)
+		v.coverage = (double)p->books.of[event].delivered_weight / (double)v.process_cpu_ns;
+	return v;
+}
+
+const char *report_sum_text(const struct profile *p, enum wire_event event, char *buf, size_t size)
+{
+	const struct report_event *e = &report_events[event];
+	struct report_view v = report_view_of(p, event);
+
+	snprintf(buf, size, "%.3f %s of %s", (double)v.weight / e->large_size, e->large, e->of);
+	return buf;
+}
+
+/* "3 samples", "1 wait" */
+static size_t put_count(char *buf, size_t size, uint64_t n, enum wire_event event)
+{
+	const char *samples = report_events[event].samples;
+
+	return (size_t)snprintf(buf, size, "%llu %.*s", (unsigned long long)n,
+				(int)strlen(samples) - (n == 1), samples);
+}
+
+const char *report_rate_text(const struct profile *p, enum wire_event event, char *buf, size_t size)
+{
+	struct report_view v = report_view_of(p, event);
+	size_t n = put_count(buf, size, v.samples, event);
+
+	if (event == WIRE_EVENT_LOCK && p->interval[event])
+		n += (size_t)snprintf(buf + n, size - n, " of %.3g ms and more",
+				      (double)p->interval[event] / MS);
+	if (v.samples && event == WIRE_EVENT_ALLOC)
+		n += (size_t)snprintf(buf + n, size - n, ", mean interval %.4g KiB", v.mean / KIB);
+	else if (v.samples)
+		n += (size_t)snprintf(buf + n, size - n, ", mean %s %.3g ms",
+				      event == WIRE_EVENT_LOCK ? "wait" : "interval", v.mean / MS);
+	if (v.process_cpu_ns)
+		snprintf(buf + n, size - n, ", coverage %.1f %% of the %.3f s used",
+			 100 * v.coverage, (double)v.process_cpu_ns / 1e9);
+	return buf;
+}
+
+/* "12 samples of other threads, 0.120 s in all, not shown"; @size is never too small */
+static size_t put_left_out(char *buf, size_t size, enum wire_event event,
+			   const struct profile_left_out *out, const char *of, const char *how)
+{
+	const struct report_event *e = &report_events[event];
+	size_t n;
+
+	if (!out->samples)
+		return 0;
+	n = put_count(buf, size, out->samples, event);
+	return n + (size_t)snprintf(buf + n, size - n, "%s, %.3f %s in all, %s\n", of,
+				    (double)out->weight / e->large_size, e->large, how);
+}
+
+const char *report_absent_text(const struct profile *p, enum wire_event event, char *buf,
+			       size_t size)
+{
+	size_t n = 0;
+
+	*buf = '\0';
+	if (event == WIRE_EVENT_LOCK && p->books.short_waits)
+		n = (size_t)snprintf(buf, size,
+				     "%llu wait%s below %.3g ms, %.3f s in all, not shown\n",
+				     (unsigned long long)p->books.short_waits,
+				     p->books.short_waits == 1 ? "" : "s",
+				     (double)p->interval[event] / MS,
+				     (double)p->books.short_waits_ns / 1e9);
+	n += put_left_out(buf + n, size - n, event, &p->idle_left_out[event],
+			  " of threads that were idle", "not shown; --idle shows them");
+	n += put_left_out(buf + n, size - n, event, &p->threads_left_out[event],
+			  " of other threads", "not shown");
+	(void)put_left_out(buf + n, size - n, event, &p->rows_left_out[event], "",
+			   "left out by --include or --exclude");
+	return buf;
+}
+
+static bool said_before(const struct profile *p, uint32_t process)
+{
+	for (uint32_t i = 0; i < process; i++)
+		if (p->processes[i].note == p->processes[process].note)
+			return true;
+	return false;
+}
+
+const char *report_note_text(const struct profile *p, enum wire_event event, char *buf, size_t size)
+{
+	size_t n = 0;
+
+	*buf = '\0';
+	for (uint32_t i = 0; event == WIRE_EVENT_CPU && i < p->n_processes && n < size; i++)
+		if (p->processes[i].note && !said_before(p, i))
+			n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "; " : "",
+					      p->strings[p->processes[i].note]);
+	return buf;
+}
