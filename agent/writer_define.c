@@ -5,7 +5,9 @@
 #include "agent/writer_priv.h"
 
 #include <string.h>
+#include "agent/engine/cpu_timer.h"
 #include "agent/events/lock_name.h"
+#include "agent/roots.h"
 
 uint32_t writer_string_id(const char *s)
 {
@@ -158,13 +160,42 @@ static uint32_t class_id(const struct ring_sample *s)
 	return writer_string_id(name);
 }
 
+static bool is_exited(const struct ring_sample *s)
+{
+	return s->event == WIRE_EVENT_CPU && s->n_frames == 1 &&
+	       s->frames[0].kind == WIRE_KIND_SYNTHETIC &&
+	       strcmp((const char *)(uintptr_t)s->frames[0].where, ENGINE_EXITED) == 0;
+}
+
+/* CPU time that came without a stack is booked under what threads of that name run. */
+static uint32_t exited_node(const struct ring_sample *s)
+{
+	struct walk_frame frames[1 + ROOTS_DEPTH] = { s->frames[0] };
+	uint32_t n = 1 + roots_of(writer.epoch, s->name, frames + 1);
+
+	return stack_node(frames, n, NULL);
+}
+
+static uint32_t sample_node(const struct ring_sample *s)
+{
+	uint32_t node;
+
+	if (is_exited(s))
+		return exited_node(s);
+	node = stack_node(s->frames, s->n_frames, s->broken);
+	if (s->event == WIRE_EVENT_CPU && s->name[0] && !s->virtual_id && !s->broken &&
+	    !writer.dict_full && !writer.torn)
+		roots_seen(writer.epoch, s->name, s->frames, s->n_frames);
+	return node;
+}
+
 bool writer_define(const struct ring_sample *s, struct writer_ids *ret)
 {
 	*ret = (struct writer_ids){ 0 };
 	writer.dict_full = false;
 	ret->class_id = class_id(s);
 	if (!writer.dict_full && !writer.torn)
-		ret->node = stack_node(s->frames, s->n_frames, s->broken);
+		ret->node = sample_node(s);
 	if (!writer.dict_full && !writer.torn && s->n_owner_frames)
 		ret->owner_node = stack_node(s->frames + s->n_frames, s->n_owner_frames, NULL);
 	return !writer.dict_full && !writer.torn;

@@ -216,7 +216,7 @@ static void book_rest(const struct slot *s, uint32_t state)
 		return;
 	}
 	__atomic_fetch_add(&agent.books.exited, 1, __ATOMIC_RELAXED);
-	engine_book_sig(s->tid, name, rest_ns, "[exited between ticks]");
+	engine_book_sig(s->tid, name, rest_ns, ENGINE_EXITED);
 }
 
 /* All of the thread is booked; until the kernel takes it away a scan would book it once more. */

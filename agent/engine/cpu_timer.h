@@ -6,7 +6,8 @@
  *           sample weighs.
  * Every sample's weight is the CPU time it stands for. What no signal delivers is booked without a
  * stack, so that the weights add up to the CPU time of the process:
- *   "[exited between ticks]"  timers: a thread ended with CPU time that no tick delivered
+ *   "[exited between ticks]"  timers: a thread ended with CPU time that no tick delivered; the writer
+ *                             puts it under what threads of that name run (roots.h)
  *   "[no signal]"             host: far more CPU time since the last sample than the interval; the
  *                             thread blocks the signal, or nobody sent one
  *   "[found late]"            CPU used by a thread, born after the engine started, before a scan
@@ -106,6 +107,7 @@ void engine_thread_begin(void);
 void engine_thread_end(void);
 
 struct slot *slot_find_sig(uint32_t tid); /* also from a handler; NULL = unknown */
+#define ENGINE_EXITED "[exited between ticks]"
 #define COMM_BYTES 16 /* of a thread's name in the kernel, prctl(2) */
 /* A sample without a stack but one label. @name: of the thread, COMM_BYTES, or NULL. */
 void engine_book_sig(uint32_t tid, const char *name, uint64_t weight_ns, const char *label);

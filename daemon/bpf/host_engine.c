@@ -144,6 +144,11 @@ unsigned host_engine_targets(const struct host_engine *e)
 	return e->n_entries;
 }
 
+uint64_t host_engine_interval(const struct host_engine *e)
+{
+	return e->bpf->bss->period_ns;
+}
+
 bool host_engine_puts_off(const struct host_engine *e)
 {
 	return e->on_tick == e->bpf->progs.on_tick_put_off;

@@ -54,6 +54,8 @@ uint64_t host_engine_interval_min(void);
 int host_engine_set(struct host_engine *e, pid_t pid, const struct host_engine_target *t);
 void host_engine_remove(struct host_engine *e, pid_t pid);
 unsigned host_engine_targets(const struct host_engine *e);
+/* From one tick of a CPU to the next, on average; 0 = nothing ticks. */
+uint64_t host_engine_interval(const struct host_engine *e);
 bool host_engine_puts_off(const struct host_engine *e);
 /* Once a second. */
 void host_engine_tick(struct host_engine *e);

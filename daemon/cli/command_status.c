@@ -269,6 +269,23 @@ static void print_sum(FILE *to, const cJSON *status, size_t width)
 	    dropped);
 }
 
+/* Who takes the CPU samples, what that costs, or what it cannot do. */
+static void print_engine(FILE *to, const cJSON *engine, size_t width)
+{
+	double interval_ns = json_number_of(engine, "interval_ns");
+	double cost_ns = json_number_of(engine, "tick_cost_ns");
+
+	if (*json_text_of(engine, "note"))
+		say(to, width, "CPU samples: %s; no clocks on the CPUs: %s",
+		    json_text_of(engine, "note"), json_text_of(engine, "why"));
+	else if (interval_ns > 0 && cost_ns > 0)
+		say(to, width,
+		    "CPU samples: each CPU has a tick every %.3g ms, which costs %.1f us, %.2f %% of it",
+		    interval_ns / 1e6, cost_ns / 1e3, 100 * cost_ns / interval_ns);
+	else if (interval_ns > 0)
+		say(to, width, "CPU samples: each CPU has a tick every %.3g ms", interval_ns / 1e6);
+}
+
 static void print_daemon(FILE *to, const cJSON *status, size_t width)
 {
 	const cJSON *discovery = json_get(status, "discovery");
@@ -291,9 +308,7 @@ static void print_daemon(FILE *to, const cJSON *status, size_t width)
 	print_blocked(to, json_get(status, "blocked"), width);
 	if (*note)
 		say(to, width, "kernel frames: %s", note);
-	if (strcmp(json_text_of(engine, "state"), "refused") == 0)
-		say(to, width, "No interval can be shorter than the kernel's tick: %s",
-		    json_text_of(engine, "why"));
+	print_engine(to, engine, width);
 }
 
 static void print_table(FILE *to, const cJSON *status, size_t width)

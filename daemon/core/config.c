@@ -179,6 +179,8 @@ static int take_value(struct reading *r, const yaml_event_t *event)
 	if (strlen(text) != event->data.scalar.length)
 		return config_refuse(r, "contains a NUL byte");
 	n = config_set(r->config, e, text, why, sizeof(why));
+	if (strcmp(e->name, "events.cpu.interval") == 0)
+		r->config->cpu_interval_given = true;
 	return n < 0 ? config_refuse(r, "%s", why) : 0;
 }
 

@@ -37,9 +37,10 @@ struct config {
 	 * lock */
 	unsigned events;
 	uint64_t cpu_interval_ns; /* events.cpu.interval: 10ms */
+	bool cpu_interval_given; /* not a field: the file says it, and nothing makes it longer */
 	unsigned max_cpu_permille; /* events.cpu.max_cpu: 1% of the target's own CPU time = 10 */
 	bool kernel_stacks; /* events.cpu.kernel: with the host engine */
-	bool host_engine; /* events.cpu.host_engine: BPF for intervals below the kernel's tick */
+	bool host_engine; /* events.cpu.host_engine: clocks on every CPU and BPF, not timers */
 	uint64_t lock_min_ns; /* events.lock.min_wait: 1ms; shorter waits are only counted */
 	unsigned monitors; /* events.lock.monitors: enum wire_monitors */
 	uint64_t alloc_interval; /* events.alloc.interval: 512KiB */

@@ -195,6 +195,11 @@ const struct host_engine *host_sampler(struct host *h, const char **ret_why)
 	return host_sampling_engine(h->sampling, ret_why);
 }
 
+uint64_t host_tick_price_ns(struct host *h)
+{
+	return host_sampling_price_ns(h->sampling);
+}
+
 const struct kernel_frames *host_kernel_frames(struct host *h)
 {
 	return host_sampling_frames(h->sampling);

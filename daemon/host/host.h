@@ -61,6 +61,8 @@ uint64_t host_cpu_ns(const struct target *t);
 uint64_t host_windows_dropped(struct host *h);
 /* NULL = nobody needed it yet, or it cannot be had and @ret_why says why ("" otherwise). */
 const struct host_engine *host_sampler(struct host *h, const char **ret_why);
+/* What one tick of a CPU costs, as measured when it was loaded, ns; 0 = not known. */
+uint64_t host_tick_price_ns(struct host *h);
 /* NULL while there are none: switched off, or no host engine. */
 const struct kernel_frames *host_kernel_frames(struct host *h);
 /* Who waits for what in it, and its threads. NULL = nothing came of it yet. */

@@ -6,6 +6,7 @@
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
 
+#define PRICE_TIMES	500 /* the default interval is as many prices of its tick: 0.2 % of a CPU */
 #define REFUSED_WAIT_NS (60 * NS_PER_S) /* before the kernel is asked again */
 
 struct host_sampling {
@@ -14,6 +15,7 @@ struct host_sampling {
 	void *userdata;
 	struct host_engine *engine; /* NULL = not needed yet, or refused */
 	struct kernel_frames *frames; /* NULL = not wanted, or no engine */
+	uint64_t price_ns; /* of one tick of a CPU; 0 = not known */
 	uint64_t refused_mono_ns; /* 0 = it was not */
 	char why[HOST_ENGINE_WHY_MAX];
 };
@@ -62,6 +64,9 @@ static bool have_engine(struct host_sampling *s)
 		return false;
 	if (host_engine_new(false, &s->engine, s->why) == 0) {
 		s->why[0] = '\0';
+		s->price_ns = host_engine_price(s->engine);
+		log_info("host_engine", "tick_ns=%llu puts_off=%d",
+			 (unsigned long long)s->price_ns, host_engine_puts_off(s->engine));
 		open_frames(s);
 		return true;
 	}
@@ -69,6 +74,17 @@ static bool have_engine(struct host_sampling *s)
 		log_warn("host_engine.refused", "why=%s", log_str(s->why));
 	s->refused_mono_ns = now;
 	return false;
+}
+
+/* Where an interrupt is dear, the interval that nobody asked for is one that costs next to nothing. */
+static uint64_t affordable(const struct host_sampling *s, uint64_t interval_ns)
+{
+	uint64_t least = s->price_ns * PRICE_TIMES;
+
+	if (s->config->cpu_interval_given || interval_ns != s->config->cpu_interval_ns ||
+	    interval_ns >= least)
+		return interval_ns;
+	return (least + NS_PER_MS - 1) / NS_PER_MS * NS_PER_MS;
 }
 
 uint64_t host_sampling_wanted(struct host_sampling *s, const struct host_sampling_target *e,
@@ -79,6 +95,7 @@ uint64_t host_sampling_wanted(struct host_sampling *s, const struct host_samplin
 	if ((e && e->timers_only) || !have_engine(s))
 		return 0;
 	shortest_ns = host_engine_interval_min();
+	interval_ns = affordable(s, interval_ns);
 	return interval_ns > shortest_ns ? interval_ns : shortest_ns;
 }
 
@@ -156,6 +173,11 @@ const struct host_engine *host_sampling_engine(const struct host_sampling *s, co
 {
 	*ret_why = s->config->host_engine ? s->why : "events.cpu.host_engine is false in the settings";
 	return s->engine;
+}
+
+uint64_t host_sampling_price_ns(const struct host_sampling *s)
+{
+	return s->price_ns;
 }
 
 const struct kernel_frames *host_sampling_frames(const struct host_sampling *s)

@@ -1,7 +1,7 @@
 /*
- * The host engine for the targets of a host: loaded when the first of them is to be sampled more
- * often than CPU timers can, told what each agent says of its handler, and asked for the kernel's
- * frames under its ticks. Refusals are a sentence for status, never an error: CPU timers stay.
+ * The host engine for the targets of a host: loaded for the first of them, told what each agent says
+ * of its handler, and asked for the kernel's frames under its ticks. Refusals are a sentence for
+ * status, never an error: CPU timers stay.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ struct host_sampling_target {
 int host_sampling_new(const struct config *config, kernel_frames_find_fn *stacks_of, void *userdata,
 		      struct host_sampling **ret);
 struct host_sampling *host_sampling_free(struct host_sampling *s);
-/* The interval that @t can have from the host engine; 0 = none, or CPU timers keep it. */
+/* The interval that a target can have from the host engine; 0 = CPU timers are to do it. */
 uint64_t host_sampling_wanted(struct host_sampling *s, const struct host_sampling_target *e,
 			      uint64_t interval_ns);
 /* After what the agent of @t said of itself, once a second and when it changes. */
@@ -42,4 +42,6 @@ struct kernel_stack *host_sampling_take(struct host_sampling *s, struct host_sam
 void host_sampling_tick(struct host_sampling *s);
 /* See host_sampler() and host_kernel_frames(). */
 const struct host_engine *host_sampling_engine(const struct host_sampling *s, const char **ret_why);
+/* What one tick of a CPU was measured to cost, ns; 0 = not known. */
+uint64_t host_sampling_price_ns(const struct host_sampling *s);
 const struct kernel_frames *host_sampling_frames(const struct host_sampling *s);

@@ -178,6 +178,7 @@ static cJSON *target_json(const struct target *t)
 	add_text(o, "reason_step", t->fault.code ? fault_step_name(t->fault.step) : NULL);
 	cJSON_AddItemToObject(o, "events", events_json(collected));
 	add_text(o, "engine", target_engine(t));
+	add_text(o, "engine_note", target_engine_note(t));
 	add_text(o, "walker", t->walker);
 	add_text(o, "note", t->note);
 	cJSON_AddItemToObject(o, "notes", notes_json(t));
@@ -219,7 +220,8 @@ static void add_kernel_stacks(cJSON *to, const struct kernel_frames *k)
 	add_text(o, "note", kernel_frames_note(k));
 }
 
-/* state: on, idle (nobody asks for so short an interval), refused or off; why for the last two */
+/* state: on, idle (no JVM to sample), refused or off; why for the last two, where timers do it and
+ * `note` says what that means */
 static cJSON *host_engine_json(struct host *h)
 {
 	const char *why, *state = "idle";
@@ -233,9 +235,13 @@ static cJSON *host_engine_json(struct host *h)
 		state = host_config(h)->host_engine ? "refused" : "off";
 	cJSON_AddStringToObject(o, "state", state);
 	add_text(o, "why", why);
+	if (*why)
+		add_text(o, "note", TARGET_TIMERS_NOTE);
 	if (!e)
 		return o;
 	host_engine_counts(e, &c);
+	add_u64(o, "interval_ns", host_engine_interval(e));
+	add_u64(o, "tick_cost_ns", host_tick_price_ns(h));
 	cJSON_AddBoolToObject(o, "puts_off", host_engine_puts_off(e));
 	add_u64(o, "targets", host_engine_targets(e));
 	add_u64(o, "ticks", c.ticks);

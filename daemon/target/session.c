@@ -125,6 +125,11 @@ const char *target_engine(const struct target *t)
 	return is_hosted(ledger_of(t, &c)) ? "host" : t->engine;
 }
 
+const char *target_engine_note(const struct target *t)
+{
+	return *target_engine(t) && strcmp(target_engine(t), "host") != 0 ? TARGET_TIMERS_NOTE : "";
+}
+
 /* ---- what the stream says ------------------------------------------------------------------- */
 
 static void copy(char *dst, size_t size, struct wire_str s)

@@ -132,6 +132,11 @@ unsigned target_asked_events(const struct target *t);
 unsigned target_events(const struct target *t);
 /* "host", "cpu-timer"; "" before HELLO */
 const char *target_engine(const struct target *t);
+/* What whoever reads shares of its CPU time should know of that engine; "" = nothing. */
+#define TARGET_TIMERS_NOTE                                                                         \
+	"sampled by CPU timers, which follow the kernel's tick: shares of runs shorter than a "    \
+	"tick may be off, by up to 8 points in tests"
+const char *target_engine_note(const struct target *t);
 /* Change the sampling of a streaming target: START over control. 0 or -errno. */
 int target_start(struct target *t, uint64_t interval_ns, bool no_budget);
 /* DETACH: leaves nothing behind; ends in TARGET_DETACHED. */

@@ -87,6 +87,7 @@ static void values_are_read_with_their_units(void **state)
 			       "socket: /tmp/x.sock\n"),
 			 0);
 	assert_int_equal(config.cpu_interval_ns, 5 * NS_PER_MS);
+	assert_true(config.cpu_interval_given);
 	assert_int_equal(config.max_cpu_permille, 5);
 	assert_int_equal(config.store_max_bytes, 512ull << 20);
 	assert_int_equal(config.retention_ns, 7 * 24 * 3600 * NS_PER_S);
