@@ -41,6 +41,7 @@ struct host_entry {
 	struct live_source *source;
 	struct locks *locks; /* NULL without memory for it */
 	uint64_t states_until_ns; /* CLOCK_MONOTONIC: somebody looks at its threads; 0 = nobody */
+	const char *note; /* target_engine_note() when it was last looked at; static */
 	struct host_sampling_target sampling;
 	struct profile_books booked; /* already given to the live end */
 	struct host_cpu cpu;

@@ -37,14 +37,6 @@ const struct discovery_ops host_discovery_calls = {
 
 /* ---- target -> profile, symbols -------------------------------------------------------------- */
 
-/* What whoever reads shares of @t's CPU time should know; every report says it in its header.
- * live_source_update() when it changes. */
-static const char *host_note(const struct target *t)
-{
-	(void)t;
-	return "";
-}
-
 static struct live_process describe(const struct target *t)
 {
 	return (struct live_process){
@@ -56,7 +48,7 @@ static struct live_process describe(const struct target *t)
 		.container = t->jvm.container,
 		.pod = t->jvm.pod,
 		.jdk = t->jdk,
-		.note = host_note(t),
+		.note = target_engine_note(t), /* every report says it in its header */
 	};
 }
 
@@ -238,6 +230,17 @@ static void on_state(void *userdata, struct target *t, enum target_state next)
 
 /* ---- target -> profile: the books ------------------------------------------------------------ */
 
+/* The agent's engine, and what is to be said of it, changes with what the kernel allows. */
+static void note_engine(struct host_entry *e, const struct target *t)
+{
+	struct live_process info = describe(t);
+
+	if (info.note == e->note)
+		return;
+	e->note = info.note;
+	live_source_update(e->source, &info);
+}
+
 void host_take_books(struct host *h, struct target *t)
 {
 	struct host_entry *e = host_entry_of(h, t);
@@ -246,6 +249,7 @@ void host_take_books(struct host *h, struct target *t)
 	if (!e)
 		return;
 	host_sampling_follow(h->sampling, t, &e->sampling);
+	note_engine(e, t);
 	delta = host_new_books(t, &e->booked);
 	live_add_books(e->source, &delta);
 }

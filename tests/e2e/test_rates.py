@@ -176,6 +176,8 @@ class Rates(unittest.TestCase):
             self.assertEqual(timers(jvm.pid), 0)
             time.sleep(3)  # warm-up
             window = Window(daemon, jvm, 10)
+            text = daemon.cli("report", str(jvm.pid), "--format", "txt", "-o", "-").stdout
+            self.assertNotIn("timers", text.split("\n\n")[0])
             books = books_hold(daemon.target(jvm.pid))
             engine = daemon.status()["host_engine"]
             self.assertEqual((engine["state"], engine["interval_ns"]), ("on", interval_ns))
@@ -325,6 +327,8 @@ class Rates(unittest.TestCase):
             self.assertEqual(target["engine_note"], engine["note"])
             said = " ".join(daemon.cli("status").stdout.split())
             self.assertIn("sampled by CPU timers", said)
+            text = daemon.cli("report", str(jvm.pid), "--format", "txt", "-o", "-").stdout
+            self.assertIn("sampled by CPU timers", " ".join(text.split()))
             stacks = daemon.cli("report", str(jvm.pid), "--format", "collapsed", "-o", "-").stdout
             self.exited_under_what_they_ran(stacks)
             self.assertEqual(target["engine"], "cpu-timer")
