@@ -67,12 +67,13 @@ void event_print(FILE *to, const cJSON *e, bool with_stack)
 	const cJSON *stack = json_get(e, "stack"), *frame;
 	double ts_ns = json_number_of(e, "ts_ns");
 	time_t seconds = (time_t)(ts_ns / 1e9);
-	char clock[32];
+	char clock[32], tid[48];
 	struct tm tm;
 
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&seconds, &tm));
-	fprintf(to, "%s.%03d %.0f %.0f \"", clock, (int)((ts_ns - (double)seconds * 1e9) / 1e6),
-		json_number_of(e, "pid"), json_number_of(e, "tid"));
+	tid_text(e, tid, sizeof(tid));
+	fprintf(to, "%s.%03d %.0f %s \"", clock, (int)((ts_ns - (double)seconds * 1e9) / 1e6),
+		json_number_of(e, "pid"), tid);
 	print_text(to, json_text_of(e, "thread"));
 	fputs("\" ", to);
 	print_text(to, json_text_of(e, "event"));

@@ -74,10 +74,7 @@ static void put_thread(struct table *table, const cJSON *t)
 
 	if (!row)
 		return;
-	if (cJSON_IsTrue(json_get(t, "virtual")))
-		snprintf(row[TID], CELL_MAX, "#%.0f", json_number_of(t, "java_id"));
-	else if (json_number_of(t, "tid") > 0)
-		snprintf(row[TID], CELL_MAX, "%.0f", json_number_of(t, "tid"));
+	tid_text(t, row[TID], CELL_MAX);
 	snprintf(row[NAME], CELL_MAX, "%s", *name ? name : "?");
 	/* of the JVM's own nobody tells */
 	snprintf(row[STATE], CELL_MAX, "%s",

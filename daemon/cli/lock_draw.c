@@ -1,7 +1,6 @@
 /*
- * Who blocks whom, drawn: an SVG, or a page with it and the stacks below. One file, without a
- * script; nothing is loaded from anywhere. Names are what JVMs say: all text goes through
- * put_escaped().
+ * Who blocks whom, drawn as an SVG: one file, without a script; nothing is loaded from anywhere.
+ * Names are what JVMs say: all text goes through put_escaped().
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +23,7 @@ static const char style[] =
 
 /* For text and attributes of XML: markup is escaped, and what XML cannot hold is a question mark.
  */
-static void put_escaped(FILE *to, const char *s)
+void put_escaped(FILE *to, const char *s)
 {
 	uint32_t code;
 	size_t n;
@@ -143,7 +142,7 @@ static int put_target(FILE *to, const cJSON *t, int y, size_t *widest)
 }
 
 /* The size is known when all is drawn: the body is written first. */
-static bool put_svg(FILE *to, const cJSON *locks)
+bool put_svg(FILE *to, const cJSON *locks)
 {
 	const cJSON *t;
 	size_t len = 0, widest = 480;
@@ -183,67 +182,4 @@ char *lock_svg(const cJSON *locks, size_t *ret_len)
 		return NULL;
 	}
 	return text;
-}
-
-/* ---- the page ---- */
-
-static void put_wait(FILE *to, const cJSON *w)
-{
-	const struct graph_row row = { .kind = GRAPH_WAIT, .parent = -1, .next = -1, .wait = w };
-	const cJSON *stack = json_get(w, "stack"), *frame;
-	char text[2048];
-
-	graph_row_text(&row, text, sizeof(text));
-	fprintf(to, "<details><summary%s>",
-		cJSON_IsTrue(json_get(w, "deadlock")) ? " class=\"bad\"" : "");
-	put_escaped(to, text);
-	fputs("</summary><pre>", to);
-	for (int i = cJSON_GetArraySize(stack); i-- > 0;) {
-		frame = cJSON_GetArrayItem(stack, i);
-		put_escaped(to, cJSON_IsString(frame) ? frame->valuestring : "?");
-		fputc('\n', to);
-	}
-	fputs("</pre></details>\n", to);
-}
-
-static void put_page(FILE *to, const cJSON *locks)
-{
-	const cJSON *t, *w;
-
-	fputs("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-	      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-	      "style-src 'unsafe-inline'\">\n<title>who blocks whom</title>\n<style>"
-	      "body{font:13px/1.5 system-ui,sans-serif;margin:14px 18px;background:#fbfaf8;color:#1d1c1a}"
-	      "h1{font-size:17px}h2{font-size:14px;overflow-wrap:anywhere}.graph{overflow-x:auto}"
-	      "summary{cursor:pointer;overflow-wrap:anywhere}.bad{color:#c62828}"
-	      "pre{margin:2px 0 8px 20px}</style></head>\n<body><h1>Who blocks whom</h1>\n"
-	      "<div class=\"graph\">\n",
-	      to);
-	(void)put_svg(to, locks);
-	fputs("</div>\n", to);
-	cJSON_ArrayForEach(t, json_get(locks, "targets"))
-	{
-		char title[1024];
-
-		target_title(t, title, sizeof(title));
-		fputs("<h2>", to);
-		put_escaped(to, title);
-		fputs("</h2>\n", to);
-		cJSON_ArrayForEach(w, json_get(json_get(t, "graph"), "waits")) put_wait(to, w);
-	}
-	fputs("</body></html>\n", to);
-}
-
-char *lock_html(const cJSON *locks, size_t *ret_len)
-{
-	char *text = NULL;
-	FILE *to = open_memstream(&text, ret_len);
-
-	if (!to)
-		return NULL;
-	put_page(to, locks);
-	if (fclose(to) == 0)
-		return text;
-	free(text);
-	return NULL;
 }

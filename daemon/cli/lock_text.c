@@ -67,14 +67,58 @@ static const char *lock_place(const cJSON *stack)
 	return leaf;
 }
 
+void frame_text_brief(const char *frame, char *buf, size_t size)
+{
+	const char *method = strrchr(frame, '.'), *begin = method;
+
+	while (begin && begin > frame && begin[-1] != '.')
+		begin--;
+	snprintf(buf, size, "%s", begin ? begin : frame);
+}
+
+bool thread_is_virtual(const cJSON *thread)
+{
+	return json_get(thread, "virtual_id") != NULL;
+}
+
+void tid_text(const cJSON *thread, char *buf, size_t size)
+{
+	if (json_number_of(thread, "tid") > 0)
+		snprintf(buf, size, "%.0f", json_number_of(thread, "tid"));
+	else if (json_number_of(thread, "virtual_id") > 0)
+		snprintf(buf, size, "#%.0f", json_number_of(thread, "virtual_id"));
+	else if (json_number_of(thread, "ns_tid") > 0)
+		snprintf(buf, size, "%.0f in its container", json_number_of(thread, "ns_tid"));
+	else
+		snprintf(buf, size, "-");
+}
+
 void thread_text(const cJSON *thread, const char *key, char *buf, size_t size)
 {
 	const char *name = json_text_of(thread, key);
+	char tid[48];
 
-	if (*name)
-		snprintf(buf, size, "\"%s\" (%.0f)", name, json_number_of(thread, "tid"));
+	tid_text(thread, tid, sizeof(tid));
+	if (!*name)
+		snprintf(buf, size, "thread %s", tid);
+	else if (strncmp(name, "virtual #", 9) == 0 || strcmp(tid, "-") == 0)
+		snprintf(buf, size, thread_is_virtual(thread) ? "%s" : "\"%s\"", name);
 	else
-		snprintf(buf, size, "thread %.0f", json_number_of(thread, "tid"));
+		snprintf(buf, size, "\"%s\" (%s%s)", name,
+			 thread_is_virtual(thread) ? "virtual " : "", tid);
+}
+
+/* Virtual threads, and those of which a container's number alone is known, apart from all tids. */
+static double key_of(const cJSON *thread)
+{
+	static const double virtual = 1ll << 32, foreign = 1ll << 40;
+
+	if (json_number_of(thread, "tid") > 0)
+		return json_number_of(thread, "tid");
+	if (thread_is_virtual(thread))
+		return virtual + json_number_of(thread, "virtual_id");
+	return json_number_of(thread, "ns_tid") > 0 ? foreign + json_number_of(thread, "ns_tid")
+						    : 0;
 }
 
 /* ---- the graph as a tree ---- */
@@ -83,7 +127,7 @@ void thread_text(const cJSON *thread, const char *key, char *buf, size_t size)
 
 struct item {
 	const cJSON *wait;
-	double tid, owner; /* 0 = none that keeps it waiting */
+	double tid, owner; /* key_of(); 0 = none that keeps it waiting */
 	int cycle;
 	bool done;
 };
@@ -170,7 +214,7 @@ static void add_circle(struct building *b, struct item *first)
 	for (size_t i = begin; i < b->to->n; i++)
 		b->to->rows[i].next = (int)(i + 1 < b->to->n ? i + 1 : begin);
 	for (size_t i = begin, end = b->to->n; i < end; i++)
-		add_behind(b, json_number_of(b->to->rows[i].wait, "tid"), 2, (int)i);
+		add_behind(b, key_of(b->to->rows[i].wait), 2, (int)i);
 }
 
 static void add_trees(struct building *b, const cJSON *graph)
@@ -190,7 +234,7 @@ static void add_trees(struct building *b, const cJSON *graph)
 					       .number = json_number_of(blocker, "behind") });
 
 		if (row >= 0)
-			add_behind(b, json_number_of(blocker, "tid"), 1, row);
+			add_behind(b, key_of(blocker), 1, row);
 	}
 	for (size_t i = 0; i < b->n; i++) {
 		int row;
@@ -210,11 +254,11 @@ static void read_item(const cJSON *wait, struct item *ret)
 	const cJSON *owner = json_get(wait, "owner");
 
 	*ret = (struct item){ .wait = wait,
-			      .tid = json_number_of(wait, "tid"),
+			      .tid = key_of(wait),
 			      .cycle = (int)json_number_of(wait, "cycle") };
 	/* Object.wait waits for a word, not for an owner */
 	if (strcmp(json_text_of(wait, "kind"), "wait") != 0)
-		ret->owner = json_number_of(owner, "tid");
+		ret->owner = key_of(owner);
 	if (ret->owner == ret->tid)
 		ret->owner = 0;
 }

@@ -12,7 +12,13 @@ void duration_text(double ns, char *buf, size_t size);
 void lock_text(const cJSON *lock, char *buf, size_t size);
 /* The same without the package: for columns that are cut. */
 void lock_text_brief(const cJSON *lock, char *buf, size_t size);
-/* A thread: "worker-1" (4711), without its name thread 4711. */
+/* "Main.sell" of "org.shop.Main.sell" */
+void frame_text_brief(const char *frame, char *buf, size_t size);
+/* Its number: "4711", "#53" of a virtual thread, "7 in its container", "-". */
+void tid_text(const cJSON *thread, char *buf, size_t size);
+bool thread_is_virtual(const cJSON *thread);
+/* A thread: "worker-1" (4711), "worker-1" (virtual #53), virtual #53; without its name thread 4711.
+ */
 void thread_text(const cJSON *thread, const char *key, char *buf, size_t size);
 
 enum graph_kind {
@@ -50,7 +56,18 @@ void graph_row_text(const struct graph_row *row, char *buf, size_t size);
 
 /* lock_draw.c: @locks is the answer of /v1/locks with a graph. malloc'ed text, NULL = no memory. */
 char *lock_svg(const cJSON *locks, size_t *ret_len);
+/* lock_page.c: the same, with stacks: all of it as a page. */
 char *lock_html(const cJSON *locks, size_t *ret_len);
+/* For text and attributes of XML. */
+void put_escaped(FILE *to, const char *s);
+bool put_svg(FILE *to, const cJSON *locks);
+
+/* command_locks.c: the JVMs of an answer; that there are none is said. */
+const cJSON *targets_of(FILE *to, const cJSON *answer);
+/* lock_print.c: its name; false = there can be nothing to see in it, and that was said. */
+bool print_name_of_collected(FILE *to, const cJSON *target);
+/* "last 60 s: 305 waits of 1 ms and more (887 ms); 10,572 shorter (1.2 s)" */
+void locks_summary(FILE *to, const cJSON *target);
 
 /* What is printed of an answer, apart from where it came from. */
 void locks_print(FILE *to, const cJSON *locks, int rows, size_t width);

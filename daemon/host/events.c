@@ -1,6 +1,7 @@
 /* See events.h. */
 #include "daemon/host/events.h"
 
+#include "daemon/host/thread_ids.h"
 #include "daemon/profile/idle.h"
 
 /* Wall time of a moment of @t's clock. */
@@ -10,6 +11,20 @@ static uint64_t real_ns(const struct target *t, uint64_t mono_ns)
 }
 
 /* A wait belongs to the moment of its end: while it goes on nobody knows how long it will be. */
+/* In a history a virtual thread without a name is one of all those; and a number that is not known
+ * is the container's. */
+uint32_t host_history_tid(uint32_t tid, const char *name)
+{
+	if (tid > WIRE_VIRTUAL_TID && !name[0])
+		return WIRE_VIRTUAL_TID;
+	return tid < WIRE_VIRTUAL_TID ? tid & ~THREAD_ID_FOREIGN : tid;
+}
+
+static const char *name_in_history(uint32_t tid, const char *name)
+{
+	return tid >= WIRE_VIRTUAL_TID && !name[0] ? "[unnamed virtual threads]" : name;
+}
+
 void host_add_lock(struct live_source *to, const struct target *t, const struct stream_lock *w,
 		   bool idle)
 {
@@ -17,8 +32,8 @@ void host_add_lock(struct live_source *to, const struct target *t, const struct 
 		.event = WIRE_EVENT_LOCK,
 		.wait = (enum wire_wait)w->wait,
 		.idle = idle,
-		.tid = w->tid,
-		.thread = w->thread,
+		.tid = host_history_tid(w->tid, w->thread),
+		.thread = name_in_history(w->tid, w->thread),
 		.node = w->node,
 		.class_name = w->class_name,
 		.weight = w->duration_ns,
@@ -35,8 +50,8 @@ void host_add_alloc(struct live_source *to, const struct target *t, const struct
 {
 	const struct live_event e = {
 		.event = WIRE_EVENT_ALLOC,
-		.tid = a->tid,
-		.thread = a->thread,
+		.tid = host_history_tid(a->tid, a->thread),
+		.thread = name_in_history(a->tid, a->thread),
 		.node = a->node,
 		.class_name = a->class_name,
 		.weight = a->weight,
@@ -51,8 +66,8 @@ void host_add_wall(struct live_source *to, const struct target *t, const struct 
 	const struct live_event e = {
 		.event = WIRE_EVENT_WALL,
 		.idle = idle_sample(t->stream, s),
-		.tid = s->tid,
-		.thread = s->thread,
+		.tid = host_history_tid(s->tid, s->thread),
+		.thread = name_in_history(s->tid, s->thread),
 		.node = s->node,
 		.weight = s->weight_ns,
 		.interval = target_interval(t, WIRE_EVENT_WALL),

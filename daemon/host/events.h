@@ -4,6 +4,8 @@
 #include "daemon/profile/live.h"
 #include "daemon/target/target.h"
 
+/* A thread's number as histories keep it. */
+uint32_t host_history_tid(uint32_t tid, const char *name);
 /* A wait that ended; OPEN and CLOSED ones are not for a profile. @idle: idle_wait() of it. */
 void host_add_lock(struct live_source *to, const struct target *t, const struct stream_lock *w,
 		   bool idle);

@@ -68,6 +68,16 @@ const struct kernel_frames *host_kernel_frames(struct host *h);
 /* Who waits for what in it, and its threads. NULL = nothing came of it yet. */
 const struct locks *host_locks(const struct target *t);
 /*
+ * What a number of a thread that the host gives out says (struct locks, struct stream_x): the
+ * kernel's on this host, and in the thread's own pid namespace, or a virtual thread's; 0 = not known.
+ */
+struct host_thread {
+	uint32_t tid, ns_tid;
+	bool is_virtual;
+	uint32_t virtual_id; /* the low bits of Thread.threadId(); 0 = of all that have no name */
+};
+struct host_thread host_thread_of(const struct target *t, uint32_t number);
+/*
  * For the next half minute the agent tells what threads do. true = it does already, so what
  * host_locks() knows of it is true now; false = the next question finds it.
  */

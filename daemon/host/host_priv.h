@@ -1,12 +1,13 @@
 /*
  * Inside the host room: host.c (life), wiring.c (callbacks from room to room), history.c (windows
  * and queries through the worker), recording.c, thread_states.c, sampling.c and kernel_frames.c
- * (host engine), events.c (what a stream says, as a profile takes it), process_cpu.c (what it is
- * held against).
+ * (host engine), thread_ids.c (numbers of a container's threads), events.c (what a stream says, as
+ * a profile takes it), process_cpu.c (what it is held against).
  */
 #pragma once
 
 #include "daemon/host/host.h"
+#include "daemon/host/thread_ids.h"
 
 struct host {
 	struct loop *loop; /* borrowed, as config */
@@ -40,6 +41,7 @@ struct host_cpu {
 struct host_entry {
 	struct live_source *source;
 	struct locks *locks; /* NULL without memory for it */
+	struct thread_ids *ids; /* NULL = its pid namespace is ours, or none could be opened */
 	uint64_t states_until_ns; /* CLOCK_MONOTONIC: somebody looks at its threads; 0 = nobody */
 	const char *note; /* target_engine_note() when it was last looked at; static */
 	struct host_sampling_target sampling;

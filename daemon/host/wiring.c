@@ -6,6 +6,8 @@
 #include "daemon/host/host_priv.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
@@ -34,6 +36,41 @@ const struct discovery_ops host_discovery_calls = {
 	.on_jvm = on_jvm,
 	.on_exit = on_exit_status,
 };
+
+/* ---- numbers of threads -------------------------------------------------------------------- */
+
+static void open_ids(struct host_entry *e, const struct target *t)
+{
+	char path[32];
+	int dfd;
+
+	if (e->ids || t->jvm.ns_pid == t->jvm.pid)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)t->jvm.pid);
+	dfd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dfd >= 0)
+		e->ids = thread_ids_new(dfd);
+}
+
+/* The stream's number as the host's; that of virtual threads is nobody's. */
+static uint32_t number_of(const struct host_entry *e, uint32_t tid)
+{
+	return e && e->ids && tid && tid < WIRE_VIRTUAL_TID ? thread_ids_host(e->ids, tid) : tid;
+}
+
+struct host_thread host_thread_of(const struct target *t, uint32_t number)
+{
+	const struct host_entry *e = t->userdata;
+
+	if (number >= WIRE_VIRTUAL_TID)
+		return (struct host_thread){ .is_virtual = true,
+					     .virtual_id = number - WIRE_VIRTUAL_TID };
+	if (number & THREAD_ID_FOREIGN)
+		return (struct host_thread){ .ns_tid = number & ~THREAD_ID_FOREIGN };
+	return (struct host_thread){ .tid = number,
+				     .ns_tid = e && e->ids ? thread_ids_container(e->ids, number)
+							   : number };
+}
 
 /* ---- target -> profile, symbols -------------------------------------------------------------- */
 
@@ -76,8 +113,10 @@ static void on_hello(void *userdata, struct target *t)
 	struct host *h = userdata;
 	struct host_entry *e = host_entry_of(h, t);
 
-	if (e)
+	if (e) {
 		live_source_update(e->source, &info);
+		open_ids(e, t);
+	}
 	if (e && e->locks)
 		locks_session(e->locks);
 	host_take_cpu(h, t);
@@ -109,13 +148,19 @@ static void on_sample(void *userdata, struct target *t, const struct stream_samp
 	struct host *h = userdata;
 	uint64_t real_ns = s->mono_ns + (uint64_t)t->real_minus_mono_ns;
 	struct host_entry *e = host_entry_of(h, t);
+	struct stream_sample sample = *s;
+	uint32_t tid = s->tid;
 	struct kernel_stack *stacks = NULL;
 	struct live_kernel kernel = { 0 };
 
-	if (e) {
+	/* by the stream's own numbers */
+	if (e)
 		stacks = host_sampling_take(h->sampling, &e->sampling, t, s, &kernel);
+	s = &sample;
+	sample.tid = host_history_tid(number_of(e, sample.tid), sample.thread);
+	if (e)
 		live_add(e->source, t->stream, s, &kernel, real_ns, target_interval_ns(t));
-	}
+	sample.tid = number_of(e, tid);
 	kernel_stack_free_all(stacks);
 	if (e && e->locks)
 		locks_sample(e->locks, s, clock_mono_ns());
@@ -128,17 +173,21 @@ static void on_sample(void *userdata, struct target *t, const struct stream_samp
 static void on_wall(void *userdata, struct target *t, const struct stream_sample *s)
 {
 	struct host_entry *e = host_entry_of(userdata, t);
+	struct stream_sample sample = *s;
 
+	sample.tid = number_of(e, s->tid);
 	if (e)
-		host_add_wall(e->source, t, s);
+		host_add_wall(e->source, t, &sample);
 }
 
 static void on_alloc(void *userdata, struct target *t, const struct stream_alloc *a)
 {
 	struct host_entry *e = host_entry_of(userdata, t);
+	struct stream_alloc alloc = *a;
 
+	alloc.tid = number_of(e, a->tid);
 	if (e)
-		host_add_alloc(e->source, t, a);
+		host_add_alloc(e->source, t, &alloc);
 }
 
 /* ---- target -> locks: waits and threads ------------------------------------------------------ */
@@ -149,11 +198,16 @@ static void on_lock(void *userdata, struct target *t, const struct stream_lock *
 	struct host_entry *e = host_entry_of(h, t);
 	bool idle = idle_wait(t->stream, w);
 	uint64_t end_ns = w->begin_ns + w->duration_ns + (uint64_t)t->real_minus_mono_ns;
+	struct stream_lock wait = *w;
 
+	wait.tid = number_of(e, w->tid);
+	wait.owner_tid = number_of(e, w->owner_tid);
+	wait.waker_tid = number_of(e, w->waker_tid);
+	w = &wait;
 	if (e)
 		host_add_lock(e->source, t, w, idle);
 	if (e && e->locks)
-		locks_add(e->locks, w, idle, clock_mono_ns());
+		locks_add(e->locks, t->stream, w, idle, clock_mono_ns());
 	if (w->flags & WIRE_LOCK_CLOSED)
 		return;
 	for (struct host_listener *l = h->listeners, *next; l; l = next) {
@@ -166,17 +220,23 @@ static void on_thread(void *userdata, struct target *t, const struct wire_thread
 		      const char *name)
 {
 	struct host_entry *e = host_entry_of(userdata, t);
+	struct wire_thread thread = *w;
 
+	if (e && e->ids && w->tid < WIRE_VIRTUAL_TID && !(w->flags & WIRE_THREAD_ENDED))
+		thread_ids_told(e->ids, w->tid, w->java_id, clock_mono_ns());
+	thread.tid = number_of(e, w->tid);
 	if (e && e->locks)
-		locks_thread(e->locks, w, name, clock_mono_ns());
+		locks_thread(e->locks, &thread, name, clock_mono_ns());
 }
 
 static void on_thread_state(void *userdata, struct target *t, const struct wire_state *w)
 {
 	struct host_entry *e = host_entry_of(userdata, t);
+	struct wire_state state = *w;
 
+	state.tid = number_of(e, w->tid);
 	if (e && e->locks)
-		locks_state(e->locks, w, clock_mono_ns());
+		locks_state(e->locks, &state, clock_mono_ns());
 }
 
 static void on_virtual(void *userdata, struct target *t, const struct stream_virtual *v)
@@ -254,9 +314,31 @@ void host_take_books(struct host *h, struct target *t)
 	live_add_books(e->source, &delta);
 }
 
+static void count_waits(struct locks *l, const struct target *t)
+{
+	struct stream_counts c;
+	struct locks_counts now;
+
+	target_counts(t, &c);
+	now = (struct locks_counts){
+		.shorter = c.ledger.counter[WIRE_COUNTER_SHORT_WAITS],
+		.shorter_ns = c.ledger.counter[WIRE_COUNTER_SHORT_WAITS_NS],
+		.idle = c.ledger.counter[WIRE_COUNTER_IDLE_WAITS],
+		.idle_ns = c.ledger.counter[WIRE_COUNTER_IDLE_WAITS_NS],
+		.lost = c.of[WIRE_EVENT_LOCK].taken - c.of[WIRE_EVENT_LOCK].delivered,
+		.lost_ns = c.of[WIRE_EVENT_LOCK].taken_weight -
+			   c.of[WIRE_EVENT_LOCK].delivered_weight,
+	};
+	locks_count(l, &now, clock_mono_ns());
+}
+
 static void on_ledger(void *userdata, struct target *t)
 {
+	const struct host_entry *e = host_entry_of(userdata, t);
+
 	host_take_books(userdata, t);
+	if (e && e->locks)
+		count_waits(e->locks, t);
 }
 
 static void on_free(void *userdata, struct target *t)
@@ -270,6 +352,7 @@ static void on_free(void *userdata, struct target *t)
 	host_sampling_target_deinit(&e->sampling);
 	live_source_free(e->source);
 	locks_free(e->locks);
+	thread_ids_free(e->ids);
 	free(e);
 	t->userdata = NULL;
 }

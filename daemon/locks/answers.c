@@ -24,11 +24,30 @@ static uint64_t first_slice(const struct locks *l, uint64_t now_ns, uint64_t las
 	return first;
 }
 
-static void add_rows(struct lock_table *to, const struct lock_row *rows, uint32_t n, bool idle)
+static uint32_t class_of(const struct locks *l, uint32_t class_number, uint32_t identity)
 {
-	for (uint32_t i = 0; i < n; i++)
-		if ((rows[i].waits || rows[i].open) && (idle || !rows[i].key.idle))
-			lock_row_add(lock_table_row(to, &rows[i].key, ANSWER_ROWS_MAX), &rows[i]);
+	const struct known_class *known = &l->known[identity % KNOWN_CLASSES];
+
+	return class_number || !identity || known->identity != identity ? class_number
+									: known->class_number;
+}
+
+/* Of a lock whose class came later than its first waits one row. */
+static struct lock_key key_now(const struct locks *l, struct lock_key key)
+{
+	key.class_number = class_of(l, key.class_number, key.identity);
+	return key;
+}
+
+static void add_rows(const struct locks *l, struct lock_table *to, const struct lock_row *rows,
+		     uint32_t n, bool idle)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct lock_key key = key_now(l, rows[i].key);
+
+		if ((rows[i].waits || rows[i].open) && (idle || !key.idle))
+			lock_row_add(lock_table_row(to, &key, ANSWER_ROWS_MAX), &rows[i]);
+	}
 }
 
 static void add_rest(struct lock_table *to, const struct lock_table *from, bool idle)
@@ -46,8 +65,10 @@ static struct locks_open open_now(const struct locks *l, const struct open_wait 
 {
 	const struct lock_key key = { o->class_number, o->wait.identity, o->wait.wait, false };
 	struct locks_open w = o->wait;
+	uint32_t class_number = class_of(l, o->class_number, o->wait.identity);
 	uint64_t slice = now_ns / LOCKS_SLICE_NS, begin = o->wait.begin_ns / LOCKS_SLICE_NS;
 
+	w.class_name = classes_name(&l->classes, class_number);
 	for (uint32_t i = 0; w.owner_tid && w.identity && i < LOOK_BACK && slice >= begin;
 	     i++, slice--) {
 		const struct slice *s = &l->slices[slice % LOCKS_SLICES];
@@ -70,6 +91,13 @@ struct asking {
 	bool idle;
 };
 
+static struct place place_of(uint32_t frame, uint32_t node, uint64_t ns)
+{
+	uint32_t us = ns / 1000 > UINT32_MAX ? UINT32_MAX : (uint32_t)(ns / 1000);
+
+	return (struct place){ frame, node, us, us };
+}
+
 static void add_open_row(void *userdata, const struct open_wait *o)
 {
 	struct asking *a = userdata;
@@ -81,7 +109,9 @@ static void add_open_row(void *userdata, const struct open_wait *o)
 	row.longest_ns = o->wait.begin_ns < a->now_ns ? a->now_ns - o->wait.begin_ns : 0;
 	tid_set_add(&row.waiters, o->wait.tid, row.total_ns);
 	tid_set_add(&row.owners, open_now(a->locks, o, a->now_ns).owner_tid, row.total_ns);
-	add_rows(a->table, &row, 1, a->idle);
+	row.waiting.places[0] = place_of(o->frame, o->wait.node, row.total_ns);
+	row.holding.places[0] = place_of(o->owner_frame, o->wait.owner_node, row.total_ns);
+	add_rows(a->locks, a->table, &row, 1, a->idle);
 }
 
 static int most_first(const void *a, const void *b)
@@ -89,6 +119,28 @@ static int most_first(const void *a, const void *b)
 	const struct locks_tid *x = a, *y = b;
 
 	return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : 0;
+}
+
+static int longest_first(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return x->us < y->us ? 1 : x->us > y->us ? -1 : 0;
+}
+
+static uint32_t give_places(const struct locks *l, struct place_set *from, struct locks_place *to)
+{
+	uint32_t n = 0;
+
+	qsort(from->places, LOCKS_PLACES, sizeof(*from->places), longest_first);
+	for (uint32_t i = 0; i < LOCKS_PLACES; i++)
+		if (from->places[i].frame)
+			to[n++] = (struct locks_place){
+				.frame = places_name(&l->places, from->places[i].frame),
+				.node = from->places[i].node,
+				.ns = from->places[i].us * 1000ull,
+			};
+	return n;
 }
 
 static void give_row(const struct locks *l, struct lock_row *from, struct locks_row *to)
@@ -114,6 +166,8 @@ static void give_row(const struct locks *l, struct lock_row *from, struct locks_
 	};
 	memcpy(to->waiters, from->waiters.tids, sizeof(to->waiters));
 	memcpy(to->owners, from->owners.tids, sizeof(to->owners));
+	to->n_waiting = give_places(l, &from->waiting, to->waiting);
+	to->n_holding = give_places(l, &from->holding, to->holding);
 }
 
 static int by_total(const void *a, const void *b)
@@ -189,22 +243,43 @@ static int give_classes(const struct locks *l, struct lock_table *locks, struct 
 	return r;
 }
 
+static void add_counts(struct locks_counts *to, const struct locks_counts *from)
+{
+	to->shorter += from->shorter;
+	to->shorter_ns += from->shorter_ns;
+	to->idle += from->idle;
+	to->idle_ns += from->idle_ns;
+	to->lost += from->lost;
+	to->lost_ns += from->lost_ns;
+}
+
 int locks_query(const struct locks *l, uint64_t now_ns, uint64_t last_ns, bool idle,
 		enum locks_by by, struct locks_rows *ret)
 {
 	struct lock_table table = { .seed = l->seed };
+	struct locks_counts seen = { 0 };
 	struct asking asking = { .locks = l, .table = &table, .now_ns = now_ns, .idle = idle };
 	uint64_t first = first_slice(l, now_ns, last_ns, &asking.from_ns);
 	int r;
 
+	memset(&ret->counts, 0, sizeof(ret->counts));
 	for (uint32_t i = 0; i < LOCKS_SLICES; i++) {
 		const struct slice *s = &l->slices[i];
 
+		if (s->number >= first) {
+			add_counts(&ret->counts, &s->counts);
+			add_counts(&seen, &s->seen);
+		}
 		if (!s->table || s->number < first)
 			continue;
-		add_rows(&table, s->table->rows, s->table->n, idle);
+		add_rows(l, &table, s->table->rows, s->table->n, idle);
 		add_rest(&table, s->table, idle);
-		add_rows(&table, &s->table->other[0][0], 2 * WIRE_WAIT_COUNT, idle);
+		add_rows(l, &table, &s->table->other[0][0], 2 * WIRE_WAIT_COUNT, idle);
+	}
+	/* an older agent counts none, but tells of the long ones */
+	if (seen.idle > ret->counts.idle) {
+		ret->counts.idle = seen.idle;
+		ret->counts.idle_ns = seen.idle_ns;
 	}
 	opens_each(&l->opens, add_open_row, &asking);
 	ret->span_ns = now_ns > asking.from_ns ? now_ns - asking.from_ns : 0;
@@ -220,6 +295,11 @@ void locks_rows_free(struct locks_rows *r)
 	free(r->rows);
 	r->rows = NULL;
 	r->n = 0;
+}
+
+const char *locks_class_of(const struct locks *l, uint32_t identity)
+{
+	return classes_name(&l->classes, class_of(l, 0, identity));
 }
 
 const char *locks_thread_name(const struct locks *l, uint32_t tid)

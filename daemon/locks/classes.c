@@ -19,7 +19,7 @@ const char *classes_name(const struct classes *c, uint32_t number)
 {
 	if (number == OTHER_CLASS)
 		return "[other locks]";
-	if (number == 1)
+	if (number == CLASSES_OTHER)
 		return OTHERS;
 	return number >= 2 && number - 2 < c->n ? c->names[number - 2] : "";
 }

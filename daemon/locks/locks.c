@@ -45,6 +45,7 @@ struct locks *locks_free(struct locks *l)
 	opens_deinit(&l->opens);
 	threads_deinit(&l->threads);
 	classes_deinit(&l->classes);
+	places_deinit(&l->places);
 	free(l);
 	return NULL;
 }
@@ -52,6 +53,8 @@ struct locks *locks_free(struct locks *l)
 void locks_session(struct locks *l)
 {
 	memset(&l->virtuals, 0, sizeof(l->virtuals));
+	memset(&l->counted, 0, sizeof(l->counted));
+	locks_reset(l);
 	opens_clear(&l->opens);
 	threads_end_all(&l->threads);
 }
@@ -59,11 +62,16 @@ void locks_session(struct locks *l)
 void locks_reset(struct locks *l)
 {
 	opens_forget_nodes(&l->opens);
+	threads_forget_nodes(&l->threads);
+	places_forget_nodes(&l->places);
+	for (uint32_t i = 0; i < LOCKS_SLICES; i++)
+		if (l->slices[i].table)
+			lock_table_forget_nodes(l->slices[i].table);
 }
 
 size_t locks_bytes(const struct locks *l)
 {
-	size_t bytes = sizeof(*l) + l->classes.bytes + l->threads.bytes +
+	size_t bytes = sizeof(*l) + l->classes.bytes + l->places.names.bytes + l->threads.bytes +
 		       l->opens.n * sizeof(struct open_wait);
 
 	for (uint32_t i = 0; i < LOCKS_SLICES; i++)
@@ -80,17 +88,26 @@ static uint64_t believed(uint64_t ns, uint64_t now_ns)
 	return ns > now_ns || now_ns - ns > LATE_MAX_NS ? now_ns : ns;
 }
 
-/* The table of a moment; NULL without memory. Moments of ten minutes ago make place as time goes
- * on. */
-static struct lock_table *table_at(struct locks *l, uint64_t ns)
+/* Moments of ten minutes ago make place as time goes on. */
+static struct slice *slice_at(struct locks *l, uint64_t ns)
 {
 	uint64_t number = ns / LOCKS_SLICE_NS;
 	struct slice *s = &l->slices[number % LOCKS_SLICES];
 
 	if (s->number != number) {
 		clear_slice(l, s);
+		memset(&s->counts, 0, sizeof(s->counts));
+		memset(&s->seen, 0, sizeof(s->seen));
 		s->number = number;
 	}
+	return s;
+}
+
+/* The table of a moment; NULL without memory. */
+static struct lock_table *table_at(struct locks *l, uint64_t ns)
+{
+	struct slice *s = slice_at(l, ns);
+
 	if (!s->table) {
 		s->table = calloc(1, sizeof(*s->table));
 		if (s->table)
@@ -99,23 +116,93 @@ static struct lock_table *table_at(struct locks *l, uint64_t ns)
 	return s->table;
 }
 
-static struct lock_key key_of(struct locks *l, const struct stream_lock *w, bool idle)
+/* The class as it is known; a lock whose class is not told has the one that it had before. */
+static uint32_t class_of(struct locks *l, const struct stream_lock *w)
 {
-	return (struct lock_key){ classes_number(&l->classes, w->class_name), w->identity, w->wait,
-				  idle };
+	uint32_t number = classes_number(&l->classes, w->class_name);
+	struct known_class *known = &l->known[w->identity % KNOWN_CLASSES];
+
+	if (!w->identity)
+		return number;
+	if (number > CLASSES_OTHER)
+		*known = (struct known_class){ w->identity, number };
+	return number || known->identity != w->identity ? number : known->class_number;
 }
 
-static void add_ended(struct locks *l, const struct stream_lock *w, bool idle, uint64_t now_ns)
+static struct lock_key key_of(struct locks *l, const struct stream_lock *w, bool idle)
+{
+	return (struct lock_key){ class_of(l, w), w->identity, w->wait, idle };
+}
+
+/* Virtual threads come by the million: those without a name share a number. */
+static struct thread *thread_of(struct locks *l, uint32_t tid, uint64_t now_ns)
+{
+	if (tid > WIRE_VIRTUAL_TID && !threads_find(&l->threads, tid))
+		tid = WIRE_VIRTUAL_TID;
+	return threads_get(&l->threads, tid, now_ns);
+}
+
+static struct place place_of(struct locks *l, const struct stream *s, uint32_t node, uint64_t ns)
+{
+	uint32_t us = ns / 1000 > UINT32_MAX ? UINT32_MAX : (uint32_t)(ns / 1000);
+
+	return (struct place){ places_frame(&l->places, s, node), node, us, us };
+}
+
+static bool is_within(uint64_t ns, const struct stream_lock *w)
+{
+	return ns >= w->begin_ns && ns - w->begin_ns <= w->duration_ns;
+}
+
+/*
+ * Where the owner was: by its stack if it waited itself, by its samples while it held the lock;
+ * else where it waited for that lock before it had it.
+ */
+static uint32_t owner_node(const struct locks *l, const struct stream_lock *w, uint32_t class_number)
+{
+	const struct thread *owner = w->owner_tid ? threads_find(&l->threads, w->owner_tid) : NULL;
+
+	if (w->owner_node || !owner)
+		return w->owner_node;
+	if (is_within(owner->sample_ns, w))
+		return owner->sample_node;
+	if (is_within(owner->before_ns, w))
+		return owner->before_node;
+	if (w->identity && owner->last_identity == w->identity && owner->last_class == class_number)
+		return owner->last_node;
+	return 0;
+}
+
+static void add_places(struct locks *l, struct lock_row *row, const struct stream *s,
+		       const struct stream_lock *w)
+{
+	struct place place = place_of(l, s, w->node, w->duration_ns);
+
+	place_set_add(&row->waiting, &place);
+	place = place_of(l, s, owner_node(l, w, row->key.class_number), w->duration_ns);
+	place_set_add(&row->holding, &place);
+}
+
+static void seen_idle(struct locks_counts *to, const struct stream_lock *w)
+{
+	to->idle += w->waits;
+	to->idle_ns += w->duration_ns;
+}
+
+static void add_ended(struct locks *l, const struct stream *s, const struct stream_lock *w,
+		      bool idle, uint64_t now_ns)
 {
 	uint64_t end_ns, duration_ns = w->duration_ns;
 	struct lock_key key = key_of(l, w, idle);
-	struct thread *thread = threads_get(&l->threads, w->tid, now_ns);
+	struct thread *thread = thread_of(l, w->tid, now_ns);
 	struct lock_table *table;
 	struct lock_row *row;
 
 	end_ns = believed(duration_ns > UINT64_MAX - w->begin_ns ? UINT64_MAX
 								 : w->begin_ns + duration_ns,
 			  now_ns);
+	if (idle)
+		seen_idle(&slice_at(l, end_ns)->seen, w);
 	table = table_at(l, end_ns);
 	if (table) {
 		row = lock_table_row(table, &key, LOCKS_ROWS_MAX);
@@ -125,6 +212,7 @@ static void add_ended(struct locks *l, const struct stream_lock *w, bool idle, u
 			row->longest_ns = duration_ns;
 		tid_set_add(&row->waiters, w->tid, duration_ns);
 		tid_set_add(&row->owners, w->owner_tid, duration_ns);
+		add_places(l, row, s, w);
 		if ((w->owner_tid || w->wait == WIRE_WAIT_ENTER) && end_ns >= row->last_ns) {
 			row->last_tid = w->tid;
 			row->last_ns = end_ns;
@@ -133,6 +221,7 @@ static void add_ended(struct locks *l, const struct stream_lock *w, bool idle, u
 	if (thread->tid) {
 		thread->last_class = key.class_number;
 		thread->last_identity = w->identity;
+		thread->last_node = w->node;
 		thread->last_wait = w->wait;
 		thread->last_end_ns = end_ns;
 	}
@@ -140,11 +229,12 @@ static void add_ended(struct locks *l, const struct stream_lock *w, bool idle, u
 		      duration_ns < end_ns ? end_ns - duration_ns : 0, end_ns, now_ns);
 }
 
-static void add_open(struct locks *l, const struct stream_lock *w, bool idle, uint64_t now_ns)
+static void add_open(struct locks *l, const struct stream *s, const struct stream_lock *w, bool idle,
+		     uint64_t now_ns)
 {
 	struct open_wait *o = opens_put(&l->opens, w->tid, w->begin_ns);
 
-	(void)threads_get(&l->threads, w->tid, now_ns);
+	(void)thread_of(l, w->tid, now_ns);
 	if (!o)
 		return;
 	if (!o->wait.begin_ns) { /* told for the first time: from now on our own clock counts */
@@ -152,7 +242,9 @@ static void add_open(struct locks *l, const struct stream_lock *w, bool idle, ui
 		if (now_ns >= w->begin_ns && now_ns - w->begin_ns < w->duration_ns + LATE_MAX_NS)
 			o->wait.begin_ns = w->begin_ns ? w->begin_ns : 1;
 	}
-	o->class_number = classes_number(&l->classes, w->class_name);
+	o->class_number = class_of(l, w);
+	o->frame = places_frame(&l->places, s, w->node);
+	o->owner_frame = places_frame(&l->places, s, owner_node(l, w, o->class_number));
 	o->wait.owner_tid = w->owner_tid;
 	o->wait.wait = w->wait;
 	o->wait.flags = w->flags;
@@ -163,17 +255,36 @@ static void add_open(struct locks *l, const struct stream_lock *w, bool idle, ui
 	o->wait.class_name = classes_name(&l->classes, o->class_number);
 }
 
-void locks_add(struct locks *l, const struct stream_lock *w, bool idle, uint64_t now_ns)
+void locks_add(struct locks *l, const struct stream *s, const struct stream_lock *w, bool idle,
+	       uint64_t now_ns)
 {
 	if (w->wait >= WIRE_WAIT_COUNT)
 		return;
 	if (w->flags & WIRE_LOCK_OPEN) {
-		add_open(l, w, idle, now_ns);
+		add_open(l, s, w, idle, now_ns);
 		return;
 	}
 	opens_end(&l->opens, w->tid, w->begin_ns);
 	if (!(w->flags & WIRE_LOCK_CLOSED))
-		add_ended(l, w, idle, now_ns);
+		add_ended(l, s, w, idle, now_ns);
+}
+
+static void add_more(uint64_t *to, uint64_t now, uint64_t before)
+{
+	*to += now > before ? now - before : 0;
+}
+
+void locks_count(struct locks *l, const struct locks_counts *now, uint64_t now_ns)
+{
+	struct locks_counts *to = &slice_at(l, now_ns)->counts, *before = &l->counted;
+
+	add_more(&to->shorter, now->shorter, before->shorter);
+	add_more(&to->shorter_ns, now->shorter_ns, before->shorter_ns);
+	add_more(&to->idle, now->idle, before->idle);
+	add_more(&to->idle_ns, now->idle_ns, before->idle_ns);
+	add_more(&to->lost, now->lost, before->lost);
+	add_more(&to->lost_ns, now->lost_ns, before->lost_ns);
+	*before = *now;
 }
 
 void locks_sample(struct locks *l, const struct stream_sample *s, uint64_t now_ns)
@@ -181,8 +292,12 @@ void locks_sample(struct locks *l, const struct stream_sample *s, uint64_t now_n
 	struct thread *thread = threads_get(&l->threads, s->tid, now_ns);
 	uint64_t at_ns = believed(s->mono_ns, now_ns);
 
-	if (at_ns > thread->sample_ns)
+	if (at_ns > thread->sample_ns) {
+		thread->before_ns = thread->sample_ns;
+		thread->before_node = thread->sample_node;
 		thread->sample_ns = at_ns;
+		thread->sample_node = s->node;
+	}
 	threads_book(&l->threads, thread, TIMES_CPU, at_ns, s->weight_ns, now_ns);
 }
 

@@ -27,6 +27,7 @@
 #define LOCKS_THREAD_BYTES_MAX (24u << 20)
 #define LOCKS_VIRTUAL_ROWS     64u /* kinds of virtual threads that are counted apart */
 #define LOCKS_TIDS	       6u /* waiters and owners told by name for each lock */
+#define LOCKS_PLACES	       3u /* methods in which they were */
 
 struct locks;
 
@@ -39,8 +40,16 @@ void locks_session(struct locks *l);
 void locks_reset(struct locks *l);
 size_t locks_bytes(const struct locks *l);
 
-/* @idle: a pool's thread that waits for work, which is kept apart. */
-void locks_add(struct locks *l, const struct stream_lock *w, bool idle, uint64_t now_ns);
+/* @idle: a pool's thread that waits for work, which is kept apart. @s: for stacks; NULL = none. */
+void locks_add(struct locks *l, const struct stream *s, const struct stream_lock *w, bool idle,
+	       uint64_t now_ns);
+/* Waits that nobody was told of one by one, since the session began. */
+struct locks_counts {
+	uint64_t shorter, shorter_ns; /* than the threshold */
+	uint64_t idle, idle_ns; /* for want of work */
+	uint64_t lost, lost_ns; /* on their way */
+};
+void locks_count(struct locks *l, const struct locks_counts *counts, uint64_t now_ns);
 void locks_sample(struct locks *l, const struct stream_sample *s, uint64_t now_ns);
 void locks_thread(struct locks *l, const struct wire_thread *t, const char *name, uint64_t now_ns);
 void locks_state(struct locks *l, const struct wire_state *w, uint64_t now_ns);
@@ -65,6 +74,13 @@ struct locks_tid {
 	uint64_t ns; /* its waiting, or the waiting because of it */
 };
 
+/* A method of the application, as "org.shop.Main.sell". */
+struct locks_place {
+	const char *frame;
+	uint32_t node; /* the stack of the longest wait there; 0 = not to be had any more */
+	uint64_t ns;
+};
+
 /* One lock, or all of one class, or what had no room ("[other locks]", identity 0). */
 struct locks_row {
 	const char *class_name;
@@ -81,12 +97,15 @@ struct locks_row {
 	struct locks_tid waiters[LOCKS_TIDS], owners[LOCKS_TIDS]; /* the longest first */
 	uint32_t n_waiters, n_owners;
 	bool more_waiters, more_owners; /* there were others */
+	struct locks_place waiting[LOCKS_PLACES], holding[LOCKS_PLACES]; /* the longest first */
+	uint32_t n_waiting, n_holding;
 };
 
 struct locks_rows {
 	struct locks_row *rows; /* by total time, the most first; "[other locks]" last */
 	uint32_t n;
 	uint64_t span_ns; /* that they are about: less than was asked for when no more is known */
+	struct locks_counts counts; /* of the span; beside the rows */
 };
 enum locks_by { LOCKS_BY_LOCK, LOCKS_BY_CLASS };
 /* 0 or -ENOMEM. */
@@ -130,6 +149,8 @@ struct locks_thread_rows {
 int locks_threads(const struct locks *l, uint64_t now_ns, uint64_t last_ns,
 		  struct locks_thread_rows *ret);
 void locks_thread_rows_free(struct locks_thread_rows *r);
+/* The class of a lock that had that identity; "" = not known. */
+const char *locks_class_of(const struct locks *l, uint32_t identity);
 /* "" if not known; also of threads that ended lately. */
 const char *locks_thread_name(const struct locks *l, uint32_t tid);
 

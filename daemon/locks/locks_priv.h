@@ -14,7 +14,9 @@ static inline uint32_t locks_hash(uint64_t key, uint32_t seed)
 	return (uint32_t)((h ^ h >> 29) * 0xbf58476d1ce4e5b9ull >> 32);
 }
 
-/* ---- classes.c: names of classes by number; 0 = "", all that found no room are number 1 ---- */
+/* ---- classes.c: names by number; 0 = "", all that found no room are number 1 ---- */
+
+#define CLASSES_OTHER 1u
 
 struct classes {
 	char **names;
@@ -25,6 +27,34 @@ struct classes {
 uint32_t classes_number(struct classes *c, const char *name);
 const char *classes_name(const struct classes *c, uint32_t number);
 void classes_deinit(struct classes *c);
+
+/* ---- places.c: where waits were ---- */
+
+#define PLACES_CACHE 1024u
+
+struct places {
+	struct classes names; /* of methods */
+	struct {
+		uint32_t node, frame;
+	} cache[PLACES_CACHE];
+};
+/* The method in which the application waits, by number; 0 = not known. */
+uint32_t places_frame(struct places *p, const struct stream *s, uint32_t node);
+const char *places_name(const struct places *p, uint32_t frame);
+void places_forget_nodes(struct places *p);
+void places_deinit(struct places *p);
+
+struct place {
+	uint32_t frame; /* 0 = free */
+	uint32_t node; /* of the longest wait there; 0 = none, or of an epoch that is over */
+	uint32_t us, longest_us;
+};
+struct place_set {
+	struct place places[LOCKS_PLACES];
+};
+void place_set_add(struct place_set *s, const struct place *p);
+void place_set_join(struct place_set *to, const struct place_set *from);
+void place_set_forget_nodes(struct place_set *s);
 
 /* ---- slices.c: ended waits by lock ---- */
 
@@ -45,6 +75,7 @@ struct lock_row {
 	struct lock_key key;
 	uint64_t waits, open, total_ns, longest_ns;
 	struct tid_set waiters, owners;
+	struct place_set waiting, holding; /* where they were meanwhile */
 	uint32_t last_tid; /* who got it last, and when that was */
 	uint32_t locks; /* of a class's row in an answer, */
 	bool more_locks; /* and whether there are more */
@@ -74,6 +105,7 @@ struct lock_row *lock_table_rest(struct lock_table *t, const struct lock_key *ke
 void lock_table_forget_classes(struct lock_table *t);
 void lock_row_add(struct lock_row *to, const struct lock_row *from);
 size_t lock_table_bytes(const struct lock_table *t);
+void lock_table_forget_nodes(struct lock_table *t);
 void lock_table_clear(struct lock_table *t); /* keeps its seed */
 
 /* ---- threads.c ---- */
@@ -87,8 +119,10 @@ struct thread {
 	uint64_t java_id;
 	char *name; /* NULL = not known */
 	uint64_t heard_ns; /* something was said of it */
-	uint64_t sample_ns, last_end_ns;
-	uint32_t last_class, last_identity;
+	uint64_t sample_ns, before_ns; /* its last two samples */
+	uint32_t sample_node, before_node; /* their stacks; 0 = of an epoch that is over */
+	uint64_t last_end_ns;
+	uint32_t last_class, last_identity, last_node;
 	uint8_t last_wait;
 	uint8_t state; /* enum wire_thread_state */
 	bool retired; /* ended, and its number may be another's now */
@@ -115,6 +149,7 @@ struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns);
 void threads_told(struct threads *t, const struct wire_thread *w, const char *name,
 		  uint64_t now_ns);
 void threads_end_all(struct threads *t);
+void threads_forget_nodes(struct threads *t);
 void threads_each(const struct threads *t,
 		  void (*each)(void *userdata, const struct thread *thread), void *userdata);
 /* Time of [begin, end) to the slices it is in; those that are over ten minutes old have none. */
@@ -132,7 +167,7 @@ void thread_times(const struct thread *t, uint64_t first, uint64_t last, uint64_
 struct open_wait {
 	struct locks_open wait; /* first: given out as such */
 	uint64_t key_ns; /* its begin, as the process said */
-	uint32_t class_number;
+	uint32_t class_number, frame, owner_frame;
 	struct open_wait *next; /* of the same place */
 };
 
@@ -160,6 +195,14 @@ uint32_t opens_each(const struct opens *o, void (*each)(void *userdata, const st
 struct slice {
 	uint64_t number; /* moment / LOCKS_SLICE_NS */
 	struct lock_table *table; /* NULL = nothing in it */
+	struct locks_counts counts;
+	struct locks_counts seen; /* of idle waits, those that came one by one */
+};
+
+/* The class of a lock by its identity, for waits that end or go on before somebody knew it. */
+#define KNOWN_CLASSES 4096u
+struct known_class {
+	uint32_t identity, class_number;
 };
 
 /* One look at all virtual threads; the last row is what had no room. */
@@ -175,6 +218,9 @@ struct virtuals {
 struct locks {
 	uint64_t first_ns; /* nothing is known of before */
 	struct classes classes;
+	struct places places;
+	struct known_class known[KNOWN_CLASSES];
+	struct locks_counts counted; /* of this session, as it was told last */
 	struct slice slices[LOCKS_SLICES];
 	struct threads threads;
 	struct opens opens;

@@ -39,6 +39,8 @@ void lock_row_add(struct lock_row *to, const struct lock_row *from)
 		tid_set_add(&to->waiters, from->waiters.tids[i].tid, from->waiters.tids[i].ns);
 	for (uint32_t i = 0; i < from->owners.n; i++)
 		tid_set_add(&to->owners, from->owners.tids[i].tid, from->owners.tids[i].ns);
+	place_set_join(&to->waiting, &from->waiting);
+	place_set_join(&to->holding, &from->holding);
 	to->waiters.more |= from->waiters.more;
 	to->owners.more |= from->owners.more;
 }
@@ -185,6 +187,21 @@ size_t lock_table_bytes(const struct lock_table *t)
 	size_t rows = t->cap + (t->n_rest ? rest_cap(t->n_rest - 1) : 0);
 
 	return sizeof(*t) + rows * sizeof(*t->rows) + t->n_slots * sizeof(*t->slots);
+}
+
+static void rows_forget_nodes(struct lock_row *rows, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		place_set_forget_nodes(&rows[i].waiting);
+		place_set_forget_nodes(&rows[i].holding);
+	}
+}
+
+void lock_table_forget_nodes(struct lock_table *t)
+{
+	rows_forget_nodes(t->rows, t->n);
+	rows_forget_nodes(t->rest, t->n_rest);
+	rows_forget_nodes(&t->other[0][0], 2 * WIRE_WAIT_COUNT);
 }
 
 void lock_table_clear(struct lock_table *t)

@@ -218,6 +218,20 @@ void threads_end_all(struct threads *t)
 			thread->flags |= WIRE_THREAD_ENDED;
 }
 
+static void forget_nodes(struct thread *thread)
+{
+	for (; thread; thread = thread->next)
+		thread->sample_node = thread->before_node = thread->last_node = 0;
+}
+
+void threads_forget_nodes(struct threads *t)
+{
+	for (uint32_t i = 0; i < PLACES; i++)
+		forget_nodes(t->places[i]);
+	forget_nodes(t->retired);
+	forget_nodes(&t->other);
+}
+
 void threads_each(const struct threads *t,
 		  void (*each)(void *userdata, const struct thread *thread), void *userdata)
 {

@@ -46,9 +46,9 @@ void event_stack(struct text_out *to, struct host *h, const struct target *t, ui
 static void begin_text(struct text_out *to, const struct target *t, const char *event, uint32_t tid,
 		       const char *thread, uint64_t real_ns)
 {
-	text_printf(to, "{\"event\":\"%s\",\"ts_ns\":%llu,\"pid\":%d,\"tid\":%u,\"thread\":", event,
-		    (unsigned long long)real_ns, t->jvm.pid, tid);
-	text_json(to, thread);
+	text_printf(to, "{\"event\":\"%s\",\"ts_ns\":%llu,\"pid\":%d,", event,
+		    (unsigned long long)real_ns, t->jvm.pid);
+	thread_text(to, t, tid, thread);
 }
 
 void event_sample(struct text_out *to, struct host *h, const struct target *t,
@@ -60,15 +60,24 @@ void event_sample(struct text_out *to, struct host *h, const struct target *t,
 	text_put(to, "}\n");
 }
 
-static void thread_text(struct text_out *to, const char *key, uint32_t tid, const char *name)
+static void other_text(struct text_out *to, const struct target *t, const char *key, uint32_t tid,
+		       const char *name)
 {
 	if (!tid) {
 		text_printf(to, ",\"%s\":null", key);
 		return;
 	}
-	text_printf(to, ",\"%s\":{\"tid\":%u,\"thread\":", key, tid);
-	text_json(to, name);
+	text_printf(to, ",\"%s\":{", key);
+	thread_text(to, t, tid, name);
 	text_put(to, "}");
+}
+
+/* Of one that goes on nobody may have asked for the class yet, but before. */
+static const char *class_of(const struct target *t, const struct stream_lock *w)
+{
+	const struct locks *l = host_locks(t);
+
+	return w->class_name[0] || !l ? w->class_name : locks_class_of(l, w->identity);
 }
 
 void event_lock(struct text_out *to, struct host *h, const struct target *t,
@@ -84,9 +93,9 @@ void event_lock(struct text_out *to, struct host *h, const struct target *t,
 		    w->flags & WIRE_LOCK_TIMED ? "true" : "false", idle ? "true" : "false",
 		    w->waits);
 	text_put(to, ",\"lock\":");
-	locks_text_lock(to, w->class_name, w->identity);
-	thread_text(to, "owner", w->owner_tid, w->owner);
-	thread_text(to, "waker", w->waker_tid, w->waker);
+	locks_text_lock(to, class_of(t, w), w->identity);
+	other_text(to, t, "owner", w->owner_tid, w->owner);
+	other_text(to, t, "waker", w->waker_tid, w->waker);
 	text_put(to, ",\"stack\":");
 	event_stack(to, h, t, w->node);
 	text_put(to, ",\"owner_stack\":");

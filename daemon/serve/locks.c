@@ -19,7 +19,7 @@ struct question {
 	struct request *request;
 	struct text_out out;
 	uint64_t last_ns, now_ns;
-	bool graph, idle;
+	bool graph, idle, stacks;
 	enum locks_by by;
 };
 
@@ -53,14 +53,35 @@ static void text_number(struct text_out *to, const char *key, uint64_t v)
 	text_printf(to, ",\"%s\":%llu", key, (unsigned long long)v);
 }
 
-static void tids_text(struct text_out *to, const struct locks *l, const char *key,
-		      const struct locks_tid *tids, uint32_t n)
+static void tids_text(struct text_out *to, const struct target *t, const struct locks *l,
+		      const char *key, const struct locks_tid *tids, uint32_t n)
 {
 	text_printf(to, ",\"%s\":[", key);
 	for (uint32_t i = 0; i < n; i++) {
-		text_printf(to, "%s{\"tid\":%u,\"thread\":", i ? "," : "", tids[i].tid);
-		text_json(to, locks_thread_name(l, tids[i].tid));
+		text_put(to, i ? ",{" : "{");
+		thread_text(to, t, tids[i].tid, locks_thread_name(l, tids[i].tid));
 		text_number(to, "ns", tids[i].ns);
+		text_put(to, "}");
+	}
+	text_put(to, "]");
+}
+
+/* Where in the application they were, with the stacks where these were asked for. */
+static void places_text(struct question *q, const struct target *t, const char *key,
+			const struct locks_place *places, uint32_t n)
+{
+	struct text_out *to = &q->out;
+
+	text_printf(to, ",\"%s\":[", key);
+	for (uint32_t i = 0; i < n; i++) {
+		text_put(to, i ? ",{\"frame\":" : "{\"frame\":");
+		text_json(to, places[i].frame);
+		text_number(to, "ns", places[i].ns);
+		if (q->stacks) {
+			text_put(to, ",\"stack\":");
+			event_stack(to, q->request->serve->host, t,
+				    t->stream ? places[i].node : 0);
+		}
 		text_put(to, "}");
 	}
 	text_put(to, "]");
@@ -74,7 +95,8 @@ static void class_of_row(struct text_out *to, const struct locks_row *r)
 	text_bool(to, "more_locks", r->more_locks);
 }
 
-static void row_text(struct question *q, const struct locks *l, const struct locks_row *r)
+static void row_text(struct question *q, const struct target *t, const struct locks *l,
+		     const struct locks_row *r)
 {
 	struct text_out *to = &q->out;
 
@@ -91,15 +113,29 @@ static void row_text(struct question *q, const struct locks *l, const struct loc
 	text_number(to, "open", r->open);
 	text_number(to, "total_ns", r->total_ns);
 	text_number(to, "longest_ns", r->longest_ns);
-	tids_text(to, l, "waiters", r->waiters, r->n_waiters);
+	tids_text(to, t, l, "waiters", r->waiters, r->n_waiters);
 	text_bool(to, "more_waiters", r->more_waiters);
-	tids_text(to, l, "owners", r->owners, r->n_owners);
+	places_text(q, t, "waiters_at", r->waiting, r->n_waiting);
+	tids_text(to, t, l, "owners", r->owners, r->n_owners);
 	text_bool(to, "more_owners", r->more_owners);
+	places_text(q, t, "owners_at", r->holding, r->n_holding);
 	text_put(to, "}");
 }
 
+/* What is not in the rows: the short ones, those for want of work, and those that got lost on the
+ * way. */
+static void counts_text(struct text_out *to, const struct locks_counts *c)
+{
+	text_number(to, "short_waits", c->shorter);
+	text_number(to, "short_waits_ns", c->shorter_ns);
+	text_number(to, "idle_waits", c->idle);
+	text_number(to, "idle_waits_ns", c->idle_ns);
+	text_number(to, "lost", c->lost);
+	text_number(to, "lost_ns", c->lost_ns);
+}
+
 /* What all waits come to, also those whose rows are too many to be shown. */
-static void rows_text(struct question *q, const struct locks *l)
+static void rows_text(struct question *q, const struct target *t, const struct locks *l)
 {
 	struct locks_rows rows = { 0 };
 	uint64_t waits = 0, open = 0, ns = 0;
@@ -111,15 +147,17 @@ static void rows_text(struct question *q, const struct locks *l)
 		open += rows.rows[i].open;
 		ns += rows.rows[i].total_ns;
 	}
+	text_bool(&q->out, "idle_shown", q->idle);
 	text_printf(&q->out, ",\"seconds\":%.1f", (double)rows.span_ns / 1e9);
 	text_number(&q->out, "waits", waits);
 	text_number(&q->out, "open", open);
 	text_number(&q->out, "total_ns", ns);
+	counts_text(&q->out, &rows.counts);
 	text_number(&q->out, q->by == LOCKS_BY_CLASS ? "n_classes" : "n_locks", rows.n);
 	text_put(&q->out, q->by == LOCKS_BY_CLASS ? ",\"classes\":[" : ",\"locks\":[");
 	for (uint32_t i = 0; i < rows.n && i < ROWS_MAX; i++) {
 		text_put(&q->out, i ? "," : "");
-		row_text(q, l, &rows.rows[i]);
+		row_text(q, t, l, &rows.rows[i]);
 	}
 	text_put(&q->out, "]");
 	locks_rows_free(&rows);
@@ -131,20 +169,19 @@ static void edge_text(struct question *q, const struct target *t, const struct l
 		      const struct lock_edge *e)
 {
 	const struct locks_open *w = e->wait;
-	struct locks_tid owner = { w->owner_tid, 0 };
 	struct text_out *to = &q->out;
 
-	text_printf(to, "{\"tid\":%u,\"thread\":", w->tid);
-	text_json(to, locks_thread_name(l, w->tid));
+	text_put(to, "{");
+	thread_text(to, t, w->tid, locks_thread_name(l, w->tid));
 	text_printf(to, ",\"kind\":\"%s\"", wire_wait_names[w->wait]);
 	text_number(to, "waiting_ns", q->now_ns > w->begin_ns ? q->now_ns - w->begin_ns : 0);
 	text_bool(to, "timed", w->flags & WIRE_LOCK_TIMED);
 	text_bool(to, "idle", w->idle);
 	text_put(to, ",\"lock\":");
 	locks_text_lock(to, w->class_name, w->identity);
-	if (owner.tid) {
-		text_printf(to, ",\"owner\":{\"tid\":%u,\"thread\":", owner.tid);
-		text_json(to, locks_thread_name(l, owner.tid));
+	if (w->owner_tid) {
+		text_put(to, ",\"owner\":{");
+		thread_text(to, t, w->owner_tid, locks_thread_name(l, w->owner_tid));
 		text_put(to, "}");
 	} else {
 		text_put(to, ",\"owner\":null");
@@ -195,8 +232,9 @@ static void graph_text(struct question *q, const struct target *t, const struct 
 	edges_text(q, t, l, &g);
 	text_put(&q->out, ",\"blockers\":[");
 	for (uint32_t i = 0; i < g.n_blockers && i < ROWS_MAX; i++) {
-		text_printf(&q->out, "%s{\"tid\":%u,\"thread\":", i ? "," : "", g.blockers[i].tid);
-		text_json(&q->out, locks_thread_name(l, g.blockers[i].tid));
+		text_put(&q->out, i ? ",{" : "{");
+		thread_text(&q->out, t, g.blockers[i].tid,
+			    locks_thread_name(l, g.blockers[i].tid));
 		text_printf(&q->out, ",\"behind\":%u}", g.blockers[i].behind);
 	}
 	text_put(&q->out, "]}");
@@ -206,22 +244,13 @@ static void graph_text(struct question *q, const struct target *t, const struct 
 
 /* ---- the answer ---- */
 
-/* What is not in the rows: the short ones, and those that got lost on the way. */
 static void rest_text(struct text_out *to, const struct target *t)
 {
-	const struct stream_books *b;
 	struct stream_counts c;
 
 	target_counts(t, &c);
-	b = &c.of[WIRE_EVENT_LOCK];
 	text_bool(to, "collected", c.ledger.counter[WIRE_COUNTER_EVENTS] >> WIRE_EVENT_LOCK & 1);
 	text_number(to, "min_wait_ns", target_interval(t, WIRE_EVENT_LOCK));
-	text_number(to, "short_waits", c.ledger.counter[WIRE_COUNTER_SHORT_WAITS]);
-	text_number(to, "short_waits_ns", c.ledger.counter[WIRE_COUNTER_SHORT_WAITS_NS]);
-	text_number(to, "idle_waits", c.ledger.counter[WIRE_COUNTER_IDLE_WAITS]);
-	text_number(to, "idle_waits_ns", c.ledger.counter[WIRE_COUNTER_IDLE_WAITS_NS]);
-	text_number(to, "lost", b->taken - b->delivered);
-	text_number(to, "lost_ns", b->taken_weight - b->delivered_weight);
 }
 
 /* What the tables had no room for: waits told as open, threads' names, rows of locks. */
@@ -244,7 +273,7 @@ static void target_text(struct question *q, const struct target *t, bool first)
 	text_json(&q->out, t->jvm.name);
 	text_printf(&q->out, ",\"state\":\"%s\"", target_state_names[t->state]);
 	rest_text(&q->out, t);
-	rows_text(q, l);
+	rows_text(q, t, l);
 	no_room_text(&q->out, l);
 	if (q->graph)
 		graph_text(q, t, l);
@@ -303,6 +332,7 @@ enum MHD_Result serve_locks(struct request *r)
 		return MHD_YES;
 	q.graph = argument_is_set(r, "graph");
 	q.idle = argument_is_set(r, "idle");
+	q.stacks = argument_is_set(r, "stacks");
 	text_put(&q.out, "{\"targets\":[");
 	while ((t = targets_next(host_targets(r->serve->host), t))) {
 		if (!locks_is_asked_for(&selected, t))

@@ -85,6 +85,12 @@ enum MHD_Result serve_threads(struct request *r);
 int locks_last(struct request *r, uint64_t *ret_ns);
 bool locks_is_asked_for(const struct selection *s, const struct target *t);
 void locks_text_lock(struct text_out *to, const char *class_name, uint32_t identity);
+/* thread_text.c: "tid":…,"ns_tid":… of a number that the host gives out, and for a virtual thread
+ * "virtual_id":…; its name, which one without has too; both as "tid":…,…,"thread":… */
+void thread_ids_text(struct text_out *to, const struct target *t, uint32_t number);
+void thread_name_text(struct text_out *to, const struct target *t, uint32_t number,
+		      const char *name);
+void thread_text(struct text_out *to, const struct target *t, uint32_t number, const char *name);
 /* event_text.c: one line of JSON each */
 void event_sample(struct text_out *to, struct host *h, const struct target *t,
 		  const struct stream_sample *s, uint64_t real_ns);

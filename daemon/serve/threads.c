@@ -28,8 +28,8 @@ static double share(uint64_t ns, uint64_t span_ns)
 	return span_ns ? (double)ns / (double)span_ns : 0;
 }
 
-static void open_text(struct text_out *to, const struct locks *l, const struct locks_open *w,
-		      uint64_t now_ns)
+static void open_text(struct text_out *to, const struct target *t, const struct locks *l,
+		      const struct locks_open *w, uint64_t now_ns)
 {
 	text_printf(to, ",\"waiting\":{\"kind\":\"%s\",\"ns\":%llu,\"timed\":%s,\"lock\":",
 		    wire_wait_names[w->wait],
@@ -37,27 +37,29 @@ static void open_text(struct text_out *to, const struct locks *l, const struct l
 		    w->flags & WIRE_LOCK_TIMED ? "true" : "false");
 	locks_text_lock(to, w->class_name, w->identity);
 	if (w->owner_tid) {
-		text_printf(to, ",\"owner\":{\"tid\":%u,\"thread\":", w->owner_tid);
-		text_json(to, locks_thread_name(l, w->owner_tid));
+		text_put(to, ",\"owner\":{");
+		thread_text(to, t, w->owner_tid, locks_thread_name(l, w->owner_tid));
 		text_put(to, "}}");
 	} else {
 		text_put(to, ",\"owner\":null}");
 	}
 }
 
-static void thread_text(struct text_out *to, const struct locks *l,
-			const struct locks_thread_row *r, uint64_t span_ns, bool states,
-			uint64_t now_ns)
+static void row_text(struct text_out *to, const struct target *t, const struct locks *l,
+		     const struct locks_thread_row *r, uint64_t span_ns, bool states,
+		     uint64_t now_ns)
 {
-	text_printf(to, "{\"tid\":%u,\"name\":", r->tid);
-	text_json(to, r->name);
+	text_put(to, "{");
+	thread_ids_text(to, t, r->tid);
+	text_put(to, ",\"name\":");
+	thread_name_text(to, t, r->tid, r->name);
 	text_printf(to, ",\"java_id\":%llu,\"virtual\":%s,\"state\":\"%s\"",
 		    (unsigned long long)r->java_id,
 		    r->flags & WIRE_THREAD_VIRTUAL ? "true" : "false", state_of(r, states, now_ns));
 	text_printf(to, ",\"cpu\":%.5f,\"wait\":%.5f,\"idle\":%.5f", share(r->cpu_ns, span_ns),
 		    share(r->wait_ns, span_ns), share(r->idle_ns, span_ns));
 	if (r->waits)
-		open_text(to, l, &r->open, now_ns);
+		open_text(to, t, l, &r->open, now_ns);
 	else
 		text_put(to, ",\"waiting\":null");
 	text_put(to, ",\"last_lock\":");
@@ -107,7 +109,7 @@ static void target_text(struct text_out *to, struct target *t, uint64_t last_ns,
 	text_put(to, ",\"threads\":[");
 	for (uint32_t i = 0; i < rows.n; i++) {
 		text_put(to, i ? "," : "");
-		thread_text(to, l, &rows.rows[i], rows.span_ns, states, now_ns);
+		row_text(to, t, l, &rows.rows[i], rows.span_ns, states, now_ns);
 	}
 	text_put(to, "]}");
 	locks_thread_rows_free(&rows);

@@ -1,6 +1,8 @@
 """JVMs in containers of runc: own namespaces, own root, uid 1000. Needs root and runc."""
+import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -66,6 +68,24 @@ class Containers(unittest.TestCase):
             self.assertEqual(c.tree(), before)
             with open(c.dir + "/err") as f:
                 self.assertNotIn("WARNING", f.read())
+
+    def test_numbers_of_threads_are_the_host_s(self):
+        """As `top -H` shows them, with the container's own beside them."""
+        with Daemon() as daemon, Container("17") as c:
+            daemon.wait_state(c.pid, "streaming")
+
+            def named():
+                answer = json.loads(daemon.cli("threads", "--json", str(c.pid)).stdout)["targets"][0]["threads"]
+                return {t["name"]: t for t in answer if t["name"]}
+            threads = wait_for("threads", lambda: named() if "main" in named() else None)
+            for name, t in threads.items():
+                with open("/proc/%d/task/%d/status" % (c.pid, t["tid"])) as f:
+                    numbers = re.search(r"^NSpid:\s+(\d+)\s+(\d+)$", f.read(), re.M)
+                self.assertEqual((t["tid"], t["ns_tid"]), tuple(map(int, numbers.groups())), name)
+            self.assertRegex(daemon.cli("threads", str(c.pid)).stdout, r"(?m)^ *%d +main " % threads["main"]["tid"])
+            line = json.loads(daemon.cli("tail", "--json", "-n", "1", str(c.pid)).stdout)
+            self.assertIn((line["tid"], line["ns_tid"]), {(t["tid"], t["ns_tid"]) for t in named().values()})
+            self.assertIn("tid=%d" % line["tid"], daemon.cli("report", str(c.pid), "-o", "-", "--format", "txt").stdout)
 
     def check_placement(self, root, placement, settings=""):
         """Through the daemon: how the library came in is shown, and the next daemon finds the agent again."""

@@ -10,6 +10,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from kindling import BUILD, Daemon, Jvm, timed_wait, wait_for  # noqa: E402
+from terminal import Terminal  # noqa: E402
 
 MAJOR = "17"
 
@@ -142,9 +143,29 @@ class Locks(unittest.TestCase):
                                  {"story-hog"} | {"story-starved-%d" % i for i in (1, 2, 3)})
             self.assertRegex(self.daemon.cli("locks", str(story.pid)).stdout,
                              r"LockStories\$Hogged +[0-9a-f]+ +enter .*story-starved-.*story-hog")
+            self.check_table(story)
             self.check_classes(story)
             self.check_tail(story)
             self.check_threads(story)
+
+    def check_table(self, story):
+        row, = (r for r in self.locks(story)["locks"] if r["lock"]["class"] == "LockStories$Hogged")
+        self.assertRegex(row["waiters_at"][0]["frame"], r"^LockStories\.lambda\$hog")
+        with Terminal([BUILD + "/bin/kindling", "--socket", self.daemon.socket, "locks", str(story.pid)], 24, 80) as screen:
+            screen.process.wait(timeout=60)
+            text = screen.text().replace("\r", "")
+        self.assertRegex(text, r"%d LockStories: last \d+ s: \d+ waits of 1 ms and more" % story.pid)
+        self.assertRegex(text, r"Hogged +enter +\d+ +\d+ +[\d.]+s +[\d.]+m?s +\S*lambda\$hog\S*")
+        self.assertRegex(text, r"  [0-9a-f]+: story-starved-\d.*; held by story-hog")
+        for line in text.splitlines()[1:]:
+            self.assertLessEqual(len(line), 80, line)
+        path = self.daemon.dir + "/hog.html"
+        self.daemon.cli("locks", "-o", path, str(story.pid))
+        with open(path) as f:
+            page = f.read()
+        for word in ("LockStories$Hogged@", "waited at LockStories.lambda$hog", "who kept whom waiting", "story-hog",
+                     "java.lang.Thread.run", "Who blocks whom now"):
+            self.assertIn(word, page)
 
     def check_classes(self, story):
         answer = self.locks(story, "--by", "class")
@@ -194,6 +215,43 @@ class Locks(unittest.TestCase):
         text = self.daemon.cli("threads", "--sort", "wait", "-n", "3", str(story.pid)).stdout
         self.assertEqual(len(re.findall("story-starved-", text)), 3)
         self.assertIn("more threads", text)
+
+    def test_virtual_threads_have_names_or_ids(self):
+        """Never the number that stands for them on the wire."""
+        if int(MAJOR) < 21:
+            self.skipTest("no virtual threads in %s" % MAJOR)
+        with Daemon("events: { cpu: {}, lock: { monitors: always } }\n") as daemon:
+            for kind, name in (("virtual", "(owner|waiter)-of-a-thread-whose-name-no-kernel-would-keep-.*"),
+                               ("unnamed", r"virtual #\d+")):
+                with self.subTest(kind), Jvm(MAJOR, "BriefThreads", kind, "300", "30") as jvm:
+                    self.check_virtual(daemon, jvm, name)
+
+    def check_virtual(self, daemon, jvm, name):
+        daemon.wait_state(jvm.pid, "streaming")
+        wait_for("waits are collected", lambda: json.loads(
+            daemon.cli("locks", "--json", str(jvm.pid)).stdout)["targets"][0]["collected"])
+        path = daemon.dir + "/tail"
+        with open(path, "w") as out:
+            tail = subprocess.Popen([BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", "-e", "lock", "--open", "--json",
+                                     str(jvm.pid)], stdout=out)
+
+        def read():
+            with open(path) as f:
+                events = [json.loads(line) for line in f.readlines() if line.endswith("\n")]
+            return [e for e in events if e["lock"]["class"] == "java.lang.Object"]
+        jvm.process.stdin.write("go\n")
+        jvm.process.stdin.flush()
+        wait_for("waits of virtual threads", lambda: sum(e["tid"] is None for e in read()) > 20)
+        tail.kill()
+        tail.wait()
+        waits = read()
+        for e in waits:
+            for thread in (e, e["owner"]):
+                if thread and thread["tid"] is None:
+                    self.assertGreater(thread["virtual_id"], 0)
+                    self.assertRegex(thread["thread"], "^%s$" % name)
+        for words in ("locks", "threads", "locks --graph", "locks --json", "threads --json"):
+            self.assertNotRegex(daemon.cli(*words.split(), str(jvm.pid)).stdout, r"\b21474[89]\d{5}\b")
 
     def test_waits_for_work_show_when_asked_for(self):
         with Story("pool") as story:

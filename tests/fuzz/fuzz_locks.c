@@ -83,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		else if (c.what == 10)
 			locks_reset(l);
 		else {
-			locks_add(l, &lock, c.what & 1, now);
+			locks_add(l, NULL, &lock, c.what & 1, now);
 			if (c.wait < WIRE_WAIT_COUNT && !(c.flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED)))
 				waits++;
 		}

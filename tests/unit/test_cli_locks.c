@@ -41,7 +41,12 @@ static void print_event(FILE *to, const cJSON *e)
 
 static void print_locks(FILE *to, const cJSON *o)
 {
-	locks_print(to, o, 2, 120);
+	locks_print(to, o, 2, 4096);
+}
+
+static void print_narrow(FILE *to, const cJSON *o)
+{
+	locks_print(to, o, 2, 80);
 }
 
 static void print_graph(FILE *to, const cJSON *o)
@@ -96,28 +101,45 @@ static void a_wait_is_one_line(void **state)
 #define TARGET \
 	"{\"pid\":7,\"name\":\"Shop\",\"state\":\"streaming\",\"collected\":true,\"seconds\":60,"
 
+static const char some_locks[] =
+	"{\"targets\":[" TARGET
+	"\"waits\":1305,\"open\":2,\"min_wait_ns\":1e6,\"total_ns\":3e9,\"n_locks\":3,\"short_waits\":10572,"
+	"\"short_waits_ns\":1.2e9,\"idle_waits\":21400,\"lost\":1,\"lost_ns\":2e6,\"locks\":["
+	"{\"lock\":{\"class\":\"org.shop.Main$Stock\",\"id\":\"f\"},\"kind\":\"enter\",\"waits\":4,\"open\":1,"
+	"\"total_ns\":2e9,\"longest_ns\":1e9,\"waiters\":[{\"tid\":1,\"thread\":\"w1\"},"
+	"{\"tid\":null,\"virtual_id\":7,\"thread\":\"virtual #7\"}],\"more_waiters\":true,"
+	"\"waiters_at\":[{\"frame\":\"org.shop.Main.sellEverythingThatIsLeft\",\"ns\":1,\"stack\":[\"a.B.c\"]},{\"frame\":\"x.Y.z\"}],"
+	"\"owners\":[{\"tid\":3,\"thread\":\"own<er>\",\"ns\":5e8}],\"owners_at\":[{\"frame\":\"org.shop.Main.count\"}]},"
+	"{\"lock\":{\"class\":\"B\",\"id\":null},\"kind\":\"park\",\"idle\":true},"
+	"{\"lock\":{\"class\":\"C\",\"id\":null},\"kind\":\"park\"}]}]}";
+
 static void locks_are_a_table(void **state)
 {
-	const char *out;
+	const char *out = printed(print_locks, some_locks);
 
 	(void)state;
-	out = printed(
-		print_locks,
-		"{\"targets\":[" TARGET
-		"\"waits\":6,\"open\":2,\"min_wait_ns\":1e6,\"total_ns\":3e9,\"n_locks\":3,\"short_waits\":9,\"short_waits_ns\":1e6,"
-		"\"lost\":1,\"lost_ns\":2e6,\"locks\":["
-		"{\"lock\":{\"class\":\"A\",\"id\":\"f\"},\"kind\":\"enter\",\"waits\":4,\"open\":1,"
-		"\"total_ns\":2e9,\"longest_ns\":1e9,\"waiters\":[{\"tid\":1,\"thread\":\"w1\"},"
-		"{\"tid\":2,\"thread\":\"\"}],\"more_waiters\":true,\"owners\":[],\"more_owners\":false},"
-		"{\"lock\":{\"class\":\"B\",\"id\":null},\"kind\":\"park\",\"idle\":true},"
-		"{\"lock\":{\"class\":\"C\",\"id\":null},\"kind\":\"park\"}]}]}");
-	assert_non_null(strstr(
-		out,
-		"7 Shop: 6 waits and 2 that go on, 3s in all, in the last 60 s; "
-		"9 too short to be told one by one since the attach, 1ms in all; now told from 1ms on; 1 lost on the way"));
-	assert_non_null(strstr(out, "A    f  enter           4   1    2s      1s w1, 2, ... -\n"));
-	assert_non_null(strstr(out, "B    -  park (idle)"));
+	assert_non_null(strstr(out, "7 Shop: last 60 s: 1,305 waits of 1 ms and more and 2 that go on (3 s); "
+				    "10,572 shorter (1.2 s); 21,400 idle, not shown; 1 lost on the way (2 ms)\n"));
+	assert_non_null(strstr(out, "LOCK                ID KIND        WAITS NOW TOTAL LONGEST WAITERS AT"));
+	assert_non_null(strstr(out, "org.shop.Main$Stock f  enter           4   1    2s      1s "
+				    "org.shop.Main.sellEverythingThatIsLeft, x.Y.z org.shop.Main.count "
+				    "w1, virtual #7, ... own<er>\n"));
+	assert_non_null(strstr(out, "B                   -  park (idle)"));
 	assert_non_null(strstr(out, "and 1 more locks; -n shows more\n"));
+}
+
+static void locks_fit_80_columns(void **state)
+{
+	const char *out = printed(print_narrow, some_locks), *end;
+
+	(void)state;
+	out = strchr(out, '\n') + 1; /* the line above is wrapped by the terminal */
+	assert_non_null(strstr(out, "LOCK  KIND  WAITS NOW TOTAL LONGEST WAITERS AT         OWNERS AT\n"));
+	assert_non_null(strstr(out, "Stock enter     4   1    2s      1s \u2026rythingThatIsLeft Main.count\n"
+				    "  f: w1, virtual #7, ...; held by own<er>\n"));
+	assert_non_null(strstr(out, "  -, idle: -\n"));
+	for (; (end = strchr(out, '\n')); out = end + 1)
+		assert_true(end - out <= 80 + 2); /* an ellipsis is three bytes */
 }
 
 static void classes_of_locks_are_a_table(void **state)
@@ -133,10 +155,72 @@ static void classes_of_locks_are_a_table(void **state)
 		      "\"owners\":[{\"tid\":2,\"thread\":\"o2\"}]},"
 		      "{\"class\":null,\"locks\":2,\"more_locks\":false,\"kind\":\"park\"},"
 		      "{\"class\":\"C\",\"locks\":1,\"kind\":\"park\"}]}]}");
-	assert_non_null(strstr(out, "CLASS     LOCKS KIND  WAITS NOW TOTAL LONGEST WAITERS OWNERS"));
-	assert_non_null(strstr(out, "A          340+ enter     4   1    2s      1s w1      o2\n"));
-	assert_non_null(strstr(out, "(unknown)     2 park"));
+	assert_non_null(strstr(out, "CLASS     LOCKS KIND  WAITS NOW TOTAL LONGEST WAITERS AT OWNERS AT WAITERS OWNERS"));
+	assert_non_null(strstr(out, "A          340+ enter     4   1    2s      1s -          -         w1      o2\n"));
+	assert_non_null(strstr(out, "(unknown)     2 park "));
 	assert_non_null(strstr(out, "and 2 more classes; -n shows more\n"));
+}
+
+static void a_page_has_all_of_it_while_nobody_waits(void **state)
+{
+	cJSON *o = parsed(some_locks);
+	size_t len;
+
+	(void)state;
+	text = lock_html(o, &len);
+	assert_int_equal(strlen(text), len);
+	assert_non_null(strstr(text, "10,572 shorter"));
+	assert_non_null(strstr(text, "org.shop.Main$Stock@f"));
+	assert_non_null(strstr(text, "waited at org.shop.Main.sellEverythingThatIsLeft"));
+	assert_non_null(strstr(text, "<pre>a.B.c\n</pre>"));
+	assert_non_null(strstr(text, "The stack is not kept any more."));
+	assert_non_null(strstr(text, "who kept whom waiting"));
+	assert_non_null(strstr(text, "own&lt;er&gt;"));
+	assert_null(strstr(text, "<er>"));
+	assert_non_null(strstr(text, "Nobody waits for long right now."));
+	assert_null(strstr(text, "<script"));
+	cJSON_Delete(o);
+}
+
+static void threads_are_told_by_what_numbers_they_have(void **state)
+{
+	static const struct {
+		const char *json, *words;
+	} threads[] = {
+		{ "{\"tid\":4711,\"ns_tid\":7,\"thread\":\"w\"}", "\"w\" (4711)" },
+		{ "{\"tid\":null,\"ns_tid\":7,\"thread\":\"w\"}", "\"w\" (7 in its container)" },
+		{ "{\"tid\":null,\"virtual_id\":53,\"thread\":\"w\"}", "\"w\" (virtual #53)" },
+		{ "{\"tid\":null,\"virtual_id\":53,\"thread\":\"virtual #53\"}", "virtual #53" },
+		{ "{\"tid\":null,\"virtual_id\":null,\"thread\":\"[unnamed virtual threads]\"}", "[unnamed virtual threads]" },
+		{ "{\"tid\":4711,\"thread\":\"\"}", "thread 4711" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++) {
+		cJSON *o = parsed(threads[i].json);
+		char words[100];
+
+		thread_text(o, "thread", words, sizeof(words));
+		assert_string_equal(words, threads[i].words);
+		cJSON_Delete(o);
+	}
+}
+
+static void virtual_threads_are_part_of_the_graph(void **state)
+{
+	(void)state;
+	assert_string_equal(
+		printed(print_graph,
+			"{\"targets\":[" TARGET "\"graph\":{\"n_waits\":2,\"waits\":["
+			"{\"tid\":null,\"virtual_id\":7,\"thread\":\"virtual #7\",\"kind\":\"enter\",\"waiting_ns\":2e9,"
+			"\"lock\":{\"class\":\"L\",\"id\":\"1\"},\"owner\":{\"tid\":null,\"virtual_id\":8,\"thread\":\"virtual #8\"}},"
+			"{\"tid\":null,\"virtual_id\":8,\"thread\":\"virtual #8\",\"kind\":\"enter\",\"waiting_ns\":2e9,"
+			"\"lock\":{\"class\":\"L\",\"id\":\"2\"},\"owner\":{\"tid\":7,\"thread\":\"hog\"}}],"
+			"\"blockers\":[{\"tid\":7,\"thread\":\"hog\",\"behind\":2}]}}]}"),
+		"7 Shop: 2 threads wait long\n"
+		"\"hog\" (7) keeps 2 threads waiting\n"
+		"  virtual #8: enter of L@2 for 2s\n"
+		"    virtual #7: enter of L@1 for 2s\n");
 }
 
 static void what_is_empty_says_why(void **state)
@@ -145,7 +229,7 @@ static void what_is_empty_says_why(void **state)
 	assert_string_equal(printed(print_locks, "{\"targets\":[]}"),
 			    "no JVM is being profiled; `kindling status` says why\n");
 	assert_string_equal(printed(print_locks, "{\"targets\":[" TARGET "\"locks\":[]}]}"),
-			    "7 Shop: nobody waited for a lock in the last 60 s\n");
+			    "7 Shop: last 60 s: 0 waits (0 us)\n");
 	assert_non_null(
 		strstr(printed(print_locks, "{\"targets\":[{\"pid\":7,\"name\":\"S\",\"state\":"
 					    "\"streaming\",\"collected\":false,\"locks\":[]}]}"),
@@ -254,7 +338,7 @@ static void threads_come_in_the_order_asked_for(void **state)
 		"{\"tid\":2,\"name\":\"mid\",\"state\":\"waiting\",\"wait\":0.1,\"waiting\":{\"kind\":"
 		"\"enter\",\"ns\":2e9,\"lock\":{\"class\":\"L\",\"id\":\"1\"},\"owner\":{\"tid\":3,"
 		"\"thread\":\"top\"}}},"
-		"{\"tid\":2147483650,\"virtual\":true,\"java_id\":55,\"name\":\"top\",\"state\":\"unknown\","
+		"{\"tid\":null,\"virtual_id\":55,\"virtual\":true,\"java_id\":55,\"name\":\"top\",\"state\":\"unknown\","
 		"\"wait\":0.9,\"last_lock\":{\"class\":\"M\",\"id\":\"2\"}}]}]}");
 	assert_non_null(strstr(out, "7 Shop: 3 threads, shares of the last 60 s\n"));
 	assert_non_null(strstr(out, "3 virtual threads: 3 waiting for Q (pool)\n"));
@@ -270,7 +354,11 @@ int main(void)
 		cmocka_unit_test_teardown(durations_are_short, forget),
 		cmocka_unit_test_teardown(a_wait_is_one_line, forget),
 		cmocka_unit_test_teardown(locks_are_a_table, forget),
+		cmocka_unit_test_teardown(locks_fit_80_columns, forget),
 		cmocka_unit_test_teardown(classes_of_locks_are_a_table, forget),
+		cmocka_unit_test_teardown(a_page_has_all_of_it_while_nobody_waits, forget),
+		cmocka_unit_test_teardown(threads_are_told_by_what_numbers_they_have, forget),
+		cmocka_unit_test_teardown(virtual_threads_are_part_of_the_graph, forget),
 		cmocka_unit_test_teardown(what_is_empty_says_why, forget),
 		cmocka_unit_test_teardown(the_graph_is_a_tree, forget),
 		cmocka_unit_test_teardown(a_drawing_has_no_markup_from_outside, forget),

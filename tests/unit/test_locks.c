@@ -40,13 +40,13 @@ static struct stream_lock entered(uint32_t tid, const char *class_name, uint32_t
 
 static void add(struct stream_lock w)
 {
-	locks_add(locks, &w, false, w.begin_ns + w.duration_ns);
+	locks_add(locks, NULL, &w, false, w.begin_ns + w.duration_ns);
 }
 
 static void add_open(struct stream_lock w, bool idle)
 {
 	w.flags |= WIRE_LOCK_OPEN;
-	locks_add(locks, &w, idle, w.begin_ns + w.duration_ns);
+	locks_add(locks, NULL, &w, idle, w.begin_ns + w.duration_ns);
 }
 
 static uint32_t n_open(void)
@@ -151,7 +151,7 @@ static void idle_waits_show_when_asked_for(void **state)
 	struct locks_rows r;
 
 	(void)state;
-	locks_add(locks, &w, true, t0 + S);
+	locks_add(locks, NULL, &w, true, t0 + S);
 	r = ask(t0 + S, 60 * S, false);
 	assert_int_equal(r.n, 0);
 	locks_rows_free(&r);
@@ -167,12 +167,12 @@ static void a_sum_of_idle_waits_counts_as_many_and_is_none_of_the_longest(void *
 	struct locks_rows r;
 
 	(void)state;
-	locks_add(locks, &w, true, t0 + S);
+	locks_add(locks, NULL, &w, true, t0 + S);
 	w.begin_ns += 10 * MS;
 	w.duration_ns = 900 * MS;
 	w.flags = WIRE_LOCK_SUM;
 	w.waits = 300;
-	locks_add(locks, &w, true, t0 + S);
+	locks_add(locks, NULL, &w, true, t0 + S);
 	r = ask(t0 + S, 60 * S, true);
 	assert_int_equal(r.n, 1);
 	assert_int_equal(r.rows[0].waits, 301);
@@ -362,6 +362,99 @@ static void the_end_of_an_older_wait_leaves_the_newer_one(void **state)
 	/* but a newer end tells that the older one is over too: its own was lost */
 	add(entered(5, "C", 3, t0 + 2 * S, 10 * MS));
 	assert_int_equal(n_open(), 0);
+}
+
+static void a_lock_whose_class_comes_later_is_one_row(void **state)
+{
+	struct locks_open *open;
+	struct locks_rows r;
+	uint32_t n;
+
+	(void)state;
+	add(entered(4, "", 0x77, t0, 10 * MS));
+	add_open(entered(5, "", 0x77, t0, 10 * MS), false);
+	assert_string_equal(locks_class_of(locks, 0x77), "");
+	add(entered(6, "org.shop.A", 0x77, t0 + 20 * MS, 10 * MS));
+	assert_string_equal(locks_class_of(locks, 0x77), "org.shop.A");
+	r = ask(t0 + S, 60 * S, false);
+	assert_int_equal(r.n, 1);
+	assert_string_equal(r.rows[0].class_name, "org.shop.A");
+	assert_int_equal(r.rows[0].waits, 2);
+	assert_int_equal(r.rows[0].open, 1);
+	locks_rows_free(&r);
+	assert_int_equal(locks_open(locks, t0 + S, &open, &n), 0);
+	assert_string_equal(open[0].class_name, "org.shop.A");
+	free(open);
+	/* one of another identity is not known by that */
+	add(entered(6, "", 0x78, t0 + 40 * MS, 10 * MS));
+	r = ask(t0 + S, 60 * S, false);
+	assert_int_equal(r.n, 2);
+	locks_rows_free(&r);
+}
+
+static void virtual_threads_without_a_name_share_their_times(void **state)
+{
+	struct locks_thread_rows r;
+
+	(void)state;
+	for (uint32_t i = 1; i <= 5000; i++) {
+		struct stream_lock w = entered(WIRE_VIRTUAL_TID + i, "A", 1, t0, MS);
+
+		add_open(w, false);
+		add(w);
+	}
+	assert_int_equal(locks_threads(locks, t0 + S, 60 * S, &r), 0);
+	assert_int_equal(r.n, 1);
+	assert_int_equal(r.rows[0].tid, WIRE_VIRTUAL_TID);
+	assert_int_equal(r.rows[0].wait_ns, 5000 * MS);
+	locks_thread_rows_free(&r);
+	assert_int_equal(n_open(), 0);
+}
+
+static void what_is_only_counted_is_of_the_span(void **state)
+{
+	struct locks_counts c = { .shorter = 100, .shorter_ns = 10 * MS, .idle = 7, .lost = 1 };
+	struct locks_rows r;
+
+	(void)state;
+	locks_count(locks, &c, t0);
+	c.shorter += 5;
+	c.idle += 2;
+	locks_count(locks, &c, t0 + 100 * S);
+	r = ask(t0 + 100 * S, 60 * S, false);
+	assert_int_equal(r.counts.shorter, 5);
+	assert_int_equal(r.counts.idle, 2);
+	assert_int_equal(r.counts.lost, 0);
+	locks_rows_free(&r);
+	r = ask(t0 + 100 * S, 600 * S, false);
+	assert_int_equal(r.counts.shorter, 105);
+	assert_int_equal(r.counts.shorter_ns, 10 * MS);
+	locks_rows_free(&r);
+	/* a new session counts from zero */
+	locks_session(locks);
+	c = (struct locks_counts){ .shorter = 3 };
+	locks_count(locks, &c, t0 + 101 * S);
+	r = ask(t0 + 101 * S, 60 * S, false);
+	assert_int_equal(r.counts.shorter, 8);
+	locks_rows_free(&r);
+}
+
+static void idle_waits_of_an_agent_that_does_not_count_them_are_those_it_told(void **state)
+{
+	struct stream_lock w = entered(1, "Queue", 7, t0, 100 * MS);
+	struct locks_counts c = { .idle = 20, .idle_ns = S };
+	struct locks_rows r;
+
+	(void)state;
+	locks_add(locks, NULL, &w, true, t0 + S);
+	r = ask(t0 + S, 60 * S, false);
+	assert_int_equal(r.counts.idle, 1);
+	assert_int_equal(r.counts.idle_ns, 100 * MS);
+	locks_rows_free(&r);
+	locks_count(locks, &c, t0 + S);
+	r = ask(t0 + S, 60 * S, false);
+	assert_int_equal(r.counts.idle, 20);
+	locks_rows_free(&r);
 }
 
 static void waits_of_threads_without_a_number_end_one_by_one(void **state)
@@ -612,11 +705,11 @@ static void times_of_another_clock_are_now(void **state)
 	struct locks_rows r;
 
 	(void)state;
-	locks_add(locks, &w, false, t0 + S);
+	locks_add(locks, NULL, &w, false, t0 + S);
 	w.begin_ns = UINT64_MAX - 5;
-	locks_add(locks, &w, false, t0 + S);
+	locks_add(locks, NULL, &w, false, t0 + S);
 	w.flags = WIRE_LOCK_OPEN;
-	locks_add(locks, &w, false, t0 + S);
+	locks_add(locks, NULL, &w, false, t0 + S);
 	r = ask(t0 + 2 * S, 60 * S, false);
 	assert_int_equal(r.rows[0].waits, 2);
 	assert_int_equal(r.rows[0].total_ns, 20 * MS + S + 10 * MS);
@@ -677,6 +770,10 @@ int main(void)
 		TEST(an_open_wait_ends_with_its_end),
 		TEST(a_closed_wait_is_no_event),
 		TEST(the_end_of_an_older_wait_leaves_the_newer_one),
+		TEST(a_lock_whose_class_comes_later_is_one_row),
+		TEST(virtual_threads_without_a_name_share_their_times),
+		TEST(what_is_only_counted_is_of_the_span),
+		TEST(idle_waits_of_an_agent_that_does_not_count_them_are_those_it_told),
 		TEST(waits_of_threads_without_a_number_end_one_by_one),
 		TEST(the_end_of_a_thread_or_session_ends_its_waits),
 		TEST(open_waits_are_bounded),

@@ -1,5 +1,6 @@
 /* Frames as an agent sends them, through the stream's decoder into the tables and the graph. */
 #include "tests/unit/unit.h"
+#include "daemon/core/mem.h"
 #include "daemon/locks/graph.h"
 
 #define S  1000000000ull
@@ -14,7 +15,7 @@ static uint8_t buf[WIRE_FRAME_MAX];
 static void on_lock(void *userdata, const struct stream_lock *l)
 {
 	(void)userdata;
-	locks_add(locks, l, false, now);
+	locks_add(locks, stream, l, false, now);
 }
 
 static void on_thread(void *userdata, const struct wire_thread *t, const char *name)
@@ -156,6 +157,93 @@ static void a_reset_keeps_what_waits(void **state)
 	assert_int_equal(waits, 1);
 }
 
+/* Nodes 1 to 4: Thread.run < Main.sell < Stock.take < Unsafe.park, and 5: Thread.run < Main.count. */
+static void send_stacks(void)
+{
+	static const char *const names[] = { "java/lang/Thread", "org/shop/Main", "org/shop/Stock",
+					     "jdk/internal/misc/Unsafe", "run", "sell", "take", "park", "count", "()V" };
+	static const struct wire_method methods[] = {
+		{ 1, 101, 105, 110, 0 }, { 2, 102, 106, 110, 0 }, { 3, 103, 107, 110, 0 },
+		{ 4, 104, 108, 110, 0 }, { 5, 102, 109, 110, 0 },
+	};
+	struct wire_writer w;
+
+	wire_begin(&w, buf, WIRE_STRING);
+	for (uint32_t i = 0; i < ARRAY_SIZE(names); i++)
+		assert_true(wire_put_string(&w, &(struct wire_string){ 101 + i, str(names[i]) }));
+	send(&w);
+	wire_begin(&w, buf, WIRE_METHOD);
+	for (uint32_t i = 0; i < ARRAY_SIZE(methods); i++)
+		assert_true(wire_put_method(&w, &methods[i]));
+	send(&w);
+	wire_begin(&w, buf, WIRE_NODE);
+	for (uint32_t i = 1; i <= 5; i++) {
+		struct wire_node n = { .id = i, .parent = i == 5 ? 1 : i - 1, .kind = WIRE_KIND_C2, .ref = i, .line = -1 };
+
+		assert_true(wire_put_node(&w, &n));
+	}
+	send(&w);
+}
+
+static void waiters_and_owners_are_at_methods_of_the_application(void **state)
+{
+	struct wire_lock wait = { .begin_ns = t0, .duration_ns = 50 * MS, .tid = 12, .wait = WIRE_WAIT_ENTER,
+				  .class_id = 1, .identity = 0x11, .owner_tid = 11, .node = 4 };
+	struct stream_sample sample = { .tid = 11, .mono_ns = t0 + 20 * MS, .node = 5, .weight_ns = MS };
+	struct wire_writer w;
+	struct locks_rows rows;
+
+	(void)state;
+	send_stacks();
+	now = t0 + 50 * MS;
+	locks_sample(locks, &sample, now);
+	sample.mono_ns += 40 * MS; /* after the wait: the one before counts */
+	sample.node = 1;
+	now += 10 * MS;
+	locks_sample(locks, &sample, now);
+	send_wait(wait);
+	assert_int_equal(locks_query(locks, now, 60 * S, false, LOCKS_BY_LOCK, &rows), 0);
+	assert_int_equal(rows.rows[0].n_waiting, 1);
+	assert_string_equal(rows.rows[0].waiting[0].frame, "org.shop.Stock.take");
+	assert_int_equal(rows.rows[0].waiting[0].node, 4);
+	assert_int_equal(rows.rows[0].waiting[0].ns, 50 * MS);
+	assert_int_equal(rows.rows[0].n_holding, 1);
+	assert_string_equal(rows.rows[0].holding[0].frame, "org.shop.Main.count");
+	locks_rows_free(&rows);
+	/* the method stays, the stack goes */
+	wire_begin(&w, buf, WIRE_RESET);
+	send(&w);
+	assert_int_equal(locks_query(locks, now, 60 * S, false, LOCKS_BY_LOCK, &rows), 0);
+	assert_string_equal(rows.rows[0].waiting[0].frame, "org.shop.Stock.take");
+	assert_int_equal(rows.rows[0].waiting[0].node, 0);
+	locks_rows_free(&rows);
+}
+
+static void owner_that_was_not_seen_is_where_it_waited_for_the_lock(void **state)
+{
+	struct wire_lock wait = { .begin_ns = t0, .duration_ns = 50 * MS, .tid = 11, .wait = WIRE_WAIT_ENTER,
+				  .class_id = 1, .identity = 0x11, .node = 2 };
+	struct locks_rows rows;
+
+	(void)state;
+	send_stacks();
+	now = t0 + S;
+	send_wait(wait);
+	wait = (struct wire_lock){ .begin_ns = t0 + 100 * MS, .duration_ns = 50 * MS, .tid = 12,
+				   .wait = WIRE_WAIT_ENTER, .class_id = 1, .identity = 0x11, .owner_tid = 11, .node = 1 };
+	send_wait(wait);
+	wait.identity = 0x12; /* of another lock that says nothing */
+	send_wait(wait);
+	assert_int_equal(locks_query(locks, now, 60 * S, false, LOCKS_BY_LOCK, &rows), 0);
+	assert_int_equal(rows.n, 2);
+	assert_int_equal(rows.rows[0].identity, 0x11);
+	assert_string_equal(rows.rows[0].holding[0].frame, "org.shop.Main.sell");
+	/* with nobody else's on it the JDK's own, from the leaf on */
+	assert_string_equal(rows.rows[0].waiting[1].frame, "java.lang.Thread.run");
+	assert_int_equal(rows.rows[1].n_holding, 0);
+	locks_rows_free(&rows);
+}
+
 static void the_end_of_a_thread_ends_its_wait(void **state)
 {
 	struct wire_thread gone = { .tid = 12, .flags = WIRE_THREAD_ENDED };
@@ -178,6 +266,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(two_open_waits_are_a_deadlock_until_one_ends, begin, end),
 		cmocka_unit_test_setup_teardown(a_reset_keeps_what_waits, begin, end),
+		cmocka_unit_test_setup_teardown(waiters_and_owners_are_at_methods_of_the_application, begin, end),
+		cmocka_unit_test_setup_teardown(owner_that_was_not_seen_is_where_it_waited_for_the_lock, begin, end),
 		cmocka_unit_test_setup_teardown(the_end_of_a_thread_ends_its_wait, begin, end),
 	};
 

@@ -1,0 +1,118 @@
+/*
+ * See locks_priv.h: where in the application threads waited for a lock, and where its owner was. A
+ * stack comes down to one method, the first from the leaf on that is not the JDK's; with it the
+ * stack of its longest wait is kept, as long as the stream's nodes mean the same.
+ */
+#include "daemon/locks/locks_priv.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define DEPTH_MAX 256 /* frames from the leaf; below them it is all the JDK's */
+#define NAME_MAX  512
+
+static bool is_of_the_jdk(const char *class_name)
+{
+	static const char *const prefixes[] = { "java.", "jdk.", "sun." };
+
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		if (strncmp(class_name, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return false;
+}
+
+static void put_name(const struct stream_frame *f, char *buf)
+{
+	snprintf(buf, NAME_MAX, "%s.%s", f->class_name, f->method);
+}
+
+/* "org.shop.Main.sell"; the JDK's own where there is nobody else's; "" = no Java. */
+static void application_frame(const struct stream *s, uint32_t node, char *buf)
+{
+	struct stream_frame f;
+	uint32_t parent;
+
+	buf[0] = '\0';
+	for (int i = 0; i < DEPTH_MAX && stream_node(s, node, &f, &parent); i++, node = parent) {
+		if (!wire_kind_is_method(f.kind) || !f.class_name[0])
+			continue;
+		if (!is_of_the_jdk(f.class_name)) {
+			put_name(&f, buf);
+			return;
+		}
+		if (!buf[0])
+			put_name(&f, buf);
+	}
+}
+
+uint32_t places_frame(struct places *p, const struct stream *s, uint32_t node)
+{
+	uint32_t at = node % PLACES_CACHE;
+	char name[NAME_MAX];
+
+	if (!node || !s)
+		return 0;
+	if (p->cache[at].node != node) {
+		application_frame(s, node, name);
+		p->cache[at].frame = classes_number(&p->names, name);
+		p->cache[at].node = node;
+	}
+	return p->cache[at].frame;
+}
+
+const char *places_name(const struct places *p, uint32_t frame)
+{
+	return frame == CLASSES_OTHER ? "[other methods]" : classes_name(&p->names, frame);
+}
+
+void places_forget_nodes(struct places *p)
+{
+	memset(p->cache, 0, sizeof(p->cache));
+}
+
+void places_deinit(struct places *p)
+{
+	classes_deinit(&p->names);
+}
+
+/* ---- of one row ---- */
+
+static uint32_t add_us(uint32_t a, uint32_t b)
+{
+	return a > UINT32_MAX - b ? UINT32_MAX : a + b;
+}
+
+void place_set_add(struct place_set *s, const struct place *p)
+{
+	struct place *least = s->places;
+
+	if (!p->frame)
+		return;
+	for (struct place *q = s->places; q < s->places + LOCKS_PLACES; q++) {
+		if (q->frame == p->frame) {
+			q->us = add_us(q->us, p->us);
+			if (p->node && (!q->node || p->longest_us > q->longest_us)) {
+				q->node = p->node;
+				q->longest_us = p->longest_us;
+			}
+			return;
+		}
+		if (q->us < least->us)
+			least = q;
+	}
+	/* as of threads: the more important one stays */
+	if (!least->frame || least->us < p->us)
+		*least = *p;
+}
+
+void place_set_join(struct place_set *to, const struct place_set *from)
+{
+	for (uint32_t i = 0; i < LOCKS_PLACES; i++)
+		place_set_add(to, &from->places[i]);
+}
+
+void place_set_forget_nodes(struct place_set *s)
+{
+	for (uint32_t i = 0; i < LOCKS_PLACES; i++)
+		s->places[i].node = s->places[i].longest_us = 0;
+}
