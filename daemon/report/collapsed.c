@@ -25,19 +25,30 @@ static void put_name(struct text_out *t, const char *name)
 }
 
 /* Whose stack it is, where that is to be told. */
+const char *thread_number(const struct profile_thread *t, char buf[THREAD_NUMBER_MAX])
+{
+	buf[0] = '\0';
+	if (t->tid < WIRE_VIRTUAL_TID)
+		snprintf(buf, THREAD_NUMBER_MAX, " tid=%u", t->tid);
+	else if (t->tid > WIRE_VIRTUAL_TID)
+		snprintf(buf, THREAD_NUMBER_MAX, " virtual #%u", t->tid - WIRE_VIRTUAL_TID);
+	return buf;
+}
+
 static void put_owner(struct text_out *t, const struct profile *p, const struct profile_row *r,
 		      const struct report_options *o, bool several)
 {
 	const struct profile_thread *thread = &p->threads[r->thread];
 	const struct profile_process *q = &p->processes[thread->process];
-	char name[1024];
+	char name[1024], number[THREAD_NUMBER_MAX];
 
 	if (several) {
 		snprintf(name, sizeof(name), "[%s pid=%u]", p->strings[q->name], q->pid);
 		put_name(t, name);
 	}
 	if (o->threads) {
-		snprintf(name, sizeof(name), "[%s tid=%u]", p->strings[thread->name], thread->tid);
+		snprintf(name, sizeof(name), "[%s%s]", p->strings[thread->name],
+			 thread_number(thread, number));
 		if (t->len)
 			text_put(t, ";");
 		put_name(t, name);

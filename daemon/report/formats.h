@@ -15,5 +15,8 @@ void write_jfr(struct text_out *t, const struct profile *p, const struct report_
 int write_pprof(const struct profile *p, const struct report_options *o, char **ret,
 		size_t *ret_len);
 
+#define THREAD_NUMBER_MAX 24
+/* What is behind a thread's name: " tid=4711", " virtual #53"; "" of all that have no name. */
+const char *thread_number(const struct profile_thread *t, char buf[THREAD_NUMBER_MAX]);
 /* "4711 org.shop.Main (shop/cart)", several joined, or what the options say. */
 void report_title(const struct profile *p, const struct report_options *o, char *buf, size_t size);

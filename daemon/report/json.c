@@ -77,6 +77,18 @@ static void put_head(struct text_out *t, const struct profile *p, const struct r
 	put_losses(t, &p->books, event);
 }
 
+/* Up to its name. A virtual thread has an id, and all those without a name not even that. */
+static void put_thread_number(struct text_out *t, const char *comma, const struct profile_thread *of)
+{
+	text_printf(t, "%s{\"process\":%u,", comma, of->process);
+	if (of->tid < WIRE_VIRTUAL_TID)
+		text_printf(t, "\"tid\":%u,\"name\":", of->tid);
+	else if (of->tid > WIRE_VIRTUAL_TID)
+		text_printf(t, "\"tid\":null,\"virtual_id\":%u,\"name\":", of->tid - WIRE_VIRTUAL_TID);
+	else
+		text_put(t, "\"tid\":null,\"virtual_id\":null,\"name\":");
+}
+
 static void put_owners(struct text_out *t, const struct profile *p, enum wire_event event)
 {
 	text_put(t, ",\"processes\":[");
@@ -101,8 +113,7 @@ static void put_owners(struct text_out *t, const struct profile *p, enum wire_ev
 	}
 	text_put(t, "],\"threads\":[");
 	for (uint32_t i = 0; i < p->n_threads; i++) {
-		text_printf(t, "%s{\"process\":%u,\"tid\":%u,\"name\":", i ? "," : "",
-			    p->threads[i].process, p->threads[i].tid);
+		put_thread_number(t, i ? "," : "", &p->threads[i]);
 		text_json(t, p->strings[p->threads[i].name]);
 		text_put(t, "}");
 	}

@@ -66,13 +66,13 @@ static void put_trace(struct text_out *t, const struct profile *p, const struct 
 {
 	const struct report_event *e = &report_events[r->event];
 	const struct profile_thread *thread = &p->threads[r->thread];
-	char name[512];
+	char name[512], number[THREAD_NUMBER_MAX];
 	int lines = 0;
 
-	text_printf(t, "\n%.3f %s, %.2f%%, %llu %.*s, thread \"%s\" tid=%u\n",
+	text_printf(t, "\n%.3f %s, %.2f%%, %llu %.*s, thread \"%s\"%s\n",
 		    (double)r->weight / e->large_size, e->large, percent(r->weight, total),
 		    (unsigned long long)r->samples, (int)strlen(e->samples) - (r->samples == 1),
-		    e->samples, p->strings[thread->name], thread->tid);
+		    e->samples, p->strings[thread->name], thread_number(thread, number));
 	for (uint32_t node = r->node; node; node = p->nodes[node].parent) {
 		const struct profile_frame *f = &p->frames[p->nodes[node].frame];
 

@@ -6,6 +6,8 @@
 #include <time.h>
 #include "daemon/core/clock.h"
 #include "daemon/report/patterns.h"
+#include "daemon/core/mem.h"
+#include "daemon/report/formats.h"
 #include "daemon/report/report.h"
 #include "proto/wire.h"
 
@@ -48,6 +50,24 @@ static char *written(enum report_format format, bool threads, size_t *len)
 	assert_int_equal(report_write(p, format, &o, &out, len), 0);
 	profile_free(p);
 	return out;
+}
+
+static void virtual_threads_have_ids_and_no_tid(void **state)
+{
+	static const struct {
+		uint32_t tid;
+		const char *words;
+	} threads[] = {
+		{ 8, " tid=8" }, { WIRE_VIRTUAL_TID + 53, " virtual #53" }, { WIRE_VIRTUAL_TID, "" }
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
+		const struct profile_thread t = { .tid = threads[i].tid };
+		char number[THREAD_NUMBER_MAX];
+
+		assert_string_equal(thread_number(&t, number), threads[i].words);
+	}
 }
 
 static void collapsed_is_root_first_with_the_weight_last(void **state)
@@ -475,6 +495,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(collapsed_is_root_first_with_the_weight_last),
+		cmocka_unit_test(virtual_threads_have_ids_and_no_tid),
 		cmocka_unit_test(patterns_choose_stacks_and_what_they_leave_out_is_said),
 		cmocka_unit_test(a_wrong_pattern_is_said_with_the_place),
 		cmocka_unit_test(reversed_stacks_begin_with_the_leaf),
