@@ -6,15 +6,31 @@
 
 #include <errno.h>
 #include <string.h>
+#include "daemon/discovery/proc.h"
+
+struct names {
+	struct symbols *symbols;
+	int pid; /* 0 = of several processes */
+};
 
 static const char *lookup(void *userdata, const char *module, uint64_t offset)
 {
-	return symbols_lookup(userdata, 0, module, offset);
+	const struct names *n = userdata;
+	const char *name = n->pid ? symbols_lookup(n->symbols, n->pid, module, offset) : NULL;
+
+	return name ? name : symbols_lookup(n->symbols, 0, module, offset);
 }
 
+/* Containers have other files at the same paths: which ones is known of a process that lives. Of
+ * several, and of one that is gone, only what all files at a path agree on. */
 void host_symbolize(struct host *h, struct profile *p)
 {
-	profile_symbolize(p, lookup, h->symbols);
+	struct names names = { .symbols = h->symbols };
+
+	if (p->n_processes == 1 &&
+	    proc_lives((pid_t)p->processes[0].pid, p->processes[0].start_time))
+		names.pid = (int)p->processes[0].pid;
+	profile_symbolize(p, lookup, &names);
 }
 
 /* ---- windows to the store -------------------------------------------------------------------- */

@@ -53,6 +53,8 @@ struct live *host_live(struct host *h);
 struct store *host_store(struct host *h); /* NULL when not persisting */
 struct worker *host_worker(struct host *h);
 struct symbols *host_symbols(struct host *h);
+/* Names of the native frames that have none yet, as far as files are known. */
+void host_symbolize(struct host *h, struct profile *p);
 struct discovery *host_discovery(struct host *h); /* NULL when not discovering */
 uint64_t host_start_mono_ns(struct host *h);
 /* CPU time that the process of @t used while it was sampled, as the kernel says; 0 = unknown. */

@@ -64,7 +64,6 @@ struct kernel_stacks *host_stacks_of(void *userdata, pid_t pid);
  * the window is dropped and counted. */
 void host_on_window(void *userdata, const struct profile *window);
 /* Names to native frames, as far as they are known now; others are asked for. */
-void host_symbolize(struct host *h, struct profile *p);
 
 /* process_cpu.c: what @t, which is sampled, used since the last call goes to the live end; and that
  * it is sampled no longer */

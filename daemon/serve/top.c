@@ -6,11 +6,6 @@
 
 #define ROWS_MAX 60
 
-static const char *lookup(void *userdata, const char *module, uint64_t offset)
-{
-	return symbols_lookup(userdata, 0, module, offset);
-}
-
 static uint64_t weight_of(const struct profile *p, uint32_t process)
 {
 	uint64_t sum = 0;
@@ -137,7 +132,7 @@ enum MHD_Result serve_top(struct request *r)
 	if (profile_new(&p) < 0 ||
 	    live_query(host_live(r->serve->host), now - window, now, &filter, p) < 0)
 		return answer_error(r, 503, "no memory");
-	profile_symbolize(p, lookup, host_symbols(r->serve->host));
+	host_symbolize(r->serve->host, p);
 	o = methods_json(p, UINT32_MAX, event, order);
 	cJSON_AddStringToObject(o, "sort", order == REPORT_BY_SELF ? "self" : "total");
 	cJSON_AddStringToObject(o, "event", wire_event_names[event]);

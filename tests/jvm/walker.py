@@ -247,7 +247,7 @@ def check_yields(run, label):
             wrong += bad
             if bad and wrong == 1:
                 print("     e.g.", m.group(0), frames)
-    check(seen > enough and wrong <= max(2, 0.0005 * seen) and unread <= max(3, 0.0005 * len(run.samples)),
+    check(seen > enough and wrong <= max(2, 0.0005 * seen) and unread <= max(5, 0.001 * len(run.samples)),
           "%s: of %d that yield %d lack frames; %d of %d say so" % (label, seen, wrong, unread, len(run.samples)))
 
 
