@@ -215,10 +215,10 @@ static void virtual_threads_are_part_of_the_graph(void **state)
 			"{\"tid\":null,\"virtual_id\":7,\"thread\":\"virtual #7\",\"kind\":\"enter\",\"waiting_ns\":2e9,"
 			"\"lock\":{\"class\":\"L\",\"id\":\"1\"},\"owner\":{\"tid\":null,\"virtual_id\":8,\"thread\":\"virtual #8\"}},"
 			"{\"tid\":null,\"virtual_id\":8,\"thread\":\"virtual #8\",\"kind\":\"enter\",\"waiting_ns\":2e9,"
-			"\"lock\":{\"class\":\"L\",\"id\":\"2\"},\"owner\":{\"tid\":7,\"thread\":\"hog\"}}],"
-			"\"blockers\":[{\"tid\":7,\"thread\":\"hog\",\"behind\":2}]}}]}"),
+			"\"lock\":{\"class\":\"L\",\"id\":\"2\"},\"owner\":{\"tid\":8,\"thread\":\"hog\"}}],"
+			"\"blockers\":[{\"tid\":8,\"thread\":\"hog\",\"behind\":2}]}}]}"),
 		"7 Shop: 2 threads wait long\n"
-		"\"hog\" (7) keeps 2 threads waiting\n"
+		"\"hog\" (8) keeps 2 threads waiting\n"
 		"  virtual #8: enter of L@2 for 2s\n"
 		"    virtual #7: enter of L@1 for 2s\n");
 }
