@@ -6,8 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include "daemon/core/clock.h"
 
-#define NO_STACK "[no stack]"
+#define NO_STACK  "[no stack]"
+#define FORGET_NS (200 * NS_PER_MS)
 
 /* ---- what may be asked for ------------------------------------------------------------------- */
 
@@ -54,18 +57,18 @@ static uint64_t bound_at(const char *s)
 }
 
 /* "(a{9}){9}" is 81 times a */
-static bool repeats_too_often(const char *pattern)
+static bool has_too_many_places(const char *pattern)
 {
-	uint64_t product = 1;
+	uint64_t places = strlen(pattern);
 
-	for (const char *s = pattern; *s && product <= PATTERN_REPEATS_MAX; s++) {
+	for (const char *s = pattern; *s && places <= PATTERN_PLACES_MAX; s++) {
 		uint64_t n = *s == '{' ? bound_at(s) : 1;
 
-		product *= n > PATTERN_REPEATS_MAX ? PATTERN_REPEATS_MAX + 1 : n;
+		places *= n > PATTERN_PLACES_MAX ? PATTERN_PLACES_MAX + 1 : n;
 		if (*s == '\\' && s[1])
 			s++;
 	}
-	return product > PATTERN_REPEATS_MAX;
+	return places > PATTERN_PLACES_MAX;
 }
 
 static bool refuse(char *why, size_t why_size, const char *pattern, const char *what)
@@ -86,8 +89,8 @@ bool report_pattern_is_fine(const char *pattern, char *why, size_t why_size)
 		return refuse(why, why_size, pattern, "... is longer than 256 bytes");
 	if (has_back_reference(pattern))
 		return refuse(why, why_size, pattern, "has a back-reference, which is not allowed");
-	if (repeats_too_often(pattern))
-		return refuse(why, why_size, pattern, "repeats something more than 1000 times");
+	if (has_too_many_places(pattern))
+		return refuse(why, why_size, pattern, "repeats too much, too often");
 	r = compile(pattern, &regex);
 	if (r == 0) {
 		regfree(&regex);
@@ -101,21 +104,55 @@ bool report_pattern_is_fine(const char *pattern, char *why, size_t why_size)
 
 /* ---- which rows ------------------------------------------------------------------------------ */
 
-/* Frames print alike far more often than not, but a name is made once a frame only. */
+struct matcher {
+	const char *pattern;
+	regex_t regex;
+	uint64_t begin_ns, compiled_ns; /* CPU time of this thread */
+};
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t = { 0, 0 };
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* What the matcher has learnt of names grows with them: after a while it begins anew. 0 or -errno. */
+static int match(struct matcher *m, const char *name, bool *ret)
+{
+	uint64_t now = cpu_ns();
+
+	if (now - m->begin_ns > PATTERN_CPU_NS)
+		return -ETIME;
+	if (now - m->compiled_ns > FORGET_NS) {
+		regfree(&m->regex);
+		if (compile(m->pattern, &m->regex) != 0)
+			return -ENOMEM; /* regfree() of it does no harm */
+		m->compiled_ns = now;
+	}
+	*ret = regexec(&m->regex, name, 0, NULL, 0) == 0;
+	return 0;
+}
+
+/* [n_frames] is for what has no stack. */
 static int match_frames(const struct profile *p, const char *pattern, bool *ret)
 {
+	struct matcher m = { .pattern = pattern, .begin_ns = cpu_ns() };
 	char why[300], name[1024];
-	regex_t regex;
+	int r = 0;
 
-	if (!report_pattern_is_fine(pattern, why, sizeof(why)) || compile(pattern, &regex) != 0)
+	if (!report_pattern_is_fine(pattern, why, sizeof(why)) || compile(pattern, &m.regex) != 0)
 		return -EINVAL;
-	for (uint32_t i = 0; i < p->n_frames; i++) {
+	m.compiled_ns = m.begin_ns;
+	for (uint32_t i = 0; r == 0 && i < p->n_frames; i++) {
 		report_frame_name(p, &p->frames[i], name, sizeof(name));
-		ret[i] = regexec(&regex, name, 0, NULL, 0) == 0;
+		r = match(&m, name, &ret[i]);
 	}
-	ret[p->n_frames] = regexec(&regex, NO_STACK, 0, NULL, 0) == 0;
-	regfree(&regex);
-	return 0;
+	if (r == 0)
+		r = match(&m, NO_STACK, &ret[p->n_frames]);
+	regfree(&m.regex);
+	return r;
 }
 
 /* Does the stack that ends in a node have such a frame? Parents come first. [0]: no stack. */

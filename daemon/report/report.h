@@ -33,7 +33,8 @@ struct report_options {
 bool report_takes(enum report_format format, unsigned events, char *why, size_t why_size);
 /* Can it be leaf first? */
 bool report_reverses(enum report_format format, char *why, size_t why_size);
-/* malloc'ed bytes (NUL-terminated for text) in @ret. 0 or -errno; -EINVAL: a pattern is wrong. */
+/* malloc'ed bytes (NUL-terminated for text) in @ret. 0 or -errno; -EINVAL: a pattern is wrong,
+ * -ETIME: it takes too long. */
 int report_write(const struct profile *p, enum report_format format,
 		 const struct report_options *options, char **ret, size_t *ret_len);
 /* Of what the options ask for: samples in it, and how many were lost on the way. */

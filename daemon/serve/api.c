@@ -69,14 +69,18 @@ static void run_render(void *userdata)
 	struct rendering *x = userdata;
 
 	x->error = report_write(x->profile, x->format, &x->options, &x->out, &x->len);
-	x->samples = report_samples(x->profile, &x->options);
+	if (x->error == 0)
+		x->samples = report_samples(x->profile, &x->options);
 }
 
 static void done_render(void *userdata)
 {
 	struct rendering *x = userdata;
 
-	if (x->error < 0)
+	if (x->error == -ETIME)
+		(void)answer_error(x->request, 400,
+				   "this pattern takes too long for the names of these frames");
+	else if (x->error < 0)
 		(void)answer_error(x->request, 500, "the report could not be written: %s",
 				   strerror(-x->error));
 	else

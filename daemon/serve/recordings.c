@@ -241,6 +241,8 @@ static enum MHD_Result result(struct request *r, const struct recording_entry *e
 	if (options.events & ~e->events)
 		return answer_error(r, 400, "the recording is of %s only",
 				    report_events_list(e->events, recorded, sizeof(recorded)));
+	if (options.include || options.exclude) /* written in the loop, which waits for nobody */
+		return answer_error(r, 400, "include and exclude are for /v1/profile");
 	if (!e->profile)
 		return answer_error(r, 409, "the recording is still running");
 	if (report_write(e->profile, format, &options, &out, &len) < 0)
