@@ -39,6 +39,7 @@ addEventListener("load", () => {
   const method7 = "org.shop.Class7.";
   type($("include"), "Class7");
   seen.include = root.total; seen.include_all = all;
+  seen.in_view = $("focus").textContent; seen.file_facts = $("facts").textContent;
   type($("include"), "[");
   seen.bad_include = $("bad").textContent; seen.include_kept = root.total;
   type($("include"), "");
@@ -129,6 +130,10 @@ def check(seen, jvms):
         assert any(text.startswith(kind) for text in seen["legend"]), (kind, seen["legend"])
     assert 99.9 < sum(float(text.rsplit(" ", 1)[1][:-1]) for text in seen["legend"][:-1]) < 100.1, seen["legend"]
     assert seen["include"] == seen["include_all"] == seen["include_kept"] >= 1_000_000_000, seen
+    share = "In view: %.3f s, %d samples, %.2f%% of the file" % (
+        seen["include"] / 1e9, seen["include"] / 1e7, 25e-9 * seen["include"])
+    assert seen["in_view"] == (share if seen["include"] < seen["total"] else ""), (seen["in_view"], share)
+    assert seen["file_facts"] == seen["facts"], "the file's books are not the view's"
     assert seen["bad_include"].startswith("Only stacks with: Invalid regular expression"), seen["bad_include"]
     assert seen["exclude"] == seen["total"] - seen["include"] and seen["exclude_none"] == seen["total"] and not seen["exclude_bad"], seen
     assert seen["reversed"] and seen["reversed_total"] == seen["selfs"] == seen["total"] and sum(seen["self7"]) == 1_000_000_000, seen
