@@ -19,9 +19,9 @@ class Terminal:
         self.master, slave = pty.openpty()
         self.bytes = b""
         self.size(rows, columns)
+        self.before = termios.tcgetattr(slave)
         self.process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
                                         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-        self.before = termios.tcgetattr(slave)
         os.close(slave)
 
     def type(self, keys):
