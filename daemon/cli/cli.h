@@ -112,7 +112,8 @@ void table_below(struct table *t, const char *fmt, ...) __attribute__((format(pr
 void table_note(struct table *t, const char *text, size_t width);
 void table_print(FILE *to, const struct table *t, size_t width);
 void table_free(struct table *t);
-size_t terminal_width(void); /* of stdout, at least 80; 4096 when it is none: then nothing is cut */
+#define WIDTH_ANY 4096 /* a file or a program reads it: nothing is cut */
+size_t terminal_width(void); /* of stdout, at least 80; WIDTH_ANY when it is none */
 
 /* ---- screen.c: output that is written over and over, and keys ------------------------------- */
 

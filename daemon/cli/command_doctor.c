@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,6 +183,8 @@ static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
 		    strcmp(state, "injecting") == 0;
 	char text[1600], again[80] = "", collected[1024];
 
+	if (!t && kill(pid, 0) < 0 && errno == ESRCH)
+		return; /* the check of the process says it */
 	if (d->denied) {
 		snprintf(text, sizeof(text),
 			 "permission denied: you may not use the socket of kindlingd, %.200s",

@@ -1,5 +1,6 @@
 /* kindling status: one row per JVM. */
 #include <getopt.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,7 +186,31 @@ static void put_profilers(struct table *table, const cJSON *t, size_t width)
 		table_note(table, text, width);
 }
 
-static void put_target(struct table *table, const cJSON *t, size_t width)
+/* Are both out for the same reason? */
+static bool is_alike(const cJSON *a, const cJSON *b)
+{
+	return b && *json_text_of(a, "reason") &&
+	       strcmp(json_text_of(a, "reason"), json_text_of(b, "reason")) == 0 &&
+	       strcmp(json_text_of(a, "state"), json_text_of(b, "state")) == 0;
+}
+
+#define SAID_BELOW UINT_MAX
+
+/* @alike: rows before this one that have the same reason and do not say it; SAID_BELOW = the next
+ * row has it too. */
+static void put_reason(struct table *table, const cJSON *t, size_t width, unsigned alike)
+{
+	const char *reason = json_text_of(t, "reason");
+	char text[CELL_MAX];
+
+	if (!*reason || alike == SAID_BELOW || strcmp(json_text_of(t, "state"), "streaming") == 0)
+		return;
+	if (alike)
+		snprintf(text, sizeof(text), "these %u: %s", alike + 1, reason);
+	table_note(table, alike ? text : reason, width);
+}
+
+static void put_target(struct table *table, const cJSON *t, size_t width, unsigned alike)
 {
 	char(*row)[CELL_MAX] = table_row(table);
 
@@ -200,8 +225,7 @@ static void put_target(struct table *table, const cJSON *t, size_t width)
 	put_events(t, row[EVENTS]);
 	put_books(t, row);
 	put_agent(t, row);
-	if (*json_text_of(t, "reason") && strcmp(json_text_of(t, "state"), "streaming") != 0)
-		table_note(table, json_text_of(t, "reason"), width);
+	put_reason(table, t, width, alike);
 	if (is_gone(t))
 		return;
 	if (*json_text_of(t, "note"))
@@ -317,12 +341,16 @@ static void print_table(FILE *to, const cJSON *status, size_t width)
 	struct table table = { .columns = columns,
 			       .n_columns = COLUMN_COUNT,
 			       .leave_out = order };
+	unsigned alike = 0;
 	bool on_host = true;
 	const cJSON *t;
 
 	cJSON_ArrayForEach(t, json_get(status, "targets"))
 	{
-		put_target(&table, t, width);
+		bool goes_on = width < WIDTH_ANY && is_alike(t, t->next);
+
+		put_target(&table, t, width, goes_on ? SAID_BELOW : alike);
+		alike = goes_on ? alike + 1 : 0;
 		on_host = on_host && !*json_text_of(t, "container_id") && !*json_text_of(t, "pod");
 	}
 	memcpy(order, leave_out, sizeof(order));

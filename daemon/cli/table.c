@@ -10,7 +10,6 @@
 #include <unistd.h>
 #include "daemon/cli/cli.h"
 
-#define WIDTH_NONE 4096 /* a file or a program reads it: nothing is cut */
 #define WIDTH_ODD  120 /* a terminal that does not know */
 #define WIDTH_MIN  80
 
@@ -21,7 +20,7 @@ size_t terminal_width(void)
 	struct winsize size;
 
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
-		return WIDTH_NONE;
+		return WIDTH_ANY;
 	if (size.ws_col == 0)
 		return WIDTH_ODD;
 	return size.ws_col < WIDTH_MIN ? WIDTH_MIN : size.ws_col;

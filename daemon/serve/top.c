@@ -123,7 +123,7 @@ enum MHD_Result serve_top(struct request *r)
 	filter.events = 1u << event;
 	filter.no_idle = !argument(r, "idle") || strcmp(argument(r, "idle"), "0") == 0;
 	if (word && (!parse_duration(word, &window) || window > 20 * NS_PER_S))
-		return answer_error(r, 400, "the seconds must be from 1 to 20");
+		return answer_error(r, 400, "top looks back from 1 to 20 seconds");
 	if (api_select(r, &selected) < 0)
 		return MHD_YES;
 	filter.pids = selected.pids;

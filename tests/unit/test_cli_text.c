@@ -296,6 +296,34 @@ static void an_agent_costs_what_it_costs_now_and_nothing_after_the_end(void **st
 	assert_non_null(strstr(text, "0 of 0 JVMs streaming; 1 has ended\n"));
 }
 
+#define OUT(pid, reason) \
+	"{\"pid\":" pid ",\"state\":\"excluded\",\"name\":\"app\",\"reason\":\"" reason "\"}"
+
+static unsigned count_of(const char *text, const char *what)
+{
+	unsigned n = 0;
+
+	for (; (text = strstr(text, what)); text++)
+		n++;
+	return n;
+}
+
+static void a_reason_that_many_share_is_said_once_on_a_screen(void **state)
+{
+	static const char many[] = "{\"targets\":[" OUT("1", "no rule") "," OUT("2", "no rule") ","
+		OUT("3", "no rule") "," OUT("4", "another") "]}";
+	const char *text;
+
+	(void)state;
+	status_width = 80;
+	text = printed(print_status_in, many);
+	assert_int_equal(count_of(text, "no rule"), 1);
+	assert_non_null(strstr(text, "these 3: no rule\n"));
+	assert_non_null(strstr(text, "        another\n"));
+	status_width = WIDTH_ANY;
+	assert_int_equal(count_of(printed(print_status_in, many), "no rule"), 3); /* grep finds it */
+}
+
 static void print_narrow_label(FILE *to, const void *text)
 {
 	print_labelled(to, "  ok ", text, 5, 30);
@@ -361,6 +389,7 @@ int main(void)
 		cmocka_unit_test(status_fits_eighty_columns_and_shows_all_on_a_wider_screen),
 		cmocka_unit_test(status_of_jvms_on_the_host_needs_no_container),
 		cmocka_unit_test(an_agent_costs_what_it_costs_now_and_nothing_after_the_end),
+		cmocka_unit_test(a_reason_that_many_share_is_said_once_on_a_screen),
 		cmocka_unit_test(a_sentence_goes_on_below_its_beginning),
 		cmocka_unit_test(a_recording_is_one_file_or_one_an_event),
 	};
