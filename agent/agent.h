@@ -40,6 +40,12 @@ struct books {
 	uint64_t handler_time[WIRE_TIME_COUNT]; /* of those that are timed */
 };
 
+enum writer_idle {
+	WRITER_WORKS, /* it looks into the ring before it waits */
+	WRITER_IDLE, /* whatever comes wakes it */
+	WRITER_RESTS, /* CPU samples wait until it has rested: rest.h */
+};
+
 struct agent {
 	JavaVM *vm;
 	JNIEnv *env; /* of the agent's thread */
@@ -47,7 +53,7 @@ struct agent {
 	uint64_t housekeeping_ns; /* of its thread's CPU time, whatever the interval is */
 	struct ring ring;
 	int wake_fd; /* eventfd: a handler wakes the idle writer */
-	uint32_t writer_idle; /* 1 = the writer waits for wake_fd */
+	uint32_t writer_idle; /* enum writer_idle: does the writer wait for wake_fd? */
 	char library[PATH_BYTES]; /* path this library was loaded from */
 };
 

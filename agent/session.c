@@ -2,7 +2,7 @@
  * See session.h.
  *
  *   WAITING   no session: sleeps until START comes on `control`; nothing is sampled
- *   RUNNING   engine on; wakes every 10 ms while samples come, once a second when idle
+ *   RUNNING   engine on; rest.h says when it wakes
  *   PAUSED    STOP came, or something is missing and a FAULT said so: connected, engine off
  *
  * A session ends when its reader is gone (POLLERR on `events`), when the pipe stays full for 10 s
@@ -29,6 +29,7 @@
 #include "agent/jni_names.h"
 #include "agent/ledger.h"
 #include "agent/libjvm.h"
+#include "agent/rest.h"
 #include "agent/thread_states.h"
 #include "agent/threads.h"
 #include "agent/writer.h"
@@ -37,11 +38,19 @@
 #define HURRY_NS     (NS_PER_S / 4)
 #define SCAN_NS	     (2 * NS_PER_S)
 #define SCAN_SHARE   200 /* a scan may cost 1/200 of the time between two */
+#define SCAN_CPU_NS  (20 * NS_PER_MS) /* of the process: less is not worth one ... */
 #define NAMES_NS     (5 * NS_PER_S)
+#define NAMES_CPU_NS (50 * NS_PER_MS)
+#define LATE_NS	     (30 * NS_PER_S) /* ... for so long */
 #define LEASE_NS     (10 * NS_PER_S)
 #define INSIST_TIMES 50 /* batches to wait for room for a frame that the session hangs on */
 
 enum session_state { WAITING, RUNNING, PAUSED };
+
+/* What is done again once enough time has passed and the process has used enough CPU time. */
+struct turn {
+	uint64_t next_ns, late_ns, cpu_ns;
+};
 
 static struct {
 	enum session_state state;
@@ -54,7 +63,8 @@ static struct {
 	bool stuck; /* a handler hangs: its memory is never given back */
 	bool ledger_due;
 	bool sampled; /* the session's first samples have come */
-	uint64_t next_second_ns, next_hurry_ns, next_scan_ns, next_names_ns;
+	uint64_t next_hurry_ns;
+	struct turn scan, names;
 	uint64_t taken_at_ledger;
 	uint32_t left_out; /* told of walker_left_out() */
 } session = { .events_fd = -1, .control_fd = -1 };
@@ -167,6 +177,25 @@ static int start_engine(const char **step, const char **why)
 	return r;
 }
 
+static void turn_done(struct turn *t, uint64_t now, uint64_t pause_ns)
+{
+	t->next_ns = now + pause_ns;
+	t->late_ns = now + LATE_NS;
+	t->cpu_ns = process_cpu_ns();
+}
+
+/* Somebody looks at the threads. */
+static bool is_watched(void)
+{
+	return thread_states_next_ns() != UINT64_MAX;
+}
+
+static bool turn_is_due(const struct turn *t, uint64_t now, uint64_t cpu_ns)
+{
+	return now >= t->next_ns && (is_watched() || now >= t->late_ns ||
+				     process_cpu_ns() - t->cpu_ns >= cpu_ns);
+}
+
 /* Sampling on; what is missing is said in a FAULT, and the session stays connected. */
 static void start_sampling(int r, const char *step, const char *why)
 {
@@ -182,9 +211,9 @@ static void start_sampling(int r, const char *step, const char *why)
 	}
 	session.state = RUNNING;
 	session.ledger_due = true;
-	session.next_second_ns = now + NS_PER_S;
-	session.next_scan_ns = now + SCAN_NS;
-	session.next_names_ns = now + NAMES_NS;
+	rest_begin(now);
+	turn_done(&session.scan, now, SCAN_NS);
+	turn_done(&session.names, now, NAMES_NS);
 	events_begin(&session.start);
 	budget_begin(&session.start);
 	threads_refresh(true);
@@ -374,14 +403,19 @@ static bool every(uint64_t *next_ns, uint64_t now, uint64_t period)
 /* Threads that came, went or changed their names; with thousands of threads, less often. */
 static void look_at_threads(uint64_t now)
 {
-	if (every(&session.next_scan_ns, now, SCAN_NS)) {
-		uint64_t took_ns = engine.running ? engine_scan() : 0;
+	uint64_t took_ns = 0;
+	bool names;
 
-		if (took_ns * SCAN_SHARE > SCAN_NS)
-			session.next_scan_ns = now + took_ns * SCAN_SHARE;
+	if (turn_is_due(&session.scan, now, SCAN_CPU_NS)) {
+		if (engine.running)
+			took_ns = engine_scan() * SCAN_SHARE;
 		threads_sweep();
+		turn_done(&session.scan, now, took_ns > SCAN_NS ? took_ns : SCAN_NS);
 	}
-	threads_refresh(every(&session.next_names_ns, now, NAMES_NS));
+	names = turn_is_due(&session.names, now, NAMES_CPU_NS);
+	threads_refresh(names);
+	if (names)
+		turn_done(&session.names, now, NAMES_NS);
 }
 
 /* Another profiler came and took our signal: take another one, or yield. */
@@ -436,10 +470,11 @@ static void tick_events(uint64_t now)
 	agent.housekeeping_ns += thread_cpu_ns(0) - begin_ns;
 }
 
-static enum writer_result once_a_second(uint64_t now)
+static enum writer_result look_around(uint64_t now)
 {
 	enum writer_result r = WRITER_OK;
 	uint64_t begin_ns = thread_cpu_ns(0);
+	bool quiet = !session.ledger_due && taken() == session.taken_at_ledger;
 
 	look_at_threads(now);
 	walker_refresh();
@@ -453,21 +488,25 @@ static enum writer_result once_a_second(uint64_t now)
 		session.ledger_due = r != WRITER_OK;
 	}
 	keep_signal();
+	rest_looked(now, quiet && !is_watched() && !session.ledger_due && !writer_full_since());
 	return r;
 }
 
 static void run_once(uint64_t now)
 {
+	uint64_t tail = agent.ring.tail;
 	enum writer_result r = writer_drain(UINT64_MAX);
 
+	rest_batch(now, agent.ring.tail != tail);
+	session.sampled |= agent.ring.tail != tail;
 	if (r != WRITER_GONE) {
 		threads_refresh(false);
 		tick_events(now);
 	}
 	if (every(&session.next_hurry_ns, now, HURRY_NS) && budget_hurry(&session.start))
 		session.ledger_due = true;
-	if (r != WRITER_GONE && every(&session.next_second_ns, now, NS_PER_S))
-		r = once_a_second(now);
+	if (r != WRITER_GONE && now >= rest_look_ns())
+		r = look_around(now);
 	if (r != WRITER_GONE)
 		r = writer_flush();
 	if (session.sampled)
@@ -476,21 +515,34 @@ static void run_once(uint64_t now)
 		end_session();
 }
 
-/* How long to sleep, in ms. Idle means: no sample since the writer said it would sleep. */
+/* Says that the writer waits, and how: false = there is something to do already. */
+static bool may_wait(enum writer_idle how)
+{
+	uint64_t held;
+
+	__atomic_store_n(&agent.writer_idle, how, __ATOMIC_SEQ_CST);
+	held = ring_head_sig(&agent.ring) - agent.ring.tail;
+	if (how == WRITER_RESTS ? held <= agent.ring.size / 4 : held == 0)
+		return true;
+	__atomic_store_n(&agent.writer_idle, WRITER_WORKS, __ATOMIC_SEQ_CST);
+	return false;
+}
+
+/* How long to sleep, in ms. */
 static int sleep_ms(uint64_t now)
 {
-	uint64_t next = session.next_second_ns, event = events_next_ns(), wait;
+	uint64_t next = rest_look_ns(), event = events_next_ns(), wait;
+	bool rests = rest_until_ns() > now;
 
 	if (session.state != RUNNING)
 		return -1;
 	next = event < next ? event : next;
 	next = thread_states_next_ns() < next ? thread_states_next_ns() : next;
+	if (rests && rest_until_ns() < next)
+		next = rest_until_ns();
 	wait = next > now ? next - now : 0;
-	__atomic_store_n(&agent.writer_idle, 1, __ATOMIC_SEQ_CST);
-	if (ring_head_sig(&agent.ring) != agent.ring.tail) {
-		__atomic_store_n(&agent.writer_idle, 0, __ATOMIC_SEQ_CST);
-		return (int)(BATCH_NS / NS_PER_MS);
-	}
+	if (!may_wait(rests ? WRITER_RESTS : WRITER_IDLE) && wait > BATCH_NS)
+		wait = BATCH_NS;
 	return (int)((wait + NS_PER_MS - 1) / NS_PER_MS);
 }
 
@@ -501,10 +553,6 @@ static void gather(void)
 	struct pollfd hurry = { .fd = agent.wake_fd, .events = POLLIN };
 	uint64_t now = mono_ns(), end = now + BATCH_NS, count;
 
-	if (!session.sampled) { /* somebody may wait for a sign of life */
-		session.sampled = true;
-		return;
-	}
 	for (; now < end; now = mono_ns()) {
 		uint64_t next = events_next_ns() < end ? events_next_ns() : end;
 
@@ -514,6 +562,17 @@ static void gather(void)
 			(void)!read(agent.wake_fd, &count, sizeof(count));
 		tick_events(mono_ns());
 	}
+}
+
+/* Woken by a sample, or because something is due. */
+static void take_time(bool woken)
+{
+	uint64_t now = mono_ns();
+
+	__atomic_store_n(&agent.writer_idle, WRITER_WORKS, __ATOMIC_SEQ_CST);
+	tick_events(now);
+	if ((woken && rest_gathers(now)) || events_next_ns() <= now + BATCH_NS)
+		gather();
 }
 
 bool session_step(void)
@@ -530,8 +589,8 @@ bool session_step(void)
 	if (poll(fds, 3, sleep_ms(mono_ns())) < 0)
 		return true;
 	woken = fds[0].revents & POLLIN && read(agent.wake_fd, &count, sizeof(count)) > 0;
-	if (session.state == RUNNING && (woken || events_next_ns() <= mono_ns()))
-		gather();
+	if (session.state == RUNNING)
+		take_time(woken);
 	/* first: the START of a reader that came back may lie in control already */
 	if (fds[2].revents & (POLLERR | POLLNVAL))
 		end_session();

@@ -32,21 +32,19 @@ struct known {
 	uint64_t comm_hash; /* of the kernel's */
 };
 
+#define IN_PAGE (4096 / sizeof(struct known))
+
 static struct known *table;
+static bool page_used[TABLE_MAX / IN_PAGE + 1]; /* the others are not even looked at */
 static uint16_t last_pass; /* number of the last pass over Java threads */
 static bool names_missing; /* a thread was seen whose Java name is not known */
 
 uint64_t threads_bytes(void)
 {
-	const uint32_t in_page = 4096 / sizeof(*table);
 	uint64_t bytes = 0;
 
-	for (uint32_t i = 0; table && i < TABLE_MAX; i += in_page)
-		for (uint32_t k = i; k < i + in_page && k < TABLE_MAX; k++)
-			if (table[k].tid) {
-				bytes += 4096;
-				break;
-			}
+	for (size_t i = 0; table && i < sizeof(page_used) / sizeof(page_used[0]); i++)
+		bytes += page_used[i] ? 4096 : 0;
 	return bytes;
 }
 
@@ -55,6 +53,7 @@ void threads_free(void)
 	if (table)
 		munmap(table, TABLE_MAX * sizeof(*table));
 	table = NULL;
+	memset(page_used, 0, sizeof(page_used));
 }
 
 void threads_forget(void)
@@ -92,6 +91,7 @@ static struct known *lookup(uint32_t tid, bool *ret_new)
 	if (!place)
 		place = &table[first];
 	*ret_new = true;
+	page_used[(size_t)(place - table) / IN_PAGE] = true;
 	*place = (struct known){ .tid = tid };
 	return place;
 }
@@ -199,6 +199,10 @@ void threads_sweep(void)
 	for (uint32_t i = 0; table && i < TABLE_MAX; i++) {
 		struct known *k = &table[i];
 
+		if (!page_used[i / IN_PAGE]) {
+			i += IN_PAGE - 1 - i % IN_PAGE;
+			continue;
+		}
 		if (k->tid == 0 || k->tid == TID_ENDED)
 			continue;
 		if (!has_ended(k)) {

@@ -121,14 +121,27 @@ void engine_book_sig(uint32_t tid, const char *name, uint64_t weight_ns, const c
 	(void)into_ring_sig(&head, &frame);
 }
 
-static void wake_writer_sig(void)
+/* A quarter of the ring is more than a writer that rests should find. */
+static bool ring_fills_sig(const struct ring *r)
 {
+	uint64_t tail = __atomic_load_n(&r->tail, __ATOMIC_RELAXED);
+
+	return ring_head_sig(r) - tail > r->size / 4;
+}
+
+/* @urgent: also a writer that rests. */
+static void wake_writer_sig(bool urgent)
+{
+	uint32_t state = __atomic_load_n(&agent.writer_idle, __ATOMIC_SEQ_CST);
 	uint64_t one = 1;
 
-	if (__atomic_exchange_n(&agent.writer_idle, 0, __ATOMIC_SEQ_CST) == 0)
+	if (state == WRITER_WORKS ||
+	    (state == WRITER_RESTS && !urgent && !ring_fills_sig(&agent.ring)))
+		return;
+	if (__atomic_exchange_n(&agent.writer_idle, WRITER_WORKS, __ATOMIC_SEQ_CST) == WRITER_WORKS)
 		return;
 	if (write(agent.wake_fd, &one, sizeof(one)) < 0)
-		return; /* it also wakes by itself once a second */
+		return; /* it also wakes by itself after some seconds */
 }
 
 /* Is the signal one of our timers', for the thread it interrupts? */
@@ -165,6 +178,7 @@ static void name_sig(struct slot *slot, char *name)
 
 static void push_sig(struct ring_sample *head, struct slot *slot, void *ucontext)
 {
+	bool is_new = slot && !slot->named; /* its name may soon be gone */
 	struct scratch *s = scratch_claim_sig();
 	struct walk walk;
 
@@ -184,7 +198,7 @@ static void push_sig(struct ring_sample *head, struct slot *slot, void *ucontext
 	if (walk.broken && head->event == WIRE_EVENT_CPU)
 		add_sig(&agent.books.broken, 1);
 	if (into_ring_sig(head, walk.frames))
-		wake_writer_sig();
+		wake_writer_sig(is_new);
 	__atomic_store_n(&s->busy, 0, __ATOMIC_RELEASE);
 }
 

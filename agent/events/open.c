@@ -1,5 +1,6 @@
 /*
- * See open.h. The agent's thread looks through the table four times a second. What it finds out of
+ * See open.h. The agent's thread looks through the table when the next wait in it becomes a long one,
+ * and now and then without any; a wait that begins long before that look wakes it. What it finds out of
  * another thread is worth something only if that one did not move meanwhile: the wait must be the
  * same before and after.
  *
@@ -18,7 +19,8 @@
 #include "agent/walker/walker.h"
 #include "agent/writer.h"
 
-#define LOOK_NS	  (250 * NS_PER_MS)
+#define LOOK_NS	  (250 * NS_PER_MS) /* where something was left to do */
+#define LOOK_MAX_NS (8 * NS_PER_S)
 #define LONG_NS	  NS_PER_S /* waits from here on are told */
 #define LONG_MINS 10 /* ... or from so many thresholds on */
 #define EACH_MAX  256u /* told in one look */
@@ -33,6 +35,8 @@ enum told {
 	TOLD_CLOSING, /* CLOSED is in the pending frame */
 };
 
+static uint64_t early_ns; /* a wait that begins before this moment is long before the next look */
+static uint32_t due; /* a look, before that */
 static uint32_t pending; /* places that are OPENING, ENDED or CLOSING */
 
 /* One record, made here. */
@@ -85,6 +89,7 @@ void open_waits_sent(void)
 void open_waits_lost(void)
 {
 	settle_all(false);
+	__atomic_store_n(&due, 1, __ATOMIC_SEQ_CST);
 }
 
 void open_wait_ended(const struct ring_sample *s)
@@ -221,6 +226,24 @@ static void tell_closed(uint32_t place, uint64_t now_ns)
 
 /* ---- the look ---- */
 
+/* When the next look is due, at the latest. */
+struct next {
+	uint64_t now_ns, at_ns, long_ns;
+	uint32_t told;
+};
+
+static void not_later(struct next *next, uint64_t ns)
+{
+	next->at_ns = ns < next->at_ns ? ns : next->at_ns;
+}
+
+static void tell_one(uint32_t place, struct next *next, const struct wait_lock *parked_for)
+{
+	tell(place, next->now_ns, parked_for);
+	if (!waits_at(place)->told) /* on its way out, or the pipe is full */
+		not_later(next, next->now_ns + LOOK_NS);
+}
+
 /* Parks that are to be told; what they are for only the JVM can say. */
 static struct {
 	uint32_t n;
@@ -228,12 +251,12 @@ static struct {
 	struct park_ask asks[EACH_MAX];
 } parks;
 
-static void tell_parks(uint64_t now_ns)
+static void tell_parks(struct next *next)
 {
 	if (parks.n)
 		park_look_now(parks.asks, parks.n);
 	for (uint32_t i = 0; i < parks.n; i++)
-		tell(parks.places[i], now_ns, &parks.asks[i].lock);
+		tell_one(parks.places[i], next, &parks.asks[i].lock);
 	parks.n = 0;
 }
 
@@ -253,38 +276,62 @@ static void look_at_told(uint32_t place, uint64_t now_ns)
 		mark(w, TOLD_GONE);
 }
 
-/* true = it was told, or will be. */
-static bool look_at(uint32_t place, uint64_t now_ns, uint64_t long_ns)
+static void look_at(uint32_t place, struct next *next)
 {
 	const struct wait *w = waits_at(place);
 	uint64_t begin_ns = __atomic_load_n(&w->begin_ns, __ATOMIC_ACQUIRE);
 
-	if (!begin_ns || now_ns < begin_ns + long_ns ||
-	    (w->told && waits_told_at(place)->ns == begin_ns))
-		return false;
-	if (w->told)
-		return false; /* the end of the one before comes first */
+	if (w->told && w->told != TOLD_OPEN)
+		not_later(next, next->now_ns + LOOK_NS);
+	/* while it is told, the end of the one before comes first */
+	if (!begin_ns || w->told)
+		return;
+	if (next->now_ns < begin_ns + next->long_ns) {
+		not_later(next, begin_ns + next->long_ns);
+		return;
+	}
+	next->told++;
 	if (w->how != WIRE_WAIT_PARK) {
-		tell(place, now_ns, NULL);
+		tell_one(place, next, NULL);
 	} else {
 		parks.places[parks.n] = place;
 		parks.asks[parks.n++] = (struct park_ask){ .java_thread = w->java_thread };
 	}
-	return true;
+}
+
+void open_wait_begins(uint64_t now_ns)
+{
+	if (now_ns < __atomic_load_n(&early_ns, __ATOMIC_RELAXED) &&
+	    __atomic_exchange_n(&early_ns, 0, __ATOMIC_SEQ_CST)) {
+		__atomic_store_n(&due, 1, __ATOMIC_SEQ_CST);
+		agent_wake();
+	}
+}
+
+bool open_waits_are_due(void)
+{
+	return __atomic_load_n(&due, __ATOMIC_SEQ_CST);
 }
 
 uint64_t open_waits_look(uint64_t now_ns)
 {
-	uint64_t long_ns = LONG_MINS * events.lock_min_ns;
-	uint32_t n = 0;
+	struct next next = { now_ns, now_ns + LOOK_MAX_NS, LONG_MINS * events.lock_min_ns, 0 };
 
-	if (long_ns < LONG_NS)
-		long_ns = LONG_NS;
-	for (uint32_t i = 0; i < waits_used() && n < EACH_MAX; i++) {
+	if (next.long_ns < LONG_NS)
+		next.long_ns = LONG_NS;
+	__atomic_store_n(&due, 0, __ATOMIC_SEQ_CST);
+	/* before the table is read: who begins behind our back sees it */
+	if (next.long_ns + LOOK_NS < LOOK_MAX_NS)
+		__atomic_store_n(&early_ns, next.at_ns - next.long_ns - LOOK_NS, __ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; i < waits_used() && next.told < EACH_MAX; i++) {
 		if (waits_at(i)->told)
 			look_at_told(i, now_ns);
-		n += look_at(i, now_ns, long_ns);
+		look_at(i, &next);
 	}
-	tell_parks(now_ns);
-	return now_ns + LOOK_NS;
+	tell_parks(&next);
+	if (next.told == EACH_MAX)
+		not_later(&next, now_ns + LOOK_NS);
+	if (next.at_ns < now_ns + LOOK_MAX_NS)
+		__atomic_store_n(&early_ns, 0, __ATOMIC_SEQ_CST);
+	return next.at_ns;
 }

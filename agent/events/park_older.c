@@ -13,6 +13,7 @@
 /* Shorter than what open.c waits for before it tells of a wait: a thread that was just on its way
  * out is never told of. */
 #define LOOK_NS	   (500 * NS_PER_MS)
+#define LOOK_MAX_NS (4 * NS_PER_S) /* while all go on */
 #define LOOK_SHARE 1000 /* of the time goes into looks, at most one in so many */
 #define OLDER_MAX  1024u
 
@@ -24,6 +25,7 @@ static struct older {
 static uint32_t n_older;
 static uint32_t next_older; /* where the one seen next most likely is: the JVM keeps an order */
 static bool added; /* since the start */
+static uint64_t steady_ns; /* from look to look */
 
 static void add(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
 {
@@ -86,6 +88,7 @@ static void forget_those_over(void)
 
 static uint64_t tick(uint64_t now_ns)
 {
+	uint32_t n = n_older;
 	uint64_t pause_ns;
 
 	if (!added) {
@@ -98,7 +101,8 @@ static uint64_t tick(uint64_t now_ns)
 	}
 	/* a JVM of thousands of threads is looked at more rarely */
 	pause_ns = LOOK_SHARE * (mono_ns() - now_ns);
-	return n_older ? now_ns + (pause_ns > LOOK_NS ? pause_ns : LOOK_NS) : UINT64_MAX;
+	steady_ns = n != n_older ? LOOK_NS : steady_ns < LOOK_MAX_NS ? 2 * steady_ns : LOOK_MAX_NS;
+	return n_older ? now_ns + (pause_ns > steady_ns ? pause_ns : steady_ns) : UINT64_MAX;
 }
 
 static int begin(const struct wire_start *start, const char **note)

@@ -91,7 +91,7 @@ static void wake_writer(void)
 	if (__atomic_load_n(&agent.writer_idle, __ATOMIC_SEQ_CST) &&
 	    __atomic_exchange_n(&agent.writer_idle, 0, __ATOMIC_SEQ_CST) &&
 	    write(agent.wake_fd, &one, sizeof(one)) < 0)
-		return; /* it also wakes by itself once a second */
+		return; /* it also wakes by itself after some seconds */
 }
 
 static bool into_ring(struct event_books *books, const struct ring_sample *head,

@@ -22,6 +22,7 @@
 #define SOON_NS	  NS_PER_MS
 #define LATE_NS	  (250 * NS_PER_MS)
 #define SLOWER	  4 /* a wait that lasts n ms is looked at every n/4 */
+#define WARM_MAX_NS (8 * NS_PER_S) /* from look to look whether there are virtual threads by now */
 #define FORGET_NS (600 * NS_PER_S) /* its end got lost */
 
 static struct place {
@@ -118,6 +119,7 @@ uint32_t unknown_owner_end(uint32_t owner)
 
 static struct {
 	bool warm;
+	uint64_t warm_ns; /* to the next look whether it can be */
 	uint64_t cpu_ns; /* that looks at all took, */
 	int64_t credit_ns; /* and may take */
 	uint64_t credit_at_ns;
@@ -255,8 +257,10 @@ static uint64_t next_look(uint64_t now_ns)
 		if (age_ns / SLOWER < pause_ns)
 			pause_ns = age_ns / SLOWER;
 	}
-	if (!look.n)
-		return look.warm ? UINT64_MAX : now_ns + NS_PER_S;
+	if (!look.n) {
+		look.warm_ns = look.warm_ns < WARM_MAX_NS ? 2 * look.warm_ns + NS_PER_S : WARM_MAX_NS;
+		return look.warm ? UINT64_MAX : now_ns + look.warm_ns;
+	}
 	return now_ns + (pause_ns > SOON_NS ? pause_ns : SOON_NS);
 }
 

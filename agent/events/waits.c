@@ -179,6 +179,7 @@ static uint64_t fill(struct table *t, uint32_t place, const struct wait *from)
 	w->how = from->how;
 	w->flags = from->flags;
 	__atomic_store_n(&w->begin_ns, now_ns, __ATOMIC_RELEASE);
+	open_wait_begins(now_ns);
 	return now_ns;
 }
 
@@ -535,4 +536,5 @@ const struct events_source waits_source = {
 	.begin = begin,
 	.end = end,
 	.tick = open_waits_look,
+	.due = open_waits_are_due,
 };

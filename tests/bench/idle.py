@@ -33,7 +33,7 @@ def clocks(daemon, pids):
 
 
 def idle(args, n):
-    with Daemon(bench.settings(args)) as daemon:
+    with Daemon(bench.settings(args, "  lock:", "    min_wait: 1ms")) as daemon:
         jvms = [Jvm(args.jdk, "Idle", options=("-Xmx32m", "-XX:+UseSerialGC")) for _ in range(n)]
         try:
             pids = [j.pid for j in jvms]
@@ -71,7 +71,7 @@ class H2:
 def intervals(args, jvms):
     """[(name, ms after 10 s, 30 s, 60 s, the agent's share of the JVM's CPU time, us a sample in the handler)]"""
     begin, got = time.monotonic(), {j.pid: [] for _, j in jvms}
-    with Daemon(bench.settings(args)) as daemon:
+    with Daemon(bench.settings(args, "  lock:", "    min_wait: 1ms")) as daemon:
         for _, j in jvms:
             daemon.wait_state(j.pid, "streaming", bench.FOREVER)
         for at in (10, 30, 60):

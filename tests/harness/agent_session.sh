@@ -50,7 +50,7 @@ awk -v r="$ratio" 'BEGIN { exit !(r > 0.97 && r < 1.03) }' || wrong "weights are
 	grep kindling)" ] || wrong "the agent's thread is still there"
 
 # forced drops: a slow reader of a tiny pipe, then a tiny ring
-read_it slow -d 5 -l "$lib" -p 4096 -w 250 -i 4000
+read_it slow -d 5 -l "$lib" -p 4096 -w 1000 -i 4000
 grep -q 'drop.pipe_full' "$dir/slow" || wrong "a slow reader cost nothing: not a test"
 read_it stop -d 4 -l "$lib" -s
 

@@ -156,6 +156,13 @@ void park_look_now(struct park_ask *asks, uint32_t n)
 		asks[i].lock = (struct wait_lock){ .class_handle = CLASS, .identity = 5 };
 }
 
+static int n_wakes;
+
+void agent_wake(void)
+{
+	n_wakes++;
+}
+
 enum writer_result writer_beside_books(const struct ring_sample *s)
 {
 	if (writer_says == WRITER_OK && n_told < sizeof(told) / sizeof(told[0]))
@@ -758,6 +765,47 @@ static void wait_that_the_reader_did_not_get_is_told_again(void **state)
 	assert_int_equal(n_told, 3);
 }
 
+static void next_look_is_when_the_next_wait_becomes_long(void **state)
+{
+	uint64_t begin_ns;
+
+	(void)state;
+	assert_int_equal(open_waits_look(clock_ns), clock_ns + 8 * NS_PER_S);
+	begin(64, 64, WIRE_WAIT_PARK);
+	begin_ns = clock_ns;
+	clock_ns += 400 * NS_PER_MS;
+	begin(128, 128, WIRE_WAIT_PARK);
+	assert_int_equal(open_waits_look(clock_ns), begin_ns + NS_PER_S);
+	clock_ns = begin_ns + 2 * NS_PER_S;
+	assert_int_equal(open_waits_look(clock_ns), clock_ns + 8 * NS_PER_S);
+	assert_int_equal(n_told, 2);
+	open_waits_sent();
+	assert_int_equal(open_waits_look(clock_ns), clock_ns + 8 * NS_PER_S);
+	/* its end is on its way, or lost */
+	end(64, 64, WIRE_WAIT_PARK);
+	assert_int_equal(open_waits_look(clock_ns), clock_ns + 250 * NS_PER_MS);
+	drain();
+	open_waits_sent();
+	end(128, 128, WIRE_WAIT_PARK);
+}
+
+static void wait_that_begins_long_before_the_next_look_wakes(void **state)
+{
+	(void)state;
+	n_wakes = 0;
+	(void)open_waits_look(clock_ns);
+	assert_false(open_waits_are_due());
+	begin(64, 64, WIRE_WAIT_PARK);
+	assert_true(open_waits_are_due());
+	begin(128, 128, WIRE_WAIT_PARK);
+	assert_int_equal(n_wakes, 1);
+	(void)open_waits_look(clock_ns);
+	assert_false(open_waits_are_due());
+	end(64, 64, WIRE_WAIT_PARK);
+	begin(64, 64, WIRE_WAIT_PARK); /* the look at the other is soon enough */
+	assert_int_equal(n_wakes, 1);
+}
+
 static void virtual_thread_without_a_carrier_is_told_without_a_stack(void **state)
 {
 	(void)state;
@@ -818,6 +866,8 @@ int main(void)
 		TEST(owner_that_waits_itself_has_a_stack),
 		TEST(wait_whose_end_is_lost_is_closed),
 		TEST(wait_that_the_reader_did_not_get_is_told_again),
+		TEST(next_look_is_when_the_next_wait_becomes_long),
+		TEST(wait_that_begins_long_before_the_next_look_wakes),
 		TEST(virtual_thread_without_a_carrier_is_told_without_a_stack),
 		TEST(wait_older_than_the_session_is_one_like_all_others),
 	};
