@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/config_fields.h"
+#include "daemon/core/heap.h"
 #include "daemon/core/lock.h"
 #include "daemon/core/log.h"
 #include "daemon/serve/serve.h"
@@ -307,6 +308,7 @@ int main(int argc, char **argv)
 	char error[512];
 	int r;
 
+	heap_begin();
 	r = parse(argc, argv, &options);
 	if (r >= 0)
 		return r;

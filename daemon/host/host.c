@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include "daemon/core/clock.h"
+#include "daemon/core/heap.h"
 
 #define SHUTDOWN_NS (6 * NS_PER_S)
+#define GIVE_BACK_S 10 /* windows close as often */
 
 static void expire_stacks(struct host *h)
 {
@@ -30,6 +32,8 @@ static void on_second(void *userdata)
 	expire_stacks(h);
 	host_take_cpu_of_all(h);
 	live_tick(h->live, clock_real_ns());
+	if (++h->seconds % GIVE_BACK_S == 0)
+		heap_give_back();
 }
 
 static int open_rooms(struct host *h, bool discover, bool persist, struct fault *f)

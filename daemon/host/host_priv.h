@@ -20,6 +20,7 @@ struct host {
 	struct symbols *symbols;
 	struct host_sampling *sampling;
 	struct loop_timer *second;
+	uint32_t seconds;
 	struct host_listener *listeners; /* borrowed */
 	uint64_t start_mono_ns;
 	uint64_t windows_dropped;

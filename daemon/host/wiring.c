@@ -282,6 +282,8 @@ static void on_state(void *userdata, struct target *t, enum target_state next)
 	}
 	if (next != TARGET_STREAMING && e && e->locks)
 		locks_session(e->locks);
+	if (next == TARGET_GONE && e)
+		live_source_end(e->source);
 	for (struct host_listener *l = h->listeners, *after; l && next == TARGET_GONE; l = after) {
 		after = l->next;
 		l->on_gone(l->userdata, t);

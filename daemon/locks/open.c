@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#define PLACES 4096u /* a power of two */
+#define PLACES 512u /* a power of two */
 
 int opens_init(struct opens *o)
 {

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define PLACES	   4096u /* a power of two */
+#define PLACES	   1024u /* a power of two */
 #define TIMES_SIZE (LOCKS_SLICES * sizeof(struct times))
 #define KEEP_NS	   (LOCKS_SLICES * LOCKS_SLICE_NS)
 

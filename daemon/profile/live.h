@@ -14,8 +14,8 @@
 #define LIVE_SLICE_NS  1000000000ull
 #define LIVE_WINDOW_NS 10000000000ull
 #define LIVE_WINDOWS   30
-#define LIVE_BYTES_MAX (256ul << 20) /* of closed windows; slices and the newest window beside it \
-				      */
+/* of closed windows; slices and the newest window beside it. The store has them all. */
+#define LIVE_BYTES_MAX (6ul << 20)
 
 struct live;
 struct live_source; /* one target's session: maps its stream's ids to profile ids */
@@ -36,6 +36,8 @@ struct live_process {
 };
 int live_source_new(struct live *l, const struct live_process *info, struct live_source **ret);
 struct live_source *live_source_free(struct live_source *s);
+/* Nothing of it comes any more: what only that needs is given back. */
+void live_source_end(struct live_source *s);
 void live_source_update(struct live_source *s, const struct live_process *info); /* jdk known now */
 
 /* Stacks of the kernel for one sample, which share its weight, and what names their addresses. */

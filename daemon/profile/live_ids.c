@@ -4,6 +4,7 @@
  */
 #include "daemon/profile/live_priv.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define DEPTH_MAX 4096 /* frames of one stack */
@@ -37,6 +38,12 @@ void live_ids_turn(struct live_ids *c, uint64_t serial)
 	c->serial = serial;
 	c->generation++;
 	c->process = UINT32_MAX;
+}
+
+void live_ids_forget(struct live_ids *c)
+{
+	free(c->nodes);
+	*c = (struct live_ids){ .process = UINT32_MAX };
 }
 
 static bool cache_has_room(struct live_ids *c, uint32_t node)

@@ -59,6 +59,7 @@ struct live_slice *live_newest_slice(struct live *l);
 
 /* live_ids.c: the ids are for the profile of @serial from now on. */
 void live_ids_turn(struct live_ids *c, uint64_t serial);
+void live_ids_forget(struct live_ids *c); /* and gives its memory back */
 /* The process, and the stack that ends in @leaf, in @p; what has no room is "[profile full]" there.
  */
 uint32_t live_ids_process(struct live_ids *c, struct profile *p, const struct live_process *info);

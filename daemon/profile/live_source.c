@@ -54,6 +54,13 @@ int live_source_new(struct live *l, const struct live_process *info, struct live
 	return 0;
 }
 
+void live_source_end(struct live_source *s)
+{
+	live_ids_forget(&s->caches[0]);
+	live_ids_forget(&s->caches[1]);
+	live_ids_forget(&s->tap_cache);
+}
+
 struct live_source *live_source_free(struct live_source *s)
 {
 	struct live_source **link;
@@ -66,9 +73,7 @@ struct live_source *live_source_free(struct live_source *s)
 		*link = s->next;
 	for (struct live_tap *t = s->taps; t; t = t->next)
 		t->source = NULL; /* the recording ends by itself */
-	free(s->caches[0].nodes);
-	free(s->caches[1].nodes);
-	free(s->tap_cache.nodes);
+	live_source_end(s);
 	free_info(&s->info);
 	free(s);
 	return NULL;

@@ -102,9 +102,8 @@ static struct target *oldest_remembered(struct targets *table)
 }
 
 /* It asked its questions by now who knew its threads; what remains is a row in `status --all`. */
-static void on_gone_long_enough(void *userdata)
+static void remember_only(struct target *t)
 {
-	struct target *t = userdata;
 	struct targets *table = t->priv->table;
 
 	let_go(t);
@@ -116,6 +115,28 @@ static void on_gone_long_enough(void *userdata)
 			     t, &t->priv->timer);
 	if (table->remembered > REMEMBER_MAX)
 		forget(oldest_remembered(table));
+}
+
+static void on_gone_long_enough(void *userdata)
+{
+	remember_only(userdata);
+}
+
+/* Where JVMs end by the thousand, only the last of them are kept with all that is known. */
+static void bound_gone(struct targets *table)
+{
+	struct target *oldest = NULL;
+	unsigned n = 0;
+
+	for (struct target *t = table->first; t; t = t->priv->next) {
+		if (t->state != TARGET_GONE || t->priv->remembered)
+			continue;
+		n++;
+		if (!oldest || t->gone_mono_ns < oldest->gone_mono_ns)
+			oldest = t;
+	}
+	if (n > GONE_KEEP_MAX)
+		remember_only(oldest);
 }
 
 /* The process ended: its last events are in the pipe. */
@@ -139,6 +160,7 @@ static void on_pidfd(void *userdata, uint32_t events)
 	targets_review_soon(t->priv->table, 0); /* its place is free */
 	(void)loop_timer_add(t->priv->table->loop, GONE_KEEP_NS, 0, on_gone_long_enough, t,
 			     &t->priv->timer);
+	bound_gone(t->priv->table);
 	targets_inject_next(t->priv->table);
 }
 

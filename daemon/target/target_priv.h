@@ -18,6 +18,7 @@
 #define STEADY_NS	  (60 * 1000000000ull) /* a session this old forgives the failures before it */
 #define CLOSED_GRACE_NS	  (1000 * 1000000ull) /* a JVM that ends closes its agent first */
 #define GONE_KEEP_NS	  (120 * 1000000000ull) /* with all that is known of it */
+#define GONE_KEEP_MAX	  32 /* ... of the last that ended */
 #define REMEMBER_NS	  (3600 * 1000000000ull) /* and then who it was, for status */
 #define REMEMBER_MAX	  64
 

@@ -39,6 +39,82 @@ void hello(int events, uint64_t session)
 	(void)!write(events, buf, len);
 }
 
+/* As many frames as it takes: @one says false when one is full. */
+static void put(int events, struct wire_writer *w, uint64_t *sequence, enum wire_type type,
+		bool (*one)(struct wire_writer *w, uint32_t i), uint32_t n)
+{
+	wire_begin(w, w->buf, type);
+	for (uint32_t i = 1; i <= n; i++) {
+		if (one(w, i))
+			continue;
+		(void)!write(events, w->buf, wire_end(w, (*sequence)++));
+		wire_begin(w, w->buf, type);
+		(void)one(w, i);
+	}
+	(void)!write(events, w->buf, wire_end(w, (*sequence)++));
+}
+
+static bool rich_string(struct wire_writer *w, uint32_t i)
+{
+	char text[64];
+	int n = snprintf(text, sizeof(text), "com/shop/orders/Class%u$Inner%d", i, (int)getpid());
+
+	return wire_put_string(w, &(struct wire_string){ i, { text, (uint32_t)n } });
+}
+
+static bool rich_method(struct wire_writer *w, uint32_t i)
+{
+	return wire_put_method(w, &(struct wire_method){ .id = i, .class_id = i, .name_id = i,
+							 .sig_id = 1, .file_id = i });
+}
+
+static bool rich_node(struct wire_writer *w, uint32_t i)
+{
+	return wire_put_node(w, &(struct wire_node){ .id = i,
+						     .parent = i / 3,
+						     .kind = WIRE_KIND_C2,
+						     .ref = 1 + i % RICH_METHODS,
+						     .line = (int32_t)i });
+}
+
+static bool rich_thread(struct wire_writer *w, uint32_t i)
+{
+	char text[32];
+	int n = snprintf(text, sizeof(text), "worker %u", i);
+
+	return wire_put_thread(w, &(struct wire_thread){ i, WIRE_THREAD_JAVA, i, { text, (uint32_t)n } });
+}
+
+static bool rich_sample(struct wire_writer *w, uint32_t i)
+{
+	return wire_put_sample(w, &(struct wire_sample){ clock_mono_ns(), 1 + i % RICH_THREADS,
+							 1 + i % RICH_NODES, 1000000 });
+}
+
+static void tell_much(int events, uint64_t session)
+{
+	struct wire_hello h = { .protocol = WIRE_PROTOCOL, .session = session, .ns_pid = 1 };
+	static uint8_t buf[WIRE_FRAME_MAX];
+	struct wire_ledger l = { 0 };
+	struct wire_writer w = { .buf = buf };
+	uint64_t sequence = 1;
+
+	wire_begin(&w, buf, WIRE_HELLO);
+	(void)wire_put_hello(&w, &h);
+	(void)!write(events, buf, wire_end(&w, sequence++));
+	put(events, &w, &sequence, WIRE_STRING, rich_string, RICH_METHODS);
+	put(events, &w, &sequence, WIRE_METHOD, rich_method, RICH_METHODS);
+	put(events, &w, &sequence, WIRE_NODE, rich_node, RICH_NODES);
+	put(events, &w, &sequence, WIRE_THREAD, rich_thread, RICH_THREADS);
+	put(events, &w, &sequence, WIRE_CPU, rich_sample, RICH_SAMPLES);
+	l.books[WIRE_EVENT_CPU].taken = l.books[WIRE_EVENT_CPU].written = RICH_SAMPLES;
+	l.books[WIRE_EVENT_CPU].taken_weight = l.books[WIRE_EVENT_CPU].written_weight =
+		RICH_SAMPLES * 1000000ull;
+	wire_begin(&w, buf, WIRE_LEDGER);
+	(void)wire_put_ledger(&w, &l);
+	(void)!write(events, buf, wire_end(&w, sequence));
+}
+
 static void agent(const char *manner, int events, int control)
 {
 	struct wire_fault bye = { 0 };
@@ -56,8 +132,12 @@ static void agent(const char *manner, int events, int control)
 		len += (size_t)n;
 		while ((size = wire_peek(buf, len, &frame)) > 0) {
 			if (frame.type == WIRE_START && strcmp(manner, "mute") != 0 &&
-			    wire_get_start(&frame, &start) == 0)
-				hello(events, start.session);
+			    wire_get_start(&frame, &start) == 0) {
+				if (strcmp(manner, "rich") == 0)
+					tell_much(events, start.session);
+				else
+					hello(events, start.session);
+			}
 			if (frame.type == WIRE_START && strcmp(manner, "short") == 0)
 				return;
 			if (frame.type == WIRE_DETACH) {

@@ -6,6 +6,7 @@
  *   mute     an agent without a word   slow    an injector of 0.3 s      hang    for ever
  *   garbage  no frames at all          short   the pipe is closed after the first frames
  *   patient  an injector that waits until the test makes the mark "go"
+ *   rich     as they should, and says much: RICH_SAMPLES samples of RICH_NODES stacks
  */
 #pragma once
 
@@ -13,6 +14,11 @@
 #include <unistd.h>
 #include "daemon/core/clock.h"
 #include "daemon/target/target_priv.h"
+
+#define RICH_METHODS 100u
+#define RICH_NODES   200u
+#define RICH_THREADS 20u
+#define RICH_SAMPLES 300u
 
 extern char dir[64]; /* of one test */
 extern struct config config;

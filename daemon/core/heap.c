@@ -1,0 +1,32 @@
+/* See heap.h. Elsewhere than in glibc there is nothing to do. */
+#include "daemon/core/heap.h"
+
+#include <stddef.h> /* says whether it is glibc */
+
+#ifdef __GLIBC__
+#include <malloc.h>
+
+#define APART_BYTES (128 << 10) /* glibc's own size at the start; set, it stays */
+#define SPARE_BYTES (2ul << 20)
+
+void heap_begin(void)
+{
+	(void)mallopt(M_ARENA_MAX, 1);
+	(void)mallopt(M_MMAP_THRESHOLD, APART_BYTES);
+	(void)mallopt(M_TRIM_THRESHOLD, APART_BYTES);
+}
+
+void heap_give_back(void)
+{
+	if (mallinfo2().fordblks > SPARE_BYTES)
+		(void)malloc_trim(0);
+}
+#else
+void heap_begin(void)
+{
+}
+
+void heap_give_back(void)
+{
+}
+#endif
