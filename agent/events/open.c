@@ -299,6 +299,8 @@ static void look_at(uint32_t place, struct next *next)
 	}
 }
 
+/* A fence would cost each wait more than it is worth: without one the two may just miss each other,
+ * and that wait is told at the next look. */
 void open_wait_begins(uint64_t now_ns)
 {
 	if (now_ns < __atomic_load_n(&early_ns, __ATOMIC_RELAXED) &&
