@@ -223,7 +223,7 @@ class Locks(unittest.TestCase):
         with Daemon("events: { cpu: {}, lock: { monitors: always } }\n") as daemon:
             for kind, name in (("virtual", "(owner|waiter)-of-a-thread-whose-name-no-kernel-would-keep-.*"),
                                ("unnamed", r"virtual #\d+")):
-                with self.subTest(kind), Jvm(MAJOR, "BriefThreads", kind, "300", "30") as jvm:
+                with self.subTest(kind), Jvm(MAJOR, "BriefThreads", kind, "5000", "30") as jvm:
                     self.check_virtual(daemon, jvm, name)
 
     def check_virtual(self, daemon, jvm, name):
