@@ -137,7 +137,7 @@ static void samples_that_cost_too_much_come_as_rarely_as_they_must(void **state)
 static void what_the_start_costs_does_not_count(void **state)
 {
 	(void)state;
-	samples(5, 900, 20);
+	samples(4, 900, 20);
 	for (int i = 0; i < 60; i++) {
 		samples(1, 90, 0);
 		assert_int_equal(engine.interval_ns, 10 * NS_PER_MS);
