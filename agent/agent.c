@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "agent/events/jvmti_env.h"
 #include "agent/quiet.h"
 
 struct agent agent = { .wake_fd = -1 };
@@ -98,13 +99,13 @@ static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
 JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void *reserved)
 {
 	jvmtiEventCallbacks callbacks;
-	jvmtiEnv *jvmti;
+	jvmtiEnv *jvmti = NULL;
 
 	(void)reserved;
 	quiet_end();
 	agent.vm = vm;
 	if (!options || strlen(options) >= sizeof(load_options) ||
-	    (*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_1_1) != JNI_OK)
+	    !jvmti_env_make(&jvmti, JVMTI_VERSION_1_1))
 		return 0;
 	memcpy(load_options, options, strlen(options) + 1);
 	memset(&callbacks, 0, sizeof(callbacks));

@@ -65,6 +65,13 @@ static void tell(size_t i, const char *note)
 		state[i].note = note;
 }
 
+void events_note(const struct events_source *source, const char *note)
+{
+	for (size_t i = 0; i < N_SOURCES; i++)
+		if (sources[i] == source)
+			tell(i, note);
+}
+
 static void begin_source(size_t i, const struct wire_start *start)
 {
 	const char *note = "left out: it needs more of libjvm's tables than this JVM has";

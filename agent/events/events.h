@@ -48,6 +48,9 @@ struct events_source {
 	bool (*due)(void);
 };
 
+/* From begin() on: what the owner should know now, as *note of begin(). */
+void events_note(const struct events_source *source, const char *note);
+
 /* What START's `events` means. */
 static inline uint32_t events_wanted(const struct wire_start *start)
 {

@@ -14,5 +14,7 @@
 
 /* Agent's thread. Makes *env if it is not there yet. */
 bool jvmti_env_make(jvmtiEnv **env, jint version);
+/* Has one ever been made by us? One that -agentpath made counts. */
+bool jvmti_env_is_there(void);
 /* Its capabilities go back: others may have them. */
 void jvmti_env_rest(jvmtiEnv *env, const jvmtiCapabilities *had);

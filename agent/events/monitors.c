@@ -25,7 +25,6 @@
 #define VIRTUAL_SINCE 21
 
 typedef jint JNICALL hash_fn(JNIEnv *env, jobject object);
-typedef jclass JNICALL find_class_fn(JNIEnv *env, const char *name);
 
 static jvmtiEnv *jvmti; /* NULL = not made yet */
 static bool on;
@@ -148,36 +147,6 @@ static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject
 	ended(ti, env, object, WIRE_WAIT_WAIT);
 }
 
-/* ---- are virtual threads in use? ---- */
-
-/*
- * Has java.lang.VirtualThread been initialised? Nobody does that but who starts one. The class is
- * found without initialising it, as FindClass would.
- */
-bool virtual_threads_used(void)
-{
-	find_class_fn *find_class = (find_class_fn *)libjvm_symbol("JVM_FindClassFromBootLoader");
-	long state_at = libjvm_offset("InstanceKlass", "_init_state");
-	JNIEnv *env = agent.env;
-	uint64_t klass = 0;
-	int32_t done;
-	jclass found;
-
-	if (vm_sig.version < VIRTUAL_SINCE)
-		return false;
-	if (!find_class || state_at < 0 ||
-	    !libjvm_int_constant("InstanceKlass::fully_initialized", &done))
-		return true;
-	found = find_class(env, "java/lang/VirtualThread");
-	if ((*env)->ExceptionCheck(env))
-		(*env)->ExceptionClear(env);
-	if (found) {
-		klass = klass_of_mirror_sig(found);
-		(*env)->DeleteLocalRef(env, found);
-	}
-	return klass && load8_sig(klass + (uint64_t)state_at) >= done;
-}
-
 /* ---- waits older than the events ---- */
 
 /* Their ends come like all others. A thread may stop waiting while it is entered here: then it
@@ -199,15 +168,6 @@ static void add_older(uint64_t java_thread)
 	owner_blocked_on(java_thread, &after);
 	if (after.address != before.address || after.waiting != before.waiting)
 		waits_remove((uint32_t)place, waits_at((uint32_t)place)->begin_ns);
-}
-
-/* Once the events are on. */
-static uint64_t tick(uint64_t now_ns)
-{
-	(void)now_ns;
-	if (owners)
-		owner_each_thread(add_older);
-	return UINT64_MAX;
 }
 
 /* ---- on and off ---- */
@@ -257,19 +217,106 @@ static int make(const char **note)
 	return -ENOTSUP;
 }
 
-static int begin(const struct wire_start *start, const char **note)
-{
-	bool wanted = start->monitors != WIRE_MONITORS_NEVER;
+/* ---- whether, and when ---- */
 
-	if (start->monitors == WIRE_MONITORS_AUTO && !jvmti && virtual_threads_used()) {
-		*note = "monitors are left out: virtual threads are in use, and monitor events would make each of their yields slower until the JVM ends; `events.lock.monitors: always` collects them all the same";
-		wanted = false;
-	}
-	if (!wanted) {
+#define PRICE_LOOK_NS (60 * NS_PER_S)
+
+static const char left_out[] =
+	"monitors are left out: virtual threads are in use, and monitor events would make each of "
+	"their yields slower until the JVM ends; `events.lock.monitors: always` collects them all "
+	"the same";
+static const char not_yet[] =
+	"monitors are not collected in a JVM's first minute, because monitor events would make virtual "
+	"threads slower if it starts any; `events.lock.monitors: always` collects them at once";
+static const char price[] =
+	"virtual threads are in use: monitor events make each of their yields about 60 to 120 ns slower "
+	"until the JVM ends; with `events.lock.monitors: never` the next JVM is spared that";
+
+static struct {
+	uint64_t decide_ns; /* when auto decides; 0 = it has */
+	bool others_pay; /* the price is not ours */
+	bool look_for_older; /* the events have just begun */
+} plan;
+
+/* "" or, of an environment that is ours, what it costs. */
+static const char *price_now(void)
+{
+	return !plan.others_pay && virtual_threads_used() ? price : "";
+}
+
+static int make_now(const char **note)
+{
+	int r;
+
+	if (!jvmti_env_is_there())
+		plan.others_pay = virtual_price_is_paid();
+	plan.look_for_older = true;
+	r = make(note);
+	if (r == 0)
+		*note = price_now();
+	return r;
+}
+
+static int decide(const char **note)
+{
+	uint64_t wait_ns = virtual_price_wait_ns();
+
+	if (virtual_threads_used()) {
+		*note = left_out;
 		end();
 		return -ENOTSUP;
 	}
-	return on ? 0 : make(note);
+	if (!wait_ns)
+		return make_now(note);
+	plan.decide_ns = mono_ns() + wait_ns;
+	*note = not_yet;
+	return 0;
+}
+
+static int begin(const struct wire_start *start, const char **note)
+{
+	plan.decide_ns = 0;
+	if (start->monitors == WIRE_MONITORS_NEVER) {
+		end();
+		return -ENOTSUP;
+	}
+	if (on) {
+		*note = price_now();
+		return 0;
+	}
+	if (start->monitors == WIRE_MONITORS_AUTO && !virtual_price_is_paid())
+		return decide(note);
+	return make_now(note);
+}
+
+static void decide_at_last(void)
+{
+	const char *note = "";
+
+	(void)decide(&note);
+	events_note(&monitors_source, note);
+}
+
+static uint64_t tick(uint64_t now_ns)
+{
+	if (plan.decide_ns && now_ns >= plan.decide_ns) {
+		plan.decide_ns = 0;
+		decide_at_last();
+	}
+	if (plan.decide_ns)
+		return plan.decide_ns;
+	if (!on)
+		return UINT64_MAX;
+	/* once the events are on */
+	if (plan.look_for_older && owners)
+		owner_each_thread(add_older);
+	plan.look_for_older = false;
+	if (plan.others_pay || vm_sig.version < VIRTUAL_SINCE)
+		return UINT64_MAX;
+	if (!virtual_threads_used())
+		return now_ns + PRICE_LOOK_NS;
+	events_note(&monitors_source, price);
+	return UINT64_MAX;
 }
 
 const struct events_source monitors_source = {

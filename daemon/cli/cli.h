@@ -144,7 +144,7 @@ void event_print(FILE *to, const cJSON *event, bool with_stack);
 
 struct record_arguments {
 	const char *target, *output, *format, *thread;
-	uint64_t duration_ns, interval_ns;
+	uint64_t duration_ns, interval_ns, min_wait_ns;
 	unsigned events; /* bits 1 << enum wire_event */
 	bool threads, annotate, idle;
 };

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "daemon/cli/cli.h"
 #include "daemon/core/clock.h"
+#include "daemon/host/recording.h"
 #include "daemon/report/events.h"
 #include "daemon/report/report.h"
 
@@ -28,6 +29,8 @@ static const char usage[] =
 	"  -e, --event EVENT,...     cpu (the default), lock (time that threads waited), alloc (bytes\n"
 	"                            allocated), wall (time, running or not). An event that is not\n"
 	"                            collected all the time is collected during the recording\n"
+	"      --min-wait DURATION   with lock: the shortest wait that is recorded: 100us, 5ms (default: that\n"
+	"                            of the settings). The CPU budget never raises it during a recording\n"
 	"  -t, --thread WORD         only threads whose name contains WORD; with wall the other threads\n"
 	"                            are not sampled at all\n"
 	"      --idle                also waits for work (pool threads at empty queues, timers, selectors)\n"
@@ -42,6 +45,7 @@ static const char usage[] =
 	"\n"
 	"Examples: kindling record 4711 -d 10s -o flame.html\n"
 	"          kindling record 4711 -d 30s -e cpu,lock,alloc -o all.pb.gz\n"
+	"          kindling record 4711 -e lock --min-wait 100us -o waits.html\n"
 	"          sudo kindling record org.shop.Main -d 1m -i 4ms -o cpu.pb.gz\n";
 
 static int parse_options(int argc, char **argv, struct record_arguments *a, const char *ret[128])
@@ -49,6 +53,7 @@ static int parse_options(int argc, char **argv, struct record_arguments *a, cons
 	static const struct option options[] = {
 		{ "duration", required_argument, NULL, 'd' },
 		{ "interval", required_argument, NULL, 'i' },
+		{ "min-wait", required_argument, NULL, 'm' },
 		{ "event", required_argument, NULL, 'e' },
 		{ "output", required_argument, NULL, 'o' },
 		{ "format", required_argument, NULL, 'f' },
@@ -88,6 +93,22 @@ static int check_format(const struct record_arguments *a)
 	if (strcmp(a->output, "-") == 0 && !report_takes(format, a->events, why, sizeof(why)))
 		return cli_wrong("record", why);
 	return -1;
+}
+
+static int check_min_wait(const char *word, struct record_arguments *a)
+{
+	char why[64], sentence[128];
+
+	if (!word)
+		return -1;
+	if (!(a->events & 1u << WIRE_EVENT_LOCK))
+		return cli_wrong("record", "--min-wait is about waits: add -e lock");
+	if (parse_interval(word, &a->min_wait_ns, why, sizeof(why)) == 0 &&
+	    a->min_wait_ns >= RECORDING_MIN_WAIT_LEAST && a->min_wait_ns <= RECORDING_MIN_WAIT_MOST)
+		return -1;
+	snprintf(sentence, sizeof(sentence), "--min-wait takes 1us to 1m, such as 5ms%s%s",
+		 *why ? "; " : "", why);
+	return cli_wrong("record", sentence);
 }
 
 static int check_interval(const char *word, struct record_arguments *a)
@@ -130,6 +151,9 @@ static int record_parse(int argc, char **argv, struct record_arguments *a)
 		return r;
 	if (!report_events_by_name(given['e'], &a->events))
 		return cli_wrong("record", "-e takes cpu, lock, alloc, wall, or several: cpu,lock");
+	r = check_min_wait(given['m'], a);
+	if (r >= 0)
+		return r;
 	a->format = format_of(given['f'], a->output);
 	return a->format ? check_format(a) : CLI_USAGE;
 }
@@ -280,6 +304,8 @@ int command_record(int argc, char **argv)
 	path_add(path, sizeof(path), "seconds", number);
 	snprintf(number, sizeof(number), "%" PRIu64 "ns", a.interval_ns);
 	path_add(path, sizeof(path), "interval", a.interval_ns ? number : NULL);
+	snprintf(number, sizeof(number), "%" PRIu64 "ns", a.min_wait_ns);
+	path_add(path, sizeof(path), "min_wait", a.min_wait_ns ? number : NULL);
 	path_add(path, sizeof(path), "thread", a.thread);
 	path_add(path, sizeof(path), "type", report_events_list(a.events, types, sizeof(types)));
 	cli_catch_interrupt();

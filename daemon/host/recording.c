@@ -14,6 +14,7 @@ struct recording {
 	uint64_t interval_ns;
 	unsigned events;
 	char thread[RECORDING_THREAD_MAX]; /* "" = all */
+	uint64_t lock_min_ns;
 };
 
 static struct target *target_of(const struct recording *r)
@@ -31,17 +32,24 @@ static struct target *target_of(const struct recording *r)
 static int ask_more(struct recording *r, struct target *t)
 {
 	t->wanted_events = r->events;
+	t->wanted_lock_min_ns = r->lock_min_ns;
 	if (r->events & 1u << WIRE_EVENT_WALL)
 		snprintf(t->wanted_threads, sizeof(t->wanted_threads), "%s", r->thread);
 	return target_start(
 		t, r->interval_ns ? r->interval_ns : r->host->config->cpu_interval_ns, true);
 }
 
+static void want_nothing(struct target *t)
+{
+	t->wanted_events = 0;
+	t->wanted_lock_min_ns = 0;
+	t->wanted_threads[0] = '\0';
+}
+
 /* And one that no longer does. */
 static void ask_less(struct recording *r, struct target *t)
 {
-	t->wanted_events = 0;
-	t->wanted_threads[0] = '\0';
+	want_nothing(t);
 	(void)target_start(t, r->host->config->cpu_interval_ns, false);
 }
 
@@ -68,12 +76,12 @@ int recording_new(struct host *h, struct target *t, const struct recording_optio
 	r->start_time = t->jvm.start_time;
 	r->interval_ns = o->interval_ns;
 	r->events = o->events;
+	r->lock_min_ns = o->lock_min_ns;
 	snprintf(r->thread, sizeof(r->thread), "%s", o->thread ? o->thread : "");
 	live_tap_profile(r->tap)->no_budget = true;
 	error = ask_more(r, t);
 	if (error < 0) {
-		t->wanted_events = 0;
-		t->wanted_threads[0] = '\0';
+		want_nothing(t);
 		live_tap_free(r->tap);
 		free(r);
 		return error;

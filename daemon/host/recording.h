@@ -8,10 +8,14 @@
 
 #define RECORDING_THREAD_MAX 128 /* bytes of a filter by name, with the 0; longer ones are cut */
 
+#define RECORDING_MIN_WAIT_LEAST 1000ull /* as events.lock.min_wait */
+#define RECORDING_MIN_WAIT_MOST	 60000000000ull
+
 struct recording_options {
 	uint64_t interval_ns; /* of CPU samples; 0 = that of the settings */
 	unsigned events; /* bits 1 << enum wire_event */
 	const char *thread; /* only threads with this in their name; NULL = all */
+	uint64_t lock_min_ns; /* the shortest wait to be told; 0 = that of the settings */
 };
 
 struct recording;

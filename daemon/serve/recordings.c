@@ -90,6 +90,7 @@ static bool wanted(struct request *r, struct recording_options *ret, uint64_t *r
 {
 	const char *seconds = argument(r, "seconds"), *interval = argument(r, "interval");
 	const char *types = argument(r, "type"), *thread = argument(r, "thread");
+	const char *min_wait = argument(r, "min_wait");
 
 	*ret = (struct recording_options){ .events = 1u << WIRE_EVENT_CPU, .thread = thread };
 	if (!seconds || !parse_duration(seconds, ret_length_ns) ||
@@ -101,6 +102,11 @@ static bool wanted(struct request *r, struct recording_options *ret, uint64_t *r
 	else if (interval && (!parse_duration(interval, &ret->interval_ns) ||
 			      ret->interval_ns < NS_PER_MS / 10 || ret->interval_ns > NS_PER_S))
 		(void)answer_error(r, 400, "the interval must be from 100us to 1s");
+	else if (min_wait && (value_is_bare(min_wait) ||
+			      !parse_duration(min_wait, &ret->lock_min_ns) ||
+			      ret->lock_min_ns < RECORDING_MIN_WAIT_LEAST ||
+			      ret->lock_min_ns > RECORDING_MIN_WAIT_MOST))
+		(void)answer_error(r, 400, "the shortest wait must be from 1us to 1m, such as 5ms");
 	else if (types && !report_events_by_name(types, &ret->events))
 		(void)answer_error(r, 400, "the types must be of cpu, lock, alloc and wall, not \"%s\"", types);
 	else if (thread && strlen(thread) >= RECORDING_THREAD_MAX)

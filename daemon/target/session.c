@@ -32,7 +32,7 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 		.max_cpu_permille = c->max_cpu_permille,
 		.ring_bytes = c->ring_bytes,
 		.events = target_asked_events(t),
-		.lock_min_ns = c->lock_min_ns,
+		.lock_min_ns = t->wanted_lock_min_ns ? t->wanted_lock_min_ns : c->lock_min_ns,
 		.monitors = c->monitors,
 		.alloc_interval = c->alloc_interval,
 		.wall_interval_ns = c->wall_interval_ns,

@@ -75,6 +75,7 @@ struct target {
 	unsigned placement; /* enum inject_strategy: how the agent came in; 0 = it was there */
 	bool no_budget;
 	unsigned wanted_events; /* bits: START asks for them beside the configured ones */
+	uint64_t wanted_lock_min_ns; /* the shortest wait to be told, for the configured; 0 = that */
 	char wanted_threads[128]; /* of wall-clock samples, for the configured ones; "" = those */
 	bool states; /* START asks what threads do */
 	void *userdata; /* of the room after this one (live source) */

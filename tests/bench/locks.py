@@ -11,7 +11,7 @@ one's start and stop commands by jattach. Its threshold is ours (--min-wait) in 
 --thresholds: events a second and cost at 0.1, 1 and 10 ms, on waits of every length (holds) and on two
 locks fought over for microseconds (monitors). --yield: what the environment of the monitor events costs a
 virtual thread's yield on JDK 21 and later: JVMs with the agent (monitors auto, always, never) and without,
-alternating, because an environment stays until the JVM ends.
+alternating, because an environment stays until the JVM ends; attached before the first virtual thread begins.
 """
 import os
 import re
@@ -179,10 +179,10 @@ def yields(args):
         names = list(got)
         for name in names[i % 4:] + names[:i % 4]:
             with Application(args.jdk, "LockBench", "yield", options=HEAP + carriers) as jvm:
-                time.sleep(2)
                 state = Off() if name == "without" else Ours(jvm, args.min_wait_ns, name)
                 with state:
-                    time.sleep(args.settle)
+                    jvm.look()  # the JVM's first virtual threads begin
+                    time.sleep(args.warmup)
                     got[name].append(1e9 / jvm.block(args.block)[1])
     print("a virtual thread's yield, ns of CPU, JDK %s, %d JVMs each" % (args.jdk, args.rounds))
     bench.table([("monitors", "median", "q1", "q3")] + [

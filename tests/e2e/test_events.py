@@ -87,9 +87,9 @@ class WithDaemon(unittest.TestCase):
             # between the end of a wait and the program's own clock it may have to wait for a CPU
             self.assertLess(abs(weight - ns), max(0.05 * ns, 2e6))
 
-    def record(self, types):
+    def record(self, types, more=""):
         """What the program knows of itself, and the number of a recording of that time."""
-        made = json.loads(ask(self.daemon, "/v1/recordings?target=%d&seconds=60&type=%s" % (self.jvm.pid, types), "POST"))
+        made = json.loads(ask(self.daemon, "/v1/recordings?target=%d&seconds=60&type=%s%s" % (self.jvm.pid, types, more), "POST"))
         self.wait_events({"cpu", "lock"} | set(types.split(",")))
         time.sleep(0.3)
         known = go(self.jvm)
@@ -141,6 +141,28 @@ class WithDaemon(unittest.TestCase):
         count = {m[0]: int(m[1]) for m in re.findall(r"^ *([a-zA-Z.]+) +(\d+) +\d+ *$", out, re.M)}
         self.assertEqual(sum(count[k] for k in ("jdk.JavaMonitorEnter", "jdk.JavaMonitorWait", "jdk.ThreadPark")), lock[0], out)
         self.assertEqual(count["jdk.ObjectAllocationSample"], alloc[0])
+
+    def threshold(self):
+        return json.loads(self.daemon.cli("locks", "--json", str(self.jvm.pid)).stdout)["targets"][0]["min_wait_ns"]
+
+    def test_a_recording_may_have_a_threshold_of_its_own(self):
+        before = self.threshold()
+        for ms in (1000, 0.1):
+            known, path = self.record("lock", "&min_wait=%dus" % (ms * 1000))
+            profile = json.loads(ask(self.daemon, path + "?format=json"))
+            if ms > 100:  # all of them are shorter
+                self.assertEqual(sums(profile, "waitFor"), {})
+                self.assertGreaterEqual(profile["short_waits"], known.enters + known.parks)
+            else:
+                self.assertEqual(profile["min_wait_ns"], ms * 1e6)
+                self.assertEqual(sums(profile, "waitForMonitor")[LOCKS["enter"]][0], known.enters)
+            wait_for("the threshold of the settings again", lambda: self.threshold() == before)
+        done = self.daemon.cli("record", str(self.jvm.pid), "-e", "lock", "--min-wait", "100us", "-d", "1s", "-o", self.path("w.html"))
+        self.assertEqual(done.returncode, 0)
+        for words in (("-e", "lock", "--min-wait", "5"), ("--min-wait", "5ms"), ("-e", "lock", "--min-wait", "2m")):
+            done = self.daemon.cli("record", str(self.jvm.pid), *words, "-o", "-", check=False)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn("--min-wait", done.stderr)
 
     def test_the_history_has_it_too_and_after_a_restart(self):
         begin = time.time_ns()

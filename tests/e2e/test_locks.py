@@ -27,7 +27,7 @@ class Story(Jvm):
 class Locks(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.daemon = Daemon()
+        cls.daemon = Daemon("events: { cpu: {}, lock: { monitors: always } }\n")
 
     @classmethod
     def tearDownClass(cls):

@@ -4,7 +4,8 @@ LockKnown plays scripted waits (monitors, Object.wait, everything of java.util.c
 end, in the clock of the events, who waited for what, how long and because of whom; lock_judges.py compares.
 Played by platform threads, with System.gc() all the time under a collector that stops the world and under
 those that do not, with -Xcheck:jni, by virtual threads (21+); then LockChurn, a new lock object for every
-operation, during which the agent's memory must stay what it is, and LockDeadlock, whose cycles `kindling
+operation, during which the agent's memory must stay what it is; `monitors: auto` of a young JVM, of one with
+virtual threads and of one with a debugger (21+); and LockDeadlock, whose cycles `kindling
 locks --graph` must show within 2 s. Each run is judged once more with its
 events spoiled in every way that a judge is for: one that does not notice is a failure.
 
@@ -12,6 +13,7 @@ events spoiled in every way that a judge is for: one that does not notice is a f
 LockChurn, for minutes, beside the same program without an agent: the memory of both every 30 s.
 """
 import argparse
+import contextlib
 import os
 import re
 import shutil
@@ -235,7 +237,7 @@ def soak(home, directory, minutes):
 def deadlocks(major):
     """Three cycles and who starves whom, by `kindling locks --graph`: seconds until all are said, but for
     those that the machine kept us waiting."""
-    with Daemon("events:\n  lock:\n    min_wait: 1ms\n" + ONLY_MINE) as daemon, kindling.Jvm(major, "LockDeadlock") as jvm:
+    with Daemon("events:\n  lock:\n    min_wait: 1ms\n    monitors: always\n" + ONLY_MINE) as daemon, kindling.Jvm(major, "LockDeadlock") as jvm:
         daemon.wait_state(jvm.pid, "streaming", 60)
         time.sleep(1)
         jvm.process.stdin.write("\n")
@@ -259,6 +261,77 @@ def check_deadlocks(major):
         if took < 2 and not missing:
             break
     check(took < 2 and not missing, "the graph of locks shows 3 deadlocks within %.1f s; missing: %s" % (took, missing))
+
+
+class Price:
+    """`monitors: auto` on 21 and later: an environment that would cost virtual threads is not made in a JVM's
+    first minute, nor where there are any; and what it costs is said."""
+
+    MINUTE = 60
+
+    def __init__(self, home, directory):
+        self.home, self.directory, self.began = home, directory, time.monotonic()
+        self.folders, self.open = 0, []
+        self.young = self.start("LockStories", "monitors")
+        self.reader = self.read(self.young)
+        self.young.say(b"go\n")  # waits that are older than the events
+        time.sleep(1)
+        note = self.notes(self.reader)
+        if time.monotonic() - self.began < self.MINUTE / 2:
+            check("first minute" in note and " enter " not in self.reader.text(), "no monitors in a JVM's first minute, as is said: %s" % note)
+
+    def folder(self):
+        self.folders += 1
+        folder = os.path.join(self.directory, "price-%d" % self.folders)
+        os.mkdir(folder)
+        for name in os.listdir(self.directory):
+            if name.endswith(".class"):
+                os.link(os.path.join(self.directory, name), os.path.join(folder, name))
+        return folder
+
+    def start(self, *words, flags=()):
+        jvm = Jvm(self.home, self.folder(), ["-Xmx64m", *flags], *words)
+        self.open.append(jvm)
+        return jvm
+
+    def read(self, jvm, monitors="auto"):
+        return Reader(jvm, self.folder(), "-L", "-M", monitors, "-T", str(MIN_NS))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        for jvm in self.open:
+            jvm.__exit__()
+
+    def judge(self):
+        debugged = self.start("LockStories", "monitors", flags=["-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,quiet=y,address=127.0.0.1:0"])
+        reader = self.read(debugged)
+        debugged.say(b"go\n")
+        wait_for("enters beside a debugger", lambda: " enter " in reader.text())
+        check(not self.notes(reader), "where a debugger has an environment monitors are told from the begin, young or not: %s" % self.notes(reader))
+        virtual = self.start("LockBench", "yield")
+        virtual.say(b"count\n")
+        wait_for("virtual threads", lambda: "\ncount " in virtual.read(virtual.out))
+        texts = {mode: self.notes(self.ended(self.read(virtual, mode))) for mode in ("auto", "always")}
+        check("are left out: virtual threads are in use" in texts["auto"], "auto spares virtual threads: %s" % texts["auto"])
+        check("of their yields about" in texts["always"], "always says what it costs: %s" % texts["always"])
+        self.judge_young()
+
+    def judge_young(self):
+        wait_for("enters after a minute", lambda: " enter " in self.reader.text(), self.MINUTE + 30)
+        check(time.monotonic() - self.began > self.MINUTE - 1, "monitors are told when it is over")
+        wait_for("the note is taken back", lambda: not self.notes(self.reader), 10)
+        check(self.ended(self.reader).process.returncode == 0, "books exact")
+
+    def ended(self, reader):
+        time.sleep(0.5)
+        reader.end()
+        return reader
+
+    def notes(self, reader):
+        """The last one about locks."""
+        return (re.findall(r"^NOTE \d+ lock: (.*)$", reader.text(), re.M) or [""])[-1]
 
 
 def agent_bytes(reader):
@@ -318,11 +391,14 @@ def main():
         if args.judges:
             known(home, directory, args.major, "made up", agent=False)
             return 1 if failures else 0
-        for label, flags, words, exact in modes(args.major, args.all):
-            more = known(home, directory, args.major, label, flags, words, exact)
-            check(not more, "nothing printed %s" % sorted(more)[:5])
-        silent(home, directory, args.major)
-        churn(home, directory, args.churn)
+        with Price(home, directory) if version(args.major) >= 21 else contextlib.nullcontext() as price:
+            for label, flags, words, exact in modes(args.major, args.all):
+                more = known(home, directory, args.major, label, flags, words, exact)
+                check(not more, "nothing printed %s" % sorted(more)[:5])
+            silent(home, directory, args.major)
+            churn(home, directory, args.churn)
+            if price:
+                price.judge()
         if not jdks.root_of(home) and "musl" not in args.major:
             check_deadlocks(args.major)
     finally:
