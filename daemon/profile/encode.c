@@ -1,6 +1,6 @@
 /*
  * A profile as bytes: "KPRF", version, then varints, table by table in the order of profile.h.
- * Version 2 had CPU time alone, version 3 no CPU time and no note of a process: both are still read.
+ * Version 2 had CPU time alone, version 3 no process's CPU time and note: both are still read.
  * Decoding trusts nothing: every count is held
  * against the bytes that are left, every index against its table, a node's parent against the node
  * itself. Fuzzed by tests/fuzz/fuzz_profile.c.

@@ -34,8 +34,17 @@ static const uint8_t frame_type_of[WIRE_KIND_COUNT] = {
 };
 
 /* Keys of symbols: two fixed ones, strings, strings as names of classes, texts of frames. */
-enum { SYMBOL_EMPTY = 1, SYMBOL_NO_ARGUMENTS, SYMBOL_NO_STACK, SYMBOL_STRINGS };
-enum { CLASS_NONE = 1, CLASS_STRINGS };
+enum {
+	SYMBOL_EMPTY = 1,
+	SYMBOL_NO_ARGUMENTS,
+	SYMBOL_NO_STACK,
+	SYMBOL_KERNEL,
+	SYMBOL_JVM,
+	SYMBOL_KINDLING,
+	SYMBOL_STRINGS
+};
+/* Where frames are of that are not of a class: readers print "class.method". */
+enum { CLASS_NONE = 1, CLASS_KERNEL, CLASS_JVM, CLASS_KINDLING, CLASS_STRINGS };
 
 /* ---- methods --------------------------------------------------------------------------------- */
 
@@ -105,6 +114,8 @@ void jfr_number(struct jfr *j)
 
 		j->method[frame] =
 			i && by_method(&frame, &before, frames) == 0 ? j->method[before] : frame;
+		if (!is_method(f) && f->module)
+			j->class_used[f->module] = 1;
 		if (!is_method(f))
 			continue;
 		j->class_used[f->class_name] = j->string_used[f->method] = 1;
@@ -196,8 +207,11 @@ static void put_class(struct jfr *j, uint64_t key, uint64_t symbol)
 
 static void put_classes(struct jfr *j)
 {
-	begin_pool(j, JFR_CLASS, 1 + (uint64_t)count(j->class_used, j->p->n_strings));
+	begin_pool(j, JFR_CLASS, 4 + (uint64_t)count(j->class_used, j->p->n_strings));
 	put_class(j, CLASS_NONE, SYMBOL_EMPTY);
+	put_class(j, CLASS_KERNEL, SYMBOL_KERNEL);
+	put_class(j, CLASS_JVM, SYMBOL_JVM);
+	put_class(j, CLASS_KINDLING, SYMBOL_KINDLING);
 	for (uint32_t i = 0; i < j->p->n_strings; i++)
 		if (j->class_used[i])
 			put_class(j, CLASS_STRINGS + (uint64_t)i, symbol_of_class(j, i));
@@ -212,6 +226,16 @@ static void put_method(struct jfr *j, uint64_t key, uint64_t class, uint64_t nam
 	jfr_u64(j->t, descriptor);
 	jfr_u64(j->t, 0); /* modifiers */
 	text_bytes(j->t, "\0", 1); /* hidden */
+}
+
+static uint64_t class_of_frame(const struct profile_frame *f)
+{
+	if (f->module)
+		return CLASS_STRINGS + (uint64_t)f->module;
+	return f->kind == WIRE_KIND_KERNEL    ? CLASS_KERNEL
+	       : f->kind == WIRE_KIND_STUB	? CLASS_JVM
+	       : f->kind == WIRE_KIND_SYNTHETIC ? CLASS_KINDLING
+						: CLASS_NONE;
 }
 
 /* Keys: first frame + 1. The last is for samples without a stack. */
@@ -234,10 +258,10 @@ static void put_methods(struct jfr *j)
 				   f->signature ? SYMBOL_STRINGS + (uint64_t)f->signature
 						: (uint64_t)SYMBOL_NO_ARGUMENTS);
 		else
-			put_method(j, i + 1ull, CLASS_NONE, symbol_of_frame(j, i),
+			put_method(j, i + 1ull, class_of_frame(f), symbol_of_frame(j, i),
 				   SYMBOL_NO_ARGUMENTS);
 	}
-	put_method(j, p->n_frames + 1ull, CLASS_NONE, SYMBOL_NO_STACK, SYMBOL_NO_ARGUMENTS);
+	put_method(j, p->n_frames + 1ull, CLASS_KINDLING, SYMBOL_NO_STACK, SYMBOL_NO_ARGUMENTS);
 }
 
 static void put_frame(struct jfr *j, uint64_t method, int32_t line, enum frame_type type)
@@ -283,19 +307,42 @@ static void put_symbol(struct jfr *j, uint64_t key, const char *text)
 
 static void put_class_symbol(struct jfr *j, uint32_t string)
 {
+	const char *text = j->p->strings[string], *file = strrchr(text, '/');
 	char name[2048];
 
-	snprintf(name, sizeof(name), "%s", j->p->strings[string]);
+	/* a class has no slash in it: this is the path of a library */
+	if (file) {
+		put_symbol(j, symbol_of_class(j, string), file + 1);
+		return;
+	}
+	snprintf(name, sizeof(name), "%s", text);
 	for (char *c = name; *c; c++)
 		if (*c == '.')
 			*c = '/';
 	put_symbol(j, symbol_of_class(j, string), name);
 }
 
+/* "Parker::park" of "Parker::park(bool, long)": readers put parentheses behind every method. */
+static void cut_arguments(char *name)
+{
+	size_t len = strlen(name), at;
+	int depth = 0;
+
+	if (len > 6 && strcmp(name + len - 6, " const") == 0)
+		len -= 6;
+	for (at = len; at-- > 1;) {
+		depth += name[at] == ')' ? 1 : name[at] == '(' ? -1 : 0;
+		if (depth == 0)
+			break;
+	}
+	if (at > 0 && at < len && name[at] == '(')
+		name[at] = '\0';
+}
+
 static void put_symbols(struct jfr *j)
 {
 	const struct profile *p = j->p;
-	uint64_t n = 3 + (uint64_t)count(j->string_used, p->n_strings) +
+	uint64_t n = 6 + (uint64_t)count(j->string_used, p->n_strings) +
 		     count(j->class_used, p->n_strings);
 	char text[2048];
 
@@ -305,6 +352,9 @@ static void put_symbols(struct jfr *j)
 	put_symbol(j, SYMBOL_EMPTY, "");
 	put_symbol(j, SYMBOL_NO_ARGUMENTS, "()V");
 	put_symbol(j, SYMBOL_NO_STACK, "[no stack]");
+	put_symbol(j, SYMBOL_KERNEL, "kernel");
+	put_symbol(j, SYMBOL_JVM, "jvm");
+	put_symbol(j, SYMBOL_KINDLING, "kindling");
 	for (uint32_t i = 0; i < p->n_strings; i++) {
 		if (j->string_used[i])
 			put_symbol(j, SYMBOL_STRINGS + (uint64_t)i, p->strings[i]);
@@ -315,6 +365,7 @@ static void put_symbols(struct jfr *j)
 		if (j->method[i] != i || is_method(&p->frames[i]))
 			continue;
 		report_frame_name(p, &p->frames[i], text, sizeof(text));
+		cut_arguments(text);
 		put_symbol(j, symbol_of_frame(j, i), text);
 	}
 }

@@ -78,6 +78,7 @@ enum {
 	S_KIND,
 	S_WAIT,
 	S_NO_STACK,
+	S_PROGRAMS,
 	S_COMMENTS, /* one an event */
 	S_KINDS = S_COMMENTS + WIRE_EVENT_COUNT, /* names of frames' kinds */
 	S_WAITS = S_KINDS + WIRE_KIND_COUNT,
@@ -103,6 +104,7 @@ static const char *const fixed[S_COMMENTS] = {
 	"kind",
 	"wait",
 	"[no stack]",
+	"JVMs",
 };
 
 static const struct {
@@ -166,13 +168,29 @@ static char *frame_text(struct writer *w, const struct profile_frame *f, bool wi
 	return copy;
 }
 
-/* One mapping a module. Offsets are of the file, so that is where it "is mapped". */
+/* The first mapping is what readers call the file that the profile is of. */
+static void put_program(struct writer *w)
+{
+	Pprof__Mapping *m = take(&w->arena, sizeof(*m));
+
+	if (!m)
+		return;
+	pprof__mapping__init(m);
+	m->filename = w->p->n_processes == 1 ? (int64_t)(S_FIXED + w->p->processes[0].name)
+					     : S_PROGRAMS;
+	m->has_functions = true; /* nothing to look up later */
+	m->id = w->out.n_mapping + 1;
+	w->out.mapping[w->out.n_mapping++] = m;
+}
+
+/* One mapping a module, and the program's for all that is in none. Offsets are of the file, so that
+ * is where it "is mapped". */
 static uint64_t mapping_of(struct writer *w, const struct profile_frame *f)
 {
 	Pprof__Mapping *m;
 
 	if (!f->module)
-		return 0;
+		return 1;
 	if (w->mappings[f->module])
 		return w->mappings[f->module];
 	m = take(&w->arena, sizeof(*m));
@@ -262,11 +280,12 @@ static void put_frames(struct writer *w)
 	w->out.n_location = w->out.n_function = n;
 	w->out.location = take(&w->arena, (n + 1) * sizeof(void *));
 	w->out.function = take(&w->arena, (n + 1) * sizeof(void *));
-	w->out.mapping = take(&w->arena, (p->n_strings + 1) * sizeof(void *));
+	w->out.mapping = take(&w->arena, (p->n_strings + 2) * sizeof(void *));
 	w->mappings = take(&w->arena, (p->n_strings + 1) * sizeof(uint64_t));
 	if (w->arena.failed)
 		return;
 	put_fixed_strings(w);
+	put_program(w);
 	for (uint32_t i = 0; i < p->n_strings; i++)
 		w->out.string_table[S_FIXED + i] = (char *)(uintptr_t)p->strings[i];
 	for (uint32_t i = 0; i < n && !w->arena.failed; i++) {
@@ -400,6 +419,7 @@ static void put_types(struct writer *w)
 		w->out.sample_type[w->out.n_sample_type++] =
 			value_type(w, value_types[e].weight, value_types[e].unit);
 	}
+	w->out.default_sample_type = value_types[first].weight;
 	w->out.period_type = value_type(w, value_types[first].weight, value_types[first].unit);
 	w->out.period = (int64_t)report_view_of(p, first).mean;
 	w->out.time_nanos = (int64_t)p->begin_real_ns;

@@ -59,6 +59,8 @@ struct rendering {
 	struct report_options options;
 	struct profile *profile;
 	uint64_t samples;
+	unsigned absent; /* events that are not collected now, and a sentence about that */
+	char why[400];
 	char *out;
 	size_t len;
 	int error;
@@ -91,11 +93,27 @@ static void done_render(void *userdata)
 	free(x);
 }
 
+static bool is_missing(const struct rendering *x)
+{
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		if (x->absent & 1u << e && !x->profile->books.of[e].taken)
+			return true;
+	return false;
+}
+
 static void on_profile(void *userdata, struct profile *p, int error)
 {
 	struct rendering *x = userdata;
 
 	x->profile = p;
+	/* it may have been collected then */
+	if (!error && is_missing(x)) {
+		(void)answer_error(x->request, 409, "%s", x->why);
+		serve_resume(x->request);
+		profile_free(x->profile);
+		free(x);
+		return;
+	}
 	if (!error &&
 	    worker_submit(host_worker(x->request->serve->host), run_render, done_render, x) == 0)
 		return;
@@ -151,6 +169,8 @@ static enum MHD_Result get_profile(struct request *r)
 	x->request = r;
 	x->format = format;
 	x->options = options;
+	x->absent = api_not_collected(r->serve->host, &selected, options.events, x->why,
+				      sizeof(x->why));
 	serve_suspend(r);
 	e = host_query(r->serve->host, from, to, &filter, on_profile, x);
 	if (e < 0)

@@ -160,10 +160,12 @@ static bool parse_events(struct watcher *w, const char *list)
 	return w->cpu || w->lock;
 }
 
-/* What the request wants; answers the error itself: -EINVAL, -ENOENT. */
+/* What the request wants; answers the error itself: -EINVAL, -ENOENT, -ENODATA. */
 static int parse(struct request *r, struct watcher *w)
 {
 	const char *event = argument(r, "event"), *min = argument(r, "min");
+	unsigned events;
+	char why[400];
 
 	if (!parse_events(w, event)) {
 		(void)answer_error(r, 400, "the event must be cpu, lock or cpu,lock, not \"%s\"",
@@ -176,7 +178,13 @@ static int parse(struct request *r, struct watcher *w)
 	}
 	w->open = argument_is_set(r, "open");
 	w->idle = argument_is_set(r, "idle");
-	return api_select(r, &w->selected);
+	if (api_select(r, &w->selected) < 0)
+		return -ENOENT;
+	events = (w->cpu ? 1u << WIRE_EVENT_CPU : 0) | (w->lock ? 1u << WIRE_EVENT_LOCK : 0);
+	if (!api_not_collected(r->serve->host, &w->selected, events, why, sizeof(why)))
+		return 0;
+	(void)answer_error(r, 409, "%s", why);
+	return -ENODATA;
 }
 
 enum MHD_Result serve_events(struct request *r)

@@ -64,6 +64,10 @@ struct selection {
 int api_select(struct request *r, struct selection *ret);
 int api_select_known(struct request *r, struct selection *ret); /* as targets_next_known() */
 bool is_selected(const struct selection *s, const struct target *t);
+/* collected.c: bits of @events that none of @s collects, and a sentence about the first in @buf: what
+ * would change that. */
+unsigned api_not_collected(struct host *h, const struct selection *s, unsigned events, char *buf,
+			   size_t size);
 struct target *api_one_target(struct request *r, const char *word); /* NULL: answered */
 
 /* api.c */

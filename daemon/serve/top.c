@@ -114,6 +114,7 @@ enum MHD_Result serve_top(struct request *r)
 	uint64_t window = 5 * NS_PER_S, now = clock_real_ns();
 	enum wire_event event;
 	cJSON *o, *list;
+	char why[400];
 
 	if (type && !report_events_by_name(type, &filter.events))
 		return answer_error(r, 400, "the type must be cpu, lock, alloc or wall, not \"%s\"", type);
@@ -126,6 +127,8 @@ enum MHD_Result serve_top(struct request *r)
 		return answer_error(r, 400, "top looks back from 1 to 20 seconds");
 	if (api_select(r, &selected) < 0)
 		return MHD_YES;
+	if (api_not_collected(r->serve->host, &selected, filter.events, why, sizeof(why)))
+		return answer_error(r, 409, "%s", why);
 	filter.pids = selected.pids;
 	filter.start_times = selected.start_times;
 	filter.n_pids = selected.n;

@@ -130,7 +130,7 @@ class WithDaemon(unittest.TestCase):
             raw = subprocess.run([go_tool, "tool", "pprof", "-raw", self.path("x.pb.gz")], capture_output=True, text=True).stdout
         except FileNotFoundError:
             return  # pprof's reader is not everywhere; unit.test_report_events has the bytes
-        self.assertIn("contentions/count delay/nanoseconds alloc_objects/count alloc_space/bytes", raw)
+        self.assertIn("contentions/count delay/nanoseconds[dflt] alloc_objects/count alloc_space/bytes", raw)
         rows = re.findall(r"^ +(\d+) +(\d+) +(\d+) +(\d+): ", raw, re.M)
         self.assertEqual(tuple(sum(int(r[i]) for r in rows) for i in range(4)), lock + alloc)
 

@@ -195,6 +195,37 @@ class Views(unittest.TestCase):
         self.assertIn("of other threads", one["absent"])
         self.assertEqual({t["name"][:10] for t in one["threads"]}, {"group-full"})
 
+    def test_what_is_not_collected_is_said(self):
+        pid = str(self.jvm.pid)
+        for args in (("top", "--once", "-e", "alloc"), ("top", "--once", "--json", "-e", "wall", pid),
+                     ("report", pid, "-e", "alloc", "-o", "-"), ("report", pid, "-e", "cpu,wall", "-o", "-", "-f", "pb.gz")):
+            done = self.daemon.cli(*args, check=False)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), args)
+            self.assertRegex(done.stderr, r"(alloc|wall) events are not collected.* add \"\1: \{\}\" to events: .* record TARGET -e \1")
+        for args in (("top", "--once", "-e", "lock", pid), ("report", pid, "-e", "lock", "-o", "-")):
+            self.assertEqual(self.daemon.cli(*args, check=False).returncode, 0, args)
+        with Daemon("events: { cpu: {} }\n") as other:
+            done = other.cli("tail", "-e", "cpu,lock", "-n", "1", check=False)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn("lock events are not collected", done.stderr)
+
+    def test_pprof_and_jfr_name_the_program_and_its_libraries(self):
+        wait_for("samples", lambda: self.daemon.target(self.jvm.pid)["samples"]["delivered"] > 20)
+        p = Pprof(ask(self.daemon, "/v1/profile?target=%d&type=cpu,lock&format=pb.gz" % self.jvm.pid))
+        self.assertEqual(p.string(14), "cpu")
+        mapping = next(dict(fields(v)) for n, v in p.fields if n == 3)
+        self.assertEqual(p.strings[mapping[5]], "KnownShares")
+        path = os.path.join(self.daemon.dir, "n.jfr")
+        with open(path, "wb") as f:
+            f.write(ask(self.daemon, "/v1/profile?target=%d&type=cpu&format=jfr" % self.jvm.pid))
+        for major in ("17", "25"):
+            out = subprocess.run([java_home(major) + "/bin/jfr", "print", "--events", "kindling.CpuTime", "--stack-depth", "64", path],
+                                 capture_output=True, text=True)
+            self.assertEqual(out.returncode, 0, out.stderr)
+            frames = {f.strip() for f in re.findall(r"^    (.*?)(?: line:.*)?$", out.stdout, re.M)}
+            self.assertIn("KnownShares.spin(long)", frames)
+            self.assertFalse([f for f in frames - {"..."} if f.startswith(".") or "()()" in f], frames)
+
     def cpu_s(self):
         with open("/proc/%d/stat" % self.jvm.pid) as f:
             words = f.read().rsplit(")", 1)[1].split()

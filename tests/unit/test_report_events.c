@@ -187,7 +187,7 @@ static void samples_and_drops_are_those_that_were_asked_for(void **state)
 /* ---- pprof ----------------------------------------------------------------------------------- */
 
 #define TYPES                                                                \
-	"samples/count cpu/nanoseconds contentions/count delay/nanoseconds " \
+	"samples/count cpu/nanoseconds[dflt] contentions/count delay/nanoseconds " \
 	"alloc_objects/count alloc_space/bytes wall_samples/count wall/nanoseconds"
 
 /* Sums of the eight columns of `go tool pprof -raw`. */

@@ -277,6 +277,8 @@ static void check_pprof(const struct profile *p, struct sums expected, const cha
 	assert_int_equal(s.weight, expected.weight);
 	assert_int_equal(u->period, expected.weight / expected.samples);
 	assert_int_equal(u->n_comment, 1);
+	assert_string_equal(u->string_table[u->default_sample_type], "cpu");
+	assert_string_equal(u->string_table[u->mapping[0]->filename], "org.shop.Main");
 	snprintf(text, sizeof(text),
 		 "kindling: %s, %s; "
 		 "105 samples taken = 102 delivered + 3 dropped (0.060 s dropped)",
@@ -354,6 +356,39 @@ static void a_view_with_nothing_in_it_says_so(void **state)
 	profile_free(p);
 }
 
+static void pprof_opens_with_cpu_time_of_the_program_also_beside_waits(void **state)
+{
+	struct profile *p = example();
+	struct profile_frame f = { .kind = WIRE_KIND_NATIVE, .line = -1 };
+	struct profile_row row = { .samples = 1, .weight = 1000000 };
+	Pprof__Profile *u;
+	size_t len;
+	char *out;
+
+	(void)state;
+	f.method = profile_string(p, "Parker::park(bool, long)");
+	f.module = profile_string(p, "/usr/lib/jvm/lib/server/libjvm.so");
+	row.node = profile_node(p, 0, profile_intern_frame(p, &f));
+	profile_add_row(p, &row);
+	out = written(p, REPORT_PPROF, CPU | LOCK, &len);
+	u = unpacked(out, len);
+	assert_non_null(u);
+	assert_string_equal(u->string_table[u->default_sample_type], "cpu");
+	assert_int_equal(u->n_mapping, 2);
+	assert_string_equal(u->string_table[u->mapping[0]->filename], "org.shop.Main");
+	for (size_t i = 0; i < u->n_location; i++)
+		assert_in_range(u->location[i]->mapping_id, i + 1 == u->n_location ? 0 : 1, 2);
+	pprof__profile__free_unpacked(u, NULL);
+	free(out);
+	/* readers of JFR print class.method() */
+	out = written(p, REPORT_JFR, CPU, &len);
+	assert_non_null(memmem(out, len, "\3\11libjvm.so", 11));
+	assert_non_null(memmem(out, len, "\3\14Parker::park", 14));
+	assert_null(memmem(out, len, "Parker::park(", 13));
+	free(out);
+	profile_free(p);
+}
+
 static void the_note_is_in_every_header_of_cpu_time(void **state)
 {
 	static const enum report_format formats[] = { REPORT_HTML, REPORT_TXT, REPORT_JSON };
@@ -396,6 +431,7 @@ int main(void)
 		cmocka_unit_test(every_header_is_what_its_body_adds_up_to),
 		cmocka_unit_test(a_filter_by_thread_is_in_header_and_body_alike),
 		cmocka_unit_test(a_view_with_nothing_in_it_says_so),
+		cmocka_unit_test(pprof_opens_with_cpu_time_of_the_program_also_beside_waits),
 		cmocka_unit_test(the_note_is_in_every_header_of_cpu_time),
 		cmocka_unit_test(coverage_is_not_said_where_a_part_of_the_cpu_time_is_unknown),
 	};

@@ -1,0 +1,72 @@
+/*
+ * Is what a request asks for collected at all? Nobody could tell zeros from "there was nothing".
+ */
+#include <stdio.h>
+#include <string.h>
+#include "daemon/serve/serve_priv.h"
+
+/* false: it is not; @ret_why is what its agent says of that, or unchanged. */
+static bool collects(const struct target *t, int event, const char **ret_why)
+{
+	unsigned bit = 1u << event;
+
+	if (target_events(t) & bit)
+		return true;
+	if (!(target_asked_events(t) & bit))
+		return false;
+	for (int i = 0; i < NOTES_MAX; i++) {
+		if (strcmp(t->notes[i].step, wire_event_names[event]) != 0)
+			continue;
+		*ret_why = t->notes[i].what;
+		return false;
+	}
+	return true; /* it was asked for just now, or the JVM is not attached to yet */
+}
+
+/* Does any of those that are meant collect it? Where none is there, the settings say. */
+static bool any_collects(struct host *h, const struct selection *s, int event, const char **ret_why)
+{
+	struct target *t = NULL;
+	bool alive = false;
+
+	while ((t = targets_next(host_targets(h), t))) {
+		if (t->state == TARGET_GONE || (s->n && !is_selected(s, t)))
+			continue;
+		if (collects(t, event, ret_why))
+			return true;
+		alive = true;
+	}
+	return !alive && host_config(h)->events & 1u << event;
+}
+
+static void explain(enum wire_event event, const char *why, char *buf, size_t size)
+{
+	const char *name = wire_event_names[event];
+
+	if (why)
+		snprintf(buf, size, "%s events are not collected: %s", name, why);
+	else
+		snprintf(buf, size,
+			 "%s events are not collected. To collect them all the time, add \"%s: {}\" "
+			 "to events: in kindlingd.yaml; to collect them for a while, use: "
+			 "kindling record TARGET -e %s -o FILE",
+			 name, name, name);
+}
+
+unsigned api_not_collected(struct host *h, const struct selection *s, unsigned events, char *buf,
+			   size_t size)
+{
+	unsigned absent = 0;
+
+	*buf = '\0';
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
+		const char *why = NULL;
+
+		if (!(events & 1u << e) || any_collects(h, s, e, &why))
+			continue;
+		if (!absent)
+			explain((enum wire_event)e, why, buf, size);
+		absent |= 1u << e;
+	}
+	return absent;
+}
