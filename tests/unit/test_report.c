@@ -261,6 +261,27 @@ static void a_method_counts_once_a_stack(void **state)
 	free(out);
 }
 
+static void the_method_with_most_time_of_its_own_comes_first(void **state)
+{
+	struct profile_frame caller = { .kind = WIRE_KIND_NATIVE, .line = -1 }, leaf = caller;
+	struct profile *p = example();
+	uint32_t node;
+	size_t len;
+	char *out;
+
+	(void)state;
+	caller.method = profile_string(p, "calls_most");
+	leaf.method = profile_string(p, "runs_most");
+	node = profile_node(p, 0, profile_intern_frame(p, &caller));
+	profile_add(p, 0, node, 1, 10000000);
+	profile_add(p, 0, profile_node(p, node, profile_intern_frame(p, &leaf)), 5, 500000000);
+	assert_int_equal(report_write(p, REPORT_TXT, NULL, &out, &len), 0);
+	assert_true(strstr(out, "%          5  runs_most") < strstr(out, "%          6  calls_most"));
+	assert_non_null(strstr(out, "%          5  runs_most"));
+	free(out);
+	profile_free(p);
+}
+
 static void pprof_is_gzip(void **state)
 {
 	size_t len;
@@ -529,6 +550,7 @@ int main(void)
 		cmocka_unit_test(of_several_jvms_each_has_a_level_of_its_own),
 		cmocka_unit_test(names_cannot_leave_the_script_element),
 		cmocka_unit_test(a_method_counts_once_a_stack),
+		cmocka_unit_test(the_method_with_most_time_of_its_own_comes_first),
 		cmocka_unit_test(pprof_is_gzip),
 		cmocka_unit_test(go_reads_back_the_same_sums),
 		cmocka_unit_test(a_jfr_file_is_made_of_events_that_add_up),
