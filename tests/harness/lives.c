@@ -111,7 +111,7 @@ static int verdict(int alive)
 {
 	long bound_kib = BASE_KIB + alive * EACH_KIB, first_kib;
 	long last_kib = seen.last_kib / seen.n_last;
-	int bad = seen.most_kib > bound_kib;
+	int bad = last_kib > bound_kib;
 
 	printf("in the last tenth %ld KiB on average, %ld at most, allowed %ld\n", last_kib,
 	       seen.most_kib, bound_kib);
