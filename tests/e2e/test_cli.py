@@ -91,7 +91,7 @@ class Commands(unittest.TestCase):
     def test_top(self):
         out = self.daemon.cli("top", "--once", "-n", "30", self.pid).stdout
         self.assertRegex(out, r": [0-9.]+ CPUs, [1-9]\d* samples\n +self% +total%  method")
-        self.assertIn("KnownShares.full", out)
+        self.assertIn("KnownShares.spin", out)
         self.assertIn("sorted by self%", out)
         one = self.daemon.cli("top", "--once", "-n", "30", self.pid).stdout
         by_self = [float(line.split()[0]) for line in one.splitlines() if re.match(r" +[0-9.]+ +[0-9.]+  ", line)]
@@ -100,8 +100,10 @@ class Commands(unittest.TestCase):
         totals = [float(line.split()[1]) for line in by_total.splitlines() if re.match(r" +[0-9.]+ +[0-9.]+  ", line)]
         self.assertEqual(totals, sorted(totals, reverse=True))
         self.assertIn("sorted by total%", by_total)
-        self.assertIn("KnownShares.tenth", self.daemon.cli("top", "--once", "--thread", "group-tenth").stdout)
-        self.assertNotIn("KnownShares.full", self.daemon.cli("top", "--once", "--thread", "group-tenth").stdout)
+        self.assertIn("KnownShares.full", by_total)
+        tenth = self.daemon.cli("top", "--once", "-n", "30", "--sort", "total", "--thread", "group-tenth").stdout
+        self.assertIn("KnownShares.tenth", tenth)
+        self.assertNotIn("KnownShares.full", tenth)
 
     def test_tail(self):
         for line in self.daemon.cli("tail", "--json", "-n", "50", self.pid).stdout.splitlines():
