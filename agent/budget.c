@@ -27,7 +27,8 @@ static struct {
 	struct clocks past[LOOK_BACK]; /* a ring of looks */
 	uint32_t looks; /* since the start or the last change */
 	uint64_t begin_ns; /* STARTING_NS later costs are looked at */
-	uint64_t dear_ns; /* a sample's cost when the interval had to be made longer; 0 = it is not */
+	uint64_t dear_ns; /* a sample's cost when the interval had to be made longer; 0 = it is not
+			   */
 	char note[192]; /* for the reader */
 	bool noted, note_due;
 } interval;
@@ -90,12 +91,13 @@ static void tell_longer(const struct wire_start *start, double use)
 {
 	interval.note[0] = '\0';
 	if (engine.interval_ns != budget_interval(start))
-		snprintf(interval.note, sizeof(interval.note),
-			 "a sample every %.3g ms of CPU time and not every %.3g ms, which would take "
-			 "%.2g %% of the application's CPU time: max_cpu is %.2g %%",
-			 (double)engine.interval_ns / NS_PER_MS,
-			 (double)budget_interval(start) / NS_PER_MS, 100 * use,
-			 (double)permille(start) / 10);
+		snprintf(
+			interval.note, sizeof(interval.note),
+			"a sample every %.3g ms of CPU time and not every %.3g ms, which would take "
+			"%.2g %% of the application's CPU time: max_cpu is %.2g %%",
+			(double)engine.interval_ns / NS_PER_MS,
+			(double)budget_interval(start) / NS_PER_MS, 100 * use,
+			(double)permille(start) / 10);
 	interval.note_due = interval.note[0] || interval.noted;
 	tell();
 }
@@ -130,8 +132,8 @@ static uint64_t spacing(uint64_t interval_ns)
 	struct timespec tick = { 0, 0 };
 
 	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
-	return engine.host || interval_ns > (uint64_t)tick.tv_nsec ? interval_ns :
-								     (uint64_t)tick.tv_nsec;
+	return engine.host || interval_ns > (uint64_t)tick.tv_nsec ? interval_ns
+								   : (uint64_t)tick.tv_nsec;
 }
 
 struct cost {
@@ -158,8 +160,7 @@ static bool measure(const struct wire_start *start, const struct clocks *now, st
 	writer_ns = n ? (now->writer_ns - then->writer_ns) * ret->samples / n : 0;
 	ret->sample_ns = interval.dear_ns;
 	if (ret->samples >= SAMPLES_MIN)
-		ret->sample_ns =
-			(now->handler_ns - then->handler_ns + writer_ns) / ret->samples;
+		ret->sample_ns = (now->handler_ns - then->handler_ns + writer_ns) / ret->samples;
 	ret->others_ns = now->fixed_ns - then->fixed_ns + now->waits_ns - then->waits_ns +
 			 (now->writer_ns - then->writer_ns - writer_ns);
 	ret->allowed_ns = budget_allowed(start, then, now);

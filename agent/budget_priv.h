@@ -9,7 +9,8 @@
 struct clocks {
 	uint64_t handler_ns; /* of handlers, for samples */
 	uint64_t writer_ns; /* of the agent's thread, for samples and waits */
-	uint64_t fixed_ns; /* of the agent's thread, for what no interval and no threshold changes */
+	uint64_t
+		fixed_ns; /* of the agent's thread, for what no interval and no threshold changes */
 	uint64_t waits_ns; /* of application threads, for waits that are told */
 	uint64_t process_ns, at_ns;
 	uint64_t samples, waits; /* taken */

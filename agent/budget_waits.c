@@ -10,7 +10,8 @@
 #include "agent/writer.h"
 
 #define LOCK_NS_MAX (10 * NS_PER_S)
-/* so much of a second for waits, or those of an application that does little else would go untold */
+/* so much of a second for waits, or those of an application that does little else would go untold
+ */
 #define WAITS_FLOOR_NS (10 * NS_PER_MS)
 #define LOOK_BACK_S    4 /* one second alone is noise: a pass over all threads falls into it */
 #define HURRY	       4 /* times what is allowed: waits that cost so much are not waited for */
@@ -60,9 +61,9 @@ static void tell_threshold(uint64_t wanted)
 			"waits below %llu ms are only counted: recording shorter ones would take more CPU time than max_cpu allows",
 			(unsigned long long)(events.lock_min_ns / NS_PER_MS));
 	if (note[0] || waits.noted)
-		waits.noted = writer_fault(WIRE_NOTE, 0, "budget", note) == WRITER_OK ?
-				      note[0] != '\0' :
-				      waits.noted;
+		waits.noted = writer_fault(WIRE_NOTE, 0, "budget", note) == WRITER_OK
+				      ? note[0] != '\0'
+				      : waits.noted;
 }
 
 void budget_waits_begin(const struct clocks *now)

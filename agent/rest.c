@@ -3,10 +3,10 @@
 
 #include "agent/agent.h"
 
-#define REST_NS	      (100 * NS_PER_MS)
-#define STEADY_NS     (300 * NS_PER_MS) /* from one batch to the next */
-#define LOOK_NS	      NS_PER_S
-#define LOOK_MAX_NS   (8 * NS_PER_S) /* a thread that no signal reaches wakes nobody */
+#define REST_NS	    (100 * NS_PER_MS)
+#define STEADY_NS   (300 * NS_PER_MS) /* from one batch to the next */
+#define LOOK_NS	    NS_PER_S
+#define LOOK_MAX_NS (8 * NS_PER_S) /* a thread that no signal reaches wakes nobody */
 
 static struct {
 	uint64_t batch_ns; /* the last that held something */

@@ -1,12 +1,11 @@
 /*
- * When the agent's thread wakes. Each wake-up finds the caches cold and costs some ten microseconds,
- * more than what it is for. So:
+ * When the agent's thread wakes. Each wake-up finds the caches cold and costs some ten
+ * microseconds, more than what it is for. So:
  *   - a sample after a while without any wakes it at once;
  *   - while they come steadily it looks ten times a second, and is woken only by what cannot wait:
  *     the first sample of a thread, whose name may soon be gone, and a ring that fills up;
- *   - its looks at threads, libraries and signals follow samples, once a second at most, and without
- *     any more and more rarely.
- * No clock is read here.
+ *   - its looks at threads, libraries and signals follow samples, once a second at most, and
+ * without any more and more rarely. No clock is read here.
  */
 #pragma once
 

@@ -1,8 +1,9 @@
 /*
  * What threads run, for CPU time that comes without a stack because its thread has ended. For each
- * name of threads, its digits left out, the frames at the root that nine in ten of its samples had, of
- * those that came as far: what a sister of them ran was called from there, too. Methods only, and as long as the writer's ids hold, so that no handle outlives its method.
- * Only the agent's thread.
+ * name of threads, its digits left out, the frames at the root that nine in ten of its samples had,
+ * of those that came as far: what a sister of them ran was called from there, too. Methods only,
+ * and as long as the writer's ids hold, so that no handle outlives its method. Only the agent's
+ * thread.
  */
 #pragma once
 

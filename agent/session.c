@@ -192,8 +192,8 @@ static bool is_watched(void)
 
 static bool turn_is_due(const struct turn *t, uint64_t now, uint64_t cpu_ns)
 {
-	return now >= t->next_ns && (is_watched() || now >= t->late_ns ||
-				     process_cpu_ns() - t->cpu_ns >= cpu_ns);
+	return now >= t->next_ns &&
+	       (is_watched() || now >= t->late_ns || process_cpu_ns() - t->cpu_ns >= cpu_ns);
 }
 
 /* Sampling on; what is missing is said in a FAULT, and the session stays connected. */

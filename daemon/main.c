@@ -186,8 +186,9 @@ static int reload(void *userdata, struct config_changes *ret, char *err, size_t 
 	static struct config next; /* some 100 KiB */
 
 	if (!d->options->file)
-		snprintf(err, err_size, "kindlingd runs without a settings file; "
-					"start it with --config FILE");
+		snprintf(err, err_size,
+			 "kindlingd runs without a settings file; "
+			 "start it with --config FILE");
 	else if (d->stopping)
 		snprintf(err, err_size, "kindlingd is stopping");
 	else if (read_settings(&next, d->options, err, err_size)) {

@@ -224,9 +224,10 @@ int attach_file_make(struct inject *in)
 	}
 	files_as_root();
 	if (r < 0)
-		return fault_set(in->fault, -r, FAULT_PLACEMENT,
-				 "%s can be created neither in /tmp nor in the JVM's working directory: ",
-				 in->attach_file);
+		return fault_set(
+			in->fault, -r, FAULT_PLACEMENT,
+			"%s can be created neither in /tmp nor in the JVM's working directory: ",
+			in->attach_file);
 	return 0;
 }
 

@@ -158,7 +158,8 @@ int attach_send_signal(struct inject *in)
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY, "process %d has ended", in->pid);
 	if (maps_read(in->proc_dfd, &maps) < 0 || maps.runtime != RUNTIME_HOTSPOT ||
 	    !(proc_signal_mask(status, "SigCgt:") & 1ull << (SIGQUIT - 1)))
-		return fault_set(in->fault, EAGAIN, FAULT_SIGNAL, "the JVM does not handle SIGQUIT, which an attach needs");
+		return fault_set(in->fault, EAGAIN, FAULT_SIGNAL,
+				 "the JVM does not handle SIGQUIT, which an attach needs");
 	/* an earlier attach's has not been taken yet: it will do, a second would be a thread dump
 	 */
 	if (attach_sigquit_pending(in))
@@ -242,7 +243,8 @@ static int connect_or_ask(struct inject *in, int *ret_socket)
 		return 0;
 	}
 	if (r != -ENOENT && r != -ECONNREFUSED && r != -EPROTO)
-		return fault_set(in->fault, -r, FAULT_SOCKET, "cannot connect to the JVM's attach socket: ");
+		return fault_set(in->fault, -r, FAULT_SOCKET,
+				 "cannot connect to the JVM's attach socket: ");
 	r = check_foreign_socket(in, r);
 	if (r == 0)
 		r = attach_file_make(in);

@@ -38,9 +38,10 @@ static int check_tasks(struct inject *in, const char *hierarchy, const char *pat
 	used = strtoull(current, NULL, 10);
 	if (used + TASKS_NEEDED <= limit)
 		return 0;
-	return fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT,
-			 "too few threads are left: %llu of the %llu that its cgroup allows (pids.max) are in use", used,
-			 limit);
+	return fault_set(
+		in->fault, EAGAIN, FAULT_PREFLIGHT,
+		"too few threads are left: %llu of the %llu that its cgroup allows (pids.max) are in use",
+		used, limit);
 }
 
 static unsigned long long read_number(const struct inject *in, const char *hierarchy,
@@ -99,9 +100,10 @@ static bool is_frozen(const struct inject *in, const char *hierarchy, const char
 
 static int check_frozen(struct inject *in, const char *hierarchy, const char *path)
 {
-	return is_frozen(in, hierarchy, path) ? fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT,
-							  "the JVM is frozen: its cgroup has been frozen")
-					      : 0;
+	return is_frozen(in, hierarchy, path)
+		       ? fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT,
+				   "the JVM is frozen: its cgroup has been frozen")
+		       : 0;
 }
 
 static int check_group(struct inject *in, const char *hierarchy, const char *path)

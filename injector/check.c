@@ -20,7 +20,8 @@ static int check_place(struct inject *in, const char **ret_ok)
 	int r;
 
 	if (in->root_dfd < 0)
-		return fault_set(in->fault, EACCES, FAULT_PLACEMENT, "the JVM's /tmp cannot be read: ");
+		return fault_set(in->fault, EACCES, FAULT_PLACEMENT,
+				 "the JVM's /tmp cannot be read: ");
 	r = files_as_target(in);
 	files_as_root();
 	if (r < 0)
@@ -32,7 +33,8 @@ static int check_place(struct inject *in, const char **ret_ok)
 	}
 	if (strategy == INJECT_MOUNT) {
 		snprintf(text, sizeof(text),
-			 "/tmp is %s, so the agent's library is mounted there while it is loaded", against);
+			 "/tmp is %s, so the agent's library is mounted there while it is loaded",
+			 against);
 		*ret_ok = text;
 	} else if (strategy == INJECT_OVER) {
 		*ret_ok = "/tmp is not writable, so a small tmpfs covers it during the attach";
@@ -86,8 +88,9 @@ static enum verdict verdict_of(int r, const struct fault *f)
 
 static const char *who_may_look(void)
 {
-	return geteuid() ? "run this command as root"
-			 : "run this command with CAP_SYS_PTRACE; without it this root cannot look into the process";
+	return geteuid()
+		       ? "run this command as root"
+		       : "run this command with CAP_SYS_PTRACE; without it this root cannot look into the process";
 }
 
 static enum verdict report(bool json, const struct check *c, int r, const struct fault *f,
@@ -106,7 +109,9 @@ static enum verdict report(bool json, const struct check *c, int r, const struct
 
 void check_say_unseen(bool json, const char *name, const struct fault *f)
 {
-	const struct check c = { .name = name, .ok = "", .change = "name a process that is running" };
+	const struct check c = { .name = name,
+				 .ok = "",
+				 .change = "name a process that is running" };
 
 	(void)report(json, &c, -f->code, f, NULL);
 }
@@ -118,10 +123,12 @@ static enum verdict worse(enum verdict a, enum verdict b)
 
 int check_all(struct inject *in, bool json)
 {
-	struct check place = { .name = "place",
-			       .ok = "the agent's library can be placed in the JVM's /tmp",
-			       .change =
-				       "give the container a writable /tmp, such as a tmpfs, or set attach.tmpfs_over_tmp: true" };
+	struct check place = {
+		.name = "place",
+		.ok = "the agent's library can be placed in the JVM's /tmp",
+		.change =
+			"give the container a writable /tmp, such as a tmpfs, or set attach.tmpfs_over_tmp: true"
+	};
 	enum verdict all = VERDICT_OK;
 	struct fault f;
 	int r;
@@ -138,6 +145,7 @@ int check_all(struct inject *in, bool json)
 	f = (struct fault){ 0 };
 	r = check_place(in, &place.ok);
 	if (f.code == ENOTDIR || f.code == ELOOP || strncmp(f.what, "/tmp/kindling", 13) == 0)
-		place.change = "remove /tmp/kindling in the JVM's container; kindling did not create it";
+		place.change =
+			"remove /tmp/kindling in the JVM's container; kindling did not create it";
 	return (int)worse(all, report(json, &place, r, &f, NULL));
 }

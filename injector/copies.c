@@ -23,9 +23,10 @@ int copies_check(struct inject *in)
 
 	if (n < COPIES_MAX)
 		return 0;
-	fault_set(in->fault, ENOSPC, FAULT_PREFLIGHT,
-		  "%d copies of the agent from earlier attaches are loaded, and this C library (musl) cannot unload them",
-		  n);
+	fault_set(
+		in->fault, ENOSPC, FAULT_PREFLIGHT,
+		"%d copies of the agent from earlier attaches are loaded, and this C library (musl) cannot unload them",
+		n);
 	in->fault->flags |= FAULT_PERMANENT;
 	return -ENOSPC;
 }

@@ -46,7 +46,8 @@ static const char *without_monitors(struct inject *in)
 
 static int unknown(struct inject *in, int r)
 {
-	static const char why[] = "it is unknown which events can be collected: the JVM's memory cannot be read";
+	static const char why[] =
+		"it is unknown which events can be collected: the JVM's memory cannot be read";
 
 	if (r == -EACCES || r == -EPERM)
 		return fault_set(in->fault, -r, FAULT_PREFLIGHT, "%s: ", why);

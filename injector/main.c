@@ -78,7 +78,8 @@ static int forward_start(struct inject *in, int control_fd)
 	ssize_t n = read(STDIN_FILENO, frame, sizeof(frame));
 
 	if (n <= 0 || write(control_fd, frame, (size_t)n) != n)
-		return fault_set(in->fault, EIO, FAULT_INTERNAL, "there is no START frame on stdin");
+		return fault_set(in->fault, EIO, FAULT_INTERNAL,
+				 "there is no START frame on stdin");
 	return 0;
 }
 

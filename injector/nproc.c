@@ -95,7 +95,8 @@ int nproc_check(struct inject *in)
 	if (all_threads(in) + TASKS_NEEDED <= limit ||
 	    count(in, uid, limit) + TASKS_NEEDED <= limit)
 		return 0;
-	return fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT,
-			 "too few threads are left: its user has all of the %llu that it may have (RLIMIT_NPROC)",
-			 limit);
+	return fault_set(
+		in->fault, EAGAIN, FAULT_PREFLIGHT,
+		"too few threads are left: its user has all of the %llu that it may have (RLIMIT_NPROC)",
+		limit);
 }

@@ -131,8 +131,9 @@ int over_lay(struct inject *in)
 	int r;
 
 	if (is_namespace_of_host(in))
-		return fault_set(in->fault, EPERM, FAULT_PLACEMENT,
-				 "the JVM has no writable /tmp, and kindling never covers the host's /tmp with a tmpfs");
+		return fault_set(
+			in->fault, EPERM, FAULT_PLACEMENT,
+			"the JVM has no writable /tmp, and kindling never covers the host's /tmp with a tmpfs");
 	for (;; inject_pause_ms(PAUSE_MS)) {
 		CLEANUP(fd_closep) int tmp = files_open_tmp(in);
 
@@ -145,8 +146,9 @@ int over_lay(struct inject *in)
 			return 0;
 		in->covered_fd = fd_close(in->covered_fd);
 		if (r != -EAGAIN)
-			return fault_set(in->fault, -r, FAULT_PLACEMENT,
-					 "the JVM has no writable /tmp, and no tmpfs can be mounted over it: ");
+			return fault_set(
+				in->fault, -r, FAULT_PLACEMENT,
+				"the JVM has no writable /tmp, and no tmpfs can be mounted over it: ");
 		if (inject_remaining_ms(in) == 0)
 			return busy(in);
 	}

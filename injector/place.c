@@ -46,9 +46,10 @@ static int no_directory(struct inject *in, int r)
 
 static int refuse_stranger(const struct inject *in, const struct stat *st)
 {
-	return fault_set(in->fault, EPERM, FAULT_PLACEMENT,
-			 "other users can change /tmp/kindling in the JVM's container (uid %u, mode %o)",
-			 st->st_uid, st->st_mode & 07777);
+	return fault_set(
+		in->fault, EPERM, FAULT_PLACEMENT,
+		"other users can change /tmp/kindling in the JVM's container (uid %u, mode %o)",
+		st->st_uid, st->st_mode & 07777);
 }
 
 /* With the target's ids: root's own would always do. */
@@ -325,8 +326,8 @@ static int place_library(struct inject *in, const struct library *l, uint64_t ra
 			"/tmp in the JVM's container is noexec, and nothing can be mounted there: %s",
 			strerror(-mounted));
 	return fault_set(in->fault, -r, FAULT_PLACEMENT,
-			 "cannot write to %s in the JVM's container (%s), nor mount there: %s", p->dir, strerror(-r),
-			 strerror(-mounted));
+			 "cannot write to %s in the JVM's container (%s), nor mount there: %s",
+			 p->dir, strerror(-r), strerror(-mounted));
 }
 
 /* ---- together ------------------------------------------------------------------------------- */
@@ -338,7 +339,8 @@ static int place_all(struct inject *in, const struct library *l, bool quiet, siz
 	int r;
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		return fault_set(in->fault, EIO, FAULT_INTERNAL, "the kernel gave no random number");
+		return fault_set(in->fault, EIO, FAULT_INTERNAL,
+				 "the kernel gave no random number");
 	snprintf(p->dir, sizeof(p->dir), PLACE_DIR);
 	snprintf(p->library, sizeof(p->library), "libkindling-%016llx%s.so",
 		 (unsigned long long)l->hash, quiet ? "" : "-loud");

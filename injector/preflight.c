@@ -22,8 +22,9 @@ static int check_state(struct inject *in, const char *stat)
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY, "process %d has ended", in->pid);
 	case 'T':
 	case 't':
-		return fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT,
-				 "the process is stopped (SIGSTOP); kindlingd tries again when it runs");
+		return fault_set(
+			in->fault, EAGAIN, FAULT_PREFLIGHT,
+			"the process is stopped (SIGSTOP); kindlingd tries again when it runs");
 	default:
 		return 0;
 	}
@@ -94,7 +95,8 @@ int preflight_identity(struct inject *in)
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY, "process %d has ended", in->pid);
 	if (in->start_time && proc_start_time(stat) != in->start_time)
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY,
-				 "process %d has ended, and its pid belongs to another process now", in->pid);
+				 "process %d has ended, and its pid belongs to another process now",
+				 in->pid);
 	in->start_time = proc_start_time(stat);
 	r = read_ids(in, status);
 	return r < 0 ? r : check_state(in, stat);
@@ -165,11 +167,13 @@ static int check_options(struct inject *in)
 		return owner_forbids(in, "its owner says no: " OWNER_VARIABLE
 					 " is set in its environment");
 	if (o.disable_attach == 1)
-		return owner_forbids(in,
-				     "its owner forbids attaching: the JVM was started with -XX:+DisableAttachMechanism");
+		return owner_forbids(
+			in,
+			"its owner forbids attaching: the JVM was started with -XX:+DisableAttachMechanism");
 	if (o.dynamic_loading == 0 && in->loads)
-		return owner_forbids(in,
-				     "its owner forbids agents: the JVM was started with -XX:-EnableDynamicAgentLoading");
+		return owner_forbids(
+			in,
+			"its owner forbids agents: the JVM was started with -XX:-EnableDynamicAgentLoading");
 	if (o.crac && in->loads)
 		return owner_forbids(
 			in,
@@ -197,9 +201,12 @@ static int check_signal(struct inject *in)
 				 "the JVM does not handle SIGQUIT, and its /tmp cannot be read: ");
 	(void)read_options(in, &o, &len);
 	if (o.xrs)
-		return owner_forbids(in, "the JVM was started with -Xrs and has no attach socket, so it cannot be attached to");
+		return owner_forbids(
+			in,
+			"the JVM was started with -Xrs and has no attach socket, so it cannot be attached to");
 	/* before the JVM has its handler the signal would end it */
-	fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT, "the JVM does not handle SIGQUIT yet, which an attach needs");
+	fault_set(in->fault, EAGAIN, FAULT_PREFLIGHT,
+		  "the JVM does not handle SIGQUIT yet, which an attach needs");
 	in->fault->flags |= FAULT_RETRY_SOON;
 	return -EAGAIN;
 }
@@ -223,7 +230,8 @@ static int check_profilers(struct inject *in)
 	profilers_read_maps(in->proc_dfd, &set);
 	profilers_read_options(in->proc_dfd, &set);
 	if (set) {
-		snprintf(text, sizeof(text), "%s is loaded in the JVM too; kindling uses a signal that it does not use",
+		snprintf(text, sizeof(text),
+			 "%s is loaded in the JVM too; kindling uses a signal that it does not use",
 			 profilers_text(set, names));
 		in->found = text;
 	}

@@ -36,11 +36,13 @@ int reply_check_load(const char *reply, struct fault *f)
 		r = fault_set(f, EAGAIN, FAULT_ATTACH, "the JVM is still starting");
 		f->flags |= FAULT_RETRY_SOON;
 	} else if (strstr(reply, "Dynamic agent loading is not enabled")) {
-		r = fault_set(f, EPERM, FAULT_ATTACH,
-			      "its owner forbids agents: the JVM was started with -XX:-EnableDynamicAgentLoading");
+		r = fault_set(
+			f, EPERM, FAULT_ATTACH,
+			"its owner forbids agents: the JVM was started with -XX:-EnableDynamicAgentLoading");
 		f->flags |= FAULT_PERMANENT;
 	} else if (strstr(reply, "failed to map segment")) {
-		r = fault_set(f, EACCES, FAULT_LOAD, "/tmp in the JVM's container is mounted noexec");
+		r = fault_set(f, EACCES, FAULT_LOAD,
+			      "/tmp in the JVM's container is mounted noexec");
 	} else if (reply[0] == '\0') {
 		r = fault_set(f, EPROTO, FAULT_ATTACH,
 			      "the JVM closed its attach socket without an answer");

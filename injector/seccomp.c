@@ -249,13 +249,15 @@ int seccomp_check(struct inject *in)
 	    !proc_status_field(status, "Seccomp:", mode, sizeof(mode)) || mode[0] != '2')
 		return 0;
 	if (in->looks && !in->reads_seccomp)
-		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
-				 "the JVM has a seccomp filter that this command did not read; an attach reads it");
+		return fault_set(
+			in->fault, EACCES, FAULT_PREFLIGHT,
+			"the JVM has a seccomp filter that this command did not read; an attach reads it");
 	tid = find_sleeper(in);
 	r = tid ? stop_and_look(tid, &name) : -EBUSY;
 	if (r < 0 && in->looks)
 		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
-				 "the JVM has a seccomp filter that cannot be read (%s)", strerror(-r));
+				 "the JVM has a seccomp filter that cannot be read (%s)",
+				 strerror(-r));
 	if (!name)
 		return 0;
 	fault_set(in->fault, EPERM, FAULT_PREFLIGHT,

@@ -1,16 +1,16 @@
 /*
  * Signals of the daemon's host engine, and what each weighs.
  *
- * The clocks of a CPU know nothing of threads: a thread is met in proportion to the time that it runs,
- * wherever it is then. So each signal weighs the same: one interval for each tick that it stands for.
- * Ticks get lost, though (a hypervisor takes the CPU, a signal is blocked, chance), and the weights
- * of a thread are to add up to its CPU clock. What is missing, or too much, is made up for in small
- * parts by the samples that follow, over many intervals: no place gets more than another. (The time
- * since the last sample as a weight would be exact, too, and give the time of short runs, which are
- * seldom met, to the long ones after them.)
+ * The clocks of a CPU know nothing of threads: a thread is met in proportion to the time that it
+ * runs, wherever it is then. So each signal weighs the same: one interval for each tick that it
+ * stands for. Ticks get lost, though (a hypervisor takes the CPU, a signal is blocked, chance), and
+ * the weights of a thread are to add up to its CPU clock. What is missing, or too much, is made up
+ * for in small parts by the samples that follow, over many intervals: no place gets more than
+ * another. (The time since the last sample as a weight would be exact, too, and give the time of
+ * short runs, which are seldom met, to the long ones after them.)
  *
- * A thread that ends leaves the difference to a pool, and samples of threads that are young take their
- * part of it: so threads that live less than an interval are right in sum.
+ * A thread that ends leaves the difference to a pool, and samples of threads that are young take
+ * their part of it: so threads that live less than an interval are right in sum.
  */
 #pragma once
 

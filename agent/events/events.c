@@ -41,8 +41,7 @@ static const struct events_source park_source = {
 static const struct events_source *const sources[] = {
 	&waits_source, /* first: the table that the others fill */
 	&park_source,	       &park_older_source, /* behind it */
-	&unknown_owner_source, &thread_name_source, &monitors_source, &alloc_source,
-	&wall_source,
+	&unknown_owner_source, &thread_name_source, &monitors_source, &alloc_source, &wall_source,
 };
 #define N_SOURCES (sizeof(sources) / sizeof(sources[0]))
 

@@ -1,8 +1,8 @@
 /*
  * See idle_waits.h. A thread that waits has a place in the table, which it alone writes to but for
- * one moment: a place that nobody has used for a minute goes to whoever needs one. Should its thread
- * live and wake up in that moment, a wait or two are counted to another thread. The counts of all
- * are exact.
+ * one moment: a place that nobody has used for a minute goes to whoever needs one. Should its
+ * thread live and wake up in that moment, a wait or two are counted to another thread. The counts
+ * of all are exact.
  */
 #include "agent/events/idle_waits.h"
 
@@ -125,7 +125,8 @@ struct look {
 	struct walk_mark mark;
 	uint32_t seen, slots; /* frames looked at; slots in the mark */
 	enum idle_sight sight;
-	bool no_mark; /* an interpreted frame is told from another by more than its return address */
+	bool no_mark; /* an interpreted frame is told from another by more than its return address
+		       */
 };
 
 static bool enough(struct walk *w, uint64_t sp)
@@ -133,7 +134,8 @@ static bool enough(struct walk *w, uint64_t sp)
 	struct look *l = (struct look *)(void *)((char *)w - offsetof(struct look, walk));
 	uint64_t slot = (sp - l->mark.sp) / 8 - 1;
 
-	for (; l->seen < w->n && l->seen < IDLE_FRAMES_MAX && l->sight == IDLE_UNDECIDED; l->seen++) {
+	for (; l->seen < w->n && l->seen < IDLE_FRAMES_MAX && l->sight == IDLE_UNDECIDED;
+	     l->seen++) {
 		const struct walk_frame *f = &w->frames[l->seen];
 
 		l->no_mark |= f->kind == WIRE_KIND_INTERPRETED;
@@ -181,9 +183,9 @@ static bool may_tell(uint64_t now_ns)
 {
 	uint64_t next = __atomic_load_n(&next_tell_ns, __ATOMIC_RELAXED);
 
-	return now_ns >= next && __atomic_compare_exchange_n(&next_tell_ns, &next, now_ns + PACE_NS,
-							     false, __ATOMIC_RELAXED,
-							     __ATOMIC_RELAXED);
+	return now_ns >= next &&
+	       __atomic_compare_exchange_n(&next_tell_ns, &next, now_ns + PACE_NS, false,
+					   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 static void count(uint64_t java_thread, uint64_t ns)

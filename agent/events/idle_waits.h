@@ -1,7 +1,7 @@
 /*
- * Waits for want of work (proto/idle.h), in the thread that waited: nearly all waits of a server, of
- * no interest one by one, and too many to be told with a stack each. Here they are recognised by the
- * few frames that matter, at the cost of a short wait, counted, and told in sums: about once a
+ * Waits for want of work (proto/idle.h), in the thread that waited: nearly all waits of a server,
+ * of no interest one by one, and too many to be told with a stack each. Here they are recognised by
+ * the few frames that matter, at the cost of a short wait, counted, and told in sums: about once a
  * second each thread sends one wait that stands for all since the last.
  */
 #pragma once

@@ -1,8 +1,8 @@
 /*
- * See open.h. The agent's thread looks through the table when the next wait in it becomes a long one,
- * and now and then without any; a wait that begins long before that look wakes it. What it finds out of
- * another thread is worth something only if that one did not move meanwhile: the wait must be the
- * same before and after.
+ * See open.h. The agent's thread looks through the table when the next wait in it becomes a long
+ * one, and now and then without any; a wait that begins long before that look wakes it. What it
+ * finds out of another thread is worth something only if that one did not move meanwhile: the wait
+ * must be the same before and after.
  *
  * A wait that was told leaves a mark at its place. When the wait is gone, its end must come by: it
  * was pushed into the ring before the place was released, and the ring is emptied between two
@@ -19,11 +19,11 @@
 #include "agent/walker/walker.h"
 #include "agent/writer.h"
 
-#define LOOK_NS	  (250 * NS_PER_MS) /* where something was left to do */
+#define LOOK_NS	    (250 * NS_PER_MS) /* where something was left to do */
 #define LOOK_MAX_NS (8 * NS_PER_S)
-#define LONG_NS	  NS_PER_S /* waits from here on are told */
-#define LONG_MINS 10 /* ... or from so many thresholds on */
-#define EACH_MAX  256u /* told in one look */
+#define LONG_NS	    NS_PER_S /* waits from here on are told */
+#define LONG_MINS   10 /* ... or from so many thresholds on */
+#define EACH_MAX    256u /* told in one look */
 
 enum told {
 	TOLD_NONE,

@@ -1,7 +1,7 @@
 /*
  * Waits that have lasted long and go on: each is told once, as OPEN, beside the books; its end
- * comes as a record of its own, or, when that one is lost, as CLOSED. Only the agent's thread, where
- * nothing else is said.
+ * comes as a record of its own, or, when that one is lost, as CLOSED. Only the agent's thread,
+ * where nothing else is said.
  */
 #pragma once
 

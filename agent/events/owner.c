@@ -259,8 +259,8 @@ static uint32_t owner_of_monitor(uint64_t monitor, uint64_t object, uint64_t *re
 		return by_lock_stack(object, ret_thread);
 	if (word < MARKERS_MAX - 1)
 		return 0;
-	return vm_sig.thread_monitor_owner >= 0 ? by_id(monitor, word, ret_thread) :
-						  by_address(word, ret_thread);
+	return vm_sig.thread_monitor_owner >= 0 ? by_id(monitor, word, ret_thread)
+						: by_address(word, ret_thread);
 }
 
 /* Its name, while it still holds the lock; without a thread it is a virtual one's id that is known.

@@ -12,10 +12,10 @@
 
 /* Shorter than what open.c waits for before it tells of a wait: a thread that was just on its way
  * out is never told of. */
-#define LOOK_NS	   (500 * NS_PER_MS)
+#define LOOK_NS	    (500 * NS_PER_MS)
 #define LOOK_MAX_NS (4 * NS_PER_S) /* while all go on */
-#define LOOK_SHARE 1000 /* of the time goes into looks, at most one in so many */
-#define OLDER_MAX  1024u
+#define LOOK_SHARE  1000 /* of the time goes into looks, at most one in so many */
+#define OLDER_MAX   1024u
 
 static struct older {
 	uint64_t java_thread, begin_ns;

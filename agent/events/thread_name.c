@@ -136,8 +136,7 @@ void thread_name_self(uint64_t java_thread, uint32_t number)
 
 	if (!__atomic_load_n(&vm.usable, __ATOMIC_ACQUIRE) || !env || (*env)->ExceptionCheck(env))
 		return;
-	if (id_at >= 0 && java_thread &&
-	    is_said(number, load64_sig(java_thread + (uint32_t)id_at)))
+	if (id_at >= 0 && java_thread && is_said(number, load64_sig(java_thread + (uint32_t)id_at)))
 		return;
 	thread = vm.current(env, NULL);
 	if (!thread)

@@ -14,15 +14,16 @@
 #include "agent/thread_states.h"
 #include "agent/walker/hotspot/layout.h"
 
-#define SINCE	  24 /* the JDK in which such owners may be without a carrier */
-#define PLACES	  64u /* power of two */
-#define TAG	  (1u << 30) /* of a mark: neither the kernel nor a virtual thread has such a number */
-#define SHARE	  200 /* looks at all may take one part of so many of the time, */
-#define SAVED_NS  (20 * NS_PER_MS) /* and so much at once after a while without */
-#define SOON_NS	  NS_PER_MS
-#define LATE_NS	  (250 * NS_PER_MS)
-#define SLOWER	  4 /* a wait that lasts n ms is looked at every n/4 */
-#define WARM_MAX_NS (8 * NS_PER_S) /* from look to look whether there are virtual threads by now */
+#define SINCE	    24 /* the JDK in which such owners may be without a carrier */
+#define PLACES	    64u /* power of two */
+#define TAG	    (1u << 30) /* of a mark: neither the kernel nor a virtual thread has such a number */
+#define SHARE	    200 /* looks at all may take one part of so many of the time, */
+#define SAVED_NS    (20 * NS_PER_MS) /* and so much at once after a while without */
+#define SOON_NS	    NS_PER_MS
+#define LATE_NS	    (250 * NS_PER_MS)
+#define SLOWER	    4 /* a wait that lasts n ms is looked at every n/4 */
+#define WARM_MAX_NS (8 * NS_PER_S) /* from look to look whether there are virtual threads by now \
+				    */
 #define FORGET_NS (600 * NS_PER_S) /* its end got lost */
 
 static struct place {
@@ -258,7 +259,8 @@ static uint64_t next_look(uint64_t now_ns)
 			pause_ns = age_ns / SLOWER;
 	}
 	if (!look.n) {
-		look.warm_ns = look.warm_ns < WARM_MAX_NS ? 2 * look.warm_ns + NS_PER_S : WARM_MAX_NS;
+		look.warm_ns =
+			look.warm_ns < WARM_MAX_NS ? 2 * look.warm_ns + NS_PER_S : WARM_MAX_NS;
 		return look.warm ? UINT64_MAX : now_ns + look.warm_ns;
 	}
 	return now_ns + (pause_ns > SOON_NS ? pause_ns : SOON_NS);

@@ -14,7 +14,8 @@
 
 #define WALK_FRAMES_MAX 2048
 #define WALK_NAME_BYTES 40
-#define WALK_NAME_WHOLE (WALK_NAME_BYTES - 3) /* shorter ones have not been cut within a character */
+#define WALK_NAME_WHOLE \
+	(WALK_NAME_BYTES - 3) /* shorter ones have not been cut within a character */
 
 /* One raw frame as the handler can get it: 16 bytes. */
 struct walk_frame {
@@ -84,8 +85,8 @@ void walk_anchor_until_sig(struct walk *w, uint64_t java_thread, walk_enough_fn 
 
 /*
  * Where a thread left Java, to know that place again without a walk: its stack pointer, and the
- * return addresses of the frames that matter. Compiled frames have one size for each return address,
- * so equal ones are the same frames.
+ * return addresses of the frames that matter. Compiled frames have one size for each return
+ * address, so equal ones are the same frames.
  */
 #define WALK_MARK_SLOTS 8
 struct walk_mark {

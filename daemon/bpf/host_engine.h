@@ -1,8 +1,8 @@
 /*
- * The on-CPU half of the host engine: signals for the agents from software clock events on every CPU
- * (clock_events.h) and one BPF program. CPU timers are looked at on the kernel's tick alone: they keep
- * no shorter interval, and see too little of runs that are shorter.
- * sampler.bpf.c says when a signal is sent and when not.
+ * The on-CPU half of the host engine: signals for the agents from software clock events on every
+ * CPU (clock_events.h) and one BPF program. CPU timers are looked at on the kernel's tick alone:
+ * they keep no shorter interval, and see too little of runs that are shorter. sampler.bpf.c says
+ * when a signal is sent and when not.
  *
  * Needs Linux 5.15 with BTF, CAP_BPF and CAP_PERFMON. The events and the program live as long as
  * their descriptors: whatever way the daemon ends, the signals end with it.

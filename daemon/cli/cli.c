@@ -10,7 +10,8 @@ static const struct {
 	const char *name, *help;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "status", "every JVM: what it is, whether it is profiled, how many samples", command_status },
+	{ "status", "every JVM: what it is, whether it is profiled, how many samples",
+	  command_status },
 	{ "top", "the methods that use the most CPU time, live", command_top },
 	{ "tail", "samples, or waits for locks, as they happen, one on a line", command_tail },
 	{ "locks", "the locks that threads wait for, who blocks whom, deadlocks", command_locks },
@@ -20,8 +21,7 @@ static const struct {
 	{ "record", "record one JVM for some seconds, also without kindlingd", command_record },
 	{ "attach", "start profiling one JVM now", command_attach },
 	{ "detach", "stop profiling one JVM, and remove the agent from it", command_detach },
-	{ "doctor", "can a JVM be profiled? If not: why, and what to do",
-	  command_doctor },
+	{ "doctor", "can a JVM be profiled? If not: why, and what to do", command_doctor },
 	{ "config", "check a settings file, or have kindlingd read its own again", command_config },
 };
 

@@ -89,7 +89,8 @@ static void say_unreachable(CURLcode code, long os_error)
 	fputs("kindling: ", stderr);
 	if (is_denied(code, os_error)) {
 		fprintf(stderr, "permission denied: you may not use the socket of kindlingd, ");
-		advice = "Use sudo, or join the group kindling: sudo usermod -aG kindling \"$USER\", then log in again";
+		advice =
+			"Use sudo, or join the group kindling: sudo usermod -aG kindling \"$USER\", then log in again";
 	} else if (code == CURLE_COULDNT_CONNECT) {
 		fprintf(stderr, "no kindlingd answers on ");
 	} else if (code == CURLE_OPERATION_TIMEDOUT) {
@@ -133,7 +134,8 @@ static void say_refusal(const struct reply *r)
 	if (*text)
 		print_text(stderr, text);
 	else
-		fprintf(stderr, "kindlingd refused the request (HTTP %ld) without a reason", r->status);
+		fprintf(stderr, "kindlingd refused the request (HTTP %ld) without a reason",
+			r->status);
 	fputc('\n', stderr);
 	say_targets(json);
 	cJSON_Delete(json);
@@ -287,7 +289,8 @@ int client_stream(const char *path, bool (*on_line)(void *userdata, const char *
 		say_unreachable(code, os_error);
 		r = CLI_NO_DAEMON;
 	} else {
-		fputs("kindling: kindlingd has ended; run this command again when it is back\n", stderr);
+		fputs("kindling: kindlingd has ended; run this command again when it is back\n",
+		      stderr);
 		r = CLI_NO_DAEMON;
 	}
 	reply_free(&l.partial);

@@ -126,7 +126,8 @@ static void run_checks(const struct doctor *d, pid_t pid, cJSON *list)
 	if (child > 0)
 		(void)waitpid(child, NULL, 0); /* it has a deadline of its own */
 	if (cJSON_GetArraySize(list) == 0)
-		add_check(list, "injector", "unknown", why, "install kindling-inject beside kindling");
+		add_check(list, "injector", "unknown", why,
+			  "install kindling-inject beside kindling");
 }
 
 /* ---- what the daemon knows ------------------------------------------------------------------ */
@@ -195,7 +196,8 @@ static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
 	}
 	if (!d->status) {
 		snprintf(text, sizeof(text), "no kindlingd answers on %.200s", cli_socket);
-		add_check(list, "daemon", "unknown", text, "start it: sudo systemctl start kindlingd (or: sudo kindlingd)");
+		add_check(list, "daemon", "unknown", text,
+			  "start it: sudo systemctl start kindlingd (or: sudo kindlingd)");
 		return;
 	}
 	if (!t) {
@@ -327,7 +329,8 @@ static void look_at_all(struct doctor *d)
 	if (n == 0)
 		fputs("kindling: no JVM is running here\n", stderr);
 	if (d->unseen) {
-		fprintf(stderr, "kindling: permission denied to look at %u process%s that may be JVMs; run this command %s\n",
+		fprintf(stderr,
+			"kindling: permission denied to look at %u process%s that may be JVMs; run this command %s\n",
 			d->unseen, d->unseen == 1 ? "" : "es",
 			geteuid() ? "with sudo" : "with CAP_SYS_PTRACE");
 		d->worst = CLI_FAILED;
@@ -351,7 +354,8 @@ static void look_at_word(struct doctor *d, const char *word)
 	}
 	fputs("kindling: no JVM on this host is called ", stderr);
 	print_text(stderr, word);
-	fputs(geteuid() ? "; JVMs of other users are seen by root only, so try sudo\n" : "\n", stderr);
+	fputs(geteuid() ? "; JVMs of other users are seen by root only, so try sudo\n" : "\n",
+	      stderr);
 	d->worst = CLI_FAILED;
 }
 

@@ -159,9 +159,9 @@ static int draw(const char *path, const cJSON *locks)
 	free(text);
 	if (r == CLI_OK && strcmp(path, "-") != 0)
 		fprintf(stderr, "%s: %s. Open it in a browser.\n", path,
-			ends_with(path, ".html") ?
-				"locks, where waiters and owners were, who blocks whom" :
-				"who blocks whom now");
+			ends_with(path, ".html")
+				? "locks, where waiters and owners were, who blocks whom"
+				: "who blocks whom now");
 	return r;
 }
 

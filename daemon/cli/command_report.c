@@ -68,9 +68,9 @@ static int parse_options(int argc, char **argv, struct arguments *a)
 		{ NULL, 0, NULL, 0 },
 	};
 	const char **texts[128] = {
-		['e'] = &a->type,   ['l'] = &a->last,	['F'] = &a->from,  ['U'] = &a->to,
-		['o'] = &a->output, ['f'] = &a->format, ['t'] = &a->thread,
-		['i'] = &a->include, ['x'] = &a->exclude,
+		['e'] = &a->type,   ['l'] = &a->last,	 ['F'] = &a->from,
+		['U'] = &a->to,	    ['o'] = &a->output,	 ['f'] = &a->format,
+		['t'] = &a->thread, ['i'] = &a->include, ['x'] = &a->exclude,
 	};
 	int c;
 

@@ -178,9 +178,9 @@ static void put_profilers(struct table *table, const cJSON *t, size_t width)
 	{
 		if (!cJSON_IsString(name) || len >= CELL_MAX / 2)
 			break;
-		len += (size_t)snprintf(text + len, CELL_MAX - len, "%s%.30s",
-					len ? ", " : "other profilers in this JVM: ",
-					name->valuestring);
+		len += (size_t)snprintf(
+			text + len, CELL_MAX - len, "%s%.30s",
+			len ? ", " : "other profilers in this JVM: ", name->valuestring);
 	}
 	if (len)
 		table_note(table, text, width);
@@ -338,9 +338,7 @@ static void print_daemon(FILE *to, const cJSON *status, size_t width)
 static void print_table(FILE *to, const cJSON *status, size_t width)
 {
 	unsigned char order[COLUMN_COUNT];
-	struct table table = { .columns = columns,
-			       .n_columns = COLUMN_COUNT,
-			       .leave_out = order };
+	struct table table = { .columns = columns, .n_columns = COLUMN_COUNT, .leave_out = order };
 	unsigned alike = 0;
 	bool on_host = true;
 	const cJSON *t;
@@ -435,12 +433,11 @@ static int watch(const char *path, const struct arguments *a)
 
 int command_status(int argc, char **argv)
 {
-	static const struct option options[] = { { "all", no_argument, NULL, 'a' },
-						 { "streaming", no_argument, NULL, 'r' },
-						 { "watch", no_argument, NULL, 'w' },
-						 { "json", no_argument, NULL, 'j' },
-						 { "help", no_argument, NULL, 'h' },
-						 { NULL, 0, NULL, 0 } };
+	static const struct option options[] = {
+		{ "all", no_argument, NULL, 'a' },   { "streaming", no_argument, NULL, 'r' },
+		{ "watch", no_argument, NULL, 'w' }, { "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },  { NULL, 0, NULL, 0 }
+	};
 	char path[PATH_MAX_BYTES] = "/v1/status";
 	struct arguments a = { 0 };
 	int c;

@@ -95,7 +95,8 @@ static bool is_notice(const cJSON *e)
 	const char *event = json_text_of(e, "event");
 
 	if (strcmp(event, "dropped") == 0) {
-		fprintf(stderr, "kindling: %.0f events were dropped, because this command (or what reads its output) is too slow\n",
+		fprintf(stderr,
+			"kindling: %.0f events were dropped, because this command (or what reads its output) is too slow\n",
 			json_number_of(e, "count"));
 		return true;
 	}

@@ -117,9 +117,11 @@ void doctor_look_at_filter(pid_t pid, cJSON *check)
 	if (effect == FILTER_DEADLY) {
 		snprintf(text, sizeof(text), "%s would kill the JVM when the agent calls %s()", who,
 			 call);
-		set(check, "change", "allow that system call there, or make it fail with an error code instead");
+		set(check, "change",
+		    "allow that system call there, or make it fail with an error code instead");
 	} else {
-		snprintf(text, sizeof(text), "%s kills the JVM for no system call of the agent", who);
+		snprintf(text, sizeof(text), "%s kills the JVM for no system call of the agent",
+			 who);
 		cJSON_ReplaceItemInObjectCaseSensitive(check, "change", cJSON_CreateNull());
 	}
 	set(check, "finding", text);

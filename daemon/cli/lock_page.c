@@ -166,7 +166,8 @@ static void put_stacks(FILE *to, const cJSON *rows)
 {
 	const cJSON *r;
 
-	fputs("<h3>Stacks</h3><p class=\"quiet\">Of each place the stack of its longest wait.</p>\n", to);
+	fputs("<h3>Stacks</h3><p class=\"quiet\">Of each place the stack of its longest wait.</p>\n",
+	      to);
 	cJSON_ArrayForEach(r, rows)
 	{
 		fputs("<details><summary>", to);
@@ -252,9 +253,9 @@ static bool somebody_waits(const cJSON *locks)
 {
 	const cJSON *t;
 
-	cJSON_ArrayForEach(t, json_get(locks, "targets")) if (json_number_of(json_get(t, "graph"),
-									     "n_waits") >
-							      0) return true;
+	cJSON_ArrayForEach(
+		t, json_get(locks, "targets")) if (json_number_of(json_get(t, "graph"), "n_waits") >
+						   0) return true;
 	return false;
 }
 
@@ -271,8 +272,7 @@ static void put_graph(FILE *to, const cJSON *locks)
 	(void)put_svg(to, locks);
 	fputs("</div>\n", to);
 	cJSON_ArrayForEach(t, json_get(locks, "targets"))
-		cJSON_ArrayForEach(w, json_get(json_get(t, "graph"), "waits"))
-			put_wait(to, w);
+		cJSON_ArrayForEach(w, json_get(json_get(t, "graph"), "waits")) put_wait(to, w);
 }
 
 /* ---- the page ---- */

@@ -9,7 +9,20 @@
 #define NARROW	    80
 #define PLACE_WIDTH 18 /* of a method on the narrowest */
 
-enum { LOCK, ID, KIND, WAITS, NOW, TOTAL, LONGEST, WAITERS_AT, OWNERS_AT, WAITERS, OWNERS, COLUMN_COUNT };
+enum {
+	LOCK,
+	ID,
+	KIND,
+	WAITS,
+	NOW,
+	TOTAL,
+	LONGEST,
+	WAITERS_AT,
+	OWNERS_AT,
+	WAITERS,
+	OWNERS,
+	COLUMN_COUNT
+};
 static const struct column columns[COLUMN_COUNT] = {
 	[LOCK] = { "LOCK", false, 12 },
 	[ID] = { "ID", false, 0 },
@@ -25,7 +38,7 @@ static const struct column columns[COLUMN_COUNT] = {
 };
 /* On a narrow terminal: all but the identity up to where the owners were. */
 #define NARROW_COUNT (WAITERS - 1)
-#define AT_NARROW(c) ((c) > ID ? (c) - 1 : (c))
+#define AT_NARROW(c) ((c) > ID ? (c)-1 : (c))
 
 /* ---- cells ---- */
 
@@ -102,7 +115,9 @@ static void put_subject(const cJSON *r, bool brief, char *name, char *id)
 	const char *class_name = json_text_of(lock ? lock : r, "class");
 
 	snprintf(name, CELL_MAX, "%s",
-		 !*class_name ? "(unknown)" : brief ? last_name(class_name) : class_name);
+		 !*class_name ? "(unknown)"
+		 : brief      ? last_name(class_name)
+			      : class_name);
 	if (!lock) {
 		snprintf(id, CELL_MAX, "%.0f%s", json_number_of(r, "locks"),
 			 cJSON_IsTrue(json_get(r, "more_locks")) ? "+" : "");
@@ -151,8 +166,7 @@ static void put_narrow(struct table *table, const cJSON *r, const char *waiters,
 	put_numbers(r, &row[AT_NARROW(WAITS)]);
 	put_place_brief(json_get(r, "waiters_at"), place_width, row[AT_NARROW(WAITERS_AT)]);
 	put_place_brief(json_get(r, "owners_at"), place_width, row[AT_NARROW(OWNERS_AT)]);
-	snprintf(below, sizeof(below), "  %s%s%s: %s%s%s", id,
-		 json_get(r, "lock") ? "" : " locks",
+	snprintf(below, sizeof(below), "  %s%s%s: %s%s%s", id, json_get(r, "lock") ? "" : " locks",
 		 cJSON_IsTrue(json_get(r, "idle")) ? ", idle" : "", waiters,
 		 known ? "; held by " : "", known ? owners : "");
 	text_clean(below, width, clean, sizeof(clean));

@@ -164,7 +164,7 @@ static int collect(struct own *o, const struct record_arguments *a, struct targe
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;
 	const struct recording_options options = { a->interval_ns, a->events, a->thread,
-						     a->min_wait_ns };
+						   a->min_wait_ns };
 	struct writing writing = { .arguments = a };
 	uint64_t begin = clock_mono_ns(), elapsed = 0;
 	char why[200] = "the recording was ended early", notes[400];

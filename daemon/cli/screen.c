@@ -1,6 +1,6 @@
 /*
- * A terminal whose screen is written over and over, as top(1) does: the cursor hidden, keys read one
- * by one. Whatever ends or stops the program, the terminal is as it was.
+ * A terminal whose screen is written over and over, as top(1) does: the cursor hidden, keys read
+ * one by one. Whatever ends or stops the program, the terminal is as it was.
  */
 #include <poll.h>
 #include <signal.h>
@@ -118,7 +118,8 @@ static void stop(void)
 
 int screen_key(int ms)
 {
-	struct pollfd keys = { .fd = has_keys && !keys_ended ? STDIN_FILENO : -1, .events = POLLIN };
+	struct pollfd keys = { .fd = has_keys && !keys_ended ? STDIN_FILENO : -1,
+			       .events = POLLIN };
 	int n = cli_interrupted ? 0 : poll(&keys, 1, ms);
 	char c;
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include "daemon/cli/cli.h"
 
-#define WIDTH_ODD  120 /* a terminal that does not know */
-#define WIDTH_MIN  80
+#define WIDTH_ODD 120 /* a terminal that does not know */
+#define WIDTH_MIN 80
 
 #define NOTE_INDENT 8
 
@@ -171,7 +171,8 @@ static void print_cell(FILE *to, const struct column *column, const char *s, siz
 }
 
 static void print_row(FILE *to, const struct table *t, const size_t widths[],
-		      const char *(*cell_of)(const struct table *, size_t row, size_t column), size_t row)
+		      const char *(*cell_of)(const struct table *, size_t row, size_t column),
+		      size_t row)
 {
 	size_t last = t->n_columns - 1;
 

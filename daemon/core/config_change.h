@@ -28,5 +28,6 @@ struct config_changes {
 
 /* Field @name, "events" (which of them are collected) or "targets.rules". */
 enum config_when config_when(const char *name);
-/* What differs in @next is taken over into @live, but what needs a restart; all of it is in @ret. */
+/* What differs in @next is taken over into @live, but what needs a restart; all of it is in @ret.
+ */
 void config_apply(struct config *live, const struct config *next, struct config_changes *ret);

@@ -71,7 +71,8 @@ const struct kernel_frames *host_kernel_frames(struct host *h);
 const struct locks *host_locks(const struct target *t);
 /*
  * What a number of a thread that the host gives out says (struct locks, struct stream_x): the
- * kernel's on this host, and in the thread's own pid namespace, or a virtual thread's; 0 = not known.
+ * kernel's on this host, and in the thread's own pid namespace, or a virtual thread's; 0 = not
+ * known.
  */
 struct host_thread {
 	uint32_t tid, ns_tid;

@@ -25,8 +25,9 @@ static void read_names(struct kernel_frames *k)
 	if (f)
 		fclose(f);
 	if (r == -EACCES)
-		snprintf(k->note, sizeof(k->note),
-			 "no names: the kernel hides its addresses; kindlingd needs CAP_SYSLOG, and kernel.kptr_restrict must be below 2");
+		snprintf(
+			k->note, sizeof(k->note),
+			"no names: the kernel hides its addresses; kindlingd needs CAP_SYSLOG, and kernel.kptr_restrict must be below 2");
 	else if (r < 0)
 		snprintf(k->note, sizeof(k->note), "no names: cannot read /proc/kallsyms: %s",
 			 strerror(-r));

@@ -27,16 +27,16 @@ static struct target *target_of(const struct recording *r)
 	return NULL;
 }
 
-/* A START that asks for what the recording needs: its interval, or the one of the settings, whatever
- * the agent's budget has made of that, and more events. */
+/* A START that asks for what the recording needs: its interval, or the one of the settings,
+ * whatever the agent's budget has made of that, and more events. */
 static int ask_more(struct recording *r, struct target *t)
 {
 	t->wanted_events = r->events;
 	t->wanted_lock_min_ns = r->lock_min_ns;
 	if (r->events & 1u << WIRE_EVENT_WALL)
 		snprintf(t->wanted_threads, sizeof(t->wanted_threads), "%s", r->thread);
-	return target_start(
-		t, r->interval_ns ? r->interval_ns : r->host->config->cpu_interval_ns, true);
+	return target_start(t, r->interval_ns ? r->interval_ns : r->host->config->cpu_interval_ns,
+			    true);
 }
 
 static void want_nothing(struct target *t)

@@ -65,8 +65,8 @@ static bool have_engine(struct host_sampling *s)
 	if (host_engine_new(false, &s->engine, s->why) == 0) {
 		s->why[0] = '\0';
 		s->price_ns = host_engine_price(s->engine);
-		log_info("host_engine", "tick_ns=%llu puts_off=%d",
-			 (unsigned long long)s->price_ns, host_engine_puts_off(s->engine));
+		log_info("host_engine", "tick_ns=%llu puts_off=%d", (unsigned long long)s->price_ns,
+			 host_engine_puts_off(s->engine));
 		open_frames(s);
 		return true;
 	}
@@ -76,7 +76,8 @@ static bool have_engine(struct host_sampling *s)
 	return false;
 }
 
-/* Where an interrupt is dear, the interval that nobody asked for is one that costs next to nothing. */
+/* Where an interrupt is dear, the interval that nobody asked for is one that costs next to nothing.
+ */
 static uint64_t affordable(const struct host_sampling *s, uint64_t interval_ns)
 {
 	uint64_t least = s->price_ns * PRICE_TIMES;
@@ -171,7 +172,8 @@ void host_sampling_tick(struct host_sampling *s)
 
 const struct host_engine *host_sampling_engine(const struct host_sampling *s, const char **ret_why)
 {
-	*ret_why = s->config->host_engine ? s->why : "events.cpu.host_engine is false in the settings";
+	*ret_why =
+		s->config->host_engine ? s->why : "events.cpu.host_engine is false in the settings";
 	return s->engine;
 }
 

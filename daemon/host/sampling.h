@@ -1,7 +1,7 @@
 /*
- * The host engine for the targets of a host: loaded for the first of them, told what each agent says
- * of its handler, and asked for the kernel's frames under its ticks. Refusals are a sentence for
- * status, never an error: CPU timers stay.
+ * The host engine for the targets of a host: loaded for the first of them, told what each agent
+ * says of its handler, and asked for the kernel's frames under its ticks. Refusals are a sentence
+ * for status, never an error: CPU timers stay.
  */
 #pragma once
 

@@ -13,7 +13,8 @@
 
 #define THREAD_IDS_MAX	 32768u /* threads of one process; beyond that numbers are not known */
 #define THREAD_IDS_LOOKS 2048u /* files read in one look */
-/* Of a number that is the container's alone: above all tids of the kernel, below virtual threads. */
+/* Of a number that is the container's alone: above all tids of the kernel, below virtual threads.
+ */
 #define THREAD_ID_FOREIGN 0x40000000u
 
 struct thread_ids;
@@ -23,7 +24,8 @@ struct thread_ids *thread_ids_new(int task_dfd);
 struct thread_ids *thread_ids_free(struct thread_ids *t);
 DEFINE_FREEP(struct thread_ids, thread_ids_free);
 
-/* A thread is told of, by its container's number; @java_id 0 = not known. Looks, if it is a new one. */
+/* A thread is told of, by its container's number; @java_id 0 = not known. Looks, if it is a new
+ * one. */
 void thread_ids_told(struct thread_ids *t, uint32_t ns_tid, uint64_t java_id, uint64_t now_ns);
 /* The host's number; one with THREAD_ID_FOREIGN = not known. */
 uint32_t thread_ids_host(const struct thread_ids *t, uint32_t ns_tid);

@@ -328,8 +328,8 @@ static void count_waits(struct locks *l, const struct target *t)
 		.idle = c.ledger.counter[WIRE_COUNTER_IDLE_WAITS],
 		.idle_ns = c.ledger.counter[WIRE_COUNTER_IDLE_WAITS_NS],
 		.lost = c.of[WIRE_EVENT_LOCK].taken - c.of[WIRE_EVENT_LOCK].delivered,
-		.lost_ns = c.of[WIRE_EVENT_LOCK].taken_weight -
-			   c.of[WIRE_EVENT_LOCK].delivered_weight,
+		.lost_ns =
+			c.of[WIRE_EVENT_LOCK].taken_weight - c.of[WIRE_EVENT_LOCK].delivered_weight,
 	};
 	locks_count(l, &now, clock_mono_ns());
 }

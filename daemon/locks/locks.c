@@ -158,7 +158,8 @@ static bool is_within(uint64_t ns, const struct stream_lock *w)
  * Where the owner was: by its stack if it waited itself, by its samples while it held the lock;
  * else where it waited for that lock before it had it.
  */
-static uint32_t owner_node(const struct locks *l, const struct stream_lock *w, uint32_t class_number)
+static uint32_t owner_node(const struct locks *l, const struct stream_lock *w,
+			   uint32_t class_number)
 {
 	const struct thread *owner = w->owner_tid ? threads_find(&l->threads, w->owner_tid) : NULL;
 
@@ -229,8 +230,8 @@ static void add_ended(struct locks *l, const struct stream *s, const struct stre
 		      duration_ns < end_ns ? end_ns - duration_ns : 0, end_ns, now_ns);
 }
 
-static void add_open(struct locks *l, const struct stream *s, const struct stream_lock *w, bool idle,
-		     uint64_t now_ns)
+static void add_open(struct locks *l, const struct stream *s, const struct stream_lock *w,
+		     bool idle, uint64_t now_ns)
 {
 	struct open_wait *o = opens_put(&l->opens, w->tid, w->begin_ns);
 

@@ -169,4 +169,3 @@ void profile_book_rows(struct profile *p)
 	for (uint32_t i = 0; i < p->n_rows; i++)
 		profile_book_row(p, &p->rows[i]);
 }
-

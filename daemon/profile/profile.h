@@ -33,7 +33,8 @@ struct profile_frame {
 
 /*
  * What came and what was lost of one kind of event; copied into every output. delivered is what the
- * rows add up to, and what filters by thread and idle left out of them; taken = delivered + dropped.
+ * rows add up to, and what filters by thread and idle left out of them; taken = delivered +
+ * dropped.
  */
 struct profile_losses {
 	uint64_t taken, taken_weight, delivered, delivered_weight, dropped, dropped_weight;

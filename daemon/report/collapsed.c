@@ -89,8 +89,7 @@ static char *stack_text(const struct profile *p, const struct profile_row *r,
 static bool has_several(const struct profile *p)
 {
 	for (uint32_t i = 1; i < p->n_rows; i++)
-		if (p->threads[p->rows[i].thread].process !=
-		    p->threads[p->rows[0].thread].process)
+		if (p->threads[p->rows[i].thread].process != p->threads[p->rows[0].thread].process)
 			return true;
 	return false;
 }

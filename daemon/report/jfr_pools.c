@@ -232,7 +232,7 @@ static uint64_t class_of_frame(const struct profile_frame *f)
 {
 	if (f->module)
 		return CLASS_STRINGS + (uint64_t)f->module;
-	return f->kind == WIRE_KIND_KERNEL    ? CLASS_KERNEL
+	return f->kind == WIRE_KIND_KERNEL	? CLASS_KERNEL
 	       : f->kind == WIRE_KIND_STUB	? CLASS_JVM
 	       : f->kind == WIRE_KIND_SYNTHETIC ? CLASS_KINDLING
 						: CLASS_NONE;

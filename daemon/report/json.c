@@ -78,13 +78,15 @@ static void put_head(struct text_out *t, const struct profile *p, const struct r
 }
 
 /* Up to its name. A virtual thread has an id, and all those without a name not even that. */
-static void put_thread_number(struct text_out *t, const char *comma, const struct profile_thread *of)
+static void put_thread_number(struct text_out *t, const char *comma,
+			      const struct profile_thread *of)
 {
 	text_printf(t, "%s{\"process\":%u,", comma, of->process);
 	if (of->tid < WIRE_VIRTUAL_TID)
 		text_printf(t, "\"tid\":%u,\"name\":", of->tid);
 	else if (of->tid > WIRE_VIRTUAL_TID)
-		text_printf(t, "\"tid\":null,\"virtual_id\":%u,\"name\":", of->tid - WIRE_VIRTUAL_TID);
+		text_printf(t,
+			    "\"tid\":null,\"virtual_id\":%u,\"name\":", of->tid - WIRE_VIRTUAL_TID);
 	else
 		text_put(t, "\"tid\":null,\"virtual_id\":null,\"name\":");
 }

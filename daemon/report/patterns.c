@@ -118,7 +118,8 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* What the matcher has learnt of names grows with them: after a while it begins anew. 0 or -errno. */
+/* What the matcher has learnt of names grows with them: after a while it begins anew. 0 or -errno.
+ */
 static int match(struct matcher *m, const char *name, bool *ret)
 {
 	uint64_t now = cpu_ns();

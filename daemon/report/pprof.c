@@ -176,8 +176,8 @@ static void put_program(struct writer *w)
 	if (!m)
 		return;
 	pprof__mapping__init(m);
-	m->filename = w->p->n_processes == 1 ? (int64_t)(S_FIXED + w->p->processes[0].name)
-					     : S_PROGRAMS;
+	m->filename =
+		w->p->n_processes == 1 ? (int64_t)(S_FIXED + w->p->processes[0].name) : S_PROGRAMS;
 	m->has_functions = true; /* nothing to look up later */
 	m->id = w->out.n_mapping + 1;
 	w->out.mapping[w->out.n_mapping++] = m;

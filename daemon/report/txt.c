@@ -1,4 +1,5 @@
-/* What a person reads in a terminal: the methods with the most time of their own, the hottest stacks. */
+/* What a person reads in a terminal: the methods with the most time of their own, the hottest
+ * stacks. */
 #include "daemon/report/formats.h"
 #include "daemon/report/methods.h"
 

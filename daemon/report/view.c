@@ -85,12 +85,11 @@ const char *report_absent_text(const struct profile *p, enum wire_event event, c
 
 	*buf = '\0';
 	if (event == WIRE_EVENT_LOCK && p->books.short_waits)
-		n = (size_t)snprintf(buf, size,
-				     "%llu wait%s below %.3g ms, %.3f s in all, not shown\n",
-				     (unsigned long long)p->books.short_waits,
-				     p->books.short_waits == 1 ? "" : "s",
-				     (double)p->interval[event] / MS,
-				     (double)p->books.short_waits_ns / 1e9);
+		n = (size_t)snprintf(
+			buf, size, "%llu wait%s below %.3g ms, %.3f s in all, not shown\n",
+			(unsigned long long)p->books.short_waits,
+			p->books.short_waits == 1 ? "" : "s", (double)p->interval[event] / MS,
+			(double)p->books.short_waits_ns / 1e9);
 	n += put_left_out(buf + n, size - n, event, &p->idle_left_out[event],
 			  " of threads that were idle", "not shown; --idle shows them");
 	n += put_left_out(buf + n, size - n, event, &p->threads_left_out[event],

@@ -31,11 +31,13 @@ bool api_report(struct request *r, unsigned events, enum report_format *ret_form
 		.events = events,
 	};
 	if (f < 0)
-		(void)answer_error(r, 400,
-				   "the format must be html, collapsed, txt, pb.gz, json or jfr, not \"%s\"",
-				   format);
+		(void)answer_error(
+			r, 400,
+			"the format must be html, collapsed, txt, pb.gz, json or jfr, not \"%s\"",
+			format);
 	else if (type && !report_events_by_name(type, &ret->events))
-		(void)answer_error(r, 400, "the type must be cpu, lock, alloc or wall, not \"%s\"", type);
+		(void)answer_error(r, 400, "the type must be cpu, lock, alloc or wall, not \"%s\"",
+				   type);
 	else if (!report_takes((enum report_format)f, ret->events, why, sizeof(why)))
 		(void)answer_error(r, 400, "%s", why);
 	else if (ret->reverse && !report_reverses((enum report_format)f, why, sizeof(why)))
@@ -155,7 +157,8 @@ static enum MHD_Result get_profile(struct request *r)
 		return MHD_YES;
 	if (!time_range(r, &from, &to))
 		return answer_error(
-			r, 400, "last must be a duration such as 60s; from and to are ns since 1970");
+			r, 400,
+			"last must be a duration such as 60s; from and to are ns since 1970");
 	if (api_select(r, &selected) < 0)
 		return MHD_YES;
 	filter.pids = selected.pids;

@@ -46,11 +46,12 @@ static void explain(enum wire_event event, const char *why, char *buf, size_t si
 	if (why)
 		snprintf(buf, size, "%s events are not collected: %s", name, why);
 	else
-		snprintf(buf, size,
-			 "%s events are not collected. To collect them all the time, add \"%s: {}\" "
-			 "to events: in kindlingd.yaml; to collect them for a while, use: "
-			 "kindling record TARGET -e %s -o FILE",
-			 name, name, name);
+		snprintf(
+			buf, size,
+			"%s events are not collected. To collect them all the time, add \"%s: {}\" "
+			"to events: in kindlingd.yaml; to collect them for a while, use: "
+			"kindling record TARGET -e %s -o FILE",
+			name, name, name);
 }
 
 unsigned api_not_collected(struct host *h, const struct selection *s, unsigned events, char *buf,

@@ -36,7 +36,8 @@ enum MHD_Result serve_control(struct request *r, const char *method, const char 
 	bool attach = strcmp(verb, "attach") == 0;
 
 	if (!attach && strcmp(verb, "detach") != 0)
-		return answer_error(r, 404, "kindlingd has no targets/%s, only attach and detach", verb);
+		return answer_error(r, 404, "kindlingd has no targets/%s, only attach and detach",
+				    verb);
 	if (strcmp(method, "POST") != 0)
 		return answer_error(r, 405, "%s takes POST", verb);
 	t = api_one_target(r, argument(r, "target"));
@@ -51,7 +52,8 @@ enum MHD_Result serve_control(struct request *r, const char *method, const char 
 	if (error == -ESRCH)
 		return answer_error(r, 409, "process %d has ended", t->jvm.pid);
 	if (error == -EAGAIN)
-		return answer_error(r, 409, "process %d is being detached just now; try again in a second",
+		return answer_error(r, 409,
+				    "process %d is being detached just now; try again in a second",
 				    t->jvm.pid);
 	if (error == -ESHUTDOWN)
 		return answer_error(r, 503, "kindlingd is stopping");

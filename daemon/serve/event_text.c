@@ -86,12 +86,12 @@ void event_lock(struct text_out *to, struct host *h, const struct target *t,
 	bool open = w->flags & WIRE_LOCK_OPEN;
 
 	begin_text(to, t, "lock", w->tid, w->thread, real_ns);
-	text_printf(to,
-		    ",\"kind\":\"%s\",\"duration_ns\":%llu,\"open\":%s,\"timed\":%s,\"idle\":%s,\"waits\":%u",
-		    w->wait < WIRE_WAIT_COUNT ? wire_wait_names[w->wait] : "unknown",
-		    (unsigned long long)w->duration_ns, open ? "true" : "false",
-		    w->flags & WIRE_LOCK_TIMED ? "true" : "false", idle ? "true" : "false",
-		    w->waits);
+	text_printf(
+		to,
+		",\"kind\":\"%s\",\"duration_ns\":%llu,\"open\":%s,\"timed\":%s,\"idle\":%s,\"waits\":%u",
+		w->wait < WIRE_WAIT_COUNT ? wire_wait_names[w->wait] : "unknown",
+		(unsigned long long)w->duration_ns, open ? "true" : "false",
+		w->flags & WIRE_LOCK_TIMED ? "true" : "false", idle ? "true" : "false", w->waits);
 	text_put(to, ",\"lock\":");
 	locks_text_lock(to, class_of(t, w), w->identity);
 	other_text(to, t, "owner", w->owner_tid, w->owner);

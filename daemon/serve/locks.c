@@ -79,8 +79,7 @@ static void places_text(struct question *q, const struct target *t, const char *
 		text_number(to, "ns", places[i].ns);
 		if (q->stacks) {
 			text_put(to, ",\"stack\":");
-			event_stack(to, q->request->serve->host, t,
-				    t->stream ? places[i].node : 0);
+			event_stack(to, q->request->serve->host, t, t->stream ? places[i].node : 0);
 		}
 		text_put(to, "}");
 	}
@@ -233,8 +232,7 @@ static void graph_text(struct question *q, const struct target *t, const struct 
 	text_put(&q->out, ",\"blockers\":[");
 	for (uint32_t i = 0; i < g.n_blockers && i < ROWS_MAX; i++) {
 		text_put(&q->out, i ? ",{" : "{");
-		thread_text(&q->out, t, g.blockers[i].tid,
-			    locks_thread_name(l, g.blockers[i].tid));
+		thread_text(&q->out, t, g.blockers[i].tid, locks_thread_name(l, g.blockers[i].tid));
 		text_printf(&q->out, ",\"behind\":%u}", g.blockers[i].behind);
 	}
 	text_put(&q->out, "]}");

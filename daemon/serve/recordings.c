@@ -95,20 +95,25 @@ static bool wanted(struct request *r, struct recording_options *ret, uint64_t *r
 	*ret = (struct recording_options){ .events = 1u << WIRE_EVENT_CPU, .thread = thread };
 	if (!seconds || !parse_duration(seconds, ret_length_ns) ||
 	    *ret_length_ns > 24 * 3600 * NS_PER_S)
-		(void)answer_error(r, 400, "the length must be a duration of at most 24h, such as 30s");
+		(void)answer_error(r, 400,
+				   "the length must be a duration of at most 24h, such as 30s");
 	else if (interval && value_is_bare(interval))
-		(void)answer_error(r, 400, "the interval must be from 100us to 1s; %.20s has no unit: %.20sms?",
-				   interval, interval);
+		(void)answer_error(
+			r, 400,
+			"the interval must be from 100us to 1s; %.20s has no unit: %.20sms?",
+			interval, interval);
 	else if (interval && (!parse_duration(interval, &ret->interval_ns) ||
 			      ret->interval_ns < NS_PER_MS / 10 || ret->interval_ns > NS_PER_S))
 		(void)answer_error(r, 400, "the interval must be from 100us to 1s");
-	else if (min_wait && (value_is_bare(min_wait) ||
-			      !parse_duration(min_wait, &ret->lock_min_ns) ||
-			      ret->lock_min_ns < RECORDING_MIN_WAIT_LEAST ||
-			      ret->lock_min_ns > RECORDING_MIN_WAIT_MOST))
+	else if (min_wait &&
+		 (value_is_bare(min_wait) || !parse_duration(min_wait, &ret->lock_min_ns) ||
+		  ret->lock_min_ns < RECORDING_MIN_WAIT_LEAST ||
+		  ret->lock_min_ns > RECORDING_MIN_WAIT_MOST))
 		(void)answer_error(r, 400, "the shortest wait must be from 1us to 1m, such as 5ms");
 	else if (types && !report_events_by_name(types, &ret->events))
-		(void)answer_error(r, 400, "the types must be of cpu, lock, alloc and wall, not \"%s\"", types);
+		(void)answer_error(r, 400,
+				   "the types must be of cpu, lock, alloc and wall, not \"%s\"",
+				   types);
 	else if (thread && strlen(thread) >= RECORDING_THREAD_MAX)
 		(void)answer_error(r, 400, "the word for thread names is longer than %d bytes",
 				   RECORDING_THREAD_MAX - 1);
@@ -147,12 +152,13 @@ static enum MHD_Result answer_busy(struct request *r, const struct target *t)
 	strftime(until, sizeof(until), "%H:%M:%S", localtime_r(&end, &tm));
 	if (e->interval_ns)
 		snprintf(at, sizeof(at), " at %s", value_duration_text(e->interval_ns, interval));
-	return answer_error(r, 409,
-			    "process %d is being recorded by uid %u until %s, %llu s more (%s%s); one "
-			    "recording of a JVM at a time. The history goes on meanwhile: kindling report %d",
-			    t->jvm.pid, e->uid, until,
-			    (unsigned long long)((left_ns + NS_PER_S - 1) / NS_PER_S),
-			    report_events_list(e->events, what, sizeof(what)), at, t->jvm.pid);
+	return answer_error(
+		r, 409,
+		"process %d is being recorded by uid %u until %s, %llu s more (%s%s); one "
+		"recording of a JVM at a time. The history goes on meanwhile: kindling report %d",
+		t->jvm.pid, e->uid, until,
+		(unsigned long long)((left_ns + NS_PER_S - 1) / NS_PER_S),
+		report_events_list(e->events, what, sizeof(what)), at, t->jvm.pid);
 }
 
 static enum MHD_Result begin(struct request *r, struct target *t,
@@ -209,7 +215,8 @@ static enum MHD_Result create(struct request *r)
 		oldest_done = e->running ? oldest_done : e;
 	}
 	if (count >= RECORDINGS_MAX && !oldest_done)
-		return answer_error(r, 503, "there are %u recordings already; end or wait for one", count);
+		return answer_error(r, 503, "there are %u recordings already; end or wait for one",
+				    count);
 	if (count >= RECORDINGS_MAX) /* its file was written long ago */
 		forget(oldest_done);
 	return begin(r, t, &options, length_ns);

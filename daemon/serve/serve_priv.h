@@ -39,8 +39,8 @@ struct request {
 enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *content_type,
 			     char *body, size_t len); /* takes @body */
 enum MHD_Result answer_json(struct request *r, unsigned status, cJSON *json); /* takes @json */
-/* A profile that was written, with report_samples() of it; what is in it and what is not, in headers.
- * Takes @body. */
+/* A profile that was written, with report_samples() of it; what is in it and what is not, in
+ * headers. Takes @body. */
 enum MHD_Result answer_report(struct request *r, const struct profile *p, enum report_format format,
 			      const struct report_options *o, uint64_t samples, char *body,
 			      size_t len);
@@ -64,8 +64,8 @@ struct selection {
 int api_select(struct request *r, struct selection *ret);
 int api_select_known(struct request *r, struct selection *ret); /* as targets_next_known() */
 bool is_selected(const struct selection *s, const struct target *t);
-/* collected.c: bits of @events that none of @s collects, and a sentence about the first in @buf: what
- * would change that. */
+/* collected.c: bits of @events that none of @s collects, and a sentence about the first in @buf:
+ * what would change that. */
 unsigned api_not_collected(struct host *h, const struct selection *s, unsigned events, char *buf,
 			   size_t size);
 struct target *api_one_target(struct request *r, const char *word); /* NULL: answered */

@@ -284,7 +284,8 @@ static bool is_in(const struct view *v, const struct target *t)
 	if ((v->selected.n && !is_selected(&v->selected, t)) ||
 	    (v->streaming && t->state != TARGET_STREAMING))
 		return false;
-	return v->selected.n || v->all || t->state != TARGET_GONE || ago_s(t->gone_mono_ns) < ENDED_S;
+	return v->selected.n || v->all || t->state != TARGET_GONE ||
+	       ago_s(t->gone_mono_ns) < ENDED_S;
 }
 
 /* Those that are profiled, others that live, then those that ended, the latest first. */
@@ -306,8 +307,7 @@ static cJSON *targets_json(struct targets *targets, const struct view *v)
 			continue;
 		cJSON_ArrayForEach(o, ended)
 		{
-			if (cJSON_GetObjectItem(o, "ended_s")->valuedouble >
-			    ago_s(t->gone_mono_ns))
+			if (cJSON_GetObjectItem(o, "ended_s")->valuedouble > ago_s(t->gone_mono_ns))
 				break;
 			at++;
 		}

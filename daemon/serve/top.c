@@ -106,8 +106,8 @@ enum MHD_Result serve_top(struct request *r)
 {
 	const char *word = argument(r, "seconds"), *type = argument(r, "type");
 	const char *sort = argument(r, "sort");
-	enum report_order order = sort && strcmp(sort, "self") == 0 ? REPORT_BY_SELF
-								    : REPORT_BY_TOTAL;
+	enum report_order order =
+		sort && strcmp(sort, "self") == 0 ? REPORT_BY_SELF : REPORT_BY_TOTAL;
 	struct profile_filter filter = { .thread = argument(r, "thread") };
 	static struct selection selected;
 	CLEANUP(profile_freep) struct profile *p = NULL;
@@ -117,7 +117,8 @@ enum MHD_Result serve_top(struct request *r)
 	char why[400];
 
 	if (type && !report_events_by_name(type, &filter.events))
-		return answer_error(r, 400, "the type must be cpu, lock, alloc or wall, not \"%s\"", type);
+		return answer_error(r, 400, "the type must be cpu, lock, alloc or wall, not \"%s\"",
+				    type);
 	if (sort && order == REPORT_BY_TOTAL && strcmp(sort, "total") != 0)
 		return answer_error(r, 400, "the order must be self or total, not \"%s\"", sort);
 	event = report_event_of(filter.events);

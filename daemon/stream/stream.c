@@ -62,9 +62,10 @@ static int on_hello(struct stream *s, const struct wire_frame *frame, struct fau
 	if (wire_get_hello(frame, &h) < 0)
 		return fault_set(f, EBADMSG, FAULT_STREAM, "HELLO is malformed");
 	if (h.protocol != WIRE_PROTOCOL)
-		return fault_set(f, EPROTO, FAULT_STREAM,
-				 "the agent uses protocol %llu, this kindlingd uses %u: they are of different versions",
-				 (unsigned long long)h.protocol, WIRE_PROTOCOL);
+		return fault_set(
+			f, EPROTO, FAULT_STREAM,
+			"the agent uses protocol %llu, this kindlingd uses %u: they are of different versions",
+			(unsigned long long)h.protocol, WIRE_PROTOCOL);
 	r = begin_again(s, f);
 	if (r < 0)
 		return r;

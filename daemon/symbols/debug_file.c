@@ -46,8 +46,8 @@ static bool has_build_id(int fd, const struct wanted *w)
 {
 	Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	uint8_t id[BUILD_ID_MAX];
-	bool same = elf && elf_kind(elf) == ELF_K_ELF &&
-		    section_build_id(elf, id) == w->id_len && memcmp(id, w->id, w->id_len) == 0;
+	bool same = elf && elf_kind(elf) == ELF_K_ELF && section_build_id(elf, id) == w->id_len &&
+		    memcmp(id, w->id, w->id_len) == 0;
 
 	elf_end(elf);
 	return same;

@@ -79,7 +79,7 @@ static int add_symbol(struct functions *f, Elf *elf, const GElf_Sym *s, const ch
 		return 0;
 	return add(f, &(struct function){
 			      .offset = offset,
-			      .size = s->st_size == 0	       ? size_to_section_end(elf, s)
+			      .size = s->st_size == 0		? size_to_section_end(elf, s)
 				      : s->st_size > UINT32_MAX ? UINT32_MAX
 								: (uint32_t)s->st_size,
 			      .sized = s->st_size != 0,

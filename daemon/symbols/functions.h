@@ -28,8 +28,8 @@ struct functions {
 void functions_segments(struct functions *f, Elf *elf);
 void functions_deinit(struct functions *f);
 
-/* Adds what the sections of the type @wanted (SHT_SYMTAB, SHT_DYNSYM) name; @elf: the mapped file, or
- * another one with the symbols of the same addresses. 0 or -ENOMEM. */
+/* Adds what the sections of the type @wanted (SHT_SYMTAB, SHT_DYNSYM) name; @elf: the mapped file,
+ * or another one with the symbols of the same addresses. 0 or -ENOMEM. */
 int functions_read(struct functions *f, Elf *elf, uint32_t wanted);
 /* One that no table has; nothing is added where a function is known. 0 or -ENOMEM. */
 int functions_add_known(struct functions *f, uint64_t offset, uint64_t size, const char *name);

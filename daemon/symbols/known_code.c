@@ -59,8 +59,7 @@ int known_code(struct functions *f, Elf *elf)
 	for (int i = 0; i < f->n_loads && e == 0; i++) {
 		const GElf_Phdr *p = &f->loads[i];
 
-		if (p->p_flags & PF_X && p->p_offset <= c.len &&
-		    p->p_filesz <= c.len - p->p_offset)
+		if (p->p_flags & PF_X && p->p_offset <= c.len && p->p_filesz <= c.len - p->p_offset)
 			e = find_clone3(f, &c, p);
 	}
 	return e;

@@ -1,5 +1,5 @@
-/* .gnu_debugdata: Fedora and its kin keep the symbols of private functions in every library, as a small
- * ELF file compressed by xz. */
+/* .gnu_debugdata: Fedora and its kin keep the symbols of private functions in every library, as a
+ * small ELF file compressed by xz. */
 #pragma once
 
 #include <libelf.h>

@@ -9,14 +9,16 @@
 #include "daemon/symbols/known_code.h"
 #include "daemon/symbols/mini_debug.h"
 
-/* The file itself and where else its symbols may be. Names point into them until the table is made. */
+/* The file itself and where else its symbols may be. Names point into them until the table is made.
+ */
 struct files {
 	Elf *elf, *debug, *mini;
 	int debug_fd;
 	uint8_t *mini_bytes;
 };
 
-static int read_separate(struct functions *f, struct files *files, const struct debug_places *places)
+static int read_separate(struct functions *f, struct files *files,
+			 const struct debug_places *places)
 {
 	size_t before = f->n, len;
 	int e = 0;

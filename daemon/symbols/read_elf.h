@@ -1,13 +1,14 @@
-/* Functions of an ELF file into a symbol table. The file is hostile, and so are those with its symbols. */
+/* Functions of an ELF file into a symbol table. The file is hostile, and so are those with its
+ * symbols. */
 #pragma once
 
 #include "daemon/symbols/debug_file.h"
 #include "daemon/symbols/table.h"
 
 /*
- * Out of the first of these that names functions: the file's own symbols; its exported ones together
- * with those of its debug file (@places, NULL = not looked for), or else of its .gnu_debugdata. What
- * glibc's code shows to be clone3 is named in any case.
+ * Out of the first of these that names functions: the file's own symbols; its exported ones
+ * together with those of its debug file (@places, NULL = not looked for), or else of its
+ * .gnu_debugdata. What glibc's code shows to be clone3 is named in any case.
  *
  * @ret: malloc'ed bytes of the table. 0, -ENOEXEC if it is no ELF file, or -errno.
  */

@@ -1,8 +1,8 @@
 /*
- * kindling-symbols [PATH]: an ELF file on stdin, a symbol table on stdout, exit status 0; anything else
- * on failure. Open directories as 3 and 4 are the roots of the container in which the file is PATH, and
- * of the host: there its debug file is looked for. Started by the daemon, as nobody, under limits: all
- * of these files come from strangers.
+ * kindling-symbols [PATH]: an ELF file on stdin, a symbol table on stdout, exit status 0; anything
+ * else on failure. Open directories as 3 and 4 are the roots of the container in which the file is
+ * PATH, and of the host: there its debug file is looked for. Started by the daemon, as nobody,
+ * under limits: all of these files come from strangers.
  */
 #include <errno.h>
 #include <fcntl.h>

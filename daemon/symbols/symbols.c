@@ -23,14 +23,14 @@
 #include "daemon/symbols/table.h"
 #include "daemon/symbols/tables_dir.h"
 
-#define CHILDREN_MAX   4
-#define WAITING_MAX    64 /* each holds an open file */
-#define CONTENTS_MAX   4096 /* for the daemon's life: names given out stay valid */
-#define FILES_MAX      8192 /* the oldest goes */
-#define BUCKETS	       4096
-#define DEADLINE_NS    (30 * NS_PER_S)
-#define ROOT_FD	       3 /* of the child: roots of the container and of the host */
-#define HOST_FD	       4
+#define CHILDREN_MAX 4
+#define WAITING_MAX  64 /* each holds an open file */
+#define CONTENTS_MAX 4096 /* for the daemon's life: names given out stay valid */
+#define FILES_MAX    8192 /* the oldest goes */
+#define BUCKETS	     4096
+#define DEADLINE_NS  (30 * NS_PER_S)
+#define ROOT_FD	     3 /* of the child: roots of the container and of the host */
+#define HOST_FD	     4
 
 enum content_state { WANTED, READING, READY, NONE };
 
@@ -237,8 +237,8 @@ static void on_deadline(void *userdata)
 	finish(userdata, false);
 }
 
-/* The root of the host, where its debug files are; of the daemon where it cannot see that. The number
- * is beyond those that the child's own have. */
+/* The root of the host, where its debug files are; of the daemon where it cannot see that. The
+ * number is beyond those that the child's own have. */
 static int open_host_root(void)
 {
 	CLEANUP(fd_closep) int fd = mapped_root(1);

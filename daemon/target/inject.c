@@ -172,7 +172,8 @@ static void on_result(void *userdata, uint32_t events)
 		fault_set(&result.fault, EPROTO, FAULT_INTERNAL,
 			  "the program that attaches (kindling-inject) died without an answer");
 	if (result.fault.code == 0 && fds[1] < 0)
-		fault_set(&result.fault, EPROTO, FAULT_INTERNAL, "the program that attaches (kindling-inject) returned no pipe");
+		fault_set(&result.fault, EPROTO, FAULT_INTERNAL,
+			  "the program that attaches (kindling-inject) returned no pipe");
 	end_child(t);
 	if (died)
 		target_clean_up(t);
@@ -199,7 +200,8 @@ static void on_deadline(void *userdata)
 	struct target *t = userdata;
 	struct fault f = { 0 };
 
-	fault_set(&f, ETIMEDOUT, FAULT_DEADLINE, "the attach did not end in time (attach.deadline)");
+	fault_set(&f, ETIMEDOUT, FAULT_DEADLINE,
+		  "the attach did not end in time (attach.deadline)");
 	target_inject_abort(t);
 	end_attempt(t, &f);
 	targets_inject_next(t->priv->table);
@@ -267,7 +269,9 @@ static int start_child(struct target *t, struct fault *f)
 	if (r == 0)
 		r = loop_timer_add(table->loop, table->config->attach_deadline_ns + AXE_NS, 0,
 				   on_deadline, t, &t->priv->timer);
-	return r < 0 ? fault_set(f, -r, FAULT_INTERNAL, "cannot wait for the program that attaches (kindling-inject): ") : 0;
+	return r < 0 ? fault_set(f, -r, FAULT_INTERNAL,
+				 "cannot wait for the program that attaches (kindling-inject): ")
+		     : 0;
 }
 
 void target_inject(struct target *t)

@@ -36,7 +36,8 @@ bool neighbours_forbid(const struct target *t, struct fault *why)
 	if (!t->profilers || !t->priv->table->config->yields)
 		return false;
 	*why = (struct fault){ 0 };
-	fault_set(why, EBUSY, FAULT_PROFILER, "another profiler is loaded (%s), and targets.foreign_profilers is yield",
+	fault_set(why, EBUSY, FAULT_PROFILER,
+		  "another profiler is loaded (%s), and targets.foreign_profilers is yield",
 		  profilers_text(t->profilers, names));
 	return true;
 }

@@ -75,7 +75,8 @@ struct target {
 	unsigned placement; /* enum inject_strategy: how the agent came in; 0 = it was there */
 	bool no_budget;
 	unsigned wanted_events; /* bits: START asks for them beside the configured ones */
-	uint64_t wanted_lock_min_ns; /* the shortest wait to be told, for the configured; 0 = that */
+	uint64_t
+		wanted_lock_min_ns; /* the shortest wait to be told, for the configured; 0 = that */
 	char wanted_threads[128]; /* of wall-clock samples, for the configured ones; "" = those */
 	bool states; /* START asks what threads do */
 	void *userdata; /* of the room after this one (live source) */
@@ -134,8 +135,8 @@ unsigned target_events(const struct target *t);
 /* "host", "cpu-timer"; "" before HELLO */
 const char *target_engine(const struct target *t);
 /* What whoever reads shares of its CPU time should know of that engine; "" = nothing. */
-#define TARGET_TIMERS_NOTE                                                                         \
-	"sampled by CPU timers, which follow the kernel's tick: shares of runs shorter than a "    \
+#define TARGET_TIMERS_NOTE                                                                      \
+	"sampled by CPU timers, which follow the kernel's tick: shares of runs shorter than a " \
 	"tick may be off, by up to 8 points in tests"
 const char *target_engine_note(const struct target *t);
 /* Change the sampling of a streaming target: START over control. 0 or -errno. */

@@ -156,6 +156,6 @@ void wishes_explain(const struct wish *wish, struct fault *ret)
 	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	*ret = (struct fault){ .flags = FAULT_PERMANENT };
 	fault_set(ret, ECANCELED, FAULT_WISH,
-		  "detached by uid %u at %s; `kindling attach %d` profiles it again", wish->uid, when,
-		  wish->pid);
+		  "detached by uid %u at %s; `kindling attach %d` profiles it again", wish->uid,
+		  when, wish->pid);
 }

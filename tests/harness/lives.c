@@ -1,9 +1,10 @@
 /*
- * The daemon's memory over many lives of JVMs: lives COUNT ALIVE. All of kindlingd but its socket and its search
- * for JVMs runs here, with a store, for made-up JVMs, ALIVE of them at a time and LIVES_A_SECOND at most, whose
- * agents say as much as that of a JVM of some seconds (tests/unit/fake_session.h, "rich"). More resident memory than
- * the bound is a failure, and so is growth of its mean from the first thousand lives to the last tenth: for a moment, when
- * a window of ten seconds closes, there is more.
+ * The daemon's memory over many lives of JVMs: lives COUNT ALIVE. All of kindlingd but its socket
+ * and its search for JVMs runs here, with a store, for made-up JVMs, ALIVE of them at a time and
+ * LIVES_A_SECOND at most, whose agents say as much as that of a JVM of some seconds
+ * (tests/unit/fake_session.h, "rich"). More resident memory than the bound is a failure, and so is
+ * growth of its mean from the first thousand lives to the last tenth: for a moment, when a window
+ * of ten seconds closes, there is more.
  */
 #include <signal.h>
 #include <stdio.h>

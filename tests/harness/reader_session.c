@@ -48,8 +48,7 @@ void command(int fd, enum wire_type type, uint64_t session)
 	struct wire_start start = {
 		.protocol = WIRE_PROTOCOL,
 		.interval_ns = opt.interval_ns,
-		.flags = WIRE_START_IDLE_APART |
-			 (opt.no_budget ? WIRE_START_NO_BUDGET : 0) |
+		.flags = WIRE_START_IDLE_APART | (opt.no_budget ? WIRE_START_NO_BUDGET : 0) |
 			 (opt.details ? WIRE_START_DETAILS : 0) |
 			 (opt.threads ? WIRE_START_THREADS : 0) | (opt.host ? WIRE_START_HOST : 0),
 		.max_cpu_permille = opt.permille,

@@ -64,8 +64,9 @@ static bool rich_string(struct wire_writer *w, uint32_t i)
 
 static bool rich_method(struct wire_writer *w, uint32_t i)
 {
-	return wire_put_method(w, &(struct wire_method){ .id = i, .class_id = i, .name_id = i,
-							 .sig_id = 1, .file_id = i });
+	return wire_put_method(
+		w, &(struct wire_method){
+			   .id = i, .class_id = i, .name_id = i, .sig_id = 1, .file_id = i });
 }
 
 static bool rich_node(struct wire_writer *w, uint32_t i)
@@ -82,7 +83,8 @@ static bool rich_thread(struct wire_writer *w, uint32_t i)
 	char text[32];
 	int n = snprintf(text, sizeof(text), "worker %u", i);
 
-	return wire_put_thread(w, &(struct wire_thread){ i, WIRE_THREAD_JAVA, i, { text, (uint32_t)n } });
+	return wire_put_thread(
+		w, &(struct wire_thread){ i, WIRE_THREAD_JAVA, i, { text, (uint32_t)n } });
 }
 
 static bool rich_sample(struct wire_writer *w, uint32_t i)

@@ -311,7 +311,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(within_the_budget_nothing_changes, begin),
-		cmocka_unit_test_setup(samples_that_cost_too_much_come_as_rarely_as_they_must, begin),
+		cmocka_unit_test_setup(samples_that_cost_too_much_come_as_rarely_as_they_must,
+				       begin),
 		cmocka_unit_test_setup(what_the_start_costs_does_not_count, begin),
 		cmocka_unit_test_setup(costs_that_no_interval_changes_make_it_no_longer, begin),
 		cmocka_unit_test_setup(interval_comes_back_as_soon_as_it_fits, begin),

@@ -167,10 +167,11 @@ static void print_top(FILE *to, const void *text)
 	cJSON_Delete(top);
 }
 
-#define TOP(event, unit, of, weight)                                                      \
-	"{\"sort\":\"self\",\"event\":\"" event "\",\"unit\":\"" unit "\",\"of\":\"" of "\",\"seconds\":5," \
-	"\"targets\":[{\"pid\":7,\"name\":\"app\",\"samples\":12,\"weight\":" weight       \
-	",\"methods\":[{\"name\":\"m\","                                                  \
+#define TOP(event, unit, of, weight)                                                    \
+	"{\"sort\":\"self\",\"event\":\"" event "\",\"unit\":\"" unit "\",\"of\":\"" of \
+	"\",\"seconds\":5,"                                                             \
+	"\"targets\":[{\"pid\":7,\"name\":\"app\",\"samples\":12,\"weight\":" weight    \
+	",\"methods\":[{\"name\":\"m\","                                                \
 	"\"self\":0.5,\"total\":1}]}]}"
 #define TABLE "   self%   total%  method\n   50.00   100.00  m\n\nthe last 5 s, sorted by self%"
 
@@ -234,20 +235,20 @@ static size_t widest_line(const char *text)
 }
 
 /* As long as they come. */
-#define JVM(state, more)                                                                         \
-	"{\"pid\":4194301,\"ns_pid\":4194301,\"state\":\"" state "\"," more                      \
-	"\"jdk\":\"Eclipse Adoptium 25.0.1+8-LTS\",\"name\":\"org.apache.catalina.startup.Boot\"," \
+#define JVM(state, more)                                                                             \
+	"{\"pid\":4194301,\"ns_pid\":4194301,\"state\":\"" state "\"," more                          \
+	"\"jdk\":\"Eclipse Adoptium 25.0.1+8-LTS\",\"name\":\"org.apache.catalina.startup.Boot\","   \
 	"\"events\":[\"cpu\",\"lock\",\"alloc\"],\"engine\":\"cpu-timer\",\"interval_ns\":22500000," \
-	"\"samples\":{\"taken\":12345678,\"delivered\":12345670,\"dropped\":{\"full\":8}},"       \
+	"\"samples\":{\"taken\":12345678,\"delivered\":12345670,\"dropped\":{\"full\":8}},"          \
 	"\"agent\":{\"session_ns\":1,\"cpus\":0.5,\"cpus_last_minute\":0.0125,\"bytes\":3145728}}"
 #define POD "\"container_id\":\"0123456789ab\",\"pod\":\"production/shop-7d9f8b6c5-x2x4z\","
 
 static void status_fits_eighty_columns_and_shows_all_on_a_wider_screen(void **state)
 {
 	static const char one[] = "{\"version\":\"1\",\"targets\":[" JVM(
-		"streaming",
-		POD "\"note\":\"a sentence that is so long that it has to go on on the next line of "
-		    "a narrow screen, whole\",") "," JVM("injecting", "") "]}";
+		"streaming", POD
+		"\"note\":\"a sentence that is so long that it has to go on on the next line of "
+		"a narrow screen, whole\",") "," JVM("injecting", "") "]}";
 	const char *text;
 
 	(void)state;
@@ -263,7 +264,7 @@ static void status_fits_eighty_columns_and_shows_all_on_a_wider_screen(void **st
 	status_width = 4096;
 	text = printed(print_status_in, one);
 	for (const char *const *p = (const char *const[]){ "NSPID", "JDK", "ENGINE", "DELIVERED",
-							    "12345678", "MEM", "3.0M", NULL };
+							   "12345678", "MEM", "3.0M", NULL };
 	     *p; p++)
 		assert_non_null(strstr(text, *p));
 }
@@ -287,8 +288,9 @@ static void an_agent_costs_what_it_costs_now_and_nothing_after_the_end(void **st
 	status_width = 4096;
 	text = printed(print_status_in, "{\"targets\":[" JVM("streaming", "") "]}");
 	assert_non_null(strstr(text, "1.25 3.0M"));
-	text = printed(print_status_in,
-		       "{\"targets\":[" JVM("gone", "\"ended_s\":130,\"note\":\"it was slow\",") "]}");
+	text = printed(
+		print_status_in,
+		"{\"targets\":[" JVM("gone", "\"ended_s\":130,\"note\":\"it was slow\",") "]}");
 	assert_non_null(strstr(text, "ended 2m"));
 	assert_null(strstr(text, "3.0M"));
 	assert_null(strstr(text, "1.25"));
@@ -310,8 +312,8 @@ static unsigned count_of(const char *text, const char *what)
 
 static void a_reason_that_many_share_is_said_once_on_a_screen(void **state)
 {
-	static const char many[] = "{\"targets\":[" OUT("1", "no rule") "," OUT("2", "no rule") ","
-		OUT("3", "no rule") "," OUT("4", "another") "]}";
+	static const char many[] = "{\"targets\":[" OUT("1", "no rule") "," OUT(
+		"2", "no rule") "," OUT("3", "no rule") "," OUT("4", "another") "]}";
 	const char *text;
 
 	(void)state;
@@ -321,7 +323,8 @@ static void a_reason_that_many_share_is_said_once_on_a_screen(void **state)
 	assert_non_null(strstr(text, "these 3: no rule\n"));
 	assert_non_null(strstr(text, "        another\n"));
 	status_width = WIDTH_ANY;
-	assert_int_equal(count_of(printed(print_status_in, many), "no rule"), 3); /* grep finds it */
+	assert_int_equal(count_of(printed(print_status_in, many), "no rule"),
+			 3); /* grep finds it */
 }
 
 static void print_narrow_label(FILE *to, const void *text)

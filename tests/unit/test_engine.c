@@ -1,8 +1,8 @@
 /*
  * The engine in this process, its signals made by hand: a process may send itself signals that look
- * like the kernel's. What is held: with timers the weights of a thread add up to its clock, whatever
- * signals come, merge or do not come; with the host's signals each weighs the same, and the sums of
- * weights follow the clocks.
+ * like the kernel's. What is held: with timers the weights of a thread add up to its clock,
+ * whatever signals come, merge or do not come; with the host's signals each weighs the same, and
+ * the sums of weights follow the clocks.
  */
 #include <pthread.h>
 #include <signal.h>

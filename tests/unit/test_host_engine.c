@@ -127,7 +127,8 @@ static void wait_for_handler(int n)
 
 static uint64_t cpu_of(pid_t pid)
 {
-	return clock_ns((clockid_t)(~(unsigned)pid << 3 | 2)); /* as clock_getcpuclockid(3) has it */
+	return clock_ns(
+		(clockid_t)(~(unsigned)pid << 3 | 2)); /* as clock_getcpuclockid(3) has it */
 }
 
 /* A loaded machine gives a child less than the time that passes. */
@@ -135,7 +136,8 @@ static void wait_for_cpu(int n, uint64_t ns)
 {
 	uint64_t end = shared[n].cpu_ns + ns;
 
-	for (int i = 0; i < 60000 && __atomic_load_n(&shared[n].cpu_ns, __ATOMIC_SEQ_CST) < end; i++)
+	for (int i = 0; i < 60000 && __atomic_load_n(&shared[n].cpu_ns, __ATOMIC_SEQ_CST) < end;
+	     i++)
 		usleep(1000);
 }
 
@@ -324,7 +326,8 @@ static void a_signal_that_is_put_off_cuts_no_system_call_short(void **state)
 	wait_for_handler(0);
 	assert_int_equal(set(e, pid, 0, NS_PER_MS), 0);
 	cpu_ns = cpu_of(pid);
-	for (int i = 0; i < 600 && (i < 15 || shared[0].signals < 100 || shared[0].reads < 100); i++)
+	for (int i = 0; i < 600 && (i < 15 || shared[0].signals < 100 || shared[0].reads < 100);
+	     i++)
 		usleep(100000);
 	cpu_ns = cpu_of(pid) - cpu_ns;
 	print_message("%llu of %llu long reads cut short, %llu signals for %.3f of the CPU time\n",
@@ -469,7 +472,8 @@ static void without_rights_there_is_a_sentence(void **state)
 
 		if (setgid(65534) < 0 || setuid(65534) < 0)
 			_exit(2);
-		_exit(host_engine_new(direct, &e, why) < 0 && strstr(why, "permission denied") ? 0 : 1);
+		_exit(host_engine_new(direct, &e, why) < 0 && strstr(why, "permission denied") ? 0
+											       : 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));

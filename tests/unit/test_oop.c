@@ -142,7 +142,8 @@ static void a_search_ends(void **state)
 	page.length = ENTRIES;
 	young[3] = 8; /* nothing is mapped there */
 	assert_int_equal(loaded(colour(page.start, 0)), BASE | page.start);
-	assert_int_equal(loaded(colour((uint64_t)GRANULES << 21, 0)), BASE | (uint64_t)GRANULES << 21);
+	assert_int_equal(loaded(colour((uint64_t)GRANULES << 21, 0)),
+			 BASE | (uint64_t)GRANULES << 21);
 }
 
 /* marked0, marked1, remapped: good is one of them. */
@@ -206,7 +207,8 @@ int main(void)
 		cmocka_unit_test(a_bad_colour_is_looked_up_in_the_generation_that_moved),
 		cmocka_unit_test(without_tables_a_bad_colour_is_unreadable),
 		cmocka_unit_test(a_search_ends),
-		cmocka_unit_test(the_older_zgc_is_followed_but_for_what_was_remapped_before_marking),
+		cmocka_unit_test(
+			the_older_zgc_is_followed_but_for_what_was_remapped_before_marking),
 		cmocka_unit_test(shenandoah_leaves_the_new_place_in_the_header),
 		cmocka_unit_test(a_collection_shows),
 	};

@@ -57,9 +57,9 @@ static void virtual_threads_have_ids_and_no_tid(void **state)
 	static const struct {
 		uint32_t tid;
 		const char *words;
-	} threads[] = {
-		{ 8, " tid=8" }, { WIRE_VIRTUAL_TID + 53, " virtual #53" }, { WIRE_VIRTUAL_TID, "" }
-	};
+	} threads[] = { { 8, " tid=8" },
+			{ WIRE_VIRTUAL_TID + 53, " virtual #53" },
+			{ WIRE_VIRTUAL_TID, "" } };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
@@ -76,9 +76,9 @@ static void collapsed_is_root_first_with_the_weight_last(void **state)
 	char *out = written(REPORT_COLLAPSED, false, &len);
 
 	(void)state;
-	assert_string_equal(
-		out, "java.lang.Thread.run 20000000\n"
-		     "java.lang.Thread.run;java.lang.Thread.a:b;[libc.so.6] 10000000\n");
+	assert_string_equal(out,
+			    "java.lang.Thread.run 20000000\n"
+			    "java.lang.Thread.run;java.lang.Thread.a:b;[libc.so.6] 10000000\n");
 	free(out);
 	out = written(REPORT_COLLAPSED, true, &len);
 	assert_non_null(strstr(out, "[main: \"x\" tid=8];java.lang.Thread.run 20000000\n"));
@@ -112,7 +112,8 @@ static void patterns_choose_stacks_and_what_they_leave_out_is_said(void **state)
 	free(out);
 	out = with_options(REPORT_TXT, o);
 	assert_non_null(strstr(out, "0.010 s of CPU"));
-	assert_non_null(strstr(out, "2 samples, 0.020 s in all, left out by --include or --exclude"));
+	assert_non_null(
+		strstr(out, "2 samples, 0.020 s in all, left out by --include or --exclude"));
 	free(out);
 	p = example();
 	assert_int_equal(report_samples(p, &o), 1);
@@ -148,20 +149,22 @@ static void refused_pattern(const char *pattern, const char *sentence)
 
 static void a_wrong_pattern_is_said_with_the_place(void **state)
 {
-	static const char *const fine[] = { "a", "^(java|javax)\\.", "a{2,3}b{50}", "\\(", "x\\{9999", "[{]" };
+	static const char *const fine[] = { "a",   "^(java|javax)\\.", "a{2,3}b{50}",
+					    "\\(", "x\\{9999",	       "[{]" };
 	char why[300], longest[PATTERN_BYTES_MAX + 2];
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(fine); i++)
 		if (!report_pattern_is_fine(fine[i], why, sizeof(why)))
 			fail_msg("%s", why);
-	refused_pattern("(a)b(c", "\"(a)b(c\" is no regular expression: Unmatched ( or \\(, at \"(c\"");
-	refused_pattern("Cart[a-", "\"Cart[a-\" is no regular expression: Unmatched [, [^, [:, [., or [=, at "
-				   "\"[a-\"");
+	refused_pattern("(a)b(c",
+			"\"(a)b(c\" is no regular expression: Unmatched ( or \\(, at \"(c\"");
+	refused_pattern("Cart[a-",
+			"\"Cart[a-\" is no regular expression: Unmatched [, [^, [:, [., or [=, at "
+			"\"[a-\"");
 	refused_pattern("", "\"\" is empty");
 	refused_pattern("(a)\\1", "\"(a)\\1\" has a back-reference, which is not allowed");
-	refused_pattern("((a{30}){30}){30}",
-			"\"((a{30}){30}){30}\" repeats too much, too often");
+	refused_pattern("((a{30}){30}){30}", "\"((a{30}){30}){30}\" repeats too much, too often");
 	refused_pattern("a{1,30000}", "\"a{1,30000}\" repeats too much, too often");
 	memset(longest, 'a', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
@@ -202,8 +205,9 @@ static void reversed_stacks_begin_with_the_leaf(void **state)
 	char *out = with_options(REPORT_COLLAPSED, o), why[100];
 
 	(void)state;
-	assert_string_equal(out, "[main: \"x\" tid=8];" NATIVE ";java.lang.Thread.a:b;" RUN " 10000000\n"
-				 "[main: \"x\" tid=8];" RUN " 20000000\n");
+	assert_string_equal(out,
+			    "[main: \"x\" tid=8];" NATIVE ";java.lang.Thread.a:b;" RUN " 10000000\n"
+			    "[main: \"x\" tid=8];" RUN " 20000000\n");
 	free(out);
 	out = with_options(REPORT_HTML, o);
 	assert_non_null(strstr(out, "\"reverse\":true"));
@@ -255,8 +259,8 @@ static void a_method_counts_once_a_stack(void **state)
 	char *out = written(REPORT_TXT, false, &len);
 
 	(void)state;
-	assert_non_null(
-		strstr(out, "     0.020   66.67%      0.030  100.00%          3  java.lang.Thread.run"));
+	assert_non_null(strstr(
+		out, "     0.020   66.67%      0.030  100.00%          3  java.lang.Thread.run"));
 	assert_non_null(strstr(out, "5 taken = 4 delivered + 1 dropped"));
 	free(out);
 }
@@ -276,7 +280,8 @@ static void the_method_with_most_time_of_its_own_comes_first(void **state)
 	profile_add(p, 0, node, 1, 10000000);
 	profile_add(p, 0, profile_node(p, node, profile_intern_frame(p, &leaf)), 5, 500000000);
 	assert_int_equal(report_write(p, REPORT_TXT, NULL, &out, &len), 0);
-	assert_true(strstr(out, "%          5  runs_most") < strstr(out, "%          6  calls_most"));
+	assert_true(strstr(out, "%          5  runs_most") <
+		    strstr(out, "%          6  calls_most"));
 	assert_non_null(strstr(out, "%          5  runs_most"));
 	free(out);
 	profile_free(p);
@@ -466,7 +471,8 @@ static void samples_without_a_stack_are_in_the_text(void **state)
 	(void)state;
 	profile_add(p, 0, 0, 3, 30000000);
 	assert_int_equal(report_write(p, REPORT_TXT, NULL, &out, &len), 0);
-	assert_non_null(strstr(out, "     0.030   50.00%      0.030   50.00%          3  [no stack]"));
+	assert_non_null(
+		strstr(out, "     0.030   50.00%      0.030   50.00%          3  [no stack]"));
 	free(out);
 	profile_free(p);
 }

@@ -110,7 +110,8 @@ static void collapsed_has_one_event_and_the_class_on_top(void **state)
 static void idle_waits_are_left_out_and_said_or_shown(void **state)
 {
 	(void)state;
-	contains(REPORT_TXT, LOCK, false, "0.030 s of waiting, 3 waits of 1 ms and more, mean wait 10 ms\n");
+	contains(REPORT_TXT, LOCK, false,
+		 "0.030 s of waiting, 3 waits of 1 ms and more, mean wait 10 ms\n");
 	contains(
 		REPORT_TXT, LOCK, false,
 		"waits: 5 taken = 4 delivered + 1 dropped (0.000 s dropped)\n"
@@ -123,10 +124,12 @@ static void idle_waits_are_left_out_and_said_or_shown(void **state)
 static void weights_are_in_the_unit_of_their_event(void **state)
 {
 	(void)state;
-	contains(REPORT_TXT, ALLOC, false, "1.000 MiB of allocation, 2 samples, mean interval 512 KiB\n");
+	contains(REPORT_TXT, ALLOC, false,
+		 "1.000 MiB of allocation, 2 samples, mean interval 512 KiB\n");
 	contains(REPORT_TXT, ALLOC, false,
 		 "     1.000  100.00%      1.000  100.00%          2  byte[]\n");
-	contains(REPORT_TXT, WALL, false, "0.500 s of wall-clock time, 10 samples, mean interval 50 ms\n");
+	contains(REPORT_TXT, WALL, false,
+		 "0.500 s of wall-clock time, 10 samples, mean interval 50 ms\n");
 	contains(REPORT_JSON, ALLOC, false, "\"event\":\"alloc\",\"unit\":\"bytes\"");
 	contains(REPORT_JSON, ALLOC, false, "\"taken_bytes\":50");
 	contains(REPORT_JSON, LOCK, false, "\"min_wait_ns\":1000000");
@@ -186,7 +189,7 @@ static void samples_and_drops_are_those_that_were_asked_for(void **state)
 
 /* ---- pprof ----------------------------------------------------------------------------------- */
 
-#define TYPES                                                                \
+#define TYPES                                                                      \
 	"samples/count cpu/nanoseconds[dflt] contentions/count delay/nanoseconds " \
 	"alloc_objects/count alloc_space/bytes wall_samples/count wall/nanoseconds"
 

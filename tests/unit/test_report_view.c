@@ -44,9 +44,8 @@ static void add(struct profile *p, uint32_t thread, const char *method, struct p
  * lost. */
 static struct profile *example(void)
 {
-	const struct profile_books lost = {
-		.of = { { 3, 60000000, 0, 0, 3, 60000000 }, { 1, 9, 0, 0, 1, 9 } }
-	};
+	const struct profile_books lost = { .of = { { 3, 60000000, 0, 0, 3, 60000000 },
+						    { 1, 9, 0, 0, 1, 9 } } };
 	struct profile_process q = { .pid = 7, .start_time = 1 };
 	struct profile_thread t = { .tid = 8 };
 	struct profile *p;
@@ -191,8 +190,8 @@ static void says(const char *out, const char *text)
 }
 
 __attribute__((noinline)) /* gcc 12 thinks that what it returns points to its local */
-static char *written(const struct profile *p, enum report_format format, unsigned events,
-		     size_t *len)
+static char *
+written(const struct profile *p, enum report_format format, unsigned events, size_t *len)
 {
 	const struct report_options o = { .events = events };
 	char *out;

@@ -3,9 +3,15 @@
 #include "proto/wire.h"
 #include "tests/unit/unit.h"
 
-#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
-#define METHOD(n) { .where = (n), .bci = 7, .kind = WIRE_KIND_JAVA }
-#define NATIVE	  { .where = 0x7000, .kind = WIRE_KIND_NATIVE }
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define METHOD(n)                                              \
+	{                                                      \
+		.where = (n), .bci = 7, .kind = WIRE_KIND_JAVA \
+	}
+#define NATIVE                                            \
+	{                                                 \
+		.where = 0x7000, .kind = WIRE_KIND_NATIVE \
+	}
 
 static const struct walk_frame run[] = { METHOD(9), METHOD(3), METHOD(2), METHOD(1), NATIVE };
 static const struct walk_frame other[] = { METHOD(8), METHOD(2), METHOD(1) };

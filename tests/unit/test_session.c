@@ -77,7 +77,8 @@ static void an_injector_that_dies_is_a_reason_and_its_leftovers_go(void **state)
 	(void)state;
 	t = add("die");
 	UNTIL(t->state == TARGET_FAILED);
-	assert_string_equal(t->fault.what, "the program that attaches (kindling-inject) died without an answer");
+	assert_string_equal(t->fault.what,
+			    "the program that attaches (kindling-inject) died without an answer");
 	UNTIL(marked("cleanup"));
 	snprintf(config.agent, sizeof(config.agent), "talk"); /* tried again after 1 s */
 	UNTIL(samples == 1);

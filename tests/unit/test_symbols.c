@@ -185,7 +185,7 @@ static bool found_after(const char *command, const char *library, bool host, con
 	return found;
 }
 
-#define ADD(where)	   ADD_FILE("library.debug", where)
+#define ADD(where) ADD_FILE("library.debug", where)
 #define ADD_FILE(it, where) \
 	"mkdir -p $(dirname $ROOT/" where ") && cp $STRIPPED/" it " $ROOT/" where
 
@@ -214,11 +214,12 @@ static void a_debug_file_that_is_another_s_is_not_believed(void **state)
 {
 	(void)state;
 	/* with an id that differs, without one, and of other bytes than the sum is of */
-	assert_false(found_after(ADD(BUILD_ID_FILE) " && printf x | dd conv=notrunc of=$ROOT/"
-						    BUILD_ID_FILE " status=none",
-				 "library.so", false, NULL));
-	assert_false(found_after(ADD_FILE("without-id.so", BUILD_ID_FILE), "library.so", false,
-				 NULL));
+	assert_false(found_after(
+		ADD(BUILD_ID_FILE) " && printf x | dd conv=notrunc of=$ROOT/" BUILD_ID_FILE
+				   " status=none",
+		"library.so", false, NULL));
+	assert_false(
+		found_after(ADD_FILE("without-id.so", BUILD_ID_FILE), "library.so", false, NULL));
 	assert_false(found_after(ADD("library.debug") " && printf x >> $ROOT/library.debug",
 				 "without-id.so", false, "/library.so"));
 }
@@ -226,8 +227,8 @@ static void a_debug_file_that_is_another_s_is_not_believed(void **state)
 static void only_a_regular_file_below_the_root_is_opened(void **state)
 {
 	(void)state;
-	assert_false(found_after("mkfifo $ROOT/library.debug", "without-id.so", false,
-				 "/library.so"));
+	assert_false(
+		found_after("mkfifo $ROOT/library.debug", "without-id.so", false, "/library.so"));
 	assert_false(found_after("ln -s ../../$STRIPPED/library.debug $ROOT/library.debug",
 				 "without-id.so", false, "/library.so"));
 }
@@ -241,7 +242,8 @@ static void symbols_in_gnu_debugdata_are_read(void **state)
 	assert_int_equal(flags, 0);
 }
 
-/* ---- what no table names ------------------------------------------------------------------------ */
+/* ---- what no table names ------------------------------------------------------------------------
+ */
 
 /* The C library of this machine: the place that a new thread's root frame returns to. */
 static void clone3_is_known_by_its_code(void **state)

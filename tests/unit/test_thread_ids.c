@@ -14,9 +14,10 @@ static void thread(uint32_t host_tid, uint32_t ns_tid)
 	char name[32], text[160];
 
 	snprintf(name, sizeof(name), "%u/status", host_tid);
-	snprintf(text, sizeof(text),
-		 "Name:\tNSpid: 7\nUid:\t1\t1\t1\t1\nGid:\t1\t1\t1\t1\nNSpid:\t%u\t%u\nSigCgt:\t0\n",
-		 host_tid, ns_tid);
+	snprintf(
+		text, sizeof(text),
+		"Name:\tNSpid: 7\nUid:\t1\t1\t1\t1\nGid:\t1\t1\t1\t1\nNSpid:\t%u\t%u\nSigCgt:\t0\n",
+		host_tid, ns_tid);
 	fake_file(name, text);
 }
 
@@ -117,7 +118,8 @@ static void looks_are_bounded_and_go_on(void **state)
 static void words_that_are_no_numbers_are_left_out(void **state)
 {
 	(void)state;
-	fake_file("4711/status", "Name:\tx\nUid:\t1\t1\nGid:\t1\t1\nNSpid:\t99999999\nSigCgt:\t0\n");
+	fake_file("4711/status",
+		  "Name:\tx\nUid:\t1\t1\nGid:\t1\t1\nNSpid:\t99999999\nSigCgt:\t0\n");
 	fake_file("99999999/status", "Uid:\t1\t1\nGid:\t1\t1\nNSpid:\t9 9\nSigCgt:\t0\n");
 	fake_file("x/status", "");
 	told(9, 1);

@@ -267,7 +267,8 @@ static int setup(void **state)
 	carrier_number = n_told = 0;
 	writer_says = WRITER_OK;
 	clock_ns = 10 * NS_PER_S;
-	events = (struct events){ .on = 1u << WIRE_EVENT_LOCK, .lock_min_ns = MIN,
+	events = (struct events){ .on = 1u << WIRE_EVENT_LOCK,
+				  .lock_min_ns = MIN,
 				  .idle_apart = true };
 	sight = IDLE_NO;
 	frame_kind = WIRE_KIND_C2;
@@ -383,7 +384,8 @@ static void idle_waits_are_told_in_sums(void **state)
 	assert_int_equal(read_.last.size, 101);
 	assert_int_equal(read_.last.weight, 50 * (MIN / 2 + 5 * MIN) + 2 * MIN);
 	assert_int_equal(read_.last.class_handle, CLASS);
-	assert_in_range(read_.last.mono_ns + read_.last.weight, clock_ns - 9, clock_ns); /* ends now */
+	assert_in_range(read_.last.mono_ns + read_.last.weight, clock_ns - 9,
+			clock_ns); /* ends now */
 	idle_are(102, 50 * (MIN / 2 + 5 * MIN) + 7 * MIN);
 	counts_are(short_before, unpaired_before);
 	assert_int_equal(books()->taken, 2);
@@ -398,7 +400,8 @@ static void task_that_waits_is_told_whatever_its_worker_did_before(void **state)
 	wait_for_work(64, 5 * MIN);
 	drain();
 	read_.n = 0;
-	sight = IDLE_NO; /* at the same place, as far as a mark can tell: a long wait is looked at */
+	sight = IDLE_NO; /* at the same place, as far as a mark can tell: a long wait is looked at
+			  */
 	wait_for_work(64, 5 * MIN);
 	drain();
 	assert_int_equal(read_.n, 1);

@@ -12,7 +12,7 @@ static const struct jvm shop = {
 
 static void what_it_is_called_names_it_exactly(void **state)
 {
-	static const char *const words[] = { "4711", "org.shop.Main",	 "0123456789ab",
+	static const char *const words[] = { "4711", "org.shop.Main",  "0123456789ab",
 					     "web",  "prod/shop-7d9f", "shop-7d9f" };
 
 	(void)state;
@@ -23,7 +23,9 @@ static void what_it_is_called_names_it_exactly(void **state)
 
 static void what_it_is_not_called_does_not(void **state)
 {
-	static const char *const words[] = { "471", "47110", "we", "webs", "0123456789a", "prod", "" };
+	static const char *const words[] = {
+		"471", "47110", "we", "webs", "0123456789a", "prod", ""
+	};
 	static const struct jvm bare = { .pid = 1, .name = "Main" };
 
 	(void)state;

@@ -49,7 +49,8 @@ bool deopt_frames_sig(struct hot *h)
 	}
 	h->java_seen = true;
 	hot_move(h, caller.pc, caller.sp, caller.fp);
-	/* the JVM writes down where a virtual thread's stack ends, but its frames go on in the chunks */
+	/* the JVM writes down where a virtual thread's stack ends, but its frames go on in the
+	 * chunks */
 	if (code_places_sig.enter_special && code_blob_sig(caller.pc, &b) &&
 	    b.base == code_places_sig.enter_special)
 		return continuation_cross_sig(h);

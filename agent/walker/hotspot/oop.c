@@ -83,9 +83,9 @@ static bool read_only_table(uint64_t heap)
 }
 
 /*
- * No table says where the generations are. Both hold, one behind the other, pointers to the heap's page
- * allocator and page table, then their forwarding table: its size in granules and the map. The byte
- * before says which it is. Believed if there is exactly one of each.
+ * No table says where the generations are. Both hold, one behind the other, pointers to the heap's
+ * page allocator and page table, then their forwarding table: its size in granules and the map. The
+ * byte before says which it is. Believed if there is exactly one of each.
  */
 static bool read_generations(uint64_t heap)
 {
@@ -118,9 +118,9 @@ static void read_z(uint64_t collected)
 	long heap_at;
 
 	o->generational = continuation_sig.z_shift;
-	prefix = !o->generational && libjvm_static("XGlobalsForVMStructs", "_instance_p") ?
-			 OLD_JVMS_PREFIX :
-			 'Z';
+	prefix = !o->generational && libjvm_static("XGlobalsForVMStructs", "_instance_p")
+			 ? OLD_JVMS_PREFIX
+			 : 'Z';
 	mask = global("_?AddressOffsetMask");
 	o->good = global(o->generational ? "_?PointerLoadGoodMask" : "_?AddressGoodMask");
 	finalizable = o->generational ? NULL : global("_?AddressMetadataFinalizable");
@@ -129,9 +129,9 @@ static void read_z(uint64_t collected)
 		return;
 	o->offset_mask = *mask;
 	o->remapped = finalizable ? *finalizable >> 1 : 0;
-	o->tables = read_forwarding() && (o->generational
-						  ? read_generations(collected + (uint64_t)heap_at)
-						  : read_only_table(collected + (uint64_t)heap_at));
+	o->tables = read_forwarding() &&
+		    (o->generational ? read_generations(collected + (uint64_t)heap_at)
+				     : read_only_table(collected + (uint64_t)heap_at));
 }
 
 void oop_init(void)

@@ -1,7 +1,8 @@
 /*
- * References to Java objects, followed as the JVM's own code would where a collector moves objects while
- * they are used: ZGC's forwarding tables, the new place in the header of what Shenandoah has moved. Only
- * loads that may fault; nothing is written, so what the collector would heal stays as it is.
+ * References to Java objects, followed as the JVM's own code would where a collector moves objects
+ * while they are used: ZGC's forwarding tables, the new place in the header of what Shenandoah has
+ * moved. Only loads that may fault; nothing is written, so what the collector would heal stays as
+ * it is.
  */
 #pragma once
 
@@ -36,6 +37,6 @@ bool oop_is_good_sig(uint64_t at);
 /* The object behind a JNI reference, as an address that may be wrong a moment later. */
 uint64_t oop_of_handle_sig(uint64_t handle);
 
-/* Threads in native code and blocked ones are not held while a collector moves objects. What was read
- * is right if this was the same before and after, and not 0. */
+/* Threads in native code and blocked ones are not held while a collector moves objects. What was
+ * read is right if this was the same before and after, and not 0. */
 uint64_t oop_calm_sig(void);

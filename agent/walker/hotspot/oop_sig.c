@@ -1,7 +1,7 @@
 /*
  * See oop.h. Sources: zAddress.hpp, zForwarding.inline.hpp, zForwardingTable.inline.hpp,
- * shenandoahForwarding.inline.hpp. A forwarding that is not there yet means that the object still lies
- * where it was; a place just left keeps its words until its whole region is taken.
+ * shenandoahForwarding.inline.hpp. A forwarding that is not there yet means that the object still
+ * lies where it was; a place just left keeps its words until its whole region is taken.
  */
 #include "agent/walker/hotspot/oop.h"
 
@@ -13,8 +13,9 @@
 #define GRANULE_SHIFT	 21 /* ZGranuleSizeShift */
 #define PROBES_MAX	 64
 #define ENTRIES_MAX	 (1u << 24)
-#define REMAP_SHIFT	 12 /* the four bits that say in which phases of both generations it was remapped */
-#define Z_ADDRESS_FROM	 16 /* all below are colours */
+#define REMAP_SHIFT \
+	12 /* the four bits that say in which phases of both generations it was remapped */
+#define Z_ADDRESS_FROM 16 /* all below are colours */
 
 struct oop_layout oop_sig;
 
@@ -74,13 +75,14 @@ static unsigned remap_index(uint64_t value)
 	return bits & 1 ? 0 : bits & 2 ? 1 : bits & 4 ? 2 : 3;
 }
 
-/* The bit's index says the phase of the young generation (1) and of the old one (2) that the reference
- * was last right in. */
+/* The bit's index says the phase of the young generation (1) and of the old one (2) that the
+ * reference was last right in. */
 static uint64_t follow_generational(uint64_t value)
 {
 	const struct oop_layout *o = &oop_sig;
 	unsigned then = remap_index(value), now = remap_index(*o->good);
-	uint64_t offset = value >> machine_z_shift(then, *continuation_sig.z_shift) & o->offset_mask;
+	uint64_t offset =
+		value >> machine_z_shift(then, *continuation_sig.z_shift) & o->offset_mask;
 	uint64_t to = offset;
 
 	if ((then ^ now) & 1)
@@ -113,7 +115,8 @@ static uint64_t resolve(uint64_t object)
 	if (!oop_sig.header_forwards || !object)
 		return object;
 	header = load64_sig(object);
-	return (header & HEADER_FORWARDED) == HEADER_FORWARDED ? header & ~HEADER_FORWARDED : object;
+	return (header & HEADER_FORWARDED) == HEADER_FORWARDED ? header & ~HEADER_FORWARDED
+							       : object;
 }
 
 uint64_t oop_load_wide_sig(uint64_t at)
@@ -148,7 +151,8 @@ bool oop_is_good_sig(uint64_t at)
 
 #define HANDLE_TAGS 3ull /* weak or global; local references have none */
 
-/* Local references hold plain addresses (jniHandles.inline.hpp), the others as the collector likes. */
+/* Local references hold plain addresses (jniHandles.inline.hpp), the others as the collector likes.
+ */
 uint64_t oop_of_handle_sig(uint64_t handle)
 {
 	if (continuation_sig.z_shift && !(handle & HANDLE_TAGS))
