@@ -39,7 +39,7 @@ static void put_books(struct text_out *t, const struct profile *p, enum wire_eve
 	if (*report_note_text(p, event, text, sizeof(text)))
 		text_printf(t, "note: %s\n", text);
 	if (p->no_budget)
-		text_put(t, "the CPU budget of the agent was lifted for this recording (-i)\n");
+		text_put(t, "the agent's CPU budget did not apply to this recording\n");
 	if (p->overflow)
 		text_printf(t, "%llu samples had no room for their stack: [profile full]\n",
 			    (unsigned long long)p->overflow);

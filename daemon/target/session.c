@@ -127,7 +127,12 @@ const char *target_engine(const struct target *t)
 
 const char *target_engine_note(const struct target *t)
 {
-	return *target_engine(t) && strcmp(target_engine(t), "host") != 0 ? TARGET_TIMERS_NOTE : "";
+	struct stream_counts c;
+	const uint64_t *counter = ledger_of(t, &c);
+	bool samples = counter[WIRE_COUNTER_EVENTS] & 1u << WIRE_EVENT_CPU;
+
+	/* before the first LEDGER, and while nothing is sampled, no engine has said that it runs */
+	return samples && !is_hosted(counter) ? TARGET_TIMERS_NOTE : "";
 }
 
 /* ---- what the stream says ------------------------------------------------------------------- */

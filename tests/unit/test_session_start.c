@@ -30,6 +30,7 @@ static void say_engine(uint64_t sequence, uint64_t signo, uint64_t interval_ns)
 	l.books[WIRE_EVENT_CPU].taken_weight = l.books[WIRE_EVENT_CPU].written_weight = 10000000;
 	l.counter[WIRE_COUNTER_INTERVAL_NS] = interval_ns;
 	l.counter[WIRE_COUNTER_HOST_SIGNAL] = signo;
+	l.counter[WIRE_COUNTER_EVENTS] = 1u << WIRE_EVENT_CPU;
 	wire_begin(&w, buf, WIRE_LEDGER);
 	(void)wire_put_ledger(&w, &l);
 	len = wire_end(&w, sequence);
@@ -56,8 +57,12 @@ static void a_start_leaves_the_signals_to_the_host_where_it_can(void **state)
 	hello(agent_fd, start.session);
 	UNTIL(samples == 1);
 	assert_string_equal(target_engine(t), ""); /* the made-up HELLO has none */
+	/* what no LEDGER has said yet is in no report's header */
+	snprintf(t->engine, sizeof(t->engine), "cpu-timer");
+	assert_string_equal(target_engine_note(t), "");
 	say_engine(4, SIGPROF, 2 * NS_PER_MS);
 	UNTIL(strcmp(target_engine(t), "host") == 0);
+	assert_string_equal(target_engine_note(t), "");
 	assert_int_equal(target_interval_ns(t), 2 * NS_PER_MS);
 
 	assert_int_equal(target_start(t, 10 * NS_PER_MS, true), 0);
@@ -67,6 +72,7 @@ static void a_start_leaves_the_signals_to_the_host_where_it_can(void **state)
 	assert_int_equal(t->host_interval_ns, 0); /* whatever the agent says of the host now */
 	say_engine(5, 0, NS_PER_MS); /* timers, whatever it was asked for: the tick's */
 	UNTIL(strcmp(target_engine(t), "host") != 0);
+	assert_string_equal(target_engine_note(t), TARGET_TIMERS_NOTE);
 	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
 	assert_int_equal(target_interval_ns(t), tick.tv_nsec);
 
