@@ -247,7 +247,7 @@ bool blob_frame_sig(struct hot *h, const struct blob *b)
 	h->thawing |= !h->leaf && continuation_is_barrier_sig(h->at.pc);
 	hot_push_stub_sig(h, b);
 	if (h->leaf && continuation_is_barrier_sig(h->at.pc))
-		return forward_stub_sig(h, b) || continuation_cross_sig(h);
+		return leave_forward(h, b) || continuation_cross_sig(h);
 	if ((b->kind == BLOB_DEOPT || b->kind == BLOB_UNCOMMON_TRAP) && deopt_frames_sig(h))
 		return true;
 	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread && leave_safepoint(h, b))
