@@ -73,6 +73,7 @@ enum {
 	S_WALL,
 	S_THREAD,
 	S_TID,
+	S_VIRTUAL_ID,
 	S_PID,
 	S_PROCESS,
 	S_KIND,
@@ -99,6 +100,7 @@ static const char *const fixed[S_COMMENTS] = {
 	"wall",
 	"thread",
 	"tid",
+	"virtual_id",
 	"pid",
 	"process",
 	"kind",
@@ -340,7 +342,10 @@ static void put_labels(struct writer *w, Pprof__Sample *s, const struct profile_
 	const struct profile_process *q = &p->processes[t->process];
 
 	s->label[s->n_label++] = label(w, S_THREAD, S_FIXED + t->name, 0);
-	s->label[s->n_label++] = label(w, S_TID, 0, t->tid);
+	if (t->tid < WIRE_VIRTUAL_TID)
+		s->label[s->n_label++] = label(w, S_TID, 0, t->tid);
+	else if (t->tid > WIRE_VIRTUAL_TID) /* not the one that stands for all without a name */
+		s->label[s->n_label++] = label(w, S_VIRTUAL_ID, 0, t->tid - WIRE_VIRTUAL_TID);
 	s->label[s->n_label++] = label(w, S_PID, 0, q->pid);
 	s->label[s->n_label++] = label(w, S_PROCESS, S_FIXED + q->name, 0);
 	if (r->node) /* of the frame on top: `go tool pprof -tags`, -tagfocus kind=interpreted */

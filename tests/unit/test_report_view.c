@@ -355,6 +355,45 @@ static void a_view_with_nothing_in_it_says_so(void **state)
 	profile_free(p);
 }
 
+/* The number that the first sample's label @key has; -1 = it has no such label. */
+static int64_t number_in_label(const Pprof__Profile *u, const char *key)
+{
+	for (size_t i = 0; i < u->sample[0]->n_label; i++)
+		if (strcmp(u->string_table[u->sample[0]->label[i]->key], key) == 0)
+			return u->sample[0]->label[i]->num;
+	return -1;
+}
+
+static void pprof_names_virtual_threads_by_their_ids(void **state)
+{
+	static const struct {
+		uint32_t tid;
+		int64_t number, id;
+	} threads[] = { { 8, 8, -1 },
+			{ WIRE_VIRTUAL_TID + 53, -1, 53 },
+			{ WIRE_VIRTUAL_TID, -1, -1 } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
+		struct profile *p = example();
+		struct profile_thread *t = (struct profile_thread *)(uintptr_t)p->threads;
+		Pprof__Profile *u;
+		size_t len;
+		char *out;
+
+		for (uint32_t k = 0; k < p->n_threads; k++)
+			t[k].tid = threads[i].tid;
+		out = written(p, REPORT_PPROF, CPU, &len);
+		u = unpacked(out, len);
+		assert_non_null(u);
+		assert_int_equal(number_in_label(u, "tid"), threads[i].number);
+		assert_int_equal(number_in_label(u, "virtual_id"), threads[i].id);
+		pprof__profile__free_unpacked(u, NULL);
+		free(out);
+		profile_free(p);
+	}
+}
+
 static void pprof_opens_with_cpu_time_of_the_program_also_beside_waits(void **state)
 {
 	struct profile *p = example();
@@ -430,6 +469,7 @@ int main(void)
 		cmocka_unit_test(every_header_is_what_its_body_adds_up_to),
 		cmocka_unit_test(a_filter_by_thread_is_in_header_and_body_alike),
 		cmocka_unit_test(a_view_with_nothing_in_it_says_so),
+		cmocka_unit_test(pprof_names_virtual_threads_by_their_ids),
 		cmocka_unit_test(pprof_opens_with_cpu_time_of_the_program_also_beside_waits),
 		cmocka_unit_test(the_note_is_in_every_header_of_cpu_time),
 		cmocka_unit_test(coverage_is_not_said_where_a_part_of_the_cpu_time_is_unknown),
