@@ -71,7 +71,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			break;
 		lock = (struct stream_lock){ .begin_ns = now - c.begin, .duration_ns = c.duration, .tid = c.tid,
 					     .owner_tid = c.owner, .wait = c.wait, .flags = c.flags,
-					     .class_name = name, .identity = c.identity, .node = 1 };
+					     .class_name = name, .identity = c.identity, .node = 1,
+					     .waits = 1 + c.duration % 5 };
 		thread = (struct wire_thread){ .tid = c.tid | (uint32_t)c.wait << 31, .flags = c.flags };
 		sample = (struct stream_sample){ .mono_ns = now - c.begin, .tid = c.tid, .weight_ns = c.duration };
 		if (c.what % 8 == 0)
@@ -85,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		else {
 			locks_add(l, NULL, &lock, c.what & 1, now);
 			if (c.wait < WIRE_WAIT_COUNT && !(c.flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED)))
-				waits++;
+				waits += lock.waits;
 		}
 	}
 	check(l, now, waits);
