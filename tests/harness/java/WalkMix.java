@@ -185,7 +185,7 @@ public class WalkMix {
         sorting(random);
         types(new Object[] {"a", 1, 2L, 'c', new Object(), new StringBuilder("x")});
         reflection(method, handle);
-        for (int i = 0; i < 20; i++) sink += recursion(200);
+        for (int i = 0; i < 100; i++) sink += recursion(200);
         locks(lock);
         allocate();
         sink += Pattern.compile("(k[0-9]+)*x").matcher("k1k22k333k4444y").find() ? 1 : 0;
