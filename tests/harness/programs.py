@@ -16,6 +16,7 @@ TESTS = os.path.join(HERE, "..")
 
 # program: Debian package; None = in every Debian ("essential", or of python3, which runs this)
 PROGRAMS = {
+    "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
     "chromium": "chromium",
     "cmake": "cmake",
     "crun": "crun",
@@ -24,6 +25,7 @@ PROGRAMS = {
     "jattach": "jattach",
     "javac": "openjdk-17-jdk-headless",
     "mmdebstrap": "mmdebstrap",
+    "mvn": "maven",
     "ninja": "ninja-build",
     "pgrep": "procps",
     "pkill": "procps",
@@ -33,8 +35,8 @@ PROGRAMS = {
                      "tail", "tar", "timeout", "umount", "unshare", "rm")),
 }
 # what a test looks for itself and does without, or what only a label that runs when named starts
-OPTIONAL = {"go", "/usr/local/go/bin/go", "chromium-browser", "google-chrome", "mvn", "qemu-aarch64-static",
-            "aarch64-linux-gnu-nm", "aarch64-linux-gnu-readelf", "aarch64-linux-gnu-gcc"}
+OPTIONAL = {"go", "/usr/local/go/bin/go", "chromium-browser", "google-chrome", "qemu-aarch64-static",
+            "aarch64-linux-gnu-nm", "aarch64-linux-gnu-readelf"}
 
 
 def first_words(call):

@@ -18,7 +18,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "harness"), os.path.join(HERE, "..", "bench")]
 import stacks  # noqa: E402
-from kindling import Daemon, classes, java_home, wait_for  # noqa: E402
+from kindling import Daemon, classes, java_home, skip, wait_for  # noqa: E402
 from walker import check, failures  # noqa: E402
 
 LOCKS = {"PoolLoad$Mutex": "park", "PoolLoad$Monitor": "enter"}
@@ -30,12 +30,11 @@ PROGRAMS = os.path.join(HERE, "..", "bench", "programs")
 
 
 def tomcat():
-    """The class path of ServletPool, in a folder of its own; None = its jars cannot be had."""
+    """The class path of ServletPool, in a folder of its own."""
     try:
         jars = [stacks.maven(jar) for jar in stacks.JARS if "tomcat" in jar]
     except (OSError, subprocess.SubprocessError) as why:
-        print("Tomcat cannot be had: %s" % why)
-        return None
+        skip("Tomcat cannot be had: %s" % why)
     path = [tempfile.mkdtemp(prefix="kindling-pools-"), classes(), *jars]
     subprocess.run([java_home("17") + "/bin/javac", "-nowarn", "-cp", ":".join(path), "-d", path[0],
                     os.path.join(PROGRAMS, "ServletPool.java")], check=True, stderr=subprocess.DEVNULL)
@@ -145,9 +144,8 @@ def main():
     args = parser.parse_args()
     play(args, "httpserver", "PoolLoad", [classes()])
     path = tomcat()
-    if path:
-        play(args, "Tomcat", "ServletPool", path)
-        shutil.rmtree(path[0])
+    play(args, "Tomcat", "ServletPool", path)
+    shutil.rmtree(path[0])
     print("%d wrong" % len(failures) if failures else "as it must be")
     return bool(failures)
 
