@@ -223,7 +223,8 @@ void threads_sweep(void)
 	}
 }
 
-static struct known *name_it(uint32_t tid, uint64_t java_id, const char *name, uint32_t flags)
+/* @in_pass: a pass over all Java threads sees it alive. */
+static void name_it(uint32_t tid, uint64_t java_id, const char *name, uint32_t flags, bool in_pass)
 {
 	/* with the id, as another thread may have the number and the name of one that ended */
 	uint64_t hash = dict_hash(name, (uint32_t)strlen(name)) ^ java_id * 0x9e3779b97f4a7c15ull;
@@ -232,37 +233,33 @@ static struct known *name_it(uint32_t tid, uint64_t java_id, const char *name, u
 
 	thread_name_said(tid, java_id);
 	k = lookup(tid, &is_new);
-	if (!k || (k->java && k->name_hash == hash))
-		return k;
+	if (!k)
+		return;
+	if (in_pass)
+		k->pass = last_pass;
+	if (flags & WIRE_THREAD_VIRTUAL)
+		k->whole = 1;
+	if (k->java && k->name_hash == hash)
+		return;
 	/* the kernel's name was all of it: nothing new for the daemon but that it is Java */
 	k->java = 1;
 	k->name_hash = hash;
+	/* last: where the pipe is full all names are forgotten, and the table is unmapped */
 	send(tid, flags, java_id, name);
-	return k;
 }
 
 void threads_java_name(uint32_t tid, uint64_t java_id, const char *name)
 {
-	struct known *k;
-
 	if (events_on(WIRE_EVENT_WALL))
 		wall_thread_seen(tid, name);
-	k = name_it(tid, java_id, name, WIRE_THREAD_JAVA);
-	if (k)
-		k->pass = last_pass;
+	name_it(tid, java_id, name, WIRE_THREAD_JAVA, true);
 }
 
 void threads_named(uint32_t tid, uint64_t java_id, const char *name)
 {
-	struct known *k;
+	uint32_t is_virtual = tid & WIRE_VIRTUAL_TID ? WIRE_THREAD_VIRTUAL : 0;
 
-	if (!(tid & WIRE_VIRTUAL_TID)) {
-		(void)name_it(tid, java_id, name, WIRE_THREAD_JAVA);
-		return;
-	}
-	k = name_it(tid, java_id, name, WIRE_THREAD_JAVA | WIRE_THREAD_VIRTUAL);
-	if (k)
-		k->whole = 1;
+	name_it(tid, java_id, name, WIRE_THREAD_JAVA | is_virtual, false);
 }
 
 /* A new thread is named at once where a pass over all of them is cheap. */
