@@ -103,7 +103,7 @@ def virtual(home, directory):
             session = Session(jvm.pid, directory, "cpu,alloc", "-M", mode)
             jvm.play()
             session.end()
-        note = [note for note in session.notes if "virtual threads" in note]
+        note = [note for note in session.notes if "virtual thread" in note]
         check(bool(session.allocs) == wanted and len(note) == 1 and session.status == 0,
               "virtual threads, %s: %d samples, %s %s" % (mode, len(session.allocs), note, session.wrong))
 

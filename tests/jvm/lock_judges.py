@@ -7,7 +7,7 @@ import bisect
 import collections
 import re
 
-OPEN, CLOSED, LIMITED = 1, 2, 4
+OPEN, CLOSED, LIMITED, SUM = 1, 2, 4, 8
 SLACK_NS = 200_000  # between a reading of the clock and what it stands for
 JDK = ("java/", "javax/", "jdk/", "sun/")
 
@@ -55,7 +55,8 @@ def is_seen(wait, rules):
 
 
 def ended(events):
-    return [e for e in events if not e.flags & (OPEN | CLOSED)]
+    # a sum is of waits for work, of whatever length
+    return [e for e in events if not e.flags & (OPEN | CLOSED | SUM)]
 
 
 def match(truth, events):

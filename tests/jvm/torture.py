@@ -111,7 +111,7 @@ class Ride:
         for thread, stack, weight in lines:
             rooted = not stack.startswith("[broken:")
             if thread in java:
-                rooted = re.match(r"java[./]lang[./]Thread\.(run|exit)|\[exited|\[found|\[no signal|WalkGo[./]main|\[libc", stack)
+                rooted = re.match(r"java[./]lang[./]Thread\.(run|exit)|\[exited|\[found|\[no signal|WalkGo[./]main|\[libc|clone3(;|$)", stack)
             elif java:
                 continue
             if "too_deep" not in stack and (not rooted or "[unknown]" in stack):
