@@ -488,7 +488,8 @@ static enum writer_result look_around(uint64_t now)
 		session.ledger_due = r != WRITER_OK;
 	}
 	keep_signal();
-	rest_looked(now, quiet && !is_watched() && !session.ledger_due && !writer_full_since());
+	rest_looked(now, quiet && !is_watched() && !session.ledger_due && !writer_full_since() &&
+				 !threads_are_missing());
 	return r;
 }
 

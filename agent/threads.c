@@ -32,12 +32,15 @@ struct known {
 	uint64_t comm_hash; /* of the kernel's */
 };
 
-#define IN_PAGE (4096 / sizeof(struct known))
+#define IN_PAGE	   (4096 / sizeof(struct known))
+#define ON_WAY_MAX 1024u /* no frame has more records */
 
 static struct known *table;
 static bool page_used[TABLE_MAX / IN_PAGE + 1]; /* the others are not even looked at */
 static uint16_t last_pass; /* number of the last pass over Java threads */
 static bool names_missing; /* a thread was seen whose Java name is not known */
+static uint32_t on_way[ON_WAY_MAX]; /* tids in the frame that is not in the pipe yet */
+static uint32_t n_on_way;
 
 uint64_t threads_bytes(void)
 {
@@ -61,6 +64,39 @@ void threads_forget(void)
 	threads_free();
 	thread_name_forget_all();
 	names_missing = true;
+	n_on_way = 0;
+}
+
+static struct known *find(uint32_t tid)
+{
+	for (uint32_t i = 0; table && i < PROBE_MAX; i++) {
+		struct known *k = &table[(tid + i) & (TABLE_MAX - 1)];
+
+		if (k->tid == tid)
+			return k;
+		if (k->tid == 0)
+			break;
+	}
+	return NULL;
+}
+
+void threads_written(void)
+{
+	n_on_way = 0;
+}
+
+/* Only those: were all names said again each time, thousands would never get through a full pipe. */
+void threads_lost(void)
+{
+	for (uint32_t i = 0; i < n_on_way && i < ON_WAY_MAX; i++) {
+		struct known *k = find(on_way[i]);
+
+		thread_name_forget(on_way[i]);
+		if (k)
+			k->tid = TID_ENDED;
+	}
+	names_missing = true;
+	n_on_way = 0;
 }
 
 static struct known *lookup(uint32_t tid, bool *ret_new)
@@ -96,6 +132,12 @@ static struct known *lookup(uint32_t tid, bool *ret_new)
 	return place;
 }
 
+static void note_on_way(uint32_t tid)
+{
+	if (n_on_way < ON_WAY_MAX)
+		on_way[n_on_way++] = tid;
+}
+
 static void send(uint32_t tid, uint32_t flags, uint64_t java_id, const char *name)
 {
 	struct wire_thread record = {
@@ -105,7 +147,11 @@ static void send(uint32_t tid, uint32_t flags, uint64_t java_id, const char *nam
 		.name = wire_text(name),
 	};
 
+	note_on_way(tid);
 	writer_thread(&record);
+	/* a full frame made room: what was in it is written, or lost, this one perhaps with it */
+	if (n_on_way == 0)
+		note_on_way(tid);
 }
 
 static bool read_comm(uint32_t tid, char *name, size_t size)
@@ -260,6 +306,11 @@ void threads_named(uint32_t tid, uint64_t java_id, const char *name)
 	uint32_t is_virtual = tid & WIRE_VIRTUAL_TID ? WIRE_THREAD_VIRTUAL : 0;
 
 	name_it(tid, java_id, name, WIRE_THREAD_JAVA | is_virtual, false);
+}
+
+bool threads_are_missing(void)
+{
+	return names_missing;
 }
 
 /* A new thread is named at once where a pass over all of them is cheap. */

@@ -15,6 +15,11 @@ void threads_owner(uint32_t tid);
 uint32_t threads_virtual(uint64_t id, const char *name);
 /* The whole name of a thread, from itself or from who waits for it. */
 void threads_named(uint32_t tid, uint64_t java_id, const char *name);
+/* The names sent so far are in the pipe; or they are not, and are said again. */
+void threads_written(void);
+void threads_lost(void);
+/* There are names that threads_refresh() has still to say. */
+bool threads_are_missing(void);
 /* Often: full Java names of new threads, as soon as that is cheap. @force: renames as well. */
 void threads_refresh(bool force);
 void threads_sweep(void); /* say which threads ended */

@@ -124,7 +124,7 @@ uint64_t writer_full_since(void)
 static void drop_pending(enum wire_drop cause)
 {
 	if (writer.frames[PENDING_THREAD].records)
-		threads_forget();
+		threads_lost();
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
 		ledger_drop(e, cause, writer.waiting[e].n, writer.waiting[e].weight);
 	if (writer.frames[PENDING_LOCK].records)
@@ -179,6 +179,8 @@ static void frame_written(enum pending frame)
 			ledger_written(e, writer.waiting[e].n, writer.waiting[e].weight);
 			writer.waiting[e].n = writer.waiting[e].weight = 0;
 		}
+	if (frame == PENDING_THREAD)
+		threads_written();
 	if (frame == PENDING_LOCK)
 		open_waits_sent();
 }
@@ -198,8 +200,6 @@ enum writer_result writer_flush(void)
 			/* what comes after it may be refused, and is not to be counted again */
 			writer.frames[i].records = 0;
 			frame_written(i);
-		} else if (i == PENDING_THREAD) {
-			threads_forget(); /* names are said again */
 		} else if (i < PENDING_THREAD) {
 			writer.torn = true;
 		}

@@ -111,6 +111,14 @@ uint64_t thread_states_bytes(void)
 	return 0;
 }
 
+void threads_written(void)
+{
+}
+
+void threads_lost(void)
+{
+}
+
 void threads_forget(void)
 {
 }
