@@ -16,11 +16,12 @@
 #include "agent/jni_names.h"
 #include "agent/writer.h"
 
-#define TABLE_MAX 16384u /* threads; power of two */
-#define PROBE_MAX 64u
-#define PASS_SHARE 500 /* passes for new threads may cost 1/500 of the time */
+#define TABLE_MAX	  16384u /* threads; power of two */
+#define PROBE_MAX	  64u
+#define PASS_SHARE	  500 /* passes for new threads may cost 1/500 of the time */
 #define PASS_PAUSE_MAX_NS NS_PER_S
-#define TID_ENDED (WIRE_VIRTUAL_TID - 1) /* a place that may be taken again, but does not end a search */
+#define TID_ENDED \
+	(WIRE_VIRTUAL_TID - 1) /* a place that may be taken again, but does not end a search */
 
 struct known {
 	uint32_t tid; /* 0 = empty */
@@ -85,7 +86,8 @@ void threads_written(void)
 	n_on_way = 0;
 }
 
-/* Only those: were all names said again each time, thousands would never get through a full pipe. */
+/* Only those: were all names said again each time, thousands would never get through a full pipe.
+ */
 void threads_lost(void)
 {
 	for (uint32_t i = 0; i < n_on_way && i < ON_WAY_MAX; i++) {
@@ -205,8 +207,8 @@ void threads_owner(uint32_t tid)
 
 uint32_t threads_virtual(uint64_t id, const char *name)
 {
-	uint32_t tid = name[0] ? WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1)) :
-				 WIRE_VIRTUAL_TID;
+	uint32_t tid = name[0] ? WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1))
+			       : WIRE_VIRTUAL_TID;
 	struct known *k;
 	bool is_new;
 
