@@ -271,7 +271,7 @@ class Price:
 
     def __init__(self, home, directory):
         self.home, self.directory, self.began = home, directory, time.monotonic()
-        self.folders, self.open = 0, []
+        self.folders, self.open, self.readers = 0, [], []
         self.young = self.start("LockStories", "monitors")
         self.reader = self.read(self.young)
         self.young.say(b"go\n")  # waits that are older than the events
@@ -295,12 +295,17 @@ class Price:
         return jvm
 
     def read(self, jvm, monitors="auto"):
-        return Reader(jvm, self.folder(), "-L", "-M", monitors, "-T", str(MIN_NS))
+        reader = Reader(jvm, self.folder(), "-L", "-M", monitors, "-T", str(MIN_NS))
+        self.readers.append(reader)
+        return reader
 
     def __enter__(self):
         return self
 
     def __exit__(self, *unused):
+        for reader in self.readers:
+            reader.process.kill()
+            reader.process.wait()
         for jvm in self.open:
             jvm.__exit__()
 
