@@ -43,7 +43,7 @@
 #define NAMES_CPU_NS (50 * NS_PER_MS)
 #define LATE_NS	     (30 * NS_PER_S) /* ... for so long */
 #define LEASE_NS     (10 * NS_PER_S)
-#define INSIST_TIMES 50 /* batches to wait for room for a frame that the session hangs on */
+#define INSIST_TIMES 200 /* batches to wait for room for a frame that the session hangs on */
 
 enum session_state { WAITING, RUNNING, PAUSED };
 

@@ -14,19 +14,16 @@
 
 #define PAGE_BYTES 4096u
 
-static uint64_t random_state;
+static uint64_t phase; /* of the last thread's first expiry, in 1/2^64 of an interval */
 
-/* xorshift: spreads the first expiries, nothing more; races between threads do no harm */
-static uint64_t random_below(uint64_t n)
+/* Below @n, evenly spread from thread to thread: each is a golden section further than the one
+ * before. Of threads shorter than the interval, about as many are met as should be, where chance
+ * would miss by the square root of their number. */
+static uint64_t spread_below(uint64_t n)
 {
-	uint64_t x = __atomic_load_n(&random_state, __ATOMIC_RELAXED);
+	uint64_t x = __atomic_add_fetch(&phase, 0x9e3779b97f4a7c15ull, __ATOMIC_RELAXED);
 
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	x += thread_id();
-	__atomic_store_n(&random_state, x, __ATOMIC_RELAXED);
-	return (x * 0x9e3779b97f4a7c15ull >> 11) % n;
+	return (x >> 40) * n >> 24;
 }
 
 /* ---- slots ------------------------------------------------------------------------------ */
@@ -91,19 +88,23 @@ static int timer_new(struct slot *s)
 	return 0;
 }
 
-static void timer_arm(struct slot *s)
+/* @used_ns: the thread's clock, up to which nothing is to be booked. */
+static void timer_arm(struct slot *s, uint64_t used_ns)
 {
 	struct itimerspec spec;
-	uint64_t now = thread_cpu_ns(s->tid);
+	uint64_t now = thread_cpu_ns(s->tid), since_ns, wait_ns;
 
+	/* a thread that begins has run for a while already: that is part of its first interval */
+	since_ns = now != UINT64_MAX && now > used_ns ? now - used_ns : 0;
 	s->interval_ns = engine.interval_ns;
 	/* uniform over one interval: the expected number of expiries is then CPU time / interval
 	 * exactly, however short the thread lives */
-	s->first_ns = 1 + random_below(s->interval_ns);
-	s->armed_cpu_ns = now == UINT64_MAX ? 0 : now;
+	s->first_ns = 1 + spread_below(s->interval_ns);
+	s->armed_cpu_ns = used_ns == UINT64_MAX ? 0 : used_ns;
 	s->booked_ns = 0;
-	spec.it_value.tv_sec = (time_t)(s->first_ns / NS_PER_S);
-	spec.it_value.tv_nsec = (long)(s->first_ns % NS_PER_S);
+	wait_ns = s->first_ns > since_ns ? s->first_ns - since_ns : 1;
+	spec.it_value.tv_sec = (time_t)(wait_ns / NS_PER_S);
+	spec.it_value.tv_nsec = (long)(wait_ns % NS_PER_S);
 	spec.it_interval.tv_sec = (time_t)(s->interval_ns / NS_PER_S);
 	spec.it_interval.tv_nsec = (long)(s->interval_ns % NS_PER_S);
 	syscall(SYS_timer_settime, s->timer_id, 0, &spec, NULL);
@@ -124,14 +125,14 @@ int slot_arm(struct slot *s, uint64_t used_ns)
 	if (r < 0) {
 		__atomic_store_n(&engine.timer_error, r, __ATOMIC_RELAXED);
 		__atomic_sub_fetch(&engine.timers, 1, __ATOMIC_RELAXED);
-		s->armed_cpu_ns = thread_cpu_ns(s->tid);
+		s->armed_cpu_ns = used_ns;
 		__atomic_store_n(&s->state, SLOT_UNTIMED, __ATOMIC_RELEASE);
 		return r;
 	}
 	s->interval_ns = engine.interval_ns;
 	/* before arming: the first expiry may be due at once */
 	__atomic_store_n(&s->state, SLOT_TIMED, __ATOMIC_RELEASE);
-	timer_arm(s);
+	timer_arm(s, used_ns);
 	return 0;
 }
 
@@ -414,7 +415,7 @@ int engine_start(uint64_t interval_ns, bool host, const char **why)
 
 	if (r < 0)
 		return r;
-	random_state ^= mono_ns() | 1;
+	phase = mono_ns() * 0x9e3779b97f4a7c15ull; /* each session begins elsewhere */
 	engine.host = host;
 	engine.host_ever |= host;
 	engine.pool_ns = 0;
@@ -464,7 +465,7 @@ void engine_set_interval(uint64_t interval_ns)
 		/* held while it is armed anew, so that its thread's end cannot free it under us;
 		 * a tick of the thread meanwhile is ignored, once */
 		if (s->state == SLOT_TIMED && slot_take(s)) {
-			timer_arm(s);
+			timer_arm(s, thread_cpu_ns(s->tid));
 			__atomic_store_n(&s->state, SLOT_TIMED, __ATOMIC_RELEASE);
 		}
 	}

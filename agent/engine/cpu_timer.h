@@ -38,7 +38,7 @@ struct slot {
 	int32_t timer_id;
 	uint32_t in_handler; /* only the thread itself */
 	uint64_t interval_ns;
-	uint64_t armed_cpu_ns; /* the thread's clock when the timer was armed */
+	uint64_t armed_cpu_ns; /* the thread's clock from which on it is sampled */
 	uint64_t first_ns; /* first expiry after that */
 	uint64_t booked_ns; /* weight delivered since; written by the thread itself */
 	uint64_t seen_cpu_ns; /* host: the thread's clock up to where it is accounted for; by CAS */

@@ -41,9 +41,9 @@ wait_for grep -q ready "$dir/out" || { echo "the JVM did not start"; exit 1; }
 jattach "$jvm" properties >/dev/null # the attach listener is the JVM's own: before counting
 fds=$(ours)
 
-read_it first -d 10 -l "$lib"
+read_it first -d 15 -l "$lib"
 ratio=$(sed -n 's/.* ratio=//p' "$dir/first")
-awk -v r="$ratio" 'BEGIN { exit !(r > 0.97 && r < 1.03) }' || wrong "weights are $ratio of the CPU time"
+awk -v r="$ratio" 'BEGIN { exit !(r > 0.96 && r < 1.04) }' || wrong "weights are $ratio of the CPU time"
 [ "$(share short)" -ge 20 ] || wrong "threads of 3 ms have $(share short) % only"
 [ "$(ours)" -eq "$fds" ] || wrong "$(ours) fds after detach, $fds before"
 [ -z "$(ls "/proc/$jvm/task" | while read -r t; do cat "/proc/$jvm/task/$t/comm" 2>/dev/null; done |
