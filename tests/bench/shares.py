@@ -4,8 +4,9 @@ MixedRuns mixes runs of 0.2, 0.5, 2, 6 and 20 ms in a thread ("periodic", and "r
 the CPU time of each kind by the thread's clock. Beside it, one after the other in the same JVM: kindling by default,
 at 1 ms, with CPU timers instead of the host engine; async-profiler 4.6 with event=cpu; JFR's execution samples with
 settings=profile. The table has, for each, how many points the share of each kind is off, the worst of them, one standard
-deviation of a fifth of so many samples, and the sum of the weights against the clock. --load: so many spinning
-processes beside it. --programs: H2 and Tomcat (tests/bench/programs) instead: the share of some methods by each.
+deviation of a fifth of so many samples, the sum of the runs' weights against their clock, and that of the whole thread,
+its sleep between the runs included, against its own. --load: so many spinning processes beside it. --programs: H2 and
+Tomcat (tests/bench/programs) instead: the share of some methods by each.
 """
 import contextlib
 import os
@@ -109,8 +110,10 @@ SAMPLERS = {"kindling": kindling_says(None), "kindling-1ms": kindling_says(None,
 
 def judge(name, done, truth):
     rows, taken, engine = done
-    got = {}
+    got, whole = {}, dict.fromkeys(THREADS, 0)
     for thread, stack, weight in rows:
+        for t in THREADS:
+            whole[t] += weight if t in thread else 0
         run = re.search(r"MixedRuns\.(run\w+)", stack)
         if run and run.group(1) in RUNS:
             for t in THREADS:
@@ -127,8 +130,20 @@ def judge(name, done, truth):
         off = [100 * (got.get((t, r), 0) / got_sum - truth[t + "/" + r] / true_sum) for r in RUNS]
         figures.append({"sampler": name, "engine": engine, "thread": t, "samples": n, "off": off,
                         "worst": max(map(abs, off)), "deviation": 40 / n ** 0.5,
-                        "true": [100 * truth[t + "/" + r] / true_sum for r in RUNS], "weights": got_sum / true_sum})
+                        "true": [100 * truth[t + "/" + r] / true_sum for r in RUNS], "weights": got_sum / true_sum,
+                        "whole": whole[t] / truth[t]})
     return figures
+
+
+def thread_clocks(pid):
+    """{name: CPU ns} of the threads that mix runs"""
+    found = {}
+    for task in os.scandir("/proc/%d/task" % pid):
+        with open(task.path + "/comm") as comm, open(task.path + "/schedstat") as clock:
+            name = comm.read().strip()
+            if name in THREADS:
+                found[name] = int(clock.read().split()[0])
+    return found
 
 
 def mark(jvm):
@@ -137,7 +152,8 @@ def mark(jvm):
     jvm.process.stdin.flush()
     for line in jvm.process.stdout:
         if line.startswith("MARK "):
-            return {k: int(v) for k, v in (x.split("=") for x in line.split()[1:])}
+            runs = {k: int(v) for k, v in (x.split("=") for x in line.split()[1:])}
+            return runs | thread_clocks(jvm.pid)
     raise AssertionError("the JVM has ended")
 
 
@@ -153,10 +169,11 @@ def mixed(args, names):
             for f in judge(name, done, {k: after[k] - before[k] for k in after}):
                 figures.append(f)
                 print("  %s, %s: worst %.1f" % (name, f["thread"], f["worst"]), flush=True)
-    bench.table([["sampler", "thread", "n", "true"] + RUNS + ["worst", "1 sd", "weights/clock"]] +
+    bench.table([["sampler", "thread", "n", "true"] + RUNS + ["worst", "1 sd", "runs/clock", "thread/clock"]] +
                 [[f["sampler"], f["thread"], "%.0f" % f["samples"], " ".join("%.0f" % x for x in f["true"])] +
                  ["%+.1f" % x for x in f["off"]] +
-                 ["%.1f" % f["worst"], "%.1f" % f["deviation"], "%.3f" % f["weights"] if f["weights"] > 0.1 else "-"]
+                 ["%.1f" % f["worst"], "%.1f" % f["deviation"]] +
+                 ["%.3f" % f[k] if f["weights"] > 0.1 else "-" for k in ("weights", "whole")]
                  for f in figures])
     return figures
 

@@ -1,13 +1,16 @@
 """
-What sampling costs an application: operations of a deterministic workload (tests/harness/java/Work.java)
-with the agent in it, against the same JVM without.
+What kindling costs an application with its defaults, CPU samples and lock events: operations of a deterministic
+workload (tests/harness/java/Work.java), or with --tomcat the answers of a server (programs/ServletLoop.java), with
+the agent in it, against the same JVM without. With --rival also async-profiler 4.6, event=cpu at the same interval,
+in turns in the same JVM.
 
 One JVM does all the work. Two JVMs of the same program differ by several percent (what the JIT inlined,
 where code and heap lie), which is more than the agent costs; one warm JVM does not. Between blocks the
 daemon is started (it attaches) or ended by SIGTERM (it detaches: no timer, no thread, no handler of ours
 stays). The states alternate as off on, on off, off on, ...: a drift of the machine cancels out over two
 pairs. Two blocks of the same state that follow each other tell the noise. Worker threads are fewer than
-the CPUs, so that the daemon and the rest of the machine have one of their own.
+the CPUs, so that the daemon and the rest of the machine have one of their own; the server and its clients, in
+one JVM, have all of them.
 
 Two rates: per second of wall time, and per second of CPU time of the whole process, which does not see
 the neighbours take CPUs away, but does see all CPU that the agent uses in the process.
@@ -18,17 +21,25 @@ thrown away, counted and repeated.
 What this cannot see: what an attach leaves behind after the detach (on JDK 21 and later the environment
 of JVMTI). The row "before the first attach" says it, with the drift of warming up in it.
 """
+import contextlib
 import os
+import shutil
+import subprocess
 import sys
+import tempfile
 import time
 
 import bench
-from kindling import Daemon, Jvm, timers, wait_for
+import stacks
+from kindling import Daemon, Jvm, java_home, timers, wait_for
 
 SPOILED_MAX = 20
+OFF, ON, RIVAL = "off", "on", "async-profiler"
 
 
 class Application(Jvm):
+    """Answers "count"."""
+
     def look(self):
         self.process.stdin.write("count\n")
         self.process.stdin.flush()
@@ -44,26 +55,57 @@ class Application(Jvm):
         return operations * 1e9 / wall, operations * 1e9 / cpu
 
 
+@contextlib.contextmanager
+def tomcat(args):
+    here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
+    path = [tempfile.mkdtemp(prefix="kindling-throughput-"), *map(stacks.maven, stacks.JARS)]
+    subprocess.run([java_home(args.jdk) + "/bin/javac", "-nowarn", "-cp", ":".join(path), "-d", path[0],
+                    here + "/ServletLoop.java"], check=True, stderr=subprocess.DEVNULL)
+    try:
+        with Application(args.jdk, "ServletLoop", options=("-Xms256m", "-Xmx256m"), path=":".join(path)) as jvm:
+            yield jvm
+    finally:
+        shutil.rmtree(path[0])
+
+
+def application(args):
+    if args.tomcat:
+        return tomcat(args)
+    return Application(args.jdk, "Work", str(args.threads), options=("-Xms256m", "-Xmx256m", "-XX:+AlwaysPreTouch"))
+
+
 class Switch:
-    """The agent in the JVM, or not."""
+    """Who samples the JVM: nobody, kindling, or its rival."""
 
     def __init__(self, daemon, jvm, args):
         self.daemon, self.jvm, self.args = daemon, jvm, args
-        self.on = True
+        self.state = ON
 
-    def put(self, on):
-        if on and not self.on:
-            self.daemon.start()
-        if not on and self.on:
+    def rival(self, what):
+        subprocess.run(["jattach", str(self.jvm.pid), "load", stacks.rival(), "true", what],
+                       stdout=subprocess.DEVNULL, check=True)
+
+    def leave(self):
+        if self.state == ON:
             self.daemon.stop()
-        self.on = on
-        if on:
+        elif self.state == RIVAL:
+            self.rival("stop,file=/dev/null,collapsed")
+
+    def put(self, state):
+        if state != self.state:
+            self.leave()
+            if state == RIVAL:
+                self.rival("start,event=cpu,interval=" + self.args.interval)
+            elif state == ON:
+                self.daemon.start()
+        self.state = state
+        if state == ON:
             self.daemon.wait_state(self.jvm.pid, "streaming", bench.FOREVER)
             wait_for("samples", lambda: self.daemon.target(self.jvm.pid)["samples"]["delivered"] > 0, bench.FOREVER)
         time.sleep(self.args.settle)
 
     def books(self):
-        if not self.on:
+        if self.state != ON:
             return None
         t = self.daemon.target(self.jvm.pid)
         return t["state"], t["interval_ns"], t["samples"]["taken"], t["agent"]["cpu_ns"]
@@ -73,7 +115,7 @@ class Switch:
         before, timers_before = self.books(), timers(self.jvm.pid)
         rates = self.jvm.block(self.args.block)
         after, timers_after = self.books(), timers(self.jvm.pid)
-        if not self.on:
+        if self.state != ON:
             return (rates, 0) if timers_before == timers_after == 0 else (None, 0)
         if before[0] != "streaming" or after[0] != "streaming" or before[1] != after[1] or after[2] <= before[2]:
             return None, 0
@@ -99,17 +141,22 @@ def percent(ratios):
             "q3": 100 * (1 - bench.quantile(ratios, 0.25)), "low95": 100 * (1 - high), "high95": 100 * (1 - low)}
 
 
+def ratio(rates, base):
+    return [a / b for a, b in zip(rates, base)]
+
+
 def run(args, daemon, jvm):
     switch = Switch(daemon, jvm, args)
-    switch.put(False)
+    states = [OFF, ON] + [RIVAL] * args.rival
+    switch.put(OFF)
     before, untouched = jvm.untouched, timers(jvm.pid) == 0
     pairs, same, spoiled, samples, previous = [], [], 0, 0, None
     while len(pairs) < args.pairs:
-        order = (False, True) if len(pairs) % 2 == 0 else (True, False)
+        order = states[::-1] if len(pairs) % 2 else states
         rates = {}
-        for on in order:
-            switch.put(on)
-            rates[on], n = switch.measure()
+        for state in order:
+            switch.put(state)
+            rates[state], n = switch.measure()
             samples += n
         if not all(rates.values()):
             spoiled += 1
@@ -119,35 +166,40 @@ def run(args, daemon, jvm):
                     spoiled, daemon.read_log()[-3000:]))
             continue
         if previous and previous[0] == order[0]:
-            same.append([b / a for a, b in zip(previous[1], rates[order[0]])])
-        previous = order[1], rates[order[1]]
-        pairs.append({"first": "on" if order[0] else "off", "off": rates[False], "on": rates[True],
-                      "ratio": [b / a for a, b in zip(rates[False], rates[True])]})
-        print("  pair %2d (%s first): %8.0f off, %8.0f on operations/s: %.4f; by CPU time %.4f" % (
-            len(pairs), pairs[-1]["first"], rates[False][0], rates[True][0], *pairs[-1]["ratio"]), flush=True)
+            same.append(ratio(rates[order[0]], previous[1]))
+        previous = order[-1], rates[order[-1]]
+        pairs.append({"first": order[0], "rates": rates, "ratio": {s: ratio(rates[s], rates[OFF]) for s in states[1:]}})
+        print("  pair %2d (%s first): %8.0f operations/s off; %s" % (
+            len(pairs), order[0], rates[OFF][0], ", ".join("%s %.4f, by CPU time %.4f" % (s, *r)
+                                                           for s, r in pairs[-1]["ratio"].items())), flush=True)
+    switch.put(OFF)
     return {"pairs": pairs, "same_state": same, "spoiled": spoiled, "samples": samples,
             "before_first_attach": before if untouched else None}
 
 
 def report(got, args):
-    off = [bench.quantile([p["off"][i] for p in got["pairs"]], 0.5) for i in (0, 1)]
+    off = [bench.quantile([p["rates"][OFF][i] for p in got["pairs"]], 0.5) for i in (0, 1)]
     rows = [("throughput lost, %", "median", "q1", "q3", "95 % of the median")]
     got["lost_percent"] = {}
-    for i, name in ((0, "wall"), (1, "cpu")):
-        for what, ratios in (("sampling, per s of %s time" % name, [p["ratio"][i] for p in got["pairs"]]),
-                             ("  the same state twice", [s[i] for s in got["same_state"]])):
+    for i, clock in ((0, "wall"), (1, "cpu")):
+        named = [("%s, per s of %s time" % (s, clock), [p["ratio"][s][i] for p in got["pairs"]])
+                 for s in got["pairs"][0]["ratio"]]
+        if args.rival:
+            named.append(("  kindling against it", [p["ratio"][ON][i] / p["ratio"][RIVAL][i] for p in got["pairs"]]))
+        for what, ratios in [*named, ("  the same state twice", [s[i] for s in got["same_state"]])]:
             if not ratios:
                 continue
             p = percent(ratios)
-            got["lost_percent"][what.strip() + (" " + name if "twice" in what else "")] = p
+            got["lost_percent"][what.strip() + (" " + clock if what[0] == " " else "")] = p
             rows.append((what, *("%+.2f" % p[k] for k in ("median", "q1", "q3")),
                          "%+.2f to %+.2f" % (p["low95"], p["high95"])))
     bench.table(rows)
     if got["before_first_attach"]:
         print("  before the first attach against off: %+.2f %% by CPU time" % (
             100 * (got["before_first_attach"][1] / off[1] - 1)))
-    print("  %d pairs of %g s blocks, %d threads, %d samples, %d pairs thrown away" % (
-        len(got["pairs"]), args.block, args.threads, got["samples"], got["spoiled"]))
+    print("  %d pairs of %g s blocks, %s, %d samples, %d pairs thrown away" % (
+        len(got["pairs"]), args.block, "Tomcat" if args.tomcat else "%d threads" % args.threads, got["samples"],
+        got["spoiled"]))
 
 
 def main():
@@ -157,8 +209,12 @@ def main():
     p.add_argument("--settle", type=float, default=1.5, metavar="SECONDS", help="after a switch (1.5)")
     p.add_argument("--warmup", type=float, default=20, metavar="SECONDS", help="before the first block (20)")
     p.add_argument("--threads", type=int, default=max(1, (os.cpu_count() or 2) - 2), help="workers (CPUs - 2)")
+    p.add_argument("--tomcat", action="store_true", help="a server and its clients instead of the workload")
+    p.add_argument("--rival", action="store_true", help="also async-profiler's event=cpu")
     args = bench.begin(p)
-    with Application(args.jdk, "Work", str(args.threads), options=("-Xms256m", "-Xmx256m", "-XX:+AlwaysPreTouch")) as jvm:
+    if args.rival and not stacks.rival():
+        return 1
+    with application(args) as jvm:
         time.sleep(args.warmup)
         jvm.untouched = jvm.block(2 * args.block)
         with Daemon(bench.settings(args)) as daemon:

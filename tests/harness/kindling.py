@@ -217,8 +217,8 @@ def tell_of_crash(pid, out, err):
 class Jvm:
     """A workload that says READY and takes words on stdin."""
 
-    def __init__(self, major, main="KnownShares", *args, options=("-Xmx128m",)):
-        self.process = subprocess.Popen([java_home(major) + "/bin/java", *options, "-cp", classes(), main, *args],
+    def __init__(self, major, main="KnownShares", *args, options=("-Xmx128m",), path=None):
+        self.process = subprocess.Popen([java_home(major) + "/bin/java", *options, "-cp", path or classes(), main, *args],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.pid = self.process.pid
         first = self.process.stdout.readline()

@@ -1,18 +1,26 @@
 import jakarta.servlet.http.HttpServlet;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
+import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.InputStreamReader;
 import java.io.PrintWriter;
 import java.net.HttpURLConnection;
 import java.net.URL;
 import java.nio.file.Files;
 import java.util.TreeMap;
+import java.util.concurrent.atomic.LongAdder;
 import org.apache.catalina.Context;
 import org.apache.catalina.startup.Tomcat;
 
-/** Tomcat with one servlet, and three clients that ask it for ever. */
+/**
+ * Tomcat with one servlet, and three clients that ask it for ever. A line "count" on stdin prints how many answers
+ * they have had and the JVM's clock.
+ */
 public class ServletLoop {
+    static final LongAdder answers = new LongAdder();
+
     static class Page extends HttpServlet {
         @Override
         protected void doGet(HttpServletRequest request, HttpServletResponse response) throws IOException {
@@ -33,6 +41,7 @@ public class ServletLoop {
                 try (InputStream in = c.getInputStream()) {
                     while (in.read(buffer) >= 0) { }
                 }
+                answers.increment();
             } catch (IOException e) {
                 // a full backlog: again
             }
@@ -51,5 +60,8 @@ public class ServletLoop {
         int port = tomcat.getConnector().getLocalPort();
         for (int i = 0; i < 3; i++) new Thread(() -> client(port), "client-" + i).start();
         System.out.println("READY");
+        BufferedReader words = new BufferedReader(new InputStreamReader(System.in));
+        for (String word; (word = words.readLine()) != null;)
+            if (word.equals("count")) System.out.println("COUNT " + answers.sum() + " " + System.nanoTime());
     }
 }
