@@ -43,7 +43,9 @@ class Application(Jvm):
     def look(self):
         self.process.stdin.write("count\n")
         self.process.stdin.flush()
-        _, operations, at_ns = self.process.stdout.readline().split()
+        # the rival writes into the application's output
+        said = next(line for line in self.process.stdout if line.startswith("COUNT "))
+        _, operations, at_ns = said.split()
         return int(operations), int(at_ns), bench.cpu_clock_ns(self.pid)
 
     def block(self, seconds):
