@@ -56,7 +56,7 @@ bool api_report(struct request *r, unsigned events, enum report_format *ret_form
 /* ---- /v1/profile ----------------------------------------------------------------------------- */
 
 struct rendering {
-	struct request *request;
+	struct request *request; /* NULL = the daemon ends, nobody waits any more */
 	enum report_format format;
 	struct report_options options;
 	struct profile *profile;
@@ -77,11 +77,28 @@ static void run_render(void *userdata)
 		x->samples = report_samples(x->profile, &x->options);
 }
 
+static void on_end(void *userdata)
+{
+	((struct rendering *)userdata)->request = NULL;
+}
+
+static void rendering_free(struct rendering *x)
+{
+	if (x->request) {
+		x->request->on_end = NULL;
+		serve_resume(x->request);
+	}
+	profile_free(x->profile);
+	free(x);
+}
+
 static void done_render(void *userdata)
 {
 	struct rendering *x = userdata;
 
-	if (x->error == -ETIME)
+	if (!x->request)
+		free(x->error < 0 ? NULL : x->out);
+	else if (x->error == -ETIME)
 		(void)answer_error(x->request, 400,
 				   "this pattern takes too long for the names of these frames");
 	else if (x->error < 0)
@@ -90,9 +107,7 @@ static void done_render(void *userdata)
 	else
 		(void)answer_report(x->request, x->profile, x->format, &x->options, x->samples,
 				    x->out, x->len);
-	serve_resume(x->request);
-	profile_free(x->profile);
-	free(x);
+	rendering_free(x);
 }
 
 static bool is_missing(const struct rendering *x)
@@ -108,12 +123,14 @@ static void on_profile(void *userdata, struct profile *p, int error)
 	struct rendering *x = userdata;
 
 	x->profile = p;
+	if (!x->request) {
+		rendering_free(x);
+		return;
+	}
 	/* it may have been collected then */
 	if (!error && is_missing(x)) {
 		(void)answer_error(x->request, 409, "%s", x->why);
-		serve_resume(x->request);
-		profile_free(x->profile);
-		free(x);
+		rendering_free(x);
 		return;
 	}
 	if (!error &&
@@ -121,9 +138,7 @@ static void on_profile(void *userdata, struct profile *p, int error)
 		return;
 	(void)answer_error(x->request, 503, "kindlingd is busy, try again: %s",
 			   strerror(error ? -error : EBUSY));
-	serve_resume(x->request);
-	profile_free(x->profile);
-	free(x);
+	rendering_free(x);
 }
 
 static bool time_range(struct request *r, uint64_t *from, uint64_t *to)
@@ -174,6 +189,8 @@ static enum MHD_Result get_profile(struct request *r)
 	x->options = options;
 	x->absent = api_not_collected(r->serve->host, &selected, options.events, x->why,
 				      sizeof(x->why));
+	r->on_end = on_end;
+	r->end_userdata = x;
 	serve_suspend(r);
 	e = host_query(r->serve->host, from, to, &filter, on_profile, x);
 	if (e < 0)

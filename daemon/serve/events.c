@@ -21,7 +21,7 @@ struct watcher {
 	struct text_out buffer;
 	size_t sent;
 	uint64_t dropped;
-	bool suspended;
+	bool over; /* the daemon ends */
 };
 
 static bool wanted(const struct watcher *w, const struct target *t)
@@ -35,10 +35,8 @@ static bool wanted(const struct watcher *w, const struct target *t)
 
 static void wake(struct watcher *w)
 {
-	if (!w->suspended)
-		return;
-	w->suspended = false;
-	serve_resume(w->request);
+	if (w->request->suspended)
+		serve_resume(w->request);
 }
 
 /* Its JVM ended; behind the last one of those that were asked for the stream ends. */
@@ -115,13 +113,11 @@ static ssize_t read_more(void *userdata, uint64_t position, char *buf, size_t ma
 	size_t n = w->buffer.len - w->sent;
 
 	(void)position;
-	if (n == 0 && w->selected.n && !w->left)
+	if (n == 0 && (w->over || (w->selected.n && !w->left)))
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	if (n == 0) {
-		if (!w->suspended) {
-			w->suspended = true;
+		if (!w->request->suspended)
 			serve_suspend(w->request);
-		}
 		return 0;
 	}
 	if (n > max)
@@ -131,6 +127,14 @@ static ssize_t read_more(void *userdata, uint64_t position, char *buf, size_t ma
 	if (w->sent == w->buffer.len)
 		w->sent = w->buffer.len = 0;
 	return (ssize_t)n;
+}
+
+static void on_end(void *userdata)
+{
+	struct watcher *w = userdata;
+
+	w->over = true;
+	text_put(&w->buffer, "{\"event\":\"end\",\"reason\":\"kindlingd is stopping\"}\n");
 }
 
 static void forget(void *userdata)
@@ -216,6 +220,12 @@ enum MHD_Result serve_events(struct request *r)
 	host_listen(w->host, &w->listener);
 	MHD_add_response_header(response, "Content-Type", "application/x-ndjson");
 	result = MHD_queue_response(r->connection, 200, response);
+	if (result == MHD_YES) {
+		r->on_end = on_end;
+		r->end_userdata = w;
+		(void)MHD_set_connection_option(r->connection, MHD_CONNECTION_OPTION_TIMEOUT,
+						STREAM_IDLE_S);
+	}
 	MHD_destroy_response(response);
 	r->answered = true;
 	return result;

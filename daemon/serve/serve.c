@@ -1,6 +1,6 @@
 /*
- * libmicrohttpd in the one loop: it brings an epoll descriptor of its own, which is one source here;
- * nothing of it waits.
+ * libmicrohttpd in the one loop: it brings an epoll descriptor of its own, which is one source
+ * here; nothing of it waits.
  */
 #include "daemon/serve/serve_priv.h"
 
@@ -14,11 +14,14 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/config_value.h"
 #include "daemon/core/log.h"
 
-static void run(struct serve *s)
+#define END_NS (200 * NS_PER_MS) /* for last words, when the daemon ends */
+
+void serve_run(struct serve *s)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
 
@@ -30,12 +33,12 @@ static void run(struct serve *s)
 static void on_http(void *userdata, uint32_t events)
 {
 	(void)events;
-	run(userdata);
+	serve_run(userdata);
 }
 
 static void on_timer(void *userdata)
 {
-	run(userdata);
+	serve_run(userdata);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -64,8 +67,8 @@ static enum MHD_Result queue(struct request *r, unsigned status, struct MHD_Resp
 	return result;
 }
 
-enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *content_type, char *body,
-			     size_t len)
+enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *content_type,
+			     char *body, size_t len)
 {
 	return queue(r, status, response_of(content_type, body, len));
 }
@@ -116,11 +119,13 @@ enum MHD_Result answer_error(struct request *r, unsigned status, const char *fmt
 
 void serve_suspend(struct request *r)
 {
+	r->suspended = true;
 	MHD_suspend_connection(r->connection);
 }
 
 void serve_resume(struct request *r)
 {
+	r->suspended = false;
 	MHD_resume_connection(r->connection);
 	loop_timer_set(r->serve->timer, 0, 0);
 }
@@ -142,11 +147,11 @@ bool parse_duration(const char *s, uint64_t *ret)
 	return value_length_ns(s, ret) == 0;
 }
 
-/* ---- connections ----------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
-static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection, const char *url,
-				  const char *method, const char *version, const char *upload,
-				  size_t *upload_len, void **state)
+static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection,
+				  const char *url, const char *method, const char *version,
+				  const char *upload, size_t *upload_len, void **state)
 {
 	struct request *r = *state;
 
@@ -158,6 +163,10 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
 			return MHD_NO;
 		r->serve = userdata;
 		r->connection = connection;
+		r->next = r->serve->requests;
+		if (r->next)
+			r->next->prev = r;
+		r->serve->requests = r;
 		*state = r;
 		return MHD_YES;
 	}
@@ -174,11 +183,21 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
 static void on_completed(void *userdata, struct MHD_Connection *connection, void **state,
 			 enum MHD_RequestTerminationCode why)
 {
-	(void)userdata;
+	struct serve *s = userdata;
+	struct request *r = *state;
+
 	(void)connection;
 	(void)why;
-	free(*state);
 	*state = NULL;
+	if (!r)
+		return;
+	if (r->prev)
+		r->prev->next = r->next;
+	else
+		s->requests = r->next;
+	if (r->next)
+		r->next->prev = r->prev;
+	free(r);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -199,14 +218,15 @@ static int listen_on(struct serve *s, struct fault *f)
 
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", s->socket);
 	if (somebody_listens(&addr))
-		return fault_set(f, EADDRINUSE, FAULT_INTERNAL, "another kindlingd answers on %.70s", s->socket);
+		return fault_set(f, EADDRINUSE, FAULT_INTERNAL,
+				 "another kindlingd answers on %.70s", s->socket);
 	(void)unlink(s->socket);
 	s->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	old = umask(0117);
 	r = s->listen_fd < 0 || bind(s->listen_fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
-			    listen(s->listen_fd, 64) < 0 ?
-		    -errno :
-		    0;
+			    listen(s->listen_fd, CONNECTIONS_MAX) < 0
+		    ? -errno
+		    : 0;
 	(void)umask(old);
 	if (r < 0)
 		return fault_set(f, -r, FAULT_INTERNAL, "listen on %.70s: ", s->socket);
@@ -232,16 +252,21 @@ int serve_new(struct host *h, struct serve **ret, struct fault *f)
 		s->socket[0] = '\0'; /* not ours to remove */
 		return r;
 	}
-	s->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, s,
-				   MHD_OPTION_LISTEN_SOCKET, s->listen_fd, MHD_OPTION_CONNECTION_LIMIT,
-				   CONNECTIONS_MAX, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
-				   MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_END);
+	/* it never meets a limit of its own, behind which it would accept nobody any more */
+	s->http = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+		on_request, s, MHD_OPTION_CONNECTION_LIMIT, 2u * CONNECTIONS_MAX,
+		MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, MHD_OPTION_NOTIFY_CONNECTION,
+		clients_on_change, s, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_END);
 	info = s->http ? MHD_get_daemon_info(s->http, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	if (!info)
 		return fault_set(f, EIO, FAULT_INTERNAL, "cannot start the HTTP server");
 	r = loop_timer_add(s->loop, NS_PER_S, 0, on_timer, s, &s->timer);
 	if (r == 0)
 		r = loop_add(s->loop, info->epoll_fd, EPOLLIN, on_http, s, &s->source);
+	if (r == 0)
+		r = clients_listen(s);
 	if (r < 0)
 		return fault_set(f, -r, FAULT_INTERNAL, "cannot start the HTTP server: ");
 	*ret = TAKE_PTR(s);
@@ -254,17 +279,41 @@ void serve_on_reload(struct serve *s, serve_reload_fn *reload, void *userdata)
 	s->reload_userdata = userdata;
 }
 
+/* Streams get their last lines, what is worked on a refusal, as far as their readers take them now.
+ * MHD ends the process where a connection is suspended when it is stopped. */
+static void end_requests(struct serve *s)
+{
+	uint64_t until_ns = clock_mono_ns() + END_NS;
+
+	for (struct request *r = s->requests; r; r = r->next) {
+		if (r->on_end)
+			r->on_end(r->end_userdata);
+		if (!r->suspended)
+			continue;
+		if (!r->answered)
+			(void)answer_error(r, 503, "kindlingd is stopping");
+		serve_resume(r);
+	}
+	while (s->requests && clock_mono_ns() < until_ns) {
+		struct timespec pause = { .tv_nsec = (long)NS_PER_MS };
+
+		serve_run(s);
+		(void)nanosleep(&pause, NULL);
+	}
+}
+
 struct serve *serve_free(struct serve *s)
 {
 	if (!s)
 		return NULL;
 	loop_source_free(s->source);
+	if (s->http) {
+		end_requests(s);
+		MHD_stop_daemon(s->http);
+	}
+	clients_deinit(s);
 	loop_timer_free(s->timer);
 	recordings_free(s);
-	if (s->http)
-		MHD_stop_daemon(s->http); /* closes the listening socket too */
-	else
-		fd_close(s->listen_fd);
 	if (s->socket[0])
 		(void)unlink(s->socket);
 	free(s);

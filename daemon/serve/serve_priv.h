@@ -1,4 +1,5 @@
-/* Inside the serve room: serve.c (connections), api.c (resources), one file a resource. */
+/* Inside the serve room: serve.c (requests and answers), clients.c (who is connected), api.c
+ * (resources), one file a resource. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -8,16 +9,25 @@
 #include "daemon/report/text_out.h"
 #include "daemon/serve/serve.h"
 
-#define CONNECTIONS_MAX 256
-#define RECORDINGS_MAX	32
+#define CONNECTIONS_MAX	   256
+#define CONNECTIONS_OF_UID 64 /* root's but, which may have all */
+#define RECORDINGS_MAX	   32
+#define IDLE_S		   30u /* a connection on which nothing happens is closed */
+#define STREAM_IDLE_S	   600u /* a reader of events may stand still for longer */
 
 struct recording_entry;
+struct client;
 
 struct serve {
 	struct host *host;
 	struct loop *loop;
 	struct MHD_Daemon *http;
 	int listen_fd;
+	struct loop_source *listen_source; /* NULL = it pauses */
+	struct loop_timer *listen_timer;
+	struct client *clients;
+	unsigned n_clients;
+	struct request *requests; /* those that are not through */
 	struct loop_source *source;
 	struct loop_timer *timer;
 	char socket[104];
@@ -27,12 +37,17 @@ struct serve {
 	uint64_t next_recording;
 };
 
-/* One request. Kept by MHD until the answer is sent; suspended while the worker runs. */
+/* One request. Kept by MHD until the answer is sent; suspended while somebody works on it. */
 struct request {
 	struct serve *serve;
+	struct request *prev, *next; /* of serve->requests */
 	struct MHD_Connection *connection;
 	bool seen; /* headers were seen: the next call is for real */
 	bool answered;
+	bool suspended;
+	/* The daemon ends: whoever works on it, or streams, lets go of it. NULL = nobody does. */
+	void (*on_end)(void *userdata);
+	void *end_userdata;
 };
 
 /* serve.c: answers. Each returns MHD_YES/MHD_NO for the handler. */
@@ -49,10 +64,17 @@ enum MHD_Result answer_error(struct request *r, unsigned status, const char *fmt
 /* The answer comes later, from a callback: then answer_x() and serve_resume(). */
 void serve_suspend(struct request *r);
 void serve_resume(struct request *r);
+void serve_run(struct serve *s); /* what there is to do on connections, without waiting */
 const char *argument(struct request *r, const char *name); /* NULL = not given */
 bool argument_is_set(struct request *r, const char *name); /* and is not "0" */
 /* "60s", "1.5h", "2m30s"; a bare number is seconds. false = no duration. */
 bool parse_duration(const char *s, uint64_t *ret_ns);
+
+/* clients.c. MHD_NotifyConnectionCallback; @userdata is the serve */
+void clients_on_change(void *userdata, struct MHD_Connection *connection, void **context,
+		       enum MHD_ConnectionNotificationCode what);
+int clients_listen(struct serve *s); /* begins to; 0 or -errno */
+void clients_deinit(struct serve *s); /* closes the listening socket */
 
 /* names.c */
 struct selection {

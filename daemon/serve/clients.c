@@ -1,0 +1,168 @@
+/*
+ * Who is connected: accepted here and handed to libmicrohttpd, so that the listening socket is read
+ * whatever there is, and one user's connections do not take the place of the others'. Who is over
+ * a limit gets a sentence and is closed at once.
+ */
+#include "daemon/serve/serve_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "daemon/core/clock.h"
+
+#define ACCEPTS_MAX 64 /* of one call */
+#define NO_FDS_NS   (100 * NS_PER_MS) /* no descriptor or memory is left: tried again then */
+
+struct client {
+	struct client *next;
+	uid_t uid;
+	int fd; /* MHD's */
+	bool started; /* MHD knows it */
+};
+
+/* How many there are of @uid, and of all but root. */
+static void count(const struct serve *s, uid_t uid, unsigned *ret_own, unsigned *ret_others)
+{
+	*ret_own = *ret_others = 0;
+	for (const struct client *c = s->clients; c; c = c->next) {
+		*ret_own += c->uid == uid;
+		*ret_others += c->uid != 0;
+	}
+}
+
+/* Root may have them all: the daemon can be asked what it does, whoever else asks. */
+static bool has_room(const struct serve *s, uid_t uid)
+{
+	unsigned own, others;
+
+	count(s, uid, &own, &others);
+	if (s->n_clients >= CONNECTIONS_MAX)
+		return false;
+	return uid == 0 ||
+	       (own < CONNECTIONS_OF_UID && others < CONNECTIONS_MAX - CONNECTIONS_OF_UID);
+}
+
+static void refuse(struct serve *s, int fd, uid_t uid)
+{
+	char body[160], text[400];
+	int n;
+
+	snprintf(body, sizeof(body),
+		 "{\"error\":\"kindlingd has too many connections (%u, at most %d of one uid, "
+		 "this is uid %u); try again\"}",
+		 s->n_clients, CONNECTIONS_OF_UID, (unsigned)uid);
+	n = snprintf(text, sizeof(text),
+		     "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
+		     "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
+		     strlen(body), body);
+	(void)send(fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	(void)close(fd);
+}
+
+static void forget(struct serve *s, struct client *c)
+{
+	struct client **link;
+
+	for (link = &s->clients; *link && *link != c; link = &(*link)->next)
+		;
+	*link = c->next;
+	s->n_clients--;
+	free(c);
+}
+
+/* Takes @fd. */
+static void take(struct serve *s, int fd)
+{
+	struct ucred who = { .uid = (uid_t)-1 };
+	socklen_t len = sizeof(who);
+	struct client *c;
+
+	(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
+	c = has_room(s, who.uid) ? calloc(1, sizeof(*c)) : NULL;
+	if (!c) {
+		refuse(s, fd, who.uid);
+		return;
+	}
+	*c = (struct client){ .next = s->clients, .uid = who.uid, .fd = fd };
+	s->clients = c;
+	s->n_clients++;
+	(void)MHD_add_connection(s->http, fd, NULL, 0);
+}
+
+void clients_on_change(void *userdata, struct MHD_Connection *connection, void **context,
+		       enum MHD_ConnectionNotificationCode what)
+{
+	const union MHD_ConnectionInfo *info;
+	struct serve *s = userdata;
+	struct client *c;
+
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+		if (*context)
+			forget(s, *context);
+		return;
+	}
+	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	for (c = s->clients; c && (c->started || !info || c->fd != info->connect_fd); c = c->next)
+		;
+	*context = c;
+	if (c)
+		c->started = true;
+}
+
+/* MHD has seen all that it was given: the others found no memory there. */
+static void forget_lost(struct serve *s)
+{
+	for (struct client *c = s->clients, *next; c; c = next) {
+		next = c->next;
+		if (!c->started)
+			forget(s, c);
+	}
+}
+
+static void on_listen(void *userdata, uint32_t events)
+{
+	struct serve *s = userdata;
+	int fd = 0;
+
+	(void)events;
+	for (int i = 0; i < ACCEPTS_MAX && fd >= 0; i++) {
+		fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0)
+			take(s, fd);
+	}
+	/* level-triggered: it would be called again at once */
+	if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+		s->listen_source = loop_source_free(s->listen_source);
+		loop_timer_set(s->listen_timer, NO_FDS_NS, 0);
+	}
+	serve_run(s);
+	forget_lost(s);
+}
+
+static void on_pause_over(void *userdata)
+{
+	struct serve *s = userdata;
+
+	if (loop_add(s->loop, s->listen_fd, EPOLLIN, on_listen, s, &s->listen_source) < 0)
+		loop_timer_set(s->listen_timer, NO_FDS_NS, 0);
+}
+
+int clients_listen(struct serve *s)
+{
+	int r = loop_timer_add(s->loop, UINT64_MAX, 0, on_pause_over, s, &s->listen_timer);
+
+	return r < 0 ? r
+		     : loop_add(s->loop, s->listen_fd, EPOLLIN, on_listen, s, &s->listen_source);
+}
+
+void clients_deinit(struct serve *s)
+{
+	s->listen_source = loop_source_free(s->listen_source);
+	s->listen_timer = loop_timer_free(s->listen_timer);
+	s->listen_fd = fd_close(s->listen_fd);
+	while (s->clients)
+		forget(s, s->clients);
+}

@@ -1,0 +1,123 @@
+"""The socket of the daemon when many ask, when nobody says anything, and when it ends. test_api.py MAJOR. Needs root."""
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from kindling import BUILD, Daemon, Jvm, wait_for  # noqa: E402
+
+MAJOR = "17"
+CONNECTIONS_MAX = 256
+CONNECTIONS_OF_UID = 64
+REQUEST = b"GET /healthz HTTP/1.1\r\nHost: kindling\r\n\r\n"
+AS_NOBODY = """
+import os, socket, sys
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+open_, refused = [], 0
+for i in range(%d):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    try:
+        s.sendall(%r)
+    except BrokenPipeError:
+        pass
+    refused += b" 503 " in s.recv(4096)
+    open_.append(s)
+print(refused, flush=True)
+sys.stdin.read()
+""" % (CONNECTIONS_OF_UID + 10, REQUEST)
+
+
+def connect(daemon):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(daemon.socket)
+    s.settimeout(60)
+    return s
+
+
+def ask(s, request=REQUEST):
+    """The first bytes of an answer; nothing = closed."""
+    try:
+        s.sendall(request)
+    except BrokenPipeError:
+        pass  # closed already: what was said before can be read
+    try:
+        return s.recv(4096)
+    except ConnectionResetError:
+        return b""
+
+
+class Connections(unittest.TestCase):
+    def test_as_many_as_there_may_be_and_more_and_then_again(self):
+        with Daemon() as daemon:
+            for _ in range(2):
+                many = [connect(daemon) for _ in range(CONNECTIONS_MAX + 40)]
+                said = [ask(s) for s in many]
+                self.assertEqual(sum(b" 200 " in a for a in said), CONNECTIONS_MAX)
+                self.assertEqual(sum(b" 503 " in a and b"too many connections" in a for a in said), 40)
+                self.assertEqual(daemon.cli("status", check=False).returncode, 1)
+                for s in many:
+                    s.close()
+                wait_for("an answer", lambda: daemon.cli("status", check=False).returncode == 0)
+
+    def test_one_user_leaves_room_for_others(self):
+        with Daemon() as daemon:
+            os.chmod(daemon.dir, 0o755)
+            os.chmod(daemon.socket, 0o666)
+            nobody = subprocess.Popen([sys.executable, "-c", AS_NOBODY, daemon.socket], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, text=True)
+            self.assertEqual(nobody.stdout.readline(), "10\n")
+            daemon.cli("status")
+            nobody.communicate("")
+
+    def test_who_says_nothing_is_closed(self):
+        with Daemon() as daemon:
+            silent, half, asked = connect(daemon), connect(daemon), connect(daemon)
+            half.sendall(REQUEST[:20])
+            self.assertIn(b" 200 ", ask(asked))
+            for s in silent, half, asked:
+                s.settimeout(120)
+                while s.recv(4096):
+                    pass  # 408, where something was said
+
+
+class End(unittest.TestCase):
+    def test_the_daemon_ends_while_somebody_reads_events(self):
+        with Jvm(MAJOR) as jvm, Daemon() as daemon:
+            daemon.wait_state(jvm.pid, "streaming")
+            tail = subprocess.Popen([BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", "--json"],
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            # and one that never hears anything: its connection sleeps
+            idle = connect(daemon)
+            self.assertIn(b" 200 ", ask(idle, b"GET /v1/events?event=lock&min=1h HTTP/1.1\r\nHost: k\r\n\r\n"))
+            seen = [json.loads(tail.stdout.readline()) for _ in range(100)]
+            self.assertTrue(all(e["event"] == "cpu" for e in seen))
+            self.assertEqual(daemon.stop(), 0, daemon.read_log())
+            rest, said = tail.communicate(timeout=60)
+            last = json.loads(rest.splitlines()[-1])
+            self.assertEqual(last, {"event": "end", "reason": "kindlingd is stopping"})
+            self.assertIn("kindlingd is stopping", said)
+            words = b""
+            while True:
+                part = idle.recv(4096)
+                words += part
+                if not part:
+                    break
+            self.assertIn(b"kindlingd is stopping", words)
+            seen += [e for e in map(json.loads, rest.splitlines()) if e["event"] == "cpu"]
+
+            # the last window is in the store
+            daemon.start()
+            done = daemon.cli("report", str(jvm.pid), "--last", "5m", "-o", daemon.dir + "/all.txt")
+            self.assertGreaterEqual(int(re.search(r"(\d+) samples", done.stdout + done.stderr).group(1)), len(seen))
+            jvm.end()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1].isdigit():
+        MAJOR = sys.argv.pop(1)
+    unittest.main(verbosity=2, warnings="ignore")
