@@ -80,6 +80,8 @@ const struct config_entry config_entries[] = {
 	      10 * 365 * 24 * 3600 * NS_PER_S, "how far back the history goes"),
 	FIELD("store.max_size", CONFIG_SIZE, store_max_bytes, MIB, 16 * 1024 * GIB,
 	      "how much disk the history may take"),
+	FIELD("symbols.max_size", CONFIG_SIZE, symbols_max_bytes, 16 * MIB, 64 * GIB,
+	      "how much disk the names of native functions may take"),
 };
 const size_t config_entry_count = ARRAY_SIZE(config_entries);
 
@@ -142,6 +144,7 @@ void config_defaults(struct config *c)
 		.crash_block_ns = 24 * 3600 * NS_PER_S,
 		.retention_ns = 24 * 3600 * NS_PER_S,
 		.store_max_bytes = GIB,
+		.symbols_max_bytes = 256 * MIB,
 		.ring_bytes = 512 * KIB,
 		.pipe_bytes = MIB,
 		.attach_all = true,

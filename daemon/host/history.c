@@ -6,30 +6,38 @@
 
 #include <errno.h>
 #include <string.h>
-#include "daemon/discovery/proc.h"
+
+#define AGREE_MAX 64 /* processes */
 
 struct names {
 	struct symbols *symbols;
-	int pid; /* 0 = of several processes */
+	const struct profile *profile;
 };
 
-static const char *lookup(void *userdata, const char *module, uint64_t offset)
+static const char *lookup(void *userdata, const struct profile_process *q, const char *module,
+			  uint64_t offset)
 {
 	const struct names *n = userdata;
-	const char *name = n->pid ? symbols_lookup(n->symbols, n->pid, module, offset) : NULL;
+	const char *name = NULL;
 
-	return name ? name : symbols_lookup(n->symbols, 0, module, offset);
+	if (q)
+		return symbols_lookup(n->symbols, (int)q->pid, q->start_time, module, offset);
+	/* out of the store, nameless: containers have other files at the same paths, and only what
+	 * all of them agree on is a name */
+	for (uint32_t i = 0; i < n->profile->n_processes && i < AGREE_MAX; i++) {
+		const char *here = lookup(userdata, &n->profile->processes[i], module, offset);
+
+		if (!here || (name && strcmp(here, name) != 0))
+			return NULL;
+		name = here;
+	}
+	return n->profile->n_processes <= AGREE_MAX ? name : NULL;
 }
 
-/* Containers have other files at the same paths: which ones is known of a process that lives. Of
- * several, and of one that is gone, only what all files at a path agree on. */
 void host_symbolize(struct host *h, struct profile *p)
 {
-	struct names names = { .symbols = h->symbols };
+	struct names names = { h->symbols, p };
 
-	if (p->n_processes == 1 &&
-	    proc_lives((pid_t)p->processes[0].pid, p->processes[0].start_time))
-		names.pid = (int)p->processes[0].pid;
 	profile_symbolize(p, lookup, &names);
 }
 

@@ -45,7 +45,7 @@ static int open_rooms(struct host *h, bool discover, bool persist, struct fault 
 	if (r < 0)
 		return fault_set(f, -r, FAULT_INTERNAL, "start the worker: ");
 	snprintf(path, sizeof(path), "%s/symbols", h->config->state_dir);
-	r = symbols_new(h->loop, path, &h->symbols);
+	r = symbols_new(h->loop, path, h->config->symbols_max_bytes, &h->symbols);
 	if (r < 0)
 		return fault_set(f, -r, FAULT_INTERNAL, "%.80s: ", path);
 	snprintf(path, sizeof(path), "%s/segments", h->config->state_dir);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
+#include "daemon/core/tenant.h"
 #include "daemon/host/events.h"
 #include "daemon/profile/idle.h"
 
@@ -137,10 +138,15 @@ static void on_mapping(void *userdata, struct target *t, const struct wire_mappi
 		       const char *path)
 {
 	struct host *h = userdata;
+	char tenant[TENANT_SIZE];
+	const struct symbols_process p = {
+		.pid = t->jvm.pid,
+		.start_time = t->jvm.start_time,
+		.tenant = tenant_name(tenant, t->jvm.container_id, t->jvm.uid),
+	};
 
 	if (t->state != TARGET_GONE)
-		symbols_want(h->symbols, t->jvm.pid, m->start, m->end, path, m->build_id,
-			     m->build_id_len);
+		symbols_want(h->symbols, &p, m->start, m->end, path, m->build_id, m->build_id_len);
 }
 
 static void on_sample(void *userdata, struct target *t, const struct stream_sample *s)
@@ -282,6 +288,8 @@ static void on_state(void *userdata, struct target *t, enum target_state next)
 	}
 	if (next != TARGET_STREAMING && e && e->locks)
 		locks_session(e->locks);
+	if (next == TARGET_GONE)
+		symbols_end(h->symbols, t->jvm.pid, t->jvm.start_time);
 	if (next == TARGET_GONE && e)
 		live_source_end(e->source);
 	for (struct host_listener *l = h->listeners, *after; l && next == TARGET_GONE; l = after) {

@@ -9,7 +9,8 @@
 
 #define DEPTH_MAX 4096 /* frames of one stack */
 
-static uint32_t add_frame(struct profile *p, const struct stream_frame *f)
+/* @process: whose it is, UINT32_MAX = nobody's */
+static uint32_t add_frame(struct profile *p, uint32_t process, const struct stream_frame *f)
 {
 	bool full = false;
 	struct profile_frame to = {
@@ -20,6 +21,7 @@ static uint32_t add_frame(struct profile *p, const struct stream_frame *f)
 		.signature = profile_text(p, f->signature, &full),
 		.file = profile_text(p, f->file, &full),
 		.module = profile_text(p, f->module, &full),
+		.scope = f->kind == WIRE_KIND_NATIVE ? process + 1 : 0,
 		.offset = f->offset,
 	};
 
@@ -82,7 +84,7 @@ static uint32_t cut_node(struct profile *p)
 		.method = "[deeper stack cut]",
 	};
 
-	return profile_node(p, 0, add_frame(p, &cut));
+	return profile_node(p, 0, add_frame(p, UINT32_MAX, &cut));
 }
 
 /* A stream's stack in @p. Iterative from the leaf to the first node that is known. */
@@ -107,7 +109,7 @@ uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stre
 	while (n > 0) {
 		node = chain[--n];
 		stream_node(stream, node, &frame, &parent);
-		to = profile_node(p, to, add_frame(p, &frame));
+		to = profile_node(p, to, add_frame(p, c->process, &frame));
 		c->nodes[node] = (uint64_t)c->generation << 32 | to;
 	}
 	return to;

@@ -72,6 +72,8 @@ static uint32_t map_frame(struct profile *dst, const struct profile *src, uint32
 	f.signature = profile_text(dst, src->strings[f.signature], &full);
 	f.file = profile_text(dst, src->strings[f.file], &full);
 	f.module = profile_text(dst, src->strings[f.module], &full);
+	if (f.scope)
+		f.scope = map_process(dst, src, f.scope - 1) + 1; /* 0 without room */
 	if (!full)
 		frames[id] = profile_intern_frame(dst, &f);
 	return frames[id];

@@ -28,6 +28,9 @@ struct profile_frame {
 	uint32_t signature;
 	uint32_t file; /* source file */
 	uint32_t module; /* native: path of the file */
+	/* native, without a name yet: the process whose file it is, index + 1, for two may have
+	 * different files at one path; 0 = not known. Gone with profile_symbolize(); not encoded */
+	uint32_t scope;
 	uint64_t offset; /* native: offset in the file */
 };
 
@@ -148,10 +151,12 @@ struct profile_filter {
  * were. */
 int profile_merge(struct profile *dst, const struct profile *src,
 		  const struct profile_filter *filter);
-/* Fill in names of native frames that came without one. @lookup returns a name or NULL. */
-void profile_symbolize(struct profile *p,
-		       const char *(*lookup)(void *userdata, const char *module, uint64_t offset),
-		       void *userdata);
+/* Name in @process's file @module, or NULL; @process NULL = it is not known whose of the profile.
+ */
+typedef const char *profile_lookup_fn(void *userdata, const struct profile_process *process,
+				      const char *module, uint64_t offset);
+/* Fill in names of native frames that came without one; before profile_encode(). */
+void profile_symbolize(struct profile *p, profile_lookup_fn *lookup, void *userdata);
 
 /* Bytes for segments: malloc'ed into @ret, self-contained. 0 or -ENOMEM. */
 int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len);

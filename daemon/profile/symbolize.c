@@ -45,17 +45,18 @@ static void name_starts(struct profile *p)
 	}
 }
 
-void profile_symbolize(struct profile *p,
-		       const char *(*lookup)(void *userdata, const char *module, uint64_t offset),
-		       void *userdata)
+void profile_symbolize(struct profile *p, profile_lookup_fn *lookup, void *userdata)
 {
 	for (uint32_t i = 0; i < p->n_frames; i++) {
 		struct profile_frame *f = &FRAMES(p)[i];
+		uint32_t scope = f->scope;
 		const char *name;
 
+		f->scope = 0;
 		if (f->kind != WIRE_KIND_NATIVE || f->method)
 			continue;
-		name = lookup(userdata, p->strings[f->module], f->offset);
+		name = lookup(userdata, scope ? &p->processes[scope - 1] : NULL,
+			      p->strings[f->module], f->offset);
 		if (name)
 			f->method = profile_string(p, name);
 	}

@@ -34,7 +34,7 @@ static uint32_t hash_frame(const struct profile *p, const struct profile_frame *
 {
 	uint32_t h = hash_pair(p, f->class_name, f->method);
 
-	h = hash_pair(p, h ^ f->module, (uint32_t)f->line ^ f->signature);
+	h = hash_pair(p, h ^ f->module ^ f->scope << 20, (uint32_t)f->line ^ f->signature);
 	return hash_pair(p, h ^ f->kind, (uint32_t)(f->offset ^ f->offset >> 32));
 }
 
@@ -253,7 +253,7 @@ static bool same_frame(const struct profile_frame *a, const struct profile_frame
 {
 	return a->kind == b->kind && a->line == b->line && a->class_name == b->class_name &&
 	       a->method == b->method && a->signature == b->signature && a->file == b->file &&
-	       a->module == b->module && a->offset == b->offset;
+	       a->module == b->module && a->scope == b->scope && a->offset == b->offset;
 }
 
 uint32_t profile_intern_frame(struct profile *p, const struct profile_frame *f)

@@ -12,7 +12,8 @@ static void frame_text(struct text_out *to, struct host *h, const struct target 
 	char buf[1024];
 
 	if (f->kind == WIRE_KIND_NATIVE) {
-		name = symbols_lookup(host_symbols(h), t->jvm.pid, f->module, f->offset);
+		name = symbols_lookup(host_symbols(h), t->jvm.pid, t->jvm.start_time, f->module,
+				      f->offset);
 		snprintf(buf, sizeof(buf), "[%s+0x%llx]", module ? module + 1 : f->module,
 			 (unsigned long long)f->offset);
 		text_json(to, name ? name : buf);

@@ -139,6 +139,20 @@ static void put_crashes(struct text_out *t, const struct targets *targets)
 	text_printf(t, "kindling_cohorts_blocked %u\n", n);
 }
 
+static void put_symbols(struct text_out *t, const struct symbols *symbols)
+{
+	struct symbols_counts c;
+
+	symbols_counts(symbols, &c);
+	head(t, "kindling_symbols_bytes", "gauge", "Tables of names of native functions on disk.");
+	text_printf(t, "kindling_symbols_bytes %llu\n", (unsigned long long)c.table_bytes);
+	head(t, "kindling_symbols_refused_total", "counter",
+	     "Mapped files beyond the bound of a process or a container, without names.");
+	text_printf(t, "kindling_symbols_refused_total %llu\n", (unsigned long long)c.refused);
+	head(t, "kindling_symbols_failed_total", "counter", "Mapped files that gave no table.");
+	text_printf(t, "kindling_symbols_failed_total %llu\n", (unsigned long long)c.failed);
+}
+
 static void put_daemon(struct text_out *t, struct serve *s)
 {
 	struct rusage u;
@@ -161,6 +175,7 @@ static void put_daemon(struct text_out *t, struct serve *s)
 	head(t, "kindling_daemon_uptime_seconds", "gauge", "Time since the daemon began.");
 	text_printf(t, "kindling_daemon_uptime_seconds %.3f\n",
 		    (double)(clock_mono_ns() - host_start_mono_ns(s->host)) / 1e9);
+	put_symbols(t, host_symbols(s->host));
 	if (!host_store(s->host))
 		return;
 	store_counts(host_store(s->host), &c);

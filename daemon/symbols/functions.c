@@ -4,9 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define NAME_BYTES_MAX 200
-#define VDSO_PREFIX    "__vdso_"
+/* Some few bytes of a hostile name demangle into gigabytes: longer names, and all of them once that
+ * much time has gone, stay as they are. */
+#define MANGLED_BYTES_MAX 2048
+#define DEMANGLE_S_MAX	  3
+#define VDSO_PREFIX	  "__vdso_"
 
 char *__cxa_demangle(const char *mangled, char *buf, size_t *len, int *status);
 
@@ -181,11 +186,19 @@ static int by_offset(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+static char *demangle(const char *name)
+{
+	/* without the prefix it would read C's "i" as the type int */
+	if (strncmp(name, "_Z", 2) != 0 || strnlen(name, MANGLED_BYTES_MAX) == MANGLED_BYTES_MAX ||
+	    clock() > DEMANGLE_S_MAX * CLOCKS_PER_SEC)
+		return NULL;
+	return __cxa_demangle(name, NULL, NULL, NULL);
+}
+
 /* The name a person knows; what a terminal or a page would act upon is replaced. */
 static size_t clean_name(const char *name, char *buf)
 {
-	/* without the prefix it would read C's "i" as the type int */
-	char *plain = strncmp(name, "_Z", 2) == 0 ? __cxa_demangle(name, NULL, NULL, NULL) : NULL;
+	char *plain = demangle(name);
 	const char *p = plain ? plain : name;
 	size_t n = 0;
 
@@ -208,34 +221,70 @@ static size_t sort_and_thin(struct functions *f)
 	return n;
 }
 
-int functions_table(struct functions *f, uint32_t flags, uint8_t **ret, size_t *ret_len)
-{
-	size_t cap = sizeof(struct table_header) +
-		     f->n * (sizeof(struct table_entry) + NAME_BYTES_MAX + 1) + 1;
-	size_t n = sort_and_thin(f), names = 0;
-	struct table_header *h;
-	struct table_entry *e;
-	uint8_t *bytes;
+struct names {
 	char *text;
+	size_t len, cap;
+};
 
-	bytes = calloc(1, cap);
-	if (!bytes)
-		return -ENOMEM;
-	h = (struct table_header *)bytes;
-	e = (struct table_entry *)(h + 1);
-	text = (char *)(e + n);
-	for (size_t i = 0; i < n; i++) {
-		e[i] = (struct table_entry){ f->all[i].offset, f->all[i].size, (uint32_t)names };
-		names += clean_name(f->all[i].name, text + names);
-		if (sizeof(*h) + n * sizeof(*e) + names > TABLE_BYTES_MAX) {
-			free(bytes);
-			return -EFBIG;
+static int add_name(struct names *to, const char *name)
+{
+	if (to->len + NAME_BYTES_MAX + 1 > to->cap) {
+		size_t cap = to->cap + to->cap / 2 + (64u << 10);
+		char *p = realloc(to->text, cap);
+
+		if (!p)
+			return -ENOMEM;
+		to->text = p;
+		to->cap = cap;
+	}
+	to->len += clean_name(name, to->text + to->len);
+	return to->len > TABLE_BYTES_MAX ? -EFBIG : 0;
+}
+
+/* Header and entries as they are written, with the names behind them to come. */
+static struct table_header *make_entries(const struct functions *f, size_t n, struct names *names,
+					 size_t *ret_len)
+{
+	size_t len = sizeof(struct table_header) + n * sizeof(struct table_entry);
+	struct table_header *h = len < TABLE_BYTES_MAX ? calloc(1, len) : NULL;
+	struct table_entry *e = (struct table_entry *)(h + 1);
+
+	for (size_t i = 0; h && i < n; i++) {
+		e[i] = (struct table_entry){ f->all[i].offset, f->all[i].size,
+					     (uint32_t)names->len };
+		if (add_name(names, f->all[i].name) < 0) {
+			free(h);
+			return NULL;
 		}
 	}
-	if (names == 0)
-		names = 1; /* one NUL */
-	*h = (struct table_header){ TABLE_MAGIC, (uint32_t)n, (uint32_t)names, flags, 0 };
+	*ret_len = len;
+	return h;
+}
+
+int functions_table(struct functions *f, uint32_t flags, uint8_t **ret, size_t *ret_len)
+{
+	size_t n = sort_and_thin(f), len = 0;
+	struct names names = { 0 };
+	struct table_header *h = make_entries(f, n, &names, &len);
+	uint8_t *bytes = NULL;
+
+	if (h && names.len == 0)
+		names.len = 1; /* one NUL */
+	if (h && len + names.len <= TABLE_BYTES_MAX)
+		bytes = realloc(h, len + names.len);
+	if (!bytes) {
+		free(h);
+		free(names.text);
+		return -EFBIG;
+	}
+	h = (struct table_header *)bytes;
+	*h = (struct table_header){ TABLE_MAGIC, (uint32_t)n, (uint32_t)names.len, flags, 0 };
+	if (names.text)
+		memcpy(bytes + len, names.text, names.len);
+	else
+		bytes[len] = '\0';
+	free(names.text);
 	*ret = bytes;
-	*ret_len = sizeof(*h) + n * sizeof(*e) + names;
+	*ret_len = len + names.len;
 	return 0;
 }

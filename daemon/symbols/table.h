@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #define TABLE_MAGIC	    0x3262617453444e4bull /* "KNDStab2" */
-#define TABLE_BYTES_MAX	    (128u << 20)
-#define TABLE_ENTRIES_MAX   (2u << 20)
+#define TABLE_BYTES_MAX	    (32u << 20)
+#define TABLE_ENTRIES_MAX   (1u << 20)
 #define TABLE_EXPORTED_ONLY 1u /* flag: its private symbols were cut off and found nowhere */
 
 struct table_header {

@@ -3,16 +3,15 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include "daemon/core/mem.h"
 
-#define TABLES_MAX 16384
+#define TABLES_MAX 65536
 
 struct entry {
-	char name[96];
+	char name[200];
+	bool in_use;
 	struct timespec used;
 	uint64_t bytes;
 };
@@ -46,10 +45,30 @@ void tables_dir_sweep(int dfd)
 		closedir(d);
 }
 
+/* "<tenant>_": as much of the names as tells tenants apart. */
+static size_t tenant_len(const char *name)
+{
+	return strcspn(name, "_");
+}
+
+static int by_tenant(const struct entry *x, const struct entry *y)
+{
+	size_t n = tenant_len(x->name), m = tenant_len(y->name);
+	int r = memcmp(x->name, y->name, n < m ? n : m);
+
+	return r ? r : n < m ? -1 : n > m;
+}
+
+/* Tenant by tenant, what goes first first. */
 static int by_use(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
+	int r = by_tenant(x, y);
 
+	if (r)
+		return r;
+	if (x->in_use != y->in_use)
+		return x->in_use ? 1 : -1;
 	if (x->used.tv_sec != y->used.tv_sec)
 		return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
 	if (x->used.tv_nsec != y->used.tv_nsec)
@@ -57,44 +76,127 @@ static int by_use(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-static size_t read_entries(int dfd, struct entry *entries, uint64_t *ret_bytes)
+/* A table that several names share counts in part for each. */
+static uint64_t charge_of(const struct stat *st)
+{
+	uint64_t bytes = (uint64_t)st->st_blocks * 512 / (st->st_nlink ? st->st_nlink : 1);
+
+	return bytes < TABLES_DIR_BYTES_MIN ? TABLES_DIR_BYTES_MIN : bytes;
+}
+
+struct entries {
+	struct entry *all;
+	size_t n, cap;
+	uint64_t bytes;
+};
+
+static bool add_entry(struct entries *e, const char *name, const struct stat *st,
+		      const struct tables_use *use)
+{
+	struct entry *one;
+
+	if (e->n == e->cap) {
+		size_t cap = e->cap ? 2 * e->cap : 256;
+		struct entry *p = realloc(e->all, cap * sizeof(*p));
+
+		if (!p)
+			return false;
+		e->all = p;
+		e->cap = cap;
+	}
+	one = &e->all[e->n++];
+	strcpy(one->name, name);
+	one->used = st->st_mtim;
+	one->bytes = charge_of(st);
+	one->in_use = use->in_use && use->in_use(use->userdata, name);
+	e->bytes += one->bytes;
+	return true;
+}
+
+static void read_entries(int dfd, const struct tables_use *use, struct entries *to)
 {
 	DIR *d = open_dir(dfd);
-	uint64_t bytes = 0;
 	struct dirent *e;
-	size_t n = 0;
 
-	while (d && n < TABLES_MAX && (e = readdir(d))) {
+	while (d && (e = readdir(d))) {
 		struct stat st;
 
 		if (e->d_name[0] == '.' || !ends_with(e->d_name, ".sym") ||
-		    strlen(e->d_name) >= sizeof(entries[n].name) ||
 		    fstatat(dfd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 			continue;
-		strcpy(entries[n].name, e->d_name);
-		entries[n].used = st.st_mtim;
-		entries[n++].bytes = (uint64_t)st.st_blocks * 512;
-		bytes += (uint64_t)st.st_blocks * 512;
+		/* of an earlier version, which named tables by what files said of themselves */
+		if (!strchr(e->d_name, '_') || strlen(e->d_name) >= sizeof(to->all->name) ||
+		    to->n >= TABLES_MAX || !add_entry(to, e->d_name, &st, use))
+			(void)unlinkat(dfd, e->d_name, 0);
 	}
 	if (d)
 		closedir(d);
-	*ret_bytes = bytes;
+}
+
+/* The tables of one tenant, those that go first first. */
+struct share {
+	size_t next, end;
+	uint64_t bytes;
+};
+
+static size_t make_shares(const struct entries *e, struct share *shares)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < e->n; i++) {
+		if (i == 0 || by_tenant(&e->all[i - 1], &e->all[i]) != 0)
+			shares[n++] = (struct share){ .next = i };
+		shares[n - 1].end = i + 1;
+		shares[n - 1].bytes += e->all[i].bytes;
+	}
 	return n;
 }
 
-void tables_dir_prune(int dfd, uint64_t max)
+static struct share *largest(struct share *shares, size_t n)
 {
-	CLEANUP(freep) struct entry *entries = calloc(TABLES_MAX, sizeof(*entries));
-	uint64_t bytes;
+	struct share *most = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		if (shares[i].next < shares[i].end && (!most || shares[i].bytes > most->bytes))
+			most = &shares[i];
+	return most;
+}
+
+static void remove_down_to(int dfd, struct entries *e, uint64_t max, const struct tables_use *use)
+{
+	CLEANUP(freep) struct share *shares = calloc(e->n + 1, sizeof(*shares));
+	struct share *most;
 	size_t n;
 
-	if (!entries)
+	if (!shares)
 		return;
-	n = read_entries(dfd, entries, &bytes);
-	if (bytes <= max)
-		return;
-	qsort(entries, n, sizeof(*entries), by_use);
-	for (size_t i = 0; i < n && bytes > max; i++)
-		if (unlinkat(dfd, entries[i].name, 0) == 0)
-			bytes -= entries[i].bytes;
+	qsort(e->all, e->n, sizeof(*e->all), by_use);
+	n = make_shares(e, shares);
+	while (e->bytes > max && (most = largest(shares, n))) {
+		const struct entry *one = &e->all[most->next++];
+
+		most->bytes -= one->bytes;
+		e->bytes -= one->bytes;
+		(void)unlinkat(dfd, one->name, 0);
+		if (use->on_gone)
+			use->on_gone(use->userdata, one->name);
+	}
+}
+
+void tables_dir_prune(int dfd, uint64_t max, const struct tables_use *use, uint64_t *ret_bytes,
+		      unsigned *ret_n)
+{
+	struct entries e = { 0 };
+
+	read_entries(dfd, use, &e);
+	/* what names shared counts in whole for those that are left: looked at once more */
+	for (int round = 0; round < 3 && e.bytes > max; round++) {
+		remove_down_to(dfd, &e, max - max / 8, use);
+		e.n = 0;
+		e.bytes = 0;
+		read_entries(dfd, use, &e);
+	}
+	*ret_bytes = e.bytes;
+	*ret_n = (unsigned)e.n;
+	free(e.all);
 }

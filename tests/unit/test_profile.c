@@ -16,7 +16,9 @@ static uint32_t frame(struct profile *p, const char *class_name, const char *met
 
 static uint32_t thread(struct profile *p, uint32_t pid, const char *name)
 {
-	struct profile_process q = { .pid = pid, .start_time = pid * 10, .name = profile_string(p, "app") };
+	struct profile_process q = { .pid = pid,
+				     .start_time = pid * 10,
+				     .name = profile_string(p, "app") };
 	struct profile_thread t = { .tid = pid + 1, .name = profile_string(p, name) };
 
 	t.process = profile_process(p, &q);
@@ -107,9 +109,11 @@ static void bytes_give_the_same_profile_back(void **state)
 	profile_free(p);
 }
 
-static const char *lookup(void *userdata, const char *module, uint64_t offset)
+static const char *lookup(void *userdata, const struct profile_process *process, const char *module,
+			  uint64_t offset)
 {
 	(void)userdata;
+	(void)process;
 	return strcmp(module, "/lib/libjvm.so") == 0 && offset == 16 ? "JavaThread::run()" : NULL;
 }
 
@@ -127,6 +131,46 @@ static void native_frames_get_names(void **state)
 	assert_string_equal(p->strings[p->frames[id].method], "JavaThread::run()");
 	/* a later sample finds the frame that has its name now */
 	assert_int_equal(profile_intern_frame(p, &p->frames[id]), id);
+	profile_free(p);
+}
+
+static const char *lookup_of_process(void *userdata, const struct profile_process *process,
+				     const char *module, uint64_t offset)
+{
+	(void)module;
+	(void)offset;
+	assert_ptr_equal(userdata, process ? process - process->pid : NULL);
+	return !process ? NULL : process->pid == 0 ? "malloc" : "POISON";
+}
+
+/* Two processes' files at one path: each frame's name is of its own. */
+static void native_frames_get_names_of_their_own_process(void **state)
+{
+	struct profile_frame f = { .kind = WIRE_KIND_NATIVE, .line = -1, .offset = 16 };
+	struct profile *p, *sum;
+	uint32_t id[2];
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	assert_int_equal(profile_new(&sum), 0);
+	f.module = profile_string(p, "/lib/libc.so.6");
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct profile_process q = { .pid = i, .start_time = 1 };
+		struct profile_thread t = { .process = profile_process(p, &q), .tid = i };
+
+		f.scope = t.process + 1;
+		profile_add(p, profile_thread(p, &t),
+			    profile_node(p, 0, profile_intern_frame(p, &f)), 1, 10);
+	}
+	assert_int_equal(profile_merge(sum, p, NULL), 0);
+	assert_int_equal(sum->n_frames, 2);
+	profile_symbolize(sum, lookup_of_process, (void *)(uintptr_t)sum->processes);
+	for (uint32_t i = 0; i < 2; i++)
+		id[sum->threads[sum->rows[i].thread].tid] =
+			sum->frames[sum->nodes[sum->rows[i].node].frame].method;
+	assert_string_equal(sum->strings[id[0]], "malloc");
+	assert_string_equal(sum->strings[id[1]], "POISON");
+	profile_free(sum);
 	profile_free(p);
 }
 
@@ -188,7 +232,8 @@ static uint64_t samples_of_full(const struct profile *p)
 	for (uint32_t i = 0; i < p->n_rows; i++) {
 		uint32_t node = p->rows[i].node;
 
-		if (node && strcmp(p->strings[p->frames[p->nodes[node].frame].method], "[profile full]") == 0)
+		if (node && strcmp(p->strings[p->frames[p->nodes[node].frame].method],
+				   "[profile full]") == 0)
 			sum += p->rows[i].samples;
 	}
 	return sum;
@@ -204,7 +249,8 @@ static struct profile *full_profile(size_t limit, int stacks)
 	for (int i = 0; i < stacks; i++) {
 		snprintf(name, sizeof(name), "m%d", i);
 		profile_add(p, thread(p, 1 + (uint32_t)i % 3, name),
-			    profile_node(p, profile_node(p, 0, frame(p, "C", name)), frame(p, "D", name)),
+			    profile_node(p, profile_node(p, 0, frame(p, "C", name)),
+					 frame(p, "D", name)),
 			    1, 10);
 	}
 	return p;
@@ -569,14 +615,15 @@ static void events_survive_being_written(void **state)
 static void a_segment_without_events_is_cpu_time(void **state)
 {
 	static const uint8_t old[] = {
-		'K', 'P', 'R', 'F', 2, 10, 20, 5, 0, 0, /* version; begin, end, interval, budget, overflow */
-		9,   90,  8,   80,  1, 10, /* losses */
-		3,   1,   'C', 1,   'm', /* strings "", "C", "m" */
-		1,   1,   4,   1,   2, 0,  0,  0, 0, /* one frame */
-		1,   7,   7,   9,   0, 0,  0,  0, 0, 9, 90, 8, 80, 1, 10, /* one process */
-		1,   0,   8,   0, /* one thread */
-		2,   0,   0, /* the root and one node */
-		1,   0,   1,   2,   20, /* one row */
+		'K', 'P', 'R', 'F', 2,	 10, 20, 5, 0, 0, /* version; begin, end, interval, budget,
+							     overflow */
+		9,   90,  8,   80,  1,	 10, /* losses */
+		3,   1,	  'C', 1,   'm', /* strings "", "C", "m" */
+		1,   1,	  4,   1,   2,	 0,  0,	 0, 0, /* one frame */
+		1,   7,	  7,   9,   0,	 0,  0,	 0, 0, 9, 90, 8, 80, 1, 10, /* one process */
+		1,   0,	  8,   0, /* one thread */
+		2,   0,	  0, /* the root and one node */
+		1,   0,	  1,   2,   20, /* one row */
 	};
 	struct profile *p;
 
@@ -601,6 +648,7 @@ int main(void)
 		cmocka_unit_test(merging_keeps_every_weight_and_filters_by_process),
 		cmocka_unit_test(bytes_give_the_same_profile_back),
 		cmocka_unit_test(native_frames_get_names),
+		cmocka_unit_test(native_frames_get_names_of_their_own_process),
 		cmocka_unit_test(what_clone_calls_in_its_own_library_is_start_thread),
 		cmocka_unit_test(many_entries_stay_apart),
 		cmocka_unit_test(what_does_not_fit_is_said_and_its_weight_is_kept),

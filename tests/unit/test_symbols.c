@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include "daemon/core/clock.h"
 #include "daemon/symbols/read_elf.h"
-#include "daemon/symbols/symbols.h"
+#include "daemon/symbols/symbols_priv.h"
 #include "daemon/symbols/table.h"
 #include "daemon/symbols/tables_dir.h"
+
+#define TABLES_BYTES (64u << 20)
 
 int a_function_to_be_found(int x);
 __attribute__((noinline)) int a_function_to_be_found(int x)
@@ -42,6 +45,7 @@ static bool mapping_of(const void *address, uint64_t *begin, uint64_t *end, uint
 
 static void a_mapped_file_gets_names_by_a_child(void **state)
 {
+	const struct symbols_process self = { getpid(), 7, "uid-1" };
 	uint64_t begin = 0, end = 0, offset = 0, deadline = clock_mono_ns() + 60 * NS_PER_S;
 	char path[1024], dir[] = "/tmp/kindling-symbols-XXXXXX", command[64];
 	const char *name = NULL;
@@ -55,15 +59,16 @@ static void a_mapped_file_gets_names_by_a_child(void **state)
 			       &offset, path));
 	assert_int_equal(loop_new(&loop), 0);
 	for (int round = 0; round < 2; round++) { /* the second finds the table on disk */
-		assert_int_equal(symbols_new(loop, dir, &s), 0);
-		symbols_want(s, getpid(), begin, end, path, NULL, 0);
+		assert_int_equal(symbols_new(loop, dir, TABLES_BYTES, &s), 0);
+		symbols_want(s, &self, begin, end, path, NULL, 0);
 		while (!name && clock_mono_ns() < deadline) {
 			assert_int_equal(loop_round(loop, 10 * NS_PER_MS), 0);
-			name = symbols_lookup(s, getpid(), path, offset);
+			name = symbols_lookup(s, getpid(), 7, path, offset);
 		}
 		assert_non_null(name);
 		assert_string_equal(name, "a_function_to_be_found");
-		assert_null(symbols_lookup(s, getpid(), "/no/such/file", offset));
+		assert_null(symbols_lookup(s, getpid(), 7, "/no/such/file", offset));
+		assert_null(symbols_lookup(s, getpid(), 8, path, offset)); /* the number's next */
 		name = NULL;
 		symbols_free(s);
 	}
@@ -284,6 +289,7 @@ static void the_vdso_has_names(void **state)
 	uint64_t deadline = clock_mono_ns() + 60 * NS_PER_S, begin, end, offset;
 	uint64_t address = getauxval(AT_SYSINFO_EHDR);
 	char dir[] = "/tmp/kindling-symbols-XXXXXX", command[64], path[1024];
+	const struct symbols_process self = { getpid(), 7, "uid-1" }, other = { 1, 7, "uid-2" };
 	static const uint8_t wrong_id[20];
 	const char *name = NULL;
 	struct symbols *s;
@@ -297,15 +303,15 @@ static void the_vdso_has_names(void **state)
 	assert_non_null(mkdtemp(dir));
 	setenv("KINDLING_SYMBOLS", KINDLING_SYMBOLS, 1);
 	assert_int_equal(loop_new(&loop), 0);
-	assert_int_equal(symbols_new(loop, dir, &s), 0);
-	symbols_want(s, 1, begin, end, path, wrong_id, sizeof(wrong_id));
-	symbols_want(s, getpid(), begin, end, path, NULL, 0);
+	assert_int_equal(symbols_new(loop, dir, TABLES_BYTES, &s), 0);
+	symbols_want(s, &other, begin, end, path, wrong_id, sizeof(wrong_id));
+	symbols_want(s, &self, begin, end, path, NULL, 0);
 	while (!seen && clock_mono_ns() < deadline) {
 		assert_int_equal(loop_round(loop, 10 * NS_PER_MS), 0);
 		for (uint64_t at = 0; at < end - begin && !seen; at += 16) {
-			name = symbols_lookup(s, getpid(), path, at);
+			name = symbols_lookup(s, getpid(), 7, path, at);
 			seen = name && strcmp(name, "__vdso_clock_gettime") == 0;
-			assert_null(symbols_lookup(s, 1, path, at));
+			assert_null(symbols_lookup(s, 1, 7, path, at));
 		}
 	}
 	assert_true(seen);
@@ -327,29 +333,219 @@ static void make_file(int dfd, const char *name, size_t bytes, time_t used)
 	assert_int_equal(futimens(fd, times), 0);
 }
 
+static bool is_there(int dfd, const char *name)
+{
+	return faccessat(dfd, name, F_OK, 0) == 0;
+}
+
 static void the_longest_unused_table_goes_first(void **state)
 {
 	char dir[] = "/tmp/kindling-tables-XXXXXX";
+	const struct tables_use use = { 0 };
+	uint64_t bytes;
+	unsigned n;
 	int dfd;
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
 	dfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	make_file(dfd, "new.sym", 65536, 3000);
-	make_file(dfd, "old.sym", 65536, 1000);
+	make_file(dfd, "a_new.sym", 65536, 3000);
+	make_file(dfd, "a_old.sym", 65536, 1000);
+	make_file(dfd, "0123abcd-77.sym", 65536, 4000); /* by its build-id: believed no longer */
 	make_file(dfd, "other", 65536, 10); /* not ours */
 	make_file(dfd, ".half.sym.tmp", 10, 10);
-	tables_dir_prune(dfd, 1 << 20);
-	assert_int_equal(faccessat(dfd, "old.sym", F_OK, 0), 0);
-	tables_dir_prune(dfd, 100000);
-	assert_int_equal(faccessat(dfd, "old.sym", F_OK, 0), -1);
-	assert_int_equal(faccessat(dfd, "new.sym", F_OK, 0), 0);
-	assert_int_equal(faccessat(dfd, ".half.sym.tmp", F_OK, 0), 0);
+	tables_dir_prune(dfd, 1 << 20, &use, &bytes, &n);
+	assert_false(is_there(dfd, "0123abcd-77.sym"));
+	assert_true(is_there(dfd, "a_old.sym"));
+	assert_int_equal(bytes, 2 * 65536);
+	tables_dir_prune(dfd, 100000, &use, &bytes, &n);
+	assert_false(is_there(dfd, "a_old.sym"));
+	assert_true(is_there(dfd, "a_new.sym"));
+	assert_int_equal(n, 1);
+	assert_true(is_there(dfd, ".half.sym.tmp"));
 	tables_dir_sweep(dfd);
-	assert_int_equal(faccessat(dfd, ".half.sym.tmp", F_OK, 0), -1);
-	assert_int_equal(unlinkat(dfd, "new.sym", 0) + unlinkat(dfd, "other", 0), 0);
+	assert_false(is_there(dfd, ".half.sym.tmp"));
+	assert_int_equal(unlinkat(dfd, "a_new.sym", 0) + unlinkat(dfd, "other", 0), 0);
 	close(dfd);
 	assert_int_equal(rmdir(dir), 0);
+}
+
+/* ---- tenants that would be others' ------------------------------------------------------------
+ */
+
+static bool is_mapped(void *userdata, const char *name)
+{
+	return strcmp(name, userdata) == 0;
+}
+
+static void who_has_the_most_tables_loses_them(void **state)
+{
+	char dir[] = "/tmp/kindling-tables-XXXXXX", name[32], command[64];
+	const struct tables_use use = { is_mapped, NULL, (void *)(uintptr_t) "many_1.sym" };
+	uint64_t bytes;
+	unsigned n;
+	int dfd;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	dfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	make_file(dfd, "one_1.sym", 65536, 10); /* older than all others */
+	make_file(dfd, "few_1.sym", 65536, 20);
+	for (int i = 1; i <= 40; i++) {
+		snprintf(name, sizeof(name), "many_%d.sym", i);
+		make_file(dfd, name, 10, 1000 + i); /* counted as more than they are */
+	}
+	tables_dir_prune(dfd, 400 << 10, &use, &bytes, &n);
+	assert_true(bytes <= 400 << 10);
+	assert_true(is_there(dfd, "one_1.sym") && is_there(dfd, "few_1.sym"));
+	assert_true(is_there(dfd, "many_40.sym") && is_there(dfd, "many_1.sym"));
+	assert_false(is_there(dfd, "many_2.sym"));
+	close(dfd);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
+static void one_target_s_mappings_are_its_own_trouble(void **state)
+{
+	const struct symbols_process hostile = { getpid(), 1, "uid-1" },
+				     honest = { getpid(), 2, "uid-2" };
+	char dir[] = "/tmp/kindling-symbols-XXXXXX", command[64], path[1024], other[64];
+	uint64_t begin, end, offset, deadline = clock_mono_ns() + 60 * NS_PER_S;
+	struct symbols_counts counts;
+	const char *name = NULL;
+	struct symbols *s;
+	struct loop *loop;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	setenv("KINDLING_SYMBOLS", KINDLING_SYMBOLS, 1);
+	assert_true(mapping_of((const void *)(uintptr_t)a_function_to_be_found, &begin, &end,
+			       &offset, path));
+	assert_int_equal(loop_new(&loop), 0);
+	assert_int_equal(symbols_new(loop, dir, TABLES_BYTES, &s), 0);
+	for (int i = 0; i < 4200; i++) {
+		snprintf(other, sizeof(other), "/lib/%d.so", i);
+		symbols_want(s, &hostile, begin, end, other, NULL, 0);
+	}
+	symbols_counts(s, &counts);
+	assert_in_range(counts.refused, 3000, 4200);
+	symbols_want(s, &honest, begin, end, path, NULL, 0);
+	while (!name && clock_mono_ns() < deadline) {
+		assert_int_equal(loop_round(loop, 10 * NS_PER_MS), 0);
+		name = symbols_lookup(s, getpid(), 2, path, offset);
+	}
+	assert_non_null(name);
+	symbols_end(s, getpid(), 2); /* its last window is still to be named */
+	assert_non_null(symbols_lookup(s, getpid(), 2, path, offset));
+	symbols_free(s);
+	loop_free(loop);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
+/* Maps @name of the two libraries with one build-id, both @bytes long. */
+static uint64_t map_library(const char *dir, const char *name, size_t bytes, char *path,
+			    size_t size)
+{
+	char command[900];
+	void *p;
+	int fd;
+
+	snprintf(path, size, "%s/%s", dir, name);
+	snprintf(command, sizeof(command), "cp %s/%s %s", STRIPPED, name, path);
+	assert_int_equal(system(command), 0);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0 && ftruncate(fd, (off_t)bytes) == 0);
+	p = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	close(fd);
+	return (uintptr_t)p;
+}
+
+/* The offset at which @function is in the library at @path. */
+static uint64_t offset_of(const char *path, const char *function)
+{
+	CLEANUP(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	CLEANUP(freep) uint8_t *bytes = NULL;
+	struct table t;
+	size_t len;
+
+	assert_int_equal(read_elf(fd, NULL, &bytes, &len), 0);
+	assert_int_equal(table_check(bytes, len, &t), 0);
+	assert_non_null(entry_of(&t, function));
+	return entry_of(&t, function)->offset;
+}
+
+#define LIBRARY_BYTES (64u << 10)
+
+/* A tenant's file that claims another one's build-id, size and path names nothing but itself, also
+ * after a restart; equal tables of two tenants are one file. */
+static void a_build_id_is_not_believed(void **state)
+{
+	static const uint8_t id[] = { 0xab, 0xcd, 0xef, 0x01, 0x23, 0x45, 0x67, 0x89 };
+	const struct symbols_process hostile = { getpid(), 1, "uid-1" },
+				     honest = { getpid(), 2, "uid-2" },
+				     third = { getpid(), 3, "uid-3" };
+	char dir[] = "/tmp/kindling-symbols-XXXXXX", tables[64], command[128], poison[600],
+	     whole[600];
+	uint64_t bad, good, offset, deadline = clock_mono_ns() + 60 * NS_PER_S;
+	struct loop *loop;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(tables, sizeof(tables), "%s/tables", dir);
+	setenv("KINDLING_SYMBOLS", KINDLING_SYMBOLS, 1);
+	bad = map_library(dir, "poison.so", LIBRARY_BYTES, poison, sizeof(poison));
+	good = map_library(dir, "whole.so", LIBRARY_BYTES, whole, sizeof(whole));
+	offset = offset_of(whole, "public_function");
+	assert_int_equal(offset_of(poison, "POISON_by_tenant_A"), offset);
+	assert_int_equal(loop_new(&loop), 0);
+	for (int round = 0; round < 2; round++) {
+		const char *a = NULL, *b = NULL, *c = NULL;
+		struct symbols_counts counts;
+		struct symbols *s;
+
+		assert_int_equal(symbols_new(loop, tables, TABLES_BYTES, &s), 0);
+		symbols_want(s, &hostile, bad, bad + LIBRARY_BYTES, "/lib/c.so", id, sizeof(id));
+		while (!a && clock_mono_ns() < deadline) {
+			assert_int_equal(loop_round(loop, 10 * NS_PER_MS), 0);
+			a = symbols_lookup(s, getpid(), 1, "/lib/c.so", offset);
+		}
+		symbols_want(s, &honest, good, good + LIBRARY_BYTES, "/lib/c.so", id, sizeof(id));
+		symbols_want(s, &third, good, good + LIBRARY_BYTES, "/lib/c.so", id, sizeof(id));
+		while (!(b && c) && clock_mono_ns() < deadline) {
+			assert_int_equal(loop_round(loop, 10 * NS_PER_MS), 0);
+			b = symbols_lookup(s, getpid(), 2, "/lib/c.so", offset);
+			c = symbols_lookup(s, getpid(), 3, "/lib/c.so", offset);
+		}
+		assert_string_equal(a, "POISON_by_tenant_A");
+		assert_string_equal(b, "public_function");
+		assert_ptr_equal(b, c); /* the very same bytes in memory */
+		symbols_counts(s, &counts);
+		assert_int_equal(counts.reading + counts.waiting, 0);
+		symbols_free(s);
+	}
+	snprintf(command, sizeof(command), "test $(find %s -type f -links 2 | wc -l) = 2", tables);
+	assert_int_equal(system(command), 0);
+	munmap((void *)(uintptr_t)bad, LIBRARY_BYTES);
+	munmap((void *)(uintptr_t)good, LIBRARY_BYTES);
+	loop_free(loop);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
+static void a_tenant_s_cpu_time_is_given_back_slowly(void **state)
+{
+	struct tenant t = { 0 };
+
+	(void)state;
+	tenant_refill(&t, NS_PER_S);
+	assert_true(tenant_is_full(&t) && t.cpu_ns > 0);
+	t.cpu_ns = -5 * (int64_t)NS_PER_S;
+	tenant_refill(&t, 101 * NS_PER_S);
+	assert_int_equal(t.cpu_ns, -4 * (int64_t)NS_PER_S);
+	tenant_refill(&t, 100000 * NS_PER_S);
+	assert_true(tenant_is_full(&t));
 }
 
 int main(void)
@@ -366,6 +562,10 @@ int main(void)
 		cmocka_unit_test(clone3_is_known_by_its_code),
 		cmocka_unit_test(the_vdso_has_names),
 		cmocka_unit_test(the_longest_unused_table_goes_first),
+		cmocka_unit_test(who_has_the_most_tables_loses_them),
+		cmocka_unit_test(one_target_s_mappings_are_its_own_trouble),
+		cmocka_unit_test(a_build_id_is_not_believed),
+		cmocka_unit_test(a_tenant_s_cpu_time_is_given_back_slowly),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,34 @@
+/* See tenant.h. */
+#include "daemon/core/tenant.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Not what a file's name, or the parts of one, cannot have in them. */
+static char plain(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ? c : '-';
+}
+
+const char *tenant_name(char buf[TENANT_SIZE], const char *container_id, uint32_t uid)
+{
+	size_t n = 0;
+
+	if (!container_id || !*container_id) {
+		snprintf(buf, TENANT_SIZE, "uid-%u", uid);
+		return buf;
+	}
+	for (; container_id[n] && n + 1 < TENANT_SIZE; n++)
+		buf[n] = plain(container_id[n]);
+	buf[n] = '\0';
+	return buf;
+}
+
+uint64_t tenant_number(const char *name)
+{
+	uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a */
+
+	for (; *name; name++)
+		h = (h ^ (uint8_t)*name) * 0x100000001b3ull;
+	return h ? h : 1;
+}

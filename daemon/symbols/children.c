@@ -1,0 +1,287 @@
+/*
+ * The children that read files. One tenant's stand in its own way only: one at a time, the tenants
+ * in turn, and of CPU time each has a budget that fills slowly. A child that does not end although
+ * it was killed is not waited for: it keeps the place of its tenant, nobody else's.
+ */
+#include "daemon/symbols/symbols_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include "daemon/core/clock.h"
+#include "daemon/core/log.h"
+#include "daemon/symbols/mapped.h"
+
+#define READING_MAX 2
+#define DEADLINE_NS (30 * NS_PER_S)
+#define CPU_NS_MAX  ((int64_t)(10 * NS_PER_S)) /* a tenant's budget when it is full, */
+#define CPU_SHARE   100 /* and what part of time fills it: 1 % of a CPU */
+#define ROOT_FD	    3 /* of the child: roots of the container and of the host */
+#define HOST_FD	    4
+
+struct child {
+	struct child *next;
+	struct symbols *owner;
+	struct tenant *tenant;
+	struct content *content; /* NULL = nobody waits for it, it was killed */
+	pid_t pid;
+	int pidfd, out_fd;
+	struct loop_source *source;
+	struct loop_timer *deadline;
+};
+
+/* ---- budgets --------------------------------------------------------------------------------- */
+
+void tenant_refill(struct tenant *t, uint64_t now)
+{
+	if (!t->filled_mono_ns)
+		t->cpu_ns = CPU_NS_MAX;
+	else
+		t->cpu_ns += (int64_t)((now - t->filled_mono_ns) / CPU_SHARE);
+	if (t->cpu_ns > CPU_NS_MAX)
+		t->cpu_ns = CPU_NS_MAX;
+	t->filled_mono_ns = now;
+}
+
+bool tenant_is_full(const struct tenant *t)
+{
+	return t->cpu_ns >= CPU_NS_MAX;
+}
+
+static int64_t cpu_of(const struct rusage *u)
+{
+	return ((int64_t)u->ru_utime.tv_sec + u->ru_stime.tv_sec) * (int64_t)NS_PER_S +
+	       ((int64_t)u->ru_utime.tv_usec + u->ru_stime.tv_usec) * 1000;
+}
+
+/* ---- the end of one -------------------------------------------------------------------------- */
+
+static void temp_name(const struct content *c, char *buf, size_t size)
+{
+	snprintf(buf, size, ".%s.tmp", c->key);
+}
+
+/* Its content has a table, or never gets one; the child itself may still be there. */
+static void finish(struct child *c, bool ok)
+{
+	struct symbols *s = c->owner;
+	struct content *content = TAKE_PTR(c->content);
+	char temp[KEY_SIZE + 8];
+
+	if (!content)
+		return;
+	s->reading--;
+	c->deadline = loop_timer_free(c->deadline);
+	temp_name(content, temp, sizeof(temp));
+	content->child = NULL;
+	content->state = NONE;
+	if (!ok || !content_read(content, c->out_fd, temp)) {
+		s->counts.failed++;
+		(void)unlinkat(s->dfd, temp, 0);
+	}
+	log_debug("symbols.read", "key=%s functions=%u", content->key,
+		  content->names ? content->names->table.n_entries : 0);
+}
+
+static void child_free(struct child *c)
+{
+	struct child **at = &c->owner->children;
+
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	c->tenant->reading = false;
+	loop_source_free(c->source);
+	loop_timer_free(c->deadline);
+	fd_close(c->pidfd);
+	fd_close(c->out_fd);
+	free(c);
+}
+
+static void on_end(void *userdata, uint32_t events)
+{
+	struct child *c = userdata;
+	struct symbols *s = c->owner;
+	struct rusage used = { 0 };
+	int status = 0;
+	pid_t r = wait4(c->pid, &status, WNOHANG, &used);
+
+	(void)events;
+	if (r == 0)
+		return;
+	c->tenant->cpu_ns -= cpu_of(&used);
+	finish(c, r > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	child_free(c);
+	children_start(s);
+}
+
+static void on_deadline(void *userdata)
+{
+	struct child *c = userdata;
+
+	(void)kill(c->pid, SIGKILL);
+	finish(c, false);
+	children_start(c->owner);
+}
+
+void child_abandon(struct child *c)
+{
+	(void)kill(c->pid, SIGKILL);
+	finish(c, false);
+}
+
+void children_free(struct symbols *s)
+{
+	while (s->children) {
+		struct child *c = s->children;
+
+		child_abandon(c);
+		(void)waitpid(c->pid, NULL, WNOHANG); /* else whoever comes after us does */
+		child_free(c);
+	}
+}
+
+/* ---- the start ------------------------------------------------------------------------------- */
+
+/* Beside the running program, as the injector is. */
+void children_find_program(struct symbols *s)
+{
+	size_t size = sizeof(s->program);
+	ssize_t n = readlink("/proc/self/exe", s->program, size - 1);
+	char *slash;
+
+	s->program[n > 0 ? n : 0] = '\0';
+	slash = strrchr(s->program, '/');
+	if (slash)
+		snprintf(slash + 1, size - (size_t)(slash + 1 - s->program), "kindling-symbols");
+	if (getenv("KINDLING_SYMBOLS")) /* tests: the program of the build tree */
+		snprintf(s->program, size, "%s", getenv("KINDLING_SYMBOLS"));
+}
+
+/* The root of the host, where its debug files are; of the daemon where it cannot see that. The
+ * number is beyond those that the child's own have. */
+static int open_host_root(void)
+{
+	CLEANUP(fd_closep) int fd = mapped_root(1);
+
+	if (fd < 0)
+		fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, HOST_FD + 1);
+}
+
+static int spawn(struct child *child, struct content *c)
+{
+	char *argv[] = { c->owner->program, c->path, NULL }, *nothing[] = { NULL };
+	CLEANUP(fd_closep) int host_fd = open_host_root();
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	sigset_t none;
+	int r;
+
+	sigemptyset(&none);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, c->file_fd, 0);
+	posix_spawn_file_actions_adddup2(&actions, child->out_fd, 1);
+	if (c->root_fd >= 0)
+		posix_spawn_file_actions_adddup2(&actions, c->root_fd, ROOT_FD);
+	if (host_fd >= 0)
+		posix_spawn_file_actions_adddup2(&actions, host_fd, HOST_FD);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setsigmask(&attr, &none);
+	r = posix_spawn(&child->pid, c->owner->program, &actions, &attr, argv, nothing);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attr);
+	return -r;
+}
+
+static int open_temp(struct content *c)
+{
+	char temp[KEY_SIZE + 8];
+	int fd;
+
+	temp_name(c, temp, sizeof(temp));
+	(void)unlinkat(c->owner->dfd, temp, 0);
+	fd = openat(c->owner->dfd, temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
+	return fd < 0 ? -errno : fd;
+}
+
+/* From here on the content is READING, or NONE. */
+static void start(struct content *c)
+{
+	struct symbols *s = c->owner;
+	struct child *child = calloc(1, sizeof(*child));
+	bool ok;
+
+	s->waiting--;
+	c->tenant->waiting--;
+	c->state = NONE;
+	c->tenant->started_mono_ns = clock_mono_ns();
+	if (!child)
+		return;
+	*child = (struct child){ s->children, s, c->tenant, c, 0, -1, open_temp(c), NULL, NULL };
+	s->children = child;
+	s->reading++;
+	if (child->out_fd < 0 || spawn(child, c) < 0) {
+		finish(child, false);
+		child_free(child);
+		return;
+	}
+	c->state = READING;
+	c->child = child;
+	c->tenant->reading = true;
+	child->pidfd = (int)syscall(SYS_pidfd_open, child->pid, 0);
+	ok = child->pidfd >= 0 &&
+	     loop_add(s->loop, child->pidfd, EPOLLIN, on_end, child, &child->source) == 0 &&
+	     loop_timer_add(s->loop, DEADLINE_NS, 0, on_deadline, child, &child->deadline) == 0;
+	if (ok)
+		return;
+	child_abandon(child);
+	(void)waitpid(child->pid, NULL, WNOHANG);
+	child_free(child);
+}
+
+/* The one that may start and has waited longest for its turn. */
+static struct tenant *next_tenant(struct symbols *s)
+{
+	uint64_t now = clock_mono_ns();
+	struct tenant *next = NULL;
+
+	for (struct tenant *t = s->tenants; t; t = t->next) {
+		tenant_refill(t, now);
+		if (t->waiting && !t->reading && t->cpu_ns > 0 &&
+		    (!next || t->started_mono_ns < next->started_mono_ns))
+			next = t;
+	}
+	return next;
+}
+
+static struct content *waiting_of(struct symbols *s, const struct tenant *t)
+{
+	for (unsigned i = 0; i < CONTENT_BUCKETS; i++)
+		for (struct content *c = s->contents[i]; c; c = c->next)
+			if (c->tenant == t && c->state == WANTED && c->file_fd >= 0)
+				return c;
+	return NULL;
+}
+
+void children_start(struct symbols *s)
+{
+	struct tenant *t;
+
+	while (s->waiting && s->reading < READING_MAX && (t = next_tenant(s))) {
+		struct content *c = waiting_of(s, t);
+
+		if (!c)
+			return;
+		start(c);
+		content_forget_input(c);
+	}
+}
