@@ -117,7 +117,8 @@ enum wire_event {
 	X(NO_READER, "no_reader", "no daemon was reading")                                         \
 	X(NO_SCRATCH, "no_scratch", "more threads were interrupted at once than scratch buffers")  \
 	X(DICT_FULL, "dict_full", "the agent's dictionary was at its memory limit")                \
-	X(NESTED, "nested", "the signal interrupted its own handler")
+	X(NESTED, "nested", "the signal interrupted its own handler")                              \
+	X(IMPLAUSIBLE, "implausible", "more than the process can have done: not believed")
 
 enum wire_drop {
 #define X(id, name, text) WIRE_DROP_##id,

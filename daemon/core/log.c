@@ -29,6 +29,11 @@ void log_set_level(enum log_level level)
 	max_level = level;
 }
 
+bool log_wanted(enum log_level level)
+{
+	return level <= max_level;
+}
+
 void log_line(enum log_level level, const char *event, const char *fmt, ...)
 {
 	char line[LINE_MAX_BYTES];
@@ -36,7 +41,7 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
 	va_list ap;
 	int n;
 
-	if (level > max_level)
+	if (!log_wanted(level))
 		return;
 	if (goes_to_journal())
 		len = (size_t)snprintf(line, sizeof(line), "<%d>", (int)level);
@@ -47,7 +52,8 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
 		n = vsnprintf(line + len, sizeof(line) - len - 1, fmt, ap);
 		va_end(ap);
 		if (n > 0)
-			len += (size_t)n < sizeof(line) - len - 1 ? (size_t)n : sizeof(line) - len - 2;
+			len += (size_t)n < sizeof(line) - len - 1 ? (size_t)n
+								  : sizeof(line) - len - 2;
 	}
 	line[len++] = '\n';
 	if (write(STDERR_FILENO, line, len) < 0)

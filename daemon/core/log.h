@@ -1,12 +1,20 @@
 /*
- * One line per state change or fault on stderr, `event key=value ...`; where journald reads it, with
- * the syslog priority in front, `<6>event ...` (sd-daemon(3)).
+ * One line per state change or fault on stderr, `event key=value ...`; where journald reads it,
+ * with the syslog priority in front, `<6>event ...` (sd-daemon(3)).
  */
 #pragma once
 
-enum log_level { LOG_LEVEL_ERR = 3, LOG_LEVEL_WARNING = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
+#include <stdbool.h>
+
+enum log_level {
+	LOG_LEVEL_ERR = 3,
+	LOG_LEVEL_WARNING = 4,
+	LOG_LEVEL_INFO = 6,
+	LOG_LEVEL_DEBUG = 7
+};
 
 void log_set_level(enum log_level level);
+bool log_wanted(enum log_level level); /* are lines of @level written? */
 /*
  * @event: short word with dots, "target.state"
  * @fmt:   "key=value key=value", or NULL. Values with spaces or from outside go through LOG_STR()

@@ -7,17 +7,6 @@
 
 #include "daemon/core/clock.h"
 
-static bool read_cpu(pid_t pid, uint64_t *ret_ns)
-{
-	clockid_t clock;
-	struct timespec ts;
-
-	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &ts) < 0)
-		return false;
-	*ret_ns = (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-	return true;
-}
-
 void host_take_cpu(struct host *h, struct target *t)
 {
 	struct host_entry *e = host_entry_of(h, t);
@@ -25,7 +14,7 @@ void host_take_cpu(struct host *h, struct target *t)
 
 	if (!e)
 		return;
-	if (!read_cpu(t->jvm.pid, &now.ns)) {
+	if (!clock_process_cpu_ns(t->jvm.pid, &now.ns)) {
 		e->cpu.known = false;
 		return;
 	}

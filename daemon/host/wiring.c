@@ -11,6 +11,7 @@
 #include <string.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
+#include "daemon/core/log_limit.h"
 #include "daemon/core/tenant.h"
 #include "daemon/host/events.h"
 #include "daemon/profile/idle.h"
@@ -20,9 +21,10 @@
 static void on_jvm(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
 {
 	struct host *h = userdata;
+	static struct log_limit limit = { .burst = 20, .per_s = 1 };
 	int r = targets_add(h->targets, jvm, seen_mono_ns, NULL);
 
-	if (r < 0 && r != -EEXIST)
+	if (r < 0 && r != -EEXIST && log_allowed(&limit, "event=target.refused"))
 		log_warn("target.refused", "pid=%d error=%s", jvm->pid, log_str(strerror(-r)));
 }
 

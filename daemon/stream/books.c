@@ -11,26 +11,41 @@
 #define BOOKS_MAX    (1ull << 61) /* of each sum in one session: 73 years of CPU, in ns */
 _Static_assert(2 * BOOKS_MAX <= UINT64_MAX / SESSIONS_MAX, "no sum over sessions can overflow");
 
+/* Of what came, some may not have been believed. */
+static uint64_t came(const struct stream_books *b)
+{
+	return b->delivered + b->dropped[WIRE_DROP_IMPLAUSIBLE].n;
+}
+
+static uint64_t came_weight(const struct stream_books *b)
+{
+	return b->delivered_weight + b->dropped[WIRE_DROP_IMPLAUSIBLE].weight;
+}
+
 /* With every sum of a session below BOOKS_MAX, none of them can overflow, whatever an agent says.
  */
 int books_deliver(struct stream *s, enum wire_event event, uint64_t weight, struct fault *f)
 {
 	struct stream_books *b = &s->counts.of[event];
 
-	if (weight >= BOOKS_MAX - b->delivered_weight)
+	if (weight >= BOOKS_MAX - came_weight(b))
 		return fault_set(f, EBADMSG, FAULT_STREAM,
 				 "the agent's books: more than any machine can run");
+	if (!claims_believe(s, event, weight)) {
+		b->dropped[WIRE_DROP_IMPLAUSIBLE].n++;
+		b->dropped[WIRE_DROP_IMPLAUSIBLE].weight += weight;
+		return 0;
+	}
 	b->delivered++;
 	b->delivered_weight += weight;
-	return 0;
+	return 1;
 }
 
-/* 0 or what is wrong with one event's books @now, when @delivered came, @delivered_then of it
- * before
- * @then. Once for the numbers, once for the weights. */
+/* 0 or what is wrong with one event's books @now, when @arrived came, @arrived_then of it
+ * before @then. Once for the numbers, once for the weights. */
 #define WRONG_BOOKS(name, taken, written, part)                                              \
 	static const char *name(const struct wire_books *now, const struct wire_books *then, \
-				uint64_t delivered, uint64_t delivered_then)                 \
+				uint64_t arrived, uint64_t arrived_then)                     \
 	{                                                                                    \
 		uint64_t sum = now->written;                                                 \
                                                                                              \
@@ -48,7 +63,7 @@ int books_deliver(struct stream *s, enum wire_event event, uint64_t weight, stru
 		if (now->written < then->written)                                            \
 			return "a counter went backwards";                                   \
 		/* what was lost stays lost */                                               \
-		if (now->written - then->written < delivered - delivered_then)               \
+		if (now->written - then->written < arrived - arrived_then)                   \
 			return "more came than was written";                                 \
 		return NULL;                                                                 \
 	}
@@ -66,19 +81,21 @@ int books_on_ledger(struct stream *s, const struct wire_frame *frame, struct fau
 		return fault_set(f, EBADMSG, FAULT_STREAM, "a LEDGER frame is malformed");
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
 		const struct wire_books *now = &l.books[e], *then = &c->ledger.books[e];
-		const char *wrong = wrong_numbers(now, then, c->of[e].delivered, s->at_ledger[e].n);
+		const char *wrong = wrong_numbers(now, then, came(&c->of[e]), s->at_ledger[e].n);
 
 		if (!wrong)
-			wrong = wrong_weights(now, then, c->of[e].delivered_weight,
+			wrong = wrong_weights(now, then, came_weight(&c->of[e]),
 					      s->at_ledger[e].weight);
+		if (!wrong && !claims_believe_books(s, (enum wire_event)e, now))
+			wrong = "more than the process can have done";
 		if (wrong)
 			return fault_set(f, EBADMSG, FAULT_STREAM, "the agent's books of %s: %s",
 					 wire_event_names[e], wrong);
 	}
 	c->ledger = l;
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
-		s->at_ledger[e].n = c->of[e].delivered;
-		s->at_ledger[e].weight = c->of[e].delivered_weight;
+		s->at_ledger[e].n = came(&c->of[e]);
+		s->at_ledger[e].weight = came_weight(&c->of[e]);
 	}
 	if (s->ops.on_ledger)
 		s->ops.on_ledger(s->userdata);
@@ -92,14 +109,13 @@ static void count(const struct stream *s, enum wire_event event, struct stream_b
 	uint64_t n = s->at_ledger[event].n, weight = s->at_ledger[event].weight;
 
 	/* what came after the last LEDGER was taken for certain */
-	ret->taken = past->taken + told->taken + ret->delivered - n;
-	ret->taken_weight =
-		past->taken_weight + told->taken_weight + ret->delivered_weight - weight;
+	ret->taken = past->taken + told->taken + came(ret) - n;
+	ret->taken_weight = past->taken_weight + told->taken_weight + came_weight(ret) - weight;
 	ret->delivered += past->delivered;
 	ret->delivered_weight += past->delivered_weight;
 	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
-		ret->dropped[i].n = past->dropped[i].n + told->drop[i].n;
-		ret->dropped[i].weight = past->dropped[i].weight + told->drop[i].weight;
+		ret->dropped[i].n += past->dropped[i].n + told->drop[i].n;
+		ret->dropped[i].weight += past->dropped[i].weight + told->drop[i].weight;
 	}
 	ret->lost = past->lost + told->written - n;
 	ret->lost_weight = past->lost_weight + told->written_weight - weight;

@@ -30,11 +30,9 @@ static int add_sample(struct stream *s, const struct wire_sample *w, bool wall, 
 	if (!node_ok(s, w->node))
 		return undefined(f, "node", w->node);
 	r = books_deliver(s, wall ? WIRE_EVENT_WALL : WIRE_EVENT_CPU, w->weight_ns, f);
-	if (r < 0)
-		return r;
-	if (call)
+	if (r > 0 && call)
 		call(s->userdata, &sample);
-	return 0;
+	return r < 0 ? r : 0;
 }
 
 int events_on_samples(struct stream *s, const struct wire_frame *frame, struct fault *f)
@@ -70,7 +68,7 @@ int events_add_lock(struct stream *s, const struct wire_lock *w, struct fault *f
 		.owner_node = w->owner_node,
 		.waits = w->waits,
 	};
-	int r = 0;
+	int r = 1;
 
 	if (!node_ok(s, w->node) || !node_ok(s, w->owner_node))
 		return undefined(f, "node", w->node);
@@ -79,11 +77,9 @@ int events_add_lock(struct stream *s, const struct wire_lock *w, struct fault *f
 	lock.class_name = dictionary_class(s, w->class_id);
 	if (!(w->flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED)))
 		r = books_deliver(s, WIRE_EVENT_LOCK, w->duration_ns, f);
-	if (r < 0)
-		return r;
-	if (s->ops.on_lock)
+	if (r > 0 && s->ops.on_lock)
 		s->ops.on_lock(s->userdata, &lock);
-	return 0;
+	return r < 0 ? r : 0;
 }
 
 int events_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault *f)
@@ -104,11 +100,9 @@ int events_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault 
 		return undefined(f, "string", w->class_id);
 	alloc.class_name = dictionary_class(s, w->class_id);
 	r = books_deliver(s, WIRE_EVENT_ALLOC, w->weight, f);
-	if (r < 0)
-		return r;
-	if (s->ops.on_alloc)
+	if (r > 0 && s->ops.on_alloc)
 		s->ops.on_alloc(s->userdata, &alloc);
-	return 0;
+	return r < 0 ? r : 0;
 }
 
 int events_add_state(struct stream *s, const struct wire_state *w, struct fault *f)

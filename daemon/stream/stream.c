@@ -186,6 +186,7 @@ int stream_feed(struct stream *s, const void *buf, size_t len, struct fault *f)
 	int size, r;
 
 	s->counts.bytes += len;
+	s->limits_asked = false;
 	while (len > 0) {
 		if (s->partial_len) {
 			size_t room = sizeof(s->partial) - s->partial_len;

@@ -1,8 +1,8 @@
 /*
  * Decodes one agent's events pipe into calls. Trusts nothing: ids must be defined, strings are
  * checked for UTF-8 and capped, memory per stream is bounded (STREAM_*_MAX); bytes that are not the
- * protocol end this stream with a fault, never the daemon. Knows no target, no loop: the owner feeds
- * bytes and is called back.
+ * protocol end this stream with a fault, never the daemon. Knows no target, no loop: the owner
+ * feeds bytes and is called back.
  */
 #pragma once
 
@@ -66,7 +66,17 @@ struct stream_virtual {
 	uint32_t count, mounted;
 };
 
+/* What the process can have done by now, by clocks of the host's. */
+struct stream_limits {
+	uint64_t cpu_ns; /* CPU time since the session began */
+	uint64_t cpu_total_ns; /* since the process began */
+	uint64_t age_ns; /* since the process began */
+};
+
 struct stream_ops {
+	/* Asked when the agent claims more than was known to be possible. NULL = all of it is
+	 * believed. */
+	void (*limits)(void *userdata, struct stream_limits *ret);
 	void (*on_hello)(void *userdata, const struct wire_hello *hello);
 	void (*on_mapping)(void *userdata, const struct wire_mapping *m, const char *path);
 	void (*on_thread)(void *userdata, const struct wire_thread *t, const char *name);
@@ -90,11 +100,12 @@ struct stream_ops {
 };
 
 /*
- * The books of the stream, for each kind of event. By construction, at any moment, also after a fault:
- * taken = delivered + sum(dropped) + lost, in numbers and in weight. `taken` is the agent's own count
- * as of its last LEDGER plus what was decoded since; `lost` = written by the agent but never decoded
- * (a defect of the transport; 0 unless something is wrong). No number ever falls. A stream is one
- * session, as a rule; an older one's HELLO may come first, and its samples count too.
+ * The books of the stream, for each kind of event. By construction, at any moment, also after a
+ * fault: taken = delivered + sum(dropped) + lost, in numbers and in weight. `taken` is the agent's
+ * own count as of its last LEDGER plus what was decoded since; `lost` = written by the agent but
+ * never decoded (a defect of the transport; 0 unless something is wrong). What came and was not
+ * believed is dropped{implausible}. No number ever falls. A stream is one session, as a rule; an
+ * older one's HELLO may come first, and its samples count too.
  */
 struct stream_books {
 	uint64_t taken, taken_weight;
@@ -120,8 +131,8 @@ void stream_counts(const struct stream *s, struct stream_counts *ret);
 /* The node's own frame; *ret_parent = 0 at the root. false if @node is 0 or not defined. */
 bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret,
 		 uint32_t *ret_parent);
-/* One byte a node for whoever reads the stream, to know again what he found out of its stack; 0 at first
- * and after a RESET, and always for a node that is not defined. */
+/* One byte a node for whoever reads the stream, to know again what he found out of its stack; 0 at
+ * first and after a RESET, and always for a node that is not defined. */
 uint8_t stream_node_mark(const struct stream *s, uint32_t node);
 void stream_mark_node(const struct stream *s, uint32_t node, uint8_t mark);
 const char *stream_thread_name(const struct stream *s, uint32_t tid); /* "" if unknown */

@@ -1,7 +1,8 @@
 /*
  * Inside the stream room: stream.c (bytes, frames, sessions), dictionary.c (what ids mean),
- * thread_names.c, events.c (samples, waits, allocations, states), books.c (the ledger). Functions
- * that take @f return 0, or -errno with @f set: the stream is over.
+ * thread_names.c, events.c (samples, waits, allocations, states), books.c (the ledger), claims.c
+ * (what of it can be true). Functions that take @f return 0, or -errno with @f set: the stream is
+ * over.
  */
 #pragma once
 
@@ -57,9 +58,12 @@ struct stream {
 	struct stream_counts counts; /* of the running session; bytes and frames of all */
 	struct {
 		uint64_t n, weight;
-	} at_ledger[WIRE_EVENT_COUNT]; /* what was delivered when the last LEDGER came */
+	} at_ledger[WIRE_EVENT_COUNT]; /* what had come when the last LEDGER came */
 	struct stream_counts past; /* of sessions before the last HELLO */
 	uint32_t sessions;
+	struct stream_limits limits; /* as of the last reading */
+	bool limits_asked; /* for the bytes that are being fed */
+	uint64_t believed[WIRE_EVENT_COUNT]; /* weights, of all sessions */
 };
 
 /* dictionary.c: definitions, in the order of their ids. */
@@ -87,7 +91,12 @@ int events_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault 
 int events_add_state(struct stream *s, const struct wire_state *w, struct fault *f);
 int events_add_virtual(struct stream *s, const struct wire_virtual *w, struct fault *f);
 
-/* books.c: one more event came. */
+/* claims.c: can it be true? */
+bool claims_believe(struct stream *s, enum wire_event event, uint64_t weight);
+bool claims_believe_books(struct stream *s, enum wire_event event, const struct wire_books *b);
+
+/* books.c: one more event came. 1 = it is to be handed on, 0 = it is not believed, or -errno + @f.
+ */
 int books_deliver(struct stream *s, enum wire_event event, uint64_t weight, struct fault *f);
 int books_on_ledger(struct stream *s, const struct wire_frame *frame, struct fault *f);
 /* A new session: what was counted stays in the books. -EBADMSG after too many. */

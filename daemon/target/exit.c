@@ -57,8 +57,8 @@ static void block(struct target *t, const char *reason)
 	struct fault why;
 
 	table->crashes.count++;
-	log_warn("target.crash", "pid=%d name=%s reason=%s", t->jvm.pid, log_str(t->jvm.name),
-		 log_str(reason));
+	TARGET_LOG(WARNING, t, "target.crash", "pid=%d name=%s reason=%s", t->jvm.pid,
+		   log_str(t->jvm.name), log_str(reason));
 	if (!table->config->crash_block_ns)
 		return;
 	crash_block(&table->crashes, &t->jvm, reason, now + table->config->crash_block_ns);

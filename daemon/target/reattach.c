@@ -158,7 +158,7 @@ static int take_over(struct target *t, int events_path_fd, int control_fd, struc
 		fd_close(events_fd);
 		return 0;
 	}
-	log_info("target.reattach", "pid=%d", t->jvm.pid);
+	TARGET_LOG(INFO, t, "target.reattach", "pid=%d", t->jvm.pid);
 	session_open(t, events_fd, control_fd);
 	return 1;
 }
@@ -178,7 +178,8 @@ static void send_away(const struct target *t, const struct fifos *f)
 	wire_begin(&w, frame, WIRE_DETACH);
 	len = wire_end(&w, 1);
 	if (fd >= 0 && write(fd, frame, len) == (ssize_t)len)
-		log_info("target.send_away", "pid=%d version=%s", t->jvm.pid, f->version);
+		TARGET_LOG(INFO, t, "target.send_away", "pid=%d version=%s", t->jvm.pid,
+			   f->version);
 }
 
 /* Ours, if it is there: as session_reattach(). */

@@ -15,10 +15,19 @@
 
 #define READ_BYTES	(64 * 1024)
 #define DRAIN_READS_MAX 64 /* more than any pipe holds */
+#define WORDS_BURST	10 /* lines of the log that are the agent's words */
+#define WORDS_PER_S	1
 
 unsigned target_asked_events(const struct target *t)
 {
 	return t->priv->table->config->events | t->wanted_events;
+}
+
+static void begin_session(struct target *t)
+{
+	if (getrandom(&t->priv->session, sizeof(t->priv->session), 0) < 0)
+		t->priv->session = clock_mono_ns();
+	possible_begin(t);
 }
 
 int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_budget)
@@ -50,8 +59,8 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 		start.flags |= WIRE_START_HOST;
 		start.interval_ns = host_ns;
 	}
-	if (!t->priv->session && getrandom(&t->priv->session, sizeof(t->priv->session), 0) < 0)
-		t->priv->session = clock_mono_ns();
+	if (!t->priv->session)
+		begin_session(t);
 	start.session = t->priv->session;
 	t->interval_ns = interval_ns;
 	t->host_interval_ns = host_ns;
@@ -179,8 +188,8 @@ static void on_sample(void *userdata, const struct stream_sample *s)
 
 	if (!t->first_sample_mono_ns) {
 		t->first_sample_mono_ns = clock_mono_ns();
-		log_info("target.first_sample", "pid=%d after_ms=%.1f", t->jvm.pid,
-			 (double)(t->first_sample_mono_ns - t->seen_mono_ns) / 1e6);
+		TARGET_LOG(INFO, t, "target.first_sample", "pid=%d after_ms=%.1f", t->jvm.pid,
+			   (double)(t->first_sample_mono_ns - t->seen_mono_ns) / 1e6);
 	}
 	if (t->priv->table->ops.on_sample)
 		t->priv->table->ops.on_sample(t->priv->table->userdata, t, s);
@@ -218,6 +227,22 @@ static void on_thread_state(void *userdata, const struct wire_state *w, const ch
 		t->priv->table->ops.on_thread_state(t->priv->table->userdata, t, w);
 }
 
+static const char *words_name(const struct target *t)
+{
+	static char name[24];
+
+	snprintf(name, sizeof(name), "pid=%d", t->jvm.pid);
+	return name;
+}
+
+/* May the agent's own words become a line of the log? */
+static bool may_say(struct target *t)
+{
+	t->priv->words.burst = WORDS_BURST;
+	t->priv->words.per_s = WORDS_PER_S;
+	return log_allowed(&t->priv->words, words_name(t));
+}
+
 /* The last word on each step; "" takes it back. There is no room for more steps than an agent has.
  */
 static void on_note(void *userdata, const char *step, const char *what)
@@ -225,8 +250,9 @@ static void on_note(void *userdata, const char *step, const char *what)
 	struct target *t = userdata;
 	struct target_note *at = NULL, note;
 
-	log_debug("target.note", "pid=%d step=%s what=%s", t->jvm.pid, log_str(step),
-		  log_str(what));
+	if (log_wanted(LOG_LEVEL_DEBUG) && may_say(t))
+		log_debug("target.note", "pid=%d step=%s what=%s", t->jvm.pid, log_str(step),
+			  log_str(what));
 	utf8_copy(note.step, sizeof(note.step), step, strlen(step));
 	utf8_copy(note.what, sizeof(note.what), what, strlen(what));
 	for (int i = NOTES_MAX - 1; i >= 0; i--)
@@ -253,7 +279,8 @@ static void on_fault(void *userdata, const struct fault *f)
 {
 	struct target *t = userdata;
 
-	log_warn("target.agent_fault", "pid=%d what=%s", t->jvm.pid, log_str(f->what));
+	if (may_say(t))
+		log_warn("target.agent_fault", "pid=%d what=%s", t->jvm.pid, log_str(f->what));
 	t->fault = *f;
 }
 
@@ -261,7 +288,8 @@ static void on_bye(void *userdata, const struct fault *why)
 {
 	struct target *t = userdata;
 
-	log_debug("target.bye", "pid=%d what=%s", t->jvm.pid, log_str(why->what));
+	if (log_wanted(LOG_LEVEL_DEBUG) && may_say(t))
+		log_debug("target.bye", "pid=%d what=%s", t->jvm.pid, log_str(why->what));
 	t->priv->said_bye = true; /* seen in read_some(): the stream may not be freed in here */
 }
 
@@ -274,6 +302,7 @@ static void on_reset(void *userdata)
 }
 
 static const struct stream_ops stream_calls = {
+	.limits = possible_limits,
 	.on_hello = on_hello,
 	.on_mapping = on_mapping,
 	.on_thread = on_thread,
@@ -304,11 +333,12 @@ static void log_books(const struct target *t)
 		for (int i = 0; i < WIRE_DROP_COUNT; i++)
 			dropped += b->dropped[i].n;
 		if (e == WIRE_EVENT_CPU || b->taken)
-			log_info("target.books",
-				 "pid=%d event=%s taken=%llu delivered=%llu dropped=%llu lost=%llu",
-				 t->jvm.pid, wire_event_names[e], (unsigned long long)b->taken,
-				 (unsigned long long)b->delivered, (unsigned long long)dropped,
-				 (unsigned long long)b->lost);
+			TARGET_LOG(
+				INFO, t, "target.books",
+				"pid=%d event=%s taken=%llu delivered=%llu dropped=%llu lost=%llu",
+				t->jvm.pid, wire_event_names[e], (unsigned long long)b->taken,
+				(unsigned long long)b->delivered, (unsigned long long)dropped,
+				(unsigned long long)b->lost);
 	}
 }
 
@@ -351,6 +381,7 @@ void session_close(struct target *t)
 	struct target_priv *p = t->priv;
 	struct stream_counts c;
 
+	log_limit_end(&p->words, words_name(t));
 	if (t->stream) {
 		log_books(t);
 		on_ledger(t); /* the books of the last moments go where the others went */
@@ -381,7 +412,8 @@ static void break_session(struct target *t, const struct fault *why)
 static void finish_detach(struct target *t, const struct fault *why)
 {
 	if (why)
-		log_warn("target.detach", "pid=%d what=%s", t->jvm.pid, log_str(why->what));
+		TARGET_LOG(WARNING, t, "target.detach", "pid=%d what=%s", t->jvm.pid,
+			   log_str(why->what));
 	if (t->priv->leave_why.code)
 		why = &t->priv->leave_why;
 	session_close(t);

@@ -11,7 +11,8 @@ static void start_anew(struct target *t)
 	int r = target_start(t, t->no_budget ? t->interval_ns : configured_ns, t->no_budget);
 
 	if (r < 0)
-		log_warn("target.settings", "pid=%d error=%s", t->jvm.pid, log_str(strerror(-r)));
+		TARGET_LOG(WARNING, t, "target.settings", "pid=%d error=%s", t->jvm.pid,
+			   log_str(strerror(-r)));
 }
 
 void settings_follow(struct target *t)

@@ -60,8 +60,8 @@ void target_set_state(struct target *t, enum target_state next, const struct fau
 		table->ops.on_state(table->userdata, t, next);
 	t->fault = why ? *why : (struct fault){ 0 };
 	t->retry_mono_ns = 0;
-	log_info("target.state", "pid=%d from=%s to=%s name=%s%s%s", t->jvm.pid,
-		 target_state_names[t->state], target_state_names[next], log_str(t->jvm.name),
-		 t->fault.code ? " reason=" : "", t->fault.code ? log_str(t->fault.what) : "");
+	TARGET_LOG(INFO, t, "target.state", "pid=%d from=%s to=%s name=%s%s%s", t->jvm.pid,
+		   target_state_names[t->state], target_state_names[next], log_str(t->jvm.name),
+		   t->fault.code ? " reason=" : "", t->fault.code ? log_str(t->fault.what) : "");
 	t->state = next;
 }

@@ -52,6 +52,18 @@ static void let_go(struct target *t)
 	t->priv->cwd_fd = fd_close(t->priv->cwd_fd);
 }
 
+static struct target *target_free(struct target *t)
+{
+	if (!t)
+		return NULL;
+	if (t->priv)
+		tenant_unref(&t->priv->table->tenants, t->priv->tenant);
+	free(t->priv);
+	free(t);
+	return NULL;
+}
+DEFINE_FREEP(struct target, target_free);
+
 static void forget(struct target *t)
 {
 	struct targets *table = t->priv->table;
@@ -66,8 +78,7 @@ static void forget(struct target *t)
 	else
 		table->count--;
 	let_go(t);
-	free(t->priv);
-	free(t);
+	target_free(t);
 }
 
 struct targets *targets_free(struct targets *table)
@@ -175,9 +186,49 @@ static void forget_one_gone(struct targets *table)
 		forget(t);
 }
 
+static int target_new(struct targets *table, const struct jvm *jvm, struct target **ret)
+{
+	CLEANUP(target_freep) struct target *t = calloc(1, sizeof(*t));
+
+	if (t)
+		t->priv = calloc(1, sizeof(*t->priv));
+	if (!t || !t->priv)
+		return -ENOMEM;
+	t->jvm = *jvm;
+	memcpy(t->jdk, jvm->jdk, sizeof(jvm->jdk));
+	t->priv->table = table;
+	t->priv->pidfd = t->priv->cwd_fd = -1;
+	t->priv->result_fd = t->priv->events_fd = t->priv->control_fd = -1;
+	t->priv->tenant = tenant_ref(&table->tenants, jvm);
+	if (!t->priv->tenant)
+		return -ENOMEM;
+	*ret = TAKE_PTR(t);
+	return 0;
+}
+
+static int watch(struct target *t)
+{
+	struct target_priv *p = t->priv;
+	int r;
+
+	p->pidfd = (int)syscall(SYS_pidfd_open, t->jvm.pid, 0);
+	r = p->pidfd < 0
+		    ? -errno
+		    : loop_add(p->table->loop, p->pidfd, EPOLLIN, on_pidfd, t, &p->pidfd_source);
+	/* between discovery's look and the pidfd the pid may have become another process's */
+	if (r == 0 && !proc_lives(t->jvm.pid, t->jvm.start_time)) {
+		p->pidfd_source = loop_source_free(p->pidfd_source);
+		r = -ESRCH;
+	}
+	if (r < 0)
+		p->pidfd = fd_close(p->pidfd);
+	return r;
+}
+
 int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono_ns,
 		struct target **ret)
 {
+	CLEANUP(target_freep) struct target *new = NULL;
 	struct target *t, **link;
 	int r;
 
@@ -190,41 +241,20 @@ int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono
 		table->refused++;
 		return -ENOSPC;
 	}
-	t = calloc(1, sizeof(*t));
-	if (t)
-		t->priv = calloc(1, sizeof(*t->priv));
-	if (!t || !t->priv) {
-		free(t);
-		return -ENOMEM;
-	}
-	t->jvm = *jvm;
-	t->seen_mono_ns = seen_mono_ns;
-	memcpy(t->jdk, jvm->jdk, sizeof(jvm->jdk));
-	t->priv->table = table;
-	t->priv->cwd_fd = -1;
-	t->priv->result_fd = t->priv->events_fd = t->priv->control_fd = -1;
-	t->priv->pidfd = (int)syscall(SYS_pidfd_open, jvm->pid, 0);
-	r = t->priv->pidfd < 0 ? -errno
-			       : loop_add(table->loop, t->priv->pidfd, EPOLLIN, on_pidfd, t,
-					  &t->priv->pidfd_source);
-	/* between discovery's look and the pidfd the pid may have become another process's */
-	if (r == 0 && !proc_lives(jvm->pid, jvm->start_time)) {
-		loop_source_free(t->priv->pidfd_source);
-		r = -ESRCH;
-	}
-	if (r < 0) {
-		fd_close(t->priv->pidfd);
-		free(t->priv);
-		free(t);
+	r = target_new(table, jvm, &new);
+	if (r == 0)
+		r = watch(new);
+	if (r < 0)
 		return r;
-	}
+	t = TAKE_PTR(new);
+	t->seen_mono_ns = seen_mono_ns;
 	/* at the end: who came first is attached to first */
 	for (link = &table->first; *link; link = &(*link)->priv->next)
 		;
 	*link = t;
 	table->count++;
-	log_info("target.found", "pid=%d ns_pid=%d name=%s container=%s", jvm->pid, jvm->ns_pid,
-		 log_str(jvm->name), log_str(jvm->container_id));
+	TARGET_LOG(INFO, t, "target.found", "pid=%d ns_pid=%d name=%s container=%s", jvm->pid,
+		   jvm->ns_pid, log_str(jvm->name), log_str(jvm->container_id));
 	target_begin(t);
 	left_look(t);
 	if (ret)

@@ -3,12 +3,14 @@
  * of targets), match.c (words that name one), admit.c (whether it may be attached to: rules.c,
  * wishes.c, crash.c, neighbours.c, limit.c), settings.c (other settings while it runs), exit.c (how
  * it ended), budget.c (attaches a second), left.c (what was left behind), recent.c (what
- * the agent costs now).
+ * the agent costs now), possible.c (what its claims are held against),
+ * tenants.c (who it belongs to).
  */
 #pragma once
 
 #include "daemon/target/budget.h"
 #include "daemon/target/target.h"
+#include "daemon/target/tenants.h"
 #include "daemon/target/wishes.h"
 
 #define INJECTORS_MAX	  4
@@ -36,6 +38,7 @@ enum keep {
 struct target_priv {
 	struct targets *table;
 	struct target *next;
+	struct tenant *tenant;
 	int pidfd;
 	struct loop_source *pidfd_source;
 	struct loop_timer *neighbours_timer; /* STREAMING: looks for other profilers again */
@@ -65,6 +68,11 @@ struct target_priv {
 	uint64_t session_mono_ns; /* when it began */
 	uint64_t read_mono_ns; /* last read of events */
 	bool said_bye;
+	struct log_limit words; /* what its agent says */
+	struct {
+		uint64_t begin_ns; /* of the process' clock, when the session began */
+		uint64_t ns, mono_ns; /* its last reading, and when that was */
+	} cpu;
 };
 
 struct targets {
@@ -73,6 +81,7 @@ struct targets {
 	struct targets_ops ops;
 	void *userdata;
 	struct target *first;
+	struct tenant *tenants;
 	struct child *children;
 	unsigned count, remembered, injectors; /* count: without those remembered */
 	struct wishes wishes;
@@ -86,6 +95,13 @@ struct targets {
 	uint64_t refused; /* TARGETS_MAX */
 	bool stopping;
 };
+
+/* A line about @t, unless its tenant has brought about too many. */
+#define TARGET_LOG(level, t, ...)                                                      \
+	do {                                                                           \
+		if (log_allowed(&(t)->priv->tenant->log, (t)->priv->tenant->log_name)) \
+			log_line(LOG_LEVEL_##level, __VA_ARGS__);                      \
+	} while (0)
 
 /* state.c: the only place where t->state changes. @why may be NULL. */
 void target_set_state(struct target *t, enum target_state next, const struct fault *why);
@@ -149,6 +165,10 @@ void targets_inject_next(struct targets *table);
 
 /* settings.c: it streams now, after an attempt during which the settings changed */
 void settings_follow(struct target *t);
+
+/* possible.c */
+void possible_begin(struct target *t); /* a session is about to begin */
+void possible_limits(void *userdata, struct stream_limits *ret); /* of the target */
 
 /* recent.c */
 void recent_add(struct target_recent *r, uint64_t mono_ns, uint64_t cpu_ns);

@@ -320,5 +320,5 @@ def agent_copies(pid):
 def books_hold(target):
     s = target["samples"]
     assert s["taken"] == s["delivered"] + sum(s["dropped"].values()), s
-    assert s["dropped"]["lost_on_wire"] == 0, s
+    assert s["dropped"]["lost_on_wire"] == 0 and s["dropped"]["implausible"] == 0, s
     return s

@@ -117,6 +117,30 @@ static void tell_much(int events, uint64_t session)
 	(void)!write(events, buf, wire_end(&w, sequence));
 }
 
+static void tell_faults(int events, uint64_t sequence)
+{
+	const struct wire_fault fault = { 5, { "made up", 7 }, { "all is lost", 11 } };
+	uint8_t buf[WIRE_FRAME_MAX];
+	struct wire_writer w;
+
+	for (uint64_t i = 0; i < LOUD_FAULTS; i++) {
+		wire_begin(&w, buf, WIRE_FAULT);
+		(void)wire_put_fault(&w, &fault);
+		(void)!write(events, buf, wire_end(&w, sequence + i));
+	}
+}
+
+static void claim(int events, uint64_t sequence)
+{
+	struct wire_sample s = { .mono_ns = 1, .tid = 1, .weight_ns = GREEDY_S * NS_PER_S };
+	uint8_t buf[WIRE_FRAME_MAX];
+	struct wire_writer w;
+
+	wire_begin(&w, buf, WIRE_CPU);
+	(void)wire_put_sample(&w, &s);
+	(void)!write(events, buf, wire_end(&w, sequence));
+}
+
 static void agent(const char *manner, int events, int control)
 {
 	struct wire_fault bye = { 0 };
@@ -139,6 +163,10 @@ static void agent(const char *manner, int events, int control)
 					tell_much(events, start.session);
 				else
 					hello(events, start.session);
+				if (strcmp(manner, "loud") == 0)
+					tell_faults(events, 4);
+				if (strcmp(manner, "greedy") == 0)
+					claim(events, 4);
 			}
 			if (frame.type == WIRE_START && strcmp(manner, "short") == 0)
 				return;

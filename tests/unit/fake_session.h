@@ -6,6 +6,8 @@
  *   mute     an agent without a word   slow    an injector of 0.3 s      hang    for ever
  *   garbage  no frames at all          short   the pipe is closed after the first frames
  *   patient  an injector that waits until the test makes the mark "go"
+ *   loud     as they should, and says LOUD_FAULTS times that something failed
+ *   greedy   as they should, and claims a sample of GREEDY_S seconds of CPU time
  *   rich     as they should, and says much: RICH_SAMPLES samples of RICH_NODES stacks
  */
 #pragma once
@@ -19,6 +21,8 @@
 #define RICH_NODES   200u
 #define RICH_THREADS 20u
 #define RICH_SAMPLES 300u
+#define LOUD_FAULTS  500u
+#define GREEDY_S     3600u
 
 extern char dir[64]; /* of one test */
 extern struct config config;

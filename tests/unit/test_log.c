@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "daemon/core/log.h"
+#include "daemon/core/log_limit.h"
 
 /* What a line looks like in a pipe that is stderr. */
 static const char *line_in_pipe(int pipe_fd[2])
@@ -48,10 +49,44 @@ static void only_journald_gets_priorities(void **state)
 	close(fds[1]);
 }
 
+/* Lines in what was written to a pipe that is stderr. */
+static unsigned lines_of(int fd)
+{
+	char text[8192];
+	ssize_t n = read(fd, text, sizeof(text));
+	unsigned lines = 0;
+
+	for (ssize_t i = 0; i < n; i++)
+		lines += text[i] == '\n';
+	return lines;
+}
+
+static void who_has_said_much_is_held_back_and_that_is_said(void **state)
+{
+	struct log_limit limit = { .burst = 10, .per_s = 1 };
+	int old = dup(STDERR_FILENO), fds[2];
+
+	(void)state;
+	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	assert_int_equal(dup2(fds[1], STDERR_FILENO), STDERR_FILENO);
+	for (int i = 0; i < 3121; i++)
+		if (log_allowed(&limit, "pid=7"))
+			log_info("x.y", NULL);
+	log_limit_end(&limit, "pid=7");
+	log_limit_end(&limit, "pid=7"); /* it was said */
+	assert_int_equal(dup2(old, STDERR_FILENO), STDERR_FILENO);
+	close(old);
+	/* a machine that stands still for seconds allows for some more */
+	assert_in_range(lines_of(fds[0]), 11, 40);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_journald_gets_priorities),
+		cmocka_unit_test(who_has_said_much_is_held_back_and_that_is_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,6 +123,58 @@ static void bytes_that_are_no_frames_end_the_session_only(void **state)
 	assert_non_null(t->priv->timer); /* it is tried again */
 }
 
+static uint64_t frames_of(const struct target *t)
+{
+	struct stream_counts c;
+
+	target_counts(t, &c);
+	return c.frames;
+}
+
+/* Lines with @word that were written to @fd so far. */
+static unsigned lines_with(int fd, const char *word)
+{
+	static char text[65536];
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+	unsigned lines = 0;
+
+	text[n > 0 ? n : 0] = '\0';
+	for (const char *p = text; (p = strstr(p, word)); p++)
+		lines++;
+	return lines;
+}
+
+static void an_agent_that_complains_much_does_not_fill_the_log(void **state)
+{
+	int old = dup(STDERR_FILENO), fds[2];
+	struct target *t;
+
+	(void)state;
+	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	assert_int_equal(dup2(fds[1], STDERR_FILENO), STDERR_FILENO);
+	t = add("loud");
+	UNTIL(frames_of(t) == 3 + LOUD_FAULTS);
+	assert_int_equal(dup2(old, STDERR_FILENO), STDERR_FILENO);
+	close(old);
+	assert_in_range(lines_with(fds[0], "target.agent_fault"), 10, 60);
+	assert_string_equal(t->fault.what, "made up: all is lost"); /* what counts is known */
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void what_the_process_cannot_have_used_is_not_believed(void **state)
+{
+	struct target *t = add("greedy");
+	struct stream_counts c;
+
+	(void)state;
+	UNTIL(frames_of(t) == 4);
+	target_counts(t, &c);
+	assert_int_equal(samples, 1);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].delivered, 1);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].dropped[WIRE_DROP_IMPLAUSIBLE].n, 1);
+}
+
 static void an_agent_that_closes_its_pipe_is_missed(void **state)
 {
 	struct target *t;
@@ -264,6 +316,8 @@ int main(int argc, char **argv)
 		LIFE_TEST(an_injector_that_hangs_is_killed),
 		LIFE_TEST(detach_during_an_attempt_waits_for_its_end),
 		LIFE_TEST(bytes_that_are_no_frames_end_the_session_only),
+		LIFE_TEST(an_agent_that_complains_much_does_not_fill_the_log),
+		LIFE_TEST(what_the_process_cannot_have_used_is_not_believed),
 		LIFE_TEST(an_agent_that_closes_its_pipe_is_missed),
 		LIFE_TEST(an_agent_that_says_nothing_is_given_up),
 		LIFE_TEST(a_new_interval_goes_to_the_running_session),

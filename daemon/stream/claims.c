@@ -1,0 +1,81 @@
+/*
+ * What an agent claims, held against clocks of the host's: a sample of CPU time cannot stand for
+ * more than the process has used, nor a wait for more than its age. What is beyond is not handed
+ * on; it is in the books as dropped{implausible}.
+ */
+#include "daemon/stream/stream_priv.h"
+
+#define SLACK_NS     5000000000ull /* clocks are read at other moments than samples are taken */
+#define SLACK_SHARE  4 /* and a quarter: weights are right on average only */
+#define SLACK_BYTES  (1ull << 32)
+#define BYTES_PER_NS 256 /* no core clears memory faster, and Java's is cleared */
+#define EVENT_NS     100 /* no event costs the process less */
+#define SLACK_EVENTS 1000000ull
+#define BOOKS_FACTOR 16 /* a ledger this far beyond all reason ends the stream */
+
+/* a * b + c, as far as numbers go */
+static uint64_t bound(uint64_t a, uint64_t b, uint64_t c)
+{
+	uint64_t r;
+
+	return __builtin_mul_overflow(a, b, &r) || __builtin_add_overflow(r, c, &r) ? UINT64_MAX
+										    : r;
+}
+
+static bool fits(const struct stream *s, enum wire_event event, uint64_t weight)
+{
+	const struct stream_limits *l = &s->limits;
+	uint64_t room;
+
+	switch (event) {
+	case WIRE_EVENT_CPU:
+		room = bound(l->cpu_ns / SLACK_SHARE, SLACK_SHARE + 1, SLACK_NS);
+		break;
+	case WIRE_EVENT_ALLOC:
+		room = bound(l->cpu_ns, BYTES_PER_NS, SLACK_BYTES);
+		break;
+	default: /* as many may wait at once as there are threads: each is looked at alone */
+		return weight <= bound(l->age_ns, 1, SLACK_NS);
+	}
+	return s->believed[event] <= room && weight <= room - s->believed[event];
+}
+
+static void ask(struct stream *s)
+{
+	s->ops.limits(s->userdata, &s->limits);
+	s->limits_asked = true;
+}
+
+/* The clocks are read when the last reading is not enough, and once for all bytes that were fed
+ * together: those were all written before. */
+bool claims_believe(struct stream *s, enum wire_event event, uint64_t weight)
+{
+	if (!s->ops.limits)
+		return true;
+	if (!fits(s, event, weight) && !s->limits_asked)
+		ask(s);
+	if (!fits(s, event, weight))
+		return false;
+	s->believed[event] += weight;
+	return true;
+}
+
+static bool books_fit(const struct stream *s, enum wire_event event, const struct wire_books *b)
+{
+	const struct stream_limits *l = &s->limits;
+
+	if (b->taken > l->cpu_total_ns / EVENT_NS + SLACK_EVENTS)
+		return false;
+	return event != WIRE_EVENT_CPU ||
+	       b->taken_weight <= bound(l->cpu_total_ns, BOOKS_FACTOR, BOOKS_FACTOR * SLACK_NS);
+}
+
+/* They hold what was dropped while no daemon was there, too: all that the process ever used. */
+bool claims_believe_books(struct stream *s, enum wire_event event, const struct wire_books *b)
+{
+	if (!s->ops.limits)
+		return true;
+	if (!books_fit(s, event, b) && !s->limits_asked)
+		ask(s);
+	return books_fit(s, event, b);
+}
