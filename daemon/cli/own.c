@@ -187,9 +187,11 @@ static int collect(struct own *o, const struct record_arguments *a, struct targe
 	if (elapsed < a->duration_ns)
 		record_ended((double)elapsed / 1e9, why);
 	record_notes(a, recording_notes(rec, notes, sizeof(notes)));
-	recording_finish(rec, &p);
+	recording_end(rec);
+	r = recording_profile(rec, &p);
+	recording_free(rec);
 	writing.profile = p;
-	if (p)
+	if (r == 0)
 		return record_files(a, write_profile, &writing);
 	fputs("kindling: no memory for the profile\n", stderr);
 	return CLI_FAILED;

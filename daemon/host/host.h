@@ -80,20 +80,20 @@ struct host_thread {
 	uint32_t virtual_id; /* the low bits of Thread.threadId(); 0 = of all that have no name */
 };
 struct host_thread host_thread_of(const struct target *t, uint32_t number);
-/*
- * For the next half minute the agent tells what threads do. true = it does already, so what
- * host_locks() knows of it is true now; false = the next question finds it.
- */
-bool host_want_states(struct target *t);
+/* For the next half minute the agent tells what threads do. */
+void host_want_states(struct target *t);
+/* Did it do so before that moment? Then what host_locks() knows of it is true now; else the next
+ * question finds it. */
+bool host_states_known(const struct target *t, uint64_t asked_mono_ns);
 /* @l is borrowed until host_unlisten(), which may be called from its own callbacks. */
 void host_listen(struct host *h, struct host_listener *l);
 void host_unlisten(struct host *h, struct host_listener *l);
 
 /*
- * Query: a profile of [from, to), live part and store together, native frames named. The store is
- * read in the worker; @done runs in the loop with a profile the caller then owns (NULL + -errno).
- * @filter is copied. 0, -EBUSY (the worker has no room) or -ENOMEM.
+ * A profile of [from, to), live part and store together, native frames named; the caller's. It
+ * takes long, and reads from disk: not for the loop. 0, -ENOMEM or -errno of the store.
  */
 int host_query(struct host *h, uint64_t from_real_ns, uint64_t to_real_ns,
-	       const struct profile_filter *filter,
-	       void (*done)(void *userdata, struct profile *p, int error), void *userdata);
+	       const struct profile_filter *filter, struct profile **ret);
+/* No window is on its way to the store: what is not in memory any more is there. */
+bool host_is_settled(const struct host *h);

@@ -24,6 +24,7 @@ struct host {
 	struct host_listener *listeners; /* borrowed */
 	uint64_t start_mono_ns;
 	uint64_t windows_dropped;
+	unsigned appending; /* windows on their way to the store */
 	/* shutdown */
 	struct loop_timer *shutdown_timer; /* NULL = not begun */
 	uint64_t shutdown_by_mono_ns;
@@ -43,7 +44,8 @@ struct host_entry {
 	struct live_source *source;
 	struct locks *locks; /* NULL without memory for it */
 	struct thread_ids *ids; /* NULL = its pid namespace is ours, or none could be opened */
-	uint64_t states_until_ns; /* CLOCK_MONOTONIC: somebody looks at its threads; 0 = nobody */
+	/* CLOCK_MONOTONIC: somebody looks at its threads, 0 = nobody; when that began */
+	uint64_t states_until_ns, states_since_ns;
 	const char *note; /* target_engine_note() when it was last looked at; static */
 	struct host_sampling_target sampling;
 	struct profile_books booked; /* already given to the live end */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include "daemon/core/clock.h"
 #include "daemon/host/host_priv.h"
 
@@ -15,6 +16,7 @@ struct recording {
 	unsigned events;
 	char thread[RECORDING_THREAD_MAX]; /* "" = all */
 	uint64_t lock_min_ns;
+	bool ended;
 };
 
 static struct target *target_of(const struct recording *r)
@@ -90,14 +92,13 @@ int recording_new(struct host *h, struct target *t, const struct recording_optio
 	return 0;
 }
 
-struct recording *recording_finish(struct recording *r, struct profile **ret)
+void recording_end(struct recording *r)
 {
-	const struct profile_filter filter = { .thread = r && r->thread[0] ? r->thread : NULL };
-	struct target *t;
+	struct target *t = r->ended ? NULL : target_of(r);
 
-	if (!r)
-		return NULL;
-	t = target_of(r);
+	if (r->ended)
+		return;
+	r->ended = true;
 	if (t)
 		ask_less(r, t);
 	if (t && t->stream) {
@@ -105,18 +106,46 @@ struct recording *recording_finish(struct recording *r, struct profile **ret)
 		host_take_cpu(r->host, t);
 	}
 	live_tap_end(r->tap, clock_real_ns());
-	if (ret && profile_new(ret) == 0) {
-		(void)profile_merge(*ret, live_tap_profile(r->tap), &filter);
-		host_symbolize(r->host, *ret);
-	}
+}
+
+struct recording *recording_free(struct recording *r)
+{
+	if (!r)
+		return NULL;
+	recording_end(r);
 	live_tap_free(r->tap);
 	free(r);
 	return NULL;
 }
 
+int recording_profile(const struct recording *r, struct profile **ret)
+{
+	const struct profile_filter filter = { .thread = r->thread[0] ? r->thread : NULL };
+	CLEANUP(profile_freep) struct profile *p = NULL;
+	int error = profile_new(&p);
+
+	if (error == 0)
+		error = profile_merge(p, live_tap_profile(r->tap), &filter);
+	if (error < 0)
+		return error;
+	host_symbolize(r->host, p);
+	*ret = TAKE_PTR(p);
+	return 0;
+}
+
 uint64_t recording_samples(const struct recording *r)
 {
-	return profile_samples(live_tap_profile(r->tap));
+	const struct profile *p = live_tap_profile(r->tap);
+	CLEANUP(freep) bool *in = r->thread[0] ? calloc(p->n_threads + 1, sizeof(*in)) : NULL;
+	uint64_t n = 0;
+
+	if (!in)
+		return profile_samples(p);
+	for (uint32_t i = 0; i < p->n_threads; i++)
+		in[i] = strstr(p->strings[p->threads[i].name], r->thread);
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		n += in[p->rows[i].thread] ? p->rows[i].samples : 0;
+	return n;
 }
 
 const char *recording_notes(const struct recording *r, char *buf, size_t size)

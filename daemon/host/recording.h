@@ -24,11 +24,13 @@ struct recording;
  * -errno of the START. */
 int recording_new(struct host *h, struct target *t, const struct recording_options *o,
 		  struct recording **ret);
-/* Ends it and frees it; the profile (native frames named) is the caller's, unchanged without
- * memory.
- * @ret may be NULL. */
-struct recording *recording_finish(struct recording *r, struct profile **ret);
-/* Samples of all its events so far. */
+/* Nothing comes to it any more, and another one of the JVM may begin. */
+void recording_end(struct recording *r);
+struct recording *recording_free(struct recording *r); /* ends it, too */
+/* What came so far, native frames named; the caller's. 0 or -ENOMEM. It takes long when it is much:
+ * not for the loop. */
+int recording_profile(const struct recording *r, struct profile **ret);
+/* Samples so far, of all its events and of the threads that it is about. */
 uint64_t recording_samples(const struct recording *r);
 /* What the agent says that it does not collect, and why: "alloc: needs JDK 11"; "" = nothing. Cut
  * to

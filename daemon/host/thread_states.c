@@ -12,19 +12,26 @@ const struct locks *host_locks(const struct target *t)
 	return e ? e->locks : NULL;
 }
 
-bool host_want_states(struct target *t)
+void host_want_states(struct target *t)
 {
 	struct host_entry *e = t->userdata;
-	bool known = e && e->states_until_ns;
 
 	if (!e || t->state != TARGET_STREAMING)
-		return false;
-	e->states_until_ns = clock_mono_ns() + STATES_NS;
-	if (!known) {
+		return;
+	if (!e->states_until_ns) {
+		e->states_since_ns = clock_mono_ns();
 		t->states = true;
 		(void)target_start(t, t->interval_ns, t->no_budget);
 	}
-	return known;
+	e->states_until_ns = clock_mono_ns() + STATES_NS;
+}
+
+bool host_states_known(const struct target *t, uint64_t asked_mono_ns)
+{
+	const struct host_entry *e = t->userdata;
+
+	return e && t->state == TARGET_STREAMING && e->states_until_ns &&
+	       e->states_since_ns < asked_mono_ns;
 }
 
 /* Nobody looks any more: looking at all threads every few seconds is not for nothing. */

@@ -64,7 +64,7 @@ static void add_rest(struct lock_table *to, const struct lock_table *from, bool 
 static struct locks_open open_now(const struct locks *l, const struct open_wait *o, uint64_t now_ns)
 {
 	const struct lock_key key = { o->class_number, o->wait.identity, o->wait.wait, false };
-	struct locks_open w = o->wait;
+	struct locks_open w = opens_wait(&l->opens, o);
 	uint32_t class_number = class_of(l, o->class_number, o->wait.identity);
 	uint64_t slice = now_ns / LOCKS_SLICE_NS, begin = o->wait.begin_ns / LOCKS_SLICE_NS;
 
@@ -101,6 +101,7 @@ static struct place place_of(uint32_t frame, uint32_t node, uint64_t ns)
 static void add_open_row(void *userdata, const struct open_wait *o)
 {
 	struct asking *a = userdata;
+	const struct locks_open w = opens_wait(&a->locks->opens, o);
 	struct lock_key key = { o->class_number, o->wait.identity, o->wait.wait, o->wait.idle };
 	uint64_t begin = o->wait.begin_ns > a->from_ns ? o->wait.begin_ns : a->from_ns;
 	struct lock_row row = { .key = key, .open = 1 };
@@ -109,8 +110,8 @@ static void add_open_row(void *userdata, const struct open_wait *o)
 	row.longest_ns = o->wait.begin_ns < a->now_ns ? a->now_ns - o->wait.begin_ns : 0;
 	tid_set_add(&row.waiters, o->wait.tid, row.total_ns);
 	tid_set_add(&row.owners, open_now(a->locks, o, a->now_ns).owner_tid, row.total_ns);
-	row.waiting.places[0] = place_of(o->frame, o->wait.node, row.total_ns);
-	row.holding.places[0] = place_of(o->owner_frame, o->wait.owner_node, row.total_ns);
+	row.waiting.places[0] = place_of(o->frame, w.node, row.total_ns);
+	row.holding.places[0] = place_of(o->owner_frame, w.owner_node, row.total_ns);
 	add_rows(a->locks, a->table, &row, 1, a->idle);
 }
 
@@ -272,6 +273,7 @@ int locks_query(const struct locks *l, uint64_t now_ns, uint64_t last_ns, bool i
 		}
 		if (!s->table || s->number < first)
 			continue;
+		lock_table_turn(s->table, l->epoch);
 		add_rows(l, &table, s->table->rows, s->table->n, idle);
 		add_rest(&table, s->table, idle);
 		add_rows(l, &table, &s->table->other[0][0], 2 * WIRE_WAIT_COUNT, idle);

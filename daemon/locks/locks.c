@@ -61,18 +61,14 @@ void locks_session(struct locks *l)
 
 void locks_reset(struct locks *l)
 {
-	opens_forget_nodes(&l->opens);
-	threads_forget_nodes(&l->threads);
 	places_forget_nodes(&l->places);
-	for (uint32_t i = 0; i < LOCKS_SLICES; i++)
-		if (l->slices[i].table)
-			lock_table_forget_nodes(l->slices[i].table);
+	l->opens.epoch = l->threads.epoch = ++l->epoch;
 }
 
 size_t locks_bytes(const struct locks *l)
 {
 	size_t bytes = sizeof(*l) + l->classes.bytes + l->places.names.bytes + l->threads.bytes +
-		       l->opens.n * sizeof(struct open_wait);
+		       opens_bytes(&l->opens);
 
 	for (uint32_t i = 0; i < LOCKS_SLICES; i++)
 		if (l->slices[i].table)
@@ -113,6 +109,8 @@ static struct lock_table *table_at(struct locks *l, uint64_t ns)
 		if (s->table)
 			s->table->seed = l->seed;
 	}
+	if (s->table)
+		lock_table_turn(s->table, l->epoch);
 	return s->table;
 }
 

@@ -55,7 +55,8 @@ void locks_thread(struct locks *l, const struct wire_thread *t, const char *name
 void locks_state(struct locks *l, const struct wire_state *w, uint64_t now_ns);
 void locks_virtual(struct locks *l, const struct stream_virtual *v);
 
-/* ---- answers: all strings live until the next call that takes a struct locks without const ---- */
+/* ---- answers: all strings live until the next call that takes a struct locks without const ----
+ */
 
 /* A wait that goes on. The owner is the one of its begin, or who got the lock since, as far as is
  * known. */

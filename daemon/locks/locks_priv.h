@@ -92,6 +92,7 @@ struct lock_table {
 	uint32_t *slots; /* hash table: 1 + index in rows, 0 = free */
 	uint32_t n_slots, seed;
 	uint64_t folded;
+	uint32_t epoch; /* of its nodes */
 	struct lock_row *rest; /* classes' rows: identity 0, their number of locks unknown */
 	uint32_t n_rest;
 	struct lock_row other[WIRE_WAIT_COUNT][2]; /* by wait and idle */
@@ -105,7 +106,8 @@ struct lock_row *lock_table_rest(struct lock_table *t, const struct lock_key *ke
 void lock_table_forget_classes(struct lock_table *t);
 void lock_row_add(struct lock_row *to, const struct lock_row *from);
 size_t lock_table_bytes(const struct lock_table *t);
-void lock_table_forget_nodes(struct lock_table *t);
+/* Nodes of an older epoch are forgotten. */
+void lock_table_turn(struct lock_table *t, uint32_t epoch);
 void lock_table_clear(struct lock_table *t); /* keeps its seed */
 
 /* ---- threads.c ---- */
@@ -125,6 +127,7 @@ struct thread {
 	uint32_t last_class, last_identity, last_node;
 	uint8_t last_wait;
 	uint8_t state; /* enum wire_thread_state */
+	uint32_t epoch; /* of its nodes */
 	bool retired; /* ended, and its number may be another's now */
 	uint64_t slice; /* the newest in times */
 	struct times *times; /* LOCKS_SLICES, by slice modulo; NULL = all zero */
@@ -135,7 +138,7 @@ struct threads {
 	struct thread **places; /* hash table by tid */
 	struct thread *retired;
 	struct thread other; /* what found no room; tid 0 */
-	uint32_t n, n_virtual, seed;
+	uint32_t n, n_virtual, seed, epoch;
 	size_t bytes;
 	uint64_t refused;
 	uint64_t swept, swept_virtual; /* in which slice room was made */
@@ -143,13 +146,13 @@ struct threads {
 };
 int threads_init(struct threads *t);
 void threads_deinit(struct threads *t);
-struct thread *threads_find(const struct threads *t, uint32_t tid); /* NULL = not known */
+/* NULL = not known. Nodes of an epoch that is over are forgotten by that, here and below. */
+struct thread *threads_find(const struct threads *t, uint32_t tid);
 /* That one, a new one, or `other`. */
 struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns);
 void threads_told(struct threads *t, const struct wire_thread *w, const char *name,
 		  uint64_t now_ns);
 void threads_end_all(struct threads *t);
-void threads_forget_nodes(struct threads *t);
 void threads_each(const struct threads *t,
 		  void (*each)(void *userdata, const struct thread *thread), void *userdata);
 /* Time of [begin, end) to the slices it is in; those that are over ten minutes old have none. */
@@ -168,24 +171,28 @@ struct open_wait {
 	struct locks_open wait; /* first: given out as such */
 	uint64_t key_ns; /* its begin, as the process said */
 	uint32_t class_number, frame, owner_frame;
+	uint32_t epoch; /* of its nodes: in an older one than that of all they mean nothing */
 	struct open_wait *next; /* of the same place */
 };
 
 struct opens {
-	struct open_wait **places; /* by tid */
-	uint32_t n, seed;
+	struct open_wait **places;
+	uint32_t n, n_places, seed, epoch;
 	uint64_t refused;
 };
 int opens_init(struct opens *o);
 void opens_deinit(struct opens *o);
 void opens_clear(struct opens *o);
-void opens_forget_nodes(struct opens *o);
-/* Is told again, or new; NULL = no room. */
+size_t opens_bytes(const struct opens *o);
+/* As it is given out: without nodes of an epoch that is over. */
+struct locks_open opens_wait(const struct opens *o, const struct open_wait *w);
+/* Is told again, or new, in the place of one of the thread that began before; NULL = no room, or a
+ * later one is known. */
 struct open_wait *opens_put(struct opens *o, uint32_t tid, uint64_t begin_ns);
-/* The wait that began then, and any of @tid that began before: a thread waits for one thing. */
+/* The wait that began then, or one of @tid that began before: a thread waits for one thing. */
 void opens_end(struct opens *o, uint32_t tid, uint64_t begin_ns);
 void opens_end_thread(struct opens *o, uint32_t tid);
-/* The last one that began; NULL = none. */
+/* NULL = none. */
 const struct open_wait *opens_of(const struct opens *o, uint32_t tid);
 uint32_t opens_each(const struct opens *o, void (*each)(void *userdata, const struct open_wait *w),
 		    void *userdata);
@@ -227,4 +234,7 @@ struct locks {
 	struct virtuals virtuals;
 	uint64_t folded; /* of slices that are gone */
 	uint32_t seed;
+	/* Grows with each RESET of the stream. What was noted in an older one is forgotten when it
+	 * is looked at: a RESET is short, and must not cost a walk over all there is. */
+	uint32_t epoch;
 };

@@ -1,19 +1,48 @@
-/* See locks_priv.h: waits that go on, by thread. */
+/*
+ * See locks_priv.h: waits that go on, in a hash table. A thread waits for one thing, so that its
+ * number alone finds it; where a number is many threads', a wait is found by its begin too. Each of
+ * the functions below looks at one chain, whatever a process makes up.
+ */
 #include "daemon/locks/locks_priv.h"
 
 #include <errno.h>
 
-#define PLACES 512u /* a power of two */
+#define PLACES_FIRST 64u /* a power of two; grows with what is in it */
 
 int opens_init(struct opens *o)
 {
-	o->places = calloc(PLACES, sizeof(struct open_wait *));
+	o->n_places = PLACES_FIRST;
+	o->places = calloc(o->n_places, sizeof(struct open_wait *));
 	return o->places ? 0 : -ENOMEM;
 }
 
-static struct open_wait **place_of(const struct opens *o, uint32_t tid)
+static bool is_many(uint32_t tid)
 {
-	return &o->places[locks_hash(tid, o->seed) & (PLACES - 1)];
+	return tid == WIRE_VIRTUAL_TID;
+}
+
+static struct open_wait **place_of(const struct opens *o, uint32_t tid, uint64_t begin_ns)
+{
+	uint32_t hash = locks_hash(tid, o->seed);
+
+	if (is_many(tid))
+		hash = locks_hash(begin_ns ^ hash, o->seed);
+	return &o->places[hash & (o->n_places - 1)];
+}
+
+static bool is_it(const struct open_wait *w, uint32_t tid, uint64_t begin_ns)
+{
+	return w->wait.tid == tid && (!is_many(tid) || w->key_ns == begin_ns);
+}
+
+/* Where a pointer to it is, or to NULL. */
+static struct open_wait **find(const struct opens *o, uint32_t tid, uint64_t begin_ns)
+{
+	struct open_wait **link = place_of(o, tid, begin_ns);
+
+	while (*link && !is_it(*link, tid, begin_ns))
+		link = &(*link)->next;
+	return link;
 }
 
 static void unlink_wait(struct opens *o, struct open_wait **link)
@@ -27,7 +56,7 @@ static void unlink_wait(struct opens *o, struct open_wait **link)
 
 void opens_clear(struct opens *o)
 {
-	for (uint32_t i = 0; o->n && i < PLACES; i++)
+	for (uint32_t i = 0; o->n && i < o->n_places; i++)
 		while (o->places[i])
 			unlink_wait(o, &o->places[i]);
 }
@@ -40,72 +69,103 @@ void opens_deinit(struct opens *o)
 	o->places = NULL;
 }
 
-void opens_forget_nodes(struct opens *o)
+size_t opens_bytes(const struct opens *o)
 {
-	for (uint32_t i = 0; o->n && i < PLACES; i++)
-		for (struct open_wait *w = o->places[i]; w; w = w->next)
-			w->wait.node = w->wait.owner_node = 0;
+	return o->n_places * sizeof(*o->places) + o->n * sizeof(struct open_wait);
+}
+
+/* Without memory chains get longer. */
+static void grow(struct opens *o)
+{
+	struct opens bigger = *o;
+
+	bigger.n_places = 2 * o->n_places;
+	bigger.places = calloc(bigger.n_places, sizeof(*bigger.places));
+	if (!bigger.places)
+		return;
+	for (uint32_t i = 0; i < o->n_places; i++)
+		while (o->places[i]) {
+			struct open_wait *w = o->places[i];
+			struct open_wait **place = place_of(&bigger, w->wait.tid, w->key_ns);
+
+			o->places[i] = w->next;
+			w->next = *place;
+			*place = w;
+		}
+	free(o->places);
+	*o = bigger;
+}
+
+struct locks_open opens_wait(const struct opens *o, const struct open_wait *w)
+{
+	struct locks_open wait = w->wait;
+
+	if (w->epoch != o->epoch)
+		wait.node = wait.owner_node = 0;
+	return wait;
+}
+
+/* Is it told again, or new where another was? An older one than that comes too late. */
+static bool takes(struct open_wait *w, uint64_t begin_ns)
+{
+	if (begin_ns < w->key_ns)
+		return false;
+	if (begin_ns == w->key_ns)
+		return true;
+	*w = (struct open_wait){ .wait.tid = w->wait.tid, .key_ns = begin_ns, .next = w->next };
+	return true;
 }
 
 struct open_wait *opens_put(struct opens *o, uint32_t tid, uint64_t begin_ns)
 {
-	struct open_wait **place = place_of(o, tid), *w;
+	struct open_wait *w = *find(o, tid, begin_ns), **place;
 
-	for (w = *place; w; w = w->next)
-		if (w->wait.tid == tid && w->key_ns == begin_ns)
-			return w;
-	w = o->n < LOCKS_OPEN_MAX ? calloc(1, sizeof(*w)) : NULL;
-	if (!w) {
-		o->refused++;
+	if (w && !takes(w, begin_ns))
 		return NULL;
+	if (!w) {
+		w = o->n < LOCKS_OPEN_MAX ? calloc(1, sizeof(*w)) : NULL;
+		if (!w) {
+			o->refused++;
+			return NULL;
+		}
+		if (o->n >= o->n_places)
+			grow(o);
+		w->wait.tid = tid;
+		w->key_ns = begin_ns;
+		place = place_of(o, tid, begin_ns);
+		w->next = *place;
+		*place = w;
+		o->n++;
 	}
-	w->wait.tid = tid;
-	w->key_ns = begin_ns;
-	w->next = *place;
-	*place = w;
-	o->n++;
+	w->epoch = o->epoch;
 	return w;
-}
-
-static void end(struct opens *o, uint32_t tid, uint64_t first_ns, uint64_t last_ns)
-{
-	struct open_wait **link = place_of(o, tid);
-
-	while (*link) {
-		const struct open_wait *w = *link;
-
-		if (w->wait.tid == tid && w->key_ns >= first_ns && w->key_ns <= last_ns)
-			unlink_wait(o, link);
-		else
-			link = &(*link)->next;
-	}
 }
 
 void opens_end(struct opens *o, uint32_t tid, uint64_t begin_ns)
 {
-	/* this number is many threads': each of them has a wait of its own */
-	end(o, tid, tid == WIRE_VIRTUAL_TID ? begin_ns : 0, begin_ns);
+	struct open_wait **link = find(o, tid, begin_ns);
+
+	if (*link && (*link)->key_ns <= begin_ns)
+		unlink_wait(o, link);
 }
 
 void opens_end_thread(struct opens *o, uint32_t tid)
 {
-	end(o, tid, 0, UINT64_MAX);
+	struct open_wait **link = is_many(tid) ? NULL : find(o, tid, 0);
+
+	if (link && *link)
+		unlink_wait(o, link);
 }
 
 const struct open_wait *opens_of(const struct opens *o, uint32_t tid)
 {
-	const struct open_wait *last = NULL;
-
-	for (const struct open_wait *w = *place_of(o, tid); w; w = w->next)
-		if (w->wait.tid == tid && (!last || w->key_ns > last->key_ns))
-			last = w;
-	return last;
+	return is_many(tid) ? NULL : *find(o, tid, 0);
 }
 
 uint32_t opens_each(const struct opens *o, void (*each)(void *userdata, const struct open_wait *w),
 		    void *userdata)
 {
-	for (uint32_t i = 0; o->n && i < PLACES; i++)
+	for (uint32_t i = 0; o->n && i < o->n_places; i++)
 		for (const struct open_wait *w = o->places[i]; w; w = w->next)
 			each(userdata, w);
 	return o->n;

@@ -197,8 +197,11 @@ static void rows_forget_nodes(struct lock_row *rows, uint32_t n)
 	}
 }
 
-void lock_table_forget_nodes(struct lock_table *t)
+void lock_table_turn(struct lock_table *t, uint32_t epoch)
 {
+	if (t->epoch == epoch)
+		return;
+	t->epoch = epoch;
 	rows_forget_nodes(t->rows, t->n);
 	rows_forget_nodes(t->rest, t->n_rest);
 	rows_forget_nodes(&t->other[0][0], 2 * WIRE_WAIT_COUNT);

@@ -24,13 +24,21 @@ static struct thread **place_of(const struct threads *t, uint32_t tid)
 	return &t->places[locks_hash(tid, t->seed) & (PLACES - 1)];
 }
 
+static struct thread *in_epoch(const struct threads *t, struct thread *thread)
+{
+	if (thread->epoch != t->epoch)
+		thread->sample_node = thread->before_node = thread->last_node = 0;
+	thread->epoch = t->epoch;
+	return thread;
+}
+
 struct thread *threads_find(const struct threads *t, uint32_t tid)
 {
 	struct thread *thread = *place_of(t, tid);
 
 	while (thread && thread->tid != tid)
 		thread = thread->next;
-	return thread;
+	return thread ? in_epoch(t, thread) : NULL;
 }
 
 static size_t bytes_of(const struct thread *thread)
@@ -153,6 +161,7 @@ struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns)
 	thread->tid = tid;
 	thread->flags = virtual ? WIRE_THREAD_VIRTUAL : 0;
 	thread->heard_ns = now_ns;
+	thread->epoch = t->epoch;
 	place = place_of(t, tid);
 	thread->next = *place;
 	*place = thread;
@@ -216,20 +225,6 @@ void threads_end_all(struct threads *t)
 	for (uint32_t i = 0; i < PLACES; i++)
 		for (struct thread *thread = t->places[i]; thread; thread = thread->next)
 			thread->flags |= WIRE_THREAD_ENDED;
-}
-
-static void forget_nodes(struct thread *thread)
-{
-	for (; thread; thread = thread->next)
-		thread->sample_node = thread->before_node = thread->last_node = 0;
-}
-
-void threads_forget_nodes(struct threads *t)
-{
-	for (uint32_t i = 0; i < PLACES; i++)
-		forget_nodes(t->places[i]);
-	forget_nodes(t->retired);
-	forget_nodes(&t->other);
 }
 
 void threads_each(const struct threads *t,

@@ -72,7 +72,8 @@ void live_add(struct live_source *s, const struct stream *stream,
 	      uint64_t real_ns, uint64_t interval_ns);
 /* Node and thread ids of @s mean something else from now on. */
 void live_source_reset(struct live_source *s);
-/* What was dropped since the last call goes into the open slice; what came is booked as it comes. */
+/* What was dropped since the last call goes into the open slice; what came is booked as it comes.
+ */
 void live_add_books(struct live_source *s, const struct profile_books *delta);
 /* CPU time that the process used from one moment to the next: to the slices in between. */
 void live_add_cpu(struct live_source *s, uint64_t ns, uint64_t from_real_ns, uint64_t to_real_ns);
@@ -90,7 +91,8 @@ uint64_t live_oldest_real_ns(const struct live *l);
 struct live_tap;
 int live_tap_new(struct live_source *s, unsigned events, uint64_t now_real_ns,
 		 struct live_tap **ret);
-/* Its span ends now: what it is about, whatever times its target tells. */
+/* Nothing is added any more, and another may begin. Its span ends now: what it is about, whatever
+ * times its target tells. */
 void live_tap_end(struct live_tap *t, uint64_t now_real_ns);
 struct live_tap *live_tap_free(struct live_tap *t);
 struct profile *live_tap_profile(struct live_tap *t); /* owned by the tap */

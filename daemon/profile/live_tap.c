@@ -25,17 +25,24 @@ int live_tap_new(struct live_source *s, unsigned events, uint64_t now_real_ns,
 	return 0;
 }
 
-struct live_tap *live_tap_free(struct live_tap *t)
+/* Nothing is added to it any more. */
+static void leave(struct live_tap *t)
 {
 	struct live_tap **link;
 
-	if (!t)
-		return NULL;
 	for (link = t->source ? &t->source->taps : NULL; link && *link && *link != t;
 	     link = &(*link)->next)
 		;
 	if (link && *link)
 		*link = t->next;
+	t->source = NULL;
+}
+
+struct live_tap *live_tap_free(struct live_tap *t)
+{
+	if (!t)
+		return NULL;
+	leave(t);
 	profile_free(t->profile);
 	free(t);
 	return NULL;
@@ -43,6 +50,7 @@ struct live_tap *live_tap_free(struct live_tap *t)
 
 void live_tap_end(struct live_tap *t, uint64_t now_real_ns)
 {
+	leave(t);
 	if (now_real_ns > t->profile->begin_real_ns) /* or the wall clock was set back */
 		t->profile->end_real_ns = now_real_ns;
 }

@@ -55,90 +55,28 @@ bool api_report(struct request *r, unsigned events, enum report_format *ret_form
 
 /* ---- /v1/profile ----------------------------------------------------------------------------- */
 
-struct rendering {
-	struct request *request; /* NULL = the daemon ends, nobody waits any more */
-	enum report_format format;
-	struct report_options options;
-	struct profile *profile;
-	uint64_t samples;
-	unsigned absent; /* events that are not collected now, and a sentence about that */
-	char why[400];
-	char *out;
-	size_t len;
-	int error;
-};
-
-static void run_render(void *userdata)
-{
-	struct rendering *x = userdata;
-
-	x->error = report_write(x->profile, x->format, &x->options, &x->out, &x->len);
-	if (x->error == 0)
-		x->samples = report_samples(x->profile, &x->options);
-}
-
-static void on_end(void *userdata)
-{
-	((struct rendering *)userdata)->request = NULL;
-}
-
-static void rendering_free(struct rendering *x)
-{
-	if (x->request) {
-		x->request->on_end = NULL;
-		serve_resume(x->request);
-	}
-	profile_free(x->profile);
-	free(x);
-}
-
-static void done_render(void *userdata)
-{
-	struct rendering *x = userdata;
-
-	if (!x->request)
-		free(x->error < 0 ? NULL : x->out);
-	else if (x->error == -ETIME)
-		(void)answer_error(x->request, 400,
-				   "this pattern takes too long for the names of these frames");
-	else if (x->error < 0)
-		(void)answer_error(x->request, 500, "the report could not be written: %s",
-				   strerror(-x->error));
-	else
-		(void)answer_report(x->request, x->profile, x->format, &x->options, x->samples,
-				    x->out, x->len);
-	rendering_free(x);
-}
-
-static bool is_missing(const struct rendering *x)
+/* Did one of the events of @absent not come at that time either? */
+static bool is_missing(const struct profile *p, unsigned absent)
 {
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
-		if (x->absent & 1u << e && !x->profile->books.of[e].taken)
+		if (absent & 1u << e && !p->books.of[e].taken)
 			return true;
 	return false;
 }
 
-static void on_profile(void *userdata, struct profile *p, int error)
+enum MHD_Result api_answer_profile(struct request *r, const struct profile *p,
+				   enum report_format format, const struct report_options *options)
 {
-	struct rendering *x = userdata;
+	size_t len;
+	char *out;
+	int e = report_write(p, format, options, &out, &len);
 
-	x->profile = p;
-	if (!x->request) {
-		rendering_free(x);
-		return;
-	}
-	/* it may have been collected then */
-	if (!error && is_missing(x)) {
-		(void)answer_error(x->request, 409, "%s", x->why);
-		rendering_free(x);
-		return;
-	}
-	if (!error &&
-	    worker_submit(host_worker(x->request->serve->host), run_render, done_render, x) == 0)
-		return;
-	(void)answer_error(x->request, 503, "kindlingd is busy, try again: %s",
-			   strerror(error ? -error : EBUSY));
-	rendering_free(x);
+	if (e == -ETIME)
+		return answer_error(r, 400,
+				    "this pattern takes too long for the names of these frames");
+	if (e < 0)
+		return answer_error(r, 500, "the report could not be written: %s", strerror(-e));
+	return answer_report(r, p, format, options, report_samples(p, options), out, len);
 }
 
 static bool time_range(struct request *r, uint64_t *from, uint64_t *to)
@@ -160,14 +98,18 @@ static bool time_range(struct request *r, uint64_t *from, uint64_t *to)
 
 static enum MHD_Result get_profile(struct request *r)
 {
+	CLEANUP(profile_freep) struct profile *p = NULL;
 	static struct selection selected;
 	struct profile_filter filter = { .thread = argument(r, "thread") };
 	struct report_options options;
 	enum report_format format;
-	struct rendering *x;
+	unsigned absent;
 	uint64_t from, to;
+	char why[400];
 	int e;
 
+	if (!is_apart(r))
+		return answer_apart(r, APART_HISTORY);
 	if (!api_report(r, 1u << WIRE_EVENT_CPU, &format, &options))
 		return MHD_YES;
 	if (!time_range(r, &from, &to))
@@ -181,21 +123,14 @@ static enum MHD_Result get_profile(struct request *r)
 	filter.n_pids = selected.n;
 	filter.events = options.events;
 	filter.no_idle = !options.idle;
-	x = calloc(1, sizeof(*x));
-	if (!x)
-		return MHD_NO;
-	x->request = r;
-	x->format = format;
-	x->options = options;
-	x->absent = api_not_collected(r->serve->host, &selected, options.events, x->why,
-				      sizeof(x->why));
-	r->on_end = on_end;
-	r->end_userdata = x;
-	serve_suspend(r);
-	e = host_query(r->serve->host, from, to, &filter, on_profile, x);
+	absent = api_not_collected(r->serve->host, &selected, options.events, why, sizeof(why));
+	e = host_query(r->serve->host, from, to, &filter, &p);
 	if (e < 0)
-		on_profile(x, NULL, e);
-	return MHD_YES;
+		return answer_error(r, 503, "kindlingd is busy, try again: %s", strerror(-e));
+	/* it may have been collected then */
+	if (is_missing(p, absent))
+		return answer_error(r, 409, "%s", why);
+	return api_answer_profile(r, p, format, &options);
 }
 
 /* ---- routes ---------------------------------------------------------------------------------- */

@@ -324,6 +324,8 @@ enum MHD_Result serve_locks(struct request *r)
 	size_t len;
 	char *body;
 
+	if (!is_apart(r))
+		return answer_apart(r, APART_LIVE);
 	if (locks_last(r, &q.last_ns) < 0 || api_select(r, &selected) < 0)
 		return MHD_YES;
 	if (parse_by(r, &q.by) < 0)

@@ -22,8 +22,8 @@ struct recording_entry {
 	uint64_t elapsed_ns; /* once done */
 	char reason[200]; /* why it ended before its time; empty = it did not */
 	char notes[400]; /* once done: what was not collected, and why */
-	struct recording *running; /* NULL = done */
-	struct profile *profile; /* once done */
+	struct recording *recording;
+	bool done;
 	unsigned events; /* bits 1 << enum wire_event */
 	struct loop_timer *timer; /* its end, then the end of keeping it */
 	struct loop_timer *look; /* whether the JVM still streams */
@@ -39,8 +39,7 @@ static void forget(struct recording_entry *e)
 		*link = e->next;
 	loop_timer_free(e->timer);
 	loop_timer_free(e->look);
-	recording_finish(e->running, NULL);
-	profile_free(e->profile);
+	recording_free(e->recording);
 	free(e);
 }
 
@@ -59,14 +58,15 @@ static uint64_t elapsed_of(const struct recording_entry *e)
 {
 	uint64_t elapsed = clock_mono_ns() - e->begin_mono_ns;
 
-	return !e->running ? e->elapsed_ns : elapsed < e->length_ns ? elapsed : e->length_ns;
+	return e->done ? e->elapsed_ns : elapsed < e->length_ns ? elapsed : e->length_ns;
 }
 
 static void finish(struct recording_entry *e)
 {
 	e->elapsed_ns = elapsed_of(e);
-	(void)recording_notes(e->running, e->notes, sizeof(e->notes));
-	e->running = recording_finish(e->running, &e->profile);
+	(void)recording_notes(e->recording, e->notes, sizeof(e->notes));
+	recording_end(e->recording);
+	e->done = true;
 	e->timer = loop_timer_free(e->timer);
 	e->look = loop_timer_free(e->look);
 	(void)loop_timer_add(e->serve->loop, KEEP_NS, 0, on_kept, e, &e->timer);
@@ -81,7 +81,7 @@ static void on_look(void *userdata)
 {
 	struct recording_entry *e = userdata;
 
-	if (!recording_runs(e->running, e->reason, sizeof(e->reason)))
+	if (!recording_runs(e->recording, e->reason, sizeof(e->reason)))
 		finish(e);
 }
 
@@ -142,8 +142,8 @@ static enum MHD_Result answer_busy(struct request *r, const struct target *t)
 	struct tm tm;
 	time_t end;
 
-	while (e && !(e->running && e->pid == (uint32_t)t->jvm.pid &&
-		      e->start_time == t->jvm.start_time))
+	while (e &&
+	       !(!e->done && e->pid == (uint32_t)t->jvm.pid && e->start_time == t->jvm.start_time))
 		e = e->next;
 	if (!e)
 		return answer_error(r, 409, "process %d is already being recorded", t->jvm.pid);
@@ -169,7 +169,7 @@ static enum MHD_Result begin(struct request *r, struct target *t,
 
 	if (!e)
 		return MHD_NO;
-	error = recording_new(r->serve->host, t, options, &e->running);
+	error = recording_new(r->serve->host, t, options, &e->recording);
 	if (error < 0) {
 		free(e);
 		if (error == -EBUSY)
@@ -212,7 +212,7 @@ static enum MHD_Result create(struct request *r)
 				    t->fault.code ? t->fault.what : "");
 	for (struct recording_entry *e = r->serve->recordings; e; e = e->next) {
 		count++;
-		oldest_done = e->running ? oldest_done : e;
+		oldest_done = e->done ? e : oldest_done;
 	}
 	if (count >= RECORDINGS_MAX && !oldest_done)
 		return answer_error(r, 503, "there are %u recordings already; end or wait for one",
@@ -225,15 +225,10 @@ static enum MHD_Result create(struct request *r)
 static enum MHD_Result progress(struct request *r, const struct recording_entry *e)
 {
 	cJSON *o = cJSON_CreateObject();
-	uint64_t samples = 0;
 
-	if (e->running)
-		samples = recording_samples(e->running);
-	else if (e->profile)
-		samples = profile_samples(e->profile);
-	cJSON_AddStringToObject(o, "state", e->running ? "recording" : "done");
+	cJSON_AddStringToObject(o, "state", e->done ? "done" : "recording");
 	cJSON_AddNumberToObject(o, "elapsed_s", (double)elapsed_of(e) / 1e9);
-	cJSON_AddNumberToObject(o, "samples", (double)samples);
+	cJSON_AddNumberToObject(o, "samples", (double)recording_samples(e->recording));
 	if (e->reason[0])
 		cJSON_AddStringToObject(o, "reason", e->reason);
 	if (e->notes[0])
@@ -243,25 +238,23 @@ static enum MHD_Result progress(struct request *r, const struct recording_entry 
 
 static enum MHD_Result result(struct request *r, const struct recording_entry *e)
 {
+	CLEANUP(profile_freep) struct profile *p = NULL;
 	struct report_options options;
 	enum report_format format;
 	char recorded[64];
-	size_t len;
-	char *out;
 
+	if (!e->done)
+		return answer_error(r, 409, "the recording is still running");
+	if (!is_apart(r))
+		return answer_apart(r, APART_HISTORY);
 	if (!api_report(r, e->events, &format, &options))
 		return MHD_YES;
 	if (options.events & ~e->events)
 		return answer_error(r, 400, "the recording is of %s only",
 				    report_events_list(e->events, recorded, sizeof(recorded)));
-	if (options.include || options.exclude) /* written in the loop, which waits for nobody */
-		return answer_error(r, 400, "include and exclude are for /v1/profile");
-	if (!e->profile)
-		return answer_error(r, 409, "the recording is still running");
-	if (report_write(e->profile, format, &options, &out, &len) < 0)
-		return answer_error(r, 500, "the report could not be written");
-	return answer_report(r, e->profile, format, &options, report_samples(e->profile, &options),
-			     out, len);
+	if (recording_profile(e->recording, &p) < 0)
+		return answer_error(r, 503, "no memory");
+	return api_answer_profile(r, p, format, &options);
 }
 
 enum MHD_Result serve_recordings(struct request *r, const char *method, const char *rest)
@@ -280,7 +273,7 @@ enum MHD_Result serve_recordings(struct request *r, const char *method, const ch
 	if (!e)
 		return answer_error(r, 404, "there is no recording %s", rest + 1);
 	if (strcmp(method, "DELETE") == 0 && *end == '\0') {
-		if (e->running) {
+		if (!e->done) {
 			snprintf(e->reason, sizeof(e->reason), "the recording was ended early");
 			finish(e);
 		}

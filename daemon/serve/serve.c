@@ -43,36 +43,6 @@ static void on_timer(void *userdata)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static struct MHD_Response *response_of(const char *content_type, char *body, size_t len)
-{
-	struct MHD_Response *response =
-		MHD_create_response_from_buffer(len, body, MHD_RESPMEM_MUST_FREE);
-
-	if (response)
-		MHD_add_response_header(response, "Content-Type", content_type);
-	else
-		free(body);
-	return response;
-}
-
-static enum MHD_Result queue(struct request *r, unsigned status, struct MHD_Response *response)
-{
-	enum MHD_Result result;
-
-	if (!response)
-		return MHD_NO;
-	result = MHD_queue_response(r->connection, status, response);
-	MHD_destroy_response(response);
-	r->answered = true;
-	return result;
-}
-
-enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *content_type,
-			     char *body, size_t len)
-{
-	return queue(r, status, response_of(content_type, body, len));
-}
-
 static void add_number(struct MHD_Response *response, const char *header, uint64_t n)
 {
 	char text[24];
@@ -81,17 +51,61 @@ static void add_number(struct MHD_Response *response, const char *header, uint64
 	MHD_add_response_header(response, header, text);
 }
 
+static enum MHD_Result queue(struct request *r, unsigned status, const char *content_type,
+			     const struct report_counts *counts, struct MHD_Response *response)
+{
+	enum MHD_Result result;
+
+	if (!response)
+		return MHD_NO;
+	MHD_add_response_header(response, "Content-Type", content_type);
+	if (counts) {
+		add_number(response, "Kindling-Samples", counts->samples);
+		add_number(response, "Kindling-Dropped", counts->dropped);
+	}
+	result = MHD_queue_response(r->connection, status, response);
+	MHD_destroy_response(response);
+	r->answered = true;
+	return result;
+}
+
+/* Takes @body. */
+static enum MHD_Result answer(struct request *r, unsigned status, const char *content_type,
+			      const struct report_counts *counts, char *body, size_t len)
+{
+	struct MHD_Response *response;
+
+	if (is_apart(r))
+		return apart_write(r, status, content_type, counts, body, len);
+	response = MHD_create_response_from_buffer(len, body, MHD_RESPMEM_MUST_FREE);
+	if (!response)
+		free(body);
+	return queue(r, status, content_type, counts, response);
+}
+
+enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *content_type,
+			     char *body, size_t len)
+{
+	return answer(r, status, content_type, NULL, body, len);
+}
+
 enum MHD_Result answer_report(struct request *r, const struct profile *p, enum report_format format,
 			      const struct report_options *o, uint64_t samples, char *body,
 			      size_t len)
 {
-	struct MHD_Response *response = response_of(report_content_type(format), body, len);
+	const struct report_counts counts = { samples, report_dropped(p, o) };
 
-	if (response) {
-		add_number(response, "Kindling-Samples", samples);
-		add_number(response, "Kindling-Dropped", report_dropped(p, o));
-	}
-	return queue(r, 200, response);
+	return answer(r, 200, report_content_type(format), &counts, body, len);
+}
+
+enum MHD_Result answer_file(struct request *r, unsigned status, const char *content_type,
+			    const struct report_counts *counts, int fd, size_t offset, size_t len)
+{
+	struct MHD_Response *response = MHD_create_response_from_fd_at_offset64(len, fd, offset);
+
+	if (!response)
+		fd_close(fd);
+	return queue(r, status, content_type, counts, response);
 }
 
 enum MHD_Result answer_json(struct request *r, unsigned status, cJSON *json)
@@ -163,6 +177,7 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
 			return MHD_NO;
 		r->serve = userdata;
 		r->connection = connection;
+		r->apart_fd = -1;
 		r->next = r->serve->requests;
 		if (r->next)
 			r->next->prev = r;
@@ -177,6 +192,9 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
 	if (r->seen) /* resumed with its answer queued, or with none: an error on the way */
 		return r->answered ? MHD_YES : MHD_NO;
 	r->seen = true;
+	r->method = method;
+	r->url = url;
+	r->begin_mono_ns = clock_mono_ns();
 	return api_route(r, method, url);
 }
 
@@ -264,6 +282,8 @@ int serve_new(struct host *h, struct serve **ret, struct fault *f)
 		return fault_set(f, EIO, FAULT_INTERNAL, "cannot start the HTTP server");
 	r = loop_timer_add(s->loop, NS_PER_S, 0, on_timer, s, &s->timer);
 	if (r == 0)
+		r = loop_timer_add(s->loop, UINT64_MAX, 0, aparts_on_timer, s, &s->apart_timer);
+	if (r == 0)
 		r = loop_add(s->loop, info->epoll_fd, EPOLLIN, on_http, s, &s->source);
 	if (r == 0)
 		r = clients_listen(s);
@@ -312,6 +332,8 @@ struct serve *serve_free(struct serve *s)
 		MHD_stop_daemon(s->http);
 	}
 	clients_deinit(s);
+	aparts_free(s);
+	loop_timer_free(s->apart_timer);
 	loop_timer_free(s->timer);
 	recordings_free(s);
 	if (s->socket[0])

@@ -1,5 +1,5 @@
 /* Inside the serve room: serve.c (requests and answers), clients.c (who is connected), api.c
- * (resources), one file a resource. */
+ * (resources), one file a resource, apart.c (answers that may take long). */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -17,6 +17,7 @@
 
 struct recording_entry;
 struct client;
+struct apart;
 
 struct serve {
 	struct host *host;
@@ -28,6 +29,8 @@ struct serve {
 	struct client *clients;
 	unsigned n_clients;
 	struct request *requests; /* those that are not through */
+	struct apart *aparts; /* those that wait first come first */
+	struct loop_timer *apart_timer;
 	struct loop_source *source;
 	struct loop_timer *timer;
 	char socket[104];
@@ -42,6 +45,9 @@ struct request {
 	struct serve *serve;
 	struct request *prev, *next; /* of serve->requests */
 	struct MHD_Connection *connection;
+	const char *method, *url; /* MHD's, as long as the request */
+	uint64_t begin_mono_ns;
+	int apart_fd; /* -1 = this is the daemon; else its child, and the answer goes there */
 	bool seen; /* headers were seen: the next call is for real */
 	bool answered;
 	bool suspended;
@@ -54,11 +60,18 @@ struct request {
 enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *content_type,
 			     char *body, size_t len); /* takes @body */
 enum MHD_Result answer_json(struct request *r, unsigned status, cJSON *json); /* takes @json */
-/* A profile that was written, with report_samples() of it; what is in it and what is not, in
- * headers. Takes @body. */
+/* Of a profile: samples in it, after every filter, and what was lost on the way; told in headers.
+ */
+struct report_counts {
+	uint64_t samples, dropped;
+};
+/* A profile that was written, with report_samples() of it. Takes @body. */
 enum MHD_Result answer_report(struct request *r, const struct profile *p, enum report_format format,
 			      const struct report_options *o, uint64_t samples, char *body,
 			      size_t len);
+/* @len bytes of @fd from @offset on; @counts may be NULL. Takes @fd. */
+enum MHD_Result answer_file(struct request *r, unsigned status, const char *content_type,
+			    const struct report_counts *counts, int fd, size_t offset, size_t len);
 enum MHD_Result answer_error(struct request *r, unsigned status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The answer comes later, from a callback: then answer_x() and serve_resume(). */
@@ -69,6 +82,22 @@ const char *argument(struct request *r, const char *name); /* NULL = not given *
 bool argument_is_set(struct request *r, const char *name); /* and is not "0" */
 /* "60s", "1.5h", "2m30s"; a bare number is seconds. false = no duration. */
 bool parse_duration(const char *s, uint64_t *ret_ns);
+
+/*
+ * apart.c. answer_apart(): the function that answers @r is called again, in a child, where
+ * is_apart() is true; what it changes there is lost. Of each kind some run at a time.
+ */
+enum apart_kind { APART_LIVE, APART_HISTORY, APART_KIND_COUNT };
+static inline bool is_apart(const struct request *r)
+{
+	return r->apart_fd >= 0;
+}
+enum MHD_Result answer_apart(struct request *r, enum apart_kind kind);
+/* In the child: the answer, once. Ends the process where it finds no room. */
+enum MHD_Result apart_write(struct request *r, unsigned status, const char *content_type,
+			    const struct report_counts *counts, const char *body, size_t len);
+void aparts_on_timer(void *userdata); /* of serve->apart_timer */
+void aparts_free(struct serve *s); /* no request waits for any of them */
 
 /* clients.c. MHD_NotifyConnectionCallback; @userdata is the serve */
 void clients_on_change(void *userdata, struct MHD_Connection *connection, void **context,
@@ -99,6 +128,10 @@ enum MHD_Result api_route(struct request *r, const char *method, const char *url
  * Answers the error itself: false. */
 bool api_report(struct request *r, unsigned events, enum report_format *ret_format,
 		struct report_options *ret);
+
+/* @p as a report; in a child. */
+enum MHD_Result api_answer_profile(struct request *r, const struct profile *p,
+				   enum report_format format, const struct report_options *options);
 
 enum MHD_Result serve_status(struct request *r);
 enum MHD_Result serve_metrics(struct request *r);

@@ -91,9 +91,10 @@ static void virtuals_text(struct text_out *to, const struct locks_thread_rows *r
 	text_put(to, "]");
 }
 
-static void target_text(struct text_out *to, struct target *t, uint64_t last_ns, bool first)
+static void target_text(struct text_out *to, const struct target *t, uint64_t last_ns,
+			uint64_t asked_ns, bool first)
 {
-	bool states = host_want_states(t);
+	bool states = host_states_known(t, asked_ns);
 	const struct locks *l = host_locks(t);
 	struct locks_thread_rows rows = { 0 };
 	uint64_t now_ns = clock_mono_ns();
@@ -115,6 +116,16 @@ static void target_text(struct text_out *to, struct target *t, uint64_t last_ns,
 	locks_thread_rows_free(&rows);
 }
 
+/* What only the daemon itself can do. */
+static void want_states(struct request *r, const struct selection *selected)
+{
+	struct target *t = NULL;
+
+	while ((t = targets_next(host_targets(r->serve->host), t)))
+		if (locks_is_asked_for(selected, t))
+			host_want_states(t);
+}
+
 enum MHD_Result serve_threads(struct request *r)
 {
 	static struct selection selected;
@@ -127,11 +138,15 @@ enum MHD_Result serve_threads(struct request *r)
 
 	if (locks_last(r, &last_ns) < 0 || api_select(r, &selected) < 0)
 		return MHD_YES;
+	if (!is_apart(r)) {
+		want_states(r, &selected);
+		return answer_apart(r, APART_LIVE);
+	}
 	text_put(&out, "{\"targets\":[");
 	while ((t = targets_next(host_targets(r->serve->host), t))) {
 		if (!locks_is_asked_for(&selected, t))
 			continue;
-		target_text(&out, t, last_ns, first);
+		target_text(&out, t, last_ns, r->begin_mono_ns, first);
 		first = false;
 	}
 	text_put(&out, "]}");

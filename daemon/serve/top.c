@@ -116,6 +116,8 @@ enum MHD_Result serve_top(struct request *r)
 	cJSON *o, *list;
 	char why[400];
 
+	if (!is_apart(r))
+		return answer_apart(r, APART_LIVE);
 	if (type && !report_events_by_name(type, &filter.events))
 		return answer_error(r, 400, "the type must be cpu, lock, alloc or wall, not \"%s\"",
 				    type);

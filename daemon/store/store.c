@@ -1,9 +1,9 @@
 /*
- * See store.h. A segment <dir>/<unix hour>.seg (or <unix hour>-<part>.seg, when the hour's first one
- * is large or another version's) is a sequence of records: a header of 48 bytes and a zstd frame,
- * each with its own CRC, so that a query walks from header to header and reads what it needs.
- * Records are appended with one write and synced. What a crash tore off the end is cut away when
- * the segment is opened for writing; damage in the middle is skipped to the next good header.
+ * See store.h. A segment <dir>/<unix hour>.seg (or <unix hour>-<part>.seg, when the hour's first
+ * one is large or another version's) is a sequence of records: a header of 48 bytes and a zstd
+ * frame, each with its own CRC, so that a query walks from header to header and reads what it
+ * needs. Records are appended with one write and synced. What a crash tore off the end is cut away
+ * when the segment is opened for writing; damage in the middle is skipped to the next good header.
  */
 #include "daemon/store/store.h"
 
@@ -18,9 +18,9 @@
 #include <zstd.h>
 #include "daemon/core/clock.h"
 
-#define MAGIC          0x3267657347444e4bull /* "KNDGseg2", little-endian; the '2' is the version */
+#define MAGIC	       0x3267657347444e4bull /* "KNDGseg2", little-endian; the '2' is the version */
 #define MAGIC_MASK     0x00ffffffffffffffull /* all but the version */
-#define HOUR_NS        (3600 * NS_PER_S)
+#define HOUR_NS	       (3600 * NS_PER_S)
 #define RAW_BYTES_MAX  (256u << 20)
 #define SEGMENTS_MAX   4096
 #define PARTS_MAX      1000u /* of one hour */
@@ -68,10 +68,15 @@ void store_counts(const struct store *s, struct store_counts *ret)
 	pthread_mutex_unlock(lock);
 }
 
-#define COUNT(s, statement) \
-	do { \
-		pthread_mutex_lock(&(s)->lock); \
-		statement; \
+int store_dir_fd(const struct store *s)
+{
+	return s->dfd;
+}
+
+#define COUNT(s, statement)                       \
+	do {                                      \
+		pthread_mutex_lock(&(s)->lock);   \
+		statement;                        \
 		pthread_mutex_unlock(&(s)->lock); \
 	} while (0)
 

@@ -1,0 +1,368 @@
+/*
+ * Answers that may take long are made in a child: a copy of this process as it is now, which holds
+ * everything there is to tell of, has no rights, a limit of CPU time and a deadline, and writes its
+ * answer into a file in memory. The loop copies nothing and waits for nobody: fork() costs it what
+ * copying its page tables costs. A child that does not end although it was killed is left alone; it
+ * keeps its place until it does.
+ *
+ * In the child the same function is asked again for the same request (request.apart_fd says which
+ * of the two it is), and answer_x() writes instead of sending.
+ */
+#include "daemon/serve/serve_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "daemon/core/clock.h"
+#include "daemon/core/log.h"
+
+#define RUNNING_MAX    2 /* of one kind */
+#define WAITING_MAX    32
+#define ANSWER_MAX     (512ul << 20) /* bytes */
+#define MEMORY_MAX     (1ul << 30) /* bytes more than the daemon has */
+#define STATUS_TOO_BIG 3 /* of the child */
+#define SETTLE_NS      (NS_PER_S / 2) /* how long windows on their way to the disk are waited for */
+#define LOOK_NS	       (10 * NS_PER_MS)
+
+static const struct {
+	rlim_t cpu_s;
+	uint64_t deadline_ns;
+	int nice;
+} limits[APART_KIND_COUNT] = {
+	[APART_LIVE] = { 10, 30 * NS_PER_S, 0 },
+	[APART_HISTORY] = { 60, 110 * NS_PER_S, 10 }, /* the command line waits for 120 s */
+};
+
+/* The beginning of the file in memory; the answer follows. */
+struct head {
+	uint32_t status;
+	bool counted; /* the two below are there */
+	uint64_t samples, dropped;
+	uint64_t len;
+	char content_type[64];
+};
+
+struct apart {
+	struct apart *next;
+	struct serve *serve;
+	struct request *request; /* NULL = nobody waits for it any more */
+	enum apart_kind kind;
+	uint64_t begin_mono_ns;
+	int out_fd;
+	pid_t pid; /* 0 = not begun */
+	int pidfd;
+	struct loop_source *source;
+	struct loop_timer *deadline;
+};
+
+/* ---- in the child ---------------------------------------------------------------------------- */
+
+static void give_up_rights(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { { 0 } };
+
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	(void)syscall(SYS_capset, &head, none);
+}
+
+static void limit(int resource, rlim_t n)
+{
+	const struct rlimit l = { n, n };
+
+	(void)setrlimit(resource, &l);
+}
+
+/* Of data, in bytes; a sanitizer maps what it never uses. */
+static rlim_t memory_limit(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	return RLIM_INFINITY;
+#else
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (f && fscanf(f, "%*u %*u %*u %*u %*u %lu", &pages) != 1)
+		pages = 0;
+	if (f)
+		fclose(f);
+	return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + MEMORY_MAX;
+#endif
+}
+
+/* Whatever kills for want of memory, takes this one and not the daemon. */
+static void be_the_first_to_go(void)
+{
+	CLEANUP(fd_closep) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)!write(fd, "1000", 4);
+}
+
+/* All descriptors but two: pipes, sockets and clocks live as long as the daemon means, not we. */
+static void close_others(int a, int b)
+{
+	int low = a < b ? a : b, high = a < b ? b : a;
+
+	if (low > 3)
+		(void)close_range(3, (unsigned)low - 1, 0);
+	if (high > low + 1)
+		(void)close_range((unsigned)low + 1, (unsigned)high - 1, 0);
+	(void)close_range((unsigned)high + 1, ~0u, 0);
+}
+
+static _Noreturn void run_child(struct apart *a, pid_t daemon)
+{
+	struct request *r = a->request;
+	struct store *store = host_store(a->serve->host);
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != daemon)
+		_exit(1);
+	close_others(a->out_fd, store ? store_dir_fd(store) : a->out_fd);
+	be_the_first_to_go();
+	(void)setpriority(PRIO_PROCESS, 0, limits[a->kind].nice);
+	(void)signal(SIGXFSZ, SIG_IGN);
+	limit(RLIMIT_CPU, limits[a->kind].cpu_s);
+	limit(RLIMIT_CORE, 0);
+	limit(RLIMIT_FSIZE, ANSWER_MAX);
+	limit(RLIMIT_DATA, memory_limit());
+	give_up_rights();
+	r->apart_fd = a->out_fd;
+	_exit(api_route(r, r->method, r->url) == MHD_YES ? 0 : 1);
+}
+
+static bool write_all(int fd, const void *p, size_t len)
+{
+	const char *at = p;
+
+	while (len) {
+		ssize_t n = write(fd, at, len);
+
+		if (n <= 0)
+			return false;
+		at += n;
+		len -= (size_t)n;
+	}
+	return true;
+}
+
+enum MHD_Result apart_write(struct request *r, unsigned status, const char *content_type,
+			    const struct report_counts *counts, const char *body, size_t len)
+{
+	struct head h = { .status = status, .len = len };
+
+	snprintf(h.content_type, sizeof(h.content_type), "%s", content_type);
+	if (counts) {
+		h.counted = true;
+		h.samples = counts->samples;
+		h.dropped = counts->dropped;
+	}
+	if (!write_all(r->apart_fd, &h, sizeof(h)) || !write_all(r->apart_fd, body, len))
+		_exit(STATUS_TOO_BIG);
+	return MHD_YES;
+}
+
+/* ---- in the daemon --------------------------------------------------------------------------- */
+
+static void start_waiting(struct serve *s);
+
+static void apart_free(struct apart *a)
+{
+	struct apart **link;
+
+	for (link = &a->serve->aparts; *link && *link != a; link = &(*link)->next)
+		;
+	if (*link)
+		*link = a->next;
+	loop_source_free(a->source);
+	loop_timer_free(a->deadline);
+	fd_close(a->pidfd);
+	fd_close(a->out_fd);
+	free(a);
+}
+
+/* Whoever asked gets its answer, which was made, or is a refusal. */
+static void answered(struct apart *a)
+{
+	if (!a->request)
+		return;
+	a->request->on_end = NULL;
+	serve_resume(a->request);
+	a->request = NULL;
+}
+
+/* The answer is the daemon's own word only as far as the child was: it reads what strangers say. */
+static bool send_file(struct apart *a)
+{
+	const struct report_counts *counts;
+	struct report_counts c;
+	struct head h;
+	struct stat st;
+
+	if (pread(a->out_fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h) || fstat(a->out_fd, &st) < 0 ||
+	    h.len != (uint64_t)st.st_size - sizeof(h) || h.status < 200 || h.status > 599)
+		return false;
+	h.content_type[sizeof(h.content_type) - 1] = '\0';
+	c = (struct report_counts){ h.samples, h.dropped };
+	counts = h.counted ? &c : NULL;
+	return answer_file(a->request, h.status, h.content_type, counts, TAKE_FD(a->out_fd),
+			   sizeof(h), h.len) == MHD_YES;
+}
+
+static void refuse(struct apart *a, const char *why)
+{
+	(void)answer_error(a->request, 503, "%s", why);
+}
+
+static void on_child(void *userdata, uint32_t events)
+{
+	struct apart *a = userdata;
+	struct serve *s = a->serve;
+	int status = 0;
+
+	(void)events;
+	if (waitpid(a->pid, &status, WNOHANG) == 0)
+		return;
+	if (!a->request)
+		;
+	else if (WIFSIGNALED(status))
+		refuse(a,
+		       "the answer took too much time or memory; ask for a shorter time or for one JVM");
+	else if (WEXITSTATUS(status) == STATUS_TOO_BIG)
+		refuse(a, "the answer is too large; ask for a shorter time or for one JVM");
+	else if (WEXITSTATUS(status) != 0 || !send_file(a))
+		refuse(a, "the answer could not be written");
+	answered(a);
+	apart_free(a);
+	start_waiting(s);
+}
+
+static void on_deadline(void *userdata)
+{
+	struct apart *a = userdata;
+
+	a->deadline = loop_timer_free(a->deadline);
+	(void)kill(a->pid, SIGKILL);
+	if (a->request)
+		refuse(a, "the answer took too long; ask for a shorter time or for one JVM");
+	answered(a);
+}
+
+/* false: no child, and the refusal is said. */
+static bool start(struct apart *a)
+{
+	pid_t daemon = getpid();
+	struct serve *s = a->serve;
+
+	a->out_fd = memfd_create("kindling-answer", MFD_CLOEXEC);
+	a->pid = a->out_fd < 0 ? -1 : fork();
+	if (a->pid == 0)
+		run_child(a, daemon);
+	if (a->pid > 0) {
+		a->pidfd = (int)syscall(SYS_pidfd_open, a->pid, 0);
+		if (a->pidfd >= 0 &&
+		    loop_add(s->loop, a->pidfd, EPOLLIN, on_child, a, &a->source) == 0 &&
+		    loop_timer_add(s->loop, limits[a->kind].deadline_ns, 0, on_deadline, a,
+				   &a->deadline) == 0)
+			return true;
+		(void)kill(a->pid, SIGKILL);
+		(void)waitpid(a->pid, NULL, WNOHANG); /* or it stays a zombie: nobody waits here */
+	}
+	refuse(a, "kindlingd is busy, try again");
+	return false;
+}
+
+static bool may_start(const struct apart *a)
+{
+	unsigned running = 0;
+
+	for (const struct apart *o = a->serve->aparts; o; o = o->next)
+		running += o->kind == a->kind && o->pid;
+	return running < RUNNING_MAX;
+}
+
+/* What memory gave up lately may not be on disk yet. */
+static bool is_settled(const struct apart *a)
+{
+	return a->kind != APART_HISTORY || host_is_settled(a->serve->host) ||
+	       clock_mono_ns() - a->begin_mono_ns > SETTLE_NS;
+}
+
+static void start_waiting(struct serve *s)
+{
+	struct apart *a = s->aparts, *next;
+
+	for (; a; a = next) {
+		next = a->next;
+		if (a->pid || !may_start(a))
+			continue;
+		if (!is_settled(a)) {
+			loop_timer_set(s->apart_timer, LOOK_NS, 0);
+			continue;
+		}
+		if (start(a))
+			continue;
+		answered(a);
+		apart_free(a);
+	}
+}
+
+void aparts_on_timer(void *userdata)
+{
+	start_waiting(userdata);
+}
+
+/* The request is answered otherwise, or not at all. */
+static void on_end(void *userdata)
+{
+	((struct apart *)userdata)->request = NULL;
+}
+
+enum MHD_Result answer_apart(struct request *r, enum apart_kind kind)
+{
+	struct apart **link = &r->serve->aparts, *a;
+	unsigned waiting = 0;
+
+	for (; *link; link = &(*link)->next)
+		waiting += !(*link)->pid;
+	a = waiting < WAITING_MAX ? calloc(1, sizeof(*a)) : NULL;
+	if (!a)
+		return answer_error(r, 503, "kindlingd is busy, try again");
+	*a = (struct apart){ .serve = r->serve,
+			     .request = r,
+			     .kind = kind,
+			     .begin_mono_ns = clock_mono_ns(),
+			     .out_fd = -1,
+			     .pidfd = -1 };
+	*link = a;
+	r->on_end = on_end;
+	r->end_userdata = a;
+	serve_suspend(r);
+	start_waiting(r->serve);
+	return MHD_YES;
+}
+
+void aparts_free(struct serve *s)
+{
+	while (s->aparts) {
+		struct apart *a = s->aparts;
+
+		if (a->pid > 0) {
+			(void)kill(a->pid, SIGKILL);
+			(void)waitpid(a->pid, NULL, WNOHANG); /* else whoever comes after us does */
+		}
+		apart_free(a);
+	}
+}
