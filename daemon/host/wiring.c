@@ -79,6 +79,8 @@ struct host_thread host_thread_of(const struct target *t, uint32_t number)
 
 static struct live_process describe(const struct target *t)
 {
+	char tenant[TENANT_SIZE];
+
 	return (struct live_process){
 		.pid = (uint32_t)t->jvm.pid,
 		.ns_pid = (uint32_t)t->jvm.ns_pid,
@@ -89,6 +91,7 @@ static struct live_process describe(const struct target *t)
 		.pod = t->jvm.pod,
 		.jdk = t->jdk,
 		.note = target_engine_note(t), /* every report says it in its header */
+		.tenant = tenant_number(tenant_name(tenant, t->jvm.container_id, t->jvm.uid)),
 	};
 }
 

@@ -6,10 +6,12 @@
 
 #include <errno.h>
 
-#define OPEN_SLICES	 20 /* from the oldest open moment; 12 as long as live_tick() is called */
-#define LATE_NS		 (2 * LIVE_SLICE_NS)
-#define SLICE_BYTES_MAX	 (32ul << 20)
-#define WINDOW_BYTES_MAX (128ul << 20)
+#define OPEN_SLICES 20 /* from the oldest open moment; 12 as long as live_tick() is called */
+#define LATE_NS	    (2 * LIVE_SLICE_NS)
+/* What a slice may take: a quarter of what the others leave. */
+#define SLICES_BYTES	 (96ul << 20)
+#define SLICE_BYTES_MIN	 (4ul << 20)
+#define WINDOW_BYTES_MAX (64ul << 20)
 _Static_assert(LIVE_WINDOW_NS / LIVE_SLICE_NS + OPEN_SLICES <= LIVE_PLACES, "no two in one place");
 
 int live_new(live_window_fn *on_window, void *userdata, struct live **ret)
@@ -29,6 +31,35 @@ int live_new(live_window_fn *on_window, void *userdata, struct live **ret)
 static uint64_t window_begin(uint64_t real_ns)
 {
 	return real_ns - real_ns % LIVE_WINDOW_NS;
+}
+
+static bool is_first_of_tenant(const struct live *l, const struct live_source *s)
+{
+	const struct live_source *at = l->sources;
+
+	while (at != s && at->info.tenant != s->info.tenant)
+		at = at->next;
+	return at == s;
+}
+
+static uint32_t count_tenants(const struct live *l)
+{
+	uint32_t n = 1; /* nobody */
+
+	for (const struct live_source *s = l->sources; s; s = s->next)
+		n += is_first_of_tenant(l, s);
+	return n;
+}
+
+static size_t slice_limit(const struct live *l)
+{
+	size_t bytes = 0, limit;
+
+	for (int i = 0; i < LIVE_PLACES; i++)
+		if (l->slices[i].profile)
+			bytes += profile_bytes(l->slices[i].profile);
+	limit = bytes < SLICES_BYTES ? (SLICES_BYTES - bytes) / 4 : 0;
+	return limit < SLICE_BYTES_MIN ? SLICE_BYTES_MIN : limit;
 }
 
 static void free_slices(struct live *l, uint64_t before_ns)
@@ -91,7 +122,7 @@ static void close_window(struct live *l, uint64_t begin_ns)
 			continue;
 		if (!w && profile_new(&w) < 0)
 			return;
-		profile_limit(w, WINDOW_BYTES_MAX);
+		profile_limit(w, WINDOW_BYTES_MAX, count_tenants(l));
 		(void)profile_merge(w, s->profile, NULL);
 	}
 	l->open_from = begin_ns + LIVE_WINDOW_NS;
@@ -165,7 +196,7 @@ struct live_slice *live_slice_at(struct live *l, uint64_t real_ns)
 		return s;
 	if (profile_new(&s->profile) < 0)
 		return NULL;
-	profile_limit(s->profile, SLICE_BYTES_MAX);
+	profile_limit(s->profile, slice_limit(l), count_tenants(l));
 	s->begin_real_ns = real_ns;
 	s->profile->begin_real_ns = real_ns;
 	s->profile->end_real_ns = real_ns + LIVE_SLICE_NS;

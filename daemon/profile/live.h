@@ -33,6 +33,7 @@ struct live_process {
 	uint64_t start_time;
 	const char *name, *container_id, *container, *pod, *jdk;
 	const char *note; /* see struct profile_process; NULL or "" = nothing */
+	uint64_t tenant; /* likewise */
 };
 int live_source_new(struct live *l, const struct live_process *info, struct live_source **ret);
 struct live_source *live_source_free(struct live_source *s);

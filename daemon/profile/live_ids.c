@@ -119,6 +119,7 @@ uint32_t live_ids_process(struct live_ids *c, struct profile *p, const struct li
 {
 	struct profile_process q;
 
+	profile_payer(p, info->tenant);
 	if (c->process != UINT32_MAX)
 		return c->process;
 	q = (struct profile_process){
@@ -131,6 +132,7 @@ uint32_t live_ids_process(struct live_ids *c, struct profile *p, const struct li
 		.pod = profile_string(p, info->pod),
 		.jdk = profile_string(p, info->jdk),
 		.note = profile_string(p, info->note),
+		.tenant = info->tenant,
 	};
 	c->process = profile_process(p, &q);
 	return c->process;

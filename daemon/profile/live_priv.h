@@ -60,8 +60,8 @@ struct live_slice *live_newest_slice(struct live *l);
 /* live_ids.c: the ids are for the profile of @serial from now on. */
 void live_ids_turn(struct live_ids *c, uint64_t serial);
 void live_ids_forget(struct live_ids *c); /* and gives its memory back */
-/* The process, and (after it) the stack that ends in @leaf, in @p; what has no room is "[profile
- * full]" there. */
+/* The process, which pays for what is new from then on, and (after it) the stack that ends in
+ * @leaf, in @p; what has no room is "[profile full]" there. */
 uint32_t live_ids_process(struct live_ids *c, struct profile *p, const struct live_process *info);
 uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stream *stream,
 			uint32_t leaf);

@@ -136,7 +136,7 @@ void live_add_to_profile(struct live_source *s, struct profile *p, struct live_i
 			 uint64_t serial, const struct stream *stream, const struct live_event *e,
 			 const struct live_kernel *kernel)
 {
-	struct profile_thread t = { .tid = e->tid, .name = profile_string(p, e->thread) };
+	struct profile_thread t = { .tid = e->tid };
 	struct profile_row row = {
 		.event = (uint8_t)e->event,
 		.wait = (uint8_t)e->wait,
@@ -147,6 +147,7 @@ void live_add_to_profile(struct live_source *s, struct profile *p, struct live_i
 
 	live_ids_turn(c, serial);
 	t.process = live_ids_process(c, p, &s->info);
+	t.name = profile_string(p, e->thread);
 	row.thread = profile_thread(p, &t);
 	row.node = add_class(p, live_ids_stack(c, p, stream, e->node), e->class_name);
 	add_weight(p, row, kernel);

@@ -79,20 +79,33 @@ static uint32_t map_frame(struct profile *dst, const struct profile *src, uint32
 	return frames[id];
 }
 
+/* A node that is needed, and who pays for it if it is new: of those that need it, the one that has
+ * taken least. A tenant that has no room left takes none from another by sharing its roots. */
+static void need_node(struct profile *dst, uint32_t *nodes, uint32_t *payers, uint32_t node,
+		      uint32_t payer)
+{
+	const struct profile_account *a = dst->index->accounts;
+
+	if (nodes[node] != NOT_MAPPED || a[payer].bytes < a[payers[node]].bytes)
+		payers[node] = payer;
+	nodes[node] = NOT_MAPPED;
+}
+
 /* @nodes: NOT_MAPPED where a node is needed, else 0; becomes the ids in @dst. Parents come first.
  */
 static void map_nodes(struct profile *dst, const struct profile *src, uint32_t *nodes,
-		      uint32_t *frames)
+		      uint32_t *payers, uint32_t *frames)
 {
 	for (uint32_t i = src->n_nodes; i-- > 1;)
 		if (nodes[i] == NOT_MAPPED)
-			nodes[src->nodes[i].parent] = NOT_MAPPED;
+			need_node(dst, nodes, payers, src->nodes[i].parent, payers[i]);
 	nodes[0] = 0;
 	for (uint32_t i = 1; i < src->n_nodes; i++) {
 		const struct profile_node *n = &src->nodes[i];
 
 		if (nodes[i] != NOT_MAPPED)
 			continue;
+		dst->index->payer = payers[i];
 		if (i == src->index->full_node)
 			nodes[i] = profile_full_node(dst);
 		else
@@ -148,6 +161,7 @@ static void merge_head(struct profile *dst, const struct profile *src,
 
 		if (!process_passes(q, f) || (!has_books(&q->books) && !q->cpu_ns))
 			continue;
+		profile_payer(dst, q->tenant);
 		to = map_process(dst, src, i);
 		if (to != UINT32_MAX)
 			profile_sum_books(&PROCESSES(dst)[to].books, &q->books, f);
@@ -186,6 +200,11 @@ static void leave_out(struct profile *dst, const struct profile_row *r, enum pas
 	add_left_out(to, r->samples, r->weight);
 }
 
+static uint64_t tenant_of(const struct profile *src, uint32_t thread)
+{
+	return src->processes[src->threads[thread].process].tenant;
+}
+
 /* @passes: by thread */
 static int merge_rows(struct profile *dst, const struct profile *src, uint32_t *threads,
 		      const uint8_t *passes, const uint32_t *nodes, const struct profile_filter *f)
@@ -198,6 +217,7 @@ static int merge_rows(struct profile *dst, const struct profile *src, uint32_t *
 			leave_out(dst, &r, (enum pass)passes[r.thread], f);
 			continue;
 		}
+		profile_payer(dst, tenant_of(src, r.thread));
 		if (*thread == NOT_MAPPED)
 			*thread = map_thread(dst, src, r.thread);
 		if (*thread == NOT_MAPPED)
@@ -214,9 +234,12 @@ int profile_merge(struct profile *dst, const struct profile *src, const struct p
 	CLEANUP(freep) uint32_t *threads = malloc((src->n_threads + 1) * sizeof(*threads));
 	CLEANUP(freep) uint32_t *frames = malloc((src->n_frames + 1) * sizeof(*frames));
 	CLEANUP(freep) uint32_t *nodes = calloc(src->n_nodes + 1, sizeof(*nodes));
+	CLEANUP(freep) uint32_t *payers = calloc(src->n_nodes + 1, sizeof(*payers));
 	CLEANUP(freep) uint8_t *passes = calloc(src->n_threads + 1, sizeof(*passes));
+	uint32_t payer = dst->index->payer;
+	int r;
 
-	if (!threads || !frames || !nodes || !passes)
+	if (!threads || !frames || !nodes || !payers || !passes)
 		return -ENOMEM;
 	memset(threads, 0xff, src->n_threads * sizeof(*threads)); /* NOT_MAPPED */
 	memset(frames, 0xff, src->n_frames * sizeof(*frames));
@@ -224,8 +247,11 @@ int profile_merge(struct profile *dst, const struct profile *src, const struct p
 		passes[i] = thread_passes(src, &src->threads[i], f);
 	for (uint32_t i = 0; i < src->n_rows; i++)
 		if (row_passes(src, i, passes, f))
-			nodes[src->rows[i].node] = NOT_MAPPED;
+			need_node(dst, nodes, payers, src->rows[i].node,
+				  profile_account(dst, tenant_of(src, src->rows[i].thread)));
 	merge_head(dst, src, f);
-	map_nodes(dst, src, nodes, frames);
-	return merge_rows(dst, src, threads, passes, nodes, f);
+	map_nodes(dst, src, nodes, payers, frames);
+	r = merge_rows(dst, src, threads, passes, nodes, f);
+	dst->index->payer = payer;
+	return r;
 }

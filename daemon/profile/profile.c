@@ -27,9 +27,16 @@ struct profile *profile_free(struct profile *p)
 	return NULL;
 }
 
-void profile_limit(struct profile *p, size_t bytes)
+void profile_limit(struct profile *p, size_t bytes, uint32_t tenants)
 {
 	p->index->bytes_max = bytes;
+	p->index->tenants = tenants;
+}
+
+void profile_set_tenant(struct profile *p, uint64_t tenant)
+{
+	for (uint32_t i = 0; i < p->n_processes; i++)
+		PROCESSES(p)[i].tenant = tenant;
 }
 
 uint64_t profile_samples(const struct profile *p)

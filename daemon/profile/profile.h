@@ -4,7 +4,9 @@
  * structure, merged. What weights are, enum wire_event says: ns of CPU, of waiting or of wall-clock
  * time, or bytes; those of different events are never added up. Pure memory; bounded by
  * PROFILE_*_MAX (what does not fit is counted in `overflow`, its weight goes to the node "[profile
- * full]" of its thread or of its process, never lost).
+ * full]" of its thread or of its process, never lost). Of the bytes one half is for whoever comes
+ * first, a quarter at most for each; the other half is kept in equal parts for tenants (tenant.h),
+ * so that nobody's stacks find no room because of another's.
  */
 #pragma once
 
@@ -14,10 +16,10 @@
 #include "daemon/core/mem.h"
 #include "proto/wire.h"
 
-#define PROFILE_NODES_MAX   (1u << 20)
+#define PROFILE_NODES_MAX   (1u << 21)
 #define PROFILE_STRINGS_MAX (1u << 20)
 #define PROFILE_ROWS_MAX    (1u << 21)
-#define PROFILE_BYTES_MAX   (512ul << 20)
+#define PROFILE_BYTES_MAX   (80ul << 20) /* reached before any of the counts above */
 
 /* Strings are ids into the profile's own table; id 0 is "". */
 struct profile_frame {
@@ -57,6 +59,7 @@ struct profile_process {
 	uint64_t start_time; /* with pid: identity */
 	uint32_t name, container_id, container, pod, jdk;
 	uint32_t note; /* what whoever reads shares of its CPU time should know; 0 = nothing */
+	uint64_t tenant; /* tenant_number(), who pays for its entries; 0 = not known; not encoded */
 	struct profile_books books; /* its part of the profile's; profile_add_books() */
 	uint64_t cpu_ns; /* that it used meanwhile, as the kernel says; profile_add_cpu() */
 };
@@ -117,6 +120,10 @@ unsigned profile_events(const struct profile *p);
 /* Memory it takes. */
 size_t profile_bytes(const struct profile *p);
 
+/* What is new from now on takes of the room of @tenant. profile_merge() sees to it by itself. */
+void profile_payer(struct profile *p, uint64_t tenant);
+/* All processes of @p are @tenant's, which was not encoded. */
+void profile_set_tenant(struct profile *p, uint64_t tenant);
 /* Interning: the id of an equal one, or a new one. When full: 0 for a string, UINT32_MAX for a
  * frame or a process, which the next function takes and makes "[profile full]" of. */
 uint32_t profile_string(struct profile *p, const char *s);

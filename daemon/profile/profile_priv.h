@@ -16,11 +16,23 @@ struct profile_set {
 	uint32_t size; /* power of two, 0 at first */
 };
 
+/* What one tenant's entries take. */
+struct profile_account {
+	uint64_t tenant;
+	size_t bytes;
+};
+
 struct profile_index {
 	struct profile_set strings, frames, processes, threads, nodes, rows;
 	uint32_t cap_strings, cap_frames, cap_processes, cap_threads, cap_nodes, cap_rows;
 	uint64_t seed; /* of the hashes: names are the targets' to choose */
-	size_t bytes, bytes_max; /* of all tables */
+	size_t bytes; /* that all tables take */
+	/* What entries are counted as, at most bytes_max: more than they take, however tables grow.
+	 */
+	size_t paid, bytes_max;
+	struct profile_account *accounts; /* [0] is nobody's */
+	uint32_t n_accounts, payer;
+	uint32_t tenants; /* that are expected, at least */
 	bool spare; /* no limit now but the tables' own */
 	uint32_t full_name, full_node; /* "[profile full]", 0 = not made yet */
 };
@@ -68,8 +80,11 @@ static inline bool profile_wants(const struct profile_filter *f, unsigned event)
 	return !f || !f->events || f->events & 1u << event;
 }
 
-/* Bytes that @p may take; beyond them everything new is "[profile full]". */
-void profile_limit(struct profile *p, size_t bytes);
+/* Bytes that @p may take, and how many tenants share them if no more come; beyond it everything new
+ * is "[profile full]". */
+void profile_limit(struct profile *p, size_t bytes, uint32_t tenants);
+/* The account of @tenant, for profile_index.payer. */
+uint32_t profile_account(struct profile *p, uint64_t tenant);
 
 /* profile_string() that tells a string without room from the empty one. */
 static inline uint32_t profile_text(struct profile *p, const char *s, bool *full)

@@ -10,9 +10,9 @@ static void merge_equal(struct profile *p)
 
 	if (profile_new(&merged) < 0)
 		return;
-	profile_limit(merged, SIZE_MAX);
+	profile_limit(merged, SIZE_MAX, 0);
 	if (profile_merge(merged, p, NULL) == 0) {
-		merged->index->bytes_max = p->index->bytes_max;
+		profile_limit(merged, p->index->bytes_max, p->index->tenants);
 		old = *p;
 		*p = *merged;
 		*merged = old;

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define BLOCK_BYTES 32 /* what malloc takes beside a string, at most */
+#define BLOCK_BYTES  32 /* what malloc takes beside a string, at most */
+#define ACCOUNTS_MAX 4096 /* more tenants are nobody */
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
@@ -87,12 +88,65 @@ static uint32_t hash_of_row(const struct profile *p, uint32_t i)
 
 /* ---- growing --------------------------------------------------------------------------------- */
 
-static bool charge(struct profile *p, size_t bytes)
+/* Nobody and one tenant need no shares. Of several none takes more than a quarter of what comes
+ * first to whoever comes first. */
+static bool has_room(const struct profile_index *x, size_t bytes)
 {
-	if (!p->index->spare && p->index->bytes + bytes > p->index->bytes_max)
+	uint32_t n = x->n_accounts > x->tenants ? x->n_accounts : x->tenants;
+	size_t half = x->bytes_max / 2, own = x->accounts[x->payer].bytes + bytes;
+
+	if (bytes > x->bytes_max || x->paid > x->bytes_max - bytes)
 		return false;
-	p->index->bytes += bytes;
+	return n <= 2 || own <= half / n || (x->paid + bytes <= half && own <= half / 2);
+}
+
+/* For an entry of @size bytes, with what its table and its index grow by, at most. */
+static bool pay(struct profile *p, size_t size)
+{
+	struct profile_index *x = p->index;
+	size_t bytes = 2 * size + 32;
+
+	if (!x->spare && !has_room(x, bytes))
+		return false;
+	x->paid += bytes;
+	x->accounts[x->payer].bytes += bytes;
 	return true;
+}
+
+/* Who has no room at all is said by name: the first so many processes have theirs in any case. */
+static bool pay_process(struct profile *p)
+{
+	bool spare = p->index->spare, paid;
+
+	p->index->spare = spare || p->n_processes < PROFILE_SPARE;
+	paid = pay(p, sizeof(*p->processes));
+	p->index->spare = spare;
+	return paid;
+}
+
+uint32_t profile_account(struct profile *p, uint64_t tenant)
+{
+	struct profile_index *x = p->index;
+	struct profile_account *a;
+
+	if (x->accounts[x->payer].tenant == tenant)
+		return x->payer;
+	for (uint32_t i = 0; i < x->n_accounts; i++)
+		if (x->accounts[i].tenant == tenant)
+			return i;
+	a = x->n_accounts < ACCOUNTS_MAX
+		    ? realloc(x->accounts, (x->n_accounts + 1) * sizeof(*x->accounts))
+		    : NULL;
+	if (!a)
+		return 0;
+	x->accounts = a;
+	a[x->n_accounts] = (struct profile_account){ .tenant = tenant };
+	return x->n_accounts++;
+}
+
+void profile_payer(struct profile *p, uint64_t tenant)
+{
+	p->index->payer = profile_account(p, tenant);
 }
 
 static bool reserve(struct profile *p, void **array, uint32_t *cap, uint32_t n, uint32_t max,
@@ -105,11 +159,10 @@ static bool reserve(struct profile *p, void **array, uint32_t *cap, uint32_t n, 
 		return false;
 	if (n < *cap)
 		return true;
-	if (!charge(p, (want - *cap) * size))
-		return false;
 	q = realloc(*array, want * size);
 	if (!q)
 		return false;
+	p->index->bytes += (want - *cap) * size;
 	*array = q;
 	*cap = want;
 	return true;
@@ -126,11 +179,10 @@ static bool set_grow(struct profile *p, struct profile_set *s, uint32_t n,
 		return true;
 	while (size < 2 * (n + 1))
 		size *= 2;
-	if (!charge(p, (size - s->size) * sizeof(*slots)))
-		return false;
 	slots = calloc(size, sizeof(*slots));
 	if (!slots)
 		return false;
+	p->index->bytes += (size - s->size) * sizeof(*slots);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t at = hash_of(p, i) & (size - 1);
 
@@ -160,6 +212,10 @@ int profile_tables_init(struct profile *p)
 	p->index = calloc(1, sizeof(*p->index));
 	if (!p->index)
 		return -ENOMEM;
+	p->index->accounts = calloc(1, sizeof(*p->index->accounts));
+	if (!p->index->accounts)
+		return -ENOMEM;
+	p->index->n_accounts = 1;
 	p->index->bytes_max = PROFILE_BYTES_MAX;
 	(void)!getrandom(&p->index->seed, sizeof(p->index->seed), GRND_NONBLOCK);
 	/* string 0 is "", node 0 the root */
@@ -189,6 +245,7 @@ void profile_tables_deinit(struct profile *p)
 	free((void *)(uintptr_t)p->rows);
 	if (!p->index)
 		return;
+	free(p->index->accounts);
 	free(p->index->strings.slots);
 	free(p->index->frames.slots);
 	free(p->index->processes.slots);
@@ -239,11 +296,12 @@ uint32_t profile_string(struct profile *p, const char *s)
 	hash = hash_bytes(p, s, len);
 	RETURN_IF_FOUND(set, hash, i, strncmp(p->strings[i], s, len) == 0 && !p->strings[i][len]);
 	if (!RESERVE(p, strings, PROFILE_STRINGS_MAX, hash_of_string) ||
-	    !charge(p, len + BLOCK_BYTES))
+	    !pay(p, sizeof(*p->strings) + (len + BLOCK_BYTES) / 2))
 		return 0;
 	copy = strndup(s, len);
 	if (!copy)
 		return 0;
+	p->index->bytes += len + BLOCK_BYTES;
 	STRINGS(p)[p->n_strings] = copy;
 	set_add(set, hash, p->n_strings);
 	return p->n_strings++;
@@ -262,7 +320,7 @@ uint32_t profile_intern_frame(struct profile *p, const struct profile_frame *f)
 	uint32_t hash = hash_frame(p, f);
 
 	RETURN_IF_FOUND(set, hash, i, same_frame(&p->frames[i], f));
-	if (!RESERVE(p, frames, PROFILE_NODES_MAX, hash_of_frame))
+	if (!RESERVE(p, frames, PROFILE_NODES_MAX, hash_of_frame) || !pay(p, sizeof(*p->frames)))
 		return UINT32_MAX;
 	FRAMES(p)[p->n_frames] = *f;
 	set_add(set, hash, p->n_frames);
@@ -277,7 +335,7 @@ static uint32_t intern_process(struct profile *p, const struct profile_process *
 	RETURN_IF_FOUND(set, hash, i,
 			p->processes[i].pid == q->pid &&
 				p->processes[i].start_time == q->start_time);
-	if (!RESERVE(p, processes, PROFILE_NODES_MAX, hash_of_process))
+	if (!RESERVE(p, processes, PROFILE_NODES_MAX, hash_of_process) || !pay_process(p))
 		return UINT32_MAX;
 	PROCESSES(p)[p->n_processes] = *q;
 	PROCESSES(p)[p->n_processes].books = (struct profile_books){ 0 };
@@ -302,6 +360,7 @@ uint32_t profile_process(struct profile *p, const struct profile_process *q)
 	known->pod = known->pod ? known->pod : q->pod;
 	known->jdk = known->jdk ? known->jdk : q->jdk;
 	known->note = known->note ? known->note : q->note;
+	known->tenant = known->tenant ? known->tenant : q->tenant;
 	return id;
 }
 
@@ -313,7 +372,7 @@ uint32_t profile_intern_thread(struct profile *p, const struct profile_thread *t
 	RETURN_IF_FOUND(set, hash, i,
 			p->threads[i].process == t->process && p->threads[i].tid == t->tid &&
 				p->threads[i].name == t->name);
-	if (!RESERVE(p, threads, PROFILE_NODES_MAX, hash_of_thread))
+	if (!RESERVE(p, threads, PROFILE_NODES_MAX, hash_of_thread) || !pay(p, sizeof(*p->threads)))
 		return UINT32_MAX;
 	THREADS(p)[p->n_threads] = *t;
 	set_add(set, hash, p->n_threads);
@@ -327,7 +386,7 @@ uint32_t profile_intern_node(struct profile *p, uint32_t parent, uint32_t frame)
 
 	RETURN_IF_FOUND(set, hash, i,
 			i && p->nodes[i].parent == parent && p->nodes[i].frame == frame);
-	if (!RESERVE(p, nodes, PROFILE_NODES_MAX, hash_of_node))
+	if (!RESERVE(p, nodes, PROFILE_NODES_MAX, hash_of_node) || !pay(p, sizeof(*p->nodes)))
 		return UINT32_MAX;
 	NODES(p)[p->n_nodes] = (struct profile_node){ parent, frame };
 	set_add(set, hash, p->n_nodes);
@@ -346,7 +405,7 @@ uint32_t profile_intern_row(struct profile *p, const struct profile_row *r)
 	uint32_t hash = hash_row(p, r);
 
 	RETURN_IF_FOUND(set, hash, i, same_row(&p->rows[i], r));
-	if (!RESERVE(p, rows, PROFILE_ROWS_MAX, hash_of_row))
+	if (!RESERVE(p, rows, PROFILE_ROWS_MAX, hash_of_row) || !pay(p, sizeof(*p->rows)))
 		return UINT32_MAX;
 	ROWS(p)[p->n_rows] = *r;
 	ROWS(p)[p->n_rows].samples = ROWS(p)[p->n_rows].weight = 0;

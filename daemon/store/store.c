@@ -5,48 +5,20 @@
  * needs. Records are appended with one write and synced. What a crash tore off the end is cut away
  * when the segment is opened for writing; damage in the middle is skipped to the next good header.
  */
-#include "daemon/store/store.h"
+#include "daemon/store/store_priv.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <zlib.h>
-#include <zstd.h>
 #include "daemon/core/clock.h"
 
-#define MAGIC	       0x3267657347444e4bull /* "KNDGseg2", little-endian; the '2' is the version */
-#define MAGIC_MASK     0x00ffffffffffffffull /* all but the version */
 #define HOUR_NS	       (3600 * NS_PER_S)
-#define RAW_BYTES_MAX  (256u << 20)
 #define SEGMENTS_MAX   4096
-#define PARTS_MAX      1000u /* of one hour */
 #define PART_BYTES_MIN (64u << 10)
 #define PART_BYTES_MAX (256u << 20)
-
-struct header {
-	uint64_t magic;
-	uint64_t begin_real_ns, end_real_ns;
-	uint32_t raw_len, zstd_len;
-	uint32_t data_crc; /* of the zstd frame */
-	uint32_t header_crc; /* of this header with header_crc 0 */
-	uint32_t reserved[2];
-};
-_Static_assert(sizeof(struct header) == 48, "on disk");
-
-struct store {
-	int dfd;
-	uint64_t retention_ns, max_bytes;
-	uint64_t part_bytes; /* a segment that has grown to this is followed by another part */
-	uint64_t open_segment; /* the one being written: hour * PARTS_MAX + part */
-	uint64_t open_bytes;
-	int fd; /* -1 = none */
-	pthread_mutex_t lock; /* counts only: they are read from the loop */
-	struct store_counts counts;
-};
 
 struct store *store_free(struct store *s)
 {
@@ -79,12 +51,6 @@ int store_dir_fd(const struct store *s)
 		statement;                        \
 		pthread_mutex_unlock(&(s)->lock); \
 	} while (0)
-
-static uint32_t header_crc(struct header h)
-{
-	h.header_crc = 0;
-	return (uint32_t)crc32(0, (const Bytef *)&h, sizeof(h));
-}
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
@@ -120,8 +86,7 @@ static void segment_name(uint64_t segment, char *buf, size_t size)
 		snprintf(buf, size, "%llu.seg", hour);
 }
 
-/* Numbers of all segments, oldest first; malloc'ed, NULL without memory. */
-static uint64_t *list_segments(struct store *s, uint32_t *ret_n)
+uint64_t *store_segments(struct store *s, uint32_t *ret_n)
 {
 	uint64_t *segments = malloc(SEGMENTS_MAX * sizeof(*segments));
 	int fd = openat(s->dfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -141,6 +106,30 @@ static uint64_t *list_segments(struct store *s, uint32_t *ret_n)
 	return segments;
 }
 
+int store_open_segment(struct store *s, uint64_t segment, int flags)
+{
+	char name[64];
+
+	segment_name(segment, name, sizeof(name));
+	return openat(s->dfd, name, flags | O_CLOEXEC | O_NOFOLLOW);
+}
+
+void store_unlink_segment(struct store *s, uint64_t segment)
+{
+	char name[64];
+
+	segment_name(segment, name, sizeof(name));
+	(void)unlinkat(s->dfd, name, 0);
+}
+
+int store_replace_segment(struct store *s, uint64_t segment, const char *temp)
+{
+	char name[64];
+
+	segment_name(segment, name, sizeof(name));
+	return renameat(s->dfd, temp, s->dfd, name) < 0 ? -errno : 0;
+}
+
 static uint64_t segment_bytes(struct store *s, uint64_t segment)
 {
 	char name[64];
@@ -150,37 +139,55 @@ static uint64_t segment_bytes(struct store *s, uint64_t segment)
 	return fstatat(s->dfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* Unlink what is past the retention; what another version wrote ages like the rest. */
-static void expire(struct store *s)
+/* The segments' number and bytes go to the counts. */
+static uint64_t count_bytes(struct store *s)
+{
+	CLEANUP(freep) uint64_t *segments = NULL;
+	uint64_t total = 0;
+	uint32_t n;
+
+	segments = store_segments(s, &n);
+	for (uint32_t i = 0; segments && i < n; i++)
+		total += segment_bytes(s, segments[i]);
+	COUNT(s, s->counts.segments = segments ? n : 0; s->counts.bytes = total);
+	return total;
+}
+
+/* Unlink segments from the oldest on that are past the retention, or as long as there are more than
+ * @max bytes; what another version wrote ages like the rest. */
+static void unlink_oldest(struct store *s, uint64_t max)
 {
 	uint64_t total = 0, now = clock_real_ns();
 	CLEANUP(freep) uint64_t *segments = NULL;
-	uint32_t n, left;
-	char name[64];
+	uint32_t n;
 
-	segments = list_segments(s, &n);
-	if (!segments)
-		return;
-	left = n;
-	for (uint32_t i = 0; i < n; i++)
+	segments = store_segments(s, &n);
+	for (uint32_t i = 0; segments && i < n; i++)
 		total += segment_bytes(s, segments[i]);
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; segments && i < n; i++) {
 		uint64_t end = (segments[i] / PARTS_MAX + 1) * HOUR_NS;
 		bool old = end < now && now - end > s->retention_ns;
 		uint64_t bytes;
 
-		if (!old && total <= s->max_bytes)
+		if (!old && total <= max)
 			break;
 		if (s->fd >= 0 && segments[i] == s->open_segment)
 			continue;
 		bytes = segment_bytes(s, segments[i]);
-		segment_name(segments[i], name, sizeof(name));
-		if (unlinkat(s->dfd, name, 0) == 0) {
-			total -= bytes < total ? bytes : total;
-			left--;
-		}
+		store_unlink_segment(s, segments[i]);
+		total -= bytes < total ? bytes : total;
 	}
-	COUNT(s, s->counts.segments = left; s->counts.bytes = total);
+}
+
+/* What is past the retention goes, and what is too much. */
+static void expire(struct store *s)
+{
+	unlink_oldest(s, UINT64_MAX);
+	if (count_bytes(s) <= s->max_bytes)
+		return;
+	shares_give_up(s, s->max_bytes - s->max_bytes / 8);
+	unlink_oldest(s, s->max_bytes);
+	(void)count_bytes(s);
 }
 
 int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct store **ret)
@@ -210,68 +217,10 @@ int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct
 	if (s->part_bytes > PART_BYTES_MAX)
 		s->part_bytes = PART_BYTES_MAX;
 	pthread_mutex_init(&s->lock, NULL);
+	(void)unlinkat(s->dfd, SHARES_TEMP, 0);
 	expire(s);
 	*ret = s;
 	return 0;
-}
-
-/* ---- records --------------------------------------------------------------------------------- */
-
-/* The next place at or after @at where a record may begin, -1 if there is none. */
-static off_t find_magic(int fd, off_t at)
-{
-	const uint64_t magic = MAGIC;
-	uint8_t buf[16384];
-	ssize_t n;
-
-	while ((n = pread(fd, buf, sizeof(buf), at)) >= (ssize_t)sizeof(magic)) {
-		const uint8_t *hit = memmem(buf, (size_t)n, &magic, sizeof(magic));
-
-		if (hit)
-			return at + (hit - buf);
-		at += n - (ssize_t)sizeof(magic) + 1;
-	}
-	return -1;
-}
-
-/* The first good header at or after *@at, which is moved there. False = there is none. */
-static bool next_header(int fd, off_t *at, struct header *h)
-{
-	while (*at >= 0 && pread(fd, h, sizeof(*h), *at) == (ssize_t)sizeof(*h)) {
-		if (h->magic == MAGIC && h->header_crc == header_crc(*h) &&
-		    h->raw_len <= RAW_BYTES_MAX && h->zstd_len <= RAW_BYTES_MAX)
-			return true;
-		*at = find_magic(fd, *at + 1);
-	}
-	return false;
-}
-
-static off_t end_of(const struct header *h, off_t at)
-{
-	return at + (off_t)sizeof(*h) + (off_t)h->zstd_len;
-}
-
-/* The zstd frame behind the header at @at (malloc'ed). 0, -EBADMSG or -ENOMEM. */
-static int read_data(int fd, off_t at, const struct header *h, uint8_t **ret)
-{
-	CLEANUP(freep) uint8_t *data = malloc((size_t)h->zstd_len + 1);
-
-	if (!data)
-		return -ENOMEM;
-	if (pread(fd, data, h->zstd_len, at + (off_t)sizeof(*h)) != (ssize_t)h->zstd_len ||
-	    (uint32_t)crc32(0, data, h->zstd_len) != h->data_crc)
-		return -EBADMSG;
-	*ret = TAKE_PTR(data);
-	return 0;
-}
-
-/* A segment that another version of kindling wrote is left alone. */
-static bool is_foreign(int fd)
-{
-	uint64_t magic = 0;
-
-	return pread(fd, &magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) && magic != MAGIC &&
-	       (magic & MAGIC_MASK) == (MAGIC & MAGIC_MASK);
 }
 
 /* Cut away what stands behind the last good record. Returns the size, or -errno. */
@@ -280,15 +229,15 @@ static off_t trim(struct store *s, int fd)
 	off_t at = 0, good = 0, size = lseek(fd, 0, SEEK_END);
 	struct header h;
 
-	while (next_header(fd, &at, &h)) {
+	while (record_next(fd, &at, &h)) {
 		uint8_t *data;
-		int r = read_data(fd, at, &h, &data);
+		int r = record_read(fd, at, &h, &data);
 
 		if (r == -ENOMEM)
 			return r;
 		if (r == 0) {
 			free(data);
-			good = end_of(&h, at);
+			good = record_end(&h, at);
 		}
 		at = r == 0 ? good : at + (off_t)sizeof(h);
 	}
@@ -309,7 +258,7 @@ static int open_part(struct store *s, uint64_t segment)
 	fd = openat(s->dfd, name, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640);
 	if (fd < 0)
 		return -errno;
-	if (is_foreign(fd) || lseek(fd, 0, SEEK_END) >= (off_t)s->part_bytes)
+	if (record_is_foreign(fd) || lseek(fd, 0, SEEK_END) >= (off_t)s->part_bytes)
 		return 0;
 	size = trim(s, fd);
 	if (size < 0)
@@ -351,45 +300,12 @@ static int append(struct store *s, const uint8_t *record, size_t len)
 	return r;
 }
 
-/* A record as it goes to disk: malloc'ed. */
-static int make_record(const struct profile *window, uint8_t **ret, size_t *ret_len)
-{
-	struct header h = {
-		.magic = MAGIC,
-		.begin_real_ns = window->begin_real_ns,
-		.end_real_ns = window->end_real_ns,
-	};
-	CLEANUP(freep) uint8_t *raw = NULL;
-	CLEANUP(freep) uint8_t *record = NULL;
-	size_t raw_len, n;
-	int r = profile_encode(window, &raw, &raw_len);
-
-	if (r < 0)
-		return r;
-	if (raw_len > RAW_BYTES_MAX)
-		return -E2BIG;
-	record = malloc(sizeof(h) + ZSTD_compressBound(raw_len));
-	if (!record)
-		return -ENOMEM;
-	n = ZSTD_compress(record + sizeof(h), ZSTD_compressBound(raw_len), raw, raw_len, 3);
-	if (ZSTD_isError(n))
-		return -ENOMEM;
-	h.raw_len = (uint32_t)raw_len;
-	h.zstd_len = (uint32_t)n;
-	h.data_crc = (uint32_t)crc32(0, record + sizeof(h), h.zstd_len);
-	h.header_crc = header_crc(h);
-	memcpy(record, &h, sizeof(h));
-	*ret = TAKE_PTR(record);
-	*ret_len = sizeof(h) + n;
-	return 0;
-}
-
 int store_append(struct store *s, const struct profile *window)
 {
 	CLEANUP(freep) uint8_t *record = NULL;
 	bool over = false;
 	size_t len;
-	int r = make_record(window, &record, &len);
+	int r = record_make_all(window, &record, &len);
 
 	if (r == 0)
 		r = open_segment(s, window->begin_real_ns / HOUR_NS);
@@ -408,18 +324,10 @@ int store_append(struct store *s, const struct profile *window)
 static int merge_record(const struct header *h, const uint8_t *data,
 			const struct profile_filter *filter, struct profile *dst)
 {
-	CLEANUP(freep) uint8_t *raw = malloc((size_t)h->raw_len + 1);
 	CLEANUP(profile_freep) struct profile *p = NULL;
-	int r;
+	int r = record_decode(h, data, &p);
 
-	if (!raw)
-		return -ENOMEM;
-	if (ZSTD_decompress(raw, h->raw_len, data, h->zstd_len) != h->raw_len)
-		return 0;
-	r = profile_decode(raw, h->raw_len, &p);
-	if (r < 0)
-		return r == -ENOMEM ? r : 0; /* a window of another version: skipped */
-	return profile_merge(dst, p, filter);
+	return r < 0 || !p ? r : profile_merge(dst, p, filter);
 }
 
 static int query_segment(int fd, uint64_t from, uint64_t to, const struct profile_filter *filter,
@@ -429,14 +337,14 @@ static int query_segment(int fd, uint64_t from, uint64_t to, const struct profil
 	off_t at = 0;
 	int r = 0;
 
-	while (r >= 0 && next_header(fd, &at, &h)) {
+	while (r >= 0 && record_next(fd, &at, &h)) {
 		CLEANUP(freep) uint8_t *data = NULL;
 
 		if (h.begin_real_ns >= to || h.end_real_ns <= from) {
-			at = end_of(&h, at);
+			at = record_end(&h, at);
 			continue;
 		}
-		r = read_data(fd, at, &h, &data);
+		r = record_read(fd, at, &h, &data);
 		if (r == -EBADMSG) {
 			at += (off_t)sizeof(h); /* the next good header, wherever it is */
 			r = 0;
@@ -444,7 +352,7 @@ static int query_segment(int fd, uint64_t from, uint64_t to, const struct profil
 		}
 		if (r == 0)
 			r = merge_record(&h, data, filter, dst);
-		at = end_of(&h, at);
+		at = record_end(&h, at);
 	}
 	return r;
 }
@@ -456,20 +364,18 @@ int store_query(struct store *s, uint64_t from, uint64_t to, const struct profil
 	uint32_t n;
 	int r = 0;
 
-	segments = list_segments(s, &n);
+	segments = store_segments(s, &n);
 	if (!segments)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n && r >= 0; i++) {
 		uint64_t hour = segments[i] / PARTS_MAX;
 		CLEANUP(fd_closep) int fd = -1;
-		char name[64];
 
 		/* a window belongs to the hour of its begin: one hour more on the left */
 		if ((hour + 2) * HOUR_NS < from || hour * HOUR_NS >= to)
 			continue;
-		segment_name(segments[i], name, sizeof(name));
-		fd = openat(s->dfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-		if (fd >= 0 && !is_foreign(fd))
+		fd = store_open_segment(s, segments[i], O_RDONLY);
+		if (fd >= 0 && !record_is_foreign(fd))
 			r = query_segment(fd, from, to, filter, dst);
 	}
 	return r;

@@ -1,4 +1,6 @@
 #include "tests/unit/unit.h"
+#include <stdio.h>
+#include <string.h>
 #include "daemon/profile/live.h"
 
 #define T0 (1000 * LIVE_WINDOW_NS)
@@ -376,7 +378,8 @@ static void stacks_of_the_kernel_stand_above_the_leaf_and_share_the_weight(void 
 	closed(&u);
 }
 
-static void add_event(struct setup *u, enum wire_event event, const char *class_name, uint64_t weight)
+static void add_event(struct setup *u, enum wire_event event, const char *class_name,
+		      uint64_t weight)
 {
 	const struct live_event e = {
 		.event = event,
@@ -406,7 +409,8 @@ static void what_was_waited_for_or_allocated_stands_on_the_stack(void **state)
 	assert_int_equal(p->n_rows, 1);
 	assert_int_equal(p->rows[0].weight, 524288);
 	assert_int_equal(p->frames[p->nodes[p->rows[0].node].frame].kind, WIRE_KIND_CLASS);
-	assert_string_equal(p->strings[p->frames[p->nodes[p->rows[0].node].frame].method], "byte[]");
+	assert_string_equal(p->strings[p->frames[p->nodes[p->rows[0].node].frame].method],
+			    "byte[]");
 	p = profile_free(p);
 	assert_int_equal(profile_new(&p), 0);
 	assert_int_equal(live_query(u.live, T0, T0 + LIVE_SLICE_NS, NULL, p), 0);
@@ -525,6 +529,75 @@ static void cpu_time_is_spread_over_the_seconds_that_it_took(void **state)
 	closed(&u);
 }
 
+/* Samples of @tenant in @p that say "[profile full]". */
+static uint64_t full_of(const struct profile *p, uint64_t tenant)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < p->n_rows; i++) {
+		const struct profile_thread *t = &p->threads[p->rows[i].thread];
+
+		if (p->processes[t->process].tenant == tenant &&
+		    strcmp(p->strings[t->name], "[profile full]") == 0)
+			n += p->rows[i].samples;
+	}
+	return n;
+}
+
+static uint64_t full[3];
+static size_t largest;
+
+static void on_shared_window(void *userdata, const struct profile *w)
+{
+	(void)userdata;
+	for (uint64_t tenant = 1; tenant <= 2; tenant++)
+		full[tenant] += full_of(w, tenant);
+	if (profile_bytes(w) > largest)
+		largest = profile_bytes(w);
+}
+
+/* @n samples of threads with names that are long and new. */
+static void add_new(struct live_source *s, struct stream *stream, uint64_t real_ns, int n)
+{
+	static unsigned next;
+	char name[400];
+
+	for (int i = 0; i < n; i++) {
+		struct stream_sample sample = { .tid = ++next, .thread = name, .weight_ns = 10 };
+
+		snprintf(name, sizeof(name), "%u %*s", next, 350, "x");
+		live_add(s, stream, &sample, NULL, real_ns, 10);
+	}
+}
+
+/* One that fills its slices, second after second, beside one that does not. */
+static void a_source_s_stacks_find_room_beside_another_s(void **state)
+{
+	const struct live_process hostile = { .pid = 6, .name = "x", .tenant = 1 };
+	const struct live_process honest = { .pid = 7, .name = "app", .tenant = 2 };
+	const struct stream_ops ops = { 0 };
+	struct live_source *a, *b;
+	struct stream *stream;
+	struct live *live;
+
+	(void)state;
+	assert_int_equal(stream_new(&ops, NULL, &stream), 0);
+	assert_int_equal(live_new(on_shared_window, NULL, &live), 0);
+	assert_int_equal(live_source_new(live, &hostile, &a), 0);
+	assert_int_equal(live_source_new(live, &honest, &b), 0);
+	live_tick(live, T0);
+	for (uint64_t t = 0; t < 22; t++) {
+		add_new(a, stream, T0 + t * LIVE_SLICE_NS, 12000);
+		add_new(b, stream, T0 + t * LIVE_SLICE_NS, 200);
+		live_tick(live, T0 + t * LIVE_SLICE_NS);
+	}
+	live_free(live);
+	stream_free(stream);
+	assert_true(full[1] > 0);
+	assert_int_equal(full[2], 0);
+	assert_true(largest < 64ul << 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -544,6 +617,7 @@ int main(void)
 		cmocka_unit_test(ids_mean_what_they_meant_when_the_sample_came),
 		cmocka_unit_test(a_stack_beyond_all_reason_is_cut_and_says_so),
 		cmocka_unit_test(stacks_of_the_kernel_stand_above_the_leaf_and_share_the_weight),
+		cmocka_unit_test(a_source_s_stacks_find_room_beside_another_s),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -245,7 +245,7 @@ static struct profile *full_profile(size_t limit, int stacks)
 	char name[32];
 
 	assert_int_equal(profile_new(&p), 0);
-	profile_limit(p, limit);
+	profile_limit(p, limit, 0);
 	for (int i = 0; i < stacks; i++) {
 		snprintf(name, sizeof(name), "m%d", i);
 		profile_add(p, thread(p, 1 + (uint32_t)i % 3, name),
@@ -291,6 +291,65 @@ static void what_does_not_fit_is_said_and_its_weight_is_kept(void **state)
 	profile_free(p);
 }
 
+/* What @tenant adds: @n stacks of its own on a root that all have. Those that found no room. */
+static uint64_t add_stacks(struct profile *p, uint64_t tenant, uint32_t n)
+{
+	const struct profile_process q = { .pid = (uint32_t)tenant,
+					   .start_time = 1,
+					   .tenant = tenant };
+	struct profile_thread t = { .tid = 1 };
+	uint64_t full = p->overflow;
+	uint32_t root;
+	char name[32];
+
+	profile_payer(p, tenant);
+	t.process = profile_process(p, &q);
+	root = profile_node(p, 0, frame(p, "Thread", "run"));
+	for (uint32_t i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "m%u-%u", (unsigned)tenant, i);
+		profile_add(p, profile_thread(p, &t), profile_node(p, root, frame(p, "C", name)), 1,
+			    1);
+	}
+	return p->overflow - full;
+}
+
+static uint64_t full_of(const struct profile *p, uint64_t tenant)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		if (p->processes[p->threads[p->rows[i].thread].process].tenant == tenant &&
+		    profile_is_full(p, p->rows[i].thread, p->rows[i].node))
+			n += p->rows[i].samples;
+	return n;
+}
+
+static void no_tenant_takes_the_room_of_another(void **state)
+{
+	struct profile *p, *sum;
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	assert_int_equal(profile_new(&sum), 0);
+	profile_limit(p, 2 << 20, 5);
+	profile_limit(sum, 2 << 20, 5);
+	/* three that take what they get, before and after one that needs little */
+	assert_in_range(add_stacks(p, 100, 20000), 10000, 19999);
+	assert_in_range(add_stacks(p, 101, 20000), 10000, 19999);
+	assert_int_equal(add_stacks(p, 1, 300), 0);
+	assert_in_range(add_stacks(p, 102, 20000), 10000, 19999);
+	assert_int_equal(add_stacks(p, 1, 300), 0);
+	assert_true(p->index->bytes < 2 << 20);
+	/* and where profiles are added up, by rows in any order */
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(profile_merge(sum, p, NULL), 0);
+	assert_int_equal(full_of(sum, 1), 0);
+	assert_true(full_of(sum, 102) > 0);
+	assert_int_equal(weight_of(sum), 5 * weight_of(p));
+	profile_free(sum);
+	profile_free(p);
+}
+
 static void a_table_at_its_own_limit_can_be_read_back(void **state)
 {
 	struct profile *p, *q;
@@ -301,6 +360,7 @@ static void a_table_at_its_own_limit_can_be_read_back(void **state)
 
 	(void)state;
 	assert_int_equal(profile_new(&p), 0);
+	profile_limit(p, SIZE_MAX, 0);
 	t = thread(p, 1, "main");
 	for (uint32_t i = 0; i < PROFILE_NODES_MAX + 5; i++) {
 		f.offset = i;
@@ -652,6 +712,7 @@ int main(void)
 		cmocka_unit_test(what_clone_calls_in_its_own_library_is_start_thread),
 		cmocka_unit_test(many_entries_stay_apart),
 		cmocka_unit_test(what_does_not_fit_is_said_and_its_weight_is_kept),
+		cmocka_unit_test(no_tenant_takes_the_room_of_another),
 		cmocka_unit_test(a_table_at_its_own_limit_can_be_read_back),
 		cmocka_unit_test(losses_go_with_their_process),
 		cmocka_unit_test(events_of_one_stack_stay_apart),

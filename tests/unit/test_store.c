@@ -92,7 +92,8 @@ static int open_segment(int flags)
 {
 	char path[128];
 
-	snprintf(path, sizeof(path), "%s/%llu.seg", dir, (unsigned long long)(t0 / (3600 * NS_PER_S)));
+	snprintf(path, sizeof(path), "%s/%llu.seg", dir,
+		 (unsigned long long)(t0 / (3600 * NS_PER_S)));
 	return open(path, flags);
 }
 
@@ -332,6 +333,73 @@ static void the_size_stays_below_its_bound_within_one_hour(void **state)
 	store_free(s);
 }
 
+/* A window of two tenants: one has a weight of 1 in it, the other @threads threads. */
+static int append_of_two(struct store *s, uint64_t begin, uint32_t threads)
+{
+	const struct profile_process small = { .pid = 1, .tenant = 11 },
+				     large = { .pid = 2, .tenant = 22 };
+	struct profile *p = window(begin, 0);
+	struct profile_thread t = { .process = profile_process(p, &small), .tid = 2 };
+	static uint32_t x = 1;
+	int r;
+
+	profile_add(p, profile_thread(p, &t), 0, 1, 1);
+	t.process = profile_process(p, &large);
+	for (uint32_t i = 0; i < threads; i++) {
+		x = x * 1664525 + 1013904223; /* such that zstd finds nothing */
+		t.tid = x;
+		profile_add(p, profile_thread(p, &t), 0, 1, x >> 8);
+	}
+	r = store_append(s, p);
+	profile_free(p);
+	return r;
+}
+
+static uint64_t windows_of(struct store *s, uint32_t pid)
+{
+	const struct profile_filter f = { .pids = &pid, .n_pids = 1 };
+	struct profile *p;
+	uint64_t samples;
+
+	assert_int_equal(profile_new(&p), 0);
+	assert_int_equal(store_query(s, 0, UINT64_MAX, &f, p), 0);
+	samples = profile_samples(p);
+	profile_free(p);
+	return samples;
+}
+
+/* Of 150 windows with 5 MB of one tenant there is room for 1 MiB. */
+static void a_tenant_that_fills_its_windows_shortens_its_own_history(void **state)
+{
+	const uint64_t max = 1 << 20;
+	struct store_counts c, again;
+	struct store *s;
+	uint64_t large;
+
+	(void)state;
+	assert_int_equal(store_new(dir, 24 * 3600 * NS_PER_S, max, &s), 0);
+	for (uint64_t i = 0; i < 150; i++) {
+		assert_int_equal(append_of_two(s, t0 + i * 10 * NS_PER_S, 4000), 0);
+		store_counts(s, &c);
+		assert_true(c.bytes <= max);
+	}
+	assert_int_equal(windows_of(s, 1), 2 * 150);
+	large = windows_of(s, 2);
+	assert_in_range(large, 4000 * 10, 4000 * 60); /* the newest ones */
+	assert_true(c.bytes > max / 2);
+	store_free(s);
+	/* and is known again after a restart */
+	assert_int_equal(store_new(dir, 24 * 3600 * NS_PER_S, max, &s), 0);
+	store_counts(s, &again);
+	assert_int_equal(again.bytes, c.bytes);
+	assert_int_equal(append_of_two(s, t0 + 1505 * NS_PER_S, 1), 0);
+	assert_int_equal(windows_of(s, 1), 2 * 151);
+	assert_int_equal(windows_of(s, 2), large + 1);
+	store_counts(s, &c);
+	assert_int_equal(c.torn, 0);
+	store_free(s);
+}
+
 static void a_disk_that_is_really_full_drops_windows_until_there_is_room(void **state)
 {
 	char filler[128];
@@ -347,7 +415,8 @@ static void a_disk_that_is_really_full_drops_windows_until_there_is_room(void **
 	}
 	s = opened();
 	assert_int_equal(append_large(s, t0, 1000), 0);
-	snprintf(filler, sizeof(filler), "dd if=/dev/zero of=%s/filler bs=4k count=50 2>/dev/null", dir);
+	snprintf(filler, sizeof(filler), "dd if=/dev/zero of=%s/filler bs=4k count=50 2>/dev/null",
+		 dir);
 	assert_int_equal(system(filler), 0);
 	for (uint64_t i = 1; i < 20; i++) {
 		r = append_large(s, t0 + i * 10 * NS_PER_S, 1000);
@@ -375,7 +444,12 @@ static void a_disk_that_is_really_full_drops_windows_until_there_is_room(void **
 
 static void what_is_no_segment_is_not_touched(void **state)
 {
-	static const char *const names[] = { "seg", ".seg", "-1.seg", "1-0.seg", "1x.seg", "1.seg.bak",
+	static const char *const names[] = { "seg",
+					     ".seg",
+					     "-1.seg",
+					     "1-0.seg",
+					     "1x.seg",
+					     "1.seg.bak",
 					     "99999999999999999999999.seg" };
 	struct store *s = opened();
 	char path[128];
@@ -399,23 +473,30 @@ static void what_is_no_segment_is_not_touched(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(windows_survive_a_restart_and_are_found_by_time, set_up,
+		cmocka_unit_test_setup_teardown(windows_survive_a_restart_and_are_found_by_time,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_torn_tail_is_cut_and_the_rest_is_kept, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(a_torn_tail_is_cut_and_the_rest_is_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_flipped_bit_is_found, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_full_disk_drops_windows_and_counts_them, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(old_segments_are_unlinked, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(damage_in_the_middle_costs_one_window_and_no_other, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(a_tail_torn_anywhere_is_cut, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_segment_of_another_version_is_left_alone, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_size_stays_below_its_bound_within_one_hour, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(what_is_no_segment_is_not_touched, set_up, tear_down),
-		/* last: it goes into a mount namespace of its own */
-		cmocka_unit_test_setup_teardown(a_disk_that_is_really_full_drops_windows_until_there_is_room,
+		cmocka_unit_test_setup_teardown(damage_in_the_middle_costs_one_window_and_no_other,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_tail_torn_anywhere_is_cut, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_segment_of_another_version_is_left_alone, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(the_size_stays_below_its_bound_within_one_hour,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_tenant_that_fills_its_windows_shortens_its_own_history, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(what_is_no_segment_is_not_touched, set_up,
+						tear_down),
+		/* last: it goes into a mount namespace of its own */
+		cmocka_unit_test_setup_teardown(
+			a_disk_that_is_really_full_drops_windows_until_there_is_room, set_up,
+			tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
