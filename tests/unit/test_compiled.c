@@ -60,6 +60,7 @@ SAYS(bool, false, compiled_call_stub_sig, UNUSED struct hot *h, UNUSED const str
 SAYS(uint64_t, 0, compiled_pops_sig, UNUSED uint64_t pc)
 SAYS(bool, false, forward_dispatch_sig, UNUSED struct hot *h)
 SAYS(bool, true, method_check_sig, UNUSED uint64_t method)
+SAYS(bool, false, code_blob_sig, UNUSED uint64_t pc, UNUSED struct blob *ret)
 SAYS(bool, true, code_is_used_sig, UNUSED uint64_t base)
 SAYS(uint32_t, 0, unsigned5_next_sig, UNUSED struct unsigned5 *r)
 

@@ -360,7 +360,6 @@ bool blob_frame_sig(struct hot *h, const struct blob *b)
 {
 	bool left;
 
-	h->thawing |= !h->leaf && continuation_is_barrier_sig(h->at.pc);
 	hot_push_stub_sig(h, b);
 	if (h->leaf && continuation_is_barrier_sig(h->at.pc))
 		return forward_stub_sig(h, b) || continuation_cross_sig(h);

@@ -182,6 +182,17 @@ static bool leave_frame(struct hot *h, const struct blob *b, uint64_t pc)
 	return find_caller(h, b, pc);
 }
 
+/* doYield's caller is at: chunks have its pc, also where it was deoptimised since it called. */
+static void remember_yield(struct hot *h)
+{
+	struct blob b;
+
+	h->yield_n = h->w->n;
+	h->yield_pc = h->at.pc;
+	if (code_blob_sig(h->at.pc, &b) && code_is_nmethod(&b))
+		h->yield_pc = compiled_real_pc_sig(&b, h->at.pc, h->at.sp);
+}
+
 bool compiled_frame_sig(struct hot *h, const struct blob *b)
 {
 	uint64_t pc = h->at.pc;
@@ -199,10 +210,8 @@ bool compiled_frame_sig(struct hot *h, const struct blob *b)
 		return false; /* a virtual thread's root */
 	}
 	left = leave_frame(h, b, pc);
-	if (left && b->base == code_places_sig.do_yield) {
-		h->yield_pc = h->at.pc;
-		h->yield_n = h->w->n;
-	}
+	if (left && b->base == code_places_sig.do_yield)
+		remember_yield(h);
 	return left;
 }
 

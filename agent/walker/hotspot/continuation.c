@@ -5,12 +5,13 @@
 #include <string.h>
 #include "agent/libjvm.h"
 #include "agent/walker/guard.h"
-#include "agent/walker/hotspot/layout.h"
+#include "agent/walker/hotspot/hotspot_priv.h"
 
 #define ID_SHIFT    2 /* the low bits of a field id are tags */
 #define ID_SHIFT_28 3
 #define STACK_MIN   32 /* plausible sizes of a StackChunk's header and fields */
 #define STACK_MAX   128
+#define THREAD_MAX  8192 /* bytes of a JavaThread */
 
 int32_t field_id_offset(jfieldID id)
 {
@@ -124,6 +125,25 @@ static void read_thread(JNIEnv *env)
 	if (string)
 		(*env)->DeleteLocalRef(env, string);
 	read_arrays();
+}
+
+/* 21 to 24 do not export JavaThread::_cont_entry, but the return barrier begins by taking its sp
+ * from there. Without it, a walk that meets the entry's frame finds it (continuation_learn_sig()).
+ */
+void continuation_find_entry(void)
+{
+	int32_t found = -1, at;
+
+	if (continuation_sig.entry_in_thread >= 0)
+		return;
+	for (uint64_t pc = code_places_sig.cont_low; pc < code_places_sig.cont_high; pc++) {
+		if (!machine_takes_sp_from_thread(pc, &at))
+			continue;
+		if (at <= 0 || at > THREAD_MAX || at % 8 || (found >= 0 && at != found))
+			return;
+		found = at;
+	}
+	continuation_sig.entry_in_thread = found;
 }
 
 void continuation_init(JNIEnv *env)

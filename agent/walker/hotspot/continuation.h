@@ -39,3 +39,5 @@ int32_t field_id_offset(jfieldID id);
 
 /* Agent's thread. What cannot be found out leaves frozen frames unread. */
 void continuation_init(JNIEnv *env);
+/* The same, once the stubs are known: where a JavaThread says what its virtual thread's root is. */
+void continuation_find_entry(void);

@@ -28,6 +28,7 @@ int hotspot_init(JNIEnv *env, const char **why)
 	}
 	continuation_init(env);
 	code_find_places(true);
+	continuation_find_entry();
 	return 0;
 }
 

@@ -30,9 +30,8 @@ struct hot {
 	bool behind; /* it has none there or behind: code of a barrier */
 	bool java_seen;
 	walk_enough_fn *enough; /* NULL = the whole stack */
-	bool thawing; /* the thread is in the middle of taking frames out of its chunks */
-	/* it is in the middle of putting them there: where doYield, which does it, returns to, and how
-	 * many frames were counted up to it */
+	/* the thread is in the middle of putting frames into its chunks: where doYield, which does it,
+	 * returns to, and how many frames were counted up to it */
 	uint64_t yield_pc;
 	uint32_t yield_n;
 	const char *broken; /* cause, once the walk cannot go on */

@@ -46,6 +46,14 @@ static inline uint64_t machine_sender_sp(uint64_t fp, uint64_t slot)
 	return slot > fp ? slot : fp + 16;
 }
 
+/* Not looked for: the slot in the thread is learnt by walks. */
+static inline bool machine_takes_sp_from_thread(uint64_t pc, int32_t *ret)
+{
+	(void)pc;
+	(void)ret;
+	return false;
+}
+
 struct hot;
 struct blob;
 
