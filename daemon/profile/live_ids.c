@@ -6,8 +6,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "daemon/core/clock.h"
 
-#define DEPTH_MAX 4096 /* frames of one stack */
+/* Nodes of one source that are looked for in one profile in one second; beyond them stacks are
+ * "[profile full]". No JVM has as many that are new, and it takes some 50 ms. */
+#define NEW_NODES_MAX (1u << 17)
 
 /* @process: whose it is, UINT32_MAX = nobody's */
 static uint32_t add_frame(struct profile *p, uint32_t process, const struct stream_frame *f)
@@ -75,37 +78,37 @@ static bool cache_get(const struct live_ids *c, uint32_t node, uint32_t *ret)
 	return true;
 }
 
-/* Says that the stack went on towards its root. */
-static uint32_t cut_node(struct profile *p)
+static void begin_second(struct live_ids *c)
 {
-	const struct stream_frame cut = {
-		.kind = WIRE_KIND_SYNTHETIC,
-		.line = -1,
-		.method = "[deeper stack cut]",
-	};
+	uint64_t second = clock_mono_ns() / NS_PER_S;
 
-	return profile_node(p, 0, add_frame(p, UINT32_MAX, &cut));
+	if (c->second != second)
+		c->new_nodes = 0;
+	c->second = second;
 }
 
 /* A stream's stack in @p. Iterative from the leaf to the first node that is known. */
 uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stream *stream,
 			uint32_t leaf)
 {
-	uint32_t chain[DEPTH_MAX], n = 0, node = leaf, to = 0, parent;
+	uint32_t chain[STREAM_DEPTH_MAX + 1], n = 0, node = leaf, to = 0, parent;
 	struct stream_frame frame;
 
-	while (node && n < DEPTH_MAX) {
+	while (node) {
 		if (!cache_has_room(c, node))
 			return profile_node(p, 0, UINT32_MAX);
 		if (cache_get(c, node, &to))
 			break;
+		if (n == 0)
+			begin_second(c);
+		if (c->new_nodes == NEW_NODES_MAX)
+			return profile_node(p, 0, UINT32_MAX);
 		if (!stream_node(stream, node, &frame, &parent))
 			return 0;
+		c->new_nodes++;
 		chain[n++] = node;
 		node = parent;
 	}
-	if (node && n == DEPTH_MAX)
-		to = cut_node(p);
 	while (n > 0) {
 		node = chain[--n];
 		stream_node(stream, node, &frame, &parent);

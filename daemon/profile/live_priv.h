@@ -41,6 +41,8 @@ struct live_ids {
 	uint32_t process; /* UINT32_MAX = not known yet */
 	uint64_t *nodes; /* by stream node: generation << 32 | profile node */
 	uint32_t n_nodes;
+	uint64_t second; /* CLOCK_MONOTONIC; nodes that are new in it: */
+	uint32_t new_nodes;
 };
 
 struct live_source {

@@ -57,68 +57,147 @@ static uint32_t number_names(const struct profile *p, char **names, uint32_t *id
 	return n;
 }
 
-static void count_methods(const struct profile *p, uint32_t process, char *const *names,
-			  const uint32_t *ids, struct report_method *methods,
-			  struct report_method *none)
+/* Children of nodes: parents come before them, and so does each before its later siblings. */
+static void link_nodes(const struct profile *p, struct report_index *x)
+{
+	for (uint32_t i = p->n_nodes; i-- > 1;) {
+		uint32_t parent = p->nodes[i].parent;
+
+		x->next[i] = x->first[parent];
+		x->first[parent] = i;
+	}
+}
+
+int report_index_new(const struct profile *p, struct report_index **ret)
+{
+	CLEANUP(report_index_freep) struct report_index *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return -ENOMEM;
+	x->n_frames = p->n_frames;
+	x->names = calloc(p->n_frames + 1, sizeof(*x->names));
+	x->ids = calloc(p->n_frames + 1, sizeof(*x->ids));
+	x->first = calloc(p->n_nodes + 1, sizeof(*x->first));
+	x->next = calloc(p->n_nodes + 1, sizeof(*x->next));
+	if (!x->names || !x->ids || !x->first || !x->next)
+		return -ENOMEM;
+	x->n = number_names(p, x->names, x->ids);
+	link_nodes(p, x);
+	*ret = TAKE_PTR(x);
+	return 0;
+}
+
+struct report_index *report_index_free(struct report_index *x)
+{
+	if (!x)
+		return NULL;
+	for (uint32_t i = 0; x->names && i < x->n_frames; i++)
+		free(x->names[i]);
+	free(x->names);
+	free(x->ids);
+	free(x->first);
+	free(x->next);
+	free(x);
+	return NULL;
+}
+
+struct sum {
+	uint64_t samples, weight;
+};
+
+static void add(struct sum *to, uint64_t samples, uint64_t weight)
+{
+	to->samples += samples;
+	to->weight += weight;
+}
+
+/* Of each node what ends there and above: [0] is what has no stack. */
+static void sum_up(const struct profile *p, const struct report_index *x, uint32_t process,
+		   struct sum *sums, struct report_method *methods)
 {
 	for (uint32_t i = 0; i < p->n_rows; i++) {
 		const struct profile_row *r = &p->rows[i];
 
 		if (process != UINT32_MAX && p->threads[r->thread].process != process)
 			continue;
-		for (uint32_t node = r->node; node; node = p->nodes[node].parent) {
-			uint32_t frame = p->nodes[node].frame;
-			struct report_method *m = &methods[ids[frame]];
+		add(&sums[r->node], r->samples, r->weight);
+		if (r->node)
+			methods[x->ids[p->nodes[r->node].frame]].self += r->weight;
+	}
+	for (uint32_t i = p->n_nodes; i-- > 1;)
+		if (p->nodes[i].parent)
+			add(&sums[p->nodes[i].parent], sums[i].samples, sums[i].weight);
+}
 
-			m->name = names[frame];
-			if (m->last_row == i + 1)
-				continue;
-			m->last_row = i + 1;
-			m->samples += r->samples;
-			m->total += r->weight;
+/*
+ * Depth first, whatever the depth: a method gets what a node of its has, unless one of its is
+ * below that already, as when it recurses.
+ */
+static void count_methods(const struct profile *p, const struct report_index *x,
+			  const struct sum *sums, struct report_method *methods)
+{
+	uint32_t node = x->first[0];
+
+	while (node) {
+		uint32_t frame = p->nodes[node].frame;
+		struct report_method *m = &methods[x->ids[frame]];
+		bool empty = !sums[node].samples && !sums[node].weight;
+
+		if (!empty) {
+			m->name = x->names[frame];
+			if (!m->below) {
+				m->samples += sums[node].samples;
+				m->total += sums[node].weight;
+			}
 		}
-		if (r->node) {
-			methods[ids[p->nodes[r->node].frame]].self += r->weight;
+		m->below++;
+		if (!empty && x->first[node]) {
+			node = x->first[node];
 			continue;
 		}
-		none->name = "[no stack]";
-		none->samples += r->samples;
-		none->total += r->weight;
-		none->self += r->weight;
+		while (node) {
+			methods[x->ids[p->nodes[node].frame]].below--;
+			if (x->next[node])
+				break;
+			node = p->nodes[node].parent;
+		}
+		node = x->next[node];
 	}
 }
 
-int report_methods(const struct profile *p, uint32_t process, enum report_order order,
-		   struct report_methods *ret)
+static void no_stack(struct report_method *to, const struct sum *sum)
 {
-	uint32_t *ids = calloc(p->n_frames + 1, sizeof(*ids));
-	uint32_t n;
+	if (!sum->samples && !sum->weight)
+		return;
+	to->name = "[no stack]";
+	to->samples = sum->samples;
+	to->total = to->self = sum->weight;
+}
 
-	ret->names = calloc(p->n_frames + 1, sizeof(*ret->names));
-	ret->methods = calloc(p->n_frames + 2, sizeof(*ret->methods)); /* the last: [no stack] */
-	ret->n_names = p->n_frames;
+int report_methods(const struct profile *p, const struct report_index *x, uint32_t process,
+		   enum report_order order, struct report_methods *ret)
+{
+	CLEANUP(freep) struct sum *sums = calloc(p->n_nodes + 1, sizeof(*sums));
+
+	ret->methods = calloc(x->n + 1, sizeof(*ret->methods)); /* the last: [no stack] */
 	ret->n = 0;
-	if (!ids || !ret->names || !ret->methods) {
-		free(ids);
+	if (!sums || !ret->methods) {
 		report_methods_free(ret);
 		return -ENOMEM;
 	}
-	n = number_names(p, ret->names, ids);
-	count_methods(p, process, ret->names, ids, ret->methods, &ret->methods[n]);
-	for (uint32_t i = 0; i <= n; i++)
+	sum_up(p, x, process, sums, ret->methods);
+	count_methods(p, x, sums, ret->methods);
+	no_stack(&ret->methods[x->n], &sums[0]);
+	for (uint32_t i = 0; i <= x->n; i++)
 		if (ret->methods[i].name)
 			ret->methods[ret->n++] = ret->methods[i];
 	qsort(ret->methods, ret->n, sizeof(*ret->methods),
 	      order == REPORT_BY_SELF ? by_self : by_total);
-	free(ids);
 	return 0;
 }
 
 void report_methods_free(struct report_methods *m)
 {
-	for (uint32_t i = 0; m->names && i < m->n_names; i++)
-		free(m->names[i]);
-	free(m->names);
 	free(m->methods);
 	memset(m, 0, sizeof(*m));
 }

@@ -92,10 +92,12 @@ static void put_trace(struct text_out *t, const struct profile *p, const struct 
 static void put_methods(struct text_out *t, const struct profile *p, const struct report_event *e,
 			uint64_t total)
 {
+	CLEANUP(report_index_freep) struct report_index *index = NULL;
 	char self[16], all[16];
 	struct report_methods m;
 
-	if (report_methods(p, UINT32_MAX, REPORT_BY_SELF, &m) < 0) {
+	if (report_index_new(p, &index) < 0 ||
+	    report_methods(p, index, UINT32_MAX, REPORT_BY_SELF, &m) < 0) {
 		t->failed = true;
 		return;
 	}

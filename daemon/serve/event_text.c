@@ -3,8 +3,6 @@
 #include <string.h>
 #include "daemon/serve/serve_priv.h"
 
-#define DEPTH_MAX 2048
-
 static void frame_text(struct text_out *to, struct host *h, const struct target *t,
 		       const struct stream_frame *f)
 {
@@ -27,13 +25,12 @@ static void frame_text(struct text_out *to, struct host *h, const struct target 
 
 void event_stack(struct text_out *to, struct host *h, const struct target *t, uint32_t leaf)
 {
-	static uint32_t chain[DEPTH_MAX];
+	static uint32_t chain[STREAM_DEPTH_MAX + 1];
 	struct stream_frame f;
 	uint32_t n = 0, parent;
 
 	text_put(to, "[");
-	for (uint32_t node = leaf; n < DEPTH_MAX && stream_node(t->stream, node, &f, &parent);
-	     node = parent)
+	for (uint32_t node = leaf; stream_node(t->stream, node, &f, &parent); node = parent)
 		chain[n++] = node;
 	for (uint32_t i = n; i-- > 0;) {
 		if (i + 1 < n)

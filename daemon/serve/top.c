@@ -26,8 +26,8 @@ static uint64_t samples_of(const struct profile *p, uint32_t process)
 	return sum;
 }
 
-static cJSON *methods_json(const struct profile *p, uint32_t process, enum wire_event event,
-			   enum report_order order)
+static cJSON *methods_json(const struct profile *p, const struct report_index *index,
+			   uint32_t process, enum wire_event event, enum report_order order)
 {
 	cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "methods");
 	uint64_t all = weight_of(p, process);
@@ -37,7 +37,7 @@ static cJSON *methods_json(const struct profile *p, uint32_t process, enum wire_
 		cJSON_AddNumberToObject(o, "cpu_ns", (double)all);
 	cJSON_AddNumberToObject(o, "weight", (double)all);
 	cJSON_AddNumberToObject(o, "samples", (double)samples_of(p, process));
-	if (report_methods(p, process, order, &m) < 0)
+	if (report_methods(p, index, process, order, &m) < 0)
 		return o;
 	for (uint32_t i = 0; i < m.n && i < ROWS_MAX; i++) {
 		cJSON *row = cJSON_CreateObject();
@@ -64,11 +64,12 @@ static bool has_ended(struct targets *targets, const struct profile_process *p)
 	return true;
 }
 
-static cJSON *target_json(const struct profile *p, uint32_t process, enum wire_event event,
-			  enum report_order order, struct targets *targets)
+static cJSON *target_json(const struct profile *p, const struct report_index *index,
+			  uint32_t process, enum wire_event event, enum report_order order,
+			  struct targets *targets)
 {
 	const struct profile_process *x = &p->processes[process];
-	cJSON *t = methods_json(p, process, event, order);
+	cJSON *t = methods_json(p, index, process, event, order);
 
 	cJSON_AddNumberToObject(t, "pid", x->pid);
 	cJSON_AddStringToObject(t, "name", p->strings[x->name]);
@@ -110,6 +111,7 @@ enum MHD_Result serve_top(struct request *r)
 		sort && strcmp(sort, "self") == 0 ? REPORT_BY_SELF : REPORT_BY_TOTAL;
 	struct profile_filter filter = { .thread = argument(r, "thread") };
 	static struct selection selected;
+	CLEANUP(report_index_freep) struct report_index *index = NULL;
 	CLEANUP(profile_freep) struct profile *p = NULL;
 	uint64_t window = 5 * NS_PER_S, now = clock_real_ns();
 	enum wire_event event;
@@ -139,7 +141,9 @@ enum MHD_Result serve_top(struct request *r)
 	    live_query(host_live(r->serve->host), now - window, now, &filter, p) < 0)
 		return answer_error(r, 503, "no memory");
 	host_symbolize(r->serve->host, p);
-	o = methods_json(p, UINT32_MAX, event, order);
+	if (report_index_new(p, &index) < 0)
+		return answer_error(r, 503, "no memory");
+	o = methods_json(p, index, UINT32_MAX, event, order);
 	cJSON_AddStringToObject(o, "sort", order == REPORT_BY_SELF ? "self" : "total");
 	cJSON_AddStringToObject(o, "event", wire_event_names[event]);
 	cJSON_AddStringToObject(o, "unit", report_events[event].unit);
@@ -147,6 +151,7 @@ enum MHD_Result serve_top(struct request *r)
 	cJSON_AddNumberToObject(o, "seconds", (double)window / 1e9);
 	list = cJSON_AddArrayToObject(o, "targets");
 	for (uint32_t i = 0; i < p->n_processes; i++)
-		add_target(list, target_json(p, i, event, order, host_targets(r->serve->host)));
+		add_target(list,
+			   target_json(p, index, i, event, order, host_targets(r->serve->host)));
 	return answer_json(r, 200, o);
 }

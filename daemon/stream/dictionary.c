@@ -146,7 +146,20 @@ int dictionary_add_mapping(struct stream *s, const struct wire_mapping *w, struc
 
 bool dictionary_has_node(const struct stream *s, uint32_t id)
 {
-	return id < s->dictionary.n_nodes && s->dictionary.nodes[id].defined;
+	return id < s->dictionary.n_nodes && s->dictionary.nodes[id].depth;
+}
+
+/* A node below STREAM_DEPTH_MAX stands for all that is there: its children are the same as itself.
+ */
+static struct stream_node_entry node_of(const struct stream *s, const struct wire_node *w)
+{
+	const struct stream_node_entry *parent = w->parent ? &s->dictionary.nodes[w->parent] : NULL;
+	unsigned depth = parent ? parent->depth + 1u : 1;
+
+	if (depth > STREAM_DEPTH_MAX + 1)
+		return *parent;
+	return (struct stream_node_entry){ w->parent, w->ref,	       w->line,	 w->kind,
+					   0,	      (uint16_t)depth, w->offset };
 }
 
 int dictionary_add_node(struct stream *s, const struct wire_node *w, struct fault *f)
@@ -165,12 +178,10 @@ int dictionary_add_node(struct stream *s, const struct wire_node *w, struct faul
 		ref_ok = w->kind != WIRE_KIND_KERNEL && w->kind != WIRE_KIND_CLASS &&
 			 dictionary_has_string(s, w->ref);
 	/* a parent is defined before its child: so no path can be a circle */
-	if (!ref_ok || s->dictionary.nodes[w->id].defined ||
+	if (!ref_ok || dictionary_has_node(s, w->id) ||
 	    (w->parent && !dictionary_has_node(s, w->parent)))
 		return twice(f, "node", w->id);
-	s->dictionary.nodes[w->id] = (struct stream_node_entry){ w->parent, w->ref, w->line,
-								 w->kind,   true,   0,
-								 w->offset };
+	s->dictionary.nodes[w->id] = node_of(s, w);
 	return 0;
 }
 
@@ -211,6 +222,12 @@ bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret
 		.module = "",
 	};
 	*ret_parent = n->parent;
+	if (n->depth > STREAM_DEPTH_MAX) {
+		ret->kind = WIRE_KIND_SYNTHETIC;
+		ret->line = -1;
+		ret->method = "[deeper stack cut]";
+		return true;
+	}
 	if (wire_kind_is_method(n->kind)) {
 		const struct stream_method *m = &s->dictionary.methods[n->ref];
 

@@ -13,6 +13,10 @@
 
 struct stream;
 
+/* Nodes deeper than that, which no agent of ours has, are one: "[deeper stack cut]". It bounds what
+ * a stack costs whoever walks it. */
+#define STREAM_DEPTH_MAX 2304
+
 /* A frame as the rest of the daemon sees it: strings owned by the stream, valid until its end or
  * the next RESET. Unused strings are "". */
 struct stream_frame {

@@ -18,8 +18,8 @@ struct stream_node_entry {
 	uint32_t parent, ref;
 	int32_t line;
 	uint8_t kind;
-	bool defined;
 	uint8_t mark; /* the reader's */
+	uint16_t depth; /* 1 = at the root; 0 = not defined */
 	uint64_t offset;
 };
 

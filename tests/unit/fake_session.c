@@ -141,6 +141,8 @@ static void claim(int events, uint64_t sequence)
 	(void)!write(events, buf, wire_end(&w, sequence));
 }
 
+bool (*more_agents)(const char *manner, int events, uint64_t session);
+
 static void agent(const char *manner, int events, int control)
 {
 	struct wire_fault bye = { 0 };
@@ -161,7 +163,8 @@ static void agent(const char *manner, int events, int control)
 			    wire_get_start(&frame, &start) == 0) {
 				if (strcmp(manner, "rich") == 0)
 					tell_much(events, start.session);
-				else
+				else if (!more_agents ||
+					 !more_agents(manner, events, start.session))
 					hello(events, start.session);
 				if (strcmp(manner, "loud") == 0)
 					tell_faults(events, 4);

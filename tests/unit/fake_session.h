@@ -38,6 +38,8 @@ int teardown(void **state);
 /* main() asks first: was it started as an injector? */
 bool is_injector(int argc, char **argv);
 int injector(char **argv);
+/* What agents of other manners say to a START; false = as those that talk. */
+extern bool (*more_agents)(const char *manner, int events, uint64_t session);
 
 /* The deadline is for what hangs; a machine that does other work takes its time. */
 #define UNTIL(condition)                                             \

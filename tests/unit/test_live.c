@@ -323,9 +323,13 @@ static void a_stack_beyond_all_reason_is_cut_and_says_so(void **state)
 	live_tick(u.live, T0);
 	greet(u.stream, &sequence);
 	define(u.stream, "deep", 6000, &sequence);
-	live_add(u.source, u.stream, &sample, NULL, T0, 10);
-	assert_int_equal(find_label(u.live, "deep", &weight), 4097);
-	assert_int_equal(weight, 10);
+	/* step by step it grows no deeper either, and all that is cut is one */
+	for (sample.node = 1000; sample.node <= 6000; sample.node += 1000)
+		live_add(u.source, u.stream, &sample, NULL, T0, 10);
+	find_label(u.live, "deep", &weight);
+	assert_int_equal(weight, 20);
+	assert_int_equal(find_label(u.live, "[deeper stack cut]", &weight), STREAM_DEPTH_MAX + 1);
+	assert_int_equal(weight, 40);
 	closed(&u);
 }
 
