@@ -61,6 +61,7 @@ struct config {
 	struct config_rule rules[RULES_MAX]; /* targets.rules */
 	uint64_t retention_ns; /* store.retention: 24h */
 	uint64_t store_max_bytes; /* store.max_size: 1GiB */
+	uint64_t memory_bytes; /* limits.memory: 192MiB */
 	uint64_t symbols_max_bytes; /* symbols.max_size: 256MiB */
 	uint64_t ring_bytes; /* agent.ring_size: memory of the agent's ring, 512KiB */
 	uint64_t pipe_bytes; /* agent.pipe_size: 1MiB */

@@ -29,6 +29,7 @@ static const char *const at_once[] = {
 	"targets.max",
 	"targets.foreign_profilers",
 	"targets.crash_block",
+	"limits.memory",
 };
 /* what a JVM got when it was attached to stays as it is */
 static const char *const next_attach[] = {

@@ -80,6 +80,8 @@ const struct config_entry config_entries[] = {
 	      10 * 365 * 24 * 3600 * NS_PER_S, "how far back the history goes"),
 	FIELD("store.max_size", CONFIG_SIZE, store_max_bytes, MIB, 16 * 1024 * GIB,
 	      "how much disk the history may take"),
+	FIELD("limits.memory", CONFIG_SIZE, memory_bytes, 64 * MIB, 64 * GIB,
+	      "memory that what JVMs say of themselves may take in the daemon"),
 	FIELD("symbols.max_size", CONFIG_SIZE, symbols_max_bytes, 16 * MIB, 64 * GIB,
 	      "how much disk the names of native functions may take"),
 };
@@ -144,6 +146,7 @@ void config_defaults(struct config *c)
 		.crash_block_ns = 24 * 3600 * NS_PER_S,
 		.retention_ns = 24 * 3600 * NS_PER_S,
 		.store_max_bytes = GIB,
+		.memory_bytes = 192 * MIB,
 		.symbols_max_bytes = 256 * MIB,
 		.ring_bytes = 512 * KIB,
 		.pipe_bytes = MIB,

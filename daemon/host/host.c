@@ -11,6 +11,7 @@
 
 #define SHUTDOWN_NS (6 * NS_PER_S)
 #define GIVE_BACK_S 10 /* windows close as often */
+#define MEMORY_NS   (NS_PER_S / 10)
 
 static void expire_stacks(struct host *h)
 {
@@ -36,6 +37,11 @@ static void on_second(void *userdata)
 		heap_give_back();
 }
 
+static void on_memory(void *userdata)
+{
+	host_check_memory(userdata);
+}
+
 static int open_rooms(struct host *h, bool discover, bool persist, struct fault *f)
 {
 	char path[300];
@@ -56,11 +62,15 @@ static int open_rooms(struct host *h, bool discover, bool persist, struct fault 
 	}
 	r = live_new(host_on_window, h, &h->live);
 	if (r == 0)
+		live_limit(h->live, h->config->memory_bytes);
+	if (r == 0)
 		r = host_sampling_new(h->config, host_stacks_of, h, &h->sampling);
 	if (r == 0)
 		r = targets_new(h->loop, h->config, &host_target_calls, h, &h->targets);
 	if (r == 0)
 		r = loop_timer_add(h->loop, NS_PER_S, NS_PER_S, on_second, h, &h->second);
+	if (r == 0)
+		r = loop_timer_add(h->loop, MEMORY_NS, MEMORY_NS, on_memory, h, &h->memory_timer);
 	if (r == 0 && discover)
 		r = discovery_new(h->loop, h->config, &host_discovery_calls, h, &h->discovery);
 	return r < 0 ? fault_set(f, -r, FAULT_INTERNAL, "open the rooms: ") : 0;
@@ -90,6 +100,7 @@ struct host *host_free(struct host *h)
 		return NULL;
 	discovery_free(h->discovery);
 	loop_timer_free(h->second);
+	loop_timer_free(h->memory_timer);
 	loop_timer_free(h->shutdown_timer);
 	targets_free(h->targets);
 	host_sampling_free(h->sampling);
@@ -125,6 +136,7 @@ void host_shutdown(struct host *h, void (*done)(void *userdata), void *userdata)
 
 void host_settings(struct host *h)
 {
+	live_limit(h->live, h->config->memory_bytes);
 	targets_settings(h->targets);
 }
 

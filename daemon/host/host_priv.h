@@ -24,6 +24,8 @@ struct host {
 	struct host_listener *listeners; /* borrowed */
 	uint64_t start_mono_ns;
 	uint64_t windows_dropped;
+	struct loop_timer *memory_timer;
+	uint64_t memory_ended; /* sessions, by limits.memory */
 	unsigned appending; /* windows on their way to the store */
 	/* shutdown */
 	struct loop_timer *shutdown_timer; /* NULL = not begun */
@@ -67,6 +69,9 @@ struct kernel_stacks *host_stacks_of(void *userdata, pid_t pid);
  * the window is dropped and counted. */
 void host_on_window(void *userdata, const struct profile *window);
 /* Names to native frames, as far as they are known now; others are asked for. */
+
+/* memory.c: end the sessions of targets that take more than limits.memory allows */
+void host_check_memory(struct host *h);
 
 /* process_cpu.c: what @t, which is sampled, used since the last call goes to the live end; and that
  * it is sampled no longer */

@@ -6,12 +6,9 @@
 
 #include <errno.h>
 
-#define OPEN_SLICES 20 /* from the oldest open moment; 12 as long as live_tick() is called */
-#define LATE_NS	    (2 * LIVE_SLICE_NS)
-/* What a slice may take: a quarter of what the others leave. */
-#define SLICES_BYTES	 (96ul << 20)
-#define SLICE_BYTES_MIN	 (4ul << 20)
-#define WINDOW_BYTES_MAX (64ul << 20)
+#define OPEN_SLICES	20 /* from the oldest open moment; 12 as long as live_tick() is called */
+#define LATE_NS		(2 * LIVE_SLICE_NS)
+#define SLICE_BYTES_MIN (4ul << 20)
 _Static_assert(LIVE_WINDOW_NS / LIVE_SLICE_NS + OPEN_SLICES <= LIVE_PLACES, "no two in one place");
 
 int live_new(live_window_fn *on_window, void *userdata, struct live **ret)
@@ -20,10 +17,16 @@ int live_new(live_window_fn *on_window, void *userdata, struct live **ret)
 
 	if (!l)
 		return -ENOMEM;
+	l->bytes_max = LIVE_BYTES;
 	l->on_window = on_window;
 	l->userdata = userdata;
 	*ret = l;
 	return 0;
+}
+
+void live_limit(struct live *l, size_t bytes)
+{
+	l->bytes_max = bytes;
 }
 
 /* ---- windows ------------------------------------------------------------------------------- */
@@ -51,14 +54,32 @@ static uint32_t count_tenants(const struct live *l)
 	return n;
 }
 
-static size_t slice_limit(const struct live *l)
+static size_t slices_bytes(const struct live *l)
 {
-	size_t bytes = 0, limit;
+	size_t bytes = 0;
 
 	for (int i = 0; i < LIVE_PLACES; i++)
 		if (l->slices[i].profile)
 			bytes += profile_bytes(l->slices[i].profile);
-	limit = bytes < SLICES_BYTES ? (SLICES_BYTES - bytes) / 4 : 0;
+	return bytes;
+}
+
+size_t live_bytes(const struct live *l)
+{
+	size_t bytes = slices_bytes(l);
+
+	for (int i = 0; i < LIVE_WINDOWS; i++)
+		if (l->windows[i])
+			bytes += profile_bytes(l->windows[i]);
+	return bytes;
+}
+
+/* All slices take a third of the bytes, one a quarter of what the others leave of it. */
+static size_t slice_limit(const struct live *l)
+{
+	size_t bytes = slices_bytes(l), limit;
+
+	limit = bytes < l->bytes_max / 3 ? (l->bytes_max / 3 - bytes) / 4 : 0;
 	return limit < SLICE_BYTES_MIN ? SLICE_BYTES_MIN : limit;
 }
 
@@ -122,7 +143,7 @@ static void close_window(struct live *l, uint64_t begin_ns)
 			continue;
 		if (!w && profile_new(&w) < 0)
 			return;
-		profile_limit(w, WINDOW_BYTES_MAX, count_tenants(l));
+		profile_limit(w, l->bytes_max / 4, count_tenants(l));
 		(void)profile_merge(w, s->profile, NULL);
 	}
 	l->open_from = begin_ns + LIVE_WINDOW_NS;

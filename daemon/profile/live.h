@@ -16,6 +16,7 @@
 #define LIVE_WINDOWS   30
 /* of closed windows; slices and the newest window beside it. The store has them all. */
 #define LIVE_BYTES_MAX (6ul << 20)
+#define LIVE_BYTES     (192ul << 20)
 
 struct live;
 struct live_source; /* one target's session: maps its stream's ids to profile ids */
@@ -24,6 +25,8 @@ struct live_source; /* one target's session: maps its stream's ids to profile id
 typedef void live_window_fn(void *userdata, const struct profile *window);
 
 int live_new(live_window_fn *on_window, void *userdata, struct live **ret);
+/* @bytes: of these the open slices take a third and a window a quarter; LIVE_BYTES at first. */
+void live_limit(struct live *l, size_t bytes);
 struct live *live_free(struct live *l); /* closes the open window first */
 DEFINE_FREEP(struct live, live_free);
 
@@ -71,6 +74,9 @@ void live_add_event(struct live_source *s, const struct stream *stream, const st
 void live_add(struct live_source *s, const struct stream *stream,
 	      const struct stream_sample *sample, const struct live_kernel *kernel,
 	      uint64_t real_ns, uint64_t interval_ns);
+/* Memory of a target's own, and of the seconds and windows of all. */
+size_t live_source_bytes(const struct live_source *s);
+size_t live_bytes(const struct live *l);
 /* Node and thread ids of @s mean something else from now on. */
 void live_source_reset(struct live_source *s);
 /* What was dropped since the last call goes into the open slice; what came is booked as it comes.

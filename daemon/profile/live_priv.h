@@ -16,6 +16,7 @@ struct live_slice {
 };
 
 struct live {
+	size_t bytes_max;
 	live_window_fn *on_window;
 	void *userdata;
 	struct live_slice slices[LIVE_PLACES]; /* by second, modulo */

@@ -79,6 +79,13 @@ struct live_source *live_source_free(struct live_source *s)
 	return NULL;
 }
 
+size_t live_source_bytes(const struct live_source *s)
+{
+	size_t nodes = (size_t)s->caches[0].n_nodes + s->caches[1].n_nodes + s->tap_cache.n_nodes;
+
+	return nodes * sizeof(*s->tap_cache.nodes);
+}
+
 void live_source_reset(struct live_source *s)
 {
 	s->caches[0].serial = s->caches[1].serial = s->tap_cache.serial = 0;

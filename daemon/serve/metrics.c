@@ -175,6 +175,10 @@ static void put_daemon(struct text_out *t, struct serve *s)
 	head(t, "kindling_daemon_uptime_seconds", "gauge", "Time since the daemon began.");
 	text_printf(t, "kindling_daemon_uptime_seconds %.3f\n",
 		    (double)(clock_mono_ns() - host_start_mono_ns(s->host)) / 1e9);
+	head(t, "kindling_memory_ended_total", "counter",
+	     "Sessions ended because a JVM took more memory than limits.memory allows.");
+	text_printf(t, "kindling_memory_ended_total %llu\n",
+		    (unsigned long long)host_memory_ended(s->host));
 	put_symbols(t, host_symbols(s->host));
 	if (!host_store(s->host))
 		return;

@@ -20,6 +20,12 @@ int stream_new(const struct stream_ops *ops, void *userdata, struct stream **ret
 	return 0;
 }
 
+size_t stream_bytes(const struct stream *s)
+{
+	return sizeof(*s) + s->dictionary.memory + s->threads.memory +
+	       s->threads.size * sizeof(*s->threads.table);
+}
+
 struct stream *stream_free(struct stream *s)
 {
 	if (!s)

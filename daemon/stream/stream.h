@@ -131,6 +131,7 @@ struct stream *stream_free(struct stream *s);
 DEFINE_FREEP(struct stream, stream_free);
 /* Feed bytes read from the pipe. 0, or -errno with @f set: the stream is over. */
 int stream_feed(struct stream *s, const void *buf, size_t len, struct fault *f);
+size_t stream_bytes(const struct stream *s); /* of memory */
 void stream_counts(const struct stream *s, struct stream_counts *ret);
 /* The node's own frame; *ret_parent = 0 at the root. false if @node is 0 or not defined. */
 bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret,

@@ -532,6 +532,12 @@ void session_open(struct target *t, int events_fd, int control_fd)
 	neighbours_watch(t);
 }
 
+void target_give_up(struct target *t, const struct fault *why)
+{
+	if (t->stream)
+		end_session(t, why);
+}
+
 /* ---- commands ------------------------------------------------------------------------------- */
 
 int target_start(struct target *t, uint64_t interval_ns, bool no_budget)

@@ -141,6 +141,8 @@ const char *target_engine(const struct target *t);
 const char *target_engine_note(const struct target *t);
 /* Change the sampling of a streaming target: START over control. 0 or -errno. */
 int target_start(struct target *t, uint64_t interval_ns, bool no_budget);
+/* The daemon ends its session for @why; it is tried again as after any other failure. */
+void target_give_up(struct target *t, const struct fault *why);
 /* DETACH: leaves nothing behind; ends in TARGET_DETACHED. */
 void target_detach(struct target *t);
 /* The same for all, and none is taken in any more: the daemon's end. */

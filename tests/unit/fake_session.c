@@ -117,6 +117,105 @@ static void tell_much(int events, uint64_t session)
 	(void)!write(events, buf, wire_end(&w, sequence));
 }
 
+/* ---- agents that never stop ------------------------------------------------------------------ */
+
+static uint32_t round_of_ids; /* the next names, methods and nodes */
+static uint32_t name_bytes;
+
+static bool long_string(struct wire_writer *w, uint32_t i)
+{
+	static char text[1024];
+	int n = snprintf(text, sizeof(text), "com/shop/C%u_%d_%0*d", round_of_ids + i,
+			 (int)getpid(), (int)name_bytes, 0);
+
+	return wire_put_string(w, &(struct wire_string){ round_of_ids + i, { text, (uint32_t)n } });
+}
+
+static bool next_method(struct wire_writer *w, uint32_t i)
+{
+	return rich_method(w, round_of_ids + i);
+}
+
+static bool next_node(struct wire_writer *w, uint32_t i)
+{
+	uint32_t id = round_of_ids + i;
+
+	return wire_put_node(w, &(struct wire_node){ .id = id,
+						     .parent = i > 1 ? id - 1 - i / 2 : 0,
+						     .kind = WIRE_KIND_C2,
+						     .ref = id,
+						     .line = (int32_t)id });
+}
+
+static bool next_sample(struct wire_writer *w, uint32_t i)
+{
+	return wire_put_sample(w, &(struct wire_sample){ clock_mono_ns(), 1 + i % RICH_THREADS,
+							 round_of_ids + i, 1 });
+}
+
+static bool next_thread(struct wire_writer *w, uint32_t i)
+{
+	return rich_thread(w, round_of_ids + i);
+}
+
+static void put_ledger(int events, struct wire_writer *w, uint64_t *sequence, uint64_t samples_put)
+{
+	struct wire_ledger l = { 0 };
+
+	l.books[WIRE_EVENT_CPU].taken = l.books[WIRE_EVENT_CPU].written = samples_put;
+	l.books[WIRE_EVENT_CPU].taken_weight = l.books[WIRE_EVENT_CPU].written_weight = samples_put;
+	wire_begin(w, w->buf, WIRE_LEDGER);
+	(void)wire_put_ledger(w, &l);
+	(void)!write(events, w->buf, wire_end(w, (*sequence)++));
+}
+
+static void begin_telling(int events, uint64_t session, struct wire_writer *w, uint64_t *sequence)
+{
+	struct wire_hello h = { .protocol = WIRE_PROTOCOL, .session = session, .ns_pid = 1 };
+
+	wire_begin(w, w->buf, WIRE_HELLO);
+	(void)wire_put_hello(w, &h);
+	(void)!write(events, w->buf, wire_end(w, (*sequence)++));
+	put(events, w, sequence, WIRE_THREAD, rich_thread, RICH_THREADS);
+}
+
+/* New names, methods, stacks and threads without end, as fast as they are read. */
+static void flood(int events, uint64_t session)
+{
+	static uint8_t buf[WIRE_FRAME_MAX];
+	struct wire_writer w = { .buf = buf };
+	uint64_t sequence = 1, n = 0;
+
+	name_bytes = 300;
+	begin_telling(events, session, &w, &sequence);
+	for (;; round_of_ids += FLOOD_ROUND) {
+		put(events, &w, &sequence, WIRE_STRING, long_string, FLOOD_ROUND);
+		put(events, &w, &sequence, WIRE_METHOD, next_method, FLOOD_ROUND);
+		put(events, &w, &sequence, WIRE_NODE, next_node, FLOOD_ROUND);
+		put(events, &w, &sequence, WIRE_THREAD, next_thread, FLOOD_ROUND);
+		put(events, &w, &sequence, WIRE_CPU, next_sample, FLOOD_ROUND);
+		put_ledger(events, &w, &sequence, n += FLOOD_ROUND);
+	}
+}
+
+/* The same stacks again and again, STEADY_A_SECOND samples. */
+static void be_steady(int events, uint64_t session)
+{
+	static uint8_t buf[WIRE_FRAME_MAX];
+	struct wire_writer w = { .buf = buf };
+	uint64_t sequence = 1, n = 0;
+
+	begin_telling(events, session, &w, &sequence);
+	put(events, &w, &sequence, WIRE_STRING, long_string, RICH_NODES);
+	put(events, &w, &sequence, WIRE_METHOD, next_method, RICH_NODES);
+	put(events, &w, &sequence, WIRE_NODE, next_node, RICH_NODES);
+	for (;;) {
+		put(events, &w, &sequence, WIRE_CPU, next_sample, STEADY_A_SECOND / 10);
+		put_ledger(events, &w, &sequence, n += STEADY_A_SECOND / 10);
+		usleep(100000);
+	}
+}
+
 static void tell_faults(int events, uint64_t sequence)
 {
 	const struct wire_fault fault = { 5, { "made up", 7 }, { "all is lost", 11 } };
@@ -161,6 +260,10 @@ static void agent(const char *manner, int events, int control)
 		while ((size = wire_peek(buf, len, &frame)) > 0) {
 			if (frame.type == WIRE_START && strcmp(manner, "mute") != 0 &&
 			    wire_get_start(&frame, &start) == 0) {
+				if (strcmp(manner, "flood") == 0)
+					flood(events, start.session);
+				if (strcmp(manner, "steady") == 0)
+					be_steady(events, start.session);
 				if (strcmp(manner, "rich") == 0)
 					tell_much(events, start.session);
 				else if (!more_agents ||

@@ -9,6 +9,8 @@
  *   loud     as they should, and says LOUD_FAULTS times that something failed
  *   greedy   as they should, and claims a sample of GREEDY_S seconds of CPU time
  *   rich     as they should, and says much: RICH_SAMPLES samples of RICH_NODES stacks
+ *   flood    says new names, stacks and threads as fast as they are read, until it is killed
+ *   steady   says STEADY_A_SECOND samples of the same stacks a second, until it is killed
  */
 #pragma once
 
@@ -17,12 +19,14 @@
 #include "daemon/core/clock.h"
 #include "daemon/target/target_priv.h"
 
-#define RICH_METHODS 100u
-#define RICH_NODES   200u
-#define RICH_THREADS 20u
-#define RICH_SAMPLES 300u
-#define LOUD_FAULTS  500u
-#define GREEDY_S     3600u
+#define RICH_METHODS	100u
+#define RICH_NODES	200u
+#define RICH_THREADS	20u
+#define RICH_SAMPLES	300u
+#define LOUD_FAULTS	500u
+#define GREEDY_S	3600u
+#define FLOOD_ROUND	2000u
+#define STEADY_A_SECOND 500u
 
 extern char dir[64]; /* of one test */
 extern struct config config;

@@ -1,0 +1,122 @@
+/*
+ * See memory.h. Names, threads and waits are a target's own and are counted where they are; ten
+ * times a second they are added up, and a session that takes too much ends, with a reason.
+ */
+#include "daemon/host/memory.h"
+
+#include <errno.h>
+#include "daemon/core/clock.h"
+#include "daemon/core/tenant.h"
+#include "daemon/host/host_priv.h"
+
+#define ENDED_AT_ONCE 16
+
+static size_t bytes_of_tenant(const struct memory_use *uses, unsigned n, uint64_t tenant)
+{
+	size_t bytes = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		if (uses[i].tenant == tenant)
+			bytes += uses[i].bytes;
+	return bytes;
+}
+
+/* @tenant NULL = of all */
+static int largest(const struct memory_use *uses, unsigned n, const uint64_t *tenant)
+{
+	int most = -1;
+
+	for (unsigned i = 0; i < n; i++)
+		if ((!tenant || uses[i].tenant == *tenant) &&
+		    (most < 0 || uses[i].bytes > uses[most].bytes))
+			most = (int)i;
+	return most;
+}
+
+int memory_over(const struct memory_use *uses, unsigned n, size_t shared, size_t limit)
+{
+	size_t sum = shared < limit / 2 ? shared : limit / 2, own = 0, most = 0;
+	uint64_t tenant = 0;
+	int one = largest(uses, n, NULL);
+
+	if (one < 0 || uses[one].bytes > limit / 4)
+		return one;
+	for (unsigned i = 0; i < n; i++)
+		own += uses[i].bytes;
+	sum += own;
+	if (sum <= limit / 2)
+		return -1; /* the usual case: nobody is compared with anybody */
+	for (unsigned i = 0; i < n; i++) {
+		size_t bytes = bytes_of_tenant(uses, n, uses[i].tenant);
+
+		if (bytes > most) {
+			most = bytes;
+			tenant = uses[i].tenant;
+		}
+	}
+	if (sum > limit || (most > limit / 2 && most < own))
+		return largest(uses, n, &tenant);
+	return -1;
+}
+
+static size_t bytes_of(const struct target *t)
+{
+	const struct host_entry *e = t->userdata;
+	size_t bytes = t->stream ? stream_bytes(t->stream) : 0;
+
+	if (e)
+		bytes += live_source_bytes(e->source) + (e->locks ? locks_bytes(e->locks) : 0);
+	return bytes;
+}
+
+static void give_up(struct host *h, struct target *t, size_t bytes)
+{
+	struct host_entry *e = t->userdata;
+	struct fault f = { 0 };
+
+	fault_set(
+		&f, EDQUOT, FAULT_STREAM,
+		"the daemon would need %zu MiB for its names, threads and waits, which limits.memory does not allow: ",
+		bytes >> 20);
+	h->memory_ended++;
+	target_give_up(t, &f);
+	if (!e)
+		return;
+	live_source_end(e->source);
+	locks_free(e->locks);
+	e->locks = NULL;
+	(void)locks_new(clock_mono_ns(), &e->locks);
+}
+
+void host_check_memory(struct host *h)
+{
+	static struct memory_use uses[TARGETS_MAX + NAMED_MAX];
+	static struct target *of[TARGETS_MAX + NAMED_MAX];
+	unsigned n = 0;
+	int over;
+
+	for (struct target *t = targets_next(h->targets, NULL); t && n < ARRAY_SIZE(uses);
+	     t = targets_next(h->targets, t)) {
+		char tenant[TENANT_SIZE];
+		size_t bytes = bytes_of(t);
+
+		if (!bytes)
+			continue;
+		uses[n].bytes = bytes;
+		uses[n].tenant =
+			tenant_number(tenant_name(tenant, t->jvm.container_id, t->jvm.uid));
+		of[n++] = t;
+	}
+	for (int i = 0; i < ENDED_AT_ONCE; i++) {
+		over = memory_over(uses, n, live_bytes(h->live), h->config->memory_bytes);
+		if (over < 0)
+			return;
+		give_up(h, of[over], uses[over].bytes);
+		uses[over].bytes = 0;
+	}
+}
+
+uint64_t host_memory_ended(const struct host *h)
+{
+	return h->memory_ended;
+}
