@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,9 +21,10 @@ typedef bool parse_fn(const char *text, size_t len, struct jvm *ret);
 
 static int open_in(int root_dfd, const char *path, int flags)
 {
-	/* links are followed (a moved /var/lib/docker is common), but only inside the host's root
-	 */
-	struct open_how how = { .flags = (unsigned)flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+	/* links are followed (a moved /var/lib/docker is common), but only inside the host's root;
+	 * openat2 takes no flags that O_PATH makes meaningless */
+	unsigned always = flags & O_PATH ? O_CLOEXEC : O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	struct open_how how = { .flags = (unsigned)flags | always,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 
 	return (int)syscall(SYS_openat2, root_dfd, path, &how, sizeof(how));
@@ -191,20 +193,45 @@ int container_host_root(int proc_dfd)
 	return fd;
 }
 
+/* The directory of a hierarchy is called as its controllers are, or as its name behind "name=". */
+static uid_t uid_of_cgroup(void *userdata, const char *names, size_t names_len, const char *path,
+			   size_t len)
+{
+	const int *root_dfd = userdata;
+	CLEANUP(fd_closep) int fd = -1;
+	char where[PATH_MAX];
+	struct stat st;
+
+	if (names_len > 5 && memcmp(names, "name=", 5) == 0) {
+		names += 5;
+		names_len -= 5;
+	}
+	if (*root_dfd < 0 || names_len > 255 || len > sizeof(where) - 300)
+		return 0;
+	snprintf(where, sizeof(where), "/sys/fs/cgroup/%.*s/%.*s", (int)names_len, names, (int)len,
+		 path);
+	fd = open_in(*root_dfd, where, O_PATH | O_DIRECTORY);
+	if (fd < 0 && !names_len) { /* version 2 beside version 1 */
+		snprintf(where, sizeof(where), "/sys/fs/cgroup/unified/%.*s", (int)len, path);
+		fd = open_in(*root_dfd, where, O_PATH | O_DIRECTORY);
+	}
+	return fd >= 0 && fstat(fd, &st) == 0 ? st.st_uid : 0;
+}
+
 void container_describe(int proc_dfd, int pid_dfd, struct jvm *ret)
 {
-	CLEANUP(fd_closep) int root_dfd = -1;
+	CLEANUP(fd_closep) int root_dfd = container_host_root(proc_dfd);
+	const struct container_owner owner = { uid_of_cgroup, &root_dfd };
 	char cgroup[8192], mnt[64], pid[16];
 
 	ret->container_id[0] = ret->container[0] = ret->pod[0] = '\0';
 	ret->image[0] = ret->image_digest[0] = '\0';
 	if (proc_read(pid_dfd, "cgroup", cgroup, sizeof(cgroup)) > 0)
-		(void)container_id_from_cgroup(cgroup, ret->container_id);
+		(void)container_id_from_cgroup(cgroup, &owner, ret->container_id);
 	snprintf(pid, sizeof(pid), "%d", (int)ret->pid);
 	if (!ret->container_id[0] && read_namespace(proc_dfd, pid, "mnt", mnt) &&
 	    is_hosts_namespace(proc_dfd, "mnt", mnt))
 		return; /* it sees the host's files: no container */
-	root_dfd = container_host_root(proc_dfd);
 	if (root_dfd < 0)
 		return;
 	if (ret->container_id[0] && names_by_id(root_dfd, ret))

@@ -10,11 +10,21 @@
 
 #define CONTAINER_ID_SIZE sizeof(((struct jvm *)0)->container_id)
 
+/* Whose a cgroup is. @names: the hierarchy, as /proc/PID/cgroup calls it, "" of version 2;
+ * @path: the group's, of @len bytes. 0 also where that cannot be told. */
+struct container_owner {
+	uid_t (*uid_of)(void *userdata, const char *names, size_t names_len, const char *path,
+			size_t len);
+	void *userdata;
+};
+
 /*
  * The innermost container id in the text of /proc/PID/cgroup: 64 hex digits, or 32 and a number
- * (Fargate). Pure.
+ * (Fargate). What stands in it below a group of another than root, or below user@UID.service, could
+ * be any user's invention, and is none. Calls @owner alone, NULL = all but user@ is root's.
  */
-bool container_id_from_cgroup(const char *cgroup, char ret[CONTAINER_ID_SIZE]);
+bool container_id_from_cgroup(const char *cgroup, const struct container_owner *owner,
+			      char ret[CONTAINER_ID_SIZE]);
 
 /* Where the names stand in each runtime's file; pure, @text of @len bytes is JSON. */
 bool container_parse_oci(const char *text, size_t len, struct jvm *ret); /* containerd, CRI-O */

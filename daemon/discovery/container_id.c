@@ -52,16 +52,48 @@ static bool id_in_path(const char *path, size_t len, char ret[CONTAINER_ID_SIZE]
 	return false;
 }
 
-bool container_id_from_cgroup(const char *cgroup, char ret[CONTAINER_ID_SIZE])
+/* "user@1000.service", the part of the tree that systemd gives to a user */
+static bool is_users(const char *element, size_t len)
+{
+	return len > 5 && memcmp(element, "user@", 5) == 0;
+}
+
+/*
+ * How much of a path of @len bytes was named by root: below a group that somebody else owns,
+ * everything is called as he likes.
+ */
+static size_t believed(const struct container_owner *owner, const char *names, size_t names_len,
+		       const char *path, size_t len)
+{
+	size_t at = 0, end;
+
+	for (; at < len; at = end + 1) {
+		const char *slash = memchr(path + at, '/', len - at);
+
+		end = slash ? (size_t)(slash - path) : len;
+		if (is_users(path + at, end - at) ||
+		    (owner && end > at &&
+		     owner->uid_of(owner->userdata, names, names_len, path, end) != 0))
+			return end;
+	}
+	return len;
+}
+
+bool container_id_from_cgroup(const char *cgroup, const struct container_owner *owner,
+			      char ret[CONTAINER_ID_SIZE])
 {
 	/* any hierarchy will do: runtimes differ in which of them they use (cgroups(7)) */
 	for (const char *line = cgroup; *line;) {
 		const char *end = strchrnul(line, '\n');
-		const char *path = memchr(line, ':', (size_t)(end - line));
+		const char *names = memchr(line, ':', (size_t)(end - line)), *path = NULL;
+		size_t len;
 
-		if (path)
-			path = memchr(path + 1, ':', (size_t)(end - path - 1));
-		if (path && id_in_path(path + 1, (size_t)(end - path - 1), ret))
+		if (names)
+			path = memchr(names + 1, ':', (size_t)(end - names - 1));
+		len = path ? believed(owner, names + 1, (size_t)(path - names - 1), path + 1,
+				      (size_t)(end - path - 1))
+			   : 0;
+		if (path && id_in_path(path + 1, len, ret))
 			return true;
 		line = *end ? end + 1 : end;
 	}

@@ -24,6 +24,8 @@
 #define SCAN_WITHOUT_BPF NS_PER_S
 #define YOUNG_FOR_NS	 (5 * NS_PER_S)
 #define PORTION_PAUSE_NS NS_PER_MS
+#define AGAIN_NS	 (10 * NS_PER_S) /* doubled each time ... */
+#define AGAIN_TIMES	 5 /* ... so often */
 
 struct discovery {
 	struct loop *loop;
@@ -82,11 +84,32 @@ static void arm(struct discovery *d)
 		loop_timer_set(d->due_timer, first > now ? first - now : 0, 0);
 }
 
+/* Where too many are due already, the next scan meets it. */
+static void tell_later(struct discovery *d, struct process *p)
+{
+	unsigned n = p->refusals < AGAIN_TIMES ? p->refusals++ : AGAIN_TIMES;
+
+	p->told = false;
+	if (processes_due_count(d->processes) < DUE_MAX)
+		processes_set_due(d->processes, p, clock_mono_ns() + (AGAIN_NS << n));
+}
+
 static void tell(struct discovery *d, struct process *p, const struct jvm *jvm)
 {
 	p->told = true;
 	processes_set_due(d->processes, p, 0);
-	d->ops.on_jvm(d->userdata, jvm, p->seen_mono_ns);
+	if (!d->ops.on_jvm(d->userdata, jvm, p->seen_mono_ns))
+		tell_later(d, p);
+}
+
+void discovery_ask_again(struct discovery *d, pid_t pid)
+{
+	struct process *p = processes_find(d->processes, pid);
+
+	if (p && p->told) {
+		tell_later(d, p);
+		arm(d);
+	}
 }
 
 static void look_at(struct discovery *d, struct process *p)

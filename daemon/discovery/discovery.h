@@ -15,9 +15,9 @@ struct discovery_ops {
 	/*
 	 * A JVM that catches SIGQUIT, so that it can be attached to, or one that still does not
 	 * five seconds after it was first seen (-Xrs): the injector's preflight says so to the
-	 * user. Once per process.
+	 * user. Once per process, unless it returns false: then again after ten seconds or more.
 	 */
-	void (*on_jvm)(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns);
+	bool (*on_jvm)(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns);
 	/* Any process ended, with this wait status; only where BPF is. May be NULL. */
 	void (*on_exit)(void *userdata, pid_t pid, int status);
 };
@@ -26,5 +26,7 @@ int discovery_new(struct loop *loop, const struct config *config, const struct d
 		  void *userdata, struct discovery **ret);
 struct discovery *discovery_free(struct discovery *d);
 DEFINE_FREEP(struct discovery, discovery_free);
+/* on_jvm() is called for @pid again, after ten seconds or more. */
+void discovery_ask_again(struct discovery *d, pid_t pid);
 /* "bpf" or "scan", and why not bpf ("" when bpf) */
 const char *discovery_source(const struct discovery *d, const char **ret_why);

@@ -16,6 +16,7 @@ struct process {
 	uint64_t due_mono_ns; /* 0 = nothing to be done before the next scan */
 	uint32_t generation; /* scan that saw it last */
 	bool told; /* on_jvm() was called */
+	uint8_t refusals; /* it returned false so often */
 	bool likely; /* looks like a java launcher, or has libjvm: look often */
 	struct process *next; /* in its bucket */
 	struct process *due_prev, *due_next; /* list of those with due_mono_ns */

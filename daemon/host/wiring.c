@@ -18,7 +18,7 @@
 
 /* ---- discovery -> target --------------------------------------------------------------------- */
 
-static void on_jvm(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
+static bool on_jvm(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
 {
 	struct host *h = userdata;
 	static struct log_limit limit = { .burst = 20, .per_s = 1 };
@@ -26,6 +26,7 @@ static void on_jvm(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
 
 	if (r < 0 && r != -EEXIST && log_allowed(&limit, "event=target.refused"))
 		log_warn("target.refused", "pid=%d error=%s", jvm->pid, log_str(strerror(-r)));
+	return r != -ENOSPC && r != -ENOMEM; /* there may be room later */
 }
 
 static void on_exit_status(void *userdata, pid_t pid, int status)
@@ -33,6 +34,14 @@ static void on_exit_status(void *userdata, pid_t pid, int status)
 	struct host *h = userdata;
 
 	targets_exited(h->targets, pid, status);
+}
+
+static void on_displaced(void *userdata, struct target *t)
+{
+	struct host *h = userdata;
+
+	if (h->discovery)
+		discovery_ask_again(h->discovery, t->jvm.pid);
 }
 
 const struct discovery_ops host_discovery_calls = {
@@ -373,6 +382,7 @@ static void on_free(void *userdata, struct target *t)
 }
 
 const struct targets_ops host_target_calls = {
+	.on_displaced = on_displaced,
 	.on_state = on_state,
 	.on_hello = on_hello,
 	.on_reset = on_reset,

@@ -141,6 +141,7 @@ void targets_on_review(void *userdata)
 		return;
 	review_crashes(table);
 	limit_review(table);
+	room_review(table);
 	for (struct target *t = table->first; t; t = t->priv->next)
 		if (t->priv->kept == KEEP_CRASH || t->priv->kept == KEEP_MAX)
 			targets_review_soon(table, REVIEW_NS);

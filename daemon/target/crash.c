@@ -13,10 +13,37 @@
 #include "daemon/core/log.h"
 #include "daemon/core/utf8.h"
 
+/* Whose places in the table it takes. A pod's containers are as many as its owner likes. */
+static void crash_owner(const struct jvm *jvm, char ret[COHORT_OWNER])
+{
+	const char *slash = strchr(jvm->pod, '/');
+
+	if (slash)
+		snprintf(ret, COHORT_OWNER, "%.*s", (int)(slash - jvm->pod), jvm->pod);
+	else if (jvm->container_id[0])
+		snprintf(ret, COHORT_OWNER, "%s",
+			 jvm->container[0] ? jvm->container : jvm->container_id);
+	else
+		snprintf(ret, COHORT_OWNER, "uid %u", jvm->uid);
+}
+
+/* "of uid 0 in prod/shop"; behind what it is, which may be cut before it is. */
+static void whose(const struct jvm *jvm, char *ret, size_t size)
+{
+	const char *container = jvm->container[0] ? jvm->container : jvm->container_id;
+	const char *slash = strchr(jvm->pod, '/');
+	int namespace_len = slash ? (int)(slash - jvm->pod) + 1 : 0;
+
+	snprintf(ret, size, "of uid %u%s%.*s%s", jvm->uid, *container ? " in " : "", namespace_len,
+		 jvm->pod, container);
+}
+
 static void crash_cohort(const struct jvm *jvm, char ret[COHORT_SIZE])
 {
-	static const char version[] = "kindling " KINDLING_VERSION;
+	char version[440];
 
+	snprintf(version, sizeof(version), "kindling " KINDLING_VERSION ", ");
+	whose(jvm, version + strlen(version), sizeof(version) - strlen(version));
 	if (jvm->image_digest[0]) /* of all names that an image has */
 		snprintf(ret, COHORT_SIZE, "image %.80s, %.80s, %s", jvm->image_digest, jvm->jdk,
 			 version);
@@ -46,37 +73,68 @@ static struct cohort *find(const struct crashes *c, const char *name)
 	return NULL;
 }
 
-static struct cohort *make_room(struct crashes *c)
+static unsigned count_of(const struct crashes *c, const char *owner)
 {
-	struct cohort *first;
+	unsigned n = 0;
 
-	if (!c->list)
-		c->list = calloc(COHORTS_MAX, sizeof(*c->list));
-	if (!c->list)
-		return NULL;
-	if (c->n < COHORTS_MAX)
-		return &c->list[c->n++];
-	first = c->list;
+	for (unsigned i = 0; i < c->n; i++)
+		n += strcmp(c->list[i].owner, owner) == 0;
+	return n;
+}
+
+static const char *owner_of_most(const struct crashes *c)
+{
+	const char *most = c->list[0].owner;
+
 	for (unsigned i = 1; i < c->n; i++)
-		if (c->list[i].until_real_ns < first->until_real_ns)
+		if (count_of(c, c->list[i].owner) > count_of(c, most))
+			most = c->list[i].owner;
+	return most;
+}
+
+static struct cohort *first_to_end(struct crashes *c, const char *owner)
+{
+	struct cohort *first = NULL;
+
+	for (unsigned i = 0; i < c->n; i++)
+		if (strcmp(c->list[i].owner, owner) == 0 &&
+		    (!first || c->list[i].until_real_ns < first->until_real_ns))
 			first = &c->list[i];
 	return first;
 }
 
-/* ---- the file: a line each, "until crashes<tab>cohort<tab>reason" ---- */
+/* A place for one more of @owner's. */
+static struct cohort *make_room(struct crashes *c, const char *owner)
+{
+	if (!c->list)
+		c->list = calloc(COHORTS_MAX, sizeof(*c->list));
+	if (!c->list)
+		return NULL;
+	if (count_of(c, owner) >= COHORTS_OWN)
+		return first_to_end(c, owner);
+	if (c->n < COHORTS_MAX)
+		return &c->list[c->n++];
+	return first_to_end(c, owner_of_most(c));
+}
+
+/* ---- the file: a line each, "until crashes<tab>cohort<tab>reason<tab>owner" ---- */
 
 static bool read_line(char *line, struct cohort *ret)
 {
 	char *name = strchr(line, '\t'), *reason = name ? strchr(name + 1, '\t') : NULL;
+	char *owner = reason ? strchr(reason + 1, '\t') : NULL;
 
-	if (!reason || sscanf(line, "%" SCNu64 " %u", &ret->until_real_ns, &ret->crashes) != 2)
+	/* without an owner it is of an older version, which this one's crashes say nothing of */
+	if (!owner || sscanf(line, "%" SCNu64 " %u", &ret->until_real_ns, &ret->crashes) != 2)
 		return false;
 	*name++ = '\0';
 	*reason++ = '\0';
-	reason[strcspn(reason, "\n")] = '\0';
+	*owner++ = '\0';
+	owner[strcspn(owner, "\n")] = '\0';
 	/* what is in it came from containers once, and is shown to people again */
 	utf8_copy(ret->name, sizeof(ret->name), name, strlen(name));
 	utf8_copy(ret->reason, sizeof(ret->reason), reason, strlen(reason));
+	utf8_copy(ret->owner, sizeof(ret->owner), owner, strlen(owner));
 	return true;
 }
 
@@ -95,7 +153,7 @@ void crashes_open(struct crashes *c, const char *dir, uint64_t real_ns)
 
 		if (!read_line(line, &x) || x.until_real_ns <= real_ns)
 			continue;
-		room = make_room(c);
+		room = make_room(c, x.owner);
 		if (room)
 			*room = x;
 	}
@@ -114,8 +172,8 @@ static int write_file(const struct crashes *c)
 	if (!f)
 		return -errno;
 	for (unsigned i = 0; i < c->n; i++)
-		fprintf(f, "%" PRIu64 " %u\t%s\t%s\n", c->list[i].until_real_ns, c->list[i].crashes,
-			c->list[i].name, c->list[i].reason);
+		fprintf(f, "%" PRIu64 " %u\t%s\t%s\t%s\n", c->list[i].until_real_ns,
+			c->list[i].crashes, c->list[i].name, c->list[i].reason, c->list[i].owner);
 	failed = fflush(f) != 0 || fsync(fileno(f)) < 0;
 	failed |= fclose(f) != 0;
 	return failed || rename(temp, c->path) < 0 ? -EIO : 0;
@@ -141,17 +199,19 @@ void crashes_close(struct crashes *c)
 void crash_block(struct crashes *c, const struct jvm *jvm, const char *reason,
 		 uint64_t until_real_ns)
 {
-	char name[COHORT_SIZE];
+	char name[COHORT_SIZE], owner[COHORT_OWNER];
 	struct cohort *x;
 
 	crash_cohort(jvm, name);
 	x = find(c, name);
 	if (!x) {
-		x = make_room(c);
+		crash_owner(jvm, owner);
+		x = make_room(c, owner);
 		if (!x)
 			return;
 		memset(x, 0, sizeof(*x));
 		memcpy(x->name, name, sizeof(name));
+		memcpy(x->owner, owner, sizeof(owner));
 	}
 	snprintf(x->reason, sizeof(x->reason), "%s", reason);
 	x->until_real_ns = until_real_ns;

@@ -2,7 +2,13 @@
  * The circuit breaker: a JVM that crashes soon after an attach keeps us away from those like it,
  * its cohort: the same image by its digest (by its name and build of libjvm where no file of the
  * runtime's has one; on the host: the same main class, libjvm and build of it), JDK and version of
- * ours. Never from the whole host. Kept in a file: a daemon that starts again knows it too.
+ * ours, of the same uid and owner. Never from the whole host. Kept in a file: a daemon that starts
+ * again knows it too.
+ *
+ * The owner is the namespace and the name of the container, its name where there is no pod, else
+ * its id: a container that is made again is blocked as well. What crashes can be an invention, so
+ * it says nothing about what others run, and takes no place of theirs in the table: who has
+ * COHORTS_OWN replaces one of its own.
  */
 #pragma once
 
@@ -12,11 +18,14 @@
 #include "daemon/discovery/jvm.h"
 
 #define COHORTS_MAX   64
-#define COHORT_SIZE   400
+#define COHORTS_OWN   8 /* of one namespace, container outside of pods, or user of the host */
+#define COHORT_SIZE   600
+#define COHORT_OWNER  128
 #define CRASH_SOON_NS (600 * 1000000000ull) /* after the attach */
 
 struct cohort {
 	char name[COHORT_SIZE];
+	char owner[COHORT_OWNER];
 	char reason[160];
 	uint64_t until_real_ns;
 	unsigned crashes;
@@ -34,7 +43,8 @@ void crashes_open(struct crashes *c, const char *dir, uint64_t real_ns);
 void crashes_close(struct crashes *c); /* frees; the file stays */
 /* Does wait(2)'s @status tell of a crash? Its signal, else 0. */
 int crash_signal(int status);
-/* Blocks the cohort of @jvm; when the table is full, in place of the one that ends first. */
+/* Blocks the cohort of @jvm; when the table is full, in place of the one that ends first of the
+ * owner with the most. */
 void crash_block(struct crashes *c, const struct jvm *jvm, const char *reason,
 		 uint64_t until_real_ns);
 /* The block that holds for @jvm now, NULL = none. */

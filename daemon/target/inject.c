@@ -28,7 +28,7 @@ void target_inject_let_go(struct target *t)
 	if (p->injector) {
 		child_let_go(p->injector);
 		p->injector = NULL;
-		p->table->injectors--;
+		turns_end(t);
 	}
 }
 
@@ -43,7 +43,7 @@ static void end_child(struct target *t)
 	if (p->injector) {
 		child_kill(p->injector);
 		p->injector = NULL;
-		p->table->injectors--;
+		turns_end(t);
 	}
 }
 
@@ -263,7 +263,7 @@ static int start_child(struct target *t, struct fault *f)
 	r = spawn_injector(t, theirs, start_fd);
 	if (r < 0)
 		return fault_set(f, -r, FAULT_INTERNAL, "start %s: ", table->config->injector);
-	table->injectors++;
+	turns_begin(t);
 	r = loop_add(table->loop, pair[0], EPOLLIN, on_result, t, &t->priv->result_source);
 	/* its own deadline comes first, so that it can tidy up; ours is the axe */
 	if (r == 0)
@@ -274,27 +274,15 @@ static int start_child(struct target *t, struct fault *f)
 		     : 0;
 }
 
-void target_inject(struct target *t)
+static void begin_attempt(struct target *t)
 {
 	struct targets *table = t->priv->table;
 	struct fault f = { 0 };
-	uint64_t wait_ns;
 
-	wait_ns = budget_wait_ns(&table->budget, table->config->attach_rate, clock_mono_ns());
-	if (table->injectors >= INJECTORS_MAX)
-		wait_ns = 200 * NS_PER_MS;
-	if (wait_ns) {
-		/* FAILED ones come again soon; FOUND ones are picked by targets_inject_next() */
-		if (t->state == TARGET_FAILED)
-			back_off(t, wait_ns);
-		else
-			loop_timer_set(table->rate_timer, wait_ns, 0);
-		return;
-	}
 	budget_begin(&table->budget, clock_mono_ns());
 	exit_watch(t);
 	t->attempts++;
-	t->priv->leave = t->priv->start_again = false;
+	t->priv->queued = t->priv->leave = t->priv->start_again = false;
 	t->priv->left_looks = 0;
 	target_set_state(t, TARGET_INJECTING, NULL);
 	if (start_child(t, &f) < 0) {
@@ -304,9 +292,24 @@ void target_inject(struct target *t)
 	}
 }
 
+void target_inject(struct target *t)
+{
+	t->priv->queued = true;
+	targets_inject_next(t->priv->table);
+}
+
 void targets_inject_next(struct targets *table)
 {
-	for (struct target *t = table->first; t; t = t->priv->next)
-		if (t->state == TARGET_FOUND && table->injectors < INJECTORS_MAX)
-			target_inject(t);
+	struct target *t;
+	uint64_t wait_ns;
+
+	while ((t = turns_next(table))) {
+		wait_ns =
+			budget_wait_ns(&table->budget, table->config->attach_rate, clock_mono_ns());
+		if (wait_ns) {
+			loop_timer_set(table->rate_timer, wait_ns, 0);
+			return;
+		}
+		begin_attempt(t);
+	}
 }

@@ -64,4 +64,6 @@ void target_set_state(struct target *t, enum target_state next, const struct fau
 		   target_state_names[t->state], target_state_names[next], log_str(t->jvm.name),
 		   t->fault.code ? " reason=" : "", t->fault.code ? log_str(t->fault.what) : "");
 	t->state = next;
+	if (next != TARGET_FOUND && next != TARGET_FAILED)
+		t->priv->queued = false;
 }

@@ -19,6 +19,7 @@ int targets_new(struct loop *loop, const struct config *config, const struct tar
 		return -ENOMEM;
 	t->loop = loop;
 	t->config = config;
+	t->bound = TARGETS_MAX;
 	t->ops = *ops;
 	t->userdata = userdata;
 	left_begin(t);
@@ -64,7 +65,7 @@ static struct target *target_free(struct target *t)
 }
 DEFINE_FREEP(struct target, target_free);
 
-static void forget(struct target *t)
+void target_forget(struct target *t)
 {
 	struct targets *table = t->priv->table;
 	struct target **link;
@@ -73,10 +74,12 @@ static void forget(struct target *t)
 		;
 	if (*link)
 		*link = t->priv->next;
-	if (t->priv->remembered)
+	if (t->priv->remembered) {
 		table->remembered--;
-	else
+	} else {
 		table->count--;
+		t->priv->tenant->targets--;
+	}
 	let_go(t);
 	target_free(t);
 }
@@ -86,7 +89,7 @@ struct targets *targets_free(struct targets *table)
 	if (!table)
 		return NULL;
 	while (table->first)
-		forget(table->first);
+		target_forget(table->first);
 	children_forget(table);
 	loop_timer_free(table->rate_timer);
 	loop_timer_free(table->review_timer);
@@ -99,7 +102,7 @@ struct targets *targets_free(struct targets *table)
 
 static void on_remembered_long_enough(void *userdata)
 {
-	forget(userdata);
+	target_forget(userdata);
 }
 
 static struct target *oldest_remembered(struct targets *table)
@@ -121,11 +124,12 @@ static void remember_only(struct target *t)
 	t->priv->remembered = true;
 	t->priv->exit_known = true; /* a status that comes now is that of another with its pid */
 	table->count--;
+	t->priv->tenant->targets--;
 	table->remembered++;
 	(void)loop_timer_add(table->loop, REMEMBER_NS - GONE_KEEP_NS, 0, on_remembered_long_enough,
 			     t, &t->priv->timer);
 	if (table->remembered > REMEMBER_MAX)
-		forget(oldest_remembered(table));
+		target_forget(oldest_remembered(table));
 }
 
 static void on_gone_long_enough(void *userdata)
@@ -173,17 +177,6 @@ static void on_pidfd(void *userdata, uint32_t events)
 			     &t->priv->timer);
 	bound_gone(t->priv->table);
 	targets_inject_next(t->priv->table);
-}
-
-/* Builds start JVMs by the thousand: those that ended make room for those that live. */
-static void forget_one_gone(struct targets *table)
-{
-	struct target *t = table->first;
-
-	while (t && (t->state != TARGET_GONE || t->priv->remembered))
-		t = t->priv->next;
-	if (t)
-		forget(t);
 }
 
 static int target_new(struct targets *table, const struct jvm *jvm, struct target **ret)
@@ -235,13 +228,11 @@ int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono
 	for (t = table->first; t; t = t->priv->next)
 		if (t->jvm.pid == jvm->pid && t->jvm.start_time == jvm->start_time)
 			return -EEXIST;
-	if (table->count >= TARGETS_MAX)
-		forget_one_gone(table);
-	if (table->count >= TARGETS_MAX) {
-		table->refused++;
-		return -ENOSPC;
-	}
 	r = target_new(table, jvm, &new);
+	if (r == 0 && !room_make(table, new->priv->tenant)) {
+		table->refused++;
+		r = -ENOSPC;
+	}
 	if (r == 0)
 		r = watch(new);
 	if (r < 0)
@@ -253,6 +244,7 @@ int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono
 		;
 	*link = t;
 	table->count++;
+	t->priv->tenant->targets++;
 	TARGET_LOG(INFO, t, "target.found", "pid=%d ns_pid=%d name=%s container=%s", jvm->pid,
 		   jvm->ns_pid, log_str(jvm->name), log_str(jvm->container_id));
 	target_begin(t);

@@ -20,7 +20,7 @@
 #include "daemon/stream/stream.h"
 #include "daemon/target/crash.h"
 
-#define TARGETS_MAX 1024
+#define TARGETS_MAX 1024 /* fairly shared between tenants when it is reached */
 #define NAMED_MAX   (TARGETS_MAX + 64) /* with those that are only remembered */
 #define RECENT_MAX  8
 #define NOTES_MAX   12 /* of one target */
@@ -103,6 +103,9 @@ struct targets_ops {
 	/* A START is being made for @interval_ns: may the agent leave its signals to the host
 	 * engine? The interval that it can keep, 0 = no. NULL = no host engine. */
 	uint64_t (*on_host_wanted)(void *userdata, struct target *t, uint64_t interval_ns);
+	/* It lives, but its place in the table goes to one of another tenant: discovery should
+	 * tell of it again. May be NULL. */
+	void (*on_displaced)(void *userdata, struct target *t);
 	void (*on_free)(void *userdata, struct target *t); /* last call: free t->userdata */
 };
 

@@ -3,17 +3,19 @@
  * of targets), match.c (words that name one), admit.c (whether it may be attached to: rules.c,
  * wishes.c, crash.c, neighbours.c, limit.c), settings.c (other settings while it runs), exit.c (how
  * it ended), budget.c (attaches a second), left.c (what was left behind), recent.c (what
- * the agent costs now), possible.c (what its claims are held against),
- * tenants.c (who it belongs to).
+ * the agent costs now), possible.c (what its claims are held against), tenants.c (who it belongs
+ * to), turns.c (whose attempt is next), room.c (a place in the table).
  */
 #pragma once
 
+#include "daemon/core/log.h"
 #include "daemon/target/budget.h"
 #include "daemon/target/target.h"
 #include "daemon/target/tenants.h"
 #include "daemon/target/wishes.h"
 
 #define INJECTORS_MAX	  4
+#define TENANT_INJECTORS  (INJECTORS_MAX / 2) /* of one tenant: an attempt may take its time */
 #define HELLO_DEADLINE_NS (5 * 1000000000ull)
 #define DRAIN_DEADLINE_NS (5 * 1000000000ull)
 #define LEASE_NS	  (10 * 1000000000ull) /* the agent gives up a pipe that is full for so long */
@@ -33,6 +35,7 @@ enum keep {
 	KEEP_CRASH,
 	KEEP_PROFILER,
 	KEEP_MAX,
+	KEEP_ROOM, /* while it streamed, see room.c */
 };
 
 struct target_priv {
@@ -46,6 +49,7 @@ struct target_priv {
 	/* INJECTING */
 	struct child *injector; /* NULL = none runs */
 	bool remembered; /* GONE for long: no userdata, no fds */
+	bool queued; /* waits for its turn to be attached to */
 	bool leave; /* detach as soon as the attempt has ended */
 	bool start_again; /* then ask for other settings than the attempt does */
 	/* where INJECTING (with leave) and DRAINING end, and why */
@@ -92,7 +96,9 @@ struct targets {
 	struct loop_timer *review_timer; /* EXCLUDED ones that may be taken in later */
 	uint64_t begin_boot_s;
 	struct loop_timer *left_timer;
-	uint64_t refused; /* TARGETS_MAX */
+	unsigned bound; /* TARGETS_MAX */
+	uint64_t refused; /* because of it */
+	uint64_t turns; /* attempts so far */
 	bool stopping;
 };
 
@@ -157,11 +163,23 @@ void children_forget(struct targets *table); /* what still runs goes on alone */
 /* Reattach if an agent is there, else inject; FAILED with a later try when neither can be now. */
 void target_begin(struct target *t);
 void target_fail(struct target *t, const struct fault *why); /* to FAILED, and again later */
-void target_inject(struct target *t); /* FOUND or FAILED -> INJECTING, when a place is free */
+void target_inject(struct target *t); /* FOUND or FAILED -> INJECTING, when it is its turn */
 void target_inject_abort(struct target *t);
 void target_clean_up(const struct target *t); /* an injector takes away what one left */
 void target_inject_let_go(struct target *t);
+
+/* turns.c: which of those that are queued may begin now; NULL = none. */
+struct target *turns_next(const struct targets *table);
+void turns_begin(struct target *t); /* it has an injector ... */
+void turns_end(struct target *t); /* ... and no more */
 void targets_inject_next(struct targets *table);
+
+/* target.c */
+void target_forget(struct target *t); /* frees it; an injector of its is killed */
+
+/* room.c: a place in the table for one more of @newcomer. false = not now. */
+bool room_make(struct targets *table, const struct tenant *newcomer);
+void room_review(struct targets *table); /* those that left for want of room come back */
 
 /* settings.c: it streams now, after an attempt during which the settings changed */
 void settings_follow(struct target *t);

@@ -15,6 +15,9 @@ struct tenant {
 	char name[TENANT_SIZE];
 	char log_name[TENANT_SIZE + 8]; /* "tenant=NAME" */
 	unsigned refs; /* targets, also those that ended and are remembered */
+	unsigned targets; /* of refs, those with all that is known of them */
+	unsigned injectors; /* of its attempts that run */
+	uint64_t turn; /* number of the last attempt of all that was its own */
 	struct log_limit log;
 };
 

@@ -86,13 +86,14 @@ class Names(unittest.TestCase):
         os.kill(c.pid, signal.SIGSEGV)
         daemon.wait_state(c.pid, "gone")
 
-    def test_a_crash_keeps_us_from_the_same_image_whatever_its_name(self):
+    def test_a_crash_keeps_us_from_the_same_image_of_its_owner_whatever_its_name(self):
         options = dict(options=["-XX:-CreateCoredumpOnCrash", "-Dkindling=names"])
         victim = self.start(Crio("a", "ns", "a-0", "reg/a:1", ONE), **options)
-        twin = self.start(Containerd("b", "ns2", "b-0", "mirror/a", ONE), **options)
+        twin = self.start(Containerd("a", "ns", "a-2", "mirror/a", ONE), **options)
+        stranger = self.start(Containerd("a", "ns2", "a-0", "reg/a:1", ONE), **options)
         other = self.start(Crio("a", "ns", "a-1", "reg/a:1", OTHER), **options)
         with Daemon(targets(['allow: { command: "*-Dkindling=names*" }'])) as daemon:
-            for c in (victim, twin, other):
+            for c in (victim, twin, stranger, other):
                 daemon.wait_state(c.pid, "streaming")
             self.crash(daemon, victim)
             self.assertIn("for process %d" % victim.pid, daemon.wait_state(twin.pid, "excluded")["reason"])
@@ -101,7 +102,8 @@ class Names(unittest.TestCase):
             self.assertIn(ONE, blocked[0]["cohort"])
             time.sleep(0.5)
             self.assertEqual(daemon.target(other.pid)["state"], "streaming")
-            new = self.start(Docker("new", "", "", "yet/another:name", ONE), **options)
+            self.assertEqual(daemon.target(stranger.pid)["state"], "streaming")
+            new = self.start(Crio("a", "ns", "a-3", "yet/another:name", ONE), **options)
             self.assertIn("left alone until", daemon.wait_state(new.pid, "excluded")["reason"])
             self.assertEqual(agent_copies(new.pid), 0)
 

@@ -33,7 +33,7 @@ static void read_texts(const char *text)
 	memset(&maps, 0, sizeof(maps));
 	for (size_t i = 0, len = strlen(text); i < len; i += 7)
 		maps_feed(&lines, text + i, len - i < 7 ? len - i : 7, proc_maps_line, &maps);
-	if (container_id_from_cgroup(text, id))
+	if (container_id_from_cgroup(text, NULL, id))
 		check_text(id, sizeof(id));
 	if (release_parse(text, jdk, sizeof(jdk)))
 		check_text(jdk, sizeof(jdk));

@@ -223,6 +223,33 @@ static void a_crash_blocks_its_cohort_and_nobody_else_until_it_expires(void **st
 	crashes_close(&c);
 }
 
+/* Anybody can crash his own. */
+static void a_crash_says_nothing_about_what_others_run(void **state)
+{
+	struct jvm a = shop(), user = shop(), container = shop(), namespace = shop(),
+		   again = shop();
+	struct jvm mine = { .uid = 1000, .name = "Bootstrap" },
+		   theirs = { .uid = 2000, .name = "Bootstrap" };
+	struct crashes c = { 0 };
+
+	(void)state;
+	user.uid = 2000;
+	strcpy(container.container, "database");
+	strcpy(namespace.pod, "other/cart-7d9");
+	strcpy(again.pod, "shop/cart-8e0"); /* made again, with another id */
+	again.container_id[0] = 'f';
+	crash_block(&c, &a, "x", NS_PER_S);
+	crash_block(&c, &mine, "x", NS_PER_S);
+	assert_non_null(crash_find(&c, &a, 1));
+	assert_non_null(crash_find(&c, &again, 1));
+	assert_null(crash_find(&c, &user, 1));
+	assert_null(crash_find(&c, &container, 1));
+	assert_null(crash_find(&c, &namespace, 1));
+	assert_non_null(crash_find(&c, &mine, 1));
+	assert_null(crash_find(&c, &theirs, 1));
+	crashes_close(&c);
+}
+
 static void an_image_is_known_by_its_digest_whatever_it_is_called(void **state)
 {
 	struct jvm a = shop(), renamed = shop(), retagged = shop();
@@ -276,18 +303,37 @@ static void on_the_host_a_cohort_is_a_program_with_its_jdk(void **state)
 	crashes_close(&c);
 }
 
-static void the_table_of_cohorts_is_bounded(void **state)
+static void crash_many(struct crashes *c, const char *namespace, unsigned n)
 {
-	struct crashes c = { 0 };
 	struct jvm jvm = { 0 };
 
-	(void)state;
-	for (unsigned i = 0; i < 3 * COHORTS_MAX; i++) {
+	snprintf(jvm.pod, sizeof(jvm.pod), "%s/x", namespace);
+	for (unsigned i = 0; i < n; i++) {
+		jvm.uid = i; /* of its own user namespace, maybe */
+		snprintf(jvm.container, sizeof(jvm.container), "c%u", i);
 		snprintf(jvm.image, sizeof(jvm.image), "image-%u", i);
-		crash_block(&c, &jvm, "x", (i + 1) * NS_PER_S);
+		crash_block(c, &jvm, "x", (i + 1000) * NS_PER_S);
+	}
+	assert_non_null(crash_find(c, &jvm, 1)); /* the last one is in it */
+}
+
+static void the_table_of_cohorts_is_bounded_for_each_owner(void **state)
+{
+	struct crashes c = { 0 };
+	struct jvm real = shop();
+	char namespace[16];
+
+	(void)state;
+	crash_block(&c, &real, "x", 2 * NS_PER_S); /* ends before all others */
+	crash_many(&c, "evil", 3 * COHORTS_MAX);
+	assert_int_equal(c.n, 1 + COHORTS_OWN);
+	assert_non_null(crash_find(&c, &real, 1));
+	for (unsigned i = 0; i < COHORTS_MAX; i++) { /* in a full table, too */
+		snprintf(namespace, sizeof(namespace), "evil-%u", i % (COHORTS_MAX / 2));
+		crash_many(&c, namespace, 2);
+		assert_non_null(crash_find(&c, &real, 1));
 	}
 	assert_int_equal(c.n, COHORTS_MAX);
-	assert_non_null(crash_find(&c, &jvm, 1)); /* the last one is in it */
 	crashes_close(&c);
 }
 
@@ -308,7 +354,8 @@ static void blocks_outlive_the_daemon_until_they_expire(void **state)
 	crash_block(&c, &other, "x", 10);
 	crashes_close(&c);
 	f = fopen(path, "a");
-	fputs("nonsense\n99 1\tno reason\n99\t\xff\033[2J\tx\n99 1\t\xff\033[2J\ty\n", f);
+	fputs("nonsense\n99 1\tno reason\n99\t\xff\033[2J\tx\tz\n99 1\t\xff\033[2J\ty\tz\n99 1\told\tno owner\n",
+	      f);
 	fclose(f);
 	crashes_open(&c, dir, 15);
 	assert_int_equal(c.n, 2);
@@ -428,7 +475,8 @@ int main(void)
 		cmocka_unit_test(an_image_is_known_by_its_digest_whatever_it_is_called),
 		cmocka_unit_test(without_a_digest_the_build_of_libjvm_tells_images_apart),
 		cmocka_unit_test(on_the_host_a_cohort_is_a_program_with_its_jdk),
-		cmocka_unit_test(the_table_of_cohorts_is_bounded),
+		cmocka_unit_test(a_crash_says_nothing_about_what_others_run),
+		cmocka_unit_test(the_table_of_cohorts_is_bounded_for_each_owner),
 		cmocka_unit_test(blocks_outlive_the_daemon_until_they_expire),
 		cmocka_unit_test(signals_of_a_crash_are_told_from_ends),
 		cmocka_unit_test(wishes_outlive_the_daemon_but_not_their_process),

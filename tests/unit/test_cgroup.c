@@ -9,7 +9,7 @@ static const char *id_of(const char *cgroup)
 {
 	static char id[CONTAINER_ID_SIZE];
 
-	if (!container_id_from_cgroup(cgroup, id))
+	if (!container_id_from_cgroup(cgroup, NULL, id))
 		return "";
 	return id;
 }
@@ -54,6 +54,48 @@ static void fargate_ids_are_known(void **state)
 			    "0123456789abcdef0123456789abcdef-3012345678");
 }
 
+static void what_a_user_called_so_is_no_container(void **state)
+{
+	static const char *const paths[] = {
+		"0::/user.slice/user-1000.slice/user@1000.service/app.slice/docker-" ID ".scope",
+		"0::/user.slice/user-1000.slice/user@1000.service/" ID,
+		"12:pids:/\n1:name=systemd:/user.slice/user-7.slice/user@7.service/libpod-" ID
+		".scope\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		if (id_of(paths[i])[0])
+			fail_msg("%s gives \"%s\"", paths[i], id_of(paths[i]));
+	/* below a real one it is a container's own affair */
+	assert_string_equal(id_of("0::/docker/" ID "/user.slice/user@0.service/" ID2), ID);
+}
+
+/* Of "b" and what is below it, in the hierarchy "pids". */
+static uid_t owner_of_b(void *userdata, const char *names, size_t names_len, const char *path,
+			size_t len)
+{
+	(void)userdata;
+	return names_len == 4 && !memcmp(names, "pids", 4) && len >= 4 && !memcmp(path, "/a/b", 4)
+		       ? 1000
+		       : 0;
+}
+
+static void below_a_group_that_is_not_roots_nothing_is_believed(void **state)
+{
+	const struct container_owner owner = { owner_of_b, NULL };
+	char id[CONTAINER_ID_SIZE];
+
+	(void)state;
+	assert_false(container_id_from_cgroup("3:pids:/a/b/" ID "\n", &owner, id));
+	assert_false(container_id_from_cgroup("3:pids:/a/b/c/" ID, &owner, id));
+	assert_true(container_id_from_cgroup("3:pids:/a/" ID "/c", &owner, id));
+	assert_true(container_id_from_cgroup("3:memory:/a/b/" ID, &owner, id));
+	/* root gave the group its name, whoever owns it: a user namespace */
+	assert_true(container_id_from_cgroup("3:pids:/a/b-" ID, &owner, id));
+	assert_string_equal(id, ID);
+}
+
 static void what_is_no_id_gives_none(void **state)
 {
 	static const char *const paths[] = {
@@ -85,6 +127,8 @@ int main(void)
 		cmocka_unit_test(every_runtimes_path_gives_the_id),
 		cmocka_unit_test(the_innermost_of_nested_containers_wins),
 		cmocka_unit_test(fargate_ids_are_known),
+		cmocka_unit_test(what_a_user_called_so_is_no_container),
+		cmocka_unit_test(below_a_group_that_is_not_roots_nothing_is_believed),
 		cmocka_unit_test(what_is_no_id_gives_none),
 	};
 

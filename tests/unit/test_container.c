@@ -88,6 +88,25 @@ static void what_is_no_digest_is_none(void **state)
 	}
 }
 
+/* As the host's cgroupfs has it: who owns a group may make others in it. */
+static void a_container_is_not_believed_in_a_group_of_a_users(void **state)
+{
+	char path[512];
+
+	(void)state;
+	fake_file("9/cgroup", "0::/system.slice/own.service/docker-" ID ".scope\n");
+	fake_file("1/root/sys/fs/cgroup/system.slice/own.service/docker-" ID ".scope/cgroup.procs",
+		  "9\n");
+	container_describe(proc_dfd, pid_dfd, &jvm);
+	assert_string_equal(jvm.container_id, geteuid() ? "" : ID);
+	if (geteuid())
+		return; /* all of the made-up tree is ours, not root's */
+	snprintf(path, sizeof(path), "%s/1/root/sys/fs/cgroup/system.slice/own.service", fake_root);
+	assert_int_equal(chown(path, 1000, 1000), 0);
+	container_describe(proc_dfd, pid_dfd, &jvm);
+	assert_string_equal(jvm.container_id, "");
+}
+
 static void containerd_names_pod_and_container(void **state)
 {
 	(void)state;
@@ -216,6 +235,7 @@ static void a_link_out_of_the_hosts_root_stays_inside(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(a_container_is_not_believed_in_a_group_of_a_users),
 		TEST(containerd_names_pod_and_container),
 		TEST(the_digest_is_taken_from_the_runtimes_files),
 		TEST(what_is_no_digest_is_none),

@@ -7,6 +7,7 @@
 
 struct found {
 	int calls;
+	bool no_room;
 	pid_t pid;
 	uint64_t start_time, seen_mono_ns;
 };
@@ -16,7 +17,7 @@ static struct discovery *discovery;
 static struct found found;
 static struct config config;
 
-static void on_jvm(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
+static bool on_jvm(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
 {
 	struct found *f = userdata;
 
@@ -24,6 +25,7 @@ static void on_jvm(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns)
 	f->pid = jvm->pid;
 	f->start_time = jvm->start_time;
 	f->seen_mono_ns = seen_mono_ns;
+	return !f->no_room;
 }
 
 static const struct discovery_ops ops = { .on_jvm = on_jvm };
@@ -103,6 +105,21 @@ static void a_new_java_is_looked_at_until_it_can_be_attached_to(void **state)
 	RUN_UNTIL(found.calls);
 	assert_int_equal(found.calls, 1);
 	assert_int_equal(found.seen_mono_ns, exec_mono_ns);
+}
+
+/* Who was told of it has no room: a full table. */
+static void one_that_was_not_taken_is_told_of_again(void **state)
+{
+	(void)state;
+	found.no_room = true;
+	fake_process(100, began(60), FAKE_LIBJVM, FAKE_CATCHES_QUIT);
+	RUN_UNTIL(found.calls == 1);
+	found.no_room = false;
+	run_ms(300); /* not at once */
+	assert_int_equal(found.calls, 1);
+	RUN_UNTIL(found.calls == 2);
+	run_ms(300);
+	assert_int_equal(found.calls, 2);
 }
 
 static void a_program_of_another_name_is_looked_at_as_well_but_less(void **state)
@@ -248,6 +265,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(jvms_that_run_already_are_told_once),
 		TEST(a_new_java_is_looked_at_until_it_can_be_attached_to),
+		TEST(one_that_was_not_taken_is_told_of_again),
 		TEST(a_program_of_another_name_is_looked_at_as_well_but_less),
 		TEST(a_jvm_that_never_catches_sigquit_is_told_after_five_seconds),
 		TEST(an_ended_process_is_forgotten_and_its_number_used_again),

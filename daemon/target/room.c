@@ -1,0 +1,109 @@
+/*
+ * TARGETS_MAX places in the table. While there are enough, who comes gets one. Then those that
+ * ended make room, and then the tenant that has the most: until it has no more than one that the
+ * newcomer's tenant does not have. One of its that streams is detached first, so that takes until
+ * the newcomer is told of again.
+ */
+#include "daemon/target/target_priv.h"
+
+#include <errno.h>
+
+static struct target *oldest_gone(struct targets *table)
+{
+	struct target *t = table->first;
+
+	while (t && (t->state != TARGET_GONE || t->priv->remembered))
+		t = t->priv->next;
+	return t;
+}
+
+static const struct tenant *greediest(const struct targets *table)
+{
+	const struct tenant *most = table->tenants;
+
+	for (const struct tenant *x = most; x; x = x->next)
+		if (x->targets > most->targets)
+			most = x;
+	return most;
+}
+
+/* Nothing of ours is in it, or on its way. */
+static bool is_idle(const struct target *t)
+{
+	return t->state == TARGET_FOUND || t->state == TARGET_FAILED ||
+	       t->state == TARGET_EXCLUDED || t->state == TARGET_DETACHED;
+}
+
+static bool is_streaming(const struct target *t)
+{
+	return t->state == TARGET_STREAMING;
+}
+
+/* Who came last goes first. */
+static struct target *last_of(struct targets *table, const struct tenant *tenant,
+			      bool (*is_one)(const struct target *t))
+{
+	struct target *last = NULL;
+
+	for (struct target *t = table->first; t; t = t->priv->next)
+		if (t->priv->tenant == tenant && is_one(t))
+			last = t;
+	return last;
+}
+
+static void displace(struct target *t)
+{
+	struct targets *table = t->priv->table;
+
+	TARGET_LOG(INFO, t, "target.displaced", "pid=%d targets=%u", t->jvm.pid,
+		   t->priv->tenant->targets);
+	if (table->ops.on_displaced)
+		table->ops.on_displaced(table->userdata, t);
+	target_forget(t);
+}
+
+static void send_away(struct target *t)
+{
+	struct fault why = { 0 };
+
+	fault_set(
+		&why, EDQUOT, FAULT_BUDGET,
+		"kindlingd looks after %u JVMs at most, and this container or user has the most of them",
+		t->priv->table->bound);
+	target_keep_out(t, KEEP_ROOM, &why);
+}
+
+bool room_make(struct targets *table, const struct tenant *newcomer)
+{
+	const struct tenant *most;
+	struct target *t;
+
+	if (table->count < table->bound)
+		return true;
+	t = oldest_gone(table);
+	if (t) {
+		target_forget(t);
+		return true;
+	}
+	most = greediest(table);
+	if (!most || most->targets < newcomer->targets + 2)
+		return false;
+	t = last_of(table, most, is_idle);
+	if (t) {
+		displace(t);
+		return true;
+	}
+	t = last_of(table, most, is_streaming);
+	if (t)
+		send_away(t);
+	return false;
+}
+
+void room_review(struct targets *table)
+{
+	if (table->count >= table->bound)
+		return;
+	for (struct target *t = table->first; t; t = t->priv->next)
+		if (t->state == TARGET_EXCLUDED && t->priv->kept == KEEP_ROOM)
+			target_take_in(t);
+}

@@ -1,0 +1,40 @@
+/*
+ * Whose attempt is next. An attempt takes a moment, but a process that only looks like a JVM can
+ * make it last until its deadline: no tenant has more than half of the places, and among tenants it
+ * is the turn of the one whose last attempt is the longest ago.
+ */
+#include "daemon/target/target_priv.h"
+
+static bool may_begin(const struct target *t)
+{
+	return t->priv->queued && (t->state == TARGET_FOUND || t->state == TARGET_FAILED) &&
+	       t->priv->tenant->injectors < TENANT_INJECTORS;
+}
+
+struct target *turns_next(const struct targets *table)
+{
+	struct target *next = NULL;
+
+	if (table->injectors >= INJECTORS_MAX)
+		return NULL;
+	/* of one tenant's, who came first */
+	for (struct target *t = table->first; t; t = t->priv->next)
+		if (may_begin(t) && (!next || t->priv->tenant->turn < next->priv->tenant->turn))
+			next = t;
+	return next;
+}
+
+void turns_begin(struct target *t)
+{
+	struct targets *table = t->priv->table;
+
+	table->injectors++;
+	t->priv->tenant->injectors++;
+	t->priv->tenant->turn = ++table->turns;
+}
+
+void turns_end(struct target *t)
+{
+	t->priv->table->injectors--;
+	t->priv->tenant->injectors--;
+}
