@@ -24,6 +24,8 @@
 #define GIVE_UP_TURNS 200
 #define GIVE_UP_MS    10
 #define ENTRIES_MAX   1000
+#define BUSY_NS	      (2 * NS_PER_S) /* another's attach takes less ... */
+#define STRANGER_NS   (500 * NS_PER_MS) /* ... and we are in nobody's debt of another uid */
 #define LOOK_TURNS    50 /* from the signal handler to the JVM's look at the file */
 
 static bool has_pending_sigquit(const char *status)
@@ -130,13 +132,12 @@ static int open_cwd(const struct inject *in)
 static int take_over(const struct inject *in, int dfd)
 {
 	CLEANUP(fd_closep)
-	int fd = openat(dfd, in->attach_file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = files_open_seen(dfd, in->attach_file, O_RDONLY, S_IFREG, in->uid);
 	struct stat st;
 
-	if (fd < 0 && errno == ENOENT)
+	if (fd == -ENOENT)
 		return -EAGAIN;
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == in->uid &&
-	    is_left_of_ours(in, fd))
+	if (fd >= 0 && is_left_of_ours(in, fd))
 		return TAKE_FD(fd);
 	if (fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW) < 0 || !is_stale(&st))
 		return -EEXIST;
@@ -147,12 +148,41 @@ static int take_over(const struct inject *in, int dfd)
 }
 
 /*
+ * Is there nothing to wait for any more? Another attach is over soon. A file of a user whom the JVM
+ * does not listen to is of none to it; at best of one to the JVM of a pod that shares the
+ * directory. Whoever puts one in the way would hold up the attaches of others, too.
+ */
+static bool is_in_the_way(const struct inject *in, int dfd, uint64_t begin_mono_ns)
+{
+	uint64_t waited_ns = clock_mono_ns() - begin_mono_ns;
+	struct stat st;
+
+	if (inject_remaining_ms(in) == 0 || waited_ns > BUSY_NS)
+		return true;
+	return waited_ns > STRANGER_NS &&
+	       fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_uid != in->uid && st.st_uid != in->keeper_uid && st.st_uid != 0;
+}
+
+static int busy(const struct inject *in, int dfd)
+{
+	struct stat st = { .st_uid = in->uid };
+
+	(void)fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW);
+	return fault_set(
+		in->fault, EBUSY, FAULT_PLACEMENT,
+		"%s is there already, of uid %u: another attach to it is under way, or it was put in the way: ",
+		in->attach_file, st.st_uid);
+}
+
+/*
  * A file that is there already is of an attach that runs now, of ours or of somebody else's tool,
  * to this JVM or to one of another pid namespace that shares the directory. Its end is waited for:
  * two that use one file take it away from each other.
  */
 static int make_in(struct inject *in, int dfd)
 {
+	uint64_t begin_mono_ns = clock_mono_ns();
 	char text[MARK_BYTES];
 	int fd;
 
@@ -161,11 +191,11 @@ static int make_in(struct inject *in, int dfd)
 			    O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0660)) < 0) {
 		if (errno != EEXIST)
 			return -errno;
-		if (inject_remaining_ms(in) == 0)
-			return -EBUSY;
 		fd = take_over(in, dfd);
 		if (fd >= 0 || fd == -EPERM)
 			break;
+		if (is_in_the_way(in, dfd, begin_mono_ns))
+			return busy(in, dfd);
 		if (fd == -EEXIST)
 			inject_pause_ms(5);
 	}
@@ -181,16 +211,17 @@ static int make_in(struct inject *in, int dfd)
 /* The JVM looks into its working directory first: what lies there would hide ours. */
 static int clear(struct inject *in, int dfd)
 {
+	uint64_t begin_mono_ns = clock_mono_ns();
 	struct stat st;
 	int fd;
 
 	while (fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		if (inject_remaining_ms(in) == 0)
-			return -EBUSY;
 		fd = take_over(in, dfd);
 		if (fd >= 0) {
 			(void)unlinkat(dfd, in->attach_file, 0);
 			fd_close(fd);
+		} else if (is_in_the_way(in, dfd, begin_mono_ns)) {
+			return busy(in, dfd);
 		} else if (fd == -EEXIST) {
 			inject_pause_ms(5);
 		}
@@ -260,8 +291,7 @@ static bool may_look_yet(const struct inject *in, int pid)
 /* Is @name one of ours, for a process that looks for it still? */
 static bool is_awaited(const struct inject *in, int dfd, const char *name)
 {
-	CLEANUP(fd_closep)
-	int fd = openat(dfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	CLEANUP(fd_closep) int fd = files_open_seen(dfd, name, O_RDONLY, S_IFREG, FILES_ANY);
 	unsigned long long start_time;
 	char text[MARK_BYTES] = "";
 	int pid;
@@ -314,9 +344,8 @@ static bool is_left(const struct inject *in, int dfd)
 
 	if (dfd < 0)
 		return false;
-	fd = openat(dfd, in->attach_file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == in->uid &&
-	       (is_left_of_ours(in, fd) || is_stale(&st));
+	fd = files_open_seen(dfd, in->attach_file, O_RDONLY, S_IFREG, in->uid);
+	return fd >= 0 && fstat(fd, &st) == 0 && (is_left_of_ours(in, fd) || is_stale(&st));
 }
 
 void attach_file_cleanup(struct inject *in)

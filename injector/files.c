@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -49,6 +50,24 @@ int files_open(int dfd, const char *path, int flags, mode_t mode)
 	long fd = syscall(SYS_openat2, dfd, path, &how, sizeof(how));
 
 	return fd < 0 ? -errno : (int)fd;
+}
+
+int files_open_seen(int dfd, const char *name, int flags, mode_t type, uid_t uid)
+{
+	CLEANUP(fd_closep) int path_fd = files_open(dfd, name, O_PATH | O_NOFOLLOW, 0);
+	char path[32];
+	struct stat st;
+	int fd;
+
+	if (path_fd < 0)
+		return path_fd;
+	if (fstat(path_fd, &st) < 0)
+		return -errno;
+	if ((st.st_mode & S_IFMT) != type || (uid != FILES_ANY && st.st_uid != uid))
+		return -EPROTO;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+	fd = open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 int files_open_tmp(const struct inject *in)

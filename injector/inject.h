@@ -152,6 +152,14 @@ int files_as_target(const struct inject *in); /* fsuid, fsgid; 0 or -errno */
 int files_as_keeper(const struct inject *in);
 void files_as_root(void);
 int files_open(int dfd, const char *path, int flags, mode_t mode);
+/*
+ * Open what lies in @dfd as @name, with the ids the caller took on, once it has been seen to be of
+ * @type (S_IFREG, S_IFIFO) and to belong to @uid; FILES_ANY = to anybody. It is the target's to
+ * choose, and a device does things as soon as it is opened. An fd, or -errno; -EPROTO = it is
+ * something else.
+ */
+#define FILES_ANY ((uid_t)-1)
+int files_open_seen(int dfd, const char *name, int flags, mode_t type, uid_t uid);
 /* /tmp of the target, O_PATH: where it is a symbolic link, what it leads to inside the root. */
 int files_open_tmp(const struct inject *in);
 /* Owned by the target or its root, and nobody else can move things about in it. */

@@ -47,14 +47,15 @@ int library_read(int fd, struct library *ret)
 /* The same bytes, and nobody but us and root can change them. */
 static bool is_there(int dfd, const char *name, const struct library *l)
 {
-	CLEANUP(fd_closep) int fd = files_open(dfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	CLEANUP(freep) uint8_t *bytes = NULL;
+	CLEANUP(fd_closep) int fd = -1;
 	struct stat dir, st;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || fstat(dfd, &dir) < 0)
+	if (fstat(dfd, &dir) < 0)
 		return false;
-	if (!S_ISREG(st.st_mode) || (size_t)st.st_size != l->len || st.st_uid != dir.st_uid ||
-	    st.st_nlink != 1 || st.st_mode & (S_IWGRP | S_IWOTH))
+	fd = files_open_seen(dfd, name, O_RDONLY, S_IFREG, dir.st_uid);
+	if (fd < 0 || fstat(fd, &st) < 0 || (size_t)st.st_size != l->len || st.st_nlink != 1 ||
+	    st.st_mode & (S_IWGRP | S_IWOTH))
 		return false;
 	bytes = malloc(l->len);
 	return bytes && pread(fd, bytes, l->len, 0) == (ssize_t)l->len &&

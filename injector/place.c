@@ -217,25 +217,26 @@ static int open_dir(struct inject *in, struct placement *p)
 		p->lock_fd = fd_close(p->lock_fd);
 		inject_pause_ms(5);
 	}
-	return r < 0 ? r : -EBUSY;
+	if (r == 0)
+		r = fault_set(in->fault, EBUSY, FAULT_PLACEMENT,
+			      "another process holds a lock on " PLACE_DIR
+			      " in the JVM's container: ");
+	return r;
 }
 
 /* ---- FIFOs ---------------------------------------------------------------------------------- */
 
 static int make_fifo(const struct inject *in, int dfd, const char *name, int flags, int *ret)
 {
-	CLEANUP(fd_closep) int fd = -1;
-	struct stat st;
+	int fd;
 
 	if (mkfifoat(dfd, name, 0600) < 0)
 		return -errno;
-	fd = files_open(dfd, name, flags | O_NOFOLLOW | O_NONBLOCK, 0);
+	/* between the two calls the target may have put something else there */
+	fd = files_open_seen(dfd, name, flags, S_IFIFO, in->uid);
 	if (fd < 0)
 		return fd;
-	/* between the two calls the target may have put something else there */
-	if (fstat(fd, &st) < 0 || !S_ISFIFO(st.st_mode) || st.st_uid != in->uid)
-		return -EPROTO;
-	*ret = TAKE_FD(fd);
+	*ret = fd;
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "daemon/core/clock.h"
 #include "injector/inject.h"
+#include "tests/unit/opens.h"
 
 #define STAT(state) "42 (java) " state " 1 42 42 0 -1 4194304 1 0 0 0 1 2 0 0 20 0 9 0 987654 1 2"
 
@@ -222,6 +223,50 @@ static void a_link_or_fifo_in_its_place_is_not_opened(void **state)
 	assert_true(exists());
 }
 
+/* A container may make one that it may not open: the injector would. */
+static void a_device_in_its_place_is_never_opened(void **state)
+{
+	static const char *const places[] = { "root/tmp", "proc/cwd" };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		int dfd = open_dir(places[i]), watch = watch_opens(at(places[i]));
+
+		if (!make_device(dfd, ".attach_pid7", in.uid))
+			skip();
+		close(open(at(i ? "proc/cwd/.attach_pid7" : "root/tmp/.attach_pid7"), O_RDONLY));
+		assert_true(was_opened(watch, ".attach_pid7")); /* it would be seen */
+		in.deadline_mono_ns = clock_mono_ns() + 100 * NS_PER_MS;
+		f = (struct fault){ 0 };
+		assert_int_equal(attach_file_make(&in), -EBUSY);
+		assert_non_null(strstr(f.what, ".attach_pid7 is there already"));
+		attach_file_cleanup(&in);
+		(void)attach_file_is_awaited(&in, dfd);
+		assert_false(was_opened(watch, ".attach_pid7"));
+		assert_int_equal(unlinkat(dfd, ".attach_pid7", 0), 0);
+		close(watch);
+		close(dfd);
+	}
+}
+
+/* 10 s of an attach of others, each time. */
+static void one_of_a_stranger_is_not_waited_for(void **state)
+{
+	uint64_t begin = clock_mono_ns();
+
+	(void)state;
+	put("root/tmp/.attach_pid7", "for ever");
+	if (chown(at("root/tmp/.attach_pid7"), in.uid + 1000, (gid_t)-1) < 0)
+		skip();
+	in.deadline_mono_ns = begin + 3600 * NS_PER_S;
+	assert_int_equal(attach_file_make(&in), -EBUSY);
+	assert_non_null(strstr(f.what, "of uid 1000"));
+	/* and one of its own user not for long */
+	assert_int_equal(chown(at("root/tmp/.attach_pid7"), in.uid, (gid_t)-1), 0);
+	assert_int_equal(attach_file_make(&in), -EBUSY);
+	assert_true(clock_mono_ns() - begin < 1800 * NS_PER_S);
+}
+
 #define FILE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -237,6 +282,8 @@ int main(void)
 		FILE_TEST(what_lies_in_its_working_directory_is_out_of_the_way_before),
 		FILE_TEST(one_for_a_process_that_has_ended_is_in_nobodys_way),
 		FILE_TEST(a_link_or_fifo_in_its_place_is_not_opened),
+		FILE_TEST(a_device_in_its_place_is_never_opened),
+		FILE_TEST(one_of_a_stranger_is_not_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

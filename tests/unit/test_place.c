@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "daemon/core/clock.h"
 #include "injector/inject.h"
+#include "tests/unit/opens.h"
 
 #define VERSION_DIR "/root/tmp/kindling/" KINDLING_VERSION
 
@@ -103,6 +104,90 @@ static void what_was_placed_is_there_and_goes_again(void **state)
 	assert_true(fcntl(p.events_fd, F_GETPIPE_SZ) > 65536);
 	place_remove(&in, &p);
 	assert_false(exists("/root/tmp/kindling"));
+	close_all(&p);
+}
+
+/* ---- devices ---- */
+
+static bool swap_fifos; /* each becomes a device as soon as it is made */
+int __real_mkfifoat(int dfd, const char *name, mode_t mode);
+int __wrap_mkfifoat(int dfd, const char *name, mode_t mode);
+
+int __wrap_mkfifoat(int dfd, const char *name, mode_t mode)
+{
+	int r = __real_mkfifoat(dfd, name, mode);
+
+	if (r == 0 && swap_fifos && unlinkat(dfd, name, 0) == 0)
+		assert_true(make_device(dfd, name, in.uid));
+	return r;
+}
+
+static int make_version_dir(void)
+{
+	assert_int_equal(mkdir(in_dir("/root/tmp/kindling"), 0755), 0);
+	assert_int_equal(mkdir(in_dir(VERSION_DIR), 0755), 0);
+	return open(in_dir(VERSION_DIR), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void a_device_in_the_place_of_the_library_is_never_opened(void **state)
+{
+	struct placement p = PLACEMENT_NULL;
+	int dfd, watch;
+
+	(void)state;
+	assert_int_equal(place_whole(&in, library_fd, true, 65536, &p), 0);
+	place_remove(&in, &p);
+	close_all(&p);
+	dfd = make_version_dir();
+	if (!make_device(dfd, p.library, in.uid)) {
+		close(dfd);
+		skip();
+	}
+	watch = watch_opens(in_dir(VERSION_DIR));
+	close(openat(dfd, p.library, O_RDONLY));
+	assert_true(was_opened(watch, p.library)); /* it would be seen */
+	p = (struct placement)PLACEMENT_NULL;
+	assert_int_equal(place_whole(&in, library_fd, true, 65536, &p), 0);
+	assert_false(was_opened(watch, p.library));
+	close(watch);
+	close(dfd);
+	place_remove(&in, &p);
+	close_all(&p);
+}
+
+static void a_device_in_the_place_of_a_fifo_is_never_opened(void **state)
+{
+	struct placement p = PLACEMENT_NULL;
+	int dfd = make_version_dir(), watch = watch_opens(in_dir(VERSION_DIR));
+
+	(void)state;
+	if (!make_device(dfd, "device", in.uid)) {
+		close(dfd);
+		skip();
+	}
+	swap_fifos = true;
+	assert_int_equal(place_whole(&in, library_fd, true, 65536, &p), -EPROTO);
+	swap_fifos = false;
+	assert_false(was_opened(watch, "events-"));
+	close(watch);
+	close(dfd);
+	place_remove(&in, &p);
+	close_all(&p);
+}
+
+static void who_locks_the_directory_is_named_as_the_reason(void **state)
+{
+	struct placement p = PLACEMENT_NULL;
+	int dfd = make_version_dir();
+
+	(void)state;
+	assert_int_equal(flock(dfd, LOCK_EX), 0);
+	in.deadline_mono_ns = clock_mono_ns() + 3600 * NS_PER_S;
+	assert_int_equal(place_whole(&in, library_fd, true, 65536, &p), -EBUSY);
+	assert_non_null(strstr(f.what, "another process holds a lock on /tmp/kindling/"));
+	assert_true(inject_remaining_ms(&in) > 1800 * 1000); /* at once, more or less */
+	close(dfd);
+	place_remove(&in, &p);
 	close_all(&p);
 }
 
@@ -491,6 +576,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		PLACE_TEST(what_was_placed_is_there_and_goes_again),
 		PLACE_TEST(the_switch_for_a_loud_attach_is_in_the_name),
+		PLACE_TEST(a_device_in_the_place_of_the_library_is_never_opened),
+		PLACE_TEST(a_device_in_the_place_of_a_fifo_is_never_opened),
+		PLACE_TEST(who_locks_the_directory_is_named_as_the_reason),
 		PLACE_TEST(the_last_of_two_attempts_takes_the_library_away),
 		PLACE_TEST(other_content_under_the_librarys_name_is_replaced),
 		PLACE_TEST(a_link_in_the_way_is_not_followed),
