@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include "daemon/core/utf8.h"
 #include "injector/inject.h"
 
 #define JCMD_MAX (ATTACH_REQUEST_MAX / 2)
@@ -51,12 +52,30 @@ int person_wrong(const char *format, ...)
 	return -1;
 }
 
+/* What a JVM says, for a terminal that obeys escapes: only lines and tabs are kept as they are. */
+static void print_safe(FILE *to, const char *s)
+{
+	size_t left = strlen(s), n;
+	uint32_t code;
+
+	for (; left; s += n, left -= n) {
+		n = utf8_character(s, left, &code);
+		if (n && (!utf8_is_control(code) || *s == '\n' || *s == '\t')) {
+			fwrite(s, 1, n, to);
+			continue;
+		}
+		n = n ? n : 1;
+		for (size_t i = 0; i < n; i++)
+			fprintf(to, "\\x%02x", (unsigned char)s[i]);
+	}
+}
+
 static int print_reply(const char *reply)
 {
 	const char *text = strchr(reply, '\n');
 	long code = strtol(reply, NULL, 10);
 
-	fputs(text ? text + 1 : reply, stdout);
+	print_safe(stdout, text ? text + 1 : reply);
 	return code == 0 ? 0 : 1;
 }
 
@@ -149,7 +168,9 @@ int person_command(struct inject *in, char **argv)
 	if (r == 0 && strcmp(argv[0], "load") == 0)
 		r = reply_check_load(reply, &f);
 	if (r < 0) {
-		fprintf(stderr, "kindling-inject: %s: %s\n", fault_step_name(f.step), f.what);
+		fprintf(stderr, "kindling-inject: %s: ", fault_step_name(f.step));
+		print_safe(stderr, f.what);
+		fputc('\n', stderr);
 		return 1;
 	}
 	return print_reply(reply);

@@ -121,7 +121,7 @@ static int check_runtime(struct inject *in)
 	return 0;
 }
 
-static int owner_forbids(struct inject *in, const char *sentence)
+static int forbidden(struct inject *in, const char *sentence)
 {
 	fault_set(in->fault, EPERM, FAULT_PREFLIGHT, "%s", sentence);
 	in->fault->flags |= FAULT_PERMANENT;
@@ -131,7 +131,7 @@ static int owner_forbids(struct inject *in, const char *sentence)
 static char cmdline[256 * 1024], environment[256 * 1024];
 
 /* What the words of the command line and the variables say; the flags themselves know better. */
-static int read_options(struct inject *in, struct options *o, size_t *ret_environ_len)
+static int read_options(struct inject *in, struct options *o)
 {
 	ssize_t n = proc_read(in->proc_dfd, "cmdline", cmdline, sizeof(cmdline));
 	ssize_t m = proc_read(in->proc_dfd, "environ", environment, sizeof(environment));
@@ -142,8 +142,7 @@ static int read_options(struct inject *in, struct options *o, size_t *ret_enviro
 		{ "CRaCCheckpointTo", 8, false, 0 },
 	};
 
-	*ret_environ_len = m > 0 ? (size_t)m : 0;
-	options_read(o, cmdline, n > 0 ? (size_t)n : 0, environment, *ret_environ_len);
+	options_read(o, cmdline, n > 0 ? (size_t)n : 0, environment, m > 0 ? (size_t)m : 0);
 	if (vmflags_read(in, flags, ARRAY_SIZE(flags)) == 0) {
 		if (flags[0].found)
 			o->disable_attach = flags[0].value != 0;
@@ -160,22 +159,21 @@ static int read_options(struct inject *in, struct options *o, size_t *ret_enviro
 static int check_options(struct inject *in)
 {
 	struct options o = OPTIONS_NULL;
-	size_t len;
-	int r = read_options(in, &o, &len);
+	int r = read_options(in, &o);
 
-	if (in->loads && owner_says_no(environment, len))
-		return owner_forbids(in, "its owner says no: " OWNER_VARIABLE
-					 " is set in its environment");
+	if (in->loads && owner_forbids(in->proc_dfd) > 0)
+		return forbidden(in,
+				 "its owner says no: " OWNER_VARIABLE " is set in its environment");
 	if (o.disable_attach == 1)
-		return owner_forbids(
+		return forbidden(
 			in,
 			"its owner forbids attaching: the JVM was started with -XX:+DisableAttachMechanism");
 	if (o.dynamic_loading == 0 && in->loads)
-		return owner_forbids(
+		return forbidden(
 			in,
 			"its owner forbids agents: the JVM was started with -XX:-EnableDynamicAgentLoading");
 	if (o.crac && in->loads)
-		return owner_forbids(
+		return forbidden(
 			in,
 			"the JVM is to be checkpointed (CRaC, -XX:CRaCCheckpointTo), and open pipes of an agent would prevent that");
 	if (in->looks && r < 0)
@@ -188,7 +186,6 @@ static int check_signal(struct inject *in)
 {
 	struct options o = OPTIONS_NULL;
 	char status[16384];
-	size_t len;
 
 	if (attach_has_socket(in))
 		return 0;
@@ -199,9 +196,9 @@ static int check_signal(struct inject *in)
 	if (in->looks && in->root_dfd < 0)
 		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
 				 "the JVM does not handle SIGQUIT, and its /tmp cannot be read: ");
-	(void)read_options(in, &o, &len);
+	(void)read_options(in, &o);
 	if (o.xrs)
-		return owner_forbids(
+		return forbidden(
 			in,
 			"the JVM was started with -Xrs and has no attach socket, so it cannot be attached to");
 	/* before the JVM has its handler the signal would end it */

@@ -1,9 +1,10 @@
-/* See fault.h. No stdio but vsnprintf, so that the injector links nothing else of core. */
+/* See fault.h. */
 #include "daemon/core/fault.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include "daemon/core/utf8.h"
 
 static const char *const step_names[FAULT_STEP_COUNT] = {
 #define X(id, name) [FAULT_##id] = name,
@@ -31,5 +32,6 @@ int fault_set(struct fault *f, int code, enum fault_step step, const char *fmt, 
 	va_end(ap);
 	if (len >= 2 && strcmp(fmt + len - 2, ": ") == 0 && n > 0 && (size_t)n < sizeof(f->what))
 		snprintf(f->what + n, sizeof(f->what) - (size_t)n, "%s", strerror(code));
+	(void)utf8_mend(f->what); /* names in it may be cut, or it is */
 	return -code;
 }

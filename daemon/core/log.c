@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "daemon/core/utf8.h"
 
 #define LINE_MAX_BYTES 1024
 
@@ -75,6 +76,8 @@ const char *log_str(const char *s)
 			buf[n++] = '\\';
 		buf[n++] = c < 0x20 || c == 0x7f ? '?' : (char)c;
 	}
+	buf[n] = '\0';
+	n = utf8_mend(buf); /* it may be cut */
 	buf[n++] = '"';
 	buf[n] = '\0';
 	return buf;

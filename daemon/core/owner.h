@@ -1,4 +1,4 @@
-/* The word of an application's owner, in its environment: no to kindling. Pure. */
+/* The word of an application's owner, in its environment: no to kindling. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,4 +8,7 @@
 
 /* @environ: "NAME=value" entries, each ended by a NUL. Anything but 0 and nothing at all is a no.
  */
-bool owner_says_no(const char *environ, size_t len);
+bool owner_says_no(const char *environ, size_t len); /* pure */
+/* The same of a process, @pid_dfd is its directory in /proc, however much stands before it there:
+ * 1 = it is a no, 0, or -errno. */
+int owner_forbids(int pid_dfd);

@@ -37,7 +37,8 @@ size_t utf8_copy(char *dst, size_t dst_size, const char *src, size_t len)
 	for (size_t in = 0; in < len;) {
 		size_t n = utf8_character(src + in, len - in, &code);
 
-		/* a control character of two bytes shows as two, as any other byte that is refused */
+		/* a control character of two bytes shows as two, as any other byte that is refused
+		 */
 		if (n && utf8_is_control(code))
 			n = 0;
 		if (out + (n ? n : 1) >= dst_size)
@@ -73,5 +74,21 @@ size_t utf8_clean(char *dst, const char *src, size_t len)
 		in += n ? n : 1;
 	}
 	dst[out] = '\0';
+	return out;
+}
+
+size_t utf8_mend(char *s)
+{
+	size_t len = strlen(s), out = 0;
+	uint32_t code;
+
+	for (size_t in = 0; in < len;) {
+		size_t n = utf8_character(s + in, len - in, &code);
+
+		memmove(s + out, s + in, n);
+		out += n;
+		in += n ? n : 1;
+	}
+	s[out] = '\0';
 	return out;
 }

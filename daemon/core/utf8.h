@@ -23,3 +23,8 @@ size_t utf8_copy(char *dst, size_t dst_size, const char *src, size_t len);
  * characters '?'. Returns the length. Pure.
  */
 size_t utf8_clean(char *dst, const char *src, size_t len);
+/*
+ * Take out of @s, in place, every byte that is of no character: as what is left of one where text
+ * was cut. Returns the new length. Pure.
+ */
+size_t utf8_mend(char *s);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "proto/wire.h"
+#include "daemon/core/utf8.h"
 
 #define LINE_MAX_JFR 65535 /* more is another field to some readers */
 
@@ -188,6 +189,7 @@ static void put_threads(struct jfr *j)
 				 p->strings[t->name]);
 		else
 			snprintf(name, sizeof(name), "%.500s", p->strings[t->name]);
+		(void)utf8_mend(name);
 		jfr_u64(j->t, i + 1);
 		jfr_string(j->t, name);
 		jfr_u64(j->t, is_virtual ? 0 : t->tid);

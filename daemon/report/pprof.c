@@ -12,6 +12,7 @@
 #include <zlib.h>
 #include "pprof.pb-c.h"
 #include "proto/wire.h"
+#include "daemon/core/utf8.h"
 
 #define LABELS_MAX 6
 
@@ -163,7 +164,8 @@ static char *frame_text(struct writer *w, const struct profile_frame *f, bool wi
 	if (w->annotate && !with_signature)
 		n += (size_t)snprintf(buf + n, 8, "%s", report_kind_mark(f->kind));
 	if (with_signature)
-		n += (size_t)snprintf(buf + n, 511, "%.500s", w->p->strings[f->signature]);
+		(void)snprintf(buf + n, 511, "%.500s", w->p->strings[f->signature]);
+	n = utf8_mend(buf);
 	copy = take(&w->arena, n + 1);
 	if (copy)
 		memcpy(copy, buf, n + 1);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "daemon/report/formats.h"
 #include "daemon/report/patterns.h"
+#include "daemon/core/utf8.h"
 #include "proto/wire.h"
 
 static const struct {
@@ -73,7 +74,9 @@ size_t report_frame_name(const struct profile *p, const struct profile_frame *f,
 		n = unnamed(p->strings[f->module], buf, size);
 	else
 		n = snprintf(buf, size, "%s", method[0] ? method : "[unknown]");
-	return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
+	if (n >= 0 && (size_t)n >= size)
+		return utf8_mend(buf);
+	return n < 0 ? 0 : (size_t)n;
 }
 
 const char *report_kind_mark(unsigned kind)

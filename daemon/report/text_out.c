@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "daemon/core/utf8.h"
 
 static bool room(struct text_out *t, size_t more)
 {
@@ -56,9 +57,18 @@ void text_printf(struct text_out *t, const char *fmt, ...)
 
 void text_json(struct text_out *t, const char *s)
 {
+	size_t left = strlen(s), n;
+	uint32_t code;
+
 	text_bytes(t, "\"", 1);
-	for (; *s; s++) {
+	for (; *s; s += n, left -= n) {
 		unsigned char c = (unsigned char)*s;
+
+		n = utf8_character(s, left, &code);
+		if (n == 0) { /* of no character, as where text was cut */
+			n = 1;
+			continue;
+		}
 
 		if (c == '"' || c == '\\') {
 			text_bytes(t, "\\", 1);
@@ -66,7 +76,7 @@ void text_json(struct text_out *t, const char *s)
 		} else if (c < 0x20 || c == '<' || c == 0x7f) {
 			text_printf(t, "\\u%04x", c);
 		} else {
-			text_bytes(t, s, 1);
+			text_bytes(t, s, n);
 		}
 	}
 	text_bytes(t, "\"", 1);

@@ -18,6 +18,7 @@
 #include "daemon/core/clock.h"
 #include "daemon/core/config_value.h"
 #include "daemon/core/log.h"
+#include "daemon/core/utf8.h"
 
 #define END_NS (200 * NS_PER_MS) /* for last words, when the daemon ends */
 
@@ -115,7 +116,8 @@ enum MHD_Result answer_json(struct request *r, unsigned status, cJSON *json)
 	cJSON_Delete(json);
 	if (!text)
 		return MHD_NO;
-	return answer_bytes(r, status, "application/json", text, strlen(text));
+	/* a sentence may have been cut inside a character, which no JSON may hold */
+	return answer_bytes(r, status, "application/json", text, utf8_mend(text));
 }
 
 enum MHD_Result answer_error(struct request *r, unsigned status, const char *fmt, ...)

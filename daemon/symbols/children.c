@@ -150,6 +150,8 @@ void children_free(struct symbols *s)
 
 /* ---- the start ------------------------------------------------------------------------------- */
 
+const char *symbols_program;
+
 /* Beside the running program, as the injector is. */
 void children_find_program(struct symbols *s)
 {
@@ -161,8 +163,8 @@ void children_find_program(struct symbols *s)
 	slash = strrchr(s->program, '/');
 	if (slash)
 		snprintf(slash + 1, size - (size_t)(slash + 1 - s->program), "kindling-symbols");
-	if (getenv("KINDLING_SYMBOLS")) /* tests: the program of the build tree */
-		snprintf(s->program, size, "%s", getenv("KINDLING_SYMBOLS"));
+	if (symbols_program)
+		snprintf(s->program, size, "%s", symbols_program);
 }
 
 /* The root of the host, where its debug files are; of the daemon where it cannot see that. The

@@ -16,6 +16,9 @@
 #include "daemon/core/loop.h"
 
 struct symbols;
+/* Tests: the program of the build tree; NULL = the one beside the running program. No variable of the
+ * environment says what root runs. */
+extern const char *symbols_program;
 /* @max_bytes: of all tables. */
 int symbols_new(struct loop *loop, const char *dir, uint64_t max_bytes, struct symbols **ret);
 struct symbols *symbols_free(struct symbols *s);

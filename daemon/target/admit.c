@@ -47,7 +47,7 @@ static enum keep reason(struct target *t, struct fault *why)
 
 	read_facts(t, &facts);
 	neighbours_look(t);
-	if (facts.environ && owner_says_no(facts.environ, facts.environ_len)) {
+	if (facts.owner_says_no) {
 		*why = (struct fault){ .flags = FAULT_PERMANENT };
 		fault_set(why, EPERM, FAULT_OWNER,
 			  "its owner says no: " OWNER_VARIABLE " is set in its environment");
@@ -188,6 +188,9 @@ int target_detach_for(struct target *t, uid_t uid)
 
 int target_attach(struct target *t, uid_t uid, struct fault *why)
 {
+	struct wishes *wishes = &t->priv->table->wishes;
+	const struct wish *old;
+	struct wish before;
 	enum keep keep;
 	int r;
 
@@ -197,12 +200,18 @@ int target_attach(struct target *t, uid_t uid, struct fault *why)
 		return -ESHUTDOWN;
 	if (t->state == TARGET_DRAINING)
 		return -EAGAIN;
+	old = wishes_find(wishes, t->jvm.pid, t->jvm.start_time);
+	if (old)
+		before = *old;
 	r = wish(t, uid, true);
 	if (r < 0)
 		return r;
 	keep = reason(t, why);
-	if (keep != KEEP_NOT) {
-		wishes_remove(&t->priv->table->wishes, t->jvm.pid, t->jvm.start_time);
+	if (keep != KEEP_NOT) { /* what was asked for before still holds */
+		if (old)
+			(void)wishes_put(wishes, &before);
+		else
+			wishes_remove(wishes, t->jvm.pid, t->jvm.start_time);
 		return -EPERM;
 	}
 	if (t->state == TARGET_INJECTING)

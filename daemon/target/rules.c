@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/core/mem.h"
+#include "daemon/core/owner.h"
 #include "daemon/discovery/proc.h"
 
 #define COMMAND_MAX	 (512u * 1024) /* class paths are long */
@@ -40,6 +41,7 @@ void facts_read(int pid_dfd, struct facts *ret)
 		if (ret->command[i] == '\0')
 			ret->command[i] = ' ';
 	ret->environ = read_all(pid_dfd, "environ", ENVIRON_MAX, &ret->environ_len);
+	ret->owner_says_no = owner_forbids(pid_dfd) > 0;
 }
 
 void facts_free(struct facts *f)
@@ -66,6 +68,8 @@ static bool container_matches(const char *word, const struct jvm *jvm)
 {
 	size_t len = strlen(word);
 
+	if (!jvm->container[0] && !jvm->container_id[0])
+		return false; /* "*" is any container, and it is in none */
 	if (text_matches(word, jvm->container))
 		return true;
 	return len >= CONTAINER_ID_MIN && strncmp(jvm->container_id, word, len) == 0;
@@ -75,6 +79,8 @@ static bool pod_matches(const char *word, const struct jvm *jvm)
 {
 	const char *slash = strchr(jvm->pod, '/');
 
+	if (!jvm->pod[0])
+		return false;
 	return text_matches(word, jvm->pod) || (slash && text_matches(word, slash + 1));
 }
 
@@ -116,7 +122,7 @@ static bool holds(const struct config_rule *r, const struct jvm *jvm, const stru
 		return false;
 	if (r->namespace[0] && !namespace_matches(r->namespace, jvm))
 		return false;
-	if (r->image[0] && !text_matches(r->image, jvm->image))
+	if (r->image[0] && (!jvm->image[0] || !text_matches(r->image, jvm->image)))
 		return false;
 	if (r->command[0] && !command_matches(r->command, f->command))
 		return false;

@@ -11,6 +11,7 @@ struct facts {
 	char *command; /* words joined by one space, NUL-terminated; NULL = could not be read */
 	char *environ; /* NUL-separated; NULL = could not be read */
 	size_t environ_len;
+	bool owner_says_no; /* in its environment, wherever there */
 };
 #define FACTS_NULL                               \
 	{                                        \

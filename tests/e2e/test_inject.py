@@ -28,6 +28,12 @@ class Asked(unittest.TestCase):
                 self.assertEqual(done.returncode, 1, done)
             self.assertEqual(jvm.end(), ("END\n", ""))  # no thread dump, no word
 
+    def test_what_a_jvm_says_cannot_steer_the_terminal(self):
+        with Jvm(MAJOR, options=("-Xmx64m", "-Dodd=\x1b]0;owned\x07\u009b31m\u00e4")) as jvm:
+            said = inject(jvm.pid, "jcmd", "VM.command_line").stdout
+            self.assertIn("-Dodd=\\x1b]0;owned\\x07\\xc2\\x9b31m\u00e4\n", said.replace(" \n", "\n"))
+            self.assertFalse([c for c in said if ord(c) < 32 and c not in "\n\t" or 0x7f <= ord(c) < 0xa0])
+
     def test_a_long_command_goes_by_protocol_2_or_is_refused_with_the_reason(self):
         with Jvm(MAJOR) as jvm:
             done = inject(jvm.pid, "jcmd", "VM.version", "x" * 20000)

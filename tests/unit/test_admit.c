@@ -1,9 +1,11 @@
 /* Rules, the attach rate, the breaker and what people asked for: the parts that admit.c asks. */
 #include "tests/unit/unit.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/config.h"
@@ -46,7 +48,7 @@ static char command[] = "java -cp /app org.shop.Main --port 80",
 
 static bool hits(const char *conditions)
 {
-	const struct facts facts = { command, environment, sizeof(environment) };
+	const struct facts facts = { command, environment, sizeof(environment), false };
 	struct jvm jvm = shop();
 	char rules[512];
 
@@ -107,7 +109,7 @@ static void what_could_not_be_read_matches_nothing(void **state)
 
 static void the_first_rule_that_holds_decides_and_is_named(void **state)
 {
-	const struct facts facts = { command, environment, sizeof(environment) };
+	const struct facts facts = { command, environment, sizeof(environment), false };
 	struct jvm jvm = shop();
 	struct fault why;
 
@@ -146,6 +148,69 @@ static void facts_are_read_from_proc(void **state)
 	close(proc_dfd);
 	assert_non_null(strstr(facts.command, "test_admit"));
 	assert_true(facts.environ_len > 0);
+}
+
+static void a_pattern_means_something_and_not_nothing(void **state)
+{
+	const struct facts facts = FACTS_NULL;
+	struct jvm jvm = { .pid = 1 };
+
+	(void)state;
+	parse("    - allow: { container: \"*\" }\n    - allow: { pod: \"*\" }\n"
+	      "    - allow: { image: \"*\" }\n");
+	assert_int_equal(rules_find(&config, &jvm, &facts), -1);
+	strcpy(jvm.container_id, "0123456789abcdef"); /* its name is not known yet */
+	assert_int_equal(rules_find(&config, &jvm, &facts), 0);
+}
+
+/* A process with so many bytes of environment before the last entry, which is @last. */
+static pid_t with_environment(size_t bytes, char *last)
+{
+	char *argv[] = { (char *)(uintptr_t) "sleep", (char *)(uintptr_t) "60", NULL };
+	static char filler[64 << 10];
+	char *environment_of[40] = { NULL };
+	pid_t pid;
+
+	memset(filler, 'x', sizeof(filler) - 1);
+	filler[1] = '=';
+	for (size_t i = 0; i < bytes / sizeof(filler); i++)
+		environment_of[i] = filler;
+	environment_of[bytes / sizeof(filler)] = last;
+	pid = fork();
+	if (pid == 0) {
+		execve("/bin/sleep", argv, environment_of);
+		_exit(127);
+	}
+	return pid;
+}
+
+static int forbids(size_t bytes, const char *last)
+{
+	pid_t pid = with_environment(bytes, (char *)(uintptr_t)last);
+	uint64_t until_ns = clock_mono_ns() + 60 * NS_PER_S;
+	int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY), dfd = proc_open(proc_dfd, pid), r;
+	char comm[32] = "";
+
+	while (strcmp(comm, "sleep\n") != 0 && clock_mono_ns() < until_ns) {
+		(void)proc_read(dfd, "comm", comm, sizeof(comm));
+		usleep(1000);
+	}
+	r = owner_forbids(dfd);
+	close(dfd);
+	close(proc_dfd);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return r;
+}
+
+static void the_owners_no_is_found_behind_any_environment(void **state)
+{
+	(void)state;
+	assert_int_equal(forbids(0, OWNER_VARIABLE "=1"), 1);
+	assert_int_equal(forbids(1600 << 10, OWNER_VARIABLE "=1"), 1);
+	assert_int_equal(forbids(1600 << 10, OWNER_VARIABLE "=0"), 0);
+	assert_int_equal(forbids(1600 << 10, "A=" OWNER_VARIABLE "=1"), 0);
+	assert_int_equal(owner_forbids(-1), -EBADF);
 }
 
 static void the_owner_says_no_by_anything_but_nothing_and_zero(void **state)
@@ -468,7 +533,9 @@ int main(void)
 		cmocka_unit_test(the_first_rule_that_holds_decides_and_is_named),
 		cmocka_unit_test(rules_that_only_moved_are_the_same_rules),
 		cmocka_unit_test(facts_are_read_from_proc),
+		cmocka_unit_test(a_pattern_means_something_and_not_nothing),
 		cmocka_unit_test(the_owner_says_no_by_anything_but_nothing_and_zero),
+		cmocka_unit_test(the_owners_no_is_found_behind_any_environment),
 		cmocka_unit_test(no_second_sees_more_attaches_than_the_rate),
 		cmocka_unit_test(the_first_ones_do_not_wait_and_a_refused_one_gives_its_place_back),
 		cmocka_unit_test(a_crash_blocks_its_cohort_and_nobody_else_until_it_expires),

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <zlib.h>
 #include "daemon/report/report.h"
+#include "daemon/report/text_out.h"
 #include "pprof.pb-c.h"
 
 #define CPU  (1u << WIRE_EVENT_CPU)
@@ -463,9 +464,23 @@ static void coverage_is_not_said_where_a_part_of_the_cpu_time_is_unknown(void **
 	profile_free(p);
 }
 
+static void what_was_cut_inside_a_character_is_json_all_the_same(void **state)
+{
+	struct text_out t = { 0 };
+	size_t len;
+	char *text;
+
+	(void)state;
+	text_json(&t, "gr\xc3\xbc\xc3\x9f \xe2\x82\"<\xf0\x9f\x98");
+	assert_int_equal(text_take(&t, &text, &len), 0);
+	assert_string_equal(text, "\"gr\xc3\xbc\xc3\x9f \\\"\\u003c\"");
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_cut_inside_a_character_is_json_all_the_same),
 		cmocka_unit_test(every_header_is_what_its_body_adds_up_to),
 		cmocka_unit_test(a_filter_by_thread_is_in_header_and_body_alike),
 		cmocka_unit_test(a_view_with_nothing_in_it_says_so),

@@ -93,6 +93,25 @@ static void who_was_detached_stays_so_until_attach_and_over_a_restart(void **sta
 	assert_int_equal(target_detach_for(t, 7), -ESRCH);
 }
 
+static void an_attach_that_is_refused_leaves_an_earlier_detach(void **state)
+{
+	struct fault why = { 0 };
+	struct target *t;
+
+	(void)state;
+	t = add("talk");
+	UNTIL(t->state == TARGET_STREAMING);
+	assert_int_equal(target_detach_for(t, 7), 0);
+	UNTIL(t->state == TARGET_DETACHED);
+	config.n_rules = 1;
+	config.rules[0] = (struct config_rule){ .line = 3, .has_uid = true, .uid_max = UINT32_MAX };
+	assert_int_equal(target_attach(t, 9, &why), -EPERM);
+	config.n_rules = 0;
+	targets_settings(table);
+	UNTIL(t->state == TARGET_DETACHED);
+	assert_int_equal(strncmp(t->fault.what, "detached by uid 7 at ", 21), 0);
+}
+
 static void other_settings_take_in_and_out_and_ask_for_other_things(void **state)
 {
 	struct target *t;
@@ -280,6 +299,7 @@ int main(int argc, char **argv)
 		LIFE_TEST(one_that_began_after_the_daemon_needs_no_cleaning),
 		LIFE_TEST(opt_in_takes_in_by_hand_alone),
 		LIFE_TEST(who_was_detached_stays_so_until_attach_and_over_a_restart),
+		LIFE_TEST(an_attach_that_is_refused_leaves_an_earlier_detach),
 		LIFE_TEST(other_settings_take_in_and_out_and_ask_for_other_things),
 		LIFE_TEST(settings_that_change_during_an_attempt_are_asked_for_after_it),
 		LIFE_TEST(detach_during_an_attempt_can_be_taken_back),

@@ -54,7 +54,6 @@ static void a_mapped_file_gets_names_by_a_child(void **state)
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
-	setenv("KINDLING_SYMBOLS", KINDLING_SYMBOLS, 1);
 	assert_true(mapping_of((const void *)(uintptr_t)a_function_to_be_found, &begin, &end,
 			       &offset, path));
 	assert_int_equal(loop_new(&loop), 0);
@@ -301,7 +300,6 @@ static void the_vdso_has_names(void **state)
 		skip();
 	assert_string_equal(path, "[vdso]");
 	assert_non_null(mkdtemp(dir));
-	setenv("KINDLING_SYMBOLS", KINDLING_SYMBOLS, 1);
 	assert_int_equal(loop_new(&loop), 0);
 	assert_int_equal(symbols_new(loop, dir, TABLES_BYTES, &s), 0);
 	symbols_want(s, &other, begin, end, path, wrong_id, sizeof(wrong_id));
@@ -418,7 +416,6 @@ static void one_target_s_mappings_are_its_own_trouble(void **state)
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
-	setenv("KINDLING_SYMBOLS", KINDLING_SYMBOLS, 1);
 	assert_true(mapping_of((const void *)(uintptr_t)a_function_to_be_found, &begin, &end,
 			       &offset, path));
 	assert_int_equal(loop_new(&loop), 0);
@@ -494,7 +491,6 @@ static void a_build_id_is_not_believed(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(tables, sizeof(tables), "%s/tables", dir);
-	setenv("KINDLING_SYMBOLS", KINDLING_SYMBOLS, 1);
 	bad = map_library(dir, "poison.so", LIBRARY_BYTES, poison, sizeof(poison));
 	good = map_library(dir, "whole.so", LIBRARY_BYTES, whole, sizeof(whole));
 	offset = offset_of(whole, "public_function");
@@ -568,5 +564,6 @@ int main(void)
 		cmocka_unit_test(a_tenant_s_cpu_time_is_given_back_slowly),
 	};
 
+	symbols_program = KINDLING_SYMBOLS;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

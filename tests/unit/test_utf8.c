@@ -1,4 +1,5 @@
 #include "tests/unit/unit.h"
+#include <stdio.h>
 #include "daemon/core/utf8.h"
 
 static const char *clean(const char *src, size_t len)
@@ -68,6 +69,26 @@ static void text_of_a_jvm_becomes_utf8_of_any_length(void **state)
 	assert_string_equal(dst, "a?z");
 }
 
+static char *mended(const char *text)
+{
+	static char buf[64];
+	size_t n;
+
+	snprintf(buf, sizeof(buf), "%s", text);
+	n = utf8_mend(buf);
+	assert_int_equal(n, strlen(buf));
+	return buf;
+}
+
+static void what_is_left_of_a_character_goes(void **state)
+{
+	(void)state;
+	assert_string_equal(mended("gr\xc3\xbc\xc3\x9f\n"), "gr\xc3\xbc\xc3\x9f\n");
+	assert_string_equal(mended("ab\xc3"), "ab");
+	assert_string_equal(mended("\xf0\x9f\x98"), "");
+	assert_string_equal(mended("\xbc\xe2\x82\xac: \xe2\x82 \""), "\xe2\x82\xac:  \"");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -76,6 +97,7 @@ int main(void)
 		cmocka_unit_test(control_characters_become_question_marks),
 		cmocka_unit_test(a_copy_is_never_cut_inside_a_character),
 		cmocka_unit_test(text_of_a_jvm_becomes_utf8_of_any_length),
+		cmocka_unit_test(what_is_left_of_a_character_goes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
