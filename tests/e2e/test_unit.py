@@ -1,0 +1,119 @@
+"""kindlingd as its systemd unit runs it: what the unit's sandbox leaves of the file system, the network and the
+capabilities is enough for JVMs of the host. test_unit.py MAJOR. Needs root.
+
+There is no systemd here. The namespaces are made as it makes them: a mount namespace of its own that the host's mounts
+still come into, everything read-only but the service's directories (ProtectSystem=strict), /tmp and /home empty ones
+(PrivateTmp, ProtectHome), no network but a loopback that is down (PrivateNetwork); capabilities are cut to the unit's."""
+import os
+import re
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from kindling import HERE, Daemon, Jvm, wait_for  # noqa: E402
+
+MAJOR = "25"
+UNIT = os.path.join(HERE, "..", "..", "deploy", "systemd", "kindlingd.service")
+# the test's directory, of the daemon's --config FILE, stands for RuntimeDirectory and StateDirectory
+SANDBOX = """dir=$(dirname "$4")
+mount --bind "$dir" /mnt
+mount -t tmpfs private /tmp
+mkdir -p "$dir"
+mount --move /mnt "$dir"
+mount -t tmpfs none /home
+mount -o remount,bind,ro /
+caps=$1; shift
+exec setpriv --no-new-privs --inh-caps=-all --bounding-set="$caps" "$@"
+"""
+# each of these is a seccomp filter, and a process that has one cannot see those of others
+FILTERS = re.compile(r"^(SystemCall\w+|RestrictAddressFamilies|RestrictNamespaces|RestrictRealtime|RestrictSUIDSGID|"
+                     "LockPersonality|MemoryDenyWriteExecute|PrivateDevices|ProtectClock|ProtectHostname|"
+                     "ProtectKernelModules|ProtectKernelLogs|ProtectKernelTunables)$")
+
+
+def settings():
+    with open(UNIT) as f:
+        return dict(line.strip().split("=", 1) for line in f if re.match(r"\w+=", line))
+
+
+def capabilities():
+    words = settings()["CapabilityBoundingSet"].split()
+    return ",".join(["-all"] + ["+" + w.lower().removeprefix("cap_") for w in words])
+
+
+def sandboxed():
+    return Daemon(wrap=("unshare", "--mount", "--net", "--propagation", "slave", "sh", "-ec", SANDBOX, "sh", capabilities()))
+
+
+class Unit(unittest.TestCase):
+    def test_bounds_are_there_and_no_filter_is(self):
+        unit = settings()
+        self.assertRegex(unit["MemoryMax"], r"^\d+M$")
+        self.assertGreaterEqual(int(unit["OOMScoreAdjust"]), 0)
+        for name, value in (("LimitCORE", "0"), ("DevicePolicy", "closed"), ("ProtectSystem", "strict"), ("PrivateTmp", "yes"),
+                            ("PrivateNetwork", "yes"), ("ProtectHome", "yes"), ("ProtectControlGroups", "yes"),
+                            ("NoNewPrivileges", "yes")):
+            self.assertEqual(unit.get(name), value, name)
+        self.assertIn("CPUWeight", unit)
+        self.assertEqual([name for name in unit if FILTERS.match(name)], [])
+
+    def test_a_jvm_of_the_host_is_profiled_out_of_the_sandbox(self):
+        with sandboxed() as daemon, Jvm(MAJOR) as jvm:
+            root = "/proc/%d/root" % daemon.process.pid
+            self.assertEqual(os.listdir(root + "/tmp"), [os.path.basename(daemon.dir)])  # the sandbox is one
+            with self.assertRaises(OSError):
+                open(root + "/var/kindling-test", "w")
+            with open("/proc/%d/status" % daemon.process.pid) as f:
+                status = dict(line.split(":", 1) for line in f)
+            self.assertEqual((status["Seccomp"].strip(), status["NoNewPrivs"].strip()), ("0", "1"))
+
+            daemon.wait_state(jvm.pid, "streaming")
+            wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 100)
+            out = daemon.dir + "/out.collapsed"
+            daemon.cli("record", str(jvm.pid), "-d", "3s", "-o", out)
+            with open(out) as f:
+                self.assertRegex(f.read(), r"KnownShares\.\w+")
+            wait_for("a window on the disk", lambda: daemon.status()["store"]["windows"] > 0)
+            # its libraries were read through its own mounts
+            self.assertTrue([name for name in os.listdir(daemon.dir + "/state/symbols") if name.startswith("uid-")])
+            daemon.cli("detach", str(jvm.pid))
+            daemon.wait_state(jvm.pid, "detached")
+            self.assertEqual(list(self.left(jvm.pid)), [])
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def left(self, pid):
+        """What lies in the host's /tmp of an attach to @pid."""
+        for path, _, names in os.walk("/tmp/kindling"):
+            for name in names:
+                if re.search(r"\b%d\b" % pid, name):
+                    yield os.path.join(path, name)
+
+    def test_it_goes_on_after_a_restart(self):
+        with sandboxed() as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            daemon.kill()
+            time.sleep(1)
+            daemon.start()
+            daemon.wait_state(jvm.pid, "streaming")
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_systemd_knows_every_setting(self):
+        try:
+            done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", UNIT], capture_output=True, text=True)
+        except FileNotFoundError:
+            self.skipTest("systemd-analyze is not there")
+        self.assertNotIn("Unknown key", done.stderr)
+        found = re.search(r"exposure level for .*: ([\d.]+)", done.stdout)
+        if not found:
+            self.skipTest("systemd-analyze does not read files yet")
+        exposure = float(found.group(1))
+        print("systemd-analyze security: %.1f" % exposure)
+        self.assertLess(exposure, 7.5)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
+        MAJOR = sys.argv.pop(1)
+    unittest.main(verbosity=2)
