@@ -29,8 +29,8 @@
 
 #define RUNNING_MAX    2 /* of one kind */
 #define WAITING_MAX    32
-#define ANSWER_MAX     (512ul << 20) /* bytes */
-#define MEMORY_MAX     (1ul << 30) /* bytes more than the daemon has */
+#define ANSWER_MAX     (128ul << 20) /* bytes */
+#define MEMORY_MAX     (320ul << 20) /* bytes more than the daemon has */
 #define STATUS_TOO_BIG 3 /* of the child */
 #define SETTLE_NS      (NS_PER_S / 2) /* how long windows on their way to the disk are waited for */
 #define LOOK_NS	       (10 * NS_PER_MS)

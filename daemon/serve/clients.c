@@ -14,6 +14,7 @@
 #include "daemon/core/clock.h"
 
 #define ACCEPTS_MAX 64 /* of one call */
+#define REFUSED_NS  NS_PER_S /* for its request and our answer to be read */
 #define NO_FDS_NS   (100 * NS_PER_MS) /* no descriptor or memory is left: tried again then */
 
 struct client {
@@ -59,7 +60,21 @@ static void refuse(struct serve *s, int fd, uid_t uid)
 		     "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
 		     strlen(body), body);
 	(void)send(fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
-	(void)close(fd);
+	(void)shutdown(fd, SHUT_WR);
+	/* closed at once, it would break off a request that is being written, and the answer with
+	 * it */
+	fd_close(s->refused[s->next_refused]);
+	s->refused[s->next_refused] = fd;
+	s->next_refused = (s->next_refused + 1) % REFUSED_MAX;
+	loop_timer_set(s->refused_timer, REFUSED_NS, 0);
+}
+
+static void on_refused_long_enough(void *userdata)
+{
+	struct serve *s = userdata;
+
+	for (int i = 0; i < REFUSED_MAX; i++)
+		s->refused[i] = fd_close(s->refused[i]);
 }
 
 static void forget(struct serve *s, struct client *c)
@@ -154,6 +169,9 @@ int clients_listen(struct serve *s)
 {
 	int r = loop_timer_add(s->loop, UINT64_MAX, 0, on_pause_over, s, &s->listen_timer);
 
+	if (r == 0)
+		r = loop_timer_add(s->loop, UINT64_MAX, 0, on_refused_long_enough, s,
+				   &s->refused_timer);
 	return r < 0 ? r
 		     : loop_add(s->loop, s->listen_fd, EPOLLIN, on_listen, s, &s->listen_source);
 }
@@ -162,6 +180,8 @@ void clients_deinit(struct serve *s)
 {
 	s->listen_source = loop_source_free(s->listen_source);
 	s->listen_timer = loop_timer_free(s->listen_timer);
+	s->refused_timer = loop_timer_free(s->refused_timer);
+	on_refused_long_enough(s);
 	s->listen_fd = fd_close(s->listen_fd);
 	while (s->clients)
 		forget(s, s->clients);

@@ -266,6 +266,8 @@ int serve_new(struct host *h, struct serve **ret, struct fault *f)
 	s->host = h;
 	s->loop = host_loop(h);
 	s->listen_fd = -1;
+	for (int i = 0; i < REFUSED_MAX; i++)
+		s->refused[i] = -1;
 	snprintf(s->socket, sizeof(s->socket), "%s", host_config(h)->socket);
 	r = listen_on(s, f);
 	if (r < 0) {

@@ -11,6 +11,7 @@
 
 #define CONNECTIONS_MAX	   256
 #define CONNECTIONS_OF_UID 64 /* root's but, which may have all */
+#define REFUSED_MAX	   64
 #define RECORDINGS_MAX	   32
 #define IDLE_S		   30u /* a connection on which nothing happens is closed */
 #define STREAM_IDLE_S	   600u /* a reader of events may stand still for longer */
@@ -28,6 +29,9 @@ struct serve {
 	struct loop_timer *listen_timer;
 	struct client *clients;
 	unsigned n_clients;
+	int refused[REFUSED_MAX]; /* connections that only wait to be closed; -1 = none */
+	unsigned next_refused;
+	struct loop_timer *refused_timer;
 	struct request *requests; /* those that are not through */
 	struct apart *aparts; /* those that wait first come first */
 	struct loop_timer *apart_timer;
