@@ -258,6 +258,10 @@ int live_query(struct live *l, uint64_t from, uint64_t to, const struct profile_
 {
 	int r = 0;
 
+	/* all are known before the first takes room; one process shares with nobody */
+	if (!filter || filter->n_pids != 1)
+		for (const struct live_source *s = l->sources; s; s = s->next)
+			profile_payer(dst, s->info.tenant);
 	for (int i = 0; i < LIVE_PLACES && r == 0; i++)
 		if (l->slices[i].profile && touches(l->slices[i].profile, from, to))
 			r = profile_merge(dst, l->slices[i].profile, filter);

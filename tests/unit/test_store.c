@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include "daemon/core/clock.h"
+#include "daemon/profile/profile_priv.h"
 #include "daemon/store/store.h"
 
 static char dir[64];
@@ -400,6 +401,44 @@ static void a_tenant_that_fills_its_windows_shortens_its_own_history(void **stat
 	store_free(s);
 }
 
+/* A window of one tenant alone, with so many threads. */
+static void append_threads(struct store *s, uint64_t begin, uint64_t tenant, uint32_t threads)
+{
+	const struct profile_process q = { .pid = (uint32_t)tenant, .tenant = tenant };
+	struct profile *p;
+
+	assert_int_equal(profile_new(&p), 0);
+	p->begin_real_ns = begin;
+	p->end_real_ns = begin + 10 * NS_PER_S;
+	for (uint32_t i = 0; i < threads; i++) {
+		struct profile_thread t = { .process = profile_process(p, &q), .tid = i };
+
+		profile_add(p, profile_thread(p, &t), 0, 1, 1);
+	}
+	assert_int_equal(store_append(s, p), 0);
+	profile_free(p);
+}
+
+/* A query reads who filled windows first, and has room for who came later. */
+static void a_query_has_room_for_all_tenants(void **state)
+{
+	struct store *s = opened();
+	struct profile *p;
+
+	(void)state;
+	append_threads(s, t0, 22, 12000);
+	append_threads(s, t0 + 10 * NS_PER_S, 11, 500);
+	assert_int_equal(profile_new(&p), 0);
+	profile_limit(p, 1 << 20, 0);
+	assert_int_equal(store_query(s, 0, UINT64_MAX, NULL, p), 0);
+	assert_true(p->overflow > 0);
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		if (p->processes[p->threads[p->rows[i].thread].process].tenant == 11)
+			assert_false(profile_is_full(p, p->rows[i].thread, p->rows[i].node));
+	profile_free(p);
+	store_free(s);
+}
+
 static void a_disk_that_is_really_full_drops_windows_until_there_is_room(void **state)
 {
 	char filler[128];
@@ -491,6 +530,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_tenant_that_fills_its_windows_shortens_its_own_history, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(a_query_has_room_for_all_tenants, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_segment_is_not_touched, set_up,
 						tear_down),
 		/* last: it goes into a mount namespace of its own */
