@@ -50,6 +50,7 @@ enum writer_result hello_send(const struct wire_start *start)
 	h.ns_pid = (uint64_t)getpid();
 	h.interval_ns = engine.interval_ns;
 	h.session = start->session;
+	h.secret = start->secret;
 	/* posix timers are looked at once in a tick of the kernel, which this clock counts */
 	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
 	h.tick_ns = ns_of(tick);

@@ -56,6 +56,8 @@ static struct {
 	enum session_state state;
 	int events_fd, control_fd;
 	struct wire_start start; /* of the running session */
+	char secret[WIRE_SECRET_BYTES]; /* that came with the attach */
+	uint32_t secret_len;
 	uint8_t control[WIRE_FRAME_MAX]; /* bytes of an incomplete frame */
 	uint32_t control_len;
 	bool detached;
@@ -264,6 +266,7 @@ bool session_open(const struct session_paths *paths)
 	end_session();
 	close_fds();
 	session.detached = false;
+	session.secret_len = 0;
 	/* O_RDWR: our own end keeps the FIFO alive between daemons. events has its reader already;
 	 * without one the open is refused (ENXIO) and the attach has failed. */
 	session.control_fd = open(paths->control, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
@@ -311,6 +314,12 @@ static void keep_start(const struct wire_start *start)
 	if (s->len)
 		memcpy(threads, s->p, s->len);
 	s->p = threads;
+	/* a daemon that comes back does not say it, but wants to hear it */
+	if (start->secret.len == sizeof(session.secret)) {
+		memcpy(session.secret, start->secret.p, sizeof(session.secret));
+		session.secret_len = sizeof(session.secret);
+	}
+	session.start.secret = (struct wire_str){ session.secret, session.secret_len };
 }
 
 static void on_start(const struct wire_start *start)

@@ -25,6 +25,7 @@
 #define WIRE_STEP_MAX     64 /* of the step in FAULT and BYE */
 #define WIRE_LINE_MAX     0xffffff
 #define WIRE_BUILD_ID_MAX 32
+#define WIRE_SECRET_BYTES 16
 #define WIRE_ID_MAX       (1u << 24) /* dictionary ids are 1..WIRE_ID_MAX - 1; 0 is "none" */
 
 enum wire_type {
@@ -251,6 +252,7 @@ struct wire_hello {
 	uint64_t real_ns;
 	uint64_t session; /* the START this answers: frames of an older session may still arrive */
 	uint64_t tick_ns; /* period of the kernel's tick: no timer is finer; 0 = unknown */
+	struct wire_str secret; /* of the last START that had one; "" = there was none */
 };
 
 struct wire_string {
@@ -389,6 +391,7 @@ struct wire_start {
 	uint64_t monitors; /* enum wire_monitors */
 	uint64_t alloc_interval; /* bytes between two samples, on average; 0 = default */
 	uint64_t wall_interval_ns; /* 0 = default */
+	struct wire_str secret; /* WIRE_SECRET_BYTES, at the attach alone: each HELLO says it back */
 	struct wire_str wall_threads; /* part of the names of the threads to sample; "" = all */
 };
 

@@ -21,6 +21,7 @@ enum hello_key {
 	HELLO_REAL_NS,
 	HELLO_TICK_NS,
 	HELLO_SESSION,
+	HELLO_SECRET,
 };
 
 enum start_key {
@@ -36,4 +37,5 @@ enum start_key {
 	START_ALLOC_INTERVAL,
 	START_WALL_INTERVAL_NS,
 	START_WALL_THREADS,
+	START_SECRET,
 };

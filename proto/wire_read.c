@@ -311,6 +311,7 @@ int wire_get_hello(const struct wire_frame *f, struct wire_hello *ret)
 		case HELLO_REAL_NS: num = &ret->real_ns; break;
 		case HELLO_TICK_NS: num = &ret->tick_ns; break;
 		case HELLO_SESSION: num = &ret->session; break;
+		case HELLO_SECRET: str = &ret->secret; break;
 		default: break; /* a newer agent says more than we know */
 		}
 		if (str)
@@ -381,6 +382,7 @@ int wire_get_start(const struct wire_frame *f, struct wire_start *ret)
 		case START_ALLOC_INTERVAL: num = &ret->alloc_interval; break;
 		case START_WALL_INTERVAL_NS: num = &ret->wall_interval_ns; break;
 		case START_WALL_THREADS: ret->wall_threads = v; break;
+		case START_SECRET: ret->secret = v; break;
 		default: break;
 		}
 		if (num && value_u64(v, num))

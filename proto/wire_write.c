@@ -126,6 +126,7 @@ bool wire_put_hello(struct wire_writer *w, const struct wire_hello *h)
 	rec_key_u64(&r, HELLO_REAL_NS, h->real_ns);
 	rec_key_u64(&r, HELLO_TICK_NS, h->tick_ns);
 	rec_key_u64(&r, HELLO_SESSION, h->session);
+	rec_key_str(&r, HELLO_SECRET, h->secret);
 	return add(w, &r);
 }
 
@@ -347,5 +348,6 @@ bool wire_put_start(struct wire_writer *w, const struct wire_start *s)
 	rec_key_u64(&r, START_ALLOC_INTERVAL, s->alloc_interval);
 	rec_key_u64(&r, START_WALL_INTERVAL_NS, s->wall_interval_ns);
 	rec_key_str(&r, START_WALL_THREADS, s->wall_threads);
+	rec_key_str(&r, START_SECRET, s->secret);
 	return add(w, &r);
 }

@@ -60,6 +60,18 @@ static int begin_again(struct stream *s, struct fault *f)
 	return on_reset(s);
 }
 
+void stream_expect(struct stream *s, const uint8_t *secret)
+{
+	memcpy(s->secret, secret, sizeof(s->secret));
+	s->has_secret = true;
+}
+
+static bool knows_secret(const struct stream *s, struct wire_str said)
+{
+	return !s->has_secret ||
+	       (said.len == sizeof(s->secret) && memcmp(said.p, s->secret, sizeof(s->secret)) == 0);
+}
+
 static int on_hello(struct stream *s, const struct wire_frame *frame, struct fault *f)
 {
 	struct wire_hello h;
@@ -72,6 +84,10 @@ static int on_hello(struct stream *s, const struct wire_frame *frame, struct fau
 			f, EPROTO, FAULT_STREAM,
 			"the agent uses protocol %llu, this kindlingd uses %u: they are of different versions",
 			(unsigned long long)h.protocol, WIRE_PROTOCOL);
+	if (!knows_secret(s, h.secret))
+		return fault_set(
+			f, EPERM, FAULT_STREAM,
+			"what speaks does not know the secret of the attach: it is not the agent");
 	r = begin_again(s, f);
 	if (r < 0)
 		return r;

@@ -129,6 +129,9 @@ struct stream_counts {
 int stream_new(const struct stream_ops *ops, void *userdata, struct stream **ret);
 struct stream *stream_free(struct stream *s);
 DEFINE_FREEP(struct stream, stream_free);
+/* From now on every HELLO has to say @secret, WIRE_SECRET_BYTES, copied; else the stream is over.
+ */
+void stream_expect(struct stream *s, const uint8_t *secret);
 /* Feed bytes read from the pipe. 0, or -errno with @f set: the stream is over. */
 int stream_feed(struct stream *s, const void *buf, size_t len, struct fault *f);
 size_t stream_bytes(const struct stream *s); /* of memory */

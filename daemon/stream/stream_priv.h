@@ -51,6 +51,8 @@ struct stream {
 	void *userdata;
 	uint8_t partial[WIRE_FRAME_MAX]; /* the beginning of a frame */
 	uint32_t partial_len;
+	bool has_secret;
+	uint8_t secret[WIRE_SECRET_BYTES];
 	bool greeted; /* frames before HELLO belong to an older session */
 	uint64_t sequence;
 	struct stream_dictionary dictionary;

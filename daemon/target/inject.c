@@ -248,6 +248,9 @@ static int start_child(struct target *t, struct fault *f)
 	int pair[2], start[2], len, r;
 
 	t->priv->session = 0; /* another attempt is another session */
+	r = secrets_make(&table->secrets, t->jvm.pid, t->jvm.start_time, t->priv->secret);
+	if (r < 0)
+		return fault_set(f, -r, FAULT_INTERNAL, "make a secret: ");
 	len = session_frame(t, frame, table->config->cpu_interval_ns, false);
 	if (pipe2(start, O_CLOEXEC) < 0)
 		return fault_set(f, errno, FAULT_INTERNAL, "make a pipe: ");

@@ -138,15 +138,12 @@ static void discard(int events_fd)
 		;
 }
 
-static int take_over(struct target *t, int events_path_fd, int control_fd, struct fault *f)
+static int take_over(struct target *t, int events_path_fd, int control_fd)
 {
 	const struct config *c = t->priv->table->config;
 	uint8_t frame[WIRE_FRAME_MAX];
 	int events_fd, len;
 
-	if (has_reader(events_path_fd))
-		return fault_set(f, EBUSY, FAULT_AGENT,
-				 "another kindlingd already profiles this JVM");
 	events_fd = reopen(events_path_fd, O_RDONLY);
 	if (events_fd < 0)
 		return 0;
@@ -163,8 +160,9 @@ static int take_over(struct target *t, int events_path_fd, int control_fd, struc
 	return 1;
 }
 
-/* An agent of another version that nobody reads from: its daemon was killed, and it would sleep in
- * the target until that ends. The frame is the same in every version. */
+/* An agent of another version, or of an attach that we know nothing of, that nobody reads from: its
+ * daemon was killed, and it would sleep in the target until that ends. The frame is the same in
+ * every version. */
 static void send_away(const struct target *t, const struct fifos *f)
 {
 	CLEANUP(fd_closep) int fd = -1;
@@ -182,17 +180,30 @@ static void send_away(const struct target *t, const struct fifos *f)
 			   f->version);
 }
 
-/* Ours, if it is there: as session_reattach(). */
+/*
+ * Ours, if it is there: as session_reattach(). Anybody can hold two FIFOs of these names: it has to
+ * say the secret of its attach, and where we know of no attach, there is nobody to talk to.
+ */
 static int take_over_ours(struct target *t, const struct fifos *ours, struct fault *f)
 {
+	const uint8_t *secret =
+		secrets_find(&t->priv->table->secrets, t->jvm.pid, t->jvm.start_time);
 	int control_fd, r;
 
 	if (ours->events_fd < 0 || ours->control_fd < 0)
 		return 0;
+	if (has_reader(ours->events_fd))
+		return fault_set(f, EBUSY, FAULT_AGENT,
+				 "another kindlingd already profiles this JVM");
+	if (!secret) {
+		send_away(t, ours);
+		return 0;
+	}
+	memcpy(t->priv->secret, secret, sizeof(t->priv->secret));
 	control_fd = reopen(ours->control_fd, O_WRONLY);
 	if (control_fd < 0)
 		return 0;
-	r = take_over(t, ours->events_fd, control_fd, f);
+	r = take_over(t, ours->events_fd, control_fd);
 	if (r <= 0)
 		fd_close(control_fd);
 	return r;

@@ -62,6 +62,10 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 	if (!t->priv->session)
 		begin_session(t);
 	start.session = t->priv->session;
+	/* only what is loaded now may read it; who is there already has to know it */
+	if (t->state == TARGET_INJECTING)
+		start.secret =
+			(struct wire_str){ (const char *)t->priv->secret, sizeof(t->priv->secret) };
 	t->interval_ns = interval_ns;
 	t->host_interval_ns = host_ns;
 	t->no_budget = no_budget;
@@ -454,6 +458,8 @@ static bool read_some(struct target *t)
 		return false; /* empty, or no writer now: the pidfd tells when the process is gone
 			       */
 	if (stream_feed(t->stream, buf, (size_t)n, &f) < 0) {
+		if (f.code == EPERM) /* not what was attached: the next attempt is an attach */
+			secrets_forget(&t->priv->table->secrets, t->jvm.pid, t->jvm.start_time);
 		end_session(t, &f);
 		return false;
 	}
@@ -528,6 +534,8 @@ void session_open(struct target *t, int events_fd, int control_fd)
 	if (stream_new(&stream_calls, t, &t->stream) < 0 ||
 	    loop_add(p->table->loop, events_fd, EPOLLIN, on_events, t, &p->events_source) < 0)
 		log_err("target.session", "pid=%d error=\"out of memory\"", t->jvm.pid);
+	if (t->stream)
+		stream_expect(t->stream, p->secret);
 	(void)loop_timer_add(p->table->loop, HELLO_DEADLINE_NS, 0, on_no_hello, t, &p->timer);
 	neighbours_watch(t);
 }

@@ -25,6 +25,7 @@ int targets_new(struct loop *loop, const struct config *config, const struct tar
 	left_begin(t);
 	wishes_open(&t->wishes, config->state_dir);
 	crashes_open(&t->crashes, config->state_dir, clock_real_ns());
+	secrets_open(&t->secrets, config->state_dir);
 	r = loop_timer_add(loop, UINT64_MAX, 0, targets_on_rate, t, &t->rate_timer);
 	if (r == 0)
 		r = loop_timer_add(loop, UINT64_MAX, 0, targets_on_review, t, &t->review_timer);
@@ -96,6 +97,7 @@ struct targets *targets_free(struct targets *table)
 	loop_timer_free(table->left_timer);
 	wishes_close(&table->wishes);
 	crashes_close(&table->crashes);
+	secrets_close(&table->secrets);
 	free(table);
 	return NULL;
 }
@@ -171,6 +173,7 @@ static void on_pidfd(void *userdata, uint32_t events)
 	target_set_state(t, TARGET_GONE, why.code ? &why : NULL);
 	t->priv->kept = KEEP_NOT;
 	wishes_remove(&t->priv->table->wishes, t->jvm.pid, t->jvm.start_time);
+	secrets_forget(&t->priv->table->secrets, t->jvm.pid, t->jvm.start_time);
 	exit_look(t);
 	targets_review_soon(t->priv->table, 0); /* its place is free */
 	(void)loop_timer_add(t->priv->table->loop, GONE_KEEP_NS, 0, on_gone_long_enough, t,

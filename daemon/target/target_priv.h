@@ -4,12 +4,14 @@
  * wishes.c, crash.c, neighbours.c, limit.c), settings.c (other settings while it runs), exit.c (how
  * it ended), budget.c (attaches a second), left.c (what was left behind), recent.c (what
  * the agent costs now), possible.c (what its claims are held against), tenants.c (who it belongs
- * to), turns.c (whose attempt is next), room.c (a place in the table).
+ * to), turns.c (whose attempt is next), secrets.c (what agents are known by), room.c (a place in
+ * the table).
  */
 #pragma once
 
 #include "daemon/core/log.h"
 #include "daemon/target/budget.h"
+#include "daemon/target/secrets.h"
 #include "daemon/target/target.h"
 #include "daemon/target/tenants.h"
 #include "daemon/target/wishes.h"
@@ -69,6 +71,7 @@ struct target_priv {
 	int events_fd, control_fd;
 	struct loop_source *events_source;
 	uint64_t session;
+	uint8_t secret[WIRE_SECRET_BYTES]; /* of the attach that its agent came with */
 	uint64_t session_mono_ns; /* when it began */
 	uint64_t read_mono_ns; /* last read of events */
 	bool said_bye;
@@ -89,6 +92,7 @@ struct targets {
 	struct child *children;
 	unsigned count, remembered, injectors; /* count: without those remembered */
 	struct wishes wishes;
+	struct secrets secrets;
 	struct budget budget;
 	struct crashes crashes;
 	struct loop_timer *rate_timer; /* FOUND ones that wait for targets.attach_rate */

@@ -47,6 +47,7 @@ struct reader_in {
 	struct wire_ledger ledger;
 	uint64_t ledgers, resets, ended;
 	bool hello, bye, failed;
+	char secret[WIRE_SECRET_BYTES]; /* that the agent was loaded with */
 	double first_sample_s;
 };
 

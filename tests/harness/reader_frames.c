@@ -232,6 +232,9 @@ static void on_hello(const struct wire_frame *f)
 	}
 	in.hello = true;
 	in.sequence = f->sequence;
+	if (opt.library && (h.secret.len != sizeof(in.secret) ||
+			    memcmp(h.secret.p, in.secret, sizeof(in.secret)) != 0))
+		wrong("HELLO does not say the secret of START");
 	printf("HELLO agent %.*s hash %.*s, %.*s %.*s %.*s, %.*s, %.*s, %.*s, ns_pid %llu, interval "
 	       "%llu us, tick %llu us\n",
 	       (int)h.agent_version.len, h.agent_version.p, (int)h.agent_hash.len, h.agent_hash.p,

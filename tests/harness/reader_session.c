@@ -59,6 +59,7 @@ void command(int fd, enum wire_type type, uint64_t session)
 		.monitors = opt.monitors,
 		.alloc_interval = opt.alloc_interval,
 		.wall_interval_ns = opt.wall_interval_ns,
+		.secret = { in.secret, opt.library ? sizeof(in.secret) : 0 },
 		.wall_threads = { opt.wall_threads,
 				  opt.wall_threads ? (uint32_t)strlen(opt.wall_threads) : 0 },
 	};
@@ -122,6 +123,7 @@ int load(uint64_t session, int *ret_events, int *ret_control)
 		return -1;
 	if (opt.pipe_bytes && fcntl(*ret_events, F_SETPIPE_SZ, opt.pipe_bytes) < 0)
 		perror("F_SETPIPE_SZ");
+	memcpy(in.secret, &session, sizeof(session));
 	command(*ret_control, WIRE_START, session);
 	snprintf(options, sizeof(options), "events=%s,control=%s", events, control);
 	r = jattach(options);

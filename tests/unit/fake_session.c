@@ -17,7 +17,9 @@
 
 void hello(int events, uint64_t session)
 {
-	struct wire_hello h = { .protocol = WIRE_PROTOCOL, .session = session, .ns_pid = 1 };
+	struct wire_hello h = {
+		.protocol = WIRE_PROTOCOL, .session = session, .ns_pid = 1, .secret = AGENT_SECRET
+	};
 	struct wire_sample s = { .mono_ns = 1, .tid = 1, .weight_ns = 10000000 };
 	struct wire_ledger l = { 0 };
 	static uint8_t buf[3 * WIRE_FRAME_MAX];
@@ -95,7 +97,9 @@ static bool rich_sample(struct wire_writer *w, uint32_t i)
 
 static void tell_much(int events, uint64_t session)
 {
-	struct wire_hello h = { .protocol = WIRE_PROTOCOL, .session = session, .ns_pid = 1 };
+	struct wire_hello h = {
+		.protocol = WIRE_PROTOCOL, .session = session, .ns_pid = 1, .secret = AGENT_SECRET
+	};
 	static uint8_t buf[WIRE_FRAME_MAX];
 	struct wire_ledger l = { 0 };
 	struct wire_writer w = { .buf = buf };
@@ -171,7 +175,9 @@ static void put_ledger(int events, struct wire_writer *w, uint64_t *sequence, ui
 
 static void begin_telling(int events, uint64_t session, struct wire_writer *w, uint64_t *sequence)
 {
-	struct wire_hello h = { .protocol = WIRE_PROTOCOL, .session = session, .ns_pid = 1 };
+	struct wire_hello h = {
+		.protocol = WIRE_PROTOCOL, .session = session, .ns_pid = 1, .secret = AGENT_SECRET
+	};
 
 	wire_begin(w, w->buf, WIRE_HELLO);
 	(void)wire_put_hello(w, &h);
@@ -260,6 +266,9 @@ static void agent(const char *manner, int events, int control)
 		while ((size = wire_peek(buf, len, &frame)) > 0) {
 			if (frame.type == WIRE_START && strcmp(manner, "mute") != 0 &&
 			    wire_get_start(&frame, &start) == 0) {
+				if (start.secret.len == sizeof(agent_secret) &&
+				    strcmp(manner, "stranger") != 0)
+					memcpy(agent_secret, start.secret.p, sizeof(agent_secret));
 				if (strcmp(manner, "flood") == 0)
 					flood(events, start.session);
 				if (strcmp(manner, "steady") == 0)
@@ -381,6 +390,8 @@ struct loop *loop;
 struct targets *table;
 pid_t process;
 unsigned samples, freed;
+bool agent_known;
+uint8_t agent_secret[WIRE_SECRET_BYTES];
 
 static void on_sample(void *userdata, struct target *t, const struct stream_sample *s)
 {
@@ -423,6 +434,7 @@ int setup(void **state)
 	config.attach_deadline_ns = 10 * NS_PER_S;
 	config.pipe_bytes = 65536;
 	samples = freed = 0;
+	agent_known = true;
 	host_gives_ns = 0;
 	assert_int_equal(loop_new(&loop), 0);
 	assert_int_equal(targets_new(loop, &config, &ops, NULL, &table), 0);
@@ -527,6 +539,9 @@ struct target *add_with_fifos(const char *events, int *ret_control)
 	snprintf(config.agent, sizeof(config.agent), "refuse");
 	fill_in(&jvm);
 	process = 0;
+	if (agent_known)
+		assert_int_equal(
+			secrets_make(&table->secrets, jvm.pid, jvm.start_time, agent_secret), 0);
 	*ret_control = open(control_path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	fd = open(events,
 		  O_RDWR | O_NONBLOCK | O_CLOEXEC); /* so that the next open finds a reader */

@@ -6,6 +6,7 @@
  *   mute     an agent without a word   slow    an injector of 0.3 s      hang    for ever
  *   garbage  no frames at all          short   the pipe is closed after the first frames
  *   patient  an injector that waits until the test makes the mark "go"
+ *   stranger  as they should, but the secret of its attach is not known to it
  *   loud     as they should, and says LOUD_FAULTS times that something failed
  *   greedy   as they should, and claims a sample of GREEDY_S seconds of CPU time
  *   rich     as they should, and says much: RICH_SAMPLES samples of RICH_NODES stacks
@@ -68,6 +69,12 @@ bool marked(const char *what);
 /* An agent that is there already, with its FIFOs: this process is its JVM. */
 extern char events_path[96];
 extern int agent_fd; /* its end of the events */
+extern bool agent_known; /* to the table, by agent_secret; true at the begin of each test */
+extern uint8_t agent_secret[WIRE_SECRET_BYTES]; /* what made-up agents say in HELLO */
+#define AGENT_SECRET                                          \
+	{                                                     \
+		(const char *)agent_secret, WIRE_SECRET_BYTES \
+	}
 int make_fifos(void);
 void remove_fifos(void);
 struct target *add_with_fifos(const char *events, int *ret_control);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -230,11 +231,117 @@ static void an_agent_that_is_there_already_is_taken_over(void **state)
 	n = read(control, buf, sizeof(buf));
 	assert_true(n > 0 && wire_peek(buf, (size_t)n, &frame) == n);
 	assert_int_equal(wire_get_start(&frame, &start), 0);
+	assert_int_equal(start.secret.len, 0); /* who is there has to know it */
 	hello(agent_fd, start.session);
 	UNTIL(samples == 1);
 	close(control);
 	close(agent_fd);
 	remove_fifos();
+}
+
+/* It holds two FIFOs of the right names. */
+static void one_that_was_never_attached_to_is_no_agent(void **state)
+{
+	uint8_t buf[WIRE_FRAME_MAX];
+	struct wire_frame frame;
+	struct target *t;
+	int control;
+	ssize_t n;
+
+	(void)state;
+	if (make_fifos() < 0)
+		skip();
+	agent_known = false;
+	t = add_with_fifos(events_path, &control);
+	n = read(control, buf, sizeof(buf));
+	assert_true(n > 0 && wire_peek(buf, (size_t)n, &frame) == n);
+	assert_int_equal(frame.type, WIRE_DETACH); /* should it be an agent after all */
+	UNTIL(t->state == TARGET_FAILED); /* it was attached to as any other */
+	assert_string_equal(t->fault.what, "its owner forbids it");
+	assert_int_equal(samples, 0);
+	close(control);
+	close(agent_fd);
+	remove_fifos();
+}
+
+static void one_that_does_not_know_the_secret_is_no_agent(void **state)
+{
+	struct wire_start start = { 0 };
+	uint8_t buf[WIRE_FRAME_MAX];
+	struct wire_frame frame;
+	struct target *t;
+	int control;
+	ssize_t n;
+
+	(void)state;
+	if (make_fifos() < 0)
+		skip();
+	t = add_with_fifos(events_path, &control);
+	assert_int_equal(t->state, TARGET_STREAMING);
+	n = read(control, buf, sizeof(buf));
+	assert_true(n > 0 && wire_peek(buf, (size_t)n, &frame) == n);
+	assert_int_equal(wire_get_start(&frame, &start), 0);
+	agent_secret[7] ^= 1;
+	hello(agent_fd, start.session);
+	UNTIL(t->state == TARGET_FAILED);
+	assert_string_equal(
+		t->fault.what,
+		"what speaks does not know the secret of the attach: it is not the agent");
+	assert_int_equal(samples, 0);
+	close(control);
+	close(agent_fd);
+	remove_fifos();
+}
+
+static void an_agent_that_does_not_say_the_secret_of_its_attach_is_none(void **state)
+{
+	struct target *t = add("stranger");
+
+	(void)state;
+	UNTIL(t->state == TARGET_FAILED);
+	assert_int_equal(t->fault.code, EPERM);
+	assert_int_equal(samples, 0);
+}
+
+static void secrets_outlive_the_daemon_and_not_the_process(void **state)
+{
+	uint8_t bytes[WIRE_SECRET_BYTES], again[WIRE_SECRET_BYTES];
+	struct secrets s;
+	char path[128];
+	struct stat st;
+	struct jvm jvm;
+	FILE *f;
+
+	(void)state;
+	fill_in(&jvm);
+	secrets_open(&s, dir);
+	assert_null(secrets_find(&s, jvm.pid, jvm.start_time));
+	assert_int_equal(secrets_make(&s, jvm.pid, jvm.start_time, bytes), 0);
+	assert_int_equal(secrets_make(&s, jvm.pid, jvm.start_time, again), 0);
+	assert_memory_not_equal(bytes, again, sizeof(bytes)); /* another attach */
+	assert_int_equal(secrets_make(&s, jvm.pid, jvm.start_time + 1, bytes), 0);
+	secrets_close(&s);
+	snprintf(path, sizeof(path), "%s/agents", dir);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	f = fopen(path, "a");
+	fprintf(f, "nonsense\nanother-boot %d %llu 00112233445566778899aabbccddeeff\n", jvm.pid,
+		(unsigned long long)jvm.start_time);
+	fclose(f);
+	secrets_open(&s, dir);
+	assert_int_equal(s.n, 1);
+	assert_memory_equal(secrets_find(&s, jvm.pid, jvm.start_time), again, sizeof(again));
+	for (int i = 0; i < 10000; i++) /* the file does not grow for ever */
+		assert_int_equal(secrets_make(&s, jvm.pid, jvm.start_time, again), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(st.st_size < 1 << 20);
+	secrets_forget(&s, jvm.pid, jvm.start_time);
+	assert_null(secrets_find(&s, jvm.pid, jvm.start_time));
+	secrets_close(&s);
+	secrets_open(&s, dir);
+	assert_memory_equal(secrets_find(&s, jvm.pid, jvm.start_time), again, sizeof(again));
+	secrets_close(&s);
+	assert_int_equal(unlink(path), 0);
 }
 
 static void an_agent_that_another_daemon_reads_from_is_left_alone(void **state)
@@ -322,6 +429,10 @@ int main(int argc, char **argv)
 		LIFE_TEST(an_agent_that_says_nothing_is_given_up),
 		LIFE_TEST(a_new_interval_goes_to_the_running_session),
 		LIFE_TEST(an_agent_that_is_there_already_is_taken_over),
+		LIFE_TEST(one_that_was_never_attached_to_is_no_agent),
+		LIFE_TEST(one_that_does_not_know_the_secret_is_no_agent),
+		LIFE_TEST(an_agent_that_does_not_say_the_secret_of_its_attach_is_none),
+		LIFE_TEST(secrets_outlive_the_daemon_and_not_the_process),
 		LIFE_TEST(an_agent_that_another_daemon_reads_from_is_left_alone),
 		LIFE_TEST(the_injector_of_a_process_that_ended_is_not_killed),
 		LIFE_TEST(one_that_ended_is_remembered_without_what_it_held),

@@ -183,7 +183,9 @@ static void the_books_hold_before_and_after_every_ledger(void **state)
 	assert_int_equal(c.of[WIRE_EVENT_CPU].delivered, 2);
 	assert_int_equal(c.of[WIRE_EVENT_CPU].dropped[WIRE_DROP_RING_FULL].n, 3);
 	assert_int_equal(c.of[WIRE_EVENT_CPU].lost, 0);
-	assert_int_equal(c.of[WIRE_EVENT_CPU].taken_weight, c.of[WIRE_EVENT_CPU].delivered_weight + c.of[WIRE_EVENT_CPU].dropped[WIRE_DROP_RING_FULL].weight);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].taken_weight,
+			 c.of[WIRE_EVENT_CPU].delivered_weight +
+				 c.of[WIRE_EVENT_CPU].dropped[WIRE_DROP_RING_FULL].weight);
 	stream_free(s);
 }
 
@@ -198,7 +200,8 @@ static void samples_lost_on_the_wire_are_found(void **state)
 	assert_int_equal(put_ledger(s, 3, 3, 0, &f), 0);
 	stream_counts(s, &c);
 	assert_int_equal(c.of[WIRE_EVENT_CPU].lost, 2);
-	assert_int_equal(c.of[WIRE_EVENT_CPU].taken, c.of[WIRE_EVENT_CPU].delivered + c.of[WIRE_EVENT_CPU].lost);
+	assert_int_equal(c.of[WIRE_EVENT_CPU].taken,
+			 c.of[WIRE_EVENT_CPU].delivered + c.of[WIRE_EVENT_CPU].lost);
 	stream_free(s);
 }
 
@@ -216,6 +219,47 @@ static void books_that_do_not_add_up_end_the_stream(void **state)
 	assert_int_equal(put_sample(s, 0, &f), 0);
 	assert_int_equal(put_ledger(s, 0, 0, 0, &f), -EBADMSG);
 	stream_free(s);
+}
+
+/* ---- secrets ---- */
+
+static int greet(struct stream *s, const char *secret, uint32_t len, struct fault *f)
+{
+	struct wire_hello h = { .protocol = WIRE_PROTOCOL, .secret = { secret, len } };
+	struct wire_writer w;
+
+	wire_begin(&w, buf, WIRE_HELLO);
+	assert_true(wire_put_hello(&w, &h));
+	return feed(s, &w, f);
+}
+
+static void a_hello_without_the_secret_ends_the_stream(void **state)
+{
+	static const char secret[] = "0123456789abcdef", wrong[] = "0123456789abcdeF";
+	static const struct {
+		const char *said;
+		uint32_t len;
+		int expect;
+	} cases[] = { { secret, 16, 0 },
+		      { wrong, 16, -EPERM },
+		      { secret, 15, -EPERM },
+		      { secret, 17, -EPERM },
+		      { "", 0, -EPERM } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fault f = { 0 };
+		struct stream *s;
+
+		sequence = 0;
+		samples = 0;
+		assert_int_equal(stream_new(&ops, NULL, &s), 0);
+		stream_expect(s, (const uint8_t *)secret);
+		assert_int_equal(put_sample(s, 0, &f), 0); /* of an older session */
+		assert_int_equal(greet(s, cases[i].said, cases[i].len, &f), cases[i].expect);
+		assert_int_equal(samples, 0);
+		stream_free(s);
+	}
 }
 
 /* ---- claims ---- */
@@ -261,7 +305,7 @@ static int put_weight(struct stream *s, enum wire_type type, uint64_t weight)
 	return feed(s, &w, &f);
 }
 
-#define SECONDS(n) ((n) * 1000000000ull)
+#define SECONDS(n) ((n)*1000000000ull)
 
 static void no_more_cpu_time_is_believed_than_the_process_used(void **state)
 {
@@ -378,13 +422,15 @@ static void what_is_not_defined_cannot_be_used(void **state)
 	memset(&f, 0, sizeof(f));
 	assert_int_equal(put_string(s, 1, "x", &f), 0);
 	/* frames of the kernel are the daemon's to add: no agent knows any */
-	assert_int_equal(put_node(s, (struct wire_node){ 1, 0, WIRE_KIND_KERNEL, 1, -1, 0 }, &f), -EBADMSG);
+	assert_int_equal(put_node(s, (struct wire_node){ 1, 0, WIRE_KIND_KERNEL, 1, -1, 0 }, &f),
+			 -EBADMSG);
 	s = stream_free(s);
 	s = greeted_stream();
 	memset(&f, 0, sizeof(f));
 	assert_int_equal(put_string(s, 1, "x", &f), 0);
 	/* its own parent: a circle */
-	assert_int_equal(put_node(s, (struct wire_node){ 1, 1, WIRE_KIND_STUB, 1, -1, 0 }, &f), -EBADMSG);
+	assert_int_equal(put_node(s, (struct wire_node){ 1, 1, WIRE_KIND_STUB, 1, -1, 0 }, &f),
+			 -EBADMSG);
 	s = stream_free(s);
 	s = greeted_stream();
 	memset(&f, 0, sizeof(f));
@@ -582,8 +628,9 @@ static void ids_far_apart_cost_their_sender_and_not_the_daemon(void **state)
 
 	(void)state;
 	assert_int_equal(put_string(s, 1, "x", &f), 0);
-	assert_int_equal(put_node(s, (struct wire_node){ WIRE_ID_MAX - 1, 0, WIRE_KIND_STUB, 1, -1, 0 }, &f),
-			 -ENOMEM);
+	assert_int_equal(
+		put_node(s, (struct wire_node){ WIRE_ID_MAX - 1, 0, WIRE_KIND_STUB, 1, -1, 0 }, &f),
+		-ENOMEM);
 	assert_non_null(strstr(f.what, "more than"));
 	stream_free(s);
 }
@@ -693,6 +740,7 @@ int main(void)
 		cmocka_unit_test(the_books_hold_before_and_after_every_ledger),
 		cmocka_unit_test(samples_lost_on_the_wire_are_found),
 		cmocka_unit_test(books_that_do_not_add_up_end_the_stream),
+		cmocka_unit_test(a_hello_without_the_secret_ends_the_stream),
 		cmocka_unit_test(no_more_cpu_time_is_believed_than_the_process_used),
 		cmocka_unit_test(what_was_not_believed_stays_in_the_books),
 		cmocka_unit_test(no_wait_is_longer_than_the_life_of_the_process),

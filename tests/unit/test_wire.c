@@ -121,7 +121,8 @@ static void hello_start_ledger_and_fault_come_back(void **state)
 	struct wire_start s = { .protocol = WIRE_PROTOCOL,
 				.flags = WIRE_START_NO_BUDGET | WIRE_START_HOST,
 				.events = 1u << WIRE_EVENT_LOCK,
-				.wall_threads = str("http-") },
+				.wall_threads = str("http-"),
+				.secret = { "0123456789abcde", WIRE_SECRET_BYTES } },
 			  s_out;
 	struct wire_ledger l = { 0 }, l_out;
 	struct wire_fault fault = { EPERM, str("engine"), str("no timers") }, fault_out;
@@ -130,12 +131,15 @@ static void hello_start_ledger_and_fault_come_back(void **state)
 
 	(void)state;
 	h.jvm_version = str("17.0.15");
+	h.secret = s.secret;
 	wire_begin(&w, buf, WIRE_HELLO);
 	assert_true(wire_put_hello(&w, &h));
 	f = finish(&w);
 	assert_int_equal(wire_get_hello(&f, &h_out), 0);
 	assert_int_equal(h_out.interval_ns, h.interval_ns);
 	assert_memory_equal(h_out.jvm_version.p, "17.0.15", 7);
+	assert_int_equal(h_out.secret.len, WIRE_SECRET_BYTES);
+	assert_memory_equal(h_out.secret.p, s.secret.p, WIRE_SECRET_BYTES);
 
 	wire_begin(&w, buf, WIRE_START);
 	assert_true(wire_put_start(&w, &s));
@@ -144,6 +148,8 @@ static void hello_start_ledger_and_fault_come_back(void **state)
 	assert_int_equal(s_out.flags, WIRE_START_NO_BUDGET | WIRE_START_HOST);
 	assert_int_equal(s_out.events, 1u << WIRE_EVENT_LOCK);
 	assert_memory_equal(s_out.wall_threads.p, "http-", 5);
+	assert_int_equal(s_out.secret.len, WIRE_SECRET_BYTES);
+	assert_memory_equal(s_out.secret.p, s.secret.p, WIRE_SECRET_BYTES);
 
 	for (int i = 0; i < WIRE_COUNTER_COUNT; i++)
 		l.counter[i] = 1000u + (unsigned)i;
@@ -271,7 +277,7 @@ static void hello_and_fault_fit_their_frame_however_long_their_words_are(void **
 	const struct wire_str all = { text, sizeof(text) };
 	const struct wire_hello h = {
 		UINT64_MAX, all, all, all, all, all, all, all, all, all, UINT64_MAX, UINT64_MAX, UINT64_MAX,
-		UINT64_MAX, UINT64_MAX, UINT64_MAX,
+		UINT64_MAX, UINT64_MAX, UINT64_MAX, all,
 	};
 	const struct wire_fault fault = { UINT32_MAX, all, all };
 	struct wire_fault fault_out;
