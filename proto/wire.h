@@ -319,8 +319,9 @@ struct wire_sample {
 			     * record; duration is their sum, stack and class are the last one's */
 
 /*
- * LOCK: one wait, sent when it ended, and before, OPEN, when it has lasted long. A wait is named by
- * its tid and begin. OPEN and CLOSED records stand beside the books: only ended waits are counted.
+ * LOCK: one wait, sent when it ended, and before, OPEN, when it has lasted long or its owner sleeps.
+ * A wait is named by its tid and begin. OPEN and CLOSED records stand beside the books: only ended
+ * waits are counted.
  */
 struct wire_lock {
 	uint64_t begin_ns; /* CLOCK_MONOTONIC */

@@ -12,10 +12,12 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include "agent/events/open_early.h"
 #include "agent/events/owner.h"
 #include "agent/events/park.h"
 #include "agent/events/unknown_owner.h"
 #include "agent/events/waits.h"
+#include "agent/walker/java_thread.h"
 #include "agent/walker/walker.h"
 #include "agent/writer.h"
 
@@ -24,6 +26,7 @@
 #define LONG_NS	    NS_PER_S /* waits from here on are told */
 #define LONG_MINS   10 /* ... or from so many thresholds on */
 #define EACH_MAX    256u /* told in one look */
+#define EARLY_MAX   8u /* ... before they are long */
 
 enum told {
 	TOLD_NONE,
@@ -103,6 +106,7 @@ void open_wait_ended(const struct ring_sample *s)
 void open_waits_forget(void)
 {
 	pending = 0;
+	open_early_forget();
 }
 
 /* ---- what is told ---- */
@@ -133,18 +137,28 @@ static void waiter_stack(const struct wait *w)
 	memcpy(record.head.name, walk.virtual_name, sizeof(record.head.name));
 }
 
-/* The owner's, if it waits itself. */
+/* The owner's, if it waits itself, or sleeps: who has used no CPU time meanwhile was there all the
+ * while. */
 static void owner_stack(uint32_t number)
 {
 	struct walk walk = { .frames = record.frames + record.head.n_frames };
-	uint64_t thread = owner_thread(number);
+	uint64_t thread = owner_thread(number), cpu_ns;
 	int32_t place = thread ? waits_find(thread) : -1;
+	bool waits, same;
 	struct wait own;
+	uint32_t tid;
 
-	if (place < 0 || !waits_copy((uint32_t)place, &own))
+	if (!thread)
 		return;
+	waits = place >= 0 && waits_copy((uint32_t)place, &own);
+	tid = java_thread_tid_sig(thread);
+	cpu_ns = tid ? thread_cpu_ns(tid) : UINT64_MAX;
 	walk_anchor_sig(&walk, thread);
-	if (!walk.broken && waits_is_same((uint32_t)place, &own))
+	if (waits)
+		same = waits_is_same((uint32_t)place, &own);
+	else
+		same = cpu_ns != UINT64_MAX && thread_cpu_ns(tid) == cpu_ns;
+	if (!walk.broken && same)
 		record.head.n_owner_frames = walk.n;
 }
 
@@ -195,7 +209,9 @@ static bool fill(const struct wait *w, const struct wait_lock *parked_for)
 	return true;
 }
 
-static void tell(uint32_t place, uint64_t now_ns, const struct wait_lock *parked_for)
+/* @with_owner: only if the owner's stack is there. */
+static void tell(uint32_t place, uint64_t now_ns, const struct wait_lock *parked_for,
+		 bool with_owner)
 {
 	struct wait copy, *w = waits_at(place);
 
@@ -203,6 +219,8 @@ static void tell(uint32_t place, uint64_t now_ns, const struct wait_lock *parked
 		return;
 	begin_record(&copy, place, WIRE_LOCK_OPEN, now_ns);
 	if (!fill(&copy, parked_for) || !record.head.tid || !waits_is_same(place, &copy))
+		return;
+	if (with_owner && !record.head.n_owner_frames)
 		return;
 	*waits_told_at(place) = (struct wait_told){
 		.ns = copy.begin_ns,
@@ -239,7 +257,7 @@ static void not_later(struct next *next, uint64_t ns)
 
 static void tell_one(uint32_t place, struct next *next, const struct wait_lock *parked_for)
 {
-	tell(place, next->now_ns, parked_for);
+	tell(place, next->now_ns, parked_for, false);
 	if (!waits_at(place)->told) /* on its way out, or the pipe is full */
 		not_later(next, next->now_ns + LOOK_NS);
 }
@@ -258,6 +276,61 @@ static void tell_parks(struct next *next)
 	for (uint32_t i = 0; i < parks.n; i++)
 		tell_one(parks.places[i], next, &parks.asks[i].lock);
 	parks.n = 0;
+}
+
+/* Waits for an owner, who may sleep. */
+static struct {
+	uint32_t n, parks;
+	uint32_t places[EARLY_MAX];
+	struct park_ask asks[EARLY_MAX]; /* of parks; else of no thread */
+} early;
+
+static void add_early(uint32_t place, const struct wait *w)
+{
+	bool parks_ = w->how == WIRE_WAIT_PARK;
+
+	if (early.n == EARLY_MAX)
+		return;
+	early.asks[early.n] = (struct park_ask){ .java_thread = parks_ ? w->java_thread : 0 };
+	early.places[early.n++] = place;
+	early.parks += parks_;
+}
+
+/* Who has it now: it may be another one than at the wait's begin. 0 = nobody, or not to be had. */
+static uint32_t owner_now(const struct wait *w, const struct park_ask *ask)
+{
+	struct owner_monitor monitor;
+
+	if (w->how == WIRE_WAIT_PARK)
+		return ask->lock.owner_tid;
+	owner_blocked_on(w->java_thread, &monitor);
+	return monitor.owner;
+}
+
+static void tell_early_one(uint32_t i, uint64_t now_ns)
+{
+	uint32_t place = early.places[i], owner;
+	struct wait w;
+
+	if (!waits_copy(place, &w) || !is_on(&w))
+		return;
+	owner = owner_now(&w, &early.asks[i]);
+	if (!owner || !open_early_sleeps(owner))
+		return;
+	tell(place, now_ns, w.how == WIRE_WAIT_PARK ? &early.asks[i].lock : NULL, true);
+	if (waits_at(place)->told != TOLD_NONE)
+		open_early_told();
+}
+
+static void tell_early(uint64_t now_ns)
+{
+	if (early.n && open_early_may_tell()) {
+		if (early.parks)
+			park_look_now(early.asks, early.n);
+		for (uint32_t i = 0; i < early.n; i++)
+			tell_early_one(i, now_ns);
+	}
+	early.n = early.parks = 0;
 }
 
 static bool is_going_on(uint32_t place)
@@ -284,10 +357,14 @@ static void look_at(uint32_t place, struct next *next)
 	if (w->told && w->told != TOLD_OPEN)
 		not_later(next, next->now_ns + LOOK_NS);
 	/* while it is told, the end of the one before comes first */
+	if (begin_ns && w->told && !is_going_on(place))
+		(void)open_early_is_ripe(w, begin_ns); /* soon */
 	if (!begin_ns || w->told)
 		return;
 	if (next->now_ns < begin_ns + next->long_ns) {
 		not_later(next, begin_ns + next->long_ns);
+		if (open_early_is_ripe(w, begin_ns))
+			add_early(place, w);
 		return;
 	}
 	next->told++;
@@ -301,10 +378,13 @@ static void look_at(uint32_t place, struct next *next)
 
 /* A fence would cost each wait more than it is worth: without one the two may just miss each other,
  * and that wait is told at the next look. */
-void open_wait_begins(uint64_t now_ns)
+void open_wait_begins(uint64_t now_ns, bool owned)
 {
-	if (now_ns < __atomic_load_n(&early_ns, __ATOMIC_RELAXED) &&
-	    __atomic_exchange_n(&early_ns, 0, __ATOMIC_SEQ_CST)) {
+	bool early_too = owned && open_early_begins();
+
+	if ((now_ns < __atomic_load_n(&early_ns, __ATOMIC_RELAXED) &&
+	     __atomic_exchange_n(&early_ns, 0, __ATOMIC_SEQ_CST)) ||
+	    early_too) {
 		__atomic_store_n(&due, 1, __ATOMIC_SEQ_CST);
 		agent_wake();
 	}
@@ -325,12 +405,15 @@ uint64_t open_waits_look(uint64_t now_ns)
 	/* before the table is read: who begins behind our back sees it */
 	if (next.long_ns + LOOK_NS < LOOK_MAX_NS)
 		__atomic_store_n(&early_ns, next.at_ns - next.long_ns - LOOK_NS, __ATOMIC_SEQ_CST);
+	open_early_look(now_ns, waits_used());
 	for (uint32_t i = 0; i < waits_used() && next.told < EACH_MAX; i++) {
 		if (waits_at(i)->told)
 			look_at_told(i, now_ns);
 		look_at(i, &next);
 	}
 	tell_parks(&next);
+	tell_early(now_ns);
+	not_later(&next, open_early_next());
 	if (next.told == EACH_MAX)
 		not_later(&next, now_ns + LOOK_NS);
 	if (next.at_ns < now_ns + LOOK_MAX_NS)

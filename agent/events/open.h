@@ -1,7 +1,7 @@
 /*
- * Waits that have lasted long and go on: each is told once, as OPEN, beside the books; its end
- * comes as a record of its own, or, when that one is lost, as CLOSED. Only the agent's thread,
- * where nothing else is said.
+ * Waits that have lasted long and go on, or whose owner sleeps (open_early.h): each is told once,
+ * as OPEN, beside the books; its end comes as a record of its own, or, when that one is lost, as
+ * CLOSED. Only the agent's thread, where nothing else is said.
  */
 #pragma once
 
@@ -12,8 +12,9 @@
 /* Looks through the table of waits; when to look again. */
 uint64_t open_waits_look(uint64_t now_ns);
 bool open_waits_are_due(void); /* before that */
-/* The waiting thread: a wait began. Wakes the agent's thread where its next look is far off. */
-void open_wait_begins(uint64_t now_ns);
+/* The waiting thread: a wait began, @owned for a lock whose owner is known. Wakes the agent's
+ * thread where its next look is far off. */
+void open_wait_begins(uint64_t now_ns, bool owned);
 /* The table is empty again. */
 void open_waits_forget(void);
 /* writer.c: the end of a wait is in the pending frame; that frame is in the pipe; it is lost. */

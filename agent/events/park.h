@@ -23,8 +23,8 @@ extern const struct events_source park_older_source;
 /* What a thread that parks now parks for: the agent's thread asks, for waits that go on. */
 struct park_ask {
 	uint64_t java_thread; /* not 0 */
-	struct wait_lock
-		lock; /* class and identity are filled in where the thread parks for something */
+	struct wait_lock lock; /* filled in where the thread parks for something; the owner is who
+				  has it now */
 };
 /* One pass over all threads for all of @asks: some 30 at once, not one by one. The thread may have
  * gone on to wait for something else: whether it has not is to be looked at after. Nothing is known

@@ -259,13 +259,33 @@ struct asks {
 	uint32_t n;
 };
 
+/* 0 = what it parks for is no lock, nobody's, or a virtual thread's. */
+static uint32_t owner_of_blocker(JNIEnv *env, jobject thread)
+{
+	jobject blocker = (*env)->GetObjectField(env, thread, known.blocker), owner = NULL;
+	uint32_t tid = 0;
+
+	if (blocker && (*env)->IsInstanceOf(env, blocker, known.synchronizer))
+		owner = (*env)->GetObjectField(env, blocker, known.owner);
+	if (owner)
+		tid = tid_of(env, owner);
+	if (owner)
+		(*env)->DeleteLocalRef(env, owner);
+	if (blocker)
+		(*env)->DeleteLocalRef(env, blocker);
+	return tid;
+}
+
 static void on_thread(JNIEnv *env, jobject thread, uint64_t java_thread, void *context)
 {
 	const struct asks *asks = context;
 
-	for (uint32_t i = 0; i < asks->n; i++)
-		if (asks->first[i].java_thread == java_thread)
-			look_at(env, thread, &asks->first[i].lock);
+	for (uint32_t i = 0; i < asks->n; i++) {
+		if (asks->first[i].java_thread != java_thread)
+			continue;
+		look_at(env, thread, &asks->first[i].lock);
+		asks->first[i].lock.owner_tid = owner_of_blocker(env, thread);
+	}
 }
 
 void park_look_now(struct park_ask *asks, uint32_t n)

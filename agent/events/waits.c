@@ -179,7 +179,7 @@ static uint64_t fill(struct table *t, uint32_t place, const struct wait *from)
 	w->how = from->how;
 	w->flags = from->flags;
 	__atomic_store_n(&w->begin_ns, now_ns, __ATOMIC_RELEASE);
-	open_wait_begins(now_ns);
+	open_wait_begins(now_ns, from->lock.owner_tid != 0);
 	return now_ns;
 }
 

@@ -12,7 +12,7 @@ static const char usage[] =
 	"Shows the locks that threads waited for longest: the class and identity of each lock (for a lock of\n"
 	"java.util.concurrent the lock itself, not its Sync), how threads waited, how often and how long in\n"
 	"all, who waited and who held it. WAITERS AT and OWNERS AT name the methods of the application that\n"
-	"they were in; an owner's is known if the owner was sampled or waited itself. NOW is the number of\n"
+	"they were in; an owner's is known if the owner was sampled, waited itself or slept. NOW is the number of\n"
 	"threads that wait at this moment. Waits for work (a pool's thread at an empty queue) are left out.\n"
 	"The line above each table counts all waits of the same time. On a terminal of less than 160 columns\n"
 	"names are shown without their packages.\n"

@@ -153,8 +153,8 @@ static bool is_within(uint64_t ns, const struct stream_lock *w)
 }
 
 /*
- * Where the owner was: by its stack if it waited itself, by its samples while it held the lock;
- * else where it waited for that lock before it had it.
+ * Where the owner was: by its stack if it waited itself or slept, by its samples while it held the
+ * lock; else where it waited for that lock before it had it.
  */
 static uint32_t owner_node(const struct locks *l, const struct stream_lock *w,
 			   uint32_t class_number)
@@ -257,15 +257,20 @@ static void add_open(struct locks *l, const struct stream *s, const struct strea
 void locks_add(struct locks *l, const struct stream *s, const struct stream_lock *w, bool idle,
 	       uint64_t now_ns)
 {
+	struct stream_lock ended;
+
 	if (w->wait >= WIRE_WAIT_COUNT)
 		return;
 	if (w->flags & WIRE_LOCK_OPEN) {
 		add_open(l, s, w, idle, now_ns);
 		return;
 	}
+	ended = *w;
+	if (!ended.owner_node) /* where it slept: at the end it is gone */
+		ended.owner_node = opens_owner_node(&l->opens, w->tid, w->begin_ns);
 	opens_end(&l->opens, w->tid, w->begin_ns);
 	if (!(w->flags & WIRE_LOCK_CLOSED))
-		add_ended(l, s, w, idle, now_ns);
+		add_ended(l, s, &ended, idle, now_ns);
 }
 
 static void add_more(uint64_t *to, uint64_t now, uint64_t before)

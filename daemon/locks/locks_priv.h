@@ -189,6 +189,8 @@ struct locks_open opens_wait(const struct opens *o, const struct open_wait *w);
 /* Is told again, or new, in the place of one of the thread that began before; NULL = no room, or a
  * later one is known. */
 struct open_wait *opens_put(struct opens *o, uint32_t tid, uint64_t begin_ns);
+/* Where its owner was, as told while it lasted; 0 = not told, or of an epoch that is over. */
+uint32_t opens_owner_node(const struct opens *o, uint32_t tid, uint64_t begin_ns);
 /* The wait that began then, or one of @tid that began before: a thread waits for one thing. */
 void opens_end(struct opens *o, uint32_t tid, uint64_t begin_ns);
 void opens_end_thread(struct opens *o, uint32_t tid);

@@ -141,6 +141,13 @@ struct open_wait *opens_put(struct opens *o, uint32_t tid, uint64_t begin_ns)
 	return w;
 }
 
+uint32_t opens_owner_node(const struct opens *o, uint32_t tid, uint64_t begin_ns)
+{
+	const struct open_wait *w = *find(o, tid, begin_ns);
+
+	return w && w->key_ns == begin_ns && w->epoch == o->epoch ? w->wait.owner_node : 0;
+}
+
 void opens_end(struct opens *o, uint32_t tid, uint64_t begin_ns)
 {
 	struct open_wait **link = find(o, tid, begin_ns);

@@ -148,6 +148,24 @@ class Locks(unittest.TestCase):
             self.check_tail(story)
             self.check_threads(story)
 
+    def test_where_an_owner_sleeps(self):
+        """Sleeping and in a socket's read an owner waits for nothing and is on no CPU."""
+        methods = {"LockStories$Asleep": "sleepInside", "LockStories$Reading": "readInside",
+                   "java.util.concurrent.locks.ReentrantLock": "sleepLocked"}
+        with Story("asleep") as story:
+            self.streaming(story)
+            story.go()
+            def waited():
+                rows = {r["lock"]["class"]: r for r in self.locks(story)["locks"] if r["lock"]["class"] in methods}
+                return rows if len(rows) == 3 and all(r["waits"] > 40 for r in rows.values()) else None
+            rows = wait_for("waits for all three", waited)
+            for lock, method in methods.items():
+                named = {p["frame"]: p["ns"] for p in rows[lock]["owners_at"]}
+                share = named.get("LockStories." + method, 0) / rows[lock]["total_ns"]
+                print("%s: its owner is in %s for %.1f %% of %d waits" % (lock, method, 100 * share, rows[lock]["waits"]))
+                self.assertGreaterEqual(share, 0.95, rows[lock])
+            self.assertRegex(self.daemon.cli("locks", str(story.pid)).stdout, r"(?m)^LockStories\$Asleep .*sleepInside")
+
     def check_table(self, story):
         row, = (r for r in self.locks(story)["locks"] if r["lock"]["class"] == "LockStories$Hogged")
         self.assertRegex(row["waiters_at"][0]["frame"], r"^LockStories\.lambda\$hog")

@@ -244,6 +244,32 @@ static void owner_that_was_not_seen_is_where_it_waited_for_the_lock(void **state
 	locks_rows_free(&rows);
 }
 
+static void owner_that_slept_is_where_it_was_while_the_wait_went_on(void **state)
+{
+	struct wire_lock wait = { .begin_ns = t0, .duration_ns = 20 * MS, .tid = 12, .wait = WIRE_WAIT_ENTER,
+				  .flags = WIRE_LOCK_OPEN, .class_id = 1, .identity = 0x11, .owner_tid = 11,
+				  .node = 1, .owner_node = 4 };
+	struct locks_rows rows;
+
+	(void)state;
+	send_stacks();
+	now = t0 + S;
+	send_wait(wait);
+	wait.flags = 0;
+	wait.duration_ns = 50 * MS;
+	wait.owner_node = 0; /* at its end nobody can say */
+	send_wait(wait);
+	wait.begin_ns += 100 * MS; /* of another wait that says nothing */
+	send_wait(wait);
+	assert_int_equal(locks_query(locks, now, 60 * S, false, LOCKS_BY_LOCK, &rows), 0);
+	assert_int_equal(rows.n, 1);
+	assert_int_equal(rows.rows[0].n_holding, 1);
+	assert_string_equal(rows.rows[0].holding[0].frame, "org.shop.Stock.take");
+	assert_int_equal(rows.rows[0].holding[0].node, 4);
+	assert_int_equal(rows.rows[0].holding[0].ns, 50 * MS);
+	locks_rows_free(&rows);
+}
+
 static void the_end_of_a_thread_ends_its_wait(void **state)
 {
 	struct wire_thread gone = { .tid = 12, .flags = WIRE_THREAD_ENDED };
@@ -268,6 +294,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_reset_keeps_what_waits, begin, end),
 		cmocka_unit_test_setup_teardown(waiters_and_owners_are_at_methods_of_the_application, begin, end),
 		cmocka_unit_test_setup_teardown(owner_that_was_not_seen_is_where_it_waited_for_the_lock, begin, end),
+		cmocka_unit_test_setup_teardown(owner_that_slept_is_where_it_was_while_the_wait_went_on, begin, end),
 		cmocka_unit_test_setup_teardown(the_end_of_a_thread_ends_its_wait, begin, end),
 	};
 

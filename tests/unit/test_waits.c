@@ -39,6 +39,16 @@ uint64_t mono_ns(void)
 	return __atomic_add_fetch(&clock_ns, 1, __ATOMIC_RELAXED);
 }
 
+/* What a thread has used of a CPU: of the agent's own nothing, of an owner that runs more each time. */
+static bool owner_sleeps;
+static uint64_t cpu_ns, tell_cost_ns;
+
+uint64_t thread_cpu_ns(uint32_t tid)
+{
+	cpu_ns += tid == 0 ? tell_cost_ns : !owner_sleeps;
+	return cpu_ns;
+}
+
 uint32_t thread_id(void)
 {
 	return 77;
@@ -265,6 +275,8 @@ static int setup(void **state)
 	memset(&read_, 0, sizeof(read_));
 	memset(&blocked_on, 0, sizeof(blocked_on));
 	carrier_number = n_told = 0;
+	owner_sleeps = false;
+	tell_cost_ns = 0;
 	writer_says = WRITER_OK;
 	clock_ns = 10 * NS_PER_S;
 	events = (struct events){ .on = 1u << WIRE_EVENT_LOCK,
@@ -719,6 +731,119 @@ static void owner_that_waits_itself_has_a_stack(void **state)
 	assert_int_equal(told[0].n_owner_frames, 1);
 }
 
+/* Looks as they are asked for, for so long. */
+static void look_for(uint64_t ns)
+{
+	uint64_t until_ns = clock_ns + ns, next_ns;
+
+	while (clock_ns < until_ns) {
+		drain();
+		next_ns = open_waits_look(clock_ns);
+		open_waits_sent();
+		clock_ns = next_ns < until_ns ? next_ns : until_ns;
+	}
+}
+
+static void owner_that_sleeps_has_a_stack_soon(void **state)
+{
+	int wakes;
+
+	(void)state;
+	owner_sleeps = true;
+	blocked_on = (struct owner_monitor){ .address = 8, .owner = 12 };
+	look_for(NS_PER_S); /* nobody waits */
+	wakes = n_wakes;
+	begin(64, 64, WIRE_WAIT_ENTER);
+	assert_int_equal(n_wakes, wakes + 1);
+	look_for(9 * NS_PER_MS);
+	assert_int_equal(n_told, 0);
+	look_for(60 * NS_PER_MS);
+	assert_int_equal(n_told, 1);
+	assert_int_equal(told[0].flags, WIRE_LOCK_OPEN);
+	assert_int_equal(told[0].owner_tid, 12);
+	assert_int_equal(told[0].n_frames, 1);
+	assert_int_equal(told[0].n_owner_frames, 1);
+	look_for(3 * NS_PER_S); /* once */
+	end(64, 64, WIRE_WAIT_ENTER);
+	look_for(NS_PER_S);
+	assert_int_equal(n_told, 1);
+	assert_int_equal(read_.last.mono_ns, told[0].mono_ns);
+	books_are_exact();
+}
+
+static void owner_that_runs_is_left_to_its_samples(void **state)
+{
+	(void)state;
+	blocked_on = (struct owner_monitor){ .address = 8, .owner = 12 };
+	begin(64, 64, WIRE_WAIT_ENTER);
+	look_for(900 * NS_PER_MS);
+	assert_int_equal(n_told, 0);
+	look_for(2 * NS_PER_S); /* it is a long one by now */
+	assert_int_equal(n_told, 1);
+	assert_int_equal(told[0].n_owner_frames, 0);
+}
+
+/* The end of one below the threshold is not told. */
+static void wait_below_the_threshold_is_not_told_early(void **state)
+{
+	(void)state;
+	owner_sleeps = true;
+	events.lock_min_ns = 200 * NS_PER_MS;
+	blocked_on = (struct owner_monitor){ .address = 8, .owner = 12 };
+	begin(64, 64, WIRE_WAIT_ENTER);
+	look_for(190 * NS_PER_MS);
+	assert_int_equal(n_told, 0);
+	look_for(500 * NS_PER_MS);
+	assert_int_equal(n_told, 1);
+}
+
+static uint32_t told_of_sleepers(int waits)
+{
+	n_told = 0;
+	for (int i = 0; i < waits; i++) {
+		begin(64, 64, WIRE_WAIT_ENTER);
+		look_for(100 * NS_PER_MS);
+		end(64, 64, WIRE_WAIT_ENTER);
+	}
+	return n_told;
+}
+
+static void owners_that_sleep_have_a_budget(void **state)
+{
+	(void)state;
+	owner_sleeps = true;
+	blocked_on = (struct owner_monitor){ .address = 8, .owner = 12 };
+	assert_in_range(told_of_sleepers(60), 59, 60);
+	tell_cost_ns = NS_PER_MS; /* of each look: 5 of what was saved up, then one in 400 ms */
+	assert_in_range(told_of_sleepers(60), 2, 20);
+}
+
+/* A lock that is held for a moment only, by one after the other: there is nothing to tell. */
+static void short_waits_are_looked_at_seldom(void **state)
+{
+	uint64_t end_ns, next_ns = 0;
+	int n = 0;
+
+	(void)state;
+	owner_sleeps = true;
+	blocked_on = (struct owner_monitor){ .address = 8, .owner = 12 };
+	look_for(NS_PER_S);
+	for (end_ns = clock_ns + 10 * NS_PER_S; clock_ns < end_ns;) {
+		begin(64, 64, WIRE_WAIT_ENTER);
+		for (int i = 0; i < 4; i++) {
+			clock_ns += NS_PER_MS;
+			if (clock_ns < next_ns && !open_waits_are_due())
+				continue;
+			next_ns = open_waits_look(clock_ns);
+			n++;
+		}
+		end(64, 64, WIRE_WAIT_ENTER);
+		drain();
+	}
+	assert_int_equal(n_told, 0);
+	assert_in_range(n, 10, 60);
+}
+
 static void wait_whose_end_is_lost_is_closed(void **state)
 {
 	(void)state;
@@ -770,14 +895,15 @@ static void wait_that_the_reader_did_not_get_is_told_again(void **state)
 
 static void next_look_is_when_the_next_wait_becomes_long(void **state)
 {
+	static const struct wait_lock nobodys;
 	uint64_t begin_ns;
 
 	(void)state;
 	assert_int_equal(open_waits_look(clock_ns), clock_ns + 8 * NS_PER_S);
-	begin(64, 64, WIRE_WAIT_PARK);
+	wait_begin(64, 64, WIRE_WAIT_PARK, 0, &nobodys);
 	begin_ns = clock_ns;
 	clock_ns += 400 * NS_PER_MS;
-	begin(128, 128, WIRE_WAIT_PARK);
+	wait_begin(128, 128, WIRE_WAIT_PARK, 0, &nobodys);
 	assert_int_equal(open_waits_look(clock_ns), begin_ns + NS_PER_S);
 	clock_ns = begin_ns + 2 * NS_PER_S;
 	assert_int_equal(open_waits_look(clock_ns), clock_ns + 8 * NS_PER_S);
@@ -867,6 +993,11 @@ int main(void)
 		TEST(lock_of_a_park_is_asked_of_the_jvm),
 		TEST(wait_that_the_thread_does_not_know_of_is_not_told),
 		TEST(owner_that_waits_itself_has_a_stack),
+		TEST(owner_that_sleeps_has_a_stack_soon),
+		TEST(owner_that_runs_is_left_to_its_samples),
+		TEST(wait_below_the_threshold_is_not_told_early),
+		TEST(owners_that_sleep_have_a_budget),
+		TEST(short_waits_are_looked_at_seldom),
 		TEST(wait_whose_end_is_lost_is_closed),
 		TEST(wait_that_the_reader_did_not_get_is_told_again),
 		TEST(next_look_is_when_the_next_wait_becomes_long),

@@ -1,5 +1,8 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Phaser;
@@ -14,7 +17,8 @@ import java.util.concurrent.locks.ReentrantLock;
  * ReentrantLock), timed (a circle of which one has a time limit), hog (one holds a monitor for 40 of 41
  * ms, three others want it), chain (three, each of which holds what the next one wants),
  * held (one waits for the ReentrantLock of another, who waits for a latch; two wait for a phaser), pool (workers
- * that wait for work), virtual (a thousand virtual threads).
+ * that wait for work), virtual (a thousand virtual threads), asleep (three hold a lock for 250 of 280 ms while they
+ * sleep or read from a socket, and another wants it).
  * Ends at "end".
  */
 public class LockStories {
@@ -212,6 +216,80 @@ public class LockStories {
         for (int i = 0; i < 1000; i++) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, body);
     }
 
+    static final long HELD_MS = 250;
+
+    static class Asleep {
+    }
+
+    static class Reading {
+    }
+
+    static void sleepInside(Object lock) throws Exception {
+        synchronized (lock) {
+            Thread.sleep(HELD_MS);
+        }
+    }
+
+    static void sleepLocked(ReentrantLock lock) throws Exception {
+        lock.lock();
+        try {
+            Thread.sleep(HELD_MS);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    static void readInside(Object lock, Socket socket) throws Exception {
+        synchronized (lock) {
+            socket.getOutputStream().write(1);
+            socket.getInputStream().read();
+        }
+    }
+
+    /** Answers each byte after a while. */
+    static void answer(ServerSocket server) throws Exception {
+        try (Socket socket = server.accept()) {
+            for (int b; (b = socket.getInputStream().read()) >= 0;) {
+                Thread.sleep(HELD_MS);
+                socket.getOutputStream().write(b);
+            }
+        }
+    }
+
+    static void again(String name, long pauseMs, Step body) {
+        start(name, () -> {
+            for (;;) {
+                body.run();
+                Thread.sleep(pauseMs);
+            }
+        });
+    }
+
+    static void asleep() throws Exception {
+        Object sleeping = new Asleep(), reading = new Reading();
+        ReentrantLock locked = new ReentrantLock();
+        ServerSocket server = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+        start("story-server", () -> answer(server));
+        Socket socket = new Socket(server.getInetAddress(), server.getLocalPort());
+        again("story-sleeper", 30, () -> sleepInside(sleeping));
+        again("story-reader", 30, () -> readInside(reading, socket));
+        again("story-locker", 30, () -> sleepLocked(locked));
+        again("story-wants-asleep", 5, () -> {
+            synchronized (sleeping) {
+                hogged.sum++;
+            }
+        });
+        again("story-wants-reading", 5, () -> {
+            synchronized (reading) {
+                hogged.sum++;
+            }
+        });
+        again("story-wants-locked", 5, () -> {
+            locked.lock();
+            locked.unlock();
+        });
+    }
+
     static void tell(String story) throws Exception {
         if (story.equals("monitors")) monitors();
         else if (story.equals("mixed")) mixed();
@@ -221,6 +299,7 @@ public class LockStories {
         else if (story.equals("held")) held();
         else if (story.equals("pool")) pool();
         else if (story.equals("virtual")) virtual();
+        else if (story.equals("asleep")) asleep();
         else throw new IllegalArgumentException(story);
     }
 

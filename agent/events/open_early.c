@@ -1,0 +1,107 @@
+/* See open_early.h. */
+#include "agent/events/open_early.h"
+
+#include <string.h>
+#include "agent/agent.h"
+#include "agent/events/owner.h"
+#include "agent/events/unknown_owner.h"
+#include "agent/walker/java_thread.h"
+
+#define RIPE_NS	    (10 * NS_PER_MS) /* waits from here on, and from the threshold */
+#define GAP_NS	    (40 * NS_PER_MS) /* between two looks that find any */
+#define GAP_MAX_NS  (400 * NS_PER_MS) /* ... that find none, */
+#define IN_VAIN_MAX 4 /* from so many on: waits are mostly short */
+#define PLACES_EACH 1024u /* so many more places to look through: the gap once more */
+#define SHARE	    250 /* such looks may take one part of so many of the time, */
+#define SAVED_NS    (5 * NS_PER_MS) /* and so much at once after a while without */
+
+static uint32_t armed = 1; /* a wait that begins wakes the agent's thread */
+
+static struct {
+	uint64_t now_ns, gap_ns, least_gap_ns;
+	bool seen; /* a wait for an owner, which was not told */
+	uint32_t told, in_vain; /* looks, one after the other */
+	uint64_t cpu_ns;
+	int64_t credit_ns;
+	uint64_t credit_at_ns;
+} look;
+
+bool open_early_begins(void)
+{
+	return __atomic_load_n(&armed, __ATOMIC_RELAXED) &&
+	       __atomic_exchange_n(&armed, 0, __ATOMIC_SEQ_CST);
+}
+
+void open_early_forget(void)
+{
+	memset(&look, 0, sizeof(look));
+	__atomic_store_n(&armed, 1, __ATOMIC_SEQ_CST);
+}
+
+static void earn(void)
+{
+	look.credit_ns += (int64_t)((look.now_ns - look.credit_at_ns) / SHARE);
+	look.credit_at_ns = look.now_ns;
+	if (look.credit_ns > (int64_t)SAVED_NS)
+		look.credit_ns = SAVED_NS;
+}
+
+void open_early_look(uint64_t now_ns, uint32_t n_places)
+{
+	__atomic_store_n(&armed, 0, __ATOMIC_SEQ_CST);
+	look.now_ns = now_ns;
+	look.least_gap_ns = GAP_NS + GAP_NS * (n_places / PLACES_EACH);
+	look.seen = false;
+	look.told = 0;
+	look.cpu_ns = thread_cpu_ns(0);
+	earn();
+}
+
+bool open_early_is_ripe(const struct wait *w, uint64_t begin_ns)
+{
+	uint64_t age_ns = look.now_ns > begin_ns ? look.now_ns - begin_ns : 0;
+
+	if (!unknown_owner_answer(w->lock.owner_tid))
+		return false;
+	look.seen = true;
+	return age_ns >= RIPE_NS && age_ns >= events.lock_min_ns;
+}
+
+bool open_early_may_tell(void)
+{
+	return look.credit_ns > 0;
+}
+
+void open_early_told(void)
+{
+	look.told++;
+}
+
+uint64_t open_early_next(void)
+{
+	if (look.seen)
+		look.credit_ns -= (int64_t)(thread_cpu_ns(0) - look.cpu_ns);
+	if (look.credit_ns <= 0)
+		return look.now_ns + GAP_MAX_NS;
+	if (look.told || look.gap_ns < look.least_gap_ns) {
+		look.gap_ns = look.least_gap_ns;
+		look.in_vain = 0;
+	} else if (look.seen && ++look.in_vain > IN_VAIN_MAX) {
+		look.gap_ns = 2 * look.gap_ns < GAP_MAX_NS ? 2 * look.gap_ns : GAP_MAX_NS;
+	}
+	if (look.seen)
+		return look.now_ns + look.gap_ns;
+	__atomic_store_n(&armed, 1, __ATOMIC_SEQ_CST);
+	return UINT64_MAX;
+}
+
+bool open_early_sleeps(uint32_t number)
+{
+	uint64_t thread = owner_thread(number), cpu_ns;
+	uint32_t tid = thread ? java_thread_tid_sig(thread) : 0;
+
+	if (!tid)
+		return false;
+	cpu_ns = thread_cpu_ns(tid);
+	return cpu_ns != UINT64_MAX && thread_cpu_ns(tid) == cpu_ns;
+}
