@@ -74,7 +74,9 @@ static void begin(struct voice *v, enum wire_type type)
 
 static void greet(struct voice *v, int events, uint64_t session)
 {
-	const struct wire_hello h = { .protocol = WIRE_PROTOCOL, .session = session, .ns_pid = 1 };
+	const struct wire_hello h = {
+		.protocol = WIRE_PROTOCOL, .session = session, .ns_pid = 1, .secret = AGENT_SECRET
+	};
 
 	*v = (struct voice){ .fd = events, .sequence = 1 };
 	v->w.buf = v->buf;
