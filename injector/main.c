@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include "daemon/core/clock.h"
 #include "injector/inject.h"
+#include "injector/receive.h"
 #include "injector/result.h"
 #include "proto/wire.h"
 
@@ -23,10 +24,13 @@
 
 struct arguments {
 	int result_fd; /* -1 = a person started us */
+	int pipes_fd; /* of a receiver, which gets the pipes; -1 = they go with the answer */
+	uid_t uid; /* of the target, where no preflight reads it */
 	uint64_t deadline_ms;
 	size_t pipe_bytes;
 	bool quiet;
 	bool may_cover;
+	bool known; /* an attach of ours, of the agent that is there */
 	const char *library;
 };
 
@@ -182,6 +186,14 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 	if (r == 0)
 		attach_mend_socket(in);
 	result.left = in->left;
+	if (r == 0 && args->pipes_fd >= 0) {
+		r = receive_send_pipes(args->pipes_fd, p.events_fd, p.control_fd);
+		if (r < 0)
+			fault_set(&result.fault, -r, FAULT_INTERNAL,
+				  "cannot hand the pipe to its receiver: ");
+		answer(args->result_fd, &result, NULL);
+		return r < 0 ? 1 : 0;
+	}
 	answer(args->result_fd, &result, r == 0 ? (int[2]){ p.events_fd, p.control_fd } : NULL);
 	return r < 0 ? 1 : 0;
 }
@@ -226,6 +238,12 @@ static bool parse_settings(struct arguments *args, char **argv)
 		else if (strncmp(*argv, "deadline_ms=", 12) == 0 && number(*argv + 12, &n) &&
 			 n <= DEADLINE_MS_MAX)
 			args->deadline_ms = n;
+		else if (strncmp(*argv, "pipes_fd=", 9) == 0 && number(*argv + 9, &n) && n < 1024)
+			args->pipes_fd = (int)n;
+		else if (strcmp(*argv, "known=1") == 0)
+			args->known = true;
+		else if (strncmp(*argv, "uid=", 4) == 0 && number(*argv + 4, &n) && n < UINT32_MAX)
+			args->uid = (uid_t)n;
 		else if (strncmp(*argv, "pipe=", 5) == 0 && number(*argv + 5, &n) && n <= 1u << 30)
 			args->pipe_bytes = n;
 		else
@@ -257,13 +275,18 @@ static int parse_options(struct arguments *args, int argc, char **argv)
 	return at;
 }
 
-/* PID START_TIME attach LIBRARY settings..., or PID START_TIME cleanup */
+/* PID START_TIME and what to do: result.h, receive.h */
 static int run_for_daemon(struct inject *in, struct arguments *args, char **argv)
 {
 	if (!argv[0] || !argv[1] || !number(argv[0], &in->start_time))
 		return 2;
 	if (strcmp(argv[1], "cleanup") == 0)
 		return cleanup(in);
+	if (strcmp(argv[1], "receive") == 0)
+		return receive_attached(args->result_fd, STDIN_FILENO);
+	if (strcmp(argv[1], "reattach") == 0 && parse_settings(args, argv + 2))
+		return receive_reattached(in, args->result_fd, args->pipe_bytes, args->uid,
+					  args->known);
 	if (!argv[2] || strcmp(argv[1], "attach") != 0 || !parse_settings(args, argv + 3))
 		return 2;
 	args->library = argv[2];
@@ -273,7 +296,11 @@ static int run_for_daemon(struct inject *in, struct arguments *args, char **argv
 
 int main(int argc, char **argv)
 {
-	struct arguments args = { -1, DEADLINE_MS_DEFAULT, PIPE_BYTES_DEFAULT, true, false, NULL };
+	struct arguments args = { .result_fd = -1,
+				  .pipes_fd = -1,
+				  .deadline_ms = DEADLINE_MS_DEFAULT,
+				  .pipe_bytes = PIPE_BYTES_DEFAULT,
+				  .quiet = true };
 	struct inject in = INJECT_NULL;
 	uint64_t n;
 	int at;

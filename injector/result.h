@@ -1,11 +1,12 @@
 /*
  * What kindling-inject answers on its result socket (fd 3, SOCK_SEQPACKET, made by the daemon):
- * one message, a struct inject_result, with the two pipe ends as SCM_RIGHTS when it succeeded. End
- * of file without a message means "injector died".
+ * one message, a struct inject_result. End of file without a message means "injector died". The two
+ * pipe ends go to a receiver (receive.h) over the descriptor pipes_fd, or, without one, as
+ * SCM_RIGHTS with the answer: whoever holds a descriptor of a pipe may have to wait for the target.
  *
  * Called by the daemon as
  *   kindling-inject --result-fd 3 PID START_TIME attach LIBRARY [quiet=0] [deadline_ms=10000]
- *     [pipe=1048576] [over_tmp=1]
+ *     [pipe=1048576] [over_tmp=1] [pipes_fd=4]
  * It checks identity (pidfd, start time), runs the preflight, asks the JVM for its attach socket
  * where it has none, and meanwhile places LIBRARY in
  * /tmp/kindling/<version>/libkindling-<hash>.so of the target's mount namespace, makes the FIFOs
@@ -15,6 +16,10 @@
  * unlinks the names and the library file, and answers. Where the library cannot be a file in /tmp
  * that may be executed it lies on a tmpfs in m-<pid>-<random>/ beside the FIFOs (mount.c). With
  * over_tmp=1, where the JVM may write nowhere in /tmp, a tmpfs lies over it meanwhile (over.c).
+ *
+ * The same program is the receiver, with its socket as 3:
+ *   ... PID START_TIME receive                       the pipes come from an injector, over stdin
+ *   ... PID START_TIME reattach uid=N [pipe=1048576] [known=1]  the pipes of an agent that is there already
  */
 #pragma once
 

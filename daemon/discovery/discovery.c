@@ -9,12 +9,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/bpf/exec_events.h"
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
 #include "daemon/discovery/discovery_priv.h"
+#include "daemon/discovery/look.h"
 #include "daemon/discovery/proc.h"
 #include "daemon/discovery/processes.h"
 
@@ -26,6 +28,7 @@
 #define PORTION_PAUSE_NS NS_PER_MS
 #define AGAIN_NS	 (10 * NS_PER_S) /* doubled each time ... */
 #define AGAIN_TIMES	 5 /* ... so often */
+#define SKIP_SCANS_MAX	 8 /* full ones, of a process that was no JVM in several */
 
 struct discovery {
 	struct loop *loop;
@@ -33,6 +36,7 @@ struct discovery {
 	void *userdata;
 	int proc_dfd;
 	struct processes *processes;
+	struct look *look; /* NULL = looks are made here: tests */
 	struct exec_events *events; /* NULL = scan only */
 	char why[EXEC_EVENTS_WHY_MAX];
 	struct loop_timer *due_timer, *scan_timer;
@@ -78,7 +82,7 @@ static void arm(struct discovery *d)
 	uint64_t now = clock_mono_ns(), first = UINT64_MAX;
 
 	for (struct process *p = processes_due(d->processes); p; p = p->due_next)
-		if (p->due_mono_ns < first)
+		if (p->due_mono_ns < first && !p->asked)
 			first = p->due_mono_ns;
 	if (first != UINT64_MAX)
 		loop_timer_set(d->due_timer, first > now ? first - now : 0, 0);
@@ -112,28 +116,63 @@ void discovery_ask_again(struct discovery *d, pid_t pid)
 	}
 }
 
-static void look_at(struct discovery *d, struct process *p)
+static void judge(struct discovery *d, struct process *p, int r, const struct jvm *jvm)
 {
 	uint64_t now = clock_mono_ns();
-	struct jvm jvm;
-	int r;
 
-	d->probes++;
-	r = jvm_probe(d->proc_dfd, p->pid, &jvm);
 	if (r == -ESRCH) {
 		processes_remove(d->processes, p);
+		return;
+	}
+	if (r == -ETIMEDOUT || r == -EBUSY) { /* not before it is its turn in a scan */
+		processes_set_due(d->processes, p, 0);
+		p->idle_scans = SKIP_SCANS_MAX;
 		return;
 	}
 	if (r < 0 || r == JVM_NO) {
 		schedule(d, p, now);
 		return;
 	}
-	p->start_time = jvm.start_time;
+	p->start_time = jvm->start_time;
 	p->likely = true;
 	if (r == JVM_READY || now - p->begin_mono_ns >= YOUNG_FOR_NS)
-		tell(d, p, &jvm);
+		tell(d, p, jvm);
 	else
 		schedule(d, p, now);
+}
+
+static void go_on(struct discovery *d);
+
+static void on_look(void *userdata, pid_t pid, int r, const struct jvm *jvm)
+{
+	struct discovery *d = userdata;
+	struct process *p = processes_find(d->processes, pid);
+
+	/* not asked: it is another of this number by now */
+	if (p && p->asked) {
+		p->asked = false;
+		judge(d, p, r, jvm);
+	}
+	go_on(d);
+}
+
+/* false: later, all that look are at work. */
+static bool look_at(struct discovery *d, struct process *p)
+{
+	struct jvm jvm;
+	int r;
+
+	if (p->asked)
+		return true;
+	r = d->look ? look_ask(d->look, p->pid) : jvm_probe(d->proc_dfd, p->pid, &jvm);
+	if (d->look && r == -EAGAIN)
+		return false;
+	d->probes++;
+	if (d->look && r == 0)
+		p->asked = true;
+	else
+		judge(d, p, r, &jvm);
+	return true;
 }
 
 static void on_due(void *userdata)
@@ -144,24 +183,52 @@ static void on_due(void *userdata)
 
 	for (struct process *p = processes_due(d->processes), *next; p && left; p = next) {
 		next = p->due_next;
-		if (p->due_mono_ns > now)
+		if (p->due_mono_ns > now || p->asked)
 			continue;
-		look_at(d, p);
+		if (!look_at(d, p))
+			return; /* the next answer goes on */
 		left--;
 	}
 	arm(d);
 }
 
-static uint64_t read_start_time(struct discovery *d, pid_t pid)
+static bool read_stat(struct discovery *d, pid_t pid, struct proc_stat *ret)
 {
 	CLEANUP(fd_closep) int pid_dfd = proc_open(d->proc_dfd, pid);
-	struct proc_stat stat;
 	char text[1024];
 
-	if (pid_dfd < 0 || proc_read(pid_dfd, "stat", text, sizeof(text)) < 0 ||
-	    !proc_parse_stat(text, &stat))
-		return 0;
-	return stat.start_time;
+	return pid_dfd >= 0 && proc_read(pid_dfd, "stat", text, sizeof(text)) >= 0 &&
+	       proc_parse_stat(text, ret);
+}
+
+static uint64_t read_start_time(struct discovery *d, pid_t pid)
+{
+	struct proc_stat stat;
+
+	return read_stat(d, pid, &stat) ? stat.start_time : 0;
+}
+
+/*
+ * Is it its turn in this scan? Most processes are no JVM and never will be: those are looked at in
+ * each second, fourth, eighth scan, unless they have another name now, as after an exec that nobody
+ * told.
+ */
+static bool is_its_turn(struct discovery *d, struct process *p)
+{
+	struct proc_stat stat = { .comm = "" };
+
+	(void)read_stat(d, p->pid, &stat);
+	if (strncmp(stat.comm, p->comm, sizeof(p->comm)) == 0 && p->skip_scans) {
+		p->skip_scans--;
+		return false;
+	}
+	if (strncmp(stat.comm, p->comm, sizeof(p->comm)) != 0)
+		p->idle_scans = 0;
+	memcpy(p->comm, stat.comm, sizeof(p->comm));
+	if (p->idle_scans < SKIP_SCANS_MAX)
+		p->idle_scans = p->idle_scans ? 2 * p->idle_scans : 1;
+	p->skip_scans = p->idle_scans - 1;
+	return true;
 }
 
 /* Age of a process that began @start_time clock ticks after boot. */
@@ -201,6 +268,7 @@ void discovery_exec(struct discovery *d, pid_t pid, const char *comm, uint64_t m
 	if (!p || p->told)
 		return;
 	p->seen_mono_ns = p->begin_mono_ns = mono_ns;
+	p->idle_scans = p->skip_scans = 0;
 	p->likely = strncmp(comm, "java", 4) == 0;
 	schedule(d, p, mono_ns);
 	arm(d);
@@ -268,8 +336,8 @@ static int list_pids(int proc_dfd, pid_t **ret, uint32_t *ret_n)
 	return 0;
 }
 
-/* Returns whether the process had to be looked at. */
-static bool scan_one(struct discovery *d, pid_t pid)
+/* 1 = it was looked at, 0 = it had not to be, -EAGAIN = later. */
+static int scan_one(struct discovery *d, pid_t pid)
 {
 	uint64_t now = clock_mono_ns();
 	struct process *p;
@@ -278,12 +346,12 @@ static bool scan_one(struct discovery *d, pid_t pid)
 		p = processes_find(d->processes, pid);
 		if (p) { /* it was there a second ago: no other can have its number yet */
 			p->generation = d->generation;
-			return false;
+			return 0;
 		}
 	}
 	p = meet(d, pid, now);
-	if (!p || p->told || p->due_mono_ns)
-		return false;
+	if (!p || p->told || p->due_mono_ns || p->asked)
+		return 0;
 	if (!p->begin_mono_ns) {
 		uint64_t age;
 
@@ -291,8 +359,15 @@ static bool scan_one(struct discovery *d, pid_t pid)
 		age = age_ns(p->start_time);
 		p->begin_mono_ns = age < now ? now - age : 1;
 	}
-	look_at(d, p);
-	return true;
+	if (!p->wants_look && !is_its_turn(d, p))
+		return 0;
+	p->wants_look = true; /* not counted as a scan again, should it have to wait */
+	if (!look_at(d, p))
+		return -EAGAIN;
+	p = processes_find(d->processes, pid);
+	if (p)
+		p->wants_look = false;
+	return 1;
 }
 
 static uint64_t until_next_scan(const struct discovery *d)
@@ -352,12 +427,26 @@ static void on_scan(void *userdata)
 		loop_timer_set(d->scan_timer, until_next_scan(d), 0);
 		return;
 	}
-	while (d->next_pid < d->n_pids && left)
-		left -= scan_one(d, d->pids[d->next_pid++]);
+	while (d->next_pid < d->n_pids && left) {
+		int r = scan_one(d, d->pids[d->next_pid]);
+
+		if (r < 0)
+			return; /* the next answer goes on */
+		d->next_pid++;
+		left -= r;
+	}
 	if (d->next_pid == d->n_pids)
 		end_scan(d);
 	else
 		loop_timer_set(d->scan_timer, PORTION_PAUSE_NS, 0);
+}
+
+/* A look has ended: what waited for it comes first, then the scan. */
+static void go_on(struct discovery *d)
+{
+	on_due(d);
+	if (d->pids)
+		loop_timer_set(d->scan_timer, 0, 0);
 }
 
 int discovery_new_at(struct loop *loop, const struct config *config,
@@ -389,6 +478,17 @@ int discovery_new_at(struct loop *loop, const struct config *config,
 	return 0;
 }
 
+/* Its program lies beside the one that attaches. */
+static int begin_looking(struct discovery *d, const struct config *config)
+{
+	const char *slash = strrchr(config->injector, '/');
+	int len = slash ? (int)(slash + 1 - config->injector) : 0;
+	char program[512];
+
+	snprintf(program, sizeof(program), "%.*skindling-look", len, config->injector);
+	return look_new(d->loop, program, on_look, d, &d->look);
+}
+
 int discovery_new(struct loop *loop, const struct config *config, const struct discovery_ops *ops,
 		  void *userdata, struct discovery **ret)
 {
@@ -402,6 +502,11 @@ int discovery_new(struct loop *loop, const struct config *config, const struct d
 	r = discovery_new_at(loop, config, ops, userdata, proc_dfd, &d);
 	if (r < 0)
 		return r;
+	r = begin_looking(d, config);
+	if (r < 0) {
+		log_err("discovery.look", "error=%s", log_str(strerror(-r)));
+		return r;
+	}
 	/* events first, then the scan from the loop: nobody falls between the two */
 	if (config->bpf == BPF_OFF)
 		strcpy(d->why, "switched off by discovery.bpf");
@@ -422,6 +527,7 @@ struct discovery *discovery_free(struct discovery *d)
 	if (!d)
 		return NULL;
 	exec_events_free(d->events);
+	look_free(d->look);
 	loop_timer_free(d->scan_timer);
 	loop_timer_free(d->due_timer);
 	processes_free(d->processes);

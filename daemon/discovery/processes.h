@@ -17,6 +17,11 @@ struct process {
 	uint32_t generation; /* scan that saw it last */
 	bool told; /* on_jvm() was called */
 	uint8_t refusals; /* it returned false so often */
+	bool asked; /* somebody looks at it now */
+	bool wants_look; /* a scan waits for it */
+	uint8_t idle_scans,
+		skip_scans; /* looks of scans that found no JVM; scans till the next look */
+	char comm[16]; /* when a scan last looked at it */
 	bool likely; /* looks like a java launcher, or has libjvm: look often */
 	struct process *next; /* in its bucket */
 	struct process *due_prev, *due_next; /* list of those with due_mono_ns */

@@ -153,6 +153,18 @@ static void put_symbols(struct text_out *t, const struct symbols *symbols)
 	text_printf(t, "kindling_symbols_failed_total %llu\n", (unsigned long long)c.failed);
 }
 
+static void put_stuck(struct text_out *t, const struct targets *targets)
+{
+	uint64_t total;
+	unsigned n = targets_stuck(targets, &total);
+
+	head(t, "kindling_receivers_stuck", "gauge",
+	     "Readers of pipes that were given up because a pipe does not answer, and have not ended.");
+	text_printf(t, "kindling_receivers_stuck %u\n", n);
+	head(t, "kindling_receivers_stuck_total", "counter", "Those given up since the start.");
+	text_printf(t, "kindling_receivers_stuck_total %llu\n", (unsigned long long)total);
+}
+
 static void put_daemon(struct text_out *t, struct serve *s)
 {
 	struct rusage u;
@@ -221,6 +233,7 @@ enum MHD_Result serve_metrics(struct request *r)
 		  WIRE_COUNTER_IDLE_WAITS_NS);
 	put_agents(&t, targets);
 	put_crashes(&t, targets);
+	put_stuck(&t, targets);
 	put_daemon(&t, r->serve);
 	if (text_take(&t, &text, &len) < 0)
 		return MHD_NO;

@@ -103,6 +103,9 @@ bool target_admit(struct target *t)
 void target_take_in(struct target *t)
 {
 	t->priv->kept = KEEP_NOT;
+	t->priv->leave = false;
+	if (t->priv->looking)
+		return; /* what it finds says how it goes on */
 	t->priv->timer = loop_timer_free(t->priv->timer);
 	target_set_state(t, TARGET_FOUND, NULL);
 	t->attempts = 0;
@@ -214,7 +217,7 @@ int target_attach(struct target *t, uid_t uid, struct fault *why)
 			wishes_remove(wishes, t->jvm.pid, t->jvm.start_time);
 		return -EPERM;
 	}
-	if (t->state == TARGET_INJECTING)
+	if (t->state == TARGET_INJECTING || t->priv->looking)
 		t->priv->leave = false;
 	else if (t->state != TARGET_STREAMING && t->state != TARGET_FOUND)
 		target_take_in(t);

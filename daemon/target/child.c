@@ -5,6 +5,7 @@
 #include "daemon/target/target_priv.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/epoll.h>
@@ -23,6 +24,7 @@ struct child {
 	struct loop_source *source;
 	bool owned; /* somebody will call child_kill(): it stays till then */
 	bool ended; /* and was waited for */
+	struct child **seen; /* who wants to know that it lives still; NULL = nobody */
 	pid_t target; /* that it cleans up; 0 = it does something else */
 	uint64_t target_start_time;
 };
@@ -35,6 +37,8 @@ static void child_free(struct child *c)
 		;
 	if (*link)
 		*link = c->next;
+	if (c->seen)
+		*c->seen = NULL;
 	loop_source_free(c->source);
 	fd_close(c->pidfd);
 	free(c);
@@ -57,9 +61,11 @@ static void on_end(void *userdata, uint32_t events)
 		child_free(c);
 }
 
-static int spawn(char *const argv[], int stdin_fd, int result_fd, pid_t *ret)
+static int spawn(char *const argv[], const int fds[3], pid_t *ret)
 {
+	static const int numbers[3] = { 0, 3, 4 };
 	posix_spawn_file_actions_t actions;
+	int high[3] = { -1, -1, -1 };
 	posix_spawnattr_t attr;
 	sigset_t none, pipe;
 	int r = 0;
@@ -68,10 +74,14 @@ static int spawn(char *const argv[], int stdin_fd, int result_fd, pid_t *ret)
 	sigemptyset(&pipe);
 	sigaddset(&pipe, SIGPIPE);
 	posix_spawn_file_actions_init(&actions);
-	if (stdin_fd >= 0)
-		r = posix_spawn_file_actions_adddup2(&actions, stdin_fd, 0);
-	if (r == 0 && result_fd >= 0)
-		r = posix_spawn_file_actions_adddup2(&actions, result_fd, 3);
+	for (int i = 0; i < 3 && r == 0; i++) {
+		if (fds[i] < 0)
+			continue;
+		/* none may be overwritten by the copy of another */
+		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, numbers[2] + 1);
+		r = high[i] < 0 ? errno
+				: posix_spawn_file_actions_adddup2(&actions, high[i], numbers[i]);
+	}
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 	posix_spawnattr_setsigmask(&attr, &none);
@@ -80,11 +90,12 @@ static int spawn(char *const argv[], int stdin_fd, int result_fd, pid_t *ret)
 		r = posix_spawn(ret, argv[0], &actions, &attr, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attr);
+	for (int i = 0; i < 3; i++)
+		fd_close(high[i]);
 	return -r;
 }
 
-int child_start(struct targets *table, char *const argv[], int stdin_fd, int result_fd,
-		struct child **ret)
+int child_start(struct targets *table, char *const argv[], const int fds[3], struct child **ret)
 {
 	struct child *c = calloc(1, sizeof(*c));
 	int r;
@@ -92,7 +103,7 @@ int child_start(struct targets *table, char *const argv[], int stdin_fd, int res
 	if (!c)
 		return -ENOMEM;
 	c->table = table;
-	r = spawn(argv, stdin_fd, result_fd, &c->pid);
+	r = spawn(argv, fds, &c->pid);
 	if (r < 0) {
 		free(c);
 		return r;
@@ -134,6 +145,25 @@ void child_kill(struct child *c)
 		child_free(c);
 	else
 		(void)syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
+}
+
+void child_kill_and_see(struct child *c, struct child **seen)
+{
+	if (*seen)
+		(*seen)->seen = NULL;
+	*seen = NULL;
+	if (!c->ended) {
+		*seen = c;
+		c->seen = seen;
+	}
+	child_kill(c);
+}
+
+void child_unsee(struct child **seen)
+{
+	if (*seen)
+		(*seen)->seen = NULL;
+	*seen = NULL;
 }
 
 void children_forget(struct targets *table)

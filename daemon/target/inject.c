@@ -10,10 +10,8 @@
 #include "daemon/core/clock.h"
 #include "injector/result.h"
 
-#define AXE_NS (5 * NS_PER_S) /* behind the injector's own deadline */
-
-/* posix_spawn's argv is not const, and not written to. */
-#define WORD(s) ((char *)(uintptr_t)(s))
+#define STOPPING_NS (20 * NS_PER_MS)
+#define AXE_NS	    (5 * NS_PER_S) /* behind the injector's own deadline */
 
 /*
  * The process ended. Its injector sees that too, and takes away what it placed by the descriptors
@@ -62,7 +60,7 @@ void target_clean_up(const struct target *t)
 
 	snprintf(pid, sizeof(pid), "%d", t->jvm.pid);
 	snprintf(start, sizeof(start), "%llu", (unsigned long long)t->jvm.start_time);
-	if (child_start(t->priv->table, argv, -1, -1, &child) < 0)
+	if (child_start(t->priv->table, argv, (int[3]){ -1, -1, -1 }, &child) < 0)
 		return;
 	child_cleans(child, t);
 	child_let_go(child);
@@ -73,6 +71,7 @@ void target_inject_abort(struct target *t)
 	if (!t->priv->injector)
 		return;
 	end_child(t);
+	receiver_stop(t);
 	target_clean_up(t);
 }
 
@@ -102,29 +101,44 @@ void target_fail(struct target *t, const struct fault *why)
 void target_begin(struct target *t)
 {
 	struct fault f = { 0 };
-	int r;
 
 	if (!target_admit(t))
 		return;
-	r = session_reattach(t, &f);
-	if (r > 0) {
-		exit_watch(t);
-		target_set_state(t, TARGET_STREAMING, NULL);
-	} else if (r == 0) {
-		target_inject(t);
-	} else if (t->state == TARGET_FAILED) {
-		/* still so: no new line in the log for it */
-		t->attempts++;
-		back_off(t, target_backoff_ns(t->attempts, &f));
-	} else {
-		t->attempts++;
-		target_fail(t, &f);
+	t->priv->leave = false;
+	if (t->priv->looking)
+		return;
+	if (receiver_allowed(t) < 0) {
+		fault_set(&f, EBUSY, FAULT_STREAM,
+			  "a pipe of this %s does not answer: its reader has been waiting for it",
+			  t->priv->stuck ? "JVM" : "container");
+		target_busy(t, &f);
+		return;
 	}
+	/* its last reader was just killed, and would be taken for that of another daemon */
+	if (t->priv->stuck && receiver_may_find(t))
+		back_off(t, STOPPING_NS);
+	else if (session_look(t) == 0)
+		target_inject(t);
+}
+
+void target_no_agent(struct target *t)
+{
+	target_inject(t);
+}
+
+void target_busy(struct target *t, const struct fault *why)
+{
+	t->attempts++;
+	if (t->state == TARGET_FAILED) /* still so: no new line in the log for it */
+		back_off(t, target_backoff_ns(t->attempts, why));
+	else
+		target_fail(t, why);
 }
 
 /* INJECTING -> FAILED, or where it was told to go meanwhile. */
 static void end_attempt(struct target *t, const struct fault *why)
 {
+	receiver_stop(t);
 	/* nothing was sent to it */
 	if (why->step == FAULT_PREFLIGHT || why->step == FAULT_IDENTITY)
 		budget_give_back(&t->priv->table->budget);
@@ -135,57 +149,30 @@ static void end_attempt(struct target *t, const struct fault *why)
 		target_fail(t, why);
 }
 
-/* The answer: one message with two descriptors, or none when it died. */
-static bool receive(int fd, struct inject_result *ret, int fds[2])
-{
-	char control[CMSG_SPACE(2 * sizeof(int))];
-	struct iovec iov = { ret, sizeof(*ret) };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *c;
-
-	fds[0] = fds[1] = -1;
-	if (recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != (ssize_t)sizeof(*ret))
-		return false;
-	c = CMSG_FIRSTHDR(&msg);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(2 * sizeof(int)))
-		memcpy(fds, CMSG_DATA(c), 2 * sizeof(int));
-	ret->fault.what[sizeof(ret->fault.what) - 1] = '\0';
-	return true;
-}
-
 static void on_result(void *userdata, uint32_t events)
 {
 	struct target *t = userdata;
 	struct inject_result result = { 0 };
 	bool died;
-	int fds[2];
 
 	(void)events;
-	died = !receive(t->priv->result_fd, &result, fds);
+	/* one message; none when it died */
+	died = recv(t->priv->result_fd, &result, sizeof(result), MSG_DONTWAIT) !=
+	       (ssize_t)sizeof(result);
+	result.fault.what[sizeof(result.fault.what) - 1] = '\0';
 	if (died)
 		fault_set(&result.fault, EPROTO, FAULT_INTERNAL,
 			  "the program that attaches (kindling-inject) died without an answer");
-	if (result.fault.code == 0 && fds[1] < 0)
-		fault_set(&result.fault, EPROTO, FAULT_INTERNAL,
-			  "the program that attaches (kindling-inject) returned no pipe");
 	end_child(t);
 	if (died)
 		target_clean_up(t);
 	if (result.left)
 		left_tell(t->priv->table, t->jvm.pid, t->jvm.start_time);
 	if (result.fault.code) {
-		fd_close(fds[0]);
-		fd_close(fds[1]);
 		end_attempt(t, &result.fault);
 	} else {
 		t->placement = result.strategy;
-		session_open(t, fds[0], fds[1]);
+		session_open(t);
 		exit_open_cwd(t);
 		target_set_state(t, TARGET_STREAMING, NULL);
 		settings_follow(t);
@@ -207,7 +194,7 @@ static void on_deadline(void *userdata)
 	targets_inject_next(t->priv->table);
 }
 
-static int spawn_injector(struct target *t, int result_fd, int start_fd)
+static int spawn_injector(struct target *t, int start_fd, int result_fd, int pipes_fd)
 {
 	const struct config *c = t->priv->table->config;
 	char pid[16], start[24], deadline[40], pipe_bytes[40];
@@ -221,6 +208,7 @@ static int spawn_injector(struct target *t, int result_fd, int start_fd)
 		WORD(c->agent),
 		deadline,
 		pipe_bytes,
+		WORD("pipes_fd=4"),
 		NULL,
 		NULL,
 		NULL,
@@ -237,15 +225,16 @@ static int spawn_injector(struct target *t, int result_fd, int start_fd)
 	snprintf(deadline, sizeof(deadline), "deadline_ms=%llu",
 		 (unsigned long long)(c->attach_deadline_ns / NS_PER_MS));
 	snprintf(pipe_bytes, sizeof(pipe_bytes), "pipe=%llu", (unsigned long long)c->pipe_bytes);
-	return child_start(t->priv->table, argv, start_fd, result_fd, &t->priv->injector);
+	return child_start(t->priv->table, argv, (int[3]){ start_fd, result_fd, pipes_fd },
+			   &t->priv->injector);
 }
 
 static int start_child(struct target *t, struct fault *f)
 {
 	struct targets *table = t->priv->table;
-	CLEANUP(fd_closep) int theirs = -1, start_fd = -1;
+	CLEANUP(fd_closep) int theirs = -1, start_fd = -1, give_fd = -1, take_fd = -1;
 	uint8_t frame[WIRE_FRAME_MAX];
-	int pair[2], start[2], len, r;
+	int pair[2], start[2], pipes[2], len, r;
 
 	t->priv->session = 0; /* another attempt is another session */
 	r = secrets_make(&table->secrets, t->jvm.pid, t->jvm.start_time, t->priv->secret);
@@ -263,7 +252,14 @@ static int start_child(struct target *t, struct fault *f)
 		return fault_set(f, -r, FAULT_INTERNAL, "make a socket: ");
 	t->priv->result_fd = pair[0];
 	theirs = pair[1];
-	r = spawn_injector(t, theirs, start_fd);
+	/* the pipes go from the injector to their receiver: no descriptor of one is ever ours */
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pipes) < 0)
+		return fault_set(f, errno, FAULT_INTERNAL, "make a socket: ");
+	give_fd = pipes[0];
+	take_fd = pipes[1];
+	r = receiver_start(t, take_fd);
+	if (r == 0)
+		r = spawn_injector(t, start_fd, theirs, give_fd);
 	if (r < 0)
 		return fault_set(f, -r, FAULT_INTERNAL, "start %s: ", table->config->injector);
 	turns_begin(t);

@@ -1,22 +1,18 @@
-/* The pipe of one target: START and DETACH over control, frames from events. docs/decisions/0002.
- */
+/* The session of one target: START and DETACH to its receiver, frames from there.
+ * docs/decisions/0002, 0008. */
 #include "daemon/target/target_priv.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/random.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
 #include "daemon/core/utf8.h"
 
-#define READ_BYTES	(64 * 1024)
-#define DRAIN_READS_MAX 64 /* more than any pipe holds */
-#define WORDS_BURST	10 /* lines of the log that are the agent's words */
-#define WORDS_PER_S	1
+#define WORDS_BURST 10 /* lines of the log that are the agent's words */
+#define WORDS_PER_S 1
 
 unsigned target_asked_events(const struct target *t)
 {
@@ -294,7 +290,7 @@ static void on_bye(void *userdata, const struct fault *why)
 
 	if (log_wanted(LOG_LEVEL_DEBUG) && may_say(t))
 		log_debug("target.bye", "pid=%d what=%s", t->jvm.pid, log_str(why->what));
-	t->priv->said_bye = true; /* seen in read_some(): the stream may not be freed in here */
+	t->priv->said_bye = true; /* seen in feed(): the stream may not be freed in here */
 }
 
 static void on_reset(void *userdata)
@@ -394,10 +390,9 @@ void session_close(struct target *t)
 		t->stream = stream_free(t->stream);
 		on_reset(t);
 	}
-	p->events_source = loop_source_free(p->events_source);
-	p->events_fd = fd_close(p->events_fd);
-	p->control_fd = fd_close(p->control_fd);
+	receiver_stop(t);
 	p->timer = loop_timer_free(p->timer);
+	p->looking = p->ending = false;
 	p->session = 0;
 	p->said_bye = false;
 	memset(t->notes, 0, sizeof(t->notes));
@@ -426,55 +421,45 @@ static void finish_detach(struct target *t, const struct fault *why)
 
 static void end_session(struct target *t, const struct fault *why)
 {
-	if (t->state == TARGET_DRAINING)
+	if (t->priv->ending)
+		target_end(t);
+	else if (t->state == TARGET_DRAINING)
 		finish_detach(t, NULL);
 	else
 		break_session(t, why);
 }
 
-/*
- * Has the agent given up a pipe that we did not read? A stopped daemon is no POLLERR to it. A full
- * pipe may hold half of its size only: a frame never shares a page that it does not fit into.
- */
-static bool lease_is_lost(struct target *t)
+static void feed(struct target *t, const uint8_t *buf, size_t len)
 {
-	uint64_t now = clock_mono_ns(), last = t->priv->read_mono_ns;
-	int waiting = 0;
-
-	t->priv->read_mono_ns = now;
-	return now - last > LEASE_NS * 9 / 10 &&
-	       ioctl(t->priv->events_fd, FIONREAD, &waiting) == 0 &&
-	       waiting > fcntl(t->priv->events_fd, F_GETPIPE_SZ) / 3;
-}
-
-/* One read; false = nothing more now, or the session is over. */
-static bool read_some(struct target *t)
-{
-	static uint8_t buf[READ_BYTES];
 	struct fault f = { 0 };
-	ssize_t n = read(t->priv->events_fd, buf, sizeof(buf));
 
-	if (n <= 0)
-		return false; /* empty, or no writer now: the pidfd tells when the process is gone
-			       */
-	if (stream_feed(t->stream, buf, (size_t)n, &f) < 0) {
+	if (stream_feed(t->stream, buf, len, &f) < 0) {
 		if (f.code == EPERM) /* not what was attached: the next attempt is an attach */
 			secrets_forget(&t->priv->table->secrets, t->jvm.pid, t->jvm.start_time);
 		end_session(t, &f);
-		return false;
-	}
-	if (t->priv->said_bye) {
+	} else if (t->priv->said_bye) {
 		fault_set(&f, ESHUTDOWN, FAULT_AGENT, "the agent has ended");
 		end_session(t, &f);
-		return false;
 	}
-	return true;
 }
 
-void session_drain(struct target *t)
+static void on_late(struct target *t)
 {
-	for (int i = 0; t->stream && i < DRAIN_READS_MAX && read_some(t); i++)
-		;
+	struct fault f = { .flags = FAULT_RETRY_SOON }; /* it sleeps until it is told */
+
+	fault_set(&f, ETIMEDOUT, FAULT_STREAM,
+		  "the daemon did not read for so long that the agent paused itself");
+	end_session(t, &f);
+}
+
+void session_stuck(struct target *t)
+{
+	struct fault f = { 0 };
+
+	TARGET_LOG(WARNING, t, "target.stuck", "pid=%d", t->jvm.pid);
+	fault_set(&f, ETIMEDOUT, FAULT_STREAM,
+		  "its pipe does not answer: a read of it has not ended");
+	end_session(t, &f);
 }
 
 static void on_closed(void *userdata)
@@ -486,31 +471,74 @@ static void on_closed(void *userdata)
 	end_session(t, &f);
 }
 
-static void on_events(void *userdata, uint32_t events)
+/* The receiver ended: nobody can write into the pipe any more, and all of it was read. Most often
+ * the process is ending: its pidfd says so in a moment. */
+static void on_end(struct target *t)
 {
-	struct target *t = userdata;
 	struct target_priv *p = t->priv;
-	struct fault f = { 0 };
 
-	if (events & EPOLLIN) {
-		if (lease_is_lost(t)) {
-			session_drain(t);
-			fault_set(
-				&f, ETIMEDOUT, FAULT_STREAM,
-				"the daemon did not read for so long that the agent paused itself");
-			f.flags |= FAULT_RETRY_SOON; /* it sleeps until it is told */
-			if (t->stream)
-				end_session(t, &f);
-			return;
-		}
-		(void)read_some(t);
+	if (p->ending) {
+		target_end(t);
 		return;
 	}
-	/* EPOLLHUP alone: the writer closed, and level-triggered epoll would spin on it. Most often
-	 * the process is ending: its pidfd says so in a moment. */
-	p->events_source = loop_source_free(p->events_source);
+	p->socket_source = loop_source_free(p->socket_source);
 	p->timer = loop_timer_free(p->timer);
 	(void)loop_timer_add(p->table->loop, CLOSED_GRACE_NS, 0, on_closed, t, &p->timer);
+}
+
+static void on_unwritten(struct target *t)
+{
+	if (t->state == TARGET_DRAINING && !t->priv->ending)
+		finish_detach(t, NULL);
+	else
+		TARGET_LOG(WARNING, t, "target.control", "pid=%d error=\"the agent does not read\"",
+			   t->jvm.pid);
+}
+
+static void on_message(void *userdata, uint32_t events)
+{
+	static uint8_t buf[RECEIVE_BYTES];
+	struct target *t = userdata;
+	size_t len = 0;
+
+	(void)events;
+	switch (receiver_read(t, buf, sizeof(buf), &len)) {
+	case RECEIVE_DATA:
+		feed(t, buf, len);
+		return;
+	case RECEIVE_LATE:
+		on_late(t);
+		return;
+	case RECEIVE_UNWRITTEN:
+		on_unwritten(t);
+		return;
+	case RECEIVE_ANSWER:
+		if (t->priv->ending)
+			target_end(t);
+		return;
+	case -EPIPE:
+		on_end(t);
+		return;
+	default:
+		return;
+	}
+}
+
+static void on_ending_late(void *userdata)
+{
+	target_end(userdata);
+}
+
+bool session_end(struct target *t)
+{
+	struct target_priv *p = t->priv;
+
+	if (!t->stream || !p->socket_source)
+		return false;
+	p->ending = true;
+	p->timer = loop_timer_free(p->timer);
+	receiver_ask(t);
+	return loop_timer_add(p->table->loop, ENDING_NS, 0, on_ending_late, t, &p->timer) == 0;
 }
 
 static void on_no_hello(void *userdata)
@@ -522,17 +550,15 @@ static void on_no_hello(void *userdata)
 	break_session(t, &f);
 }
 
-void session_open(struct target *t, int events_fd, int control_fd)
+void session_open(struct target *t)
 {
 	struct target_priv *p = t->priv;
 
-	p->events_fd = events_fd;
-	p->control_fd = control_fd;
 	p->session_mono_ns = clock_mono_ns();
-	p->read_mono_ns = p->session_mono_ns;
 	p->said_bye = false;
+	p->socket_source = loop_source_free(p->socket_source);
 	if (stream_new(&stream_calls, t, &t->stream) < 0 ||
-	    loop_add(p->table->loop, events_fd, EPOLLIN, on_events, t, &p->events_source) < 0)
+	    loop_add(p->table->loop, p->socket_fd, EPOLLIN, on_message, t, &p->socket_source) < 0)
 		log_err("target.session", "pid=%d error=\"out of memory\"", t->jvm.pid);
 	if (t->stream)
 		stream_expect(t->stream, p->secret);
@@ -556,7 +582,7 @@ int target_start(struct target *t, uint64_t interval_ns, bool no_budget)
 	if (t->state != TARGET_STREAMING)
 		return -EAGAIN;
 	len = session_frame(t, frame, interval_ns, no_budget);
-	return write(t->priv->control_fd, frame, (size_t)len) == len ? 0 : -EIO;
+	return receiver_write(t, frame, (size_t)len);
 }
 
 static void on_no_bye(void *userdata)
@@ -579,34 +605,23 @@ static void send_detach(struct target *t)
 	t->priv->timer = loop_timer_free(t->priv->timer);
 	(void)loop_timer_add(t->priv->table->loop, DRAIN_DEADLINE_NS, 0, on_no_bye, t,
 			     &t->priv->timer);
-	if (write(t->priv->control_fd, frame, len) != (ssize_t)len)
+	if (receiver_write(t, frame, len) < 0)
 		finish_detach(t, NULL);
-}
-
-static void leave_idle(struct target *t)
-{
-	const struct fault *why = t->priv->leave_why.code ? &t->priv->leave_why : NULL;
-	struct fault f = { 0 };
-
-	t->priv->timer = loop_timer_free(t->priv->timer);
-	/* an agent whose session broke still sleeps in it */
-	if (session_reattach(t, &f) > 0)
-		target_set_state(t, TARGET_STREAMING, NULL);
-	else
-		target_set_state(t, t->priv->leave_to, why);
 }
 
 void target_leave(struct target *t, enum target_state to, const struct fault *why)
 {
 	t->priv->leave_to = to;
 	t->priv->leave_why = why ? *why : (struct fault){ 0 };
-	if (t->state == to)
+	if (t->priv->ending || t->priv->looking)
+		t->priv->leave = true; /* it ends by itself, or as soon as the look has ended */
+	else if (t->state == to)
 		t->fault = t->priv->leave_why;
 	else if (t->state == TARGET_EXCLUDED || t->state == TARGET_DETACHED)
 		target_set_state(t, to, &t->priv->leave_why);
 	else if (t->state == TARGET_FOUND || t->state == TARGET_FAILED)
-		leave_idle(t);
-	if (t->state == TARGET_STREAMING)
+		session_leave_idle(t);
+	if (t->state == TARGET_STREAMING && !t->priv->ending)
 		send_detach(t);
 	else if (t->state == TARGET_INJECTING)
 		t->priv->leave = true; /* between two steps nothing can be undone: it ends soon */
@@ -616,7 +631,7 @@ void target_detach(struct target *t)
 {
 	if (t->state == TARGET_EXCLUDED || t->state == TARGET_DETACHED)
 		return;
-	if (t->state == TARGET_INJECTING && t->priv->leave)
+	if ((t->state == TARGET_INJECTING || t->priv->looking) && t->priv->leave)
 		return;
 	if (t->state != TARGET_DRAINING)
 		target_leave(t, TARGET_DETACHED, &t->fault);

@@ -31,6 +31,9 @@ int targets_new(struct loop *loop, const struct config *config, const struct tar
 		r = loop_timer_add(loop, UINT64_MAX, 0, targets_on_review, t, &t->review_timer);
 	if (r == 0)
 		r = loop_timer_add(loop, UINT64_MAX, 0, targets_on_left, t, &t->left_timer);
+	if (r == 0)
+		r = loop_timer_add(loop, NS_PER_S, NS_PER_S, receivers_on_second, t,
+				   &t->second_timer);
 	if (r < 0) {
 		targets_free(t);
 		return r;
@@ -82,6 +85,7 @@ void target_forget(struct target *t)
 		t->priv->tenant->targets--;
 	}
 	let_go(t);
+	child_unsee(&t->priv->stuck);
 	target_free(t);
 }
 
@@ -95,6 +99,7 @@ struct targets *targets_free(struct targets *table)
 	loop_timer_free(table->rate_timer);
 	loop_timer_free(table->review_timer);
 	loop_timer_free(table->left_timer);
+	loop_timer_free(table->second_timer);
 	wishes_close(&table->wishes);
 	crashes_close(&table->crashes);
 	secrets_close(&table->secrets);
@@ -160,13 +165,19 @@ static void bound_gone(struct targets *table)
 static void on_pidfd(void *userdata, uint32_t events)
 {
 	struct target *t = userdata;
-	struct fault why;
 
 	(void)events;
 	t->priv->pidfd_source = loop_source_free(t->priv->pidfd_source);
 	t->priv->pidfd = fd_close(t->priv->pidfd); /* it is remembered for a while, without */
-	session_drain(t);
 	target_inject_let_go(t);
+	if (!session_end(t))
+		target_end(t);
+}
+
+void target_end(struct target *t)
+{
+	struct fault why;
+
 	session_close(t); /* frees the timer of whatever state it was in */
 	t->gone_mono_ns = clock_mono_ns();
 	exit_explain(t, &why);
@@ -194,7 +205,7 @@ static int target_new(struct targets *table, const struct jvm *jvm, struct targe
 	memcpy(t->jdk, jvm->jdk, sizeof(jvm->jdk));
 	t->priv->table = table;
 	t->priv->pidfd = t->priv->cwd_fd = -1;
-	t->priv->result_fd = t->priv->events_fd = t->priv->control_fd = -1;
+	t->priv->result_fd = t->priv->socket_fd = -1;
 	t->priv->tenant = tenant_ref(&table->tenants, jvm);
 	if (!t->priv->tenant)
 		return -ENOMEM;
@@ -287,7 +298,7 @@ bool targets_quiet(const struct targets *table)
 {
 	for (const struct target *t = table->first; t; t = t->priv->next)
 		if (t->state == TARGET_INJECTING || t->state == TARGET_STREAMING ||
-		    t->state == TARGET_DRAINING)
+		    t->state == TARGET_DRAINING || t->priv->looking)
 			return false;
 	return true;
 }

@@ -170,6 +170,8 @@ void targets_exited(struct targets *t, pid_t pid, int status);
 /* A kind of JVM that is left alone since one of it crashed; NULL = there is no number @index. */
 const struct cohort *targets_cohort(const struct targets *t, unsigned index);
 uint64_t targets_crashes(const struct targets *t); /* soon after an attach, since the start */
+/* Readers of pipes that were given up: those that live still, and all since the start. */
+unsigned targets_stuck(const struct targets *t, uint64_t *ret_total);
 /* CPUs that the agent used in the last minute, or since its session began if that is less. */
 double target_recent_cpus(const struct target *t);
 /* The books of all its sessions together. */

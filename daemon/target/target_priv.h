@@ -1,16 +1,17 @@
 /* Inside the target room: state.c (the table of steps), inject.c (one attempt), child.c (its
- * process), session.c (the pipe), reattach.c (an agent that is there already), target.c (the table
- * of targets), match.c (words that name one), admit.c (whether it may be attached to: rules.c,
- * wishes.c, crash.c, neighbours.c, limit.c), settings.c (other settings while it runs), exit.c (how
- * it ended), budget.c (attaches a second), left.c (what was left behind), recent.c (what
- * the agent costs now), possible.c (what its claims are held against), tenants.c (who it belongs
- * to), turns.c (whose attempt is next), secrets.c (what agents are known by), room.c (a place in
- * the table).
+ * process), session.c (the stream), receiver.c (the process that reads the pipe), reattach.c (an
+ * agent that is there already), target.c (the table of targets), match.c (words that name one),
+ * admit.c (whether it may be attached to: rules.c, wishes.c, crash.c, neighbours.c, limit.c),
+ * settings.c (other settings while it runs), exit.c (how it ended), budget.c (attaches a second),
+ * left.c (what was left behind), recent.c (what the agent costs now), possible.c (what its claims
+ * are held against), tenants.c (who it belongs to), turns.c (whose attempt is next), secrets.c
+ * (what agents are known by), room.c (a place in the table).
  */
 #pragma once
 
 #include "daemon/core/log.h"
 #include "daemon/target/budget.h"
+#include "daemon/target/receiver.h"
 #include "daemon/target/secrets.h"
 #include "daemon/target/target.h"
 #include "daemon/target/tenants.h"
@@ -19,8 +20,9 @@
 #define INJECTORS_MAX	  4
 #define TENANT_INJECTORS  (INJECTORS_MAX / 2) /* of one tenant: an attempt may take its time */
 #define HELLO_DEADLINE_NS (5 * 1000000000ull)
+#define LOOK_DEADLINE_NS  (5 * 1000000000ull)
 #define DRAIN_DEADLINE_NS (5 * 1000000000ull)
-#define LEASE_NS	  (10 * 1000000000ull) /* the agent gives up a pipe that is full for so long */
+#define ENDING_NS	  (1000 * 1000000ull) /* for the last events of a process that ended */
 #define STEADY_NS	  (60 * 1000000000ull) /* a session this old forgives the failures before it */
 #define CLOSED_GRACE_NS	  (1000 * 1000000ull) /* a JVM that ends closes its agent first */
 #define GONE_KEEP_NS	  (120 * 1000000000ull) /* with all that is known of it */
@@ -68,12 +70,18 @@ struct target_priv {
 	int result_fd;
 	struct loop_source *result_source;
 	/* sessions */
-	int events_fd, control_fd;
-	struct loop_source *events_source;
+	struct child *receiver; /* NULL = none runs */
+	int socket_fd; /* to it */
+	struct loop_source *socket_source;
+	unsigned quiet_s, unanswered_s; /* seconds without a word of it, and since it was asked */
+	bool asked;
+	struct child *stuck; /* a receiver that was killed and has not ended yet */
+	uint64_t stuck_mono_ns; /* when it was */
+	bool looking; /* FOUND or FAILED: it looks for an agent that is there already */
+	bool ending; /* the process ended; the last events are on their way */
 	uint64_t session;
 	uint8_t secret[WIRE_SECRET_BYTES]; /* of the attach that its agent came with */
 	uint64_t session_mono_ns; /* when it began */
-	uint64_t read_mono_ns; /* last read of events */
 	bool said_bye;
 	struct log_limit words; /* what its agent says */
 	struct {
@@ -103,6 +111,8 @@ struct targets {
 	unsigned bound; /* TARGETS_MAX */
 	uint64_t refused; /* because of it */
 	uint64_t turns; /* attempts so far */
+	struct loop_timer *second_timer;
+	uint64_t stuck_total; /* receivers that were given up */
 	bool stopping;
 };
 
@@ -154,18 +164,24 @@ void limit_review(struct targets *table);
 
 /* child.c: processes that are started and never waited for */
 struct child;
-/* posix_spawn of @argv with @stdin_fd as 0 and @result_fd as 3 (-1 = none). 0 or -errno. With @ret
- * the caller owns it until child_kill(); NULL = nobody does. */
-int child_start(struct targets *table, char *const argv[], int stdin_fd, int result_fd,
-		struct child **ret);
+/* posix_spawn's argv is not const, and not written to. */
+#define WORD(s) ((char *)(uintptr_t)(s))
+/* posix_spawn of @argv with @fds as 0, 3 and 4 (-1 = none). 0 or -errno. With @ret the caller owns
+ * it until child_kill(); NULL = nobody does. */
+int child_start(struct targets *table, char *const argv[], const int fds[3], struct child **ret);
 void child_cleans(struct child *c, const struct target *t); /* left.c is told what it could not */
 void child_kill(struct child *c); /* takes it; kills it unless it has ended */
 void child_let_go(struct child *c); /* takes it; it ends by itself */
+/* child_kill(), and *seen is the child until it has ended, then NULL; what it was is forgotten. */
+void child_kill_and_see(struct child *c, struct child **seen);
+void child_unsee(struct child **seen);
 void children_forget(struct targets *table); /* what still runs goes on alone */
 
 /* inject.c */
 /* Reattach if an agent is there, else inject; FAILED with a later try when neither can be now. */
 void target_begin(struct target *t);
+void target_no_agent(struct target *t); /* the look found none */
+void target_busy(struct target *t, const struct fault *why); /* another daemon has it */
 void target_fail(struct target *t, const struct fault *why); /* to FAILED, and again later */
 void target_inject(struct target *t); /* FOUND or FAILED -> INJECTING, when it is its turn */
 void target_inject_abort(struct target *t);
@@ -199,11 +215,18 @@ double recent_cpus(const struct target_recent *r, uint64_t mono_ns, uint64_t cpu
 
 /* session.c */
 int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_budget);
-void session_open(struct target *t, int events_fd, int control_fd); /* takes the fds */
+void session_open(struct target *t); /* its receiver has the pipes */
 void session_close(struct target *t); /* keeps its books */
-void session_drain(struct target *t); /* read what is left in the pipe */
+/* The process ended. true: its last events are waited for, then target_end() is called. */
+bool session_end(struct target *t);
+void session_stuck(struct target *t); /* its receiver does not answer */
 
 /* reattach.c */
-/* 1 = an agent of a former daemon lives in it and is ours now, 0 = there is none; -EBUSY + fault:
- * there is one, but another daemon reads from it. */
-int session_reattach(struct target *t, struct fault *f);
+/* Is there an agent already? 1 = it is being looked for: STREAMING, target_no_agent() or
+ * target_busy() follow; 0 = there is none. */
+int session_look(struct target *t);
+/* FOUND or FAILED -> leave_to, at once or when an agent that is there was sent away. */
+void session_leave_idle(struct target *t);
+
+/* target.c */
+void target_end(struct target *t); /* -> GONE */

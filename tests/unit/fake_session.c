@@ -299,23 +299,25 @@ static void agent(const char *manner, int events, int control)
 
 /* ---- the made-up injector ------------------------------------------------------------------- */
 
+/* The pipes to their receiver over 4, the result over 3. */
 static void answer(const struct inject_result *result, const int fds[2])
 {
-	char control[CMSG_SPACE(2 * sizeof(int))] = { 0 };
-	struct iovec iov = { (void *)(uintptr_t)result, sizeof(*result) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *c;
+	char control[CMSG_SPACE(2 * sizeof(int))] = { 0 }, byte = 0;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = sizeof(control) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 
 	if (fds) {
-		msg.msg_control = control;
-		msg.msg_controllen = sizeof(control);
-		c = CMSG_FIRSTHDR(&msg);
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
 		c->cmsg_len = CMSG_LEN(2 * sizeof(int));
 		memcpy(CMSG_DATA(c), fds, 2 * sizeof(int));
+		(void)sendmsg(4, &msg, MSG_NOSIGNAL);
 	}
-	(void)sendmsg(3, &msg, MSG_NOSIGNAL);
+	(void)send(3, result, sizeof(*result), MSG_NOSIGNAL);
 }
 
 void mark(const char *what)
@@ -339,6 +341,20 @@ bool is_injector(int argc, char **argv)
 	return argc > 5 && strcmp(argv[1], "--result-fd") == 0;
 }
 
+/* The real one, in bin/ beside the tests' directory, for what is not made up: who reads the pipes.
+ */
+static void exec_real(char **argv)
+{
+	char path[4096], *slash;
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 64);
+
+	path[n > 0 ? n : 0] = '\0';
+	for (int i = 0; i < 2 && (slash = strrchr(path, '/')); i++)
+		*slash = '\0';
+	strcat(path, "/bin/kindling-inject");
+	(void)execv(path, argv);
+}
+
 int injector(char **argv)
 {
 	/* --result-fd 3 PID START attach AGENT ..., or cleanup in the place of attach */
@@ -348,6 +364,10 @@ int injector(char **argv)
 	uint8_t frame[WIRE_FRAME_MAX];
 	ssize_t n;
 
+	if (strcmp(argv[5], "receive") == 0 || strcmp(argv[5], "reattach") == 0) {
+		exec_real(argv);
+		return 1;
+	}
 	if (strcmp(argv[5], "cleanup") == 0) {
 		mark("cleanup");
 		return 0;
@@ -372,6 +392,7 @@ int injector(char **argv)
 		return 1;
 	if (fork() == 0) {
 		close(3);
+		close(4);
 		close(events[0]);
 		close(control[1]);
 		agent(manner, events[1], control[0]);
@@ -552,6 +573,14 @@ struct target *add_with_fifos(const char *events, int *ret_control)
 	return t;
 }
 
+size_t read_control(int control, uint8_t *buf, size_t size)
+{
+	ssize_t n = -1;
+
+	UNTIL(n > 0 || (n = read(control, buf, size)) > 0);
+	return (size_t)n;
+}
+
 /* A second process; it stands for a JVM with the same name, libjvm and JDK. */
 static pid_t other;
 
@@ -562,6 +591,7 @@ struct target *add_other(const char *manner)
 
 	other = fork();
 	if (other == 0) {
+		(void)close_range(3, ~0u, 0); /* an agent of the first is none of its */
 		pause();
 		_exit(0);
 	}

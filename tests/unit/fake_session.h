@@ -78,5 +78,7 @@ extern uint8_t agent_secret[WIRE_SECRET_BYTES]; /* what made-up agents say in HE
 int make_fifos(void);
 void remove_fifos(void);
 struct target *add_with_fifos(const char *events, int *ret_control);
+/* What its control got, by when it has come. */
+size_t read_control(int control, uint8_t *buf, size_t size);
 /* What an agent says first. */
 void hello(int events, uint64_t session);

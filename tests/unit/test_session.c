@@ -220,16 +220,16 @@ static void an_agent_that_is_there_already_is_taken_over(void **state)
 	struct wire_frame frame;
 	struct target *t;
 	int control;
-	ssize_t n;
+	size_t n;
 
 	(void)state;
 	if (make_fifos() < 0)
 		skip();
 	t = add_with_fifos(events_path, &control);
-	assert_int_equal(t->state, TARGET_STREAMING);
+	UNTIL(t->state == TARGET_STREAMING);
 	assert_int_equal(t->attempts, 0);
-	n = read(control, buf, sizeof(buf));
-	assert_true(n > 0 && wire_peek(buf, (size_t)n, &frame) == n);
+	n = read_control(control, buf, sizeof(buf));
+	assert_int_equal(wire_peek(buf, n, &frame), n);
 	assert_int_equal(wire_get_start(&frame, &start), 0);
 	assert_int_equal(start.secret.len, 0); /* who is there has to know it */
 	hello(agent_fd, start.session);
@@ -246,15 +246,15 @@ static void one_that_was_never_attached_to_is_no_agent(void **state)
 	struct wire_frame frame;
 	struct target *t;
 	int control;
-	ssize_t n;
+	size_t n;
 
 	(void)state;
 	if (make_fifos() < 0)
 		skip();
 	agent_known = false;
 	t = add_with_fifos(events_path, &control);
-	n = read(control, buf, sizeof(buf));
-	assert_true(n > 0 && wire_peek(buf, (size_t)n, &frame) == n);
+	n = read_control(control, buf, sizeof(buf));
+	assert_int_equal(wire_peek(buf, n, &frame), n);
 	assert_int_equal(frame.type, WIRE_DETACH); /* should it be an agent after all */
 	UNTIL(t->state == TARGET_FAILED); /* it was attached to as any other */
 	assert_string_equal(t->fault.what, "its owner forbids it");
@@ -271,15 +271,15 @@ static void one_that_does_not_know_the_secret_is_no_agent(void **state)
 	struct wire_frame frame;
 	struct target *t;
 	int control;
-	ssize_t n;
+	size_t n;
 
 	(void)state;
 	if (make_fifos() < 0)
 		skip();
 	t = add_with_fifos(events_path, &control);
+	n = read_control(control, buf, sizeof(buf));
 	assert_int_equal(t->state, TARGET_STREAMING);
-	n = read(control, buf, sizeof(buf));
-	assert_true(n > 0 && wire_peek(buf, (size_t)n, &frame) == n);
+	assert_int_equal(wire_peek(buf, n, &frame), n);
 	assert_int_equal(wire_get_start(&frame, &start), 0);
 	agent_secret[7] ^= 1;
 	hello(agent_fd, start.session);
@@ -355,7 +355,7 @@ static void an_agent_that_another_daemon_reads_from_is_left_alone(void **state)
 		skip();
 	reader = open(events_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	t = add_with_fifos(events_path, &control);
-	assert_int_equal(t->state, TARGET_FAILED);
+	UNTIL(t->state == TARGET_FAILED);
 	assert_int_equal(t->fault.code, EBUSY);
 	assert_int_equal(read(control, &byte, 1), -1); /* not told anything */
 	close(reader);

@@ -11,9 +11,9 @@ static struct wire_start read_start(int control)
 	struct wire_start start = { 0 };
 	uint8_t buf[WIRE_FRAME_MAX];
 	struct wire_frame frame;
-	ssize_t n = read(control, buf, sizeof(buf));
+	size_t n = read_control(control, buf, sizeof(buf));
 
-	assert_true(n > 0 && wire_peek(buf, (size_t)n, &frame) == n);
+	assert_int_equal(wire_peek(buf, n, &frame), n);
 	assert_int_equal(wire_get_start(&frame, &start), 0);
 	return start;
 }

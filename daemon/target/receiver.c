@@ -1,0 +1,206 @@
+/* See receiver.h. */
+#include "daemon/target/receiver.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include "daemon/core/clock.h"
+#include "daemon/target/target_priv.h"
+
+#define QUIET_S	 2 /* without a word: it is asked */
+#define ANSWER_S 5 /* it has for the answer; seconds in which this loop ran */
+#define FDS_MAX	 1024 /* of a target are looked at in the loop */
+#define STUCK_NS NS_PER_S /* from the kill; a process that is not stuck ends at once */
+
+/* ---- one that was given up ------------------------------------------------------------------ */
+
+static bool is_stuck(const struct target *t)
+{
+	return t->priv->stuck && clock_mono_ns() - t->priv->stuck_mono_ns > STUCK_NS;
+}
+
+int receiver_allowed(const struct target *t)
+{
+	unsigned n = 0;
+
+	for (const struct target *x = t->priv->table->first; x; x = x->priv->next) {
+		if (!is_stuck(x))
+			continue;
+		if (x == t)
+			return -EBUSY;
+		n += x->priv->tenant == t->priv->tenant;
+	}
+	return n < RECEIVERS_STUCK_MAX ? 0 : -EBUSY;
+}
+
+unsigned targets_stuck(const struct targets *table, uint64_t *ret_total)
+{
+	unsigned n = 0;
+
+	*ret_total = table->stuck_total;
+	for (const struct target *t = table->first; t; t = t->priv->next)
+		n += is_stuck(t);
+	return n;
+}
+
+/* ---- messages ------------------------------------------------------------------------------- */
+
+int receiver_read(struct target *t, uint8_t *buf, size_t size, size_t *ret_len)
+{
+	char what = 0;
+	struct iovec iov[2] = { { &what, 1 }, { buf, size } };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
+	ssize_t n = recvmsg(t->priv->socket_fd, &msg, MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n <= 0)
+		return -EPIPE;
+	t->priv->quiet_s = t->priv->unanswered_s = 0;
+	t->priv->asked = false;
+	*ret_len = (size_t)n - 1;
+	return what;
+}
+
+static int say(struct target *t, char what, const void *content, size_t len)
+{
+	struct iovec iov[2] = { { &what, 1 }, { (void *)(uintptr_t)content, len } };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
+
+	if (t->priv->socket_fd < 0 ||
+	    sendmsg(t->priv->socket_fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return -EIO;
+	return 0;
+}
+
+int receiver_write(struct target *t, const uint8_t *buf, size_t len)
+{
+	return say(t, RECEIVE_WRITE, buf, len);
+}
+
+void receiver_ask(struct target *t)
+{
+	t->priv->asked = true;
+	t->priv->unanswered_s = 0;
+	(void)say(t, RECEIVE_ASK, NULL, 0);
+}
+
+/* ---- who does not answer -------------------------------------------------------------------- */
+
+/* Seconds are counted, not measured: those in which the daemon itself stood still count once. */
+static bool is_late(struct target *t)
+{
+	struct target_priv *p = t->priv;
+
+	/* an attempt and a look have deadlines of their own */
+	if (!p->receiver || !t->stream)
+		return false;
+	if (p->asked)
+		return ++p->unanswered_s > ANSWER_S;
+	if (++p->quiet_s > QUIET_S)
+		receiver_ask(t);
+	return false;
+}
+
+void receivers_on_second(void *userdata)
+{
+	struct targets *table = userdata;
+
+	for (struct target *t = table->first, *next; t; t = next) {
+		next = t->priv->next;
+		if (is_late(t)) {
+			table->stuck_total++;
+			session_stuck(t);
+		}
+	}
+}
+
+/* ---- begin and end -------------------------------------------------------------------------- */
+
+static int begin(struct target *t, char *const argv[], int pipes_fd)
+{
+	struct target_priv *p = t->priv;
+	CLEANUP(fd_closep) int theirs = -1;
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	p->socket_fd = pair[0];
+	theirs = pair[1];
+	r = child_start(p->table, argv, (int[3]){ pipes_fd, theirs, -1 }, &p->receiver);
+	if (r < 0)
+		p->socket_fd = fd_close(p->socket_fd);
+	p->quiet_s = p->unanswered_s = 0;
+	p->asked = false;
+	return r;
+}
+
+int receiver_start(struct target *t, int pipes_fd)
+{
+	const struct config *c = t->priv->table->config;
+	char pid[16], start[24], uid[24], pipe_bytes[40];
+	char *argv[] = { WORD(c->injector),
+			 WORD("--result-fd"),
+			 WORD("3"),
+			 pid,
+			 start,
+			 WORD("receive"),
+			 NULL,
+			 NULL,
+			 NULL,
+			 NULL };
+
+	snprintf(pid, sizeof(pid), "%d", t->jvm.pid);
+	snprintf(start, sizeof(start), "%llu", (unsigned long long)t->jvm.start_time);
+	snprintf(uid, sizeof(uid), "uid=%u", t->jvm.uid);
+	snprintf(pipe_bytes, sizeof(pipe_bytes), "pipe=%llu", (unsigned long long)c->pipe_bytes);
+	if (pipes_fd < 0) {
+		argv[5] = WORD("reattach");
+		argv[6] = uid;
+		argv[7] = pipe_bytes;
+		if (secrets_find(&t->priv->table->secrets, t->jvm.pid, t->jvm.start_time))
+			argv[8] = WORD("known=1");
+	}
+	receiver_stop(t);
+	return begin(t, argv, pipes_fd);
+}
+
+void receiver_stop(struct target *t)
+{
+	struct target_priv *p = t->priv;
+
+	p->socket_source = loop_source_free(p->socket_source);
+	p->socket_fd = fd_close(p->socket_fd);
+	if (!p->receiver)
+		return;
+	p->stuck_mono_ns = clock_mono_ns();
+	child_kill_and_see(p->receiver, &p->stuck);
+	p->receiver = NULL;
+}
+
+bool receiver_may_find(const struct target *t)
+{
+	char path[40], link[256];
+	const struct dirent *e;
+	bool found = false;
+	ssize_t n;
+	DIR *dir;
+	int seen;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", t->jvm.pid);
+	dir = opendir(path);
+	if (!dir)
+		return false;
+	for (seen = 0; !found && seen < FDS_MAX && (e = readdir(dir)); seen++) {
+		/* the text alone: what it leads to may be on a file system that does not answer */
+		n = readlinkat(dirfd(dir), e->d_name, link, sizeof(link) - 1);
+		link[n > 0 ? n : 0] = '\0';
+		found = strstr(link, "/kindling/") != NULL;
+	}
+	closedir(dir);
+	return found || seen == FDS_MAX;
+}

@@ -1,0 +1,36 @@
+/*
+ * The daemon's side of a receiver, the process that reads a target's pipe (injector/receive.h,
+ * docs/decisions/0008). One that no longer answers is given up: it is killed, which a process that
+ * waits for a pipe does not notice, and it is counted until it has ended. While it lives its target
+ * is not tried again, and when as many of one container do, none of that container is.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "injector/receive.h"
+
+struct target;
+struct targets;
+
+#define RECEIVERS_STUCK_MAX 8 /* of one container, or of one user where there is none */
+
+/* Start one; what it says comes to session_message(). @pipes_fd: on which an injector sends it the
+ * pipes, borrowed; -1 = it looks for an agent that is there already. 0 or -errno. */
+int receiver_start(struct target *t, int pipes_fd);
+/* A message's type, its content in @buf and *ret_len; 0 = none now, -EPIPE = it has ended. */
+int receiver_read(struct target *t, uint8_t *buf, size_t size, size_t *ret_len);
+/* Bytes for control. 0 or -errno; whether they went in is not known yet. */
+int receiver_write(struct target *t, const uint8_t *buf, size_t len);
+/* For a RECEIVE_ANSWER. */
+void receiver_ask(struct target *t);
+void receiver_stop(struct target *t);
+/* May one be started for @t? -EBUSY: one that was given up still lives, its own or too many. */
+int receiver_allowed(const struct target *t);
+/* Each second: who does not answer? */
+void receivers_on_second(void *userdata);
+/* May an agent be in @t? No: there is none for sure. Costs a readlink a descriptor, of the first.
+ */
+bool receiver_may_find(const struct target *t);

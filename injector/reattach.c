@@ -1,0 +1,199 @@
+/*
+ * An agent that a former daemon left behind: its FIFOs have no names any more, but are open in the
+ * target, and what is open there can be opened again through /proc/PID/fd (docs/decisions/0002).
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "daemon/core/version.h"
+#include "injector/inject.h"
+#include "injector/receive.h"
+#include "proto/wire.h"
+
+#define FDS_MAX	     65536 /* looked at in one target */
+#define VERSIONS_MAX 8 /* of agents in one target */
+
+/*
+ * The FIFO behind descriptor @name of the target. What lies there is the target's to choose, so it
+ * is opened O_PATH, seen to be a FIFO of the target's, and only then opened for real.
+ */
+static int open_path(uid_t uid, int fd_dfd, const char *name)
+{
+	CLEANUP(fd_closep) int fd = openat(fd_dfd, name, O_PATH | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISFIFO(st.st_mode) || st.st_uid != uid)
+		return -1;
+	return TAKE_FD(fd);
+}
+
+static int reopen(int path_fd, int flags)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+	return open(path, flags | O_NONBLOCK | O_CLOEXEC);
+}
+
+/* An agent's pipes, O_PATH; -1 = not seen. */
+struct fifos {
+	char version[VERSION_BYTES];
+	int events_fd, control_fd;
+};
+
+/* The agents in a target by their versions, ours the first. */
+struct agents {
+	struct fifos of[VERSIONS_MAX];
+	unsigned n;
+	uid_t uid;
+};
+
+static struct fifos *agent_of(struct agents *a, const char *version, size_t len)
+{
+	struct fifos *f;
+
+	for (unsigned i = 0; i < a->n; i++)
+		if (strlen(a->of[i].version) == len && !memcmp(a->of[i].version, version, len))
+			return &a->of[i];
+	if (a->n == VERSIONS_MAX || !version_is(version, len))
+		return NULL;
+	f = &a->of[a->n++];
+	*f = (struct fifos){ .events_fd = -1, .control_fd = -1 };
+	memcpy(f->version, version, len);
+	return f;
+}
+
+/* @link: what a descriptor of the target's leads to. */
+static void take_fifo(int fd_dfd, const char *fd, const char *link, struct agents *a)
+{
+	static const char part[] = "/kindling/";
+	const char *version = NULL, *name;
+	struct fifos *f;
+
+	/* the last: /tmp itself may be a link, and the kernel prints what it leads to */
+	for (const char *p = link; (p = strstr(p, part)); p++)
+		version = p + sizeof(part) - 1;
+	name = version ? strchr(version, '/') : NULL;
+	f = name ? agent_of(a, version, (size_t)(name - version)) : NULL;
+	if (!f)
+		return;
+	if (f->events_fd < 0 && strncmp(name, "/events-", 8) == 0)
+		f->events_fd = open_path(a->uid, fd_dfd, fd);
+	else if (f->control_fd < 0 && strncmp(name, "/control-", 9) == 0)
+		f->control_fd = open_path(a->uid, fd_dfd, fd);
+}
+
+static void find_agents(int fd_dfd, struct agents *a)
+{
+	int copy_fd = fcntl(fd_dfd, F_DUPFD_CLOEXEC, 3);
+	DIR *dir = copy_fd >= 0 ? fdopendir(copy_fd) : NULL;
+	struct dirent *e;
+
+	(void)agent_of(a, KINDLING_VERSION, strlen(KINDLING_VERSION));
+	for (int i = 0; dir && i < FDS_MAX && (e = readdir(dir)); i++) {
+		char link[256];
+		ssize_t n = readlinkat(fd_dfd, e->d_name, link, sizeof(link) - 1);
+
+		if (n <= 0)
+			continue;
+		link[n] = '\0';
+		take_fifo(fd_dfd, e->d_name, link, a);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static void close_agents(struct agents *a)
+{
+	for (unsigned i = 0; i < a->n; i++) {
+		fd_close(a->of[i].events_fd);
+		fd_close(a->of[i].control_fd);
+	}
+}
+
+/*
+ * Does somebody read from it now? A FIFO can be opened for writing without waiting only while it
+ * has a reader, fifo(7); the agent itself has it open for writing alone.
+ */
+static bool has_reader(int events_fd)
+{
+	CLEANUP(fd_closep) int fd = reopen(events_fd, O_WRONLY);
+
+	return fd >= 0;
+}
+
+/* An agent that nobody reads from: its daemon was killed, and it would sleep in the target until
+ * that ends. The frame is the same in every version. Was it told? */
+static bool send_away(const struct fifos *f)
+{
+	CLEANUP(fd_closep) int fd = -1;
+	uint8_t frame[WIRE_FRAME_MAX];
+	struct wire_writer w;
+	uint32_t len;
+
+	if (f->events_fd < 0 || f->control_fd < 0 || has_reader(f->events_fd))
+		return false;
+	fd = reopen(f->control_fd, O_WRONLY);
+	wire_begin(&w, frame, WIRE_DETACH);
+	len = wire_end(&w, 1);
+	return fd >= 0 && write(fd, frame, len) == (ssize_t)len;
+}
+
+/* @known: an attach of ours is known of it; anybody can hold two FIFOs of these names. */
+static int take_over(const struct fifos *ours, bool known, int *ret_events_fd, int *ret_control_fd)
+{
+	CLEANUP(fd_closep) int control_fd = -1;
+	int events_fd;
+
+	if (ours->events_fd < 0 || ours->control_fd < 0)
+		return 0;
+	if (has_reader(ours->events_fd))
+		return -EBUSY;
+	if (!known) {
+		(void)send_away(ours);
+		return 0;
+	}
+	control_fd = reopen(ours->control_fd, O_WRONLY);
+	if (control_fd < 0)
+		return 0;
+	events_fd = reopen(ours->events_fd, O_RDONLY);
+	if (events_fd < 0)
+		return 0;
+	*ret_events_fd = events_fd;
+	*ret_control_fd = TAKE_FD(control_fd);
+	return 1;
+}
+
+static bool look(const struct inject *in, struct agents *a)
+{
+	CLEANUP(fd_closep) int dfd = -1, pid_dfd = -1;
+	char path[40], stat[1024];
+
+	snprintf(path, sizeof(path), "/proc/%d", in->pid);
+	pid_dfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dfd = pid_dfd < 0 ? -1 : openat(pid_dfd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dfd < 0 || proc_read(pid_dfd, "stat", stat, sizeof(stat)) <= 0 ||
+	    proc_start_time(stat) != in->start_time)
+		return false;
+	find_agents(dfd, a);
+	return true;
+}
+
+void reattach_find(const struct inject *in, uid_t uid, bool known, struct receive_found *ret,
+		   int *ret_events_fd, int *ret_control_fd)
+{
+	struct agents agents = { .uid = uid };
+
+	ret->found = 0;
+	if (!look(in, &agents))
+		return;
+	for (unsigned i = 1; i < agents.n; i++)
+		if (send_away(&agents.of[i]))
+			snprintf(ret->sent_away, sizeof(ret->sent_away), "%s",
+				 agents.of[i].version);
+	ret->found = take_over(&agents.of[0], known, ret_events_fd, ret_control_fd);
+	close_agents(&agents);
+}

@@ -1,0 +1,286 @@
+/* See receive.h. */
+#include "injector/receive.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include "daemon/core/clock.h"
+#include "daemon/core/mem.h"
+#include "proto/wire.h"
+
+#define PIPE_BYTES_MIN	4096
+#define DRAIN_READS_MAX 512 /* more than any pipe holds */
+/* An agent gives up a pipe that is full for ten seconds. */
+#define LEASE_NS (9 * NS_PER_S)
+
+struct receiver {
+	int socket_fd, events_fd, control_fd;
+	size_t chunk; /* bytes of a read */
+	uint64_t read_mono_ns; /* last read of events */
+	bool over;
+};
+
+/* Waits for the daemon: what it does not take stays in the pipe, and the agent counts its drops. */
+static void say(struct receiver *r, char what, const void *content, size_t len)
+{
+	struct iovec iov[2] = { { &what, 1 }, { (void *)(uintptr_t)content, len } };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
+
+	while (sendmsg(r->socket_fd, &msg, MSG_NOSIGNAL) < 0)
+		if (errno != EINTR) {
+			r->over = true;
+			return;
+		}
+}
+
+/* One read; false = nothing more now. */
+static bool pass_on(struct receiver *r)
+{
+	static uint8_t buf[RECEIVE_BYTES];
+	ssize_t n = read(r->events_fd, buf, r->chunk);
+
+	if (n <= 0)
+		return false;
+	say(r, RECEIVE_DATA, buf, (size_t)n);
+	return !r->over;
+}
+
+static void drain(struct receiver *r)
+{
+	for (int i = 0; i < DRAIN_READS_MAX && pass_on(r); i++)
+		;
+}
+
+/*
+ * Has the agent given up a pipe that we did not read? A stopped daemon is no POLLERR to it. A full
+ * pipe may hold half of its size only: a frame never shares a page that it does not fit into.
+ */
+static bool lease_is_lost(struct receiver *r)
+{
+	uint64_t now = clock_mono_ns(), last = r->read_mono_ns;
+	int waiting = 0;
+
+	r->read_mono_ns = now;
+	return now - last > LEASE_NS && ioctl(r->events_fd, FIONREAD, &waiting) == 0 &&
+	       waiting > fcntl(r->events_fd, F_GETPIPE_SZ) / 3;
+}
+
+static void on_events(struct receiver *r)
+{
+	if (!lease_is_lost(r)) {
+		(void)pass_on(r);
+		return;
+	}
+	drain(r);
+	say(r, RECEIVE_LATE, NULL, 0);
+}
+
+static void on_word(struct receiver *r)
+{
+	uint8_t buf[1 + WIRE_FRAME_MAX];
+	ssize_t n = recv(r->socket_fd, buf, sizeof(buf), MSG_DONTWAIT);
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+		r->over = true;
+	} else if (n > 0 && buf[0] == RECEIVE_ASK) {
+		drain(r);
+		say(r, RECEIVE_ANSWER, NULL, 0);
+	} else if (n > 1 && buf[0] == RECEIVE_WRITE &&
+		   write(r->control_fd, buf + 1, (size_t)n - 1) != n - 1) {
+		say(r, RECEIVE_UNWRITTEN, NULL, 0);
+	}
+}
+
+void receive_run(int socket_fd, int events_fd, int control_fd)
+{
+	struct receiver r = { socket_fd,     events_fd,	      control_fd,
+			      RECEIVE_BYTES, clock_mono_ns(), false };
+	int pipe_bytes = fcntl(events_fd, F_GETPIPE_SZ);
+	struct pollfd fds[2] = { { .fd = socket_fd, .events = POLLIN },
+				 { .fd = events_fd, .events = POLLIN } };
+
+	if (pipe_bytes >= PIPE_BYTES_MIN && pipe_bytes < RECEIVE_BYTES)
+		r.chunk = (size_t)pipe_bytes;
+	while (!r.over) {
+		if (poll(fds, 2, -1) < 0) {
+			if (errno != EINTR)
+				return;
+			continue;
+		}
+		if (fds[0].revents)
+			on_word(&r);
+		if (fds[1].revents & POLLIN)
+			on_events(&r);
+		else if (fds[1].revents)
+			return; /* POLLHUP alone: the writer closed, and there is nothing left */
+	}
+}
+
+/* ---- rights --------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+#define ARCH AUDIT_ARCH_X86_64
+#else
+#define ARCH AUDIT_ARCH_AARCH64
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED true /* it maps memory, and more, at any time */
+#else
+#define SANITIZED false
+#endif
+
+#define ALLOW(name)                                            \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+/* What the loop above calls, and the end. */
+static void forbid_calls(void)
+{
+	static struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		ALLOW(read),
+		ALLOW(write),
+		ALLOW(sendmsg),
+		ALLOW(recvfrom),
+		ALLOW(ppoll),
+#ifdef SYS_poll
+		ALLOW(poll),
+#endif
+		ALLOW(ioctl),
+		ALLOW(fcntl),
+		ALLOW(clock_gettime),
+		ALLOW(restart_syscall),
+		ALLOW(rt_sigreturn),
+		ALLOW(exit),
+		ALLOW(exit_group),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog program = { ARRAY_SIZE(filter), filter };
+
+	(void)prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* It copies bytes of strangers from here on, and needs no rights for that. */
+static void begin_reading(int socket_fd, int events_fd)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct none[2] = { { 0 } };
+
+	int pipe_bytes = fcntl(events_fd, F_GETPIPE_SZ);
+
+	/* what is under way to a daemon that does not read is bounded by agent.pipe_size, as ever
+	 */
+	(void)setsockopt(socket_fd, SOL_SOCKET, SO_SNDBUF, &pipe_bytes, sizeof(pipe_bytes));
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	(void)syscall(SYS_capset, &header, none);
+	if (!SANITIZED)
+		forbid_calls();
+}
+
+/* ---- where the pipes come from -------------------------------------------------------------- */
+
+/* The daemon ends it, nobody's signal to a group does: its last frames are on their way. */
+static void begin(void)
+{
+	(void)alarm(0);
+	(void)signal(SIGTERM, SIG_IGN);
+	(void)signal(SIGINT, SIG_IGN);
+	(void)signal(SIGHUP, SIG_IGN);
+}
+
+int receive_send_pipes(int pipes_fd, int events_fd, int control_fd)
+{
+	int fds[2] = { events_fd, control_fd };
+	char control[CMSG_SPACE(sizeof(fds))] = { 0 }, byte = 0;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = sizeof(control) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(c), fds, sizeof(fds));
+	return sendmsg(pipes_fd, &msg, MSG_NOSIGNAL) == 1 ? 0 : -errno;
+}
+
+static bool take_pipes(int pipes_fd, int fds[2])
+{
+	char control[CMSG_SPACE(2 * sizeof(int))], byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = sizeof(control) };
+	struct cmsghdr *c;
+	ssize_t n;
+
+	while ((n = recvmsg(pipes_fd, &msg, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+		;
+	c = n == 1 ? CMSG_FIRSTHDR(&msg) : NULL;
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
+	    c->cmsg_len != CMSG_LEN(2 * sizeof(int)))
+		return false;
+	memcpy(fds, CMSG_DATA(c), 2 * sizeof(int));
+	return true;
+}
+
+int receive_attached(int socket_fd, int pipes_fd)
+{
+	int fds[2];
+
+	begin();
+	if (!take_pipes(pipes_fd, fds))
+		return 1;
+	(void)close(pipes_fd);
+	begin_reading(socket_fd, fds[0]);
+	receive_run(socket_fd, fds[0], fds[1]);
+	return 0;
+}
+
+/* What a former daemon did not read may begin in the middle of a frame. */
+static void discard(int events_fd)
+{
+	uint8_t junk[4096];
+
+	for (int i = 0; i < 4096 && read(events_fd, junk, sizeof(junk)) > 0; i++)
+		;
+}
+
+int receive_reattached(const struct inject *in, int socket_fd, size_t pipe_bytes, uid_t uid,
+		       bool known)
+{
+	struct receiver r = { .socket_fd = socket_fd };
+	int events_fd = -1, control_fd = -1;
+	struct receive_found answer = { 0 };
+
+	begin();
+	reattach_find(in, uid, known, &answer, &events_fd, &control_fd);
+	if (answer.found == 1) {
+		(void)fcntl(events_fd, F_SETPIPE_SZ, (int)pipe_bytes);
+		discard(events_fd);
+	}
+	say(&r, RECEIVE_FOUND, &answer, sizeof(answer));
+	if (answer.found != 1 || r.over)
+		return 0;
+	begin_reading(socket_fd, events_fd);
+	receive_run(socket_fd, events_fd, control_fd);
+	return 0;
+}

@@ -1,0 +1,52 @@
+/*
+ * A receiver: the process that reads one agent's FIFOs for the daemon. A read of a pipe, a write,
+ * an ioctl and even a close wait for the pipe's mutex, and who shares the pipe decides for how
+ * long; no signal ends that wait. So the daemon holds no descriptor of a pipe, and talks with a
+ * process that it can give up (docs/decisions/0008).
+ *
+ * Both sides send messages over a SOCK_SEQPACKET pair: one byte says what it is, the rest is its
+ * content. The receiver ends when the daemon's end is closed, or when nobody can write into events
+ * any more and all of it was passed on.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "daemon/core/version.h"
+
+#define RECEIVE_BYTES (32 * 1024) /* of one RECEIVE_DATA, at most */
+
+/* To the daemon. */
+#define RECEIVE_DATA	  'D' /* bytes of events */
+#define RECEIVE_LATE	  'L' /* nobody read for so long that the agent has paused itself */
+#define RECEIVE_ANSWER	  'A' /* to RECEIVE_ASK; what events held by then was passed on before */
+#define RECEIVE_UNWRITTEN 'U' /* a RECEIVE_WRITE did not go into control */
+#define RECEIVE_FOUND	  'F' /* of `reattach`: a struct receive_found, first of all */
+/* To the receiver. */
+#define RECEIVE_WRITE 'W' /* bytes for control: at most a frame */
+#define RECEIVE_ASK   'Q'
+
+struct receive_found {
+	int32_t found; /* 1 = it is ours now, 0 = there is none, -EBUSY = somebody reads from it */
+	char sent_away[VERSION_BYTES]; /* of an agent of another version, "" if there was none */
+};
+
+struct inject;
+
+/* Read from @events_fd until the end. @socket_fd is blocking. Takes neither. */
+void receive_run(int socket_fd, int events_fd, int control_fd);
+/* `receive`: the FIFOs come from an injector, as one message on @pipes_fd. An exit status. */
+int receive_attached(int socket_fd, int pipes_fd);
+/* `reattach`: the FIFOs are those of an agent that lives in the process without a reader; agents of
+ * other versions without one are sent away. An exit status. */
+int receive_reattached(const struct inject *in, int socket_fd, size_t pipe_bytes, uid_t uid,
+		       bool known);
+/* The injector's side of receive_attached(). 0 or -errno. */
+int receive_send_pipes(int pipes_fd, int events_fd, int control_fd);
+
+/* reattach.c: descriptors of the agent of our version, open for use. One that is not @known, of no
+ * attach of ours, is sent away. */
+void reattach_find(const struct inject *in, uid_t uid, bool known, struct receive_found *ret,
+		   int *ret_events_fd, int *ret_control_fd);
