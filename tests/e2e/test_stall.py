@@ -1,0 +1,95 @@
+"""Pipes that do not answer, beside a JVM whose stream goes on. test_stall.py MAJOR. Needs root."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from kindling import BUILD, Daemon, Jvm, Lateness, skip, starts, wait_for  # noqa: E402
+
+MAJOR = "17"
+STALLS = 3
+SECONDS = 30
+
+
+class Stalls:
+    """Processes whose pipes do not answer until they are killed."""
+
+    def __enter__(self):
+        self.dir = tempfile.TemporaryDirectory(prefix="kindling-stall-")
+        self.processes = [subprocess.Popen([BUILD + "/tests/stall", self.dir.name], stdout=subprocess.PIPE, text=True)
+                          for _ in range(STALLS)]
+        for p in self.processes:
+            if p.stdout.readline() != "READY\n":
+                skip("no page fault may be kept waiting here (userfaultfd)")
+        return self
+
+    def __exit__(self, *unused):
+        for p in self.processes:
+            p.kill()
+            p.communicate()
+        self.dir.cleanup()
+
+
+class Tail:
+    """The stream of one JVM: the longest time in which nothing came."""
+
+    def __init__(self, daemon, pid):
+        self.process = subprocess.Popen([BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", "--json", str(pid)],
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.lines, self.longest, self.last = 0, 0.0, None
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for _ in self.process.stdout:
+            now = time.monotonic()
+            if self.last is not None:
+                self.longest = max(self.longest, now - self.last)
+            self.last, self.lines = now, self.lines + 1
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Stall(unittest.TestCase):
+    def test_others_go_on_and_a_daemon_that_is_killed_has_a_successor_at_once(self):
+        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            tail = Tail(daemon, jvm.pid)
+            wait_for("the tail's first lines", lambda: tail.lines > 10)
+            with Stalls() as stalls, Lateness() as late:
+                tail.longest, slowest, end = 0.0, 0.0, time.monotonic() + SECONDS
+                while time.monotonic() < end:
+                    begin = time.monotonic()
+                    daemon.status()
+                    slowest = max(slowest, time.monotonic() - begin)
+                    time.sleep(0.5)
+                tail.end()
+                print("longest gap %.2f s, slowest answer %.2f s, on a machine %.2f s late in %d s" % (
+                    tail.longest, slowest, late.seconds, SECONDS))
+                self.assertLess(tail.longest, 1 + late.seconds)
+                self.assertLess(slowest, 1 + late.seconds)
+                for p in stalls.processes:
+                    target = daemon.target(p.pid)
+                    self.assertEqual(target["state"], "failed", json.dumps(target))
+                    self.assertIn("does not answer", json.dumps(target))
+                with starts:  # one that another test holds is not waited for in this time
+                    begin = time.monotonic()
+                    daemon.kill()
+                    killed = time.monotonic() - begin
+                    daemon.start()
+                print("killed in %.2f s, its successor answers after %.2f s" % (killed, time.monotonic() - begin))
+                self.assertLess(time.monotonic() - begin, 10 + late.seconds)
+                daemon.wait_state(jvm.pid, "streaming")
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1].isdigit():
+        MAJOR = sys.argv.pop(1)
+    unittest.main(verbosity=2)
