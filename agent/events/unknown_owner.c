@@ -121,8 +121,7 @@ uint32_t unknown_owner_end(uint32_t owner)
 static struct {
 	bool warm;
 	uint64_t warm_ns; /* to the next look whether it can be */
-	uint64_t cpu_ns; /* that looks at all took, */
-	int64_t credit_ns; /* and may take */
+	int64_t credit_ns; /* of CPU time that looks at all threads may take */
 	uint64_t credit_at_ns;
 	uint32_t n; /* still sought in this look: */
 	struct seeking {
@@ -225,7 +224,6 @@ static void look_at_all(void)
 	virtual_threads_each(look_at_frozen, NULL);
 	cpu_ns = thread_cpu_ns(0) - cpu_ns;
 	look.credit_ns -= (int64_t)cpu_ns;
-	look.cpu_ns += cpu_ns;
 }
 
 static bool look_at_none(JNIEnv *env, jobject thread, void *unused)
@@ -275,11 +273,6 @@ static uint64_t tick(uint64_t now_ns)
 		look_at_all();
 	warm_up();
 	return next_look(now_ns);
-}
-
-uint64_t unknown_owner_cpu_ns(void)
-{
-	return look.cpu_ns;
 }
 
 static bool is_due(void)

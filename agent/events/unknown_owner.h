@@ -19,7 +19,4 @@ uint32_t unknown_owner_answer(uint32_t owner);
 /* The same at the end of its wait: a mark means nothing any more. */
 uint32_t unknown_owner_end(uint32_t owner);
 
-/* Agent's thread: what it took of a CPU to look through all virtual threads, which is bounded. */
-uint64_t unknown_owner_cpu_ns(void);
-
 extern const struct events_source unknown_owner_source;

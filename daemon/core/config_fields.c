@@ -2,12 +2,12 @@
 #include "daemon/core/config_fields.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "daemon/core/beside.h"
 #include "daemon/core/clock.h"
 #include "daemon/core/config_value.h"
 #include "daemon/core/log.h"
@@ -96,28 +96,6 @@ const char *config_field(size_t index, const char **ret_sentence)
 	return config_entries[index].name;
 }
 
-/* <dir of the program>/@relative into @dst if it exists there. */
-static bool find_beside(char *dst, size_t size, const char *relative)
-{
-	char path[PATH_MAX], found[PATH_MAX];
-	ssize_t n;
-	char *slash;
-
-	n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-	if (n <= 0)
-		return false;
-	path[n] = '\0';
-	slash = strrchr(path, '/');
-	if (!slash)
-		return false;
-	n = snprintf(slash + 1, sizeof(path) - (size_t)(slash + 1 - path), "%s", relative);
-	if ((size_t)n >= sizeof(path) - (size_t)(slash + 1 - path) || !realpath(path, found) ||
-	    strlen(found) >= size)
-		return false;
-	strcpy(dst, found);
-	return true;
-}
-
 void config_defaults(struct config *c)
 {
 	const char *socket = getenv("KINDLING_SOCKET");
@@ -154,12 +132,11 @@ void config_defaults(struct config *c)
 	};
 	if (socket && *socket == '/' && strlen(socket) < sizeof(c->socket))
 		strcpy(c->socket, socket);
-	if (!find_beside(c->agent, sizeof(c->agent), "../lib/libkindling.so") &&
-	    !find_beside(c->agent, sizeof(c->agent), "../lib/kindling/libkindling.so"))
-		(void)find_beside(c->agent, sizeof(c->agent),
+	if (!beside_find(c->agent, sizeof(c->agent), "../lib/libkindling.so") &&
+	    !beside_find(c->agent, sizeof(c->agent), "../lib/kindling/libkindling.so"))
+		(void)beside_find(c->agent, sizeof(c->agent),
 				  "../" KINDLING_LIBDIR "/kindling/libkindling.so");
-	if (!find_beside(c->injector, sizeof(c->injector), "kindling-inject"))
-		(void)find_beside(c->injector, sizeof(c->injector), "../bin/kindling-inject");
+	(void)beside_find_program(c->injector, sizeof(c->injector), "kindling-inject");
 }
 
 /* Letters to insert, delete or change; both at most 63 long. */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/bpf/exec_events.h"
+#include "daemon/core/beside.h"
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
 #include "daemon/discovery/discovery_priv.h"
@@ -478,15 +479,17 @@ int discovery_new_at(struct loop *loop, const struct config *config,
 	return 0;
 }
 
-/* Its program lies beside the one that attaches. */
-static int begin_looking(struct discovery *d, const struct config *config)
+static int begin_looking(struct discovery *d)
 {
-	const char *slash = strrchr(config->injector, '/');
-	int len = slash ? (int)(slash + 1 - config->injector) : 0;
-	char program[512];
+	static const char name[] = "kindling-look";
+	char program[256];
+	int r = -ENOENT;
 
-	snprintf(program, sizeof(program), "%.*skindling-look", len, config->injector);
-	return look_new(d->loop, program, on_look, d, &d->look);
+	if (beside_find_program(program, sizeof(program), name))
+		r = look_new(d->loop, program, on_look, d, &d->look);
+	if (r < 0)
+		log_err("discovery.look", "program=%s error=%s", name, log_str(strerror(-r)));
+	return r;
 }
 
 int discovery_new(struct loop *loop, const struct config *config, const struct discovery_ops *ops,
@@ -502,11 +505,9 @@ int discovery_new(struct loop *loop, const struct config *config, const struct d
 	r = discovery_new_at(loop, config, ops, userdata, proc_dfd, &d);
 	if (r < 0)
 		return r;
-	r = begin_looking(d, config);
-	if (r < 0) {
-		log_err("discovery.look", "error=%s", log_str(strerror(-r)));
+	r = begin_looking(d);
+	if (r < 0)
 		return r;
-	}
 	/* events first, then the scan from the loop: nobody falls between the two */
 	if (config->bpf == BPF_OFF)
 		strcpy(d->why, "switched off by discovery.bpf");

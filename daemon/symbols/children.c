@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include "daemon/core/beside.h"
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
 #include "daemon/symbols/mapped.h"
@@ -152,19 +153,12 @@ void children_free(struct symbols *s)
 
 const char *symbols_program;
 
-/* Beside the running program, as the injector is. */
 void children_find_program(struct symbols *s)
 {
-	size_t size = sizeof(s->program);
-	ssize_t n = readlink("/proc/self/exe", s->program, size - 1);
-	char *slash;
-
-	s->program[n > 0 ? n : 0] = '\0';
-	slash = strrchr(s->program, '/');
-	if (slash)
-		snprintf(slash + 1, size - (size_t)(slash + 1 - s->program), "kindling-symbols");
 	if (symbols_program)
-		snprintf(s->program, size, "%s", symbols_program);
+		snprintf(s->program, sizeof(s->program), "%s", symbols_program);
+	else if (!beside_find_program(s->program, sizeof(s->program), "kindling-symbols"))
+		log_warn("symbols.program", "error=\"kindling-symbols is neither beside kindlingd nor in ../bin: no native names\"");
 }
 
 /* The root of the host, where its debug files are; of the daemon where it cannot see that. The

@@ -1,0 +1,12 @@
+/* Files that are installed with the running program: found from where it lies. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Writes the real path of <directory of the program>/@relative, if that exists and fits. false =
+ * @dst is as it was. */
+bool beside_find(char *dst, size_t size, const char *relative);
+/* The same for a program of ours: in the same directory (a build tree), or in ../bin (kindlingd is
+ * installed into sbin). */
+bool beside_find_program(char *dst, size_t size, const char *name);
