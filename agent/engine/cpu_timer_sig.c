@@ -79,12 +79,13 @@ static void drop_sig(const struct ring_sample *s, enum wire_drop cause)
 	add_sig(&books->drop[cause].n, 1);
 }
 
+/* The number first: whoever copies the books in between sees that they are not settled. */
 static void take_sig(const struct ring_sample *s)
 {
 	struct event_books *books = &agent.books.of[s->event];
 
-	add_sig(&books->taken_weight, s->weight);
 	add_sig(&books->taken, 1);
+	add_sig(&books->taken_weight, s->weight);
 }
 
 /* false = full. */

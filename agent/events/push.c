@@ -127,8 +127,9 @@ static bool enter(const struct ring_sample *head)
 
 	if (!events_enter((enum wire_event)head->event))
 		return false;
-	add(&books->taken_weight, head->weight);
+	/* the number first: whoever copies the books in between sees that they are not settled */
 	add(&books->taken, 1);
+	add(&books->taken_weight, head->weight);
 	return true;
 }
 
