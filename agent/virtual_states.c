@@ -8,6 +8,7 @@
 #include "agent/agent.h"
 #include "agent/events/lock_name.h"
 #include "agent/events/monitors.h"
+#include "agent/events/virtual_sets.h"
 #include "agent/thread_states.h"
 #include "agent/walker/hotspot/layout.h"
 #include "agent/walker/walker.h"
@@ -147,6 +148,8 @@ static void find_all(JNIEnv *env)
 		find_root(env, containers);
 	jdk.usable = jdk.virtual_class && jdk.root && jdk.state && jdk.blocker && jdk.to_string &&
 		     jdk.children && jdk.threads && jdk.thread_count && jdk.limit && jdk.to_array;
+	if (jdk.usable)
+		virtual_sets_begin(env, jdk.root, containers);
 }
 
 static bool prepare(JNIEnv *env)
@@ -375,6 +378,7 @@ static void each_in(JNIEnv *env, jobject container, int depth, struct each *e)
 		clear(env);
 		return;
 	}
+	virtual_sets_learn(env, container);
 	each_of(env, first_of(env, container, jdk.threads, e->left), e);
 	if (depth < DEPTH_MAX && e->left > 0 && !e->enough)
 		children = first_of(env, container, jdk.children, CONTAINERS_MAX);
@@ -403,6 +407,8 @@ void virtual_states_end(void)
 {
 	JNIEnv *env = agent.env;
 
+	if (env)
+		virtual_sets_end(env);
 	if (env && jdk.virtual_class)
 		(*env)->DeleteGlobalRef(env, jdk.virtual_class);
 	if (env && jdk.root)

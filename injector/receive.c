@@ -3,24 +3,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/capability.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include "daemon/core/clock.h"
+#include "daemon/core/confine.h"
 #include "daemon/core/mem.h"
 #include "proto/wire.h"
 
 #define PIPE_BYTES_MIN	4096
 #define DRAIN_READS_MAX 512 /* more than any pipe holds */
+/* Under way to a daemon that is slow: it has to take most of it before more comes, and a word of
+ * its is not heard before. */
+#define SOCKET_BYTES (2 * RECEIVE_BYTES)
 /* An agent gives up a pipe that is full for ten seconds. */
 #define LEASE_NS (9 * NS_PER_S)
 
@@ -28,6 +28,7 @@ struct receiver {
 	int socket_fd, events_fd, control_fd;
 	size_t chunk; /* bytes of a read */
 	uint64_t read_mono_ns; /* last read of events */
+	uint32_t allowed; /* bytes that may be passed on, RECEIVE_UNBOUNDED */
 	bool over;
 };
 
@@ -48,10 +49,12 @@ static void say(struct receiver *r, char what, const void *content, size_t len)
 static bool pass_on(struct receiver *r)
 {
 	static uint8_t buf[RECEIVE_BYTES];
-	ssize_t n = read(r->events_fd, buf, r->chunk);
+	ssize_t n = read(r->events_fd, buf, r->allowed < r->chunk ? r->allowed : r->chunk);
 
 	if (n <= 0)
 		return false;
+	if (r->allowed != RECEIVE_UNBOUNDED)
+		r->allowed -= (uint32_t)n;
 	say(r, RECEIVE_DATA, buf, (size_t)n);
 	return !r->over;
 }
@@ -96,6 +99,8 @@ static void on_word(struct receiver *r)
 	} else if (n > 0 && buf[0] == RECEIVE_ASK) {
 		drain(r);
 		say(r, RECEIVE_ANSWER, NULL, 0);
+	} else if (n == 1 + sizeof(r->allowed) && buf[0] == RECEIVE_ALLOW) {
+		memcpy(&r->allowed, buf + 1, sizeof(r->allowed));
 	} else if (n > 1 && buf[0] == RECEIVE_WRITE &&
 		   write(r->control_fd, buf + 1, (size_t)n - 1) != n - 1) {
 		say(r, RECEIVE_UNWRITTEN, NULL, 0);
@@ -104,8 +109,12 @@ static void on_word(struct receiver *r)
 
 void receive_run(int socket_fd, int events_fd, int control_fd)
 {
-	struct receiver r = { socket_fd,     events_fd,	      control_fd,
-			      RECEIVE_BYTES, clock_mono_ns(), false };
+	struct receiver r = { .socket_fd = socket_fd,
+			      .events_fd = events_fd,
+			      .control_fd = control_fd,
+			      .chunk = RECEIVE_BYTES,
+			      .read_mono_ns = clock_mono_ns(),
+			      .allowed = RECEIVE_UNBOUNDED };
 	int pipe_bytes = fcntl(events_fd, F_GETPIPE_SZ);
 	struct pollfd fds[2] = { { .fd = socket_fd, .events = POLLIN },
 				 { .fd = events_fd, .events = POLLIN } };
@@ -113,6 +122,9 @@ void receive_run(int socket_fd, int events_fd, int control_fd)
 	if (pipe_bytes >= PIPE_BYTES_MIN && pipe_bytes < RECEIVE_BYTES)
 		r.chunk = (size_t)pipe_bytes;
 	while (!r.over) {
+		/* not even its end is told while nothing may be read: what is in it comes first */
+		fds[1].fd = r.allowed ? events_fd : -1;
+		fds[1].revents = 0;
 		if (poll(fds, 2, -1) < 0) {
 			if (errno != EINTR)
 				return;
@@ -129,67 +141,25 @@ void receive_run(int socket_fd, int events_fd, int control_fd)
 
 /* ---- rights --------------------------------------------------------------------------------- */
 
-#if defined(__x86_64__)
-#define ARCH AUDIT_ARCH_X86_64
-#else
-#define ARCH AUDIT_ARCH_AARCH64
-#endif
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED true /* it maps memory, and more, at any time */
-#else
-#define SANITIZED false
-#endif
-
-#define ALLOW(name)                                            \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), \
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-
 /* What the loop above calls, and the end. */
-static void forbid_calls(void)
-{
-	static struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		ALLOW(read),
-		ALLOW(write),
-		ALLOW(sendmsg),
-		ALLOW(recvfrom),
-		ALLOW(ppoll),
+static const int calls[] = {
+	SYS_read,  SYS_write,	   SYS_sendmsg,	      SYS_recvfrom,	   SYS_ppoll,
 #ifdef SYS_poll
-		ALLOW(poll),
+	SYS_poll,
 #endif
-		ALLOW(ioctl),
-		ALLOW(fcntl),
-		ALLOW(clock_gettime),
-		ALLOW(restart_syscall),
-		ALLOW(rt_sigreturn),
-		ALLOW(exit),
-		ALLOW(exit_group),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-	};
-	struct sock_fprog program = { ARRAY_SIZE(filter), filter };
-
-	(void)prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
-}
+	SYS_ioctl, SYS_fcntl,	   SYS_clock_gettime, SYS_restart_syscall, SYS_rt_sigreturn,
+	SYS_exit,  SYS_exit_group,
+};
 
 /* It copies bytes of strangers from here on, and needs no rights for that. */
-static void begin_reading(int socket_fd, int events_fd)
+static void begin_reading(int socket_fd)
 {
-	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
-	struct __user_cap_data_struct none[2] = { { 0 } };
+	int bytes = SOCKET_BYTES;
 
-	int pipe_bytes = fcntl(events_fd, F_GETPIPE_SZ);
-
-	/* what is under way to a daemon that does not read is bounded by agent.pipe_size, as ever
-	 */
-	(void)setsockopt(socket_fd, SOL_SOCKET, SO_SNDBUF, &pipe_bytes, sizeof(pipe_bytes));
-	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	(void)syscall(SYS_capset, &header, none);
-	if (!SANITIZED)
-		forbid_calls();
+	(void)setsockopt(socket_fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	(void)confine_capabilities(0);
+	if (!CONFINE_SANITIZED)
+		(void)confine_calls(calls, ARRAY_SIZE(calls), SECCOMP_RET_KILL_PROCESS);
 }
 
 /* ---- where the pipes come from -------------------------------------------------------------- */
@@ -250,7 +220,7 @@ int receive_attached(int socket_fd, int pipes_fd)
 	if (!take_pipes(pipes_fd, fds))
 		return 1;
 	(void)close(pipes_fd);
-	begin_reading(socket_fd, fds[0]);
+	begin_reading(socket_fd);
 	receive_run(socket_fd, fds[0], fds[1]);
 	return 0;
 }
@@ -280,7 +250,7 @@ int receive_reattached(const struct inject *in, int socket_fd, size_t pipe_bytes
 	say(&r, RECEIVE_FOUND, &answer, sizeof(answer));
 	if (answer.found != 1 || r.over)
 		return 0;
-	begin_reading(socket_fd, events_fd);
+	begin_reading(socket_fd);
 	receive_run(socket_fd, events_fd, control_fd);
 	return 0;
 }

@@ -21,12 +21,17 @@
 /* To the daemon. */
 #define RECEIVE_DATA	  'D' /* bytes of events */
 #define RECEIVE_LATE	  'L' /* nobody read for so long that the agent has paused itself */
-#define RECEIVE_ANSWER	  'A' /* to RECEIVE_ASK; what events held by then was passed on before */
+#define RECEIVE_ANSWER \
+	'A' /* to RECEIVE_ASK; what events held by then, and was allowed, was passed on before */
 #define RECEIVE_UNWRITTEN 'U' /* a RECEIVE_WRITE did not go into control */
 #define RECEIVE_FOUND	  'F' /* of `reattach`: a struct receive_found, first of all */
 /* To the receiver. */
 #define RECEIVE_WRITE 'W' /* bytes for control: at most a frame */
 #define RECEIVE_ASK   'Q'
+/* A uint32_t: so many bytes of events may be passed on, and then none until the next such word. Not
+ * in force at the begin. */
+#define RECEIVE_ALLOW	  'B'
+#define RECEIVE_UNBOUNDED UINT32_MAX
 
 struct receive_found {
 	int32_t found; /* 1 = it is ours now, 0 = there is none, -EBUSY = somebody reads from it */

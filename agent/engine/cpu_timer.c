@@ -1,5 +1,6 @@
 /* See cpu_timer.h. Timers by raw syscalls: the unversioned timer_create of glibc is an old ABI. */
 #include "agent/engine/cpu_timer.h"
+#include "agent/engine/old_copy.h"
 
 #include <errno.h>
 #include <string.h>
@@ -269,10 +270,15 @@ bool engine_has_signal(void)
 static const int candidates[] = { SIGPROF, SIGVTALRM, SIGSTKFLT, SIGPWR };
 #define N_CANDIDATES (sizeof(candidates) / sizeof(candidates[0]))
 
+/* @ret_now: what is to be there again when ours goes. */
 static bool is_free(int signo, struct sigaction *ret_now)
 {
-	return sigaction(signo, NULL, ret_now) == 0 && !(ret_now->sa_flags & SA_SIGINFO) &&
-	       ret_now->sa_handler == SIG_DFL;
+	if (sigaction(signo, NULL, ret_now) < 0)
+		return false;
+	if (!old_copy_has_left(ret_now))
+		return !(ret_now->sa_flags & SA_SIGINFO) && ret_now->sa_handler == SIG_DFL;
+	*ret_now = (struct sigaction){ .sa_handler = SIG_DFL };
+	return true;
 }
 
 bool engine_is_alone(void)

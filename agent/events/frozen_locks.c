@@ -11,6 +11,7 @@
 #include "agent/events/owner.h"
 #include "agent/events/thread_name.h"
 #include "agent/events/virtual_name.h"
+#include "agent/events/virtual_sets.h"
 #include "agent/libjvm.h"
 #include "agent/threads.h"
 #include "agent/walker/guard.h"
@@ -42,6 +43,7 @@ static struct {
 	int32_t locks, flags, cont; /* in a chunk */
 	const int32_t *safepoint; /* 0 = there is none */
 	jfieldID continuation, tail;
+	int32_t continuation_at; /* in a VirtualThread */
 } vm;
 
 /* ---- where it lies ---- */
@@ -94,7 +96,9 @@ bool frozen_locks_init(JNIEnv *env)
 		field(env, "java/lang/VirtualThread", "cont", "Ljdk/internal/vm/Continuation;");
 	vm.tail =
 		field(env, "jdk/internal/vm/Continuation", "tail", "Ljdk/internal/vm/StackChunk;");
-	vm.usable = vm.continuation && vm.tail;
+	vm.usable = vm.continuation && vm.tail && continuation_sig.tail >= 0;
+	if (vm.usable)
+		vm.continuation_at = field_id_offset(vm.continuation);
 	return vm.usable;
 }
 
@@ -123,9 +127,9 @@ static uint64_t object_in(uint64_t chunk, uint64_t at, uint32_t flags)
 	return load64_sig(at);
 }
 
-static uint32_t read_locks(jobject tail, uint64_t ret[FROZEN_LOCKS_MAX])
+/* Worth something if the chunk still lies there afterwards, and it is no safepoint. */
+static uint32_t read_locks(uint64_t chunk, uint64_t ret[FROZEN_LOCKS_MAX])
 {
-	uint64_t handle = (uint64_t)(uintptr_t)tail, chunk = oop_of_handle_sig(handle);
 	uint32_t n = load8_sig(chunk + (uint32_t)vm.locks);
 	uint32_t flags = load8_sig(chunk + (uint32_t)vm.flags);
 
@@ -137,8 +141,7 @@ static uint32_t read_locks(jobject tail, uint64_t ret[FROZEN_LOCKS_MAX])
 				   flags);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (load8_sig(chunk + (uint32_t)vm.locks) != n ||
-	    load8_sig(chunk + (uint32_t)vm.flags) != flags || oop_of_handle_sig(handle) != chunk ||
-	    at_safepoint())
+	    load8_sig(chunk + (uint32_t)vm.flags) != flags)
 		return 0;
 	return n;
 }
@@ -148,11 +151,15 @@ uint32_t frozen_locks(JNIEnv *env, jobject thread, uint64_t ret[FROZEN_LOCKS_MAX
 	static const sigset_t nothing_blocked;
 	jobject continuation = (*env)->GetObjectField(env, thread, vm.continuation);
 	jobject tail = continuation ? (*env)->GetObjectField(env, continuation, vm.tail) : NULL;
+	uint64_t handle = (uint64_t)(uintptr_t)tail, chunk;
 	uint32_t n = 0;
 
 	if (tail) {
 		(void)guard_begin_sig(&nothing_blocked);
-		n = read_locks(tail, ret);
+		chunk = oop_of_handle_sig(handle);
+		n = read_locks(chunk, ret);
+		if (oop_of_handle_sig(handle) != chunk || at_safepoint())
+			n = 0;
 		(*env)->DeleteLocalRef(env, tail);
 	}
 	if (continuation)
@@ -170,5 +177,38 @@ uint32_t frozen_number(JNIEnv *env, jobject thread)
 		return 0;
 	number = owner_virtual_number(head.virtual_id);
 	thread_name_of(env, thread, number);
+	return number;
+}
+
+/* ---- one thread, by its address ---- */
+
+/* The last chunk of its frozen stack; 0 = it has none, or it is not to be had now. */
+static uint64_t chunk_of(uint64_t thread)
+{
+	uint64_t continuation = oop_load_sig(thread + (uint32_t)vm.continuation_at);
+
+	return continuation ? oop_load_sig(continuation + (uint32_t)continuation_sig.tail) : 0;
+}
+
+uint32_t frozen_locks_at(uint64_t thread, uint64_t ret[FROZEN_LOCKS_MAX])
+{
+	uint64_t chunk = chunk_of(thread);
+	uint32_t n = chunk ? read_locks(chunk, ret) : 0;
+
+	return n && chunk_of(thread) == chunk && !at_safepoint() ? n : 0;
+}
+
+uint32_t frozen_number_at(uint64_t thread)
+{
+	uint64_t calm = oop_calm_sig(), id = virtual_sets_id(thread);
+	uint32_t number = id ? owner_virtual_number(id) : 0;
+
+	if (!number)
+		return 0;
+	thread_name_on(0, thread, number);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (!calm || oop_calm_sig() != calm || virtual_sets_id(thread) != id)
+		return 0;
+	thread_name_seek(id, number); /* unless it is said */
 	return number;
 }

@@ -15,3 +15,7 @@ bool frozen_locks_init(JNIEnv *env);
 uint32_t frozen_locks(JNIEnv *env, jobject thread, uint64_t ret[FROZEN_LOCKS_MAX]);
 /* Its number on the wire, 0 = not to be had; its name is said. */
 uint32_t frozen_number(JNIEnv *env, jobject thread);
+
+/* The same of a Thread by its address (virtual_sets.h). */
+uint32_t frozen_locks_at(uint64_t thread, uint64_t ret[FROZEN_LOCKS_MAX]);
+uint32_t frozen_number_at(uint64_t thread);

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include "agent/events/object_header.h"
 #include "agent/events/thread_name.h"
+#include "agent/events/virtual_entry.h"
+#include "agent/events/virtual_sets.h"
 #include "agent/libjvm.h"
 #include "agent/walker/arch.h"
 #include "agent/walker/guard.h"
@@ -174,11 +176,18 @@ uint64_t owner_thread(uint32_t number)
 
 /* ---- the owner ---- */
 
+/* The id of a Thread. */
+static uint64_t id_of(uint64_t object)
+{
+	return object ? load64_sig(object + (uint32_t)continuation_sig.thread_id) : 0;
+}
+
 /*
  * The number of who holds a lock on that thread. Between two instructions of its unmounting, and of
  * its mounting, a virtual thread still runs there, or already, and the JVM calls it by the
- * carrier's name: a park inside `synchronized` on 21 does both. Those are waited for; where the
- * carrier has lost its CPU meanwhile, nobody is named.
+ * carrier's name: a park inside `synchronized` on 21 does both. Then its continuation tells; where
+ * that does not, it is waited for, and where the carrier has lost its CPU meanwhile, nobody is
+ * named.
  */
 static uint32_t holder_number(uint64_t thread)
 {
@@ -187,13 +196,25 @@ static uint32_t holder_number(uint64_t thread)
 	for (int i = 0; i < MOUNT_TRIES; i++) {
 		uint64_t id = mounted(thread);
 
+		if (!id && entry >= 0 && load64_sig(thread + (uint32_t)entry))
+			id = id_of(virtual_entry_thread(thread));
+		else if (!id)
+			return kernel_number(thread);
 		if (id)
 			return virtual_number(id);
-		if (entry < 0 || !load64_sig(thread + (uint32_t)entry))
-			return kernel_number(thread);
 		arch_pause();
 	}
 	return 0;
+}
+
+/* Its Thread where the JVM does not call it so right now; 0 = it does. */
+static uint64_t holder_object(uint64_t thread, uint32_t number)
+{
+	uint64_t id = number & WIRE_VIRTUAL_TID ? mounted(thread) : 0;
+
+	if (!(number & WIRE_VIRTUAL_TID) || virtual_number(id) == number)
+		return 0;
+	return virtual_entry_thread(thread);
 }
 
 /*
@@ -267,15 +288,19 @@ static uint32_t owner_of_monitor(uint64_t monitor, uint64_t object, uint64_t *re
  */
 static void say_name(uint64_t monitor, uint64_t thread, uint32_t number)
 {
-	uint64_t id;
+	uint64_t id, object;
 
 	if (thread) {
-		thread_name_on(thread, 0, number);
+		thread_name_on(thread, holder_object(thread, number), number);
 		return;
 	}
 	id = load64_sig(monitor + (uint32_t)vm.owner);
-	if (virtual_number(id) == number)
-		thread_name_seek(id, number);
+	if (virtual_number(id) != number || thread_name_is_said(number, id))
+		return;
+	object = virtual_sets_find(id);
+	if (object)
+		thread_name_on(0, object, number);
+	thread_name_seek(id, number); /* unless it is said by now */
 }
 
 static bool is_anonymous(uint64_t monitor)
@@ -336,7 +361,7 @@ uint32_t owner_by_lock_stack(uint64_t object)
 	uint32_t number = by_lock_stack(object, &thread);
 
 	if (number)
-		thread_name_on(thread, 0, number);
+		thread_name_on(thread, holder_object(thread, number), number);
 	return number;
 }
 
@@ -416,6 +441,7 @@ bool owner_init(void)
 	vm.object = offset("ObjectMonitor", NULL, "_object");
 	vm.object_is_handle = vm_sig.version >= WEAK_OBJECT_SINCE;
 	object_header_init();
+	virtual_entry_init();
 	vm.thread_number = offset("OSThread", NULL, "_thread_id");
 	if (vm.lock_top < 0 || vm.lock_base < 0)
 		vm.lock_stack = -1;

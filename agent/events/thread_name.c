@@ -29,8 +29,6 @@ static struct {
 	bool slot_is_object; /* a JavaThread has the Thread itself, not a handle of it */
 	int32_t eetop, object; /* of a Thread; in a JavaThread */
 	uint64_t string; /* Klass */
-	const uint8_t *heap; /* its words that say whether the collector is at work */
-	int32_t active, collections;
 } vm;
 
 static uint64_t said[SAID];
@@ -61,7 +59,7 @@ static uint64_t mark_of(uint32_t number, uint64_t id)
 	return (id * 0x9e3779b97f4a7c15ull ^ number) | 1;
 }
 
-static bool is_said(uint32_t number, uint64_t id)
+bool thread_name_is_said(uint32_t number, uint64_t id)
 {
 	return __atomic_load_n(place_of(number), __ATOMIC_RELAXED) == mark_of(number, id);
 }
@@ -124,7 +122,7 @@ void thread_name_of(JNIEnv *env, jobject thread, uint32_t number)
 	if (!__atomic_load_n(&vm.usable, __ATOMIC_ACQUIRE) || !number)
 		return;
 	id = (uint64_t)(*env)->GetLongField(env, thread, vm.id);
-	if (!is_said(number, id) && read_name(env, thread, &text))
+	if (!thread_name_is_said(number, id) && read_name(env, thread, &text))
 		say(number, id, &text);
 }
 
@@ -136,7 +134,8 @@ void thread_name_self(uint64_t java_thread, uint32_t number)
 
 	if (!__atomic_load_n(&vm.usable, __ATOMIC_ACQUIRE) || !env || (*env)->ExceptionCheck(env))
 		return;
-	if (id_at >= 0 && java_thread && is_said(number, load64_sig(java_thread + (uint32_t)id_at)))
+	if (id_at >= 0 && java_thread &&
+	    thread_name_is_said(number, load64_sig(java_thread + (uint32_t)id_at)))
 		return;
 	thread = vm.current(env, NULL);
 	if (!thread)
@@ -147,19 +146,11 @@ void thread_name_self(uint64_t java_thread, uint32_t number)
 
 /* ---- past the JVM ---- */
 
-/* Has a collector that stops the world been at work since? It moves what is read here. */
-static uint64_t heap_state(void)
-{
-	if (!vm.heap)
-		return 0;
-	return (uint64_t)vm.heap[vm.active] << 32 |
-	       __atomic_load_n((const uint32_t *)(vm.heap + vm.collections), __ATOMIC_ACQUIRE);
-}
-
-static bool heap_is_still(uint64_t before)
+/* Has no collector that stops the world been at work since? It moves what is read here. */
+static bool is_calm(uint64_t before)
 {
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return !(before >> 32) && heap_state() == before;
+	return before && oop_calm_sig() == before;
 }
 
 static uint64_t object_on(uint64_t java_thread, bool is_virtual)
@@ -189,7 +180,7 @@ static bool is_it(uint64_t object, uint64_t java_thread, uint32_t number, uint64
 
 void thread_name_on(uint64_t java_thread, uint64_t object, uint32_t number)
 {
-	uint64_t before = heap_state(), id, name;
+	uint64_t before = oop_calm_sig(), id, name;
 	union text text;
 
 	if (!__atomic_load_n(&vm.readable, __ATOMIC_ACQUIRE) || !number)
@@ -197,14 +188,14 @@ void thread_name_on(uint64_t java_thread, uint64_t object, uint32_t number)
 	if (!object)
 		object = object_on(java_thread, number & WIRE_VIRTUAL_TID);
 	id = object ? load64_sig(object + (uint32_t)continuation_sig.thread_id) : 0;
-	if (!id || is_said(number, id) || !is_it(object, java_thread, number, id))
+	if (!id || thread_name_is_said(number, id) || !is_it(object, java_thread, number, id))
 		return;
 	name = oop_load_sig(object + (uint32_t)continuation_sig.thread_name);
 	if (!name || object_klass(name) != vm.string)
 		return;
 	java_string_sig(name, text.name, sizeof(text.name));
 	/* else the agent's next look at all threads says it */
-	if (is_it(object, java_thread, number, id) && heap_is_still(before) &&
+	if (is_it(object, java_thread, number, id) && is_calm(before) &&
 	    oop_load_sig(object + (uint32_t)continuation_sig.thread_name) == name)
 		say(number, id, &text);
 }
@@ -215,7 +206,7 @@ void thread_name_seek(uint64_t id, uint32_t number)
 {
 	uint32_t at = number % SOUGHT;
 
-	if (is_said(number, id) || !vm.usable)
+	if (thread_name_is_said(number, id) || !vm.usable)
 		return;
 	__atomic_store_n(&sought.numbers[at], number, __ATOMIC_RELAXED);
 	__atomic_store_n(&sought.ids[at], id, __ATOMIC_RELEASE);
@@ -281,22 +272,6 @@ static jfieldID field(JNIEnv *env, jclass of, const char *name, const char *type
 	return id;
 }
 
-/* Without it a name may be another's, read while the collector moved both. */
-static bool find_heap(void)
-{
-	const void *heap = libjvm_static("Universe", "_collectedHeap");
-	uint64_t address = 0;
-
-	vm.active = (int32_t)libjvm_offset("CollectedHeap", "_is_stw_gc_active");
-	if (vm.active < 0)
-		vm.active = (int32_t)libjvm_offset("CollectedHeap", "_is_gc_active");
-	vm.collections = (int32_t)libjvm_offset("CollectedHeap", "_total_collections");
-	if (heap)
-		memcpy(&address, heap, sizeof(address));
-	vm.heap = (const uint8_t *)(uintptr_t)address;
-	return address && vm.active >= 0 && vm.collections >= 0;
-}
-
 static bool can_read(void)
 {
 	const struct continuation_layout *c = &continuation_sig;
@@ -308,7 +283,9 @@ static bool can_read(void)
 	vm.slot_is_object = strcmp(thread_object.type, "OopHandle") != 0;
 	object_header_init();
 	return c->thread_id >= 0 && c->thread_name >= 0 && c->string_value >= 0 &&
-	       c->array_length >= 0 && vm.eetop >= 0 && vm.string && find_heap();
+	       c->array_length >= 0 && vm.eetop >= 0 && vm.string &&
+	       /* without these a name may be another's, read while the collector moved both */
+	       oop_sig.active && oop_sig.count;
 }
 
 void thread_name_init(JNIEnv *env)

@@ -11,13 +11,14 @@
 #include "agent/events/frozen_locks.h"
 #include "agent/events/monitors.h"
 #include "agent/events/owner.h"
+#include "agent/events/virtual_sets.h"
 #include "agent/thread_states.h"
 #include "agent/walker/hotspot/layout.h"
 
 #define SINCE	    24 /* the JDK in which such owners may be without a carrier */
 #define PLACES	    64u /* power of two */
 #define TAG	    (1u << 30) /* of a mark: neither the kernel nor a virtual thread has such a number */
-#define SHARE	    200 /* looks at all may take one part of so many of the time, */
+#define SHARE	    400 /* looks of either kind may take one part of so many of the time, */
 #define SAVED_NS    (20 * NS_PER_MS) /* and so much at once after a while without */
 #define SOON_NS	    NS_PER_MS
 #define LATE_NS	    (250 * NS_PER_MS)
@@ -121,8 +122,10 @@ uint32_t unknown_owner_end(uint32_t owner)
 static struct {
 	bool warm;
 	uint64_t warm_ns; /* to the next look whether it can be */
-	int64_t credit_ns; /* of CPU time that looks at all threads may take */
-	uint64_t credit_at_ns;
+	struct credit {
+		int64_t ns; /* of CPU time that such looks may take */
+		uint64_t at_ns;
+	} newest, older;
 	uint32_t n; /* still sought in this look: */
 	struct seeking {
 		struct place *place;
@@ -131,15 +134,16 @@ static struct {
 	} seeking[PLACES];
 } look;
 
-/* Is it still the same owner? Then that is the one. */
+/* Is it still the same owner? Then that is the one; else it is looked for again. */
 static void found(struct seeking *s, uint32_t number)
 {
 	uint64_t object = 0, answer = s->mark;
 
-	if (number && owner_is_unknown(s->place->monitor, &object) && object == s->object)
-		(void)__atomic_compare_exchange_n(&s->place->answer, &answer,
-						  (uint64_t)number << 32 | s->mark, false,
-						  __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	if (!number || !owner_is_unknown(s->place->monitor, &object) || object != s->object)
+		return;
+	(void)__atomic_compare_exchange_n(&s->place->answer, &answer,
+					  (uint64_t)number << 32 | s->mark, false, __ATOMIC_ACQ_REL,
+					  __ATOMIC_RELAXED);
 	*s = look.seeking[--look.n];
 }
 
@@ -204,26 +208,75 @@ static bool look_at_frozen(JNIEnv *env, jobject thread, void *unused)
 	return look.n;
 }
 
-/* What a look costs beyond what was saved up is paid for by those that follow. */
-static bool may_look_at_all(uint64_t now_ns)
+static bool holds_at(uint64_t thread, uint64_t object)
 {
-	look.credit_ns += (int64_t)((now_ns - look.credit_at_ns) / SHARE);
-	look.credit_at_ns = now_ns;
-	if (look.credit_ns > (int64_t)SAVED_NS)
-		look.credit_ns = SAVED_NS;
-	return look.credit_ns > 0;
+	uint64_t locks[FROZEN_LOCKS_MAX];
+	uint32_t n = frozen_locks_at(thread, locks);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (locks[i] == object)
+			return true;
+	return false;
 }
 
+/* The same of a Thread by its address. */
+static bool look_at_kept(uint64_t thread, void *unused)
+{
+	uint64_t locks[FROZEN_LOCKS_MAX];
+	uint32_t number;
+
+	(void)unused;
+	if (!frozen_locks_at(thread, locks))
+		return look.n;
+	for (uint32_t i = look.n; i-- > 0;) {
+		struct seeking *s = &look.seeking[i];
+
+		if (!owner_is_unknown(s->place->monitor, &s->object) || !s->object ||
+		    !holds_at(thread, s->object))
+			continue;
+		number = frozen_number_at(thread);
+		if (number && holds_at(thread, s->object))
+			found(s, number);
+	}
+	return look.n;
+}
+
+/* What looks cost beyond what was saved up is paid for by those that follow. */
+static bool has_credit(struct credit *c, uint64_t now_ns, uint64_t more_than_ns)
+{
+	c->ns += (int64_t)((now_ns - c->at_ns) / SHARE);
+	c->at_ns = now_ns;
+	if (c->ns > (int64_t)SAVED_NS)
+		c->ns = SAVED_NS;
+	return c->ns > (int64_t)more_than_ns;
+}
+
+/* All threads: by the JDK's sets, and with more than half of what can be saved by its own code. */
+static void look_at_older(uint64_t now_ns)
+{
+	virtual_sets_each(look_at_kept, NULL);
+	if (look.n && has_credit(&look.older, now_ns, SAVED_NS / 2))
+		virtual_threads_each(look_at_frozen, NULL);
+}
+
+/* Those that began lately come first, and what a look at thousands costs is not theirs to pay. */
 static void look_at_all(void)
 {
-	uint64_t cpu_ns = thread_cpu_ns(0); /* it may have to wait for a CPU */
+	uint64_t now_ns = mono_ns(), begin_ns;
 
 	/* before there are any, a look would initialise their class */
-	if (!may_look_at_all(mono_ns()) || !virtual_threads_used() || !frozen_locks_init(agent.env))
+	if (!virtual_threads_used() || !frozen_locks_init(agent.env))
 		return;
-	virtual_threads_each(look_at_frozen, NULL);
-	cpu_ns = thread_cpu_ns(0) - cpu_ns;
-	look.credit_ns -= (int64_t)cpu_ns;
+	begin_ns = thread_cpu_ns(0); /* it may have to wait for a CPU */
+	if (has_credit(&look.newest, now_ns, 0)) {
+		virtual_sets_newest(look_at_kept, NULL);
+		look.newest.ns -= (int64_t)(thread_cpu_ns(0) - begin_ns);
+	}
+	if (!look.n || !has_credit(&look.older, now_ns, 0))
+		return;
+	begin_ns = thread_cpu_ns(0);
+	look_at_older(now_ns);
+	look.older.ns -= (int64_t)(thread_cpu_ns(0) - begin_ns);
 }
 
 static bool look_at_none(JNIEnv *env, jobject thread, void *unused)

@@ -23,7 +23,7 @@ typedef jclass JNICALL find_class_fn(JNIEnv *env, const char *name);
  * Has java.lang.VirtualThread been initialised? Nobody does that but who starts one. The class is
  * found without initialising it, as FindClass would.
  */
-bool virtual_threads_used(void)
+static bool is_initialised(void)
 {
 	find_class_fn *find_class = (find_class_fn *)libjvm_symbol("JVM_FindClassFromBootLoader");
 	long state_at = libjvm_offset("InstanceKlass", "_init_state");
@@ -32,8 +32,6 @@ bool virtual_threads_used(void)
 	int32_t done;
 	jclass found;
 
-	if (vm_sig.version < VIRTUAL_SINCE)
-		return false;
 	if (!find_class || state_at < 0 ||
 	    !libjvm_int_constant("InstanceKlass::fully_initialized", &done))
 		return true;
@@ -45,6 +43,16 @@ bool virtual_threads_used(void)
 		(*env)->DeleteLocalRef(env, found);
 	}
 	return klass && load8_sig(klass + (uint64_t)state_at) >= done;
+}
+
+/* Asked often, and once it has been it stays so. */
+bool virtual_threads_used(void)
+{
+	static bool used;
+
+	if (!used && vm_sig.version >= VIRTUAL_SINCE)
+		used = is_initialised();
+	return used;
 }
 
 /* ---- who has paid? ---- */

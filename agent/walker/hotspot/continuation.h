@@ -33,6 +33,8 @@ uint64_t virtual_platform_id_sig(uint64_t java_thread);
 bool virtual_is_mounted_sig(uint64_t java_thread);
 /* The id of the virtual thread that is mounted on a JavaThread, if one is. */
 uint64_t virtual_id_sig(uint64_t java_thread);
+/* The Continuation whose frames lie on a JavaThread's stack; 0 = none, or not known where. */
+uint64_t continuation_on_sig(uint64_t java_thread);
 
 /* Where in an object an instance's field lies. */
 int32_t field_id_offset(jfieldID id);

@@ -237,6 +237,15 @@ static bool walk_chunks(struct hot *h, uint64_t first, uint64_t room_words)
 	return true;
 }
 
+uint64_t continuation_on_sig(uint64_t java_thread)
+{
+	int32_t at = continuation_sig.entry_in_thread;
+	uint64_t entry = at >= 0 ? load64_sig(java_thread + (uint32_t)at) : 0;
+	uint64_t continuation = entry ? load64_sig(entry + ENTRY_CONT) : 0;
+
+	return continuation < GUARD_LOW || continuation % 8 ? 0 : continuation;
+}
+
 /* All frames that are still in chunks, or none: false where something changed meanwhile. */
 static bool walk_frozen(struct hot *h, uint64_t entry)
 {
