@@ -1,0 +1,430 @@
+/* See answer.h. The columns are those of schema.c, in their order. */
+#include "daemon/clickhouse/answer.h"
+
+#include <errno.h>
+#include <string.h>
+#include "daemon/clickhouse/rowbinary.h"
+#include "daemon/clickhouse/siphash.h"
+#include "daemon/core/labels.h"
+#include "daemon/core/utf8.h"
+#include "daemon/report/report.h"
+#include "proto/wire.h"
+
+#define DEPTH_MAX  4096
+#define TEXT_BYTES 16400 /* longer ones are cut */
+#define LABELS_MAX 256
+#define NO_STACK   "[stack not in ClickHouse]"
+
+struct known_stack {
+	uint64_t stack;
+	uint32_t node;
+};
+
+/* One row of stacks: arrays beside each other. */
+struct stack_row {
+	size_t n;
+	struct rowbinary_string frames[DEPTH_MAX], signatures[DEPTH_MAX], files[DEPTH_MAX],
+		modules[DEPTH_MAX];
+	uint8_t kinds[DEPTH_MAX];
+	int32_t lines[DEPTH_MAX];
+	uint16_t class_bytes[DEPTH_MAX];
+	uint64_t offsets[DEPTH_MAX];
+};
+
+struct answer {
+	struct profile *p;
+	struct rowbinary in;
+	struct known_stack *stacks; /* by number, once all are read */
+	size_t n_stacks, cap_stacks;
+	struct clickhouse_answered *what;
+	struct stack_row *row;
+	struct labels labels;
+	bool has_node;
+	uint64_t first_node; /* its hash */
+	char text[TEXT_BYTES], other[TEXT_BYTES];
+};
+
+static uint32_t string_of(struct answer *a, struct rowbinary_string s)
+{
+	(void)utf8_copy(a->text, sizeof(a->text), s.p, s.len);
+	return profile_string(a->p, a->text);
+}
+
+static uint32_t take_string(struct answer *a)
+{
+	return string_of(a, rowbinary_string(&a->in));
+}
+
+/* ---- stacks --------------------------------------------------------------------------------- */
+
+/* The array's length must be that of the row's first. */
+static bool array_fits(struct answer *a, size_t least)
+{
+	size_t n = rowbinary_length(&a->in, least);
+
+	if (n != a->row->n)
+		a->in.bad = true;
+	return !a->in.bad;
+}
+
+static void take_strings(struct answer *a, struct rowbinary_string *to)
+{
+	if (!array_fits(a, 1))
+		return;
+	for (size_t i = 0; i < a->row->n; i++)
+		to[i] = rowbinary_string(&a->in);
+}
+
+static void take_stack_row(struct answer *a)
+{
+	struct stack_row *r = a->row;
+
+	r->n = rowbinary_length(&a->in, 1);
+	if (r->n > DEPTH_MAX) {
+		a->in.bad = true;
+		return;
+	}
+	for (size_t i = 0; i < r->n; i++)
+		r->frames[i] = rowbinary_string(&a->in);
+	for (size_t i = 0, ok = array_fits(a, 1); ok && i < r->n; i++)
+		r->kinds[i] = (uint8_t)rowbinary_number(&a->in, 1);
+	for (size_t i = 0, ok = array_fits(a, 4); ok && i < r->n; i++)
+		r->lines[i] = (int32_t)(uint32_t)rowbinary_number(&a->in, 4);
+	for (size_t i = 0, ok = array_fits(a, 2); ok && i < r->n; i++)
+		r->class_bytes[i] = (uint16_t)rowbinary_number(&a->in, 2);
+	take_strings(a, r->signatures);
+	take_strings(a, r->files);
+	take_strings(a, r->modules);
+	for (size_t i = 0, ok = array_fits(a, 8); ok && i < r->n; i++)
+		r->offsets[i] = rowbinary_number(&a->in, 8);
+}
+
+/* "java.lang.Thread.run" with 16 bytes of class. */
+static bool has_class(const struct stack_row *r, size_t i)
+{
+	size_t n = r->class_bytes[i];
+
+	return wire_kind_is_method(r->kinds[i]) && n && n < r->frames[i].len &&
+	       r->frames[i].p[n] == '.';
+}
+
+static uint32_t frame_of(struct answer *a, size_t i)
+{
+	const struct stack_row *r = a->row;
+	struct rowbinary_string name = r->frames[i];
+	struct profile_frame f = { .kind = r->kinds[i] < WIRE_KIND_COUNT ? r->kinds[i] : 0,
+				   .line = r->lines[i] < -1 ? -1 : r->lines[i],
+				   .offset = r->offsets[i] };
+
+	f.signature = string_of(a, r->signatures[i]);
+	f.file = string_of(a, r->files[i]);
+	f.module = string_of(a, r->modules[i]);
+	if (has_class(r, i)) {
+		f.class_name = string_of(a, (struct rowbinary_string){ name.p, r->class_bytes[i] });
+		name.p += r->class_bytes[i] + 1;
+		name.len -= r->class_bytes[i] + 1u;
+		f.method = string_of(a, name);
+		return profile_intern_frame(a->p, &f);
+	}
+	/* what a frame without a name is called is no name of its own */
+	(void)report_frame_name(a->p, &f, a->other, sizeof(a->other));
+	(void)utf8_copy(a->text, sizeof(a->text), name.p, name.len);
+	if (strcmp(a->text, a->other) != 0)
+		f.method = profile_string(a->p, a->text);
+	return profile_intern_frame(a->p, &f);
+}
+
+static int add_stack(struct answer *a, uint64_t stack, uint32_t node)
+{
+	if (a->n_stacks == a->cap_stacks) {
+		size_t cap = 2 * a->cap_stacks + 1024;
+		struct known_stack *p = realloc(a->stacks, cap * sizeof(*p));
+
+		if (!p)
+			return -ENOMEM;
+		a->stacks = p;
+		a->cap_stacks = cap;
+	}
+	a->stacks[a->n_stacks++] = (struct known_stack){ stack, node };
+	return 0;
+}
+
+static int take_stack(struct answer *a)
+{
+	uint64_t stack;
+	uint32_t node = 0;
+
+	(void)rowbinary_number(&a->in, 2); /* day */
+	stack = rowbinary_number(&a->in, 8);
+	(void)rowbinary_string(&a->in); /* namespace, service */
+	(void)rowbinary_string(&a->in);
+	take_stack_row(a);
+	if (a->in.bad)
+		return -EBADMSG;
+	for (size_t i = 0; i < a->row->n; i++)
+		node = profile_node(a->p, node, frame_of(a, i));
+	return add_stack(a, stack, node);
+}
+
+static int by_stack(const void *x, const void *y)
+{
+	uint64_t a = ((const struct known_stack *)x)->stack,
+		 b = ((const struct known_stack *)y)->stack;
+
+	return a < b ? -1 : a > b;
+}
+
+/* ---- owners --------------------------------------------------------------------------------- */
+
+/*
+ * In a profile a process is its number and the time of its start, which are one node's: that of all
+ * nodes but the first is mixed in, so that processes of two nodes are never one.
+ */
+static uint64_t start_on_node(struct answer *a, uint64_t start_time, struct rowbinary_string node)
+{
+	uint64_t hash = siphash(node.p, node.len);
+
+	if (!a->has_node)
+		a->first_node = hash;
+	a->has_node = true;
+	return start_time ^ hash ^ a->first_node;
+}
+
+/* The columns that samples and processes begin with: of these what a profile has. */
+static struct profile_process take_owner(struct answer *a)
+{
+	struct profile_process q = { 0 };
+	struct rowbinary_string node;
+
+	(void)rowbinary_number(&a->in, 4); /* time, until */
+	(void)rowbinary_number(&a->in, 4);
+	for (int i = 0; i < 6; i++) /* labels: they stand among those of processes */
+		(void)rowbinary_string(&a->in);
+	node = rowbinary_string(&a->in);
+	q.pid = (uint32_t)rowbinary_number(&a->in, 4);
+	q.start_time = start_on_node(a, rowbinary_number(&a->in, 8), node);
+	return q;
+}
+
+/* The number of a word, or -1. */
+static int word_of(const char *const *words, int n, struct rowbinary_string s)
+{
+	for (int i = 0; i < n; i++)
+		if (strlen(words[i]) == s.len && memcmp(words[i], s.p, s.len) == 0)
+			return i;
+	return -1;
+}
+
+/* ---- processes ------------------------------------------------------------------------------ */
+
+/* Two arrays, of names and of values; what is no label is left out. */
+static uint32_t take_labels(struct answer *a)
+{
+	struct rowbinary_string names[LABELS_MAX];
+	char key[LABEL_KEY_SIZE];
+	size_t n = rowbinary_length(&a->in, 1);
+
+	if (n > LABELS_MAX)
+		a->in.bad = true;
+	for (size_t i = 0; i < n && !a->in.bad; i++)
+		names[i] = rowbinary_string(&a->in);
+	if (rowbinary_length(&a->in, 1) != n)
+		a->in.bad = true;
+	a->labels = (struct labels){ 0 };
+	for (size_t i = 0; i < n && !a->in.bad; i++) {
+		struct rowbinary_string value = rowbinary_string(&a->in);
+
+		(void)utf8_copy(key, sizeof(key), names[i].p, names[i].len);
+		(void)utf8_copy(a->text, sizeof(a->text), value.p, value.len);
+		(void)labels_set(&a->labels, key, a->text);
+	}
+	return profile_string(a->p, a->labels.text);
+}
+
+/* Of events that this version does not know the numbers are passed over. */
+static void take_numbers(struct answer *a, const int *events, size_t n, uint64_t *to, size_t step)
+{
+	if (rowbinary_length(&a->in, 8) != n)
+		a->in.bad = true;
+	for (size_t i = 0; i < n && !a->in.bad; i++) {
+		uint64_t v = rowbinary_number(&a->in, 8);
+
+		if (events[i] >= 0)
+			to[(size_t)events[i] * step] = v;
+	}
+}
+
+static void take_books(struct answer *a, uint64_t *intervals, struct profile_books *b)
+{
+	const size_t step = sizeof(b->of[0]) / sizeof(uint64_t);
+	size_t n = rowbinary_length(&a->in, 1);
+	int events[LABELS_MAX];
+
+	if (n > LABELS_MAX) {
+		a->in.bad = true;
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		events[i] = word_of(wire_event_names, WIRE_EVENT_COUNT, rowbinary_string(&a->in));
+	take_numbers(a, events, n, intervals, 1);
+	take_numbers(a, events, n, &b->of[0].taken, step);
+	take_numbers(a, events, n, &b->of[0].taken_weight, step);
+	take_numbers(a, events, n, &b->of[0].delivered, step);
+	take_numbers(a, events, n, &b->of[0].delivered_weight, step);
+	take_numbers(a, events, n, &b->of[0].dropped, step);
+	take_numbers(a, events, n, &b->of[0].dropped_weight, step);
+	b->short_waits = rowbinary_number(&a->in, 8);
+	b->short_waits_ns = rowbinary_number(&a->in, 8);
+}
+
+static void take_span(struct profile *p, uint64_t begin_ns, uint64_t end_ns)
+{
+	if (!p->begin_real_ns || begin_ns < p->begin_real_ns)
+		p->begin_real_ns = begin_ns;
+	if (end_ns > p->end_real_ns)
+		p->end_real_ns = end_ns;
+}
+
+static int take_process(struct answer *a)
+{
+	uint64_t intervals[WIRE_EVENT_COUNT] = { 0 }, begin_ns, end_ns, cpu_ns;
+	struct profile_process q = take_owner(a);
+	struct profile_books books = { 0 };
+	bool cpu_unknown, no_budget;
+	uint32_t process;
+
+	begin_ns = rowbinary_number(&a->in, 8);
+	end_ns = rowbinary_number(&a->in, 8);
+	q.name = take_string(a);
+	q.ns_pid = (uint32_t)rowbinary_number(&a->in, 4);
+	q.pod = take_string(a);
+	q.container = take_string(a);
+	q.container_id = take_string(a);
+	q.jdk = take_string(a);
+	q.note = take_string(a);
+	q.labels = take_labels(a);
+	cpu_ns = rowbinary_number(&a->in, 8);
+	cpu_unknown = rowbinary_number(&a->in, 1);
+	no_budget = rowbinary_number(&a->in, 1);
+	take_books(a, intervals, &books);
+	if (a->in.bad)
+		return -EBADMSG;
+	take_span(a->p, begin_ns, end_ns);
+	a->p->cpu_unknown |= cpu_unknown;
+	a->p->no_budget |= no_budget;
+	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++)
+		if (intervals[e] > a->p->interval[e])
+			a->p->interval[e] = intervals[e];
+	process = profile_process(a->p, &q);
+	profile_add_books(a->p, process, &books);
+	profile_add_cpu(a->p, process, cpu_ns);
+	return 0;
+}
+
+/* ---- samples -------------------------------------------------------------------------------- */
+
+static uint32_t node_of(struct answer *a, uint64_t stack, uint64_t samples)
+{
+	const struct known_stack key = { .stack = stack };
+	const struct known_stack *known;
+	struct profile_frame f = { .kind = WIRE_KIND_SYNTHETIC, .line = -1 };
+
+	if (!stack)
+		return 0;
+	known = a->n_stacks ? bsearch(&key, a->stacks, a->n_stacks, sizeof(key), by_stack) : NULL;
+	if (known)
+		return known->node;
+	a->what->without_stack += samples;
+	f.method = profile_string(a->p, NO_STACK);
+	return profile_node(a->p, 0, profile_intern_frame(a->p, &f));
+}
+
+static int take_sample(struct answer *a)
+{
+	struct profile_process q = take_owner(a);
+	struct profile_thread thread = { 0 };
+	struct profile_row row = { 0 };
+	struct rowbinary_string name;
+	uint64_t stack;
+	int event, wait;
+
+	thread.tid = (uint32_t)rowbinary_number(&a->in, 4);
+	name = rowbinary_string(&a->in);
+	event = word_of(wire_event_names, WIRE_EVENT_COUNT, rowbinary_string(&a->in));
+	wait = word_of(wire_wait_names, WIRE_WAIT_COUNT, rowbinary_string(&a->in));
+	row.idle = rowbinary_number(&a->in, 1);
+	stack = rowbinary_number(&a->in, 8);
+	(void)rowbinary_string(&a->in); /* leaf */
+	row.samples = rowbinary_number(&a->in, 8);
+	row.weight = rowbinary_number(&a->in, 8);
+	if (a->in.bad)
+		return -EBADMSG;
+	if (event < 0) /* a newer version's */
+		return 0;
+	row.event = (uint8_t)event;
+	row.wait = wait < 0 ? 0 : (uint8_t)wait;
+	thread.process = profile_process(a->p, &q);
+	if (thread.process == UINT32_MAX)
+		return -ENOMEM;
+	thread.name = string_of(a, name);
+	row.thread = profile_thread(a->p, &thread);
+	row.node = node_of(a, stack, row.samples);
+	profile_add_row(a->p, &row);
+	return 0;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+static int take_rows(struct answer *a, const struct clickhouse_answers *from,
+		     enum clickhouse_table table, int (*take)(struct answer *a))
+{
+	const uint8_t *bytes = from->bytes[table];
+	int r = 0;
+
+	a->in = (struct rowbinary){ bytes, bytes + from->len[table], false };
+	while (r == 0 && rowbinary_more(&a->in)) {
+		r = take(a);
+		if (r == 0)
+			a->what->rows[table]++;
+	}
+	if (r == -EBADMSG) {
+		a->what->bad = table;
+		a->what->bad_row = a->what->rows[table] + 1;
+	}
+	return r;
+}
+
+static void answer_deinit(struct answer **a)
+{
+	if (!*a)
+		return;
+	profile_free((*a)->p);
+	free((*a)->stacks);
+	free((*a)->row);
+	free(*a);
+}
+
+int clickhouse_profile(const struct clickhouse_answers *from, struct clickhouse_answered *ret_what,
+		       struct profile **ret)
+{
+	CLEANUP(answer_deinit) struct answer *a = calloc(1, sizeof(*a));
+	int r;
+
+	memset(ret_what, 0, sizeof(*ret_what));
+	if (!a)
+		return -ENOMEM;
+	a->what = ret_what;
+	a->row = calloc(1, sizeof(*a->row));
+	if (!a->row || profile_new(&a->p) < 0)
+		return -ENOMEM;
+	r = take_rows(a, from, CLICKHOUSE_PROCESSES, take_process);
+	if (r == 0)
+		r = take_rows(a, from, CLICKHOUSE_STACKS, take_stack);
+	if (a->n_stacks)
+		qsort(a->stacks, a->n_stacks, sizeof(*a->stacks), by_stack);
+	if (r == 0)
+		r = take_rows(a, from, CLICKHOUSE_SAMPLES, take_sample);
+	if (r == 0)
+		*ret = TAKE_PTR(a->p);
+	return r;
+}

@@ -1,0 +1,34 @@
+/* What is asked of ClickHouse for a report: SQL, whose answers have the columns of the tables;
+ * those that nobody needs are empty. */
+#pragma once
+
+#include "daemon/clickhouse/schema.h"
+
+enum clickhouse_selector {
+	CLICKHOUSE_NAMESPACE,
+	CLICKHOUSE_SERVICE,
+	CLICKHOUSE_VERSION,
+	CLICKHOUSE_IMAGE,
+	CLICKHOUSE_POD,
+	CLICKHOUSE_CONTAINER,
+	CLICKHOUSE_NODE,
+	CLICKHOUSE_SELECTORS
+};
+/* The columns' names, which are the options' too. */
+extern const char *const clickhouse_selector_names[CLICKHOUSE_SELECTORS];
+
+struct clickhouse_question {
+	const char *database;
+	uint64_t from_ns, to_ns;
+	const char *selectors[CLICKHOUSE_SELECTORS]; /* equal to; NULL = any */
+	unsigned events; /* bits 1 << enum wire_event */
+};
+
+/* A string as it stands in a statement. */
+void clickhouse_put_quoted(struct text_out *t, const char *s);
+void clickhouse_put_question(struct text_out *t, const struct clickhouse_question *q,
+			     enum clickhouse_table table);
+/* The locks that were waited for longest, the first @rows: a line each, tab-separated: class, kind
+ * of wait, processes, waits, ns. */
+void clickhouse_put_locks_question(struct text_out *t, const struct clickhouse_question *q,
+				   bool idle, unsigned rows);

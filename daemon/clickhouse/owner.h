@@ -1,0 +1,15 @@
+/* Whose rows are whose: of a process's labels those that are columns of their own. Pure. */
+#pragma once
+
+#include "daemon/core/labels.h"
+#include "daemon/profile/profile.h"
+
+struct clickhouse_owner {
+	char namespace[LABEL_VALUE_SIZE], service[LABEL_VALUE_SIZE], version[LABEL_VALUE_SIZE],
+		image[LABEL_VALUE_SIZE], pod[LABEL_VALUE_SIZE], container[LABEL_VALUE_SIZE],
+		node[LABEL_VALUE_SIZE];
+};
+
+/* @node: NULL = what the labels say. */
+void clickhouse_owner_of(const struct profile *p, uint32_t process, const char *node,
+			 struct clickhouse_owner *ret);

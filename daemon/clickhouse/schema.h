@@ -1,0 +1,35 @@
+/*
+ * The tables of kindling in ClickHouse: their columns in the order in which rows.c writes them and
+ * answer.c reads them, and the statements that create them (docs/clickhouse.md,
+ * docs/decisions/0019).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "daemon/report/text_out.h"
+
+enum clickhouse_table {
+	CLICKHOUSE_STACKS,
+	CLICKHOUSE_SAMPLES,
+	CLICKHOUSE_PROCESSES,
+	CLICKHOUSE_TABLES
+};
+
+extern const char *const clickhouse_table_names[CLICKHOUSE_TABLES];
+
+struct clickhouse_schema {
+	const char *database;
+	const char *cluster; /* Distributed tables over those of its servers; NULL = one server */
+	bool replicated; /* by ZooKeeper or Keeper */
+	unsigned ttl_days; /* 0 = for ever */
+};
+
+/* Letters, digits and _, as names stand in statements. */
+bool clickhouse_name_is_fine(const char *name);
+/* "time, until, ..." */
+void clickhouse_put_columns(struct text_out *t, enum clickhouse_table table);
+/* Statement @i, without a semicolon; false = there are no more. */
+bool clickhouse_put_statement(struct text_out *t, const struct clickhouse_schema *s, unsigned i);
+/* "INSERT INTO ... FORMAT RowBinary" */
+void clickhouse_put_insert(struct text_out *t, const char *database, enum clickhouse_table table);
