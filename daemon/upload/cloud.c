@@ -1,0 +1,279 @@
+/* See cloud.h. */
+#include "daemon/upload/cloud.h"
+
+#include <cjson/cJSON.h>
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "daemon/core/clock.h"
+#include "daemon/core/log.h"
+#include "daemon/core/mem.h"
+#include "daemon/core/worker.h"
+
+#define EC2_URL	   "http://169.254.169.254"
+#define ANSWER_MAX (64u * 1024)
+#define CONNECT_MS 500L /* the service is next door, or not there */
+#define REQUEST_MS 1000L
+#define AGAIN_NS   (10 * NS_PER_S) /* doubled each time, up to */
+#define AGAIN_MAX  (3600 * NS_PER_S)
+
+struct cloud_answer {
+	char *text;
+	size_t len;
+};
+
+struct cloud {
+	struct worker *worker;
+	struct loop_timer *timer;
+	uint64_t again_ns;
+	char ecs[512], ec2[256]; /* "" = not to be asked */
+	/* the worker's, until it is done */
+	struct labels asked;
+	char why[300];
+	int result;
+	struct labels known;
+};
+
+/* ---- what they say --------------------------------------------------------------------------- */
+
+static void cloud_json_freep(cJSON **json)
+{
+	cJSON_Delete(*json);
+}
+
+static bool cloud_put(struct labels *ret, const char *label, const cJSON *object, const char *key)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+
+	return text && *text && labels_set(ret, label, text) == 0;
+}
+
+bool cloud_parse_ec2(const char *text, size_t len, struct labels *ret)
+{
+	CLEANUP(cloud_json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
+
+	if (!cloud_put(ret, "instance", json, "instanceId"))
+		return false;
+	(void)labels_set(ret, "cloud", "aws");
+	(void)cloud_put(ret, "region", json, "region");
+	(void)cloud_put(ret, "zone", json, "availabilityZone");
+	(void)cloud_put(ret, "account", json, "accountId");
+	(void)cloud_put(ret, "instance_type", json, "instanceType");
+	return true;
+}
+
+/* "arn:aws:ecs:eu-west-1:111122223333:task/shop/158d1c8083dd49d6b527399fd6414f5c" */
+static bool cloud_parse_arn(const char *arn, struct labels *ret)
+{
+	char region[64], account[64];
+
+	if (sscanf(arn, "arn:%*[^:]:ecs:%63[^:]:%63[^:]:", region, account) != 2)
+		return false;
+	return labels_set(ret, "region", region) == 0 && labels_set(ret, "account", account) == 0;
+}
+
+bool cloud_parse_ecs(const char *text, size_t len, struct labels *ret, bool *ret_fargate)
+{
+	CLEANUP(cloud_json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
+	const cJSON *arn = cJSON_GetObjectItemCaseSensitive(json, "TaskARN");
+	const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(json, "Cluster");
+	const cJSON *launch = cJSON_GetObjectItemCaseSensitive(json, "LaunchType");
+	const char *name = cJSON_GetStringValue(cluster);
+
+	if (!cJSON_IsString(arn) || !cloud_parse_arn(arn->valuestring, ret))
+		return false;
+	name = name && strrchr(name, '/') ? strrchr(name, '/') + 1 : name; /* of an ARN */
+	(void)labels_set(ret, "cloud", "aws");
+	(void)labels_set(ret, "ecs_cluster", name);
+	(void)cloud_put(ret, "ecs_family", json, "Family");
+	(void)cloud_put(ret, "zone", json, "AvailabilityZone");
+	*ret_fargate = cJSON_IsString(launch) && strcmp(launch->valuestring, "FARGATE") == 0;
+	return true;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static size_t cloud_on_bytes(char *p, size_t size, size_t n, void *userdata)
+{
+	struct cloud_answer *a = userdata;
+	size_t len = size * n;
+	char *text;
+
+	if (len > ANSWER_MAX - a->len)
+		return 0; /* ends the transfer */
+	text = realloc(a->text, a->len + len + 1);
+	if (!text)
+		return 0;
+	memcpy(text + a->len, p, len);
+	a->text = text;
+	a->len += len;
+	text[a->len] = '\0';
+	return len;
+}
+
+/* @method: NULL = GET; @header: may be NULL. The answer is the caller's to free. */
+static int cloud_request(const char *url, const char *method, const char *header,
+			 struct cloud_answer *ret, char *why, size_t why_size)
+{
+	struct curl_slist *headers = header ? curl_slist_append(NULL, header) : NULL;
+	CURL *easy = curl_easy_init();
+	char error[CURL_ERROR_SIZE] = "";
+	CURLcode code;
+
+	if (!easy) {
+		curl_slist_free_all(headers);
+		return -ENOMEM;
+	}
+	curl_easy_setopt(easy, CURLOPT_URL, url);
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http");
+	curl_easy_setopt(easy, CURLOPT_NOPROXY, "*"); /* it is this host's own */
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, REQUEST_MS);
+	curl_easy_setopt(easy, CURLOPT_FAILONERROR, 1L);
+	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error);
+	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, cloud_on_bytes);
+	curl_easy_setopt(easy, CURLOPT_WRITEDATA, ret);
+	if (method)
+		curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
+	code = curl_easy_perform(easy);
+	if (code != CURLE_OK)
+		snprintf(why, why_size, "%s: %s", url, *error ? error : curl_easy_strerror(code));
+	curl_easy_cleanup(easy);
+	curl_slist_free_all(headers);
+	return code == CURLE_OK ? 0 : -ENODATA;
+}
+
+/* Version 2 alone: who does not know it is no service of EC2's that may be asked. */
+static int cloud_ask_ec2(const char *base, struct labels *ret, char *why, size_t why_size)
+{
+	struct cloud_answer token = { 0 }, document = { 0 };
+	char url[512], header[600];
+	int r;
+
+	snprintf(url, sizeof(url), "%s/latest/api/token", base);
+	r = cloud_request(url, "PUT", "X-aws-ec2-metadata-token-ttl-seconds: 60", &token, why,
+			  why_size);
+	if (r == 0 && (!token.text || strpbrk(token.text, "\r\n") || token.len > 500)) {
+		snprintf(why, why_size, "%s: is no token", url);
+		r = -ENODATA;
+	}
+	if (r == 0) {
+		snprintf(url, sizeof(url), "%s/latest/dynamic/instance-identity/document", base);
+		snprintf(header, sizeof(header), "X-aws-ec2-metadata-token: %s", token.text);
+		r = cloud_request(url, NULL, header, &document, why, why_size);
+	}
+	if (r == 0 && (!document.text || !cloud_parse_ec2(document.text, document.len, ret))) {
+		snprintf(why, why_size, "%s: is no identity document", url);
+		r = -ENODATA;
+	}
+	free(token.text);
+	free(document.text);
+	return r;
+}
+
+static int cloud_ask_ecs(const char *base, struct labels *ret, bool *ret_fargate, char *why,
+			 size_t why_size)
+{
+	struct cloud_answer task = { 0 };
+	char url[600];
+	int r;
+
+	snprintf(url, sizeof(url), "%s/task", base);
+	r = cloud_request(url, NULL, NULL, &task, why, why_size);
+	if (r == 0 && (!task.text || !cloud_parse_ecs(task.text, task.len, ret, ret_fargate))) {
+		snprintf(why, why_size, "%s: is no task of ECS", url);
+		r = -ENODATA;
+	}
+	free(task.text);
+	return r;
+}
+
+int cloud_ask(const char *ecs, const char *ec2, struct labels *ret, char *why, size_t why_size)
+{
+	bool fargate = false;
+	int of_ecs = -ENODATA, of_ec2 = -ENODATA;
+
+	if (ecs)
+		of_ecs = cloud_ask_ecs(ecs, ret, &fargate, why, why_size);
+	if (!fargate)
+		of_ec2 = cloud_ask_ec2(ec2, ret, why, why_size);
+	return of_ecs == 0 ? 0 : of_ec2;
+}
+
+/* ---- again and again ------------------------------------------------------------------------- */
+
+static void cloud_run(void *userdata)
+{
+	struct cloud *c = userdata;
+
+	c->asked = (struct labels){ 0 };
+	c->result = cloud_ask(c->ecs[0] ? c->ecs : NULL, c->ec2, &c->asked, c->why, sizeof(c->why));
+}
+
+static void cloud_on_done(void *userdata)
+{
+	struct cloud *c = userdata;
+
+	if (c->result == 0) {
+		c->known = c->asked;
+		return;
+	}
+	if (c->again_ns == AGAIN_NS) /* said once */
+		log_warn("upload.cloud", "error=%s", log_str(c->why));
+	if (c->timer)
+		loop_timer_set(c->timer, c->again_ns, 0);
+	c->again_ns = 2 * c->again_ns < AGAIN_MAX ? 2 * c->again_ns : AGAIN_MAX;
+}
+
+static void cloud_on_timer(void *userdata)
+{
+	struct cloud *c = userdata;
+
+	(void)worker_submit(c->worker, cloud_run, cloud_on_done, c);
+}
+
+int cloud_new(struct loop *loop, struct cloud **ret)
+{
+	const char *ecs = getenv("ECS_CONTAINER_METADATA_URI_V4");
+	const char *ec2 = getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"); /* as its SDKs know it */
+	struct cloud *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	c->again_ns = AGAIN_NS;
+	snprintf(c->ecs, sizeof(c->ecs), "%s", ecs ? ecs : "");
+	snprintf(c->ec2, sizeof(c->ec2), "%s", ec2 && *ec2 ? ec2 : EC2_URL);
+	if (c->ec2[strlen(c->ec2) - 1] == '/')
+		c->ec2[strlen(c->ec2) - 1] = '\0';
+	r = worker_new(loop, &c->worker);
+	if (r == 0)
+		r = loop_timer_add(loop, UINT64_MAX, 0, cloud_on_timer, c, &c->timer);
+	if (r == 0)
+		r = worker_submit(c->worker, cloud_run, cloud_on_done, c);
+	if (r < 0) {
+		cloud_free(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+struct cloud *cloud_free(struct cloud *c)
+{
+	if (!c)
+		return NULL;
+	c->timer = loop_timer_free(c->timer);
+	worker_free(c->worker);
+	free(c);
+	return NULL;
+}
+
+const char *cloud_labels(const struct cloud *c)
+{
+	return c ? c->known.text : "";
+}

@@ -1,0 +1,144 @@
+/* What sinks of several types have in common: reports as bodies, and their keys. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "daemon/core/clock.h"
+#include "daemon/core/labels.h"
+#include "daemon/report/events.h"
+#include "daemon/upload/sink.h"
+
+/* Cut, and what may mean something to a path, a shell or a query is a "-". */
+static void encode_key_word(const char *s, char *buf, size_t size)
+{
+	static const char fine[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	size_t n = 0;
+
+	for (; *s && n + 1 < size; s++, n++)
+		buf[n] = strchr(fine, *s) && (n || *s != '.') ? *s : '-';
+	buf[n] = '\0';
+}
+
+void sink_key(const struct sink_interval *in, char *buf, size_t size)
+{
+	const struct profile_process *q = in->process;
+	time_t seconds = (time_t)(in->begin_real_ns / NS_PER_S);
+	char name[96], time[40], service[LABEL_VALUE_SIZE];
+	struct tm tm;
+
+	(void)labels_get(in->profile->strings[q->labels], "service", service);
+	encode_key_word(*service ? service : in->profile->strings[q->name], name, sizeof(name));
+	strftime(time, sizeof(time), "%Y-%m-%dT%H-%M-%SZ", gmtime_r(&seconds, &tm));
+	snprintf(buf, size, "%s_%u-%llu_%s", name, q->pid, (unsigned long long)q->start_time, time);
+}
+
+int sink_choose_format(struct sink *s, enum report_format other, char *why, size_t why_size)
+{
+	int format = s->config->format[0] ? report_format_by_name(s->config->format) : (int)other;
+
+	if (format < 0) {
+		char list[200];
+
+		snprintf(why, why_size, "format: there is no %s; there are %s", s->config->format,
+			 report_format_list(false, list, sizeof(list)));
+		return -EINVAL;
+	}
+	if (s->events && format == REPORT_JFR &&
+	    !report_takes(REPORT_JFR, s->events, why, why_size))
+		return -EINVAL;
+	s->format = (enum report_format)format;
+	return 0;
+}
+
+static int encode_put(struct sink *s, const struct sink_interval *in, unsigned events, bool named)
+{
+	const struct report_options options = { .events = events };
+	CLEANUP(freep) char *body = NULL;
+	char key[480], base[300];
+	size_t len;
+	int r = report_write(in->profile, s->format, &options, &body, &len);
+
+	if (r < 0)
+		return r;
+	sink_key(in, base, sizeof(base));
+	snprintf(key, sizeof(key), "%s%s%s.%s", base, named ? "." : "",
+		 named ? wire_event_names[report_event_of(events)] : "",
+		 report_format_name(s->format));
+	return sink_put(s, in, key, report_content_type(s->format), body, len,
+			report_samples(in->profile, &options));
+}
+
+struct encode_parts {
+	struct sink *sink;
+	const struct sink_interval *in;
+	unsigned word, part;
+	sink_part_fn *fn;
+};
+
+/* Those of @p's rows that are odd, or even, or of @events. */
+static int encode_some(const struct profile *p, unsigned events, int odd, struct profile **ret)
+{
+	CLEANUP(profile_freep) struct profile *part = NULL;
+	CLEANUP(freep) bool *rows = calloc((size_t)p->n_rows + 1, sizeof(*rows));
+	const struct profile_filter filter = { .events = events, .rows = rows };
+	int r = rows ? profile_new(&part) : -ENOMEM;
+
+	for (uint32_t i = 0; rows && i < p->n_rows; i++)
+		rows[i] = odd < 0 || (i & 1) == (uint32_t)odd;
+	if (r == 0)
+		r = profile_merge(part, p, &filter);
+	if (r == 0)
+		*ret = TAKE_PTR(part);
+	return r;
+}
+
+/* Halves of halves: as deep as a number of rows has bits. */
+static int encode_halves(struct encode_parts *e, const struct profile *p)
+{
+	struct sink_interval in = *e->in;
+	int r;
+
+	in.profile = p;
+	in.process = &p->processes[0];
+	r = e->fn(e->sink, &in, p, e->word, e->part);
+	if (r != -EMSGSIZE || p->n_rows < 2) {
+		e->part++;
+		return r;
+	}
+	r = 0;
+	for (int odd = 0; odd < 2 && r == 0; odd++) {
+		CLEANUP(profile_freep) struct profile *half = NULL;
+
+		r = encode_some(p, 0, odd, &half);
+		if (r == 0)
+			r = encode_halves(e, half);
+	}
+	return r;
+}
+
+int sink_encode_parts(struct sink *s, const struct sink_interval *in, unsigned events,
+		      unsigned word, sink_part_fn *fn)
+{
+	struct encode_parts e = { .sink = s, .in = in, .word = word, .fn = fn };
+	CLEANUP(profile_freep) struct profile *p = NULL;
+	int r = encode_some(in->profile, events, -1, &p);
+
+	return r < 0 ? r : encode_halves(&e, p);
+}
+
+int sink_encode_report(struct sink *s, const struct sink_interval *in)
+{
+	unsigned events = profile_events(in->profile);
+	char why[200];
+	int r = 0;
+
+	if (report_takes(s->format, 1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_LOCK, why,
+			 sizeof(why)) &&
+	    report_takes(s->format, events, why, sizeof(why)))
+		return encode_put(s, in, events, false);
+	for (unsigned e = 0; e < WIRE_EVENT_COUNT && r == 0; e++)
+		if (events & 1u << e && report_takes(s->format, 1u << e, why, sizeof(why)))
+			r = encode_put(s, in, 1u << e, true);
+	return r;
+}

@@ -1,0 +1,25 @@
+/*
+ * libcurl's multi interface in the one loop: transfers go on while the loop does other things. Who
+ * sends embeds a multi_transfer, sets up its easy handle and hands it over.
+ */
+#pragma once
+
+#include <curl/curl.h>
+#include "daemon/core/loop.h"
+
+struct multi;
+int multi_new(struct loop *loop, struct multi **ret); /* 0 or -errno */
+struct multi *multi_free(struct multi *m); /* after all transfers; returns NULL */
+struct loop *multi_loop(const struct multi *m);
+
+struct multi_transfer {
+	CURL *easy; /* the caller's, with CURLOPT_PRIVATE taken */
+	/* Once, never inside another call of curl's: it may take out and free transfers, its own
+	 * included. */
+	void (*done)(struct multi_transfer *t, CURLcode code);
+};
+
+/* @t goes on from here. 0 or -ENOMEM. */
+int multi_add(struct multi *m, struct multi_transfer *t);
+/* Stops it without done(); fine after done(), too. Not from inside a callback of curl's. */
+void multi_remove(struct multi *m, struct multi_transfer *t);

@@ -1,0 +1,199 @@
+/*
+ * Pyroscope's Push API: a request a kind of event, each with one series and its pprof. Labels of
+ * samples become labels of series there, so they stay out unless the settings want threads. What is
+ * larger than servers take by default is sent in parts, which are added up there.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "daemon/core/labels.h"
+#include "daemon/upload/http.h"
+#include "daemon/upload/sha256.h"
+#include "daemon/upload/sink_types.h"
+#include "push.pb-c.h"
+
+#define PYROSCOPE_PROFILE_MAX (1900u << 10) /* not compressed: a burst of 2 MB is allowed, ever */
+#define PYROSCOPE_ROWS_MAX    15000 /* samples; 16,000 are allowed */
+#define PYROSCOPE_LABELS_MAX  28 /* 30 names a series are allowed */
+
+static const char *const pyroscope_names[WIRE_EVENT_COUNT] = {
+	[WIRE_EVENT_CPU] = "process_cpu",
+	[WIRE_EVENT_LOCK] = "mutex",
+	[WIRE_EVENT_ALLOC] = "memory",
+	[WIRE_EVENT_WALL] = "wall",
+};
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+struct pyroscope_labels {
+	Push__LabelPair pairs[PYROSCOPE_LABELS_MAX];
+	Push__LabelPair *list[PYROSCOPE_LABELS_MAX];
+	char names[PYROSCOPE_LABELS_MAX][LABEL_KEY_SIZE];
+	char values[PYROSCOPE_LABELS_MAX][LABEL_VALUE_SIZE];
+	size_t n;
+};
+
+static void pyroscope_add(struct pyroscope_labels *l, const char *name, const char *value)
+{
+	Push__LabelPair *pair = &l->pairs[l->n];
+	char *to = l->names[l->n];
+
+	if (!*value || l->n == PYROSCOPE_LABELS_MAX)
+		return;
+	snprintf(to, LABEL_KEY_SIZE, "%s", name);
+	for (char *p = to; *p; p++)
+		if (!isalnum((unsigned char)*p))
+			*p = '_';
+	snprintf(l->values[l->n], LABEL_VALUE_SIZE, "%s", value);
+	push__label_pair__init(pair);
+	pair->name = to;
+	pair->value = l->values[l->n];
+	l->list[l->n++] = pair;
+}
+
+static void pyroscope_labels(struct pyroscope_labels *l, const struct sink_interval *in,
+			     enum wire_event event)
+{
+	const struct profile *p = in->profile;
+	const char *text = p->strings[in->process->labels];
+	char key[LABEL_KEY_SIZE], value[LABEL_VALUE_SIZE];
+
+	l->n = 0;
+	pyroscope_add(l, "__name__", pyroscope_names[event]);
+	pyroscope_add(l, "__delta__", "false");
+	(void)labels_get(text, "service", value);
+	pyroscope_add(l, "service_name", *value ? value : p->strings[in->process->name]);
+	pyroscope_add(l, "pyroscope_spy", "kindling");
+	if (!labels_find(text, "node", &(size_t){ 0 }))
+		pyroscope_add(l, "node", in->node);
+	while (labels_next_text(&text, key, value))
+		if (strcmp(key, "service") != 0 && strncmp(key, "__", 2) != 0)
+			pyroscope_add(l, key, value);
+}
+
+/* ---- bodies ---------------------------------------------------------------------------------- */
+
+/* The same body has the same id when it is made again. */
+static void pyroscope_id(const char *key, char ret[37])
+{
+	char hex[2 * SHA256_SIZE + 1];
+	uint8_t hash[SHA256_SIZE];
+	struct sha256 s;
+
+	sha256_begin(&s);
+	sha256_add(&s, key, strlen(key));
+	sha256_end(&s, hash);
+	hash[6] = (hash[6] & 0x0f) | 0x80; /* version 8: of our own making */
+	hash[8] = (hash[8] & 0x3f) | 0x80;
+	sha256_hex(hash, hex);
+	snprintf(ret, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
+}
+
+static int pyroscope_pack(struct sink *s, const struct sink_interval *in, const char *key,
+			  char *pprof, size_t len, enum wire_event event, uint64_t samples)
+{
+	static struct pyroscope_labels labels;
+	Push__PushRequest request = PUSH__PUSH_REQUEST__INIT;
+	Push__RawProfileSeries series = PUSH__RAW_PROFILE_SERIES__INIT, *all = &series;
+	Push__RawSample sample = PUSH__RAW_SAMPLE__INIT, *one = &sample;
+	CLEANUP(freep) uint8_t *body = NULL;
+	char id[37];
+
+	pyroscope_labels(&labels, in, event);
+	pyroscope_id(key, id);
+	sample.raw_profile.data = (uint8_t *)pprof;
+	sample.raw_profile.len = len;
+	sample.id = id;
+	series.labels = labels.list;
+	series.n_labels = labels.n;
+	series.samples = &one;
+	series.n_samples = 1;
+	request.series = &all;
+	request.n_series = 1;
+	len = push__push_request__get_packed_size(&request);
+	body = malloc(len);
+	if (!body)
+		return -ENOMEM;
+	push__push_request__pack(&request, body);
+	return sink_put(s, in, key, "application/proto", body, len, samples);
+}
+
+/* What gzip says of itself in its last four bytes. */
+static size_t pyroscope_unpacked(const char *gz, size_t len)
+{
+	const uint8_t *p = (const uint8_t *)gz + len - 4;
+
+	return len < 18 ? 0 : p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24;
+}
+
+/* sink_part_fn */
+static int pyroscope_part(struct sink *s, const struct sink_interval *in, const struct profile *p,
+			  unsigned event, unsigned part)
+{
+	const struct report_options options = { .events = 1u << event,
+						.no_labels = !s->config->threads };
+	CLEANUP(freep) char *pprof = NULL;
+	char key[480], base[300];
+	size_t len;
+	int r;
+
+	if (p->n_rows > PYROSCOPE_ROWS_MAX)
+		return -EMSGSIZE;
+	r = report_write(p, REPORT_PPROF, &options, &pprof, &len);
+	if (r < 0)
+		return r;
+	if (pyroscope_unpacked(pprof, len) > PYROSCOPE_PROFILE_MAX && p->n_rows > 1)
+		return -EMSGSIZE;
+	sink_key(in, base, sizeof(base));
+	snprintf(key, sizeof(key), "%s.%s.%u", base, wire_event_names[event], part);
+	return pyroscope_pack(s, in, key, pprof, len, (enum wire_event)event,
+			      report_samples(p, &options));
+}
+
+static int pyroscope_encode(struct sink *s, const struct sink_interval *in)
+{
+	unsigned events = profile_events(in->profile);
+	int r = 0;
+
+	for (unsigned e = 0; e < WIRE_EVENT_COUNT && r == 0; e++)
+		if (events & 1u << e)
+			r = sink_encode_parts(s, in, 1u << e, e, pyroscope_part);
+	return r;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static int pyroscope_send(struct sink *s, struct sink_file *f)
+{
+	static const char path[] = "/push.v1.PusherService/Push";
+	const char *base = s->config->url;
+	size_t len = strlen(base);
+	struct http_request r = { .method = "POST",
+				  .headers = { "Content-Type: application/proto",
+					       "Connect-Protocol-Version: 1" } };
+	struct spool_header h;
+	char url[600];
+	int fd = spool_open(s->dfd, f->seq, true, &h);
+
+	if (fd < 0)
+		return fd;
+	while (len && base[len - 1] == '/')
+		len--;
+	snprintf(url, sizeof(url), "%.*s%s", (int)len, base, path);
+	r.url = url;
+	return http_send(s, f, fd, h.body_len, &r);
+}
+
+static int pyroscope_open(struct sink *s, char *why, size_t why_size)
+{
+	return http_check(s, why, why_size);
+}
+
+const struct sink_type sink_pyroscope = {
+	.open = pyroscope_open,
+	.encode = pyroscope_encode,
+	.send = pyroscope_send,
+	.cancel = http_cancel,
+	.in_flight_max = 4,
+};

@@ -1,0 +1,24 @@
+/*
+ * AWS Signature Version 4 for one request without a query, made here and not by libcurl: its
+ * releases differ in what they sign. Pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "daemon/upload/sha256.h"
+
+struct sigv4 {
+	const char *method, *host; /* as the Host header has it, with its port */
+	const char *path; /* as it is sent: sigv4_escape() */
+	const char *region, *service;
+	const char *access_key, *secret_key;
+	const char *session_token; /* "" = none */
+	const char *date; /* "20150830T123600Z" */
+	const char *body_hash; /* hexadecimal, or UNSIGNED-PAYLOAD */
+	bool signs_body_header; /* x-amz-content-sha256 is sent: S3 */
+};
+/* The value of the Authorization header. 0 or -E2BIG. */
+int sigv4_sign(const struct sigv4 *r, char *buf, size_t size);
+/* Everything but letters, digits, -._~ and / as %XX. False = it does not fit. */
+bool sigv4_escape(const char *path, char *buf, size_t size);

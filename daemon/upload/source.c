@@ -1,0 +1,101 @@
+/* See source.h. */
+#include "daemon/upload/source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "daemon/store/store.h"
+
+struct source {
+	struct store *store;
+};
+
+int source_open(const char *state_dir, struct source **ret)
+{
+	struct source *s = calloc(1, sizeof(*s));
+	char path[300];
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	snprintf(path, sizeof(path), "%s/segments", state_dir);
+	r = store_open(path, &s->store);
+	if (r < 0) {
+		free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+struct source *source_free(struct source *s)
+{
+	if (!s)
+		return NULL;
+	store_free(s->store);
+	free(s);
+	return NULL;
+}
+
+int source_list(struct source *s, uint64_t from, uint64_t to, struct source_process **ret,
+		uint32_t *ret_n)
+{
+	struct store_process *known;
+	struct source_process *list;
+	uint32_t n, kept = 0;
+	int r = store_processes(s->store, from, to, &known, &n);
+
+	if (r < 0)
+		return r;
+	list = calloc((size_t)n + 1, sizeof(*list));
+	/* the store's list is of whole segments */
+	for (uint32_t i = 0; list && i < n; i++)
+		if (known[i].begin_real_ns < to && known[i].end_real_ns > from)
+			list[kept++] = (struct source_process){ known[i].pid, known[i].start_time };
+	store_processes_free(known, n);
+	if (!list)
+		return -ENOMEM;
+	*ret = list;
+	*ret_n = kept;
+	return 0;
+}
+
+struct source_sum {
+	struct profile *profile;
+	struct profile_filter filter;
+};
+
+static int source_add(void *userdata, const struct profile *window)
+{
+	struct source_sum *sum = userdata;
+
+	return profile_merge(sum->profile, window, &sum->filter);
+}
+
+int source_profile(struct source *s, uint64_t from, uint64_t to, const struct source_process *who,
+		   unsigned events, struct profile **ret)
+{
+	CLEANUP(profile_freep) struct profile *p = NULL;
+	struct source_sum sum = { .filter = { .pids = &who->pid,
+					      .start_times = &who->start_time,
+					      .n_pids = 1,
+					      .events = events,
+					      .no_idle = true } };
+	int r = profile_new(&p);
+
+	sum.profile = p;
+	if (r == 0)
+		r = store_each_window(s->store, who->pid, who->start_time, from, to, source_add,
+				      &sum);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(p);
+	return 0;
+}
+
+int source_processes(struct source *s, uint64_t from, uint64_t to, struct store_process **ret,
+		     uint32_t *ret_n)
+{
+	return store_processes(s->store, from, to, ret, ret_n);
+}

@@ -1,0 +1,36 @@
+/*
+ * Bodies that wait to be sent: <state_dir>/spool/SINK/<number>.up, immutable, each with a header
+ * that says what it is. A body is written under another name first; what has no place in the ledger
+ * yet is removed at the next start.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "daemon/core/mem.h"
+#include "proto/wire.h"
+
+#define SPOOL_FILES_MAX 16384 /* of one sink */
+#define SPOOL_BODY_MAX	(256u << 20)
+
+struct spool_header {
+	uint64_t magic;
+	uint64_t begin_real_ns, end_real_ns; /* of the interval */
+	uint64_t samples; /* of all events */
+	uint64_t body_len;
+	uint32_t body_crc, header_crc; /* of this header with header_crc 0 */
+	char key[480]; /* of target, interval and event: one upload twice has one key */
+	char content_type[64];
+	char target[128]; /* its name, for whoever is asked to send it */
+};
+_Static_assert(sizeof(struct spool_header) == 720, "on disk");
+
+/* 0, or -errno; the file @seq is there whole. Lengths, CRCs and the magic are filled in. */
+int spool_write(int dfd, uint64_t seq, struct spool_header *h, const void *body, size_t len);
+/* An fd whose offset is at the body, or -errno; -EBADMSG: it is damaged. @check: the body too. */
+int spool_open(int dfd, uint64_t seq, bool check, struct spool_header *ret);
+void spool_remove(int dfd, uint64_t seq);
+/* Numbers of all files, ascending; malloc'ed, NULL without memory. What was half written is
+ * removed. */
+uint64_t *spool_list(int dfd, size_t *ret_n);

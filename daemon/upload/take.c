@@ -1,0 +1,288 @@
+/*
+ * From the history into the spool: one interval of one sink, JVM by JVM, a few in each round of the
+ * loop so that what is sent meanwhile goes on. All of it counts when the ledger's cursor moves
+ * behind the interval, in one write; whatever happens before that, the interval is taken anew.
+ */
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+#include "daemon/core/clock.h"
+#include "daemon/core/labels.h"
+#include "daemon/core/log.h"
+#include "daemon/upload/cloud.h"
+#include "daemon/upload/upload.h"
+
+#define TAKE_ROUND_NS (5 * NS_PER_MS)
+
+struct take_file {
+	uint64_t seq;
+	struct spool_header header;
+};
+
+struct sink_take {
+	struct sink *sink;
+	struct loop_timer *timer;
+	uint64_t begin_ns, end_ns;
+	struct source_process *processes;
+	uint32_t n_processes, next;
+	struct take_file *files;
+	size_t n_files, files_cap;
+	uint64_t taken, spooled, dropped[LEDGER_CAUSE_COUNT];
+};
+
+/* ---- bodies ---------------------------------------------------------------------------------- */
+
+static struct take_file *take_file_new(struct sink_take *t)
+{
+	if (t->n_files == t->files_cap) {
+		size_t cap = t->files_cap ? 2 * t->files_cap : 16;
+		struct take_file *p = realloc(t->files, cap * sizeof(*p));
+
+		if (!p)
+			return NULL;
+		t->files = p;
+		t->files_cap = cap;
+	}
+	return &t->files[t->n_files];
+}
+
+int sink_put(struct sink *s, const struct sink_interval *in, const char *key,
+	     const char *content_type, const void *body, size_t len, uint64_t samples)
+{
+	struct sink_take *t = s->take;
+	struct take_file *f;
+	struct spool_header h;
+	int r;
+
+	if (s->test_encodes)
+		return sink_spool(s, SINK_TEST_SEQ, in, key, content_type, body, len, samples, &h);
+	f = take_file_new(t);
+	if (f)
+		f->seq = s->ledger.next_seq + t->n_files;
+	r = f ? sink_spool(s, f->seq, in, key, content_type, body, len, samples, &f->header)
+	      : -ENOMEM;
+	t->taken += samples;
+	if (r == 0) {
+		t->n_files++;
+		t->spooled += samples;
+	} else {
+		t->dropped[r == -ENOMEM ? LEDGER_NO_MEMORY : LEDGER_DISK_FULL] += samples;
+		snprintf(s->error, sizeof(s->error), "the spool: %s", strerror(-r));
+	}
+	return r;
+}
+
+/* ---- which JVMs ------------------------------------------------------------------------------ */
+
+static bool take_fits(const char *pattern, const char *text)
+{
+	return strpbrk(pattern, "*?[") ? fnmatch(pattern, text, 0) == 0
+				       : strcmp(pattern, text) == 0;
+}
+
+/* "shop" of "shop/cart-1" */
+static const char *take_namespace(const char *pod, char *buf, size_t size)
+{
+	size_t len = strcspn(pod, "/");
+
+	snprintf(buf, size, "%.*s", pod[len] ? (int)len : 0, pod);
+	return buf;
+}
+
+struct take_jvm {
+	const char *name, *container, *pod, *labels;
+};
+
+static bool take_holds(const struct config_pair *c, const struct take_jvm *j)
+{
+	char namespace[128], label[LABEL_VALUE_SIZE];
+
+	if (strcmp(c->name, "name") == 0)
+		return take_fits(c->value, j->name);
+	if (strcmp(c->name, "container") == 0)
+		return take_fits(c->value, j->container);
+	if (strcmp(c->name, "namespace") == 0)
+		return take_fits(c->value, take_namespace(j->pod, namespace, sizeof(namespace)));
+	if (strcmp(c->name, "pod") == 0)
+		return take_fits(c->value, j->pod) ||
+		       (strchr(j->pod, '/') && take_fits(c->value, strchr(j->pod, '/') + 1));
+	/* service, image, node, label.team */
+	return take_fits(c->value,
+			 labels_get(j->labels,
+				    strncmp(c->name, "label.", 6) == 0 ? c->name + 6 : c->name,
+				    label));
+}
+
+bool sink_takes_jvm(const struct sink *s, const char *name, const char *container, const char *pod,
+		    const char *labels)
+{
+	const struct take_jvm j = { name, container, pod, labels };
+
+	for (unsigned i = 0; i < s->config->n_targets; i++)
+		if (!take_holds(&s->config->targets[i], &j))
+			return false;
+	return true;
+}
+
+static bool take_wants(const struct sink *s, const struct profile *p)
+{
+	const struct profile_process *q = &p->processes[0];
+
+	return sink_takes_jvm(s, p->strings[q->name], p->strings[q->container],
+			      p->strings[q->pod], p->strings[q->labels]);
+}
+
+/* The rows stay as they are: no format tells two threads of no name apart. */
+static void take_forget_threads(struct profile *p)
+{
+	struct profile_thread *threads = (struct profile_thread *)(uintptr_t)p->threads;
+
+	for (uint32_t i = 0; i < p->n_threads; i++)
+		threads[i].tid = threads[i].name = 0;
+}
+
+/* The host's labels in its cloud, where the JVM has none of that name. */
+static void take_add_labels(struct profile *p, const char *more)
+{
+	struct profile_process *q = (struct profile_process *)(uintptr_t)&p->processes[0];
+	struct labels labels = { 0 };
+
+	if (!*more)
+		return;
+	labels_add(&labels, more);
+	labels_add(&labels, p->strings[q->labels]);
+	q->labels = profile_string(p, labels.text);
+}
+
+/* ---- one interval ---------------------------------------------------------------------------- */
+
+static void take_one(struct sink_take *t, const struct source_process *who)
+{
+	CLEANUP(profile_freep) struct profile *p = NULL;
+	struct sink *s = t->sink;
+	struct sink_interval in = { t->begin_ns, t->end_ns, NULL, NULL, s->upload->config->node };
+	uint64_t before = t->taken, samples;
+	int r = source_profile(s->upload->source, t->begin_ns, t->end_ns, who, s->events, &p);
+
+	if (r < 0) {
+		snprintf(s->error, sizeof(s->error), "the history: %s", strerror(-r));
+		return;
+	}
+	samples = profile_samples(p);
+	if (p->n_processes == 0 || samples == 0 || !take_wants(s, p))
+		return;
+	if (!s->config->threads || !s->upload->config->label_threads)
+		take_forget_threads(p);
+	take_add_labels(p, cloud_labels(s->upload->cloud));
+	in.profile = p;
+	in.process = &p->processes[0];
+	r = s->type->encode(s, &in);
+	/* what no body has */
+	if (t->taken - before < samples) {
+		uint64_t rest = samples - (t->taken - before);
+
+		t->dropped[LEDGER_NO_MEMORY] += rest;
+		t->taken += rest;
+	}
+	if (r < 0 && !s->error[0])
+		snprintf(s->error, sizeof(s->error), "%s", strerror(-r));
+}
+
+static void take_free(struct sink_take *t)
+{
+	t->sink->take = NULL;
+	loop_timer_free(t->timer);
+	free(t->processes);
+	free(t->files);
+	free(t);
+}
+
+static void take_undo(struct sink_take *t)
+{
+	for (size_t i = 0; i < t->n_files; i++)
+		spool_remove(t->sink->dfd, t->files[i].seq);
+}
+
+/* The interval counts. */
+static int take_commit(struct sink_take *t)
+{
+	struct sink *s = t->sink;
+	struct ledger l = s->ledger;
+	int r;
+
+	l.cursor_ns = t->end_ns;
+	l.next_seq += t->n_files;
+	l.taken += t->taken;
+	l.in_spool += t->spooled;
+	for (int i = 0; i < LEDGER_CAUSE_COUNT; i++)
+		l.dropped[i] += t->dropped[i];
+	if (t->n_files && fsync(s->dfd) < 0)
+		return -errno;
+	r = ledger_write(s->ledger_fd, &l, true);
+	if (r < 0)
+		return r;
+	s->ledger = l;
+	for (size_t i = 0; i < t->n_files; i++)
+		if (sink_take_in(s, t->files[i].seq, &t->files[i].header) < 0) {
+			s->ledger.in_spool -= t->files[i].header.samples;
+			s->ledger.dropped[LEDGER_NO_MEMORY] += t->files[i].header.samples;
+			spool_remove(s->dfd, t->files[i].seq);
+		}
+	return 0;
+}
+
+static void take_end(struct sink_take *t)
+{
+	struct sink *s = t->sink;
+	int r = take_commit(t);
+
+	if (r < 0) {
+		log_err("sink.take", "sink=%s error=%s", s->config->name, log_str(strerror(-r)));
+		take_undo(t);
+	}
+	log_debug("sink.taken", "sink=%s samples=%llu bodies=%zu", s->config->name,
+		  (unsigned long long)t->taken, t->n_files);
+	take_free(t);
+	sink_run(s);
+	if (r == 0) /* after hours without us there are many */
+		take_run(s, s->upload->settled_real_ns);
+}
+
+static void take_on_timer(void *userdata)
+{
+	struct sink_take *t = userdata;
+	uint64_t until = clock_mono_ns() + TAKE_ROUND_NS;
+
+	while (t->next < t->n_processes && clock_mono_ns() < until)
+		take_one(t, &t->processes[t->next++]);
+	if (t->next < t->n_processes)
+		loop_timer_set(t->timer, 1, 0);
+	else
+		take_end(t);
+}
+
+void take_run(struct sink *s, uint64_t settled_real_ns)
+{
+	uint64_t begin = s->ledger.cursor_ns, end = begin + s->config->interval_ns;
+	struct sink_take *t;
+
+	if (s->dead[0] || s->take || end > settled_real_ns)
+		return;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return;
+	*t = (struct sink_take){ .sink = s, .begin_ns = begin, .end_ns = end };
+	s->take = t;
+	if (source_list(s->upload->source, begin, end, &t->processes, &t->n_processes) < 0 ||
+	    loop_timer_add(s->upload->loop, 1, 0, take_on_timer, t, &t->timer) < 0)
+		take_free(t); /* the next tick tries again */
+}
+
+void take_cancel(struct sink *s)
+{
+	if (!s->take)
+		return;
+	take_undo(s->take);
+	take_free(s->take);
+}

@@ -1,0 +1,293 @@
+/*
+ * kindling-upload: reads settings and secrets as root, becomes the account of kindlingd's data
+ * process, and delivers until kindlingd-data closes its end of the socket. See upload.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include "daemon/core/clock.h"
+#include "daemon/core/heap.h"
+#include "daemon/core/log.h"
+#include "daemon/report/text_out.h"
+#include "daemon/upload/cloud.h"
+#include "daemon/upload/multi.h"
+#include "daemon/upload/secrets.h"
+#include "daemon/upload/upload.h"
+#include "daemon/upload/upload_message.h"
+#include "daemon/upload/upload_rights.h"
+
+#define GIVE_BACK_S 60
+
+/* ---- to kindlingd-data ----------------------------------------------------------------------- */
+
+static void upload_say(struct upload *u, struct upload_answer *a)
+{
+	size_t len = offsetof(struct upload_answer, text) + a->len + 1;
+
+	a->text[a->len] = '\0';
+	/* what it does not take now is said again in a second */
+	(void)send(u->fd, a, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void upload_say_status(struct upload *u)
+{
+	static struct upload_answer a;
+	CLEANUP(freep) char *text = NULL;
+	struct text_out t = { 0 };
+	size_t len;
+
+	text_put(&t, "[");
+	for (unsigned i = 0; i < u->n_sinks; i++) {
+		text_put(&t, i ? "," : "");
+		sink_status(u->sinks[i], &t);
+	}
+	text_put(&t, "]");
+	if (text_take(&t, &text, &len) < 0 || len >= sizeof(a.text))
+		return;
+	memset(&a, 0, offsetof(struct upload_answer, text));
+	a.say = UPLOAD_STATUS;
+	a.len = (uint32_t)len;
+	memcpy(a.text, text, len);
+	upload_say(u, &a);
+}
+
+static void upload_say_test(struct upload *u, const char *name, bool ok, const char *why)
+{
+	static struct upload_answer a;
+
+	memset(&a, 0, offsetof(struct upload_answer, text));
+	a.say = UPLOAD_TESTED;
+	a.ok = ok;
+	snprintf(a.name, sizeof(a.name), "%s", name);
+	a.len = (uint32_t)snprintf(a.text, SINK_TEXT_MAX, "%s", why);
+	if (a.len >= SINK_TEXT_MAX)
+		a.len = SINK_TEXT_MAX - 1;
+	upload_say(u, &a);
+}
+
+static void upload_test_done(struct upload *u, const struct sink *s, bool ok, const char *why)
+{
+	upload_say_test(u, s->config->name, ok, why);
+}
+
+/* ---- from kindlingd-data --------------------------------------------------------------------- */
+
+static void upload_tick(struct upload *u, const struct upload_question *q)
+{
+	static unsigned ticks;
+
+	u->settled_real_ns = q->settled_real_ns;
+	for (unsigned i = 0; i < u->n_sinks; i++) {
+		sink_not_stored(u->sinks[i], q->not_stored);
+		if (u->sinks[i]->type && u->sinks[i]->type->tick && !u->sinks[i]->dead[0])
+			u->sinks[i]->type->tick(u->sinks[i]);
+		else
+			take_run(u->sinks[i], u->settled_real_ns);
+		sink_run(u->sinks[i]);
+	}
+	upload_say_status(u);
+	if (++ticks % GIVE_BACK_S == 0)
+		heap_give_back();
+}
+
+static void upload_test(struct upload *u, struct upload_question *q)
+{
+	int r = -ENOENT;
+
+	q->name[sizeof(q->name) - 1] = '\0';
+	for (unsigned i = 0; i < u->n_sinks; i++)
+		if (strcmp(u->sinks[i]->config->name, q->name) == 0)
+			r = sink_test(u->sinks[i]);
+	if (r < 0)
+		upload_say_test(u, q->name, false,
+				r == -ENOENT  ? "there is no such sink"
+				: r == -EBUSY ? "it is being tested already"
+					      : strerror(-r));
+}
+
+static void upload_on_question(void *userdata, uint32_t events)
+{
+	struct upload *u = userdata;
+	struct upload_question q;
+	ssize_t n = recv(u->fd, &q, sizeof(q), MSG_DONTWAIT);
+
+	(void)events;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n != (ssize_t)sizeof(q)) /* 0: kindlingd-data has ended, or wants us to */
+		loop_stop(u->loop, 0);
+	else if (q.ask == UPLOAD_TICK)
+		upload_tick(u, &q);
+	else if (q.ask == UPLOAD_TEST)
+		upload_test(u, &q);
+}
+
+/* ---- as root --------------------------------------------------------------------------------- */
+
+/* A directory that is not there is made, for who will write in it. */
+static void upload_make_directory(const struct config_sink *c, const struct rights *r)
+{
+	char path[sizeof(c->directory)];
+
+	snprintf(path, sizeof(path), "%s", c->directory);
+	for (char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
+		*p = '\0';
+		(void)mkdir(path, 0755);
+		*p = '/';
+	}
+	if (mkdir(path, 0750) == 0 && chown(path, r->uid, r->gid) < 0)
+		(void)rmdir(path);
+}
+
+static int upload_settings(struct config *c, const char *state_dir, const char *file)
+{
+	char error[512];
+
+	config_defaults(c);
+	if (config_load(c, file, error, sizeof(error)) < 0) {
+		log_err("upload.settings", "error=%s", log_str(error));
+		return -EINVAL;
+	}
+	snprintf(c->state_dir, sizeof(c->state_dir), "%s", state_dir);
+	log_set_level((enum log_level)c->log_level);
+	return 0;
+}
+
+static bool upload_needs_programs(const struct config *c)
+{
+	for (unsigned i = 0; i < c->n_sinks; i++)
+		if (c->sinks[i].type == SINK_EXEC)
+			return true;
+	return false;
+}
+
+/* All that needs root; @secrets and why one of them could not be read. */
+static int upload_prepare(const struct config *c, struct sink_secrets *secrets,
+			  char (*why)[SINK_TEXT_MAX])
+{
+	bool root = strcmp(c->user, "root") == 0;
+	struct rights rights = { 0 };
+	struct fault f = { 0 };
+	int r = 0;
+
+	if (!root && rights_find(c->user, &rights, &f) < 0) {
+		log_err("upload.rights", "error=%s", log_str(f.what));
+		return -ENOENT;
+	}
+	for (unsigned i = 0; i < c->n_sinks; i++) {
+		(void)secrets_read(&c->sinks[i], &secrets[i], why[i], sizeof(why[i]));
+		if (c->sinks[i].type == SINK_FILES)
+			upload_make_directory(&c->sinks[i], &rights);
+	}
+	(void)umask(027);
+	if (geteuid() == 0)
+		r = upload_give_up_rights(&rights, root, upload_needs_programs(c));
+	if (r < 0)
+		log_err("upload.rights", "error=%s", log_str(strerror(-r)));
+	return r;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static int upload_open_spool(const struct config *c)
+{
+	char path[300];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/spool", c->state_dir);
+	if (mkdir(path, 0750) < 0 && errno != EEXIST)
+		return -errno;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return fd < 0 ? -errno : fd;
+}
+
+static int upload_open_sinks(struct upload *u, const struct sink_secrets *secrets,
+			     char (*why)[SINK_TEXT_MAX])
+{
+	CLEANUP(fd_closep) int spool_dfd = upload_open_spool(u->config);
+	char error[SINK_TEXT_MAX];
+	int r = spool_dfd < 0 ? spool_dfd : 0;
+
+	for (unsigned i = 0; i < u->config->n_sinks && r == 0; i++) {
+		struct sink *s;
+
+		r = sink_new(u, &u->config->sinks[i], spool_dfd, &secrets[i], &s, error,
+			     sizeof(error));
+		if (r < 0) {
+			log_err("upload.sink", "sink=%s error=%s", u->config->sinks[i].name,
+				log_str(error));
+			return r;
+		}
+		if (why[i][0])
+			snprintf(s->dead, sizeof(s->dead), "%s", why[i]);
+		u->sinks[u->n_sinks++] = s;
+	}
+	return r;
+}
+
+static int upload_run(struct upload *u, const struct sink_secrets *secrets,
+		      char (*why)[SINK_TEXT_MAX])
+{
+	struct loop_source *source = NULL;
+	int r = loop_new(&u->loop);
+
+	if (r == 0)
+		r = source_open(u->config->state_dir, &u->source);
+	if (r == 0)
+		r = multi_new(u->loop, &u->multi);
+	if (r == 0 && u->config->label_cloud)
+		r = cloud_new(u->loop, &u->cloud);
+	if (r == 0)
+		r = upload_open_sinks(u, secrets, why);
+	if (r == 0)
+		r = loop_add(u->loop, u->fd, EPOLLIN, upload_on_question, u, &source);
+	if (r == 0) {
+		upload_say_status(u);
+		r = loop_run(u->loop);
+	}
+	loop_source_free(source);
+	for (unsigned i = 0; i < u->n_sinks; i++)
+		sink_free(u->sinks[i]);
+	multi_free(u->multi);
+	cloud_free(u->cloud);
+	source_free(u->source);
+	loop_free(u->loop);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	static struct config config;
+	static struct sink_secrets secrets[SINKS_MAX];
+	static char why[SINKS_MAX][SINK_TEXT_MAX];
+	static struct upload u = { .fd = UPLOAD_FD,
+				   .config = &config,
+				   .on_test = upload_test_done };
+	int r;
+
+	/* it ends with kindlingd-data's end of the socket; a signal to the group is not meant for
+	 * it */
+	(void)signal(SIGINT, SIG_IGN);
+	(void)signal(SIGTERM, SIG_IGN);
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (argc != 3 || fcntl(UPLOAD_FD, F_SETFD, FD_CLOEXEC) < 0) {
+		fputs("kindling-upload is started by kindlingd, and does nothing by itself\n",
+		      stderr);
+		return 2;
+	}
+	heap_begin();
+	(void)umask(022);
+	r = upload_settings(&config, argv[1], argv[2]);
+	if (r == 0)
+		r = upload_prepare(&config, secrets, why);
+	if (r == 0)
+		r = upload_run(&u, secrets, why);
+	if (r < 0)
+		log_err("upload.end", "error=%s", log_str(strerror(-r)));
+	return r < 0 ? 1 : 0;
+}
