@@ -6,9 +6,11 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#define MAGIC	      0x3267657347444e4bull /* "KNDGseg2", little-endian; the '2' is the version */
+#define MAGIC	      0x3367657347444e4bull /* "KNDGseg3", little-endian; the '3' is the version */
 #define MAGIC_MASK    0x00ffffffffffffffull /* all but the version */
 #define RAW_BYTES_MAX (256u << 20)
+#define ZSTD_LEVEL    3
+#define ZSTD_FAST     (-5)
 
 static uint32_t header_crc(struct header h)
 {
@@ -35,11 +37,21 @@ static off_t find_magic(int fd, off_t at)
 	return -1;
 }
 
+static bool is_good(const struct header *h)
+{
+	return h->magic == MAGIC && h->header_crc == header_crc(*h) &&
+	       h->raw_len <= RAW_BYTES_MAX && h->zstd_len <= RAW_BYTES_MAX;
+}
+
+bool record_at(int fd, off_t at, struct header *h)
+{
+	return pread(fd, h, sizeof(*h), at) == (ssize_t)sizeof(*h) && is_good(h);
+}
+
 bool record_next(int fd, off_t *at, struct header *h)
 {
 	while (*at >= 0 && pread(fd, h, sizeof(*h), *at) == (ssize_t)sizeof(*h)) {
-		if (h->magic == MAGIC && h->header_crc == header_crc(*h) &&
-		    h->raw_len <= RAW_BYTES_MAX && h->zstd_len <= RAW_BYTES_MAX)
+		if (is_good(h))
 			return true;
 		*at = find_magic(fd, *at + 1);
 	}
@@ -64,17 +76,26 @@ int record_read(int fd, off_t at, const struct header *h, uint8_t **ret)
 	return 0;
 }
 
-int record_decode(const struct header *h, const uint8_t *data, struct profile **ret)
+int record_inflate(const struct header *h, const uint8_t *data, uint8_t **ret)
 {
 	CLEANUP(freep) uint8_t *raw = malloc((size_t)h->raw_len + 1);
-	int r;
 
-	*ret = NULL;
 	if (!raw)
 		return -ENOMEM;
 	if (ZSTD_decompress(raw, h->raw_len, data, h->zstd_len) != h->raw_len)
-		return 0;
-	r = profile_decode(raw, h->raw_len, ret);
+		return -EBADMSG;
+	*ret = TAKE_PTR(raw);
+	return 0;
+}
+
+int record_decode(const struct header *h, const uint8_t *data, struct profile **ret)
+{
+	CLEANUP(freep) uint8_t *raw = NULL;
+	int r = record_inflate(h, data, &raw);
+
+	*ret = NULL;
+	if (r == 0)
+		r = profile_decode(raw, h->raw_len, ret);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0; /* a window of another version: skipped */
 	profile_set_tenant(*ret, h->tenant);
@@ -96,22 +117,13 @@ struct records {
 	size_t len;
 };
 
-/* One record behind the others. */
-static int add_record(struct records *to, const struct profile *part, uint64_t tenant)
+/* One record behind the others: @h without what is known only now. */
+static int add_bytes(struct records *to, struct header h, const uint8_t *raw, size_t raw_len,
+		     int level)
 {
-	struct header h = {
-		.magic = MAGIC,
-		.begin_real_ns = part->begin_real_ns,
-		.end_real_ns = part->end_real_ns,
-		.tenant = tenant,
-	};
-	CLEANUP(freep) uint8_t *raw = NULL;
-	size_t raw_len, n;
 	uint8_t *p;
-	int r = profile_encode(part, &raw, &raw_len);
+	size_t n;
 
-	if (r < 0)
-		return r;
 	if (raw_len > RAW_BYTES_MAX)
 		return -E2BIG;
 	p = realloc(to->p, to->len + sizeof(h) + ZSTD_compressBound(raw_len));
@@ -119,9 +131,10 @@ static int add_record(struct records *to, const struct profile *part, uint64_t t
 		return -ENOMEM;
 	to->p = p;
 	p += to->len;
-	n = ZSTD_compress(p + sizeof(h), ZSTD_compressBound(raw_len), raw, raw_len, 3);
+	n = ZSTD_compress(p + sizeof(h), ZSTD_compressBound(raw_len), raw, raw_len, level);
 	if (ZSTD_isError(n))
 		return -ENOMEM;
+	h.magic = MAGIC;
 	h.raw_len = (uint32_t)raw_len;
 	h.zstd_len = (uint32_t)n;
 	h.data_crc = (uint32_t)crc32(0, p + sizeof(h), h.zstd_len);
@@ -131,53 +144,73 @@ static int add_record(struct records *to, const struct profile *part, uint64_t t
 	return 0;
 }
 
-static bool is_first_of_tenant(const struct profile *w, uint32_t process)
+static int add_record(struct records *to, const struct profile *part, uint64_t journal)
 {
-	uint32_t i = 0;
+	const struct profile_process *q = part->n_processes ? &part->processes[0] : NULL;
+	uint64_t samples = profile_samples(part);
+	struct header h = {
+		.begin_real_ns = part->begin_real_ns,
+		.end_real_ns = part->end_real_ns,
+		.tenant = q ? q->tenant : 0,
+		.pid = q ? q->pid : 0,
+		.start_time = q ? q->start_time : 0,
+		.samples = samples < UINT32_MAX ? (uint32_t)samples : UINT32_MAX,
+		.journal = journal,
+	};
+	CLEANUP(freep) uint8_t *raw = NULL;
+	size_t raw_len;
+	int r = profile_encode(part, &raw, &raw_len);
 
-	while (w->processes[i].tenant != w->processes[process].tenant)
-		i++;
-	return i == process;
+	return r < 0 ? r : add_bytes(to, h, raw, raw_len, ZSTD_LEVEL);
 }
 
-/* What of @window is @tenant's; @pids and @start_times have room for all its processes. */
-static int add_part(struct records *to, const struct profile *window, uint64_t tenant,
-		    uint32_t *pids, uint64_t *start_times)
+static int give_records(struct records *from, int r, uint8_t **ret, size_t *ret_len)
 {
-	struct profile_filter f = { .pids = pids, .start_times = start_times };
-	CLEANUP(profile_freep) struct profile *part = NULL;
-	int r = profile_new(&part);
-
-	for (uint32_t i = 0; i < window->n_processes; i++)
-		if (window->processes[i].tenant == tenant) {
-			pids[f.n_pids] = window->processes[i].pid;
-			start_times[f.n_pids++] = window->processes[i].start_time;
-		}
-	if (r == 0)
-		r = profile_merge(part, window, &f);
-	return r < 0 ? r : add_record(to, part, tenant);
-}
-
-int record_make_all(const struct profile *w, uint8_t **ret, size_t *ret_len)
-{
-	CLEANUP(freep) uint32_t *pids = calloc(w->n_processes + 1, sizeof(*pids));
-	CLEANUP(freep) uint64_t *times = calloc(w->n_processes + 1, sizeof(*times));
-	struct records to = { 0 };
-	uint32_t tenants = 0;
-	int r = pids && times ? 0 : -ENOMEM;
-
-	for (uint32_t i = 0; i < w->n_processes; i++)
-		tenants += is_first_of_tenant(w, i);
-	if (r == 0 && tenants < 2)
-		r = add_record(&to, w, w->n_processes ? w->processes[0].tenant : 0);
-	for (uint32_t i = 0; tenants >= 2 && r == 0 && i < w->n_processes; i++)
-		if (is_first_of_tenant(w, i))
-			r = add_part(&to, w, w->processes[i].tenant, pids, times);
 	if (r < 0) {
-		free(to.p);
+		free(from->p);
 		return r;
 	}
-	*ret = to.p;
-	*ret_len = to.len;
+	*ret = from->p;
+	*ret_len = from->len;
 	return 0;
+}
+
+int record_make(const struct profile *p, uint64_t journal, uint8_t **ret, size_t *ret_len)
+{
+	struct records to = { 0 };
+	int r = add_record(&to, p, journal);
+
+	return give_records(&to, r, ret, ret_len);
+}
+
+int record_make_all(const struct profile *w, uint64_t journal, uint8_t **ret, size_t *ret_len)
+{
+	CLEANUP(profile_parts_freep) struct profile_parts *parts = NULL;
+	struct records to = { 0 };
+	int r = 0;
+
+	if (w->n_processes < 2)
+		return record_make(w, journal, ret, ret_len);
+	r = profile_parts_new(w, &parts);
+	for (uint32_t i = 0; r == 0 && i < w->n_processes; i++) {
+		CLEANUP(profile_freep) struct profile *part = NULL;
+
+		r = profile_parts_get(parts, i, &part);
+		if (r == 0)
+			r = add_record(&to, part, journal);
+	}
+	return give_records(&to, r, ret, ret_len);
+}
+
+int record_pack(uint64_t begin_real_ns, uint64_t journal, const uint8_t *raw, size_t raw_len,
+		uint8_t **ret, size_t *ret_len)
+{
+	struct records to = { 0 };
+	int r = add_bytes(&to,
+			  (struct header){ .begin_real_ns = begin_real_ns,
+					   .end_real_ns = begin_real_ns,
+					   .journal = journal },
+			  raw, raw_len, ZSTD_FAST);
+
+	return give_records(&to, r, ret, ret_len);
 }

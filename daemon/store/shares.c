@@ -1,143 +1,184 @@
 /*
  * Whose windows go when the history takes too much disk: those of the tenant that has the most, the
  * oldest first. So a tenant that fills its windows shortens its own history; what others keep is at
- * least an equal share of the bytes. A segment that loses windows is written anew.
+ * least an equal share of the bytes. What each tenant has in a segment is known from the segment's
+ * index; a segment that loses windows is written anew.
  */
 #include "daemon/store/store_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
 
-#define RECORDS_MAX (1u << 20)
+#define SLICES_MAX (1u << 22)
 
-struct record {
-	struct header header;
-	off_t at;
+/* What a tenant has in a segment. */
+struct slice {
+	uint64_t tenant;
 	uint32_t segment; /* index */
-	bool goes;
+	uint64_t bytes, go; /* of its records; of those as many, the oldest, that go */
 };
 
-struct segment {
-	uint64_t number;
-	uint32_t stay, go; /* records */
-	bool foreign; /* or could not be read: stays */
+struct share { /* of a tenant */
+	uint32_t first, end; /* its slices, oldest first */
+	uint64_t bytes;
 };
 
-/* All records, tenant by tenant, oldest first, and whose they are. */
 struct shares {
-	struct record *records;
-	uint32_t n, cap;
-	struct segment *segments;
+	uint64_t *segments; /* their numbers, oldest first */
 	uint32_t n_segments;
-	struct share {
-		uint32_t next, end;
-		uint64_t bytes;
-	} * tenants;
+	struct slice *slices;
+	uint32_t n, cap;
+	struct share *tenants;
 	uint32_t n_tenants;
 	uint64_t bytes;
 };
 
-static uint64_t bytes_of(const struct record *r)
+static int by_tenant_and_segment(const void *a, const void *b)
 {
-	return sizeof(r->header) + r->header.zstd_len;
+	const struct slice *x = a, *y = b;
+
+	if (x->tenant != y->tenant)
+		return x->tenant < y->tenant ? -1 : 1;
+	return x->segment < y->segment ? -1 : x->segment > y->segment;
 }
 
-static bool add(struct shares *s, const struct record *r)
+static int by_segment_and_tenant(const void *a, const void *b)
+{
+	const struct slice *x = a, *y = b;
+
+	if (x->segment != y->segment)
+		return x->segment < y->segment ? -1 : 1;
+	return x->tenant < y->tenant ? -1 : x->tenant > y->tenant;
+}
+
+static bool add_slice(struct shares *s, const struct slice *slice)
 {
 	if (s->n == s->cap) {
 		uint32_t cap = s->cap ? 2 * s->cap : 1024;
-		struct record *p =
-			s->n < RECORDS_MAX ? realloc(s->records, cap * sizeof(*p)) : NULL;
+		struct slice *p = s->n < SLICES_MAX ? realloc(s->slices, cap * sizeof(*p)) : NULL;
 
 		if (!p)
 			return false;
-		s->records = p;
+		s->slices = p;
 		s->cap = cap;
 	}
-	s->records[s->n++] = *r;
+	s->slices[s->n++] = *slice;
 	return true;
 }
 
-static void read_segment(struct store *store, struct shares *s, uint32_t index)
+/* The slices from @first on, one a process, become one a tenant. */
+static void add_up_slices(struct shares *s, uint32_t first)
 {
-	struct segment *segment = &s->segments[index];
-	struct record r = { .segment = index };
-	CLEANUP(fd_closep)
-	int fd = store_open_segment(store, segment->number, O_RDONLY);
+	uint32_t n = first;
 
-	segment->foreign = fd < 0 || record_is_foreign(fd);
-	while (!segment->foreign && record_next(fd, &r.at, &r.header)) {
-		if (!add(s, &r)) {
-			segment->foreign = true;
-			return;
-		}
-		segment->stay++;
-		r.at = record_end(&r.header, r.at);
+	if (s->n == first)
+		return;
+	qsort(s->slices + first, s->n - first, sizeof(*s->slices), by_segment_and_tenant);
+	for (uint32_t i = first + 1; i < s->n; i++) {
+		if (s->slices[i].tenant == s->slices[n].tenant)
+			s->slices[n].bytes += s->slices[i].bytes;
+		else
+			s->slices[++n] = s->slices[i];
 	}
+	s->n = n + 1;
 }
 
-static int by_tenant_and_age(const void *a, const void *b)
+/* False = without memory. A segment of another version has nothing that could go. */
+static bool read_segment(struct store *store, struct shares *s, uint32_t index)
 {
-	const struct record *x = a, *y = b;
+	CLEANUP(fd_closep)
+	int fd = store_open_segment(store, s->segments[index], O_RDONLY);
+	struct index x = INDEX_NULL;
+	uint32_t first = s->n;
+	bool r = true;
 
-	if (x->header.tenant != y->header.tenant)
-		return x->header.tenant < y->header.tenant ? -1 : 1;
-	if (x->segment != y->segment)
-		return x->segment < y->segment ? -1 : 1;
-	return x->at < y->at ? -1 : x->at > y->at;
+	if (fd < 0 || record_is_foreign(fd))
+		return true;
+	if (index_open(store, s->segments[index], fd, &x) < 0)
+		return false;
+	for (uint32_t i = 0; i < x.n_processes && r; i++)
+		r = add_slice(s, &(struct slice){ .tenant = x.processes[i].tenant,
+						  .segment = index,
+						  .bytes = x.processes[i].bytes });
+	index_deinit(&x);
+	add_up_slices(s, first);
+	return r;
 }
 
 static bool count_tenants(struct shares *s)
 {
-	qsort(s->records, s->n, sizeof(*s->records), by_tenant_and_age);
-	s->tenants = calloc(s->n, sizeof(*s->tenants));
+	qsort(s->slices, s->n, sizeof(*s->slices), by_tenant_and_segment);
+	s->tenants = calloc((size_t)s->n + 1, sizeof(*s->tenants));
 	for (uint32_t i = 0; s->tenants && i < s->n; i++) {
-		if (i == 0 || s->records[i - 1].header.tenant != s->records[i].header.tenant)
-			s->tenants[s->n_tenants++].next = i;
+		if (i == 0 || s->slices[i - 1].tenant != s->slices[i].tenant)
+			s->tenants[s->n_tenants++].first = i;
 		s->tenants[s->n_tenants - 1].end = i + 1;
-		s->tenants[s->n_tenants - 1].bytes += bytes_of(&s->records[i]);
-		s->bytes += bytes_of(&s->records[i]);
+		s->tenants[s->n_tenants - 1].bytes += s->slices[i].bytes;
+		s->bytes += s->slices[i].bytes;
 	}
 	return s->n_tenants > 1;
 }
 
 /* ---- who gives up ---------------------------------------------------------------------------- */
 
-static struct share *largest(struct shares *s)
+static int by_bytes(const void *a, const void *b)
 {
-	struct share *most = &s->tenants[0];
+	const struct share *x = a, *y = b;
 
-	for (uint32_t i = 1; i < s->n_tenants; i++)
-		if (s->tenants[i].bytes > most->bytes)
-			most = &s->tenants[i];
-	return most->next < most->end ? most : NULL;
+	return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+}
+
+/* What everybody may keep, so that all together are @goal bytes: whoever has less keeps that, and
+ * leaves the rest to those who have more. */
+static uint64_t level_of(struct shares *s, uint64_t goal)
+{
+	qsort(s->tenants, s->n_tenants, sizeof(*s->tenants), by_bytes);
+	for (uint32_t i = 0; i < s->n_tenants; i++) {
+		uint64_t equal = goal / (s->n_tenants - i);
+
+		if (s->tenants[i].bytes > equal)
+			return equal;
+		goal -= s->tenants[i].bytes;
+	}
+	return UINT64_MAX;
 }
 
 static void choose(struct shares *s, uint64_t goal)
 {
-	struct share *most;
+	uint64_t level = level_of(s, goal);
 
-	while (s->bytes > goal && (most = largest(s))) {
-		struct record *r = &s->records[most->next++];
-		struct segment *segment = &s->segments[r->segment];
+	for (uint32_t i = 0; i < s->n_tenants; i++) {
+		const struct share *t = &s->tenants[i];
+		uint64_t go = t->bytes > level ? t->bytes - level : 0;
 
-		most->bytes -= bytes_of(r);
-		s->bytes -= bytes_of(r);
-		r->goes = true;
-		segment->stay--;
-		segment->go++;
+		for (uint32_t k = t->first; k < t->end && go; k++) {
+			struct slice *slice = &s->slices[k];
+
+			slice->go = slice->bytes < go ? slice->bytes : go;
+			go -= slice->go;
+		}
 	}
 }
 
 /* ---- segments written anew ------------------------------------------------------------------- */
 
-static int by_place(const void *a, const void *b)
+static struct slice *find_slice(struct slice *slices, uint32_t n, uint64_t tenant)
 {
-	const struct record *x = a, *y = b;
+	const struct slice key = { .tenant = tenant, .segment = slices->segment };
 
-	if (x->segment != y->segment)
-		return x->segment < y->segment ? -1 : 1;
-	return x->at < y->at ? -1 : x->at > y->at;
+	return bsearch(&key, slices, n, sizeof(*slices), by_segment_and_tenant);
+}
+
+/* Of a tenant go records until as many bytes have gone as should. */
+static bool goes(struct slice *slices, uint32_t n, const struct header *h)
+{
+	struct slice *slice = find_slice(slices, n, h->tenant);
+	uint64_t bytes = sizeof(*h) + h->zstd_len;
+
+	if (!slice || !slice->go)
+		return false;
+	slice->go -= bytes < slice->go ? bytes : slice->go;
+	return true;
 }
 
 static int copy(int from, int to, off_t at, uint64_t len)
@@ -152,71 +193,92 @@ static int copy(int from, int to, off_t at, uint64_t len)
 	return 0;
 }
 
-/* @r: its first record, by place. */
-static int write_anew(struct store *store, const struct shares *s, const struct record *r)
+/* What stays of the segment @from goes to @to: how many bytes, or -errno. */
+static int64_t copy_rest(int from, int to, struct slice *slices, uint32_t n)
 {
-	const struct segment *segment = &s->segments[r->segment];
+	int64_t bytes = 0;
+	struct header h;
+	int e = 0;
+
+	for (off_t at = 0; e == 0 && record_next(from, &at, &h); at = record_end(&h, at)) {
+		if (goes(slices, n, &h))
+			continue;
+		e = copy(from, to, at, sizeof(h) + h.zstd_len);
+		bytes += (int64_t)(sizeof(h) + h.zstd_len);
+	}
+	return e < 0 ? e : bytes;
+}
+
+static int write_anew(struct store *store, uint64_t number, struct slice *slices, uint32_t n)
+{
 	CLEANUP(fd_closep) int to = -1;
 	CLEANUP(fd_closep)
-	int from = store_open_segment(store, segment->number, O_RDONLY);
-	int e = 0;
+	int from = store_open_segment(store, number, O_RDONLY);
+	int64_t rest;
 
 	(void)unlinkat(store->dfd, SHARES_TEMP, 0);
 	to = openat(store->dfd, SHARES_TEMP, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
 		    0640);
 	if (from < 0 || to < 0)
 		return -errno;
-	for (; e == 0 && r < s->records + s->n && &s->segments[r->segment] == segment; r++)
-		if (!r->goes)
-			e = copy(from, to, r->at, bytes_of(r));
-	if (e == 0 && fdatasync(to) < 0)
-		e = -errno;
-	return e < 0 ? e : store_replace_segment(store, segment->number, SHARES_TEMP);
+	rest = copy_rest(from, to, slices, n);
+	if (rest > 0 && fdatasync(to) < 0)
+		rest = -errno;
+	if (rest > 0)
+		return store_replace_segment(store, number, SHARES_TEMP);
+	(void)unlinkat(store->dfd, SHARES_TEMP, 0);
+	if (rest == 0)
+		store_unlink_segment(store, number);
+	return (int)rest;
 }
 
-static int rid(struct store *store, const struct shares *s, const struct record *first)
+/* @slices: the @n of a segment */
+static int rid_segment(struct store *store, const struct shares *s, struct slice *slices,
+		       uint32_t n)
 {
-	const struct segment *segment = &s->segments[first->segment];
+	uint64_t number = s->segments[slices->segment], bytes = 0, go = 0;
 
-	if (!segment->go || segment->foreign)
+	for (uint32_t i = 0; i < n; i++) {
+		bytes += slices[i].bytes;
+		go += slices[i].go;
+	}
+	if (!go)
 		return 0;
 	/* the one being written is opened again by the next window */
-	if (store->fd >= 0 && segment->number == store->open_segment)
+	if (store->fd >= 0 && number == store->open_segment)
 		store->fd = fd_close(store->fd);
-	if (segment->stay)
-		return write_anew(store, s, first);
-	store_unlink_segment(store, segment->number);
+	if (go < bytes)
+		return write_anew(store, number, slices, n);
+	store_unlink_segment(store, number);
 	return 0;
 }
 
+/* Until one cannot be written: then whole segments go. */
 static void rid_all(struct store *store, struct shares *s)
 {
 	int e = 0;
 
-	qsort(s->records, s->n, sizeof(*s->records), by_place);
-	for (uint32_t i = 0; i < s->n && e == 0; i++)
-		if (i == 0 || s->records[i - 1].segment != s->records[i].segment)
-			e = rid(store, s, &s->records[i]);
-	if (e < 0) /* whole segments go */
-		(void)unlinkat(store->dfd, SHARES_TEMP, 0);
+	qsort(s->slices, s->n, sizeof(*s->slices), by_segment_and_tenant);
+	for (uint32_t i = 0, n; i < s->n && e == 0; i += n) {
+		for (n = 1; i + n < s->n && s->slices[i + n].segment == s->slices[i].segment;)
+			n++;
+		e = rid_segment(store, s, s->slices + i, n);
+	}
 }
 
 void shares_give_up(struct store *store, uint64_t goal)
 {
-	CLEANUP(freep) uint64_t *numbers = NULL;
 	struct shares s = { 0 };
+	bool r = true;
 
-	numbers = store_segments(store, &s.n_segments);
-	s.segments = numbers ? calloc(s.n_segments + 1, sizeof(*s.segments)) : NULL;
-	for (uint32_t i = 0; s.segments && i < s.n_segments; i++) {
-		s.segments[i].number = numbers[i];
-		read_segment(store, &s, i);
-	}
-	if (s.n && count_tenants(&s)) {
+	s.segments = store_segments(store, &s.n_segments);
+	for (uint32_t i = 0; s.segments && i < s.n_segments && r; i++)
+		r = read_segment(store, &s, i);
+	if (r && s.n && count_tenants(&s)) {
 		choose(&s, goal);
 		rid_all(store, &s);
 	}
-	free(s.records);
 	free(s.segments);
+	free(s.slices);
 	free(s.tenants);
 }

@@ -1,9 +1,12 @@
 /*
- * See store.h. A segment <dir>/<unix hour>.seg (or <unix hour>-<part>.seg, when the hour's first
- * one is large or another version's) is a sequence of records: a header of 48 bytes and a zstd
- * frame, each with its own CRC, so that a query walks from header to header and reads what it
- * needs. Records are appended with one write and synced. What a crash tore off the end is cut away
- * when the segment is opened for writing; damage in the middle is skipped to the next good header.
+ * See store.h. A segment <dir>/<unix hour>[-<part>].seg has the windows that begin in ten minutes:
+ * parts 100 to 199 of an hour are of its second ten minutes, and so on; the next part follows where
+ * one is large or another version's. It is a sequence of records: a header of 72 bytes and a zstd
+ * frame, each with its own CRC, so that a scan walks from header to header. Records are appended
+ * with one write and synced. What a crash tore off the end is cut away when the segment is opened
+ * for writing; damage in the middle is skipped to the next good header. Of a segment that is
+ * written no more store_upkeep() makes <unix hour>[-<part>].idx, of an hour's <unix hour>.sum:
+ * index_write.c.
  */
 #include "daemon/store/store_priv.h"
 
@@ -13,10 +16,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include "daemon/core/clock.h"
 
-#define HOUR_NS	       (3600 * NS_PER_S)
-#define SEGMENTS_MAX   4096
+#define SEGMENTS_MAX   65536
 #define PART_BYTES_MIN (64u << 10)
 #define PART_BYTES_MAX (256u << 20)
 
@@ -24,6 +27,7 @@ struct store *store_free(struct store *s)
 {
 	if (!s)
 		return NULL;
+	journal_close_all(s);
 	fd_close(s->fd);
 	fd_close(s->dfd);
 	pthread_mutex_destroy(&s->lock);
@@ -38,6 +42,24 @@ void store_counts(const struct store *s, struct store_counts *ret)
 	pthread_mutex_lock(lock);
 	*ret = s->counts;
 	pthread_mutex_unlock(lock);
+}
+
+void store_note(const struct store_counts *c, char ret[STORE_NOTE_MAX])
+{
+	bool full = c->failing_error == ENOSPC || c->failing_error == EDQUOT;
+	time_t since = (time_t)(c->failing_since_ns / NS_PER_S);
+	char when[32];
+	struct tm tm;
+
+	ret[0] = '\0';
+	if (!c->failing_since_ns)
+		return;
+	strftime(when, sizeof(when), "%F %H:%M:%S", localtime_r(&since, &tm));
+	snprintf(
+		ret, STORE_NOTE_MAX,
+		"the history stands still since %s (%s); profiling goes on, and the history by itself when %s",
+		when, strerror(c->failing_error),
+		full ? "there is room on the disk" : "it can be written again");
 }
 
 int store_dir_fd(const struct store *s)
@@ -76,14 +98,20 @@ static bool segment_number(const char *name, uint64_t *ret)
 	return strcmp(end, ".seg") == 0 && part < PARTS_MAX && hour < UINT64_MAX / HOUR_NS;
 }
 
-static void segment_name(uint64_t segment, char *buf, size_t size)
+void store_file_name(enum store_file kind, uint64_t segment, char buf[STORE_NAME_SIZE])
 {
+	static const char *const suffixes[] = { "seg", "idx", "sum" };
 	unsigned long long hour = segment / PARTS_MAX, part = segment % PARTS_MAX;
 
-	if (part)
-		snprintf(buf, size, "%llu-%llu.seg", hour, part);
+	if (part && kind != STORE_SUMS)
+		snprintf(buf, STORE_NAME_SIZE, "%llu-%llu.%s", hour, part, suffixes[kind]);
 	else
-		snprintf(buf, size, "%llu.seg", hour);
+		snprintf(buf, STORE_NAME_SIZE, "%llu.%s", hour, suffixes[kind]);
+}
+
+uint64_t store_segment_begin_ns(uint64_t segment)
+{
+	return segment / PARTS_MAX * HOUR_NS + segment % PARTS_MAX / SLOT_PARTS * SLOT_NS;
 }
 
 uint64_t *store_segments(struct store *s, uint32_t *ret_n)
@@ -108,35 +136,59 @@ uint64_t *store_segments(struct store *s, uint32_t *ret_n)
 
 int store_open_segment(struct store *s, uint64_t segment, int flags)
 {
-	char name[64];
+	char name[STORE_NAME_SIZE];
 
-	segment_name(segment, name, sizeof(name));
+	store_file_name(STORE_SEGMENT, segment, name);
 	return openat(s->dfd, name, flags | O_CLOEXEC | O_NOFOLLOW);
+}
+
+/* What says something of a segment goes before it changes. */
+static void unlink_index(struct store *s, uint64_t segment)
+{
+	char name[STORE_NAME_SIZE];
+
+	store_file_name(STORE_SUMS, segment, name);
+	(void)unlinkat(s->dfd, name, 0);
+	store_file_name(STORE_INDEX, segment, name);
+	(void)unlinkat(s->dfd, name, 0);
+	s->unindexed = true;
 }
 
 void store_unlink_segment(struct store *s, uint64_t segment)
 {
-	char name[64];
+	char name[STORE_NAME_SIZE];
 
-	segment_name(segment, name, sizeof(name));
+	unlink_index(s, segment);
+	store_file_name(STORE_SEGMENT, segment, name);
 	(void)unlinkat(s->dfd, name, 0);
 }
 
 int store_replace_segment(struct store *s, uint64_t segment, const char *temp)
 {
-	char name[64];
+	char name[STORE_NAME_SIZE];
 
-	segment_name(segment, name, sizeof(name));
+	unlink_index(s, segment);
+	store_file_name(STORE_SEGMENT, segment, name);
 	return renameat(s->dfd, temp, s->dfd, name) < 0 ? -errno : 0;
 }
 
-static uint64_t segment_bytes(struct store *s, uint64_t segment)
+uint64_t store_file_bytes(struct store *s, enum store_file kind, uint64_t segment)
 {
-	char name[64];
+	char name[STORE_NAME_SIZE];
 	struct stat st;
 
-	segment_name(segment, name, sizeof(name));
+	store_file_name(kind, segment, name);
 	return fstatat(s->dfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* Of segment @i, its index, and the sums of its hour with the first one of it. */
+static uint64_t bytes_with_index(struct store *s, const uint64_t *segments, uint32_t i)
+{
+	bool first = i == 0 || segments[i - 1] / PARTS_MAX != segments[i] / PARTS_MAX;
+
+	return store_file_bytes(s, STORE_SEGMENT, segments[i]) +
+	       store_file_bytes(s, STORE_INDEX, segments[i]) +
+	       (first ? store_file_bytes(s, STORE_SUMS, segments[i]) : 0);
 }
 
 /* The segments' number and bytes go to the counts. */
@@ -148,8 +200,20 @@ static uint64_t count_bytes(struct store *s)
 
 	segments = store_segments(s, &n);
 	for (uint32_t i = 0; segments && i < n; i++)
-		total += segment_bytes(s, segments[i]);
+		total += bytes_with_index(s, segments, i);
 	COUNT(s, s->counts.segments = segments ? n : 0; s->counts.bytes = total);
+	return total;
+}
+
+uint64_t store_disk_bytes(struct store *s)
+{
+	CLEANUP(freep) uint64_t *segments = NULL;
+	uint64_t total = 0;
+	uint32_t n;
+
+	segments = store_segments(s, &n);
+	for (uint32_t i = 0; segments && i < n; i++)
+		total += bytes_with_index(s, segments, i);
 	return total;
 }
 
@@ -163,7 +227,7 @@ static void unlink_oldest(struct store *s, uint64_t max)
 
 	segments = store_segments(s, &n);
 	for (uint32_t i = 0; segments && i < n; i++)
-		total += segment_bytes(s, segments[i]);
+		total += bytes_with_index(s, segments, i);
 	for (uint32_t i = 0; segments && i < n; i++) {
 		uint64_t end = (segments[i] / PARTS_MAX + 1) * HOUR_NS;
 		bool old = end < now && now - end > s->retention_ns;
@@ -173,52 +237,67 @@ static void unlink_oldest(struct store *s, uint64_t max)
 			break;
 		if (s->fd >= 0 && segments[i] == s->open_segment)
 			continue;
-		bytes = segment_bytes(s, segments[i]);
+		bytes = bytes_with_index(s, segments, i);
 		store_unlink_segment(s, segments[i]);
 		total -= bytes < total ? bytes : total;
 	}
 }
 
-/* What is past the retention goes, and what is too much. */
-static void expire(struct store *s)
+/* What is past the retention goes, and what is too much beside @more bytes. */
+static void expire(struct store *s, uint64_t more)
 {
+	uint64_t most = more < s->max_bytes ? s->max_bytes - more : 0;
+
 	unlink_oldest(s, UINT64_MAX);
-	if (count_bytes(s) <= s->max_bytes)
+	if (count_bytes(s) <= most)
 		return;
-	shares_give_up(s, s->max_bytes - s->max_bytes / 8);
-	unlink_oldest(s, s->max_bytes);
+	shares_give_up(s, most - most / 8);
+	unlink_oldest(s, most);
 	(void)count_bytes(s);
 }
 
-int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct store **ret)
+int store_open(const char *dir, struct store **ret)
 {
 	struct store *s = calloc(1, sizeof(*s));
+	int r;
 
 	if (!s)
 		return -ENOMEM;
 	s->fd = -1;
-	if (mkdir(dir, 0750) < 0 && errno != EEXIST) {
-		int r = -errno;
-
-		free(s);
-		return r;
-	}
+	for (int i = 0; i < JOURNALS; i++)
+		s->journals[i].fd = -1;
 	s->dfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dfd < 0) {
-		int r = -errno;
-
+		r = -errno;
 		free(s);
 		return r;
 	}
+	pthread_mutex_init(&s->lock, NULL);
+	*ret = s;
+	return 0;
+}
+
+int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct store **ret)
+{
+	struct store *s;
+	int r;
+
+	if (mkdir(dir, 0750) < 0 && errno != EEXIST)
+		return -errno;
+	r = store_open(dir, &s);
+	if (r < 0)
+		return r;
 	s->retention_ns = retention_ns;
 	s->max_bytes = max_bytes;
 	/* what retention unlinks at once is a part: an eighth of all */
 	s->part_bytes = max_bytes / 8 < PART_BYTES_MIN ? PART_BYTES_MIN : max_bytes / 8;
 	if (s->part_bytes > PART_BYTES_MAX)
 		s->part_bytes = PART_BYTES_MAX;
-	pthread_mutex_init(&s->lock, NULL);
+	s->unindexed = true;
 	(void)unlinkat(s->dfd, SHARES_TEMP, 0);
-	expire(s);
+	(void)unlinkat(s->dfd, INDEX_TEMP, 0);
+	expire(s, 0);
+	s->counts.recovered_windows = journal_recover(s);
 	*ret = s;
 	return 0;
 }
@@ -251,10 +330,10 @@ static off_t trim(struct store *s, int fd)
 static int open_part(struct store *s, uint64_t segment)
 {
 	CLEANUP(fd_closep) int fd = -1;
-	char name[64];
+	char name[STORE_NAME_SIZE];
 	off_t size;
 
-	segment_name(segment, name, sizeof(name));
+	store_file_name(STORE_SEGMENT, segment, name);
 	fd = openat(s->dfd, name, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640);
 	if (fd < 0)
 		return -errno;
@@ -271,20 +350,24 @@ static int open_part(struct store *s, uint64_t segment)
 	return 1;
 }
 
-static int open_segment(struct store *s, uint64_t hour)
+/* @slot: of all since 1970 */
+static int open_segment(struct store *s, uint64_t slot)
 {
+	uint64_t first = slot / SLOTS * PARTS_MAX + slot % SLOTS * SLOT_PARTS;
 	int r = 0;
 
-	if (s->fd >= 0 && s->open_segment / PARTS_MAX == hour && s->open_bytes < s->part_bytes)
+	if (s->fd >= 0 && s->open_segment / SLOT_PARTS == first / SLOT_PARTS &&
+	    s->open_bytes < s->part_bytes)
 		return 0;
 	s->fd = fd_close(s->fd);
-	for (uint64_t part = 0; part < PARTS_MAX && r == 0; part++)
-		r = open_part(s, hour * PARTS_MAX + part);
-	expire(s);
+	s->unindexed = true;
+	for (uint64_t part = 0; part < SLOT_PARTS && r == 0; part++)
+		r = open_part(s, first + part);
+	expire(s, 0);
 	return r < 0 ? r : r == 0 ? -EFBIG : 0;
 }
 
-/* ---- writing and reading --------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int append(struct store *s, const uint8_t *record, size_t len)
 {
@@ -300,110 +383,119 @@ static int append(struct store *s, const uint8_t *record, size_t len)
 	return r;
 }
 
-int store_append(struct store *s, const struct profile *window)
+static void note_result(struct store *s, int r)
+{
+	struct store_counts *c = &s->counts;
+
+	if (r == 0)
+		c->failing_since_ns = 0;
+	else if (!c->failing_since_ns)
+		c->failing_since_ns = clock_real_ns();
+	c->failing_error = -r;
+}
+
+int store_append_of(struct store *s, const struct profile *window, uint64_t journal)
 {
 	CLEANUP(freep) uint8_t *record = NULL;
 	bool over = false;
 	size_t len;
-	int r = record_make_all(window, &record, &len);
+	int r = record_make_all(window, journal, &record, &len);
 
+	/* before it is written: there is never more than what was allowed */
+	if (r == 0 && s->counts.bytes + len > s->max_bytes)
+		expire(s, len);
 	if (r == 0)
-		r = open_segment(s, window->begin_real_ns / HOUR_NS);
+		r = open_segment(s, window->begin_real_ns / SLOT_NS);
 	if (r == 0)
 		r = append(s, record, len);
 	if (r < 0)
-		COUNT(s, s->counts.dropped_windows++);
+		COUNT(s, s->counts.dropped_windows++; note_result(s, r));
 	else
-		COUNT(s, s->counts.windows++; s->counts.bytes += len;
+		COUNT(s, s->counts.windows++; note_result(s, r); s->counts.bytes += len;
 		      over = s->counts.bytes > s->max_bytes);
-	if (over)
-		expire(s);
+	if (over) /* the segment that is written cannot go */
+		expire(s, 0);
 	return r;
 }
 
-static int merge_record(const struct header *h, const uint8_t *data,
-			const struct profile_filter *filter, struct profile *dst)
+int store_append(struct store *s, const struct profile *window)
 {
-	CLEANUP(profile_freep) struct profile *p = NULL;
-	int r = record_decode(h, data, &p);
+	int r = store_append_of(s, window, journal_of(s, window->begin_real_ns));
 
-	return r < 0 || !p ? r : profile_merge(dst, p, filter);
+	/* where it could not be written it is counted as dropped, and no second one is tried */
+	journal_end(s, window->begin_real_ns);
+	return r;
 }
 
-static int query_segment(int fd, uint64_t from, uint64_t to, const struct profile_filter *filter,
-			 struct profile *dst)
+/* ---- upkeep ---------------------------------------------------------------------------------- */
+
+static bool needs_index(struct store *s, uint64_t segment)
 {
-	struct header h;
-	off_t at = 0;
-	int r = 0;
+	CLEANUP(fd_closep) int fd = -1;
+	struct index x = INDEX_NULL;
+	int r;
 
-	while (r >= 0 && record_next(fd, &at, &h)) {
-		CLEANUP(freep) uint8_t *data = NULL;
+	if (s->fd >= 0 && segment == s->open_segment)
+		return false;
+	fd = store_open_segment(s, segment, O_RDONLY);
+	if (fd < 0 || record_is_foreign(fd))
+		return false;
+	r = index_read(s, STORE_INDEX, segment, store_file_bytes(s, STORE_SEGMENT, segment), &x);
+	index_deinit(&x);
+	return r < 0;
+}
 
-		if (h.begin_real_ns >= to || h.end_real_ns <= from) {
-			at = record_end(&h, at);
-			continue;
-		}
-		r = record_read(fd, at, &h, &data);
-		if (r == -EBADMSG) {
-			at += (off_t)sizeof(h); /* the next good header, wherever it is */
-			r = 0;
-			continue;
-		}
-		if (r == 0)
-			r = merge_record(&h, data, filter, dst);
-		at = record_end(&h, at);
+/* Of an hour that is over, and all of whose segments have their index. */
+static bool needs_sums(struct store *s, const uint64_t *segments, uint32_t first, uint32_t n)
+{
+	struct index x = INDEX_NULL;
+	uint64_t bytes = 0;
+	int r;
+
+	if ((segments[first] / PARTS_MAX + 1) * HOUR_NS > clock_real_ns())
+		return false;
+	for (uint32_t i = first; i < first + n; i++) {
+		if (s->fd >= 0 && segments[i] == s->open_segment)
+			return false;
+		bytes += store_file_bytes(s, STORE_SEGMENT, segments[i]);
 	}
-	return r;
+	r = index_read(s, STORE_SUMS, segments[first], bytes, &x);
+	index_deinit(&x);
+	return r < 0;
 }
 
-/* Whoever comes first must not take the room of who comes later. */
-static int note_tenants(int fd, uint64_t from, uint64_t to, const struct profile_filter *filter,
-			struct profile *dst)
+static uint32_t count_of_hour(const uint64_t *segments, uint32_t first, uint32_t n)
 {
-	struct header h;
+	uint32_t i = first;
 
-	(void)filter;
-	for (off_t at = 0; record_next(fd, &at, &h); at = record_end(&h, at))
-		if (h.begin_real_ns < to && h.end_real_ns > from)
-			profile_payer(dst, h.tenant);
-	return 0;
+	while (i < n && segments[i] / PARTS_MAX == segments[first] / PARTS_MAX)
+		i++;
+	return i - first;
 }
 
-typedef int segment_fn(int fd, uint64_t from, uint64_t to, const struct profile_filter *filter,
-		       struct profile *dst);
-
-static int each_segment(struct store *s, uint64_t from, uint64_t to,
-			const struct profile_filter *filter, struct profile *dst, segment_fn *fn)
+void store_upkeep(struct store *s)
 {
 	CLEANUP(freep) uint64_t *segments = NULL;
 	uint32_t n;
 	int r = 0;
 
-	segments = store_segments(s, &n);
-	if (!segments)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < n && r >= 0; i++) {
-		uint64_t hour = segments[i] / PARTS_MAX;
-		CLEANUP(fd_closep) int fd = -1;
-
-		/* a window belongs to the hour of its begin: one hour more on the left */
-		if ((hour + 2) * HOUR_NS < from || hour * HOUR_NS >= to)
-			continue;
-		fd = store_open_segment(s, segments[i], O_RDONLY);
-		if (fd >= 0 && !record_is_foreign(fd))
-			r = fn(fd, from, to, filter, dst);
+	if (!s->unindexed || !(segments = store_segments(s, &n)))
+		return;
+	/* what comes to lack one meanwhile sets it again */
+	s->unindexed = false;
+	for (uint32_t i = 0, of_hour; i < n && r == 0; i += of_hour) {
+		of_hour = count_of_hour(segments, i, n);
+		for (uint32_t k = i; k < i + of_hour && r == 0; k++)
+			if (needs_index(s, segments[k]))
+				r = index_write(s, segments[k]);
+		if (r == 0 && needs_sums(s, segments, i, of_hour))
+			r = index_write_hour(s, segments[i] / PARTS_MAX);
 	}
-	return r;
+	(void)unlinkat(s->dfd, INDEX_TEMP, 0);
+	(void)count_bytes(s);
 }
 
-int store_query(struct store *s, uint64_t from, uint64_t to, const struct profile_filter *filter,
-		struct profile *dst)
+void store_hurry(struct store *s)
 {
-	int r = 0;
-
-	/* one process shares with nobody */
-	if (!filter || filter->n_pids != 1)
-		r = each_segment(s, from, to, filter, dst, note_tenants);
-	return r < 0 ? r : each_segment(s, from, to, filter, dst, query_segment);
+	atomic_store(&s->hurry, true);
 }

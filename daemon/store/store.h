@@ -1,27 +1,75 @@
 /*
- * The local history: hourly append-only segment files of zstd-compressed, CRC-checked windows
- * (profile_encode) under <state_dir>/segments/. store_append() runs in the worker
- * thread, store_query() anywhere: it shares nothing with it but the files. A torn tail (crash, full
- * disk) is found by its CRC and cut; the rest is kept. A segment of another version is skipped and
- * left alone until the retention takes it.
+ * The local history: append-only segment files of zstd-compressed, CRC-checked windows
+ * (profile_encode), one record a process, under <state_dir>/segments/; an index and sums of windows
+ * beside each that is written no more (decisions/0018). store_append() and store_upkeep() run in
+ * the worker thread. Reading shares nothing with them but the files: it may be done anywhere, also
+ * by another program (store_open). A torn tail (crash, full disk) is found by its CRC and cut; the
+ * rest is kept. A segment of another version is skipped and left alone until the retention takes
+ * it.
  */
 #pragma once
 
 #include "daemon/profile/profile.h"
 
+#define STORE_PROCESSES_MAX (1u << 18)
+
 struct store;
 int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct store **ret);
+/* To read only, while another process may write: nothing is created, cut or unlinked. */
+int store_open(const char *dir, struct store **ret);
 struct store *store_free(struct store *s);
 DEFINE_FREEP(struct store, store_free);
 /* Append one window; unlinks segments past the retention. 0 or -errno (-ENOSPC: dropped, counted).
  */
 int store_append(struct store *s, const struct profile *window);
-/* Merge all windows that touch [from, to) into @dst. */
+/* The seconds of windows that are not closed yet: what store_journal_bytes() makes of a slice of
+ * live.h is written as it is now, and becomes a window of the next daemon if this one dies. The
+ * first runs anywhere, the second beside store_append(). 0 or -errno. */
+int store_journal_bytes(const struct profile *slice, uint8_t **ret, size_t *ret_len);
+int store_journal(struct store *s, uint64_t begin_real_ns, const uint8_t *bytes, size_t len);
+/* Makes what indexes and sums are missing: after each window; mostly there is nothing to do. */
+void store_upkeep(struct store *s);
+void store_hurry(struct store *s); /* any thread: the end is near, upkeep can wait */
+
+/* Merge all windows that touch [from, to) into @dst. Windows of live.h are aligned to their ten
+ * seconds, so spans that are too and follow one another have each window once. */
 int store_query(struct store *s, uint64_t from_real_ns, uint64_t to_real_ns,
 		const struct profile_filter *filter, struct profile *dst);
+/* @fn gets each window of one process that begins in [from, to), in the order of their times, until
+ * it returns a negative number, which is returned; else 0 or -ENOMEM. */
+typedef int store_window_fn(void *userdata, const struct profile *window);
+int store_each_window(struct store *s, uint32_t pid, uint64_t start_time, uint64_t from_real_ns,
+		      uint64_t to_real_ns, store_window_fn *fn, void *userdata);
+/* When the newest window began, 0 = there is none. They are written in the order of their times:
+ * all that began before are in the store, or were dropped. */
+uint64_t store_newest_ns(struct store *s);
+
+/* Processes of which there are windows. */
+struct store_process {
+	uint32_t pid, ns_pid;
+	uint64_t start_time, tenant;
+	uint64_t begin_real_ns, end_real_ns;
+	uint64_t windows, samples, bytes; /* on disk, compressed */
+	char *name, *container_id, *container, *pod, *jdk; /* owned, "" = none */
+	char *labels; /* of labels.h, likewise */
+};
+/* Those of [from, to); of the segments at its edges all windows count. @ret is for
+ * store_processes_free(). 0 or -ENOMEM. */
+int store_processes(struct store *s, uint64_t from_real_ns, uint64_t to_real_ns,
+		    struct store_process **ret, uint32_t *ret_n);
+void store_processes_free(struct store_process *list, uint32_t n);
+
 struct store_counts {
 	uint64_t windows, dropped_windows, torn; /* since the start; torn = tails that were cut */
+	uint64_t recovered_windows; /* that the daemon before had not closed when it died */
 	uint64_t bytes, segments; /* on disk */
+	uint64_t failing_since_ns; /* real time: no window could be written since; 0 = they can */
+	int failing_error; /* errno of the last one */
 };
 void store_counts(const struct store *s, struct store_counts *ret); /* any thread */
-int store_dir_fd(const struct store *s); /* that store_query() needs; the store's */
+/* A sentence about a history that stands still; "" = it does not. */
+#define STORE_NOTE_MAX 256
+void store_note(const struct store_counts *c, char ret[STORE_NOTE_MAX]);
+/* As counts.bytes, of the files as they are now: takes no lock. */
+uint64_t store_disk_bytes(struct store *s);
+int store_dir_fd(const struct store *s); /* that reading needs; the store's */

@@ -1,0 +1,23 @@
+/*
+ * The file of an index: this header, the records of sums, then the table: processes, strings,
+ * entries. The table has a CRC, entries one for each process, a sum that of every record.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#define INDEX_MAGIC	    0x31786469474e444bull /* the last byte is the version */
+#define INDEX_PROCESSES_MAX (1u << 18)
+#define INDEX_ENTRIES_MAX   (1u << 26)
+#define INDEX_STRINGS_MAX   (32u << 20)
+
+struct index_header {
+	uint64_t magic;
+	uint64_t covered; /* bytes of the segment, or of all of the hour */
+	uint64_t table_at;
+	uint32_t n_processes, n_entries, strings_len;
+	uint32_t table_crc; /* processes and strings */
+	uint32_t reserved;
+	uint32_t crc; /* of this header with crc 0 */
+};
+_Static_assert(sizeof(struct index_header) == 48, "on disk");

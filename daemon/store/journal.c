@@ -1,0 +1,304 @@
+/*
+ * Windows that are not closed yet. What came in a second is appended to the journal of its window,
+ * <window>.jnl, as soon as the second is over and again when it changed; the last version counts.
+ * Nothing is synced: this is for the death of the daemon, not of the host. When the window is in
+ * the store its journal goes; the window's records carry the journal's number, so that one which
+ * was left behind is known to be in the store, or becomes a window when the store is opened again.
+ */
+#include "daemon/store/store_priv.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#define WINDOW_NS   (10 * NS_PER_S)
+#define SECONDS_MAX 40 /* of a window; times are what targets say */
+#define FILES_MAX   64
+#define BYTES_MAX   (64ul << 20)
+
+static void journal_name(uint64_t window, char buf[STORE_NAME_SIZE])
+{
+	snprintf(buf, STORE_NAME_SIZE, "%llu.jnl", (unsigned long long)window);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static struct journal *find_journal(struct store *s, uint64_t window)
+{
+	for (int i = 0; i < JOURNALS; i++)
+		if (s->journals[i].id && s->journals[i].window == window)
+			return &s->journals[i];
+	return NULL;
+}
+
+static struct journal *oldest_place(struct store *s)
+{
+	struct journal *j = &s->journals[0];
+
+	for (int i = 1; i < JOURNALS; i++)
+		if (!s->journals[i].id || (j->id && s->journals[i].window < j->window))
+			j = &s->journals[i];
+	return j;
+}
+
+static void close_journal(struct journal *j)
+{
+	if (j->id)
+		fd_close(j->fd);
+	*j = (struct journal){ .fd = -1 };
+}
+
+static int open_journal(struct store *s, uint64_t window, struct journal **ret)
+{
+	struct journal *j = find_journal(s, window);
+	char name[STORE_NAME_SIZE];
+	uint64_t id = 0;
+
+	if (j) {
+		*ret = j;
+		return 0;
+	}
+	if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id) || !id)
+		return -EAGAIN;
+	j = oldest_place(s);
+	close_journal(j); /* its file stays: the window was lost on its way here */
+	journal_name(window, name);
+	/* one of an earlier life is in the store since this one began */
+	j->fd = openat(s->dfd, name,
+		       O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640);
+	if (j->fd < 0)
+		return -errno;
+	j->window = window;
+	j->id = id;
+	*ret = j;
+	return 0;
+}
+
+int store_journal(struct store *s, uint64_t begin_real_ns, const uint8_t *raw, size_t len)
+{
+	uint64_t most = s->max_bytes / 4 < BYTES_MAX ? s->max_bytes / 4 : BYTES_MAX;
+	CLEANUP(freep) uint8_t *record = NULL;
+	struct journal *j = NULL;
+	size_t record_len;
+	ssize_t n;
+	int r = open_journal(s, begin_real_ns / WINDOW_NS, &j);
+
+	if (r == 0)
+		r = record_pack(begin_real_ns, j->id, raw, len, &record, &record_len);
+	if (r < 0)
+		return r;
+	if (j->bytes + record_len > most)
+		return -E2BIG;
+	n = write(j->fd, record, record_len);
+	if (n == (ssize_t)record_len) {
+		j->bytes += record_len;
+		return 0;
+	}
+	r = n < 0 ? -errno : -ENOSPC;
+	(void)!ftruncate(j->fd, (off_t)j->bytes);
+	return r;
+}
+
+uint64_t journal_of(struct store *s, uint64_t begin_real_ns)
+{
+	const struct journal *j = find_journal(s, begin_real_ns / WINDOW_NS);
+
+	return j ? j->id : 0;
+}
+
+void journal_end(struct store *s, uint64_t begin_real_ns)
+{
+	struct journal *j = find_journal(s, begin_real_ns / WINDOW_NS);
+	char name[STORE_NAME_SIZE];
+
+	if (!j)
+		return;
+	journal_name(j->window, name);
+	(void)unlinkat(s->dfd, name, 0);
+	close_journal(j);
+}
+
+/* What a slice is in a journal: how many processes, who pays for each, the profile. */
+int store_journal_bytes(const struct profile *slice, uint8_t **ret, size_t *ret_len)
+{
+	size_t head = sizeof(uint32_t) + slice->n_processes * sizeof(uint64_t), len;
+	CLEANUP(freep) uint8_t *encoded = NULL;
+	uint8_t *p;
+	int r = profile_encode(slice, &encoded, &len);
+
+	if (r < 0)
+		return r;
+	p = malloc(head + len);
+	if (!p)
+		return -ENOMEM;
+	memcpy(p, &slice->n_processes, sizeof(uint32_t));
+	for (uint32_t i = 0; i < slice->n_processes; i++)
+		memcpy(p + sizeof(uint32_t) + i * sizeof(uint64_t), &slice->processes[i].tenant,
+		       sizeof(uint64_t));
+	memcpy(p + head, encoded, len);
+	*ret = p;
+	*ret_len = head + len;
+	return 0;
+}
+
+/* ---- reading back ---------------------------------------------------------------------------- */
+
+struct second {
+	struct header header;
+	off_t at;
+};
+
+/* The last version of each second, in the order in which they came; how many. */
+static unsigned find_seconds(int fd, struct second seconds[SECONDS_MAX])
+{
+	unsigned n = 0, i;
+	struct header h;
+
+	for (off_t at = 0; record_next(fd, &at, &h); at = record_end(&h, at)) {
+		uint8_t *data = NULL;
+
+		if (record_read(fd, at, &h, &data) < 0)
+			continue; /* torn: the version before it counts */
+		free(data);
+		for (i = 0; i < n; i++)
+			if (seconds[i].header.begin_real_ns == h.begin_real_ns)
+				break;
+		if (i == SECONDS_MAX)
+			continue;
+		seconds[i] = (struct second){ h, at };
+		n = i == n ? n + 1 : n;
+	}
+	return n;
+}
+
+static int decode_slice(const uint8_t *raw, size_t len, struct profile **ret)
+{
+	uint32_t n;
+	int r;
+
+	if (len < sizeof(n))
+		return -EBADMSG;
+	memcpy(&n, raw, sizeof(n));
+	if (n > (len - sizeof(n)) / sizeof(uint64_t))
+		return -EBADMSG;
+	r = profile_decode(raw + sizeof(n) + n * sizeof(uint64_t),
+			   len - sizeof(n) - n * sizeof(uint64_t), ret);
+	for (uint32_t i = 0; r == 0 && i < n && i < (*ret)->n_processes; i++) {
+		uint64_t tenant;
+
+		memcpy(&tenant, raw + sizeof(n) + i * sizeof(tenant), sizeof(tenant));
+		profile_set_tenant_of(*ret, i, tenant);
+	}
+	return r;
+}
+
+static int add_second(struct profile *window, int fd, const struct second *s)
+{
+	CLEANUP(profile_freep) struct profile *slice = NULL;
+	CLEANUP(freep) uint8_t *data = NULL;
+	CLEANUP(freep) uint8_t *raw = NULL;
+	int r = record_read(fd, s->at, &s->header, &data);
+
+	if (r == 0)
+		r = record_inflate(&s->header, data, &raw);
+	if (r == 0)
+		r = decode_slice(raw, s->header.raw_len, &slice);
+	if (r == 0)
+		r = profile_merge(window, slice, NULL);
+	return r == -EBADMSG ? 0 : r;
+}
+
+/* Is a window of journal @id in the store? Only in the segments of its time. */
+static bool is_stored(struct store *s, uint64_t id, uint64_t window)
+{
+	uint64_t slot = window * WINDOW_NS / SLOT_NS;
+	uint64_t first = slot / SLOTS * PARTS_MAX + slot % SLOTS * SLOT_PARTS;
+	bool found = false;
+
+	for (uint64_t part = 0; part < SLOT_PARTS && !found; part++) {
+		CLEANUP(fd_closep)
+		int fd = store_open_segment(s, first + part, O_RDONLY);
+		struct header h;
+
+		if (fd < 0)
+			break;
+		for (off_t at = 0; !found && record_next(fd, &at, &h); at = record_end(&h, at))
+			found = h.journal == id;
+	}
+	return found;
+}
+
+/* A window of what the journal has, if the store lacks it. 1, 0 or -errno. */
+static int recover(struct store *s, int fd, uint64_t window)
+{
+	CLEANUP(freep) struct second *seconds = calloc(SECONDS_MAX, sizeof(*seconds));
+	CLEANUP(profile_freep) struct profile *p = NULL;
+	unsigned n = seconds ? find_seconds(fd, seconds) : 0;
+	int r = seconds ? profile_new(&p) : -ENOMEM;
+
+	if (r < 0 || !n || is_stored(s, seconds[0].header.journal, window))
+		return r;
+	for (unsigned i = 0; i < n && r == 0; i++)
+		r = add_second(p, fd, &seconds[i]);
+	if (r < 0 || !p->begin_real_ns)
+		return r;
+	r = store_append_of(s, p, seconds[0].header.journal);
+	return r < 0 ? r : 1;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static unsigned list_journals(struct store *s, uint64_t windows[FILES_MAX])
+{
+	int fd = openat(s->dfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *e;
+	unsigned n = 0;
+
+	while (dir && n < FILES_MAX && (e = readdir(dir))) {
+		char *end, name[STORE_NAME_SIZE];
+
+		windows[n] = strtoull(e->d_name, &end, 10);
+		journal_name(windows[n], name);
+		n += strcmp(name, e->d_name) == 0 && windows[n] < UINT64_MAX / WINDOW_NS;
+	}
+	if (dir)
+		closedir(dir);
+	else
+		fd_close(fd);
+	qsort(windows, n, sizeof(*windows), by_number);
+	return n;
+}
+
+uint64_t journal_recover(struct store *s)
+{
+	uint64_t windows[FILES_MAX], recovered = 0;
+	unsigned n = list_journals(s, windows);
+
+	for (unsigned i = 0; i < n; i++) {
+		char name[STORE_NAME_SIZE];
+		CLEANUP(fd_closep) int fd = -1;
+
+		journal_name(windows[i], name);
+		fd = openat(s->dfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		if (fd >= 0 && recover(s, fd, windows[i]) > 0)
+			recovered++;
+		(void)unlinkat(s->dfd, name, 0);
+	}
+	return recovered;
+}
+
+void journal_close_all(struct store *s)
+{
+	for (int i = 0; i < JOURNALS; i++)
+		close_journal(&s->journals[i]);
+}
