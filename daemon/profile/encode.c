@@ -1,6 +1,7 @@
 /*
  * A profile as bytes: "KPRF", version, then varints, table by table in the order of profile.h.
- * Version 2 had CPU time alone, version 3 no process's CPU time and note: both are still read.
+ * Version 2 had CPU time alone, version 3 no process's CPU time and note, version 4 no labels: all
+ * are still read.
  * Decoding trusts nothing: every count is held
  * against the bytes that are left, every index against its table, a node's parent against the node
  * itself. Fuzzed by tests/fuzz/fuzz_profile.c.
@@ -11,7 +12,7 @@
 #include <string.h>
 
 #define MAGIC	"KPRF"
-#define VERSION 4
+#define VERSION 5
 
 struct out {
 	uint8_t *p;
@@ -121,6 +122,7 @@ static void put_tables(struct out *o, const struct profile *p)
 		put(o, q->jdk);
 		put(o, q->note);
 		put(o, q->cpu_ns);
+		put(o, q->labels);
 		put_books(o, &q->books);
 	}
 	put(o, p->n_threads);
@@ -227,23 +229,34 @@ static void get_books(struct in *in, struct profile_books *b)
 	b->short_waits_ns = get(in);
 }
 
+static uint64_t get_length(struct in *in)
+{
+	uint64_t len = get(in);
+
+	in->bad |= len == 0 || len > PROFILE_STRING_MAX || len > (uint64_t)(in->end - in->p);
+	return in->bad ? 0 : len;
+}
+
 static int get_strings(struct in *in, struct profile *p)
 {
 	uint32_t n = get_count(in, PROFILE_STRINGS_MAX, 1);
+	struct in ahead = *in;
+	size_t bytes = 0;
 
-	for (uint32_t i = 1; i < n && !in->bad; i++) {
-		uint64_t len = get(in);
-		char buf[PROFILE_STRING_MAX + 1];
+	for (uint32_t i = 1; i < n && !ahead.bad; i++) {
+		uint64_t len = get_length(&ahead);
 
-		if (in->bad || len == 0 || len >= sizeof(buf) ||
-		    len > (uint64_t)(in->end - in->p) || memchr(in->p, 0, len))
+		bytes += len + 1;
+		ahead.p += len;
+	}
+	if (ahead.bad || profile_text_room(p, bytes) < 0)
+		return -EBADMSG;
+	for (uint32_t i = 1; i < n; i++) {
+		uint64_t len = get_length(in);
+
+		if (memchr(in->p, 0, len) || !profile_add_text(p, in->p, len))
 			return -EBADMSG;
-		memcpy(buf, in->p, len);
-		buf[len] = '\0';
 		in->p += len;
-		/* interned again: a string that stands twice would shift all ids behind it */
-		if (profile_string(p, buf) != i)
-			return -EBADMSG;
 	}
 	return 0;
 }
@@ -290,6 +303,8 @@ static int get_owners(struct in *in, struct profile *p)
 			q.note = get_below(in, p->n_strings);
 			cpu_ns = get(in);
 		}
+		if (in->version >= 5)
+			q.labels = get_below(in, p->n_strings);
 		get_books(in, &books);
 		if (in->bad || profile_process(p, &q) != i)
 			return -EBADMSG;
@@ -382,6 +397,7 @@ int profile_decode(const uint8_t *buf, size_t len, struct profile **ret)
 		return r;
 	/* a full profile has used what is kept for saying so */
 	p->index->spare = true;
+	p->index->as_is = true;
 	if (get_head(&in, p) < 0)
 		return -EBADMSG;
 	overflow = p->overflow;
@@ -392,6 +408,7 @@ int profile_decode(const uint8_t *buf, size_t len, struct profile **ret)
 	if (in.version < 4)
 		profile_book_rows(p);
 	p->index->spare = false;
+	p->index->as_is = false;
 	profile_adopt_full(p);
 	*ret = TAKE_PTR(p);
 	return 0;

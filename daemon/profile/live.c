@@ -29,6 +29,11 @@ void live_limit(struct live *l, size_t bytes)
 	l->bytes_max = bytes;
 }
 
+void live_on_slice(struct live *l, live_slice_fn *on_slice)
+{
+	l->on_slice = on_slice;
+}
+
 /* ---- windows ------------------------------------------------------------------------------- */
 
 static uint64_t window_begin(uint64_t real_ns)
@@ -163,6 +168,17 @@ static void close_all(struct live *l)
 	free_slices(l, UINT64_MAX);
 }
 
+static void tell_slices(struct live *l)
+{
+	for (int i = 0; i < LIVE_PLACES && l->on_slice; i++) {
+		struct live_slice *s = &l->slices[i];
+
+		if (s->profile && s->begin_real_ns >= l->open_from && s->told != s->changes &&
+		    l->on_slice(l->userdata, s->profile))
+			s->told = s->changes;
+	}
+}
+
 void live_tick(struct live *l, uint64_t real_ns)
 {
 	uint64_t due = window_begin(real_ns > LATE_NS ? real_ns - LATE_NS : 0);
@@ -183,6 +199,7 @@ void live_tick(struct live *l, uint64_t real_ns)
 		if (l->open_from == begin)
 			break; /* no memory now: the next tick tries again */
 	}
+	tell_slices(l);
 }
 
 struct live *live_free(struct live *l)
@@ -213,6 +230,7 @@ struct live_slice *live_slice_at(struct live *l, uint64_t real_ns)
 		real_ns = l->open_from + OPEN_SLICES * LIVE_SLICE_NS - 1;
 	real_ns -= real_ns % LIVE_SLICE_NS;
 	s = &l->slices[real_ns / LIVE_SLICE_NS % LIVE_PLACES];
+	s->changes++;
 	if (s->profile)
 		return s;
 	if (profile_new(&s->profile) < 0)
@@ -273,6 +291,11 @@ int live_query(struct live *l, uint64_t from, uint64_t to, const struct profile_
 			r = profile_merge(dst, w, filter);
 	}
 	return r;
+}
+
+uint64_t live_open_real_ns(const struct live *l)
+{
+	return l->open_from;
 }
 
 uint64_t live_oldest_real_ns(const struct live *l)

@@ -15,7 +15,7 @@
 #define LIVE_WINDOW_NS 10000000000ull
 #define LIVE_WINDOWS   30
 /* of closed windows; slices and the newest window beside it. The store has them all. */
-#define LIVE_BYTES_MAX (6ul << 20)
+#define LIVE_BYTES_MAX (2ul << 20)
 #define LIVE_BYTES     (192ul << 20)
 
 struct live;
@@ -24,9 +24,14 @@ struct live_source; /* one target's session: maps its stream's ids to profile id
 /* Called with each closed window; borrowed. */
 typedef void live_window_fn(void *userdata, const struct profile *window);
 
+/* Called once a second with each slice of a window that is not closed which has changed since;
+ * false = not now, again the next time. */
+typedef bool live_slice_fn(void *userdata, const struct profile *slice);
+
 int live_new(live_window_fn *on_window, void *userdata, struct live **ret);
 /* @bytes: of these the open slices take a third and a window a quarter; LIVE_BYTES at first. */
 void live_limit(struct live *l, size_t bytes);
+void live_on_slice(struct live *l, live_slice_fn *on_slice); /* @userdata of live_new() */
 struct live *live_free(struct live *l); /* closes the open window first */
 DEFINE_FREEP(struct live, live_free);
 
@@ -35,6 +40,7 @@ struct live_process {
 	uint32_t pid, ns_pid;
 	uint64_t start_time;
 	const char *name, *container_id, *container, *pod, *jdk;
+	const char *labels; /* of labels.h; NULL or "" = none */
 	const char *note; /* see struct profile_process; NULL or "" = nothing */
 	uint64_t tenant; /* likewise */
 };
@@ -48,7 +54,8 @@ void live_source_update(struct live_source *s, const struct live_process *info);
 struct live_kernel {
 	const struct kernel_stack *first;
 	unsigned n;
-	const char *(*name)(void *userdata, uint64_t address); /* NULL = nobody knows */
+	/* until the next call; NULL = nobody knows */
+	const char *(*name)(void *userdata, uint64_t address);
 	void *userdata;
 };
 
@@ -90,6 +97,8 @@ void live_tick(struct live *l, uint64_t real_ns);
  * windows before. */
 int live_query(struct live *l, uint64_t from_real_ns, uint64_t to_real_ns,
 	       const struct profile_filter *filter, struct profile *dst);
+/* All windows before this moment are closed; 0 = none was begun. */
+uint64_t live_open_real_ns(const struct live *l);
 /* Oldest moment that is still in memory; UINT64_MAX = nothing is. */
 uint64_t live_oldest_real_ns(const struct live *l);
 

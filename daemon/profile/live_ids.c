@@ -134,6 +134,7 @@ uint32_t live_ids_process(struct live_ids *c, struct profile *p, const struct li
 		.container = profile_string(p, info->container),
 		.pod = profile_string(p, info->pod),
 		.jdk = profile_string(p, info->jdk),
+		.labels = profile_string(p, info->labels),
 		.note = profile_string(p, info->note),
 		.tenant = info->tenant,
 	};

@@ -13,11 +13,13 @@ struct live_slice {
 	struct profile *profile; /* NULL = nothing in it */
 	uint64_t begin_real_ns;
 	uint64_t serial; /* tells slices apart that used the same place */
+	uint64_t changes, told; /* how often it changed; as of the last live_slice_fn */
 };
 
 struct live {
 	size_t bytes_max;
 	live_window_fn *on_window;
+	live_slice_fn *on_slice; /* may be NULL */
 	void *userdata;
 	struct live_slice slices[LIVE_PLACES]; /* by second, modulo */
 	struct profile *windows[LIVE_WINDOWS]; /* by number, modulo */

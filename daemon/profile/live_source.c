@@ -22,6 +22,7 @@ static void free_info(struct live_process *p)
 	free((void *)(uintptr_t)p->container);
 	free((void *)(uintptr_t)p->pod);
 	free((void *)(uintptr_t)p->jdk);
+	free((void *)(uintptr_t)p->labels);
 	free((void *)(uintptr_t)p->note);
 }
 
@@ -35,6 +36,7 @@ void live_source_update(struct live_source *s, const struct live_process *info)
 	s->info.container = copy(info->container);
 	s->info.pod = copy(info->pod);
 	s->info.jdk = copy(info->jdk);
+	s->info.labels = copy(info->labels);
 	s->info.note = copy(info->note);
 	free_info(&old);
 	s->caches[0].process = s->caches[1].process = s->tap_cache.process = UINT32_MAX;
@@ -208,6 +210,7 @@ void live_add_books(struct live_source *s, const struct profile_books *delta)
 	if (newest) {
 		struct live_ids *c = cache_of(s, newest);
 
+		newest->changes++;
 		live_ids_turn(c, newest->serial);
 		profile_add_books(newest->profile, live_ids_process(c, newest->profile, &s->info),
 				  delta);

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define NOT_MAPPED UINT32_MAX
+#define NOT_MAPPED PROFILE_NOT_MAPPED
 
 static bool process_passes(const struct profile_process *q, const struct profile_filter *f)
 {
@@ -27,6 +27,34 @@ static uint8_t thread_passes(const struct profile *src, const struct profile_thr
 									    : PASS_PROCESS;
 }
 
+static uint32_t *unmapped(uint32_t n)
+{
+	uint32_t *p = malloc(((size_t)n + 1) * sizeof(*p));
+
+	if (p)
+		memset(p, 0xff, ((size_t)n + 1) * sizeof(*p)); /* NOT_MAPPED */
+	return p;
+}
+
+int profile_map_init(struct profile_map *m, const struct profile *src)
+{
+	*m = (struct profile_map){ unmapped(src->n_threads), unmapped(src->n_strings),
+				   unmapped(src->n_frames), unmapped(src->n_nodes) };
+	if (m->threads && m->strings && m->frames && m->nodes)
+		return 0;
+	profile_map_deinit(m);
+	return -ENOMEM;
+}
+
+void profile_map_deinit(struct profile_map *m)
+{
+	free(m->threads);
+	free(m->strings);
+	free(m->frames);
+	free(m->nodes);
+	*m = (struct profile_map){ 0 };
+}
+
 static uint32_t map_string(struct profile *dst, const struct profile *src, uint32_t id)
 {
 	return profile_string(dst, src->strings[id]);
@@ -41,11 +69,12 @@ static uint32_t map_process(struct profile *dst, const struct profile *src, uint
 	q.container = map_string(dst, src, q.container);
 	q.pod = map_string(dst, src, q.pod);
 	q.jdk = map_string(dst, src, q.jdk);
+	q.labels = map_string(dst, src, q.labels);
 	q.note = map_string(dst, src, q.note);
 	return profile_process(dst, &q);
 }
 
-static uint32_t map_thread(struct profile *dst, const struct profile *src, uint32_t id)
+uint32_t profile_map_thread(struct profile *dst, const struct profile *src, uint32_t id)
 {
 	const struct profile_thread *t = &src->threads[id];
 	struct profile_thread copy = { .tid = t->tid };
@@ -59,24 +88,47 @@ static uint32_t map_thread(struct profile *dst, const struct profile *src, uint3
 	return profile_thread(dst, &copy);
 }
 
-static uint32_t map_frame(struct profile *dst, const struct profile *src, uint32_t *frames,
-			  uint32_t id)
+/* One that has no room is tried again by the next: it may be another's to pay. */
+static uint32_t map_text(struct profile *dst, const struct profile *src,
+			 const struct profile_map *m, uint32_t id, bool *full)
+{
+	bool no_room = false;
+
+	if (m->strings[id] != NOT_MAPPED)
+		return m->strings[id];
+	m->strings[id] = profile_text(dst, src->strings[id], &no_room);
+	if (no_room)
+		m->strings[id] = NOT_MAPPED;
+	*full |= no_room;
+	return no_room ? 0 : m->strings[id];
+}
+
+static uint32_t map_frame(struct profile *dst, const struct profile *src,
+			  const struct profile_map *m, uint32_t id)
 {
 	struct profile_frame f = src->frames[id];
 	bool full = false;
 
-	if (frames[id] != NOT_MAPPED)
-		return frames[id];
-	f.class_name = profile_text(dst, src->strings[f.class_name], &full);
-	f.method = profile_text(dst, src->strings[f.method], &full);
-	f.signature = profile_text(dst, src->strings[f.signature], &full);
-	f.file = profile_text(dst, src->strings[f.file], &full);
-	f.module = profile_text(dst, src->strings[f.module], &full);
+	if (m->frames[id] != NOT_MAPPED)
+		return m->frames[id];
+	f.class_name = map_text(dst, src, m, f.class_name, &full);
+	f.method = map_text(dst, src, m, f.method, &full);
+	f.signature = map_text(dst, src, m, f.signature, &full);
+	f.file = map_text(dst, src, m, f.file, &full);
+	f.module = map_text(dst, src, m, f.module, &full);
 	if (f.scope)
 		f.scope = map_process(dst, src, f.scope - 1) + 1; /* 0 without room */
 	if (!full)
-		frames[id] = profile_intern_frame(dst, &f);
-	return frames[id];
+		m->frames[id] = profile_intern_frame(dst, &f);
+	return m->frames[id];
+}
+
+uint32_t profile_map_node(struct profile *dst, const struct profile *src, uint32_t id,
+			  uint32_t parent, const struct profile_map *m)
+{
+	return id == src->index->full_node
+		       ? profile_full_node(dst)
+		       : profile_node(dst, parent, map_frame(dst, src, m, src->nodes[id].frame));
 }
 
 /* A node that is needed, and who pays for it if it is new: of those that need it, the one that has
@@ -91,26 +143,22 @@ static void need_node(struct profile *dst, uint32_t *nodes, uint32_t *payers, ui
 	nodes[node] = NOT_MAPPED;
 }
 
-/* @nodes: NOT_MAPPED where a node is needed, else 0; becomes the ids in @dst. Parents come first.
- */
-static void map_nodes(struct profile *dst, const struct profile *src, uint32_t *nodes,
-		      uint32_t *payers, uint32_t *frames)
+/* Its nodes: NOT_MAPPED where one is needed, else 0; they become the ids in @dst. Parents come
+ * first. */
+static void map_nodes(struct profile *dst, const struct profile *src, uint32_t *payers,
+		      const struct profile_map *m)
 {
+	uint32_t *nodes = m->nodes;
+
 	for (uint32_t i = src->n_nodes; i-- > 1;)
 		if (nodes[i] == NOT_MAPPED)
 			need_node(dst, nodes, payers, src->nodes[i].parent, payers[i]);
 	nodes[0] = 0;
 	for (uint32_t i = 1; i < src->n_nodes; i++) {
-		const struct profile_node *n = &src->nodes[i];
-
 		if (nodes[i] != NOT_MAPPED)
 			continue;
 		dst->index->payer = payers[i];
-		if (i == src->index->full_node)
-			nodes[i] = profile_full_node(dst);
-		else
-			nodes[i] = profile_node(dst, nodes[n->parent],
-						map_frame(dst, src, frames, n->frame));
+		nodes[i] = profile_map_node(dst, src, i, nodes[src->nodes[i].parent], m);
 	}
 }
 
@@ -149,6 +197,16 @@ static bool has_books(const struct profile_books *b)
 	static const struct profile_books none;
 
 	return memcmp(b, &none, sizeof(none)) != 0;
+}
+
+void profile_map_head(struct profile *dst, const struct profile *src, uint32_t process)
+{
+	const struct profile_process *q = &src->processes[process];
+	uint32_t to = map_process(dst, src, process);
+
+	merge_span(dst, src, NULL);
+	profile_add_books(dst, to, &q->books);
+	profile_add_cpu(dst, to, q->cpu_ns);
 }
 
 static void merge_head(struct profile *dst, const struct profile *src,
@@ -206,12 +264,12 @@ static uint64_t tenant_of(const struct profile *src, uint32_t thread)
 }
 
 /* @passes: by thread */
-static int merge_rows(struct profile *dst, const struct profile *src, uint32_t *threads,
-		      const uint8_t *passes, const uint32_t *nodes, const struct profile_filter *f)
+static int merge_rows(struct profile *dst, const struct profile *src, const struct profile_map *m,
+		      const uint8_t *passes, const struct profile_filter *f)
 {
 	for (uint32_t i = 0; i < src->n_rows; i++) {
 		struct profile_row r = src->rows[i];
-		uint32_t *thread = &threads[r.thread];
+		uint32_t *thread = &m->threads[r.thread];
 
 		if (!row_passes(src, i, passes, f)) {
 			leave_out(dst, &r, (enum pass)passes[r.thread], f);
@@ -219,11 +277,11 @@ static int merge_rows(struct profile *dst, const struct profile *src, uint32_t *
 		}
 		profile_payer(dst, tenant_of(src, r.thread));
 		if (*thread == NOT_MAPPED)
-			*thread = map_thread(dst, src, r.thread);
+			*thread = profile_map_thread(dst, src, r.thread);
 		if (*thread == NOT_MAPPED)
 			return -ENOMEM;
 		r.thread = *thread;
-		r.node = nodes[r.node];
+		r.node = m->nodes[r.node];
 		profile_add_row(dst, &r);
 	}
 	return 0;
@@ -231,27 +289,24 @@ static int merge_rows(struct profile *dst, const struct profile *src, uint32_t *
 
 int profile_merge(struct profile *dst, const struct profile *src, const struct profile_filter *f)
 {
-	CLEANUP(freep) uint32_t *threads = malloc((src->n_threads + 1) * sizeof(*threads));
-	CLEANUP(freep) uint32_t *frames = malloc((src->n_frames + 1) * sizeof(*frames));
-	CLEANUP(freep) uint32_t *nodes = calloc(src->n_nodes + 1, sizeof(*nodes));
-	CLEANUP(freep) uint32_t *payers = calloc(src->n_nodes + 1, sizeof(*payers));
-	CLEANUP(freep) uint8_t *passes = calloc(src->n_threads + 1, sizeof(*passes));
+	CLEANUP(freep) uint32_t *payers = calloc((size_t)src->n_nodes + 1, sizeof(*payers));
+	CLEANUP(freep) uint8_t *passes = calloc((size_t)src->n_threads + 1, sizeof(*passes));
+	CLEANUP(profile_map_deinit) struct profile_map m = { 0 };
 	uint32_t payer = dst->index->payer;
-	int r;
+	int r = payers && passes ? profile_map_init(&m, src) : -ENOMEM;
 
-	if (!threads || !frames || !nodes || !payers || !passes)
-		return -ENOMEM;
-	memset(threads, 0xff, src->n_threads * sizeof(*threads)); /* NOT_MAPPED */
-	memset(frames, 0xff, src->n_frames * sizeof(*frames));
+	if (r < 0)
+		return r;
+	memset(m.nodes, 0, src->n_nodes * sizeof(*m.nodes)); /* none is needed yet */
 	for (uint32_t i = 0; i < src->n_threads; i++)
 		passes[i] = thread_passes(src, &src->threads[i], f);
 	for (uint32_t i = 0; i < src->n_rows; i++)
 		if (row_passes(src, i, passes, f))
-			need_node(dst, nodes, payers, src->rows[i].node,
+			need_node(dst, m.nodes, payers, src->rows[i].node,
 				  profile_account(dst, tenant_of(src, src->rows[i].thread)));
 	merge_head(dst, src, f);
-	map_nodes(dst, src, nodes, payers, frames);
-	r = merge_rows(dst, src, threads, passes, nodes, f);
+	map_nodes(dst, src, payers, &m);
+	r = merge_rows(dst, src, &m, passes, f);
 	dst->index->payer = payer;
 	return r;
 }

@@ -39,6 +39,11 @@ void profile_set_tenant(struct profile *p, uint64_t tenant)
 		PROCESSES(p)[i].tenant = tenant;
 }
 
+void profile_set_tenant_of(struct profile *p, uint32_t process, uint64_t tenant)
+{
+	PROCESSES(p)[process].tenant = tenant;
+}
+
 uint64_t profile_samples(const struct profile *p)
 {
 	uint64_t n = 0;

@@ -58,6 +58,7 @@ struct profile_process {
 	uint32_t pid, ns_pid;
 	uint64_t start_time; /* with pid: identity */
 	uint32_t name, container_id, container, pod, jdk;
+	uint32_t labels; /* of labels.h; 0 = none are known */
 	uint32_t note; /* what whoever reads shares of its CPU time should know; 0 = nothing */
 	uint64_t tenant; /* tenant_number(), who pays for its entries; 0 = not known; not encoded */
 	struct profile_books books; /* its part of the profile's; profile_add_books() */
@@ -120,10 +121,17 @@ unsigned profile_events(const struct profile *p);
 /* Memory it takes. */
 size_t profile_bytes(const struct profile *p);
 
+/* Bytes that @p may take, and how many tenants share them if no more come; beyond it everything new
+ * is "[profile full]". */
+void profile_limit(struct profile *p, size_t bytes, uint32_t tenants);
+/* What came, in the books, is what the rows say. */
+void profile_book_rows(struct profile *p);
+
 /* What is new from now on takes of the room of @tenant. profile_merge() sees to it by itself. */
 void profile_payer(struct profile *p, uint64_t tenant);
 /* All processes of @p are @tenant's, which was not encoded. */
 void profile_set_tenant(struct profile *p, uint64_t tenant);
+void profile_set_tenant_of(struct profile *p, uint32_t process, uint64_t tenant);
 /* Interning: the id of an equal one, or a new one. When full: 0 for a string, UINT32_MAX for a
  * frame or a process, which the next function takes and makes "[profile full]" of. */
 uint32_t profile_string(struct profile *p, const char *s);
@@ -158,6 +166,14 @@ struct profile_filter {
  * were. */
 int profile_merge(struct profile *dst, const struct profile *src,
 		  const struct profile_filter *filter);
+/* A profile of each process of @src, which is borrowed meanwhile: the same as profile_merge() with
+ * a filter for it makes, for all of them at the price of one. 0 or -ENOMEM. */
+struct profile_parts;
+int profile_parts_new(const struct profile *src, struct profile_parts **ret);
+struct profile_parts *profile_parts_free(struct profile_parts *s);
+DEFINE_FREEP(struct profile_parts, profile_parts_free);
+int profile_parts_get(struct profile_parts *s, uint32_t process, struct profile **ret);
+
 /* Name in @process's file @module, or NULL; @process NULL = it is not known whose of the profile.
  */
 typedef const char *profile_lookup_fn(void *userdata, const struct profile_process *process,
@@ -167,5 +183,5 @@ void profile_symbolize(struct profile *p, profile_lookup_fn *lookup, void *userd
 
 /* Bytes for segments: malloc'ed into @ret, self-contained. 0 or -ENOMEM. */
 int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len);
-/* Trusts nothing (fuzzed): 0, -EBADMSG or -ENOMEM. */
+/* Trusts nothing (fuzzed): 0, -EBADMSG or -ENOMEM. Entries that are equal in @buf stay apart. */
 int profile_decode(const uint8_t *buf, size_t len, struct profile **ret);

@@ -1,7 +1,7 @@
 /*
  * Inside the profile room, what the files of a profile share: profile.c (life, rows, books),
- * table.c (interning), full.c (no room), symbolize.c, merge.c, encode.c; the live end uses some of
- * it.
+ * table.c (interning), full.c (no room), symbolize.c, merge.c, parts.c, encode.c; the live end uses
+ * some of it.
  */
 #pragma once
 
@@ -34,6 +34,9 @@ struct profile_index {
 	uint32_t n_accounts, payer;
 	uint32_t tenants; /* that are expected, at least */
 	bool spare; /* no limit now but the tables' own */
+	bool as_is; /* what comes now is taken as it comes: nothing is looked for */
+	char *text; /* strings that were decoded, one behind the other */
+	size_t text_len, text_max;
 	uint32_t full_name, full_node; /* "[profile full]", 0 = not made yet */
 };
 
@@ -53,6 +56,10 @@ uint32_t profile_intern_thread(struct profile *p, const struct profile_thread *t
 uint32_t profile_intern_node(struct profile *p, uint32_t parent, uint32_t frame);
 /* A new row is empty. */
 uint32_t profile_intern_row(struct profile *p, const struct profile_row *r);
+/* Room for the strings of a profile that is decoded: @bytes with their NULs. 0 or -ENOMEM. */
+int profile_text_room(struct profile *p, size_t bytes);
+/* The next one; false = no room. */
+bool profile_add_text(struct profile *p, const void *bytes, size_t len);
 /* Index the frames anew after they changed; false = two of them are equal. */
 bool profile_index_frames(struct profile *p);
 
@@ -72,17 +79,26 @@ void profile_sum_books(struct profile_books *a, const struct profile_books *b,
 		       const struct profile_filter *f);
 /* Into the books: a row's samples came. */
 void profile_book_row(struct profile *p, const struct profile_row *r);
-/* What came, in the books, is what the rows say. */
-void profile_book_rows(struct profile *p);
 /* Does @f (NULL = all) take this event? */
 static inline bool profile_wants(const struct profile_filter *f, unsigned event)
 {
 	return !f || !f->events || f->events & 1u << event;
 }
 
-/* Bytes that @p may take, and how many tenants share them if no more come; beyond it everything new
- * is "[profile full]". */
-void profile_limit(struct profile *p, size_t bytes, uint32_t tenants);
+/* merge.c: the entries of one profile in another */
+#define PROFILE_NOT_MAPPED UINT32_MAX
+struct profile_map { /* ids in the other; PROFILE_NOT_MAPPED = none yet */
+	uint32_t *threads, *strings, *frames, *nodes;
+};
+int profile_map_init(struct profile_map *m, const struct profile *src);
+void profile_map_deinit(struct profile_map *m);
+uint32_t profile_map_thread(struct profile *dst, const struct profile *src, uint32_t id);
+/* @parent: its parent's id in @dst */
+uint32_t profile_map_node(struct profile *dst, const struct profile *src, uint32_t id,
+			  uint32_t parent, const struct profile_map *m);
+/* The span of @src, and the books and CPU time of @process. */
+void profile_map_head(struct profile *dst, const struct profile *src, uint32_t process);
+
 /* The account of @tenant, for profile_index.payer. */
 uint32_t profile_account(struct profile *p, uint64_t tenant);
 

@@ -1,7 +1,8 @@
 /*
  * The tables of a profile: every one is an array for readers and an open-addressing index of array
- * positions for writers; equal entries are found by comparing with the array. Nothing here fails
- * louder than "no room": what then happens is full.c.
+ * positions for writers; equal entries are found by comparing with the array. What was decoded has
+ * no index before somebody looks for an entry: mostly it is only read. Nothing here fails louder
+ * than "no room": what then happens is full.c.
  */
 #include "daemon/profile/profile_priv.h"
 
@@ -14,12 +15,24 @@
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+	unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 static uint32_t hash_bytes(const struct profile *p, const char *s, size_t len)
 {
-	uint64_t h = 0xcbf29ce484222325ull ^ p->index->seed;
+	uint64_t h = p->index->seed ^ len * 0x9e3779b97f4a7c15ull, word;
 
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ (uint8_t)s[i]) * 0x100000001b3ull;
+	for (; len >= sizeof(word); s += sizeof(word), len -= sizeof(word)) {
+		memcpy(&word, s, sizeof(word));
+		h = fold(h ^ word, 0xff51afd7ed558ccdull);
+	}
+	word = 0;
+	memcpy(&word, s, len);
+	h = fold(h ^ word, 0xc4ceb9fe1a85ec53ull);
 	return (uint32_t)(h ^ h >> 32);
 }
 
@@ -200,6 +213,8 @@ static void set_add(struct profile_set *s, uint32_t hash, uint32_t i)
 {
 	uint32_t at = hash & (s->size - 1);
 
+	if (!s->size)
+		return; /* the profile is decoded just now */
 	while (s->slots[at])
 		at = (at + 1) & (s->size - 1);
 	s->slots[at] = i + 1;
@@ -233,10 +248,18 @@ int profile_tables_init(struct profile *p)
 	return 0;
 }
 
+static bool is_decoded_text(const struct profile *p, const char *s)
+{
+	const struct profile_index *x = p->index;
+
+	return x && x->text && (uintptr_t)s - (uintptr_t)x->text < x->text_max;
+}
+
 void profile_tables_deinit(struct profile *p)
 {
 	for (uint32_t i = 0; i < p->n_strings; i++)
-		free((void *)(uintptr_t)p->strings[i]);
+		if (!is_decoded_text(p, p->strings[i]))
+			free((void *)(uintptr_t)p->strings[i]);
 	free((void *)(uintptr_t)p->strings);
 	free((void *)(uintptr_t)p->frames);
 	free((void *)(uintptr_t)p->processes);
@@ -245,6 +268,7 @@ void profile_tables_deinit(struct profile *p)
 	free((void *)(uintptr_t)p->rows);
 	if (!p->index)
 		return;
+	free(p->index->text);
 	free(p->index->accounts);
 	free(p->index->strings.slots);
 	free(p->index->frames.slots);
@@ -257,6 +281,13 @@ void profile_tables_deinit(struct profile *p)
 
 /* ---- interning ------------------------------------------------------------------------------- */
 
+/* The index of a table, if it has none yet. */
+#define INDEX(p, table, hash_of)                                                        \
+	do {                                                                            \
+		if (!(p)->index->table.size && !(p)->index->as_is)                      \
+			(void)set_grow(p, &(p)->index->table, (p)->n_##table, hash_of); \
+	} while (0)
+
 /* Returns the position of an equal entry from the function around it; @same compares entry @i. */
 #define RETURN_IF_FOUND(set, hash, i, same)                                               \
 	for (uint32_t at_ = (hash) & ((set)->size - 1); (set)->size && (set)->slots[at_]; \
@@ -267,9 +298,9 @@ void profile_tables_deinit(struct profile *p)
 	}
 
 /* Room for one more in a table and in its index. */
-#define RESERVE(p, table, max, hash_of)                                                  \
-	(set_grow(p, &(p)->index->table, (p)->n_##table, hash_of) &&                     \
-	 reserve(p, (void **)&(p)->table, &(p)->index->cap_##table, (p)->n_##table, max, \
+#define RESERVE(p, table, max, hash_of)                                                     \
+	(((p)->index->as_is || set_grow(p, &(p)->index->table, (p)->n_##table, hash_of)) && \
+	 reserve(p, (void **)&(p)->table, &(p)->index->cap_##table, (p)->n_##table, max,    \
 		 sizeof(*(p)->table)))
 
 /* Cut to PROFILE_STRING_MAX, not inside a character. */
@@ -294,6 +325,7 @@ uint32_t profile_string(struct profile *p, const char *s)
 	if (!len)
 		return 0;
 	hash = hash_bytes(p, s, len);
+	INDEX(p, strings, hash_of_string);
 	RETURN_IF_FOUND(set, hash, i, strncmp(p->strings[i], s, len) == 0 && !p->strings[i][len]);
 	if (!RESERVE(p, strings, PROFILE_STRINGS_MAX, hash_of_string) ||
 	    !pay(p, sizeof(*p->strings) + (len + BLOCK_BYTES) / 2))
@@ -305,6 +337,33 @@ uint32_t profile_string(struct profile *p, const char *s)
 	STRINGS(p)[p->n_strings] = copy;
 	set_add(set, hash, p->n_strings);
 	return p->n_strings++;
+}
+
+int profile_text_room(struct profile *p, size_t bytes)
+{
+	p->index->text = malloc(bytes + 1);
+	if (!p->index->text)
+		return -ENOMEM;
+	p->index->text_max = bytes;
+	p->index->bytes += bytes;
+	return 0;
+}
+
+bool profile_add_text(struct profile *p, const void *bytes, size_t len)
+{
+	struct profile_index *x = p->index;
+	char *s = x->text + x->text_len;
+
+	if (len >= x->text_max - x->text_len ||
+	    !reserve(p, (void **)&p->strings, &x->cap_strings, p->n_strings, PROFILE_STRINGS_MAX,
+		     sizeof(*p->strings)) ||
+	    !pay(p, sizeof(*p->strings) + (len + BLOCK_BYTES) / 2))
+		return false;
+	memcpy(s, bytes, len);
+	s[len] = '\0';
+	x->text_len += len + 1;
+	STRINGS(p)[p->n_strings++] = s;
+	return true;
 }
 
 static bool same_frame(const struct profile_frame *a, const struct profile_frame *b)
@@ -319,6 +378,7 @@ uint32_t profile_intern_frame(struct profile *p, const struct profile_frame *f)
 	struct profile_set *set = &p->index->frames;
 	uint32_t hash = hash_frame(p, f);
 
+	INDEX(p, frames, hash_of_frame);
 	RETURN_IF_FOUND(set, hash, i, same_frame(&p->frames[i], f));
 	if (!RESERVE(p, frames, PROFILE_NODES_MAX, hash_of_frame) || !pay(p, sizeof(*p->frames)))
 		return UINT32_MAX;
@@ -332,6 +392,7 @@ static uint32_t intern_process(struct profile *p, const struct profile_process *
 	struct profile_set *set = &p->index->processes;
 	uint32_t hash = hash_process(p, q);
 
+	INDEX(p, processes, hash_of_process);
 	RETURN_IF_FOUND(set, hash, i,
 			p->processes[i].pid == q->pid &&
 				p->processes[i].start_time == q->start_time);
@@ -359,6 +420,7 @@ uint32_t profile_process(struct profile *p, const struct profile_process *q)
 	known->container = known->container ? known->container : q->container;
 	known->pod = known->pod ? known->pod : q->pod;
 	known->jdk = known->jdk ? known->jdk : q->jdk;
+	known->labels = known->labels ? known->labels : q->labels;
 	known->note = known->note ? known->note : q->note;
 	known->tenant = known->tenant ? known->tenant : q->tenant;
 	return id;
@@ -369,6 +431,7 @@ uint32_t profile_intern_thread(struct profile *p, const struct profile_thread *t
 	struct profile_set *set = &p->index->threads;
 	uint32_t hash = hash_thread(p, t);
 
+	INDEX(p, threads, hash_of_thread);
 	RETURN_IF_FOUND(set, hash, i,
 			p->threads[i].process == t->process && p->threads[i].tid == t->tid &&
 				p->threads[i].name == t->name);
@@ -384,6 +447,7 @@ uint32_t profile_intern_node(struct profile *p, uint32_t parent, uint32_t frame)
 	struct profile_set *set = &p->index->nodes;
 	uint32_t hash = hash_pair(p, parent, frame);
 
+	INDEX(p, nodes, hash_of_node);
 	RETURN_IF_FOUND(set, hash, i,
 			i && p->nodes[i].parent == parent && p->nodes[i].frame == frame);
 	if (!RESERVE(p, nodes, PROFILE_NODES_MAX, hash_of_node) || !pay(p, sizeof(*p->nodes)))
@@ -404,6 +468,7 @@ uint32_t profile_intern_row(struct profile *p, const struct profile_row *r)
 	struct profile_set *set = &p->index->rows;
 	uint32_t hash = hash_row(p, r);
 
+	INDEX(p, rows, hash_of_row);
 	RETURN_IF_FOUND(set, hash, i, same_row(&p->rows[i], r));
 	if (!RESERVE(p, rows, PROFILE_ROWS_MAX, hash_of_row) || !pay(p, sizeof(*p->rows)))
 		return UINT32_MAX;

@@ -85,9 +85,10 @@ static char *stack_text(const struct profile *p, const struct profile_row *r,
 	return t.p;
 }
 
-/* JVMs with something in it: more than one? */
-static bool has_several(const struct profile *p)
+bool report_is_of_several(const struct profile *p, const struct report_options *o)
 {
+	if (o->merge)
+		return false;
 	for (uint32_t i = 1; i < p->n_rows; i++)
 		if (p->threads[p->rows[i].thread].process != p->threads[p->rows[0].thread].process)
 			return true;
@@ -102,7 +103,7 @@ static int by_stack(const void *a, const void *b)
 void write_collapsed(struct text_out *t, const struct profile *p, const struct report_options *o)
 {
 	struct line *lines = calloc(p->n_rows + 1, sizeof(*lines));
-	bool several = has_several(p);
+	bool several = report_is_of_several(p, o);
 	uint32_t n = 0;
 
 	if (!lines) {

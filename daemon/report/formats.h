@@ -10,13 +10,23 @@
 void write_collapsed(struct text_out *t, const struct profile *p, const struct report_options *o);
 void write_txt(struct text_out *t, const struct profile *p, const struct report_options *o);
 void write_json(struct text_out *t, const struct profile *p, const struct report_options *o);
+/* Of that all but threads, frames, nodes and rows. */
+void write_json_head(struct text_out *t, const struct profile *p, const struct report_options *o);
 void write_html(struct text_out *t, const struct profile *p, const struct report_options *o);
+void write_speedscope(struct text_out *t, const struct profile *p, const struct report_options *o);
 void write_jfr(struct text_out *t, const struct profile *p, const struct report_options *o);
+/* @json: its JSON instead of protobuf */
+int write_otlp(const struct profile *p, bool json, char **ret, size_t *ret_len);
 int write_pprof(const struct profile *p, const struct report_options *o, char **ret,
 		size_t *ret_len);
+
+/* What of @p the options ask for, the caller's; NULL where that is all of it. As report_write(). */
+int report_part(const struct profile *p, const struct report_options *o, struct profile **ret);
 
 #define THREAD_NUMBER_MAX 24
 /* What is behind a thread's name: " tid=4711", " virtual #53"; "" of all that have no name. */
 const char *thread_number(const struct profile_thread *t, char buf[THREAD_NUMBER_MAX]);
+/* Is each JVM to be told apart: is there something of more than one, and not to be merged? */
+bool report_is_of_several(const struct profile *p, const struct report_options *o);
 /* "4711 org.shop.Main (shop/cart)", several joined, or what the options say. */
 void report_title(const struct profile *p, const struct report_options *o, char *buf, size_t size);

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "daemon/core/labels.h"
 #include "daemon/report/jfr_priv.h"
 
 #define SAMPLES_MAX	    2000000u /* of jdk.ExecutionSample: beyond, the interval is longer */
@@ -91,6 +92,19 @@ static void put_setting(struct jfr *j, enum jfr_type of, const char *name, const
 	jfr_string(j->t, name);
 	jfr_string(j->t, value);
 	jfr_end(j->t, at);
+}
+
+/* "label.service"; of several processes "4711.label.service". */
+static void put_labels(struct jfr *j, const struct profile_process *q)
+{
+	const char *labels = j->p->strings[q->labels];
+	char key[LABEL_KEY_SIZE], value[LABEL_VALUE_SIZE], name[LABEL_KEY_SIZE + 32], pid[16];
+
+	snprintf(pid, sizeof(pid), "%u.", q->pid);
+	while (labels_next_text(&labels, key, value)) {
+		snprintf(name, sizeof(name), "%slabel.%s", j->p->n_processes > 1 ? pid : "", key);
+		put_setting(j, JFR_EXECUTION_SAMPLE, name, value);
+	}
 }
 
 /* What the headers of other formats say. */
@@ -300,6 +314,8 @@ static void put_chunk(struct jfr *j)
 	for (int e = WIRE_EVENT_LOCK; e < WIRE_EVENT_COUNT; e++)
 		if (j->events & 1u << e)
 			put_event_books(j, (enum wire_event)e);
+	for (uint32_t i = 0; i < p->n_processes; i++)
+		put_labels(j, &p->processes[i]);
 	put_rows(j, interval_ns, span_ns);
 	pools_at = j->t->len;
 	jfr_put_pools(j);

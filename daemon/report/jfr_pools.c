@@ -321,7 +321,10 @@ static void put_class_symbol(struct jfr *j, uint32_t string)
 	for (char *c = name; *c; c++)
 		if (*c == '.')
 			*c = '/';
-	put_symbol(j, symbol_of_class(j, string), name);
+	/* readers take "[v" of "[vdso]" for an array of some type, and JMC's parser throws */
+	if (name[0] == '[')
+		name[strcspn(name, "]")] = '\0';
+	put_symbol(j, symbol_of_class(j, string), name[0] == '[' ? name + 1 : name);
 }
 
 /* "Parker::park" of "Parker::park(bool, long)": readers put parentheses behind every method. */

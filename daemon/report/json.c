@@ -1,6 +1,8 @@
 /* The whole profile as one JSON object; docs/api.md describes it. */
+#include "daemon/report/against.h"
 #include "daemon/report/formats.h"
 
+#include "daemon/core/labels.h"
 #include "proto/wire.h"
 
 static void put_losses(struct text_out *t, const struct profile_books *b, enum wire_event event)
@@ -51,6 +53,21 @@ static void put_view(struct text_out *t, const struct report_view *v, enum wire_
 	text_put(t, "}");
 }
 
+/* [samples, weight] of what filters took out, for who reads it back; absent says it in words. */
+static void put_left_out(struct text_out *t, const struct profile *p, enum wire_event event)
+{
+	const struct profile_left_out *idle = &p->idle_left_out[event];
+	const struct profile_left_out *threads = &p->threads_left_out[event];
+	const struct profile_left_out *rows = &p->rows_left_out[event];
+
+	text_printf(t,
+		    ",\"left_out\":{\"idle\":[%llu,%llu],\"threads\":[%llu,%llu],"
+		    "\"stacks\":[%llu,%llu]}",
+		    (unsigned long long)idle->samples, (unsigned long long)idle->weight,
+		    (unsigned long long)threads->samples, (unsigned long long)threads->weight,
+		    (unsigned long long)rows->samples, (unsigned long long)rows->weight);
+}
+
 static void put_head(struct text_out *t, const struct profile *p, const struct report_options *o)
 {
 	enum wire_event event = report_event_of(o->events);
@@ -62,6 +79,7 @@ static void put_head(struct text_out *t, const struct profile *p, const struct r
 	text_json(t, title);
 	put_words(t, p, event);
 	text_put(t, o->threads ? ",\"by_thread\":true" : ",\"by_thread\":false");
+	text_put(t, o->merge ? ",\"merge\":true" : ",\"merge\":false");
 	text_put(t, o->reverse ? ",\"reverse\":true" : ",\"reverse\":false");
 	text_printf(t,
 		    ",\"begin_ns\":%llu,\"end_ns\":%llu,\"%s\":%llu,\"no_budget\":%s,"
@@ -73,7 +91,10 @@ static void put_head(struct text_out *t, const struct profile *p, const struct r
 		    event == WIRE_EVENT_LOCK ? (unsigned long long)p->interval[event]
 					     : (unsigned long long)view.mean,
 		    p->no_budget ? "true" : "false", (unsigned long long)p->overflow);
+	if (p->cpu_unknown && event == WIRE_EVENT_CPU)
+		text_put(t, ",\"cpu_unknown\":true");
 	put_view(t, &view, event);
+	put_left_out(t, p, event);
 	put_losses(t, &p->books, event);
 }
 
@@ -91,14 +112,30 @@ static void put_thread_number(struct text_out *t, const char *comma,
 		text_put(t, "\"tid\":null,\"virtual_id\":null,\"name\":");
 }
 
-static void put_owners(struct text_out *t, const struct profile *p, enum wire_event event)
+static void put_labels(struct text_out *t, const char *labels)
+{
+	const char *comma = "";
+	char key[LABEL_KEY_SIZE], value[LABEL_VALUE_SIZE];
+
+	text_put(t, ",\"labels\":{");
+	while (labels_next_text(&labels, key, value)) {
+		text_put(t, comma);
+		text_json(t, key);
+		text_put(t, ":");
+		text_json(t, value);
+		comma = ",";
+	}
+	text_put(t, "}");
+}
+
+static void put_processes(struct text_out *t, const struct profile *p, enum wire_event event)
 {
 	text_put(t, ",\"processes\":[");
 	for (uint32_t i = 0; i < p->n_processes; i++) {
 		const struct profile_process *q = &p->processes[i];
 
-		text_printf(t, "%s{\"pid\":%u,\"ns_pid\":%u,\"name\":", i ? "," : "", q->pid,
-			    q->ns_pid);
+		text_printf(t, "%s{\"pid\":%u,\"start_time\":%llu,\"ns_pid\":%u,\"name\":",
+			    i ? "," : "", q->pid, (unsigned long long)q->start_time, q->ns_pid);
 		text_json(t, p->strings[q->name]);
 		text_put(t, ",\"jdk\":");
 		text_json(t, p->strings[q->jdk]);
@@ -108,12 +145,22 @@ static void put_owners(struct text_out *t, const struct profile *p, enum wire_ev
 		text_json(t, p->strings[q->container]);
 		text_put(t, ",\"pod\":");
 		text_json(t, p->strings[q->pod]);
+		put_labels(t, p->strings[q->labels]);
+		if (event == WIRE_EVENT_CPU && q->note) {
+			text_put(t, ",\"note\":");
+			text_json(t, p->strings[q->note]);
+		}
 		if (event == WIRE_EVENT_CPU && q->cpu_ns)
 			text_printf(t, ",\"cpu_ns\":%llu", (unsigned long long)q->cpu_ns);
 		put_losses(t, &q->books, event);
 		text_put(t, "}");
 	}
-	text_put(t, "],\"threads\":[");
+	text_put(t, "]");
+}
+
+static void put_threads(struct text_out *t, const struct profile *p)
+{
+	text_put(t, ",\"threads\":[");
 	for (uint32_t i = 0; i < p->n_threads; i++) {
 		put_thread_number(t, i ? "," : "", &p->threads[i]);
 		text_json(t, p->strings[p->threads[i].name]);
@@ -158,10 +205,82 @@ static void put_frame(struct text_out *t, const struct profile *p, const struct 
 	text_put(t, "}");
 }
 
-void write_json(struct text_out *t, const struct profile *p, const struct report_options *o)
+/* By row how its thread waited, and which rows are waits for work. */
+static void put_waits(struct text_out *t, const struct profile *p)
+{
+	const char *comma = "";
+
+	text_put(t, ",\"row_waits\":[");
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		text_printf(t, "%s\"%s\"", i ? "," : "", wire_wait_names[p->rows[i].wait]);
+	text_put(t, "],\"idle_rows\":[");
+	for (uint32_t i = 0; i < p->n_rows; i++) {
+		if (!p->rows[i].idle)
+			continue;
+		text_printf(t, "%s%u", comma, i);
+		comma = ",";
+	}
+	text_put(t, "]");
+}
+
+void write_json_head(struct text_out *t, const struct profile *p, const struct report_options *o)
 {
 	put_head(t, p, o);
-	put_owners(t, p, report_event_of(o->events));
+	put_processes(t, p, report_event_of(o->events));
+	text_put(t, "}");
+}
+
+/* [thread, node, samples, weight]; beside a baseline also its samples and weight. */
+static void put_rows(struct text_out *t, const struct profile *p, const struct against *a)
+{
+	text_put(t, "],\"rows\":[");
+	for (uint32_t i = 0; i < p->n_rows; i++) {
+		text_printf(t, "%s[%u,%u,%llu,%llu", i ? "," : "", p->rows[i].thread,
+			    p->rows[i].node, (unsigned long long)p->rows[i].samples,
+			    (unsigned long long)p->rows[i].weight);
+		if (a)
+			text_printf(t, ",%llu,%llu", (unsigned long long)a->row_samples[i],
+				    (unsigned long long)a->row_weights[i]);
+		text_put(t, "]");
+	}
+	text_put(t, "]");
+}
+
+static void put_against(struct text_out *t, const struct against *a, const char *unit)
+{
+	text_printf(t, ",\"diff\":{\"by\":\"%s\",\"factor\":%.9g,\"baseline\":{\"title\":", a->by,
+		    a->factor);
+	text_json(t, a->title);
+	text_printf(t,
+		    ",\"begin_ns\":%llu,\"end_ns\":%llu,\"samples\":%llu,\"weight_%s\":%llu},"
+		    "\"methods\":[",
+		    (unsigned long long)a->begin_real_ns, (unsigned long long)a->end_real_ns,
+		    (unsigned long long)a->samples, unit, (unsigned long long)a->weight);
+	for (uint32_t i = 0; i < a->n_methods; i++) {
+		const struct against_method *m = &a->methods[i];
+
+		text_put(t, i ? ",{\"name\":" : "{\"name\":");
+		text_json(t, m->name);
+		text_printf(t,
+			    ",\"self_%s\":%llu,\"total_%s\":%llu,\"baseline_self_%s\":%llu,"
+			    "\"baseline_total_%s\":%llu}",
+			    unit, (unsigned long long)m->self, unit, (unsigned long long)m->total,
+			    unit, (unsigned long long)m->base_self, unit,
+			    (unsigned long long)m->base_total);
+	}
+	text_put(t, "]}");
+}
+
+void write_json_against(struct text_out *t, const struct profile *p, const struct report_options *o,
+			const struct against *a)
+{
+	enum wire_event event = report_event_of(o->events);
+
+	put_head(t, p, o);
+	if (a)
+		put_against(t, a, report_events[event].unit);
+	put_processes(t, p, event);
+	put_threads(t, p);
 	text_put(t, ",\"frames\":[");
 	for (uint32_t i = 0; i < p->n_frames; i++) {
 		if (i)
@@ -172,10 +291,13 @@ void write_json(struct text_out *t, const struct profile *p, const struct report
 	text_put(t, "],\"nodes\":[[0,-1]");
 	for (uint32_t i = 1; i < p->n_nodes; i++)
 		text_printf(t, ",[%u,%u]", p->nodes[i].parent, p->nodes[i].frame);
-	text_put(t, "],\"rows\":[");
-	for (uint32_t i = 0; i < p->n_rows; i++)
-		text_printf(t, "%s[%u,%u,%llu,%llu]", i ? "," : "", p->rows[i].thread,
-			    p->rows[i].node, (unsigned long long)p->rows[i].samples,
-			    (unsigned long long)p->rows[i].weight);
-	text_put(t, "]}\n");
+	put_rows(t, p, a);
+	if (event == WIRE_EVENT_LOCK && !a)
+		put_waits(t, p);
+	text_put(t, "}\n");
+}
+
+void write_json(struct text_out *t, const struct profile *p, const struct report_options *o)
+{
+	write_json_against(t, p, o, NULL);
 }

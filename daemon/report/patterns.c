@@ -56,15 +56,28 @@ static uint64_t bound_at(const char *s)
 	return n ? n : 1;
 }
 
+/* How often what stands before @s is there because of it: "(a)+" is "(a)(a)*", and "a+++" eight
+ * times a. @before: what it follows. */
+static uint64_t times_at(const char *s, char before)
+{
+	uint64_t n = 1;
+
+	if (*s == '{')
+		n = bound_at(s);
+	else if (*s == '+' && before && strchr(")}+*?", before))
+		n = 2;
+	return n > PATTERN_PLACES_MAX ? PATTERN_PLACES_MAX + 1 : n;
+}
+
 /* "(a{9}){9}" is 81 times a */
 static bool has_too_many_places(const char *pattern)
 {
 	uint64_t places = strlen(pattern);
+	char before = '\0';
 
 	for (const char *s = pattern; *s && places <= PATTERN_PLACES_MAX; s++) {
-		uint64_t n = *s == '{' ? bound_at(s) : 1;
-
-		places *= n > PATTERN_PLACES_MAX ? PATTERN_PLACES_MAX + 1 : n;
+		places *= times_at(s, before);
+		before = *s;
 		if (*s == '\\' && s[1])
 			s++;
 	}

@@ -8,8 +8,8 @@
 #include "daemon/report/report.h"
 
 #define PATTERN_BYTES_MAX 256
-/* Length times all bounds of a{n} multiplied: glibc's matcher has a place for each, and on names
- * made for it goes through as many sets of them as there are letters. */
+/* Length times all bounds of a{n} multiplied, and two for each (a)+: glibc's matcher has a place
+ * for each, and on names made for it goes through as many sets of them as there are letters. */
 #define PATTERN_PLACES_MAX 2000
 #define PATTERN_CPU_NS	   (5 * 1000000000ull) /* for all names together */
 

@@ -11,52 +11,12 @@
 #include <string.h>
 #include <zlib.h>
 #include "pprof.pb-c.h"
+#include "daemon/report/pprof_words.h"
+#include "daemon/report/arena.h"
 #include "proto/wire.h"
 #include "daemon/core/utf8.h"
 
-#define LABELS_MAX 6
-
-/* All messages of one profile in one arena: thousands of small ones, freed together. */
-struct arena {
-	struct block {
-		struct block *next;
-		size_t used;
-		char bytes[64 * 1024];
-	} * blocks;
-	bool failed;
-};
-
-static void *take(struct arena *a, size_t len)
-{
-	struct block *b = a->blocks;
-	void *p;
-
-	len = (len + 15) & ~(size_t)15;
-	if (len > sizeof(b->bytes) || !b || b->used + len > sizeof(b->bytes)) {
-		size_t extra = len > sizeof(b->bytes) ? len - sizeof(b->bytes) : 0;
-
-		b = calloc(1, sizeof(*b) + extra);
-		if (!b) {
-			a->failed = true;
-			return NULL;
-		}
-		b->next = a->blocks;
-		a->blocks = b;
-	}
-	p = b->bytes + b->used;
-	b->used += len;
-	return p;
-}
-
-static void arena_free(struct arena *a)
-{
-	while (a->blocks) {
-		struct block *next = a->blocks->next;
-
-		free(a->blocks);
-		a->blocks = next;
-	}
-}
+#define LABELS_MAX 7
 
 /* Fixed strings come first in the string table, the profile's own behind them. */
 enum {
@@ -79,10 +39,11 @@ enum {
 	S_PROCESS,
 	S_KIND,
 	S_WAIT,
+	S_IDLE,
 	S_NO_STACK,
 	S_PROGRAMS,
-	S_COMMENTS, /* one an event */
-	S_KINDS = S_COMMENTS + WIRE_EVENT_COUNT, /* names of frames' kinds */
+	S_COMMENTS, /* two an event: for people, for who reads it back */
+	S_KINDS = S_COMMENTS + 2 * WIRE_EVENT_COUNT, /* names of frames' kinds */
 	S_WAITS = S_KINDS + WIRE_KIND_COUNT,
 	S_FIXED = S_WAITS + WIRE_WAIT_COUNT
 };
@@ -106,8 +67,16 @@ static const char *const fixed[S_COMMENTS] = {
 	"process",
 	"kind",
 	"wait",
+	"idle",
 	"[no stack]",
 	"JVMs",
+};
+
+const struct pprof_words pprof_words[WIRE_EVENT_COUNT] = {
+	[WIRE_EVENT_CPU] = { "samples", "cpu" },
+	[WIRE_EVENT_LOCK] = { "contentions", "delay" },
+	[WIRE_EVENT_ALLOC] = { "alloc_objects", "alloc_space" },
+	[WIRE_EVENT_WALL] = { "wall_samples", "wall" },
 };
 
 static const struct {
@@ -121,18 +90,18 @@ static const struct {
 
 struct writer {
 	struct arena arena;
-	bool annotate;
+	bool annotate, no_labels;
 	const struct profile *p;
 	Pprof__Profile out;
 	unsigned events; /* bits */
-	int64_t comments[WIRE_EVENT_COUNT];
+	int64_t comments[2 * WIRE_EVENT_COUNT];
 	char comment_texts[WIRE_EVENT_COUNT][3 * REPORT_TEXT_MAX];
 	uint64_t *mappings; /* by string id of the module: mapping id */
 };
 
 static Pprof__ValueType *value_type(struct writer *w, int64_t type, int64_t unit)
 {
-	Pprof__ValueType *v = take(&w->arena, sizeof(*v));
+	Pprof__ValueType *v = arena_take(&w->arena, sizeof(*v));
 
 	if (v) {
 		pprof__value_type__init(v);
@@ -144,7 +113,7 @@ static Pprof__ValueType *value_type(struct writer *w, int64_t type, int64_t unit
 
 static Pprof__Label *label(struct writer *w, int64_t key, int64_t str, int64_t num)
 {
-	Pprof__Label *l = take(&w->arena, sizeof(*l));
+	Pprof__Label *l = arena_take(&w->arena, sizeof(*l));
 
 	if (l) {
 		pprof__label__init(l);
@@ -164,9 +133,10 @@ static char *frame_text(struct writer *w, const struct profile_frame *f, bool wi
 	if (w->annotate && !with_signature)
 		n += (size_t)snprintf(buf + n, 8, "%s", report_kind_mark(f->kind));
 	if (with_signature)
-		(void)snprintf(buf + n, 511, "%.500s", w->p->strings[f->signature]);
+		(void)snprintf(buf + n, 511, "%.480s [%s]", w->p->strings[f->signature],
+			       f->kind < WIRE_KIND_COUNT ? wire_kind_names[f->kind] : "unknown");
 	n = utf8_mend(buf);
-	copy = take(&w->arena, n + 1);
+	copy = arena_take(&w->arena, n + 1);
 	if (copy)
 		memcpy(copy, buf, n + 1);
 	return copy;
@@ -175,7 +145,7 @@ static char *frame_text(struct writer *w, const struct profile_frame *f, bool wi
 /* The first mapping is what readers call the file that the profile is of. */
 static void put_program(struct writer *w)
 {
-	Pprof__Mapping *m = take(&w->arena, sizeof(*m));
+	Pprof__Mapping *m = arena_take(&w->arena, sizeof(*m));
 
 	if (!m)
 		return;
@@ -197,7 +167,7 @@ static uint64_t mapping_of(struct writer *w, const struct profile_frame *f)
 		return 1;
 	if (w->mappings[f->module])
 		return w->mappings[f->module];
-	m = take(&w->arena, sizeof(*m));
+	m = arena_take(&w->arena, sizeof(*m));
 	if (!m)
 		return 0;
 	pprof__mapping__init(m);
@@ -211,10 +181,10 @@ static uint64_t mapping_of(struct writer *w, const struct profile_frame *f)
 /* Where samples without a stack are: a sample needs a location, or readers leave it out. */
 static void put_no_stack(struct writer *w)
 {
-	Pprof__Function *fn = take(&w->arena, sizeof(*fn));
-	Pprof__Location *loc = take(&w->arena, sizeof(*loc));
-	Pprof__Line *line = take(&w->arena, sizeof(*line));
-	Pprof__Line **lines = take(&w->arena, sizeof(*lines));
+	Pprof__Function *fn = arena_take(&w->arena, sizeof(*fn));
+	Pprof__Location *loc = arena_take(&w->arena, sizeof(*loc));
+	Pprof__Line *line = arena_take(&w->arena, sizeof(*line));
+	Pprof__Line **lines = arena_take(&w->arena, sizeof(*lines));
 
 	if (w->arena.failed)
 		return;
@@ -253,13 +223,37 @@ static void put_comment(struct writer *w, enum wire_event event)
 	w->out.comment = w->comments;
 }
 
+/* Books, processes, spans: what there is no other place for, as the head of a json file. */
+static char *put_head_comment(struct writer *w, enum wire_event event)
+{
+	const struct report_options o = { .events = 1u << event };
+	struct text_out t = { 0 };
+	char *head, *copy = NULL;
+	size_t len;
+
+	text_put(&t, PPROF_COMMENT);
+	write_json_head(&t, w->p, &o);
+	if (text_take(&t, &head, &len) == 0) {
+		copy = arena_copy(&w->arena, head, len + 1);
+		free(head);
+	}
+	w->arena.failed |= !copy;
+	w->comments[w->out.n_comment++] = S_COMMENTS + WIRE_EVENT_COUNT + (int64_t)event;
+	return copy;
+}
+
 static void put_comments(struct writer *w)
 {
+	static char none[] = "";
+	char **heads = w->out.string_table + S_COMMENTS + WIRE_EVENT_COUNT;
+
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
 		if (w->events & 1u << e)
 			put_comment(w, (enum wire_event)e);
 		w->out.string_table[S_COMMENTS + e] = w->comment_texts[e];
 	}
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		heads[e] = w->events & 1u << e ? put_head_comment(w, (enum wire_event)e) : none;
 }
 
 static void put_fixed_strings(struct writer *w)
@@ -280,12 +274,12 @@ static void put_frames(struct writer *w)
 	size_t n = p->n_frames, base = S_FIXED + p->n_strings;
 
 	w->out.n_string_table = base + 2 * n;
-	w->out.string_table = take(&w->arena, w->out.n_string_table * sizeof(char *));
+	w->out.string_table = arena_take(&w->arena, w->out.n_string_table * sizeof(char *));
 	w->out.n_location = w->out.n_function = n;
-	w->out.location = take(&w->arena, (n + 1) * sizeof(void *));
-	w->out.function = take(&w->arena, (n + 1) * sizeof(void *));
-	w->out.mapping = take(&w->arena, (p->n_strings + 2) * sizeof(void *));
-	w->mappings = take(&w->arena, (p->n_strings + 1) * sizeof(uint64_t));
+	w->out.location = arena_take(&w->arena, (n + 1) * sizeof(void *));
+	w->out.function = arena_take(&w->arena, (n + 1) * sizeof(void *));
+	w->out.mapping = arena_take(&w->arena, (p->n_strings + 2) * sizeof(void *));
+	w->mappings = arena_take(&w->arena, (p->n_strings + 1) * sizeof(uint64_t));
 	if (w->arena.failed)
 		return;
 	put_fixed_strings(w);
@@ -294,10 +288,10 @@ static void put_frames(struct writer *w)
 		w->out.string_table[S_FIXED + i] = (char *)(uintptr_t)p->strings[i];
 	for (uint32_t i = 0; i < n && !w->arena.failed; i++) {
 		const struct profile_frame *f = &p->frames[i];
-		Pprof__Function *fn = take(&w->arena, sizeof(*fn));
-		Pprof__Location *loc = take(&w->arena, sizeof(*loc));
-		Pprof__Line *line = take(&w->arena, sizeof(*line));
-		Pprof__Line **lines = take(&w->arena, sizeof(*lines));
+		Pprof__Function *fn = arena_take(&w->arena, sizeof(*fn));
+		Pprof__Location *loc = arena_take(&w->arena, sizeof(*loc));
+		Pprof__Line *line = arena_take(&w->arena, sizeof(*line));
+		Pprof__Line **lines = arena_take(&w->arena, sizeof(*lines));
 
 		w->out.string_table[base + 2 * i] = frame_text(w, f, false);
 		w->out.string_table[base + 2 * i + 1] = frame_text(w, f, true);
@@ -329,7 +323,7 @@ static bool put_values(struct writer *w, Pprof__Sample *s, const struct profile_
 	size_t at = 2 * (size_t)__builtin_popcount(before);
 
 	s->n_value = 2 * (size_t)__builtin_popcount(w->events);
-	s->value = take(&w->arena, s->n_value * sizeof(int64_t));
+	s->value = arena_take(&w->arena, s->n_value * sizeof(int64_t));
 	if (!s->value)
 		return false;
 	s->value[at] = (int64_t)r->samples;
@@ -355,12 +349,14 @@ static void put_labels(struct writer *w, Pprof__Sample *s, const struct profile_
 			label(w, S_KIND, S_KINDS + p->frames[p->nodes[r->node].frame].kind, 0);
 	if (r->event == WIRE_EVENT_LOCK)
 		s->label[s->n_label++] = label(w, S_WAIT, S_WAITS + r->wait, 0);
+	if (r->idle)
+		s->label[s->n_label++] = label(w, S_IDLE, 0, 1);
 }
 
 static Pprof__Sample *sample(struct writer *w, const struct profile_row *r)
 {
 	const struct profile *p = w->p;
-	Pprof__Sample *s = take(&w->arena, sizeof(*s));
+	Pprof__Sample *s = arena_take(&w->arena, sizeof(*s));
 	size_t depth = 0;
 
 	for (uint32_t node = r->node; node; node = p->nodes[node].parent)
@@ -368,15 +364,16 @@ static Pprof__Sample *sample(struct writer *w, const struct profile_row *r)
 	if (!s)
 		return NULL;
 	pprof__sample__init(s);
-	s->location_id = take(&w->arena, (depth + 1) * sizeof(uint64_t));
-	s->label = take(&w->arena, LABELS_MAX * sizeof(void *));
+	s->location_id = arena_take(&w->arena, (depth + 1) * sizeof(uint64_t));
+	s->label = arena_take(&w->arena, LABELS_MAX * sizeof(void *));
 	if (!put_values(w, s, r) || w->arena.failed)
 		return NULL;
 	for (uint32_t node = r->node; node; node = p->nodes[node].parent)
 		s->location_id[s->n_location_id++] = p->nodes[node].frame + 1;
 	if (depth == 0)
 		s->location_id[s->n_location_id++] = p->n_frames + 1;
-	put_labels(w, s, r);
+	if (!w->no_labels)
+		put_labels(w, s, r);
 	return s;
 }
 
@@ -415,7 +412,7 @@ static void put_types(struct writer *w)
 	const struct profile *p = w->p;
 	enum wire_event first = report_event_of(w->events);
 
-	w->out.sample_type = take(&w->arena, (size_t)2 * WIRE_EVENT_COUNT * sizeof(void *));
+	w->out.sample_type = arena_take(&w->arena, (size_t)2 * WIRE_EVENT_COUNT * sizeof(void *));
 	if (w->arena.failed)
 		return;
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
@@ -436,7 +433,9 @@ static void put_types(struct writer *w)
 int write_pprof(const struct profile *p, const struct report_options *o, char **ret,
 		size_t *ret_len)
 {
-	struct writer w = { .p = p, .annotate = o->annotate, .events = o->events };
+	struct writer w = {
+		.p = p, .annotate = o->annotate, .no_labels = o->no_labels, .events = o->events
+	};
 	uint8_t *bytes = NULL;
 	size_t len;
 	int r = -ENOMEM;
@@ -445,7 +444,7 @@ int write_pprof(const struct profile *p, const struct report_options *o, char **
 	put_frames(&w);
 	put_types(&w);
 	w.out.n_sample = p->n_rows;
-	w.out.sample = take(&w.arena, (p->n_rows + 1) * sizeof(void *));
+	w.out.sample = arena_take(&w.arena, (p->n_rows + 1) * sizeof(void *));
 	for (uint32_t i = 0; i < p->n_rows && !w.arena.failed; i++)
 		w.out.sample[i] = sample(&w, &p->rows[i]);
 	if (!w.arena.failed) {

@@ -11,13 +11,20 @@
 
 static const struct {
 	const char *name, *suffix, *content_type;
+	bool several; /* types of events in one file */
+	bool reverses; /* can be leaf first */
 } formats[REPORT_FORMAT_COUNT] = {
-	[REPORT_HTML] = { "html", ".html", "text/html; charset=utf-8" },
-	[REPORT_COLLAPSED] = { "collapsed", ".collapsed", "text/plain; charset=utf-8" },
+	[REPORT_HTML] = { "html", ".html", "text/html; charset=utf-8", .reverses = true },
+	[REPORT_COLLAPSED] = { "collapsed", ".collapsed", "text/plain; charset=utf-8",
+			       .reverses = true },
 	[REPORT_TXT] = { "txt", ".txt", "text/plain; charset=utf-8" },
-	[REPORT_PPROF] = { "pb.gz", ".pb.gz", "application/octet-stream" },
-	[REPORT_JSON] = { "json", ".json", "application/json" },
-	[REPORT_JFR] = { "jfr", ".jfr", "application/octet-stream" },
+	[REPORT_PPROF] = { "pb.gz", ".pb.gz", "application/octet-stream", .several = true },
+	[REPORT_JSON] = { "json", ".json", "application/json", .reverses = true },
+	[REPORT_JFR] = { "jfr", ".jfr", "application/octet-stream", .several = true },
+	[REPORT_OTLP] = { "otlp", ".otlp", "application/x-protobuf", .several = true },
+	[REPORT_OTLP_JSON] = { "otlp.json", ".otlp.json", "application/json", .several = true },
+	[REPORT_SPEEDSCOPE] = { "speedscope", ".speedscope.json", "application/json",
+				.several = true },
 };
 
 int report_format_by_name(const char *name)
@@ -30,15 +37,67 @@ int report_format_by_name(const char *name)
 
 int report_format_by_path(const char *path)
 {
-	size_t len = strlen(path);
+	size_t len = strlen(path), longest = 0;
+	int found = -EINVAL;
 
 	for (int i = 0; i < REPORT_FORMAT_COUNT; i++) {
 		size_t n = strlen(formats[i].suffix);
 
-		if (len > n && strcmp(path + len - n, formats[i].suffix) == 0)
-			return i;
+		if (len <= n || n < longest || strcmp(path + len - n, formats[i].suffix) != 0)
+			continue;
+		longest = n;
+		found = i;
 	}
-	return -EINVAL;
+	return found;
+}
+
+const char *report_format_name(enum report_format format)
+{
+	return formats[format].name;
+}
+
+/* Of those that @wanted says; "a, b or c". */
+static const char *list_formats(bool (*wanted)(int format), bool suffixes, const char *last,
+				char *buf, size_t size)
+{
+	size_t n = 0;
+	int left = 0;
+
+	*buf = '\0';
+	for (int i = 0; i < REPORT_FORMAT_COUNT; i++)
+		left += wanted(i);
+	for (int i = 0; i < REPORT_FORMAT_COUNT && n < size; i++) {
+		if (!wanted(i))
+			continue;
+		left--;
+		n += (size_t)snprintf(buf + n, size - n, "%s%s",
+				      suffixes ? formats[i].suffix : formats[i].name,
+				      left == 0	  ? ""
+				      : left == 1 ? last
+						  : ", ");
+	}
+	return buf;
+}
+
+static bool is_any(int format)
+{
+	(void)format;
+	return true;
+}
+
+static bool is_several(int format)
+{
+	return formats[format].several;
+}
+
+static bool is_reversible(int format)
+{
+	return formats[format].reverses;
+}
+
+const char *report_format_list(bool suffixes, char *buf, size_t size)
+{
+	return list_formats(is_any, suffixes, " or ", buf, size);
 }
 
 const char *report_content_type(enum report_format format)
@@ -116,15 +175,16 @@ static bool is_one(unsigned events)
 
 bool report_takes(enum report_format format, unsigned events, char *why, size_t why_size)
 {
-	bool several = format == REPORT_PPROF || format == REPORT_JFR;
+	char list[100];
 
 	if (format == REPORT_JFR && events & 1u << WIRE_EVENT_WALL)
 		snprintf(why, why_size,
 			 "jfr has no event for wall-clock samples; "
 			 "take html, collapsed, txt, pb.gz or json");
-	else if (!several && !is_one(events))
-		snprintf(why, why_size, "%s holds one type of event; pb.gz and jfr hold several",
-			 formats[format].name);
+	else if (!formats[format].several && !is_one(events))
+		snprintf(why, why_size, "%s holds one type of event; %s hold several",
+			 formats[format].name,
+			 list_formats(is_several, false, " and ", list, sizeof(list)));
 	else
 		return true;
 	return false;
@@ -132,9 +192,12 @@ bool report_takes(enum report_format format, unsigned events, char *why, size_t 
 
 bool report_reverses(enum report_format format, char *why, size_t why_size)
 {
-	if (format == REPORT_HTML || format == REPORT_COLLAPSED || format == REPORT_JSON)
+	char list[100];
+
+	if (formats[format].reverses)
 		return true;
-	snprintf(why, why_size, "html, collapsed and json can be reversed; %s cannot",
+	snprintf(why, why_size, "%s can be reversed; %s cannot",
+		 list_formats(is_reversible, false, " and ", list, sizeof(list)),
 		 formats[format].name);
 	return false;
 }
@@ -160,6 +223,12 @@ static int write_rows(const struct profile *p, enum report_format format,
 	case REPORT_JFR:
 		write_jfr(&t, p, o);
 		break;
+	case REPORT_SPEEDSCOPE:
+		write_speedscope(&t, p, o);
+		break;
+	case REPORT_OTLP:
+	case REPORT_OTLP_JSON:
+		return write_otlp(p, format == REPORT_OTLP_JSON, ret, ret_len);
 	case REPORT_PPROF:
 		return write_pprof(p, o, ret, ret_len);
 	default:
@@ -208,31 +277,39 @@ uint64_t report_dropped(const struct profile *p, const struct report_options *o)
 	return n;
 }
 
+int report_part(const struct profile *p, const struct report_options *o, struct profile **ret)
+{
+	CLEANUP(profile_freep) struct profile *part = NULL;
+	CLEANUP(freep) bool *shown = NULL;
+	int r = report_pattern_rows(p, o, &shown);
+
+	if (r == 0 && has_more(p, o, shown)) {
+		const struct profile_filter filter = { .events = events_of(o),
+						       .no_idle = !o->idle,
+						       .rows = shown };
+
+		r = profile_new(&part);
+		if (r == 0)
+			r = profile_merge(part, p, &filter);
+	}
+	if (r == 0)
+		*ret = TAKE_PTR(part);
+	return r;
+}
+
 int report_write(const struct profile *p, enum report_format format, const struct report_options *o,
 		 char **ret, size_t *ret_len)
 {
 	struct report_options options = o ? *o : (struct report_options){ 0 };
 	CLEANUP(profile_freep) struct profile *part = NULL;
-	CLEANUP(freep) bool *shown = NULL;
 	char why[128];
 	int r;
 
 	options.events = events_of(&options);
 	if (!report_takes(format, options.events, why, sizeof(why)))
 		return -EINVAL;
-	r = report_pattern_rows(p, &options, &shown);
+	r = report_part(p, &options, &part);
 	if (r < 0)
 		return r;
-	if (has_more(p, &options, shown)) {
-		const struct profile_filter filter = { .events = options.events,
-						       .no_idle = !options.idle,
-						       .rows = shown };
-
-		r = profile_new(&part);
-		if (r == 0)
-			r = profile_merge(part, p, &filter);
-		if (r < 0)
-			return r;
-	}
 	return write_rows(part ? part : p, format, &options, ret, ret_len);
 }

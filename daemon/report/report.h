@@ -11,19 +11,27 @@ enum report_format {
 	REPORT_PPROF, /* gzipped pprof protobuf */
 	REPORT_JSON,
 	REPORT_JFR, /* JDK Flight Recorder */
+	REPORT_SPEEDSCOPE, /* https://www.speedscope.app */
+	REPORT_OTLP, /* ExportProfilesServiceRequest, what a client of OTLP sends */
+	REPORT_OTLP_JSON,
 	REPORT_FORMAT_COUNT
 };
 
-/* By name ("html", "collapsed", "txt", "pb.gz"/"pprof", "json", "jfr"), or by the file's suffix;
+/* By name ("html", "pb.gz" or "pprof", ...), or by the file's suffix, the longest that fits;
  * -EINVAL if neither is known. */
 int report_format_by_name(const char *name);
 int report_format_by_path(const char *path);
+const char *report_format_name(enum report_format format);
+/* "html, collapsed, txt or json": the names of all; with @suffixes ".html, ...". @buf. */
+const char *report_format_list(bool suffixes, char *buf, size_t size);
 const char *report_content_type(enum report_format format);
 
 struct report_options {
 	const char *title; /* NULL = made from the processes in it */
-	bool threads; /* collapsed/html: one root per thread */
+	bool threads; /* collapsed/html/speedscope: threads apart */
+	bool merge; /* several JVMs as if they were one */
 	bool annotate; /* collapsed/pprof: frames end with their kind, report_kind_mark() */
+	bool no_labels; /* pprof: samples without labels, which are series elsewhere */
 	unsigned events; /* bits 1 << enum wire_event; 0 = CPU. Several where report_takes() them */
 	bool idle; /* waits for work too */
 	bool reverse; /* collapsed/html: leaf first, callers below */

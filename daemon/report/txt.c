@@ -1,5 +1,6 @@
 /* What a person reads in a terminal: the methods with the most time of their own, the hottest
  * stacks. */
+#include "daemon/report/against.h"
 #include "daemon/report/formats.h"
 #include "daemon/report/methods.h"
 
@@ -135,4 +136,63 @@ void write_txt(struct text_out *t, const struct profile *p, const struct report_
 	for (uint32_t i = 0; i < p->n_rows && i < TRACES_MAX; i++)
 		put_trace(t, p, rows[i], total);
 	free(rows);
+}
+
+/* ---- what changed ---------------------------------------------------------------------------- */
+
+/* "2026-11-21 14:00:00 to 14:05:00, 12.310 s of CPU, 1231 samples" of the baseline, and the factor.
+ */
+static void put_baseline(struct text_out *t, const struct report_event *e, uint64_t now,
+			 const struct against *a)
+{
+	time_t from = (time_t)(a->begin_real_ns / 1000000000ull);
+	time_t to = (time_t)(a->end_real_ns / 1000000000ull);
+	double grown = against_grown(a, now, a->weight);
+	char begin[64], end[64];
+	struct tm tm;
+
+	strftime(begin, sizeof(begin), "%Y-%m-%d %H:%M:%S", localtime_r(&from, &tm));
+	strftime(end, sizeof(end), "%H:%M:%S", localtime_r(&to, &tm));
+	text_printf(t, "\nbaseline: %s\n", a->title);
+	if (a->end_real_ns)
+		text_printf(t, "%s to %s, ", begin, end);
+	text_printf(t, "%.3f %s of %s, %llu %s\n", (double)a->weight / e->large_size, e->large,
+		    e->of, (unsigned long long)a->samples, e->samples);
+	text_printf(t, "its numbers are multiplied by %.6g, so that both are of the same %s\n",
+		    a->factor, strcmp(a->by, "time") == 0 ? "length" : "total");
+	text_printf(t, "%+.3f %s in all, %+.2f%% of the baseline\n", grown / e->large_size,
+		    e->large, a->weight ? 100 * grown / (a->factor * (double)a->weight) : 0.0);
+}
+
+static void put_changes(struct text_out *t, const struct report_event *e, const struct against *a)
+{
+	text_printf(t, "\n%10s %10s %10s %10s %10s %10s  method, in %s\n", "self diff", "self now",
+		    "self base", "total diff", "total now", "total base", e->large);
+	for (uint32_t i = 0; i < a->n_methods && i < METHODS_MAX; i++) {
+		const struct against_method *m = &a->methods[i];
+
+		text_printf(t, "%+10.3f %10.3f %10.3f %+10.3f %10.3f %10.3f  %s\n",
+			    against_grown(a, m->self, m->base_self) / e->large_size,
+			    (double)m->self / e->large_size,
+			    a->factor * (double)m->base_self / e->large_size,
+			    against_grown(a, m->total, m->base_total) / e->large_size,
+			    (double)m->total / e->large_size,
+			    a->factor * (double)m->base_total / e->large_size, m->name);
+	}
+	if (a->n_methods > METHODS_MAX)
+		text_printf(t, "and %u methods with smaller differences\n",
+			    a->n_methods - METHODS_MAX);
+}
+
+void write_txt_against(struct text_out *t, const struct profile *p, const struct report_options *o,
+		       const struct against *a)
+{
+	enum wire_event event = report_event_of(o->events);
+	uint64_t total = 0;
+
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		total += p->rows[i].weight;
+	put_header(t, p, o);
+	put_baseline(t, &report_events[event], total, a);
+	put_changes(t, &report_events[event], a);
 }

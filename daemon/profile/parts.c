@@ -1,0 +1,141 @@
+/*
+ * A profile taken apart, process by process: what profile_merge() makes with a filter for each, at
+ * the cost of one pass over all. What was mapped for one process is forgotten before the next.
+ */
+#include "daemon/profile/profile_priv.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct profile_parts {
+	const struct profile *src;
+	uint32_t *rows; /* by process */
+	uint32_t *first; /* of @rows, by process; one more for the end */
+	struct profile_map map;
+	uint32_t *path; /* nodes from a leaf upwards */
+	uint32_t *mapped; /* nodes that have an id in the part, as their frames and strings */
+	uint32_t n_mapped;
+};
+
+struct profile_parts *profile_parts_free(struct profile_parts *s)
+{
+	if (!s)
+		return NULL;
+	free(s->rows);
+	free(s->first);
+	profile_map_deinit(&s->map);
+	free(s->path);
+	free(s->mapped);
+	free(s);
+	return NULL;
+}
+
+static uint32_t process_of(const struct profile *p, uint32_t row)
+{
+	return p->threads[p->rows[row].thread].process;
+}
+
+/* Rows by process: counted, then placed. */
+static void sort_rows(struct profile_parts *s)
+{
+	const struct profile *p = s->src;
+
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		s->first[process_of(p, i) + 1]++;
+	for (uint32_t i = 0; i < p->n_processes; i++)
+		s->first[i + 1] += s->first[i];
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		s->rows[s->first[process_of(p, i)]++] = i;
+	/* each is now where the next begins */
+	for (uint32_t i = p->n_processes; i > 0; i--)
+		s->first[i] = s->first[i - 1];
+	s->first[0] = 0;
+}
+
+int profile_parts_new(const struct profile *src, struct profile_parts **ret)
+{
+	CLEANUP(profile_parts_freep) struct profile_parts *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->src = src;
+	s->rows = calloc((size_t)src->n_rows + 1, sizeof(*s->rows));
+	s->first = calloc((size_t)src->n_processes + 2, sizeof(*s->first));
+	s->path = calloc((size_t)src->n_nodes + 1, sizeof(*s->path));
+	s->mapped = calloc((size_t)src->n_nodes + 1, sizeof(*s->mapped));
+	if (!s->rows || !s->first || !s->path || !s->mapped || profile_map_init(&s->map, src) < 0)
+		return -ENOMEM;
+	s->map.nodes[0] = 0;
+	sort_rows(s);
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+static uint32_t map_node(struct profile_parts *s, struct profile *dst, uint32_t node)
+{
+	const struct profile *src = s->src;
+	uint32_t n = 0;
+
+	for (uint32_t at = node; s->map.nodes[at] == PROFILE_NOT_MAPPED; at = src->nodes[at].parent)
+		s->path[n++] = at;
+	while (n > 0) {
+		uint32_t at = s->path[--n];
+
+		s->map.nodes[at] = profile_map_node(dst, src, at,
+						    s->map.nodes[src->nodes[at].parent], &s->map);
+		s->mapped[s->n_mapped++] = at;
+	}
+	return s->map.nodes[node];
+}
+
+static void forget_frame(struct profile_parts *s, uint32_t frame)
+{
+	const struct profile_frame *f = &s->src->frames[frame];
+	uint32_t *strings = s->map.strings;
+
+	s->map.frames[frame] = PROFILE_NOT_MAPPED;
+	strings[f->class_name] = strings[f->method] = strings[f->signature] = strings[f->file] =
+		strings[f->module] = PROFILE_NOT_MAPPED;
+}
+
+static void forget(struct profile_parts *s, uint32_t process)
+{
+	for (uint32_t i = 0; i < s->n_mapped; i++) {
+		uint32_t at = s->mapped[i];
+
+		s->map.nodes[at] = PROFILE_NOT_MAPPED;
+		forget_frame(s, s->src->nodes[at].frame);
+	}
+	s->n_mapped = 0;
+	for (uint32_t i = s->first[process]; i < s->first[process + 1]; i++)
+		s->map.threads[s->src->rows[s->rows[i]].thread] = PROFILE_NOT_MAPPED;
+}
+
+int profile_parts_get(struct profile_parts *s, uint32_t process, struct profile **ret)
+{
+	const struct profile *src = s->src;
+	CLEANUP(profile_freep) struct profile *dst = NULL;
+	int r = profile_new(&dst);
+
+	if (r < 0)
+		return r;
+	profile_payer(dst, src->processes[process].tenant);
+	profile_map_head(dst, src, process);
+	for (uint32_t i = s->first[process]; r == 0 && i < s->first[process + 1]; i++) {
+		struct profile_row row = src->rows[s->rows[i]];
+		uint32_t *thread = &s->map.threads[row.thread];
+
+		if (*thread == PROFILE_NOT_MAPPED)
+			*thread = profile_map_thread(dst, src, row.thread);
+		if (*thread == PROFILE_NOT_MAPPED)
+			r = -ENOMEM;
+		row.thread = *thread;
+		row.node = map_node(s, dst, row.node);
+		if (r == 0)
+			profile_add_row(dst, &row);
+	}
+	forget(s, process);
+	if (r == 0)
+		*ret = TAKE_PTR(dst);
+	return r;
+}

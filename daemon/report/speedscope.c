@@ -1,0 +1,223 @@
+/*
+ * The file of https://www.speedscope.app: its frames, and "sampled" profiles of stacks (root first)
+ * and weights. One profile for each kind of event, or for each thread of it, the heaviest first.
+ * Frames that print the same are one, as its table of methods is by frame; of several JVMs each is
+ * a frame of its own below its stacks.
+ */
+#include "daemon/report/formats.h"
+#include "daemon/report/methods.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A row, and the profile that it belongs to. */
+struct part {
+	uint64_t weight; /* of the whole profile */
+	uint32_t number; /* of the profile: event, or event and thread */
+	uint32_t row;
+};
+
+struct speedscope {
+	struct text_out *t;
+	const struct profile *p;
+	const struct report_options *o;
+	struct report_index *index;
+	struct part *parts; /* by profile, the heaviest first; then as rows stand */
+	uint32_t *chain; /* room for the deepest stack */
+	bool several;
+};
+
+static uint32_t speedscope_number(const struct speedscope *s, const struct profile_row *r)
+{
+	return s->o->threads ? r->thread * WIRE_EVENT_COUNT + r->event : r->event;
+}
+
+static int by_part(const void *a, const void *b)
+{
+	const struct part *x = a, *y = b;
+
+	if (x->weight != y->weight)
+		return x->weight < y->weight ? 1 : -1;
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return x->row < y->row ? -1 : 1;
+}
+
+static bool speedscope_sort(struct speedscope *s)
+{
+	const struct profile *p = s->p;
+	size_t numbers = ((size_t)p->n_threads + 1) * WIRE_EVENT_COUNT;
+	CLEANUP(freep) uint64_t *sums = calloc(numbers, sizeof(*sums));
+
+	s->parts = calloc((size_t)p->n_rows + 1, sizeof(*s->parts));
+	if (!sums || !s->parts)
+		return false;
+	for (uint32_t i = 0; i < p->n_rows; i++)
+		sums[speedscope_number(s, &p->rows[i])] += p->rows[i].weight;
+	for (uint32_t i = 0; i < p->n_rows; i++) {
+		uint32_t number = speedscope_number(s, &p->rows[i]);
+
+		s->parts[i] = (struct part){ sums[number], number, i };
+	}
+	qsort(s->parts, p->n_rows, sizeof(*s->parts), by_part);
+	return true;
+}
+
+static void speedscope_frame(struct speedscope *s, const char *name, uint32_t file)
+{
+	text_put(s->t, "{\"name\":");
+	text_json(s->t, name);
+	if (file) {
+		text_put(s->t, ",\"file\":");
+		text_json(s->t, s->p->strings[file]);
+	}
+	text_put(s->t, "}");
+}
+
+/* Methods by the number of their name, then JVMs, then what has no stack. */
+static bool speedscope_frames(struct speedscope *s)
+{
+	const struct profile *p = s->p;
+	CLEANUP(freep) uint32_t *first = calloc((size_t)s->index->n + 1, sizeof(*first));
+	char name[1024];
+
+	if (!first)
+		return false;
+	for (uint32_t i = p->n_frames; i-- > 0;)
+		first[s->index->ids[i]] = i;
+	text_put(s->t, "\"shared\":{\"frames\":[");
+	for (uint32_t i = 0; i < s->index->n; i++) {
+		const struct profile_frame *f = &p->frames[first[i]];
+
+		speedscope_frame(s, s->index->names[first[i]], f->file ? f->file : f->module);
+		text_put(s->t, ",");
+	}
+	for (uint32_t i = 0; i < p->n_processes; i++) {
+		snprintf(name, sizeof(name), "[%s pid=%u]", p->strings[p->processes[i].name],
+			 p->processes[i].pid);
+		speedscope_frame(s, name, 0);
+		text_put(s->t, ",");
+	}
+	speedscope_frame(s, "[no stack]", 0);
+	text_put(s->t, "]}");
+	return true;
+}
+
+static void speedscope_stack(struct speedscope *s, const struct profile_row *r)
+{
+	const struct profile *p = s->p;
+	uint32_t n = 0;
+
+	text_put(s->t, "[");
+	if (s->several)
+		text_printf(s->t, "%u,", s->index->n + p->threads[r->thread].process);
+	for (uint32_t node = r->node; node; node = p->nodes[node].parent)
+		s->chain[n++] = s->index->ids[p->nodes[node].frame];
+	if (n == 0)
+		text_printf(s->t, "%u", s->index->n + p->n_processes);
+	while (n-- > 0)
+		text_printf(s->t, n ? "%u," : "%u", s->chain[n]);
+	text_put(s->t, "]");
+}
+
+/* "CPU", "CPU of main tid=8": what its menu of profiles shows */
+static void speedscope_name(struct speedscope *s, const struct profile_row *r)
+{
+	const struct profile_thread *thread = &s->p->threads[r->thread];
+	char name[1200], number[THREAD_NUMBER_MAX];
+
+	if (s->o->threads)
+		snprintf(name, sizeof(name), "%s of %s%s", report_events[r->event].of,
+			 s->p->strings[thread->name], thread_number(thread, number));
+	else
+		snprintf(name, sizeof(name), "%s", report_events[r->event].of);
+	text_json(s->t, name);
+}
+
+/* The profile whose rows are parts @from to @to. */
+static void speedscope_profile(struct speedscope *s, uint32_t from, uint32_t to)
+{
+	const struct profile_row *rows = s->p->rows, *r = &rows[s->parts[from].row];
+
+	text_put(s->t,
+		 from ? ",\n{\"type\":\"sampled\",\"name\":" : "{\"type\":\"sampled\",\"name\":");
+	speedscope_name(s, r);
+	text_printf(s->t, ",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%llu,\"samples\":[",
+		    r->event == WIRE_EVENT_ALLOC ? "bytes" : "nanoseconds",
+		    (unsigned long long)s->parts[from].weight);
+	for (uint32_t i = from; i < to; i++) {
+		if (i > from)
+			text_put(s->t, ",");
+		speedscope_stack(s, &rows[s->parts[i].row]);
+	}
+	text_put(s->t, "],\"weights\":[");
+	for (uint32_t i = from; i < to; i++)
+		text_printf(s->t, i > from ? ",%llu" : "%llu",
+			    (unsigned long long)rows[s->parts[i].row].weight);
+	text_put(s->t, "]}");
+}
+
+/* It opens no file without a profile. */
+static void speedscope_nothing(struct speedscope *s)
+{
+	enum wire_event event = report_event_of(s->o->events);
+
+	text_put(s->t, "{\"type\":\"sampled\",\"name\":");
+	text_json(s->t, report_events[event].of);
+	text_printf(
+		s->t,
+		",\"unit\":\"%s\",\"startValue\":0,\"endValue\":0,\"samples\":[],\"weights\":[]}",
+		event == WIRE_EVENT_ALLOC ? "bytes" : "nanoseconds");
+}
+
+static void speedscope_profiles(struct speedscope *s)
+{
+	uint32_t n = s->p->n_rows, to;
+
+	text_put(s->t, ",\"profiles\":[");
+	if (n == 0)
+		speedscope_nothing(s);
+	for (uint32_t from = 0; from < n; from = to) {
+		for (to = from; to < n && s->parts[to].number == s->parts[from].number; to++)
+			;
+		speedscope_profile(s, from, to);
+	}
+	text_put(s->t, "]");
+}
+
+/* What its header has no place for stands where it shows it: behind the name. */
+static void speedscope_head(struct speedscope *s)
+{
+	char title[512], name[512 + REPORT_TEXT_MAX + 100], rate[REPORT_TEXT_MAX];
+	enum wire_event event = report_event_of(s->o->events);
+	const struct profile_losses *l = &s->p->books.of[event];
+
+	report_title(s->p, s->o, title, sizeof(title));
+	report_rate_text(s->p, event, rate, sizeof(rate));
+	snprintf(name, sizeof(name), "%s: %s, %llu of %llu dropped", title, rate,
+		 (unsigned long long)l->dropped, (unsigned long long)l->taken);
+	text_put(s->t, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
+		       "\"exporter\":\"kindling " KINDLING_VERSION "\",\"name\":");
+	text_json(s->t, name);
+	text_put(s->t, ",\"activeProfileIndex\":0,\n");
+}
+
+void write_speedscope(struct text_out *t, const struct profile *p, const struct report_options *o)
+{
+	CLEANUP(report_index_freep) struct report_index *index = NULL;
+	struct speedscope s = { .t = t, .p = p, .o = o, .several = report_is_of_several(p, o) };
+
+	s.chain = calloc((size_t)p->n_nodes + 1, sizeof(*s.chain));
+	if (!s.chain || report_index_new(p, &index) < 0) {
+		t->failed = true;
+	} else {
+		s.index = index;
+		speedscope_head(&s);
+		t->failed |= !speedscope_frames(&s) || !speedscope_sort(&s);
+		if (!t->failed)
+			speedscope_profiles(&s);
+		text_put(t, "}\n");
+	}
+	free(s.chain);
+	free(s.parts);
+}
