@@ -49,6 +49,19 @@ int config_next_event(struct reading *r, yaml_event_t *ret)
 	return 0;
 }
 
+int config_need_event(struct reading *r, yaml_event_type_t type, const char *sentence)
+{
+	yaml_event_t event;
+	int n = config_next_event(r, &event);
+
+	if (n < 0)
+		return n;
+	if (event.type != type)
+		n = config_refuse(r, "%s", sentence);
+	yaml_event_delete(&event);
+	return n;
+}
+
 static const struct config_entry *find_field(const char *name)
 {
 	for (size_t i = 0; i < config_entry_count; i++)
@@ -150,6 +163,11 @@ const char *config_events(const struct config *c, char *buf, size_t size)
 	return buf;
 }
 
+static bool is_of_labels(const char *name)
+{
+	return strcmp(name, CONFIG_LABELS_SET) == 0 || strcmp(name, CONFIG_LABEL_RULES) == 0;
+}
+
 static int take_value(struct reading *r, const yaml_event_t *event)
 {
 	const char *text = (const char *)event->data.scalar.value;
@@ -160,6 +178,16 @@ static int take_value(struct reading *r, const yaml_event_t *event)
 	if (strcmp(r->name, CONFIG_RULES) == 0)
 		return event->data.scalar.length
 			       ? config_refuse(r, "is a list of rules, `- deny: {...}`")
+			       : 0;
+	if (is_of_labels(r->name))
+		return event->data.scalar.length
+			       ? config_refuse(r, strcmp(r->name, CONFIG_LABELS_SET) == 0
+							  ? "is a map of labels, { team: shop }"
+							  : "is a list of rules, `- drop: image`")
+			       : 0;
+	if (strcmp(r->name, CONFIG_SINKS) == 0)
+		return event->data.scalar.length
+			       ? config_refuse(r, "is a list of sinks, `- {name: x, type: files}`")
 			       : 0;
 	if (!e) {
 		e = find_section(r->name);
@@ -253,10 +281,17 @@ static int take_pair(struct reading *r, bool *ret_end)
 	r->line = key_line; /* a section begins a line below its name */
 	if (event.type == YAML_SCALAR_EVENT)
 		n = take_value(r, &event);
+	else if (event.type == YAML_MAPPING_START_EVENT && strcmp(r->name, CONFIG_LABELS_SET) == 0)
+		n = config_take_labels(r);
 	else if (event.type == YAML_MAPPING_START_EVENT)
 		n = enter_section(r);
+	else if (event.type == YAML_SEQUENCE_START_EVENT &&
+		 strcmp(r->name, CONFIG_LABEL_RULES) == 0)
+		n = config_take_label_rules(r);
 	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, CONFIG_RULES) == 0)
 		n = config_take_rules(r);
+	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, CONFIG_SINKS) == 0)
+		n = config_take_sinks(r);
 	else if (event.type == YAML_SEQUENCE_START_EVENT && strcmp(r->name, CONFIG_EVENTS) == 0)
 		n = take_events(r);
 	else
@@ -325,13 +360,19 @@ int config_parse(struct config *c, const char *name, const char *text, size_t le
 
 int config_load(struct config *c, const char *path, char *err, size_t err_size)
 {
-	CLEANUP(fd_closep) int fd = -1;
+	CLEANUP(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	return config_load_fd(c, path, fd < 0 ? -errno : fd, err, err_size);
+}
+
+int config_load_fd(struct config *c, const char *path, int fd, char *err, size_t err_size)
+{
 	CLEANUP(freep) char *text = NULL;
 	struct stat st;
 	size_t len = 0;
 	ssize_t n;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	errno = fd < 0 ? -fd : 0;
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		int error = errno;
 

@@ -7,8 +7,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "daemon/core/labels.h"
+#include "daemon/core/config_sinks.h"
 
-#define RULES_MAX 64
+#define RULES_MAX	  64
+#define CONFIG_LABELS_MAX 16
+#define LABEL_RULES_MAX	  32
+#define LABEL_WHERE_MAX	  4
 
 /*
  * One entry of targets.rules: every condition that is given must hold; the first entry that holds
@@ -27,7 +32,23 @@ struct config_rule {
 	char environment[256]; /* "NAME=value" */
 };
 
+struct config_label {
+	char key[LABEL_KEY_SIZE];
+	char value[LABEL_VALUE_SIZE];
+};
+
+/* One entry of labels.rules: what becomes of the label, of JVMs whose labels fit @where. */
+struct config_label_rule {
+	enum label_change { LABEL_SET, LABEL_RENAME, LABEL_REPLACE, LABEL_DROP } what;
+	char label[LABEL_KEY_SIZE]; /* of LABEL_DROP a pattern, too */
+	char to[LABEL_VALUE_SIZE]; /* the value, the new name, or what \1 is expanded in */
+	char regex[128];
+	unsigned n_where;
+	struct config_label where[LABEL_WHERE_MAX]; /* values are texts or patterns, as above */
+};
+
 struct config {
+	char user[64]; /* kindling: who the data process is */
 	char socket[104]; /* /run/kindling/kindling.sock; its directory holds the lock too */
 	char state_dir[256]; /* /var/lib/kindling: segments/ and symbols/ */
 	char agent[256]; /* libkindling.so; default: ../lib beside the program */
@@ -59,12 +80,23 @@ struct config {
 	char file[256]; /* where the rules came from, "" = nowhere */
 	unsigned n_rules;
 	struct config_rule rules[RULES_MAX]; /* targets.rules */
+	unsigned n_sinks;
+	struct config_sink sinks[SINKS_MAX]; /* sinks */
 	uint64_t retention_ns; /* store.retention: 24h */
 	uint64_t store_max_bytes; /* store.max_size: 1GiB */
 	uint64_t memory_bytes; /* limits.memory: 192MiB */
+	unsigned decode_cpu_permille; /* limits.decode_cpu: 10% of a CPU; 0 = no limit */
 	uint64_t symbols_max_bytes; /* symbols.max_size: 256MiB */
 	uint64_t ring_bytes; /* agent.ring_size: memory of the agent's ring, 512KiB */
 	uint64_t pipe_bytes; /* agent.pipe_size: 1MiB */
+	char host[64]; /* not a field: this host's name, and the cluster's for it: NODE_NAME of the
+			*/
+	char node[128]; /* daemon's environment, or the same */
+	bool label_threads; /* labels.threads: uploads have the names of threads */
+	bool label_cloud; /* labels.cloud: uploads have the cloud's labels of this host */
+	unsigned n_labels, n_label_rules;
+	struct config_label labels[CONFIG_LABELS_MAX]; /* labels.set */
+	struct config_label_rule label_rules[LABEL_RULES_MAX]; /* labels.rules */
 	bool attach_all; /* not a field: record without a daemon attaches only what it was told */
 };
 
@@ -78,17 +110,23 @@ void config_defaults(struct config *c);
  * (NUL-terminated, cut to @err_size). @c may be partly changed then.
  */
 int config_load(struct config *c, const char *path, char *err, size_t err_size);
+/* The same for a file that is open already, as @fd, or -errno of the attempt. */
+int config_load_fd(struct config *c, const char *path, int fd, char *err, size_t err_size);
 /* The same for @len bytes of text that came from @name. Fuzzed by tests/fuzz/fuzz_config.c. */
 int config_parse(struct config *c, const char *name, const char *text, size_t len, char *err,
 		 size_t err_size);
-/* Files that the settings name and nothing works without, defaults too, are there. -EINVAL with
- * "agent.library: /x cannot be read: ..." in @why. */
-int config_check_files(const struct config *c, char *why, size_t why_size);
+/* Files that the settings name and nothing works without, defaults too, are there; but for those that
+ * @known (may be NULL) names too. -EINVAL with "agent.library: /x cannot be read: ..." in @why. */
+int config_check_files(const struct config *c, const struct config *known, char *why,
+		       size_t why_size);
 /* The name ("events.cpu.interval") of field @index and what it is for; NULL past the last. */
 const char *config_field(size_t index, const char **ret_sentence);
 /* The value of field @index in @c as the file would have it; @buf. */
 const char *config_value(const struct config *c, size_t index, char *buf, size_t size);
 /* Rule @index of targets.rules likewise: `deny: { command: "*kafka*", uid: 1000-1999 }`. */
 const char *config_rule(const struct config *c, unsigned index, char *buf, size_t size);
+/* Label @index of labels.set, and rule @index of labels.rules. */
+const char *config_label(const struct config *c, unsigned index, char *buf, size_t size);
+const char *config_label_rule(const struct config *c, unsigned index, char *buf, size_t size);
 /* Events that are collected as a list, "cpu, lock". */
 const char *config_events(const struct config *c, char *buf, size_t size);

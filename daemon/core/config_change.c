@@ -16,6 +16,11 @@ const char *const config_when_names[CONFIG_WHEN_COUNT] = {
 static const char *const at_once[] = {
 	CONFIG_EVENTS,
 	CONFIG_RULES,
+	CONFIG_LABELS_SET,
+	CONFIG_LABEL_RULES,
+	"labels.threads",
+	"labels.cloud",
+	CONFIG_SINKS,
 	"log.level",
 	"events.cpu.interval",
 	"events.cpu.max_cpu",
@@ -30,6 +35,7 @@ static const char *const at_once[] = {
 	"targets.foreign_profilers",
 	"targets.crash_block",
 	"limits.memory",
+	"limits.decode_cpu",
 };
 /* what a JVM got when it was attached to stays as it is */
 static const char *const next_attach[] = {
@@ -112,21 +118,61 @@ static bool same_rules(const struct config *a, const struct config *b)
 	return true;
 }
 
+static void note_count(struct config_changes *ret, const char *name, unsigned from, unsigned to)
+{
+	struct config_change *change = add(ret, name);
+
+	if (!change)
+		return;
+	snprintf(change->from, sizeof(change->from), "%u of them", from);
+	snprintf(change->to, sizeof(change->to), "%u of them", to);
+}
+
 static void apply_rules(struct config *live, const struct config *next, struct config_changes *ret)
 {
-	struct config_change *change;
-
-	if (!same_rules(live, next)) {
-		change = add(ret, CONFIG_RULES);
-		if (change) {
-			snprintf(change->from, sizeof(change->from), "%u of them", live->n_rules);
-			snprintf(change->to, sizeof(change->to), "%u of them", next->n_rules);
-		}
-	}
+	if (!same_rules(live, next))
+		note_count(ret, CONFIG_RULES, live->n_rules, next->n_rules);
 	/* their lines may have moved */
 	memcpy(live->rules, next->rules, sizeof(live->rules));
 	memcpy(live->file, next->file, sizeof(live->file));
 	live->n_rules = next->n_rules;
+}
+
+/* Both lists are zeroed where nothing stands. */
+static void apply_labels(struct config *live, const struct config *next, struct config_changes *ret)
+{
+	if (memcmp(live->labels, next->labels, sizeof(live->labels)) != 0)
+		note_count(ret, CONFIG_LABELS_SET, live->n_labels, next->n_labels);
+	if (memcmp(live->label_rules, next->label_rules, sizeof(live->label_rules)) != 0)
+		note_count(ret, CONFIG_LABEL_RULES, live->n_label_rules, next->n_label_rules);
+	memcpy(live->labels, next->labels, sizeof(live->labels));
+	memcpy(live->label_rules, next->label_rules, sizeof(live->label_rules));
+	live->n_labels = next->n_labels;
+	live->n_label_rules = next->n_label_rules;
+}
+
+/* Where they stand in the file is no change. */
+static bool same_sinks(const struct config *a, const struct config *b)
+{
+	struct config_sink x;
+
+	if (a->n_sinks != b->n_sinks)
+		return false;
+	for (unsigned i = 0; i < a->n_sinks; i++) {
+		memcpy(&x, &a->sinks[i], sizeof(x));
+		x.line = b->sinks[i].line;
+		if (memcmp(&x, &b->sinks[i], sizeof(x)) != 0)
+			return false;
+	}
+	return true;
+}
+
+static void apply_sinks(struct config *live, const struct config *next, struct config_changes *ret)
+{
+	if (!same_sinks(live, next))
+		note_count(ret, CONFIG_SINKS, live->n_sinks, next->n_sinks);
+	memcpy(live->sinks, next->sinks, sizeof(live->sinks));
+	live->n_sinks = next->n_sinks;
 }
 
 void config_apply(struct config *live, const struct config *next, struct config_changes *ret)
@@ -136,4 +182,6 @@ void config_apply(struct config *live, const struct config *next, struct config_
 	for (size_t i = 0; i < config_entry_count; i++)
 		apply_field(live, next, i, ret);
 	apply_rules(live, next, ret);
+	apply_labels(live, next, ret);
+	apply_sinks(live, next, ret);
 }

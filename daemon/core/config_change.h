@@ -16,8 +16,8 @@ extern const char *const config_when_names[CONFIG_WHEN_COUNT]; /* "now", "next a
 #define CONFIG_CHANGES_MAX 48
 
 struct config_change {
-	const char *name; /* "events.cpu.interval", "events", "targets.rules" */
-	char from[256], to[256]; /* as the file would have them; of rules: how many */
+	const char *name; /* "events.cpu.interval", "events", "targets.rules", "sinks" */
+	char from[256], to[256]; /* as the file would have them; of rules and sinks: how many */
 	enum config_when when;
 };
 
@@ -26,7 +26,7 @@ struct config_changes {
 	struct config_change list[CONFIG_CHANGES_MAX];
 };
 
-/* Field @name, "events" (which of them are collected) or "targets.rules". */
+/* Field @name, "events" (which of them are collected), "targets.rules" or "sinks". */
 enum config_when config_when(const char *name);
 /* What differs in @next is taken over into @live, but what needs a restart; all of it is in @ret.
  */

@@ -26,6 +26,8 @@
 const struct config_entry config_entries[] = {
 	FIELD("socket", CONFIG_PATH, socket, 0, 0,
 	      "the Unix socket that kindling's commands speak to; the daemon's lock lies beside it"),
+	FIELD("user", CONFIG_TEXT, user, 0, 0,
+	      "the account as which the daemon reads what JVMs say; root = it keeps all rights, in one process"),
 	FIELD("state_dir", CONFIG_PATH, state_dir, 0, 0,
 	      "where the history and the names of native functions are kept"),
 	FIELD("agent.library", CONFIG_FILE, agent, 0, 0,
@@ -82,8 +84,14 @@ const struct config_entry config_entries[] = {
 	      "how much disk the history may take"),
 	FIELD("limits.memory", CONFIG_SIZE, memory_bytes, 64 * MIB, 64 * GIB,
 	      "memory that what JVMs say of themselves may take in the daemon"),
+	FIELD("limits.decode_cpu", CONFIG_PERCENT, decode_cpu_permille, 0, 1000,
+	      "CPU time, of one CPU, that decoding what all JVMs say may take; 0% = no limit"),
 	FIELD("symbols.max_size", CONFIG_SIZE, symbols_max_bytes, 16 * MIB, 64 * GIB,
 	      "how much disk the names of native functions may take"),
+	FIELD("labels.threads", CONFIG_BOOL, label_threads, 0, 0,
+	      "what is uploaded has the names of threads; false = one thread a JVM"),
+	FIELD("labels.cloud", CONFIG_CLOUD, label_cloud, 0, 0,
+	      "what is uploaded has the region, zone and instance: auto = asked of EC2 or ECS, off"),
 };
 const size_t config_entry_count = ARRAY_SIZE(config_entries);
 
@@ -96,11 +104,23 @@ const char *config_field(size_t index, const char **ret_sentence)
 	return config_entries[index].name;
 }
 
+static void name_host(struct config *c)
+{
+	const char *node = getenv("NODE_NAME");
+
+	(void)gethostname(c->host, sizeof(c->host) - 1);
+	if (node && *node && strlen(node) < sizeof(c->node))
+		strcpy(c->node, node);
+	else
+		memcpy(c->node, c->host, sizeof(c->host));
+}
+
 void config_defaults(struct config *c)
 {
 	const char *socket = getenv("KINDLING_SOCKET");
 
 	*c = (struct config){
+		.user = "kindling",
 		.socket = "/run/kindling/kindling.sock",
 		.state_dir = "/var/lib/kindling",
 		.agent = "/usr/lib/kindling/libkindling.so",
@@ -125,11 +145,14 @@ void config_defaults(struct config *c)
 		.retention_ns = 24 * 3600 * NS_PER_S,
 		.store_max_bytes = GIB,
 		.memory_bytes = 192 * MIB,
+		.decode_cpu_permille = 100,
 		.symbols_max_bytes = 256 * MIB,
 		.ring_bytes = 512 * KIB,
 		.pipe_bytes = MIB,
+		.label_threads = true,
 		.attach_all = true,
 	};
+	name_host(c);
 	if (socket && *socket == '/' && strlen(socket) < sizeof(c->socket))
 		strcpy(c->socket, socket);
 	if (!beside_find(c->agent, sizeof(c->agent), "../lib/libkindling.so") &&
@@ -228,14 +251,19 @@ static int check_file(enum config_type type, const char *path, char *why, size_t
 	return -EINVAL;
 }
 
-int config_check_files(const struct config *c, char *why, size_t why_size)
+int config_check_files(const struct config *c, const struct config *known, char *why,
+		       size_t why_size)
 {
 	for (size_t i = 0; i < config_entry_count; i++) {
 		const struct config_entry *e = &config_entries[i];
 		int n = snprintf(why, why_size, "%s: ", e->name);
 
-		if (is_path(e->type) && check_file(e->type, (const char *)c + e->offset, why + n,
-						   why_size - (size_t)n) < 0)
+		const char *path = (const char *)c + e->offset;
+
+		if (!is_path(e->type) ||
+		    (known && strcmp(path, (const char *)known + e->offset) == 0))
+			continue;
+		if (check_file(e->type, path, why + n, why_size - (size_t)n) < 0)
 			return -EINVAL;
 	}
 	return 0;
@@ -328,6 +356,7 @@ static const struct {
 	[CONFIG_BPF] = { { "auto", "on", "off" }, { BPF_AUTO, BPF_ON, BPF_OFF } },
 	[CONFIG_MODE] = { { "opt-out", "opt-in" }, { 0, 1 } },
 	[CONFIG_FOREIGN] = { { "share", "yield" }, { 0, 1 } },
+	[CONFIG_CLOUD] = { { "off", "auto" }, { 0, 1 } },
 	[CONFIG_MONITORS] = { { "auto", "always", "never" },
 			      { WIRE_MONITORS_AUTO, WIRE_MONITORS_ALWAYS, WIRE_MONITORS_NEVER } },
 };

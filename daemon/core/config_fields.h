@@ -22,6 +22,7 @@ enum config_type {
 	CONFIG_MODE, /* bool: opt-in */
 	CONFIG_FOREIGN, /* bool: yield */
 	CONFIG_MONITORS,
+	CONFIG_CLOUD, /* bool: auto */
 	CONFIG_TEXT,
 };
 

@@ -1,4 +1,5 @@
-/* Where the reader of a settings file stands: config.c walks it, config_rules.c its one list. */
+/* Where the reader of a settings file stands: config.c walks it, config_rules.c,
+ * config_labels.c and config_sinks.c its lists. */
 #pragma once
 
 #include <yaml.h>
@@ -8,6 +9,9 @@
 #define NAME_MAX_BYTES 128
 #define CONFIG_RULES   "targets.rules"
 #define CONFIG_EVENTS  "events"
+#define CONFIG_LABELS_SET  "labels.set"
+#define CONFIG_LABEL_RULES "labels.rules"
+#define CONFIG_SINKS	   "sinks"
 
 struct reading {
 	struct config *config;
@@ -27,4 +31,11 @@ struct reading {
 /* "file:line: name: sentence" into r->err; -EINVAL */
 int config_refuse(struct reading *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int config_next_event(struct reading *r, yaml_event_t *ret); /* 0, or refused: it is no YAML */
+/* The next event must be of @type, else it is refused with @sentence. */
+int config_need_event(struct reading *r, yaml_event_type_t type, const char *sentence);
 int config_take_rules(struct reading *r); /* from behind the begin of the list to its end */
+int config_take_labels(struct reading *r); /* likewise, of the map */
+int config_take_label_rules(struct reading *r);
+/* In double quotes, as YAML has them; twice the length of the longest text fits. */
+void config_quoted(const char *s, char *buf, size_t size);
+int config_take_sinks(struct reading *r); /* likewise */

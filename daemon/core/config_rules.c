@@ -93,8 +93,7 @@ static bool is_empty(const struct config_rule *rule)
 
 /* ---- as it is written ----------------------------------------------------------------------- */
 
-/* In double quotes, as YAML has them; twice the length of the longest text fits. */
-static void quoted(const char *s, char *buf, size_t size)
+void config_quoted(const char *s, char *buf, size_t size)
 {
 	size_t n = 0;
 
@@ -127,7 +126,7 @@ const char *config_rule(const struct config *c, unsigned index, char *buf, size_
 
 		if (!*value)
 			continue;
-		quoted(value, text, sizeof(text));
+		config_quoted(value, text, sizeof(text));
 		n += (size_t)snprintf(buf + n, size - n, "%s%s: %s", comma, texts[i].key, text);
 		comma = ", ";
 	}
@@ -176,20 +175,6 @@ static int take_condition(struct reading *r, struct config_rule *rule, bool *ret
 	return n;
 }
 
-/* The next event must be of @type, else the sentence. */
-static int need(struct reading *r, yaml_event_type_t type, const char *sentence)
-{
-	yaml_event_t event;
-	int n = config_next_event(r, &event);
-
-	if (n < 0)
-		return n;
-	if (event.type != type)
-		n = config_refuse(r, "%s", sentence);
-	yaml_event_delete(&event);
-	return n;
-}
-
 /* "allow" or "deny" and its conditions, from behind the map's begin to its end. */
 static int take_rule(struct reading *r, struct config_rule *rule)
 {
@@ -210,7 +195,8 @@ static int take_rule(struct reading *r, struct config_rule *rule)
 	if (!rule->allow && !deny)
 		return config_refuse(r, shape);
 	snprintf(r->name + parent, sizeof(r->name) - parent, ".%s", deny ? "deny" : "allow");
-	n = need(r, YAML_MAPPING_START_EVENT, "takes conditions, as in { namespace: shop }");
+	n = config_need_event(r, YAML_MAPPING_START_EVENT,
+			      "takes conditions, as in { namespace: shop }");
 	while (n == 0 && !end)
 		n = take_condition(r, rule, &end);
 	if (n == 0 && is_empty(rule))
@@ -218,7 +204,7 @@ static int take_rule(struct reading *r, struct config_rule *rule)
 	if (n < 0)
 		return n;
 	r->name[parent] = '\0';
-	return need(r, YAML_MAPPING_END_EVENT, shape);
+	return config_need_event(r, YAML_MAPPING_END_EVENT, shape);
 }
 
 int config_take_rules(struct reading *r)

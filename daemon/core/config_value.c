@@ -30,6 +30,13 @@ static const struct unit sizes[] = {
 	{ "GiB", 1ull << 30 },
 	{ "TiB", 1ull << 40 },
 };
+/* as disks are sold: taken, never said */
+static const struct unit decimal_sizes[] = {
+	{ "kB", 1000 },
+	{ "MB", 1000000 },
+	{ "GB", 1000000000 },
+	{ "TB", 1000000000000 },
+};
 
 /* Digits at *text, which is moved past them. */
 static int whole_number(const char **text, uint64_t *ret)
@@ -161,7 +168,10 @@ int value_length_ns(const char *text, uint64_t *ret)
 
 int value_bytes(const char *text, uint64_t *ret)
 {
-	return number_with_unit(text, sizes, ARRAY_SIZE(sizes), ret);
+	int r = number_with_unit(text, sizes, ARRAY_SIZE(sizes), ret);
+
+	return r == -EINVAL ? number_with_unit(text, decimal_sizes, ARRAY_SIZE(decimal_sizes), ret)
+			    : r;
 }
 
 int value_permille(const char *text, uint64_t *ret)

@@ -15,7 +15,7 @@ int value_duration_ns(const char *text, uint64_t *ret);
 int value_length_ns(const char *text, uint64_t *ret);
 /* "1", "1.5": a number without its unit. */
 bool value_is_bare(const char *text);
-int value_bytes(const char *text, uint64_t *ret); /* B KiB MiB GiB TiB */
+int value_bytes(const char *text, uint64_t *ret); /* B KiB MiB GiB TiB, kB MB GB TB */
 int value_permille(const char *text, uint64_t *ret); /* "1%", "0.5%" */
 int value_count(const char *text, uint64_t *ret); /* digits */
 int value_bool(const char *text, bool *ret); /* true false yes no on off */

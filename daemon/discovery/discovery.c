@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/bpf/exec_events.h"
-#include "daemon/core/beside.h"
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
 #include "daemon/discovery/discovery_priv.h"
@@ -27,6 +26,8 @@
 #define SCAN_WITHOUT_BPF NS_PER_S
 #define YOUNG_FOR_NS	 (5 * NS_PER_S)
 #define PORTION_PAUSE_NS NS_PER_MS
+#define LATER_NS	 (200 * NS_PER_MS) /* when there are questions enough */
+#define SLOW_NS		 (500 * NS_PER_MS) /* when the others of its tenant are slow */
 #define AGAIN_NS	 (10 * NS_PER_S) /* doubled each time ... */
 #define AGAIN_TIMES	 5 /* ... so often */
 #define SKIP_SCANS_MAX	 8 /* full ones, of a process that was no JVM in several */
@@ -37,7 +38,7 @@ struct discovery {
 	void *userdata;
 	int proc_dfd;
 	struct processes *processes;
-	struct look *look; /* NULL = looks are made here: tests */
+	struct look *look; /* borrowed; NULL = looks are made here: tests */
 	struct exec_events *events; /* NULL = scan only */
 	char why[EXEC_EVENTS_WHY_MAX];
 	struct loop_timer *due_timer, *scan_timer;
@@ -83,7 +84,7 @@ static void arm(struct discovery *d)
 	uint64_t now = clock_mono_ns(), first = UINT64_MAX;
 
 	for (struct process *p = processes_due(d->processes); p; p = p->due_next)
-		if (p->due_mono_ns < first && !p->asked)
+		if (p->due_mono_ns < first && !p->question)
 			first = p->due_mono_ns;
 	if (first != UINT64_MAX)
 		loop_timer_set(d->due_timer, first > now ? first - now : 0, 0);
@@ -144,34 +145,51 @@ static void judge(struct discovery *d, struct process *p, int r, const struct jv
 
 static void go_on(struct discovery *d);
 
-static void on_look(void *userdata, pid_t pid, int r, const struct jvm *jvm)
+static void on_look(void *userdata, const struct look_answer *a, int fds[LOOK_FDS])
 {
-	struct discovery *d = userdata;
-	struct process *p = processes_find(d->processes, pid);
+	struct process *p = userdata;
+	struct discovery *d = p->asker;
 
-	/* not asked: it is another of this number by now */
-	if (p && p->asked) {
-		p->asked = false;
-		judge(d, p, r, jvm);
-	}
+	(void)fds;
+	p->question = NULL;
+	judge(d, p, a->result, &a->jvm);
 	go_on(d);
 }
 
-/* false: later, all that look are at work. */
+/* Others of its tenant keep whoever looks waiting: nobody else's look waits for it meanwhile. */
+static void look_later(struct discovery *d, struct process *p)
+{
+	if (p->due_mono_ns || processes_due_count(d->processes) < DUE_MAX)
+		processes_set_due(d->processes, p, clock_mono_ns() + SLOW_NS);
+	else
+		d->overflow++;
+}
+
+static int ask(struct discovery *d, struct process *p)
+{
+	const struct look_question q = { .kind = LOOK_JVM, .pid = p->pid };
+
+	if (!p->tenant)
+		p->tenant = look_tenant_of(p->pid);
+	p->asker = d;
+	return look_ask(d->look, &q, p->tenant, -1, on_look, p, &p->question);
+}
+
+/* false: later, there are questions enough. */
 static bool look_at(struct discovery *d, struct process *p)
 {
 	struct jvm jvm;
 	int r;
 
-	if (p->asked)
+	if (p->question)
 		return true;
-	r = d->look ? look_ask(d->look, p->pid) : jvm_probe(d->proc_dfd, p->pid, &jvm);
-	if (d->look && r == -EAGAIN)
+	r = d->look ? ask(d, p) : jvm_probe(d->proc_dfd, p->pid, &jvm);
+	if (d->look && (r == -EAGAIN || r == -ENOSPC))
 		return false;
 	d->probes++;
-	if (d->look && r == 0)
-		p->asked = true;
-	else
+	if (d->look && r == -EALREADY)
+		look_later(d, p);
+	else if (!d->look || r < 0)
 		judge(d, p, r, &jvm);
 	return true;
 }
@@ -184,10 +202,12 @@ static void on_due(void *userdata)
 
 	for (struct process *p = processes_due(d->processes), *next; p && left; p = next) {
 		next = p->due_next;
-		if (p->due_mono_ns > now || p->asked)
+		if (p->due_mono_ns > now || p->question)
 			continue;
-		if (!look_at(d, p))
-			return; /* the next answer goes on */
+		if (!look_at(d, p)) { /* the next answer goes on, or */
+			loop_timer_set(d->due_timer, LATER_NS, 0);
+			return;
+		}
 		left--;
 	}
 	arm(d);
@@ -270,6 +290,7 @@ void discovery_exec(struct discovery *d, pid_t pid, const char *comm, uint64_t m
 		return;
 	p->seen_mono_ns = p->begin_mono_ns = mono_ns;
 	p->idle_scans = p->skip_scans = 0;
+	p->tenant = 0;
 	p->likely = strncmp(comm, "java", 4) == 0;
 	schedule(d, p, mono_ns);
 	arm(d);
@@ -351,7 +372,7 @@ static int scan_one(struct discovery *d, pid_t pid)
 		}
 	}
 	p = meet(d, pid, now);
-	if (!p || p->told || p->due_mono_ns || p->asked)
+	if (!p || p->told || p->due_mono_ns || p->question)
 		return 0;
 	if (!p->begin_mono_ns) {
 		uint64_t age;
@@ -431,8 +452,10 @@ static void on_scan(void *userdata)
 	while (d->next_pid < d->n_pids && left) {
 		int r = scan_one(d, d->pids[d->next_pid]);
 
-		if (r < 0)
-			return; /* the next answer goes on */
+		if (r < 0) { /* the next answer goes on, or */
+			loop_timer_set(d->scan_timer, LATER_NS, 0);
+			return;
+		}
 		d->next_pid++;
 		left -= r;
 	}
@@ -479,21 +502,8 @@ int discovery_new_at(struct loop *loop, const struct config *config,
 	return 0;
 }
 
-static int begin_looking(struct discovery *d)
-{
-	static const char name[] = "kindling-look";
-	char program[256];
-	int r = -ENOENT;
-
-	if (beside_find_program(program, sizeof(program), name))
-		r = look_new(d->loop, program, on_look, d, &d->look);
-	if (r < 0)
-		log_err("discovery.look", "program=%s error=%s", name, log_str(strerror(-r)));
-	return r;
-}
-
-int discovery_new(struct loop *loop, const struct config *config, const struct discovery_ops *ops,
-		  void *userdata, struct discovery **ret)
+int discovery_new(struct loop *loop, const struct config *config, struct look *look,
+		  const struct discovery_ops *ops, void *userdata, struct discovery **ret)
 {
 	static const struct exec_events_ops event_ops = { on_exec, on_exit_event };
 	CLEANUP(discovery_freep) struct discovery *d = NULL;
@@ -505,9 +515,7 @@ int discovery_new(struct loop *loop, const struct config *config, const struct d
 	r = discovery_new_at(loop, config, ops, userdata, proc_dfd, &d);
 	if (r < 0)
 		return r;
-	r = begin_looking(d);
-	if (r < 0)
-		return r;
+	d->look = look;
 	/* events first, then the scan from the loop: nobody falls between the two */
 	if (config->bpf == BPF_OFF)
 		strcpy(d->why, "switched off by discovery.bpf");
@@ -528,7 +536,6 @@ struct discovery *discovery_free(struct discovery *d)
 	if (!d)
 		return NULL;
 	exec_events_free(d->events);
-	look_free(d->look);
 	loop_timer_free(d->scan_timer);
 	loop_timer_free(d->due_timer);
 	processes_free(d->processes);

@@ -11,6 +11,7 @@
 #include "daemon/discovery/jvm.h"
 
 struct discovery;
+struct look;
 struct discovery_ops {
 	/*
 	 * A JVM that catches SIGQUIT, so that it can be attached to, or one that still does not
@@ -22,8 +23,9 @@ struct discovery_ops {
 	void (*on_exit)(void *userdata, pid_t pid, int status);
 };
 
-int discovery_new(struct loop *loop, const struct config *config, const struct discovery_ops *ops,
-		  void *userdata, struct discovery **ret);
+/* @look: borrowed, who looks at processes. */
+int discovery_new(struct loop *loop, const struct config *config, struct look *look,
+		  const struct discovery_ops *ops, void *userdata, struct discovery **ret);
 struct discovery *discovery_free(struct discovery *d);
 DEFINE_FREEP(struct discovery, discovery_free);
 /* on_jvm() is called for @pid again, after ten seconds or more. */

@@ -121,3 +121,21 @@ int jvm_probe(int proc_dfd, pid_t pid, struct jvm *ret)
 	*ret = jvm;
 	return r;
 }
+
+void jvm_end_texts(struct jvm *jvm)
+{
+#define JVM_END_TEXT(field) jvm->field[sizeof(jvm->field) - 1] = '\0'
+	JVM_END_TEXT(comm);
+	JVM_END_TEXT(name);
+	JVM_END_TEXT(jdk);
+	JVM_END_TEXT(libjvm);
+	JVM_END_TEXT(libjvm_build);
+	JVM_END_TEXT(container_id);
+	JVM_END_TEXT(container);
+	JVM_END_TEXT(pod);
+	JVM_END_TEXT(image);
+	JVM_END_TEXT(noted_service);
+	JVM_END_TEXT(noted_version);
+	JVM_END_TEXT(image_digest);
+#undef JVM_END_TEXT
+}

@@ -26,6 +26,9 @@ struct jvm {
 	char container[128]; /* container name, "" if unknown */
 	char pod[256]; /* "namespace/pod", "" if unknown */
 	char image[256];
+	/* what notes and labels of its container say; "" = nothing */
+	char noted_service[128];
+	char noted_version[64];
 	char image_digest[72]; /* "sha256:" and 64 hex digits, "" if no file of the runtime's has it
 				*/
 };
@@ -42,3 +45,5 @@ enum jvm_check {
  * filled when the result is not JVM_NO. Returns enum jvm_check or -errno (-ESRCH: gone).
  */
 int jvm_probe(int proc_dfd, pid_t pid, struct jvm *ret);
+/* Every text in @jvm, which another process filled in, has an end. */
+void jvm_end_texts(struct jvm *jvm);

@@ -1,176 +1,135 @@
-/* See look.h. */
+/* See look.h: the children, what they are asked and what they say. */
 #include "daemon/discovery/look.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
+#include "daemon/core/log_limit.h"
 #include "daemon/core/tenant.h"
+#include "daemon/core/warden.h"
 #include "daemon/discovery/container.h"
+#include "daemon/discovery/look_priv.h"
 #include "daemon/discovery/proc.h"
 
 #define CHILD_FD 3
-
-extern char **environ;
 
 struct lane {
 	struct look *owner;
 	pid_t child; /* 0 = none yet */
 	int fd;
 	struct loop_source *source;
-	uint64_t number; /* of the question that is asked; 0 = none is */
-	pid_t pid; /* that it is about */
-	unsigned turns; /* since it was asked: counted, for a daemon that was stopped itself */
+	struct look_ticket *ticket; /* that is asked; NULL = none is */
+	uint64_t asked_mono_ns;
+	unsigned turns; /* since then: counted, for a daemon that was stopped itself */
 };
 
 /* A child that was given up, until it can be waited for. */
 struct given_up {
 	pid_t child;
-	uint64_t tenant;
+	uint64_t tenant; /* 0 = nobody's: it was not asked */
 };
 
 struct look {
 	struct loop *loop;
-	look_fn *fn;
-	void *userdata;
 	char program[256];
 	struct lane lanes[LOOK_LANES];
 	struct given_up given_up[LOOK_STUCK_ALL];
 	unsigned n_given_up;
 	uint64_t number;
+	struct look_queue queue;
 	struct loop_timer *timer;
+	struct look_counts counts;
 };
+
+/* ---- whose ---------------------------------------------------------------------------------- */
+
+uint64_t look_tenant_of(pid_t pid)
+{
+	CLEANUP(fd_closep) int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(fd_closep) int pid_dfd = proc_open(proc_dfd, pid);
+	char text[8192], id[CONTAINER_ID_SIZE] = "", name[TENANT_SIZE];
+	struct proc_status status = { .uid = 0 };
+
+	if (pid_dfd >= 0 && proc_read(pid_dfd, "status", text, sizeof(text)) > 0)
+		(void)proc_parse_status(text, &status);
+	if (pid_dfd >= 0 && proc_read(pid_dfd, "cgroup", text, sizeof(text)) > 0)
+		(void)container_id_from_cgroup(text, NULL, id);
+	return tenant_number(tenant_name(name, id, status.uid));
+}
 
 /* ---- children that were given up ------------------------------------------------------------ */
 
 static void wait_for_some(struct look *l)
 {
-	for (unsigned i = l->n_given_up; i-- > 0;)
-		if (waitpid(l->given_up[i].child, NULL, WNOHANG) != 0)
-			l->given_up[i] = l->given_up[--l->n_given_up];
-}
+	for (unsigned i = l->n_given_up; i-- > 0;) {
+		struct look_tenant *t = queue_tenant(&l->queue, l->given_up[i].tenant);
 
-/* By what cannot keep us waiting: its cgroup, and who owns its directory. */
-static uint64_t tenant_of(pid_t pid)
-{
-	CLEANUP(fd_closep) int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	CLEANUP(fd_closep) int pid_dfd = proc_open(proc_dfd, pid);
-	char cgroup[8192], id[CONTAINER_ID_SIZE] = "", name[TENANT_SIZE];
-	struct stat st = { 0 };
-
-	if (pid_dfd >= 0) {
-		(void)fstat(pid_dfd, &st);
-		if (proc_read(pid_dfd, "cgroup", cgroup, sizeof(cgroup)) > 0)
-			(void)container_id_from_cgroup(cgroup, NULL, id);
+		if (warden_reap(l->given_up[i].child, NULL, NULL) == 0)
+			continue;
+		if (t) {
+			t->stuck--;
+			l->queue.stuck--;
+		}
+		l->given_up[i] = l->given_up[--l->n_given_up];
 	}
-	return tenant_number(tenant_name(name, id, st.st_uid));
 }
 
-static unsigned given_up_of(const struct look *l, uint64_t tenant)
+static void remember(struct look *l, pid_t child, struct look_tenant *tenant)
 {
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < l->n_given_up; i++)
-		n += l->given_up[i].tenant == tenant;
-	return n;
+	if (l->n_given_up == LOOK_STUCK_ALL)
+		return;
+	l->given_up[l->n_given_up++] = (struct given_up){ child, tenant ? tenant->number : 0 };
+	if (tenant) {
+		tenant->stuck++;
+		l->queue.stuck++;
+	}
 }
 
-/* The lane is free again; nobody waits for the child, which may never end. */
-static void give_up(struct lane *lane)
+/* The lane is free for a question again. */
+static struct look_ticket *free_lane(struct lane *lane)
 {
-	struct look *l = lane->owner;
+	struct look_ticket *t = TAKE_PTR(lane->ticket);
+
+	if (!t)
+		return NULL;
+	t->asked = false;
+	t->tenant->asked--;
+	t->tenant->used_ns += clock_mono_ns() - lane->asked_mono_ns;
+	return t;
+}
+
+/* Nobody waits for the child, which may never end. Its question is returned. */
+static struct look_ticket *give_up(struct lane *lane)
+{
+	struct look_ticket *t = free_lane(lane);
 
 	lane->source = loop_source_free(lane->source);
 	lane->fd = fd_close(lane->fd);
-	lane->number = 0;
 	if (lane->child) {
-		(void)kill(lane->child, SIGKILL);
-		if (l->n_given_up < LOOK_STUCK_ALL)
-			l->given_up[l->n_given_up++] =
-				(struct given_up){ lane->child, tenant_of(lane->pid) };
+		warden_kill(lane->child);
+		remember(lane->owner, lane->child, t ? t->tenant : NULL);
 	}
 	lane->child = 0;
+	return t;
 }
 
-unsigned look_stuck(const struct look *l)
-{
-	return l->n_given_up;
-}
-
-/* ---- answers -------------------------------------------------------------------------------- */
-
-static void on_answer(void *userdata, uint32_t events)
-{
-	static struct look_answer a;
-	struct lane *lane = userdata;
-	struct look *l = lane->owner;
-	ssize_t n = recv(lane->fd, &a, sizeof(a), MSG_DONTWAIT);
-
-	(void)events;
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n != (ssize_t)sizeof(a)) {
-		bool asked = lane->number != 0;
-
-		give_up(lane);
-		if (asked)
-			l->fn(l->userdata, lane->pid, -EIO, NULL);
-		return;
-	}
-	if (a.number != lane->number)
-		return;
-	lane->number = 0;
-	l->fn(l->userdata, lane->pid, a.result, &a.jvm);
-}
-
-static void on_turn(void *userdata)
-{
-	struct look *l = userdata;
-
-	wait_for_some(l);
-	for (struct lane *lane = l->lanes; lane < l->lanes + LOOK_LANES; lane++) {
-		if (!lane->number || ++lane->turns <= LOOK_ANSWER_NS / LOOK_TURN_NS)
-			continue;
-		log_warn("discovery.no_answer", "pid=%d", lane->pid);
-		give_up(lane);
-		l->fn(l->userdata, lane->pid, -ETIMEDOUT, NULL);
-	}
-}
-
-/* ---- questions ------------------------------------------------------------------------------ */
+/* ---- the start of one ----------------------------------------------------------------------- */
 
 static int spawn(const char *program, int fd, pid_t *ret)
 {
 	char *argv[] = { (char *)(uintptr_t)program, NULL };
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	sigset_t none, pipe;
-	int r;
+	const struct warden_fd fds[] = { { fd, CHILD_FD } };
+	CLEANUP(fd_closep) int pidfd = -1;
 
-	sigemptyset(&none);
-	sigemptyset(&pipe);
-	sigaddset(&pipe, SIGPIPE);
-	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawnattr_setsigdefault(&attr, &pipe);
-	r = posix_spawn_file_actions_adddup2(&actions, fd, CHILD_FD);
-	if (r == 0)
-		r = posix_spawn(ret, program, &actions, &attr, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attr);
-	return -r;
+	return warden_start(WARDEN_LOOK, argv, fds, ARRAY_SIZE(fds), ret, &pidfd);
 }
+
+static void on_answer(void *userdata, uint32_t events);
 
 static int start(struct lane *lane)
 {
@@ -187,37 +146,224 @@ static int start(struct lane *lane)
 	else
 		r = loop_add(lane->owner->loop, lane->fd, EPOLLIN, on_answer, lane, &lane->source);
 	if (r < 0)
-		give_up(lane);
+		(void)give_up(lane);
 	return r;
 }
 
-int look_ask(struct look *l, pid_t pid)
-{
-	struct look_question q = { .number = l->number + 1, .pid = pid };
-	struct lane *lane = l->lanes;
-	int r;
+/* ---- answers -------------------------------------------------------------------------------- */
 
-	while (lane < l->lanes + LOOK_LANES && lane->number)
-		lane++;
-	if (lane == l->lanes + LOOK_LANES)
-		return -EAGAIN;
-	if (l->n_given_up &&
-	    (l->n_given_up >= LOOK_STUCK_ALL || given_up_of(l, tenant_of(pid)) >= LOOK_STUCK_MAX))
-		return -EBUSY;
-	r = lane->child ? 0 : start(lane);
-	if (r < 0)
-		return r;
-	lane->pid = pid;
-	if (send(lane->fd, &q, sizeof(q), MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof(q)) {
-		give_up(lane);
-		return -EIO;
+static void tell(struct look_ticket *t, const struct look_answer *a, int fds[LOOK_FDS])
+{
+	look_fn *fn = t->fn;
+	void *userdata = t->userdata;
+
+	ticket_free(t);
+	if (fn)
+		fn(userdata, a, fds);
+	for (int i = 0; i < LOOK_FDS; i++)
+		fd_close(fds[i]);
+}
+
+static void tell_failure(struct look_ticket *t, int result)
+{
+	struct look_answer a = { .number = t->q.number, .result = result };
+	int fds[LOOK_FDS] = { -1, -1 };
+
+	if (result != -EIO)
+		t->owner->counts.refused++;
+	tell(t, &a, fds);
+}
+
+static void refuse_some(struct look *l)
+{
+	struct look_ticket *t;
+	int result;
+
+	while ((t = queue_refused(&l->queue, &result)))
+		tell_failure(t, result);
+}
+
+static void go_on(struct look *l);
+
+static void on_answer(void *userdata, uint32_t events)
+{
+	struct lane *lane = userdata;
+	struct look *l = lane->owner;
+	struct look_ticket *t;
+	struct look_answer a;
+	int fds[LOOK_FDS];
+	ssize_t n = look_receive(lane->fd, &a, sizeof(a), fds, MSG_DONTWAIT);
+
+	(void)events;
+	if (n == -EAGAIN || n == -EINTR)
+		return;
+	if (n != (ssize_t)sizeof(a)) {
+		t = give_up(lane);
+		if (t)
+			tell_failure(t, -EIO);
+	} else if (lane->ticket && a.number == lane->ticket->q.number) {
+		/* it read what strangers write, and may not be itself any more */
+		if (lane->ticket->q.kind == LOOK_JVM)
+			jvm_end_texts(&a.jvm);
+		tell(free_lane(lane), &a, fds);
+	} else {
+		for (int i = 0; i < LOOK_FDS; i++)
+			fd_close(fds[i]);
 	}
-	lane->number = ++l->number;
+	go_on(l);
+}
+
+static void on_turn(void *userdata)
+{
+	static struct log_limit limit = { .burst = 20, .per_s = 1 };
+	struct look *l = userdata;
+
+	wait_for_some(l);
+	queue_on_turn(&l->queue);
+	for (struct lane *lane = l->lanes; lane < l->lanes + LOOK_LANES; lane++) {
+		if (!lane->ticket || ++lane->turns <= LOOK_ANSWER_NS / LOOK_TURN_NS)
+			continue;
+		l->counts.given_up++;
+		if (log_allowed(&limit, "event=look.no_answer"))
+			log_warn("look.no_answer", "pid=%d", lane->ticket->q.pid);
+		tell_failure(give_up(lane), -ETIMEDOUT);
+	}
+	refuse_some(l);
+	go_on(l);
+}
+
+/* ---- questions ------------------------------------------------------------------------------ */
+
+/* false: there is no child for it, it waits on. */
+static bool ask(struct lane *lane, struct look_ticket *t)
+{
+	if (!lane->child && start(lane) < 0)
+		return false;
+	if (look_send(lane->fd, &t->q, sizeof(t->q), &t->fd, 1, MSG_DONTWAIT) < 0) {
+		(void)give_up(lane);
+		return false;
+	}
+	t->fd = fd_close(t->fd);
+	t->asked = true;
+	t->tenant->asked++;
+	lane->ticket = t;
 	lane->turns = 0;
+	lane->asked_mono_ns = clock_mono_ns();
+	return true;
+}
+
+/* One that has a child already, where there is one. */
+static struct lane *idle_lane(struct look *l)
+{
+	struct lane *idle = NULL;
+
+	for (struct lane *lane = l->lanes; lane < l->lanes + LOOK_LANES; lane++)
+		if (!lane->ticket && (!idle || (lane->child && !idle->child)))
+			idle = lane;
+	return idle;
+}
+
+static void go_on(struct look *l)
+{
+	struct look_ticket *t;
+	struct lane *lane;
+
+	/* no more children than can be remembered when they are given up */
+	while (l->n_given_up <= LOOK_STUCK_ALL - LOOK_LANES && (lane = idle_lane(l)) &&
+	       (t = queue_next(&l->queue))) {
+		if (ask(lane, t))
+			continue;
+		queue_put_back(&l->queue, t);
+		return; /* tried again with the next turn */
+	}
+}
+
+static bool is_slow(const struct look *l, const struct look_tenant *t)
+{
+	uint64_t now = clock_mono_ns();
+
+	for (const struct lane *lane = l->lanes; lane < l->lanes + LOOK_LANES; lane++)
+		if (lane->ticket && lane->ticket->tenant == t &&
+		    now - lane->asked_mono_ns > LOOK_SLOW_NS)
+			return true;
+	return false;
+}
+
+/* May there be one more question of a scan? */
+static int check_scan(struct look *l, uint64_t tenant)
+{
+	const struct look_tenant *t = queue_tenant(&l->queue, tenant);
+
+	if (t && t->scans >= LOOK_TENANT_SCAN)
+		return is_slow(l, t) ? -EALREADY : -EAGAIN;
+	return l->queue.n >= LOOK_QUEUE_MAX / 2 ? -EAGAIN : 0;
+}
+
+static int answer_here(const struct look_question *q, int fd, look_fn *fn, void *userdata)
+{
+	CLEANUP(fd_closep) int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(fd_closep) int taken = fd;
+	struct look_answer a = { .number = 0 };
+	int fds[LOOK_FDS] = { -1, -1 };
+
+	look_find_out(proc_dfd, q, taken, &a, fds);
+	fn(userdata, &a, fds);
+	for (int i = 0; i < LOOK_FDS; i++)
+		fd_close(fds[i]);
 	return 0;
 }
 
-int look_new(struct loop *loop, const char *program, look_fn *fn, void *userdata, struct look **ret)
+int look_ask(struct look *l, const struct look_question *q, uint64_t tenant, int fd, look_fn *fn,
+	     void *userdata, struct look_ticket **ret)
+{
+	struct look_ticket *t;
+	int r;
+
+	*ret = NULL;
+	if (!l)
+		return answer_here(q, fd, fn, userdata);
+	if (!tenant)
+		tenant = look_tenant_of(q->pid);
+	r = q->kind == LOOK_JVM ? check_scan(l, tenant) : 0;
+	if (r < 0)
+		fd_close(fd);
+	else
+		r = queue_put(&l->queue, q, tenant, fd, &t);
+	if (r < 0) {
+		l->counts.refused += r != -EAGAIN && r != -EALREADY;
+		return r;
+	}
+	t->owner = l;
+	t->fn = fn;
+	t->userdata = userdata;
+	t->q.number = ++l->number;
+	*ret = t;
+	go_on(l);
+	return 0;
+}
+
+struct look_ticket *look_cancel(struct look_ticket *t)
+{
+	if (!t)
+		return NULL;
+	t->fn = NULL;
+	if (!t->asked) {
+		queue_remove(&t->owner->queue, t);
+		ticket_free(t);
+	}
+	return NULL;
+}
+
+void look_counts(const struct look *l, struct look_counts *ret)
+{
+	*ret = l ? l->counts : (struct look_counts){ 0 };
+	if (l)
+		ret->stuck = l->n_given_up;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+int look_new(struct loop *loop, const char *program, struct look **ret)
 {
 	CLEANUP(look_freep) struct look *l = calloc(1, sizeof(*l));
 	int r;
@@ -225,9 +371,8 @@ int look_new(struct loop *loop, const char *program, look_fn *fn, void *userdata
 	if (!l)
 		return -ENOMEM;
 	l->loop = loop;
-	l->fn = fn;
-	l->userdata = userdata;
 	snprintf(l->program, sizeof(l->program), "%s", program);
+	queue_init(&l->queue);
 	for (int i = 0; i < LOOK_LANES; i++) {
 		l->lanes[i].owner = l;
 		l->lanes[i].fd = -1;
@@ -245,10 +390,15 @@ struct look *look_free(struct look *l)
 {
 	if (!l)
 		return NULL;
-	for (int i = 0; i < LOOK_LANES; i++)
-		give_up(&l->lanes[i]);
+	for (int i = 0; i < LOOK_LANES; i++) {
+		struct look_ticket *t = give_up(&l->lanes[i]);
+
+		if (t)
+			ticket_free(t);
+	}
 	wait_for_some(l);
 	loop_timer_free(l->timer);
+	queue_free(&l->queue);
 	free(l);
 	return NULL;
 }

@@ -6,17 +6,40 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/socket.h>
+#include <string.h>
 #include <unistd.h>
-#include "daemon/discovery/look.h"
+#include "daemon/core/mem.h"
+#include "daemon/discovery/look_message.h"
+#include "daemon/discovery/look_rights.h"
 
 #define FD 3
 
-int main(void)
+static void close_all(int fds[LOOK_FDS])
+{
+	for (int i = 0; i < LOOK_FDS; i++)
+		fds[i] = fd_close(fds[i]);
+}
+
+/* What came with the question is closed before the answer: who closes a directory last may have to
+ * wait, and then it is this question that is not answered, not the next. */
+static int answer(int proc_dfd, const struct look_question *q, int asked[LOOK_FDS])
 {
 	static struct look_answer a;
-	struct look_question q;
+	int fds[LOOK_FDS] = { -1, -1 }, r;
+
+	memset(&a, 0, sizeof(a));
+	look_find_out(proc_dfd, q, asked[0], &a, fds);
+	close_all(asked);
+	r = look_send(FD, &a, sizeof(a), fds, LOOK_FDS, 0);
+	close_all(fds);
+	return r;
+}
+
+int main(void)
+{
 	int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	static struct look_question q;
+	int fds[LOOK_FDS], r = 0;
 	ssize_t n;
 
 	/* it ends with the daemon's end of the socket; a signal to the group is not meant for it */
@@ -27,14 +50,15 @@ int main(void)
 		      stderr);
 		return 2;
 	}
-	while ((n = recv(FD, &q, sizeof(q), 0)) == (ssize_t)sizeof(q) ||
-	       (n < 0 && errno == EINTR)) {
-		if (n < 0)
+	if (look_give_up_rights() < 0)
+		return 1;
+	while (r == 0) {
+		n = look_receive(FD, &q, sizeof(q), fds, 0);
+		if (n == -EINTR)
 			continue;
-		a.number = q.number;
-		a.result = jvm_probe(proc_dfd, q.pid, &a.jvm);
-		if (send(FD, &a, sizeof(a), MSG_NOSIGNAL) != (ssize_t)sizeof(a))
+		if (n != (ssize_t)sizeof(q))
 			break;
+		r = answer(proc_dfd, &q, fds);
 	}
 	return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include "daemon/discovery/look.h"
 
 #define BUCKETS 4096 /* pids are given one after the other: they spread by themselves */
 
@@ -69,6 +70,7 @@ void processes_remove(struct processes *t, struct process *p)
 	while (*link != p)
 		link = &(*link)->next;
 	*link = p->next;
+	look_cancel(p->question);
 	processes_set_due(t, p, 0);
 	t->count--;
 	free(p);

@@ -8,6 +8,8 @@
 
 #define PROCESSES_MAX 65536
 
+struct look_ticket;
+
 struct process {
 	pid_t pid;
 	uint64_t start_time; /* 0 = not read yet */
@@ -17,7 +19,10 @@ struct process {
 	uint32_t generation; /* scan that saw it last */
 	bool told; /* on_jvm() was called */
 	uint8_t refusals; /* it returned false so often */
-	bool asked; /* somebody looks at it now */
+	uint64_t tenant; /* look_tenant_of(); 0 = not known yet */
+	struct look_ticket
+		*question; /* about it, not answered yet; NULL = none. Cancelled with it */
+	void *asker; /* whose the question is */
 	bool wants_look; /* a scan waits for it */
 	uint8_t idle_scans,
 		skip_scans; /* looks of scans that found no JVM; scans till the next look */

@@ -1,0 +1,148 @@
+/* See rights.h. */
+#include "daemon/core/rights.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#include "daemon/core/confine.h"
+#include "daemon/core/mem.h"
+
+#define DEPTH_MAX 4 /* of directories in state_dir */
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* A file with a second name may be somebody else's file: the last owner of this directory was no
+ * root. */
+static bool may_give(const struct stat *st)
+{
+	return S_ISDIR(st->st_mode) || (S_ISREG(st->st_mode) && st->st_nlink == 1);
+}
+
+static int give_one(int dfd, const char *name, const struct rights *r, struct stat *ret)
+{
+	if (fstatat(dfd, name, ret, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (!may_give(ret) || (ret->st_uid == r->uid && ret->st_gid == r->gid))
+		return 0;
+	return fchownat(dfd, name, r->uid, r->gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+/* Takes @dfd. */
+static int give_below(int dfd, const struct rights *r, int depth)
+{
+	DIR *dir = fdopendir(dfd);
+	const struct dirent *e;
+	struct stat st;
+	int result = 0, below;
+
+	if (!dir) {
+		close(dfd);
+		return -errno;
+	}
+	while (result == 0 && (e = readdir(dir))) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		result = give_one(dirfd(dir), e->d_name, r, &st);
+		if (result == -ENOENT) /* the store's worker is at work already */
+			result = 0;
+		else if (result == 0 && S_ISDIR(st.st_mode) && depth < DEPTH_MAX) {
+			below = openat(dirfd(dir), e->d_name,
+				       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			result = below < 0 ? -errno : give_below(below, r, depth + 1);
+		}
+	}
+	closedir(dir);
+	return result;
+}
+
+static int give(const char *path, const struct rights *r)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int result = fd < 0 || fchown(fd, r->uid, r->gid) < 0 ? -errno : 0;
+
+	if (result == 0)
+		return give_below(fd, r, 1);
+	fd_close(fd);
+	return result;
+}
+
+int rights_find(const char *account, struct rights *ret, struct fault *f)
+{
+	const struct passwd *p = getpwnam(account);
+
+	if (!p && strcmp(account, RIGHTS_ACCOUNT) != 0)
+		return fault_set(f, ENOENT, FAULT_INTERNAL, "user: there is no account named %.60s",
+				 account);
+	*ret = (struct rights){ .uid = RIGHTS_UID, .gid = RIGHTS_UID };
+	if (p) {
+		*ret = (struct rights){ .uid = p->pw_uid, .gid = p->pw_gid };
+		snprintf(ret->account, sizeof(ret->account), "%s", account);
+	}
+	return 0;
+}
+
+int rights_prepare(const char *account, const char *dir, struct rights *ret, struct fault *f)
+{
+	int r = rights_find(account, ret, f);
+
+	if (r < 0)
+		return r;
+	r = give(dir, ret);
+	return r < 0 ? fault_set(f, -r, FAULT_INTERNAL,
+				 "give %.120s to uid %u (`user` in the settings): ", dir,
+				 (unsigned)ret->uid)
+		     : 0;
+}
+
+/* ---- capabilities ---------------------------------------------------------------------------- */
+
+/* Before 5.19 every bpf(2) call needs CAP_BPF, also for a map that is held open already. */
+static bool needs_bpf(void)
+{
+	unsigned major = 0, minor = 0;
+	struct utsname name;
+
+	if (uname(&name) < 0 || sscanf(name.release, "%u.%u", &major, &minor) != 2)
+		return false;
+	return major < 5 || (major == 5 && minor < 19);
+}
+
+static bool sees_others(pid_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	return access(path, R_OK) == 0;
+}
+
+int rights_drop(const struct rights *r, pid_t parent, struct fault *f)
+{
+	int result = confine_become(r->uid, r->gid, r->account[0] ? r->account : NULL,
+				    needs_bpf() ? CONFINE_CAP(BPF) : 0);
+
+	if (result < 0)
+		return fault_set(f, -result, FAULT_INTERNAL,
+				 "become uid %u (`user: root` keeps all rights, in one process): ",
+				 (unsigned)r->uid);
+	/* lost with the old user */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (getppid() != parent)
+		return fault_set(f, ESRCH, FAULT_INTERNAL, "kindlingd is ending");
+	if (!sees_others(parent))
+		return fault_set(
+			f, EACCES, FAULT_INTERNAL,
+			"uid %u sees no processes of others: /proc is mounted with hidepid; make it a member of the group that the mount names (gid=), or set `user: root`",
+			(unsigned)r->uid);
+	result = rights_filter();
+	return result < 0 ? fault_set(f, -result, FAULT_INTERNAL, "set a seccomp filter: ") : 0;
+}

@@ -1,0 +1,39 @@
+/*
+ * Rights that the data process gives up once everything is open that needs them: it goes on as a
+ * user of its own without capabilities, may become nothing else, and may not call what such a
+ * process never needs (rights_filter.c). docs/security.md says who has which.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include "daemon/core/fault.h"
+
+#define RIGHTS_ACCOUNT "kindling"
+/* Where there is no account of that name. Above what Debian, Red Hat and systemd give to accounts,
+ * below what they give to containers. */
+#define RIGHTS_UID 70707
+
+struct rights {
+	uid_t uid;
+	gid_t gid;
+	char account[64]; /* whose other groups it has too; "" = none */
+};
+
+/* Who @account is, which is not root; for RIGHTS_ACCOUNT there is RIGHTS_UID. 0 or -errno and @f.
+ */
+int rights_find(const char *account, struct rights *ret, struct fault *f);
+/*
+ * As root: who @account is, which is not root; for RIGHTS_ACCOUNT there is RIGHTS_UID; @dir and all
+ * below it become its files. Symbolic links are not followed, files with other names are left
+ * alone. 0 or -errno and @f.
+ */
+int rights_prepare(const char *account, const char *dir, struct rights *ret, struct fault *f);
+/* For all threads of this process. @parent: it ends when that has. 0 or -errno and @f: it is not to
+ * go on. */
+int rights_drop(const struct rights *r, pid_t parent, struct fault *f);
+
+/* What is not for the data process gets EPERM; rights_filter.c. 0 or -errno. */
+int rights_filter(void);
+/* The same for kindling-upload, which has networks and, with @programs, starts programs. */
+int rights_filter_upload(bool programs);

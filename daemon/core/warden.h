@@ -1,0 +1,71 @@
+/*
+ * kindlingd is two processes (docs/decisions/0014). The one that is started keeps root's rights and
+ * becomes the warden: it starts the programs that work on JVMs, opens clocks of the kernel, and
+ * passes signals on. It reads nothing that comes from a container. The other, the data process,
+ * does everything else and gives its rights up (rights.h); what still needs them it asks the warden
+ * for, by the functions of this file.
+ *
+ * The warden believes the data process as little as it can: it starts only the programs that it was
+ * given, with words of a fixed form, so that whoever takes the data process over can have JVMs
+ * profiled and released, and no more.
+ *
+ * Where there is no warden (tests; `user: root`) the same functions do the work themselves. They
+ * are called from one thread.
+ */
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#define WARDEN_FDS_MAX 5
+
+enum warden_program {
+	WARDEN_INJECTOR,
+	WARDEN_LOOK,
+	WARDEN_SYMBOLS,
+	WARDEN_UPLOAD,
+	WARDEN_PROGRAM_COUNT
+};
+
+struct warden_fd {
+	int fd; /* borrowed; -1 = none */
+	int as; /* its number in the program */
+};
+
+struct warden_settings {
+	char programs[WARDEN_PROGRAM_COUNT][256]; /* paths; "" = it is not there */
+	unsigned children_max[WARDEN_PROGRAM_COUNT]; /* that run at the same time */
+	char library[256]; /* the agent */
+	char socket[108]; /* removed when the data process has ended */
+	const char *file; /* of settings; NULL = none */
+	const char *state_dir;
+};
+
+/*
+ * Makes two processes of this one. Returns in the data process alone: 0 or -errno; the warden
+ * ends when the data process has, with its exit status. Before any thread is started.
+ */
+int warden_begin(const struct warden_settings *settings);
+
+/*
+ * Starts argv[0], which has to be one of the programs given to warden_begin(); symbols without an
+ * environment. 0: *ret_pid, and *ret_pidfd which is the caller's. -EACCES: the warden does not
+ * start that; -EAGAIN: as many of it run as may; -errno.
+ */
+int warden_start(enum warden_program program, char *const argv[], const struct warden_fd *fds,
+		 unsigned n_fds, pid_t *ret_pid, int *ret_pidfd);
+/* How often there were too many since the start. */
+uint64_t warden_refused(void);
+/* Has it ended? 1: yes, *ret_status is as from wait(2), and its CPU time; the pid is nobody's any
+ * more. 0: not yet. -ECHILD: no such child. Both results may be NULL. */
+int warden_reap(pid_t pid, int *ret_status, uint64_t *ret_cpu_ns);
+/* SIGKILL for a child that warden_reap() has not taken. */
+void warden_kill(pid_t pid);
+
+/* A software clock event of the kernel, disabled, period in ns; of the CPU @cpu, or with -1 of the
+ * calling thread, which is the main one. A descriptor or -errno. perf_event_open(2) */
+int warden_open_clock(int cpu, uint64_t period_ns);
+
+/* The settings file, opened anew by the warden. A descriptor, -ENOENT where there is no warden, or
+ * -errno. */
+int warden_open_settings(void);

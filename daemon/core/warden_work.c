@@ -1,0 +1,125 @@
+/* What the warden does for the data process, by whoever has the rights to. */
+#include "daemon/core/warden_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include "daemon/core/mem.h"
+
+#define NUMBERS_END 5 /* no program gets a descriptor of this number or above */
+
+extern char **environ;
+
+static void close_all(int *fds)
+{
+	for (int i = 0; i < WARDEN_FDS_MAX; i++)
+		fds[i] = fd_close(fds[i]);
+}
+
+/* None may be overwritten by the copy of another, so all are copied to high numbers first. */
+static int add_fds(posix_spawn_file_actions_t *actions, const struct warden_fd *fds, unsigned n,
+		   int high[WARDEN_FDS_MAX])
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < n && r == 0; i++) {
+		if (fds[i].fd < 0)
+			continue;
+		high[i] = fcntl(fds[i].fd, F_DUPFD_CLOEXEC, NUMBERS_END);
+		r = high[i] < 0 ? errno
+				: posix_spawn_file_actions_adddup2(actions, high[i], fds[i].as);
+	}
+	return r;
+}
+
+static int spawn(char *const argv[], char *const env[], const struct warden_fd *fds, unsigned n_fds,
+		 pid_t *ret)
+{
+	int high[WARDEN_FDS_MAX] = { -1, -1, -1, -1, -1 };
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	sigset_t none, pipe;
+	int r;
+
+	sigemptyset(&none);
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setsigdefault(&attr, &pipe);
+	r = add_fds(&actions, fds, n_fds, high);
+	if (r == 0)
+		r = posix_spawn(ret, argv[0], &actions, &attr, argv, env);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attr);
+	close_all(high);
+	return -r;
+}
+
+int warden_work_start(enum warden_program program, char *const argv[], const struct warden_fd *fds,
+		      unsigned n_fds, pid_t *ret_pid, int *ret_pidfd)
+{
+	char *nothing[] = { NULL };
+	int r;
+
+	if (n_fds > WARDEN_FDS_MAX)
+		return -E2BIG;
+	r = spawn(argv, program == WARDEN_SYMBOLS ? nothing : environ, fds, n_fds, ret_pid);
+	if (r < 0)
+		return r;
+	/* it is a child that nobody has waited for yet, so the pid is still its own */
+	*ret_pidfd = (int)syscall(SYS_pidfd_open, *ret_pid, 0);
+	if (*ret_pidfd >= 0)
+		return 0;
+	r = -errno;
+	(void)kill(*ret_pid, SIGKILL);
+	(void)waitpid(*ret_pid, NULL, 0); /* just started, nothing to hang in */
+	return r;
+}
+
+int warden_work_reap(pid_t pid, int *ret_status, uint64_t *ret_cpu_ns)
+{
+	struct rusage used = { 0 };
+	pid_t r = pid > 0 ? wait4(pid, ret_status, WNOHANG, &used) : -1;
+
+	if (r <= 0)
+		return r == 0 ? 0 : -ECHILD;
+	*ret_cpu_ns =
+		((uint64_t)used.ru_utime.tv_sec + (uint64_t)used.ru_stime.tv_sec) * 1000000000ull +
+		((uint64_t)used.ru_utime.tv_usec + (uint64_t)used.ru_stime.tv_usec) * 1000;
+	return 1;
+}
+
+int warden_work_kill(pid_t pid)
+{
+	siginfo_t si;
+
+	/* a pid that is no child of ours, or was waited for, may be anybody's */
+	if (pid <= 0 || waitid(P_PID, (id_t)pid, &si, WEXITED | WNOHANG | WNOWAIT) < 0)
+		return -ECHILD;
+	return kill(pid, SIGKILL) < 0 ? -errno : 0;
+}
+
+int warden_work_clock(int cpu, pid_t thread, uint64_t period_ns)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = period_ns,
+		.disabled = 1,
+		.exclude_idle = 1,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, cpu < 0 ? thread : -1, cpu < 0 ? -1 : cpu,
+			      -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}

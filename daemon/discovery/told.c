@@ -1,0 +1,234 @@
+/* See told.h. */
+#include "daemon/discovery/told.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include "daemon/core/java_options.h"
+#include "daemon/core/mem.h"
+#include "daemon/core/utf8.h"
+
+#define WORD_SIZE	1024 /* of an option; what stands behind that is not read */
+#define ATTRIBUTES_SIZE 4096
+
+/* Where the service's name may stand, the best first. */
+enum place {
+	PLACE_OTEL_OPTION,
+	PLACE_OTEL_VARIABLE,
+	PLACE_ATTRIBUTE,
+	PLACE_SKYWALKING_AGENT,
+	PLACE_SKYWALKING_OPTION,
+	PLACE_SKYWALKING_VARIABLE,
+	PLACE_COUNT
+};
+
+struct telling {
+	const char *cmdline;
+	char service[PLACE_COUNT][sizeof(((struct told *)0)->service)];
+	char attributes[ATTRIBUTES_SIZE]; /* of the option */
+};
+
+/* @len bytes of a value, without the blanks around it; "" where it is none. */
+static void told_copy(char *ret, size_t size, const char *value, size_t len)
+{
+	for (; len && *value == ' '; len--)
+		value++;
+	while (len && value[len - 1] == ' ')
+		len--;
+	ret[0] = '\0';
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)value[i] < 0x20 || value[i] == 0x7f)
+			return;
+	utf8_copy(ret, size, value, len);
+}
+
+/* ---- resource attributes: "service.name=shop,service.version=1%2C2" --------------------- */
+
+static int told_hex(char c)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *at = memchr(digits, c >= 'A' && c <= 'F' ? c + 'a' - 'A' : c, 16);
+
+	return at ? (int)(at - digits) : -1;
+}
+
+/* %2C is a comma, as in W3C's baggage; a % before anything else stays. Returns the length. */
+static size_t told_unescape(char *dst, const char *src, size_t len)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		int high = src[i] == '%' && i + 2 < len ? told_hex(src[i + 1]) : -1;
+		int low = high >= 0 ? told_hex(src[i + 2]) : -1;
+
+		dst[n++] = low >= 0 ? (char)(high << 4 | low) : src[i];
+		i += low >= 0 ? 2 : 0;
+	}
+	return n;
+}
+
+/* The value of attribute @key in @text; what @ret has stays where there is none. */
+static void told_attribute(const char *text, size_t len, const char *key, char *ret, size_t size)
+{
+	const char *end = text + len;
+	size_t key_len = strlen(key);
+	char value[WORD_SIZE];
+
+	while (text < end) {
+		const char *comma = memchr(text, ',', (size_t)(end - text));
+		const char *stop = comma ? comma : end;
+
+		while (text < stop && *text == ' ')
+			text++;
+		if ((size_t)(stop - text) > key_len && text[key_len] == '=' &&
+		    memcmp(text, key, key_len) == 0) {
+			text += key_len + 1;
+			len = (size_t)(stop - text) < sizeof(value) ? (size_t)(stop - text)
+								    : sizeof(value);
+			told_copy(ret, size, value, told_unescape(value, text, len));
+		}
+		text = stop + 1;
+	}
+}
+
+static void told_attributes(const char *text, size_t len, struct telling *t, struct told *ret)
+{
+	told_attribute(text, len, "service.name", t->service[PLACE_ATTRIBUTE],
+		       sizeof(t->service[0]));
+	told_attribute(text, len, "service.namespace", ret->namespace, sizeof(ret->namespace));
+	told_attribute(text, len, "service.version", ret->version, sizeof(ret->version));
+	told_attribute(text, len, "deployment.environment", ret->environment,
+		       sizeof(ret->environment));
+	told_attribute(text, len, "deployment.environment.name", ret->environment,
+		       sizeof(ret->environment));
+}
+
+/* ---- options ---------------------------------------------------------------------------- */
+
+/*
+ * The next word of a list up to @end, into @word: of the command line what stands between NULs, of
+ * a variable what stands between blanks, without its quotes. False: there is none.
+ */
+static bool told_word(const char **at, const char *end, bool command, char word[WORD_SIZE])
+{
+	const char *p = *at;
+	char quote = '\0';
+	size_t n = 0;
+
+	while (!command && p < end && *p && strchr(" \t\n\r\f\v", *p))
+		p++;
+	if (p >= end)
+		return false;
+	for (; p < end && *p; p++) {
+		if (!command && quote == *p) {
+			quote = '\0';
+			continue;
+		}
+		if (!command && !quote && (*p == '"' || *p == '\'')) {
+			quote = *p;
+			continue;
+		}
+		if (!command && !quote && strchr(" \t\n\r\f\v", *p))
+			break;
+		if (n < WORD_SIZE - 1)
+			word[n++] = *p;
+	}
+	word[n] = '\0';
+	*at = p + 1;
+	return true;
+}
+
+/* The text behind @prefix in @word, NULL = it does not begin so. */
+static const char *told_behind(const char *word, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	return strncmp(word, prefix, len) == 0 ? word + len : NULL;
+}
+
+/* Behind "-javaagent:": "/x/skywalking-agent.jar=agent.service_name=shop,agent.namespace=eu" */
+static void told_skywalking(const char *agent, struct telling *t)
+{
+	static const char key[] = "agent.service_name=";
+	const char *options = strchr(agent, '='), *name = strstr(agent, "skywalking-agent");
+
+	if (!options || !name || name > options)
+		return;
+	for (const char *p = options + 1; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
+		const char *value = told_behind(p, key);
+
+		if (value)
+			told_copy(t->service[PLACE_SKYWALKING_AGENT], sizeof(t->service[0]), value,
+				  strcspn(value, ","));
+	}
+}
+
+static void told_option(const char *word, struct telling *t)
+{
+	const char *value;
+
+	if ((value = told_behind(word, "-Dotel.service.name=")))
+		told_copy(t->service[PLACE_OTEL_OPTION], sizeof(t->service[0]), value,
+			  strlen(value));
+	else if ((value = told_behind(word, "-Dskywalking.agent.service_name=")))
+		told_copy(t->service[PLACE_SKYWALKING_OPTION], sizeof(t->service[0]), value,
+			  strlen(value));
+	else if ((value = told_behind(word, "-Dotel.resource.attributes=")))
+		memcpy(t->attributes, value, strlen(value) + 1); /* a word is shorter */
+	else if ((value = told_behind(word, "-javaagent:")))
+		told_skywalking(value, t);
+}
+
+static void told_options(void *userdata, const char *list, size_t len)
+{
+	struct telling *t = userdata;
+	const char *end = list + len;
+	bool command = list == t->cmdline;
+	char word[WORD_SIZE];
+
+	while (told_word(&list, end, command, word))
+		told_option(word, t);
+}
+
+/* ---- the environment -------------------------------------------------------------------- */
+
+/* As getenv(3) finds it: the first. NULL = there is none. */
+static const char *told_variable(const char *environ, size_t len, const char *prefix)
+{
+	for (const char *p = environ; p < environ + len; p += strlen(p) + 1) {
+		const char *value = told_behind(p, prefix);
+
+		if (value)
+			return value;
+	}
+	return NULL;
+}
+
+static void told_service(const char *environ, size_t len, const char *prefix, enum place place,
+			 struct telling *t)
+{
+	const char *value = told_variable(environ, len, prefix);
+
+	if (value)
+		told_copy(t->service[place], sizeof(t->service[0]), value, strlen(value));
+}
+
+void told_read(const char *cmdline, size_t cmdline_len, const char *environ, size_t environ_len,
+	       struct told *ret)
+{
+	struct telling t = { .cmdline = cmdline };
+	const char *attributes;
+
+	*ret = (struct told){ 0 };
+	java_options_each(cmdline, cmdline_len, environ, environ_len, told_options, &t);
+	attributes = told_variable(environ, environ_len, "OTEL_RESOURCE_ATTRIBUTES=");
+	if (t.attributes[0]) /* the option, where both are given */
+		attributes = t.attributes;
+	if (attributes)
+		told_attributes(attributes, strnlen(attributes, ATTRIBUTES_SIZE), &t, ret);
+	told_service(environ, environ_len, "OTEL_SERVICE_NAME=", PLACE_OTEL_VARIABLE, &t);
+	told_service(environ, environ_len, "SW_AGENT_NAME=", PLACE_SKYWALKING_VARIABLE, &t);
+	for (int i = PLACE_COUNT; i-- > 0;)
+		if (t.service[i][0])
+			memcpy(ret->service, t.service[i], sizeof(ret->service));
+}
