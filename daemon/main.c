@@ -1,4 +1,6 @@
-/* kindlingd: settings, the lock, the loop, and a clean end. What happens in between: daemon/host/.
+/*
+ * kindlingd: settings, the lock, two processes (core/warden.h), the loop, and a clean end. What happens in
+ * between: daemon/host/.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -14,7 +16,11 @@
 #include "daemon/core/config_fields.h"
 #include "daemon/core/heap.h"
 #include "daemon/core/lock.h"
+#include "daemon/core/beside.h"
 #include "daemon/core/log.h"
+#include "daemon/core/rights.h"
+#include "daemon/core/warden.h"
+#include "daemon/discovery/look.h"
 #include "daemon/serve/serve.h"
 
 static const char usage[] =
@@ -45,6 +51,7 @@ struct daemon {
 	struct host *host;
 	const struct options *options;
 	struct config *config; /* in force */
+	pid_t warden; /* 0 = there is none */
 	bool on_terminal;
 	bool stopping;
 };
@@ -156,16 +163,28 @@ static bool set_option(struct config *c, const char *field, const char *option, 
 	return true;
 }
 
-/* false: @err says what is wrong, and @c is not to be used. */
-static bool read_settings(struct config *c, const struct options *o, char *err, size_t err_size)
+/* After the start the file may be readable for the warden alone. */
+static bool load(struct config *c, const struct options *o, bool again, char *err, size_t err_size)
+{
+	CLEANUP(fd_closep) int fd = again ? warden_open_settings() : -ENOENT;
+
+	if (fd == -ENOENT)
+		return config_load(c, o->file, err, err_size) == 0;
+	return config_load_fd(c, o->file, fd, err, err_size) == 0;
+}
+
+/* @live: the settings in force, NULL at the start. false: @err says what is wrong, and @c is not to be
+ * used. */
+static bool read_settings(struct config *c, const struct options *o, const struct config *live,
+			  char *err, size_t err_size)
 {
 	config_defaults(c);
-	if (o->file && config_load(c, o->file, err, err_size) < 0)
+	if (o->file && !load(c, o, live, err, err_size))
 		return false;
 	return set_option(c, "socket", "--socket", o->socket, err, err_size) &&
 	       set_option(c, "state_dir", "--state-dir", o->state_dir, err, err_size) &&
 	       set_option(c, "log.level", "--log-level", o->log_level, err, err_size) &&
-	       config_check_files(c, err, err_size) == 0;
+	       config_check_files(c, live, err, err_size) == 0;
 }
 
 /* ---- while it runs -------------------------------------------------------------------------- */
@@ -191,7 +210,7 @@ static int reload(void *userdata, struct config_changes *ret, char *err, size_t 
 			 "start it with --config FILE");
 	else if (d->stopping)
 		snprintf(err, err_size, "kindlingd is stopping");
-	else if (read_settings(&next, d->options, err, err_size)) {
+	else if (read_settings(&next, d->options, d->config, err, err_size)) {
 		config_apply(d->config, &next, ret);
 		log_set_level((enum log_level)d->config->log_level);
 		host_settings(d->host);
@@ -240,6 +259,13 @@ static int take_lock(const struct config *c)
 	strcpy(path, c->socket);
 	strcpy(strrchr(path, '/') + 1, "kindlingd.lock");
 	fd = lock_take(path, &holder);
+	/* a warden that was killed takes its data process with it, a moment later */
+	for (int i = 0; i < 20 && fd == -EWOULDBLOCK && holder > 0 && kill(holder, 0) < 0 &&
+			errno == ESRCH;
+	     i++) {
+		usleep(50000);
+		fd = lock_take(path, &holder);
+	}
 	if (fd == -EWOULDBLOCK)
 		fprintf(stderr,
 			"kindlingd: another kindlingd (pid %d) runs on this machine and holds %s\n",
@@ -272,6 +298,64 @@ static int watch_signals(struct daemon *d)
 	return r < 0 ? r : loop_signal(d->loop, SIGHUP, on_hangup, d);
 }
 
+/* ---- two processes -------------------------------------------------------------------------- */
+
+/* false: this process does everything itself, with all rights. */
+static bool is_separated(const struct config *c)
+{
+	return strcmp(c->user, "root") != 0;
+}
+
+static void find(char *path, size_t size, const char *program)
+{
+	if (!beside_find_program(path, size, program))
+		path[0] = '\0';
+}
+
+/* Returns in the data process alone. */
+static int separate(struct daemon *d)
+{
+	static struct warden_settings s;
+	const struct config *c = d->config;
+
+	snprintf(s.programs[WARDEN_INJECTOR], sizeof(s.programs[0]), "%s", c->injector);
+	find(s.programs[WARDEN_LOOK], sizeof(s.programs[0]), "kindling-look");
+	find(s.programs[WARDEN_SYMBOLS], sizeof(s.programs[0]), "kindling-symbols");
+	/* a receiver for each JVM, and who attaches to it or cleans up; what the rooms ask for at
+	 * most, with children that wait for ever */
+	s.children_max[WARDEN_INJECTOR] = 2 * TARGETS_MAX;
+	s.children_max[WARDEN_LOOK] = LOOK_STUCK_ALL + LOOK_LANES;
+	s.children_max[WARDEN_SYMBOLS] = SYMBOLS_CHILDREN_MAX;
+	s.children_max[WARDEN_UPLOAD] = 1;
+	find(s.programs[WARDEN_UPLOAD], sizeof(s.programs[0]), "kindling-upload");
+	snprintf(s.library, sizeof(s.library), "%s", c->agent);
+	snprintf(s.socket, sizeof(s.socket), "%s", c->socket);
+	s.file = d->options->file;
+	s.state_dir = c->state_dir;
+	d->warden = getpid();
+	return warden_begin(&s);
+}
+
+/* Everything is open that needs them. */
+static int give_up_rights(struct daemon *d, struct fault *f)
+{
+	const struct config *c = d->config;
+	struct rights rights;
+	int r = rights_prepare(c->user, c->state_dir, &rights, f);
+
+	if (r == 0)
+		r = rights_drop(&rights, d->warden, f);
+	if (r < 0)
+		return r;
+	if (access(c->state_dir, R_OK | W_OK | X_OK) < 0)
+		return fault_set(
+			f, errno, FAULT_INTERNAL,
+			"state_dir: uid %u cannot reach %.100s; every directory above it needs the x bit for others: ",
+			(unsigned)rights.uid, c->state_dir);
+	log_info("daemon.rights", "uid=%u gid=%u", (unsigned)rights.uid, (unsigned)rights.gid);
+	return 0;
+}
+
 static int serve_until_stopped(struct daemon *d, const struct config *config, struct fault *f)
 {
 	CLEANUP(host_freep) struct host *host = NULL;
@@ -283,9 +367,13 @@ static int serve_until_stopped(struct daemon *d, const struct config *config, st
 
 	if (r == 0)
 		r = serve_new(host, &serve, f);
+	if (r == 0 && d->warden)
+		r = give_up_rights(d, f);
 	if (r < 0)
 		return r;
 	d->host = host;
+	if (d->options->file)
+		host_uploads_begin(host, d->options->file);
 	serve_on_reload(serve, reload, d);
 	if (sd_watchdog_enabled(0, &watchdog_us) > 0)
 		(void)loop_timer_add(d->loop, 0, watchdog_us * 1000 / 3, on_watchdog, NULL,
@@ -313,7 +401,7 @@ int main(int argc, char **argv)
 	r = parse(argc, argv, &options);
 	if (r >= 0)
 		return r;
-	if (!read_settings(&config, &options, error, sizeof(error))) {
+	if (!read_settings(&config, &options, NULL, error, sizeof(error))) {
 		fprintf(stderr, "kindlingd: %s\n", error);
 		return 1;
 	}
@@ -330,10 +418,12 @@ int main(int argc, char **argv)
 	lock_fd = take_lock(&config);
 	if (lock_fd < 0)
 		return 1;
-	r = loop_new(&loop);
-	d.loop = loop;
 	d.options = &options;
 	d.config = &config;
+	r = is_separated(&config) ? separate(&d) : 0;
+	if (r == 0)
+		r = loop_new(&loop);
+	d.loop = loop;
 	if (r == 0)
 		r = watch_signals(&d);
 	if (r == 0)

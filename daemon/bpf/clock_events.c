@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include "daemon/core/clock.h"
+#include "daemon/core/mem.h"
+#include "daemon/core/warden.h"
 
 #define CPUS_MAX	4096
 #define REDRAW_S	20 /* every CPU's periods, one CPU after the other */
@@ -32,25 +33,9 @@ struct clock_events {
 };
 
 /* @cpu -1: of the calling thread, wherever it runs. */
-static int event_open(int cpu, uint64_t period_ns)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = period_ns,
-		.disabled = 1,
-		.exclude_idle = 1,
-	};
-	int fd = (int)syscall(SYS_perf_event_open, &attr, cpu < 0 ? 0 : -1, cpu, -1,
-			      PERF_FLAG_FD_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
 static int event_start(int cpu, uint64_t period_ns, int prog_fd)
 {
-	CLEANUP(fd_closep) int fd = event_open(cpu, period_ns);
+	CLEANUP(fd_closep) int fd = warden_open_clock(cpu, period_ns);
 
 	if (fd < 0)
 		return fd;
@@ -178,7 +163,7 @@ void clock_events_tick(struct clock_events *c)
 
 int clock_events_new(int prog_fd, struct clock_events **ret)
 {
-	CLEANUP(fd_closep) int fd = event_open(0, NS_PER_S);
+	CLEANUP(fd_closep) int fd = warden_open_clock(0, NS_PER_S);
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct clock_events *c;
 

@@ -18,11 +18,16 @@ static const struct {
 	{ "threads", "every thread: its name, what it does, its CPU time and waiting",
 	  command_threads },
 	{ "report", "a flame graph (or pprof, text, ...) of the last minutes", command_report },
+	{ "convert", "a file of a profile in another format", command_convert },
+	{ "history", "what the history has: JVMs, times, samples, bytes", command_history },
 	{ "record", "record one JVM for some seconds, also without kindlingd", command_record },
 	{ "attach", "start profiling one JVM now", command_attach },
 	{ "detach", "stop profiling one JVM, and remove the agent from it", command_detach },
 	{ "doctor", "can a JVM be profiled? If not: why, and what to do", command_doctor },
+	{ "clickhouse", "the tables of a whole cluster's profiles in ClickHouse",
+	  command_clickhouse },
 	{ "config", "check a settings file, or have kindlingd read its own again", command_config },
+	{ "sink", "send a small profile to a sink, and say what it answers", command_sink },
 };
 
 int cli_usage(const char *usage, int c)
@@ -48,9 +53,9 @@ static void print_usage(FILE *to)
 	      "Shows what kindlingd, the profiler of all JVMs on this host, has recorded, and controls it.\n\nCommands:\n",
 	      to);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
-	fputs("  version  print the version\n"
-	      "  help     show this text, or the help of a command: kindling help record\n\n"
+		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
+	fputs("  version    print the version\n"
+	      "  help       show this text, or the help of a command: kindling help record\n\n"
 	      "The socket of kindlingd is --socket PATH, else $KINDLING_SOCKET, else /run/kindling/kindling.sock.\n"
 	      "Exit status: 0 done, 1 failed, 2 wrong usage, 3 kindlingd does not answer.\n\n"
 	      "Examples: kindling status\n"

@@ -1,6 +1,7 @@
 /*
- * What the commands of `kindling` share: client.c (the daemon's API), output.c (files, text that is
- * safe to print), table.c (columns), time.c (durations and moments), own.c (without a daemon).
+ * What the commands of `kindling` share: client.c (the daemon's API), input.c (files), output.c
+ * (files, text that is safe to print), table.c (columns), time.c (durations and moments), own.c
+ * (without a daemon).
  */
 #pragma once
 
@@ -10,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include "daemon/core/clock.h"
+#include "daemon/report/read.h"
 
 /* exit statuses */
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_NO_DAEMON = 3 };
@@ -23,11 +25,15 @@ int command_tail(int argc, char **argv);
 int command_locks(int argc, char **argv);
 int command_threads(int argc, char **argv);
 int command_report(int argc, char **argv);
+int command_history(int argc, char **argv);
+int command_convert(int argc, char **argv);
 int command_record(int argc, char **argv);
 int command_attach(int argc, char **argv);
 int command_detach(int argc, char **argv);
 int command_doctor(int argc, char **argv);
+int command_clickhouse(int argc, char **argv);
 int command_config(int argc, char **argv);
+int command_sink(int argc, char **argv);
 /* What --help (@c == 'h', to stdout) and a wrong option (to stderr) print; the exit status. */
 int cli_usage(const char *usage, int c);
 int cli_wrong(const char *command, const char *what); /* a sentence and where help is: CLI_USAGE */
@@ -58,6 +64,13 @@ void reply_free(struct reply *r);
 cJSON *reply_json(const struct reply *r);
 /* Appends "?key=value" or "&key=value", escaped; @value NULL adds nothing. */
 void path_add(char *path, size_t size, const char *key, const char *value);
+
+/* ---- input.c -------------------------------------------------------------------------------- */
+
+/* A profile out of a file; @format: its name, NULL = what @path ends with. CLI_OK, or an exit
+ * status after saying why. */
+int read_profile(const char *path, const char *format, struct report_reading *r,
+		 struct profile **ret);
 
 /* ---- output.c ------------------------------------------------------------------------------- */
 
@@ -135,10 +148,17 @@ bool parse_length(const char *s, uint64_t *ret_ns);
 int parse_interval(const char *s, uint64_t *ret_ns, char *why, size_t why_size);
 /* "@1700000000"; local time: "14:05[:30]" (the last such moment), "2026-11-21 14:05[:30]". */
 bool parse_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns);
+/* span.c. A span as the commands about the past take it; NULL = not given. */
+struct span_words {
+	const char *command, *last, *from, *to;
+};
+/* Appends it to @path as the daemon takes it. -1 = it did, else the exit status, said. */
+int path_add_span(char *path, size_t size, const struct span_words *w);
 
 /* ---- what is printed, apart from where it came from ----------------------------------------- */
 
 void status_print(FILE *to, const cJSON *status, size_t width);
+void history_print(FILE *to, const cJSON *history, size_t width);
 void top_print(FILE *to, const cJSON *top, int rows);
 void event_print(FILE *to, const cJSON *event, bool with_stack);
 

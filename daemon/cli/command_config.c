@@ -27,6 +27,36 @@ static void print_rules(const struct config *config)
 	}
 }
 
+static void print_labels(const struct config *config)
+{
+	char text[4096];
+
+	fputs(config->n_labels ? "labels.set:\n" : "labels.set: none\n", stdout);
+	for (unsigned i = 0; i < config->n_labels; i++) {
+		fputs("  ", stdout);
+		print_text(stdout, config_label(config, i, text, sizeof(text)));
+		putchar('\n');
+	}
+	fputs(config->n_label_rules ? "labels.rules:\n" : "labels.rules: none\n", stdout);
+	for (unsigned i = 0; i < config->n_label_rules; i++) {
+		fputs("  - ", stdout);
+		print_text(stdout, config_label_rule(config, i, text, sizeof(text)));
+		putchar('\n');
+	}
+}
+
+static void print_sinks(const struct config *config)
+{
+	char text[2048];
+
+	fputs(config->n_sinks ? "sinks:\n" : "sinks: none\n", stdout);
+	for (unsigned i = 0; i < config->n_sinks; i++) {
+		fputs("  - ", stdout);
+		print_text(stdout, config_sink_text(&config->sinks[i], text, sizeof(text)));
+		putchar('\n');
+	}
+}
+
 static void print_settings(const struct config *config)
 {
 	char value[512];
@@ -38,7 +68,9 @@ static void print_settings(const struct config *config)
 		print_text(stdout, config_value(config, i, value, sizeof(value)));
 		putchar('\n');
 	}
+	print_labels(config);
 	print_rules(config);
+	print_sinks(config);
 }
 
 static int check(const char *file)

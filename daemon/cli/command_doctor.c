@@ -180,6 +180,7 @@ static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
 {
 	const cJSON *t = known(d, pid);
 	const char *state = json_text_of(t, "state"), *reason = json_text_of(t, "reason");
+	const char *history = json_text_of(json_get(d->status, "store"), "note");
 	bool well = strcmp(state, "streaming") == 0 || strcmp(state, "found") == 0 ||
 		    strcmp(state, "injecting") == 0;
 	char text[1600], again[80] = "", collected[1024];
@@ -209,8 +210,9 @@ static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
 		snprintf(again, sizeof(again), "; attempt %.0f has failed, the next is in %.1f s",
 			 json_number_of(t, "attempts"), json_number_of(t, "retry_in_s"));
 	collected_text(t, collected, sizeof(collected));
-	snprintf(text, sizeof(text), "%s%s%.250s%s%s", state, *reason ? ": " : "", reason, again,
-		 strcmp(state, "streaming") == 0 ? collected : "");
+	snprintf(text, sizeof(text), "%s%s%.250s%s%s%s%.250s", state, *reason ? ": " : "", reason,
+		 again, strcmp(state, "streaming") == 0 ? collected : "", *history ? "; " : "",
+		 history);
 	add_check(list, "daemon", well ? "ok" : "no", text, change_of(t));
 }
 

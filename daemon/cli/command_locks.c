@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/cli/lock_text.h"
+#include "daemon/cli/source.h"
 
 #define ROWS_DEFAULT 20
 
@@ -16,7 +17,7 @@ static const char usage[] =
 	"threads that wait at this moment. Waits for work (a pool's thread at an empty queue) are left out.\n"
 	"The line above each table counts all waits of the same time. On a terminal of less than 160 columns\n"
 	"names are shown without their packages.\n"
-	"TARGET is a pid, a container id, a container, a pod or a part of a name from `kindling status`;\n"
+	"TARGET is a pid, a container or its id, a pod, a service or part of a name from `kindling status`;\n"
 	"without one, all JVMs that are being profiled are shown.\n"
 	"\n"
 	"  -l, --last DURATION   how far to look back: 30s, 5m (default 60s, at most 10m)\n"
@@ -29,6 +30,7 @@ static const char usage[] =
 	"  -i, --idle            show waits for work too\n"
 	"  -n, --rows N          show only the first N rows of each JVM (default 20)\n"
 	"  -j, --json            print everything as JSON\n"
+	"      --source URL      a whole cluster, from ClickHouse: --source URL --help\n"
 	"  -h, --help            show this text\n"
 	"\n"
 	"Examples: kindling locks 4711 --last 5m\n"
@@ -191,8 +193,11 @@ int command_locks(int argc, char **argv)
 	struct arguments a = { .rows = ROWS_DEFAULT };
 	char path[PATH_MAX_BYTES] = "/v1/locks";
 	struct reply reply;
-	int r = parse(argc, argv, &a);
+	int r;
 
+	if (source_is_asked(argc, argv))
+		return source_locks(argc, argv);
+	r = parse(argc, argv, &a);
 	if (r >= 0)
 		return r;
 	if (a.output && strcmp(a.output, "-") != 0 && !ends_with(a.output, ".html") &&

@@ -21,7 +21,7 @@ static const char usage[] =
 	"Records one JVM for some time and writes the profile to a file. kindlingd does it if it runs;\n"
 	"otherwise this command, run as root, attaches, records and detaches by itself. Ctrl-C ends the\n"
 	"recording early and writes what was recorded until then.\n"
-	"TARGET is a pid, a container id, a container, a pod or a part of a name from `kindling status`.\n"
+	"TARGET is a pid, a container or its id, a pod, a service or part of a name from `kindling status`.\n"
 	"\n"
 	"  -d, --duration DURATION   how long: 30s, 2m30s, 1.5h (default 30s)\n"
 	"  -i, --interval INTERVAL   CPU time between samples: 10ms, 1ms (default: that of the settings).\n"
@@ -34,10 +34,11 @@ static const char usage[] =
 	"  -t, --thread WORD         only threads whose name contains WORD; with wall the other threads\n"
 	"                            are not sampled at all\n"
 	"      --idle                also waits for work (pool threads at empty queues, timers, selectors)\n"
-	"  -o, --output FILE         .html, .collapsed, .txt, .pb.gz, .json or .jfr; \"-\" is stdout\n"
-	"                            pb.gz and jfr hold several events; the others become one file each,\n"
+	"  -o, --output FILE         .html, .collapsed, .txt, .pb.gz, .json, .jfr, .speedscope.json, .otlp\n"
+	"                            or .otlp.json; \"-\" is stdout;\n"
+	"                            pb.gz, jfr, speedscope and otlp hold several events; the others become one file each,\n"
 	"                            out.lock.html\n"
-	"  -f, --format FORMAT       html, collapsed, txt, pb.gz, json or jfr, whatever FILE is called\n"
+	"  -f, --format FORMAT       html, ..., speedscope, otlp or otlp.json, whatever FILE is called\n"
 	"      --threads             keep threads apart: one tower for each in the flame graph\n"
 	"      --annotate            .collapsed, .pb.gz: names end with how the frame ran, _[0]\n"
 	"                            interpreted, _[1] C1, _[j] C2, _[i] inlined, _[k] kernel\n"
@@ -271,6 +272,17 @@ static int look(const struct record_arguments *a, const char *path, bool *ret_do
 	return CLI_OK;
 }
 
+/* It is on the disk here. A daemon that is not told forgets it too, in five minutes. */
+static void discard(uint64_t id)
+{
+	struct reply reply;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/v1/recordings/%" PRIu64 "/profile", id);
+	if (client_look("DELETE", path, &reply) == CLI_OK)
+		reply_free(&reply);
+}
+
 static int record_by_daemon(const struct record_arguments *a, const char *answer)
 {
 	cJSON *json = cJSON_Parse(answer);
@@ -287,7 +299,11 @@ static int record_by_daemon(const struct record_arguments *a, const char *answer
 		nanosleep(&pause, NULL);
 		r = look(a, path, &done);
 	}
-	return r == CLI_OK ? record_files(a, fetch, &fetching) : r;
+	if (r == CLI_OK)
+		r = record_files(a, fetch, &fetching);
+	if (r == CLI_OK)
+		discard(fetching.id);
+	return r;
 }
 
 int command_record(int argc, char **argv)

@@ -16,7 +16,7 @@ static const char usage[] =
 	"samples were taken. taken = delivered + dropped, always. AGENT% is the CPU time that the agent\n"
 	"uses in the JVM, in percent of one CPU, in the last minute. JVMs that have ended come last, for\n"
 	"ten minutes. On a narrow terminal some columns are left out; in a pipe all are there.\n"
-	"TARGET is a pid, a container id, a container, a pod or a part of a name from this table.\n"
+	"TARGET is a pid, a container or its id, a pod, a service or part of a name from this table.\n"
 	"\n"
 	"  -r, --streaming   only JVMs that are being profiled\n"
 	"  -a, --all         also those that ended longer ago, up to an hour\n"
@@ -33,6 +33,7 @@ enum {
 	NSPID,
 	CONTAINER,
 	JDK,
+	SERVICE,
 	NAME,
 	STATE,
 	EVENTS,
@@ -50,6 +51,7 @@ static const struct column columns[COLUMN_COUNT] = {
 	[NSPID] = { "NSPID", true, 0 },
 	[CONTAINER] = { "CONTAINER", false, 9 },
 	[JDK] = { "JDK", false, 10 },
+	[SERVICE] = { "SERVICE", false, 9 },
 	[NAME] = { "NAME", false, 14 },
 	[STATE] = { "STATE", false, 0 },
 	[EVENTS] = { "EVENTS", false, 8 },
@@ -63,7 +65,8 @@ static const struct column columns[COLUMN_COUNT] = {
 };
 /* The sum of all delivered ones is below the table. */
 static const unsigned char leave_out[COLUMN_COUNT] = {
-	[ENGINE] = 8, [NSPID] = 7, [JDK] = 6, [DELIVERED] = 5, [MEMORY] = 3, [TAKEN] = 2,
+	[SERVICE] = 9,	 [ENGINE] = 8, [NSPID] = 7, [JDK] = 6,
+	[DELIVERED] = 5, [MEMORY] = 3, [TAKEN] = 2,
 };
 #define LEAVE_HOST 4 /* CONTAINER where all JVMs are on the host, and nothing is learnt from it */
 
@@ -220,6 +223,7 @@ static void put_target(struct table *table, const cJSON *t, size_t width, unsign
 	snprintf(row[NSPID], CELL_MAX, "%.0f", json_number_of(t, "ns_pid"));
 	put_place(t, row[CONTAINER]);
 	snprintf(row[JDK], CELL_MAX, "%s", json_text_of(t, "jdk"));
+	snprintf(row[SERVICE], CELL_MAX, "%s", json_text_of(json_get(t, "labels"), "service"));
 	snprintf(row[NAME], CELL_MAX, "%s", json_text_of(t, "name"));
 	put_state(t, row[STATE]);
 	put_events(t, row[EVENTS]);
@@ -316,6 +320,7 @@ static void print_daemon(FILE *to, const cJSON *status, size_t width)
 	const cJSON *engine = json_get(status, "host_engine");
 	const char *note = json_text_of(json_get(engine, "kernel_stacks"), "note");
 	const char *why = json_text_of(discovery, "why");
+	const char *history = json_text_of(json_get(status, "store"), "note");
 	bool bpf = strcmp(json_text_of(discovery, "source"), "bpf") == 0;
 	double up = json_number_of(status, "uptime_s");
 	char time[32];
@@ -330,6 +335,8 @@ static void print_daemon(FILE *to, const cJSON *status, size_t width)
 	    json_text_of(status, "version"), time, bpf ? "BPF" : "scanning /proc",
 	    *why ? " (without BPF: " : "", why, *why ? ")" : "");
 	print_blocked(to, json_get(status, "blocked"), width);
+	if (*history)
+		say(to, width, "%s", history);
 	if (*note)
 		say(to, width, "kernel frames: %s", note);
 	print_engine(to, engine, width);
@@ -358,10 +365,35 @@ static void print_table(FILE *to, const cJSON *status, size_t width)
 	table_free(&table);
 }
 
+/* "sink lake (s3): 512 taken = 500 delivered + 12 spooled + 0 unconfirmed + 0 dropped" */
+static void print_sinks(FILE *to, const cJSON *status, size_t width)
+{
+	const cJSON *s, *cause;
+
+	cJSON_ArrayForEach(s, json_get(status, "sinks"))
+	{
+		double dropped = 0, oldest = json_number_of(s, "oldest_s");
+
+		cJSON_ArrayForEach(cause, json_get(s, "dropped")) dropped += cause->valuedouble;
+		say(to, width,
+		    "sink %s (%s): %.0f taken = %.0f delivered + %.0f spooled + %.0f unconfirmed + %.0f dropped",
+		    json_text_of(s, "name"), json_text_of(s, "type"), json_number_of(s, "taken"),
+		    json_number_of(s, "delivered"), json_number_of(s, "spooled"),
+		    json_number_of(s, "unconfirmed"), dropped);
+		cJSON_ArrayForEach(cause, json_get(s, "dropped"))
+			say(to, width, "  dropped, %s: %.0f", cause->string, cause->valuedouble);
+		if (oldest > 0)
+			say(to, width, "  the oldest that waits is %.0f s old", oldest);
+		if (*json_text_of(s, "last_error"))
+			say(to, width, "  %s", json_text_of(s, "last_error"));
+	}
+}
+
 void status_print(FILE *to, const cJSON *status, size_t width)
 {
 	print_table(to, status, width);
 	print_sum(to, status, width);
+	print_sinks(to, status, width);
 	print_daemon(to, status, width);
 }
 

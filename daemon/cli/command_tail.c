@@ -11,7 +11,7 @@ static const char usage[] =
 	"Prints events as they happen, one on a line: time, pid, tid, thread, event, weight, and the stack, the\n"
 	"running method first. For a wait: its length, its kind (enter of a monitor, wait, park), the lock as\n"
 	"class@identity, who held the lock when the wait began, and who ended the wait if that is known.\n"
-	"TARGET is a pid, a container id, a container, a pod or a part of a name from `kindling status`.\n"
+	"TARGET is a pid, a container or its id, a pod, a service or part of a name from `kindling status`.\n"
 	"The command ends when all these JVMs have ended; without a TARGET it ends with Ctrl-C.\n"
 	"\n"
 	"  -j, --json          print one JSON object on a line: {\"event\":\"cpu\",\"ts_ns\":...,\"pid\":...,\n"

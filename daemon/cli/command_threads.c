@@ -17,7 +17,7 @@ static const char usage[] =
 	"what it waits for now, and the last lock that it waited for. On a narrow terminal some columns are\n"
 	"left out; in a pipe all are there. Virtual threads are summed up in one line; those that were seen\n"
 	"running or waiting have rows of their own.\n"
-	"TARGET is a pid, a container id, a container, a pod or a part of a name from `kindling status`;\n"
+	"TARGET is a pid, a container or its id, a pod, a service or part of a name from `kindling status`;\n"
 	"without one, all JVMs that are being profiled are shown.\n"
 	"\n"
 	"  -l, --last DURATION   the time that the shares are of: 30s, 5m (default 60s, at most 10m)\n"

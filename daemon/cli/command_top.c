@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "daemon/cli/cli.h"
+#include "daemon/cli/source.h"
 
 #define ROWS_PLAIN 10
 #define ROWS_MIN   3
@@ -13,7 +14,7 @@ static const char usage[] =
 	"\n"
 	"Shows which methods used the most CPU time in the last seconds, in all JVMs and in each one, again\n"
 	"every second. self% is the share of a method itself, total% includes the methods that it calls.\n"
-	"TARGET is a pid, a container id, a container, a pod or a part of a name from `kindling status`.\n"
+	"TARGET is a pid, a container or its id, a pod, a service or part of a name from `kindling status`.\n"
 	"\n"
 	"  -S, --sort KEY      self (the default) or total\n"
 	"  -s, --seconds N     look back N seconds (default 5, at most 20)\n"
@@ -25,6 +26,7 @@ static const char usage[] =
 	"  -n, --rows N        show N methods in each table (default: as many as fit)\n"
 	"      --once          print once and end\n"
 	"  -j, --json          one JSON object on a line every second; with --once only one\n"
+	"      --source URL    a whole cluster, from ClickHouse: --source URL --help\n"
 	"  -h, --help          show this text\n"
 	"\n"
 	"Keys: s sorts by the other column, q quits.\n"
@@ -217,8 +219,11 @@ static int print_once(const struct arguments *a)
 int command_top(int argc, char **argv)
 {
 	struct arguments a = { .seconds = "5", .sort = "self" };
-	int key = 0, r = parse(argc, argv, &a);
+	int key = 0, r;
 
+	if (source_is_asked(argc, argv))
+		return source_top(argc, argv);
+	r = parse(argc, argv, &a);
 	if (r >= 0)
 		return r;
 	a.screen = isatty(STDOUT_FILENO) && !a.once && !a.json;

@@ -70,11 +70,15 @@ static const struct {
 	[REPORT_TXT] = { "txt", "Read it with less" },
 	[REPORT_PPROF] = { "pb.gz", "Look at it with: go tool pprof -top" },
 	[REPORT_JSON] = { "json", "Read it with jq" },
+	[REPORT_OTLP] = { "otlp", "Post it to http://HOST:4318/v1development/profiles" },
+	[REPORT_OTLP_JSON] = { "otlp.json", "Post it to http://HOST:4318/v1development/profiles" },
+	[REPORT_SPEEDSCOPE] = { "speedscope", "Open it in https://www.speedscope.app" },
 	[REPORT_JFR] = { "jfr", "Look at it with JDK Mission Control, or: jfr summary" },
 };
 
 const char *format_of(const char *format, const char *path)
 {
+	char list[200];
 	int f;
 
 	if (format)
@@ -83,9 +87,12 @@ const char *format_of(const char *format, const char *path)
 		f = strcmp(path, "-") == 0 ? REPORT_TXT : report_format_by_path(path);
 	if (f >= 0)
 		return formats[f].name;
-	fprintf(stderr,
-		"kindling: the format of %s is unknown: use .html, .collapsed, .txt, .pb.gz, .json, .jfr or --format\n",
-		format ? format : path);
+	if (format)
+		fprintf(stderr, "kindling: the format %s is unknown: take %s\n", format,
+			report_format_list(false, list, sizeof(list)));
+	else
+		fprintf(stderr, "kindling: the format of %s is unknown: use %s, or --format\n",
+			path, report_format_list(true, list, sizeof(list)));
 	return NULL;
 }
 

@@ -6,8 +6,11 @@
 
 #include <errno.h>
 #include <string.h>
+#include "daemon/core/log.h"
 
-#define AGREE_MAX 64 /* processes */
+#define AGREE_MAX	  64 /* processes */
+#define JOURNAL_JOBS_MAX  8
+#define JOURNAL_SLICE_MAX (32ul << 20) /* of memory: what is larger waits for its window */
 
 struct names {
 	struct symbols *symbols;
@@ -39,6 +42,7 @@ void host_symbolize(struct host *h, struct profile *p)
 	struct names names = { h->symbols, p };
 
 	profile_symbolize(p, lookup, &names);
+	symbols_give_back(h->symbols);
 }
 
 /* ---- windows to the store -------------------------------------------------------------------- */
@@ -47,13 +51,40 @@ struct append_job {
 	struct host *host;
 	struct store *store;
 	struct profile *window;
+	int result;
 };
+
+/* Who delivers the history counts what never came into it. */
+static void note_not_stored(struct host *h, const struct profile *window)
+{
+	for (uint32_t i = 0; i < window->n_rows; i++)
+		if (!window->rows[i].idle)
+			h->not_stored[window->rows[i].event] += window->rows[i].samples;
+}
 
 static void run_append(void *userdata)
 {
 	struct append_job *job = userdata;
 
-	(void)store_append(job->store, job->window);
+	job->result = store_append(job->store, job->window);
+	store_upkeep(job->store);
+}
+
+/* One line when the history stops, and one when it goes on. */
+static void say_result(struct host *h, int result)
+{
+	bool was = h->stands_still;
+	struct store_counts c;
+
+	if (result == -EBUSY)
+		return; /* the worker has too much to do: the disk was not asked */
+	h->stands_still = result < 0;
+	store_counts(h->store, &c);
+	if (h->stands_still && !was)
+		log_warn("history.stopped", "error=%s", log_str(strerror(-result)));
+	else if (was && !h->stands_still)
+		log_info("history.goes_on", "dropped_windows=%llu",
+			 (unsigned long long)c.dropped_windows);
 }
 
 static void done_append(void *userdata)
@@ -61,6 +92,9 @@ static void done_append(void *userdata)
 	struct append_job *job = userdata;
 
 	job->host->appending--;
+	say_result(job->host, job->result);
+	if (job->result < 0)
+		note_not_stored(job->host, job->window);
 	profile_free(job->window);
 	free(job);
 }
@@ -76,6 +110,7 @@ void host_on_window(void *userdata, const struct profile *window)
 	if (!job || profile_new(&job->window) < 0) {
 		free(job);
 		h->windows_dropped++;
+		note_not_stored(h, window);
 		return;
 	}
 	job->host = h;
@@ -85,13 +120,68 @@ void host_on_window(void *userdata, const struct profile *window)
 	h->appending++;
 	if (worker_submit(h->worker, run_append, done_append, job) < 0) {
 		h->windows_dropped++;
+		job->result = -EBUSY;
 		done_append(job);
 	}
+}
+
+/* ---- seconds to the journal ------------------------------------------------------------------ */
+
+struct journal_job {
+	struct host *host;
+	struct store *store;
+	uint64_t begin_real_ns;
+	uint8_t *bytes;
+	size_t len;
+};
+
+static void run_journal(void *userdata)
+{
+	struct journal_job *job = userdata;
+
+	(void)store_journal(job->store, job->begin_real_ns, job->bytes, job->len);
+}
+
+static void done_journal(void *userdata)
+{
+	struct journal_job *job = userdata;
+
+	job->host->journaling--;
+	free(job->bytes);
+	free(job);
+}
+
+bool host_on_slice(void *userdata, const struct profile *slice)
+{
+	struct host *h = userdata;
+	struct journal_job *job;
+
+	if (!h->store || profile_bytes(slice) > JOURNAL_SLICE_MAX)
+		return true;
+	/* the disk is slow: windows need the queue more */
+	if (h->journaling >= JOURNAL_JOBS_MAX || !(job = calloc(1, sizeof(*job))))
+		return false;
+	*job = (struct journal_job){ .host = h,
+				     .store = h->store,
+				     .begin_real_ns = slice->begin_real_ns };
+	h->journaling++;
+	if (store_journal_bytes(slice, &job->bytes, &job->len) == 0 &&
+	    worker_submit(h->worker, run_journal, done_journal, job) == 0)
+		return true;
+	done_journal(job);
+	return false;
 }
 
 bool host_is_settled(const struct host *h)
 {
 	return h->appending == 0;
+}
+
+uint64_t host_settled_real_ns(struct host *h)
+{
+	if (h->appending == 0)
+		h->settled_real_ns = live_open_real_ns(h->live);
+	return h->settled_real_ns;
 }
 
 /* ---- queries --------------------------------------------------------------------------------- */

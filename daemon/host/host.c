@@ -6,12 +6,15 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include "daemon/core/beside.h"
 #include "daemon/core/clock.h"
 #include "daemon/core/heap.h"
+#include "daemon/discovery/look.h"
 
 #define SHUTDOWN_NS (6 * NS_PER_S)
 #define GIVE_BACK_S 10 /* windows close as often */
 #define MEMORY_NS   (NS_PER_S / 10)
+#define SETTLED_NS  (300 * NS_PER_MS)
 
 static void expire_stacks(struct host *h)
 {
@@ -33,8 +36,15 @@ static void on_second(void *userdata)
 	expire_stacks(h);
 	host_take_cpu_of_all(h);
 	live_tick(h->live, clock_real_ns());
+	uploads_on_second(h);
 	if (++h->seconds % GIVE_BACK_S == 0)
 		heap_give_back();
+}
+
+/* Samples of a second have come a little after its end: most slices go to the journal once. */
+static uint64_t first_second_ns(void)
+{
+	return NS_PER_S + SETTLED_NS - clock_real_ns() % NS_PER_S;
 }
 
 static void on_memory(void *userdata)
@@ -42,16 +52,31 @@ static void on_memory(void *userdata)
 	host_check_memory(userdata);
 }
 
+/* A program for one JVM looks itself: it has nobody else to keep waiting. */
+static int open_look(struct host *h, struct fault *f)
+{
+	static const char name[] = "kindling-look";
+	char program[256];
+	int r = -ENOENT;
+
+	if (beside_find_program(program, sizeof(program), name))
+		r = look_new(h->loop, program, &h->look);
+	return r < 0 ? fault_set(f, -r, FAULT_INTERNAL, "start %s: ", name) : 0;
+}
+
 static int open_rooms(struct host *h, bool discover, bool persist, struct fault *f)
 {
 	char path[300];
 	int r;
 
+	r = discover ? open_look(h, f) : 0;
+	if (r < 0)
+		return r;
 	r = worker_new(h->loop, &h->worker);
 	if (r < 0)
 		return fault_set(f, -r, FAULT_INTERNAL, "start the worker: ");
 	snprintf(path, sizeof(path), "%s/symbols", h->config->state_dir);
-	r = symbols_new(h->loop, path, h->config->symbols_max_bytes, &h->symbols);
+	r = symbols_new(h->loop, path, h->config->symbols_max_bytes, &host_opener, h, &h->symbols);
 	if (r < 0)
 		return fault_set(f, -r, FAULT_INTERNAL, "%.80s: ", path);
 	snprintf(path, sizeof(path), "%s/segments", h->config->state_dir);
@@ -62,17 +87,22 @@ static int open_rooms(struct host *h, bool discover, bool persist, struct fault 
 	}
 	r = live_new(host_on_window, h, &h->live);
 	if (r == 0)
+		live_on_slice(h->live, host_on_slice);
+	if (r == 0)
 		live_limit(h->live, h->config->memory_bytes);
 	if (r == 0)
 		r = host_sampling_new(h->config, host_stacks_of, h, &h->sampling);
 	if (r == 0)
 		r = targets_new(h->loop, h->config, &host_target_calls, h, &h->targets);
 	if (r == 0)
-		r = loop_timer_add(h->loop, NS_PER_S, NS_PER_S, on_second, h, &h->second);
+		targets_look(h->targets, h->look);
+	if (r == 0)
+		r = loop_timer_add(h->loop, first_second_ns(), NS_PER_S, on_second, h, &h->second);
 	if (r == 0)
 		r = loop_timer_add(h->loop, MEMORY_NS, MEMORY_NS, on_memory, h, &h->memory_timer);
 	if (r == 0 && discover)
-		r = discovery_new(h->loop, h->config, &host_discovery_calls, h, &h->discovery);
+		r = discovery_new(h->loop, h->config, h->look, &host_discovery_calls, h,
+				  &h->discovery);
 	return r < 0 ? fault_set(f, -r, FAULT_INTERNAL, "open the rooms: ") : 0;
 }
 
@@ -102,12 +132,16 @@ struct host *host_free(struct host *h)
 	loop_timer_free(h->second);
 	loop_timer_free(h->memory_timer);
 	loop_timer_free(h->shutdown_timer);
+	uploads_free(h->uploads);
 	targets_free(h->targets);
 	host_sampling_free(h->sampling);
 	live_free(h->live); /* its last window goes to the worker */
+	if (h->store)
+		store_hurry(h->store);
 	worker_free(h->worker);
 	store_free(h->store);
 	symbols_free(h->symbols);
+	look_free(h->look);
 	free(h);
 	return NULL;
 }
@@ -138,6 +172,7 @@ void host_settings(struct host *h)
 {
 	live_limit(h->live, h->config->memory_bytes);
 	targets_settings(h->targets);
+	uploads_on_settings(h);
 }
 
 struct loop *host_loop(struct host *h)
@@ -173,6 +208,11 @@ struct worker *host_worker(struct host *h)
 struct symbols *host_symbols(struct host *h)
 {
 	return h->symbols;
+}
+
+struct look *host_look(struct host *h)
+{
+	return h->look;
 }
 
 struct discovery *host_discovery(struct host *h)

@@ -46,6 +46,16 @@ void host_shutdown(struct host *h, void (*done)(void *userdata), void *userdata)
 /* The settings behind host_config() have changed: those that count at once are passed on. */
 void host_settings(struct host *h);
 
+/* Sinks are delivered to from now on, as @file says: kindling-upload runs when there are some. */
+void host_uploads_begin(struct host *h, const char *file);
+/* What they say of themselves, JSON, a list; NULL = none run. */
+const char *host_uploads_status(const struct host *h);
+/* Sends a small profile to the sink @name. @done is called once, from the loop;
+ * host_uploads_forget() keeps it from that. 0, -ENOENT, -EBUSY or -errno. */
+typedef void host_test_fn(void *userdata, bool ok, const char *text);
+int host_uploads_test(struct host *h, const char *name, host_test_fn *done, void *userdata);
+void host_uploads_forget(struct host *h, void *userdata);
+
 struct loop *host_loop(struct host *h);
 const struct config *host_config(struct host *h);
 struct targets *host_targets(struct host *h);
@@ -55,6 +65,7 @@ struct worker *host_worker(struct host *h);
 struct symbols *host_symbols(struct host *h);
 /* Names of the native frames that have none yet, as far as files are known. */
 void host_symbolize(struct host *h, struct profile *p);
+struct look *host_look(struct host *h); /* NULL = none */
 struct discovery *host_discovery(struct host *h); /* NULL when not discovering */
 uint64_t host_start_mono_ns(struct host *h);
 /* CPU time that the process of @t used while it was sampled, as the kernel says; 0 = unknown. */
@@ -97,5 +108,7 @@ void host_unlisten(struct host *h, struct host_listener *l);
  */
 int host_query(struct host *h, uint64_t from_real_ns, uint64_t to_real_ns,
 	       const struct profile_filter *filter, struct profile **ret);
+/* How far the history is whole: no window before that moment comes any more. 0 = not known yet. */
+uint64_t host_settled_real_ns(struct host *h);
 /* No window is on its way to the store: what is not in memory any more is there. */
 bool host_is_settled(const struct host *h);

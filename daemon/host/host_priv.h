@@ -2,7 +2,8 @@
  * Inside the host room: host.c (life), wiring.c (callbacks from room to room), history.c (windows
  * and queries through the worker), recording.c, thread_states.c, sampling.c and kernel_frames.c
  * (host engine), thread_ids.c (numbers of a container's threads), events.c (what a stream says, as
- * a profile takes it), process_cpu.c (what it is held against).
+ * a profile takes it), process_cpu.c (what it is held against), mapped_files.c (symbols'
+ * questions), uploads.c (kindling-upload).
  */
 #pragma once
 
@@ -14,10 +15,12 @@ struct host {
 	const struct config *config;
 	struct worker *worker;
 	struct targets *targets;
+	struct look *look; /* NULL = who asks about a process looks itself */
 	struct discovery *discovery; /* NULL = none, or shutting down */
 	struct live *live;
 	struct store *store; /* NULL = nothing is kept */
 	struct symbols *symbols;
+	struct host_question *questions; /* of the symbols, that look has not answered */
 	struct host_sampling *sampling;
 	struct loop_timer *second;
 	uint32_t seconds;
@@ -27,6 +30,11 @@ struct host {
 	struct loop_timer *memory_timer;
 	uint64_t memory_ended; /* sessions, by limits.memory */
 	unsigned appending; /* windows on their way to the store */
+	bool stands_still; /* the history: the last window could not be written */
+	uint64_t settled_real_ns; /* and when there were none last, how far it went */
+	uint64_t not_stored[WIRE_EVENT_COUNT]; /* samples, that nobody was told of */
+	struct uploads *uploads; /* NULL = there are none */
+	unsigned journaling; /* seconds on their way to its journal */
 	/* shutdown */
 	struct loop_timer *shutdown_timer; /* NULL = not begun */
 	uint64_t shutdown_by_mono_ns;
@@ -54,6 +62,8 @@ struct host_entry {
 	struct host_cpu cpu;
 };
 
+/* mapped_files.c */
+extern const struct symbols_opener host_opener;
 /* wiring.c */
 extern const struct discovery_ops host_discovery_calls;
 extern const struct targets_ops host_target_calls;
@@ -68,7 +78,13 @@ struct kernel_stacks *host_stacks_of(void *userdata, pid_t pid);
 /* live_window_fn; @userdata is the host. Without memory or room in the worker
  * the window is dropped and counted. */
 void host_on_window(void *userdata, const struct profile *window);
+bool host_on_slice(void *userdata, const struct profile *slice); /* live_slice_fn */
 /* Names to native frames, as far as they are known now; others are asked for. */
+
+/* uploads.c */
+void uploads_on_second(struct host *h);
+void uploads_on_settings(struct host *h);
+struct uploads *uploads_free(struct uploads *u);
 
 /* memory.c: end the sessions of targets that take more than limits.memory allows */
 void host_check_memory(struct host *h);

@@ -91,7 +91,7 @@ void kernel_frames_drain(struct kernel_frames *k)
 
 static const char *name_of(void *userdata, uint64_t address)
 {
-	const struct kernel_frames *k = userdata;
+	struct kernel_frames *k = userdata;
 
 	return kallsyms_name(k->names, address);
 }

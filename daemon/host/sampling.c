@@ -7,18 +7,40 @@
 #include "daemon/core/log.h"
 
 #define PRICE_TIMES	500 /* the default interval is as many prices of its tick: 0.2 % of a CPU */
-#define REFUSED_WAIT_NS (60 * NS_PER_S) /* before the kernel is asked again */
 
 struct host_sampling {
 	const struct config *config;
 	kernel_frames_find_fn *stacks_of;
 	void *userdata;
-	struct host_engine *engine; /* NULL = not needed yet, or refused */
+	struct host_engine *engine; /* NULL = not wanted, or refused */
 	struct kernel_frames *frames; /* NULL = not wanted, or no engine */
 	uint64_t price_ns; /* of one tick of a CPU; 0 = not known */
-	uint64_t refused_mono_ns; /* 0 = it was not */
 	char why[HOST_ENGINE_WHY_MAX];
 };
+
+static void open_frames(struct host_sampling *s)
+{
+	int r = s->config->kernel_stacks
+			? kernel_frames_new(s->engine, s->stacks_of, s->userdata, &s->frames)
+			: 0;
+
+	if (r < 0)
+		log_warn("kernel_frames.refused", "error=%s", log_str(strerror(-r)));
+}
+
+static void open_engine(struct host_sampling *s)
+{
+	if (!s->config->host_engine)
+		return;
+	if (host_engine_new(false, &s->engine, s->why) < 0) {
+		log_warn("host_engine.refused", "why=%s", log_str(s->why));
+		return;
+	}
+	s->price_ns = host_engine_price(s->engine);
+	log_info("host_engine", "tick_ns=%llu puts_off=%d", (unsigned long long)s->price_ns,
+		 host_engine_puts_off(s->engine));
+	open_frames(s);
+}
 
 int host_sampling_new(const struct config *config, kernel_frames_find_fn *stacks_of, void *userdata,
 		      struct host_sampling **ret)
@@ -30,6 +52,7 @@ int host_sampling_new(const struct config *config, kernel_frames_find_fn *stacks
 	s->config = config;
 	s->stacks_of = stacks_of;
 	s->userdata = userdata;
+	open_engine(s); /* now: later there are no rights to */
 	*ret = s;
 	return 0;
 }
@@ -42,38 +65,6 @@ struct host_sampling *host_sampling_free(struct host_sampling *s)
 	host_engine_free(s->engine);
 	free(s);
 	return NULL;
-}
-
-static void open_frames(struct host_sampling *s)
-{
-	int r = s->config->kernel_stacks
-			? kernel_frames_new(s->engine, s->stacks_of, s->userdata, &s->frames)
-			: 0;
-
-	if (r < 0)
-		log_warn("kernel_frames.refused", "error=%s", log_str(strerror(-r)));
-}
-
-static bool have_engine(struct host_sampling *s)
-{
-	uint64_t now = clock_mono_ns();
-
-	if (s->engine || !s->config->host_engine)
-		return s->engine;
-	if (s->refused_mono_ns && now < s->refused_mono_ns + REFUSED_WAIT_NS)
-		return false;
-	if (host_engine_new(false, &s->engine, s->why) == 0) {
-		s->why[0] = '\0';
-		s->price_ns = host_engine_price(s->engine);
-		log_info("host_engine", "tick_ns=%llu puts_off=%d", (unsigned long long)s->price_ns,
-			 host_engine_puts_off(s->engine));
-		open_frames(s);
-		return true;
-	}
-	if (!s->refused_mono_ns)
-		log_warn("host_engine.refused", "why=%s", log_str(s->why));
-	s->refused_mono_ns = now;
-	return false;
 }
 
 /* Where an interrupt is dear, the interval that nobody asked for is one that costs next to nothing.
@@ -93,7 +84,7 @@ uint64_t host_sampling_wanted(struct host_sampling *s, const struct host_samplin
 {
 	uint64_t shortest_ns;
 
-	if ((e && e->timers_only) || !have_engine(s))
+	if ((e && e->timers_only) || !s->engine)
 		return 0;
 	shortest_ns = host_engine_interval_min();
 	interval_ns = affordable(s, interval_ns);

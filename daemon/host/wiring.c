@@ -99,6 +99,7 @@ static struct live_process describe(const struct target *t)
 		.container = t->jvm.container,
 		.pod = t->jvm.pod,
 		.jdk = t->jdk,
+		.labels = t->labels,
 		.note = target_engine_note(t), /* every report says it in its header */
 		.tenant = tenant_number(tenant_name(tenant, t->jvm.container_id, t->jvm.uid)),
 	};
@@ -135,6 +136,16 @@ static void on_hello(void *userdata, struct target *t)
 	if (e && e->locks)
 		locks_session(e->locks);
 	host_take_cpu(h, t);
+}
+
+static void on_labels(void *userdata, struct target *t)
+{
+	struct live_process info = describe(t);
+	struct host_entry *e = t->userdata;
+
+	(void)userdata;
+	if (e)
+		live_source_update(e->source, &info);
 }
 
 static void on_reset(void *userdata, struct target *t)
@@ -395,6 +406,7 @@ const struct targets_ops host_target_calls = {
 	.on_thread_state = on_thread_state,
 	.on_virtual = on_virtual,
 	.on_ledger = on_ledger,
+	.on_labels = on_labels,
 	.on_host_wanted = on_host_wanted,
 	.on_free = on_free,
 };

@@ -26,10 +26,12 @@ static uint64_t first_slice(const struct locks *l, uint64_t now_ns, uint64_t las
 
 static uint32_t class_of(const struct locks *l, uint32_t class_number, uint32_t identity)
 {
-	const struct known_class *known = &l->known[identity % KNOWN_CLASSES];
+	const struct known_class *known;
 
-	return class_number || !identity || known->identity != identity ? class_number
-									: known->class_number;
+	if (class_number || !identity || !l->known)
+		return class_number;
+	known = &l->known[identity % KNOWN_CLASSES];
+	return known->identity == identity ? known->class_number : 0;
 }
 
 /* Of a lock whose class came later than its first waits one row. */

@@ -46,6 +46,7 @@ struct locks *locks_free(struct locks *l)
 	threads_deinit(&l->threads);
 	classes_deinit(&l->classes);
 	places_deinit(&l->places);
+	free(l->known);
 	free(l);
 	return NULL;
 }
@@ -55,6 +56,9 @@ void locks_session(struct locks *l)
 	memset(&l->virtuals, 0, sizeof(l->virtuals));
 	memset(&l->counted, 0, sizeof(l->counted));
 	locks_reset(l);
+	for (uint32_t i = 0; i < LOCKS_SLICES; i++)
+		if (l->slices[i].table)
+			lock_table_shrink(l->slices[i].table);
 	opens_clear(&l->opens);
 	threads_end_all(&l->threads);
 }
@@ -70,6 +74,8 @@ size_t locks_bytes(const struct locks *l)
 	size_t bytes = sizeof(*l) + l->classes.bytes + l->places.names.bytes + l->threads.bytes +
 		       opens_bytes(&l->opens);
 
+	bytes += l->known ? KNOWN_CLASSES * sizeof(*l->known) : 0;
+	bytes += l->places.cache ? PLACES_CACHE * sizeof(*l->places.cache) : 0;
 	for (uint32_t i = 0; i < LOCKS_SLICES; i++)
 		if (l->slices[i].table)
 			bytes += lock_table_bytes(l->slices[i].table);
@@ -118,10 +124,13 @@ static struct lock_table *table_at(struct locks *l, uint64_t ns)
 static uint32_t class_of(struct locks *l, const struct stream_lock *w)
 {
 	uint32_t number = classes_number(&l->classes, w->class_name);
-	struct known_class *known = &l->known[w->identity % KNOWN_CLASSES];
+	struct known_class *known;
 
-	if (!w->identity)
+	if (!l->known && number > CLASSES_OTHER)
+		l->known = calloc(KNOWN_CLASSES, sizeof(*l->known));
+	if (!w->identity || !l->known)
 		return number;
+	known = &l->known[w->identity % KNOWN_CLASSES];
 	if (number > CLASSES_OTHER)
 		*known = (struct known_class){ w->identity, number };
 	return number || known->identity != w->identity ? number : known->class_number;

@@ -36,7 +36,7 @@ struct places {
 	struct classes names; /* of methods */
 	struct {
 		uint32_t node, frame;
-	} cache[PLACES_CACHE];
+	} * cache; /* PLACES_CACHE; NULL = empty */
 };
 /* The method in which the application waits, by number; 0 = not known. */
 uint32_t places_frame(struct places *p, const struct stream *s, uint32_t node);
@@ -106,6 +106,8 @@ struct lock_row *lock_table_rest(struct lock_table *t, const struct lock_key *ke
 void lock_table_forget_classes(struct lock_table *t);
 void lock_row_add(struct lock_row *to, const struct lock_row *from);
 size_t lock_table_bytes(const struct lock_table *t);
+/* Hardly anything is added to it any more. */
+void lock_table_shrink(struct lock_table *t);
 /* Nodes of an older epoch are forgotten. */
 void lock_table_turn(struct lock_table *t, uint32_t epoch);
 void lock_table_clear(struct lock_table *t); /* keeps its seed */
@@ -129,8 +131,9 @@ struct thread {
 	uint8_t state; /* enum wire_thread_state */
 	uint32_t epoch; /* of its nodes */
 	bool retired; /* ended, and its number may be another's now */
-	uint64_t slice; /* the newest in times */
-	struct times *times; /* LOCKS_SLICES, by slice modulo; NULL = all zero */
+	uint64_t slice, first; /* the newest and the oldest in times */
+	struct times *times; /* by slice modulo; others than these are zero */
+	uint32_t n_times; /* grows with the thread's time, to LOCKS_SLICES */
 	struct thread *next; /* of the same place, or of the retired ones */
 };
 
@@ -228,7 +231,7 @@ struct locks {
 	uint64_t first_ns; /* nothing is known of before */
 	struct classes classes;
 	struct places places;
-	struct known_class known[KNOWN_CLASSES];
+	struct known_class *known; /* KNOWN_CLASSES; NULL = none was told yet */
 	struct locks_counts counted; /* of this session, as it was told last */
 	struct slice slices[LOCKS_SLICES];
 	struct threads threads;

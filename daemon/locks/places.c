@@ -52,6 +52,12 @@ uint32_t places_frame(struct places *p, const struct stream *s, uint32_t node)
 
 	if (!node || !s)
 		return 0;
+	if (!p->cache)
+		p->cache = calloc(PLACES_CACHE, sizeof(*p->cache));
+	if (!p->cache) {
+		application_frame(s, node, name);
+		return classes_number(&p->names, name);
+	}
 	if (p->cache[at].node != node) {
 		application_frame(s, node, name);
 		p->cache[at].frame = classes_number(&p->names, name);
@@ -67,11 +73,13 @@ const char *places_name(const struct places *p, uint32_t frame)
 
 void places_forget_nodes(struct places *p)
 {
-	memset(p->cache, 0, sizeof(p->cache));
+	free(p->cache);
+	p->cache = NULL;
 }
 
 void places_deinit(struct places *p)
 {
+	places_forget_nodes(p);
 	classes_deinit(&p->names);
 }
 

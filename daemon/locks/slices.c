@@ -140,7 +140,8 @@ static void fold(struct lock_table *t)
 
 static bool grow(struct lock_table *t)
 {
-	uint32_t cap = t->cap ? 2 * t->cap : 8;
+	/* twice as many, or as many as they were before they shrank */
+	uint32_t cap = !t->n_slots ? 8 : t->cap < t->n_slots / 2 ? t->n_slots / 2 : t->n_slots;
 	struct lock_row *rows = realloc(t->rows, cap * sizeof(*rows));
 	uint32_t *slots;
 
@@ -180,6 +181,19 @@ const struct lock_row *lock_table_find(const struct lock_table *t, const struct 
 	const uint32_t *slot = t->n_slots ? slot_of(t, key) : NULL;
 
 	return slot && *slot ? &t->rows[*slot - 1] : NULL;
+}
+
+void lock_table_shrink(struct lock_table *t)
+{
+	struct lock_row *rows;
+
+	if (!t->n || t->n == t->cap)
+		return;
+	rows = realloc(t->rows, t->n * sizeof(*rows));
+	if (!rows)
+		return;
+	t->rows = rows;
+	t->cap = t->n;
 }
 
 size_t lock_table_bytes(const struct lock_table *t)

@@ -8,14 +8,14 @@
 #include <errno.h>
 #include <string.h>
 
-#define PLACES	   1024u /* a power of two */
-#define TIMES_SIZE (LOCKS_SLICES * sizeof(struct times))
-#define KEEP_NS	   (LOCKS_SLICES * LOCKS_SLICE_NS)
+#define PLACES	1024u /* a power of two */
+#define KEEP_NS (LOCKS_SLICES * LOCKS_SLICE_NS)
 
 int threads_init(struct threads *t)
 {
 	t->places = calloc(PLACES, sizeof(struct thread *));
-	t->other.times = calloc(1, TIMES_SIZE);
+	t->other.times = calloc(LOCKS_SLICES, sizeof(*t->other.times));
+	t->other.n_times = LOCKS_SLICES;
 	return t->places && t->other.times ? 0 : -ENOMEM;
 }
 
@@ -44,7 +44,7 @@ struct thread *threads_find(const struct threads *t, uint32_t tid)
 static size_t bytes_of(const struct thread *thread)
 {
 	return sizeof(*thread) + (thread->name ? strlen(thread->name) + 1 : 0) +
-	       (thread->times ? TIMES_SIZE : 0);
+	       thread->n_times * sizeof(*thread->times);
 }
 
 static void drop(struct threads *t, struct thread **link)
@@ -253,25 +253,53 @@ static struct times *times_at(struct thread *thread, uint64_t slice)
 	if (slice > thread->slice) {
 		uint64_t n = slice - thread->slice;
 
-		for (uint64_t i = 0; i < n && i < LOCKS_SLICES; i++)
-			thread->times[(slice - i) % LOCKS_SLICES] = (struct times){ 0 };
+		for (uint64_t i = 0; i < n && i < thread->n_times; i++)
+			thread->times[(slice - i) % thread->n_times] = (struct times){ 0 };
 		thread->slice = slice;
 	}
-	return thread->slice - slice < LOCKS_SLICES ? &thread->times[slice % LOCKS_SLICES] : NULL;
+	if (thread->slice - slice >= thread->n_times)
+		return NULL;
+	if (slice < thread->first)
+		thread->first = slice;
+	return &thread->times[slice % thread->n_times];
 }
 
-static struct thread *with_times(struct threads *t, struct thread *thread, uint64_t now_ns)
+/* How many slices its times are to have for one more. Most threads live for some seconds. */
+static uint32_t times_for(const struct thread *thread, uint64_t slice)
 {
-	if (thread->times)
+	uint64_t newest = slice > thread->slice ? slice : thread->slice;
+	uint64_t oldest = slice < thread->first ? slice : thread->first;
+
+	if (!thread->n_times)
+		return 8;
+	if (newest - slice >= LOCKS_SLICES)
+		return thread->n_times; /* it is not booked */
+	return newest - oldest < 8 ? 8 : newest - oldest < 32 ? 32 : LOCKS_SLICES;
+}
+
+static struct thread *with_times(struct threads *t, struct thread *thread, uint64_t slice,
+				 uint64_t now_ns)
+{
+	uint32_t n = times_for(thread, slice);
+	struct times *times;
+
+	if (n <= thread->n_times)
 		return thread;
 	t->held = thread;
-	thread->times = has_room(t, TIMES_SIZE, false, now_ns) ? calloc(1, TIMES_SIZE) : NULL;
+	times = has_room(t, n * sizeof(*times), false, now_ns) ? calloc(n, sizeof(*times)) : NULL;
 	t->held = NULL;
-	if (!thread->times) {
+	if (!times) {
 		t->refused++;
 		return &t->other;
 	}
-	t->bytes += TIMES_SIZE;
+	if (!thread->n_times)
+		thread->slice = thread->first = slice;
+	for (uint64_t s = thread->first; thread->n_times && s <= thread->slice; s++)
+		times[s % n] = thread->times[s % thread->n_times];
+	free(thread->times);
+	thread->times = times;
+	t->bytes += (n - thread->n_times) * sizeof(*times);
+	thread->n_times = n;
 	return thread;
 }
 
@@ -281,7 +309,7 @@ void threads_book(struct threads *t, struct thread *thread, enum times_of what, 
 	struct times *times;
 	uint32_t *field;
 
-	thread = with_times(t, thread, now_ns);
+	thread = with_times(t, thread, at_ns / LOCKS_SLICE_NS, now_ns);
 	times = times_at(thread, at_ns / LOCKS_SLICE_NS);
 	if (!times)
 		return;
@@ -311,14 +339,14 @@ void threads_spend(struct threads *t, struct thread *thread, enum times_of what,
 void thread_times(const struct thread *t, uint64_t first, uint64_t last, uint64_t ret[3])
 {
 	ret[TIMES_CPU] = ret[TIMES_WAIT] = ret[TIMES_IDLE] = 0;
-	if (!t->times)
+	if (!t->n_times)
 		return;
 	if (last > t->slice)
 		last = t->slice;
-	if (first + LOCKS_SLICES <= t->slice)
-		first = t->slice - LOCKS_SLICES + 1;
+	if (first + t->n_times <= t->slice)
+		first = t->slice - t->n_times + 1;
 	for (uint64_t s = first; s <= last; s++) {
-		const struct times *times = &t->times[s % LOCKS_SLICES];
+		const struct times *times = &t->times[s % t->n_times];
 
 		ret[TIMES_CPU] += times->cpu_us * 1000ull;
 		ret[TIMES_WAIT] += times->wait_us * 1000ull;

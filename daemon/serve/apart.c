@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "daemon/core/clock.h"
+#include "daemon/core/confine.h"
 #include "daemon/core/log.h"
 
 #define RUNNING_MAX    2 /* of one kind */
@@ -68,15 +68,6 @@ struct apart {
 
 /* ---- in the child ---------------------------------------------------------------------------- */
 
-static void give_up_rights(void)
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { { 0 } };
-
-	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	(void)syscall(SYS_capset, &head, none);
-}
-
 static void limit(int resource, rlim_t n)
 {
 	const struct rlimit l = { n, n };
@@ -104,10 +95,14 @@ static rlim_t memory_limit(void)
 /* Whatever kills for want of memory, takes this one and not the daemon. */
 static void be_the_first_to_go(void)
 {
-	CLEANUP(fd_closep) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	CLEANUP(fd_closep) int fd = -1;
 
+	/* a process that has given rights up does not own its files in /proc */
+	(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	if (fd >= 0)
 		(void)!write(fd, "1000", 4);
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
 /* All descriptors but two: pipes, sockets and clocks live as long as the daemon means, not we. */
@@ -138,7 +133,7 @@ static _Noreturn void run_child(struct apart *a, pid_t daemon)
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_FSIZE, ANSWER_MAX);
 	limit(RLIMIT_DATA, memory_limit());
-	give_up_rights();
+	(void)confine_capabilities(0);
 	r->apart_fd = a->out_fd;
 	_exit(api_route(r, r->method, r->url) == MHD_YES ? 0 : 1);
 }

@@ -19,22 +19,21 @@ bool api_report(struct request *r, unsigned events, enum report_format *ret_form
 {
 	const char *format = argument(r, "format"), *type = argument(r, "type");
 	int f = format ? report_format_by_name(format) : REPORT_JSON;
-	char why[300];
+	char why[300], list[200];
 
 	*ret = (struct report_options){
 		.threads = is_set(r, "threads"),
 		.annotate = is_set(r, "annotate"),
 		.idle = is_set(r, "idle"),
+		.merge = is_set(r, "merge"),
 		.reverse = is_set(r, "reverse"),
 		.include = argument(r, "include"),
 		.exclude = argument(r, "exclude"),
 		.events = events,
 	};
 	if (f < 0)
-		(void)answer_error(
-			r, 400,
-			"the format must be html, collapsed, txt, pb.gz, json or jfr, not \"%s\"",
-			format);
+		(void)answer_error(r, 400, "the format must be %s, not \"%s\"",
+				   report_format_list(false, list, sizeof(list)), format);
 	else if (type && !report_events_by_name(type, &ret->events))
 		(void)answer_error(r, 400, "the type must be cpu, lock, alloc or wall, not \"%s\"",
 				   type);
@@ -79,7 +78,7 @@ enum MHD_Result api_answer_profile(struct request *r, const struct profile *p,
 	return answer_report(r, p, format, options, report_samples(p, options), out, len);
 }
 
-static bool time_range(struct request *r, uint64_t *from, uint64_t *to)
+bool api_time_range(struct request *r, uint64_t *from, uint64_t *to)
 {
 	const char *last = argument(r, "last"), *a = argument(r, "from"), *b = argument(r, "to");
 	uint64_t now = clock_real_ns(), n = 60 * NS_PER_S;
@@ -100,6 +99,7 @@ static enum MHD_Result get_profile(struct request *r)
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;
 	static struct selection selected;
+	struct history_selection which; /* gone with this child */
 	struct profile_filter filter = { .thread = argument(r, "thread") };
 	struct report_options options;
 	enum report_format format;
@@ -112,15 +112,15 @@ static enum MHD_Result get_profile(struct request *r)
 		return answer_apart(r, APART_HISTORY);
 	if (!api_report(r, 1u << WIRE_EVENT_CPU, &format, &options))
 		return MHD_YES;
-	if (!time_range(r, &from, &to))
+	if (!api_time_range(r, &from, &to))
 		return answer_error(
 			r, 400,
 			"last must be a duration such as 60s; from and to are ns since 1970");
-	if (api_select(r, &selected) < 0)
+	if (history_select(r, from, to, &selected, &which) < 0)
 		return MHD_YES;
-	filter.pids = selected.pids;
-	filter.start_times = selected.start_times;
-	filter.n_pids = selected.n;
+	filter.pids = which.pids;
+	filter.start_times = which.start_times;
+	filter.n_pids = which.n;
 	filter.events = options.events;
 	filter.no_idle = !options.idle;
 	absent = api_not_collected(r->serve->host, &selected, options.events, why, sizeof(why));
@@ -143,6 +143,8 @@ enum MHD_Result api_route(struct request *r, const char *method, const char *url
 		return serve_recordings(r, method, url + 14);
 	if (strncmp(url, "/v1/targets/", 12) == 0)
 		return serve_control(r, method, url + 12);
+	if (strncmp(url, "/v1/sinks/", 10) == 0)
+		return serve_sinks(r, method, url + 10);
 	if (strncmp(url, "/v1/settings/", 13) == 0)
 		return serve_settings(r, method, url + 13);
 	if (!get)
@@ -155,6 +157,8 @@ enum MHD_Result api_route(struct request *r, const char *method, const char *url
 		return serve_status(r);
 	if (strcmp(url, "/v1/profile") == 0)
 		return get_profile(r);
+	if (strcmp(url, "/v1/history") == 0)
+		return serve_history(r);
 	if (strcmp(url, "/v1/top") == 0)
 		return serve_top(r);
 	if (strcmp(url, "/v1/events") == 0)

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include "daemon/core/clock.h"
+#include "daemon/core/warden.h"
+#include "daemon/discovery/look.h"
 #include "daemon/report/text_out.h"
 
 static void head(struct text_out *t, const char *name, const char *type, const char *help)
@@ -124,6 +126,25 @@ static void put_agents(struct text_out *t, struct targets *targets)
 	}
 }
 
+/* What the daemon pays for each of them. */
+static void put_decoding(struct text_out *t, struct targets *targets)
+{
+	struct target *target = NULL;
+	unsigned held = 0;
+	char why[200];
+
+	head(t, "kindling_decode_cpu_nanoseconds_total", "counter",
+	     "CPU time of the daemon for what the JVM says.");
+	while ((target = targets_next(targets, target))) {
+		put_target(t, "kindling_decode_cpu_nanoseconds_total", target,
+			   target_decode_ns(target));
+		held += target_held_back(target, why, sizeof(why));
+	}
+	head(t, "kindling_targets_held_back", "gauge",
+	     "JVMs that say more than limits.decode_cpu and their part of it allow.");
+	text_printf(t, "kindling_targets_held_back %u\n", held);
+}
+
 static void put_crashes(struct text_out *t, const struct targets *targets)
 {
 	unsigned n = 0;
@@ -159,10 +180,33 @@ static void put_stuck(struct text_out *t, const struct targets *targets)
 	unsigned n = targets_stuck(targets, &total);
 
 	head(t, "kindling_receivers_stuck", "gauge",
-	     "Readers of pipes that were given up because a pipe does not answer, and have not ended.");
+	     "JVMs whose pipe or files do not answer: who was to read them was given up and has not ended.");
 	text_printf(t, "kindling_receivers_stuck %u\n", n);
 	head(t, "kindling_receivers_stuck_total", "counter", "Those given up since the start.");
 	text_printf(t, "kindling_receivers_stuck_total %llu\n", (unsigned long long)total);
+}
+
+static void put_looks(struct text_out *t, const struct look *look)
+{
+	struct look_counts c;
+
+	look_counts(look, &c);
+	head(t, "kindling_looks_stuck", "gauge",
+	     "Looks at processes that were given up because they do not answer, and have not ended.");
+	text_printf(t, "kindling_looks_stuck %u\n", c.stuck);
+	head(t, "kindling_looks_stuck_total", "counter", "Those given up since the start.");
+	text_printf(t, "kindling_looks_stuck_total %llu\n", (unsigned long long)c.given_up);
+	head(t, "kindling_looks_refused_total", "counter",
+	     "Looks not made because others of their container or user do not answer, or are too many.");
+	text_printf(t, "kindling_looks_refused_total %llu\n", (unsigned long long)c.refused);
+}
+
+static void put_children(struct text_out *t)
+{
+	head(t, "kindling_children_refused_total", "counter",
+	     "Programs not started because as many of them run as may.");
+	text_printf(t, "kindling_children_refused_total %llu\n",
+		    (unsigned long long)warden_refused());
 }
 
 static void put_daemon(struct text_out *t, struct serve *s)
@@ -191,6 +235,7 @@ static void put_daemon(struct text_out *t, struct serve *s)
 	     "Sessions ended because a JVM took more memory than limits.memory allows.");
 	text_printf(t, "kindling_memory_ended_total %llu\n",
 		    (unsigned long long)host_memory_ended(s->host));
+	put_children(t);
 	put_symbols(t, host_symbols(s->host));
 	if (!host_store(s->host))
 		return;
@@ -201,6 +246,10 @@ static void put_daemon(struct text_out *t, struct serve *s)
 	     "Windows that could not be written.");
 	text_printf(t, "kindling_store_windows_dropped_total %llu\n",
 		    (unsigned long long)(c.dropped_windows + host_windows_dropped(s->host)));
+	head(t, "kindling_store_windows_recovered_total", "counter",
+	     "Windows of a daemon that died before it closed them.");
+	text_printf(t, "kindling_store_windows_recovered_total %llu\n",
+		    (unsigned long long)c.recovered_windows);
 	head(t, "kindling_store_bytes", "gauge", "Size of the history on disk.");
 	text_printf(t, "kindling_store_bytes %llu\n", (unsigned long long)c.bytes);
 }
@@ -232,9 +281,12 @@ enum MHD_Result serve_metrics(struct request *r)
 	put_waits(&t, targets, "kindling_idle_waits_nanoseconds_total", "Their time.",
 		  WIRE_COUNTER_IDLE_WAITS_NS);
 	put_agents(&t, targets);
+	put_decoding(&t, targets);
 	put_crashes(&t, targets);
 	put_stuck(&t, targets);
+	put_looks(&t, host_look(r->serve->host));
 	put_daemon(&t, r->serve);
+	sinks_metrics(&t, r->serve->host);
 	if (text_take(&t, &text, &len) < 0)
 		return MHD_NO;
 	return answer_bytes(r, 200, "text/plain; version=0.0.4", text, len);

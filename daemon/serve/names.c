@@ -136,6 +136,15 @@ static int select_named(struct request *r, struct selection *ret, bool known)
 	return -ENOENT;
 }
 
+int api_select_quietly(struct request *r, struct selection *ret)
+{
+	struct selecting x = { .request = r, .selection = ret };
+
+	ret->n = 0;
+	MHD_get_connection_values(r->connection, MHD_GET_ARGUMENT_KIND, on_argument, &x);
+	return x.unknown ? -ENOENT : 0;
+}
+
 int api_select(struct request *r, struct selection *ret)
 {
 	return select_named(r, ret, false);

@@ -257,6 +257,19 @@ static enum MHD_Result result(struct request *r, const struct recording_entry *e
 	return api_answer_profile(r, p, format, &options);
 }
 
+/* Whoever has fetched it needs it no more; else it is kept for KEEP_NS. */
+static enum MHD_Result discard(struct request *r, struct recording_entry *e)
+{
+	cJSON *o;
+
+	if (!e->done)
+		return answer_error(r, 409, "the recording is still running");
+	o = cJSON_CreateObject();
+	cJSON_AddStringToObject(o, "state", "gone");
+	forget(e);
+	return answer_json(r, 200, o);
+}
+
 enum MHD_Result serve_recordings(struct request *r, const char *method, const char *rest)
 {
 	struct recording_entry *e;
@@ -279,6 +292,8 @@ enum MHD_Result serve_recordings(struct request *r, const char *method, const ch
 		}
 		return progress(r, e);
 	}
+	if (strcmp(method, "DELETE") == 0 && strcmp(end, "/profile") == 0)
+		return discard(r, e);
 	if (strcmp(method, "GET") != 0)
 		return answer_error(r, 405, "a recording takes GET and DELETE");
 	if (strcmp(end, "/profile") == 0)

@@ -123,6 +123,8 @@ bool is_selected(const struct selection *s, const struct target *t);
  * what would change that. */
 unsigned api_not_collected(struct host *h, const struct selection *s, unsigned events, char *buf,
 			   size_t size);
+/* As api_select(), but -ENOENT is not answered. */
+int api_select_quietly(struct request *r, struct selection *ret);
 struct target *api_one_target(struct request *r, const char *word); /* NULL: answered */
 
 /* api.c */
@@ -132,6 +134,25 @@ enum MHD_Result api_route(struct request *r, const char *method, const char *url
  * Answers the error itself: false. */
 bool api_report(struct request *r, unsigned events, enum report_format *ret_format,
 		struct report_options *ret);
+
+/* last=, or from= and to=; the last minute without them. false = they are wrong. */
+bool api_time_range(struct request *r, uint64_t *from, uint64_t *to);
+
+/*
+ * history.c. Whom target=, service=, pod= and container= of a question about the past mean: JVMs
+ * that are known, and for a target that names none of them, and for the others always, those in the
+ * history of [from, to). Each key that is there must fit, with one of its values. @known has the
+ * same, as many as it holds. 0 (ret->n 0 = all), or negative and answered; in a child.
+ */
+struct history_selection {
+	uint32_t *pids;
+	uint64_t *start_times;
+	uint32_t n;
+};
+int history_select(struct request *r, uint64_t from, uint64_t to, struct selection *known,
+		   struct history_selection *ret);
+void history_selection_free(struct history_selection *s);
+enum MHD_Result serve_history(struct request *r);
 
 /* @p as a report; in a child. */
 enum MHD_Result api_answer_profile(struct request *r, const struct profile *p,
@@ -166,4 +187,8 @@ uid_t uid_of(struct request *r); /* who asks */
 enum MHD_Result serve_control(struct request *r, const char *method, const char *verb);
 enum MHD_Result serve_settings(struct request *r, const char *method, const char *verb);
 enum MHD_Result serve_recordings(struct request *r, const char *method, const char *rest);
+/* sinks.c; @rest: NAME/test. sinks_json(): a list, empty where there are none. */
+enum MHD_Result serve_sinks(struct request *r, const char *method, const char *rest);
+cJSON *sinks_json(struct host *h);
+void sinks_metrics(struct text_out *t, struct host *h);
 void recordings_free(struct serve *s);

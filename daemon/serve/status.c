@@ -96,6 +96,7 @@ static cJSON *events_json(unsigned collected)
 static cJSON *notes_json(const struct target *t)
 {
 	cJSON *list = cJSON_CreateArray();
+	char held[200];
 
 	for (int i = 0; i < NOTES_MAX; i++) {
 		cJSON *note;
@@ -105,6 +106,13 @@ static cJSON *notes_json(const struct target *t)
 		note = cJSON_CreateObject();
 		cJSON_AddStringToObject(note, "step", t->notes[i].step);
 		cJSON_AddStringToObject(note, "what", t->notes[i].what);
+		cJSON_AddItemToArray(list, note);
+	}
+	if (target_held_back(t, held, sizeof(held))) {
+		cJSON *note = cJSON_CreateObject();
+
+		cJSON_AddStringToObject(note, "step", "held back");
+		cJSON_AddStringToObject(note, "what", held);
 		cJSON_AddItemToArray(list, note);
 	}
 	return list;
@@ -152,6 +160,16 @@ static cJSON *profilers_json(const struct target *t)
 	return list;
 }
 
+static cJSON *labels_json(const char *text)
+{
+	cJSON *o = cJSON_CreateObject();
+	char key[LABEL_KEY_SIZE], value[LABEL_VALUE_SIZE];
+
+	while (text && labels_next_text(&text, key, value))
+		cJSON_AddStringToObject(o, key, value);
+	return o;
+}
+
 static double ago_s(uint64_t mono_ns)
 {
 	return (double)(clock_mono_ns() - mono_ns) / 1e9;
@@ -173,6 +191,7 @@ static cJSON *target_json(const struct target *t)
 	add_text(o, "image_digest", t->jvm.image_digest);
 	add_text(o, "jdk", t->jdk[0] ? t->jdk : t->jvm.jdk);
 	add_text(o, "name", t->jvm.name);
+	cJSON_AddItemToObject(o, "labels", labels_json(t->labels));
 	cJSON_AddStringToObject(o, "state", target_state_names[t->state]);
 	add_text(o, "reason", t->fault.code ? t->fault.what : NULL);
 	add_text(o, "reason_step", t->fault.code ? fault_step_name(t->fault.step) : NULL);
@@ -201,6 +220,7 @@ static cJSON *target_json(const struct target *t)
 	cJSON_AddItemToObject(o, "samples", samples_json(&c, host_cpu_ns(t)));
 	add_other_events(o, &c, collected);
 	cJSON_AddItemToObject(o, "agent", agent_json(t, &c));
+	add_u64(o, "decode_cpu_ns", target_decode_ns(t));
 	if (t->first_sample_mono_ns)
 		cJSON_AddNumberToObject(o, "first_sample_ms",
 					(double)(t->first_sample_mono_ns - t->seen_mono_ns) / 1e6);
@@ -325,6 +345,7 @@ static cJSON *status_json(struct serve *s, const struct view *view)
 	cJSON *o = cJSON_CreateObject(), *part;
 	struct discovery *d = host_discovery(s->host);
 	struct store_counts c;
+	char note[STORE_NOTE_MAX];
 
 	cJSON_AddStringToObject(o, "version", KINDLING_VERSION);
 	cJSON_AddNumberToObject(o, "uptime_s",
@@ -347,7 +368,11 @@ static cJSON *status_json(struct serve *s, const struct view *view)
 		add_u64(part, "bytes", c.bytes);
 		add_u64(part, "dropped_windows", c.dropped_windows);
 		add_u64(part, "torn", c.torn);
+		add_u64(part, "recovered_windows", c.recovered_windows);
+		store_note(&c, note);
+		add_text(part, "note", note);
 	}
+	cJSON_AddItemToObject(o, "sinks", sinks_json(s->host));
 	cJSON_AddItemToObject(o, "targets", targets_json(targets, view));
 	return o;
 }

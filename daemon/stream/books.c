@@ -11,6 +11,11 @@
 #define BOOKS_MAX    (1ull << 61) /* of each sum in one session: 73 years of CPU, in ns */
 _Static_assert(2 * BOOKS_MAX <= UINT64_MAX / SESSIONS_MAX, "no sum over sessions can overflow");
 
+static const enum wire_drop full_causes[BOOKS_FULL_COUNT] = {
+	[BOOKS_FULL_RING] = WIRE_DROP_RING_FULL,
+	[BOOKS_FULL_PIPE] = WIRE_DROP_PIPE_FULL,
+};
+
 /* Of what came, some may not have been believed. */
 static uint64_t came(const struct stream_books *b)
 {
@@ -71,6 +76,20 @@ int books_deliver(struct stream *s, enum wire_event event, uint64_t weight, stru
 WRONG_BOOKS(wrong_numbers, taken, written, n)
 WRONG_BOOKS(wrong_weights, taken_weight, written_weight, weight)
 
+/* @now is right, so no counter has fallen. */
+static void book_quota(struct stream *s, const struct wire_ledger *now)
+{
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		for (int i = 0; i < BOOKS_FULL_COUNT; i++) {
+			enum wire_drop cause = full_causes[i];
+			const struct wire_books *then = &s->counts.ledger.books[e];
+
+			s->quota[e][i].n += now->books[e].drop[cause].n - then->drop[cause].n;
+			s->quota[e][i].weight +=
+				now->books[e].drop[cause].weight - then->drop[cause].weight;
+		}
+}
+
 /* The agent's books must agree with themselves and with what came. */
 int books_on_ledger(struct stream *s, const struct wire_frame *frame, struct fault *f)
 {
@@ -92,6 +111,8 @@ int books_on_ledger(struct stream *s, const struct wire_frame *frame, struct fau
 			return fault_set(f, EBADMSG, FAULT_STREAM, "the agent's books of %s: %s",
 					 wire_event_names[e], wrong);
 	}
+	if (s->held_back)
+		book_quota(s, &l);
 	c->ledger = l;
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
 		s->at_ledger[e].n = came(&c->of[e]);
@@ -117,8 +138,19 @@ static void count(const struct stream *s, enum wire_event event, struct stream_b
 		ret->dropped[i].n += past->dropped[i].n + told->drop[i].n;
 		ret->dropped[i].weight += past->dropped[i].weight + told->drop[i].weight;
 	}
+	for (int i = 0; i < BOOKS_FULL_COUNT; i++) {
+		ret->dropped[full_causes[i]].n -= s->quota[event][i].n;
+		ret->dropped[full_causes[i]].weight -= s->quota[event][i].weight;
+		ret->dropped[WIRE_DROP_QUOTA].n += s->quota[event][i].n;
+		ret->dropped[WIRE_DROP_QUOTA].weight += s->quota[event][i].weight;
+	}
 	ret->lost = past->lost + told->written - n;
 	ret->lost_weight = past->lost_weight + told->written_weight - weight;
+}
+
+void stream_hold_back(struct stream *s, bool held_back)
+{
+	s->held_back = held_back;
 }
 
 void stream_counts(const struct stream *s, struct stream_counts *ret)
@@ -144,5 +176,6 @@ int books_begin_session(struct stream *s, struct fault *f)
 	s->counts.bytes = bytes;
 	s->counts.frames = frames;
 	memset(s->at_ledger, 0, sizeof(s->at_ledger));
+	memset(s->quota, 0, sizeof(s->quota));
 	return 0;
 }

@@ -134,6 +134,9 @@ DEFINE_FREEP(struct stream, stream_free);
 void stream_expect(struct stream *s, const uint8_t *secret);
 /* Feed bytes read from the pipe. 0, or -errno with @f set: the stream is over. */
 int stream_feed(struct stream *s, const void *buf, size_t len, struct fault *f);
+/* Its reader is held back, or was a moment ago: what the agent says from now on that it dropped for
+ * want of room is dropped{quota}. */
+void stream_hold_back(struct stream *s, bool held_back);
 size_t stream_bytes(const struct stream *s); /* of memory */
 void stream_counts(const struct stream *s, struct stream_counts *ret);
 /* The node's own frame; *ret_parent = 0 at the root. false if @node is 0 or not defined. */

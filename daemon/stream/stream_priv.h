@@ -39,6 +39,9 @@ struct stream_dictionary {
 	size_t memory; /* bytes */
 };
 
+/* Causes that an agent has when nobody reads. */
+enum { BOOKS_FULL_RING, BOOKS_FULL_PIPE, BOOKS_FULL_COUNT };
+
 /* Names of threads: a hash table by tid. */
 struct stream_threads {
 	struct stream_thread *table;
@@ -66,6 +69,11 @@ struct stream {
 	struct stream_limits limits; /* as of the last reading */
 	bool limits_asked; /* for the bytes that are being fed */
 	uint64_t believed[WIRE_EVENT_COUNT]; /* weights, of all sessions */
+	bool held_back; /* its reader, on purpose */
+	/* of the agent's drops in this session those that come of it, by BOOKS_FULL_x */
+	struct {
+		uint64_t n, weight;
+	} quota[WIRE_EVENT_COUNT][BOOKS_FULL_COUNT];
 };
 
 /* dictionary.c: definitions, in the order of their ids. */

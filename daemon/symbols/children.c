@@ -7,25 +7,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include "daemon/core/beside.h"
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
-#include "daemon/symbols/mapped.h"
+#include "daemon/core/warden.h"
 
 #define READING_MAX 2
 #define DEADLINE_NS (30 * NS_PER_S)
 #define CPU_NS_MAX  ((int64_t)(10 * NS_PER_S)) /* a tenant's budget when it is full, */
 #define CPU_SHARE   100 /* and what part of time fills it: 1 % of a CPU */
-#define ROOT_FD	    3 /* of the child: roots of the container and of the host */
-#define HOST_FD	    4
 
 struct child {
 	struct child *next;
@@ -54,12 +48,6 @@ void tenant_refill(struct tenant *t, uint64_t now)
 bool tenant_is_full(const struct tenant *t)
 {
 	return t->cpu_ns >= CPU_NS_MAX;
-}
-
-static int64_t cpu_of(const struct rusage *u)
-{
-	return ((int64_t)u->ru_utime.tv_sec + u->ru_stime.tv_sec) * (int64_t)NS_PER_S +
-	       ((int64_t)u->ru_utime.tv_usec + u->ru_stime.tv_usec) * 1000;
 }
 
 /* ---- the end of one -------------------------------------------------------------------------- */
@@ -110,14 +98,13 @@ static void on_end(void *userdata, uint32_t events)
 {
 	struct child *c = userdata;
 	struct symbols *s = c->owner;
-	struct rusage used = { 0 };
-	int status = 0;
-	pid_t r = wait4(c->pid, &status, WNOHANG, &used);
+	uint64_t cpu_ns;
+	int status = 0, r = warden_reap(c->pid, &status, &cpu_ns);
 
 	(void)events;
 	if (r == 0)
 		return;
-	c->tenant->cpu_ns -= cpu_of(&used);
+	c->tenant->cpu_ns -= (int64_t)cpu_ns;
 	finish(c, r > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	child_free(c);
 	children_start(s);
@@ -127,14 +114,14 @@ static void on_deadline(void *userdata)
 {
 	struct child *c = userdata;
 
-	(void)kill(c->pid, SIGKILL);
+	warden_kill(c->pid);
 	finish(c, false);
 	children_start(c->owner);
 }
 
 void child_abandon(struct child *c)
 {
-	(void)kill(c->pid, SIGKILL);
+	warden_kill(c->pid);
 	finish(c, false);
 }
 
@@ -144,7 +131,7 @@ void children_free(struct symbols *s)
 		struct child *c = s->children;
 
 		child_abandon(c);
-		(void)waitpid(c->pid, NULL, WNOHANG); /* else whoever comes after us does */
+		(void)warden_reap(c->pid, NULL, NULL); /* else whoever comes after us does */
 		child_free(c);
 	}
 }
@@ -161,41 +148,16 @@ void children_find_program(struct symbols *s)
 		log_warn("symbols.program", "error=\"kindling-symbols is neither beside kindlingd nor in ../bin: no native names\"");
 }
 
-/* The root of the host, where its debug files are; of the daemon where it cannot see that. The
- * number is beyond those that the child's own have. */
-static int open_host_root(void)
-{
-	CLEANUP(fd_closep) int fd = mapped_root(1);
-
-	if (fd < 0)
-		fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, HOST_FD + 1);
-}
-
 static int spawn(struct child *child, struct content *c)
 {
-	char *argv[] = { c->owner->program, c->path, NULL }, *nothing[] = { NULL };
-	CLEANUP(fd_closep) int host_fd = open_host_root();
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	sigset_t none;
-	int r;
+	char *argv[] = { c->owner->program, c->path, NULL };
+	const struct warden_fd fds[] = { { c->file_fd, 0 },
+					 { child->out_fd, 1 },
+					 { c->root_fd, ROOT_FD },
+					 { c->owner->host_root_fd, HOST_FD } };
 
-	sigemptyset(&none);
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, c->file_fd, 0);
-	posix_spawn_file_actions_adddup2(&actions, child->out_fd, 1);
-	if (c->root_fd >= 0)
-		posix_spawn_file_actions_adddup2(&actions, c->root_fd, ROOT_FD);
-	if (host_fd >= 0)
-		posix_spawn_file_actions_adddup2(&actions, host_fd, HOST_FD);
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	posix_spawnattr_setsigmask(&attr, &none);
-	r = posix_spawn(&child->pid, c->owner->program, &actions, &attr, argv, nothing);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attr);
-	return -r;
+	return warden_start(WARDEN_SYMBOLS, argv, fds, ARRAY_SIZE(fds), &child->pid,
+			    &child->pidfd);
 }
 
 static int open_temp(struct content *c)
@@ -233,14 +195,12 @@ static void start(struct content *c)
 	c->state = READING;
 	c->child = child;
 	c->tenant->reading = true;
-	child->pidfd = (int)syscall(SYS_pidfd_open, child->pid, 0);
-	ok = child->pidfd >= 0 &&
-	     loop_add(s->loop, child->pidfd, EPOLLIN, on_end, child, &child->source) == 0 &&
+	ok = loop_add(s->loop, child->pidfd, EPOLLIN, on_end, child, &child->source) == 0 &&
 	     loop_timer_add(s->loop, DEADLINE_NS, 0, on_deadline, child, &child->deadline) == 0;
 	if (ok)
 		return;
 	child_abandon(child);
-	(void)waitpid(child->pid, NULL, WNOHANG);
+	(void)warden_reap(child->pid, NULL, NULL);
 	child_free(child);
 }
 

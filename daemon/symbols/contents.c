@@ -89,15 +89,30 @@ static struct names *names_map(struct symbols *s, int fd)
 		return NULL;
 	}
 	hash = hash_of(p, (size_t)st.st_size);
-	*n = (struct names){ s->names, 1, p, (size_t)st.st_size, hash, st.st_ino, table };
+	*n = (struct names){ s->names, 1, p, (size_t)st.st_size, hash, st.st_ino, table, false };
 	s->names = n;
 	return n;
 }
 
-/* Looking through all of it brought all of it into memory; a lookup needs little. */
-static void give_back(const struct names *n)
+/* Looking through all of it brought all of it into memory. A lookup needs little, but the kernel
+ * maps sixteen pages where one was asked for. */
+static void give_back(struct names *n)
 {
 	(void)madvise(n->bytes, n->len, MADV_DONTNEED);
+	n->looked_at = false;
+}
+
+void symbols_give_back(struct symbols *s)
+{
+	for (struct names *n = s->names; n; n = n->next)
+		if (n->looked_at)
+			give_back(n);
+}
+
+const char *content_find(struct content *c, uint64_t offset)
+{
+	c->names->looked_at = true;
+	return table_find(&c->names->table, offset);
 }
 
 /* ---- the directory --------------------------------------------------------------------------- */

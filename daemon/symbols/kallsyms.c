@@ -1,42 +1,65 @@
-/* See kallsyms.h. */
+/*
+ * See kallsyms.h. While the file is read all of it is in memory as it is, some 5 MB; what is kept
+ * is a fifth: addresses as offsets of two bytes from the first of their run, the names packed.
+ */
 #include "daemon/symbols/kallsyms.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
+struct run {
+	uint64_t address;
+	uint32_t first; /* its symbols' number */
+};
+
+struct kallsyms {
+	uint16_t *offsets; /* of symbols, by number, in the order of their addresses */
+	struct run *runs; /* and the end of the last as one more */
+	uint32_t n_runs;
+	struct packed_names *names; /* by the same numbers */
+};
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
 struct symbol {
 	uint64_t address;
 	uint32_t name; /* in names */
 };
 
-struct kallsyms {
+struct listing {
 	struct symbol *symbols;
 	char *names;
 	uint32_t n, cap;
 	uint32_t names_len, names_cap;
 };
 
-static bool reserve(struct kallsyms *k)
+static void listing_deinit(struct listing *l)
 {
-	uint32_t want = k->cap ? 2 * k->cap : 1u << 14;
+	free(l->symbols);
+	free(l->names);
+}
+
+static bool reserve(struct listing *l)
+{
+	uint32_t want = l->cap ? 2 * l->cap : 1u << 14;
 	void *p;
 
-	if (k->n == k->cap) {
-		p = want > KALLSYMS_MAX ? NULL : realloc(k->symbols, want * sizeof(*k->symbols));
+	if (l->n == l->cap) {
+		p = want > KALLSYMS_MAX ? NULL : realloc(l->symbols, want * sizeof(*l->symbols));
 		if (!p)
 			return false;
-		k->symbols = p;
-		k->cap = want;
+		l->symbols = p;
+		l->cap = want;
 	}
-	if (k->names_cap - k->names_len > KALLSYMS_NAME_MAX)
+	if (l->names_cap - l->names_len > KALLSYMS_NAME_MAX)
 		return true;
-	want = k->names_cap ? 2 * k->names_cap : 1u << 18;
-	p = want > KALLSYMS_NAMES_MAX ? NULL : realloc(k->names, want);
+	want = l->names_cap ? 2 * l->names_cap : 1u << 18;
+	p = want > KALLSYMS_NAMES_MAX ? NULL : realloc(l->names, want);
 	if (!p)
 		return false;
-	k->names = p;
-	k->names_cap = want;
+	l->names = p;
+	l->names_cap = want;
 	return true;
 }
 
@@ -55,14 +78,14 @@ static size_t parse(const char *line, uint64_t *ret_address, const char **ret_na
 	return len > KALLSYMS_NAME_MAX ? KALLSYMS_NAME_MAX : len;
 }
 
-static bool add(struct kallsyms *k, uint64_t address, const char *name, size_t len)
+static bool add(struct listing *l, uint64_t address, const char *name, size_t len)
 {
-	if (!reserve(k))
+	if (!reserve(l))
 		return false;
-	k->symbols[k->n++] = (struct symbol){ address, k->names_len };
-	memcpy(k->names + k->names_len, name, len);
-	k->names[k->names_len + len] = '\0';
-	k->names_len += (uint32_t)len + 1;
+	l->symbols[l->n++] = (struct symbol){ address, l->names_len };
+	memcpy(l->names + l->names_len, name, len);
+	l->names[l->names_len + len] = '\0';
+	l->names_len += (uint32_t)len + 1;
 	return true;
 }
 
@@ -75,29 +98,102 @@ static int compare(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-int kallsyms_read(FILE *from, struct kallsyms **ret)
+/* Ordered, with one name for an address: the last in the file. */
+static void sort(struct listing *l)
 {
-	CLEANUP(kallsyms_freep) struct kallsyms *k = calloc(1, sizeof(*k));
+	uint32_t n = 0;
+
+	qsort(l->symbols, l->n, sizeof(*l->symbols), compare);
+	for (uint32_t i = 0; i < l->n; i++) {
+		if (i + 1 < l->n && l->symbols[i].address == l->symbols[i + 1].address)
+			continue;
+		l->symbols[n++] = l->symbols[i];
+	}
+	l->n = n;
+}
+
+static int list(FILE *from, struct listing *l)
+{
 	bool begins = true, hidden = false;
 	const char *name = NULL;
 	char line[512];
 	uint64_t address;
 	size_t len;
 
-	if (!k)
-		return -ENOMEM;
 	while (fgets(line, sizeof(line), from)) {
 		bool is_line = begins;
 
 		begins = strchr(line, '\n'); /* what follows belongs to a line that is too long */
 		len = is_line ? parse(line, &address, &name) : 0;
 		hidden |= len && !address;
-		if (len && address && !add(k, address, name, len))
+		if (len && address && !add(l, address, name, len))
 			break;
 	}
-	if (!k->n)
+	if (!l->n)
 		return hidden ? -EACCES : -ENODATA;
-	qsort(k->symbols, k->n, sizeof(*k->symbols), compare);
+	sort(l);
+	return 0;
+}
+
+static const char *name_of(void *userdata, uint32_t i)
+{
+	const struct listing *l = userdata;
+
+	return l->names + l->symbols[i].name;
+}
+
+static bool begins_run(const struct listing *l, uint32_t i, uint64_t run_address)
+{
+	return i == 0 || l->symbols[i].address - run_address > UINT16_MAX;
+}
+
+static uint32_t count_runs(const struct listing *l)
+{
+	uint64_t address = 0;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < l->n; i++)
+		if (begins_run(l, i, address)) {
+			address = l->symbols[i].address;
+			n++;
+		}
+	return n;
+}
+
+static int keep_addresses(struct kallsyms *k, const struct listing *l)
+{
+	uint64_t address = 0;
+
+	k->offsets = malloc(l->n * sizeof(*k->offsets));
+	k->runs = calloc(count_runs(l) + 1u, sizeof(*k->runs));
+	if (!k->offsets || !k->runs)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < l->n; i++) {
+		if (begins_run(l, i, address)) {
+			address = l->symbols[i].address;
+			k->runs[k->n_runs++] = (struct run){ address, i };
+		}
+		k->offsets[i] = (uint16_t)(l->symbols[i].address - address);
+	}
+	k->runs[k->n_runs].first = l->n;
+	return 0;
+}
+
+int kallsyms_read(FILE *from, struct kallsyms **ret)
+{
+	CLEANUP(kallsyms_freep) struct kallsyms *k = calloc(1, sizeof(*k));
+	CLEANUP(listing_deinit) struct listing l = { 0 };
+	int r;
+
+	if (!k)
+		return -ENOMEM;
+	r = list(from, &l);
+	if (r == 0)
+		r = keep_addresses(k, &l);
+	if (r == 0)
+		r = packed_names_new(name_of, &l, l.n, &k->names);
+	if (r < 0)
+		return r;
 	*ret = TAKE_PTR(k);
 	return 0;
 }
@@ -106,25 +202,56 @@ struct kallsyms *kallsyms_free(struct kallsyms *k)
 {
 	if (!k)
 		return NULL;
-	free(k->symbols);
-	free(k->names);
+	free(k->offsets);
+	free(k->runs);
+	packed_names_free(k->names);
 	free(k);
 	return NULL;
 }
 
-const char *kallsyms_name(const struct kallsyms *k, uint64_t address)
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+/* The last run that begins at @address or before; NULL = all begin behind it. */
+static const struct run *run_of(const struct kallsyms *k, uint64_t address)
 {
-	uint32_t low = 0, high = k ? k->n : 0;
+	uint32_t low = 0, high = k->n_runs;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (k->symbols[middle].address <= address)
+		if (k->runs[middle].address <= address)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (!low || address - k->symbols[low - 1].address > KALLSYMS_REACH)
+	return low ? &k->runs[low - 1] : NULL;
+}
+
+/* The last symbol of @run at @offset or before: its first one is at 0. */
+static uint32_t symbol_in(const struct kallsyms *k, const struct run *run, uint64_t offset)
+{
+	uint32_t low = run->first + 1, high = run[1].first;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (k->offsets[middle] <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low - 1;
+}
+
+const char *kallsyms_name(struct kallsyms *k, uint64_t address)
+{
+	const struct run *run = k ? run_of(k, address) : NULL;
+	uint32_t i;
+
+	if (!run)
 		return NULL;
-	return k->names + k->symbols[low - 1].name;
+	i = symbol_in(k, run, address - run->address);
+	if (address - run->address - k->offsets[i] > KALLSYMS_REACH)
+		return NULL;
+	return packed_names_get(k->names, i);
 }

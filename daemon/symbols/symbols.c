@@ -18,20 +18,22 @@
 #define TENANT_FILES_MAX  8192
 #define PROCESSES_MAX	  2048
 #define TENANTS_MAX	  2048
-#define PATH_BYTES_MAX	  1024
+#define PATH_BYTES_MAX	  1023
 /* each holds two open files */
 #define TENANT_WAITING_MAX 128
 #define WAITING_MAX	   1024
 #define KEEP_NS		   (120 * NS_PER_S) /* what a process mapped, after its end */
+#define GIVE_BACK_S	   10
 
 /* ---- tenants --------------------------------------------------------------------------------- */
 
-static bool is_idle(const struct tenant *t)
+static bool is_idle(const struct tenant *t, uint64_t now)
 {
-	return !t->files && !t->contents && !t->reading && tenant_is_full(t);
+	return !t->files && !t->contents && !t->reading && tenant_is_full(t) &&
+	       t->open_from_mono_ns <= now;
 }
 
-/* One without a process is kept until its budget is full: else it would be full at once. */
+/* One without a process is kept until it may do all again: else it might at once. */
 static void sweep_tenants(struct symbols *s, uint64_t now)
 {
 	struct tenant **at = &s->tenants;
@@ -40,7 +42,7 @@ static void sweep_tenants(struct symbols *s, uint64_t now)
 		struct tenant *t = *at;
 
 		tenant_refill(t, now);
-		if (is_idle(t)) {
+		if (is_idle(t, now)) {
 			*at = t->next;
 			free(t);
 		} else {
@@ -61,6 +63,7 @@ static struct tenant *tenant_of(struct symbols *s, const char *name)
 	if (!t)
 		return NULL;
 	snprintf(t->name, sizeof(t->name), "%s", name);
+	t->wanted_end = &t->wanted;
 	tenant_refill(t, clock_mono_ns());
 	t->next = s->tenants;
 	s->tenants = t;
@@ -69,6 +72,13 @@ static struct tenant *tenant_of(struct symbols *s, const char *name)
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
+static void file_free(struct file *f)
+{
+	content_unref(f->content);
+	free(f->path);
+	free(f);
+}
+
 static struct process **find_process(struct symbols *s, int pid, uint64_t start_time)
 {
 	struct process **at = &s->processes[(unsigned)pid % PROCESSES_HASH];
@@ -76,6 +86,19 @@ static struct process **find_process(struct symbols *s, int pid, uint64_t start_
 	while (*at && ((*at)->pid != pid || (*at)->start_time != start_time))
 		at = &(*at)->next;
 	return at;
+}
+
+static void forget_file(struct file *f)
+{
+	struct process *p = f->process;
+	struct file **at = &p->files[f->hash % FILE_BUCKETS];
+
+	while (*at != f)
+		at = &(*at)->next;
+	*at = f->next;
+	p->n_files--;
+	p->tenant->files--;
+	file_free(f);
 }
 
 static void forget_process(struct symbols *s, struct process **at)
@@ -87,9 +110,8 @@ static void forget_process(struct symbols *s, struct process **at)
 			struct file *f = p->files[i];
 
 			p->files[i] = f->next;
-			content_unref(f->content);
-			free(f->path);
-			free(f);
+			file_unwant(s, f);
+			file_free(f);
 		}
 	p->tenant->files -= p->n_files;
 	*at = p->next;
@@ -108,7 +130,9 @@ static struct process *process_of(struct symbols *s, const struct symbols_proces
 	p = t ? calloc(1, sizeof(*p)) : NULL;
 	if (!p)
 		return NULL;
-	*p = (struct process){ .pid = who->pid, .start_time = who->start_time, .tenant = t };
+	*p = (struct process){
+		.owner = s, .pid = who->pid, .start_time = who->start_time, .tenant = t
+	};
 	s->n_processes++;
 	*at = p;
 	return p;
@@ -118,14 +142,25 @@ void symbols_end(struct symbols *s, int pid, uint64_t start_time)
 {
 	struct process *p = *find_process(s, pid, start_time);
 
-	if (p && !p->ended_mono_ns)
-		p->ended_mono_ns = clock_mono_ns();
+	if (!p || p->ended_mono_ns)
+		return;
+	p->ended_mono_ns = clock_mono_ns();
+	for (unsigned i = 0; i < FILE_BUCKETS; i++)
+		for (struct file *f = p->files[i], *next; f; f = next) {
+			next = f->next;
+			file_unwant(s, f);
+			if (!f->content)
+				forget_file(f);
+		}
 }
 
 static void on_second(void *userdata)
 {
 	struct symbols *s = userdata;
 	uint64_t now = clock_mono_ns();
+
+	if (++s->seconds % GIVE_BACK_S == 0) /* who looks up names one by one does not */
+		symbols_give_back(s);
 
 	for (unsigned i = 0; i < PROCESSES_HASH; i++)
 		for (struct process **at = &s->processes[i]; *at;)
@@ -156,29 +191,23 @@ static struct file *find_file(const struct process *p, const char *path)
 	return f;
 }
 
-/* A reference to @c goes over to it. */
-static void remember_file(struct process *p, uint64_t begin, const char *path, struct content *c)
+static struct file *add_file(struct process *p, const char *path)
 {
-	struct file *f = find_file(p, path);
+	struct file *f = calloc(1, sizeof(*f));
 
-	if (!f) {
-		f = calloc(1, sizeof(*f));
-		if (f)
-			f->path = strdup(path);
-		if (!f || !f->path) {
-			free(f);
-			content_unref(c);
-			return;
-		}
-		f->hash = hash_of(path);
-		f->next = p->files[f->hash % FILE_BUCKETS];
-		p->files[f->hash % FILE_BUCKETS] = f;
-		p->n_files++;
-		p->tenant->files++;
+	if (f)
+		f->path = strdup(path);
+	if (!f || !f->path) {
+		free(f);
+		return NULL;
 	}
-	content_unref(f->content);
-	f->begin = begin;
-	f->content = c;
+	f->process = p;
+	f->hash = hash_of(path);
+	f->next = p->files[f->hash % FILE_BUCKETS];
+	p->files[f->hash % FILE_BUCKETS] = f;
+	p->n_files++;
+	p->tenant->files++;
+	return f;
 }
 
 static void make_key(char buf[KEY_SIZE], const char *tenant, const struct stat *st)
@@ -190,8 +219,8 @@ static void make_key(char buf[KEY_SIZE], const char *tenant, const struct stat *
 		 (unsigned long)st->st_ctim.tv_nsec);
 }
 
-/* Its file is kept open until a child may read it. False = too many wait. */
-static bool queue_input(struct content *c, int *fd, int pid, const char *path)
+/* Its file is kept until a child may read it. False = too many wait. */
+static bool queue_input(struct content *c, int *file_fd, int *root_fd, const char *path)
 {
 	struct symbols *s = c->owner;
 
@@ -200,41 +229,69 @@ static bool queue_input(struct content *c, int *fd, int pid, const char *path)
 	c->path = strdup(path);
 	if (!c->path)
 		return false;
-	c->file_fd = TAKE_FD(*fd);
-	c->root_fd = mapped_root(pid);
+	c->file_fd = TAKE_FD(*file_fd);
+	c->root_fd = TAKE_FD(*root_fd);
 	s->waiting++;
 	c->tenant->waiting++;
 	return true;
 }
 
-static int open_input(const struct symbols_process *who, uint64_t begin, uint64_t end,
-		      const char *path, const uint8_t *build_id, unsigned build_id_len,
-		      char key[KEY_SIZE])
+/* The content of the file that was opened, one reference more; NULL = there is no room for it. */
+static struct content *content_of(struct file *f, int *file_fd, int *root_fd, const struct stat *st)
 {
-	bool vdso = strcmp(path, MAPPED_VDSO) == 0;
-	struct stat st;
-	int fd;
-
-	fd = vdso ? mapped_open_vdso(end - begin, build_id, build_id_len, &st)
-		  : mapped_open(who->pid, begin, end, path, &st);
+	struct tenant *t = f->process->tenant;
 	/* the vDSO is the daemon's own: whoever has it, it is the same */
-	if (fd >= 0)
-		make_key(key, vdso ? "vdso" : who->tenant, &st);
-	return fd;
+	bool vdso = strcmp(f->path, MAPPED_VDSO) == 0;
+	struct content *c;
+	char key[KEY_SIZE];
+
+	make_key(key, vdso ? "vdso" : t->name, st);
+	c = content_ref(f->process->owner, t, key);
+	if (!c || c->state != WANTED || c->file_fd >= 0 || content_open(c) ||
+	    queue_input(c, file_fd, root_fd, f->path))
+		return c;
+	f->process->owner->counts.refused++;
+	content_unref(c);
+	return NULL;
+}
+
+void file_opened(struct file *f, int result, int file_fd, int root_fd, const struct stat *st)
+{
+	CLEANUP(fd_closep) int file = file_fd, root = root_fd;
+	struct symbols *s = f->process->owner;
+	struct content *c = NULL;
+
+	if (result == 0)
+		c = content_of(f, &file, &root, st);
+	else if (result == -EBUSY)
+		s->counts.refused++;
+	else if (result == -ETIMEDOUT || result == -EIO)
+		s->counts.failed++;
+	if (c) {
+		content_unref(f->content);
+		f->content = c;
+		children_start(s);
+	} else if (f->content) {
+		f->begin =
+			0; /* as the last mapping was; wanted again with the next mapping frame */
+	} else {
+		forget_file(f); /* and wanted again */
+	}
 }
 
 void symbols_want(struct symbols *s, const struct symbols_process *who, uint64_t begin,
 		  uint64_t end, const char *path, const uint8_t *build_id, unsigned build_id_len)
 {
-	CLEANUP(fd_closep) int fd = -1;
+	bool vdso = strcmp(path, MAPPED_VDSO) == 0;
 	struct process *p;
-	struct content *c;
 	struct file *f;
-	char key[KEY_SIZE];
 
-	if ((path[0] != '/' && strcmp(path, MAPPED_VDSO) != 0) || strlen(path) > PATH_BYTES_MAX)
+	if ((path[0] != '/' && !vdso) || strlen(path) > PATH_BYTES_MAX ||
+	    (vdso && !mapped_is_our_vdso(end - begin, build_id, build_id_len)))
 		return;
 	p = process_of(s, who);
+	if (p)
+		p->ended_mono_ns = 0;
 	f = p ? find_file(p, path) : NULL;
 	if (f && f->begin == begin)
 		return;
@@ -242,18 +299,13 @@ void symbols_want(struct symbols *s, const struct symbols_process *who, uint64_t
 		s->counts.refused++;
 		return;
 	}
-	fd = open_input(who, begin, end, path, build_id, build_id_len, key);
-	c = fd < 0 ? NULL : content_ref(s, p->tenant, key);
-	if (!c)
+	if (!f)
+		f = add_file(p, path);
+	if (!f)
 		return;
-	if (c->state == WANTED && c->file_fd < 0 && !content_open(c) &&
-	    !queue_input(c, &fd, who->pid, path)) {
-		s->counts.refused++;
-		content_unref(c);
-		return; /* not remembered: wanted again with the next mapping frame */
-	}
-	remember_file(p, begin, path, c);
-	children_start(s);
+	f->begin = begin;
+	f->end = end;
+	file_want(s, f);
 }
 
 const char *symbols_lookup(struct symbols *s, int pid, uint64_t start_time, const char *path,
@@ -262,13 +314,25 @@ const char *symbols_lookup(struct symbols *s, int pid, uint64_t start_time, cons
 	const struct process *p = *find_process(s, pid, start_time);
 	const struct file *f = p ? find_file(p, path) : NULL;
 
-	return f && f->content->state == READY ? table_find(&f->content->names->table, offset)
-					       : NULL;
+	return f && f->content && f->content->state == READY ? content_find(f->content, offset)
+							     : NULL;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-int symbols_new(struct loop *loop, const char *dir, uint64_t max_bytes, struct symbols **ret)
+/* The root of the host, where its debug files are; of the daemon where it cannot see that. The
+ * number is beyond those that a child's own have. */
+static int open_host_root(void)
+{
+	CLEANUP(fd_closep) int fd = open("/proc/1/root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, HOST_FD + 1);
+}
+
+int symbols_new(struct loop *loop, const char *dir, uint64_t max_bytes,
+		const struct symbols_opener *opener, void *userdata, struct symbols **ret)
 {
 	CLEANUP(symbols_freep) struct symbols *s = calloc(1, sizeof(*s));
 	const struct tables_use none = { 0 };
@@ -278,7 +342,9 @@ int symbols_new(struct loop *loop, const char *dir, uint64_t max_bytes, struct s
 		return -ENOMEM;
 	s->loop = loop;
 	s->max_bytes = max_bytes;
-	s->dfd = -1;
+	s->opener = opener;
+	s->opener_userdata = userdata;
+	s->dfd = s->host_root_fd = -1;
 	if (mkdir(dir, 0750) == 0 || errno == EEXIST)
 		s->dfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dfd < 0)
@@ -286,7 +352,10 @@ int symbols_new(struct loop *loop, const char *dir, uint64_t max_bytes, struct s
 	tables_dir_sweep(s->dfd);
 	tables_dir_prune(s->dfd, max_bytes, &none, &s->counts.table_bytes, &s->counts.tables);
 	children_find_program(s);
+	s->host_root_fd = open_host_root();
 	r = loop_timer_add(loop, NS_PER_S, NS_PER_S, on_second, s, &s->second);
+	if (r == 0)
+		r = openings_init(s);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(s);
@@ -308,7 +377,9 @@ struct symbols *symbols_free(struct symbols *s)
 		s->tenants = t->next;
 		free(t);
 	}
+	loop_timer_free(s->open_timer);
 	fd_close(s->dfd);
+	fd_close(s->host_root_fd);
 	free(s);
 	return NULL;
 }
@@ -318,4 +389,6 @@ void symbols_counts(const struct symbols *s, struct symbols_counts *ret)
 	*ret = s->counts;
 	ret->waiting = s->waiting;
 	ret->reading = s->reading;
+	for (int i = 0; i < OPENINGS_MAX; i++)
+		ret->opening += s->openings[i].ticket != 0;
 }

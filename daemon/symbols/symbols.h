@@ -13,17 +13,15 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include "daemon/core/loop.h"
+
+#define SYMBOLS_CHILDREN_MAX 512 /* with those that wait for ever, one of a tenant */
 
 struct symbols;
 /* Tests: the program of the build tree; NULL = the one beside the running program. No variable of the
  * environment says what root runs. */
 extern const char *symbols_program;
-/* @max_bytes: of all tables. */
-int symbols_new(struct loop *loop, const char *dir, uint64_t max_bytes, struct symbols **ret);
-struct symbols *symbols_free(struct symbols *s);
-DEFINE_FREEP(struct symbols, symbols_free);
-
 /* A process, and whose it is. */
 struct symbols_process {
 	int pid;
@@ -32,9 +30,38 @@ struct symbols_process {
 };
 
 /*
- * Make the names of a mapped file known: @p is a live process that maps it at [begin, end). Opens
- * it through /proc/PID/map_files, starts a child when no table exists yet. Calls may repeat. A file
- * beyond the bounds of its process or its tenant is refused, and counted.
+ * Who finds the files of processes: the room itself opens none, because looking up a name, stat and
+ * even close(2) may wait for the file's owner.
+ */
+struct symbols_opener {
+	/*
+	 * The file that @p has mapped at [begin, end), or has at @path. 0: symbols_opened() is
+	 * called for it; -EAGAIN: ask again later; other errors: that file is not opened.
+	 */
+	int (*ask)(void *userdata, uint64_t ticket, const struct symbols_process *p, uint64_t begin,
+		   uint64_t end, const char *path);
+	void (*cancel)(void *userdata, uint64_t ticket); /* its answer is not wanted any more */
+};
+
+/* @opener is borrowed, as @userdata for it; @max_bytes: of all tables. */
+int symbols_new(struct loop *loop, const char *dir, uint64_t max_bytes,
+		const struct symbols_opener *opener, void *userdata, struct symbols **ret);
+struct symbols *symbols_free(struct symbols *s);
+DEFINE_FREEP(struct symbols, symbols_free);
+
+/*
+ * The answer to ask(). @result: 0 or -errno. @file_fd: the file, O_PATH, and a regular one by
+ * @st; @root_fd: the root directory of the process, O_PATH, or -1. Takes both. @took_ns: the time
+ * that it took to find out.
+ */
+void symbols_opened(struct symbols *s, uint64_t ticket, int result, int file_fd, int root_fd,
+		    const struct stat *st, uint64_t took_ns);
+
+/*
+ * Make the names of a mapped file known: @p is a live process that maps it at [begin, end). The
+ * opener is asked for it when its tenant's turn comes, and a child is started when no table exists
+ * yet. Calls may repeat, and cost little. A file beyond the bounds of its process or its tenant is
+ * refused, and counted.
  * @build_id may be NULL/0; it tells the vDSO from others.
  */
 void symbols_want(struct symbols *s, const struct symbols_process *p, uint64_t begin, uint64_t end,
@@ -45,11 +72,14 @@ void symbols_end(struct symbols *s, int pid, uint64_t start_time);
  * yet, stripped, or none there). Valid until the loop goes on. */
 const char *symbols_lookup(struct symbols *s, int pid, uint64_t start_time, const char *path,
 			   uint64_t offset);
+/* Many lookups are over: the pages of tables that they brought into memory are given back. */
+void symbols_give_back(struct symbols *s);
 
 struct symbols_counts {
 	uint64_t refused; /* files beyond a bound, since the start */
-	uint64_t failed; /* children that made no table: no ELF file, limits, the deadline */
+	uint64_t failed; /* files that did not open in time; children that made no table: no ELF
+			    file, limits, the deadline */
 	uint64_t table_bytes; /* on disk */
-	unsigned tables, waiting, reading;
+	unsigned tables, waiting, reading, opening;
 };
 void symbols_counts(const struct symbols *s, struct symbols_counts *ret);

@@ -1,6 +1,7 @@
 /*
- * Inside the symbols room: symbols.c (processes and their files), contents.c (one content, however
- * many processes map it, and its table), children.c (who reads them, and what that may cost).
+ * Inside the symbols room: symbols.c (processes and their files), openings.c (which file is opened
+ * next), contents.c (one content, however many processes map it, and its table), children.c (who
+ * reads them, and what that may cost).
  */
 #pragma once
 
@@ -14,6 +15,9 @@
 #define FILE_BUCKETS	64
 #define CONTENT_BUCKETS 1024
 #define PROCESSES_HASH	256
+#define ROOT_FD		3 /* of a child: roots of the container and of the host */
+#define HOST_FD		4
+#define OPENINGS_MAX	4 /* files that are being opened, each of another tenant */
 
 enum content_state { WANTED, READING, READY, NONE };
 
@@ -25,6 +29,9 @@ struct tenant {
 	bool reading; /* a child of its has not ended */
 	int64_t cpu_ns; /* that its children may still use */
 	uint64_t filled_mono_ns, started_mono_ns; /* cpu_ns; its last child */
+	struct file *wanted, **wanted_end; /* to be opened, in the order they were wanted */
+	bool opening; /* one of its files */
+	uint64_t asked_mono_ns, open_from_mono_ns; /* its last; not before */
 };
 
 /* A mapped table; equal ones are mapped once. */
@@ -36,6 +43,7 @@ struct names {
 	uint64_t hash; /* of the bytes */
 	ino_t ino; /* in the directory of tables */
 	struct table table;
+	bool looked_at; /* since its pages were given back */
 };
 
 struct content {
@@ -45,7 +53,7 @@ struct content {
 	char key[KEY_SIZE];
 	unsigned refs; /* of files */
 	enum content_state state;
-	int file_fd, root_fd; /* WANTED: the file, and the root of the container it is in */
+	int file_fd, root_fd; /* WANTED: the file, and the root of the container it is in; O_PATH */
 	char *path; /* there */
 	struct child *child; /* READING */
 	struct names *names; /* READY */
@@ -53,14 +61,24 @@ struct content {
 
 struct file {
 	struct file *next; /* in its bucket */
+	struct process *process;
 	uint32_t hash; /* of the path */
-	uint64_t begin;
+	uint64_t begin, end;
 	char *path;
-	struct content *content;
+	struct content
+		*content; /* NULL = not opened yet; of the mapping before, while it is again */
+	struct file *next_wanted, **wanted_at; /* of its tenant; NULL = it is not */
+};
+
+struct opening {
+	uint64_t ticket; /* 0 = free */
+	struct file *file;
+	uint64_t begin; /* that was asked for */
 };
 
 struct process {
 	struct process *next; /* in its bucket */
+	struct symbols *owner;
 	int pid;
 	uint64_t start_time;
 	uint64_t ended_mono_ns; /* 0 = it lives */
@@ -71,8 +89,12 @@ struct process {
 
 struct symbols {
 	struct loop *loop;
-	struct loop_timer *second;
-	int dfd;
+	struct loop_timer *second, *open_timer;
+	const struct symbols_opener *opener;
+	void *opener_userdata;
+	struct opening openings[OPENINGS_MAX];
+	uint64_t last_ticket;
+	int dfd, host_root_fd;
 	uint64_t max_bytes;
 	char program[256];
 	struct process *processes[PROCESSES_HASH]; /* by pid */
@@ -80,9 +102,20 @@ struct symbols {
 	struct content *contents[CONTENT_BUCKETS]; /* by key */
 	struct names *names;
 	struct child *children;
-	unsigned n_processes, waiting, reading;
+	unsigned n_processes, waiting, reading, seconds;
 	struct symbols_counts counts;
 };
+
+/* symbols.c. The answer for @f, which may be freed: an error, or its file; takes both descriptors,
+ * st_dev and the like of @st are its key. */
+void file_opened(struct file *f, int result, int file_fd, int root_fd, const struct stat *st);
+
+/* openings.c */
+int openings_init(struct symbols *s);
+/* It is opened in its turn. */
+void file_want(struct symbols *s, struct file *f);
+/* It need not be opened; what was asked already is cancelled. */
+void file_unwant(struct symbols *s, struct file *f);
 
 /* contents.c. The content with this key, one reference more; NULL without memory. */
 struct content *content_ref(struct symbols *s, struct tenant *t, const char *key);
@@ -92,6 +125,8 @@ bool content_open(struct content *c);
 /* A child has written the table into @fd, the file @temp; false = there is none. */
 bool content_read(struct content *c, int fd, const char *temp);
 void content_forget_input(struct content *c);
+/* The name at @offset; @c is READY. */
+const char *content_find(struct content *c, uint64_t offset);
 
 /* children.c */
 void children_find_program(struct symbols *s);

@@ -6,23 +6,12 @@
 #include "daemon/target/target_priv.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
 #include "daemon/core/owner.h"
-#include "daemon/discovery/proc.h"
 #include "daemon/target/rules.h"
 
 #define REVIEW_NS (10 * NS_PER_S)
-
-static void read_facts(const struct target *t, struct facts *ret)
-{
-	CLEANUP(fd_closep) int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	CLEANUP(fd_closep) int pid_dfd = proc_open(proc_dfd, t->jvm.pid);
-
-	if (pid_dfd >= 0)
-		facts_read(pid_dfd, ret);
-}
 
 /* What somebody asked for, unless a rule that is newer than the wish names the JVM. */
 static const struct wish *wish_of(struct target *t, int rule)
@@ -41,19 +30,17 @@ static enum keep reason(struct target *t, struct fault *why)
 {
 	struct targets *table = t->priv->table;
 	const struct cohort *cohort;
-	CLEANUP(facts_free) struct facts facts = FACTS_NULL;
+	const struct facts *facts = facts_of(t);
 	const struct wish *wish;
 	int rule;
 
-	read_facts(t, &facts);
-	neighbours_look(t);
-	if (facts.owner_says_no) {
+	if (facts->owner_says_no) {
 		*why = (struct fault){ .flags = FAULT_PERMANENT };
 		fault_set(why, EPERM, FAULT_OWNER,
 			  "its owner says no: " OWNER_VARIABLE " is set in its environment");
 		return KEEP_OWNER;
 	}
-	rule = rules_find(table->config, &t->jvm, &facts);
+	rule = rules_find(table->config, &t->jvm, facts);
 	if (rule >= 0 && !table->config->rules[rule].allow) {
 		rules_explain(table->config, rule, why);
 		return KEEP_RULE;

@@ -5,16 +5,11 @@
 #include "daemon/target/target_priv.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include "daemon/core/log.h"
+#include "daemon/core/warden.h"
 #include "injector/result.h"
-
-extern char **environ;
 
 struct child {
 	struct targets *table;
@@ -50,7 +45,7 @@ static void on_end(void *userdata, uint32_t events)
 	int status = 0;
 
 	(void)events;
-	if (waitpid(c->pid, &status, WNOHANG) == 0)
+	if (warden_reap(c->pid, &status, NULL) == 0)
 		return;
 	if (c->target && WIFEXITED(status) && WEXITSTATUS(status) == INJECT_STATUS_LEFT)
 		left_tell(c->table, c->target, c->target_start_time);
@@ -61,61 +56,26 @@ static void on_end(void *userdata, uint32_t events)
 		child_free(c);
 }
 
-static int spawn(char *const argv[], const int fds[3], pid_t *ret)
-{
-	static const int numbers[3] = { 0, 3, 4 };
-	posix_spawn_file_actions_t actions;
-	int high[3] = { -1, -1, -1 };
-	posix_spawnattr_t attr;
-	sigset_t none, pipe;
-	int r = 0;
-
-	sigemptyset(&none);
-	sigemptyset(&pipe);
-	sigaddset(&pipe, SIGPIPE);
-	posix_spawn_file_actions_init(&actions);
-	for (int i = 0; i < 3 && r == 0; i++) {
-		if (fds[i] < 0)
-			continue;
-		/* none may be overwritten by the copy of another */
-		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, numbers[2] + 1);
-		r = high[i] < 0 ? errno
-				: posix_spawn_file_actions_adddup2(&actions, high[i], numbers[i]);
-	}
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawnattr_setsigdefault(&attr, &pipe);
-	if (r == 0)
-		r = posix_spawn(ret, argv[0], &actions, &attr, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attr);
-	for (int i = 0; i < 3; i++)
-		fd_close(high[i]);
-	return -r;
-}
-
 int child_start(struct targets *table, char *const argv[], const int fds[3], struct child **ret)
 {
+	const struct warden_fd numbered[] = { { fds[0], 0 }, { fds[1], 3 }, { fds[2], 4 } };
 	struct child *c = calloc(1, sizeof(*c));
 	int r;
 
 	if (!c)
 		return -ENOMEM;
 	c->table = table;
-	r = spawn(argv, fds, &c->pid);
+	r = warden_start(WARDEN_INJECTOR, argv, numbered, ARRAY_SIZE(numbered), &c->pid, &c->pidfd);
 	if (r < 0) {
 		free(c);
 		return r;
 	}
 	c->next = table->children;
 	table->children = c;
-	/* it is our child and not waited for yet, so the pid is still its own */
-	c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
-	r = c->pidfd < 0 ? -errno : loop_add(table->loop, c->pidfd, EPOLLIN, on_end, c, &c->source);
+	r = loop_add(table->loop, c->pidfd, EPOLLIN, on_end, c, &c->source);
 	if (r < 0) {
-		(void)kill(c->pid, SIGKILL);
-		(void)waitpid(c->pid, NULL, 0); /* just started, nothing to hang in */
+		warden_kill(c->pid);
+		(void)warden_reap(c->pid, NULL, NULL);
 		child_free(c);
 		return r;
 	}
@@ -144,7 +104,7 @@ void child_kill(struct child *c)
 	if (c->ended)
 		child_free(c);
 	else
-		(void)syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
+		warden_kill(c->pid);
 }
 
 void child_kill_and_see(struct child *c, struct child **seen)
@@ -159,6 +119,16 @@ void child_kill_and_see(struct child *c, struct child **seen)
 	child_kill(c);
 }
 
+void child_let_go_and_see(struct child *c, struct child **seen)
+{
+	child_unsee(seen);
+	if (!c->ended) {
+		*seen = c;
+		c->seen = seen;
+	}
+	child_let_go(c);
+}
+
 void child_unsee(struct child **seen)
 {
 	if (*seen)
@@ -169,7 +139,7 @@ void child_unsee(struct child **seen)
 void children_forget(struct targets *table)
 {
 	while (table->children) {
-		(void)waitpid(table->children->pid, NULL, WNOHANG);
+		(void)warden_reap(table->children->pid, NULL, NULL);
 		child_free(table->children);
 	}
 }

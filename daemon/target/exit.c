@@ -6,11 +6,9 @@
 #include "daemon/target/target_priv.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
@@ -18,34 +16,40 @@
 void exit_watch(struct target *t)
 {
 	t->priv->attach_mono_ns = clock_mono_ns();
-	exit_open_cwd(t);
+	exit_find_cwd(t);
+}
+
+static void on_cwd(void *userdata, const struct look_answer *a, int fds[LOOK_FDS])
+{
+	struct target *t = userdata;
+
+	t->priv->cwd_question = NULL;
+	if (a->result < 0)
+		return;
+	fd_close(t->priv->cwd_fd);
+	t->priv->cwd_fd = TAKE_FD(fds[0]);
 }
 
 /* Again when it streams: a young JVM visits /tmp/hsperfdata_USER for a moment. */
-void exit_open_cwd(struct target *t)
+void exit_find_cwd(struct target *t)
 {
-	char path[32];
+	struct target_priv *p = t->priv;
+	const struct look_question q = { .kind = LOOK_CWD,
+					 .pid = t->jvm.pid,
+					 .start_time = t->jvm.start_time };
 
-	fd_close(t->priv->cwd_fd);
-	snprintf(path, sizeof(path), "/proc/%d/cwd", t->jvm.pid);
-	t->priv->cwd_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	p->cwd_question = look_cancel(p->cwd_question);
+	(void)look_ask(p->table->look, &q, tenant_number(p->tenant->name), -1, on_cwd, t,
+		       &p->cwd_question);
 }
 
-/* hs_err_pidN.log in its working directory, newer than the attach. Only looked at, never opened. */
-static bool wrote_hs_err(const struct target *t)
+void exit_forget(struct target *t)
 {
-	char name[40];
-	struct stat st;
-	int64_t attach_s;
+	struct target_priv *p = t->priv;
 
-	if (t->priv->cwd_fd < 0)
-		return false;
-	snprintf(name, sizeof(name), "hs_err_pid%d.log", t->jvm.ns_pid);
-	if (fstatat(t->priv->cwd_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
-		return false;
-	attach_s = (int64_t)((clock_real_ns() - (clock_mono_ns() - t->priv->attach_mono_ns)) /
-			     NS_PER_S);
-	return st.st_uid == t->jvm.uid && st.st_mtim.tv_sec >= attach_s;
+	p->cwd_question = look_cancel(p->cwd_question);
+	p->crash_question = look_cancel(p->crash_question);
+	p->cwd_fd = fd_close(p->cwd_fd);
 }
 
 /* All like it are left alone from now on; an agent that is in one goes. */
@@ -74,17 +78,15 @@ static void block(struct target *t, const char *reason)
 	}
 }
 
-static void look(struct target *t, int status)
+static void judge(struct target *t, int status, bool wrote_hs_err)
 {
 	uint64_t since_ns = clock_mono_ns() - t->priv->attach_mono_ns;
 	int signo = crash_signal(status);
-	bool file;
 	char reason[160];
 
 	if (t->priv->crash_seen || !t->priv->attach_mono_ns || since_ns > CRASH_SOON_NS)
 		return;
-	file = wrote_hs_err(t);
-	if (!signo && !file)
+	if (!signo && !wrote_hs_err)
 		return;
 	t->priv->crash_seen = true;
 	snprintf(reason, sizeof(reason), "process %d %s%s %llu s after an attach", t->jvm.pid,
@@ -93,10 +95,36 @@ static void look(struct target *t, int status)
 	block(t, reason);
 }
 
+static void on_hs_err(void *userdata, const struct look_answer *a, int fds[LOOK_FDS])
+{
+	struct target *t = userdata;
+
+	(void)fds;
+	t->priv->crash_question = NULL;
+	judge(t, t->priv->exit_status, a->result == 1);
+}
+
+/* hs_err_pidN.log in its working directory, newer than the attach. The descriptor goes along: who
+ * closes it last may have to wait for a file system. */
+static void ask_for_hs_err(struct target *t)
+{
+	struct target_priv *p = t->priv;
+	uint64_t since_ns = clock_mono_ns() - p->attach_mono_ns;
+	struct look_question q = { .kind = LOOK_HS_ERR, .pid = t->jvm.pid };
+
+	q.hs_err.ns_pid = t->jvm.ns_pid;
+	q.hs_err.uid = t->jvm.uid;
+	q.hs_err.since_s = (int64_t)((clock_real_ns() - since_ns) / NS_PER_S);
+	(void)look_ask(p->table->look, &q, tenant_number(p->tenant->name), TAKE_FD(p->cwd_fd),
+		       on_hs_err, t, &p->crash_question);
+}
+
 void exit_look(struct target *t)
 {
-	look(t, t->priv->exit_status);
-	t->priv->cwd_fd = fd_close(t->priv->cwd_fd);
+	judge(t, t->priv->exit_status, false);
+	t->priv->cwd_question = look_cancel(t->priv->cwd_question);
+	if (t->priv->cwd_fd >= 0)
+		ask_for_hs_err(t);
 }
 
 /* "it was killed by SIGKILL", for the state GONE */
@@ -124,7 +152,7 @@ void targets_exited(struct targets *table, pid_t pid, int status)
 	if (t->state != TARGET_GONE)
 		return;
 	exit_explain(t, &t->fault);
-	look(t, status);
+	judge(t, status, false);
 }
 
 const struct cohort *targets_cohort(const struct targets *table, unsigned index)

@@ -11,6 +11,7 @@
 #include "injector/result.h"
 
 #define STOPPING_NS (20 * NS_PER_MS)
+#define CLEANING_NS (15 * NS_PER_S)
 #define AXE_NS	    (5 * NS_PER_S) /* behind the injector's own deadline */
 
 /*
@@ -39,14 +40,15 @@ static void end_child(struct target *t)
 	p->result_fd = fd_close(p->result_fd);
 	p->timer = loop_timer_free(p->timer);
 	if (p->injector) {
-		child_kill(p->injector);
+		child_kill_and_see(p->injector, &p->late);
+		p->late_mono_ns = clock_mono_ns() + STUCK_NS;
 		p->injector = NULL;
 		turns_end(t);
 	}
 }
 
 /* A killed injector may have left names in the target: another one takes them away. */
-void target_clean_up(const struct target *t)
+void target_clean_up(struct target *t)
 {
 	struct child *child = NULL;
 	char pid[16], start[24];
@@ -63,7 +65,12 @@ void target_clean_up(const struct target *t)
 	if (child_start(t->priv->table, argv, (int[3]){ -1, -1, -1 }, &child) < 0)
 		return;
 	child_cleans(child, t);
-	child_let_go(child);
+	if (t->priv->late) { /* the one before it says as much */
+		child_let_go(child);
+		return;
+	}
+	child_let_go_and_see(child, &t->priv->late);
+	t->priv->late_mono_ns = clock_mono_ns() + CLEANING_NS;
 }
 
 void target_inject_abort(struct target *t)
@@ -98,27 +105,42 @@ void target_fail(struct target *t, const struct fault *why)
 		back_off(t, wait_ns);
 }
 
-void target_begin(struct target *t)
+void target_begin_knowing(struct target *t, int result)
 {
 	struct fault f = { 0 };
 
+	if (t->priv->leave) {
+		session_leave_idle(t);
+		return;
+	}
+	if (result < 0 && result != -ESRCH) { /* who is gone: an attempt says so */
+		facts_explain(result, &f);
+		target_busy(t, &f);
+		return;
+	}
 	if (!target_admit(t))
 		return;
-	t->priv->leave = false;
-	if (t->priv->looking)
-		return;
 	if (receiver_allowed(t) < 0) {
-		fault_set(&f, EBUSY, FAULT_STREAM,
-			  "a pipe of this %s does not answer: its reader has been waiting for it",
-			  t->priv->stuck ? "JVM" : "container");
+		fault_set(
+			&f, EBUSY, FAULT_STREAM,
+			"a pipe or file of this %s does not answer: who reads it has been waiting for it",
+			t->priv->stuck || t->priv->late ? "JVM" : "container");
 		target_busy(t, &f);
 		return;
 	}
 	/* its last reader was just killed, and would be taken for that of another daemon */
-	if (t->priv->stuck && receiver_may_find(t))
+	if (t->priv->stuck && t->priv->facts.has_agent)
 		back_off(t, STOPPING_NS);
 	else if (session_look(t) == 0)
 		target_inject(t);
+}
+
+void target_begin(struct target *t)
+{
+	if (t->priv->looking)
+		return;
+	t->priv->leave = false;
+	facts_ask(t, FACTS_FOR_ATTEMPT);
 }
 
 void target_no_agent(struct target *t)
@@ -129,10 +151,12 @@ void target_no_agent(struct target *t)
 void target_busy(struct target *t, const struct fault *why)
 {
 	t->attempts++;
-	if (t->state == TARGET_FAILED) /* still so: no new line in the log for it */
+	if (t->state == TARGET_FAILED) { /* only the reason is new: no line in the log for it */
+		t->fault = *why;
 		back_off(t, target_backoff_ns(t->attempts, why));
-	else
+	} else {
 		target_fail(t, why);
+	}
 }
 
 /* INJECTING -> FAILED, or where it was told to go meanwhile. */
@@ -140,8 +164,10 @@ static void end_attempt(struct target *t, const struct fault *why)
 {
 	receiver_stop(t);
 	/* nothing was sent to it */
-	if (why->step == FAULT_PREFLIGHT || why->step == FAULT_IDENTITY)
+	if (why->step == FAULT_PREFLIGHT || why->step == FAULT_IDENTITY) {
 		budget_give_back(&t->priv->table->budget);
+		t->priv->facts.has_agent = false;
+	}
 	if (t->priv->leave)
 		target_set_state(t, t->priv->leave_to,
 				 t->priv->leave_why.code ? &t->priv->leave_why : why);
@@ -173,7 +199,7 @@ static void on_result(void *userdata, uint32_t events)
 	} else {
 		t->placement = result.strategy;
 		session_open(t);
-		exit_open_cwd(t);
+		exit_find_cwd(t);
 		target_set_state(t, TARGET_STREAMING, NULL);
 		settings_follow(t);
 		if (t->priv->leave)
@@ -283,6 +309,7 @@ static void begin_attempt(struct target *t)
 	t->attempts++;
 	t->priv->queued = t->priv->leave = t->priv->start_again = false;
 	t->priv->left_looks = 0;
+	t->priv->facts.has_agent = true; /* from now on there may be one, whatever is said of it */
 	target_set_state(t, TARGET_INJECTING, NULL);
 	if (start_child(t, &f) < 0) {
 		target_inject_abort(t);

@@ -16,7 +16,8 @@
 static bool is_taken(const struct target *t)
 {
 	switch (t->state) {
-	case TARGET_FOUND:
+	case TARGET_FOUND: /* not before it is known whether it may be */
+		return !(t->priv->facts_for & FACTS_FOR_ATTEMPT);
 	case TARGET_INJECTING:
 	case TARGET_STREAMING:
 		return true;

@@ -9,6 +9,8 @@ static int rank(const struct target *t, const char *word)
 {
 	enum word_match m = word_names(&t->jvm, word);
 
+	if (t->service[0] && strcmp(t->service, word) == 0)
+		m = WORD_EXACT;
 	return m == WORD_NO ? 0 : 2 * (int)m + (t->state != TARGET_GONE);
 }
 

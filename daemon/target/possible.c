@@ -35,6 +35,12 @@ void possible_begin(struct target *t)
 	p->cpu.begin_ns = read_cpu(p, t->jvm.pid);
 }
 
+uint64_t possible_cpu_ns(struct target *t)
+{
+	(void)read_cpu(t->priv, t->jvm.pid);
+	return t->priv->cpu.ns;
+}
+
 void possible_limits(void *userdata, struct stream_limits *ret)
 {
 	struct target *t = userdata;

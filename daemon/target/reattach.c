@@ -35,6 +35,7 @@ static void begin_again(struct target *t)
 static void end_look(struct target *t)
 {
 	t->priv->looking = false;
+	t->priv->facts.has_agent = false;
 	t->priv->timer = loop_timer_free(t->priv->timer);
 }
 
@@ -100,7 +101,7 @@ int session_look(struct target *t)
 {
 	struct target_priv *p = t->priv;
 
-	if (!receiver_may_find(t) || receiver_start(t, -1) < 0)
+	if (!p->facts.has_agent || receiver_start(t, -1) < 0)
 		return 0;
 	p->timer = loop_timer_free(p->timer);
 	if (loop_add(p->table->loop, p->socket_fd, EPOLLIN, on_found, t, &p->socket_source) < 0 ||

@@ -1,7 +1,6 @@
 /* See receiver.h. */
 #include "daemon/target/receiver.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,14 +12,16 @@
 
 #define QUIET_S	 2 /* without a word: it is asked */
 #define ANSWER_S 5 /* it has for the answer; seconds in which this loop ran */
-#define FDS_MAX	 1024 /* of a target are looked at in the loop */
-#define STUCK_NS NS_PER_S /* from the kill; a process that is not stuck ends at once */
 
 /* ---- one that was given up ------------------------------------------------------------------ */
 
 static bool is_stuck(const struct target *t)
 {
-	return t->priv->stuck && clock_mono_ns() - t->priv->stuck_mono_ns > STUCK_NS;
+	const struct target_priv *p = t->priv;
+	uint64_t now = clock_mono_ns();
+
+	return (p->stuck && now - p->stuck_mono_ns > STUCK_NS) ||
+	       (p->late && now > p->late_mono_ns);
 }
 
 int receiver_allowed(const struct target *t)
@@ -80,6 +81,11 @@ static int say(struct target *t, char what, const void *content, size_t len)
 int receiver_write(struct target *t, const uint8_t *buf, size_t len)
 {
 	return say(t, RECEIVE_WRITE, buf, len);
+}
+
+int receiver_allow(struct target *t, uint32_t bytes)
+{
+	return say(t, RECEIVE_ALLOW, &bytes, sizeof(bytes));
 }
 
 void receiver_ask(struct target *t)
@@ -180,27 +186,4 @@ void receiver_stop(struct target *t)
 	p->stuck_mono_ns = clock_mono_ns();
 	child_kill_and_see(p->receiver, &p->stuck);
 	p->receiver = NULL;
-}
-
-bool receiver_may_find(const struct target *t)
-{
-	char path[40], link[256];
-	const struct dirent *e;
-	bool found = false;
-	ssize_t n;
-	DIR *dir;
-	int seen;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", t->jvm.pid);
-	dir = opendir(path);
-	if (!dir)
-		return false;
-	for (seen = 0; !found && seen < FDS_MAX && (e = readdir(dir)); seen++) {
-		/* the text alone: what it leads to may be on a file system that does not answer */
-		n = readlinkat(dirfd(dir), e->d_name, link, sizeof(link) - 1);
-		link[n > 0 ? n : 0] = '\0';
-		found = strstr(link, "/kindling/") != NULL;
-	}
-	closedir(dir);
-	return found || seen == FDS_MAX;
 }

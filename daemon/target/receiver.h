@@ -10,11 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "daemon/core/clock.h"
 #include "injector/receive.h"
 
 struct target;
 struct targets;
 
+#define STUCK_NS	    NS_PER_S /* from the kill; a process that is not stuck ends at once */
 #define RECEIVERS_STUCK_MAX 8 /* of one container, or of one user where there is none */
 
 /* Start one; what it says comes to session_message(). @pipes_fd: on which an injector sends it the
@@ -24,6 +26,8 @@ int receiver_start(struct target *t, int pipes_fd);
 int receiver_read(struct target *t, uint8_t *buf, size_t size, size_t *ret_len);
 /* Bytes for control. 0 or -errno; whether they went in is not known yet. */
 int receiver_write(struct target *t, const uint8_t *buf, size_t len);
+/* How many bytes of events it may pass on from now on. 0 or -errno. */
+int receiver_allow(struct target *t, uint32_t bytes);
 /* For a RECEIVE_ANSWER. */
 void receiver_ask(struct target *t);
 void receiver_stop(struct target *t);
@@ -31,6 +35,3 @@ void receiver_stop(struct target *t);
 int receiver_allowed(const struct target *t);
 /* Each second: who does not answer? */
 void receivers_on_second(void *userdata);
-/* May an agent be in @t? No: there is none for sure. Costs a readlink a descriptor, of the first.
- */
-bool receiver_may_find(const struct target *t);

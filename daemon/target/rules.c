@@ -2,67 +2,11 @@
 #include "daemon/target/rules.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "daemon/core/mem.h"
-#include "daemon/core/owner.h"
-#include "daemon/discovery/proc.h"
 
-#define COMMAND_MAX	 (512u * 1024) /* class paths are long */
-#define ENVIRON_MAX	 (1024u * 1024)
 #define CONTAINER_ID_MIN 12
-
-/* ---- what a process says of itself ---------------------------------------------------------- */
-
-static char *read_all(int pid_dfd, const char *name, size_t max, size_t *ret_len)
-{
-	char *text = malloc(max), *shorter;
-	ssize_t n = text ? proc_read(pid_dfd, name, text, max) : -ENOMEM;
-
-	*ret_len = n > 0 ? (size_t)n : 0;
-	if (n < 0) {
-		free(text);
-		return NULL;
-	}
-	shorter = realloc(text, (size_t)n + 1);
-	return shorter ? shorter : text;
-}
-
-void facts_read(int pid_dfd, struct facts *ret)
-{
-	size_t len;
-
-	ret->command = read_all(pid_dfd, "cmdline", COMMAND_MAX, &len);
-	while (len && ret->command[len - 1] == '\0')
-		len--;
-	for (size_t i = 0; i < len; i++)
-		if (ret->command[i] == '\0')
-			ret->command[i] = ' ';
-	ret->environ = read_all(pid_dfd, "environ", ENVIRON_MAX, &ret->environ_len);
-	ret->owner_says_no = owner_forbids(pid_dfd) > 0;
-}
-
-void facts_free(struct facts *f)
-{
-	free(f->command);
-	free(f->environ);
-	f->command = f->environ = NULL;
-}
-
-/* ---- rules ---------------------------------------------------------------------------------- */
-
-static bool is_pattern(const char *word)
-{
-	return strpbrk(word, "*?[") != NULL;
-}
-
-/* @text equals @word, or matches it as a pattern. */
-static bool text_matches(const char *word, const char *text)
-{
-	return is_pattern(word) ? fnmatch(word, text, 0) == 0 : strcmp(word, text) == 0;
-}
 
 static bool container_matches(const char *word, const struct jvm *jvm)
 {
@@ -70,7 +14,7 @@ static bool container_matches(const char *word, const struct jvm *jvm)
 
 	if (!jvm->container[0] && !jvm->container_id[0])
 		return false; /* "*" is any container, and it is in none */
-	if (text_matches(word, jvm->container))
+	if (facts_fits(word, jvm->container))
 		return true;
 	return len >= CONTAINER_ID_MIN && strncmp(jvm->container_id, word, len) == 0;
 }
@@ -81,7 +25,7 @@ static bool pod_matches(const char *word, const struct jvm *jvm)
 
 	if (!jvm->pod[0])
 		return false;
-	return text_matches(word, jvm->pod) || (slash && text_matches(word, slash + 1));
+	return facts_fits(word, jvm->pod) || (slash && facts_fits(word, slash + 1));
 }
 
 static bool namespace_matches(const char *word, const struct jvm *jvm)
@@ -92,27 +36,11 @@ static bool namespace_matches(const char *word, const struct jvm *jvm)
 	if (!slash)
 		return false;
 	snprintf(namespace, sizeof(namespace), "%.*s", (int)(slash - jvm->pod), jvm->pod);
-	return text_matches(word, namespace);
+	return facts_fits(word, namespace);
 }
 
-static bool command_matches(const char *word, const char *command)
-{
-	if (!command)
-		return false;
-	return is_pattern(word) ? fnmatch(word, command, 0) == 0 : strstr(command, word) != NULL;
-}
-
-static bool environment_matches(const char *word, const struct facts *f)
-{
-	if (!f->environ)
-		return false;
-	for (size_t i = 0; i < f->environ_len; i += strlen(f->environ + i) + 1)
-		if (text_matches(word, f->environ + i))
-			return true;
-	return false;
-}
-
-static bool holds(const struct config_rule *r, const struct jvm *jvm, const struct facts *f)
+static bool holds(const struct config_rule *r, unsigned index, const struct jvm *jvm,
+		  const struct facts *f)
 {
 	if (r->has_uid && (jvm->uid < r->uid_min || jvm->uid > r->uid_max))
 		return false;
@@ -122,17 +50,17 @@ static bool holds(const struct config_rule *r, const struct jvm *jvm, const stru
 		return false;
 	if (r->namespace[0] && !namespace_matches(r->namespace, jvm))
 		return false;
-	if (r->image[0] && (!jvm->image[0] || !text_matches(r->image, jvm->image)))
+	if (r->image[0] && (!jvm->image[0] || !facts_fits(r->image, jvm->image)))
 		return false;
-	if (r->command[0] && !command_matches(r->command, f->command))
+	if (r->command[0] && !(f->command >> index & 1))
 		return false;
-	return !r->environment[0] || environment_matches(r->environment, f);
+	return !r->environment[0] || f->environment >> index & 1;
 }
 
 int rules_find(const struct config *c, const struct jvm *jvm, const struct facts *facts)
 {
 	for (unsigned i = 0; i < c->n_rules; i++)
-		if (holds(&c->rules[i], jvm, facts))
+		if (holds(&c->rules[i], i, jvm, facts))
 			return (int)i;
 	return -1;
 }

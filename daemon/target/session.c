@@ -9,10 +9,6 @@
 #include <sys/random.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
-#include "daemon/core/utf8.h"
-
-#define WORDS_BURST 10 /* lines of the log that are the agent's words */
-#define WORDS_PER_S 1
 
 unsigned target_asked_events(const struct target *t)
 {
@@ -144,181 +140,6 @@ const char *target_engine_note(const struct target *t)
 	return samples && !is_hosted(counter) ? TARGET_TIMERS_NOTE : "";
 }
 
-/* ---- what the stream says ------------------------------------------------------------------- */
-
-static void copy(char *dst, size_t size, struct wire_str s)
-{
-	char clean[3 * 256 + 1];
-
-	utf8_clean(clean, s.p, s.len < 256 ? s.len : 256);
-	snprintf(dst, size, "%s", clean);
-}
-
-static void on_hello(void *userdata, const struct wire_hello *h)
-{
-	struct target *t = userdata;
-	struct targets *table = t->priv->table;
-	char vendor[128], version[128];
-
-	copy(vendor, sizeof(vendor), h->jvm_vendor);
-	copy(version, sizeof(version), h->jvm_version);
-	snprintf(t->jdk, sizeof(t->jdk), "%.60s %.90s", vendor, version);
-	copy(t->engine, sizeof(t->engine), h->engine);
-	copy(t->walker, sizeof(t->walker), h->walker);
-	copy(t->note, sizeof(t->note), h->note);
-	/* the clocks are the host's own, read here: a container's words about time are not needed
-	 */
-	t->real_minus_mono_ns = (int64_t)(clock_real_ns() - clock_mono_ns());
-	t->priv->timer = loop_timer_free(t->priv->timer);
-	if (table->ops.on_hello)
-		table->ops.on_hello(table->userdata, t);
-}
-
-static void on_mapping(void *userdata, const struct wire_mapping *m, const char *path)
-{
-	struct target *t = userdata;
-
-	if (t->priv->table->ops.on_mapping)
-		t->priv->table->ops.on_mapping(t->priv->table->userdata, t, m, path);
-}
-
-static void on_sample(void *userdata, const struct stream_sample *s)
-{
-	struct target *t = userdata;
-
-	if (!t->first_sample_mono_ns) {
-		t->first_sample_mono_ns = clock_mono_ns();
-		TARGET_LOG(INFO, t, "target.first_sample", "pid=%d after_ms=%.1f", t->jvm.pid,
-			   (double)(t->first_sample_mono_ns - t->seen_mono_ns) / 1e6);
-	}
-	if (t->priv->table->ops.on_sample)
-		t->priv->table->ops.on_sample(t->priv->table->userdata, t, s);
-}
-
-/* What goes to the next room as it is. */
-#define HAND_ON(op, type)                                        \
-	static void op(void *userdata, const type *what)         \
-	{                                                        \
-		struct target *t = userdata;                     \
-		struct targets *table = t->priv->table;          \
-                                                                 \
-		if (table->ops.op)                               \
-			table->ops.op(table->userdata, t, what); \
-	}
-HAND_ON(on_wall, struct stream_sample)
-HAND_ON(on_lock, struct stream_lock)
-HAND_ON(on_alloc, struct stream_alloc)
-HAND_ON(on_virtual, struct stream_virtual)
-
-static void on_thread(void *userdata, const struct wire_thread *w, const char *name)
-{
-	struct target *t = userdata;
-
-	if (t->priv->table->ops.on_thread)
-		t->priv->table->ops.on_thread(t->priv->table->userdata, t, w, name);
-}
-
-static void on_thread_state(void *userdata, const struct wire_state *w, const char *thread)
-{
-	struct target *t = userdata;
-
-	(void)thread;
-	if (t->priv->table->ops.on_thread_state)
-		t->priv->table->ops.on_thread_state(t->priv->table->userdata, t, w);
-}
-
-static const char *words_name(const struct target *t)
-{
-	static char name[24];
-
-	snprintf(name, sizeof(name), "pid=%d", t->jvm.pid);
-	return name;
-}
-
-/* May the agent's own words become a line of the log? */
-static bool may_say(struct target *t)
-{
-	t->priv->words.burst = WORDS_BURST;
-	t->priv->words.per_s = WORDS_PER_S;
-	return log_allowed(&t->priv->words, words_name(t));
-}
-
-/* The last word on each step; "" takes it back. There is no room for more steps than an agent has.
- */
-static void on_note(void *userdata, const char *step, const char *what)
-{
-	struct target *t = userdata;
-	struct target_note *at = NULL, note;
-
-	if (log_wanted(LOG_LEVEL_DEBUG) && may_say(t))
-		log_debug("target.note", "pid=%d step=%s what=%s", t->jvm.pid, log_str(step),
-			  log_str(what));
-	utf8_copy(note.step, sizeof(note.step), step, strlen(step));
-	utf8_copy(note.what, sizeof(note.what), what, strlen(what));
-	for (int i = NOTES_MAX - 1; i >= 0; i--)
-		if (!t->notes[i].step[0])
-			at = &t->notes[i];
-	for (int i = 0; i < NOTES_MAX; i++)
-		if (strcmp(t->notes[i].step, note.step) == 0)
-			at = &t->notes[i];
-	if (at && note.step[0])
-		*at = note.what[0] ? note : (struct target_note){ 0 };
-}
-
-static void on_ledger(void *userdata)
-{
-	struct target *t = userdata;
-	struct stream_counts c;
-
-	recent_add(&t->recent, clock_mono_ns(), ledger_of(t, &c)[WIRE_COUNTER_AGENT_CPU_NS]);
-	if (t->priv->table->ops.on_ledger)
-		t->priv->table->ops.on_ledger(t->priv->table->userdata, t);
-}
-
-static void on_fault(void *userdata, const struct fault *f)
-{
-	struct target *t = userdata;
-
-	if (may_say(t))
-		log_warn("target.agent_fault", "pid=%d what=%s", t->jvm.pid, log_str(f->what));
-	t->fault = *f;
-}
-
-static void on_bye(void *userdata, const struct fault *why)
-{
-	struct target *t = userdata;
-
-	if (log_wanted(LOG_LEVEL_DEBUG) && may_say(t))
-		log_debug("target.bye", "pid=%d what=%s", t->jvm.pid, log_str(why->what));
-	t->priv->said_bye = true; /* seen in feed(): the stream may not be freed in here */
-}
-
-static void on_reset(void *userdata)
-{
-	struct target *t = userdata;
-
-	if (t->priv->table->ops.on_reset)
-		t->priv->table->ops.on_reset(t->priv->table->userdata, t);
-}
-
-static const struct stream_ops stream_calls = {
-	.limits = possible_limits,
-	.on_hello = on_hello,
-	.on_mapping = on_mapping,
-	.on_thread = on_thread,
-	.on_sample = on_sample,
-	.on_wall = on_wall,
-	.on_lock = on_lock,
-	.on_alloc = on_alloc,
-	.on_state = on_thread_state,
-	.on_virtual = on_virtual,
-	.on_note = on_note,
-	.on_ledger = on_ledger,
-	.on_fault = on_fault,
-	.on_bye = on_bye,
-	.on_reset = on_reset,
-};
-
 /* ---- the pipe ------------------------------------------------------------------------------- */
 
 static void log_books(const struct target *t)
@@ -381,14 +202,14 @@ void session_close(struct target *t)
 	struct target_priv *p = t->priv;
 	struct stream_counts c;
 
-	log_limit_end(&p->words, words_name(t));
+	session_words_end(t);
 	if (t->stream) {
 		log_books(t);
-		on_ledger(t); /* the books of the last moments go where the others went */
+		session_say_ledger(t); /* the books of the last moments go where the others went */
 		target_counts(t, &c);
 		t->past = c;
 		t->stream = stream_free(t->stream);
-		on_reset(t);
+		session_say_reset(t);
 	}
 	receiver_stop(t);
 	p->timer = loop_timer_free(p->timer);
@@ -433,6 +254,7 @@ static void feed(struct target *t, const uint8_t *buf, size_t len)
 {
 	struct fault f = { 0 };
 
+	stream_hold_back(t->stream, decoding_is_held(t));
 	if (stream_feed(t->stream, buf, len, &f) < 0) {
 		if (f.code == EPERM) /* not what was attached: the next attempt is an attach */
 			secrets_forget(&t->priv->table->secrets, t->jvm.pid, t->jvm.start_time);
@@ -495,14 +317,14 @@ static void on_unwritten(struct target *t)
 			   t->jvm.pid);
 }
 
-static void on_message(void *userdata, uint32_t events)
+static void take_message(struct target *t, size_t *ret_len)
 {
 	static uint8_t buf[RECEIVE_BYTES];
-	struct target *t = userdata;
 	size_t len = 0;
+	int what = receiver_read(t, buf, sizeof(buf), &len);
 
-	(void)events;
-	switch (receiver_read(t, buf, sizeof(buf), &len)) {
+	*ret_len = len;
+	switch (what) {
 	case RECEIVE_DATA:
 		feed(t, buf, len);
 		return;
@@ -524,6 +346,17 @@ static void on_message(void *userdata, uint32_t events)
 	}
 }
 
+static void on_message(void *userdata, uint32_t events)
+{
+	uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct target *t = userdata;
+	size_t len;
+
+	(void)events;
+	take_message(t, &len);
+	decoding_pay(t, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns, len);
+}
+
 static void on_ending_late(void *userdata)
 {
 	target_end(userdata);
@@ -537,6 +370,7 @@ bool session_end(struct target *t)
 		return false;
 	p->ending = true;
 	p->timer = loop_timer_free(p->timer);
+	decoding_drain(t);
 	receiver_ask(t);
 	return loop_timer_add(p->table->loop, ENDING_NS, 0, on_ending_late, t, &p->timer) == 0;
 }
@@ -555,9 +389,11 @@ void session_open(struct target *t)
 	struct target_priv *p = t->priv;
 
 	p->session_mono_ns = clock_mono_ns();
+	p->facts.has_agent = true;
 	p->said_bye = false;
+	decoding_begin(t);
 	p->socket_source = loop_source_free(p->socket_source);
-	if (stream_new(&stream_calls, t, &t->stream) < 0 ||
+	if (stream_new(&session_calls, t, &t->stream) < 0 ||
 	    loop_add(p->table->loop, p->socket_fd, EPOLLIN, on_message, t, &p->socket_source) < 0)
 		log_err("target.session", "pid=%d error=\"out of memory\"", t->jvm.pid);
 	if (t->stream)
@@ -602,6 +438,7 @@ static void send_detach(struct target *t)
 	wire_begin(&w, frame, WIRE_DETACH);
 	len = wire_end(&w, 1);
 	target_set_state(t, TARGET_DRAINING, NULL);
+	decoding_detach(t);
 	t->priv->timer = loop_timer_free(t->priv->timer);
 	(void)loop_timer_add(t->priv->table->loop, DRAIN_DEADLINE_NS, 0, on_no_bye, t,
 			     &t->priv->timer);

@@ -22,20 +22,26 @@ void settings_follow(struct target *t)
 	t->priv->start_again = false;
 }
 
+void settings_knowing(struct target *t, int result)
+{
+	if (t->state == TARGET_GONE || t->state == TARGET_DRAINING || t->priv->table->stopping)
+		return;
+	/* of what does not answer nothing new is known: what was decided holds, until an attempt */
+	if (result >= 0 && !target_admit(t))
+		return;
+	if (t->state == TARGET_STREAMING) {
+		start_anew(t);
+	} else if (t->state == TARGET_INJECTING) { /* its START is under way */
+		t->priv->leave &= result < 0;
+		t->priv->start_again = true;
+	} else if (t->state != TARGET_FOUND && result >= 0) {
+		target_take_in(t);
+	}
+}
+
 void targets_settings(struct targets *table)
 {
-	for (struct target *t = table->first; t && !table->stopping; t = t->priv->next) {
-		if (t->state == TARGET_GONE || t->state == TARGET_DRAINING)
-			continue;
-		if (!target_admit(t))
-			continue;
-		if (t->state == TARGET_STREAMING) {
-			start_anew(t);
-		} else if (t->state == TARGET_INJECTING) { /* its START is under way */
-			t->priv->leave = false;
-			t->priv->start_again = true;
-		} else if (t->state != TARGET_FOUND) {
-			target_take_in(t);
-		}
-	}
+	for (struct target *t = table->first; t && !table->stopping; t = t->priv->next)
+		if (t->state != TARGET_GONE && t->state != TARGET_DRAINING)
+			facts_ask(t, FACTS_FOR_SETTINGS);
 }

@@ -9,6 +9,12 @@
 #include "daemon/core/log.h"
 #include "daemon/discovery/proc.h"
 
+static void on_second(void *userdata)
+{
+	receivers_on_second(userdata);
+	decoding_on_second(userdata);
+}
+
 int targets_new(struct loop *loop, const struct config *config, const struct targets_ops *ops,
 		void *userdata, struct targets **ret)
 {
@@ -19,7 +25,9 @@ int targets_new(struct loop *loop, const struct config *config, const struct tar
 		return -ENOMEM;
 	t->loop = loop;
 	t->config = config;
+	t->rules_fd = -1;
 	t->bound = TARGETS_MAX;
+	t->decoded_mono_ns = clock_mono_ns();
 	t->ops = *ops;
 	t->userdata = userdata;
 	left_begin(t);
@@ -32,8 +40,7 @@ int targets_new(struct loop *loop, const struct config *config, const struct tar
 	if (r == 0)
 		r = loop_timer_add(loop, UINT64_MAX, 0, targets_on_left, t, &t->left_timer);
 	if (r == 0)
-		r = loop_timer_add(loop, NS_PER_S, NS_PER_S, receivers_on_second, t,
-				   &t->second_timer);
+		r = loop_timer_add(loop, NS_PER_S, NS_PER_S, on_second, t, &t->second_timer);
 	if (r < 0) {
 		targets_free(t);
 		return r;
@@ -42,19 +49,25 @@ int targets_new(struct loop *loop, const struct config *config, const struct tar
 	return 0;
 }
 
+void targets_look(struct targets *t, struct look *look)
+{
+	t->look = look;
+}
+
 /* All that it holds but who it is. */
 static void let_go(struct target *t)
 {
 	struct targets *table = t->priv->table;
 
 	target_inject_abort(t);
+	facts_cancel(t);
 	session_close(t); /* frees its timer */
 	t->priv->neighbours_timer = loop_timer_free(t->priv->neighbours_timer);
 	if (table->ops.on_free && !t->priv->remembered)
 		table->ops.on_free(table->userdata, t);
 	t->priv->pidfd_source = loop_source_free(t->priv->pidfd_source);
 	t->priv->pidfd = fd_close(t->priv->pidfd);
-	t->priv->cwd_fd = fd_close(t->priv->cwd_fd);
+	exit_forget(t);
 }
 
 static struct target *target_free(struct target *t)
@@ -63,6 +76,7 @@ static struct target *target_free(struct target *t)
 		return NULL;
 	if (t->priv)
 		tenant_unref(&t->priv->table->tenants, t->priv->tenant);
+	free(t->labels);
 	free(t->priv);
 	free(t);
 	return NULL;
@@ -86,6 +100,7 @@ void target_forget(struct target *t)
 	}
 	let_go(t);
 	child_unsee(&t->priv->stuck);
+	child_unsee(&t->priv->late);
 	target_free(t);
 }
 
@@ -103,6 +118,7 @@ struct targets *targets_free(struct targets *table)
 	wishes_close(&table->wishes);
 	crashes_close(&table->crashes);
 	secrets_close(&table->secrets);
+	fd_close(table->rules_fd);
 	free(table);
 	return NULL;
 }
@@ -178,7 +194,9 @@ void target_end(struct target *t)
 {
 	struct fault why;
 
+	facts_cancel(t);
 	session_close(t); /* frees the timer of whatever state it was in */
+	decoding_end(t);
 	t->gone_mono_ns = clock_mono_ns();
 	exit_explain(t, &why);
 	target_set_state(t, TARGET_GONE, why.code ? &why : NULL);
@@ -209,6 +227,8 @@ static int target_new(struct targets *table, const struct jvm *jvm, struct targe
 	t->priv->tenant = tenant_ref(&table->tenants, jvm);
 	if (!t->priv->tenant)
 		return -ENOMEM;
+	if (t->priv->tenant->refs == 1)
+		decoding_new_tenant(t);
 	*ret = TAKE_PTR(t);
 	return 0;
 }
@@ -259,6 +279,7 @@ int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono
 	*link = t;
 	table->count++;
 	t->priv->tenant->targets++;
+	labelling_renew(t);
 	TARGET_LOG(INFO, t, "target.found", "pid=%d ns_pid=%d name=%s container=%s", jvm->pid,
 		   jvm->ns_pid, log_str(jvm->name), log_str(jvm->container_id));
 	target_begin(t);

@@ -39,6 +39,7 @@ enum target_state {
 extern const char *const target_state_names[TARGET_STATE_COUNT]; /* "streaming", ... */
 
 struct targets; /* the table of all targets */
+struct look;
 
 /* What the owner should know of one step of its agent: "monitors", why they are not collected. */
 struct target_note {
@@ -54,6 +55,8 @@ struct target_recent {
 
 struct target {
 	struct jvm jvm;
+	char *labels; /* of labels.h; labelling.c */
+	char service[256]; /* that one of them, "" = it has none */
 	enum target_state state;
 	struct fault fault; /* why not streaming; code 0 = no reason */
 	struct stream *stream; /* NULL before the first session */
@@ -100,6 +103,7 @@ struct targets_ops {
 	void (*on_thread_state)(void *userdata, struct target *t, const struct wire_state *w);
 	void (*on_virtual)(void *userdata, struct target *t, const struct stream_virtual *v);
 	void (*on_ledger)(void *userdata, struct target *t);
+	void (*on_labels)(void *userdata, struct target *t); /* t->labels has changed */
 	/* A START is being made for @interval_ns: may the agent leave its signals to the host
 	 * engine? The interval that it can keep, 0 = no. NULL = no host engine. */
 	uint64_t (*on_host_wanted)(void *userdata, struct target *t, uint64_t interval_ns);
@@ -111,6 +115,8 @@ struct targets_ops {
 
 int targets_new(struct loop *loop, const struct config *config, const struct targets_ops *ops,
 		void *userdata, struct targets **ret);
+/* Who looks at processes for it; borrowed. Without one it does so itself, and waits. */
+void targets_look(struct targets *t, struct look *look);
 struct targets *targets_free(struct targets *t); /* kills injectors; does not detach */
 DEFINE_FREEP(struct targets, targets_free);
 
@@ -172,6 +178,10 @@ const struct cohort *targets_cohort(const struct targets *t, unsigned index);
 uint64_t targets_crashes(const struct targets *t); /* soon after an attach, since the start */
 /* Readers of pipes that were given up: those that live still, and all since the start. */
 unsigned targets_stuck(const struct targets *t, uint64_t *ret_total);
+/* CPU time of the daemon for what @t said, since it was found. */
+uint64_t target_decode_ns(const struct target *t);
+/* It said more of late than decoding may cost (limits.decode_cpu): a sentence in @why. */
+bool target_held_back(const struct target *t, char *why, size_t size);
 /* CPUs that the agent used in the last minute, or since its session began if that is less. */
 double target_recent_cpus(const struct target *t);
 /* The books of all its sessions together. */

@@ -1,16 +1,21 @@
 /* Inside the target room: state.c (the table of steps), inject.c (one attempt), child.c (its
- * process), session.c (the stream), receiver.c (the process that reads the pipe), reattach.c (an
- * agent that is there already), target.c (the table of targets), match.c (words that name one),
- * admit.c (whether it may be attached to: rules.c, wishes.c, crash.c, neighbours.c, limit.c),
+ * process), session.c (its session), session_calls.c (what its stream says), decoding.c (what that
+ * may cost: decode_budget.c), receiver.c (the process that reads the pipe), reattach.c (an agent
+ * that is there already), target.c (the table of targets), match.c (words that name one), admit.c
+ * (whether it may be attached to: rules.c, wishes.c, crash.c, neighbours.c, limit.c), ask.c (what
+ * has to be looked up for that),
  * settings.c (other settings while it runs), exit.c (how it ended), budget.c (attaches a second),
  * left.c (what was left behind), recent.c (what the agent costs now), possible.c (what its claims
  * are held against), tenants.c (who it belongs to), turns.c (whose attempt is next), secrets.c
- * (what agents are known by), room.c (a place in the table).
+ * (what agents are known by), labelling.c (its labels), room.c (a place in the table).
  */
 #pragma once
 
 #include "daemon/core/log.h"
+#include "daemon/discovery/look.h"
 #include "daemon/target/budget.h"
+#include "daemon/target/decoding.h"
+#include "daemon/target/labelling.h"
 #include "daemon/target/receiver.h"
 #include "daemon/target/secrets.h"
 #include "daemon/target/target.h"
@@ -42,6 +47,9 @@ enum keep {
 	KEEP_ROOM, /* while it streamed, see room.c */
 };
 
+/* What a target's facts are asked for: bits, the first that is asked for follows. */
+enum facts_for { FACTS_FOR_ATTEMPT = 1, FACTS_FOR_SETTINGS = 2, FACTS_FOR_WATCH = 4 };
+
 struct target_priv {
 	struct targets *table;
 	struct target *next;
@@ -52,6 +60,8 @@ struct target_priv {
 	struct loop_timer *timer; /* of the current state: back-off, deadline, or the end of GONE */
 	/* INJECTING */
 	struct child *injector; /* NULL = none runs */
+	struct child *late; /* one that was killed, or cleans up, and has not ended yet */
+	uint64_t late_mono_ns; /* from then on it keeps others from being started */
 	bool remembered; /* GONE for long: no userdata, no fds */
 	bool queued; /* waits for its turn to be attached to */
 	bool leave; /* detach as soon as the attempt has ended */
@@ -62,6 +72,9 @@ struct target_priv {
 	enum keep kept; /* of EXCLUDED */
 	uint64_t cpu_ticks, used_ticks; /* at the last review of targets.max, and before it */
 	uint64_t attach_mono_ns; /* the last attempt or reattach; 0 = none */
+	struct facts facts; /* of the last look that was answered */
+	unsigned facts_for; /* enum facts_for: once the question is answered */
+	struct look_ticket *facts_question, *cwd_question, *crash_question; /* NULL = none */
 	int cwd_fd; /* O_PATH, from then on: a crash leaves its file there */
 	bool crash_seen, exit_known;
 	bool may_have_left; /* left.c has to look */
@@ -77,7 +90,9 @@ struct target_priv {
 	bool asked;
 	struct child *stuck; /* a receiver that was killed and has not ended yet */
 	uint64_t stuck_mono_ns; /* when it was */
-	bool looking; /* FOUND or FAILED: it looks for an agent that is there already */
+	/* FOUND or FAILED: what an attempt has to know is looked up, then whether an agent is there
+	 * already */
+	bool looking;
 	bool ending; /* the process ended; the last events are on their way */
 	uint64_t session;
 	uint8_t secret[WIRE_SECRET_BYTES]; /* of the attach that its agent came with */
@@ -88,11 +103,15 @@ struct target_priv {
 		uint64_t begin_ns; /* of the process' clock, when the session began */
 		uint64_t ns, mono_ns; /* its last reading, and when that was */
 	} cpu;
+	struct target_decoding decoding;
 };
 
 struct targets {
 	struct loop *loop;
 	const struct config *config;
+	struct look *look; /* borrowed; NULL = who asks looks itself */
+	int rules_fd; /* facts_rules_file() of the rules with rules_id, or -1 */
+	uint64_t rules_id;
 	struct targets_ops ops;
 	void *userdata;
 	struct target *first;
@@ -113,6 +132,8 @@ struct targets {
 	uint64_t turns; /* attempts so far */
 	struct loop_timer *second_timer;
 	uint64_t stuck_total; /* receivers that were given up */
+	uint64_t decoded_mono_ns; /* decoding_on_second(), the last time */
+	unsigned streams; /* as it saw then */
 	bool stopping;
 };
 
@@ -140,15 +161,23 @@ void targets_review_soon(struct targets *table, uint64_t delay_ns);
 void targets_on_review(void *userdata); /* of the table: limits and blocks that have passed */
 void targets_on_rate(void *userdata);
 
+/* ask.c: what only a look at the process tells */
+void facts_ask(struct target *t, enum facts_for what);
+void facts_cancel(struct target *t);
+/* As far as it is known for the rules in force. */
+const struct facts *facts_of(const struct target *t);
+void facts_explain(int result, struct fault *ret); /* why it is not known */
+
 /* neighbours.c: other profilers in it */
-void neighbours_look(struct target *t); /* before an attempt: options and maps */
+void neighbours_knowing(struct target *t);
 bool neighbours_forbid(const struct target *t, struct fault *why); /* targets.foreign_profilers */
 void neighbours_watch(struct target *t); /* it streams: look now and then */
 
 /* exit.c: how it ended */
 void exit_watch(struct target *t); /* an attempt or a reattach begins */
-void exit_open_cwd(struct target *t);
+void exit_find_cwd(struct target *t);
 void exit_look(struct target *t); /* it has ended: was it a crash? */
+void exit_forget(struct target *t);
 void exit_explain(const struct target *t, struct fault *ret);
 
 /* left.c: what attempts left */
@@ -175,17 +204,21 @@ void child_let_go(struct child *c); /* takes it; it ends by itself */
 /* child_kill(), and *seen is the child until it has ended, then NULL; what it was is forgotten. */
 void child_kill_and_see(struct child *c, struct child **seen);
 void child_unsee(struct child **seen);
+/* Takes it; *seen as above, in the place of another one. */
+void child_let_go_and_see(struct child *c, struct child **seen);
 void children_forget(struct targets *table); /* what still runs goes on alone */
 
 /* inject.c */
 /* Reattach if an agent is there, else inject; FAILED with a later try when neither can be now. */
 void target_begin(struct target *t);
+/* All that can be known about it is; @result < 0: why it is not. */
+void target_begin_knowing(struct target *t, int result);
 void target_no_agent(struct target *t); /* the look found none */
 void target_busy(struct target *t, const struct fault *why); /* another daemon has it */
 void target_fail(struct target *t, const struct fault *why); /* to FAILED, and again later */
 void target_inject(struct target *t); /* FOUND or FAILED -> INJECTING, when it is its turn */
 void target_inject_abort(struct target *t);
-void target_clean_up(const struct target *t); /* an injector takes away what one left */
+void target_clean_up(struct target *t); /* an injector takes away what one left */
 void target_inject_let_go(struct target *t);
 
 /* turns.c: which of those that are queued may begin now; NULL = none. */
@@ -203,10 +236,12 @@ void room_review(struct targets *table); /* those that left for want of room com
 
 /* settings.c: it streams now, after an attempt during which the settings changed */
 void settings_follow(struct target *t);
+void settings_knowing(struct target *t, int result); /* they have changed, and it was looked at */
 
 /* possible.c */
 void possible_begin(struct target *t); /* a session is about to begin */
 void possible_limits(void *userdata, struct stream_limits *ret); /* of the target */
+uint64_t possible_cpu_ns(struct target *t); /* of its life, as of now or when it last was there */
 
 /* recent.c */
 void recent_add(struct target_recent *r, uint64_t mono_ns, uint64_t cpu_ns);
@@ -220,6 +255,12 @@ void session_close(struct target *t); /* keeps its books */
 /* The process ended. true: its last events are waited for, then target_end() is called. */
 bool session_end(struct target *t);
 void session_stuck(struct target *t); /* its receiver does not answer */
+
+/* session_calls.c: what the stream says, with the target as userdata */
+extern const struct stream_ops session_calls;
+void session_say_ledger(struct target *t); /* its books have changed */
+void session_say_reset(struct target *t);
+void session_words_end(struct target *t); /* how many lines of the log were held back */
 
 /* reattach.c */
 /* Is there an agent already? 1 = it is being looked for: STREAMING, target_no_agent() or

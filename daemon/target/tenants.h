@@ -6,6 +6,7 @@
 #include "daemon/core/log_limit.h"
 #include "daemon/core/tenant.h"
 #include "daemon/discovery/jvm.h"
+#include "daemon/target/decoding.h"
 
 #define TENANT_LINES_BURST 2000 /* of the log, about its targets: some hundred JVMs at once */
 #define TENANT_LINES_PER_S 20
@@ -19,6 +20,7 @@ struct tenant {
 	unsigned injectors; /* of its attempts that run */
 	uint64_t turn; /* number of the last attempt of all that was its own */
 	struct log_limit log;
+	struct tenant_decoding decoding;
 };
 
 /* The tenant of @jvm in *@list, made where there is none; NULL without memory. */

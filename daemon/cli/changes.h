@@ -1,0 +1,40 @@
+/*
+ * What changed, for commands that fetch profiles: --diff A..B of two ranges, or --baseline, a range
+ * or a file, which what was asked for is held against. A RANGE is FROM/TO, moments as --from and
+ * --to take them.
+ */
+#pragma once
+
+#include "daemon/cli/cli.h"
+#include "daemon/report/diff.h"
+
+#define CHANGES_USAGE                                                                                           \
+	"      --diff A..B       what changed from range A to range B: 14:00/14:10..15:00/15:10; .html (red:\n" \
+	"                        more than before, blue: less), .txt or .json\n"                                \
+	"      --baseline WHAT   what changed since WHAT: a range as 14:00/14:10, or a file (.json, .pb.gz,\n"  \
+	"                        .collapsed), also of another JVM\n"                                            \
+	"      --by WORD         time (the default): the baseline's numbers are multiplied so that both are\n"  \
+	"                        of the same length; total: of the same total\n"
+
+struct changes {
+	const char *command, *diff, *baseline, *by; /* words of the person; NULL = not given */
+	/* The profile of a range, or (NULL) of what was asked for. CLI_OK, or an exit status, said.
+	 */
+	int (*fetch)(void *userdata, const char *from, const char *to, struct profile **ret);
+	void *userdata;
+	const char *thread; /* only threads whose name contains it; NULL = all */
+	struct report_options options;
+	enum report_diff_by diff_by; /* changes_check() */
+	char ranges[2][2][64]; /* of the baseline and of what is held against it: FROM, TO */
+};
+
+static inline bool changes_are_asked(const struct changes *c)
+{
+	return c->diff || c->baseline;
+}
+/* -1 = the words are fine, else the exit status, said. @has_range: --last, --from or --to too. */
+int changes_check(struct changes *c, const char *format, bool has_range);
+/* For fetch: the profile that kindlingd answered as json; @reply is freed. */
+int changes_read(const struct changes *c, struct reply *reply, struct profile **ret);
+/* Fetches both and writes @output. The exit status. */
+int changes_write(struct changes *c, const char *format, const char *output);

@@ -1,0 +1,502 @@
+/* See source.h: options become a question, the answer a profile. */
+#include "daemon/cli/source.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "daemon/cli/changes.h"
+#include "daemon/clickhouse/answer.h"
+#include "daemon/report/events.h"
+#include "daemon/report/methods.h"
+#include "daemon/report/patterns.h"
+#include "daemon/report/view.h"
+
+#define LOCK_ROWS_MAX 500
+#define TOP_ROWS      20
+
+struct source_arguments {
+	const char *command, *source, *last, *from, *to, *output, *format, *type, *thread, *include,
+		*exclude, *rows_word, *sort;
+	const char *selectors[CLICKHOUSE_SELECTORS];
+	unsigned events, rows;
+	bool all, merge, idle, threads, annotate, reverse;
+	struct changes changes;
+	struct source_server server;
+	struct clickhouse_question question;
+};
+
+static const char source_report_usage[] =
+	"Usage: kindling report --source URL --service NAME|--all [--last 60s | --from TIME [--to TIME]]\n"
+	"                       -o FILE [OPTION...]\n"
+	"\n"
+	"Writes what JVMs of a whole cluster did, from ClickHouse, as `kindling report` does from the history\n"
+	"of one host: the same formats, the same options. What the sinks deliver is without waits for work.\n"
+	"\n" SOURCE_USAGE "  -a, --all             all that is there\n"
+	"      --last, --from, --to, --output, --format, --type, --thread, --threads, --include, --exclude,\n"
+	"      --reverse, --annotate, --idle, --diff, --baseline, --by: as in kindling report --help. Two\n"
+	"      versions: --version 1.4 -o old.json, then --version 1.5 --baseline old.json -o changed.html\n"
+	"\n"
+	"Example: kindling report --source clickhouse://ch.example/kindling --service shop --last 1h -o flame.html\n";
+static const char source_top_usage[] =
+	"Usage: kindling top --source URL [--service NAME] [--last 60s] [OPTION...]\n"
+	"\n"
+	"Prints once which methods used the most CPU time in a whole cluster, from ClickHouse.\n"
+	"\n" SOURCE_USAGE
+	"  -l, --last DURATION   how far to look back (default 60s); or --from TIME, --to TIME\n"
+	"  -S, --sort KEY        self (the default) or total\n"
+	"  -e, --type TYPE       cpu (the default), lock, alloc or wall\n"
+	"  -t, --thread WORD     only threads whose name contains WORD\n"
+	"  -n, --rows N          show N methods (default 20)\n"
+	"\n"
+	"Example: kindling top --source clickhouse://ch.example/kindling --service shop --last 10m\n";
+static const char source_locks_usage[] =
+	"Usage: kindling locks --source URL [--service NAME] [--last 60s] [OPTION...]\n"
+	"\n"
+	"Prints the classes of locks that a whole cluster's threads waited for longest, from ClickHouse.\n"
+	"Identities and owners of locks stay on the node that has them: kindling locks, there.\n"
+	"\n" SOURCE_USAGE
+	"  -l, --last DURATION   how far to look back (default 60s); or --from TIME, --to TIME\n"
+	"  -i, --idle            waits for work too, where they were delivered\n"
+	"  -n, --rows N          show N rows (default 20)\n"
+	"\n"
+	"Example: kindling locks --source clickhouse://ch.example/kindling --last 1h\n";
+
+static const char *source_usage_of(const char *command)
+{
+	return strcmp(command, "top") == 0     ? source_top_usage
+	       : strcmp(command, "locks") == 0 ? source_locks_usage
+					       : source_report_usage;
+}
+
+bool source_is_asked(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--source") == 0 || strncmp(argv[i], "--source=", 9) == 0)
+			return true;
+	return false;
+}
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+enum { SOURCE_SELECTOR = 256 };
+
+static int source_parse_options(int argc, char **argv, struct source_arguments *a)
+{
+	static const struct option options[] = {
+		{ "source", required_argument, NULL, 'Z' },
+		{ "namespace", required_argument, NULL, SOURCE_SELECTOR + CLICKHOUSE_NAMESPACE },
+		{ "service", required_argument, NULL, SOURCE_SELECTOR + CLICKHOUSE_SERVICE },
+		{ "version", required_argument, NULL, SOURCE_SELECTOR + CLICKHOUSE_VERSION },
+		{ "image", required_argument, NULL, SOURCE_SELECTOR + CLICKHOUSE_IMAGE },
+		{ "pod", required_argument, NULL, SOURCE_SELECTOR + CLICKHOUSE_POD },
+		{ "container", required_argument, NULL, SOURCE_SELECTOR + CLICKHOUSE_CONTAINER },
+		{ "node", required_argument, NULL, SOURCE_SELECTOR + CLICKHOUSE_NODE },
+		{ "all", no_argument, NULL, 'a' },
+		{ "merge", no_argument, NULL, 'm' },
+		{ "last", required_argument, NULL, 'l' },
+		{ "from", required_argument, NULL, 'F' },
+		{ "to", required_argument, NULL, 'U' },
+		{ "output", required_argument, NULL, 'o' },
+		{ "format", required_argument, NULL, 'f' },
+		{ "type", required_argument, NULL, 'e' },
+		{ "idle", no_argument, NULL, 'i' },
+		{ "thread", required_argument, NULL, 't' },
+		{ "threads", no_argument, NULL, 'T' },
+		{ "annotate", no_argument, NULL, 'A' },
+		{ "include", required_argument, NULL, 'I' },
+		{ "exclude", required_argument, NULL, 'x' },
+		{ "reverse", no_argument, NULL, 'R' },
+		{ "diff", required_argument, NULL, 'D' },
+		{ "baseline", required_argument, NULL, 'b' },
+		{ "by", required_argument, NULL, 'B' },
+		{ "rows", required_argument, NULL, 'n' },
+		{ "sort", required_argument, NULL, 'S' },
+		{ "once", no_argument, NULL, 'O' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	const char **texts[128] = {
+		['Z'] = &a->source,	  ['l'] = &a->last,
+		['F'] = &a->from,	  ['U'] = &a->to,
+		['o'] = &a->output,	  ['f'] = &a->format,
+		['e'] = &a->type,	  ['t'] = &a->thread,
+		['I'] = &a->include,	  ['x'] = &a->exclude,
+		['S'] = &a->sort,	  ['n'] = &a->rows_word,
+		['D'] = &a->changes.diff, ['b'] = &a->changes.baseline,
+		['B'] = &a->changes.by,
+	};
+	bool *flags[128] = { ['m'] = &a->merge,	      ['a'] = &a->all,	    ['i'] = &a->idle,
+			     ['T'] = &a->threads,     ['A'] = &a->annotate, ['R'] = &a->reverse,
+			     ['O'] = &(bool){ false } };
+	int c;
+
+	while ((c = getopt_long(argc, argv, "aml:o:f:e:t:in:S:b:h", options, NULL)) != -1) {
+		if (c >= SOURCE_SELECTOR)
+			a->selectors[c - SOURCE_SELECTOR] = optarg;
+		else if (texts[c])
+			*texts[c] = optarg;
+		else if (flags[c])
+			*flags[c] = true;
+		else
+			return cli_usage(source_usage_of(a->command), c);
+	}
+	if (optind < argc)
+		return cli_wrong(a->command,
+				 "with --source JVMs are named by --service, --pod, --node ...");
+	return -1;
+}
+
+static int source_parse_range(struct source_arguments *a, uint64_t now_ns)
+{
+	struct clickhouse_question *q = &a->question;
+	uint64_t last = 60 * NS_PER_S;
+
+	q->to_ns = now_ns;
+	if (a->last && (a->from || a->to))
+		return cli_wrong(a->command, "take --last, or --from and --to");
+	if (a->last && !parse_length(a->last, &last))
+		return cli_wrong(a->command, "--last takes a duration such as 1h");
+	q->from_ns = now_ns - (last < now_ns ? last : now_ns);
+	if (a->from && !parse_moment(a->from, now_ns, &q->from_ns))
+		return cli_wrong(a->command,
+				 "--from takes 14:05, \"2026-11-21 14:05\" or @SECONDS");
+	if (a->to && !parse_moment(a->to, now_ns, &q->to_ns))
+		return cli_wrong(a->command, "--to takes 14:05, \"2026-11-21 14:05\" or @SECONDS");
+	if (q->from_ns >= q->to_ns)
+		return cli_wrong(a->command, "--from is not before --to");
+	return -1;
+}
+
+/* -1 = go on, else the exit status. */
+static int source_parse(int argc, char **argv, struct source_arguments *a)
+{
+	int r = source_parse_options(argc, argv, a);
+	char why[200];
+
+	if (r >= 0)
+		return r;
+	if (!source_parse_url(a->source, &a->server, why, sizeof(why)))
+		return cli_wrong(a->command, why);
+	a->events = 1u << WIRE_EVENT_CPU;
+	if (a->type && !report_events_by_name(a->type, &a->events))
+		return cli_wrong(a->command, "--type takes cpu, lock, alloc or wall");
+	a->rows = a->rows_word ? (unsigned)strtoul(a->rows_word, NULL, 10) : TOP_ROWS;
+	if (!a->rows || a->rows > LOCK_ROWS_MAX)
+		return cli_wrong(a->command, "-n takes a number of rows, at most 500");
+	a->question.database = a->server.database;
+	a->question.events = a->events;
+	memcpy(a->question.selectors, a->selectors, sizeof(a->selectors));
+	return source_parse_range(a, clock_real_ns());
+}
+
+/* ---- the profile ---------------------------------------------------------------------------- */
+
+static int source_say_bad(const struct source_arguments *a, int error,
+			  const struct clickhouse_answered *what)
+{
+	if (error == -EBADMSG)
+		fprintf(stderr,
+			"kindling: %s: row %" PRIu64
+			" of %s.%s is not what kindling " KINDLING_VERSION
+			" expects: compare its columns with those of `kindling clickhouse schema`\n",
+			a->server.url, what->bad_row, a->server.database,
+			clickhouse_table_names[what->bad]);
+	else
+		fprintf(stderr, "kindling: %s\n", strerror(-error));
+	return CLI_FAILED;
+}
+
+static int source_ask_table(const struct source_arguments *a, enum clickhouse_table table,
+			    struct reply *ret)
+{
+	struct text_out sql = { 0 };
+	int r = CLI_FAILED;
+
+	memset(ret, 0, sizeof(*ret));
+	clickhouse_put_question(&sql, &a->question, table);
+	if (!sql.failed)
+		r = source_ask(&a->server, sql.p, ret);
+	free(sql.p);
+	return r;
+}
+
+/* What a node's daemon would have taken out of its history. */
+static int source_filter(const struct source_arguments *a, struct profile *all,
+			 struct profile **ret)
+{
+	const struct profile_filter filter = { .thread = a->thread,
+					       .events = a->events,
+					       .no_idle = !a->idle };
+	CLEANUP(profile_freep) struct profile *p = NULL;
+	int r = profile_new(&p);
+
+	if (r == 0)
+		r = profile_merge(p, all, &filter);
+	if (r == 0)
+		*ret = TAKE_PTR(p);
+	return r;
+}
+
+static int source_profile(const struct source_arguments *a, struct profile **ret)
+{
+	struct reply replies[CLICKHOUSE_TABLES] = { 0 };
+	CLEANUP(profile_freep) struct profile *all = NULL;
+	struct clickhouse_answered what = { 0 };
+	struct clickhouse_answers answers;
+	int r = CLI_OK, error;
+
+	for (unsigned i = 0; i < CLICKHOUSE_TABLES && r == CLI_OK; i++) {
+		r = source_ask_table(a, (enum clickhouse_table)i, &replies[i]);
+		answers.bytes[i] = replies[i].body;
+		answers.len[i] = replies[i].len;
+	}
+	if (r == CLI_OK) {
+		error = clickhouse_profile(&answers, &what, &all);
+		if (error == 0)
+			error = source_filter(a, all, ret);
+		if (error < 0)
+			r = source_say_bad(a, error, &what);
+	}
+	for (unsigned i = 0; i < CLICKHOUSE_TABLES; i++)
+		reply_free(&replies[i]);
+	if (r == CLI_OK && what.without_stack)
+		fprintf(stderr,
+			"kindling: the stacks of %" PRIu64 " samples are not in ClickHouse (yet)\n",
+			what.without_stack);
+	return r;
+}
+
+/* ---- report --------------------------------------------------------------------------------- */
+
+static int source_check_pattern(const char *option, const char *pattern)
+{
+	char why[300], sentence[340];
+
+	if (!pattern || report_pattern_is_fine(pattern, why, sizeof(why)))
+		return -1;
+	snprintf(sentence, sizeof(sentence), "%s %s", option, why);
+	return cli_wrong("report", sentence);
+}
+
+/* -1 = go on, else the exit status. */
+static int source_check_report(struct source_arguments *a, enum report_format *ret)
+{
+	char why[128];
+	int r;
+
+	if (!a->output)
+		return cli_wrong("report", "-o FILE says where to write");
+	for (unsigned i = 0; i < CLICKHOUSE_SELECTORS && !a->all; i++)
+		a->all = a->selectors[i];
+	if (!a->all)
+		return cli_wrong("report", "name a --service, --pod, --node ... or take --all");
+	r = source_check_pattern("--include", a->include);
+	if (r < 0)
+		r = source_check_pattern("--exclude", a->exclude);
+	if (r >= 0)
+		return r;
+	a->format = format_of(a->format, a->output);
+	if (!a->format)
+		return CLI_USAGE;
+	*ret = (enum report_format)report_format_by_name(a->format);
+	if (!report_takes(*ret, a->events, why, sizeof(why)) ||
+	    (a->reverse && !report_reverses(*ret, why, sizeof(why))))
+		return cli_wrong("report", why);
+	return -1;
+}
+
+static struct report_options source_options(const struct source_arguments *a)
+{
+	return (struct report_options){ .threads = a->threads,
+					.merge = a->merge,
+					.annotate = a->annotate,
+					.events = a->events,
+					.idle = a->idle,
+					.reverse = a->reverse,
+					.include = a->include,
+					.exclude = a->exclude };
+}
+
+static int source_say_failure(int error)
+{
+	fprintf(stderr, "kindling: %s\n",
+		error == -ETIME ? "--include or --exclude takes longer than 5 s"
+				: strerror(-error));
+	return CLI_FAILED;
+}
+
+/* changes.h: the profile of a range. */
+static int source_fetch(void *userdata, const char *from, const char *to, struct profile **ret)
+{
+	struct source_arguments a = *(const struct source_arguments *)userdata;
+	int r = -1;
+
+	if (from) {
+		a.from = from;
+		a.to = to;
+		r = source_parse_range(&a, clock_real_ns());
+	}
+	return r < 0 ? source_profile(&a, ret) : r;
+}
+
+/* -1 = nothing is compared, and go on. */
+static int source_check_changes(struct source_arguments *a)
+{
+	struct changes *c = &a->changes;
+
+	c->command = "report";
+	c->thread = a->thread;
+	c->options = source_options(a);
+	c->fetch = source_fetch;
+	c->userdata = a;
+	return changes_check(c, a->format, a->last || a->from || a->to);
+}
+
+int source_report(int argc, char **argv)
+{
+	struct source_arguments a = { .command = "report" };
+	struct report_options o;
+	CLEANUP(profile_freep) struct profile *p = NULL;
+	CLEANUP(freep) char *bytes = NULL;
+	enum report_format format = REPORT_HTML;
+	size_t len;
+	int r = source_parse(argc, argv, &a);
+
+	if (r < 0)
+		r = source_check_report(&a, &format);
+	if (r < 0)
+		r = source_check_changes(&a);
+	if (r < 0 && changes_are_asked(&a.changes))
+		return changes_write(&a.changes, a.format, a.output);
+	if (r < 0)
+		r = source_profile(&a, &p);
+	if (r != CLI_OK)
+		return r;
+	o = source_options(&a);
+	r = report_write(p, format, &o, &bytes, &len);
+	if (r < 0)
+		return source_say_failure(r);
+	r = write_file(a.output, bytes, len);
+	if (r == CLI_OK)
+		say_written(a.output, a.format, a.events, report_samples(p, &o),
+			    report_dropped(p, &o));
+	return r;
+}
+
+/* ---- top ------------------------------------------------------------------------------------ */
+
+static void source_print_methods(const struct source_arguments *a, const struct profile *p,
+				 const struct report_methods *m, enum wire_event event)
+{
+	char text[REPORT_TEXT_MAX];
+	struct report_view view = report_view_of(p, event);
+	double all = view.weight ? (double)view.weight : 1;
+
+	printf("%u JVM%s: %s, %s\n", p->n_processes, p->n_processes == 1 ? "" : "s",
+	       report_sum_text(p, event, text, sizeof(text)),
+	       report_rate_text(p, event, (char[REPORT_TEXT_MAX]){ 0 }, REPORT_TEXT_MAX));
+	printf("%8s %8s  %s\n", "self%", "total%", "method");
+	for (uint32_t i = 0; i < m->n && i < a->rows; i++) {
+		printf("%8.2f %8.2f  ", 100 * (double)m->methods[i].self / all,
+		       100 * (double)m->methods[i].total / all);
+		print_text(stdout, m->methods[i].name);
+		putchar('\n');
+	}
+}
+
+int source_top(int argc, char **argv)
+{
+	struct source_arguments a = { .command = "top", .sort = "self" };
+	CLEANUP(profile_freep) struct profile *p = NULL;
+	CLEANUP(report_index_freep) struct report_index *index = NULL;
+	struct report_methods methods;
+	int r = source_parse(argc, argv, &a);
+	bool by_self = strcmp(a.sort, "self") == 0;
+
+	if (r < 0 && !by_self && strcmp(a.sort, "total") != 0)
+		r = cli_wrong("top", "--sort takes self or total");
+	if (r < 0)
+		r = source_profile(&a, &p);
+	if (r != CLI_OK)
+		return r;
+	if (report_index_new(p, &index) < 0 ||
+	    report_methods(p, index, UINT32_MAX, by_self ? REPORT_BY_SELF : REPORT_BY_TOTAL,
+			   &methods) < 0)
+		return CLI_FAILED;
+	source_print_methods(&a, p, &methods, report_event_of(a.events));
+	report_methods_free(&methods);
+	return fflush(stdout) == 0 && !ferror(stdout) ? CLI_OK : CLI_FAILED;
+}
+
+/* ---- locks ---------------------------------------------------------------------------------- */
+
+/* "org.shop.Lock\tpark\t12\t512\t25600000000": false = it is no such line. */
+static bool source_lock_row(struct table *t, char *line)
+{
+	char *field[5], *save = NULL, name[1024];
+	char(*cells)[CELL_MAX];
+	size_t n = 0;
+
+	for (char *word = strtok_r(line, "\t", &save); word && n < 5;
+	     word = strtok_r(NULL, "\t", &save))
+		field[n++] = word;
+	if (n != 5)
+		return false;
+	cells = table_row(t);
+	if (!cells)
+		return false;
+	(void)text_clean(field[0], SIZE_MAX, name, sizeof(name));
+	snprintf(cells[0], CELL_MAX, "%s", name);
+	snprintf(cells[1], CELL_MAX, "%.16s", field[1]);
+	snprintf(cells[2], CELL_MAX, "%.20s", field[2]);
+	snprintf(cells[3], CELL_MAX, "%.20s", field[3]);
+	snprintf(cells[4], CELL_MAX, "%.3fs", strtod(field[4], NULL) / 1e9);
+	return true;
+}
+
+static int source_print_locks(const struct source_arguments *a, char *answer)
+{
+	static const struct column columns[] = { { "LOCK", false, 20 },
+						 { "KIND", false, 0 },
+						 { "JVMS", true, 0 },
+						 { "WAITS", true, 0 },
+						 { "TOTAL", true, 0 } };
+	struct table t = { .columns = columns, .n_columns = ARRAY_SIZE(columns) };
+	char *save = NULL;
+	bool fine = true;
+
+	for (char *line = strtok_r(answer, "\n", &save); line && fine && t.n_rows < a->rows;
+	     line = strtok_r(NULL, "\n", &save))
+		fine = source_lock_row(&t, line);
+	if (!fine)
+		fprintf(stderr, "kindling: %s: the answer is not what was asked for\n",
+			a->server.url);
+	else if (!t.n_rows)
+		puts("no waits in this time");
+	else
+		table_print(stdout, &t, terminal_width());
+	table_free(&t);
+	return fine ? CLI_OK : CLI_FAILED;
+}
+
+int source_locks(int argc, char **argv)
+{
+	struct source_arguments a = { .command = "locks" };
+	struct text_out sql = { 0 };
+	struct reply reply;
+	int r = source_parse(argc, argv, &a);
+
+	if (r >= 0)
+		return r;
+	a.question.events = 1u << WIRE_EVENT_LOCK;
+	clickhouse_put_locks_question(&sql, &a.question, a.idle, a.rows);
+	r = sql.failed ? CLI_FAILED : source_ask(&a.server, sql.p, &reply);
+	free(sql.p);
+	if (r != CLI_OK)
+		return r;
+	r = source_print_locks(&a, reply.body ? reply.body : (char[]){ "" });
+	reply_free(&reply);
+	return r;
+}

@@ -1,0 +1,36 @@
+/*
+ * Profiles from elsewhere than this host: --source clickhouse://HOST[:PORT]/DATABASE, for `report`,
+ * `top` and `locks`. source_http.c asks, source.c makes questions of options, and what the commands
+ * print is what they print of one node.
+ */
+#pragma once
+
+#include "daemon/cli/cli.h"
+#include "daemon/clickhouse/ask.h"
+#include "daemon/profile/profile.h"
+
+#define SOURCE_USAGE                                                                                       \
+	"      --source URL      clickhouse://HOST[:8123]/DATABASE, or clickhouses:// for TLS: what the\n" \
+	"                        sinks of all nodes delivered there. User and password are those of\n"     \
+	"                        $CLICKHOUSE_USER and $CLICKHOUSE_PASSWORD or the file\n"                  \
+	"                        $CLICKHOUSE_PASSWORD_FILE; an own CA is $CURL_CA_BUNDLE\n"                \
+	"      --service NAME    only what has this label; likewise --namespace, --version, --image,\n"    \
+	"                        --pod, --container, --node\n"
+
+/* Is --source among the words, before a "--"? Then the command is source_report() and so on. */
+bool source_is_asked(int argc, char **argv);
+int source_report(int argc, char **argv);
+int source_top(int argc, char **argv);
+int source_locks(int argc, char **argv);
+
+/* ---- source_http.c -------------------------------------------------------------------------- */
+
+struct source_server {
+	char url[300]; /* http://HOST:PORT/ */
+	char database[64];
+};
+
+/* false: @why has a sentence. */
+bool source_parse_url(const char *url, struct source_server *ret, char *why, size_t why_size);
+/* The answer, of which @ret is freed by reply_free(). CLI_OK, or CLI_FAILED after saying why. */
+int source_ask(const struct source_server *s, const char *sql, struct reply *ret);

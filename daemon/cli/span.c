@@ -1,0 +1,89 @@
+/* A span of the past as the commands take it: --last, or --from and --to. */
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+#include "daemon/cli/cli.h"
+#include "daemon/core/clock.h"
+
+/* "2026-11-21 14:05:00" */
+static void date_text(uint64_t ns, char *buf, size_t size)
+{
+	time_t s = (time_t)(ns / NS_PER_S);
+	struct tm tm;
+
+	strftime(buf, size, "%Y-%m-%d %H:%M:%S", localtime_r(&s, &tm));
+}
+
+/* -1 = go on, else the exit status. */
+static int read_moment(const char *command, const char *option, const char *word, uint64_t now_ns,
+		       uint64_t *ret_ns)
+{
+	char why[100];
+
+	if (!word || parse_moment(word, now_ns, ret_ns))
+		return -1;
+	snprintf(why, sizeof(why), "%s takes 14:05, \"2026-11-21 14:05\" or @SECONDS", option);
+	return cli_wrong(command, why);
+}
+
+/* A time of day that is still to come was taken as yesterday's: that is said. */
+static void say_yesterday(const char *option, const char *word, uint64_t now_ns, uint64_t ns)
+{
+	char date[32], now[32];
+
+	if (!word || strpbrk(word, "@-"))
+		return;
+	date_text(ns, date, sizeof(date));
+	date_text(now_ns, now, sizeof(now));
+	if (strncmp(date, now, 10) != 0)
+		fprintf(stderr, "kindling: %s %s is still to come, it is %s: %s is taken\n", option,
+			word, now + 11, date);
+}
+
+static int refuse_future(const char *command, uint64_t from_ns, uint64_t now_ns)
+{
+	char why[128], from[32], now[32];
+
+	date_text(from_ns, from, sizeof(from));
+	date_text(now_ns, now, sizeof(now));
+	snprintf(why, sizeof(why), "--from %s is in the future: it is %s", from, now);
+	return cli_wrong(command, why);
+}
+
+static int add_range(char *path, size_t size, const struct span_words *w)
+{
+	uint64_t now = clock_real_ns(), from = 0, to = now;
+	char text[32];
+	int r = read_moment(w->command, "--from", w->from, now, &from);
+
+	if (r < 0)
+		r = read_moment(w->command, "--to", w->to, now, &to);
+	if (r >= 0)
+		return r;
+	if (from > now)
+		return refuse_future(w->command, from, now);
+	say_yesterday("--from", w->from, now, from);
+	if (to < from && !strpbrk(w->to, "@-"))
+		to = now; /* 14:10 of today, at 14:07 */
+	else
+		say_yesterday("--to", w->to, now, to);
+	if (from >= to)
+		return cli_wrong(w->command, "--from is not before --to");
+	snprintf(text, sizeof(text), "%" PRIu64, from);
+	path_add(path, size, "from", w->from ? text : NULL);
+	snprintf(text, sizeof(text), "%" PRIu64, to);
+	path_add(path, size, "to", w->to ? text : NULL);
+	return -1;
+}
+
+int path_add_span(char *path, size_t size, const struct span_words *w)
+{
+	uint64_t ns;
+
+	if (w->last && (w->from || w->to))
+		return cli_wrong(w->command, "take --last, or --from and --to");
+	if (w->last && !parse_length(w->last, &ns))
+		return cli_wrong(w->command, "--last takes a duration such as 60s");
+	path_add(path, size, "last", w->last);
+	return add_range(path, size, w);
+}

@@ -1,0 +1,366 @@
+/*
+ * /v1/history: what there is of whom; and whom a question about the past is about: also JVMs that
+ * ended days ago, by the words that stand in the history. Runs in a child (apart.c).
+ */
+#include "daemon/serve/serve_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "daemon/core/labels.h"
+
+#define CONTAINER_ID_MIN 12
+
+/* One that is alive or in the history; strings are borrowed. */
+struct who {
+	uint32_t pid;
+	uint64_t start_time;
+	const char *name, *container_id, *container, *pod, *labels;
+	bool alive;
+};
+
+struct everybody {
+	struct who *list;
+	uint32_t n, cap;
+	struct store_process *stored;
+	uint32_t n_stored;
+};
+
+static void free_everybody(struct everybody *all)
+{
+	free(all->list);
+	store_processes_free(all->stored, all->n_stored);
+}
+
+static int add_who(struct everybody *all, const struct who *who)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (all->list[i].pid == who->pid && all->list[i].start_time == who->start_time)
+			return 0;
+	if (all->n == all->cap) {
+		uint32_t cap = all->cap ? 2 * all->cap : 256;
+		struct who *p = realloc(all->list, cap * sizeof(*p));
+
+		if (!p)
+			return -ENOMEM;
+		all->list = p;
+		all->cap = cap;
+	}
+	all->list[all->n++] = *who;
+	return 0;
+}
+
+/* Those that are known now come first: their labels are the newest. */
+static int find_everybody(struct host *h, uint64_t from, uint64_t to, struct everybody *all)
+{
+	struct targets *targets = host_targets(h);
+	struct target *t = NULL;
+	int r = 0;
+
+	while (r == 0 && (t = targets_next_known(targets, t))) {
+		const struct who who = {
+			(uint32_t)t->jvm.pid,	    t->jvm.start_time,	    t->jvm.name,
+			t->jvm.container_id,	    t->jvm.container,	    t->jvm.pod,
+			t->labels ? t->labels : "", t->state != TARGET_GONE
+		};
+
+		r = add_who(all, &who);
+	}
+	if (r == 0 && host_store(h))
+		r = store_processes(host_store(h), from, to, &all->stored, &all->n_stored);
+	for (uint32_t i = 0; r == 0 && i < all->n_stored; i++) {
+		const struct store_process *p = &all->stored[i];
+		const struct who who = { p->pid,       p->start_time, p->name,	 p->container_id,
+					 p->container, p->pod,	      p->labels, false };
+
+		r = add_who(all, &who);
+	}
+	return r;
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static bool is_pod(const char *pod, const char *word)
+{
+	const char *slash = strchr(pod, '/');
+
+	return *word && (strcmp(pod, word) == 0 || (slash && strcmp(slash + 1, word) == 0));
+}
+
+static bool is_container(const struct who *who, const char *word)
+{
+	size_t len = strlen(word);
+
+	return len && (strcmp(who->container, word) == 0 ||
+		       (len >= CONTAINER_ID_MIN && strncmp(who->container_id, word, len) == 0));
+}
+
+/* The keys that say whose a profile is to be, and who has their value. */
+static const char *const keys[] = { "service", "pod", "container" };
+enum { KEY_SERVICE, KEY_POD, KEY_CONTAINER, KEY_COUNT };
+
+static bool has_value(const struct who *who, int key, const char *word)
+{
+	if (key == KEY_SERVICE)
+		return labels_is(who->labels, "service", word);
+	if (key == KEY_POD)
+		return is_pod(who->pod, word) || labels_is(who->labels, "pod", word);
+	return is_container(who, word) || labels_is(who->labels, "container", word);
+}
+
+static bool is_called(const struct who *who, const char *word)
+{
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%u", who->pid);
+	if (strcmp(pid, word) == 0 || strcmp(who->name, word) == 0)
+		return true;
+	for (int key = 0; key < KEY_COUNT; key++)
+		if (has_value(who, key, word))
+			return true;
+	return false;
+}
+
+/* Values of one key in a request: does one of them, or is there none? */
+struct values {
+	const struct who *who;
+	const char *key;
+	int number; /* of the key; KEY_COUNT = target */
+	bool any, hit;
+};
+
+static enum MHD_Result on_value(void *userdata, enum MHD_ValueKind kind, const char *key,
+				const char *word)
+{
+	struct values *v = userdata;
+
+	(void)kind;
+	if (strcmp(key, v->key) != 0 || !word || !*word)
+		return MHD_YES;
+	v->any = true;
+	v->hit |= v->number == KEY_COUNT ? is_called(v->who, word)
+					 : has_value(v->who, v->number, word);
+	return MHD_YES;
+}
+
+static bool passes(struct request *r, const struct who *who, const char *key, int number)
+{
+	struct values v = { who, key, number, false, false };
+
+	MHD_get_connection_values(r->connection, MHD_GET_ARGUMENT_KIND, on_value, &v);
+	return !v.any || v.hit;
+}
+
+/* ---- whom a question is about ---------------------------------------------------------------- */
+
+static bool in_selection(const struct selection *s, const struct who *who)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->pids[i] == who->pid && s->start_times[i] == who->start_time)
+			return true;
+	return false;
+}
+
+static int take(struct history_selection *to, const struct who *who)
+{
+	uint32_t *pids = realloc(to->pids, (to->n + 1) * sizeof(*pids));
+	uint64_t *times;
+
+	if (!pids)
+		return -ENOMEM;
+	to->pids = pids;
+	times = realloc(to->start_times, (to->n + 1) * sizeof(*times));
+	if (!times)
+		return -ENOMEM;
+	to->start_times = times;
+	pids[to->n] = who->pid;
+	times[to->n++] = who->start_time;
+	return 0;
+}
+
+static int choose(struct request *r, const struct everybody *all, const struct selection *known,
+		  struct history_selection *ret)
+{
+	bool by_target = argument(r, "target") != NULL;
+	int e = 0;
+
+	for (uint32_t i = 0; i < all->n && e == 0; i++) {
+		const struct who *who = &all->list[i];
+		bool wanted = !by_target || in_selection(known, who) ||
+			      (!known->n && passes(r, who, "target", KEY_COUNT));
+
+		for (int key = 0; key < KEY_COUNT && wanted; key++)
+			wanted = passes(r, who, keys[key], key);
+		e = wanted ? take(ret, who) : 0;
+	}
+	return e;
+}
+
+void history_selection_free(struct history_selection *s)
+{
+	free(s->pids);
+	free(s->start_times);
+}
+
+static int refuse_nobody(struct request *r)
+{
+	const char *key = "target", *word = argument(r, "target");
+
+	for (int i = 0; i < KEY_COUNT; i++)
+		if (argument(r, keys[i])) {
+			key = keys[i];
+			word = argument(r, key);
+		}
+	(void)answer_error(
+		r, 404,
+		"no JVM of that time has the %s \"%.200s\"; kindling history says what there is",
+		key, word ? word : "");
+	return -ENOENT;
+}
+
+int history_select(struct request *r, uint64_t from, uint64_t to, struct selection *known,
+		   struct history_selection *ret)
+{
+	struct everybody all = { 0 };
+	bool by_key = false;
+	int e = 0;
+
+	*ret = (struct history_selection){ 0 };
+	for (int i = 0; i < KEY_COUNT; i++)
+		by_key |= argument(r, keys[i]) != NULL;
+	known->n = 0;
+	if (argument(r, "target") && api_select_quietly(r, known) < 0)
+		known->n = 0;
+	if (!by_key && (known->n || !argument(r, "target"))) {
+		for (uint32_t i = 0; i < known->n && e == 0; i++)
+			e = take(ret, &(struct who){ .pid = known->pids[i],
+						     .start_time = known->start_times[i] });
+		if (e < 0)
+			(void)answer_error(r, 503, "kindlingd is busy, try again: %s",
+					   strerror(-e));
+		return e;
+	}
+	e = find_everybody(r->serve->host, from, to, &all);
+	if (e == 0)
+		e = choose(r, &all, known, ret);
+	if (e < 0)
+		(void)answer_error(r, 503, "kindlingd is busy, try again: %s", strerror(-e));
+	else if (!ret->n && !by_key)
+		e = api_select(r, known); /* it says which there are */
+	else if (!ret->n)
+		e = refuse_nobody(r);
+	for (known->n = 0; known->n < ret->n && known->n < TARGETS_MAX; known->n++) {
+		known->pids[known->n] = ret->pids[known->n];
+		known->start_times[known->n] = ret->start_times[known->n];
+	}
+	free_everybody(&all);
+	return e;
+}
+
+/* ---- /v1/history ----------------------------------------------------------------------------- */
+
+static bool is_alive(struct host *h, const struct store_process *p)
+{
+	struct target *t = NULL;
+
+	while ((t = targets_next(host_targets(h), t)))
+		if ((uint32_t)t->jvm.pid == p->pid && t->jvm.start_time == p->start_time)
+			return t->state != TARGET_GONE;
+	return false;
+}
+
+static cJSON *process_json(struct host *h, const struct store_process *p)
+{
+	char key[LABEL_KEY_SIZE], value[LABEL_VALUE_SIZE];
+	const char *text = p->labels;
+	cJSON *o = cJSON_CreateObject(), *labels;
+
+	cJSON_AddNumberToObject(o, "pid", p->pid);
+	cJSON_AddNumberToObject(o, "ns_pid", p->ns_pid);
+	cJSON_AddStringToObject(o, "name", p->name);
+	cJSON_AddStringToObject(o, "service", labels_get(p->labels, "service", value));
+	cJSON_AddStringToObject(o, "pod", p->pod);
+	cJSON_AddStringToObject(o, "container", p->container);
+	cJSON_AddStringToObject(o, "container_id", p->container_id);
+	cJSON_AddStringToObject(o, "jdk", p->jdk);
+	cJSON_AddBoolToObject(o, "alive", is_alive(h, p));
+	cJSON_AddNumberToObject(o, "begin_s", (double)p->begin_real_ns / 1e9);
+	cJSON_AddNumberToObject(o, "end_s", (double)p->end_real_ns / 1e9);
+	cJSON_AddNumberToObject(o, "windows", (double)p->windows);
+	cJSON_AddNumberToObject(o, "samples", (double)p->samples);
+	cJSON_AddNumberToObject(o, "bytes", (double)p->bytes);
+	labels = cJSON_AddObjectToObject(o, "labels");
+	while (labels_next_text(&text, key, value))
+		cJSON_AddStringToObject(labels, key, value);
+	return o;
+}
+
+static int by_name_and_time(const void *a, const void *b)
+{
+	const struct store_process *x = a, *y = b;
+	int r = strcmp(x->name, y->name);
+
+	if (r)
+		return r;
+	return x->begin_real_ns < y->begin_real_ns ? -1 : x->begin_real_ns > y->begin_real_ns;
+}
+
+static bool is_listed(const struct history_selection *s, const struct store_process *p)
+{
+	bool listed = !s->n;
+
+	for (uint32_t i = 0; i < s->n && !listed; i++)
+		listed = s->pids[i] == p->pid && s->start_times[i] == p->start_time;
+	return listed;
+}
+
+static enum MHD_Result answer_history(struct request *r, uint64_t from, uint64_t to,
+				      const struct history_selection *which)
+{
+	struct store *store = host_store(r->serve->host);
+	struct store_process *list = NULL;
+	cJSON *o, *processes;
+	uint32_t n = 0;
+	int e = store_processes(store, from, to, &list, &n);
+
+	if (e < 0)
+		return answer_error(r, 503, "kindlingd is busy, try again: %s", strerror(-e));
+	qsort(list, n, sizeof(*list), by_name_and_time);
+	o = cJSON_CreateObject();
+	cJSON_AddNumberToObject(o, "bytes", (double)store_disk_bytes(store));
+	cJSON_AddNumberToObject(o, "max_bytes",
+				(double)host_config(r->serve->host)->store_max_bytes);
+	cJSON_AddNumberToObject(o, "retention_s",
+				(double)host_config(r->serve->host)->retention_ns / 1e9);
+	processes = cJSON_AddArrayToObject(o, "processes");
+	for (uint32_t i = 0; i < n; i++)
+		if (is_listed(which, &list[i]))
+			cJSON_AddItemToArray(processes, process_json(r->serve->host, &list[i]));
+	store_processes_free(list, n);
+	return answer_json(r, 200, o);
+}
+
+enum MHD_Result serve_history(struct request *r)
+{
+	static struct selection known;
+	struct history_selection which;
+	uint64_t from = 0, to = UINT64_MAX;
+	bool all = !argument(r, "last") && !argument(r, "from") && !argument(r, "to");
+	enum MHD_Result result;
+
+	if (!host_store(r->serve->host))
+		return answer_error(r, 404, "this kindlingd keeps no history");
+	if (!is_apart(r))
+		return answer_apart(r, APART_HISTORY);
+	if (!all && !api_time_range(r, &from, &to))
+		return answer_error(
+			r, 400,
+			"last must be a duration such as 60s; from and to are ns since 1970");
+	if (history_select(r, from, to, &known, &which) < 0)
+		result = MHD_YES;
+	else
+		result = answer_history(r, from, to, &which);
+	history_selection_free(&which);
+	return result;
+}

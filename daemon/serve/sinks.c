@@ -1,0 +1,181 @@
+/*
+ * What kindling-upload says of the sinks, in status and metrics, and POST /v1/sinks/NAME/test. Its
+ * words are taken over field by field: it speaks with servers.
+ */
+#include "daemon/serve/serve_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SINKS_CAUSES_MAX 32
+
+static const char *const sinks_numbers[] = { "taken", "delivered", "spooled", "unconfirmed" };
+static const char *const sinks_details[] = { "oldest_s", "files", "bytes", "taken_to_ns" };
+
+static double sinks_number(const cJSON *o, const char *key)
+{
+	const cJSON *n = cJSON_GetObjectItemCaseSensitive(o, key);
+
+	return cJSON_IsNumber(n) && n->valuedouble >= 0 ? n->valuedouble : 0;
+}
+
+static const char *sinks_text(const cJSON *o, const char *key)
+{
+	const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+
+	return s ? s : "";
+}
+
+static void sinks_copy(cJSON *to, const cJSON *from)
+{
+	const cJSON *causes = cJSON_GetObjectItemCaseSensitive(from, "dropped"), *cause;
+	const char *error = sinks_text(from, "last_error");
+	cJSON *dropped;
+	int n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sinks_numbers); i++)
+		cJSON_AddNumberToObject(to, sinks_numbers[i], sinks_number(from, sinks_numbers[i]));
+	dropped = cJSON_AddObjectToObject(to, "dropped");
+	cJSON_ArrayForEach(cause, causes) if (cJSON_IsNumber(cause) && cause->string &&
+					      n++ < SINKS_CAUSES_MAX)
+		cJSON_AddNumberToObject(dropped, cause->string, cause->valuedouble);
+	for (size_t i = 0; i < ARRAY_SIZE(sinks_details); i++)
+		cJSON_AddNumberToObject(to, sinks_details[i], sinks_number(from, sinks_details[i]));
+	if (*error)
+		cJSON_AddStringToObject(to, "last_error", error);
+	else
+		cJSON_AddNullToObject(to, "last_error");
+}
+
+/* What was said of the sink @name; NULL = nothing yet. */
+static const cJSON *sinks_find(const cJSON *said, const char *name)
+{
+	const cJSON *o;
+
+	cJSON_ArrayForEach(o, said) if (strcmp(sinks_text(o, "name"), name) == 0) return o;
+	return NULL;
+}
+
+/* Those of the settings, in their order; one that nothing was said of is there too. */
+cJSON *sinks_json(struct host *h)
+{
+	const struct config *c = host_config(h);
+	const char *text = host_uploads_status(h);
+	cJSON *list = cJSON_CreateArray(), *said = text ? cJSON_Parse(text) : NULL;
+
+	for (unsigned i = 0; i < c->n_sinks; i++) {
+		const struct config_sink *s = &c->sinks[i];
+		const cJSON *from = sinks_find(said, s->name);
+		cJSON *o = cJSON_CreateObject();
+
+		cJSON_AddStringToObject(o, "name", s->name);
+		cJSON_AddStringToObject(o, "type", sink_type_names[s->type]);
+		sinks_copy(o, from);
+		if (!from)
+			cJSON_ReplaceItemInObject(
+				o, "last_error",
+				cJSON_CreateString("kindling-upload does not run yet"));
+		cJSON_AddItemToArray(list, o);
+	}
+	cJSON_Delete(said);
+	return list;
+}
+
+/* ---- metrics --------------------------------------------------------------------------------- */
+
+/* Names and types of sinks are words of the settings: nothing in them to escape. */
+static void sinks_put(struct text_out *t, const cJSON *list, const char *key, const char *type,
+		      const char *metric, const char *help)
+{
+	const cJSON *o;
+
+	text_printf(t, "# HELP %s %s\n# TYPE %s %s\n", metric, help, metric, type);
+	cJSON_ArrayForEach(o, list)
+		text_printf(t, "%s{sink=\"%s\",type=\"%s\"} %.0f\n", metric, sinks_text(o, "name"),
+			    sinks_text(o, "type"), sinks_number(o, key));
+}
+
+static bool sinks_is_word(const char *s)
+{
+	return s && *s && !s[strspn(s, "abcdefghijklmnopqrstuvwxyz_")];
+}
+
+static void sinks_put_dropped(struct text_out *t, const cJSON *list)
+{
+	static const char metric[] = "kindling_sink_dropped_total";
+	const cJSON *o, *cause;
+
+	text_printf(t, "# HELP %s Samples that the sink lost, by cause.\n# TYPE %s counter\n",
+		    metric, metric);
+	cJSON_ArrayForEach(o, list) cJSON_ArrayForEach(
+		cause, cJSON_GetObjectItem(o, "dropped")) if (sinks_is_word(cause->string))
+		text_printf(t, "%s{sink=\"%s\",type=\"%s\",cause=\"%s\"} %.0f\n", metric,
+			    sinks_text(o, "name"), sinks_text(o, "type"), cause->string,
+			    cause->valuedouble);
+}
+
+void sinks_metrics(struct text_out *t, struct host *h)
+{
+	cJSON *list;
+
+	if (!host_config(h)->n_sinks)
+		return;
+	list = sinks_json(h);
+	sinks_put(t, list, "taken", "counter", "kindling_sink_taken_total",
+		  "Samples of the history that the sink took.");
+	sinks_put(t, list, "delivered", "counter", "kindling_sink_delivered_total",
+		  "Those whose arrival was confirmed.");
+	sinks_put(t, list, "spooled", "gauge", "kindling_sink_spooled", "Those that wait.");
+	sinks_put(t, list, "unconfirmed", "gauge", "kindling_sink_unconfirmed",
+		  "Those that may have arrived.");
+	sinks_put_dropped(t, list);
+	sinks_put(t, list, "oldest_s", "gauge", "kindling_sink_oldest_seconds",
+		  "Age of the oldest that waits.");
+	sinks_put(t, list, "bytes", "gauge", "kindling_sink_spool_bytes", "Size of its spool.");
+	cJSON_Delete(list);
+}
+
+/* ---- a test ---------------------------------------------------------------------------------- */
+
+static void sinks_on_test(void *userdata, bool ok, const char *text)
+{
+	struct request *r = userdata;
+	cJSON *o = cJSON_CreateObject();
+
+	r->on_end = NULL;
+	cJSON_AddBoolToObject(o, "ok", ok);
+	cJSON_AddStringToObject(o, "answer", text);
+	(void)answer_json(r, 200, o);
+	serve_resume(r);
+}
+
+static void sinks_on_end(void *userdata)
+{
+	struct request *r = userdata;
+
+	host_uploads_forget(r->serve->host, r);
+}
+
+enum MHD_Result serve_sinks(struct request *r, const char *method, const char *rest)
+{
+	size_t len = strcspn(rest, "/");
+	char name[64];
+	int e;
+
+	if (len == 0 || len >= sizeof(name) || strcmp(rest + len, "/test") != 0)
+		return answer_error(r, 404, "of a sink there is NAME/test");
+	if (strcmp(method, "POST") != 0)
+		return answer_error(r, 405, "sinks/NAME/test takes POST");
+	memcpy(name, rest, len);
+	name[len] = '\0';
+	e = host_uploads_test(r->serve->host, name, sinks_on_test, r);
+	if (e == -ENOENT)
+		return answer_error(r, 404, "there is no sink called \"%s\" in the settings", name);
+	if (e < 0)
+		return answer_error(r, 503, "kindling-upload does not run, or is busy; try again");
+	r->on_end = sinks_on_end;
+	r->end_userdata = r;
+	serve_suspend(r);
+	return MHD_YES;
+}

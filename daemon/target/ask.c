@@ -1,0 +1,118 @@
+/*
+ * What is asked about targets (discovery/look.h): a process may keep whoever looks at its memory
+ * waiting for ever. What is known of one is kept, so that who asks for an attach has an answer at
+ * once; an environment does not change. It is looked at anew before every attempt, when the rules
+ * have changed, and now and then while it streams: other profilers come at any time.
+ */
+#include "daemon/target/target_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include "daemon/core/log.h"
+#include "daemon/target/rules.h"
+
+/* A descriptor of its own of the rules in force, for whoever looks. */
+static int rules_file(struct targets *table)
+{
+	uint64_t id = rules_hash(table->config);
+	int fd;
+
+	if (table->rules_fd < 0 || table->rules_id != id) {
+		fd_close(table->rules_fd);
+		table->rules_fd = facts_rules_file(table->config, id);
+		table->rules_id = id;
+	}
+	fd = table->rules_fd < 0 ? -1 : fcntl(table->rules_fd, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -ENOMEM : fd;
+}
+
+const struct facts *facts_of(const struct target *t)
+{
+	static const struct facts unknown;
+	const struct target_priv *p = t->priv;
+
+	return p->facts.rules_id == rules_hash(p->table->config) ? &p->facts : &unknown;
+}
+
+void facts_explain(int result, struct fault *ret)
+{
+	*ret = (struct fault){ 0 };
+	if (result == -ETIMEDOUT)
+		fault_set(ret, ETIMEDOUT, FAULT_DEADLINE,
+			  "the process does not answer: a look at its memory has not ended");
+	else if (result == -EBUSY)
+		fault_set(
+			ret, EBUSY, FAULT_DEADLINE,
+			"processes of this container or user do not answer: looks at them have not ended");
+	else
+		fault_set(ret, -result, FAULT_DEADLINE, "look at the process: ");
+}
+
+static void conclude(struct target *t, int result)
+{
+	unsigned wanted = TAKE(t->priv->facts_for, 0);
+
+	if (wanted & FACTS_FOR_ATTEMPT) {
+		t->priv->looking = false;
+		target_begin_knowing(t, result);
+	} else if (wanted & FACTS_FOR_SETTINGS) {
+		settings_knowing(t, result);
+	} else if (result >= 0) {
+		neighbours_knowing(t);
+	}
+}
+
+static void ask(struct target *t);
+
+static void on_facts(void *userdata, const struct look_answer *a, int fds[LOOK_FDS])
+{
+	struct target *t = userdata;
+
+	(void)fds;
+	t->priv->facts_question = NULL;
+	if (a->result >= 0) {
+		t->priv->facts = a->facts;
+		t->profilers |= a->facts.profilers;
+		labelling_renew(t);
+		if (a->facts.rules_id != rules_hash(t->priv->table->config)) {
+			ask(t); /* they have changed meanwhile */
+			return;
+		}
+	}
+	conclude(t, a->result);
+}
+
+static void ask(struct target *t)
+{
+	struct target_priv *p = t->priv;
+	const struct look_question q = { .kind = LOOK_FACTS,
+					 .pid = t->jvm.pid,
+					 .start_time = t->jvm.start_time };
+	int fd = rules_file(p->table), r = fd;
+
+	if (fd >= 0)
+		r = look_ask(p->table->look, &q, tenant_number(p->tenant->name), fd, on_facts, t,
+			     &p->facts_question);
+	if (r < 0)
+		conclude(t, r);
+}
+
+void facts_ask(struct target *t, enum facts_for what)
+{
+	struct target_priv *p = t->priv;
+
+	p->facts_for |= what;
+	if (what == FACTS_FOR_ATTEMPT) {
+		p->queued = false; /* nor does an attempt begin meanwhile */
+		p->looking = true;
+	}
+	if (!p->facts_question)
+		ask(t);
+}
+
+void facts_cancel(struct target *t)
+{
+	t->priv->facts_question = look_cancel(t->priv->facts_question);
+	t->priv->facts_for = 0;
+}

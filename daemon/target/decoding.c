@@ -1,0 +1,362 @@
+/* See decoding.h. */
+#include "daemon/target/decoding.h"
+
+#include <stdio.h>
+#include "daemon/core/clock.h"
+#include "daemon/target/decode_budget.h"
+#include "daemon/target/target_priv.h"
+
+/* Earned in a second: without any CPU time of its own, ... */
+#define BASE_NS	    (5 * NS_PER_MS / 2)
+#define WALL_NS	    (50 * NS_PER_MS) /* ... while threads are looked at that may all wait, */
+#define CPU_PART    50 /* and of each second of its own a fiftieth, */
+#define RECORDED_NS 10000 /* more in a recording: for each sample that may come. */
+#define RESERVE_NS  (5 * NS_PER_MS) /* A tenant's reserve */
+/* Kept is at most what all may spend in a second, twice that in a reserve; where there are more
+ * than so many targets, so much together; and by who earns much what it earns in two seconds. */
+#define KEPT_S	      1
+#define KEPT_TARGETS  10
+#define KEPT_EARNED_S 2
+/* For what lies in the pipe, beside all that is left: a LEDGER and a BYE behind much else, ... */
+#define DETACH_NS  (300 * NS_PER_MS)
+#define END_NS	   (20 * NS_PER_MS) /* ... the last samples of a process. */
+#define MESSAGE_NS 10000 /* of the receiver and of epoll, not measured each time */
+#define PASSED_MAX (10 * NS_PER_S)
+/* A frame, often enough that neither agent nor receiver takes the daemon for stopped. */
+#define SIP_BYTES  4096
+#define SIP_NS	   (6 * NS_PER_S)
+#define HELD_NS	   (15 * NS_PER_S) /* the agent's books come a while after its drops */
+#define EPISODE_NS (60 * NS_PER_S)
+#define COST_BYTES (256 * 1024)
+#define BYTE_NS	   200 /* until it is known better */
+
+static uint64_t during(uint64_t ns_per_s, uint64_t passed_ns)
+{
+	return ns_per_s * (passed_ns / 1000) / (NS_PER_S / 1000);
+}
+
+static uint64_t bound_of(const struct targets *table)
+{
+	return table->config->decode_cpu_permille * (NS_PER_S / 1000);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t kept_ns(const struct targets *table)
+{
+	uint64_t ns = KEPT_S * bound_of(table);
+
+	return table->streams > KEPT_TARGETS ? ns * KEPT_TARGETS / table->streams : ns;
+}
+
+static uint64_t reserve_kept_ns(const struct targets *table)
+{
+	return 2 * kept_ns(table);
+}
+
+/* ---- holding back ---------------------------------------------------------------------------- */
+
+static void allow(struct target *t, uint32_t bytes)
+{
+	struct target_decoding *d = &t->priv->decoding;
+
+	if (receiver_allow(t, bytes) < 0)
+		return; /* no room for a word: the next message or second tries again */
+	d->bounded = bytes != RECEIVE_UNBOUNDED;
+	d->allowed = bytes;
+	d->came = 0;
+	d->allowed_mono_ns = clock_mono_ns();
+}
+
+/* As many bytes as it can pay for, by what they cost of late. */
+static uint32_t affordable(const struct target_decoding *d)
+{
+	uint64_t ns_per_kib = d->spent_ns / (d->bytes / 1024 + 1) + 1;
+	uint64_t bytes = (uint64_t)d->left_ns * 1024 / ns_per_kib;
+
+	if (bytes < SIP_BYTES)
+		return SIP_BYTES;
+	return bytes < RECEIVE_UNBOUNDED ? (uint32_t)bytes : RECEIVE_UNBOUNDED - 1;
+}
+
+static void hold(struct target *t)
+{
+	struct target_decoding *d = &t->priv->decoding;
+	uint64_t now = clock_mono_ns();
+
+	if (!d->held_mono_ns || now - d->held_mono_ns > EPISODE_NS)
+		TARGET_LOG(WARNING, t, "target.held_back", "pid=%d decoded_ms=%llu", t->jvm.pid,
+			   (unsigned long long)(d->total_ns / NS_PER_MS));
+	d->held_mono_ns = now;
+	allow(t, 0);
+}
+
+static void release(struct target *t)
+{
+	struct target_decoding *d = &t->priv->decoding;
+
+	if (d->left_ns > 0 && d->came < d->allowed / 2)
+		allow(t, RECEIVE_UNBOUNDED);
+	else if (d->left_ns > 0)
+		allow(t, affordable(d));
+	else if (clock_mono_ns() - d->allowed_mono_ns > SIP_NS)
+		allow(t, SIP_BYTES);
+}
+
+bool decoding_is_held(const struct target *t)
+{
+	uint64_t held = t->priv->decoding.held_mono_ns;
+
+	return held && clock_mono_ns() - held < HELD_NS;
+}
+
+/* ---- paying ---------------------------------------------------------------------------------- */
+
+void decoding_new_tenant(struct target *t)
+{
+	t->priv->tenant->decoding.reserve_ns = (int64_t)reserve_kept_ns(t->priv->table);
+}
+
+void decoding_begin(struct target *t)
+{
+	struct target_decoding *d = &t->priv->decoding;
+
+	d->bounded = false;
+	if (d->cpu_ns)
+		return;
+	d->cpu_ns = possible_cpu_ns(t); /* what it used before earns nothing */
+	d->bytes = COST_BYTES / 4;
+	d->spent_ns = d->bytes * BYTE_NS;
+}
+
+void decoding_pay(struct target *t, uint64_t cpu_ns, size_t bytes)
+{
+	struct target_decoding *d = &t->priv->decoding;
+
+	cpu_ns += MESSAGE_NS;
+	d->total_ns += cpu_ns;
+	d->spent_ns += cpu_ns;
+	d->bytes += bytes;
+	d->came += bytes;
+	if (!bound_of(t->priv->table))
+		return;
+	decode_spend(&d->left_ns, &t->priv->tenant->decoding.reserve_ns, cpu_ns);
+	if (d->left_ns < 0 && (!d->bounded || d->allowed))
+		hold(t);
+	else if (d->bounded && d->came + SIP_BYTES > d->allowed)
+		d->held_mono_ns = clock_mono_ns();
+}
+
+void decoding_detach(struct target *t)
+{
+	struct target_decoding *d = &t->priv->decoding;
+
+	if (d->left_ns < (int64_t)DETACH_NS)
+		d->left_ns = DETACH_NS;
+	if (d->bounded)
+		allow(t, affordable(d));
+}
+
+/* A receiver hears nothing while it drains: it is told before how far. */
+void decoding_drain(struct target *t)
+{
+	struct target_decoding *d = &t->priv->decoding;
+	int64_t *reserve = &t->priv->tenant->decoding.reserve_ns;
+
+	if (!bound_of(t->priv->table))
+		return;
+	d->left_ns = (d->left_ns > 0 ? d->left_ns : 0) + (int64_t)END_NS;
+	if (*reserve > 0) {
+		d->left_ns += *reserve;
+		*reserve = 0;
+	}
+	allow(t, affordable(d));
+}
+
+void decoding_end(struct target *t)
+{
+	struct target_decoding *d = &t->priv->decoding;
+	int64_t *reserve = &t->priv->tenant->decoding.reserve_ns, none = 0;
+
+	if (d->left_ns < 0)
+		decode_spend(reserve, &none, (uint64_t)-d->left_ns);
+	else if (d->left_ns > (int64_t)END_NS) /* of the reserve, and not spent */
+		decode_earn(reserve, (uint64_t)d->left_ns - END_NS,
+			    reserve_kept_ns(t->priv->table));
+	d->left_ns = 0;
+}
+
+/* ---- earning --------------------------------------------------------------------------------- */
+
+/* CPU time of its process since it last asked. */
+static uint64_t used(struct target *t)
+{
+	struct target_decoding *d = &t->priv->decoding;
+	uint64_t cpu_ns = possible_cpu_ns(t), ns = cpu_ns > d->cpu_ns ? cpu_ns - d->cpu_ns : 0;
+
+	d->cpu_ns = cpu_ns;
+	return ns;
+}
+
+/* What an operator asks for is on top: whoever records can stop it, too. */
+static uint64_t recorded_ns(const struct target *t, uint64_t cpu_ns, uint64_t passed_ns)
+{
+	uint64_t ns = 0;
+
+	if (t->no_budget && t->interval_ns)
+		ns += cpu_ns / t->interval_ns * RECORDED_NS;
+	if (target_asked_events(t) & 1u << WIRE_EVENT_WALL)
+		ns += during(WALL_NS, passed_ns);
+	return ns;
+}
+
+/* One that has nearly all that it may keep asks for nothing, nor is its clock read. */
+static void ask(struct target *t, uint64_t passed_ns)
+{
+	struct target_decoding *d = &t->priv->decoding;
+	uint64_t bound = during(bound_of(t->priv->table), passed_ns);
+	uint64_t kept = kept_ns(t->priv->table), cpu_ns, recorded, room;
+
+	d->asked_ns = 0;
+	d->most_ns = kept;
+	if (!t->stream || d->left_ns > (int64_t)(kept - kept / 8))
+		return;
+	cpu_ns = used(t);
+	recorded = recorded_ns(t, cpu_ns, passed_ns);
+	d->asked_ns = during(BASE_NS, passed_ns) + cpu_ns / CPU_PART;
+	d->cut = d->asked_ns > bound;
+	d->asked_ns = least(d->asked_ns, bound);
+	if (d->most_ns < KEPT_EARNED_S * (d->asked_ns + recorded))
+		d->most_ns = KEPT_EARNED_S * (d->asked_ns + recorded);
+	decode_earn(&d->left_ns, recorded, d->most_ns);
+	room = d->left_ns < (int64_t)d->most_ns ? (uint64_t)((int64_t)d->most_ns - d->left_ns) : 0;
+	if (d->asked_ns > room)
+		d->asked_ns = room;
+	d->part_ns = recorded;
+}
+
+static void ask_of_all(struct targets *table, uint64_t passed_ns)
+{
+	table->streams = 0;
+	for (const struct target *t = table->first; t; t = t->priv->next)
+		table->streams += t->stream != NULL;
+	for (struct tenant *n = table->tenants; n; n = n->next) {
+		struct tenant_decoding *d = &n->decoding;
+
+		d->reserve_asked_ns = during(RESERVE_NS, passed_ns);
+		if (d->reserve_ns >= (int64_t)reserve_kept_ns(table))
+			d->reserve_asked_ns = 0;
+		d->asked_ns = d->reserve_asked_ns;
+		d->level_ns = UINT64_MAX;
+	}
+	for (struct target *t = table->first; t; t = t->priv->next) {
+		ask(t, passed_ns);
+		t->priv->tenant->decoding.asked_ns += t->priv->decoding.asked_ns;
+	}
+}
+
+/* What one of its targets gets at most, where all of them ask for more than @level_ns. */
+static void share_in(struct targets *table, struct tenant *tenant, uint64_t level_ns)
+{
+	static uint64_t asked[NAMED_MAX + 1];
+	unsigned n = 0;
+
+	if (tenant->decoding.asked_ns <= level_ns)
+		return;
+	asked[n++] = tenant->decoding.reserve_asked_ns;
+	for (struct target *t = table->first; t && n < ARRAY_SIZE(asked); t = t->priv->next)
+		if (t->priv->tenant == tenant && t->priv->decoding.asked_ns)
+			asked[n++] = t->priv->decoding.asked_ns;
+	tenant->decoding.level_ns = decode_level(asked, n, level_ns);
+}
+
+static void share(struct targets *table, uint64_t bound_ns)
+{
+	static uint64_t asked[NAMED_MAX + 1];
+	unsigned n = 0;
+	uint64_t level;
+
+	for (struct tenant *t = table->tenants; t && n < ARRAY_SIZE(asked); t = t->next)
+		asked[n++] = t->decoding.asked_ns;
+	level = decode_level(asked, n, bound_ns);
+	for (struct tenant *t = table->tenants; t; t = t->next)
+		share_in(table, t, level);
+}
+
+static void earn(struct target *t, uint64_t passed_ns)
+{
+	struct target_decoding *d = &t->priv->decoding;
+	uint64_t earned = least(d->asked_ns, t->priv->tenant->decoding.level_ns);
+
+	if (d->asked_ns) {
+		d->cut |= earned < d->asked_ns;
+		d->part_ns = (d->part_ns + earned) * 1000 / (passed_ns / NS_PER_MS + 1);
+	}
+	decode_earn(&d->left_ns, earned, d->most_ns);
+	/* it was kept when there were fewer, or when it earned more */
+	if (t->state == TARGET_STREAMING && !t->priv->ending && d->left_ns > (int64_t)d->most_ns)
+		d->left_ns = (int64_t)d->most_ns;
+	/* what the last mebibytes cost, not all of them since the start */
+	if (d->bytes > COST_BYTES) {
+		d->spent_ns /= 2;
+		d->bytes /= 2;
+	}
+	if (d->bounded)
+		release(t);
+}
+
+/* There is no bound any more. */
+static void release_all(struct targets *table)
+{
+	for (struct target *t = table->first; t; t = t->priv->next)
+		if (t->priv->decoding.bounded)
+			allow(t, RECEIVE_UNBOUNDED);
+}
+
+void decoding_on_second(struct targets *table)
+{
+	uint64_t now = clock_mono_ns(), passed = now - table->decoded_mono_ns;
+
+	table->decoded_mono_ns = now;
+	if (!bound_of(table)) {
+		release_all(table);
+		return;
+	}
+	/* longer: the daemon was stopped */
+	passed = least(passed, PASSED_MAX);
+	ask_of_all(table, passed);
+	share(table, during(bound_of(table), passed));
+	for (struct tenant *n = table->tenants; n; n = n->next)
+		decode_earn(&n->decoding.reserve_ns,
+			    least(n->decoding.reserve_asked_ns, n->decoding.level_ns),
+			    reserve_kept_ns(table));
+	for (struct target *t = table->first; t; t = t->priv->next)
+		earn(t, passed);
+}
+
+/* ---- what status says ------------------------------------------------------------------------ */
+
+uint64_t target_decode_ns(const struct target *t)
+{
+	return t->priv->decoding.total_ns;
+}
+
+bool target_held_back(const struct target *t, char *why, size_t size)
+{
+	const struct target_decoding *d = &t->priv->decoding;
+	const char *bound = d->cut ? "what limits.decode_cpu leaves it beside others"
+				   : "a part of what it uses itself";
+
+	/* in its first second its part is not known */
+	if (!decoding_is_held(t) || !d->part_ns || t->state != TARGET_STREAMING)
+		return false;
+	snprintf(why, size,
+		 "what it says may cost %.2f %% of a CPU (%s); the rest is not read and dropped as "
+		 "quota: choose %s",
+		 (double)d->part_ns / 1e7, bound,
+		 d->cut ? "longer intervals, or raise it" : "a longer interval or fewer events");
+	return true;
+}

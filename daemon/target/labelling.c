@@ -1,0 +1,94 @@
+/* See labelling.h. */
+#include "daemon/target/labelling.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "daemon/core/label_rules.h"
+#include "daemon/core/log.h"
+#include "daemon/target/target_priv.h"
+
+/* "1.2" of "registry:5000/shop:1.2@sha256:..."; "" where it has none. */
+static void labelling_tag(const char *image, char *ret, size_t size)
+{
+	const char *slash = strrchr(image, '/'), *end = strchrnul(image, '@');
+	const char *colon = memrchr(image, ':', (size_t)(end - image));
+
+	if (!colon || (slash && colon < slash))
+		colon = end - 1;
+	snprintf(ret, size, "%.*s", (int)(end - colon - 1), colon + 1);
+}
+
+static const char *labelling_first(const char *const *texts, size_t n)
+{
+	size_t i = 0;
+
+	while (i + 1 < n && !*texts[i])
+		i++;
+	return texts[i];
+}
+
+/* What nobody in the container has a say in. */
+static void labelling_place(const struct jvm *jvm, const struct config *config, struct labels *ret)
+{
+	const char *slash = strchr(jvm->pod, '/');
+	char namespace[LABEL_VALUE_SIZE] = "";
+
+	if (slash)
+		snprintf(namespace, sizeof(namespace), "%.*s", (int)(slash - jvm->pod), jvm->pod);
+	(void)labels_set(ret, "pod", slash ? slash + 1 : jvm->pod);
+	(void)labels_set(ret, "pod_namespace", namespace);
+	(void)labels_set(ret, "namespace", namespace);
+	(void)labels_set(ret, "container", jvm->container[0] ? jvm->container : jvm->container_id);
+	(void)labels_set(ret, "image", jvm->image);
+	(void)labels_set(ret, "host", config->host);
+	(void)labels_set(ret, "node", config->node);
+}
+
+static void labelling_service(const struct jvm *jvm, const struct told *told, struct labels *ret)
+{
+	const char *services[] = { told->service, jvm->noted_service, jvm->container, jvm->name };
+	const char *versions[3] = { told->version, jvm->noted_version };
+	char tag[LABEL_VALUE_SIZE];
+
+	labelling_tag(jvm->image, tag, sizeof(tag));
+	versions[2] = tag;
+	(void)labels_set(ret, "service", labelling_first(services, ARRAY_SIZE(services)));
+	(void)labels_set(ret, "version", labelling_first(versions, ARRAY_SIZE(versions)));
+	if (told->namespace[0])
+		(void)labels_set(ret, "namespace", told->namespace);
+	(void)labels_set(ret, "environment", told->environment);
+}
+
+void labelling_make(const struct jvm *jvm, const struct told *told, const struct config *config,
+		    struct labels *ret)
+{
+	*ret = (struct labels){ 0 };
+	labelling_place(jvm, config, ret);
+	labelling_service(jvm, told, ret);
+	for (unsigned i = 0; i < config->n_labels; i++)
+		(void)labels_set(ret, config->labels[i].key, config->labels[i].value);
+	label_rules_apply(config->label_rules, config->n_label_rules, jvm->name, ret);
+}
+
+void labelling_renew(struct target *t)
+{
+	struct targets *table = t->priv->table;
+	struct labels labels;
+	char *text;
+
+	labelling_make(&t->jvm, &t->priv->facts.told, table->config, &labels);
+	if (t->labels && strcmp(t->labels, labels.text) == 0)
+		return;
+	text = strdup(labels.text);
+	if (!text) /* it keeps those that it has */
+		return;
+	free(t->labels);
+	t->labels = text;
+	labels_get(text, "service", t->service);
+	if (labels.left_out)
+		TARGET_LOG(WARNING, t, "target.labels", "pid=%d left_out=%u reason=%s", t->jvm.pid,
+			   labels.left_out, log_str("there are too many of them"));
+	if (table->ops.on_labels)
+		table->ops.on_labels(table->userdata, t);
+}

@@ -1,0 +1,19 @@
+/*
+ * The labels of a JVM (core/labels.h): what the runtime's files, its owner and the settings say,
+ * where several say the same in the order of docs/decisions/0016.
+ */
+#pragma once
+
+#include "daemon/core/config.h"
+#include "daemon/core/labels.h"
+#include "daemon/discovery/jvm.h"
+#include "daemon/discovery/told.h"
+
+struct target;
+
+/* Of @jvm, whose owner says @told, on a host called @host that its cluster calls @node. Pure. */
+void labelling_make(const struct jvm *jvm, const struct told *told, const struct config *config,
+		    struct labels *ret);
+/* Those of @t are made anew from what is known of it now; whoever keeps them is told of a change.
+ */
+void labelling_renew(struct target *t);

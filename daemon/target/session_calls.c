@@ -1,0 +1,197 @@
+/* What the stream of a target says: kept with it, or handed on to the next room. */
+#include "daemon/target/target_priv.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "daemon/core/clock.h"
+#include "daemon/core/log.h"
+#include "daemon/core/utf8.h"
+
+#define WORDS_BURST 10 /* lines of the log that are the agent's words */
+#define WORDS_PER_S 1
+
+static void copy(char *dst, size_t size, struct wire_str s)
+{
+	char clean[3 * 256 + 1];
+
+	utf8_clean(clean, s.p, s.len < 256 ? s.len : 256);
+	snprintf(dst, size, "%s", clean);
+}
+
+static void on_hello(void *userdata, const struct wire_hello *h)
+{
+	struct target *t = userdata;
+	struct targets *table = t->priv->table;
+	char vendor[128], version[128];
+
+	copy(vendor, sizeof(vendor), h->jvm_vendor);
+	copy(version, sizeof(version), h->jvm_version);
+	snprintf(t->jdk, sizeof(t->jdk), "%.60s %.90s", vendor, version);
+	copy(t->engine, sizeof(t->engine), h->engine);
+	copy(t->walker, sizeof(t->walker), h->walker);
+	copy(t->note, sizeof(t->note), h->note);
+	/* the clocks are the host's own, read here: a container's words about time are not needed
+	 */
+	t->real_minus_mono_ns = (int64_t)(clock_real_ns() - clock_mono_ns());
+	t->priv->timer = loop_timer_free(t->priv->timer);
+	if (table->ops.on_hello)
+		table->ops.on_hello(table->userdata, t);
+}
+
+static void on_mapping(void *userdata, const struct wire_mapping *m, const char *path)
+{
+	struct target *t = userdata;
+
+	if (t->priv->table->ops.on_mapping)
+		t->priv->table->ops.on_mapping(t->priv->table->userdata, t, m, path);
+}
+
+static void on_sample(void *userdata, const struct stream_sample *s)
+{
+	struct target *t = userdata;
+
+	if (!t->first_sample_mono_ns) {
+		t->first_sample_mono_ns = clock_mono_ns();
+		TARGET_LOG(INFO, t, "target.first_sample", "pid=%d after_ms=%.1f", t->jvm.pid,
+			   (double)(t->first_sample_mono_ns - t->seen_mono_ns) / 1e6);
+	}
+	if (t->priv->table->ops.on_sample)
+		t->priv->table->ops.on_sample(t->priv->table->userdata, t, s);
+}
+
+/* What goes to the next room as it is. */
+#define HAND_ON(op, type)                                        \
+	static void op(void *userdata, const type *what)         \
+	{                                                        \
+		struct target *t = userdata;                     \
+		struct targets *table = t->priv->table;          \
+                                                                 \
+		if (table->ops.op)                               \
+			table->ops.op(table->userdata, t, what); \
+	}
+HAND_ON(on_wall, struct stream_sample)
+HAND_ON(on_lock, struct stream_lock)
+HAND_ON(on_alloc, struct stream_alloc)
+HAND_ON(on_virtual, struct stream_virtual)
+
+static void on_thread(void *userdata, const struct wire_thread *w, const char *name)
+{
+	struct target *t = userdata;
+
+	if (t->priv->table->ops.on_thread)
+		t->priv->table->ops.on_thread(t->priv->table->userdata, t, w, name);
+}
+
+static void on_thread_state(void *userdata, const struct wire_state *w, const char *thread)
+{
+	struct target *t = userdata;
+
+	(void)thread;
+	if (t->priv->table->ops.on_thread_state)
+		t->priv->table->ops.on_thread_state(t->priv->table->userdata, t, w);
+}
+
+static const char *words_name(const struct target *t)
+{
+	static char name[24];
+
+	snprintf(name, sizeof(name), "pid=%d", t->jvm.pid);
+	return name;
+}
+
+/* May the agent's own words become a line of the log? */
+static bool may_say(struct target *t)
+{
+	t->priv->words.burst = WORDS_BURST;
+	t->priv->words.per_s = WORDS_PER_S;
+	return log_allowed(&t->priv->words, words_name(t));
+}
+
+/* The last word on each step; "" takes it back. There is no room for more steps than an agent has.
+ */
+static void on_note(void *userdata, const char *step, const char *what)
+{
+	struct target *t = userdata;
+	struct target_note *at = NULL, note;
+
+	if (log_wanted(LOG_LEVEL_DEBUG) && may_say(t))
+		log_debug("target.note", "pid=%d step=%s what=%s", t->jvm.pid, log_str(step),
+			  log_str(what));
+	utf8_copy(note.step, sizeof(note.step), step, strlen(step));
+	utf8_copy(note.what, sizeof(note.what), what, strlen(what));
+	for (int i = NOTES_MAX - 1; i >= 0; i--)
+		if (!t->notes[i].step[0])
+			at = &t->notes[i];
+	for (int i = 0; i < NOTES_MAX; i++)
+		if (strcmp(t->notes[i].step, note.step) == 0)
+			at = &t->notes[i];
+	if (at && note.step[0])
+		*at = note.what[0] ? note : (struct target_note){ 0 };
+}
+
+void session_words_end(struct target *t)
+{
+	log_limit_end(&t->priv->words, words_name(t));
+}
+
+void session_say_ledger(struct target *t)
+{
+	struct stream_counts c;
+
+	target_counts(t, &c);
+	recent_add(&t->recent, clock_mono_ns(), c.ledger.counter[WIRE_COUNTER_AGENT_CPU_NS]);
+	if (t->priv->table->ops.on_ledger)
+		t->priv->table->ops.on_ledger(t->priv->table->userdata, t);
+}
+
+static void on_ledger(void *userdata)
+{
+	session_say_ledger(userdata);
+}
+
+static void on_fault(void *userdata, const struct fault *f)
+{
+	struct target *t = userdata;
+
+	if (may_say(t))
+		log_warn("target.agent_fault", "pid=%d what=%s", t->jvm.pid, log_str(f->what));
+	t->fault = *f;
+}
+
+static void on_bye(void *userdata, const struct fault *why)
+{
+	struct target *t = userdata;
+
+	if (log_wanted(LOG_LEVEL_DEBUG) && may_say(t))
+		log_debug("target.bye", "pid=%d what=%s", t->jvm.pid, log_str(why->what));
+	t->priv->said_bye = true; /* seen after the bytes: the stream may not be freed in here */
+}
+
+void session_say_reset(struct target *t)
+{
+	if (t->priv->table->ops.on_reset)
+		t->priv->table->ops.on_reset(t->priv->table->userdata, t);
+}
+
+static void on_reset(void *userdata)
+{
+	session_say_reset(userdata);
+}
+
+const struct stream_ops session_calls = {
+	.limits = possible_limits,
+	.on_hello = on_hello,
+	.on_mapping = on_mapping,
+	.on_thread = on_thread,
+	.on_sample = on_sample,
+	.on_wall = on_wall,
+	.on_lock = on_lock,
+	.on_alloc = on_alloc,
+	.on_state = on_thread_state,
+	.on_virtual = on_virtual,
+	.on_note = on_note,
+	.on_ledger = on_ledger,
+	.on_fault = on_fault,
+	.on_bye = on_bye,
+	.on_reset = on_reset,
+};
