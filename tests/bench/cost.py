@@ -34,7 +34,7 @@ def look(daemon, jvm):
     t = daemon.target(jvm.pid)
     s, a = t["samples"], t["agent"]
     return {"wall_ns": time.monotonic_ns(), "process_ns": bench.cpu_clock_ns(jvm.pid),
-            "daemon_ns": bench.cpu_clock_ns(daemon.process.pid), "taken": s["taken"], "delivered": s["delivered"],
+            "daemon_ns": bench.cpu_clock_ns(daemon.data_pid()), "taken": s["taken"], "delivered": s["delivered"],
             "dropped": sum(s["dropped"].values()), "broken": s["broken"], "pipe_bytes": s["pipe_bytes"],
             "agent_ns": a["cpu_ns"], "handler_ns": a["handler_ns"]}
 
@@ -96,7 +96,7 @@ def measure(args, jvm):
         time.sleep(args.seconds)
         last, end = look(daemon, jvm), daemon.target(jvm.pid)
         steps["%.0f s later" % (args.seconds + 5)] = memory(jvm.pid)
-        rss = memory(daemon.process.pid)["VmRSS"]
+        rss = memory(daemon.data_pid())["VmRSS"]
         if end["state"] != "streaming" or last["delivered"] <= first["delivered"]:
             bench.cannot("pid %d is %s: %s" % (jvm.pid, end["state"], end["reason"]))
         books_hold(end)

@@ -29,7 +29,7 @@ def agent_thread_ns(pid):
 
 def clocks(daemon, pids):
     return {"agents": sum(map(agent_thread_ns, pids)), "jvms": sum(map(bench.cpu_clock_ns, pids)),
-            "daemon": bench.cpu_clock_ns(daemon.process.pid), "wall": time.monotonic_ns()}
+            "daemon": bench.cpu_clock_ns(daemon.data_pid()), "wall": time.monotonic_ns()}
 
 
 def idle(args, n):

@@ -90,7 +90,7 @@ class Watch:
     def __init__(self, daemon, jvm, tail):
         tids = [t for t in os.listdir("/proc/%d/task" % jvm.pid) if self.name(jvm.pid, t) == "kindling"]
         self.paths = {"agent": "/proc/%d/task/%s/schedstat" % (jvm.pid, tids[0])} if tids else {}
-        self.paths.update({"kindlingd": "/proc/%d/schedstat" % daemon.process.pid,
+        self.paths.update({"kindlingd": "/proc/%d/schedstat" % daemon.data_pid(),
                            "kindling tail": "/proc/%d/schedstat" % tail.process.pid,
                            "this reader": "/proc/self/task/%d/schedstat" % tail.thread.native_id})
         self.looks, self.stop = [], False

@@ -10,11 +10,13 @@ making = threading.Lock()
 
 
 class Engine:
-    """@image: as a pod's author writes it; @digest: sha256:..., where the engine knows it."""
+    """@image: as a pod's author writes it; @digest: sha256:..., where the engine knows it; @notes: annotations of the
+    pod that the engine passes on, or labels of the container."""
     tops = ()  # directories of the host that are the engine's
 
-    def __init__(self, name, namespace, pod, image, digest=None):
+    def __init__(self, name, namespace, pod, image, digest=None, notes=None):
         self.name, self.namespace, self.pod, self.image, self.digest = name, namespace, pod, image, digest
+        self.notes = notes or {}
         self.id = "%064x" % random.getrandbits(256)
         self.uid = "%08x-0000-4000-8000-%012x" % (random.getrandbits(32), random.getrandbits(48))
         self.made = []
@@ -63,7 +65,7 @@ class Containerd(Engine):
         return {key + "container-name": self.name, key + "container-type": "container",
                 key + "image-name": self.image + ("@" + self.digest if self.digest else ""),
                 key + "sandbox-id": "0" * 64, key + "sandbox-name": self.pod, key + "sandbox-namespace": self.namespace,
-                key + "sandbox-uid": self.uid}
+                key + "sandbox-uid": self.uid, **self.notes}
 
 
 class Crio(Engine):
@@ -77,7 +79,7 @@ class Crio(Engine):
         found = {"io.kubernetes.container.name": self.name, "io.kubernetes.pod.name": self.pod,
                  "io.kubernetes.pod.namespace": self.namespace, "io.kubernetes.pod.uid": self.uid,
                  "io.container.manager": "cri-o", "io.kubernetes.cri-o.ContainerType": "container",
-                 "io.kubernetes.cri-o.Image": self.image, "io.kubernetes.cri-o.ImageName": self.image}
+                 "io.kubernetes.cri-o.Image": self.image, "io.kubernetes.cri-o.ImageName": self.image, **self.notes}
         if self.digest:
             found["io.kubernetes.cri-o.ImageRef"] = self.digest.split(":")[1]
         return found
@@ -98,5 +100,5 @@ class Docker(Engine):
     def put(self, config):
         self.write("/var/lib/docker/containers/%s/config.v2.json" % self.id, {
             "ID": self.id, "Name": "/" + self.name, "Image": self.digest or "",
-            "Config": {"Image": self.image, "Labels": {}}})
+            "Config": {"Image": self.image, "Labels": self.notes}})
         return super().put(config)

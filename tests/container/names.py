@@ -45,6 +45,23 @@ class Names(unittest.TestCase):
             daemon.cli("detach", "bank/pay-0")  # and a pod's name is enough
             daemon.wait_state(pay.pid, "detached")
 
+    def test_labels_of_each_engine(self):
+        cart = self.start(Containerd("cart", "shop", "cart-7d9f-x2", "reg.example/shop/cart:1.2"),
+                          env=["OTEL_SERVICE_NAME=checkout", "OTEL_RESOURCE_ATTRIBUTES=service.namespace=eu"])
+        pay = self.start(Crio("pay", "bank", "pay-0", "reg.example/bank/pay:3", ONE, {"app.kubernetes.io/name": "payment"}))
+        web = self.start(Docker("web_1", "", "", "tomcat:10", OTHER, {"com.docker.compose.service": "web"}))
+        bare = self.start(Docker("db_1", "", "", "db"))
+        with Daemon(targets(["allow: { container: %s }" % name for name in ("cart", "pay", "web_1", "db_1")])) as daemon:
+            for c, expected in (
+                    (cart, dict(service="checkout", namespace="eu", pod_namespace="shop", pod="cart-7d9f-x2", container="cart",
+                                image="reg.example/shop/cart:1.2", version="1.2")),
+                    (pay, dict(service="payment", namespace="bank", pod_namespace="bank", pod="pay-0", container="pay",
+                               image="reg.example/bank/pay:3", version="3")),
+                    (web, dict(service="web", container="web_1", image="tomcat:10", version="10")),
+                    (bare, dict(service="db_1", container="db_1", image="db"))):
+                labels = daemon.wait_state(c.pid, "streaming")["labels"]
+                self.assertEqual({k: v for k, v in labels.items() if k not in ("host", "node")}, expected)
+
     def test_rules_by_namespace(self):
         cart = self.start(Containerd("cart", "shop", "cart-0", "reg/cart:1"))
         pay = self.start(Crio("pay", "shop", "pay-0", "reg/pay:1"))

@@ -103,6 +103,23 @@ class Containers(unittest.TestCase):
     def test_a_noexec_tmp(self):
         self.check_placement("noexec", "mount")
 
+    def test_one_signal_for_any_number_of_attaches(self):
+        """Each attach through a mount loads another copy of the library, whose handler stays."""
+        def caught():
+            with open("/proc/%d/status" % c.pid) as f:
+                return re.search(r"^SigCgt:\s+(\w+)$", f.read(), re.M).group(1)
+        with Daemon() as daemon, bundle.Container(bundle.Jdk("17"), root="noexec") as c:
+            signals = set()
+            for _ in range(7):
+                daemon.wait_state(c.pid, "streaming")
+                begin = daemon.target(c.pid)["samples"]["delivered"]
+                wait_for("samples", lambda: daemon.target(c.pid)["samples"]["delivered"] > begin + 10)
+                signals.add(caught())
+                daemon.cli("detach", str(c.pid))
+                daemon.wait_state(c.pid, "detached")
+                daemon.cli("attach", str(c.pid))
+            self.assertEqual(len(signals), 1, signals)
+
     def test_a_tmp_that_is_covered_meanwhile(self):
         self.check_placement("covered", "tmpfs", COVER)
 
@@ -126,7 +143,7 @@ class Containers(unittest.TestCase):
                 attach = subprocess.Popen([bundle.BUILD + "/bin/kindling", "--socket", daemon.socket, "attach", str(c.pid)],
                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 time.sleep(chance.uniform(0.005, 0.04))
-                daemon.process.send_signal(signal.SIGSTOP)
+                daemon.pause()
                 subprocess.run(["pkill", "-KILL", "-P", str(daemon.process.pid), "kindling-inject"], stdout=subprocess.DEVNULL)
                 daemon.kill()
                 attach.wait()

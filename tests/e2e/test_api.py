@@ -74,13 +74,12 @@ class Connections(unittest.TestCase):
 
     def test_more_reports_at_once_than_are_made_at_a_time(self):
         def answers(daemon):
-            of = "/proc/%d/fd/" % daemon.process.pid
+            of = "/proc/%d/fd/" % daemon.data_pid()
             return [fd for fd in os.listdir(of) if "kindling-answer" in os.readlink(of + fd)]
 
         def copies(daemon):
-            with open("/proc/%d/task/%d/children" % (daemon.process.pid, daemon.process.pid)) as f:
-                return [child for child in f.read().split()
-                        if os.readlink("/proc/%s/exe" % child) == os.readlink("/proc/%d/exe" % daemon.process.pid)]
+            with open("/proc/%d/task/%d/children" % (daemon.data_pid(), daemon.data_pid())) as f:
+                return f.read().split()
 
         def something_is_left():
             try:
@@ -154,6 +153,7 @@ class End(unittest.TestCase):
             # the last window is in the store; of a second that is in memory too, memory is asked alone
             time.sleep(2)
             daemon.start()
+            wait_for("the JVM to be found", lambda: daemon.target(jvm.pid))
             done = daemon.cli("report", str(jvm.pid), "--last", "5m", "-o", daemon.dir + "/all.txt")
             self.assertGreaterEqual(int(re.search(r"(\d+) samples", done.stdout + done.stderr).group(1)), len(seen))
             jvm.end()

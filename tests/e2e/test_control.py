@@ -105,6 +105,17 @@ class Rules(unittest.TestCase):
             wait_for("no agent", lambda: "kindling" not in thread_names(jvm.pid))
             untouched(self, jvm.pid)
 
+    def test_an_agent_is_found_again_beside_the_daemon_of_another_test(self):
+        """One that has just begun would send away what it finds without a reader."""
+        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            for turn in range(10):
+                with Daemon("targets:\n  mode: opt-in\n"):
+                    daemon.kill()
+                    daemon.start()
+                    daemon.wait_state(jvm.pid, "streaming")
+                    self.assertEqual(daemon.read_log().count("target.reattach pid=%d" % jvm.pid), turn + 1)
+
 
 class ByHand(unittest.TestCase):
     def test_detach_lasts_until_attach(self):

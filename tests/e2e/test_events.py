@@ -12,6 +12,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import jmc  # noqa: E402
 from kindling import BUILD, Daemon, Jvm, java_home, wait_for  # noqa: E402
 
 MAJOR = "17"
@@ -141,6 +142,19 @@ class WithDaemon(unittest.TestCase):
         count = {m[0]: int(m[1]) for m in re.findall(r"^ *([a-zA-Z.]+) +(\d+) +\d+ *$", out, re.M)}
         self.assertEqual(sum(count[k] for k in ("jdk.JavaMonitorEnter", "jdk.JavaMonitorWait", "jdk.ThreadPark")), lock[0], out)
         self.assertEqual(count["jdk.ObjectAllocationSample"], alloc[0])
+        self.mission_control_agrees(lock, alloc)
+
+    def mission_control_agrees(self, lock, alloc):
+        """In the JDK's events, which are as many, and in ours, which have the weights."""
+        got = jmc.sums(self.path("x.jfr"))
+        waits = ("jdk.JavaMonitorEnter", "jdk.JavaMonitorWait", "jdk.ThreadPark")
+        self.assertEqual(sum(got.get(("COUNT", k, ""), 0) for k in waits), lock[0])
+        self.assertEqual((got["SUM", "kindling.WaitTime", "waits"], got["SUM", "kindling.WaitTime", "waitTime"]), lock)
+        self.assertEqual((got["SUM", "kindling.Allocated", "samples"], got["SUM", "kindling.Allocated", "bytes"]), alloc)
+        self.assertEqual(got["COUNT", "jdk.ObjectAllocationSample", ""], alloc[0])
+        # of one stack all events last equally long: less than one of them is lost in division
+        self.assertLess(abs(sum(got.get(("SUM", k, "duration"), 0) for k in waits) - lock[1]), lock[0])
+        self.assertGreater(got["METHOD", "jdk.ThreadPark", "EventsKnown.waitForLock"], 0)
 
     def threshold(self):
         return json.loads(self.daemon.cli("locks", "--json", str(self.jvm.pid)).stdout)["targets"][0]["min_wait_ns"]

@@ -140,9 +140,9 @@ class Losses(unittest.TestCase):
         with Daemon(TIMERS + "agent:\n  pipe_size: 4KiB\n") as daemon, Jvm(MAJOR) as jvm:
             daemon.wait_state(jvm.pid, "streaming")
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
-            daemon.process.send_signal(signal.SIGSTOP)
+            daemon.pause()
             wait_for("silence", lambda: timers(jvm.pid) == 0)
-            daemon.process.send_signal(signal.SIGCONT)
+            daemon.resume()
             wait_for("samples again", lambda: timers(jvm.pid) > 0)
             time.sleep(1.5)
             books_hold(daemon.target(jvm.pid))
@@ -153,9 +153,9 @@ class Losses(unittest.TestCase):
             daemon.wait_state(jvm.pid, "streaming")
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
             for stopped_s in range(3, 9):  # on a slow machine a pipe is full later; after 10 s the agent gives the daemon up
-                daemon.process.send_signal(signal.SIGSTOP)
+                daemon.pause()
                 time.sleep(stopped_s)
-                daemon.process.send_signal(signal.SIGCONT)
+                daemon.resume()
                 time.sleep(2.5)
                 if daemon.target(jvm.pid)["samples"]["dropped"]["pipe_full"]:
                     break

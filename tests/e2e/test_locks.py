@@ -238,13 +238,13 @@ class Locks(unittest.TestCase):
         """Never the number that stands for them on the wire."""
         if int(MAJOR) < 21:
             self.skipTest("no virtual threads in %s" % MAJOR)
-        with Daemon("events: { cpu: {}, lock: { monitors: always } }\n") as daemon:
-            for kind, name in (("virtual", "(owner|waiter)-of-a-thread-whose-name-no-kernel-would-keep-.*"),
-                               ("unnamed", r"virtual #\d+")):
-                with self.subTest(kind), Jvm(MAJOR, "BriefThreads", kind, "5000", "30") as jvm:
-                    self.check_virtual(daemon, jvm, name)
+        for kind, name in (("virtual", "(owner|waiter)-of-a-thread-whose-name-no-kernel-would-keep-.*"),
+                           ("unnamed", r"virtual #\d+")):
+            with self.subTest(kind), Jvm(MAJOR, "BriefThreads", kind, "5000", "30") as jvm:
+                self.check_virtual(jvm, name)
 
-    def check_virtual(self, daemon, jvm, name):
+    def check_virtual(self, jvm, name):
+        daemon = self.daemon
         daemon.wait_state(jvm.pid, "streaming")
         wait_for("waits are collected", lambda: json.loads(
             daemon.cli("locks", "--json", str(jvm.pid)).stdout)["targets"][0]["collected"])

@@ -4,12 +4,11 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import BUILD, Daemon, Jvm, Lateness, skip, starts, wait_for  # noqa: E402
+from kindling import BUILD, Daemon, Jvm, Lateness, Tail, skip, starts, wait_for  # noqa: E402
 
 MAJOR = "17"
 STALLS = 3
@@ -33,27 +32,6 @@ class Stalls:
             p.kill()
             p.communicate()
         self.dir.cleanup()
-
-
-class Tail:
-    """The stream of one JVM: the longest time in which nothing came."""
-
-    def __init__(self, daemon, pid):
-        self.process = subprocess.Popen([BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", "--json", str(pid)],
-                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        self.lines, self.longest, self.last = 0, 0.0, None
-        threading.Thread(target=self.read, daemon=True).start()
-
-    def read(self):
-        for _ in self.process.stdout:
-            now = time.monotonic()
-            if self.last is not None:
-                self.longest = max(self.longest, now - self.last)
-            self.last, self.lines = now, self.lines + 1
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
 
 
 class Stall(unittest.TestCase):

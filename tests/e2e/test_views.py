@@ -13,6 +13,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import jmc  # noqa: E402
 from kindling import Daemon, Jvm, books_hold, java_home, wait_for  # noqa: E402
 
 MAJOR = "17"
@@ -145,6 +146,21 @@ class Views(unittest.TestCase):
         self.assertEqual([books[k] for k in ("taken", "delivered", "dropped")], [losses[k] for k in ("taken", "delivered", "dropped")])
         self.assertRegex(books["summary"], r"\b%d samples?\b" % view["samples"])
 
+    def mission_control_agrees(self, p):
+        """On the file that was looked at last."""
+        got, view = jmc.sums(os.path.join(self.daemon.dir, "x.jfr")), p["view"]
+        self.assertEqual(got["COUNT", "jdk.ExecutionSample", ""], view["samples"])
+        self.assertEqual((got["SUM", "kindling.CpuTime", "samples"], got["SUM", "kindling.CpuTime", "cpuTime"]),
+                         (view["samples"], view["weight_ns"]))
+        # samples are shared out among stacks by weight, in whole numbers
+        share = sum(r[3] for r in p["rows"] if "KnownShares.spin" in self.names(p, r[1])) / view["weight_ns"]
+        self.assertAlmostEqual(got["METHOD", "jdk.ExecutionSample", "KnownShares.spin"] / view["samples"], share, delta=0.02)
+
+    def names(self, p, node):
+        while node:
+            node, frame = p["nodes"][node]
+            yield p["frames"][frame]["name"]
+
     def check_filters(self, path, what):
         """@path, unfiltered and filtered; the parts make up the whole."""
         whole = self.check(path, what)
@@ -181,12 +197,13 @@ class Views(unittest.TestCase):
         done = json.loads(ask(self.daemon, "/v1/recordings/%d" % made["id"], "DELETE"))
         path = "/v1/recordings/%d/profile?type=" % made["id"]
         cpu = self.check(path + "cpu", "recording")
+        self.mission_control_agrees(cpu)
         lock = self.check(path + "lock&idle=1", "recording, lock")
         self.assertEqual(done["samples"], cpu["view"]["samples"] + lock["view"]["samples"])
         # it is as long as it took, not from its first sample to its last
         self.assertLess(abs((cpu["end_ns"] - cpu["begin_ns"]) / 1e9 - done["elapsed_s"]), 0.5)
         both = Pprof(ask(self.daemon, path + "cpu,lock&format=pb.gz"))
-        self.assertEqual(len(both.comments), 2)
+        self.assertEqual(len(both.comments), 4)  # of each event what it adds up to, in words and as the head of a json file
         # of one thread: what was recorded of the others is left out, and said
         made = json.loads(ask(self.daemon, "/v1/recordings?target=%d&seconds=60&thread=group-full" % self.jvm.pid, "POST"))
         time.sleep(3)
@@ -194,6 +211,10 @@ class Views(unittest.TestCase):
         one = self.check("/v1/recordings/%d/profile?type=cpu" % made["id"], "recording of one")
         self.assertIn("of other threads", one["absent"])
         self.assertEqual({t["name"][:10] for t in one["threads"]}, {"group-full"})
+        # fetched, and not needed any more
+        path = "/v1/recordings/%d" % made["id"]
+        self.assertEqual(json.loads(ask(self.daemon, path + "/profile", "DELETE")), {"state": "gone"})
+        self.assertIn("there is no recording", json.loads(ask(self.daemon, path))["error"])
 
     def test_what_is_not_collected_is_said(self):
         pid = str(self.jvm.pid)

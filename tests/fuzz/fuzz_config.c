@@ -2,12 +2,14 @@
 #include <assert.h>
 #include <string.h>
 #include "daemon/core/config.h"
+#include "daemon/core/label_rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct config c;
+	struct labels labels = { 0 };
+	static struct config c;
 	char err[64], text[100];
 
 	memset(err, 'x', sizeof(err));
@@ -16,5 +18,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(memchr(err, '\0', sizeof(err)));
 	for (unsigned i = 0; i < c.n_rules; i++)
 		assert(strlen(config_rule(&c, i, text, sizeof(text))) < sizeof(text));
+	for (unsigned i = 0; i < c.n_labels; i++)
+		assert(strlen(config_label(&c, i, text, sizeof(text))) < sizeof(text));
+	for (unsigned i = 0; i < c.n_label_rules; i++)
+		assert(strlen(config_label_rule(&c, i, text, sizeof(text))) < sizeof(text));
+	(void)labels_set(&labels, "service", "shop-12-blue");
+	label_rules_apply(c.label_rules, c.n_label_rules, "Main", &labels);
+	assert(strlen(labels.text) == labels.len);
+	for (unsigned i = 0; i < c.n_sinks; i++)
+		assert(strlen(config_sink_text(&c.sinks[i], text, sizeof(text))) < sizeof(text));
 	return 0;
 }

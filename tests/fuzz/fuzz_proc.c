@@ -7,6 +7,7 @@
 #include "daemon/discovery/name.h"
 #include "daemon/discovery/proc.h"
 #include "daemon/discovery/release.h"
+#include "daemon/discovery/told.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -53,6 +54,25 @@ static void read_json(const char *text, size_t size)
 	check_text(jvm.image, sizeof(jvm.image));
 }
 
+/* The first half is a command line, the rest an environment. */
+static void read_told(const char *text, size_t size)
+{
+	size_t half = size / 2;
+	char *command = malloc(half + 1);
+	struct told told;
+
+	if (!command)
+		return;
+	memcpy(command, text, half);
+	command[half] = '\0';
+	told_read(command, half, text + half, size - half, &told);
+	free(command);
+	check_text(told.service, sizeof(told.service));
+	check_text(told.namespace, sizeof(told.namespace));
+	check_text(told.version, sizeof(told.version));
+	check_text(told.environment, sizeof(told.environment));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1);
@@ -65,6 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text[size] = '\0';
 	jvm_name((const char *)data, size, "java", "comm", name, sizeof(name));
 	check_text(name, sizeof(name));
+	read_told(text, size);
 	read_texts(text);
 	read_json((const char *)data, size);
 	free(text);

@@ -1,8 +1,10 @@
 """A daemon of its own for a test, JVMs for it to find, and the questions tests ask."""
+import contextlib
 import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -98,7 +100,8 @@ class Alone:
     """One at a time on this machine, as often as wanted in one process.
 
     A daemon that starts sends away what a killed one left in JVMs that it may not profile: also in that of a test
-    beside its own, whose daemon is dead just now. So while one is dead only its own test starts another.
+    beside its own, whose daemon is dead just now. So while one is dead only its own test starts another, and one
+    is killed only when no other has its first look at such a JVM still before it.
     """
 
     def __init__(self, path):
@@ -119,15 +122,31 @@ class Alone:
 starts = Alone("/tmp/kindling-test-starts.lock")
 
 
+SEEN_S = 10  # a daemon that waits with a JVM (attach_rate) or has no room for it is not waited for
+
+
+def agents():
+    """The numbers of processes in which an agent's thread lives."""
+    found = set()
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        try:
+            if "kindling" in thread_names(pid)[1:]:  # the first is the program's own name
+                found.add(pid)
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it ended meanwhile
+    return found
+
+
 class Daemon:
     def __init__(self, settings="", wrap=()):
         """@settings: without targets: of their own, JVMs of other tests are left alone. @wrap: words in front of the daemon's own, as in ("setpriv", "--bounding-set", "-bpf")."""
         self.wrap = list(wrap)
         self.killed = False
         self.dir = tempfile.mkdtemp(prefix="kindling-test-")
+        os.chmod(self.dir, 0o755)  # for the data process
         self.socket = self.dir + "/kindling.sock"
         self.config = self.dir + "/kindlingd.yaml"
-        if "targets:" not in settings:
+        if not re.search(r"^targets:", settings, re.M):  # a sink has targets, too
             settings += NOT_OTHERS if IN_CONTAINERS else ONLY_MINE
         self.configure(settings)
         self.log = open(self.dir + "/log", "ab")
@@ -143,7 +162,18 @@ class Daemon:
             self.process = subprocess.Popen(self.wrap + [BUILD + "/bin/kindlingd", "--config", self.config],
                                             stderr=self.log, stdout=self.log)
             wait_for("the daemon's socket", lambda: self.cli("status", check=False).returncode == 0)
+            self.wait_seen()
         self.replaced()
+
+    def wait_seen(self):
+        """Until it has looked at every agent that is there: it answers before that, on a busy machine by seconds."""
+        end = time.monotonic() + SEEN_S
+        while time.monotonic() < end:
+            there = agents()
+            known = {t["pid"]: t["state"] for t in self.status()["targets"]} if there else {}
+            if all(known.get(pid, "found") != "found" for pid in there):
+                return
+            time.sleep(0.05)
 
     def replaced(self):
         if self.killed:
@@ -175,9 +205,31 @@ class Daemon:
         except AssertionError:
             raise AssertionError("pid %d is not %s: %s\n%s" % (pid, state, self.target(pid), self.read_log()))
 
+    def metrics(self):
+        """Those without labels."""
+        text = subprocess.run(["curl", "-s", "--unix-socket", self.socket, "http://x/metrics"], capture_output=True,
+                              text=True, check=True).stdout
+        return {name: float(value) for name, value in (line.split() for line in text.splitlines()
+                                                       if line[0] != "#" and "{" not in line)}
+
     def read_log(self):
         with open(self.dir + "/log") as f:
             return f.read()
+
+    def data_pid(self):
+        """The process that does the work; the other one, self.process, keeps the rights."""
+        with open("/proc/%d/task/%d/children" % (self.process.pid, self.process.pid)) as f:
+            for child in f.read().split():
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError), open("/proc/%s/comm" % child) as comm:
+                    if comm.read() == "kindlingd-data\n":
+                        return int(child)
+        return self.process.pid
+
+    def pause(self):
+        os.kill(self.data_pid(), signal.SIGSTOP)
+
+    def resume(self):
+        os.kill(self.data_pid(), signal.SIGCONT)
 
     def kill(self):
         if not self.killed:
@@ -197,11 +249,32 @@ class Daemon:
 
     def __exit__(self, *unused):
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGCONT)
+            self.resume()
             self.stop()
         self.replaced()
         self.log.close()
         shutil.rmtree(self.dir)
+
+
+class Tail:
+    """The stream of one JVM: the longest time in which nothing came."""
+
+    def __init__(self, daemon, pid):
+        self.process = subprocess.Popen([BUILD + "/bin/kindling", "--socket", daemon.socket, "tail", "--json", str(pid)],
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.lines, self.longest, self.last = 0, 0.0, None
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for _ in self.process.stdout:
+            now = time.monotonic()
+            if self.last is not None:
+                self.longest = max(self.longest, now - self.last)
+            self.last, self.lines = now, self.lines + 1
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
 
 
 def tell_of_crash(pid, out, err):
@@ -217,9 +290,10 @@ def tell_of_crash(pid, out, err):
 class Jvm:
     """A workload that says READY and takes words on stdin."""
 
-    def __init__(self, major, main="KnownShares", *args, options=("-Xmx128m",), path=None):
+    def __init__(self, major, main="KnownShares", *args, options=("-Xmx128m",), path=None, env=None):
         self.process = subprocess.Popen([java_home(major) + "/bin/java", *options, "-cp", path or classes(), main, *args],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        env=env)
         self.pid = self.process.pid
         first = self.process.stdout.readline()
         if first != "READY\n":

@@ -18,6 +18,7 @@ TESTS = os.path.join(HERE, "..")
 PROGRAMS = {
     "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
     "chromium": "chromium",
+    "clickhouse-server": "clickhouse-server",
     "cmake": "cmake",
     "crun": "crun",
     "ctest": "cmake",
@@ -27,6 +28,7 @@ PROGRAMS = {
     "mmdebstrap": "mmdebstrap",
     "mvn": "maven",
     "ninja": "ninja-build",
+    "openssl": "openssl",
     "pgrep": "procps",
     "pkill": "procps",
     "readelf": "build-essential",
@@ -35,7 +37,7 @@ PROGRAMS = {
                      "tail", "tar", "timeout", "umount", "unshare", "rm")),
 }
 # what a test looks for itself and does without, or what only a label that runs when named starts
-OPTIONAL = {"go", "/usr/local/go/bin/go", "chromium-browser", "google-chrome", "qemu-aarch64-static",
+OPTIONAL = {"go", "npm", "/usr/local/go/bin/go", "chromium-browser", "google-chrome", "qemu-aarch64-static",
             "aarch64-linux-gnu-nm", "aarch64-linux-gnu-readelf", "systemd-analyze"}
 
 

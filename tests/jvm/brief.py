@@ -20,14 +20,35 @@ from walker import check, failures  # noqa: E402
 
 LONG = "-of-a-thread-whose-name-no-kernel-would-keep-\u00e9\u4e2d-"
 VIRTUAL = 1 << 31
+# kind of threads, pairs, ms inside, what the owner does there, pairs at once, idle virtual threads beside them
+PLATFORM_ROWS = (
+    ("platform", 400, 30),
+    ("platform", 400, 4),
+)
+VIRTUAL_ROWS = (
+    ("virtual", 250, 3, "sleep", 1),
+    ("virtual", 200, 30, "sleep", 6, 1000),
+    ("mixed", 250, 10, "sleep", 2, 100),
+    ("unnamed", 200, 30, "sleep", 6),
+)
+# from 24 on such an owner gives up its carrier
+UNMOUNTED_ROWS = (
+    ("old", 150, 30, "sleep", 4, 100),
+    ("executor", 150, 10, "sleep", 2, 1000),
+    ("shared", 150, 5, "sleep", 1, 1000),
+    ("virtual", 200, 30, "read", 6),
+    ("virtual", 150, 10, "run", 1),
+)
+ATTEMPTS = 3
+LEARNS = 10  # pairs: at a JVM's first virtual threads the agent learns where this JDK keeps their locks
 
 
-def session(home, directory, kind, pairs, millis, flags):
-    """(the program's words, the reader's)"""
+def session(home, directory, flags, kind, *words):
+    """The program's words, the reader's, and whether the books were exact."""
     out = os.path.join(directory, "said-" + kind)
     with open(out, "w") as f:
         jvm = subprocess.Popen([*jdks.command(home, os.path.dirname(LIBRARY)), "-Xmx200m", *flags, "-Dfile.encoding=UTF-8",
-                                "-cp", classes(), "BriefThreads", kind, str(pairs), str(millis)],
+                                "-cp", classes(), "BriefThreads", kind, *map(str, words)],
                                stdin=subprocess.PIPE, stdout=f, stderr=subprocess.STDOUT, cwd=directory)
     try:
         wait_for("READY", lambda: "READY" in open(out).read(), 60)
@@ -42,8 +63,7 @@ def session(home, directory, kind, pairs, millis, flags):
         time.sleep(0.3)
         reader.terminate()
         reader.wait(timeout=60)
-        check(reader.returncode == 0, "%s: books exact" % kind)
-        return open(out).read(), open(path, errors="replace").read()
+        return open(out).read(), open(path, errors="replace").read(), reader.returncode == 0
     finally:
         jvm.kill()
         jvm.wait()
@@ -61,12 +81,13 @@ def events_of(text):
             yield int(m.group(3)), names.get(m.group(3), ""), int(m.group(8)), names.get(m.group(8), "")
 
 
-def play(home, directory, kind, pairs, millis, flags):
-    said, text = session(home, directory, kind, pairs, millis, flags)
+def judge(home, directory, flags, kind, pairs, millis, doing="sleep", at_once=4, idle=0):
+    """[(right, text)]"""
+    said, text, exact = session(home, directory, flags, kind, pairs, millis, doing, at_once, idle)
     ids = {m.group(1): (int(m.group(2)), int(m.group(3))) for m in re.finditer(r"^PAIR (\d+) (\d+) (\d+)$", said, re.M)}
-    waiters = owners = n = known = 0
+    waiters = owners = n = 0
     wrong = []
-    for tid, waiter, owner_tid, owner in events_of(text):
+    for tid, waiter, owner_tid, owner in list(events_of(text))[LEARNS if kind != "platform" else 0:]:
         if kind == "unnamed":
             if not tid & VIRTUAL:
                 continue
@@ -75,33 +96,43 @@ def play(home, directory, kind, pairs, millis, flags):
         else:
             # of the names that are known the other one follows
             number = (waiter + "/" + owner).rpartition("-")[2] if owner else waiter.rpartition("-")[2]
-            if "main" in (waiter, owner) or "joins" in (waiter, owner):
-                continue  # the program's own
+            if any(re.match("main$|joins$|ForkJoinPool|VirtualThread-unparker", name) for name in (waiter, owner)):
+                continue  # the program's own, and the JDK's
             right = [waiter == "waiter" + LONG + number, owner == "owner" + LONG + number]
         n += 1
-        known += owner_tid != 0
         waiters += right[0]
         owners += right[1]
         if not all(right):
             wrong.append((tid, waiter, owner_tid, owner))
-    label = "%s for %d ms %s" % (kind, millis, " ".join(flags))
-    # on a busy machine a thread may get its CPU when what it was to wait for is over
-    check(n >= 0.2 * pairs, "%s: %d events of %d pairs" % (label, n, pairs))
-    check(waiters >= 0.99 * n, "%s: %d of %d waiters are named %s" % (label, waiters, n, wrong[:3]))
-    # a virtual owner that is asleep when nobody has contended before may be nobody's (docs/locks.md)
-    n = n if kind == "platform" else known
-    check(owners >= 0.99 * n, "%s: %d of %d owners are named %s" % (label, owners, n, wrong[:3]))
+    label = "%s %s for %d ms, %d at once, %d idle %s" % (kind, doing, millis, at_once, idle, " ".join(flags))
+    return [
+        (exact, label + ": books exact"),
+        # on a busy machine a thread may get its CPU when what it was to wait for is over
+        (n >= 0.2 * pairs, "%s: %d events of %d pairs" % (label, n, pairs)),
+        (waiters >= 0.99 * n, "%s: %d of %d waiters are named %s" % (label, waiters, n, wrong[:3])),
+        (owners >= 0.99 * n, "%s: %d of %d owners are named %s" % (label, owners, n, wrong[:3])),
+    ]
+
+
+def play(home, directory, flags, row):
+    """Once more where it is wrong: on a busy machine the agent may get its CPU when a wait of 3 ms is over."""
+    for attempt in range(ATTEMPTS):
+        result = judge(home, directory, flags, *row)
+        wrong = [text for right, text in result if not right]
+        if not wrong or attempt + 1 == ATTEMPTS:
+            break
+        print("  once more: %s" % "; ".join(wrong))
+    for right, text in result:
+        check(right, text)
 
 
 def main():
     home, flags = java_home(sys.argv[1]), sys.argv[2:]
     directory = tempfile.mkdtemp()
     try:
-        play(home, directory, "platform", 400, 30, flags)
-        play(home, directory, "platform", 400, 4, flags)
-        if int(sys.argv[1].split("-")[0]) >= 21:
-            play(home, directory, "virtual", 200, 30, flags)
-            play(home, directory, "unnamed", 200, 30, flags)
+        version = int(sys.argv[1].split("-")[0])
+        for row in PLATFORM_ROWS + (VIRTUAL_ROWS if version >= 21 else ()) + (UNMOUNTED_ROWS if version >= 24 else ()):
+            play(home, directory, flags, row)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     print("%d wrong" % len(failures) if failures else "as it must be")

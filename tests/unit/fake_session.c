@@ -341,9 +341,7 @@ bool is_injector(int argc, char **argv)
 	return argc > 5 && strcmp(argv[1], "--result-fd") == 0;
 }
 
-/* The real one, in bin/ beside the tests' directory, for what is not made up: who reads the pipes.
- */
-static void exec_real(char **argv)
+void injector_real(char **argv)
 {
 	char path[4096], *slash;
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 64);
@@ -365,7 +363,7 @@ int injector(char **argv)
 	ssize_t n;
 
 	if (strcmp(argv[5], "receive") == 0 || strcmp(argv[5], "reattach") == 0) {
-		exec_real(argv);
+		injector_real(argv); /* who reads the pipes is not made up */
 		return 1;
 	}
 	if (strcmp(argv[5], "cleanup") == 0) {

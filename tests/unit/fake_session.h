@@ -43,6 +43,8 @@ int teardown(void **state);
 /* main() asks first: was it started as an injector? */
 bool is_injector(int argc, char **argv);
 int injector(char **argv);
+/* Becomes the real one, in bin/ beside the tests' directory. Returns when that cannot be. */
+void injector_real(char **argv);
 /* What agents of other manners say to a START; false = as those that talk. */
 extern bool (*more_agents)(const char *manner, int events, uint64_t session);
 

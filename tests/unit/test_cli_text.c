@@ -207,6 +207,15 @@ static void status_says_what_is_collected_and_what_is_not(void **state)
 	assert_non_null(strstr(text, "\n        lock: monitors are left out\n"));
 }
 
+static void status_says_that_the_history_stands_still(void **state)
+{
+	(void)state;
+	assert_non_null(
+		strstr(printed(print_status, "{\"store\":{\"note\":\"the history stands\"}}"),
+		       "\nthe history stands\n"));
+	assert_null(strstr(printed(print_status, "{\"store\":{\"note\":null}}"), "history"));
+}
+
 static size_t status_width;
 
 static void print_status_in(FILE *to, const void *text)
@@ -389,6 +398,7 @@ int main(void)
 		cmocka_unit_test(a_screen_is_cut_at_its_width_and_height),
 		cmocka_unit_test(top_says_how_much_of_what),
 		cmocka_unit_test(status_says_what_is_collected_and_what_is_not),
+		cmocka_unit_test(status_says_that_the_history_stands_still),
 		cmocka_unit_test(status_fits_eighty_columns_and_shows_all_on_a_wider_screen),
 		cmocka_unit_test(status_of_jvms_on_the_host_needs_no_container),
 		cmocka_unit_test(an_agent_costs_what_it_costs_now_and_nothing_after_the_end),

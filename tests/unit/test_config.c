@@ -49,7 +49,9 @@ static void the_example_sets_every_field_to_its_default(void **state)
 		const char *a = (const char *)&defaults + e->offset;
 		const char *b = (const char *)&loaded + e->offset;
 
-		if (e->type == CONFIG_PATH ? strcmp(a, b) != 0 : memcmp(a, b, e->size) != 0)
+		bool is_text = e->type == CONFIG_PATH || e->type == CONFIG_TEXT;
+
+		if (is_text ? strcmp(a, b) != 0 : memcmp(a, b, e->size) != 0)
 			fail_msg("%s: the example and the embedded default differ", e->name);
 	}
 }
@@ -359,9 +361,9 @@ static void a_file_that_nothing_works_without_must_be_there(void **state)
 	refused("injector: /etc/passwd\n",
 		"k.yaml:1: injector: /etc/passwd cannot be run: Permission denied");
 	assert_int_equal(parse("agent: {library: /etc/passwd}\ninjector: /bin/sh\n"), 0);
-	assert_int_equal(config_check_files(&config, why, sizeof(why)), 0);
+	assert_int_equal(config_check_files(&config, NULL, why, sizeof(why)), 0);
 	strcpy(config.agent, "/nowhere");
-	assert_int_equal(config_check_files(&config, why, sizeof(why)), -EINVAL);
+	assert_int_equal(config_check_files(&config, NULL, why, sizeof(why)), -EINVAL);
 	assert_string_equal(why, "agent.library: /nowhere cannot be read: No such file or directory");
 }
 
@@ -444,6 +446,79 @@ static void text_that_is_not_yaml_is_refused_with_its_line(void **state)
 	assert_int_equal(parse("socket: \xff\xfe\n"), -EINVAL);
 }
 
+static void sinks_are_read_with_all_their_keys(void **state)
+{
+	const struct config_sink *s = config.sinks;
+	char text[300];
+
+	(void)state;
+	assert_int_equal(
+		parse("sinks:\n"
+		      "  - {name: lake, type: s3, url: http://127.0.0.1:7070, bucket: profiles,\n"
+		      "     region: us-east-1, prefix: kindling, access_key_file: /a, secret_key_file: /b,\n"
+		      "     format: pb.gz, interval: 60s, events: [cpu, lock]}\n"
+		      "  - name: pyro\n    type: pyroscope\n    url: https://x/\n"
+		      "    headers: {X-Scope-OrgID: shop}\n    targets: {pod: shop/*}\n"
+		      "  - {name: dir, type: files, directory: /out, keep: 2GB, threads: false}\n"
+		      "  - {name: mine, type: exec, command: [/bin/take, --stdin], spool_age: 2h}\n"
+		      "  - {name: otel, type: otlp, url: http://x:4317, protocol: grpc}\n"
+		      "  - {name: ch, type: clickhouse, url: http://x, database: k, create: true}\n"),
+		0);
+	assert_int_equal(config.n_sinks, 6);
+	assert_string_equal(s[0].events, "cpu,lock");
+	assert_string_equal(s[0].secret_key_file, "/b");
+	assert_int_equal(s[0].interval_ns, 60 * NS_PER_S);
+	assert_string_equal(s[1].headers[0].name, "X-Scope-OrgID");
+	assert_string_equal(s[1].targets[0].value, "shop/*");
+	assert_false(s[1].threads);
+	assert_int_equal(s[2].keep_bytes, 2000000000);
+	assert_false(s[2].threads);
+	assert_memory_equal(s[3].command, "/bin/take\0--stdin", 18);
+	assert_int_equal(s[3].n_words, 2);
+	assert_int_equal(s[3].spool_age_ns, 7200 * NS_PER_S);
+	assert_true(s[4].threads);
+	assert_true(s[5].create);
+	assert_string_equal(
+		config_sink_text(&s[0], text, sizeof(text)),
+		"{name: lake, type: s3, interval: 1m, url: http://127.0.0.1:7070, format: pb.gz, events: cpu,lock}");
+	assert_int_equal(parse("sinks:\n"), 0);
+	assert_int_equal(parse("sinks: []\n"), 0);
+	assert_int_equal(config.n_sinks, 0);
+}
+
+static void wrong_sinks_are_refused_by_name_and_line(void **state)
+{
+	(void)state;
+	refused("sinks: files\n",
+		"k.yaml:1: sinks: is a list of sinks, `- {name: x, type: files}`");
+	refused("sinks:\n  - {type: files, directory: /x}\n",
+		"k.yaml:2: sinks[0]: a sink needs a name");
+	refused("sinks:\n  - {name: ../x, type: files}\n",
+		"k.yaml:2: sinks[0].name: may have letters, digits, - and _, not \"../x\"");
+	refused("sinks:\n  - {name: x, type: graphite}\n",
+		"k.yaml:2: sinks[0].type: must be files, exec, s3, pyroscope, otlp, clickhouse or skywalking, not \"graphite\"");
+	refused("sinks:\n  - {name: x, type: files, directory: /x}\n  - {name: x, type: files, directory: /y}\n",
+		"k.yaml:3: sinks[1]: there is a sink called x already, at line 2");
+	refused("sinks:\n  - {name: x, type: files, directory: out}\n",
+		"k.yaml:2: sinks[0].directory: must be an absolute path, not \"out\"");
+	refused("sinks:\n  - {name: x, type: files, directory: /x, url: http://x}\n",
+		"k.yaml:2: sinks[0]: url is no setting of a sink of type files");
+	refused("sinks:\n  - {name: x, type: s3, url: http://x, bucket: b, access_key_file: /a}\n",
+		"k.yaml:2: sinks[0]: a sink of type s3 needs secret_key_file or secret_key_env");
+	refused("sinks:\n  - {name: x, type: otlp, url: http://u:p@x}\n",
+		"k.yaml:2: sinks[0].url: holds no user or password: take user and password_file");
+	refused("sinks:\n  - {name: x, type: otlp, url: http://x, interval: 15s}\n",
+		"k.yaml:2: sinks[0]: interval must be a multiple of 10s: so long is a window");
+	refused("sinks:\n  - {name: x, type: otlp, url: http://x, events: [gc]}\n",
+		"k.yaml:2: sinks[0].events: is a list of cpu, lock, alloc, wall; not \"gc\"");
+	refused("sinks:\n  - {name: x, type: exec, command: [take]}\n",
+		"k.yaml:2: sinks[0].command: begins with the path of a program, not \"take\"");
+	refused("sinks:\n  - {name: x, type: otlp, url: http://x, headers: {A: \"b\\r\\nC: d\"}}\n",
+		"k.yaml:2: sinks[0].headers: contains a control character");
+	refused("sinks:\n  - {name: x, type: files, directory: /x, colour: red}\n",
+		"k.yaml:2: sinks[0].colour: there is no such setting of a sink");
+}
+
 static void a_missing_file_is_said_to_be_missing(void **state)
 {
 	(void)state;
@@ -484,6 +559,8 @@ int main(void)
 		cmocka_unit_test(values_are_read_with_their_units),
 		cmocka_unit_test(events_that_are_named_are_collected),
 		cmocka_unit_test(events_may_be_a_list),
+		cmocka_unit_test(sinks_are_read_with_all_their_keys),
+		cmocka_unit_test(wrong_sinks_are_refused_by_name_and_line),
 		cmocka_unit_test(durations_have_fractions_and_several_units),
 		cmocka_unit_test(a_number_alone_is_seconds_where_that_is_allowed),
 		cmocka_unit_test(values_are_written_as_they_are_read),

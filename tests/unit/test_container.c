@@ -73,6 +73,24 @@ static void the_digest_is_taken_from_the_runtimes_files(void **state)
 	expect_digest("sha256:" ID);
 }
 
+static void notes_and_labels_say_which_service_it_is(void **state)
+{
+	(void)state;
+	fake_file("1/root/run/containerd/io.containerd.runtime.v2.task/k8s.io/" ID "/config.json",
+		  "{\"annotations\":{\"io.kubernetes.cri.container-name\":\"app\","
+		  "\"app.kubernetes.io/name\":\"cart\",\"app.kubernetes.io/version\":\"7\","
+		  "\"resource.opentelemetry.io/service.name\":\"shop\"}}");
+	container_describe(proc_dfd, pid_dfd, &jvm);
+	assert_string_equal(jvm.noted_service, "shop");
+	assert_string_equal(jvm.noted_version, "7");
+	fake_remove("1/root/run");
+	fake_file("1/root/var/lib/docker/containers/" ID "/config.v2.json",
+		  "{\"Name\":\"/proj-web-1\",\"Config\":{\"Labels\":{"
+		  "\"com.docker.compose.service\":\"we\\u001bb\"}}}");
+	container_describe(proc_dfd, pid_dfd, &jvm);
+	assert_string_equal(jvm.noted_service, "we?b");
+}
+
 static void what_is_no_digest_is_none(void **state)
 {
 	static const char *const texts[] = { "sha256:1", "sha256:" ID "0", "SHA256:" ID,
@@ -238,6 +256,7 @@ int main(void)
 		TEST(a_container_is_not_believed_in_a_group_of_a_users),
 		TEST(containerd_names_pod_and_container),
 		TEST(the_digest_is_taken_from_the_runtimes_files),
+		TEST(notes_and_labels_say_which_service_it_is),
 		TEST(what_is_no_digest_is_none),
 		TEST(crio_names_pod_and_container),
 		TEST(docker_names_the_container),

@@ -194,9 +194,26 @@ static void a_real_process_is_read(void **state)
 	close(real);
 }
 
+static void texts_of_another_process_have_an_end(void **state)
+{
+	struct jvm said;
+	const size_t first = offsetof(struct jvm, comm);
+	size_t ends = 0;
+
+	(void)state;
+	memset(&said, 'x', sizeof(said));
+	jvm_end_texts(&said);
+	for (size_t i = first; i < sizeof(said); i++)
+		ends += ((const char *)&said)[i] == '\0';
+	assert_int_equal(ends, 12);
+	assert_int_equal(strlen(said.name), sizeof(said.name) - 1);
+	assert_int_equal(strlen(said.image_digest), sizeof(said.image_digest) - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(texts_of_another_process_have_an_end),
 		cmocka_unit_test_setup_teardown(a_process_without_libjvm_is_no_jvm, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_jvm_that_catches_sigquit_is_ready, set_up,

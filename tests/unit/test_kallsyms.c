@@ -1,5 +1,6 @@
 #include "tests/unit/unit.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include "daemon/symbols/kallsyms.h"
 
@@ -68,12 +69,84 @@ static void hostile_lines_are_passed_over_and_names_are_cut(void **state)
 	kallsyms_free(k);
 }
 
+static char *append(char *at, uint64_t address, const char *name, unsigned number)
+{
+	return at + sprintf(at, "%016llx t %s%u\n", (unsigned long long)address, name, number);
+}
+
+/* Where a run of offsets ends, where two names share a place among those that stay, and so on. */
+static uint64_t gap_before(unsigned i)
+{
+	static const uint64_t gaps[] = { 1, 16, 0xfffe, 0xffff, 0x10000, 0x30000, 0x40001 };
+
+	return i == 3000 ? 1ull << 40 : gaps[i * 7 / 3 % ARRAY_SIZE(gaps)];
+}
+
+static void assert_name(struct kallsyms *k, uint64_t address, unsigned number)
+{
+	const char *name = kallsyms_name(k, address);
+	char want[40];
+
+	snprintf(want, sizeof(want), "a_function_%u", number);
+	assert_non_null(name);
+	assert_string_equal(name, want);
+}
+
+#define MANY 5000u
+
+static void all_of_very_many_have_their_own_names(void **state)
+{
+	static char text[MANY * 64];
+	static uint64_t addresses[MANY + 1];
+	struct kallsyms *k;
+	char *at = text;
+
+	(void)state;
+	addresses[0] = 0xffff800000000000;
+	for (unsigned i = 0; i < MANY; i++) {
+		at = append(at, addresses[i], "a_function_", i);
+		addresses[i + 1] = addresses[i] + gap_before(i + 1);
+	}
+	assert_int_equal(read_text(text, &k), 0);
+	for (unsigned pass = 0; pass < 2; pass++)
+		for (unsigned i = 0; i < MANY; i++) {
+			uint64_t last = addresses[i + 1] - 1;
+
+			assert_name(k, addresses[i], i);
+			/* a place among those that stay is another's by then */
+			assert_name(k, addresses[(i + 2048) % MANY], (i + 2048) % MANY);
+			if (last - addresses[i] <= KALLSYMS_REACH)
+				assert_name(k, last, i);
+			else
+				assert_null(kallsyms_name(k, last));
+		}
+	assert_null(kallsyms_name(k, addresses[0] - 1));
+	assert_null(kallsyms_name(k, UINT64_MAX));
+	kallsyms_free(k);
+}
+
+static void of_two_names_for_an_address_the_last_is_taken(void **state)
+{
+	struct kallsyms *k;
+
+	(void)state;
+	assert_int_equal(read_text("ffffffff81002000 T first\nffffffff81001000 T before\n"
+				   "ffffffff81002000 t second\nffffffff81002000 W third\n",
+				   &k),
+			 0);
+	assert_string_equal(kallsyms_name(k, 0xffffffff81002000), "third");
+	assert_string_equal(kallsyms_name(k, 0xffffffff81001fff), "before");
+	kallsyms_free(k);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_address_has_the_name_of_the_function_before_it),
 		cmocka_unit_test(hidden_addresses_and_nothing_at_all_are_said),
 		cmocka_unit_test(hostile_lines_are_passed_over_and_names_are_cut),
+		cmocka_unit_test(all_of_very_many_have_their_own_names),
+		cmocka_unit_test(of_two_names_for_an_address_the_last_is_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -270,6 +270,26 @@ static void classes_keep_their_waits_when_locks_churn(void **state)
 	assert_true(locks_bytes(locks) < 4u << 20);
 }
 
+static void a_session_that_ended_leaves_what_it_needs_and_another_adds_to_it(void **state)
+{
+	struct locks_rows r;
+	size_t bytes;
+
+	(void)state;
+	for (uint32_t i = 0; i < 70; i++)
+		add(entered(5, "A", 1 + i, t0 + S, MS));
+	bytes = locks_bytes(locks);
+	locks_session(locks);
+	assert_in_range(bytes - locks_bytes(locks), 20000, SIZE_MAX / 2);
+	for (uint32_t i = 0; i < 140; i++)
+		add(entered(5, i < 100 ? "A" : "B", 1 + i, t0 + S, MS));
+	r = ask(t0 + 2 * S, 600 * S, false);
+	assert_int_equal(r.n, 140);
+	for (uint32_t i = 0; i < r.n; i++)
+		assert_int_equal(r.rows[i].waits, r.rows[i].identity <= 70 ? 2 : 1);
+	locks_rows_free(&r);
+}
+
 static void classes_without_room_are_the_other_locks(void **state)
 {
 	char name[16];
@@ -591,6 +611,39 @@ static void a_thread_has_its_times_and_its_last_lock(void **state)
 	locks_thread_rows_free(&r);
 }
 
+static void a_thread_s_times_are_kept_however_long_it_lives(void **state)
+{
+	static const unsigned slices[] = { 0, 3, 7, 8, 20, 31, 32, 33, 100, 119 };
+	size_t before = locks_bytes(locks);
+	struct locks_thread_rows r;
+	uint64_t sum = 0, now = t0;
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(slices); i++) {
+		now = t0 + slices[i] * 5 * S;
+		sampled(5, now, (i + 1) * MS);
+		sum += (i + 1) * MS;
+		r = list(now + S, 600 * S);
+		assert_int_equal(thread(&r, 5)->cpu_ns, sum);
+		locks_thread_rows_free(&r);
+		if (slices[i] == 7) /* it takes no more than it needs */
+			assert_in_range(locks_bytes(locks) - before, 1, 300);
+	}
+	add(entered(6, "A", 1, now - S, S));
+	add(entered(6, "A", 1, t0 + 10 * S, now - t0 - 10 * S)); /* farther back than it was known */
+	r = list(now, 600 * S);
+	assert_int_equal(thread(&r, 6)->wait_ns, now - t0 - 10 * S + S);
+	locks_thread_rows_free(&r);
+	r = list(now + 300 * S, 300 * S);
+	assert_int_equal(thread(&r, 6)->wait_ns, 0);
+	locks_thread_rows_free(&r);
+	sampled(6, now + 3000 * S, MS);
+	r = list(now + 3000 * S, 600 * S);
+	assert_int_equal(thread(&r, 6)->cpu_ns, MS);
+	assert_int_equal(thread(&r, 6)->wait_ns, 0);
+	locks_thread_rows_free(&r);
+}
+
 static void a_wait_that_goes_on_counts_up_to_now(void **state)
 {
 	struct locks_thread_rows r;
@@ -765,6 +818,7 @@ int main(void)
 		TEST(totals_stay_true_when_locks_churn),
 		TEST(locks_of_a_class_are_one_row),
 		TEST(classes_keep_their_waits_when_locks_churn),
+		TEST(a_session_that_ended_leaves_what_it_needs_and_another_adds_to_it),
 		TEST(classes_without_room_are_the_other_locks),
 		TEST(names_of_classes_are_bounded),
 		TEST(an_open_wait_ends_with_its_end),
@@ -780,6 +834,7 @@ int main(void)
 		TEST(who_got_the_lock_since_is_its_owner),
 		TEST(nodes_of_an_epoch_that_is_over_are_no_stacks),
 		TEST(a_thread_has_its_times_and_its_last_lock),
+		TEST(a_thread_s_times_are_kept_however_long_it_lives),
 		TEST(a_wait_that_goes_on_counts_up_to_now),
 		TEST(a_number_used_again_is_another_thread),
 		TEST(a_thread_that_ended_and_did_nothing_is_left_out),

@@ -117,6 +117,35 @@ static const char *lookup(void *userdata, const struct profile_process *process,
 	return strcmp(module, "/lib/libjvm.so") == 0 && offset == 16 ? "JavaThread::run()" : NULL;
 }
 
+static void what_was_decoded_is_found_by_who_looks_for_it(void **state)
+{
+	struct profile *p = example(7), *q;
+	uint8_t *bytes;
+	uint32_t node;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(profile_encode(p, &bytes, &len), 0);
+	assert_int_equal(profile_decode(bytes, len, &q), 0);
+	free(bytes);
+	node = profile_node(q, 0, frame(q, "T", "run"));
+	node = profile_node(q, node, frame(q, "T", "work"));
+	profile_add(q, thread(q, 7, "one"), node, 1, 10);
+	assert_int_equal(q->n_strings, p->n_strings);
+	assert_int_equal(q->n_frames, p->n_frames);
+	assert_int_equal(q->n_processes, p->n_processes);
+	assert_int_equal(q->n_threads, p->n_threads);
+	assert_int_equal(q->n_nodes, p->n_nodes);
+	assert_int_equal(q->n_rows, p->n_rows);
+	assert_int_equal(q->rows[0].weight, 30);
+	/* and has room for more */
+	profile_add(q, thread(q, 8, "three"), profile_node(q, node, frame(q, "U", "new")), 1, 5);
+	assert_int_equal(q->n_rows, p->n_rows + 1);
+	assert_string_equal(q->strings[q->frames[2].class_name], "U");
+	profile_free(q);
+	profile_free(p);
+}
+
 static void native_frames_get_names(void **state)
 {
 	struct profile_frame f = { .kind = WIRE_KIND_NATIVE, .line = -1, .offset = 16 };
@@ -350,6 +379,40 @@ static void no_tenant_takes_the_room_of_another(void **state)
 	profile_free(p);
 }
 
+/* Two of a profile have a class in common, and the first to pay for its name cannot. */
+static void a_text_that_one_tenant_cannot_pay_is_paid_by_another(void **state)
+{
+	struct profile *sum, *p;
+	uint32_t leaf = UINT32_MAX;
+	uint64_t full;
+
+	(void)state;
+	assert_int_equal(profile_new(&sum), 0);
+	assert_int_equal(profile_new(&p), 0);
+	profile_limit(sum, 2 << 20, 5);
+	assert_true(add_stacks(sum, 100, 20000) > 0);
+	full = full_of(sum, 100);
+	for (int i = 0; i < 2; i++) {
+		const uint32_t tenant = i ? 1 : 100;
+		const struct profile_process q = { .pid = tenant,
+						   .start_time = 1,
+						   .tenant = tenant };
+		struct profile_thread t = { .process = profile_process(p, &q), .tid = 1 };
+
+		profile_add(p, profile_thread(p, &t),
+			    profile_node(p, 0, frame(p, "Both", i ? "one" : "other")), 1, 1);
+	}
+	assert_int_equal(profile_merge(sum, p, NULL), 0);
+	assert_int_equal(full_of(sum, 100), full + 1);
+	assert_int_equal(full_of(sum, 1), 0);
+	for (uint32_t i = 0; i < sum->n_rows; i++)
+		if (sum->processes[sum->threads[sum->rows[i].thread].process].tenant == 1)
+			leaf = sum->rows[i].node;
+	assert_string_equal(sum->strings[sum->frames[sum->nodes[leaf].frame].class_name], "Both");
+	profile_free(sum);
+	profile_free(p);
+}
+
 static void a_table_at_its_own_limit_can_be_read_back(void **state)
 {
 	struct profile *p, *q;
@@ -464,20 +527,24 @@ static void weights_stay_at_the_end_of_their_numbers(void **state)
 
 static void any_changed_byte_is_refused_or_harmless(void **state)
 {
-	struct profile *p = example(7), *q;
+	struct profile *p = example(7), *q, *sum;
 	uint8_t *bytes;
 	size_t len;
 
 	(void)state;
+	assert_int_equal(profile_new(&sum), 0);
 	assert_int_equal(profile_encode(p, &bytes, &len), 0);
 	for (size_t at = 0; at < len; at++)
 		for (unsigned bit = 0; bit < 8; bit++) {
 			bytes[at] ^= (uint8_t)(1u << bit);
-			if (profile_decode(bytes, len, &q) == 0)
+			if (profile_decode(bytes, len, &q) == 0) {
+				assert_int_equal(profile_merge(sum, q, NULL), 0);
 				profile_free(q);
+			}
 			bytes[at] ^= (uint8_t)(1u << bit);
 		}
 	free(bytes);
+	profile_free(sum);
 	profile_free(p);
 }
 
@@ -647,6 +714,29 @@ static void cpu_time_and_note_of_a_process_are_kept(void **state)
 	profile_free(p);
 }
 
+static void labels_of_a_process_are_kept(void **state)
+{
+	struct profile_process process = { .pid = 8, .start_time = 80 };
+	struct profile *p = example(7), *q, *sum;
+	uint8_t *bytes;
+	size_t len;
+
+	(void)state;
+	process.labels = profile_string(p, "service=shop\n");
+	profile_add_cpu(p, profile_process(p, &process), 30);
+	assert_int_equal(profile_encode(p, &bytes, &len), 0);
+	assert_int_equal(profile_decode(bytes, len, &q), 0);
+	free(bytes);
+	assert_int_equal(profile_new(&sum), 0);
+	assert_int_equal(profile_merge(sum, q, NULL), 0);
+	process.labels = 0;
+	assert_string_equal(sum->strings[sum->processes[profile_process(sum, &process)].labels],
+			    "service=shop\n");
+	profile_free(sum);
+	profile_free(q);
+	profile_free(p);
+}
+
 static void events_survive_being_written(void **state)
 {
 	struct profile *p = mixed(), *q;
@@ -707,18 +797,21 @@ int main(void)
 		cmocka_unit_test(equal_things_have_one_id),
 		cmocka_unit_test(merging_keeps_every_weight_and_filters_by_process),
 		cmocka_unit_test(bytes_give_the_same_profile_back),
+		cmocka_unit_test(what_was_decoded_is_found_by_who_looks_for_it),
 		cmocka_unit_test(native_frames_get_names),
 		cmocka_unit_test(native_frames_get_names_of_their_own_process),
 		cmocka_unit_test(what_clone_calls_in_its_own_library_is_start_thread),
 		cmocka_unit_test(many_entries_stay_apart),
 		cmocka_unit_test(what_does_not_fit_is_said_and_its_weight_is_kept),
 		cmocka_unit_test(no_tenant_takes_the_room_of_another),
+		cmocka_unit_test(a_text_that_one_tenant_cannot_pay_is_paid_by_another),
 		cmocka_unit_test(a_table_at_its_own_limit_can_be_read_back),
 		cmocka_unit_test(losses_go_with_their_process),
 		cmocka_unit_test(events_of_one_stack_stay_apart),
 		cmocka_unit_test(a_filter_by_event_takes_its_books_alone),
 		cmocka_unit_test(what_other_threads_did_is_counted_beside_it),
 		cmocka_unit_test(cpu_time_and_note_of_a_process_are_kept),
+		cmocka_unit_test(labels_of_a_process_are_kept),
 		cmocka_unit_test(events_survive_being_written),
 		cmocka_unit_test(a_segment_without_events_is_cpu_time),
 		cmocka_unit_test(a_process_learns_its_names_later),

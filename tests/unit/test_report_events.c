@@ -148,7 +148,8 @@ static void a_format_says_what_it_cannot_hold(void **state)
 	assert_true(report_takes(REPORT_PPROF, CPU | LOCK | ALLOC | WALL, why, sizeof(why)));
 	assert_true(report_takes(REPORT_JFR, CPU | LOCK | ALLOC, why, sizeof(why)));
 	assert_false(report_takes(REPORT_HTML, CPU | LOCK, why, sizeof(why)));
-	assert_string_equal(why, "html holds one type of event; pb.gz and jfr hold several");
+	assert_string_equal(why, "html holds one type of event; "
+				 "pb.gz, jfr, speedscope, otlp and otlp.json hold several");
 	assert_false(report_takes(REPORT_JFR, WALL, why, sizeof(why)));
 	assert_int_equal(report_write(p, REPORT_TXT, &two, &out, &len), -EINVAL);
 	assert_int_equal(report_write(p, REPORT_JFR, &wall, &out, &len), -EINVAL);

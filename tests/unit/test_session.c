@@ -176,6 +176,33 @@ static void what_the_process_cannot_have_used_is_not_believed(void **state)
 	assert_int_equal(c.of[WIRE_EVENT_CPU].dropped[WIRE_DROP_IMPLAUSIBLE].n, 1);
 }
 
+/* Its receiver answers, and is not taken for one that waits; its pipe is full. */
+static void who_says_too_much_is_held_back(void **state)
+{
+	uint64_t begin_ns, held_ns, total;
+	struct target *t;
+	char why[256];
+
+	(void)state;
+	config.decode_cpu_permille = 1;
+	t = add("flood");
+	UNTIL(target_held_back(t, why, sizeof(why)));
+	assert_non_null(strstr(why, "what limits.decode_cpu leaves it"));
+	begin_ns = clock_mono_ns();
+	held_ns = target_decode_ns(t);
+	UNTIL(clock_mono_ns() > begin_ns + 9 * NS_PER_S);
+	assert_int_equal(t->state, TARGET_STREAMING);
+	assert_int_equal(targets_stuck(table, &total), 0);
+	assert_int_equal(total, 0);
+	assert_true(target_held_back(t, why, sizeof(why)));
+	assert_true(target_decode_ns(t) > held_ns); /* a sip now and then */
+	/* a thousandth of a CPU, and what was on its way */
+	assert_true(target_decode_ns(t) - held_ns < NS_PER_S / 2);
+	config.decode_cpu_permille = 0;
+	held_ns = target_decode_ns(t);
+	UNTIL(target_decode_ns(t) - held_ns > NS_PER_S / 2);
+}
+
 static void an_agent_that_closes_its_pipe_is_missed(void **state)
 {
 	struct target *t;
@@ -425,6 +452,7 @@ int main(int argc, char **argv)
 		LIFE_TEST(bytes_that_are_no_frames_end_the_session_only),
 		LIFE_TEST(an_agent_that_complains_much_does_not_fill_the_log),
 		LIFE_TEST(what_the_process_cannot_have_used_is_not_believed),
+		LIFE_TEST(who_says_too_much_is_held_back),
 		LIFE_TEST(an_agent_that_closes_its_pipe_is_missed),
 		LIFE_TEST(an_agent_that_says_nothing_is_given_up),
 		LIFE_TEST(a_new_interval_goes_to_the_running_session),

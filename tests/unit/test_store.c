@@ -7,9 +7,10 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <zlib.h>
 #include "daemon/core/clock.h"
 #include "daemon/profile/profile_priv.h"
-#include "daemon/store/store.h"
+#include "daemon/store/store_priv.h"
 
 static char dir[64];
 static uint64_t t0;
@@ -401,6 +402,68 @@ static void a_tenant_that_fills_its_windows_shortens_its_own_history(void **stat
 	store_free(s);
 }
 
+/* @n records without windows in them behind those of segment @hour, like the one that @like is. */
+static void add_headers(uint64_t hour, struct header like, uint64_t tenant, unsigned n)
+{
+	struct header *all = calloc(n, sizeof(*all));
+	char path[96];
+	FILE *f;
+
+	like.tenant = like.pid = (uint32_t)tenant;
+	like.begin_real_ns = like.end_real_ns = hour * HOUR_NS;
+	like.zstd_len = like.data_crc = like.header_crc = 0;
+	like.header_crc = (uint32_t)crc32(0, (const Bytef *)&like, sizeof(like));
+	for (unsigned i = 0; i < n; i++)
+		all[i] = like;
+	snprintf(path, sizeof(path), "%s/%llu.seg", dir, (unsigned long long)hour);
+	f = fopen(path, "ae");
+	assert_non_null(f);
+	assert_int_equal(fwrite(all, sizeof(*all), n, f), n);
+	fclose(f);
+	free(all);
+}
+
+/* As 200 processes leave them in a day: tenant 22 has 115 MB, of which 45 may stay. */
+static void a_tenant_with_millions_of_windows_shortens_its_own_history(void **state)
+{
+	const uint64_t hours = 16, first = clock_real_ns() / HOUR_NS - hours, max = 45 << 20;
+	struct index_process q[2] = { 0 };
+	struct store_counts c;
+	struct header like;
+	uint8_t *record;
+	struct store *s;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(record_pack(1, 0, (const uint8_t *)"", 0, &record, &len), 0);
+	memcpy(&like, record, sizeof(like));
+	free(record);
+	for (uint64_t i = 0; i < hours; i++) {
+		add_headers(first + i, like, 22, 100000);
+		add_headers(first + i, like, 11, 10);
+	}
+	assert_int_equal(store_new(dir, 100 * HOUR_NS, max, &s), 0);
+	store_counts(s, &c);
+	assert_in_range(c.bytes, max - max / 8 - 200, max - max / 8);
+	for (uint64_t i = 0; i < hours; i++) {
+		int fd = store_open_segment(s, (first + i) * PARTS_MAX, O_RDONLY);
+		struct index x = INDEX_NULL;
+
+		assert_true(fd >= 0);
+		assert_int_equal(index_scan(fd, &x), 0);
+		for (uint32_t k = 0; k < x.n_processes; k++) {
+			q[x.processes[k].tenant == 22].n += x.processes[k].n;
+			if (x.processes[k].tenant == 22) /* the newest ones */
+				assert_true(i >= hours - 6);
+		}
+		index_deinit(&x);
+		close(fd);
+	}
+	assert_int_equal(q[0].n, hours * 10);
+	assert_int_equal(q[1].n, c.bytes / sizeof(like) - hours * 10);
+	store_free(s);
+}
+
 /* A window of one tenant alone, with so many threads. */
 static void append_threads(struct store *s, uint64_t begin, uint64_t tenant, uint32_t threads)
 {
@@ -445,6 +508,8 @@ static void a_disk_that_is_really_full_drops_windows_until_there_is_room(void **
 	struct store_counts c;
 	struct store *s;
 	int failed = 0, good = 0, r = 0;
+	uint64_t begin_ns = clock_real_ns();
+	char note[STORE_NOTE_MAX];
 
 	(void)state;
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
@@ -467,10 +532,17 @@ static void a_disk_that_is_really_full_drops_windows_until_there_is_room(void **
 	store_counts(s, &c);
 	assert_int_equal(c.dropped_windows, failed);
 	assert_int_equal(c.windows, good + 1);
+	assert_in_range(c.failing_since_ns, begin_ns, clock_real_ns());
+	store_note(&c, note);
+	assert_non_null(strstr(note, "(No space left on device)"));
+	assert_non_null(strstr(note, "by itself when there is room on the disk"));
 	snprintf(filler, sizeof(filler), "%s/filler", dir);
 	assert_int_equal(unlink(filler), 0);
 	assert_int_equal(append(s, t0 + 1000 * NS_PER_S, 7), 0);
 	assert_int_equal(stored(s, t0 + 1000 * NS_PER_S, t0 + 1001 * NS_PER_S), 7);
+	store_counts(s, &c);
+	store_note(&c, note);
+	assert_string_equal(note, "");
 	store_free(s);
 	s = opened();
 	/* no half of a record was left anywhere */
@@ -529,6 +601,9 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_tenant_that_fills_its_windows_shortens_its_own_history, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_tenant_with_millions_of_windows_shortens_its_own_history, set_up,
 			tear_down),
 		cmocka_unit_test_setup_teardown(a_query_has_room_for_all_tenants, set_up,
 						tear_down),

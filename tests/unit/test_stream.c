@@ -189,6 +189,75 @@ static void the_books_hold_before_and_after_every_ledger(void **state)
 	stream_free(s);
 }
 
+/* So many samples that the agent had no room for, by what they are booked as. */
+static void assert_full(const struct stream *s, uint64_t quota, uint64_t ring, uint64_t pipe)
+{
+	const struct stream_books *b;
+	struct stream_counts c;
+	uint64_t dropped = 0, weight = 0;
+
+	stream_counts(s, &c);
+	b = &c.of[WIRE_EVENT_CPU];
+	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
+		dropped += b->dropped[i].n;
+		weight += b->dropped[i].weight;
+	}
+	assert_int_equal(b->dropped[WIRE_DROP_QUOTA].n, quota);
+	assert_int_equal(b->dropped[WIRE_DROP_QUOTA].weight, 100 * quota);
+	assert_int_equal(b->dropped[WIRE_DROP_RING_FULL].n, ring);
+	assert_int_equal(b->dropped[WIRE_DROP_PIPE_FULL].n, pipe);
+	assert_int_equal(b->dropped[WIRE_DROP_PIPE_FULL].weight, 100 * pipe);
+	assert_int_equal(b->taken, b->delivered + dropped + b->lost);
+	assert_int_equal(b->taken_weight, b->delivered_weight + weight + b->lost_weight);
+}
+
+static void say_full(struct stream *s, uint64_t ring, uint64_t pipe)
+{
+	struct wire_books *b;
+	struct wire_ledger l = { 0 };
+	struct wire_writer w;
+	struct fault f = { 0 };
+
+	b = &l.books[WIRE_EVENT_CPU];
+	b->taken = ring + pipe;
+	b->taken_weight = 100 * (ring + pipe);
+	b->drop[WIRE_DROP_RING_FULL].n = ring;
+	b->drop[WIRE_DROP_RING_FULL].weight = 100 * ring;
+	b->drop[WIRE_DROP_PIPE_FULL].n = pipe;
+	b->drop[WIRE_DROP_PIPE_FULL].weight = 100 * pipe;
+	wire_begin(&w, buf, WIRE_LEDGER);
+	assert_true(wire_put_ledger(&w, &l));
+	assert_int_equal(feed(s, &w, &f), 0);
+}
+
+static void what_an_agent_drops_while_it_is_held_back_is_its_quota(void **state)
+{
+	struct wire_hello h = { .protocol = WIRE_PROTOCOL };
+	struct stream *s = greeted_stream();
+	struct wire_writer w;
+	struct fault f = { 0 };
+
+	(void)state;
+	say_full(s, 1, 2);
+	assert_full(s, 0, 1, 2);
+	stream_hold_back(s, true);
+	say_full(s, 3, 20);
+	assert_full(s, 20, 1, 2);
+	stream_hold_back(s, false);
+	say_full(s, 4, 21);
+	assert_full(s, 20, 2, 3);
+	/* another session of the same stream */
+	sequence = 0;
+	wire_begin(&w, buf, WIRE_HELLO);
+	assert_true(wire_put_hello(&w, &h));
+	assert_int_equal(feed(s, &w, &f), 0);
+	assert_full(s, 20, 2, 3);
+	stream_hold_back(s, true);
+	say_full(s, 1, 1);
+	assert_full(s, 22, 2, 3);
+	stream_free(s);
+}
+
 static void samples_lost_on_the_wire_are_found(void **state)
 {
 	struct stream *s = greeted_stream();
@@ -738,6 +807,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stack_can_be_walked_to_its_root),
 		cmocka_unit_test(the_books_hold_before_and_after_every_ledger),
+		cmocka_unit_test(what_an_agent_drops_while_it_is_held_back_is_its_quota),
 		cmocka_unit_test(samples_lost_on_the_wire_are_found),
 		cmocka_unit_test(books_that_do_not_add_up_end_the_stream),
 		cmocka_unit_test(a_hello_without_the_secret_ends_the_stream),

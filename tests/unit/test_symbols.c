@@ -43,6 +43,113 @@ static bool mapping_of(const void *address, uint64_t *begin, uint64_t *end, uint
 	return false;
 }
 
+/* ---- who opens files ------------------------------------------------------------------------- */
+
+/* What the room has asked for and has no answer yet. */
+static struct asked {
+	uint64_t ticket;
+	int pid;
+	uint64_t begin, end;
+	char path[1100], tenant[TENANT_SIZE];
+} asked[16];
+static unsigned n_asked, n_cancelled;
+static int refusal; /* of the next questions */
+
+static int ask(void *userdata, uint64_t ticket, const struct symbols_process *p, uint64_t begin,
+	       uint64_t end, const char *path)
+{
+	struct asked *a = &asked[n_asked];
+
+	assert_ptr_equal(userdata, asked);
+	if (refusal)
+		return refusal;
+	assert_true(n_asked < sizeof(asked) / sizeof(asked[0]));
+	*a = (struct asked){ .ticket = ticket, .pid = p->pid, .begin = begin, .end = end };
+	snprintf(a->path, sizeof(a->path), "%s", path);
+	snprintf(a->tenant, sizeof(a->tenant), "%s", p->tenant);
+	n_asked++;
+	return 0;
+}
+
+static void forget(unsigned i)
+{
+	memmove(&asked[i], &asked[i + 1], (n_asked - i - 1) * sizeof(asked[0]));
+	n_asked--;
+}
+
+static void cancel(void *userdata, uint64_t ticket)
+{
+	(void)userdata;
+	for (unsigned i = 0; i < n_asked; i++)
+		if (asked[i].ticket == ticket) {
+			forget(i);
+			n_cancelled++;
+			return;
+		}
+	fail_msg("what was not asked is cancelled");
+}
+
+static const struct symbols_opener opener = { ask, cancel };
+
+/* The answer to the question @i, as kindling-look finds it. */
+static void answer(struct symbols *s, unsigned i)
+{
+	struct asked a = asked[i];
+	int file_fd, root_fd;
+	struct stat st;
+	char name[80];
+
+	forget(i);
+	snprintf(name, sizeof(name), "/proc/%d/map_files/%llx-%llx", a.pid,
+		 (unsigned long long)a.begin, (unsigned long long)a.end);
+	file_fd = open(name, O_PATH | O_CLOEXEC);
+	if (file_fd < 0)
+		file_fd = open(a.path, O_PATH | O_CLOEXEC);
+	if (file_fd < 0 || fstat(file_fd, &st) < 0) {
+		symbols_opened(s, a.ticket, -ENOENT, file_fd, -1, NULL, 0);
+		return;
+	}
+	snprintf(name, sizeof(name), "/proc/%d/root", a.pid);
+	root_fd = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	symbols_opened(s, a.ticket, 0, file_fd, root_fd, &st, 0);
+}
+
+static void start(struct loop *loop, const char *dir, struct symbols **ret)
+{
+	n_asked = n_cancelled = 0;
+	refusal = 0;
+	assert_int_equal(symbols_new(loop, dir, TABLES_BYTES, &opener, asked, ret), 0);
+}
+
+static void go_round(struct loop *loop, struct symbols *s)
+{
+	assert_int_equal(loop_round(loop, 10 * NS_PER_MS), 0);
+	while (n_asked)
+		answer(s, 0);
+}
+
+/* Resident bytes of the mappings of files below @dir. */
+static size_t resident_below(const char *dir)
+{
+	FILE *f = fopen("/proc/self/smaps", "r");
+	char line[1024], path[1001];
+	bool below = false;
+	unsigned long begin, end, kib;
+	size_t bytes = 0;
+	int n;
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		n = sscanf(line, "%lx-%lx %*s %*s %*s %*s %1000s", &begin, &end, path);
+		if (n >= 2) /* the line of a mapping */
+			below = n == 3 && strncmp(path, dir, strlen(dir)) == 0;
+		else if (below && sscanf(line, "Rss: %lu", &kib) == 1)
+			bytes += kib << 10;
+	}
+	fclose(f);
+	return bytes;
+}
+
 static void a_mapped_file_gets_names_by_a_child(void **state)
 {
 	const struct symbols_process self = { getpid(), 7, "uid-1" };
@@ -58,16 +165,20 @@ static void a_mapped_file_gets_names_by_a_child(void **state)
 			       &offset, path));
 	assert_int_equal(loop_new(&loop), 0);
 	for (int round = 0; round < 2; round++) { /* the second finds the table on disk */
-		assert_int_equal(symbols_new(loop, dir, TABLES_BYTES, &s), 0);
+		start(loop, dir, &s);
 		symbols_want(s, &self, begin, end, path, NULL, 0);
 		while (!name && clock_mono_ns() < deadline) {
-			assert_int_equal(loop_round(loop, 10 * NS_PER_MS), 0);
+			go_round(loop, s);
 			name = symbols_lookup(s, getpid(), 7, path, offset);
 		}
 		assert_non_null(name);
 		assert_string_equal(name, "a_function_to_be_found");
 		assert_null(symbols_lookup(s, getpid(), 7, "/no/such/file", offset));
 		assert_null(symbols_lookup(s, getpid(), 8, path, offset)); /* the number's next */
+		assert_in_range(resident_below(dir), 1, SIZE_MAX);
+		symbols_give_back(s);
+		assert_int_equal(resident_below(dir), 0);
+		assert_string_equal(name, "a_function_to_be_found");
 		name = NULL;
 		symbols_free(s);
 	}
@@ -301,11 +412,11 @@ static void the_vdso_has_names(void **state)
 	assert_string_equal(path, "[vdso]");
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(loop_new(&loop), 0);
-	assert_int_equal(symbols_new(loop, dir, TABLES_BYTES, &s), 0);
+	start(loop, dir, &s);
 	symbols_want(s, &other, begin, end, path, wrong_id, sizeof(wrong_id));
 	symbols_want(s, &self, begin, end, path, NULL, 0);
 	while (!seen && clock_mono_ns() < deadline) {
-		assert_int_equal(loop_round(loop, 10 * NS_PER_MS), 0);
+		go_round(loop, s);
 		for (uint64_t at = 0; at < end - begin && !seen; at += 16) {
 			name = symbols_lookup(s, getpid(), 7, path, at);
 			seen = name && strcmp(name, "__vdso_clock_gettime") == 0;
@@ -419,7 +530,7 @@ static void one_target_s_mappings_are_its_own_trouble(void **state)
 	assert_true(mapping_of((const void *)(uintptr_t)a_function_to_be_found, &begin, &end,
 			       &offset, path));
 	assert_int_equal(loop_new(&loop), 0);
-	assert_int_equal(symbols_new(loop, dir, TABLES_BYTES, &s), 0);
+	start(loop, dir, &s);
 	for (int i = 0; i < 4200; i++) {
 		snprintf(other, sizeof(other), "/lib/%d.so", i);
 		symbols_want(s, &hostile, begin, end, other, NULL, 0);
@@ -428,7 +539,7 @@ static void one_target_s_mappings_are_its_own_trouble(void **state)
 	assert_in_range(counts.refused, 3000, 4200);
 	symbols_want(s, &honest, begin, end, path, NULL, 0);
 	while (!name && clock_mono_ns() < deadline) {
-		assert_int_equal(loop_round(loop, 10 * NS_PER_MS), 0);
+		go_round(loop, s);
 		name = symbols_lookup(s, getpid(), 2, path, offset);
 	}
 	assert_non_null(name);
@@ -501,16 +612,16 @@ static void a_build_id_is_not_believed(void **state)
 		struct symbols_counts counts;
 		struct symbols *s;
 
-		assert_int_equal(symbols_new(loop, tables, TABLES_BYTES, &s), 0);
+		start(loop, tables, &s);
 		symbols_want(s, &hostile, bad, bad + LIBRARY_BYTES, "/lib/c.so", id, sizeof(id));
 		while (!a && clock_mono_ns() < deadline) {
-			assert_int_equal(loop_round(loop, 10 * NS_PER_MS), 0);
+			go_round(loop, s);
 			a = symbols_lookup(s, getpid(), 1, "/lib/c.so", offset);
 		}
 		symbols_want(s, &honest, good, good + LIBRARY_BYTES, "/lib/c.so", id, sizeof(id));
 		symbols_want(s, &third, good, good + LIBRARY_BYTES, "/lib/c.so", id, sizeof(id));
 		while (!(b && c) && clock_mono_ns() < deadline) {
-			assert_int_equal(loop_round(loop, 10 * NS_PER_MS), 0);
+			go_round(loop, s);
 			b = symbols_lookup(s, getpid(), 2, "/lib/c.so", offset);
 			c = symbols_lookup(s, getpid(), 3, "/lib/c.so", offset);
 		}
@@ -528,6 +639,240 @@ static void a_build_id_is_not_believed(void **state)
 	loop_free(loop);
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	assert_int_equal(system(command), 0);
+}
+
+/* ---- files that are slow to open ------------------------------------------------------------- */
+
+struct room {
+	char dir[40];
+	uint64_t begin, end, offset;
+	char path[1024];
+	struct loop *loop;
+	struct symbols *s;
+};
+
+static void open_room(struct room *r)
+{
+	strcpy(r->dir, "/tmp/kindling-symbols-XXXXXX");
+	assert_non_null(mkdtemp(r->dir));
+	assert_true(mapping_of((const void *)(uintptr_t)a_function_to_be_found, &r->begin, &r->end,
+			       &r->offset, r->path));
+	assert_int_equal(loop_new(&r->loop), 0);
+	start(r->loop, r->dir, &r->s);
+}
+
+static void close_room(struct room *r)
+{
+	char command[64];
+
+	symbols_free(r->s);
+	loop_free(r->loop);
+	snprintf(command, sizeof(command), "rm -r %s", r->dir);
+	assert_int_equal(system(command), 0);
+}
+
+/* Rounds without an answer, until so many are asked for or it has been tried for @ms. */
+static void wait_asked(struct room *r, unsigned n, unsigned ms)
+{
+	uint64_t deadline = clock_mono_ns() + ms * NS_PER_MS;
+
+	while (n_asked < n && clock_mono_ns() < deadline)
+		assert_int_equal(loop_round(r->loop, 5 * NS_PER_MS), 0);
+}
+
+static void want(struct room *r, const struct symbols_process *p, const char *path)
+{
+	symbols_want(r->s, p, r->begin, r->end, path, NULL, 0);
+}
+
+static int open_fds(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* One question a tenant: who has a thousand that are not answered keeps nobody else's. */
+static void who_does_not_answer_is_waited_for_alone(void **state)
+{
+	const struct symbols_process hostile = { getpid(), 1, "uid-1" },
+				     honest = { getpid(), 2, "uid-2" };
+	uint64_t deadline = clock_mono_ns() + 60 * NS_PER_S;
+	struct symbols_counts counts;
+	const char *name = NULL;
+	struct room r;
+	char path[32];
+
+	(void)state;
+	open_room(&r);
+	for (int i = 0; i < 500; i++) {
+		snprintf(path, sizeof(path), "/lib/%d.so", i);
+		want(&r, &hostile, path);
+	}
+	assert_int_equal(n_asked, 0); /* one frame of them: the loop goes on first */
+	wait_asked(&r, 2, 100);
+	assert_int_equal(n_asked, 1);
+	assert_string_equal(asked[0].tenant, "uid-1");
+	want(&r, &honest, r.path);
+	while (!name && clock_mono_ns() < deadline) {
+		wait_asked(&r, 2, 10);
+		if (n_asked == 2)
+			answer(r.s, 1);
+		name = symbols_lookup(r.s, getpid(), 2, r.path, r.offset);
+	}
+	assert_non_null(name);
+	symbols_counts(r.s, &counts);
+	assert_int_equal(counts.opening, 1);
+	assert_int_equal(counts.refused, 0);
+	close_room(&r);
+	assert_int_equal(n_cancelled, 1);
+}
+
+/* As many tenants as there are places do not answer: others' turn comes when they were given up. */
+static void places_that_are_taken_are_free_after_an_answer(void **state)
+{
+	struct symbols_counts counts;
+	char tenant[16];
+	struct room r;
+
+	(void)state;
+	open_room(&r);
+	for (int i = 0; i < OPENINGS_MAX + 1; i++) {
+		struct symbols_process p = { getpid(), (uint64_t)i + 1, tenant };
+
+		snprintf(tenant, sizeof(tenant), "uid-%d", i);
+		want(&r, &p, "/slow");
+		want(&r, &p, "/slower");
+	}
+	wait_asked(&r, OPENINGS_MAX + 1, 100);
+	assert_int_equal(n_asked, OPENINGS_MAX);
+	symbols_opened(r.s, asked[0].ticket, -ETIMEDOUT, -1, -1, NULL, 0);
+	forget(0);
+	wait_asked(&r, OPENINGS_MAX, 60000);
+	assert_int_equal(n_asked, OPENINGS_MAX);
+	for (unsigned i = 0; i < n_asked; i++) /* the one that had not had a turn */
+		assert_string_equal(asked[i].path, "/slow");
+	symbols_counts(r.s, &counts);
+	assert_int_equal(counts.failed, 1);
+	close_room(&r);
+}
+
+/* A path that takes long costs its tenant twenty times as long; how long its question waited in
+ * the queue of others does not count. */
+static void after_a_slow_answer_a_tenant_rests(void **state)
+{
+	const struct symbols_process slow = { getpid(), 1, "uid-1" };
+	uint64_t answered;
+	struct room r;
+
+	(void)state;
+	open_room(&r);
+	want(&r, &slow, "/a");
+	want(&r, &slow, "/b");
+	want(&r, &slow, "/c");
+	wait_asked(&r, 1, 60000);
+	usleep(200000);
+	symbols_opened(r.s, asked[0].ticket, -ENOENT, -1, -1, NULL, 20 * NS_PER_MS);
+	answered = clock_mono_ns();
+	forget(0);
+	wait_asked(&r, 1, 60000);
+	assert_string_equal(asked[0].path, "/b");
+	assert_in_range(clock_mono_ns() - answered, 380 * NS_PER_MS, 3000 * NS_PER_MS);
+	symbols_opened(r.s, asked[0].ticket, -ENOENT, -1, -1, NULL, 10000);
+	answered = clock_mono_ns();
+	forget(0);
+	wait_asked(&r, 1, 60000);
+	assert_string_equal(asked[0].path, "/c");
+	assert_in_range(clock_mono_ns() - answered, 0, 300 * NS_PER_MS);
+	close_room(&r);
+}
+
+static void an_end_cancels_what_was_asked(void **state)
+{
+	const struct symbols_process p = { getpid(), 1, "uid-1" };
+	struct symbols_counts counts;
+	struct stat st = { .st_mode = S_IFREG };
+	struct room r;
+	uint64_t ticket;
+	int fds;
+
+	(void)state;
+	open_room(&r);
+	want(&r, &p, "/a");
+	want(&r, &p, "/b");
+	wait_asked(&r, 1, 60000);
+	ticket = asked[0].ticket;
+	symbols_end(r.s, getpid(), 1);
+	assert_int_equal(n_cancelled, 1);
+	wait_asked(&r, 1, 200);
+	assert_int_equal(n_asked, 0);
+	fds = open_fds();
+	symbols_opened(r.s, ticket, 0, open("/", O_PATH), open("/", O_PATH), &st, 0); /* too late */
+	assert_int_equal(open_fds(), fds);
+	symbols_counts(r.s, &counts);
+	assert_int_equal(counts.opening, 0);
+	close_room(&r);
+}
+
+static void what_was_not_opened_is_wanted_again(void **state)
+{
+	const struct symbols_process p = { getpid(), 1, "uid-1" };
+	struct symbols_counts counts;
+	struct stat st = { .st_mode = S_IFCHR };
+	struct room r;
+	int fds;
+
+	(void)state;
+	open_room(&r);
+	refusal = -EBUSY;
+	want(&r, &p, "/a");
+	wait_asked(&r, 1, 50);
+	symbols_counts(r.s, &counts);
+	assert_int_equal(counts.refused, 1);
+	refusal = -EAGAIN; /* asked again by itself */
+	want(&r, &p, "/a");
+	wait_asked(&r, 1, 50);
+	assert_int_equal(n_asked, 0);
+	refusal = 0;
+	wait_asked(&r, 1, 60000);
+	assert_int_equal(n_asked, 1);
+	want(&r, &p, "/a"); /* once is enough */
+	fds = open_fds();
+	symbols_opened(r.s, asked[0].ticket, 0, open("/dev/null", O_PATH), -1, &st,
+		       0); /* no file */
+	assert_int_equal(open_fds(), fds);
+	forget(0);
+	want(&r, &p, "/a");
+	wait_asked(&r, 1, 60000);
+	assert_int_equal(n_asked, 1);
+	close_room(&r);
+}
+
+/* What is mapped elsewhere by the time of the answer is asked for as it is mapped now. */
+static void a_new_mapping_is_asked_for_anew(void **state)
+{
+	const struct symbols_process p = { getpid(), 1, "uid-1" };
+	uint64_t deadline = clock_mono_ns() + 60 * NS_PER_S;
+	const char *name = NULL;
+	struct room r;
+
+	(void)state;
+	open_room(&r);
+	symbols_want(r.s, &p, r.end, r.end + 4096, r.path, NULL, 0);
+	wait_asked(&r, 1, 60000);
+	want(&r, &p, r.path);
+	symbols_opened(r.s, asked[0].ticket, -ENOENT, -1, -1, NULL, 0);
+	forget(0);
+	wait_asked(&r, 1, 60000);
+	assert_int_equal(asked[0].begin, r.begin);
+	while (!name && clock_mono_ns() < deadline) {
+		go_round(r.loop, r.s);
+		name = symbols_lookup(r.s, getpid(), 1, r.path, r.offset);
+	}
+	assert_non_null(name);
+	close_room(&r);
 }
 
 static void a_tenant_s_cpu_time_is_given_back_slowly(void **state)
@@ -561,6 +906,12 @@ int main(void)
 		cmocka_unit_test(who_has_the_most_tables_loses_them),
 		cmocka_unit_test(one_target_s_mappings_are_its_own_trouble),
 		cmocka_unit_test(a_build_id_is_not_believed),
+		cmocka_unit_test(who_does_not_answer_is_waited_for_alone),
+		cmocka_unit_test(places_that_are_taken_are_free_after_an_answer),
+		cmocka_unit_test(after_a_slow_answer_a_tenant_rests),
+		cmocka_unit_test(an_end_cancels_what_was_asked),
+		cmocka_unit_test(what_was_not_opened_is_wanted_again),
+		cmocka_unit_test(a_new_mapping_is_asked_for_anew),
 		cmocka_unit_test(a_tenant_s_cpu_time_is_given_back_slowly),
 	};
 

@@ -1,0 +1,80 @@
+"""A JVM that says more than decoding may cost: test_held_back.py MAJOR. Needs root."""
+import os
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from kindling import Daemon, Jvm, ONLY_MINE, wait_for  # noqa: E402
+
+MAJOR = "17"
+LEASE_S = 10  # an agent gives up a pipe that is full for so long
+
+
+def settings(decode_cpu):
+    return """agent:
+  pipe_size: 64KiB
+events:
+  cpu:
+    interval: 200us
+    max_cpu: 100%%
+limits:
+  decode_cpu: %s
+""" % decode_cpu + ONLY_MINE
+
+
+def held(target):
+    return [n["what"] for n in target["notes"] if n["step"] == "held back"]
+
+
+def books(daemon, pid):
+    """(taken, delivered, dropped by cause), which always add up."""
+    s = daemon.target(pid)["samples"]
+    assert s["taken"] == s["delivered"] + sum(s["dropped"].values()), s
+    assert s["dropped"]["lost_on_wire"] == 0 and s["dropped"]["implausible"] == 0, s
+    return s["taken"], s["delivered"], s["dropped"]
+
+
+class HeldBack(unittest.TestCase):
+    def hold(self, daemon, jvm):
+        daemon.wait_state(jvm.pid, "streaming")
+        wait_for("quota", lambda: books(daemon, jvm.pid)[2]["quota"] > 0 and held(daemon.target(jvm.pid)), 120)
+
+    def test_it_goes_on_slowly_and_as_before_when_it_may(self):
+        with Daemon(settings("0.1%")) as daemon, Jvm(MAJOR) as jvm:
+            self.hold(daemon, jvm)
+            before = books(daemon, jvm.pid)
+            time.sleep(2 * LEASE_S + 5)
+            after, target = books(daemon, jvm.pid), daemon.target(jvm.pid)
+            print("held back: %s, then %s; %s" % (before, after, held(target)))
+            self.assertEqual((target["state"], target["attempts"]), ("streaming", 1), target)
+            self.assertGreater(after[1], before[1])
+            self.assertGreater(after[2]["quota"], before[2]["quota"])
+            self.assertIn("limits.decode_cpu", held(target)[0])
+            self.assertIn("held back: what it says may cost", " ".join(daemon.cli("status").stdout.split()))
+            self.assertIn("held back: what it says may cost",
+                          " ".join(daemon.cli("doctor", str(jvm.pid), check=False).stdout.split()))
+            daemon.configure(settings("10%"))
+            self.assertIn("limits.decode_cpu", daemon.cli("config", "reload").stdout)
+            wait_for("the end of it", lambda: not held(daemon.target(jvm.pid)))
+            before = books(daemon, jvm.pid)
+            time.sleep(5)
+            after = books(daemon, jvm.pid)
+            print("not held back: %s, then %s" % (before, after))
+            self.assertEqual(after[2]["quota"], before[2]["quota"])
+            self.assertGreater(after[1], before[1] + 500)
+            self.assertEqual(daemon.target(jvm.pid)["attempts"], 1)
+
+    def test_it_can_be_detached(self):
+        with Daemon(settings("0.1%")) as daemon, Jvm(MAJOR) as jvm:
+            self.hold(daemon, jvm)
+            daemon.cli("detach", str(jvm.pid))
+            daemon.wait_state(jvm.pid, "detached", 5)
+            self.assertNotIn("did not answer", daemon.read_log())
+            books(daemon, jvm.pid)
+            self.assertTrue(jvm.alive())
+
+
+if __name__ == "__main__":
+    MAJOR = sys.argv.pop(1) if len(sys.argv) > 1 else MAJOR
+    unittest.main(verbosity=2)

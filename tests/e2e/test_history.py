@@ -1,0 +1,101 @@
+"""The history of a service over restarts, of its own and of kindlingd: test_history.py [MAJOR]. Needs root.
+
+kindlingd is killed at random moments beside a JVM; what the history has of the JVM's CPU time is held against the
+clock of its process. At most a second of it may be missing for each death, beside the time in which no kindlingd ran.
+"""
+import json
+import os
+import random
+import re
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from kindling import Daemon, Jvm, cpu_ns, wait_for  # noqa: E402
+
+MAJOR = "17"
+OPTIONS = ("-Xmx64m", "-XX:+UseSerialGC", "-Dotel.service.name=shop")
+LOSS_S = 1.3  # a second, and what the agent had not said yet
+TICK_NS = 3e7
+
+
+class History(unittest.TestCase):
+    def setUp(self):
+        self.daemon = Daemon()
+        self.jvm = Jvm(MAJOR, "Quarter", options=OPTIONS)
+        self.daemon.wait_state(self.jvm.pid, "streaming")
+
+    def tearDown(self):
+        self.jvm.__exit__()
+        self.daemon.__exit__()
+
+    def report(self, *who):
+        return json.loads(self.daemon.cli("report", *who, "--last", "10m", "-f", "json", "-o", "-").stdout)
+
+    def live(self, seconds):
+        """A life of kindlingd, killed at its end: the JVM's CPU time meanwhile, and its share of a CPU."""
+        begin, first = time.monotonic(), cpu_ns(self.jvm.pid)
+        time.sleep(seconds)
+        used = cpu_ns(self.jvm.pid) - first
+        self.daemon.kill()
+        return used, used / 1e9 / (time.monotonic() - begin)
+
+    def test_deaths_of_the_daemon_and_of_a_jvm(self):
+        used = allowed = 0
+        for _ in range(3):
+            life, share = self.live(random.uniform(2, 7))
+            used += life
+            allowed += LOSS_S * share * 1e9 + TICK_NS
+            self.daemon.start()
+            self.daemon.wait_state(self.jvm.pid, "streaming")
+            self.assertGreaterEqual(self.daemon.status()["store"]["recovered_windows"], 1)
+        first = self.report(str(self.jvm.pid))
+        time.sleep(0.1)
+        # what the fourth life has by now is part of both
+        got, most = first["view"]["process_cpu_ns"], cpu_ns(self.jvm.pid)
+        self.assertGreater(got, used - allowed, "%d of %d ns are missing, %d may" % (used - got, used, allowed))
+        self.assertLess(got, most)
+        self.assertLess(abs(first["view"]["weight_ns"] - got), 0.5 * got)
+
+        # the service starts again
+        old, self.jvm = self.jvm, Jvm(MAJOR, "Quarter", options=OPTIONS)
+        old.__exit__()
+        self.daemon.wait_state(self.jvm.pid, "streaming")
+        pids = {old.pid, self.jvm.pid}
+
+        def closed():
+            listed = json.loads(self.daemon.cli("history", "--json").stdout)["processes"]
+            return [p for p in listed if p["service"] == "shop"] if pids <= {p["pid"] for p in listed} else None
+        listed = {p["pid"]: p for p in wait_for("windows of both", closed, 30)}
+        self.assertEqual([listed[p]["alive"] for p in (old.pid, self.jvm.pid)], [False, True])
+        self.assertEqual(set(listed), pids)
+        self.assertGreater(listed[old.pid]["samples"], 20)
+        both = self.report("--service", "shop")
+        self.assertEqual({p["pid"] for p in both["processes"]}, pids)
+        self.assertEqual([p["pid"] for p in self.report("Quarter")["processes"]], [self.jvm.pid])
+        self.assertEqual([p["pid"] for p in self.report(str(old.pid))["processes"]], [old.pid])
+
+        table = self.daemon.cli("history", "--service", "shop", "--last", "1h").stdout
+        self.assertRegex(table, r"PID +NAME +SERVICE +PLACE +FROM +TO +SAMPLES +BYTES\n")
+        self.assertRegex(table, r"(?m)^ *%d Quarter +shop .* now +[0-9.k]+ +[0-9.k]+$" % self.jvm.pid)
+        self.assertRegex(table, r"\n2 JVMs, 1 alive; the history takes [0-9.]+[kM]?B of 1.1GB, and goes back 24 h at most\n$")
+        for words in (("--service", "sho"), ("--pod", "shop"), ("--service", "shop", "--container", "x")):
+            no = self.daemon.cli("report", *words, "-o", "-", check=False)
+            self.assertEqual(no.returncode, 1)
+            self.assertIn("no JVM of that time has the %s \"%s\"" % (words[-2][2:], words[-1]), no.stderr)
+        two = self.daemon.cli("report", "Quarter", "--service", "shop", "-o", "-", check=False)
+        self.assertEqual(two.returncode, 2)
+
+        # kindlingd knows nothing of the old one after a restart; the history does
+        self.daemon.stop()
+        self.daemon.start()
+        self.daemon.wait_state(self.jvm.pid, "streaming")
+        self.assertEqual([p["pid"] for p in self.report(str(old.pid))["processes"]], [old.pid])
+        self.assertIsNone(re.search(r"(?m)^event=.*level=err", self.daemon.read_log()))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1].isdigit():
+        MAJOR = sys.argv.pop(1)
+    unittest.main(verbosity=2)

@@ -1,0 +1,25 @@
+/* What whoever has the address of a cloud's metadata service answers. */
+#include <assert.h>
+#include <string.h>
+#include "daemon/upload/cloud.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(const struct labels *l)
+{
+	assert(strlen(l->text) == l->len);
+	for (const char *p = l->text; *p; p++)
+		assert((unsigned char)*p >= 0x20 || *p == '\n');
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct labels ec2 = { 0 }, ecs = { 0 };
+	bool fargate;
+
+	(void)cloud_parse_ec2((const char *)data, size, &ec2);
+	(void)cloud_parse_ecs((const char *)data, size, &ecs, &fargate);
+	check(&ec2);
+	check(&ecs);
+	return 0;
+}

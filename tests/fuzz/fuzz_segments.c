@@ -1,0 +1,66 @@
+/*
+ * A segment of the history, as a disk may hold it: scanned and decoded as a query does it. Where it
+ * begins as a record does, its checksums are made right, so that what lies behind them is met too.
+ */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zlib.h>
+#include "daemon/core/mem.h"
+#include "daemon/store/store_priv.h"
+
+#define RAW_MAX (1u << 20) /* a larger one is only slow */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void mend(uint8_t *bytes, size_t size)
+{
+	struct header h;
+
+	if (size < sizeof(h))
+		return;
+	memcpy(&h, bytes, sizeof(h));
+	h.raw_len %= RAW_MAX;
+	h.zstd_len = (uint32_t)(size - sizeof(h));
+	h.data_crc = (uint32_t)crc32(0, bytes + sizeof(h), h.zstd_len);
+	h.header_crc = 0;
+	h.header_crc = (uint32_t)crc32(0, (const Bytef *)&h, sizeof(h));
+	memcpy(bytes, &h, sizeof(h));
+}
+
+static void scan(int fd, size_t size)
+{
+	struct header h;
+
+	(void)record_is_foreign(fd);
+	for (off_t at = 0; record_next(fd, &at, &h); at = record_end(&h, at)) {
+		CLEANUP(profile_freep) struct profile *p = NULL;
+		CLEANUP(freep) uint8_t *zstd = NULL;
+
+		if (at < 0 || (size_t)at > size)
+			abort();
+		if (record_read(fd, at, &h, &zstd) == 0)
+			(void)record_decode(&h, zstd, &p);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	CLEANUP(fd_closep) int fd = memfd_create("segment", MFD_CLOEXEC);
+	uint8_t *bytes = malloc(size + 1);
+
+	if (fd < 0 || !bytes)
+		abort();
+	if (size)
+		memcpy(bytes, data, size);
+	for (int mended = 0; mended < 2; mended++) {
+		if (pwrite(fd, bytes, size, 0) != (ssize_t)size)
+			abort();
+		scan(fd, size);
+		mend(bytes, size);
+	}
+	free(bytes);
+	return 0;
+}

@@ -1,0 +1,115 @@
+"""A SkyWalking OAP 10.1 from Maven Central with an H2 in memory: instances, no async-profiler tasks, which begin with
+10.2. As a program: fetch it into the cache (132 MB)."""
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import jdks  # noqa: E402
+
+VERSION = "10.1.0"
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>kindling.tests</groupId>
+<artifactId>oap</artifactId><version>1</version><packaging>pom</packaging><dependencies><dependency>
+<groupId>org.apache.skywalking</groupId><artifactId>server-starter</artifactId><version>%s</version></dependency></dependencies>
+</project>""" % VERSION
+SETTINGS = """
+cluster: {selector: standalone, standalone: {}}
+core:
+  selector: default
+  default:
+    role: Mixed
+    restHost: 127.0.0.1
+    restPort: %d
+    restContextPath: /
+    gRPCHost: 127.0.0.1
+    gRPCPort: %d
+    persistentPeriod: 3
+    enableEndpointNameGroupingByOpenapi: false
+storage:
+  selector: h2
+  h2:
+    properties: {jdbcUrl: "jdbc:h2:mem:oap;DB_CLOSE_DELAY=-1;DATABASE_TO_UPPER=FALSE", dataSource.user: sa}
+    metadataQueryMaxSize: 5000
+    maxSizeOfBatchSql: 100
+    asyncBatchPersistentPoolSize: 1
+ai-pipeline: {selector: default, default: {}}
+receiver-register: {selector: default, default: {}}
+receiver-profile: {selector: default, default: {}}
+receiver-sharing-server: {selector: default, default: {}}
+query: {selector: graphql, graphql: {enableLogTestTool: false}}
+alarm: {selector: default, default: {}}
+telemetry: {selector: none, none: {}}
+configuration: {selector: none, none: {}}
+"""
+LOGGING = """<Configuration status="ERROR"><Appenders><Console name="Console"/></Appenders>
+<Loggers><Root level="WARN"><AppenderRef ref="Console"/></Root></Loggers></Configuration>"""
+FILES = {"endpoint-name-grouping.yml": "grouping: []", "alarm-settings.yml": "rules: {}", "component-libraries.yml": "{}",
+         "gateways.yml": "{}", "service-apdex-threshold.yml": "default: 500", "metadata-service-mapping.yaml": "{}",
+         "oal/disable.oal": "", "log4j2.xml": LOGGING}
+
+
+def fetch():
+    """The directory of its jars; None when they cannot be had."""
+    target = os.path.join(jdks.cache_dir(), "oap-" + VERSION)
+    if os.path.exists(target + "/complete"):
+        return target + "/jars"
+    os.makedirs(target, exist_ok=True)
+    with open(target + "/pom.xml", "w") as f:
+        f.write(POM)
+    done = subprocess.run(["mvn", "-q", "-B", "-f", target + "/pom.xml",
+                           "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies",
+                           "-DoutputDirectory=" + target + "/jars"], capture_output=True, text=True)
+    if done.returncode != 0:
+        print("the OAP could not be fetched: %s" % done.stdout.strip()[-300:], file=sys.stderr)
+        return None
+    open(target + "/complete", "w").close()
+    return target + "/jars"
+
+
+class Oap:
+    def __init__(self, java_home):
+        jars = fetch()
+        if not jars:
+            print("SKIPPED: there is no OAP; tests/run fetches it")
+            sys.exit(1 if os.environ.get("CI") else 77)
+        self.dir = tempfile.mkdtemp(prefix="kindling-oap-")
+        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
+            self.rest, self.grpc = one.getsockname()[1], two.getsockname()[1]
+        for name, content in {**FILES, "application.yml": SETTINGS % (self.rest, self.grpc)}.items():
+            os.makedirs(os.path.dirname(self.dir + "/" + name), exist_ok=True)
+            with open(self.dir + "/" + name, "w") as f:
+                f.write(content)
+        self.url = "http://127.0.0.1:%d" % self.grpc
+        self.log = open(self.dir + "/log", "w+")
+        environment = {k: v for k, v in os.environ.items() if k != "KINDLING_TEST"}  # no test's daemon takes it in
+        self.process = subprocess.Popen([java_home + "/bin/java", "-Xmx400m", "-cp", self.dir + ":" + jars + "/*",
+                                         "org.apache.skywalking.oap.server.starter.OAPServerStartUp"],
+                                        stdout=self.log, stderr=self.log, env=environment)
+
+    def query(self, text):
+        """The answer of its GraphQL; None = it does not answer yet."""
+        request = urllib.request.Request("http://127.0.0.1:%d/graphql" % self.rest, json.dumps({"query": text}).encode(),
+                                         {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return json.load(answer)["data"]
+        except OSError:
+            return None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.process.kill()
+        self.process.wait()
+        self.log.close()
+        shutil.rmtree(self.dir)
+
+
+if __name__ == "__main__":
+    fetch()

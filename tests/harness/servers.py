@@ -1,0 +1,266 @@
+"""Servers that sinks deliver to: real ones, and stubs that are strict where the real one cannot be had."""
+import collections
+import contextlib
+import gzip
+import hashlib
+import http.server
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from kindling import HERE, skip, wait_for  # noqa: E402
+
+VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def go_program(name, build):
+    """A program in Go, built once per machine and state of its source: build(go, path) makes it."""
+    go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
+    if not go:
+        skip("there is no Go compiler; tests/run installs one")
+    base = os.environ.get("KINDLING_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "kindling")
+    out = os.path.join(base, "go", name)
+    if not os.path.exists(out):
+        temp = out + ".%d" % os.getpid()
+        os.makedirs(os.path.dirname(out), exist_ok=True)
+        build(go, temp)
+        os.rename(temp, out)
+    return out
+
+
+def go_source(directory):
+    """The program of tests/harness/go/DIRECTORY."""
+    path = os.path.join(HERE, "go", directory)
+    text = hashlib.sha256()
+    for file in sorted(os.listdir(path)):
+        with open(os.path.join(path, file), "rb") as f:
+            text.update(f.read())
+    return go_program("%s-%s" % (directory, text.hexdigest()[:12]),
+                      lambda go, out: subprocess.run([go, "build", "-o", out, "."], cwd=path, check=True))
+
+
+class Process:
+    def __init__(self, command, port, **options):
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
+        self.port = port
+
+        def answers():
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                return True
+        wait_for("%s on port %d" % (command[0], port), answers)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.process.kill()
+        self.process.wait()
+
+
+class S3(Process):
+    """versitygw: buckets are directories."""
+
+    def __init__(self, directory, access="testid", secret="testsecret", port=None):
+        def install(go, out):
+            os.makedirs(out + ".d", exist_ok=True)
+            subprocess.run([go, "install", VERSITYGW], check=True, env=dict(os.environ, GOBIN=out + ".d"))
+            os.rename(out + ".d/versitygw", out)
+            os.rmdir(out + ".d")
+        program = go_program("versitygw-" + VERSITYGW.split("@")[1], install)
+        port = port or free_port()
+        super().__init__([program, "--port", "127.0.0.1:%d" % port, "--region", "us-east-1", "posix", directory], port,
+                         env=dict(os.environ, ROOT_ACCESS_KEY=access, ROOT_SECRET_KEY=secret))
+
+
+class OtlpGrpc(Process):
+    """A receiver on the official decoder; its directory has the requests."""
+
+    def __init__(self, directory):
+        port = free_port()
+        super().__init__([go_source("otlpreceive"), str(port), directory], port)
+
+
+def check_otlp(path):
+    """What the official decoder finds in a request; every index is looked at."""
+    import json
+    done = subprocess.run([go_source("otlpcheck"), path], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    return json.loads(done.stdout)
+
+
+# ---- protobuf, as far as stubs need it
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7f) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at
+
+
+def fields(data):
+    """{number: [values]}; a wrong byte is an exception."""
+    found, at = collections.defaultdict(list), 0
+    while at < len(data):
+        tag, at = varint(data, at)
+        if tag & 7 == 0:
+            value, at = varint(data, at)
+        elif tag & 7 == 2:
+            n, at = varint(data, at)
+            value = data[at:at + n]
+            at += n
+            if len(value) != n:
+                raise ValueError("cut short")
+        else:
+            raise ValueError("wire type %d" % (tag & 7))
+        found[tag >> 3].append(value)
+    return found
+
+
+def packed(values):
+    numbers = []
+    for value in values:
+        if isinstance(value, int):
+            numbers.append(value)
+            continue
+        at = 0
+        while at < len(value):
+            n, at = varint(value, at)
+            numbers.append(n)
+    return numbers
+
+
+class Pprof:
+    """A pprof file as Pyroscope checks it: sums of its sample types, labels of its samples."""
+
+    def __init__(self, data):
+        p = fields(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+        strings = [s.decode() for s in p[6]]
+        if strings[0] != "":
+            raise ValueError("the first string is not empty")
+        types = [fields(t) for t in p[1]]
+        self.types = [strings[t[1][0]] for t in types]
+        if any("-" in t for t in self.types):
+            raise ValueError("a sample type with -")
+        locations = {fields(x)[1][0] for x in p[4]}
+        functions = {fields(x)[1][0] for x in p[5]}
+        if 0 in locations or 0 in functions:
+            raise ValueError("id 0")
+        self.totals, self.labels, self.samples = dict.fromkeys(self.types, 0), set(), len(p[2])
+        for s in map(fields, p[2]):
+            values = packed(s[2])
+            if len(values) != len(self.types) or not set(packed(s[1])) <= locations:
+                raise ValueError("a sample of %d values" % len(values))
+            for name, value in zip(self.types, values):
+                self.totals[name] += value
+            self.labels.update(strings[fields(x)[1][0]] for x in s[3])
+
+
+# ---- stubs
+
+class Stub:
+    """An HTTP server of a thread a request. @answer(handler, body) gives (status, headers, text), or None: it did all."""
+
+    def __init__(self, answer, port=0, tls=None):
+        """@tls: an ssl.SSLContext."""
+        stub = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                with stub.lock:
+                    stub.requests += 1
+                done = answer(self, body)
+                if done is None:
+                    self.close_connection = True
+                    return
+                status, headers, text = done
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+            do_PUT = do_POST
+
+            def log_message(self, *unused):
+                pass
+
+        self.lock, self.requests = threading.Lock(), 0
+        http.server.ThreadingHTTPServer.allow_reuse_address = True
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.server.handle_error = lambda *unused: None  # who breaks off does so on purpose
+        self.port = self.server.server_address[1]
+        if tls:
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
+        self.thread.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Pyroscope(Stub):
+    """A stub of the Push API, with the checks that the real server is known to make."""
+
+    def __init__(self, port=0):
+        self.ids, self.samples, self.series, self.tenants = set(), 0, [], set()
+        super().__init__(self.push, port)
+
+    def refuse(self, message):
+        return 400, {"Content-Type": "application/json"}, '{"code":"invalid_argument","message":"%s"}' % message
+
+    def push(self, handler, body):
+        if handler.path != "/push.v1.PusherService/Push" or handler.headers["Content-Type"] != "application/proto":
+            return 415, {}, ""
+        try:
+            for s in map(fields, fields(body)[1]):
+                labels = {f[1][0].decode(): f[2][0].decode() for f in map(fields, s[1])}
+                if not labels.get("service_name"):
+                    return self.refuse("service name is not provided")
+                if "__name__" not in labels or len(labels) > 30:
+                    return self.refuse("labels")
+                for sample in map(fields, s[2]):
+                    profile = Pprof(sample[1][0])
+                    if profile.samples > 16000:
+                        return self.refuse("too many samples")
+                    with self.lock:
+                        self.tenants.add(handler.headers["X-Scope-OrgID"])
+                        if sample[2][0] not in self.ids:  # the same body twice: its answer was lost
+                            self.samples += profile.totals[profile.types[0]]
+                        self.ids.add(sample[2][0])
+                        self.series.append((labels, profile))
+        except (ValueError, IndexError, UnicodeDecodeError) as e:
+            return self.refuse(str(e))
+        return 200, {}, ""
+
+
+def slowly(handler, text, seconds):
+    """An answer of one byte a second."""
+    with contextlib.suppress(OSError):
+        for c in text[:seconds]:
+            handler.wfile.write(c.encode())
+            handler.wfile.flush()
+            time.sleep(1)

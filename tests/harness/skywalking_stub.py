@@ -1,0 +1,157 @@
+"""A stub of the SkyWalking OAP's gRPC services, with the task service that only newer ones than those to be had
+have. It is strict: fields that are not the protocol's, content before it is asked for, or of another size than was
+said, are errors."""
+import concurrent.futures
+import threading
+
+import wheels
+
+wheels.use("grpcio")
+import grpc  # noqa: E402
+
+
+def fields(message):
+    """{number: [value, ...]} of a protobuf message: ints and bytes."""
+    found, at = {}, 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        tag = varint()
+        if tag & 7 == 0:
+            value = varint()
+        elif tag & 7 == 2:
+            size = varint()
+            value, at = message[at:at + size], at + size
+        else:
+            raise ValueError("wire type %d" % (tag & 7))
+        found.setdefault(tag >> 3, []).append(value)
+    if at != len(message):
+        raise ValueError("a field that is cut")
+    return found
+
+
+def one(found, number, default=b""):
+    return found.get(number, [default])[-1]
+
+
+def text(number, value):
+    def varint(n):
+        out = b""
+        while n > 127:
+            out, n = out + bytes([n & 127 | 128]), n >> 7
+        return out + bytes([n])
+    raw = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(raw)) + raw
+
+
+def pair(key, value):
+    return text(2, text(1, key) + text(2, value))
+
+
+class Oap(grpc.GenericRpcHandler):
+    """Instances that were registered, tasks that are handed out, what was uploaded for them."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.instances = {}  # (service, instance): properties, None = only a ping
+        self.tasks = []  # (id, service, seconds, arguments, created ms)
+        self.uploads = []  # (task, instance, bytes)
+        self.failures = {}  # (task, instance): message
+        self.oversize = {}  # task: times that it says so
+        self.wrong = []
+        self.polls = 0
+        self.authentication = set()
+        self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(8), handlers=[self])
+        self.url = "http://127.0.0.1:%d" % self.server.add_insecure_port("127.0.0.1:0")
+        self.server.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.server.stop(0)
+
+    def service(self, details):
+        unary = {"/skywalking.v3.ManagementService/keepAlive": self.keep_alive,
+                 "/skywalking.v3.ManagementService/reportInstanceProperties": self.properties,
+                 "/skywalking.v10.AsyncProfilerTask/getAsyncProfilerTaskCommands": self.commands}
+        self.authentication.add(dict(details.invocation_metadata).get("authentication"))
+        if details.method in unary:
+            return grpc.unary_unary_rpc_method_handler(unary[details.method])
+        if details.method == "/skywalking.v10.AsyncProfilerTask/collect":
+            return grpc.stream_stream_rpc_method_handler(self.collect)
+        self.wrong.append(details.method)
+        return None
+
+    def parse(self, message, known):
+        found = fields(message)
+        if not set(found) <= known:
+            self.wrong.append("fields %s" % sorted(set(found) - known))
+        return found
+
+    def keep_alive(self, request, context):
+        found = self.parse(request, {1, 2, 3})
+        with self.lock:
+            self.instances.setdefault((one(found, 1).decode(), one(found, 2).decode()), None)
+        return b""
+
+    def properties(self, request, context):
+        found = self.parse(request, {1, 2, 3, 4})
+        pairs = [fields(p) for p in found.get(3, [])]
+        key = one(found, 1).decode(), one(found, 2).decode()
+        with self.lock:
+            if key not in self.instances:
+                self.wrong.append("properties of an instance that nobody pinged")
+            self.instances[key] = {one(p, 1).decode(): one(p, 2).decode() for p in pairs}
+        return b""
+
+    def commands(self, request, context):
+        found = self.parse(request, {1, 2, 3})
+        key, last = (one(found, 1).decode(), one(found, 2).decode()), one(found, 3, 0)
+        last -= (last >> 63) << 64
+        with self.lock:
+            self.polls += 1
+            if key not in self.instances:
+                return b""
+            return b"".join(text(1, text(1, "AsyncProfilerTaskQuery") + pair("SerialNumber", "s-" + i) + pair("TaskId", i) +
+                                 pair("Duration", str(seconds)) + pair("ExecArgs", arguments) +
+                                 pair("CreateTime", str(created)))
+                            for i, service, seconds, arguments, created in self.tasks
+                            if service == key[0] and created > last)
+
+    def collect(self, requests, context):
+        first = self.parse(next(requests), {1, 2, 3})
+        meta = self.parse(one(first, 1), {1, 2, 3, 4, 5})
+        task, instance, size = one(meta, 3).decode(), one(meta, 2).decode(), one(meta, 5, 0)
+        if one(meta, 4, 0) == 1:
+            self.failures[task, instance] = one(first, 2).decode()
+            self.wrong += ["more after a failure" for m in requests]
+            return
+        if 2 in first or 3 in first or not 0 < size <= 31457280:
+            self.wrong.append("metadata with more, or of %d bytes" % size)
+        if self.oversize.get(task, 0):
+            self.oversize[task] -= 1
+            yield b"\x08\x02"
+            self.wrong += ["content that nobody wanted" for m in requests]
+            return
+        yield b""
+        content = b""
+        for message in requests:
+            found = self.parse(message, {1, 3})
+            if len(one(found, 3)) > 1 << 20:
+                self.wrong.append("a message of %d bytes" % len(one(found, 3)))
+            content += one(found, 3)
+        if len(content) != size:
+            self.wrong.append("%d bytes instead of %d" % (len(content), size))
+        with self.lock:
+            self.uploads.append((task, instance, content))

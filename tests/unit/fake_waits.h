@@ -1,0 +1,54 @@
+/* What the table of waits stands between, for its tests: threads that wait, the JVM, the ring's
+ * reader. */
+#pragma once
+
+#include "agent/agent.h"
+#include "agent/events/owner.h"
+#include "agent/events/waits.h"
+#include "agent/writer.h"
+
+#define MIN   NS_PER_MS
+#define CLASS 4711u
+
+extern struct fake_waits {
+	uint64_t clock_ns; /* stands still */
+	uint32_t carrier_number; /* of the virtual thread that calls; 0 = none */
+	struct owner_monitor blocked_on;
+	uint32_t named; /* the last thread that said its name */
+	/* an owner that sleeps uses no CPU, another one more at each look; what telling costs the
+	 * agent */
+	bool owner_sleeps;
+	uint64_t tell_cost_ns;
+	/* owners that the JVM does not know: marks from 1 << 30 on, found by the test */
+	uint32_t found_owner, ended_marks;
+	int n_wakes;
+	/* a stack: a frame that says nothing, then one that says this */
+	enum idle_sight sight;
+	uint8_t frame_kind;
+	uint64_t anchor_sp, return_address;
+	uint32_t looks;
+	/* what the writer answers, and was told past the ring; what came through it */
+	enum writer_result writer_says;
+	struct ring_sample told[64];
+	uint32_t n_told;
+	struct {
+		uint64_t n, ns;
+		struct ring_sample last;
+	} read;
+	uint64_t short_before, unpaired_before; /* counts at the test's begin */
+} fake;
+
+int fake_setup(void **state);
+int fake_teardown(void **state);
+void fake_drain(void);
+/* As once every 250 ms: what has come, then a look, then the pipe. */
+void fake_round_trip(void);
+const struct event_books *fake_books(void);
+void fake_books_are_exact(void);
+void fake_counts_are(uint64_t too_short, uint64_t unpaired);
+void fake_idle_are(uint64_t waits, uint64_t ns); /* since the test's begin */
+void fake_begin(uint64_t thread, uint64_t key, enum wire_wait how);
+void fake_end(uint64_t thread, uint64_t key, enum wire_wait how);
+void fake_look(void *context, struct wait_lock *lock);
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_teardown)

@@ -1,0 +1,298 @@
+#include "tests/unit/unit.h"
+#include <errno.h>
+#include <stdio.h>
+#include "daemon/clickhouse/answer.h"
+#include "daemon/clickhouse/ask.h"
+#include "daemon/clickhouse/rowbinary.h"
+#include "daemon/clickhouse/rows.h"
+#include "daemon/clickhouse/siphash.h"
+#include "daemon/core/mem.h"
+#include "daemon/report/report.h"
+#include "proto/wire.h"
+
+static uint32_t frame(struct profile *p, uint8_t kind, const char *class_name, const char *method,
+		      const char *module, uint64_t offset)
+{
+	const struct profile_frame f = {
+		.kind = kind,
+		.line = wire_kind_is_method(kind) ? 12 : -1,
+		.class_name = profile_string(p, class_name),
+		.method = profile_string(p, method),
+		.module = profile_string(p, module),
+		.signature = profile_string(p, wire_kind_is_method(kind) ? "()V" : ""),
+		.file = profile_string(p, wire_kind_is_method(kind) ? "Shop.java" : ""),
+		.offset = offset,
+	};
+
+	return profile_intern_frame(p, &f);
+}
+
+/* A JVM with a method, a wait for a class, a function of a library with a name and one without,
+ * something idle, something without a stack. */
+static void add_process(struct profile *p, uint32_t pid)
+{
+	struct profile_process q = { .pid = pid, .ns_pid = 1, .start_time = 100 + pid };
+	struct profile_books books = { .short_waits = 3, .short_waits_ns = 30 };
+	struct profile_thread t = { .tid = pid + 1 };
+	uint32_t run, wait, native;
+
+	q.name = profile_string(p, "org.shop.Main");
+	q.pod = profile_string(p, "shop/cart-1");
+	q.container = profile_string(p, "cart");
+	q.container_id = profile_string(p, "0123456789ab");
+	q.jdk = profile_string(p, "21.0.8");
+	q.labels = profile_string(p, "namespace=prod\nservice=shop\nteam=checkout\n");
+	t.process = profile_process(p, &q);
+	t.name = profile_string(p, "main; \"x\"\t'");
+	books.of[WIRE_EVENT_CPU] = (struct profile_losses){ 5, 50, 4, 40, 1, 10 };
+	profile_add_books(p, t.process, &books);
+	profile_add_cpu(p, t.process, 12345);
+	run = profile_node(p, 0, frame(p, WIRE_KIND_C2, "java.lang.Thread", "run", "", 0));
+	run = profile_node(p, run, frame(p, WIRE_KIND_INLINED, "org.shop.Main", "a.b'c\\", "", 0));
+	native = profile_node(p, run, frame(p, WIRE_KIND_NATIVE, "", "", "/lib/libc.so.6", 0x10));
+	profile_add(p, profile_thread(p, &t), native, 1, 10000000);
+	native = profile_node(p, run,
+			      frame(p, WIRE_KIND_NATIVE, "", "read", "/lib/libc.so.6", 0x20));
+	profile_add(p, profile_thread(p, &t), native, 2, 20000000);
+	native = profile_node(p, run,
+			      frame(p, WIRE_KIND_NATIVE, "", "read", "/lib/libc.so.6", 0x24));
+	profile_add(p, profile_thread(p, &t), native, 3, 30000000);
+	profile_add(p, profile_thread(p, &t), 0, 1, 7);
+	wait = profile_node(p, run, frame(p, WIRE_KIND_CLASS, "", "org.shop.Lock", "", 0));
+	profile_add_row(p, &(struct profile_row){ .thread = profile_thread(p, &t),
+						  .node = wait,
+						  .event = WIRE_EVENT_LOCK,
+						  .wait = WIRE_WAIT_PARK,
+						  .samples = 2,
+						  .weight = 99 });
+	profile_add_row(p, &(struct profile_row){ .thread = profile_thread(p, &t),
+						  .node = wait,
+						  .event = WIRE_EVENT_LOCK,
+						  .wait = WIRE_WAIT_PARK,
+						  .idle = true,
+						  .samples = 4,
+						  .weight = 77 });
+}
+
+static struct profile *example(void)
+{
+	struct profile *p;
+
+	assert_int_equal(profile_new(&p), 0);
+	p->begin_real_ns = 1700000000ull * 1000000000;
+	p->end_real_ns = 1700000010ull * 1000000000;
+	p->interval[WIRE_EVENT_CPU] = 10000000;
+	p->interval[WIRE_EVENT_LOCK] = 1000000;
+	add_process(p, 7);
+	add_process(p, 8);
+	return p;
+}
+
+static const char node[] = "node-1";
+
+static struct clickhouse_answers answers_of(const struct clickhouse_rows *rows)
+{
+	struct clickhouse_answers a;
+
+	for (unsigned i = 0; i < CLICKHOUSE_TABLES; i++) {
+		a.bytes[i] = rows->tables[i].p;
+		a.len[i] = rows->tables[i].len;
+	}
+	return a;
+}
+
+static struct profile *there_and_back(const struct profile *p, struct clickhouse_answered *what)
+{
+	struct clickhouse_answers answers;
+	struct clickhouse_rows rows;
+	struct profile *back;
+
+	assert_int_equal(clickhouse_rows_make(p, node, &rows), 0);
+	answers = answers_of(&rows);
+	assert_int_equal(clickhouse_profile(&answers, what, &back), 0);
+	for (unsigned i = 0; i < CLICKHOUSE_TABLES; i++)
+		assert_int_equal(what->rows[i], rows.rows[i]);
+	clickhouse_rows_deinit(&rows);
+	return back;
+}
+
+static void what_comes_back_is_what_went_out(void **state)
+{
+	struct profile *p = example(), *back;
+	struct clickhouse_answered what;
+
+	(void)state;
+	back = there_and_back(p, &what);
+	assert_int_equal(what.without_stack, 0);
+	for (unsigned e = WIRE_EVENT_CPU; e <= WIRE_EVENT_LOCK; e++) {
+		const struct report_options o = {
+			.events = 1u << e, .annotate = true, .threads = true, .idle = true
+		};
+		char *a, *b;
+		size_t n;
+
+		assert_int_equal(report_write(p, REPORT_COLLAPSED, &o, &a, &n), 0);
+		assert_int_equal(report_write(back, REPORT_COLLAPSED, &o, &b, &n), 0);
+		assert_string_equal(a, b);
+		free(a);
+		free(b);
+	}
+	assert_string_equal(back->strings[back->processes[0].labels],
+			    "namespace=prod\nservice=shop\nteam=checkout\n");
+	assert_string_equal(back->strings[back->processes[0].pod], "shop/cart-1");
+	assert_int_equal(back->processes[0].start_time, p->processes[0].start_time);
+	assert_int_equal(profile_cpu_ns(back), profile_cpu_ns(p));
+	assert_memory_equal(&back->books, &p->books, sizeof(p->books));
+	assert_memory_equal(back->interval, p->interval, sizeof(p->interval));
+	assert_int_equal(back->n_threads, p->n_threads);
+	profile_free(back);
+	profile_free(p);
+}
+
+/* Of rows with one key the server keeps one. */
+static void no_two_rows_have_the_same_key(void **state)
+{
+	struct profile *p = example();
+	struct clickhouse_rows rows;
+	uint32_t deep[2];
+
+	(void)state;
+	/* the part at the leaf, which is kept, is the same */
+	for (unsigned i = 0; i < 2; i++) {
+		uint32_t recurse = frame(p, WIRE_KIND_JAVA, "A", "recurse", "", 0);
+
+		deep[i] = profile_node(p, 0, frame(p, WIRE_KIND_JAVA, "A", i ? "b" : "a", "", 0));
+		for (unsigned n = 0; n < 5000; n++)
+			deep[i] = profile_node(p, deep[i], recurse);
+		profile_add_row(
+			p, &(struct profile_row){ .node = deep[i], .samples = 1, .weight = 1 });
+	}
+	assert_int_equal(clickhouse_rows_make(p, node, &rows), 0);
+	assert_int_equal(rows.rows[CLICKHOUSE_SAMPLES], 2 * 6 + 1);
+	assert_int_equal(rows.rows[CLICKHOUSE_PROCESSES], 2);
+	assert_int_equal(rows.samples, profile_samples(p));
+	clickhouse_rows_deinit(&rows);
+	profile_free(p);
+}
+
+static void the_same_profile_is_the_same_rows(void **state)
+{
+	struct profile *p = example();
+	struct clickhouse_rows a, b;
+
+	(void)state;
+	assert_int_equal(clickhouse_rows_make(p, node, &a), 0);
+	assert_int_equal(clickhouse_rows_make(p, node, &b), 0);
+	for (unsigned i = 0; i < CLICKHOUSE_TABLES; i++) {
+		assert_int_equal(a.tables[i].len, b.tables[i].len);
+		assert_memory_equal(a.tables[i].p, b.tables[i].p, a.tables[i].len);
+	}
+	clickhouse_rows_deinit(&a);
+	clickhouse_rows_deinit(&b);
+	profile_free(p);
+}
+
+static void processes_of_two_nodes_are_two(void **state)
+{
+	struct clickhouse_answered what;
+	struct profile *p = example(), *back;
+	struct clickhouse_rows one, other;
+	struct clickhouse_answers a;
+
+	(void)state;
+	assert_int_equal(clickhouse_rows_make(p, node, &one), 0);
+	assert_int_equal(clickhouse_rows_make(p, "node-2", &other), 0);
+	for (unsigned i = 0; i < CLICKHOUSE_TABLES; i++)
+		text_bytes(&one.tables[i], other.tables[i].p, other.tables[i].len);
+	a = answers_of(&one);
+	assert_int_equal(clickhouse_profile(&a, &what, &back), 0);
+	assert_int_equal(back->n_processes, 4);
+	assert_int_equal(profile_samples(back), 2 * profile_samples(p));
+	profile_free(back);
+	clickhouse_rows_deinit(&one);
+	clickhouse_rows_deinit(&other);
+	profile_free(p);
+}
+
+/* Wherever an answer ends, it is an error that names the row, or has whole rows. */
+static void an_answer_that_is_cut_is_refused(void **state)
+{
+	struct clickhouse_answered what;
+	struct profile *p = example(), *back;
+	struct clickhouse_rows rows;
+	struct clickhouse_answers a;
+	unsigned whole = 0;
+
+	(void)state;
+	assert_int_equal(clickhouse_rows_make(p, node, &rows), 0);
+	a = answers_of(&rows);
+	for (size_t n = 0; n < rows.tables[CLICKHOUSE_STACKS].len; n++) {
+		int r;
+
+		a.len[CLICKHOUSE_STACKS] = n;
+		r = clickhouse_profile(&a, &what, &back);
+		if (r == 0) {
+			assert_true(n > 0 || what.without_stack > 0);
+			profile_free(back);
+			whole++;
+		} else {
+			assert_int_equal(r, -EBADMSG);
+			assert_int_equal(what.bad, CLICKHOUSE_STACKS);
+			assert_int_equal(what.bad_row, whole);
+		}
+	}
+	assert_int_equal(whole, rows.rows[CLICKHOUSE_STACKS]);
+	clickhouse_rows_deinit(&rows);
+	profile_free(p);
+}
+
+static void statements_quote_what_they_are_given(void **state)
+{
+	const struct clickhouse_question q = { .database = "d",
+					       .from_ns = 1700000000ull * 1000000000,
+					       .to_ns = 1700000060ull * 1000000000,
+					       .selectors = { [CLICKHOUSE_SERVICE] =
+								      "a' OR 1=1 \\" },
+					       .events = 1u << WIRE_EVENT_LOCK };
+	struct text_out t = { 0 };
+
+	(void)state;
+	clickhouse_put_question(&t, &q, CLICKHOUSE_SAMPLES);
+	assert_non_null(strstr(t.p, "AND service = 'a\\' OR 1=1 \\\\' AND event IN ('lock')"));
+	free(t.p);
+}
+
+/* Vectors of the authors, for inputs 00, 00 01, ... */
+static void stacks_are_numbered_by_siphash(void **state)
+{
+	static const uint8_t in[15] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 };
+
+	(void)state;
+	assert_true(siphash(in, 0) == 0x726fdb47dd0e0e31ull);
+	assert_true(siphash(in, 15) == 0xa129ca6149be45e5ull);
+}
+
+static void names_of_databases_are_checked(void **state)
+{
+	(void)state;
+	assert_true(clickhouse_name_is_fine("kindling_2"));
+	assert_false(clickhouse_name_is_fine(""));
+	assert_false(clickhouse_name_is_fine("2x"));
+	assert_false(clickhouse_name_is_fine("a;DROP"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_comes_back_is_what_went_out),
+		cmocka_unit_test(no_two_rows_have_the_same_key),
+		cmocka_unit_test(the_same_profile_is_the_same_rows),
+		cmocka_unit_test(processes_of_two_nodes_are_two),
+		cmocka_unit_test(an_answer_that_is_cut_is_refused),
+		cmocka_unit_test(statements_quote_what_they_are_given),
+		cmocka_unit_test(stacks_are_numbered_by_siphash),
+		cmocka_unit_test(names_of_databases_are_checked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+#include "tests/unit/unit.h"
+#include "daemon/core/clock.h"
+#include "daemon/target/decode_budget.h"
+
+static uint64_t sum_at(const uint64_t *asked, unsigned n, uint64_t level)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		sum += asked[i] < level ? asked[i] : level;
+	return sum;
+}
+
+static void all_get_what_they_ask_for_while_there_is_enough(void **state)
+{
+	const uint64_t asked[] = { 30, 0, 70 };
+
+	(void)state;
+	assert_int_equal(decode_level(asked, 3, 100), UINT64_MAX);
+	assert_int_equal(decode_level(asked, 0, 100), UINT64_MAX);
+	assert_int_equal(decode_level(asked, 3, UINT64_MAX), UINT64_MAX);
+}
+
+static void who_asks_for_little_gets_it_beside_who_asks_for_much(void **state)
+{
+	const uint64_t asked[] = { 1000000, 10, 500, 20, 1000000 };
+
+	(void)state;
+	/* 10 and 20 of 100, the rest in three equal parts */
+	assert_int_equal(decode_level(asked, 5, 100), 23);
+	assert_int_equal(decode_level(asked, 5, 0), 0);
+}
+
+static void no_level_gives_more_than_there_is(void **state)
+{
+	uint64_t asked[1024];
+
+	(void)state;
+	srandom(1);
+	for (int round = 0; round < 200; round++) {
+		unsigned n = 1 + (unsigned)random() % 1024;
+		uint64_t bound = (uint64_t)random() % 100000000, level;
+
+		for (unsigned i = 0; i < n; i++)
+			asked[i] = (uint64_t)random() >> random() % 31;
+		level = decode_level(asked, n, bound);
+		assert_true(sum_at(asked, n, level) <= (level == UINT64_MAX ? UINT64_MAX : bound));
+		if (level == UINT64_MAX)
+			assert_true(sum_at(asked, n, level) <= bound);
+		else if (bound > n) /* nor much less */
+			assert_true(sum_at(asked, n, level) + n >= bound - bound / 100);
+	}
+}
+
+static void who_is_new_spends_of_what_is_shared(void **state)
+{
+	int64_t own = 0, shared = 100;
+
+	(void)state;
+	decode_spend(&own, &shared, 30);
+	assert_int_equal(own, 0);
+	assert_int_equal(shared, 70);
+	decode_earn(&own, 50, 40);
+	assert_int_equal(own, 40);
+	decode_spend(&own, &shared, 60);
+	assert_int_equal(own, 0);
+	assert_int_equal(shared, 50);
+	decode_spend(&own, &shared, 80);
+	assert_int_equal(own, -30);
+	assert_int_equal(shared, 0);
+	decode_earn(&own, 20, 40);
+	assert_int_equal(own, -10);
+}
+
+static void no_debt_is_paid_off_for_ever(void **state)
+{
+	int64_t own = 0, shared = -5;
+
+	(void)state;
+	decode_spend(&own, &shared, UINT64_MAX);
+	decode_spend(&own, &shared, 3600 * NS_PER_S);
+	assert_in_range(-own, NS_PER_S, 5 * NS_PER_S);
+	assert_int_equal(shared, -5);
+}
+
+static void more_than_may_be_kept_stays_but_does_not_grow(void **state)
+{
+	int64_t own = 100;
+
+	(void)state;
+	decode_earn(&own, 50, 40);
+	assert_int_equal(own, 100);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_get_what_they_ask_for_while_there_is_enough),
+		cmocka_unit_test(who_asks_for_little_gets_it_beside_who_asks_for_much),
+		cmocka_unit_test(no_level_gives_more_than_there_is),
+		cmocka_unit_test(who_is_new_spends_of_what_is_shared),
+		cmocka_unit_test(no_debt_is_paid_off_for_ever),
+		cmocka_unit_test(more_than_may_be_kept_stays_but_does_not_grow),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,95 @@
+/* What the owner of a JVM calls it. */
+#include "tests/unit/unit.h"
+#include "daemon/discovery/told.h"
+
+static struct told told;
+
+/* @words and @variables: entries that end in a NUL each. */
+#define READ(words, variables) \
+	told_read(words, sizeof(words) - 1, variables, sizeof(variables) - 1, &told)
+
+static void the_best_source_of_the_service_counts(void **state)
+{
+#define AGENT "-javaagent:/sw/skywalking-agent.jar=agent.namespace=n,agent.service_name=agent\0"
+#define END   "org.shop.Main\0-Dotel.service.name=argument\0"
+
+	(void)state;
+	READ("java\0" AGENT "-Dskywalking.agent.service_name=sw\0-Dotel.service.name=otel\0" END,
+	     "OTEL_SERVICE_NAME=variable\0OTEL_RESOURCE_ATTRIBUTES=service.name=a\0SW_AGENT_NAME=s\0");
+	assert_string_equal(told.service, "otel");
+	READ("java\0" AGENT END, "SW_AGENT_NAME=s\0OTEL_RESOURCE_ATTRIBUTES=x=1,service.name=a\0"
+				 "OTEL_SERVICE_NAME=variable\0OTEL_SERVICE_NAME=second\0");
+	assert_string_equal(told.service, "variable");
+	READ("java\0" AGENT END, "SW_AGENT_NAME=s\0OTEL_RESOURCE_ATTRIBUTES=x=1,service.name=a\0");
+	assert_string_equal(told.service, "a");
+	READ("java\0" AGENT "-Dskywalking.agent.service_name=sw\0" END, "SW_AGENT_NAME=s\0");
+	assert_string_equal(told.service, "agent");
+	READ("java\0-Dskywalking.agent.service_name=sw\0" END, "SW_AGENT_NAME=s\0");
+	assert_string_equal(told.service, "sw");
+	READ("java\0-javaagent:/other.jar=agent.service_name=x\0" END, "SW_AGENT_NAME=s\0");
+	assert_string_equal(told.service, "s");
+	READ("java\0" END, "");
+	assert_string_equal(told.service, "");
+}
+
+static void attributes_are_read_as_opentelemetry_writes_them(void **state)
+{
+	(void)state;
+	READ("java\0", "OTEL_RESOURCE_ATTRIBUTES=service.name=my%2Cshop%20%zz, service.version = 1,"
+		       "service.version=1.2,service.namespace=eu,deployment.environment=old,"
+		       "deployment.environment.name=prod,service.name.x=y\0");
+	assert_string_equal(told.service, "my,shop %zz");
+	assert_string_equal(told.version, "1.2");
+	assert_string_equal(told.namespace, "eu");
+	assert_string_equal(told.environment, "prod");
+	/* the option is not added to the variable */
+	READ("java\0-Dotel.resource.attributes=service.version=3\0Main\0",
+	     "OTEL_RESOURCE_ATTRIBUTES=service.name=shop\0");
+	assert_string_equal(told.service, "");
+	assert_string_equal(told.version, "3");
+}
+
+static void options_in_variables_are_read_too(void **state)
+{
+	(void)state;
+	READ("java\0Main\0", "JAVA_TOOL_OPTIONS=-Xmx1g '-Dotel.service.name=my shop' -Dx=\"\0");
+	assert_string_equal(told.service, "my shop");
+	READ("java\0-Dotel.service.name=a b\0Main\0", "JAVA_TOOL_OPTIONS=-Dotel.service.name=t\0"
+						      "_JAVA_OPTIONS=\0");
+	assert_string_equal(told.service, "a b"); /* the later one */
+	READ("java\0-Dotel.service.name=a\0Main\0", "_JAVA_OPTIONS=-Dotel.service.name=last\0");
+	assert_string_equal(told.service, "last");
+}
+
+static void a_hostile_value_is_cut_or_none(void **state)
+{
+	static char variables[4200] = "OTEL_SERVICE_NAME=";
+
+	(void)state;
+	READ("java\0", "OTEL_SERVICE_NAME=a\x1b[2J\0SW_AGENT_NAME=s\0");
+	assert_string_equal(told.service, "s");
+	READ("java\0", "OTEL_RESOURCE_ATTRIBUTES=service.name=a%0Ab,service.version=%00\0");
+	assert_string_equal(told.service, "");
+	assert_string_equal(told.version, "");
+	READ("java\0", "OTEL_SERVICE_NAME=  a\xff\xc2\x80  \0");
+	assert_string_equal(told.service, "a???");
+	memset(variables + strlen(variables), 'x', 4000);
+	told_read("java", 5, variables, strlen(variables) + 1, &told);
+	assert_int_equal(strlen(told.service), sizeof(told.service) - 1);
+	READ("java\0", "OTEL_SERVICE_NAME=\0OTEL_RESOURCE_ATTRIBUTES=,,=,service.name\0");
+	assert_string_equal(told.service, "");
+	told_read(NULL, 0, NULL, 0, &told); /* neither could be read */
+	assert_string_equal(told.service, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_best_source_of_the_service_counts),
+		cmocka_unit_test(attributes_are_read_as_opentelemetry_writes_them),
+		cmocka_unit_test(options_in_variables_are_read_too),
+		cmocka_unit_test(a_hostile_value_is_cut_or_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,451 @@
+/* The warden starts what it was given and nothing else; the data process has no rights. */
+#include "tests/unit/unit.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "daemon/core/mem.h"
+#include "daemon/core/rights.h"
+#include "daemon/core/warden_priv.h"
+
+static const struct warden_settings settings = {
+	.programs = { "/bin/echo", "/bin/cat", "/bin/echo" },
+	.children_max = { 20, 3, 20 },
+	.library = "/opt/given.so",
+};
+
+/* Runs @data as a data process under a warden; the status with which the warden ends. */
+static int run(const struct warden_settings *s, int (*data)(void))
+{
+	pid_t warden = fork();
+	int status;
+
+	if (warden == 0) {
+		if (warden_begin(s) < 0)
+			_exit(99);
+		_exit(data());
+	}
+	assert_int_equal(waitpid(warden, &status, 0), warden);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* What a data process expects; its exit status is the line. */
+#define EXPECT(what)                                                               \
+	do {                                                                       \
+		if (!(what)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #what); \
+			return 1;                                                  \
+		}                                                                  \
+	} while (0)
+
+static int start(enum warden_program program, char **argv, const struct warden_fd *fds, unsigned n)
+{
+	CLEANUP(fd_closep) int pidfd = -1;
+	pid_t pid;
+
+	return warden_start(program, argv, fds, n, &pid, &pidfd);
+}
+
+static int ended(int pidfd)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&p, 1, 20000) == 1;
+}
+
+/* ---- what it starts -------------------------------------------------------------------------- */
+
+static int starts_and_tells_the_end(void)
+{
+	char *argv[] = { "/bin/echo", "--result-fd", "3", "12", "34", "receive", "uid=5", NULL };
+	int out[2], status = -1, pidfd = -1;
+	char text[100] = "";
+	uint64_t cpu_ns = 0;
+	pid_t pid;
+
+	EXPECT(pipe2(out, O_CLOEXEC) == 0);
+	EXPECT(warden_start(WARDEN_INJECTOR, argv, (struct warden_fd[]){ { -1, 0 }, { out[1], 1 } },
+			    2, &pid, &pidfd) == 0);
+	close(out[1]);
+	EXPECT(read(out[0], text, sizeof(text) - 1) > 0);
+	EXPECT(strcmp(text, "--result-fd 3 12 34 receive uid=5\n") == 0);
+	EXPECT(ended(pidfd));
+	EXPECT(warden_reap(pid, &status, &cpu_ns) == 1);
+	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0 && cpu_ns > 0);
+	EXPECT(warden_reap(pid, &status, NULL) == -ECHILD);
+	return 0;
+}
+
+static void programs_are_started_with_their_descriptors(void **state)
+{
+	(void)state;
+	assert_int_equal(run(&settings, starts_and_tells_the_end), 0);
+}
+
+static int kills_its_children(void)
+{
+	char *argv[] = { "/bin/cat", NULL };
+	int in[2], status = 0, pidfd = -1;
+	pid_t pid;
+
+	EXPECT(pipe2(in, O_CLOEXEC) == 0);
+	EXPECT(warden_start(WARDEN_LOOK, argv, (struct warden_fd[]){ { in[0], 0 } }, 1, &pid,
+			    &pidfd) == 0);
+	EXPECT(warden_reap(pid, &status, NULL) == 0);
+	warden_kill(pid);
+	EXPECT(ended(pidfd));
+	EXPECT(warden_reap(pid, &status, NULL) == 1);
+	EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	return 0;
+}
+
+static void children_are_killed_and_waited_for(void **state)
+{
+	(void)state;
+	assert_int_equal(run(&settings, kills_its_children), 0);
+}
+
+static int look_until_refused(int fd, pid_t *pids, int *pidfds, int n)
+{
+	char *argv[] = { "/bin/cat", NULL };
+
+	for (int i = 0; i < n; i++)
+		EXPECT(warden_start(WARDEN_LOOK, argv, (struct warden_fd[]){ { fd, 0 } }, 1,
+				    &pids[i], &pidfds[i]) == 0);
+	EXPECT(start(WARDEN_LOOK, argv, (struct warden_fd[]){ { fd, 0 } }, 1) == -EAGAIN);
+	return 0;
+}
+
+static int is_bounded(void)
+{
+	char *other[] = { "/bin/echo", NULL };
+	int in[2], pidfds[3];
+	pid_t pids[3], pid;
+
+	EXPECT(pipe2(in, O_CLOEXEC) == 0);
+	EXPECT(look_until_refused(in[0], pids, pidfds, 3) == 0);
+	EXPECT(warden_refused() == 1);
+	/* those of other programs have bounds of their own */
+	EXPECT(start(WARDEN_SYMBOLS, other, NULL, 0) == 0);
+	/* one that has ended counts until it was waited for */
+	warden_kill(pids[1]);
+	EXPECT(ended(pidfds[1]));
+	EXPECT(look_until_refused(in[0], &pid, pidfds, 0) == 0);
+	EXPECT(warden_reap(pids[1], NULL, NULL) == 1);
+	EXPECT(look_until_refused(in[0], &pids[1], &pidfds[1], 1) == 0);
+	EXPECT(warden_refused() == 3);
+	for (int i = 0; i < 3; i++)
+		warden_kill(pids[i]);
+	return 0;
+}
+
+static void of_each_program_only_so_many_run(void **state)
+{
+	(void)state;
+	assert_int_equal(run(&settings, is_bounded), 0);
+}
+
+static pid_t stranger;
+
+static int kills_nobody_else(void)
+{
+	int status;
+
+	warden_kill(stranger);
+	warden_kill(getpid());
+	warden_kill(getppid());
+	warden_kill(0);
+	warden_kill(-1);
+	EXPECT(warden_reap(stranger, &status, NULL) == -ECHILD);
+	EXPECT(warden_reap(-1, &status, NULL) == -ECHILD);
+	return 0;
+}
+
+static void nobody_else_is_killed(void **state)
+{
+	int status;
+
+	(void)state;
+	stranger = fork();
+	if (stranger == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(run(&settings, kills_nobody_else), 0);
+	assert_int_equal(waitpid(stranger, &status, WNOHANG), 0);
+	kill(stranger, SIGKILL);
+	waitpid(stranger, &status, 0);
+}
+
+/* ---- what it does not start ------------------------------------------------------------------ */
+
+#define REFUSED(program, ...) \
+	EXPECT(start(program, (char *[]){ __VA_ARGS__, NULL }, NULL, 0) == -EACCES)
+#define STARTED(program, ...) EXPECT(start(program, (char *[]){ __VA_ARGS__, NULL }, NULL, 0) == 0)
+
+static int is_refused(void)
+{
+	REFUSED(WARDEN_INJECTOR, "/tmp/other");
+	REFUSED(WARDEN_LOOK, "/bin/echo");
+	REFUSED(WARDEN_LOOK, "/bin/cat", "/etc/shadow");
+	REFUSED(WARDEN_SYMBOLS, "/bin/echo", "-x");
+	REFUSED(WARDEN_SYMBOLS, "/bin/echo", "/a", "/b");
+	REFUSED(WARDEN_INJECTOR, "/bin/echo", "--help");
+	REFUSED(WARDEN_INJECTOR, "/bin/echo", "--result-fd", "3", "1", "2", "jcmd");
+	REFUSED(WARDEN_INJECTOR, "/bin/echo", "--result-fd", "3", "-1", "2", "receive");
+	REFUSED(WARDEN_INJECTOR, "/bin/echo", "--result-fd", "3", "1", "2", "receive", "-v");
+	REFUSED(WARDEN_INJECTOR, "/bin/echo", "--result-fd", "3", "1", "2", "receive", "uid=");
+	REFUSED(WARDEN_INJECTOR, "/bin/echo", "--result-fd", "3", "1", "2", "receive", "u=1");
+	REFUSED(WARDEN_INJECTOR, "/bin/echo", "--result-fd", "3", "1", "2", "attach");
+	REFUSED(WARDEN_INJECTOR, "/bin/echo", "--result-fd", "3", "1", "2", "attach",
+		"/opt/other.so");
+	STARTED(WARDEN_INJECTOR, "/bin/echo", "--result-fd", "3", "1", "2", "attach",
+		"/opt/given.so", "quiet=0");
+	STARTED(WARDEN_SYMBOLS, "/bin/echo", "/lib/libc.so.6");
+	return 0;
+}
+
+static void other_programs_and_words_are_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(run(&settings, is_refused), 0);
+}
+
+static char library[64];
+
+static int library_is_taken(void)
+{
+	return start(WARDEN_INJECTOR,
+		     (char *[]){ "/bin/echo", "--result-fd", "3", "1", "2", "attach", library,
+				 NULL },
+		     NULL, 0) == 0;
+}
+
+/* After a reload the settings may name another one. */
+static void a_library_that_was_not_given_is_roots(void **state)
+{
+	int fd;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	strcpy(library, "/tmp/test_warden.XXXXXX");
+	fd = mkstemp(library);
+	assert_true(fd >= 0);
+	assert_int_equal(run(&settings, library_is_taken), 1);
+	assert_int_equal(fchmod(fd, 0666), 0);
+	assert_int_equal(run(&settings, library_is_taken), 0);
+	assert_int_equal(fchmod(fd, 0644), 0);
+	assert_int_equal(fchown(fd, 1000, 0), 0);
+	assert_int_equal(run(&settings, library_is_taken), 0);
+	close(fd);
+	unlink(library);
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+#define TOO_MANY (WARDEN_FDS_MAX + 1)
+
+/* A buffer for five has room for a sixth at its end: control messages come in eights. */
+static void more_descriptors_than_allowed_do_not_arrive(void **state)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * TOO_MANY)] = { 0 };
+	struct iovec iov = { control, 1 };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = sizeof(control) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	int pair[2], fds[TOO_MANY], got[TOO_MANY];
+	unsigned n = 0;
+	char byte;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	for (unsigned i = 0; i < TOO_MANY; i++) {
+		fds[i] = pair[0];
+		got[i] = -7;
+	}
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(c), fds, sizeof(fds));
+	assert_int_equal(sendmsg(pair[0], &msg, 0), 1);
+	assert_int_equal(warden_receive(pair[1], &byte, 1, got, &n), 1);
+	assert_int_equal(n, WARDEN_FDS_MAX);
+	assert_int_equal(got[WARDEN_FDS_MAX], -7);
+	for (unsigned i = 0; i < n; i++)
+		close(got[i]);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+/* ---- how it ends ----------------------------------------------------------------------------- */
+
+static int ends_with_seven(void)
+{
+	return 7;
+}
+
+static int ends_by_a_signal(void)
+{
+	raise(SIGKILL);
+	return 0;
+}
+
+static void its_status_is_that_of_the_data_process(void **state)
+{
+	(void)state;
+	assert_int_equal(run(&settings, ends_with_seven), 7);
+	assert_int_equal(run(&settings, ends_by_a_signal), 128 + SIGKILL);
+}
+
+static void signals_are_passed_on(void **state)
+{
+	int ready[2], status;
+	pid_t warden;
+	char c = 0;
+
+	(void)state;
+	assert_int_equal(pipe(ready), 0);
+	warden = fork();
+	if (warden == 0) {
+		sigset_t set;
+		int signo;
+
+		if (warden_begin(&settings) < 0)
+			_exit(99);
+		sigemptyset(&set);
+		sigaddset(&set, SIGTERM);
+		sigprocmask(SIG_BLOCK, &set, NULL);
+		(void)!write(ready[1], "x", 1);
+		_exit(sigwait(&set, &signo) == 0 && signo == SIGTERM ? 5 : 6);
+	}
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	/* the warden may not be there yet: its signals are blocked a moment later */
+	usleep(100000);
+	kill(warden, SIGTERM);
+	assert_int_equal(waitpid(warden, &status, 0), warden);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 5);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+static void the_data_process_ends_with_its_warden(void **state)
+{
+	int held[2], status;
+	pid_t warden;
+	char c;
+
+	(void)state;
+	assert_int_equal(pipe(held), 0);
+	warden = fork();
+	if (warden == 0) {
+		close(held[0]);
+		if (warden_begin(&settings) < 0)
+			_exit(99);
+		(void)!write(held[1], "x", 1);
+		for (;;)
+			pause();
+	}
+	close(held[1]);
+	assert_int_equal(read(held[0], &c, 1), 1);
+	kill(warden, SIGKILL);
+	assert_int_equal(waitpid(warden, &status, 0), warden);
+	assert_int_equal(read(held[0], &c, 1), 0); /* nobody has the other end any more */
+	close(held[0]);
+}
+
+/* ---- rights ---------------------------------------------------------------------------------- */
+
+static char state_dir[64];
+
+static int has_no_rights(void)
+{
+	char caps[1000] = "";
+	struct fault f = { 0 };
+	struct rights r;
+	struct stat st;
+	FILE *file;
+
+	EXPECT(rights_prepare("kindling", state_dir, &r, &f) == 0);
+	EXPECT(rights_drop(&r, getppid(), &f) == 0);
+	EXPECT(getuid() == r.uid && geteuid() == r.uid && getgid() == r.gid);
+	EXPECT(setuid(0) < 0);
+	file = fopen("/proc/self/status", "re");
+	EXPECT(file);
+	while (fgets(caps, sizeof(caps), file))
+		if (strncmp(caps, "CapEff:", 7) == 0 || strncmp(caps, "CapPrm:", 7) == 0)
+			EXPECT(strspn(caps + 8, "0") == 16);
+	fclose(file);
+	EXPECT(open("/etc/shadow", O_RDONLY) < 0 && errno == EACCES);
+#ifndef __SANITIZE_ADDRESS__
+	EXPECT(execl("/bin/true", "true", NULL) < 0 && errno == EPERM);
+	EXPECT(socket(AF_INET, SOCK_STREAM, 0) < 0 && errno == EPERM);
+#endif
+	EXPECT(socket(AF_UNIX, SOCK_STREAM, 0) >= 0);
+	EXPECT(chdir(state_dir) == 0);
+	EXPECT(stat("file", &st) == 0 && st.st_uid == r.uid);
+	EXPECT(lstat("link", &st) == 0 && st.st_uid == 0);
+	EXPECT(stat("two", &st) == 0 && st.st_uid == 0);
+	/* what a child of its does, a copy of itself, works */
+	EXPECT(fork() >= 0);
+	return 0;
+}
+
+static int refuses_an_unknown_account(void)
+{
+	struct fault f = { 0 };
+	struct rights r;
+
+	EXPECT(rights_prepare("nobody-is-called-so", state_dir, &r, &f) < 0);
+	EXPECT(strstr(f.what, "user: there is no account named nobody-is-called-so"));
+	return 0;
+}
+
+static void nothing_is_left_of_roots_rights(void **state)
+{
+	char path[128];
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	strcpy(state_dir, "/tmp/test_rights.XXXXXX");
+	assert_non_null(mkdtemp(state_dir));
+	snprintf(path, sizeof(path),
+		 "cd %s && touch file two && ln two three && ln -s /etc/shadow link", state_dir);
+	assert_int_equal(system(path), 0);
+	assert_int_equal(run(&settings, has_no_rights), 0);
+	assert_int_equal(run(&settings, refuses_an_unknown_account), 0);
+	snprintf(path, sizeof(path), "rm -r %s", state_dir);
+	assert_int_equal(system(path), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(programs_are_started_with_their_descriptors),
+		cmocka_unit_test(children_are_killed_and_waited_for),
+		cmocka_unit_test(of_each_program_only_so_many_run),
+		cmocka_unit_test(nobody_else_is_killed),
+		cmocka_unit_test(other_programs_and_words_are_refused),
+		cmocka_unit_test(a_library_that_was_not_given_is_roots),
+		cmocka_unit_test(more_descriptors_than_allowed_do_not_arrive),
+		cmocka_unit_test(its_status_is_that_of_the_data_process),
+		cmocka_unit_test(signals_are_passed_on),
+		cmocka_unit_test(the_data_process_ends_with_its_warden),
+		cmocka_unit_test(nothing_is_left_of_roots_rights),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
