@@ -18,7 +18,7 @@
 #include <sys/file.h>
 #include <sys/syscall.h>
 
-#define BYTES	       (4u << 20)
+#define BYTES	       (16u << 20) /* a bound, not a cost: libraries of several attempts may lie in it */
 #define FILES	       64
 #define MOUNTINFO_SIZE (1u << 20)
 #define PAUSE_MS       5

@@ -29,8 +29,9 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#define PLACE_DIR    "/tmp/" PLACE_IN_TMP
-#define SPACE_NEEDED (2u << 20) /* the library, and what the file system adds */
+#define PLACE_DIR "/tmp/" PLACE_IN_TMP
+#define SPACE_NEEDED \
+	(4u << 20) /* the library with its debug information, and what the file system adds */
 
 /* ---- looking -------------------------------------------------------------------------------- */
 

@@ -8,6 +8,8 @@
 #define WIDE	    160 /* columns of a terminal */
 #define NARROW	    80
 #define PLACE_WIDTH 18 /* of a method on the narrowest */
+#define WAITERS_WIDTH_MIN \
+	24 /* of the names of those who wait, beside a long one of who holds the lock */
 
 enum {
 	LOCK,
@@ -151,13 +153,32 @@ static void put_wide(struct table *table, const cJSON *r, const char *waiters, c
 	snprintf(row[OWNERS], CELL_MAX, "%s", owners);
 }
 
+/*
+ * "  3f59682d: WAITERS; held by OWNERS" in @width columns. A long list of waiters gives way: who
+ * holds the lock is what the line is read for.
+ */
+static void put_below(struct table *table, const char *head, const char *waiters,
+		      const char *owners, size_t width)
+{
+	char held[CELL_MAX + 16] = "", brief[2 * CELL_MAX], line[4 * CELL_MAX], clean[4096];
+	size_t others, room;
+
+	if (strcmp(owners, "-") != 0)
+		snprintf(held, sizeof(held), "; held by %s", owners);
+	others = strlen(head) + strlen(held);
+	room = width > others + WAITERS_WIDTH_MIN ? width - others : WAITERS_WIDTH_MIN;
+	text_clean(waiters, room, brief, sizeof(brief));
+	snprintf(line, sizeof(line), "%s%s%s", head, brief, held);
+	text_clean(line, width, clean, sizeof(clean));
+	table_below(table, "%s", clean);
+}
+
 static void put_narrow(struct table *table, const cJSON *r, const char *waiters, const char *owners,
 		       size_t width)
 {
 	size_t place_width = PLACE_WIDTH + (width > NARROW ? (width - NARROW) / 3 : 0);
 	char(*row)[CELL_MAX] = table_row(table);
-	char id[CELL_MAX], below[3 * CELL_MAX + 64], clean[4096];
-	bool known = strcmp(owners, "-") != 0;
+	char id[CELL_MAX], head[CELL_MAX + 32];
 
 	if (!row)
 		return;
@@ -166,11 +187,9 @@ static void put_narrow(struct table *table, const cJSON *r, const char *waiters,
 	put_numbers(r, &row[AT_NARROW(WAITS)]);
 	put_place_brief(json_get(r, "waiters_at"), place_width, row[AT_NARROW(WAITERS_AT)]);
 	put_place_brief(json_get(r, "owners_at"), place_width, row[AT_NARROW(OWNERS_AT)]);
-	snprintf(below, sizeof(below), "  %s%s%s: %s%s%s", id, json_get(r, "lock") ? "" : " locks",
-		 cJSON_IsTrue(json_get(r, "idle")) ? ", idle" : "", waiters,
-		 known ? "; held by " : "", known ? owners : "");
-	text_clean(below, width, clean, sizeof(clean));
-	table_below(table, "%s", clean);
+	snprintf(head, sizeof(head), "  %s%s%s: ", id, json_get(r, "lock") ? "" : " locks",
+		 cJSON_IsTrue(json_get(r, "idle")) ? ", idle" : "");
+	put_below(table, head, waiters, owners, width);
 }
 
 static void put_row(struct table *table, const cJSON *r, size_t width)

@@ -139,8 +139,13 @@ class RealServer(unittest.TestCase):
         self.assertEqual((got["status"], got["text"]), (7, "ni\u00f1o: 100% no??[31m"))
 
     def test_a_method_that_the_server_does_not_have(self):
-        got = call(self.url, "Unknown", "send:1", "end")
-        self.assertEqual(got["status"], 12)
+        """A server that answers between our headers and our message resets the call, and curl before 8.0 may lose its
+        status with it (docs/decisions/0022): such a call ends at its deadline, and the next one is heard."""
+        statuses = []
+        while 12 not in statuses and len(statuses) < 5:
+            statuses.append(call(self.url, "Unknown", "send:1", "end", deadline_ms=3000)["status"])
+        self.assertEqual(statuses[-1], 12, statuses)
+        self.assertNotIn(0, statuses)
 
     def test_a_server_that_ends_the_call_while_we_send(self):
         """What curl makes of the reset that follows differs; a call never ends well, nor later than its deadline."""
