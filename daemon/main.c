@@ -1,6 +1,6 @@
 /*
- * kindlingd: settings, the lock, two processes (core/warden.h), the loop, and a clean end. What happens in
- * between: daemon/host/.
+ * kindlingd: settings, the lock, two processes (core/warden.h), the loop, and a clean end. What
+ * happens in between: daemon/host/.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -21,30 +21,10 @@
 #include "daemon/core/rights.h"
 #include "daemon/core/warden.h"
 #include "daemon/discovery/look.h"
+#include "daemon/options.h"
 #include "daemon/serve/serve.h"
 
-static const char usage[] =
-	"Usage: kindlingd [OPTION...]\n"
-	"\n"
-	"Profiles every JVM of this host, in containers too, and keeps a local history. Runs in the\n"
-	"foreground until SIGTERM or SIGINT; then it detaches from every JVM and leaves nothing behind.\n"
-	"SIGHUP, as `kindling config reload`, reads the settings again.\n"
-	"\n"
-	"  -c, --config FILE      settings (YAML); see kindlingd.yaml for every field\n"
-	"  -s, --socket PATH      where the command line finds the daemon\n"
-	"                         (default /run/kindling/kindling.sock)\n"
-	"  -d, --state-dir DIR    history and symbols (default /var/lib/kindling)\n"
-	"  -l, --log-level LEVEL  error, warning, info or debug\n"
-	"  -v, --verbose          the same as --log-level debug\n"
-	"      --version\n"
-	"  -h, --help\n"
-	"\n"
-	"Exit status: 0 ended as asked, 1 could not start or run, 2 wrong usage.\n";
-
-/* What the command line says about settings; it wins over the file. */
-struct options {
-	const char *file, *socket, *state_dir, *log_level;
-};
+#define HELP_WIDTH 100
 
 struct daemon {
 	struct loop *loop;
@@ -99,48 +79,22 @@ static void make_dirs(const char *path, bool whole)
 /* -1 = go on, else the exit status. */
 static int parse(int argc, char **argv, struct options *ret)
 {
-	static const struct option longs[] = {
-		{ "config", required_argument, NULL, 'c' },
-		{ "socket", required_argument, NULL, 's' },
-		{ "state-dir", required_argument, NULL, 'd' },
-		{ "log-level", required_argument, NULL, 'l' },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "version", no_argument, NULL, 'V' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int c;
-
-	while ((c = getopt_long(argc, argv, "c:s:d:l:vh", longs, NULL)) != -1) {
-		switch (c) {
-		case 'c':
-			ret->file = optarg;
-			break;
-		case 's':
-			ret->socket = optarg;
-			break;
-		case 'd':
-			ret->state_dir = optarg;
-			break;
-		case 'l':
-			ret->log_level = optarg;
-			break;
-		case 'v':
-			ret->log_level = "debug";
-			break;
-		case 'V':
-			puts("kindlingd " KINDLING_VERSION);
-			return 0;
-		case 'h':
-			fputs(usage, stdout);
-			return 0;
-		default:
-			fputs(usage, stderr);
-			return 2;
-		}
+	switch (usage_parse(&usage_kindlingd, argc, argv, false, ret)) {
+	case USAGE_SHOW_VERSION:
+		puts("kindlingd " KINDLING_VERSION);
+		return 0;
+	case USAGE_SHOW_HELP:
+		usage_print(stdout, &usage_kindlingd, HELP_WIDTH);
+		return 0;
+	case USAGE_WRONG:
+		usage_print(stderr, &usage_kindlingd, HELP_WIDTH);
+		return 2;
+	case USAGE_GO_ON:
+		break;
 	}
 	if (optind < argc) {
-		fprintf(stderr, "kindlingd: %s is not an option\n%s", argv[optind], usage);
+		fprintf(stderr, "kindlingd: %s is not an option\n", argv[optind]);
+		usage_print(stderr, &usage_kindlingd, HELP_WIDTH);
 		return 2;
 	}
 	return -1;
@@ -173,8 +127,8 @@ static bool load(struct config *c, const struct options *o, bool again, char *er
 	return config_load_fd(c, o->file, fd, err, err_size) == 0;
 }
 
-/* @live: the settings in force, NULL at the start. false: @err says what is wrong, and @c is not to be
- * used. */
+/* @live: the settings in force, NULL at the start. false: @err says what is wrong, and @c is not to
+ * be used. */
 static bool read_settings(struct config *c, const struct options *o, const struct config *live,
 			  char *err, size_t err_size)
 {
@@ -260,8 +214,8 @@ static int take_lock(const struct config *c)
 	strcpy(strrchr(path, '/') + 1, "kindlingd.lock");
 	fd = lock_take(path, &holder);
 	/* a warden that was killed takes its data process with it, a moment later */
-	for (int i = 0; i < 20 && fd == -EWOULDBLOCK && holder > 0 && kill(holder, 0) < 0 &&
-			errno == ESRCH;
+	for (int i = 0;
+	     i < 20 && fd == -EWOULDBLOCK && holder > 0 && kill(holder, 0) < 0 && errno == ESRCH;
 	     i++) {
 		usleep(50000);
 		fd = lock_take(path, &holder);

@@ -10,7 +10,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 #include "daemon/core/clock.h"
+#include "injector/command_line.h"
 #include "injector/inject.h"
 #include "injector/receive.h"
 #include "injector/result.h"
@@ -252,27 +254,62 @@ static bool parse_settings(struct arguments *args, char **argv)
 	return true;
 }
 
-/* --name value ...; the first word behind them, or -1 and a person was told. */
-static int parse_options(struct arguments *args, int argc, char **argv)
+/* What getopt refused. -1: the person was told. */
+static int say_wrong_option(char **argv)
 {
-	int at = 1;
+	const char *word = argv[optind - 1];
+
+	if (strncmp(word, "--deadline", 10) == 0)
+		return person_wrong("--deadline takes a number of seconds from 1 to %d",
+				    DEADLINE_MS_MAX / 1000);
+	return person_wrong("%.40s is not an option", word);
+}
+
+static int read_deadline(struct arguments *args, const char *word)
+{
 	uint64_t n;
 
-	for (; at < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
-		bool is_number = at + 1 < argc && number(argv[at + 1], &n);
+	if (!word)
+		return 0;
+	if (!number(word, &n) || n == 0 || n > DEADLINE_MS_MAX / 1000)
+		return person_wrong("--deadline takes a number of seconds from 1 to %d",
+				    DEADLINE_MS_MAX / 1000);
+	args->deadline_ms = n * 1000;
+	return 0;
+}
 
-		if (strcmp(argv[at], "--result-fd") == 0 && is_number)
-			args->result_fd = (int)n;
-		else if (strcmp(argv[at], "--deadline") == 0 && is_number && n > 0 &&
-			 n <= DEADLINE_MS_MAX / 1000)
-			args->deadline_ms = n * 1000;
-		else if (strcmp(argv[at], "--deadline") == 0)
-			return person_wrong("--deadline takes a number of seconds from 1 to %d",
-					    DEADLINE_MS_MAX / 1000);
-		else
-			return person_wrong("%.40s is not an option", argv[at]);
+/* -1 = go on with the word at optind, else the exit status. */
+static int parse_options(struct arguments *args, int argc, char **argv)
+{
+	struct command_line line = { 0 };
+	uint64_t n;
+
+	if (argc > 1 && argv[1][0] == '-' && argv[1][1] >= '0' && argv[1][1] <= '9') {
+		person_wrong("\"%.40s\" is not a pid", argv[1]);
+		return 2;
 	}
-	return at;
+	opterr = 0;
+	switch (usage_parse(&usage_inject, argc, argv, true, &line)) {
+	case USAGE_SHOW_HELP:
+		return person_help(false);
+	case USAGE_SHOW_VERSION:
+		puts("kindling-inject " KINDLING_VERSION);
+		return 0;
+	case USAGE_WRONG:
+		say_wrong_option(argv);
+		return 2;
+	case USAGE_GO_ON:
+		break;
+	}
+	if (optind == argc)
+		return person_help(true);
+	if (line.result_fd && !number(line.result_fd, &n)) {
+		person_wrong("--result-fd is not an option");
+		return 2;
+	}
+	if (line.result_fd)
+		args->result_fd = (int)n;
+	return read_deadline(args, line.deadline) < 0 ? 2 : -1;
 }
 
 /* PID START_TIME and what to do: result.h, receive.h */
@@ -303,19 +340,12 @@ int main(int argc, char **argv)
 				  .quiet = true };
 	struct inject in = INJECT_NULL;
 	uint64_t n;
-	int at;
+	int at, r;
 
-	if (argc < 2 || strcmp(argv[1], "--help") == 0)
-		return person_help(argc < 2);
-	if (strcmp(argv[1], "--version") == 0) {
-		puts("kindling-inject " KINDLING_VERSION);
-		return 0;
-	}
-	at = parse_options(&args, argc, argv);
-	if (at < 0)
-		return 2;
-	if (at == argc)
-		return person_help(true);
+	r = parse_options(&args, argc, argv);
+	if (r >= 0)
+		return r;
+	at = optind;
 	if (!number(argv[at], &n) || n == 0 || n > INT32_MAX) {
 		person_wrong("\"%.40s\" is not a pid", argv[at]);
 		return 2;

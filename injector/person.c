@@ -11,32 +11,15 @@
 #include <stdio.h>
 #include <string.h>
 #include "daemon/core/utf8.h"
+#include "injector/command_line.h"
 #include "injector/inject.h"
 
-#define JCMD_MAX (ATTACH_REQUEST_MAX / 2)
-
-static const char usage[] =
-	"Usage: kindling-inject [--deadline SECONDS] PID COMMAND [ARGUMENT...]\n"
-	"\n"
-	"Talks to a HotSpot JVM in any container through its attach socket. Sends SIGQUIT only to a\n"
-	"process that handles it, gives up at a deadline, and leaves no file behind.\n"
-	"\n"
-	"Commands:\n"
-	"  load LIBRARY [OPTIONS]   load a JVMTI agent; the path is as the JVM sees it\n"
-	"  jcmd COMMAND [ARG...]    a diagnostic command, e.g. jcmd VM.version\n"
-	"  properties               the JVM's system properties\n"
-	"  threaddump               stacks of all threads\n"
-	"  check [json] [read-seccomp] [over_tmp=1]\n"
-	"                           check whether an agent could be loaded, without attaching.\n"
-	"                           read-seccomp stops a sleeping thread for about 50 us to read\n"
-	"                           its filter; over_tmp=1: a tmpfs may cover its /tmp\n"
-	"\n"
-	"Exit status: 0 done, 1 failed (the reason is printed), 2 wrong usage. Of check: 0 yes, 1 no,\n"
-	"2 not everything could be checked.\n";
+#define HELP_WIDTH 100
+#define JCMD_MAX   (ATTACH_REQUEST_MAX / 2)
 
 int person_help(bool wrong)
 {
-	fputs(usage, wrong ? stderr : stdout);
+	usage_print(wrong ? stderr : stdout, &usage_inject, HELP_WIDTH);
 	return wrong ? 2 : 0;
 }
 

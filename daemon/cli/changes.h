@@ -8,13 +8,18 @@
 #include "daemon/cli/cli.h"
 #include "daemon/report/diff.h"
 
-#define CHANGES_USAGE                                                                                           \
-	"      --diff A..B       what changed from range A to range B: 14:00/14:10..15:00/15:10; .html (red:\n" \
-	"                        more than before, blue: less), .txt or .json\n"                                \
-	"      --baseline WHAT   what changed since WHAT: a range as 14:00/14:10, or a file (.json, .pb.gz,\n"  \
-	"                        .collapsed), also of another JVM\n"                                            \
-	"      --by WORD         time (the default): the baseline's numbers are multiplied so that both are\n"  \
-	"                        of the same length; total: of the same total\n"
+#define OPTIONS_OF_CHANGES(type_, member)                                                           \
+	OPTION_TEXT(                                                                                \
+		0, "diff", "A..B", type_, member.diff,                                              \
+		"what changed from range A to range B: 14:00/14:10..15:00/15:10; .html (red: more " \
+		"than before, blue: less), .txt or .json"),                                         \
+		OPTION_TEXT('b', "baseline", "WHAT", type_, member.baseline,                        \
+			    "what changed since WHAT: a range as 14:00/14:10, or a file (.json, "   \
+			    ".pb.gz, .collapsed), also of another JVM"),                            \
+		OPTION_CHOICE(                                                                      \
+			0, "by", "WORD", "time total", type_, member.by,                            \
+			"time (the default): the baseline's numbers are multiplied so that both "   \
+			"are of the same length; total: of the same total")
 
 struct changes {
 	const char *command, *diff, *baseline, *by; /* words of the person; NULL = not given */

@@ -6,39 +6,71 @@
 #include "daemon/core/config.h"
 #include "daemon/core/mem.h"
 
-static const struct {
-	const char *name, *help;
-	int (*run)(int argc, char **argv);
-} commands[] = {
-	{ "status", "every JVM: what it is, whether it is profiled, how many samples",
-	  command_status },
-	{ "top", "the methods that use the most CPU time, live", command_top },
-	{ "tail", "samples, or waits for locks, as they happen, one on a line", command_tail },
-	{ "locks", "the locks that threads wait for, who blocks whom, deadlocks", command_locks },
-	{ "threads", "every thread: its name, what it does, its CPU time and waiting",
-	  command_threads },
-	{ "report", "a flame graph (or pprof, text, ...) of the last minutes", command_report },
-	{ "convert", "a file of a profile in another format", command_convert },
-	{ "history", "what the history has: JVMs, times, samples, bytes", command_history },
-	{ "record", "record one JVM for some seconds, also without kindlingd", command_record },
-	{ "attach", "start profiling one JVM now", command_attach },
-	{ "detach", "stop profiling one JVM, and remove the agent from it", command_detach },
-	{ "doctor", "can a JVM be profiled? If not: why, and what to do", command_doctor },
-	{ "clickhouse", "the tables of a whole cluster's profiles in ClickHouse",
-	  command_clickhouse },
-	{ "config", "check a settings file, or have kindlingd read its own again", command_config },
-	{ "sink", "send a small profile to a sink, and say what it answers", command_sink },
+#define HELP_WIDTH 100
+
+const struct cli_command cli_commands[] = {
+	{ &usage_status, NULL, command_status },
+	{ &usage_top, &usage_source_top, command_top },
+	{ &usage_tail, NULL, command_tail },
+	{ &usage_locks, &usage_source_locks, command_locks },
+	{ &usage_threads, NULL, command_threads },
+	{ &usage_report, &usage_source_report, command_report },
+	{ &usage_convert, NULL, command_convert },
+	{ &usage_history, NULL, command_history },
+	{ &usage_record, NULL, command_record },
+	{ &usage_attach, NULL, command_attach },
+	{ &usage_detach, NULL, command_detach },
+	{ &usage_doctor, NULL, command_doctor },
+	{ &usage_clickhouse, NULL, command_clickhouse },
+	{ &usage_config, NULL, command_config },
+	{ &usage_sink, NULL, command_sink },
+	{ NULL, NULL, NULL },
 };
 
-int cli_usage(const char *usage, int c)
+static const struct usage_row options[] = {
+	OPTION_ELSEWHERE("socket", "PATH",
+			 "where kindlingd is asked; else $KINDLING_SOCKET, else "
+			 "/run/kindling/kindling.sock. It may stand behind the command too"),
+	OPTION_VERSION,
+	OPTION_HELP,
+	USAGE_ROWS_END,
+};
+
+const struct usage usage_kindling = {
+	"kindling",
+	"shows what the profiler of all JVMs on this host has recorded",
+	"kindling [--socket PATH] COMMAND [ARGUMENT...]",
+	"Shows what kindlingd, the profiler of all JVMs on this host, has recorded, and controls it.",
+	options,
+	"Exit status: 0 done, 1 failed, 2 wrong usage, 3 kindlingd does not answer.",
+	"kindling status\n"
+	"kindling report --all --last 5m -o flame.html",
+};
+
+static size_t help_width(void)
 {
-	if (c == 'h') {
-		fputs(usage, stdout);
+	size_t width = terminal_width();
+
+	return width < HELP_WIDTH ? width : HELP_WIDTH;
+}
+
+int cli_usage(const struct usage *u, enum usage_result result)
+{
+	if (result == USAGE_SHOW_HELP) {
+		usage_print(stdout, u, help_width());
 		return CLI_OK;
 	}
 	/* what is wrong stands above, and is not to be looked for */
-	fprintf(stderr, "%.*s\nMore with --help.\n", (int)strcspn(usage, "\n"), usage);
+	usage_print_brief(stderr, u);
+	fputs("More with --help.\n", stderr);
 	return CLI_USAGE;
+}
+
+int cli_parse(const struct usage *u, int argc, char **argv, void *into)
+{
+	enum usage_result r = usage_parse(u, argc, argv, false, into);
+
+	return r == USAGE_GO_ON ? -1 : cli_usage(u, r);
 }
 
 int cli_wrong(const char *command, const char *what)
@@ -47,20 +79,17 @@ int cli_wrong(const char *command, const char *what)
 	return CLI_USAGE;
 }
 
+/* The program's own help: its commands come first. */
 static void print_usage(FILE *to)
 {
-	fputs("Usage: kindling [--socket PATH] COMMAND [ARGUMENT...]\n\n"
-	      "Shows what kindlingd, the profiler of all JVMs on this host, has recorded, and controls it.\n\nCommands:\n",
-	      to);
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
+	usage_print_brief(to, &usage_kindling);
+	fprintf(to, "\n%s\n\nCommands:\n", usage_kindling.about);
+	for (const struct cli_command *c = cli_commands; c->usage; c++)
+		fprintf(to, "  %-10s %s\n", c->usage->name, c->usage->brief);
 	fputs("  version    print the version\n"
-	      "  help       show this text, or the help of a command: kindling help record\n\n"
-	      "The socket of kindlingd is --socket PATH, else $KINDLING_SOCKET, else /run/kindling/kindling.sock.\n"
-	      "Exit status: 0 done, 1 failed, 2 wrong usage, 3 kindlingd does not answer.\n\n"
-	      "Examples: kindling status\n"
-	      "          kindling report --all --last 5m -o flame.html\n",
+	      "  help       show this text, or the help of a command: kindling help record\n\n",
 	      to);
+	usage_print_end(to, &usage_kindling, help_width());
 }
 
 /* --socket may stand before or behind the command; it is taken out. false = without its PATH. */
@@ -89,12 +118,9 @@ static bool take_socket(int *argc, char **argv)
 
 static int run(const char *name, int argc, char **argv)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
-		if (strcmp(name, commands[i].name) != 0)
-			continue;
-		optind = 0; /* anew, also when somebody parsed before */
-		return commands[i].run(argc, argv);
-	}
+	for (const struct cli_command *c = cli_commands; c->usage; c++)
+		if (strcmp(name, c->usage->name) == 0)
+			return c->run(argc, argv);
 	fputs("kindling: unknown command ", stderr);
 	print_text(stderr, name);
 	fputs("; see kindling --help\n", stderr);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include "daemon/core/clock.h"
+#include "daemon/core/usage.h"
 #include "daemon/report/read.h"
 
 /* exit statuses */
@@ -34,8 +35,31 @@ int command_doctor(int argc, char **argv);
 int command_clickhouse(int argc, char **argv);
 int command_config(int argc, char **argv);
 int command_sink(int argc, char **argv);
-/* What --help (@c == 'h', to stdout) and a wrong option (to stderr) print; the exit status. */
-int cli_usage(const char *usage, int c);
+
+/* What each of them takes, in the command's file. */
+extern const struct usage usage_status, usage_top, usage_tail, usage_locks, usage_threads,
+	usage_report, usage_history, usage_convert, usage_record, usage_attach, usage_detach,
+	usage_doctor, usage_clickhouse, usage_config, usage_sink;
+/* The same of `report`, `top` and `locks` with --source. */
+extern const struct usage usage_source_report, usage_source_top, usage_source_locks;
+
+/* A row for each command: its table, and what runs it. The last one has no usage. */
+struct cli_command {
+	const struct usage *usage, *with_source;
+	int (*run)(int argc, char **argv);
+};
+extern const struct cli_command cli_commands[];
+extern const struct usage usage_kindling; /* of the program: rows are options before a command */
+
+#define CLI_TARGET_ABOUT \
+	"TARGET is a pid, a container or its id, a pod, a service or part of a name from `kindling status`"
+#define CLI_FORMATS "html collapsed txt pb.gz json jfr speedscope otlp otlp.json"
+
+/* Reads the options of a command into @into; optind is the first word that is none. -1 = go on,
+ * else the exit status: --help was printed, or what is wrong was said. */
+int cli_parse(const struct usage *u, int argc, char **argv, void *into);
+/* --help to stdout, or, after a wrong option, the first line of it to stderr; the exit status. */
+int cli_usage(const struct usage *u, enum usage_result result);
 int cli_wrong(const char *command, const char *what); /* a sentence and where help is: CLI_USAGE */
 
 /* ---- client.c ------------------------------------------------------------------------------- */
@@ -93,7 +117,8 @@ size_t text_clean(const char *s, size_t width, char *buf, size_t size);
 void print_text(FILE *to, const char *s);
 /* The same behind @label on the first line. */
 void print_labelled(FILE *to, const char *label, const char *s, size_t indent, size_t width);
-/* @s, safe, @indent columns from the left on lines of @width, broken at spaces; a newline at its end. */
+/* @s, safe, @indent columns from the left on lines of @width, broken at spaces; a newline at its
+ * end. */
 void print_wrapped(FILE *to, const char *s, size_t indent, size_t width);
 const char *json_text_of(const cJSON *o, const char *key); /* "" if missing or null */
 double json_number_of(const cJSON *o, const char *key); /* 0 if missing */
@@ -111,8 +136,8 @@ struct column {
 };
 struct table {
 	const struct column *columns;
-	/* of each column: which to leave out where it does not fit otherwise, the largest first; 0 =
-	 * it stays. NULL = all stay. */
+	/* of each column: which to leave out where it does not fit otherwise, the largest first; 0
+	 * = it stays. NULL = all stay. */
 	const unsigned char *leave_out;
 	size_t n_columns, n_rows;
 	char (*cells)[CELL_MAX]; /* row after row */
@@ -140,11 +165,12 @@ int screen_key(int ms);
 
 /* ---- time.c --------------------------------------------------------------------------------- */
 
-#define LAST_MAX_NS (600 * NS_PER_S) /* as far back as the daemon's tables of waits and threads go */
+#define LAST_MAX_NS \
+	(600 * NS_PER_S) /* as far back as the daemon's tables of waits and threads go */
 /* "30s", "1.5h", "2m30s"; a bare number is seconds. 0 is refused. */
 bool parse_length(const char *s, uint64_t *ret_ns);
-/* The same where a bare number would most likely be a mistake: -EINVAL, @why has a sentence about it
- * or is empty. */
+/* The same where a bare number would most likely be a mistake: -EINVAL, @why has a sentence about
+ * it or is empty. */
 int parse_interval(const char *s, uint64_t *ret_ns, char *why, size_t why_size);
 /* "@1700000000"; local time: "14:05[:30]" (the last such moment), "2026-11-21 14:05[:30]". */
 bool parse_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns);

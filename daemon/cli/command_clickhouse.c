@@ -1,5 +1,4 @@
 /* kindling clickhouse: the tables in which a cluster's profiles are kept. */
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/cli/cli.h"
@@ -9,24 +8,42 @@
 
 #define DAY_NS (86400 * NS_PER_S)
 
-static const char usage[] =
-	"Usage: kindling clickhouse schema [OPTION...]\n"
-	"\n"
-	"Prints the SQL that creates the tables which sinks of the type clickhouse insert into, for\n"
-	"clickhouse-client -n. A sink with `create: true` creates them by itself, for one server.\n"
-	"\n"
-	"      --database NAME   where the tables are (default kindling)\n"
-	"      --cluster NAME    tables NAME_shard on each server of a cluster (remote_servers in its\n"
-	"                        settings), and over them Distributed ones, which are what is inserted\n"
-	"                        into and asked. Run it on each server, or add --replicated\n"
-	"      --replicated      ReplicatedReplacingMergeTree, with the macros {shard} and {replica}; with\n"
-	"                        --cluster one server creates the tables ON CLUSTER\n"
-	"      --ttl DAYS        rows older than that go: 30d. ClickHouse 19.6 or newer; on older ones\n"
-	"                        drop partitions, which are days (docs/clickhouse.md)\n"
-	"  -h, --help            show this text\n"
-	"\n"
-	"Examples: kindling clickhouse schema --ttl 30d | clickhouse-client -n\n"
-	"          kindling clickhouse schema --cluster profiles --replicated\n";
+struct arguments {
+	struct clickhouse_schema schema;
+	const char *ttl;
+};
+
+static const struct usage_row options[] = {
+	COMMAND_WORD("schema", NULL, "print the SQL"),
+	OPTION_TEXT(0, "database", "NAME", struct arguments, schema.database,
+		    "where the tables are (default kindling)"),
+	OPTION_TEXT(
+		0, "cluster", "NAME", struct arguments, schema.cluster,
+		"tables NAME_shard on each server of a cluster (remote_servers in its settings), and "
+		"over them Distributed ones, which are what is inserted into and asked. Run it on "
+		"each server, or add --replicated"),
+	OPTION_FLAG(
+		0, "replicated", struct arguments, schema.replicated,
+		"ReplicatedReplacingMergeTree, with the macros {shard} and {replica}; with --cluster "
+		"one server creates the tables ON CLUSTER"),
+	OPTION_TEXT(0, "ttl", "DAYS", struct arguments, ttl,
+		    "rows older than that go: 30d. ClickHouse 19.6 or newer; on older ones drop "
+		    "partitions, which are days (docs/clickhouse.md)"),
+	OPTION_HELP,
+	USAGE_ROWS_END,
+};
+
+const struct usage usage_clickhouse = {
+	"clickhouse",
+	"the tables of a whole cluster's profiles in ClickHouse",
+	"kindling clickhouse schema [OPTION...]",
+	"Prints the SQL that creates the tables which sinks of the type clickhouse insert into, for "
+	"clickhouse-client -n. A sink with `create: true` creates them by itself, for one server.",
+	options,
+	NULL,
+	"kindling clickhouse schema --ttl 30d | clickhouse-client -n\n"
+	"kindling clickhouse schema --cluster profiles --replicated",
+};
 
 /* -1 = go on, else the exit status. */
 static int clickhouse_check(const struct clickhouse_schema *s, const char *ttl, unsigned *ret_days)
@@ -60,32 +77,13 @@ static int clickhouse_print(const struct clickhouse_schema *s)
 
 int command_clickhouse(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "database", required_argument, NULL, 'd' },
-		{ "cluster", required_argument, NULL, 'c' },
-		{ "replicated", no_argument, NULL, 'r' },
-		{ "ttl", required_argument, NULL, 't' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	struct clickhouse_schema s = { .database = "kindling" };
-	const char *ttl = NULL;
-	int c, r;
+	struct arguments a = { .schema = { .database = "kindling" } };
+	int r = cli_parse(&usage_clickhouse, argc, argv, &a);
 
-	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		if (c == 'd')
-			s.database = optarg;
-		else if (c == 'c')
-			s.cluster = optarg;
-		else if (c == 'r')
-			s.replicated = true;
-		else if (c == 't')
-			ttl = optarg;
-		else
-			return cli_usage(usage, c);
-	}
+	if (r >= 0)
+		return r;
 	if (optind + 1 != argc || strcmp(argv[optind], "schema") != 0)
 		return cli_wrong("clickhouse", "the word is schema");
-	r = clickhouse_check(&s, ttl, &s.ttl_days);
-	return r >= 0 ? r : clickhouse_print(&s);
+	r = clickhouse_check(&a.schema, a.ttl, &a.schema.ttl_days);
+	return r >= 0 ? r : clickhouse_print(&a.schema);
 }

@@ -3,17 +3,30 @@
 #include "daemon/cli/cli.h"
 #include "daemon/core/config.h"
 
-static const char usage[] =
-	"Usage: kindling config check FILE | kindling config reload\n"
-	"\n"
-	"  check FILE   checks whether FILE (YAML) is valid as the settings of kindlingd, names the line of an\n"
-	"               error, and prints all settings as they would be, with the defaults\n"
-	"  reload       has the running kindlingd read its settings file again, as SIGHUP does, and says what\n"
-	"               changed: now, for JVMs that are attached to from now on, or not before a restart.\n"
-	"               A file with an error is refused, and the old settings stay in force\n"
-	"\n"
-	"Examples: kindling config check /etc/kindling/kindlingd.yaml\n"
-	"          kindling config reload\n";
+static const struct usage_row options[] = {
+	COMMAND_WORD(
+		"check", "FILE",
+		"checks whether FILE (YAML) is valid as the settings of kindlingd, names the line of "
+		"an error, and prints all settings as they would be, with the defaults"),
+	COMMAND_WORD(
+		"reload", NULL,
+		"has the running kindlingd read its settings file again, as SIGHUP does, and says what "
+		"changed: now, for JVMs that are attached to from now on, or not before a restart. "
+		"A file with an error is refused, and the old settings stay in force"),
+	OPTION_HELP,
+	USAGE_ROWS_END,
+};
+
+const struct usage usage_config = {
+	"config",
+	"check a settings file, or have kindlingd read its own again",
+	"kindling config check FILE | kindling config reload",
+	"Checks a file of settings, or has kindlingd read its own again.",
+	options,
+	NULL,
+	"kindling config check /etc/kindling/kindlingd.yaml\n"
+	"kindling config reload",
+};
 
 static void print_rules(const struct config *config)
 {
@@ -137,12 +150,15 @@ static int reload(void)
 
 int command_config(int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++)
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-			return cli_usage(usage, 'h');
-	if (argc == 3 && strcmp(argv[1], "check") == 0)
-		return check(argv[2]);
-	if (argc == 2 && strcmp(argv[1], "reload") == 0)
+	int r = cli_parse(&usage_config, argc, argv, NULL);
+	char **words = argv + optind;
+
+	if (r >= 0)
+		return r;
+	argc -= optind;
+	if (argc == 2 && strcmp(words[0], "check") == 0)
+		return check(words[1]);
+	if (argc == 1 && strcmp(words[0], "reload") == 0)
 		return reload();
-	return cli_usage(usage, '?');
+	return cli_usage(&usage_config, USAGE_WRONG);
 }

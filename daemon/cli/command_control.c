@@ -1,5 +1,4 @@
 /* kindling attach and detach: ask the daemon, then wait until it is so. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,34 +9,45 @@
 #define POLL_NS (50 * NS_PER_MS)
 #define WAIT_NS (20 * NS_PER_S)
 
-static const char attach_usage[] =
-	"Usage: kindling attach [--json] TARGET\n"
-	"\n"
-	"Starts profiling a JVM at once, also one that was detached, one to which an attach has failed, and\n"
-	"one that targets.mode, targets.max or the crash of a similar JVM keep out. It cannot overrule a\n"
-	"rule that denies the JVM, nor KINDLING_DISABLE=1 in its environment. The command waits until the JVM\n"
-	"is being profiled, or prints why it is not.\n"
-	"TARGET is a pid, a container or its id, a pod, a service or part of a name from `kindling status`.\n"
-	"\n"
-	"  -j, --json   print the JVM as `kindling status --json` does\n"
-	"  -h, --help   show this text\n"
-	"\n"
-	"Example: kindling attach 4711\n";
+struct arguments {
+	bool json;
+};
 
-static const char detach_usage[] =
-	"Usage: kindling detach [--json] TARGET\n"
-	"\n"
-	"Stops profiling a JVM and removes the agent from it. The JVM stays detached, also when kindlingd\n"
-	"is restarted, until `kindling attach` or a new rule that allows it. What was recorded is kept.\n"
-	"TARGET is a pid, a container or its id, a pod, a service or part of a name from `kindling status`.\n"
-	"\n"
-	"  -j, --json   print the JVM as `kindling status --json` does\n"
-	"  -h, --help   show this text\n"
-	"\n"
-	"Example: kindling detach 4711\n";
+static const struct usage_row options[] = {
+	OPTION_FLAG('j', "json", struct arguments, json,
+		    "print the JVM as `kindling status --json` does"),
+	OPTION_HELP,
+	USAGE_ROWS_END,
+};
+
+const struct usage usage_attach = {
+	"attach",
+	"start profiling one JVM now",
+	"kindling attach [--json] TARGET",
+	"Starts profiling a JVM at once, also one that was detached, one to which an attach has failed, and "
+	"one that targets.mode, targets.max or the crash of a similar JVM keep out. It cannot overrule a "
+	"rule that denies the JVM, nor KINDLING_DISABLE=1 in its environment. The command waits until the JVM "
+	"is being profiled, or prints why it is not.\n" CLI_TARGET_ABOUT ".",
+	options,
+	NULL,
+	"kindling attach 4711",
+};
+
+const struct usage usage_detach = {
+	"detach",
+	"stop profiling one JVM, and remove the agent from it",
+	"kindling detach [--json] TARGET",
+	"Stops profiling a JVM and removes the agent from it. The JVM stays detached, also when kindlingd "
+	"is restarted, until `kindling attach` or a new rule that allows it. What was recorded is kept.\n" CLI_TARGET_ABOUT
+	".",
+	options,
+	NULL,
+	"kindling detach 4711",
+};
 
 struct wish {
-	const char *verb, *usage, *path;
+	const struct usage *usage;
+	const char *path;
 	bool (*reached)(const char *state);
 };
 
@@ -51,8 +61,8 @@ static bool is_detached(const char *state)
 	return strcmp(state, "detached") == 0;
 }
 
-static const struct wish attach = { "attach", attach_usage, "/v1/targets/attach", is_attached };
-static const struct wish detach = { "detach", detach_usage, "/v1/targets/detach", is_detached };
+static const struct wish attach = { &usage_attach, "/v1/targets/attach", is_attached };
+static const struct wish detach = { &usage_detach, "/v1/targets/detach", is_detached };
 
 static const cJSON *find(const cJSON *status, double pid)
 {
@@ -162,21 +172,15 @@ static int ask(const struct wish *wish, const char *target, bool json)
 
 static int run(const struct wish *wish, int argc, char **argv)
 {
-	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
-						 { "help", no_argument, NULL, 'h' },
-						 { NULL, 0, NULL, 0 } };
-	bool json = false;
-	int c;
+	struct arguments a = { 0 };
+	int r = cli_parse(wish->usage, argc, argv, &a);
 
-	while ((c = getopt_long(argc, argv, "jh", options, NULL)) != -1) {
-		if (c != 'j')
-			return cli_usage(wish->usage, c);
-		json = true;
-	}
+	if (r >= 0)
+		return r;
 	if (optind + 1 != argc)
-		return cli_wrong(wish->verb, "name one TARGET");
+		return cli_wrong(wish->usage->name, "name one TARGET");
 	cli_catch_interrupt();
-	return ask(wish, argv[optind], json);
+	return ask(wish, argv[optind], a.json);
 }
 
 int command_attach(int argc, char **argv)

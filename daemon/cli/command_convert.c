@@ -1,6 +1,5 @@
 /* kindling convert: a file of a profile in another format, without kindlingd. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/cli/cli.h"
@@ -9,31 +8,6 @@
 #include "daemon/report/events.h"
 #include "daemon/report/patterns.h"
 
-static const char usage[] =
-	"Usage: kindling convert IN OUT [OPTION...]\n"
-	"\n"
-	"Writes a profile that is in a file in another format. IN is json, pb.gz or collapsed, of kindling or of\n"
-	"another program; OUT is any format of `kindling report`. json and pb.gz hold all of a profile: from one to\n"
-	"the other and back nothing is lost. collapsed holds stacks and weights. \"-\" is stdin or stdout.\n"
-	"\n"
-	"  -F, --from FORMAT      what IN is, whatever it is called: json, pb.gz or collapsed\n"
-	"  -f, --format FORMAT    what OUT is: html, collapsed, txt, pb.gz, json, jfr, speedscope, otlp or otlp.json\n"
-	"  -e, --type TYPE        of several types of events in IN this one: cpu, lock, alloc or wall;\n"
-	"                         of a collapsed file: what its numbers are of (default cpu), in ns or bytes\n"
-	"  -i, --interval LENGTH  the numbers of a collapsed file count samples, one each LENGTH: 10ms\n"
-	"      --threads, --merge, --include, --exclude, --reverse, --annotate\n"
-	"                         as of kindling report\n"
-	"  -b, --baseline FILE    what changed since FILE (json, pb.gz or collapsed): OUT is html (red: more than\n"
-	"                         before, blue: less), txt or json\n"
-	"      --by WORD          time (the default): FILE's numbers are multiplied so that both are of the same\n"
-	"                         length; total: of the same total\n"
-	"  -h, --help             show this text\n"
-	"\n"
-	"Examples: kindling convert flame.json flame.pb.gz\n"
-	"          kindling convert --interval 10ms async.collapsed flame.html\n"
-	"          kindling convert --baseline monday.pb.gz tuesday.pb.gz changed.html\n"
-	"          kindling convert go.pb.gz - --format txt | head -30\n";
-
 struct conversion {
 	const char *in, *out, *from, *format, *type, *interval, *baseline, *by;
 	enum report_diff_by diff_by;
@@ -41,46 +15,63 @@ struct conversion {
 	struct report_options options;
 };
 
+static const struct usage_row options[] = {
+	OPTION_CHOICE('F', "from", "FORMAT", "json pb.gz collapsed", struct conversion, from,
+		      "what IN is, whatever it is called: json, pb.gz or collapsed"),
+	OPTION_CHOICE(
+		'f', "format", "FORMAT", CLI_FORMATS, struct conversion, format,
+		"what OUT is: html, collapsed, txt, pb.gz, json, jfr, speedscope, otlp or otlp.json"),
+	OPTION_CHOICE(
+		'e', "type", "TYPE", "cpu lock alloc wall", struct conversion, type,
+		"of several types of events in IN this one: cpu, lock, alloc or wall; of a collapsed "
+		"file: what its numbers are of (default cpu), in ns or bytes"),
+	OPTION_TEXT('i', "interval", "LENGTH", struct conversion, interval,
+		    "the numbers of a collapsed file count samples, one each LENGTH: 10ms"),
+	OPTION_FLAG(0, "threads", struct conversion, options.threads,
+		    "keep threads apart: one tower for each in the flame graph"),
+	OPTION_FLAG('m', "merge", struct conversion, options.merge,
+		    "several JVMs as one: a method is one box, whichever ran it"),
+	OPTION_TEXT(0, "include", "REGEX", struct conversion, options.include,
+		    "only stacks with a frame that matches, as of `kindling report`"),
+	OPTION_TEXT(0, "exclude", "REGEX", struct conversion, options.exclude,
+		    "no stacks with a frame that matches"),
+	OPTION_FLAG(0, "reverse", struct conversion, options.reverse,
+		    "leaf first: below each method those that called it; html, collapsed, json"),
+	OPTION_FLAG(0, "annotate", struct conversion, options.annotate,
+		    "collapsed, pb.gz: names end with how the frame ran, as of `kindling report`"),
+	OPTION_TEXT(
+		'b', "baseline", "FILE", struct conversion, baseline,
+		"what changed since FILE (json, pb.gz or collapsed): OUT is html (red: more than "
+		"before, blue: less), txt or json"),
+	OPTION_CHOICE(
+		0, "by", "WORD", "time total", struct conversion, by,
+		"time (the default): FILE's numbers are multiplied so that both are of the same "
+		"length; total: of the same total"),
+	OPTION_HELP,
+	USAGE_ROWS_END,
+};
+
+const struct usage usage_convert = {
+	"convert",
+	"a file of a profile in another format",
+	"kindling convert IN OUT [OPTION...]",
+	"Writes a profile that is in a file in another format. IN is json, pb.gz or collapsed, of kindling or of "
+	"another program; OUT is any format of `kindling report`. json and pb.gz hold all of a profile: from one to "
+	"the other and back nothing is lost. collapsed holds stacks and weights. \"-\" is stdin or stdout.",
+	options,
+	NULL,
+	"kindling convert flame.json flame.pb.gz\n"
+	"kindling convert --interval 10ms async.collapsed flame.html\n"
+	"kindling convert --baseline monday.pb.gz tuesday.pb.gz changed.html\n"
+	"kindling convert go.pb.gz - --format txt | head -30",
+};
+
 static int parse_options(int argc, char **argv, struct conversion *c)
 {
-	static const struct option options[] = {
-		{ "from", required_argument, NULL, 'F' },
-		{ "format", required_argument, NULL, 'f' },
-		{ "type", required_argument, NULL, 'e' },
-		{ "interval", required_argument, NULL, 'i' },
-		{ "baseline", required_argument, NULL, 'b' },
-		{ "by", required_argument, NULL, 'B' },
-		{ "threads", no_argument, NULL, 'T' },
-		{ "merge", no_argument, NULL, 'm' },
-		{ "annotate", no_argument, NULL, 'A' },
-		{ "include", required_argument, NULL, 'I' },
-		{ "exclude", required_argument, NULL, 'X' },
-		{ "reverse", no_argument, NULL, 'R' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	bool *flags[128] = { ['T'] = &c->options.threads,
-			     ['m'] = &c->options.merge,
-			     ['A'] = &c->options.annotate,
-			     ['R'] = &c->options.reverse };
-	const char **texts[128] = { ['F'] = &c->from,
-				    ['f'] = &c->format,
-				    ['e'] = &c->type,
-				    ['i'] = &c->interval,
-				    ['I'] = &c->options.include,
-				    ['X'] = &c->options.exclude,
-				    ['b'] = &c->baseline,
-				    ['B'] = &c->by };
-	int o;
+	int r = cli_parse(&usage_convert, argc, argv, c);
 
-	while ((o = getopt_long(argc, argv, "F:f:e:i:b:mh", options, NULL)) != -1) {
-		if (o < 128 && flags[o])
-			*flags[o] = true;
-		else if (o < 128 && texts[o])
-			*texts[o] = optarg;
-		else
-			return cli_usage(usage, o);
-	}
+	if (r >= 0)
+		return r;
 	if (optind + 2 != argc)
 		return cli_wrong("convert", "name IN and OUT");
 	c->in = argv[optind];

@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -26,32 +25,39 @@
 
 extern char **environ;
 
-static const char usage[] =
-	"Usage: kindling doctor [OPTION...] [TARGET]\n"
-	"\n"
-	"Checks whether a JVM can be profiled, without attaching to it: one line for each check, with ok, no or\n"
-	"unknown, what was found, and what to do about it. If kindlingd runs, the last line is what it knows\n"
-	"of the JVM. Works without kindlingd too. Without a TARGET it checks all JVMs of this host.\n"
-	"TARGET is a pid, a container id, a container, a pod or a part of a name from `kindling status`.\n"
-	"\n"
-	"  -a, --all           check every JVM of this host\n"
-	"  -s, --read-seccomp  read the seccomp filters of the JVM as an attach does, which stops one sleeping\n"
-	"                      thread of it for about 50 us. Without this option they are known only if the\n"
-	"                      container's bundle or the systemd unit says what is in them\n"
-	"  -j, --json          print one JSON object for each JVM, one on a line\n"
-	"  -h, --help          show this text\n"
-	"\n"
-	"Exit status: 0 all of them can be profiled, 1 one cannot, or not everything could be checked.\n"
-	"\n"
-	"Example: sudo kindling doctor 4711\n";
-
 struct doctor {
 	const char *injector;
 	cJSON *status; /* of the daemon; NULL = none answers */
 	bool denied; /* one may answer, but not us */
-	bool json, read_seccomp;
+	bool all, json, read_seccomp;
 	unsigned unseen; /* processes that may be JVMs, but may not be looked at */
 	int worst; /* exit status */
+};
+
+static const struct usage_row options[] = {
+	OPTION_FLAG('a', "all", struct doctor, all, "check every JVM of this host"),
+	OPTION_FLAG(
+		's', "read-seccomp", struct doctor, read_seccomp,
+		"read the seccomp filters of the JVM as an attach does, which stops one sleeping "
+		"thread of it for about 50 us. Without this option they are known only if the "
+		"container's bundle or the systemd unit says what is in them"),
+	OPTION_FLAG('j', "json", struct doctor, json,
+		    "print one JSON object for each JVM, one on a line"),
+	OPTION_HELP,
+	USAGE_ROWS_END,
+};
+
+const struct usage usage_doctor = {
+	"doctor",
+	"can a JVM be profiled? If not: why, and what to do",
+	"kindling doctor [OPTION...] [TARGET]",
+	"Checks whether a JVM can be profiled, without attaching to it: one line for each check, with ok, no or "
+	"unknown, what was found, and what to do about it. If kindlingd runs, the last line is what it knows "
+	"of the JVM. Works without kindlingd too. Without a TARGET it checks all JVMs of this host.\n"
+	"TARGET is a pid, a container id, a container, a pod or a part of a name from `kindling status`.",
+	options,
+	"Exit status: 0 all of them can be profiled, 1 one cannot, or not everything could be checked.",
+	"sudo kindling doctor 4711",
 };
 
 /* ---- the injector's checks ------------------------------------------------------------------ */
@@ -378,27 +384,13 @@ static cJSON *ask_daemon(bool *ret_denied)
 
 int command_doctor(int argc, char **argv)
 {
-	static const struct option options[] = { { "all", no_argument, NULL, 'a' },
-						 { "json", no_argument, NULL, 'j' },
-						 { "read-seccomp", no_argument, NULL, 's' },
-						 { "help", no_argument, NULL, 'h' },
-						 { NULL, 0, NULL, 0 } };
 	static struct config config;
 	struct doctor d = { .injector = config.injector };
-	bool all = false;
-	int c;
+	int r = cli_parse(&usage_doctor, argc, argv, &d);
 
-	while ((c = getopt_long(argc, argv, "ajsh", options, NULL)) != -1) {
-		if (c == 'a')
-			all = true;
-		else if (c == 'j')
-			d.json = true;
-		else if (c == 's')
-			d.read_seccomp = true;
-		else
-			return cli_usage(usage, c);
-	}
-	if (argc - optind > 1 || (all && optind < argc))
+	if (r >= 0)
+		return r;
+	if (argc - optind > 1 || (d.all && optind < argc))
 		return cli_wrong("doctor", "name one TARGET, or use --all");
 	config_defaults(&config);
 	cli_catch_interrupt();

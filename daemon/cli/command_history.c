@@ -1,27 +1,42 @@
 /* kindling history: what the history has, JVM by JVM. */
-#include <getopt.h>
 #include <string.h>
 #include <time.h>
 #include "daemon/cli/cli.h"
 
-static const char usage[] =
-	"Usage: kindling history [OPTION...] [TARGET]\n"
-	"\n"
-	"Shows what kindlingd keeps on disk: every JVM, from when to when, its samples of all events, and the\n"
+struct arguments {
+	struct span_words span;
+	const char *target, *service, *pod, *container;
+	bool json;
+};
+
+static const struct usage_row options[] = {
+	OPTION_TEXT('l', "last", "DURATION", struct arguments, span.last,
+		    "only what is not older: 30m, 24h"),
+	OPTION_TEXT(0, "from", "TIME", struct arguments, span.from,
+		    "14:05, 14:05:30, \"2026-11-21 14:05\" or @SECONDS since 1970"),
+	OPTION_TEXT(0, "to", "TIME", struct arguments, span.to, "in the same forms (default: now)"),
+	OPTION_TEXT(0, "service", "NAME", struct arguments, service, "only JVMs of a service"),
+	OPTION_TEXT(0, "pod", "NAME", struct arguments, pod,
+		    "only those of a pod, with or without its namespace"),
+	OPTION_TEXT(0, "container", "NAME", struct arguments, container,
+		    "only those of a container, or its id"),
+	OPTION_FLAG('j', "json", struct arguments, json, "print everything as JSON"),
+	OPTION_HELP,
+	USAGE_ROWS_END,
+};
+
+const struct usage usage_history = {
+	"history",
+	"what the history has: JVMs, times, samples, bytes",
+	"kindling history [OPTION...] [TARGET]",
+	"Shows what kindlingd keeps on disk: every JVM, from when to when, its samples of all events, and the "
 	"bytes they take. `kindling report --from TIME --to TIME` makes a profile of it.\n"
-	"TARGET is a pid, a container or its id, a pod, a service or a name; without one, all are shown.\n"
-	"\n"
-	"  -l, --last DURATION   only what is not older: 30m, 24h\n"
-	"      --from TIME       14:05, 14:05:30, \"2026-11-21 14:05\" or @SECONDS since 1970\n"
-	"      --to TIME         in the same forms (default: now)\n"
-	"      --service NAME    only JVMs of a service\n"
-	"      --pod NAME        only those of a pod, with or without its namespace\n"
-	"      --container NAME  only those of a container, or its id\n"
-	"  -j, --json            print everything as JSON\n"
-	"  -h, --help            show this text\n"
-	"\n"
-	"Examples: kindling history\n"
-	"          kindling history --service shop --last 7d\n";
+	"TARGET is a pid, a container or its id, a pod, a service or a name; without one, all are shown.",
+	options,
+	NULL,
+	"kindling history\n"
+	"kindling history --service shop --last 7d",
+};
 
 enum { PID, NAME, SERVICE, PLACE, FROM, TO, SAMPLES, BYTES, COLUMN_COUNT };
 static const unsigned char leave_out[COLUMN_COUNT] = { [PLACE] = 1, [SERVICE] = 2 };
@@ -32,39 +47,12 @@ static const struct column columns[COLUMN_COUNT] = {
 	[SAMPLES] = { "SAMPLES", true, 0 },  [BYTES] = { "BYTES", true, 0 },
 };
 
-struct arguments {
-	struct span_words span;
-	const char *target, *service, *pod, *container;
-	bool json;
-};
-
 static int parse(int argc, char **argv, struct arguments *a)
 {
-	static const struct option options[] = {
-		{ "last", required_argument, NULL, 'l' },
-		{ "from", required_argument, NULL, 'F' },
-		{ "to", required_argument, NULL, 'U' },
-		{ "service", required_argument, NULL, 'S' },
-		{ "pod", required_argument, NULL, 'P' },
-		{ "container", required_argument, NULL, 'C' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	const char **texts[128] = {
-		['l'] = &a->span.last, ['F'] = &a->span.from, ['U'] = &a->span.to,
-		['S'] = &a->service,   ['P'] = &a->pod,	      ['C'] = &a->container,
-	};
-	int c;
+	int r = cli_parse(&usage_history, argc, argv, a);
 
-	while ((c = getopt_long(argc, argv, "l:jh", options, NULL)) != -1) {
-		if (c == 'j')
-			a->json = true;
-		else if (c < 128 && texts[c])
-			*texts[c] = optarg;
-		else
-			return cli_usage(usage, c);
-	}
+	if (r >= 0)
+		return r;
 	a->target = optind < argc ? argv[optind] : NULL;
 	return optind + 1 < argc ? cli_wrong("history", "name one TARGET") : -1;
 }

@@ -1,5 +1,4 @@
 /* kindling locks: the locks that were waited for longest, and who blocks whom. */
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/cli/lock_text.h"
@@ -7,36 +6,55 @@
 
 #define ROWS_DEFAULT 20
 
-static const char usage[] =
-	"Usage: kindling locks [OPTION...] [TARGET]\n"
-	"\n"
-	"Shows the locks that threads waited for longest: the class and identity of each lock (for a lock of\n"
-	"java.util.concurrent the lock itself, not its Sync), how threads waited, how often and how long in\n"
-	"all, who waited and who held it. WAITERS AT and OWNERS AT name the methods of the application that\n"
-	"they were in; an owner's is known if the owner was sampled, waited itself or slept. NOW is the number of\n"
-	"threads that wait at this moment. Waits for work (a pool's thread at an empty queue) are left out.\n"
-	"The line above each table counts all waits of the same time. On a terminal of less than 160 columns\n"
-	"names are shown without their packages.\n"
-	"TARGET is a pid, a container or its id, a pod, a service or part of a name from `kindling status`;\n"
-	"without one, all JVMs that are being profiled are shown.\n"
-	"\n"
-	"  -l, --last DURATION   how far to look back: 30s, 5m (default 60s, at most 10m)\n"
-	"  -b, --by lock|class   one row for each lock (default) or one for all locks of a class; LOCKS is\n"
-	"                        then their number, with a + if there may be more\n"
-	"  -g, --graph           show who blocks whom right now: chains, and cycles, which are deadlocks\n"
-	"  -o, --output FILE     .html: a page with the locks, the stacks of waiters and owners, who kept\n"
-	"                        whom waiting, and who blocks whom right now; .svg: the last of these\n"
-	"                        alone; \"-\" is the svg on stdout\n"
-	"  -i, --idle            show waits for work too\n"
-	"  -n, --rows N          show only the first N rows of each JVM (default 20)\n"
-	"  -j, --json            print everything as JSON\n"
-	"      --source URL      a whole cluster, from ClickHouse: --source URL --help\n"
-	"  -h, --help            show this text\n"
-	"\n"
-	"Examples: kindling locks 4711 --last 5m\n"
-	"          kindling locks --by class org.shop.Main\n"
-	"          kindling locks --graph org.shop.Main\n"
-	"          kindling locks -o locks.html 4711\n";
+struct arguments {
+	const char *last, *by, *output, *rows_word, *target;
+	bool graph, idle, json;
+	int rows;
+};
+
+static const struct usage_row options[] = {
+	OPTION_TEXT('l', "last", "DURATION", struct arguments, last,
+		    "how far to look back: 30s, 5m (default 60s, at most 10m)"),
+	OPTION_CHOICE(
+		'b', "by", "lock|class", "lock class", struct arguments, by,
+		"one row for each lock (default) or one for all locks of a class; LOCKS is then "
+		"their number, with a + if there may be more"),
+	OPTION_FLAG('g', "graph", struct arguments, graph,
+		    "show who blocks whom right now: chains, and cycles, which are deadlocks"),
+	OPTION_TEXT(
+		'o', "output", "FILE", struct arguments, output,
+		".html: a page with the locks, the stacks of waiters and owners, who kept whom "
+		"waiting, and who blocks whom right now; .svg: the last of these alone; \"-\" is "
+		"the svg on stdout"),
+	OPTION_FLAG('i', "idle", struct arguments, idle, "show waits for work too"),
+	OPTION_TEXT('n', "rows", "N", struct arguments, rows_word,
+		    "show only the first N rows of each JVM (default 20)"),
+	OPTION_FLAG('j', "json", struct arguments, json, "print everything as JSON"),
+	OPTION_ELSEWHERE("source", "URL",
+			 "a whole cluster, from ClickHouse: `kindling locks --source URL --help`"),
+	OPTION_HELP,
+	USAGE_ROWS_END,
+};
+
+const struct usage usage_locks = {
+	"locks",
+	"the locks that threads wait for, who blocks whom, deadlocks",
+	"kindling locks [OPTION...] [TARGET]",
+	"Shows the locks that threads waited for longest: the class and identity of each lock (for a lock of "
+	"java.util.concurrent the lock itself, not its Sync), how threads waited, how often and how long in "
+	"all, who waited and who held it. WAITERS AT and OWNERS AT name the methods of the application that "
+	"they were in; an owner's is known if the owner was sampled, waited itself or slept. NOW is the number of "
+	"threads that wait at this moment. Waits for work (a pool's thread at an empty queue) are left out. "
+	"The line above each table counts all waits of the same time. On a terminal of less than 160 columns "
+	"names are shown without their packages.\n" CLI_TARGET_ABOUT
+	"; without one, all JVMs that are being profiled are shown.",
+	options,
+	NULL,
+	"kindling locks 4711 --last 5m\n"
+	"kindling locks --by class org.shop.Main\n"
+	"kindling locks --graph org.shop.Main\n"
+	"kindling locks -o locks.html 4711",
+};
 
 const cJSON *targets_of(FILE *to, const cJSON *answer)
 {
@@ -95,46 +113,14 @@ void lock_graph_print(FILE *to, const cJSON *locks, size_t width)
 
 /* ---- the command ---- */
 
-struct arguments {
-	const char *last, *by, *output, *target;
-	bool graph, idle, json;
-	int rows;
-};
-
 static int parse(int argc, char **argv, struct arguments *a)
 {
-	static const struct option options[] = {
-		{ "last", required_argument, NULL, 'l' },
-		{ "graph", no_argument, NULL, 'g' },
-		{ "by", required_argument, NULL, 'b' },
-		{ "output", required_argument, NULL, 'o' },
-		{ "idle", no_argument, NULL, 'i' },
-		{ "rows", required_argument, NULL, 'n' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
+	int r = cli_parse(&usage_locks, argc, argv, a);
 	uint64_t ns;
-	int c;
 
-	while ((c = getopt_long(argc, argv, "l:b:go:in:jh", options, NULL)) != -1) {
-		if (c == 'l')
-			a->last = optarg;
-		else if (c == 'b')
-			a->by = optarg;
-		else if (c == 'g')
-			a->graph = true;
-		else if (c == 'o')
-			a->output = optarg;
-		else if (c == 'i')
-			a->idle = true;
-		else if (c == 'n')
-			a->rows = atoi(optarg);
-		else if (c == 'j')
-			a->json = true;
-		else
-			return cli_usage(usage, c);
-	}
+	if (r >= 0)
+		return r;
+	a->rows = a->rows_word ? atoi(a->rows_word) : ROWS_DEFAULT;
 	a->target = optind < argc ? argv[optind] : NULL;
 	if (optind + 1 < argc)
 		return cli_wrong("locks", "name one TARGET only");
@@ -190,7 +176,7 @@ static int show(const struct arguments *a, const struct reply *reply)
 
 int command_locks(int argc, char **argv)
 {
-	struct arguments a = { .rows = ROWS_DEFAULT };
+	struct arguments a = { 0 };
 	char path[PATH_MAX_BYTES] = "/v1/locks";
 	struct reply reply;
 	int r;

@@ -1,6 +1,5 @@
 /* kindling record: one JVM for some seconds, through the daemon or, as root, without one (own.c).
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
@@ -15,72 +14,62 @@
 #define POLL_NS	    (200 * NS_PER_MS)
 #define BAR_COLUMNS 30
 
-static const char usage[] =
-	"Usage: kindling record TARGET -d 30s -o FILE [OPTION...]\n"
-	"\n"
-	"Records one JVM for some time and writes the profile to a file. kindlingd does it if it runs;\n"
-	"otherwise this command, run as root, attaches, records and detaches by itself. Ctrl-C ends the\n"
-	"recording early and writes what was recorded until then.\n"
-	"TARGET is a pid, a container or its id, a pod, a service or part of a name from `kindling status`.\n"
-	"\n"
-	"  -d, --duration DURATION   how long: 30s, 2m30s, 1.5h (default 30s)\n"
-	"  -i, --interval INTERVAL   CPU time between samples: 10ms, 1ms (default: that of the settings).\n"
-	"                            The CPU budget never lengthens it during a recording\n"
-	"  -e, --event EVENT,...     cpu (the default), lock (time that threads waited), alloc (bytes\n"
-	"                            allocated), wall (time, running or not). An event that is not\n"
-	"                            collected all the time is collected during the recording\n"
-	"      --min-wait DURATION   with lock: the shortest wait that is recorded: 100us, 5ms (default: that\n"
-	"                            of the settings). The CPU budget never raises it during a recording\n"
-	"  -t, --thread WORD         only threads whose name contains WORD; with wall the other threads\n"
-	"                            are not sampled at all\n"
-	"      --idle                also waits for work (pool threads at empty queues, timers, selectors)\n"
-	"  -o, --output FILE         .html, .collapsed, .txt, .pb.gz, .json, .jfr, .speedscope.json, .otlp\n"
-	"                            or .otlp.json; \"-\" is stdout;\n"
-	"                            pb.gz, jfr, speedscope and otlp hold several events; the others become one file each,\n"
-	"                            out.lock.html\n"
-	"  -f, --format FORMAT       html, ..., speedscope, otlp or otlp.json, whatever FILE is called\n"
-	"      --threads             keep threads apart: one tower for each in the flame graph\n"
-	"      --annotate            .collapsed, .pb.gz: names end with how the frame ran, _[0]\n"
-	"                            interpreted, _[1] C1, _[j] C2, _[i] inlined, _[k] kernel\n"
-	"  -h, --help                show this text\n"
-	"\n"
-	"Examples: kindling record 4711 -d 10s -o flame.html\n"
-	"          kindling record 4711 -d 30s -e cpu,lock,alloc -o all.pb.gz\n"
-	"          kindling record 4711 -e lock --min-wait 100us -o waits.html\n"
-	"          sudo kindling record org.shop.Main -d 1m -i 4ms -o cpu.pb.gz\n";
+struct record_words {
+	struct record_arguments a;
+	const char *duration, *interval, *events, *min_wait;
+};
 
-static int parse_options(int argc, char **argv, struct record_arguments *a, const char *ret[128])
-{
-	static const struct option options[] = {
-		{ "duration", required_argument, NULL, 'd' },
-		{ "interval", required_argument, NULL, 'i' },
-		{ "min-wait", required_argument, NULL, 'm' },
-		{ "event", required_argument, NULL, 'e' },
-		{ "output", required_argument, NULL, 'o' },
-		{ "format", required_argument, NULL, 'f' },
-		{ "thread", required_argument, NULL, 't' },
-		{ "threads", no_argument, NULL, 'T' },
-		{ "idle", no_argument, NULL, 'I' },
-		{ "annotate", no_argument, NULL, 'A' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int c;
+static const struct usage_row options[] = {
+	OPTION_TEXT('d', "duration", "DURATION", struct record_words, duration,
+		    "how long: 30s, 2m30s, 1.5h (default 30s)"),
+	OPTION_TEXT('i', "interval", "INTERVAL", struct record_words, interval,
+		    "CPU time between samples: 10ms, 1ms (default: that of the settings). The CPU "
+		    "budget never lengthens it during a recording"),
+	OPTION_CHOICE(
+		'e', "event", "EVENT,...", "cpu lock alloc wall", struct record_words, events,
+		"cpu (the default), lock (time that threads waited), alloc (bytes allocated), "
+		"wall (time, running or not). An event that is not collected all the time is "
+		"collected during the recording"),
+	OPTION_TEXT(
+		0, "min-wait", "DURATION", struct record_words, min_wait,
+		"with lock: the shortest wait that is recorded: 100us, 5ms (default: that of the "
+		"settings). The CPU budget never raises it during a recording"),
+	OPTION_TEXT('t', "thread", "WORD", struct record_words, a.thread,
+		    "only threads whose name contains WORD; with wall the other threads are not "
+		    "sampled at all"),
+	OPTION_FLAG(0, "idle", struct record_words, a.idle,
+		    "also waits for work (pool threads at empty queues, timers, selectors)"),
+	OPTION_TEXT(
+		'o', "output", "FILE", struct record_words, a.output,
+		".html, .collapsed, .txt, .pb.gz, .json, .jfr, .speedscope.json, .otlp or "
+		".otlp.json; \"-\" is stdout; pb.gz, jfr, speedscope and otlp hold several events; "
+		"the others become one file each, out.lock.html"),
+	OPTION_CHOICE('f', "format", "FORMAT", CLI_FORMATS, struct record_words, a.format,
+		      "html, ..., speedscope, otlp or otlp.json, whatever FILE is called"),
+	OPTION_FLAG(0, "threads", struct record_words, a.threads,
+		    "keep threads apart: one tower for each in the flame graph"),
+	OPTION_FLAG(
+		0, "annotate", struct record_words, a.annotate,
+		".collapsed, .pb.gz: names end with how the frame ran, _[0] interpreted, _[1] C1, "
+		"_[j] C2, _[i] inlined, _[k] kernel"),
+	OPTION_HELP,
+	USAGE_ROWS_END,
+};
 
-	while ((c = getopt_long(argc, argv, "d:i:e:o:f:t:h", options, NULL)) != -1) {
-		if (c == 'T')
-			a->threads = true;
-		else if (c == 'A')
-			a->annotate = true;
-		else if (c == 'I')
-			a->idle = true;
-		else if (c == '?' || c == 'h')
-			return cli_usage(usage, c);
-		else
-			ret[c] = optarg;
-	}
-	return -1;
-}
+const struct usage usage_record = {
+	"record",
+	"record one JVM for some seconds, also without kindlingd",
+	"kindling record TARGET -d 30s -o FILE [OPTION...]",
+	"Records one JVM for some time and writes the profile to a file. kindlingd does it if it runs; "
+	"otherwise this command, run as root, attaches, records and detaches by itself. Ctrl-C ends the "
+	"recording early and writes what was recorded until then.\n" CLI_TARGET_ABOUT ".",
+	options,
+	NULL,
+	"kindling record 4711 -d 10s -o flame.html\n"
+	"kindling record 4711 -d 30s -e cpu,lock,alloc -o all.pb.gz\n"
+	"kindling record 4711 -e lock --min-wait 100us -o waits.html\n"
+	"sudo kindling record org.shop.Main -d 1m -i 4ms -o cpu.pb.gz",
+};
 
 /* Each event alone must fit; several into stdout too. */
 static int check_format(const struct record_arguments *a)
@@ -129,11 +118,10 @@ static int check_interval(const char *word, struct record_arguments *a)
 /* -1 = go on, else the exit status. */
 static int record_parse(int argc, char **argv, struct record_arguments *a)
 {
-	const char *given[128] = { ['d'] = "30s", ['e'] = "cpu" };
-	int r;
+	struct record_words w = { .duration = "30s", .events = "cpu" };
+	int r = cli_parse(&usage_record, argc, argv, &w);
 
-	memset(a, 0, sizeof(*a));
-	r = parse_options(argc, argv, a, given);
+	*a = w.a;
 	if (r >= 0)
 		return r;
 	if (optind >= argc)
@@ -141,21 +129,19 @@ static int record_parse(int argc, char **argv, struct record_arguments *a)
 	if (optind + 1 < argc)
 		return cli_wrong("record", "name one TARGET only");
 	a->target = argv[optind];
-	a->output = given['o'];
-	a->thread = given['t'];
 	if (!a->output)
 		return cli_wrong("record", "-o FILE says where to write");
-	if (!parse_length(given['d'], &a->duration_ns) || a->duration_ns > 24 * 3600 * NS_PER_S)
+	if (!parse_length(w.duration, &a->duration_ns) || a->duration_ns > 24 * 3600 * NS_PER_S)
 		return cli_wrong("record", "-d takes a duration such as 30s, up to 24h");
-	r = check_interval(given['i'], a);
+	r = check_interval(w.interval, a);
 	if (r >= 0)
 		return r;
-	if (!report_events_by_name(given['e'], &a->events))
+	if (!report_events_by_name(w.events, &a->events))
 		return cli_wrong("record", "-e takes cpu, lock, alloc, wall, or several: cpu,lock");
-	r = check_min_wait(given['m'], a);
+	r = check_min_wait(w.min_wait, a);
 	if (r >= 0)
 		return r;
-	a->format = format_of(given['f'], a->output);
+	a->format = format_of(a->format, a->output);
 	return a->format ? check_format(a) : CLI_USAGE;
 }
 

@@ -1,55 +1,10 @@
 /* kindling report: a profile of a span of time, as a file. */
-#include <getopt.h>
 #include <string.h>
-#include "daemon/cli/changes.h"
+#include "daemon/cli/report_rows.h"
 #include "daemon/cli/cli.h"
 #include "daemon/cli/source.h"
 #include "daemon/report/events.h"
 #include "daemon/report/patterns.h"
-
-static const char usage[] =
-	"Usage: kindling report TARGET|--all|--service NAME [--last 60s | --from TIME [--to TIME]] -o FILE [OPTION...]\n"
-	"\n"
-	"Writes what JVMs did in the last seconds, minutes or hours to a file, from the history of kindlingd.\n"
-	"TARGET is a pid, a container or its id, a pod, a service or part of a name from `kindling status`, or,\n"
-	"where that names none that is there now, exactly what `kindling history` calls one.\n"
-	"\n"
-	"  -a, --all             all JVMs, a tower for each in the flame graph\n"
-	"      --service NAME    all JVMs of a service in that time, also those that have ended since\n"
-	"      --pod NAME        the same of a pod, with or without its namespace\n"
-	"      --container NAME  the same of a container, or its id; several of the three must all fit\n"
-	"  -m, --merge           several JVMs as one: a method is one box, whichever ran it\n"
-	"  -l, --last DURATION   how far to look back: 30s, 2m30s, 1.5h (default 60s)\n"
-	"      --from TIME       14:05, 14:05:30, \"2026-11-21 14:05\" or @SECONDS since 1970; a time of day\n"
-	"                        later than now means yesterday's\n"
-	"      --to TIME         in the same forms (default: now)\n"
-	"  -o, --output FILE     format by suffix: .html (flame graph), .collapsed, .txt, .pb.gz (pprof),\n"
-	"                        .json, .jfr (JDK Mission Control), .speedscope.json,\n"
-	"                        .otlp (the request of OTLP profiles, opentelemetry-proto 1.11) or\n"
-	"                        .otlp.json; \"-\" is stdout\n"
-	"  -f, --format FORMAT   html, collapsed, txt, pb.gz, json, jfr, speedscope, otlp or otlp.json,\n"
-	"                        whatever FILE is called\n"
-	"  -e, --type TYPE       cpu (the default), lock (time that threads waited), alloc (bytes allocated),\n"
-	"                        wall (time, running or not), if it is collected; pb.gz, jfr,\n"
-	"                        speedscope and otlp files can hold several: cpu,lock\n"
-	"      --idle            also waits for work (pool threads at empty queues, timers, selectors)\n"
-	"  -t, --thread WORD     only threads whose name contains WORD\n"
-	"      --threads         keep threads apart: one tower for each in the flame graph\n"
-	"      --include REGEX   only stacks with a frame that matches, as in 'OrderService|^java.util.zip';\n"
-	"                        a POSIX extended regular expression\n"
-	"      --exclude REGEX   no stacks with a frame that matches; how much was left out is in the file\n" CHANGES_USAGE
-	"      --reverse         leaf first: below each method those that called it; .html, .collapsed, .json\n"
-	"      --annotate        .collapsed, .pb.gz: names end with how the frame ran, _[0] interpreted,\n"
-	"                        _[1] C1, _[j] C2, _[i] inlined, _[k] kernel\n"
-	"      --source URL      a whole cluster, from ClickHouse: --source URL --help\n"
-	"  -h, --help            show this text\n"
-	"\n"
-	"Examples: kindling report 4711 --last 5m -o flame.html\n"
-	"          kindling report 4711 --type lock -o waits.html\n"
-	"          kindling report 4711 --diff 14:00/14:10..15:00/15:10 -o changed.html\n"
-	"          kindling report 4711 --include 'java.util.HashMap' --reverse -o callers.html\n"
-	"          kindling report --service shop --from \"2026-11-20 09:00\" --to \"2026-11-22 09:00\" -o x.html\n"
-	"          kindling report --all --from 14:00 --to 14:10 -o - | head -30\n";
 
 struct arguments {
 	struct changes changes;
@@ -59,70 +14,44 @@ struct arguments {
 	bool all, merge, threads, annotate, idle, reverse;
 };
 
+static const struct usage_row options[] = {
+	OPTION_FLAG('a', "all", struct arguments, all,
+		    "all JVMs, a tower for each in the flame graph"),
+	OPTION_TEXT(0, "service", "NAME", struct arguments, service,
+		    "all JVMs of a service in that time, also those that have ended since"),
+	OPTION_TEXT(0, "pod", "NAME", struct arguments, pod,
+		    "the same of a pod, with or without its namespace"),
+	OPTION_TEXT(0, "container", "NAME", struct arguments, container,
+		    "the same of a container, or its id; several of the three must all fit"),
+	OPTIONS_OF_REPORT(struct arguments),
+	OPTION_ELSEWHERE("source", "URL",
+			 "a whole cluster, from ClickHouse: `kindling report --source URL --help`"),
+	OPTION_HELP,
+	USAGE_ROWS_END,
+};
+
+const struct usage usage_report = {
+	"report",
+	"a flame graph (or pprof, text, ...) of the last minutes",
+	"kindling report TARGET|--all|--service NAME [--last 60s | --from TIME [--to TIME]] -o FILE [OPTION...]",
+	"Writes what JVMs did in the last seconds, minutes or hours to a file, from the history of kindlingd.\n" CLI_TARGET_ABOUT
+	", or, where that names none that is there now, exactly what `kindling history` calls one.",
+	options,
+	NULL,
+	"kindling report 4711 --last 5m -o flame.html\n"
+	"kindling report 4711 --type lock -o waits.html\n"
+	"kindling report 4711 --diff 14:00/14:10..15:00/15:10 -o changed.html\n"
+	"kindling report 4711 --include 'java.util.HashMap' --reverse -o callers.html\n"
+	"kindling report --service shop --from \"2026-11-20 09:00\" --to \"2026-11-22 09:00\" -o x.html\n"
+	"kindling report --all --from 14:00 --to 14:10 -o - | head -30",
+};
+
 static int parse_options(int argc, char **argv, struct arguments *a)
 {
-	static const struct option options[] = {
-		{ "all", no_argument, NULL, 'a' },
-		{ "merge", no_argument, NULL, 'm' },
-		{ "service", required_argument, NULL, 'S' },
-		{ "pod", required_argument, NULL, 'P' },
-		{ "container", required_argument, NULL, 'C' },
-		{ "last", required_argument, NULL, 'l' },
-		{ "from", required_argument, NULL, 'F' },
-		{ "to", required_argument, NULL, 'U' },
-		{ "output", required_argument, NULL, 'o' },
-		{ "format", required_argument, NULL, 'f' },
-		{ "type", required_argument, NULL, 'e' },
-		{ "idle", no_argument, NULL, 'I' },
-		{ "thread", required_argument, NULL, 't' },
-		{ "threads", no_argument, NULL, 'T' },
-		{ "annotate", no_argument, NULL, 'A' },
-		{ "include", required_argument, NULL, 'i' },
-		{ "exclude", required_argument, NULL, 'x' },
-		{ "reverse", no_argument, NULL, 'R' },
-		{ "diff", required_argument, NULL, 'D' },
-		{ "baseline", required_argument, NULL, 'b' },
-		{ "by", required_argument, NULL, 'B' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	const char **texts[128] = {
-		['e'] = &a->type,
-		['l'] = &a->last,
-		['F'] = &a->from,
-		['U'] = &a->to,
-		['o'] = &a->output,
-		['f'] = &a->format,
-		['t'] = &a->thread,
-		['i'] = &a->include,
-		['x'] = &a->exclude,
-		['D'] = &a->changes.diff,
-		['b'] = &a->changes.baseline,
-		['B'] = &a->changes.by,
-		['S'] = &a->service,
-		['P'] = &a->pod,
-		['C'] = &a->container,
-	};
-	int c;
+	int r = cli_parse(&usage_report, argc, argv, a);
 
-	while ((c = getopt_long(argc, argv, "aml:o:f:e:t:b:h", options, NULL)) != -1) {
-		if (c == 'a')
-			a->all = true;
-		else if (c == 'm')
-			a->merge = true;
-		else if (c == 'T')
-			a->threads = true;
-		else if (c == 'A')
-			a->annotate = true;
-		else if (c == 'I')
-			a->idle = true;
-		else if (c == 'R')
-			a->reverse = true;
-		else if (c < 128 && texts[c])
-			*texts[c] = optarg;
-		else
-			return cli_usage(usage, c);
-	}
+	if (r >= 0)
+		return r;
 	a->target = optind < argc ? argv[optind] : NULL;
 	return optind + 1 < argc ? cli_wrong("report", "name one TARGET, or use --all") : -1;
 }

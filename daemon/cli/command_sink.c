@@ -2,15 +2,24 @@
 #include <string.h>
 #include "daemon/cli/cli.h"
 
-static const char usage[] =
-	"Usage: kindling sink test NAME\n"
-	"\n"
-	"  test NAME   sends one small profile (a JVM called kindling-sink-test, with one sample) to the sink\n"
-	"              NAME of the settings now, and says what the server answered. It is in no sum of status\n"
-	"\n"
-	"Exit status: 0 it was taken, 1 it was not.\n"
-	"\n"
-	"Examples: kindling sink test lake\n";
+static const struct usage_row options[] = {
+	COMMAND_WORD(
+		"test", "NAME",
+		"sends one small profile (a JVM called kindling-sink-test, with one sample) to the sink "
+		"NAME of the settings now, and says what the server answered. It is in no sum of status"),
+	OPTION_HELP,
+	USAGE_ROWS_END,
+};
+
+const struct usage usage_sink = {
+	"sink",
+	"send a small profile to a sink, and say what it answers",
+	"kindling sink test NAME",
+	"Asks whether a sink of the settings takes what is sent to it.",
+	options,
+	"Exit status: 0 it was taken, 1 it was not.",
+	"kindling sink test lake",
+};
 
 static int sink_test(const char *name)
 {
@@ -44,10 +53,11 @@ static int sink_test(const char *name)
 
 int command_sink(int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++)
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-			return cli_usage(usage, 'h');
-	if (argc == 3 && strcmp(argv[1], "test") == 0)
-		return sink_test(argv[2]);
-	return cli_usage(usage, '?');
+	int r = cli_parse(&usage_sink, argc, argv, NULL);
+
+	if (r >= 0)
+		return r;
+	if (argc - optind == 2 && strcmp(argv[optind], "test") == 0)
+		return sink_test(argv[optind + 1]);
+	return cli_usage(&usage_sink, USAGE_WRONG);
 }

@@ -1,5 +1,4 @@
 /* kindling status: one row per JVM. */
-#include <getopt.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,24 +8,41 @@
 #include "daemon/cli/cli.h"
 #include "daemon/core/mem.h"
 
-static const char usage[] =
-	"Usage: kindling status [OPTION...] [TARGET...]\n"
-	"\n"
-	"Shows one row for each JVM: what it is, whether it is profiled and if not why, and how many\n"
-	"samples were taken. taken = delivered + dropped, always. AGENT% is the CPU time that the agent\n"
-	"uses in the JVM, in percent of one CPU, in the last minute. JVMs that have ended come last, for\n"
-	"ten minutes. On a narrow terminal some columns are left out; in a pipe all are there.\n"
-	"TARGET is a pid, a container or its id, a pod, a service or part of a name from this table.\n"
-	"\n"
-	"  -r, --streaming   only JVMs that are being profiled\n"
-	"  -a, --all         also those that ended longer ago, up to an hour\n"
-	"  -w, --watch       show it again every second, until q or Ctrl-C\n"
-	"  -j, --json        everything that the daemon knows, as JSON\n"
-	"  -h, --help        show this text\n"
-	"\n"
-	"Examples: kindling status\n"
-	"          kindling status --watch --streaming\n"
-	"          kindling status --json | jq '.targets[] | {pid, state, reason}'\n";
+struct arguments {
+	bool streaming, all, wide, watch, json;
+};
+
+static const struct usage_row options[] = {
+	OPTION_FLAG('r', "streaming", struct arguments, streaming,
+		    "only JVMs that are being profiled"),
+	OPTION_FLAG('a', "all", struct arguments, all,
+		    "also those that ended longer ago, up to an hour"),
+	OPTION_FLAG('W', "wide", struct arguments, wide,
+		    "all columns, and nothing is cut, also on a narrow terminal"),
+	OPTION_FLAG('w', "watch", struct arguments, watch,
+		    "show it again every second, until q or Ctrl-C"),
+	OPTION_FLAG('j', "json", struct arguments, json,
+		    "everything that the daemon knows, as JSON"),
+	OPTION_HELP,
+	USAGE_ROWS_END,
+};
+
+const struct usage usage_status = {
+	"status",
+	"every JVM: what it is, whether it is profiled, how many samples",
+	"kindling status [OPTION...] [TARGET...]",
+	"Shows one row for each JVM: what it is, whether it is profiled and if not why, and how many "
+	"samples were taken. taken = delivered + dropped, always. AGENT% is the CPU time that the agent "
+	"uses in the JVM, in percent of one CPU, in the last minute. JVMs that have ended come last, for "
+	"ten minutes. On a narrow terminal some columns are left out; in a pipe all are there. On a terminal "
+	"states have colours, unless NO_COLOR is set.\n"
+	"TARGET is a pid, a container or its id, a pod, a service or part of a name from this table.",
+	options,
+	NULL,
+	"kindling status\n"
+	"kindling status --watch --streaming\n"
+	"kindling status --json | jq '.targets[] | {pid, state, reason}'",
+};
 
 enum {
 	PID,
@@ -399,10 +415,6 @@ void status_print(FILE *to, const cJSON *status, size_t width)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-struct arguments {
-	bool json, watch;
-};
-
 /* What does not fit on the screen is at the end of the table: the sums are above it. */
 static void show_again(const cJSON *status)
 {
@@ -465,27 +477,14 @@ static int watch(const char *path, const struct arguments *a)
 
 int command_status(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "all", no_argument, NULL, 'a' },   { "streaming", no_argument, NULL, 'r' },
-		{ "watch", no_argument, NULL, 'w' }, { "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },  { NULL, 0, NULL, 0 }
-	};
 	char path[PATH_MAX_BYTES] = "/v1/status";
 	struct arguments a = { 0 };
-	int c;
+	int r = cli_parse(&usage_status, argc, argv, &a);
 
-	while ((c = getopt_long(argc, argv, "arwjh", options, NULL)) != -1) {
-		if (c == 'a')
-			path_add(path, sizeof(path), "all", "1");
-		else if (c == 'r')
-			path_add(path, sizeof(path), "state", "streaming");
-		else if (c == 'w')
-			a.watch = true;
-		else if (c == 'j')
-			a.json = true;
-		else
-			return cli_usage(usage, c);
-	}
+	if (r >= 0)
+		return r;
+	path_add(path, sizeof(path), "all", a.all ? "1" : NULL);
+	path_add(path, sizeof(path), "state", a.streaming ? "streaming" : NULL);
 	for (; optind < argc; optind++)
 		path_add(path, sizeof(path), "target", argv[optind]);
 	return a.watch ? watch(path, &a) : show(path, &a);

@@ -1,39 +1,51 @@
 /* kindling tail: events as they arrive. */
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "daemon/cli/lock_text.h"
 
-static const char usage[] =
-	"Usage: kindling tail [OPTION...] [TARGET...]\n"
-	"\n"
-	"Prints events as they happen, one on a line: time, pid, tid, thread, event, weight, and the stack, the\n"
-	"running method first. For a wait: its length, its kind (enter of a monitor, wait, park), the lock as\n"
-	"class@identity, who held the lock when the wait began, and who ended the wait if that is known.\n"
-	"TARGET is a pid, a container or its id, a pod, a service or part of a name from `kindling status`.\n"
-	"The command ends when all these JVMs have ended; without a TARGET it ends with Ctrl-C.\n"
-	"\n"
-	"  -j, --json          print one JSON object on a line: {\"event\":\"cpu\",\"ts_ns\":...,\"pid\":...,\n"
-	"                      \"tid\":...,\"thread\":...,\"weight_ns\":...,\"stack\":[root...leaf]}; for a wait\n"
-	"                      {\"event\":\"lock\",...,\"kind\":\"enter|wait|park\",\"duration_ns\":...,\n"
-	"                      \"open\":false,\"lock\":{\"class\":...,\"id\":...},\"owner\":{\"tid\":...,\n"
-	"                      \"thread\":...}|null,\"stack\":[...],\"owner_stack\":[...]}\n"
-	"  -e, --event EVENT   cpu (the default), lock, or cpu,lock\n"
-	"      --open          with lock: also waits that still go on; they come again when they end\n"
-	"      --idle          with lock: also waits for work (a pool's thread at an empty queue)\n"
-	"      --min DURATION  with lock: no waits shorter than this, such as 5ms\n"
-	"      --no-stack      leave the stacks out of the text\n"
-	"  -n, --count N       end after N events\n"
-	"  -h, --help          show this text\n"
-	"\n"
-	"Examples: kindling tail org.shop.Main\n"
-	"          kindling tail --event lock --open --min 20ms org.shop.Main\n"
-	"          kindling tail --json -n 100 | jq -r '.stack[-1]' | sort | uniq -c\n";
-
 struct tail {
-	bool json, no_stack;
+	const char *event, *min, *count;
+	bool json, no_stack, open, idle;
 	long left; /* -1 = no end */
+};
+
+static const struct usage_row options[] = {
+	OPTION_FLAG(
+		'j', "json", struct tail, json,
+		"print one JSON object on a line: {\"event\":\"cpu\",\"ts_ns\":...,\"pid\":..., "
+		"\"tid\":...,\"thread\":...,\"weight_ns\":...,\"stack\":[root...leaf]}; for a wait "
+		"{\"event\":\"lock\",...,\"kind\":\"enter|wait|park\",\"duration_ns\":..., "
+		"\"open\":false,\"lock\":{\"class\":...,\"id\":...},\"owner\":{\"tid\":..., "
+		"\"thread\":...}|null,\"stack\":[...],\"owner_stack\":[...]}"),
+	OPTION_CHOICE('e', "event", "EVENT", "cpu lock cpu,lock", struct tail, event,
+		      "cpu (the default), lock, or cpu,lock"),
+	OPTION_FLAG(0, "open", struct tail, open,
+		    "with lock: also waits that still go on; they come again when they end"),
+	OPTION_FLAG(0, "idle", struct tail, idle,
+		    "with lock: also waits for work (a pool's thread at an empty queue)"),
+	OPTION_TEXT(0, "min", "DURATION", struct tail, min,
+		    "with lock: no waits shorter than this, such as 5ms"),
+	OPTION_FLAG(0, "no-stack", struct tail, no_stack, "leave the stacks out of the text"),
+	OPTION_TEXT('n', "count", "N", struct tail, count, "end after N events"),
+	OPTION_HELP,
+	USAGE_ROWS_END,
+};
+
+const struct usage usage_tail = {
+	"tail",
+	"samples, or waits for locks, as they happen, one on a line",
+	"kindling tail [OPTION...] [TARGET...]",
+	"Prints events as they happen, one on a line: time, pid, tid, thread, event, weight, and the stack, the "
+	"running method first. For a wait: its length, its kind (enter of a monitor, wait, park), the lock as "
+	"class@identity, who held the lock when the wait began, and who ended the wait if that is known.\n" CLI_TARGET_ABOUT
+	".\n"
+	"The command ends when all these JVMs have ended; without a TARGET it ends with Ctrl-C.",
+	options,
+	NULL,
+	"kindling tail org.shop.Main\n"
+	"kindling tail --event lock --open --min 20ms org.shop.Main\n"
+	"kindling tail --json -n 100 | jq -r '.stack[-1]' | sort | uniq -c",
 };
 
 /* lock 23.4ms enter org.shop.Stock@1a2b held by "worker-2" (4711) */
@@ -133,47 +145,22 @@ static bool on_line(void *userdata, const char *line)
 /* -1 = go on, else the exit status. */
 static int parse(int argc, char **argv, struct tail *t, char *path, size_t size)
 {
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "event", required_argument, NULL, 'e' },
-		{ "count", required_argument, NULL, 'n' },
-		{ "open", no_argument, NULL, 'o' },
-		{ "idle", no_argument, NULL, 'i' },
-		{ "min", required_argument, NULL, 'm' },
-		{ "no-stack", no_argument, NULL, 's' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	bool lock = false, of_waits = false;
+	int r = cli_parse(&usage_tail, argc, argv, t);
 	uint64_t ns;
-	int c;
 
-	while ((c = getopt_long(argc, argv, "je:n:h", options, NULL)) != -1) {
-		of_waits |= c == 'o' || c == 'i' || c == 'm';
-		if (c == 'e')
-			lock = strstr(optarg, "lock") != NULL;
-		if (c == 'j')
-			t->json = true;
-		else if (c == 's')
-			t->no_stack = true;
-		else if (c == 'e')
-			path_add(path, size, "event", optarg);
-		else if (c == 'o')
-			path_add(path, size, "open", "1");
-		else if (c == 'i')
-			path_add(path, size, "idle", "1");
-		else if (c == 'm' && !parse_length(optarg, &ns))
-			return cli_wrong("tail", "--min takes a duration such as 5ms");
-		else if (c == 'm')
-			path_add(path, size, "min", optarg);
-		else if (c == 'n' && (t->left = atol(optarg)) <= 0)
-			return cli_wrong("tail", "-n takes a number of events");
-		else if (c != 'n')
-			return cli_usage(usage, c);
-	}
-	if (of_waits && !lock)
+	if (r >= 0)
+		return r;
+	if (t->min && !parse_length(t->min, &ns))
+		return cli_wrong("tail", "--min takes a duration such as 5ms");
+	if (t->count && (t->left = atol(t->count)) <= 0)
+		return cli_wrong("tail", "-n takes a number of events");
+	if ((t->open || t->idle || t->min) && !(t->event && strstr(t->event, "lock")))
 		return cli_wrong("tail",
 				 "--open, --idle and --min are about waits: add --event lock");
+	path_add(path, size, "event", t->event);
+	path_add(path, size, "open", t->open ? "1" : NULL);
+	path_add(path, size, "idle", t->idle ? "1" : NULL);
+	path_add(path, size, "min", t->min);
 	for (; optind < argc; optind++)
 		path_add(path, size, "target", argv[optind]);
 	return -1;

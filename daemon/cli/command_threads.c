@@ -1,5 +1,4 @@
 /* kindling threads: all threads of a JVM, what they do and what they used. */
-#include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,25 +8,39 @@
 
 #define ASK_AGAIN_NS 300000000L /* after the first question: the agent looks at its threads */
 
-static const char usage[] =
-	"Usage: kindling threads [OPTION...] [TARGET]\n"
-	"\n"
-	"Shows every thread: its name, its state (running, waiting, idle, ...), its CPU time in percent of one\n"
-	"CPU, the share of the time in which it waited for others, in which it was idle (it waited for work),\n"
-	"what it waits for now, and the last lock that it waited for. On a narrow terminal some columns are\n"
-	"left out; in a pipe all are there. Virtual threads are summed up in one line; those that were seen\n"
-	"running or waiting have rows of their own.\n"
-	"TARGET is a pid, a container or its id, a pod, a service or part of a name from `kindling status`;\n"
-	"without one, all JVMs that are being profiled are shown.\n"
-	"\n"
-	"  -l, --last DURATION   the time that the shares are of: 30s, 5m (default 60s, at most 10m)\n"
-	"  -s, --sort KEY        cpu (the default), wait or name\n"
-	"  -n, --rows N          show only the first N threads of each JVM\n"
-	"  -j, --json            print everything as JSON\n"
-	"  -h, --help            show this text\n"
-	"\n"
-	"Examples: kindling threads 4711\n"
-	"          kindling threads --sort wait -n 20 org.shop.Main\n";
+struct arguments {
+	const char *last, *sort, *rows_word, *target;
+	bool json;
+	int rows; /* 0 = all */
+};
+
+static const struct usage_row options[] = {
+	OPTION_TEXT('l', "last", "DURATION", struct arguments, last,
+		    "the time that the shares are of: 30s, 5m (default 60s, at most 10m)"),
+	OPTION_CHOICE('s', "sort", "KEY", "cpu wait name", struct arguments, sort,
+		      "cpu (the default), wait or name"),
+	OPTION_TEXT('n', "rows", "N", struct arguments, rows_word,
+		    "show only the first N threads of each JVM"),
+	OPTION_FLAG('j', "json", struct arguments, json, "print everything as JSON"),
+	OPTION_HELP,
+	USAGE_ROWS_END,
+};
+
+const struct usage usage_threads = {
+	"threads",
+	"every thread: its name, what it does, its CPU time and waiting",
+	"kindling threads [OPTION...] [TARGET]",
+	"Shows every thread: its name, its state (running, waiting, idle, ...), its CPU time in percent of one "
+	"CPU, the share of the time in which it waited for others, in which it was idle (it waited for work), "
+	"what it waits for now, and the last lock that it waited for. On a narrow terminal some columns are "
+	"left out; in a pipe all are there. Virtual threads are summed up in one line; those that were seen "
+	"running or waiting have rows of their own.\n" CLI_TARGET_ABOUT
+	"; without one, all JVMs that are being profiled are shown.",
+	options,
+	NULL,
+	"kindling threads 4711\n"
+	"kindling threads --sort wait -n 20 org.shop.Main",
+};
 
 enum { TID, NAME, STATE, CPU, WAIT, IDLE, FOR, LAST, COLUMN_COUNT };
 static const unsigned char leave_out[COLUMN_COUNT] = { [LAST] = 2, [IDLE] = 1 };
@@ -197,36 +210,16 @@ void threads_print(FILE *to, const cJSON *threads, const char *sort, int rows, s
 
 /* ---- the command ---- */
 
-struct arguments {
-	const char *last, *sort, *target;
-	bool json;
-	int rows; /* 0 = all */
-};
-
 static int parse(int argc, char **argv, struct arguments *a)
 {
-	static const struct option options[] = {
-		{ "last", required_argument, NULL, 'l' }, { "sort", required_argument, NULL, 's' },
-		{ "rows", required_argument, NULL, 'n' }, { "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },	  { NULL, 0, NULL, 0 },
-	};
+	int r = cli_parse(&usage_threads, argc, argv, a);
 	uint64_t ns;
-	int c;
 
-	while ((c = getopt_long(argc, argv, "l:s:n:jh", options, NULL)) != -1) {
-		if (c == 'l')
-			a->last = optarg;
-		else if (c == 's')
-			a->sort = optarg;
-		else if (c == 'j')
-			a->json = true;
-		else if (c == 'n' && atoi(optarg) > 0)
-			a->rows = atoi(optarg);
-		else if (c == 'n')
-			return cli_wrong("threads", "-n takes a number of rows");
-		else
-			return cli_usage(usage, c);
-	}
+	if (r >= 0)
+		return r;
+	a->rows = a->rows_word ? atoi(a->rows_word) : 0;
+	if (a->rows_word && a->rows <= 0)
+		return cli_wrong("threads", "-n takes a number of rows");
 	a->target = optind < argc ? argv[optind] : NULL;
 	if (optind + 1 < argc)
 		return cli_wrong("threads", "name one TARGET only");

@@ -1,5 +1,4 @@
 /* kindling top: the hottest methods of the last seconds. */
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,30 +8,50 @@
 #define ROWS_PLAIN 10
 #define ROWS_MIN   3
 
-static const char usage[] =
-	"Usage: kindling top [OPTION...] [TARGET...]\n"
-	"\n"
-	"Shows which methods used the most CPU time in the last seconds, in all JVMs and in each one, again\n"
-	"every second. self% is the share of a method itself, total% includes the methods that it calls.\n"
-	"TARGET is a pid, a container or its id, a pod, a service or part of a name from `kindling status`.\n"
-	"\n"
-	"  -S, --sort KEY      self (the default) or total\n"
-	"  -s, --seconds N     look back N seconds (default 5, at most 20)\n"
-	"  -t, --thread WORD   only threads whose name contains WORD\n"
-	"  -e, --type TYPE     cpu (the default), lock (time that threads waited), alloc (bytes allocated)\n"
-	"                      or wall (time, running or not), if it is collected\n"
-	"      --idle          with -e lock also waits for work: of pool threads at empty queues, timers,\n"
-	"                      selectors\n"
-	"  -n, --rows N        show N methods in each table (default: as many as fit)\n"
-	"      --once          print once and end\n"
-	"  -j, --json          one JSON object on a line every second; with --once only one\n"
-	"      --source URL    a whole cluster, from ClickHouse: --source URL --help\n"
-	"  -h, --help          show this text\n"
-	"\n"
-	"Keys: s sorts by the other column, q quits.\n"
-	"\n"
-	"Examples: kindling top\n"
-	"          kindling top --once -n 5 --thread http-nio 4711\n";
+struct arguments {
+	const char *seconds, *thread, *type, *sort, *rows_word;
+	char *const *targets; /* NULL-terminated */
+	bool once, idle, json, screen;
+	int rows; /* 0 = what fits */
+};
+
+static const struct usage_row options[] = {
+	OPTION_CHOICE('S', "sort", "KEY", "self total", struct arguments, sort,
+		      "self (the default) or total"),
+	OPTION_TEXT('s', "seconds", "N", struct arguments, seconds,
+		    "look back N seconds (default 5, at most 20)"),
+	OPTION_TEXT('t', "thread", "WORD", struct arguments, thread,
+		    "only threads whose name contains WORD"),
+	OPTION_CHOICE(
+		'e', "type", "TYPE", "cpu lock alloc wall", struct arguments, type,
+		"cpu (the default), lock (time that threads waited), alloc (bytes allocated) or "
+		"wall (time, running or not), if it is collected"),
+	OPTION_FLAG(0, "idle", struct arguments, idle,
+		    "with -e lock also waits for work: of pool threads at empty queues, timers, "
+		    "selectors"),
+	OPTION_TEXT('n', "rows", "N", struct arguments, rows_word,
+		    "show N methods in each table (default: as many as fit)"),
+	OPTION_FLAG(0, "once", struct arguments, once, "print once and end"),
+	OPTION_FLAG('j', "json", struct arguments, json,
+		    "one JSON object on a line every second; with --once only one"),
+	OPTION_ELSEWHERE("source", "URL",
+			 "a whole cluster, from ClickHouse: `kindling top --source URL --help`"),
+	OPTION_HELP,
+	USAGE_ROWS_END,
+};
+
+const struct usage usage_top = {
+	"top",
+	"the methods that use the most CPU time, live",
+	"kindling top [OPTION...] [TARGET...]",
+	"Shows which methods used the most CPU time in the last seconds, in all JVMs and in each one, again "
+	"every second. self% is the share of a method itself, total% includes the methods that it calls.\n" CLI_TARGET_ABOUT
+	".",
+	options,
+	"Keys: s sorts by the other column, q quits.",
+	"kindling top\n"
+	"kindling top --once -n 5 --thread http-nio 4711",
+};
 
 /* "1.97 CPUs", "4.01 s/s of waiting", "12.2 MiB/s of allocation", and of how many samples */
 static void print_rate(FILE *to, const cJSON *top, const cJSON *o)
@@ -124,61 +143,15 @@ static void show(const cJSON *top, int rows)
 	free(text);
 }
 
-struct arguments {
-	const char *seconds, *thread, *type, *sort;
-	char *const *targets; /* NULL-terminated */
-	bool once, idle, json, screen;
-	int rows; /* 0 = what fits */
-};
-
 static int parse(int argc, char **argv, struct arguments *a)
 {
-	static const struct option options[] = {
-		{ "sort", required_argument, NULL, 'S' },
-		{ "seconds", required_argument, NULL, 's' },
-		{ "thread", required_argument, NULL, 't' },
-		{ "type", required_argument, NULL, 'e' },
-		{ "idle", no_argument, NULL, 'I' },
-		{ "rows", required_argument, NULL, 'n' },
-		{ "once", no_argument, NULL, 'o' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int c;
+	int r = cli_parse(&usage_top, argc, argv, a);
 
-	while ((c = getopt_long(argc, argv, "S:s:t:e:n:jh", options, NULL)) != -1) {
-		switch (c) {
-		case 'S':
-			a->sort = optarg;
-			break;
-		case 's':
-			a->seconds = optarg;
-			break;
-		case 't':
-			a->thread = optarg;
-			break;
-		case 'n':
-			a->rows = atoi(optarg);
-			if (a->rows <= 0)
-				return cli_wrong("top", "-n takes a number of rows");
-			break;
-		case 'e':
-			a->type = optarg;
-			break;
-		case 'I':
-			a->idle = true;
-			break;
-		case 'o':
-			a->once = true;
-			break;
-		case 'j':
-			a->json = true;
-			break;
-		default:
-			return cli_usage(usage, c);
-		}
-	}
+	if (r >= 0)
+		return r;
+	a->rows = a->rows_word ? atoi(a->rows_word) : 0;
+	if (a->rows_word && a->rows <= 0)
+		return cli_wrong("top", "-n takes a number of rows");
 	a->targets = argv + optind;
 	if (!is_by_self(a->sort) && strcmp(a->sort, "total") != 0)
 		return cli_wrong("top", "--sort takes self or total");

@@ -2,11 +2,10 @@
 #include "daemon/cli/source.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/cli/changes.h"
+#include "daemon/cli/report_rows.h"
 #include "daemon/clickhouse/answer.h"
 #include "daemon/report/events.h"
 #include "daemon/report/methods.h"
@@ -21,53 +20,99 @@ struct source_arguments {
 		*exclude, *rows_word, *sort;
 	const char *selectors[CLICKHOUSE_SELECTORS];
 	unsigned events, rows;
-	bool all, merge, idle, threads, annotate, reverse;
+	bool all, merge, idle, threads, annotate, reverse, once;
 	struct changes changes;
 	struct source_server server;
 	struct clickhouse_question question;
 };
 
-static const char source_report_usage[] =
-	"Usage: kindling report --source URL --service NAME|--all [--last 60s | --from TIME [--to TIME]]\n"
-	"                       -o FILE [OPTION...]\n"
-	"\n"
-	"Writes what JVMs of a whole cluster did, from ClickHouse, as `kindling report` does from the history\n"
-	"of one host: the same formats, the same options. What the sinks deliver is without waits for work.\n"
-	"\n" SOURCE_USAGE "  -a, --all             all that is there\n"
-	"      --last, --from, --to, --output, --format, --type, --thread, --threads, --include, --exclude,\n"
-	"      --reverse, --annotate, --idle, --diff, --baseline, --by: as in kindling report --help. Two\n"
-	"      versions: --version 1.4 -o old.json, then --version 1.5 --baseline old.json -o changed.html\n"
-	"\n"
-	"Example: kindling report --source clickhouse://ch.example/kindling --service shop --last 1h -o flame.html\n";
-static const char source_top_usage[] =
-	"Usage: kindling top --source URL [--service NAME] [--last 60s] [OPTION...]\n"
-	"\n"
-	"Prints once which methods used the most CPU time in a whole cluster, from ClickHouse.\n"
-	"\n" SOURCE_USAGE
-	"  -l, --last DURATION   how far to look back (default 60s); or --from TIME, --to TIME\n"
-	"  -S, --sort KEY        self (the default) or total\n"
-	"  -e, --type TYPE       cpu (the default), lock, alloc or wall\n"
-	"  -t, --thread WORD     only threads whose name contains WORD\n"
-	"  -n, --rows N          show N methods (default 20)\n"
-	"\n"
-	"Example: kindling top --source clickhouse://ch.example/kindling --service shop --last 10m\n";
-static const char source_locks_usage[] =
-	"Usage: kindling locks --source URL [--service NAME] [--last 60s] [OPTION...]\n"
-	"\n"
-	"Prints the classes of locks that a whole cluster's threads waited for longest, from ClickHouse.\n"
-	"Identities and owners of locks stay on the node that has them: kindling locks, there.\n"
-	"\n" SOURCE_USAGE
-	"  -l, --last DURATION   how far to look back (default 60s); or --from TIME, --to TIME\n"
-	"  -i, --idle            waits for work too, where they were delivered\n"
-	"  -n, --rows N          show N rows (default 20)\n"
-	"\n"
-	"Example: kindling locks --source clickhouse://ch.example/kindling --last 1h\n";
+static const struct usage_row report_rows[] = {
+	OPTIONS_OF_SOURCE(struct source_arguments),
+	OPTION_FLAG('a', "all", struct source_arguments, all, "all that is there"),
+	OPTIONS_OF_REPORT(struct source_arguments),
+	OPTION_HELP,
+	USAGE_ROWS_END,
+};
 
-static const char *source_usage_of(const char *command)
+const struct usage usage_source_report = {
+	"report",
+	"a report of a whole cluster",
+	"kindling report --source URL --service NAME|--all [--last 60s | --from TIME [--to TIME]]\n"
+	"                -o FILE [OPTION...]",
+	"Writes what JVMs of a whole cluster did, from ClickHouse, as `kindling report` does from the history "
+	"of one host: the same formats, the same options. What the sinks deliver is without waits for work.",
+	report_rows,
+	"Two versions: --version 1.4 -o old.json, then --version 1.5 --baseline old.json -o changed.html",
+	"kindling report --source clickhouse://ch.example/kindling --service shop --last 1h -o flame.html",
+};
+
+static const struct usage_row top_rows[] = {
+	OPTIONS_OF_SOURCE(struct source_arguments),
+	OPTION_TEXT('l', "last", "DURATION", struct source_arguments, last,
+		    "how far to look back (default 60s); or:"),
+	OPTION_TEXT(0, "from", "TIME", struct source_arguments, from,
+		    "14:05, \"2026-11-21 14:05\" or @SECONDS since 1970"),
+	OPTION_TEXT(0, "to", "TIME", struct source_arguments, to,
+		    "in the same forms (default: now)"),
+	OPTION_CHOICE('S', "sort", "KEY", "self total", struct source_arguments, sort,
+		      "self (the default) or total"),
+	OPTION_CHOICE('e', "type", "TYPE", "cpu lock alloc wall", struct source_arguments, type,
+		      "cpu (the default), lock, alloc or wall"),
+	OPTION_FLAG('i', "idle", struct source_arguments, idle,
+		    "waits for work too, where they were delivered"),
+	OPTION_TEXT('t', "thread", "WORD", struct source_arguments, thread,
+		    "only threads whose name contains WORD"),
+	OPTION_TEXT('n', "rows", "N", struct source_arguments, rows_word,
+		    "show N methods (default 20)"),
+	OPTION_FLAG(0, "once", struct source_arguments, once, "as always with --source"),
+	OPTION_HELP,
+	USAGE_ROWS_END,
+};
+
+const struct usage usage_source_top = {
+	"top",
+	"the methods that used the most CPU time in a whole cluster",
+	"kindling top --source URL [--service NAME] [--last 60s] [OPTION...]",
+	"Prints once which methods used the most CPU time in a whole cluster, from ClickHouse.",
+	top_rows,
+	NULL,
+	"kindling top --source clickhouse://ch.example/kindling --service shop --last 10m",
+};
+
+static const struct usage_row locks_rows[] = {
+	OPTIONS_OF_SOURCE(struct source_arguments),
+	OPTION_TEXT('l', "last", "DURATION", struct source_arguments, last,
+		    "how far to look back (default 60s); or:"),
+	OPTION_TEXT(0, "from", "TIME", struct source_arguments, from,
+		    "14:05, \"2026-11-21 14:05\" or @SECONDS since 1970"),
+	OPTION_TEXT(0, "to", "TIME", struct source_arguments, to,
+		    "in the same forms (default: now)"),
+	OPTION_FLAG('i', "idle", struct source_arguments, idle,
+		    "waits for work too, where they were delivered"),
+	OPTION_TEXT('t', "thread", "WORD", struct source_arguments, thread,
+		    "only threads whose name contains WORD"),
+	OPTION_TEXT('n', "rows", "N", struct source_arguments, rows_word,
+		    "show N rows (default 20)"),
+	OPTION_HELP,
+	USAGE_ROWS_END,
+};
+
+const struct usage usage_source_locks = {
+	"locks",
+	"the classes of locks that a whole cluster's threads waited for",
+	"kindling locks --source URL [--service NAME] [--last 60s] [OPTION...]",
+	"Prints the classes of locks that a whole cluster's threads waited for longest, from ClickHouse. "
+	"Identities and owners of locks stay on the node that has them: `kindling locks`, there.",
+	locks_rows,
+	NULL,
+	"kindling locks --source clickhouse://ch.example/kindling --last 1h",
+};
+
+static const struct usage *source_usage_of(const char *command)
 {
-	return strcmp(command, "top") == 0     ? source_top_usage
-	       : strcmp(command, "locks") == 0 ? source_locks_usage
-					       : source_report_usage;
+	return strcmp(command, "top") == 0     ? &usage_source_top
+	       : strcmp(command, "locks") == 0 ? &usage_source_locks
+					       : &usage_source_report;
 }
 
 bool source_is_asked(int argc, char **argv)
@@ -80,68 +125,12 @@ bool source_is_asked(int argc, char **argv)
 
 /* ---- options -------------------------------------------------------------------------------- */
 
-enum { SOURCE_SELECTOR = 256 };
-
 static int source_parse_options(int argc, char **argv, struct source_arguments *a)
 {
-	static const struct option options[] = {
-		{ "source", required_argument, NULL, 'Z' },
-		{ "namespace", required_argument, NULL, SOURCE_SELECTOR + CLICKHOUSE_NAMESPACE },
-		{ "service", required_argument, NULL, SOURCE_SELECTOR + CLICKHOUSE_SERVICE },
-		{ "version", required_argument, NULL, SOURCE_SELECTOR + CLICKHOUSE_VERSION },
-		{ "image", required_argument, NULL, SOURCE_SELECTOR + CLICKHOUSE_IMAGE },
-		{ "pod", required_argument, NULL, SOURCE_SELECTOR + CLICKHOUSE_POD },
-		{ "container", required_argument, NULL, SOURCE_SELECTOR + CLICKHOUSE_CONTAINER },
-		{ "node", required_argument, NULL, SOURCE_SELECTOR + CLICKHOUSE_NODE },
-		{ "all", no_argument, NULL, 'a' },
-		{ "merge", no_argument, NULL, 'm' },
-		{ "last", required_argument, NULL, 'l' },
-		{ "from", required_argument, NULL, 'F' },
-		{ "to", required_argument, NULL, 'U' },
-		{ "output", required_argument, NULL, 'o' },
-		{ "format", required_argument, NULL, 'f' },
-		{ "type", required_argument, NULL, 'e' },
-		{ "idle", no_argument, NULL, 'i' },
-		{ "thread", required_argument, NULL, 't' },
-		{ "threads", no_argument, NULL, 'T' },
-		{ "annotate", no_argument, NULL, 'A' },
-		{ "include", required_argument, NULL, 'I' },
-		{ "exclude", required_argument, NULL, 'x' },
-		{ "reverse", no_argument, NULL, 'R' },
-		{ "diff", required_argument, NULL, 'D' },
-		{ "baseline", required_argument, NULL, 'b' },
-		{ "by", required_argument, NULL, 'B' },
-		{ "rows", required_argument, NULL, 'n' },
-		{ "sort", required_argument, NULL, 'S' },
-		{ "once", no_argument, NULL, 'O' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	const char **texts[128] = {
-		['Z'] = &a->source,	  ['l'] = &a->last,
-		['F'] = &a->from,	  ['U'] = &a->to,
-		['o'] = &a->output,	  ['f'] = &a->format,
-		['e'] = &a->type,	  ['t'] = &a->thread,
-		['I'] = &a->include,	  ['x'] = &a->exclude,
-		['S'] = &a->sort,	  ['n'] = &a->rows_word,
-		['D'] = &a->changes.diff, ['b'] = &a->changes.baseline,
-		['B'] = &a->changes.by,
-	};
-	bool *flags[128] = { ['m'] = &a->merge,	      ['a'] = &a->all,	    ['i'] = &a->idle,
-			     ['T'] = &a->threads,     ['A'] = &a->annotate, ['R'] = &a->reverse,
-			     ['O'] = &(bool){ false } };
-	int c;
+	int r = cli_parse(source_usage_of(a->command), argc, argv, a);
 
-	while ((c = getopt_long(argc, argv, "aml:o:f:e:t:in:S:b:h", options, NULL)) != -1) {
-		if (c >= SOURCE_SELECTOR)
-			a->selectors[c - SOURCE_SELECTOR] = optarg;
-		else if (texts[c])
-			*texts[c] = optarg;
-		else if (flags[c])
-			*flags[c] = true;
-		else
-			return cli_usage(source_usage_of(a->command), c);
-	}
+	if (r >= 0)
+		return r;
 	if (optind < argc)
 		return cli_wrong(a->command,
 				 "with --source JVMs are named by --service, --pod, --node ...");
@@ -370,8 +359,9 @@ int source_report(int argc, char **argv)
 		r = source_check_changes(&a);
 	if (r < 0 && changes_are_asked(&a.changes))
 		return changes_write(&a.changes, a.format, a.output);
-	if (r < 0)
-		r = source_profile(&a, &p);
+	if (r >= 0)
+		return r;
+	r = source_profile(&a, &p);
 	if (r != CLI_OK)
 		return r;
 	o = source_options(&a);
@@ -417,8 +407,9 @@ int source_top(int argc, char **argv)
 
 	if (r < 0 && !by_self && strcmp(a.sort, "total") != 0)
 		r = cli_wrong("top", "--sort takes self or total");
-	if (r < 0)
-		r = source_profile(&a, &p);
+	if (r >= 0)
+		return r;
+	r = source_profile(&a, &p);
 	if (r != CLI_OK)
 		return r;
 	if (report_index_new(p, &index) < 0 ||

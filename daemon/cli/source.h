@@ -9,13 +9,24 @@
 #include "daemon/clickhouse/ask.h"
 #include "daemon/profile/profile.h"
 
-#define SOURCE_USAGE                                                                                       \
-	"      --source URL      clickhouse://HOST[:8123]/DATABASE, or clickhouses:// for TLS: what the\n" \
-	"                        sinks of all nodes delivered there. User and password are those of\n"     \
-	"                        $CLICKHOUSE_USER and $CLICKHOUSE_PASSWORD or the file\n"                  \
-	"                        $CLICKHOUSE_PASSWORD_FILE; an own CA is $CURL_CA_BUNDLE\n"                \
-	"      --service NAME    only what has this label; likewise --namespace, --version, --image,\n"    \
-	"                        --pod, --container, --node\n"
+#define OPTIONS_OF_SOURCE(type)                                                                  \
+	OPTION_TEXT(                                                                             \
+		0, "source", "URL", type, source,                                                \
+		"clickhouse://HOST[:8123]/DATABASE, or clickhouses:// for TLS: what the sinks "  \
+		"of all nodes delivered there. User and password are those of $CLICKHOUSE_USER " \
+		"and $CLICKHOUSE_PASSWORD or the file $CLICKHOUSE_PASSWORD_FILE; an own CA is "  \
+		"$CURL_CA_BUNDLE"),                                                              \
+		OPTION_TEXT(0, "service", "NAME", type, selectors[CLICKHOUSE_SERVICE],           \
+			    "only what has this label; likewise:"),                              \
+		OPTION_TEXT(0, "namespace", "NAME", type, selectors[CLICKHOUSE_NAMESPACE],       \
+			    "a namespace"),                                                      \
+		OPTION_TEXT(0, "version", "NAME", type, selectors[CLICKHOUSE_VERSION],           \
+			    "a version"),                                                        \
+		OPTION_TEXT(0, "image", "NAME", type, selectors[CLICKHOUSE_IMAGE], "an image"),  \
+		OPTION_TEXT(0, "pod", "NAME", type, selectors[CLICKHOUSE_POD], "a pod"),         \
+		OPTION_TEXT(0, "container", "NAME", type, selectors[CLICKHOUSE_CONTAINER],       \
+			    "a container"),                                                      \
+		OPTION_TEXT(0, "node", "NAME", type, selectors[CLICKHOUSE_NODE], "a node")
 
 /* Is --source among the words, before a "--"? Then the command is source_report() and so on. */
 bool source_is_asked(int argc, char **argv);

@@ -1,0 +1,11 @@
+/* What kindling-inject's command line takes; the manual page and the completions read the same
+ * table. */
+#pragma once
+
+#include "daemon/core/usage.h"
+
+struct command_line {
+	const char *deadline, *result_fd; /* words; NULL = not given */
+};
+
+extern const struct usage usage_inject;
