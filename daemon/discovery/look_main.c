@@ -35,13 +35,15 @@ static int answer(int proc_dfd, const struct look_question *q, int asked[LOOK_FD
 	return r;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	static struct look_question q;
 	int fds[LOOK_FDS], r = 0;
 	ssize_t n;
 
+	if (argc == 2 && strcmp(argv[1], "--version") == 0)
+		return puts("kindling-look " KINDLING_VERSION) < 0;
 	/* it ends with the daemon's end of the socket; a signal to the group is not meant for it */
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGTERM, SIG_IGN);

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "daemon/symbols/read_elf.h"
@@ -54,6 +55,8 @@ int main(int argc, char **argv)
 	size_t len;
 	int fd, r;
 
+	if (argc == 2 && strcmp(argv[1], "--version") == 0)
+		return puts("kindling-symbols " KINDLING_VERSION) < 0;
 	if (argc > 2 || (argc > 1 && argv[1][0] == '-')) {
 		printf("Usage: %s [PATH] < ELF-FILE > TABLE\n"
 		       "Used by kindlingd; reads the function symbols.\n",

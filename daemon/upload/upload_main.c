@@ -270,6 +270,8 @@ int main(int argc, char **argv)
 				   .on_test = upload_test_done };
 	int r;
 
+	if (argc == 2 && strcmp(argv[1], "--version") == 0)
+		return puts("kindling-upload " KINDLING_VERSION) < 0;
 	/* it ends with kindlingd-data's end of the socket; a signal to the group is not meant for
 	 * it */
 	(void)signal(SIGINT, SIG_IGN);

@@ -33,7 +33,7 @@ PROGRAMS = {
     "pkill": "procps",
     "readelf": "build-essential",
     "runc": "runc",
-    **dict.fromkeys(("awk", "chroot", "grep", "id", "ls", "mktemp", "mount", "sed", "seq", "setpriv", "sh", "sleep",
+    **dict.fromkeys(("awk", "chroot", "cp", "grep", "id", "ls", "mktemp", "mount", "sed", "seq", "setpriv", "sh", "sleep",
                      "tail", "tar", "timeout", "umount", "unshare", "rm")),
 }
 # what a test looks for itself and does without, or what only a label that runs when named starts
