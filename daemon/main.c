@@ -4,13 +4,14 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/config_fields.h"
@@ -21,14 +22,17 @@
 #include "daemon/core/rights.h"
 #include "daemon/core/warden.h"
 #include "daemon/discovery/look.h"
+#include "daemon/notify.h"
 #include "daemon/options.h"
 #include "daemon/serve/serve.h"
+#include "injector/filters.h"
 
 #define HELP_WIDTH 100
 
 struct daemon {
 	struct loop *loop;
 	struct host *host;
+	struct notify *notify;
 	const struct options *options;
 	struct config *config; /* in force */
 	pid_t warden; /* 0 = there is none */
@@ -51,14 +55,8 @@ static void on_stop_signal(void *userdata, int signo)
 	}
 	d->stopping = true;
 	log_info("daemon.stop", "signal=%d", signo);
-	sd_notify(0, "STOPPING=1");
+	notify_stopping();
 	host_shutdown(d->host, on_down, d);
-}
-
-static void on_watchdog(void *userdata)
-{
-	(void)userdata;
-	sd_notify(0, "WATCHDOG=1");
 }
 
 /* mkdir -p for the directory of @path (or @path itself when @whole). */
@@ -193,11 +191,8 @@ static void on_hangup(void *userdata, int signo)
 	}
 	if (!changes)
 		return;
-	sd_notify(0, "RELOADING=1");
-	if (reload(d, changes, err, sizeof(err)) < 0)
-		sd_notifyf(0, "READY=1\nSTATUS=Old settings stay in force: %s", err);
-	else
-		sd_notify(0, "READY=1\nSTATUS=");
+	notify_reloading();
+	notify_reloaded(d->notify, reload(d, changes, err, sizeof(err)) < 0 ? err : NULL);
 }
 
 /*
@@ -252,12 +247,27 @@ static int watch_signals(struct daemon *d)
 	return r < 0 ? r : loop_signal(d->loop, SIGHUP, on_hangup, d);
 }
 
+/* An attach under a filter goes on without having seen the JVM's: that is to be known. */
+static void warn_of_filter(void)
+{
+	const char *path = getenv(FILTERS_SOCKET_ENV);
+
+	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER ||
+	    access(path ? path : FILTERS_SOCKET, F_OK) == 0)
+		return;
+	log_warn(
+		"daemon.filter",
+		"error=\"a process with a seccomp filter, as this one, cannot read those of JVMs, and nobody does it "
+		"for it at %s (docs/operations.md)\"",
+		path ? path : FILTERS_SOCKET);
+}
+
 /* ---- two processes -------------------------------------------------------------------------- */
 
 /* false: this process does everything itself, with all rights. */
 static bool is_separated(const struct config *c)
 {
-	return strcmp(c->user, "root") != 0;
+	return strcmp(c->user, "root") != 0 && strcmp(c->user, "self") != 0;
 }
 
 static void find(char *path, size_t size, const char *program)
@@ -286,6 +296,7 @@ static int separate(struct daemon *d)
 	snprintf(s.socket, sizeof(s.socket), "%s", c->socket);
 	s.file = d->options->file;
 	s.state_dir = c->state_dir;
+	s.tell = notify_tell;
 	d->warden = getpid();
 	return warden_begin(&s);
 }
@@ -314,8 +325,7 @@ static int serve_until_stopped(struct daemon *d, const struct config *config, st
 {
 	CLEANUP(host_freep) struct host *host = NULL;
 	CLEANUP(serve_freep) struct serve *serve = NULL;
-	struct loop_timer *watchdog = NULL;
-	uint64_t watchdog_us = 0;
+	CLEANUP(notify_freep) struct notify *notify = NULL;
 	const char *why = "";
 	int r = host_new(d->loop, config, true, true, &host, f);
 
@@ -325,18 +335,18 @@ static int serve_until_stopped(struct daemon *d, const struct config *config, st
 		r = give_up_rights(d, f);
 	if (r < 0)
 		return r;
+	r = notify_new(d->loop, host, &notify);
+	if (r < 0)
+		return fault_set(f, -r, FAULT_INTERNAL, "start the watchdog: ");
+	d->notify = notify;
 	d->host = host;
 	if (d->options->file)
 		host_uploads_begin(host, d->options->file);
 	serve_on_reload(serve, reload, d);
-	if (sd_watchdog_enabled(0, &watchdog_us) > 0)
-		(void)loop_timer_add(d->loop, 0, watchdog_us * 1000 / 3, on_watchdog, NULL,
-				     &watchdog);
 	log_info("daemon.ready", "version=%s socket=%s discovery=%s why=%s", KINDLING_VERSION,
 		 config->socket, discovery_source(host_discovery(host), &why), log_str(why));
-	sd_notify(0, "READY=1");
+	notify_ready(notify);
 	r = loop_run(d->loop);
-	loop_timer_free(watchdog);
 	return r < 0 ? fault_set(f, -r, FAULT_INTERNAL, "the event loop: ") : r;
 }
 
@@ -359,19 +369,22 @@ int main(int argc, char **argv)
 		fprintf(stderr, "kindlingd: %s\n", error);
 		return 1;
 	}
-	if (geteuid() != 0) {
+	if (geteuid() != 0 && strcmp(config.user, "self") != 0) {
 		fprintf(stderr,
-			"kindlingd: it must run as root to enter containers; start it with: sudo kindlingd\n");
+			"kindlingd: it must run as root to enter containers; start it with: sudo kindlingd "
+			"(`user: self` in the settings does without, for your own JVMs)\n");
 		return 1;
 	}
 	log_set_level((enum log_level)config.log_level);
-	(void)umask(022);
 	raise_file_limit();
+	(void)umask(022); /* the socket's directory is everybody's, whatever the shell's umask */
 	make_dirs(config.socket, false);
 	make_dirs(config.state_dir, true);
 	lock_fd = take_lock(&config);
+	(void)umask(077); /* nothing else is */
 	if (lock_fd < 0)
 		return 1;
+	warn_of_filter();
 	d.options = &options;
 	d.config = &config;
 	r = is_separated(&config) ? separate(&d) : 0;

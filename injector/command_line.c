@@ -12,6 +12,10 @@ static const struct usage_row rows[] = {
 		"check whether an agent could be loaded, without attaching. read-seccomp stops a "
 		"sleeping thread for about 50 us to read its filter; over_tmp=1: a tmpfs may cover "
 		"its /tmp"),
+	COMMAND_WORD("filters", "[SOCKET]",
+		     "without a PID: tell a kindlingd that runs under a seccomp filter, and so may "
+		     "not read those of JVMs, whether one would end a JVM; at SOCKET, or as a "
+		     "service of systemd"),
 	OPTION_TEXT(0, "deadline", "SECONDS", struct command_line, deadline,
 		    "give up after so long (default 10)"),
 	OPTION_HIDDEN("result-fd", struct command_line, result_fd), /* of kindlingd: result.h */

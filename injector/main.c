@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "daemon/core/clock.h"
 #include "injector/command_line.h"
+#include "injector/filters.h"
 #include "injector/inject.h"
 #include "injector/receive.h"
 #include "injector/result.h"
@@ -346,6 +347,10 @@ int main(int argc, char **argv)
 	if (r >= 0)
 		return r;
 	at = optind;
+	if (strcmp(argv[at], "filters") == 0) {
+		signal(SIGPIPE, SIG_IGN);
+		return filters_serve(argv[at + 1]);
+	}
 	if (!number(argv[at], &n) || n == 0 || n > INT32_MAX) {
 		person_wrong("\"%.40s\" is not a pid", argv[at]);
 		return 2;

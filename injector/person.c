@@ -5,6 +5,7 @@
  *   kindling-inject PID jcmd COMMAND...
  *   kindling-inject PID properties | threaddump
  *   kindling-inject PID check [json]
+ *   kindling-inject filters [SOCKET]      (no person's: filters.h)
  */
 #include <errno.h>
 #include <stdarg.h>

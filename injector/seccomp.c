@@ -13,9 +13,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include "daemon/core/log.h"
+#include "injector/filters.h"
 #include "proto/agent_calls.h"
 
 #define FILTERS_MAX	 64
@@ -236,11 +239,31 @@ static pid_t find_sleeper(const struct inject *in)
 	return tid;
 }
 
+int seccomp_read(const struct inject *in, const char **ret_name)
+{
+	pid_t tid = find_sleeper(in);
+
+	*ret_name = NULL;
+	return tid ? stop_and_look(tid, ret_name) : -EBUSY;
+}
+
+/* @ret_name: "" = none. A process with a filter sees none of others, and asks who has none. */
+static int read_or_ask(const struct inject *in, char *ret_name, size_t size)
+{
+	const char *name;
+	int r;
+
+	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER)
+		return filters_ask(in, ret_name, size);
+	r = seccomp_read(in, &name);
+	if (r == 0)
+		snprintf(ret_name, size, "%s", name ? name : "");
+	return r;
+}
+
 int seccomp_check(struct inject *in)
 {
-	char status[16384], mode[16];
-	const char *name = NULL;
-	pid_t tid;
+	char status[16384], mode[16], name[32] = "";
 	int r;
 
 	if (!in->loads)
@@ -252,13 +275,14 @@ int seccomp_check(struct inject *in)
 		return fault_set(
 			in->fault, EACCES, FAULT_PREFLIGHT,
 			"the JVM has a seccomp filter that this command did not read; an attach reads it");
-	tid = find_sleeper(in);
-	r = tid ? stop_and_look(tid, &name) : -EBUSY;
+	r = read_or_ask(in, name, sizeof(name));
 	if (r < 0 && in->looks)
 		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
 				 "the JVM has a seccomp filter that cannot be read (%s)",
 				 strerror(-r));
-	if (!name)
+	if (r < 0) /* no reason to leave a JVM alone, but one to look why */
+		log_warn("seccomp.unread", "pid=%d error=%s", (int)in->pid, log_str(strerror(-r)));
+	if (!name[0])
 		return 0;
 	fault_set(in->fault, EPERM, FAULT_PREFLIGHT,
 		  "its seccomp filter would kill the JVM when the agent calls %s()", name);

@@ -24,8 +24,19 @@ uint32_t seccomp_run(const struct sock_filter *code, size_t len, const struct se
 bool seccomp_is_deadly(uint32_t action);
 
 /*
+ * Read the filters of @in (proc_dfd is enough), which stops one of its threads for some 50 us. A
+ * process that has a filter itself is refused by the kernel.
+ *
+ * @ret_name: the first system call of our agent that would end it, NULL = none; static
+ *
+ * Returns 0, or -errno: they cannot be read (-EBUSY: no thread sleeps on a futex).
+ */
+int seccomp_read(const struct inject *in, const char **ret_name);
+
+/*
  * Refuse a target whose filters end it at a call that our agent makes: filters are inherited by the
- * agent's thread. Where the filters cannot be read (a kernel without them, a debugger on it) there
- * is nothing to say. Returns 0, or -EPERM + fault.
+ * agent's thread. Where this process has a filter itself, filters.h is asked. Where the filters
+ * cannot be read (a kernel without them, a debugger on it, nobody to ask) there is nothing to say.
+ * Returns 0, or -EPERM + fault.
  */
 int seccomp_check(struct inject *in);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -189,6 +190,22 @@ int warden_open_settings(void)
 	struct warden_question q = { .ask = WARDEN_SETTINGS };
 
 	return warden_fd < 0 ? -ENOENT : ask_for_fd(&q);
+}
+
+int warden_tell(unsigned what, const char *status)
+{
+	struct warden_question q = { .ask = WARDEN_TELL, .tell = what };
+	char text[WARDEN_STATUS_MAX], *argv[] = { text, NULL };
+	size_t len = 0;
+	int none;
+
+	if (warden_fd < 0)
+		return -ENOENT;
+	if (status) {
+		snprintf(text, sizeof(text), "%s", status);
+		(void)put_args(&q, argv, &len);
+	}
+	return ask(&q, len, NULL, 0, &none).result;
 }
 
 /* ---- two of one ------------------------------------------------------------------------------ */

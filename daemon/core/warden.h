@@ -39,6 +39,8 @@ struct warden_settings {
 	char socket[108]; /* removed when the data process has ended */
 	const char *file; /* of settings; NULL = none */
 	const char *state_dir;
+	/* to the service manager, for warden_tell() */
+	void (*tell)(unsigned what, const char *status);
 };
 
 /*
@@ -65,6 +67,22 @@ void warden_kill(pid_t pid);
 /* A software clock event of the kernel, disabled, period in ns; of the CPU @cpu, or with -1 of the
  * calling thread, which is the main one. A descriptor or -errno. perf_event_open(2) */
 int warden_open_clock(int cpu, uint64_t period_ns);
+
+/*
+ * What the service manager is told. It believes only the process that it has started
+ * (NotifyAccess=main), which is the warden.
+ *
+ * @what:   bits of WARDEN_TELL_*
+ * @status: a line for people, at most WARDEN_STATUS_MAX - 1 bytes of it; NULL = the last one stays
+ *
+ * Returns 0, or -ENOENT where there is no warden: the caller is who was started.
+ */
+#define WARDEN_TELL_READY     1u
+#define WARDEN_TELL_RELOADING 2u
+#define WARDEN_TELL_STOPPING  4u
+#define WARDEN_TELL_WATCHDOG  8u
+#define WARDEN_STATUS_MAX     400
+int warden_tell(unsigned what, const char *status);
 
 /* The settings file, opened anew by the warden. A descriptor, -ENOENT where there is no warden, or
  * -errno. */

@@ -7,13 +7,21 @@
 #define WARDEN_ARGS_MAX	 16
 #define WARDEN_BYTES_MAX 4096 /* of all arguments */
 
-enum warden_ask { WARDEN_START, WARDEN_REAP, WARDEN_KILL, WARDEN_CLOCK, WARDEN_SETTINGS };
+enum warden_ask {
+	WARDEN_START,
+	WARDEN_REAP,
+	WARDEN_KILL,
+	WARDEN_CLOCK,
+	WARDEN_SETTINGS,
+	WARDEN_TELL
+};
 
 struct warden_question {
 	uint32_t ask;
 	int32_t pid; /* REAP, KILL */
 	int32_t cpu; /* CLOCK */
 	uint64_t period_ns;
+	uint32_t tell; /* TELL: bits; the status is args[0], if there is one */
 	uint32_t program; /* START */
 	uint32_t n_fds;
 	int32_t as[WARDEN_FDS_MAX];

@@ -91,6 +91,20 @@ static int open_settings(const struct warden *w)
 	return fd == -1 ? -errno : fd;
 }
 
+/* Its own words but for the status, which is a line of printable text whatever it was. */
+static int tell(const struct warden *w, struct warden_question *q, size_t args_len)
+{
+	char *argv[WARDEN_ARGS_MAX + 1] = { NULL };
+
+	if (!w->settings->tell || (q->n_args && !warden_take_args(q, args_len, argv)))
+		return -EINVAL;
+	for (char *p = argv[0]; p && *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
+	w->settings->tell(q->tell, argv[0]);
+	return 0;
+}
+
 /* The descriptor that goes with the answer, or a result. */
 static int work(const struct warden *w, struct warden_question *q, size_t args_len, const int *fds,
 		unsigned n_fds, struct warden_answer *a, bool *ret_is_fd)
@@ -105,6 +119,8 @@ static int work(const struct warden *w, struct warden_question *q, size_t args_l
 	case WARDEN_SETTINGS:
 		*ret_is_fd = true;
 		return open_settings(w);
+	case WARDEN_TELL:
+		return tell(w, q, args_len);
 	case WARDEN_REAP:
 		return reap(w, q->pid, a);
 	case WARDEN_KILL:

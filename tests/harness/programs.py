@@ -17,6 +17,7 @@ TESTS = os.path.join(HERE, "..")
 # program: Debian package; None = in every Debian ("essential", or of python3, which runs this)
 PROGRAMS = {
     "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
+    "cc": "build-essential",
     "chromium": "chromium",
     "clickhouse-server": "clickhouse-server",
     "cmake": "cmake",
@@ -33,12 +34,14 @@ PROGRAMS = {
     "pkill": "procps",
     "readelf": "build-essential",
     "runc": "runc",
-    **dict.fromkeys(("awk", "chroot", "cp", "grep", "id", "ls", "mktemp", "mount", "sed", "seq", "setpriv", "sh", "sleep",
+    "systemd-analyze": "systemd-container",
+    "systemd-nspawn": "systemd-container",
+    **dict.fromkeys(("awk", "chroot", "cp", "grep", "id", "ls", "mktemp", "mount", "nsenter", "sed", "seq", "setpriv", "sh", "sleep",
                      "tail", "tar", "timeout", "umount", "unshare", "rm")),
 }
 # what a test looks for itself and does without, or what only a label that runs when named starts
 OPTIONAL = {"go", "npm", "/usr/local/go/bin/go", "chromium-browser", "google-chrome", "qemu-aarch64-static",
-            "aarch64-linux-gnu-nm", "aarch64-linux-gnu-readelf", "systemd-analyze"}
+            "aarch64-linux-gnu-nm", "aarch64-linux-gnu-readelf"}
 
 
 def first_words(call):

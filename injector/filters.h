@@ -1,0 +1,48 @@
+/*
+ * Reading seccomp filters on behalf of a kindlingd that may not. The kernel shows a process the
+ * filters of others only while it has none itself (PTRACE_SECCOMP_GET_FILTER in ptrace(2)), and a
+ * hardened service has one. So a small process without a filter (`kindling-inject filters`, deploy/
+ * systemd/kindling-filters.service) answers one question on a socket that root alone may open:
+ * which system call of our agent would end this process?
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct inject;
+
+#define FILTERS_SOCKET "/run/kindling-filters.sock"
+#define FILTERS_SOCKET_ENV \
+	"KINDLING_FILTERS_SOCKET" /* another path, in the injector's environment */
+
+/* Both are one message of a SOCK_SEQPACKET socket; of one machine, so in its byte order. */
+struct filters_question {
+	uint64_t start_time; /* field 22 of /proc/PID/stat: which process of that number is meant */
+	int32_t pid;
+	uint32_t version; /* FILTERS_VERSION */
+};
+struct filters_answer {
+	int32_t result; /* 0, or -errno: the filters could not be read */
+	char call[28]; /* the deadly one; "" = none */
+};
+#define FILTERS_VERSION 1
+
+/*
+ * Ask for the target of @in. Waits for two seconds at most.
+ *
+ * @ret_call: the call that would end it, "" = none; on success
+ *
+ * Returns 0, or -errno: -EACCES where nobody answers at the socket, else why they cannot be read.
+ */
+int filters_ask(const struct inject *in, char *ret_call, size_t size);
+
+/*
+ * Answer until nobody has asked for half a minute.
+ *
+ * @path: where to listen, until a signal ends it; NULL: on the socket that the service manager
+ *        passed (sd_listen_fds(3)), which it listens on itself again after we have ended
+ *
+ * Returns an exit status; a person is told why.
+ */
+int filters_serve(const char *path);

@@ -1,0 +1,170 @@
+"""kindlingd under a real systemd: JVMs that are services with sandboxes of many kinds are profiled, or the reason is
+exact; the watchdog ends what stands still; reload and stop. test_systemd.py MAJOR. Needs root, systemd-container."""
+import json
+import os
+import re
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from kindling import skip, wait_for  # noqa: E402
+from systemd import Systemd  # noqa: E402
+
+MAJOR = "17"
+UNIT = """[Service]
+ExecStart=/opt/jdk/bin/java -Xmx32m -XX:+UseSerialGC -cp /opt/kindling-test/classes Service
+Environment=KINDLING_TEST=%s
+%s
+"""
+USUAL = "LockPersonality=yes\nProtectKernelTunables=yes\nRestrictNamespaces=yes\nSystemCallFilter=@system-service"
+# what a service's owner wrote, and what becomes of it: "" = it streams, else its reason
+JVMS = {
+    "plain": ("", ""),
+    "private-tmp": ("PrivateTmp=yes", ""),
+    "dynamic-user": ("DynamicUser=yes", ""),
+    "noexec": ("NoExecPaths=/tmp", ""),
+    "noexec-all": ("NoExecPaths=/\nExecPaths=/usr /opt /lib /lib64 /etc", ""),
+    "protect-proc": ("User=nobody\nProtectProc=invisible\nProcSubset=pid\nPrivateTmp=yes", ""),
+    "private-users": ("User=nobody\nPrivateUsers=yes\nPrivateTmp=yes\nPrivateNetwork=yes", ""),
+    "strict": ("ProtectSystem=strict\nPrivateTmp=yes", ""),
+    "strict-tmp": ("ProtectSystem=strict", r"read-only|writable"),
+    "filter": ("User=nobody\nNoNewPrivileges=yes\n" + USUAL, ""),
+    "deadly-filter": ("SystemCallFilter=~timer_create", r"seccomp filter would kill the JVM when the agent calls timer_create\(\)"),
+    "disabled": ("Environment=KINDLING_DISABLE=1", r"KINDLING_DISABLE"),
+}
+
+
+def service(name):
+    return "jvm-%s.service" % name
+
+
+class Units(unittest.TestCase):
+    """One systemd and one daemon for all of these, in this order."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.bed = Systemd(MAJOR)
+        cls.addClassCleanup(cls.bed.end)
+        for name, (settings, _) in JVMS.items():
+            cls.bed.write("/etc/systemd/system/" + service(name), UNIT % (os.environ["KINDLING_TEST"], settings))
+        # without BPF, which a pid namespace has not, new JVMs are found by looking
+        cls.settings("  scan_interval: 30s", "  scan_interval: 1s")
+        # sooner than after thirty, and long enough for a machine that does other work
+        cls.bed.write("/etc/systemd/system/kindlingd.service.d/test.conf", "[Service]\nWatchdogSec=8s\n")
+        cls.bed.run("systemctl", "daemon-reload")
+        cls.bed.run("systemctl", "start", "kindlingd", *map(service, JVMS))
+
+    @classmethod
+    def settings(cls, old, new):
+        """Changes a line of the file; returns what it was."""
+        file = cls.bed.read("/etc/kindling/kindlingd.yaml")
+        assert old in file, old
+        cls.bed.write("/etc/kindling/kindlingd.yaml", file.replace(old, new))
+        return file
+
+    def status(self):
+        """Of a daemon that is not there just now: nothing."""
+        done = self.bed.run("kindling", "status", "--json", check=False)
+        return {t["pid"]: t for t in json.loads(done.stdout)["targets"]} if done.returncode == 0 else {}
+
+    def pids(self):
+        return {name: int(self.bed.ask(service(name), "MainPID")) for name in JVMS}
+
+    def of(self, name):
+        return self.status().get(self.pids()[name])
+
+    def streaming(self):
+        known = self.status()
+        return [name for name, pid in self.pids().items() if known.get(pid, {}).get("state") == "streaming"]
+
+    def wait_streaming(self):
+        wanted = [name for name, (_, reason) in JVMS.items() if not reason]
+        try:
+            wait_for("streams", lambda: set(self.streaming()) == set(wanted))
+        except AssertionError:
+            raise AssertionError("not streaming: %s\n%s\n%s" % (set(wanted) - set(self.streaming()), self.bed.run("kindling", "status").stdout,
+                                                                self.bed.journal("kindlingd")))
+
+    def reason(self, name):
+        t = self.of(name)
+        return t and t["state"] in ("failed", "excluded") and t.get("reason")
+
+    def test_1_each_streams_or_says_why(self):
+        self.wait_streaming()
+        for name, (_, reason) in JVMS.items():
+            if reason:
+                self.assertRegex(wait_for("a reason for " + name, lambda: self.reason(name)), reason)
+        # the daemon has a filter, and yet it knew the deadly one
+        with open("%s/proc/%s/status" % (self.bed.root, self.bed.ask("kindlingd", "MainPID"))) as f:
+            self.assertIn("\nSeccomp:\t2\n", f.read())
+        self.assertEqual(self.bed.ask("kindling-filters", "ActiveState"), "active")
+        for name in JVMS:
+            self.assertEqual(self.bed.ask(service(name), "NRestarts"), "0")
+            self.assertEqual(self.bed.ask(service(name), "ActiveState"), "active")
+
+    def test_2_systemctl_says_how_many(self):
+        text = "%d JVMs streaming, 2 failed, 1 excluded" % sum(not reason for _, reason in JVMS.values())
+        wait_for(text, lambda: self.bed.ask("kindlingd", "StatusText") == text)
+
+    def test_3_reload(self):
+        file = self.settings("level: info", "level: loud")
+        done = self.bed.run("systemctl", "reload", "kindlingd", check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(self.bed.journal("kindlingd"), r"kindlingd.yaml:\d+")
+        self.bed.run("systemctl", "kill", "-s", "HUP", "--kill-who=main", "kindlingd")
+        wait_for("the line", lambda: "old settings stay in force" in self.bed.ask("kindlingd", "StatusText"))
+        self.bed.write("/etc/kindling/kindlingd.yaml", file.replace("level: info", "level: debug"))
+        self.bed.run("systemctl", "reload", "kindlingd")
+        self.wait_streaming()
+        self.assertEqual(self.bed.ask("kindlingd", "NRestarts"), "0")
+
+    def stops_and_restarts(self, which):
+        """Of the two processes the first is the service's main one."""
+        restarts = int(self.bed.ask("kindlingd", "NRestarts"))
+        main = int(self.bed.ask("kindlingd", "MainPID"))
+        self.bed.run("kill", "-STOP", str(main) if which == "warden" else
+                     self.bed.run("pgrep", "-P", str(main), "kindlingd").stdout.split()[0])
+        wait_for("a restart", lambda: int(self.bed.ask("kindlingd", "NRestarts")) == restarts + 1)
+        self.wait_streaming()
+        self.assertNotEqual(int(self.bed.ask("kindlingd", "MainPID")), main)
+
+    def test_4_the_watchdog_ends_a_data_process_that_stands_still(self):
+        self.stops_and_restarts("data")
+        self.assertIn("Watchdog timeout", self.bed.run("journalctl", "--no-pager", "-o", "cat").stdout)
+
+    def test_5_the_watchdog_ends_a_warden_that_stands_still(self):
+        self.stops_and_restarts("warden")
+
+    def test_6_stop_leaves_nothing(self):
+        pids = self.pids()
+        self.bed.run("systemctl", "stop", "kindlingd")
+        self.assertEqual(self.bed.ask("kindlingd", "Result"), "success")
+        self.assertEqual(self.bed.run("pgrep", "-l", "kindling", check=False).stdout, "")
+        for path in ("/run/kindling", "/run/kindling-filters.sock", "/tmp/kindling"):
+            self.assertFalse(os.path.lexists(self.bed.root + path), path)
+        for name, pid in pids.items():
+            self.assertEqual(self.bed.ask(service(name), "MainPID"), str(pid), name)  # the same JVM all the time
+            self.assertEqual(self.left(pid), [], name)
+            self.assertNotIn("kindling", "".join(line.split()[4] for line in self.bed.read("/proc/%d/mountinfo" % pid).splitlines()), name)
+            self.assertNotIn("WARNING", self.bed.journal(service(name)), name)
+
+    def left(self, pid):
+        """Names and descriptors of ours."""
+        root = "%s/proc/%d/" % (self.bed.root, pid)
+        found = ["/tmp/" + n for n in os.listdir(root + "root/tmp") if n.startswith(("kindling", ".attach_pid"))]
+        for fd in os.listdir(root + "fd"):
+            try:
+                found += [t for t in [os.readlink(root + "fd/" + fd)] if re.search("events-|control-", t)]
+            except FileNotFoundError:
+                pass
+        return found
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0:
+        skip("needs root")
+    if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
+        MAJOR = sys.argv.pop(1)
+    unittest.main(verbosity=2, failfast=True)
