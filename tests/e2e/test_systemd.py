@@ -36,6 +36,9 @@ JVMS = {
 }
 
 
+UNPRIVILEGED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "deploy", "systemd", "examples", "unprivileged.conf")
+
+
 def service(name):
     return "jvm-%s.service" % name
 
@@ -52,7 +55,7 @@ class Units(unittest.TestCase):
         # without BPF, which a pid namespace has not, new JVMs are found by looking
         cls.settings("  scan_interval: 30s", "  scan_interval: 1s")
         # sooner than after thirty, and long enough for a machine that does other work
-        cls.bed.write("/etc/systemd/system/kindlingd.service.d/test.conf", "[Service]\nWatchdogSec=8s\n")
+        cls.bed.write("/etc/systemd/system/kindlingd.service.d/test.conf", "[Service]\nWatchdogSec=6s\n")
         cls.bed.run("systemctl", "daemon-reload")
         cls.bed.run("systemctl", "start", "kindlingd", *map(service, JVMS))
 
@@ -149,6 +152,19 @@ class Units(unittest.TestCase):
             self.assertEqual(self.left(pid), [], name)
             self.assertNotIn("kindling", "".join(line.split()[4] for line in self.bed.read("/proc/%d/mountinfo" % pid).splitlines()), name)
             self.assertNotIn("WARNING", self.bed.journal(service(name)), name)
+
+    def test_7_without_root(self):
+        with open(UNPRIVILEGED) as f:
+            self.bed.write("/etc/systemd/system/kindlingd.service.d/unprivileged.conf", f.read())
+        self.settings("user: kindling", "user: self")
+        self.bed.run("systemctl", "daemon-reload")
+        self.bed.run("systemctl", "start", "kindlingd")
+        wait_for("the JVM of that account", lambda: "filter" in self.streaming())
+        with open("%s/proc/%s/status" % (self.bed.root, self.bed.ask("kindlingd", "MainPID"))) as f:
+            self.assertIn("\nCapBnd:\t%016x\n" % 0, f.read())
+        self.assertLessEqual(set(self.streaming()), {"filter", "protect-proc", "private-users"})  # those of nobody
+        self.bed.run("systemctl", "stop", "kindlingd")
+        self.assertEqual(self.left(self.pids()["filter"]), [])
 
     def left(self, pid):
         """Names and descriptors of ours."""
