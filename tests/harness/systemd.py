@@ -30,7 +30,6 @@ for unit in $MASKED; do ln -sf /dev/null etc/systemd/system/$unit; done
 mkdir -p opt/kindling-test etc/kindling && cp -r "$CLASSES" opt/kindling-test/classes
 cmake --install "$BUILD" --prefix "$1/root/usr" >/dev/null
 cp "$DEPLOY/kindlingd.yaml" etc/kindling
-cp "$DEPLOY"/systemd/*.service "$DEPLOY"/systemd/*.socket etc/systemd/system
 exec systemd-nspawn -q -D "$1/root" -M host-$$ --register=no --keep-unit --private-network --capability=all \
 	--bind-ro="$2:/opt/jdk" --boot systemd.unit=kindling-test.target systemd.show_status=0
 """
