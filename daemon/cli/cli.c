@@ -24,6 +24,8 @@ const struct cli_command cli_commands[] = {
 	{ &usage_clickhouse, NULL, command_clickhouse },
 	{ &usage_config, NULL, command_config },
 	{ &usage_sink, NULL, command_sink },
+	{ &usage_metrics, NULL, command_metrics },
+	{ &usage_bugreport, NULL, command_bugreport },
 	{ NULL, NULL, NULL },
 };
 
@@ -143,6 +145,8 @@ int cli_main(int argc, char **argv)
 		puts("kindling " KINDLING_VERSION);
 		return CLI_OK;
 	}
+	if (strcmp(word, "help") == 0 && argc == 3 && strcmp(argv[2], "--targets") == 0)
+		return cli_targets();
 	if (strcmp(word, "help") == 0 && argc > 2) {
 		char help[] = "--help", *words[] = { argv[2], help, NULL };
 

@@ -35,11 +35,13 @@ int command_doctor(int argc, char **argv);
 int command_clickhouse(int argc, char **argv);
 int command_config(int argc, char **argv);
 int command_sink(int argc, char **argv);
+int command_metrics(int argc, char **argv);
+int command_bugreport(int argc, char **argv);
 
 /* What each of them takes, in the command's file. */
 extern const struct usage usage_status, usage_top, usage_tail, usage_locks, usage_threads,
 	usage_report, usage_history, usage_convert, usage_record, usage_attach, usage_detach,
-	usage_doctor, usage_clickhouse, usage_config, usage_sink;
+	usage_doctor, usage_clickhouse, usage_config, usage_sink, usage_metrics, usage_bugreport;
 /* The same of `report`, `top` and `locks` with --source. */
 extern const struct usage usage_source_report, usage_source_top, usage_source_locks;
 
@@ -62,6 +64,10 @@ int cli_parse(const struct usage *u, int argc, char **argv, void *into);
 int cli_usage(const struct usage *u, enum usage_result result);
 int cli_wrong(const char *command, const char *what); /* a sentence and where help is: CLI_USAGE */
 
+/* targets.c, for completions of shells: a line for each JVM, its pid and name with a tab between
+ * them. */
+int cli_targets(void);
+
 /* ---- client.c ------------------------------------------------------------------------------- */
 
 #define PATH_MAX_BYTES 8192
@@ -76,7 +82,9 @@ struct reply {
 
 /* One request. CLI_OK (status 2xx), or an exit status after saying why on stderr. */
 int client_request(const char *method, const char *path, struct reply *ret);
-/* The same, but that no daemon listens is not said: CLI_NO_DAEMON. */
+/* GET with an Accept header, whose bytes beyond 500 are not sent. */
+int client_accepting(const char *accept, const char *path, struct reply *ret);
+/* client_request(), but that no daemon listens is not said: CLI_NO_DAEMON. */
 int client_try(const char *method, const char *path, struct reply *ret);
 /* The same, and nothing is said at all. */
 int client_look(const char *method, const char *path, struct reply *ret);
@@ -139,6 +147,9 @@ struct table {
 	/* of each column: which to leave out where it does not fit otherwise, the largest first; 0
 	 * = it stays. NULL = all stay. */
 	const unsigned char *leave_out;
+	/* Escapes in front of a cell, TABLE_PLAIN follows it; "" = none. NULL = the table has no
+	 * colours. */
+	const char *(*colour_of)(size_t column, const char *cell);
 	size_t n_columns, n_rows;
 	char (*cells)[CELL_MAX]; /* row after row */
 	char **below; /* a line under a row, or NULL */
@@ -150,8 +161,14 @@ void table_below(struct table *t, const char *fmt, ...) __attribute__((format(pr
 void table_note(struct table *t, const char *text, size_t width);
 void table_print(FILE *to, const struct table *t, size_t width);
 void table_free(struct table *t);
+#define TABLE_PLAIN  "\033[0m"
+#define TABLE_GREEN  "\033[32m"
+#define TABLE_YELLOW "\033[33m"
+#define TABLE_RED    "\033[31m"
+#define TABLE_DIM    "\033[2m"
+bool terminal_has_colours(void); /* stdout is a terminal, and NO_COLOR is not set */
 #define WIDTH_ANY 4096 /* a file or a program reads it: nothing is cut */
-size_t terminal_width(void); /* of stdout, at least 80; WIDTH_ANY when it is none */
+size_t terminal_width(void); /* of stdout, at least 40; WIDTH_ANY when it is none */
 
 /* ---- screen.c: output that is written over and over, and keys ------------------------------- */
 
@@ -183,7 +200,7 @@ int path_add_span(char *path, size_t size, const struct span_words *w);
 
 /* ---- what is printed, apart from where it came from ----------------------------------------- */
 
-void status_print(FILE *to, const cJSON *status, size_t width);
+void status_print(FILE *to, const cJSON *status, size_t width, bool colours);
 void history_print(FILE *to, const cJSON *history, size_t width);
 void top_print(FILE *to, const cJSON *top, int rows);
 void event_print(FILE *to, const cJSON *event, bool with_stack);

@@ -146,8 +146,10 @@ static void say_refusal(const struct reply *r)
 /* What is said of a daemon that cannot be asked: nothing, nothing where none listens, or all. */
 enum saying { SAY_NOTHING, SAY_BUT_NONE, SAY_ALL };
 
-static int request(const char *method, const char *path, struct reply *ret, enum saying saying)
+static int request(const char *method, const char *path, const char *header, struct reply *ret,
+		   enum saying saying)
 {
+	struct curl_slist *headers = header ? curl_slist_append(NULL, header) : NULL;
 	CURL *c = open_curl(method, path);
 	long os_error = 0;
 	CURLcode code;
@@ -155,8 +157,10 @@ static int request(const char *method, const char *path, struct reply *ret, enum
 	memset(ret, 0, sizeof(*ret));
 	if (!c || !append(ret, "", 0)) {
 		fputs("kindling: no memory\n", stderr);
+		curl_slist_free_all(headers);
 		return CLI_FAILED;
 	}
+	curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
 	curl_easy_setopt(c, CURLOPT_TIMEOUT, TIMEOUT_S);
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, ret);
@@ -166,6 +170,7 @@ static int request(const char *method, const char *path, struct reply *ret, enum
 	curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &ret->status);
 	curl_easy_getinfo(c, CURLINFO_OS_ERRNO, &os_error);
 	curl_easy_cleanup(c);
+	curl_slist_free_all(headers);
 	if (code == CURLE_OK && ret->status >= 200 && ret->status <= 299)
 		return CLI_OK;
 	if (saying == SAY_NOTHING) {
@@ -187,17 +192,25 @@ static int request(const char *method, const char *path, struct reply *ret, enum
 
 int client_request(const char *method, const char *path, struct reply *ret)
 {
-	return request(method, path, ret, SAY_ALL);
+	return request(method, path, NULL, ret, SAY_ALL);
+}
+
+int client_accepting(const char *accept, const char *path, struct reply *ret)
+{
+	char header[512];
+
+	snprintf(header, sizeof(header), "Accept: %s", accept);
+	return request("GET", path, header, ret, SAY_ALL);
 }
 
 int client_try(const char *method, const char *path, struct reply *ret)
 {
-	return request(method, path, ret, SAY_BUT_NONE);
+	return request(method, path, NULL, ret, SAY_BUT_NONE);
 }
 
 int client_look(const char *method, const char *path, struct reply *ret)
 {
-	return request(method, path, ret, SAY_NOTHING);
+	return request(method, path, NULL, ret, SAY_NOTHING);
 }
 
 void reply_free(struct reply *r)

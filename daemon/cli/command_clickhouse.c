@@ -35,7 +35,7 @@ static const struct usage_row options[] = {
 
 const struct usage usage_clickhouse = {
 	"clickhouse",
-	"the tables of a whole cluster's profiles in ClickHouse",
+	"the tables of the profiles of a whole cluster in ClickHouse",
 	"kindling clickhouse schema [OPTION...]",
 	"Prints the SQL that creates the tables which sinks of the type clickhouse insert into, for "
 	"clickhouse-client -n. A sink with `create: true` creates them by itself, for one server.",

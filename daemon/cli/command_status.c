@@ -81,10 +81,24 @@ static const struct column columns[COLUMN_COUNT] = {
 };
 /* The sum of all delivered ones is below the table. */
 static const unsigned char leave_out[COLUMN_COUNT] = {
-	[SERVICE] = 9,	 [ENGINE] = 8, [NSPID] = 7, [JDK] = 6,
-	[DELIVERED] = 5, [MEMORY] = 3, [TAKEN] = 2,
+	[SERVICE] = 14, [ENGINE] = 13, [NSPID] = 12,   [JDK] = 11,  [DELIVERED] = 10, [MEMORY] = 8,
+	[TAKEN] = 7,	[EVENTS] = 6,  [INTERVAL] = 5, [AGENT] = 4, [CONTAINER] = 3,  [DROPPED] = 2,
 };
-#define LEAVE_HOST 4 /* CONTAINER where all JVMs are on the host, and nothing is learnt from it */
+#define LEAVE_HOST 9 /* CONTAINER where all JVMs are on the host, and nothing is learnt from it */
+
+static const char *colour_of(size_t column, const char *cell)
+{
+	if (column == DROPPED)
+		return strcmp(cell, "0") == 0 ? "" : TABLE_YELLOW;
+	if (column != STATE)
+		return "";
+	if (strcmp(cell, "streaming") == 0)
+		return TABLE_GREEN;
+	if (strcmp(cell, "failed") == 0)
+		return TABLE_RED;
+	return strncmp(cell, "ended", 5) == 0 || strcmp(cell, "detached") == 0 ? TABLE_DIM
+									       : TABLE_YELLOW;
+}
 
 static double dropped_of(const cJSON *samples)
 {
@@ -358,10 +372,13 @@ static void print_daemon(FILE *to, const cJSON *status, size_t width)
 	print_engine(to, engine, width);
 }
 
-static void print_table(FILE *to, const cJSON *status, size_t width)
+static void print_table(FILE *to, const cJSON *status, size_t width, bool colours)
 {
 	unsigned char order[COLUMN_COUNT];
-	struct table table = { .columns = columns, .n_columns = COLUMN_COUNT, .leave_out = order };
+	struct table table = { .columns = columns,
+			       .n_columns = COLUMN_COUNT,
+			       .leave_out = order,
+			       .colour_of = colours ? colour_of : NULL };
 	unsigned alike = 0;
 	bool on_host = true;
 	const cJSON *t;
@@ -375,7 +392,8 @@ static void print_table(FILE *to, const cJSON *status, size_t width)
 		on_host = on_host && !*json_text_of(t, "container_id") && !*json_text_of(t, "pod");
 	}
 	memcpy(order, leave_out, sizeof(order));
-	order[CONTAINER] = on_host ? LEAVE_HOST : 0;
+	if (on_host)
+		order[CONTAINER] = LEAVE_HOST;
 	if (table.n_rows)
 		table_print(to, &table, width);
 	table_free(&table);
@@ -405,9 +423,9 @@ static void print_sinks(FILE *to, const cJSON *status, size_t width)
 	}
 }
 
-void status_print(FILE *to, const cJSON *status, size_t width)
+void status_print(FILE *to, const cJSON *status, size_t width, bool colours)
 {
-	print_table(to, status, width);
+	print_table(to, status, width, colours);
 	print_sum(to, status, width);
 	print_sinks(to, status, width);
 	print_daemon(to, status, width);
@@ -416,7 +434,7 @@ void status_print(FILE *to, const cJSON *status, size_t width)
 /* ---- the command ----------------------------------------------------------------------------- */
 
 /* What does not fit on the screen is at the end of the table: the sums are above it. */
-static void show_again(const cJSON *status)
+static void show_again(const cJSON *status, bool wide)
 {
 	unsigned short rows, columns_now;
 	size_t len = 0;
@@ -428,7 +446,7 @@ static void show_again(const cJSON *status)
 	screen_size(&rows, &columns_now);
 	print_sum(f, status, columns_now);
 	fputc('\n', f);
-	print_table(f, status, columns_now < 80 ? 80 : columns_now);
+	print_table(f, status, wide ? WIDTH_ANY - 1 : columns_now, terminal_has_colours());
 	fputc('\n', f);
 	print_daemon(f, status, columns_now);
 	if (fclose(f) == 0)
@@ -451,9 +469,10 @@ static int show(const char *path, const struct arguments *a)
 	else if (a->json)
 		puts(reply.body);
 	else if (screen)
-		show_again(json);
+		show_again(json, a->wide);
 	else
-		status_print(stdout, json, terminal_width());
+		status_print(stdout, json, a->wide ? WIDTH_ANY : terminal_width(),
+			     terminal_has_colours());
 	cJSON_Delete(json);
 	reply_free(&reply);
 	return fflush(stdout) == 0 && !ferror(stdout) ? r : CLI_FAILED;

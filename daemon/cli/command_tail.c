@@ -13,8 +13,8 @@ struct tail {
 static const struct usage_row options[] = {
 	OPTION_FLAG(
 		'j', "json", struct tail, json,
-		"print one JSON object on a line: {\"event\":\"cpu\",\"ts_ns\":...,\"pid\":..., "
-		"\"tid\":...,\"thread\":...,\"weight_ns\":...,\"stack\":[root...leaf]}; for a wait "
+		"print one JSON object on a line. For a sample: {\"event\":\"cpu\",\"ts_ns\":...,\"pid\":..., "
+		"\"tid\":...,\"thread\":...,\"weight_ns\":...,\"stack\":[root...leaf]}. For a wait: "
 		"{\"event\":\"lock\",...,\"kind\":\"enter|wait|park\",\"duration_ns\":..., "
 		"\"open\":false,\"lock\":{\"class\":...,\"id\":...},\"owner\":{\"tid\":..., "
 		"\"thread\":...}|null,\"stack\":[...],\"owner_stack\":[...]}"),

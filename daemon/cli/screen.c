@@ -78,6 +78,32 @@ void screen_size(unsigned short *ret_rows, unsigned short *ret_columns)
 	*ret_columns = size.ws_col;
 }
 
+/* Bytes of the colour that @s begins with, "\033[32m" (cli.h); 0 = it is something else. */
+static size_t colour_at(const char *s)
+{
+	size_t n = strncmp(s, "\033[", 2) == 0 ? 2 + strspn(s + 2, "0123456789") : 0;
+
+	return n > 2 && s[n] == 'm' ? n + 1 : 0;
+}
+
+/* Colours take no column. All else that a terminal obeys becomes visible. */
+static void print_cut(FILE *to, const char *line, size_t columns)
+{
+	char piece[1024], cut[4 * sizeof(piece)];
+
+	while (*line) {
+		size_t n = 0, colour;
+
+		while (line[n] && n < sizeof(piece) - 1 && !colour_at(line + n))
+			n++;
+		snprintf(piece, sizeof(piece), "%.*s", (int)n, line);
+		columns -= text_clean(piece, columns, cut, sizeof(cut));
+		colour = colour_at(line + n);
+		fprintf(to, "%s%.*s", cut, (int)colour, line + n);
+		line += n + colour;
+	}
+}
+
 /*
  * @text over what is on the screen: every line is cut at the width (a line that wraps would push
  * the others away) and clears what was behind it, so that nothing is empty in between and flickers.
@@ -85,15 +111,15 @@ void screen_size(unsigned short *ret_rows, unsigned short *ret_columns)
  */
 void screen_print(FILE *to, const char *text, unsigned short rows, unsigned short columns)
 {
-	char line[1024], cut[4 * sizeof(line)];
+	char line[4096];
 
 	fputs("\033[H", to);
 	for (unsigned short row = 1; *text && row < rows; row++) {
 		size_t len = strcspn(text, "\n");
 
 		snprintf(line, sizeof(line), "%.*s", (int)len, text);
-		text_clean(line, columns, cut, sizeof(cut));
-		fprintf(to, "%s\033[K\n", cut);
+		print_cut(to, line, columns);
+		fputs("\033[K\n", to);
 		text += len + (text[len] == '\n');
 	}
 	fputs("\033[J", to);

@@ -11,7 +11,7 @@
 #include "daemon/cli/cli.h"
 
 #define WIDTH_ODD 120 /* a terminal that does not know */
-#define WIDTH_MIN 80
+#define WIDTH_MIN 40
 
 #define NOTE_INDENT 8
 
@@ -156,18 +156,34 @@ static void fit(const struct table *t, size_t width, size_t widths[])
 	}
 }
 
-static void print_cell(FILE *to, const struct column *column, const char *s, size_t width,
-		       bool last)
+/* As colours are switched off by those who want none, https://no-color.org. */
+bool terminal_has_colours(void)
 {
-	char buf[4 * CELL_MAX];
-	size_t used = text_clean(s, width, buf, sizeof(buf));
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && !(no && *no) && term && *term && strcmp(term, "dumb") != 0;
+}
+
+static void print_cell(FILE *to, const struct column *column, const char *s, size_t width,
+		       bool last, const char *colour)
+{
+	char buf[4 * CELL_MAX + 16], clean[4 * CELL_MAX];
+	size_t used = text_clean(s, width, clean, sizeof(clean));
 	int pad = (int)(width - used);
+
+	snprintf(buf, sizeof(buf), "%s%s%s", colour, clean, *colour ? TABLE_PLAIN : "");
 
 	if (column->right)
 		fprintf(to, "%*s%s", pad, "", buf);
 	else
 		fprintf(to, "%s%*s", buf, last ? 0 : pad, "");
 	fputc(last ? '\n' : ' ', to);
+}
+
+static const char *head_of(const struct table *t, size_t row, size_t column)
+{
+	(void)row;
+	return t->columns[column].head;
 }
 
 static void print_row(FILE *to, const struct table *t, const size_t widths[],
@@ -180,13 +196,10 @@ static void print_row(FILE *to, const struct table *t, const size_t widths[],
 		last--;
 	for (size_t c = 0; c <= last; c++)
 		if (widths[c] != LEFT_OUT)
-			print_cell(to, &t->columns[c], cell_of(t, row, c), widths[c], c == last);
-}
-
-static const char *head_of(const struct table *t, size_t row, size_t column)
-{
-	(void)row;
-	return t->columns[column].head;
+			print_cell(to, &t->columns[c], cell_of(t, row, c), widths[c], c == last,
+				   t->colour_of && cell_of != head_of
+					   ? t->colour_of(c, cell_of(t, row, c))
+					   : "");
 }
 
 static const char *cell_of(const struct table *t, size_t row, size_t column)

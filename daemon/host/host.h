@@ -74,6 +74,8 @@ uint64_t host_cpu_ns(const struct target *t);
 uint64_t host_windows_dropped(struct host *h);
 /* Sessions that ended because their targets took more memory than limits.memory allows. */
 uint64_t host_memory_ended(const struct host *h);
+/* Bytes of what limits.memory is about. */
+uint64_t host_memory_used(const struct host *h);
 /* NULL = nobody needed it yet, or it cannot be had and @ret_why says why ("" otherwise). */
 const struct host_engine *host_sampler(struct host *h, const char **ret_why);
 /* What one tick of a CPU costs, as measured when it was loaded, ns; 0 = not known. */

@@ -120,3 +120,12 @@ uint64_t host_memory_ended(const struct host *h)
 {
 	return h->memory_ended;
 }
+
+uint64_t host_memory_used(const struct host *h)
+{
+	uint64_t bytes = live_bytes(h->live);
+
+	for (struct target *t = targets_next(h->targets, NULL); t; t = targets_next(h->targets, t))
+		bytes += bytes_of(t);
+	return bytes;
+}

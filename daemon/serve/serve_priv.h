@@ -190,5 +190,6 @@ enum MHD_Result serve_recordings(struct request *r, const char *method, const ch
 /* sinks.c; @rest: NAME/test. sinks_json(): a list, empty where there are none. */
 enum MHD_Result serve_sinks(struct request *r, const char *method, const char *rest);
 cJSON *sinks_json(struct host *h);
-void sinks_metrics(struct text_out *t, struct host *h);
+struct metric_text;
+void sinks_metrics(struct metric_text *m, struct host *h);
 void recordings_free(struct serve *s);

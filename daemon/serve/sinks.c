@@ -2,6 +2,7 @@
  * What kindling-upload says of the sinks, in status and metrics, and POST /v1/sinks/NAME/test. Its
  * words are taken over field by field: it speaks with servers.
  */
+#include "daemon/serve/metric_text.h"
 #include "daemon/serve/serve_priv.h"
 
 #include <errno.h>
@@ -85,54 +86,63 @@ cJSON *sinks_json(struct host *h)
 /* ---- metrics --------------------------------------------------------------------------------- */
 
 /* Names and types of sinks are words of the settings: nothing in them to escape. */
-static void sinks_put(struct text_out *t, const cJSON *list, const char *key, const char *type,
-		      const char *metric, const char *help)
+static void sinks_put(struct metric_text *m, const cJSON *list, const char *key,
+		      enum metric_type type, const char *family, const char *unit, const char *help)
 {
+	char labels[160];
 	const cJSON *o;
 
-	text_printf(t, "# HELP %s %s\n# TYPE %s %s\n", metric, help, metric, type);
+	metric_family(m, type, family, unit, help);
 	cJSON_ArrayForEach(o, list)
-		text_printf(t, "%s{sink=\"%s\",type=\"%s\"} %.0f\n", metric, sinks_text(o, "name"),
-			    sinks_text(o, "type"), sinks_number(o, key));
+	{
+		snprintf(labels, sizeof(labels), "sink=\"%s\",type=\"%s\"", sinks_text(o, "name"),
+			 sinks_text(o, "type"));
+		metric_number(m, labels, sinks_number(o, key));
+	}
 }
 
 static bool sinks_is_word(const char *s)
 {
-	return s && *s && !s[strspn(s, "abcdefghijklmnopqrstuvwxyz_")];
+	return s && *s && strlen(s) < 64 && !s[strspn(s, "abcdefghijklmnopqrstuvwxyz_")];
 }
 
-static void sinks_put_dropped(struct text_out *t, const cJSON *list)
+static void sinks_put_dropped(struct metric_text *m, const cJSON *list)
 {
-	static const char metric[] = "kindling_sink_dropped_total";
 	const cJSON *o, *cause;
+	char labels[256];
 
-	text_printf(t, "# HELP %s Samples that the sink lost, by cause.\n# TYPE %s counter\n",
-		    metric, metric);
-	cJSON_ArrayForEach(o, list) cJSON_ArrayForEach(
-		cause, cJSON_GetObjectItem(o, "dropped")) if (sinks_is_word(cause->string))
-		text_printf(t, "%s{sink=\"%s\",type=\"%s\",cause=\"%s\"} %.0f\n", metric,
-			    sinks_text(o, "name"), sinks_text(o, "type"), cause->string,
-			    cause->valuedouble);
+	metric_family(m, METRIC_COUNTER, "kindling_sink_dropped", NULL,
+		      "Samples that the sink lost, by cause.");
+	cJSON_ArrayForEach(o, list) cJSON_ArrayForEach(cause, cJSON_GetObjectItem(o, "dropped"))
+	{
+		if (!sinks_is_word(cause->string))
+			continue;
+		snprintf(labels, sizeof(labels), "sink=\"%s\",type=\"%s\",cause=\"%s\"",
+			 sinks_text(o, "name"), sinks_text(o, "type"), cause->string);
+		metric_number(m, labels, cause->valuedouble);
+	}
 }
 
-void sinks_metrics(struct text_out *t, struct host *h)
+void sinks_metrics(struct metric_text *m, struct host *h)
 {
 	cJSON *list;
 
 	if (!host_config(h)->n_sinks)
 		return;
 	list = sinks_json(h);
-	sinks_put(t, list, "taken", "counter", "kindling_sink_taken_total",
+	sinks_put(m, list, "taken", METRIC_COUNTER, "kindling_sink_taken", NULL,
 		  "Samples of the history that the sink took.");
-	sinks_put(t, list, "delivered", "counter", "kindling_sink_delivered_total",
+	sinks_put(m, list, "delivered", METRIC_COUNTER, "kindling_sink_delivered", NULL,
 		  "Those whose arrival was confirmed.");
-	sinks_put(t, list, "spooled", "gauge", "kindling_sink_spooled", "Those that wait.");
-	sinks_put(t, list, "unconfirmed", "gauge", "kindling_sink_unconfirmed",
+	sinks_put(m, list, "spooled", METRIC_GAUGE, "kindling_sink_spooled", NULL,
+		  "Those that wait.");
+	sinks_put(m, list, "unconfirmed", METRIC_GAUGE, "kindling_sink_unconfirmed", NULL,
 		  "Those that may have arrived.");
-	sinks_put_dropped(t, list);
-	sinks_put(t, list, "oldest_s", "gauge", "kindling_sink_oldest_seconds",
+	sinks_put_dropped(m, list);
+	sinks_put(m, list, "oldest_s", METRIC_GAUGE, "kindling_sink_oldest_seconds", "seconds",
 		  "Age of the oldest that waits.");
-	sinks_put(t, list, "bytes", "gauge", "kindling_sink_spool_bytes", "Size of its spool.");
+	sinks_put(m, list, "bytes", METRIC_GAUGE, "kindling_sink_spool_bytes", "bytes",
+		  "Size of its spool.");
 	cJSON_Delete(list);
 }
 

@@ -75,11 +75,23 @@ class Commands(unittest.TestCase):
 
     def test_status_on_a_terminal(self):
         command = [BUILD + "/bin/kindling", "--socket", self.daemon.socket, "status"]
+        os.environ["TERM"] = "xterm"
         with Terminal(command, 24, 80) as terminal:
             self.assertEqual(terminal.process.wait(timeout=60), 0)
             lines = terminal.raw().split("\r\n")
-        self.assertLessEqual(max(map(len, lines)), 80, lines)
+        self.assertLessEqual(max(map(len, map(plain, lines))), 80, lines)
         self.assertIn("AGENT%", lines[0])
+        self.assertIn("\033[32mstreaming\033[0m", "".join(lines))
+        os.environ["NO_COLOR"] = "1"
+        with Terminal(command + ["--wide"], 24, 50) as terminal:
+            del os.environ["NO_COLOR"]
+            self.assertEqual(terminal.process.wait(timeout=60), 0)
+            out = terminal.raw()
+        self.assertIn("DELIVERED", out)
+        self.assertNotIn("\033", out)
+        with Terminal(command, 24, 50) as terminal:
+            self.assertEqual(terminal.process.wait(timeout=60), 0)
+            self.assertLessEqual(max(map(len, plain(terminal.raw()).split("\r\n"))), 50)
         with Terminal(command + ["--watch"], 24, 80) as terminal:
             wait_for("the first screen", lambda: "KnownShares" in terminal.text())
             wait_for("the second one", lambda: terminal.raw().count("\033[H") > 1)

@@ -156,6 +156,12 @@ static void a_screen_is_cut_at_its_width_and_height(void **state)
 			    "\033[Ha\033[K\n1234…\033[K\n\033[J");
 	assert_string_equal(printed(print_screen, ""), "\033[H\033[J");
 	assert_string_equal(printed(print_screen, "no newline"), "\033[Hno n…\033[K\n\033[J");
+	/* colours are no columns; other escapes are not obeyed */
+	assert_string_equal(printed(print_screen, "a\033[32mbc\033[0mde\n"),
+			    "\033[Ha\033[32mbc\033[0mde\033[K\n\033[J");
+	assert_string_equal(printed(print_screen, "a\033[32mbcdefg\033[0m\n"),
+			    "\033[Ha\033[32mbcd…\033[0m\033[K\n\033[J");
+	assert_string_equal(printed(print_screen, "\033[2J\n"), "\033[H\\x1b…\033[K\n\033[J");
 }
 
 static void print_top(FILE *to, const void *text)
@@ -191,7 +197,7 @@ static void print_status(FILE *to, const void *text)
 	cJSON *status = cJSON_Parse(text);
 
 	assert_non_null(status);
-	status_print(to, status, 120);
+	status_print(to, status, 120, false);
 	cJSON_Delete(status);
 }
 
@@ -217,13 +223,14 @@ static void status_says_that_the_history_stands_still(void **state)
 }
 
 static size_t status_width;
+static bool status_colours;
 
 static void print_status_in(FILE *to, const void *text)
 {
 	cJSON *status = cJSON_Parse(text);
 
 	assert_non_null(status);
-	status_print(to, status, status_width);
+	status_print(to, status, status_width, status_colours);
 	cJSON_Delete(status);
 }
 
@@ -276,6 +283,36 @@ static void status_fits_eighty_columns_and_shows_all_on_a_wider_screen(void **st
 							   "12345678", "MEM", "3.0M", NULL };
 	     *p; p++)
 		assert_non_null(strstr(text, *p));
+}
+
+static void status_on_a_very_narrow_screen_keeps_who_it_is_and_how_it_is(void **state)
+{
+	static const char one[] = "{\"targets\":[" JVM("streaming", POD) "]}";
+	const char *text;
+
+	(void)state;
+	status_width = 40;
+	text = printed(print_status_in, one);
+	assert_in_range(widest_line(text), 20, 40);
+	assert_non_null(strstr(text, "4194301"));
+	assert_non_null(strstr(text, "streaming"));
+	assert_non_null(strstr(text, "NAME"));
+	assert_null(strstr(text, "AGENT%"));
+}
+
+static void states_have_colours_where_they_are_asked_for(void **state)
+{
+	static const char both[] = "{\"targets\":[" JVM("streaming", "") "," JVM("failed", "") "]}";
+	const char *text;
+
+	(void)state;
+	status_width = 4096;
+	assert_null(strchr(printed(print_status_in, both), '\033'));
+	status_colours = true;
+	text = printed(print_status_in, both);
+	status_colours = false;
+	assert_non_null(strstr(text, " \033[32mstreaming\033[0m "));
+	assert_non_null(strstr(text, " \033[31mfailed\033[0m    ")); /* padded behind it */
 }
 
 static void status_of_jvms_on_the_host_needs_no_container(void **state)
@@ -400,6 +437,8 @@ int main(void)
 		cmocka_unit_test(status_says_what_is_collected_and_what_is_not),
 		cmocka_unit_test(status_says_that_the_history_stands_still),
 		cmocka_unit_test(status_fits_eighty_columns_and_shows_all_on_a_wider_screen),
+		cmocka_unit_test(status_on_a_very_narrow_screen_keeps_who_it_is_and_how_it_is),
+		cmocka_unit_test(states_have_colours_where_they_are_asked_for),
 		cmocka_unit_test(status_of_jvms_on_the_host_needs_no_container),
 		cmocka_unit_test(an_agent_costs_what_it_costs_now_and_nothing_after_the_end),
 		cmocka_unit_test(a_reason_that_many_share_is_said_once_on_a_screen),
