@@ -1,0 +1,102 @@
+"""Measures what makes the code easy to find one's way in: circles of includes between rooms (folders), functions
+that share their name with one in another file, function names of one word.
+
+  house.py             prints the figures
+  house.py --check     and fails when one of them is worse than LIMITS
+
+LIMITS is what the code has reached: lower a figure there when the code gets better, never raise it."""
+import collections
+import glob
+import os
+import re
+import sys
+
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+TREES = ("agent", "daemon", "injector", "proto")
+LIMITS = {"rooms in a circle": 6, "shared names, %": 20.0, "names of one word, %": 13.0}
+
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
+# a definition in this code base: the return type begins its line, the body's brace has a line of its own
+FUNCTION = re.compile(r"^(?!#|typedef|struct \w+ \{|enum|union)[A-Za-z_][\w\s\*]*?\b(\w+)\([^;{}]*\)\s*\n\{", re.M)
+NOT_OURS = {"main", "LLVMFuzzerTestOneInput"}
+
+
+def sources():
+    for tree in TREES:
+        for path in sorted(glob.glob(os.path.join(SOURCE, tree, "**", "*.[ch]"), recursive=True)):
+            with open(path) as f:
+                yield os.path.relpath(path, SOURCE), f.read()
+
+
+def room_of(path):
+    return os.path.dirname(path)
+
+
+def circles(edges):
+    """Groups of rooms each of which reaches all others of its group (Tarjan)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(room):
+        index[room] = low[room] = len(index)
+        stack.append(room)
+        for other in edges[room]:
+            if other not in index:
+                visit(other)
+            if other in stack:
+                low[room] = min(low[room], low[other])
+        if low[room] == index[room]:
+            group = stack[stack.index(room):]
+            del stack[stack.index(room):]
+            if len(group) > 1:
+                found.append(sorted(group))
+    for room in sorted(edges):
+        if room not in index:
+            visit(room)
+    return found
+
+
+def measure():
+    edges, files_of = collections.defaultdict(set), collections.defaultdict(set)
+    for path, text in sources():
+        here = room_of(path)
+        edges[here] |= {room_of(name) for name in INCLUDE.findall(text) if name.split("/")[0] in TREES} - {here}
+        for name in FUNCTION.findall(text):
+            if path.endswith(".c") and name not in NOT_OURS:
+                files_of[name].add(path)
+    for rooms in list(edges.values()):
+        for room in rooms:
+            edges[room]
+    functions = sum(len(files) for files in files_of.values())
+    shared = {name: files for name, files in files_of.items() if len(files) > 1}
+    one_word = [name for name in files_of if "_" not in name]
+    return {
+        "functions": functions,
+        "circles": circles(edges),
+        "shared": shared,
+        "one word": one_word,
+        "rooms in a circle": sum(len(c) for c in circles(edges)),
+        "shared names, %": 100 * sum(len(files) for files in shared.values()) / functions,
+        "names of one word, %": 100 * sum(len(files_of[n]) for n in one_word) / functions,
+    }
+
+
+def main():
+    found = measure()
+    if found["functions"] < 1000:
+        sys.exit("house.py: found only %d functions: it no longer reads this code" % found["functions"])
+    print("%d functions" % found["functions"])
+    for circle in found["circles"]:
+        print("a circle of includes: %s" % ", ".join(circle))
+    most = sorted(found["shared"].items(), key=lambda item: -len(item[1]))[:10]
+    print("most shared: %s" % ", ".join("%s (%d files)" % (name, len(files)) for name, files in most))
+    worse = []
+    for figure, limit in LIMITS.items():
+        print("%s: %.1f (at most %.1f)" % (figure, found[figure], limit))
+        if found[figure] > limit:
+            worse.append(figure)
+    if "--check" in sys.argv and worse:
+        sys.exit("worse than it was: %s" % ", ".join(worse))
+
+
+if __name__ == "__main__":
+    main()
