@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include "daemon/core/confine.h"
 #include "injector/inject.h"
 #include "injector/seccomp.h"
 
@@ -19,6 +21,8 @@
 #define IDLE_MS		30000
 #define LISTEN_FD	3 /* the first that a service manager passes, sd_listen_fds(3) */
 #define CONNECTIONS_MAX 64
+/* PTRACE_SECCOMP_GET_FILTER; the ptrace itself; /proc/PID/task/TID/syscall of other users */
+#define KEPT (CONFINE_CAP(SYS_ADMIN) | CONFINE_CAP(SYS_PTRACE) | CONFINE_CAP(DAC_READ_SEARCH))
 
 static int address_of(const char *path, struct sockaddr_un *ret)
 {
@@ -152,8 +156,8 @@ int filters_serve(const char *path)
 	CLEANUP(fd_closep) int fd = path ? listen_at(path) : inherited();
 	struct pollfd polled = { .fd = fd, .events = POLLIN };
 
-	if (fd < 0)
-		return 2;
+	if (fd < 0 || confine_capabilities(KEPT) < 0)
+		return fd < 0 ? 2 : 1;
 	for (;;) {
 		int n = poll(&polled, 1, path ? -1 : IDLE_MS), one;
 

@@ -70,6 +70,8 @@ def role_of(pid, daemon):
         parent = int(status_of(pid)["PPid"])
         return "kindlingd" if pid == daemon else "kindlingd-data" if parent == daemon else "kindlingd-data, an answer"
     if program == "kindling-inject":
+        if words[1] == "filters":
+            return "kindling-inject filters"
         # one process, one attempt, in the JVM's namespaces and with its user for the most part
         return "kindling-inject receive" if {"receive", "reattach"} & set(words) else None
     return program if program.startswith("kindling-") else None
@@ -86,12 +88,13 @@ def children_of(pid):
 class Watch:
     """All processes of a daemon: {role: rights that were seen}, in the order of their being seen first."""
 
-    def __init__(self, daemon):
-        self.daemon, self.seen, self.over = daemon.process.pid, {}, False
+    def __init__(self, daemon, *others):
+        """@others: processes that the daemon does not start"""
+        self.daemon, self.others, self.seen, self.over = daemon.process.pid, others, {}, False
         self.thread = threading.Thread(target=self.run, daemon=True)
 
     def look(self):
-        for pid in [self.daemon, *children_of(self.daemon)]:
+        for pid in [self.daemon, *self.others, *children_of(self.daemon)]:
             try:
                 role, rights = role_of(pid, self.daemon), rights_of(status_of(pid))
             except (FileNotFoundError, ProcessLookupError):
@@ -115,12 +118,23 @@ class Watch:
         self.thread.join()
 
 
+@contextlib.contextmanager
+def filters(daemon):
+    """Who reads seccomp filters, as kindling-filters.service starts it; its pid."""
+    process = subprocess.Popen([BUILD + "/bin/kindling-inject", "filters", daemon.dir + "/filters.sock"])
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
 class Rights(unittest.TestCase):
     maxDiff = None
 
     def test_every_process_has_the_rights_of_the_table_and_no_others(self):
         expected = table()
-        with Daemon(SINK) as daemon, Watch(daemon) as watch, Jvm(MAJOR) as jvm:
+        with Daemon(SINK) as daemon, filters(daemon) as reader, Watch(daemon, reader) as watch, Jvm(MAJOR) as jvm:
             def all_seen():
                 subprocess.run([BUILD + "/bin/kindling", "--socket", daemon.socket, "report", str(jvm.pid), "--last", "10s",
                                 "-o", daemon.dir + "/out.txt"], capture_output=True)
@@ -133,14 +147,14 @@ class Rights(unittest.TestCase):
                 pass  # the comparison says more
             last = {}
             for _ in range(5):  # a child that was born just now has not given up what it will
-                settled = Watch(daemon)
+                settled = Watch(daemon, reader)
                 settled.look()
                 last.update({role: rights for role, rights in settled.seen.items() if role in expected})
                 time.sleep(0.2)
             self.assertEqual({role: rights for role, rights in expected.items() if rights not in watch.seen.get(role, [])},
                              {}, watch.seen)
             self.assertEqual(set(watch.seen), set(expected), "processes")
-            for role in ("kindlingd", "kindlingd-data", "kindling-look", "kindling-inject receive", "kindling-upload"):
+            for role in ("kindlingd", "kindlingd-data", "kindling-look", "kindling-inject receive", "kindling-inject filters", "kindling-upload"):
                 self.assertEqual(last[role], [expected[role]], role)
             self.assertRegex(daemon.cli("status", "--json").stdout, r'"streaming"')
             self.assertEqual(jvm.end(), ("END\n", ""))
