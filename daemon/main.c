@@ -376,6 +376,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	log_set_level((enum log_level)config.log_level);
+	log_to_journal();
 	raise_file_limit();
 	(void)umask(022); /* the socket's directory is everybody's, whatever the shell's umask */
 	make_dirs(config.socket, false);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "daemon/core/journal.h"
 #include "daemon/core/utf8.h"
 
 #define LINE_MAX_BYTES 1024
@@ -38,15 +39,16 @@ bool log_wanted(enum log_level level)
 void log_line(enum log_level level, const char *event, const char *fmt, ...)
 {
 	char line[LINE_MAX_BYTES];
-	size_t len = 0;
+	bool journal = goes_to_journal();
+	size_t prefix, len;
 	va_list ap;
 	int n;
 
 	if (!log_wanted(level))
 		return;
-	if (goes_to_journal())
-		len = (size_t)snprintf(line, sizeof(line), "<%d>", (int)level);
-	len += (size_t)snprintf(line + len, sizeof(line) - len, "%s", event);
+	/* where journald takes no fields it takes the priority in front, sd-daemon(3) */
+	prefix = journal ? (size_t)snprintf(line, sizeof(line), "<%d>", (int)level) : 0;
+	len = prefix + (size_t)snprintf(line + prefix, sizeof(line) - prefix, "%s", event);
 	if (fmt) {
 		line[len++] = ' ';
 		va_start(ap, fmt);
@@ -56,9 +58,18 @@ void log_line(enum log_level level, const char *event, const char *fmt, ...)
 			len += (size_t)n < sizeof(line) - len - 1 ? (size_t)n
 								  : sizeof(line) - len - 2;
 	}
+	line[len] = '\0';
+	if (journal && journal_send((int)level, line + prefix))
+		return;
 	line[len++] = '\n';
 	if (write(STDERR_FILENO, line, len) < 0)
 		return; /* nobody listens: nothing to be done about it */
+}
+
+void log_to_journal(void)
+{
+	if (goes_to_journal())
+		(void)journal_open(JOURNAL_SOCKET);
 }
 
 const char *log_str(const char *s)

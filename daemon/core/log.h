@@ -1,6 +1,6 @@
 /*
  * One line per state change or fault on stderr, `event key=value ...`; where journald reads it,
- * with the syslog priority in front, `<6>event ...` (sd-daemon(3)).
+ * with fields (journal.h) or the syslog priority in front, `<6>event ...` (sd-daemon(3)).
  */
 #pragma once
 
@@ -13,6 +13,8 @@ enum log_level {
 	LOG_LEVEL_DEBUG = 7
 };
 
+/* If stderr is journald's: lines have fields from now on. Before rights are given up. */
+void log_to_journal(void);
 void log_set_level(enum log_level level);
 bool log_wanted(enum log_level level); /* are lines of @level written? */
 /*

@@ -106,6 +106,14 @@ class Units(unittest.TestCase):
         text = "%d JVMs streaming, 2 failed, 1 excluded" % sum(not reason for _, reason in JVMS.values())
         wait_for(text, lambda: self.bed.ask("kindlingd", "StatusText") == text)
 
+    def test_2_the_journal_has_fields(self):
+        pid = next(self.pids()[name] for name, (_, reason) in JVMS.items() if not reason)
+        lines = self.bed.run("journalctl", "--no-pager", "-o", "json", "-u", "kindlingd", "KINDLING_PID=%d" % pid, "KINDLING_TO=streaming").stdout
+        line = json.loads(lines.splitlines()[0])
+        self.assertEqual((line["PRIORITY"], line["SYSLOG_IDENTIFIER"], line["KINDLING_EVENT"]), ("6", "kindlingd", "target.state"))
+        self.assertTrue(line["MESSAGE"].startswith("target.state pid=%d " % pid), line)
+        self.assertIn("log.txt", self.bed.run("kindling", "bugreport", "-o", "/run/report.tar.gz").stdout)
+
     def test_3_reload(self):
         file = self.settings("level: info", "level: loud")
         done = self.bed.run("systemctl", "reload", "kindlingd", check=False)

@@ -1,0 +1,22 @@
+/*
+ * Log lines with fields, for journald: its native protocol, systemd.io/JOURNAL_NATIVE_PROTOCOL.
+ * What a line says as key=value becomes fields, so `journalctl KINDLING_PID=4711` finds all that
+ * concerns a JVM.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define JOURNAL_SOCKET "/run/systemd/journal/socket"
+
+/* Connects; before rights are given up. 0 or -errno: then lines go to stderr as before. */
+int journal_open(const char *path);
+void journal_close(void);
+/*
+ * Sends one line, "event key=value key=\"...\"", without its newline. false: it is not open, or
+ * journald has no room, and the line is the caller's. Never waits.
+ */
+bool journal_send(int priority, const char *line);
+/* The fields of a line, as they are sent; returns their bytes, 0 if @size is too small. Pure. */
+size_t journal_fields(int priority, const char *line, char *buf, size_t size);
