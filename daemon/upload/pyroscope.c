@@ -75,19 +75,19 @@ static void pyroscope_labels(struct pyroscope_labels *l, const struct sink_inter
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
 /* The same body has the same id when it is made again. */
-static void pyroscope_id(const char *key, char ret[37])
+static int pyroscope_id(const char *key, char ret[37])
 {
 	char hex[2 * SHA256_SIZE + 1];
 	uint8_t hash[SHA256_SIZE];
-	struct sha256 s;
+	int r = sha256_of(key, strlen(key), hash);
 
-	sha256_begin(&s);
-	sha256_add(&s, key, strlen(key));
-	sha256_end(&s, hash);
+	if (r < 0)
+		return r;
 	hash[6] = (hash[6] & 0x0f) | 0x80; /* version 8: of our own making */
 	hash[8] = (hash[8] & 0x3f) | 0x80;
 	sha256_hex(hash, hex);
 	snprintf(ret, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
+	return 0;
 }
 
 static int pyroscope_pack(struct sink *s, const struct sink_interval *in, const char *key,
@@ -101,7 +101,8 @@ static int pyroscope_pack(struct sink *s, const struct sink_interval *in, const 
 	char id[37];
 
 	pyroscope_labels(&labels, in, event);
-	pyroscope_id(key, id);
+	if (pyroscope_id(key, id) < 0)
+		return -ENOMEM;
 	sample.raw_profile.data = (uint8_t *)pprof;
 	sample.raw_profile.len = len;
 	sample.id = id;

@@ -52,23 +52,12 @@ static enum sink_verdict s3_judge(const struct http_answer *a, char *why)
 
 static int s3_hash(int fd, uint64_t len, char ret[2 * SHA256_SIZE + 1])
 {
-	off_t at = lseek(fd, 0, SEEK_CUR);
-	uint8_t buf[65536], hash[SHA256_SIZE];
-	struct sha256 s;
+	uint8_t hash[SHA256_SIZE];
+	int r = sha256_of_file(fd, len, hash);
 
-	sha256_begin(&s);
-	while (len) {
-		size_t want = len < sizeof(buf) ? (size_t)len : sizeof(buf);
-
-		if (pread(fd, buf, want, at) != (ssize_t)want)
-			return -EBADMSG;
-		sha256_add(&s, buf, want);
-		at += (off_t)want;
-		len -= want;
-	}
-	sha256_end(&s, hash);
-	sha256_hex(hash, ret);
-	return 0;
+	if (r == 0)
+		sha256_hex(hash, ret);
+	return r;
 }
 
 static bool s3_path(const struct sink *s, const char *key, char *buf, size_t size)

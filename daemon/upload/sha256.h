@@ -1,4 +1,5 @@
-/* SHA-256 and HMAC of it (FIPS 180-4, RFC 2104): what signing a request needs, and no more. */
+/* SHA-256 and HMAC of it (FIPS 180-4, RFC 2104) by libcrypto, as far as signing a request needs
+ * them. */
 #pragma once
 
 #include <stddef.h>
@@ -6,16 +7,12 @@
 
 #define SHA256_SIZE 32
 
-struct sha256 {
-	uint32_t h[8];
-	uint64_t len; /* bytes so far */
-	uint8_t block[64];
-};
-
-void sha256_begin(struct sha256 *s);
-void sha256_add(struct sha256 *s, const void *p, size_t len);
-void sha256_end(struct sha256 *s, uint8_t ret[SHA256_SIZE]);
-void sha256_hmac(const void *key, size_t key_len, const void *p, size_t len,
-		 uint8_t ret[SHA256_SIZE]);
+/* 0, or -ENOMEM, also where the host's policy of libcrypto has no SHA-256. */
+int sha256_of(const void *p, size_t len, uint8_t ret[SHA256_SIZE]);
+/* Of @len bytes of @fd from its offset on, which stays. -EBADMSG: there are fewer. */
+int sha256_of_file(int fd, uint64_t len, uint8_t ret[SHA256_SIZE]);
+/* @ret may be @key. */
+int sha256_hmac(const void *key, size_t key_len, const void *p, size_t len,
+		uint8_t ret[SHA256_SIZE]);
 /* Lower-case hexadecimal, NUL-terminated. */
 void sha256_hex(const uint8_t hash[SHA256_SIZE], char ret[2 * SHA256_SIZE + 1]);

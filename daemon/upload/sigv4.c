@@ -23,29 +23,30 @@ bool sigv4_escape(const char *path, char *buf, size_t size)
 	return true;
 }
 
-static void sigv4_hash(const char *text, char ret[2 * SHA256_SIZE + 1])
+static int sigv4_hash(const char *text, char ret[2 * SHA256_SIZE + 1])
 {
 	uint8_t hash[SHA256_SIZE];
-	struct sha256 s;
+	int r = sha256_of(text, strlen(text), hash);
 
-	sha256_begin(&s);
-	sha256_add(&s, text, strlen(text));
-	sha256_end(&s, hash);
-	sha256_hex(hash, ret);
+	if (r == 0)
+		sha256_hex(hash, ret);
+	return r;
 }
 
 /* Key of the day, region and service: four HMACs, each with the one before as its key. */
-static void sigv4_key(const struct sigv4 *r, uint8_t ret[SHA256_SIZE])
+static int sigv4_key(const struct sigv4 *s, uint8_t ret[SHA256_SIZE])
 {
 	char first[4 + 128 + 1], day[9];
-	const char *const words[] = { r->region, r->service, "aws4_request" };
+	const char *const words[] = { s->region, s->service, "aws4_request" };
+	int r;
 
-	snprintf(first, sizeof(first), "AWS4%s", r->secret_key);
-	snprintf(day, sizeof(day), "%s", r->date);
-	sha256_hmac(first, strlen(first), day, strlen(day), ret);
-	for (size_t i = 0; i < 3; i++)
-		sha256_hmac(ret, SHA256_SIZE, words[i], strlen(words[i]), ret);
+	snprintf(first, sizeof(first), "AWS4%s", s->secret_key);
+	snprintf(day, sizeof(day), "%s", s->date);
+	r = sha256_hmac(first, strlen(first), day, strlen(day), ret);
+	for (size_t i = 0; i < 3 && r == 0; i++)
+		r = sha256_hmac(ret, SHA256_SIZE, words[i], strlen(words[i]), ret);
 	explicit_bzero(first, sizeof(first));
+	return r;
 }
 
 int sigv4_sign(const struct sigv4 *r, char *buf, size_t size)
@@ -53,7 +54,7 @@ int sigv4_sign(const struct sigv4 *r, char *buf, size_t size)
 	char request[6000], scope[160], to_sign[512], hash[2 * SHA256_SIZE + 1], names[160];
 	uint8_t key[SHA256_SIZE], signature[SHA256_SIZE];
 	bool token = r->session_token[0];
-	int n;
+	int n, e;
 
 	/* names of headers in alphabetical order */
 	snprintf(names, sizeof(names), "host%s;x-amz-date%s",
@@ -67,11 +68,16 @@ int sigv4_sign(const struct sigv4 *r, char *buf, size_t size)
 		     token ? "\n" : "", names, r->body_hash);
 	if (n < 0 || (size_t)n >= sizeof(request))
 		return -E2BIG;
-	sigv4_hash(request, hash);
+	e = sigv4_hash(request, hash);
+	if (e < 0)
+		return e;
 	snprintf(scope, sizeof(scope), "%.8s/%s/%s/aws4_request", r->date, r->region, r->service);
 	snprintf(to_sign, sizeof(to_sign), "AWS4-HMAC-SHA256\n%s\n%s\n%s", r->date, scope, hash);
-	sigv4_key(r, key);
-	sha256_hmac(key, sizeof(key), to_sign, strlen(to_sign), signature);
+	e = sigv4_key(r, key);
+	if (e == 0)
+		e = sha256_hmac(key, sizeof(key), to_sign, strlen(to_sign), signature);
+	if (e < 0)
+		return e;
 	sha256_hex(signature, hash);
 	n = snprintf(buf, size, "AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%s",
 		     r->access_key, scope, names, hash);

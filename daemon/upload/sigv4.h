@@ -18,7 +18,7 @@ struct sigv4 {
 	const char *body_hash; /* hexadecimal, or UNSIGNED-PAYLOAD */
 	bool signs_body_header; /* x-amz-content-sha256 is sent: S3 */
 };
-/* The value of the Authorization header. 0 or -E2BIG. */
+/* The value of the Authorization header. 0, -E2BIG or -ENOMEM. */
 int sigv4_sign(const struct sigv4 *r, char *buf, size_t size);
 /* Everything but letters, digits, -._~ and / as %XX. False = it does not fit. */
 bool sigv4_escape(const char *path, char *buf, size_t size);
