@@ -37,6 +37,12 @@ static int give_one(int dfd, const char *name, const struct rights *r, struct st
 	return fchownat(dfd, name, r->uid, r->gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
+/* They are others' too, give_history() and kindling-upload see to them. */
+static bool is_apart(const char *name, int depth)
+{
+	return depth == 1 && (strcmp(name, "spool") == 0 || strcmp(name, "segments") == 0);
+}
+
 /* Takes @dfd. */
 static int give_below(int dfd, const struct rights *r, int depth)
 {
@@ -50,7 +56,8 @@ static int give_below(int dfd, const struct rights *r, int depth)
 		return -errno;
 	}
 	while (result == 0 && (e = readdir(dir))) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		    is_apart(e->d_name, depth))
 			continue;
 		result = give_one(dirfd(dir), e->d_name, r, &st);
 		if (result == -ENOENT) /* the store's worker is at work already */
@@ -65,25 +72,57 @@ static int give_below(int dfd, const struct rights *r, int depth)
 	return result;
 }
 
-static int give(const char *path, const struct rights *r)
+/* @path alone gets @mode too; @depth as of give_below(), 0 = nothing below it. */
+static int give(const char *path, const struct rights *r, mode_t mode, int depth)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int result = fd < 0 || fchown(fd, r->uid, r->gid) < 0 ? -errno : 0;
+	CLEANUP(fd_closep)
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
 
+	if (fd < 0 || fchown(fd, r->uid, r->gid) < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if ((st.st_mode & mode) != mode && fchmod(fd, (st.st_mode & 07777) | mode) < 0)
+		return -errno;
+	return depth ? give_below(TAKE_FD(fd), r, depth) : 0;
+}
+
+int rights_give(const char *path, const struct rights *r)
+{
+	if (mkdir(path, 0750) < 0 && errno != EEXIST)
+		return -errno;
+	return give(path, r, 0, 2);
+}
+
+/* kindling-upload goes through @dir, and reads what is in the history. */
+static int give_history(const char *dir, const struct rights *r, gid_t reader)
+{
+	const struct rights shared = { .uid = r->uid, .gid = reader };
+	char path[300];
+	int result = give(dir, &shared, S_IXGRP, 0);
+
+	snprintf(path, sizeof(path), "%s/segments", dir);
 	if (result == 0)
-		return give_below(fd, r, 1);
-	fd_close(fd);
-	return result;
+		result = give(path, &shared, S_ISGID | S_IRGRP | S_IXGRP, 2);
+	return result == -ENOENT ? 0 : result;
+}
+
+static int give_state(const char *dir, const struct rights *r, gid_t reader)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int result = fd < 0 ? -errno : give_below(fd, r, 1);
+
+	return result < 0 ? result : give_history(dir, r, reader);
 }
 
 int rights_find(const char *account, struct rights *ret, struct fault *f)
 {
 	const struct passwd *p = getpwnam(account);
+	uid_t uid = strcmp(account, RIGHTS_UPLOAD_ACCOUNT) == 0 ? RIGHTS_UPLOAD_UID : RIGHTS_UID;
 
-	if (!p && strcmp(account, RIGHTS_ACCOUNT) != 0)
+	if (!p && uid == RIGHTS_UID && strcmp(account, RIGHTS_ACCOUNT) != 0)
 		return fault_set(f, ENOENT, FAULT_INTERNAL, "user: there is no account named %.60s",
 				 account);
-	*ret = (struct rights){ .uid = RIGHTS_UID, .gid = RIGHTS_UID };
+	*ret = (struct rights){ .uid = uid, .gid = uid };
 	if (p) {
 		*ret = (struct rights){ .uid = p->pw_uid, .gid = p->pw_gid };
 		snprintf(ret->account, sizeof(ret->account), "%s", account);
@@ -93,11 +132,14 @@ int rights_find(const char *account, struct rights *ret, struct fault *f)
 
 int rights_prepare(const char *account, const char *dir, struct rights *ret, struct fault *f)
 {
+	struct rights upload = { 0 };
 	int r = rights_find(account, ret, f);
 
+	if (r == 0)
+		r = rights_find(RIGHTS_UPLOAD_ACCOUNT, &upload, f);
 	if (r < 0)
 		return r;
-	r = give(dir, ret);
+	r = give_state(dir, ret, upload.gid);
 	return r < 0 ? fault_set(f, -r, FAULT_INTERNAL,
 				 "give %.120s to uid %u (`user` in the settings): ", dir,
 				 (unsigned)ret->uid)

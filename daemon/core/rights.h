@@ -13,6 +13,9 @@
 /* Where there is no account of that name. Above what Debian, Red Hat and systemd give to accounts,
  * below what they give to containers. */
 #define RIGHTS_UID 70707
+/* Whom kindling-upload becomes: it reads the history as a group, and alone has the spool. */
+#define RIGHTS_UPLOAD_ACCOUNT "kindling-upload"
+#define RIGHTS_UPLOAD_UID     70710
 
 struct rights {
 	uid_t uid;
@@ -20,15 +23,19 @@ struct rights {
 	char account[64]; /* whose other groups it has too; "" = none */
 };
 
-/* Who @account is, which is not root; for RIGHTS_ACCOUNT there is RIGHTS_UID. 0 or -errno and @f.
- */
+/* Who @account is, which is not root; for the two accounts above there are their numbers. 0 or
+ * -errno and @f. */
 int rights_find(const char *account, struct rights *ret, struct fault *f);
 /*
- * As root: who @account is, which is not root; for RIGHTS_ACCOUNT there is RIGHTS_UID; @dir and all
- * below it become its files. Symbolic links are not followed, files with other names are left
- * alone. 0 or -errno and @f.
+ * As root: who @account is, as by rights_find(); @dir and all below it become its files, but not
+ * @dir/spool. The group of @dir and of the history in it, also of files to come, is that of
+ * kindling-upload. Symbolic links are not followed, files with other names are left alone. 0 or
+ * -errno and @f.
  */
 int rights_prepare(const char *account, const char *dir, struct rights *ret, struct fault *f);
+/* As root: the directory @path, made where it is missing, and all below it become @r's files, as
+ * above. 0 or -errno. */
+int rights_give(const char *path, const struct rights *r);
 /* For all threads of this process. @parent: it ends when that has. 0 or -errno and @f: it is not to
  * go on. */
 int rights_drop(const struct rights *r, pid_t parent, struct fault *f);

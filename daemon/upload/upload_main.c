@@ -1,6 +1,6 @@
 /*
- * kindling-upload: reads settings and secrets as root, becomes the account of kindlingd's data
- * process, and delivers until kindlingd-data closes its end of the socket. See upload.h.
+ * kindling-upload: reads settings and secrets as root, becomes an account of its own, and delivers
+ * until kindlingd-data closes its end of the socket. See upload.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -166,6 +166,25 @@ static bool upload_needs_programs(const struct config *c)
 	return false;
 }
 
+static void upload_spool_path(const struct config *c, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s/spool", c->state_dir);
+}
+
+/* Who this will be, and the spool is its own, also where another account had it before. */
+static int upload_take_spool(const struct config *c, struct rights *ret, struct fault *f)
+{
+	char path[300];
+	int r = rights_find(RIGHTS_UPLOAD_ACCOUNT, ret, f);
+
+	upload_spool_path(c, path, sizeof(path));
+	if (r == 0)
+		r = rights_give(path, ret);
+	return r < 0 ? fault_set(f, -r, FAULT_INTERNAL, "give %.120s to uid %u: ", path,
+				 (unsigned)ret->uid)
+		     : 0;
+}
+
 /* All that needs root; @secrets and why one of them could not be read. */
 static int upload_prepare(const struct config *c, struct sink_secrets *secrets,
 			  char (*why)[SINK_TEXT_MAX])
@@ -175,9 +194,11 @@ static int upload_prepare(const struct config *c, struct sink_secrets *secrets,
 	struct fault f = { 0 };
 	int r = 0;
 
-	if (!root && rights_find(c->user, &rights, &f) < 0) {
+	if (!root && geteuid() == 0)
+		r = upload_take_spool(c, &rights, &f);
+	if (r < 0) {
 		log_err("upload.rights", "error=%s", log_str(f.what));
-		return -ENOENT;
+		return r;
 	}
 	for (unsigned i = 0; i < c->n_sinks; i++) {
 		(void)secrets_read(&c->sinks[i], &secrets[i], why[i], sizeof(why[i]));
@@ -199,7 +220,7 @@ static int upload_open_spool(const struct config *c)
 	char path[300];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/spool", c->state_dir);
+	upload_spool_path(c, path, sizeof(path));
 	if (mkdir(path, 0750) < 0 && errno != EEXIST)
 		return -errno;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

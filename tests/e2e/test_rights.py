@@ -16,7 +16,7 @@ from kindling import BUILD, HERE, Daemon, Jvm, wait_for  # noqa: E402
 MAJOR = "17"
 SECURITY = os.path.join(HERE, "..", "..", "docs", "security.md")
 HEADING = "## Who reads what, with which rights"
-USERS = {"root": 0, "kindling": 70707, "kindling-look": 70708, "kindling-symbols": 70709}
+USERS = {"root": 0, "kindling": 70707, "kindling-look": 70708, "kindling-symbols": 70709, "kindling-upload": 70710}
 for name in USERS:
     with contextlib.suppress(KeyError):
         USERS[name] = pwd.getpwnam(name).pw_uid

@@ -3,14 +3,17 @@ import collections
 import contextlib
 import gzip
 import hashlib
+import http.client
 import http.server
 import os
+import select
 import shutil
 import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from kindling import HERE, skip, wait_for  # noqa: E402
@@ -220,6 +223,38 @@ class Stub:
     def __exit__(self, *unused):
         self.server.shutdown()
         self.server.server_close()
+
+
+class Proxy(Stub):
+    """A proxy of HTTP: who asks for http://NAME:PORT/ gets what 127.0.0.1:@hosts[NAME] says. CONNECT is tunnelled."""
+
+    def __init__(self, hosts):
+        self.hosts, self.seen = hosts, []
+        super().__init__(self.forward)
+        self.server.RequestHandlerClass.do_CONNECT = lambda handler: self.tunnel(handler)
+
+    def forward(self, handler, body):
+        self.seen.append("%s %s" % (handler.command, handler.path))
+        url = urllib.parse.urlsplit(handler.path)
+        connection = http.client.HTTPConnection("127.0.0.1", self.hosts[url.hostname], timeout=30)
+        with contextlib.closing(connection):
+            connection.request(handler.command, url.path, body, dict(handler.headers))
+            answer = connection.getresponse()
+            return answer.status, {}, answer.read().decode()
+
+    def tunnel(self, handler):
+        self.seen.append("CONNECT " + handler.path)
+        handler.send_response(200)
+        handler.end_headers()
+        handler.close_connection = True
+        with socket.create_connection(("127.0.0.1", self.hosts[handler.path.split(":")[0]])) as there:
+            here = handler.connection
+            while True:
+                for s in select.select([here, there], [], [], 30)[0]:
+                    data = s.recv(65536)
+                    if not data:
+                        return
+                    (there if s is here else here).sendall(data)
 
 
 class Pyroscope(Stub):
