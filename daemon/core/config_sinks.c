@@ -128,7 +128,9 @@ static int sink_set_type(struct reading *r, struct config_sink *s, const char *t
 			return 0;
 		}
 	return config_refuse(
-		r, "must be files, exec, s3, pyroscope, otlp, clickhouse or skywalking, not \"%.100s\"", text);
+		r,
+		"must be files, exec, s3, pyroscope, otlp, clickhouse or skywalking, not \"%.100s\"",
+		text);
 }
 
 static int sink_set_text(struct reading *r, const struct sink_key *k, char *to, const char *text)
@@ -408,10 +410,10 @@ static int sink_check_type(struct reading *r, const struct config_sink *s)
 		n = sink_need(r, s, s->command, "command");
 	if (n == 0 && s->type == SINK_S3)
 		n = sink_need(r, s, s->bucket, "bucket");
-	if (n == 0 && s->type == SINK_S3)
-		n = sink_need(r, s, access ? "x" : "", "access_key_file or access_key_env");
-	if (n == 0 && s->type == SINK_S3)
-		n = sink_need(r, s, secret ? "x" : "", "secret_key_file or secret_key_env");
+	if (n == 0 && secret && !access)
+		n = sink_need(r, s, "", "access_key_file or access_key_env");
+	if (n == 0 && access && !secret)
+		n = sink_need(r, s, "", "secret_key_file or secret_key_env");
 	if (n == 0 && s->protocol[0] && strcmp(s->protocol, "http") != 0 &&
 	    strcmp(s->protocol, "grpc") != 0)
 		n = config_refuse(r, "protocol must be http or grpc, not \"%s\"", s->protocol);

@@ -2,7 +2,6 @@
 #include "daemon/upload/cloud.h"
 
 #include <cjson/cJSON.h>
-#include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,23 +10,16 @@
 #include "daemon/core/log.h"
 #include "daemon/core/mem.h"
 #include "daemon/core/worker.h"
+#include "daemon/upload/metadata.h"
 
-#define EC2_URL	   "http://169.254.169.254"
-#define ANSWER_MAX (64u * 1024)
-#define CONNECT_MS 500L /* the service is next door, or not there */
-#define REQUEST_MS 1000L
-#define AGAIN_NS   (10 * NS_PER_S) /* doubled each time, up to */
-#define AGAIN_MAX  (3600 * NS_PER_S)
-
-struct cloud_answer {
-	char *text;
-	size_t len;
-};
+#define AGAIN_NS  (10 * NS_PER_S) /* doubled each time, up to */
+#define AGAIN_MAX (3600 * NS_PER_S)
 
 struct cloud {
 	struct worker *worker;
 	struct loop_timer *timer;
 	uint64_t again_ns;
+	bool asked_once; /* and answered, or not */
 	char ecs[512], ec2[256]; /* "" = not to be asked */
 	/* the worker's, until it is done */
 	struct labels asked;
@@ -95,82 +87,16 @@ bool cloud_parse_ecs(const char *text, size_t len, struct labels *ret, bool *ret
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-static size_t cloud_on_bytes(char *p, size_t size, size_t n, void *userdata)
-{
-	struct cloud_answer *a = userdata;
-	size_t len = size * n;
-	char *text;
-
-	if (len > ANSWER_MAX - a->len)
-		return 0; /* ends the transfer */
-	text = realloc(a->text, a->len + len + 1);
-	if (!text)
-		return 0;
-	memcpy(text + a->len, p, len);
-	a->text = text;
-	a->len += len;
-	text[a->len] = '\0';
-	return len;
-}
-
-/* @method: NULL = GET; @header: may be NULL. The answer is the caller's to free. */
-static int cloud_request(const char *url, const char *method, const char *header,
-			 struct cloud_answer *ret, char *why, size_t why_size)
-{
-	struct curl_slist *headers = header ? curl_slist_append(NULL, header) : NULL;
-	CURL *easy = curl_easy_init();
-	char error[CURL_ERROR_SIZE] = "";
-	CURLcode code;
-
-	if (!easy) {
-		curl_slist_free_all(headers);
-		return -ENOMEM;
-	}
-	curl_easy_setopt(easy, CURLOPT_URL, url);
-	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http");
-	curl_easy_setopt(easy, CURLOPT_NOPROXY, "*"); /* it is this host's own */
-	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
-	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, REQUEST_MS);
-	curl_easy_setopt(easy, CURLOPT_FAILONERROR, 1L);
-	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error);
-	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
-	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, cloud_on_bytes);
-	curl_easy_setopt(easy, CURLOPT_WRITEDATA, ret);
-	if (method)
-		curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
-	code = curl_easy_perform(easy);
-	if (code != CURLE_OK)
-		snprintf(why, why_size, "%s: %s", url, *error ? error : curl_easy_strerror(code));
-	curl_easy_cleanup(easy);
-	curl_slist_free_all(headers);
-	return code == CURLE_OK ? 0 : -ENODATA;
-}
-
-/* Version 2 alone: who does not know it is no service of EC2's that may be asked. */
 static int cloud_ask_ec2(const char *base, struct labels *ret, char *why, size_t why_size)
 {
-	struct cloud_answer token = { 0 }, document = { 0 };
-	char url[512], header[600];
-	int r;
+	static const char path[] = "/latest/dynamic/instance-identity/document";
+	struct metadata_answer document = { 0 };
+	int r = metadata_ec2(base, (const char *const[2]){ path }, &document, why, why_size);
 
-	snprintf(url, sizeof(url), "%s/latest/api/token", base);
-	r = cloud_request(url, "PUT", "X-aws-ec2-metadata-token-ttl-seconds: 60", &token, why,
-			  why_size);
-	if (r == 0 && (!token.text || strpbrk(token.text, "\r\n") || token.len > 500)) {
-		snprintf(why, why_size, "%s: is no token", url);
-		r = -ENODATA;
-	}
-	if (r == 0) {
-		snprintf(url, sizeof(url), "%s/latest/dynamic/instance-identity/document", base);
-		snprintf(header, sizeof(header), "X-aws-ec2-metadata-token: %s", token.text);
-		r = cloud_request(url, NULL, header, &document, why, why_size);
-	}
 	if (r == 0 && (!document.text || !cloud_parse_ec2(document.text, document.len, ret))) {
-		snprintf(why, why_size, "%s: is no identity document", url);
+		snprintf(why, why_size, "%s%s: is no identity document", base, path);
 		r = -ENODATA;
 	}
-	free(token.text);
 	free(document.text);
 	return r;
 }
@@ -178,12 +104,12 @@ static int cloud_ask_ec2(const char *base, struct labels *ret, char *why, size_t
 static int cloud_ask_ecs(const char *base, struct labels *ret, bool *ret_fargate, char *why,
 			 size_t why_size)
 {
-	struct cloud_answer task = { 0 };
+	struct metadata_answer task = { 0 };
 	char url[600];
 	int r;
 
 	snprintf(url, sizeof(url), "%s/task", base);
-	r = cloud_request(url, NULL, NULL, &task, why, why_size);
+	r = metadata_request(url, NULL, NULL, &task, why, why_size);
 	if (r == 0 && (!task.text || !cloud_parse_ecs(task.text, task.len, ret, ret_fargate))) {
 		snprintf(why, why_size, "%s: is no task of ECS", url);
 		r = -ENODATA;
@@ -218,6 +144,7 @@ static void cloud_on_done(void *userdata)
 {
 	struct cloud *c = userdata;
 
+	c->asked_once = true;
 	if (c->result == 0) {
 		c->known = c->asked;
 		return;
@@ -239,7 +166,6 @@ static void cloud_on_timer(void *userdata)
 int cloud_new(struct loop *loop, struct cloud **ret)
 {
 	const char *ecs = getenv("ECS_CONTAINER_METADATA_URI_V4");
-	const char *ec2 = getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"); /* as its SDKs know it */
 	struct cloud *c = calloc(1, sizeof(*c));
 	int r;
 
@@ -247,9 +173,7 @@ int cloud_new(struct loop *loop, struct cloud **ret)
 		return -ENOMEM;
 	c->again_ns = AGAIN_NS;
 	snprintf(c->ecs, sizeof(c->ecs), "%s", ecs ? ecs : "");
-	snprintf(c->ec2, sizeof(c->ec2), "%s", ec2 && *ec2 ? ec2 : EC2_URL);
-	if (c->ec2[strlen(c->ec2) - 1] == '/')
-		c->ec2[strlen(c->ec2) - 1] = '\0';
+	metadata_ec2_base(c->ec2, sizeof(c->ec2));
 	r = worker_new(loop, &c->worker);
 	if (r == 0)
 		r = loop_timer_add(loop, UINT64_MAX, 0, cloud_on_timer, c, &c->timer);
@@ -276,4 +200,9 @@ struct cloud *cloud_free(struct cloud *c)
 const char *cloud_labels(const struct cloud *c)
 {
 	return c ? c->known.text : "";
+}
+
+bool cloud_is_known(const struct cloud *c)
+{
+	return !c || c->asked_once;
 }

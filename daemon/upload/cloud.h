@@ -17,6 +17,8 @@ struct cloud *cloud_free(struct cloud *c); /* may wait for an answer, 3 s at mos
 /* cloud, region, zone, account, instance, instance_type, ecs_cluster, ecs_family; "" = nothing is
  * known yet. NULL is fine. */
 const char *cloud_labels(const struct cloud *c);
+/* Was it asked, whatever came of it? A few seconds after the start at most. NULL is fine. */
+bool cloud_is_known(const struct cloud *c);
 
 /*
  * One question, which takes 3 s at most.

@@ -8,8 +8,7 @@
 #include "daemon/report/events.h"
 #include "daemon/upload/sink.h"
 
-/* Cut, and what may mean something to a path, a shell or a query is a "-". */
-static void encode_key_word(const char *s, char *buf, size_t size)
+void sink_key_word(const char *s, char *buf, size_t size)
 {
 	static const char fine[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -20,15 +19,23 @@ static void encode_key_word(const char *s, char *buf, size_t size)
 	buf[n] = '\0';
 }
 
+void sink_key_service(const struct sink_interval *in, char *buf, size_t size)
+{
+	const char *const *strings = in->profile->strings;
+	char service[LABEL_VALUE_SIZE];
+
+	(void)labels_get(strings[in->process->labels], "service", service);
+	sink_key_word(*service ? service : strings[in->process->name], buf, size);
+}
+
 void sink_key(const struct sink_interval *in, char *buf, size_t size)
 {
 	const struct profile_process *q = in->process;
 	time_t seconds = (time_t)(in->begin_real_ns / NS_PER_S);
-	char name[96], time[40], service[LABEL_VALUE_SIZE];
+	char name[96], time[40];
 	struct tm tm;
 
-	(void)labels_get(in->profile->strings[q->labels], "service", service);
-	encode_key_word(*service ? service : in->profile->strings[q->name], name, sizeof(name));
+	sink_key_service(in, name, sizeof(name));
 	strftime(time, sizeof(time), "%Y-%m-%dT%H-%M-%SZ", gmtime_r(&seconds, &tm));
 	snprintf(buf, size, "%s_%u-%llu_%s", name, q->pid, (unsigned long long)q->start_time, time);
 }

@@ -51,7 +51,7 @@ static int sigv4_key(const struct sigv4 *s, uint8_t ret[SHA256_SIZE])
 
 int sigv4_sign(const struct sigv4 *r, char *buf, size_t size)
 {
-	char request[6000], scope[160], to_sign[512], hash[2 * SHA256_SIZE + 1], names[160];
+	char request[9000], scope[160], to_sign[512], hash[2 * SHA256_SIZE + 1], names[160];
 	uint8_t key[SHA256_SIZE], signature[SHA256_SIZE];
 	bool token = r->session_token[0];
 	int n, e;

@@ -175,7 +175,8 @@ static void sink_begin(struct sink *s, struct sink_file *f)
 		sink_drop(s, f, LEDGER_SPOOL_LOST);
 		return;
 	}
-	snprintf(s->error, sizeof(s->error), "%s", strerror(-r));
+	if (r != -EAGAIN)
+		snprintf(s->error, sizeof(s->error), "%s", strerror(-r));
 	sink_back_off(s, 0);
 }
 
@@ -316,7 +317,7 @@ int sink_test(struct sink *s)
 	if (r == 0)
 		r = s->type->send(s, s->test);
 	if (r < 0)
-		sink_test_over(s, false, strerror(-r));
+		sink_test_over(s, false, r == -EAGAIN ? s->error : strerror(-r));
 	return 0;
 }
 

@@ -68,7 +68,8 @@ struct sink_type {
 	/* Bodies of one interval, by sink_put(). 0, -ENOMEM, -EINVAL: this format cannot hold it.
 	 */
 	int (*encode)(struct sink *s, const struct sink_interval *in);
-	/* 0: sink_done() is called, once, not before this returns; -errno: nothing was begun. */
+	/* 0: sink_done() is called, once, not before this returns; -errno: nothing was begun;
+	 * -EAGAIN: s->error has a sentence. */
 	int (*send)(struct sink *s, struct sink_file *f);
 	/* The program ends: lets go of a file that is in flight, without sink_done(). */
 	void (*cancel)(struct sink *s, struct sink_file *f);
@@ -145,6 +146,10 @@ int sink_encode_parts(struct sink *s, const struct sink_interval *in, unsigned e
 		      unsigned word, sink_part_fn *fn);
 /* "cart_4711-98123_2026-11-22T20-04-00Z": letters, digits and ._- */
 void sink_key(const struct sink_interval *in, char *buf, size_t size);
+/* Of such a key: @text or the service, cut, and what may mean something to a path, a shell or a
+ * query is a "-". */
+void sink_key_word(const char *text, char *buf, size_t size);
+void sink_key_service(const struct sink_interval *in, char *buf, size_t size);
 /* The format that the settings name, else @other. 0 or -EINVAL and a sentence. */
 int sink_choose_format(struct sink *s, enum report_format other, char *why, size_t why_size);
 

@@ -129,8 +129,8 @@ static bool take_wants(const struct sink *s, const struct profile *p)
 {
 	const struct profile_process *q = &p->processes[0];
 
-	return sink_takes_jvm(s, p->strings[q->name], p->strings[q->container],
-			      p->strings[q->pod], p->strings[q->labels]);
+	return sink_takes_jvm(s, p->strings[q->name], p->strings[q->container], p->strings[q->pod],
+			      p->strings[q->labels]);
 }
 
 /* The rows stay as they are: no format tells two threads of no name apart. */
@@ -170,11 +170,13 @@ static void take_one(struct sink_take *t, const struct source_process *who)
 		return;
 	}
 	samples = profile_samples(p);
-	if (p->n_processes == 0 || samples == 0 || !take_wants(s, p))
+	if (p->n_processes == 0 || samples == 0)
+		return;
+	take_add_labels(p, cloud_labels(s->upload->cloud));
+	if (!take_wants(s, p))
 		return;
 	if (!s->config->threads || !s->upload->config->label_threads)
 		take_forget_threads(p);
-	take_add_labels(p, cloud_labels(s->upload->cloud));
 	in.profile = p;
 	in.process = &p->processes[0];
 	r = s->type->encode(s, &in);
@@ -267,7 +269,8 @@ void take_run(struct sink *s, uint64_t settled_real_ns)
 	uint64_t begin = s->ledger.cursor_ns, end = begin + s->config->interval_ns;
 	struct sink_take *t;
 
-	if (s->dead[0] || s->take || end > settled_real_ns)
+	if (s->dead[0] || s->take || end > settled_real_ns ||
+	    !cloud_is_known(s->upload->cloud)) /* `targets` may ask for its labels */
 		return;
 	t = calloc(1, sizeof(*t));
 	if (!t)

@@ -10,6 +10,7 @@
 #include "daemon/upload/sink.h"
 #include "daemon/upload/source.h"
 
+struct aws_asker;
 struct cloud;
 
 struct upload {
@@ -18,6 +19,7 @@ struct upload {
 	struct source *source;
 	struct multi *multi;
 	struct cloud *cloud; /* NULL = nobody is asked */
+	struct aws_asker *aws; /* NULL = no sink needs it */
 	struct sink *sinks[SINKS_MAX];
 	unsigned n_sinks;
 	int fd; /* to kindlingd-data */

@@ -14,6 +14,7 @@
 #include "daemon/core/heap.h"
 #include "daemon/core/log.h"
 #include "daemon/report/text_out.h"
+#include "daemon/upload/aws_keys.h"
 #include "daemon/upload/cloud.h"
 #include "daemon/upload/multi.h"
 #include "daemon/upload/secrets.h"
@@ -185,9 +186,19 @@ static int upload_take_spool(const struct config *c, struct rights *ret, struct 
 		     : 0;
 }
 
+/* An S3 sink that names no keys. */
+static bool upload_needs_aws(const struct config *c)
+{
+	for (unsigned i = 0; i < c->n_sinks; i++)
+		if (c->sinks[i].type == SINK_S3 && !c->sinks[i].access_key_file[0] &&
+		    !c->sinks[i].access_key_env[0])
+			return true;
+	return false;
+}
+
 /* All that needs root; @secrets and why one of them could not be read. */
 static int upload_prepare(const struct config *c, struct sink_secrets *secrets,
-			  char (*why)[SINK_TEXT_MAX])
+			  char (*why)[SINK_TEXT_MAX], struct aws_asker **ret_aws)
 {
 	bool root = strcmp(c->user, "root") == 0;
 	struct rights rights = { 0 };
@@ -206,7 +217,9 @@ static int upload_prepare(const struct config *c, struct sink_secrets *secrets,
 			upload_make_directory(&c->sinks[i], &rights);
 	}
 	(void)umask(027);
-	if (geteuid() == 0)
+	if (upload_needs_aws(c))
+		r = aws_asker_new(ret_aws);
+	if (r == 0 && geteuid() == 0)
 		r = upload_give_up_rights(&rights, root, upload_needs_programs(c));
 	if (r < 0)
 		log_err("upload.rights", "error=%s", log_str(strerror(-r)));
@@ -263,6 +276,8 @@ static int upload_run(struct upload *u, const struct sink_secrets *secrets,
 		r = multi_new(u->loop, &u->multi);
 	if (r == 0 && u->config->label_cloud)
 		r = cloud_new(u->loop, &u->cloud);
+	if (r == 0 && u->aws)
+		r = aws_asker_begin(u->aws, u->loop);
 	if (r == 0)
 		r = upload_open_sinks(u, secrets, why);
 	if (r == 0)
@@ -276,6 +291,7 @@ static int upload_run(struct upload *u, const struct sink_secrets *secrets,
 		sink_free(u->sinks[i]);
 	multi_free(u->multi);
 	cloud_free(u->cloud);
+	aws_asker_free(u->aws);
 	source_free(u->source);
 	loop_free(u->loop);
 	return r;
@@ -307,7 +323,7 @@ int main(int argc, char **argv)
 	(void)umask(022);
 	r = upload_settings(&config, argv[1], argv[2]);
 	if (r == 0)
-		r = upload_prepare(&config, secrets, why);
+		r = upload_prepare(&config, secrets, why, &u.aws);
 	if (r == 0)
 		r = upload_run(&u, secrets, why);
 	if (r < 0)

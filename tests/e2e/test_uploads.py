@@ -1,14 +1,19 @@
 """kindling-upload beside a made-up history: bounds of the spool, secrets, proxies, servers that take so much and no more.
 Sums are those of the history, to the sample. test_uploads.py. Needs root."""
+import collections
 import glob
 import json
 import os
+import re
+import subprocess
 import sys
 import time
 import unittest
+import zipfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from servers import Proxy, Stub  # noqa: E402
+from kindling import java_home  # noqa: E402
+from servers import S3, AwsKeys, Proxy, Stub  # noqa: E402
 from upload import Upload  # noqa: E402
 
 
@@ -121,6 +126,80 @@ class Uploads(unittest.TestCase):
                 s = up.until("an error", lambda sinks: sinks["direct"]["last_error"] and sinks["direct"])
                 self.assertRegex(s["last_error"], "Could not resolve host: backend.invalid")
                 self.assertEqual((s["spooled"], s["delivered"]), (sum(up.made.values()), 0))
+
+    def s3_server(self, up):
+        os.mkdir(up.directory("s3") + "/profiles")
+        return S3(up.dir + "/s3")
+
+    def test_zips_are_those_of_async_profilers_agent_in_rust(self):
+        """Two JVMs, six windows in two intervals; `jfr` reads what Python's zipfile unpacks."""
+        with Upload([], env={"NODE_NAME": "web_1"}) as up, self.s3_server(up) as s3:
+            up.settings(["name: x, type: s3, url: http://127.0.0.1:%d, bucket: profiles, prefix: p, interval: 30s, "
+                         "format: jfr.zip, access_key_file: %s, secret_key_file: %s"
+                         % (s3.port, up.file("id", "testid"), up.file("secret", "testsecret"))])
+            up.start()
+            self.delivered(up)
+            found = sorted(os.listdir(up.dir + "/s3/profiles/p"))
+            times = [time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime(up.begin_s + s)) for s in (0, 30)]
+            self.assertEqual(found, ["profile_service-%d_unknown_web-1__%d_%s.zip" % (n, 1000 + n, at)
+                                     for n in (0, 1) for at in times])
+            events = collections.Counter()
+            for name in found:
+                with zipfile.ZipFile(up.dir + "/s3/profiles/p/" + name) as z:
+                    self.assertIsNone(z.testzip())
+                    self.assertEqual(z.namelist(), ["async_profiler_dump_0.jfr", "metadata.json"])
+                    self.assertEqual({i.compress_type for i in z.infolist()}, {zipfile.ZIP_DEFLATED})
+                    said = json.loads(z.read("metadata.json"))
+                    jfr = z.extract("async_profiler_dump_0.jfr", up.dir)
+                self.assertEqual((said["end"] - said["start"], said["reporting_interval"]), (30000, 30000))
+                with open("/proc/uptime") as f:
+                    since = time.time() - float(f.read().split()[0]) + 0.77
+                self.assertAlmostEqual(said["start"] / 1000 + since, up.begin_s + 30 * times.index(name[-24:-4]), delta=2)
+                summary = subprocess.run([java_home("17") + "/bin/jfr", "summary", jfr], capture_output=True, text=True,
+                                         check=True).stdout
+                for event in ("jdk.ExecutionSample", "jdk.JavaMonitorEnter"):
+                    events[event] += int(re.search(r"^ %s +(\d+) " % event, summary, re.M).group(1))
+            self.assertGreaterEqual(events["jdk.ExecutionSample"], up.made["cpu"])
+            self.assertGreaterEqual(events["jdk.JavaMonitorEnter"], 1)
+
+    def test_keys_of_aws_are_found_as_sdks_find_them(self):
+        with Upload([]) as up, self.s3_server(up) as s3:
+            sink = "name: x, type: s3, url: http://127.0.0.1:%d, bucket: profiles, interval: 10s, format: json"
+            nobody = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:1"}
+            up.settings([sink % s3.port])
+            up.env.update(nobody)
+            up.start()
+            self.assertRegex(up.test("x")[1], "^there are no keys: (they are being asked|http://127.0.0.1:1/latest/api/token: )")
+            up.kill()
+            up.env.update(AWS_ACCESS_KEY_ID="testid", AWS_SECRET_ACCESS_KEY="testsecret")
+            up.start()
+            self.delivered(up)
+
+    def test_keys_of_the_instance_are_replaced_before_they_end(self):
+        seen = []
+
+        def take(handler, body):
+            seen.append((re.search(r"Credential=(\w+)/", handler.headers["Authorization"]).group(1),
+                         re.search("SignedHeaders=([^,]+)", handler.headers["Authorization"]).group(1),
+                         handler.headers["x-amz-security-token"]))
+            return (200, {}, "") if seen[-1][2] != "old" else (403, {}, "<Code>ExpiredToken</Code><Message>away</Message>")
+        signed = "host;x-amz-content-sha256;x-amz-date;x-amz-security-token"
+        # the first are refused, and end soon; both are asked for, the one by EC2's service and the other by that of EKS
+        keys = [("AKID1", "s", "old", 300 + 2), ("AKID2", "s", "new", 7200)]
+        with Stub(take) as store, AwsKeys(keys) as ec2, AwsKeys(keys, authorization="Bearer x") as eks:
+            sink = "name: x, type: s3, url: http://127.0.0.1:%d, bucket: profiles, interval: 60s" % store.port
+            ways = {"ec2": (ec2, {"AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:%d/" % ec2.port}),
+                    "eks": (eks, {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://127.0.0.1:%d/ecs" % eks.port})}
+            for name, (stub, env) in ways.items():
+                with Upload([sink], env=env) as up:
+                    up.env["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"] = up.file("token", "Bearer x\n")
+                    up.start()
+                    self.delivered(up)
+                    self.assertEqual(seen[0], ("AKID1", signed, "old"), name)
+                    self.assertEqual(seen[-1], ("AKID2", signed, "new"), name)
+                    self.assertEqual(stub.given, 2)
+                    self.assertNotRegex(json.dumps(up.status) + up.read_log(), "Bearer|AKID")
+                seen.clear()
 
 
 if __name__ == "__main__":

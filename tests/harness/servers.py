@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import http.client
 import http.server
+import json
 import os
 import select
 import shutil
@@ -96,7 +97,6 @@ class OtlpGrpc(Process):
 
 def check_otlp(path):
     """What the official decoder finds in a request; every index is looked at."""
-    import json
     done = subprocess.run([go_source("otlpcheck"), path], capture_output=True, text=True)
     if done.returncode != 0:
         raise AssertionError(done.stderr)
@@ -202,7 +202,7 @@ class Stub:
                 self.end_headers()
                 self.wfile.write(text.encode())
 
-            do_PUT = do_POST
+            do_GET = do_PUT = do_POST
 
             def log_message(self, *unused):
                 pass
@@ -255,6 +255,37 @@ class Proxy(Stub):
                     if not data:
                         return
                     (there if s is here else here).sendall(data)
+
+
+class AwsKeys(Stub):
+    """A stub of EC2's metadata service (version 2) and of that of ECS and EKS. @keys: the answers, one after the other,
+    the last of them for ever; each is (access key, secret, token, seconds that it is good for)."""
+
+    TOKEN, ROLE = "AQAEAL==", "profiles-writer"
+
+    def __init__(self, keys, authorization=None):
+        self.keys, self.authorization, self.given = list(keys), authorization, 0
+        super().__init__(self.answer)
+
+    def answer(self, handler, body):
+        ec2 = "/latest/meta-data/iam/security-credentials/"
+        if (handler.command, handler.path) == ("PUT", "/latest/api/token"):
+            return 200, {}, self.TOKEN
+        if handler.command != "GET":
+            return 405, {}, ""
+        if handler.path == "/ecs":
+            return self.give() if handler.headers["Authorization"] == self.authorization else (401, {}, "")
+        if handler.headers["X-aws-ec2-metadata-token"] != self.TOKEN:
+            return 401, {}, ""
+        return (200, {}, self.ROLE) if handler.path == ec2 else self.give() if handler.path == ec2 + self.ROLE else (404, {}, "")
+
+    def give(self):
+        with self.lock:
+            access, secret, token, seconds = self.keys[min(self.given, len(self.keys) - 1)]
+            self.given += 1
+        end = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
+        return 200, {}, json.dumps({"Code": "Success", "AccessKeyId": access, "SecretAccessKey": secret, "Token": token,
+                                    "Expiration": end})
 
 
 class Pyroscope(Stub):
