@@ -5,6 +5,7 @@
 #include <string.h>
 #include "daemon/cli/source.h"
 #include "daemon/core/mem.h"
+#include "daemon/core/trust.h"
 
 #define ANSWER_MAX   (512u << 20)
 #define WORDS_MAX    600 /* of the server's, when it refuses */
@@ -174,6 +175,8 @@ static CURL *source_open(const struct source_server *s, const char *sql, char *e
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, ret);
 	if (getenv("CURL_CA_BUNDLE"))
 		curl_easy_setopt(c, CURLOPT_CAINFO, getenv("CURL_CA_BUNDLE"));
+	else if (trust_file())
+		curl_easy_setopt(c, CURLOPT_CAINFO, trust_file());
 	return c;
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <strings.h>
 #include "daemon/core/clock.h"
+#include "daemon/core/trust.h"
 
 #define CONNECT_MS	10000L
 #define FRAME_HEAD	5 /* a flag and the length, big endian */
@@ -326,6 +327,8 @@ static void grpc_set_server(CURL *easy, const struct grpc_server *s)
 		curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
 	}
 	curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	if (!s->ca && trust_file())
+		curl_easy_setopt(easy, CURLOPT_CAINFO, trust_file());
 	grpc_set_pem(easy, CURLOPT_CAINFO_BLOB, s->ca);
 	grpc_set_pem(easy, CURLOPT_SSLCERT_BLOB, s->cert);
 	grpc_set_pem(easy, CURLOPT_SSLKEY_BLOB, s->key);

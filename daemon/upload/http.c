@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 #include "daemon/core/clock.h"
+#include "daemon/core/trust.h"
 #include "daemon/core/utf8.h"
 #include "daemon/upload/grpc.h"
 
@@ -222,6 +223,8 @@ static void http_set_security(CURL *easy, const struct sink *s, const struct htt
 {
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	if (!s->secrets.ca && trust_file())
+		curl_easy_setopt(easy, CURLOPT_CAINFO, trust_file());
 	http_set_blob(easy, CURLOPT_CAINFO_BLOB, s->secrets.ca);
 	http_set_blob(easy, CURLOPT_SSLCERT_BLOB, s->secrets.cert);
 	http_set_blob(easy, CURLOPT_SSLKEY_BLOB, s->secrets.key);

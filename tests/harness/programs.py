@@ -36,6 +36,7 @@ PROGRAMS = {
     "pkill": "procps",
     "promtool": "prometheus",
     "readelf": "build-essential",
+    "rpm": "rpm",
     "runc": "runc",
     "systemd-analyze": "systemd-container",
     "systemd-nspawn": "systemd-container",

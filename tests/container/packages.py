@@ -1,0 +1,271 @@
+"""The packages as users meet them: the .deb installed on a fresh Debian 12, used and purged; the rpm installed and removed; the
+image as a container beside a JVM; the bill of materials; and that they are the same bytes when they are made again.
+
+packages.py             all of that
+packages.py --trixie    the .deb on Debian 13
+packages.py --twice     two whole builds, in directories of their own, give the same bytes
+
+Needs root, mmdebstrap, rpm, runc."""
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+import packaged  # noqa: E402
+from kindling import BUILD, HERE, Daemon, Jvm, books_hold, wait_for  # noqa: E402
+
+TOP = os.path.realpath(os.path.join(HERE, "..", ".."))
+PROGRAMS = ("/usr/sbin/kindlingd", "/usr/bin/kindling", "/usr/bin/kindling-inject", "/usr/bin/kindling-look",
+            "/usr/bin/kindling-symbols", "/usr/bin/kindling-upload")
+# what apt and dpkg keep of everything that was installed once
+KEPT = re.compile(r"^(/var/(cache|log|lib/apt)/.*|/var/lib/(dpkg|systemd/deb-systemd-helper-.*)/.*|/etc/(passwd|group|g?shadow)-)$")
+ACCOUNT = re.compile(r"^kindling", re.M)
+# the daemon of a root: @1 is that root; its words after it, of which the first is the build tree's program; its
+# directory is seen in there too
+RUN_IN_ROOT = """
+mount --make-rprivate / && mount --rbind "$1" "$1"
+dir=$(dirname "$4") && mkdir -p "$1$dir" && mount --bind "$dir" "$1$dir"
+cd "$1" && for d in proc dev sys; do mount --rbind /$d $d; done
+mount -t tmpfs run run
+file=$4 && pivot_root . mnt && cd / && umount -l mnt
+exec /usr/sbin/kindlingd --config "$file"
+"""
+# the capabilities are the unit's, whose comments say what each is for
+UNIT = os.path.join(TOP, "deploy", "systemd", "kindlingd.service")
+
+
+def capabilities():
+    with open(UNIT) as f:
+        words = re.search(r"^CapabilityBoundingSet=(.+)$", f.read(), re.M).group(1).split()
+    return [w for w in words if w != "CAP_SYS_RESOURCE"]  # for larger pipes; machines of tests may not have it
+
+
+def inside(root, *words):
+    """What @words print in there."""
+    done = subprocess.run(packaged.command(root, *words), capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise AssertionError("%s: %d\n%s%s" % (" ".join(words), done.returncode, done.stdout, done.stderr))
+    return done.stdout
+
+
+def install_deb(root):
+    """What apt says."""
+    shutil.copy(packaged.one(".deb"), root + "/kindling.deb")
+    said = inside(root, "apt-get", "install", "-y", "--no-install-recommends", "/kindling.deb")
+    os.remove(root + "/kindling.deb")
+    return said
+
+
+def running():
+    """{pid: program} of processes of ours that were not here before."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            found[int(pid)] = os.readlink("/proc/%s/exe" % pid)
+        except OSError:
+            pass
+    return found
+
+
+class ImageDaemon(Daemon):
+    """The image in a container: of the host it sees the processes, and has a directory."""
+
+    def __init__(self):
+        self.root = tempfile.mkdtemp(prefix="kindling-image-")
+        self.image = packaged.unpack_image(self.root + "/rootfs")["config"]
+        self.name = "kindling-image-%d" % os.getpid()
+        super().__init__(wrap=("sh", "-c", 'exec runc run --bundle "$1" "$2"', "sh", self.root, self.name))
+
+    def start(self):
+        caps = capabilities()
+        mounts = [
+            {"destination": "/proc", "type": "proc", "source": "proc"},
+            {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["ro", "nosuid", "noexec", "nodev"]},
+            {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755", "size=64k"]},
+            {"destination": self.dir, "type": "none", "source": self.dir, "options": ["bind", "rw"]}]
+        config = {
+            "ociVersion": "1.0.2",
+            "process": {"terminal": False, "args": [*self.image["Entrypoint"], "--config", self.config],
+                        "env": self.image["Env"], "cwd": self.image["WorkingDir"], "user": {"uid": 0, "gid": 0},
+                        "noNewPrivileges": True,
+                        "capabilities": {k: caps for k in ("bounding", "effective", "permitted")}},
+            "root": {"path": "rootfs", "readonly": True}, "hostname": "kindling", "mounts": mounts,
+            "linux": {"namespaces": [{"type": t} for t in ("mount", "network", "ipc", "uts")]}}
+        with open(self.root + "/config.json", "w") as f:
+            json.dump(config, f)
+        super().start()
+
+    def inside(self, *words):
+        return subprocess.run(["runc", "exec", self.name, *words], capture_output=True, text=True, check=True,
+                              stdin=subprocess.DEVNULL).stdout
+
+    def __exit__(self, *unused):
+        super().__exit__(*unused)
+        subprocess.run(["runc", "delete", "--force", self.name], stderr=subprocess.DEVNULL)
+        shutil.rmtree(self.root)
+
+
+class Case(unittest.TestCase):
+    maxDiff = None
+
+    def streams(self, daemon):
+        with Jvm("17") as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
+            books_hold(daemon.target(jvm.pid))
+            # its libraries were found, and are those of the host
+            wait_for("names of native functions", lambda: re.search(r"\bthread_native_entry\b", daemon.cli(
+                "report", str(jvm.pid), "--last", "1m", "-o", "-", check=False).stdout))
+            yield jvm
+            self.assertEqual(daemon.stop(), 0)
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def deb(self, release, base):
+        with packaged.debian(release, base) as root:
+            before, ran = packaged.files(root), running()
+            said = install_deb(root)
+            self.assertIn("systemctl enable --now kindlingd\n", said)
+            started = {exe for pid, exe in running().items() if pid not in ran and exe.startswith(root)}
+            self.assertEqual(started, set())
+            self.assertFalse(os.path.lexists(root + "/etc/systemd/system/multi-user.target.wants/kindlingd.service"))
+            versions = {inside(root, program, "--version").split()[1] for program in PROGRAMS}
+            self.assertEqual(versions, {re.search(r"kindling_(.+)_", packaged.one(".deb")).group(1)})
+            with Daemon(wrap=("unshare", "--mount", "sh", "-ec", RUN_IN_ROOT, "sh", root)) as daemon:
+                for _ in self.streams(daemon):
+                    self.assertEqual(os.readlink("/proc/%d/exe" % daemon.process.pid), "/usr/sbin/kindlingd")
+                os.rmdir(root + daemon.dir)
+            # installed again, as an upgrade is: a changed file of settings stays, nothing is started
+            with open(root + "/etc/kindling/kindlingd.yaml", "a") as f:
+                f.write("# mine\n")
+            shutil.copy(packaged.one(".deb"), root + "/kindling.deb")
+            self.assertNotIn("systemctl enable", inside(root, "apt-get", "install", "-y", "--reinstall", "/kindling.deb"))
+            os.remove(root + "/kindling.deb")
+            with open(root + "/etc/kindling/kindlingd.yaml") as f:
+                self.assertTrue(f.read().endswith("# mine\n"))
+            # what a daemon and `systemctl enable` would leave
+            os.makedirs(root + "/var/lib/kindling/segments")
+            inside(root, "systemctl", "enable", "kindlingd")
+            self.assertTrue(os.path.lexists(root + "/etc/systemd/system/multi-user.target.wants/kindlingd.service"))
+            inside(root, "apt-get", "purge", "-y", "kindling")
+            self.gone(root, before)
+
+    def gone(self, root, before):
+        after = packaged.files(root)
+        self.assertEqual([p for p in after if p not in before and not KEPT.match(p)], [])
+        self.assertEqual([p for p in before if p not in after], [])
+        for name in ("passwd", "group"):
+            with open(root + "/etc/" + name) as f:
+                self.assertIsNone(ACCOUNT.search(f.read()), name)
+        with open("/proc/mounts") as f:
+            self.assertNotIn(root, f.read())
+
+
+class Packages(Case):
+    def test_deb_on_debian_12(self):
+        self.deb("bookworm", packaged.BASE)
+
+    def test_rpm(self):
+        rpm = packaged.one(".rpm")
+        with packaged.debian("bookworm") as root:
+            before = packaged.files(root)
+            done = subprocess.run(["rpm", "--root", root, "--nodeps", "--install", rpm], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("Creating user 'kindling'", done.stderr)
+            self.assertIn("systemctl enable --now kindlingd\n", done.stdout)
+            for program in PROGRAMS:
+                libraries = re.findall(r"=> (/\S+)", inside(root, "ldd", program))
+                others = [p for p in map(os.path.normpath, libraries) if not p.startswith("/usr/lib/kindling/shared/")]
+                self.assertLessEqual({os.path.basename(p) for p in others},
+                                     {"libc.so.6", "libm.so.6", "libresolv.so.2"}, program)
+                inside(root, program, "--version")
+            subprocess.run(["rpm", "--root", root, "--erase", "kindling"], check=True, capture_output=True)
+            mine = [p for p in packaged.files(root) if p not in before]
+            self.assertEqual([p for p in mine if "kindling" in p], [])
+
+    def test_image(self):
+        with ImageDaemon() as daemon:
+            size = sum(os.lstat(os.path.join(d, n)).st_size for d, _, names in os.walk(daemon.root) for n in names)
+            print("image: %.1f MB unpacked, %.1f MB packed" % (size / 1e6, os.path.getsize(packaged.one("-oci.tar")) / 1e6))
+            self.assertLess(size, 60e6)
+            for jvm in self.streams(daemon):
+                rows = json.loads(daemon.inside("kindling", "--socket", daemon.socket, "status", "--json"))["targets"]
+                self.assertIn((jvm.pid, "streaming"), [(row["pid"], row["state"]) for row in rows])
+
+    def test_bill_of_materials(self):
+        with open(packaged.one(".cdx.json")) as f:
+            bom = json.load(f)
+        self.assertEqual((bom["bomFormat"], bom["specVersion"]), ("CycloneDX", "1.5"))
+        named = {}
+        for part in [bom["metadata"]["component"], *bom["components"]]:
+            self.assertTrue(part["version"] and part["licenses"][0]["expression"], part["name"])
+            named.update((f["name"], f["hashes"][0]["content"]) for f in part["components"])
+        with tempfile.TemporaryDirectory(prefix="kindling-image-") as root:
+            packaged.unpack_image(root)
+            for path, kind in packaged.files(root).items():
+                if kind == "100000" and not path.startswith(("/etc/", "/usr/share/doc/")):
+                    with open(root + path, "rb") as f:
+                        digest = hashlib.sha256(f.read()).hexdigest()
+                    found = named.get(path[1:]) or named.get(os.path.basename(path)) or named.get(path.replace("/usr/", "/", 1))
+                    self.assertEqual(found, digest, path)
+
+    def test_same_bytes_and_sums(self):
+        with tempfile.TemporaryDirectory(prefix="kindling-again-") as other:
+            subprocess.run([sys.executable, TOP + "/deploy/packages/packages.py", "--build", BUILD, "--version",
+                            re.search(r"kindling_(.+)_", packaged.one(".deb")).group(1), "--libdir", "lib", "--cc", "gcc",
+                            "--strip", "strip", "--out", other + "/out"], check=True, stdout=subprocess.DEVNULL,
+                           preexec_fn=lambda: os.umask(0o077),
+                           env={**os.environ, "TMPDIR": other, "TZ": "Asia/Tokyo", "LC_ALL": "C"})
+            compare(self, packaged.OUT, other + "/out")
+
+
+def compare(test, one, other):
+    def sums(directory):
+        found = {}
+        for name in sorted(os.listdir(directory)):
+            with open(os.path.join(directory, name), "rb") as f:
+                found[name] = hashlib.sha256(f.read()).hexdigest()
+        return found
+    expected = sums(one)
+    test.assertEqual(expected, sums(other))
+    with open(one + "/SHA256SUMS") as f:
+        told = dict(reversed(line.split()) for line in f)
+    test.assertEqual(told, {name: digest for name, digest in expected.items() if name != "SHA256SUMS"})
+
+
+class Trixie(Case):
+    def test_deb_on_debian_13(self):
+        self.deb("trixie", packaged.BASE.replace("libcurl4", "libcurl4t64").replace("libelf1", "libelf1t64").replace(
+            "libmicrohttpd12", "libmicrohttpd12t64"))
+
+
+class Twice(Case):
+    def test_two_builds(self):
+        with tempfile.TemporaryDirectory(prefix="kindling-twice-") as work:
+            for name in ("a", "of-another-length/b"):
+                place = os.path.join(work, name)
+                os.makedirs(place)
+                tar = subprocess.Popen(["tar", "-C", TOP, "-c", "--exclude=./build", "--exclude=./.git", "."], stdout=subprocess.PIPE)
+                subprocess.run(["tar", "-C", place, "-x"], stdin=tar.stdout, check=True)
+                self.assertEqual(tar.wait(), 0)
+                env = {k: v for k, v in os.environ.items() if "CCACHE" not in k and k != "CMAKE_C_COMPILER_LAUNCHER"}
+                for words in (["--preset", "release"], ["--build", "--preset", "release", "--target", "packages"]):
+                    done = subprocess.run(["cmake", *words], cwd=place, env=env, capture_output=True, text=True)
+                    self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr[-2000:])
+            compare(self, work + "/a/build/release/packages", place + "/build/release/packages")
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0 or not all(map(shutil.which, ("mmdebstrap", "rpm", "runc"))):
+        from kindling import skip
+        skip("needs root, mmdebstrap, rpm and runc")
+    case = {"--trixie": Trixie, "--twice": Twice}.get(sys.argv[1] if len(sys.argv) > 1 else "", Packages)
+    if case is not Twice:
+        packaged.build()
+    suite = unittest.defaultTestLoader.loadTestsFromTestCase(case)
+    sys.exit(not unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful())
