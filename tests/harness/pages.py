@@ -1,0 +1,68 @@
+"""Does docs/reasons.md explain what the programs print? Fails with a line for each reason, check and cause that it does not.
+
+A reason is a sentence of fault_set() or forbidden() in injector/ and daemon/; what stands between its variable parts has
+to be on the page. Those of FAULT_INTERNAL are faults of ours, which nobody can do anything about."""
+import glob
+import os
+import re
+import sys
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+LITERAL = r'"((?:[^"\\]|\\.)*)"'
+LEAST = 12  # shorter pieces are words of any sentence
+# of no JVM: a daemon that does not start, a fixed sentence about which stands on the page in another form
+NOT_OF_JVMS = ("daemon/main.c", "daemon/core/", "daemon/cli/", "daemon/symbols/", "daemon/upload/", "daemon/serve/", "daemon/store/",
+               "daemon/bpf/", "daemon/discovery/", "daemon/host/host", "daemon/host/sampling", "daemon/notify.c")
+
+
+def read(path):
+    with open(os.path.join(TOP, path)) as f:
+        return f.read()
+
+
+def sentences():
+    """(file, sentence)"""
+    for folder in ("injector", "daemon"):
+        for path in sorted(glob.glob(os.path.join(TOP, folder, "**", "*.c"), recursive=True)):
+            name = os.path.relpath(path, TOP)
+            if name.startswith(NOT_OF_JVMS):
+                continue
+            for call in re.findall(r"\b(?:fault_set|forbidden)\s*\((.*?)\);", read(path), re.S):
+                if "FAULT_INTERNAL" in call:
+                    continue
+                # neighbours are one literal; a macro between two is a variable part
+                words = re.sub(r'"\s*"', "", call)
+                words = re.sub(r'"\s*[A-Z_]+\s*"', "%s", words)
+                found = re.search(LITERAL, words)
+                if found:
+                    yield name, found.group(1).replace('\\"', '"')
+
+
+def pieces(sentence):
+    for piece in re.split(r"%[-.\d]*(?:hh|h|ll|l|z|j)?[a-zA-Z]", sentence):
+        piece = re.sub(r":\s*$", "", piece).strip()
+        if len(piece) >= LEAST:
+            yield piece.removeprefix(", ")
+
+
+def causes():
+    for path, table in (("proto/wire.h", "WIRE_DROPS"), ("daemon/upload/ledger.h", "LEDGER_CAUSES")):
+        text = re.search(r"#define %s\(X\)(.*?[^\\])\n" % table, read(path), re.S).group(1)
+        names = re.findall(r'X\(\w+,\s*"(\w+)"', text)
+        assert len(names) > 5, table
+        for name in names:
+            yield path, name
+
+
+def main():
+    page = re.sub(r"\s+", " ", read("docs/reasons.md"))
+    told = list(sentences())
+    assert len(told) > 50, told
+    missing = ["%s: %s" % (name, sentence) for name, sentence in told if any(p not in page for p in pieces(sentence))]
+    missing += ["%s: the cause %s" % (name, cause) for name, cause in causes() if "| %s |" % cause not in page]
+    print("".join("docs/reasons.md does not explain, of %s\n" % line for line in missing), end="")
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
