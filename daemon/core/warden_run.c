@@ -99,7 +99,7 @@ static int tell(const struct warden *w, struct warden_question *q, size_t args_l
 	if (!w->settings->tell || (q->n_args && !warden_take_args(q, args_len, argv)))
 		return -EINVAL;
 	for (char *p = argv[0]; p && *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
+		if ((unsigned char)*p < ' ' || (unsigned char)*p >= 0x7f)
 			*p = '?';
 	w->settings->tell(q->tell, argv[0]);
 	return 0;

@@ -289,6 +289,64 @@ static void more_descriptors_than_allowed_do_not_arrive(void **state)
 	close(pair[1]);
 }
 
+/* ---- what it passes on ------------------------------------------------------------------------
+ */
+
+static int told_fd[2];
+
+static void on_tell(unsigned what, const char *status)
+{
+	char text[500];
+	int n = snprintf(text, sizeof(text), "%u %s", what, status ? status : "-");
+
+	(void)!write(told_fd[1], text, (size_t)n + 1);
+}
+
+static int tells(void)
+{
+	char big[3 * WARDEN_STATUS_MAX];
+
+	EXPECT(warden_tell(WARDEN_TELL_WATCHDOG, NULL) == 0);
+	/* another word for the service manager, and a byte of no character */
+	EXPECT(warden_tell(WARDEN_TELL_READY, "12 streaming\nMAINPID=1\xff") == 0);
+	memset(big, 'x', sizeof(big) - 1);
+	big[sizeof(big) - 1] = '\0';
+	EXPECT(warden_tell(0, big) == 0);
+	return 0;
+}
+
+static void a_status_is_one_line(void **state)
+{
+	struct warden_settings s = settings;
+	char text[1000] = "";
+	size_t len = 0;
+
+	(void)state;
+	s.tell = on_tell;
+	assert_int_equal(pipe2(told_fd, O_CLOEXEC), 0);
+	assert_int_equal(run(&s, tells), 0);
+	close(told_fd[1]);
+	for (ssize_t n = 1; n > 0; len += n > 0 ? (size_t)n : 0)
+		n = read(told_fd[0], text + len, sizeof(text) - len);
+	close(told_fd[0]);
+	assert_string_equal(text, "8 -");
+	assert_string_equal(text + 4, "1 12 streaming?MAINPID=1?");
+	assert_int_equal(strlen(text + 4 + 26), 2 + WARDEN_STATUS_MAX - 1);
+}
+
+static int tells_nobody(void)
+{
+	EXPECT(warden_tell(WARDEN_TELL_READY, "text") == -EINVAL);
+	return 0;
+}
+
+static void without_a_service_manager_nothing_is_told(void **state)
+{
+	(void)state;
+	assert_int_equal(run(&settings, tells_nobody), 0);
+	assert_int_equal(warden_tell(WARDEN_TELL_READY, "text"), -ENOENT);
+}
+
 /* ---- how it ends ----------------------------------------------------------------------------- */
 
 static int ends_with_seven(void)
@@ -441,6 +499,8 @@ int main(void)
 		cmocka_unit_test(other_programs_and_words_are_refused),
 		cmocka_unit_test(a_library_that_was_not_given_is_roots),
 		cmocka_unit_test(more_descriptors_than_allowed_do_not_arrive),
+		cmocka_unit_test(a_status_is_one_line),
+		cmocka_unit_test(without_a_service_manager_nothing_is_told),
 		cmocka_unit_test(its_status_is_that_of_the_data_process),
 		cmocka_unit_test(signals_are_passed_on),
 		cmocka_unit_test(the_data_process_ends_with_its_warden),
