@@ -107,12 +107,22 @@ class Units(unittest.TestCase):
         wait_for(text, lambda: self.bed.ask("kindlingd", "StatusText") == text)
 
     def test_2_the_journal_has_fields(self):
-        pid = next(self.pids()[name] for name, (_, reason) in JVMS.items() if not reason)
+        pid = next(self.pids[name] for name, (_, reason) in JVMS.items() if not reason)
         lines = self.bed.run("journalctl", "--no-pager", "-o", "json", "-u", "kindlingd", "KINDLING_PID=%d" % pid, "KINDLING_TO=streaming").stdout
         line = json.loads(lines.splitlines()[0])
         self.assertEqual((line["PRIORITY"], line["SYSLOG_IDENTIFIER"], line["KINDLING_EVENT"]), ("6", "kindlingd", "target.state"))
         self.assertTrue(line["MESSAGE"].startswith("target.state pid=%d " % pid), line)
         self.assertIn("log.txt", self.bed.run("kindling", "bugreport", "-o", "/run/report.tar.gz").stdout)
+
+    def test_2_metrics_over_tcp(self):
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../deploy/monitoring/kindling-metrics.service")) as f:
+            self.bed.write("/run/systemd/system/kindling-metrics.service", f.read())
+        self.bed.run("systemctl", "daemon-reload")
+        self.bed.run("systemctl", "start", "kindling-metrics")
+        ask = "exec 3<>/dev/tcp/127.0.0.1/9464; printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"
+        wait_for("metrics", lambda: 'kindling_targets{state="streaming"}' in self.bed.run("bash", "-c", ask, check=False).stdout)
+        self.bed.run("systemctl", "stop", "kindling-metrics")
+        self.assertEqual(self.bed.ask("kindling-metrics", "Result"), "success")
 
     def test_3_reload(self):
         file = self.settings("level: info", "level: loud")
