@@ -382,7 +382,7 @@ int main(int argc, char **argv)
 	make_dirs(config.socket, false);
 	make_dirs(config.state_dir, true);
 	lock_fd = take_lock(&config);
-	(void)umask(077); /* nothing else is */
+	(void)umask(027); /* nothing else is; kindling-upload reads the history as its group */
 	if (lock_fd < 0)
 		return 1;
 	warn_of_filter();
