@@ -76,12 +76,10 @@ static int encode_put(struct sink *s, const struct sink_interval *in, unsigned e
 			report_samples(in->profile, &options));
 }
 
-struct encode_parts {
-	struct sink *sink;
-	const struct sink_interval *in;
-	unsigned word, part;
-	sink_part_fn *fn;
-};
+bool sink_is_too_large(const struct sink *s, size_t len, const struct profile *p)
+{
+	return s->body_max && len > s->body_max && p->n_rows > 1;
+}
 
 /* Those of @p's rows that are odd, or even, or of @events. */
 static int encode_some(const struct profile *p, unsigned events, int odd, struct profile **ret)
@@ -100,26 +98,44 @@ static int encode_some(const struct profile *p, unsigned events, int odd, struct
 	return r;
 }
 
-/* Halves of halves: as deep as a number of rows has bits. */
-static int encode_halves(struct encode_parts *e, const struct profile *p)
+/* The half of @p whose rows are odd, or even, in place of it. */
+static int encode_half(struct profile **p, int odd)
 {
-	struct sink_interval in = *e->in;
-	int r;
+	struct profile *half;
+	int r = encode_some(*p, 0, odd, &half);
 
-	in.profile = p;
-	in.process = &p->processes[0];
-	r = e->fn(e->sink, &in, p, e->word, e->part);
-	if (r != -EMSGSIZE || p->n_rows < 2) {
-		e->part++;
+	if (r < 0)
 		return r;
-	}
-	r = 0;
+	profile_free(*p);
+	*p = half;
+	return 0;
+}
+
+static int encode_both(struct sink *s, const struct sink_interval *in, sink_part_fn *fn);
+
+/* Halves of halves: as deep as a number of rows has bits. @in says which, and has its rows. */
+static int encode_part(struct sink *s, const struct sink_interval *in, sink_part_fn *fn)
+{
+	int r = fn(s, in, in->profile, in->word, in->part);
+
+	return r == -EMSGSIZE && in->profile->n_rows > 1 ? encode_both(s, in, fn) : r;
+}
+
+static int encode_both(struct sink *s, const struct sink_interval *in, sink_part_fn *fn)
+{
+	int r = 0;
+
 	for (int odd = 0; odd < 2 && r == 0; odd++) {
 		CLEANUP(profile_freep) struct profile *half = NULL;
+		struct sink_interval of_half = *in;
 
-		r = encode_some(p, 0, odd, &half);
-		if (r == 0)
-			r = encode_halves(e, half);
+		r = encode_some(in->profile, 0, odd, &half);
+		if (r < 0)
+			return r;
+		of_half.profile = half;
+		of_half.process = &half->processes[0];
+		of_half.part = 2 * in->part + (unsigned)odd;
+		r = encode_part(s, &of_half, fn);
 	}
 	return r;
 }
@@ -127,11 +143,34 @@ static int encode_halves(struct encode_parts *e, const struct profile *p)
 int sink_encode_parts(struct sink *s, const struct sink_interval *in, unsigned events,
 		      unsigned word, sink_part_fn *fn)
 {
-	struct encode_parts e = { .sink = s, .in = in, .word = word, .fn = fn };
 	CLEANUP(profile_freep) struct profile *p = NULL;
+	struct sink_interval all = *in;
 	int r = encode_some(in->profile, events, -1, &p);
 
-	return r < 0 ? r : encode_halves(&e, p);
+	if (r < 0)
+		return r;
+	all.profile = p;
+	all.process = &p->processes[0];
+	all.events = events;
+	all.word = word;
+	all.part = 1;
+	return encode_part(s, &all, fn);
+}
+
+int sink_encode_halves(struct sink *s, const struct sink_interval *in, sink_part_fn *fn)
+{
+	CLEANUP(profile_freep) struct profile *p = NULL;
+	struct sink_interval part = *in;
+	int r = encode_some(in->profile, in->events, -1, &p);
+
+	/* the way down to it: the bits below its highest one */
+	for (int bit = 30 - __builtin_clz(in->part); bit >= 0 && r == 0; bit--)
+		r = encode_half(&p, in->part >> bit & 1);
+	if (r < 0)
+		return r;
+	part.profile = p;
+	part.process = &p->processes[0];
+	return p->n_rows < 2 ? -EMSGSIZE : encode_both(s, &part, fn);
 }
 
 int sink_encode_report(struct sink *s, const struct sink_interval *in)

@@ -53,7 +53,7 @@ static int otlp_part(struct sink *s, const struct sink_interval *in, const struc
 	(void)unused;
 	if (r < 0)
 		return r;
-	if (len > OTLP_BODY_MAX && p->n_rows > 1)
+	if ((len > OTLP_BODY_MAX && p->n_rows > 1) || sink_is_too_large(s, len, p))
 		return -EMSGSIZE;
 	sink_key(in, base, sizeof(base));
 	snprintf(key, sizeof(key), "%s.otlp.%u", base, part);
@@ -99,6 +99,13 @@ static enum sink_verdict otlp_judge_http(const struct http_answer *a, char *why)
 	}
 }
 
+/* In the words of gRPC's libraries for Go and C++, Java, and Rust. */
+static bool otlp_says_too_large(const char *message)
+{
+	return strstr(message, "larger than max") || strstr(message, "exceeds maximum size") ||
+	       strstr(message, "too large");
+}
+
 static enum sink_verdict otlp_judge_grpc(const struct http_answer *a, char *why)
 {
 	if (a->grpc_status < 0)
@@ -111,11 +118,13 @@ static enum sink_verdict otlp_judge_grpc(const struct http_answer *a, char *why)
 							      a->len - OTLP_FRAME, why)
 					   : SINK_CONFIRMED;
 	case 8: /* RESOURCE_EXHAUSTED, also of a message that is too large */
-		return strstr(a->grpc_message, "larger than max") ? SINK_TOO_LARGE : SINK_RETRY;
+		return otlp_says_too_large(a->grpc_message) ? SINK_TOO_LARGE : SINK_RETRY;
 	case 1: /* CANCELLED */
 	case 4: /* DEADLINE_EXCEEDED */
 	case 10: /* ABORTED */
-	case 11: /* OUT_OF_RANGE */
+		return SINK_RETRY;
+	case 11: /* OUT_OF_RANGE, likewise */
+		return otlp_says_too_large(a->grpc_message) ? SINK_TOO_LARGE : SINK_RETRY;
 	case 14: /* UNAVAILABLE */
 	case 15: /* DATA_LOSS */
 	case 7: /* PERMISSION_DENIED, UNIMPLEMENTED, UNAUTHENTICATED: the settings */
@@ -173,6 +182,7 @@ static int otlp_open(struct sink *s, char *why, size_t why_size)
 const struct sink_type sink_otlp = {
 	.open = otlp_open,
 	.encode = otlp_encode,
+	.part = otlp_part,
 	.send = otlp_send,
 	.cancel = http_cancel,
 	.in_flight_max = 4,

@@ -144,7 +144,8 @@ static int pyroscope_part(struct sink *s, const struct sink_interval *in, const 
 	r = report_write(p, REPORT_PPROF, &options, &pprof, &len);
 	if (r < 0)
 		return r;
-	if (pyroscope_unpacked(pprof, len) > PYROSCOPE_PROFILE_MAX && p->n_rows > 1)
+	if ((pyroscope_unpacked(pprof, len) > PYROSCOPE_PROFILE_MAX && p->n_rows > 1) ||
+	    sink_is_too_large(s, len, p))
 		return -EMSGSIZE;
 	sink_key(in, base, sizeof(base));
 	snprintf(key, sizeof(key), "%s.%s.%u", base, wire_event_names[event], part);
@@ -163,6 +164,18 @@ static int pyroscope_encode(struct sink *s, const struct sink_interval *in)
 	return r;
 }
 
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* A limit of the server's own is a request that is wrong, in words; before it may stand a proxy's
+ * 413. */
+static enum sink_verdict pyroscope_judge(const struct http_answer *a, char *why)
+{
+	if (a->status == 400 && (strstr(a->body, "exceeds the size limit") ||
+				 strstr(a->body, "exceeds the samples count limit")))
+		return SINK_TOO_LARGE;
+	return http_judge(a, why);
+}
+
 /* ---- requests -------------------------------------------------------------------------------- */
 
 static int pyroscope_send(struct sink *s, struct sink_file *f)
@@ -172,7 +185,8 @@ static int pyroscope_send(struct sink *s, struct sink_file *f)
 	size_t len = strlen(base);
 	struct http_request r = { .method = "POST",
 				  .headers = { "Content-Type: application/proto",
-					       "Connect-Protocol-Version: 1" } };
+					       "Connect-Protocol-Version: 1" },
+				  .judge = pyroscope_judge };
 	struct spool_header h;
 	char url[600];
 	int fd = spool_open(s->dfd, f->seq, true, &h);
@@ -194,6 +208,7 @@ static int pyroscope_open(struct sink *s, char *why, size_t why_size)
 const struct sink_type sink_pyroscope = {
 	.open = pyroscope_open,
 	.encode = pyroscope_encode,
+	.part = pyroscope_part,
 	.send = pyroscope_send,
 	.cancel = http_cancel,
 	.in_flight_max = 4,

@@ -20,6 +20,7 @@
 #define BACKOFF_FIRST_NS (2 * NS_PER_S)
 #define BACKOFF_MAX_NS	 (60 * NS_PER_S)
 #define RETRY_AFTER_MAX	 (3600 * NS_PER_S)
+#define SPLIT_MIN	 (16u << 10) /* bytes; who takes no more takes nothing */
 
 struct loop *sink_loop(const struct sink *s)
 {
@@ -59,6 +60,13 @@ static void sink_unlink(struct sink *s, struct sink_file *f)
 	s->n_in_flight -= f->in_flight;
 }
 
+void sink_forget(struct sink *s, struct sink_file *f)
+{
+	spool_remove(s->dfd, f->seq);
+	sink_unlink(s, f);
+	free(f);
+}
+
 /* @f is where @to counts from now on. The ledger first: a file that is left behind is removed at
  * the next start. */
 static void sink_account(struct sink *s, struct sink_file *f, uint64_t *to)
@@ -67,9 +75,7 @@ static void sink_account(struct sink *s, struct sink_file *f, uint64_t *to)
 	*to += f->samples;
 	s->ledger.done_seq = f->seq;
 	sink_write_ledger(s);
-	spool_remove(s->dfd, f->seq);
-	sink_unlink(s, f);
-	free(f);
+	sink_forget(s, f);
 }
 
 static void sink_drop(struct sink *s, struct sink_file *f, enum ledger_cause cause)
@@ -138,6 +144,37 @@ static bool sink_is_old(const struct sink *s, const struct sink_file *f, uint64_
 	return f->begin_real_ns + s->config->spool_age_ns < now_real_ns;
 }
 
+/* Halves of what was too large; when an interval is on its way, after it. One each time, for it may
+ * take a while. */
+static void sink_split(struct sink *s)
+{
+	struct sink_file *f = s->files;
+	int r;
+
+	while (f && !f->too_large)
+		f = f->next;
+	if (!f || s->take)
+		return;
+	r = f->bytes < SPLIT_MIN ? -EMSGSIZE : take_split(s, f);
+	if (r < 0)
+		sink_drop(s, f,
+			  r == -ENOSPC			  ? LEDGER_DISK_FULL
+			  : r == -ENOENT || r == -EBADMSG ? LEDGER_SPOOL_LOST
+							  : LEDGER_TOO_LARGE);
+	loop_timer_set(s->timer, 1, 0);
+}
+
+/* The server may not take the next ones either. Halves share names of frames, so each is somewhat
+ * more than half as large, and they should not be split again for that. */
+static void sink_learn(struct sink *s, struct sink_file *f)
+{
+	uint64_t max = f->bytes / 8 * 5 > SPLIT_MIN / 2 ? f->bytes / 8 * 5 : SPLIT_MIN / 2;
+
+	f->too_large = true;
+	if (!s->body_max || s->body_max > max)
+		s->body_max = max;
+}
+
 /* The oldest goes first; what is in flight is left to its answer. */
 static void sink_bound(struct sink *s)
 {
@@ -182,16 +219,17 @@ static void sink_begin(struct sink *s, struct sink_file *f)
 
 void sink_run(struct sink *s)
 {
-	struct sink_file *f = s->files, *next;
+	struct sink_file *f, *next;
 
 	if (s->dead[0] || s->type->tick)
 		return;
 	sink_bound(s);
+	sink_split(s);
 	for (f = s->files; f; f = next) {
 		next = f->next;
 		if (s->n_in_flight >= sink_at_once(s) || s->next_try_mono_ns > clock_mono_ns())
 			break;
-		if (!f->in_flight)
+		if (!f->in_flight && !f->too_large)
 			sink_begin(s, f);
 	}
 	if (s->files && s->next_try_mono_ns > clock_mono_ns())
@@ -242,6 +280,8 @@ void sink_done(struct sink_file *f, enum sink_verdict verdict, uint64_t retry_af
 		sink_say(s, why);
 		if (verdict == SINK_REFUSED)
 			sink_drop(s, f, LEDGER_REFUSED);
+		else if (verdict == SINK_TOO_LARGE && s->type->part)
+			sink_learn(s, f);
 		else if (verdict == SINK_TOO_LARGE)
 			sink_drop(s, f, LEDGER_TOO_LARGE);
 		else if (verdict == SINK_DAMAGED)
@@ -307,8 +347,11 @@ int sink_test(struct sink *s)
 	if (!s->test)
 		return -ENOMEM;
 	*s->test = (struct sink_file){ .sink = s, .seq = SINK_TEST_SEQ, .is_test = true };
-	in = (struct sink_interval){ p->begin_real_ns, p->end_real_ns, p, &p->processes[0],
-				     s->upload->config->node };
+	in = (struct sink_interval){ .begin_real_ns = p->begin_real_ns,
+				     .end_real_ns = p->end_real_ns,
+				     .profile = p,
+				     .process = &p->processes[0],
+				     .node = s->upload->config->node };
 	s->events = 1u << WIRE_EVENT_CPU;
 	s->test_encodes = true;
 	r = s->type->encode(s, &in);
@@ -347,12 +390,13 @@ static struct sink_file *sink_file_new(struct sink *s, uint64_t seq, const struc
 	return f;
 }
 
-int sink_take_in(struct sink *s, uint64_t seq, const struct spool_header *h)
+int sink_take_in(struct sink *s, uint64_t seq, const struct spool_header *h, bool unknown)
 {
 	struct sink_file *f = sink_file_new(s, seq, h);
 
 	if (!f)
 		return -ENOMEM;
+	f->unknown = unknown;
 	sink_append(s, f);
 	return 0;
 }
@@ -365,6 +409,11 @@ int sink_spool(struct sink *s, uint64_t seq, const struct sink_interval *in, con
 	h->begin_real_ns = in->begin_real_ns;
 	h->end_real_ns = in->end_real_ns;
 	h->samples = samples;
+	h->pid = in->process->pid;
+	h->start_time = in->process->start_time;
+	h->events = in->events;
+	h->word = in->word;
+	h->part = in->part;
 	snprintf(h->key, sizeof(h->key), "%s", key);
 	snprintf(h->content_type, sizeof(h->content_type), "%s", content_type);
 	snprintf(h->target, sizeof(h->target), "%s", in->profile->strings[in->process->name]);
@@ -389,7 +438,7 @@ static void sink_load(struct sink *s)
 			     ? spool_open(s->dfd, list[i], false, &h)
 			     : -ENOENT;
 		if (fd < 0 || found + h.samples > s->ledger.in_spool ||
-		    sink_take_in(s, list[i], &h) < 0)
+		    sink_take_in(s, list[i], &h, false) < 0)
 			spool_remove(s->dfd, list[i]);
 		else
 			found += h.samples;

@@ -37,6 +37,8 @@ struct sink_interval {
 	const struct profile *profile; /* of that process alone, and the sink's events */
 	const struct profile_process *process;
 	const char *node; /* this host's name */
+	/* of bodies made by sink_encode_parts(), for whoever splits them later; 0 = not made so */
+	unsigned events, word, part;
 };
 
 /* A body in the spool. */
@@ -48,6 +50,7 @@ struct sink_file {
 	uint64_t begin_real_ns;
 	bool in_flight;
 	bool unknown; /* it may have arrived: the last answer was lost */
+	bool too_large; /* for the server; it is split when no interval is on its way */
 	bool is_test; /* `kindling sink test`: in no ledger */
 	void *request; /* the type's, while it is in flight */
 };
@@ -57,9 +60,13 @@ enum sink_verdict {
 	SINK_RETRY, /* it is not there, and may be tried again */
 	SINK_UNKNOWN, /* it may be there; tried again */
 	SINK_REFUSED, /* never */
-	SINK_TOO_LARGE, /* never in one piece */
+	SINK_TOO_LARGE, /* never in one piece: halves are tried, where the type makes parts */
 	SINK_DAMAGED, /* the spool's file is not what it was */
 };
+
+/* See sink_encode_parts(). */
+typedef int sink_part_fn(struct sink *s, const struct sink_interval *in, const struct profile *p,
+			 unsigned word, unsigned part);
 
 struct sink_type {
 	/* Is it complete, and possible? Defaults are set, s->data may be. 0, or -errno and a
@@ -74,6 +81,7 @@ struct sink_type {
 	/* The program ends: lets go of a file that is in flight, without sink_done(). */
 	void (*cancel)(struct sink *s, struct sink_file *f);
 	void (*close)(struct sink *s); /* may be NULL; frees s->data */
+	sink_part_fn *part; /* NULL = its bodies cannot be split */
 	unsigned in_flight_max;
 	/* Of a type that takes no intervals and has no spool: once a second, instead of all that is
 	 * between open() and close(). sink_book() has its samples. */
@@ -97,6 +105,7 @@ struct sink {
 	struct sink_file *files; /* by number */
 	unsigned n_files, n_in_flight;
 	uint64_t bytes;
+	uint64_t body_max; /* of the server, as far as it was seen; 0 = not */
 
 	struct sink_take *take; /* an interval on its way into the spool; NULL = none */
 
@@ -137,13 +146,17 @@ struct multi *sink_multi(const struct sink *s);
 int sink_encode_report(struct sink *s, const struct sink_interval *in);
 /*
  * For servers that take so much and no more: @fn is called with all rows of @events, and where it
- * says -EMSGSIZE with halves of them, as often as it takes; @part counts the bodies. Each of them
- * is one with sink_put(). 0 or -errno.
+ * says -EMSGSIZE with halves of them, as often as it takes. Each is one body with sink_put() or
+ * -EMSGSIZE. @part says which rows: 1 = all, 2 and 3 its halves, 4 and 5 those of 2 ...: the same
+ * whenever they are made of the same history. 0 or -errno.
  */
-typedef int sink_part_fn(struct sink *s, const struct sink_interval *in, const struct profile *p,
-			 unsigned word, unsigned part);
 int sink_encode_parts(struct sink *s, const struct sink_interval *in, unsigned events,
 		      unsigned word, sink_part_fn *fn);
+/* The two halves of a body that was made so, in->profile has all rows of in->events. -EMSGSIZE:
+ * it has no two rows. */
+int sink_encode_halves(struct sink *s, const struct sink_interval *in, sink_part_fn *fn);
+/* Is a body of @len bytes, of the rows of @p, one that this server was seen not to take? */
+bool sink_is_too_large(const struct sink *s, size_t len, const struct profile *p);
 /* "cart_4711-98123_2026-11-22T20-04-00Z": letters, digits and ._- */
 void sink_key(const struct sink_interval *in, char *buf, size_t size);
 /* Of such a key: @text or the service, cut, and what may mean something to a path, a shell or a
@@ -170,12 +183,18 @@ bool sink_takes_event(const struct sink *s, unsigned event);
 int sink_spool(struct sink *s, uint64_t seq, const struct sink_interval *in, const char *key,
 	       const char *content_type, const void *body, size_t len, uint64_t samples,
 	       struct spool_header *ret_header);
-/* File @seq waits from now on: the ledger counts it already. 0 or -ENOMEM. */
-int sink_take_in(struct sink *s, uint64_t seq, const struct spool_header *h);
+/* File @seq waits from now on: the ledger counts it already. @unknown: it may have arrived. 0 or
+ * -ENOMEM. */
+int sink_take_in(struct sink *s, uint64_t seq, const struct spool_header *h, bool unknown);
+/* The ledger counts @f elsewhere, and names its number. */
+void sink_forget(struct sink *s, struct sink_file *f);
 
 /* take.c: the next interval, when the history is settled up to its end. */
 void take_run(struct sink *s, uint64_t settled_real_ns);
 void take_cancel(struct sink *s);
+/* Halves of @f take its place, when no interval is on its way: they are made of the history anew.
+ * 0, and @f is gone; -EMSGSIZE: it cannot be split; -errno. */
+int take_split(struct sink *s, struct sink_file *f);
 
 /* upload_status.c */
 struct text_out;

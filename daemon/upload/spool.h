@@ -22,7 +22,11 @@ struct spool_header {
 	uint32_t body_crc, header_crc; /* of this header with header_crc 0 */
 	char key[480]; /* of target, interval and event: one upload twice has one key */
 	char content_type[64];
-	char target[128]; /* its name, for whoever is asked to send it */
+	char target[100]; /* its name, for whoever is asked to send it */
+	/* of what it was made, to split it: sink_encode_parts(); part 0 = it cannot be */
+	uint32_t pid;
+	uint64_t start_time;
+	uint32_t events, word, part, reserved;
 };
 _Static_assert(sizeof(struct spool_header) == 720, "on disk");
 

@@ -157,26 +157,37 @@ static void take_add_labels(struct profile *p, const char *more)
 
 /* ---- one interval ---------------------------------------------------------------------------- */
 
+/* What the sink gets to see of that JVM in that time. */
+static int take_profile(struct sink *s, uint64_t begin_ns, uint64_t end_ns,
+			const struct source_process *who, unsigned events, struct profile **ret)
+{
+	int r = source_profile(s->upload->source, begin_ns, end_ns, who, events, ret);
+
+	if (r < 0 || (*ret)->n_processes == 0)
+		return r;
+	take_add_labels(*ret, cloud_labels(s->upload->cloud));
+	if (!s->config->threads || !s->upload->config->label_threads)
+		take_forget_threads(*ret);
+	return 0;
+}
+
 static void take_one(struct sink_take *t, const struct source_process *who)
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;
 	struct sink *s = t->sink;
-	struct sink_interval in = { t->begin_ns, t->end_ns, NULL, NULL, s->upload->config->node };
+	struct sink_interval in = { .begin_real_ns = t->begin_ns,
+				    .end_real_ns = t->end_ns,
+				    .node = s->upload->config->node };
 	uint64_t before = t->taken, samples;
-	int r = source_profile(s->upload->source, t->begin_ns, t->end_ns, who, s->events, &p);
+	int r = take_profile(s, t->begin_ns, t->end_ns, who, s->events, &p);
 
 	if (r < 0) {
 		snprintf(s->error, sizeof(s->error), "the history: %s", strerror(-r));
 		return;
 	}
 	samples = profile_samples(p);
-	if (p->n_processes == 0 || samples == 0)
+	if (p->n_processes == 0 || samples == 0 || !take_wants(s, p))
 		return;
-	take_add_labels(p, cloud_labels(s->upload->cloud));
-	if (!take_wants(s, p))
-		return;
-	if (!s->config->threads || !s->upload->config->label_threads)
-		take_forget_threads(p);
 	in.profile = p;
 	in.process = &p->processes[0];
 	r = s->type->encode(s, &in);
@@ -206,6 +217,19 @@ static void take_undo(struct sink_take *t)
 		spool_remove(t->sink->dfd, t->files[i].seq);
 }
 
+/* They wait to be sent. */
+static void take_files_in(struct sink_take *t, bool unknown)
+{
+	struct sink *s = t->sink;
+
+	for (size_t i = 0; i < t->n_files; i++)
+		if (sink_take_in(s, t->files[i].seq, &t->files[i].header, unknown) < 0) {
+			s->ledger.in_spool -= t->files[i].header.samples;
+			s->ledger.dropped[LEDGER_NO_MEMORY] += t->files[i].header.samples;
+			spool_remove(s->dfd, t->files[i].seq);
+		}
+}
+
 /* The interval counts. */
 static int take_commit(struct sink_take *t)
 {
@@ -225,12 +249,7 @@ static int take_commit(struct sink_take *t)
 	if (r < 0)
 		return r;
 	s->ledger = l;
-	for (size_t i = 0; i < t->n_files; i++)
-		if (sink_take_in(s, t->files[i].seq, &t->files[i].header) < 0) {
-			s->ledger.in_spool -= t->files[i].header.samples;
-			s->ledger.dropped[LEDGER_NO_MEMORY] += t->files[i].header.samples;
-			spool_remove(s->dfd, t->files[i].seq);
-		}
+	take_files_in(t, false);
 	return 0;
 }
 
@@ -288,4 +307,75 @@ void take_cancel(struct sink *s)
 		return;
 	take_undo(s->take);
 	take_free(s->take);
+}
+
+/* ---- halves ---------------------------------------------------------------------------------- */
+
+/* One write of the ledger: the halves count, and the whole is done with. */
+static int take_commit_split(struct sink_take *t, struct sink_file *f)
+{
+	struct sink *s = t->sink;
+	struct ledger l = s->ledger;
+	int r;
+
+	l.next_seq += t->n_files;
+	l.done_seq = f->seq;
+	if (fsync(s->dfd) < 0)
+		return -errno;
+	r = ledger_write(s->ledger_fd, &l, true);
+	if (r < 0)
+		return r;
+	s->ledger = l;
+	log_info("sink.split", "sink=%s samples=%llu bytes=%llu parts=%zu", s->config->name,
+		 (unsigned long long)f->samples, (unsigned long long)f->bytes, t->n_files);
+	take_files_in(t, f->unknown);
+	sink_forget(s, f);
+	return 0;
+}
+
+/* Its halves, by sink_put(); the history may have been cut since. */
+static int take_encode_halves(struct sink_take *t, const struct spool_header *h)
+{
+	const struct source_process who = { h->pid, h->start_time };
+	CLEANUP(profile_freep) struct profile *p = NULL;
+	struct sink *s = t->sink;
+	struct sink_interval in = { .begin_real_ns = t->begin_ns,
+				    .end_real_ns = t->end_ns,
+				    .node = s->upload->config->node,
+				    .events = h->events,
+				    .word = h->word,
+				    .part = h->part };
+	int r = take_profile(s, t->begin_ns, t->end_ns, &who, h->events, &p);
+
+	if (r < 0)
+		return r;
+	in.profile = p;
+	r = sink_encode_halves(s, &in, s->type->part);
+	if (t->dropped[LEDGER_DISK_FULL])
+		return -ENOSPC;
+	return r == 0 && t->spooled != h->samples ? -ESTALE : r;
+}
+
+int take_split(struct sink *s, struct sink_file *f)
+{
+	struct sink_take t = { .sink = s };
+	struct spool_header h;
+	int fd = spool_open(s->dfd, f->seq, false, &h), r;
+
+	if (fd < 0)
+		return fd;
+	fd_close(fd);
+	if (!h.part)
+		return -EMSGSIZE;
+	t.begin_ns = h.begin_real_ns;
+	t.end_ns = h.end_real_ns;
+	s->take = &t;
+	r = take_encode_halves(&t, &h);
+	s->take = NULL;
+	if (r == 0)
+		r = take_commit_split(&t, f);
+	if (r < 0)
+		take_undo(&t);
+	free(t.files);
+	return r;
 }

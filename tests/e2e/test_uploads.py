@@ -13,7 +13,7 @@ import zipfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from kindling import java_home  # noqa: E402
-from servers import S3, AwsKeys, Proxy, Stub  # noqa: E402
+from servers import S3, AwsKeys, Proxy, Pyroscope, Stub, check_otlp  # noqa: E402
 from upload import Upload  # noqa: E402
 
 
@@ -200,6 +200,52 @@ class Uploads(unittest.TestCase):
                     self.assertEqual(stub.given, 2)
                     self.assertNotRegex(json.dumps(up.status) + up.read_log(), "Bearer|AKID")
                 seen.clear()
+
+    def test_what_is_too_large_for_a_server_is_split(self):
+        """As large as behind a proxy that takes 30 kB; nothing is lost, nothing comes twice, and what follows fits at once."""
+        refused, bodies = [], []
+
+        def bounded(take):
+            def push(handler, body):
+                if len(body) > 30000:
+                    refused.append(len(body))
+                    return 413, {}, "Request Entity Too Large"
+                return take(handler, body)
+            return push
+        with Upload([], windows=4, processes=1, stacks=500) as up, Pyroscope() as pyro, \
+                Stub(bounded(lambda h, body: bodies.append(body) or (200, {}, ""))) as otlp:
+            pyro.answer = bounded(pyro.push)
+            up.settings(["name: x, type: pyroscope, url: http://127.0.0.1:%d, interval: 20s" % pyro.port,
+                         "name: y, type: otlp, url: http://127.0.0.1:%d, interval: 20s" % otlp.port])
+            up.start()
+            for name in ("x", "y"):
+                self.delivered(up, name)
+            self.assertEqual(pyro.samples, up.made["cpu"] + up.made["lock"])
+            self.assertEqual(sum(p.totals.get("cpu", 0) for _, p in pyro.series), up.made["cpu"] * 10 ** 7)
+            total = collections.Counter()
+            for i, body in enumerate(bodies):
+                with open("%s/%d.otlp" % (up.dir, i), "wb") as f:
+                    f.write(body)
+                for profile in check_otlp("%s/%d.otlp" % (up.dir, i)):
+                    total[profile["type"]] += profile["total"]
+            self.assertEqual(total, {"cpu": up.made["cpu"] * 10 ** 7, "delay": up.made["lock"] * 10 ** 7})
+            self.assertIn("sink.split sink=x", up.read_log())
+            # one more interval: it is known now how much they take
+            before = len(refused)
+            up.more(2)
+            for name in ("x", "y"):
+                self.delivered(up, name)
+            self.assertEqual(len(refused), before, refused)
+
+    def test_who_takes_nothing_is_not_asked_for_ever(self):
+        with Stub(lambda h, body: (413, {}, "no")) as server:
+            with Upload(["name: x, type: otlp, url: http://127.0.0.1:%d, interval: 60s" % server.port], processes=1, stacks=200) as up:
+                up.start().settle()
+                total = sum(up.made.values())
+                s = up.until("an end", lambda sinks: sinks["x"]["dropped"].get("too_large") == total and sinks["x"])
+                self.assertTrue(is_balanced(s), s)
+                self.assertRegex(s["last_error"], "^HTTP 413: no")
+                self.assertLess(server.requests, 100)
 
 
 if __name__ == "__main__":

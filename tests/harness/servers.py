@@ -190,7 +190,7 @@ class Stub:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 with stub.lock:
                     stub.requests += 1
-                done = answer(self, body)
+                done = stub.answer(self, body)
                 if done is None:
                     self.close_connection = True
                     return
@@ -207,7 +207,7 @@ class Stub:
             def log_message(self, *unused):
                 pass
 
-        self.lock, self.requests = threading.Lock(), 0
+        self.lock, self.requests, self.answer = threading.Lock(), 0, answer
         http.server.ThreadingHTTPServer.allow_reuse_address = True
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self.server.handle_error = lambda *unused: None  # who breaks off does so on purpose
@@ -265,9 +265,9 @@ class AwsKeys(Stub):
 
     def __init__(self, keys, authorization=None):
         self.keys, self.authorization, self.given = list(keys), authorization, 0
-        super().__init__(self.answer)
+        super().__init__(self.tell)
 
-    def answer(self, handler, body):
+    def tell(self, handler, body):
         ec2 = "/latest/meta-data/iam/security-credentials/"
         if (handler.command, handler.path) == ("PUT", "/latest/api/token"):
             return 200, {}, self.TOKEN

@@ -46,13 +46,19 @@ class Upload:
         os.mkdir(self.state)
         # a minute's begin: every interval of the tests begins there too
         self.begin_s = (int(time.time()) // 60 + 1 if ago is None else int(time.time() - ago) // 60) * 60
-        made = subprocess.run([BUILD + "/tests/windows", self.state + "/segments", str(self.begin_s), str(windows),
-                               str(processes), str(stacks)], check=True, capture_output=True, text=True).stdout
-        self.made = json.loads(made)  # samples of each event
-        self.end_s = self.begin_s + windows * WINDOW_S
+        self.processes, self.stacks, self.end_s, self.made = processes, stacks, self.begin_s, {}
+        self.more(windows)
         self.settled_s = self.begin_s
         for name in re.findall(r"name: (\w+)", " ".join(sinks)) if ago is not None else ():
             self.begin_ledger(name)
+
+    def more(self, windows):
+        """Windows behind those that there are."""
+        made = subprocess.run([BUILD + "/tests/windows", self.state + "/segments", str(self.end_s), str(windows),
+                               str(self.processes), str(self.stacks)], check=True, capture_output=True, text=True).stdout
+        for event, samples in json.loads(made).items():
+            self.made[event] = self.made.get(event, 0) + samples
+        self.end_s += windows * WINDOW_S
         self.give()
 
     def begin_ledger(self, name):
