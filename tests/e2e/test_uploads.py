@@ -36,7 +36,7 @@ class Uploads(unittest.TestCase):
     def delivered(self, up, name="x"):
         """Until all of the history is."""
         total = sum(up.made.values())
-        up.settle()
+        up.settle_all()
         s = up.until("all delivered", lambda sinks: sinks[name]["delivered"] == total and sinks[name])
         self.assertEqual((s["taken"], s["dropped"], s["spooled"] + s["unconfirmed"]), (total, {}, 0), up.read_log())
 
@@ -66,7 +66,7 @@ class Uploads(unittest.TestCase):
     def test_the_spool_has_a_size_and_an_age(self):
         sinks = ["name: x, type: exec, command: [/bin/false], format: json, interval: 10s, spool_size: 1MiB"]
         with Upload(sinks, windows=30, processes=1, stacks=400) as up:
-            up.start().settle()
+            up.start().settle_all()
             total = sum(up.made.values())
             s = up.until("all taken", lambda sinks: sinks["x"]["taken"] == total and sinks["x"]["dropped"] and sinks["x"])
             self.assertTrue(is_balanced(s), s)
@@ -240,7 +240,7 @@ class Uploads(unittest.TestCase):
     def test_who_takes_nothing_is_not_asked_for_ever(self):
         with Stub(lambda h, body: (413, {}, "no")) as server:
             with Upload(["name: x, type: otlp, url: http://127.0.0.1:%d, interval: 60s" % server.port], processes=1, stacks=200) as up:
-                up.start().settle()
+                up.start().settle_all()
                 total = sum(up.made.values())
                 s = up.until("an end", lambda sinks: sinks["x"]["dropped"].get("too_large") == total and sinks["x"])
                 self.assertTrue(is_balanced(s), s)

@@ -119,9 +119,13 @@ class Upload:
         self.listen()
         return self.status
 
-    def settle(self, seconds=None):
-        """So much more of the history is whole; without @seconds, all of it and an hour: every interval can be taken."""
-        self.settled_s = self.end_s + 3600 if seconds is None else self.settled_s + seconds
+    def settle(self, seconds):
+        """So much more of the history is whole."""
+        self.settled_s += seconds
+
+    def settle_all(self):
+        """Every window is in the history, and all intervals of a minute or less are over."""
+        self.settled_s = (self.end_s + 59) // 60 * 60
 
     def until(self, what, condition, seconds=60):
         """@condition(status), while the daemon's seconds go by."""
