@@ -1,10 +1,13 @@
 /* See source.h. */
 #include "daemon/upload/source.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "daemon/store/store.h"
 
 struct source {
@@ -38,14 +41,40 @@ struct source *source_free(struct source *s)
 	return NULL;
 }
 
+/* The store takes a file that cannot be opened for one that is not there: nothing would be
+ * delivered, and nobody told. */
+static int source_check(struct source *s)
+{
+	int fd = openat(store_dir_fd(s->store), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	if (!dir) {
+		r = -errno;
+		fd_close(fd);
+		return r;
+	}
+	while (r == 0 && (e = readdir(dir))) {
+		const char *dot = strrchr(e->d_name, '.');
+
+		if (dot && strcmp(dot, ".seg") == 0 &&
+		    faccessat(dirfd(dir), e->d_name, R_OK, AT_EACCESS) < 0 && errno != ENOENT)
+			r = -errno;
+	}
+	closedir(dir);
+	return r;
+}
+
 int source_list(struct source *s, uint64_t from, uint64_t to, struct source_process **ret,
 		uint32_t *ret_n)
 {
 	struct store_process *known;
 	struct source_process *list;
 	uint32_t n, kept = 0;
-	int r = store_processes(s->store, from, to, &known, &n);
+	int r = source_check(s);
 
+	if (r == 0)
+		r = store_processes(s->store, from, to, &known, &n);
 	if (r < 0)
 		return r;
 	list = calloc((size_t)n + 1, sizeof(*list));

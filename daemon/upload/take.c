@@ -287,6 +287,7 @@ void take_run(struct sink *s, uint64_t settled_real_ns)
 {
 	uint64_t begin = s->ledger.cursor_ns, end = begin + s->config->interval_ns;
 	struct sink_take *t;
+	int r;
 
 	if (s->dead[0] || s->take || end > settled_real_ns ||
 	    !cloud_is_known(s->upload->cloud)) /* `targets` may ask for its labels */
@@ -296,8 +297,14 @@ void take_run(struct sink *s, uint64_t settled_real_ns)
 		return;
 	*t = (struct sink_take){ .sink = s, .begin_ns = begin, .end_ns = end };
 	s->take = t;
-	if (source_list(s->upload->source, begin, end, &t->processes, &t->n_processes) < 0 ||
-	    loop_timer_add(s->upload->loop, 1, 0, take_on_timer, t, &t->timer) < 0)
+	r = source_list(s->upload->source, begin, end, &t->processes, &t->n_processes);
+	if (r < 0) {
+		if (!strstr(s->error, strerror(-r)))
+			log_err("sink.history", "sink=%s error=%s", s->config->name,
+				log_str(strerror(-r)));
+		snprintf(s->error, sizeof(s->error), "the history: %s", strerror(-r));
+	}
+	if (r < 0 || loop_timer_add(s->upload->loop, 1, 0, take_on_timer, t, &t->timer) < 0)
 		take_free(t); /* the next tick tries again */
 }
 

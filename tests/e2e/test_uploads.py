@@ -89,6 +89,19 @@ class Uploads(unittest.TestCase):
             self.assertIn(s["dropped"]["spool_age"] * 20 / total, range(8, 18))  # a minute is begun
             self.assertEqual(len(up.spool("x")), (20 - s["dropped"]["spool_age"] * 20 / total) * len(up.made))
 
+    def test_a_history_that_cannot_be_read_is_said_to_be(self):
+        with Upload([]) as up:
+            up.settings(["name: x, type: files, directory: %s, format: json, interval: 10s" % up.directory("out")])
+            paths = glob.glob(up.state + "/segments/*.seg")
+            for path in paths:
+                os.chmod(path, 0o600)
+            up.start().settle_all()
+            s = up.until("an error", lambda sinks: sinks["x"]["last_error"] and sinks["x"])
+            self.assertEqual((s["last_error"], s["taken"]), ("the history: Permission denied", 0))
+            for path in paths:
+                os.chmod(path, 0o640)
+            self.delivered(up)
+
     def test_secrets_are_in_files_or_in_the_environment_alone(self):
         seen = []
 
@@ -212,7 +225,7 @@ class Uploads(unittest.TestCase):
                     return 413, {}, "Request Entity Too Large"
                 return take(handler, body)
             return push
-        with Upload([], windows=4, processes=1, stacks=500) as up, Pyroscope() as pyro, \
+        with Upload([], windows=6, processes=1, stacks=400) as up, Pyroscope() as pyro, \
                 Stub(bounded(lambda h, body: bodies.append(body) or (200, {}, ""))) as otlp:
             pyro.answer = bounded(pyro.push)
             up.settings(["name: x, type: pyroscope, url: http://127.0.0.1:%d, interval: 20s" % pyro.port,
@@ -232,7 +245,7 @@ class Uploads(unittest.TestCase):
             self.assertIn("sink.split sink=x", up.read_log())
             # one more interval: it is known now how much they take
             before = len(refused)
-            up.more(2)
+            up.more(6)
             for name in ("x", "y"):
                 self.delivered(up, name)
             self.assertEqual(len(refused), before, refused)

@@ -122,10 +122,12 @@ class Upload:
     def settle(self, seconds):
         """So much more of the history is whole."""
         self.settled_s += seconds
+        return self
 
     def settle_all(self):
         """Every window is in the history, and all intervals of a minute or less are over."""
         self.settled_s = (self.end_s + 59) // 60 * 60
+        return self
 
     def until(self, what, condition, seconds=60):
         """@condition(status), while the daemon's seconds go by."""
