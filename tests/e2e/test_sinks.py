@@ -184,18 +184,20 @@ sinks:
                                  "^wrong: not taken: HTTP 403: SignatureDoesNotMatch: .")
                 self.settled(daemon, names, sinks_of(daemon)["lake"]["delivered"])
                 self.assertEqual(daemon.stop(), 0)
+                # the next one delivers more
                 sinks, log = ledgers(daemon), daemon.read_log()
+                objects = glob.glob(bucket + "/kindling/*/*.json")
+                stored, cpu_ns, pushed = sum(map(samples_of, objects)), sum(map(weight_of, objects)), pyro.samples
+                grpc_bodies, web_bodies = glob.glob(p.dir + "/grpc/*.otlp"), glob.glob(web_out + "/*.otlp")
                 daemon.start()
                 wait_for("the refusal", lambda: "HTTP 403: Signature" in (sinks_of(daemon)["wrong"]["last_error"] or ""))
                 self.assertEqual(jvm.end(), ("END\n", ""))
             self.assertNotRegex(log + str(sinks), "testsecret|nosecret")
-            objects = glob.glob(bucket + "/kindling/*/*.json")
-            self.assertEqual(sum(samples_of(o) for o in objects), sinks["lake"])
-            self.assertEqual((pyro.samples, pyro.tenants), (sinks["pyro"], {"shop"}))
+            self.assertEqual(stored, sinks["lake"])
+            self.assertEqual((pushed, pyro.tenants), (sinks["pyro"], {"shop"}))
             self.check_series(pyro)
-            cpu_ns = sum(weight_of(o) for o in objects)
-            self.check_otlp(glob.glob(p.dir + "/grpc/*.otlp"), cpu_ns)
-            self.check_otlp(glob.glob(web_out + "/*.otlp"), cpu_ns)
+            self.check_otlp(grpc_bodies, cpu_ns)
+            self.check_otlp(web_bodies, cpu_ns)
 
     def test_a_server_and_a_client_show_certificates(self):
         with Places() as p:
