@@ -110,7 +110,7 @@ sinks:
                 p.program("refuse", "#!/bin/sh\nexit 65\n"), out)
             with Daemon(settings + ONLY_MINE) as daemon, Jvm(MAJOR) as jvm:
                 daemon.wait_state(jvm.pid, "streaming")
-                self.settled(daemon, ["dir", "mine"], 300)
+                self.settled(daemon, ["dir", "mine"], 150)
                 sinks = sinks_of(daemon)
                 for s in sinks.values():
                     self.assertTrue(is_balanced(s), s)

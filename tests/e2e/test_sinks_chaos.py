@@ -18,7 +18,7 @@ from test_sinks import Places, is_balanced, samples_of, sinks_of, upload_pid  # 
 import glob  # noqa: E402
 
 MAJOR = "17"
-KILLS = 5  # at least; one that dies young is started later
+KILLS = 4  # one that dies young is started later; a hundred, at every moment: test_uploads_chaos.py
 MEMORY_MAX_KB = 64 << 10
 
 
@@ -73,9 +73,9 @@ class Chaos(unittest.TestCase):
             self.assertTrue(is_balanced(s), s)
         return sinks
 
-    def kill_again_and_again(self, daemon, seconds):
-        end, kills, peak = time.monotonic() + seconds, 0, 0
-        while time.monotonic() < end:
+    def kill_again_and_again(self, daemon):
+        end, kills, peak = time.monotonic() + 60, 0, 0
+        while kills < KILLS and time.monotonic() < end:
             pid = upload_pid(daemon)
             if not pid:
                 time.sleep(0.01)
@@ -87,7 +87,7 @@ class Chaos(unittest.TestCase):
                 os.kill(pid, signal.SIGKILL)
                 kills += 1
             self.balanced(daemon)
-        self.assertGreaterEqual(kills, KILLS)
+        self.assertEqual(kills, KILLS)
         return peak
 
     def test_nothing_is_lost_unsaid_and_nothing_is_there_twice(self):
@@ -110,7 +110,7 @@ sinks:
             with self.daemon_with_full_disk(settings) as daemon, Jvm(MAJOR) as jvm:
                 daemon.wait_state(jvm.pid, "streaming")
                 with S3(bucket, "testid", "testsecret", s3_port):  # pyro is down, and tls is none
-                    peak = self.kill_again_and_again(daemon, 22)
+                    peak = self.kill_again_and_again(daemon)
                     with Moody(port) as pyro:
                         names = ["dir", "pyro", "lake"]
                         wait_for("moods", lambda: not pyro.moods and self.balanced(daemon), 60)
@@ -137,9 +137,10 @@ sinks:
             self.assertEqual(sum(target["samples"]["dropped"].values()), 0)
 
     def check_retry_after(self, pyro):
-        """What was on its way beside it arrives within half a second."""
+        """What was on its way beside it arrives within two seconds, whatever else the machine does; test_uploads.py has it
+        with one body and nothing beside it."""
         first = min(t for t, mood in pyro.seen if mood == "too_many")
-        self.assertGreaterEqual(min(t for t, _ in pyro.seen if t > first + 0.5) - first, 3, pyro.seen)
+        self.assertGreaterEqual(min(t for t, _ in pyro.seen if t > first + 2) - first, 3, pyro.seen)
 
     @contextlib.contextmanager
     def daemon_with_full_disk(self, settings):

@@ -102,6 +102,21 @@ class Uploads(unittest.TestCase):
                 os.chmod(path, 0o640)
             self.delivered(up)
 
+    def test_a_server_says_when_to_come_again(self):
+        for status in (429, 503):
+            seen = []
+
+            def answer(handler, body):
+                seen.append(time.monotonic())
+                return (status, {"Retry-After": "3"}, "later") if len(seen) == 1 else (200, {}, "")
+            with Stub(answer) as server:
+                sink = "name: x, type: otlp, url: http://127.0.0.1:%d, interval: 60s" % server.port
+                with Upload([sink], processes=1) as up:
+                    up.start()
+                    self.delivered(up)
+            self.assertEqual(len(seen), 2)
+            self.assertGreaterEqual(seen[1] - seen[0], 3)
+
     def test_secrets_are_in_files_or_in_the_environment_alone(self):
         seen = []
 
