@@ -26,6 +26,7 @@ const struct cli_command cli_commands[] = {
 	{ &usage_sink, NULL, command_sink },
 	{ &usage_metrics, NULL, command_metrics },
 	{ &usage_bugreport, NULL, command_bugreport },
+	{ &usage_health, NULL, command_health },
 	{ NULL, NULL, NULL },
 };
 

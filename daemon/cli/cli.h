@@ -37,11 +37,13 @@ int command_config(int argc, char **argv);
 int command_sink(int argc, char **argv);
 int command_metrics(int argc, char **argv);
 int command_bugreport(int argc, char **argv);
+int command_health(int argc, char **argv);
 
 /* What each of them takes, in the command's file. */
 extern const struct usage usage_status, usage_top, usage_tail, usage_locks, usage_threads,
 	usage_report, usage_history, usage_convert, usage_record, usage_attach, usage_detach,
-	usage_doctor, usage_clickhouse, usage_config, usage_sink, usage_metrics, usage_bugreport;
+	usage_doctor, usage_clickhouse, usage_config, usage_sink, usage_metrics, usage_bugreport,
+	usage_health;
 /* The same of `report`, `top` and `locks` with --source. */
 extern const struct usage usage_source_report, usage_source_top, usage_source_locks;
 

@@ -115,7 +115,9 @@ static void put_place(const cJSON *t, char *cell)
 	const char *id = json_text_of(t, "container_id"), *pod = json_text_of(t, "pod");
 	const char *container = json_text_of(t, "container");
 
-	if (*pod)
+	if (*pod && *container)
+		snprintf(cell, CELL_MAX, "%.*s/%s", CELL_MAX / 2, pod, container);
+	else if (*pod)
 		snprintf(cell, CELL_MAX, "%s", pod);
 	else if (*container)
 		snprintf(cell, CELL_MAX, "%s", container);

@@ -173,7 +173,8 @@ static int collect(struct own *o, const struct record_arguments *a, struct targe
 
 	if (r < 0) {
 		fprintf(stderr, "kindling: process %d cannot be recorded: %s\n", t->jvm.pid,
-			strerror(-r));
+			r == -EACCES ? "its owner does not allow all of these events"
+				     : strerror(-r));
 		return CLI_FAILED;
 	}
 	while (elapsed < a->duration_ns && !cli_interrupted &&

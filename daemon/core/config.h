@@ -28,6 +28,7 @@ struct config_rule {
 	char pod[256]; /* "namespace/pod", or the pod alone */
 	char namespace[128];
 	char image[256];
+	char annotation[256]; /* "NAME=value", of the pod or container; labels too */
 	char command[256]; /* the command line, words joined by one space */
 	char environment[256]; /* "NAME=value" */
 };
@@ -93,6 +94,8 @@ struct config {
 			*/
 	char node[128]; /* daemon's environment, or the same */
 	bool label_threads; /* labels.threads: uploads have the names of threads */
+	char label_pods[256]; /* labels.pods: notes that become labels, names or patterns, by commas
+			       */
 	bool label_cloud; /* labels.cloud: uploads have the cloud's labels of this host */
 	unsigned n_labels, n_label_rules;
 	struct config_label labels[CONFIG_LABELS_MAX]; /* labels.set */
@@ -115,7 +118,8 @@ int config_load_fd(struct config *c, const char *path, int fd, char *err, size_t
 /* The same for @len bytes of text that came from @name. Fuzzed by tests/fuzz/fuzz_config.c. */
 int config_parse(struct config *c, const char *name, const char *text, size_t len, char *err,
 		 size_t err_size);
-/* Files that the settings name and nothing works without, defaults too, are there; but for those that
+/* Files that the settings name and nothing works without, defaults too, are there; but for those
+ * that
  * @known (may be NULL) names too. -EINVAL with "agent.library: /x cannot be read: ..." in @why. */
 int config_check_files(const struct config *c, const struct config *known, char *why,
 		       size_t why_size);

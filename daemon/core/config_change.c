@@ -19,6 +19,7 @@ static const char *const at_once[] = {
 	CONFIG_LABELS_SET,
 	CONFIG_LABEL_RULES,
 	"labels.threads",
+	"labels.pods",
 	"labels.cloud",
 	CONFIG_SINKS,
 	"log.level",

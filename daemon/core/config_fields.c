@@ -90,6 +90,8 @@ const struct config_entry config_entries[] = {
 	      "how much disk the names of native functions may take"),
 	FIELD("labels.threads", CONFIG_BOOL, label_threads, 0, 0,
 	      "what is uploaded has the names of threads; false = one thread a JVM"),
+	FIELD("labels.pods", CONFIG_TEXT, label_pods, 0, 0,
+	      "labels and annotations of pods that become labels: names or patterns, with commas between them"),
 	FIELD("labels.cloud", CONFIG_CLOUD, label_cloud, 0, 0,
 	      "what is uploaded has the region, zone and instance: auto = asked of EC2 or ECS, off"),
 };

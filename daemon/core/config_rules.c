@@ -18,7 +18,8 @@ static const struct {
 	const char *key;
 	size_t offset, size;
 } texts[] = {
-	TEXT(container), TEXT(pod), TEXT(namespace), TEXT(image), TEXT(command), TEXT(environment),
+	TEXT(container),  TEXT(pod),	 TEXT(namespace),   TEXT(image),
+	TEXT(annotation), TEXT(command), TEXT(environment),
 };
 
 /* "1000" or "1000-1999" */
@@ -71,7 +72,8 @@ static int set_condition(struct config_rule *rule, const char *key, const char *
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		if (strcmp(key, texts[i].key) != 0)
 			continue;
-		if (strcmp(key, "environment") == 0 && !strchr(text, '=')) {
+		if ((strcmp(key, "environment") == 0 || strcmp(key, "annotation") == 0) &&
+		    !strchr(text, '=')) {
 			snprintf(why, why_size, "must be NAME=value, not \"%.100s\"", text);
 			return -EINVAL;
 		}
@@ -79,7 +81,7 @@ static int set_condition(struct config_rule *rule, const char *key, const char *
 	}
 	snprintf(why, why_size,
 		 "there is no such condition; there are container, pod, namespace, "
-		 "image, uid, command and environment");
+		 "image, annotation, uid, command and environment");
 	return -EINVAL;
 }
 

@@ -24,19 +24,14 @@ static char *of_containerd(int root_dfd, const char *tasks, const char *id, size
 	return text;
 }
 
-static char *by_id(int root_dfd, const char *id, size_t *ret_len)
+char *container_bundle_by_id(int root_dfd, const char *id, size_t *ret_len)
 {
-	static const char *const tasks[] = {
-		"/run/containerd/io.containerd.runtime.v2.task",
-		"/run/k3s/containerd/io.containerd.runtime.v2.task",
-		"/run/docker/containerd/daemon/io.containerd.runtime.v2.task",
-	};
 	static const char *const storages[] = { "/run/containers/storage",
 						"/var/lib/containers/storage" };
 	char path[512], *text = NULL;
 
-	for (size_t i = 0; i < ARRAY_SIZE(tasks) && !text; i++)
-		text = of_containerd(root_dfd, tasks[i], id, ret_len);
+	for (size_t i = 0; container_tasks[i] && !text; i++)
+		text = of_containerd(root_dfd, container_tasks[i], id, ret_len);
 	for (size_t i = 0; i < ARRAY_SIZE(storages) && !text; i++) {
 		snprintf(path, sizeof(path), "%s/overlay-containers/%s/userdata/config.json",
 			 storages[i], id);
@@ -81,7 +76,7 @@ char *container_bundle(int proc_dfd, const struct jvm *jvm, size_t *ret_len)
 	if (root_dfd < 0)
 		return NULL;
 	if (jvm->container_id[0])
-		text = by_id(root_dfd, jvm->container_id, ret_len);
+		text = container_bundle_by_id(root_dfd, jvm->container_id, ret_len);
 	if (!text)
 		text = by_state(proc_dfd, root_dfd, "/run/runc", "state.json", jvm->pid, ret_len);
 	if (!text)

@@ -12,10 +12,20 @@
 #include <sys/syscall.h>
 #include "daemon/core/mem.h"
 #include "daemon/core/utf8.h"
+#include "daemon/discovery/notes.h"
 #include "daemon/discovery/proc.h"
 
 #define FILE_MAX_BYTES	(4u << 20)
 #define DIR_ENTRIES_MAX 512
+
+const char *const container_tasks[] = {
+	"/run/containerd/io.containerd.runtime.v2.task",
+	"/run/k3s/containerd/io.containerd.runtime.v2.task",
+	"/run/k0s/containerd/io.containerd.runtime.v2.task",
+	"/var/snap/microk8s/common/run/containerd/io.containerd.runtime.v2.task",
+	"/run/docker/containerd/daemon/io.containerd.runtime.v2.task",
+	NULL,
+};
 
 typedef bool parse_fn(const char *text, size_t len, struct jvm *ret);
 
@@ -94,16 +104,12 @@ static bool try_containerd(int root_dfd, const char *tasks, struct jvm *ret)
 
 static bool names_by_id(int root_dfd, struct jvm *ret)
 {
-	static const char *const tasks[] = {
-		"/run/containerd/io.containerd.runtime.v2.task",
-		"/run/k3s/containerd/io.containerd.runtime.v2.task",
-	};
 	static const char *const storages[] = { "/run/containers/storage",
 						"/var/lib/containers/storage" };
 	const char *id = ret->container_id;
 
-	for (size_t i = 0; i < ARRAY_SIZE(tasks); i++)
-		if (try_containerd(root_dfd, tasks[i], ret))
+	for (size_t i = 0; container_tasks[i]; i++)
+		if (try_containerd(root_dfd, container_tasks[i], ret))
 			return true;
 	if (try_file(root_dfd, container_parse_docker, ret,
 		     "/var/lib/docker/containers/%s/config.v2.json", id))
@@ -226,6 +232,8 @@ void container_describe(int proc_dfd, int pid_dfd, struct jvm *ret)
 
 	ret->container_id[0] = ret->container[0] = ret->pod[0] = '\0';
 	ret->image[0] = ret->image_digest[0] = '\0';
+	ret->notes[0] = ret->noted_service[0] = ret->noted_version[0] = '\0';
+	ret->allowed = (struct allowed){ 0 };
 	if (proc_read(pid_dfd, "cgroup", cgroup, sizeof(cgroup)) > 0)
 		(void)container_id_from_cgroup(cgroup, &owner, ret->container_id);
 	snprintf(pid, sizeof(pid), "%d", (int)ret->pid);
@@ -234,6 +242,8 @@ void container_describe(int proc_dfd, int pid_dfd, struct jvm *ret)
 		return; /* it sees the host's files: no container */
 	if (root_dfd < 0)
 		return;
+	if (ret->container_id[0])
+		notes_read(root_dfd, ret);
 	if (ret->container_id[0] && names_by_id(root_dfd, ret))
 		return;
 	if (!name_by_state(proc_dfd, root_dfd, "/run/runc", "state.json", ret))

@@ -42,8 +42,8 @@ bool container_parse_bundle(const char *text, size_t len, char *ret, size_t ret_
 char *container_bundle(int proc_dfd, const struct jvm *jvm, size_t *ret_len);
 
 /*
- * Fill in container_id, container, pod, image and its digest of @ret->pid, as far as they can be
- * told.
+ * Fill in container_id, container, pod, image and its digest, and the notes (notes.h), of
+ * @ret->pid, as far as they can be told.
  *
  * @proc_dfd: directory of /proc; the host's files are those below its 1/root, so that it does not
  *            matter which container the daemon itself is in

@@ -62,21 +62,6 @@ static const char *first_of(const cJSON *object, const char *const *names, size_
 	return text;
 }
 
-/* What whoever deployed the container says that runs in it. */
-static void copy_noted(struct jvm *ret, const cJSON *notes)
-{
-	static const char *const service[] = { "resource.opentelemetry.io/service.name",
-					       "app.kubernetes.io/name", "app",
-					       "com.docker.compose.service" };
-	static const char *const version[] = { "resource.opentelemetry.io/service.version",
-					       "app.kubernetes.io/version" };
-
-	copy(ret->noted_service, sizeof(ret->noted_service),
-	     first_of(notes, service, ARRAY_SIZE(service)));
-	copy(ret->noted_version, sizeof(ret->noted_version),
-	     first_of(notes, version, ARRAY_SIZE(version)));
-}
-
 bool container_parse_oci(const char *text, size_t len, struct jvm *ret)
 {
 	static const char *const container[] = { "io.kubernetes.cri.container-name",
@@ -96,7 +81,6 @@ bool container_parse_oci(const char *text, size_t len, struct jvm *ret)
 	copy_pod(ret, first_of(notes, name_space, ARRAY_SIZE(name_space)),
 		 first_of(notes, pod, ARRAY_SIZE(pod)));
 	copy(ret->image, sizeof(ret->image), first_of(notes, image, ARRAY_SIZE(image)));
-	copy_noted(ret, notes);
 	copy_digest(ret, text_of(notes, "io.kubernetes.cri-o.ImageRef"));
 	copy_digest(ret, ret->image);
 	return ret->container[0] || ret->pod[0];
@@ -115,7 +99,6 @@ bool container_parse_docker(const char *text, size_t len, struct jvm *ret)
 	copy_pod(ret, text_of(labels, "io.kubernetes.pod.namespace"),
 		 text_of(labels, "io.kubernetes.pod.name"));
 	copy(ret->image, sizeof(ret->image), text_of(config, "Image"));
-	copy_noted(ret, labels);
 	copy_digest(ret, text_of(json, "Image"));
 	return ret->container[0] || ret->pod[0];
 }

@@ -1,4 +1,4 @@
-/* Between container.c and bundle.c: files of the host. */
+/* Between container.c, bundle.c and notes_read.c: files of the host. */
 #pragma once
 
 #include <dirent.h>
@@ -9,5 +9,9 @@ int container_host_root(int proc_dfd);
 /* A whole file, malloc'ed and NUL-terminated, or NULL: not there, not a file, too large. */
 char *container_read_file(int root_dfd, const char *path, size_t *ret_len);
 DIR *container_open_directory(int root_dfd, const char *path);
+/* Where containerds keep the bundles of what runs, <namespace>/<id>/ below each; ends with NULL. */
+extern const char *const container_tasks[];
+/* The config.json of the container with this id, as container_bundle() has it. */
+char *container_bundle_by_id(int root_dfd, const char *id, size_t *ret_len);
 /* Whether @pid is the container's first process or lives in the pid namespace that it made. */
 bool container_belongs_to(int proc_dfd, pid_t pid, pid_t init);

@@ -103,6 +103,8 @@ static void read_text(int pid_dfd, const struct facts_rules *rules, struct facts
 	const struct facts_text text = { command, variables, environ_len };
 
 	told_read(command, len, variables, environ_len, &ret->told); /* words are still apart */
+	if (variables)
+		allowed_read(&ret->allowed, variables, environ_len);
 	if (command)
 		join(command, len);
 	facts_match(rules->list, rules->n, &text, ret);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include "daemon/core/config.h"
 #include "daemon/core/profilers.h"
+#include "daemon/discovery/allowed.h"
 #include "daemon/discovery/told.h"
 
 struct facts {
@@ -17,6 +18,7 @@ struct facts {
 	/* bit N: the condition of rule N holds; what could not be read fits none */
 	uint64_t command, environment;
 	struct told told; /* what its owner calls it */
+	struct allowed allowed; /* and allows, in its environment */
 	profilers_set profilers; /* of others, loaded or in its options */
 	bool owner_says_no; /* in its environment, wherever there */
 	bool has_agent; /* maybe: it has a file open that is called as an agent's pipes are */

@@ -134,8 +134,10 @@ void jvm_end_texts(struct jvm *jvm)
 	JVM_END_TEXT(container);
 	JVM_END_TEXT(pod);
 	JVM_END_TEXT(image);
+	JVM_END_TEXT(notes);
 	JVM_END_TEXT(noted_service);
 	JVM_END_TEXT(noted_version);
 	JVM_END_TEXT(image_digest);
 #undef JVM_END_TEXT
+	allowed_check(&jvm->allowed);
 }

@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "daemon/discovery/allowed.h"
+
+#define JVM_NOTES_SIZE 2048
 
 struct jvm {
 	pid_t pid; /* host pid */
@@ -26,11 +29,14 @@ struct jvm {
 	char container[128]; /* container name, "" if unknown */
 	char pod[256]; /* "namespace/pod", "" if unknown */
 	char image[256];
-	/* what notes and labels of its container say; "" = nothing */
+	/* annotations and labels of its container and pod, "name=value\n" as in core/labels.h
+	 * (notes.h), and what they say; "" = nothing */
+	char notes[JVM_NOTES_SIZE];
 	char noted_service[128];
 	char noted_version[64];
 	char image_digest[72]; /* "sha256:" and 64 hex digits, "" if no file of the runtime's has it
 				*/
+	struct allowed allowed; /* by its owner, in the notes */
 };
 
 /* Why a process is not (yet) ready to be attached to. */

@@ -205,6 +205,8 @@ static void on_answer(void *userdata, uint32_t events)
 		/* it read what strangers write, and may not be itself any more */
 		if (lane->ticket->q.kind == LOOK_JVM)
 			jvm_end_texts(&a.jvm);
+		else if (lane->ticket->q.kind == LOOK_FACTS)
+			allowed_check(&a.facts.allowed);
 		tell(free_lane(lane), &a, fds);
 	} else {
 		for (int i = 0; i < LOOK_FDS; i++)

@@ -15,6 +15,15 @@ static bool is_number(const char *s)
 	return *s && strspn(s, "0123456789") == strlen(s);
 }
 
+/* "namespace/pod/container", as `kindling status` has it */
+static bool is_place(const struct jvm *jvm, const char *word)
+{
+	size_t len = strlen(jvm->pod);
+
+	return len && jvm->container[0] && strncmp(word, jvm->pod, len) == 0 && word[len] == '/' &&
+	       strcmp(word + len + 1, jvm->container) == 0;
+}
+
 enum word_match word_names(const struct jvm *jvm, const char *word)
 {
 	const char *pod = strchr(jvm->pod, '/');
@@ -25,8 +34,9 @@ enum word_match word_names(const struct jvm *jvm, const char *word)
 	if (is_number(word) && len < 10)
 		return (unsigned long)jvm->pid == strtoul(word, NULL, 10) ? WORD_EXACT : WORD_NO;
 	if ((len >= CONTAINER_ID_MIN && strncmp(jvm->container_id, word, len) == 0) ||
-	    strcmp(jvm->container, word) == 0 || strcmp(jvm->pod, word) == 0 ||
-	    (pod && strcmp(pod + 1, word) == 0) || strcmp(jvm->name, word) == 0)
+	    is_place(jvm, word) || strcmp(jvm->container, word) == 0 ||
+	    strcmp(jvm->pod, word) == 0 || (pod && strcmp(pod + 1, word) == 0) ||
+	    strcmp(jvm->name, word) == 0)
 		return WORD_EXACT;
 	return strstr(jvm->name, word) ? WORD_PART : WORD_NO;
 }

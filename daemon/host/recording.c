@@ -58,10 +58,13 @@ static void ask_less(struct recording *r, struct target *t)
 int recording_new(struct host *h, struct target *t, const struct recording_options *o,
 		  struct recording **ret)
 {
-	struct recording *r = calloc(1, sizeof(*r));
 	struct host_entry *e = host_entry_of(h, t);
+	struct recording *r;
 	int error = -ENOMEM;
 
+	if (o->events & ~target_allowed_events(t))
+		return -EACCES;
+	r = calloc(1, sizeof(*r));
 	/* what came before is not the recording's */
 	if (e && t->stream) {
 		host_take_books(h, t);

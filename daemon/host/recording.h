@@ -20,8 +20,8 @@ struct recording_options {
 
 struct recording;
 
-/* Options are copied, @t is borrowed and may end first. 0, -EBUSY (@t has a recording), -ENOMEM, or
- * -errno of the START. */
+/* Options are copied, @t is borrowed and may end first. 0, -EBUSY (@t has a recording), -EACCES
+ * (its owner does not allow one of the events), -ENOMEM, or -errno of the START. */
 int recording_new(struct host *h, struct target *t, const struct recording_options *o,
 		  struct recording **ret);
 /* Nothing comes to it any more, and another one of the JVM may begin. */

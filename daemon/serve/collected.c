@@ -12,6 +12,9 @@ static bool collects(const struct target *t, int event, const char **ret_why)
 
 	if (target_events(t) & bit)
 		return true;
+	if (!(target_allowed_events(t) & bit))
+		*ret_why =
+			"the owner of this JVM does not allow them (kindling.io/events, KINDLING_EVENTS)";
 	if (!(target_asked_events(t) & bit))
 		return false;
 	for (int i = 0; i < NOTES_MAX; i++) {

@@ -161,6 +161,15 @@ static enum MHD_Result answer_busy(struct request *r, const struct target *t)
 		report_events_list(e->events, what, sizeof(what)), at, t->jvm.pid);
 }
 
+static enum MHD_Result answer_forbidden(struct request *r, const struct target *t)
+{
+	char note[200], what[64];
+
+	(void)target_owners_note(t, note, sizeof(note));
+	return answer_error(r, 403, "the owner of process %d allows %s alone (%s)", t->jvm.pid,
+			    report_events_list(target_allowed_events(t), what, sizeof(what)), note);
+}
+
 static enum MHD_Result begin(struct request *r, struct target *t,
 			     const struct recording_options *options, uint64_t length_ns)
 {
@@ -174,6 +183,8 @@ static enum MHD_Result begin(struct request *r, struct target *t,
 		free(e);
 		if (error == -EBUSY)
 			return answer_busy(r, t);
+		if (error == -EACCES)
+			return answer_forbidden(r, t);
 		return answer_error(r, 409, "process %d cannot be recorded now: %s", t->jvm.pid,
 				    strerror(-error));
 	}

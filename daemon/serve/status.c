@@ -92,29 +92,28 @@ static cJSON *events_json(unsigned collected)
 	return list;
 }
 
-/* What its owner should know: [{"step":"monitors","what":"..."}] */
+static void add_note(cJSON *list, const char *step, const char *what)
+{
+	cJSON *note = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(note, "step", step);
+	cJSON_AddStringToObject(note, "what", what);
+	cJSON_AddItemToArray(list, note);
+}
+
+/* What its owner should know, or said: [{"step":"monitors","what":"..."}] */
 static cJSON *notes_json(const struct target *t)
 {
 	cJSON *list = cJSON_CreateArray();
-	char held[200];
+	char text[200];
 
-	for (int i = 0; i < NOTES_MAX; i++) {
-		cJSON *note;
-
-		if (!t->notes[i].step[0])
-			continue;
-		note = cJSON_CreateObject();
-		cJSON_AddStringToObject(note, "step", t->notes[i].step);
-		cJSON_AddStringToObject(note, "what", t->notes[i].what);
-		cJSON_AddItemToArray(list, note);
-	}
-	if (target_held_back(t, held, sizeof(held))) {
-		cJSON *note = cJSON_CreateObject();
-
-		cJSON_AddStringToObject(note, "step", "held back");
-		cJSON_AddStringToObject(note, "what", held);
-		cJSON_AddItemToArray(list, note);
-	}
+	for (int i = 0; i < NOTES_MAX; i++)
+		if (t->notes[i].step[0])
+			add_note(list, t->notes[i].step, t->notes[i].what);
+	if (target_owners_note(t, text, sizeof(text)))
+		add_note(list, "its owner", text);
+	if (target_held_back(t, text, sizeof(text)))
+		add_note(list, "held back", text);
 	return list;
 }
 
@@ -192,6 +191,7 @@ static cJSON *target_json(const struct target *t)
 	add_text(o, "jdk", t->jdk[0] ? t->jdk : t->jvm.jdk);
 	add_text(o, "name", t->jvm.name);
 	cJSON_AddItemToObject(o, "labels", labels_json(t->labels));
+	cJSON_AddItemToObject(o, "annotations", labels_json(t->jvm.notes));
 	cJSON_AddStringToObject(o, "state", target_state_names[t->state]);
 	add_text(o, "reason", t->fault.code ? t->fault.what : NULL);
 	add_text(o, "reason_step", t->fault.code ? fault_step_name(t->fault.step) : NULL);

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
-#include "daemon/core/owner.h"
 #include "daemon/target/rules.h"
 
 #define REVIEW_NS (10 * NS_PER_S)
@@ -34,12 +33,8 @@ static enum keep reason(struct target *t, struct fault *why)
 	const struct wish *wish;
 	int rule;
 
-	if (facts->owner_says_no) {
-		*why = (struct fault){ .flags = FAULT_PERMANENT };
-		fault_set(why, EPERM, FAULT_OWNER,
-			  "its owner says no: " OWNER_VARIABLE " is set in its environment");
+	if (owning_forbids(t, facts, why))
 		return KEEP_OWNER;
-	}
 	rule = rules_find(table->config, &t->jvm, facts);
 	if (rule >= 0 && !table->config->rules[rule].allow) {
 		rules_explain(table->config, rule, why);
@@ -52,7 +47,7 @@ static enum keep reason(struct target *t, struct fault *why)
 		wishes_explain(wish, why);
 		return KEEP_WISH;
 	}
-	if (rule < 0 && table->config->opt_in) {
+	if (rule < 0 && table->config->opt_in && !owning_asks(t)) {
 		rules_explain(table->config, rule, why);
 		return KEEP_RULE;
 	}

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "daemon/core/label_rules.h"
 #include "daemon/core/log.h"
+#include "daemon/discovery/facts.h"
 #include "daemon/target/target_priv.h"
 
 /* "1.2" of "registry:5000/shop:1.2@sha256:..."; "" where it has none. */
@@ -60,12 +61,42 @@ static void labelling_service(const struct jvm *jvm, const struct told *told, st
 	(void)labels_set(ret, "environment", told->environment);
 }
 
+/* Does @key fit one of @list, "team,app.kubernetes.io/..."? */
+static bool labelling_fits(const char *list, const char *key)
+{
+	char word[sizeof(((struct config *)0)->label_pods)];
+	size_t len;
+
+	for (const char *p = list; *p; p += len + strspn(p + len, ", ")) {
+		len = strcspn(p, ", ");
+		snprintf(word, sizeof(word), "%.*s", (int)len, p);
+		if (facts_fits(word, key))
+			return true;
+	}
+	return false;
+}
+
+/* Those of the pod's labels and annotations that the settings name; what is known of the place
+ * stays.
+ */
+static void labelling_notes(const struct jvm *jvm, const char *list, struct labels *ret)
+{
+	char key[LABEL_KEY_SIZE], value[LABEL_VALUE_SIZE];
+	const char *text = jvm->notes;
+	size_t len;
+
+	while (*list && labels_next_text(&text, key, value))
+		if (labelling_fits(list, key) && !labels_find(ret->text, key, &len))
+			(void)labels_set(ret, key, value);
+}
+
 void labelling_make(const struct jvm *jvm, const struct told *told, const struct config *config,
 		    struct labels *ret)
 {
 	*ret = (struct labels){ 0 };
 	labelling_place(jvm, config, ret);
 	labelling_service(jvm, told, ret);
+	labelling_notes(jvm, config->label_pods, ret);
 	for (unsigned i = 0; i < config->n_labels; i++)
 		(void)labels_set(ret, config->labels[i].key, config->labels[i].value);
 	label_rules_apply(config->label_rules, config->n_label_rules, jvm->name, ret);

@@ -39,6 +39,22 @@ static bool namespace_matches(const char *word, const struct jvm *jvm)
 	return facts_fits(word, namespace);
 }
 
+/* Any of its notes, "NAME=value". */
+static bool annotation_matches(const char *word, const struct jvm *jvm)
+{
+	char note[LABEL_KEY_SIZE + LABEL_VALUE_SIZE];
+	const char *text = jvm->notes;
+	struct label label;
+
+	while (labels_next(&text, &label)) {
+		snprintf(note, sizeof(note), "%.*s=%.*s", (int)label.key_len, label.key,
+			 (int)label.value_len, label.value);
+		if (facts_fits(word, note))
+			return true;
+	}
+	return false;
+}
+
 static bool holds(const struct config_rule *r, unsigned index, const struct jvm *jvm,
 		  const struct facts *f)
 {
@@ -51,6 +67,8 @@ static bool holds(const struct config_rule *r, unsigned index, const struct jvm 
 	if (r->namespace[0] && !namespace_matches(r->namespace, jvm))
 		return false;
 	if (r->image[0] && (!jvm->image[0] || !facts_fits(r->image, jvm->image)))
+		return false;
+	if (r->annotation[0] && !annotation_matches(r->annotation, jvm))
 		return false;
 	if (r->command[0] && !(f->command >> index & 1))
 		return false;
@@ -87,9 +105,10 @@ static void describe(const struct config_rule *r, char *buf, size_t size)
 	const struct {
 		const char *name, *value;
 	} texts[] = {
-		{ "command", r->command },     { "environment", r->environment },
-		{ "container", r->container }, { "pod", r->pod },
-		{ "namespace", r->namespace }, { "image", r->image },
+		{ "command", r->command },	 { "environment", r->environment },
+		{ "container", r->container },	 { "pod", r->pod },
+		{ "namespace", r->namespace },	 { "image", r->image },
+		{ "annotation", r->annotation },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
@@ -110,7 +129,7 @@ void rules_explain(const struct config *c, int index, struct fault *ret)
 	if (index < 0) {
 		fault_set(
 			ret, EPERM, FAULT_RULE,
-			"targets.mode is opt-in and no rule allows this JVM; `kindling attach` profiles it all the same");
+			"targets.mode is opt-in, and neither a rule nor its owner asks for this JVM; `kindling attach` profiles it all the same");
 		return;
 	}
 	describe(&c->rules[index], what, sizeof(what));

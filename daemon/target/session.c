@@ -12,7 +12,7 @@
 
 unsigned target_asked_events(const struct target *t)
 {
-	return t->priv->table->config->events | t->wanted_events;
+	return (t->priv->table->config->events | t->wanted_events) & target_allowed_events(t);
 }
 
 static void begin_session(struct target *t)
@@ -28,7 +28,7 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 	const char *threads = t->wanted_threads[0] ? t->wanted_threads : c->wall_threads;
 	struct wire_start start = {
 		.protocol = WIRE_PROTOCOL,
-		.interval_ns = interval_ns,
+		.interval_ns = owning_interval_ns(t, interval_ns),
 		.flags = WIRE_START_IDLE_APART | (no_budget ? WIRE_START_NO_BUDGET : 0),
 		.max_cpu_permille = c->max_cpu_permille,
 		.ring_bytes = c->ring_bytes,
@@ -43,6 +43,7 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 	struct wire_writer w;
 	uint64_t host_ns = 0;
 
+	interval_ns = owning_interval_ns(t, interval_ns);
 	if (ops->on_host_wanted)
 		host_ns = ops->on_host_wanted(t->priv->table->userdata, t, interval_ns);
 	if (t->states)

@@ -140,6 +140,10 @@ uint64_t target_interval_ns(const struct target *t);
 uint64_t target_interval(const struct target *t, enum wire_event event);
 /* Bits 1 << enum wire_event: what START asked for, and what the agent says is collected now. */
 unsigned target_asked_events(const struct target *t);
+/* What its owner allows; anything else is never asked for. */
+unsigned target_allowed_events(const struct target *t);
+/* What its owner says of events and intervals, "kindling.io/events: cpu"; false = nothing. */
+bool target_owners_note(const struct target *t, char *buf, size_t size);
 unsigned target_events(const struct target *t);
 /* "host", "cpu-timer"; "" before HELLO */
 const char *target_engine(const struct target *t);

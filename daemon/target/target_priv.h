@@ -2,12 +2,12 @@
  * process), session.c (its session), session_calls.c (what its stream says), decoding.c (what that
  * may cost: decode_budget.c), receiver.c (the process that reads the pipe), reattach.c (an agent
  * that is there already), target.c (the table of targets), match.c (words that name one), admit.c
- * (whether it may be attached to: rules.c, wishes.c, crash.c, neighbours.c, limit.c), ask.c (what
- * has to be looked up for that),
- * settings.c (other settings while it runs), exit.c (how it ended), budget.c (attaches a second),
- * left.c (what was left behind), recent.c (what the agent costs now), possible.c (what its claims
- * are held against), tenants.c (who it belongs to), turns.c (whose attempt is next), secrets.c
- * (what agents are known by), labelling.c (its labels), room.c (a place in the table).
+ * (whether it may be attached to: rules.c, wishes.c, crash.c, neighbours.c, limit.c, owning.c),
+ * ask.c (what has to be looked up for that), settings.c (other settings while it runs), exit.c (how
+ * it ended), budget.c (attaches a second), left.c (what was left behind), recent.c (what the agent
+ * costs now), possible.c (what its claims are held against), tenants.c (who it belongs to), turns.c
+ * (whose attempt is next), secrets.c (what agents are known by), labelling.c (its labels), room.c
+ * (a place in the table).
  */
 #pragma once
 
@@ -179,6 +179,12 @@ void exit_find_cwd(struct target *t);
 void exit_look(struct target *t); /* it has ended: was it a crash? */
 void exit_forget(struct target *t);
 void exit_explain(const struct target *t, struct fault *ret);
+
+/* owning.c: what its owner has a say in */
+bool owning_forbids(const struct target *t, const struct facts *facts, struct fault *why);
+bool owning_asks(const struct target *t); /* to be profiled, where targets.mode is opt-in */
+/* @interval_ns, or the owner's where that is longer */
+uint64_t owning_interval_ns(const struct target *t, uint64_t interval_ns);
 
 /* left.c: what attempts left */
 void left_begin(struct targets *table);

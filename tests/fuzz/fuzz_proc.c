@@ -5,6 +5,7 @@
 #include "daemon/core/mem.h"
 #include "daemon/discovery/container.h"
 #include "daemon/discovery/name.h"
+#include "daemon/discovery/notes.h"
 #include "daemon/discovery/proc.h"
 #include "daemon/discovery/release.h"
 #include "daemon/discovery/told.h"
@@ -39,6 +40,21 @@ static void read_texts(const char *text)
 	if (release_parse(text, jdk, sizeof(jdk)))
 		check_text(jdk, sizeof(jdk));
 	(void)release_is_local(text, "/usr/lib/jvm/lib/server/libjvm.so");
+}
+
+/* Files of the runtime and of the kubelet. */
+static void read_notes(const char *text, size_t size)
+{
+	static struct notes notes;
+
+	memset(&notes, 0, sizeof(notes));
+	notes_parse_bundle(&notes, text, size);
+	notes_parse_docker(&notes, text, size);
+	notes_parse_downward(&notes, text, size);
+	check_text(notes.pod_uid, sizeof(notes.pod_uid));
+	check_text(notes.allowed.no_word, sizeof(notes.allowed.no_word));
+	assert(strlen(notes.list.text) < JVM_NOTES_SIZE && !strchr(notes.pod_uid, '/') &&
+	       !strchr(notes.sandbox, '/'));
 }
 
 static void read_json(const char *text, size_t size)
@@ -88,6 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	read_told(text, size);
 	read_texts(text);
 	read_json((const char *)data, size);
+	read_notes(text, size);
 	free(text);
 	return 0;
 }

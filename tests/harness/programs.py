@@ -21,8 +21,10 @@ PROGRAMS = {
     "chromium": "chromium",
     "clickhouse-server": "clickhouse-server",
     "cmake": "cmake",
+    "containerd": "containerd",
     "crun": "crun",
     "ctest": "cmake",
+    "ctr": "containerd",
     "curl": "curl",
     "fish": "fish",
     "jattach": "jattach",
@@ -45,7 +47,7 @@ PROGRAMS = {
                      "tail", "tar", "timeout", "umount", "unshare", "rm")),
 }
 # what a test looks for itself and does without, or what only a label that runs when named starts
-OPTIONAL = {"go", "npm", "/usr/local/go/bin/go", "chromium-browser", "google-chrome", "qemu-aarch64-static",
+OPTIONAL = {"go", "helm", "npm", "/usr/local/go/bin/go", "chromium-browser", "google-chrome", "qemu-aarch64-static",
             "aarch64-linux-gnu-nm", "aarch64-linux-gnu-readelf"}
 
 

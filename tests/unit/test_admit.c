@@ -40,6 +40,7 @@ static struct jvm shop(void)
 	strcpy(jvm.container, "cart");
 	strcpy(jvm.pod, "shop/cart-7d9");
 	strcpy(jvm.image, "registry/shop/cart:1.2");
+	strcpy(jvm.notes, "app=cart\nteam=shop\n");
 	return jvm;
 }
 
@@ -81,6 +82,9 @@ static void a_rule_holds_when_all_of_its_conditions_do(void **state)
 	assert_true(hits("pod: \"shop/*\""));
 	assert_true(hits("namespace: \"s[gh]op\""));
 	assert_false(hits("namespace: cart-7d9"));
+	assert_true(hits("annotation: team=shop"));
+	assert_true(hits("annotation: \"app=c*\""));
+	assert_false(hits("annotation: team=sho"));
 	assert_true(hits("image: \"registry/*:1.2\""));
 	assert_true(hits("uid: 900-1000"));
 	assert_false(hits("uid: 0-999"));

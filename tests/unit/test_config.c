@@ -413,7 +413,7 @@ static void a_wrong_rule_is_named_with_its_line_and_number(void **state)
 	(void)state;
 	refused("targets:\n  rules:\n    - deny: { uid: 1 }\n    - deny: { comand: x }\n",
 		"k.yaml:4: targets.rules[1].deny.comand: there is no such condition; there are "
-		"container, pod, namespace, image, uid, command and environment");
+		"container, pod, namespace, image, annotation, uid, command and environment");
 	refused("targets: { rules: [ { forbid: { uid: 1 } } ] }",
 		"k.yaml:1: targets.rules[0]: is one rule, `- deny: { command: x }` or "
 		"`- allow: {...}`");

@@ -92,10 +92,24 @@ static void where_it_runs_is_not_for_the_application_to_say(void **state)
 	assert_string_equal(label("namespace"), "shop");
 }
 
+static void notes_that_the_settings_name_are_labels(void **state)
+{
+	(void)state;
+	strcpy(jvm.notes, "app=cart\napp.kubernetes.io/part-of=shop\npod=mine\nteam=x\n");
+	strcpy(jvm.pod, "ns/theirs");
+	assert_string_equal(label("team"), "");
+	settings("labels: { pods: \"team, app.kubernetes.io/*,pod\" }");
+	assert_string_equal(label("team"), "x");
+	assert_string_equal(label("app.kubernetes.io/part-of"), "shop");
+	assert_string_equal(label("app"), "");
+	assert_string_equal(label("pod"), "theirs");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(the_service_is_the_first_that_is_known, set_up),
+		cmocka_unit_test_setup(notes_that_the_settings_name_are_labels, set_up),
 		cmocka_unit_test_setup(the_version_is_told_noted_or_the_images_tag, set_up),
 		cmocka_unit_test_setup(where_it_runs_is_not_for_the_application_to_say, set_up),
 	};

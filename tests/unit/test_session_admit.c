@@ -64,6 +64,61 @@ static void opt_in_takes_in_by_hand_alone(void **state)
 	assert_int_equal(t->state, TARGET_STREAMING);
 }
 
+static void an_owner_asks_where_it_is_opt_in_and_takes_it_back(void **state)
+{
+	struct target *t;
+	char note[200];
+
+	(void)state;
+	config.opt_in = true;
+	config.events = 1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_LOCK;
+	t = add("talk");
+	assert_int_equal(t->state, TARGET_EXCLUDED);
+	allowed_say(&t->jvm.allowed, "profile", "true", "a: ");
+	allowed_say(&t->jvm.allowed, "events", "cpu,alloc", "a: ");
+	targets_settings(table);
+	UNTIL(t->state == TARGET_STREAMING);
+	assert_int_equal(target_asked_events(t), 1u << WIRE_EVENT_CPU);
+	t->wanted_events = 1u << WIRE_EVENT_WALL | 1u << WIRE_EVENT_ALLOC; /* a recording's */
+	assert_int_equal(target_asked_events(t), 1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_ALLOC);
+	t->wanted_events = 0;
+	assert_true(target_owners_note(t, note, sizeof(note)));
+	assert_string_equal(note, "a: cpu,alloc");
+	allowed_say(&t->jvm.allowed, "profile", "false", "b: ");
+	targets_settings(table);
+	UNTIL(t->state == TARGET_EXCLUDED);
+	assert_string_equal(t->fault.what, "its owner says no: b: false");
+}
+
+static void an_owners_interval_is_the_shortest(void **state)
+{
+	struct target *t;
+
+	(void)state;
+	t = add("talk");
+	allowed_say(&t->jvm.allowed, "interval", "1s", "a: ");
+	UNTIL(t->state == TARGET_STREAMING);
+	assert_int_equal(target_start(t, NS_PER_MS, true), 0);
+	assert_int_equal(t->interval_ns, NS_PER_S);
+	assert_int_equal(target_start(t, 2 * NS_PER_S, true), 0);
+	assert_int_equal(t->interval_ns, 2 * NS_PER_S);
+}
+
+static void an_owner_who_allows_nothing_that_is_collected_keeps_us_out(void **state)
+{
+	struct target *t;
+
+	(void)state;
+	config.events = 1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_LOCK;
+	t = add("talk");
+	UNTIL(t->state == TARGET_STREAMING);
+	allowed_say(&t->jvm.allowed, "events", "wall", "a: ");
+	targets_settings(table);
+	UNTIL(t->state == TARGET_EXCLUDED);
+	assert_string_equal(t->fault.what,
+			    "its owner allows nothing of what the settings collect: a: wall");
+}
+
 static void who_was_detached_stays_so_until_attach_and_over_a_restart(void **state)
 {
 	static const struct targets_ops none;
@@ -298,6 +353,9 @@ int main(int argc, char **argv)
 		LIFE_TEST(what_a_former_daemon_left_in_one_that_is_kept_out_goes),
 		LIFE_TEST(one_that_began_after_the_daemon_needs_no_cleaning),
 		LIFE_TEST(opt_in_takes_in_by_hand_alone),
+		LIFE_TEST(an_owner_asks_where_it_is_opt_in_and_takes_it_back),
+		LIFE_TEST(an_owners_interval_is_the_shortest),
+		LIFE_TEST(an_owner_who_allows_nothing_that_is_collected_keeps_us_out),
 		LIFE_TEST(who_was_detached_stays_so_until_attach_and_over_a_restart),
 		LIFE_TEST(an_attach_that_is_refused_leaves_an_earlier_detach),
 		LIFE_TEST(other_settings_take_in_and_out_and_ask_for_other_things),
