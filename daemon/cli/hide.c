@@ -46,7 +46,8 @@ void hide_learn(struct hide *h, const cJSON *json)
 
 	cJSON_ArrayForEach(o, json)
 	{
-		bool labels = json->string && strcmp(json->string, "labels") == 0;
+		bool labels = json->string && (strcmp(json->string, "labels") == 0 ||
+					       strcmp(json->string, "annotations") == 0);
 
 		if (cJSON_IsString(o) && (labels || IS_IN(hide_names, o->string)))
 			hide_learn_word(h, o->valuestring);
