@@ -37,10 +37,14 @@ static int give_one(int dfd, const char *name, const struct rights *r, struct st
 	return fchownat(dfd, name, r->uid, r->gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-/* They are others' too, give_history() and kindling-upload see to them. */
-static bool is_apart(const char *name, int depth)
+/* Of the directories in the state directory one is the account's alone. give_history() and
+ * kindling-upload see to segments and spool; any other is a sink's. */
+static bool is_apart(int dfd, const char *name, int depth)
 {
-	return depth == 1 && (strcmp(name, "spool") == 0 || strcmp(name, "segments") == 0);
+	struct stat st;
+
+	return depth == 1 && strcmp(name, "symbols") != 0 &&
+	       fstatat(dfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
 /* Takes @dfd. */
@@ -57,7 +61,7 @@ static int give_below(int dfd, const struct rights *r, int depth)
 	}
 	while (result == 0 && (e = readdir(dir))) {
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-		    is_apart(e->d_name, depth))
+		    is_apart(dirfd(dir), e->d_name, depth))
 			continue;
 		result = give_one(dirfd(dir), e->d_name, r, &st);
 		if (result == -ENOENT) /* the store's worker is at work already */

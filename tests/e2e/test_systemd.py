@@ -3,7 +3,7 @@ exact; the watchdog ends what stands still; reload and stop. test_systemd.py MAJ
 import json
 import os
 import re
-import signal
+import stat
 import sys
 import time
 import unittest
@@ -94,6 +94,8 @@ class Units(unittest.TestCase):
         for name, (_, reason) in JVMS.items():
             if reason:
                 self.assertRegex(wait_for("a reason for " + name, lambda: self.reason(name)), reason)
+        # kindling-upload, another account, may read new files of the history
+        self.assertTrue(os.stat(self.bed.root + "/var/lib/kindling/segments").st_mode & stat.S_ISGID)
         # the daemon has a filter, and yet it knew the deadly one
         with open("%s/proc/%s/status" % (self.bed.root, self.bed.ask("kindlingd", "MainPID"))) as f:
             self.assertIn("\nSeccomp:\t2\n", f.read())
