@@ -5,7 +5,6 @@ import os
 import re
 import stat
 import sys
-import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
