@@ -10,7 +10,7 @@
 
 #define AGREE_MAX	  64 /* processes */
 #define JOURNAL_JOBS_MAX  8
-#define JOURNAL_SLICE_MAX (32ul << 20) /* of memory: what is larger waits for its window */
+#define JOURNAL_SLICE_MAX (32ul << 20) /* encoded: what is larger waits for its window */
 
 struct names {
 	struct symbols *symbols;
@@ -155,8 +155,9 @@ bool host_on_slice(void *userdata, const struct profile *slice)
 {
 	struct host *h = userdata;
 	struct journal_job *job;
+	bool too_large = false;
 
-	if (!h->store || profile_bytes(slice) > JOURNAL_SLICE_MAX)
+	if (!h->store)
 		return true;
 	/* the disk is slow: windows need the queue more */
 	if (h->journaling >= JOURNAL_JOBS_MAX || !(job = calloc(1, sizeof(*job))))
@@ -165,11 +166,13 @@ bool host_on_slice(void *userdata, const struct profile *slice)
 				     .store = h->store,
 				     .begin_real_ns = slice->begin_real_ns };
 	h->journaling++;
-	if (store_journal_bytes(slice, &job->bytes, &job->len) == 0 &&
-	    worker_submit(h->worker, run_journal, done_journal, job) == 0)
-		return true;
+	if (store_journal_bytes(slice, &job->bytes, &job->len) == 0) {
+		too_large = job->len > JOURNAL_SLICE_MAX;
+		if (!too_large && worker_submit(h->worker, run_journal, done_journal, job) == 0)
+			return true;
+	}
 	done_journal(job);
-	return false;
+	return too_large;
 }
 
 bool host_is_settled(const struct host *h)

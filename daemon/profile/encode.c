@@ -74,40 +74,69 @@ static uint64_t row_kind(const struct profile_row *r)
 	return (uint64_t)r->event << 4 | (uint64_t)r->wait << 1 | r->idle;
 }
 
-static void put_rows(struct out *o, const struct profile *p)
+/* The entries that are written, and their ids there; NULL = all, as they are. */
+struct used {
+	uint32_t *strings, *frames, *threads, *nodes; /* UINT32_MAX = not written */
+	uint32_t n_strings, n_frames, n_threads, n_nodes;
+};
+
+static uint32_t id(const uint32_t *ids, uint32_t i)
+{
+	return ids ? ids[i] : i;
+}
+
+static bool is_written(const uint32_t *ids, uint32_t i)
+{
+	return id(ids, i) != UINT32_MAX;
+}
+
+static void put_rows(struct out *o, const struct profile *p, const struct used *u)
 {
 	put(o, p->n_rows);
 	for (uint32_t i = 0; i < p->n_rows; i++) {
-		put(o, p->rows[i].thread);
-		put(o, p->rows[i].node);
+		put(o, id(u->threads, p->rows[i].thread));
+		put(o, id(u->nodes, p->rows[i].node));
 		put(o, row_kind(&p->rows[i]));
 		put(o, p->rows[i].samples);
 		put(o, p->rows[i].weight);
 	}
 }
 
-static void put_tables(struct out *o, const struct profile *p)
+static void put_strings(struct out *o, const struct profile *p, const struct used *u)
 {
-	put(o, p->n_strings);
+	put(o, u->n_strings);
 	for (uint32_t i = 1; i < p->n_strings; i++) {
-		size_t len = strlen(p->strings[i]);
+		size_t len;
 
+		if (!is_written(u->strings, i))
+			continue;
+		len = strlen(p->strings[i]);
 		put(o, len);
 		put_bytes(o, p->strings[i], len);
 	}
-	put(o, p->n_frames);
+}
+
+static void put_frames(struct out *o, const struct profile *p, const struct used *u)
+{
+	put(o, u->n_frames);
 	for (uint32_t i = 0; i < p->n_frames; i++) {
 		const struct profile_frame *f = &p->frames[i];
 
+		if (!is_written(u->frames, i))
+			continue;
 		put(o, f->kind);
 		put(o, (uint64_t)(f->line + 1));
-		put(o, f->class_name);
-		put(o, f->method);
-		put(o, f->signature);
-		put(o, f->file);
-		put(o, f->module);
+		put(o, id(u->strings, f->class_name));
+		put(o, id(u->strings, f->method));
+		put(o, id(u->strings, f->signature));
+		put(o, id(u->strings, f->file));
+		put(o, id(u->strings, f->module));
 		put(o, f->offset);
 	}
+}
+
+static void put_processes(struct out *o, const struct profile *p, const struct used *u)
+{
 	put(o, p->n_processes);
 	for (uint32_t i = 0; i < p->n_processes; i++) {
 		const struct profile_process *q = &p->processes[i];
@@ -115,31 +144,42 @@ static void put_tables(struct out *o, const struct profile *p)
 		put(o, q->pid);
 		put(o, q->ns_pid);
 		put(o, q->start_time);
-		put(o, q->name);
-		put(o, q->container_id);
-		put(o, q->container);
-		put(o, q->pod);
-		put(o, q->jdk);
-		put(o, q->note);
+		put(o, id(u->strings, q->name));
+		put(o, id(u->strings, q->container_id));
+		put(o, id(u->strings, q->container));
+		put(o, id(u->strings, q->pod));
+		put(o, id(u->strings, q->jdk));
+		put(o, id(u->strings, q->note));
 		put(o, q->cpu_ns);
-		put(o, q->labels);
+		put(o, id(u->strings, q->labels));
 		put_books(o, &q->books);
 	}
-	put(o, p->n_threads);
-	for (uint32_t i = 0; i < p->n_threads; i++) {
-		put(o, p->threads[i].process);
-		put(o, p->threads[i].tid);
-		put(o, p->threads[i].name);
-	}
-	put(o, p->n_nodes);
-	for (uint32_t i = 1; i < p->n_nodes; i++) {
-		put(o, p->nodes[i].parent);
-		put(o, p->nodes[i].frame);
-	}
-	put_rows(o, p);
 }
 
-int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len)
+static void put_tables(struct out *o, const struct profile *p, const struct used *u)
+{
+	put_strings(o, p, u);
+	put_frames(o, p, u);
+	put_processes(o, p, u);
+	put(o, u->n_threads);
+	for (uint32_t i = 0; i < p->n_threads; i++) {
+		if (!is_written(u->threads, i))
+			continue;
+		put(o, p->threads[i].process);
+		put(o, p->threads[i].tid);
+		put(o, id(u->strings, p->threads[i].name));
+	}
+	put(o, u->n_nodes);
+	for (uint32_t i = 1; i < p->n_nodes; i++) {
+		if (!is_written(u->nodes, i))
+			continue;
+		put(o, id(u->nodes, p->nodes[i].parent));
+		put(o, id(u->frames, p->nodes[i].frame));
+	}
+	put_rows(o, p, u);
+}
+
+static int encode(const struct profile *p, const struct used *u, uint8_t **ret, size_t *ret_len)
 {
 	struct out o = { 0 };
 
@@ -153,7 +193,7 @@ int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len)
 	put(&o, (uint64_t)p->no_budget | (uint64_t)p->cpu_unknown << 1);
 	put(&o, p->overflow);
 	put_books(&o, &p->books);
-	put_tables(&o, p);
+	put_tables(&o, p, u);
 	if (o.failed) {
 		free(o.p);
 		return -ENOMEM;
@@ -161,6 +201,99 @@ int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len)
 	*ret = o.p;
 	*ret_len = o.len;
 	return 0;
+}
+
+int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len)
+{
+	const struct used all = { .n_strings = p->n_strings,
+				  .n_frames = p->n_frames,
+				  .n_threads = p->n_threads,
+				  .n_nodes = p->n_nodes };
+
+	return encode(p, &all, ret, ret_len);
+}
+
+/* ---- what rows and processes need, and no more ----------------------------------------------- */
+
+static uint32_t *no_ids(uint32_t n)
+{
+	uint32_t *ids = malloc(((size_t)n + 1) * sizeof(*ids));
+
+	if (ids)
+		memset(ids, 0xff, ((size_t)n + 1) * sizeof(*ids));
+	return ids;
+}
+
+static void used_deinit(struct used *u)
+{
+	free(u->strings);
+	free(u->frames);
+	free(u->threads);
+	free(u->nodes);
+}
+
+/* In the order of the tables, so that parents stay before their children. */
+static uint32_t number_ids(uint32_t *ids, uint32_t n)
+{
+	uint32_t next = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (ids[i] != UINT32_MAX)
+			ids[i] = next++;
+	return next;
+}
+
+static void need_rows(struct used *u, const struct profile *p)
+{
+	u->nodes[0] = u->strings[0] = 0;
+	for (uint32_t i = 0; i < p->n_rows; i++) {
+		const struct profile_row *r = &p->rows[i];
+
+		for (uint32_t n = r->node; u->nodes[n] == UINT32_MAX; n = p->nodes[n].parent) {
+			u->nodes[n] = 0;
+			u->frames[p->nodes[n].frame] = 0;
+		}
+		u->threads[r->thread] = 0;
+		u->strings[p->threads[r->thread].name] = 0;
+	}
+}
+
+static void need_strings(struct used *u, const struct profile *p)
+{
+	for (uint32_t i = 0; i < p->n_frames; i++) {
+		const struct profile_frame *f = &p->frames[i];
+
+		if (u->frames[i] != UINT32_MAX)
+			u->strings[f->class_name] = u->strings[f->method] =
+				u->strings[f->signature] = u->strings[f->file] =
+					u->strings[f->module] = 0;
+	}
+	for (uint32_t i = 0; i < p->n_processes; i++) {
+		const struct profile_process *q = &p->processes[i];
+
+		u->strings[q->name] = u->strings[q->container_id] = u->strings[q->container] =
+			u->strings[q->pod] = u->strings[q->jdk] = u->strings[q->note] =
+				u->strings[q->labels] = 0;
+	}
+}
+
+int profile_encode_used(const struct profile *p, uint8_t **ret, size_t *ret_len)
+{
+	CLEANUP(used_deinit)
+	struct used u = { .strings = no_ids(p->n_strings),
+			  .frames = no_ids(p->n_frames),
+			  .threads = no_ids(p->n_threads),
+			  .nodes = no_ids(p->n_nodes) };
+
+	if (!u.strings || !u.frames || !u.threads || !u.nodes)
+		return -ENOMEM;
+	need_rows(&u, p);
+	need_strings(&u, p);
+	u.n_strings = number_ids(u.strings, p->n_strings);
+	u.n_frames = number_ids(u.frames, p->n_frames);
+	u.n_threads = number_ids(u.threads, p->n_threads);
+	u.n_nodes = number_ids(u.nodes, p->n_nodes);
+	return encode(p, &u, ret, ret_len);
 }
 
 /* ---- decoding ----------------------------------------------------------------------------- */

@@ -1,15 +1,17 @@
 /*
- * See live.h. Places of slices are used in turn: those of the last closed window, which queries
- * still see second by second, then the open ones. live->open_from parts the two.
+ * See live.h. A window is filled as its samples come, second by second; live->open_from parts those
+ * that are open from the one that was closed last, whose seconds queries still see.
  */
 #include "daemon/profile/live_priv.h"
 
 #include <errno.h>
 
-#define OPEN_SLICES	20 /* from the oldest open moment; 12 as long as live_tick() is called */
-#define LATE_NS		(2 * LIVE_SLICE_NS)
-#define SLICE_BYTES_MIN (4ul << 20)
-_Static_assert(LIVE_WINDOW_NS / LIVE_SLICE_NS + OPEN_SLICES <= LIVE_PLACES, "no two in one place");
+#define OPEN_SLICES	 20 /* from the oldest open moment; 12 as long as live_tick() is called */
+#define LATE_NS		 (2 * LIVE_SLICE_NS)
+#define WINDOW_BYTES_MIN (4ul << 20)
+#define SECONDS_PART	 4 /* of what a window may take, for its seconds beside it */
+_Static_assert(OPEN_SLICES *LIVE_SLICE_NS <= (LIVE_RECENT - 2) * LIVE_WINDOW_NS,
+	       "no two in one place");
 
 int live_new(live_window_fn *on_window, void *userdata, struct live **ret)
 {
@@ -59,19 +61,19 @@ static uint32_t count_tenants(const struct live *l)
 	return n;
 }
 
-static size_t slices_bytes(const struct live *l)
+static size_t recent_bytes(const struct live *l)
 {
 	size_t bytes = 0;
 
-	for (int i = 0; i < LIVE_PLACES; i++)
-		if (l->slices[i].profile)
-			bytes += profile_bytes(l->slices[i].profile);
+	for (int i = 0; i < LIVE_RECENT; i++)
+		if (l->recent[i].profile)
+			bytes += profile_bytes(l->recent[i].profile) + l->recent[i].bytes;
 	return bytes;
 }
 
 size_t live_bytes(const struct live *l)
 {
-	size_t bytes = slices_bytes(l);
+	size_t bytes = recent_bytes(l);
 
 	for (int i = 0; i < LIVE_WINDOWS; i++)
 		if (l->windows[i])
@@ -79,20 +81,13 @@ size_t live_bytes(const struct live *l)
 	return bytes;
 }
 
-/* All slices take a third of the bytes, one a quarter of what the others leave of it. */
-static size_t slice_limit(const struct live *l)
+/* All windows that have seconds take a half of the bytes, one a half of what the others leave. */
+static size_t window_limit(const struct live *l)
 {
-	size_t bytes = slices_bytes(l), limit;
+	size_t bytes = recent_bytes(l), limit;
 
-	limit = bytes < l->bytes_max / 3 ? (l->bytes_max / 3 - bytes) / 4 : 0;
-	return limit < SLICE_BYTES_MIN ? SLICE_BYTES_MIN : limit;
-}
-
-static void free_slices(struct live *l, uint64_t before_ns)
-{
-	for (int i = 0; i < LIVE_PLACES; i++)
-		if (l->slices[i].profile && l->slices[i].begin_real_ns < before_ns)
-			l->slices[i].profile = profile_free(l->slices[i].profile);
+	limit = bytes < l->bytes_max / 2 ? (l->bytes_max / 2 - bytes) / 2 : 0;
+	return limit < WINDOW_BYTES_MIN ? WINDOW_BYTES_MIN : limit;
 }
 
 /* What is over the bound is in the store, or nobody wanted it. */
@@ -113,7 +108,7 @@ static void bound_windows(struct live *l)
 			if (!oldest || (*w)->begin_real_ns < (*oldest)->begin_real_ns)
 				oldest = w;
 		}
-		if (n < 2 || bytes <= LIVE_BYTES_MAX)
+		if (!n || bytes <= LIVE_BYTES_MAX)
 			return;
 		*oldest = profile_free(*oldest);
 	}
@@ -134,29 +129,31 @@ static void keep_window(struct live *l, uint64_t begin_ns, struct profile *w)
 	bound_windows(l);
 }
 
-/* Merge the open slices of [begin, begin + 10 s) into a window and hand it on. The slices stay for
- * queries until the next window closes. */
+/* Nobody asks for its seconds any more. */
+static void forget_seconds(struct live *l, uint64_t before_ns)
+{
+	for (int i = 0; i < LIVE_RECENT; i++) {
+		uint64_t begin_ns = l->recent[i].begin_real_ns;
+
+		if (l->recent[i].profile && begin_ns < before_ns)
+			keep_window(l, begin_ns, live_recent_end(&l->recent[i]));
+	}
+}
+
+static struct live_recent *recent_at(struct live *l, uint64_t begin_ns)
+{
+	return &l->recent[begin_ns / LIVE_WINDOW_NS % LIVE_RECENT];
+}
+
+/* Hands the window on. Its seconds stay for queries until the next one closes. */
 static void close_window(struct live *l, uint64_t begin_ns)
 {
-	struct profile *w = NULL;
+	const struct live_recent *w = recent_at(l, begin_ns);
 
-	free_slices(l, begin_ns);
-	for (int i = 0; i < LIVE_PLACES; i++) {
-		struct live_slice *s = &l->slices[i];
-
-		if (!s->profile || s->begin_real_ns >= begin_ns + LIVE_WINDOW_NS)
-			continue;
-		if (!w && profile_new(&w) < 0)
-			return;
-		profile_limit(w, l->bytes_max / 4, count_tenants(l));
-		(void)profile_merge(w, s->profile, NULL);
-	}
+	forget_seconds(l, begin_ns);
 	l->open_from = begin_ns + LIVE_WINDOW_NS;
-	if (!w)
-		return;
-	if (l->on_window)
-		l->on_window(l->userdata, w);
-	keep_window(l, begin_ns, w);
+	if (w->profile && l->on_window)
+		l->on_window(l->userdata, w->profile);
 }
 
 static void close_all(struct live *l)
@@ -165,17 +162,31 @@ static void close_all(struct live *l)
 
 	for (uint64_t at = l->open_from; at && at < end; at += LIVE_WINDOW_NS)
 		close_window(l, at);
-	free_slices(l, UINT64_MAX);
+	forget_seconds(l, UINT64_MAX);
+}
+
+static void tell_second(struct live *l, const struct live_recent *w, struct live_second *s)
+{
+	uint64_t begin = w->begin_real_ns + (uint64_t)(s - w->seconds) * LIVE_SLICE_NS;
+	struct profile view;
+
+	if (live_view(w, begin, begin + LIVE_SLICE_NS, &view) <= 0)
+		return;
+	if (l->on_slice(l->userdata, &view))
+		s->told = s->changes;
+	live_view_free(&view);
 }
 
 static void tell_slices(struct live *l)
 {
-	for (int i = 0; i < LIVE_PLACES && l->on_slice; i++) {
-		struct live_slice *s = &l->slices[i];
+	for (int i = 0; i < LIVE_RECENT && l->on_slice; i++) {
+		struct live_recent *w = &l->recent[i];
 
-		if (s->profile && s->begin_real_ns >= l->open_from && s->told != s->changes &&
-		    l->on_slice(l->userdata, s->profile))
-			s->told = s->changes;
+		if (!w->profile || w->begin_real_ns < l->open_from)
+			continue;
+		for (unsigned k = 0; k < LIVE_SECONDS; k++)
+			if (w->seconds[k].told != w->seconds[k].changes)
+				tell_second(l, w, &w->seconds[k]);
 	}
 }
 
@@ -192,13 +203,8 @@ void live_tick(struct live *l, uint64_t real_ns)
 		close_all(l);
 		l->open_from = due;
 	}
-	while (l->open_from < due) {
-		uint64_t begin = l->open_from;
-
-		close_window(l, begin);
-		if (l->open_from == begin)
-			break; /* no memory now: the next tick tries again */
-	}
+	while (l->open_from < due)
+		close_window(l, l->open_from);
 	tell_slices(l);
 }
 
@@ -215,10 +221,23 @@ struct live *live_free(struct live *l)
 	return NULL;
 }
 
-/* The slice of a moment, which is moved to where slices are open. */
-struct live_slice *live_slice_at(struct live *l, uint64_t real_ns)
+static int begin_window(struct live *l, struct live_recent *w, uint64_t begin_ns)
 {
-	struct live_slice *s;
+	size_t limit = window_limit(l);
+
+	if (profile_new(&w->profile) < 0)
+		return -ENOMEM;
+	profile_limit(w->profile, limit, count_tenants(l));
+	w->bytes_max = limit / SECONDS_PART;
+	w->begin_real_ns = begin_ns;
+	w->serial = ++l->next_serial;
+	return 0;
+}
+
+struct live_place live_place_at(struct live *l, uint64_t real_ns)
+{
+	struct live_recent *w;
+	struct live_second *s;
 
 	if (!l->open_from)
 		l->open_from = window_begin(real_ns);
@@ -229,46 +248,56 @@ struct live_slice *live_slice_at(struct live *l, uint64_t real_ns)
 	if (real_ns >= l->open_from + OPEN_SLICES * LIVE_SLICE_NS)
 		real_ns = l->open_from + OPEN_SLICES * LIVE_SLICE_NS - 1;
 	real_ns -= real_ns % LIVE_SLICE_NS;
-	s = &l->slices[real_ns / LIVE_SLICE_NS % LIVE_PLACES];
+	w = recent_at(l, real_ns);
+	if (!w->profile && begin_window(l, w, window_begin(real_ns)) < 0)
+		return (struct live_place){ 0 };
+	if (!w->profile->begin_real_ns || real_ns < w->profile->begin_real_ns)
+		w->profile->begin_real_ns = real_ns;
+	if (real_ns + LIVE_SLICE_NS > w->profile->end_real_ns)
+		w->profile->end_real_ns = real_ns + LIVE_SLICE_NS;
+	s = &w->seconds[(real_ns - w->begin_real_ns) / LIVE_SLICE_NS];
 	s->changes++;
-	if (s->profile)
-		return s;
-	if (profile_new(&s->profile) < 0)
-		return NULL;
-	profile_limit(s->profile, slice_limit(l), count_tenants(l));
-	s->begin_real_ns = real_ns;
-	s->profile->begin_real_ns = real_ns;
-	s->profile->end_real_ns = real_ns + LIVE_SLICE_NS;
-	s->serial = ++l->next_serial;
-	return s;
+	return (struct live_place){ w, s };
 }
 
-struct live_slice *live_newest_slice(struct live *l)
+struct live_place live_newest_place(struct live *l)
 {
-	struct live_slice *newest = NULL;
+	struct live_place newest = { 0 };
 
-	for (int i = 0; i < LIVE_PLACES; i++)
-		if (l->slices[i].profile && l->slices[i].begin_real_ns >= l->open_from &&
-		    (!newest || l->slices[i].begin_real_ns > newest->begin_real_ns))
-			newest = &l->slices[i];
+	for (int i = 0; i < LIVE_RECENT; i++) {
+		struct live_recent *w = &l->recent[i];
+
+		if (!w->profile || w->begin_real_ns < l->open_from ||
+		    (newest.window && newest.window->begin_real_ns > w->begin_real_ns))
+			continue;
+		for (unsigned k = 0; k < LIVE_SECONDS; k++)
+			if (w->seconds[k].changes)
+				newest = (struct live_place){ w, &w->seconds[k] };
+	}
 	return newest;
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-/* Slices before open_from are those of one closed window, all of them. */
-static bool is_in_slices(const struct live *l, const struct profile *window)
-{
-	for (int i = 0; i < LIVE_PLACES; i++)
-		if (l->slices[i].profile && l->slices[i].begin_real_ns < l->open_from &&
-		    window_begin(l->slices[i].begin_real_ns) == window_begin(window->begin_real_ns))
-			return true;
-	return false;
-}
-
 static bool touches(const struct profile *p, uint64_t from, uint64_t to)
 {
 	return p->begin_real_ns < to && p->end_real_ns > from;
+}
+
+static int merge_recent(struct profile *dst, const struct live_recent *w, uint64_t from,
+			uint64_t to, const struct profile_filter *filter)
+{
+	struct profile view;
+	int r;
+
+	if (from <= w->profile->begin_real_ns && to >= w->profile->end_real_ns)
+		return profile_merge(dst, w->profile, filter);
+	r = live_view(w, from, to, &view);
+	if (r <= 0)
+		return r;
+	r = profile_merge(dst, &view, filter);
+	live_view_free(&view);
+	return r;
 }
 
 int live_query(struct live *l, uint64_t from, uint64_t to, const struct profile_filter *filter,
@@ -280,16 +309,12 @@ int live_query(struct live *l, uint64_t from, uint64_t to, const struct profile_
 	if (!filter || filter->n_pids != 1)
 		for (const struct live_source *s = l->sources; s; s = s->next)
 			profile_payer(dst, s->info.tenant);
-	for (int i = 0; i < LIVE_PLACES && r == 0; i++)
-		if (l->slices[i].profile && touches(l->slices[i].profile, from, to))
-			r = profile_merge(dst, l->slices[i].profile, filter);
-	for (int i = 0; i < LIVE_WINDOWS && r == 0; i++) {
-		struct profile *w = l->windows[i];
-
-		/* the seconds of the last closed window are still there: not twice */
-		if (w && touches(w, from, to) && !is_in_slices(l, w))
-			r = profile_merge(dst, w, filter);
-	}
+	for (int i = 0; i < LIVE_RECENT && r == 0; i++)
+		if (l->recent[i].profile && touches(l->recent[i].profile, from, to))
+			r = merge_recent(dst, &l->recent[i], from, to, filter);
+	for (int i = 0; i < LIVE_WINDOWS && r == 0; i++)
+		if (l->windows[i] && touches(l->windows[i], from, to))
+			r = profile_merge(dst, l->windows[i], filter);
 	return r;
 }
 
@@ -302,9 +327,9 @@ uint64_t live_oldest_real_ns(const struct live *l)
 {
 	uint64_t oldest = UINT64_MAX;
 
-	for (int i = 0; i < LIVE_PLACES; i++)
-		if (l->slices[i].profile && l->slices[i].begin_real_ns < oldest)
-			oldest = l->slices[i].begin_real_ns;
+	for (int i = 0; i < LIVE_RECENT; i++)
+		if (l->recent[i].profile && l->recent[i].profile->begin_real_ns < oldest)
+			oldest = l->recent[i].profile->begin_real_ns;
 	for (int i = 0; i < LIVE_WINDOWS; i++)
 		if (l->windows[i] && l->windows[i]->begin_real_ns < oldest)
 			oldest = l->windows[i]->begin_real_ns;

@@ -1,9 +1,9 @@
 /*
- * The live end of the history: samples go into slices of one second; ten of them merge into a
- * window that is handed on (to the store) when it closes, two seconds after its end. The last
- * LIVE_WINDOWS windows stay in memory, fewer when they take more than LIVE_BYTES_MAX. A sample that
- * comes later than its window goes into the oldest open slice, one from the future into the newest:
- * the times are what a target says.
+ * The live end of the history: samples go into windows of ten seconds, which keep apart what came
+ * in each second (a slice). A window is handed on (to the store) when it closes, two seconds after
+ * its end. The last LIVE_WINDOWS windows stay in memory, fewer when they take more than
+ * LIVE_BYTES_MAX. A sample that comes later than its window goes into the oldest open second, one
+ * from the future into the newest: the times are what a target says.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 #define LIVE_SLICE_NS  1000000000ull
 #define LIVE_WINDOW_NS 10000000000ull
 #define LIVE_WINDOWS   30
-/* of closed windows; slices and the newest window beside it. The store has them all. */
+/* of closed windows; the newest one and those that are open beside it. The store has them all. */
 #define LIVE_BYTES_MAX (2ul << 20)
 #define LIVE_BYTES     (192ul << 20)
 
@@ -24,12 +24,12 @@ struct live_source; /* one target's session: maps its stream's ids to profile id
 /* Called with each closed window; borrowed. */
 typedef void live_window_fn(void *userdata, const struct profile *window);
 
-/* Called once a second with each slice of a window that is not closed which has changed since;
- * false = not now, again the next time. */
+/* Called once a second with each slice of a window that is not closed which has changed since, and
+ * with names of the whole window (profile_encode_used()); false = not now, again the next time. */
 typedef bool live_slice_fn(void *userdata, const struct profile *slice);
 
 int live_new(live_window_fn *on_window, void *userdata, struct live **ret);
-/* @bytes: of these the open slices take a third and a window a quarter; LIVE_BYTES at first. */
+/* @bytes: of these the windows whose seconds are known take a half; LIVE_BYTES at first. */
 void live_limit(struct live *l, size_t bytes);
 void live_on_slice(struct live *l, live_slice_fn *on_slice); /* @userdata of live_new() */
 struct live *live_free(struct live *l); /* closes the open window first */

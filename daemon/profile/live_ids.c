@@ -12,8 +12,52 @@
  * "[profile full]". No JVM has as many that are new, and it takes some 50 ms. */
 #define NEW_NODES_MAX (1u << 17)
 
+static bool has_room(uint64_t **entries, uint32_t *n, uint32_t id)
+{
+	uint32_t want = *n ? *n : 1024;
+	uint64_t *p;
+
+	if (id < *n)
+		return true;
+	while (want <= id)
+		want *= 2;
+	p = realloc(*entries, want * sizeof(*p));
+	if (!p)
+		return false;
+	memset(p + *n, 0, (want - *n) * sizeof(*p));
+	*entries = p;
+	*n = want;
+	return true;
+}
+
+/* A frame of the same method that is in @p already; NULL = none is known. */
+static const struct profile_frame *known_method(const struct live_ids *c, const struct profile *p,
+						uint32_t method)
+{
+	if (!method || method >= c->n_methods || c->methods[method] >> 32 != c->generation)
+		return NULL;
+	return &p->frames[(uint32_t)c->methods[method]];
+}
+
+static void know_method(struct live_ids *c, uint32_t method, uint32_t frame)
+{
+	if (method && frame != UINT32_MAX && has_room(&c->methods, &c->n_methods, method))
+		c->methods[method] = (uint64_t)c->generation << 32 | frame;
+}
+
+/* Most frames are of methods whose names were looked for already. */
+static uint32_t add_known(struct profile *p, const struct profile_frame *known,
+			  const struct stream_frame *f)
+{
+	struct profile_frame to = *known;
+
+	to.kind = f->kind;
+	to.line = f->line;
+	return profile_intern_frame(p, &to);
+}
+
 /* @process: whose it is, UINT32_MAX = nobody's */
-static uint32_t add_frame(struct profile *p, uint32_t process, const struct stream_frame *f)
+static uint32_t add_new(struct profile *p, uint32_t process, const struct stream_frame *f)
 {
 	bool full = false;
 	struct profile_frame to = {
@@ -31,6 +75,18 @@ static uint32_t add_frame(struct profile *p, uint32_t process, const struct stre
 	return full ? UINT32_MAX : profile_intern_frame(p, &to);
 }
 
+static uint32_t add_frame(struct live_ids *c, struct profile *p, const struct stream_frame *f)
+{
+	const struct profile_frame *known = known_method(c, p, f->method_id);
+	uint32_t frame;
+
+	if (known)
+		return add_known(p, known, f);
+	frame = add_new(p, c->process, f);
+	know_method(c, f->method_id, frame);
+	return frame;
+}
+
 /* The cache is for the profile of @serial from now on. */
 void live_ids_turn(struct live_ids *c, uint64_t serial)
 {
@@ -38,6 +94,7 @@ void live_ids_turn(struct live_ids *c, uint64_t serial)
 		return;
 	if (c->generation == UINT32_MAX) {
 		memset(c->nodes, 0, c->n_nodes * sizeof(*c->nodes));
+		memset(c->methods, 0, c->n_methods * sizeof(*c->methods));
 		c->generation = 0;
 	}
 	c->serial = serial;
@@ -48,25 +105,8 @@ void live_ids_turn(struct live_ids *c, uint64_t serial)
 void live_ids_forget(struct live_ids *c)
 {
 	free(c->nodes);
+	free(c->methods);
 	*c = (struct live_ids){ .process = UINT32_MAX };
-}
-
-static bool cache_has_room(struct live_ids *c, uint32_t node)
-{
-	uint32_t want = c->n_nodes ? c->n_nodes : 1024;
-	uint64_t *p;
-
-	if (node < c->n_nodes)
-		return true;
-	while (want <= node)
-		want *= 2;
-	p = realloc(c->nodes, want * sizeof(*p));
-	if (!p)
-		return false;
-	memset(p + c->n_nodes, 0, (want - c->n_nodes) * sizeof(*p));
-	c->nodes = p;
-	c->n_nodes = want;
-	return true;
 }
 
 /* True with the profile's node when @node is known in this generation. */
@@ -95,7 +135,7 @@ uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stre
 	struct stream_frame frame;
 
 	while (node) {
-		if (!cache_has_room(c, node))
+		if (!has_room(&c->nodes, &c->n_nodes, node))
 			return profile_node(p, 0, UINT32_MAX);
 		if (cache_get(c, node, &to))
 			break;
@@ -112,7 +152,7 @@ uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stre
 	while (n > 0) {
 		node = chain[--n];
 		stream_node(stream, node, &frame, &parent);
-		to = profile_node(p, to, add_frame(p, c->process, &frame));
+		to = profile_node(p, to, add_frame(c, p, &frame));
 		c->nodes[node] = (uint64_t)c->generation << 32 | to;
 	}
 	return to;

@@ -1,5 +1,5 @@
 /*
- * What the events and the books of one target are added to: the slice of their second, and the
+ * What the events and the books of one target are added to: the window of their second, and the
  * recording if there is one. See live.h.
  */
 #include "daemon/profile/live_priv.h"
@@ -83,9 +83,12 @@ struct live_source *live_source_free(struct live_source *s)
 
 size_t live_source_bytes(const struct live_source *s)
 {
-	size_t nodes = (size_t)s->caches[0].n_nodes + s->caches[1].n_nodes + s->tap_cache.n_nodes;
+	size_t n = 0;
 
-	return nodes * sizeof(*s->tap_cache.nodes);
+	for (int i = 0; i < 2; i++)
+		n += (size_t)s->caches[i].n_nodes + s->caches[i].n_methods;
+	n += (size_t)s->tap_cache.n_nodes + s->tap_cache.n_methods;
+	return n * sizeof(*s->tap_cache.nodes);
 }
 
 void live_source_reset(struct live_source *s)
@@ -122,28 +125,39 @@ static uint32_t add_class(struct profile *p, uint32_t node, const char *class_na
 	return profile_node(p, node, f.method ? profile_intern_frame(p, &f) : UINT32_MAX);
 }
 
+static void add_row(struct profile *p, const struct profile_row *row, struct live_place at)
+{
+	uint32_t id = profile_put_row(p, row);
+
+	if (at.window)
+		live_second_add_row(at, id, row->samples, row->weight);
+}
+
 /* Ticks that one sample covers share its weight; it stays one sample. */
-static void add_weight(struct profile *p, struct profile_row row, const struct live_kernel *kernel)
+static void add_weight(struct profile *p, struct profile_row row, const struct live_kernel *kernel,
+		       struct live_place at)
 {
 	uint64_t weight = row.weight, n = kernel ? kernel->n : 0;
 	const struct kernel_stack *k = n ? kernel->first : NULL;
 	uint32_t node = row.node;
 
 	profile_book_row(p, &row);
+	if (at.window && row.thread < p->n_threads)
+		live_second_add_came(at, p->threads[row.thread].process, &row);
 	if (!k)
-		profile_add_row(p, &row);
+		add_row(p, &row, at);
 	for (; k; k = k->next, n--) {
 		row.weight = weight / n;
 		weight -= row.weight;
 		row.samples = n == 1;
 		row.node = add_kernel(p, node, kernel, k);
-		profile_add_row(p, &row);
+		add_row(p, &row, at);
 	}
 }
 
 void live_add_to_profile(struct live_source *s, struct profile *p, struct live_ids *c,
 			 uint64_t serial, const struct stream *stream, const struct live_event *e,
-			 const struct live_kernel *kernel)
+			 const struct live_kernel *kernel, struct live_place at)
 {
 	struct profile_thread t = { .tid = e->tid };
 	struct profile_row row = {
@@ -159,24 +173,24 @@ void live_add_to_profile(struct live_source *s, struct profile *p, struct live_i
 	t.name = profile_string(p, e->thread);
 	row.thread = profile_thread(p, &t);
 	row.node = add_class(p, live_ids_stack(c, p, stream, e->node), e->class_name);
-	add_weight(p, row, kernel);
+	add_weight(p, row, kernel, at);
 	if (e->interval > p->interval[e->event])
 		p->interval[e->event] = e->interval;
 }
 
-static struct live_ids *cache_of(struct live_source *s, const struct live_slice *slice)
+static struct live_ids *cache_of(struct live_source *s, const struct live_recent *w)
 {
-	return &s->caches[slice->begin_real_ns / LIVE_SLICE_NS & 1];
+	return &s->caches[w->begin_real_ns / LIVE_WINDOW_NS & 1];
 }
 
 void live_add_event(struct live_source *s, const struct stream *stream, const struct live_event *e,
 		    const struct live_kernel *kernel, uint64_t real_ns)
 {
-	struct live_slice *slice = live_slice_at(s->live, real_ns);
+	struct live_place at = live_place_at(s->live, real_ns);
 
-	if (slice)
-		live_add_to_profile(s, slice->profile, cache_of(s, slice), slice->serial, stream, e,
-				    kernel);
+	if (at.window)
+		live_add_to_profile(s, at.window->profile, cache_of(s, at.window),
+				    at.window->serial, stream, e, kernel, at);
 	for (struct live_tap *t = s->taps; t; t = t->next)
 		live_tap_add(t, stream, e, kernel);
 }
@@ -201,19 +215,21 @@ void live_add(struct live_source *s, const struct stream *stream,
 
 void live_add_books(struct live_source *s, const struct profile_books *delta)
 {
-	struct live *l = s->live;
-	struct live_slice *newest = live_newest_slice(l);
+	struct live_place at = live_newest_place(s->live);
+	struct live_ids *c;
 
-	/* all of it was dropped: there is no slice for want of samples */
-	if (!newest && l->open_from)
-		newest = live_slice_at(l, l->tick_ns);
-	if (newest) {
-		struct live_ids *c = cache_of(s, newest);
+	/* all of it was dropped: there is no second for want of samples */
+	if (!at.window && s->live->open_from)
+		at = live_place_at(s->live, s->live->tick_ns);
+	if (at.window) {
+		uint32_t process;
 
-		newest->changes++;
-		live_ids_turn(c, newest->serial);
-		profile_add_books(newest->profile, live_ids_process(c, newest->profile, &s->info),
-				  delta);
+		c = cache_of(s, at.window);
+		at.second->changes++;
+		live_ids_turn(c, at.window->serial);
+		process = live_ids_process(c, at.window->profile, &s->info);
+		profile_add_books(at.window->profile, process, delta);
+		live_second_add_books(at, process, delta);
 	}
 	for (struct live_tap *t = s->taps; t; t = t->next)
 		live_tap_add_books(t, delta);
@@ -221,13 +237,19 @@ void live_add_books(struct live_source *s, const struct profile_books *delta)
 
 static void add_cpu(struct live_source *s, uint64_t ns, uint64_t real_ns)
 {
-	struct live_slice *slice = ns ? live_slice_at(s->live, real_ns) : NULL;
-	struct live_ids *c = slice ? cache_of(s, slice) : NULL;
+	struct live_place at = { 0 };
+	struct live_ids *c;
+	uint32_t process;
 
-	if (!slice)
+	if (ns)
+		at = live_place_at(s->live, real_ns);
+	if (!at.window)
 		return;
-	live_ids_turn(c, slice->serial);
-	profile_add_cpu(slice->profile, live_ids_process(c, slice->profile, &s->info), ns);
+	c = cache_of(s, at.window);
+	live_ids_turn(c, at.window->serial);
+	process = live_ids_process(c, at.window->profile, &s->info);
+	profile_add_cpu(at.window->profile, process, ns);
+	live_second_add_cpu(at, process, ns);
 }
 
 void live_add_cpu(struct live_source *s, uint64_t ns, uint64_t from_real_ns, uint64_t to_real_ns)

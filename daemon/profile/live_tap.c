@@ -1,4 +1,4 @@
-/* Recordings: a profile of one source's events, beside the slices. See live.h. */
+/* Recordings: a profile of one source's events, beside the windows. See live.h. */
 #include "daemon/profile/live_priv.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ void live_tap_add(struct live_tap *t, const struct stream *stream, const struct 
 {
 	if (t->events & 1u << e->event)
 		live_add_to_profile(t->source, t->profile, &t->source->tap_cache, t->serial, stream,
-				    e, kernel);
+				    e, kernel, (struct live_place){ 0 });
 }
 
 static uint32_t process_of(struct live_tap *t)

@@ -83,7 +83,7 @@ static uint64_t add_capped(uint64_t a, uint64_t b)
 	return a + b < a ? UINT64_MAX : a + b;
 }
 
-void profile_add_row(struct profile *p, const struct profile_row *r)
+uint32_t profile_put_row(struct profile *p, const struct profile_row *r)
 {
 	bool known = r->thread < p->n_threads && r->node < p->n_nodes;
 	bool full = !known || profile_is_full(p, r->thread, r->node);
@@ -96,9 +96,15 @@ void profile_add_row(struct profile *p, const struct profile_row *r)
 	if (full)
 		p->overflow = add_capped(p->overflow, r->samples);
 	if (row == UINT32_MAX)
-		return; /* not even memory for a word about it: it is in `overflow` */
+		return row; /* not even memory for a word about it: it is in `overflow` */
 	ROWS(p)[row].samples = add_capped(p->rows[row].samples, r->samples);
 	ROWS(p)[row].weight = add_capped(p->rows[row].weight, r->weight);
+	return row;
+}
+
+void profile_add_row(struct profile *p, const struct profile_row *r)
+{
+	(void)profile_put_row(p, r);
 }
 
 void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t samples,

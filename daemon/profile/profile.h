@@ -183,5 +183,7 @@ void profile_symbolize(struct profile *p, profile_lookup_fn *lookup, void *userd
 
 /* Bytes for segments: malloc'ed into @ret, self-contained. 0 or -ENOMEM. */
 int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len);
+/* Likewise, without names, frames, threads and stacks that no row and no process needs. */
+int profile_encode_used(const struct profile *p, uint8_t **ret, size_t *ret_len);
 /* Trusts nothing (fuzzed): 0, -EBADMSG or -ENOMEM. Entries that are equal in @buf stay apart. */
 int profile_decode(const uint8_t *buf, size_t len, struct profile **ret);

@@ -77,6 +77,8 @@ void profile_adopt_full(struct profile *p);
 /* @b of the events that @f wants is added to @a. */
 void profile_sum_books(struct profile_books *a, const struct profile_books *b,
 		       const struct profile_filter *f);
+/* profile_add_row(), with the position of the row that it was added to; UINT32_MAX = of none. */
+uint32_t profile_put_row(struct profile *p, const struct profile_row *row);
 /* Into the books: a row's samples came. */
 void profile_book_row(struct profile *p, const struct profile_row *r);
 /* Does @f (NULL = all) take this event? */

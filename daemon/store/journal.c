@@ -128,7 +128,7 @@ int store_journal_bytes(const struct profile *slice, uint8_t **ret, size_t *ret_
 	size_t head = sizeof(uint32_t) + slice->n_processes * sizeof(uint64_t), len;
 	CLEANUP(freep) uint8_t *encoded = NULL;
 	uint8_t *p;
-	int r = profile_encode(slice, &encoded, &len);
+	int r = profile_encode_used(slice, &encoded, &len);
 
 	if (r < 0)
 		return r;

@@ -235,6 +235,7 @@ bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret
 		ret->method = dictionary_string(s, m->name_id);
 		ret->signature = dictionary_string(s, m->sig_id);
 		ret->file = dictionary_string(s, m->file_id);
+		ret->method_id = n->ref;
 	} else if (n->kind == WIRE_KIND_NATIVE) {
 		ret->module = dictionary_string(s, s->dictionary.mappings[n->ref].path_id);
 		ret->offset = n->offset;

@@ -28,6 +28,9 @@ struct stream_frame {
 	const char *file; /* "String.java" */
 	const char *module; /* NATIVE: path of the mapped file */
 	uint64_t offset; /* NATIVE: offset in the file */
+	/* method kinds: frames of one number have the same class, method, signature and file, until
+	 * a RESET; 0 = none */
+	uint32_t method_id;
 };
 
 struct stream_sample {

