@@ -41,6 +41,7 @@ struct loop {
 	struct loop_source *dead;
 	struct loop_timer *timers;
 	struct loop_timer *next_timer; /* where run_timers() goes on */
+	uint64_t first_mono_ns; /* no timer is due before; with many targets there are many */
 	bool stopped;
 	int result;
 };
@@ -53,6 +54,7 @@ int loop_new(struct loop **ret)
 	if (!l)
 		return -ENOMEM;
 	l->signal_fd = -1;
+	l->first_mono_ns = UINT64_MAX;
 	sigemptyset(&l->signals);
 	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (l->epoll_fd < 0)
@@ -140,6 +142,8 @@ void loop_timer_set(struct loop_timer *t, uint64_t delay_ns, uint64_t period_ns)
 	if (__builtin_add_overflow(clock_mono_ns(), delay_ns, &t->due_mono_ns))
 		t->due_mono_ns = UINT64_MAX;
 	t->period_ns = period_ns;
+	if (t->due_mono_ns < t->loop->first_mono_ns)
+		t->loop->first_mono_ns = t->due_mono_ns;
 }
 
 struct loop_timer *loop_timer_free(struct loop_timer *t)
@@ -161,10 +165,22 @@ struct loop_timer *loop_timer_free(struct loop_timer *t)
 	return NULL;
 }
 
+static uint64_t first_due(const struct loop *l)
+{
+	uint64_t first = UINT64_MAX;
+
+	for (const struct loop_timer *t = l->timers; t; t = t->next)
+		if (t->due_mono_ns && t->due_mono_ns < first)
+			first = t->due_mono_ns;
+	return first;
+}
+
 static void run_timers(struct loop *l)
 {
 	uint64_t now = clock_mono_ns();
 
+	if (now < l->first_mono_ns)
+		return;
 	for (struct loop_timer *t = l->timers; t; t = l->next_timer) {
 		l->next_timer = t->next;
 		if (!t->due_mono_ns || t->due_mono_ns > now)
@@ -173,6 +189,7 @@ static void run_timers(struct loop *l)
 		t->fn(t->userdata);
 	}
 	l->next_timer = NULL;
+	l->first_mono_ns = first_due(l);
 }
 
 static void on_signal(void *userdata, uint32_t events)
@@ -214,14 +231,10 @@ static int wait_ms(const struct loop *l, uint64_t timeout_ns)
 	uint64_t now = clock_mono_ns();
 	uint64_t wait_ns = timeout_ns;
 
-	for (const struct loop_timer *t = l->timers; t; t = t->next) {
-		if (!t->due_mono_ns)
-			continue;
-		if (t->due_mono_ns <= now)
-			return 0;
-		if (t->due_mono_ns - now < wait_ns)
-			wait_ns = t->due_mono_ns - now;
-	}
+	if (l->first_mono_ns <= now)
+		return 0;
+	if (l->first_mono_ns - now < wait_ns)
+		wait_ns = l->first_mono_ns - now;
 	if (wait_ns >= 3600 * NS_PER_S)
 		return 3600 * 1000;
 	return (int)((wait_ns + NS_PER_MS - 1) / NS_PER_MS);

@@ -77,11 +77,13 @@ static void say_result(struct host *h, int result)
 	struct store_counts c;
 
 	if (result == -EBUSY)
-		return; /* the worker has too much to do: the disk was not asked */
+		store_missed(h->store);
 	h->stands_still = result < 0;
 	store_counts(h->store, &c);
 	if (h->stands_still && !was)
-		log_warn("history.stopped", "error=%s", log_str(strerror(-result)));
+		log_warn("history.stopped", "error=%s",
+			 result == -EBUSY ? "\"the disk is too slow for it\""
+					  : log_str(strerror(-result)));
 	else if (was && !h->stands_still)
 		log_info("history.goes_on", "dropped_windows=%llu",
 			 (unsigned long long)c.dropped_windows);

@@ -105,22 +105,25 @@ static struct live_process describe(const struct target *t)
 	};
 }
 
+static struct host_entry *entry_new(struct host *h, const struct target *t)
+{
+	struct host_entry *e = calloc(1, sizeof(*e));
+	struct live_process info = describe(t);
+
+	if (e && live_source_new(h->live, &info, &e->source) < 0) {
+		free(e);
+		return NULL;
+	}
+	if (e)
+		(void)locks_new(clock_mono_ns(), &e->locks);
+	return e;
+}
+
 struct host_entry *host_entry_of(struct host *h, struct target *t)
 {
-	struct live_process info = describe(t);
-	struct host_entry *e = t->userdata;
-
-	if (!e) {
-		e = calloc(1, sizeof(*e));
-		if (e && live_source_new(h->live, &info, &e->source) < 0) {
-			free(e);
-			e = NULL;
-		}
-		if (e)
-			(void)locks_new(clock_mono_ns(), &e->locks);
-		t->userdata = e;
-	}
-	return e;
+	if (!t->userdata)
+		t->userdata = entry_new(h, t);
+	return t->userdata;
 }
 
 static void on_hello(void *userdata, struct target *t)

@@ -47,6 +47,7 @@ void store_counts(const struct store *s, struct store_counts *ret)
 void store_note(const struct store_counts *c, char ret[STORE_NOTE_MAX])
 {
 	bool full = c->failing_error == ENOSPC || c->failing_error == EDQUOT;
+	bool slow = c->failing_error == EBUSY;
 	time_t since = (time_t)(c->failing_since_ns / NS_PER_S);
 	char when[32];
 	struct tm tm;
@@ -58,7 +59,7 @@ void store_note(const struct store_counts *c, char ret[STORE_NOTE_MAX])
 	snprintf(
 		ret, STORE_NOTE_MAX,
 		"the history stands still since %s (%s); profiling goes on, and the history by itself when %s",
-		when, strerror(c->failing_error),
+		when, slow ? "the disk is too slow for it" : strerror(c->failing_error),
 		full ? "there is room on the disk" : "it can be written again");
 }
 
@@ -392,6 +393,11 @@ static void note_result(struct store *s, int r)
 	else if (!c->failing_since_ns)
 		c->failing_since_ns = clock_real_ns();
 	c->failing_error = -r;
+}
+
+void store_missed(struct store *s)
+{
+	COUNT(s, note_result(s, -EBUSY));
 }
 
 int store_append_of(struct store *s, const struct profile *window, uint64_t journal)

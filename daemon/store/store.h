@@ -67,6 +67,9 @@ struct store_counts {
 	int failing_error; /* errno of the last one */
 };
 void store_counts(const struct store *s, struct store_counts *ret); /* any thread */
+/* A window was not even tried: those before it were still being written. Any thread; the note says
+ * so until one is written. */
+void store_missed(struct store *s);
 /* A sentence about a history that stands still; "" = it does not. */
 #define STORE_NOTE_MAX 256
 void store_note(const struct store_counts *c, char ret[STORE_NOTE_MAX]);

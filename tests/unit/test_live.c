@@ -172,6 +172,56 @@ static void the_last_seconds_are_seen_one_by_one_also_when_their_window_is_close
 	assert_int_equal(window_weight, 600);
 }
 
+static uint64_t told_weight[20], told_strings[20];
+
+/* As the journal has it. */
+static bool on_slice(void *userdata, const struct profile *slice)
+{
+	struct profile *p;
+	uint8_t *bytes;
+	size_t len;
+
+	(void)userdata;
+	assert_int_equal(profile_encode_used(slice, &bytes, &len), 0);
+	assert_int_equal(profile_decode(bytes, len, &p), 0);
+	free(bytes);
+	assert_int_equal(p->end_real_ns - p->begin_real_ns, LIVE_SLICE_NS);
+	assert_int_equal(p->processes[0].books.of[WIRE_EVENT_CPU].taken, p->n_rows ? 2 : 0);
+	told_weight[(p->begin_real_ns - T0) / LIVE_SLICE_NS] = weight_of(p);
+	told_strings[(p->begin_real_ns - T0) / LIVE_SLICE_NS] = p->n_strings;
+	profile_free(p);
+	return true;
+}
+
+static void a_second_is_told_with_what_came_in_it_and_no_names_of_others(void **state)
+{
+	struct setup u = opened();
+
+	(void)state;
+	live_on_slice(u.live, on_slice);
+	live_tick(u.live, T0);
+	for (uint64_t t = 0; t < 20; t++) {
+		char name[16];
+		struct stream_sample sample = { .tid = 10 + (uint32_t)t,
+						.thread = name,
+						.weight_ns = 10 + t };
+
+		snprintf(name, sizeof(name), "thread %u", (unsigned)t);
+		/* before and after another second: in two parts */
+		live_add(u.source, u.stream, &sample, NULL, T0 + t * LIVE_SLICE_NS, 10);
+		if (t % 10)
+			live_add_cpu(u.source, 1000, T0 + (t - 1) * LIVE_SLICE_NS,
+				     T0 + (t - 1) * LIVE_SLICE_NS + 1);
+		live_add(u.source, u.stream, &sample, NULL, T0 + t * LIVE_SLICE_NS + 5, 10);
+		live_tick(u.live, T0 + t * LIVE_SLICE_NS);
+	}
+	for (uint64_t t = 0; t < 20; t++) {
+		assert_int_equal(told_weight[t], 2 * (10 + t));
+		assert_int_equal(told_strings[t], 3); /* "", the process and its one thread */
+	}
+	closed(&u);
+}
+
 static void a_sample_from_the_future_stays_with_the_present(void **state)
 {
 	struct setup u = opened();
@@ -615,6 +665,7 @@ int main(void)
 		cmocka_unit_test(cpu_time_is_spread_over_the_seconds_that_it_took),
 		cmocka_unit_test(
 			the_last_seconds_are_seen_one_by_one_also_when_their_window_is_closed),
+		cmocka_unit_test(a_second_is_told_with_what_came_in_it_and_no_names_of_others),
 		cmocka_unit_test(a_sample_from_the_future_stays_with_the_present),
 		cmocka_unit_test(a_wall_clock_that_is_set_loses_nothing),
 		cmocka_unit_test(what_was_dropped_is_booked_also_where_nothing_came),

@@ -75,6 +75,24 @@ static struct store *opened(void)
 	return s;
 }
 
+static void a_window_that_had_to_wait_too_long_is_in_the_note_until_one_is_written(void **state)
+{
+	struct store *s = opened();
+	char note[STORE_NOTE_MAX];
+	struct store_counts c;
+
+	(void)state;
+	store_missed(s);
+	store_counts(s, &c);
+	store_note(&c, note);
+	assert_non_null(strstr(note, "(the disk is too slow for it)"));
+	assert_int_equal(append(s, t0, 1), 0);
+	store_counts(s, &c);
+	store_note(&c, note);
+	assert_string_equal(note, "");
+	store_free(s);
+}
+
 static void windows_survive_a_restart_and_are_found_by_time(void **state)
 {
 	struct store *s = opened();
@@ -584,6 +602,9 @@ static void what_is_no_segment_is_not_touched(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			a_window_that_had_to_wait_too_long_is_in_the_note_until_one_is_written,
+			set_up, tear_down),
 		cmocka_unit_test_setup_teardown(windows_survive_a_restart_and_are_found_by_time,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_torn_tail_is_cut_and_the_rest_is_kept, set_up,
