@@ -14,7 +14,7 @@ import time
 
 import bench
 import clickhouse
-from kindling import BUILD, Daemon, books_hold, java_home, wait_for  # noqa: F401
+from kindling import BUILD, Daemon, wait_for  # noqa: E402
 
 SINKS = {
     "files": "  - {name: dir, type: files, directory: %(dir)s/out, format: pb.gz, keep: 2GB, interval: %(interval)s}\n",
@@ -131,15 +131,16 @@ def measure(args, number, server, secret):
         counts = {s["name"]: {k: s[k] for k in ("taken", "delivered", "spooled", "unconfirmed", "dropped", "last_error")}
                   for s in last["status"].get("sinks", [])}
         held = [n["what"] for t in last["status"]["targets"] for n in t.get("notes", [])][:1]
-        history = last["status"].get("history", last["status"].get("store"))
+        all_of_it = descendants(daemon.process.pid)
+        daemon.stop()
+        wait_for("the end of kindling-upload", lambda: not any(os.path.exists("/proc/%d" % p) for p in all_of_it[1:]))
     subprocess.run(["rm", "-rf", words["dir"]], check=True)
     n, wall = last["delivered"] - first["delivered"], last["at"] - first["at"]
     cpu = {k: last["cpu"].get(k, 0) - first["cpu"].get(k, 0) for k in last["cpu"]}
     return {"jvms": number, "streaming": last["streaming"], "samples_per_s": n / wall, "dropped": last["dropped"] - first["dropped"],
             "cpu_us": {k: v / n / 1e3 for k, v in cpu.items()}, "percent_per_10000": sum(cpu.values()) / n * 1e4 / 1e7,
             "threads_us": {k: (v - threads.get(k, 0)) / n / 1e3 for k, v in threads_last.items()},
-            "pss_kib": last["pss"], "most_pss_kib": most, "stored_bytes_per_sample": stored / n, "sinks": counts, "notes": held,
-            "history": history}
+            "pss_kib": last["pss"], "most_pss_kib": most, "stored_bytes_per_sample": stored / n, "sinks": counts, "notes": held}
 
 
 def show(figures):

@@ -250,6 +250,31 @@ class Shards(Cluster, unittest.TestCase):
         self.assertTrue(all(counts), counts)
 
 
+class Replicas(Cluster, unittest.TestCase):
+    """The tables are made on both by statements for the cluster, and all rows are on each."""
+    @classmethod
+    def setUpClass(cls):
+        if not os.path.exists("/usr/share/java/zookeeper.jar"):
+            skip("there is no zookeeper")
+        cls.zookeeper = clickhouse.ZooKeeper()
+        cls.servers = clickhouse.two_replicas(cls.zookeeper)
+        cls.fill("--cluster", "both", "--replicated")
+        for server in cls.servers:
+            for table in ("stacks", "samples", "processes"):
+                server.ask("SYSTEM SYNC REPLICA kindling.%s_shard" % table)
+
+    def test_each_has_all_of_it(self):
+        for table in ("stacks", "samples", "processes"):
+            counts = [int(s.ask("SELECT count() FROM kindling.%s_shard FINAL" % table)) for s in self.servers]
+            self.assertEqual(*counts, table)
+            self.assertGreater(counts[0], 0, table)
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.zookeeper.stop()
+
+
 class Delivered(unittest.TestCase):
     """By kindlingd's own sink, which created the tables."""
     def test_what_is_there_is_what_the_ledger_says(self):

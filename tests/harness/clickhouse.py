@@ -25,10 +25,14 @@ SETTINGS = """<yandex>
 <format_schema_path>{dir}/schemas/</format_schema_path><mark_cache_size>67108864</mark_cache_size>
 <users_config>{dir}/users.xml</users_config><default_profile>default</default_profile>
 <default_database>default</default_database>
-<macros><shard>1</shard><replica>a</replica></macros>
-<remote_servers><both>{shards}</both></remote_servers>
+<macros><shard>1</shard><replica>{replica}</replica></macros>
+<remote_servers><both>{shards}</both></remote_servers>{zookeeper}
 </yandex>"""
-SHARD = "<shard><replica><host>127.0.0.1</host><port>%d</port><user>kindling</user><password>%s</password></replica></shard>"
+REPLICA = "<replica><host>127.0.0.1</host><port>%d</port><user>kindling</user><password>%s</password></replica>"
+SHARD = "<shard>" + REPLICA + "</shard>"
+ZOOKEEPER = """<interserver_http_host>127.0.0.1</interserver_http_host>
+<zookeeper><node><host>127.0.0.1</host><port>%d</port></node></zookeeper>
+<distributed_ddl><path>/clickhouse/task_queue/ddl</path></distributed_ddl>"""
 PASSWORD = "a 'quoted' pass"
 USERS = """<yandex><profiles><default/></profiles><quotas><default/></quotas><users><kindling>
 <password>%s</password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota>
@@ -89,20 +93,63 @@ class Server:
 
 
 class Debian(Server):
-    def __init__(self, numbers=None, shards=()):
+    def __init__(self, numbers=None, shards=(), replica="a", cluster=None, zookeeper=None):
+        """@shards: a server each, by their tcp ports; or @cluster: its text."""
         directory = tempfile.mkdtemp(prefix="kindling-clickhouse-")
         self.port, self.tcp, inter = numbers or ports(3)
         with open(directory + "/users.xml", "w") as f:
             f.write(USERS % PASSWORD)
         with open(directory + "/settings.xml", "w") as f:
             f.write(SETTINGS.format(dir=directory, http=self.port, tcp=self.tcp, inter=inter,
-                                    shards="".join(SHARD % (tcp, PASSWORD) for tcp in shards or [self.tcp])))
+                                    replica=replica, zookeeper=ZOOKEEPER % zookeeper.port if zookeeper else "",
+                                    shards=cluster or "".join(SHARD % (tcp, PASSWORD) for tcp in shards or [self.tcp])))
         super().__init__(directory, ["clickhouse-server", "--config-file=" + directory + "/settings.xml"])
 
 
 def two_shards():
     numbers = [ports(3) for _ in range(2)]
     return [Debian(n, [n[1] for n in numbers]) for n in numbers]
+
+
+class ZooKeeper:
+    """Debian's, on self.port."""
+
+    def __init__(self):
+        self.dir = tempfile.mkdtemp(prefix="kindling-zookeeper-")
+        self.port, = ports(1)
+        with open(self.dir + "/out", "wb") as out:
+            self.process = subprocess.Popen([jdks.find()["17"] + "/bin/java", "-Xmx64m", "-Dzookeeper.admin.enableServer=false", "-cp",
+                                             "/usr/share/java/zookeeper.jar", "org.apache.zookeeper.server.ZooKeeperServerMain",
+                                             str(self.port), self.dir + "/data"], stdout=out, stderr=out, cwd=self.dir)
+        atexit.register(self.stop)
+        end = time.monotonic() + 60
+        while not self.answers():
+            if self.process.poll() is not None or time.monotonic() > end:
+                with open(self.dir + "/out") as out:
+                    raise AssertionError("no ZooKeeper: %s" % out.read()[-2000:])
+            time.sleep(0.1)
+
+    def answers(self):
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 2) as s:
+                s.sendall(b"srvr")
+                return s.recv(100).startswith(b"Zookeeper version")
+        except OSError:
+            return False
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def two_replicas(zookeeper):
+    """One shard, of which each of two servers has all."""
+    numbers = [ports(3) for _ in range(2)]
+    cluster = "<shard><internal_replication>true</internal_replication>%s</shard>" % "".join(
+        REPLICA % (n[1], PASSWORD) for n in numbers)
+    return [Debian(n, replica=name, cluster=cluster, zookeeper=zookeeper) for n, name in zip(numbers, "ab")]
 
 
 def fetch_chdb():
