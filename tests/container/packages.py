@@ -18,7 +18,8 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import packaged  # noqa: E402
-from kindling import BUILD, HERE, Daemon, Jvm, books_hold, wait_for  # noqa: E402
+from kindling import BUILD, HERE, Daemon, Jvm, books_hold, timed_wait, wait_for  # noqa: E402
+from systemd import Systemd  # noqa: E402
 
 TOP = os.path.realpath(os.path.join(HERE, "..", ".."))
 PROGRAMS = ("/usr/sbin/kindlingd", "/usr/bin/kindling", "/usr/bin/kindling-inject", "/usr/bin/kindling-look",
@@ -71,6 +72,19 @@ def running():
         except OSError:
             pass
     return found
+
+
+JVM = """[Service]
+ExecStart=/opt/jdk/bin/java -Xmx32m -XX:+UseSerialGC -cp /opt/kindling-test/classes Service
+Environment=KINDLING_TEST=%s
+"""
+# what cmake put there for other tests, and a rule that packages may start nothing
+UNINSTALL = """rm -rf /usr/sbin/policy-rc.d /etc/kindling /usr/lib/kindling /usr/sbin/kindlingd /usr/bin/kindling /usr/bin/kindling-*
+rm -f /usr/lib/systemd/system/kindling* /usr/lib/sysusers.d/kindling.conf
+systemctl daemon-reload"""
+LEFT = """for path in /etc/kindling /var/lib/kindling /run/kindling* /tmp/kindling /usr/lib/kindling \
+	/etc/systemd/system/*/kindling*; do [ ! -e "$path" ] || echo "$path"; done
+pgrep kindling || true; grep ^kindling /etc/passwd /etc/group || true; awk '$2 ~ /kindling/' /proc/mounts"""
 
 
 class ImageDaemon(Daemon):
@@ -169,6 +183,34 @@ class Case(unittest.TestCase):
 class Packages(Case):
     def test_deb_on_debian_12(self):
         self.deb("bookworm", packaged.BASE)
+
+    def test_deb_under_systemd(self):
+        """What systemctl has to do with it: the root is this machine's, under an overlay."""
+        with Systemd("17") as bed:
+            bed.run("sh", "-c", UNINSTALL)
+            shutil.copy(packaged.one(".deb"), bed.root + "/opt/kindling.deb")
+            bed.write("/etc/systemd/system/jvm.service", JVM % os.environ["KINDLING_TEST"])
+            bed.run("systemctl", "start", "jvm")
+            jvm = int(bed.ask("jvm", "MainPID"))
+
+            def streaming():
+                done = bed.run("kindling", "status", "--json", check=False)
+                return done.returncode == 0 and [t for t in json.loads(done.stdout)["targets"]
+                                                 if (t["pid"], t["state"]) == (jvm, "streaming")]
+            self.assertIn("systemctl enable --now kindlingd\n", bed.run("dpkg", "--install", "/opt/kindling.deb").stdout)
+            self.assertEqual(bed.ask("kindlingd", "ActiveState"), "inactive")
+            bed.run("systemctl", "enable", "--now", "kindlingd")
+            print("\n  %.1f s from systemctl start's end to a stream" % timed_wait("a stream", streaming)[1])
+            first = bed.ask("kindlingd", "MainPID")
+            with open("%s/proc/%s/status" % (bed.root, bed.run("pgrep", "-P", first, "kindlingd").stdout.split()[0])) as f:
+                uid = re.search(r"^Uid:\s+(\d+)", f.read(), re.M).group(1)
+            self.assertEqual(uid, bed.run("id", "-u", "kindling").stdout.strip())
+            bed.run("dpkg", "--install", "/opt/kindling.deb")  # an upgrade
+            self.assertNotIn(bed.ask("kindlingd", "MainPID"), (first, "0"))
+            wait_for("a stream", streaming)
+            bed.run("dpkg", "--purge", "kindling")
+            self.assertEqual(bed.run("sh", "-c", LEFT).stdout, "")
+            self.assertEqual((bed.ask("jvm", "MainPID"), bed.ask("jvm", "NRestarts")), (str(jvm), "0"))
 
     def test_rpm(self):
         rpm = packaged.one(".rpm")
