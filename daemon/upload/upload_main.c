@@ -131,11 +131,14 @@ static void upload_on_question(void *userdata, uint32_t events)
 /* ---- as root --------------------------------------------------------------------------------- */
 
 /* A directory that is not there is made, for who will write in it. */
-static void upload_make_directory(const struct config_sink *c, const struct rights *r)
+static void upload_make_directory(const struct config_sink *c, const char *state_dir,
+				  const struct rights *r)
 {
 	char path[sizeof(c->directory)];
+	size_t dirname_len;
 
 	snprintf(path, sizeof(path), "%s", c->directory);
+	dirname_len = (size_t)(strrchr(path, '/') - path);
 	for (char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
 		*p = '\0';
 		(void)mkdir(path, 0755);
@@ -143,6 +146,10 @@ static void upload_make_directory(const struct config_sink *c, const struct righ
 	}
 	if (mkdir(path, 0750) == 0 && chown(path, r->uid, r->gid) < 0)
 		(void)rmdir(path);
+	/* a service manager gives all that is in its StateDirectory= to root; deeper ones may be
+	 * anybody's links */
+	else if (dirname_len == strlen(state_dir) && strncmp(path, state_dir, dirname_len) == 0)
+		(void)rights_give(path, r);
 }
 
 static int upload_settings(struct config *c, const char *state_dir, const char *file)
@@ -214,7 +221,7 @@ static int upload_prepare(const struct config *c, struct sink_secrets *secrets,
 	for (unsigned i = 0; i < c->n_sinks; i++) {
 		(void)secrets_read(&c->sinks[i], &secrets[i], why[i], sizeof(why[i]));
 		if (c->sinks[i].type == SINK_FILES)
-			upload_make_directory(&c->sinks[i], &rights);
+			upload_make_directory(&c->sinks[i], c->state_dir, &rights);
 	}
 	(void)umask(027);
 	if (upload_needs_aws(c))
