@@ -163,8 +163,10 @@ static int write_profile(void *userdata, const char *file, unsigned events)
 static int collect(struct own *o, const struct record_arguments *a, struct target *t)
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;
-	const struct recording_options options = { a->interval_ns, a->events, a->thread,
-						   a->min_wait_ns };
+	const struct recording_options options = { .interval_ns = a->interval_ns,
+						   .events = a->events,
+						   .thread = a->thread,
+						   .lock_min_ns = a->min_wait_ns };
 	struct writing writing = { .arguments = a };
 	uint64_t begin = clock_mono_ns(), elapsed = 0;
 	char why[200] = "the recording was ended early", notes[400];

@@ -3,7 +3,7 @@
  * and queries through the worker), recording.c, thread_states.c, sampling.c and kernel_frames.c
  * (host engine), thread_ids.c (numbers of a container's threads), events.c (what a stream says, as
  * a profile takes it), process_cpu.c (what it is held against), mapped_files.c (symbols'
- * questions), uploads.c (kindling-upload).
+ * questions), uploads.c (kindling-upload), wanted.c (recordings that it asks for).
  */
 #pragma once
 

@@ -15,7 +15,8 @@ struct recording {
 	uint64_t interval_ns;
 	unsigned events;
 	char thread[RECORDING_THREAD_MAX]; /* "" = all */
-	uint64_t lock_min_ns;
+	uint64_t lock_min_ns, alloc_interval, wall_interval_ns;
+	bool keep_budget;
 	bool ended;
 };
 
@@ -35,16 +36,19 @@ static int ask_more(struct recording *r, struct target *t)
 {
 	t->wanted_events = r->events;
 	t->wanted_lock_min_ns = r->lock_min_ns;
+	t->wanted_alloc_interval = r->alloc_interval;
+	t->wanted_wall_interval_ns = r->wall_interval_ns;
 	if (r->events & 1u << WIRE_EVENT_WALL)
 		snprintf(t->wanted_threads, sizeof(t->wanted_threads), "%s", r->thread);
 	return target_start(t, r->interval_ns ? r->interval_ns : r->host->config->cpu_interval_ns,
-			    true);
+			    !r->keep_budget);
 }
 
 static void want_nothing(struct target *t)
 {
 	t->wanted_events = 0;
 	t->wanted_lock_min_ns = 0;
+	t->wanted_alloc_interval = t->wanted_wall_interval_ns = 0;
 	t->wanted_threads[0] = '\0';
 }
 
@@ -82,8 +86,11 @@ int recording_new(struct host *h, struct target *t, const struct recording_optio
 	r->interval_ns = o->interval_ns;
 	r->events = o->events;
 	r->lock_min_ns = o->lock_min_ns;
+	r->alloc_interval = o->alloc_interval;
+	r->wall_interval_ns = o->wall_interval_ns;
+	r->keep_budget = o->keep_budget;
 	snprintf(r->thread, sizeof(r->thread), "%s", o->thread ? o->thread : "");
-	live_tap_profile(r->tap)->no_budget = true;
+	live_tap_profile(r->tap)->no_budget = !o->keep_budget;
 	error = ask_more(r, t);
 	if (error < 0) {
 		want_nothing(t);
@@ -121,9 +128,11 @@ struct recording *recording_free(struct recording *r)
 	return NULL;
 }
 
-int recording_profile(const struct recording *r, struct profile **ret)
+static int copy_filtered(const struct recording *r, bool no_idle, struct profile **ret)
 {
-	const struct profile_filter filter = { .thread = r->thread[0] ? r->thread : NULL };
+	const struct profile_filter filter = { .thread = r->thread[0] ? r->thread : NULL,
+					       .events = r->events,
+					       .no_idle = no_idle };
 	CLEANUP(profile_freep) struct profile *p = NULL;
 	int error = profile_new(&p);
 
@@ -134,6 +143,23 @@ int recording_profile(const struct recording *r, struct profile **ret)
 	host_symbolize(r->host, p);
 	*ret = TAKE_PTR(p);
 	return 0;
+}
+
+int recording_profile(const struct recording *r, struct profile **ret)
+{
+	return copy_filtered(r, false, ret);
+}
+
+int recording_working(const struct recording *r, struct profile **ret)
+{
+	return copy_filtered(r, true, ret);
+}
+
+unsigned recording_missing(const struct recording *r)
+{
+	const struct target *t = r->ended ? NULL : target_of(r);
+
+	return t ? r->events & ~target_events(t) : 0;
 }
 
 uint64_t recording_samples(const struct recording *r)

@@ -1,6 +1,6 @@
 /*
- * A recording of one streaming target: lifts the agent's CPU budget, changes the interval of CPU
- * samples and what is collected, collects, puts all back at the end.
+ * A recording of one streaming target: lifts the agent's CPU budget where it is told to, changes
+ * the interval of CPU samples and what is collected, collects, puts all back at the end.
  */
 #pragma once
 
@@ -16,6 +16,8 @@ struct recording_options {
 	unsigned events; /* bits 1 << enum wire_event */
 	const char *thread; /* only threads with this in their name; NULL = all */
 	uint64_t lock_min_ns; /* the shortest wait to be told; 0 = that of the settings */
+	uint64_t alloc_interval, wall_interval_ns; /* likewise */
+	bool keep_budget; /* the agent's CPU budget holds: it may lengthen the interval */
 };
 
 struct recording;
@@ -30,6 +32,10 @@ struct recording *recording_free(struct recording *r); /* ends it, too */
 /* What came so far, native frames named; the caller's. 0 or -ENOMEM. It takes long when it is much:
  * not for the loop. */
 int recording_profile(const struct recording *r, struct profile **ret);
+/* The same without waits for want of work, and at once: the caller may be the loop. */
+int recording_working(const struct recording *r, struct profile **ret);
+/* Those of its events that the agent says it does not collect; bits. Only while it runs. */
+unsigned recording_missing(const struct recording *r);
 /* Samples so far, of all its events and of the threads that it is about. */
 uint64_t recording_samples(const struct recording *r);
 /* What the agent says that it does not collect, and why: "alloc: needs JDK 11"; "" = nothing. Cut

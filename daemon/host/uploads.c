@@ -14,7 +14,7 @@
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
 #include "daemon/core/warden.h"
-#include "daemon/upload/upload_message.h"
+#include "daemon/host/wanted.h"
 
 #define AGAIN_FIRST_NS NS_PER_S
 #define AGAIN_MAX_NS   (30 * NS_PER_S)
@@ -39,6 +39,7 @@ struct uploads {
 	uint64_t again_mono_ns, again_wait_ns;
 	char *status; /* what it said last */
 	struct uploads_test tests[TESTS_MAX];
+	struct wanted *wanted; /* recordings for it; NULL without memory */
 };
 
 /* ---- tests ----------------------------------------------------------------------------------- */
@@ -102,6 +103,43 @@ static void uploads_close(struct uploads *u)
 	u->fd = fd_close(u->fd);
 }
 
+static void uploads_say_recorded(void *userdata, const struct upload_recorded *answer, int fd)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
+				.cmsg_level = SOL_SOCKET,
+				.cmsg_type = SCM_RIGHTS } };
+	struct iovec io = { (void *)(uintptr_t)answer, sizeof(*answer) };
+	struct msghdr message = { .msg_iov = &io, .msg_iovlen = 1 };
+	struct uploads *u = userdata;
+
+	memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+	if (fd >= 0) {
+		message.msg_control = control.bytes;
+		message.msg_controllen = sizeof(control.bytes);
+	}
+	/* what it does not take now it asks for again */
+	if (u->fd >= 0)
+		(void)sendmsg(u->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* false: it is no wish for a recording. */
+static bool uploads_on_wish(struct uploads *u, const void *message, size_t len)
+{
+	struct upload_record ask;
+
+	if (len != sizeof(ask))
+		return false;
+	memcpy(&ask, message, sizeof(ask));
+	if (ask.say != UPLOAD_RECORD)
+		return false;
+	if (u->wanted)
+		wanted_ask(u->wanted, &ask);
+	return true;
+}
+
 static void uploads_on_answer(void *userdata, uint32_t events)
 {
 	static struct upload_answer a;
@@ -111,6 +149,8 @@ static void uploads_on_answer(void *userdata, uint32_t events)
 
 	(void)events;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0 && uploads_on_wish(u, &a, (size_t)n))
 		return;
 	if (n < (ssize_t)head || a.len >= sizeof(a.text) || (size_t)n != head + a.len + 1) {
 		uploads_close(u); /* it has ended, or does not know what it says */
@@ -210,6 +250,8 @@ void uploads_on_second(struct host *h)
 
 	if (!u)
 		return;
+	if (u->wanted)
+		wanted_on_second(u->wanted);
 	if (u->fd >= 0) {
 		uploads_tell(u);
 	} else if (u->pid) {
@@ -244,6 +286,7 @@ void host_uploads_begin(struct host *h, const char *file)
 	u->host = h;
 	u->file = file;
 	u->fd = u->pidfd = -1;
+	(void)wanted_new(h, uploads_say_recorded, u, &u->wanted);
 	h->uploads = u;
 	uploads_on_second(h);
 }
@@ -265,6 +308,7 @@ struct uploads *uploads_free(struct uploads *u)
 	if (!u)
 		return NULL;
 	uploads_end_tests(u, NULL, false, "kindlingd is stopping");
+	wanted_free(u->wanted);
 	loop_source_free(u->end_source);
 	uploads_close(u);
 	fd_close(u->pidfd);

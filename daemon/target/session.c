@@ -35,8 +35,8 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 		.events = target_asked_events(t),
 		.lock_min_ns = t->wanted_lock_min_ns ? t->wanted_lock_min_ns : c->lock_min_ns,
 		.monitors = c->monitors,
-		.alloc_interval = c->alloc_interval,
-		.wall_interval_ns = c->wall_interval_ns,
+		.alloc_interval = target_interval(t, WIRE_EVENT_ALLOC),
+		.wall_interval_ns = target_interval(t, WIRE_EVENT_WALL),
 		.wall_threads = { threads, (uint32_t)strlen(threads) },
 	};
 	const struct targets_ops *ops = &t->priv->table->ops;
@@ -104,9 +104,10 @@ uint64_t target_interval(const struct target *t, enum wire_event event)
 		in_force = ledger_of(t, &counts)[WIRE_COUNTER_LOCK_MIN_NS];
 		return in_force ? in_force : c->lock_min_ns;
 	case WIRE_EVENT_ALLOC:
-		return c->alloc_interval;
+		return t->wanted_alloc_interval ? t->wanted_alloc_interval : c->alloc_interval;
 	case WIRE_EVENT_WALL:
-		return c->wall_interval_ns;
+		return t->wanted_wall_interval_ns ? t->wanted_wall_interval_ns
+						  : c->wall_interval_ns;
 	default:
 		return target_interval_ns(t);
 	}

@@ -80,6 +80,7 @@ struct target {
 	unsigned wanted_events; /* bits: START asks for them beside the configured ones */
 	uint64_t
 		wanted_lock_min_ns; /* the shortest wait to be told, for the configured; 0 = that */
+	uint64_t wanted_alloc_interval, wanted_wall_interval_ns; /* likewise */
 	char wanted_threads[128]; /* of wall-clock samples, for the configured ones; "" = those */
 	bool states; /* START asks what threads do */
 	void *userdata; /* of the room after this one (live source) */

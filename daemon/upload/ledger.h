@@ -12,15 +12,16 @@
 #include <stdint.h>
 
 /* X(ENUM, "name"): append only, the number is in the file */
-#define LEDGER_CAUSES(X)                                                      \
-	X(REFUSED, "refused") /* the server will not have it */               \
-	X(TOO_LARGE, "too_large") /* for the server, in one piece */          \
-	X(SPOOL_FULL, "spool_full") /* spool_size: the oldest goes */         \
-	X(SPOOL_AGE, "spool_age")                                             \
-	X(DISK_FULL, "disk_full") /* the spool's file could not be written */ \
-	X(SPOOL_LOST, "spool_lost") /* its file is gone or damaged */         \
-	X(NO_MEMORY, "no_memory") /* or the format cannot hold it */          \
-	X(NOT_STORED, "not_stored") /* windows that did not reach the history */
+#define LEDGER_CAUSES(X)                                                         \
+	X(REFUSED, "refused") /* the server will not have it */                  \
+	X(TOO_LARGE, "too_large") /* for the server, in one piece */             \
+	X(SPOOL_FULL, "spool_full") /* spool_size: the oldest goes */            \
+	X(SPOOL_AGE, "spool_age")                                                \
+	X(DISK_FULL, "disk_full") /* the spool's file could not be written */    \
+	X(SPOOL_LOST, "spool_lost") /* its file is gone or damaged */            \
+	X(NO_MEMORY, "no_memory") /* or the format cannot hold it */             \
+	X(NOT_STORED, "not_stored") /* windows that did not reach the history */ \
+	X(THINNED, "thinned") /* left out so that it fits, the rest has their weight */
 
 enum ledger_cause {
 #define X(id, name) LEDGER_##id,

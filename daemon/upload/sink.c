@@ -11,11 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
 #include "daemon/report/events.h"
 #include "daemon/upload/upload.h"
+#include "daemon/upload/upload_message.h"
 
 #define BACKOFF_FIRST_NS (2 * NS_PER_S)
 #define BACKOFF_MAX_NS	 (60 * NS_PER_S)
@@ -30,6 +32,13 @@ struct loop *sink_loop(const struct sink *s)
 struct multi *sink_multi(const struct sink *s)
 {
 	return s->upload->multi;
+}
+
+void sink_record(const struct sink *s, struct upload_record *ask)
+{
+	ask->say = UPLOAD_RECORD;
+	/* what kindlingd-data does not take now is said again */
+	(void)send(s->upload->fd, ask, sizeof(*ask), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 bool sink_takes_event(const struct sink *s, unsigned event)
@@ -100,16 +109,33 @@ void sink_not_stored(struct sink *s, const uint64_t samples[WIRE_EVENT_COUNT])
 	sink_write_ledger(s);
 }
 
-void sink_book(struct sink *s, uint64_t samples, enum sink_verdict verdict)
+void sink_last_byte(struct sink_file *f, uint64_t thinned)
+{
+	struct ledger *l = &f->sink->ledger;
+
+	l->in_spool -= f->samples;
+	l->dropped[LEDGER_THINNED] += thinned;
+	f->samples -= thinned;
+	l->lost_unconfirmed += f->samples;
+	l->done_seq = f->seq;
+	sink_write_ledger(f->sink);
+	spool_remove(f->sink->dfd, f->seq);
+	f->left = true;
+}
+
+/* It is in lost_unconfirmed, and may be known better now. */
+static void sink_settle(struct sink *s, struct sink_file *f, enum sink_verdict verdict)
 {
 	struct ledger *l = &s->ledger;
 
-	l->taken += samples;
-	*(verdict == SINK_CONFIRMED   ? &l->delivered
-	  : verdict == SINK_UNKNOWN   ? &l->lost_unconfirmed
-	  : verdict == SINK_TOO_LARGE ? &l->dropped[LEDGER_TOO_LARGE]
-				      : &l->dropped[LEDGER_REFUSED]) += samples;
-	sink_write_ledger(s);
+	if (verdict == SINK_CONFIRMED || verdict == SINK_REFUSED) {
+		l->lost_unconfirmed -= f->samples;
+		*(verdict == SINK_CONFIRMED ? &l->delivered : &l->dropped[LEDGER_REFUSED]) +=
+			f->samples;
+		sink_write_ledger(s);
+	}
+	sink_unlink(s, f);
+	free(f);
 }
 
 /* ---- what is sent, and when ------------------------------------------------------------------ */
@@ -208,8 +234,8 @@ static void sink_begin(struct sink *s, struct sink_file *f)
 		return;
 	f->in_flight = false;
 	s->n_in_flight--;
-	if (r == -EBADMSG || r == -ENOENT) {
-		sink_drop(s, f, LEDGER_SPOOL_LOST);
+	if (r == -EBADMSG || r == -ENOENT || r == -EMSGSIZE) {
+		sink_drop(s, f, r == -EMSGSIZE ? LEDGER_TOO_LARGE : LEDGER_SPOOL_LOST);
 		return;
 	}
 	if (r != -EAGAIN)
@@ -221,7 +247,7 @@ void sink_run(struct sink *s)
 {
 	struct sink_file *f, *next;
 
-	if (s->dead[0] || s->type->tick)
+	if (s->dead[0] || !s->type->send)
 		return;
 	sink_bound(s);
 	sink_split(s);
@@ -275,10 +301,15 @@ void sink_done(struct sink_file *f, enum sink_verdict verdict, uint64_t retry_af
 			log_info("sink.works", "sink=%s", s->config->name);
 		s->failures = 0;
 		s->error[0] = '\0';
-		sink_account(s, f, &s->ledger.delivered);
+		if (f->left)
+			sink_settle(s, f, verdict);
+		else
+			sink_account(s, f, &s->ledger.delivered);
 	} else {
 		sink_say(s, why);
-		if (verdict == SINK_REFUSED)
+		if (f->left)
+			sink_settle(s, f, verdict);
+		else if (verdict == SINK_REFUSED)
 			sink_drop(s, f, LEDGER_REFUSED);
 		else if (verdict == SINK_TOO_LARGE && s->type->part)
 			sink_learn(s, f);
@@ -399,6 +430,33 @@ int sink_take_in(struct sink *s, uint64_t seq, const struct spool_header *h, boo
 	f->unknown = unknown;
 	sink_append(s, f);
 	return 0;
+}
+
+int sink_put_now(struct sink *s, const struct sink_interval *in, const char *key,
+		 const char *content_type, const void *body, size_t len, uint64_t samples)
+{
+	uint64_t seq = s->ledger.next_seq;
+	struct ledger l = s->ledger;
+	struct spool_header h;
+	int r = sink_spool(s, seq, in, key, content_type, body, len, samples, &h);
+
+	l.next_seq++;
+	l.taken += samples;
+	l.in_spool += samples;
+	if (r == 0 && fsync(s->dfd) < 0)
+		r = -errno;
+	if (r == 0)
+		r = ledger_write(s->ledger_fd, &l, true);
+	if (r == 0)
+		r = sink_take_in(s, seq, &h);
+	s->ledger = l;
+	if (r < 0) {
+		s->ledger.in_spool -= samples;
+		s->ledger.dropped[r == -ENOMEM ? LEDGER_NO_MEMORY : LEDGER_DISK_FULL] += samples;
+		sink_write_ledger(s);
+		spool_remove(s->dfd, seq);
+	}
+	return r;
 }
 
 int sink_spool(struct sink *s, uint64_t seq, const struct sink_interval *in, const char *key,

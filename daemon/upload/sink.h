@@ -19,6 +19,8 @@
 
 struct sink;
 struct upload;
+struct upload_record;
+struct upload_recorded;
 struct multi;
 
 #define SINK_TEXT_MAX 400 /* of what servers say */
@@ -52,6 +54,7 @@ struct sink_file {
 	bool unknown; /* it may have arrived: the last answer was lost */
 	bool too_large; /* for the server; it is split when no interval is on its way */
 	bool is_test; /* `kindling sink test`: in no ledger */
+	bool left; /* sink_last_byte() was called */
 	void *request; /* the type's, while it is in flight */
 };
 
@@ -83,9 +86,11 @@ struct sink_type {
 	void (*close)(struct sink *s); /* may be NULL; frees s->data */
 	sink_part_fn *part; /* NULL = its bodies cannot be split */
 	unsigned in_flight_max;
-	/* Of a type that takes no intervals and has no spool: once a second, instead of all that is
-	 * between open() and close(). sink_book() has its samples. */
+	/* Of a type that takes no intervals: once a second; what it has it gives to
+	 * sink_put_now(). */
 	void (*tick)(struct sink *s);
+	/* The answer to sink_record(), with a profile or -1; @fd is borrowed. */
+	void (*recorded)(struct sink *s, const struct upload_recorded *answer, int fd);
 	/* `kindling sink test`; ends with upload.on_test(). 0 or -errno. */
 	int (*test)(struct sink *s);
 };
@@ -137,8 +142,17 @@ struct loop *sink_loop(const struct sink *s);
 /* Is it one of the JVMs that `targets` names? */
 bool sink_takes_jvm(const struct sink *s, const char *name, const char *container, const char *pod,
 		    const char *labels);
-/* What became of samples that were in no interval: taken, and delivered or not. */
-void sink_book(struct sink *s, uint64_t samples, enum sink_verdict verdict);
+/* A body of no interval: as sink_put(), and the ledger counts it at once. */
+int sink_put_now(struct sink *s, const struct sink_interval *in, const char *key,
+		 const char *content_type, const void *body, size_t len, uint64_t samples);
+/*
+ * The last byte of @f is about to leave, for a server that would count a second sending twice: from
+ * here on it is not sent again, also after a SIGKILL, and unconfirmed until sink_done() says
+ * otherwise. @thinned of its samples are not in what was sent: the others stand for them.
+ */
+void sink_last_byte(struct sink_file *f, uint64_t thinned);
+/* Asks kindlingd for a recording, see upload_message.h; @ask->say is filled in. */
+void sink_record(const struct sink *s, struct upload_record *ask);
 uint64_t sink_random(uint64_t below);
 struct multi *sink_multi(const struct sink *s);
 

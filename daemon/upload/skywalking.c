@@ -21,13 +21,15 @@
 #define CALLS_MAX     8 /* at once */
 #define LOOK_NS	      (5 * NS_PER_S)
 #define GONE_NS	      (60 * NS_PER_S) /* without a window: it has ended */
+#define UNKNOWN_NS    (30 * NS_PER_S) /* its labels should have come */
 #define PING_NS	      (30 * NS_PER_S)
 #define POLL_NS	      (20 * NS_PER_S)
 #define NO_TASKS_NS   (600 * NS_PER_S)
-#define RETRY_MAX_NS  (60 * NS_PER_S)
+#define RETRY_MAX_NS  (30 * NS_PER_S)
 #define PROPERTIES_OF 10 /* pings */
 #define OAP_NAME_MAX  70 /* by themselves, its serviceNameMaxLength and instanceNameMaxLength */
 #define ANSWER_MAX    (256u << 10)
+#define CONTENT_MAX   (30u << 20) /* what an OAP takes by itself, its jfrMaxSize */
 
 #define MANAGEMENT "/skywalking.v3.ManagementService/"
 #define TASKS	   "/skywalking.v10.AsyncProfilerTask/"
@@ -39,11 +41,6 @@ void skywalking_say(struct skywalking *w, const char *text)
 	if (*text && strcmp(s->error, text) != 0)
 		log_warn("sink.failed", "sink=%s error=%s", s->config->name, log_str(text));
 	snprintf(s->error, sizeof(s->error), "%s", text);
-}
-
-uint64_t skywalking_settled_ns(const struct skywalking *w)
-{
-	return w->sink->upload->settled_real_ns;
 }
 
 /* ---- which JVMs ------------------------------------------------------------------------------ */
@@ -118,7 +115,6 @@ static struct skywalking_jvm *skywalking_jvm_free(struct skywalking_jvm *j)
 	w->n_jvms--;
 	grpc_call_free(j->ping);
 	grpc_call_free(j->poll);
-	skywalking_runs_free(j);
 	free(j->name);
 	free(j->jdk);
 	free(j);
@@ -151,6 +147,15 @@ static void skywalking_jvm_new(struct skywalking *w, const struct store_process 
 	w->jvms = j;
 }
 
+/* Labels are found out behind the first samples: without them it would be another service's. */
+static bool skywalking_is_known(const struct store_process *p)
+{
+	char value[LABEL_VALUE_SIZE];
+
+	return *labels_get(p->labels, "service", value) ||
+	       p->end_real_ns - p->begin_real_ns > UNKNOWN_NS;
+}
+
 static void skywalking_note(struct skywalking *w, const struct store_process *p, uint64_t from)
 {
 	if (p->end_real_ns < from ||
@@ -161,12 +166,13 @@ static void skywalking_note(struct skywalking *w, const struct store_process *p,
 			j->is_there = true;
 			return;
 		}
-	skywalking_jvm_new(w, p);
+	if (skywalking_is_known(p))
+		skywalking_jvm_new(w, p);
 }
 
 static void skywalking_look(struct skywalking *w)
 {
-	uint64_t settled = skywalking_settled_ns(w),
+	uint64_t settled = w->sink->upload->settled_real_ns,
 		 from = settled > GONE_NS ? settled - GONE_NS : 0;
 	struct store_process *list;
 	uint32_t n;
@@ -174,7 +180,7 @@ static void skywalking_look(struct skywalking *w)
 	if (!settled || source_processes(w->sink->upload->source, from, settled, &list, &n) < 0)
 		return;
 	for (struct skywalking_jvm *j = w->jvms; j; j = j->next)
-		j->is_there = j->runs != NULL; /* it is told what became of its task */
+		j->is_there = false;
 	for (uint32_t i = 0; i < n; i++)
 		skywalking_note(w, &list[i], from);
 	store_processes_free(list, n);
@@ -342,8 +348,8 @@ static void skywalking_tick(struct sink *s)
 		w->look_mono_ns = now + LOOK_NS;
 		skywalking_look(w);
 	}
+	skywalking_runs_tick(w);
 	for (struct skywalking_jvm *j = w->jvms; j; j = j->next) {
-		skywalking_runs_tick(j);
 		if (now < w->try_mono_ns || w->n_calls >= CALLS_MAX)
 			continue;
 		if (!j->ping && now >= j->ping_mono_ns)
@@ -408,6 +414,11 @@ static void skywalking_set_server(struct skywalking *w)
 	}
 }
 
+static void skywalking_recorded(struct sink *s, const struct upload_recorded *answer, int fd)
+{
+	skywalking_runs_recorded(s->data, answer, fd);
+}
+
 static int skywalking_open(struct sink *s, char *why, size_t why_size)
 {
 	struct skywalking *w = calloc(1, sizeof(*w));
@@ -418,8 +429,10 @@ static int skywalking_open(struct sink *s, char *why, size_t why_size)
 	}
 	w->sink = s;
 	w->multi = sink_multi(s);
+	w->content_max = CONTENT_MAX;
 	s->data = w;
 	skywalking_set_server(w);
+	skywalking_runs_load(w);
 	return 0;
 }
 
@@ -435,6 +448,7 @@ static void skywalking_close(struct sink *s)
 		skywalking_jvm_free(w->jvms);
 		w->jvms = next;
 	}
+	skywalking_runs_free(w);
 	grpc_call_free(w->test);
 	explicit_bzero(w->authentication, sizeof(w->authentication));
 	free(w);
@@ -443,7 +457,11 @@ static void skywalking_close(struct sink *s)
 
 const struct sink_type sink_skywalking = {
 	.open = skywalking_open,
+	.send = skywalking_send,
+	.cancel = skywalking_cancel,
+	.in_flight_max = 2, /* a body and its JFR are in memory */
 	.close = skywalking_close,
 	.tick = skywalking_tick,
+	.recorded = skywalking_recorded,
 	.test = skywalking_test,
 };

@@ -1,266 +1,304 @@
 /*
- * A task of one JVM: waits until the history has the time that was asked for, and uploads it as
- * JFR. What is larger than the OAP takes goes in pieces of less time, down to one window.
+ * A task of one JVM: kindlingd is asked every second for a recording, until there is a profile; it
+ * goes into the spool of the sink, or the OAP is told why there is none. Each step is on disk
+ * before the next is begun.
  */
 #include "daemon/upload/skywalking_priv.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
-#include "daemon/report/report.h"
-#include "daemon/upload/source.h"
+#include "daemon/core/utf8.h"
 #include "daemon/upload/upload.h"
+#include "daemon/upload/upload_message.h"
 
-#define WINDOW_NS   (10 * NS_PER_S)
-#define CONTENT_MAX (30u << 20) /* what an OAP takes by itself, its jfrMaxSize */
-#define TRIES_MAX   5
-#define RUNS_MAX    8 /* of a JVM */
-#define LATE_NS	    (120 * NS_PER_S) /* the history does not come */
-#define COLLECT	    "/skywalking.v10.AsyncProfilerTask/collect"
+#define RUNS_MAX     512 /* those that are over too */
+#define BUSY_NS	     (60 * NS_PER_S) /* somebody else's recording is waited for */
+#define LATE_NS	     (60 * NS_PER_S) /* behind its end, for kindlingd's answer */
+#define TELL_NS	     (1200 * NS_PER_S) /* an OAP that is down is told when it is back */
+#define REMEMBER_NS  (3600 * NS_PER_S) /* an OAP hands out its tasks of the last minutes */
+#define TELL_WAIT_NS (60 * NS_PER_S) /* between two attempts, at most */
+#define COLLECT	     "/skywalking.v10.AsyncProfilerTask/collect"
 
 struct skywalking_run {
 	struct skywalking_run *next;
-	struct skywalking_jvm *jvm;
-	struct skywalking_task task;
-	uint64_t begin_ns, end_ns; /* whole windows */
-	uint64_t at_ns, span_ns; /* the piece that is being uploaded */
-	char *content; /* of it */
-	size_t len, sent;
-	uint64_t samples, all_samples;
-	struct grpc_call *call;
-	struct grpc_server server;
-	enum skywalking_verdict verdict;
-	bool answered, has_failed; /* the failure is being reported */
+	struct skywalking *of;
+	struct skywalking_saved saved;
+	struct grpc_call *call; /* the OAP is being told */
 	unsigned tries;
 	uint64_t try_mono_ns;
 };
 
 static void run_free(struct skywalking_run *r)
 {
-	grpc_call_free(r->call);
-	free(r->content);
-	free(r);
-}
-
-static void run_over(struct skywalking_run *r)
-{
-	struct skywalking_run **at = &r->jvm->runs;
+	struct skywalking_run **at = &r->of->runs;
 
 	while (*at && *at != r)
 		at = &(*at)->next;
 	if (*at)
 		*at = r->next;
-	run_free(r);
+	r->of->n_runs--;
+	grpc_call_free(r->call);
+	free(r);
 }
 
-static void run_fail(struct skywalking_run *r, const char *why);
-static void run_on_room(void *userdata);
-
-/* ---- the upload ------------------------------------------------------------------------------ */
-
-static void run_book(struct skywalking_run *r, enum sink_verdict v)
+static uint64_t run_length_ns(const struct skywalking_run *r)
 {
-	sink_book(r->jvm->of->sink, r->samples, v);
-	r->samples = 0;
-	free(r->content);
-	r->content = NULL;
+	return r->saved.task.seconds * NS_PER_S;
 }
 
-/* Twice as fine; false = it cannot be. */
-static bool run_split(struct skywalking_run *r)
+static uint64_t run_age_ns(const struct skywalking_run *r)
 {
-	if (r->span_ns <= WINDOW_NS)
-		return false;
-	r->span_ns = r->span_ns / WINDOW_NS / 2 * WINDOW_NS;
-	free(r->content);
-	r->content = NULL;
-	r->tries = 0;
-	return true;
+	uint64_t now = clock_real_ns();
+
+	return now > r->saved.begin_real_ns ? now - r->saved.begin_real_ns : 0;
 }
 
-static void run_too_large(struct skywalking_run *r)
+static void run_step(struct skywalking_run *r, enum skywalking_step step)
 {
-	char why[SINK_TEXT_MAX];
+	int e;
 
-	if (run_split(r))
-		return;
-	snprintf(why, sizeof(why), "10 s of the JVM are %zu bytes of JFR, more than the OAP takes",
-		 r->len);
-	run_book(r, SINK_TOO_LARGE);
-	run_fail(r, why);
+	r->saved.step = step;
+	e = skywalking_save(r->of->sink->dfd, &r->saved);
+	if (e < 0)
+		log_err("sink.task", "sink=%s error=%s", r->of->sink->config->name,
+			log_str(strerror(-e)));
 }
 
-static void run_on_message(void *userdata, const void *message, size_t len)
+/* ---- kindlingd is asked ---------------------------------------------------------------------- */
+
+static void run_ask(const struct skywalking_run *r, enum upload_wish wish)
 {
-	struct skywalking_run *r = userdata;
+	const struct skywalking_task *t = &r->saved.task;
+	struct upload_record ask = { .pid = r->saved.pid,
+				     .key = r->saved.key,
+				     .start_time = r->saved.start_time,
+				     .length_ns = run_length_ns(r),
+				     .interval_ns = t->interval_ns,
+				     .lock_min_ns = t->lock_min_ns,
+				     .alloc_interval = t->alloc_interval,
+				     .wall_interval_ns = t->wall_interval_ns,
+				     .events = t->events,
+				     .wish = wish };
 
-	if (r->answered || r->has_failed)
-		return;
-	r->answered = true;
-	if (skywalking_answer(message, len, &r->verdict) < 0)
-		r->verdict = SKYWALKING_FAILED;
-	if (r->verdict != SKYWALKING_GO)
-		grpc_call_end(r->call);
-	else
-		run_on_room(r);
+	sink_record(r->of->sink, &ask);
 }
 
-static void run_on_room(void *userdata)
-{
-	struct skywalking_run *r = userdata;
-	size_t len = r->len - r->sent, bytes = 0;
-	uint8_t *m;
-
-	if (!r->answered)
-		return; /* metadata is on its way */
-	len = len < SKYWALKING_CHUNK ? len : SKYWALKING_CHUNK;
-	m = len ? skywalking_content(r->content + r->sent, len, &bytes) : NULL;
-	if (m && grpc_call_send(r->call, m, bytes) == 0)
-		r->sent += len;
-	free(m);
-	if (r->sent == r->len || !m)
-		grpc_call_end(r->call);
-}
-
-/* The piece is there, or never will be. */
-static void run_next(struct skywalking_run *r, enum sink_verdict v)
-{
-	run_book(r, v);
-	r->tries = 0;
-	r->at_ns += r->span_ns;
-	if (r->at_ns >= r->end_ns)
-		run_over(r);
-}
-
-static void run_on_end(void *userdata, const struct grpc_end *end)
-{
-	struct skywalking_run *r = userdata;
-	char why[SINK_TEXT_MAX];
-
-	r->call = grpc_call_free(r->call);
-	if (r->has_failed) {
-		run_over(r);
-	} else if (r->answered && r->verdict == SKYWALKING_OVERSIZE) {
-		run_too_large(r);
-	} else if (end->status == GRPC_OK && r->sent == r->len) {
-		run_next(r, SINK_CONFIRMED);
-	} else {
-		snprintf(why, sizeof(why), "upload of task %s: %s (gRPC status %d)", r->task.id,
-			 end->text[0] ? end->text : "refused", (int)end->status);
-		skywalking_say(r->jvm->of, why);
-		if (r->sent) /* it may be there: a second time it would count twice */
-			run_next(r, SINK_UNKNOWN);
-		else if (++r->tries == TRIES_MAX)
-			run_next(r, SINK_REFUSED);
-		else
-			r->try_mono_ns = clock_mono_ns() + (NS_PER_S << r->tries);
-	}
-}
-
-static const struct grpc_handler run_handler = { run_on_message, run_on_room, run_on_end };
-
-/* Begins a call with metadata. 0 or -ENOMEM. */
-static int run_call(struct skywalking_run *r, const char *error)
-{
-	struct skywalking_jvm *j = r->jvm;
-	CLEANUP(freep) uint8_t *m = NULL;
-	size_t len = 0;
-
-	r->answered = false;
-	r->sent = 0;
-	m = skywalking_meta(&j->id, r->task.id, r->len, error, &len);
-	if (!m || grpc_call_new(j->of->multi, &r->server, COLLECT, &run_handler, r, &r->call) < 0)
-		return -ENOMEM;
-	if (grpc_call_send(r->call, m, len) < 0) {
-		r->call = grpc_call_free(r->call);
-		return -ENOMEM;
-	}
-	if (error) /* nobody answers that */
-		grpc_call_end(r->call);
-	return 0;
-}
-
-/* The OAP is told, once; @r may be gone. */
 static void run_fail(struct skywalking_run *r, const char *why)
 {
-	log_warn("sink.task", "sink=%s task=%s pid=%u error=%s", r->jvm->of->sink->config->name,
-		 log_str(r->task.id), r->jvm->pid, log_str(why));
-	r->has_failed = true;
-	if (run_call(r, why) < 0)
-		run_over(r);
+	log_warn("sink.task", "sink=%s task=%s pid=%u error=%s", r->of->sink->config->name,
+		 log_str(r->saved.task.id), r->saved.pid, log_str(why));
+	run_ask(r, UPLOAD_WISH_FORGET);
+	utf8_copy(r->saved.why, sizeof(r->saved.why), why, strlen(why));
+	r->tries = 0;
+	run_step(r, SKYWALKING_TELLS);
+}
+
+void skywalking_run_failed(struct skywalking *w, uint64_t key, const char *why)
+{
+	for (struct skywalking_run *r = w->runs; r; r = r->next)
+		if (r->saved.key == key) {
+			run_fail(r, why);
+			return;
+		}
+}
+
+/* Its profile is in the spool. */
+static void run_taken(struct skywalking_run *r)
+{
+	run_ask(r, UPLOAD_WISH_FORGET);
+	/* there is a profile, and not all of what was asked for is in it */
+	run_step(r, r->saved.why[0] ? SKYWALKING_TELLS : SKYWALKING_OVER);
 }
 
 /* ---- the profile ----------------------------------------------------------------------------- */
 
-/* The JFR of the piece. 0; 1: there is nothing; -errno. */
-static int run_make(struct skywalking_run *r)
+/* What kindlingd wrote; malloc'ed. 0 or -errno. */
+static int run_read(int fd, uint8_t **ret, size_t *ret_len)
 {
-	const struct source_process who = { r->jvm->pid, r->jvm->start_time };
-	const struct sink *s = r->jvm->of->sink;
-	struct report_options options = { .threads = s->config->threads };
-	CLEANUP(profile_freep) struct profile *p = NULL;
-	uint64_t to = r->at_ns + r->span_ns;
-	int e;
+	CLEANUP(freep) uint8_t *bytes = NULL;
+	struct stat st;
 
-	e = source_profile(s->upload->source, r->at_ns, to < r->end_ns ? to : r->end_ns, &who,
-			   r->task.events, &p);
-	if (e < 0)
-		return e;
-	options.events = profile_events(p) & r->task.events;
-	if (!options.events || profile_samples(p) == 0)
-		return 1;
-	e = report_write(p, REPORT_JFR, &options, &r->content, &r->len);
-	if (e == 0) {
-		r->samples = report_samples(p, &options);
-		r->all_samples += r->samples;
-	}
-	return e;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -EBADF;
+	if (!S_ISREG(st.st_mode) || st.st_size > SPOOL_BODY_MAX)
+		return -EFBIG;
+	bytes = malloc((size_t)st.st_size + 1);
+	if (!bytes)
+		return -ENOMEM;
+	if (pread(fd, bytes, (size_t)st.st_size, 0) != st.st_size)
+		return -EIO;
+	*ret = TAKE_PTR(bytes);
+	*ret_len = (size_t)st.st_size;
+	return 0;
 }
 
-/* @r may be gone. */
-static void run_upload(struct skywalking_run *r)
+static int run_spool(struct skywalking_run *r, const struct upload_recorded *a, int fd)
 {
-	int e = r->content ? 0 : run_make(r);
+	CLEANUP(profile_freep) struct profile *p = NULL;
+	CLEANUP(freep) uint8_t *bytes = NULL;
+	struct sink *s = r->of->sink;
+	struct sink_interval in = { a->begin_real_ns, a->end_real_ns, NULL, NULL,
+				    s->upload->config->node };
+	char key[480];
+	size_t len = 0;
+	int e = run_read(fd, &bytes, &len);
 
-	if (e == 1) {
-		r->at_ns += r->span_ns;
-		if (r->at_ns < r->end_ns)
-			return;
-		if (r->all_samples == 0)
-			run_fail(
-				r,
-				"there were no samples of these events: the JVM was idle, or kindling does not collect them");
-		else
-			run_over(r);
-	} else if (e < 0) {
-		run_fail(r, strerror(-e));
-	} else if (r->len > CONTENT_MAX) {
-		r->all_samples -= r->samples;
-		run_too_large(r);
-	} else if (run_call(r, NULL) < 0) {
-		r->try_mono_ns = clock_mono_ns() + NS_PER_S;
+	if (e == 0)
+		e = profile_decode(bytes, len, &p);
+	if (e < 0)
+		return e;
+	if (p->n_processes == 0)
+		return -EBADMSG;
+	in.profile = p;
+	in.process = &p->processes[0];
+	skywalking_spool_key(&r->saved, key, sizeof(key));
+	return sink_put_now(s, &in, key, "", bytes, len, profile_samples(p));
+}
+
+/* What is not in the profile, though it was asked for. */
+static void run_note(struct skywalking_run *r, const char *text)
+{
+	const unsigned both = 1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_WALL;
+
+	if (!*text && (r->saved.task.events & both) == both)
+		text = "the profile has no CPU time: an OAP shows that and wall-clock time as one";
+	utf8_copy(r->saved.why, sizeof(r->saved.why), text, strlen(text));
+}
+
+static void run_take(struct skywalking_run *r, const struct upload_recorded *a, int fd)
+{
+	char why[SINK_TEXT_MAX];
+	int e;
+
+	if (a->samples == 0) {
+		run_fail(r, a->text[0] ? a->text
+				       : "there were no samples of these events: the JVM was idle");
+		return;
 	}
+	run_note(r, a->text);
+	r->saved.seq = r->of->sink->ledger.next_seq;
+	run_step(r, SKYWALKING_TAKES);
+	e = run_spool(r, a, fd);
+	if (e == 0) {
+		run_taken(r);
+		return;
+	}
+	snprintf(why, sizeof(why), "the profile could not be kept: %s", strerror(-e));
+	run_fail(r, why);
+}
+
+static void run_recorded(struct skywalking_run *r, const struct upload_recorded *a, int fd)
+{
+	if (r->saved.step != SKYWALKING_NEW && r->saved.step != SKYWALKING_RECORDS)
+		return;
+	switch (a->state) {
+	case UPLOAD_RECORDED_RUNS:
+		if (r->saved.step == SKYWALKING_NEW)
+			run_step(r, SKYWALKING_RECORDS);
+		break;
+	case UPLOAD_RECORDED_DONE:
+		run_take(r, a, fd);
+		break;
+	case UPLOAD_RECORDED_BUSY:
+		if (run_age_ns(r) > BUSY_NS)
+			run_fail(r, a->text);
+		break;
+	case UPLOAD_RECORDED_FAILED:
+		run_fail(r, a->text);
+		break;
+	default:
+		run_fail(r, "kindlingd was restarted while the task ran");
+	}
+}
+
+void skywalking_runs_recorded(struct skywalking *w, const struct upload_recorded *a, int fd)
+{
+	for (struct skywalking_run *r = w->runs; r; r = r->next)
+		if (r->saved.key == a->key) {
+			run_recorded(r, a, fd);
+			sink_run(w->sink);
+			return;
+		}
+}
+
+/* ---- the OAP is told ------------------------------------------------------------------------- */
+
+static void run_on_told(void *userdata, const struct grpc_end *end)
+{
+	struct skywalking_run *r = userdata;
+	uint64_t wait = NS_PER_S << (r->tries < 6 ? r->tries : 6);
+
+	r->call = grpc_call_free(r->call);
+	r->tries++;
+	if (end->status == GRPC_OK) {
+		run_step(r, SKYWALKING_OVER);
+	} else if (run_age_ns(r) > run_length_ns(r) + TELL_NS) {
+		log_warn("sink.task", "sink=%s task=%s not_told=%s", r->of->sink->config->name,
+			 log_str(r->saved.task.id), log_str(end->text));
+		run_step(r, SKYWALKING_OVER);
+	} else {
+		wait = wait < TELL_WAIT_NS ? wait : TELL_WAIT_NS;
+		r->try_mono_ns = clock_mono_ns() + wait / 2 + sink_random(wait / 2);
+	}
+}
+
+/* Nobody answers it with a message: the call's status is the answer. */
+static void run_tell(struct skywalking_run *r)
+{
+	static const struct grpc_handler handler = { .on_end = run_on_told };
+	CLEANUP(freep) uint8_t *m = NULL;
+	size_t len = 0;
+
+	if (r->call || clock_mono_ns() < r->try_mono_ns)
+		return;
+	m = skywalking_meta(&r->saved.id, r->saved.task.id, 0, r->saved.why, &len);
+	if (!m || grpc_call_new(r->of->multi, &r->of->server, COLLECT, &handler, r, &r->call) < 0)
+		return; /* no memory: in a second again */
+	if (grpc_call_send(r->call, m, len) < 0)
+		r->call = grpc_call_free(r->call);
+	else
+		grpc_call_end(r->call);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+/* @r may be gone. */
 static void run_tick(struct skywalking_run *r)
 {
-	uint64_t settled = skywalking_settled_ns(r->jvm->of);
-
-	if (r->call || clock_mono_ns() < r->try_mono_ns)
-		return;
-	if (settled >= r->end_ns)
-		run_upload(r);
-	else if (clock_real_ns() > r->end_ns + LATE_NS)
-		run_fail(r, "kindlingd's history does not have the time of the task");
+	switch ((enum skywalking_step)r->saved.step) {
+	case SKYWALKING_NEW:
+	case SKYWALKING_RECORDS:
+		if (run_age_ns(r) > BUSY_NS + run_length_ns(r) + LATE_NS)
+			run_fail(r, "kindlingd did not end the recording");
+		else
+			run_ask(r, r->saved.step == SKYWALKING_NEW ? UPLOAD_WISH_BEGIN
+								   : UPLOAD_WISH_GO_ON);
+		break;
+	case SKYWALKING_TELLS:
+		run_tell(r);
+		break;
+	case SKYWALKING_TAKES: /* the spool has it, or kindlingd still */
+		if (r->saved.seq < r->of->sink->ledger.next_seq)
+			run_taken(r);
+		else
+			run_step(r, SKYWALKING_RECORDS);
+		break;
+	case SKYWALKING_OVER:
+		if (run_age_ns(r) > run_length_ns(r) + REMEMBER_NS) {
+			skywalking_unsave(r->of->sink->dfd, r->saved.key);
+			run_free(r);
+		}
+	}
 }
 
-void skywalking_runs_tick(struct skywalking_jvm *j)
+void skywalking_runs_tick(struct skywalking *w)
 {
-	struct skywalking_run *r = j->runs, *next;
+	struct skywalking_run *r = w->runs, *next;
 
 	for (; r; r = next) {
 		next = r->next;
@@ -268,50 +306,76 @@ void skywalking_runs_tick(struct skywalking_jvm *j)
 	}
 }
 
-static unsigned run_count(const struct skywalking_jvm *j)
+static struct skywalking_run *run_add(struct skywalking *w)
 {
-	unsigned n = 0;
+	struct skywalking_run *r = w->n_runs < RUNS_MAX ? calloc(1, sizeof(*r)) : NULL;
 
-	for (const struct skywalking_run *r = j->runs; r; r = r->next)
-		n++;
-	return n;
+	if (!r)
+		return NULL;
+	r->of = w;
+	r->next = w->runs;
+	w->runs = r;
+	w->n_runs++;
+	return r;
+}
+
+static void run_begin(struct skywalking_run *r)
+{
+	struct skywalking_task *t = &r->saved.task;
+	const struct sink *s = r->of->sink;
+
+	if (s->events)
+		t->events &= s->events;
+	if (t->why[0]) {
+		run_fail(r, t->why);
+	} else if (!t->events) {
+		run_fail(r, "the sink's `events` has none of the task's");
+	} else {
+		log_info("sink.task", "sink=%s task=%s pid=%u seconds=%u", s->config->name,
+			 log_str(t->id), r->saved.pid, t->seconds);
+		run_step(r, SKYWALKING_NEW);
+	}
+	run_tick(r);
 }
 
 void skywalking_run_new(struct skywalking_jvm *j, const struct skywalking_task *t)
 {
-	struct skywalking_run *r = calloc(1, sizeof(*r));
-	const struct sink *s = j->of->sink;
-	char why[200];
+	uint64_t key = skywalking_key(t->id, j->pid, j->start_time);
+	struct skywalking_run *r;
 
-	if (!r)
+	for (r = j->of->runs; r; r = r->next)
+		if (r->saved.key == key)
+			return;
+	r = run_add(j->of);
+	if (!r) {
+		log_warn("sink.task", "sink=%s task=%s error=\"too many tasks\"",
+			 j->of->sink->config->name, log_str(t->id));
 		return;
-	r->jvm = j;
-	r->task = *t;
-	r->server = j->of->server;
-	r->server.deadline_ns = 5 * s->config->timeout_ns; /* the content needs its time */
-	r->begin_ns = (clock_real_ns() + WINDOW_NS - 1) / WINDOW_NS * WINDOW_NS;
-	r->span_ns = (t->seconds * NS_PER_S + WINDOW_NS - 1) / WINDOW_NS * WINDOW_NS;
-	r->end_ns = r->begin_ns + r->span_ns;
-	r->at_ns = r->begin_ns;
-	if (s->events)
-		r->task.events &= s->events;
-	r->next = j->runs;
-	j->runs = r;
-	if (run_count(j) > RUNS_MAX)
-		run_over(r); /* an OAP has one task of a service at a time */
-	else if (t->why[0])
-		run_fail(r, t->why);
-	else if (!r->task.events)
-		run_fail(r, "the sink's `events` has none of the task's");
-	else if (!report_takes(REPORT_JFR, r->task.events, why, sizeof(why)))
-		run_fail(r, why);
-	else
-		log_info("sink.task", "sink=%s task=%s pid=%u seconds=%u", s->config->name,
-			 log_str(t->id), j->pid, t->seconds);
+	}
+	r->saved.key = key;
+	r->saved.begin_real_ns = clock_real_ns();
+	r->saved.pid = j->pid;
+	r->saved.start_time = j->start_time;
+	r->saved.id = j->id;
+	r->saved.task = *t;
+	run_begin(r);
 }
 
-void skywalking_runs_free(struct skywalking_jvm *j)
+static void run_on_saved(void *userdata, const struct skywalking_saved *saved)
 {
-	while (j->runs)
-		run_over(j->runs);
+	struct skywalking_run *r = run_add(userdata);
+
+	if (r)
+		r->saved = *saved;
+}
+
+void skywalking_runs_load(struct skywalking *w)
+{
+	skywalking_load(w->sink->dfd, run_on_saved, w);
+}
+
+void skywalking_runs_free(struct skywalking *w)
+{
+	while (w->runs)
+		run_free(w->runs);
 }

@@ -134,6 +134,19 @@ static uint64_t words_duration_ns(const char *s)
 	return unit && n <= 60 * NS_PER_S / unit ? n * unit : 0;
 }
 
+/* "2k", "1m"; 0 = it is no size. */
+static uint64_t words_size(const char *s)
+{
+	static const char units[] = "kmg";
+	char *end;
+	unsigned long long n = strtoull(s, &end, 10);
+	const char *unit = *end ? strchr(units, *end | 0x20) : NULL;
+
+	if (end == s || n > 1ull << 30)
+		return 0;
+	return unit ? n << 10 * (unit - units + 1) : n;
+}
+
 /* One of what stands between commas. */
 static void words_argument(const char *word, size_t len, struct skywalking_task *t)
 {
@@ -148,6 +161,12 @@ static void words_argument(const char *word, size_t len, struct skywalking_task 
 	else if (key == 4 && strncmp(word, "lock", 4) == 0) {
 		t->events |= 1u << WIRE_EVENT_LOCK;
 		t->lock_min_ns = words_duration_ns(word + 5);
+	} else if (key == 4 && strncmp(word, "wall", 4) == 0) {
+		t->events |= 1u << WIRE_EVENT_WALL;
+		t->wall_interval_ns = words_duration_ns(word + 5);
+	} else if (key == 5 && strncmp(word, "alloc", 5) == 0) {
+		t->events |= 1u << WIRE_EVENT_ALLOC;
+		t->alloc_interval = words_size(word + 6);
 	} else {
 		t->events |= words_event(word, key);
 	}
@@ -163,6 +182,9 @@ void skywalking_arguments(const char *text, struct skywalking_task *t)
 		text += len;
 		text += *text == ',';
 	}
+	/* `interval` is that of the engine: of CPU time, or else of looks at threads */
+	if (!(t->events & 1u << WIRE_EVENT_CPU) && !t->wall_interval_ns)
+		t->wall_interval_ns = t->interval_ns;
 	if (t->events == 0)
 		snprintf(t->why, sizeof(t->why),
 			 "none of the task's events is one of kindling's: cpu, wall, lock, alloc");

@@ -23,8 +23,8 @@ struct skywalking_task {
 	char id[SKYWALKING_ID_MAX];
 	unsigned seconds;
 	unsigned events; /* bits 1 << enum wire_event */
-	uint64_t interval_ns; /* 0 = it does not say */
-	uint64_t lock_min_ns; /* likewise */
+	uint64_t interval_ns; /* of CPU time; 0 = it does not say */
+	uint64_t lock_min_ns, wall_interval_ns, alloc_interval; /* likewise; the last: bytes */
 	int64_t created_ms;
 	char why[160]; /* why it cannot be run; "" = it can */
 };

@@ -111,21 +111,60 @@ static void upload_test(struct upload *u, struct upload_question *q)
 					      : strerror(-r));
 }
 
+/* Those of whom the key is not one of theirs do nothing. */
+static void upload_recorded(struct upload *u, const void *message, int fd)
+{
+	struct upload_recorded a;
+
+	memcpy(&a, message, sizeof(a));
+	a.text[sizeof(a.text) - 1] = '\0';
+	for (unsigned i = 0; i < u->n_sinks; i++)
+		if (u->sinks[i]->type && u->sinks[i]->type->recorded && !u->sinks[i]->dead[0])
+			u->sinks[i]->type->recorded(u->sinks[i], &a, fd);
+}
+
+/* As recv(), with the descriptor that came along; -1 = none. */
+static ssize_t upload_receive(int socket, void *to, size_t size, int *ret_fd)
+{
+	char control[CMSG_SPACE(sizeof(int))];
+	struct iovec io = { to, size };
+	struct msghdr message = { .msg_iov = &io,
+				  .msg_iovlen = 1,
+				  .msg_control = control,
+				  .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+
+	*ret_fd = -1;
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
+	return n;
+}
+
 static void upload_on_question(void *userdata, uint32_t events)
 {
+	_Static_assert(sizeof(struct upload_recorded) != sizeof(struct upload_question) &&
+			       sizeof(struct upload_recorded) <= 512,
+		       "known by their lengths");
 	struct upload *u = userdata;
-	struct upload_question q;
-	ssize_t n = recv(u->fd, &q, sizeof(q), MSG_DONTWAIT);
+	union {
+		struct upload_question q;
+		char bytes[512];
+	} message;
+	CLEANUP(fd_closep) int fd = -1;
+	ssize_t n = upload_receive(u->fd, &message, sizeof(message), &fd);
 
 	(void)events;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n != (ssize_t)sizeof(q)) /* 0: kindlingd-data has ended, or wants us to */
+	if (n == (ssize_t)sizeof(struct upload_recorded))
+		upload_recorded(u, &message, fd);
+	else if (n != (ssize_t)sizeof(message.q)) /* 0: kindlingd-data has ended, or wants us to */
 		loop_stop(u->loop, 0);
-	else if (q.ask == UPLOAD_TICK)
-		upload_tick(u, &q);
-	else if (q.ask == UPLOAD_TEST)
-		upload_test(u, &q);
+	else if (message.q.ask == UPLOAD_TICK)
+		upload_tick(u, &message.q);
+	else if (message.q.ask == UPLOAD_TEST)
+		upload_test(u, &message.q);
 }
 
 /* ---- as root --------------------------------------------------------------------------------- */

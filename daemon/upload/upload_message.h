@@ -15,6 +15,7 @@
 enum upload_ask {
 	UPLOAD_TICK, /* once a second */
 	UPLOAD_TEST, /* send a small profile to the sink @name */
+	UPLOAD_RECORDED, /* struct upload_recorded, not this one: of a recording */
 };
 
 struct upload_question {
@@ -29,6 +30,7 @@ struct upload_question {
 enum upload_say {
 	UPLOAD_STATUS, /* @text: [{"name": ...}, ...], as /v1/status has it */
 	UPLOAD_TESTED, /* what became of a test of @name */
+	UPLOAD_RECORD, /* struct upload_record, not this one: a recording is wanted */
 };
 
 struct upload_answer {
@@ -38,4 +40,45 @@ struct upload_answer {
 	uint32_t reserved;
 	char name[UPLOAD_NAME_MAX];
 	char text[UPLOAD_TEXT_MAX]; /* only @len + 1 bytes are sent */
+};
+
+/* ---- recordings ------------------------------------------------------------------------------ */
+
+#define UPLOAD_RECORD_MAX_NS  (1200 * 1000000000ull)
+#define UPLOAD_RECORD_KEEP_NS (15 * 1000000000ull) /* a wish that is not repeated ends then */
+
+/* Said once a second as long as the recording or its profile is wanted. */
+struct upload_record {
+	uint32_t say; /* UPLOAD_RECORD */
+	uint32_t pid;
+	uint64_t key; /* whoever asks twice asks for one */
+	uint64_t start_time; /* with pid: the JVM */
+	uint64_t length_ns;
+	uint64_t interval_ns, lock_min_ns, alloc_interval,
+		wall_interval_ns; /* 0 = as the settings */
+	uint32_t events; /* bits 1 << enum wire_event */
+	uint32_t wish; /* enum upload_wish */
+};
+
+enum upload_wish {
+	UPLOAD_WISH_BEGIN, /* when it is not known yet */
+	UPLOAD_WISH_GO_ON, /* it was known: say so if it no longer is */
+	UPLOAD_WISH_FORGET, /* end it, remove its profile; not answered */
+};
+
+enum upload_recorded_state {
+	UPLOAD_RECORDED_RUNS,
+	UPLOAD_RECORDED_DONE, /* a descriptor of the profile comes along, if there are samples */
+	UPLOAD_RECORDED_BUSY, /* somebody else records this JVM: ask again */
+	UPLOAD_RECORDED_FAILED, /* @text; nothing is kept */
+	UPLOAD_RECORDED_UNKNOWN, /* of UPLOAD_WISH_GO_ON */
+};
+
+struct upload_recorded {
+	uint32_t ask; /* UPLOAD_RECORDED */
+	uint32_t state; /* enum upload_recorded_state */
+	uint64_t key;
+	uint64_t begin_real_ns, end_real_ns;
+	uint64_t samples; /* in the profile, of all its events */
+	char text[256]; /* what was not collected, or is missing, and why; "" = all went well */
 };

@@ -11,7 +11,7 @@ static uint64_t status_unconfirmed(const struct sink *s)
 	uint64_t n = 0;
 
 	for (const struct sink_file *f = s->files; f; f = f->next)
-		if (f->in_flight || f->unknown)
+		if (!f->left && (f->in_flight || f->unknown))
 			n += f->samples;
 	return n;
 }

@@ -1,59 +1,91 @@
-"""The SkyWalking sink: against an OAP 10.1, and against a strict stub of the task service. Needs root."""
+"""The SkyWalking sink: tasks of a strict stub of the task service, and an OAP 10.1 which has none. Needs root."""
 import os
+import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import ONLY_MINE, Daemon, Jvm, java_home, wait_for  # noqa: E402
+from kindling import BUILD, ONLY_MINE, Daemon, Jvm, java_home, wait_for  # noqa: E402
 import oap as oap_10_1  # noqa: E402
 import skywalking_stub  # noqa: E402
 
-MAJOR = "17"
+SETTINGS = """sinks:
+  - {name: sw, type: skywalking, url: %s, bearer_file: %s}
+  - {name: old, type: skywalking, url: %s, instance: "{service}-{pid}"}
+""" + ONLY_MINE
+ENVIRONMENT = dict(os.environ, SW_AGENT_NAME="shop")
+SECONDS = 3
+CPU = ("jdk.ExecutionSample", "jdk.NativeMethodSample")
+ALLOC = ("jdk.ObjectAllocationSample",)
+OURS = CPU + ALLOC + ("jdk.JavaMonitorEnter", "jdk.JavaMonitorWait", "jdk.ThreadPark")
 
 
-def sink_of(daemon):
-    return daemon.status()["sinks"][0]
+def sink_of(daemon, name="sw"):
+    return next(s for s in daemon.status()["sinks"] if s["name"] == name)
 
 
-def events_in(jfr, *names):
-    """How many events of @names a JFR has, as JDK 17's own reader counts them."""
+def summary(jfr, major):
+    """(seconds, {event: how many}) of a JFR, as the JDK's own reader says."""
     with tempfile.NamedTemporaryFile(suffix=".jfr") as f:
         f.write(jfr)
         f.flush()
-        out = subprocess.run([java_home("17") + "/bin/jfr", "summary", f.name], check=True, capture_output=True,
+        out = subprocess.run([java_home(major) + "/bin/jfr", "summary", f.name], check=True, capture_output=True,
                              text=True).stdout
     rows = [line.split() for line in out.splitlines()]
-    return sum(int(row[1]) for row in rows if len(row) == 3 and row[0] in names)
+    return int(re.search(r"Duration: (\d+) s", out).group(1)), {row[0]: int(row[1]) for row in rows
+                                                               if len(row) == 3 and row[0] in OURS}
 
 
-def service_environment(name):
-    return dict(os.environ, SW_AGENT_NAME=name)
+class Seen(threading.Thread):
+    """What the agent of a JVM collects, as long as it is looked at: [(events, interval in ns)] without repetitions."""
+
+    def __init__(self, daemon, pid):
+        super().__init__(daemon=True)
+        self.of, self.pid, self.seen, self.over = daemon, pid, [], False
+        self.start()
+
+    def run(self):
+        while not self.over:
+            target = self.of.target(self.pid) or {}
+            now = tuple(sorted(target.get("events") or [])), target.get("interval_ns")
+            if not self.seen or self.seen[-1] != now:
+                self.seen.append(now)
+            time.sleep(0.2)
+
+    def end(self):
+        self.over = True
+        self.join()
+        return self.seen
 
 
-class Tasks(unittest.TestCase):
+class SkyWalking(unittest.TestCase):
     maxDiff = None
 
-    def test_tasks_of_several_instances(self):
-        with skywalking_stub.Oap() as oap, tempfile.NamedTemporaryFile("w", suffix=".token") as token:
+    def test_tasks_and_registration(self):
+        with oap_10_1.Oap(java_home("17")) as old, skywalking_stub.Oap() as oap, \
+                tempfile.NamedTemporaryFile("w", suffix=".token") as token:
             token.write("word\n")
             token.flush()
-            settings = "sinks:\n  - {name: sw, type: skywalking, url: %s, bearer_file: %s}\n" % (oap.url, token.name)
-            with Daemon(settings + ONLY_MINE) as daemon, Jvm(MAJOR, env=service_environment("shop")) as one, \
-                    Jvm(MAJOR, env=service_environment("shop")) as two:
+            taken = "-agentpath:%s/tests/libtakes_allocs.so" % BUILD
+            with Daemon(SETTINGS % (oap.url, token.name, old.url)) as daemon, Jvm("17", env=ENVIRONMENT) as one, \
+                    Jvm("17", env=ENVIRONMENT, options=("-Xmx128m", taken)) as two:
                 try:
-                    self.check(oap, daemon, one, two)
+                    seen = Seen(daemon, one.pid)
+                    self.check_tasks(oap, daemon, one, two)
+                    self.check_raised(seen.end())
+                    self.check_old(old, daemon, one)
                 except AssertionError as error:
                     log = "".join(line for line in daemon.read_log().splitlines(True) if "target." not in line)
-                    raise AssertionError("%s\n%s\n%s\n%s" % (error, sink_of(daemon), oap.wrong, log))
+                    raise AssertionError("%s\n%s\n%s\n%s" % (error, daemon.status()["sinks"], oap.wrong, log))
 
-    def check(self, oap, daemon, one, two):
+    def check_tasks(self, oap, daemon, one, two):
         created = int(time.time() * 1000)
-        # OVERSIZE once: that JVM's comes in two pieces
-        oap.oversize["both"] = 1
-        oap.tasks += [("both", "shop", 20, "event=cpu,interval=10ms", created),
+        oap.most = 100 << 10  # less than the JFR of all samples has
+        oap.tasks += [("both", "shop", SECONDS, "event=cpu,alloc,interval=5ms,alloc=16k", created),
                       ("none", "shop", 10, "event=page-faults", created + 1),
                       ("other", "another", 10, "event=cpu", created + 2)]
         wait_for("two instances", lambda: len(oap.instances) == 2 and all(oap.instances.values()), 60)
@@ -61,42 +93,57 @@ class Tasks(unittest.TestCase):
         self.assertEqual(set(names), {one.pid, two.pid})
         self.assertEqual(oap.instances["shop", names[one.pid]]["Process No."], str(one.pid))
         self.assertEqual(oap.instances["shop", names[one.pid]]["language"], "java")
-        wait_for("uploads", lambda: len(oap.uploads) == 3, 90)
-        self.assertEqual({(task, instance) for task, instance, content in oap.uploads},
-                         {("both", instance) for instance in names.values()})
-        total = sum(events_in(content, "jdk.ExecutionSample", "jdk.NativeMethodSample")
-                    for task, instance, content in oap.uploads)
-        wait_for("the ledger", lambda: sink_of(daemon)["delivered"] >= total, 10)
-        sink = sink_of(daemon)
-        self.assertEqual((sink["taken"], sink["delivered"], sink["dropped"]), (total, total, {}))
-        self.assertGreater(total, 200)
+        wait_for("uploads", lambda: len(oap.uploads) == 2 and len(oap.failures) == 3, 60)
+        self.check_profiles(oap, names, one, two)
         for instance in names.values():
             self.assertRegex(oap.failures["none", instance], "none of the task's events")
+        # what cannot be had in one of them is said of that one
+        self.assertRegex(oap.failures["both", names[two.pid]], "cannot collect alloc in this JVM: alloc: ")
         self.assertEqual(oap.wrong, [])
         self.assertEqual(oap.authentication, {"word"})
         self.assertRegex(daemon.cli("sink", "test", "sw").stdout, "^sw: taken")
         self.assertIsNone(sink_of(daemon)["last_error"])
         self.assertNotIn("word", daemon.read_log())
 
+    def check_profiles(self, oap, names, one, two):
+        found = {instance: content for task, instance, content in oap.uploads if task == "both"}
+        self.assertEqual(set(found), set(names.values()))
+        counts = {}
+        for pid, instance in names.items():
+            seconds, counts[pid] = summary(found[instance], "17")
+            self.assertEqual(summary(found[instance], "25"), (seconds, counts[pid]))
+            self.assertEqual(seconds, SECONDS)
+            self.assertGreater(sum(counts[pid].get(e, 0) for e in CPU), 5)
+            self.assertLessEqual(len(found[instance]), oap.most)
+        self.assertGreater(counts[one.pid].get(*ALLOC, 0), 100)
+        self.assertEqual(counts[two.pid].get(*ALLOC, 0), 0)
+        self.assertEqual({(task, instance) for task, instance, size in oap.oversize}, {("both", names[one.pid])})
+        self.counts = counts
 
-class Registration(unittest.TestCase):
-    def test_an_oap_without_tasks_knows_the_jvm(self):
-        with oap_10_1.Oap(java_home("17")) as oap:
-            settings = "sinks:\n  - {name: sw, type: skywalking, url: %s, instance: \"{service}-{pid}\"}\n" % oap.url
-            with Daemon(settings + ONLY_MINE) as daemon, Jvm(MAJOR, env=service_environment("shop")) as jvm:
-                wait_for("the sentence", lambda: "has no async-profiler tasks" in (sink_of(daemon)["last_error"] or ""), 90)
-                instances = wait_for("the instance", lambda: self.instances(oap, "shop"), 40)
-                self.assertEqual([i["name"] for i in instances], ["shop-%d" % jvm.pid])
-                attributes = {a["name"]: a["value"] for a in instances[0]["attributes"]}
-                self.assertEqual(attributes.get("Process No."), str(jvm.pid), instances)
-                sink = sink_of(daemon)
-                self.assertEqual((sink["taken"], sink["dropped"]), (0, {}))
-                tested = daemon.cli("sink", "test", "sw", check=False)
-                self.assertRegex(tested.stdout, "^sw: not taken: this OAP has no async-profiler tasks")
-                # asked once and not again
-                self.assertEqual(daemon.read_log().count("has no async-profiler tasks"), 1)
+    def check_raised(self, seen):
+        """While the task ran, and not behind it."""
+        self.assertIn((("alloc", "cpu", "lock"), 5000000), seen)
+        self.assertEqual(seen[-1], (("cpu", "lock"), 10000000), seen)
 
-    def instances(self, oap, service):
+    def check_old(self, old, daemon, jvm):
+        wait_for("the sentence", lambda: "has no async-profiler tasks" in (sink_of(daemon, "old")["last_error"] or ""), 120)
+        instances = wait_for("the instance", lambda: self.instances(old, "shop", jvm.pid), 40)
+        attributes = {a["name"]: a["value"] for a in instances[0]["attributes"]}
+        self.assertEqual(attributes.get("Process No."), str(jvm.pid), instances)
+        sink = sink_of(daemon, "old")
+        self.assertEqual((sink["taken"], sink["dropped"]), (0, {}))
+        tested = daemon.cli("sink", "test", "old", check=False)
+        self.assertRegex(tested.stdout, "^old: not taken: this OAP has no async-profiler tasks")
+        # asked once and not again
+        self.assertEqual(daemon.read_log().count("has no async-profiler tasks"), 1)
+        # the ledger of the other: what is left out of a JFR that was too large is said
+        sink = sink_of(daemon)
+        shown = sum(self.counts[pid].get(event, 0) for pid in self.counts for event in OURS)
+        self.assertEqual(sink["delivered"], shown)
+        self.assertGreater(sink["dropped"]["thinned"], 0)
+        self.assertEqual(sink["taken"], sink["delivered"] + sink["dropped"]["thinned"])
+
+    def instances(self, oap, service, pid):
         """With their properties, as the OAP's own query says."""
         answer = oap.query("query { listServices(layer: \"GENERAL\") { id name } }") or {"listServices": []}
         ids = [s["id"] for s in answer["listServices"] if s["name"] == service]
@@ -107,7 +154,8 @@ class Registration(unittest.TestCase):
                                                              time.strftime(minute, time.localtime(time.time() + 60)))
         answer = oap.query("query { listInstances(serviceId: \"%s\", duration: %s) { name attributes { name value } } }"
                            % (ids[0], span))
-        return [i for i in (answer or {}).get("listInstances") or [] if i["attributes"]] or None
+        return [i for i in (answer or {}).get("listInstances") or []
+                if i["attributes"] and i["name"] == "%s-%d" % (service, pid)] or None
 
 
 if __name__ == "__main__":

@@ -87,8 +87,8 @@ class Oap:
         self.url = "http://127.0.0.1:%d" % self.grpc
         self.log = open(self.dir + "/log", "w+")
         environment = {k: v for k, v in os.environ.items() if k != "KINDLING_TEST"}  # no test's daemon takes it in
-        self.process = subprocess.Popen([java_home + "/bin/java", "-Xmx400m", "-cp", self.dir + ":" + jars + "/*",
-                                         "org.apache.skywalking.oap.server.starter.OAPServerStartUp"],
+        self.process = subprocess.Popen([java_home + "/bin/java", "-Xmx400m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+                                         "-cp", self.dir + ":" + jars + "/*", "org.apache.skywalking.oap.server.starter.OAPServerStartUp"],
                                         stdout=self.log, stderr=self.log, env=environment)
 
     def query(self, text):

@@ -2,7 +2,11 @@
 have. It is strict: fields that are not the protocol's, content before it is asked for, or of another size than was
 said, are errors."""
 import concurrent.futures
+import contextlib
+import socket
+import struct
 import threading
+import time
 
 import wheels
 
@@ -67,7 +71,11 @@ class Oap(grpc.GenericRpcHandler):
         self.tasks = []  # (id, service, seconds, arguments, created ms)
         self.uploads = []  # (task, instance, bytes)
         self.failures = {}  # (task, instance): message
-        self.oversize = {}  # task: times that it says so
+        self.most = 30 << 20  # its jfrMaxSize
+        self.oversize = []  # (task, instance, bytes) that it refused
+        self.silent = None  # it stops there: "before" its answer to metadata, or "behind" the end of the content
+        self.waiting = []  # (task, instance) that it let wait
+        self.broken = []  # (task, instance, bytes that came): a stream that ended early
         self.wrong = []
         self.polls = 0
         self.authentication = set()
@@ -137,21 +145,111 @@ class Oap(grpc.GenericRpcHandler):
             self.failures[task, instance] = one(first, 2).decode()
             self.wrong += ["more after a failure" for m in requests]
             return
-        if 2 in first or 3 in first or not 0 < size <= 31457280:
+        if 2 in first or 3 in first or size <= 0:
             self.wrong.append("metadata with more, or of %d bytes" % size)
-        if self.oversize.get(task, 0):
-            self.oversize[task] -= 1
+        if size > self.most:
+            self.oversize.append((task, instance, size))
             yield b"\x08\x02"
             self.wrong += ["content that nobody wanted" for m in requests]
             return
+        self.be_silent("before", task, instance)
         yield b""
+        yield from self.take(task, instance, size, requests)
+
+    def take(self, task, instance, size, requests):
+        """The content; as a real OAP it keeps nothing of a stream that its client did not end."""
         content = b""
-        for message in requests:
-            found = self.parse(message, {1, 3})
-            if len(one(found, 3)) > 1 << 20:
-                self.wrong.append("a message of %d bytes" % len(one(found, 3)))
-            content += one(found, 3)
+        try:
+            for message in requests:
+                found = self.parse(message, {1, 3})
+                if len(one(found, 3)) > 1 << 20:
+                    self.wrong.append("a message of %d bytes" % len(one(found, 3)))
+                content += one(found, 3)
+        except grpc.RpcError:
+            self.broken.append((task, instance, len(content)))
+            return
         if len(content) != size:
             self.wrong.append("%d bytes instead of %d" % (len(content), size))
         with self.lock:
             self.uploads.append((task, instance, content))
+        self.be_silent("behind", task, instance)
+        yield from ()
+
+    def be_silent(self, where, task, instance):
+        if self.silent == where:
+            self.waiting.append((task, instance))
+        while self.silent == where:
+            time.sleep(0.05)
+
+
+class Proxy:
+    """In front of a server on 127.0.0.1: lets all through, until it is told otherwise. down: it takes no connection."""
+
+    def __init__(self, url):
+        self.to = int(url.rsplit(":", 1)[1])
+        self.listener = None
+        self.connections = []
+        self.reset_at = None  # bytes of a connection after which it is reset; once
+        self.drip_at = None  # bytes of a connection after which it gets one byte a second, for drip_s
+        self.drip_s = 0
+        self.resets = self.dripped = 0
+        with socket.create_server(("127.0.0.1", 0)) as s:
+            self.port = s.getsockname()[1]
+        self.url = "http://127.0.0.1:%d" % self.port
+
+    def up(self):
+        self.listener = socket.create_server(("127.0.0.1", self.port))
+        threading.Thread(target=self.accept, args=(self.listener,), daemon=True).start()
+        return self
+
+    def down(self):
+        if self.listener:
+            self.listener.shutdown(socket.SHUT_RDWR)
+            self.listener.close()
+        self.listener = None
+        for s in self.connections:
+            with contextlib.suppress(OSError):
+                s.shutdown(socket.SHUT_RDWR)
+
+    def accept(self, listener):
+        while True:
+            try:
+                client = listener.accept()[0]
+                server = socket.create_connection(("127.0.0.1", self.to))
+            except OSError:
+                return
+            self.connections += [client, server]
+            threading.Thread(target=self.pump, args=(client, server, True), daemon=True).start()
+            threading.Thread(target=self.pump, args=(server, client, False), daemon=True).start()
+
+    def pump(self, a, b, upwards):
+        passed = 0
+        with contextlib.suppress(OSError):
+            while True:
+                data = a.recv(4096)
+                if not data:
+                    break
+                passed += len(data)
+                if upwards and self.reset_at is not None and passed > self.reset_at:
+                    self.reset_at = None
+                    self.resets += 1
+                    a.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    break
+                if upwards and self.drip_at is not None and passed > self.drip_at:
+                    self.drip_at = None
+                    for i in range(self.drip_s):
+                        b.sendall(data[i:i + 1])
+                        self.dripped += 1
+                        time.sleep(1)
+                    data = data[self.drip_s:]
+                b.sendall(data)
+        for s in a, b:
+            with contextlib.suppress(OSError):
+                s.shutdown(socket.SHUT_RDWR)
+            s.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.down()

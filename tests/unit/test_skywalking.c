@@ -27,6 +27,13 @@ static void arguments_say_events_and_intervals(void **state)
 	assert_int_equal(asked("event=ctimer,interval=5ms").interval_ns, 5 * NS_PER_MS);
 	assert_int_equal(asked("event=itimer,interval=250us").interval_ns, 250000);
 	assert_int_equal(asked("event=cpu,lock=2s").lock_min_ns, 2 * NS_PER_S);
+	assert_int_equal(asked("event=alloc,alloc=2k").alloc_interval, 2048);
+	assert_int_equal(asked("event=alloc,alloc=1M,interval=5ms").alloc_interval, 1 << 20);
+	assert_int_equal(asked("event=cpu,alloc=x").alloc_interval, 0);
+	assert_int_equal(asked("event=cpu,alloc=512").events, CPU | ALLOC);
+	assert_int_equal(asked("event=wall,interval=20ms").wall_interval_ns, 20 * NS_PER_MS);
+	assert_int_equal(asked("event=cpu,wall,interval=20ms").wall_interval_ns, 0);
+	assert_int_equal(asked("event=cpu,wall=30ms,").wall_interval_ns, 30 * NS_PER_MS);
 	assert_int_equal(asked("event=cpu,interval=99999999999s").interval_ns, 0);
 	assert_int_equal(asked("event=cpu,cstack=vm,cpux").events, CPU);
 	assert_string_equal(asked("event=cpu").why, "");

@@ -1,0 +1,179 @@
+"""The SkyWalking sink, disturbed: an OAP that is down, resets, reads one byte a second; deaths of kindling-upload and of
+kindlingd. Each task ends once, with a profile or a reason, and the ledger adds up. Needs root."""
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from kindling import ONLY_MINE, Daemon, Jvm, wait_for  # noqa: E402
+import skywalking_stub  # noqa: E402
+
+# `dir` waits for nobody; an upload that is stuck is given up after 5 times the timeout
+SETTINGS = """sinks:
+  - {name: sw, type: skywalking, url: %s, timeout: 2s}
+  - {name: dir, type: files, directory: %s, interval: 10s}
+""" + ONLY_MINE
+ENVIRONMENT = dict(os.environ, SW_AGENT_NAME="shop")
+
+
+def descendants(pid):
+    """Of kindlingd: {name: pid}."""
+    found = {}
+    for task in os.listdir("/proc/%d/task" % pid):
+        with contextlib.suppress(OSError), open("/proc/%d/task/%s/children" % (pid, task)) as f:
+            for child in f.read().split():
+                with open("/proc/%s/comm" % child) as comm:
+                    found[comm.read().strip()] = int(child)
+                found.update(descendants(int(child)))
+    return found
+
+
+class Watch(threading.Thread):
+    """The ledger of the sink in every moment that is looked at."""
+
+    def __init__(self, daemon):
+        super().__init__(daemon=True)
+        self.of, self.over, self.wrong, self.looks, self.last = daemon, False, [], 0, {}
+        self.start()
+
+    def run(self):
+        while not self.over:
+            with contextlib.suppress(AssertionError, ValueError):  # the daemon is being started anew
+                for s in self.of.status().get("sinks", []):
+                    if s["taken"] != s["delivered"] + s["spooled"] + s["unconfirmed"] + sum(s["dropped"].values()):
+                        self.wrong.append(s)
+                    if s["name"] == "sw":
+                        self.last = s
+                        self.looks += 1
+            time.sleep(0.1)
+
+    def end(self):
+        self.over = True
+        self.join()
+
+
+class Chaos(unittest.TestCase):
+    maxDiff = None
+
+    def test_tasks_end_once(self):
+        with skywalking_stub.Oap() as oap, skywalking_stub.Proxy(oap.url) as proxy:
+            directory = os.path.join("/tmp", "kindling-sw-%d" % os.getpid())
+            with Daemon(SETTINGS % (proxy.url, directory)) as daemon, Jvm("17", env=ENVIRONMENT) as jvm:
+                self.oap, self.proxy, self.daemon, self.created = oap, proxy, daemon, int(time.time() * 1000)
+                watch = Watch(daemon)
+                try:
+                    self.an_oap_that_is_down_at_first(watch)
+                    self.a_reset_in_the_middle()
+                    self.one_byte_a_second()
+                    self.upload_is_killed_while_the_task_runs()
+                    self.upload_is_killed_while_it_sends()
+                    self.upload_is_killed_when_all_was_sent(watch)
+                    self.kindlingd_is_killed_while_the_task_runs(watch)
+                    self.check_all(watch, jvm)
+                except AssertionError as error:
+                    raise AssertionError("%s\n%s\n%s %s\n%s" % (
+                        error, watch.last, oap.wrong, oap.broken, "".join(
+                            line for line in daemon.read_log().splitlines(True)
+                            if line.startswith(("sink", "upload", "recording")))))
+                finally:
+                    watch.end()
+
+    def task(self, name, seconds, arguments="event=cpu,alloc,interval=1ms,alloc=4k"):
+        self.created += 1
+        self.oap.tasks.append((name, "shop", seconds, arguments, self.created))
+
+    def uploads(self, name):
+        return [content for task, instance, content in self.oap.uploads if task == name]
+
+    def uploaded(self, name):
+        return wait_for("the upload of " + name, lambda: self.uploads(name), 60)
+
+    def kill_upload(self):
+        """kindlingd-data starts it again; it asks at once for tasks."""
+        pid = descendants(self.daemon.process.pid)["kindling-upload"]
+        os.kill(pid, signal.SIGKILL)
+        wait_for("another kindling-upload", lambda: descendants(self.daemon.process.pid).get("kindling-upload", pid) != pid)
+
+    def running(self, name):
+        """The agent has been told of the task."""
+        wait_for("the begin of " + name, lambda: "alloc" in (self.daemon.status()["targets"][0]["events"] or []), 60)
+
+    def an_oap_that_is_down_at_first(self, watch):
+        wait_for("that it is said", lambda: "onnect" in (watch.last.get("last_error") or ""), 60)
+        self.task("reset", 1)
+        self.proxy.reset_at = 40 << 10  # metadata, and a part of the content
+        self.proxy.up()
+
+    def a_reset_in_the_middle(self):
+        self.uploaded("reset")
+        self.assertEqual((self.proxy.resets, [task for task, instance, n in self.oap.broken]), (1, ["reset"]))
+        self.oap.broken.clear()
+
+    def one_byte_a_second(self):
+        # each life of kindling-upload asks at once, else every 20 s
+        self.proxy.drip_at, self.proxy.drip_s = 40 << 10, 3
+        self.task("drip", 1)
+        self.kill_upload()
+        self.uploaded("drip")
+        self.assertEqual(self.proxy.dripped, 3)
+
+    def upload_is_killed_while_the_task_runs(self):
+        self.task("killed", 3)
+        self.kill_upload()
+        self.running("killed")
+        self.kill_upload()
+        self.uploaded("killed")
+
+    def upload_is_killed_while_it_sends(self):
+        self.oap.silent = "before"
+        self.task("sending", 1)
+        self.kill_upload()
+        wait_for("the upload to begin", lambda: self.oap.waiting, 60)
+        self.kill_upload()
+        self.oap.silent = None
+        self.uploaded("sending")
+
+    def upload_is_killed_when_all_was_sent(self, watch):
+        """Whether it arrived nobody knows: it is not sent again, an OAP would count it twice."""
+        before = watch.last["delivered"]
+        self.oap.silent = "behind"
+        self.task("sent", 1)
+        self.kill_upload()
+        self.uploaded("sent")
+        self.kill_upload()
+        self.oap.silent = None
+        wait_for("what is not confirmed", lambda: watch.last["unconfirmed"] > 0 and not watch.last["spooled"])
+        self.assertGreaterEqual(watch.last["delivered"], before)
+
+    def kindlingd_is_killed_while_the_task_runs(self, watch):
+        self.task("restarted", 600)
+        self.kill_upload()
+        self.running("restarted")
+        self.daemon.kill()
+        self.daemon.start()
+        wait_for("the failure", lambda: self.oap.failures, 120)
+
+    def check_all(self, watch, jvm):
+        instances = {instance for service, instance in self.oap.instances}
+        self.assertEqual(len(instances), 1)
+        self.assertEqual(self.oap.failures, {("restarted", i): "kindlingd was restarted while the task ran" for i in instances})
+        self.assertEqual(sorted(task for task, instance, content in self.oap.uploads),
+                         ["drip", "killed", "reset", "sending", "sent"])
+        self.assertEqual(self.oap.wrong, [])
+        sink = wait_for("an empty spool", lambda: [s for s in self.daemon.status()["sinks"] if s["name"] == "sw" and
+                                                   not s["spooled"]])[0]
+        self.assertEqual(sink["taken"], sink["delivered"] + sink["unconfirmed"])
+        self.assertGreater(sink["delivered"], sink["unconfirmed"])
+        # and the JVM is sampled as before
+        wait_for("the interval", lambda: self.daemon.target(jvm.pid)["interval_ns"] == 10000000 and
+                 self.daemon.target(jvm.pid)["events"] == ["cpu", "lock"])
+        self.assertEqual(watch.wrong, [])
+        self.assertGreater(watch.looks, 50)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
