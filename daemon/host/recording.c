@@ -90,6 +90,8 @@ int recording_new(struct host *h, struct target *t, const struct recording_optio
 	r->wall_interval_ns = o->wall_interval_ns;
 	r->keep_budget = o->keep_budget;
 	snprintf(r->thread, sizeof(r->thread), "%s", o->thread ? o->thread : "");
+	if (o->bytes_max)
+		profile_limit(live_tap_profile(r->tap), o->bytes_max, 1);
 	live_tap_profile(r->tap)->no_budget = !o->keep_budget;
 	error = ask_more(r, t);
 	if (error < 0) {

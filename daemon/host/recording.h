@@ -17,6 +17,8 @@ struct recording_options {
 	const char *thread; /* only threads with this in their name; NULL = all */
 	uint64_t lock_min_ns; /* the shortest wait to be told; 0 = that of the settings */
 	uint64_t alloc_interval, wall_interval_ns; /* likewise */
+	size_t bytes_max; /* memory of its profile, beyond it "[profile full]"; 0 = as any profile
+			   */
 	bool keep_budget; /* the agent's CPU budget holds: it may lengthen the interval */
 };
 

@@ -249,7 +249,7 @@ static uint64_t wanted_within(uint64_t n, uint64_t least, uint64_t most)
 }
 
 /* What the settings allow of each: whoever asks is reached by a network. */
-static struct recording_options wanted_options(const struct upload_record *ask)
+static struct recording_options wanted_options(const struct upload_record *ask, size_t memory)
 {
 	return (struct recording_options){
 		.events = ask->events,
@@ -258,6 +258,7 @@ static struct recording_options wanted_options(const struct upload_record *ask)
 					     RECORDING_MIN_WAIT_MOST),
 		.alloc_interval = wanted_within(ask->alloc_interval, 1u << 10, 1u << 30),
 		.wall_interval_ns = wanted_within(ask->wall_interval_ns, NS_PER_MS, 10 * NS_PER_S),
+		.bytes_max = memory / WANTED_MAX,
 		.keep_budget = true,
 	};
 }
@@ -281,7 +282,8 @@ static bool wanted_is_sane(const struct upload_record *ask)
 /* 0 and a recording, or -errno and @answer says why not. */
 static int wanted_record(struct wanted_one *o, struct upload_recorded *answer)
 {
-	const struct recording_options options = wanted_options(&o->ask);
+	const struct recording_options options =
+		wanted_options(&o->ask, o->of->host->config->memory_bytes);
 	struct target *t = wanted_target(o->of, &o->ask);
 	int r;
 
@@ -308,9 +310,15 @@ static struct wanted_one *wanted_begin(struct wanted *w, const struct upload_rec
 	struct wanted_one *o;
 
 	answer->state = UPLOAD_RECORDED_FAILED;
-	if (!wanted_is_sane(ask) || w->n >= WANTED_MAX || !(o = calloc(1, sizeof(*o)))) {
+	if (!wanted_is_sane(ask)) {
+		snprintf(answer->text, sizeof(answer->text), "it is no recording that can be made");
+		return NULL;
+	}
+	o = w->n < WANTED_MAX ? calloc(1, sizeof(*o)) : NULL;
+	if (!o) {
+		answer->state = UPLOAD_RECORDED_BUSY;
 		snprintf(answer->text, sizeof(answer->text),
-			 "kindlingd does not begin more recordings now");
+			 "kindlingd makes %d recordings at once for an OAP", WANTED_MAX);
 		return NULL;
 	}
 	o->of = w;

@@ -8,7 +8,7 @@
 #include "daemon/host/host.h"
 #include "daemon/upload/upload_message.h"
 
-#define WANTED_MAX 64 /* at once: what is running, and what waits to be read */
+#define WANTED_MAX 32 /* at once: they share limits.memory once more */
 
 struct wanted;
 

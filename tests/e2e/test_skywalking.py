@@ -80,7 +80,7 @@ class SkyWalking(unittest.TestCase):
                     self.check_old(old, daemon, one)
                 except AssertionError as error:
                     log = "".join(line for line in daemon.read_log().splitlines(True) if "target." not in line)
-                    raise AssertionError("%s\n%s\n%s\n%s" % (error, daemon.status()["sinks"], oap.wrong, log))
+                    raise AssertionError("%s\n%s\n%s %s\n%s" % (error, daemon.status()["sinks"], oap.wrong, oap.instances, log))
 
     def check_tasks(self, oap, daemon, one, two):
         created = int(time.time() * 1000)
@@ -88,12 +88,12 @@ class SkyWalking(unittest.TestCase):
         oap.tasks += [("both", "shop", SECONDS, "event=cpu,alloc,interval=5ms,alloc=16k", created),
                       ("none", "shop", 10, "event=page-faults", created + 1),
                       ("other", "another", 10, "event=cpu", created + 2)]
-        wait_for("two instances", lambda: len(oap.instances) == 2 and all(oap.instances.values()), 60)
+        wait_for("two instances", lambda: len(oap.instances) == 2 and all(oap.instances.values()), 120)
         names = {int(instance.split("@")[0]): instance for service, instance in oap.instances if service == "shop"}
         self.assertEqual(set(names), {one.pid, two.pid})
         self.assertEqual(oap.instances["shop", names[one.pid]]["Process No."], str(one.pid))
         self.assertEqual(oap.instances["shop", names[one.pid]]["language"], "java")
-        wait_for("uploads", lambda: len(oap.uploads) == 2 and len(oap.failures) == 3, 60)
+        wait_for("uploads", lambda: len(oap.uploads) == 2 and len(oap.failures) == 3, 120)
         self.check_profiles(oap, names, one, two)
         for instance in names.values():
             self.assertRegex(oap.failures["none", instance], "none of the task's events")

@@ -90,7 +90,7 @@ class Chaos(unittest.TestCase):
         return [content for task, instance, content in self.oap.uploads if task == name]
 
     def uploaded(self, name):
-        return wait_for("the upload of " + name, lambda: self.uploads(name), 60)
+        return wait_for("the upload of " + name, lambda: self.uploads(name), 120)
 
     def kill_upload(self):
         """kindlingd-data starts it again; it asks at once for tasks."""
@@ -100,10 +100,10 @@ class Chaos(unittest.TestCase):
 
     def running(self, name):
         """The agent has been told of the task."""
-        wait_for("the begin of " + name, lambda: "alloc" in (self.daemon.status()["targets"][0]["events"] or []), 60)
+        wait_for("the begin of " + name, lambda: "alloc" in (self.daemon.status()["targets"][0]["events"] or []), 120)
 
     def an_oap_that_is_down_at_first(self, watch):
-        wait_for("that it is said", lambda: "onnect" in (watch.last.get("last_error") or ""), 60)
+        wait_for("that it is said", lambda: "onnect" in (watch.last.get("last_error") or ""), 120)
         self.task("reset", 1)
         self.proxy.reset_at = 40 << 10  # metadata, and a part of the content
         self.proxy.up()
@@ -132,7 +132,7 @@ class Chaos(unittest.TestCase):
         self.oap.silent = "before"
         self.task("sending", 1)
         self.kill_upload()
-        wait_for("the upload to begin", lambda: self.oap.waiting, 60)
+        wait_for("the upload to begin", lambda: self.oap.waiting, 120)
         self.kill_upload()
         self.oap.silent = None
         self.uploaded("sending")
