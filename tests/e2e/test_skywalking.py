@@ -51,7 +51,7 @@ class Seen(threading.Thread):
     def run(self):
         while not self.over:
             target = self.of.target(self.pid) or {}
-            now = tuple(sorted(target.get("events") or [])), target.get("interval_ns")
+            now = tuple(sorted(target.get("events") or [])), target.get("interval_asked_ns")
             if not self.seen or self.seen[-1] != now:
                 self.seen.append(now)
             time.sleep(0.2)

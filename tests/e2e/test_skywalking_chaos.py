@@ -169,7 +169,7 @@ class Chaos(unittest.TestCase):
         self.assertEqual(sink["taken"], sink["delivered"] + sink["unconfirmed"])
         self.assertGreater(sink["delivered"], sink["unconfirmed"])
         # and the JVM is sampled as before
-        wait_for("the interval", lambda: self.daemon.target(jvm.pid)["interval_ns"] == 10000000 and
+        wait_for("the interval", lambda: self.daemon.target(jvm.pid)["interval_asked_ns"] == 10000000 and
                  self.daemon.target(jvm.pid)["events"] == ["cpu", "lock"])
         self.assertEqual(watch.wrong, [])
         self.assertGreater(watch.looks, 50)
