@@ -90,6 +90,7 @@ class Oap:
         self.process = subprocess.Popen([java_home + "/bin/java", "-Xmx400m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
                                          "-cp", self.dir + ":" + jars + "/*", "org.apache.skywalking.oap.server.starter.OAPServerStartUp"],
                                         stdout=self.log, stderr=self.log, env=environment)
+        os.setpriority(os.PRIO_PROCESS, self.process.pid, -10)  # seconds of CPU time until it answers, beside busy JVMs
 
     def query(self, text):
         """The answer of its GraphQL; None = it does not answer yet."""
