@@ -89,8 +89,13 @@ class Chaos(unittest.TestCase):
     def uploads(self, name):
         return [content for task, instance, content in self.oap.uploads if task == name]
 
+    def sink(self):
+        return next(s for s in self.daemon.status()["sinks"] if s["name"] == "sw")
+
     def uploaded(self, name):
-        return wait_for("the upload of " + name, lambda: self.uploads(name), 120)
+        """And kindling-upload has heard the answer."""
+        wait_for("the upload of " + name, lambda: self.uploads(name), 120)
+        wait_for("the answer to " + name, lambda: self.sink()["taken"] == self.sink()["delivered"], 120)
 
     def kill_upload(self):
         """kindlingd-data starts it again; it asks at once for tasks."""
@@ -105,17 +110,16 @@ class Chaos(unittest.TestCase):
     def an_oap_that_is_down_at_first(self, watch):
         wait_for("that it is said", lambda: "onnect" in (watch.last.get("last_error") or ""), 120)
         self.task("reset", 1)
-        self.proxy.reset_at = 40 << 10  # metadata, and a part of the content
+        self.proxy.reset_at = 8 << 10  # metadata, and a part of the content
         self.proxy.up()
 
     def a_reset_in_the_middle(self):
         self.uploaded("reset")
-        self.assertEqual((self.proxy.resets, [task for task, instance, n in self.oap.broken]), (1, ["reset"]))
-        self.oap.broken.clear()
+        self.assertEqual(self.proxy.resets, 1)
 
     def one_byte_a_second(self):
         # each life of kindling-upload asks at once, else every 20 s
-        self.proxy.drip_at, self.proxy.drip_s = 40 << 10, 3
+        self.proxy.drip_at, self.proxy.drip_s = 8 << 10, 3
         self.task("drip", 1)
         self.kill_upload()
         self.uploaded("drip")
@@ -139,15 +143,15 @@ class Chaos(unittest.TestCase):
 
     def upload_is_killed_when_all_was_sent(self, watch):
         """Whether it arrived nobody knows: it is not sent again, an OAP would count it twice."""
-        before = watch.last["delivered"]
+        before = self.sink()["delivered"]
         self.oap.silent = "behind"
         self.task("sent", 1)
         self.kill_upload()
-        self.uploaded("sent")
+        wait_for("the upload", lambda: self.uploads("sent"), 120)
         self.kill_upload()
         self.oap.silent = None
         wait_for("what is not confirmed", lambda: watch.last["unconfirmed"] > 0 and not watch.last["spooled"])
-        self.assertGreaterEqual(watch.last["delivered"], before)
+        self.assertEqual(watch.last["delivered"], before)
 
     def kindlingd_is_killed_while_the_task_runs(self, watch):
         self.task("restarted", 600)
@@ -164,10 +168,9 @@ class Chaos(unittest.TestCase):
         self.assertEqual(sorted(task for task, instance, content in self.oap.uploads),
                          ["drip", "killed", "reset", "sending", "sent"])
         self.assertEqual(self.oap.wrong, [])
-        sink = wait_for("an empty spool", lambda: [s for s in self.daemon.status()["sinks"] if s["name"] == "sw" and
-                                                   not s["spooled"]])[0]
+        sink = self.sink()
         self.assertEqual(sink["taken"], sink["delivered"] + sink["unconfirmed"])
-        self.assertGreater(sink["delivered"], sink["unconfirmed"])
+        self.assertGreater(sink["unconfirmed"], 0)
         # and the JVM is sampled as before
         wait_for("the interval", lambda: self.daemon.target(jvm.pid)["interval_asked_ns"] == 10000000 and
                  self.daemon.target(jvm.pid)["events"] == ["cpu", "lock"])
