@@ -448,7 +448,7 @@ int sink_put_now(struct sink *s, const struct sink_interval *in, const char *key
 	if (r == 0)
 		r = ledger_write(s->ledger_fd, &l, true);
 	if (r == 0)
-		r = sink_take_in(s, seq, &h);
+		r = sink_take_in(s, seq, &h, false);
 	s->ledger = l;
 	if (r < 0) {
 		s->ledger.in_spool -= samples;

@@ -142,8 +142,9 @@ static int run_spool(struct skywalking_run *r, const struct upload_recorded *a, 
 	CLEANUP(profile_freep) struct profile *p = NULL;
 	CLEANUP(freep) uint8_t *bytes = NULL;
 	struct sink *s = r->of->sink;
-	struct sink_interval in = { a->begin_real_ns, a->end_real_ns, NULL, NULL,
-				    s->upload->config->node };
+	struct sink_interval in = { .begin_real_ns = a->begin_real_ns,
+				    .end_real_ns = a->end_real_ns,
+				    .node = s->upload->config->node };
 	char key[480];
 	size_t len = 0;
 	int e = run_read(fd, &bytes, &len);

@@ -51,7 +51,10 @@ class Seen(threading.Thread):
 
     def run(self):
         while not self.over:
-            target = self.of.target(self.pid) or {}
+            try:
+                target = self.of.target(self.pid) or {}
+            except (AssertionError, subprocess.SubprocessError):  # a busy machine: it answers the next time
+                continue
             now = tuple(sorted(target.get("events") or [])), target.get("interval_asked_ns")
             if not self.seen or self.seen[-1] != now:
                 self.seen.append(now)
