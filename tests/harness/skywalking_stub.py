@@ -154,9 +154,9 @@ class Oap(grpc.GenericRpcHandler):
             return
         self.be_silent("before", task, instance)
         yield b""
-        yield from self.take(task, instance, size, requests)
+        yield from self.take(task, instance, size, requests, context)
 
-    def take(self, task, instance, size, requests):
+    def take(self, task, instance, size, requests, context):
         """The content; as a real OAP it keeps nothing of a stream that its client did not end."""
         content = b""
         try:
@@ -166,6 +166,10 @@ class Oap(grpc.GenericRpcHandler):
                     self.wrong.append("a message of %d bytes" % len(one(found, 3)))
                 content += one(found, 3)
         except grpc.RpcError:
+            self.broken.append((task, instance, len(content)))
+            return
+        # a call that broke before the first message ends the loop as a client's end does
+        if len(content) != size and not context.is_active():
             self.broken.append((task, instance, len(content)))
             return
         if len(content) != size:
