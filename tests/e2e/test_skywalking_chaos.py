@@ -2,6 +2,7 @@
 kindlingd. Each task ends once, with a profile or a reason, and the ledger adds up. Needs root."""
 import contextlib
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -61,7 +62,8 @@ class Chaos(unittest.TestCase):
 
     def test_tasks_end_once(self):
         with skywalking_stub.Oap() as oap, skywalking_stub.Proxy(oap.url) as proxy:
-            directory = os.path.join("/tmp", "kindling-sw-%d" % os.getpid())
+            directory = os.path.join("/tmp", "kindling-sw-%d" % os.getpid())  # kindling-upload makes it
+            self.addCleanup(shutil.rmtree, directory, True)
             with Daemon(SETTINGS % (proxy.url, directory)) as daemon, Jvm("17", env=ENVIRONMENT) as jvm:
                 self.oap, self.proxy, self.daemon, self.created = oap, proxy, daemon, int(time.time() * 1000)
                 watch = Watch(daemon)
