@@ -102,6 +102,20 @@ class Size:
         return "%d descriptors, %d threads, %d timers" % (self.files, self.threads, self.timers)
 
 
+class Contention(Lateness):
+    """Beside how late who sleeps is woken up: how many times as long as its CPU time work takes here, .times. A machine that
+    does other work gives a daemon that starts a part of a CPU."""
+
+    def run(self):
+        wall = cpu = 0.0
+        while not self.over.wait(0.04):
+            begin, used = time.monotonic(), time.thread_time()
+            while time.thread_time() - used < 0.004:
+                pass
+            wall, cpu = wall + time.monotonic() - begin, cpu + time.thread_time() - used
+        self.times = max(1.0, wall / cpu) if cpu else 1.0
+
+
 class Case(unittest.TestCase):
     def setUp(self):
         directory = tempfile.mkdtemp(prefix="kindling-upgrade-")
@@ -110,12 +124,12 @@ class Case(unittest.TestCase):
         self.next = next_version(directory)
         ARGS.next = version_of(self.next)
 
-    def gaps(self, what, targets, late_s, more_s):
+    def gaps(self, what, targets, times, more_s):
         """@more_s: the daemon before was killed, and when it had looked last is as long ago as that."""
         gaps = sorted(t["gap"]["ns"] / 1e9 for t in targets)
-        print("%s: %d JVMs without samples for %.2f s (median), %.2f s (longest), on a machine %.2f s late" % (
-            what, len(gaps), gaps[len(gaps) // 2], gaps[-1], late_s))
-        self.assertLess(gaps[-1] - late_s, GAP_S + more_s)
+        print("%s: %d JVMs without samples for %.2f s (median), %.2f s (longest), on a machine that is %.1f times as slow as alone" % (
+            what, len(gaps), gaps[len(gaps) // 2], gaps[-1], times))
+        self.assertLess(gaps[-1], (GAP_S + more_s) * times)
 
     def one_agent(self, jvm, copies):
         wait_for("one agent's thread", lambda: thread_names(jvm.pid).count("kindling") == 1)
@@ -132,7 +146,7 @@ class Case(unittest.TestCase):
 class Versions(Case):
     def take_over(self, daemon, jvms, build, killed):
         """Another version; returns what it says of the JVMs."""
-        with Lateness() as lateness:
+        with Contention() as contention:
             if killed:
                 daemon.kill()
             else:
@@ -141,7 +155,7 @@ class Versions(Case):
             daemon.start()
             targets = all_sampled(daemon, jvms)
         self.assertEqual(daemon.status()["version"], version_of(build))
-        self.gaps("%s %s" % (version_of(build), "after kill -9" if killed else "after a stop"), targets, lateness.seconds,
+        self.gaps("%s %s" % (version_of(build), "after kill -9" if killed else "after a stop"), targets, contention.times,
                   1 if killed else 0)
         for jvm, t in zip(jvms, targets):
             self.assertTrue(jvm.alive())
@@ -197,13 +211,15 @@ class Protocols(Case):
         return found["events"], found["control"]
 
     def test_an_agent_says_which_one_it_has(self):
-        with services(1) as (jvm,), Daemon(SETTINGS + TARGETS) as daemon:
+        timers_only = SETTINGS.replace("interval: 1ms", "interval: 1ms, host_engine: false")
+        with services(1) as (jvm,), Daemon(timers_only + TARGETS) as daemon:
             all_sampled(daemon, [jvm])
             events, control = self.pipes(jvm)
             daemon.kill()
+            wait_for("the agent to fall silent", lambda: timers(jvm.pid) == 0)
             events = os.open(events, os.O_RDONLY | os.O_NONBLOCK)
             with open(control, "wb", buffering=0) as f:
-                wait_for("silence", lambda: read_some(events) == b"")
+                wait_for("what nobody read to be gone", lambda: read_some(events) == b"")
                 # key, length, value: protocol 99, session 7
                 f.write(struct.pack("<IBBHQ", 16 + 6, 64, 0, 0, 1) + bytes((1, 1, 99, 6, 1, 7)))
                 hello = wait_for("HELLO", lambda: read_some(events))
