@@ -137,7 +137,7 @@ class Reload(unittest.TestCase):
             daemon.wait_state(jvm.pid, "streaming")
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 20)
             begun = daemon.target(jvm.pid)["agent"]["session_ns"]
-            for i in range(12):
+            for i in range(6):
                 daemon.configure("events: {cpu: {interval: %dms}, lock: {min_wait: %dms}}\nlabels: {set: {n: \"%d\"}}\nlog: {level: %s}\n%s" % (
                     5 + i % 2 * 5, 1 + i, i, ("info", "debug")[i % 2], ONLY_MINE))
                 if i % 3:
@@ -153,7 +153,7 @@ class Reload(unittest.TestCase):
             self.assertEqual((t["state"], t["attempts"]), ("streaming", 1))
             self.assertEqual(len(re.findall(r"target\.state pid=%d " % jvm.pid, daemon.read_log())), 2)  # injecting, streaming: one session
             self.assertGreater(s["coverage"], 0.8, s)
-            print("12 reloads: %d samples taken, all delivered, coverage %.3f" % (s["taken"], s["coverage"]))
+            print("6 reloads: %d samples taken, all delivered, coverage %.3f" % (s["taken"], s["coverage"]))
             self.assertEqual(jvm.end(), ("END\n", ""))
 
     def test_a_wrong_file_changes_nothing_and_says_where(self):
