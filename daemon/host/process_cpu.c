@@ -21,7 +21,9 @@ static void book_gap(struct host *h, struct target *t, struct host_entry *e, str
 				    .cpu_ns = now->ns - last.cpu_ns,
 				    .until_real_ns = now->real_ns };
 	now->sum_ns += e->gap.cpu_ns;
-	live_add_cpu(e->source, e->gap.cpu_ns, now->real_ns - e->gap.ns, now->real_ns);
+	/* to this second: from where the live end begins on the store is not read, and the seconds
+	 * before are the other daemon's */
+	live_add_cpu(e->source, e->gap.cpu_ns, now->real_ns, now->real_ns);
 	target_missed(t, e->gap.cpu_ns);
 }
 
