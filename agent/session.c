@@ -353,14 +353,30 @@ static void on_start(const struct wire_start *start)
 	thread_states_begin(start->flags & WIRE_START_THREADS);
 }
 
+/* A daemon of another version: HELLO says which protocol this agent has, and the daemon replaces
+ * it. */
+static void introduce(const struct wire_start *start)
+{
+	if (session.state != WAITING)
+		return;
+	keep_start(start);
+	writer_begin(session.events_fd);
+	(void)insist(hello);
+	writer_free();
+}
+
 static void on_command(const struct wire_frame *f)
 {
 	struct wire_start start;
 
 	switch (f->type) {
 	case WIRE_START:
-		if (wire_get_start(f, &start) == 0 && start.protocol == WIRE_PROTOCOL)
+		if (wire_get_start(f, &start) < 0)
+			break;
+		if (start.protocol == WIRE_PROTOCOL)
 			on_start(&start);
+		else
+			introduce(&start);
 		break;
 	case WIRE_STOP:
 		if (session.state == RUNNING) {

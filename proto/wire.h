@@ -120,7 +120,8 @@ enum wire_event {
 	X(DICT_FULL, "dict_full", "the agent's dictionary was at its memory limit")                \
 	X(NESTED, "nested", "the signal interrupted its own handler")                              \
 	X(IMPLAUSIBLE, "implausible", "more than the process can have done: not believed")         \
-	X(QUOTA, "quota", "the daemon held it back: no CPU time for what the JVM says")
+	X(QUOTA, "quota", "the daemon held it back: no CPU time for what the JVM says")            \
+	X(RESTART, "restart", "no daemon was there: CPU time between two of them, in samples")
 
 enum wire_drop {
 #define X(id, name, text) WIRE_DROP_##id,

@@ -35,6 +35,7 @@ static void on_second(void *userdata)
 	host_sampling_tick(h->sampling);
 	expire_stacks(h);
 	host_take_cpu_of_all(h);
+	host_write_gaps(h);
 	live_tick(h->live, clock_real_ns());
 	uploads_on_second(h);
 	if (++h->seconds % GIVE_BACK_S == 0)
@@ -84,6 +85,10 @@ static int open_rooms(struct host *h, bool discover, bool persist, struct fault 
 		r = store_new(path, h->config->retention_ns, h->config->store_max_bytes, &h->store);
 		if (r < 0)
 			return fault_set(f, -r, FAULT_INTERNAL, "%.80s: ", path);
+		r = gaps_open(h->config->state_dir, &h->gaps);
+		if (r < 0)
+			return fault_set(f, -r, FAULT_INTERNAL,
+					 "open %.80s/sampled: ", h->config->state_dir);
 	}
 	r = live_new(host_on_window, h, &h->live);
 	if (r == 0)
@@ -141,6 +146,7 @@ struct host *host_free(struct host *h)
 	worker_free(h->worker);
 	store_free(h->store);
 	symbols_free(h->symbols);
+	gaps_free(h->gaps);
 	look_free(h->look);
 	free(h);
 	return NULL;
@@ -153,6 +159,7 @@ static void on_shutdown_tick(void *userdata)
 	if (!targets_quiet(h->targets) && clock_mono_ns() < h->shutdown_by_mono_ns)
 		return;
 	h->shutdown_timer = loop_timer_free(h->shutdown_timer);
+	host_write_gaps(h);
 	h->on_down(h->down_userdata);
 }
 

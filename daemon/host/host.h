@@ -70,6 +70,13 @@ struct discovery *host_discovery(struct host *h); /* NULL when not discovering *
 uint64_t host_start_mono_ns(struct host *h);
 /* CPU time that the process of @t used while it was sampled, as the kernel says; 0 = unknown. */
 uint64_t host_cpu_ns(const struct target *t);
+/* Between the daemon before this one and this one @t was not sampled. */
+struct host_gap {
+	uint64_t ns; /* for so long; after a kill up to a second more than it was */
+	uint64_t cpu_ns; /* that it used meanwhile; in its books as dropped{restart} */
+	uint64_t until_real_ns;
+};
+const struct host_gap *host_gap_of(const struct target *t); /* NULL = there was none */
 /* Windows that never reached the store: no memory, or no room in the worker. */
 uint64_t host_windows_dropped(struct host *h);
 /* Sessions that ended because their targets took more memory than limits.memory allows. */

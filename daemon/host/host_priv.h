@@ -2,11 +2,13 @@
  * Inside the host room: host.c (life), wiring.c (callbacks from room to room), history.c (windows
  * and queries through the worker), recording.c, thread_states.c, sampling.c and kernel_frames.c
  * (host engine), thread_ids.c (numbers of a container's threads), events.c (what a stream says, as
- * a profile takes it), process_cpu.c (what it is held against), mapped_files.c (symbols'
- * questions), uploads.c (kindling-upload), wanted.c (recordings that it asks for).
+ * a profile takes it), process_cpu.c (what it is held against), gaps.c (between two daemons),
+ * mapped_files.c (symbols' questions), uploads.c (kindling-upload), wanted.c (recordings that it
+ * asks for).
  */
 #pragma once
 
+#include "daemon/host/gaps.h"
 #include "daemon/host/host.h"
 #include "daemon/host/thread_ids.h"
 
@@ -19,6 +21,8 @@ struct host {
 	struct discovery *discovery; /* NULL = none, or shutting down */
 	struct live *live;
 	struct store *store; /* NULL = nothing is kept */
+	struct gaps *gaps; /* NULL = nothing is kept */
+	bool gaps_failed; /* to be written, the last time */
 	struct symbols *symbols;
 	struct host_question *questions; /* of the symbols, that look has not answered */
 	struct host_sampling *sampling;
@@ -45,7 +49,8 @@ struct host {
 /* CPU time of a process. */
 struct host_cpu {
 	bool known; /* the two below are */
-	uint64_t ns, real_ns; /* as the kernel said when it was asked last */
+	uint64_t ns, real_ns, mono_ns; /* as the kernel said when it was asked last */
+	bool left; /* not known any more because this daemon ends */
 	uint64_t sum_ns; /* while it was sampled */
 };
 
@@ -60,6 +65,7 @@ struct host_entry {
 	struct host_sampling_target sampling;
 	struct profile_books booked; /* already given to the live end */
 	struct host_cpu cpu;
+	struct host_gap gap;
 };
 
 /* mapped_files.c */
@@ -94,6 +100,7 @@ void host_check_memory(struct host *h);
 void host_take_cpu(struct host *h, struct target *t);
 void host_take_cpu_of_all(struct host *h);
 void host_leave_cpu(struct host *h, struct target *t);
+void host_write_gaps(struct host *h); /* for the daemon after this one */
 
 /* thread_states.c: once a second; nobody looks any more */
 void host_expire_states(struct host *h);

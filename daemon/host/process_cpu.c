@@ -1,16 +1,38 @@
 /*
  * The CPU time that processes used while they were sampled, which reports hold their samples
- * against. It is read from the kernel: what an agent says of its own process is the container's
- * word.
+ * against, and between two daemons, while they were not (gaps.h). It is read from the kernel: what
+ * an agent says of its own process is the container's word.
  */
 #include "daemon/host/host_priv.h"
 
+#include <string.h>
 #include "daemon/core/clock.h"
+#include "daemon/core/log.h"
+
+/* It is sampled for the first time: what it used since a daemon before this one did is not sampled.
+ */
+static void book_gap(struct host *h, struct target *t, struct host_entry *e, struct host_cpu *now)
+{
+	struct gaps_last last;
+
+	if (!gaps_take(h->gaps, t->jvm.pid, t->jvm.start_time, &last) || now->ns < last.cpu_ns)
+		return;
+	e->gap = (struct host_gap){ .ns = now->mono_ns - last.mono_ns,
+				    .cpu_ns = now->ns - last.cpu_ns,
+				    .until_real_ns = now->real_ns };
+	now->sum_ns += e->gap.cpu_ns;
+	/* to this second: from where the live end begins on the store is not read, and the seconds
+	 * before are the other daemon's */
+	live_add_cpu(e->source, e->gap.cpu_ns, now->real_ns, now->real_ns);
+	target_missed(t, e->gap.cpu_ns);
+}
 
 void host_take_cpu(struct host *h, struct target *t)
 {
 	struct host_entry *e = host_entry_of(h, t);
-	struct host_cpu now = { .known = true, .real_ns = clock_real_ns() };
+	struct host_cpu now = { .known = true,
+				.real_ns = clock_real_ns(),
+				.mono_ns = clock_mono_ns() };
 
 	if (!e)
 		return;
@@ -24,6 +46,8 @@ void host_take_cpu(struct host *h, struct target *t)
 		now.sum_ns += now.ns - e->cpu.ns;
 		live_add_cpu(e->source, now.ns - e->cpu.ns, e->cpu.real_ns, now.real_ns);
 	}
+	if (!e->cpu.known)
+		book_gap(h, t, e, &now);
 	e->cpu = now;
 }
 
@@ -41,7 +65,32 @@ void host_leave_cpu(struct host *h, struct target *t)
 	if (!e || !e->cpu.known)
 		return;
 	host_take_cpu(h, t);
+	e->cpu.left = e->cpu.known && h->shutdown_by_mono_ns;
 	e->cpu.known = false;
+}
+
+void host_write_gaps(struct host *h)
+{
+	int r;
+
+	if (!h->gaps)
+		return;
+	gaps_begin(h->gaps);
+	for (struct target *t = targets_next(h->targets, NULL); t;
+	     t = targets_next(h->targets, t)) {
+		const struct host_entry *e = t->userdata;
+		struct gaps_last last = { .pid = t->jvm.pid, .start_time = t->jvm.start_time };
+
+		if (!e || !(e->cpu.known || e->cpu.left) || t->state == TARGET_GONE)
+			continue;
+		last.cpu_ns = e->cpu.ns;
+		last.mono_ns = e->cpu.mono_ns;
+		gaps_add(h->gaps, &last);
+	}
+	r = gaps_write(h->gaps);
+	if (r < 0 && !h->gaps_failed)
+		log_warn("host.sampled", "error=%s", log_str(strerror(-r)));
+	h->gaps_failed = r < 0;
 }
 
 uint64_t host_cpu_ns(const struct target *t)
@@ -49,4 +98,11 @@ uint64_t host_cpu_ns(const struct target *t)
 	const struct host_entry *e = t->userdata;
 
 	return e ? e->cpu.sum_ns : 0;
+}
+
+const struct host_gap *host_gap_of(const struct target *t)
+{
+	const struct host_entry *e = t->userdata;
+
+	return e && e->gap.ns ? &e->gap : NULL;
 }

@@ -1,11 +1,13 @@
 /* /v1/status: every JVM, its state, why, and its books. taken = delivered + sum(dropped) in it. */
 #include "daemon/serve/serve_priv.h"
 
+#include <stdio.h>
 #include <string.h>
 #include "daemon/core/clock.h"
 #include "injector/result.h"
 
 #define ENDED_S 600 /* so long is one that ended shown without all= */
+#define GAP_S	600 /* and a gap among the notes */
 
 static void add_u64(cJSON *o, const char *key, uint64_t v)
 {
@@ -101,6 +103,18 @@ static void add_note(cJSON *list, const char *step, const char *what)
 	cJSON_AddItemToArray(list, note);
 }
 
+static void note_gap(cJSON *list, const struct host_gap *g)
+{
+	char what[120];
+
+	if (!g || clock_real_ns() - g->until_real_ns > GAP_S * NS_PER_S)
+		return;
+	snprintf(what, sizeof(what),
+		 "not sampled for %.1f s while kindlingd was restarted: %.3f s of CPU time",
+		 (double)g->ns / 1e9, (double)g->cpu_ns / 1e9);
+	add_note(list, "restart", what);
+}
+
 /* What its owner should know, or said: [{"step":"monitors","what":"..."}] */
 static cJSON *notes_json(const struct target *t)
 {
@@ -114,6 +128,7 @@ static cJSON *notes_json(const struct target *t)
 		add_note(list, "its owner", text);
 	if (target_held_back(t, text, sizeof(text)))
 		add_note(list, "held back", text);
+	note_gap(list, host_gap_of(t));
 	return list;
 }
 
@@ -174,6 +189,19 @@ static double ago_s(uint64_t mono_ns)
 	return (double)(clock_mono_ns() - mono_ns) / 1e9;
 }
 
+/* Null where it was not sampled by a daemon before this one, or that is long ago. */
+static cJSON *gap_json(const struct host_gap *g)
+{
+	cJSON *o = g ? cJSON_CreateObject() : cJSON_CreateNull();
+
+	if (!g)
+		return o;
+	add_u64(o, "ns", g->ns);
+	add_u64(o, "cpu_ns", g->cpu_ns);
+	add_u64(o, "until_ns", g->until_real_ns);
+	return o;
+}
+
 static cJSON *target_json(const struct target *t)
 {
 	unsigned collected = target_events(t);
@@ -219,6 +247,7 @@ static cJSON *target_json(const struct target *t)
 	add_u64(o, "uid", t->jvm.uid);
 	cJSON_AddItemToObject(o, "samples", samples_json(&c, host_cpu_ns(t)));
 	add_other_events(o, &c, collected);
+	cJSON_AddItemToObject(o, "gap", gap_json(host_gap_of(t)));
 	cJSON_AddItemToObject(o, "agent", agent_json(t, &c));
 	add_u64(o, "decode_cpu_ns", target_decode_ns(t));
 	if (t->first_sample_mono_ns)

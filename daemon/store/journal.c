@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include "daemon/core/clock.h"
 
 #define WINDOW_NS   (10 * NS_PER_S)
 #define SECONDS_MAX 40 /* of a window; times are what targets say */
@@ -279,6 +280,13 @@ static unsigned list_journals(struct store *s, uint64_t windows[FILES_MAX])
 	return n;
 }
 
+static bool is_past(const struct store *s, uint64_t window)
+{
+	uint64_t now = clock_real_ns(), end = (window + 1) * WINDOW_NS;
+
+	return end < now && now - end > s->retention_ns;
+}
+
 uint64_t journal_recover(struct store *s)
 {
 	uint64_t windows[FILES_MAX], recovered = 0;
@@ -290,6 +298,8 @@ uint64_t journal_recover(struct store *s)
 
 		journal_name(windows[i], name);
 		fd = openat(s->dfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		if (fd >= 0 && record_is_foreign(fd) && !is_past(s, windows[i]))
+			continue; /* for the version that wrote it, when it comes back */
 		if (fd >= 0 && recover(s, fd, windows[i]) > 0)
 			recovered++;
 		(void)unlinkat(s->dfd, name, 0);

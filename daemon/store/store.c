@@ -53,8 +53,14 @@ void store_note(const struct store_counts *c, char ret[STORE_NOTE_MAX])
 	struct tm tm;
 
 	ret[0] = '\0';
-	if (!c->failing_since_ns)
+	if (!c->failing_since_ns) {
+		if (c->foreign)
+			snprintf(
+				ret, STORE_NOTE_MAX,
+				"%llu of %llu files of the history were written by another version of kindling: they are kept, but reports lack them",
+				(unsigned long long)c->foreign, (unsigned long long)c->segments);
 		return;
+	}
 	strftime(when, sizeof(when), "%F %H:%M:%S", localtime_r(&since, &tm));
 	snprintf(
 		ret, STORE_NOTE_MAX,
@@ -244,6 +250,22 @@ static void unlink_oldest(struct store *s, uint64_t max)
 	}
 }
 
+/* Only another daemon writes them: they become fewer, never more. */
+static void count_foreign(struct store *s)
+{
+	CLEANUP(freep) uint64_t *segments = NULL;
+	uint64_t foreign = 0;
+	uint32_t n;
+
+	segments = store_segments(s, &n);
+	for (uint32_t i = 0; segments && i < n; i++) {
+		CLEANUP(fd_closep) int fd = store_open_segment(s, segments[i], O_RDONLY);
+
+		foreign += fd >= 0 && record_is_foreign(fd);
+	}
+	COUNT(s, s->counts.foreign = foreign);
+}
+
 /* What is past the retention goes, and what is too much beside @more bytes. */
 static void expire(struct store *s, uint64_t more)
 {
@@ -255,6 +277,8 @@ static void expire(struct store *s, uint64_t more)
 	shares_give_up(s, most - most / 8);
 	unlink_oldest(s, most);
 	(void)count_bytes(s);
+	if (s->counts.foreign)
+		count_foreign(s);
 }
 
 int store_open(const char *dir, struct store **ret)
@@ -298,6 +322,7 @@ int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct
 	(void)unlinkat(s->dfd, SHARES_TEMP, 0);
 	(void)unlinkat(s->dfd, INDEX_TEMP, 0);
 	expire(s, 0);
+	count_foreign(s);
 	s->counts.recovered_windows = journal_recover(s);
 	*ret = s;
 	return 0;

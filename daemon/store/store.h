@@ -63,6 +63,7 @@ struct store_counts {
 	uint64_t windows, dropped_windows, torn; /* since the start; torn = tails that were cut */
 	uint64_t recovered_windows; /* that the daemon before had not closed when it died */
 	uint64_t bytes, segments; /* on disk */
+	uint64_t foreign; /* segments of another version, which nothing is read from */
 	uint64_t failing_since_ns; /* real time: no window could be written since; 0 = they can */
 	int failing_error; /* errno of the last one */
 };
@@ -70,7 +71,7 @@ void store_counts(const struct store *s, struct store_counts *ret); /* any threa
 /* A window was not even tried: those before it were still being written. Any thread; the note says
  * so until one is written. */
 void store_missed(struct store *s);
-/* A sentence about a history that stands still; "" = it does not. */
+/* A sentence about a history that stands still, or of which a part cannot be read; "" = neither. */
 #define STORE_NOTE_MAX 256
 void store_note(const struct store_counts *c, char ret[STORE_NOTE_MAX]);
 /* As counts.bytes, of the files as they are now: takes no lock. */

@@ -81,7 +81,7 @@ static int on_hello(struct stream *s, const struct wire_frame *frame, struct fau
 		return fault_set(f, EBADMSG, FAULT_STREAM, "HELLO is malformed");
 	if (h.protocol != WIRE_PROTOCOL)
 		return fault_set(
-			f, EPROTO, FAULT_STREAM,
+			f, EPROTONOSUPPORT, FAULT_STREAM,
 			"the agent uses protocol %llu, this kindlingd uses %u: they are of different versions",
 			(unsigned long long)h.protocol, WIRE_PROTOCOL);
 	if (!knows_secret(s, h.secret))

@@ -165,7 +165,8 @@ static void end_attempt(struct target *t, const struct fault *why)
 	receiver_stop(t);
 	/* nothing was sent to it */
 	if (why->step == FAULT_PREFLIGHT || why->step == FAULT_IDENTITY) {
-		budget_give_back(&t->priv->table->budget);
+		if (t->priv->counted)
+			budget_give_back(&t->priv->table->budget);
 		t->priv->facts.has_agent = false;
 	}
 	if (t->priv->leave)
@@ -304,7 +305,9 @@ static void begin_attempt(struct target *t)
 	struct targets *table = t->priv->table;
 	struct fault f = { 0 };
 
-	budget_begin(&table->budget, clock_mono_ns());
+	t->priv->counted = !turns_is_former(t);
+	if (t->priv->counted)
+		budget_begin(&table->budget, clock_mono_ns());
 	exit_watch(t);
 	t->attempts++;
 	t->priv->queued = t->priv->leave = t->priv->start_again = false;
@@ -332,7 +335,7 @@ void targets_inject_next(struct targets *table)
 	while ((t = turns_next(table))) {
 		wait_ns =
 			budget_wait_ns(&table->budget, table->config->attach_rate, clock_mono_ns());
-		if (wait_ns) {
+		if (wait_ns && !turns_is_former(t)) {
 			loop_timer_set(table->rate_timer, wait_ns, 0);
 			return;
 		}

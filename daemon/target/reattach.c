@@ -23,6 +23,7 @@ static void begin_again(struct target *t)
 	len = session_frame(t, frame, c->cpu_interval_ns, false);
 	TARGET_LOG(INFO, t, "target.reattach", "pid=%d", t->jvm.pid);
 	session_open(t);
+	t->priv->taken_over = true;
 	(void)receiver_write(t, frame, (size_t)len);
 	exit_watch(t);
 	target_set_state(t, TARGET_STREAMING, NULL);

@@ -81,8 +81,10 @@ static void read_line(struct secrets *s, const char *line)
 	    !proc_lives(pid, start_time))
 		return;
 	x = find_or_add(s, pid, start_time);
-	if (x)
-		memcpy(x->bytes, bytes, sizeof(bytes));
+	if (!x)
+		return;
+	memcpy(x->bytes, bytes, sizeof(bytes));
+	x->former = true;
 }
 
 static int open_file(const char *path, int flags)
@@ -182,6 +184,7 @@ int secrets_make(struct secrets *s, pid_t pid, uint64_t start_time, uint8_t ret[
 		return -EIO;
 	}
 	memcpy(ret, x->bytes, sizeof(x->bytes));
+	x->former = false;
 	if (s->path[0])
 		complain(s, append(s, x));
 	return 0;
@@ -192,6 +195,13 @@ const uint8_t *secrets_find(const struct secrets *s, pid_t pid, uint64_t start_t
 	const struct secret *x = find(s, pid, start_time);
 
 	return x ? x->bytes : NULL;
+}
+
+bool secrets_is_former(const struct secrets *s, pid_t pid, uint64_t start_time)
+{
+	const struct secret *x = find(s, pid, start_time);
+
+	return x && x->former;
 }
 
 void secrets_forget(struct secrets *s, pid_t pid, uint64_t start_time)

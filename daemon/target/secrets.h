@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include "proto/wire.h"
@@ -13,6 +14,7 @@
 struct secret {
 	pid_t pid;
 	uint64_t start_time;
+	bool former; /* of a daemon before this one, which has not attached to it yet */
 	uint8_t bytes[WIRE_SECRET_BYTES];
 };
 
@@ -32,4 +34,6 @@ void secrets_close(struct secrets *s); /* frees; the file stays */
 int secrets_make(struct secrets *s, pid_t pid, uint64_t start_time, uint8_t ret[WIRE_SECRET_BYTES]);
 /* WIRE_SECRET_BYTES until the next call of another function; NULL = nobody attached to it. */
 const uint8_t *secrets_find(const struct secrets *s, pid_t pid, uint64_t start_time);
+/* A daemon before this one attached to it, and this one has not. */
+bool secrets_is_former(const struct secrets *s, pid_t pid, uint64_t start_time);
 void secrets_forget(struct secrets *s, pid_t pid, uint64_t start_time);

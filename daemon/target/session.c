@@ -199,6 +199,19 @@ void target_counts(const struct target *t, struct stream_counts *ret)
 	}
 }
 
+void target_missed(struct target *t, uint64_t cpu_ns)
+{
+	struct stream_books *b = &t->past.of[WIRE_EVENT_CPU];
+	uint64_t n = t->interval_ns ? (cpu_ns + t->interval_ns / 2) / t->interval_ns : 0;
+
+	if (!n || !(target_asked_events(t) & 1u << WIRE_EVENT_CPU))
+		return;
+	b->taken += n;
+	b->taken_weight += cpu_ns;
+	b->dropped[WIRE_DROP_RESTART].n += n;
+	b->dropped[WIRE_DROP_RESTART].weight += cpu_ns;
+}
+
 void session_close(struct target *t)
 {
 	struct target_priv *p = t->priv;
@@ -252,6 +265,16 @@ static void end_session(struct target *t, const struct fault *why)
 		break_session(t, why);
 }
 
+/* It was there already and is of another version: it is sent away, and the next attempt, in a
+ * moment, is an attach. */
+static void replace_agent(struct target *t, struct fault *why)
+{
+	if (!t->priv->taken_over)
+		return;
+	secrets_forget(&t->priv->table->secrets, t->jvm.pid, t->jvm.start_time);
+	why->flags |= FAULT_RETRY_SOON;
+}
+
 static void feed(struct target *t, const uint8_t *buf, size_t len)
 {
 	struct fault f = { 0 };
@@ -260,6 +283,8 @@ static void feed(struct target *t, const uint8_t *buf, size_t len)
 	if (stream_feed(t->stream, buf, len, &f) < 0) {
 		if (f.code == EPERM) /* not what was attached: the next attempt is an attach */
 			secrets_forget(&t->priv->table->secrets, t->jvm.pid, t->jvm.start_time);
+		else if (f.code == EPROTONOSUPPORT)
+			replace_agent(t, &f);
 		end_session(t, &f);
 	} else if (t->priv->said_bye) {
 		fault_set(&f, ESHUTDOWN, FAULT_AGENT, "the agent has ended");
@@ -383,6 +408,7 @@ static void on_no_hello(void *userdata)
 	struct fault f = { 0 };
 
 	fault_set(&f, ETIMEDOUT, FAULT_HELLO, "the agent did not answer START within 5 s");
+	replace_agent(t, &f); /* one that was there may not understand it */
 	break_session(t, &f);
 }
 
@@ -393,6 +419,7 @@ void session_open(struct target *t)
 	p->session_mono_ns = clock_mono_ns();
 	p->facts.has_agent = true;
 	p->said_bye = false;
+	p->taken_over = false;
 	decoding_begin(t);
 	p->socket_source = loop_source_free(p->socket_source);
 	if (stream_new(&session_calls, t, &t->stream) < 0 ||

@@ -189,5 +189,8 @@ uint64_t target_decode_ns(const struct target *t);
 bool target_held_back(const struct target *t, char *why, size_t size);
 /* CPUs that the agent used in the last minute, or since its session began if that is less. */
 double target_recent_cpus(const struct target *t);
+/* It used @cpu_ns of CPU time between two daemons: as many samples as that makes at its interval
+ * were not taken, dropped{restart} in its books. */
+void target_missed(struct target *t, uint64_t cpu_ns);
 /* The books of all its sessions together. */
 void target_counts(const struct target *t, struct stream_counts *ret);

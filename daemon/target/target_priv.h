@@ -65,6 +65,8 @@ struct target_priv {
 	bool remembered; /* GONE for long: no userdata, no fds */
 	bool queued; /* waits for its turn to be attached to */
 	bool leave; /* detach as soon as the attempt has ended */
+	bool counted; /* the attempt counts for targets.attach_rate */
+	bool taken_over; /* the session is that of an agent that was there already */
 	bool start_again; /* then ask for other settings than the attempt does */
 	/* where INJECTING (with leave) and DRAINING end, and why */
 	enum target_state leave_to;
@@ -229,6 +231,7 @@ void target_inject_let_go(struct target *t);
 
 /* turns.c: which of those that are queued may begin now; NULL = none. */
 struct target *turns_next(const struct targets *table);
+bool turns_is_former(const struct target *t); /* a daemon before this one had attached to it */
 void turns_begin(struct target *t); /* it has an injector ... */
 void turns_end(struct target *t); /* ... and no more */
 void targets_inject_next(struct targets *table);

@@ -1,7 +1,9 @@
 /*
  * Whose attempt is next. An attempt takes a moment, but a process that only looks like a JVM can
  * make it last until its deadline: no tenant has more than half of the places, and among tenants it
- * is the turn of the one whose last attempt is the longest ago.
+ * is the turn of the one whose last attempt is the longest ago. JVMs
+ * that a daemon before this one had attached to come before all others and do not count for
+ * targets.attach_rate: nobody looks at them until they are attached to again.
  */
 #include "daemon/target/target_priv.h"
 
@@ -9,6 +11,21 @@ static bool may_begin(const struct target *t)
 {
 	return t->priv->queued && (t->state == TARGET_FOUND || t->state == TARGET_FAILED) &&
 	       t->priv->tenant->injectors < TENANT_INJECTORS;
+}
+
+bool turns_is_former(const struct target *t)
+{
+	return secrets_is_former(&t->priv->table->secrets, t->jvm.pid, t->jvm.start_time);
+}
+
+/* Is it @a's turn rather than @b's? */
+static bool comes_before(const struct target *a, const struct target *b)
+{
+	bool former = turns_is_former(a);
+
+	if (former != turns_is_former(b))
+		return former;
+	return a->priv->tenant->turn < b->priv->tenant->turn;
 }
 
 struct target *turns_next(const struct targets *table)
@@ -19,7 +36,7 @@ struct target *turns_next(const struct targets *table)
 		return NULL;
 	/* of one tenant's, who came first */
 	for (struct target *t = table->first; t; t = t->priv->next)
-		if (may_begin(t) && (!next || t->priv->tenant->turn < next->priv->tenant->turn))
+		if (may_begin(t) && (!next || comes_before(t, next)))
 			next = t;
 	return next;
 }

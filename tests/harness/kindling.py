@@ -138,9 +138,9 @@ def agents():
 
 
 class Daemon:
-    def __init__(self, settings="", wrap=()):
-        """@settings: without targets: of their own, JVMs of other tests are left alone. @wrap: words in front of the daemon's own, as in ("setpriv", "--bounding-set", "-bpf")."""
-        self.wrap = list(wrap)
+    def __init__(self, settings="", wrap=(), build=BUILD):
+        """@settings: without targets: of their own, JVMs of other tests are left alone. @wrap: words in front of the daemon's own, as in ("setpriv", "--bounding-set", "-bpf"). @build: the tree whose programs run; another one may follow (test_upgrade.py)."""
+        self.wrap, self.build = list(wrap), build
         self.killed = False
         self.dir = tempfile.mkdtemp(prefix="kindling-test-")
         os.chmod(self.dir, 0o755)  # for the data process
@@ -159,7 +159,7 @@ class Daemon:
 
     def start(self):
         with starts:
-            self.process = subprocess.Popen(self.wrap + [BUILD + "/bin/kindlingd", "--config", self.config],
+            self.process = subprocess.Popen(self.wrap + [self.build + "/bin/kindlingd", "--config", self.config],
                                             stderr=self.log, stdout=self.log)
             wait_for("the daemon's socket", lambda: self.cli("status", check=False).returncode == 0)
             self.wait_seen()
@@ -181,7 +181,7 @@ class Daemon:
         self.killed = False
 
     def cli(self, *args, check=True, timeout=120):
-        done = subprocess.run([BUILD + "/bin/kindling", "--socket", self.socket, *args], capture_output=True,
+        done = subprocess.run([self.build + "/bin/kindling", "--socket", self.socket, *args], capture_output=True,
                               text=True, timeout=timeout)
         if check and done.returncode != 0:
             raise AssertionError("kindling %s: %d\n%s%s" % (" ".join(args), done.returncode, done.stdout, done.stderr))

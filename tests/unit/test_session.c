@@ -320,6 +320,42 @@ static void one_that_does_not_know_the_secret_is_no_agent(void **state)
 	remove_fifos();
 }
 
+/* Left by a daemon of another version: it says so, is sent away, and the JVM is attached to. */
+static void one_that_speaks_another_protocol_is_replaced(void **state)
+{
+	struct wire_hello h = { .protocol = WIRE_PROTOCOL + 1, .ns_pid = 1 };
+	uint8_t buf[WIRE_FRAME_MAX];
+	struct wire_writer w;
+	struct wire_frame frame;
+	struct target *t;
+	int control;
+	size_t n;
+
+	(void)state;
+	if (make_fifos() < 0)
+		skip();
+	t = add_with_fifos(events_path, &control);
+	n = read_control(control, buf, sizeof(buf));
+	assert_int_equal(wire_peek(buf, n, &frame), n);
+	assert_int_equal(frame.type, WIRE_START);
+	wire_begin(&w, buf, WIRE_HELLO);
+	assert_true(wire_put_hello(&w, &h));
+	n = wire_end(&w, 1);
+	assert_int_equal(write(agent_fd, buf, n), n);
+	UNTIL(t->state == TARGET_FAILED);
+	assert_int_equal(t->fault.code, EPROTONOSUPPORT);
+	assert_true(t->retry_mono_ns - clock_mono_ns() < NS_PER_S / 10 ||
+		    t->retry_mono_ns < clock_mono_ns());
+	n = read_control(control, buf, sizeof(buf));
+	assert_int_equal(wire_peek(buf, n, &frame), n);
+	assert_int_equal(frame.type, WIRE_DETACH);
+	UNTIL(strcmp(t->fault.what, "its owner forbids it") == 0); /* attached to as any other */
+	assert_int_equal(samples, 0);
+	close(control);
+	close(agent_fd);
+	remove_fifos();
+}
+
 static void an_agent_that_does_not_say_the_secret_of_its_attach_is_none(void **state)
 {
 	struct target *t = add("stranger");
@@ -358,8 +394,10 @@ static void secrets_outlive_the_daemon_and_not_the_process(void **state)
 	secrets_open(&s, dir);
 	assert_int_equal(s.n, 1);
 	assert_memory_equal(secrets_find(&s, jvm.pid, jvm.start_time), again, sizeof(again));
+	assert_true(secrets_is_former(&s, jvm.pid, jvm.start_time));
 	for (int i = 0; i < 10000; i++) /* the file does not grow for ever */
 		assert_int_equal(secrets_make(&s, jvm.pid, jvm.start_time, again), 0);
+	assert_false(secrets_is_former(&s, jvm.pid, jvm.start_time)); /* attached to by this one */
 	assert_int_equal(stat(path, &st), 0);
 	assert_true(st.st_size < 1 << 20);
 	secrets_forget(&s, jvm.pid, jvm.start_time);
@@ -459,6 +497,7 @@ int main(int argc, char **argv)
 		LIFE_TEST(an_agent_that_is_there_already_is_taken_over),
 		LIFE_TEST(one_that_was_never_attached_to_is_no_agent),
 		LIFE_TEST(one_that_does_not_know_the_secret_is_no_agent),
+		LIFE_TEST(one_that_speaks_another_protocol_is_replaced),
 		LIFE_TEST(an_agent_that_does_not_say_the_secret_of_its_attach_is_none),
 		LIFE_TEST(secrets_outlive_the_daemon_and_not_the_process),
 		LIFE_TEST(an_agent_that_another_daemon_reads_from_is_left_alone),

@@ -280,6 +280,27 @@ static void the_rate_makes_the_second_one_wait(void **state)
 	end_other();
 }
 
+/* After a restart all JVMs of the host are without an agent: they are attached to at once. */
+static void who_was_attached_to_by_a_daemon_before_does_not_wait(void **state)
+{
+	struct target *first, *second;
+	uint8_t bytes[WIRE_SECRET_BYTES];
+
+	(void)state;
+	config.attach_rate = 1;
+	first = add("talk");
+	second = add_other("talk");
+	assert_int_equal(second->state, TARGET_FOUND);
+	assert_int_equal(
+		secrets_make(&table->secrets, second->jvm.pid, second->jvm.start_time, bytes), 0);
+	table->secrets.list[table->secrets.n - 1].former = true;
+	targets_inject_next(table);
+	assert_int_equal(second->state, TARGET_INJECTING);
+	assert_false(turns_is_former(second)); /* once */
+	UNTIL(first->state == TARGET_STREAMING && second->state == TARGET_STREAMING);
+	end_other();
+}
+
 static void a_crash_takes_agents_out_of_jvms_alike(void **state)
 {
 	struct target *first, *second;
@@ -364,6 +385,7 @@ int main(int argc, char **argv)
 		LIFE_TEST(a_place_that_gets_free_is_taken_unless_the_daemon_stops),
 		LIFE_TEST(a_daemon_that_stops_takes_nobody_in),
 		LIFE_TEST(the_rate_makes_the_second_one_wait),
+		LIFE_TEST(who_was_attached_to_by_a_daemon_before_does_not_wait),
 		LIFE_TEST(a_crash_takes_agents_out_of_jvms_alike),
 		LIFE_TEST(a_status_that_comes_after_the_end_counts_too),
 		LIFE_TEST(who_ended_makes_room_in_a_full_table),

@@ -1,0 +1,182 @@
+"""`kindling config reload`: every setting is in force after it, or it says when it will be; no sample is lost meanwhile, and a
+wrong file changes nothing. test_reload.py. Needs root and a JDK 17."""
+import fcntl
+import json
+import os
+import re
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from kindling import BUILD, ONLY_MINE, Daemon, Jvm, books_hold, until_cpu, wait_for  # noqa: E402
+
+NOW, ATTACH, START = "now", "JVMs that are attached to from now on", "before kindlingd starts again"
+RULE = '{ allow: { environment: "KINDLING_TEST=%s" } }' % os.environ["KINDLING_TEST"]
+# each setting that there is, another value of it, and when that counts
+SETTINGS = {
+    "socket": ("/tmp/kindling-no.sock", START),
+    "user": ("root", START),
+    "state_dir": ("/tmp/kindling-no-state", START),
+    "agent.library": (os.path.realpath(BUILD + "/lib/libkindling.so"), ATTACH),
+    "agent.ring_size": ("256KiB", ATTACH),
+    "agent.pipe_size": ("64KiB", ATTACH),
+    "injector": (os.path.realpath(BUILD + "/bin/kindling-inject"), ATTACH),
+    "log.level": ("debug", NOW),
+    "events.cpu.interval": ("5ms", NOW),
+    "events.cpu.max_cpu": ("2%", NOW),
+    "events.cpu.host_engine": ("false", START),
+    "events.cpu.kernel": ("false", START),
+    "events.lock.min_wait": ("2ms", NOW),
+    "events.lock.monitors": ("never", NOW),
+    "events.alloc.interval": ("1MiB", NOW),
+    "events.wall.interval": ("100ms", NOW),
+    "events.wall.threads": ("main", NOW),
+    "quiet_attach": ("false", ATTACH),
+    "discovery.bpf": ("off", START),
+    "discovery.scan_interval": ("20s", START),
+    "attach.deadline": ("20s", ATTACH),
+    "attach.tmpfs_over_tmp": ("true", ATTACH),
+    "targets.mode": ("opt-in", NOW),
+    "targets.attach_rate": ("7", NOW),
+    "targets.max": ("100", NOW),
+    "targets.foreign_profilers": ("yield", NOW),
+    "targets.crash_block": ("2h", NOW),
+    "store.retention": ("2h", START),
+    "store.max_size": ("100MiB", START),
+    "limits.memory": ("100MiB", NOW),
+    "limits.decode_cpu": ("20%", NOW),
+    "symbols.max_size": ("100MiB", START),
+    "labels.threads": ("false", NOW),
+    "labels.cloud": ("auto", NOW),
+    "labels.pods": ("false", None),
+    "labels.pods": ("false", None),  # either will do
+    "labels.set": ("{ team: shop }", NOW),
+    "labels.rules": ("[ { drop: host } ]", NOW),
+    "targets.rules": ("[ %s ]" % RULE, NOW),
+    "sinks": ('[ { name: away, type: exec, command: ["/bin/true"] } ]', NOW),
+}
+SAME = ("agent.library", "injector")  # of an installed kindlingd there is one alone: the same value is no change
+
+
+def yaml(settings):
+    """{"a.b": value} as a file, in which a section has its keys."""
+    tree = {}
+    for name, value in settings.items():
+        *sections, key = name.split(".")
+        at = tree
+        for section in sections:
+            at = at.setdefault(section, {})
+        at[key] = value
+
+    def text(node, indent):
+        return "".join("%s%s:%s" % (" " * indent, key, "\n" + text(value, indent + 2) if isinstance(value, dict) else " %s\n" % value)
+                       for key, value in node.items())
+    return text(tree, 0)
+
+
+def pipe_bytes(pid):
+    for fd in os.listdir("/proc/%d/fd" % pid):
+        path = "/proc/%d/fd/%s" % (pid, fd)
+        if re.search(r"/kindling/.*/control-", os.readlink(path)):
+            continue
+        if re.search(r"/kindling/.*/events-", os.readlink(path)):
+            own = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+            try:
+                return fcntl.fcntl(own, 1032)  # F_GETPIPE_SZ
+            finally:
+                os.close(own)
+    return None
+
+
+class Reload(unittest.TestCase):
+    def known(self, daemon):
+        """The names of all settings, by the program itself."""
+        out = daemon.cli("config", "check", daemon.config).stdout
+        return re.findall(r"(?m)^([a-z_.]+):", out)  # what a list has stands in lines of its own
+
+    def test_every_setting_is_in_force_or_the_reload_says_when(self):
+        all_but_mine = '    - deny: { command: "*" }\n'  # the mode is to change, too
+        with Daemon(ONLY_MINE.replace("opt-in", "opt-out") + all_but_mine) as daemon, Jvm("17") as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            names = self.known(daemon)
+            self.assertGreater(len(names), 30)
+            self.assertEqual([name for name in names if name not in SETTINGS], [])
+            settings = {name: SETTINGS[name][0] for name in names}
+            with open(daemon.config, "w") as f:
+                f.write(yaml(settings))
+            out = daemon.cli("config", "reload").stdout
+            said = dict(re.findall(r"(?m)^([a-z_.]+): .* -> .* \((.*)\)$", out))
+            for name in names:
+                value, when = SETTINGS[name]
+                if name in SAME:
+                    self.assertNotIn(name, said)
+                elif when:
+                    self.assertIn(when, said.get(name, "nothing"), "%s: %s\n%s" % (name, value, out))
+                else:
+                    self.assertIn(name, said)
+            # what is in force now is seen to be
+            def applied():
+                t = daemon.target(jvm.pid)
+                return t if t["interval_asked_ns"] == 5_000_000 and t["labels"].get("team") == "shop" and "host" not in t["labels"] else None
+            wait_for("the new settings", applied)
+            wait_for("what is collected now", lambda: set(daemon.target(jvm.pid)["events"]) >= {"cpu", "alloc", "wall"})
+            self.assertEqual(daemon.status()["sinks"][0]["name"], "away")
+            self.assertIn("settings.reload", daemon.read_log())
+            # what counts for JVMs that are attached to from now on, too
+            before = pipe_bytes(jvm.pid)
+            daemon.cli("detach", str(jvm.pid))
+            daemon.wait_state(jvm.pid, "detached")
+            daemon.cli("attach", str(jvm.pid))
+            daemon.wait_state(jvm.pid, "streaming")
+            self.assertEqual((before, pipe_bytes(jvm.pid)), (1 << 20, 64 << 10))
+            # and the rest is asked for again each time
+            self.assertIn("socket: ", daemon.cli("config", "reload").stdout)
+
+    def test_no_sample_is_lost(self):
+        with Daemon(ONLY_MINE) as daemon, Jvm("17") as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 20)
+            begun = daemon.target(jvm.pid)["agent"]["session_ns"]
+            for i in range(6):
+                daemon.configure("events: {cpu: {interval: %dms}, lock: {min_wait: %dms}}\nlabels: {set: {n: \"%d\"}}\nlog: {level: %s}\n%s" % (
+                    5 + i % 2 * 5, 1 + i, i, ("info", "debug")[i % 2], ONLY_MINE))
+                if i % 3:
+                    daemon.cli("config", "reload")
+                else:
+                    daemon.process.send_signal(1)
+                wait_for("the new interval", lambda: daemon.target(jvm.pid)["interval_asked_ns"] == (5 + i % 2 * 5) * 1_000_000)
+                until_cpu(jvm.pid, 0.3)
+            wait_for("the books", lambda: daemon.target(jvm.pid)["agent"]["session_ns"] > begun)
+            t = daemon.target(jvm.pid)
+            s = books_hold(t)
+            self.assertEqual(sum(s["dropped"].values()), 0, s)
+            self.assertEqual((t["state"], t["attempts"]), ("streaming", 1))
+            self.assertEqual(len(re.findall(r"target\.state pid=%d " % jvm.pid, daemon.read_log())), 2)  # injecting, streaming: one session
+            self.assertGreater(s["coverage"], 0.8, s)
+            print("6 reloads: %d samples taken, all delivered, coverage %.3f" % (s["taken"], s["coverage"]))
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_a_wrong_file_changes_nothing_and_says_where(self):
+        with Daemon(ONLY_MINE) as daemon:
+            before = self.in_force(daemon)
+            for text, words in (("events:\n  cpu:\n    interval: 50\n", (r":5: ", r"events\.cpu\.interval", '"50"')),
+                                ("log:\n  level: loud\n", (r":4: ", r"log\.level", '"loud"')),
+                                ("targets:\n  max: 5000\n", (r":4: ", r"targets\.max", "5000")),
+                                ("limits:\n  telepathy: 5m\n", (r":4: ", "limits.telepathy")),
+                                ("targets:\n  rules:\n    - deny: { uid: all }\n", (r":5: ", r"targets\.rules\[0\]", '"all"'))):
+                daemon.configure(text)
+                done = daemon.cli("config", "reload", check=False)
+                self.assertEqual(done.returncode, 1)
+                for word in (r"kindlingd\.yaml",) + words:
+                    self.assertRegex(done.stderr, word)
+                self.assertIn("old settings stay in force", done.stderr)
+            daemon.configure(ONLY_MINE)
+            self.assertEqual(daemon.cli("config", "reload").stdout, "nothing has changed\n")
+            self.assertEqual(self.in_force(daemon), before)
+
+    def in_force(self, daemon):
+        return json.loads(daemon.cli("status", "--json").stdout)["version"], daemon.read_log().count("settings.change ")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

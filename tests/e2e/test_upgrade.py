@@ -1,0 +1,332 @@
+"""A new version of kindling takes over, an old one comes back, and a daemon that is started again and again.
+
+test_upgrade.py [--jvms N] [--restarts N]. Needs root. The next version is this one with another number in it.
+"""
+import argparse
+import contextlib
+import glob
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
+from kindling import BUILD, ONLY_MINE, Daemon, Jvm, Lateness, agent_copies, books_hold, thread_names, timers, wait_for  # noqa: E402
+
+ARGS = None
+GAP_S = 2
+SETTINGS = "events: {cpu: {interval: 1ms}, lock: }\n"
+# as a user has it: JVMs that were attached to before are not held up by it
+TARGETS = ONLY_MINE.replace("attach_rate: 0", "attach_rate: 5")
+SMALL = ("-Xmx32m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
+def version_of(build):
+    done = subprocess.run([build + "/bin/kindling-inject", "--version"], capture_output=True, text=True, check=True)
+    return done.stdout.split()[1]
+
+
+def next_version(directory):
+    """A tree of the next version's programs. Its number is as long as ours; see tests/CMakeLists.txt for the injector's."""
+    ours, build = version_of(BUILD), directory + "/next"
+    for path in glob.glob(BUILD + "/bin/*") + [BUILD + "/lib/libkindling.so"]:
+        copy = build + path[len(BUILD):]
+        os.makedirs(os.path.dirname(copy), exist_ok=True)
+        shutil.copy(path, copy)
+    shutil.copy(BUILD + "/tests/next_inject", build + "/bin/kindling-inject")
+    theirs = version_of(build)
+    assert len(theirs) == len(ours) and theirs != ours, (ours, theirs)
+    for name in ("bin/kindlingd", "bin/kindling", "bin/kindling-upload", "lib/libkindling.so"):
+        with open(build + "/" + name, "r+b") as f:
+            # not versions of what is linked in, as LIBBPF_0.1.0
+            text = re.sub(rb"(?<![A-Z0-9.]_)(?<![0-9.])" + re.escape(ours.encode()) + rb"(?![0-9.])", theirs.encode(), f.read())
+            f.seek(0)
+            f.write(text)
+    return build
+
+
+@contextlib.contextmanager
+def services(n):
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(Jvm("25" if i % 4 == 3 else "17", "Pulse", options=SMALL)) for i in range(n)]
+
+
+def state_of(daemon, jvms):
+    targets = {t["pid"]: t for t in daemon.status()["targets"]}
+    return [targets.get(jvm.pid) for jvm in jvms]
+
+
+def all_sampled(daemon, jvms):
+    """All of them stream, and samples of each have come."""
+    def there():
+        found = state_of(daemon, jvms)
+        return found if all(t and t["state"] == "streaming" and t["samples"]["delivered"] > 5 for t in found) else None
+    try:
+        return wait_for("all JVMs streaming", there, 120)
+    except AssertionError:
+        raise AssertionError("%s\n%s" % ([(t["pid"], t["state"], t["reason"]) if t else None for t in state_of(daemon, jvms)],
+                                         daemon.read_log()[-6000:]))
+
+
+def left_of(jvms):
+    """Files and mounts of attempts on these."""
+    found = glob.glob("/tmp/kindling/%s/*" % ARGS.next)
+    for jvm in jvms:
+        found += glob.glob("/tmp/kindling/*/*-%d-*" % jvm.pid) + glob.glob("/tmp/.attach_pid%d" % jvm.pid)
+        with open("/proc/%d/mountinfo" % jvm.pid) as f:
+            found += [line for line in f if "kindling" in line.split(" - ")[0].split()[4]]
+    return found
+
+
+def in_history(daemon, jvm):
+    """Samples of CPU time, of all daemons together."""
+    done = daemon.cli("report", str(jvm.pid), "--last", "10m", "--format", "json", "-o", "-")
+    return json.loads(done.stdout)["losses"]["delivered"]
+
+
+def read(path):
+    with contextlib.suppress(FileNotFoundError), open(path) as f:
+        return f.read()
+    return ""
+
+
+class Size:
+    """What a process has that could grow."""
+
+    def __init__(self, pid):
+        self.files = len(os.listdir("/proc/%d/fd" % pid))
+        self.threads = len(os.listdir("/proc/%d/task" % pid))
+        self.timers = timers(pid)
+
+    def __str__(self):
+        return "%d descriptors, %d threads, %d timers" % (self.files, self.threads, self.timers)
+
+
+class Contention(Lateness):
+    """Beside how late who sleeps is woken up: how many times as long as its CPU time work takes here, .times. A machine that
+    does other work gives a daemon that starts a part of a CPU."""
+
+    def run(self):
+        wall = cpu = 0.0
+        while not self.over.wait(0.04):
+            begin, used = time.monotonic(), time.thread_time()
+            while time.thread_time() - used < 0.004:
+                pass
+            wall, cpu = wall + time.monotonic() - begin, cpu + time.thread_time() - used
+        self.times = max(1.0, wall / cpu) if cpu else 1.0
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.mkdtemp(prefix="kindling-upgrade-")
+        self.addCleanup(shutil.rmtree, directory)
+        os.chmod(directory, 0o755)  # for the data process
+        self.next = next_version(directory)
+        ARGS.next = version_of(self.next)
+
+    def gaps(self, what, targets, times, more_s):
+        """@more_s: the daemon before was killed, and when it had looked last is as long ago as that."""
+        gaps = sorted(t["gap"]["ns"] / 1e9 for t in targets)
+        print("%s: %d JVMs without samples for %.2f s (median), %.2f s (longest), on a machine that is %.1f times as slow as alone" % (
+            what, len(gaps), gaps[len(gaps) // 2], gaps[-1], times))
+        self.assertLess(gaps[-1], (GAP_S + more_s) * times)
+
+    def one_agent(self, jvm, copies):
+        wait_for("one agent's thread", lambda: thread_names(jvm.pid).count("kindling") == 1)
+        self.assertLessEqual(agent_copies(jvm.pid), copies)
+
+    def clean(self, jvms):
+        for jvm in jvms:
+            wait_for("the agent's thread to be gone", lambda: "kindling" not in thread_names(jvm.pid))
+            self.assertEqual(timers(jvm.pid), 0)
+            self.assertTrue(jvm.alive())
+        wait_for("nothing left: %s" % left_of(jvms), lambda: left_of(jvms) == [])
+
+
+class Versions(Case):
+    def take_over(self, daemon, jvms, build, killed):
+        """Another version; returns what it says of the JVMs."""
+        if killed:  # it writes once a second what the next one has to know
+            wait_for("what is sampled in its file", lambda: all(" %d " % jvm.pid in read(daemon.dir + "/state/sampled") for jvm in jvms))
+        with Contention() as contention:
+            if killed:
+                daemon.kill()
+            else:
+                self.assertEqual(daemon.stop(), 0)
+            daemon.build = build
+            daemon.start()
+            targets = all_sampled(daemon, jvms)
+        self.assertEqual(daemon.status()["version"], version_of(build))
+        self.gaps("%s %s" % (version_of(build), "after kill -9" if killed else "after a stop"), targets, contention.times,
+                  1 if killed else 0)
+        for jvm, t in zip(jvms, targets):
+            self.assertTrue(jvm.alive())
+            self.one_agent(jvm, 2)
+            books_hold(t)
+            # what was not sampled is in the books, and said in words
+            self.assertGreater(t["samples"]["dropped"]["restart"], 0)
+            self.assertAlmostEqual(t["samples"]["dropped"]["restart"], t["gap"]["cpu_ns"] / 1e6, delta=1)
+            self.assertIn("restart", [note["step"] for note in t["notes"]])
+        wait_for("the old version's files to be gone: %s" % left_of(jvms), lambda: left_of(jvms) == [])
+        return targets
+
+    def there_and_back(self, killed):
+        with services(ARGS.jvms) as jvms, Daemon(SETTINGS + TARGETS) as daemon:
+            begin = time.monotonic()
+            before = all_sampled(daemon, jvms)
+            self.assertTrue(all(t["gap"] is None for t in before))
+            print("%d JVMs stream %.2f s after the first look" % (len(jvms), time.monotonic() - begin))
+            for build in self.next, BUILD:
+                # a window (of ten seconds) that begins in the second of the next daemon's start is not in reports
+                # until that second has left its memory
+                time.sleep(1.1)
+                wait_for("the middle of a window", lambda: 2 < time.time() % 10 < 9)
+                had = [in_history(daemon, jvm) for jvm in jvms]
+                targets = self.take_over(daemon, jvms, build, killed)
+                for jvm, n, t in zip(jvms, had, targets):
+                    # the seconds that lie in no journal yet go with a daemon that is killed
+                    self.assertGreater(in_history(daemon, jvm), 0 if killed else n)
+            if killed:
+                self.assertEqual(len(re.findall(r"target\.send_away", daemon.read_log())), 2 * len(jvms))
+            self.assertIn(" while kindlingd was restarted", daemon.cli("status").stdout)
+            report = daemon.cli("report", str(jvms[0].pid), "--last", "10m", "--format", "txt", "-o", "-").stdout
+            self.assertRegex(report, r"taken = \d+ delivered \+ [1-9]\d* dropped")
+            self.assertEqual(daemon.stop(), 0)
+            self.clean(jvms)
+            for jvm in jvms:
+                self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_stopped_and_started(self):
+        self.there_and_back(False)
+
+    def test_killed_and_started(self):
+        self.there_and_back(True)
+
+
+class Protocols(Case):
+    """proto/wire.h: frames have a head of 16 bytes; START is of type 64 and HELLO of type 1, and of both key 1 is the protocol."""
+
+    def pipes(self, jvm):
+        found = {}
+        for fd in os.listdir("/proc/%d/fd" % jvm.pid):
+            with contextlib.suppress(OSError):
+                name = os.readlink("/proc/%d/fd/%s" % (jvm.pid, fd))
+                for kind in "events", "control":
+                    if "/kindling/" in name and "/%s-" % kind in name:
+                        found[kind] = "/proc/%d/fd/%s" % (jvm.pid, fd)
+        return found["events"], found["control"]
+
+    def test_an_agent_says_which_one_it_has(self):
+        timers_only = SETTINGS.replace("interval: 1ms", "interval: 1ms, host_engine: false")
+        with services(1) as (jvm,), Daemon(timers_only + TARGETS) as daemon:
+            all_sampled(daemon, [jvm])
+            events, control = self.pipes(jvm)
+            daemon.kill()
+            wait_for("the agent to fall silent", lambda: timers(jvm.pid) == 0)
+            events = os.open(events, os.O_RDONLY | os.O_NONBLOCK)
+            with open(control, "wb", buffering=0) as f:
+                wait_for("what nobody read to be gone", lambda: read_some(events) == b"")
+                # key, length, value: protocol 99, session 7
+                f.write(struct.pack("<IBBHQ", 16 + 6, 64, 0, 0, 1) + bytes((1, 1, 99, 6, 1, 7)))
+                hello = wait_for("HELLO", lambda: read_some(events))
+            os.close(events)
+            self.assertEqual(hello[4], 1)
+            self.assertEqual(hello[16:19], bytes((1, 1, 1)))
+            daemon.start()
+            self.assertEqual(all_sampled(daemon, [jvm])[0]["attempts"], 0)  # of ours it is
+            self.assertEqual(daemon.stop(), 0)
+            self.clean([jvm])
+
+
+def read_some(fd):
+    try:
+        return os.read(fd, 65536)
+    except BlockingIOError:
+        return b""
+
+
+class Leavings(Case):
+    def test_what_a_newer_version_left_is_borne(self):
+        with services(1) as (jvm,), Daemon(SETTINGS + TARGETS) as daemon:
+            all_sampled(daemon, [jvm])
+            # files of an attach that was killed, of a version that nobody knows any more
+            other = "/tmp/kindling/0.0.9"
+            os.makedirs(other)
+            os.mkfifo(other + "/events-%d-1" % jvm.pid, 0o600)
+            open(other + "/libkindling-0.so", "w").close()
+            self.assertEqual(daemon.stop(), 0)
+            # a history that a newer version wrote
+            segments = glob.glob(daemon.dir + "/state/segments/*.seg")
+            self.assertTrue(segments)
+            for path in segments:
+                with open(path, "r+b") as f:
+                    text = f.read()
+                    f.seek(0)
+                    f.write(text.replace(b"KNDGseg3", b"KNDGseg9"))
+            daemon.start()
+            all_sampled(daemon, [jvm])
+            wait_for("the old files to be gone", lambda: not os.path.exists(other))
+            self.assertTrue(all(os.path.exists(path) for path in segments))
+            self.assertRegex(daemon.status()["store"]["note"] or "", "another version")
+            self.assertGreater(in_history(daemon, jvm), 0)
+            self.assertEqual(daemon.stop(), 0)
+            for path in segments:  # nothing was written into it, and nothing taken from it
+                with open(path, "rb") as f:
+                    self.assertEqual(f.read(), text.replace(b"KNDGseg3", b"KNDGseg9"))
+            # settings of a newer version: which line, and which word
+            with open(daemon.config, "a") as f:
+                f.write("telepathy:\n  range: 5m\n")
+            done = subprocess.run([BUILD + "/bin/kindlingd", "--config", daemon.config], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, r"kindlingd\.yaml:\d+: telepathy")
+            self.clean([jvm])
+
+
+class Restarts(Case):
+    def test_again_and_again(self):
+        n, cycles = ARGS.restart_jvms, ARGS.restarts
+        with services(n) as jvms, Daemon(SETTINGS + TARGETS) as daemon:
+            all_sampled(daemon, jvms)
+            first = [Size(jvm.pid) for jvm in jvms]
+            streams, lost = [], 0
+            for i in range(cycles):
+                if i % 3 == 2:
+                    daemon.kill()
+                else:
+                    self.assertEqual(daemon.stop(), 0)
+                begin = time.monotonic()
+                daemon.start()
+                targets = all_sampled(daemon, jvms)
+                streams.append(time.monotonic() - begin)
+                for jvm, t in zip(jvms, targets):
+                    self.assertTrue(jvm.alive())
+                    books_hold(t)
+                    lost += t["samples"]["dropped"]["lost_on_wire"]
+            print("%d restarts, %d JVMs: all sampled again after %.2f s (median), %.2f s (longest)" % (
+                cycles, n, sorted(streams)[cycles // 2], max(streams)))
+            for jvm, size in zip(jvms, first):
+                self.one_agent(jvm, 1)
+                now = Size(jvm.pid)
+                self.assertLessEqual(now.files, size.files, "%s -> %s" % (size, now))
+                self.assertLessEqual(now.threads, size.threads + 2, "%s -> %s" % (size, now))  # the JVM's own
+            self.assertEqual(lost, 0)
+            self.assertEqual(daemon.status()["blocked"], [])
+            self.assertEqual(daemon.stop(), 0)
+            self.clean(jvms)
+            for jvm in jvms:
+                self.assertEqual(jvm.end(), ("END\n", ""))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jvms", type=int, default=4)
+    parser.add_argument("--restarts", type=int, default=6)
+    parser.add_argument("--restart-jvms", type=int, default=4)
+    ARGS, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
