@@ -46,7 +46,7 @@ uint32_t thread_id(void)
 	return (uint32_t)syscall(SYS_gettid);
 }
 
-static int on_object(struct dl_phdr_info *info, size_t size, void *data)
+static int agent_on_object(struct dl_phdr_info *info, size_t size, void *data)
 {
 	uintptr_t here = (uintptr_t)&agent;
 	size_t n;
@@ -71,7 +71,7 @@ static int on_object(struct dl_phdr_info *info, size_t size, void *data)
 
 __attribute__((constructor)) static void on_mapped(void)
 {
-	dl_iterate_phdr(on_object, NULL);
+	dl_iterate_phdr(agent_on_object, NULL);
 	quiet_begin(agent.library);
 }
 

@@ -32,20 +32,20 @@ void budget_wait(uint64_t duration_ns)
 	waits.lengths[i < LENGTHS ? i : LENGTHS - 1]++;
 }
 
-static void remember(const struct clocks *now)
+static void budget_waits_remember(const struct clocks *now)
 {
 	waits.past[waits.looks++ % LOOK_BACK_S] = *now;
 }
 
-static void begin_again(const struct clocks *now)
+static void budget_waits_begin_again(const struct clocks *now)
 {
 	waits.looks = 0;
 	waits.hurry = *now;
 	memset(waits.lengths, 0, sizeof(waits.lengths));
-	remember(now);
+	budget_waits_remember(now);
 }
 
-static uint64_t less(uint64_t now, uint64_t wanted)
+static uint64_t budget_waits_less(uint64_t now, uint64_t wanted)
 {
 	return now * 2 / 3 > wanted ? now * 2 / 3 : wanted;
 }
@@ -69,16 +69,17 @@ static void tell_threshold(uint64_t wanted)
 void budget_waits_begin(const struct clocks *now)
 {
 	tell_threshold(events.lock_min_ns);
-	begin_again(now);
+	budget_waits_begin_again(now);
 }
 
-static bool set(const struct wire_start *start, const struct clocks *now, uint64_t lock_min_ns)
+static bool budget_waits_set(const struct wire_start *start, const struct clocks *now,
+			     uint64_t lock_min_ns)
 {
 	if (lock_min_ns == events.lock_min_ns)
 		return false;
 	__atomic_store_n(&events.lock_min_ns, lock_min_ns, __ATOMIC_RELAXED);
 	tell_threshold(events_lock_min_ns(start));
-	begin_again(now);
+	budget_waits_begin_again(now);
 	return true;
 }
 
@@ -87,8 +88,8 @@ struct use {
 	uint64_t ours, of_waits, allowed, allowed_waits;
 };
 
-static void measure(const struct wire_start *start, const struct clocks *then,
-		    const struct clocks *now, struct use *u)
+static void budget_waits_measure(const struct wire_start *start, const struct clocks *then,
+				 const struct clocks *now, struct use *u)
 {
 	uint64_t n_waits = now->waits - then->waits;
 	uint64_t n = now->samples - then->samples + n_waits;
@@ -104,7 +105,7 @@ static void measure(const struct wire_start *start, const struct clocks *then,
 
 /* The longest of the waits told since the last change, as many as may be: how long they are at
  * least. */
-static uint64_t longest(const struct use *u)
+static uint64_t budget_waits_longest(const struct use *u)
 {
 	uint64_t all = 0, n = 0, may;
 	int i = LENGTHS;
@@ -119,7 +120,7 @@ static uint64_t longest(const struct use *u)
 
 static uint64_t raise_threshold(uint64_t now, const struct use *u)
 {
-	uint64_t times = u->ours / u->allowed, next = longest(u);
+	uint64_t times = u->ours / u->allowed, next = budget_waits_longest(u);
 
 	if (!next)
 		next = now * (times > 8 ? 8 : times);
@@ -144,12 +145,12 @@ bool budget_hurry(const struct wire_start *start)
 		return false;
 	}
 	now = budget_clocks();
-	measure(start, &waits.past[(waits.looks - 1) % LOOK_BACK_S], &now, &u);
+	budget_waits_measure(start, &waits.past[(waits.looks - 1) % LOOK_BACK_S], &now, &u);
 	waits.hurry.waits_ns = now.waits_ns;
 	waits.hurry.at_ns = now.at_ns;
 	if (u.of_waits < HURRY * u.allowed || u.of_waits < HURRY * u.allowed_waits)
 		return false;
-	return set(start, &now, raise_threshold(events.lock_min_ns, &u));
+	return budget_waits_set(start, &now, raise_threshold(events.lock_min_ns, &u));
 }
 
 bool budget_waits_keep(const struct wire_start *start, const struct clocks *now)
@@ -159,16 +160,16 @@ bool budget_waits_keep(const struct wire_start *start, const struct clocks *now)
 	struct use u;
 
 	if (waits.looks < LOOK_BACK_S) {
-		remember(now);
+		budget_waits_remember(now);
 		return false;
 	}
-	measure(start, then, now, &u);
-	remember(now);
+	budget_waits_measure(start, then, now, &u);
+	budget_waits_remember(now);
 	if (u.ours > u.allowed && u.of_waits > u.ours / 2) {
 		if (u.of_waits > u.allowed_waits)
 			lock_min = raise_threshold(lock_min, &u);
 	} else if (u.ours < u.allowed / 2) {
-		lock_min = less(lock_min, events_lock_min_ns(start));
+		lock_min = budget_waits_less(lock_min, events_lock_min_ns(start));
 	}
-	return set(start, now, lock_min);
+	return budget_waits_set(start, now, lock_min);
 }

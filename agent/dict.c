@@ -26,24 +26,24 @@ uint64_t dict_hash(const void *p, uint32_t len)
 	return h * 0x9e3779b97f4a7c15ull;
 }
 
-static uint32_t place(uint64_t k0, uint64_t k1, uint32_t capacity)
+static uint32_t dict_place(uint64_t k0, uint64_t k1, uint32_t capacity)
 {
 	uint64_t h = (k0 ^ (k1 * 0x9e3779b97f4a7c15ull)) * 0xff51afd7ed558ccdull;
 
 	return (uint32_t)(h >> 32) & (capacity - 1);
 }
 
-static struct dict_entry *find(struct dict_entry *entries, uint32_t capacity, uint64_t k0,
-			       uint64_t k1)
+static struct dict_entry *dict_find(struct dict_entry *entries, uint32_t capacity, uint64_t k0,
+				    uint64_t k1)
 {
-	uint32_t i = place(k0, k1, capacity);
+	uint32_t i = dict_place(k0, k1, capacity);
 
 	while (entries[i].id && (entries[i].k0 != k0 || entries[i].k1 != k1))
 		i = (i + 1) & (capacity - 1);
 	return &entries[i];
 }
 
-static struct dict_entry *allocate(uint32_t capacity)
+static struct dict_entry *dict_allocate(uint32_t capacity)
 {
 	uint64_t bytes = capacity * sizeof(struct dict_entry);
 	void *p;
@@ -57,7 +57,7 @@ static struct dict_entry *allocate(uint32_t capacity)
 	return p;
 }
 
-static void release(struct dict *d)
+static void dict_release(struct dict *d)
 {
 	if (!d->entries)
 		return;
@@ -65,19 +65,19 @@ static void release(struct dict *d)
 	held_bytes -= dict_bytes(d);
 }
 
-static bool grow(struct dict *d)
+static bool dict_grow(struct dict *d)
 {
 	uint32_t capacity = d->capacity ? 2 * d->capacity : CAPACITY_FIRST;
 	struct dict_entry *entries;
 
-	entries = allocate(capacity);
+	entries = dict_allocate(capacity);
 	if (!entries)
 		return false;
 	for (uint32_t i = 0; i < d->capacity; i++)
 		if (d->entries[i].id)
-			*find(entries, capacity, d->entries[i].k0, d->entries[i].k1) =
+			*dict_find(entries, capacity, d->entries[i].k0, d->entries[i].k1) =
 				d->entries[i];
-	release(d);
+	dict_release(d);
 	d->entries = entries;
 	d->capacity = capacity;
 	return true;
@@ -89,15 +89,15 @@ uint32_t dict_id(struct dict *d, uint64_t k0, uint64_t k1, bool *ret_new)
 
 	*ret_new = false;
 	if (d->capacity) {
-		e = find(d->entries, d->capacity, k0, k1);
+		e = dict_find(d->entries, d->capacity, k0, k1);
 		if (e->id)
 			return e->id;
 	}
 	if (d->count >= DICT_ENTRIES_MAX)
 		return 0;
-	if (d->count * 2 >= d->capacity && !grow(d))
+	if (d->count * 2 >= d->capacity && !dict_grow(d))
 		return 0;
-	e = find(d->entries, d->capacity, k0, k1);
+	e = dict_find(d->entries, d->capacity, k0, k1);
 	e->k0 = k0;
 	e->k1 = k1;
 	e->id = ++d->count;
@@ -107,7 +107,7 @@ uint32_t dict_id(struct dict *d, uint64_t k0, uint64_t k1, bool *ret_new)
 
 void dict_clear(struct dict *d)
 {
-	release(d);
+	dict_release(d);
 	d->entries = NULL;
 	d->capacity = 0;
 	d->count = 0;

@@ -32,7 +32,7 @@ static void clear_exception(JNIEnv *env)
 		(*env)->ExceptionClear(env);
 }
 
-static jfieldID field(JNIEnv *env, jclass of, const char *name, const char *type)
+static jfieldID jni_names_field(JNIEnv *env, jclass of, const char *name, const char *type)
 {
 	jfieldID id = (*env)->GetFieldID(env, of, name, type);
 
@@ -45,19 +45,19 @@ static void find_status(JNIEnv *env, jclass thread)
 {
 	jclass holder;
 
-	names.status = field(env, thread, "threadStatus", "I");
+	names.status = jni_names_field(env, thread, "threadStatus", "I");
 	if (names.status)
 		return;
-	names.holder = field(env, thread, "holder", "Ljava/lang/Thread$FieldHolder;");
+	names.holder = jni_names_field(env, thread, "holder", "Ljava/lang/Thread$FieldHolder;");
 	holder = names.holder ? (*env)->FindClass(env, "java/lang/Thread$FieldHolder") : NULL;
 	clear_exception(env);
 	if (!holder)
 		return;
-	names.status = field(env, holder, "threadStatus", "I");
+	names.status = jni_names_field(env, holder, "threadStatus", "I");
 	(*env)->DeleteLocalRef(env, holder);
 }
 
-static bool prepare(JNIEnv *env)
+static bool jni_names_prepare(JNIEnv *env)
 {
 	jclass local;
 
@@ -75,9 +75,9 @@ static bool prepare(JNIEnv *env)
 		names.get_threads = (*env)->GetStaticMethodID(env, local, "getThreads",
 							      "()[Ljava/lang/Thread;");
 		clear_exception(env);
-		names.name = field(env, local, "name", "Ljava/lang/String;");
-		names.eetop = field(env, local, "eetop", "J");
-		names.tid = field(env, local, "tid", "J");
+		names.name = jni_names_field(env, local, "name", "Ljava/lang/String;");
+		names.eetop = jni_names_field(env, local, "eetop", "J");
+		names.tid = jni_names_field(env, local, "tid", "J");
 		find_status(env, local);
 		(*env)->DeleteLocalRef(env, local);
 	}
@@ -86,7 +86,7 @@ static bool prepare(JNIEnv *env)
 	return names.usable;
 }
 
-static uint32_t tid_of(uint64_t java_thread)
+static uint32_t jni_names_tid_of(uint64_t java_thread)
 {
 	if (!java_thread)
 		return 0; /* not begun, or ended */
@@ -159,7 +159,7 @@ void jni_threads_each(jni_thread_fn *on, void *context)
 	jobjectArray all;
 	jsize n;
 
-	if (!env || !prepare(env))
+	if (!env || !jni_names_prepare(env))
 		return;
 	all = (*env)->CallStaticObjectMethod(env, names.thread_class, names.get_threads);
 	clear_exception(env);
@@ -177,9 +177,9 @@ void jni_threads_each(jni_thread_fn *on, void *context)
 	(*env)->DeleteLocalRef(env, all);
 }
 
-static void on_thread(JNIEnv *env, jobject thread, uint64_t java_thread, void *context)
+static void jni_names_on_thread(JNIEnv *env, jobject thread, uint64_t java_thread, void *context)
 {
-	uint32_t tid = tid_of(java_thread);
+	uint32_t tid = jni_names_tid_of(java_thread);
 	const bool *states = context;
 
 	if (!tid)
@@ -194,7 +194,7 @@ void jni_names_pass(bool states)
 	static const sigset_t nothing_blocked;
 
 	(void)guard_begin_sig(&nothing_blocked);
-	jni_threads_each(on_thread, &states);
+	jni_threads_each(jni_names_on_thread, &states);
 }
 
 void jni_names_free(void)

@@ -15,14 +15,14 @@ struct ledger ledger;
 
 /* Everything that was taken before the copy has been pushed or dropped since: taken is counted
  * first and finished last, so equal now means that nobody was between the two all the while. */
-static bool settled(enum wire_event event, uint64_t finished, const struct books *copy)
+static bool agent_ledger_settled(enum wire_event event, uint64_t finished, const struct books *copy)
 {
 	uint64_t taken = __atomic_load_n(&agent.books.of[event].taken, __ATOMIC_SEQ_CST);
 
 	return taken == finished && copy->of[event].taken == taken;
 }
 
-static uint64_t finished(enum wire_event event)
+static uint64_t agent_ledger_finished(enum wire_event event)
 {
 	const struct event_books *b = &agent.books.of[event];
 	uint64_t sum = __atomic_load_n(&b->pushed, __ATOMIC_SEQ_CST);
@@ -40,13 +40,13 @@ bool ledger_snapshot(struct books *ret, uint64_t *ret_head)
 		bool all = true;
 
 		for (int e = 0; e < WIRE_EVENT_COUNT; e++)
-			done[e] = finished(e);
+			done[e] = agent_ledger_finished(e);
 		*ret = agent.books;
 		waits_counts(&ret->short_waits, &ret->short_waits_ns, &ret->unpaired_waits);
 		idle_waits_counts(&ret->idle_waits, &ret->idle_waits_ns);
 		*ret_head = ring_head_sig(&agent.ring);
 		for (int e = 0; e < WIRE_EVENT_COUNT; e++)
-			all &= settled(e, done[e], ret);
+			all &= agent_ledger_settled(e, done[e], ret);
 		if (all)
 			return true;
 		if (i > 100) {

@@ -75,7 +75,7 @@ static void add_segment(uintptr_t base, const ElfW(Phdr) * segment)
 	jvm.image.bss_high = high;
 }
 
-static int on_object(struct dl_phdr_info *info, size_t size, void *data)
+static int libjvm_on_object(struct dl_phdr_info *info, size_t size, void *data)
 {
 	const char *name = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
 
@@ -101,7 +101,7 @@ static int on_object(struct dl_phdr_info *info, size_t size, void *data)
 bool libjvm_find(void)
 {
 	if (!jvm.found)
-		dl_iterate_phdr(on_object, NULL);
+		dl_iterate_phdr(libjvm_on_object, NULL);
 	return jvm.found;
 }
 
@@ -202,7 +202,7 @@ static bool table_open(struct table *t, const char *table, const char *stride)
 	return true;
 }
 
-static uint64_t member(const char *symbol)
+static uint64_t libjvm_member(const char *symbol)
 {
 	const uint64_t *offset = libjvm_symbol(symbol);
 
@@ -221,11 +221,11 @@ static bool structs_open(void)
 		return true;
 	if (!table_open(&structs.rows, "gHotSpotVMStructs", "gHotSpotVMStructEntryArrayStride"))
 		return false;
-	structs.type = member("gHotSpotVMStructEntryTypeNameOffset");
-	structs.field = member("gHotSpotVMStructEntryFieldNameOffset");
-	structs.type_string = member("gHotSpotVMStructEntryTypeStringOffset");
-	structs.offset = member("gHotSpotVMStructEntryOffsetOffset");
-	structs.address = member("gHotSpotVMStructEntryAddressOffset");
+	structs.type = libjvm_member("gHotSpotVMStructEntryTypeNameOffset");
+	structs.field = libjvm_member("gHotSpotVMStructEntryFieldNameOffset");
+	structs.type_string = libjvm_member("gHotSpotVMStructEntryTypeStringOffset");
+	structs.offset = libjvm_member("gHotSpotVMStructEntryOffsetOffset");
+	structs.address = libjvm_member("gHotSpotVMStructEntryAddressOffset");
 	return true;
 }
 
@@ -265,8 +265,8 @@ void *libjvm_static(const char *type, const char *field)
 }
 
 /* Where the value of a constant lies; NULL = there is none of that name. */
-static const char *constant(const struct table *t, const char *name, uint64_t name_at,
-			    uint64_t value_at)
+static const char *libjvm_constant(const struct table *t, const char *name, uint64_t name_at,
+				   uint64_t value_at)
 {
 	for (const char *row = t->base;; row += t->stride) {
 		const char *row_name = *(const char *const *)(row + name_at);
@@ -284,8 +284,9 @@ bool libjvm_int_constant(const char *name, int32_t *ret)
 	struct table t;
 
 	if (table_open(&t, "gHotSpotVMIntConstants", "gHotSpotVMIntConstantEntryArrayStride"))
-		value = constant(&t, name, member("gHotSpotVMIntConstantEntryNameOffset"),
-				 member("gHotSpotVMIntConstantEntryValueOffset"));
+		value = libjvm_constant(&t, name,
+					libjvm_member("gHotSpotVMIntConstantEntryNameOffset"),
+					libjvm_member("gHotSpotVMIntConstantEntryValueOffset"));
 	if (value)
 		*ret = *(const int32_t *)value;
 	return value != NULL;
@@ -297,8 +298,9 @@ bool libjvm_long_constant(const char *name, int64_t *ret)
 	struct table t;
 
 	if (table_open(&t, "gHotSpotVMLongConstants", "gHotSpotVMLongConstantEntryArrayStride"))
-		value = constant(&t, name, member("gHotSpotVMLongConstantEntryNameOffset"),
-				 member("gHotSpotVMLongConstantEntryValueOffset"));
+		value = libjvm_constant(&t, name,
+					libjvm_member("gHotSpotVMLongConstantEntryNameOffset"),
+					libjvm_member("gHotSpotVMLongConstantEntryValueOffset"));
 	if (value)
 		*ret = *(const int64_t *)value;
 	return value != NULL;
@@ -306,8 +308,8 @@ bool libjvm_long_constant(const char *name, int64_t *ret)
 
 size_t libjvm_type_size(const char *type)
 {
-	uint64_t name_at = member("gHotSpotVMTypeEntryTypeNameOffset");
-	uint64_t size_at = member("gHotSpotVMTypeEntrySizeOffset");
+	uint64_t name_at = libjvm_member("gHotSpotVMTypeEntryTypeNameOffset");
+	uint64_t size_at = libjvm_member("gHotSpotVMTypeEntrySizeOffset");
 	struct table t;
 
 	if (!table_open(&t, "gHotSpotVMTypes", "gHotSpotVMTypeEntryArrayStride"))

@@ -88,7 +88,8 @@ static void look_at_symbol(const struct sought *s, const ElfW(Sym) * symbol, uin
 			ret[i] = symbol->st_value;
 }
 
-static bool find_values(int fd, const ElfW(Shdr) * symbols, const struct sought *s, uint64_t *ret)
+static bool libjvm_hidden_find_values(int fd, const ElfW(Shdr) * symbols, const struct sought *s,
+				      uint64_t *ret)
 {
 	const ElfW(Sym) *list = (const void *)window;
 	const size_t whole = WINDOW / sizeof(*list) * sizeof(*list);
@@ -105,12 +106,12 @@ static bool find_values(int fd, const ElfW(Shdr) * symbols, const struct sought 
 	return true;
 }
 
-static bool find_in(int fd, struct sought *s, uint64_t *ret_values)
+static bool libjvm_hidden_find_in(int fd, struct sought *s, uint64_t *ret_values)
 {
 	ElfW(Shdr) symbols, strings;
 
 	return find_sections(fd, &symbols, &strings) && find_names(fd, &strings, s) &&
-	       find_values(fd, &symbols, s, ret_values);
+	       libjvm_hidden_find_values(fd, &symbols, s, ret_values);
 }
 
 bool libjvm_hidden(const char *const *names, uint32_t n, const void **ret)
@@ -128,7 +129,7 @@ bool libjvm_hidden(const char *const *names, uint32_t n, const void **ret)
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* whatever lies there by now */
 	if (fd < 0)
 		return false;
-	ok = find_in(fd, &s, values);
+	ok = libjvm_hidden_find_in(fd, &s, values);
 	close(fd);
 	for (uint32_t i = 0; ok && i < n; i++) {
 		ok = values[i] && base + values[i] >= image.low &&

@@ -25,7 +25,7 @@ static struct {
 	struct session_paths paths;
 } box;
 
-static void option(const char *options, const char *key, char *ret)
+static void life_option(const char *options, const char *key, char *ret)
 {
 	size_t key_len = strlen(key), n = 0;
 	const char *p = options;
@@ -93,7 +93,7 @@ static void close_wake_fd(void)
 		close(fd);
 }
 
-static void live(void)
+static void life_live(void)
 {
 	struct session_paths paths;
 	bool going = true;
@@ -129,7 +129,7 @@ static void *thread_main(void *unused)
 	/* the JVM names only threads it starts itself */
 	syscall(SYS_prctl, PR_SET_NAME, "kindling", 0, 0, 0);
 	do {
-		live();
+		life_live();
 		__atomic_store_n(&box.thread_lives, 0, __ATOMIC_SEQ_CST);
 		/* an attach that came while we were leaving saw a living thread */
 	} while (has_mail() && claim_life());
@@ -163,8 +163,8 @@ void agent_begin(const char *options)
 	if (!__atomic_compare_exchange_n(&box.mail, &none, MAIL_BEING_WRITTEN, false,
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return; /* another attach is being taken in: its caller sees no HELLO and retries */
-	option(options, "events=", box.paths.events);
-	option(options, "control=", box.paths.control);
+	life_option(options, "events=", box.paths.events);
+	life_option(options, "control=", box.paths.control);
 	__atomic_store_n(&box.mail, MAIL_THERE, __ATOMIC_SEQ_CST);
 	if (claim_life())
 		start_thread();

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static void release(struct ring *r, uint32_t len)
+static void ring_release(struct ring *r, uint32_t len)
 {
 	memset(ring_header(r, r->tail), 0, len);
 	__atomic_store_n(&r->tail, r->tail + len, __ATOMIC_RELEASE);
@@ -20,14 +20,14 @@ const struct ring_sample *ring_peek(struct ring *r, uint64_t end)
 			return NULL;
 		if ((header & 0xff) == RING_HDR_SAMPLE)
 			return (const struct ring_sample *)(ring_header(r, r->tail) + 1);
-		release(r, (uint32_t)(header >> 8));
+		ring_release(r, (uint32_t)(header >> 8));
 	}
 	return NULL;
 }
 
 void ring_pop(struct ring *r)
 {
-	release(r, (uint32_t)(*ring_header(r, r->tail) >> 8));
+	ring_release(r, (uint32_t)(*ring_header(r, r->tail) >> 8));
 }
 
 int ring_init(struct ring *r, uint32_t bytes)

@@ -28,7 +28,7 @@ struct root {
 static struct root roots[ROOTS];
 
 /* "pool-1-thread-17" and "pool-2-thread-3" are alike. */
-static uint64_t hash_of(const char *name)
+static uint64_t roots_hash_of(const char *name)
 {
 	char text[NAME_SIZE];
 	uint32_t n = 0;
@@ -39,7 +39,7 @@ static uint64_t hash_of(const char *name)
 	return dict_hash(text, n);
 }
 
-static struct root *root_of(uint64_t hash)
+static struct root *roots_root_of(uint64_t hash)
 {
 	return &roots[hash & (ROOTS - 1)];
 }
@@ -60,7 +60,7 @@ static void methods_of(const struct walk_frame *frames, uint32_t n, struct root 
 }
 
 /* From frame @i on @r has what @now has. */
-static void take_over(struct root *r, const struct root *now, uint32_t i)
+static void roots_take_over(struct root *r, const struct root *now, uint32_t i)
 {
 	memcpy(&r->frames[i], &now->frames[i], (ROOTS_DEPTH - i) * sizeof(r->frames[0]));
 	r->n = now->n;
@@ -68,8 +68,8 @@ static void take_over(struct root *r, const struct root *now, uint32_t i)
 
 void roots_seen(uint32_t epoch, const char *name, const struct walk_frame *frames, uint32_t n)
 {
-	struct root now = { .name = hash_of(name), .epoch = epoch };
-	struct root *r = root_of(now.name);
+	struct root now = { .name = roots_hash_of(name), .epoch = epoch };
+	struct root *r = roots_root_of(now.name);
 
 	methods_of(frames, n, &now);
 	/* before its first method and after its last a thread says nothing of what it runs */
@@ -83,7 +83,7 @@ void roots_seen(uint32_t epoch, const char *name, const struct walk_frame *frame
 		struct root_frame *f = &r->frames[i];
 
 		if (i >= r->n || (f->where != now.frames[i].where && ++f->other > f->have)) {
-			take_over(r, &now, i);
+			roots_take_over(r, &now, i);
 			return;
 		}
 		if (f->where != now.frames[i].where)
@@ -99,8 +99,8 @@ static bool is_common(const struct root_frame *f)
 
 uint32_t roots_of(uint32_t epoch, const char *name, struct walk_frame *ret)
 {
-	uint64_t hash = hash_of(name);
-	const struct root *r = root_of(hash);
+	uint64_t hash = roots_hash_of(name);
+	const struct root *r = roots_root_of(hash);
 	uint32_t n = 0, most;
 
 	if (!epoch || r->epoch != epoch || r->name != hash)

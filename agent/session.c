@@ -96,7 +96,7 @@ static void stop_sampling(void)
 
 /* The reader is gone: nothing of ours runs in the application until the next START. What it did not
  * get is the next session's no_reader. */
-static void end_session(void)
+static void agent_session_end_session(void)
 {
 	if (session.state == WAITING)
 		return;
@@ -108,12 +108,12 @@ static void end_session(void)
 	session.state = WAITING;
 }
 
-static enum writer_result hello(void)
+static enum writer_result agent_session_hello(void)
 {
 	return hello_send(&session.start);
 }
 
-static enum writer_result bye(void)
+static enum writer_result agent_session_bye(void)
 {
 	return writer_fault(WIRE_BYE, 0, "detach", "detached");
 }
@@ -125,7 +125,7 @@ static enum writer_result walker_says(void)
 }
 
 /* A frame that the session hangs on: wait a moment for room. */
-static enum writer_result insist(enum writer_result (*say)(void))
+static enum writer_result agent_session_insist(enum writer_result (*say)(void))
 {
 	struct timespec pause = { 0, BATCH_NS };
 	enum writer_result r = say();
@@ -236,7 +236,7 @@ static int start_walker(const char **why)
  * says so on the application's output. */
 #define JFR_CPU_TIME 25
 
-static void begin_session(void)
+static void agent_session_begin_session(void)
 {
 	const char *step = "walker", *why = "";
 	int r;
@@ -255,15 +255,16 @@ static void begin_session(void)
 	session.sampled = false;
 	session.left_out = 0;
 	events_hello();
-	if (insist(hello) != WRITER_OK || (r == 0 && insist(walker_says) != WRITER_OK))
-		end_session();
+	if (agent_session_insist(agent_session_hello) != WRITER_OK ||
+	    (r == 0 && agent_session_insist(walker_says) != WRITER_OK))
+		agent_session_end_session();
 	else
 		start_sampling(r, step, why);
 }
 
 bool session_open(const struct session_paths *paths)
 {
-	end_session();
+	agent_session_end_session();
 	close_fds();
 	session.detached = false;
 	session.secret_len = 0;
@@ -278,13 +279,13 @@ bool session_open(const struct session_paths *paths)
 static void say_goodbye(void)
 {
 	stop_sampling();
-	if (insist(writer_ledger) == WRITER_OK)
-		(void)insist(bye);
+	if (agent_session_insist(writer_ledger) == WRITER_OK)
+		(void)agent_session_insist(agent_session_bye);
 }
 
 void session_close(void)
 {
-	end_session();
+	agent_session_end_session();
 	close_fds();
 	thread_start_unhook();
 	if (session.walker_ready)
@@ -328,11 +329,11 @@ static void on_start(const struct wire_start *start)
 	const char *why = "";
 
 	if (!same)
-		end_session();
+		agent_session_end_session();
 	keep_start(start);
 	ledger.details = handler_cost.each = start->flags & WIRE_START_DETAILS;
 	if (!same) {
-		begin_session();
+		agent_session_begin_session();
 	} else if (session.state == PAUSED) {
 		start_sampling(start_walker(&why), "walker", why);
 	} else {
@@ -355,13 +356,13 @@ static void on_start(const struct wire_start *start)
 
 /* A daemon of another version: HELLO says which protocol this agent has, and the daemon replaces
  * it. */
-static void introduce(const struct wire_start *start)
+static void agent_session_introduce(const struct wire_start *start)
 {
 	if (session.state != WAITING)
 		return;
 	keep_start(start);
 	writer_begin(session.events_fd);
-	(void)insist(hello);
+	(void)agent_session_insist(agent_session_hello);
 	writer_free();
 }
 
@@ -376,12 +377,12 @@ static void on_command(const struct wire_frame *f)
 		if (start.protocol == WIRE_PROTOCOL)
 			on_start(&start);
 		else
-			introduce(&start);
+			agent_session_introduce(&start);
 		break;
 	case WIRE_STOP:
 		if (session.state == RUNNING) {
 			stop_sampling();
-			(void)insist(writer_ledger);
+			(void)agent_session_insist(writer_ledger);
 			session.state = PAUSED;
 		}
 		break;
@@ -417,7 +418,7 @@ static void read_control(void)
 
 /* ---- housekeeping -------------------------------------------------------------------------- */
 
-static bool every(uint64_t *next_ns, uint64_t now, uint64_t period)
+static bool agent_session_every(uint64_t *next_ns, uint64_t now, uint64_t period)
 {
 	if (now < *next_ns)
 		return false;
@@ -426,7 +427,7 @@ static bool every(uint64_t *next_ns, uint64_t now, uint64_t period)
 }
 
 /* Threads that came, went or changed their names; with thousands of threads, less often. */
-static void look_at_threads(uint64_t now)
+static void agent_session_look_at_threads(uint64_t now)
 {
 	uint64_t took_ns = 0;
 	bool names;
@@ -455,7 +456,7 @@ static void keep_signal(void)
 }
 
 /* A number that changes when anything was counted. */
-static uint64_t taken(void)
+static uint64_t agent_session_taken(void)
 {
 	uint64_t sum, ns, unpaired, idle;
 
@@ -499,16 +500,16 @@ static enum writer_result look_around(uint64_t now)
 {
 	enum writer_result r = WRITER_OK;
 	uint64_t begin_ns = thread_cpu_ns(0);
-	bool quiet = !session.ledger_due && taken() == session.taken_at_ledger;
+	bool quiet = !session.ledger_due && agent_session_taken() == session.taken_at_ledger;
 
-	look_at_threads(now);
+	agent_session_look_at_threads(now);
 	walker_refresh();
 	tell_left_out();
 	agent.housekeeping_ns += thread_cpu_ns(0) - begin_ns;
 	if (budget_keep(&session.start))
 		session.ledger_due = true;
-	if (session.ledger_due || taken() != session.taken_at_ledger) {
-		session.taken_at_ledger = taken();
+	if (session.ledger_due || agent_session_taken() != session.taken_at_ledger) {
+		session.taken_at_ledger = agent_session_taken();
 		r = writer_ledger();
 		session.ledger_due = r != WRITER_OK;
 	}
@@ -529,7 +530,8 @@ static void run_once(uint64_t now)
 		threads_refresh(false);
 		tick_events(now);
 	}
-	if (every(&session.next_hurry_ns, now, HURRY_NS) && budget_hurry(&session.start))
+	if (agent_session_every(&session.next_hurry_ns, now, HURRY_NS) &&
+	    budget_hurry(&session.start))
 		session.ledger_due = true;
 	if (r != WRITER_GONE && now >= rest_look_ns())
 		r = look_around(now);
@@ -538,7 +540,7 @@ static void run_once(uint64_t now)
 	if (session.sampled)
 		walker_catch_up();
 	if (r == WRITER_GONE || (writer_full_since() && now > writer_full_since() + LEASE_NS))
-		end_session();
+		agent_session_end_session();
 }
 
 /* Says that the writer waits, and how: false = there is something to do already. */
@@ -573,7 +575,7 @@ static int sleep_ms(uint64_t now)
 }
 
 /* Let a batch gather; what is due meanwhile is done. */
-static void gather(void)
+static void agent_session_gather(void)
 {
 	/* nobody wakes a writer that is not idle but who cannot wait: what is due then */
 	struct pollfd hurry = { .fd = agent.wake_fd, .events = POLLIN };
@@ -598,7 +600,7 @@ static void take_time(bool woken)
 	__atomic_store_n(&agent.writer_idle, WRITER_WORKS, __ATOMIC_SEQ_CST);
 	tick_events(now);
 	if ((woken && rest_gathers(now)) || events_next_ns() <= now + BATCH_NS)
-		gather();
+		agent_session_gather();
 }
 
 bool session_step(void)
@@ -619,7 +621,7 @@ bool session_step(void)
 		take_time(woken);
 	/* first: the START of a reader that came back may lie in control already */
 	if (fds[2].revents & (POLLERR | POLLNVAL))
-		end_session();
+		agent_session_end_session();
 	if (fds[1].revents & POLLIN)
 		read_control();
 	if (session.state == RUNNING && !session.detached)

@@ -14,7 +14,7 @@ struct dirent64_head {
 	char name[];
 };
 
-static uint32_t number(const char *p)
+static uint32_t tasks_number(const char *p)
 {
 	uint32_t n = 0;
 
@@ -34,7 +34,7 @@ void tasks_each(void (*on)(uint32_t tid, void *context), void *context)
 	while ((n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
 		for (long at = 0; at < n;) {
 			const struct dirent64_head *e = (const void *)(buf + at);
-			uint32_t tid = number(e->name);
+			uint32_t tid = tasks_number(e->name);
 
 			if (tid)
 				on(tid, context);

@@ -32,7 +32,7 @@ static struct {
 	uint8_t pass;
 } states;
 
-static struct told *place_of(uint32_t tid)
+static struct told *agent_thread_states_place_of(uint32_t tid)
 {
 	struct told *free_place = NULL;
 
@@ -51,7 +51,7 @@ static struct told *place_of(uint32_t tid)
 	return free_place; /* NULL: so crowded that this one is not told */
 }
 
-static uint8_t state_of(int32_t status)
+static uint8_t agent_thread_states_state_of(int32_t status)
 {
 	if (status & JVMTI_THREAD_STATE_BLOCKED_ON_MONITOR_ENTER)
 		return WIRE_STATE_BLOCKED;
@@ -64,18 +64,18 @@ static uint8_t state_of(int32_t status)
 
 void thread_states_java(uint32_t tid, int32_t status)
 {
-	struct told *t = states.table ? place_of(tid) : NULL;
+	struct told *t = states.table ? agent_thread_states_place_of(tid) : NULL;
 
 	if (!t)
 		return;
-	t->java_state = state_of(status);
+	t->java_state = agent_thread_states_state_of(status);
 	t->java_pass = states.pass;
 }
 
-static void look_at(uint32_t tid, uint64_t now_ns)
+static void agent_thread_states_look_at(uint32_t tid, uint64_t now_ns)
 {
 	struct wire_state record = { .mono_ns = now_ns, .tid = tid };
-	struct told *t = place_of(tid);
+	struct told *t = agent_thread_states_place_of(tid);
 
 	if (!t)
 		return;
@@ -96,10 +96,10 @@ static void look_at(uint32_t tid, uint64_t now_ns)
 	t->cpu_ns = record.cpu_ns;
 }
 
-static void on_task(uint32_t tid, void *now_ns)
+static void agent_thread_states_on_task(uint32_t tid, void *now_ns)
 {
 	if (states.table)
-		look_at(tid, *(const uint64_t *)now_ns);
+		agent_thread_states_look_at(tid, *(const uint64_t *)now_ns);
 }
 
 static void forget_the_gone(void)
@@ -109,7 +109,7 @@ static void forget_the_gone(void)
 			states.table[i] = (struct told){ .tid = GONE };
 }
 
-static bool make_table(void)
+static bool agent_thread_states_make_table(void)
 {
 	void *p;
 
@@ -135,11 +135,11 @@ void thread_states_tick(uint64_t now_ns)
 	if (!states.next_ns || now_ns < states.next_ns)
 		return;
 	states.next_ns = now_ns + (states.looks++ ? PERIOD_NS : FIRST_NS);
-	if (!make_table())
+	if (!agent_thread_states_make_table())
 		return;
 	states.pass = states.pass % 255 + 1; /* never 0, which a new place has */
 	jni_names_pass(true);
-	tasks_each(on_task, &now_ns);
+	tasks_each(agent_thread_states_on_task, &now_ns);
 	forget_the_gone();
 	virtual_states_look(now_ns);
 }

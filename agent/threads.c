@@ -68,7 +68,7 @@ void threads_forget(void)
 	n_on_way = 0;
 }
 
-static struct known *find(uint32_t tid)
+static struct known *agent_threads_find(uint32_t tid)
 {
 	for (uint32_t i = 0; table && i < PROBE_MAX; i++) {
 		struct known *k = &table[(tid + i) & (TABLE_MAX - 1)];
@@ -91,7 +91,7 @@ void threads_written(void)
 void threads_lost(void)
 {
 	for (uint32_t i = 0; i < n_on_way && i < ON_WAY_MAX; i++) {
-		struct known *k = find(on_way[i]);
+		struct known *k = agent_threads_find(on_way[i]);
 
 		thread_name_forget(on_way[i]);
 		if (k)
@@ -101,7 +101,7 @@ void threads_lost(void)
 	n_on_way = 0;
 }
 
-static struct known *lookup(uint32_t tid, bool *ret_new)
+static struct known *agent_threads_lookup(uint32_t tid, bool *ret_new)
 {
 	uint32_t first = tid & (TABLE_MAX - 1);
 	struct known *place = NULL;
@@ -140,7 +140,7 @@ static void note_on_way(uint32_t tid)
 		on_way[n_on_way++] = tid;
 }
 
-static void send(uint32_t tid, uint32_t flags, uint64_t java_id, const char *name)
+static void agent_threads_send(uint32_t tid, uint32_t flags, uint64_t java_id, const char *name)
 {
 	struct wire_thread record = {
 		.tid = tid,
@@ -181,7 +181,7 @@ void threads_seen(uint32_t tid, const char *name)
 	struct known *k;
 	bool is_new;
 
-	k = lookup(tid, &is_new);
+	k = agent_threads_lookup(tid, &is_new);
 	if (!k || (!is_new && !name[0]))
 		return;
 	if (!name[0]) {
@@ -196,7 +196,7 @@ void threads_seen(uint32_t tid, const char *name)
 	names_missing = true;
 	k->java = 0;
 	k->comm_hash = k->name_hash = hash;
-	send(tid, 0, 0, name);
+	agent_threads_send(tid, 0, 0, name);
 }
 
 void threads_owner(uint32_t tid)
@@ -217,7 +217,7 @@ uint32_t threads_virtual(uint64_t id, const char *name)
 		name = "[unnamed virtual threads]";
 		id = 0;
 	}
-	k = lookup(tid, &is_new);
+	k = agent_threads_lookup(tid, &is_new);
 	if (!k || (!is_new && k->name_hash == dict_hash(name, (uint32_t)strlen(name))))
 		return tid;
 	if (k->whole && strlen(name) >= WALK_NAME_WHOLE)
@@ -225,12 +225,12 @@ uint32_t threads_virtual(uint64_t id, const char *name)
 	k->java = 1;
 	k->whole = 0;
 	k->comm_hash = k->name_hash = dict_hash(name, (uint32_t)strlen(name));
-	send(tid, WIRE_THREAD_JAVA | WIRE_THREAD_VIRTUAL, id, name);
+	agent_threads_send(tid, WIRE_THREAD_JAVA | WIRE_THREAD_VIRTUAL, id, name);
 	return tid;
 }
 
 /* A number means nothing once its thread is gone: it may be given to another. */
-static bool has_ended(const struct known *k)
+static bool agent_threads_has_ended(const struct known *k)
 {
 	uint32_t tid = k->tid;
 
@@ -253,7 +253,7 @@ void threads_sweep(void)
 		}
 		if (k->tid == 0 || k->tid == TID_ENDED)
 			continue;
-		if (!has_ended(k)) {
+		if (!agent_threads_has_ended(k)) {
 			k->ended = 0;
 			continue;
 		}
@@ -263,7 +263,9 @@ void threads_sweep(void)
 			continue;
 		}
 		if (!(k->tid & WIRE_VIRTUAL_TID))
-			send(k->tid, WIRE_THREAD_ENDED | (k->java ? WIRE_THREAD_JAVA : 0), 0, "");
+			agent_threads_send(k->tid,
+					   WIRE_THREAD_ENDED | (k->java ? WIRE_THREAD_JAVA : 0), 0,
+					   "");
 		if (!table) /* the pipe was full and all names are forgotten */
 			return;
 		thread_name_forget(k->tid);
@@ -280,7 +282,7 @@ static void name_it(uint32_t tid, uint64_t java_id, const char *name, uint32_t f
 	bool is_new;
 
 	thread_name_said(tid, java_id);
-	k = lookup(tid, &is_new);
+	k = agent_threads_lookup(tid, &is_new);
 	if (!k)
 		return;
 	if (in_pass)
@@ -293,7 +295,7 @@ static void name_it(uint32_t tid, uint64_t java_id, const char *name, uint32_t f
 	k->java = 1;
 	k->name_hash = hash;
 	/* last: where the pipe is full all names are forgotten, and the table is unmapped */
-	send(tid, flags, java_id, name);
+	agent_threads_send(tid, flags, java_id, name);
 }
 
 void threads_java_name(uint32_t tid, uint64_t java_id, const char *name)

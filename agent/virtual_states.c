@@ -70,7 +70,7 @@ static struct {
 #define VALUES	  (sizeof(values) / sizeof(values[0]))
 #define SUSPENDED 256 /* a bit beside the state */
 
-static bool clear(JNIEnv *env)
+static bool virtual_states_clear(JNIEnv *env)
 {
 	if (!(*env)->ExceptionCheck(env))
 		return false;
@@ -80,38 +80,39 @@ static bool clear(JNIEnv *env)
 
 /* ---- what this JDK has ----------------------------------------------------------------------- */
 
-static jclass find(JNIEnv *env, const char *name)
+static jclass virtual_states_find(JNIEnv *env, const char *name)
 {
 	jclass c = (*env)->FindClass(env, name);
 
-	return clear(env) ? NULL : c;
+	return virtual_states_clear(env) ? NULL : c;
 }
 
-static jmethodID method(JNIEnv *env, jclass of, const char *name, const char *signature)
+static jmethodID virtual_states_method(JNIEnv *env, jclass of, const char *name,
+				       const char *signature)
 {
 	jmethodID id = of ? (*env)->GetMethodID(env, of, name, signature) : NULL;
 
-	return clear(env) ? NULL : id;
+	return virtual_states_clear(env) ? NULL : id;
 }
 
-static void find_values(JNIEnv *env, jclass c)
+static void virtual_states_find_values(JNIEnv *env, jclass c)
 {
 	for (size_t i = 0; i < VALUES; i++) {
 		jfieldID id = (*env)->GetStaticFieldID(env, c, values[i].name, "I");
 
 		values[i].value = -1;
-		if (!clear(env) && id)
+		if (!virtual_states_clear(env) && id)
 			values[i].value = (*env)->GetStaticIntField(env, c, id);
 	}
 }
 
-static void find_fields(JNIEnv *env, jclass c)
+static void virtual_states_find_fields(JNIEnv *env, jclass c)
 {
 	jdk.state = (*env)->GetFieldID(env, c, "state", "I");
-	clear(env);
+	virtual_states_clear(env);
 	jdk.blocker = (*env)->GetFieldID(env, c, "parkBlocker", "Ljava/lang/Object;");
-	clear(env);
-	find_values(env, c);
+	virtual_states_clear(env);
+	virtual_states_find_values(env, c);
 	jdk.virtual_class = (*env)->NewGlobalRef(env, c);
 }
 
@@ -121,29 +122,31 @@ static void find_root(JNIEnv *env, jclass containers)
 						  "()Ljdk/internal/vm/ThreadContainer;");
 	jobject root = NULL;
 
-	if (!clear(env) && get)
+	if (!virtual_states_clear(env) && get)
 		root = (*env)->CallStaticObjectMethod(env, containers, get);
-	if (clear(env) || !root)
+	if (virtual_states_clear(env) || !root)
 		return;
 	jdk.root = (*env)->NewGlobalRef(env, root);
 	(*env)->DeleteLocalRef(env, root);
 }
 
-static void find_all(JNIEnv *env)
+static void virtual_states_find_all(JNIEnv *env)
 {
-	jclass thread = find(env, "java/lang/VirtualThread");
-	jclass containers = find(env, "jdk/internal/vm/ThreadContainers");
-	jclass container = find(env, "jdk/internal/vm/ThreadContainer");
-	jclass stream = find(env, "java/util/stream/Stream");
+	jclass thread = virtual_states_find(env, "java/lang/VirtualThread");
+	jclass containers = virtual_states_find(env, "jdk/internal/vm/ThreadContainers");
+	jclass container = virtual_states_find(env, "jdk/internal/vm/ThreadContainer");
+	jclass stream = virtual_states_find(env, "java/util/stream/Stream");
 
-	jdk.to_string = method(env, container, "toString", "()Ljava/lang/String;");
-	jdk.children = method(env, container, "children", "()Ljava/util/stream/Stream;");
-	jdk.threads = method(env, container, "threads", "()Ljava/util/stream/Stream;");
-	jdk.thread_count = method(env, container, "threadCount", "()J");
-	jdk.limit = method(env, stream, "limit", "(J)Ljava/util/stream/Stream;");
-	jdk.to_array = method(env, stream, "toArray", "()[Ljava/lang/Object;");
+	jdk.to_string = virtual_states_method(env, container, "toString", "()Ljava/lang/String;");
+	jdk.children =
+		virtual_states_method(env, container, "children", "()Ljava/util/stream/Stream;");
+	jdk.threads =
+		virtual_states_method(env, container, "threads", "()Ljava/util/stream/Stream;");
+	jdk.thread_count = virtual_states_method(env, container, "threadCount", "()J");
+	jdk.limit = virtual_states_method(env, stream, "limit", "(J)Ljava/util/stream/Stream;");
+	jdk.to_array = virtual_states_method(env, stream, "toArray", "()[Ljava/lang/Object;");
 	if (thread)
-		find_fields(env, thread);
+		virtual_states_find_fields(env, thread);
 	if (containers)
 		find_root(env, containers);
 	jdk.usable = jdk.virtual_class && jdk.root && jdk.state && jdk.blocker && jdk.to_string &&
@@ -152,24 +155,24 @@ static void find_all(JNIEnv *env)
 		virtual_sets_begin(env, jdk.root, containers);
 }
 
-static bool prepare(JNIEnv *env)
+static bool virtual_states_prepare(JNIEnv *env)
 {
 	if (jdk.tried)
 		return jdk.usable;
 	jdk.tried = true;
 	if ((*env)->PushLocalFrame(env, 16) < 0) {
-		clear(env);
+		virtual_states_clear(env);
 		return false;
 	}
-	find_all(env);
+	virtual_states_find_all(env);
 	(*env)->PopLocalFrame(env, NULL);
 	return jdk.usable;
 }
 
 /* ---- one thread ---- */
 
-static void count(uint32_t container, uint8_t state, uint64_t class_handle, uint32_t n,
-		  bool mounted)
+static void virtual_states_count(uint32_t container, uint8_t state, uint64_t class_handle,
+				 uint32_t n, bool mounted)
 {
 	struct group *g = NULL;
 
@@ -189,7 +192,7 @@ static void count(uint32_t container, uint8_t state, uint64_t class_handle, uint
 	g->mounted += mounted ? n : 0;
 }
 
-static void look_at(JNIEnv *env, jobject thread, uint32_t container)
+static void virtual_states_look_at(JNIEnv *env, jobject thread, uint32_t container)
 {
 	int32_t value = (*env)->GetIntField(env, thread, jdk.state) & ~SUSPENDED;
 	uint64_t class_handle = 0;
@@ -206,22 +209,22 @@ static void look_at(JNIEnv *env, jobject thread, uint32_t container)
 		if (blocker)
 			(*env)->DeleteLocalRef(env, blocker);
 	}
-	count(container, values[i].state, class_handle, 1, values[i].mounted);
+	virtual_states_count(container, values[i].state, class_handle, 1, values[i].mounted);
 }
 
 /* ---- one container ---- */
 
 /* An array of a stream's first @max, or NULL. */
-static jobjectArray first_of(JNIEnv *env, jobject of, jmethodID stream_of, jlong max)
+static jobjectArray virtual_states_first_of(JNIEnv *env, jobject of, jmethodID stream_of, jlong max)
 {
 	jobject stream = (*env)->CallObjectMethod(env, of, stream_of), limited = NULL;
 	jobjectArray array = NULL;
 
-	if (!clear(env) && stream)
+	if (!virtual_states_clear(env) && stream)
 		limited = (*env)->CallObjectMethod(env, stream, jdk.limit, max);
-	if (!clear(env) && limited)
+	if (!virtual_states_clear(env) && limited)
 		array = (*env)->CallObjectMethod(env, limited, jdk.to_array);
-	return clear(env) ? NULL : array;
+	return virtual_states_clear(env) ? NULL : array;
 }
 
 static uint32_t name_container(JNIEnv *env, jobject container)
@@ -233,12 +236,12 @@ static uint32_t name_container(JNIEnv *env, jobject container)
 	memset(buf, 0, sizeof(found.containers[0]));
 	if (!(*env)->IsSameObject(env, container, jdk.root))
 		name = (*env)->CallObjectMethod(env, container, jdk.to_string);
-	if (!clear(env) && name) {
+	if (!virtual_states_clear(env) && name) {
 		chars = (*env)->GetStringLength(env, name);
 		if (chars > (jint)sizeof(found.containers[0]) / 3 - 1)
 			chars = (jint)sizeof(found.containers[0]) / 3 - 1;
 		(*env)->GetStringUTFRegion(env, name, 0, chars, buf);
-		clear(env);
+		virtual_states_clear(env);
 	}
 	return found.n_containers++;
 }
@@ -256,7 +259,7 @@ static jlong look_at_first(JNIEnv *env, jobjectArray threads, uint32_t index, js
 			virtual ++;
 			if (found.looked < LOOK_MAX) {
 				found.looked++;
-				look_at(env, thread, index);
+				virtual_states_look_at(env, thread, index);
 			}
 		}
 		if (thread)
@@ -266,42 +269,44 @@ static jlong look_at_first(JNIEnv *env, jobjectArray threads, uint32_t index, js
 }
 
 /* @all: of them, as the container counts. Platform threads come first. */
-static void look_at_threads(JNIEnv *env, jobject container, jlong all)
+static void virtual_states_look_at_threads(JNIEnv *env, jobject container, jlong all)
 {
 	uint32_t before = found.looked;
-	jobjectArray threads = first_of(env, container, jdk.threads, LOOK_MAX - before + 1);
+	jobjectArray threads =
+		virtual_states_first_of(env, container, jdk.threads, LOOK_MAX - before + 1);
 	jsize n = threads ? (*env)->GetArrayLength(env, threads) : 0;
 	uint32_t index = name_container(env, container);
 	jlong virtual = look_at_first(env, threads, index, n), rest;
 
 	rest = virtual - (found.looked - before) + (virtual && all > n ? all - n : 0);
 	if (rest > 0)
-		count(index, WIRE_STATE_UNKNOWN, 0, (uint32_t)(rest > INT32_MAX ? INT32_MAX : rest),
-		      false);
+		virtual_states_count(index, WIRE_STATE_UNKNOWN, 0,
+				     (uint32_t)(rest > INT32_MAX ? INT32_MAX : rest), false);
 }
 
-static void look_into(JNIEnv *env, jobject container, int depth)
+static void virtual_states_look_into(JNIEnv *env, jobject container, int depth)
 {
 	jobjectArray children = NULL;
 	jlong threads;
 	jsize n;
 
 	if (found.n_containers >= CONTAINERS_MAX || (*env)->PushLocalFrame(env, 16) < 0) {
-		clear(env);
+		virtual_states_clear(env);
 		return;
 	}
 	threads = (*env)->CallLongMethod(env, container, jdk.thread_count);
-	if (!clear(env)) {
-		look_at_threads(env, container, threads);
+	if (!virtual_states_clear(env)) {
+		virtual_states_look_at_threads(env, container, threads);
 		if (depth < DEPTH_MAX && threads < DESCEND_MAX)
-			children = first_of(env, container, jdk.children, CONTAINERS_MAX);
+			children = virtual_states_first_of(env, container, jdk.children,
+							   CONTAINERS_MAX);
 	}
 	n = children ? (*env)->GetArrayLength(env, children) : 0;
 	for (jsize i = 0; i < n; i++) {
 		jobject child = (*env)->GetObjectArrayElement(env, children, i);
 
 		if (child) {
-			look_into(env, child, depth + 1);
+			virtual_states_look_into(env, child, depth + 1);
 			(*env)->DeleteLocalRef(env, child);
 		}
 	}
@@ -310,7 +315,7 @@ static void look_into(JNIEnv *env, jobject container, int depth)
 
 /* ---- all ---- */
 
-static void tell(const struct group *g, uint64_t now_ns)
+static void virtual_states_tell(const struct group *g, uint64_t now_ns)
 {
 	struct wire_virtual record = {
 		.mono_ns = now_ns,
@@ -334,15 +339,15 @@ void virtual_states_look(uint64_t now_ns)
 	/* a look would initialise the JDK's class, which starts a thread (JDK 24 and later) */
 	bool used = env && virtual_threads_used();
 
-	if (!env || vm_sig.version < VIRTUAL_SINCE || (used && !prepare(env)))
+	if (!env || vm_sig.version < VIRTUAL_SINCE || (used && !virtual_states_prepare(env)))
 		return;
 	found.n_containers = found.n_groups = found.looked = 0;
 	if (used)
-		look_into(env, jdk.root, 0);
+		virtual_states_look_into(env, jdk.root, 0);
 	for (uint32_t i = 0; i < found.n_groups; i++)
-		tell(&found.groups[i], now_ns);
+		virtual_states_tell(&found.groups[i], now_ns);
 	if (!found.n_groups)
-		tell(&none, now_ns);
+		virtual_states_tell(&none, now_ns);
 }
 
 /* ---- one by one ---- */
@@ -375,13 +380,13 @@ static void each_in(JNIEnv *env, jobject container, int depth, struct each *e)
 	jsize n;
 
 	if ((*env)->PushLocalFrame(env, 16) < 0) {
-		clear(env);
+		virtual_states_clear(env);
 		return;
 	}
 	virtual_sets_learn(env, container);
-	each_of(env, first_of(env, container, jdk.threads, e->left), e);
+	each_of(env, virtual_states_first_of(env, container, jdk.threads, e->left), e);
 	if (depth < DEPTH_MAX && e->left > 0 && !e->enough)
-		children = first_of(env, container, jdk.children, CONTAINERS_MAX);
+		children = virtual_states_first_of(env, container, jdk.children, CONTAINERS_MAX);
 	n = children ? (*env)->GetArrayLength(env, children) : 0;
 	for (jsize i = 0; i < n && e->left > 0 && !e->enough; i++) {
 		jobject child = (*env)->GetObjectArrayElement(env, children, i);
@@ -399,7 +404,8 @@ void virtual_threads_each(bool (*look)(JNIEnv *env, jobject thread, void *contex
 	struct each e = { look, context, LOOK_MAX, false };
 	JNIEnv *env = agent.env;
 
-	if (env && vm_sig.version >= VIRTUAL_SINCE && virtual_threads_used() && prepare(env))
+	if (env && vm_sig.version >= VIRTUAL_SINCE && virtual_threads_used() &&
+	    virtual_states_prepare(env))
 		each_in(env, jdk.root, 0, &e);
 }
 

@@ -51,7 +51,8 @@ static bool put_cpu(enum pending frame, const struct ring_sample *s, uint32_t ti
 	return true;
 }
 
-static bool put_lock(const struct ring_sample *s, uint32_t tid, const struct writer_ids *ids)
+static bool writer_events_put_lock(const struct ring_sample *s, uint32_t tid,
+				   const struct writer_ids *ids)
 {
 	struct wire_lock record = {
 		.begin_ns = s->mono_ns,
@@ -87,7 +88,7 @@ static bool put_alloc(const struct ring_sample *s, uint32_t tid, const struct wr
 }
 
 /* A wait is told by its thread, also of one without a name: it may be another's owner. */
-static uint32_t number_of(const struct ring_sample *s)
+static uint32_t writer_events_number_of(const struct ring_sample *s)
 {
 	if (!s->virtual_id) {
 		if (!(s->tid & WIRE_VIRTUAL_TID))
@@ -101,11 +102,11 @@ static uint32_t number_of(const struct ring_sample *s)
 
 static bool put_record(const struct ring_sample *s, const struct writer_ids *ids)
 {
-	uint32_t tid = number_of(s);
+	uint32_t tid = writer_events_number_of(s);
 
 	switch (s->event) {
 	case WIRE_EVENT_LOCK:
-		return put_lock(s, tid, ids);
+		return writer_events_put_lock(s, tid, ids);
 	case WIRE_EVENT_ALLOC:
 		return put_alloc(s, tid, ids);
 	default:
@@ -114,7 +115,8 @@ static bool put_record(const struct ring_sample *s, const struct writer_ids *ids
 }
 
 /* Everything that a sample refers to, then the sample, into the pending frames. */
-static enum writer_result put_sample(const struct ring_sample *s, enum wire_drop *ret_cause)
+static enum writer_result writer_events_put_sample(const struct ring_sample *s,
+						   enum wire_drop *ret_cause)
 {
 	enum writer_result r = WRITER_OK;
 	struct writer_ids ids;
@@ -143,7 +145,7 @@ static enum writer_result count_sample(const struct ring_sample *s)
 		threads_named(s->tid, s->virtual_id, (const char *)s->frames);
 		return WRITER_OK;
 	}
-	r = put_sample(s, &cause);
+	r = writer_events_put_sample(s, &cause);
 	if (r != WRITER_OK) {
 		ledger_drop(s->event, r == WRITER_GONE ? WIRE_DROP_NO_READER : cause, 1, s->weight);
 		return r;
@@ -181,7 +183,7 @@ enum writer_result writer_beside_books(const struct ring_sample *s)
 {
 	enum wire_drop cause;
 
-	return put_sample(s, &cause);
+	return writer_events_put_sample(s, &cause);
 }
 
 enum writer_result writer_drain(uint64_t end)

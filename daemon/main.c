@@ -40,7 +40,7 @@ struct daemon {
 	bool stopping;
 };
 
-static void on_down(void *userdata)
+static void kindlingd_on_down(void *userdata)
 {
 	loop_stop(((struct daemon *)userdata)->loop, 0);
 }
@@ -56,11 +56,11 @@ static void on_stop_signal(void *userdata, int signo)
 	d->stopping = true;
 	log_info("daemon.stop", "signal=%d", signo);
 	notify_stopping();
-	host_shutdown(d->host, on_down, d);
+	host_shutdown(d->host, kindlingd_on_down, d);
 }
 
 /* mkdir -p for the directory of @path (or @path itself when @whole). */
-static void make_dirs(const char *path, bool whole)
+static void kindlingd_make_dirs(const char *path, bool whole)
 {
 	char copy[300];
 
@@ -75,7 +75,7 @@ static void make_dirs(const char *path, bool whole)
 }
 
 /* -1 = go on, else the exit status. */
-static int parse(int argc, char **argv, struct options *ret)
+static int kindlingd_parse(int argc, char **argv, struct options *ret)
 {
 	switch (usage_parse(&usage_kindlingd, argc, argv, false, ret)) {
 	case USAGE_SHOW_VERSION:
@@ -116,7 +116,8 @@ static bool set_option(struct config *c, const char *field, const char *option, 
 }
 
 /* After the start the file may be readable for the warden alone. */
-static bool load(struct config *c, const struct options *o, bool again, char *err, size_t err_size)
+static bool kindlingd_load(struct config *c, const struct options *o, bool again, char *err,
+			   size_t err_size)
 {
 	CLEANUP(fd_closep) int fd = again ? warden_open_settings() : -ENOENT;
 
@@ -131,7 +132,7 @@ static bool read_settings(struct config *c, const struct options *o, const struc
 			  char *err, size_t err_size)
 {
 	config_defaults(c);
-	if (o->file && !load(c, o, live, err, err_size))
+	if (o->file && !kindlingd_load(c, o, live, err, err_size))
 		return false;
 	return set_option(c, "socket", "--socket", o->socket, err, err_size) &&
 	       set_option(c, "state_dir", "--state-dir", o->state_dir, err, err_size) &&
@@ -151,7 +152,7 @@ static void log_changes(const struct config_changes *c)
 }
 
 /* serve_reload_fn */
-static int reload(void *userdata, struct config_changes *ret, char *err, size_t err_size)
+static int kindlingd_reload(void *userdata, struct config_changes *ret, char *err, size_t err_size)
 {
 	struct daemon *d = userdata;
 	static struct config next; /* some 100 KiB */
@@ -192,7 +193,7 @@ static void on_hangup(void *userdata, int signo)
 	if (!changes)
 		return;
 	notify_reloading();
-	notify_reloaded(d->notify, reload(d, changes, err, sizeof(err)) < 0 ? err : NULL);
+	notify_reloaded(d->notify, kindlingd_reload(d, changes, err, sizeof(err)) < 0 ? err : NULL);
 }
 
 /*
@@ -270,28 +271,28 @@ static bool is_separated(const struct config *c)
 	return strcmp(c->user, "root") != 0 && strcmp(c->user, "self") != 0;
 }
 
-static void find(char *path, size_t size, const char *program)
+static void kindlingd_find(char *path, size_t size, const char *program)
 {
 	if (!beside_find_program(path, size, program))
 		path[0] = '\0';
 }
 
 /* Returns in the data process alone. */
-static int separate(struct daemon *d)
+static int kindlingd_separate(struct daemon *d)
 {
 	static struct warden_settings s;
 	const struct config *c = d->config;
 
 	snprintf(s.programs[WARDEN_INJECTOR], sizeof(s.programs[0]), "%s", c->injector);
-	find(s.programs[WARDEN_LOOK], sizeof(s.programs[0]), "kindling-look");
-	find(s.programs[WARDEN_SYMBOLS], sizeof(s.programs[0]), "kindling-symbols");
+	kindlingd_find(s.programs[WARDEN_LOOK], sizeof(s.programs[0]), "kindling-look");
+	kindlingd_find(s.programs[WARDEN_SYMBOLS], sizeof(s.programs[0]), "kindling-symbols");
 	/* a receiver for each JVM, and who attaches to it or cleans up; what the rooms ask for at
 	 * most, with children that wait for ever */
 	s.children_max[WARDEN_INJECTOR] = 2 * TARGETS_MAX;
 	s.children_max[WARDEN_LOOK] = LOOK_STUCK_ALL + LOOK_LANES;
 	s.children_max[WARDEN_SYMBOLS] = SYMBOLS_CHILDREN_MAX;
 	s.children_max[WARDEN_UPLOAD] = 1;
-	find(s.programs[WARDEN_UPLOAD], sizeof(s.programs[0]), "kindling-upload");
+	kindlingd_find(s.programs[WARDEN_UPLOAD], sizeof(s.programs[0]), "kindling-upload");
 	snprintf(s.library, sizeof(s.library), "%s", c->agent);
 	snprintf(s.socket, sizeof(s.socket), "%s", c->socket);
 	s.file = d->options->file;
@@ -342,7 +343,7 @@ static int serve_until_stopped(struct daemon *d, const struct config *config, st
 	d->host = host;
 	if (d->options->file)
 		host_uploads_begin(host, d->options->file);
-	serve_on_reload(serve, reload, d);
+	serve_on_reload(serve, kindlingd_reload, d);
 	log_info("daemon.ready", "version=%s socket=%s discovery=%s why=%s", KINDLING_VERSION,
 		 config->socket, discovery_source(host_discovery(host), &why), log_str(why));
 	notify_ready(notify);
@@ -362,7 +363,7 @@ int main(int argc, char **argv)
 	int r;
 
 	heap_begin();
-	r = parse(argc, argv, &options);
+	r = kindlingd_parse(argc, argv, &options);
 	if (r >= 0)
 		return r;
 	if (!read_settings(&config, &options, NULL, error, sizeof(error))) {
@@ -379,8 +380,8 @@ int main(int argc, char **argv)
 	log_to_journal();
 	raise_file_limit();
 	(void)umask(022); /* the socket's directory is everybody's, whatever the shell's umask */
-	make_dirs(config.socket, false);
-	make_dirs(config.state_dir, true);
+	kindlingd_make_dirs(config.socket, false);
+	kindlingd_make_dirs(config.state_dir, true);
 	lock_fd = take_lock(&config);
 	(void)umask(027); /* nothing else is; kindling-upload reads the history as its group */
 	if (lock_fd < 0)
@@ -388,7 +389,7 @@ int main(int argc, char **argv)
 	warn_of_filter();
 	d.options = &options;
 	d.config = &config;
-	r = is_separated(&config) ? separate(&d) : 0;
+	r = is_separated(&config) ? kindlingd_separate(&d) : 0;
 	if (r == 0)
 		r = loop_new(&loop);
 	d.loop = loop;

@@ -28,7 +28,7 @@ void notify_tell(unsigned what, const char *status)
 		   status ? status : "");
 }
 
-static void tell(unsigned what, const char *status)
+static void notify_tell_manager(unsigned what, const char *status)
 {
 	if (warden_tell(what, status) == -ENOENT)
 		notify_tell(what, status);
@@ -38,7 +38,7 @@ static void tell(unsigned what, const char *status)
 static void on_watchdog(void *userdata)
 {
 	(void)userdata;
-	tell(WARDEN_TELL_WATCHDOG, NULL);
+	notify_tell_manager(WARDEN_TELL_WATCHDOG, NULL);
 }
 
 static void count_states(struct host *h, unsigned n[TARGET_STATE_COUNT])
@@ -71,7 +71,7 @@ static void make_text(const struct notify *n, char *text, size_t size)
 			       n->error);
 }
 
-static void say(struct notify *n, unsigned what)
+static void notify_say(struct notify *n, unsigned what)
 {
 	char text[sizeof(n->said)];
 
@@ -79,12 +79,12 @@ static void say(struct notify *n, unsigned what)
 	if (!what && strcmp(text, n->said) == 0)
 		return;
 	strcpy(n->said, text);
-	tell(what, text);
+	notify_tell_manager(what, text);
 }
 
-static void on_look(void *userdata)
+static void notify_on_look(void *userdata)
 {
-	say(userdata, 0);
+	notify_say(userdata, 0);
 }
 
 int notify_new(struct loop *loop, struct host *host, struct notify **ret)
@@ -99,7 +99,7 @@ int notify_new(struct loop *loop, struct host *host, struct notify **ret)
 	if (sd_watchdog_enabled(0, &watchdog_us) > 0)
 		r = loop_timer_add(loop, 0, watchdog_us * 1000 / 3, on_watchdog, n, &n->watchdog);
 	if (r == 0 && getenv("NOTIFY_SOCKET"))
-		r = loop_timer_add(loop, LOOK_NS, LOOK_NS, on_look, n, &n->look);
+		r = loop_timer_add(loop, LOOK_NS, LOOK_NS, notify_on_look, n, &n->look);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(n);
@@ -118,21 +118,21 @@ struct notify *notify_free(struct notify *n)
 
 void notify_ready(struct notify *n)
 {
-	say(n, WARDEN_TELL_READY);
+	notify_say(n, WARDEN_TELL_READY);
 }
 
 void notify_stopping(void)
 {
-	tell(WARDEN_TELL_STOPPING, "leaving the JVMs");
+	notify_tell_manager(WARDEN_TELL_STOPPING, "leaving the JVMs");
 }
 
 void notify_reloading(void)
 {
-	tell(WARDEN_TELL_RELOADING, NULL);
+	notify_tell_manager(WARDEN_TELL_RELOADING, NULL);
 }
 
 void notify_reloaded(struct notify *n, const char *error)
 {
 	snprintf(n->error, sizeof(n->error), "%s", error ? error : "");
-	say(n, WARDEN_TELL_READY);
+	notify_say(n, WARDEN_TELL_READY);
 }

@@ -100,8 +100,8 @@ int attach_protocol_of(const char *reply)
 
 /* ---- asking --------------------------------------------------------------------------------- */
 
-static int ask(struct inject *in, int protocol, const char *const words[4], char *reply,
-	       size_t size)
+static int attach_command_ask(struct inject *in, int protocol, const char *const words[4],
+			      char *reply, size_t size)
 {
 	static char request[ATTACH_REQUEST_MAX];
 	CLEANUP(fd_closep) int socket = -1;
@@ -128,7 +128,7 @@ int attach_command(struct inject *in, const char *const words[4], char *reply, s
 	int protocol = attach_protocol_for(words), r;
 
 	if (protocol > 1) {
-		r = ask(in, 1, version, reply, size);
+		r = attach_command_ask(in, 1, version, reply, size);
 		if (r < 0)
 			return r;
 		if (attach_protocol_of(reply) < protocol)
@@ -137,5 +137,5 @@ int attach_command(struct inject *in, const char *const words[4], char *reply, s
 				"a word of the command is longer than the %d bytes that this JVM accepts (JDK 24 and later accept more)",
 				ARGUMENT_1);
 	}
-	return ask(in, protocol, words, reply, size);
+	return attach_command_ask(in, protocol, words, reply, size);
 }

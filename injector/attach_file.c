@@ -68,7 +68,7 @@ static void let_it_look(const struct inject *in)
 
 #define MARK_BYTES 64
 
-static void mark(const struct inject *in, char *buf)
+static void attach_file_mark(const struct inject *in, char *buf)
 {
 	memset(buf, 0, MARK_BYTES);
 	snprintf(buf, MARK_BYTES, "kindling %d %llu\n", in->pid,
@@ -96,7 +96,7 @@ static bool is_left_of_ours(const struct inject *in, int fd)
 	char wanted[MARK_BYTES], text[MARK_BYTES] = "";
 	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
 
-	mark(in, wanted);
+	attach_file_mark(in, wanted);
 	return n > 0 && (strcmp(text, wanted) == 0 || !is_of_living(in, text)) &&
 	       flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
@@ -129,7 +129,7 @@ static int open_cwd(const struct inject *in)
 
 /* One that is there and was left by a killed attach: it is in the way, or is taken over.
  * Returns an fd, -EEXIST = it is in use, -EAGAIN = it is gone, try again. */
-static int take_over(const struct inject *in, int dfd)
+static int attach_file_take_over(const struct inject *in, int dfd)
 {
 	CLEANUP(fd_closep)
 	int fd = files_open_seen(dfd, in->attach_file, O_RDONLY, S_IFREG, in->uid);
@@ -164,7 +164,7 @@ static bool is_in_the_way(const struct inject *in, int dfd, uint64_t begin_mono_
 	       st.st_uid != in->uid && st.st_uid != in->keeper_uid && st.st_uid != 0;
 }
 
-static int busy(const struct inject *in, int dfd)
+static int attach_file_busy(const struct inject *in, int dfd)
 {
 	struct stat st = { .st_uid = in->uid };
 
@@ -186,16 +186,16 @@ static int make_in(struct inject *in, int dfd)
 	char text[MARK_BYTES];
 	int fd;
 
-	mark(in, text);
+	attach_file_mark(in, text);
 	while ((fd = openat(dfd, in->attach_file,
 			    O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0660)) < 0) {
 		if (errno != EEXIST)
 			return -errno;
-		fd = take_over(in, dfd);
+		fd = attach_file_take_over(in, dfd);
 		if (fd >= 0 || fd == -EPERM)
 			break;
 		if (is_in_the_way(in, dfd, begin_mono_ns))
-			return busy(in, dfd);
+			return attach_file_busy(in, dfd);
 		if (fd == -EEXIST)
 			inject_pause_ms(5);
 	}
@@ -209,19 +209,19 @@ static int make_in(struct inject *in, int dfd)
 }
 
 /* The JVM looks into its working directory first: what lies there would hide ours. */
-static int clear(struct inject *in, int dfd)
+static int attach_file_clear(struct inject *in, int dfd)
 {
 	uint64_t begin_mono_ns = clock_mono_ns();
 	struct stat st;
 	int fd;
 
 	while (fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		fd = take_over(in, dfd);
+		fd = attach_file_take_over(in, dfd);
 		if (fd >= 0) {
 			(void)unlinkat(dfd, in->attach_file, 0);
 			fd_close(fd);
 		} else if (is_in_the_way(in, dfd, begin_mono_ns)) {
-			return busy(in, dfd);
+			return attach_file_busy(in, dfd);
 		} else if (fd == -EEXIST) {
 			inject_pause_ms(5);
 		}
@@ -242,7 +242,7 @@ int attach_file_make(struct inject *in)
 	snprintf(in->attach_file, sizeof(in->attach_file), ".attach_pid%d", in->ns_pid);
 	r = files_as_target(in);
 	if (r == 0 && cwd >= 0)
-		r = clear(in, cwd);
+		r = attach_file_clear(in, cwd);
 	if (r == 0) {
 		r = tmp < 0 ? tmp : make_in(in, tmp);
 		if (r == 0) {

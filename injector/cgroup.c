@@ -44,8 +44,8 @@ static int check_tasks(struct inject *in, const char *hierarchy, const char *pat
 		used, limit);
 }
 
-static unsigned long long read_number(const struct inject *in, const char *hierarchy,
-				      const char *path, const char *name)
+static unsigned long long cgroup_read_number(const struct inject *in, const char *hierarchy,
+					     const char *path, const char *name)
 {
 	char text[32];
 
@@ -57,8 +57,8 @@ static unsigned long long read_number(const struct inject *in, const char *hiera
 }
 
 /* What the kernel takes away first: pages of files that nobody has used for a while. */
-static unsigned long long reclaimable(const struct inject *in, const char *hierarchy,
-				      const char *path, const char *key)
+static unsigned long long cgroup_reclaimable(const struct inject *in, const char *hierarchy,
+					     const char *path, const char *key)
 {
 	char text[8192], number[32];
 
@@ -73,11 +73,13 @@ static int check_memory(struct inject *in, const char *hierarchy, const char *pa
 	bool v1 = strcmp(hierarchy, "memory") == 0;
 	unsigned long long max, used, free;
 
-	max = read_number(in, hierarchy, path, v1 ? "memory.limit_in_bytes" : "memory.max");
-	used = read_number(in, hierarchy, path, v1 ? "memory.usage_in_bytes" : "memory.current");
+	max = cgroup_read_number(in, hierarchy, path, v1 ? "memory.limit_in_bytes" : "memory.max");
+	used = cgroup_read_number(in, hierarchy, path,
+				  v1 ? "memory.usage_in_bytes" : "memory.current");
 	if (max == UINT64_MAX || used == UINT64_MAX)
 		return 0;
-	free = reclaimable(in, hierarchy, path, v1 ? "total_inactive_file " : "inactive_file ");
+	free = cgroup_reclaimable(in, hierarchy, path,
+				  v1 ? "total_inactive_file " : "inactive_file ");
 	used = used > free ? used - free : 0;
 	if (used + BYTES_NEEDED <= max)
 		return 0;
@@ -135,13 +137,13 @@ static int check_hierarchy(struct inject *in, check_fn check, const char *hierar
 	return r;
 }
 
-static bool is_wanted(const char *names)
+static bool cgroup_is_wanted(const char *names)
 {
 	return strcmp(names, "pids") == 0 || strcmp(names, "freezer") == 0 ||
 	       strcmp(names, "memory") == 0;
 }
 
-static int walk(struct inject *in, check_fn check)
+static int cgroup_walk(struct inject *in, check_fn check)
 {
 	char text[8192], path[4096], *save = NULL;
 	int r = 0;
@@ -158,7 +160,7 @@ static int walk(struct inject *in, check_fn check)
 			continue;
 		*group++ = '\0';
 		snprintf(path, sizeof(path), "%s", group);
-		if (is_wanted(names + 1))
+		if (cgroup_is_wanted(names + 1))
 			r = check_hierarchy(in, check, names + 1, path);
 		if (names[1] == '\0') {
 			r = check_hierarchy(in, check, ".", path);
@@ -172,7 +174,7 @@ static int walk(struct inject *in, check_fn check)
 
 int cgroup_check(struct inject *in)
 {
-	return walk(in, check_group);
+	return cgroup_walk(in, check_group);
 }
 
 bool cgroup_is_frozen(const struct inject *in)
@@ -181,5 +183,5 @@ bool cgroup_is_frozen(const struct inject *in)
 	struct inject copy = *in; /* its fault stays as it is */
 
 	copy.fault = &f;
-	return walk(&copy, check_frozen) < 0;
+	return cgroup_walk(&copy, check_frozen) < 0;
 }

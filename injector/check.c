@@ -46,7 +46,7 @@ static int check_place(struct inject *in, const char **ret_ok)
 
 enum verdict { VERDICT_OK, VERDICT_NO, VERDICT_UNKNOWN };
 
-static void put_json(const char *s)
+static void check_put_json(const char *s)
 {
 	putchar('"');
 	for (; *s; s++) {
@@ -57,8 +57,8 @@ static void put_json(const char *s)
 	putchar('"');
 }
 
-static void print(bool json, const char *name, enum verdict verdict, const char *finding,
-		  const char *change)
+static void check_print(bool json, const char *name, enum verdict verdict, const char *finding,
+			const char *change)
 {
 	static const char *const words[] = { "ok", "no", "unknown" };
 
@@ -68,17 +68,17 @@ static void print(bool json, const char *name, enum verdict verdict, const char 
 		return;
 	}
 	printf("{\"check\":\"%s\",\"verdict\":\"%s\",\"finding\":", name, words[verdict]);
-	put_json(finding);
+	check_put_json(finding);
 	fputs(",\"change\":", stdout);
 	if (change)
-		put_json(change);
+		check_put_json(change);
 	else
 		fputs("null", stdout);
 	puts("}");
 }
 
 /* What is not permitted to us says nothing about the target. */
-static enum verdict verdict_of(int r, const struct fault *f)
+static enum verdict check_verdict_of(int r, const struct fault *f)
 {
 	if (r == 0)
 		return VERDICT_OK;
@@ -93,17 +93,17 @@ static const char *who_may_look(void)
 		       : "run this command with CAP_SYS_PTRACE; without it this root cannot look into the process";
 }
 
-static enum verdict report(bool json, const struct check *c, int r, const struct fault *f,
-			   const char *found)
+static enum verdict check_report(bool json, const struct check *c, int r, const struct fault *f,
+				 const char *found)
 {
-	enum verdict verdict = verdict_of(r, f);
+	enum verdict verdict = check_verdict_of(r, f);
 
 	if (verdict == VERDICT_OK)
-		print(json, c->name, verdict, found ? found : c->ok, NULL);
+		check_print(json, c->name, verdict, found ? found : c->ok, NULL);
 	else if (verdict == VERDICT_NO)
-		print(json, c->name, verdict, f->what, c->change);
+		check_print(json, c->name, verdict, f->what, c->change);
 	else
-		print(json, c->name, verdict, f->what, c->tell ? c->tell : who_may_look());
+		check_print(json, c->name, verdict, f->what, c->tell ? c->tell : who_may_look());
 	return verdict;
 }
 
@@ -113,10 +113,10 @@ void check_say_unseen(bool json, const char *name, const struct fault *f)
 				 .ok = "",
 				 .change = "name a process that is running" };
 
-	(void)report(json, &c, -f->code, f, NULL);
+	(void)check_report(json, &c, -f->code, f, NULL);
 }
 
-static enum verdict worse(enum verdict a, enum verdict b)
+static enum verdict check_worse(enum verdict a, enum verdict b)
 {
 	return a == VERDICT_NO || b == VERDICT_OK ? a : b;
 }
@@ -138,7 +138,7 @@ int check_all(struct inject *in, bool json)
 		f = (struct fault){ 0 };
 		in->found = NULL;
 		r = preflight_checks[i].run(in);
-		all = worse(all, report(json, &preflight_checks[i], r, &f, in->found));
+		all = check_worse(all, check_report(json, &preflight_checks[i], r, &f, in->found));
 		if (r == -ESRCH)
 			return VERDICT_NO; /* nobody is there to be looked at */
 	}
@@ -147,5 +147,5 @@ int check_all(struct inject *in, bool json)
 	if (f.code == ENOTDIR || f.code == ELOOP || strncmp(f.what, "/tmp/kindling", 13) == 0)
 		place.change =
 			"remove /tmp/kindling in the JVM's container; kindling did not create it";
-	return (int)worse(all, report(json, &place, r, &f, NULL));
+	return (int)check_worse(all, check_report(json, &place, r, &f, NULL));
 }

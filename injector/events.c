@@ -14,7 +14,7 @@
 #define ALLOCATIONS_SINCE 11
 
 /* A class archive that is written at the JVM's end; -errno = it cannot be told. */
-static int archives_classes(struct inject *in)
+static int injector_events_archives_classes(struct inject *in)
 {
 	struct vmflag flags[] = {
 		{ "ArchiveClassesAtExit", 8, false, 0 },
@@ -44,7 +44,7 @@ static const char *without_monitors(struct inject *in)
 	return NULL;
 }
 
-static int unknown(struct inject *in, int r)
+static int injector_events_unknown(struct inject *in, int r)
 {
 	static const char why[] =
 		"it is unknown which events can be collected: the JVM's memory cannot be read";
@@ -64,9 +64,9 @@ int events_check(struct inject *in)
 
 	if (!in->looks)
 		return 0;
-	archives = archives_classes(in);
+	archives = injector_events_archives_classes(in);
 	if (archives < 0)
-		return unknown(in, archives);
+		return injector_events_unknown(in, archives);
 	if (archives)
 		parks = "no parks: this JVM archives its classes when it ends, and would print a warning about the agent's class";
 	if (vmflags_version(in, &version) == 0 && version.feature < ALLOCATIONS_SINCE)

@@ -24,7 +24,7 @@
 /* PTRACE_SECCOMP_GET_FILTER; the ptrace itself; /proc/PID/task/TID/syscall of other users */
 #define KEPT (CONFINE_CAP(SYS_ADMIN) | CONFINE_CAP(SYS_PTRACE) | CONFINE_CAP(DAC_READ_SEARCH))
 
-static int address_of(const char *path, struct sockaddr_un *ret)
+static int filters_address_of(const char *path, struct sockaddr_un *ret)
 {
 	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	if (strlen(path) >= sizeof(ret->sun_path))
@@ -55,7 +55,7 @@ int filters_ask(const struct inject *in, char *ret_call, size_t size)
 	if (fd < 0)
 		return -errno;
 	set_patience(fd, ASK_S);
-	if (address_of(path ? path : FILTERS_SOCKET, &addr) < 0 ||
+	if (filters_address_of(path ? path : FILTERS_SOCKET, &addr) < 0 ||
 	    connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return -EACCES;
 	if (send(fd, &q, sizeof(q), MSG_NOSIGNAL) != (ssize_t)sizeof(q) ||
@@ -69,7 +69,7 @@ int filters_ask(const struct inject *in, char *ret_call, size_t size)
 
 /* ---- the end that reads --------------------------------------------------------------------- */
 
-static int look_at(const struct filters_question *q, const char **ret_call)
+static int filters_look_at(const struct filters_question *q, const char **ret_call)
 {
 	struct inject in = INJECT_NULL;
 	char path[32];
@@ -98,7 +98,7 @@ static bool is_root(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == 0;
 }
 
-static void answer_one(int fd)
+static void filters_answer_one(int fd)
 {
 	struct filters_question q;
 	struct filters_answer a = { .result = -EPROTO };
@@ -109,7 +109,7 @@ static void answer_one(int fd)
 		return;
 	(void)alarm(ANSWER_S);
 	if (q.version == FILTERS_VERSION)
-		a.result = look_at(&q, &call);
+		a.result = filters_look_at(&q, &call);
 	(void)alarm(0);
 	if (a.result == 0)
 		snprintf(a.call, sizeof(a.call), "%s", call ? call : "");
@@ -117,7 +117,7 @@ static void answer_one(int fd)
 }
 
 /* Returns -1. */
-static int say(const char *why, const char *what)
+static int filters_say(const char *why, const char *what)
 {
 	fprintf(stderr, "kindling-inject: %s: %s\n", what, why);
 	return -1;
@@ -130,30 +130,31 @@ static int listen_at(const char *path)
 	struct sockaddr_un addr;
 	struct stat st;
 
-	if (fd < 0 || address_of(path, &addr) < 0)
-		return say("no path of a socket", path);
+	if (fd < 0 || filters_address_of(path, &addr) < 0)
+		return filters_say("no path of a socket", path);
 	if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
 		(void)unlink(path);
 	(void)umask(0177);
 	if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ||
 	    listen(fd, CONNECTIONS_MAX) < 0)
-		return say(strerror(errno), path);
+		return filters_say(strerror(errno), path);
 	return TAKE_FD(fd);
 }
 
-static int inherited(void)
+static int filters_inherited(void)
 {
 	int listens = 0;
 	socklen_t len = sizeof(listens);
 
 	if (getsockopt(LISTEN_FD, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) < 0 || !listens)
-		return say("the service manager passed no socket, and none is named", "filters");
+		return filters_say("the service manager passed no socket, and none is named",
+				   "filters");
 	return LISTEN_FD;
 }
 
 int filters_serve(const char *path)
 {
-	CLEANUP(fd_closep) int fd = path ? listen_at(path) : inherited();
+	CLEANUP(fd_closep) int fd = path ? listen_at(path) : filters_inherited();
 	struct pollfd polled = { .fd = fd, .events = POLLIN };
 
 	if (fd < 0 || confine_capabilities(KEPT) < 0)
@@ -167,7 +168,7 @@ int filters_serve(const char *path)
 			return 1;
 		one = n > 0 ? accept4(fd, NULL, NULL, SOCK_CLOEXEC) : -1;
 		if (one >= 0)
-			answer_one(one);
+			filters_answer_one(one);
 		fd_close(one);
 	}
 }

@@ -11,7 +11,7 @@
 
 /* For the name alone: what lies there is compared. FNV-1a by eight bytes, an eighth of the time;
  * the shift lets their upper bits count in all of it. */
-static uint64_t hash_of(const uint8_t *bytes, size_t len)
+static uint64_t library_hash_of(const uint8_t *bytes, size_t len)
 {
 	uint64_t h = 0xcbf29ce484222325ull, word;
 
@@ -38,7 +38,7 @@ int library_read(int fd, struct library *ret)
 		return -ENOMEM;
 	if (pread(fd, bytes, (size_t)st.st_size, 0) != st.st_size)
 		return -EIO;
-	ret->hash = hash_of(bytes, (size_t)st.st_size);
+	ret->hash = library_hash_of(bytes, (size_t)st.st_size);
 	ret->bytes = TAKE_PTR(bytes);
 	ret->len = (size_t)st.st_size;
 	return 0;
@@ -62,7 +62,7 @@ static bool is_there(int dfd, const char *name, const struct library *l)
 	       memcmp(bytes, l->bytes, l->len) == 0;
 }
 
-static int write_all(int fd, const struct library *l)
+static int library_write_all(int fd, const struct library *l)
 {
 	for (size_t done = 0; done < l->len;) {
 		ssize_t n = write(fd, l->bytes + done, l->len - done);
@@ -90,7 +90,7 @@ int library_write(int dfd, const char *name, const struct library *l)
 	fd = files_open(dfd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0444);
 	if (fd < 0)
 		return fd;
-	r = write_all(fd, l);
+	r = library_write_all(fd, l);
 	if (r == 0 && renameat(dfd, temp, dfd, name) < 0)
 		r = -errno;
 	if (r < 0)

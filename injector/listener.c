@@ -22,7 +22,7 @@
 #define FILES_MAX 256
 
 /* No file more can be made in @dir_dfd's file system. */
-static void fill(int dir_dfd)
+static void listener_fill(int dir_dfd)
 {
 	char name[16];
 	int r = 0;
@@ -76,7 +76,7 @@ static bool end_once(struct inject *in, int dir_dfd)
 	socket = files_open(dir_dfd, name, O_PATH | O_NOFOLLOW, 0);
 	if (socket < 0 || make_mark(in, dir_dfd, mark_name, &mark) < 0 || attach_file_make(in) < 0)
 		return true;
-	fill(dir_dfd);
+	listener_fill(dir_dfd);
 	if (unlinkat(dir_dfd, name, 0) < 0 || attach_send_signal(in) < 0)
 		return true;
 	looked = wait_until_gone(in, mark);

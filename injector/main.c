@@ -90,7 +90,7 @@ static int forward_start(struct inject *in, int control_fd)
 	return 0;
 }
 
-static int load(struct inject *in, const struct placement *p)
+static int injector_load(struct inject *in, const struct placement *p)
 {
 	static char reply[INJECT_REPLY_MAX];
 	char library[192], options[320];
@@ -133,7 +133,7 @@ static int wait_for_hello(struct inject *in, const struct placement *p)
 			 "the agent was loaded but did not answer in time");
 }
 
-static void answer(int result_fd, const struct inject_result *result, const int fds[2])
+static void injector_answer(int result_fd, const struct inject_result *result, const int fds[2])
 {
 	char control[CMSG_SPACE(2 * sizeof(int))] = { 0 };
 	struct iovec iov = { (void *)(uintptr_t)result, sizeof(*result) };
@@ -176,7 +176,7 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 	if (r == 0)
 		r = forward_start(in, p.control_fd);
 	if (r == 0)
-		r = load(in, &p);
+		r = injector_load(in, &p);
 	if (r == 0)
 		r = wait_for_hello(in, &p);
 	attach_abandon(in);
@@ -194,14 +194,15 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 		if (r < 0)
 			fault_set(&result.fault, -r, FAULT_INTERNAL,
 				  "cannot hand the pipe to its receiver: ");
-		answer(args->result_fd, &result, NULL);
+		injector_answer(args->result_fd, &result, NULL);
 		return r < 0 ? 1 : 0;
 	}
-	answer(args->result_fd, &result, r == 0 ? (int[2]){ p.events_fd, p.control_fd } : NULL);
+	injector_answer(args->result_fd, &result,
+			r == 0 ? (int[2]){ p.events_fd, p.control_fd } : NULL);
 	return r < 0 ? 1 : 0;
 }
 
-static int cleanup(struct inject *in)
+static int injector_cleanup(struct inject *in)
 {
 	struct fault f = { 0 };
 
@@ -220,7 +221,7 @@ static int cleanup(struct inject *in)
 
 /* ---- arguments ------------------------------------------------------------------------------ */
 
-static bool number(const char *s, uint64_t *ret)
+static bool injector_number(const char *s, uint64_t *ret)
 {
 	char *end;
 
@@ -238,16 +239,19 @@ static bool parse_settings(struct arguments *args, char **argv)
 			args->quiet = false;
 		else if (strcmp(*argv, "over_tmp=1") == 0)
 			args->may_cover = true;
-		else if (strncmp(*argv, "deadline_ms=", 12) == 0 && number(*argv + 12, &n) &&
-			 n <= DEADLINE_MS_MAX)
+		else if (strncmp(*argv, "deadline_ms=", 12) == 0 &&
+			 injector_number(*argv + 12, &n) && n <= DEADLINE_MS_MAX)
 			args->deadline_ms = n;
-		else if (strncmp(*argv, "pipes_fd=", 9) == 0 && number(*argv + 9, &n) && n < 1024)
+		else if (strncmp(*argv, "pipes_fd=", 9) == 0 && injector_number(*argv + 9, &n) &&
+			 n < 1024)
 			args->pipes_fd = (int)n;
 		else if (strcmp(*argv, "known=1") == 0)
 			args->known = true;
-		else if (strncmp(*argv, "uid=", 4) == 0 && number(*argv + 4, &n) && n < UINT32_MAX)
+		else if (strncmp(*argv, "uid=", 4) == 0 && injector_number(*argv + 4, &n) &&
+			 n < UINT32_MAX)
 			args->uid = (uid_t)n;
-		else if (strncmp(*argv, "pipe=", 5) == 0 && number(*argv + 5, &n) && n <= 1u << 30)
+		else if (strncmp(*argv, "pipe=", 5) == 0 && injector_number(*argv + 5, &n) &&
+			 n <= 1u << 30)
 			args->pipe_bytes = n;
 		else
 			return false;
@@ -272,7 +276,7 @@ static int read_deadline(struct arguments *args, const char *word)
 
 	if (!word)
 		return 0;
-	if (!number(word, &n) || n == 0 || n > DEADLINE_MS_MAX / 1000)
+	if (!injector_number(word, &n) || n == 0 || n > DEADLINE_MS_MAX / 1000)
 		return person_wrong("--deadline takes a number of seconds from 1 to %d",
 				    DEADLINE_MS_MAX / 1000);
 	args->deadline_ms = n * 1000;
@@ -280,7 +284,7 @@ static int read_deadline(struct arguments *args, const char *word)
 }
 
 /* -1 = go on with the word at optind, else the exit status. */
-static int parse_options(struct arguments *args, int argc, char **argv)
+static int injector_parse_options(struct arguments *args, int argc, char **argv)
 {
 	struct command_line line = { 0 };
 	uint64_t n;
@@ -304,7 +308,7 @@ static int parse_options(struct arguments *args, int argc, char **argv)
 	}
 	if (optind == argc)
 		return person_help(true);
-	if (line.result_fd && !number(line.result_fd, &n)) {
+	if (line.result_fd && !injector_number(line.result_fd, &n)) {
 		person_wrong("--result-fd is not an option");
 		return 2;
 	}
@@ -316,10 +320,10 @@ static int parse_options(struct arguments *args, int argc, char **argv)
 /* PID START_TIME and what to do: result.h, receive.h */
 static int run_for_daemon(struct inject *in, struct arguments *args, char **argv)
 {
-	if (!argv[0] || !argv[1] || !number(argv[0], &in->start_time))
+	if (!argv[0] || !argv[1] || !injector_number(argv[0], &in->start_time))
 		return 2;
 	if (strcmp(argv[1], "cleanup") == 0)
-		return cleanup(in);
+		return injector_cleanup(in);
 	if (strcmp(argv[1], "receive") == 0)
 		return receive_attached(args->result_fd, STDIN_FILENO);
 	if (strcmp(argv[1], "reattach") == 0 && parse_settings(args, argv + 2))
@@ -343,7 +347,7 @@ int main(int argc, char **argv)
 	uint64_t n;
 	int at, r;
 
-	r = parse_options(&args, argc, argv);
+	r = injector_parse_options(&args, argc, argv);
 	if (r >= 0)
 		return r;
 	at = optind;
@@ -351,7 +355,7 @@ int main(int argc, char **argv)
 		signal(SIGPIPE, SIG_IGN);
 		return filters_serve(argv[at + 1]);
 	}
-	if (!number(argv[at], &n) || n == 0 || n > INT32_MAX) {
+	if (!injector_number(argv[at], &n) || n == 0 || n > INT32_MAX) {
 		person_wrong("\"%.40s\" is not a pid", argv[at]);
 		return 2;
 	}

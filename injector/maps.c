@@ -16,7 +16,7 @@ static uint64_t base_of(const char *line)
 	return offset == 0 ? start : 0;
 }
 
-static void on_line(void *userdata, char *line)
+static void injector_maps_on_line(void *userdata, char *line)
 {
 	struct maps *m = userdata;
 
@@ -35,7 +35,7 @@ static void on_line(void *userdata, char *line)
 int maps_read(int proc_dfd, struct maps *ret)
 {
 	struct maps m = { 0 };
-	int r = maps_each(proc_dfd, on_line, &m);
+	int r = maps_each(proc_dfd, injector_maps_on_line, &m);
 
 	if (r < 0)
 		return r;

@@ -31,7 +31,7 @@
 
 /* ---- made where nobody sees it -------------------------------------------------------------- */
 
-static int set(int fs, const char *key, const char *value)
+static int mount_set(int fs, const char *key, const char *value)
 {
 	return syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, key, value, 0) < 0 ? -errno : 0;
 }
@@ -46,13 +46,13 @@ static int make_tmpfs(size_t bytes, unsigned files, const char *mode, int *ret)
 		return -errno;
 	snprintf(size, sizeof(size), "%zu", bytes);
 	snprintf(inodes, sizeof(inodes), "%u", files);
-	r = set(fs, "source", MOUNT_SOURCE);
+	r = mount_set(fs, "source", MOUNT_SOURCE);
 	if (r == 0)
-		r = set(fs, "size", size);
+		r = mount_set(fs, "size", size);
 	if (r == 0)
-		r = set(fs, "nr_inodes", inodes);
+		r = mount_set(fs, "nr_inodes", inodes);
 	if (r == 0)
-		r = set(fs, "mode", mode);
+		r = mount_set(fs, "mode", mode);
 	if (r == 0 && syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		r = -errno;
 	if (r < 0)
@@ -119,7 +119,8 @@ static int wait_for_child(pid_t pid)
 	return -WEXITSTATUS(status);
 }
 
-static int inside(const struct inject *in, int (*fn)(const struct call *), const struct call *c)
+static int mount_inside(const struct inject *in, int (*fn)(const struct call *),
+			const struct call *c)
 {
 	pid_t pid;
 
@@ -141,14 +142,14 @@ int mount_attach(const struct inject *in, int mount_fd, int dir_fd)
 {
 	struct call c = { mount_fd, dir_fd };
 
-	return inside(in, call_move, &c);
+	return mount_inside(in, call_move, &c);
 }
 
 int mount_detach(const struct inject *in, int mount_fd)
 {
 	struct call c = { mount_fd, -1 };
 
-	return inside(in, call_unmount, &c);
+	return mount_inside(in, call_unmount, &c);
 }
 
 /* ---- left by a killed attempt --------------------------------------------------------------- */

@@ -52,7 +52,7 @@ static unsigned long threads_of(int proc_dfd, const char *pid, unsigned uid, con
 }
 
 /* Stops counting at @enough. */
-static unsigned long count(const struct inject *in, unsigned uid, unsigned long long enough)
+static unsigned long nproc_count(const struct inject *in, unsigned uid, unsigned long long enough)
 {
 	CLEANUP(fd_closep) int dfd = openat(in->proc_dfd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = dfd >= 0 ? fdopendir(fcntl(dfd, F_DUPFD_CLOEXEC, 3)) : NULL;
@@ -93,7 +93,7 @@ int nproc_check(struct inject *in)
 	    !real_uid(status, &uid) || uid == 0) /* the host's root is not limited, fork(2) */
 		return 0;
 	if (all_threads(in) + TASKS_NEEDED <= limit ||
-	    count(in, uid, limit) + TASKS_NEEDED <= limit)
+	    nproc_count(in, uid, limit) + TASKS_NEEDED <= limit)
 		return 0;
 	return fault_set(
 		in->fault, EAGAIN, FAULT_PREFLIGHT,

@@ -40,7 +40,7 @@ static bool has_word(const char *list, size_t len, const char *word)
 	return false;
 }
 
-static void look(void *userdata, const char *list, size_t len)
+static void injector_options_look(void *userdata, const char *list, size_t len)
 {
 	struct options *o = userdata;
 	int flag = options_flag(list, len, "DisableAttachMechanism");
@@ -57,5 +57,5 @@ static void look(void *userdata, const char *list, size_t len)
 void options_read(struct options *o, const char *cmdline, size_t cmdline_len, const char *environ,
 		  size_t environ_len)
 {
-	java_options_each(cmdline, cmdline_len, environ, environ_len, look, o);
+	java_options_each(cmdline, cmdline_len, environ, environ_len, injector_options_look, o);
 }

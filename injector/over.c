@@ -40,7 +40,7 @@ static bool has_our_source(const struct inject *in, uint64_t mount_id)
 	return ours;
 }
 
-static bool is_ours(const struct inject *in, int dfd)
+static bool over_is_ours(const struct inject *in, int dfd)
 {
 	struct statx st;
 
@@ -59,7 +59,7 @@ static bool is_tmp(const struct inject *in, int fd)
 	       a.st_ino == b.st_ino;
 }
 
-static int busy(struct inject *in)
+static int over_busy(struct inject *in)
 {
 	return fault_set(in->fault, EBUSY, FAULT_PLACEMENT,
 			 "another attach to the same container is still under way: ");
@@ -80,13 +80,13 @@ int over_find(struct inject *in)
 	for (;; inject_pause_ms(PAUSE_MS)) {
 		CLEANUP(fd_closep) int tmp = files_open_tmp(in);
 
-		if (tmp < 0 || !is_ours(in, tmp))
+		if (tmp < 0 || !over_is_ours(in, tmp))
 			return 0;
 		in->cover_fd = lock_tmp(in, tmp);
 		if (in->cover_fd >= 0)
 			return 1;
 		if (inject_remaining_ms(in) == 0)
-			return busy(in);
+			return over_busy(in);
 	}
 }
 
@@ -108,7 +108,7 @@ static bool is_namespace_of_host(const struct inject *in)
 	return false;
 }
 
-static int lay(struct inject *in, int tmp_dfd)
+static int over_lay_mount(struct inject *in, int tmp_dfd)
 {
 	CLEANUP(fd_closep) int mount = -1, root = -1;
 	int r = mount_make_cover(BYTES, FILES, &mount);
@@ -141,7 +141,7 @@ int over_lay(struct inject *in)
 		if (r != 0)
 			return r < 0 ? r : 0;
 		in->covered_fd = tmp < 0 ? tmp : lock_tmp(in, tmp);
-		r = in->covered_fd < 0 ? in->covered_fd : lay(in, tmp);
+		r = in->covered_fd < 0 ? in->covered_fd : over_lay_mount(in, tmp);
 		if (r == 0)
 			return 0;
 		in->covered_fd = fd_close(in->covered_fd);
@@ -150,7 +150,7 @@ int over_lay(struct inject *in)
 				in->fault, -r, FAULT_PLACEMENT,
 				"the JVM has no writable /tmp, and no tmpfs can be mounted over it: ");
 		if (inject_remaining_ms(in) == 0)
-			return busy(in);
+			return over_busy(in);
 	}
 }
 

@@ -63,7 +63,7 @@ static int print_reply(const char *reply)
 	return code == 0 ? 0 : 1;
 }
 
-static int join(char *dst, size_t size, char **words)
+static int person_join(char *dst, size_t size, char **words)
 {
 	size_t len = 0;
 
@@ -76,7 +76,7 @@ static int join(char *dst, size_t size, char **words)
 	return 0;
 }
 
-static int check(struct inject *in, char **argv)
+static int person_check(struct inject *in, char **argv)
 {
 	struct fault f = { 0 };
 	bool json = false;
@@ -104,7 +104,7 @@ static int check(struct inject *in, char **argv)
 }
 
 /* The words of the attach protocol. 0, or -1 and the person was told. */
-static int translate(struct inject *in, char **argv, const char *words[4])
+static int person_translate(struct inject *in, char **argv, const char *words[4])
 {
 	static char joined[JCMD_MAX];
 
@@ -119,7 +119,7 @@ static int translate(struct inject *in, char **argv, const char *words[4])
 	} else if (strcmp(argv[0], "jcmd") == 0) {
 		if (!argv[1])
 			return person_wrong("jcmd takes a COMMAND, such as VM.version or help");
-		if (join(joined, sizeof(joined), argv + 1) < 0)
+		if (person_join(joined, sizeof(joined), argv + 1) < 0)
 			return person_wrong("the command is longer than %zu bytes", sizeof(joined));
 		words[1] = joined;
 	} else if (strcmp(argv[0], "properties") != 0 && strcmp(argv[0], "threaddump") != 0) {
@@ -143,8 +143,8 @@ int person_command(struct inject *in, char **argv)
 		return 2;
 	}
 	if (strcmp(argv[0], "check") == 0)
-		return check(in, argv);
-	if (translate(in, argv, words) < 0)
+		return person_check(in, argv);
+	if (person_translate(in, argv, words) < 0)
 		return 2;
 	r = inject_prepare(in);
 	if (r == 0)

@@ -76,7 +76,7 @@ static const char *against_copy(int dfd)
 }
 
 /* @dfd becomes its subdirectory @name, where there is one already. */
-static int look_into(struct inject *in, int *dfd, const char *name)
+static int place_look_into(struct inject *in, int *dfd, const char *name)
 {
 	int fd = files_open(*dfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	struct stat st;
@@ -113,9 +113,9 @@ int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_wh
 	}
 	if (r < 0)
 		return no_directory(in, r);
-	r = look_into(in, &dfd, "kindling");
+	r = place_look_into(in, &dfd, "kindling");
 	if (r == 0)
-		r = look_into(in, &dfd, KINDLING_VERSION);
+		r = place_look_into(in, &dfd, KINDLING_VERSION);
 	if (r < 0 && r != -ENOENT)
 		return in->fault->code ? r : no_directory(in, r);
 	*ret_why = against_copy(dfd);
@@ -139,7 +139,7 @@ int place_begin(struct inject *in, struct placement *p)
 
 /* ---- directories ---------------------------------------------------------------------------- */
 
-static int enter(const struct inject *in, int dfd, const char *name, mode_t mode, int *ret)
+static int place_enter(const struct inject *in, int dfd, const char *name, mode_t mode, int *ret)
 {
 	int fd = files_open(dfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	struct stat st;
@@ -159,16 +159,16 @@ static int enter(const struct inject *in, int dfd, const char *name, mode_t mode
 	return 0;
 }
 
-static int make_dirs(const struct inject *in, mode_t mode, struct placement *p)
+static int place_make_dirs(const struct inject *in, mode_t mode, struct placement *p)
 {
 	CLEANUP(fd_closep) int dir = -1;
-	int r = enter(in, p->tmp_dfd, "kindling", mode, &dir);
+	int r = place_enter(in, p->tmp_dfd, "kindling", mode, &dir);
 
-	return r < 0 ? r : enter(in, dir, KINDLING_VERSION, mode, &p->dir_dfd);
+	return r < 0 ? r : place_enter(in, dir, KINDLING_VERSION, mode, &p->dir_dfd);
 }
 
 /* false = the directory was taken away meanwhile, or is being: make it again */
-static bool lock(struct placement *p)
+static bool place_lock(struct placement *p)
 {
 	CLEANUP(fd_closep) int again = -1;
 	struct stat a, b;
@@ -183,7 +183,7 @@ static bool lock(struct placement *p)
 	       a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
-static int open_dir(struct inject *in, struct placement *p)
+static int place_open_dir(struct inject *in, struct placement *p)
 {
 	struct stat st;
 	int r;
@@ -194,7 +194,7 @@ static int open_dir(struct inject *in, struct placement *p)
 	for (int i = 0; i < 100; i++) {
 		r = files_as_keeper(in);
 		if (r == 0)
-			r = make_dirs(in, 01777, p);
+			r = place_make_dirs(in, 01777, p);
 		if (r < 0 && r != -ENOENT && !in->fault->code && in->keeper_uid != in->uid) {
 			/* a squashing file system, a /tmp of the target's own: as the target then
 			 */
@@ -202,9 +202,9 @@ static int open_dir(struct inject *in, struct placement *p)
 			in->keeper_gid = in->gid;
 			r = files_as_keeper(in);
 			if (r == 0)
-				r = make_dirs(in, 0755, p);
+				r = place_make_dirs(in, 0755, p);
 		}
-		if (r == 0 && lock(p)) {
+		if (r == 0 && place_lock(p)) {
 			/* what an earlier attempt made as the target goes on as the target */
 			if (fstat(p->dir_dfd, &st) == 0 && st.st_uid == in->uid) {
 				in->keeper_uid = in->uid;
@@ -346,7 +346,7 @@ static int place_all(struct inject *in, const struct library *l, bool quiet, siz
 	snprintf(p->dir, sizeof(p->dir), PLACE_DIR);
 	snprintf(p->library, sizeof(p->library), "libkindling-%016llx%s.so",
 		 (unsigned long long)l->hash, quiet ? "" : "-loud");
-	r = open_dir(in, p);
+	r = place_open_dir(in, p);
 	files_as_root();
 	if (r < 0)
 		return no_directory(in, r);

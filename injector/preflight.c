@@ -121,7 +121,7 @@ static int check_runtime(struct inject *in)
 	return 0;
 }
 
-static int forbidden(struct inject *in, const char *sentence)
+static int preflight_forbidden(struct inject *in, const char *sentence)
 {
 	fault_set(in->fault, EPERM, FAULT_PREFLIGHT, "%s", sentence);
 	in->fault->flags |= FAULT_PERMANENT;
@@ -156,24 +156,24 @@ static int read_options(struct inject *in, struct options *o)
 	return n < 0 ? (int)n : m < 0 ? (int)m : 0;
 }
 
-static int check_options(struct inject *in)
+static int preflight_check_options(struct inject *in)
 {
 	struct options o = OPTIONS_NULL;
 	int r = read_options(in, &o);
 
 	if (in->loads && owner_forbids(in->proc_dfd) > 0)
-		return forbidden(in,
-				 "its owner says no: " OWNER_VARIABLE " is set in its environment");
+		return preflight_forbidden(in, "its owner says no: " OWNER_VARIABLE
+					       " is set in its environment");
 	if (o.disable_attach == 1)
-		return forbidden(
+		return preflight_forbidden(
 			in,
 			"its owner forbids attaching: the JVM was started with -XX:+DisableAttachMechanism");
 	if (o.dynamic_loading == 0 && in->loads)
-		return forbidden(
+		return preflight_forbidden(
 			in,
 			"its owner forbids agents: the JVM was started with -XX:-EnableDynamicAgentLoading");
 	if (o.crac && in->loads)
-		return forbidden(
+		return preflight_forbidden(
 			in,
 			"the JVM is to be checkpointed (CRaC, -XX:CRaCCheckpointTo), and open pipes of an agent would prevent that");
 	if (in->looks && r < 0)
@@ -198,7 +198,7 @@ static int check_signal(struct inject *in)
 				 "the JVM does not handle SIGQUIT, and its /tmp cannot be read: ");
 	(void)read_options(in, &o);
 	if (o.xrs)
-		return forbidden(
+		return preflight_forbidden(
 			in,
 			"the JVM was started with -Xrs and has no attach socket, so it cannot be attached to");
 	/* before the JVM has its handler the signal would end it */
@@ -253,7 +253,7 @@ const struct check preflight_checks[] = {
 	  "start the JVM without -Xrs; if it has only just started, kindlingd tries again by itself", NULL },
 	{ "jdk", jdk_check, "this version of the JDK has no known bug that makes attaching unsafe",
 	  "restart the JVM, if possible with a newer update of its JDK", NULL },
-	{ "owner", check_options, "no JVM option and no environment variable forbids profiling",
+	{ "owner", preflight_check_options, "no JVM option and no environment variable forbids profiling",
 	  "start the JVM without that option or variable", NULL },
 	{ "seccomp", seccomp_check, "no seccomp filter would kill the JVM for a system call of the agent",
 	  "allow that system call in the seccomp profile, or make it fail with an error code instead",

@@ -30,7 +30,7 @@ static int open_path(uid_t uid, int fd_dfd, const char *name)
 	return TAKE_FD(fd);
 }
 
-static int reopen(int path_fd, int flags)
+static int injector_reattach_reopen(int path_fd, int flags)
 {
 	char path[40];
 
@@ -120,14 +120,14 @@ static void close_agents(struct agents *a)
  */
 static bool has_reader(int events_fd)
 {
-	CLEANUP(fd_closep) int fd = reopen(events_fd, O_WRONLY);
+	CLEANUP(fd_closep) int fd = injector_reattach_reopen(events_fd, O_WRONLY);
 
 	return fd >= 0;
 }
 
 /* An agent that nobody reads from: its daemon was killed, and it would sleep in the target until
  * that ends. The frame is the same in every version. Was it told? */
-static bool send_away(const struct fifos *f)
+static bool injector_reattach_send_away(const struct fifos *f)
 {
 	CLEANUP(fd_closep) int fd = -1;
 	uint8_t frame[WIRE_FRAME_MAX];
@@ -136,14 +136,15 @@ static bool send_away(const struct fifos *f)
 
 	if (f->events_fd < 0 || f->control_fd < 0 || has_reader(f->events_fd))
 		return false;
-	fd = reopen(f->control_fd, O_WRONLY);
+	fd = injector_reattach_reopen(f->control_fd, O_WRONLY);
 	wire_begin(&w, frame, WIRE_DETACH);
 	len = wire_end(&w, 1);
 	return fd >= 0 && write(fd, frame, len) == (ssize_t)len;
 }
 
 /* @known: an attach of ours is known of it; anybody can hold two FIFOs of these names. */
-static int take_over(const struct fifos *ours, bool known, int *ret_events_fd, int *ret_control_fd)
+static int injector_reattach_take_over(const struct fifos *ours, bool known, int *ret_events_fd,
+				       int *ret_control_fd)
 {
 	CLEANUP(fd_closep) int control_fd = -1;
 	int events_fd;
@@ -153,13 +154,13 @@ static int take_over(const struct fifos *ours, bool known, int *ret_events_fd, i
 	if (has_reader(ours->events_fd))
 		return -EBUSY;
 	if (!known) {
-		(void)send_away(ours);
+		(void)injector_reattach_send_away(ours);
 		return 0;
 	}
-	control_fd = reopen(ours->control_fd, O_WRONLY);
+	control_fd = injector_reattach_reopen(ours->control_fd, O_WRONLY);
 	if (control_fd < 0)
 		return 0;
-	events_fd = reopen(ours->events_fd, O_RDONLY);
+	events_fd = injector_reattach_reopen(ours->events_fd, O_RDONLY);
 	if (events_fd < 0)
 		return 0;
 	*ret_events_fd = events_fd;
@@ -167,7 +168,7 @@ static int take_over(const struct fifos *ours, bool known, int *ret_events_fd, i
 	return 1;
 }
 
-static bool look(const struct inject *in, struct agents *a)
+static bool injector_reattach_look(const struct inject *in, struct agents *a)
 {
 	CLEANUP(fd_closep) int dfd = -1, pid_dfd = -1;
 	char path[40], stat[1024];
@@ -188,12 +189,13 @@ void reattach_find(const struct inject *in, uid_t uid, bool known, struct receiv
 	struct agents agents = { .uid = uid };
 
 	ret->found = 0;
-	if (!look(in, &agents))
+	if (!injector_reattach_look(in, &agents))
 		return;
 	for (unsigned i = 1; i < agents.n; i++)
-		if (send_away(&agents.of[i]))
+		if (injector_reattach_send_away(&agents.of[i]))
 			snprintf(ret->sent_away, sizeof(ret->sent_away), "%s",
 				 agents.of[i].version);
-	ret->found = take_over(&agents.of[0], known, ret_events_fd, ret_control_fd);
+	ret->found =
+		injector_reattach_take_over(&agents.of[0], known, ret_events_fd, ret_control_fd);
 	close_agents(&agents);
 }

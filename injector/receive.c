@@ -33,7 +33,7 @@ struct receiver {
 };
 
 /* Waits for the daemon: what it does not take stays in the pipe, and the agent counts its drops. */
-static void say(struct receiver *r, char what, const void *content, size_t len)
+static void receive_say(struct receiver *r, char what, const void *content, size_t len)
 {
 	struct iovec iov[2] = { { &what, 1 }, { (void *)(uintptr_t)content, len } };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
@@ -55,11 +55,11 @@ static bool pass_on(struct receiver *r)
 		return false;
 	if (r->allowed != RECEIVE_UNBOUNDED)
 		r->allowed -= (uint32_t)n;
-	say(r, RECEIVE_DATA, buf, (size_t)n);
+	receive_say(r, RECEIVE_DATA, buf, (size_t)n);
 	return !r->over;
 }
 
-static void drain(struct receiver *r)
+static void receive_drain(struct receiver *r)
 {
 	for (int i = 0; i < DRAIN_READS_MAX && pass_on(r); i++)
 		;
@@ -85,8 +85,8 @@ static void on_events(struct receiver *r)
 		(void)pass_on(r);
 		return;
 	}
-	drain(r);
-	say(r, RECEIVE_LATE, NULL, 0);
+	receive_drain(r);
+	receive_say(r, RECEIVE_LATE, NULL, 0);
 }
 
 static void on_word(struct receiver *r)
@@ -97,13 +97,13 @@ static void on_word(struct receiver *r)
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
 		r->over = true;
 	} else if (n > 0 && buf[0] == RECEIVE_ASK) {
-		drain(r);
-		say(r, RECEIVE_ANSWER, NULL, 0);
+		receive_drain(r);
+		receive_say(r, RECEIVE_ANSWER, NULL, 0);
 	} else if (n == 1 + sizeof(r->allowed) && buf[0] == RECEIVE_ALLOW) {
 		memcpy(&r->allowed, buf + 1, sizeof(r->allowed));
 	} else if (n > 1 && buf[0] == RECEIVE_WRITE &&
 		   write(r->control_fd, buf + 1, (size_t)n - 1) != n - 1) {
-		say(r, RECEIVE_UNWRITTEN, NULL, 0);
+		receive_say(r, RECEIVE_UNWRITTEN, NULL, 0);
 	}
 }
 
@@ -165,7 +165,7 @@ static void begin_reading(int socket_fd)
 /* ---- where the pipes come from -------------------------------------------------------------- */
 
 /* The daemon ends it, nobody's signal to a group does: its last frames are on their way. */
-static void begin(void)
+static void receive_begin(void)
 {
 	(void)alarm(0);
 	(void)signal(SIGTERM, SIG_IGN);
@@ -216,7 +216,7 @@ int receive_attached(int socket_fd, int pipes_fd)
 {
 	int fds[2];
 
-	begin();
+	receive_begin();
 	if (!take_pipes(pipes_fd, fds))
 		return 1;
 	(void)close(pipes_fd);
@@ -226,7 +226,7 @@ int receive_attached(int socket_fd, int pipes_fd)
 }
 
 /* What a former daemon did not read may begin in the middle of a frame. */
-static void discard(int events_fd)
+static void receive_discard(int events_fd)
 {
 	uint8_t junk[4096];
 
@@ -241,13 +241,13 @@ int receive_reattached(const struct inject *in, int socket_fd, size_t pipe_bytes
 	int events_fd = -1, control_fd = -1;
 	struct receive_found answer = { 0 };
 
-	begin();
+	receive_begin();
 	reattach_find(in, uid, known, &answer, &events_fd, &control_fd);
 	if (answer.found == 1) {
 		(void)fcntl(events_fd, F_SETPIPE_SZ, (int)pipe_bytes);
-		discard(events_fd);
+		receive_discard(events_fd);
 	}
-	say(&r, RECEIVE_FOUND, &answer, sizeof(answer));
+	receive_say(&r, RECEIVE_FOUND, &answer, sizeof(answer));
 	if (answer.found != 1 || r.over)
 		return 0;
 	begin_reading(socket_fd);

@@ -16,7 +16,7 @@
 
 #define VERSIONS_MAX 100
 
-static bool begins(const char *name, const char *prefix)
+static bool remove_begins(const char *name, const char *prefix)
 {
 	return strncmp(name, prefix, strlen(prefix)) == 0;
 }
@@ -46,7 +46,7 @@ static const char *own_suffix(const struct inject *in, const char *name)
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		snprintf(prefix, sizeof(prefix), "%s-%d-", kinds[i], in->pid);
-		if (begins(name, prefix))
+		if (remove_begins(name, prefix))
 			return name + strlen(prefix);
 	}
 	return NULL;
@@ -56,7 +56,7 @@ static const char *own_suffix(const struct inject *in, const char *name)
  * Is that attempt over? Who made its FIFO has it open for reading, and a FIFO can be opened for
  * writing without waiting only while it has a reader, fifo(7). One that has no FIFO yet may live.
  */
-static bool is_over(const struct inject *in, int dir_dfd, const char *suffix)
+static bool remove_is_over(const struct inject *in, int dir_dfd, const char *suffix)
 {
 	CLEANUP(fd_closep) int path_fd = -1, fd = -1;
 	char name[64], path[32];
@@ -90,11 +90,11 @@ static void remove_files(const struct inject *in, int dir_dfd, enum removal what
 		for (int i = 0; dir && i < 1000 && (e = readdir(dir)); i++) {
 			const char *suffix = own_suffix(in, e->d_name);
 
-			if (what == REMOVE_ALL && (begins(e->d_name, "libkindling-") ||
-						   begins(e->d_name, ".libkindling-")))
+			if (what == REMOVE_ALL && (remove_begins(e->d_name, "libkindling-") ||
+						   remove_begins(e->d_name, ".libkindling-")))
 				(void)unlinkat(dir_dfd, e->d_name, 0);
 			if (suffix && (e->d_name[0] == 'e') == events &&
-			    (what != REMOVE_DEAD || is_over(in, dir_dfd, suffix)))
+			    (what != REMOVE_DEAD || remove_is_over(in, dir_dfd, suffix)))
 				remove_one(in, dir_dfd, e->d_name);
 		}
 		if (dir)

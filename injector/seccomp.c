@@ -39,7 +39,7 @@ struct machine {
 	const struct seccomp_data *data;
 };
 
-static uint32_t load(const struct machine *m, uint32_t offset)
+static uint32_t seccomp_load(const struct machine *m, uint32_t offset)
 {
 	uint32_t word = 0;
 
@@ -48,7 +48,7 @@ static uint32_t load(const struct machine *m, uint32_t offset)
 	return word;
 }
 
-static uint32_t compute(uint32_t a, uint16_t op, uint32_t b)
+static uint32_t seccomp_compute(uint32_t a, uint16_t op, uint32_t b)
 {
 	switch (op) {
 	case BPF_ADD:
@@ -74,7 +74,7 @@ static uint32_t compute(uint32_t a, uint16_t op, uint32_t b)
 	}
 }
 
-static bool compare(uint32_t a, uint16_t op, uint32_t b)
+static bool seccomp_compare(uint32_t a, uint16_t op, uint32_t b)
 {
 	switch (op) {
 	case BPF_JEQ:
@@ -88,11 +88,11 @@ static bool compare(uint32_t a, uint16_t op, uint32_t b)
 	}
 }
 
-static uint32_t value(const struct machine *m, const struct sock_filter *f)
+static uint32_t seccomp_value(const struct machine *m, const struct sock_filter *f)
 {
 	switch (BPF_MODE(f->code)) {
 	case BPF_ABS:
-		return load(m, f->k);
+		return seccomp_load(m, f->k);
 	case BPF_MEM:
 		return m->mem[f->k % BPF_MEMWORDS];
 	case BPF_LEN:
@@ -102,14 +102,14 @@ static uint32_t value(const struct machine *m, const struct sock_filter *f)
 	}
 }
 
-static void step(struct machine *m, const struct sock_filter *f)
+static void seccomp_step(struct machine *m, const struct sock_filter *f)
 {
 	switch (BPF_CLASS(f->code)) {
 	case BPF_LD:
-		m->a = value(m, f);
+		m->a = seccomp_value(m, f);
 		break;
 	case BPF_LDX:
-		m->x = value(m, f);
+		m->x = seccomp_value(m, f);
 		break;
 	case BPF_ST:
 		m->mem[f->k % BPF_MEMWORDS] = m->a;
@@ -118,7 +118,8 @@ static void step(struct machine *m, const struct sock_filter *f)
 		m->mem[f->k % BPF_MEMWORDS] = m->x;
 		break;
 	case BPF_ALU:
-		m->a = compute(m->a, BPF_OP(f->code), BPF_SRC(f->code) == BPF_X ? m->x : f->k);
+		m->a = seccomp_compute(m->a, BPF_OP(f->code),
+				       BPF_SRC(f->code) == BPF_X ? m->x : f->k);
 		break;
 	case BPF_MISC:
 		if (BPF_MISCOP(f->code) == BPF_TAX)
@@ -142,11 +143,12 @@ uint32_t seccomp_run(const struct sock_filter *code, size_t len, const struct se
 		if (BPF_CLASS(f->code) == BPF_RET)
 			return BPF_RVAL(f->code) == BPF_A ? m.a : f->k;
 		if (BPF_CLASS(f->code) != BPF_JMP)
-			step(&m, f);
+			seccomp_step(&m, f);
 		else if (BPF_OP(f->code) == BPF_JA)
 			pc += f->k;
 		else
-			pc += compare(m.a, BPF_OP(f->code), BPF_SRC(f->code) == BPF_X ? m.x : f->k)
+			pc += seccomp_compare(m.a, BPF_OP(f->code),
+					      BPF_SRC(f->code) == BPF_X ? m.x : f->k)
 				      ? f->jt
 				      : f->jf;
 	}

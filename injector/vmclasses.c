@@ -20,8 +20,8 @@ static const struct vmtables_field wanted[FIELD_COUNT] = {
 		    .field = "_klasses[static_cast<int>(vmClassID::Object_klass_knum)]" },
 };
 
-static bool is_called(struct vmmemory *m, const struct vmtables_field *f, uint64_t klass,
-		      const char *name)
+static bool vmclasses_is_called(struct vmmemory *m, const struct vmtables_field *f, uint64_t klass,
+				const char *name)
 {
 	uint64_t symbol = klass ? vmmemory_word(m, klass + f[NAME].offset) : 0;
 	char text[64];
@@ -33,7 +33,7 @@ static bool is_called(struct vmmemory *m, const struct vmtables_field *f, uint64
 	       memcmp(text, name, length) == 0;
 }
 
-static int look(struct vmmemory *m)
+static int vmclasses_look(struct vmmemory *m)
 {
 	struct vmtables_field f[FIELD_COUNT];
 	int32_t initialised;
@@ -49,7 +49,7 @@ static int look(struct vmmemory *m)
 	for (uint64_t i = 0; i < CLASSES_MAX; i++) {
 		uint64_t klass = vmmemory_word(m, f[FIRST].address + 8 * i);
 
-		if (is_called(m, f, klass, "java/lang/VirtualThread"))
+		if (vmclasses_is_called(m, f, klass, "java/lang/VirtualThread"))
 			return vmmemory_read_now(m, klass + f[STATE].offset, &state, 1)
 				       ? state >= initialised
 				       : -EFAULT;
@@ -62,5 +62,5 @@ int vmclasses_virtual_threads(struct inject *in)
 	struct vmmemory *m;
 	int r = vmmemory_of(in, &m);
 
-	return r < 0 ? r : look(m);
+	return r < 0 ? r : vmclasses_look(m);
 }

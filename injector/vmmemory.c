@@ -19,7 +19,7 @@ bool vmmemory_read_now(const struct vmmemory *m, uint64_t address, void *ret, si
 }
 
 /* What lies there, up to the end of its page; @len becomes as much. NULL = it is not mapped. */
-static const uint8_t *look_at(struct vmmemory *m, uint64_t address, size_t *len)
+static const uint8_t *vmmemory_look_at(struct vmmemory *m, uint64_t address, size_t *len)
 {
 	size_t at = address % VMMEMORY_PAGE;
 	uint64_t start = address - at;
@@ -44,7 +44,7 @@ bool vmmemory_read(struct vmmemory *m, uint64_t address, void *ret, size_t size)
 		const uint8_t *bytes;
 
 		n = size - done;
-		bytes = look_at(m, address + done, &n);
+		bytes = vmmemory_look_at(m, address + done, &n);
 		if (!bytes)
 			return false;
 		memcpy((uint8_t *)ret + done, bytes, n);
@@ -58,7 +58,7 @@ bool vmmemory_is(struct vmmemory *m, uint64_t address, const char *wanted)
 		const uint8_t *bytes;
 
 		n = size - done;
-		bytes = look_at(m, address + done, &n);
+		bytes = vmmemory_look_at(m, address + done, &n);
 		if (!bytes || memcmp(bytes, wanted + done, n) != 0)
 			return false;
 	}

@@ -51,7 +51,7 @@ static struct table open_table(struct vmmemory *m, const char *const names[], si
 	return t;
 }
 
-static uint64_t cell(const struct table *t, unsigned column)
+static uint64_t vmtables_cell(const struct table *t, unsigned column)
 {
 	return vmmemory_word(t->m, t->row + t->variables[column]);
 }
@@ -61,7 +61,7 @@ static bool next_row(struct table *t)
 	if (!t->variables[FIRST_ROW] || !t->variables[STRIDE] || t->rows++ >= ROWS_MAX)
 		return false;
 	t->row += t->variables[STRIDE];
-	t->name = cell(t, NAME);
+	t->name = vmtables_cell(t, NAME);
 	return t->name != 0;
 }
 
@@ -72,12 +72,12 @@ void vmtables_fields(struct vmmemory *m, struct vmtables_field *fields, size_t n
 	for (size_t left = n; left > 0 && next_row(&t);)
 		for (size_t i = 0; i < n; i++) {
 			if (!vmmemory_is(m, t.name, fields[i].type) ||
-			    !vmmemory_is(m, cell(&t, FIELD), fields[i].field))
+			    !vmmemory_is(m, vmtables_cell(&t, FIELD), fields[i].field))
 				continue;
 			left -= !fields[i].found;
 			fields[i].found = true;
-			fields[i].offset = cell(&t, OFFSET);
-			fields[i].address = cell(&t, ADDRESS);
+			fields[i].offset = vmtables_cell(&t, OFFSET);
+			fields[i].address = vmtables_cell(&t, ADDRESS);
 		}
 }
 
@@ -87,7 +87,7 @@ uint64_t vmtables_size(struct vmmemory *m, const char *type)
 
 	while (next_row(&t))
 		if (vmmemory_is(m, t.name, type))
-			return cell(&t, SIZE);
+			return vmtables_cell(&t, SIZE);
 	return 0;
 }
 

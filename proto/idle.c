@@ -126,23 +126,23 @@ static const char *const contended[] = {
 	"java.util.concurrent.Semaphore",
 };
 
-static char dotted(char c)
+static char proto_idle_dotted(char c)
 {
 	return c == '/' ? '.' : c;
 }
 
 /* How much of @s is @prefix: all of it, or NULL. */
-static const char *behind(const char *s, const char *prefix)
+static const char *proto_idle_behind(const char *s, const char *prefix)
 {
 	for (; *prefix; s++, prefix++)
-		if (dotted(*s) != *prefix)
+		if (proto_idle_dotted(*s) != *prefix)
 			return NULL;
 	return s;
 }
 
-static bool is(const char *s, const char *text)
+static bool proto_idle_is(const char *s, const char *text)
 {
-	const char *rest = behind(s, text);
+	const char *rest = proto_idle_behind(s, text);
 
 	return rest && !*rest;
 }
@@ -150,7 +150,7 @@ static bool is(const char *s, const char *text)
 static bool begins_with_one(const char *s, const char *const *prefixes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (behind(s, prefixes[i]))
+		if (proto_idle_behind(s, prefixes[i]))
 			return true;
 	return false;
 }
@@ -160,8 +160,8 @@ enum idle_sight idle_frame(const char *class_name, const char *method)
 	if (begins_with_one(class_name, contended, COUNT(contended)))
 		return IDLE_NO;
 	for (size_t i = 0; i < COUNT(marks); i++)
-		if (is(class_name, marks[i].class_name) &&
-		    (!marks[i].method || is(method, marks[i].method)))
+		if (proto_idle_is(class_name, marks[i].class_name) &&
+		    (!marks[i].method || proto_idle_is(method, marks[i].method)))
 			return IDLE_YES;
 	return begins_with_one(class_name, plumbing, COUNT(plumbing)) ? IDLE_UNDECIDED : IDLE_NO;
 }

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-static int64_t unzigzag(uint64_t v)
+static int64_t wire_read_unzigzag(uint64_t v)
 {
 	return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
 }
@@ -150,9 +150,10 @@ int wire_next_node(struct wire_reader *r, struct wire_node *ret)
 	ret->line = -1;
 	ret->offset = 0;
 	if (wire_kind_is_method(kind)) {
-		if (get_u64(r, &line) || unzigzag(line) < -1 || unzigzag(line) > WIRE_LINE_MAX)
+		if (get_u64(r, &line) || wire_read_unzigzag(line) < -1 ||
+		    wire_read_unzigzag(line) > WIRE_LINE_MAX)
 			return -EBADMSG;
-		ret->line = (int32_t)unzigzag(line);
+		ret->line = (int32_t)wire_read_unzigzag(line);
 	} else if (kind == WIRE_KIND_NATIVE && get_u64(r, &ret->offset)) {
 		return -EBADMSG;
 	}
@@ -185,7 +186,7 @@ static int get_time(struct wire_reader *r, uint64_t *ret)
 	}
 	if (get_u64(r, &delta))
 		return -EBADMSG;
-	r->last_ns += (uint64_t)unzigzag(delta);
+	r->last_ns += (uint64_t)wire_read_unzigzag(delta);
 	*ret = r->last_ns;
 	return 1;
 }
@@ -196,7 +197,8 @@ int wire_next_sample(struct wire_reader *r, struct wire_sample *ret)
 
 	if (more <= 0)
 		return more;
-	if (get_max(r, UINT32_MAX, &ret->tid) || get_id(r, &ret->node) || get_u64(r, &ret->weight_ns))
+	if (get_max(r, UINT32_MAX, &ret->tid) || get_id(r, &ret->node) ||
+	    get_u64(r, &ret->weight_ns))
 		return -EBADMSG;
 	return 1;
 }
@@ -228,8 +230,8 @@ int wire_next_alloc(struct wire_reader *r, struct wire_alloc *ret)
 
 	if (more <= 0)
 		return more;
-	if (get_max(r, UINT32_MAX, &ret->tid) || get_id(r, &ret->node) || get_id(r, &ret->class_id) ||
-	    get_u64(r, &ret->size) || get_u64(r, &ret->weight))
+	if (get_max(r, UINT32_MAX, &ret->tid) || get_id(r, &ret->node) ||
+	    get_id(r, &ret->class_id) || get_u64(r, &ret->size) || get_u64(r, &ret->weight))
 		return -EBADMSG;
 	return 1;
 }
@@ -295,24 +297,59 @@ int wire_get_hello(const struct wire_frame *f, struct wire_hello *ret)
 		uint64_t *num = NULL;
 
 		switch (key) {
-		case HELLO_PROTOCOL: num = &ret->protocol; break;
-		case HELLO_AGENT_VERSION: str = &ret->agent_version; break;
-		case HELLO_AGENT_HASH: str = &ret->agent_hash; break;
-		case HELLO_JVM_VENDOR: str = &ret->jvm_vendor; break;
-		case HELLO_JVM_VERSION: str = &ret->jvm_version; break;
-		case HELLO_JVM_NAME: str = &ret->jvm_name; break;
-		case HELLO_LIBC: str = &ret->libc; break;
-		case HELLO_ENGINE: str = &ret->engine; break;
-		case HELLO_WALKER: str = &ret->walker; break;
-		case HELLO_NOTE: str = &ret->note; break;
-		case HELLO_NS_PID: num = &ret->ns_pid; break;
-		case HELLO_INTERVAL_NS: num = &ret->interval_ns; break;
-		case HELLO_MONO_NS: num = &ret->mono_ns; break;
-		case HELLO_REAL_NS: num = &ret->real_ns; break;
-		case HELLO_TICK_NS: num = &ret->tick_ns; break;
-		case HELLO_SESSION: num = &ret->session; break;
-		case HELLO_SECRET: str = &ret->secret; break;
-		default: break; /* a newer agent says more than we know */
+		case HELLO_PROTOCOL:
+			num = &ret->protocol;
+			break;
+		case HELLO_AGENT_VERSION:
+			str = &ret->agent_version;
+			break;
+		case HELLO_AGENT_HASH:
+			str = &ret->agent_hash;
+			break;
+		case HELLO_JVM_VENDOR:
+			str = &ret->jvm_vendor;
+			break;
+		case HELLO_JVM_VERSION:
+			str = &ret->jvm_version;
+			break;
+		case HELLO_JVM_NAME:
+			str = &ret->jvm_name;
+			break;
+		case HELLO_LIBC:
+			str = &ret->libc;
+			break;
+		case HELLO_ENGINE:
+			str = &ret->engine;
+			break;
+		case HELLO_WALKER:
+			str = &ret->walker;
+			break;
+		case HELLO_NOTE:
+			str = &ret->note;
+			break;
+		case HELLO_NS_PID:
+			num = &ret->ns_pid;
+			break;
+		case HELLO_INTERVAL_NS:
+			num = &ret->interval_ns;
+			break;
+		case HELLO_MONO_NS:
+			num = &ret->mono_ns;
+			break;
+		case HELLO_REAL_NS:
+			num = &ret->real_ns;
+			break;
+		case HELLO_TICK_NS:
+			num = &ret->tick_ns;
+			break;
+		case HELLO_SESSION:
+			num = &ret->session;
+			break;
+		case HELLO_SECRET:
+			str = &ret->secret;
+			break;
+		default:
+			break; /* a newer agent says more than we know */
 		}
 		if (str)
 			*str = v;
@@ -370,20 +407,47 @@ int wire_get_start(const struct wire_frame *f, struct wire_start *ret)
 		uint64_t *num = NULL;
 
 		switch (key) {
-		case START_PROTOCOL: num = &ret->protocol; break;
-		case START_INTERVAL_NS: num = &ret->interval_ns; break;
-		case START_FLAGS: num = &ret->flags; break;
-		case START_MAX_CPU: num = &ret->max_cpu_permille; break;
-		case START_RING_BYTES: num = &ret->ring_bytes; break;
-		case START_SESSION: num = &ret->session; break;
-		case START_EVENTS: num = &ret->events; break;
-		case START_LOCK_MIN_NS: num = &ret->lock_min_ns; break;
-		case START_MONITORS: num = &ret->monitors; break;
-		case START_ALLOC_INTERVAL: num = &ret->alloc_interval; break;
-		case START_WALL_INTERVAL_NS: num = &ret->wall_interval_ns; break;
-		case START_WALL_THREADS: ret->wall_threads = v; break;
-		case START_SECRET: ret->secret = v; break;
-		default: break;
+		case START_PROTOCOL:
+			num = &ret->protocol;
+			break;
+		case START_INTERVAL_NS:
+			num = &ret->interval_ns;
+			break;
+		case START_FLAGS:
+			num = &ret->flags;
+			break;
+		case START_MAX_CPU:
+			num = &ret->max_cpu_permille;
+			break;
+		case START_RING_BYTES:
+			num = &ret->ring_bytes;
+			break;
+		case START_SESSION:
+			num = &ret->session;
+			break;
+		case START_EVENTS:
+			num = &ret->events;
+			break;
+		case START_LOCK_MIN_NS:
+			num = &ret->lock_min_ns;
+			break;
+		case START_MONITORS:
+			num = &ret->monitors;
+			break;
+		case START_ALLOC_INTERVAL:
+			num = &ret->alloc_interval;
+			break;
+		case START_WALL_INTERVAL_NS:
+			num = &ret->wall_interval_ns;
+			break;
+		case START_WALL_THREADS:
+			ret->wall_threads = v;
+			break;
+		case START_SECRET:
+			ret->secret = v;
+			break;
+		default:
+			break;
 		}
 		if (num && value_u64(v, num))
 			return -EBADMSG;

@@ -13,7 +13,7 @@ static uint8_t *put_u64(uint8_t *p, uint64_t v)
 	return p;
 }
 
-static uint64_t zigzag(int64_t v)
+static uint64_t wire_write_zigzag(int64_t v)
 {
 	return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63);
 }
@@ -71,7 +71,7 @@ static void rec_key_str(struct record *r, uint64_t key, struct wire_str s)
 	rec_cut(r, s, WIRE_HELLO_MAX);
 }
 
-static bool add(struct wire_writer *w, const struct record *r)
+static bool wire_write_add(struct wire_writer *w, const struct record *r)
 {
 	if (r->too_long || r->len > WIRE_FRAME_MAX - w->len)
 		return false;
@@ -127,7 +127,7 @@ bool wire_put_hello(struct wire_writer *w, const struct wire_hello *h)
 	rec_key_u64(&r, HELLO_TICK_NS, h->tick_ns);
 	rec_key_u64(&r, HELLO_SESSION, h->session);
 	rec_key_str(&r, HELLO_SECRET, h->secret);
-	return add(w, &r);
+	return wire_write_add(w, &r);
 }
 
 bool wire_put_string(struct wire_writer *w, const struct wire_string *s)
@@ -138,7 +138,7 @@ bool wire_put_string(struct wire_writer *w, const struct wire_string *s)
 	r.too_long = false;
 	rec_u64(&r, s->id);
 	rec_str(&r, s->str);
-	return add(w, &r);
+	return wire_write_add(w, &r);
 }
 
 bool wire_put_method(struct wire_writer *w, const struct wire_method *m)
@@ -152,7 +152,7 @@ bool wire_put_method(struct wire_writer *w, const struct wire_method *m)
 	rec_u64(&r, m->name_id);
 	rec_u64(&r, m->sig_id);
 	rec_u64(&r, m->file_id);
-	return add(w, &r);
+	return wire_write_add(w, &r);
 }
 
 bool wire_put_mapping(struct wire_writer *w, const struct wire_mapping *m)
@@ -168,7 +168,7 @@ bool wire_put_mapping(struct wire_writer *w, const struct wire_mapping *m)
 	rec_u64(&r, m->path_id);
 	rec_bytes(&r, m->build_id,
 		  m->build_id_len < WIRE_BUILD_ID_MAX ? m->build_id_len : WIRE_BUILD_ID_MAX);
-	return add(w, &r);
+	return wire_write_add(w, &r);
 }
 
 bool wire_put_node(struct wire_writer *w, const struct wire_node *n)
@@ -183,10 +183,11 @@ bool wire_put_node(struct wire_writer *w, const struct wire_node *n)
 	rec_u64(&r, n->ref);
 	if (wire_kind_is_method(n->kind))
 		/* a line that was read from a broken table must not cost the whole stream */
-		rec_u64(&r, zigzag(n->line < -1 || n->line > WIRE_LINE_MAX ? -1 : n->line));
+		rec_u64(&r,
+			wire_write_zigzag(n->line < -1 || n->line > WIRE_LINE_MAX ? -1 : n->line));
 	else if (n->kind == WIRE_KIND_NATIVE)
 		rec_u64(&r, n->offset);
-	return add(w, &r);
+	return wire_write_add(w, &r);
 }
 
 bool wire_put_thread(struct wire_writer *w, const struct wire_thread *t)
@@ -199,11 +200,11 @@ bool wire_put_thread(struct wire_writer *w, const struct wire_thread *t)
 	rec_u64(&r, t->flags);
 	rec_u64(&r, t->java_id);
 	rec_str(&r, t->name);
-	return add(w, &r);
+	return wire_write_add(w, &r);
 }
 
-/* Times are deltas from the record before; the first one of a frame is told whole before it. Threads
- * commit out of order by a little: the delta is signed. */
+/* Times are deltas from the record before; the first one of a frame is told whole before it.
+ * Threads commit out of order by a little: the delta is signed. */
 static void rec_time(struct record *r, const struct wire_writer *w, uint64_t ns)
 {
 	bool first = w->len == WIRE_HDR_SIZE;
@@ -212,12 +213,12 @@ static void rec_time(struct record *r, const struct wire_writer *w, uint64_t ns)
 	r->too_long = false;
 	if (first)
 		rec_u64(r, ns);
-	rec_u64(r, zigzag(first ? 0 : (int64_t)(ns - w->last_ns)));
+	rec_u64(r, wire_write_zigzag(first ? 0 : (int64_t)(ns - w->last_ns)));
 }
 
 static bool add_timed(struct wire_writer *w, const struct record *r, uint64_t ns)
 {
-	if (!add(w, r))
+	if (!wire_write_add(w, r))
 		return false;
 	w->last_ns = ns;
 	return true;
@@ -312,10 +313,11 @@ bool wire_put_ledger(struct wire_writer *w, const struct wire_ledger *l)
 		rec_u64(&r, l->counter[i]);
 	}
 	for (unsigned i = 0; i < WIRE_EVENT_COUNT; i++)
-		rec_details(&r, WIRE_KEY_BOOKS + 64 * i, (const uint64_t *)&l->books[i], WIRE_BOOKS_WORDS);
+		rec_details(&r, WIRE_KEY_BOOKS + 64 * i, (const uint64_t *)&l->books[i],
+			    WIRE_BOOKS_WORDS);
 	rec_details(&r, WIRE_KEY_PART_BASE, l->part, WIRE_PART_COUNT);
 	rec_details(&r, WIRE_KEY_TIME_BASE, l->time, WIRE_TIME_COUNT);
-	return add(w, &r);
+	return wire_write_add(w, &r);
 }
 
 bool wire_put_fault(struct wire_writer *w, const struct wire_fault *f)
@@ -327,7 +329,7 @@ bool wire_put_fault(struct wire_writer *w, const struct wire_fault *f)
 	rec_u64(&r, f->code);
 	rec_cut(&r, f->step, WIRE_STEP_MAX);
 	rec_str(&r, f->what);
-	return add(w, &r);
+	return wire_write_add(w, &r);
 }
 
 bool wire_put_start(struct wire_writer *w, const struct wire_start *s)
@@ -349,5 +351,5 @@ bool wire_put_start(struct wire_writer *w, const struct wire_start *s)
 	rec_key_u64(&r, START_WALL_INTERVAL_NS, s->wall_interval_ns);
 	rec_key_str(&r, START_WALL_THREADS, s->wall_threads);
 	rec_key_str(&r, START_SECRET, s->secret);
-	return add(w, &r);
+	return wire_write_add(w, &r);
 }

@@ -159,13 +159,13 @@ bool slot_take(struct slot *s)
 /* ---- a thread about itself -------------------------------------------------------------- */
 
 /* Between the two our memory stays: engine_stop() waits. */
-static bool enter(void)
+static bool cpu_timer_enter(void)
 {
 	__atomic_fetch_add(&engine.inside, 1, __ATOMIC_SEQ_CST);
 	return __atomic_load_n(&engine.running, __ATOMIC_SEQ_CST);
 }
 
-static void leave(void)
+static void cpu_timer_leave(void)
 {
 	__atomic_fetch_sub(&engine.inside, 1, __ATOMIC_SEQ_CST);
 }
@@ -174,7 +174,7 @@ void engine_thread_begin(void)
 {
 	struct slot *s;
 
-	if (enter()) {
+	if (cpu_timer_enter()) {
 		/* a scan was faster, or a thread with the same number died unseen: begin anew */
 		s = slot_find_sig(thread_id());
 		if (s && slot_take(s))
@@ -183,7 +183,7 @@ void engine_thread_begin(void)
 		if (s)
 			(void)slot_arm(s, 0); /* all of its clock is ours to book */
 	}
-	leave();
+	cpu_timer_leave();
 }
 
 /* What a thread that ends has used, and no signal has told. */
@@ -238,7 +238,7 @@ void engine_thread_end(void)
 	struct slot *s, last;
 	uint32_t state;
 
-	if (enter()) {
+	if (cpu_timer_enter()) {
 		note_end();
 		s = slot_find_sig(thread_id());
 		state = s ? s->state : SLOT_FREE;
@@ -248,7 +248,7 @@ void engine_thread_end(void)
 			book_rest(&last, state);
 		}
 	}
-	leave();
+	cpu_timer_leave();
 }
 
 /* ---- start and stop --------------------------------------------------------------------- */
@@ -271,7 +271,7 @@ static const int candidates[] = { SIGPROF, SIGVTALRM, SIGSTKFLT, SIGPWR };
 #define N_CANDIDATES (sizeof(candidates) / sizeof(candidates[0]))
 
 /* @ret_now: what is to be there again when ours goes. */
-static bool is_free(int signo, struct sigaction *ret_now)
+static bool cpu_timer_is_free(int signo, struct sigaction *ret_now)
 {
 	if (sigaction(signo, NULL, ret_now) < 0)
 		return false;
@@ -286,7 +286,7 @@ bool engine_is_alone(void)
 	struct sigaction now;
 
 	for (size_t i = 0; i < N_CANDIDATES; i++)
-		if (!handler_is_ours(candidates[i]) && !is_free(candidates[i], &now) &&
+		if (!handler_is_ours(candidates[i]) && !cpu_timer_is_free(candidates[i], &now) &&
 		    now.sa_handler != SIG_IGN)
 			return false;
 	return true;
@@ -305,7 +305,7 @@ static int install_handler(void)
 	for (size_t i = 0; i < N_CANDIDATES; i++) {
 		if (candidates[i] == SIGPROF && engine.spare_sigprof)
 			continue;
-		if (!is_free(candidates[i], &old))
+		if (!cpu_timer_is_free(candidates[i], &old))
 			continue;
 		engine.previous = old;
 		engine.signo = candidates[i];
@@ -330,7 +330,7 @@ void engine_restore_signal(void)
 		engine.signo = 0;
 }
 
-static int allocate(void)
+static int cpu_timer_allocate(void)
 {
 	size_t bytes = WALK_FRAMES_MAX * sizeof(struct walk_frame);
 	uint8_t *frames;
@@ -403,7 +403,7 @@ static const char *why_no_timer(int r)
 
 int engine_hold_signal(const char **why)
 {
-	int r = allocate();
+	int r = cpu_timer_allocate();
 
 	if (r < 0) {
 		*why = "no memory for the table of threads";

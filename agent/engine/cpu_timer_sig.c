@@ -157,7 +157,7 @@ static struct slot *slot_of_sig(const siginfo_t *info)
 	return (struct slot *)p;
 }
 
-static void forward_sig(int signo, siginfo_t *info, void *ucontext)
+static void cpu_timer_forward_sig(int signo, siginfo_t *info, void *ucontext)
 {
 	if (engine.previous.sa_flags & SA_SIGINFO) {
 		if (engine.previous.sa_sigaction)
@@ -269,6 +269,6 @@ void engine_handler_sig(int signo, siginfo_t *info, void *ucontext)
 		ours = host_on_signal_sig(info, ucontext) || wall_on_signal_sig(info, ucontext);
 	__atomic_fetch_sub(&engine.inside, 1, __ATOMIC_SEQ_CST);
 	if (!ours) /* another's handler may never return: we are not inside any more */
-		forward_sig(signo, info, ucontext);
+		cpu_timer_forward_sig(signo, info, ucontext);
 	errno = saved_errno;
 }

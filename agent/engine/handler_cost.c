@@ -6,7 +6,7 @@
 #define LONGEST 16u /* one in so many is held to the length of the others */
 
 /* Sorted into place: there are few, and this runs once a second at most. */
-static uint32_t recent(uint32_t *sorted)
+static uint32_t handler_cost_recent(uint32_t *sorted)
 {
 	uint32_t n = __atomic_load_n(&handler_cost.n, __ATOMIC_ACQUIRE);
 
@@ -24,7 +24,7 @@ static uint32_t recent(uint32_t *sorted)
 
 uint64_t handler_sample_ns(void)
 {
-	uint32_t sorted[HANDLER_RECENT], n = recent(sorted), longest;
+	uint32_t sorted[HANDLER_RECENT], n = handler_cost_recent(sorted), longest;
 	uint64_t sum = 0;
 
 	if (!n)

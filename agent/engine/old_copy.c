@@ -17,7 +17,7 @@ struct object {
 	const char *path;
 };
 
-static int on_object(struct dl_phdr_info *info, size_t size, void *data)
+static int old_copy_on_object(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct object *o = data;
 	bool inside = false;
@@ -44,18 +44,18 @@ static int on_object(struct dl_phdr_info *info, size_t size, void *data)
 }
 
 /* Each mount is elsewhere; the file's name has a hash of its content. */
-static const char *name_of(const char *path)
+static const char *old_copy_name_of(const char *path)
 {
 	const char *slash = path ? strrchr(path, '/') : NULL;
 
 	return slash ? slash + 1 : "";
 }
 
-static struct object object_of(uintptr_t address)
+static struct object old_copy_object_of(uintptr_t address)
 {
 	struct object o = { .address = address };
 
-	dl_iterate_phdr(on_object, &o);
+	dl_iterate_phdr(old_copy_on_object, &o);
 	return o;
 }
 
@@ -67,10 +67,11 @@ bool old_copy_has_left(const struct sigaction *now)
 
 	if (!(now->sa_flags & SA_SIGINFO) || other == own)
 		return false;
-	o = object_of(other);
-	self = object_of(own);
+	o = old_copy_object_of(other);
+	self = old_copy_object_of(own);
 	/* of the same build everything is as far from the library's begin as here */
-	if (!o.base || !self.base || strcmp(name_of(o.path), name_of(self.path)) != 0 ||
+	if (!o.base || !self.base ||
+	    strcmp(old_copy_name_of(o.path), old_copy_name_of(self.path)) != 0 ||
 	    other - o.base != own - self.base || o.end - o.base != self.end - self.base ||
 	    memcmp((const void *)other, (const void *)own, CODE_BYTES) != 0)
 		return false;

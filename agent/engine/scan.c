@@ -16,7 +16,7 @@
 #define ENDING_NS      NS_PER_S /* from a thread's word about its end until it is gone, at most */
 #define STAT_STARTTIME 22 /* field of /proc/PID/stat, proc(5) */
 
-static long read_file(const char *path, char *buf, size_t size)
+static long scan_read_file(const char *path, char *buf, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	long n;
@@ -29,7 +29,7 @@ static long read_file(const char *path, char *buf, size_t size)
 	return n;
 }
 
-static const char *read_number(const char *p, uint64_t *ret)
+static const char *scan_read_number(const char *p, uint64_t *ret)
 {
 	*ret = 0;
 	while (*p == ' ' || *p == '\t')
@@ -48,10 +48,11 @@ static int32_t timers_allowed(void)
 	char buf[4096];
 	const char *p;
 
-	if (read_file("/proc/self/status", buf, sizeof(buf)) <= 0 || !(p = strstr(buf, "SigQ:")))
+	if (scan_read_file("/proc/self/status", buf, sizeof(buf)) <= 0 ||
+	    !(p = strstr(buf, "SigQ:")))
 		return 1024;
-	p = read_number(p + 5, &used);
-	read_number(*p == '/' ? p + 1 : p, &limit);
+	p = scan_read_number(p + 5, &used);
+	scan_read_number(*p == '/' ? p + 1 : p, &limit);
 	used = used > ours ? used - ours : 0;
 	if (limit <= used)
 		return 0;
@@ -79,7 +80,7 @@ static bool born_since_start(uint32_t tid)
 	const char *p;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%u/stat", tid);
-	if (read_file(path, buf, sizeof(buf)) <= 0 || !(p = strrchr(buf, ')')))
+	if (scan_read_file(path, buf, sizeof(buf)) <= 0 || !(p = strrchr(buf, ')')))
 		return false;
 	p++;
 	for (int field = 3; field < STAT_STARTTIME; field++) {
@@ -87,14 +88,14 @@ static bool born_since_start(uint32_t tid)
 		if (!p)
 			return false;
 	}
-	read_number(p, &ticks);
+	scan_read_number(p, &ticks);
 	return ticks >= engine.started_ticks;
 }
 
 /* ---- one thread ---------------------------------------------------------------------------- */
 
 /* Has it said its end, and is only still there? */
-static bool has_ended(uint32_t tid, uint64_t used)
+static bool scan_has_ended(uint32_t tid, uint64_t used)
 {
 	for (uint32_t i = 0; i < ENDED_MAX; i++) {
 		const struct ended *e = &engine.ended[i];
@@ -107,12 +108,12 @@ static bool has_ended(uint32_t tid, uint64_t used)
 	return false;
 }
 
-static void found(uint32_t tid, bool first_scan)
+static void scan_found(uint32_t tid, bool first_scan)
 {
 	uint64_t used = thread_cpu_ns(tid);
 	struct slot *s;
 
-	if (has_ended(tid, used))
+	if (scan_has_ended(tid, used))
 		return;
 	s = slot_claim(tid);
 	if (!s) {
@@ -125,7 +126,7 @@ static void found(uint32_t tid, bool first_scan)
 }
 
 /* No timer: its CPU time is booked as seen from here, and a timer asked for again. */
-static void untimed(struct slot *s)
+static void scan_untimed(struct slot *s)
 {
 	uint64_t used = thread_cpu_ns(s->tid);
 
@@ -137,7 +138,7 @@ static void untimed(struct slot *s)
 }
 
 /* A thread that runs and that no signal reaches: the CPU time is booked as seen from here. */
-static void unsignalled(struct slot *s)
+static void scan_unsignalled(struct slot *s)
 {
 	uint64_t used = thread_cpu_ns(s->tid);
 	uint64_t seen = __atomic_load_n(&s->seen_cpu_ns, __ATOMIC_RELAXED);
@@ -149,7 +150,7 @@ static void unsignalled(struct slot *s)
 		engine_book_sig(s->tid, NULL, used - seen, "[no signal]");
 }
 
-static void on_thread(uint32_t tid, bool first_scan)
+static void scan_on_thread(uint32_t tid, bool first_scan)
 {
 	struct slot *s;
 	uint32_t state;
@@ -158,26 +159,26 @@ static void on_thread(uint32_t tid, bool first_scan)
 		return;
 	s = slot_find_sig(tid);
 	if (!s) {
-		found(tid, first_scan);
+		scan_found(tid, first_scan);
 		return;
 	}
 	state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
 	if (state == SLOT_UNTIMED)
-		untimed(s);
+		scan_untimed(s);
 	else if (state == SLOT_HOST)
-		unsignalled(s);
+		scan_unsignalled(s);
 	s->scan = engine.scan;
 }
 
 /* ---- all threads --------------------------------------------------------------------------- */
 
-static void on_task(uint32_t tid, void *first_scan)
+static void scan_on_task(uint32_t tid, void *first_scan)
 {
-	on_thread(tid, *(const bool *)first_scan);
+	scan_on_thread(tid, *(const bool *)first_scan);
 }
 
 /* Threads that ended without telling us: their timers stay allocated until deleted. */
-static void sweep(void)
+static void scan_sweep(void)
 {
 	int32_t without = engine.no_slot, hosted = 0;
 
@@ -202,13 +203,13 @@ static void sweep(void)
 	engine.hosted = hosted;
 }
 
-static void pass(bool first_scan)
+static void scan_pass(bool first_scan)
 {
 	engine.timers_max = timers_allowed();
 	engine.scan++;
 	engine.no_slot = 0;
-	tasks_each(on_task, &first_scan);
-	sweep();
+	tasks_each(scan_on_task, &first_scan);
+	scan_sweep();
 }
 
 void scan_begin(void)
@@ -219,13 +220,13 @@ void scan_begin(void)
 
 void scan_first(void)
 {
-	pass(true);
+	scan_pass(true);
 }
 
 uint64_t engine_scan(void)
 {
 	uint64_t begin_ns = mono_ns();
 
-	pass(false);
+	scan_pass(false);
 	return mono_ns() - begin_ns;
 }

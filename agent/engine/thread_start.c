@@ -29,7 +29,7 @@ struct thread_start {
 static void **hooked_slot;
 static create_fn *real_create;
 
-static void *trampoline(void *p)
+static void *thread_start_trampoline(void *p)
 {
 	struct thread_start s = *(struct thread_start *)p;
 	void *result;
@@ -41,7 +41,8 @@ static void *trampoline(void *p)
 	return result;
 }
 
-static int create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+static int thread_start_create(pthread_t *thread, const pthread_attr_t *attr,
+			       void *(*start)(void *), void *arg)
 {
 	struct thread_start *s;
 	int r;
@@ -53,7 +54,7 @@ static int create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(
 		return real_create(thread, attr, start, arg);
 	s->start = start;
 	s->arg = arg;
-	r = real_create(thread, attr, trampoline, s);
+	r = real_create(thread, attr, thread_start_trampoline, s);
 	if (r)
 		free(s);
 	return r;
@@ -89,14 +90,14 @@ void thread_start_hook(void)
 	if (!slot || !*slot)
 		return;
 	real_create = (create_fn *)*slot;
-	if (write_slot(slot, (void *)create))
+	if (write_slot(slot, (void *)thread_start_create))
 		hooked_slot = slot;
 }
 
 void thread_start_unhook(void)
 {
 	/* another agent may have put itself in front of us: then ours stays, as a pass-through */
-	if (hooked_slot && *hooked_slot == (void *)create &&
+	if (hooked_slot && *hooked_slot == (void *)thread_start_create &&
 	    write_slot(hooked_slot, (void *)real_create))
 		hooked_slot = NULL;
 }

@@ -51,7 +51,7 @@ static uint64_t random_below(uint64_t n)
 
 /* ---- the table ---- */
 
-static uint32_t state_of(const struct wall_thread *t)
+static uint32_t wall_state_of(const struct wall_thread *t)
 {
 	return __atomic_load_n(&t->state, __ATOMIC_ACQUIRE);
 }
@@ -63,12 +63,12 @@ static void set_state(struct wall_thread *t, enum wall_state state)
 
 static bool is_at(uint32_t place, uint32_t tid)
 {
-	return place < round_.used && state_of(&wall.threads[place]) != WALL_FREE &&
+	return place < round_.used && wall_state_of(&wall.threads[place]) != WALL_FREE &&
 	       wall.threads[place].tid == tid;
 }
 
 /* Threads come in the order of the last time: mostly it is the place after the one before. */
-static struct wall_thread *place_of(uint32_t tid, struct wall_thread **ret_free)
+static struct wall_thread *wall_place_of(uint32_t tid, struct wall_thread **ret_free)
 {
 	static uint32_t guess;
 
@@ -77,7 +77,7 @@ static struct wall_thread *place_of(uint32_t tid, struct wall_thread **ret_free)
 		return &wall.threads[guess++];
 	for (uint32_t i = 0; i < round_.used; i++) {
 		struct wall_thread *t = &wall.threads[i];
-		uint32_t state = state_of(t);
+		uint32_t state = wall_state_of(t);
 
 		if (is_at(i, tid)) {
 			guess = i + 1;
@@ -91,7 +91,7 @@ static struct wall_thread *place_of(uint32_t tid, struct wall_thread **ret_free)
 	return NULL;
 }
 
-static bool is_wanted(const char *name)
+static bool wall_is_wanted(const char *name)
 {
 	return !round_.wanted[0] || strstr(name, round_.wanted);
 }
@@ -102,10 +102,10 @@ void wall_thread_seen(uint32_t tid, const char *name)
 
 	if (!wall.on || tid == engine.agent_tid)
 		return;
-	t = place_of(tid, &unused);
-	if (t && !is_wanted(name) && state_of(t) == WALL_IDLE)
+	t = wall_place_of(tid, &unused);
+	if (t && !wall_is_wanted(name) && wall_state_of(t) == WALL_IDLE)
 		set_state(t, WALL_FREE);
-	if (t || !is_wanted(name))
+	if (t || !wall_is_wanted(name))
 		return;
 	if (!unused) {
 		round_.left_out++;
@@ -185,7 +185,7 @@ enum stack { STACK_SAME, STACK_SAME_UNWRITTEN, STACK_OTHER };
 
 /* Its stack is the one of the last sample: it has not run since, or is blocked where it was then.
  */
-static enum stack compare(struct wall_thread *t, uint64_t cpu_ns)
+static enum stack wall_compare(struct wall_thread *t, uint64_t cpu_ns)
 {
 	bool written = t->epoch && t->epoch == writer_epoch();
 
@@ -228,7 +228,7 @@ static void signal_thread(struct wall_thread *t, uint64_t weight_ns)
 		t->unsaid_ns += weight_ns;
 }
 
-static void look_at(struct wall_thread *t, uint64_t now)
+static void wall_look_at(struct wall_thread *t, uint64_t now)
 {
 	uint64_t cpu_ns = thread_cpu_ns(t->tid), weight_ns;
 	uint64_t until_ns = round_.begin_ns + round_.round_ns;
@@ -239,13 +239,13 @@ static void look_at(struct wall_thread *t, uint64_t now)
 		set_state(t, WALL_FREE);
 		return;
 	}
-	if (state_of(t) == WALL_IN_HANDLER || until_ns <= t->booked_ns)
+	if (wall_state_of(t) == WALL_IN_HANDLER || until_ns <= t->booked_ns)
 		return; /* what it stands for grows; or it was found in this round */
 	/* not delivered: the signal is blocked, or merged with one of the CPU engine's */
 	if (__atomic_compare_exchange_n(&t->state, &sent, WALL_IDLE, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED))
 		t->unsaid_ns += t->weight_ns;
-	stack = compare(t, cpu_ns);
+	stack = wall_compare(t, cpu_ns);
 	if (stack == STACK_SAME_UNWRITTEN) {
 		t->unwritten++;
 		return;
@@ -273,7 +273,7 @@ static void begin_round(uint64_t now)
 	for (uint32_t i = 0; i < round_.used; i++) {
 		uint32_t k;
 
-		if (state_of(&wall.threads[i]) == WALL_FREE)
+		if (wall_state_of(&wall.threads[i]) == WALL_FREE)
 			continue;
 		k = (uint32_t)random_below(round_.n + 1);
 		round_.order[round_.n++] = round_.order[k];
@@ -320,7 +320,7 @@ static void find_new(uint64_t now)
 
 /* When to wake next: a few looks at once cost less than a wake-up for each, and are late at random.
  * Who is behind does the rest a moment later, so that not all signals come at once. */
-static uint64_t after(uint64_t now)
+static uint64_t wall_after(uint64_t now)
 {
 	uint64_t gap_ns = LOOKS_AT_ONCE * round_.round_ns / (round_.n ? round_.n : 1);
 
@@ -339,7 +339,7 @@ static bool may_signal(void)
 	return engine_has_signal() || (!engine.running && engine_hold_signal(&why) == 0);
 }
 
-static uint64_t tick(uint64_t now)
+static uint64_t wall_tick(uint64_t now)
 {
 	if (now >= round_.names_ns)
 		find_new(now);
@@ -347,17 +347,17 @@ static uint64_t tick(uint64_t now)
 		return now + NS_PER_S;
 	for (uint32_t i = 0; i < WALL_LOOKS_PER_MS && round_.next_ns <= now; i++) {
 		if (round_.at < round_.n)
-			look_at(&wall.threads[round_.order[round_.at++]], now);
+			wall_look_at(&wall.threads[round_.order[round_.at++]], now);
 		else
 			begin_round(now);
 		round_.next_ns = next_moment();
 	}
-	return after(now);
+	return wall_after(now);
 }
 
 /* ---- begin and end ---- */
 
-static uint64_t clamp(uint64_t ns)
+static uint64_t wall_clamp(uint64_t ns)
 {
 	if (ns == 0)
 		return WALL_INTERVAL_NS;
@@ -366,7 +366,7 @@ static uint64_t clamp(uint64_t ns)
 	return ns > INTERVAL_NS_MAX ? INTERVAL_NS_MAX : ns;
 }
 
-static int allocate(void)
+static int wall_allocate(void)
 {
 	void *threads;
 
@@ -384,11 +384,11 @@ static void withdraw_all(void)
 {
 	__atomic_store_n(&wall.on, 0, __ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; wall.threads && i < round_.used; i++)
-		if (state_of(&wall.threads[i]) != WALL_IN_HANDLER)
+		if (wall_state_of(&wall.threads[i]) != WALL_IN_HANDLER)
 			set_state(&wall.threads[i], WALL_FREE);
 }
 
-static int begin(const struct wire_start *start, const char **note)
+static int wall_begin(const struct wire_start *start, const char **note)
 {
 	uint32_t len = start->wall_threads.len;
 	int r;
@@ -400,7 +400,7 @@ static int begin(const struct wire_start *start, const char **note)
 	}
 	r = engine_hold_signal(note);
 
-	if (r == 0 && allocate() < 0) {
+	if (r == 0 && wall_allocate() < 0) {
 		*note = "no memory for the table of threads";
 		r = -ENOMEM;
 	}
@@ -412,7 +412,7 @@ static int begin(const struct wire_start *start, const char **note)
 	if (len)
 		memcpy(round_.wanted, start->wall_threads.p, len);
 	round_.wanted[len] = '\0';
-	round_.interval_ns = clamp(start->wall_interval_ns);
+	round_.interval_ns = wall_clamp(start->wall_interval_ns);
 	round_.random = mono_ns() | 1;
 	round_.begin_ns = round_.next_ns = mono_ns();
 	round_.round_ns = 0;
@@ -427,7 +427,7 @@ static int begin(const struct wire_start *start, const char **note)
 const struct events_source wall_source = {
 	.step = "wall",
 	.event = WIRE_EVENT_WALL,
-	.begin = begin,
+	.begin = wall_begin,
 	.end = withdraw_all,
-	.tick = tick,
+	.tick = wall_tick,
 };

@@ -26,8 +26,8 @@ static struct {
 } alloc;
 static const jvmtiCapabilities needed = { .can_generate_sampled_object_alloc_events = 1 };
 
-static void JNICALL on_sample(jvmtiEnv *jvmti, JNIEnv *env, jthread thread, jobject object,
-			      jclass klass, jlong size)
+static void JNICALL alloc_on_sample(jvmtiEnv *jvmti, JNIEnv *env, jthread thread, jobject object,
+				    jclass klass, jlong size)
 {
 	struct ring_sample head = { .event = WIRE_EVENT_ALLOC, .size = (uint64_t)size };
 
@@ -43,7 +43,7 @@ static void JNICALL on_sample(jvmtiEnv *jvmti, JNIEnv *env, jthread thread, jobj
 	(void)events_push(&head, 0);
 }
 
-static uint64_t clamp(uint64_t bytes)
+static uint64_t alloc_clamp(uint64_t bytes)
 {
 	if (bytes == 0)
 		return INTERVAL_DEFAULT;
@@ -52,7 +52,7 @@ static uint64_t clamp(uint64_t bytes)
 	return bytes > INTERVAL_MAX ? INTERVAL_MAX : bytes;
 }
 
-static int listen(jvmtiEnv *jvmti, const char **note)
+static int alloc_listen(jvmtiEnv *jvmti, const char **note)
 {
 	jvmtiEventCallbacks callbacks;
 
@@ -61,7 +61,7 @@ static int listen(jvmtiEnv *jvmti, const char **note)
 		return -EBUSY;
 	}
 	memset(&callbacks, 0, sizeof(callbacks));
-	callbacks.SampledObjectAlloc = on_sample;
+	callbacks.SampledObjectAlloc = alloc_on_sample;
 	if ((*jvmti)->SetEventCallbacks(jvmti, &callbacks, sizeof(callbacks)) != JVMTI_ERROR_NONE ||
 	    (*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE,
 					       JVMTI_EVENT_SAMPLED_OBJECT_ALLOC,
@@ -81,7 +81,7 @@ static int open_env(const char **note)
 		*note = "the JVM gives no JVMTI environment";
 		return -ENOTSUP;
 	}
-	r = listen(alloc.jvmti, note);
+	r = alloc_listen(alloc.jvmti, note);
 	alloc.on = r == 0;
 	return r;
 }
@@ -107,7 +107,7 @@ static int may_be(const struct wire_start *start, const char **note)
 	return -ENOTSUP;
 }
 
-static int begin(const struct wire_start *start, const char **note)
+static int alloc_begin(const struct wire_start *start, const char **note)
 {
 	int r = 0;
 
@@ -120,12 +120,12 @@ static int begin(const struct wire_start *start, const char **note)
 	if (!alloc.on && r == 0)
 		r = open_env(note);
 	if (r == 0)
-		set_interval(clamp(start->alloc_interval));
+		set_interval(alloc_clamp(start->alloc_interval));
 	return r;
 }
 
 /* The samples go back; whoever has them next may count on the JVM's own interval. */
-static void end(void)
+static void alloc_end(void)
 {
 	jvmtiEnv *jvmti = alloc.jvmti;
 
@@ -140,6 +140,6 @@ static void end(void)
 const struct events_source alloc_source = {
 	.step = "alloc",
 	.event = WIRE_EVENT_ALLOC,
-	.begin = begin,
-	.end = end,
+	.begin = alloc_begin,
+	.end = alloc_end,
 };

@@ -57,7 +57,7 @@ void events_hello(void)
 		state[i].note = "";
 }
 
-static void tell(size_t i, const char *note)
+static void events_tell(size_t i, const char *note)
 {
 	if (strcmp(note, state[i].note ? state[i].note : "") != 0 &&
 	    writer_fault(WIRE_NOTE, 0, sources[i]->step, note) == WRITER_OK)
@@ -68,7 +68,7 @@ void events_note(const struct events_source *source, const char *note)
 {
 	for (size_t i = 0; i < N_SOURCES; i++)
 		if (sources[i] == source)
-			tell(i, note);
+			events_tell(i, note);
 }
 
 static void begin_source(size_t i, const struct wire_start *start)
@@ -83,7 +83,7 @@ static void begin_source(size_t i, const struct wire_start *start)
 
 	state[i].on = r == 0;
 	state[i].next_ns = r == 0 && sources[i]->tick ? 0 : UINT64_MAX;
-	tell(i, note);
+	events_tell(i, note);
 }
 
 static void end_source(size_t i)
@@ -119,7 +119,7 @@ void events_begin(const struct wire_start *start)
 		if (gone & 1u << sources[i]->event)
 			end_source(i);
 		if (!(wanted & 1u << sources[i]->event))
-			tell(i, "");
+			events_tell(i, "");
 	}
 	if (wanted) {
 		virtual_name_init(agent.env);
@@ -150,7 +150,7 @@ bool events_end(void)
 	return quiet;
 }
 
-static bool is_due(size_t i)
+static bool events_is_due(size_t i)
 {
 	return sources[i]->due && sources[i]->due();
 }
@@ -158,7 +158,7 @@ static bool is_due(size_t i)
 void events_tick(uint64_t now_ns)
 {
 	for (size_t i = 0; i < N_SOURCES; i++)
-		if (state[i].on && (now_ns >= state[i].next_ns || is_due(i)))
+		if (state[i].on && (now_ns >= state[i].next_ns || events_is_due(i)))
 			state[i].next_ns = sources[i]->tick(now_ns);
 }
 
@@ -167,7 +167,7 @@ uint64_t events_next_ns(void)
 	uint64_t next = UINT64_MAX;
 
 	for (size_t i = 0; i < N_SOURCES; i++) {
-		if (state[i].on && is_due(i))
+		if (state[i].on && events_is_due(i))
 			return 0;
 		if (state[i].on && state[i].next_ns < next)
 			next = state[i].next_ns;

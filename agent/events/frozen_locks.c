@@ -48,7 +48,8 @@ static struct {
 
 /* ---- where it lies ---- */
 
-static jfieldID field(JNIEnv *env, const char *class_name, const char *name, const char *type)
+static jfieldID frozen_locks_field(JNIEnv *env, const char *class_name, const char *name,
+				   const char *type)
 {
 	jclass c = (*env)->FindClass(env, class_name);
 	jfieldID id = c ? (*env)->GetFieldID(env, c, name, type) : NULL;
@@ -92,10 +93,10 @@ bool frozen_locks_init(JNIEnv *env)
 	vm.tried = true;
 	if (!env || vm_sig.version < FIRST_JDK || vm_sig.version > LAST_JDK || !find_hidden())
 		return false;
-	vm.continuation =
-		field(env, "java/lang/VirtualThread", "cont", "Ljdk/internal/vm/Continuation;");
-	vm.tail =
-		field(env, "jdk/internal/vm/Continuation", "tail", "Ljdk/internal/vm/StackChunk;");
+	vm.continuation = frozen_locks_field(env, "java/lang/VirtualThread", "cont",
+					     "Ljdk/internal/vm/Continuation;");
+	vm.tail = frozen_locks_field(env, "jdk/internal/vm/Continuation", "tail",
+				     "Ljdk/internal/vm/StackChunk;");
 	vm.usable = vm.continuation && vm.tail && continuation_sig.tail >= 0;
 	if (vm.usable)
 		vm.continuation_at = field_id_offset(vm.continuation);

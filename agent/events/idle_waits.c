@@ -46,19 +46,19 @@ static uint32_t n_places; /* that were in use */
 static uint64_t next_tell_ns;
 static struct lane lanes[LANES];
 
-static uint32_t hash_of(uint64_t java_thread)
+static uint32_t idle_waits_hash_of(uint64_t java_thread)
 {
 	return (uint32_t)((java_thread >> 4) * 0x9e3779b97f4a7c15ull >> 40);
 }
 
 /* ---- places ---- */
 
-static struct idler *find(uint64_t java_thread)
+static struct idler *idle_waits_find(uint64_t java_thread)
 {
 	struct idler *t = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; t && i < PROBES; i++) {
-		struct idler *p = &t[(hash_of(java_thread) + i) % PLACES];
+		struct idler *p = &t[(idle_waits_hash_of(java_thread) + i) % PLACES];
 
 		if (__atomic_load_n(&p->java_thread, __ATOMIC_RELAXED) == java_thread)
 			return p;
@@ -66,21 +66,21 @@ static struct idler *find(uint64_t java_thread)
 	return NULL;
 }
 
-static bool is_free(const struct idler *p, uint64_t owner, uint64_t now_ns)
+static bool idle_waits_is_free(const struct idler *p, uint64_t owner, uint64_t now_ns)
 {
 	return !owner || now_ns > __atomic_load_n(&p->seen_ns, __ATOMIC_RELAXED) + UNUSED_NS;
 }
 
 /* NULL = there is no room. */
-static struct idler *claim(uint64_t java_thread, uint64_t now_ns)
+static struct idler *idle_waits_claim(uint64_t java_thread, uint64_t now_ns)
 {
 	struct idler *t = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; t && i < PROBES; i++) {
-		struct idler *p = &t[(hash_of(java_thread) + i) % PLACES];
+		struct idler *p = &t[(idle_waits_hash_of(java_thread) + i) % PLACES];
 		uint64_t owner = __atomic_load_n(&p->java_thread, __ATOMIC_RELAXED);
 
-		if (!is_free(p, owner, now_ns) ||
+		if (!idle_waits_is_free(p, owner, now_ns) ||
 		    !__atomic_compare_exchange_n(&p->java_thread, &owner, java_thread, false,
 						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
@@ -94,18 +94,18 @@ static struct idler *claim(uint64_t java_thread, uint64_t now_ns)
 	return NULL;
 }
 
-static struct idler *place_of(uint64_t java_thread, uint64_t now_ns)
+static struct idler *idle_waits_place_of(uint64_t java_thread, uint64_t now_ns)
 {
-	struct idler *p = find(java_thread);
+	struct idler *p = idle_waits_find(java_thread);
 
-	return p ? p : claim(java_thread, now_ns);
+	return p ? p : idle_waits_claim(java_thread, now_ns);
 }
 
 /* ---- is it idle? ---- */
 
 bool idle_wait_known(uint64_t java_thread, bool *ret_idle)
 {
-	const struct idler *p = find(java_thread);
+	const struct idler *p = idle_waits_find(java_thread);
 	uint64_t sp = p ? walk_anchor_sp_sig(java_thread) : 0;
 
 	for (uint32_t i = 0; sp && i < SITES; i++) {
@@ -129,7 +129,7 @@ struct look {
 		       */
 };
 
-static bool enough(struct walk *w, uint64_t sp)
+static bool idle_waits_enough(struct walk *w, uint64_t sp)
 {
 	struct look *l = (struct look *)(void *)((char *)w - offsetof(struct look, walk));
 	uint64_t slot = (sp - l->mark.sp) / 8 - 1;
@@ -150,9 +150,9 @@ static bool enough(struct walk *w, uint64_t sp)
 	return false;
 }
 
-static void remember(uint64_t java_thread, struct look *l)
+static void idle_waits_remember(uint64_t java_thread, struct look *l)
 {
-	struct idler *p = place_of(java_thread, mono_ns());
+	struct idler *p = idle_waits_place_of(java_thread, mono_ns());
 
 	if (!p || l->no_mark || !l->mark.sp)
 		return;
@@ -169,10 +169,10 @@ bool idle_wait_look(uint64_t java_thread)
 
 	if (buffer < 0)
 		return false; /* it is told, and the reader sees what it is */
-	walk_anchor_until_sig(&l.walk, java_thread, enough);
-	(void)enough(&l.walk, 0); /* what came with the end of the stack */
+	walk_anchor_until_sig(&l.walk, java_thread, idle_waits_enough);
+	(void)idle_waits_enough(&l.walk, 0); /* what came with the end of the stack */
 	events_frames_done(buffer);
-	remember(java_thread, &l);
+	idle_waits_remember(java_thread, &l);
 	return l.sight == IDLE_YES;
 }
 
@@ -188,9 +188,9 @@ static bool may_tell(uint64_t now_ns)
 					   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-static void count(uint64_t java_thread, uint64_t ns)
+static void idle_waits_count(uint64_t java_thread, uint64_t ns)
 {
-	struct lane *lane = &lanes[hash_of(java_thread) % LANES];
+	struct lane *lane = &lanes[idle_waits_hash_of(java_thread) % LANES];
 
 	__atomic_fetch_add(&lane->waits, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&lane->ns, ns, __ATOMIC_RELAXED);
@@ -199,9 +199,9 @@ static void count(uint64_t java_thread, uint64_t ns)
 bool idle_wait_count(uint64_t java_thread, uint64_t duration_ns, uint64_t now_ns,
 		     struct idle_sum *ret)
 {
-	struct idler *p = java_thread ? place_of(java_thread, now_ns) : NULL;
+	struct idler *p = java_thread ? idle_waits_place_of(java_thread, now_ns) : NULL;
 
-	count(java_thread, duration_ns);
+	idle_waits_count(java_thread, duration_ns);
 	*ret = (struct idle_sum){ 1, duration_ns };
 	if (p)
 		__atomic_store_n(&p->seen_ns, now_ns, __ATOMIC_RELAXED);

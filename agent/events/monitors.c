@@ -42,19 +42,19 @@ static const jvmtiEvent kinds[] = {
 
 /* ---- in the waiting thread ---- */
 
-static uint64_t word_at(uint64_t address)
+static uint64_t monitors_word_at(uint64_t address)
 {
 	return *(const uint64_t *)(uintptr_t)address;
 }
 
-static uint64_t key_of(uint64_t java_thread)
+static uint64_t monitors_key_of(uint64_t java_thread)
 {
 	int32_t entry = vm_sig.thread_cont_entry;
 
 	if (vm_sig.thread_monitor_owner < 0 ||
-	    (entry >= 0 && !word_at(java_thread + (uint32_t)entry)))
+	    (entry >= 0 && !monitors_word_at(java_thread + (uint32_t)entry)))
 		return java_thread;
-	return word_at(java_thread + (uint32_t)vm_sig.thread_monitor_owner);
+	return monitors_word_at(java_thread + (uint32_t)vm_sig.thread_monitor_owner);
 }
 
 /* The same of another thread, which may end. */
@@ -89,7 +89,7 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject 
 		lock.owner_tid = owner_of_pending(java_thread, object, &unknown);
 	if (unknown)
 		lock.owner_tid = unknown_owner_seek(unknown);
-	key = key_of(java_thread);
+	key = monitors_key_of(java_thread);
 	/* one without a carrier cannot be asked while it waits */
 	if (key != java_thread)
 		lock.class_handle = walker_class_of_sig(object);
@@ -106,7 +106,7 @@ static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject o
 	(void)ti;
 	(void)thread;
 	(void)object;
-	wait_begin(java_thread, key_of(java_thread), WIRE_WAIT_WAIT,
+	wait_begin(java_thread, monitors_key_of(java_thread), WIRE_WAIT_WAIT,
 		   timeout > 0 ? WIRE_LOCK_TIMED : 0, &nothing_known);
 }
 
@@ -116,7 +116,7 @@ struct ended {
 	jobject object;
 };
 
-static void look(void *context, struct wait_lock *lock)
+static void monitors_look(void *context, struct wait_lock *lock)
 {
 	const struct ended *e = context;
 
@@ -125,18 +125,18 @@ static void look(void *context, struct wait_lock *lock)
 		lock->identity = identity_of(e->ti, e->env, e->object);
 }
 
-static void ended(jvmtiEnv *ti, JNIEnv *env, jobject object, enum wire_wait how)
+static void monitors_ended(jvmtiEnv *ti, JNIEnv *env, jobject object, enum wire_wait how)
 {
 	uint64_t java_thread = java_thread_of_sig(env);
 	struct ended e = { ti, env, object };
 
-	wait_end(java_thread, key_of(java_thread), how, look, &e);
+	wait_end(java_thread, monitors_key_of(java_thread), how, monitors_look, &e);
 }
 
 static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
 {
 	(void)thread;
-	ended(ti, env, object, WIRE_WAIT_ENTER);
+	monitors_ended(ti, env, object, WIRE_WAIT_ENTER);
 }
 
 static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
@@ -144,7 +144,7 @@ static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject
 {
 	(void)thread;
 	(void)timed_out;
-	ended(ti, env, object, WIRE_WAIT_WAIT);
+	monitors_ended(ti, env, object, WIRE_WAIT_WAIT);
 }
 
 /* ---- waits older than the events ---- */
@@ -172,7 +172,7 @@ static void add_older(uint64_t java_thread)
 
 /* ---- on and off ---- */
 
-static void end(void)
+static void monitors_end(void)
 {
 	if (!on)
 		return;
@@ -182,7 +182,7 @@ static void end(void)
 	jvmti_env_rest(jvmti, &needed);
 }
 
-static bool enable(jvmtiEnv *ti)
+static bool monitors_enable(jvmtiEnv *ti)
 {
 	jvmtiEventCallbacks callbacks;
 
@@ -201,7 +201,7 @@ static bool enable(jvmtiEnv *ti)
 	return true;
 }
 
-static int make(const char **note)
+static int monitors_make(const char **note)
 {
 	hash = (hash_fn *)libjvm_symbol("JVM_IHashCode");
 	owners = owner_init();
@@ -210,9 +210,9 @@ static int make(const char **note)
 		return -ENOTSUP;
 	}
 	on = true;
-	if (enable(jvmti))
+	if (monitors_enable(jvmti))
 		return 0;
-	end();
+	monitors_end();
 	*note = "monitors are left out: this JVM gives no monitor events";
 	return -ENOTSUP;
 }
@@ -251,19 +251,19 @@ static int make_now(const char **note)
 	if (!jvmti_env_is_there())
 		plan.others_pay = virtual_price_is_paid();
 	plan.look_for_older = true;
-	r = make(note);
+	r = monitors_make(note);
 	if (r == 0)
 		*note = price_now();
 	return r;
 }
 
-static int decide(const char **note)
+static int monitors_decide(const char **note)
 {
 	uint64_t wait_ns = virtual_price_wait_ns();
 
 	if (virtual_threads_used()) {
 		*note = left_out;
-		end();
+		monitors_end();
 		return -ENOTSUP;
 	}
 	if (!wait_ns)
@@ -273,11 +273,11 @@ static int decide(const char **note)
 	return 0;
 }
 
-static int begin(const struct wire_start *start, const char **note)
+static int monitors_begin(const struct wire_start *start, const char **note)
 {
 	plan.decide_ns = 0;
 	if (start->monitors == WIRE_MONITORS_NEVER) {
-		end();
+		monitors_end();
 		return -ENOTSUP;
 	}
 	if (on) {
@@ -285,7 +285,7 @@ static int begin(const struct wire_start *start, const char **note)
 		return 0;
 	}
 	if (start->monitors == WIRE_MONITORS_AUTO && !virtual_price_is_paid())
-		return decide(note);
+		return monitors_decide(note);
 	return make_now(note);
 }
 
@@ -293,11 +293,11 @@ static void decide_at_last(void)
 {
 	const char *note = "";
 
-	(void)decide(&note);
+	(void)monitors_decide(&note);
 	events_note(&monitors_source, note);
 }
 
-static uint64_t tick(uint64_t now_ns)
+static uint64_t monitors_tick(uint64_t now_ns)
 {
 	if (plan.decide_ns && now_ns >= plan.decide_ns) {
 		plan.decide_ns = 0;
@@ -322,7 +322,7 @@ static uint64_t tick(uint64_t now_ns)
 const struct events_source monitors_source = {
 	.step = "lock",
 	.event = WIRE_EVENT_LOCK,
-	.begin = begin,
-	.end = end,
-	.tick = tick,
+	.begin = monitors_begin,
+	.end = monitors_end,
+	.tick = monitors_tick,
 };

@@ -24,7 +24,7 @@ static struct {
 	uint32_t narrow_shift;
 } vm;
 
-static uint64_t value_of(const char *field, const char *field2)
+static uint64_t object_header_value_of(const char *field, const char *field2)
 {
 	static const char *const types[] = { "CompressedKlassPointers", "Universe" };
 	const void *at = NULL;
@@ -51,8 +51,8 @@ void object_header_init(void)
 	vm.compact = layout_flag("UseCompactObjectHeaders", false);
 	vm.table = vm.compact || layout_flag("UseObjectMonitorTable", false);
 	vm.narrow = layout_flag("UseCompressedClassPointers", vm_sig.version >= 25);
-	vm.narrow_base = value_of("_base", "_narrow_klass._base");
-	vm.narrow_shift = (uint32_t)value_of("_shift", "_narrow_klass._shift") & 31;
+	vm.narrow_base = object_header_value_of("_base", "_narrow_klass._base");
+	vm.narrow_shift = (uint32_t)object_header_value_of("_shift", "_narrow_klass._shift") & 31;
 }
 
 uint64_t object_klass(uint64_t object)

@@ -51,7 +51,7 @@ _Static_assert(offsetof(struct ring_sample, frames) == sizeof(struct ring_sample
 
 /* ---- the marks ---- */
 
-static void mark(struct wait *w, enum told told)
+static void events_open_mark(struct wait *w, enum told told)
 {
 	static const bool is_pending[] = {
 		[TOLD_OPENING] = true, [TOLD_ENDED] = true, [TOLD_CLOSING] = true
@@ -62,15 +62,15 @@ static void mark(struct wait *w, enum told told)
 	pending += is_pending[w->told];
 }
 
-static void settle(struct wait *w, bool sent)
+static void events_open_settle(struct wait *w, bool sent)
 {
 	switch (w->told) {
 	case TOLD_OPENING:
-		mark(w, sent ? TOLD_OPEN : TOLD_NONE);
+		events_open_mark(w, sent ? TOLD_OPEN : TOLD_NONE);
 		break;
 	case TOLD_ENDED:
 	case TOLD_CLOSING:
-		mark(w, sent ? TOLD_NONE : TOLD_LOST);
+		events_open_mark(w, sent ? TOLD_NONE : TOLD_LOST);
 		break;
 	default:
 		break;
@@ -80,7 +80,7 @@ static void settle(struct wait *w, bool sent)
 static void settle_all(bool sent)
 {
 	for (uint32_t i = 0; pending && i < waits_used(); i++)
-		settle(waits_at(i), sent);
+		events_open_settle(waits_at(i), sent);
 	pending = 0;
 }
 
@@ -100,7 +100,7 @@ void open_wait_ended(const struct ring_sample *s)
 	struct wait *w = waits_at(s->place);
 
 	if (w && w->told != TOLD_NONE && waits_told_at(s->place)->ns == s->mono_ns)
-		mark(w, TOLD_ENDED);
+		events_open_mark(w, TOLD_ENDED);
 }
 
 void open_waits_forget(void)
@@ -187,7 +187,7 @@ static bool look_at_monitor(const struct wait *w)
 	return true;
 }
 
-static bool fill(const struct wait *w, const struct wait_lock *parked_for)
+static bool events_open_fill(const struct wait *w, const struct wait_lock *parked_for)
 {
 	record.head.tid = w->number;
 	if (!is_on(w))
@@ -210,15 +210,16 @@ static bool fill(const struct wait *w, const struct wait_lock *parked_for)
 }
 
 /* @with_owner: only if the owner's stack is there. */
-static void tell(uint32_t place, uint64_t now_ns, const struct wait_lock *parked_for,
-		 bool with_owner)
+static void events_open_tell(uint32_t place, uint64_t now_ns, const struct wait_lock *parked_for,
+			     bool with_owner)
 {
 	struct wait copy, *w = waits_at(place);
 
 	if (!waits_copy(place, &copy))
 		return;
 	begin_record(&copy, place, WIRE_LOCK_OPEN, now_ns);
-	if (!fill(&copy, parked_for) || !record.head.tid || !waits_is_same(place, &copy))
+	if (!events_open_fill(&copy, parked_for) || !record.head.tid ||
+	    !waits_is_same(place, &copy))
 		return;
 	if (with_owner && !record.head.n_owner_frames)
 		return;
@@ -228,7 +229,7 @@ static void tell(uint32_t place, uint64_t now_ns, const struct wait_lock *parked
 		.identity = record.head.identity,
 	};
 	if (writer_beside_books(&record.head) == WRITER_OK)
-		mark(w, TOLD_OPENING);
+		events_open_mark(w, TOLD_OPENING);
 }
 
 static void tell_closed(uint32_t place, uint64_t now_ns)
@@ -239,7 +240,8 @@ static void tell_closed(uint32_t place, uint64_t now_ns)
 	begin_record(&old, place, WIRE_LOCK_CLOSED, now_ns);
 	record.head.tid = told->number;
 	record.head.identity = told->identity;
-	mark(w, writer_beside_books(&record.head) == WRITER_OK ? TOLD_CLOSING : TOLD_LOST);
+	events_open_mark(w,
+			 writer_beside_books(&record.head) == WRITER_OK ? TOLD_CLOSING : TOLD_LOST);
 }
 
 /* ---- the look ---- */
@@ -257,7 +259,7 @@ static void not_later(struct next *next, uint64_t ns)
 
 static void tell_one(uint32_t place, struct next *next, const struct wait_lock *parked_for)
 {
-	tell(place, next->now_ns, parked_for, false);
+	events_open_tell(place, next->now_ns, parked_for, false);
 	if (!waits_at(place)->told) /* on its way out, or the pipe is full */
 		not_later(next, next->now_ns + LOOK_NS);
 }
@@ -317,7 +319,7 @@ static void tell_early_one(uint32_t i, uint64_t now_ns)
 	owner = owner_now(&w, &early.asks[i]);
 	if (!owner || !open_early_sleeps(owner))
 		return;
-	tell(place, now_ns, w.how == WIRE_WAIT_PARK ? &early.asks[i].lock : NULL, true);
+	events_open_tell(place, now_ns, w.how == WIRE_WAIT_PARK ? &early.asks[i].lock : NULL, true);
 	if (waits_at(place)->told != TOLD_NONE)
 		open_early_told();
 }
@@ -346,10 +348,10 @@ static void look_at_told(uint32_t place, uint64_t now_ns)
 	if (w->told == TOLD_LOST || (w->told == TOLD_GONE && !is_going_on(place)))
 		tell_closed(place, now_ns);
 	else if (w->told == TOLD_OPEN && !is_going_on(place))
-		mark(w, TOLD_GONE);
+		events_open_mark(w, TOLD_GONE);
 }
 
-static void look_at(uint32_t place, struct next *next)
+static void events_open_look_at(uint32_t place, struct next *next)
 {
 	const struct wait *w = waits_at(place);
 	uint64_t begin_ns = __atomic_load_n(&w->begin_ns, __ATOMIC_ACQUIRE);
@@ -409,7 +411,7 @@ uint64_t open_waits_look(uint64_t now_ns)
 	for (uint32_t i = 0; i < waits_used() && next.told < EACH_MAX; i++) {
 		if (waits_at(i)->told)
 			look_at_told(i, now_ns);
-		look_at(i, &next);
+		events_open_look_at(i, &next);
 	}
 	tell_parks(&next);
 	tell_early(now_ns);

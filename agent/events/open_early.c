@@ -38,7 +38,7 @@ void open_early_forget(void)
 	__atomic_store_n(&armed, 1, __ATOMIC_SEQ_CST);
 }
 
-static void earn(void)
+static void open_early_earn(void)
 {
 	look.credit_ns += (int64_t)((look.now_ns - look.credit_at_ns) / SHARE);
 	look.credit_at_ns = look.now_ns;
@@ -54,7 +54,7 @@ void open_early_look(uint64_t now_ns, uint32_t n_places)
 	look.seen = false;
 	look.told = 0;
 	look.cpu_ns = thread_cpu_ns(0);
-	earn();
+	open_early_earn();
 }
 
 bool open_early_is_ripe(const struct wait *w, uint64_t begin_ns)

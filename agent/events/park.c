@@ -46,8 +46,8 @@ static uint32_t *lane_of(const JNIEnv *env)
 }
 _Static_assert(LANES == 1 << (64 - 58), "the hash's bits are the lanes");
 
-/* The generation that is on and now cannot be stopped until leave(); 0 = it is off. */
-static uint32_t enter(const JNIEnv *env)
+/* The generation that is on and now cannot be stopped until park_leave(); 0 = it is off. */
+static uint32_t park_enter(const JNIEnv *env)
 {
 	uint32_t generation;
 
@@ -61,7 +61,7 @@ static uint32_t enter(const JNIEnv *env)
 	return 0;
 }
 
-static void leave(const JNIEnv *env)
+static void park_leave(const JNIEnv *env)
 {
 	__atomic_fetch_sub(lane_of(env), 1, __ATOMIC_RELEASE);
 }
@@ -84,7 +84,7 @@ static void begin_now(JNIEnv *env, uint8_t flags, struct wait_here *here)
 
 /* The generation in which it began; 0 = it is no wait, or it is off. Who has a place in the table
  * and does not wait yet is waited for by stop, as who is in a lane. */
-static uint32_t begin(JNIEnv *env, jboolean absolute, jlong time, struct wait_here *here)
+static uint32_t park_wait_begin(JNIEnv *env, jboolean absolute, jlong time, struct wait_here *here)
 {
 	uint32_t generation = __atomic_load_n(&park.generation, __ATOMIC_RELAXED);
 	uint64_t java_thread = java_thread_of_sig(env);
@@ -99,7 +99,7 @@ static uint32_t begin(JNIEnv *env, jboolean absolute, jlong time, struct wait_he
 	return 0;
 }
 
-static void look(void *context, struct wait_lock *lock)
+static void park_wait_look(void *context, struct wait_lock *lock)
 {
 	struct park_self self;
 
@@ -108,14 +108,14 @@ static void look(void *context, struct wait_lock *lock)
 	park_self_put(&self);
 }
 
-static void tell(JNIEnv *env, uint32_t generation, struct wait_here *here)
+static void park_tell(JNIEnv *env, uint32_t generation, struct wait_here *here)
 {
-	uint32_t now = enter(env);
+	uint32_t now = park_enter(env);
 
 	if (now == generation)
-		wait_tell_here(java_thread_of_sig(env), here, look, env);
+		wait_tell_here(java_thread_of_sig(env), here, park_wait_look, env);
 	if (now)
-		leave(env);
+		park_leave(env);
 }
 
 void JNICALL park_ours(JNIEnv *env, jobject unsafe, jboolean absolute, jlong time)
@@ -127,7 +127,7 @@ void JNICALL park_ours(JNIEnv *env, jobject unsafe, jboolean absolute, jlong tim
 
 	if (time < 0 && env == __atomic_load_n(&park_prober, __ATOMIC_RELAXED))
 		park_probed = 1;
-	generation = begin(env, absolute, time, &here);
+	generation = park_wait_begin(env, absolute, time, &here);
 	before(env, unsafe, absolute, time);
 	/* The table stays mapped: nobody need be kept from stopping while a short wait is counted.
 	 * Should stop and start meet the instructions behind this line, a wait is not paired. */
@@ -135,7 +135,7 @@ void JNICALL park_ours(JNIEnv *env, jobject unsafe, jboolean absolute, jlong tim
 	    wait_was_short(java_thread_of_sig(env), &here))
 		return;
 	saved = errno;
-	tell(env, generation, &here);
+	park_tell(env, generation, &here);
 	errno = saved;
 }
 
@@ -153,7 +153,7 @@ static bool somebody_inside(void)
 
 /* A class archive written at the JVM's end has no place for our class, and says so on its output.
  */
-static bool archives_classes(void)
+static bool park_archives_classes(void)
 {
 	const char *mode = layout_flag_text("AOTMode");
 
@@ -168,7 +168,7 @@ int park_start(const char **why)
 
 	if (park.generation & 1)
 		return 0;
-	if (archives_classes()) {
+	if (park_archives_classes()) {
 		*why = "parks are left out: this JVM archives its classes when it ends, and would print a warning about the agent's class";
 		return -ENOTSUP;
 	}

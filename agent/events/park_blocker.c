@@ -39,7 +39,7 @@ static struct {
 
 /* ---- who parks ------------------------------------------------------------------------------- */
 
-static uint64_t word_at(uint64_t address)
+static uint64_t park_blocker_word_at(uint64_t address)
 {
 	return *(const uint64_t *)(uintptr_t)address;
 }
@@ -51,17 +51,18 @@ static jobject by_slot(uint64_t java_thread, int32_t field)
 
 	if (known.slot_is_object)
 		return (jobject)(uintptr_t)place;
-	place = word_at(place);
+	place = park_blocker_word_at(place);
 	return place ? (jobject)(uintptr_t)(place | known.tag) : NULL;
 }
 
 /* Two slots hold the same object: usually the same bits, but a collector at work may have been at
  * one of them only. */
-static bool same(JNIEnv *env, jobject a, jobject b)
+static bool park_blocker_same(JNIEnv *env, jobject a, jobject b)
 {
 	uint64_t mask = ~(uint64_t)GLOBAL_TAG;
 
-	return word_at((uint64_t)(uintptr_t)a & mask) == word_at((uint64_t)(uintptr_t)b & mask) ||
+	return park_blocker_word_at((uint64_t)(uintptr_t)a & mask) ==
+		       park_blocker_word_at((uint64_t)(uintptr_t)b & mask) ||
 	       (*env)->IsSameObject(env, a, b);
 }
 
@@ -72,7 +73,7 @@ static void find_thread(struct park_self *s)
 	s->thread = by_slot(s->java_thread, known.thread_object);
 	if (known.virtual_object >= 0)
 		mounted = by_slot(s->java_thread, known.virtual_object);
-	if (!s->thread || !mounted || same(s->env, s->thread, mounted))
+	if (!s->thread || !mounted || park_blocker_same(s->env, s->thread, mounted))
 		return;
 	s->thread = mounted;
 	s->is_virtual = true;
@@ -102,7 +103,7 @@ void park_self_put(struct park_self *s)
 
 /* ---- what for ------------------------------------------------------------------------------- */
 
-static uint32_t tid_of(JNIEnv *env, jobject thread)
+static uint32_t park_blocker_tid_of(JNIEnv *env, jobject thread)
 {
 	uint64_t java_thread = (uint64_t)(*env)->GetLongField(env, thread, known.eetop);
 	uint64_t id;
@@ -132,7 +133,7 @@ uint32_t park_owner(const struct park_self *s)
 	if ((*env)->IsInstanceOf(env, blocker, known.synchronizer))
 		owner = (*env)->GetObjectField(env, blocker, known.owner);
 	if (owner) {
-		tid = tid_of(env, owner);
+		tid = park_blocker_tid_of(env, owner);
 		thread_name_of(env, owner, tid);
 		(*env)->DeleteLocalRef(env, owner);
 	}
@@ -160,7 +161,7 @@ static jobject phaser_of(JNIEnv *env, jobject node)
 
 /* Some blockers are made for one wait: what several threads wait for is behind them. Of a
  * CompletableFuture nothing leads there: its waits are of one class and no identity. */
-static void look_at(JNIEnv *env, jobject thread, struct wait_lock *lock)
+static void park_blocker_look_at(JNIEnv *env, jobject thread, struct wait_lock *lock)
 {
 	jobject blocker = (*env)->GetObjectField(env, thread, known.blocker), whole = NULL;
 
@@ -184,12 +185,12 @@ void park_look(const struct park_self *s, struct wait_lock *lock)
 {
 	/* Thread.stop of another thread, up to JDK 19: it is thrown when we return */
 	if (s->thread && !(*s->env)->ExceptionCheck(s->env))
-		look_at(s->env, s->thread, lock);
+		park_blocker_look_at(s->env, s->thread, lock);
 }
 
 /* ---- the agent's thread ---- */
 
-static jclass class_named(JNIEnv *env, const char *name)
+static jclass park_blocker_class_named(JNIEnv *env, const char *name)
 {
 	jclass local = (*env)->FindClass(env, name), global = NULL;
 
@@ -201,7 +202,7 @@ static jclass class_named(JNIEnv *env, const char *name)
 	return global;
 }
 
-static int find_fields(JNIEnv *env, const char **why)
+static int park_blocker_find_fields(JNIEnv *env, const char **why)
 {
 	jclass thread = (*env)->FindClass(env, "java/lang/Thread");
 
@@ -215,13 +216,13 @@ static int find_fields(JNIEnv *env, const char **why)
 		(*env)->DeleteLocalRef(env, thread);
 	}
 	(*env)->ExceptionClear(env);
-	known.synchronizer =
-		class_named(env, "java/util/concurrent/locks/AbstractOwnableSynchronizer");
+	known.synchronizer = park_blocker_class_named(
+		env, "java/util/concurrent/locks/AbstractOwnableSynchronizer");
 	if (known.synchronizer)
 		known.owner = (*env)->GetFieldID(env, known.synchronizer, "exclusiveOwnerThread",
 						 "Ljava/lang/Thread;");
 	(*env)->ExceptionClear(env);
-	known.virtual_thread = class_named(env, "java/lang/BaseVirtualThread");
+	known.virtual_thread = park_blocker_class_named(env, "java/lang/BaseVirtualThread");
 	if (known.blocker && known.eetop && known.thread_id && known.owner)
 		return 0;
 	*why = "java.lang.Thread of this JDK has other fields";
@@ -268,7 +269,7 @@ static uint32_t owner_of_blocker(JNIEnv *env, jobject thread)
 	if (blocker && (*env)->IsInstanceOf(env, blocker, known.synchronizer))
 		owner = (*env)->GetObjectField(env, blocker, known.owner);
 	if (owner)
-		tid = tid_of(env, owner);
+		tid = park_blocker_tid_of(env, owner);
 	if (owner)
 		(*env)->DeleteLocalRef(env, owner);
 	if (blocker)
@@ -276,14 +277,14 @@ static uint32_t owner_of_blocker(JNIEnv *env, jobject thread)
 	return tid;
 }
 
-static void on_thread(JNIEnv *env, jobject thread, uint64_t java_thread, void *context)
+static void park_blocker_on_thread(JNIEnv *env, jobject thread, uint64_t java_thread, void *context)
 {
 	const struct asks *asks = context;
 
 	for (uint32_t i = 0; i < asks->n; i++) {
 		if (asks->first[i].java_thread != java_thread)
 			continue;
-		look_at(env, thread, &asks->first[i].lock);
+		park_blocker_look_at(env, thread, &asks->first[i].lock);
 		asks->first[i].lock.owner_tid = owner_of_blocker(env, thread);
 	}
 }
@@ -293,7 +294,7 @@ void park_look_now(struct park_ask *asks, uint32_t n)
 	struct asks context = { asks, n };
 
 	if (n && known.blocker && known.hash)
-		jni_threads_each(on_thread, &context);
+		jni_threads_each(park_blocker_on_thread, &context);
 }
 
 static void on_blocked(JNIEnv *env, jobject thread, uint64_t java_thread, void *context)
@@ -310,9 +311,9 @@ static void on_blocked(JNIEnv *env, jobject thread, uint64_t java_thread, void *
 	/* one that has the lock already is on its way out */
 	if (java_thread && jni_thread_is_parked(env, thread) &&
 	    !(owner && (*env)->IsSameObject(env, owner, thread))) {
-		look_at(env, thread, &lock);
+		park_blocker_look_at(env, thread, &lock);
 		if (owner)
-			lock.owner_tid = tid_of(env, owner);
+			lock.owner_tid = park_blocker_tid_of(env, owner);
 		on(java_thread, &lock, jni_thread_is_timed(env, thread) ? WIRE_LOCK_TIMED : 0);
 	}
 	if (owner)
@@ -344,7 +345,7 @@ int park_blocker_init(JNIEnv *env, const char **why)
 	int r;
 
 	memset(&known, 0, sizeof(known));
-	r = find_fields(env, why);
+	r = park_blocker_find_fields(env, why);
 	known.osthread = (int32_t)libjvm_offset("JavaThread", "_osthread");
 	if (known.osthread < 0)
 		known.osthread = (int32_t)libjvm_offset("Thread", "_osthread");

@@ -33,7 +33,7 @@ static const char hook_name[] = "kindling/Park";
 #define PAIR(name, sig) 12, U2(name), U2(sig)
 #define METHOD(c, pair) 10, U2(c), U2(pair)
 
-/* final synthetic class kindling.Park { private static native void put(); static void run() { put(); } } */
+/* final synthetic class kindling.Park { private static native void events_park_native_put(); static void run() { events_park_native_put(); } } */
 static const uint8_t hook_class[] = {
 	0xca, 0xfe, 0xba, 0xbe, U2(0), U2(50), /* of Java 6: every JDK reads it */
 	U2(11), /* constants, from 1 */
@@ -64,11 +64,11 @@ static struct {
 	jobject self; /* local: the agent's thread */
 	jmethodID get_long, park, unpark;
 	void **slot; /* the native of Unsafe.park, behind its Method */
-	park_fn *wanted; /* what put() registers */
+	park_fn *wanted; /* what events_park_native_put() registers */
 	bool registered;
 } at;
 
-static bool clear(JNIEnv *env)
+static bool park_native_clear(JNIEnv *env)
 {
 	if (!(*env)->ExceptionCheck(env))
 		return false;
@@ -89,22 +89,22 @@ static bool find_unsafe(JNIEnv *env)
 	jclass c = (*env)->FindClass(env, unsafe_name());
 	jfieldID field;
 
-	if (clear(env) || !c)
+	if (park_native_clear(env) || !c)
 		return false;
 	at.unsafe_class = c;
 	field = (*env)->GetStaticFieldID(env, c, "theUnsafe",
 					 vm_sig.version <= 8 ? "Lsun/misc/Unsafe;"
 							     : "Ljdk/internal/misc/Unsafe;");
-	if (clear(env))
+	if (park_native_clear(env))
 		return false;
 	at.get_long = (*env)->GetMethodID(env, c, "getLong", "(Ljava/lang/Object;J)J");
-	if (clear(env))
+	if (park_native_clear(env))
 		return false;
 	at.park = (*env)->GetMethodID(env, c, "park", "(ZJ)V");
-	if (clear(env))
+	if (park_native_clear(env))
 		return false;
 	at.unpark = (*env)->GetMethodID(env, c, "unpark", "(Ljava/lang/Object;)V");
-	if (clear(env))
+	if (park_native_clear(env))
 		return false;
 	at.unsafe = (*env)->GetStaticObjectField(env, c, field);
 	return at.unsafe != NULL;
@@ -131,7 +131,7 @@ static uint64_t klass_of_unsafe(JNIEnv *env)
 		return 0;
 	klass = (*env)->CallLongMethod(env, at.unsafe, at.get_long, at.unsafe_class,
 				       (jlong)*offset);
-	return clear(env) ? 0 : (uint64_t)klass;
+	return park_native_clear(env) ? 0 : (uint64_t)klass;
 }
 
 static void **find_slot(JNIEnv *env)
@@ -164,7 +164,7 @@ static park_fn *native_now(void)
 
 /* ---- the class ---- */
 
-static void JNICALL put(JNIEnv *env, jclass unused)
+static void JNICALL events_park_native_put(JNIEnv *env, jclass unused)
 {
 	JNINativeMethod method = { (char *)"park", (char *)"(ZJ)V", (void *)at.wanted };
 
@@ -184,13 +184,13 @@ static bool wait_for_modules(JNIEnv *env)
 	jmethodID inited = NULL;
 	bool ready = false;
 
-	if (!clear(env) && vm)
+	if (!park_native_clear(env) && vm)
 		inited = (*env)->GetStaticMethodID(env, vm, "isModuleSystemInited", "()Z");
-	if (clear(env) || !inited)
+	if (park_native_clear(env) || !inited)
 		ready = vm_sig.version <= 8;
 	for (int i = 0; inited && !ready && i < MODULES_TRIES; i++) {
 		ready = (*env)->CallStaticBooleanMethod(env, vm, inited);
-		if (clear(env))
+		if (park_native_clear(env))
 			break;
 		if (!ready)
 			nanosleep(&pause, NULL);
@@ -209,22 +209,22 @@ static jclass find_hook(JNIEnv *env)
 	/* the application's loaders are not asked: nobody of theirs runs, nor answers */
 	if (find)
 		c = find(env, hook_name);
-	if (clear(env) || c)
+	if (park_native_clear(env) || c)
 		return c;
 	if (!wait_for_modules(env))
 		return NULL;
 	c = (*env)->DefineClass(env, hook_name, NULL, (const jbyte *)hook_class,
 				sizeof(hook_class));
-	if (!clear(env))
+	if (!park_native_clear(env))
 		return c;
 	/* another agent was faster */
 	c = find ? find(env, hook_name) : NULL;
-	return clear(env) ? NULL : c;
+	return park_native_clear(env) ? NULL : c;
 }
 
 static bool register_native(JNIEnv *env, park_fn *wanted)
 {
-	JNINativeMethod method = { (char *)"put", (char *)"()V", (void *)put };
+	JNINativeMethod method = { (char *)"put", (char *)"()V", (void *)events_park_native_put };
 	jclass hook = find_hook(env);
 	jmethodID run = NULL;
 
@@ -233,11 +233,11 @@ static bool register_native(JNIEnv *env, park_fn *wanted)
 	if (!hook)
 		return false;
 	/* each time: it may be another agent's now */
-	if ((*env)->RegisterNatives(env, hook, &method, 1) == JNI_OK && !clear(env))
+	if ((*env)->RegisterNatives(env, hook, &method, 1) == JNI_OK && !park_native_clear(env))
 		run = (*env)->GetStaticMethodID(env, hook, "run", "()V");
-	if (!clear(env) && run)
+	if (!park_native_clear(env) && run)
 		(*env)->CallStaticVoidMethod(env, hook, run);
-	at.registered &= !clear(env);
+	at.registered &= !park_native_clear(env);
 	(*env)->DeleteLocalRef(env, hook);
 	return at.registered;
 }
@@ -248,13 +248,13 @@ static void park_now(JNIEnv *env)
 {
 	(*env)->CallVoidMethod(env, at.unsafe, at.park, (jboolean)JNI_FALSE,
 			       (jlong)PARK_PROBE_TIME);
-	clear(env);
+	park_native_clear(env);
 }
 
 static void unpark_now(JNIEnv *env)
 {
 	(*env)->CallVoidMethod(env, at.unsafe, at.unpark, at.self);
-	clear(env);
+	park_native_clear(env);
 }
 
 static void learn_permit(JNIEnv *env)
@@ -262,12 +262,12 @@ static void learn_permit(JNIEnv *env)
 	jclass thread = (*env)->FindClass(env, "java/lang/Thread");
 	jmethodID current = NULL;
 
-	if (!clear(env) && thread)
+	if (!park_native_clear(env) && thread)
 		current = (*env)->GetStaticMethodID(env, thread, "currentThread",
 						    "()Ljava/lang/Thread;");
-	if (!clear(env) && current)
+	if (!park_native_clear(env) && current)
 		at.self = (*env)->CallStaticObjectMethod(env, thread, current);
-	if (!clear(env) && at.self)
+	if (!park_native_clear(env) && at.self)
 		park_permit_learn(env, unpark_now, park_now);
 	if (at.self)
 		(*env)->DeleteLocalRef(env, at.self);
@@ -278,7 +278,7 @@ static void learn_permit(JNIEnv *env)
 
 /* Do parks come through ours? One that returns at once tells, whoever may have put himself before.
  */
-static bool is_called(JNIEnv *env)
+static bool park_native_is_called(JNIEnv *env)
 {
 	if (!park_before)
 		return false;
@@ -286,7 +286,7 @@ static bool is_called(JNIEnv *env)
 	__atomic_store_n(&park_prober, env, __ATOMIC_SEQ_CST);
 	(*env)->CallVoidMethod(env, at.unsafe, at.park, (jboolean)JNI_FALSE,
 			       (jlong)PARK_PROBE_TIME);
-	clear(env);
+	park_native_clear(env);
 	__atomic_store_n(&park_prober, NULL, __ATOMIC_SEQ_CST);
 	return park_probed;
 }
@@ -306,14 +306,14 @@ static int put_ours(JNIEnv *env, const char **why)
 	}
 	before = native_now();
 	/* or it stayed in a chain, under another agent's */
-	if (before == park_ours || is_called(env))
+	if (before == park_ours || park_native_is_called(env))
 		return 0;
 	if (!walker_resolve_pc((uint64_t)(uintptr_t)before, &where)) {
 		*why = not_found;
 		return -ENOTSUP;
 	}
 	__atomic_store_n(&park_before, before, __ATOMIC_RELEASE);
-	if (register_native(env, park_ours) && is_called(env))
+	if (register_native(env, park_ours) && park_native_is_called(env))
 		return 0;
 	*why = "the JVM did not take another native of Unsafe.park";
 	return -EPERM;

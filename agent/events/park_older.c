@@ -27,7 +27,7 @@ static uint32_t next_older; /* where the one seen next most likely is: the JVM k
 static bool added; /* since the start */
 static uint64_t steady_ns; /* from look to look */
 
-static void add(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
+static void park_older_add(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
 {
 	int32_t place = n_older < OLDER_MAX
 				? waits_add(java_thread, java_thread, WIRE_WAIT_PARK, lock)
@@ -48,10 +48,10 @@ static void add(uint64_t java_thread, const struct wait_lock *lock, uint8_t flag
 static void add_owned(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
 {
 	if (lock->owner_tid)
-		add(java_thread, lock, flags);
+		park_older_add(java_thread, lock, flags);
 }
 
-static void look(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
+static void park_older_look(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
 {
 	(void)flags;
 	for (uint32_t i = 0; i < n_older; i++) {
@@ -86,7 +86,7 @@ static void forget_those_over(void)
 	n_older = kept;
 }
 
-static uint64_t tick(uint64_t now_ns)
+static uint64_t park_older_tick(uint64_t now_ns)
 {
 	uint32_t n = n_older;
 	uint64_t pause_ns;
@@ -94,9 +94,9 @@ static uint64_t tick(uint64_t now_ns)
 	if (!added) {
 		added = true;
 		park_blocked_each(add_owned);
-		park_blocked_each(add); /* a thread that is there is not added again */
+		park_blocked_each(park_older_add); /* a thread that is there is not added again */
 	} else {
-		park_blocked_each(look);
+		park_blocked_each(park_older_look);
 		forget_those_over();
 	}
 	/* a JVM of thousands of threads is looked at more rarely */
@@ -105,14 +105,14 @@ static uint64_t tick(uint64_t now_ns)
 	return n_older ? now_ns + (pause_ns > steady_ns ? pause_ns : steady_ns) : UINT64_MAX;
 }
 
-static int begin(const struct wire_start *start, const char **note)
+static int park_older_begin(const struct wire_start *start, const char **note)
 {
 	(void)start;
 	(void)note;
 	return 0;
 }
 
-static void end(void)
+static void park_older_end(void)
 {
 	n_older = 0;
 	added = false;
@@ -121,7 +121,7 @@ static void end(void)
 const struct events_source park_older_source = {
 	.step = "park",
 	.event = WIRE_EVENT_LOCK,
-	.begin = begin,
-	.end = end,
-	.tick = tick,
+	.begin = park_older_begin,
+	.end = park_older_end,
+	.tick = park_older_tick,
 };

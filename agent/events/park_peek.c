@@ -31,19 +31,19 @@ static struct {
 } peek;
 
 /* The fields are aligned; half a word where references are compressed. */
-static uint64_t load(uint64_t address)
+static uint64_t park_peek_load(uint64_t address)
 {
 	return guard_load_raw_sig(address);
 }
 
 static uint64_t object_at(jobject slot)
 {
-	return load((uint64_t)(uintptr_t)slot & ~HANDLE_TAGS);
+	return park_peek_load((uint64_t)(uintptr_t)slot & ~HANDLE_TAGS);
 }
 
 static uint64_t reference_at(uint64_t address)
 {
-	uint64_t word = load(address & ~7ull);
+	uint64_t word = park_peek_load(address & ~7ull);
 
 	if (!peek.narrow)
 		return word;
@@ -57,7 +57,7 @@ static bool is_synchronizer(uint64_t object)
 }
 
 /* false = a virtual thread, or one that has ended. */
-static bool number_of(uint64_t thread, uint32_t *ret)
+static bool park_peek_number_of(uint64_t thread, uint32_t *ret)
 {
 	uint64_t java_thread = load64_sig(thread + (uint32_t)peek.at.eetop);
 
@@ -83,7 +83,7 @@ bool park_peek_owner(jobject thread, uint32_t *ret_tid)
 	if (is_synchronizer(blocker))
 		owner = reference_at(blocker + (uint32_t)peek.at.owner);
 	*ret_tid = 0;
-	if (owner && !number_of(owner, ret_tid))
+	if (owner && !park_peek_number_of(owner, ret_tid))
 		return false;
 	return object_at(thread) == object &&
 	       reference_at(object + (uint32_t)peek.at.blocker) == blocker;

@@ -28,7 +28,7 @@ static struct {
 	struct place at;
 } permit;
 
-static uint64_t address_of(uint64_t java_thread, struct place p)
+static uint64_t park_permit_address_of(uint64_t java_thread, struct place p)
 {
 	if (p.behind == NOT_POINTER)
 		return java_thread + p.in_thread;
@@ -37,13 +37,13 @@ static uint64_t address_of(uint64_t java_thread, struct place p)
 
 bool park_has_permit(uint64_t java_thread)
 {
-	return permit.known &&
-	       *(const volatile int32_t *)(uintptr_t)address_of(java_thread, permit.at) == 1;
+	return permit.known && *(const volatile int32_t *)(uintptr_t)park_permit_address_of(
+				       java_thread, permit.at) == 1;
 }
 
 /* ---- the agent's thread ---------------------------------------------------------------------- */
 
-/* As address_of(), of a pointer that may be none; 0 = cannot be read. */
+/* As park_permit_address_of(), of a pointer that may be none; 0 = cannot be read. */
 static uint32_t value_at(uint64_t java_thread, struct place p)
 {
 	if (p.behind == NOT_POINTER)
@@ -52,7 +52,7 @@ static uint32_t value_at(uint64_t java_thread, struct place p)
 }
 
 /* Every word with the value 1, in the thread and behind its pointers. */
-static uint32_t collect(uint64_t java_thread, size_t size, struct place *places)
+static uint32_t park_permit_collect(uint64_t java_thread, size_t size, struct place *places)
 {
 	uint32_t n = 0;
 
@@ -72,7 +72,8 @@ static uint32_t collect(uint64_t java_thread, size_t size, struct place *places)
 	return n;
 }
 
-static uint32_t keep(uint64_t java_thread, uint32_t value, struct place *places, uint32_t n)
+static uint32_t park_permit_keep(uint64_t java_thread, uint32_t value, struct place *places,
+				 uint32_t n)
 {
 	uint32_t kept = 0;
 
@@ -83,10 +84,11 @@ static uint32_t keep(uint64_t java_thread, uint32_t value, struct place *places,
 }
 
 /* Two pointers may lead to the same word; two words are one too many. */
-static bool is_one(uint64_t java_thread, const struct place *places, uint32_t n)
+static bool park_permit_is_one(uint64_t java_thread, const struct place *places, uint32_t n)
 {
 	for (uint32_t i = 1; i < n; i++)
-		if (address_of(java_thread, places[i]) != address_of(java_thread, places[0]))
+		if (park_permit_address_of(java_thread, places[i]) !=
+		    park_permit_address_of(java_thread, places[0]))
 			return false;
 	return n > 0;
 }
@@ -104,12 +106,12 @@ void park_permit_learn(JNIEnv *env, void (*unpark)(JNIEnv *env), void (*park)(JN
 	(void)guard_begin_sig(&nothing_blocked);
 	for (int i = 0; i < ROUNDS; i++) {
 		unpark(env);
-		n = i ? keep(thread, 1, places, n)
-		      : collect(thread, size < THREAD_MAX ? size : THREAD_MAX, places);
+		n = i ? park_permit_keep(thread, 1, places, n)
+		      : park_permit_collect(thread, size < THREAD_MAX ? size : THREAD_MAX, places);
 		park(env);
-		n = keep(thread, 0, places, n);
+		n = park_permit_keep(thread, 0, places, n);
 	}
-	if (n < PLACES_MAX && is_one(thread, places, n)) {
+	if (n < PLACES_MAX && park_permit_is_one(thread, places, n)) {
 		permit.at = places[0];
 		__atomic_store_n(&permit.known, true, __ATOMIC_RELEASE);
 	}

@@ -72,15 +72,15 @@ void events_frames_done(int buffer)
 	__atomic_store_n(&buffers[buffer].busy, 0, __ATOMIC_RELEASE);
 }
 
-static void add(uint64_t *counter, uint64_t n)
+static void push_add(uint64_t *counter, uint64_t n)
 {
 	__atomic_fetch_add(counter, n, __ATOMIC_SEQ_CST);
 }
 
-static void drop(struct event_books *books, enum wire_drop cause, uint64_t weight)
+static void push_drop(struct event_books *books, enum wire_drop cause, uint64_t weight)
 {
-	add(&books->drop[cause].weight, weight);
-	add(&books->drop[cause].n, 1);
+	push_add(&books->drop[cause].weight, weight);
+	push_add(&books->drop[cause].n, 1);
 }
 
 static void wake_writer(void)
@@ -98,11 +98,11 @@ static bool into_ring(struct event_books *books, const struct ring_sample *head,
 		      const struct walk_frame *frames)
 {
 	if (!ring_push_sig(&agent.ring, head, frames)) {
-		drop(books, WIRE_DROP_RING_FULL, head->weight);
+		push_drop(books, WIRE_DROP_RING_FULL, head->weight);
 		return false;
 	}
-	add(&books->pushed_weight, head->weight);
-	add(&books->pushed, 1);
+	push_add(&books->pushed_weight, head->weight);
+	push_add(&books->pushed, 1);
 	wake_writer();
 	return true;
 }
@@ -121,15 +121,15 @@ void events_leave(void)
 	__atomic_fetch_sub(&events.inside, 1, __ATOMIC_SEQ_CST);
 }
 
-static bool enter(const struct ring_sample *head)
+static bool push_enter(const struct ring_sample *head)
 {
 	struct event_books *books = &agent.books.of[head->event];
 
 	if (!events_enter((enum wire_event)head->event))
 		return false;
 	/* the number first: whoever copies the books in between sees that they are not settled */
-	add(&books->taken, 1);
-	add(&books->taken_weight, head->weight);
+	push_add(&books->taken, 1);
+	push_add(&books->taken_weight, head->weight);
 	return true;
 }
 
@@ -148,7 +148,7 @@ bool events_push_frames(struct ring_sample *head, const struct walk_frame *frame
 {
 	bool pushed;
 
-	if (!enter(head))
+	if (!push_enter(head))
 		return false;
 	pushed = into_ring(&agent.books.of[head->event], head, frames);
 	events_leave();
@@ -156,7 +156,7 @@ bool events_push_frames(struct ring_sample *head, const struct walk_frame *frame
 }
 
 /* The full name of who waits: of a virtual thread, where the one in the sample may be cut. */
-static void say_name(const struct ring_sample *head, uint64_t java_thread)
+static void push_say_name(const struct ring_sample *head, uint64_t java_thread)
 {
 	uint32_t number = head->tid;
 
@@ -177,7 +177,7 @@ static bool push_with_stack(struct event_books *books, struct ring_sample *head,
 
 	buffer = events_frames(&walk.frames);
 	if (buffer < 0) {
-		drop(books, WIRE_DROP_NO_SCRATCH, head->weight);
+		push_drop(books, WIRE_DROP_NO_SCRATCH, head->weight);
 		return false;
 	}
 	virtual_mend();
@@ -189,7 +189,7 @@ static bool push_with_stack(struct event_books *books, struct ring_sample *head,
 	head->n_owner_frames = 0;
 	head->broken = walk.broken;
 	virtual_identity(head);
-	say_name(head, java_thread);
+	push_say_name(head, java_thread);
 	pushed = into_ring(books, head, walk.frames);
 	events_frames_done(buffer);
 	return pushed;
@@ -201,12 +201,12 @@ bool events_push(struct ring_sample *head, uint64_t java_thread)
 	uint64_t began_ns, took_ns;
 	bool pushed;
 
-	if (!enter(head))
+	if (!push_enter(head))
 		return false;
 	began_ns = mono_ns();
 	pushed = push_with_stack(books, head, java_thread);
 	took_ns = mono_ns() - began_ns;
-	add(&books->cost_ns, took_ns < COST_NS_MAX ? took_ns : COST_NS_MAX);
+	push_add(&books->cost_ns, took_ns < COST_NS_MAX ? took_ns : COST_NS_MAX);
 	events_leave();
 	return pushed;
 }

@@ -49,7 +49,7 @@ _Static_assert(sizeof(union text) == THREAD_NAME_BYTES, "whole frames");
 
 /* ---- what is said already ---- */
 
-static uint64_t *place_of(uint32_t number)
+static uint64_t *thread_name_place_of(uint32_t number)
 {
 	return &said[number % SAID];
 }
@@ -61,17 +61,18 @@ static uint64_t mark_of(uint32_t number, uint64_t id)
 
 bool thread_name_is_said(uint32_t number, uint64_t id)
 {
-	return __atomic_load_n(place_of(number), __ATOMIC_RELAXED) == mark_of(number, id);
+	return __atomic_load_n(thread_name_place_of(number), __ATOMIC_RELAXED) ==
+	       mark_of(number, id);
 }
 
 void thread_name_said(uint32_t number, uint64_t id)
 {
-	__atomic_store_n(place_of(number), mark_of(number, id), __ATOMIC_RELAXED);
+	__atomic_store_n(thread_name_place_of(number), mark_of(number, id), __ATOMIC_RELAXED);
 }
 
 void thread_name_forget(uint32_t number)
 {
-	__atomic_store_n(place_of(number), 0, __ATOMIC_RELAXED);
+	__atomic_store_n(thread_name_place_of(number), 0, __ATOMIC_RELAXED);
 }
 
 void thread_name_forget_all(void)
@@ -83,7 +84,7 @@ void thread_name_forget_all(void)
 
 /* It counts as said before it is on its way: forgetting comes after that, or after it is written.
  */
-static void say(uint32_t number, uint64_t id, const union text *text)
+static void thread_name_say(uint32_t number, uint64_t id, const union text *text)
 {
 	uint32_t bytes = (uint32_t)strlen(text->name) + 1, each = sizeof(struct walk_frame);
 	struct ring_sample head = {
@@ -100,7 +101,7 @@ static void say(uint32_t number, uint64_t id, const union text *text)
 
 /* ---- by asking the JVM ---- */
 
-static bool read_name(JNIEnv *env, jobject thread, union text *ret)
+static bool thread_name_read_name(JNIEnv *env, jobject thread, union text *ret)
 {
 	jstring name = (*env)->GetObjectField(env, thread, vm.name);
 	jsize chars;
@@ -122,8 +123,8 @@ void thread_name_of(JNIEnv *env, jobject thread, uint32_t number)
 	if (!__atomic_load_n(&vm.usable, __ATOMIC_ACQUIRE) || !number)
 		return;
 	id = (uint64_t)(*env)->GetLongField(env, thread, vm.id);
-	if (!thread_name_is_said(number, id) && read_name(env, thread, &text))
-		say(number, id, &text);
+	if (!thread_name_is_said(number, id) && thread_name_read_name(env, thread, &text))
+		thread_name_say(number, id, &text);
 }
 
 void thread_name_self(uint64_t java_thread, uint32_t number)
@@ -171,7 +172,7 @@ bool thread_name_lives(uint64_t java_thread)
 }
 
 /* Is that the Thread? Of a platform thread the JavaThread is in it, of a virtual one the number. */
-static bool is_it(uint64_t object, uint64_t java_thread, uint32_t number, uint64_t id)
+static bool thread_name_is_it(uint64_t object, uint64_t java_thread, uint32_t number, uint64_t id)
 {
 	if (number & WIRE_VIRTUAL_TID)
 		return number == (WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1)));
@@ -188,16 +189,17 @@ void thread_name_on(uint64_t java_thread, uint64_t object, uint32_t number)
 	if (!object)
 		object = object_on(java_thread, number & WIRE_VIRTUAL_TID);
 	id = object ? load64_sig(object + (uint32_t)continuation_sig.thread_id) : 0;
-	if (!id || thread_name_is_said(number, id) || !is_it(object, java_thread, number, id))
+	if (!id || thread_name_is_said(number, id) ||
+	    !thread_name_is_it(object, java_thread, number, id))
 		return;
 	name = oop_load_sig(object + (uint32_t)continuation_sig.thread_name);
 	if (!name || object_klass(name) != vm.string)
 		return;
 	java_string_sig(name, text.name, sizeof(text.name));
 	/* else the agent's next look at all threads says it */
-	if (is_it(object, java_thread, number, id) && is_calm(before) &&
+	if (thread_name_is_it(object, java_thread, number, id) && is_calm(before) &&
 	    oop_load_sig(object + (uint32_t)continuation_sig.thread_name) == name)
-		say(number, id, &text);
+		thread_name_say(number, id, &text);
 }
 
 /* ---- virtual threads without a carrier ---- */
@@ -219,7 +221,7 @@ struct seeking {
 	uint32_t left;
 };
 
-static bool look_at(JNIEnv *env, jobject thread, void *context)
+static bool thread_name_look_at(JNIEnv *env, jobject thread, void *context)
 {
 	uint64_t id = (uint64_t)(*env)->GetLongField(env, thread, vm.id);
 	struct seeking *s = context;
@@ -229,13 +231,13 @@ static bool look_at(JNIEnv *env, jobject thread, void *context)
 	if (s->ids[number % SOUGHT] != id)
 		return true;
 	s->ids[number % SOUGHT] = 0;
-	if (read_name(env, thread, &text))
+	if (thread_name_read_name(env, thread, &text))
 		threads_named(number, id, text.name);
 	return --s->left;
 }
 
 /* Those that are not found have ended, or have a carrier: then they say it themselves. */
-static uint64_t tick(uint64_t now_ns)
+static uint64_t thread_name_tick(uint64_t now_ns)
 {
 	struct seeking s = { .left = 0 };
 	uint64_t cpu_ns;
@@ -251,19 +253,19 @@ static uint64_t tick(uint64_t now_ns)
 	if (!s.left || !virtual_threads_used())
 		return UINT64_MAX;
 	cpu_ns = thread_cpu_ns(0);
-	virtual_threads_each(look_at, &s);
+	virtual_threads_each(thread_name_look_at, &s);
 	sought.next_ns = now_ns + (thread_cpu_ns(0) - cpu_ns) * SHARE;
 	return sought.next_ns;
 }
 
-static bool is_due(void)
+static bool thread_name_is_due(void)
 {
 	return __atomic_load_n(&sought.due, __ATOMIC_SEQ_CST) && mono_ns() >= sought.next_ns;
 }
 
 /* ---- the agent's thread ---- */
 
-static jfieldID field(JNIEnv *env, jclass of, const char *name, const char *type)
+static jfieldID thread_name_field(JNIEnv *env, jclass of, const char *name, const char *type)
 {
 	jfieldID id = of ? (*env)->GetFieldID(env, of, name, type) : NULL;
 
@@ -297,9 +299,9 @@ void thread_name_init(JNIEnv *env)
 		return;
 	thread = (*env)->FindClass(env, "java/lang/Thread");
 	string = (*env)->FindClass(env, "java/lang/String");
-	vm.name = field(env, thread, "name", "Ljava/lang/String;");
-	vm.id = field(env, thread, "tid", "J");
-	eetop = field(env, thread, "eetop", "J");
+	vm.name = thread_name_field(env, thread, "name", "Ljava/lang/String;");
+	vm.id = thread_name_field(env, thread, "tid", "J");
+	eetop = thread_name_field(env, thread, "eetop", "J");
 	vm.eetop = eetop ? field_id_offset(eetop) : -1;
 	vm.string = string ? klass_of_mirror_sig(string) : 0;
 	vm.current = (current_thread_fn *)libjvm_symbol("JVM_CurrentThread");
@@ -311,14 +313,14 @@ void thread_name_init(JNIEnv *env)
 	__atomic_store_n(&vm.usable, vm.name && vm.id && vm.current, __ATOMIC_RELEASE);
 }
 
-static int begin(const struct wire_start *start, const char **note)
+static int thread_name_begin(const struct wire_start *start, const char **note)
 {
 	(void)start;
 	(void)note;
 	return vm.usable ? 0 : -ENOTSUP;
 }
 
-static void end(void)
+static void thread_name_end(void)
 {
 	memset(sought.ids, 0, sizeof(sought.ids));
 }
@@ -326,8 +328,8 @@ static void end(void)
 const struct events_source thread_name_source = {
 	.step = "lock",
 	.event = WIRE_EVENT_LOCK,
-	.begin = begin,
-	.end = end,
-	.tick = tick,
-	.due = is_due,
+	.begin = thread_name_begin,
+	.end = thread_name_end,
+	.tick = thread_name_tick,
+	.due = thread_name_is_due,
 };

@@ -15,16 +15,17 @@
 #include "agent/thread_states.h"
 #include "agent/walker/hotspot/layout.h"
 
-#define SINCE	    24 /* the JDK in which such owners may be without a carrier */
-#define PLACES	    64u /* power of two */
-#define TAG	    (1u << 30) /* of a mark: neither the kernel nor a virtual thread has such a number */
-#define SHARE	    400 /* looks of either kind may take one part of so many of the time, */
-#define SAVED_NS    (20 * NS_PER_MS) /* and so much at once after a while without */
-#define SOON_NS	    NS_PER_MS
-#define LATE_NS	    (250 * NS_PER_MS)
-#define SLOWER	    4 /* a wait that lasts n ms is looked at every n/4 */
-#define WARM_MAX_NS (8 * NS_PER_S) /* from look to look whether there are virtual threads by now \
-				    */
+#define SINCE	 24 /* the JDK in which such owners may be without a carrier */
+#define PLACES	 64u /* power of two */
+#define TAG	 (1u << 30) /* of a mark: neither the kernel nor a virtual thread has such a number */
+#define SHARE	 400 /* looks of either kind may take one part of so many of the time, */
+#define SAVED_NS (20 * NS_PER_MS) /* and so much at once after a while without */
+#define SOON_NS	 NS_PER_MS
+#define LATE_NS	 (250 * NS_PER_MS)
+#define SLOWER	 4 /* a wait that lasts n ms is looked at every n/4 */
+#define WARM_MAX_NS                                                                  \
+	(8 * NS_PER_S) /* from look to look whether there are virtual threads by now \
+			*/
 #define FORGET_NS (600 * NS_PER_S) /* its end got lost */
 
 static struct place {
@@ -37,7 +38,7 @@ static uint32_t generation;
 static uint32_t due; /* there is a new one */
 static bool on;
 
-static struct place *place_of(uint32_t mark)
+static struct place *unknown_owner_place_of(uint32_t mark)
 {
 	return &places[mark % PLACES];
 }
@@ -99,7 +100,7 @@ uint32_t unknown_owner_answer(uint32_t owner)
 
 	if (!is_mark(owner))
 		return owner;
-	answer = __atomic_load_n(&place_of(owner)->answer, __ATOMIC_ACQUIRE);
+	answer = __atomic_load_n(&unknown_owner_place_of(owner)->answer, __ATOMIC_ACQUIRE);
 	return (uint32_t)answer == owner ? (uint32_t)(answer >> 32) : 0;
 }
 
@@ -109,10 +110,10 @@ uint32_t unknown_owner_end(uint32_t owner)
 
 	if (!is_mark(owner))
 		return owner;
-	answer = __atomic_load_n(&place_of(owner)->answer, __ATOMIC_ACQUIRE);
+	answer = __atomic_load_n(&unknown_owner_place_of(owner)->answer, __ATOMIC_ACQUIRE);
 	while ((uint32_t)answer == owner)
-		if (__atomic_compare_exchange_n(&place_of(owner)->answer, &answer, 0, false,
-						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		if (__atomic_compare_exchange_n(&unknown_owner_place_of(owner)->answer, &answer, 0,
+						false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return (uint32_t)(answer >> 32);
 	return 0;
 }
@@ -135,7 +136,7 @@ static struct {
 } look;
 
 /* Is it still the same owner? Then that is the one; else it is looked for again. */
-static void found(struct seeking *s, uint32_t number)
+static void unknown_owner_found(struct seeking *s, uint32_t number)
 {
 	uint64_t object = 0, answer = s->mark;
 
@@ -147,7 +148,7 @@ static void found(struct seeking *s, uint32_t number)
 	*s = look.seeking[--look.n];
 }
 
-static void collect(uint64_t now_ns)
+static void unknown_owner_collect(uint64_t now_ns)
 {
 	look.n = 0;
 	for (struct place *p = places; p < places + PLACES; p++) {
@@ -175,11 +176,11 @@ static void look_at_running(void)
 		uint32_t number = s->object ? owner_by_lock_stack(s->object) : 0;
 
 		if (number)
-			found(s, number);
+			unknown_owner_found(s, number);
 	}
 }
 
-static bool holds(JNIEnv *env, jobject thread, uint64_t object)
+static bool unknown_owner_holds(JNIEnv *env, jobject thread, uint64_t object)
 {
 	uint64_t locks[FROZEN_LOCKS_MAX];
 	uint32_t n = frozen_locks(env, thread, locks);
@@ -202,8 +203,9 @@ static bool look_at_frozen(JNIEnv *env, jobject thread, void *unused)
 		struct seeking *s = &look.seeking[i];
 
 		if (owner_is_unknown(s->place->monitor, &s->object) && s->object &&
-		    holds(env, thread, s->object) && holds(env, thread, s->object))
-			found(s, frozen_number(env, thread));
+		    unknown_owner_holds(env, thread, s->object) &&
+		    unknown_owner_holds(env, thread, s->object))
+			unknown_owner_found(s, frozen_number(env, thread));
 	}
 	return look.n;
 }
@@ -236,7 +238,7 @@ static bool look_at_kept(uint64_t thread, void *unused)
 			continue;
 		number = frozen_number_at(thread);
 		if (number && holds_at(thread, s->object))
-			found(s, number);
+			unknown_owner_found(s, number);
 	}
 	return look.n;
 }
@@ -260,7 +262,7 @@ static void look_at_older(uint64_t now_ns)
 }
 
 /* Those that began lately come first, and what a look at thousands costs is not theirs to pay. */
-static void look_at_all(void)
+static void unknown_owner_look_at_all(void)
 {
 	uint64_t now_ns = mono_ns(), begin_ns;
 
@@ -317,23 +319,23 @@ static uint64_t next_look(uint64_t now_ns)
 	return now_ns + (pause_ns > SOON_NS ? pause_ns : SOON_NS);
 }
 
-static uint64_t tick(uint64_t now_ns)
+static uint64_t unknown_owner_tick(uint64_t now_ns)
 {
 	__atomic_store_n(&due, 0, __ATOMIC_SEQ_CST);
-	collect(now_ns);
+	unknown_owner_collect(now_ns);
 	look_at_running();
 	if (look.n)
-		look_at_all();
+		unknown_owner_look_at_all();
 	warm_up();
 	return next_look(now_ns);
 }
 
-static bool is_due(void)
+static bool unknown_owner_is_due(void)
 {
 	return __atomic_load_n(&due, __ATOMIC_SEQ_CST);
 }
 
-static int begin(const struct wire_start *start, const char **note)
+static int unknown_owner_begin(const struct wire_start *start, const char **note)
 {
 	(void)note;
 	if (start->monitors == WIRE_MONITORS_NEVER || vm_sig.version < SINCE)
@@ -343,7 +345,7 @@ static int begin(const struct wire_start *start, const char **note)
 }
 
 /* Marks that are left mean nothing from now on. */
-static void end(void)
+static void unknown_owner_end_wait(void)
 {
 	__atomic_store_n(&on, false, __ATOMIC_RELEASE);
 	for (struct place *p = places; p < places + PLACES; p++)
@@ -354,8 +356,8 @@ static void end(void)
 const struct events_source unknown_owner_source = {
 	.step = "lock",
 	.event = WIRE_EVENT_LOCK,
-	.begin = begin,
-	.end = end,
-	.tick = tick,
-	.due = is_due,
+	.begin = unknown_owner_begin,
+	.end = unknown_owner_end_wait,
+	.tick = unknown_owner_tick,
+	.due = unknown_owner_is_due,
 };

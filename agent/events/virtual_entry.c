@@ -17,7 +17,7 @@ static struct {
 	uint64_t klass; /* of such a task; 0 = this JDK has another */
 } jdk;
 
-static jfieldID field(JNIEnv *env, jclass of, const char *name, const char *type)
+static jfieldID virtual_entry_field(JNIEnv *env, jclass of, const char *name, const char *type)
 {
 	jfieldID id = of ? (*env)->GetFieldID(env, of, name, type) : NULL;
 
@@ -26,7 +26,7 @@ static jfieldID field(JNIEnv *env, jclass of, const char *name, const char *type
 	return id;
 }
 
-static jclass class_named(JNIEnv *env, const char *name)
+static jclass virtual_entry_class_named(JNIEnv *env, const char *name)
 {
 	jclass c = (*env)->FindClass(env, name);
 
@@ -44,10 +44,10 @@ void virtual_entry_init(void)
 	if (jdk.klass || vm_sig.version < SINCE || !env || (*env)->PushLocalFrame(env, 8) < 0)
 		return;
 	/* neither initialises VirtualThread: virtual_threads_used() asks for that */
-	continuation = class_named(env, "jdk/internal/vm/Continuation");
-	task = class_named(env, "java/lang/VirtualThread$VThreadContinuation$1");
-	of = field(env, continuation, "target", "Ljava/lang/Runnable;");
-	thread = field(env, task, "val$vthread", "Ljava/lang/VirtualThread;");
+	continuation = virtual_entry_class_named(env, "jdk/internal/vm/Continuation");
+	task = virtual_entry_class_named(env, "java/lang/VirtualThread$VThreadContinuation$1");
+	of = virtual_entry_field(env, continuation, "target", "Ljava/lang/Runnable;");
+	thread = virtual_entry_field(env, task, "val$vthread", "Ljava/lang/VirtualThread;");
 	if (of && thread) {
 		jdk.task = field_id_offset(of);
 		jdk.thread = field_id_offset(thread);

@@ -41,7 +41,7 @@ void virtual_name_init(JNIEnv *env)
 }
 
 /* As much of it as fits, whole characters. */
-static void read_name(JNIEnv *env, jstring string, char *ret, size_t size)
+static void virtual_name_read_name(JNIEnv *env, jstring string, char *ret, size_t size)
 {
 	char text[UTF8_MAX * WALK_NAME_BYTES + 1] = "";
 	jsize n = (*env)->GetStringLength(env, string);
@@ -143,7 +143,7 @@ void virtual_identity_of(JNIEnv *env, jobject thread, struct ring_sample *head)
 	head->virtual_id = (uint64_t)(*env)->GetLongField(env, thread, known.id);
 	name = (*env)->GetObjectField(env, thread, known.name);
 	if (name) {
-		read_name(env, name, head->name, sizeof(head->name));
+		virtual_name_read_name(env, name, head->name, sizeof(head->name));
 		(*env)->DeleteLocalRef(env, name);
 	}
 }

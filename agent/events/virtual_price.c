@@ -57,7 +57,7 @@ bool virtual_threads_used(void)
 
 /* ---- who has paid? ---- */
 
-static int on_object(struct dl_phdr_info *info, size_t size, void *context)
+static int virtual_price_on_object(struct dl_phdr_info *info, size_t size, void *context)
 {
 	static const char *const with_environment[] = { "/libinstrument.so", "/libjdwp.so" };
 
@@ -73,7 +73,7 @@ bool virtual_price_is_paid(void)
 	bool paid = vm_sig.version < VIRTUAL_SINCE || jvmti_env_is_there();
 
 	if (!paid)
-		dl_iterate_phdr(on_object, &paid);
+		dl_iterate_phdr(virtual_price_on_object, &paid);
 	return paid;
 }
 

@@ -86,7 +86,7 @@ static void walk_map(struct set_walk *w, uint64_t map)
 		walk_list(w, oop_load_sig(slots + (uint64_t)i * jdk.element_bytes));
 }
 
-static uint64_t slot_of(uint64_t slots, uint32_t n, uint64_t id)
+static uint64_t virtual_sets_slot_of(uint64_t slots, uint32_t n, uint64_t id)
 {
 	uint32_t hash = (uint32_t)id;
 
@@ -100,7 +100,7 @@ static void walk_place(struct set_walk *w, uint64_t map, uint64_t id)
 	uint32_t n = table_of(map, &slots);
 
 	if (n)
-		walk_list(w, oop_load_sig(slot_of(slots, n, id)));
+		walk_list(w, oop_load_sig(virtual_sets_slot_of(slots, n, id)));
 }
 
 static void walk_newest(struct set_walk *w, uint64_t map)
@@ -113,7 +113,7 @@ static void walk_newest(struct set_walk *w, uint64_t map)
 		return;
 	}
 	for (uint64_t i = 1; i <= NEWEST && i < w->newest && !w->enough; i++)
-		walk_list(w, oop_load_sig(slot_of(slots, n, w->newest - i)));
+		walk_list(w, oop_load_sig(virtual_sets_slot_of(slots, n, w->newest - i)));
 }
 
 static void walk_threads(struct set_walk *w, uint64_t map)
@@ -228,13 +228,14 @@ uint64_t virtual_sets_find(uint64_t id)
 
 /* ---- where it lies --------------------------------------------------------------------------- */
 
-static void clear(JNIEnv *env)
+static void virtual_sets_clear(JNIEnv *env)
 {
 	if ((*env)->ExceptionCheck(env))
 		(*env)->ExceptionClear(env);
 }
 
-static jfieldID field(JNIEnv *env, jclass of, const char *name, const char *type, bool is_static)
+static jfieldID virtual_sets_field(JNIEnv *env, jclass of, const char *name, const char *type,
+				   bool is_static)
 {
 	jfieldID id = NULL;
 
@@ -242,7 +243,7 @@ static jfieldID field(JNIEnv *env, jclass of, const char *name, const char *type
 		id = (*env)->GetStaticFieldID(env, of, name, type);
 	else if (of)
 		id = (*env)->GetFieldID(env, of, name, type);
-	clear(env);
+	virtual_sets_clear(env);
 	return id;
 }
 
@@ -252,8 +253,8 @@ static bool find_offset(JNIEnv *env, const char *class_name, const char *name, c
 	jclass of = (*env)->FindClass(env, class_name);
 	jfieldID id;
 
-	clear(env);
-	id = field(env, of, name, type, false);
+	virtual_sets_clear(env);
+	id = virtual_sets_field(env, of, name, type, false);
 	*ret = id ? field_id_offset(id) : -1;
 	if (of)
 		(*env)->DeleteLocalRef(env, of);
@@ -263,17 +264,18 @@ static bool find_offset(JNIEnv *env, const char *class_name, const char *name, c
 /* The map behind a static set of @of, as a global reference. */
 static jobject static_map(JNIEnv *env, jclass of, const char *name)
 {
-	jfieldID set_id = field(env, of, name, "Ljava/util/Set;", true), map_id = NULL;
+	jfieldID set_id = virtual_sets_field(env, of, name, "Ljava/util/Set;", true), map_id = NULL;
 	jobject set = set_id ? (*env)->GetStaticObjectField(env, of, set_id) : NULL, map = NULL;
 	jclass view = set ? (*env)->GetObjectClass(env, set) : NULL;
 
-	map_id = field(env, view, "map", "Ljava/util/concurrent/ConcurrentHashMap;", false);
+	map_id = virtual_sets_field(env, view, "map", "Ljava/util/concurrent/ConcurrentHashMap;",
+				    false);
 	if (map_id)
 		map = (*env)->GetObjectField(env, set, map_id);
 	return map ? (*env)->NewGlobalRef(env, map) : NULL;
 }
 
-static bool find_fields(JNIEnv *env)
+static bool virtual_sets_find_fields(JNIEnv *env)
 {
 	static const char node[] = "java/util/concurrent/ConcurrentHashMap$Node";
 	const struct continuation_layout *c = &continuation_sig;
@@ -303,24 +305,24 @@ static const uint64_t *next_id(JNIEnv *env)
 
 	if (thread)
 		get = (*env)->GetStaticMethodID(env, thread, "getNextThreadIdOffset", "()J");
-	clear(env);
+	virtual_sets_clear(env);
 	if (get)
 		at = (*env)->CallStaticLongMethod(env, thread, get);
-	clear(env);
+	virtual_sets_clear(env);
 	return (const uint64_t *)(uintptr_t)at;
 }
 
-static bool find_all(JNIEnv *env, jobject root, jclass containers)
+static bool virtual_sets_find_all(JNIEnv *env, jobject root, jclass containers)
 {
 	jclass thread = (*env)->FindClass(env, "java/lang/VirtualThread");
 
-	clear(env);
+	virtual_sets_clear(env);
 	object_header_init();
 	jdk.next_id = next_id(env);
 	jdk.virtual_thread = thread ? klass_of_mirror_sig(thread) : 0;
 	jdk.root = static_map(env, (*env)->GetObjectClass(env, root), "VTHREADS");
 	jdk.containers = static_map(env, containers, "CONTAINER_REGISTRY");
-	return jdk.virtual_thread && jdk.containers && find_fields(env);
+	return jdk.virtual_thread && jdk.containers && virtual_sets_find_fields(env);
 }
 
 void virtual_sets_begin(JNIEnv *env, jobject root, jclass containers)
@@ -328,10 +330,10 @@ void virtual_sets_begin(JNIEnv *env, jobject root, jclass containers)
 	bool usable;
 
 	if (jdk.usable || vm_sig.version < SINCE || (*env)->PushLocalFrame(env, 32) < 0) {
-		clear(env);
+		virtual_sets_clear(env);
 		return;
 	}
-	usable = find_all(env, root, containers);
+	usable = virtual_sets_find_all(env, root, containers);
 	(*env)->PopLocalFrame(env, NULL);
 	if (!usable)
 		virtual_sets_end(env);
@@ -348,7 +350,7 @@ void virtual_sets_learn(JNIEnv *env, jobject container)
 		if (jdk.kinds[i].klass == klass)
 			klass = 0;
 	if (jdk.usable && klass && jdk.n_kinds < KINDS_MAX) {
-		threads = field(env, of, "threads", "Ljava/util/Set;", false);
+		threads = virtual_sets_field(env, of, "threads", "Ljava/util/Set;", false);
 		jdk.kinds[jdk.n_kinds].klass = klass;
 		jdk.kinds[jdk.n_kinds].threads = threads ? field_id_offset(threads) : -1;
 		__atomic_store_n(&jdk.n_kinds, jdk.n_kinds + 1, __ATOMIC_RELEASE);

@@ -51,13 +51,13 @@ static const struct part {
 };
 #define PARTS (sizeof(parts) / sizeof(parts[0]))
 
-static uint32_t hash_of(uint64_t key)
+static uint32_t waits_hash_of(uint64_t key)
 {
 	return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32);
 }
 
 /* The @i-th line of a key in a part: its first place. */
-static uint32_t line_of(const struct part *p, uint32_t hash, uint32_t i)
+static uint32_t waits_line_of(const struct part *p, uint32_t hash, uint32_t i)
 {
 	uint32_t n = (p->end - p->first) / LINE;
 	uint32_t line = (uint32_t)((uint64_t)hash * n >> 32) + i;
@@ -65,7 +65,7 @@ static uint32_t line_of(const struct part *p, uint32_t hash, uint32_t i)
 	return p->first + (line < n ? line : line - n) * LINE;
 }
 
-static int32_t find_in(const uint64_t *keys, uint32_t first, uint64_t key)
+static int32_t waits_find_in(const uint64_t *keys, uint32_t first, uint64_t key)
 {
 	for (uint32_t k = first; k < first + LINE; k++)
 		if (__atomic_load_n(&keys[k], __ATOMIC_ACQUIRE) == key)
@@ -74,13 +74,13 @@ static int32_t find_in(const uint64_t *keys, uint32_t first, uint64_t key)
 }
 
 /* The place of @key, or -1. */
-static int32_t find(const struct table *t, uint64_t key)
+static int32_t waits_find_entry(const struct table *t, uint64_t key)
 {
-	uint32_t hash = hash_of(key), limit = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
+	uint32_t hash = waits_hash_of(key), limit = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
 
 	for (const struct part *p = parts + PARTS; p-- > parts;)
 		for (uint32_t i = 0; p->end <= limit && i < p->lines; i++) {
-			int32_t place = find_in(t->keys, line_of(p, hash, i), key);
+			int32_t place = waits_find_in(t->keys, waits_line_of(p, hash, i), key);
 
 			if (place >= 0)
 				return place;
@@ -112,16 +112,16 @@ static void now_used(uint32_t end)
 
 static int32_t claim_in_part(struct table *t, const struct part *p, uint64_t key)
 {
-	uint32_t hash = hash_of(key);
+	uint32_t hash = waits_hash_of(key);
 	int32_t place = -1;
 
 	for (uint32_t i = 0; place < 0 && i < p->lines; i++)
-		place = claim_in(t->keys, line_of(p, hash, i), key);
+		place = claim_in(t->keys, waits_line_of(p, hash, i), key);
 	return place;
 }
 
 /* The largest part that is in use has most room: one line is looked at where thousands wait. */
-static int32_t claim(struct table *t, uint64_t key)
+static int32_t waits_claim(struct table *t, uint64_t key)
 {
 	uint32_t limit = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
 	const struct part *next = parts;
@@ -145,16 +145,16 @@ static void no_longer_older(struct wait *w)
 		__atomic_fetch_sub(&n_older, 1, __ATOMIC_RELAXED);
 }
 
-static void is_over(struct wait *w)
+static void waits_is_over(struct wait *w)
 {
 	(void)unknown_owner_end(w->lock.owner_tid);
 	__atomic_store_n(&w->begin_ns, 0, __ATOMIC_RELEASE);
 	no_longer_older(w);
 }
 
-static void release(struct table *t, uint32_t place)
+static void waits_release(struct table *t, uint32_t place)
 {
-	is_over(&t->waits[place]);
+	waits_is_over(&t->waits[place]);
 	__atomic_store_n(&t->keys[place], 0, __ATOMIC_RELEASE);
 }
 
@@ -166,7 +166,7 @@ static void count_unpaired(void)
 }
 
 /* @place is the caller's. */
-static uint64_t fill(struct table *t, uint32_t place, const struct wait *from)
+static uint64_t waits_fill(struct table *t, uint32_t place, const struct wait *from)
 {
 	struct wait *w = &t->waits[place];
 	uint64_t now_ns = mono_ns();
@@ -183,16 +183,16 @@ static uint64_t fill(struct table *t, uint32_t place, const struct wait *from)
 	return now_ns;
 }
 
-static int32_t enter(struct table *t, const struct wait *from)
+static int32_t waits_enter(struct table *t, const struct wait *from)
 {
-	int32_t place = find(t, from->key); /* of a wait whose end was not told */
+	int32_t place = waits_find_entry(t, from->key); /* of a wait whose end was not told */
 
 	if (place >= 0)
-		is_over(&t->waits[place]);
+		waits_is_over(&t->waits[place]);
 	else
-		place = claim(t, from->key);
+		place = waits_claim(t, from->key);
 	if (place >= 0)
-		(void)fill(t, (uint32_t)place, from);
+		(void)waits_fill(t, (uint32_t)place, from);
 	return place; /* -1: its end is counted as unpaired */
 }
 
@@ -211,11 +211,12 @@ void wait_begin(uint64_t java_thread, uint64_t key, enum wire_wait how, uint8_t 
 	if (!events_on(WIRE_EVENT_LOCK) || !t || !key)
 		return;
 	w.number = virtual_number(java_thread);
-	if (enter(t, &w) < 0)
+	if (waits_enter(t, &w) < 0)
 		(void)unknown_owner_end(lock->owner_tid);
 }
 
-static void send(uint64_t java_thread, const struct wait *w, uint64_t duration_ns, uint32_t place)
+static void waits_send(uint64_t java_thread, const struct wait *w, uint64_t duration_ns,
+		       uint32_t place)
 {
 	struct ring_sample head = {
 		.mono_ns = w->begin_ns,
@@ -269,12 +270,12 @@ void wait_end(uint64_t java_thread, uint64_t key, enum wire_wait how,
 
 	if (!events_on(WIRE_EVENT_LOCK) || !t || !key)
 		return;
-	place = find(t, key);
+	place = waits_find_entry(t, key);
 	w = place >= 0 ? &t->waits[place] : NULL;
 	if (!w || !w->begin_ns || w->how != how) {
 		count_unpaired();
 		if (w)
-			release(t, (uint32_t)place);
+			waits_release(t, (uint32_t)place);
 		return;
 	}
 	here = (struct wait_here){ .begin_ns = w->begin_ns, .place = (uint32_t)place };
@@ -291,11 +292,11 @@ bool wait_place(uint64_t java_thread, struct wait_here *ret)
 		return false;
 	/* what the agent's thread took for a park of this thread is over */
 	if (__atomic_load_n(&n_older, __ATOMIC_RELAXED))
-		place = find(t, java_thread);
+		place = waits_find_entry(t, java_thread);
 	if (place >= 0)
-		is_over(&t->waits[place]);
+		waits_is_over(&t->waits[place]);
 	else
-		place = claim(t, java_thread);
+		place = waits_claim(t, java_thread);
 	if (place < 0)
 		count_unpaired();
 	ret->place = (uint32_t)place;
@@ -304,7 +305,7 @@ bool wait_place(uint64_t java_thread, struct wait_here *ret)
 
 void wait_give_back(const struct wait_here *here)
 {
-	release(table, here->place);
+	waits_release(table, here->place);
 }
 
 void wait_begin_here(struct wait_here *here, uint64_t java_thread, uint32_t number, uint8_t flags,
@@ -319,7 +320,7 @@ void wait_begin_here(struct wait_here *here, uint64_t java_thread, uint32_t numb
 		.flags = flags,
 	};
 
-	here->begin_ns = fill(table, here->place, &from);
+	here->begin_ns = waits_fill(table, here->place, &from);
 }
 
 /* For a monitor that another holds nobody waits out of idleness. */
@@ -354,12 +355,12 @@ bool wait_was_short(uint64_t java_thread, struct wait_here *here)
 	else
 		count_short(w, here->duration_ns);
 	if (!here->is_told)
-		release(t, here->place);
+		waits_release(t, here->place);
 	return !here->is_told;
 }
 
-static void tell(uint64_t java_thread, struct wait *w, struct wait_here *here,
-		 void (*look)(void *context, struct wait_lock *lock), void *context)
+static void waits_tell(uint64_t java_thread, struct wait *w, struct wait_here *here,
+		       void (*look)(void *context, struct wait_lock *lock), void *context)
 {
 	bool alone = here->duration_ns >= IDLE_ALONE_NS;
 
@@ -377,7 +378,7 @@ static void tell(uint64_t java_thread, struct wait *w, struct wait_here *here,
 	if (here->is_idle && !alone)
 		send_sum(java_thread, w, here);
 	else
-		send(java_thread, w, here->duration_ns, here->place);
+		waits_send(java_thread, w, here->duration_ns, here->place);
 }
 
 void wait_tell_here(uint64_t java_thread, struct wait_here *here,
@@ -388,8 +389,8 @@ void wait_tell_here(uint64_t java_thread, struct wait_here *here,
 
 	if (w.begin_ns != here->begin_ns || !events_enter(WIRE_EVENT_LOCK))
 		return;
-	tell(java_thread, &w, here, look, context);
-	release(t, here->place); /* last: until then it is not missed */
+	waits_tell(java_thread, &w, here, look, context);
+	waits_release(t, here->place); /* last: until then it is not missed */
 	events_leave();
 }
 
@@ -430,7 +431,7 @@ bool waits_is_same(uint32_t i, const struct wait *copy)
 
 int32_t waits_find(uint64_t key)
 {
-	return table ? find(table, key) : -1;
+	return table ? waits_find_entry(table, key) : -1;
 }
 
 int32_t waits_add(uint64_t java_thread, uint64_t key, enum wire_wait how,
@@ -443,7 +444,7 @@ int32_t waits_add(uint64_t java_thread, uint64_t key, enum wire_wait how,
 		.how = (uint8_t)how,
 	};
 
-	int32_t place = table && find(table, key) < 0 ? enter(table, &w) : -1;
+	int32_t place = table && waits_find_entry(table, key) < 0 ? waits_enter(table, &w) : -1;
 
 	/* of another kind of wait its end finds it, too */
 	if (place >= 0 && how == WIRE_WAIT_PARK) {
@@ -495,7 +496,7 @@ uint64_t waits_bytes(void)
 	return (uint64_t)used * (sizeof(struct wait) + sizeof(uint64_t)) + idle_waits_bytes();
 }
 
-static void empty(void)
+static void waits_empty(void)
 {
 	uint64_t unpaired;
 
@@ -507,7 +508,7 @@ static void empty(void)
 	(void)syscall(SYS_madvise, table, sizeof(*table), MADV_DONTNEED);
 }
 
-static int begin(const struct wire_start *start, const char **note)
+static int waits_begin(const struct wire_start *start, const char **note)
 {
 	void *p;
 
@@ -525,16 +526,16 @@ static int begin(const struct wire_start *start, const char **note)
 	return 0;
 }
 
-static void end(void)
+static void waits_end(void)
 {
-	empty();
+	waits_empty();
 }
 
 const struct events_source waits_source = {
 	.step = "waits",
 	.event = WIRE_EVENT_LOCK,
-	.begin = begin,
-	.end = end,
+	.begin = waits_begin,
+	.end = waits_end,
 	.tick = open_waits_look,
 	.due = open_waits_are_due,
 };

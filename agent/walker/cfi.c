@@ -47,7 +47,7 @@ struct cie {
 	struct rules initial;
 };
 
-static inline uint64_t take(struct cursor *c, size_t n)
+static inline uint64_t cfi_take(struct cursor *c, size_t n)
 {
 	uint64_t v = 0;
 
@@ -61,7 +61,7 @@ static inline uint64_t take(struct cursor *c, size_t n)
 	return v;
 }
 
-static void skip(struct cursor *c, uint64_t n)
+static void cfi_skip(struct cursor *c, uint64_t n)
 {
 	if (n > (uint64_t)(c->end - c->p)) {
 		c->bad = true;
@@ -75,7 +75,7 @@ static uint64_t take_long_uleb(struct cursor *c)
 	uint64_t v = 0, byte;
 
 	for (unsigned shift = 0; shift < 64; shift += 7) {
-		byte = take(c, 1);
+		byte = cfi_take(c, 1);
 		v |= (byte & 127) << shift;
 		if (!(byte & 128))
 			return v;
@@ -96,7 +96,7 @@ static int64_t take_sleb(struct cursor *c)
 	uint64_t v = 0, byte;
 
 	for (unsigned shift = 0; shift < 64; shift += 7) {
-		byte = take(c, 1);
+		byte = cfi_take(c, 1);
 		v |= (byte & 127) << shift;
 		if (byte & 128)
 			continue;
@@ -119,25 +119,25 @@ static uint64_t take_pointer(struct cursor *c, uint8_t encoding, uint64_t data_b
 	case 0x00:
 	case 0x04:
 	case 0x0c:
-		v = take(c, 8);
+		v = cfi_take(c, 8);
 		break;
 	case 0x01:
 		v = take_uleb(c);
 		break;
 	case 0x02:
-		v = take(c, 2);
+		v = cfi_take(c, 2);
 		break;
 	case 0x03:
-		v = take(c, 4);
+		v = cfi_take(c, 4);
 		break;
 	case 0x09:
 		v = (uint64_t)take_sleb(c);
 		break;
 	case 0x0a:
-		v = (uint64_t)(int64_t)(int16_t)take(c, 2);
+		v = (uint64_t)(int64_t)(int16_t)cfi_take(c, 2);
 		break;
 	case 0x0b:
-		v = (uint64_t)(int64_t)(int32_t)take(c, 4);
+		v = (uint64_t)(int64_t)(int32_t)cfi_take(c, 4);
 		break;
 	default:
 		c->bad = true;
@@ -150,7 +150,7 @@ static uint64_t take_pointer(struct cursor *c, uint8_t encoding, uint64_t data_b
 	return v;
 }
 
-static inline uint32_t pack(const struct rules *r)
+static inline uint32_t cfi_pack(const struct rules *r)
 {
 	if (r->end)
 		return CFI_END;
@@ -170,7 +170,7 @@ static void pack_last(struct output *out)
 	out->full |= !cfi_pack_row(&out->last);
 }
 
-static inline void emit(struct output *out, uint64_t pc, uint32_t rule)
+static inline void cfi_emit(struct output *out, uint64_t pc, uint32_t rule)
 {
 	uint64_t offset = pc - out->base;
 
@@ -189,7 +189,7 @@ static inline void emit(struct output *out, uint64_t pc, uint32_t rule)
 
 static void emit_end(struct output *out, uint64_t pc)
 {
-	emit(out, pc, CFI_NONE);
+	cfi_emit(out, pc, CFI_NONE);
 	out->ended = out->last.pc == pc - out->base;
 }
 
@@ -206,7 +206,7 @@ static inline void saved_at(struct rules *r, uint64_t reg, int64_t offset)
 		r->ra_offset = offset_of(offset);
 }
 
-static inline void restore(struct rules *r, const struct rules *initial, uint64_t reg)
+static inline void cfi_restore(struct rules *r, const struct rules *initial, uint64_t reg)
 {
 	if (reg == DWARF_FP)
 		r->fp_offset = initial->fp_offset;
@@ -215,7 +215,7 @@ static inline void restore(struct rules *r, const struct rules *initial, uint64_
 }
 
 /* Offsets are counted in the CIE's units. */
-static inline int64_t scaled(const struct cie *cie, uint64_t n)
+static inline int64_t cfi_scaled(const struct cie *cie, uint64_t n)
 {
 	return (int64_t)(n * (uint64_t)cie->data_align);
 }
@@ -240,16 +240,16 @@ static bool run_one(struct cursor *c, uint8_t op, const struct cie *cie,
 	uint64_t reg, len;
 
 	if (op >> 6 == 2) { /* offset */
-		saved_at(r, op & 63, scaled(cie, take_uleb(c)));
+		saved_at(r, op & 63, cfi_scaled(cie, take_uleb(c)));
 		return !c->bad;
 	}
 	switch (op) {
 	case 0x05: /* offset_extended */
 		reg = take_uleb(c);
-		saved_at(r, reg, scaled(cie, take_uleb(c)));
+		saved_at(r, reg, cfi_scaled(cie, take_uleb(c)));
 		break;
 	case 0x06: /* restore_extended */
-		restore(r, initial, take_uleb(c));
+		cfi_restore(r, initial, take_uleb(c));
 		break;
 	case 0x07: /* undefined */
 		reg = take_uleb(c);
@@ -279,25 +279,25 @@ static bool run_one(struct cursor *c, uint8_t op, const struct cie *cie,
 		len = take_uleb(c);
 		r->plt = is_plt_expression(c, len);
 		r->expression = !r->plt;
-		skip(c, len);
+		cfi_skip(c, len);
 		break;
 	case 0x10: /* expression */
 	case 0x16: /* val_expression */
 		reg = take_uleb(c);
-		skip(c, take_uleb(c));
+		cfi_skip(c, take_uleb(c));
 		if (reg == DWARF_FP || reg == DWARF_RA)
 			r->expression = true;
 		break;
 	case 0x11: /* offset_extended_sf */
 		reg = take_uleb(c);
-		saved_at(r, reg, scaled(cie, (uint64_t)take_sleb(c)));
+		saved_at(r, reg, cfi_scaled(cie, (uint64_t)take_sleb(c)));
 		break;
 	case 0x12: /* def_cfa_sf */
 		reg = take_uleb(c);
-		set_cfa(r, reg, scaled(cie, (uint64_t)take_sleb(c)));
+		set_cfa(r, reg, cfi_scaled(cie, (uint64_t)take_sleb(c)));
 		break;
 	case 0x13: /* def_cfa_offset_sf */
-		r->cfa_offset = offset_of(scaled(cie, (uint64_t)take_sleb(c)));
+		r->cfa_offset = offset_of(cfi_scaled(cie, (uint64_t)take_sleb(c)));
 		break;
 	case 0x2d: /* AARCH64_negate_ra_state: the return address is signed, and is stripped anyway
 		    */
@@ -316,7 +316,7 @@ static uint64_t take_advance(struct cursor *c, uint8_t op, const struct cie *cie
 {
 	if (op == 0x01)
 		return take_pointer(c, cie->pointer_encoding, 0);
-	return pc + take(c, op == 0x02 ? 1 : op == 0x03 ? 2 : 4) * cie->code_align;
+	return pc + cfi_take(c, op == 0x02 ? 1 : op == 0x03 ? 2 : 4) * cie->code_align;
 }
 
 static inline bool is_short(const struct cursor *c)
@@ -329,8 +329,8 @@ static inline bool is_short(const struct cursor *c)
  * rows. What has a case of its own here is nearly all of a library: for that @c and @r stay in
  * registers, and only copies of them are given away.
  */
-static inline struct rules run(struct cursor c, const struct cie *cie, uint64_t pc, struct rules r,
-			       struct output *out)
+static inline struct rules cfi_run(struct cursor c, const struct cie *cie, uint64_t pc,
+				   struct rules r, struct output *out)
 {
 	struct rules remembered[REMEMBERED_MAX];
 	const struct rules initial = r;
@@ -343,7 +343,7 @@ static inline struct rules run(struct cursor c, const struct cie *cie, uint64_t 
 		if (op >> 6 == 1) {
 			to = pc + (op & 63) * cie->code_align;
 		} else if (op >> 6 == 2 && is_short(&c)) {
-			saved_at(&r, op & 63, scaled(cie, *c.p++));
+			saved_at(&r, op & 63, cfi_scaled(cie, *c.p++));
 		} else if (op == 0) {
 			continue;
 		} else if (op == 0x0c && c.end - c.p >= 2 && (c.p[0] | c.p[1]) < 128) {
@@ -363,7 +363,7 @@ static inline struct rules run(struct cursor c, const struct cie *cie, uint64_t 
 			if (depth)
 				r = remembered[--depth];
 		} else if (op >> 6 == 3) {
-			restore(&r, &initial, op & 63);
+			cfi_restore(&r, &initial, op & 63);
 		} else if (op == 0x02 && c.p < c.end) {
 			to = pc + *c.p++ * cie->code_align;
 		} else if (op >= 0x01 && op <= 0x04) {
@@ -383,16 +383,16 @@ static inline struct rules run(struct cursor c, const struct cie *cie, uint64_t 
 				break;
 		}
 		if (to != pc && out)
-			emit(out, pc, pack(&r));
+			cfi_emit(out, pc, cfi_pack(&r));
 		pc = to;
 	}
 	if (out)
-		emit(out, pc, pack(&r));
+		cfi_emit(out, pc, cfi_pack(&r));
 	return r;
 }
 
 /* A cursor over the record at @address: its content without the length. */
-static inline struct cursor record_at(const struct cfi_bytes *frame, uint64_t address)
+static inline struct cursor cfi_record_at(const struct cfi_bytes *frame, uint64_t address)
 {
 	struct cursor c = { .p = frame->bytes, .end = frame->bytes, .bad = true };
 	uint64_t len;
@@ -403,7 +403,7 @@ static inline struct cursor record_at(const struct cfi_bytes *frame, uint64_t ad
 	c.end = frame->bytes + frame->len;
 	c.shift = address - (uint64_t)(uintptr_t)c.p;
 	c.bad = false;
-	len = take(&c, 4);
+	len = cfi_take(&c, 4);
 	if (!len || len > (uint64_t)(c.end - c.p)) {
 		c.bad = true;
 		len = 0;
@@ -425,14 +425,14 @@ static bool read_augmentation(struct cursor *c, const char *letters, struct cie 
 	ret->augmented = true;
 	len = take_uleb(c);
 	data = *c;
-	skip(c, len);
+	cfi_skip(c, len);
 	for (letters++; *letters && !data.bad; letters++) {
 		if (*letters == 'R')
-			ret->pointer_encoding = (uint8_t)take(&data, 1);
+			ret->pointer_encoding = (uint8_t)cfi_take(&data, 1);
 		else if (*letters == 'P')
-			take_pointer(&data, (uint8_t)take(&data, 1) & 0x7f, 0);
+			take_pointer(&data, (uint8_t)cfi_take(&data, 1) & 0x7f, 0);
 		else if (*letters == 'L')
-			take(&data, 1);
+			cfi_take(&data, 1);
 		else if (*letters == 'S')
 			ret->signal = true;
 		else if (*letters == 'B') /* arm64: signed with the other key */
@@ -445,25 +445,25 @@ static bool read_augmentation(struct cursor *c, const char *letters, struct cie 
 
 static bool read_cie(const struct cfi_bytes *frame, uint64_t address, struct cie *ret)
 {
-	struct cursor c = record_at(frame, address);
+	struct cursor c = cfi_record_at(frame, address);
 	char letters[8];
 	size_t n = 0;
 
 	memset(ret, 0, sizeof(*ret));
-	if (take(&c, 4) != 0) /* the id of a CIE */
+	if (cfi_take(&c, 4) != 0) /* the id of a CIE */
 		return false;
-	take(&c, 1);
+	cfi_take(&c, 1);
 	do {
 		if (n == sizeof(letters))
 			return false;
-		letters[n] = (char)take(&c, 1);
+		letters[n] = (char)cfi_take(&c, 1);
 	} while (letters[n++]);
 	ret->code_align = take_uleb(&c);
 	ret->data_align = take_sleb(&c);
 	take_uleb(&c); /* number of the return address register */
 	if (c.bad || !read_augmentation(&c, letters, ret))
 		return false;
-	ret->initial = run(c, ret, 0, ret->initial, NULL);
+	ret->initial = cfi_run(c, ret, 0, ret->initial, NULL);
 	ret->address = address;
 	return true;
 }
@@ -472,22 +472,22 @@ static bool read_cie(const struct cfi_bytes *frame, uint64_t address, struct cie
 static void read_fde(const struct cfi_bytes *frame, uint64_t address, struct cie *cie,
 		     struct output *out)
 {
-	struct cursor c = record_at(frame, address);
+	struct cursor c = cfi_record_at(frame, address);
 	uint64_t here = (uint64_t)(uintptr_t)c.p + c.shift, start, len, cie_address;
 
-	cie_address = here - (uint32_t)take(&c, 4);
+	cie_address = here - (uint32_t)cfi_take(&c, 4);
 	if (c.bad || (cie->address != cie_address && !read_cie(frame, cie_address, cie)))
 		return;
 	start = take_pointer(&c, cie->pointer_encoding, 0);
 	len = take_pointer(&c, cie->pointer_encoding & 15, 0);
 	if (cie->augmented)
-		skip(&c, take_uleb(&c));
+		cfi_skip(&c, take_uleb(&c));
 	if (c.bad)
 		return;
 	if (cie->signal) /* the kernel's signal frame: another layout altogether */
-		emit(out, start, CFI_NONE);
+		cfi_emit(out, start, CFI_NONE);
 	else
-		(void)run(c, cie, start, cie->initial, out);
+		(void)cfi_run(c, cie, start, cie->initial, out);
 	emit_end(out, start + len);
 }
 
@@ -497,8 +497,8 @@ static bool read_header(const struct cfi_bytes *header, struct cursor *ret, uint
 	struct cursor c = { .p = header->bytes,
 			    .end = header->bytes + header->len,
 			    .shift = header->address - (uint64_t)(uintptr_t)header->bytes };
-	uint8_t version = (uint8_t)take(&c, 1), frame = (uint8_t)take(&c, 1);
-	uint8_t count = (uint8_t)take(&c, 1), table = (uint8_t)take(&c, 1);
+	uint8_t version = (uint8_t)cfi_take(&c, 1), frame = (uint8_t)cfi_take(&c, 1);
+	uint8_t count = (uint8_t)cfi_take(&c, 1), table = (uint8_t)cfi_take(&c, 1);
 
 	if (c.bad || version != 1)
 		return false;
@@ -534,8 +534,8 @@ long cfi_build(const struct cfi_bytes *header, const struct cfi_bytes *frame, ui
 	for (uint64_t i = 0; i < count && !out.full; i++) {
 		uint64_t address;
 
-		take(&c, 4);
-		address = header->address + (uint64_t)(int64_t)(int32_t)take(&c, 4);
+		cfi_take(&c, 4);
+		address = header->address + (uint64_t)(int64_t)(int32_t)cfi_take(&c, 4);
 		if (c.bad)
 			break;
 		read_fde(frame, address, &cie, &out);

@@ -12,30 +12,30 @@
 
 enum step { STEP_ON, STEP_LOST, STEP_RETURNED, STEP_JUMPED };
 
-static uint64_t get(const struct forward *f, unsigned reg)
+static uint64_t forward_x86_64_get(const struct forward *f, unsigned reg)
 {
 	return forward_knows(f, reg) ? f->reg[reg] : 0;
 }
 
-static void set(struct forward *f, unsigned reg, uint64_t value)
+static void forward_x86_64_set(struct forward *f, unsigned reg, uint64_t value)
 {
 	f->reg[reg] = value;
 	f->known |= 1u << reg;
 }
 
-static void forget(struct forward *f, unsigned reg)
+static void forward_x86_64_forget(struct forward *f, unsigned reg)
 {
 	f->known &= ~(1u << reg);
 }
 
 /* ---- the stack ------------------------------------------------------------------------------- */
 
-static bool on_stack(const struct forward *f, uint64_t address)
+static bool forward_x86_64_on_stack(const struct forward *f, uint64_t address)
 {
 	return address >= f->low && address < f->high && address % 8 == 0;
 }
 
-static void store(struct forward *f, uint64_t at, uint64_t value, bool known)
+static void forward_x86_64_store(struct forward *f, uint64_t at, uint64_t value, bool known)
 {
 	uint32_t i = 0;
 
@@ -50,28 +50,28 @@ static void store(struct forward *f, uint64_t at, uint64_t value, bool known)
 	f->stored_known = (f->stored_known & ~(1u << i)) | (uint32_t)known << i;
 }
 
-static bool load(const struct forward *f, uint64_t at, uint64_t *ret)
+static bool forward_x86_64_load(const struct forward *f, uint64_t at, uint64_t *ret)
 {
 	for (uint32_t i = 0; i < f->n_stored && i < FORWARD_STORED_MAX; i++)
 		if (f->stored[i].at == at) {
 			*ret = f->stored[i].value;
 			return f->stored_known >> i & 1;
 		}
-	if (!on_stack(f, at) || f->n_stored > FORWARD_STORED_MAX)
+	if (!forward_x86_64_on_stack(f, at) || f->n_stored > FORWARD_STORED_MAX)
 		return false;
 	*ret = load64_sig(at);
 	return true;
 }
 
-static void push(struct forward *f, uint64_t value, bool known)
+static void forward_x86_64_push(struct forward *f, uint64_t value, bool known)
 {
 	f->reg[RSP] -= 8;
-	store(f, f->reg[RSP], value, known);
+	forward_x86_64_store(f, f->reg[RSP], value, known);
 }
 
-static bool pop(struct forward *f, uint64_t *ret)
+static bool forward_x86_64_pop(struct forward *f, uint64_t *ret)
 {
-	bool known = load(f, f->reg[RSP], ret);
+	bool known = forward_x86_64_load(f, f->reg[RSP], ret);
 
 	f->reg[RSP] += 8;
 	return known;
@@ -80,20 +80,21 @@ static bool pop(struct forward *f, uint64_t *ret)
 static void pop_into(struct forward *f, unsigned reg)
 {
 	uint64_t value = 0;
-	bool known = pop(f, &value);
+	bool known = forward_x86_64_pop(f, &value);
 
 	if (reg == RSP)
 		f->known &= ~(1u << RSP);
 	else if (known)
-		set(f, reg, value);
+		forward_x86_64_set(f, reg, value);
 	else
-		forget(f, reg);
+		forward_x86_64_forget(f, reg);
 }
 
 /* ---- what an instruction does ---- */
 
 /* A memory operand on the stack. */
-static bool operand(const struct forward *f, const struct instruction *i, uint64_t *ret)
+static bool forward_x86_64_operand(const struct forward *f, const struct instruction *i,
+				   uint64_t *ret)
 {
 	if (i->mod == 3 || (i->base != RSP && i->base != RBP) || !forward_knows(f, i->base))
 		return false;
@@ -109,11 +110,11 @@ static void move_from(struct forward *f, const struct instruction *i)
 	if (i->mod != 3 && i->base == FORWARD_THREAD && i->reg == FORWARD_RDX)
 		return;
 	if (i->wide && i->mod == 3 && forward_knows(f, i->rm))
-		set(f, i->reg, f->reg[i->rm]);
-	else if (i->wide && operand(f, i, &at) && load(f, at, &value))
-		set(f, i->reg, value);
+		forward_x86_64_set(f, i->reg, f->reg[i->rm]);
+	else if (i->wide && forward_x86_64_operand(f, i, &at) && forward_x86_64_load(f, at, &value))
+		forward_x86_64_set(f, i->reg, value);
 	else
-		forget(f, i->reg);
+		forward_x86_64_forget(f, i->reg);
 }
 
 static void move_to(struct forward *f, const struct instruction *i)
@@ -121,11 +122,12 @@ static void move_to(struct forward *f, const struct instruction *i)
 	uint64_t at;
 
 	if (i->mod == 3 && i->wide && forward_knows(f, i->reg))
-		set(f, i->rm, f->reg[i->reg]);
+		forward_x86_64_set(f, i->rm, f->reg[i->reg]);
 	else if (i->mod == 3)
-		forget(f, i->rm);
-	else if (i->wide && operand(f, i, &at))
-		store(f, at, get(f, i->reg), forward_knows(f, i->reg));
+		forward_x86_64_forget(f, i->rm);
+	else if (i->wide && forward_x86_64_operand(f, i, &at))
+		forward_x86_64_store(f, at, forward_x86_64_get(f, i->reg),
+				     forward_knows(f, i->reg));
 }
 
 /* lea reg, [rsp or rbp + displacement] */
@@ -133,21 +135,21 @@ static void load_address(struct forward *f, const struct instruction *i)
 {
 	uint64_t at;
 
-	if (i->wide && operand(f, i, &at))
-		set(f, i->reg, at);
+	if (i->wide && forward_x86_64_operand(f, i, &at))
+		forward_x86_64_set(f, i->reg, at);
 	else
-		forget(f, i->reg);
+		forward_x86_64_forget(f, i->reg);
 }
 
 /* 81 and 83: a register and an immediate. */
-static void arithmetic(struct forward *f, const struct instruction *i)
+static void forward_x86_64_arithmetic(struct forward *f, const struct instruction *i)
 {
 	unsigned operation = i->reg & 7;
 
 	if (i->mod != 3 || operation == 7 /* cmp */)
 		return;
 	if (!i->wide || !forward_knows(f, i->rm))
-		forget(f, i->rm);
+		forward_x86_64_forget(f, i->rm);
 	else if (operation == 0)
 		f->reg[i->rm] += (uint64_t)i->immediate;
 	else if (operation == 5)
@@ -155,10 +157,10 @@ static void arithmetic(struct forward *f, const struct instruction *i)
 	else if (operation == 4)
 		f->reg[i->rm] &= (uint64_t)i->immediate;
 	else
-		forget(f, i->rm);
+		forward_x86_64_forget(f, i->rm);
 }
 
-static enum step go(struct forward *f, uint64_t to)
+static enum step forward_x86_64_go(struct forward *f, uint64_t to)
 {
 	f->pc = to;
 	return STEP_ON;
@@ -175,16 +177,16 @@ static enum step group_five(struct forward *f, const struct instruction *i)
 	case 4:
 		if (i->mod != 3 && i->base == INSTRUCTION_NO_BASE)
 			return STEP_LOST; /* a table of a switch */
-		f->pc = i->mod == 3 ? get(f, i->rm) : 0;
+		f->pc = i->mod == 3 ? forward_x86_64_get(f, i->rm) : 0;
 		return STEP_JUMPED;
 	case 5:
 		return STEP_LOST;
 	case 6:
-		push(f, 0, false);
+		forward_x86_64_push(f, 0, false);
 		return STEP_ON;
 	default:
 		if (i->mod == 3)
-			forget(f, i->rm);
+			forward_x86_64_forget(f, i->rm);
 		return STEP_ON;
 	}
 }
@@ -195,31 +197,31 @@ static void forget_written(struct forward *f, const struct instruction *i)
 	uint8_t op = i->op;
 
 	if (op >= 0xb0 && op <= 0xbf) {
-		forget(f, i->op_reg);
+		forward_x86_64_forget(f, i->op_reg);
 	} else if (op >= 0x90 && op <= 0x97) {
 		if (op > 0x90) {
-			forget(f, i->op_reg);
-			forget(f, FORWARD_RAX);
+			forward_x86_64_forget(f, i->op_reg);
+			forward_x86_64_forget(f, FORWARD_RAX);
 		}
 	} else if (op == 0x98 || (op < 0x40 && (op & 7) == 5 && op != 0x3d) || op == 0xac ||
 		   op == 0xad) {
-		forget(f, FORWARD_RAX);
+		forward_x86_64_forget(f, FORWARD_RAX);
 	} else if (!i->has_modrm || op == 0x84 || op == 0x85 || (op >= 0x38 && op <= 0x3b) ||
 		   (op >= 0xd8 && op <= 0xdf)) {
 		return; /* compares and tests write flags alone */
 	} else if (op == 0x63 || op == 0x69 || op == 0x6b || (op < 0x40 && (op & 2))) {
-		forget(f, i->reg);
+		forward_x86_64_forget(f, i->reg);
 	} else if (op == 0x86 || op == 0x87) {
-		forget(f, i->reg);
+		forward_x86_64_forget(f, i->reg);
 		if (i->mod == 3)
-			forget(f, i->rm);
+			forward_x86_64_forget(f, i->rm);
 	} else if ((op == 0xf6 || op == 0xf7) && (i->reg & 7) >= 4) {
-		forget(f, FORWARD_RAX);
-		forget(f, FORWARD_RDX);
+		forward_x86_64_forget(f, FORWARD_RAX);
+		forward_x86_64_forget(f, FORWARD_RDX);
 	} else if ((op == 0xf6 || op == 0xf7) && (i->reg & 7) < 2) {
 		return;
 	} else if (i->mod == 3) {
-		forget(f, i->rm);
+		forward_x86_64_forget(f, i->rm);
 	}
 }
 
@@ -231,10 +233,10 @@ static enum step step_0f(struct forward *f, const struct instruction *i)
 		return STEP_LOST; /* ud2 */
 	if ((op >= 0x40 && op <= 0x4f) || op == 0xaf || (op >= 0xb6 && op <= 0xb8) ||
 	    (op >= 0xbc && op <= 0xbf) || op == 0x50 || op == 0xd7 || op == 0x2c || op == 0x2d)
-		forget(f, i->reg);
+		forward_x86_64_forget(f, i->reg);
 	else if ((op >= 0x90 && op <= 0x9f) || (op >= 0xa3 && op <= 0xad) || op == 0xba ||
 		 op == 0x7e || op == 0xb0 || op == 0xb1 || op == 0xc0 || op == 0xc1)
-		forget(f, i->mod == 3 ? i->rm : FORWARD_RAX);
+		forward_x86_64_forget(f, i->mod == 3 ? i->rm : FORWARD_RAX);
 	else if (op == 0xa2 || op == 0x01 || op == 0x31 || op == 0x05)
 		f->known &= 1u << RSP | 1u << RBP | 1u << 3 | 0xf000u;
 	return STEP_ON;
@@ -251,7 +253,7 @@ static enum step leave_stack_frame(struct forward *f)
 
 static enum step return_from(struct forward *f, const struct instruction *i)
 {
-	if (!pop(f, &f->pc))
+	if (!forward_x86_64_pop(f, &f->pc))
 		f->pc = 0;
 	f->reg[RSP] += i->op == 0xc2 ? (uint64_t)i->immediate & 0xffff : 0;
 	return STEP_RETURNED;
@@ -263,17 +265,18 @@ static enum step step_one(struct forward *f, const struct instruction *i)
 
 	switch (i->op) {
 	case 0x50 ... 0x57:
-		push(f, get(f, i->op_reg), forward_knows(f, i->op_reg));
+		forward_x86_64_push(f, forward_x86_64_get(f, i->op_reg),
+				    forward_knows(f, i->op_reg));
 		return STEP_ON;
 	case 0x58 ... 0x5f:
 		pop_into(f, i->op_reg);
 		return STEP_ON;
 	case 0x68:
 	case 0x6a:
-		push(f, (uint64_t)i->immediate, true);
+		forward_x86_64_push(f, (uint64_t)i->immediate, true);
 		return STEP_ON;
 	case 0x9c:
-		push(f, 0, false);
+		forward_x86_64_push(f, 0, false);
 		return STEP_ON;
 	case 0x8f:
 	case 0x9d:
@@ -281,7 +284,7 @@ static enum step step_one(struct forward *f, const struct instruction *i)
 		return STEP_ON;
 	case 0x81:
 	case 0x83:
-		arithmetic(f, i);
+		forward_x86_64_arithmetic(f, i);
 		return STEP_ON;
 	case 0x89:
 		move_to(f, i);
@@ -302,7 +305,7 @@ static enum step step_one(struct forward *f, const struct instruction *i)
 		return STEP_ON;
 	case 0xe9:
 	case 0xeb:
-		return go(f, next + (uint64_t)i->immediate);
+		return forward_x86_64_go(f, next + (uint64_t)i->immediate);
 	case 0xcc:
 	case 0xcf:
 	case 0xf4:
@@ -317,7 +320,7 @@ static enum step step_one(struct forward *f, const struct instruction *i)
 
 /* ---- the way --------------------------------------------------------------------------------- */
 
-static bool decode(uint64_t pc, struct instruction *ret)
+static bool forward_x86_64_decode(uint64_t pc, struct instruction *ret)
 {
 	uint64_t words[2] = { load_code_sig(pc), load_code_sig(pc + 8) };
 	uint8_t bytes[16];
@@ -343,7 +346,7 @@ static bool is_lost_sender(struct forward *f, const struct instruction *i)
 	return moves && !forward_knows(f, FORWARD_R13) && forward_knows(f, FORWARD_RDI);
 }
 
-static enum step step(struct forward *f, const struct instruction *i)
+static enum step forward_x86_64_step(struct forward *f, const struct instruction *i)
 {
 	enum step s = STEP_ON;
 
@@ -358,7 +361,7 @@ static enum step step(struct forward *f, const struct instruction *i)
 	else if (!i->vector && i->map == MAP_0F)
 		s = step_0f(f, i);
 	else if (i->vector && i->map != MAP_0F)
-		forget(f, i->reg); /* bmi: some write a general register */
+		forward_x86_64_forget(f, i->reg); /* bmi: some write a general register */
 	/* rsp must be known, and where a stack is */
 	if (s != STEP_LOST && (!forward_knows(f, RSP) || f->reg[RSP] % 8 ||
 			       f->reg[RSP] < f->low - 4096 || f->reg[RSP] > f->high))
@@ -434,11 +437,11 @@ enum forward_end forward_sig(struct forward *f, uint32_t steps_max)
 		enum step s = STEP_LOST;
 		uint64_t next = f->pc;
 
-		if (decode(f->pc, &i)) {
+		if (forward_x86_64_decode(f->pc, &i)) {
 			next += i.length;
 			if (is_branch(&i))
 				keep_way(&ways, f, next + (uint64_t)i.immediate);
-			s = step(f, &i);
+			s = forward_x86_64_step(f, &i);
 		}
 		if (s == STEP_RETURNED)
 			return FORWARD_RETURNED;
@@ -462,10 +465,10 @@ bool forward_straight_sig(struct forward *f, uint32_t steps_max)
 		struct instruction i;
 		uint64_t next;
 
-		if (!decode(f->pc, &i))
+		if (!forward_x86_64_decode(f->pc, &i))
 			return false;
 		next = f->pc + i.length;
-		if (step(f, &i) != STEP_ON)
+		if (forward_x86_64_step(f, &i) != STEP_ON)
 			return false;
 		if (f->pc != next)
 			return true;

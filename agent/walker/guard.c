@@ -7,7 +7,7 @@
 
 static bool segv_installed, bus_installed;
 
-static bool is_ours(int signo)
+static bool guard_is_ours(int signo)
 {
 	struct sigaction now;
 
@@ -17,12 +17,12 @@ static bool is_ours(int signo)
 
 /* Never twice: with another's handler in front that passes on to ours, ours would pass back to it.
  * The mask and the flags stay those of the JVM's handler, which ours stands in for. */
-static int hook(int signo, struct sigaction *previous, bool *installed)
+static int guard_hook(int signo, struct sigaction *previous, bool *installed)
 {
 	struct sigaction action, old;
 
 	if (*installed)
-		return is_ours(signo) ? 0 : -EBUSY;
+		return guard_is_ours(signo) ? 0 : -EBUSY;
 	if (sigaction(signo, NULL, &old) < 0)
 		return -errno;
 	*previous = old;
@@ -44,9 +44,9 @@ int guard_init(bool with_hook)
 		__atomic_store_n(&g->hooked, 0, __ATOMIC_RELEASE);
 		return 0;
 	}
-	r = hook(SIGSEGV, &g->segv, &segv_installed);
+	r = guard_hook(SIGSEGV, &g->segv, &segv_installed);
 	if (r == 0)
-		r = hook(SIGBUS, &g->bus, &bus_installed);
+		r = guard_hook(SIGBUS, &g->bus, &bus_installed);
 	__atomic_store_n(&g->hooked, r == 0, __ATOMIC_RELEASE);
 	return r == -EBUSY ? 0 : r; /* the kernel is asked then */
 }
@@ -55,14 +55,15 @@ int guard_init(bool with_hook)
  * threads for one of its own: while that is so there must be none. */
 void guard_refresh(void)
 {
-	bool front = segv_installed && bus_installed && is_ours(SIGSEGV) && is_ours(SIGBUS);
+	bool front =
+		segv_installed && bus_installed && guard_is_ours(SIGSEGV) && guard_is_ours(SIGBUS);
 
 	__atomic_store_n(&guard_state_sig.hooked, front, __ATOMIC_RELEASE);
 }
 
-static void unhook(int signo, const struct sigaction *previous, bool *installed)
+static void guard_unhook(int signo, const struct sigaction *previous, bool *installed)
 {
-	if (*installed && is_ours(signo) && sigaction(signo, previous, NULL) == 0)
+	if (*installed && guard_is_ours(signo) && sigaction(signo, previous, NULL) == 0)
 		*installed = false;
 }
 
@@ -73,8 +74,8 @@ void guard_deinit(bool quiescent)
 	if (!quiescent)
 		return;
 	__atomic_store_n(&g->hooked, 0, __ATOMIC_SEQ_CST);
-	unhook(SIGBUS, &g->bus, &bus_installed);
-	unhook(SIGSEGV, &g->segv, &segv_installed);
+	guard_unhook(SIGBUS, &g->bus, &bus_installed);
+	guard_unhook(SIGSEGV, &g->segv, &segv_installed);
 }
 
 uint64_t guard_faults(void)

@@ -114,7 +114,8 @@ static void default_action(int signo)
 	syscall(SYS_rt_sigaction, (long)signo, action, NULL, 8L);
 }
 
-static void forward_sig(const struct sigaction *to, int signo, siginfo_t *info, void *ucontext)
+static void guard_forward_sig(const struct sigaction *to, int signo, siginfo_t *info,
+			      void *ucontext)
 {
 	if (to->sa_flags & SA_SIGINFO && to->sa_sigaction)
 		to->sa_sigaction(signo, info, ucontext);
@@ -130,8 +131,8 @@ void guard_hook_sig(int signo, siginfo_t *info, void *ucontext)
 	struct regs regs = regs_get(ucontext);
 
 	if (regs.pc != (uint64_t)(uintptr_t)guard_load_at_sig) {
-		forward_sig(signo == SIGBUS ? &guard_state_sig.bus : &guard_state_sig.segv, signo,
-			    info, ucontext);
+		guard_forward_sig(signo == SIGBUS ? &guard_state_sig.bus : &guard_state_sig.segv,
+				  signo, info, ucontext);
 		return;
 	}
 	regs.pc = (uint64_t)(uintptr_t)guard_load_failed_sig;

@@ -119,7 +119,7 @@ static uint32_t immediate_0f(const struct instruction *i)
 
 /* ---- parts of an instruction ----------------------------------------------------------------- */
 
-static int64_t take(struct decoder *d, uint32_t n)
+static int64_t instruction_x86_64_take(struct decoder *d, uint32_t n)
 {
 	uint64_t value = 0;
 
@@ -169,7 +169,7 @@ static bool take_vector_prefix(struct decoder *d, struct instruction *i)
 		i->wide = d->bytes[d->at + 2] & 0x80;
 	}
 	d->at += first == 0xc5 ? 2 : first == 0xc4 ? 3 : 4;
-	i->op = (uint8_t)take(d, 1);
+	i->op = (uint8_t)instruction_x86_64_take(d, 1);
 	return true;
 }
 
@@ -177,20 +177,20 @@ static void take_opcode(struct decoder *d, struct instruction *i)
 {
 	if (take_vector_prefix(d, i))
 		return;
-	i->op = (uint8_t)take(d, 1);
+	i->op = (uint8_t)instruction_x86_64_take(d, 1);
 	if (i->op != 0x0f)
 		return;
 	i->map = MAP_0F;
-	i->op = (uint8_t)take(d, 1);
+	i->op = (uint8_t)instruction_x86_64_take(d, 1);
 	if (i->op == 0x38 || i->op == 0x3a) {
 		i->map = i->op == 0x38 ? MAP_0F38 : MAP_0F3A;
-		i->op = (uint8_t)take(d, 1);
+		i->op = (uint8_t)instruction_x86_64_take(d, 1);
 	}
 }
 
 static void take_modrm(struct decoder *d, struct instruction *i)
 {
-	uint8_t b = (uint8_t)take(d, 1), rm = b & 7, base = rm | d->rex_b;
+	uint8_t b = (uint8_t)instruction_x86_64_take(d, 1), rm = b & 7, base = rm | d->rex_b;
 
 	i->has_modrm = true;
 	i->mod = b >> 6;
@@ -199,7 +199,7 @@ static void take_modrm(struct decoder *d, struct instruction *i)
 	if (i->mod == 3)
 		return;
 	if (rm == 4) {
-		uint8_t sib = (uint8_t)take(d, 1);
+		uint8_t sib = (uint8_t)instruction_x86_64_take(d, 1);
 
 		rm = sib & 7;
 		base = (uint8_t)(rm | d->rex_b);
@@ -207,11 +207,13 @@ static void take_modrm(struct decoder *d, struct instruction *i)
 			base = INSTRUCTION_NO_BASE;
 	}
 	if (i->mod == 0 && rm == 5) { /* relative to rip, or without a base */
-		i->displacement = (int32_t)take(d, 4);
+		i->displacement = (int32_t)instruction_x86_64_take(d, 4);
 		return;
 	}
 	i->base = base;
-	i->displacement = (int32_t)take(d, i->mod == 1 ? 1 : i->mod == 2 ? 4 : 0);
+	i->displacement = (int32_t)instruction_x86_64_take(d, i->mod == 1   ? 1
+							      : i->mod == 2 ? 4
+									    : 0);
 }
 
 static bool wants_modrm(const struct instruction *i)
@@ -247,7 +249,7 @@ bool instruction_decode_sig(const uint8_t *bytes, struct instruction *ret)
 	ret->op_reg = (uint8_t)((ret->op & 7) | d.rex_b);
 	if (wants_modrm(ret))
 		take_modrm(&d, ret);
-	ret->immediate = take(&d, immediate_bytes(&d, ret));
+	ret->immediate = instruction_x86_64_take(&d, immediate_bytes(&d, ret));
 	ret->length = (uint8_t)d.at;
 	return d.at < INSTRUCTION_BYTES_MAX;
 }

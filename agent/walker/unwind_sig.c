@@ -70,7 +70,7 @@ void unwind_stack_init_sig(struct unwind_stack *stack, uint64_t sp)
 }
 
 /* Another's stack may hold what a sanitizer calls out of bounds. */
-__attribute__((no_sanitize("address", "undefined"))) static uint64_t load(uint64_t address)
+__attribute__((no_sanitize("address", "undefined"))) static uint64_t unwind_load(uint64_t address)
 {
 	return *(const volatile uint64_t *)address;
 }
@@ -90,7 +90,7 @@ bool unwind_load_sig(struct unwind_stack *stack, uint64_t address, uint64_t *ret
 			return false;
 		stack->high += PAGE;
 	}
-	*ret = load(address);
+	*ret = unwind_load(address);
 	return true;
 }
 
@@ -171,7 +171,8 @@ static bool step_rule(struct unwind_stack *stack, struct regs *regs, uint32_t ru
 	default:
 		return false;
 	}
-	/* a frame of its own, or the return address still in its register: of the first frame only */
+	/* a frame of its own, or the return address still in its register: of the first frame only
+	 */
 	if (cfa < regs->sp || (ra ? cfa == regs->sp : !pc))
 		return false;
 	if (ra && !unwind_load_sig(stack, cfa - ra, &pc))

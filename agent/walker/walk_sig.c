@@ -12,7 +12,7 @@
 walk_fn *walk_with_sig;
 bool walk_own_sig;
 
-static void clear(struct walk *w)
+static void walk_clear(struct walk *w)
 {
 	w->n = 0;
 	w->broken = NULL;
@@ -22,7 +22,7 @@ static void clear(struct walk *w)
 
 void walk_sig(struct walk *w, void *ucontext)
 {
-	clear(w);
+	walk_clear(w);
 	unwind_enter_sig();
 	walk_with_sig(w, ucontext);
 	unwind_leave_sig();
@@ -30,7 +30,7 @@ void walk_sig(struct walk *w, void *ucontext)
 
 void walk_anchor_until_sig(struct walk *w, uint64_t java_thread, walk_enough_fn *enough)
 {
-	clear(w);
+	walk_clear(w);
 	unwind_enter_sig();
 	if (walk_own_sig)
 		hotspot_walk_anchor_sig(w, java_thread, enough);
@@ -50,7 +50,7 @@ void walk_anchor_sig(struct walk *w, uint64_t java_thread)
 
 /* ---- marks ---- */
 
-static uint64_t word_at(uint64_t address)
+static uint64_t walk_word_at(uint64_t address)
 {
 	return *(const uint64_t *)(uintptr_t)address;
 }
@@ -59,10 +59,10 @@ uint64_t walk_anchor_sp_sig(uint64_t java_thread)
 {
 	uint64_t anchor = java_thread + (uint32_t)vm_sig.thread_anchor;
 
-	return walk_own_sig ? word_at(anchor + (uint32_t)vm_sig.anchor_sp) : 0;
+	return walk_own_sig ? walk_word_at(anchor + (uint32_t)vm_sig.anchor_sp) : 0;
 }
 
-static uint64_t mixed(uint64_t hash, uint64_t word)
+static uint64_t walk_mixed(uint64_t hash, uint64_t word)
 {
 	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
 	return hash ^ hash >> 29;
@@ -71,14 +71,14 @@ static uint64_t mixed(uint64_t hash, uint64_t word)
 uint64_t walk_mark_hash_sig(const struct walk_mark *mark, uint64_t java_thread)
 {
 	uint64_t anchor = java_thread + (uint32_t)vm_sig.thread_anchor;
-	uint64_t end = word_at(java_thread + (uint32_t)vm_sig.thread_stack_base);
-	uint64_t hash = mixed(mark->sp, word_at(anchor + (uint32_t)vm_sig.anchor_pc));
+	uint64_t end = walk_word_at(java_thread + (uint32_t)vm_sig.thread_stack_base);
+	uint64_t hash = walk_mixed(mark->sp, walk_word_at(anchor + (uint32_t)vm_sig.anchor_pc));
 
 	for (int i = 0; i < WALK_MARK_SLOTS && mark->slots[i]; i++) {
 		uint64_t address = mark->sp + 8ull * mark->slots[i];
 
 		/* a new thread at the address of one with a larger stack */
-		hash = mixed(hash, address < end ? word_at(address) : 0);
+		hash = walk_mixed(hash, address < end ? walk_word_at(address) : 0);
 	}
 	return hash;
 }

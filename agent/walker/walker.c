@@ -25,7 +25,7 @@ static char note[256];
 static bool own; /* hotspot/, not asgct/ */
 
 /* What the fallback costs where there are virtual threads (a preview in 19, for good from 21). */
-static const char *price(JNIEnv *env)
+static const char *walker_price(JNIEnv *env)
 {
 	jclass klass = (*env)->FindClass(env, "java/lang/VirtualThread");
 
@@ -36,7 +36,7 @@ static const char *price(JNIEnv *env)
 	return "; its JVMTI environment slows virtual-thread yields on this JDK until the JVM ends";
 }
 
-static int choose(JavaVM *vm, JNIEnv *env, const char **why)
+static int walker_choose(JavaVM *vm, JNIEnv *env, const char **why)
 {
 	const char *reason = "";
 	int r;
@@ -52,7 +52,7 @@ static int choose(JavaVM *vm, JNIEnv *env, const char **why)
 	if (r < 0)
 		return r;
 	snprintf(note, sizeof(note), "stacks by AsyncGetCallTrace, because %s%s", reason,
-		 price(env));
+		 walker_price(env));
 	walk_with_sig = asgct_walk_sig;
 	return 0;
 }
@@ -78,7 +78,7 @@ int walker_init(JavaVM *vm, JNIEnv *env, const char **why)
 		*why = "/proc/self/maps cannot be read";
 		return r;
 	}
-	return choose(vm, env, why);
+	return walker_choose(vm, env, why);
 }
 
 void walker_deinit(void)

@@ -12,8 +12,8 @@
 
 #define FIRST_PIDNS_INODE 0xeffffffcu /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
 
-__attribute__((format(printf, 2, 0))) static int print(enum libbpf_print_level level,
-						       const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static int bpf_print(enum libbpf_print_level level,
+							   const char *fmt, va_list ap)
 {
 	char line[256];
 
@@ -26,7 +26,7 @@ __attribute__((format(printf, 2, 0))) static int print(enum libbpf_print_level l
 
 void bpf_log_quietly(void)
 {
-	libbpf_set_print(print);
+	libbpf_set_print(bpf_print);
 }
 
 int bpf_refuse(int error, const char *step, char *why, size_t why_size)

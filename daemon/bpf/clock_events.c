@@ -100,7 +100,7 @@ static int start_cpu(struct clock_events *c, int cpu)
 	return 0;
 }
 
-static void redraw(struct clock_events *c, int cpu)
+static void clock_events_redraw(struct clock_events *c, int cpu)
 {
 	uint64_t periods[CLOCK_EVENTS_PER_CPU];
 
@@ -110,7 +110,7 @@ static void redraw(struct clock_events *c, int cpu)
 			stop_cpu(c, cpu); /* and begun anew */
 }
 
-static void stop(struct clock_events *c)
+static void clock_events_stop(struct clock_events *c)
 {
 	for (int i = 0; i < c->n_cpus; i++)
 		stop_cpu(c, i);
@@ -136,17 +136,17 @@ int clock_events_set(struct clock_events *c, uint64_t interval_ns)
 	int r;
 
 	if (interval_ns == 0) {
-		stop(c);
+		clock_events_stop(c);
 		return 0;
 	}
 	if (interval_ns != c->interval_ns) {
 		c->interval_ns = interval_ns;
 		for (int i = 0; i < c->n_cpus; i++)
-			redraw(c, i);
+			clock_events_redraw(c, i);
 	}
 	r = start_missing(c);
 	if (r < 0)
-		stop(c);
+		clock_events_stop(c);
 	return r;
 }
 
@@ -155,7 +155,7 @@ void clock_events_tick(struct clock_events *c)
 	if (c->interval_ns == 0)
 		return;
 	for (c->redraw_due += c->n_cpus; c->redraw_due >= REDRAW_S; c->redraw_due -= REDRAW_S) {
-		redraw(c, c->redraw_next);
+		clock_events_redraw(c, c->redraw_next);
 		c->redraw_next = (c->redraw_next + 1) % c->n_cpus;
 	}
 	(void)start_missing(c); /* what is refused now is asked for again */
@@ -186,14 +186,14 @@ int clock_events_new(int prog_fd, struct clock_events **ret)
 struct clock_events *clock_events_free(struct clock_events *c)
 {
 	if (c)
-		stop(c);
+		clock_events_stop(c);
 	free(c);
 	return NULL;
 }
 
 /* ---- the price ----------------------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b)
+static int clock_events_compare(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -223,6 +223,6 @@ uint64_t clock_events_price(int prog_fd)
 	}
 	if (n < PRICE_GAPS_MIN)
 		return 0;
-	qsort(gaps, n, sizeof(gaps[0]), compare);
+	qsort(gaps, n, sizeof(gaps[0]), clock_events_compare);
 	return gaps[n / 2];
 }

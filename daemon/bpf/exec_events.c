@@ -46,29 +46,29 @@ static void on_readable(void *userdata, uint32_t events)
 	(void)ring_buffer__consume(e->ring);
 }
 
-static int refuse(int error, const char *step, char *why)
+static int exec_events_refuse(int error, const char *step, char *why)
 {
 	return bpf_refuse(error, step, why, EXEC_EVENTS_WHY_MAX);
 }
 
-static int attach(struct exec_events *e, struct loop *loop, char *why)
+static int exec_events_attach(struct exec_events *e, struct loop *loop, char *why)
 {
 	int r;
 
 	e->bpf = exec_bpf__open();
 	if (!e->bpf)
-		return refuse(errno, "open BPF program", why);
+		return exec_events_refuse(errno, "open BPF program", why);
 	r = exec_bpf__load(e->bpf);
 	if (r < 0)
-		return refuse(-r, "load BPF program", why);
+		return exec_events_refuse(-r, "load BPF program", why);
 	e->ring = ring_buffer__new(bpf_map__fd(e->bpf->maps.ring), on_record, e, NULL);
 	if (!e->ring)
-		return refuse(errno, "map BPF ring", why);
+		return exec_events_refuse(errno, "map BPF ring", why);
 	r = loop_add(loop, ring_buffer__epoll_fd(e->ring), EPOLLIN, on_readable, e, &e->source);
 	if (r < 0)
-		return refuse(-r, "watch BPF ring", why);
+		return exec_events_refuse(-r, "watch BPF ring", why);
 	r = exec_bpf__attach(e->bpf);
-	return r < 0 ? refuse(-r, "attach BPF program", why) : 0;
+	return r < 0 ? exec_events_refuse(-r, "attach BPF program", why) : 0;
 }
 
 int exec_events_new(struct loop *loop, const struct exec_events_ops *ops, void *userdata,
@@ -83,11 +83,11 @@ int exec_events_new(struct loop *loop, const struct exec_events_ops *ops, void *
 	}
 	e = calloc(1, sizeof(*e));
 	if (!e)
-		return refuse(ENOMEM, "open BPF program", why);
+		return exec_events_refuse(ENOMEM, "open BPF program", why);
 	e->ops = *ops;
 	e->userdata = userdata;
 	bpf_log_quietly();
-	r = attach(e, loop, why);
+	r = exec_events_attach(e, loop, why);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(e);

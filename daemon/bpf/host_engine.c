@@ -38,7 +38,7 @@ struct host_engine {
 
 /* ---- clocks -------------------------------------------------------------------------------- */
 
-static uint64_t shortest(const struct host_engine *e)
+static uint64_t host_engine_shortest(const struct host_engine *e)
 {
 	uint64_t ns = UINT64_MAX;
 
@@ -51,7 +51,7 @@ static uint64_t shortest(const struct host_engine *e)
 /* Events as the targets need them now. */
 static int keep_events(struct host_engine *e)
 {
-	uint64_t period_ns = e->n_entries ? shortest(e) : 0;
+	uint64_t period_ns = e->n_entries ? host_engine_shortest(e) : 0;
 
 	/* ticks that come meanwhile are as rare as they were, or as frequent as they will be */
 	e->bpf->bss->period_ns = period_ns;
@@ -72,7 +72,7 @@ uint64_t host_engine_interval_min(void)
 
 /* ---- targets ------------------------------------------------------------------------------- */
 
-static struct entry *find(struct host_engine *e, pid_t pid)
+static struct entry *host_engine_find(struct host_engine *e, pid_t pid)
 {
 	for (unsigned i = 0; i < e->n_entries; i++)
 		if (e->entries[i].pid == pid)
@@ -80,7 +80,7 @@ static struct entry *find(struct host_engine *e, pid_t pid)
 	return NULL;
 }
 
-static bool same(const struct host_engine_target *a, const struct host_engine_target *b)
+static bool host_engine_same(const struct host_engine_target *a, const struct host_engine_target *b)
 {
 	return a->handler == b->handler && a->interval_ns == b->interval_ns && a->signo == b->signo;
 }
@@ -102,14 +102,14 @@ int host_engine_set(struct host_engine *e, pid_t pid, const struct host_engine_t
 		.interval_ns = t->interval_ns,
 		.signo = (__u32)t->signo,
 	};
-	struct entry *entry = find(e, pid);
+	struct entry *entry = host_engine_find(e, pid);
 	__u32 key = (__u32)pid;
 	bool known = entry;
 	int r;
 
 	if (!is_an_agents(t))
 		return -EINVAL;
-	if (known && same(&entry->target, t))
+	if (known && host_engine_same(&entry->target, t))
 		return 0;
 	if (!known && e->n_entries >= SAMPLER_TARGETS_MAX)
 		return -ENOSPC;
@@ -129,7 +129,7 @@ int host_engine_set(struct host_engine *e, pid_t pid, const struct host_engine_t
 
 void host_engine_remove(struct host_engine *e, pid_t pid)
 {
-	struct entry *entry = find(e, pid);
+	struct entry *entry = host_engine_find(e, pid);
 	__u32 key = (__u32)pid;
 
 	if (!entry)
@@ -186,7 +186,7 @@ void host_engine_counts(const struct host_engine *e, struct host_engine_counts *
 
 /* ---- stacks of the kernel ------------------------------------------------------------------ */
 
-static int on_stack(void *userdata, void *data, size_t size)
+static int host_engine_on_stack(void *userdata, void *data, size_t size)
 {
 	struct host_engine *e = userdata;
 	const struct sampler_stack *s = data;
@@ -203,7 +203,8 @@ int host_engine_take_stacks(struct host_engine *e, host_engine_stack_fn *fn, voi
 	e->on_stack = fn;
 	e->userdata = userdata;
 	if (!e->ring)
-		e->ring = ring_buffer__new(bpf_map__fd(e->bpf->maps.stacks), on_stack, e, NULL);
+		e->ring = ring_buffer__new(bpf_map__fd(e->bpf->maps.stacks), host_engine_on_stack,
+					   e, NULL);
 	if (!e->ring)
 		return -errno;
 	e->bpf->bss->wants_stacks = 1;
@@ -218,7 +219,7 @@ void host_engine_drain(struct host_engine *e)
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-static int refuse(int error, const char *step, char *why)
+static int host_engine_refuse(int error, const char *step, char *why)
 {
 	return bpf_refuse(error, step, why, HOST_ENGINE_WHY_MAX);
 }
@@ -243,7 +244,7 @@ static int load_one(struct host_engine *e, bool put_off)
 	return r;
 }
 
-static int load(struct host_engine *e, bool direct, char *why)
+static int host_engine_load(struct host_engine *e, bool direct, char *why)
 {
 	int r = direct ? -EOPNOTSUPP : load_one(e, true);
 
@@ -255,12 +256,12 @@ static int load(struct host_engine *e, bool direct, char *why)
 		return r;
 	}
 	if (r < 0)
-		return refuse(-r, "load BPF program", why);
+		return host_engine_refuse(-r, "load BPF program", why);
 	r = sampler_bpf__attach(e->bpf);
 	if (r < 0)
-		return refuse(-r, "attach BPF program", why);
+		return host_engine_refuse(-r, "attach BPF program", why);
 	r = clock_events_new(bpf_program__fd(e->on_tick), &e->clocks);
-	return r < 0 ? refuse(-r, "open a clock event", why) : 0;
+	return r < 0 ? host_engine_refuse(-r, "open a clock event", why) : 0;
 }
 
 int host_engine_new(bool direct, struct host_engine **ret, char *why)
@@ -274,9 +275,9 @@ int host_engine_new(bool direct, struct host_engine **ret, char *why)
 	}
 	e = calloc(1, sizeof(*e));
 	if (!e)
-		return refuse(ENOMEM, "open BPF program", why);
+		return host_engine_refuse(ENOMEM, "open BPF program", why);
 	bpf_log_quietly();
-	r = load(e, direct, why);
+	r = host_engine_load(e, direct, why);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(e);

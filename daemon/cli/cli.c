@@ -119,7 +119,7 @@ static bool take_socket(int *argc, char **argv)
 	return *cli_socket != '\0';
 }
 
-static int run(const char *name, int argc, char **argv)
+static int cli_run(const char *name, int argc, char **argv)
 {
 	for (const struct cli_command *c = cli_commands; c->usage; c++)
 		if (strcmp(name, c->usage->name) == 0)
@@ -151,14 +151,14 @@ int cli_main(int argc, char **argv)
 	if (strcmp(word, "help") == 0 && argc > 2) {
 		char help[] = "--help", *words[] = { argv[2], help, NULL };
 
-		return run(argv[2], 2, words);
+		return cli_run(argv[2], 2, words);
 	}
 	if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
 		print_usage(stdout);
 		return CLI_OK;
 	}
 	if (argc > 1 && word[0] != '-')
-		return run(word, argc - 1, argv + 1);
+		return cli_run(word, argc - 1, argv + 1);
 	print_usage(stderr);
 	return CLI_USAGE;
 }

@@ -13,7 +13,7 @@
 
 const char *cli_socket;
 
-static bool append(struct reply *r, const char *data, size_t n)
+static bool client_append(struct reply *r, const char *data, size_t n)
 {
 	size_t cap = r->cap ? r->cap : 4096;
 	char *p;
@@ -37,7 +37,7 @@ static bool append(struct reply *r, const char *data, size_t n)
 
 static size_t on_body(char *data, size_t size, size_t n, void *userdata)
 {
-	return append(userdata, data, size * n) ? size * n : 0;
+	return client_append(userdata, data, size * n) ? size * n : 0;
 }
 
 /* "Kindling-Samples: 512\r\n"; not NUL-terminated */
@@ -146,8 +146,8 @@ static void say_refusal(const struct reply *r)
 /* What is said of a daemon that cannot be asked: nothing, nothing where none listens, or all. */
 enum saying { SAY_NOTHING, SAY_BUT_NONE, SAY_ALL };
 
-static int request(const char *method, const char *path, const char *header, struct reply *ret,
-		   enum saying saying)
+static int client_request_once(const char *method, const char *path, const char *header,
+			       struct reply *ret, enum saying saying)
 {
 	struct curl_slist *headers = header ? curl_slist_append(NULL, header) : NULL;
 	CURL *c = open_curl(method, path);
@@ -155,7 +155,7 @@ static int request(const char *method, const char *path, const char *header, str
 	CURLcode code;
 
 	memset(ret, 0, sizeof(*ret));
-	if (!c || !append(ret, "", 0)) {
+	if (!c || !client_append(ret, "", 0)) {
 		fputs("kindling: no memory\n", stderr);
 		curl_slist_free_all(headers);
 		return CLI_FAILED;
@@ -192,7 +192,7 @@ static int request(const char *method, const char *path, const char *header, str
 
 int client_request(const char *method, const char *path, struct reply *ret)
 {
-	return request(method, path, NULL, ret, SAY_ALL);
+	return client_request_once(method, path, NULL, ret, SAY_ALL);
 }
 
 int client_accepting(const char *accept, const char *path, struct reply *ret)
@@ -200,17 +200,17 @@ int client_accepting(const char *accept, const char *path, struct reply *ret)
 	char header[512];
 
 	snprintf(header, sizeof(header), "Accept: %s", accept);
-	return request("GET", path, header, ret, SAY_ALL);
+	return client_request_once("GET", path, header, ret, SAY_ALL);
 }
 
 int client_try(const char *method, const char *path, struct reply *ret)
 {
-	return request(method, path, NULL, ret, SAY_BUT_NONE);
+	return client_request_once(method, path, NULL, ret, SAY_BUT_NONE);
 }
 
 int client_look(const char *method, const char *path, struct reply *ret)
 {
-	return request(method, path, NULL, ret, SAY_NOTHING);
+	return client_request_once(method, path, NULL, ret, SAY_NOTHING);
 }
 
 void reply_free(struct reply *r)
@@ -246,7 +246,7 @@ static size_t on_stream(char *data, size_t size, size_t n, void *userdata)
 	char *begin, *end;
 	long status = 0;
 
-	if (!append(&l->partial, data, size * n))
+	if (!client_append(&l->partial, data, size * n))
 		return 0;
 	curl_easy_getinfo(l->curl, CURLINFO_RESPONSE_CODE, &status);
 	if (status != 200) /* a refusal, not an event */

@@ -265,7 +265,8 @@ static cJSON *ask_doctor(void)
 	return json_of_lines(lines);
 }
 
-static void put_json(struct bugreport *b, cJSON *json, const char *name, const char *what)
+static void command_bugreport_put_json(struct bugreport *b, cJSON *json, const char *name,
+				       const char *what)
 {
 	CLEANUP(freep) char *text = NULL;
 	struct text t;
@@ -324,9 +325,11 @@ static void put_all(struct bugreport *b)
 	put_version(b, status);
 	put_system(b);
 	put_settings(b);
-	put_json(b, status, "status.json", "kindling status, with numbers for names");
+	command_bugreport_put_json(b, status, "status.json",
+				   "kindling status, with numbers for names");
 	put_metrics(b);
-	put_json(b, doctor, "doctor.json", "kindling doctor of every JVM that may be looked at");
+	command_bugreport_put_json(b, doctor, "doctor.json",
+				   "kindling doctor of every JVM that may be looked at");
 	put_log(b);
 	cJSON_Delete(status);
 	cJSON_Delete(doctor);

@@ -58,7 +58,7 @@ static void print_labels(const struct config *config)
 	}
 }
 
-static void print_sinks(const struct config *config)
+static void command_config_print_sinks(const struct config *config)
 {
 	char text[2048];
 
@@ -83,10 +83,10 @@ static void print_settings(const struct config *config)
 	}
 	print_labels(config);
 	print_rules(config);
-	print_sinks(config);
+	command_config_print_sinks(config);
 }
 
-static int check(const char *file)
+static int command_config_check(const char *file)
 {
 	static struct config config;
 	char error[512];
@@ -125,7 +125,7 @@ static void print_change(const cJSON *change)
 	printf(" (%s)\n", when);
 }
 
-static int reload(void)
+static int command_config_reload(void)
 {
 	const cJSON *change;
 	struct reply reply;
@@ -157,8 +157,8 @@ int command_config(int argc, char **argv)
 		return r;
 	argc -= optind;
 	if (argc == 2 && strcmp(words[0], "check") == 0)
-		return check(words[1]);
+		return command_config_check(words[1]);
 	if (argc == 1 && strcmp(words[0], "reload") == 0)
-		return reload();
+		return command_config_reload();
 	return cli_usage(&usage_config, USAGE_WRONG);
 }

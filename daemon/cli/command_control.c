@@ -51,7 +51,7 @@ struct wish {
 	bool (*reached)(const char *state);
 };
 
-static bool is_attached(const char *state)
+static bool command_control_is_attached(const char *state)
 {
 	return strcmp(state, "streaming") == 0;
 }
@@ -61,10 +61,11 @@ static bool is_detached(const char *state)
 	return strcmp(state, "detached") == 0;
 }
 
-static const struct wish attach = { &usage_attach, "/v1/targets/attach", is_attached };
+static const struct wish attach = { &usage_attach, "/v1/targets/attach",
+				    command_control_is_attached };
 static const struct wish detach = { &usage_detach, "/v1/targets/detach", is_detached };
 
-static const cJSON *find(const cJSON *status, double pid)
+static const cJSON *command_control_find(const cJSON *status, double pid)
 {
 	const cJSON *t, *found = NULL;
 
@@ -89,7 +90,7 @@ static bool is_final(const struct wish *wish, const cJSON *t)
 	       (!cJSON_IsNumber(json_get(t, "retry_in_s")) || json_number_of(t, "attempts") >= 3);
 }
 
-static void say(const struct wish *wish, const cJSON *t)
+static void command_control_say(const struct wish *wish, const cJSON *t)
 {
 	const char *state = json_text_of(t, "state");
 	bool done = wish->reached(state);
@@ -105,7 +106,7 @@ static void say(const struct wish *wish, const cJSON *t)
 	fputc('\n', to);
 }
 
-static int conclude(const struct wish *wish, const cJSON *t, bool json)
+static int command_control_conclude(const struct wish *wish, const cJSON *t, bool json)
 {
 	char *text = json ? cJSON_PrintUnformatted(t) : NULL;
 	int r = wish->reached(json_text_of(t, "state")) ? CLI_OK : CLI_FAILED;
@@ -113,13 +114,13 @@ static int conclude(const struct wish *wish, const cJSON *t, bool json)
 	if (text)
 		puts(text);
 	if (!json || r != CLI_OK)
-		say(wish, t);
+		command_control_say(wish, t);
 	free(text);
 	return r;
 }
 
 /* One look; -1 = not yet. */
-static int look(const struct wish *wish, double pid, bool json, bool last)
+static int command_control_look(const struct wish *wish, double pid, bool json, bool last)
 {
 	struct reply reply;
 	const cJSON *t;
@@ -129,10 +130,10 @@ static int look(const struct wish *wish, double pid, bool json, bool last)
 	if (r != CLI_OK)
 		return r;
 	status = cJSON_Parse(reply.body);
-	t = find(status, pid);
+	t = command_control_find(status, pid);
 	r = -1;
 	if (t && (last || is_final(wish, t))) {
-		r = conclude(wish, t, json);
+		r = command_control_conclude(wish, t, json);
 	} else if (!t) {
 		fprintf(stderr, "kindling: process %.0f has ended\n", pid);
 		r = CLI_FAILED;
@@ -142,7 +143,7 @@ static int look(const struct wish *wish, double pid, bool json, bool last)
 	return r;
 }
 
-static int ask(const struct wish *wish, const char *target, bool json)
+static int command_control_ask(const struct wish *wish, const char *target, bool json)
 {
 	uint64_t deadline = clock_mono_ns() + WAIT_NS;
 	char path[PATH_MAX_BYTES];
@@ -163,14 +164,15 @@ static int ask(const struct wish *wish, const char *target, bool json)
 	do {
 		struct timespec pause = { 0, POLL_NS };
 
-		r = look(wish, pid, json, cli_interrupted || clock_mono_ns() > deadline);
+		r = command_control_look(wish, pid, json,
+					 cli_interrupted || clock_mono_ns() > deadline);
 		if (r < 0)
 			nanosleep(&pause, NULL);
 	} while (r < 0);
 	return r;
 }
 
-static int run(const struct wish *wish, int argc, char **argv)
+static int command_control_run(const struct wish *wish, int argc, char **argv)
 {
 	struct arguments a = { 0 };
 	int r = cli_parse(wish->usage, argc, argv, &a);
@@ -180,15 +182,15 @@ static int run(const struct wish *wish, int argc, char **argv)
 	if (optind + 1 != argc)
 		return cli_wrong(wish->usage->name, "name one TARGET");
 	cli_catch_interrupt();
-	return ask(wish, argv[optind], a.json);
+	return command_control_ask(wish, argv[optind], a.json);
 }
 
 int command_attach(int argc, char **argv)
 {
-	return run(&attach, argc, argv);
+	return command_control_run(&attach, argc, argv);
 }
 
 int command_detach(int argc, char **argv)
 {
-	return run(&detach, argc, argv);
+	return command_control_run(&detach, argc, argv);
 }

@@ -66,7 +66,7 @@ const struct usage usage_convert = {
 	"kindling convert go.pb.gz - --format txt | head -30",
 };
 
-static int parse_options(int argc, char **argv, struct conversion *c)
+static int command_convert_parse_options(int argc, char **argv, struct conversion *c)
 {
 	int r = cli_parse(&usage_convert, argc, argv, c);
 
@@ -79,7 +79,7 @@ static int parse_options(int argc, char **argv, struct conversion *c)
 	return -1;
 }
 
-static int check_options(struct conversion *c)
+static int command_convert_check_options(struct conversion *c)
 {
 	const char *patterns[] = { c->options.include, c->options.exclude };
 	unsigned events;
@@ -140,7 +140,8 @@ static int choose_events(struct conversion *c, const struct profile *p)
 }
 
 /* @ret is the bytes of the file; CLI_OK, or an exit status after saying why. */
-static int convert(struct conversion *c, const struct profile *p, char **ret, size_t *ret_len)
+static int command_convert_file(struct conversion *c, const struct profile *p, char **ret,
+				size_t *ret_len)
 {
 	enum report_format f = (enum report_format)report_format_by_name(c->format);
 	CLEANUP(profile_freep) struct profile *base = NULL;
@@ -167,11 +168,11 @@ int command_convert(int argc, char **argv)
 	CLEANUP(profile_freep) struct profile *p = NULL;
 	CLEANUP(freep) char *out = NULL;
 	struct conversion c = { 0 };
-	int r = parse_options(argc, argv, &c);
+	int r = command_convert_parse_options(argc, argv, &c);
 	size_t len;
 
 	if (r < 0)
-		r = check_options(&c);
+		r = command_convert_check_options(&c);
 	if (r >= 0)
 		return r;
 	r = read_profile(c.in, c.from, &c.reading, &p);
@@ -180,7 +181,7 @@ int command_convert(int argc, char **argv)
 	r = choose_events(&c, p);
 	if (r >= 0)
 		return r;
-	r = convert(&c, p, &out, &len);
+	r = command_convert_file(&c, p, &out, &len);
 	if (r == CLI_OK)
 		r = write_file(c.out, out, len);
 	if (r == CLI_OK)

@@ -62,7 +62,7 @@ const struct usage usage_doctor = {
 
 /* ---- the injector's checks ------------------------------------------------------------------ */
 
-static FILE *start(const struct doctor *d, pid_t pid, pid_t *ret_child)
+static FILE *command_doctor_start(const struct doctor *d, pid_t pid, pid_t *ret_child)
 {
 	char number[16], check[] = "check", json[] = "json", seccomp[] = "read-seccomp",
 			 cover[] = "over_tmp=1";
@@ -110,7 +110,7 @@ static void add_check(cJSON *list, const char *name, const char *verdict, const 
 static void run_checks(const struct doctor *d, pid_t pid, cJSON *list)
 {
 	pid_t child = 0;
-	FILE *f = start(d, pid, &child);
+	FILE *f = command_doctor_start(d, pid, &child);
 	char line[1024], why[400];
 
 	for (int i = 0; f && i < LINES_MAX && fgets(line, sizeof(line), f); i++) {
@@ -138,7 +138,7 @@ static void run_checks(const struct doctor *d, pid_t pid, cJSON *list)
 
 /* ---- what the daemon knows ------------------------------------------------------------------ */
 
-static const cJSON *known(const struct doctor *d, pid_t pid)
+static const cJSON *command_doctor_known(const struct doctor *d, pid_t pid)
 {
 	const cJSON *t, *found = NULL;
 
@@ -184,7 +184,7 @@ static void collected_text(const cJSON *t, char *ret, size_t size)
 
 static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
 {
-	const cJSON *t = known(d, pid);
+	const cJSON *t = command_doctor_known(d, pid);
 	const char *state = json_text_of(t, "state"), *reason = json_text_of(t, "reason");
 	const char *history = json_text_of(json_get(d->status, "store"), "note");
 	bool well = strcmp(state, "streaming") == 0 || strcmp(state, "found") == 0 ||
@@ -225,7 +225,7 @@ static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
 /* ---- one JVM -------------------------------------------------------------------------------- */
 
 /* ok, no or unknown; that there is no daemon says nothing about the JVM */
-static const char *verdict_of(const cJSON *checks)
+static const char *command_doctor_verdict_of(const cJSON *checks)
 {
 	const char *all = "ok";
 	const cJSON *c;
@@ -269,7 +269,7 @@ static void print_one(const cJSON *o)
 	}
 }
 
-static void look_at(struct doctor *d, pid_t pid, const char *name)
+static void command_doctor_look_at(struct doctor *d, pid_t pid, const char *name)
 {
 	cJSON *o = cJSON_CreateObject(), *checks;
 	const char *verdict;
@@ -280,7 +280,7 @@ static void look_at(struct doctor *d, pid_t pid, const char *name)
 	checks = cJSON_AddArrayToObject(o, "checks");
 	run_checks(d, pid, checks);
 	add_daemon(d, pid, checks);
-	verdict = verdict_of(checks);
+	verdict = command_doctor_verdict_of(checks);
 	cJSON_AddStringToObject(o, "verdict", verdict);
 	if (strcmp(verdict, "ok") != 0)
 		d->worst = CLI_FAILED;
@@ -307,7 +307,7 @@ static bool is_called_java(int proc_dfd, pid_t pid)
 	       proc_parse_stat(text, &stat) && strncmp(stat.comm, "java", 4) == 0;
 }
 
-static void look_at_all(struct doctor *d)
+static void command_doctor_look_at_all(struct doctor *d)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
@@ -325,9 +325,9 @@ static void look_at_all(struct doctor *d)
 		if (kind == -EACCES || kind == -EPERM)
 			d->unseen++;
 		if (kind == JVM_READY || kind == JVM_YOUNG)
-			look_at(d, (pid_t)pid, jvm.name);
+			command_doctor_look_at(d, (pid_t)pid, jvm.name);
 		else if (kind < 0 && kind != -ESRCH && is_called_java(dirfd(proc), (pid_t)pid))
-			look_at(d, (pid_t)pid, "java");
+			command_doctor_look_at(d, (pid_t)pid, "java");
 		else
 			continue;
 		n++;
@@ -353,11 +353,11 @@ static void look_at_word(struct doctor *d, const char *word)
 	unsigned n = found ? own_find(word, found) : 0;
 
 	for (unsigned i = 0; i < n; i++)
-		look_at(d, found[i].pid, found[i].name);
+		command_doctor_look_at(d, found[i].pid, found[i].name);
 	if (n)
 		return;
 	if (number) { /* no JVM, or one that may not be seen: the checks say which */
-		look_at(d, (pid_t)atoi(word), "");
+		command_doctor_look_at(d, (pid_t)atoi(word), "");
 		return;
 	}
 	fputs("kindling: no JVM on this host is called ", stderr);
@@ -398,7 +398,7 @@ int command_doctor(int argc, char **argv)
 	if (optind < argc)
 		look_at_word(&d, argv[optind]);
 	else
-		look_at_all(&d);
+		command_doctor_look_at_all(&d);
 	cJSON_Delete(d.status);
 	return d.worst;
 }

@@ -47,7 +47,7 @@ static const struct column columns[COLUMN_COUNT] = {
 	[SAMPLES] = { "SAMPLES", true, 0 },  [BYTES] = { "BYTES", true, 0 },
 };
 
-static int parse(int argc, char **argv, struct arguments *a)
+static int command_history_parse(int argc, char **argv, struct arguments *a)
 {
 	int r = cli_parse(&usage_history, argc, argv, a);
 
@@ -69,7 +69,7 @@ static void put_moment(double s, char *cell)
 }
 
 /* 999, 12.3k, 1.2M */
-static void put_count(double n, char *buf, size_t size)
+static void command_history_put_count(double n, char *buf, size_t size)
 {
 	static const char units[] = " kMGT";
 	int unit = 0;
@@ -82,7 +82,7 @@ static void put_count(double n, char *buf, size_t size)
 		snprintf(buf, size, "%.0f", n);
 }
 
-static void put_process(struct table *table, const cJSON *p)
+static void command_history_put_process(struct table *table, const cJSON *p)
 {
 	const char *pod = json_text_of(p, "pod"), *container = json_text_of(p, "container");
 	char(*row)[CELL_MAX] = table_row(table);
@@ -101,8 +101,8 @@ static void put_process(struct table *table, const cJSON *p)
 		snprintf(row[TO], CELL_MAX, "now");
 	else
 		put_moment(json_number_of(p, "end_s"), row[TO]);
-	put_count(json_number_of(p, "samples"), row[SAMPLES], CELL_MAX);
-	put_count(json_number_of(p, "bytes"), row[BYTES], CELL_MAX);
+	command_history_put_count(json_number_of(p, "samples"), row[SAMPLES], CELL_MAX);
+	command_history_put_count(json_number_of(p, "bytes"), row[BYTES], CELL_MAX);
 }
 
 void history_print(FILE *to, const cJSON *history, size_t width)
@@ -116,11 +116,11 @@ void history_print(FILE *to, const cJSON *history, size_t width)
 
 	cJSON_ArrayForEach(p, list)
 	{
-		put_process(&table, p);
+		command_history_put_process(&table, p);
 		alive += cJSON_IsTrue(json_get(p, "alive"));
 	}
-	put_count(json_number_of(history, "bytes"), bytes, sizeof(bytes));
-	put_count(json_number_of(history, "max_bytes"), most, sizeof(most));
+	command_history_put_count(json_number_of(history, "bytes"), bytes, sizeof(bytes));
+	command_history_put_count(json_number_of(history, "max_bytes"), most, sizeof(most));
 	if (table.n_rows)
 		table_print(to, &table, width);
 	fprintf(to,
@@ -136,7 +136,7 @@ int command_history(int argc, char **argv)
 	struct arguments a = { .span.command = "history" };
 	struct reply reply;
 	cJSON *history;
-	int r = parse(argc, argv, &a);
+	int r = command_history_parse(argc, argv, &a);
 
 	if (r < 0)
 		r = path_add_span(path, sizeof(path), &a.span);

@@ -65,7 +65,7 @@ const cJSON *targets_of(FILE *to, const cJSON *answer)
 	return targets;
 }
 
-static void print_row(FILE *to, const struct graph_row *row, size_t width)
+static void command_locks_print_row(FILE *to, const struct graph_row *row, size_t width)
 {
 	char text[2048], clean[4096];
 	size_t indent = 2 * (size_t)row->depth;
@@ -93,7 +93,7 @@ static void print_graph(FILE *to, const cJSON *t, size_t width)
 	if (!graph_rows_new(graph, &rows))
 		return;
 	for (size_t i = 0; i < rows.n; i++)
-		print_row(to, &rows.rows[i], width);
+		command_locks_print_row(to, &rows.rows[i], width);
 	graph_rows_free(&rows);
 }
 
@@ -113,7 +113,7 @@ void lock_graph_print(FILE *to, const cJSON *locks, size_t width)
 
 /* ---- the command ---- */
 
-static int parse(int argc, char **argv, struct arguments *a)
+static int command_locks_parse(int argc, char **argv, struct arguments *a)
 {
 	int r = cli_parse(&usage_locks, argc, argv, a);
 	uint64_t ns;
@@ -133,29 +133,30 @@ static int parse(int argc, char **argv, struct arguments *a)
 	return -1;
 }
 
-static bool ends_with(const char *s, const char *end)
+static bool command_locks_ends_with(const char *s, const char *end)
 {
 	size_t n = strlen(s), m = strlen(end);
 
 	return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-static int draw(const char *path, const cJSON *locks)
+static int command_locks_draw(const char *path, const cJSON *locks)
 {
 	size_t len = 0;
-	char *text = ends_with(path, ".html") ? lock_html(locks, &len) : lock_svg(locks, &len);
+	char *text = command_locks_ends_with(path, ".html") ? lock_html(locks, &len)
+							    : lock_svg(locks, &len);
 	int r = text ? write_file(path, text, len) : CLI_FAILED;
 
 	free(text);
 	if (r == CLI_OK && strcmp(path, "-") != 0)
 		fprintf(stderr, "%s: %s. Open it in a browser.\n", path,
-			ends_with(path, ".html")
+			command_locks_ends_with(path, ".html")
 				? "locks, where waiters and owners were, who blocks whom"
 				: "who blocks whom now");
 	return r;
 }
 
-static int show(const struct arguments *a, const struct reply *reply)
+static int command_locks_show(const struct arguments *a, const struct reply *reply)
 {
 	cJSON *json = reply_json(reply);
 	int r = CLI_OK;
@@ -163,7 +164,7 @@ static int show(const struct arguments *a, const struct reply *reply)
 	if (!json)
 		return CLI_FAILED;
 	if (a->output)
-		r = draw(a->output, json);
+		r = command_locks_draw(a->output, json);
 	else if (a->json)
 		puts(reply->body);
 	else if (a->graph)
@@ -183,11 +184,11 @@ int command_locks(int argc, char **argv)
 
 	if (source_is_asked(argc, argv))
 		return source_locks(argc, argv);
-	r = parse(argc, argv, &a);
+	r = command_locks_parse(argc, argv, &a);
 	if (r >= 0)
 		return r;
-	if (a.output && strcmp(a.output, "-") != 0 && !ends_with(a.output, ".html") &&
-	    !ends_with(a.output, ".svg"))
+	if (a.output && strcmp(a.output, "-") != 0 && !command_locks_ends_with(a.output, ".html") &&
+	    !command_locks_ends_with(a.output, ".svg"))
 		return cli_wrong("locks", "-o draws FILE.html or FILE.svg");
 	path_add(path, sizeof(path), "target", a.target);
 	path_add(path, sizeof(path), "last", a.last);
@@ -198,7 +199,7 @@ int command_locks(int argc, char **argv)
 	r = client_request("GET", path, &reply);
 	if (r != CLI_OK)
 		return r;
-	r = show(&a, &reply);
+	r = command_locks_show(&a, &reply);
 	reply_free(&reply);
 	return r;
 }

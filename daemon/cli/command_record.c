@@ -211,7 +211,7 @@ struct fetching {
 	uint64_t id;
 };
 
-static int fetch(void *userdata, const char *file, unsigned events)
+static int command_record_fetch(void *userdata, const char *file, unsigned events)
 {
 	const struct fetching *x = userdata;
 	const struct record_arguments *a = x->arguments;
@@ -236,7 +236,7 @@ static int fetch(void *userdata, const char *file, unsigned events)
 }
 
 /* One look at it; Ctrl-C ends it. */
-static int look(const struct record_arguments *a, const char *path, bool *ret_done)
+static int command_record_look(const struct record_arguments *a, const char *path, bool *ret_done)
 {
 	struct reply reply;
 	cJSON *json;
@@ -259,7 +259,7 @@ static int look(const struct record_arguments *a, const char *path, bool *ret_do
 }
 
 /* It is on the disk here. A daemon that is not told forgets it too, in five minutes. */
-static void discard(uint64_t id)
+static void command_record_discard(uint64_t id)
 {
 	struct reply reply;
 	char path[64];
@@ -283,12 +283,12 @@ static int record_by_daemon(const struct record_arguments *a, const char *answer
 		struct timespec pause = { 0, POLL_NS };
 
 		nanosleep(&pause, NULL);
-		r = look(a, path, &done);
+		r = command_record_look(a, path, &done);
 	}
 	if (r == CLI_OK)
-		r = record_files(a, fetch, &fetching);
+		r = record_files(a, command_record_fetch, &fetching);
 	if (r == CLI_OK)
-		discard(fetching.id);
+		command_record_discard(fetching.id);
 	return r;
 }
 

@@ -46,7 +46,7 @@ const struct usage usage_report = {
 	"kindling report --all --from 14:00 --to 14:10 -o - | head -30",
 };
 
-static int parse_options(int argc, char **argv, struct arguments *a)
+static int command_report_parse_options(int argc, char **argv, struct arguments *a)
 {
 	int r = cli_parse(&usage_report, argc, argv, a);
 
@@ -97,9 +97,9 @@ static int check_changes(struct arguments *a)
 	return changes_check(c, a->format, a->last || a->from || a->to);
 }
 
-static int parse(int argc, char **argv, struct arguments *a)
+static int command_report_parse(int argc, char **argv, struct arguments *a)
 {
-	int r = parse_options(argc, argv, a);
+	int r = command_report_parse_options(argc, argv, a);
 
 	if (r >= 0)
 		return r;
@@ -118,7 +118,7 @@ static int parse(int argc, char **argv, struct arguments *a)
 	return r < 0 ? check_changes(a) : r;
 }
 
-static int fetch(const struct arguments *a, const char *format, struct reply *ret)
+static int command_report_fetch(const struct arguments *a, const char *format, struct reply *ret)
 {
 	char path[PATH_MAX_BYTES] = "/v1/profile";
 	int r;
@@ -156,7 +156,7 @@ static int fetch_profile(void *userdata, const char *from, const char *to, struc
 		a.to = to;
 		a.last = NULL;
 	}
-	r = fetch(&a, "json", &reply);
+	r = command_report_fetch(&a, "json", &reply);
 	return r == CLI_OK ? changes_read(&a.changes, &reply, ret) : r;
 }
 
@@ -168,7 +168,7 @@ int command_report(int argc, char **argv)
 
 	if (source_is_asked(argc, argv))
 		return source_report(argc, argv);
-	r = parse(argc, argv, &a);
+	r = command_report_parse(argc, argv, &a);
 	if (r >= 0)
 		return r;
 	if (changes_are_asked(&a.changes)) {
@@ -176,7 +176,7 @@ int command_report(int argc, char **argv)
 		a.changes.userdata = &a;
 		return changes_write(&a.changes, a.format, a.output);
 	}
-	r = fetch(&a, a.format, &reply);
+	r = command_report_fetch(&a, a.format, &reply);
 	if (r != CLI_OK)
 		return r;
 	r = write_file(a.output, reply.body, reply.len);

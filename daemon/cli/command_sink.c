@@ -21,7 +21,7 @@ const struct usage usage_sink = {
 	"kindling sink test lake",
 };
 
-static int sink_test(const char *name)
+static int command_sink_test(const char *name)
 {
 	char path[PATH_MAX_BYTES];
 	struct reply reply;
@@ -58,6 +58,6 @@ int command_sink(int argc, char **argv)
 	if (r >= 0)
 		return r;
 	if (argc - optind == 2 && strcmp(argv[optind], "test") == 0)
-		return sink_test(argv[optind + 1]);
+		return command_sink_test(argv[optind + 1]);
 	return cli_usage(&usage_sink, USAGE_WRONG);
 }

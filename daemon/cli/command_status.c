@@ -125,7 +125,7 @@ static void put_place(const cJSON *t, char *cell)
 		snprintf(cell, CELL_MAX, "%.12s", *id ? id : "host");
 }
 
-static void put_events(const cJSON *t, char *cell)
+static void command_status_put_events(const cJSON *t, char *cell)
 {
 	const cJSON *event;
 	size_t len = 0;
@@ -158,7 +158,7 @@ static void put_state(const cJSON *t, char *cell)
 		snprintf(cell, CELL_MAX, "ended %ldm", s / 60);
 }
 
-static void put_books(const cJSON *t, char (*row)[CELL_MAX])
+static void command_status_put_books(const cJSON *t, char (*row)[CELL_MAX])
 {
 	const cJSON *samples = json_get(t, "samples");
 
@@ -245,7 +245,8 @@ static void put_reason(struct table *table, const cJSON *t, size_t width, unsign
 	table_note(table, alike ? text : reason, width);
 }
 
-static void put_target(struct table *table, const cJSON *t, size_t width, unsigned alike)
+static void command_status_put_target(struct table *table, const cJSON *t, size_t width,
+				      unsigned alike)
 {
 	char(*row)[CELL_MAX] = table_row(table);
 
@@ -258,8 +259,8 @@ static void put_target(struct table *table, const cJSON *t, size_t width, unsign
 	snprintf(row[SERVICE], CELL_MAX, "%s", json_text_of(json_get(t, "labels"), "service"));
 	snprintf(row[NAME], CELL_MAX, "%s", json_text_of(t, "name"));
 	put_state(t, row[STATE]);
-	put_events(t, row[EVENTS]);
-	put_books(t, row);
+	command_status_put_events(t, row[EVENTS]);
+	command_status_put_books(t, row);
 	put_agent(t, row);
 	put_reason(table, t, width, alike);
 	if (is_gone(t))
@@ -272,9 +273,10 @@ static void put_target(struct table *table, const cJSON *t, size_t width, unsign
 
 /* ---- below the table ------------------------------------------------------------------------ */
 
-static void say(FILE *to, size_t width, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void command_status_say(FILE *to, size_t width, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
-static void say(FILE *to, size_t width, const char *fmt, ...)
+static void command_status_say(FILE *to, size_t width, const char *fmt, ...)
 {
 	char text[2048];
 	va_list ap;
@@ -297,8 +299,8 @@ static void print_blocked(FILE *to, const cJSON *blocked, size_t width)
 		struct tm tm;
 
 		strftime(when, sizeof(when), "%F %H:%M", localtime_r(&until, &tm));
-		say(to, width, "Not profiled until %s: %s, because %s.", when,
-		    json_text_of(b, "cohort"), json_text_of(b, "reason"));
+		command_status_say(to, width, "Not profiled until %s: %s, because %s.", when,
+				   json_text_of(b, "cohort"), json_text_of(b, "reason"));
 	}
 }
 
@@ -323,10 +325,10 @@ static void print_sum(FILE *to, const cJSON *status, size_t width)
 	}
 	if (ended)
 		snprintf(more, sizeof(more), "; %d %s ended", ended, ended == 1 ? "has" : "have");
-	say(to, width, "%d of %d JVM%s streaming%s", streaming, living, living == 1 ? "" : "s",
-	    more);
-	say(to, width, "%.0f samples taken = %.0f delivered + %.0f dropped", taken, delivered,
-	    dropped);
+	command_status_say(to, width, "%d of %d JVM%s streaming%s", streaming, living,
+			   living == 1 ? "" : "s", more);
+	command_status_say(to, width, "%.0f samples taken = %.0f delivered + %.0f dropped", taken,
+			   delivered, dropped);
 }
 
 /* Who takes the CPU samples, what that costs, or what it cannot do. */
@@ -336,14 +338,16 @@ static void print_engine(FILE *to, const cJSON *engine, size_t width)
 	double cost_ns = json_number_of(engine, "tick_cost_ns");
 
 	if (*json_text_of(engine, "note"))
-		say(to, width, "CPU samples: %s; no clocks on the CPUs: %s",
-		    json_text_of(engine, "note"), json_text_of(engine, "why"));
+		command_status_say(to, width, "CPU samples: %s; no clocks on the CPUs: %s",
+				   json_text_of(engine, "note"), json_text_of(engine, "why"));
 	else if (interval_ns > 0 && cost_ns > 0)
-		say(to, width,
-		    "CPU samples: each CPU has a tick every %.3g ms, which costs %.1f us, %.2f %% of it",
-		    interval_ns / 1e6, cost_ns / 1e3, 100 * cost_ns / interval_ns);
+		command_status_say(
+			to, width,
+			"CPU samples: each CPU has a tick every %.3g ms, which costs %.1f us, %.2f %% of it",
+			interval_ns / 1e6, cost_ns / 1e3, 100 * cost_ns / interval_ns);
 	else if (interval_ns > 0)
-		say(to, width, "CPU samples: each CPU has a tick every %.3g ms", interval_ns / 1e6);
+		command_status_say(to, width, "CPU samples: each CPU has a tick every %.3g ms",
+				   interval_ns / 1e6);
 }
 
 static void print_daemon(FILE *to, const cJSON *status, size_t width)
@@ -363,18 +367,18 @@ static void print_daemon(FILE *to, const cJSON *status, size_t width)
 		snprintf(time, sizeof(time), "%.0f min", up / 60);
 	else
 		snprintf(time, sizeof(time), "%.0f h", up / 3600);
-	say(to, width, "kindlingd %s, up %s, finds JVMs by %s%s%s%s",
-	    json_text_of(status, "version"), time, bpf ? "BPF" : "scanning /proc",
-	    *why ? " (without BPF: " : "", why, *why ? ")" : "");
+	command_status_say(to, width, "kindlingd %s, up %s, finds JVMs by %s%s%s%s",
+			   json_text_of(status, "version"), time, bpf ? "BPF" : "scanning /proc",
+			   *why ? " (without BPF: " : "", why, *why ? ")" : "");
 	print_blocked(to, json_get(status, "blocked"), width);
 	if (*history)
-		say(to, width, "%s", history);
+		command_status_say(to, width, "%s", history);
 	if (*note)
-		say(to, width, "kernel frames: %s", note);
+		command_status_say(to, width, "kernel frames: %s", note);
 	print_engine(to, engine, width);
 }
 
-static void print_table(FILE *to, const cJSON *status, size_t width, bool colours)
+static void command_status_print_table(FILE *to, const cJSON *status, size_t width, bool colours)
 {
 	unsigned char order[COLUMN_COUNT];
 	struct table table = { .columns = columns,
@@ -389,7 +393,7 @@ static void print_table(FILE *to, const cJSON *status, size_t width, bool colour
 	{
 		bool goes_on = width < WIDTH_ANY && is_alike(t, t->next);
 
-		put_target(&table, t, width, goes_on ? SAID_BELOW : alike);
+		command_status_put_target(&table, t, width, goes_on ? SAID_BELOW : alike);
 		alike = goes_on ? alike + 1 : 0;
 		on_host = on_host && !*json_text_of(t, "container_id") && !*json_text_of(t, "pod");
 	}
@@ -402,7 +406,7 @@ static void print_table(FILE *to, const cJSON *status, size_t width, bool colour
 }
 
 /* "sink lake (s3): 512 taken = 500 delivered + 12 spooled + 0 unconfirmed + 0 dropped" */
-static void print_sinks(FILE *to, const cJSON *status, size_t width)
+static void command_status_print_sinks(FILE *to, const cJSON *status, size_t width)
 {
 	const cJSON *s, *cause;
 
@@ -411,25 +415,27 @@ static void print_sinks(FILE *to, const cJSON *status, size_t width)
 		double dropped = 0, oldest = json_number_of(s, "oldest_s");
 
 		cJSON_ArrayForEach(cause, json_get(s, "dropped")) dropped += cause->valuedouble;
-		say(to, width,
-		    "sink %s (%s): %.0f taken = %.0f delivered + %.0f spooled + %.0f unconfirmed + %.0f dropped",
-		    json_text_of(s, "name"), json_text_of(s, "type"), json_number_of(s, "taken"),
-		    json_number_of(s, "delivered"), json_number_of(s, "spooled"),
-		    json_number_of(s, "unconfirmed"), dropped);
-		cJSON_ArrayForEach(cause, json_get(s, "dropped"))
-			say(to, width, "  dropped, %s: %.0f", cause->string, cause->valuedouble);
+		command_status_say(
+			to, width,
+			"sink %s (%s): %.0f taken = %.0f delivered + %.0f spooled + %.0f unconfirmed + %.0f dropped",
+			json_text_of(s, "name"), json_text_of(s, "type"),
+			json_number_of(s, "taken"), json_number_of(s, "delivered"),
+			json_number_of(s, "spooled"), json_number_of(s, "unconfirmed"), dropped);
+		cJSON_ArrayForEach(cause, json_get(s, "dropped")) command_status_say(
+			to, width, "  dropped, %s: %.0f", cause->string, cause->valuedouble);
 		if (oldest > 0)
-			say(to, width, "  the oldest that waits is %.0f s old", oldest);
+			command_status_say(to, width, "  the oldest that waits is %.0f s old",
+					   oldest);
 		if (*json_text_of(s, "last_error"))
-			say(to, width, "  %s", json_text_of(s, "last_error"));
+			command_status_say(to, width, "  %s", json_text_of(s, "last_error"));
 	}
 }
 
 void status_print(FILE *to, const cJSON *status, size_t width, bool colours)
 {
-	print_table(to, status, width, colours);
+	command_status_print_table(to, status, width, colours);
 	print_sum(to, status, width);
-	print_sinks(to, status, width);
+	command_status_print_sinks(to, status, width);
 	print_daemon(to, status, width);
 }
 
@@ -448,7 +454,8 @@ static void show_again(const cJSON *status, bool wide)
 	screen_size(&rows, &columns_now);
 	print_sum(f, status, columns_now);
 	fputc('\n', f);
-	print_table(f, status, wide ? WIDTH_ANY - 1 : columns_now, terminal_has_colours());
+	command_status_print_table(f, status, wide ? WIDTH_ANY - 1 : columns_now,
+				   terminal_has_colours());
 	fputc('\n', f);
 	print_daemon(f, status, columns_now);
 	if (fclose(f) == 0)
@@ -456,7 +463,7 @@ static void show_again(const cJSON *status, bool wide)
 	free(text);
 }
 
-static int show(const char *path, const struct arguments *a)
+static int command_status_show(const char *path, const struct arguments *a)
 {
 	bool screen = a->watch && !a->json && isatty(STDOUT_FILENO);
 	struct reply reply;
@@ -480,7 +487,7 @@ static int show(const char *path, const struct arguments *a)
 	return fflush(stdout) == 0 && !ferror(stdout) ? r : CLI_FAILED;
 }
 
-static int watch(const char *path, const struct arguments *a)
+static int command_status_watch(const char *path, const struct arguments *a)
 {
 	bool screen = !a->json && isatty(STDOUT_FILENO);
 	int r;
@@ -489,7 +496,7 @@ static int watch(const char *path, const struct arguments *a)
 	if (screen)
 		screen_open();
 	do {
-		r = show(path, a);
+		r = command_status_show(path, a);
 	} while (r == CLI_OK && screen_key(1000) != 'q');
 	if (screen)
 		screen_close();
@@ -508,5 +515,5 @@ int command_status(int argc, char **argv)
 	path_add(path, sizeof(path), "state", a.streaming ? "streaming" : NULL);
 	for (; optind < argc; optind++)
 		path_add(path, sizeof(path), "target", argv[optind]);
-	return a.watch ? watch(path, &a) : show(path, &a);
+	return a.watch ? command_status_watch(path, &a) : command_status_show(path, &a);
 }

@@ -120,7 +120,7 @@ static bool is_notice(const cJSON *e)
 	return true;
 }
 
-static bool on_line(void *userdata, const char *line)
+static bool command_tail_on_line(void *userdata, const char *line)
 {
 	struct tail *t = userdata;
 	cJSON *e = cJSON_Parse(line);
@@ -143,7 +143,7 @@ static bool on_line(void *userdata, const char *line)
 }
 
 /* -1 = go on, else the exit status. */
-static int parse(int argc, char **argv, struct tail *t, char *path, size_t size)
+static int command_tail_parse(int argc, char **argv, struct tail *t, char *path, size_t size)
 {
 	int r = cli_parse(&usage_tail, argc, argv, t);
 	uint64_t ns;
@@ -170,10 +170,10 @@ int command_tail(int argc, char **argv)
 {
 	char path[PATH_MAX_BYTES] = "/v1/events";
 	struct tail t = { .left = -1 };
-	int r = parse(argc, argv, &t, path, sizeof(path));
+	int r = command_tail_parse(argc, argv, &t, path, sizeof(path));
 
 	if (r >= 0)
 		return r;
 	cli_catch_interrupt();
-	return client_stream(path, on_line, &t);
+	return client_stream(path, command_tail_on_line, &t);
 }

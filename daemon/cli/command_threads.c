@@ -79,7 +79,7 @@ static void put_share(const cJSON *t, const char *key, char *cell)
 		snprintf(cell, CELL_MAX, "-");
 }
 
-static void put_thread(struct table *table, const cJSON *t)
+static void command_threads_put_thread(struct table *table, const cJSON *t)
 {
 	const cJSON *last = json_get(t, "last_lock");
 	const char *name = json_text_of(t, "name");
@@ -106,7 +106,7 @@ static void put_thread(struct table *table, const cJSON *t)
 
 static const char *sort_key;
 
-static int by_key(const void *a, const void *b)
+static int command_threads_by_key(const void *a, const void *b)
 {
 	const cJSON *x = *(const cJSON *const *)a, *y = *(const cJSON *const *)b;
 	double p, q;
@@ -122,7 +122,8 @@ static int by_key(const void *a, const void *b)
 	return r ? r : json_number_of(x, "tid") < json_number_of(y, "tid") ? -1 : 1;
 }
 
-static void put_threads(struct table *table, const cJSON *threads, const char *sort, int rows)
+static void command_threads_put_threads(struct table *table, const cJSON *threads, const char *sort,
+					int rows)
 {
 	size_t n = (size_t)cJSON_GetArraySize(threads), i = 0;
 	const cJSON **list = calloc(n + 1, sizeof(*list)), *t;
@@ -131,9 +132,9 @@ static void put_threads(struct table *table, const cJSON *threads, const char *s
 		return;
 	cJSON_ArrayForEach(t, threads) if (i < n) list[i++] = t;
 	sort_key = sort;
-	qsort(list, n, sizeof(*list), by_key);
+	qsort(list, n, sizeof(*list), command_threads_by_key);
 	for (i = 0; i < n && (rows <= 0 || i < (size_t)rows); i++)
-		put_thread(table, list[i]);
+		command_threads_put_thread(table, list[i]);
 	free(list);
 }
 
@@ -167,7 +168,8 @@ static void print_virtuals(FILE *to, const cJSON *t)
 	fputc('\n', to);
 }
 
-static void print_target(FILE *to, const cJSON *t, const char *sort, int rows, size_t width)
+static void command_threads_print_target(FILE *to, const cJSON *t, const char *sort, int rows,
+					 size_t width)
 {
 	struct table table = { .columns = columns,
 			       .n_columns = COLUMN_COUNT,
@@ -185,7 +187,7 @@ static void print_target(FILE *to, const cJSON *t, const char *sort, int rows, s
 	}
 	fprintf(to, ": %d threads, shares of the last %.0f s\n", n, json_number_of(t, "seconds"));
 	print_virtuals(to, t);
-	put_threads(&table, threads, sort, rows);
+	command_threads_put_threads(&table, threads, sort, rows);
 	table_print(to, &table, width);
 	if ((size_t)n > table.n_rows)
 		fprintf(to, "and %zu more threads\n", (size_t)n - table.n_rows);
@@ -204,13 +206,13 @@ void threads_print(FILE *to, const cJSON *threads, const char *sort, int rows, s
 		if (!first)
 			fputc('\n', to);
 		first = false;
-		print_target(to, t, sort, rows, width);
+		command_threads_print_target(to, t, sort, rows, width);
 	}
 }
 
 /* ---- the command ---- */
 
-static int parse(int argc, char **argv, struct arguments *a)
+static int command_threads_parse(int argc, char **argv, struct arguments *a)
 {
 	int r = cli_parse(&usage_threads, argc, argv, a);
 	uint64_t ns;
@@ -248,7 +250,7 @@ int command_threads(int argc, char **argv)
 	char path[PATH_MAX_BYTES] = "/v1/threads";
 	struct reply reply;
 	cJSON *json;
-	int r = parse(argc, argv, &a);
+	int r = command_threads_parse(argc, argv, &a);
 
 	if (r >= 0)
 		return r;

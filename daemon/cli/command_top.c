@@ -71,7 +71,7 @@ static void print_rate(FILE *to, const cJSON *top, const cJSON *o)
 	fprintf(to, ", %.0f sample%s\n", samples, samples > 0.5 && samples < 1.5 ? "" : "s");
 }
 
-static void print_table(FILE *to, const cJSON *top, const cJSON *o, int rows)
+static void command_top_print_table(FILE *to, const cJSON *top, const cJSON *o, int rows)
 {
 	const cJSON *m;
 
@@ -95,7 +95,7 @@ void top_print(FILE *to, const cJSON *top, int rows)
 
 	if (many) {
 		fputs("all JVMs", to);
-		print_table(to, top, top, rows);
+		command_top_print_table(to, top, top, rows);
 	}
 	cJSON_ArrayForEach(t, targets)
 	{
@@ -103,7 +103,7 @@ void top_print(FILE *to, const cJSON *top, int rows)
 		print_text(to, json_text_of(t, "name"));
 		if (cJSON_IsTrue(json_get(t, "ended")))
 			fputs(" (ended)", to);
-		print_table(to, top, t, rows);
+		command_top_print_table(to, top, t, rows);
 	}
 	fprintf(to, "\nthe last %.0f s, sorted by %s%%", json_number_of(top, "seconds"),
 		json_text_of(top, "sort"));
@@ -125,7 +125,7 @@ static bool is_by_self(const char *sort)
 	return strcmp(sort, "self") == 0;
 }
 
-static void show(const cJSON *top, int rows)
+static void command_top_show(const cJSON *top, int rows)
 {
 	unsigned short screen_rows, columns;
 	size_t len = 0;
@@ -143,7 +143,7 @@ static void show(const cJSON *top, int rows)
 	free(text);
 }
 
-static int parse(int argc, char **argv, struct arguments *a)
+static int command_top_parse(int argc, char **argv, struct arguments *a)
 {
 	int r = cli_parse(&usage_top, argc, argv, a);
 
@@ -179,7 +179,7 @@ static int print_once(const struct arguments *a)
 	if (a->json) {
 		puts(reply.body);
 	} else if (a->screen) {
-		show(json, a->rows);
+		command_top_show(json, a->rows);
 	} else {
 		top_print(stdout, json, a->rows ? a->rows : ROWS_PLAIN);
 		putchar('\n');
@@ -196,7 +196,7 @@ int command_top(int argc, char **argv)
 
 	if (source_is_asked(argc, argv))
 		return source_top(argc, argv);
-	r = parse(argc, argv, &a);
+	r = command_top_parse(argc, argv, &a);
 	if (r >= 0)
 		return r;
 	a.screen = isatty(STDOUT_FILENO) && !a.once && !a.json;

@@ -92,7 +92,7 @@ static enum filter_effect by_unit(int pid_dfd, const struct jvm *jvm, const char
 	return filter_of_unit(text, ret_call);
 }
 
-static void set(cJSON *check, const char *name, const char *text)
+static void doctor_filter_set(cJSON *check, const char *name, const char *text)
 {
 	cJSON_ReplaceItemInObjectCaseSensitive(check, name, cJSON_CreateString(text));
 }
@@ -113,16 +113,17 @@ void doctor_look_at_filter(pid_t pid, cJSON *check)
 		effect = by_unit(pid_dfd, &jvm, &call, &who);
 	if (effect == FILTER_UNKNOWN)
 		return;
-	set(check, "verdict", effect == FILTER_DEADLY ? "no" : "ok");
+	doctor_filter_set(check, "verdict", effect == FILTER_DEADLY ? "no" : "ok");
 	if (effect == FILTER_DEADLY) {
 		snprintf(text, sizeof(text), "%s would kill the JVM when the agent calls %s()", who,
 			 call);
-		set(check, "change",
-		    "allow that system call there, or make it fail with an error code instead");
+		doctor_filter_set(
+			check, "change",
+			"allow that system call there, or make it fail with an error code instead");
 	} else {
 		snprintf(text, sizeof(text), "%s kills the JVM for no system call of the agent",
 			 who);
 		cJSON_ReplaceItemInObjectCaseSensitive(check, "change", cJSON_CreateNull());
 	}
-	set(check, "finding", text);
+	doctor_filter_set(check, "finding", text);
 }

@@ -120,7 +120,7 @@ static void target_title(const cJSON *t, char *buf, size_t size)
 }
 
 /* One JVM's part from @y on; returns where the next one begins. */
-static int put_target(FILE *to, const cJSON *t, int y, size_t *widest)
+static int lock_draw_put_target(FILE *to, const cJSON *t, int y, size_t *widest)
 {
 	struct graph_rows rows;
 	char title[1024], cut[4 * TEXT_MAX + 8];
@@ -153,7 +153,8 @@ bool put_svg(FILE *to, const cJSON *locks)
 
 	if (!f)
 		return false;
-	cJSON_ArrayForEach(t, json_get(locks, "targets")) y = put_target(f, t, y, &widest);
+	cJSON_ArrayForEach(t, json_get(locks, "targets")) y =
+		lock_draw_put_target(f, t, y, &widest);
 	if (y == 6) {
 		fputs("<text x=\"12\" y=\"26\">no JVM streams</text>\n", f);
 		y = 40;

@@ -48,7 +48,7 @@ static void put_stack(FILE *to, const cJSON *stack)
 
 /* ---- the table of locks ---- */
 
-static void put_thread(FILE *to, const cJSON *thread)
+static void lock_page_put_thread(FILE *to, const cJSON *thread)
 {
 	char text[600];
 
@@ -56,7 +56,7 @@ static void put_thread(FILE *to, const cJSON *thread)
 	put_escaped(to, text);
 }
 
-static void put_threads(FILE *to, const cJSON *list, bool more)
+static void lock_page_put_threads(FILE *to, const cJSON *list, bool more)
 {
 	const cJSON *t;
 	bool first = true;
@@ -66,7 +66,7 @@ static void put_threads(FILE *to, const cJSON *list, bool more)
 	{
 		fputs(first ? "" : "<br>", to);
 		first = false;
-		put_thread(to, t);
+		lock_page_put_thread(to, t);
 		fputs(" <span class=\"quiet\">", to);
 		put_duration(to, json_number_of(t, "ns"));
 		fputs("</span>", to);
@@ -74,7 +74,7 @@ static void put_threads(FILE *to, const cJSON *list, bool more)
 	fputs(more ? "<br>…</td>" : "</td>", to);
 }
 
-static void put_places(FILE *to, const cJSON *list)
+static void lock_page_put_places(FILE *to, const cJSON *list)
 {
 	const cJSON *p;
 	bool first = true;
@@ -89,7 +89,7 @@ static void put_places(FILE *to, const cJSON *list)
 	fputs("</td>", to);
 }
 
-static void put_lock(FILE *to, const cJSON *row)
+static void lock_page_put_lock(FILE *to, const cJSON *row)
 {
 	const cJSON *lock = json_get(row, "lock");
 	char text[1024];
@@ -102,12 +102,12 @@ static void put_lock(FILE *to, const cJSON *row)
 			cJSON_IsTrue(json_get(row, "more_locks")) ? "+" : "");
 }
 
-static void put_row(FILE *to, const cJSON *r, double most_ns)
+static void lock_page_put_row(FILE *to, const cJSON *r, double most_ns)
 {
 	double ns = json_number_of(r, "total_ns");
 
 	fputs("<tr><td class=\"c\">", to);
-	put_lock(to, r);
+	lock_page_put_lock(to, r);
 	fputs("</td><td>", to);
 	put_escaped(to, json_text_of(r, "kind"));
 	fputs(cJSON_IsTrue(json_get(r, "idle")) ? " (idle)</td>" : "</td>", to);
@@ -119,14 +119,15 @@ static void put_row(FILE *to, const cJSON *r, double most_ns)
 		most_ns > 0 ? 100 * ns / most_ns : 0);
 	put_duration(to, json_number_of(r, "longest_ns"));
 	fputs("</td>", to);
-	put_places(to, json_get(r, "waiters_at"));
-	put_places(to, json_get(r, "owners_at"));
-	put_threads(to, json_get(r, "waiters"), cJSON_IsTrue(json_get(r, "more_waiters")));
-	put_threads(to, json_get(r, "owners"), cJSON_IsTrue(json_get(r, "more_owners")));
+	lock_page_put_places(to, json_get(r, "waiters_at"));
+	lock_page_put_places(to, json_get(r, "owners_at"));
+	lock_page_put_threads(to, json_get(r, "waiters"),
+			      cJSON_IsTrue(json_get(r, "more_waiters")));
+	lock_page_put_threads(to, json_get(r, "owners"), cJSON_IsTrue(json_get(r, "more_owners")));
 	fputs("</tr>\n", to);
 }
 
-static void put_table(FILE *to, const cJSON *rows)
+static void lock_page_put_table(FILE *to, const cJSON *rows)
 {
 	const cJSON *r;
 
@@ -135,7 +136,7 @@ static void put_table(FILE *to, const cJSON *rows)
 	      "<th>Waiters at</th><th>Owners at</th><th>Waiters</th><th>Owners</th></tr>\n",
 	      to);
 	cJSON_ArrayForEach(r, rows)
-		put_row(to, r, json_number_of(cJSON_GetArrayItem(rows, 0), "total_ns"));
+		lock_page_put_row(to, r, json_number_of(cJSON_GetArrayItem(rows, 0), "total_ns"));
 	fputs("</table></div>\n", to);
 }
 
@@ -162,7 +163,7 @@ static void put_places_with_stacks(FILE *to, const char *what, const cJSON *plac
 	}
 }
 
-static void put_stacks(FILE *to, const cJSON *rows)
+static void lock_page_put_stacks(FILE *to, const cJSON *rows)
 {
 	const cJSON *r;
 
@@ -171,7 +172,7 @@ static void put_stacks(FILE *to, const cJSON *rows)
 	cJSON_ArrayForEach(r, rows)
 	{
 		fputs("<details><summary>", to);
-		put_lock(to, r);
+		lock_page_put_lock(to, r);
 		fputs("</summary>\n", to);
 		put_places_with_stacks(to, "waited", json_get(r, "waiters_at"));
 		put_places_with_stacks(to, "held", json_get(r, "owners_at"));
@@ -185,7 +186,7 @@ struct held {
 	const cJSON *row, *owner;
 };
 
-static int longest_first(const void *a, const void *b)
+static int lock_page_longest_first(const void *a, const void *b)
 {
 	double x = json_number_of(((const struct held *)a)->owner, "ns");
 	double y = json_number_of(((const struct held *)b)->owner, "ns");
@@ -200,7 +201,7 @@ static size_t collect_held(const cJSON *rows, struct held *ret, size_t max)
 
 	cJSON_ArrayForEach(r, rows) cJSON_ArrayForEach(o, json_get(r, "owners")) if (n < max)
 		ret[n++] = (struct held){ r, o };
-	qsort(ret, n, sizeof(*ret), longest_first);
+	qsort(ret, n, sizeof(*ret), lock_page_longest_first);
 	return n;
 }
 
@@ -219,15 +220,15 @@ static void put_owners(FILE *to, const cJSON *rows)
 	      to);
 	for (size_t i = 0; i < n && i < OWNERS_MAX; i++) {
 		fputs("<tr><td>", to);
-		put_thread(to, held[i].owner);
+		lock_page_put_thread(to, held[i].owner);
 		fputs("</td><td class=\"n\">", to);
 		put_duration(to, json_number_of(held[i].owner, "ns"));
 		fputs("</td><td class=\"c\">", to);
-		put_lock(to, held[i].row);
+		lock_page_put_lock(to, held[i].row);
 		fputs("</td>", to);
-		put_places(to, json_get(held[i].row, "owners_at"));
-		put_threads(to, json_get(held[i].row, "waiters"),
-			    cJSON_IsTrue(json_get(held[i].row, "more_waiters")));
+		lock_page_put_places(to, json_get(held[i].row, "owners_at"));
+		lock_page_put_threads(to, json_get(held[i].row, "waiters"),
+				      cJSON_IsTrue(json_get(held[i].row, "more_waiters")));
 		fputs("</tr>\n", to);
 	}
 	fputs("</table></div>\n", to);
@@ -277,7 +278,7 @@ static void put_graph(FILE *to, const cJSON *locks)
 
 /* ---- the page ---- */
 
-static void put_summary(FILE *to, const cJSON *t)
+static void lock_page_put_summary(FILE *to, const cJSON *t)
 {
 	char *text = NULL;
 	size_t len;
@@ -291,7 +292,7 @@ static void put_summary(FILE *to, const cJSON *t)
 	free(text);
 }
 
-static void put_target(FILE *to, const cJSON *t)
+static void lock_page_put_target(FILE *to, const cJSON *t)
 {
 	const cJSON *classes = json_get(t, "classes");
 	const cJSON *rows = classes ? classes : json_get(t, "locks");
@@ -299,13 +300,13 @@ static void put_target(FILE *to, const cJSON *t)
 	fprintf(to, "<h2>%.0f ", json_number_of(t, "pid"));
 	put_escaped(to, json_text_of(t, "name"));
 	fputs("</h2>\n<p>", to);
-	put_summary(to, t);
+	lock_page_put_summary(to, t);
 	fputs("</p>\n", to);
 	if (!cJSON_GetArraySize(rows))
 		return;
-	put_table(to, rows);
+	lock_page_put_table(to, rows);
 	put_owners(to, rows);
-	put_stacks(to, rows);
+	lock_page_put_stacks(to, rows);
 }
 
 static void put_page(FILE *to, const cJSON *locks)
@@ -320,7 +321,7 @@ static void put_page(FILE *to, const cJSON *locks)
 		style);
 	if (!cJSON_GetArraySize(targets))
 		fputs("<p>No JVM streams; <code>kindling status</code> says why.</p>\n", to);
-	cJSON_ArrayForEach(t, targets) put_target(to, t);
+	cJSON_ArrayForEach(t, targets) lock_page_put_target(to, t);
 	put_graph(to, locks);
 	fputs("</body></html>\n", to);
 }

@@ -45,7 +45,7 @@ static const struct column columns[COLUMN_COUNT] = {
 /* ---- cells ---- */
 
 /* Names, the most important first: worker-1, worker-2, ... */
-static void put_threads(const cJSON *list, bool more, char *cell)
+static void lock_print_put_threads(const cJSON *list, bool more, char *cell)
 {
 	const cJSON *t;
 	size_t len = 0;
@@ -67,7 +67,7 @@ static void put_threads(const cJSON *list, bool more, char *cell)
 }
 
 /* Methods, likewise. */
-static void put_places(const cJSON *list, char *cell)
+static void lock_print_put_places(const cJSON *list, char *cell)
 {
 	const cJSON *p;
 	size_t len = 0;
@@ -147,8 +147,8 @@ static void put_wide(struct table *table, const cJSON *r, const char *waiters, c
 	snprintf(row[KIND], CELL_MAX, "%s%s", json_text_of(r, "kind"),
 		 cJSON_IsTrue(json_get(r, "idle")) ? " (idle)" : "");
 	put_numbers(r, &row[WAITS]);
-	put_places(json_get(r, "waiters_at"), row[WAITERS_AT]);
-	put_places(json_get(r, "owners_at"), row[OWNERS_AT]);
+	lock_print_put_places(json_get(r, "waiters_at"), row[WAITERS_AT]);
+	lock_print_put_places(json_get(r, "owners_at"), row[OWNERS_AT]);
 	snprintf(row[WAITERS], CELL_MAX, "%s", waiters);
 	snprintf(row[OWNERS], CELL_MAX, "%s", owners);
 }
@@ -192,12 +192,14 @@ static void put_narrow(struct table *table, const cJSON *r, const char *waiters,
 	put_below(table, head, waiters, owners, width);
 }
 
-static void put_row(struct table *table, const cJSON *r, size_t width)
+static void lock_print_put_row(struct table *table, const cJSON *r, size_t width)
 {
 	char waiters[CELL_MAX], owners[CELL_MAX];
 
-	put_threads(json_get(r, "waiters"), cJSON_IsTrue(json_get(r, "more_waiters")), waiters);
-	put_threads(json_get(r, "owners"), cJSON_IsTrue(json_get(r, "more_owners")), owners);
+	lock_print_put_threads(json_get(r, "waiters"), cJSON_IsTrue(json_get(r, "more_waiters")),
+			       waiters);
+	lock_print_put_threads(json_get(r, "owners"), cJSON_IsTrue(json_get(r, "more_owners")),
+			       owners);
 	if (table->n_columns == COLUMN_COUNT)
 		put_wide(table, r, waiters, owners);
 	else
@@ -301,7 +303,7 @@ bool print_name_of_collected(FILE *to, const cJSON *t)
 	return true;
 }
 
-static void print_table(FILE *to, const cJSON *t, const cJSON *all, int rows, size_t width)
+static void lock_print_table(FILE *to, const cJSON *t, const cJSON *all, int rows, size_t width)
 {
 	struct table table = { .n_columns = width < WIDE ? NARROW_COUNT : COLUMN_COUNT };
 	bool classes = json_get(t, "classes") != NULL;
@@ -316,7 +318,7 @@ static void print_table(FILE *to, const cJSON *t, const cJSON *all, int rows, si
 	}
 	if (width < WIDE)
 		memmove(&head[ID], &head[KIND], (COLUMN_COUNT - KIND) * sizeof(head[0]));
-	cJSON_ArrayForEach(r, all) if (rows-- > 0) put_row(&table, r, width);
+	cJSON_ArrayForEach(r, all) if (rows-- > 0) lock_print_put_row(&table, r, width);
 	table_print(to, &table, width);
 	if (rows < 0)
 		fprintf(to, "and %.0f more %s; -n shows more\n",
@@ -325,7 +327,7 @@ static void print_table(FILE *to, const cJSON *t, const cJSON *all, int rows, si
 	table_free(&table);
 }
 
-static void print_target(FILE *to, const cJSON *t, int rows, size_t width)
+static void lock_print_target(FILE *to, const cJSON *t, int rows, size_t width)
 {
 	const cJSON *classes = json_get(t, "classes");
 	const cJSON *all = classes ? classes : json_get(t, "locks");
@@ -338,7 +340,7 @@ static void print_target(FILE *to, const cJSON *t, int rows, size_t width)
 	locks_summary(to, t);
 	fputc('\n', to);
 	if (cJSON_GetArraySize(all))
-		print_table(to, t, all, rows, width);
+		lock_print_table(to, t, all, rows, width);
 }
 
 void locks_print(FILE *to, const cJSON *locks, int rows, size_t width)
@@ -351,6 +353,6 @@ void locks_print(FILE *to, const cJSON *locks, int rows, size_t width)
 		if (!first)
 			fputc('\n', to);
 		first = false;
-		print_target(to, t, rows, width);
+		lock_print_target(to, t, rows, width);
 	}
 }

@@ -39,7 +39,7 @@ void lock_text_brief(const cJSON *lock, char *buf, size_t size)
 	snprintf(buf, size, "%s", dot && dot[1] ? dot + 1 : text);
 }
 
-static bool is_of_the_jdk(const char *frame)
+static bool lock_text_is_of_the_jdk(const char *frame)
 {
 	static const char *const prefixes[] = { "java.", "jdk.", "sun.", "[" };
 
@@ -59,7 +59,7 @@ static const char *lock_place(const cJSON *stack)
 
 		if (!cJSON_IsString(frame))
 			continue;
-		if (!is_of_the_jdk(frame->valuestring))
+		if (!lock_text_is_of_the_jdk(frame->valuestring))
 			return frame->valuestring;
 		if (!*leaf)
 			leaf = frame->valuestring;
@@ -109,7 +109,7 @@ void thread_text(const cJSON *thread, const char *key, char *buf, size_t size)
 }
 
 /* Virtual threads, and those of which a container's number alone is known, apart from all tids. */
-static double key_of(const cJSON *thread)
+static double lock_text_key_of(const cJSON *thread)
 {
 	static const double virtual = 1ll << 32, foreign = 1ll << 40;
 
@@ -127,7 +127,7 @@ static double key_of(const cJSON *thread)
 
 struct item {
 	const cJSON *wait;
-	double tid, owner; /* key_of(); 0 = none that keeps it waiting */
+	double tid, owner; /* lock_text_key_of(); 0 = none that keeps it waiting */
 	int cycle;
 	bool done;
 };
@@ -139,7 +139,7 @@ struct building {
 	bool failed;
 };
 
-static int add_row(struct building *b, struct graph_row row)
+static int lock_text_add_row(struct building *b, struct graph_row row)
 {
 	struct graph_rows *g = b->to;
 
@@ -163,7 +163,7 @@ static int add_row(struct building *b, struct graph_row row)
 
 static int add_wait(struct building *b, struct item *i, unsigned depth, int parent)
 {
-	int row = add_row(
+	int row = lock_text_add_row(
 		b, (struct graph_row){ .kind = GRAPH_WAIT,
 				       .depth = depth,
 				       .parent = parent,
@@ -203,9 +203,10 @@ static struct item *item_of(struct building *b, double tid, int cycle)
 static void add_circle(struct building *b, struct item *first)
 {
 	bool deadlock = cJSON_IsTrue(json_get(first->wait, "deadlock"));
-	int head = add_row(b, (struct graph_row){ .kind = deadlock ? GRAPH_DEADLOCK : GRAPH_CIRCLE,
-						  .parent = -1,
-						  .deadlock = deadlock });
+	int head = lock_text_add_row(
+		b, (struct graph_row){ .kind = deadlock ? GRAPH_DEADLOCK : GRAPH_CIRCLE,
+				       .parent = -1,
+				       .deadlock = deadlock });
 	size_t begin = b->to->n;
 
 	for (struct item *x = first; x; x = item_of(b, x->owner, first->cycle))
@@ -214,7 +215,7 @@ static void add_circle(struct building *b, struct item *first)
 	for (size_t i = begin; i < b->to->n; i++)
 		b->to->rows[i].next = (int)(i + 1 < b->to->n ? i + 1 : begin);
 	for (size_t i = begin, end = b->to->n; i < end; i++)
-		add_behind(b, key_of(b->to->rows[i].wait), 2, (int)i);
+		add_behind(b, lock_text_key_of(b->to->rows[i].wait), 2, (int)i);
 }
 
 static void add_trees(struct building *b, const cJSON *graph)
@@ -227,14 +228,14 @@ static void add_trees(struct building *b, const cJSON *graph)
 			add_circle(b, &b->items[i]);
 	cJSON_ArrayForEach(blocker, json_get(graph, "blockers"))
 	{
-		int row = add_row(
+		int row = lock_text_add_row(
 			b, (struct graph_row){ .kind = GRAPH_BLOCKER,
 					       .parent = -1,
 					       .thread = blocker,
 					       .number = json_number_of(blocker, "behind") });
 
 		if (row >= 0)
-			add_behind(b, key_of(blocker), 1, row);
+			add_behind(b, lock_text_key_of(blocker), 1, row);
 	}
 	for (size_t i = 0; i < b->n; i++) {
 		int row;
@@ -242,7 +243,8 @@ static void add_trees(struct building *b, const cJSON *graph)
 		if (b->items[i].done || b->items[i].owner)
 			continue;
 		if (head < 0)
-			head = add_row(b, (struct graph_row){ .kind = GRAPH_NOBODY, .parent = -1 });
+			head = lock_text_add_row(
+				b, (struct graph_row){ .kind = GRAPH_NOBODY, .parent = -1 });
 		row = add_wait(b, &b->items[i], 1, head);
 		if (row >= 0)
 			add_behind(b, b->items[i].tid, 2, row);
@@ -254,16 +256,16 @@ static void read_item(const cJSON *wait, struct item *ret)
 	const cJSON *owner = json_get(wait, "owner");
 
 	*ret = (struct item){ .wait = wait,
-			      .tid = key_of(wait),
+			      .tid = lock_text_key_of(wait),
 			      .cycle = (int)json_number_of(wait, "cycle") };
 	/* Object.wait waits for a word, not for an owner */
 	if (strcmp(json_text_of(wait, "kind"), "wait") != 0)
-		ret->owner = key_of(owner);
+		ret->owner = lock_text_key_of(owner);
 	if (ret->owner == ret->tid)
 		ret->owner = 0;
 }
 
-static void add_rest(struct building *b, const cJSON *graph)
+static void lock_text_add_rest(struct building *b, const cJSON *graph)
 {
 	double shown = 0, all = json_number_of(graph, "n_waits");
 	struct graph_rows *g = b->to;
@@ -276,7 +278,8 @@ static void add_rest(struct building *b, const cJSON *graph)
 		g->n--;
 		shown -= g->rows[g->n].kind == GRAPH_WAIT;
 	}
-	add_row(b, (struct graph_row){ .kind = GRAPH_MORE, .parent = -1, .number = all - shown });
+	lock_text_add_row(
+		b, (struct graph_row){ .kind = GRAPH_MORE, .parent = -1, .number = all - shown });
 }
 
 bool graph_rows_new(const cJSON *graph, struct graph_rows *ret)
@@ -290,7 +293,7 @@ bool graph_rows_new(const cJSON *graph, struct graph_rows *ret)
 		return false;
 	cJSON_ArrayForEach(wait, waits) read_item(wait, &b.items[b.n++]);
 	add_trees(&b, graph);
-	add_rest(&b, graph);
+	lock_text_add_rest(&b, graph);
 	free(b.items);
 	if (b.failed)
 		graph_rows_free(ret);

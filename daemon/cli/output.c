@@ -134,7 +134,7 @@ static bool turns_direction(uint32_t code)
 }
 
 /* Bytes of the character at @s when it is UTF-8 and can be printed; 0 = it must be escaped. */
-static size_t printable(const char *s)
+static size_t output_printable(const char *s)
 {
 	uint32_t code;
 	size_t n = utf8_character(s, strnlen(s, 4), &code);
@@ -146,7 +146,7 @@ static size_t printable(const char *s)
 static size_t next_piece(const char **s, char piece[8], size_t *ret_columns)
 {
 	const char *p = *s;
-	size_t n = printable(p);
+	size_t n = output_printable(p);
 
 	if (n) {
 		memcpy(piece, p, n);
@@ -202,7 +202,7 @@ void print_text(FILE *to, const char *s)
 }
 
 /* Bytes of the line that @s begins with: up to the last space that fits @width columns. */
-static size_t line_of(const char *s, size_t width)
+static size_t output_line_of(const char *s, size_t width)
 {
 	size_t columns = 0, i = 0, space = 0;
 
@@ -225,7 +225,7 @@ void print_wrapped(FILE *to, const char *s, size_t indent, size_t width)
 	(void)text_clean(s, SIZE_MAX, clean, sizeof(clean));
 	width = width > indent + 20 ? width - indent : 20;
 	do {
-		size_t n = line_of(rest, width);
+		size_t n = output_line_of(rest, width);
 
 		fprintf(to, "%*s%.*s\n", (int)indent, "", (int)n, rest);
 		rest += n + strspn(rest + n, " ");

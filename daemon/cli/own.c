@@ -22,7 +22,7 @@
 
 /* ---- which JVM ------------------------------------------------------------------------------ */
 
-static bool is_number(const char *s)
+static bool own_is_number(const char *s)
 {
 	return *s && strspn(s, "0123456789") == strlen(s);
 }
@@ -38,7 +38,7 @@ unsigned own_find(const char *word, struct jvm *found)
 		struct jvm jvm;
 		int kind;
 
-		if (!is_number(entry->d_name))
+		if (!own_is_number(entry->d_name))
 			continue;
 		kind = jvm_probe(dirfd(proc), (pid_t)atoi(entry->d_name), &jvm);
 		if (kind != JVM_READY && kind != JVM_YOUNG)
@@ -87,18 +87,18 @@ struct own {
 	bool down;
 };
 
-static void on_down(void *userdata)
+static void own_on_down(void *userdata)
 {
 	((struct own *)userdata)->down = true;
 }
 
-static bool is_attached(const struct target *t, uint64_t since_mono_ns)
+static bool own_is_attached(const struct target *t, uint64_t since_mono_ns)
 {
 	return t->state == TARGET_STREAMING &&
 	       (t->first_sample_mono_ns || clock_mono_ns() > since_mono_ns + IDLE_NS);
 }
 
-static int attach(struct own *o, const struct jvm *jvm, struct target **ret)
+static int own_attach(struct own *o, const struct jvm *jvm, struct target **ret)
 {
 	uint64_t begin = clock_mono_ns();
 	struct target *t;
@@ -108,7 +108,8 @@ static int attach(struct own *o, const struct jvm *jvm, struct target **ret)
 		fprintf(stderr, "kindling: process %d: %s\n", jvm->pid, strerror(-r));
 		return CLI_FAILED;
 	}
-	while (!is_attached(t, begin) && clock_mono_ns() < begin + ATTACH_NS && !cli_interrupted) {
+	while (!own_is_attached(t, begin) && clock_mono_ns() < begin + ATTACH_NS &&
+	       !cli_interrupted) {
 		(void)loop_round(o->loop, 20 * NS_PER_MS);
 		if (t->state == TARGET_GONE || t->state == TARGET_DETACHED ||
 		    t->state == TARGET_EXCLUDED ||
@@ -160,7 +161,7 @@ static int write_profile(void *userdata, const char *file, unsigned events)
 	return r;
 }
 
-static int collect(struct own *o, const struct record_arguments *a, struct target *t)
+static int own_collect(struct own *o, const struct record_arguments *a, struct target *t)
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;
 	const struct recording_options options = { .interval_ns = a->interval_ns,
@@ -200,15 +201,15 @@ static int collect(struct own *o, const struct record_arguments *a, struct targe
 	return CLI_FAILED;
 }
 
-static int record(struct own *o, const struct record_arguments *a, const struct jvm *jvm)
+static int own_record(struct own *o, const struct record_arguments *a, const struct jvm *jvm)
 {
 	uint64_t deadline;
 	struct target *t;
-	int r = attach(o, jvm, &t);
+	int r = own_attach(o, jvm, &t);
 
 	if (r == CLI_OK)
-		r = collect(o, a, t);
-	host_shutdown(o->host, on_down, o);
+		r = own_collect(o, a, t);
+	host_shutdown(o->host, own_on_down, o);
 	deadline = clock_mono_ns() + DOWN_NS;
 	while (!o->down && clock_mono_ns() < deadline)
 		(void)loop_round(o->loop, 20 * NS_PER_MS);
@@ -253,7 +254,7 @@ int record_by_ourselves(const struct record_arguments *a)
 		 a->thread ? a->thread : "");
 	snprintf(config.state_dir, sizeof(config.state_dir), "%s", dir);
 	if (loop_new(&o.loop) == 0 && host_new(o.loop, &config, false, false, &o.host, &f) == 0)
-		r = record(&o, a, &jvm);
+		r = own_record(&o, a, &jvm);
 	else
 		fprintf(stderr, "kindling: %s\n", f.code ? f.what : "no memory");
 	host_free(o.host);

@@ -39,13 +39,13 @@ static void take_keys(void)
 	has_keys = tcsetattr(STDIN_FILENO, TCSANOW, &now) == 0;
 }
 
-static void begin(void)
+static void screen_begin(void)
 {
 	take_keys();
 	fputs(SCREEN_BEGIN, stdout);
 }
 
-static void end(void)
+static void screen_end(void)
 {
 	fputs(SCREEN_END, stdout);
 	fflush(stdout);
@@ -59,12 +59,12 @@ void screen_open(void)
 	struct sigaction action = { .sa_handler = on_stop };
 
 	sigaction(SIGTSTP, &action, NULL);
-	begin();
+	screen_begin();
 }
 
 void screen_close(void)
 {
-	end();
+	screen_end();
 	(void)signal(SIGTSTP, SIG_DFL);
 }
 
@@ -134,12 +134,12 @@ void screen_show(const char *text)
 	fflush(stdout);
 }
 
-static void stop(void)
+static void screen_stop(void)
 {
 	stopped = 0;
-	end();
+	screen_end();
 	(void)raise(SIGSTOP);
-	begin(); /* SIGCONT */
+	screen_begin(); /* SIGCONT */
 }
 
 int screen_key(int ms)
@@ -150,7 +150,7 @@ int screen_key(int ms)
 	char c;
 
 	if (stopped)
-		stop();
+		screen_stop();
 	if (cli_interrupted)
 		return 'q';
 	if (n <= 0)

@@ -228,7 +228,7 @@ static int source_filter(const struct source_arguments *a, struct profile *all,
 	return r;
 }
 
-static int source_profile(const struct source_arguments *a, struct profile **ret)
+static int cli_source_profile(const struct source_arguments *a, struct profile **ret)
 {
 	struct reply replies[CLICKHOUSE_TABLES] = { 0 };
 	CLEANUP(profile_freep) struct profile *all = NULL;
@@ -327,7 +327,7 @@ static int source_fetch(void *userdata, const char *from, const char *to, struct
 		a.to = to;
 		r = source_parse_range(&a, clock_real_ns());
 	}
-	return r < 0 ? source_profile(&a, ret) : r;
+	return r < 0 ? cli_source_profile(&a, ret) : r;
 }
 
 /* -1 = nothing is compared, and go on. */
@@ -361,7 +361,7 @@ int source_report(int argc, char **argv)
 		return changes_write(&a.changes, a.format, a.output);
 	if (r >= 0)
 		return r;
-	r = source_profile(&a, &p);
+	r = cli_source_profile(&a, &p);
 	if (r != CLI_OK)
 		return r;
 	o = source_options(&a);
@@ -409,7 +409,7 @@ int source_top(int argc, char **argv)
 		r = cli_wrong("top", "--sort takes self or total");
 	if (r >= 0)
 		return r;
-	r = source_profile(&a, &p);
+	r = cli_source_profile(&a, &p);
 	if (r != CLI_OK)
 		return r;
 	if (report_index_new(p, &index) < 0 ||

@@ -153,8 +153,8 @@ static void source_say_unreachable(const struct source_server *s, CURLcode code,
 			*error ? error : curl_easy_strerror(code));
 }
 
-static CURL *source_open(const struct source_server *s, const char *sql, char *error,
-			 struct curl_slist *headers, struct reply *ret)
+static CURL *source_http_source_open(const struct source_server *s, const char *sql, char *error,
+				     struct curl_slist *headers, struct reply *ret)
 {
 	char url[400];
 	CURL *c = curl_easy_init();
@@ -191,7 +191,7 @@ int source_ask(const struct source_server *s, const char *sql, struct reply *ret
 	if (!source_password(password, sizeof(password)))
 		return CLI_FAILED;
 	headers = source_headers(password);
-	c = source_open(s, sql, error, headers, ret);
+	c = source_http_source_open(s, sql, error, headers, ret);
 	if (c) {
 		code = curl_easy_perform(c);
 		curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &ret->status);

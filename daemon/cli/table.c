@@ -112,7 +112,7 @@ static size_t natural_width(const struct table *t, size_t c)
 }
 
 /* Leaves columns out until the others fit when they are cut as far as they may be. */
-static void leave_out(const struct table *t, size_t width, size_t widths[])
+static void cli_table_leave_out(const struct table *t, size_t width, size_t widths[])
 {
 	for (;;) {
 		size_t least = 0, last = t->n_columns;
@@ -133,13 +133,13 @@ static void leave_out(const struct table *t, size_t width, size_t widths[])
 	}
 }
 
-static void fit(const struct table *t, size_t width, size_t widths[])
+static void cli_table_fit(const struct table *t, size_t width, size_t widths[])
 {
 	size_t all = 0;
 
 	for (size_t c = 0; c < t->n_columns; c++)
 		widths[c] = natural_width(t, c);
-	leave_out(t, width, widths);
+	cli_table_leave_out(t, width, widths);
 	for (size_t c = 0; c < t->n_columns; c++)
 		all += widths[c] == LEFT_OUT ? 0 : 1 + widths[c];
 	for (; all > width + 1; all--) {
@@ -180,15 +180,16 @@ static void print_cell(FILE *to, const struct column *column, const char *s, siz
 	fputc(last ? '\n' : ' ', to);
 }
 
-static const char *head_of(const struct table *t, size_t row, size_t column)
+static const char *cli_table_head_of(const struct table *t, size_t row, size_t column)
 {
 	(void)row;
 	return t->columns[column].head;
 }
 
-static void print_row(FILE *to, const struct table *t, const size_t widths[],
-		      const char *(*cell_of)(const struct table *, size_t row, size_t column),
-		      size_t row)
+static void cli_table_print_row(FILE *to, const struct table *t, const size_t widths[],
+				const char *(*cell_of)(const struct table *, size_t row,
+						       size_t column),
+				size_t row)
 {
 	size_t last = t->n_columns - 1;
 
@@ -197,7 +198,7 @@ static void print_row(FILE *to, const struct table *t, const size_t widths[],
 	for (size_t c = 0; c <= last; c++)
 		if (widths[c] != LEFT_OUT)
 			print_cell(to, &t->columns[c], cell_of(t, row, c), widths[c], c == last,
-				   t->colour_of && cell_of != head_of
+				   t->colour_of && cell_of != cli_table_head_of
 					   ? t->colour_of(c, cell_of(t, row, c))
 					   : "");
 }
@@ -211,10 +212,10 @@ void table_print(FILE *to, const struct table *t, size_t width)
 {
 	size_t widths[COLUMNS_MAX];
 
-	fit(t, width, widths);
-	print_row(to, t, widths, head_of, 0);
+	cli_table_fit(t, width, widths);
+	cli_table_print_row(to, t, widths, cli_table_head_of, 0);
 	for (size_t r = 0; r < t->n_rows; r++) {
-		print_row(to, t, widths, cell_of, r);
+		cli_table_print_row(to, t, widths, cell_of, r);
 		if (t->below[r])
 			fprintf(to, "%s\n", t->below[r]);
 	}

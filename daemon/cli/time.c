@@ -7,7 +7,7 @@
 #include "daemon/core/config_value.h"
 #include "daemon/core/mem.h"
 
-static bool is_number(const char *s)
+static bool time_is_number(const char *s)
 {
 	return *s && strspn(s, "0123456789") == strlen(s);
 }
@@ -68,7 +68,7 @@ bool parse_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns)
 	struct tm tm;
 
 	if (*s == '@') /* since 1970: a length too */
-		return is_number(s + 1) && parse_length(s + 1, ret_ns);
+		return time_is_number(s + 1) && parse_length(s + 1, ret_ns);
 	for (size_t i = 0; i < ARRAY_SIZE(dates); i++) {
 		memset(&tm, 0, sizeof(tm));
 		end = strptime(s, dates[i], &tm);

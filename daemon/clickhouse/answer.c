@@ -166,7 +166,7 @@ static int take_stack(struct answer *a)
 	return add_stack(a, stack, node);
 }
 
-static int by_stack(const void *x, const void *y)
+static int answer_by_stack(const void *x, const void *y)
 {
 	uint64_t a = ((const struct known_stack *)x)->stack,
 		 b = ((const struct known_stack *)y)->stack;
@@ -207,7 +207,7 @@ static struct profile_process take_owner(struct answer *a)
 }
 
 /* The number of a word, or -1. */
-static int word_of(const char *const *words, int n, struct rowbinary_string s)
+static int answer_word_of(const char *const *words, int n, struct rowbinary_string s)
 {
 	for (int i = 0; i < n; i++)
 		if (strlen(words[i]) == s.len && memcmp(words[i], s.p, s.len) == 0)
@@ -265,7 +265,8 @@ static void take_books(struct answer *a, uint64_t *intervals, struct profile_boo
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
-		events[i] = word_of(wire_event_names, WIRE_EVENT_COUNT, rowbinary_string(&a->in));
+		events[i] = answer_word_of(wire_event_names, WIRE_EVENT_COUNT,
+					   rowbinary_string(&a->in));
 	take_numbers(a, events, n, intervals, 1);
 	take_numbers(a, events, n, &b->of[0].taken, step);
 	take_numbers(a, events, n, &b->of[0].taken_weight, step);
@@ -323,7 +324,7 @@ static int take_process(struct answer *a)
 
 /* ---- samples -------------------------------------------------------------------------------- */
 
-static uint32_t node_of(struct answer *a, uint64_t stack, uint64_t samples)
+static uint32_t answer_node_of(struct answer *a, uint64_t stack, uint64_t samples)
 {
 	const struct known_stack key = { .stack = stack };
 	const struct known_stack *known;
@@ -331,7 +332,8 @@ static uint32_t node_of(struct answer *a, uint64_t stack, uint64_t samples)
 
 	if (!stack)
 		return 0;
-	known = a->n_stacks ? bsearch(&key, a->stacks, a->n_stacks, sizeof(key), by_stack) : NULL;
+	known = a->n_stacks ? bsearch(&key, a->stacks, a->n_stacks, sizeof(key), answer_by_stack)
+			    : NULL;
 	if (known)
 		return known->node;
 	a->what->without_stack += samples;
@@ -350,8 +352,8 @@ static int take_sample(struct answer *a)
 
 	thread.tid = (uint32_t)rowbinary_number(&a->in, 4);
 	name = rowbinary_string(&a->in);
-	event = word_of(wire_event_names, WIRE_EVENT_COUNT, rowbinary_string(&a->in));
-	wait = word_of(wire_wait_names, WIRE_WAIT_COUNT, rowbinary_string(&a->in));
+	event = answer_word_of(wire_event_names, WIRE_EVENT_COUNT, rowbinary_string(&a->in));
+	wait = answer_word_of(wire_wait_names, WIRE_WAIT_COUNT, rowbinary_string(&a->in));
 	row.idle = rowbinary_number(&a->in, 1);
 	stack = rowbinary_number(&a->in, 8);
 	(void)rowbinary_string(&a->in); /* leaf */
@@ -368,7 +370,7 @@ static int take_sample(struct answer *a)
 		return -ENOMEM;
 	thread.name = string_of(a, name);
 	row.thread = profile_thread(a->p, &thread);
-	row.node = node_of(a, stack, row.samples);
+	row.node = answer_node_of(a, stack, row.samples);
 	profile_add_row(a->p, &row);
 	return 0;
 }
@@ -421,7 +423,7 @@ int clickhouse_profile(const struct clickhouse_answers *from, struct clickhouse_
 	if (r == 0)
 		r = take_rows(a, from, CLICKHOUSE_STACKS, take_stack);
 	if (a->n_stacks)
-		qsort(a->stacks, a->n_stacks, sizeof(*a->stacks), by_stack);
+		qsort(a->stacks, a->n_stacks, sizeof(*a->stacks), answer_by_stack);
 	if (r == 0)
 		r = take_rows(a, from, CLICKHOUSE_SAMPLES, take_sample);
 	if (r == 0)

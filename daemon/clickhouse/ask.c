@@ -54,7 +54,7 @@ static void put_selectors(struct text_out *t, const struct clickhouse_question *
 	}
 }
 
-static void put_events(struct text_out *t, const struct clickhouse_question *q)
+static void clickhouse_ask_put_events(struct text_out *t, const struct clickhouse_question *q)
 {
 	const char *comma = "";
 
@@ -73,7 +73,7 @@ static void put_which_samples(struct text_out *t, const struct clickhouse_questi
 	text_printf(t, " FROM %s.samples FINAL WHERE ", q->database);
 	put_range(t, q);
 	put_selectors(t, q);
-	put_events(t, q);
+	clickhouse_ask_put_events(t, q);
 }
 
 static void put_samples_question(struct text_out *t, const struct clickhouse_question *q)

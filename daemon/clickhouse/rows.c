@@ -41,7 +41,7 @@ static uint32_t end_s(const struct profile *p)
 	return (uint32_t)((p->end_real_ns + NS_PER_S - 1) / NS_PER_S);
 }
 
-static void put_owner(struct text_out *t, const struct maker *m, uint32_t process)
+static void rows_put_owner(struct text_out *t, const struct maker *m, uint32_t process)
 {
 	const struct clickhouse_owner *o = &m->owners[process];
 	const struct profile_process *q = &m->p->processes[process];
@@ -86,7 +86,7 @@ static size_t class_bytes(const struct profile *p, const struct profile_frame *f
 	return n <= UINT16_MAX ? n : 0;
 }
 
-static void put_frames(struct maker *m, const struct profile_frame *const *chain, uint32_t n)
+static void rows_put_frames(struct maker *m, const struct profile_frame *const *chain, uint32_t n)
 {
 	const struct profile *p = m->p;
 	struct text_out *t = &m->scratch;
@@ -132,7 +132,7 @@ static uint64_t stack_of(struct maker *m, uint32_t process, uint32_t node)
 	m->scratch.len = 0;
 	rowbinary_put_string(&m->scratch, m->owners[process].namespace);
 	rowbinary_put_string(&m->scratch, m->owners[process].service);
-	put_frames(m, chain, chain_of(m->p, node, chain));
+	rows_put_frames(m, chain, chain_of(m->p, node, chain));
 	m->known[node] = process + 1;
 	m->stacks[node] = m->scratch.failed ? 0 : siphash(m->scratch.p, m->scratch.len);
 	rowbinary_put_number(t, begin_s(m->p) / DAY_S, 2);
@@ -144,25 +144,25 @@ static uint64_t stack_of(struct maker *m, uint32_t process, uint32_t node)
 
 /* ---- samples -------------------------------------------------------------------------------- */
 
-static int compare(uint64_t a, uint64_t b)
+static int rows_compare(uint64_t a, uint64_t b)
 {
 	return a < b ? -1 : a > b;
 }
 
-static int by_key(const void *x, const void *y)
+static int rows_by_key(const void *x, const void *y)
 {
 	const struct sample *a = x, *b = y;
-	int r = compare(a->row.thread, b->row.thread);
+	int r = rows_compare(a->row.thread, b->row.thread);
 
 	if (r == 0)
-		r = compare(a->row.event, b->row.event);
+		r = rows_compare(a->row.event, b->row.event);
 	if (r == 0)
-		r = compare(a->row.wait, b->row.wait);
+		r = rows_compare(a->row.wait, b->row.wait);
 	if (r == 0)
-		r = compare(a->row.idle, b->row.idle);
+		r = rows_compare(a->row.idle, b->row.idle);
 	if (r == 0)
-		r = compare(a->stack, b->stack);
-	return r ? r : compare(a->row.node, b->row.node);
+		r = rows_compare(a->stack, b->stack);
+	return r ? r : rows_compare(a->row.node, b->row.node);
 }
 
 /* Of two rows with one key the server keeps only one: here they are added up. So it is where stacks
@@ -173,7 +173,7 @@ static bool is_same(const struct sample *a, const struct sample *b)
 	       a->row.wait == b->row.wait && a->row.idle == b->row.idle && a->stack == b->stack;
 }
 
-static void put_sample(struct maker *m, const struct sample *s)
+static void rows_put_sample(struct maker *m, const struct sample *s)
 {
 	const struct profile *p = m->p;
 	const struct profile_row *r = &s->row;
@@ -184,7 +184,7 @@ static void put_sample(struct maker *m, const struct sample *s)
 	if (r->node)
 		(void)report_frame_name(p, &p->frames[p->nodes[r->node].frame], m->name,
 					sizeof(m->name));
-	put_owner(t, m, thread->process);
+	rows_put_owner(t, m, thread->process);
 	rowbinary_put_number(t, thread->tid, 4);
 	rowbinary_put_string(t, p->strings[thread->name]);
 	rowbinary_put_string(t, wire_event_names[r->event]);
@@ -198,7 +198,7 @@ static void put_sample(struct maker *m, const struct sample *s)
 	m->rows->samples += r->samples;
 }
 
-static int put_samples(struct maker *m)
+static int rows_put_samples(struct maker *m)
 {
 	const struct profile *p = m->p;
 	CLEANUP(freep) struct sample *samples = calloc(p->n_rows + 1, sizeof(*samples));
@@ -210,7 +210,7 @@ static int put_samples(struct maker *m)
 		samples[i].stack =
 			stack_of(m, p->threads[p->rows[i].thread].process, p->rows[i].node);
 	}
-	qsort(samples, p->n_rows, sizeof(*samples), by_key);
+	qsort(samples, p->n_rows, sizeof(*samples), rows_by_key);
 	for (uint32_t i = 0; i < p->n_rows; i++) {
 		struct sample sum = samples[i];
 
@@ -219,14 +219,14 @@ static int put_samples(struct maker *m)
 			sum.row.samples += samples[i].row.samples;
 			sum.row.weight += samples[i].row.weight;
 		}
-		put_sample(m, &sum);
+		rows_put_sample(m, &sum);
 	}
 	return 0;
 }
 
 /* ---- processes ------------------------------------------------------------------------------ */
 
-static void put_labels(struct text_out *t, const char *labels)
+static void rows_put_labels(struct text_out *t, const char *labels)
 {
 	char text[LABEL_VALUE_SIZE];
 	const char *at = labels;
@@ -248,7 +248,8 @@ static void put_labels(struct text_out *t, const char *labels)
 }
 
 /* Column by column, as arrays beside each other. */
-static void put_books(struct text_out *t, const struct profile *p, const struct profile_books *b)
+static void rows_put_books(struct text_out *t, const struct profile *p,
+			   const struct profile_books *b)
 {
 	static const size_t of[] = {
 		offsetof(struct profile_losses, taken),
@@ -278,13 +279,13 @@ static void put_books(struct text_out *t, const struct profile *p, const struct 
 	rowbinary_put_number(t, b->short_waits_ns, 8);
 }
 
-static void put_process(struct maker *m, uint32_t process)
+static void rows_put_process(struct maker *m, uint32_t process)
 {
 	const struct profile *p = m->p;
 	const struct profile_process *q = &p->processes[process];
 	struct text_out *t = &m->rows->tables[CLICKHOUSE_PROCESSES];
 
-	put_owner(t, m, process);
+	rows_put_owner(t, m, process);
 	rowbinary_put_number(t, p->begin_real_ns, 8);
 	rowbinary_put_number(t, p->end_real_ns, 8);
 	rowbinary_put_string(t, p->strings[q->name]);
@@ -294,11 +295,11 @@ static void put_process(struct maker *m, uint32_t process)
 	rowbinary_put_string(t, p->strings[q->container_id]);
 	rowbinary_put_string(t, p->strings[q->jdk]);
 	rowbinary_put_string(t, p->strings[q->note]);
-	put_labels(t, p->strings[q->labels]);
+	rows_put_labels(t, p->strings[q->labels]);
 	rowbinary_put_number(t, q->cpu_ns, 8);
 	rowbinary_put_number(t, p->cpu_unknown, 1);
 	rowbinary_put_number(t, p->no_budget, 1);
-	put_books(t, p, &q->books);
+	rows_put_books(t, p, &q->books);
 	m->rows->rows[CLICKHOUSE_PROCESSES]++;
 }
 
@@ -323,9 +324,9 @@ int clickhouse_rows_make(const struct profile *p, const char *node, struct click
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p->n_processes; i++) {
 		clickhouse_owner_of(p, i, node, &m.owners[i]);
-		put_process(&m, i);
+		rows_put_process(&m, i);
 	}
-	failed = put_samples(&m) < 0;
+	failed = rows_put_samples(&m) < 0;
 	for (unsigned i = 0; i < CLICKHOUSE_TABLES; i++)
 		failed |= ret->tables[i].failed;
 	return failed || m.scratch.failed ? -ENOMEM : 0;

@@ -121,8 +121,8 @@ static void put_database(struct text_out *t, const struct clickhouse_schema *s)
 	put_on_cluster(t, s);
 }
 
-static void put_table(struct text_out *t, const struct clickhouse_schema *s,
-		      enum clickhouse_table table)
+static void schema_put_table(struct text_out *t, const struct clickhouse_schema *s,
+			     enum clickhouse_table table)
 {
 	const char *name = clickhouse_table_names[table], *shard = s->cluster ? "_shard" : "";
 
@@ -163,7 +163,7 @@ bool clickhouse_put_statement(struct text_out *t, const struct clickhouse_schema
 	if (i == 0)
 		put_database(t, s);
 	else if (i <= CLICKHOUSE_TABLES)
-		put_table(t, s, (enum clickhouse_table)(i - 1));
+		schema_put_table(t, s, (enum clickhouse_table)(i - 1));
 	else if (i <= 2 * CLICKHOUSE_TABLES && s->cluster)
 		put_distributed(t, s, (enum clickhouse_table)(i - 1 - CLICKHOUSE_TABLES));
 	else

@@ -5,7 +5,7 @@ struct state {
 	uint64_t v0, v1, v2, v3;
 };
 
-static uint64_t turned(uint64_t x, unsigned bits)
+static uint64_t siphash_turned(uint64_t x, unsigned bits)
 {
 	return x << bits | x >> (64 - bits);
 }
@@ -14,15 +14,15 @@ static void siphash_rounds(struct state *s, unsigned n)
 {
 	while (n--) {
 		s->v0 += s->v1;
-		s->v1 = turned(s->v1, 13) ^ s->v0;
-		s->v0 = turned(s->v0, 32);
+		s->v1 = siphash_turned(s->v1, 13) ^ s->v0;
+		s->v0 = siphash_turned(s->v0, 32);
 		s->v2 += s->v3;
-		s->v3 = turned(s->v3, 16) ^ s->v2;
+		s->v3 = siphash_turned(s->v3, 16) ^ s->v2;
 		s->v0 += s->v3;
-		s->v3 = turned(s->v3, 21) ^ s->v0;
+		s->v3 = siphash_turned(s->v3, 21) ^ s->v0;
 		s->v2 += s->v1;
-		s->v1 = turned(s->v1, 17) ^ s->v2;
-		s->v2 = turned(s->v2, 32);
+		s->v1 = siphash_turned(s->v1, 17) ^ s->v2;
+		s->v2 = siphash_turned(s->v2, 32);
 	}
 }
 
@@ -33,7 +33,7 @@ static void siphash_word(struct state *s, uint64_t m)
 	s->v0 ^= m;
 }
 
-static uint64_t word_of(const uint8_t *p, size_t n)
+static uint64_t siphash_word_of(const uint8_t *p, size_t n)
 {
 	uint64_t m = 0;
 
@@ -52,8 +52,8 @@ uint64_t siphash(const void *data, size_t len)
 	size_t left = len;
 
 	for (; left >= 8; left -= 8, p += 8)
-		siphash_word(&s, word_of(p, 8));
-	siphash_word(&s, word_of(p, left) | (uint64_t)len << 56);
+		siphash_word(&s, siphash_word_of(p, 8));
+	siphash_word(&s, siphash_word_of(p, left) | (uint64_t)len << 56);
 	s.v2 ^= 0xff;
 	siphash_rounds(&s, 4);
 	return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;

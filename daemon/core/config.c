@@ -108,7 +108,7 @@ static const char *const event_names[WIRE_EVENT_COUNT] = {
 };
 
 /* false: there is none called so. */
-static bool collect(struct reading *r, const char *event)
+static bool config_collect(struct reading *r, const char *event)
 {
 	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++) {
 		if (strcmp(event, event_names[e]) != 0)
@@ -124,7 +124,7 @@ static bool collect(struct reading *r, const char *event)
 static void note_event(struct reading *r)
 {
 	if (strncmp(r->name, CONFIG_EVENTS ".", sizeof(CONFIG_EVENTS)) == 0)
-		(void)collect(r, r->name + sizeof(CONFIG_EVENTS));
+		(void)config_collect(r, r->name + sizeof(CONFIG_EVENTS));
 }
 
 /* `events: [cpu, lock]`, from behind the begin of the list to its end. */
@@ -141,7 +141,7 @@ static int take_events(struct reading *r)
 		end = event.type == YAML_SEQUENCE_END_EVENT;
 		if (!end && event.type != YAML_SCALAR_EVENT)
 			n = config_refuse(r, "is a list of words, as in [cpu, lock]");
-		else if (!end && !collect(r, (const char *)event.data.scalar.value))
+		else if (!end && !config_collect(r, (const char *)event.data.scalar.value))
 			n = config_refuse(r, "is a list of cpu, lock, alloc, wall; not \"%.100s\"",
 					  (const char *)event.data.scalar.value);
 		yaml_event_delete(&event);
@@ -301,8 +301,8 @@ static int take_pair(struct reading *r, bool *ret_end)
 }
 
 /* The next event, which must be of one of the two types; *ret_is_first says which it was. */
-static int expect(struct reading *r, yaml_event_type_t first, yaml_event_type_t second,
-		  bool *ret_is_first)
+static int config_expect(struct reading *r, yaml_event_type_t first, yaml_event_type_t second,
+			 bool *ret_is_first)
 {
 	yaml_event_t event;
 	int n;
@@ -324,13 +324,13 @@ static int read_document(struct reading *r)
 	bool end = false, yes;
 	int n;
 
-	n = expect(r, YAML_STREAM_START_EVENT, YAML_STREAM_START_EVENT, &yes);
+	n = config_expect(r, YAML_STREAM_START_EVENT, YAML_STREAM_START_EVENT, &yes);
 	if (n < 0)
 		return n;
-	n = expect(r, YAML_DOCUMENT_START_EVENT, YAML_STREAM_END_EVENT, &yes);
+	n = config_expect(r, YAML_DOCUMENT_START_EVENT, YAML_STREAM_END_EVENT, &yes);
 	if (n < 0 || !yes) /* nothing but comments is fine */
 		return n;
-	n = expect(r, YAML_MAPPING_START_EVENT, YAML_SCALAR_EVENT, &yes);
+	n = config_expect(r, YAML_MAPPING_START_EVENT, YAML_SCALAR_EVENT, &yes);
 	if (n < 0)
 		return n;
 	while (yes && !end) {
@@ -338,10 +338,10 @@ static int read_document(struct reading *r)
 		if (n < 0)
 			return n;
 	}
-	n = expect(r, YAML_DOCUMENT_END_EVENT, YAML_DOCUMENT_END_EVENT, &yes);
+	n = config_expect(r, YAML_DOCUMENT_END_EVENT, YAML_DOCUMENT_END_EVENT, &yes);
 	if (n < 0)
 		return n;
-	return expect(r, YAML_STREAM_END_EVENT, YAML_STREAM_END_EVENT, &yes);
+	return config_expect(r, YAML_STREAM_END_EVENT, YAML_STREAM_END_EVENT, &yes);
 }
 
 int config_parse(struct config *c, const char *name, const char *text, size_t len, char *err,

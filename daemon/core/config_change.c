@@ -44,7 +44,7 @@ static const char *const next_attach[] = {
 	"quiet_attach",	 "attach.deadline", "attach.tmpfs_over_tmp",
 };
 
-static bool is_in(const char *const *list, size_t n, const char *name)
+static bool config_change_is_in(const char *const *list, size_t n, const char *name)
 {
 	for (size_t i = 0; i < n; i++)
 		if (strcmp(list[i], name) == 0)
@@ -54,15 +54,15 @@ static bool is_in(const char *const *list, size_t n, const char *name)
 
 enum config_when config_when(const char *name)
 {
-	if (is_in(at_once, ARRAY_SIZE(at_once), name))
+	if (config_change_is_in(at_once, ARRAY_SIZE(at_once), name))
 		return CONFIG_NOW;
-	if (is_in(next_attach, ARRAY_SIZE(next_attach), name))
+	if (config_change_is_in(next_attach, ARRAY_SIZE(next_attach), name))
 		return CONFIG_NEXT_ATTACH;
 	return CONFIG_RESTART;
 }
 
 /* NULL: the list is full. That there are too few places a test would see. */
-static struct config_change *add(struct config_changes *c, const char *name)
+static struct config_change *config_change_add(struct config_changes *c, const char *name)
 {
 	struct config_change *change = c->n < CONFIG_CHANGES_MAX ? &c->list[c->n++] : NULL;
 
@@ -84,7 +84,7 @@ static void apply_field(struct config *live, const struct config *next, size_t i
 	config_value(next, i, to, sizeof(to));
 	if (strcmp(from, to) == 0)
 		return;
-	change = add(ret, e->name);
+	change = config_change_add(ret, e->name);
 	if (change) {
 		memcpy(change->from, from, sizeof(from));
 		memcpy(change->to, to, sizeof(to));
@@ -99,7 +99,7 @@ static void apply_events(struct config *live, const struct config *next, struct 
 
 	if (live->events == next->events)
 		return;
-	change = add(ret, CONFIG_EVENTS);
+	change = config_change_add(ret, CONFIG_EVENTS);
 	if (change) {
 		config_events(live, change->from, sizeof(change->from));
 		config_events(next, change->to, sizeof(change->to));
@@ -121,7 +121,7 @@ static bool same_rules(const struct config *a, const struct config *b)
 
 static void note_count(struct config_changes *ret, const char *name, unsigned from, unsigned to)
 {
-	struct config_change *change = add(ret, name);
+	struct config_change *change = config_change_add(ret, name);
 
 	if (!change)
 		return;

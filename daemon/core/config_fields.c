@@ -165,7 +165,7 @@ void config_defaults(struct config *c)
 }
 
 /* Letters to insert, delete or change; both at most 63 long. */
-static unsigned distance(const char *a, const char *b)
+static unsigned config_fields_distance(const char *a, const char *b)
 {
 	unsigned row[64], n = (unsigned)strlen(b);
 
@@ -202,7 +202,7 @@ const struct config_entry *config_nearest(const char *name)
 		return NULL;
 	for (size_t i = 0; i < config_entry_count; i++) {
 		const struct config_entry *e = &config_entries[i];
-		unsigned d = distance(name, e->name);
+		unsigned d = config_fields_distance(name, e->name);
 
 		/* the right name in the wrong place counts as one letter */
 		if (strcmp(last_part(name), last_part(e->name)) == 0 && d > 1)
@@ -387,7 +387,8 @@ static int set_words(void *member, const struct config_entry *e, const char *tex
 	return 0;
 }
 
-static int set_text(char *member, size_t size, const char *text, char *why, size_t why_size)
+static int config_fields_set_text(char *member, size_t size, const char *text, char *why,
+				  size_t why_size)
 {
 	if (strlen(text) < size) {
 		strcpy(member, text);
@@ -412,7 +413,7 @@ int config_set(struct config *c, const struct config_entry *e, const char *text,
 			       : check_file(e->type, text, why, why_size);
 	}
 	if (e->type == CONFIG_TEXT)
-		return set_text(member, e->size, text, why, why_size);
+		return config_fields_set_text(member, e->size, text, why, why_size);
 	if (e->type != CONFIG_BOOL)
 		return set_number(member, e, text, why, why_size);
 	r = value_bool(text, member);

@@ -46,7 +46,8 @@ static bool set_uid(struct config_rule *rule, const char *text)
 	return true;
 }
 
-static int set_text(char *member, size_t size, const char *text, char *why, size_t why_size)
+static int config_rules_set_text(char *member, size_t size, const char *text, char *why,
+				 size_t why_size)
 {
 	if (*text && strlen(text) < size) {
 		strcpy(member, text);
@@ -77,7 +78,8 @@ static int set_condition(struct config_rule *rule, const char *key, const char *
 			snprintf(why, why_size, "must be NAME=value, not \"%.100s\"", text);
 			return -EINVAL;
 		}
-		return set_text((char *)rule + texts[i].offset, texts[i].size, text, why, why_size);
+		return config_rules_set_text((char *)rule + texts[i].offset, texts[i].size, text,
+					     why, why_size);
 	}
 	snprintf(why, why_size,
 		 "there is no such condition; there are container, pod, namespace, "

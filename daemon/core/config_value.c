@@ -222,7 +222,8 @@ int value_bool(const char *text, bool *ret)
 	return -EINVAL;
 }
 
-static const char *text_of(uint64_t value, const struct unit *units, size_t n_units, char buf[32])
+static const char *config_value_text_of(uint64_t value, const struct unit *units, size_t n_units,
+					char buf[32])
 {
 	const struct unit *best = &units[0];
 
@@ -235,10 +236,10 @@ static const char *text_of(uint64_t value, const struct unit *units, size_t n_un
 
 const char *value_duration_text(uint64_t ns, char buf[32])
 {
-	return text_of(ns, durations, ARRAY_SIZE(durations), buf);
+	return config_value_text_of(ns, durations, ARRAY_SIZE(durations), buf);
 }
 
 const char *value_bytes_text(uint64_t bytes, char buf[32])
 {
-	return text_of(bytes, sizes, ARRAY_SIZE(sizes), buf);
+	return config_value_text_of(bytes, sizes, ARRAY_SIZE(sizes), buf);
 }

@@ -25,7 +25,7 @@
 
 /* ---- capabilities --------------------------------------------------------------------------- */
 
-static void bound(uint64_t keep)
+static void confine_bound(uint64_t keep)
 {
 	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
@@ -51,13 +51,13 @@ static int keep_only(uint64_t keep)
 
 int confine_capabilities(uint64_t keep)
 {
-	bound(keep);
+	confine_bound(keep);
 	return keep_only(keep);
 }
 
 int confine_become(uid_t uid, gid_t gid, const char *account, uint64_t keep)
 {
-	bound(keep); /* while there is CAP_SETPCAP */
+	confine_bound(keep); /* while there is CAP_SETPCAP */
 	if (keep && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
 		return -errno;
 	if (setgroups(0, NULL) < 0 || (account && initgroups(account, gid) < 0) ||

@@ -6,7 +6,7 @@
 #include "daemon/core/mem.h"
 
 /* Options of the launcher whose value is the next word. */
-static bool takes_value(const char *word)
+static bool java_options_takes_value(const char *word)
 {
 	static const char *const words[] = {
 		"-cp",		 "-classpath",	    "--class-path",   "-p",
@@ -37,7 +37,7 @@ static size_t options_end(const char *cmdline, size_t len)
 		if (strcmp(p, "-jar") == 0 || strcmp(p, "-m") == 0 || strcmp(p, "--module") == 0 ||
 		    (*p != '-' && *p != '@'))
 			break;
-		if (takes_value(p))
+		if (java_options_takes_value(p))
 			p += strlen(p) + 1;
 		if (p < end)
 			p += strlen(p) + 1;
@@ -45,8 +45,8 @@ static size_t options_end(const char *cmdline, size_t len)
 	return p < end ? (size_t)(p - cmdline) : len;
 }
 
-static void variable(const char *environ, size_t len, const char *name, java_options_fn *fn,
-		     void *userdata)
+static void java_options_variable(const char *environ, size_t len, const char *name,
+				  java_options_fn *fn, void *userdata)
 {
 	size_t name_len = strlen(name);
 
@@ -58,9 +58,9 @@ static void variable(const char *environ, size_t len, const char *name, java_opt
 void java_options_each(const char *cmdline, size_t cmdline_len, const char *environ,
 		       size_t environ_len, java_options_fn *fn, void *userdata)
 {
-	variable(environ, environ_len, "JAVA_TOOL_OPTIONS=", fn, userdata);
-	variable(environ, environ_len, "JDK_JAVA_OPTIONS=", fn, userdata);
+	java_options_variable(environ, environ_len, "JAVA_TOOL_OPTIONS=", fn, userdata);
+	java_options_variable(environ, environ_len, "JDK_JAVA_OPTIONS=", fn, userdata);
 	if (cmdline_len)
 		fn(userdata, cmdline, options_end(cmdline, cmdline_len));
-	variable(environ, environ_len, "_JAVA_OPTIONS=", fn, userdata);
+	java_options_variable(environ, environ_len, "_JAVA_OPTIONS=", fn, userdata);
 }

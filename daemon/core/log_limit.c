@@ -4,7 +4,7 @@
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
 
-static void refill(struct log_limit *l)
+static void log_limit_refill(struct log_limit *l)
 {
 	uint64_t now = clock_mono_ns(), n;
 
@@ -24,7 +24,7 @@ bool log_allowed(struct log_limit *l, const char *who)
 {
 	if (!l->burst)
 		return true;
-	refill(l);
+	log_limit_refill(l);
 	if (l->used >= l->burst) {
 		l->held++;
 		return false;

@@ -63,7 +63,7 @@ int loop_new(struct loop **ret)
 	return 0;
 }
 
-static void bury(struct loop *l)
+static void loop_bury(struct loop *l)
 {
 	while (l->dead) {
 		struct loop_source *s = l->dead;
@@ -78,7 +78,7 @@ struct loop *loop_free(struct loop *l)
 	if (!l)
 		return NULL;
 	l->signal_source = loop_source_free(l->signal_source);
-	bury(l);
+	loop_bury(l);
 	fd_close(l->signal_fd);
 	fd_close(l->epoll_fd);
 	free(l);
@@ -192,7 +192,7 @@ static void run_timers(struct loop *l)
 	l->first_mono_ns = first_due(l);
 }
 
-static void on_signal(void *userdata, uint32_t events)
+static void loop_on_signal(void *userdata, uint32_t events)
 {
 	struct loop *l = userdata;
 	struct signalfd_siginfo info;
@@ -222,7 +222,7 @@ int loop_signal(struct loop *l, int signo, loop_signal_fn *fn, void *userdata)
 	if (l->signal_fd >= 0)
 		return 0;
 	l->signal_fd = fd;
-	return loop_add(l, fd, EPOLLIN, on_signal, l, &l->signal_source);
+	return loop_add(l, fd, EPOLLIN, loop_on_signal, l, &l->signal_source);
 }
 
 /* How long epoll may wait: till the first timer, rounded up, or @timeout_ns. */
@@ -255,7 +255,7 @@ int loop_round(struct loop *l, uint64_t timeout_ns)
 			s->fn(s->userdata, events[i].events);
 	}
 	run_timers(l);
-	bury(l);
+	loop_bury(l);
 	return 0;
 }
 

@@ -26,7 +26,7 @@ static bool is_no(const struct entry *e)
 }
 
 /* true: an entry that ends here is a no. Pieces may part entries anywhere. */
-static bool feed(struct entry *e, const char *p, size_t len)
+static bool core_owner_feed(struct entry *e, const char *p, size_t len)
 {
 	for (const char *end = p + len; p < end; p++) {
 		if (*p == '\0') {
@@ -55,7 +55,7 @@ bool owner_says_no(const char *environ, size_t len)
 {
 	struct entry e = { .is_it = true };
 
-	return feed(&e, environ, len) || is_no(&e);
+	return core_owner_feed(&e, environ, len) || is_no(&e);
 }
 
 int owner_forbids(int pid_dfd)
@@ -69,7 +69,7 @@ int owner_forbids(int pid_dfd)
 	if (fd < 0)
 		return -errno;
 	while (sum < ENVIRON_MAX && (n = read(fd, piece, sizeof(piece))) > 0) {
-		if (feed(&e, piece, (size_t)n))
+		if (core_owner_feed(&e, piece, (size_t)n))
 			return 1;
 		sum += (size_t)n;
 	}

@@ -91,7 +91,7 @@ static profilers_set of_value(const char *value, size_t len, bool lib, bool jar)
 	return of_name(name, jar);
 }
 
-static void look(void *userdata, const char *list, size_t len)
+static void profilers_look(void *userdata, const char *list, size_t len)
 {
 	static const struct {
 		const char *text;
@@ -123,7 +123,7 @@ profilers_set profilers_of_options(const char *cmdline, size_t cmdline_len, cons
 {
 	profilers_set set = 0;
 
-	java_options_each(cmdline, cmdline_len, environ, environ_len, look, &set);
+	java_options_each(cmdline, cmdline_len, environ, environ_len, profilers_look, &set);
 	return set;
 }
 
@@ -141,7 +141,7 @@ const char *profilers_text(profilers_set set, char buf[PROFILERS_TEXT_SIZE])
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static ssize_t read_all(int dfd, const char *name, char *buf, size_t size)
+static ssize_t profilers_read_all(int dfd, const char *name, char *buf, size_t size)
 {
 	CLEANUP(fd_closep) int fd = openat(dfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	size_t have = 0;
@@ -155,7 +155,7 @@ static ssize_t read_all(int dfd, const char *name, char *buf, size_t size)
 	return (ssize_t)have;
 }
 
-static void on_line(void *userdata, char *line)
+static void profilers_on_line(void *userdata, char *line)
 {
 	profilers_set *set = userdata;
 
@@ -164,7 +164,7 @@ static void on_line(void *userdata, char *line)
 
 void profilers_read_maps(int pid_dfd, profilers_set *set)
 {
-	(void)maps_each(pid_dfd, on_line, set);
+	(void)maps_each(pid_dfd, profilers_on_line, set);
 }
 
 void profilers_read_options(int pid_dfd, profilers_set *set)
@@ -174,8 +174,8 @@ void profilers_read_options(int pid_dfd, profilers_set *set)
 
 	if (!cmdline || !environ)
 		return;
-	n = read_all(pid_dfd, "cmdline", cmdline, CMDLINE_MAX);
-	m = read_all(pid_dfd, "environ", environ, ENVIRON_MAX);
+	n = profilers_read_all(pid_dfd, "cmdline", cmdline, CMDLINE_MAX);
+	m = profilers_read_all(pid_dfd, "environ", environ, ENVIRON_MAX);
 	*set |= profilers_of_options(cmdline, n > 0 ? (size_t)n : 0, environ,
 				     m > 0 ? (size_t)m : 0);
 }

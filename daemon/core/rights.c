@@ -77,7 +77,7 @@ static int give_below(int dfd, const struct rights *r, int depth)
 }
 
 /* @path alone gets @mode too; @depth as of give_below(), 0 = nothing below it. */
-static int give(const char *path, const struct rights *r, mode_t mode, int depth)
+static int rights_give_to(const char *path, const struct rights *r, mode_t mode, int depth)
 {
 	CLEANUP(fd_closep)
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -94,7 +94,7 @@ int rights_give(const char *path, const struct rights *r)
 {
 	if (mkdir(path, 0750) < 0 && errno != EEXIST)
 		return -errno;
-	return give(path, r, 0, 2);
+	return rights_give_to(path, r, 0, 2);
 }
 
 /* kindling-upload goes through @dir, and reads what is in the history. */
@@ -102,11 +102,11 @@ static int give_history(const char *dir, const struct rights *r, gid_t reader)
 {
 	const struct rights shared = { .uid = r->uid, .gid = reader };
 	char path[300];
-	int result = give(dir, &shared, S_IXGRP, 0);
+	int result = rights_give_to(dir, &shared, S_IXGRP, 0);
 
 	snprintf(path, sizeof(path), "%s/segments", dir);
 	if (result == 0)
-		result = give(path, &shared, S_ISGID | S_IRGRP | S_IXGRP, 2);
+		result = rights_give_to(path, &shared, S_ISGID | S_IRGRP | S_IXGRP, 2);
 	return result == -ENOENT ? 0 : result;
 }
 

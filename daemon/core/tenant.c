@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Not what a file's name, or the parts of one, cannot have in them. */
-static char plain(char c)
+static char tenant_plain(char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ? c : '-';
 }
@@ -19,7 +19,7 @@ const char *tenant_name(char buf[TENANT_SIZE], const char *container_id, uint32_
 		return buf;
 	}
 	for (; container_id[n] && n + 1 < TENANT_SIZE; n++)
-		buf[n] = plain(container_id[n]);
+		buf[n] = tenant_plain(container_id[n]);
 	buf[n] = '\0';
 	return buf;
 }

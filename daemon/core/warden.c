@@ -76,8 +76,8 @@ ssize_t warden_receive(int fd, void *p, size_t size, int *ret_fds, unsigned *ret
 
 /* @ret_fd: the descriptor that comes with the answer, or -1. Without a warden nothing can go on: it
  * takes the data process with it, and this is only the moment in between. */
-static struct warden_answer ask(const struct warden_question *q, size_t args_len, const int *fds,
-				unsigned n_fds, int *ret_fd)
+static struct warden_answer warden_ask(const struct warden_question *q, size_t args_len,
+				       const int *fds, unsigned n_fds, int *ret_fd)
 {
 	size_t len = offsetof(struct warden_question, args) + args_len;
 	struct warden_answer a;
@@ -130,7 +130,7 @@ int warden_start(enum warden_program program, char *const argv[], const struct w
 	}
 	if (r < 0)
 		return r;
-	a = ask(&q, len, numbers, q.n_fds, ret_pidfd);
+	a = warden_ask(&q, len, numbers, q.n_fds, ret_pidfd);
 	*ret_pid = a.pid;
 	refused += a.full;
 	return a.result;
@@ -150,7 +150,7 @@ int warden_reap(pid_t pid, int *ret_status, uint64_t *ret_cpu_ns)
 	if (warden_fd < 0)
 		a.result = warden_work_reap(pid, &a.status, &a.cpu_ns);
 	else
-		a = ask(&q, 0, NULL, 0, &none);
+		a = warden_ask(&q, 0, NULL, 0, &none);
 	if (ret_status)
 		*ret_status = a.status;
 	if (ret_cpu_ns)
@@ -166,14 +166,14 @@ void warden_kill(pid_t pid)
 	if (warden_fd < 0)
 		(void)warden_work_kill(pid);
 	else
-		(void)ask(&q, 0, NULL, 0, &none);
+		(void)warden_ask(&q, 0, NULL, 0, &none);
 }
 
 /* The result of a question whose answer is a descriptor. */
 static int ask_for_fd(const struct warden_question *q)
 {
 	int fd;
-	struct warden_answer a = ask(q, 0, NULL, 0, &fd);
+	struct warden_answer a = warden_ask(q, 0, NULL, 0, &fd);
 
 	return a.result < 0 ? a.result : fd < 0 ? -EIO : fd;
 }
@@ -205,7 +205,7 @@ int warden_tell(unsigned what, const char *status)
 		snprintf(text, sizeof(text), "%s", status);
 		(void)put_args(&q, argv, &len);
 	}
-	return ask(&q, len, NULL, 0, &none).result;
+	return warden_ask(&q, len, NULL, 0, &none).result;
 }
 
 /* ---- two of one ------------------------------------------------------------------------------ */

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static bool is_number(const char *s)
+static bool warden_check_is_number(const char *s)
 {
 	size_t n = strspn(s, "0123456789");
 
@@ -26,7 +26,7 @@ static bool is_option(const char *s)
 					     "pipes_fd", "quiet", "over_tmp" };
 	const char *equals = strchr(s, '=');
 
-	if (!equals || !is_number(equals + 1))
+	if (!equals || !warden_check_is_number(equals + 1))
 		return false;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strlen(names[i]) == (size_t)(equals - s) &&
@@ -78,7 +78,7 @@ static bool is_injectors(const struct warden_settings *s, char *const argv[])
 	while (argv[n])
 		n++;
 	if (n < 6 || strcmp(argv[1], "--result-fd") != 0 || strcmp(argv[2], "3") != 0 ||
-	    !is_number(argv[3]) || !is_number(argv[4]))
+	    !warden_check_is_number(argv[3]) || !warden_check_is_number(argv[4]))
 		return false;
 	while (command < 4 && strcmp(argv[5], commands[command]) != 0)
 		command++;

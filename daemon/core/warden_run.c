@@ -42,8 +42,8 @@ bool warden_take_args(struct warden_question *q, size_t len, char *argv[WARDEN_A
 	return true;
 }
 
-static int start(const struct warden *w, struct warden_question *q, size_t args_len, const int *fds,
-		 unsigned n_fds, struct warden_answer *a)
+static int warden_run_start(const struct warden *w, struct warden_question *q, size_t args_len,
+			    const int *fds, unsigned n_fds, struct warden_answer *a)
 {
 	struct warden_fd given[WARDEN_FDS_MAX];
 	char *argv[WARDEN_ARGS_MAX + 1];
@@ -72,7 +72,7 @@ static int start(const struct warden *w, struct warden_question *q, size_t args_
 	return pidfd;
 }
 
-static int reap(const struct warden *w, pid_t pid, struct warden_answer *a)
+static int warden_run_reap(const struct warden *w, pid_t pid, struct warden_answer *a)
 {
 	/* its own end is seen by its signal */
 	int r = pid == w->data ? -ECHILD : warden_work_reap(pid, &a->status, &a->cpu_ns);
@@ -92,7 +92,7 @@ static int open_settings(const struct warden *w)
 }
 
 /* Its own words but for the status, which is a line of printable text whatever it was. */
-static int tell(const struct warden *w, struct warden_question *q, size_t args_len)
+static int warden_run_tell(const struct warden *w, struct warden_question *q, size_t args_len)
 {
 	char *argv[WARDEN_ARGS_MAX + 1] = { NULL };
 
@@ -106,13 +106,13 @@ static int tell(const struct warden *w, struct warden_question *q, size_t args_l
 }
 
 /* The descriptor that goes with the answer, or a result. */
-static int work(const struct warden *w, struct warden_question *q, size_t args_len, const int *fds,
-		unsigned n_fds, struct warden_answer *a, bool *ret_is_fd)
+static int warden_run_work(const struct warden *w, struct warden_question *q, size_t args_len,
+			   const int *fds, unsigned n_fds, struct warden_answer *a, bool *ret_is_fd)
 {
 	switch (q->ask) {
 	case WARDEN_START:
 		*ret_is_fd = true;
-		return start(w, q, args_len, fds, n_fds, a);
+		return warden_run_start(w, q, args_len, fds, n_fds, a);
 	case WARDEN_CLOCK:
 		*ret_is_fd = true;
 		return warden_work_clock(q->cpu, w->data, q->period_ns);
@@ -120,9 +120,9 @@ static int work(const struct warden *w, struct warden_question *q, size_t args_l
 		*ret_is_fd = true;
 		return open_settings(w);
 	case WARDEN_TELL:
-		return tell(w, q, args_len);
+		return warden_run_tell(w, q, args_len);
 	case WARDEN_REAP:
-		return reap(w, q->pid, a);
+		return warden_run_reap(w, q->pid, a);
 	case WARDEN_KILL:
 		return q->pid == w->data ? -ECHILD : warden_work_kill(q->pid);
 	default:
@@ -131,7 +131,7 @@ static int work(const struct warden *w, struct warden_question *q, size_t args_l
 }
 
 /* false: the data process has closed its end, or takes no answer. */
-static bool answer_one(const struct warden *w)
+static bool warden_run_answer_one(const struct warden *w)
 {
 	static struct warden_question q;
 	const size_t head = offsetof(struct warden_question, args);
@@ -148,7 +148,7 @@ static bool answer_one(const struct warden *w)
 	if ((size_t)n < head)
 		a.result = -EINVAL;
 	else
-		a.result = work(w, &q, (size_t)n - head, fds, n_fds, &a, &is_fd);
+		a.result = warden_run_work(w, &q, (size_t)n - head, fds, n_fds, &a, &is_fd);
 	for (unsigned i = 0; i < n_fds; i++)
 		close(fds[i]);
 	if (is_fd && a.result >= 0) {
@@ -176,7 +176,7 @@ static int data_status(const struct warden *w)
 	return 128 + WTERMSIG(status);
 }
 
-static int on_signal(const struct warden *w, int signals_fd)
+static int warden_run_on_signal(const struct warden *w, int signals_fd)
 {
 	struct signalfd_siginfo si;
 
@@ -226,10 +226,10 @@ int warden_run(int fd, pid_t data, const struct warden_settings *settings)
 			continue;
 		/* a closed end says nothing yet: it is about to end, or ends by what it does next
 		 */
-		if (polled[0].revents && !answer_one(&w))
+		if (polled[0].revents && !warden_run_answer_one(&w))
 			polled[0].fd = -1;
 		if (polled[1].revents)
-			status = on_signal(&w, signals_fd);
+			status = warden_run_on_signal(&w, signals_fd);
 	}
 	remove_socket(&w);
 	return status;

@@ -16,7 +16,7 @@
 
 extern char **environ;
 
-static void close_all(int *fds)
+static void warden_work_close_all(int *fds)
 {
 	for (int i = 0; i < WARDEN_FDS_MAX; i++)
 		fds[i] = fd_close(fds[i]);
@@ -38,8 +38,8 @@ static int add_fds(posix_spawn_file_actions_t *actions, const struct warden_fd *
 	return r;
 }
 
-static int spawn(char *const argv[], char *const env[], const struct warden_fd *fds, unsigned n_fds,
-		 pid_t *ret)
+static int warden_work_spawn(char *const argv[], char *const env[], const struct warden_fd *fds,
+			     unsigned n_fds, pid_t *ret)
 {
 	int high[WARDEN_FDS_MAX] = { -1, -1, -1, -1, -1 };
 	posix_spawn_file_actions_t actions;
@@ -60,7 +60,7 @@ static int spawn(char *const argv[], char *const env[], const struct warden_fd *
 		r = posix_spawn(ret, argv[0], &actions, &attr, argv, env);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attr);
-	close_all(high);
+	warden_work_close_all(high);
 	return -r;
 }
 
@@ -72,7 +72,8 @@ int warden_work_start(enum warden_program program, char *const argv[], const str
 
 	if (n_fds > WARDEN_FDS_MAX)
 		return -E2BIG;
-	r = spawn(argv, program == WARDEN_SYMBOLS ? nothing : environ, fds, n_fds, ret_pid);
+	r = warden_work_spawn(argv, program == WARDEN_SYMBOLS ? nothing : environ, fds, n_fds,
+			      ret_pid);
 	if (r < 0)
 		return r;
 	/* it is a child that nobody has waited for yet, so the pid is still its own */

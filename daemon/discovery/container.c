@@ -29,7 +29,7 @@ const char *const container_tasks[] = {
 
 typedef bool parse_fn(const char *text, size_t len, struct jvm *ret);
 
-static int open_in(int root_dfd, const char *path, int flags)
+static int container_open_in(int root_dfd, const char *path, int flags)
 {
 	/* links are followed (a moved /var/lib/docker is common), but only inside the host's root;
 	 * openat2 takes no flags that O_PATH makes meaningless */
@@ -42,7 +42,7 @@ static int open_in(int root_dfd, const char *path, int flags)
 
 char *container_read_file(int root_dfd, const char *path, size_t *ret_len)
 {
-	CLEANUP(fd_closep) int fd = open_in(root_dfd, path, O_RDONLY);
+	CLEANUP(fd_closep) int fd = container_open_in(root_dfd, path, O_RDONLY);
 	CLEANUP(freep) char *text = NULL;
 	struct stat st;
 	size_t len = 0;
@@ -77,7 +77,7 @@ __attribute__((format(printf, 4, 5))) static bool try_file(int root_dfd, parse_f
 
 DIR *container_open_directory(int root_dfd, const char *path)
 {
-	int fd = open_in(root_dfd, path, O_RDONLY | O_DIRECTORY);
+	int fd = container_open_in(root_dfd, path, O_RDONLY | O_DIRECTORY);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
 	if (!dir && fd >= 0)
@@ -216,10 +216,10 @@ static uid_t uid_of_cgroup(void *userdata, const char *names, size_t names_len, 
 		return 0;
 	snprintf(where, sizeof(where), "/sys/fs/cgroup/%.*s/%.*s", (int)names_len, names, (int)len,
 		 path);
-	fd = open_in(*root_dfd, where, O_PATH | O_DIRECTORY);
+	fd = container_open_in(*root_dfd, where, O_PATH | O_DIRECTORY);
 	if (fd < 0 && !names_len) { /* version 2 beside version 1 */
 		snprintf(where, sizeof(where), "/sys/fs/cgroup/unified/%.*s", (int)len, path);
-		fd = open_in(*root_dfd, where, O_PATH | O_DIRECTORY);
+		fd = container_open_in(*root_dfd, where, O_PATH | O_DIRECTORY);
 	}
 	return fd >= 0 && fstat(fd, &st) == 0 ? st.st_uid : 0;
 }

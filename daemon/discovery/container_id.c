@@ -62,8 +62,8 @@ static bool is_users(const char *element, size_t len)
  * How much of a path of @len bytes was named by root: below a group that somebody else owns,
  * everything is called as he likes.
  */
-static size_t believed(const struct container_owner *owner, const char *names, size_t names_len,
-		       const char *path, size_t len)
+static size_t container_id_believed(const struct container_owner *owner, const char *names,
+				    size_t names_len, const char *path, size_t len)
 {
 	size_t at = 0, end;
 
@@ -90,8 +90,8 @@ bool container_id_from_cgroup(const char *cgroup, const struct container_owner *
 
 		if (names)
 			path = memchr(names + 1, ':', (size_t)(end - names - 1));
-		len = path ? believed(owner, names + 1, (size_t)(path - names - 1), path + 1,
-				      (size_t)(end - path - 1))
+		len = path ? container_id_believed(owner, names + 1, (size_t)(path - names - 1),
+						   path + 1, (size_t)(end - path - 1))
 			   : 0;
 		if (path && id_in_path(path + 1, len, ret))
 			return true;

@@ -7,20 +7,20 @@
 #include "daemon/core/mem.h"
 #include "daemon/core/utf8.h"
 
-static void json_freep(cJSON **json)
+static void container_json_freep(cJSON **json)
 {
 	cJSON_Delete(*json);
 }
 
 /* A member's text, NULL if it is not there, not text, or "". */
-static const char *text_of(const cJSON *object, const char *name)
+static const char *container_json_text_of(const cJSON *object, const char *name)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
 
 	return cJSON_IsString(item) && item->valuestring[0] ? item->valuestring : NULL;
 }
 
-static void copy(char *dst, size_t size, const char *text)
+static void container_json_copy(char *dst, size_t size, const char *text)
 {
 	if (text)
 		utf8_copy(dst, size, text, strlen(text));
@@ -53,12 +53,12 @@ static void copy_digest(struct jvm *ret, const char *text)
 	snprintf(ret->image_digest, sizeof(ret->image_digest), "%s%s", word, digits);
 }
 
-static const char *first_of(const cJSON *object, const char *const *names, size_t n)
+static const char *container_json_first_of(const cJSON *object, const char *const *names, size_t n)
 {
 	const char *text = NULL;
 
 	for (size_t i = 0; i < n && !text; i++)
-		text = text_of(object, names[i]);
+		text = container_json_text_of(object, names[i]);
 	return text;
 }
 
@@ -73,63 +73,68 @@ bool container_parse_oci(const char *text, size_t len, struct jvm *ret)
 	static const char *const image[] = { "io.kubernetes.cri.image-name",
 					     "io.kubernetes.cri-o.ImageName",
 					     "io.kubernetes.cri-o.Image" };
-	CLEANUP(json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
+	CLEANUP(container_json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
 	const cJSON *notes = cJSON_GetObjectItemCaseSensitive(json, "annotations");
 
-	copy(ret->container, sizeof(ret->container),
-	     first_of(notes, container, ARRAY_SIZE(container)));
-	copy_pod(ret, first_of(notes, name_space, ARRAY_SIZE(name_space)),
-		 first_of(notes, pod, ARRAY_SIZE(pod)));
-	copy(ret->image, sizeof(ret->image), first_of(notes, image, ARRAY_SIZE(image)));
-	copy_digest(ret, text_of(notes, "io.kubernetes.cri-o.ImageRef"));
+	container_json_copy(ret->container, sizeof(ret->container),
+			    container_json_first_of(notes, container, ARRAY_SIZE(container)));
+	copy_pod(ret, container_json_first_of(notes, name_space, ARRAY_SIZE(name_space)),
+		 container_json_first_of(notes, pod, ARRAY_SIZE(pod)));
+	container_json_copy(ret->image, sizeof(ret->image),
+			    container_json_first_of(notes, image, ARRAY_SIZE(image)));
+	copy_digest(ret, container_json_text_of(notes, "io.kubernetes.cri-o.ImageRef"));
 	copy_digest(ret, ret->image);
 	return ret->container[0] || ret->pod[0];
 }
 
 bool container_parse_docker(const char *text, size_t len, struct jvm *ret)
 {
-	CLEANUP(json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
+	CLEANUP(container_json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
 	const cJSON *config = cJSON_GetObjectItemCaseSensitive(json, "Config");
 	const cJSON *labels = cJSON_GetObjectItemCaseSensitive(config, "Labels");
-	const char *name = text_of(labels, "io.kubernetes.container.name");
+	const char *name = container_json_text_of(labels, "io.kubernetes.container.name");
 
 	if (!name)
-		name = text_of(json, "Name");
-	copy(ret->container, sizeof(ret->container), name && name[0] == '/' ? name + 1 : name);
-	copy_pod(ret, text_of(labels, "io.kubernetes.pod.namespace"),
-		 text_of(labels, "io.kubernetes.pod.name"));
-	copy(ret->image, sizeof(ret->image), text_of(config, "Image"));
-	copy_digest(ret, text_of(json, "Image"));
+		name = container_json_text_of(json, "Name");
+	container_json_copy(ret->container, sizeof(ret->container),
+			    name && name[0] == '/' ? name + 1 : name);
+	copy_pod(ret, container_json_text_of(labels, "io.kubernetes.pod.namespace"),
+		 container_json_text_of(labels, "io.kubernetes.pod.name"));
+	container_json_copy(ret->image, sizeof(ret->image),
+			    container_json_text_of(config, "Image"));
+	copy_digest(ret, container_json_text_of(json, "Image"));
 	return ret->container[0] || ret->pod[0];
 }
 
 bool container_parse_storage(const char *text, size_t len, struct jvm *ret)
 {
-	CLEANUP(json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
-	CLEANUP(json_freep) cJSON *details = NULL;
+	CLEANUP(container_json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
+	CLEANUP(container_json_freep) cJSON *details = NULL;
 	const cJSON *entry, *name;
 	const char *id = NULL;
 
 	cJSON_ArrayForEach(entry, json)
 	{
-		id = text_of(entry, "id");
+		id = container_json_text_of(entry, "id");
 		if (id && strcmp(id, ret->container_id) == 0)
 			break;
 	}
 	if (!entry)
 		return false;
 	name = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(entry, "names"), 0);
-	copy(ret->container, sizeof(ret->container), cJSON_GetStringValue(name));
-	if (text_of(entry, "metadata"))
-		details = cJSON_Parse(text_of(entry, "metadata")); /* JSON in a JSON string */
-	copy(ret->image, sizeof(ret->image), text_of(details, "image-name"));
-	copy_digest(ret, text_of(entry, "image"));
+	container_json_copy(ret->container, sizeof(ret->container), cJSON_GetStringValue(name));
+	if (container_json_text_of(entry, "metadata"))
+		details = cJSON_Parse(
+			container_json_text_of(entry, "metadata")); /* JSON in a JSON string */
+	container_json_copy(ret->image, sizeof(ret->image),
+			    container_json_text_of(details, "image-name"));
+	copy_digest(ret, container_json_text_of(entry, "image"));
 	return ret->container[0];
 }
 
 pid_t container_parse_state(const char *text, size_t len)
 {
-	CLEANUP(json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
+	CLEANUP(container_json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
 	const cJSON *pid = cJSON_GetObjectItemCaseSensitive(json, "init_process_pid"); /* runc */
 
 	if (!pid)
@@ -142,10 +147,10 @@ pid_t container_parse_state(const char *text, size_t len)
 bool container_parse_bundle(const char *text, size_t len, char *ret, size_t ret_size)
 {
 	static const char label[] = "bundle=";
-	CLEANUP(json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
+	CLEANUP(container_json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
 	const cJSON *labels = cJSON_GetObjectItemCaseSensitive(
 		cJSON_GetObjectItemCaseSensitive(json, "config"), "labels"); /* runc */
-	const char *found = text_of(json, "bundle"); /* crun */
+	const char *found = container_json_text_of(json, "bundle"); /* crun */
 	const cJSON *item;
 
 	cJSON_ArrayForEach(item, labels)

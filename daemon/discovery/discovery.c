@@ -63,7 +63,7 @@ static const uint64_t seldom_ns[] = { 5 * NS_PER_MS, 50 * NS_PER_MS, 500 * NS_PE
 				      YOUNG_FOR_NS };
 
 /* The next look at @p, or none before the next scan if the last one is over. */
-static void schedule(struct discovery *d, struct process *p, uint64_t now)
+static void discovery_schedule(struct discovery *d, struct process *p, uint64_t now)
 {
 	const uint64_t *steps = p->likely ? often_ns : seldom_ns;
 	size_t n = p->likely ? ARRAY_SIZE(often_ns) : ARRAY_SIZE(seldom_ns);
@@ -79,7 +79,7 @@ static void schedule(struct discovery *d, struct process *p, uint64_t now)
 	processes_set_due(d->processes, p, due);
 }
 
-static void arm(struct discovery *d)
+static void discovery_arm(struct discovery *d)
 {
 	uint64_t now = clock_mono_ns(), first = UINT64_MAX;
 
@@ -100,7 +100,7 @@ static void tell_later(struct discovery *d, struct process *p)
 		processes_set_due(d->processes, p, clock_mono_ns() + (AGAIN_NS << n));
 }
 
-static void tell(struct discovery *d, struct process *p, const struct jvm *jvm)
+static void discovery_tell(struct discovery *d, struct process *p, const struct jvm *jvm)
 {
 	p->told = true;
 	processes_set_due(d->processes, p, 0);
@@ -114,11 +114,11 @@ void discovery_ask_again(struct discovery *d, pid_t pid)
 
 	if (p && p->told) {
 		tell_later(d, p);
-		arm(d);
+		discovery_arm(d);
 	}
 }
 
-static void judge(struct discovery *d, struct process *p, int r, const struct jvm *jvm)
+static void discovery_judge(struct discovery *d, struct process *p, int r, const struct jvm *jvm)
 {
 	uint64_t now = clock_mono_ns();
 
@@ -132,28 +132,28 @@ static void judge(struct discovery *d, struct process *p, int r, const struct jv
 		return;
 	}
 	if (r < 0 || r == JVM_NO) {
-		schedule(d, p, now);
+		discovery_schedule(d, p, now);
 		return;
 	}
 	p->start_time = jvm->start_time;
 	p->likely = true;
 	if (r == JVM_READY || now - p->begin_mono_ns >= YOUNG_FOR_NS)
-		tell(d, p, jvm);
+		discovery_tell(d, p, jvm);
 	else
-		schedule(d, p, now);
+		discovery_schedule(d, p, now);
 }
 
-static void go_on(struct discovery *d);
+static void discovery_go_on(struct discovery *d);
 
-static void on_look(void *userdata, const struct look_answer *a, int fds[LOOK_FDS])
+static void discovery_on_look(void *userdata, const struct look_answer *a, int fds[LOOK_FDS])
 {
 	struct process *p = userdata;
 	struct discovery *d = p->asker;
 
 	(void)fds;
 	p->question = NULL;
-	judge(d, p, a->result, &a->jvm);
-	go_on(d);
+	discovery_judge(d, p, a->result, &a->jvm);
+	discovery_go_on(d);
 }
 
 /* Others of its tenant keep whoever looks waiting: nobody else's look waits for it meanwhile. */
@@ -165,32 +165,32 @@ static void look_later(struct discovery *d, struct process *p)
 		d->overflow++;
 }
 
-static int ask(struct discovery *d, struct process *p)
+static int discovery_ask(struct discovery *d, struct process *p)
 {
 	const struct look_question q = { .kind = LOOK_JVM, .pid = p->pid };
 
 	if (!p->tenant)
 		p->tenant = look_tenant_of(p->pid);
 	p->asker = d;
-	return look_ask(d->look, &q, p->tenant, -1, on_look, p, &p->question);
+	return look_ask(d->look, &q, p->tenant, -1, discovery_on_look, p, &p->question);
 }
 
 /* false: later, there are questions enough. */
-static bool look_at(struct discovery *d, struct process *p)
+static bool discovery_look_at(struct discovery *d, struct process *p)
 {
 	struct jvm jvm;
 	int r;
 
 	if (p->question)
 		return true;
-	r = d->look ? ask(d, p) : jvm_probe(d->proc_dfd, p->pid, &jvm);
+	r = d->look ? discovery_ask(d, p) : jvm_probe(d->proc_dfd, p->pid, &jvm);
 	if (d->look && (r == -EAGAIN || r == -ENOSPC))
 		return false;
 	d->probes++;
 	if (d->look && r == -EALREADY)
 		look_later(d, p);
 	else if (!d->look || r < 0)
-		judge(d, p, r, &jvm);
+		discovery_judge(d, p, r, &jvm);
 	return true;
 }
 
@@ -204,16 +204,16 @@ static void on_due(void *userdata)
 		next = p->due_next;
 		if (p->due_mono_ns > now || p->question)
 			continue;
-		if (!look_at(d, p)) { /* the next answer goes on, or */
+		if (!discovery_look_at(d, p)) { /* the next answer goes on, or */
 			loop_timer_set(d->due_timer, LATER_NS, 0);
 			return;
 		}
 		left--;
 	}
-	arm(d);
+	discovery_arm(d);
 }
 
-static bool read_stat(struct discovery *d, pid_t pid, struct proc_stat *ret)
+static bool discovery_read_stat(struct discovery *d, pid_t pid, struct proc_stat *ret)
 {
 	CLEANUP(fd_closep) int pid_dfd = proc_open(d->proc_dfd, pid);
 	char text[1024];
@@ -226,7 +226,7 @@ static uint64_t read_start_time(struct discovery *d, pid_t pid)
 {
 	struct proc_stat stat;
 
-	return read_stat(d, pid, &stat) ? stat.start_time : 0;
+	return discovery_read_stat(d, pid, &stat) ? stat.start_time : 0;
 }
 
 /*
@@ -238,7 +238,7 @@ static bool is_its_turn(struct discovery *d, struct process *p)
 {
 	struct proc_stat stat = { .comm = "" };
 
-	(void)read_stat(d, p->pid, &stat);
+	(void)discovery_read_stat(d, p->pid, &stat);
 	if (strncmp(stat.comm, p->comm, sizeof(p->comm)) == 0 && p->skip_scans) {
 		p->skip_scans--;
 		return false;
@@ -264,7 +264,7 @@ static uint64_t age_ns(uint64_t start_time)
 }
 
 /* The entry of @pid, made anew if it was that of an earlier process with this number. */
-static struct process *meet(struct discovery *d, pid_t pid, uint64_t mono_ns)
+static struct process *discovery_meet(struct discovery *d, pid_t pid, uint64_t mono_ns)
 {
 	struct process *p = processes_find(d->processes, pid);
 
@@ -284,7 +284,7 @@ static struct process *meet(struct discovery *d, pid_t pid, uint64_t mono_ns)
 
 void discovery_exec(struct discovery *d, pid_t pid, const char *comm, uint64_t mono_ns)
 {
-	struct process *p = meet(d, pid, mono_ns);
+	struct process *p = discovery_meet(d, pid, mono_ns);
 
 	if (!p || p->told)
 		return;
@@ -292,8 +292,8 @@ void discovery_exec(struct discovery *d, pid_t pid, const char *comm, uint64_t m
 	p->idle_scans = p->skip_scans = 0;
 	p->tenant = 0;
 	p->likely = strncmp(comm, "java", 4) == 0;
-	schedule(d, p, mono_ns);
-	arm(d);
+	discovery_schedule(d, p, mono_ns);
+	discovery_arm(d);
 }
 
 void discovery_exit(struct discovery *d, pid_t pid, uint64_t mono_ns)
@@ -371,7 +371,7 @@ static int scan_one(struct discovery *d, pid_t pid)
 			return 0;
 		}
 	}
-	p = meet(d, pid, now);
+	p = discovery_meet(d, pid, now);
 	if (!p || p->told || p->due_mono_ns || p->question)
 		return 0;
 	if (!p->begin_mono_ns) {
@@ -384,7 +384,7 @@ static int scan_one(struct discovery *d, pid_t pid)
 	if (!p->wants_look && !is_its_turn(d, p))
 		return 0;
 	p->wants_look = true; /* not counted as a scan again, should it have to wait */
-	if (!look_at(d, p))
+	if (!discovery_look_at(d, p))
 		return -EAGAIN;
 	p = processes_find(d->processes, pid);
 	if (p)
@@ -418,7 +418,7 @@ static void end_scan(struct discovery *d)
 	if (d->full)
 		count_losses(d);
 	loop_timer_set(d->scan_timer, until_next_scan(d), 0);
-	arm(d);
+	discovery_arm(d);
 }
 
 static bool begin_scan(struct discovery *d)
@@ -466,7 +466,7 @@ static void on_scan(void *userdata)
 }
 
 /* A look has ended: what waited for it comes first, then the scan. */
-static void go_on(struct discovery *d)
+static void discovery_go_on(struct discovery *d)
 {
 	on_due(d);
 	if (d->pids)

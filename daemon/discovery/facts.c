@@ -77,7 +77,7 @@ int facts_rules_file(const struct config *c, uint64_t id)
 
 /* ---- a process ------------------------------------------------------------------------------ */
 
-static char *read_all(int pid_dfd, const char *name, size_t max, size_t *ret_len)
+static char *facts_read_all(int pid_dfd, const char *name, size_t max, size_t *ret_len)
 {
 	CLEANUP(freep) char *text = malloc(max);
 	ssize_t n = text ? proc_read(pid_dfd, name, text, max) : -ENOMEM;
@@ -86,7 +86,7 @@ static char *read_all(int pid_dfd, const char *name, size_t max, size_t *ret_len
 	return n < 0 ? NULL : TAKE_PTR(text);
 }
 
-static void join(char *command, size_t len)
+static void facts_join(char *command, size_t len)
 {
 	while (len && command[len - 1] == '\0')
 		len--;
@@ -95,18 +95,19 @@ static void join(char *command, size_t len)
 			command[i] = ' ';
 }
 
-static void read_text(int pid_dfd, const struct facts_rules *rules, struct facts *ret)
+static void facts_read_text(int pid_dfd, const struct facts_rules *rules, struct facts *ret)
 {
 	size_t len, environ_len;
-	CLEANUP(freep) char *command = read_all(pid_dfd, "cmdline", COMMAND_MAX, &len);
-	CLEANUP(freep) char *variables = read_all(pid_dfd, "environ", ENVIRON_MAX, &environ_len);
+	CLEANUP(freep) char *command = facts_read_all(pid_dfd, "cmdline", COMMAND_MAX, &len);
+	CLEANUP(freep)
+	char *variables = facts_read_all(pid_dfd, "environ", ENVIRON_MAX, &environ_len);
 	const struct facts_text text = { command, variables, environ_len };
 
 	told_read(command, len, variables, environ_len, &ret->told); /* words are still apart */
 	if (variables)
 		allowed_read(&ret->allowed, variables, environ_len);
 	if (command)
-		join(command, len);
+		facts_join(command, len);
 	facts_match(rules->list, rules->n, &text, ret);
 }
 
@@ -142,7 +143,7 @@ int facts_read(int pid_dfd, int rules_fd, struct facts *ret)
 		return rules ? -EBADMSG : -ENOMEM;
 	*ret = (struct facts){ .rules_id = rules->id };
 	ret->owner_says_no = owner_forbids(pid_dfd) > 0;
-	read_text(pid_dfd, rules, ret);
+	facts_read_text(pid_dfd, rules, ret);
 	profilers_read_maps(pid_dfd, &ret->profilers);
 	profilers_read_options(pid_dfd, &ret->profilers);
 	ret->has_agent = may_have_agent(pid_dfd);

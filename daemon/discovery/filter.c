@@ -11,12 +11,12 @@
 
 #define ERROR_NUMBER_KILL 2147483646 /* systemd's, where no SystemCallErrorNumber= is given */
 
-static void json_freep(cJSON **json)
+static void filter_json_freep(cJSON **json)
 {
 	cJSON_Delete(*json);
 }
 
-static const char *text_of(const cJSON *object, const char *name)
+static const char *filter_text_of(const cJSON *object, const char *name)
 {
 	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
 }
@@ -39,7 +39,7 @@ static enum filter_effect effect_of(const char *action)
 	return FILTER_UNKNOWN;
 }
 
-static bool names(const cJSON *rule, const char *call)
+static bool filter_names(const cJSON *rule, const char *call)
 {
 	const cJSON *name;
 
@@ -51,7 +51,7 @@ static bool names(const cJSON *rule, const char *call)
 	return false;
 }
 
-static uint64_t number_of(const cJSON *object, const char *name)
+static uint64_t filter_number_of(const cJSON *object, const char *name)
 {
 	double value = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, name));
 
@@ -60,10 +60,10 @@ static uint64_t number_of(const cJSON *object, const char *name)
 
 static bool argument_matches(const cJSON *arg, const struct agent_call *call)
 {
-	uint64_t index = number_of(arg, "index"), value = number_of(arg, "value");
-	uint64_t two = number_of(arg, "valueTwo");
+	uint64_t index = filter_number_of(arg, "index"), value = filter_number_of(arg, "value");
+	uint64_t two = filter_number_of(arg, "valueTwo");
 	uint64_t is = index < 6 ? call->args[index] : 0;
-	const char *op = text_of(arg, "op");
+	const char *op = filter_text_of(arg, "op");
 
 	if (!op)
 		return false;
@@ -85,7 +85,7 @@ static bool arguments_match(const cJSON *rule, const struct agent_call *call)
 
 	cJSON_ArrayForEach(arg, args)
 	{
-		uint64_t index = number_of(arg, "index");
+		uint64_t index = filter_number_of(arg, "index");
 
 		if (index >= 6)
 			return false;
@@ -107,21 +107,21 @@ static enum filter_effect effect_on(const cJSON *seccomp, const struct agent_cal
 
 	cJSON_ArrayForEach(rule, cJSON_GetObjectItemCaseSensitive(seccomp, "syscalls"))
 	{
-		enum filter_effect one = effect_of(text_of(rule, "action"));
+		enum filter_effect one = effect_of(filter_text_of(rule, "action"));
 
-		if (!names(rule, call->name) || !arguments_match(rule, call))
+		if (!filter_names(rule, call->name) || !arguments_match(rule, call))
 			continue;
 		if (any && one != effect)
 			return FILTER_UNKNOWN;
 		effect = one;
 		any = true;
 	}
-	return any ? effect : effect_of(text_of(seccomp, "defaultAction"));
+	return any ? effect : effect_of(filter_text_of(seccomp, "defaultAction"));
 }
 
 enum filter_effect filter_of_bundle(const char *text, size_t len, const char **ret_call)
 {
-	CLEANUP(json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
+	CLEANUP(filter_json_freep) cJSON *json = cJSON_ParseWithLength(text, len);
 	const cJSON *seccomp = cJSON_GetObjectItemCaseSensitive(
 		cJSON_GetObjectItemCaseSensitive(json, "linux"), "seccomp");
 	enum filter_effect all = FILTER_HARMLESS;
@@ -144,7 +144,7 @@ enum filter_effect filter_of_bundle(const char *text, size_t len, const char **r
 /* ---- a service's ---------------------------------------------------------------------------- */
 
 /* What stands behind "key=" in a line of its own; "" = nothing, NULL = there is no such line. */
-static const char *line_of(const char *text, const char *key, size_t *ret_len)
+static const char *filter_line_of(const char *text, const char *key, size_t *ret_len)
 {
 	size_t key_len = strlen(key);
 
@@ -160,7 +160,7 @@ static const char *line_of(const char *text, const char *key, size_t *ret_len)
 }
 
 /* @call in "name name:error name"; @ret_error: what stands behind its colon, "" = none. */
-static bool lists(const char *list, size_t len, const char *call, const char **ret_error)
+static bool filter_lists(const char *list, size_t len, const char *call, const char **ret_error)
 {
 	size_t call_len = strlen(call);
 
@@ -178,8 +178,8 @@ static bool lists(const char *list, size_t len, const char *call, const char **r
 enum filter_effect filter_of_unit(const char *text, const char **ret_call)
 {
 	size_t len = 0, number_len = 0;
-	const char *list = line_of(text, "SystemCallFilter", &len), *error = "";
-	const char *number = line_of(text, "SystemCallErrorNumber", &number_len);
+	const char *list = filter_line_of(text, "SystemCallFilter", &len), *error = "";
+	const char *number = filter_line_of(text, "SystemCallErrorNumber", &number_len);
 	long code = number && number_len ? strtol(number, NULL, 10) : 0;
 	bool kills = code == 0 || code == ERROR_NUMBER_KILL, denies;
 
@@ -188,7 +188,7 @@ enum filter_effect filter_of_unit(const char *text, const char **ret_call)
 	denies = list[0] == '~';
 	for (size_t i = 0; i < agent_call_count; i++) {
 		const char *name = agent_calls[i].name;
-		bool listed = lists(list + denies, len - denies, name, &error);
+		bool listed = filter_lists(list + denies, len - denies, name, &error);
 		bool own = listed && *error; /* an error of its own, in either kind of list */
 
 		if (own ? strncmp(error, "kill", 4) == 0 : kills && listed == denies) {

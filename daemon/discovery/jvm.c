@@ -19,7 +19,7 @@ static bool is_dead(char state)
 	return state == 'Z' || state == 'X' || state == 'x';
 }
 
-static int read_stat(int pid_dfd, struct proc_stat *ret)
+static int jvm_read_stat(int pid_dfd, struct proc_stat *ret)
 {
 	char text[1024];
 	ssize_t n = proc_read(pid_dfd, "stat", text, sizeof(text));
@@ -60,7 +60,7 @@ static void read_exe(int pid_dfd, char *ret, size_t size)
 	utf8_copy(ret, size, base, strlen(base));
 }
 
-static void read_name(int pid_dfd, struct jvm *jvm)
+static void jvm_read_name(int pid_dfd, struct jvm *jvm)
 {
 	CLEANUP(freep) char *cmdline = malloc(CMDLINE_MAX_BYTES);
 	char exe[64];
@@ -73,7 +73,7 @@ static void read_name(int pid_dfd, struct jvm *jvm)
 		 sizeof(jvm->name));
 }
 
-static int describe(int proc_dfd, int pid_dfd, const struct proc_maps *maps, struct jvm *jvm)
+static int jvm_describe(int proc_dfd, int pid_dfd, const struct proc_maps *maps, struct jvm *jvm)
 {
 	struct proc_status status;
 	int r;
@@ -86,7 +86,7 @@ static int describe(int proc_dfd, int pid_dfd, const struct proc_maps *maps, str
 	jvm->gid = status.gid;
 	utf8_copy(jvm->libjvm, sizeof(jvm->libjvm), maps->path, strlen(maps->path));
 	jvm->libjvm_deleted = maps->deleted;
-	read_name(pid_dfd, jvm);
+	jvm_read_name(pid_dfd, jvm);
 	container_describe(proc_dfd, pid_dfd, jvm);
 	release_read(pid_dfd, maps->path, jvm);
 	return status.caught & 1ull << (SIGQUIT - 1) ? JVM_READY : JVM_YOUNG;
@@ -110,12 +110,12 @@ int jvm_probe(int proc_dfd, pid_t pid, struct jvm *ret)
 		return r;
 	if (!maps->path[0])
 		return JVM_NO;
-	r = read_stat(pid_dfd, &stat);
+	r = jvm_read_stat(pid_dfd, &stat);
 	if (r < 0)
 		return r;
 	jvm.start_time = stat.start_time;
 	memcpy(jvm.comm, stat.comm, sizeof(jvm.comm));
-	r = describe(proc_dfd, pid_dfd, maps, &jvm);
+	r = jvm_describe(proc_dfd, pid_dfd, maps, &jvm);
 	if (r < 0)
 		return r;
 	*ret = jvm;

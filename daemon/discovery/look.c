@@ -79,7 +79,7 @@ static void wait_for_some(struct look *l)
 	}
 }
 
-static void remember(struct look *l, pid_t child, struct look_tenant *tenant)
+static void look_remember(struct look *l, pid_t child, struct look_tenant *tenant)
 {
 	if (l->n_given_up == LOOK_STUCK_ALL)
 		return;
@@ -104,7 +104,7 @@ static struct look_ticket *free_lane(struct lane *lane)
 }
 
 /* Nobody waits for the child, which may never end. Its question is returned. */
-static struct look_ticket *give_up(struct lane *lane)
+static struct look_ticket *look_give_up(struct lane *lane)
 {
 	struct look_ticket *t = free_lane(lane);
 
@@ -112,7 +112,7 @@ static struct look_ticket *give_up(struct lane *lane)
 	lane->fd = fd_close(lane->fd);
 	if (lane->child) {
 		warden_kill(lane->child);
-		remember(lane->owner, lane->child, t ? t->tenant : NULL);
+		look_remember(lane->owner, lane->child, t ? t->tenant : NULL);
 	}
 	lane->child = 0;
 	return t;
@@ -120,7 +120,7 @@ static struct look_ticket *give_up(struct lane *lane)
 
 /* ---- the start of one ----------------------------------------------------------------------- */
 
-static int spawn(const char *program, int fd, pid_t *ret)
+static int look_spawn(const char *program, int fd, pid_t *ret)
 {
 	char *argv[] = { (char *)(uintptr_t)program, NULL };
 	const struct warden_fd fds[] = { { fd, CHILD_FD } };
@@ -131,7 +131,7 @@ static int spawn(const char *program, int fd, pid_t *ret)
 
 static void on_answer(void *userdata, uint32_t events);
 
-static int start(struct lane *lane)
+static int look_start(struct lane *lane)
 {
 	CLEANUP(fd_closep) int theirs = -1;
 	int pair[2], r;
@@ -140,19 +140,19 @@ static int start(struct lane *lane)
 		return -errno;
 	lane->fd = pair[0];
 	theirs = pair[1];
-	r = spawn(lane->owner->program, theirs, &lane->child);
+	r = look_spawn(lane->owner->program, theirs, &lane->child);
 	if (r < 0)
 		lane->child = 0;
 	else
 		r = loop_add(lane->owner->loop, lane->fd, EPOLLIN, on_answer, lane, &lane->source);
 	if (r < 0)
-		(void)give_up(lane);
+		(void)look_give_up(lane);
 	return r;
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-static void tell(struct look_ticket *t, const struct look_answer *a, int fds[LOOK_FDS])
+static void look_tell(struct look_ticket *t, const struct look_answer *a, int fds[LOOK_FDS])
 {
 	look_fn *fn = t->fn;
 	void *userdata = t->userdata;
@@ -171,7 +171,7 @@ static void tell_failure(struct look_ticket *t, int result)
 
 	if (result != -EIO)
 		t->owner->counts.refused++;
-	tell(t, &a, fds);
+	look_tell(t, &a, fds);
 }
 
 static void refuse_some(struct look *l)
@@ -183,7 +183,7 @@ static void refuse_some(struct look *l)
 		tell_failure(t, result);
 }
 
-static void go_on(struct look *l);
+static void look_go_on(struct look *l);
 
 static void on_answer(void *userdata, uint32_t events)
 {
@@ -198,7 +198,7 @@ static void on_answer(void *userdata, uint32_t events)
 	if (n == -EAGAIN || n == -EINTR)
 		return;
 	if (n != (ssize_t)sizeof(a)) {
-		t = give_up(lane);
+		t = look_give_up(lane);
 		if (t)
 			tell_failure(t, -EIO);
 	} else if (lane->ticket && a.number == lane->ticket->q.number) {
@@ -207,12 +207,12 @@ static void on_answer(void *userdata, uint32_t events)
 			jvm_end_texts(&a.jvm);
 		else if (lane->ticket->q.kind == LOOK_FACTS)
 			allowed_check(&a.facts.allowed);
-		tell(free_lane(lane), &a, fds);
+		look_tell(free_lane(lane), &a, fds);
 	} else {
 		for (int i = 0; i < LOOK_FDS; i++)
 			fd_close(fds[i]);
 	}
-	go_on(l);
+	look_go_on(l);
 }
 
 static void on_turn(void *userdata)
@@ -228,21 +228,21 @@ static void on_turn(void *userdata)
 		l->counts.given_up++;
 		if (log_allowed(&limit, "event=look.no_answer"))
 			log_warn("look.no_answer", "pid=%d", lane->ticket->q.pid);
-		tell_failure(give_up(lane), -ETIMEDOUT);
+		tell_failure(look_give_up(lane), -ETIMEDOUT);
 	}
 	refuse_some(l);
-	go_on(l);
+	look_go_on(l);
 }
 
 /* ---- questions ------------------------------------------------------------------------------ */
 
 /* false: there is no child for it, it waits on. */
-static bool ask(struct lane *lane, struct look_ticket *t)
+static bool look_ask_child(struct lane *lane, struct look_ticket *t)
 {
-	if (!lane->child && start(lane) < 0)
+	if (!lane->child && look_start(lane) < 0)
 		return false;
 	if (look_send(lane->fd, &t->q, sizeof(t->q), &t->fd, 1, MSG_DONTWAIT) < 0) {
-		(void)give_up(lane);
+		(void)look_give_up(lane);
 		return false;
 	}
 	t->fd = fd_close(t->fd);
@@ -265,7 +265,7 @@ static struct lane *idle_lane(struct look *l)
 	return idle;
 }
 
-static void go_on(struct look *l)
+static void look_go_on(struct look *l)
 {
 	struct look_ticket *t;
 	struct lane *lane;
@@ -273,7 +273,7 @@ static void go_on(struct look *l)
 	/* no more children than can be remembered when they are given up */
 	while (l->n_given_up <= LOOK_STUCK_ALL - LOOK_LANES && (lane = idle_lane(l)) &&
 	       (t = queue_next(&l->queue))) {
-		if (ask(lane, t))
+		if (look_ask_child(lane, t))
 			continue;
 		queue_put_back(&l->queue, t);
 		return; /* tried again with the next turn */
@@ -340,7 +340,7 @@ int look_ask(struct look *l, const struct look_question *q, uint64_t tenant, int
 	t->userdata = userdata;
 	t->q.number = ++l->number;
 	*ret = t;
-	go_on(l);
+	look_go_on(l);
 	return 0;
 }
 
@@ -381,7 +381,7 @@ int look_new(struct loop *loop, const char *program, struct look **ret)
 	}
 	r = loop_timer_add(loop, LOOK_TURN_NS, LOOK_TURN_NS, on_turn, l, &l->timer);
 	if (r == 0)
-		r = start(&l->lanes[0]); /* a program that is not there is known at once */
+		r = look_start(&l->lanes[0]); /* a program that is not there is known at once */
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(l);
@@ -393,7 +393,7 @@ struct look *look_free(struct look *l)
 	if (!l)
 		return NULL;
 	for (int i = 0; i < LOOK_LANES; i++) {
-		struct look_ticket *t = give_up(&l->lanes[i]);
+		struct look_ticket *t = look_give_up(&l->lanes[i]);
 
 		if (t)
 			ticket_free(t);

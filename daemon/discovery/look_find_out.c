@@ -13,7 +13,7 @@
 
 #define FILE_BYTES_MAX ((off_t)1 << 30)
 
-static int root_of(int pid_dfd)
+static int look_find_out_root_of(int pid_dfd)
 {
 	return openat(pid_dfd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
@@ -40,7 +40,7 @@ static int open_mapped(int pid_dfd, int root_dfd, const struct look_question *q)
 static int find_mapped(int pid_dfd, const struct look_question *q, struct look_answer *ret,
 		       int fds[LOOK_FDS])
 {
-	CLEANUP(fd_closep) int root = root_of(pid_dfd);
+	CLEANUP(fd_closep) int root = look_find_out_root_of(pid_dfd);
 	CLEANUP(fd_closep) int file = open_mapped(pid_dfd, root, q);
 
 	if (file < 0)

@@ -14,7 +14,7 @@
 
 #define FD 3
 
-static void close_all(int fds[LOOK_FDS])
+static void look_main_close_all(int fds[LOOK_FDS])
 {
 	for (int i = 0; i < LOOK_FDS; i++)
 		fds[i] = fd_close(fds[i]);
@@ -22,16 +22,16 @@ static void close_all(int fds[LOOK_FDS])
 
 /* What came with the question is closed before the answer: who closes a directory last may have to
  * wait, and then it is this question that is not answered, not the next. */
-static int answer(int proc_dfd, const struct look_question *q, int asked[LOOK_FDS])
+static int look_main_answer(int proc_dfd, const struct look_question *q, int asked[LOOK_FDS])
 {
 	static struct look_answer a;
 	int fds[LOOK_FDS] = { -1, -1 }, r;
 
 	memset(&a, 0, sizeof(a));
 	look_find_out(proc_dfd, q, asked[0], &a, fds);
-	close_all(asked);
+	look_main_close_all(asked);
 	r = look_send(FD, &a, sizeof(a), fds, LOOK_FDS, 0);
-	close_all(fds);
+	look_main_close_all(fds);
 	return r;
 }
 
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 			continue;
 		if (n != (ssize_t)sizeof(q))
 			break;
-		r = answer(proc_dfd, &q, fds);
+		r = look_main_answer(proc_dfd, &q, fds);
 	}
 	return 0;
 }

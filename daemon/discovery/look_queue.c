@@ -97,7 +97,7 @@ int queue_put(struct look_queue *q, const struct look_question *question, uint64
 	return 0;
 }
 
-static struct look_ticket *take(struct look_queue *q, struct look_ticket **at)
+static struct look_ticket *look_queue_take(struct look_queue *q, struct look_ticket **at)
 {
 	struct look_ticket *t = *at;
 
@@ -116,7 +116,7 @@ void queue_remove(struct look_queue *q, struct look_ticket *t)
 
 	while (*at != t)
 		at = &(*at)->next;
-	(void)take(q, at);
+	(void)look_queue_take(q, at);
 }
 
 void queue_put_back(struct look_queue *q, struct look_ticket *t)
@@ -140,7 +140,7 @@ struct look_ticket *queue_next(struct look_queue *q)
 		    (!next || t->used_ns < (*next)->tenant->used_ns))
 			next = at;
 	}
-	return next ? take(q, next) : NULL;
+	return next ? look_queue_take(q, next) : NULL;
 }
 
 struct look_ticket *queue_refused(struct look_queue *q, int *ret_result)
@@ -151,7 +151,7 @@ struct look_ticket *queue_refused(struct look_queue *q, int *ret_result)
 		if (!late && !has_too_many(q, (*at)->tenant))
 			continue;
 		*ret_result = late ? -ETIMEDOUT : -EBUSY;
-		return take(q, at);
+		return look_queue_take(q, at);
 	}
 	return NULL;
 }
@@ -174,7 +174,7 @@ void queue_on_turn(struct look_queue *q)
 void queue_free(struct look_queue *q)
 {
 	while (q->first)
-		ticket_free(take(q, &q->first));
+		ticket_free(look_queue_take(q, &q->first));
 	while (q->tenants) {
 		struct look_tenant *t = q->tenants;
 

@@ -22,18 +22,18 @@ static const char *next_arg(struct args *a, size_t *ret_len)
 	return arg;
 }
 
-static bool equal(const char *arg, size_t len, const char *word)
+static bool name_equal(const char *arg, size_t len, const char *word)
 {
 	return len == strlen(word) && memcmp(arg, word, len) == 0;
 }
 
-static bool begins(const char *arg, size_t len, const char *word)
+static bool name_begins(const char *arg, size_t len, const char *word)
 {
 	return len >= strlen(word) && memcmp(arg, word, strlen(word)) == 0;
 }
 
 /* Options whose value is the next argument; with "=" it is part of the same one. */
-static bool takes_value(const char *arg, size_t len)
+static bool name_takes_value(const char *arg, size_t len)
 {
 	static const char *const options[] = {
 		"-cp",
@@ -56,12 +56,12 @@ static bool takes_value(const char *arg, size_t len)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
-		if (equal(arg, len, options[i]))
+		if (name_equal(arg, len, options[i]))
 			return true;
 	return false;
 }
 
-static const char *base_name(const char *path, size_t *len)
+static const char *name_base_name(const char *path, size_t *len)
 {
 	const char *slash = memrchr(path, '/', *len);
 
@@ -90,24 +90,24 @@ static const char *find_main(struct args *a, size_t *ret_len, bool *ret_class)
 
 	*ret_class = false;
 	while ((arg = next_arg(a, &len))) {
-		if (equal(arg, len, "-jar")) {
+		if (name_equal(arg, len, "-jar")) {
 			arg = next_arg(a, ret_len);
-			return arg ? base_name(arg, ret_len) : NULL;
+			return arg ? name_base_name(arg, ret_len) : NULL;
 		}
-		if (equal(arg, len, "-m") || equal(arg, len, "--module")) {
+		if (name_equal(arg, len, "-m") || name_equal(arg, len, "--module")) {
 			arg = next_arg(a, ret_len);
 			return arg ? module_main(arg, ret_len) : NULL;
 		}
-		if (begins(arg, len, "--module=")) {
+		if (name_begins(arg, len, "--module=")) {
 			*ret_len = len - strlen("--module=");
 			return module_main(arg + strlen("--module="), ret_len);
 		}
-		if (takes_value(arg, len))
+		if (name_takes_value(arg, len))
 			(void)next_arg(a, &len);
 		else if (len && arg[0] != '-' && arg[0] != '@') {
 			*ret_len = len;
 			*ret_class = len < 5 || memcmp(arg + len - 5, ".java", 5) != 0;
-			return *ret_class ? arg : base_name(arg, ret_len);
+			return *ret_class ? arg : name_base_name(arg, ret_len);
 		}
 	}
 	return NULL;
@@ -115,8 +115,8 @@ static const char *find_main(struct args *a, size_t *ret_len, bool *ret_class)
 
 static bool is_launcher(const char *path, size_t len)
 {
-	path = base_name(path, &len);
-	return equal(path, len, "java");
+	path = name_base_name(path, &len);
+	return name_equal(path, len, "java");
 }
 
 void jvm_name(const char *cmdline, size_t len, const char *exe, const char *fallback, char *ret,

@@ -22,7 +22,7 @@ int proc_open(int proc_dfd, pid_t pid)
 	return fd;
 }
 
-static int open_file(int pid_dfd, const char *name)
+static int discovery_proc_open_file(int pid_dfd, const char *name)
 {
 	int fd = openat(pid_dfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -33,7 +33,7 @@ static int open_file(int pid_dfd, const char *name)
 
 ssize_t proc_read(int pid_dfd, const char *name, char *buf, size_t size)
 {
-	CLEANUP(fd_closep) int fd = open_file(pid_dfd, name);
+	CLEANUP(fd_closep) int fd = discovery_proc_open_file(pid_dfd, name);
 	size_t len = 0;
 	ssize_t n;
 
@@ -102,7 +102,8 @@ static const char *status_value(const char *text, const char *key)
 }
 
 /* The @index-th number of a line; the last one if @index is -1. */
-static bool status_number(const char *text, const char *key, int index, int base, uint64_t *ret)
+static bool discovery_proc_status_number(const char *text, const char *key, int index, int base,
+					 uint64_t *ret)
 {
 	const char *p = status_value(text, key);
 	bool found = false;
@@ -131,10 +132,11 @@ bool proc_parse_status(const char *text, struct proc_status *ret)
 	uint64_t uid, gid, ns_pid = 0;
 
 	/* Name, the one line that the process writes itself, escapes newlines and comes first */
-	if (!status_number(text, "Uid", 1, 10, &uid) || !status_number(text, "Gid", 1, 10, &gid) ||
-	    !status_number(text, "SigCgt", 0, 16, &ret->caught))
+	if (!discovery_proc_status_number(text, "Uid", 1, 10, &uid) ||
+	    !discovery_proc_status_number(text, "Gid", 1, 10, &gid) ||
+	    !discovery_proc_status_number(text, "SigCgt", 0, 16, &ret->caught))
 		return false;
-	(void)status_number(text, "NSpid", -1, 10, &ns_pid);
+	(void)discovery_proc_status_number(text, "NSpid", -1, 10, &ns_pid);
 	ret->uid = (uid_t)uid;
 	ret->gid = (gid_t)gid;
 	ret->ns_pid = (pid_t)ns_pid;

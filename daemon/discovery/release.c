@@ -17,7 +17,7 @@
 #define HOME_DEPTH_MAX	    5 /* jre/lib/amd64/server of JDK 8, and one more */
 
 /* The value of KEY="value" or KEY=value; false if there is none. */
-static bool value_of(const char *text, const char *key, char *ret, size_t ret_size)
+static bool release_value_of(const char *text, const char *key, char *ret, size_t ret_size)
 {
 	size_t key_len = strlen(key);
 
@@ -44,9 +44,10 @@ bool release_parse(const char *text, char *ret, size_t ret_size)
 {
 	char vendor[64], version[64];
 
-	if (!value_of(text, "JAVA_VERSION", version, sizeof(version)))
+	if (!release_value_of(text, "JAVA_VERSION", version, sizeof(version)))
 		return false;
-	if (value_of(text, "IMPLEMENTOR", vendor, sizeof(vendor)) && strcmp(vendor, "N/A") != 0)
+	if (release_value_of(text, "IMPLEMENTOR", vendor, sizeof(vendor)) &&
+	    strcmp(vendor, "N/A") != 0)
 		snprintf(ret, ret_size, "%s %s", vendor, version);
 	else
 		snprintf(ret, ret_size, "%s", version);
@@ -108,7 +109,7 @@ bool release_is_local(const char *mountinfo, const char *path)
 	return any;
 }
 
-static int open_in(int root_dfd, const char *path, int flags)
+static int release_open_in(int root_dfd, const char *path, int flags)
 {
 	/* no link of any kind: the path was checked by its text, mount by mount */
 	struct open_how how = { .flags = (unsigned)flags | O_CLOEXEC,
@@ -120,7 +121,7 @@ static int open_in(int root_dfd, const char *path, int flags)
 
 static void read_build(int root_dfd, const char *libjvm, char *ret, size_t ret_size)
 {
-	CLEANUP(fd_closep) int fd = open_in(root_dfd, libjvm, O_PATH);
+	CLEANUP(fd_closep) int fd = release_open_in(root_dfd, libjvm, O_PATH);
 	struct tm tm = { 0 };
 	struct stat st;
 	char when[32];
@@ -134,7 +135,8 @@ static void read_build(int root_dfd, const char *libjvm, char *ret, size_t ret_s
 
 static bool read_release(int root_dfd, const char *path, char *ret, size_t ret_size)
 {
-	CLEANUP(fd_closep) int fd = open_in(root_dfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	CLEANUP(fd_closep)
+	int fd = release_open_in(root_dfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	char text[RELEASE_MAX_BYTES];
 	struct stat st;
 	ssize_t n;

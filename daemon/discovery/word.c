@@ -10,7 +10,7 @@
 #define RESEMBLES_MIN	 3
 #define WORD_MAX	 256 /* of longer words the beginning is compared */
 
-static bool is_number(const char *s)
+static bool word_is_number(const char *s)
 {
 	return *s && strspn(s, "0123456789") == strlen(s);
 }
@@ -31,7 +31,7 @@ enum word_match word_names(const struct jvm *jvm, const char *word)
 
 	if (!len)
 		return WORD_NO;
-	if (is_number(word) && len < 10)
+	if (word_is_number(word) && len < 10)
 		return (unsigned long)jvm->pid == strtoul(word, NULL, 10) ? WORD_EXACT : WORD_NO;
 	if ((len >= CONTAINER_ID_MIN && strncmp(jvm->container_id, word, len) == 0) ||
 	    is_place(jvm, word) || strcmp(jvm->container, word) == 0 ||
@@ -41,7 +41,7 @@ enum word_match word_names(const struct jvm *jvm, const char *word)
 	return strstr(jvm->name, word) ? WORD_PART : WORD_NO;
 }
 
-static unsigned common(const char *text, const char *word)
+static unsigned word_common(const char *text, const char *word)
 {
 	unsigned best = 0;
 
@@ -67,9 +67,9 @@ unsigned word_resembles(const struct jvm *jvm, const char *word)
 	char pid[16];
 
 	snprintf(pid, sizeof(pid), "%d", jvm->pid);
-	names[3] = is_number(word) ? pid : NULL;
+	names[3] = word_is_number(word) ? pid : NULL;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		unsigned n = names[i] ? common(names[i], word) : 0;
+		unsigned n = names[i] ? word_common(names[i], word) : 0;
 
 		best = n > best ? n : best;
 	}

@@ -95,7 +95,7 @@ static struct profile_books books_of(const struct target *t)
 }
 
 /* A counter of the agent begins at 0 with each session. */
-static uint64_t since(uint64_t now, uint64_t then)
+static uint64_t host_events_since(uint64_t now, uint64_t then)
 {
 	return now < then ? now : now - then;
 }
@@ -111,8 +111,8 @@ struct profile_books host_new_books(const struct target *t, struct profile_books
 		delta.of[e].taken_weight = delta.of[e].dropped_weight =
 			a->dropped_weight - b->dropped_weight;
 	}
-	delta.short_waits = since(now.short_waits, booked->short_waits);
-	delta.short_waits_ns = since(now.short_waits_ns, booked->short_waits_ns);
+	delta.short_waits = host_events_since(now.short_waits, booked->short_waits);
+	delta.short_waits_ns = host_events_since(now.short_waits_ns, booked->short_waits_ns);
 	*booked = now;
 	return delta;
 }

@@ -29,7 +29,7 @@ struct gaps {
 	size_t written; /* bytes of the file */
 };
 
-static void read_boot_id(struct gaps *g)
+static void gaps_read_boot_id(struct gaps *g)
 {
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
 
@@ -56,7 +56,7 @@ static bool parse_line(const struct gaps *g, const char *line, struct gaps_last 
 	       strchr(line, '\n') && strcmp(boot, g->boot_id) == 0 && ret->pid > 0;
 }
 
-static void read_file(struct gaps *g)
+static void gaps_read_file(struct gaps *g)
 {
 	FILE *f = fopen(g->path, "re");
 	char line[LINE_MAX_BYTES];
@@ -84,8 +84,8 @@ int gaps_open(const char *dir, struct gaps **ret)
 		return -ENOMEM;
 	}
 	snprintf(g->path, sizeof(g->path), "%s/sampled", dir);
-	read_boot_id(g);
-	read_file(g);
+	gaps_read_boot_id(g);
+	gaps_read_file(g);
 	*ret = g;
 	return 0;
 }

@@ -17,8 +17,8 @@ struct names {
 	const struct profile *profile;
 };
 
-static const char *lookup(void *userdata, const struct profile_process *q, const char *module,
-			  uint64_t offset)
+static const char *host_history_lookup(void *userdata, const struct profile_process *q,
+				       const char *module, uint64_t offset)
 {
 	const struct names *n = userdata;
 	const char *name = NULL;
@@ -28,7 +28,8 @@ static const char *lookup(void *userdata, const struct profile_process *q, const
 	/* out of the store, nameless: containers have other files at the same paths, and only what
 	 * all of them agree on is a name */
 	for (uint32_t i = 0; i < n->profile->n_processes && i < AGREE_MAX; i++) {
-		const char *here = lookup(userdata, &n->profile->processes[i], module, offset);
+		const char *here =
+			host_history_lookup(userdata, &n->profile->processes[i], module, offset);
 
 		if (!here || (name && strcmp(here, name) != 0))
 			return NULL;
@@ -41,7 +42,7 @@ void host_symbolize(struct host *h, struct profile *p)
 {
 	struct names names = { h->symbols, p };
 
-	profile_symbolize(p, lookup, &names);
+	profile_symbolize(p, host_history_lookup, &names);
 	symbols_give_back(h->symbols);
 }
 

@@ -27,7 +27,7 @@ static void expire_stacks(struct host *h)
 	}
 }
 
-static void on_second(void *userdata)
+static void host_on_second(void *userdata)
 {
 	struct host *h = userdata;
 
@@ -102,7 +102,8 @@ static int open_rooms(struct host *h, bool discover, bool persist, struct fault 
 	if (r == 0)
 		targets_look(h->targets, h->look);
 	if (r == 0)
-		r = loop_timer_add(h->loop, first_second_ns(), NS_PER_S, on_second, h, &h->second);
+		r = loop_timer_add(h->loop, first_second_ns(), NS_PER_S, host_on_second, h,
+				   &h->second);
 	if (r == 0)
 		r = loop_timer_add(h->loop, MEMORY_NS, MEMORY_NS, on_memory, h, &h->memory_timer);
 	if (r == 0 && discover)

@@ -35,8 +35,8 @@ static void read_names(struct kernel_frames *k)
 		log_warn("kernel_frames.names", "why=%s", log_str(k->note));
 }
 
-static void on_stack(void *userdata, pid_t pid, uint32_t tid, uint64_t mono_ns, const uint64_t *ips,
-		     unsigned n)
+static void kernel_frames_on_stack(void *userdata, pid_t pid, uint32_t tid, uint64_t mono_ns,
+				   const uint64_t *ips, unsigned n)
 {
 	struct kernel_frames *k = userdata;
 	struct kernel_stacks *stacks = k->find(k->userdata, pid);
@@ -60,7 +60,7 @@ int kernel_frames_new(struct host_engine *engine, kernel_frames_find_fn *find, v
 	k->engine = engine;
 	k->find = find;
 	k->userdata = userdata;
-	r = host_engine_take_stacks(engine, on_stack, k);
+	r = host_engine_take_stacks(engine, kernel_frames_on_stack, k);
 	if (r < 0) {
 		free(k);
 		return r;
@@ -89,7 +89,7 @@ void kernel_frames_drain(struct kernel_frames *k)
 	host_engine_drain(k->engine);
 }
 
-static const char *name_of(void *userdata, uint64_t address)
+static const char *kernel_frames_name_of(void *userdata, uint64_t address)
 {
 	struct kernel_frames *k = userdata;
 
@@ -104,7 +104,7 @@ struct kernel_stack *kernel_frames_take(struct kernel_frames *k, struct kernel_s
 	struct stream_frame leaf;
 	uint32_t parent;
 
-	*ret = (struct live_kernel){ .name = name_of, .userdata = k };
+	*ret = (struct live_kernel){ .name = kernel_frames_name_of, .userdata = k };
 	kernel_frames_drain(k);
 	/* our own words, as "[no signal]", are no code that the kernel was called from */
 	if (stream_node(stream, sample->node, &leaf, &parent) && leaf.kind == WIRE_KIND_SYNTHETIC)

@@ -27,7 +27,7 @@ static void question_free(struct host_question *q)
 	free(q);
 }
 
-static void on_found(void *userdata, const struct look_answer *a, int fds[LOOK_FDS])
+static void mapped_files_on_found(void *userdata, const struct look_answer *a, int fds[LOOK_FDS])
 {
 	struct host_question *q = userdata;
 	struct symbols *s = q->host->symbols;
@@ -38,8 +38,8 @@ static void on_found(void *userdata, const struct look_answer *a, int fds[LOOK_F
 		       a->result == -ETIMEDOUT ? LOOK_ANSWER_NS : a->took_ns);
 }
 
-static int ask(void *userdata, uint64_t ticket, const struct symbols_process *p, uint64_t begin,
-	       uint64_t end, const char *path)
+static int mapped_files_ask(void *userdata, uint64_t ticket, const struct symbols_process *p,
+			    uint64_t begin, uint64_t end, const char *path)
 {
 	struct look_question question = { .kind = LOOK_MAPPED,
 					  .pid = p->pid,
@@ -54,13 +54,14 @@ static int ask(void *userdata, uint64_t ticket, const struct symbols_process *p,
 	snprintf(question.mapped.path, sizeof(question.mapped.path), "%s", path);
 	*q = (struct host_question){ h->questions, h, ticket, NULL };
 	h->questions = q;
-	r = look_ask(h->look, &question, tenant_number(p->tenant), -1, on_found, q, &q->asked);
+	r = look_ask(h->look, &question, tenant_number(p->tenant), -1, mapped_files_on_found, q,
+		     &q->asked);
 	if (r < 0)
 		question_free(q);
 	return r == -ENOSPC ? -EAGAIN : r;
 }
 
-static void cancel(void *userdata, uint64_t ticket)
+static void mapped_files_cancel(void *userdata, uint64_t ticket)
 {
 	struct host *h = userdata;
 
@@ -72,4 +73,4 @@ static void cancel(void *userdata, uint64_t ticket)
 		}
 }
 
-const struct symbols_opener host_opener = { ask, cancel };
+const struct symbols_opener host_opener = { mapped_files_ask, mapped_files_cancel };

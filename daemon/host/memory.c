@@ -22,7 +22,7 @@ static size_t bytes_of_tenant(const struct memory_use *uses, unsigned n, uint64_
 }
 
 /* @tenant NULL = of all */
-static int largest(const struct memory_use *uses, unsigned n, const uint64_t *tenant)
+static int memory_largest(const struct memory_use *uses, unsigned n, const uint64_t *tenant)
 {
 	int most = -1;
 
@@ -37,7 +37,7 @@ int memory_over(const struct memory_use *uses, unsigned n, size_t shared, size_t
 {
 	size_t sum = shared < limit / 2 ? shared : limit / 2, own = 0, most = 0;
 	uint64_t tenant = 0;
-	int one = largest(uses, n, NULL);
+	int one = memory_largest(uses, n, NULL);
 
 	if (one < 0 || uses[one].bytes > limit / 4)
 		return one;
@@ -55,11 +55,11 @@ int memory_over(const struct memory_use *uses, unsigned n, size_t shared, size_t
 		}
 	}
 	if (sum > limit || (most > limit / 2 && most < own))
-		return largest(uses, n, &tenant);
+		return memory_largest(uses, n, &tenant);
 	return -1;
 }
 
-static size_t bytes_of(const struct target *t)
+static size_t memory_bytes_of(const struct target *t)
 {
 	const struct host_entry *e = t->userdata;
 	size_t bytes = t->stream ? stream_bytes(t->stream) : 0;
@@ -69,7 +69,7 @@ static size_t bytes_of(const struct target *t)
 	return bytes;
 }
 
-static void give_up(struct host *h, struct target *t, size_t bytes)
+static void memory_give_up(struct host *h, struct target *t, size_t bytes)
 {
 	struct host_entry *e = t->userdata;
 	struct fault f = { 0 };
@@ -98,7 +98,7 @@ void host_check_memory(struct host *h)
 	for (struct target *t = targets_next(h->targets, NULL); t && n < ARRAY_SIZE(uses);
 	     t = targets_next(h->targets, t)) {
 		char tenant[TENANT_SIZE];
-		size_t bytes = bytes_of(t);
+		size_t bytes = memory_bytes_of(t);
 
 		if (!bytes)
 			continue;
@@ -111,7 +111,7 @@ void host_check_memory(struct host *h)
 		over = memory_over(uses, n, live_bytes(h->live), h->config->memory_bytes);
 		if (over < 0)
 			return;
-		give_up(h, of[over], uses[over].bytes);
+		memory_give_up(h, of[over], uses[over].bytes);
 		uses[over].bytes = 0;
 	}
 }
@@ -126,6 +126,6 @@ uint64_t host_memory_used(const struct host *h)
 	uint64_t bytes = live_bytes(h->live);
 
 	for (struct target *t = targets_next(h->targets, NULL); t; t = targets_next(h->targets, t))
-		bytes += bytes_of(t);
+		bytes += memory_bytes_of(t);
 	return bytes;
 }

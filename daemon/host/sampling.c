@@ -6,7 +6,7 @@
 #include "daemon/core/clock.h"
 #include "daemon/core/log.h"
 
-#define PRICE_TIMES	500 /* the default interval is as many prices of its tick: 0.2 % of a CPU */
+#define PRICE_TIMES 500 /* the default interval is as many prices of its tick: 0.2 % of a CPU */
 
 struct host_sampling {
 	const struct config *config;
@@ -69,7 +69,7 @@ struct host_sampling *host_sampling_free(struct host_sampling *s)
 
 /* Where an interrupt is dear, the interval that nobody asked for is one that costs next to nothing.
  */
-static uint64_t affordable(const struct host_sampling *s, uint64_t interval_ns)
+static uint64_t sampling_affordable(const struct host_sampling *s, uint64_t interval_ns)
 {
 	uint64_t least = s->price_ns * PRICE_TIMES;
 
@@ -87,7 +87,7 @@ uint64_t host_sampling_wanted(struct host_sampling *s, const struct host_samplin
 	if ((e && e->timers_only) || !s->engine)
 		return 0;
 	shortest_ns = host_engine_interval_min();
-	interval_ns = affordable(s, interval_ns);
+	interval_ns = sampling_affordable(s, interval_ns);
 	return interval_ns > shortest_ns ? interval_ns : shortest_ns;
 }
 

@@ -30,7 +30,7 @@ struct thread_ids {
 	struct entry *by_ns[PLACES], *by_host[PLACES];
 };
 
-static uint32_t place_of(const struct thread_ids *t, uint32_t tid)
+static uint32_t thread_ids_place_of(const struct thread_ids *t, uint32_t tid)
 {
 	return (uint32_t)((tid ^ t->seed) * 0x9e3779b97f4a7c15ull >> 54) & (PLACES - 1);
 }
@@ -52,16 +52,16 @@ struct thread_ids *thread_ids_new(int task_dfd)
 
 static void unlink_ns(struct thread_ids *t, const struct entry *e)
 {
-	struct entry **link = &t->by_ns[place_of(t, e->ns_tid)];
+	struct entry **link = &t->by_ns[thread_ids_place_of(t, e->ns_tid)];
 
 	while (*link != e)
 		link = &(*link)->next_ns;
 	*link = e->next_ns;
 }
 
-static void drop(struct thread_ids *t, struct entry *e)
+static void thread_ids_drop(struct thread_ids *t, struct entry *e)
 {
-	struct entry **link = &t->by_host[place_of(t, e->host_tid)];
+	struct entry **link = &t->by_host[thread_ids_place_of(t, e->host_tid)];
 
 	while (*link != e)
 		link = &(*link)->next_host;
@@ -77,7 +77,7 @@ struct thread_ids *thread_ids_free(struct thread_ids *t)
 		return NULL;
 	for (uint32_t i = 0; i < PLACES; i++)
 		while (t->by_ns[i])
-			drop(t, t->by_ns[i]);
+			thread_ids_drop(t, t->by_ns[i]);
 	closedir(t->tasks);
 	free(t);
 	return NULL;
@@ -85,7 +85,7 @@ struct thread_ids *thread_ids_free(struct thread_ids *t)
 
 static struct entry *find_ns(const struct thread_ids *t, uint32_t ns_tid)
 {
-	struct entry *e = t->by_ns[place_of(t, ns_tid)];
+	struct entry *e = t->by_ns[thread_ids_place_of(t, ns_tid)];
 
 	while (e && e->ns_tid != ns_tid)
 		e = e->next_ns;
@@ -94,7 +94,7 @@ static struct entry *find_ns(const struct thread_ids *t, uint32_t ns_tid)
 
 static struct entry *find_host(const struct thread_ids *t, uint32_t host_tid)
 {
-	struct entry *e = t->by_host[place_of(t, host_tid)];
+	struct entry *e = t->by_host[thread_ids_place_of(t, host_tid)];
 
 	while (e && e->host_tid != host_tid)
 		e = e->next_host;
@@ -118,36 +118,36 @@ uint32_t thread_ids_container(const struct thread_ids *t, uint32_t host_tid)
 /* ---- the look ---- */
 
 /* Those that are gone, when there is no room: who asks for them now has waited long. */
-static void make_room(struct thread_ids *t)
+static void thread_ids_make_room(struct thread_ids *t)
 {
 	for (uint32_t i = 0; t->n >= THREAD_IDS_MAX && i < PLACES; i++)
 		for (struct entry *e = t->by_ns[i], *next; e; e = next) {
 			next = e->next_ns;
 			if (e->look + 1 < t->look)
-				drop(t, e);
+				thread_ids_drop(t, e);
 		}
 }
 
 /* Both numbers may have been another thread's. */
-static void add(struct thread_ids *t, uint32_t ns_tid, uint32_t host_tid)
+static void thread_ids_add(struct thread_ids *t, uint32_t ns_tid, uint32_t host_tid)
 {
 	struct entry *e, **place;
 
 	if ((e = find_host(t, host_tid)))
-		drop(t, e);
+		thread_ids_drop(t, e);
 	if ((e = find_ns(t, ns_tid)))
-		drop(t, e);
-	make_room(t);
+		thread_ids_drop(t, e);
+	thread_ids_make_room(t);
 	e = t->n < THREAD_IDS_MAX ? calloc(1, sizeof(*e)) : NULL;
 	if (!e)
 		return;
 	e->ns_tid = ns_tid;
 	e->host_tid = host_tid;
 	e->look = t->look;
-	place = &t->by_ns[place_of(t, ns_tid)];
+	place = &t->by_ns[thread_ids_place_of(t, ns_tid)];
 	e->next_ns = *place;
 	*place = e;
-	place = &t->by_host[place_of(t, host_tid)];
+	place = &t->by_host[thread_ids_place_of(t, host_tid)];
 	e->next_host = *place;
 	*place = e;
 	t->n++;
@@ -166,7 +166,7 @@ static uint32_t container_number(int tasks_dfd, const char *host_tid)
 }
 
 /* true = it was read. */
-static bool look_at(struct thread_ids *t, const char *name)
+static bool thread_ids_look_at(struct thread_ids *t, const char *name)
 {
 	unsigned long host_tid = strtoul(name, NULL, 10);
 	struct entry *e;
@@ -182,13 +182,13 @@ static bool look_at(struct thread_ids *t, const char *name)
 	}
 	ns_tid = container_number(dirfd(t->tasks), name);
 	if (ns_tid && ns_tid < TID_MAX)
-		add(t, ns_tid, (uint32_t)host_tid);
+		thread_ids_add(t, ns_tid, (uint32_t)host_tid);
 	return true;
 }
 
 /* One that stopped half way goes on there: else those that were not reached would look as if they
  * had been gone. */
-static void look(struct thread_ids *t)
+static void thread_ids_look(struct thread_ids *t)
 {
 	const struct dirent *d;
 	uint32_t entries = 0, reads = 0;
@@ -204,7 +204,7 @@ static void look(struct thread_ids *t)
 			t->more = false;
 			return;
 		}
-		reads += look_at(t, d->d_name);
+		reads += thread_ids_look_at(t, d->d_name);
 	}
 	t->more = entries <= ENTRIES_MAX;
 }
@@ -216,12 +216,12 @@ void thread_ids_told(struct thread_ids *t, uint32_t ns_tid, uint64_t java_id, ui
 
 	/* the same number, and another thread? */
 	if (e && java_id && e->java_id && e->java_id != java_id) {
-		drop(t, e);
+		thread_ids_drop(t, e);
 		e = NULL;
 	}
 	if (!e && now_ns >= t->next_ns) {
 		begin_ns = clock_mono_ns();
-		look(t);
+		thread_ids_look(t);
 		t->next_ns = now_ns + (clock_mono_ns() - begin_ns) * SHARE;
 		e = find_ns(t, ns_tid);
 	}

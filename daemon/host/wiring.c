@@ -65,7 +65,7 @@ static void open_ids(struct host_entry *e, const struct target *t)
 }
 
 /* The stream's number as the host's; that of virtual threads is nobody's. */
-static uint32_t number_of(const struct host_entry *e, uint32_t tid)
+static uint32_t wiring_number_of(const struct host_entry *e, uint32_t tid)
 {
 	return e && e->ids && tid && tid < WIRE_VIRTUAL_TID ? thread_ids_host(e->ids, tid) : tid;
 }
@@ -86,7 +86,7 @@ struct host_thread host_thread_of(const struct target *t, uint32_t number)
 
 /* ---- target -> profile, symbols -------------------------------------------------------------- */
 
-static struct live_process describe(const struct target *t)
+static struct live_process wiring_describe(const struct target *t)
 {
 	char tenant[TENANT_SIZE];
 
@@ -108,7 +108,7 @@ static struct live_process describe(const struct target *t)
 static struct host_entry *entry_new(struct host *h, const struct target *t)
 {
 	struct host_entry *e = calloc(1, sizeof(*e));
-	struct live_process info = describe(t);
+	struct live_process info = wiring_describe(t);
 
 	if (e && live_source_new(h->live, &info, &e->source) < 0) {
 		free(e);
@@ -126,9 +126,9 @@ struct host_entry *host_entry_of(struct host *h, struct target *t)
 	return t->userdata;
 }
 
-static void on_hello(void *userdata, struct target *t)
+static void wiring_on_hello(void *userdata, struct target *t)
 {
-	struct live_process info = describe(t);
+	struct live_process info = wiring_describe(t);
 	struct host *h = userdata;
 	struct host_entry *e = host_entry_of(h, t);
 
@@ -143,7 +143,7 @@ static void on_hello(void *userdata, struct target *t)
 
 static void on_labels(void *userdata, struct target *t)
 {
-	struct live_process info = describe(t);
+	struct live_process info = wiring_describe(t);
 	struct host_entry *e = t->userdata;
 
 	(void)userdata;
@@ -151,7 +151,7 @@ static void on_labels(void *userdata, struct target *t)
 		live_source_update(e->source, &info);
 }
 
-static void on_reset(void *userdata, struct target *t)
+static void wiring_on_reset(void *userdata, struct target *t)
 {
 	struct host_entry *e = t->userdata;
 
@@ -162,8 +162,8 @@ static void on_reset(void *userdata, struct target *t)
 		locks_reset(e->locks);
 }
 
-static void on_mapping(void *userdata, struct target *t, const struct wire_mapping *m,
-		       const char *path)
+static void wiring_on_mapping(void *userdata, struct target *t, const struct wire_mapping *m,
+			      const char *path)
 {
 	struct host *h = userdata;
 	char tenant[TENANT_SIZE];
@@ -177,7 +177,7 @@ static void on_mapping(void *userdata, struct target *t, const struct wire_mappi
 		symbols_want(h->symbols, &p, m->start, m->end, path, m->build_id, m->build_id_len);
 }
 
-static void on_sample(void *userdata, struct target *t, const struct stream_sample *s)
+static void wiring_on_sample(void *userdata, struct target *t, const struct stream_sample *s)
 {
 	struct host *h = userdata;
 	uint64_t real_ns = s->mono_ns + (uint64_t)t->real_minus_mono_ns;
@@ -191,10 +191,10 @@ static void on_sample(void *userdata, struct target *t, const struct stream_samp
 	if (e)
 		stacks = host_sampling_take(h->sampling, &e->sampling, t, s, &kernel);
 	s = &sample;
-	sample.tid = host_history_tid(number_of(e, sample.tid), sample.thread);
+	sample.tid = host_history_tid(wiring_number_of(e, sample.tid), sample.thread);
 	if (e)
 		live_add(e->source, t->stream, s, &kernel, real_ns, target_interval_ns(t));
-	sample.tid = number_of(e, tid);
+	sample.tid = wiring_number_of(e, tid);
 	kernel_stack_free_all(stacks);
 	if (e && e->locks)
 		locks_sample(e->locks, s, clock_mono_ns());
@@ -204,29 +204,29 @@ static void on_sample(void *userdata, struct target *t, const struct stream_samp
 	}
 }
 
-static void on_wall(void *userdata, struct target *t, const struct stream_sample *s)
+static void wiring_on_wall(void *userdata, struct target *t, const struct stream_sample *s)
 {
 	struct host_entry *e = host_entry_of(userdata, t);
 	struct stream_sample sample = *s;
 
-	sample.tid = number_of(e, s->tid);
+	sample.tid = wiring_number_of(e, s->tid);
 	if (e)
 		host_add_wall(e->source, t, &sample);
 }
 
-static void on_alloc(void *userdata, struct target *t, const struct stream_alloc *a)
+static void wiring_on_alloc(void *userdata, struct target *t, const struct stream_alloc *a)
 {
 	struct host_entry *e = host_entry_of(userdata, t);
 	struct stream_alloc alloc = *a;
 
-	alloc.tid = number_of(e, a->tid);
+	alloc.tid = wiring_number_of(e, a->tid);
 	if (e)
 		host_add_alloc(e->source, t, &alloc);
 }
 
 /* ---- target -> locks: waits and threads ------------------------------------------------------ */
 
-static void on_lock(void *userdata, struct target *t, const struct stream_lock *w)
+static void wiring_on_lock(void *userdata, struct target *t, const struct stream_lock *w)
 {
 	struct host *h = userdata;
 	struct host_entry *e = host_entry_of(h, t);
@@ -234,9 +234,9 @@ static void on_lock(void *userdata, struct target *t, const struct stream_lock *
 	uint64_t end_ns = w->begin_ns + w->duration_ns + (uint64_t)t->real_minus_mono_ns;
 	struct stream_lock wait = *w;
 
-	wait.tid = number_of(e, w->tid);
-	wait.owner_tid = number_of(e, w->owner_tid);
-	wait.waker_tid = number_of(e, w->waker_tid);
+	wait.tid = wiring_number_of(e, w->tid);
+	wait.owner_tid = wiring_number_of(e, w->owner_tid);
+	wait.waker_tid = wiring_number_of(e, w->waker_tid);
 	w = &wait;
 	if (e)
 		host_add_lock(e->source, t, w, idle);
@@ -250,30 +250,30 @@ static void on_lock(void *userdata, struct target *t, const struct stream_lock *
 	}
 }
 
-static void on_thread(void *userdata, struct target *t, const struct wire_thread *w,
-		      const char *name)
+static void wiring_on_thread(void *userdata, struct target *t, const struct wire_thread *w,
+			     const char *name)
 {
 	struct host_entry *e = host_entry_of(userdata, t);
 	struct wire_thread thread = *w;
 
 	if (e && e->ids && w->tid < WIRE_VIRTUAL_TID && !(w->flags & WIRE_THREAD_ENDED))
 		thread_ids_told(e->ids, w->tid, w->java_id, clock_mono_ns());
-	thread.tid = number_of(e, w->tid);
+	thread.tid = wiring_number_of(e, w->tid);
 	if (e && e->locks)
 		locks_thread(e->locks, &thread, name, clock_mono_ns());
 }
 
-static void on_thread_state(void *userdata, struct target *t, const struct wire_state *w)
+static void wiring_on_thread_state(void *userdata, struct target *t, const struct wire_state *w)
 {
 	struct host_entry *e = host_entry_of(userdata, t);
 	struct wire_state state = *w;
 
-	state.tid = number_of(e, w->tid);
+	state.tid = wiring_number_of(e, w->tid);
 	if (e && e->locks)
 		locks_state(e->locks, &state, clock_mono_ns());
 }
 
-static void on_virtual(void *userdata, struct target *t, const struct stream_virtual *v)
+static void wiring_on_virtual(void *userdata, struct target *t, const struct stream_virtual *v)
 {
 	struct host_entry *e = host_entry_of(userdata, t);
 
@@ -331,7 +331,7 @@ static void on_state(void *userdata, struct target *t, enum target_state next)
 /* The agent's engine, and what is to be said of it, changes with what the kernel allows. */
 static void note_engine(struct host_entry *e, const struct target *t)
 {
-	struct live_process info = describe(t);
+	struct live_process info = wiring_describe(t);
 
 	if (info.note == e->note)
 		return;
@@ -370,7 +370,7 @@ static void count_waits(struct locks *l, const struct target *t)
 	locks_count(l, &now, clock_mono_ns());
 }
 
-static void on_ledger(void *userdata, struct target *t)
+static void wiring_on_ledger(void *userdata, struct target *t)
 {
 	const struct host_entry *e = host_entry_of(userdata, t);
 
@@ -398,17 +398,17 @@ static void on_free(void *userdata, struct target *t)
 const struct targets_ops host_target_calls = {
 	.on_displaced = on_displaced,
 	.on_state = on_state,
-	.on_hello = on_hello,
-	.on_reset = on_reset,
-	.on_mapping = on_mapping,
-	.on_sample = on_sample,
-	.on_wall = on_wall,
-	.on_alloc = on_alloc,
-	.on_lock = on_lock,
-	.on_thread = on_thread,
-	.on_thread_state = on_thread_state,
-	.on_virtual = on_virtual,
-	.on_ledger = on_ledger,
+	.on_hello = wiring_on_hello,
+	.on_reset = wiring_on_reset,
+	.on_mapping = wiring_on_mapping,
+	.on_sample = wiring_on_sample,
+	.on_wall = wiring_on_wall,
+	.on_alloc = wiring_on_alloc,
+	.on_lock = wiring_on_lock,
+	.on_thread = wiring_on_thread,
+	.on_thread_state = wiring_on_thread_state,
+	.on_virtual = wiring_on_virtual,
+	.on_ledger = wiring_on_ledger,
 	.on_labels = on_labels,
 	.on_host_wanted = on_host_wanted,
 	.on_free = on_free,

@@ -24,7 +24,7 @@ static uint64_t first_slice(const struct locks *l, uint64_t now_ns, uint64_t las
 	return first;
 }
 
-static uint32_t class_of(const struct locks *l, uint32_t class_number, uint32_t identity)
+static uint32_t answers_class_of(const struct locks *l, uint32_t class_number, uint32_t identity)
 {
 	const struct known_class *known;
 
@@ -37,7 +37,7 @@ static uint32_t class_of(const struct locks *l, uint32_t class_number, uint32_t 
 /* Of a lock whose class came later than its first waits one row. */
 static struct lock_key key_now(const struct locks *l, struct lock_key key)
 {
-	key.class_number = class_of(l, key.class_number, key.identity);
+	key.class_number = answers_class_of(l, key.class_number, key.identity);
 	return key;
 }
 
@@ -52,7 +52,7 @@ static void add_rows(const struct locks *l, struct lock_table *to, const struct 
 	}
 }
 
-static void add_rest(struct lock_table *to, const struct lock_table *from, bool idle)
+static void answers_add_rest(struct lock_table *to, const struct lock_table *from, bool idle)
 {
 	for (uint32_t i = 0; i < from->n_rest; i++)
 		if (idle || !from->rest[i].key.idle)
@@ -67,7 +67,7 @@ static struct locks_open open_now(const struct locks *l, const struct open_wait 
 {
 	const struct lock_key key = { o->class_number, o->wait.identity, o->wait.wait, false };
 	struct locks_open w = opens_wait(&l->opens, o);
-	uint32_t class_number = class_of(l, o->class_number, o->wait.identity);
+	uint32_t class_number = answers_class_of(l, o->class_number, o->wait.identity);
 	uint64_t slice = now_ns / LOCKS_SLICE_NS, begin = o->wait.begin_ns / LOCKS_SLICE_NS;
 
 	w.class_name = classes_name(&l->classes, class_number);
@@ -93,7 +93,7 @@ struct asking {
 	bool idle;
 };
 
-static struct place place_of(uint32_t frame, uint32_t node, uint64_t ns)
+static struct place answers_place_of(uint32_t frame, uint32_t node, uint64_t ns)
 {
 	uint32_t us = ns / 1000 > UINT32_MAX ? UINT32_MAX : (uint32_t)(ns / 1000);
 
@@ -112,8 +112,8 @@ static void add_open_row(void *userdata, const struct open_wait *o)
 	row.longest_ns = o->wait.begin_ns < a->now_ns ? a->now_ns - o->wait.begin_ns : 0;
 	tid_set_add(&row.waiters, o->wait.tid, row.total_ns);
 	tid_set_add(&row.owners, open_now(a->locks, o, a->now_ns).owner_tid, row.total_ns);
-	row.waiting.places[0] = place_of(o->frame, w.node, row.total_ns);
-	row.holding.places[0] = place_of(o->owner_frame, w.owner_node, row.total_ns);
+	row.waiting.places[0] = answers_place_of(o->frame, w.node, row.total_ns);
+	row.holding.places[0] = answers_place_of(o->owner_frame, w.owner_node, row.total_ns);
 	add_rows(a->locks, a->table, &row, 1, a->idle);
 }
 
@@ -124,7 +124,7 @@ static int most_first(const void *a, const void *b)
 	return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : 0;
 }
 
-static int longest_first(const void *a, const void *b)
+static int answers_longest_first(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
 
@@ -135,7 +135,7 @@ static uint32_t give_places(const struct locks *l, struct place_set *from, struc
 {
 	uint32_t n = 0;
 
-	qsort(from->places, LOCKS_PLACES, sizeof(*from->places), longest_first);
+	qsort(from->places, LOCKS_PLACES, sizeof(*from->places), answers_longest_first);
 	for (uint32_t i = 0; i < LOCKS_PLACES; i++)
 		if (from->places[i].frame)
 			to[n++] = (struct locks_place){
@@ -173,7 +173,7 @@ static void give_row(const struct locks *l, struct lock_row *from, struct locks_
 	to->n_holding = give_places(l, &from->holding, to->holding);
 }
 
-static int by_total(const void *a, const void *b)
+static int answers_by_total(const void *a, const void *b)
 {
 	const struct locks_row *x = a, *y = b;
 
@@ -196,7 +196,7 @@ static int give_rows(const struct locks *l, struct lock_table *t, struct locks_r
 		if (other->waits || other->open)
 			give_row(l, other, &ret->rows[ret->n++]);
 	}
-	qsort(ret->rows, ret->n, sizeof(*ret->rows), by_total);
+	qsort(ret->rows, ret->n, sizeof(*ret->rows), answers_by_total);
 	return 0;
 }
 
@@ -246,7 +246,7 @@ static int give_classes(const struct locks *l, struct lock_table *locks, struct 
 	return r;
 }
 
-static void add_counts(struct locks_counts *to, const struct locks_counts *from)
+static void answers_add_counts(struct locks_counts *to, const struct locks_counts *from)
 {
 	to->shorter += from->shorter;
 	to->shorter_ns += from->shorter_ns;
@@ -270,14 +270,14 @@ int locks_query(const struct locks *l, uint64_t now_ns, uint64_t last_ns, bool i
 		const struct slice *s = &l->slices[i];
 
 		if (s->number >= first) {
-			add_counts(&ret->counts, &s->counts);
-			add_counts(&seen, &s->seen);
+			answers_add_counts(&ret->counts, &s->counts);
+			answers_add_counts(&seen, &s->seen);
 		}
 		if (!s->table || s->number < first)
 			continue;
 		lock_table_turn(s->table, l->epoch);
 		add_rows(l, &table, s->table->rows, s->table->n, idle);
-		add_rest(&table, s->table, idle);
+		answers_add_rest(&table, s->table, idle);
 		add_rows(l, &table, &s->table->other[0][0], 2 * WIRE_WAIT_COUNT, idle);
 	}
 	/* an older agent counts none, but tells of the long ones */
@@ -303,7 +303,7 @@ void locks_rows_free(struct locks_rows *r)
 
 const char *locks_class_of(const struct locks *l, uint32_t identity)
 {
-	return classes_name(&l->classes, class_of(l, 0, identity));
+	return classes_name(&l->classes, answers_class_of(l, 0, identity));
 }
 
 const char *locks_thread_name(const struct locks *l, uint32_t tid)
@@ -407,7 +407,7 @@ struct collecting {
 	uint64_t now_ns;
 };
 
-static void collect(void *userdata, const struct open_wait *w)
+static void answers_collect(void *userdata, const struct open_wait *w)
 {
 	struct collecting *c = userdata;
 
@@ -430,7 +430,7 @@ int locks_open(const struct locks *l, uint64_t now_ns, struct locks_open **ret, 
 	c.to = calloc(l->opens.n + 1, sizeof(*c.to));
 	if (!c.to)
 		return -ENOMEM;
-	opens_each(&l->opens, collect, &c);
+	opens_each(&l->opens, answers_collect, &c);
 	qsort(c.to, c.n, sizeof(*c.to), first_begun);
 	*ret = c.to;
 	*ret_n = c.n;

@@ -24,7 +24,7 @@ const char *classes_name(const struct classes *c, uint32_t number)
 	return number >= 2 && number - 2 < c->n ? c->names[number - 2] : "";
 }
 
-static bool grow(struct classes *c)
+static bool classes_grow(struct classes *c)
 {
 	uint32_t cap = c->cap ? 2 * c->cap : 32, n_slots = 2 * cap;
 	uint32_t *slots = calloc(n_slots, sizeof(*slots));
@@ -55,7 +55,7 @@ uint32_t classes_number(struct classes *c, const char *name)
 
 	if (!*name)
 		return 0;
-	if (c->n == c->cap && c->cap < LOCKS_CLASSES_MAX && !grow(c))
+	if (c->n == c->cap && c->cap < LOCKS_CLASSES_MAX && !classes_grow(c))
 		return 1;
 	for (at = text_hash(name, c->seed) & (c->n_slots - 1); c->slots[at];
 	     at = (at + 1) & (c->n_slots - 1))

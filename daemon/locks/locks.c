@@ -85,7 +85,7 @@ size_t locks_bytes(const struct locks *l)
 /* ---- what the stream says ---- */
 
 /* The moment as it can be: not in the future, and not of another clock. */
-static uint64_t believed(uint64_t ns, uint64_t now_ns)
+static uint64_t locks_believed(uint64_t ns, uint64_t now_ns)
 {
 	return ns > now_ns || now_ns - ns > LATE_MAX_NS ? now_ns : ns;
 }
@@ -121,7 +121,7 @@ static struct lock_table *table_at(struct locks *l, uint64_t ns)
 }
 
 /* The class as it is known; a lock whose class is not told has the one that it had before. */
-static uint32_t class_of(struct locks *l, const struct stream_lock *w)
+static uint32_t locks_class_number_of(struct locks *l, const struct stream_lock *w)
 {
 	uint32_t number = classes_number(&l->classes, w->class_name);
 	struct known_class *known;
@@ -136,9 +136,9 @@ static uint32_t class_of(struct locks *l, const struct stream_lock *w)
 	return number || known->identity != w->identity ? number : known->class_number;
 }
 
-static struct lock_key key_of(struct locks *l, const struct stream_lock *w, bool idle)
+static struct lock_key locks_key_of(struct locks *l, const struct stream_lock *w, bool idle)
 {
-	return (struct lock_key){ class_of(l, w), w->identity, w->wait, idle };
+	return (struct lock_key){ locks_class_number_of(l, w), w->identity, w->wait, idle };
 }
 
 /* Virtual threads come by the million: those without a name share a number. */
@@ -149,7 +149,8 @@ static struct thread *thread_of(struct locks *l, uint32_t tid, uint64_t now_ns)
 	return threads_get(&l->threads, tid, now_ns);
 }
 
-static struct place place_of(struct locks *l, const struct stream *s, uint32_t node, uint64_t ns)
+static struct place locks_place_of(struct locks *l, const struct stream *s, uint32_t node,
+				   uint64_t ns)
 {
 	uint32_t us = ns / 1000 > UINT32_MAX ? UINT32_MAX : (uint32_t)(ns / 1000);
 
@@ -184,10 +185,10 @@ static uint32_t owner_node(const struct locks *l, const struct stream_lock *w,
 static void add_places(struct locks *l, struct lock_row *row, const struct stream *s,
 		       const struct stream_lock *w)
 {
-	struct place place = place_of(l, s, w->node, w->duration_ns);
+	struct place place = locks_place_of(l, s, w->node, w->duration_ns);
 
 	place_set_add(&row->waiting, &place);
-	place = place_of(l, s, owner_node(l, w, row->key.class_number), w->duration_ns);
+	place = locks_place_of(l, s, owner_node(l, w, row->key.class_number), w->duration_ns);
 	place_set_add(&row->holding, &place);
 }
 
@@ -201,14 +202,14 @@ static void add_ended(struct locks *l, const struct stream *s, const struct stre
 		      bool idle, uint64_t now_ns)
 {
 	uint64_t end_ns, duration_ns = w->duration_ns;
-	struct lock_key key = key_of(l, w, idle);
+	struct lock_key key = locks_key_of(l, w, idle);
 	struct thread *thread = thread_of(l, w->tid, now_ns);
 	struct lock_table *table;
 	struct lock_row *row;
 
-	end_ns = believed(duration_ns > UINT64_MAX - w->begin_ns ? UINT64_MAX
-								 : w->begin_ns + duration_ns,
-			  now_ns);
+	end_ns = locks_believed(duration_ns > UINT64_MAX - w->begin_ns ? UINT64_MAX
+								       : w->begin_ns + duration_ns,
+				now_ns);
 	if (idle)
 		seen_idle(&slice_at(l, end_ns)->seen, w);
 	table = table_at(l, end_ns);
@@ -250,7 +251,7 @@ static void add_open(struct locks *l, const struct stream *s, const struct strea
 		if (now_ns >= w->begin_ns && now_ns - w->begin_ns < w->duration_ns + LATE_MAX_NS)
 			o->wait.begin_ns = w->begin_ns ? w->begin_ns : 1;
 	}
-	o->class_number = class_of(l, w);
+	o->class_number = locks_class_number_of(l, w);
 	o->frame = places_frame(&l->places, s, w->node);
 	o->owner_frame = places_frame(&l->places, s, owner_node(l, w, o->class_number));
 	o->wait.owner_tid = w->owner_tid;
@@ -303,7 +304,7 @@ void locks_count(struct locks *l, const struct locks_counts *now, uint64_t now_n
 void locks_sample(struct locks *l, const struct stream_sample *s, uint64_t now_ns)
 {
 	struct thread *thread = threads_get(&l->threads, s->tid, now_ns);
-	uint64_t at_ns = believed(s->mono_ns, now_ns);
+	uint64_t at_ns = locks_believed(s->mono_ns, now_ns);
 
 	if (at_ns > thread->sample_ns) {
 		thread->before_ns = thread->sample_ns;

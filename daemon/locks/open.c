@@ -21,7 +21,8 @@ static bool is_many(uint32_t tid)
 	return tid == WIRE_VIRTUAL_TID;
 }
 
-static struct open_wait **place_of(const struct opens *o, uint32_t tid, uint64_t begin_ns)
+static struct open_wait **locks_open_place_of(const struct opens *o, uint32_t tid,
+					      uint64_t begin_ns)
 {
 	uint32_t hash = locks_hash(tid, o->seed);
 
@@ -30,17 +31,17 @@ static struct open_wait **place_of(const struct opens *o, uint32_t tid, uint64_t
 	return &o->places[hash & (o->n_places - 1)];
 }
 
-static bool is_it(const struct open_wait *w, uint32_t tid, uint64_t begin_ns)
+static bool locks_open_is_it(const struct open_wait *w, uint32_t tid, uint64_t begin_ns)
 {
 	return w->wait.tid == tid && (!is_many(tid) || w->key_ns == begin_ns);
 }
 
 /* Where a pointer to it is, or to NULL. */
-static struct open_wait **find(const struct opens *o, uint32_t tid, uint64_t begin_ns)
+static struct open_wait **locks_open_find(const struct opens *o, uint32_t tid, uint64_t begin_ns)
 {
-	struct open_wait **link = place_of(o, tid, begin_ns);
+	struct open_wait **link = locks_open_place_of(o, tid, begin_ns);
 
-	while (*link && !is_it(*link, tid, begin_ns))
+	while (*link && !locks_open_is_it(*link, tid, begin_ns))
 		link = &(*link)->next;
 	return link;
 }
@@ -75,7 +76,7 @@ size_t opens_bytes(const struct opens *o)
 }
 
 /* Without memory chains get longer. */
-static void grow(struct opens *o)
+static void locks_open_grow(struct opens *o)
 {
 	struct opens bigger = *o;
 
@@ -86,7 +87,8 @@ static void grow(struct opens *o)
 	for (uint32_t i = 0; i < o->n_places; i++)
 		while (o->places[i]) {
 			struct open_wait *w = o->places[i];
-			struct open_wait **place = place_of(&bigger, w->wait.tid, w->key_ns);
+			struct open_wait **place =
+				locks_open_place_of(&bigger, w->wait.tid, w->key_ns);
 
 			o->places[i] = w->next;
 			w->next = *place;
@@ -106,7 +108,7 @@ struct locks_open opens_wait(const struct opens *o, const struct open_wait *w)
 }
 
 /* Is it told again, or new where another was? An older one than that comes too late. */
-static bool takes(struct open_wait *w, uint64_t begin_ns)
+static bool locks_open_takes(struct open_wait *w, uint64_t begin_ns)
 {
 	if (begin_ns < w->key_ns)
 		return false;
@@ -118,9 +120,9 @@ static bool takes(struct open_wait *w, uint64_t begin_ns)
 
 struct open_wait *opens_put(struct opens *o, uint32_t tid, uint64_t begin_ns)
 {
-	struct open_wait *w = *find(o, tid, begin_ns), **place;
+	struct open_wait *w = *locks_open_find(o, tid, begin_ns), **place;
 
-	if (w && !takes(w, begin_ns))
+	if (w && !locks_open_takes(w, begin_ns))
 		return NULL;
 	if (!w) {
 		w = o->n < LOCKS_OPEN_MAX ? calloc(1, sizeof(*w)) : NULL;
@@ -129,10 +131,10 @@ struct open_wait *opens_put(struct opens *o, uint32_t tid, uint64_t begin_ns)
 			return NULL;
 		}
 		if (o->n >= o->n_places)
-			grow(o);
+			locks_open_grow(o);
 		w->wait.tid = tid;
 		w->key_ns = begin_ns;
-		place = place_of(o, tid, begin_ns);
+		place = locks_open_place_of(o, tid, begin_ns);
 		w->next = *place;
 		*place = w;
 		o->n++;
@@ -143,14 +145,14 @@ struct open_wait *opens_put(struct opens *o, uint32_t tid, uint64_t begin_ns)
 
 uint32_t opens_owner_node(const struct opens *o, uint32_t tid, uint64_t begin_ns)
 {
-	const struct open_wait *w = *find(o, tid, begin_ns);
+	const struct open_wait *w = *locks_open_find(o, tid, begin_ns);
 
 	return w && w->key_ns == begin_ns && w->epoch == o->epoch ? w->wait.owner_node : 0;
 }
 
 void opens_end(struct opens *o, uint32_t tid, uint64_t begin_ns)
 {
-	struct open_wait **link = find(o, tid, begin_ns);
+	struct open_wait **link = locks_open_find(o, tid, begin_ns);
 
 	if (*link && (*link)->key_ns <= begin_ns)
 		unlink_wait(o, link);
@@ -158,7 +160,7 @@ void opens_end(struct opens *o, uint32_t tid, uint64_t begin_ns)
 
 void opens_end_thread(struct opens *o, uint32_t tid)
 {
-	struct open_wait **link = is_many(tid) ? NULL : find(o, tid, 0);
+	struct open_wait **link = is_many(tid) ? NULL : locks_open_find(o, tid, 0);
 
 	if (link && *link)
 		unlink_wait(o, link);
@@ -166,7 +168,7 @@ void opens_end_thread(struct opens *o, uint32_t tid)
 
 const struct open_wait *opens_of(const struct opens *o, uint32_t tid)
 {
-	return is_many(tid) ? NULL : *find(o, tid, 0);
+	return is_many(tid) ? NULL : *locks_open_find(o, tid, 0);
 }
 
 uint32_t opens_each(const struct opens *o, void (*each)(void *userdata, const struct open_wait *w),

@@ -11,7 +11,7 @@
 #define DEPTH_MAX 256 /* frames from the leaf; below them it is all the JDK's */
 #define NAME_MAX  512
 
-static bool is_of_the_jdk(const char *class_name)
+static bool places_is_of_the_jdk(const char *class_name)
 {
 	static const char *const prefixes[] = { "java.", "jdk.", "sun." };
 
@@ -21,7 +21,7 @@ static bool is_of_the_jdk(const char *class_name)
 	return false;
 }
 
-static void put_name(const struct stream_frame *f, char *buf)
+static void places_put_name(const struct stream_frame *f, char *buf)
 {
 	snprintf(buf, NAME_MAX, "%s.%s", f->class_name, f->method);
 }
@@ -36,12 +36,12 @@ static void application_frame(const struct stream *s, uint32_t node, char *buf)
 	for (int i = 0; i < DEPTH_MAX && stream_node(s, node, &f, &parent); i++, node = parent) {
 		if (!wire_kind_is_method(f.kind) || !f.class_name[0])
 			continue;
-		if (!is_of_the_jdk(f.class_name)) {
-			put_name(&f, buf);
+		if (!places_is_of_the_jdk(f.class_name)) {
+			places_put_name(&f, buf);
 			return;
 		}
 		if (!buf[0])
-			put_name(&f, buf);
+			places_put_name(&f, buf);
 	}
 }
 
@@ -85,7 +85,7 @@ void places_deinit(struct places *p)
 
 /* ---- of one row ---- */
 
-static uint32_t add_us(uint32_t a, uint32_t b)
+static uint32_t places_add_us(uint32_t a, uint32_t b)
 {
 	return a > UINT32_MAX - b ? UINT32_MAX : a + b;
 }
@@ -98,7 +98,7 @@ void place_set_add(struct place_set *s, const struct place *p)
 		return;
 	for (struct place *q = s->places; q < s->places + LOCKS_PLACES; q++) {
 		if (q->frame == p->frame) {
-			q->us = add_us(q->us, p->us);
+			q->us = places_add_us(q->us, p->us);
 			if (p->node && (!q->node || p->longest_us > q->longest_us)) {
 				q->node = p->node;
 				q->longest_us = p->longest_us;

@@ -52,26 +52,26 @@ static uint32_t key_hash(const struct lock_key *k, uint32_t seed)
 	return locks_hash((uint64_t)class_number << 32 | k->identity, seed);
 }
 
-static bool same(const struct lock_key *a, const struct lock_key *b)
+static bool slices_same(const struct lock_key *a, const struct lock_key *b)
 {
 	return a->class_number == b->class_number && a->identity == b->identity &&
 	       a->wait == b->wait && a->idle == b->idle;
 }
 
-static uint32_t *slot_of(const struct lock_table *t, const struct lock_key *key)
+static uint32_t *slices_slot_of(const struct lock_table *t, const struct lock_key *key)
 {
 	uint32_t at = key_hash(key, t->seed) & (t->n_slots - 1);
 
-	while (t->slots[at] && !same(&t->rows[t->slots[at] - 1].key, key))
+	while (t->slots[at] && !slices_same(&t->rows[t->slots[at] - 1].key, key))
 		at = (at + 1) & (t->n_slots - 1);
 	return &t->slots[at];
 }
 
-static void rehash(struct lock_table *t)
+static void slices_rehash(struct lock_table *t)
 {
 	memset(t->slots, 0, t->n_slots * sizeof(*t->slots));
 	for (uint32_t i = 0; i < t->n; i++)
-		*slot_of(t, &t->rows[i].key) = i + 1;
+		*slices_slot_of(t, &t->rows[i].key) = i + 1;
 }
 
 static struct lock_row *other_row(struct lock_table *t, const struct lock_key *key)
@@ -95,7 +95,7 @@ struct lock_row *lock_table_rest(struct lock_table *t, const struct lock_key *ke
 	if (key->class_number == OTHER_CLASS)
 		return other_row(t, key);
 	for (uint32_t i = 0; i < t->n_rest; i++)
-		if (same(&rows[i].key, &of_class))
+		if (slices_same(&rows[i].key, &of_class))
 			return &rows[i];
 	if (t->n_rest == LOCKS_REST_MAX)
 		return other_row(t, key);
@@ -126,7 +126,7 @@ static int more_first(const void *a, const void *b)
 }
 
 /* A program with a new lock for each operation must not push out the ones that are fought over. */
-static void fold(struct lock_table *t)
+static void slices_fold(struct lock_table *t)
 {
 	uint32_t keep = t->n / 2;
 
@@ -135,10 +135,10 @@ static void fold(struct lock_table *t)
 		lock_row_add(lock_table_rest(t, &t->rows[i].key), &t->rows[i]);
 	t->folded += t->n - keep;
 	t->n = keep;
-	rehash(t);
+	slices_rehash(t);
 }
 
-static bool grow(struct lock_table *t)
+static bool slices_grow(struct lock_table *t)
 {
 	/* twice as many, or as many as they were before they shrank */
 	uint32_t cap = !t->n_slots ? 8 : t->cap < t->n_slots / 2 ? t->n_slots / 2 : t->n_slots;
@@ -155,30 +155,30 @@ static bool grow(struct lock_table *t)
 	t->slots = slots;
 	t->n_slots = 2 * cap;
 	t->cap = cap;
-	rehash(t);
+	slices_rehash(t);
 	return true;
 }
 
 struct lock_row *lock_table_row(struct lock_table *t, const struct lock_key *key, uint32_t max)
 {
-	uint32_t *slot = t->n_slots ? slot_of(t, key) : NULL;
+	uint32_t *slot = t->n_slots ? slices_slot_of(t, key) : NULL;
 
 	if (key->class_number == OTHER_CLASS)
 		return other_row(t, key);
 	if (slot && *slot)
 		return &t->rows[*slot - 1];
 	if (t->n >= max)
-		fold(t);
-	else if (t->n == t->cap && !grow(t))
+		slices_fold(t);
+	else if (t->n == t->cap && !slices_grow(t))
 		return other_row(t, key);
 	t->rows[t->n] = (struct lock_row){ .key = *key };
-	*slot_of(t, key) = t->n + 1;
+	*slices_slot_of(t, key) = t->n + 1;
 	return &t->rows[t->n++];
 }
 
 const struct lock_row *lock_table_find(const struct lock_table *t, const struct lock_key *key)
 {
-	const uint32_t *slot = t->n_slots ? slot_of(t, key) : NULL;
+	const uint32_t *slot = t->n_slots ? slices_slot_of(t, key) : NULL;
 
 	return slot && *slot ? &t->rows[*slot - 1] : NULL;
 }

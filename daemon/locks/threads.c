@@ -19,7 +19,7 @@ int threads_init(struct threads *t)
 	return t->places && t->other.times ? 0 : -ENOMEM;
 }
 
-static struct thread **place_of(const struct threads *t, uint32_t tid)
+static struct thread **locks_threads_place_of(const struct threads *t, uint32_t tid)
 {
 	return &t->places[locks_hash(tid, t->seed) & (PLACES - 1)];
 }
@@ -34,25 +34,25 @@ static struct thread *in_epoch(const struct threads *t, struct thread *thread)
 
 struct thread *threads_find(const struct threads *t, uint32_t tid)
 {
-	struct thread *thread = *place_of(t, tid);
+	struct thread *thread = *locks_threads_place_of(t, tid);
 
 	while (thread && thread->tid != tid)
 		thread = thread->next;
 	return thread ? in_epoch(t, thread) : NULL;
 }
 
-static size_t bytes_of(const struct thread *thread)
+static size_t locks_threads_bytes_of(const struct thread *thread)
 {
 	return sizeof(*thread) + (thread->name ? strlen(thread->name) + 1 : 0) +
 	       thread->n_times * sizeof(*thread->times);
 }
 
-static void drop(struct threads *t, struct thread **link)
+static void locks_threads_drop(struct threads *t, struct thread **link)
 {
 	struct thread *thread = *link;
 
 	*link = thread->next;
-	t->bytes -= bytes_of(thread);
+	t->bytes -= locks_threads_bytes_of(thread);
 	t->n--;
 	t->n_virtual -= thread->tid >= WIRE_VIRTUAL_TID;
 	free(thread->name);
@@ -64,9 +64,9 @@ void threads_deinit(struct threads *t)
 {
 	for (uint32_t i = 0; t->places && i < PLACES; i++)
 		while (t->places[i])
-			drop(t, &t->places[i]);
+			locks_threads_drop(t, &t->places[i]);
 	while (t->retired)
-		drop(t, &t->retired);
+		locks_threads_drop(t, &t->retired);
 	free(t->places);
 	free(t->other.times);
 	t->places = NULL;
@@ -97,13 +97,13 @@ static void sweep_chain(struct threads *t, struct thread **link, enum pressure p
 {
 	while (*link) {
 		if (may_go(t, *link, pressure, now_ns))
-			drop(t, link);
+			locks_threads_drop(t, link);
 		else
 			link = &(*link)->next;
 	}
 }
 
-static void sweep(struct threads *t, enum pressure pressure, uint64_t now_ns)
+static void locks_threads_sweep(struct threads *t, enum pressure pressure, uint64_t now_ns)
 {
 	sweep_chain(t, &t->retired, pressure, now_ns);
 	for (uint32_t i = 0; i < PLACES; i++)
@@ -114,7 +114,7 @@ static void sweep(struct threads *t, enum pressure pressure, uint64_t now_ns)
  * Sweeping is a walk over all of them: when it freed little, the next one is not before the slice
  * is over, or a flood of new threads would make each of them cost a walk.
  */
-static bool has_room(struct threads *t, size_t bytes, bool virtual, uint64_t now_ns)
+static bool locks_threads_has_room(struct threads *t, size_t bytes, bool virtual, uint64_t now_ns)
 {
 	static const enum pressure pressures[] = { OLD, ENDED };
 
@@ -122,7 +122,7 @@ static bool has_room(struct threads *t, size_t bytes, bool virtual, uint64_t now
 
 	if (virtual && t->n_virtual >= LOCKS_VIRTUAL_MAX && t->swept_virtual < slice) {
 		t->swept_virtual = slice;
-		sweep(t, VIRTUAL, now_ns);
+		locks_threads_sweep(t, VIRTUAL, now_ns);
 	}
 	if (virtual && t->n_virtual >= LOCKS_VIRTUAL_MAX)
 		return false;
@@ -132,7 +132,7 @@ static bool has_room(struct threads *t, size_t bytes, bool virtual, uint64_t now
 		return false;
 	t->swept = slice;
 	for (size_t i = 0; i < ARRAY_SIZE(pressures); i++) {
-		sweep(t, pressures[i], now_ns);
+		locks_threads_sweep(t, pressures[i], now_ns);
 		if (t->n < LOCKS_THREADS_MAX * 3 / 4 &&
 		    t->bytes + bytes <= LOCKS_THREAD_BYTES_MAX / 4 * 3)
 			break;
@@ -153,7 +153,9 @@ struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns)
 	}
 	if (!tid)
 		return &t->other;
-	thread = has_room(t, sizeof(*thread), virtual, now_ns) ? calloc(1, sizeof(*thread)) : NULL;
+	thread = locks_threads_has_room(t, sizeof(*thread), virtual, now_ns)
+			 ? calloc(1, sizeof(*thread))
+			 : NULL;
 	if (!thread) {
 		t->refused++;
 		return &t->other;
@@ -162,7 +164,7 @@ struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns)
 	thread->flags = virtual ? WIRE_THREAD_VIRTUAL : 0;
 	thread->heard_ns = now_ns;
 	thread->epoch = t->epoch;
-	place = place_of(t, tid);
+	place = locks_threads_place_of(t, tid);
 	thread->next = *place;
 	*place = thread;
 	t->n++;
@@ -172,9 +174,9 @@ struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns)
 }
 
 /* The number is another thread's now: the one that ended keeps its times under no number. */
-static void retire(struct threads *t, struct thread *thread)
+static void locks_threads_retire(struct threads *t, struct thread *thread)
 {
-	struct thread **link = place_of(t, thread->tid);
+	struct thread **link = locks_threads_place_of(t, thread->tid);
 
 	while (*link != thread)
 		link = &(*link)->next;
@@ -192,7 +194,7 @@ static void set_name(struct threads *t, struct thread *thread, const char *name,
 	if (thread->name && strcmp(thread->name, name) == 0)
 		return;
 	t->held = thread;
-	copy = has_room(t, bytes, false, now_ns) ? strdup(name) : NULL;
+	copy = locks_threads_has_room(t, bytes, false, now_ns) ? strdup(name) : NULL;
 	t->held = NULL;
 	if (!copy)
 		return;
@@ -211,7 +213,7 @@ void threads_told(struct threads *t, const struct wire_thread *w, const char *na
 		return;
 	}
 	if (thread && thread->flags & WIRE_THREAD_ENDED)
-		retire(t, thread);
+		locks_threads_retire(t, thread);
 	thread = threads_get(t, w->tid, now_ns);
 	if (thread == &t->other)
 		return;
@@ -239,7 +241,7 @@ void threads_each(const struct threads *t,
 
 /* ---- times ---- */
 
-static uint32_t add_us(uint32_t a, uint64_t ns)
+static uint32_t locks_threads_add_us(uint32_t a, uint64_t ns)
 {
 	uint64_t us = (ns + 500) / 1000;
 
@@ -248,7 +250,7 @@ static uint32_t add_us(uint32_t a, uint64_t ns)
 
 /* The times of @slice; NULL = it is over ten minutes old. Those between the newest and it are new.
  */
-static struct times *times_at(struct thread *thread, uint64_t slice)
+static struct times *locks_threads_times_at(struct thread *thread, uint64_t slice)
 {
 	if (slice > thread->slice) {
 		uint64_t n = slice - thread->slice;
@@ -286,7 +288,9 @@ static struct thread *with_times(struct threads *t, struct thread *thread, uint6
 	if (n <= thread->n_times)
 		return thread;
 	t->held = thread;
-	times = has_room(t, n * sizeof(*times), false, now_ns) ? calloc(n, sizeof(*times)) : NULL;
+	times = locks_threads_has_room(t, n * sizeof(*times), false, now_ns)
+			? calloc(n, sizeof(*times))
+			: NULL;
 	t->held = NULL;
 	if (!times) {
 		t->refused++;
@@ -310,13 +314,13 @@ void threads_book(struct threads *t, struct thread *thread, enum times_of what, 
 	uint32_t *field;
 
 	thread = with_times(t, thread, at_ns / LOCKS_SLICE_NS, now_ns);
-	times = times_at(thread, at_ns / LOCKS_SLICE_NS);
+	times = locks_threads_times_at(thread, at_ns / LOCKS_SLICE_NS);
 	if (!times)
 		return;
 	field = what == TIMES_CPU    ? &times->cpu_us
 		: what == TIMES_WAIT ? &times->wait_us
 				     : &times->idle_us;
-	*field = add_us(*field, ns);
+	*field = locks_threads_add_us(*field, ns);
 }
 
 void threads_spend(struct threads *t, struct thread *thread, enum times_of what, uint64_t begin_ns,

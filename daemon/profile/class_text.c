@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *primitive(char letter)
+static const char *class_text_primitive(char letter)
 {
 	switch (letter) {
 	case 'B':
@@ -30,12 +30,12 @@ static const char *primitive(char letter)
 
 /* What an array is of: "I" or "Ljava.lang.String;". The length of what @ret then points to, 0 = it
  * is neither. */
-static size_t element(const char *text, const char **ret)
+static size_t class_text_element(const char *text, const char **ret)
 {
 	size_t len = strlen(text);
 
 	if (len == 1) {
-		*ret = primitive(*text);
+		*ret = class_text_primitive(*text);
 		return *ret ? strlen(*ret) : 0;
 	}
 	*ret = text + 1;
@@ -47,7 +47,7 @@ const char *class_text(const char *name, char buf[CLASS_TEXT_MAX])
 	size_t dimensions = strspn(name, "["), len, n;
 	const char *of;
 
-	len = dimensions && dimensions <= 255 ? element(name + dimensions, &of) : 0;
+	len = dimensions && dimensions <= 255 ? class_text_element(name + dimensions, &of) : 0;
 	n = (size_t)snprintf(buf, CLASS_TEXT_MAX, "%.*s", (int)(len ? len : strlen(name)),
 			     len ? of : name);
 	for (; len && dimensions && n + 2 < CLASS_TEXT_MAX; dimensions--, n += 2)

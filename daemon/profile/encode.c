@@ -41,7 +41,7 @@ static void put_bytes(struct out *o, const void *data, size_t len)
 	o->len += len;
 }
 
-static void put(struct out *o, uint64_t v)
+static void profile_encode_put(struct out *o, uint64_t v)
 {
 	uint8_t buf[10];
 	size_t n = 0;
@@ -52,22 +52,22 @@ static void put(struct out *o, uint64_t v)
 	put_bytes(o, buf, n);
 }
 
-static void put_losses(struct out *o, const struct profile_losses *l)
+static void profile_encode_put_losses(struct out *o, const struct profile_losses *l)
 {
-	put(o, l->taken);
-	put(o, l->taken_weight);
-	put(o, l->delivered);
-	put(o, l->delivered_weight);
-	put(o, l->dropped);
-	put(o, l->dropped_weight);
+	profile_encode_put(o, l->taken);
+	profile_encode_put(o, l->taken_weight);
+	profile_encode_put(o, l->delivered);
+	profile_encode_put(o, l->delivered_weight);
+	profile_encode_put(o, l->dropped);
+	profile_encode_put(o, l->dropped_weight);
 }
 
-static void put_books(struct out *o, const struct profile_books *b)
+static void profile_encode_put_books(struct out *o, const struct profile_books *b)
 {
 	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++)
-		put_losses(o, &b->of[e]);
-	put(o, b->short_waits);
-	put(o, b->short_waits_ns);
+		profile_encode_put_losses(o, &b->of[e]);
+	profile_encode_put(o, b->short_waits);
+	profile_encode_put(o, b->short_waits_ns);
 }
 
 /* event, wait and idle in one byte */
@@ -82,119 +82,121 @@ struct used {
 	uint32_t n_strings, n_frames, n_threads, n_nodes;
 };
 
-static uint32_t id(const uint32_t *ids, uint32_t i)
+static uint32_t profile_encode_id(const uint32_t *ids, uint32_t i)
 {
 	return ids ? ids[i] : i;
 }
 
 static bool is_written(const uint32_t *ids, uint32_t i)
 {
-	return id(ids, i) != UINT32_MAX;
+	return profile_encode_id(ids, i) != UINT32_MAX;
 }
 
-static void put_rows(struct out *o, const struct profile *p, const struct used *u)
+static void profile_encode_put_rows(struct out *o, const struct profile *p, const struct used *u)
 {
-	put(o, p->n_rows);
+	profile_encode_put(o, p->n_rows);
 	for (uint32_t i = 0; i < p->n_rows; i++) {
-		put(o, id(u->threads, p->rows[i].thread));
-		put(o, id(u->nodes, p->rows[i].node));
-		put(o, row_kind(&p->rows[i]));
-		put(o, p->rows[i].samples);
-		put(o, p->rows[i].weight);
+		profile_encode_put(o, profile_encode_id(u->threads, p->rows[i].thread));
+		profile_encode_put(o, profile_encode_id(u->nodes, p->rows[i].node));
+		profile_encode_put(o, row_kind(&p->rows[i]));
+		profile_encode_put(o, p->rows[i].samples);
+		profile_encode_put(o, p->rows[i].weight);
 	}
 }
 
 static void put_strings(struct out *o, const struct profile *p, const struct used *u)
 {
-	put(o, u->n_strings);
+	profile_encode_put(o, u->n_strings);
 	for (uint32_t i = 1; i < p->n_strings; i++) {
 		size_t len;
 
 		if (!is_written(u->strings, i))
 			continue;
 		len = strlen(p->strings[i]);
-		put(o, len);
+		profile_encode_put(o, len);
 		put_bytes(o, p->strings[i], len);
 	}
 }
 
-static void put_frames(struct out *o, const struct profile *p, const struct used *u)
+static void profile_encode_put_frames(struct out *o, const struct profile *p, const struct used *u)
 {
-	put(o, u->n_frames);
+	profile_encode_put(o, u->n_frames);
 	for (uint32_t i = 0; i < p->n_frames; i++) {
 		const struct profile_frame *f = &p->frames[i];
 
 		if (!is_written(u->frames, i))
 			continue;
-		put(o, f->kind);
-		put(o, (uint64_t)(f->line + 1));
-		put(o, id(u->strings, f->class_name));
-		put(o, id(u->strings, f->method));
-		put(o, id(u->strings, f->signature));
-		put(o, id(u->strings, f->file));
-		put(o, id(u->strings, f->module));
-		put(o, f->offset);
+		profile_encode_put(o, f->kind);
+		profile_encode_put(o, (uint64_t)(f->line + 1));
+		profile_encode_put(o, profile_encode_id(u->strings, f->class_name));
+		profile_encode_put(o, profile_encode_id(u->strings, f->method));
+		profile_encode_put(o, profile_encode_id(u->strings, f->signature));
+		profile_encode_put(o, profile_encode_id(u->strings, f->file));
+		profile_encode_put(o, profile_encode_id(u->strings, f->module));
+		profile_encode_put(o, f->offset);
 	}
 }
 
-static void put_processes(struct out *o, const struct profile *p, const struct used *u)
+static void profile_encode_put_processes(struct out *o, const struct profile *p,
+					 const struct used *u)
 {
-	put(o, p->n_processes);
+	profile_encode_put(o, p->n_processes);
 	for (uint32_t i = 0; i < p->n_processes; i++) {
 		const struct profile_process *q = &p->processes[i];
 
-		put(o, q->pid);
-		put(o, q->ns_pid);
-		put(o, q->start_time);
-		put(o, id(u->strings, q->name));
-		put(o, id(u->strings, q->container_id));
-		put(o, id(u->strings, q->container));
-		put(o, id(u->strings, q->pod));
-		put(o, id(u->strings, q->jdk));
-		put(o, id(u->strings, q->note));
-		put(o, q->cpu_ns);
-		put(o, id(u->strings, q->labels));
-		put_books(o, &q->books);
+		profile_encode_put(o, q->pid);
+		profile_encode_put(o, q->ns_pid);
+		profile_encode_put(o, q->start_time);
+		profile_encode_put(o, profile_encode_id(u->strings, q->name));
+		profile_encode_put(o, profile_encode_id(u->strings, q->container_id));
+		profile_encode_put(o, profile_encode_id(u->strings, q->container));
+		profile_encode_put(o, profile_encode_id(u->strings, q->pod));
+		profile_encode_put(o, profile_encode_id(u->strings, q->jdk));
+		profile_encode_put(o, profile_encode_id(u->strings, q->note));
+		profile_encode_put(o, q->cpu_ns);
+		profile_encode_put(o, profile_encode_id(u->strings, q->labels));
+		profile_encode_put_books(o, &q->books);
 	}
 }
 
 static void put_tables(struct out *o, const struct profile *p, const struct used *u)
 {
 	put_strings(o, p, u);
-	put_frames(o, p, u);
-	put_processes(o, p, u);
-	put(o, u->n_threads);
+	profile_encode_put_frames(o, p, u);
+	profile_encode_put_processes(o, p, u);
+	profile_encode_put(o, u->n_threads);
 	for (uint32_t i = 0; i < p->n_threads; i++) {
 		if (!is_written(u->threads, i))
 			continue;
-		put(o, p->threads[i].process);
-		put(o, p->threads[i].tid);
-		put(o, id(u->strings, p->threads[i].name));
+		profile_encode_put(o, p->threads[i].process);
+		profile_encode_put(o, p->threads[i].tid);
+		profile_encode_put(o, profile_encode_id(u->strings, p->threads[i].name));
 	}
-	put(o, u->n_nodes);
+	profile_encode_put(o, u->n_nodes);
 	for (uint32_t i = 1; i < p->n_nodes; i++) {
 		if (!is_written(u->nodes, i))
 			continue;
-		put(o, id(u->nodes, p->nodes[i].parent));
-		put(o, id(u->frames, p->nodes[i].frame));
+		profile_encode_put(o, profile_encode_id(u->nodes, p->nodes[i].parent));
+		profile_encode_put(o, profile_encode_id(u->frames, p->nodes[i].frame));
 	}
-	put_rows(o, p, u);
+	profile_encode_put_rows(o, p, u);
 }
 
-static int encode(const struct profile *p, const struct used *u, uint8_t **ret, size_t *ret_len)
+static int profile_encode_rows(const struct profile *p, const struct used *u, uint8_t **ret,
+			       size_t *ret_len)
 {
 	struct out o = { 0 };
 
 	put_bytes(&o, MAGIC, 4);
-	put(&o, VERSION);
-	put(&o, p->begin_real_ns);
-	put(&o, p->end_real_ns);
-	put(&o, WIRE_EVENT_COUNT); /* of each of what follows by event */
+	profile_encode_put(&o, VERSION);
+	profile_encode_put(&o, p->begin_real_ns);
+	profile_encode_put(&o, p->end_real_ns);
+	profile_encode_put(&o, WIRE_EVENT_COUNT); /* of each of what follows by event */
 	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++)
-		put(&o, p->interval[e]);
-	put(&o, (uint64_t)p->no_budget | (uint64_t)p->cpu_unknown << 1);
-	put(&o, p->overflow);
-	put_books(&o, &p->books);
+		profile_encode_put(&o, p->interval[e]);
+	profile_encode_put(&o, (uint64_t)p->no_budget | (uint64_t)p->cpu_unknown << 1);
+	profile_encode_put(&o, p->overflow);
+	profile_encode_put_books(&o, &p->books);
 	put_tables(&o, p, u);
 	if (o.failed) {
 		free(o.p);
@@ -212,7 +214,7 @@ int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len)
 				  .n_threads = p->n_threads,
 				  .n_nodes = p->n_nodes };
 
-	return encode(p, &all, ret, ret_len);
+	return profile_encode_rows(p, &all, ret, ret_len);
 }
 
 /* ---- what rows and processes need, and no more ----------------------------------------------- */
@@ -295,7 +297,7 @@ int profile_encode_used(const struct profile *p, uint8_t **ret, size_t *ret_len)
 	u.n_frames = number_ids(u.frames, p->n_frames);
 	u.n_threads = number_ids(u.threads, p->n_threads);
 	u.n_nodes = number_ids(u.nodes, p->n_nodes);
-	return encode(p, &u, ret, ret_len);
+	return profile_encode_rows(p, &u, ret, ret_len);
 }
 
 /* ---- decoding ----------------------------------------------------------------------------- */
@@ -306,7 +308,7 @@ struct in {
 	bool bad;
 };
 
-static uint64_t get(struct in *in)
+static uint64_t profile_encode_get(struct in *in)
 {
 	uint64_t v = 0;
 
@@ -323,7 +325,7 @@ static uint64_t get(struct in *in)
 
 static uint32_t get_below(struct in *in, uint64_t limit)
 {
-	uint64_t v = get(in);
+	uint64_t v = profile_encode_get(in);
 
 	if (v >= limit) {
 		in->bad = true;
@@ -335,7 +337,7 @@ static uint32_t get_below(struct in *in, uint64_t limit)
 /* A count of entries of at least @min_bytes each. */
 static uint32_t get_count(struct in *in, uint32_t max, size_t min_bytes)
 {
-	uint64_t n = get(in);
+	uint64_t n = profile_encode_get(in);
 
 	if (n > max || n > (uint64_t)(in->end - in->p) / min_bytes + 1) {
 		in->bad = true;
@@ -346,12 +348,12 @@ static uint32_t get_count(struct in *in, uint32_t max, size_t min_bytes)
 
 static void get_losses(struct in *in, struct profile_losses *l)
 {
-	l->taken = get(in);
-	l->taken_weight = get(in);
-	l->delivered = get(in);
-	l->delivered_weight = get(in);
-	l->dropped = get(in);
-	l->dropped_weight = get(in);
+	l->taken = profile_encode_get(in);
+	l->taken_weight = profile_encode_get(in);
+	l->delivered = profile_encode_get(in);
+	l->delivered_weight = profile_encode_get(in);
+	l->dropped = profile_encode_get(in);
+	l->dropped_weight = profile_encode_get(in);
 }
 
 static void get_books(struct in *in, struct profile_books *b)
@@ -360,13 +362,13 @@ static void get_books(struct in *in, struct profile_books *b)
 		get_losses(in, &b->of[e]);
 	if (in->version < 3)
 		return;
-	b->short_waits = get(in);
-	b->short_waits_ns = get(in);
+	b->short_waits = profile_encode_get(in);
+	b->short_waits_ns = profile_encode_get(in);
 }
 
 static uint64_t get_length(struct in *in)
 {
-	uint64_t len = get(in);
+	uint64_t len = profile_encode_get(in);
 
 	in->bad |= len == 0 || len > PROFILE_STRING_MAX || len > (uint64_t)(in->end - in->p);
 	return in->bad ? 0 : len;
@@ -410,7 +412,7 @@ static int get_frames(struct in *in, struct profile *p)
 		f.signature = get_below(in, p->n_strings);
 		f.file = get_below(in, p->n_strings);
 		f.module = get_below(in, p->n_strings);
-		f.offset = get(in);
+		f.offset = profile_encode_get(in);
 		if (in->bad || profile_intern_frame(p, &f) != i)
 			return -EBADMSG;
 	}
@@ -428,7 +430,7 @@ static int get_owners(struct in *in, struct profile *p)
 
 		q.pid = get_below(in, (uint64_t)UINT32_MAX + 1);
 		q.ns_pid = get_below(in, (uint64_t)UINT32_MAX + 1);
-		q.start_time = get(in);
+		q.start_time = profile_encode_get(in);
 		q.name = get_below(in, p->n_strings);
 		q.container_id = get_below(in, p->n_strings);
 		q.container = get_below(in, p->n_strings);
@@ -436,7 +438,7 @@ static int get_owners(struct in *in, struct profile *p)
 		q.jdk = get_below(in, p->n_strings);
 		if (in->version >= 4) {
 			q.note = get_below(in, p->n_strings);
-			cpu_ns = get(in);
+			cpu_ns = profile_encode_get(in);
 		}
 		if (in->version >= 5)
 			q.labels = get_below(in, p->n_strings);
@@ -473,8 +475,8 @@ static int get_rows(struct in *in, struct profile *p)
 		r.event = (uint8_t)(kind >> 4);
 		r.wait = kind >> 1 & 7;
 		r.idle = kind & 1;
-		r.samples = get(in);
-		r.weight = get(in);
+		r.samples = profile_encode_get(in);
+		r.weight = profile_encode_get(in);
 		if (r.wait >= WIRE_WAIT_COUNT)
 			in->bad = true;
 		if (!in->bad)
@@ -504,15 +506,15 @@ static int get_head(struct in *in, struct profile *p)
 	in->version = get_below(in, VERSION + 1);
 	if (in->bad || in->version < 2)
 		return -EBADMSG;
-	p->begin_real_ns = get(in);
-	p->end_real_ns = get(in);
+	p->begin_real_ns = profile_encode_get(in);
+	p->end_real_ns = profile_encode_get(in);
 	in->events = in->version < 3 ? 1 : get_below(in, WIRE_EVENT_COUNT + 1);
 	for (unsigned e = 0; e < in->events; e++)
-		p->interval[e] = get(in);
-	flags = get(in);
+		p->interval[e] = profile_encode_get(in);
+	flags = profile_encode_get(in);
 	p->no_budget = flags & 1;
 	p->cpu_unknown = in->version < 4 || flags & 2;
-	p->overflow = get(in);
+	p->overflow = profile_encode_get(in);
 	get_books(in, &p->books);
 	return in->bad ? -EBADMSG : 0;
 }

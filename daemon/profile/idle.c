@@ -13,7 +13,7 @@ static const char *const services[] = {
 	"Service Thread",    "Monitor Deflation Thread",
 };
 
-static enum idle_sight look(const struct stream *stream, uint32_t node)
+static enum idle_sight profile_idle_look(const struct stream *stream, uint32_t node)
 {
 	enum idle_sight sight = IDLE_UNDECIDED;
 	struct stream_frame f;
@@ -32,7 +32,7 @@ bool idle_stack(const struct stream *stream, uint32_t node)
 	uint8_t mark = stream_node_mark(stream, node);
 
 	if (mark == 0) {
-		mark = look(stream, node) == IDLE_YES ? MARK_YES : MARK_NO;
+		mark = profile_idle_look(stream, node) == IDLE_YES ? MARK_YES : MARK_NO;
 		stream_mark_node(stream, node, mark);
 	}
 	return mark == MARK_YES;

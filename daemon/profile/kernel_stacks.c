@@ -40,7 +40,7 @@ void kernel_stack_free_all(struct kernel_stack *first)
 	}
 }
 
-static struct thread *find(struct kernel_stacks *s, uint32_t tid)
+static struct thread *kernel_stacks_find(struct kernel_stacks *s, uint32_t tid)
 {
 	struct thread *t = s->buckets[tid % BUCKETS];
 
@@ -49,9 +49,9 @@ static struct thread *find(struct kernel_stacks *s, uint32_t tid)
 	return t;
 }
 
-static struct thread *find_or_add(struct kernel_stacks *s, uint32_t tid)
+static struct thread *kernel_stacks_find_or_add(struct kernel_stacks *s, uint32_t tid)
 {
-	struct thread *t = find(s, tid);
+	struct thread *t = kernel_stacks_find(s, tid);
 
 	if (t || s->n_threads >= KERNEL_STACKS_THREADS)
 		return t;
@@ -66,7 +66,7 @@ static struct thread *find_or_add(struct kernel_stacks *s, uint32_t tid)
 	return t;
 }
 
-static struct kernel_stack *pop(struct kernel_stacks *s, struct thread *t)
+static struct kernel_stack *kernel_stacks_pop(struct kernel_stacks *s, struct thread *t)
 {
 	struct kernel_stack *k = t->first;
 
@@ -80,7 +80,7 @@ static struct kernel_stack *pop(struct kernel_stacks *s, struct thread *t)
 
 static void give_up_first(struct kernel_stacks *s, struct thread *t)
 {
-	free(pop(s, t));
+	free(kernel_stacks_pop(s, t));
 	s->counts->unmatched++;
 }
 
@@ -102,7 +102,8 @@ struct kernel_stacks *kernel_stacks_free(struct kernel_stacks *s)
 void kernel_stacks_add(struct kernel_stacks *s, uint32_t tid, uint64_t mono_ns, const uint64_t *ips,
 		       unsigned n)
 {
-	struct thread *t = s->n_stacks < KERNEL_STACKS_MAX ? find_or_add(s, tid) : NULL;
+	struct thread *t =
+		s->n_stacks < KERNEL_STACKS_MAX ? kernel_stacks_find_or_add(s, tid) : NULL;
 	struct kernel_stack *k;
 
 	if (n > KERNEL_STACKS_FRAMES)
@@ -124,7 +125,7 @@ void kernel_stacks_add(struct kernel_stacks *s, uint32_t tid, uint64_t mono_ns, 
 unsigned kernel_stacks_take(struct kernel_stacks *s, uint32_t tid, uint64_t mono_ns,
 			    struct kernel_stack **ret)
 {
-	struct thread *t = find(s, tid);
+	struct thread *t = kernel_stacks_find(s, tid);
 	struct kernel_stack *oldest = NULL, **end = &oldest;
 	unsigned n = 0;
 
@@ -134,7 +135,7 @@ unsigned kernel_stacks_take(struct kernel_stacks *s, uint32_t tid, uint64_t mono
 	while (t->first && t->first->mono_ns <= t->sample_ns)
 		give_up_first(s, t);
 	for (; t->first && t->first->mono_ns <= mono_ns; n++) {
-		*end = pop(s, t);
+		*end = kernel_stacks_pop(s, t);
 		end = &(*end)->next;
 	}
 	s->counts->matched += n;

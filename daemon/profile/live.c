@@ -52,7 +52,7 @@ static bool is_first_of_tenant(const struct live *l, const struct live_source *s
 	return at == s;
 }
 
-static uint32_t count_tenants(const struct live *l)
+static uint32_t live_count_tenants(const struct live *l)
 {
 	uint32_t n = 1; /* nobody */
 
@@ -156,7 +156,7 @@ static void close_window(struct live *l, uint64_t begin_ns)
 		l->on_window(l->userdata, w->profile);
 }
 
-static void close_all(struct live *l)
+static void live_close_all(struct live *l)
 {
 	uint64_t end = l->open_from + OPEN_SLICES * LIVE_SLICE_NS;
 
@@ -200,7 +200,7 @@ void live_tick(struct live *l, uint64_t real_ns)
 	/* the wall clock was set: close what there is, begin anew */
 	if (due > l->open_from + LIVE_WINDOWS * LIVE_WINDOW_NS ||
 	    due + 2 * LIVE_WINDOW_NS < l->open_from) {
-		close_all(l);
+		live_close_all(l);
 		l->open_from = due;
 	}
 	while (l->open_from < due)
@@ -212,7 +212,7 @@ struct live *live_free(struct live *l)
 {
 	if (!l)
 		return NULL;
-	close_all(l);
+	live_close_all(l);
 	for (int i = 0; i < LIVE_WINDOWS; i++)
 		profile_free(l->windows[i]);
 	while (l->sources)
@@ -227,7 +227,7 @@ static int begin_window(struct live *l, struct live_recent *w, uint64_t begin_ns
 
 	if (profile_new(&w->profile) < 0)
 		return -ENOMEM;
-	profile_limit(w->profile, limit, count_tenants(l));
+	profile_limit(w->profile, limit, live_count_tenants(l));
 	w->bytes_max = limit / SECONDS_PART;
 	w->begin_real_ns = begin_ns;
 	w->serial = ++l->next_serial;
@@ -279,7 +279,7 @@ struct live_place live_newest_place(struct live *l)
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-static bool touches(const struct profile *p, uint64_t from, uint64_t to)
+static bool live_touches(const struct profile *p, uint64_t from, uint64_t to)
 {
 	return p->begin_real_ns < to && p->end_real_ns > from;
 }
@@ -310,10 +310,10 @@ int live_query(struct live *l, uint64_t from, uint64_t to, const struct profile_
 		for (const struct live_source *s = l->sources; s; s = s->next)
 			profile_payer(dst, s->info.tenant);
 	for (int i = 0; i < LIVE_RECENT && r == 0; i++)
-		if (l->recent[i].profile && touches(l->recent[i].profile, from, to))
+		if (l->recent[i].profile && live_touches(l->recent[i].profile, from, to))
 			r = merge_recent(dst, &l->recent[i], from, to, filter);
 	for (int i = 0; i < LIVE_WINDOWS && r == 0; i++)
-		if (l->windows[i] && touches(l->windows[i], from, to))
+		if (l->windows[i] && live_touches(l->windows[i], from, to))
 			r = profile_merge(dst, l->windows[i], filter);
 	return r;
 }

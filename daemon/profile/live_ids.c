@@ -12,7 +12,7 @@
  * "[profile full]". No JVM has as many that are new, and it takes some 50 ms. */
 #define NEW_NODES_MAX (1u << 17)
 
-static bool has_room(uint64_t **entries, uint32_t *n, uint32_t id)
+static bool live_ids_has_room(uint64_t **entries, uint32_t *n, uint32_t id)
 {
 	uint32_t want = *n ? *n : 1024;
 	uint64_t *p;
@@ -41,7 +41,7 @@ static const struct profile_frame *known_method(const struct live_ids *c, const 
 
 static void know_method(struct live_ids *c, uint32_t method, uint32_t frame)
 {
-	if (method && frame != UINT32_MAX && has_room(&c->methods, &c->n_methods, method))
+	if (method && frame != UINT32_MAX && live_ids_has_room(&c->methods, &c->n_methods, method))
 		c->methods[method] = (uint64_t)c->generation << 32 | frame;
 }
 
@@ -135,7 +135,7 @@ uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stre
 	struct stream_frame frame;
 
 	while (node) {
-		if (!has_room(&c->nodes, &c->n_nodes, node))
+		if (!live_ids_has_room(&c->nodes, &c->n_nodes, node))
 			return profile_node(p, 0, UINT32_MAX);
 		if (cache_get(c, node, &to))
 			break;

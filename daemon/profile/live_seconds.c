@@ -61,7 +61,7 @@ void live_second_add_row(struct live_place at, uint32_t row, uint64_t samples, u
 		part_add(&w->seconds[last->second - 1].parts[last->part], samples, weight);
 }
 
-static struct live_head *head_of(struct live_place at, uint32_t process)
+static struct live_head *live_seconds_head_of(struct live_place at, uint32_t process)
 {
 	struct live_second *s = at.second;
 
@@ -81,7 +81,7 @@ static void losses_add_came(struct profile_losses *l, const struct profile_row *
 
 void live_second_add_came(struct live_place at, uint32_t process, const struct profile_row *row)
 {
-	struct live_head *h = head_of(at, process);
+	struct live_head *h = live_seconds_head_of(at, process);
 
 	losses_add_came(&at.second->books.of[row->event], row);
 	if (h)
@@ -90,7 +90,7 @@ void live_second_add_came(struct live_place at, uint32_t process, const struct p
 
 void live_second_add_books(struct live_place at, uint32_t process, const struct profile_books *d)
 {
-	struct live_head *h = head_of(at, process);
+	struct live_head *h = live_seconds_head_of(at, process);
 
 	profile_sum_books(&at.second->books, d, NULL);
 	if (h)
@@ -99,7 +99,7 @@ void live_second_add_books(struct live_place at, uint32_t process, const struct 
 
 void live_second_add_cpu(struct live_place at, uint32_t process, uint64_t ns)
 {
-	struct live_head *h = head_of(at, process);
+	struct live_head *h = live_seconds_head_of(at, process);
 
 	if (h)
 		h->cpu_ns += ns;

@@ -10,7 +10,7 @@
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static char *copy(const char *s)
+static char *live_source_copy(const char *s)
 {
 	return strdup(s ? s : "");
 }
@@ -31,13 +31,13 @@ void live_source_update(struct live_source *s, const struct live_process *info)
 	struct live_process old = s->info;
 
 	s->info = *info;
-	s->info.name = copy(info->name);
-	s->info.container_id = copy(info->container_id);
-	s->info.container = copy(info->container);
-	s->info.pod = copy(info->pod);
-	s->info.jdk = copy(info->jdk);
-	s->info.labels = copy(info->labels);
-	s->info.note = copy(info->note);
+	s->info.name = live_source_copy(info->name);
+	s->info.container_id = live_source_copy(info->container_id);
+	s->info.container = live_source_copy(info->container);
+	s->info.pod = live_source_copy(info->pod);
+	s->info.jdk = live_source_copy(info->jdk);
+	s->info.labels = live_source_copy(info->labels);
+	s->info.note = live_source_copy(info->note);
 	free_info(&old);
 	s->caches[0].process = s->caches[1].process = s->tap_cache.process = UINT32_MAX;
 }
@@ -125,7 +125,8 @@ static uint32_t add_class(struct profile *p, uint32_t node, const char *class_na
 	return profile_node(p, node, f.method ? profile_intern_frame(p, &f) : UINT32_MAX);
 }
 
-static void add_row(struct profile *p, const struct profile_row *row, struct live_place at)
+static void live_source_add_row(struct profile *p, const struct profile_row *row,
+				struct live_place at)
 {
 	uint32_t id = profile_put_row(p, row);
 
@@ -145,13 +146,13 @@ static void add_weight(struct profile *p, struct profile_row row, const struct l
 	if (at.window && row.thread < p->n_threads)
 		live_second_add_came(at, p->threads[row.thread].process, &row);
 	if (!k)
-		add_row(p, &row, at);
+		live_source_add_row(p, &row, at);
 	for (; k; k = k->next, n--) {
 		row.weight = weight / n;
 		weight -= row.weight;
 		row.samples = n == 1;
 		row.node = add_kernel(p, node, kernel, k);
-		add_row(p, &row, at);
+		live_source_add_row(p, &row, at);
 	}
 }
 

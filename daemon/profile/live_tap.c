@@ -26,7 +26,7 @@ int live_tap_new(struct live_source *s, unsigned events, uint64_t now_real_ns,
 }
 
 /* Nothing is added to it any more. */
-static void leave(struct live_tap *t)
+static void live_tap_leave(struct live_tap *t)
 {
 	struct live_tap **link;
 
@@ -42,7 +42,7 @@ struct live_tap *live_tap_free(struct live_tap *t)
 {
 	if (!t)
 		return NULL;
-	leave(t);
+	live_tap_leave(t);
 	profile_free(t->profile);
 	free(t);
 	return NULL;
@@ -50,7 +50,7 @@ struct live_tap *live_tap_free(struct live_tap *t)
 
 void live_tap_end(struct live_tap *t, uint64_t now_real_ns)
 {
-	leave(t);
+	live_tap_leave(t);
 	if (now_real_ns > t->profile->begin_real_ns) /* or the wall clock was set back */
 		t->profile->end_real_ns = now_real_ns;
 }
@@ -68,7 +68,7 @@ void live_tap_add(struct live_tap *t, const struct stream *stream, const struct 
 				    e, kernel, (struct live_place){ 0 });
 }
 
-static uint32_t process_of(struct live_tap *t)
+static uint32_t live_tap_process_of(struct live_tap *t)
 {
 	struct live_ids *ids = &t->source->tap_cache;
 
@@ -78,7 +78,7 @@ static uint32_t process_of(struct live_tap *t)
 
 void live_tap_add_cpu(struct live_tap *t, uint64_t ns)
 {
-	profile_add_cpu(t->profile, process_of(t), ns);
+	profile_add_cpu(t->profile, live_tap_process_of(t), ns);
 }
 
 /* Those of the events that it is about. */
@@ -93,5 +93,5 @@ void live_tap_add_books(struct live_tap *t, const struct profile_books *delta)
 		d.short_waits = delta->short_waits;
 		d.short_waits_ns = delta->short_waits_ns;
 	}
-	profile_add_books(t->profile, process_of(t), &d);
+	profile_add_books(t->profile, live_tap_process_of(t), &d);
 }

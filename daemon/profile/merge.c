@@ -27,7 +27,7 @@ static uint8_t thread_passes(const struct profile *src, const struct profile_thr
 									    : PASS_PROCESS;
 }
 
-static uint32_t *unmapped(uint32_t n)
+static uint32_t *merge_unmapped(uint32_t n)
 {
 	uint32_t *p = malloc(((size_t)n + 1) * sizeof(*p));
 
@@ -38,8 +38,8 @@ static uint32_t *unmapped(uint32_t n)
 
 int profile_map_init(struct profile_map *m, const struct profile *src)
 {
-	*m = (struct profile_map){ unmapped(src->n_threads), unmapped(src->n_strings),
-				   unmapped(src->n_frames), unmapped(src->n_nodes) };
+	*m = (struct profile_map){ merge_unmapped(src->n_threads), merge_unmapped(src->n_strings),
+				   merge_unmapped(src->n_frames), merge_unmapped(src->n_nodes) };
 	if (m->threads && m->strings && m->frames && m->nodes)
 		return 0;
 	profile_map_deinit(m);
@@ -242,8 +242,8 @@ static bool row_passes(const struct profile *src, uint32_t row, const uint8_t *p
 }
 
 /* A row that does not pass: whoever reads the rest is told how much it was. */
-static void leave_out(struct profile *dst, const struct profile_row *r, enum pass pass,
-		      const struct profile_filter *f)
+static void merge_leave_out(struct profile *dst, const struct profile_row *r, enum pass pass,
+			    const struct profile_filter *f)
 {
 	struct profile_left_out *to;
 
@@ -258,7 +258,7 @@ static void leave_out(struct profile *dst, const struct profile_row *r, enum pas
 	add_left_out(to, r->samples, r->weight);
 }
 
-static uint64_t tenant_of(const struct profile *src, uint32_t thread)
+static uint64_t merge_tenant_of(const struct profile *src, uint32_t thread)
 {
 	return src->processes[src->threads[thread].process].tenant;
 }
@@ -272,10 +272,10 @@ static int merge_rows(struct profile *dst, const struct profile *src, const stru
 		uint32_t *thread = &m->threads[r.thread];
 
 		if (!row_passes(src, i, passes, f)) {
-			leave_out(dst, &r, (enum pass)passes[r.thread], f);
+			merge_leave_out(dst, &r, (enum pass)passes[r.thread], f);
 			continue;
 		}
-		profile_payer(dst, tenant_of(src, r.thread));
+		profile_payer(dst, merge_tenant_of(src, r.thread));
 		if (*thread == NOT_MAPPED)
 			*thread = profile_map_thread(dst, src, r.thread);
 		if (*thread == NOT_MAPPED)
@@ -303,7 +303,7 @@ int profile_merge(struct profile *dst, const struct profile *src, const struct p
 	for (uint32_t i = 0; i < src->n_rows; i++)
 		if (row_passes(src, i, passes, f))
 			need_node(dst, m.nodes, payers, src->rows[i].node,
-				  profile_account(dst, tenant_of(src, src->rows[i].thread)));
+				  profile_account(dst, merge_tenant_of(src, src->rows[i].thread)));
 	merge_head(dst, src, f);
 	map_nodes(dst, src, payers, &m);
 	r = merge_rows(dst, src, &m, passes, f);

@@ -30,7 +30,7 @@ struct profile_parts *profile_parts_free(struct profile_parts *s)
 	return NULL;
 }
 
-static uint32_t process_of(const struct profile *p, uint32_t row)
+static uint32_t parts_process_of(const struct profile *p, uint32_t row)
 {
 	return p->threads[p->rows[row].thread].process;
 }
@@ -41,11 +41,11 @@ static void sort_rows(struct profile_parts *s)
 	const struct profile *p = s->src;
 
 	for (uint32_t i = 0; i < p->n_rows; i++)
-		s->first[process_of(p, i) + 1]++;
+		s->first[parts_process_of(p, i) + 1]++;
 	for (uint32_t i = 0; i < p->n_processes; i++)
 		s->first[i + 1] += s->first[i];
 	for (uint32_t i = 0; i < p->n_rows; i++)
-		s->rows[s->first[process_of(p, i)]++] = i;
+		s->rows[s->first[parts_process_of(p, i)]++] = i;
 	/* each is now where the next begins */
 	for (uint32_t i = p->n_processes; i > 0; i--)
 		s->first[i] = s->first[i - 1];
@@ -98,7 +98,7 @@ static void forget_frame(struct profile_parts *s, uint32_t frame)
 		strings[f->module] = PROFILE_NOT_MAPPED;
 }
 
-static void forget(struct profile_parts *s, uint32_t process)
+static void parts_forget(struct profile_parts *s, uint32_t process)
 {
 	for (uint32_t i = 0; i < s->n_mapped; i++) {
 		uint32_t at = s->mapped[i];
@@ -134,7 +134,7 @@ int profile_parts_get(struct profile_parts *s, uint32_t process, struct profile 
 		if (r == 0)
 			profile_add_row(dst, &row);
 	}
-	forget(s, process);
+	parts_forget(s, process);
 	if (r == 0)
 		*ret = TAKE_PTR(dst);
 	return r;

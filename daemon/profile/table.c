@@ -15,7 +15,7 @@
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
-static uint64_t fold(uint64_t a, uint64_t b)
+static uint64_t profile_table_fold(uint64_t a, uint64_t b)
 {
 	unsigned __int128 product = (unsigned __int128)a * b;
 
@@ -28,11 +28,11 @@ static uint32_t hash_bytes(const struct profile *p, const char *s, size_t len)
 
 	for (; len >= sizeof(word); s += sizeof(word), len -= sizeof(word)) {
 		memcpy(&word, s, sizeof(word));
-		h = fold(h ^ word, 0xff51afd7ed558ccdull);
+		h = profile_table_fold(h ^ word, 0xff51afd7ed558ccdull);
 	}
 	word = 0;
 	memcpy(&word, s, len);
-	h = fold(h ^ word, 0xc4ceb9fe1a85ec53ull);
+	h = profile_table_fold(h ^ word, 0xc4ceb9fe1a85ec53ull);
 	return (uint32_t)(h ^ h >> 32);
 }
 
@@ -103,7 +103,7 @@ static uint32_t hash_of_row(const struct profile *p, uint32_t i)
 
 /* Nobody and one tenant need no shares. Of several none takes more than a quarter of what comes
  * first to whoever comes first. */
-static bool has_room(const struct profile_index *x, size_t bytes)
+static bool profile_table_has_room(const struct profile_index *x, size_t bytes)
 {
 	uint32_t n = x->n_accounts > x->tenants ? x->n_accounts : x->tenants;
 	size_t half = x->bytes_max / 2, own = x->accounts[x->payer].bytes + bytes;
@@ -114,12 +114,12 @@ static bool has_room(const struct profile_index *x, size_t bytes)
 }
 
 /* For an entry of @size bytes, with what its table and its index grow by, at most. */
-static bool pay(struct profile *p, size_t size)
+static bool profile_table_pay(struct profile *p, size_t size)
 {
 	struct profile_index *x = p->index;
 	size_t bytes = 2 * size + 32;
 
-	if (!x->spare && !has_room(x, bytes))
+	if (!x->spare && !profile_table_has_room(x, bytes))
 		return false;
 	x->paid += bytes;
 	x->accounts[x->payer].bytes += bytes;
@@ -132,7 +132,7 @@ static bool pay_process(struct profile *p)
 	bool spare = p->index->spare, paid;
 
 	p->index->spare = spare || p->n_processes < PROFILE_SPARE;
-	paid = pay(p, sizeof(*p->processes));
+	paid = profile_table_pay(p, sizeof(*p->processes));
 	p->index->spare = spare;
 	return paid;
 }
@@ -162,8 +162,8 @@ void profile_payer(struct profile *p, uint64_t tenant)
 	p->index->payer = profile_account(p, tenant);
 }
 
-static bool reserve(struct profile *p, void **array, uint32_t *cap, uint32_t n, uint32_t max,
-		    size_t size)
+static bool profile_table_reserve(struct profile *p, void **array, uint32_t *cap, uint32_t n,
+				  uint32_t max, size_t size)
 {
 	uint32_t want = *cap ? 2 * *cap : 64;
 	void *q;
@@ -234,10 +234,10 @@ int profile_tables_init(struct profile *p)
 	p->index->bytes_max = PROFILE_BYTES_MAX;
 	(void)!getrandom(&p->index->seed, sizeof(p->index->seed), GRND_NONBLOCK);
 	/* string 0 is "", node 0 the root */
-	if (!reserve(p, (void **)&p->strings, &p->index->cap_strings, 0, PROFILE_STRINGS_MAX,
-		     sizeof(*p->strings)) ||
-	    !reserve(p, (void **)&p->nodes, &p->index->cap_nodes, 0, PROFILE_NODES_MAX,
-		     sizeof(*p->nodes)))
+	if (!profile_table_reserve(p, (void **)&p->strings, &p->index->cap_strings, 0,
+				   PROFILE_STRINGS_MAX, sizeof(*p->strings)) ||
+	    !profile_table_reserve(p, (void **)&p->nodes, &p->index->cap_nodes, 0,
+				   PROFILE_NODES_MAX, sizeof(*p->nodes)))
 		return -ENOMEM;
 	STRINGS(p)[0] = strdup("");
 	if (!p->strings[0])
@@ -298,10 +298,10 @@ void profile_tables_deinit(struct profile *p)
 	}
 
 /* Room for one more in a table and in its index. */
-#define RESERVE(p, table, max, hash_of)                                                     \
-	(((p)->index->as_is || set_grow(p, &(p)->index->table, (p)->n_##table, hash_of)) && \
-	 reserve(p, (void **)&(p)->table, &(p)->index->cap_##table, (p)->n_##table, max,    \
-		 sizeof(*(p)->table)))
+#define RESERVE(p, table, max, hash_of)                                                           \
+	(((p)->index->as_is || set_grow(p, &(p)->index->table, (p)->n_##table, hash_of)) &&       \
+	 profile_table_reserve(p, (void **)&(p)->table, &(p)->index->cap_##table, (p)->n_##table, \
+			       max, sizeof(*(p)->table)))
 
 /* Cut to PROFILE_STRING_MAX, not inside a character. */
 static size_t string_length(const char *s)
@@ -328,7 +328,7 @@ uint32_t profile_string(struct profile *p, const char *s)
 	INDEX(p, strings, hash_of_string);
 	RETURN_IF_FOUND(set, hash, i, strncmp(p->strings[i], s, len) == 0 && !p->strings[i][len]);
 	if (!RESERVE(p, strings, PROFILE_STRINGS_MAX, hash_of_string) ||
-	    !pay(p, sizeof(*p->strings) + (len + BLOCK_BYTES) / 2))
+	    !profile_table_pay(p, sizeof(*p->strings) + (len + BLOCK_BYTES) / 2))
 		return 0;
 	copy = strndup(s, len);
 	if (!copy)
@@ -355,9 +355,9 @@ bool profile_add_text(struct profile *p, const void *bytes, size_t len)
 	char *s = x->text + x->text_len;
 
 	if (len >= x->text_max - x->text_len ||
-	    !reserve(p, (void **)&p->strings, &x->cap_strings, p->n_strings, PROFILE_STRINGS_MAX,
-		     sizeof(*p->strings)) ||
-	    !pay(p, sizeof(*p->strings) + (len + BLOCK_BYTES) / 2))
+	    !profile_table_reserve(p, (void **)&p->strings, &x->cap_strings, p->n_strings,
+				   PROFILE_STRINGS_MAX, sizeof(*p->strings)) ||
+	    !profile_table_pay(p, sizeof(*p->strings) + (len + BLOCK_BYTES) / 2))
 		return false;
 	memcpy(s, bytes, len);
 	s[len] = '\0';
@@ -380,7 +380,8 @@ uint32_t profile_intern_frame(struct profile *p, const struct profile_frame *f)
 
 	INDEX(p, frames, hash_of_frame);
 	RETURN_IF_FOUND(set, hash, i, same_frame(&p->frames[i], f));
-	if (!RESERVE(p, frames, PROFILE_NODES_MAX, hash_of_frame) || !pay(p, sizeof(*p->frames)))
+	if (!RESERVE(p, frames, PROFILE_NODES_MAX, hash_of_frame) ||
+	    !profile_table_pay(p, sizeof(*p->frames)))
 		return UINT32_MAX;
 	FRAMES(p)[p->n_frames] = *f;
 	set_add(set, hash, p->n_frames);
@@ -435,7 +436,8 @@ uint32_t profile_intern_thread(struct profile *p, const struct profile_thread *t
 	RETURN_IF_FOUND(set, hash, i,
 			p->threads[i].process == t->process && p->threads[i].tid == t->tid &&
 				p->threads[i].name == t->name);
-	if (!RESERVE(p, threads, PROFILE_NODES_MAX, hash_of_thread) || !pay(p, sizeof(*p->threads)))
+	if (!RESERVE(p, threads, PROFILE_NODES_MAX, hash_of_thread) ||
+	    !profile_table_pay(p, sizeof(*p->threads)))
 		return UINT32_MAX;
 	THREADS(p)[p->n_threads] = *t;
 	set_add(set, hash, p->n_threads);
@@ -450,7 +452,8 @@ uint32_t profile_intern_node(struct profile *p, uint32_t parent, uint32_t frame)
 	INDEX(p, nodes, hash_of_node);
 	RETURN_IF_FOUND(set, hash, i,
 			i && p->nodes[i].parent == parent && p->nodes[i].frame == frame);
-	if (!RESERVE(p, nodes, PROFILE_NODES_MAX, hash_of_node) || !pay(p, sizeof(*p->nodes)))
+	if (!RESERVE(p, nodes, PROFILE_NODES_MAX, hash_of_node) ||
+	    !profile_table_pay(p, sizeof(*p->nodes)))
 		return UINT32_MAX;
 	NODES(p)[p->n_nodes] = (struct profile_node){ parent, frame };
 	set_add(set, hash, p->n_nodes);
@@ -470,7 +473,8 @@ uint32_t profile_intern_row(struct profile *p, const struct profile_row *r)
 
 	INDEX(p, rows, hash_of_row);
 	RETURN_IF_FOUND(set, hash, i, same_row(&p->rows[i], r));
-	if (!RESERVE(p, rows, PROFILE_ROWS_MAX, hash_of_row) || !pay(p, sizeof(*p->rows)))
+	if (!RESERVE(p, rows, PROFILE_ROWS_MAX, hash_of_row) ||
+	    !profile_table_pay(p, sizeof(*p->rows)))
 		return UINT32_MAX;
 	ROWS(p)[p->n_rows] = *r;
 	ROWS(p)[p->n_rows].samples = ROWS(p)[p->n_rows].weight = 0;

@@ -14,7 +14,7 @@ struct line {
 	uint64_t weight;
 };
 
-static void put_name(struct text_out *t, const char *name)
+static void collapsed_put_name(struct text_out *t, const char *name)
 {
 	for (; *name; name++)
 		text_bytes(t,
@@ -35,8 +35,9 @@ const char *thread_number(const struct profile_thread *t, char buf[THREAD_NUMBER
 	return buf;
 }
 
-static void put_owner(struct text_out *t, const struct profile *p, const struct profile_row *r,
-		      const struct report_options *o, bool several)
+static void collapsed_put_owner(struct text_out *t, const struct profile *p,
+				const struct profile_row *r, const struct report_options *o,
+				bool several)
 {
 	const struct profile_thread *thread = &p->threads[r->thread];
 	const struct profile_process *q = &p->processes[thread->process];
@@ -44,14 +45,14 @@ static void put_owner(struct text_out *t, const struct profile *p, const struct 
 
 	if (several) {
 		snprintf(name, sizeof(name), "[%s pid=%u]", p->strings[q->name], q->pid);
-		put_name(t, name);
+		collapsed_put_name(t, name);
 	}
 	if (o->threads) {
 		snprintf(name, sizeof(name), "[%s%s]", p->strings[thread->name],
 			 thread_number(thread, number));
 		if (t->len)
 			text_put(t, ";");
-		put_name(t, name);
+		collapsed_put_name(t, name);
 	}
 }
 
@@ -64,7 +65,7 @@ static char *stack_text(const struct profile *p, const struct profile_row *r,
 
 	for (uint32_t node = r->node; node && n < DEPTH_MAX; node = p->nodes[node].parent)
 		chain[n++] = node;
-	put_owner(&t, p, r, o, several);
+	collapsed_put_owner(&t, p, r, o, several);
 	if (n == 0)
 		text_put(&t, t.len ? ";[no stack]" : "[no stack]");
 	for (uint32_t i = 0; i < n; i++) {
@@ -74,7 +75,7 @@ static char *stack_text(const struct profile *p, const struct profile_row *r,
 		report_frame_name(p, f, name, sizeof(name));
 		if (t.len)
 			text_put(&t, ";");
-		put_name(&t, name);
+		collapsed_put_name(&t, name);
 		if (o->annotate)
 			text_put(&t, report_kind_mark(f->kind));
 	}
@@ -95,7 +96,7 @@ bool report_is_of_several(const struct profile *p, const struct report_options *
 	return false;
 }
 
-static int by_stack(const void *a, const void *b)
+static int collapsed_by_stack(const void *a, const void *b)
 {
 	return strcmp(((const struct line *)a)->stack, ((const struct line *)b)->stack);
 }
@@ -118,7 +119,7 @@ void write_collapsed(struct text_out *t, const struct profile *p, const struct r
 		else
 			t->failed = true;
 	}
-	qsort(lines, n, sizeof(*lines), by_stack);
+	qsort(lines, n, sizeof(*lines), collapsed_by_stack);
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t sum = lines[i].weight;
 

@@ -95,7 +95,7 @@ static void put_setting(struct jfr *j, enum jfr_type of, const char *name, const
 }
 
 /* "label.service"; of several processes "4711.label.service". */
-static void put_labels(struct jfr *j, const struct profile_process *q)
+static void jfr_put_labels(struct jfr *j, const struct profile_process *q)
 {
 	const char *labels = j->p->strings[q->labels];
 	char key[LABEL_KEY_SIZE], value[LABEL_VALUE_SIZE], name[LABEL_KEY_SIZE + 32], pid[16];
@@ -108,7 +108,7 @@ static void put_labels(struct jfr *j, const struct profile_process *q)
 }
 
 /* What the headers of other formats say. */
-static void put_summary(struct jfr *j, enum wire_event event)
+static void jfr_put_summary(struct jfr *j, enum wire_event event)
 {
 	char sum[64], rate[REPORT_TEXT_MAX], absent[REPORT_TEXT_MAX], note[REPORT_TEXT_MAX];
 	char text[3 * REPORT_TEXT_MAX];
@@ -122,7 +122,7 @@ static void put_summary(struct jfr *j, enum wire_event event)
 	jfr_string(j->t, text);
 }
 
-static void put_books(struct jfr *j, uint64_t interval_ns)
+static void jfr_put_books(struct jfr *j, uint64_t interval_ns)
 {
 	const struct profile_losses *l = &j->p->books.of[WIRE_EVENT_CPU];
 	struct report_view view = report_view_of(j->p, WIRE_EVENT_CPU);
@@ -137,7 +137,7 @@ static void put_books(struct jfr *j, uint64_t interval_ns)
 	jfr_u64(j->t, view.samples);
 	jfr_u64(j->t, view.weight);
 	jfr_u64(j->t, view.process_cpu_ns);
-	put_summary(j, WIRE_EVENT_CPU);
+	jfr_put_summary(j, WIRE_EVENT_CPU);
 	jfr_end(j->t, at);
 	snprintf(text, sizeof(text), "%llu ns", (unsigned long long)interval_ns);
 	put_setting(j, JFR_EXECUTION_SAMPLE, "event", "cpu");
@@ -176,7 +176,8 @@ static void put_execution_samples(struct jfr *j, const struct profile_row *r, ui
 }
 
 /* A wait that lasted @weight ns, or an allocation that stands for so many bytes. */
-static void put_one(struct jfr *j, const struct profile_row *r, uint64_t weight, uint64_t after_ns)
+static void jfr_put_one(struct jfr *j, const struct profile_row *r, uint64_t weight,
+			uint64_t after_ns)
 {
 	static const enum jfr_type waits[WIRE_WAIT_COUNT] = {
 		[WIRE_WAIT_ENTER] = JFR_MONITOR_ENTER,
@@ -199,7 +200,7 @@ static void put_one(struct jfr *j, const struct profile_row *r, uint64_t weight,
 	jfr_end(j->t, at);
 }
 
-static void put_sum(struct jfr *j, const struct profile_row *r, uint64_t span_ns)
+static void jfr_put_sum(struct jfr *j, const struct profile_row *r, uint64_t span_ns)
 {
 	size_t at = begin_event(j, r->event == WIRE_EVENT_LOCK ? JFR_WAIT_TIME : JFR_ALLOCATED,
 				span_ns / 2);
@@ -218,12 +219,12 @@ static void put_each(struct jfr *j, const struct profile_row *r, uint64_t all, u
 		 left = r->weight;
 
 	for (n = n ? n : 1; n && !j->t->failed; n--) {
-		put_one(j, r, left / n, moment_ns(j->n++, span_ns));
+		jfr_put_one(j, r, left / n, moment_ns(j->n++, span_ns));
 		left -= left / n;
 	}
 }
 
-static void put_rows(struct jfr *j, uint64_t interval_ns, uint64_t span_ns)
+static void jfr_put_rows(struct jfr *j, uint64_t interval_ns, uint64_t span_ns)
 {
 	const struct profile *p = j->p;
 	uint64_t all = profile_samples(p);
@@ -237,7 +238,7 @@ static void put_rows(struct jfr *j, uint64_t interval_ns, uint64_t span_ns)
 			j->carried_ns += r->weight;
 			put_execution_samples(j, r, interval_ns, span_ns);
 		} else {
-			put_sum(j, r, span_ns);
+			jfr_put_sum(j, r, span_ns);
 			put_each(j, r, all, span_ns);
 		}
 	}
@@ -273,14 +274,14 @@ static void put_event_books(struct jfr *j, enum wire_event event)
 	jfr_u64(j->t, j->p->interval[event]);
 	jfr_u64(j->t, view.samples);
 	jfr_u64(j->t, view.weight);
-	put_summary(j, event);
+	jfr_put_summary(j, event);
 	jfr_end(j->t, at);
 }
 
 /* ---- the chunk ------------------------------------------------------------------------------- */
 
-static void put_header(struct text_out *t, uint64_t pools_at, uint64_t types_at,
-		       const struct profile *p)
+static void jfr_put_header(struct text_out *t, uint64_t pools_at, uint64_t types_at,
+			   const struct profile *p)
 {
 	struct text_out h = { 0 };
 
@@ -310,18 +311,18 @@ static void put_chunk(struct jfr *j)
 
 	text_bytes(j->t, header, sizeof(header));
 	if (j->events & 1u << WIRE_EVENT_CPU)
-		put_books(j, interval_ns);
+		jfr_put_books(j, interval_ns);
 	for (int e = WIRE_EVENT_LOCK; e < WIRE_EVENT_COUNT; e++)
 		if (j->events & 1u << e)
 			put_event_books(j, (enum wire_event)e);
 	for (uint32_t i = 0; i < p->n_processes; i++)
-		put_labels(j, &p->processes[i]);
-	put_rows(j, interval_ns, span_ns);
+		jfr_put_labels(j, &p->processes[i]);
+	jfr_put_rows(j, interval_ns, span_ns);
 	pools_at = j->t->len;
 	jfr_put_pools(j);
 	types_at = j->t->len;
 	jfr_put_types(j->t, JFR_START_TICKS);
-	put_header(j->t, pools_at, types_at, p);
+	jfr_put_header(j->t, pools_at, types_at, p);
 }
 
 void write_jfr(struct text_out *t, const struct profile *p, const struct report_options *o)

@@ -149,7 +149,7 @@ static void begin_pool(struct jfr *j, enum jfr_type type, uint64_t n)
 	jfr_u64(j->t, n);
 }
 
-static uint32_t count(const uint8_t *used, uint32_t n)
+static uint32_t jfr_pools_count(const uint8_t *used, uint32_t n)
 {
 	uint32_t sum = 0;
 
@@ -174,7 +174,7 @@ static void put_enums(struct jfr *j)
 	}
 }
 
-static void put_threads(struct jfr *j)
+static void jfr_pools_put_threads(struct jfr *j)
 {
 	const struct profile *p = j->p;
 	char name[512];
@@ -198,7 +198,7 @@ static void put_threads(struct jfr *j)
 	}
 }
 
-static void put_class(struct jfr *j, uint64_t key, uint64_t symbol)
+static void jfr_pools_put_class(struct jfr *j, uint64_t key, uint64_t symbol)
 {
 	jfr_u64(j->t, key);
 	jfr_u64(j->t, 0); /* no loader is known */
@@ -209,14 +209,14 @@ static void put_class(struct jfr *j, uint64_t key, uint64_t symbol)
 
 static void put_classes(struct jfr *j)
 {
-	begin_pool(j, JFR_CLASS, 4 + (uint64_t)count(j->class_used, j->p->n_strings));
-	put_class(j, CLASS_NONE, SYMBOL_EMPTY);
-	put_class(j, CLASS_KERNEL, SYMBOL_KERNEL);
-	put_class(j, CLASS_JVM, SYMBOL_JVM);
-	put_class(j, CLASS_KINDLING, SYMBOL_KINDLING);
+	begin_pool(j, JFR_CLASS, 4 + (uint64_t)jfr_pools_count(j->class_used, j->p->n_strings));
+	jfr_pools_put_class(j, CLASS_NONE, SYMBOL_EMPTY);
+	jfr_pools_put_class(j, CLASS_KERNEL, SYMBOL_KERNEL);
+	jfr_pools_put_class(j, CLASS_JVM, SYMBOL_JVM);
+	jfr_pools_put_class(j, CLASS_KINDLING, SYMBOL_KINDLING);
 	for (uint32_t i = 0; i < j->p->n_strings; i++)
 		if (j->class_used[i])
-			put_class(j, CLASS_STRINGS + (uint64_t)i, symbol_of_class(j, i));
+			jfr_pools_put_class(j, CLASS_STRINGS + (uint64_t)i, symbol_of_class(j, i));
 }
 
 static void put_method(struct jfr *j, uint64_t key, uint64_t class, uint64_t name,
@@ -241,7 +241,7 @@ static uint64_t class_of_frame(const struct profile_frame *f)
 }
 
 /* Keys: first frame + 1. The last is for samples without a stack. */
-static void put_methods(struct jfr *j)
+static void jfr_pools_put_methods(struct jfr *j)
 {
 	const struct profile *p = j->p;
 	uint64_t n = 1;
@@ -266,7 +266,7 @@ static void put_methods(struct jfr *j)
 	put_method(j, p->n_frames + 1ull, CLASS_KINDLING, SYMBOL_NO_STACK, SYMBOL_NO_ARGUMENTS);
 }
 
-static void put_frame(struct jfr *j, uint64_t method, int32_t line, enum frame_type type)
+static void jfr_pools_put_frame(struct jfr *j, uint64_t method, int32_t line, enum frame_type type)
 {
 	jfr_u64(j->t, method);
 	jfr_u64(j->t, line < 0 ? 0 : line > LINE_MAX_JFR ? LINE_MAX_JFR : (uint64_t)line);
@@ -275,11 +275,11 @@ static void put_frame(struct jfr *j, uint64_t method, int32_t line, enum frame_t
 }
 
 /* Keys: leaf node + 1, so that "no stack" has one too. */
-static void put_stacks(struct jfr *j)
+static void jfr_pools_put_stacks(struct jfr *j)
 {
 	const struct profile *p = j->p;
 
-	begin_pool(j, JFR_STACK_TRACE, count(j->leaf_used, p->n_nodes));
+	begin_pool(j, JFR_STACK_TRACE, jfr_pools_count(j->leaf_used, p->n_nodes));
 	for (uint32_t leaf = 0; leaf < p->n_nodes; leaf++) {
 		uint32_t depth = 0;
 
@@ -293,11 +293,11 @@ static void put_stacks(struct jfr *j)
 		for (uint32_t n = leaf; n; n = p->nodes[n].parent) {
 			const struct profile_frame *f = &p->frames[p->nodes[n].frame];
 
-			put_frame(j, j->method[p->nodes[n].frame] + 1ull, f->line,
-				  frame_type_of[f->kind < WIRE_KIND_COUNT ? f->kind : 0]);
+			jfr_pools_put_frame(j, j->method[p->nodes[n].frame] + 1ull, f->line,
+					    frame_type_of[f->kind < WIRE_KIND_COUNT ? f->kind : 0]);
 		}
 		if (!depth)
-			put_frame(j, p->n_frames + 1ull, 0, NATIVE);
+			jfr_pools_put_frame(j, p->n_frames + 1ull, 0, NATIVE);
 	}
 }
 
@@ -344,11 +344,11 @@ static void cut_arguments(char *name)
 		name[at] = '\0';
 }
 
-static void put_symbols(struct jfr *j)
+static void jfr_pools_put_symbols(struct jfr *j)
 {
 	const struct profile *p = j->p;
-	uint64_t n = 6 + (uint64_t)count(j->string_used, p->n_strings) +
-		     count(j->class_used, p->n_strings);
+	uint64_t n = 6 + (uint64_t)jfr_pools_count(j->string_used, p->n_strings) +
+		     jfr_pools_count(j->class_used, p->n_strings);
 	char text[2048];
 
 	for (uint32_t i = 0; i < p->n_frames; i++)
@@ -377,7 +377,7 @@ static void put_symbols(struct jfr *j)
 
 void jfr_put_pools(struct jfr *j)
 {
-	bool stacks = count(j->leaf_used, j->p->n_nodes) > 0;
+	bool stacks = jfr_pools_count(j->leaf_used, j->p->n_nodes) > 0;
 	size_t at = jfr_begin(j->t, JFR_POOLS);
 
 	jfr_u64(j->t, JFR_START_TICKS);
@@ -388,11 +388,11 @@ void jfr_put_pools(struct jfr *j)
 	jfr_u64(j->t, 5 + (j->p->n_threads ? 1 : 0) + (stacks ? 1 : 0));
 	put_enums(j);
 	if (j->p->n_threads)
-		put_threads(j);
+		jfr_pools_put_threads(j);
 	put_classes(j);
-	put_methods(j);
+	jfr_pools_put_methods(j);
 	if (stacks)
-		put_stacks(j);
-	put_symbols(j);
+		jfr_pools_put_stacks(j);
+	jfr_pools_put_symbols(j);
 	jfr_end(j->t, at);
 }

@@ -241,7 +241,7 @@ struct tree {
 	unsigned n, n_numbers;
 };
 
-static void name(struct tree *t, const char *s)
+static void jfr_types_name(struct tree *t, const char *s)
 {
 	unsigned i = 0;
 
@@ -258,21 +258,21 @@ static void name(struct tree *t, const char *s)
 }
 
 /* "key", "value", ... NULL; then so many children follow. */
-static void element(struct tree *t, const char *what, const char *const *attributes,
-		    unsigned children)
+static void jfr_types_element(struct tree *t, const char *what, const char *const *attributes,
+			      unsigned children)
 {
 	unsigned n = 0;
 
 	while (attributes[n])
 		n++;
-	name(t, what);
+	jfr_types_name(t, what);
 	jfr_u64(&t->out, n / 2);
 	for (unsigned i = 0; i < n; i++)
-		name(t, attributes[i]);
+		jfr_types_name(t, attributes[i]);
 	jfr_u64(&t->out, children);
 }
 
-static const char *number(struct tree *t, unsigned id)
+static const char *jfr_types_number(struct tree *t, unsigned id)
 {
 	char *s = t->numbers[t->n_numbers++ % STRINGS_MAX];
 
@@ -283,16 +283,17 @@ static const char *number(struct tree *t, unsigned id)
 	return s;
 }
 
-static void annotation(struct tree *t, enum jfr_type type, const char *key, const char *value)
+static void jfr_types_annotation(struct tree *t, enum jfr_type type, const char *key,
+				 const char *value)
 {
-	const char *attributes[] = { "class", number(t, type), key, value, NULL };
+	const char *attributes[] = { "class", jfr_types_number(t, type), key, value, NULL };
 
-	element(t, "annotation", attributes, 0);
+	jfr_types_element(t, "annotation", attributes, 0);
 }
 
-static void field(struct tree *t, const struct field *f)
+static void jfr_types_field(struct tree *t, const struct field *f)
 {
-	const char *attributes[9] = { "name", f->name, "class", number(t, f->type) };
+	const char *attributes[9] = { "name", f->name, "class", jfr_types_number(t, f->type) };
 	unsigned n = 4, timed = f->flags & (TICKS | NANOS | TICKS_LONG) ? 1 : 0;
 
 	if (f->flags & POOL) {
@@ -303,20 +304,20 @@ static void field(struct tree *t, const struct field *f)
 		attributes[n++] = "dimension";
 		attributes[n++] = "1";
 	}
-	element(t, "field", attributes, timed + (f->label ? 1 : 0));
+	jfr_types_element(t, "field", attributes, timed + (f->label ? 1 : 0));
 	if (f->label)
-		annotation(t, JFR_LABEL, "value", f->label);
+		jfr_types_annotation(t, JFR_LABEL, "value", f->label);
 	if (f->flags & TICKS)
-		annotation(t, JFR_TIMESTAMP, "value", "TICKS");
+		jfr_types_annotation(t, JFR_TIMESTAMP, "value", "TICKS");
 	if (f->flags & NANOS)
-		annotation(t, JFR_TIMESPAN, "value", "NANOSECONDS");
+		jfr_types_annotation(t, JFR_TIMESPAN, "value", "NANOSECONDS");
 	if (f->flags & TICKS_LONG)
-		annotation(t, JFR_TIMESPAN, "value", "TICKS");
+		jfr_types_annotation(t, JFR_TIMESPAN, "value", "TICKS");
 }
 
-static void type(struct tree *t, const struct type *c)
+static void jfr_types_type(struct tree *t, const struct type *c)
 {
-	const char *attributes[9] = { "name", c->name, "id", number(t, c->id) };
+	const char *attributes[9] = { "name", c->name, "id", jfr_types_number(t, c->id) };
 	unsigned n = 4, fields = 0;
 
 	if (c->super) {
@@ -329,14 +330,15 @@ static void type(struct tree *t, const struct type *c)
 	}
 	while (fields < FIELDS_MAX && c->fields[fields].name)
 		fields++;
-	element(t, "class", attributes, fields + (c->label ? 2 : 0));
+	jfr_types_element(t, "class", attributes, fields + (c->label ? 2 : 0));
 	if (c->label) {
-		annotation(t, JFR_LABEL, "value", c->label);
-		annotation(t, JFR_CATEGORY, "value-0",
-			   strncmp(c->name, "jdk.", 4) == 0 ? "Java Application" : "kindling");
+		jfr_types_annotation(t, JFR_LABEL, "value", c->label);
+		jfr_types_annotation(t, JFR_CATEGORY, "value-0",
+				     strncmp(c->name, "jdk.", 4) == 0 ? "Java Application"
+								      : "kindling");
 	}
 	for (unsigned i = 0; i < fields; i++)
-		field(t, &c->fields[i]);
+		jfr_types_field(t, &c->fields[i]);
 }
 
 void jfr_put_types(struct text_out *t, uint64_t start_ticks)
@@ -346,11 +348,11 @@ void jfr_put_types(struct text_out *t, uint64_t start_ticks)
 	struct tree tree = { .n = 0 };
 	size_t at = jfr_begin(t, JFR_METADATA), n_types = sizeof(types) / sizeof(types[0]);
 
-	element(&tree, "root", none, 2);
-	element(&tree, "metadata", none, (unsigned)n_types);
+	jfr_types_element(&tree, "root", none, 2);
+	jfr_types_element(&tree, "metadata", none, (unsigned)n_types);
 	for (size_t i = 0; i < n_types; i++)
-		type(&tree, &types[i]);
-	element(&tree, "region", region, 0);
+		jfr_types_type(&tree, &types[i]);
+	jfr_types_element(&tree, "region", region, 0);
 	jfr_u64(t, start_ticks);
 	jfr_u64(t, 0); /* duration */
 	jfr_u64(t, 1); /* number of this metadata */

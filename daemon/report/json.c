@@ -5,7 +5,8 @@
 #include "daemon/core/labels.h"
 #include "proto/wire.h"
 
-static void put_losses(struct text_out *t, const struct profile_books *b, enum wire_event event)
+static void json_put_losses(struct text_out *t, const struct profile_books *b,
+			    enum wire_event event)
 {
 	const struct profile_losses *l = &b->of[event];
 	const char *unit = report_events[event].unit;
@@ -54,7 +55,7 @@ static void put_view(struct text_out *t, const struct report_view *v, enum wire_
 }
 
 /* [samples, weight] of what filters took out, for who reads it back; absent says it in words. */
-static void put_left_out(struct text_out *t, const struct profile *p, enum wire_event event)
+static void json_put_left_out(struct text_out *t, const struct profile *p, enum wire_event event)
 {
 	const struct profile_left_out *idle = &p->idle_left_out[event];
 	const struct profile_left_out *threads = &p->threads_left_out[event];
@@ -94,8 +95,8 @@ static void put_head(struct text_out *t, const struct profile *p, const struct r
 	if (p->cpu_unknown && event == WIRE_EVENT_CPU)
 		text_put(t, ",\"cpu_unknown\":true");
 	put_view(t, &view, event);
-	put_left_out(t, p, event);
-	put_losses(t, &p->books, event);
+	json_put_left_out(t, p, event);
+	json_put_losses(t, &p->books, event);
 }
 
 /* Up to its name. A virtual thread has an id, and all those without a name not even that. */
@@ -112,7 +113,7 @@ static void put_thread_number(struct text_out *t, const char *comma,
 		text_put(t, "\"tid\":null,\"virtual_id\":null,\"name\":");
 }
 
-static void put_labels(struct text_out *t, const char *labels)
+static void json_put_labels(struct text_out *t, const char *labels)
 {
 	const char *comma = "";
 	char key[LABEL_KEY_SIZE], value[LABEL_VALUE_SIZE];
@@ -128,7 +129,7 @@ static void put_labels(struct text_out *t, const char *labels)
 	text_put(t, "}");
 }
 
-static void put_processes(struct text_out *t, const struct profile *p, enum wire_event event)
+static void json_put_processes(struct text_out *t, const struct profile *p, enum wire_event event)
 {
 	text_put(t, ",\"processes\":[");
 	for (uint32_t i = 0; i < p->n_processes; i++) {
@@ -145,20 +146,20 @@ static void put_processes(struct text_out *t, const struct profile *p, enum wire
 		text_json(t, p->strings[q->container]);
 		text_put(t, ",\"pod\":");
 		text_json(t, p->strings[q->pod]);
-		put_labels(t, p->strings[q->labels]);
+		json_put_labels(t, p->strings[q->labels]);
 		if (event == WIRE_EVENT_CPU && q->note) {
 			text_put(t, ",\"note\":");
 			text_json(t, p->strings[q->note]);
 		}
 		if (event == WIRE_EVENT_CPU && q->cpu_ns)
 			text_printf(t, ",\"cpu_ns\":%llu", (unsigned long long)q->cpu_ns);
-		put_losses(t, &q->books, event);
+		json_put_losses(t, &q->books, event);
 		text_put(t, "}");
 	}
 	text_put(t, "]");
 }
 
-static void put_threads(struct text_out *t, const struct profile *p)
+static void json_put_threads(struct text_out *t, const struct profile *p)
 {
 	text_put(t, ",\"threads\":[");
 	for (uint32_t i = 0; i < p->n_threads; i++) {
@@ -169,7 +170,8 @@ static void put_threads(struct text_out *t, const struct profile *p)
 	text_put(t, "]");
 }
 
-static void put_frame(struct text_out *t, const struct profile *p, const struct profile_frame *f)
+static void json_put_frame(struct text_out *t, const struct profile *p,
+			   const struct profile_frame *f)
 {
 	char name[1024];
 
@@ -206,7 +208,7 @@ static void put_frame(struct text_out *t, const struct profile *p, const struct 
 }
 
 /* By row how its thread waited, and which rows are waits for work. */
-static void put_waits(struct text_out *t, const struct profile *p)
+static void json_put_waits(struct text_out *t, const struct profile *p)
 {
 	const char *comma = "";
 
@@ -226,12 +228,12 @@ static void put_waits(struct text_out *t, const struct profile *p)
 void write_json_head(struct text_out *t, const struct profile *p, const struct report_options *o)
 {
 	put_head(t, p, o);
-	put_processes(t, p, report_event_of(o->events));
+	json_put_processes(t, p, report_event_of(o->events));
 	text_put(t, "}");
 }
 
 /* [thread, node, samples, weight]; beside a baseline also its samples and weight. */
-static void put_rows(struct text_out *t, const struct profile *p, const struct against *a)
+static void json_put_rows(struct text_out *t, const struct profile *p, const struct against *a)
 {
 	text_put(t, "],\"rows\":[");
 	for (uint32_t i = 0; i < p->n_rows; i++) {
@@ -279,21 +281,21 @@ void write_json_against(struct text_out *t, const struct profile *p, const struc
 	put_head(t, p, o);
 	if (a)
 		put_against(t, a, report_events[event].unit);
-	put_processes(t, p, event);
-	put_threads(t, p);
+	json_put_processes(t, p, event);
+	json_put_threads(t, p);
 	text_put(t, ",\"frames\":[");
 	for (uint32_t i = 0; i < p->n_frames; i++) {
 		if (i)
 			text_put(t, ",");
-		put_frame(t, p, &p->frames[i]);
+		json_put_frame(t, p, &p->frames[i]);
 	}
 	/* [parent, frame]; node 0 is the root and has no frame */
 	text_put(t, "],\"nodes\":[[0,-1]");
 	for (uint32_t i = 1; i < p->n_nodes; i++)
 		text_printf(t, ",[%u,%u]", p->nodes[i].parent, p->nodes[i].frame);
-	put_rows(t, p, a);
+	json_put_rows(t, p, a);
 	if (event == WIRE_EVENT_LOCK && !a)
-		put_waits(t, p);
+		json_put_waits(t, p);
 	text_put(t, "}\n");
 }
 

@@ -10,7 +10,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int by_total(const void *a, const void *b)
+static int methods_by_total(const void *a, const void *b)
 {
 	const struct report_method *x = a, *y = b;
 
@@ -27,7 +27,7 @@ static int by_self(const void *a, const void *b)
 
 	if (x->self != y->self)
 		return x->self < y->self ? 1 : -1;
-	return by_total(a, b);
+	return methods_by_total(a, b);
 }
 
 /* Frames print by name: number the different names. Returns how many; ids[frame] = number. */
@@ -105,7 +105,7 @@ struct sum {
 	uint64_t samples, weight;
 };
 
-static void add(struct sum *to, uint64_t samples, uint64_t weight)
+static void methods_add(struct sum *to, uint64_t samples, uint64_t weight)
 {
 	to->samples += samples;
 	to->weight += weight;
@@ -120,13 +120,13 @@ static void sum_up(const struct profile *p, const struct report_index *x, uint32
 
 		if (process != UINT32_MAX && p->threads[r->thread].process != process)
 			continue;
-		add(&sums[r->node], r->samples, r->weight);
+		methods_add(&sums[r->node], r->samples, r->weight);
 		if (r->node)
 			methods[x->ids[p->nodes[r->node].frame]].self += r->weight;
 	}
 	for (uint32_t i = p->n_nodes; i-- > 1;)
 		if (p->nodes[i].parent)
-			add(&sums[p->nodes[i].parent], sums[i].samples, sums[i].weight);
+			methods_add(&sums[p->nodes[i].parent], sums[i].samples, sums[i].weight);
 }
 
 /*
@@ -192,7 +192,7 @@ int report_methods(const struct profile *p, const struct report_index *x, uint32
 		if (ret->methods[i].name)
 			ret->methods[ret->n++] = ret->methods[i];
 	qsort(ret->methods, ret->n, sizeof(*ret->methods),
-	      order == REPORT_BY_SELF ? by_self : by_total);
+	      order == REPORT_BY_SELF ? by_self : methods_by_total);
 	return 0;
 }
 

@@ -14,7 +14,7 @@
 
 /* ---- what may be asked for ------------------------------------------------------------------- */
 
-static int compile(const char *pattern, regex_t *ret)
+static int patterns_compile(const char *pattern, regex_t *ret)
 {
 	return regcomp(ret, pattern, REG_EXTENDED | REG_NOSUB);
 }
@@ -28,7 +28,7 @@ static size_t fine_until(const char *pattern)
 	for (size_t len = strlen(pattern); len > 0; len--) {
 		memcpy(part, pattern, len);
 		part[len] = '\0';
-		if (compile(part, &regex) != 0)
+		if (patterns_compile(part, &regex) != 0)
 			continue;
 		regfree(&regex);
 		return len;
@@ -58,7 +58,7 @@ static uint64_t bound_at(const char *s)
 
 /* How often what stands before @s is there because of it: "(a)+" is "(a)(a)*", and "a+++" eight
  * times a. @before: what it follows. */
-static uint64_t times_at(const char *s, char before)
+static uint64_t patterns_times_at(const char *s, char before)
 {
 	uint64_t n = 1;
 
@@ -76,7 +76,7 @@ static bool has_too_many_places(const char *pattern)
 	char before = '\0';
 
 	for (const char *s = pattern; *s && places <= PATTERN_PLACES_MAX; s++) {
-		places *= times_at(s, before);
+		places *= patterns_times_at(s, before);
 		before = *s;
 		if (*s == '\\' && s[1])
 			s++;
@@ -84,7 +84,7 @@ static bool has_too_many_places(const char *pattern)
 	return places > PATTERN_PLACES_MAX;
 }
 
-static bool refuse(char *why, size_t why_size, const char *pattern, const char *what)
+static bool patterns_refuse(char *why, size_t why_size, const char *pattern, const char *what)
 {
 	snprintf(why, why_size, "\"%.100s\" %s", pattern, what);
 	return false;
@@ -97,14 +97,15 @@ bool report_pattern_is_fine(const char *pattern, char *why, size_t why_size)
 	int r;
 
 	if (!*pattern)
-		return refuse(why, why_size, pattern, "is empty");
+		return patterns_refuse(why, why_size, pattern, "is empty");
 	if (strlen(pattern) > PATTERN_BYTES_MAX)
-		return refuse(why, why_size, pattern, "... is longer than 256 bytes");
+		return patterns_refuse(why, why_size, pattern, "... is longer than 256 bytes");
 	if (has_back_reference(pattern))
-		return refuse(why, why_size, pattern, "has a back-reference, which is not allowed");
+		return patterns_refuse(why, why_size, pattern,
+				       "has a back-reference, which is not allowed");
 	if (has_too_many_places(pattern))
-		return refuse(why, why_size, pattern, "repeats too much, too often");
-	r = compile(pattern, &regex);
+		return patterns_refuse(why, why_size, pattern, "repeats too much, too often");
+	r = patterns_compile(pattern, &regex);
 	if (r == 0) {
 		regfree(&regex);
 		return true;
@@ -112,7 +113,7 @@ bool report_pattern_is_fine(const char *pattern, char *why, size_t why_size)
 	(void)regerror(r, NULL, error, sizeof(error));
 	snprintf(what, sizeof(what), "is no regular expression: %s, at \"%.20s\"", error,
 		 pattern + fine_until(pattern));
-	return refuse(why, why_size, pattern, what);
+	return patterns_refuse(why, why_size, pattern, what);
 }
 
 /* ---- which rows ------------------------------------------------------------------------------ */
@@ -123,7 +124,7 @@ struct matcher {
 	uint64_t begin_ns, compiled_ns; /* CPU time of this thread */
 };
 
-static uint64_t cpu_ns(void)
+static uint64_t patterns_cpu_ns(void)
 {
 	struct timespec t = { 0, 0 };
 
@@ -133,15 +134,15 @@ static uint64_t cpu_ns(void)
 
 /* What the matcher has learnt of names grows with them: after a while it begins anew. 0 or -errno.
  */
-static int match(struct matcher *m, const char *name, bool *ret)
+static int patterns_match(struct matcher *m, const char *name, bool *ret)
 {
-	uint64_t now = cpu_ns();
+	uint64_t now = patterns_cpu_ns();
 
 	if (now - m->begin_ns > PATTERN_CPU_NS)
 		return -ETIME;
 	if (now - m->compiled_ns > FORGET_NS) {
 		regfree(&m->regex);
-		if (compile(m->pattern, &m->regex) != 0)
+		if (patterns_compile(m->pattern, &m->regex) != 0)
 			return -ENOMEM; /* regfree() of it does no harm */
 		m->compiled_ns = now;
 	}
@@ -152,19 +153,20 @@ static int match(struct matcher *m, const char *name, bool *ret)
 /* [n_frames] is for what has no stack. */
 static int match_frames(const struct profile *p, const char *pattern, bool *ret)
 {
-	struct matcher m = { .pattern = pattern, .begin_ns = cpu_ns() };
+	struct matcher m = { .pattern = pattern, .begin_ns = patterns_cpu_ns() };
 	char why[300], name[1024];
 	int r = 0;
 
-	if (!report_pattern_is_fine(pattern, why, sizeof(why)) || compile(pattern, &m.regex) != 0)
+	if (!report_pattern_is_fine(pattern, why, sizeof(why)) ||
+	    patterns_compile(pattern, &m.regex) != 0)
 		return -EINVAL;
 	m.compiled_ns = m.begin_ns;
 	for (uint32_t i = 0; r == 0 && i < p->n_frames; i++) {
 		report_frame_name(p, &p->frames[i], name, sizeof(name));
-		r = match(&m, name, &ret[i]);
+		r = patterns_match(&m, name, &ret[i]);
 	}
 	if (r == 0)
-		r = match(&m, NO_STACK, &ret[p->n_frames]);
+		r = patterns_match(&m, NO_STACK, &ret[p->n_frames]);
 	regfree(&m.regex);
 	return r;
 }
@@ -187,7 +189,7 @@ static int match_nodes(const struct profile *p, const char *pattern, bool *ret)
 }
 
 /* Of @rows stay those whose stack has, or has not, such a frame. */
-static int keep(const struct profile *p, const char *pattern, bool has, bool *rows)
+static int patterns_keep(const struct profile *p, const char *pattern, bool has, bool *rows)
 {
 	CLEANUP(freep) bool *nodes = NULL;
 	int r;
@@ -212,9 +214,9 @@ int report_pattern_rows(const struct profile *p, const struct report_options *o,
 	if (!rows)
 		return -ENOMEM;
 	memset(rows, true, p->n_rows + 1);
-	r = keep(p, o->include, true, rows);
+	r = patterns_keep(p, o->include, true, rows);
 	if (r == 0)
-		r = keep(p, o->exclude, false, rows);
+		r = patterns_keep(p, o->exclude, false, rows);
 	if (r == 0)
 		*ret = TAKE_PTR(rows);
 	return r;

@@ -111,7 +111,7 @@ static Pprof__ValueType *value_type(struct writer *w, int64_t type, int64_t unit
 	return v;
 }
 
-static Pprof__Label *label(struct writer *w, int64_t key, int64_t str, int64_t num)
+static Pprof__Label *pprof_label(struct writer *w, int64_t key, int64_t str, int64_t num)
 {
 	Pprof__Label *l = arena_take(&w->arena, sizeof(*l));
 
@@ -124,7 +124,7 @@ static Pprof__Label *label(struct writer *w, int64_t key, int64_t str, int64_t n
 	return l;
 }
 
-static char *frame_text(struct writer *w, const struct profile_frame *f, bool with_signature)
+static char *pprof_frame_text(struct writer *w, const struct profile_frame *f, bool with_signature)
 {
 	char buf[2048];
 	size_t n = report_frame_name(w->p, f, buf, sizeof(buf) - 512);
@@ -268,7 +268,7 @@ static void put_fixed_strings(struct writer *w)
 }
 
 /* Location and function i + 1 are frame i. String table: fixed, the profile's, then two a frame. */
-static void put_frames(struct writer *w)
+static void pprof_put_frames(struct writer *w)
 {
 	const struct profile *p = w->p;
 	size_t n = p->n_frames, base = S_FIXED + p->n_strings;
@@ -293,8 +293,8 @@ static void put_frames(struct writer *w)
 		Pprof__Line *line = arena_take(&w->arena, sizeof(*line));
 		Pprof__Line **lines = arena_take(&w->arena, sizeof(*lines));
 
-		w->out.string_table[base + 2 * i] = frame_text(w, f, false);
-		w->out.string_table[base + 2 * i + 1] = frame_text(w, f, true);
+		w->out.string_table[base + 2 * i] = pprof_frame_text(w, f, false);
+		w->out.string_table[base + 2 * i + 1] = pprof_frame_text(w, f, true);
 		if (w->arena.failed)
 			return;
 		pprof__function__init(fn);
@@ -331,29 +331,29 @@ static bool put_values(struct writer *w, Pprof__Sample *s, const struct profile_
 	return true;
 }
 
-static void put_labels(struct writer *w, Pprof__Sample *s, const struct profile_row *r)
+static void pprof_put_labels(struct writer *w, Pprof__Sample *s, const struct profile_row *r)
 {
 	const struct profile *p = w->p;
 	const struct profile_thread *t = &p->threads[r->thread];
 	const struct profile_process *q = &p->processes[t->process];
 
-	s->label[s->n_label++] = label(w, S_THREAD, S_FIXED + t->name, 0);
+	s->label[s->n_label++] = pprof_label(w, S_THREAD, S_FIXED + t->name, 0);
 	if (t->tid < WIRE_VIRTUAL_TID)
-		s->label[s->n_label++] = label(w, S_TID, 0, t->tid);
+		s->label[s->n_label++] = pprof_label(w, S_TID, 0, t->tid);
 	else if (t->tid > WIRE_VIRTUAL_TID) /* not the one that stands for all without a name */
-		s->label[s->n_label++] = label(w, S_VIRTUAL_ID, 0, t->tid - WIRE_VIRTUAL_TID);
-	s->label[s->n_label++] = label(w, S_PID, 0, q->pid);
-	s->label[s->n_label++] = label(w, S_PROCESS, S_FIXED + q->name, 0);
+		s->label[s->n_label++] = pprof_label(w, S_VIRTUAL_ID, 0, t->tid - WIRE_VIRTUAL_TID);
+	s->label[s->n_label++] = pprof_label(w, S_PID, 0, q->pid);
+	s->label[s->n_label++] = pprof_label(w, S_PROCESS, S_FIXED + q->name, 0);
 	if (r->node) /* of the frame on top: `go tool pprof -tags`, -tagfocus kind=interpreted */
-		s->label[s->n_label++] =
-			label(w, S_KIND, S_KINDS + p->frames[p->nodes[r->node].frame].kind, 0);
+		s->label[s->n_label++] = pprof_label(
+			w, S_KIND, S_KINDS + p->frames[p->nodes[r->node].frame].kind, 0);
 	if (r->event == WIRE_EVENT_LOCK)
-		s->label[s->n_label++] = label(w, S_WAIT, S_WAITS + r->wait, 0);
+		s->label[s->n_label++] = pprof_label(w, S_WAIT, S_WAITS + r->wait, 0);
 	if (r->idle)
-		s->label[s->n_label++] = label(w, S_IDLE, 0, 1);
+		s->label[s->n_label++] = pprof_label(w, S_IDLE, 0, 1);
 }
 
-static Pprof__Sample *sample(struct writer *w, const struct profile_row *r)
+static Pprof__Sample *report_pprof_sample(struct writer *w, const struct profile_row *r)
 {
 	const struct profile *p = w->p;
 	Pprof__Sample *s = arena_take(&w->arena, sizeof(*s));
@@ -373,11 +373,11 @@ static Pprof__Sample *sample(struct writer *w, const struct profile_row *r)
 	if (depth == 0)
 		s->location_id[s->n_location_id++] = p->n_frames + 1;
 	if (!w->no_labels)
-		put_labels(w, s, r);
+		pprof_put_labels(w, s, r);
 	return s;
 }
 
-static int gzip(const uint8_t *in, size_t len, char **ret, size_t *ret_len)
+static int pprof_gzip(const uint8_t *in, size_t len, char **ret, size_t *ret_len)
 {
 	z_stream z = { 0 };
 	uLong bound;
@@ -441,18 +441,18 @@ int write_pprof(const struct profile *p, const struct report_options *o, char **
 	int r = -ENOMEM;
 
 	pprof__profile__init(&w.out);
-	put_frames(&w);
+	pprof_put_frames(&w);
 	put_types(&w);
 	w.out.n_sample = p->n_rows;
 	w.out.sample = arena_take(&w.arena, (p->n_rows + 1) * sizeof(void *));
 	for (uint32_t i = 0; i < p->n_rows && !w.arena.failed; i++)
-		w.out.sample[i] = sample(&w, &p->rows[i]);
+		w.out.sample[i] = report_pprof_sample(&w, &p->rows[i]);
 	if (!w.arena.failed) {
 		len = pprof__profile__get_packed_size(&w.out);
 		bytes = malloc(len + 1);
 		if (bytes) {
 			pprof__profile__pack(&w.out, bytes);
-			r = gzip(bytes, len, ret, ret_len);
+			r = pprof_gzip(bytes, len, ret, ret_len);
 		}
 	}
 	free(bytes);

@@ -105,7 +105,7 @@ const char *report_content_type(enum report_format format)
 	return formats[format].content_type;
 }
 
-static const char *base_name(const char *path)
+static const char *report_base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -114,9 +114,9 @@ static const char *base_name(const char *path)
 
 /* A library's functions that nobody has a name for are one: an offset for each would hide how much
  * time the library takes. */
-static int unnamed(const char *module, char *buf, size_t size)
+static int report_unnamed(const char *module, char *buf, size_t size)
 {
-	const char *name = base_name(module);
+	const char *name = report_base_name(module);
 
 	return snprintf(buf, size, name[0] == '[' ? "%s" : "[%s]", name);
 }
@@ -130,7 +130,7 @@ size_t report_frame_name(const struct profile *p, const struct profile_frame *f,
 	if (wire_kind_is_method(f->kind) && f->class_name)
 		n = snprintf(buf, size, "%s.%s", p->strings[f->class_name], method);
 	else if (f->kind == WIRE_KIND_NATIVE && !f->method)
-		n = unnamed(p->strings[f->module], buf, size);
+		n = report_unnamed(p->strings[f->module], buf, size);
 	else
 		n = snprintf(buf, size, "%s", method[0] ? method : "[unknown]");
 	if (n >= 0 && (size_t)n >= size)
@@ -168,7 +168,7 @@ void report_title(const struct profile *p, const struct report_options *o, char 
 	}
 }
 
-static bool is_one(unsigned events)
+static bool report_is_one(unsigned events)
 {
 	return (events & (events - 1)) == 0;
 }
@@ -181,7 +181,7 @@ bool report_takes(enum report_format format, unsigned events, char *why, size_t 
 		snprintf(why, why_size,
 			 "jfr has no event for wall-clock samples; "
 			 "take html, collapsed, txt, pb.gz or json");
-	else if (!formats[format].several && !is_one(events))
+	else if (!formats[format].several && !report_is_one(events))
 		snprintf(why, why_size, "%s holds one type of event; %s hold several",
 			 formats[format].name,
 			 list_formats(is_several, false, " and ", list, sizeof(list)));

@@ -8,7 +8,7 @@
 #include <string.h>
 #include "daemon/core/utf8.h"
 
-static bool room(struct text_out *t, size_t more)
+static bool text_out_room(struct text_out *t, size_t more)
 {
 	size_t cap;
 	char *p;
@@ -30,7 +30,7 @@ static bool room(struct text_out *t, size_t more)
 
 void text_bytes(struct text_out *t, const void *p, size_t len)
 {
-	if (!room(t, len))
+	if (!text_out_room(t, len))
 		return;
 	memcpy(t->p + t->len, p, len);
 	t->len += len;
@@ -84,7 +84,7 @@ void text_json(struct text_out *t, const char *s)
 
 int text_take(struct text_out *t, char **ret, size_t *ret_len)
 {
-	if (t->failed || !room(t, 0)) {
+	if (t->failed || !text_out_room(t, 0)) {
 		free(t->p);
 		return -ENOMEM;
 	}

@@ -21,12 +21,12 @@ static int by_weight(const void *a, const void *b)
 	return x->weight < y->weight ? 1 : x->weight > y->weight ? -1 : 0;
 }
 
-static double percent(uint64_t part, uint64_t all)
+static double txt_percent(uint64_t part, uint64_t all)
 {
 	return all ? 100.0 * (double)part / (double)all : 0;
 }
 
-static void put_books(struct text_out *t, const struct profile *p, enum wire_event event)
+static void txt_put_books(struct text_out *t, const struct profile *p, enum wire_event event)
 {
 	const struct report_event *e = &report_events[event];
 	const struct profile_losses *l = &p->books.of[event];
@@ -46,7 +46,8 @@ static void put_books(struct text_out *t, const struct profile *p, enum wire_eve
 			    (unsigned long long)p->overflow);
 }
 
-static void put_header(struct text_out *t, const struct profile *p, const struct report_options *o)
+static void txt_put_header(struct text_out *t, const struct profile *p,
+			   const struct report_options *o)
 {
 	enum wire_event event = report_event_of(o->events);
 	char title[512], begin[64] = "", end[64] = "", sum[64], rate[REPORT_TEXT_MAX];
@@ -60,7 +61,7 @@ static void put_header(struct text_out *t, const struct profile *p, const struct
 	strftime(begin, sizeof(begin), "%Y-%m-%d %H:%M:%S", localtime_r(&from, &tm));
 	strftime(end, sizeof(end), "%H:%M:%S", localtime_r(&to, &tm));
 	text_printf(t, "%s\n%s to %s, %s, %s\n", title, begin, end, sum, rate);
-	put_books(t, p, event);
+	txt_put_books(t, p, event);
 }
 
 static void put_trace(struct text_out *t, const struct profile *p, const struct profile_row *r,
@@ -72,7 +73,7 @@ static void put_trace(struct text_out *t, const struct profile *p, const struct 
 	int lines = 0;
 
 	text_printf(t, "\n%.3f %s, %.2f%%, %llu %.*s, thread \"%s\"%s\n",
-		    (double)r->weight / e->large_size, e->large, percent(r->weight, total),
+		    (double)r->weight / e->large_size, e->large, txt_percent(r->weight, total),
 		    (unsigned long long)r->samples, (int)strlen(e->samples) - (r->samples == 1),
 		    e->samples, p->strings[thread->name], thread_number(thread, number));
 	for (uint32_t node = r->node; node; node = p->nodes[node].parent) {
@@ -90,8 +91,8 @@ static void put_trace(struct text_out *t, const struct profile *p, const struct 
 	}
 }
 
-static void put_methods(struct text_out *t, const struct profile *p, const struct report_event *e,
-			uint64_t total)
+static void txt_put_methods(struct text_out *t, const struct profile *p,
+			    const struct report_event *e, uint64_t total)
 {
 	CLEANUP(report_index_freep) struct report_index *index = NULL;
 	char self[16], all[16];
@@ -109,9 +110,9 @@ static void put_methods(struct text_out *t, const struct profile *p, const struc
 	for (uint32_t i = 0; i < m.n && i < METHODS_MAX; i++)
 		text_printf(t, "%10.3f %7.2f%% %10.3f %7.2f%% %10llu  %s\n",
 			    (double)m.methods[i].self / e->large_size,
-			    percent(m.methods[i].self, total),
+			    txt_percent(m.methods[i].self, total),
 			    (double)m.methods[i].total / e->large_size,
-			    percent(m.methods[i].total, total),
+			    txt_percent(m.methods[i].total, total),
 			    (unsigned long long)m.methods[i].samples, m.methods[i].name);
 	report_methods_free(&m);
 }
@@ -129,8 +130,8 @@ void write_txt(struct text_out *t, const struct profile *p, const struct report_
 		rows[i] = &p->rows[i];
 		total += p->rows[i].weight;
 	}
-	put_header(t, p, o);
-	put_methods(t, p, &report_events[report_event_of(o->events)], total);
+	txt_put_header(t, p, o);
+	txt_put_methods(t, p, &report_events[report_event_of(o->events)], total);
 	qsort(rows, p->n_rows, sizeof(*rows), by_weight);
 	text_put(t, "\nhottest stacks\n");
 	for (uint32_t i = 0; i < p->n_rows && i < TRACES_MAX; i++)
@@ -192,7 +193,7 @@ void write_txt_against(struct text_out *t, const struct profile *p, const struct
 
 	for (uint32_t i = 0; i < p->n_rows; i++)
 		total += p->rows[i].weight;
-	put_header(t, p, o);
+	txt_put_header(t, p, o);
 	put_baseline(t, &report_events[event], total, a);
 	put_changes(t, &report_events[event], a);
 }

@@ -37,7 +37,7 @@ const char *report_sum_text(const struct profile *p, enum wire_event event, char
 }
 
 /* "3 samples", "1 wait" */
-static size_t put_count(char *buf, size_t size, uint64_t n, enum wire_event event)
+static size_t view_put_count(char *buf, size_t size, uint64_t n, enum wire_event event)
 {
 	const char *samples = report_events[event].samples;
 
@@ -48,7 +48,7 @@ static size_t put_count(char *buf, size_t size, uint64_t n, enum wire_event even
 const char *report_rate_text(const struct profile *p, enum wire_event event, char *buf, size_t size)
 {
 	struct report_view v = report_view_of(p, event);
-	size_t n = put_count(buf, size, v.samples, event);
+	size_t n = view_put_count(buf, size, v.samples, event);
 
 	if (event == WIRE_EVENT_LOCK && p->interval[event])
 		n += (size_t)snprintf(buf + n, size - n, " of %.3g ms and more",
@@ -65,15 +65,15 @@ const char *report_rate_text(const struct profile *p, enum wire_event event, cha
 }
 
 /* "12 samples of other threads, 0.120 s in all, not shown"; @size is never too small */
-static size_t put_left_out(char *buf, size_t size, enum wire_event event,
-			   const struct profile_left_out *out, const char *of, const char *how)
+static size_t view_put_left_out(char *buf, size_t size, enum wire_event event,
+				const struct profile_left_out *out, const char *of, const char *how)
 {
 	const struct report_event *e = &report_events[event];
 	size_t n;
 
 	if (!out->samples)
 		return 0;
-	n = put_count(buf, size, out->samples, event);
+	n = view_put_count(buf, size, out->samples, event);
 	return n + (size_t)snprintf(buf + n, size - n, "%s, %.3f %s in all, %s\n", of,
 				    (double)out->weight / e->large_size, e->large, how);
 }
@@ -90,12 +90,12 @@ const char *report_absent_text(const struct profile *p, enum wire_event event, c
 			(unsigned long long)p->books.short_waits,
 			p->books.short_waits == 1 ? "" : "s", (double)p->interval[event] / MS,
 			(double)p->books.short_waits_ns / 1e9);
-	n += put_left_out(buf + n, size - n, event, &p->idle_left_out[event],
-			  " of threads that were idle", "not shown; --idle shows them");
-	n += put_left_out(buf + n, size - n, event, &p->threads_left_out[event],
-			  " of other threads", "not shown");
-	(void)put_left_out(buf + n, size - n, event, &p->rows_left_out[event], "",
-			   "left out by --include or --exclude");
+	n += view_put_left_out(buf + n, size - n, event, &p->idle_left_out[event],
+			       " of threads that were idle", "not shown; --idle shows them");
+	n += view_put_left_out(buf + n, size - n, event, &p->threads_left_out[event],
+			       " of other threads", "not shown");
+	(void)view_put_left_out(buf + n, size - n, event, &p->rows_left_out[event], "",
+				"left out by --include or --exclude");
 	return buf;
 }
 

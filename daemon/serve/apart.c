@@ -68,7 +68,7 @@ struct apart {
 
 /* ---- in the child ---------------------------------------------------------------------------- */
 
-static void limit(int resource, rlim_t n)
+static void apart_limit(int resource, rlim_t n)
 {
 	const struct rlimit l = { n, n };
 
@@ -129,16 +129,16 @@ static _Noreturn void run_child(struct apart *a, pid_t daemon)
 	be_the_first_to_go();
 	(void)setpriority(PRIO_PROCESS, 0, limits[a->kind].nice);
 	(void)signal(SIGXFSZ, SIG_IGN);
-	limit(RLIMIT_CPU, limits[a->kind].cpu_s);
-	limit(RLIMIT_CORE, 0);
-	limit(RLIMIT_FSIZE, ANSWER_MAX);
-	limit(RLIMIT_DATA, memory_limit());
+	apart_limit(RLIMIT_CPU, limits[a->kind].cpu_s);
+	apart_limit(RLIMIT_CORE, 0);
+	apart_limit(RLIMIT_FSIZE, ANSWER_MAX);
+	apart_limit(RLIMIT_DATA, memory_limit());
 	(void)confine_capabilities(0);
 	r->apart_fd = a->out_fd;
 	_exit(api_route(r, r->method, r->url) == MHD_YES ? 0 : 1);
 }
 
-static bool write_all(int fd, const void *p, size_t len)
+static bool apart_write_all(int fd, const void *p, size_t len)
 {
 	const char *at = p;
 
@@ -164,7 +164,8 @@ enum MHD_Result apart_write(struct request *r, unsigned status, const char *cont
 		h.samples = counts->samples;
 		h.dropped = counts->dropped;
 	}
-	if (!write_all(r->apart_fd, &h, sizeof(h)) || !write_all(r->apart_fd, body, len))
+	if (!apart_write_all(r->apart_fd, &h, sizeof(h)) ||
+	    !apart_write_all(r->apart_fd, body, len))
 		_exit(STATUS_TOO_BIG);
 	return MHD_YES;
 }
@@ -189,7 +190,7 @@ static void apart_free(struct apart *a)
 }
 
 /* Whoever asked gets its answer, which was made, or is a refusal. */
-static void answered(struct apart *a)
+static void apart_answered(struct apart *a)
 {
 	if (!a->request)
 		return;
@@ -216,7 +217,7 @@ static bool send_file(struct apart *a)
 			   sizeof(h), h.len) == MHD_YES;
 }
 
-static void refuse(struct apart *a, const char *why)
+static void apart_refuse(struct apart *a, const char *why)
 {
 	(void)answer_error(a->request, 503, "%s", why);
 }
@@ -233,30 +234,31 @@ static void on_child(void *userdata, uint32_t events)
 	if (!a->request)
 		;
 	else if (WIFSIGNALED(status))
-		refuse(a,
-		       "the answer took too much time or memory; ask for a shorter time or for one JVM");
+		apart_refuse(
+			a,
+			"the answer took too much time or memory; ask for a shorter time or for one JVM");
 	else if (WEXITSTATUS(status) == STATUS_TOO_BIG)
-		refuse(a, "the answer is too large; ask for a shorter time or for one JVM");
+		apart_refuse(a, "the answer is too large; ask for a shorter time or for one JVM");
 	else if (WEXITSTATUS(status) != 0 || !send_file(a))
-		refuse(a, "the answer could not be written");
-	answered(a);
+		apart_refuse(a, "the answer could not be written");
+	apart_answered(a);
 	apart_free(a);
 	start_waiting(s);
 }
 
-static void on_deadline(void *userdata)
+static void apart_on_deadline(void *userdata)
 {
 	struct apart *a = userdata;
 
 	a->deadline = loop_timer_free(a->deadline);
 	(void)kill(a->pid, SIGKILL);
 	if (a->request)
-		refuse(a, "the answer took too long; ask for a shorter time or for one JVM");
-	answered(a);
+		apart_refuse(a, "the answer took too long; ask for a shorter time or for one JVM");
+	apart_answered(a);
 }
 
 /* false: no child, and the refusal is said. */
-static bool start(struct apart *a)
+static bool apart_start(struct apart *a)
 {
 	pid_t daemon = getpid();
 	struct serve *s = a->serve;
@@ -269,13 +271,13 @@ static bool start(struct apart *a)
 		a->pidfd = (int)syscall(SYS_pidfd_open, a->pid, 0);
 		if (a->pidfd >= 0 &&
 		    loop_add(s->loop, a->pidfd, EPOLLIN, on_child, a, &a->source) == 0 &&
-		    loop_timer_add(s->loop, limits[a->kind].deadline_ns, 0, on_deadline, a,
+		    loop_timer_add(s->loop, limits[a->kind].deadline_ns, 0, apart_on_deadline, a,
 				   &a->deadline) == 0)
 			return true;
 		(void)kill(a->pid, SIGKILL);
 		(void)waitpid(a->pid, NULL, WNOHANG); /* or it stays a zombie: nobody waits here */
 	}
-	refuse(a, "kindlingd is busy, try again");
+	apart_refuse(a, "kindlingd is busy, try again");
 	return false;
 }
 
@@ -307,9 +309,9 @@ static void start_waiting(struct serve *s)
 			loop_timer_set(s->apart_timer, LOOK_NS, 0);
 			continue;
 		}
-		if (start(a))
+		if (apart_start(a))
 			continue;
-		answered(a);
+		apart_answered(a);
 		apart_free(a);
 	}
 }
@@ -320,7 +322,7 @@ void aparts_on_timer(void *userdata)
 }
 
 /* The request is answered otherwise, or not at all. */
-static void on_end(void *userdata)
+static void apart_on_end(void *userdata)
 {
 	((struct apart *)userdata)->request = NULL;
 }
@@ -342,7 +344,7 @@ enum MHD_Result answer_apart(struct request *r, enum apart_kind kind)
 			     .out_fd = -1,
 			     .pidfd = -1 };
 	*link = a;
-	r->on_end = on_end;
+	r->on_end = apart_on_end;
 	r->end_userdata = a;
 	serve_suspend(r);
 	start_waiting(r->serve);

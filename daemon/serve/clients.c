@@ -25,7 +25,7 @@ struct client {
 };
 
 /* How many there are of @uid, and of all but root. */
-static void count(const struct serve *s, uid_t uid, unsigned *ret_own, unsigned *ret_others)
+static void clients_count(const struct serve *s, uid_t uid, unsigned *ret_own, unsigned *ret_others)
 {
 	*ret_own = *ret_others = 0;
 	for (const struct client *c = s->clients; c; c = c->next) {
@@ -35,18 +35,18 @@ static void count(const struct serve *s, uid_t uid, unsigned *ret_own, unsigned 
 }
 
 /* Root may have them all: the daemon can be asked what it does, whoever else asks. */
-static bool has_room(const struct serve *s, uid_t uid)
+static bool clients_has_room(const struct serve *s, uid_t uid)
 {
 	unsigned own, others;
 
-	count(s, uid, &own, &others);
+	clients_count(s, uid, &own, &others);
 	if (s->n_clients >= CONNECTIONS_MAX)
 		return false;
 	return uid == 0 ||
 	       (own < CONNECTIONS_OF_UID && others < CONNECTIONS_MAX - CONNECTIONS_OF_UID);
 }
 
-static void refuse(struct serve *s, int fd, uid_t uid)
+static void clients_refuse(struct serve *s, int fd, uid_t uid)
 {
 	char body[160], text[400];
 	int n;
@@ -77,7 +77,7 @@ static void on_refused_long_enough(void *userdata)
 		s->refused[i] = fd_close(s->refused[i]);
 }
 
-static void forget(struct serve *s, struct client *c)
+static void clients_forget(struct serve *s, struct client *c)
 {
 	struct client **link;
 
@@ -89,16 +89,16 @@ static void forget(struct serve *s, struct client *c)
 }
 
 /* Takes @fd. */
-static void take(struct serve *s, int fd)
+static void clients_take(struct serve *s, int fd)
 {
 	struct ucred who = { .uid = (uid_t)-1 };
 	socklen_t len = sizeof(who);
 	struct client *c;
 
 	(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
-	c = has_room(s, who.uid) ? calloc(1, sizeof(*c)) : NULL;
+	c = clients_has_room(s, who.uid) ? calloc(1, sizeof(*c)) : NULL;
 	if (!c) {
-		refuse(s, fd, who.uid);
+		clients_refuse(s, fd, who.uid);
 		return;
 	}
 	*c = (struct client){ .next = s->clients, .uid = who.uid, .fd = fd };
@@ -116,7 +116,7 @@ void clients_on_change(void *userdata, struct MHD_Connection *connection, void *
 
 	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
 		if (*context)
-			forget(s, *context);
+			clients_forget(s, *context);
 		return;
 	}
 	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -133,7 +133,7 @@ static void forget_lost(struct serve *s)
 	for (struct client *c = s->clients, *next; c; c = next) {
 		next = c->next;
 		if (!c->started)
-			forget(s, c);
+			clients_forget(s, c);
 	}
 }
 
@@ -146,7 +146,7 @@ static void on_listen(void *userdata, uint32_t events)
 	for (int i = 0; i < ACCEPTS_MAX && fd >= 0; i++) {
 		fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0)
-			take(s, fd);
+			clients_take(s, fd);
 	}
 	/* level-triggered: it would be called again at once */
 	if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
@@ -184,5 +184,5 @@ void clients_deinit(struct serve *s)
 	on_refused_long_enough(s);
 	s->listen_fd = fd_close(s->listen_fd);
 	while (s->clients)
-		forget(s, s->clients);
+		clients_forget(s, s->clients);
 }

@@ -6,7 +6,7 @@
 #include "daemon/serve/serve_priv.h"
 
 /* false: it is not; @ret_why is what its agent says of that, or unchanged. */
-static bool collects(const struct target *t, int event, const char **ret_why)
+static bool collected_collects(const struct target *t, int event, const char **ret_why)
 {
 	unsigned bit = 1u << event;
 
@@ -35,14 +35,14 @@ static bool any_collects(struct host *h, const struct selection *s, int event, c
 	while ((t = targets_next(host_targets(h), t))) {
 		if (t->state == TARGET_GONE || (s->n && !is_selected(s, t)))
 			continue;
-		if (collects(t, event, ret_why))
+		if (collected_collects(t, event, ret_why))
 			return true;
 		alive = true;
 	}
 	return !alive && host_config(h)->events & 1u << event;
 }
 
-static void explain(enum wire_event event, const char *why, char *buf, size_t size)
+static void collected_explain(enum wire_event event, const char *why, char *buf, size_t size)
 {
 	const char *name = wire_event_names[event];
 
@@ -69,7 +69,7 @@ unsigned api_not_collected(struct host *h, const struct selection *s, unsigned e
 		if (!(events & 1u << e) || any_collects(h, s, e, &why))
 			continue;
 		if (!absent)
-			explain((enum wire_event)e, why, buf, size);
+			collected_explain((enum wire_event)e, why, buf, size);
 		absent |= 1u << e;
 	}
 	return absent;

@@ -3,8 +3,8 @@
 #include <string.h>
 #include "daemon/serve/serve_priv.h"
 
-static void frame_text(struct text_out *to, struct host *h, const struct target *t,
-		       const struct stream_frame *f)
+static void event_text_frame_text(struct text_out *to, struct host *h, const struct target *t,
+				  const struct stream_frame *f)
 {
 	const char *name = f->method, *module = strrchr(f->module, '/');
 	char buf[1024];
@@ -36,7 +36,7 @@ void event_stack(struct text_out *to, struct host *h, const struct target *t, ui
 		if (i + 1 < n)
 			text_put(to, ",");
 		stream_node(t->stream, chain[i], &f, &parent);
-		frame_text(to, h, t, &f);
+		event_text_frame_text(to, h, t, &f);
 	}
 	text_put(to, "]");
 }
@@ -71,7 +71,7 @@ static void other_text(struct text_out *to, const struct target *t, const char *
 }
 
 /* Of one that goes on nobody may have asked for the class yet, but before. */
-static const char *class_of(const struct target *t, const struct stream_lock *w)
+static const char *event_text_class_of(const struct target *t, const struct stream_lock *w)
 {
 	const struct locks *l = host_locks(t);
 
@@ -91,7 +91,7 @@ void event_lock(struct text_out *to, struct host *h, const struct target *t,
 		(unsigned long long)w->duration_ns, open ? "true" : "false",
 		w->flags & WIRE_LOCK_TIMED ? "true" : "false", idle ? "true" : "false", w->waits);
 	text_put(to, ",\"lock\":");
-	locks_text_lock(to, class_of(t, w), w->identity);
+	locks_text_lock(to, event_text_class_of(t, w), w->identity);
 	other_text(to, t, "owner", w->owner_tid, w->owner);
 	other_text(to, t, "waker", w->waker_tid, w->waker);
 	text_put(to, ",\"stack\":");

@@ -24,7 +24,7 @@ struct watcher {
 	bool over; /* the daemon ends */
 };
 
-static bool wanted(const struct watcher *w, const struct target *t)
+static bool serve_events_wanted(const struct watcher *w, const struct target *t)
 {
 	for (uint32_t i = 0; i < w->selected.n; i++)
 		if (w->selected.pids[i] == (uint32_t)t->jvm.pid &&
@@ -33,7 +33,7 @@ static bool wanted(const struct watcher *w, const struct target *t)
 	return w->selected.n == 0;
 }
 
-static void wake(struct watcher *w)
+static void serve_events_wake(struct watcher *w)
 {
 	if (w->request->suspended)
 		serve_resume(w->request);
@@ -45,7 +45,7 @@ static void on_gone(void *userdata, struct target *t)
 	struct watcher *w = userdata;
 	char reason[400];
 
-	if (!wanted(w, t) || (!w->selected.n && !t->stream)) /* nothing came of it */
+	if (!serve_events_wanted(w, t) || (!w->selected.n && !t->stream)) /* nothing came of it */
 		return;
 	if (w->left)
 		w->left--;
@@ -55,11 +55,11 @@ static void on_gone(void *userdata, struct target *t)
 	if (w->selected.n)
 		text_printf(&w->buffer, ",\"left\":%u", w->left);
 	text_put(&w->buffer, "}\n");
-	wake(w);
+	serve_events_wake(w);
 }
 
 /* Those that had ended before somebody asked. */
-static void begin(struct watcher *w)
+static void serve_events_begin(struct watcher *w)
 {
 	struct target *t = NULL;
 
@@ -70,7 +70,7 @@ static void begin(struct watcher *w)
 }
 
 /* Room for one more event; what a slow reader lost before is said first. */
-static bool has_room(struct watcher *w)
+static bool serve_events_has_room(struct watcher *w)
 {
 	if (w->buffer.len - w->sent > BUFFER_MAX) {
 		w->dropped++;
@@ -83,27 +83,28 @@ static bool has_room(struct watcher *w)
 	return true;
 }
 
-static void on_sample(void *userdata, struct target *t, const struct stream_sample *s,
-		      uint64_t real_ns)
+static void serve_events_on_sample(void *userdata, struct target *t, const struct stream_sample *s,
+				   uint64_t real_ns)
 {
 	struct watcher *w = userdata;
 
-	if (!w->cpu || !wanted(w, t) || !has_room(w))
+	if (!w->cpu || !serve_events_wanted(w, t) || !serve_events_has_room(w))
 		return;
 	event_sample(&w->buffer, w->host, t, s, real_ns);
-	wake(w);
+	serve_events_wake(w);
 }
 
-static void on_lock(void *userdata, struct target *t, const struct stream_lock *l, bool idle,
-		    uint64_t real_ns)
+static void serve_events_on_lock(void *userdata, struct target *t, const struct stream_lock *l,
+				 bool idle, uint64_t real_ns)
 {
 	struct watcher *w = userdata;
 
-	if (!w->lock || !wanted(w, t) || (idle && !w->idle) || l->duration_ns < w->min_ns ||
-	    (l->flags & WIRE_LOCK_OPEN && !w->open) || !has_room(w))
+	if (!w->lock || !serve_events_wanted(w, t) || (idle && !w->idle) ||
+	    l->duration_ns < w->min_ns || (l->flags & WIRE_LOCK_OPEN && !w->open) ||
+	    !serve_events_has_room(w))
 		return;
 	event_lock(&w->buffer, w->host, t, l, idle, real_ns);
-	wake(w);
+	serve_events_wake(w);
 }
 
 /* MHD asks for more bytes; none now means sleep until a sample comes. */
@@ -129,7 +130,7 @@ static ssize_t read_more(void *userdata, uint64_t position, char *buf, size_t ma
 	return (ssize_t)n;
 }
 
-static void on_end(void *userdata)
+static void serve_events_on_end(void *userdata)
 {
 	struct watcher *w = userdata;
 
@@ -137,7 +138,7 @@ static void on_end(void *userdata)
 	text_put(&w->buffer, "{\"event\":\"end\",\"reason\":\"kindlingd is stopping\"}\n");
 }
 
-static void forget(void *userdata)
+static void serve_events_forget(void *userdata)
 {
 	struct watcher *w = userdata;
 
@@ -165,7 +166,7 @@ static bool parse_events(struct watcher *w, const char *list)
 }
 
 /* What the request wants; answers the error itself: -EINVAL, -ENOENT, -ENODATA. */
-static int parse(struct request *r, struct watcher *w)
+static int serve_events_parse(struct request *r, struct watcher *w)
 {
 	const char *event = argument(r, "event"), *min = argument(r, "min");
 	unsigned events;
@@ -200,28 +201,28 @@ enum MHD_Result serve_events(struct request *r)
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return MHD_NO;
-	if (parse(r, w) < 0) {
+	if (serve_events_parse(r, w) < 0) {
 		free(w);
 		return MHD_YES;
 	}
 	w->request = r;
 	w->host = r->serve->host;
-	w->listener.on_sample = on_sample;
-	w->listener.on_lock = on_lock;
+	w->listener.on_sample = serve_events_on_sample;
+	w->listener.on_lock = serve_events_on_lock;
 	w->listener.on_gone = on_gone;
 	w->listener.userdata = w;
 	response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 64 * 1024, read_more, w,
-						     forget);
+						     serve_events_forget);
 	if (!response) {
 		free(w);
 		return MHD_NO;
 	}
-	begin(w);
+	serve_events_begin(w);
 	host_listen(w->host, &w->listener);
 	MHD_add_response_header(response, "Content-Type", "application/x-ndjson");
 	result = MHD_queue_response(r->connection, 200, response);
 	if (result == MHD_YES) {
-		r->on_end = on_end;
+		r->on_end = serve_events_on_end;
 		r->end_userdata = w;
 		(void)MHD_set_connection_option(r->connection, MHD_CONNECTION_OPTION_TIMEOUT,
 						STREAM_IDLE_S);

@@ -109,7 +109,7 @@ static bool has_value(const struct who *who, int key, const char *word)
 	return is_container(who, word) || labels_is(who->labels, "container", word);
 }
 
-static bool is_called(const struct who *who, const char *word)
+static bool serve_history_is_called(const struct who *who, const char *word)
 {
 	char pid[16];
 
@@ -139,12 +139,13 @@ static enum MHD_Result on_value(void *userdata, enum MHD_ValueKind kind, const c
 	if (strcmp(key, v->key) != 0 || !word || !*word)
 		return MHD_YES;
 	v->any = true;
-	v->hit |= v->number == KEY_COUNT ? is_called(v->who, word)
+	v->hit |= v->number == KEY_COUNT ? serve_history_is_called(v->who, word)
 					 : has_value(v->who, v->number, word);
 	return MHD_YES;
 }
 
-static bool passes(struct request *r, const struct who *who, const char *key, int number)
+static bool serve_history_passes(struct request *r, const struct who *who, const char *key,
+				 int number)
 {
 	struct values v = { who, key, number, false, false };
 
@@ -162,7 +163,7 @@ static bool in_selection(const struct selection *s, const struct who *who)
 	return false;
 }
 
-static int take(struct history_selection *to, const struct who *who)
+static int serve_history_take(struct history_selection *to, const struct who *who)
 {
 	uint32_t *pids = realloc(to->pids, (to->n + 1) * sizeof(*pids));
 	uint64_t *times;
@@ -179,8 +180,8 @@ static int take(struct history_selection *to, const struct who *who)
 	return 0;
 }
 
-static int choose(struct request *r, const struct everybody *all, const struct selection *known,
-		  struct history_selection *ret)
+static int serve_history_choose(struct request *r, const struct everybody *all,
+				const struct selection *known, struct history_selection *ret)
 {
 	bool by_target = argument(r, "target") != NULL;
 	int e = 0;
@@ -188,11 +189,11 @@ static int choose(struct request *r, const struct everybody *all, const struct s
 	for (uint32_t i = 0; i < all->n && e == 0; i++) {
 		const struct who *who = &all->list[i];
 		bool wanted = !by_target || in_selection(known, who) ||
-			      (!known->n && passes(r, who, "target", KEY_COUNT));
+			      (!known->n && serve_history_passes(r, who, "target", KEY_COUNT));
 
 		for (int key = 0; key < KEY_COUNT && wanted; key++)
-			wanted = passes(r, who, keys[key], key);
-		e = wanted ? take(ret, who) : 0;
+			wanted = serve_history_passes(r, who, keys[key], key);
+		e = wanted ? serve_history_take(ret, who) : 0;
 	}
 	return e;
 }
@@ -234,8 +235,9 @@ int history_select(struct request *r, uint64_t from, uint64_t to, struct selecti
 		known->n = 0;
 	if (!by_key && (known->n || !argument(r, "target"))) {
 		for (uint32_t i = 0; i < known->n && e == 0; i++)
-			e = take(ret, &(struct who){ .pid = known->pids[i],
-						     .start_time = known->start_times[i] });
+			e = serve_history_take(
+				ret, &(struct who){ .pid = known->pids[i],
+						    .start_time = known->start_times[i] });
 		if (e < 0)
 			(void)answer_error(r, 503, "kindlingd is busy, try again: %s",
 					   strerror(-e));
@@ -243,7 +245,7 @@ int history_select(struct request *r, uint64_t from, uint64_t to, struct selecti
 	}
 	e = find_everybody(r->serve->host, from, to, &all);
 	if (e == 0)
-		e = choose(r, &all, known, ret);
+		e = serve_history_choose(r, &all, known, ret);
 	if (e < 0)
 		(void)answer_error(r, 503, "kindlingd is busy, try again: %s", strerror(-e));
 	else if (!ret->n && !by_key)

@@ -23,7 +23,7 @@ struct question {
 	enum locks_by by;
 };
 
-static void put_class(struct text_out *to, const char *class_name)
+static void serve_locks_put_class(struct text_out *to, const char *class_name)
 {
 	char buf[CLASS_TEXT_MAX];
 
@@ -36,7 +36,7 @@ static void put_class(struct text_out *to, const char *class_name)
 void locks_text_lock(struct text_out *to, const char *class_name, uint32_t identity)
 {
 	text_put(to, "{\"class\":");
-	put_class(to, class_name);
+	serve_locks_put_class(to, class_name);
 	if (identity)
 		text_printf(to, ",\"id\":\"%x\"}", identity);
 	else
@@ -89,13 +89,13 @@ static void places_text(struct question *q, const struct target *t, const char *
 static void class_of_row(struct text_out *to, const struct locks_row *r)
 {
 	text_put(to, "{\"class\":");
-	put_class(to, r->class_name);
+	serve_locks_put_class(to, r->class_name);
 	text_number(to, "locks", r->locks);
 	text_bool(to, "more_locks", r->more_locks);
 }
 
-static void row_text(struct question *q, const struct target *t, const struct locks *l,
-		     const struct locks_row *r)
+static void serve_locks_row_text(struct question *q, const struct target *t, const struct locks *l,
+				 const struct locks_row *r)
 {
 	struct text_out *to = &q->out;
 
@@ -156,7 +156,7 @@ static void rows_text(struct question *q, const struct target *t, const struct l
 	text_put(&q->out, q->by == LOCKS_BY_CLASS ? ",\"classes\":[" : ",\"locks\":[");
 	for (uint32_t i = 0; i < rows.n && i < ROWS_MAX; i++) {
 		text_put(&q->out, i ? "," : "");
-		row_text(q, t, l, &rows.rows[i]);
+		serve_locks_row_text(q, t, l, &rows.rows[i]);
 	}
 	text_put(&q->out, "]");
 	locks_rows_free(&rows);
@@ -263,7 +263,7 @@ static void no_room_text(struct text_out *to, const struct locks *l)
 		    (unsigned long long)lost.folded);
 }
 
-static void target_text(struct question *q, const struct target *t, bool first)
+static void serve_locks_target_text(struct question *q, const struct target *t, bool first)
 {
 	const struct locks *l = host_locks(t);
 
@@ -337,7 +337,7 @@ enum MHD_Result serve_locks(struct request *r)
 	while ((t = targets_next(host_targets(r->serve->host), t))) {
 		if (!locks_is_asked_for(&selected, t))
 			continue;
-		target_text(&q, t, first);
+		serve_locks_target_text(&q, t, first);
 		first = false;
 	}
 	text_put(&q.out, "]}");

@@ -67,10 +67,10 @@ static void put_dropped(struct metric_text *m, const struct target *target, enum
 	metric_count(m, labels, b->lost);
 }
 
-static void put_books(struct metric_text *m, struct targets *targets, const char *family,
-		      const char *help,
-		      void (*put)(struct metric_text *, const struct target *, enum wire_event,
-				  const struct stream_books *))
+static void metrics_put_books(struct metric_text *m, struct targets *targets, const char *family,
+			      const char *help,
+			      void (*put)(struct metric_text *, const struct target *,
+					  enum wire_event, const struct stream_books *))
 {
 	struct target *target = NULL;
 	struct stream_counts c;
@@ -86,14 +86,14 @@ static void put_books(struct metric_text *m, struct targets *targets, const char
 	}
 }
 
-static void put_samples(struct metric_text *m, struct targets *targets)
+static void metrics_put_samples(struct metric_text *m, struct targets *targets)
 {
-	put_books(m, targets, "kindling_samples_taken",
-		  "Samples, waits and allocations counted where they are met.", put_taken);
-	put_books(m, targets, "kindling_samples_delivered", "Those decoded by the daemon.",
-		  put_delivered);
-	put_books(m, targets, "kindling_samples_dropped", "Those lost on the way, by cause.",
-		  put_dropped);
+	metrics_put_books(m, targets, "kindling_samples_taken",
+			  "Samples, waits and allocations counted where they are met.", put_taken);
+	metrics_put_books(m, targets, "kindling_samples_delivered", "Those decoded by the daemon.",
+			  put_delivered);
+	metrics_put_books(m, targets, "kindling_samples_dropped",
+			  "Those lost on the way, by cause.", put_dropped);
 }
 
 /* Counters of the agents' own; @always: also of JVMs of which no waits are collected. */
@@ -114,7 +114,7 @@ static void put_counter(struct metric_text *m, struct targets *targets, enum wir
 	}
 }
 
-static void put_waits(struct metric_text *m, struct targets *targets)
+static void metrics_put_waits(struct metric_text *m, struct targets *targets)
 {
 	metric_family(m, METRIC_COUNTER, "kindling_short_waits", NULL,
 		      "Waits for locks below the threshold, which are only counted.");
@@ -174,8 +174,8 @@ static void put_states(struct metric_text *m, struct targets *targets)
 
 /* ---- of the daemon --------------------------------------------------------------------------- */
 
-static void put_one(struct metric_text *m, enum metric_type type, const char *family,
-		    const char *unit, const char *help, uint64_t value)
+static void metrics_put_one(struct metric_text *m, enum metric_type type, const char *family,
+			    const char *unit, const char *help, uint64_t value)
 {
 	metric_family(m, type, family, unit, help);
 	metric_count(m, NULL, value);
@@ -187,24 +187,25 @@ static void put_crashes(struct metric_text *m, const struct targets *targets)
 
 	while (targets_cohort(targets, n))
 		n++;
-	put_one(m, METRIC_COUNTER, "kindling_crashes", NULL,
-		"JVMs that crashed within ten minutes of an attach.", targets_crashes(targets));
-	put_one(m, METRIC_GAUGE, "kindling_cohorts_blocked", NULL,
-		"Kinds of JVMs that are left alone since one crashed.", n);
+	metrics_put_one(m, METRIC_COUNTER, "kindling_crashes", NULL,
+			"JVMs that crashed within ten minutes of an attach.",
+			targets_crashes(targets));
+	metrics_put_one(m, METRIC_GAUGE, "kindling_cohorts_blocked", NULL,
+			"Kinds of JVMs that are left alone since one crashed.", n);
 }
 
-static void put_symbols(struct metric_text *m, const struct symbols *symbols)
+static void metrics_put_symbols(struct metric_text *m, const struct symbols *symbols)
 {
 	struct symbols_counts c;
 
 	symbols_counts(symbols, &c);
-	put_one(m, METRIC_GAUGE, "kindling_symbols_bytes", "bytes",
-		"Tables of names of native functions on disk.", c.table_bytes);
-	put_one(m, METRIC_COUNTER, "kindling_symbols_refused", NULL,
-		"Mapped files beyond the bound of a process or a container, without names.",
-		c.refused);
-	put_one(m, METRIC_COUNTER, "kindling_symbols_failed", NULL,
-		"Mapped files that gave no table.", c.failed);
+	metrics_put_one(m, METRIC_GAUGE, "kindling_symbols_bytes", "bytes",
+			"Tables of names of native functions on disk.", c.table_bytes);
+	metrics_put_one(m, METRIC_COUNTER, "kindling_symbols_refused", NULL,
+			"Mapped files beyond the bound of a process or a container, without names.",
+			c.refused);
+	metrics_put_one(m, METRIC_COUNTER, "kindling_symbols_failed", NULL,
+			"Mapped files that gave no table.", c.failed);
 }
 
 static void put_stuck(struct metric_text *m, const struct targets *targets)
@@ -212,11 +213,12 @@ static void put_stuck(struct metric_text *m, const struct targets *targets)
 	uint64_t total;
 	unsigned n = targets_stuck(targets, &total);
 
-	put_one(m, METRIC_GAUGE, "kindling_receivers_stuck", NULL,
+	metrics_put_one(
+		m, METRIC_GAUGE, "kindling_receivers_stuck", NULL,
 		"JVMs whose pipe or files do not answer: who was to read them was given up and has not ended.",
 		n);
-	put_one(m, METRIC_COUNTER, "kindling_receivers_given_up", NULL,
-		"Those given up since the start.", total);
+	metrics_put_one(m, METRIC_COUNTER, "kindling_receivers_given_up", NULL,
+			"Those given up since the start.", total);
 }
 
 static void put_looks(struct metric_text *m, const struct look *look)
@@ -224,12 +226,14 @@ static void put_looks(struct metric_text *m, const struct look *look)
 	struct look_counts c;
 
 	look_counts(look, &c);
-	put_one(m, METRIC_GAUGE, "kindling_looks_stuck", NULL,
+	metrics_put_one(
+		m, METRIC_GAUGE, "kindling_looks_stuck", NULL,
 		"Looks at processes that were given up because they do not answer, and have not ended.",
 		c.stuck);
-	put_one(m, METRIC_COUNTER, "kindling_looks_given_up", NULL,
-		"Those given up since the start.", c.given_up);
-	put_one(m, METRIC_COUNTER, "kindling_looks_refused", NULL,
+	metrics_put_one(m, METRIC_COUNTER, "kindling_looks_given_up", NULL,
+			"Those given up since the start.", c.given_up);
+	metrics_put_one(
+		m, METRIC_COUNTER, "kindling_looks_refused", NULL,
 		"Looks not made because others of their container or user do not answer, or are too many.",
 		c.refused);
 }
@@ -247,7 +251,7 @@ static uint64_t resident_bytes(void)
 	return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static uint64_t cpu_ns(void)
+static uint64_t metrics_cpu_ns(void)
 {
 	struct rusage u;
 
@@ -258,13 +262,13 @@ static uint64_t cpu_ns(void)
 
 static void put_memory(struct metric_text *m, struct host *host)
 {
-	put_one(m, METRIC_GAUGE, "kindling_memory_used_bytes", "bytes",
-		"Memory that what JVMs say of themselves takes.", host_memory_used(host));
-	put_one(m, METRIC_GAUGE, "kindling_memory_limit_bytes", "bytes",
-		"How much of it limits.memory allows.", host_config(host)->memory_bytes);
-	put_one(m, METRIC_COUNTER, "kindling_memory_ended", NULL,
-		"Sessions ended because a JVM took more memory than limits.memory allows.",
-		host_memory_ended(host));
+	metrics_put_one(m, METRIC_GAUGE, "kindling_memory_used_bytes", "bytes",
+			"Memory that what JVMs say of themselves takes.", host_memory_used(host));
+	metrics_put_one(m, METRIC_GAUGE, "kindling_memory_limit_bytes", "bytes",
+			"How much of it limits.memory allows.", host_config(host)->memory_bytes);
+	metrics_put_one(m, METRIC_COUNTER, "kindling_memory_ended", NULL,
+			"Sessions ended because a JVM took more memory than limits.memory allows.",
+			host_memory_ended(host));
 }
 
 static void put_store(struct metric_text *m, struct host *host)
@@ -274,17 +278,18 @@ static void put_store(struct metric_text *m, struct host *host)
 	if (!host_store(host))
 		return;
 	store_counts(host_store(host), &c);
-	put_one(m, METRIC_COUNTER, "kindling_store_windows", NULL,
-		"Windows written to the history.", c.windows);
-	put_one(m, METRIC_COUNTER, "kindling_store_windows_dropped", NULL,
-		"Windows that could not be written.",
-		c.dropped_windows + host_windows_dropped(host));
-	put_one(m, METRIC_COUNTER, "kindling_store_windows_recovered", NULL,
-		"Windows of a daemon that died before it closed them.", c.recovered_windows);
-	put_one(m, METRIC_GAUGE, "kindling_store_bytes", "bytes", "Size of the history on disk.",
-		c.bytes);
-	put_one(m, METRIC_GAUGE, "kindling_store_limit_bytes", "bytes",
-		"How much store.max_size allows.", host_config(host)->store_max_bytes);
+	metrics_put_one(m, METRIC_COUNTER, "kindling_store_windows", NULL,
+			"Windows written to the history.", c.windows);
+	metrics_put_one(m, METRIC_COUNTER, "kindling_store_windows_dropped", NULL,
+			"Windows that could not be written.",
+			c.dropped_windows + host_windows_dropped(host));
+	metrics_put_one(m, METRIC_COUNTER, "kindling_store_windows_recovered", NULL,
+			"Windows of a daemon that died before it closed them.",
+			c.recovered_windows);
+	metrics_put_one(m, METRIC_GAUGE, "kindling_store_bytes", "bytes",
+			"Size of the history on disk.", c.bytes);
+	metrics_put_one(m, METRIC_GAUGE, "kindling_store_limit_bytes", "bytes",
+			"How much store.max_size allows.", host_config(host)->store_max_bytes);
 }
 
 static void put_daemon(struct metric_text *m, struct serve *s)
@@ -293,16 +298,17 @@ static void put_daemon(struct metric_text *m, struct serve *s)
 	metric_count(m, "version=\"" KINDLING_VERSION "\"", 1);
 	metric_family(m, METRIC_COUNTER, "kindling_daemon_cpu_seconds", "seconds",
 		      "CPU time of the daemon.");
-	metric_seconds(m, NULL, cpu_ns());
-	put_one(m, METRIC_GAUGE, "kindling_daemon_resident_bytes", "bytes",
-		"Resident memory of the daemon.", resident_bytes());
+	metric_seconds(m, NULL, metrics_cpu_ns());
+	metrics_put_one(m, METRIC_GAUGE, "kindling_daemon_resident_bytes", "bytes",
+			"Resident memory of the daemon.", resident_bytes());
 	metric_family(m, METRIC_GAUGE, "kindling_daemon_uptime_seconds", "seconds",
 		      "Time since the daemon began.");
 	metric_seconds(m, NULL, clock_mono_ns() - host_start_mono_ns(s->host));
 	put_memory(m, s->host);
-	put_one(m, METRIC_COUNTER, "kindling_children_refused", NULL,
-		"Programs not started because as many of them run as may.", warden_refused());
-	put_symbols(m, host_symbols(s->host));
+	metrics_put_one(m, METRIC_COUNTER, "kindling_children_refused", NULL,
+			"Programs not started because as many of them run as may.",
+			warden_refused());
+	metrics_put_symbols(m, host_symbols(s->host));
 	put_store(m, s->host);
 }
 
@@ -316,8 +322,8 @@ enum MHD_Result serve_metrics(struct request *r)
 	char *text;
 
 	put_states(&m, targets);
-	put_samples(&m, targets);
-	put_waits(&m, targets);
+	metrics_put_samples(&m, targets);
+	metrics_put_waits(&m, targets);
 	put_agents(&m, targets);
 	put_decoding(&m, targets);
 	put_crashes(&m, targets);

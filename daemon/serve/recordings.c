@@ -29,7 +29,7 @@ struct recording_entry {
 	struct loop_timer *look; /* whether the JVM still streams */
 };
 
-static void forget(struct recording_entry *e)
+static void recordings_forget(struct recording_entry *e)
 {
 	struct recording_entry **link;
 
@@ -46,12 +46,12 @@ static void forget(struct recording_entry *e)
 void recordings_free(struct serve *s)
 {
 	while (s->recordings)
-		forget(s->recordings);
+		recordings_forget(s->recordings);
 }
 
 static void on_kept(void *userdata)
 {
-	forget(userdata);
+	recordings_forget(userdata);
 }
 
 static uint64_t elapsed_of(const struct recording_entry *e)
@@ -61,7 +61,7 @@ static uint64_t elapsed_of(const struct recording_entry *e)
 	return e->done ? e->elapsed_ns : elapsed < e->length_ns ? elapsed : e->length_ns;
 }
 
-static void finish(struct recording_entry *e)
+static void recordings_finish(struct recording_entry *e)
 {
 	e->elapsed_ns = elapsed_of(e);
 	(void)recording_notes(e->recording, e->notes, sizeof(e->notes));
@@ -72,21 +72,22 @@ static void finish(struct recording_entry *e)
 	(void)loop_timer_add(e->serve->loop, KEEP_NS, 0, on_kept, e, &e->timer);
 }
 
-static void on_end(void *userdata)
+static void recordings_on_end(void *userdata)
 {
-	finish(userdata);
+	recordings_finish(userdata);
 }
 
-static void on_look(void *userdata)
+static void recordings_on_look(void *userdata)
 {
 	struct recording_entry *e = userdata;
 
 	if (!recording_runs(e->recording, e->reason, sizeof(e->reason)))
-		finish(e);
+		recordings_finish(e);
 }
 
 /* What the request asks for. Answers the error itself: false. */
-static bool wanted(struct request *r, struct recording_options *ret, uint64_t *ret_length_ns)
+static bool recordings_wanted(struct request *r, struct recording_options *ret,
+			      uint64_t *ret_length_ns)
 {
 	const char *seconds = argument(r, "seconds"), *interval = argument(r, "interval");
 	const char *types = argument(r, "type"), *thread = argument(r, "thread");
@@ -170,8 +171,8 @@ static enum MHD_Result answer_forbidden(struct request *r, const struct target *
 			    report_events_list(target_allowed_events(t), what, sizeof(what)), note);
 }
 
-static enum MHD_Result begin(struct request *r, struct target *t,
-			     const struct recording_options *options, uint64_t length_ns)
+static enum MHD_Result recordings_begin(struct request *r, struct target *t,
+					const struct recording_options *options, uint64_t length_ns)
 {
 	struct recording_entry *e = calloc(1, sizeof(*e));
 	int error;
@@ -199,12 +200,12 @@ static enum MHD_Result begin(struct request *r, struct target *t,
 	e->length_ns = length_ns;
 	e->next = r->serve->recordings;
 	r->serve->recordings = e;
-	(void)loop_timer_add(r->serve->loop, length_ns, 0, on_end, e, &e->timer);
-	(void)loop_timer_add(r->serve->loop, LOOK_NS, LOOK_NS, on_look, e, &e->look);
+	(void)loop_timer_add(r->serve->loop, length_ns, 0, recordings_on_end, e, &e->timer);
+	(void)loop_timer_add(r->serve->loop, LOOK_NS, LOOK_NS, recordings_on_look, e, &e->look);
 	return answer_created(r, e, t);
 }
 
-static enum MHD_Result create(struct request *r)
+static enum MHD_Result recordings_create(struct request *r)
 {
 	struct recording_entry *oldest_done = NULL;
 	struct recording_options options;
@@ -212,7 +213,7 @@ static enum MHD_Result create(struct request *r)
 	unsigned count = 0;
 	struct target *t;
 
-	if (!wanted(r, &options, &length_ns))
+	if (!recordings_wanted(r, &options, &length_ns))
 		return MHD_YES;
 	t = api_one_target(r, argument(r, "target"));
 	if (!t)
@@ -229,11 +230,11 @@ static enum MHD_Result create(struct request *r)
 		return answer_error(r, 503, "there are %u recordings already; end or wait for one",
 				    count);
 	if (count >= RECORDINGS_MAX) /* its file was written long ago */
-		forget(oldest_done);
-	return begin(r, t, &options, length_ns);
+		recordings_forget(oldest_done);
+	return recordings_begin(r, t, &options, length_ns);
 }
 
-static enum MHD_Result progress(struct request *r, const struct recording_entry *e)
+static enum MHD_Result recordings_progress(struct request *r, const struct recording_entry *e)
 {
 	cJSON *o = cJSON_CreateObject();
 
@@ -247,7 +248,7 @@ static enum MHD_Result progress(struct request *r, const struct recording_entry 
 	return answer_json(r, 200, o);
 }
 
-static enum MHD_Result result(struct request *r, const struct recording_entry *e)
+static enum MHD_Result recordings_result(struct request *r, const struct recording_entry *e)
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;
 	struct report_options options;
@@ -269,7 +270,7 @@ static enum MHD_Result result(struct request *r, const struct recording_entry *e
 }
 
 /* Whoever has fetched it needs it no more; else it is kept for KEEP_NS. */
-static enum MHD_Result discard(struct request *r, struct recording_entry *e)
+static enum MHD_Result recordings_discard(struct request *r, struct recording_entry *e)
 {
 	cJSON *o;
 
@@ -277,7 +278,7 @@ static enum MHD_Result discard(struct request *r, struct recording_entry *e)
 		return answer_error(r, 409, "the recording is still running");
 	o = cJSON_CreateObject();
 	cJSON_AddStringToObject(o, "state", "gone");
-	forget(e);
+	recordings_forget(e);
 	return answer_json(r, 200, o);
 }
 
@@ -289,7 +290,7 @@ enum MHD_Result serve_recordings(struct request *r, const char *method, const ch
 
 	if (rest[0] == '\0' || rest[1] == '\0')
 		return strcmp(method, "POST") == 0
-			       ? create(r)
+			       ? recordings_create(r)
 			       : answer_error(r, 405, "POST /v1/recordings makes one");
 	id = strtoull(rest + 1, &end, 10);
 	for (e = r->serve->recordings; e && e->id != id; e = e->next)
@@ -299,15 +300,16 @@ enum MHD_Result serve_recordings(struct request *r, const char *method, const ch
 	if (strcmp(method, "DELETE") == 0 && *end == '\0') {
 		if (!e->done) {
 			snprintf(e->reason, sizeof(e->reason), "the recording was ended early");
-			finish(e);
+			recordings_finish(e);
 		}
-		return progress(r, e);
+		return recordings_progress(r, e);
 	}
 	if (strcmp(method, "DELETE") == 0 && strcmp(end, "/profile") == 0)
-		return discard(r, e);
+		return recordings_discard(r, e);
 	if (strcmp(method, "GET") != 0)
 		return answer_error(r, 405, "a recording takes GET and DELETE");
 	if (strcmp(end, "/profile") == 0)
-		return result(r, e);
-	return *end ? answer_error(r, 404, "a recording has no %s", end) : progress(r, e);
+		return recordings_result(r, e);
+	return *end ? answer_error(r, 404, "a recording has no %s", end)
+		    : recordings_progress(r, e);
 }

@@ -37,7 +37,7 @@ static void on_http(void *userdata, uint32_t events)
 	serve_run(userdata);
 }
 
-static void on_timer(void *userdata)
+static void serve_on_timer(void *userdata)
 {
 	serve_run(userdata);
 }
@@ -52,8 +52,9 @@ static void add_number(struct MHD_Response *response, const char *header, uint64
 	MHD_add_response_header(response, header, text);
 }
 
-static enum MHD_Result queue(struct request *r, unsigned status, const char *content_type,
-			     const struct report_counts *counts, struct MHD_Response *response)
+static enum MHD_Result serve_queue(struct request *r, unsigned status, const char *content_type,
+				   const struct report_counts *counts,
+				   struct MHD_Response *response)
 {
 	enum MHD_Result result;
 
@@ -71,8 +72,8 @@ static enum MHD_Result queue(struct request *r, unsigned status, const char *con
 }
 
 /* Takes @body. */
-static enum MHD_Result answer(struct request *r, unsigned status, const char *content_type,
-			      const struct report_counts *counts, char *body, size_t len)
+static enum MHD_Result serve_answer(struct request *r, unsigned status, const char *content_type,
+				    const struct report_counts *counts, char *body, size_t len)
 {
 	struct MHD_Response *response;
 
@@ -81,13 +82,13 @@ static enum MHD_Result answer(struct request *r, unsigned status, const char *co
 	response = MHD_create_response_from_buffer(len, body, MHD_RESPMEM_MUST_FREE);
 	if (!response)
 		free(body);
-	return queue(r, status, content_type, counts, response);
+	return serve_queue(r, status, content_type, counts, response);
 }
 
 enum MHD_Result answer_bytes(struct request *r, unsigned status, const char *content_type,
 			     char *body, size_t len)
 {
-	return answer(r, status, content_type, NULL, body, len);
+	return serve_answer(r, status, content_type, NULL, body, len);
 }
 
 enum MHD_Result answer_report(struct request *r, const struct profile *p, enum report_format format,
@@ -96,7 +97,7 @@ enum MHD_Result answer_report(struct request *r, const struct profile *p, enum r
 {
 	const struct report_counts counts = { samples, report_dropped(p, o) };
 
-	return answer(r, 200, report_content_type(format), &counts, body, len);
+	return serve_answer(r, 200, report_content_type(format), &counts, body, len);
 }
 
 enum MHD_Result answer_file(struct request *r, unsigned status, const char *content_type,
@@ -106,7 +107,7 @@ enum MHD_Result answer_file(struct request *r, unsigned status, const char *cont
 
 	if (!response)
 		fd_close(fd);
-	return queue(r, status, content_type, counts, response);
+	return serve_queue(r, status, content_type, counts, response);
 }
 
 enum MHD_Result answer_json(struct request *r, unsigned status, cJSON *json)
@@ -284,7 +285,7 @@ int serve_new(struct host *h, struct serve **ret, struct fault *f)
 	info = s->http ? MHD_get_daemon_info(s->http, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	if (!info)
 		return fault_set(f, EIO, FAULT_INTERNAL, "cannot start the HTTP server");
-	r = loop_timer_add(s->loop, NS_PER_S, 0, on_timer, s, &s->timer);
+	r = loop_timer_add(s->loop, NS_PER_S, 0, serve_on_timer, s, &s->timer);
 	if (r == 0)
 		r = loop_timer_add(s->loop, UINT64_MAX, 0, aparts_on_timer, s, &s->apart_timer);
 	if (r == 0)

@@ -23,7 +23,7 @@ static void add_text(cJSON *o, const char *key, const char *s)
 }
 
 /* Weights are ns, of allocations bytes. */
-static void add_books(cJSON *o, const struct stream_books *books, enum wire_event event)
+static void status_add_books(cJSON *o, const struct stream_books *books, enum wire_event event)
 {
 	bool bytes = event == WIRE_EVENT_ALLOC;
 	cJSON *dropped = cJSON_CreateObject();
@@ -55,7 +55,7 @@ static cJSON *samples_json(const struct stream_counts *c, uint64_t process_cpu_n
 {
 	cJSON *samples = cJSON_CreateObject();
 
-	add_books(samples, &c->of[WIRE_EVENT_CPU], WIRE_EVENT_CPU);
+	status_add_books(samples, &c->of[WIRE_EVENT_CPU], WIRE_EVENT_CPU);
 	add_view(samples, &c->of[WIRE_EVENT_CPU], process_cpu_ns);
 	add_u64(samples, "broken", c->ledger.counter[WIRE_COUNTER_BROKEN]);
 	add_u64(samples, "fallback", c->ledger.counter[WIRE_COUNTER_FALLBACK]);
@@ -73,7 +73,7 @@ static void add_other_events(cJSON *o, const struct stream_counts *c, unsigned c
 		if (!(collected & 1u << e) && !c->of[e].taken)
 			continue;
 		books = cJSON_AddObjectToObject(o, wire_event_names[e]);
-		add_books(books, &c->of[e], (enum wire_event)e);
+		status_add_books(books, &c->of[e], (enum wire_event)e);
 		if (e != WIRE_EVENT_LOCK)
 			continue;
 		add_u64(books, "short_waits", c->ledger.counter[WIRE_COUNTER_SHORT_WAITS]);
@@ -132,7 +132,7 @@ static cJSON *notes_json(const struct target *t)
 	return list;
 }
 
-static double share(uint64_t part, uint64_t whole)
+static double status_share(uint64_t part, uint64_t whole)
 {
 	return whole ? (double)part / (double)whole : 0;
 }
@@ -152,9 +152,10 @@ static cJSON *agent_json(const struct target *t, const struct stream_counts *c)
 	add_u64(agent, "bytes", l[WIRE_COUNTER_AGENT_BYTES]);
 	/* of the JVM's own CPU time, of which max_cpu speaks: much, where that is next to nothing
 	 */
-	cJSON_AddNumberToObject(agent, "cpu_share", share(cpu_ns, l[WIRE_COUNTER_PROCESS_CPU_NS]));
+	cJSON_AddNumberToObject(agent, "cpu_share",
+				status_share(cpu_ns, l[WIRE_COUNTER_PROCESS_CPU_NS]));
 	/* of one CPU, since the agent said HELLO */
-	cJSON_AddNumberToObject(agent, "cpus", share(cpu_ns, l[WIRE_COUNTER_SESSION_NS]));
+	cJSON_AddNumberToObject(agent, "cpus", status_share(cpu_ns, l[WIRE_COUNTER_SESSION_NS]));
 	/* and in the last minute: what it costs now */
 	cJSON_AddNumberToObject(agent, "cpus_last_minute", target_recent_cpus(t));
 	add_u64(agent, "handler_ns", l[WIRE_COUNTER_HANDLER_NS]);
@@ -202,7 +203,7 @@ static cJSON *gap_json(const struct host_gap *g)
 	return o;
 }
 
-static cJSON *target_json(const struct target *t)
+static cJSON *status_target_json(const struct target *t)
 {
 	unsigned collected = target_events(t);
 	cJSON *o = cJSON_CreateObject();
@@ -328,7 +329,7 @@ struct view {
 	bool all, streaming;
 };
 
-static bool is_in(const struct view *v, const struct target *t)
+static bool status_is_in(const struct view *v, const struct target *t)
 {
 	if ((v->selected.n && !is_selected(&v->selected, t)) ||
 	    (v->streaming && t->state != TARGET_STREAMING))
@@ -344,15 +345,15 @@ static cJSON *targets_json(struct targets *targets, const struct view *v)
 	struct target *t = NULL;
 
 	while ((t = targets_next_known(targets, t)))
-		if (t->state == TARGET_STREAMING && is_in(v, t))
-			cJSON_AddItemToArray(list, target_json(t));
+		if (t->state == TARGET_STREAMING && status_is_in(v, t))
+			cJSON_AddItemToArray(list, status_target_json(t));
 	while ((t = targets_next_known(targets, t)))
-		if (t->state != TARGET_STREAMING && t->state != TARGET_GONE && is_in(v, t))
-			cJSON_AddItemToArray(list, target_json(t));
+		if (t->state != TARGET_STREAMING && t->state != TARGET_GONE && status_is_in(v, t))
+			cJSON_AddItemToArray(list, status_target_json(t));
 	while ((t = targets_next_known(targets, t))) {
 		int at = 0;
 
-		if (t->state != TARGET_GONE || !is_in(v, t))
+		if (t->state != TARGET_GONE || !status_is_in(v, t))
 			continue;
 		cJSON_ArrayForEach(o, ended)
 		{
@@ -360,7 +361,7 @@ static cJSON *targets_json(struct targets *targets, const struct view *v)
 				break;
 			at++;
 		}
-		cJSON_InsertItemInArray(ended, at, target_json(t));
+		cJSON_InsertItemInArray(ended, at, status_target_json(t));
 	}
 	while ((o = cJSON_DetachItemFromArray(ended, 0)))
 		cJSON_AddItemToArray(list, o);

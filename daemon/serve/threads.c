@@ -9,7 +9,8 @@
 
 #define RECENT_NS (NS_PER_S / 2) /* a sample so long ago still says that a thread runs */
 
-static const char *state_of(const struct locks_thread_row *r, bool states, uint64_t now_ns)
+static const char *serve_threads_state_of(const struct locks_thread_row *r, bool states,
+					  uint64_t now_ns)
 {
 	if (r->flags & WIRE_THREAD_ENDED)
 		return "ended";
@@ -23,7 +24,7 @@ static const char *state_of(const struct locks_thread_row *r, bool states, uint6
 	return r->state < WIRE_STATE_COUNT ? wire_state_names[r->state] : "unknown";
 }
 
-static double share(uint64_t ns, uint64_t span_ns)
+static double serve_threads_share(uint64_t ns, uint64_t span_ns)
 {
 	return span_ns ? (double)ns / (double)span_ns : 0;
 }
@@ -45,9 +46,9 @@ static void open_text(struct text_out *to, const struct target *t, const struct 
 	}
 }
 
-static void row_text(struct text_out *to, const struct target *t, const struct locks *l,
-		     const struct locks_thread_row *r, uint64_t span_ns, bool states,
-		     uint64_t now_ns)
+static void serve_threads_row_text(struct text_out *to, const struct target *t,
+				   const struct locks *l, const struct locks_thread_row *r,
+				   uint64_t span_ns, bool states, uint64_t now_ns)
 {
 	text_put(to, "{");
 	thread_ids_text(to, t, r->tid);
@@ -55,9 +56,12 @@ static void row_text(struct text_out *to, const struct target *t, const struct l
 	thread_name_text(to, t, r->tid, r->name);
 	text_printf(to, ",\"java_id\":%llu,\"virtual\":%s,\"state\":\"%s\"",
 		    (unsigned long long)r->java_id,
-		    r->flags & WIRE_THREAD_VIRTUAL ? "true" : "false", state_of(r, states, now_ns));
-	text_printf(to, ",\"cpu\":%.5f,\"wait\":%.5f,\"idle\":%.5f", share(r->cpu_ns, span_ns),
-		    share(r->wait_ns, span_ns), share(r->idle_ns, span_ns));
+		    r->flags & WIRE_THREAD_VIRTUAL ? "true" : "false",
+		    serve_threads_state_of(r, states, now_ns));
+	text_printf(to, ",\"cpu\":%.5f,\"wait\":%.5f,\"idle\":%.5f",
+		    serve_threads_share(r->cpu_ns, span_ns),
+		    serve_threads_share(r->wait_ns, span_ns),
+		    serve_threads_share(r->idle_ns, span_ns));
 	if (r->waits)
 		open_text(to, t, l, &r->open, now_ns);
 	else
@@ -91,8 +95,8 @@ static void virtuals_text(struct text_out *to, const struct locks_thread_rows *r
 	text_put(to, "]");
 }
 
-static void target_text(struct text_out *to, const struct target *t, uint64_t last_ns,
-			uint64_t asked_ns, bool first)
+static void serve_threads_target_text(struct text_out *to, const struct target *t, uint64_t last_ns,
+				      uint64_t asked_ns, bool first)
 {
 	bool states = host_states_known(t, asked_ns);
 	const struct locks *l = host_locks(t);
@@ -110,7 +114,7 @@ static void target_text(struct text_out *to, const struct target *t, uint64_t la
 	text_put(to, ",\"threads\":[");
 	for (uint32_t i = 0; i < rows.n; i++) {
 		text_put(to, i ? "," : "");
-		row_text(to, t, l, &rows.rows[i], rows.span_ns, states, now_ns);
+		serve_threads_row_text(to, t, l, &rows.rows[i], rows.span_ns, states, now_ns);
 	}
 	text_put(to, "]}");
 	locks_thread_rows_free(&rows);
@@ -146,7 +150,7 @@ enum MHD_Result serve_threads(struct request *r)
 	while ((t = targets_next(host_targets(r->serve->host), t))) {
 		if (!locks_is_asked_for(&selected, t))
 			continue;
-		target_text(&out, t, last_ns, r->begin_mono_ns, first);
+		serve_threads_target_text(&out, t, last_ns, r->begin_mono_ns, first);
 		first = false;
 	}
 	text_put(&out, "]}");

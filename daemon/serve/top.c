@@ -54,7 +54,7 @@ static cJSON *methods_json(const struct profile *p, const struct report_index *i
 	return o;
 }
 
-static bool has_ended(struct targets *targets, const struct profile_process *p)
+static bool top_has_ended(struct targets *targets, const struct profile_process *p)
 {
 	struct target *t = NULL;
 
@@ -64,20 +64,20 @@ static bool has_ended(struct targets *targets, const struct profile_process *p)
 	return true;
 }
 
-static cJSON *target_json(const struct profile *p, const struct report_index *index,
-			  uint32_t process, enum wire_event event, enum report_order order,
-			  struct targets *targets)
+static cJSON *top_target_json(const struct profile *p, const struct report_index *index,
+			      uint32_t process, enum wire_event event, enum report_order order,
+			      struct targets *targets)
 {
 	const struct profile_process *x = &p->processes[process];
 	cJSON *t = methods_json(p, index, process, event, order);
 
 	cJSON_AddNumberToObject(t, "pid", x->pid);
 	cJSON_AddStringToObject(t, "name", p->strings[x->name]);
-	cJSON_AddBoolToObject(t, "ended", has_ended(targets, x));
+	cJSON_AddBoolToObject(t, "ended", top_has_ended(targets, x));
 	return t;
 }
 
-static bool comes_before(const cJSON *a, const cJSON *b)
+static bool top_comes_before(const cJSON *a, const cJSON *b)
 {
 	bool a_ended = cJSON_IsTrue(cJSON_GetObjectItem(a, "ended"));
 	bool b_ended = cJSON_IsTrue(cJSON_GetObjectItem(b, "ended"));
@@ -96,7 +96,7 @@ static void add_target(cJSON *list, cJSON *target)
 
 	cJSON_ArrayForEach(other, list)
 	{
-		if (comes_before(target, other))
+		if (top_comes_before(target, other))
 			break;
 		at++;
 	}
@@ -151,7 +151,7 @@ enum MHD_Result serve_top(struct request *r)
 	cJSON_AddNumberToObject(o, "seconds", (double)window / 1e9);
 	list = cJSON_AddArrayToObject(o, "targets");
 	for (uint32_t i = 0; i < p->n_processes; i++)
-		add_target(list,
-			   target_json(p, index, i, event, order, host_targets(r->serve->host)));
+		add_target(list, top_target_json(p, index, i, event, order,
+						 host_targets(r->serve->host)));
 	return answer_json(r, 200, o);
 }

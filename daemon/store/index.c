@@ -169,7 +169,7 @@ static int by_process_and_time(const void *a, const void *b)
 	return x->entry.at < y->entry.at ? -1 : x->entry.at > y->entry.at;
 }
 
-static int find_all(int fd, struct found **ret, uint32_t *ret_n)
+static int index_find_all(int fd, struct found **ret, uint32_t *ret_n)
 {
 	CLEANUP(freep) struct found *all = NULL;
 	uint32_t n = 0, cap = 0;
@@ -223,7 +223,7 @@ int index_scan(int fd, struct index *ret)
 	CLEANUP(freep) struct found *all = NULL;
 	struct index x = INDEX_NULL;
 	uint32_t n = 0;
-	int r = find_all(fd, &all, &n);
+	int r = index_find_all(fd, &all, &n);
 
 	if (r < 0)
 		return r;
@@ -272,7 +272,7 @@ static uint32_t add_string(struct index *x, const char *text, size_t *cap)
 }
 
 /* What the newest window that can be read says of @q. */
-static int describe(struct index *x, struct index_process *q, int fd, size_t *cap)
+static int index_describe_segment(struct index *x, struct index_process *q, int fd, size_t *cap)
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;
 	int r = 0;
@@ -314,6 +314,6 @@ int index_describe(struct index *x, int segment_fd)
 	if (!x->strings)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < x->n_processes && r == 0; i++)
-		r = describe(x, &x->processes[i], segment_fd, &cap);
+		r = index_describe_segment(x, &x->processes[i], segment_fd, &cap);
 	return r;
 }

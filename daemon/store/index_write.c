@@ -22,7 +22,7 @@ struct writer {
 	uint64_t at; /* where the next bytes go */
 };
 
-static int put(struct writer *w, const void *data, size_t len)
+static int index_write_put(struct writer *w, const void *data, size_t len)
 {
 	ssize_t n = pwrite(w->fd, data, len, (off_t)w->at);
 
@@ -32,7 +32,7 @@ static int put(struct writer *w, const void *data, size_t len)
 	return 0;
 }
 
-static int begin(struct writer *w, struct store *s)
+static int index_write_begin(struct writer *w, struct store *s)
 {
 	w->store = s;
 	w->at = sizeof(struct index_header);
@@ -43,7 +43,7 @@ static int begin(struct writer *w, struct store *s)
 }
 
 /* The table behind the sums, and the header that makes it a file. */
-static int finish(struct writer *w, struct index *x, uint64_t covered)
+static int index_write_finish(struct writer *w, struct index *x, uint64_t covered)
 {
 	size_t len = x->n_processes * sizeof(*x->processes);
 	struct index_header h = {
@@ -65,15 +65,15 @@ static int finish(struct writer *w, struct index *x, uint64_t covered)
 	h.table_crc = (uint32_t)crc32(0, (const Bytef *)x->processes, (uInt)len);
 	h.table_crc = (uint32_t)crc32(h.table_crc, (const Bytef *)x->strings, x->strings_len);
 	h.crc = (uint32_t)crc32(0, (const Bytef *)&h, sizeof(h));
-	r = put(w, x->processes, len);
+	r = index_write_put(w, x->processes, len);
 	if (r == 0)
-		r = put(w, x->strings, x->strings_len);
+		r = index_write_put(w, x->strings, x->strings_len);
 	if (r == 0 && x->entries)
-		r = put(w, x->entries, x->n_entries * sizeof(*x->entries));
+		r = index_write_put(w, x->entries, x->n_entries * sizeof(*x->entries));
 	return r == 0 && pwrite(w->fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h) ? -EIO : r;
 }
 
-static int publish(struct store *s, enum store_file kind, uint64_t segment)
+static int index_write_publish(struct store *s, enum store_file kind, uint64_t segment)
 {
 	char name[STORE_NAME_SIZE];
 
@@ -82,8 +82,8 @@ static int publish(struct store *s, enum store_file kind, uint64_t segment)
 }
 
 /* @sum as a record of @q; without room for all of it there is none. */
-static int put_sum(struct writer *w, struct index_process *q, const struct profile *sum,
-		   uint64_t overflow)
+static int index_write_put_sum(struct writer *w, struct index_process *q, const struct profile *sum,
+			       uint64_t overflow)
 {
 	CLEANUP(freep) uint8_t *record = NULL;
 	uint64_t at = w->at;
@@ -95,7 +95,7 @@ static int put_sum(struct writer *w, struct index_process *q, const struct profi
 	r = record_make(sum, 0, &record, &len);
 	if (r < 0)
 		return r == -E2BIG ? 0 : r;
-	r = put(w, record, len);
+	r = index_write_put(w, record, len);
 	if (r == 0)
 		q->sum_at = at;
 	return r;
@@ -111,8 +111,8 @@ static int new_sum(struct profile **ret)
 }
 
 /* The record at @at, which is @q's, is added to @sum. A damaged one is not there for anybody. */
-static int add_record(struct profile *sum, int fd, uint64_t at, const struct index_process *q,
-		      uint64_t *overflow)
+static int index_write_add_record(struct profile *sum, int fd, uint64_t at,
+				  const struct index_process *q, uint64_t *overflow)
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;
 	CLEANUP(freep) uint8_t *data = NULL;
@@ -137,10 +137,10 @@ static int sum_entries(struct writer *w, struct index *x, struct index_process *
 	int r = q->n > 1 ? new_sum(&sum) : 0;
 
 	for (uint32_t i = 0; sum && i < q->n && r == 0; i++) {
-		r = add_record(sum, fd, x->entries[q->first + i].at, q, &overflow);
+		r = index_write_add_record(sum, fd, x->entries[q->first + i].at, q, &overflow);
 		r = r == -EBADMSG ? 0 : r;
 	}
-	return r == 0 && sum ? put_sum(w, q, sum, overflow) : r;
+	return r == 0 && sum ? index_write_put_sum(w, q, sum, overflow) : r;
 }
 
 int index_write(struct store *s, uint64_t segment)
@@ -156,14 +156,14 @@ int index_write(struct store *s, uint64_t segment)
 	if (r == 0)
 		r = index_describe(&x, fd);
 	if (r == 0)
-		r = begin(&w, s);
+		r = index_write_begin(&w, s);
 	to = r == 0 ? w.fd : -1;
 	for (uint32_t i = 0; r == 0 && i < x.n_processes; i++)
 		r = atomic_load(&s->hurry) ? -EINTR : sum_entries(&w, &x, &x.processes[i], fd);
 	if (r == 0)
-		r = finish(&w, &x, covered);
+		r = index_write_finish(&w, &x, covered);
 	if (r == 0)
-		r = publish(s, STORE_INDEX, segment);
+		r = index_write_publish(s, STORE_INDEX, segment);
 	index_deinit(&x);
 	return r;
 }
@@ -209,8 +209,8 @@ static uint32_t move_string(struct index *x, const char *text)
 }
 
 /* @q of a part becomes one of the hour's, or is added to it. */
-static void add_process(struct index *x, struct index_process *to, const struct index *part,
-			const struct index_process *q)
+static void index_write_add_process(struct index *x, struct index_process *to,
+				    const struct index *part, const struct index_process *q)
 {
 	bool first = to->n == 0;
 	uint64_t begin_ns = to->begin_real_ns;
@@ -243,11 +243,11 @@ static int sum_parts(struct writer *w, struct hour *h, struct index_process *to)
 		if (q && !q->sum_at)
 			return 0; /* of one window, or too large */
 		if (q)
-			r = add_record(sum, h->parts[i].fd, q->sum_at, to, &overflow);
+			r = index_write_add_record(sum, h->parts[i].fd, q->sum_at, to, &overflow);
 	}
 	if (r == -EBADMSG)
 		return 0;
-	return r == 0 ? put_sum(w, to, sum, overflow) : r;
+	return r == 0 ? index_write_put_sum(w, to, sum, overflow) : r;
 }
 
 static int by_identity(const void *a, const void *b)
@@ -260,7 +260,7 @@ static int by_identity(const void *a, const void *b)
 }
 
 /* All processes of the parts, each once. */
-static int collect(const struct hour *h, struct index *ret)
+static int index_write_collect(const struct hour *h, struct index *ret)
 {
 	CLEANUP(freep) struct index_process *all = NULL;
 	size_t n = 0, strings = 1;
@@ -285,8 +285,8 @@ static int collect(const struct hour *h, struct index *ret)
 	for (size_t i = 0; i < n; i++) {
 		if (i == 0 || by_identity(&all[i - 1], &all[i]) != 0)
 			ret->n_processes++;
-		add_process(ret, &ret->processes[ret->n_processes - 1], &h->parts[all[i].first],
-			    &all[i]);
+		index_write_add_process(ret, &ret->processes[ret->n_processes - 1],
+					&h->parts[all[i].first], &all[i]);
 	}
 	return 0;
 }
@@ -300,16 +300,16 @@ int index_write_hour(struct store *s, uint64_t hour)
 	int r = h ? open_hour(s, hour, h) : -ENOMEM;
 
 	if (r == 0)
-		r = collect(h, &x);
+		r = index_write_collect(h, &x);
 	if (r == 0)
-		r = begin(&w, s);
+		r = index_write_begin(&w, s);
 	to = r == 0 ? w.fd : -1;
 	for (uint32_t i = 0; r == 0 && i < x.n_processes; i++)
 		r = atomic_load(&s->hurry) ? -EINTR : sum_parts(&w, h, &x.processes[i]);
 	if (r == 0)
-		r = finish(&w, &x, h->covered);
+		r = index_write_finish(&w, &x, h->covered);
 	if (r == 0)
-		r = publish(s, STORE_SUMS, hour * PARTS_MAX);
+		r = index_write_publish(s, STORE_SUMS, hour * PARTS_MAX);
 	for (uint32_t i = 0; h && i < h->n; i++)
 		index_deinit(&h->parts[i]);
 	index_deinit(&x);

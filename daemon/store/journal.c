@@ -234,7 +234,7 @@ static bool is_stored(struct store *s, uint64_t id, uint64_t window)
 }
 
 /* A window of what the journal has, if the store lacks it. 1, 0 or -errno. */
-static int recover(struct store *s, int fd, uint64_t window)
+static int journal_recover_window(struct store *s, int fd, uint64_t window)
 {
 	CLEANUP(freep) struct second *seconds = calloc(SECONDS_MAX, sizeof(*seconds));
 	CLEANUP(profile_freep) struct profile *p = NULL;
@@ -251,7 +251,7 @@ static int recover(struct store *s, int fd, uint64_t window)
 	return r < 0 ? r : 1;
 }
 
-static int by_number(const void *a, const void *b)
+static int store_journal_by_number(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -276,7 +276,7 @@ static unsigned list_journals(struct store *s, uint64_t windows[FILES_MAX])
 		closedir(dir);
 	else
 		fd_close(fd);
-	qsort(windows, n, sizeof(*windows), by_number);
+	qsort(windows, n, sizeof(*windows), store_journal_by_number);
 	return n;
 }
 
@@ -300,7 +300,7 @@ uint64_t journal_recover(struct store *s)
 		fd = openat(s->dfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 		if (fd >= 0 && record_is_foreign(fd) && !is_past(s, windows[i]))
 			continue; /* for the version that wrote it, when it comes back */
-		if (fd >= 0 && recover(s, fd, windows[i]) > 0)
+		if (fd >= 0 && journal_recover_window(s, fd, windows[i]) > 0)
 			recovered++;
 		(void)unlinkat(s->dfd, name, 0);
 	}

@@ -34,7 +34,7 @@ struct visit {
 	void *userdata;
 };
 
-static bool is_wanted(const struct profile_filter *f, const struct index_process *q)
+static bool query_is_wanted(const struct profile_filter *f, const struct index_process *q)
 {
 	if (!f || !f->n_pids)
 		return true;
@@ -44,7 +44,7 @@ static bool is_wanted(const struct profile_filter *f, const struct index_process
 	return false;
 }
 
-static bool touches(const struct visit *v, uint64_t begin_ns, uint64_t end_ns)
+static bool query_touches(const struct visit *v, uint64_t begin_ns, uint64_t end_ns)
 {
 	return begin_ns < v->to && end_ns > v->from;
 }
@@ -70,7 +70,8 @@ static int visit_segment(struct visit *v, uint64_t segment, const struct index *
 	for (uint32_t i = 0; i < part.index.n_processes && r >= 0; i++) {
 		const struct index_process *q = &part.index.processes[i], *sum;
 
-		if (!is_wanted(v->filter, q) || !touches(v, q->begin_real_ns, q->end_real_ns))
+		if (!query_is_wanted(v->filter, q) ||
+		    !query_touches(v, q->begin_real_ns, q->end_real_ns))
 			continue;
 		sum = sums ? index_find(sums, q->pid, q->start_time) : NULL;
 		if (!sum || !sum->sum_at)
@@ -88,7 +89,7 @@ static int visit_sums(struct visit *v, struct part *part)
 	for (uint32_t i = 0; i < part->index.n_processes && r >= 0; i++) {
 		struct index_process *q = &part->index.processes[i];
 
-		if (!is_wanted(v->filter, q))
+		if (!query_is_wanted(v->filter, q))
 			continue;
 		r = q->sum_at ? v->fn(v, part, q) : 0;
 		if (r == VISIT_DAMAGED)
@@ -203,8 +204,9 @@ static int merge_entry(struct visit *v, int fd, const struct index_process *q,
 {
 	bool merged;
 
-	return touches(v, e->begin_real_ns, e->end_real_ns) ? merge_at(v, fd, e->at, q, &merged)
-							    : 0;
+	return query_touches(v, e->begin_real_ns, e->end_real_ns)
+		       ? merge_at(v, fd, e->at, q, &merged)
+		       : 0;
 }
 
 static int merge_process(struct visit *v, struct part *part, const struct index_process *q)
@@ -281,8 +283,8 @@ struct processes {
 	uint32_t n, cap;
 };
 
-static struct store_process *find_process(const struct processes *all,
-					  const struct index_process *q)
+static struct store_process *query_find_process(const struct processes *all,
+						const struct index_process *q)
 {
 	for (uint32_t i = 0; i < all->n; i++)
 		if (all->list[i].pid == q->pid && all->list[i].start_time == q->start_time)
@@ -317,10 +319,10 @@ static void take_text(char **text, const char *new)
 	*text = copy;
 }
 
-static int add_process(struct visit *v, struct part *part, const struct index_process *q)
+static int query_add_process(struct visit *v, struct part *part, const struct index_process *q)
 {
 	struct processes *all = v->userdata;
-	struct store_process *p = q->pid ? find_process(all, q) : NULL;
+	struct store_process *p = q->pid ? query_find_process(all, q) : NULL;
 	int r = part->fd >= 0 ? index_describe(&part->index, part->fd) : 0;
 
 	if (!p && q->pid)
@@ -366,7 +368,7 @@ int store_processes(struct store *s, uint64_t from, uint64_t to, struct store_pr
 		    uint32_t *ret_n)
 {
 	struct processes all = { 0 };
-	struct visit v = { s, from, to, NULL, false, add_process, &all };
+	struct visit v = { s, from, to, NULL, false, query_add_process, &all };
 	int r = visit_all(&v);
 
 	if (r < 0) {
@@ -378,8 +380,8 @@ int store_processes(struct store *s, uint64_t from, uint64_t to, struct store_pr
 	return 0;
 }
 
-static int newest(struct visit *v, int fd, const struct index_process *q,
-		  const struct index_entry *e)
+static int query_newest(struct visit *v, int fd, const struct index_process *q,
+			const struct index_entry *e)
 {
 	uint64_t *ns = v->userdata;
 
@@ -391,7 +393,7 @@ static int newest(struct visit *v, int fd, const struct index_process *q,
 
 static int newest_of(struct visit *v, struct part *part, const struct index_process *q)
 {
-	return each_entry(v, part, q, newest);
+	return each_entry(v, part, q, query_newest);
 }
 
 uint64_t store_newest_ns(struct store *s)

@@ -144,7 +144,7 @@ static int add_bytes(struct records *to, struct header h, const uint8_t *raw, si
 	return 0;
 }
 
-static int add_record(struct records *to, const struct profile *part, uint64_t journal)
+static int record_add_record(struct records *to, const struct profile *part, uint64_t journal)
 {
 	const struct profile_process *q = part->n_processes ? &part->processes[0] : NULL;
 	uint64_t samples = profile_samples(part);
@@ -178,7 +178,7 @@ static int give_records(struct records *from, int r, uint8_t **ret, size_t *ret_
 int record_make(const struct profile *p, uint64_t journal, uint8_t **ret, size_t *ret_len)
 {
 	struct records to = { 0 };
-	int r = add_record(&to, p, journal);
+	int r = record_add_record(&to, p, journal);
 
 	return give_records(&to, r, ret, ret_len);
 }
@@ -197,7 +197,7 @@ int record_make_all(const struct profile *w, uint64_t journal, uint8_t **ret, si
 
 		r = profile_parts_get(parts, i, &part);
 		if (r == 0)
-			r = add_record(&to, part, journal);
+			r = record_add_record(&to, part, journal);
 	}
 	return give_records(&to, r, ret, ret_len);
 }

@@ -105,7 +105,7 @@ static bool read_segment(struct store *store, struct shares *s, uint32_t index)
 	return r;
 }
 
-static bool count_tenants(struct shares *s)
+static bool shares_count_tenants(struct shares *s)
 {
 	qsort(s->slices, s->n, sizeof(*s->slices), by_tenant_and_segment);
 	s->tenants = calloc((size_t)s->n + 1, sizeof(*s->tenants));
@@ -143,7 +143,7 @@ static uint64_t level_of(struct shares *s, uint64_t goal)
 	return UINT64_MAX;
 }
 
-static void choose(struct shares *s, uint64_t goal)
+static void shares_choose(struct shares *s, uint64_t goal)
 {
 	uint64_t level = level_of(s, goal);
 
@@ -170,7 +170,7 @@ static struct slice *find_slice(struct slice *slices, uint32_t n, uint64_t tenan
 }
 
 /* Of a tenant go records until as many bytes have gone as should. */
-static bool goes(struct slice *slices, uint32_t n, const struct header *h)
+static bool shares_goes(struct slice *slices, uint32_t n, const struct header *h)
 {
 	struct slice *slice = find_slice(slices, n, h->tenant);
 	uint64_t bytes = sizeof(*h) + h->zstd_len;
@@ -181,7 +181,7 @@ static bool goes(struct slice *slices, uint32_t n, const struct header *h)
 	return true;
 }
 
-static int copy(int from, int to, off_t at, uint64_t len)
+static int shares_copy(int from, int to, off_t at, uint64_t len)
 {
 	while (len) {
 		ssize_t n = copy_file_range(from, &at, to, NULL, len, 0);
@@ -201,15 +201,15 @@ static int64_t copy_rest(int from, int to, struct slice *slices, uint32_t n)
 	int e = 0;
 
 	for (off_t at = 0; e == 0 && record_next(from, &at, &h); at = record_end(&h, at)) {
-		if (goes(slices, n, &h))
+		if (shares_goes(slices, n, &h))
 			continue;
-		e = copy(from, to, at, sizeof(h) + h.zstd_len);
+		e = shares_copy(from, to, at, sizeof(h) + h.zstd_len);
 		bytes += (int64_t)(sizeof(h) + h.zstd_len);
 	}
 	return e < 0 ? e : bytes;
 }
 
-static int write_anew(struct store *store, uint64_t number, struct slice *slices, uint32_t n)
+static int shares_write_anew(struct store *store, uint64_t number, struct slice *slices, uint32_t n)
 {
 	CLEANUP(fd_closep) int to = -1;
 	CLEANUP(fd_closep)
@@ -248,7 +248,7 @@ static int rid_segment(struct store *store, const struct shares *s, struct slice
 	if (store->fd >= 0 && number == store->open_segment)
 		store->fd = fd_close(store->fd);
 	if (go < bytes)
-		return write_anew(store, number, slices, n);
+		return shares_write_anew(store, number, slices, n);
 	store_unlink_segment(store, number);
 	return 0;
 }
@@ -274,8 +274,8 @@ void shares_give_up(struct store *store, uint64_t goal)
 	s.segments = store_segments(store, &s.n_segments);
 	for (uint32_t i = 0; s.segments && i < s.n_segments && r; i++)
 		r = read_segment(store, &s, i);
-	if (r && s.n && count_tenants(&s)) {
-		choose(&s, goal);
+	if (r && s.n && shares_count_tenants(&s)) {
+		shares_choose(&s, goal);
 		rid_all(store, &s);
 	}
 	free(s.segments);

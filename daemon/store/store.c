@@ -83,7 +83,7 @@ int store_dir_fd(const struct store *s)
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
-static int by_number(const void *a, const void *b)
+static int store_by_number(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -136,7 +136,7 @@ uint64_t *store_segments(struct store *s, uint32_t *ret_n)
 	else
 		fd_close(fd);
 	if (segments)
-		qsort(segments, n, sizeof(*segments), by_number);
+		qsort(segments, n, sizeof(*segments), store_by_number);
 	*ret_n = n;
 	return segments;
 }
@@ -267,7 +267,7 @@ static void count_foreign(struct store *s)
 }
 
 /* What is past the retention goes, and what is too much beside @more bytes. */
-static void expire(struct store *s, uint64_t more)
+static void store_expire(struct store *s, uint64_t more)
 {
 	uint64_t most = more < s->max_bytes ? s->max_bytes - more : 0;
 
@@ -321,7 +321,7 @@ int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct
 	s->unindexed = true;
 	(void)unlinkat(s->dfd, SHARES_TEMP, 0);
 	(void)unlinkat(s->dfd, INDEX_TEMP, 0);
-	expire(s, 0);
+	store_expire(s, 0);
 	count_foreign(s);
 	s->counts.recovered_windows = journal_recover(s);
 	*ret = s;
@@ -329,7 +329,7 @@ int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct
 }
 
 /* Cut away what stands behind the last good record. Returns the size, or -errno. */
-static off_t trim(struct store *s, int fd)
+static off_t store_trim(struct store *s, int fd)
 {
 	off_t at = 0, good = 0, size = lseek(fd, 0, SEEK_END);
 	struct header h;
@@ -365,7 +365,7 @@ static int open_part(struct store *s, uint64_t segment)
 		return -errno;
 	if (record_is_foreign(fd) || lseek(fd, 0, SEEK_END) >= (off_t)s->part_bytes)
 		return 0;
-	size = trim(s, fd);
+	size = store_trim(s, fd);
 	if (size < 0)
 		return (int)size;
 	if (size == 0)
@@ -389,13 +389,13 @@ static int open_segment(struct store *s, uint64_t slot)
 	s->unindexed = true;
 	for (uint64_t part = 0; part < SLOT_PARTS && r == 0; part++)
 		r = open_part(s, first + part);
-	expire(s, 0);
+	store_expire(s, 0);
 	return r < 0 ? r : r == 0 ? -EFBIG : 0;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static int append(struct store *s, const uint8_t *record, size_t len)
+static int store_append_bytes(struct store *s, const uint8_t *record, size_t len)
 {
 	ssize_t n = write(s->fd, record, len);
 	int r = n < 0 ? -errno : (size_t)n < len ? -ENOSPC : 0;
@@ -434,18 +434,18 @@ int store_append_of(struct store *s, const struct profile *window, uint64_t jour
 
 	/* before it is written: there is never more than what was allowed */
 	if (r == 0 && s->counts.bytes + len > s->max_bytes)
-		expire(s, len);
+		store_expire(s, len);
 	if (r == 0)
 		r = open_segment(s, window->begin_real_ns / SLOT_NS);
 	if (r == 0)
-		r = append(s, record, len);
+		r = store_append_bytes(s, record, len);
 	if (r < 0)
 		COUNT(s, s->counts.dropped_windows++; note_result(s, r));
 	else
 		COUNT(s, s->counts.windows++; note_result(s, r); s->counts.bytes += len;
 		      over = s->counts.bytes > s->max_bytes);
 	if (over) /* the segment that is written cannot go */
-		expire(s, 0);
+		store_expire(s, 0);
 	return r;
 }
 

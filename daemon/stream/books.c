@@ -17,7 +17,7 @@ static const enum wire_drop full_causes[BOOKS_FULL_COUNT] = {
 };
 
 /* Of what came, some may not have been believed. */
-static uint64_t came(const struct stream_books *b)
+static uint64_t books_came(const struct stream_books *b)
 {
 	return b->delivered + b->dropped[WIRE_DROP_IMPLAUSIBLE].n;
 }
@@ -100,7 +100,8 @@ int books_on_ledger(struct stream *s, const struct wire_frame *frame, struct fau
 		return fault_set(f, EBADMSG, FAULT_STREAM, "a LEDGER frame is malformed");
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
 		const struct wire_books *now = &l.books[e], *then = &c->ledger.books[e];
-		const char *wrong = wrong_numbers(now, then, came(&c->of[e]), s->at_ledger[e].n);
+		const char *wrong =
+			wrong_numbers(now, then, books_came(&c->of[e]), s->at_ledger[e].n);
 
 		if (!wrong)
 			wrong = wrong_weights(now, then, came_weight(&c->of[e]),
@@ -115,7 +116,7 @@ int books_on_ledger(struct stream *s, const struct wire_frame *frame, struct fau
 		book_quota(s, &l);
 	c->ledger = l;
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
-		s->at_ledger[e].n = came(&c->of[e]);
+		s->at_ledger[e].n = books_came(&c->of[e]);
 		s->at_ledger[e].weight = came_weight(&c->of[e]);
 	}
 	if (s->ops.on_ledger)
@@ -123,14 +124,14 @@ int books_on_ledger(struct stream *s, const struct wire_frame *frame, struct fau
 	return 0;
 }
 
-static void count(const struct stream *s, enum wire_event event, struct stream_books *ret)
+static void books_count(const struct stream *s, enum wire_event event, struct stream_books *ret)
 {
 	const struct wire_books *told = &s->counts.ledger.books[event];
 	const struct stream_books *past = &s->past.of[event];
 	uint64_t n = s->at_ledger[event].n, weight = s->at_ledger[event].weight;
 
 	/* what came after the last LEDGER was taken for certain */
-	ret->taken = past->taken + told->taken + came(ret) - n;
+	ret->taken = past->taken + told->taken + books_came(ret) - n;
 	ret->taken_weight = past->taken_weight + told->taken_weight + came_weight(ret) - weight;
 	ret->delivered += past->delivered;
 	ret->delivered_weight += past->delivered_weight;
@@ -157,7 +158,7 @@ void stream_counts(const struct stream *s, struct stream_counts *ret)
 {
 	*ret = s->counts;
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
-		count(s, e, &ret->of[e]);
+		books_count(s, e, &ret->of[e]);
 }
 
 int books_begin_session(struct stream *s, struct fault *f)

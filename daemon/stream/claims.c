@@ -14,7 +14,7 @@
 #define BOOKS_FACTOR 16 /* a ledger this far beyond all reason ends the stream */
 
 /* a * b + c, as far as numbers go */
-static uint64_t bound(uint64_t a, uint64_t b, uint64_t c)
+static uint64_t claims_bound(uint64_t a, uint64_t b, uint64_t c)
 {
 	uint64_t r;
 
@@ -22,25 +22,25 @@ static uint64_t bound(uint64_t a, uint64_t b, uint64_t c)
 										    : r;
 }
 
-static bool fits(const struct stream *s, enum wire_event event, uint64_t weight)
+static bool claims_fits(const struct stream *s, enum wire_event event, uint64_t weight)
 {
 	const struct stream_limits *l = &s->limits;
 	uint64_t room;
 
 	switch (event) {
 	case WIRE_EVENT_CPU:
-		room = bound(l->cpu_ns / SLACK_SHARE, SLACK_SHARE + 1, SLACK_NS);
+		room = claims_bound(l->cpu_ns / SLACK_SHARE, SLACK_SHARE + 1, SLACK_NS);
 		break;
 	case WIRE_EVENT_ALLOC:
-		room = bound(l->cpu_ns, BYTES_PER_NS, SLACK_BYTES);
+		room = claims_bound(l->cpu_ns, BYTES_PER_NS, SLACK_BYTES);
 		break;
 	default: /* as many may wait at once as there are threads: each is looked at alone */
-		return weight <= bound(l->age_ns, 1, SLACK_NS);
+		return weight <= claims_bound(l->age_ns, 1, SLACK_NS);
 	}
 	return s->believed[event] <= room && weight <= room - s->believed[event];
 }
 
-static void ask(struct stream *s)
+static void claims_ask(struct stream *s)
 {
 	s->ops.limits(s->userdata, &s->limits);
 	s->limits_asked = true;
@@ -52,9 +52,9 @@ bool claims_believe(struct stream *s, enum wire_event event, uint64_t weight)
 {
 	if (!s->ops.limits)
 		return true;
-	if (!fits(s, event, weight) && !s->limits_asked)
-		ask(s);
-	if (!fits(s, event, weight))
+	if (!claims_fits(s, event, weight) && !s->limits_asked)
+		claims_ask(s);
+	if (!claims_fits(s, event, weight))
 		return false;
 	s->believed[event] += weight;
 	return true;
@@ -67,7 +67,8 @@ static bool books_fit(const struct stream *s, enum wire_event event, const struc
 	if (b->taken > l->cpu_total_ns / EVENT_NS + SLACK_EVENTS)
 		return false;
 	return event != WIRE_EVENT_CPU ||
-	       b->taken_weight <= bound(l->cpu_total_ns, BOOKS_FACTOR, BOOKS_FACTOR * SLACK_NS);
+	       b->taken_weight <=
+		       claims_bound(l->cpu_total_ns, BOOKS_FACTOR, BOOKS_FACTOR * SLACK_NS);
 }
 
 /* They hold what was dropped while no daemon was there, too: all that the process ever used. */
@@ -76,6 +77,6 @@ bool claims_believe_books(struct stream *s, enum wire_event event, const struct 
 	if (!s->ops.limits)
 		return true;
 	if (!books_fit(s, event, b) && !s->limits_asked)
-		ask(s);
+		claims_ask(s);
 	return books_fit(s, event, b);
 }

@@ -10,7 +10,7 @@
 
 #define MEMORY_MAX (64u << 20) /* of one stream's dictionary, bytes */
 
-static int charge(struct stream *s, size_t bytes, struct fault *f)
+static int dictionary_charge(struct stream *s, size_t bytes, struct fault *f)
 {
 	if (bytes > MEMORY_MAX - s->dictionary.memory)
 		return fault_set(f, ENOMEM, FAULT_STREAM,
@@ -21,8 +21,8 @@ static int charge(struct stream *s, size_t bytes, struct fault *f)
 
 /* Make room for id @id in an array of @size-byte elements. Ids come in order, so doubling is cheap;
  * a sender that jumps ahead pays from its own memory bound. */
-static int grow(struct stream *s, void **array, uint32_t *n, uint32_t id, size_t size,
-		struct fault *f)
+static int dictionary_grow(struct stream *s, void **array, uint32_t *n, uint32_t id, size_t size,
+			   struct fault *f)
 {
 	uint32_t want = *n ? *n : 256;
 	void *p;
@@ -32,7 +32,7 @@ static int grow(struct stream *s, void **array, uint32_t *n, uint32_t id, size_t
 		return 0;
 	while (want <= id)
 		want *= 2;
-	r = charge(s, (want - *n) * size, f);
+	r = dictionary_charge(s, (want - *n) * size, f);
 	if (r < 0)
 		return r;
 	p = realloc(*array, want * size);
@@ -70,7 +70,7 @@ static bool has_mapping(const struct stream *s, uint32_t id)
 	return id < s->dictionary.n_mappings && s->dictionary.mappings[id].id;
 }
 
-static int twice(struct fault *f, const char *what, uint32_t id)
+static int dictionary_twice(struct fault *f, const char *what, uint32_t id)
 {
 	return fault_set(f, EBADMSG, FAULT_STREAM, "%s %u is defined twice or from nothing", what,
 			 id);
@@ -95,23 +95,23 @@ int dictionary_add_string(struct stream *s, const struct wire_string *w, struct 
 	char *text;
 	int r;
 
-	r = grow(s, (void **)&s->dictionary.strings, &s->dictionary.n_strings, w->id,
-		 sizeof(*s->dictionary.strings), f);
+	r = dictionary_grow(s, (void **)&s->dictionary.strings, &s->dictionary.n_strings, w->id,
+			    sizeof(*s->dictionary.strings), f);
 	if (r < 0)
 		return r;
 	if (s->dictionary.strings[w->id])
-		return twice(f, "string", w->id);
+		return dictionary_twice(f, "string", w->id);
 	text = dictionary_clean_copy(w->str, &len);
 	if (!text)
 		return fault_set(f, ENOMEM, FAULT_STREAM, "no memory for the agent's names");
 	s->dictionary.strings[w->id] = text;
-	return charge(s, len + STREAM_BLOCK_BYTES, f);
+	return dictionary_charge(s, len + STREAM_BLOCK_BYTES, f);
 }
 
 int dictionary_add_method(struct stream *s, const struct wire_method *w, struct fault *f)
 {
-	int r = grow(s, (void **)&s->dictionary.methods, &s->dictionary.n_methods, w->id,
-		     sizeof(*s->dictionary.methods), f);
+	int r = dictionary_grow(s, (void **)&s->dictionary.methods, &s->dictionary.n_methods, w->id,
+				sizeof(*s->dictionary.methods), f);
 	struct stream_method *m;
 
 	if (r < 0)
@@ -120,7 +120,7 @@ int dictionary_add_method(struct stream *s, const struct wire_method *w, struct 
 	if (m->name_id || !dictionary_has_string(s, w->class_id) ||
 	    !dictionary_has_string(s, w->name_id) || !dictionary_has_string(s, w->sig_id) ||
 	    (w->file_id && !dictionary_has_string(s, w->file_id)))
-		return twice(f, "method", w->id);
+		return dictionary_twice(f, "method", w->id);
 	*m = (struct stream_method){ w->class_id, w->name_id, w->sig_id, w->file_id };
 	/* "java/lang/String" -> "java.lang.String", once, where the name is used as a class */
 	for (char *p = s->dictionary.strings[w->class_id]; *p; p++)
@@ -131,13 +131,13 @@ int dictionary_add_method(struct stream *s, const struct wire_method *w, struct 
 
 int dictionary_add_mapping(struct stream *s, const struct wire_mapping *w, struct fault *f)
 {
-	int r = grow(s, (void **)&s->dictionary.mappings, &s->dictionary.n_mappings, w->id,
-		     sizeof(*s->dictionary.mappings), f);
+	int r = dictionary_grow(s, (void **)&s->dictionary.mappings, &s->dictionary.n_mappings,
+				w->id, sizeof(*s->dictionary.mappings), f);
 
 	if (r < 0)
 		return r;
 	if (s->dictionary.mappings[w->id].id || !dictionary_has_string(s, w->path_id))
-		return twice(f, "mapping", w->id);
+		return dictionary_twice(f, "mapping", w->id);
 	s->dictionary.mappings[w->id] = *w;
 	if (s->ops.on_mapping)
 		s->ops.on_mapping(s->userdata, w, dictionary_string(s, w->path_id));
@@ -151,7 +151,8 @@ bool dictionary_has_node(const struct stream *s, uint32_t id)
 
 /* A node below STREAM_DEPTH_MAX stands for all that is there: its children are the same as itself.
  */
-static struct stream_node_entry node_of(const struct stream *s, const struct wire_node *w)
+static struct stream_node_entry dictionary_node_of(const struct stream *s,
+						   const struct wire_node *w)
 {
 	const struct stream_node_entry *parent = w->parent ? &s->dictionary.nodes[w->parent] : NULL;
 	unsigned depth = parent ? parent->depth + 1u : 1;
@@ -164,8 +165,8 @@ static struct stream_node_entry node_of(const struct stream *s, const struct wir
 
 int dictionary_add_node(struct stream *s, const struct wire_node *w, struct fault *f)
 {
-	int r = grow(s, (void **)&s->dictionary.nodes, &s->dictionary.n_nodes, w->id,
-		     sizeof(*s->dictionary.nodes), f);
+	int r = dictionary_grow(s, (void **)&s->dictionary.nodes, &s->dictionary.n_nodes, w->id,
+				sizeof(*s->dictionary.nodes), f);
 	bool ref_ok;
 
 	if (r < 0)
@@ -180,8 +181,8 @@ int dictionary_add_node(struct stream *s, const struct wire_node *w, struct faul
 	/* a parent is defined before its child: so no path can be a circle */
 	if (!ref_ok || dictionary_has_node(s, w->id) ||
 	    (w->parent && !dictionary_has_node(s, w->parent)))
-		return twice(f, "node", w->id);
-	s->dictionary.nodes[w->id] = node_of(s, w);
+		return dictionary_twice(f, "node", w->id);
+	s->dictionary.nodes[w->id] = dictionary_node_of(s, w);
 	return 0;
 }
 

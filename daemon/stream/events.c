@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-static int undefined(struct fault *f, const char *what, uint32_t id)
+static int stream_events_undefined(struct fault *f, const char *what, uint32_t id)
 {
 	return fault_set(f, EBADMSG, FAULT_STREAM, "an event names %s %u, which is not defined",
 			 what, id);
@@ -28,7 +28,7 @@ static int add_sample(struct stream *s, const struct wire_sample *w, bool wall, 
 	int r;
 
 	if (!node_ok(s, w->node))
-		return undefined(f, "node", w->node);
+		return stream_events_undefined(f, "node", w->node);
 	r = books_deliver(s, wall ? WIRE_EVENT_WALL : WIRE_EVENT_CPU, w->weight_ns, f);
 	if (r > 0 && call)
 		call(s->userdata, &sample);
@@ -71,9 +71,9 @@ int events_add_lock(struct stream *s, const struct wire_lock *w, struct fault *f
 	int r = 1;
 
 	if (!node_ok(s, w->node) || !node_ok(s, w->owner_node))
-		return undefined(f, "node", w->node);
+		return stream_events_undefined(f, "node", w->node);
 	if (w->class_id && !dictionary_has_string(s, w->class_id))
-		return undefined(f, "string", w->class_id);
+		return stream_events_undefined(f, "string", w->class_id);
 	lock.class_name = dictionary_class(s, w->class_id);
 	if (!(w->flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED)))
 		r = books_deliver(s, WIRE_EVENT_LOCK, w->duration_ns, f);
@@ -95,9 +95,9 @@ int events_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault 
 	int r;
 
 	if (!node_ok(s, w->node))
-		return undefined(f, "node", w->node);
+		return stream_events_undefined(f, "node", w->node);
 	if (w->class_id && !dictionary_has_string(s, w->class_id))
-		return undefined(f, "string", w->class_id);
+		return stream_events_undefined(f, "string", w->class_id);
 	alloc.class_name = dictionary_class(s, w->class_id);
 	r = books_deliver(s, WIRE_EVENT_ALLOC, w->weight, f);
 	if (r > 0 && s->ops.on_alloc)
@@ -123,9 +123,9 @@ int events_add_virtual(struct stream *s, const struct wire_virtual *w, struct fa
 	};
 
 	if (w->class_id && !dictionary_has_string(s, w->class_id))
-		return undefined(f, "string", w->class_id);
+		return stream_events_undefined(f, "string", w->class_id);
 	if (w->container_id && !dictionary_has_string(s, w->container_id))
-		return undefined(f, "string", w->container_id);
+		return stream_events_undefined(f, "string", w->container_id);
 	v.class_name = dictionary_class(s, w->class_id);
 	v.container = dictionary_string(s, w->container_id);
 	if (s->ops.on_virtual)

@@ -38,7 +38,7 @@ struct stream *stream_free(struct stream *s)
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
-static int on_reset(struct stream *s)
+static int stream_on_reset(struct stream *s)
 {
 	if (s->ops.on_reset)
 		s->ops.on_reset(s->userdata);
@@ -50,14 +50,14 @@ static int on_reset(struct stream *s)
  * The agent may have begun a session for the daemon before us, whose START it found first: its
  * HELLO and what follows come ahead of ours. Their samples were delivered and stay in the books.
  */
-static int begin_again(struct stream *s, struct fault *f)
+static int stream_begin_again(struct stream *s, struct fault *f)
 {
 	int r = books_begin_session(s, f);
 
 	if (r < 0 || !s->greeted)
 		return r;
 	thread_names_forget(s);
-	return on_reset(s);
+	return stream_on_reset(s);
 }
 
 void stream_expect(struct stream *s, const uint8_t *secret)
@@ -72,7 +72,7 @@ static bool knows_secret(const struct stream *s, struct wire_str said)
 	       (said.len == sizeof(s->secret) && memcmp(said.p, s->secret, sizeof(s->secret)) == 0);
 }
 
-static int on_hello(struct stream *s, const struct wire_frame *frame, struct fault *f)
+static int stream_on_hello(struct stream *s, const struct wire_frame *frame, struct fault *f)
 {
 	struct wire_hello h;
 	int r;
@@ -88,7 +88,7 @@ static int on_hello(struct stream *s, const struct wire_frame *frame, struct fau
 		return fault_set(
 			f, EPERM, FAULT_STREAM,
 			"what speaks does not know the secret of the attach: it is not the agent");
-	r = begin_again(s, f);
+	r = stream_begin_again(s, f);
 	if (r < 0)
 		return r;
 	s->greeted = true;
@@ -157,7 +157,7 @@ static int on_frame(struct stream *s, const struct wire_frame *frame, struct fau
 {
 	s->counts.frames++;
 	if (frame->type == WIRE_HELLO)
-		return on_hello(s, frame, f);
+		return stream_on_hello(s, frame, f);
 	if (!s->greeted)
 		return 0; /* the end of an older session, still in the pipe */
 	/* numbers are given to frames that were written: a gap means that the pipe lost bytes */
@@ -168,7 +168,7 @@ static int on_frame(struct stream *s, const struct wire_frame *frame, struct fau
 	s->sequence = frame->sequence;
 	switch (frame->type) {
 	case WIRE_RESET:
-		return on_reset(s);
+		return stream_on_reset(s);
 	case WIRE_STRING:
 		return on_strings(s, frame, f);
 	case WIRE_METHOD:

@@ -58,7 +58,7 @@ static void temp_name(const struct content *c, char *buf, size_t size)
 }
 
 /* Its content has a table, or never gets one; the child itself may still be there. */
-static void finish(struct child *c, bool ok)
+static void children_finish(struct child *c, bool ok)
 {
 	struct symbols *s = c->owner;
 	struct content *content = TAKE_PTR(c->content);
@@ -79,7 +79,7 @@ static void finish(struct child *c, bool ok)
 		  content->names ? content->names->table.n_entries : 0);
 }
 
-static void child_free(struct child *c)
+static void children_child_free(struct child *c)
 {
 	struct child **at = &c->owner->children;
 
@@ -94,7 +94,7 @@ static void child_free(struct child *c)
 	free(c);
 }
 
-static void on_end(void *userdata, uint32_t events)
+static void children_on_end(void *userdata, uint32_t events)
 {
 	struct child *c = userdata;
 	struct symbols *s = c->owner;
@@ -105,24 +105,24 @@ static void on_end(void *userdata, uint32_t events)
 	if (r == 0)
 		return;
 	c->tenant->cpu_ns -= (int64_t)cpu_ns;
-	finish(c, r > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	child_free(c);
+	children_finish(c, r > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	children_child_free(c);
 	children_start(s);
 }
 
-static void on_deadline(void *userdata)
+static void children_on_deadline(void *userdata)
 {
 	struct child *c = userdata;
 
 	warden_kill(c->pid);
-	finish(c, false);
+	children_finish(c, false);
 	children_start(c->owner);
 }
 
 void child_abandon(struct child *c)
 {
 	warden_kill(c->pid);
-	finish(c, false);
+	children_finish(c, false);
 }
 
 void children_free(struct symbols *s)
@@ -132,7 +132,7 @@ void children_free(struct symbols *s)
 
 		child_abandon(c);
 		(void)warden_reap(c->pid, NULL, NULL); /* else whoever comes after us does */
-		child_free(c);
+		children_child_free(c);
 	}
 }
 
@@ -145,10 +145,12 @@ void children_find_program(struct symbols *s)
 	if (symbols_program)
 		snprintf(s->program, sizeof(s->program), "%s", symbols_program);
 	else if (!beside_find_program(s->program, sizeof(s->program), "kindling-symbols"))
-		log_warn("symbols.program", "error=\"kindling-symbols is neither beside kindlingd nor in ../bin: no native names\"");
+		log_warn(
+			"symbols.program",
+			"error=\"kindling-symbols is neither beside kindlingd nor in ../bin: no native names\"");
 }
 
-static int spawn(struct child *child, struct content *c)
+static int children_spawn(struct child *child, struct content *c)
 {
 	char *argv[] = { c->owner->program, c->path, NULL };
 	const struct warden_fd fds[] = { { c->file_fd, 0 },
@@ -156,8 +158,7 @@ static int spawn(struct child *child, struct content *c)
 					 { c->root_fd, ROOT_FD },
 					 { c->owner->host_root_fd, HOST_FD } };
 
-	return warden_start(WARDEN_SYMBOLS, argv, fds, ARRAY_SIZE(fds), &child->pid,
-			    &child->pidfd);
+	return warden_start(WARDEN_SYMBOLS, argv, fds, ARRAY_SIZE(fds), &child->pid, &child->pidfd);
 }
 
 static int open_temp(struct content *c)
@@ -172,7 +173,7 @@ static int open_temp(struct content *c)
 }
 
 /* From here on the content is READING, or NONE. */
-static void start(struct content *c)
+static void children_start_one(struct content *c)
 {
 	struct symbols *s = c->owner;
 	struct child *child = calloc(1, sizeof(*child));
@@ -187,25 +188,27 @@ static void start(struct content *c)
 	*child = (struct child){ s->children, s, c->tenant, c, 0, -1, open_temp(c), NULL, NULL };
 	s->children = child;
 	s->reading++;
-	if (child->out_fd < 0 || spawn(child, c) < 0) {
-		finish(child, false);
-		child_free(child);
+	if (child->out_fd < 0 || children_spawn(child, c) < 0) {
+		children_finish(child, false);
+		children_child_free(child);
 		return;
 	}
 	c->state = READING;
 	c->child = child;
 	c->tenant->reading = true;
-	ok = loop_add(s->loop, child->pidfd, EPOLLIN, on_end, child, &child->source) == 0 &&
-	     loop_timer_add(s->loop, DEADLINE_NS, 0, on_deadline, child, &child->deadline) == 0;
+	ok = loop_add(s->loop, child->pidfd, EPOLLIN, children_on_end, child, &child->source) ==
+		     0 &&
+	     loop_timer_add(s->loop, DEADLINE_NS, 0, children_on_deadline, child,
+			    &child->deadline) == 0;
 	if (ok)
 		return;
 	child_abandon(child);
 	(void)warden_reap(child->pid, NULL, NULL);
-	child_free(child);
+	children_child_free(child);
 }
 
 /* The one that may start and has waited longest for its turn. */
-static struct tenant *next_tenant(struct symbols *s)
+static struct tenant *children_next_tenant(struct symbols *s)
 {
 	uint64_t now = clock_mono_ns();
 	struct tenant *next = NULL;
@@ -232,12 +235,12 @@ void children_start(struct symbols *s)
 {
 	struct tenant *t;
 
-	while (s->waiting && s->reading < READING_MAX && (t = next_tenant(s))) {
+	while (s->waiting && s->reading < READING_MAX && (t = children_next_tenant(s))) {
 		struct content *c = waiting_of(s, t);
 
 		if (!c)
 			return;
-		start(c);
+		children_start_one(c);
 		content_forget_input(c);
 	}
 }

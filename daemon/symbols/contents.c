@@ -30,7 +30,7 @@ static void names_unref(struct symbols *s, struct names *n)
 }
 
 /* Eight bytes a step: it only finds what is then compared. */
-static uint64_t hash_of(const uint8_t *p, size_t len)
+static uint64_t contents_hash_of(const uint8_t *p, size_t len)
 {
 	uint64_t h = len, word;
 
@@ -88,7 +88,7 @@ static struct names *names_map(struct symbols *s, int fd)
 		munmap(p, (size_t)st.st_size);
 		return NULL;
 	}
-	hash = hash_of(p, (size_t)st.st_size);
+	hash = contents_hash_of(p, (size_t)st.st_size);
 	*n = (struct names){ s->names, 1, p, (size_t)st.st_size, hash, st.st_ino, table, false };
 	s->names = n;
 	return n;
@@ -150,7 +150,7 @@ static void on_pruned(void *userdata, const char *name)
 }
 
 /* One more table has come. */
-static void prune(struct symbols *s, size_t len)
+static void contents_prune(struct symbols *s, size_t len)
 {
 	const struct tables_use use = { in_use, on_pruned, s };
 
@@ -182,7 +182,7 @@ bool content_open(struct content *c)
 }
 
 /* Another content has this very table: its file gets one more name, and @temp goes. */
-static bool share(struct content *c, const struct names *n, const char *temp)
+static bool contents_share(struct content *c, const struct names *n, const char *temp)
 {
 	struct symbols *s = c->owner;
 	const char *key = NULL;
@@ -208,7 +208,7 @@ bool content_read(struct content *c, int fd, const char *temp)
 		return false;
 	equal = names_equal_to(s, n);
 	give_back(n);
-	if (equal && share(c, equal, temp)) {
+	if (equal && contents_share(c, equal, temp)) {
 		equal->refs++;
 		names_unref(s, n);
 		c->names = equal;
@@ -221,7 +221,7 @@ bool content_read(struct content *c, int fd, const char *temp)
 	}
 	c->names = n;
 	c->state = READY;
-	prune(s, n->len);
+	contents_prune(s, n->len);
 	return true;
 }
 

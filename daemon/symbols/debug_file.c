@@ -42,7 +42,7 @@ static void read_link(Elf *elf, struct wanted *w)
 
 /* ---- is it the one? ------------------------------------------------------------------------- */
 
-static bool has_build_id(int fd, const struct wanted *w)
+static bool debug_file_has_build_id(int fd, const struct wanted *w)
 {
 	Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	uint8_t id[BUILD_ID_MAX];
@@ -82,13 +82,14 @@ static int open_regular(int root_fd, uint64_t resolve, const char *path, struct 
 	return open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
-static int try(int root_fd, uint64_t resolve, const char *path, const struct wanted *w)
+static int debug_file_try(int root_fd, uint64_t resolve, const char *path, const struct wanted *w)
 {
 	CLEANUP(fd_closep) int fd = -1;
 	struct stat st;
 
 	fd = open_regular(root_fd, resolve, path, &st);
-	if (fd < 0 || !(w->id_len ? has_build_id(fd, w) : has_crc(fd, st.st_size, w->crc)))
+	if (fd < 0 ||
+	    !(w->id_len ? debug_file_has_build_id(fd, w) : has_crc(fd, st.st_size, w->crc)))
 		return -1;
 	return TAKE_FD(fd);
 }
@@ -106,7 +107,7 @@ static int by_build_id(int root_fd, uint64_t resolve, const struct wanted *w)
 	for (size_t i = 1; i < w->id_len; i++)
 		n += (size_t)snprintf(path + n, sizeof(path) - n, "%02x", w->id[i]);
 	snprintf(path + n, sizeof(path) - n, ".debug");
-	return try(root_fd, resolve, path, w);
+	return debug_file_try(root_fd, resolve, path, w);
 }
 
 /* Beside the library, in .debug beside it, and in the same place below /usr/lib/debug. */
@@ -126,7 +127,7 @@ static int by_link(int root_fd, uint64_t resolve, const char *library, const str
 				 (int)(slash - library), library, dirs[i].below, w->link);
 
 		if (n > 0 && (size_t)n < sizeof(path))
-			fd = try(root_fd, resolve, path, w);
+			fd = debug_file_try(root_fd, resolve, path, w);
 	}
 	return fd;
 }

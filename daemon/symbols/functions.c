@@ -45,7 +45,7 @@ static bool file_offset(const struct functions *f, uint64_t address, uint64_t *r
 
 /* ---- collecting ----------------------------------------------------------------------------- */
 
-static int add(struct functions *f, const struct function *one)
+static int functions_add(struct functions *f, const struct function *one)
 {
 	if (f->n >= TABLE_ENTRIES_MAX)
 		return 0;
@@ -82,15 +82,15 @@ static int add_symbol(struct functions *f, Elf *elf, const GElf_Sym *s, const ch
 
 	if (!name || !*name || !file_offset(f, s->st_value, &offset))
 		return 0;
-	return add(f, &(struct function){
-			      .offset = offset,
-			      .size = s->st_size == 0		? size_to_section_end(elf, s)
-				      : s->st_size > UINT32_MAX ? UINT32_MAX
-								: (uint32_t)s->st_size,
-			      .sized = s->st_size != 0,
-			      .global = GELF_ST_BIND(s->st_info) != STB_LOCAL,
-			      .name = name,
-		      });
+	return functions_add(f, &(struct function){
+					.offset = offset,
+					.size = s->st_size == 0 ? size_to_section_end(elf, s)
+						: s->st_size > UINT32_MAX ? UINT32_MAX
+									  : (uint32_t)s->st_size,
+					.sized = s->st_size != 0,
+					.global = GELF_ST_BIND(s->st_info) != STB_LOCAL,
+					.name = name,
+				});
 }
 
 static int read_section(struct functions *f, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
@@ -139,7 +139,7 @@ int functions_add_known(struct functions *f, uint64_t offset, uint64_t size, con
 			return 0;
 	if (!size || size > UINT32_MAX)
 		return 0;
-	return add(f, &(struct function){ offset, (uint32_t)size, true, true, name });
+	return functions_add(f, &(struct function){ offset, (uint32_t)size, true, true, name });
 }
 
 const struct function *functions_named(const struct functions *f, const char *name)
@@ -186,7 +186,7 @@ static int by_offset(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-static char *demangle(const char *name)
+static char *functions_demangle(const char *name)
 {
 	/* without the prefix it would read C's "i" as the type int */
 	if (strncmp(name, "_Z", 2) != 0 || strnlen(name, MANGLED_BYTES_MAX) == MANGLED_BYTES_MAX ||
@@ -198,7 +198,7 @@ static char *demangle(const char *name)
 /* The name a person knows; what a terminal or a page would act upon is replaced. */
 static size_t clean_name(const char *name, char *buf)
 {
-	char *plain = demangle(name);
+	char *plain = functions_demangle(name);
 	const char *p = plain ? plain : name;
 	size_t n = 0;
 

@@ -40,7 +40,7 @@ static void listing_deinit(struct listing *l)
 	free(l->names);
 }
 
-static bool reserve(struct listing *l)
+static bool kallsyms_reserve(struct listing *l)
 {
 	uint32_t want = l->cap ? 2 * l->cap : 1u << 14;
 	void *p;
@@ -64,7 +64,7 @@ static bool reserve(struct listing *l)
 }
 
 /* "ffffffff81000000 T _text\t[module]"; *ret_name has no end yet, its length is returned. */
-static size_t parse(const char *line, uint64_t *ret_address, const char **ret_name)
+static size_t kallsyms_parse(const char *line, uint64_t *ret_address, const char **ret_name)
 {
 	char *end;
 	size_t len;
@@ -78,9 +78,9 @@ static size_t parse(const char *line, uint64_t *ret_address, const char **ret_na
 	return len > KALLSYMS_NAME_MAX ? KALLSYMS_NAME_MAX : len;
 }
 
-static bool add(struct listing *l, uint64_t address, const char *name, size_t len)
+static bool kallsyms_add(struct listing *l, uint64_t address, const char *name, size_t len)
 {
-	if (!reserve(l))
+	if (!kallsyms_reserve(l))
 		return false;
 	l->symbols[l->n++] = (struct symbol){ address, l->names_len };
 	memcpy(l->names + l->names_len, name, len);
@@ -89,7 +89,7 @@ static bool add(struct listing *l, uint64_t address, const char *name, size_t le
 	return true;
 }
 
-static int compare(const void *a, const void *b)
+static int kallsyms_compare(const void *a, const void *b)
 {
 	const struct symbol *x = a, *y = b;
 
@@ -99,11 +99,11 @@ static int compare(const void *a, const void *b)
 }
 
 /* Ordered, with one name for an address: the last in the file. */
-static void sort(struct listing *l)
+static void kallsyms_sort(struct listing *l)
 {
 	uint32_t n = 0;
 
-	qsort(l->symbols, l->n, sizeof(*l->symbols), compare);
+	qsort(l->symbols, l->n, sizeof(*l->symbols), kallsyms_compare);
 	for (uint32_t i = 0; i < l->n; i++) {
 		if (i + 1 < l->n && l->symbols[i].address == l->symbols[i + 1].address)
 			continue;
@@ -112,7 +112,7 @@ static void sort(struct listing *l)
 	l->n = n;
 }
 
-static int list(FILE *from, struct listing *l)
+static int kallsyms_list(FILE *from, struct listing *l)
 {
 	bool begins = true, hidden = false;
 	const char *name = NULL;
@@ -124,18 +124,18 @@ static int list(FILE *from, struct listing *l)
 		bool is_line = begins;
 
 		begins = strchr(line, '\n'); /* what follows belongs to a line that is too long */
-		len = is_line ? parse(line, &address, &name) : 0;
+		len = is_line ? kallsyms_parse(line, &address, &name) : 0;
 		hidden |= len && !address;
-		if (len && address && !add(l, address, name, len))
+		if (len && address && !kallsyms_add(l, address, name, len))
 			break;
 	}
 	if (!l->n)
 		return hidden ? -EACCES : -ENODATA;
-	sort(l);
+	kallsyms_sort(l);
 	return 0;
 }
 
-static const char *name_of(void *userdata, uint32_t i)
+static const char *kallsyms_name_of(void *userdata, uint32_t i)
 {
 	const struct listing *l = userdata;
 
@@ -187,11 +187,11 @@ int kallsyms_read(FILE *from, struct kallsyms **ret)
 
 	if (!k)
 		return -ENOMEM;
-	r = list(from, &l);
+	r = kallsyms_list(from, &l);
 	if (r == 0)
 		r = keep_addresses(k, &l);
 	if (r == 0)
-		r = packed_names_new(name_of, &l, l.n, &k->names);
+		r = packed_names_new(kallsyms_name_of, &l, l.n, &k->names);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(k);

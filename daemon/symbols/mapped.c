@@ -36,7 +36,7 @@ static bool has_note(const uint8_t *notes, size_t len, const uint8_t *id, unsign
 	return false;
 }
 
-static bool has_build_id(const uint8_t *p, const uint8_t *id, unsigned id_len)
+static bool mapped_has_build_id(const uint8_t *p, const uint8_t *id, unsigned id_len)
 {
 	const Elf64_Ehdr *h = (const void *)p;
 	const Elf64_Phdr *segments = (const void *)(p + h->e_phoff);
@@ -72,7 +72,7 @@ bool mapped_is_our_vdso(uint64_t bytes, const uint8_t *build_id, unsigned build_
 
 	if (!own)
 		return false;
-	return build_id_len ? has_build_id(own, build_id, build_id_len)
+	return build_id_len ? mapped_has_build_id(own, build_id, build_id_len)
 			    : bytes == ((len + page - 1) & ~(page - 1));
 }
 

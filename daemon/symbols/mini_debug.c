@@ -12,7 +12,7 @@
 #define FIRST_BYTES	  (1u << 20)
 
 /* Grows @ret until all is out: what a file says about its length is not believed. */
-static int decompress(lzma_stream *s, uint8_t **ret, size_t *ret_len)
+static int mini_debug_decompress(lzma_stream *s, uint8_t **ret, size_t *ret_len)
 {
 	size_t cap = 0;
 	lzma_ret r = LZMA_OK;
@@ -48,7 +48,7 @@ int mini_debug_read(Elf *elf, uint8_t **ret, size_t *ret_len)
 		return -ENOMEM;
 	s.next_in = data->d_buf;
 	s.avail_in = data->d_size;
-	e = decompress(&s, &bytes, ret_len);
+	e = mini_debug_decompress(&s, &bytes, ret_len);
 	lzma_end(&s);
 	if (e == 0)
 		*ret = TAKE_PTR(bytes);

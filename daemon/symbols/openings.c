@@ -17,7 +17,7 @@
 
 /* ---- the queue ------------------------------------------------------------------------------- */
 
-static void push(struct tenant *t, struct file *f)
+static void openings_push(struct tenant *t, struct file *f)
 {
 	f->next_wanted = NULL;
 	f->wanted_at = t->wanted_end;
@@ -54,7 +54,7 @@ static struct opening *free_opening(struct symbols *s)
 /* ---- questions ------------------------------------------------------------------------------- */
 
 /* When this tenant's next file may be opened. */
-static void rest(struct tenant *t, uint64_t took_ns)
+static void openings_rest(struct tenant *t, uint64_t took_ns)
 {
 	t->opening = false;
 	t->open_from_mono_ns = clock_mono_ns() + REST_FACTOR * took_ns;
@@ -68,11 +68,11 @@ static void open_vdso(struct file *f)
 	int fd = mapped_open_vdso(&st);
 
 	file_opened(f, fd < 0 ? -ENOENT : 0, fd, -1, &st);
-	rest(t, clock_mono_ns() - t->asked_mono_ns);
+	openings_rest(t, clock_mono_ns() - t->asked_mono_ns);
 }
 
 /* The first one of @t, which is taken from its queue. False = the opener has no room now. */
-static bool ask(struct symbols *s, struct opening *o, struct tenant *t)
+static bool openings_ask(struct symbols *s, struct opening *o, struct tenant *t)
 {
 	struct file *f = t->wanted;
 	const struct symbols_process p = { f->process->pid, f->process->start_time, t->name };
@@ -90,16 +90,16 @@ static bool ask(struct symbols *s, struct opening *o, struct tenant *t)
 	if (r == 0)
 		return true;
 	o->ticket = 0;
-	rest(t, clock_mono_ns() - t->asked_mono_ns);
+	openings_rest(t, clock_mono_ns() - t->asked_mono_ns);
 	if (r == -EAGAIN)
-		push(t, f); /* behind its others */
+		openings_push(t, f); /* behind its others */
 	else
 		file_opened(f, r, -1, -1, NULL);
 	return r != -EAGAIN;
 }
 
 /* The tenant that has waited longest for its turn; @ret_from: when the next may have one. */
-static struct tenant *next_tenant(struct symbols *s, uint64_t now, uint64_t *ret_from)
+static struct tenant *openings_next_tenant(struct symbols *s, uint64_t now, uint64_t *ret_from)
 {
 	struct tenant *next = NULL;
 
@@ -117,15 +117,15 @@ static struct tenant *next_tenant(struct symbols *s, uint64_t now, uint64_t *ret
 	return next;
 }
 
-static void start(struct symbols *s)
+static void openings_start(struct symbols *s)
 {
 	uint64_t now = clock_mono_ns(), from = UINT64_MAX;
 	struct opening *o;
 	struct tenant *t;
 
 	loop_timer_set(s->open_timer, UINT64_MAX, 0);
-	while ((o = free_opening(s)) && (t = next_tenant(s, now, &from)))
-		if (!ask(s, o, t)) {
+	while ((o = free_opening(s)) && (t = openings_next_tenant(s, now, &from)))
+		if (!openings_ask(s, o, t)) {
 			from = now + RETRY_NS;
 			break;
 		}
@@ -133,16 +133,16 @@ static void start(struct symbols *s)
 		loop_timer_set(s->open_timer, from - now, 0);
 }
 
-static void on_timer(void *userdata)
+static void openings_on_timer(void *userdata)
 {
-	start(userdata);
+	openings_start(userdata);
 }
 
 /* ---- what the room says ---------------------------------------------------------------------- */
 
 int openings_init(struct symbols *s)
 {
-	return loop_timer_add(s->loop, UINT64_MAX, 0, on_timer, s, &s->open_timer);
+	return loop_timer_add(s->loop, UINT64_MAX, 0, openings_on_timer, s, &s->open_timer);
 }
 
 /* Many of them come in one frame: who is next is asked once, after it. */
@@ -152,7 +152,7 @@ void file_want(struct symbols *s, struct file *f)
 
 	if (f->wanted_at || opening_of(s, f))
 		return;
-	push(t, f);
+	openings_push(t, f);
 	if (t->wanted == f && !t->opening)
 		loop_timer_set(s->open_timer, 0, 0);
 }
@@ -168,7 +168,7 @@ void file_unwant(struct symbols *s, struct file *f)
 		return;
 	s->opener->cancel(s->opener_userdata, o->ticket);
 	o->ticket = 0;
-	rest(t, 0);
+	openings_rest(t, 0);
 	loop_timer_set(s->open_timer, 0, 0);
 }
 
@@ -185,11 +185,11 @@ void symbols_opened(struct symbols *s, uint64_t ticket, int result, int file_fd,
 		return;
 	f = o->file;
 	o->ticket = 0;
-	rest(f->process->tenant, took_ns);
+	openings_rest(f->process->tenant, took_ns);
 	if (result == 0 && (!S_ISREG(st->st_mode) || st->st_size > FILE_BYTES_MAX))
 		result = -EINVAL;
 	if (f->begin != o->begin)
-		push(f->process->tenant, f); /* mapped anew since */
+		openings_push(f->process->tenant, f); /* mapped anew since */
 	else
 		file_opened(f, result, TAKE_FD(file), TAKE_FD(root), st);
 	loop_timer_set(s->open_timer, 0, 0);

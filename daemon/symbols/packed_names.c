@@ -36,7 +36,7 @@ static uint32_t count_blocks(const struct packed_names *p)
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
-static bool reserve(struct packed_names *p, size_t more)
+static bool packed_names_reserve(struct packed_names *p, size_t more)
 {
 	uint32_t want = p->cap ? p->cap : 1u << 16;
 	uint8_t *bytes;
@@ -78,7 +78,7 @@ static bool deflate_block(struct packed_names *p, z_stream *z, size_t len)
 {
 	size_t bound = deflateBound(z, len);
 
-	if (!reserve(p, bound) || deflateReset(z) != Z_OK)
+	if (!packed_names_reserve(p, bound) || deflateReset(z) != Z_OK)
 		return false;
 	z->next_in = (Bytef *)p->block;
 	z->avail_in = (uInt)len;
@@ -90,7 +90,7 @@ static bool deflate_block(struct packed_names *p, z_stream *z, size_t len)
 	return true;
 }
 
-static bool pack(struct packed_names *p, packed_names_fn *name, void *userdata)
+static bool packed_names_pack(struct packed_names *p, packed_names_fn *name, void *userdata)
 {
 	z_stream z = { 0 };
 	bool ok = deflateInit2(&z, LEVEL, Z_DEFLATED, WINDOW_BITS, MEM_LEVEL, Z_DEFAULT_STRATEGY) ==
@@ -113,7 +113,8 @@ int packed_names_new(packed_names_fn *name, void *userdata, uint32_t n, struct p
 		return -ENOMEM;
 	p->n = n;
 	p->ends = calloc((size_t)count_blocks(p) + 1, sizeof(*p->ends));
-	if (!p->ends || inflateInit2(&p->inflater, WINDOW_BITS) != Z_OK || !pack(p, name, userdata))
+	if (!p->ends || inflateInit2(&p->inflater, WINDOW_BITS) != Z_OK ||
+	    !packed_names_pack(p, name, userdata))
 		return -ENOMEM;
 	bytes = realloc(p->bytes, p->len + 1);
 	p->bytes = bytes ? bytes : p->bytes;

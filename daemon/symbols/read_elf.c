@@ -35,8 +35,8 @@ static int read_separate(struct functions *f, struct files *files,
 	return files->mini ? functions_read(f, files->mini, SHT_SYMTAB) : 0;
 }
 
-static int read_all(struct functions *f, struct files *files, const struct debug_places *places,
-		    uint8_t **ret, size_t *ret_len)
+static int read_elf_read_all(struct functions *f, struct files *files,
+			     const struct debug_places *places, uint8_t **ret, size_t *ret_len)
 {
 	uint32_t flags = 0;
 	size_t exported;
@@ -66,7 +66,7 @@ int read_elf(int fd, const struct debug_places *places, uint8_t **ret, size_t *r
 	elf_version(EV_CURRENT);
 	files.elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	if (files.elf && elf_kind(files.elf) == ELF_K_ELF)
-		e = read_all(&f, &files, places, ret, ret_len);
+		e = read_elf_read_all(&f, &files, places, ret, ret_len);
 	functions_deinit(&f);
 	elf_end(files.mini);
 	free(files.mini_bytes);

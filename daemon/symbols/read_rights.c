@@ -23,7 +23,7 @@ static const int calls[] = {
 	SYS_rt_sigreturn, SYS_exit_group, SYS_exit,   SYS_restart_syscall, SYS_clock_gettime,
 };
 
-static void limit(int what, rlim_t n)
+static void read_rights_limit(int what, rlim_t n)
 {
 	struct rlimit r = { n, n };
 
@@ -33,18 +33,18 @@ static void limit(int what, rlim_t n)
 static void set_limits(void)
 {
 	if (!CONFINE_SANITIZED) {
-		limit(RLIMIT_AS, (rlim_t)2 << 30); /* files are mapped */
-		limit(RLIMIT_DATA, (rlim_t)96 << 20);
-		limit(RLIMIT_NOFILE, 16);
+		read_rights_limit(RLIMIT_AS, (rlim_t)2 << 30); /* files are mapped */
+		read_rights_limit(RLIMIT_DATA, (rlim_t)96 << 20);
+		read_rights_limit(RLIMIT_NOFILE, 16);
 		/* nobody is left behind who could change the table after the daemon has checked it
 		 */
-		limit(RLIMIT_NPROC, 0);
-		limit(RLIMIT_CPU, 6);
+		read_rights_limit(RLIMIT_NPROC, 0);
+		read_rights_limit(RLIMIT_CPU, 6);
 	} else { /* ASan reserves terabytes of addresses, its leak check starts a thread */
-		limit(RLIMIT_CPU, 30);
+		read_rights_limit(RLIMIT_CPU, 30);
 	}
-	limit(RLIMIT_CORE, 0);
-	limit(RLIMIT_FSIZE, TABLE_BYTES_MAX);
+	read_rights_limit(RLIMIT_CORE, 0);
+	read_rights_limit(RLIMIT_FSIZE, TABLE_BYTES_MAX);
 }
 
 bool read_give_up_rights(void)

@@ -27,7 +27,7 @@
 
 /* ---- tenants --------------------------------------------------------------------------------- */
 
-static bool is_idle(const struct tenant *t, uint64_t now)
+static bool symbols_is_idle(const struct tenant *t, uint64_t now)
 {
 	return !t->files && !t->contents && !t->reading && tenant_is_full(t) &&
 	       t->open_from_mono_ns <= now;
@@ -42,7 +42,7 @@ static void sweep_tenants(struct symbols *s, uint64_t now)
 		struct tenant *t = *at;
 
 		tenant_refill(t, now);
-		if (is_idle(t, now)) {
+		if (symbols_is_idle(t, now)) {
 			*at = t->next;
 			free(t);
 		} else {
@@ -51,7 +51,7 @@ static void sweep_tenants(struct symbols *s, uint64_t now)
 	}
 }
 
-static struct tenant *tenant_of(struct symbols *s, const char *name)
+static struct tenant *symbols_tenant_of(struct symbols *s, const char *name)
 {
 	struct tenant *t;
 	unsigned n = 0;
@@ -79,7 +79,7 @@ static void file_free(struct file *f)
 	free(f);
 }
 
-static struct process **find_process(struct symbols *s, int pid, uint64_t start_time)
+static struct process **symbols_find_process(struct symbols *s, int pid, uint64_t start_time)
 {
 	struct process **at = &s->processes[(unsigned)pid % PROCESSES_HASH];
 
@@ -119,14 +119,14 @@ static void forget_process(struct symbols *s, struct process **at)
 	free(p);
 }
 
-static struct process *process_of(struct symbols *s, const struct symbols_process *who)
+static struct process *symbols_process_of(struct symbols *s, const struct symbols_process *who)
 {
-	struct process **at = find_process(s, who->pid, who->start_time), *p = *at;
+	struct process **at = symbols_find_process(s, who->pid, who->start_time), *p = *at;
 	struct tenant *t;
 
 	if (p || s->n_processes >= PROCESSES_MAX)
 		return p;
-	t = tenant_of(s, who->tenant);
+	t = symbols_tenant_of(s, who->tenant);
 	p = t ? calloc(1, sizeof(*p)) : NULL;
 	if (!p)
 		return NULL;
@@ -140,7 +140,7 @@ static struct process *process_of(struct symbols *s, const struct symbols_proces
 
 void symbols_end(struct symbols *s, int pid, uint64_t start_time)
 {
-	struct process *p = *find_process(s, pid, start_time);
+	struct process *p = *symbols_find_process(s, pid, start_time);
 
 	if (!p || p->ended_mono_ns)
 		return;
@@ -154,7 +154,7 @@ void symbols_end(struct symbols *s, int pid, uint64_t start_time)
 		}
 }
 
-static void on_second(void *userdata)
+static void symbols_on_second(void *userdata)
 {
 	struct symbols *s = userdata;
 	uint64_t now = clock_mono_ns();
@@ -174,7 +174,7 @@ static void on_second(void *userdata)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static uint32_t hash_of(const char *path)
+static uint32_t symbols_hash_of(const char *path)
 {
 	uint64_t h = tenant_number(path);
 
@@ -183,7 +183,7 @@ static uint32_t hash_of(const char *path)
 
 static struct file *find_file(const struct process *p, const char *path)
 {
-	uint32_t hash = hash_of(path);
+	uint32_t hash = symbols_hash_of(path);
 	struct file *f = p->files[hash % FILE_BUCKETS];
 
 	while (f && (f->hash != hash || strcmp(f->path, path) != 0))
@@ -202,7 +202,7 @@ static struct file *add_file(struct process *p, const char *path)
 		return NULL;
 	}
 	f->process = p;
-	f->hash = hash_of(path);
+	f->hash = symbols_hash_of(path);
 	f->next = p->files[f->hash % FILE_BUCKETS];
 	p->files[f->hash % FILE_BUCKETS] = f;
 	p->n_files++;
@@ -289,7 +289,7 @@ void symbols_want(struct symbols *s, const struct symbols_process *who, uint64_t
 	if ((path[0] != '/' && !vdso) || strlen(path) > PATH_BYTES_MAX ||
 	    (vdso && !mapped_is_our_vdso(end - begin, build_id, build_id_len)))
 		return;
-	p = process_of(s, who);
+	p = symbols_process_of(s, who);
 	if (p)
 		p->ended_mono_ns = 0;
 	f = p ? find_file(p, path) : NULL;
@@ -311,7 +311,7 @@ void symbols_want(struct symbols *s, const struct symbols_process *who, uint64_t
 const char *symbols_lookup(struct symbols *s, int pid, uint64_t start_time, const char *path,
 			   uint64_t offset)
 {
-	const struct process *p = *find_process(s, pid, start_time);
+	const struct process *p = *symbols_find_process(s, pid, start_time);
 	const struct file *f = p ? find_file(p, path) : NULL;
 
 	return f && f->content && f->content->state == READY ? content_find(f->content, offset)
@@ -353,7 +353,7 @@ int symbols_new(struct loop *loop, const char *dir, uint64_t max_bytes,
 	tables_dir_prune(s->dfd, max_bytes, &none, &s->counts.table_bytes, &s->counts.tables);
 	children_find_program(s);
 	s->host_root_fd = open_host_root();
-	r = loop_timer_add(loop, NS_PER_S, NS_PER_S, on_second, s, &s->second);
+	r = loop_timer_add(loop, NS_PER_S, NS_PER_S, symbols_on_second, s, &s->second);
 	if (r == 0)
 		r = openings_init(s);
 	if (r < 0)

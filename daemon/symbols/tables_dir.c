@@ -16,14 +16,14 @@ struct entry {
 	uint64_t bytes;
 };
 
-static bool ends_with(const char *s, const char *end)
+static bool tables_dir_ends_with(const char *s, const char *end)
 {
 	size_t n = strlen(s), m = strlen(end);
 
 	return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-static DIR *open_dir(int dfd)
+static DIR *tables_dir_open_dir(int dfd)
 {
 	int fd = openat(dfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -35,11 +35,11 @@ static DIR *open_dir(int dfd)
 
 void tables_dir_sweep(int dfd)
 {
-	DIR *d = open_dir(dfd);
+	DIR *d = tables_dir_open_dir(dfd);
 	struct dirent *e;
 
 	while (d && (e = readdir(d)))
-		if (e->d_name[0] == '.' && ends_with(e->d_name, ".sym.tmp"))
+		if (e->d_name[0] == '.' && tables_dir_ends_with(e->d_name, ".sym.tmp"))
 			(void)unlinkat(dfd, e->d_name, 0);
 	if (d)
 		closedir(d);
@@ -115,13 +115,13 @@ static bool add_entry(struct entries *e, const char *name, const struct stat *st
 
 static void read_entries(int dfd, const struct tables_use *use, struct entries *to)
 {
-	DIR *d = open_dir(dfd);
+	DIR *d = tables_dir_open_dir(dfd);
 	struct dirent *e;
 
 	while (d && (e = readdir(d))) {
 		struct stat st;
 
-		if (e->d_name[0] == '.' || !ends_with(e->d_name, ".sym") ||
+		if (e->d_name[0] == '.' || !tables_dir_ends_with(e->d_name, ".sym") ||
 		    fstatat(dfd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 			continue;
 		/* of an earlier version, which named tables by what files said of themselves */
@@ -152,7 +152,7 @@ static size_t make_shares(const struct entries *e, struct share *shares)
 	return n;
 }
 
-static struct share *largest(struct share *shares, size_t n)
+static struct share *tables_dir_largest(struct share *shares, size_t n)
 {
 	struct share *most = NULL;
 
@@ -172,7 +172,7 @@ static void remove_down_to(int dfd, struct entries *e, uint64_t max, const struc
 		return;
 	qsort(e->all, e->n, sizeof(*e->all), by_use);
 	n = make_shares(e, shares);
-	while (e->bytes > max && (most = largest(shares, n))) {
+	while (e->bytes > max && (most = tables_dir_largest(shares, n))) {
 		const struct entry *one = &e->all[most->next++];
 
 		most->bytes -= one->bytes;

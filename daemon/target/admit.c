@@ -25,7 +25,7 @@ static const struct wish *wish_of(struct target *t, int rule)
 	return NULL;
 }
 
-static enum keep reason(struct target *t, struct fault *why)
+static enum keep admit_reason(struct target *t, struct fault *why)
 {
 	struct targets *table = t->priv->table;
 	const struct cohort *cohort;
@@ -75,7 +75,7 @@ void target_keep_out(struct target *t, enum keep keep, const struct fault *why)
 bool target_admit(struct target *t)
 {
 	struct fault why = { 0 };
-	enum keep keep = reason(t, &why);
+	enum keep keep = admit_reason(t, &why);
 
 	if (keep != KEEP_NOT)
 		target_keep_out(t, keep, &why);
@@ -139,7 +139,7 @@ void targets_on_rate(void *userdata)
 
 /* ---- by hand -------------------------------------------------------------------------------- */
 
-static int wish(struct target *t, uid_t uid, bool attach)
+static int admit_wish(struct target *t, uid_t uid, bool attach)
 {
 	struct targets *table = t->priv->table;
 	const struct wish w = {
@@ -163,7 +163,7 @@ int target_detach_for(struct target *t, uid_t uid)
 
 	if (t->state == TARGET_GONE)
 		return -ESRCH;
-	r = wish(t, uid, false);
+	r = admit_wish(t, uid, false);
 	if (r < 0)
 		return r;
 	wishes_explain(wishes_find(&t->priv->table->wishes, t->jvm.pid, t->jvm.start_time), &why);
@@ -188,10 +188,10 @@ int target_attach(struct target *t, uid_t uid, struct fault *why)
 	old = wishes_find(wishes, t->jvm.pid, t->jvm.start_time);
 	if (old)
 		before = *old;
-	r = wish(t, uid, true);
+	r = admit_wish(t, uid, true);
 	if (r < 0)
 		return r;
-	keep = reason(t, why);
+	keep = admit_reason(t, why);
 	if (keep != KEEP_NOT) { /* what was asked for before still holds */
 		if (old)
 			(void)wishes_put(wishes, &before);

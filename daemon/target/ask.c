@@ -49,7 +49,7 @@ void facts_explain(int result, struct fault *ret)
 		fault_set(ret, -result, FAULT_DEADLINE, "look at the process: ");
 }
 
-static void conclude(struct target *t, int result)
+static void target_ask_conclude(struct target *t, int result)
 {
 	unsigned wanted = TAKE(t->priv->facts_for, 0);
 
@@ -63,7 +63,7 @@ static void conclude(struct target *t, int result)
 	}
 }
 
-static void ask(struct target *t);
+static void target_ask(struct target *t);
 
 static void on_facts(void *userdata, const struct look_answer *a, int fds[LOOK_FDS])
 {
@@ -76,14 +76,14 @@ static void on_facts(void *userdata, const struct look_answer *a, int fds[LOOK_F
 		t->profilers |= a->facts.profilers;
 		labelling_renew(t);
 		if (a->facts.rules_id != rules_hash(t->priv->table->config)) {
-			ask(t); /* they have changed meanwhile */
+			target_ask(t); /* they have changed meanwhile */
 			return;
 		}
 	}
-	conclude(t, a->result);
+	target_ask_conclude(t, a->result);
 }
 
-static void ask(struct target *t)
+static void target_ask(struct target *t)
 {
 	struct target_priv *p = t->priv;
 	const struct look_question q = { .kind = LOOK_FACTS,
@@ -95,7 +95,7 @@ static void ask(struct target *t)
 		r = look_ask(p->table->look, &q, tenant_number(p->tenant->name), fd, on_facts, t,
 			     &p->facts_question);
 	if (r < 0)
-		conclude(t, r);
+		target_ask_conclude(t, r);
 }
 
 void facts_ask(struct target *t, enum facts_for what)
@@ -108,7 +108,7 @@ void facts_ask(struct target *t, enum facts_for what)
 		p->looking = true;
 	}
 	if (!p->facts_question)
-		ask(t);
+		target_ask(t);
 }
 
 void facts_cancel(struct target *t)

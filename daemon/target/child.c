@@ -39,7 +39,7 @@ static void child_free(struct child *c)
 	free(c);
 }
 
-static void on_end(void *userdata, uint32_t events)
+static void child_on_end(void *userdata, uint32_t events)
 {
 	struct child *c = userdata;
 	int status = 0;
@@ -72,7 +72,7 @@ int child_start(struct targets *table, char *const argv[], const int fds[3], str
 	}
 	c->next = table->children;
 	table->children = c;
-	r = loop_add(table->loop, c->pidfd, EPOLLIN, on_end, c, &c->source);
+	r = loop_add(table->loop, c->pidfd, EPOLLIN, child_on_end, c, &c->source);
 	if (r < 0) {
 		warden_kill(c->pid);
 		(void)warden_reap(c->pid, NULL, NULL);

@@ -28,7 +28,7 @@ static void crash_owner(const struct jvm *jvm, char ret[COHORT_OWNER])
 }
 
 /* "of uid 0 in prod/shop"; behind what it is, which may be cut before it is. */
-static void whose(const struct jvm *jvm, char *ret, size_t size)
+static void crash_whose(const struct jvm *jvm, char *ret, size_t size)
 {
 	const char *container = jvm->container[0] ? jvm->container : jvm->container_id;
 	const char *slash = strchr(jvm->pod, '/');
@@ -43,7 +43,7 @@ static void crash_cohort(const struct jvm *jvm, char ret[COHORT_SIZE])
 	char version[440];
 
 	snprintf(version, sizeof(version), "kindling " KINDLING_VERSION ", ");
-	whose(jvm, version + strlen(version), sizeof(version) - strlen(version));
+	crash_whose(jvm, version + strlen(version), sizeof(version) - strlen(version));
 	if (jvm->image_digest[0]) /* of all names that an image has */
 		snprintf(ret, COHORT_SIZE, "image %.80s, %.80s, %s", jvm->image_digest, jvm->jdk,
 			 version);
@@ -65,7 +65,7 @@ int crash_signal(int status)
 	return 0;
 }
 
-static struct cohort *find(const struct crashes *c, const char *name)
+static struct cohort *crash_find_key(const struct crashes *c, const char *name)
 {
 	for (unsigned i = 0; i < c->n; i++)
 		if (strcmp(c->list[i].name, name) == 0)
@@ -104,7 +104,7 @@ static struct cohort *first_to_end(struct crashes *c, const char *owner)
 }
 
 /* A place for one more of @owner's. */
-static struct cohort *make_room(struct crashes *c, const char *owner)
+static struct cohort *crash_make_room(struct crashes *c, const char *owner)
 {
 	if (!c->list)
 		c->list = calloc(COHORTS_MAX, sizeof(*c->list));
@@ -119,7 +119,7 @@ static struct cohort *make_room(struct crashes *c, const char *owner)
 
 /* ---- the file: a line each, "until crashes<tab>cohort<tab>reason<tab>owner" ---- */
 
-static bool read_line(char *line, struct cohort *ret)
+static bool crash_read_line(char *line, struct cohort *ret)
 {
 	char *name = strchr(line, '\t'), *reason = name ? strchr(name + 1, '\t') : NULL;
 	char *owner = reason ? strchr(reason + 1, '\t') : NULL;
@@ -151,9 +151,9 @@ void crashes_open(struct crashes *c, const char *dir, uint64_t real_ns)
 	while (f && c->n < COHORTS_MAX && fgets(line, sizeof(line), f)) {
 		struct cohort x = { 0 }, *room;
 
-		if (!read_line(line, &x) || x.until_real_ns <= real_ns)
+		if (!crash_read_line(line, &x) || x.until_real_ns <= real_ns)
 			continue;
-		room = make_room(c, x.owner);
+		room = crash_make_room(c, x.owner);
 		if (room)
 			*room = x;
 	}
@@ -161,7 +161,7 @@ void crashes_open(struct crashes *c, const char *dir, uint64_t real_ns)
 		fclose(f);
 }
 
-static int write_file(const struct crashes *c)
+static int crash_write_file(const struct crashes *c)
 {
 	char temp[sizeof(c->path) + 8];
 	bool failed;
@@ -179,9 +179,9 @@ static int write_file(const struct crashes *c)
 	return failed || rename(temp, c->path) < 0 ? -EIO : 0;
 }
 
-static void save(const struct crashes *c)
+static void crash_save(const struct crashes *c)
 {
-	int r = c->path[0] ? write_file(c) : 0;
+	int r = c->path[0] ? crash_write_file(c) : 0;
 
 	if (r < 0)
 		log_warn("target.crashes", "file=%s error=%s", c->path, log_str(strerror(-r)));
@@ -203,10 +203,10 @@ void crash_block(struct crashes *c, const struct jvm *jvm, const char *reason,
 	struct cohort *x;
 
 	crash_cohort(jvm, name);
-	x = find(c, name);
+	x = crash_find_key(c, name);
 	if (!x) {
 		crash_owner(jvm, owner);
-		x = make_room(c, owner);
+		x = crash_make_room(c, owner);
 		if (!x)
 			return;
 		memset(x, 0, sizeof(*x));
@@ -216,7 +216,7 @@ void crash_block(struct crashes *c, const struct jvm *jvm, const char *reason,
 	snprintf(x->reason, sizeof(x->reason), "%s", reason);
 	x->until_real_ns = until_real_ns;
 	x->crashes++;
-	save(c);
+	crash_save(c);
 }
 
 const struct cohort *crash_find(const struct crashes *c, const struct jvm *jvm, uint64_t real_ns)
@@ -227,7 +227,7 @@ const struct cohort *crash_find(const struct crashes *c, const struct jvm *jvm, 
 	if (!c->n)
 		return NULL;
 	crash_cohort(jvm, name);
-	x = find(c, name);
+	x = crash_find_key(c, name);
 	return x && x->until_real_ns > real_ns ? x : NULL;
 }
 
@@ -242,7 +242,7 @@ void crash_expire(struct crashes *c, uint64_t real_ns)
 			c->list[i] = c->list[--c->n];
 	}
 	if (c->n != before)
-		save(c);
+		crash_save(c);
 }
 
 void crash_explain(const struct cohort *cohort, struct fault *ret)

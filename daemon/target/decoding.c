@@ -30,7 +30,7 @@
 #define COST_BYTES (256 * 1024)
 #define BYTE_NS	   200 /* until it is known better */
 
-static uint64_t during(uint64_t ns_per_s, uint64_t passed_ns)
+static uint64_t decoding_during(uint64_t ns_per_s, uint64_t passed_ns)
 {
 	return ns_per_s * (passed_ns / 1000) / (NS_PER_S / 1000);
 }
@@ -40,7 +40,7 @@ static uint64_t bound_of(const struct targets *table)
 	return table->config->decode_cpu_permille * (NS_PER_S / 1000);
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t decoding_least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -59,7 +59,7 @@ static uint64_t reserve_kept_ns(const struct targets *table)
 
 /* ---- holding back ---------------------------------------------------------------------------- */
 
-static void allow(struct target *t, uint32_t bytes)
+static void decoding_allow(struct target *t, uint32_t bytes)
 {
 	struct target_decoding *d = &t->priv->decoding;
 
@@ -72,7 +72,7 @@ static void allow(struct target *t, uint32_t bytes)
 }
 
 /* As many bytes as it can pay for, by what they cost of late. */
-static uint32_t affordable(const struct target_decoding *d)
+static uint32_t decoding_affordable(const struct target_decoding *d)
 {
 	uint64_t ns_per_kib = d->spent_ns / (d->bytes / 1024 + 1) + 1;
 	uint64_t bytes = (uint64_t)d->left_ns * 1024 / ns_per_kib;
@@ -82,7 +82,7 @@ static uint32_t affordable(const struct target_decoding *d)
 	return bytes < RECEIVE_UNBOUNDED ? (uint32_t)bytes : RECEIVE_UNBOUNDED - 1;
 }
 
-static void hold(struct target *t)
+static void decoding_hold(struct target *t)
 {
 	struct target_decoding *d = &t->priv->decoding;
 	uint64_t now = clock_mono_ns();
@@ -91,19 +91,19 @@ static void hold(struct target *t)
 		TARGET_LOG(WARNING, t, "target.held_back", "pid=%d decoded_ms=%llu", t->jvm.pid,
 			   (unsigned long long)(d->total_ns / NS_PER_MS));
 	d->held_mono_ns = now;
-	allow(t, 0);
+	decoding_allow(t, 0);
 }
 
-static void release(struct target *t)
+static void decoding_release(struct target *t)
 {
 	struct target_decoding *d = &t->priv->decoding;
 
 	if (d->left_ns > 0 && d->came < d->allowed / 2)
-		allow(t, RECEIVE_UNBOUNDED);
+		decoding_allow(t, RECEIVE_UNBOUNDED);
 	else if (d->left_ns > 0)
-		allow(t, affordable(d));
+		decoding_allow(t, decoding_affordable(d));
 	else if (clock_mono_ns() - d->allowed_mono_ns > SIP_NS)
-		allow(t, SIP_BYTES);
+		decoding_allow(t, SIP_BYTES);
 }
 
 bool decoding_is_held(const struct target *t)
@@ -145,7 +145,7 @@ void decoding_pay(struct target *t, uint64_t cpu_ns, size_t bytes)
 		return;
 	decode_spend(&d->left_ns, &t->priv->tenant->decoding.reserve_ns, cpu_ns);
 	if (d->left_ns < 0 && (!d->bounded || d->allowed))
-		hold(t);
+		decoding_hold(t);
 	else if (d->bounded && d->came + SIP_BYTES > d->allowed)
 		d->held_mono_ns = clock_mono_ns();
 }
@@ -157,7 +157,7 @@ void decoding_detach(struct target *t)
 	if (d->left_ns < (int64_t)DETACH_NS)
 		d->left_ns = DETACH_NS;
 	if (d->bounded)
-		allow(t, affordable(d));
+		decoding_allow(t, decoding_affordable(d));
 }
 
 /* A receiver hears nothing while it drains: it is told before how far. */
@@ -173,7 +173,7 @@ void decoding_drain(struct target *t)
 		d->left_ns += *reserve;
 		*reserve = 0;
 	}
-	allow(t, affordable(d));
+	decoding_allow(t, decoding_affordable(d));
 }
 
 void decoding_end(struct target *t)
@@ -192,7 +192,7 @@ void decoding_end(struct target *t)
 /* ---- earning --------------------------------------------------------------------------------- */
 
 /* CPU time of its process since it last asked. */
-static uint64_t used(struct target *t)
+static uint64_t decoding_used(struct target *t)
 {
 	struct target_decoding *d = &t->priv->decoding;
 	uint64_t cpu_ns = possible_cpu_ns(t), ns = cpu_ns > d->cpu_ns ? cpu_ns - d->cpu_ns : 0;
@@ -209,26 +209,26 @@ static uint64_t recorded_ns(const struct target *t, uint64_t cpu_ns, uint64_t pa
 	if (t->no_budget && t->interval_ns)
 		ns += cpu_ns / t->interval_ns * RECORDED_NS;
 	if (target_asked_events(t) & 1u << WIRE_EVENT_WALL)
-		ns += during(WALL_NS, passed_ns);
+		ns += decoding_during(WALL_NS, passed_ns);
 	return ns;
 }
 
 /* One that has nearly all that it may keep asks for nothing, nor is its clock read. */
-static void ask(struct target *t, uint64_t passed_ns)
+static void decoding_ask(struct target *t, uint64_t passed_ns)
 {
 	struct target_decoding *d = &t->priv->decoding;
-	uint64_t bound = during(bound_of(t->priv->table), passed_ns);
+	uint64_t bound = decoding_during(bound_of(t->priv->table), passed_ns);
 	uint64_t kept = kept_ns(t->priv->table), cpu_ns, recorded, room;
 
 	d->asked_ns = 0;
 	d->most_ns = kept;
 	if (!t->stream || d->left_ns > (int64_t)(kept - kept / 8))
 		return;
-	cpu_ns = used(t);
+	cpu_ns = decoding_used(t);
 	recorded = recorded_ns(t, cpu_ns, passed_ns);
-	d->asked_ns = during(BASE_NS, passed_ns) + cpu_ns / CPU_PART;
+	d->asked_ns = decoding_during(BASE_NS, passed_ns) + cpu_ns / CPU_PART;
 	d->cut = d->asked_ns > bound;
-	d->asked_ns = least(d->asked_ns, bound);
+	d->asked_ns = decoding_least(d->asked_ns, bound);
 	if (d->most_ns < KEPT_EARNED_S * (d->asked_ns + recorded))
 		d->most_ns = KEPT_EARNED_S * (d->asked_ns + recorded);
 	decode_earn(&d->left_ns, recorded, d->most_ns);
@@ -246,14 +246,14 @@ static void ask_of_all(struct targets *table, uint64_t passed_ns)
 	for (struct tenant *n = table->tenants; n; n = n->next) {
 		struct tenant_decoding *d = &n->decoding;
 
-		d->reserve_asked_ns = during(RESERVE_NS, passed_ns);
+		d->reserve_asked_ns = decoding_during(RESERVE_NS, passed_ns);
 		if (d->reserve_ns >= (int64_t)reserve_kept_ns(table))
 			d->reserve_asked_ns = 0;
 		d->asked_ns = d->reserve_asked_ns;
 		d->level_ns = UINT64_MAX;
 	}
 	for (struct target *t = table->first; t; t = t->priv->next) {
-		ask(t, passed_ns);
+		decoding_ask(t, passed_ns);
 		t->priv->tenant->decoding.asked_ns += t->priv->decoding.asked_ns;
 	}
 }
@@ -273,7 +273,7 @@ static void share_in(struct targets *table, struct tenant *tenant, uint64_t leve
 	tenant->decoding.level_ns = decode_level(asked, n, level_ns);
 }
 
-static void share(struct targets *table, uint64_t bound_ns)
+static void decoding_share(struct targets *table, uint64_t bound_ns)
 {
 	static uint64_t asked[NAMED_MAX + 1];
 	unsigned n = 0;
@@ -286,10 +286,10 @@ static void share(struct targets *table, uint64_t bound_ns)
 		share_in(table, t, level);
 }
 
-static void earn(struct target *t, uint64_t passed_ns)
+static void decoding_earn(struct target *t, uint64_t passed_ns)
 {
 	struct target_decoding *d = &t->priv->decoding;
-	uint64_t earned = least(d->asked_ns, t->priv->tenant->decoding.level_ns);
+	uint64_t earned = decoding_least(d->asked_ns, t->priv->tenant->decoding.level_ns);
 
 	if (d->asked_ns) {
 		d->cut |= earned < d->asked_ns;
@@ -305,7 +305,7 @@ static void earn(struct target *t, uint64_t passed_ns)
 		d->bytes /= 2;
 	}
 	if (d->bounded)
-		release(t);
+		decoding_release(t);
 }
 
 /* There is no bound any more. */
@@ -313,7 +313,7 @@ static void release_all(struct targets *table)
 {
 	for (struct target *t = table->first; t; t = t->priv->next)
 		if (t->priv->decoding.bounded)
-			allow(t, RECEIVE_UNBOUNDED);
+			decoding_allow(t, RECEIVE_UNBOUNDED);
 }
 
 void decoding_on_second(struct targets *table)
@@ -326,15 +326,15 @@ void decoding_on_second(struct targets *table)
 		return;
 	}
 	/* longer: the daemon was stopped */
-	passed = least(passed, PASSED_MAX);
+	passed = decoding_least(passed, PASSED_MAX);
 	ask_of_all(table, passed);
-	share(table, during(bound_of(table), passed));
+	decoding_share(table, decoding_during(bound_of(table), passed));
 	for (struct tenant *n = table->tenants; n; n = n->next)
 		decode_earn(&n->decoding.reserve_ns,
-			    least(n->decoding.reserve_asked_ns, n->decoding.level_ns),
+			    decoding_least(n->decoding.reserve_asked_ns, n->decoding.level_ns),
 			    reserve_kept_ns(table));
 	for (struct target *t = table->first; t; t = t->priv->next)
-		earn(t, passed);
+		decoding_earn(t, passed);
 }
 
 /* ---- what status says ------------------------------------------------------------------------ */

@@ -53,7 +53,7 @@ void exit_forget(struct target *t)
 }
 
 /* All like it are left alone from now on; an agent that is in one goes. */
-static void block(struct target *t, const char *reason)
+static void exit_block(struct target *t, const char *reason)
 {
 	struct targets *table = t->priv->table;
 	uint64_t now = clock_real_ns();
@@ -78,7 +78,7 @@ static void block(struct target *t, const char *reason)
 	}
 }
 
-static void judge(struct target *t, int status, bool wrote_hs_err)
+static void exit_judge(struct target *t, int status, bool wrote_hs_err)
 {
 	uint64_t since_ns = clock_mono_ns() - t->priv->attach_mono_ns;
 	int signo = crash_signal(status);
@@ -92,7 +92,7 @@ static void judge(struct target *t, int status, bool wrote_hs_err)
 	snprintf(reason, sizeof(reason), "process %d %s%s %llu s after an attach", t->jvm.pid,
 		 signo ? "died of SIG" : "wrote hs_err", signo ? sigabbrev_np(signo) : "",
 		 (unsigned long long)(since_ns / NS_PER_S));
-	block(t, reason);
+	exit_block(t, reason);
 }
 
 static void on_hs_err(void *userdata, const struct look_answer *a, int fds[LOOK_FDS])
@@ -101,7 +101,7 @@ static void on_hs_err(void *userdata, const struct look_answer *a, int fds[LOOK_
 
 	(void)fds;
 	t->priv->crash_question = NULL;
-	judge(t, t->priv->exit_status, a->result == 1);
+	exit_judge(t, t->priv->exit_status, a->result == 1);
 }
 
 /* hs_err_pidN.log in its working directory, newer than the attach. The descriptor goes along: who
@@ -121,7 +121,7 @@ static void ask_for_hs_err(struct target *t)
 
 void exit_look(struct target *t)
 {
-	judge(t, t->priv->exit_status, false);
+	exit_judge(t, t->priv->exit_status, false);
 	t->priv->cwd_question = look_cancel(t->priv->cwd_question);
 	if (t->priv->cwd_fd >= 0)
 		ask_for_hs_err(t);
@@ -152,7 +152,7 @@ void targets_exited(struct targets *table, pid_t pid, int status)
 	if (t->state != TARGET_GONE)
 		return;
 	exit_explain(t, &t->fault);
-	judge(t, status, false);
+	exit_judge(t, status, false);
 }
 
 const struct cohort *targets_cohort(const struct targets *table, unsigned index)

@@ -209,7 +209,7 @@ static void on_result(void *userdata, uint32_t events)
 	targets_inject_next(t->priv->table);
 }
 
-static void on_deadline(void *userdata)
+static void inject_on_deadline(void *userdata)
 {
 	struct target *t = userdata;
 	struct fault f = { 0 };
@@ -294,7 +294,7 @@ static int start_child(struct target *t, struct fault *f)
 	/* its own deadline comes first, so that it can tidy up; ours is the axe */
 	if (r == 0)
 		r = loop_timer_add(table->loop, table->config->attach_deadline_ns + AXE_NS, 0,
-				   on_deadline, t, &t->priv->timer);
+				   inject_on_deadline, t, &t->priv->timer);
 	return r < 0 ? fault_set(f, -r, FAULT_INTERNAL,
 				 "cannot wait for the program that attaches (kindling-inject): ")
 		     : 0;

@@ -33,7 +33,7 @@ static bool is_waiting(const struct target *t)
 	return t->state == TARGET_EXCLUDED && t->priv->kept == KEEP_MAX;
 }
 
-static unsigned taken(const struct targets *table, const struct target *but)
+static unsigned limit_taken(const struct targets *table, const struct target *but)
 {
 	unsigned n = 0;
 
@@ -46,7 +46,7 @@ bool limit_reached(const struct target *t)
 {
 	const struct targets *table = t->priv->table;
 
-	return table->config->targets_max && taken(table, t) >= table->config->targets_max;
+	return table->config->targets_max && limit_taken(table, t) >= table->config->targets_max;
 }
 
 void limit_explain(const struct targets *table, struct fault *ret)
@@ -58,7 +58,7 @@ void limit_explain(const struct targets *table, struct fault *ret)
 		(unsigned)table->config->targets_max);
 }
 
-static void measure(struct target *t)
+static void limit_measure(struct target *t)
 {
 	CLEANUP(fd_closep) int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CLEANUP(fd_closep) int pid_dfd = proc_open(proc_dfd, t->jvm.pid);
@@ -111,7 +111,7 @@ void limit_review(struct targets *table)
 		return;
 	for (struct target *t = table->first; t; t = t->priv->next)
 		if (is_waiting(t) || is_taken(t))
-			measure(t);
+			limit_measure(t);
 	while ((in = busiest_waiting(table)) && !limit_reached(in)) {
 		target_take_in(in);
 		if (in->state == TARGET_EXCLUDED)

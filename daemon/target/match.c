@@ -5,7 +5,7 @@
 
 /* Exactly called so and alive, exactly and ended, a part of its name and alive, the same and ended:
  * only the first kind that there is. Better none than another JVM than the one that was named. */
-static int rank(const struct target *t, const char *word)
+static int match_rank(const struct target *t, const char *word)
 {
 	enum word_match m = word_names(&t->jvm, word);
 
@@ -23,7 +23,7 @@ unsigned targets_named(struct targets *table, const char *word, bool known, stru
 	int best = 1;
 
 	while ((t = next(table, t))) {
-		int r = rank(t, word);
+		int r = match_rank(t, word);
 
 		if (r < best)
 			continue;

@@ -7,7 +7,7 @@
 
 #include "daemon/core/clock.h"
 
-static uint64_t cpus(void)
+static uint64_t possible_cpus(void)
 {
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -20,7 +20,7 @@ static uint64_t read_cpu(struct target_priv *p, pid_t pid)
 
 	/* less than before: it was reaped, and the number is another's */
 	if (!clock_process_cpu_ns(pid, &cpu_ns) || cpu_ns < p->cpu.ns)
-		return p->cpu.ns + (now - p->cpu.mono_ns) * cpus();
+		return p->cpu.ns + (now - p->cpu.mono_ns) * possible_cpus();
 	p->cpu.ns = cpu_ns;
 	p->cpu.mono_ns = now;
 	return cpu_ns;

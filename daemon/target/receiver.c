@@ -67,7 +67,7 @@ int receiver_read(struct target *t, uint8_t *buf, size_t size, size_t *ret_len)
 	return what;
 }
 
-static int say(struct target *t, char what, const void *content, size_t len)
+static int receiver_say(struct target *t, char what, const void *content, size_t len)
 {
 	struct iovec iov[2] = { { &what, 1 }, { (void *)(uintptr_t)content, len } };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
@@ -80,19 +80,19 @@ static int say(struct target *t, char what, const void *content, size_t len)
 
 int receiver_write(struct target *t, const uint8_t *buf, size_t len)
 {
-	return say(t, RECEIVE_WRITE, buf, len);
+	return receiver_say(t, RECEIVE_WRITE, buf, len);
 }
 
 int receiver_allow(struct target *t, uint32_t bytes)
 {
-	return say(t, RECEIVE_ALLOW, &bytes, sizeof(bytes));
+	return receiver_say(t, RECEIVE_ALLOW, &bytes, sizeof(bytes));
 }
 
 void receiver_ask(struct target *t)
 {
 	t->priv->asked = true;
 	t->priv->unanswered_s = 0;
-	(void)say(t, RECEIVE_ASK, NULL, 0);
+	(void)receiver_say(t, RECEIVE_ASK, NULL, 0);
 }
 
 /* ---- who does not answer -------------------------------------------------------------------- */
@@ -127,7 +127,7 @@ void receivers_on_second(void *userdata)
 
 /* ---- begin and end -------------------------------------------------------------------------- */
 
-static int begin(struct target *t, char *const argv[], int pipes_fd)
+static int receiver_begin(struct target *t, char *const argv[], int pipes_fd)
 {
 	struct target_priv *p = t->priv;
 	CLEANUP(fd_closep) int theirs = -1;
@@ -172,7 +172,7 @@ int receiver_start(struct target *t, int pipes_fd)
 			argv[8] = WORD("known=1");
 	}
 	receiver_stop(t);
-	return begin(t, argv, pipes_fd);
+	return receiver_begin(t, argv, pipes_fd);
 }
 
 void receiver_stop(struct target *t)

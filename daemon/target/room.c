@@ -17,7 +17,7 @@ static struct target *oldest_gone(struct targets *table)
 	return t;
 }
 
-static const struct tenant *greediest(const struct targets *table)
+static const struct tenant *room_greediest(const struct targets *table)
 {
 	const struct tenant *most = table->tenants;
 
@@ -28,7 +28,7 @@ static const struct tenant *greediest(const struct targets *table)
 }
 
 /* Nothing of ours is in it, or on its way. */
-static bool is_idle(const struct target *t)
+static bool room_is_idle(const struct target *t)
 {
 	return t->state == TARGET_FOUND || t->state == TARGET_FAILED ||
 	       t->state == TARGET_EXCLUDED || t->state == TARGET_DETACHED;
@@ -51,7 +51,7 @@ static struct target *last_of(struct targets *table, const struct tenant *tenant
 	return last;
 }
 
-static void displace(struct target *t)
+static void room_displace(struct target *t)
 {
 	struct targets *table = t->priv->table;
 
@@ -62,7 +62,7 @@ static void displace(struct target *t)
 	target_forget(t);
 }
 
-static void send_away(struct target *t)
+static void room_send_away(struct target *t)
 {
 	struct fault why = { 0 };
 
@@ -85,17 +85,17 @@ bool room_make(struct targets *table, const struct tenant *newcomer)
 		target_forget(t);
 		return true;
 	}
-	most = greediest(table);
+	most = room_greediest(table);
 	if (!most || most->targets < newcomer->targets + 2)
 		return false;
-	t = last_of(table, most, is_idle);
+	t = last_of(table, most, room_is_idle);
 	if (t) {
-		displace(t);
+		room_displace(t);
 		return true;
 	}
 	t = last_of(table, most, is_streaming);
 	if (t)
-		send_away(t);
+		room_send_away(t);
 	return false;
 }
 

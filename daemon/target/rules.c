@@ -55,8 +55,8 @@ static bool annotation_matches(const char *word, const struct jvm *jvm)
 	return false;
 }
 
-static bool holds(const struct config_rule *r, unsigned index, const struct jvm *jvm,
-		  const struct facts *f)
+static bool rules_holds(const struct config_rule *r, unsigned index, const struct jvm *jvm,
+			const struct facts *f)
 {
 	if (r->has_uid && (jvm->uid < r->uid_min || jvm->uid > r->uid_max))
 		return false;
@@ -78,7 +78,7 @@ static bool holds(const struct config_rule *r, unsigned index, const struct jvm 
 int rules_find(const struct config *c, const struct jvm *jvm, const struct facts *facts)
 {
 	for (unsigned i = 0; i < c->n_rules; i++)
-		if (holds(&c->rules[i], i, jvm, facts))
+		if (rules_holds(&c->rules[i], i, jvm, facts))
 			return (int)i;
 	return -1;
 }
@@ -100,7 +100,7 @@ uint64_t rules_hash(const struct config *c)
 }
 
 /* The first condition of it, as it was written. */
-static void describe(const struct config_rule *r, char *buf, size_t size)
+static void rules_describe(const struct config_rule *r, char *buf, size_t size)
 {
 	const struct {
 		const char *name, *value;
@@ -132,7 +132,7 @@ void rules_explain(const struct config *c, int index, struct fault *ret)
 			"targets.mode is opt-in, and neither a rule nor its owner asks for this JVM; `kindling attach` profiles it all the same");
 		return;
 	}
-	describe(&c->rules[index], what, sizeof(what));
+	rules_describe(&c->rules[index], what, sizeof(what));
 	fault_set(ret, EPERM, FAULT_RULE, "denied by targets.rules[%d] (%.30s:%u): %s", index,
 		  slash ? slash + 1 : c->file, c->rules[index].line, what);
 }

@@ -20,7 +20,7 @@
 #define LINE_MAX  160
 #define HEX_BYTES (2 * WIRE_SECRET_BYTES)
 
-static struct secret *find(const struct secrets *s, pid_t pid, uint64_t start_time)
+static struct secret *target_secrets_find(const struct secrets *s, pid_t pid, uint64_t start_time)
 {
 	for (unsigned i = 0; i < s->n; i++)
 		if (s->list[i].pid == pid && s->list[i].start_time == start_time)
@@ -28,9 +28,9 @@ static struct secret *find(const struct secrets *s, pid_t pid, uint64_t start_ti
 	return NULL;
 }
 
-static struct secret *find_or_add(struct secrets *s, pid_t pid, uint64_t start_time)
+static struct secret *target_secrets_find_or_add(struct secrets *s, pid_t pid, uint64_t start_time)
 {
-	struct secret *found = find(s, pid, start_time), *more;
+	struct secret *found = target_secrets_find(s, pid, start_time), *more;
 	unsigned room = s->room ? 2 * s->room : 64;
 
 	if (found)
@@ -68,7 +68,7 @@ static size_t to_line(const struct secrets *s, const struct secret *x, char line
 	return (size_t)n;
 }
 
-static void read_line(struct secrets *s, const char *line)
+static void target_secrets_read_line(struct secrets *s, const char *line)
 {
 	uint8_t bytes[WIRE_SECRET_BYTES];
 	char boot[40], hex[HEX_BYTES + 1];
@@ -80,14 +80,14 @@ static void read_line(struct secrets *s, const char *line)
 	    strcmp(boot, s->boot_id) != 0 || pid <= 0 || !from_hex(hex, bytes) ||
 	    !proc_lives(pid, start_time))
 		return;
-	x = find_or_add(s, pid, start_time);
+	x = target_secrets_find_or_add(s, pid, start_time);
 	if (!x)
 		return;
 	memcpy(x->bytes, bytes, sizeof(bytes));
 	x->former = true;
 }
 
-static int open_file(const char *path, int flags)
+static int target_secrets_open_file(const char *path, int flags)
 {
 	int fd = open(path, flags | O_NOFOLLOW | O_CLOEXEC, 0600);
 
@@ -95,13 +95,13 @@ static int open_file(const char *path, int flags)
 }
 
 /* Those that live alone. */
-static int write_anew(struct secrets *s)
+static int target_secrets_write_anew(struct secrets *s)
 {
 	char temp[sizeof(s->path) + 8], line[LINE_MAX];
 	CLEANUP(fd_closep) int fd = -1;
 
 	snprintf(temp, sizeof(temp), "%s.tmp", s->path);
-	fd = open_file(temp, O_WRONLY | O_CREAT | O_TRUNC);
+	fd = target_secrets_open_file(temp, O_WRONLY | O_CREAT | O_TRUNC);
 	if (fd < 0)
 		return fd;
 	for (unsigned i = 0; i < s->n; i++) {
@@ -114,28 +114,28 @@ static int write_anew(struct secrets *s)
 	return rename(temp, s->path) < 0 ? -errno : 0;
 }
 
-static int append(struct secrets *s, const struct secret *x)
+static int target_secrets_append(struct secrets *s, const struct secret *x)
 {
 	CLEANUP(fd_closep) int fd = -1;
 	char line[LINE_MAX];
 	size_t len;
 
 	if (++s->lines > LINES_MAX)
-		return write_anew(s);
-	fd = open_file(s->path, O_WRONLY | O_CREAT | O_APPEND);
+		return target_secrets_write_anew(s);
+	fd = target_secrets_open_file(s->path, O_WRONLY | O_CREAT | O_APPEND);
 	len = to_line(s, x, line);
 	if (fd < 0)
 		return fd;
 	return write(fd, line, len) == (ssize_t)len ? 0 : -EIO;
 }
 
-static void complain(const struct secrets *s, int r)
+static void target_secrets_complain(const struct secrets *s, int r)
 {
 	if (r < 0)
 		log_warn("target.agents", "file=%s error=%s", s->path, log_str(strerror(-r)));
 }
 
-static void read_boot_id(struct secrets *s)
+static void target_secrets_read_boot_id(struct secrets *s)
 {
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
 
@@ -154,14 +154,14 @@ void secrets_open(struct secrets *s, const char *dir)
 	if (!*dir)
 		return;
 	snprintf(s->path, sizeof(s->path), "%s/agents", dir);
-	read_boot_id(s);
+	target_secrets_read_boot_id(s);
 	f = fopen(s->path, "re");
 	if (!f)
 		return;
 	while (fgets(line, sizeof(line), f))
-		read_line(s, line);
+		target_secrets_read_line(s, line);
 	fclose(f);
-	complain(s, write_anew(s));
+	target_secrets_complain(s, target_secrets_write_anew(s));
 }
 
 void secrets_close(struct secrets *s)
@@ -175,7 +175,7 @@ void secrets_close(struct secrets *s)
 
 int secrets_make(struct secrets *s, pid_t pid, uint64_t start_time, uint8_t ret[WIRE_SECRET_BYTES])
 {
-	struct secret *x = find_or_add(s, pid, start_time);
+	struct secret *x = target_secrets_find_or_add(s, pid, start_time);
 
 	if (!x)
 		return -ENOMEM;
@@ -186,27 +186,27 @@ int secrets_make(struct secrets *s, pid_t pid, uint64_t start_time, uint8_t ret[
 	memcpy(ret, x->bytes, sizeof(x->bytes));
 	x->former = false;
 	if (s->path[0])
-		complain(s, append(s, x));
+		target_secrets_complain(s, target_secrets_append(s, x));
 	return 0;
 }
 
 const uint8_t *secrets_find(const struct secrets *s, pid_t pid, uint64_t start_time)
 {
-	const struct secret *x = find(s, pid, start_time);
+	const struct secret *x = target_secrets_find(s, pid, start_time);
 
 	return x ? x->bytes : NULL;
 }
 
 bool secrets_is_former(const struct secrets *s, pid_t pid, uint64_t start_time)
 {
-	const struct secret *x = find(s, pid, start_time);
+	const struct secret *x = target_secrets_find(s, pid, start_time);
 
 	return x && x->former;
 }
 
 void secrets_forget(struct secrets *s, pid_t pid, uint64_t start_time)
 {
-	struct secret *x = find(s, pid, start_time);
+	struct secret *x = target_secrets_find(s, pid, start_time);
 
 	if (x)
 		*x = s->list[--s->n];

@@ -15,7 +15,7 @@ unsigned target_asked_events(const struct target *t)
 	return (t->priv->table->config->events | t->wanted_events) & target_allowed_events(t);
 }
 
-static void begin_session(struct target *t)
+static void target_session_begin_session(struct target *t)
 {
 	if (getrandom(&t->priv->session, sizeof(t->priv->session), 0) < 0)
 		t->priv->session = clock_mono_ns();
@@ -53,7 +53,7 @@ int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_
 		start.interval_ns = host_ns;
 	}
 	if (!t->priv->session)
-		begin_session(t);
+		target_session_begin_session(t);
 	start.session = t->priv->session;
 	/* only what is loaded now may read it; who is there already has to know it */
 	if (t->state == TARGET_INJECTING)
@@ -165,7 +165,7 @@ static void log_books(const struct target *t)
 	}
 }
 
-static void add_books(struct stream_books *a, const struct stream_books *b)
+static void target_session_add_books(struct stream_books *a, const struct stream_books *b)
 {
 	a->taken += b->taken;
 	a->taken_weight += b->taken_weight;
@@ -179,10 +179,10 @@ static void add_books(struct stream_books *a, const struct stream_books *b)
 	}
 }
 
-static void add_counts(struct stream_counts *a, const struct stream_counts *b)
+static void target_session_add_counts(struct stream_counts *a, const struct stream_counts *b)
 {
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
-		add_books(&a->of[e], &b->of[e]);
+		target_session_add_books(&a->of[e], &b->of[e]);
 	a->bytes += b->bytes;
 	a->frames += b->frames;
 	a->ledger = b->ledger;
@@ -195,7 +195,7 @@ void target_counts(const struct target *t, struct stream_counts *ret)
 	*ret = t->past;
 	if (t->stream) {
 		stream_counts(t->stream, &now);
-		add_counts(ret, &now);
+		target_session_add_counts(ret, &now);
 	}
 }
 
@@ -255,7 +255,7 @@ static void finish_detach(struct target *t, const struct fault *why)
 	target_set_state(t, t->priv->leave_to, why);
 }
 
-static void end_session(struct target *t, const struct fault *why)
+static void target_session_end_session(struct target *t, const struct fault *why)
 {
 	if (t->priv->ending)
 		target_end(t);
@@ -275,7 +275,7 @@ static void replace_agent(struct target *t, struct fault *why)
 	why->flags |= FAULT_RETRY_SOON;
 }
 
-static void feed(struct target *t, const uint8_t *buf, size_t len)
+static void target_session_feed(struct target *t, const uint8_t *buf, size_t len)
 {
 	struct fault f = { 0 };
 
@@ -285,10 +285,10 @@ static void feed(struct target *t, const uint8_t *buf, size_t len)
 			secrets_forget(&t->priv->table->secrets, t->jvm.pid, t->jvm.start_time);
 		else if (f.code == EPROTONOSUPPORT)
 			replace_agent(t, &f);
-		end_session(t, &f);
+		target_session_end_session(t, &f);
 	} else if (t->priv->said_bye) {
 		fault_set(&f, ESHUTDOWN, FAULT_AGENT, "the agent has ended");
-		end_session(t, &f);
+		target_session_end_session(t, &f);
 	}
 }
 
@@ -298,7 +298,7 @@ static void on_late(struct target *t)
 
 	fault_set(&f, ETIMEDOUT, FAULT_STREAM,
 		  "the daemon did not read for so long that the agent paused itself");
-	end_session(t, &f);
+	target_session_end_session(t, &f);
 }
 
 void session_stuck(struct target *t)
@@ -308,7 +308,7 @@ void session_stuck(struct target *t)
 	TARGET_LOG(WARNING, t, "target.stuck", "pid=%d", t->jvm.pid);
 	fault_set(&f, ETIMEDOUT, FAULT_STREAM,
 		  "its pipe does not answer: a read of it has not ended");
-	end_session(t, &f);
+	target_session_end_session(t, &f);
 }
 
 static void on_closed(void *userdata)
@@ -317,12 +317,12 @@ static void on_closed(void *userdata)
 	struct fault f = { 0 };
 
 	fault_set(&f, EPIPE, FAULT_AGENT, "the agent closed its pipe");
-	end_session(t, &f);
+	target_session_end_session(t, &f);
 }
 
 /* The receiver ended: nobody can write into the pipe any more, and all of it was read. Most often
  * the process is ending: its pidfd says so in a moment. */
-static void on_end(struct target *t)
+static void target_session_on_end(struct target *t)
 {
 	struct target_priv *p = t->priv;
 
@@ -353,7 +353,7 @@ static void take_message(struct target *t, size_t *ret_len)
 	*ret_len = len;
 	switch (what) {
 	case RECEIVE_DATA:
-		feed(t, buf, len);
+		target_session_feed(t, buf, len);
 		return;
 	case RECEIVE_LATE:
 		on_late(t);
@@ -366,7 +366,7 @@ static void take_message(struct target *t, size_t *ret_len)
 			target_end(t);
 		return;
 	case -EPIPE:
-		on_end(t);
+		target_session_on_end(t);
 		return;
 	default:
 		return;
@@ -434,7 +434,7 @@ void session_open(struct target *t)
 void target_give_up(struct target *t, const struct fault *why)
 {
 	if (t->stream)
-		end_session(t, why);
+		target_session_end_session(t, why);
 }
 
 /* ---- commands ------------------------------------------------------------------------------- */

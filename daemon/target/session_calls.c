@@ -10,7 +10,7 @@
 #define WORDS_BURST 10 /* lines of the log that are the agent's words */
 #define WORDS_PER_S 1
 
-static void copy(char *dst, size_t size, struct wire_str s)
+static void session_calls_copy(char *dst, size_t size, struct wire_str s)
 {
 	char clean[3 * 256 + 1];
 
@@ -24,12 +24,12 @@ static void on_hello(void *userdata, const struct wire_hello *h)
 	struct targets *table = t->priv->table;
 	char vendor[128], version[128];
 
-	copy(vendor, sizeof(vendor), h->jvm_vendor);
-	copy(version, sizeof(version), h->jvm_version);
+	session_calls_copy(vendor, sizeof(vendor), h->jvm_vendor);
+	session_calls_copy(version, sizeof(version), h->jvm_version);
 	snprintf(t->jdk, sizeof(t->jdk), "%.60s %.90s", vendor, version);
-	copy(t->engine, sizeof(t->engine), h->engine);
-	copy(t->walker, sizeof(t->walker), h->walker);
-	copy(t->note, sizeof(t->note), h->note);
+	session_calls_copy(t->engine, sizeof(t->engine), h->engine);
+	session_calls_copy(t->walker, sizeof(t->walker), h->walker);
+	session_calls_copy(t->note, sizeof(t->note), h->note);
 	/* the clocks are the host's own, read here: a container's words about time are not needed
 	 */
 	t->real_minus_mono_ns = (int64_t)(clock_real_ns() - clock_mono_ns());

@@ -9,7 +9,7 @@
 #include "daemon/core/log.h"
 #include "daemon/discovery/proc.h"
 
-static void on_second(void *userdata)
+static void target_on_second(void *userdata)
 {
 	receivers_on_second(userdata);
 	decoding_on_second(userdata);
@@ -40,7 +40,7 @@ int targets_new(struct loop *loop, const struct config *config, const struct tar
 	if (r == 0)
 		r = loop_timer_add(loop, UINT64_MAX, 0, targets_on_left, t, &t->left_timer);
 	if (r == 0)
-		r = loop_timer_add(loop, NS_PER_S, NS_PER_S, on_second, t, &t->second_timer);
+		r = loop_timer_add(loop, NS_PER_S, NS_PER_S, target_on_second, t, &t->second_timer);
 	if (r < 0) {
 		targets_free(t);
 		return r;
@@ -233,7 +233,7 @@ static int target_new(struct targets *table, const struct jvm *jvm, struct targe
 	return 0;
 }
 
-static int watch(struct target *t)
+static int target_watch(struct target *t)
 {
 	struct target_priv *p = t->priv;
 	int r;
@@ -268,7 +268,7 @@ int targets_add(struct targets *table, const struct jvm *jvm, uint64_t seen_mono
 		r = -ENOSPC;
 	}
 	if (r == 0)
-		r = watch(new);
+		r = target_watch(new);
 	if (r < 0)
 		return r;
 	t = TAKE_PTR(new);

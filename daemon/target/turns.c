@@ -19,7 +19,7 @@ bool turns_is_former(const struct target *t)
 }
 
 /* Is it @a's turn rather than @b's? */
-static bool comes_before(const struct target *a, const struct target *b)
+static bool turns_comes_before(const struct target *a, const struct target *b)
 {
 	bool former = turns_is_former(a);
 
@@ -36,7 +36,7 @@ struct target *turns_next(const struct targets *table)
 		return NULL;
 	/* of one tenant's, who came first */
 	for (struct target *t = table->first; t; t = t->priv->next)
-		if (may_begin(t) && (!next || comes_before(t, next)))
+		if (may_begin(t) && (!next || turns_comes_before(t, next)))
 			next = t;
 	return next;
 }

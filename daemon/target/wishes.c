@@ -15,7 +15,7 @@
 
 #define LINE "%39s %d %" SCNu64 " %7s %u %" SCNu64 " %" SCNx64
 
-static struct wish *find(const struct wishes *w, pid_t pid, uint64_t start_time)
+static struct wish *wishes_find_entry(const struct wishes *w, pid_t pid, uint64_t start_time)
 {
 	for (unsigned i = 0; i < w->n; i++)
 		if (w->list[i].pid == pid && w->list[i].start_time == start_time)
@@ -23,7 +23,7 @@ static struct wish *find(const struct wishes *w, pid_t pid, uint64_t start_time)
 	return NULL;
 }
 
-static int append(struct wishes *w, const struct wish *wish)
+static int wishes_append(struct wishes *w, const struct wish *wish)
 {
 	struct wish *more;
 
@@ -37,7 +37,7 @@ static int append(struct wishes *w, const struct wish *wish)
 	return 0;
 }
 
-static void read_boot_id(struct wishes *w)
+static void wishes_read_boot_id(struct wishes *w)
 {
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
 
@@ -47,7 +47,7 @@ static void read_boot_id(struct wishes *w)
 		fclose(f);
 }
 
-static void read_file(struct wishes *w)
+static void wishes_read_file(struct wishes *w)
 {
 	FILE *f = fopen(w->path, "re");
 	char line[256];
@@ -64,13 +64,13 @@ static void read_file(struct wishes *w)
 		wish.attach = strcmp(word, "attach") == 0;
 		if (wish.pid > 0 && strcmp(boot, w->boot_id) == 0 &&
 		    proc_lives(wish.pid, wish.start_time))
-			(void)append(w, &wish);
+			(void)wishes_append(w, &wish);
 	}
 	if (f)
 		fclose(f);
 }
 
-static int write_file(const struct wishes *w)
+static int wishes_write_file(const struct wishes *w)
 {
 	char temp[sizeof(w->path) + 8];
 	bool failed;
@@ -92,9 +92,9 @@ static int write_file(const struct wishes *w)
 	return failed || rename(temp, w->path) < 0 ? -EIO : 0;
 }
 
-static void save(const struct wishes *w)
+static void wishes_save(const struct wishes *w)
 {
-	int r = w->path[0] ? write_file(w) : 0;
+	int r = w->path[0] ? wishes_write_file(w) : 0;
 
 	if (r < 0)
 		log_warn("target.wishes", "file=%s error=%s", w->path, log_str(strerror(-r)));
@@ -106,8 +106,8 @@ void wishes_open(struct wishes *w, const char *dir)
 	if (!*dir)
 		return;
 	snprintf(w->path, sizeof(w->path), "%s/wishes", dir);
-	read_boot_id(w);
-	read_file(w);
+	wishes_read_boot_id(w);
+	wishes_read_file(w);
 }
 
 void wishes_close(struct wishes *w)
@@ -119,31 +119,31 @@ void wishes_close(struct wishes *w)
 
 const struct wish *wishes_find(const struct wishes *w, pid_t pid, uint64_t start_time)
 {
-	return find(w, pid, start_time);
+	return wishes_find_entry(w, pid, start_time);
 }
 
 int wishes_put(struct wishes *w, const struct wish *wish)
 {
-	struct wish *old = find(w, wish->pid, wish->start_time);
+	struct wish *old = wishes_find_entry(w, wish->pid, wish->start_time);
 	int r = 0;
 
 	if (old)
 		*old = *wish;
 	else
-		r = append(w, wish);
+		r = wishes_append(w, wish);
 	if (r == 0)
-		save(w);
+		wishes_save(w);
 	return r;
 }
 
 void wishes_remove(struct wishes *w, pid_t pid, uint64_t start_time)
 {
-	struct wish *old = find(w, pid, start_time);
+	struct wish *old = wishes_find_entry(w, pid, start_time);
 
 	if (!old)
 		return;
 	*old = w->list[--w->n];
-	save(w);
+	wishes_save(w);
 }
 
 void wishes_explain(const struct wish *wish, struct fault *ret)

@@ -212,7 +212,7 @@ static void files_cancel(struct sink *s, struct sink_file *f)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static int files_open(struct sink *s, char *why, size_t why_size)
+static int upload_files_open(struct sink *s, char *why, size_t why_size)
 {
 	struct files_sink *d;
 	int r = sink_choose_format(s, REPORT_JFR, why, why_size);
@@ -245,7 +245,7 @@ static void files_close(struct sink *s)
 }
 
 const struct sink_type sink_files = {
-	.open = files_open,
+	.open = upload_files_open,
 	.encode = sink_encode_report,
 	.send = files_send,
 	.cancel = files_cancel,

@@ -26,7 +26,7 @@ static double status_oldest_s(const struct sink *s)
 		       : 0;
 }
 
-static void status_number(struct text_out *t, const char *key, uint64_t n)
+static void upload_status_number(struct text_out *t, const char *key, uint64_t n)
 {
 	text_printf(t, ",\"%s\":%llu", key, (unsigned long long)n);
 }
@@ -41,10 +41,10 @@ void sink_status(const struct sink *s, struct text_out *t)
 	text_json(t, s->config->name);
 	text_put(t, ",\"type\":");
 	text_json(t, sink_type_names[s->config->type]);
-	status_number(t, "taken", l->taken);
-	status_number(t, "delivered", l->delivered);
-	status_number(t, "spooled", l->in_spool - waiting);
-	status_number(t, "unconfirmed", waiting + l->lost_unconfirmed);
+	upload_status_number(t, "taken", l->taken);
+	upload_status_number(t, "delivered", l->delivered);
+	upload_status_number(t, "spooled", l->in_spool - waiting);
+	upload_status_number(t, "unconfirmed", waiting + l->lost_unconfirmed);
 	text_put(t, ",\"dropped\":{");
 	for (int i = 0, n = 0; i < LEDGER_CAUSE_COUNT; i++)
 		if (l->dropped[i])
@@ -57,8 +57,8 @@ void sink_status(const struct sink *s, struct text_out *t)
 		text_json(t, error);
 	else
 		text_put(t, "null");
-	status_number(t, "files", s->n_files);
-	status_number(t, "bytes", s->bytes);
-	status_number(t, "taken_to_ns", l->cursor_ns);
+	upload_status_number(t, "files", s->n_files);
+	upload_status_number(t, "bytes", s->bytes);
+	upload_status_number(t, "taken_to_ns", l->cursor_ns);
 	text_put(t, s->dead[0] ? ",\"works\":false}" : ",\"works\":true}");
 }

@@ -24,14 +24,14 @@ void names_init(JavaVM *vm, jvmtiEnv *jvmti)
 	tools = jvmti;
 }
 
-static void deallocate(void *p)
+static void asgct_names_deallocate(void *p)
 {
 	if (p)
 		(void)(*tools)->Deallocate(tools, p);
 }
 
 /* Copy a JVMTI string, cut to what the wire carries, and give it back. NULL becomes "". */
-static void keep(char *to, char *from)
+static void asgct_names_keep(char *to, char *from)
 {
 	size_t n = from ? strlen(from) : 0;
 
@@ -40,7 +40,7 @@ static void keep(char *to, char *from)
 	if (n)
 		memcpy(to, from, n);
 	to[n] = '\0';
-	deallocate(from);
+	asgct_names_deallocate(from);
 }
 
 static void drop_local(jobject object)
@@ -66,17 +66,17 @@ bool asgct_resolve_method(uint64_t where, struct walk_method *ret)
 		drop_local(klass);
 		return false;
 	}
-	keep(name, text);
-	keep(signature, text2);
+	asgct_names_keep(name, text);
+	asgct_names_keep(signature, text2);
 	text = NULL;
 	if ((*tools)->GetClassSignature(tools, klass, &text, NULL) != JVMTI_ERROR_NONE)
 		text = NULL;
-	keep(class_name, text);
+	asgct_names_keep(class_name, text);
 	names_normalise_class(class_name);
 	text = NULL;
 	if ((*tools)->GetSourceFileName(tools, klass, &text) != JVMTI_ERROR_NONE)
 		text = NULL;
-	keep(file, text);
+	asgct_names_keep(file, text);
 	drop_local(klass);
 	*ret = (struct walk_method){
 		.class_name = class_name, .name = name, .signature = signature, .file = file
@@ -90,7 +90,7 @@ static const struct lines *lines_of(uint64_t where)
 
 	if (l->method == where)
 		return l;
-	deallocate(l->table);
+	asgct_names_deallocate(l->table);
 	*l = (struct lines){ .method = where };
 	if ((*tools)->GetLineNumberTable(tools, (jmethodID)(uintptr_t)where, &l->n, &l->table) !=
 	    JVMTI_ERROR_NONE) {

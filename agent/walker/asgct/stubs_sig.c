@@ -38,7 +38,7 @@ void JNICALL stubs_on_code(jvmtiEnv *jvmti, const char *name, const void *addres
 }
 
 /* Insertion: they come nearly sorted, and there are some hundreds. */
-static void sort(uint32_t n)
+static void stubs_sort(uint32_t n)
 {
 	for (uint32_t i = 1; i < n; i++) {
 		struct stub s = stubs[i];
@@ -65,7 +65,7 @@ void stubs_load(jvmtiEnv *jvmti)
 	n = __atomic_load_n(&n_loading, __ATOMIC_ACQUIRE);
 	if (n > STUBS_MAX)
 		n = STUBS_MAX;
-	sort(n);
+	stubs_sort(n);
 	__atomic_store_n(&n_stubs, n, __ATOMIC_RELEASE);
 }
 

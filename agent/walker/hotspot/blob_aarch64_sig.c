@@ -16,7 +16,8 @@
 /* ---- by where the return address is ---------------------------------------------------------- */
 
 /* C1 jumps to some runtime stubs with x30 set to where it goes on, which follows no call then. */
-static bool fits(const struct hot *h, const struct blob *b, uint64_t pc, uint64_t fp, uint64_t sp)
+static bool blob_aarch64_fits(const struct hot *h, const struct blob *b, uint64_t pc, uint64_t fp,
+			      uint64_t sp)
 {
 	struct blob caller;
 
@@ -39,7 +40,7 @@ static bool link_is_spent(const struct hot *h, const struct blob *b)
 
 static bool leave_by_link(struct hot *h, const struct blob *b, uint64_t sp)
 {
-	return !link_is_spent(h, b) && fits(h, b, h->link, h->at.fp, sp) &&
+	return !link_is_spent(h, b) && blob_aarch64_fits(h, b, h->link, h->at.fp, sp) &&
 	       hot_move(h, h->link, sp, h->at.fp);
 }
 
@@ -57,10 +58,11 @@ static bool leave_by_pair(struct hot *h, const struct blob *b, uint64_t slot)
 {
 	uint64_t fp = hot_word(h, slot), pc = hot_word(h, slot + 8);
 
-	return slot >= h->at.sp && fits(h, b, pc, fp, slot + 16) && hot_move(h, pc, slot + 16, fp);
+	return slot >= h->at.sp && blob_aarch64_fits(h, b, pc, fp, slot + 16) &&
+	       hot_move(h, pc, slot + 16, fp);
 }
 
-static bool leave_by_size(struct hot *h, const struct blob *b)
+static bool blob_aarch64_leave_by_size(struct hot *h, const struct blob *b)
 {
 	return b->frame_words > 1 &&
 	       leave_by_pair(h, b, h->at.sp + 8 * (uint64_t)b->frame_words - 16);
@@ -101,7 +103,7 @@ static bool is_called_by(const struct blob *b, uint64_t pc)
 
 /* The safepoint blob: entered by a poll. Its pc is in the thread until it is in the frame, and
  * follows no call. */
-static bool leave_safepoint(struct hot *h, const struct blob *b)
+static bool blob_aarch64_leave_safepoint(struct hot *h, const struct blob *b)
 {
 	uint64_t saved = load64_sig(h->thread + (uint32_t)vm_sig.thread_saved_pc);
 	uint64_t fp = h->at.fp, sp = h->at.sp;
@@ -131,7 +133,7 @@ static bool leave_safepoint(struct hot *h, const struct blob *b)
 /* ---- exceptions ------------------------------------------------------------------------------ */
 
 /* Exception stubs put the pc of the throw where their return address was. */
-static bool leave_throw(struct hot *h, const struct blob *b)
+static bool blob_aarch64_leave_throw(struct hot *h, const struct blob *b)
 {
 	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words;
 
@@ -144,7 +146,7 @@ static bool leave_throw(struct hot *h, const struct blob *b)
 /* ---- stubs on top of the stack --------------------------------------------------------------- */
 
 /* x29 points at a frame of the interpreter. */
-static bool fp_is_interpreted(const struct hot *h)
+static bool blob_aarch64_fp_is_interpreted(const struct hot *h)
 {
 	uint64_t fp = h->at.fp;
 
@@ -158,7 +160,7 @@ static bool has_frame(const struct hot *h, const struct blob *b)
 	uint64_t fp = h->at.fp, pc = arch_code(hot_word(h, fp + 8));
 
 	if (!hot_on_stack(h, fp) || fp < h->at.sp || fp - h->at.sp > FP_DISTANCE_MAX ||
-	    fp_is_interpreted(h))
+	    blob_aarch64_fp_is_interpreted(h))
 		return false;
 	return pc == h->link || (is_called_by(b, pc) && !is_called_by(b, h->link));
 }
@@ -178,14 +180,14 @@ static uint64_t sp_before_arguments(const struct hot *h, const struct blob *b)
 	return h->at.sp;
 }
 
-static bool leave_adapter(struct hot *h, const struct blob *b)
+static bool blob_aarch64_leave_adapter(struct hot *h, const struct blob *b)
 {
 	if (has_frame(h, b)) /* c2i, about to have the VM patch its caller's call */
 		return leave_by_fp(h, b);
 	return leave_by_link(h, b, sp_before_arguments(h, b));
 }
 
-static bool is_call_stub(uint64_t pc)
+static bool blob_aarch64_is_call_stub(uint64_t pc)
 {
 	return pc > vm_sig.call_stub_return - CALL_STUB_BYTES &&
 	       pc < vm_sig.call_stub_return + CALL_STUB_BYTES;
@@ -196,45 +198,46 @@ static bool leave_forward(struct hot *h, const struct blob *b)
 	struct regs r;
 
 	return forward_return_sig(h, !link_is_spent(h, b), &r) && r.sp >= h->at.sp &&
-	       fits(h, b, r.pc, r.fp, r.sp) && hot_move(h, r.pc, r.sp, r.fp);
+	       blob_aarch64_fits(h, b, r.pc, r.fp, r.sp) && hot_move(h, r.pc, r.sp, r.fp);
 }
 
-static bool leave_leaf_stub(struct hot *h, const struct blob *b)
+static bool blob_aarch64_leave_leaf_stub(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp;
 	uint32_t before = load32_sig(h->at.pc - 4);
 
 	if (b->kind == BLOB_RUNTIME && compiled_stub_edge_sig(h, b))
 		return true;
-	if (!is_call_stub(h->at.pc) && leave_forward(h, b))
+	if (!blob_aarch64_is_call_stub(h->at.pc) && leave_forward(h, b))
 		return true;
 	if (is_before_frame(h) || code_returns(load32_sig(h->at.pc)))
 		return leave_by_link(h, b, sp);
 	/* x29 and x30 have just been pushed, or are about to be popped */
 	if (code_pushes_pair(before) || code_pops_pair(load32_sig(h->at.pc)))
 		return leave_by_pair(h, b, sp);
-	if (is_call_stub(h->at.pc))
+	if (blob_aarch64_is_call_stub(h->at.pc))
 		return leave_by_fp(h, b);
 	if (has_frame(h, b) && leave_by_fp(h, b))
 		return true;
 	if (is_called_by(b, h->link) || b->kind == BLOB_STUBS || b->frame_words <= 1)
 		return leave_by_link(h, b, sp) || leave_by_saved_link(h) || leave_by_fp(h, b);
-	return leave_by_size(h, b) || leave_by_fp(h, b) || leave_by_link(h, b, sp) ||
+	return blob_aarch64_leave_by_size(h, b) || leave_by_fp(h, b) || leave_by_link(h, b, sp) ||
 	       leave_by_saved_link(h);
 }
 
 /* ---- stubs that called ----------------------------------------------------------------------- */
 
-static bool leave_stub(struct hot *h, const struct blob *b)
+static bool blob_aarch64_leave_stub(struct hot *h, const struct blob *b)
 {
 	if (b->kind == BLOB_SAFEPOINT &&
 	    (return_to_returning_sig(h, b) || return_to_poll_sig(h, b)))
 		return true;
 	if (b->kind == BLOB_DEOPT && return_by_fp_sig(h, UINT64_MAX, true))
 		return true;
-	if (leave_by_size(h, b))
+	if (blob_aarch64_leave_by_size(h, b))
 		return true;
-	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) && leave_throw(h, b))
+	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) &&
+	    blob_aarch64_leave_throw(h, b))
 		return true;
 	return (b->frame_words <= 1 && leave_by_saved_link(h)) ||
 	       return_by_fp_sig(h, UINT64_MAX, false) || leave_by_saved_link(h);
@@ -249,20 +252,20 @@ bool blob_frame_sig(struct hot *h, const struct blob *b)
 		return leave_forward(h, b) || continuation_cross_sig(h);
 	if ((b->kind == BLOB_DEOPT || b->kind == BLOB_UNCOMMON_TRAP) && deopt_frames_sig(h))
 		return true;
-	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread && leave_safepoint(h, b))
+	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread && blob_aarch64_leave_safepoint(h, b))
 		return true;
-	if (b->kind == BLOB_EXCEPTION && h->leaf && leave_throw(h, b))
+	if (b->kind == BLOB_EXCEPTION && h->leaf && blob_aarch64_leave_throw(h, b))
 		return true;
-	if (b->kind == BLOB_ADAPTER && h->leaf && leave_adapter(h, b))
+	if (b->kind == BLOB_ADAPTER && h->leaf && blob_aarch64_leave_adapter(h, b))
 		left = true;
 	else if ((b->kind == BLOB_VTABLE || b->kind == BLOB_INLINE_CACHE ||
 		  b->kind == BLOB_METHOD_HANDLES) &&
 		 h->leaf && leave_by_link(h, b, h->at.sp))
 		left = true;
 	else if (h->leaf)
-		left = leave_leaf_stub(h, b);
+		left = blob_aarch64_leave_leaf_stub(h, b);
 	else
-		left = leave_stub(h, b);
+		left = blob_aarch64_leave_stub(h, b);
 	if (!left)
 		h->broken = "stub_caller";
 	return left;

@@ -46,7 +46,7 @@ static bool leave_at(struct hot *h, uint64_t slot, uint64_t fp)
 	return return_fits_sig(h, pc, fp, slot + 8) && hot_move(h, pc, slot + 8, fp);
 }
 
-static bool leave_by_size(struct hot *h, const struct blob *b, bool java_only)
+static bool blob_x86_64_leave_by_size(struct hot *h, const struct blob *b, bool java_only)
 {
 	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words, pc, fp;
 
@@ -60,7 +60,7 @@ static bool leave_by_size(struct hot *h, const struct blob *b, bool java_only)
 }
 
 /* Does rbp belong to an interpreted caller, not to this stub? */
-static bool fp_is_interpreted(const struct hot *h)
+static bool blob_x86_64_fp_is_interpreted(const struct hot *h)
 {
 	uint64_t fp = h->at.fp, method, sender_sp;
 
@@ -98,7 +98,7 @@ static bool leave_safepoint_by_fp(struct hot *h, const struct blob *b, uint64_t 
 
 /* The safepoint blob: entered by a poll, its caller's pc is in the thread until it is in the frame,
  * and follows no call. */
-static bool leave_safepoint(struct hot *h, const struct blob *b)
+static bool blob_x86_64_leave_safepoint(struct hot *h, const struct blob *b)
 {
 	uint64_t saved = load64_sig(h->thread + (uint32_t)vm_sig.thread_saved_pc);
 	uint64_t end = h->at.sp + 8 * (uint64_t)(b->frame_words > 0 ? b->frame_words : 1);
@@ -182,7 +182,7 @@ static uint64_t adapter_room(uint64_t pc)
 
 /* Its caller's pc is on top, until it is popped into rax and the sender's sp kept in r13. Below the
  * arguments it may be pushed again. */
-static bool leave_adapter(struct hot *h)
+static bool blob_x86_64_leave_adapter(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, pc = h->regs.rax, sender = h->regs.r13;
 	bool kept = hot_on_stack(h, sender) && sender >= sp && sender - sp < 0x1000;
@@ -257,13 +257,13 @@ static bool leave_stub_edge(struct hot *h)
 	return top == fp && op != 0x55 && leave_at(h, sp + 8, fp);
 }
 
-static bool is_call_stub(uint64_t pc)
+static bool blob_x86_64_is_call_stub(uint64_t pc)
 {
 	return pc > vm_sig.call_stub_return - CALL_STUB_BYTES &&
 	       pc < vm_sig.call_stub_return + CALL_STUB_BYTES;
 }
 
-static bool leave_leaf_stub(struct hot *h, const struct blob *b)
+static bool blob_x86_64_leave_leaf_stub(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp;
 
@@ -277,14 +277,15 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 		if (fp >= sp && fp <= sp + 8 * (uint64_t)b->frame_words - 16 &&
 		    return_fits_java_sig(h, pc, next, fp + 16))
 			return hot_move(h, pc, fp + 16, next);
-		if (leave_by_size(h, b, true))
+		if (blob_x86_64_leave_by_size(h, b, true))
 			return true;
 	}
 	/* only the call stub is called by native code; its frame looks like an interpreted one: it
 	 * keeps the Method and the parameters' address in the same slots */
-	if (is_call_stub(h->at.pc)
+	if (blob_x86_64_is_call_stub(h->at.pc)
 		    ? return_by_fp_sig(h, FP_DISTANCE_MAX, false)
-		    : !fp_is_interpreted(h) && !unwind_is_code_sig(hot_word(h, fp + 8)) &&
+		    : !blob_x86_64_fp_is_interpreted(h) &&
+			      !unwind_is_code_sig(hot_word(h, fp + 8)) &&
 			      return_by_fp_sig(h, FP_DISTANCE_MAX, false))
 		return true;
 	if (leave_at(h, sp, fp))
@@ -296,7 +297,7 @@ static bool leave_leaf_stub(struct hot *h, const struct blob *b)
 }
 
 /* Exception stubs put the pc of the throw where their return address was. */
-static bool leave_throw(struct hot *h, const struct blob *b)
+static bool blob_x86_64_leave_throw(struct hot *h, const struct blob *b)
 {
 	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words;
 
@@ -310,7 +311,7 @@ static bool leave_frameless(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp;
 
-	if (b->frame_words > 0 || (b->kind == BLOB_STUBS && !fp_is_interpreted(h)))
+	if (b->frame_words > 0 || (b->kind == BLOB_STUBS && !blob_x86_64_fp_is_interpreted(h)))
 		return false;
 	for (uint64_t i = 0; i < ALIGN_WORDS; i++)
 		if (return_fits_java_sig(h, hot_word(h, sp + 8 * i), h->at.fp, sp))
@@ -320,7 +321,7 @@ static bool leave_frameless(struct hot *h, const struct blob *b)
 
 /* ---- stubs that called ---- */
 
-static bool leave_stub(struct hot *h, const struct blob *b)
+static bool blob_x86_64_leave_stub(struct hot *h, const struct blob *b)
 {
 	if (b->kind == BLOB_SAFEPOINT &&
 	    (return_to_returning_sig(h, b) || return_to_poll_sig(h, b)))
@@ -329,11 +330,11 @@ static bool leave_stub(struct hot *h, const struct blob *b)
 		return true;
 	if (b->kind == BLOB_DEOPT && return_by_fp_sig(h, UINT64_MAX, true))
 		return true;
-	if (leave_by_size(h, b, false))
+	if (blob_x86_64_leave_by_size(h, b, false))
 		return true;
 	if (b->kind == BLOB_STUBS && b->frame_words <= 0 && leave_by_call(h, b, 64))
 		return true;
-	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) && leave_throw(h, b))
+	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) && blob_x86_64_leave_throw(h, b))
 		return true;
 	if (leave_frameless(h, b))
 		return true;
@@ -342,7 +343,7 @@ static bool leave_stub(struct hot *h, const struct blob *b)
 }
 
 /* Where following the instructions is surer than what the frame looks like. */
-static bool forwards(const struct hot *h, const struct blob *b)
+static bool blob_x86_64_forwards(const struct hot *h, const struct blob *b)
 {
 	switch (b->kind) {
 	case BLOB_ADAPTER:
@@ -365,20 +366,20 @@ bool blob_frame_sig(struct hot *h, const struct blob *b)
 		return forward_stub_sig(h, b) || continuation_cross_sig(h);
 	if ((b->kind == BLOB_DEOPT || b->kind == BLOB_UNCOMMON_TRAP) && deopt_frames_sig(h))
 		return true;
-	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread && leave_safepoint(h, b))
+	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread && blob_x86_64_leave_safepoint(h, b))
 		return true;
-	if (forwards(h, b) && forward_stub_sig(h, b))
+	if (blob_x86_64_forwards(h, b) && forward_stub_sig(h, b))
 		return true;
 	if (b->kind == BLOB_ADAPTER && h->leaf)
-		left = leave_adapter(h) || forward_stub_sig(h, b);
+		left = blob_x86_64_leave_adapter(h) || forward_stub_sig(h, b);
 	else if ((b->kind == BLOB_VTABLE || b->kind == BLOB_INLINE_CACHE ||
 		  b->kind == BLOB_METHOD_HANDLES) &&
 		 leave_jump_stub(h, b))
 		left = true;
 	else if (h->leaf)
-		left = leave_leaf_stub(h, b);
+		left = blob_x86_64_leave_leaf_stub(h, b);
 	else
-		left = leave_stub(h, b);
+		left = blob_x86_64_leave_stub(h, b);
 	if (!left)
 		h->broken = "stub_caller";
 	return left;

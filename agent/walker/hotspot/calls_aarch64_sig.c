@@ -22,7 +22,7 @@ uint64_t call_target_sig(uint64_t pc)
 	return target;
 }
 
-static uint64_t moved(uint32_t i, uint32_t op, uint32_t reg, unsigned shift)
+static uint64_t calls_aarch64_moved(uint32_t i, uint32_t op, uint32_t reg, unsigned shift)
 {
 	if ((i & 0xffe0001f) != (op | shift / 16 << 21 | reg))
 		return UINT64_MAX;
@@ -37,9 +37,9 @@ uint64_t call_far_target_sig(uint64_t pc)
 
 	if (!code_calls_register(call))
 		return call_target_sig(pc);
-	low = moved(load32_sig(pc - 16), 0xd2800000, reg, 0);
-	middle = moved(load32_sig(pc - 12), 0xf2800000, reg, 16);
-	high = moved(load32_sig(pc - 8), 0xf2800000, reg, 32);
+	low = calls_aarch64_moved(load32_sig(pc - 16), 0xd2800000, reg, 0);
+	middle = calls_aarch64_moved(load32_sig(pc - 12), 0xf2800000, reg, 16);
+	high = calls_aarch64_moved(load32_sig(pc - 8), 0xf2800000, reg, 32);
 	if (low == UINT64_MAX || middle == UINT64_MAX || high == UINT64_MAX)
 		return 0;
 	return low | middle | high;

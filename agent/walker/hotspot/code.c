@@ -1,7 +1,7 @@
 /*
- * The blobs of the continuation stubs and of Continuation.enterSpecial (21+), found by one pass over
- * the code heaps in the agent's thread. The VM makes them at its start or with the first virtual
- * thread, so the pass is repeated until they are there.
+ * The blobs of the continuation stubs and of Continuation.enterSpecial (21+), found by one pass
+ * over the code heaps in the agent's thread. The VM makes them at its start or with the first
+ * virtual thread, so the pass is repeated until they are there.
  */
 #include <stddef.h>
 #include <string.h>
@@ -10,16 +10,16 @@
 #include "agent/walker/hotspot/method.h"
 
 #define CONTINUATION "jdk/internal/vm/Continuation"
-#define BLOCK_MAX (64u << 20)
-#define PAUSE_MAX 64 /* calls */
+#define BLOCK_MAX    (64u << 20)
+#define PAUSE_MAX    64 /* calls */
 
-static void read_text(uint64_t address, char *ret, size_t size)
+static void code_read_text(uint64_t address, char *ret, size_t size)
 {
 	guard_copy_sig(ret, address, size - 1);
 	ret[size - 1] = '\0';
 }
 
-static void look_at(const struct blob *b)
+static void code_look_at(const struct blob *b)
 {
 	struct code_places *p = &code_places_sig;
 	char name[32];
@@ -36,7 +36,7 @@ static void look_at(const struct blob *b)
 	}
 	if (b->kind != BLOB_STUBS)
 		return;
-	read_text(load64_sig(b->base + (uint32_t)vm_sig.blob_name), name, sizeof(name));
+	code_read_text(load64_sig(b->base + (uint32_t)vm_sig.blob_name), name, sizeof(name));
 	/* "StubRoutines (continuation stubs)", from 25 on "Stub Generator continuation stubs" */
 	if (strncmp(name, "StubRoutines (cont", 18) == 0 ||
 	    strncmp(name, "Stub Generator cont", 19) == 0) {
@@ -59,7 +59,7 @@ static void look_through(uint64_t heap)
 
 		if (code_blob_sig(at + (uint32_t)vm_sig.block_header_size, &b) &&
 		    b.base == at + (uint32_t)vm_sig.block_header_size)
-			look_at(&b);
+			code_look_at(&b);
 		if (!length || length > BLOCK_MAX >> log2)
 			return;
 		at += length << log2;

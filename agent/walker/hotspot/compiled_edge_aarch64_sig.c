@@ -24,7 +24,7 @@ enum edge {
 	EDGE_PUSHED, /* x29 and x30 on top of the stack */
 };
 
-static uint64_t verified_entry(const struct blob *b)
+static uint64_t compiled_edge_aarch64_verified_entry(const struct blob *b)
 {
 	if (vm_sig.nm_verified_entry >= 0)
 		return load64_sig(b->base + (uint32_t)vm_sig.nm_verified_entry);
@@ -59,9 +59,9 @@ static enum edge inside_prologue(uint64_t p, uint64_t end, uint64_t pc)
 }
 
 /* How far has the prologue come at @pc? */
-static enum edge prologue_at(const struct blob *b, uint64_t pc)
+static enum edge compiled_edge_aarch64_prologue_at(const struct blob *b, uint64_t pc)
 {
-	uint64_t p = verified_entry(b);
+	uint64_t p = compiled_edge_aarch64_verified_entry(b);
 
 	if (pc <= p || b->frame_words <= 1)
 		return EDGE_LINK; /* the check of the receiver's class comes before */
@@ -154,7 +154,7 @@ static enum edge poll_stub_at(const struct blob *b, uint64_t pc)
 	return EDGE_NONE;
 }
 
-static bool leave(struct hot *h, const struct blob *b, enum edge edge)
+static bool compiled_edge_aarch64_leave(struct hot *h, const struct blob *b, enum edge edge)
 {
 	uint64_t sp = h->at.sp, pc = h->link, fp = h->at.fp;
 
@@ -172,7 +172,7 @@ static bool leave(struct hot *h, const struct blob *b, enum edge edge)
 
 bool compiled_edge_sig(struct hot *h, const struct blob *b)
 {
-	enum edge edge = prologue_at(b, h->at.pc);
+	enum edge edge = compiled_edge_aarch64_prologue_at(b, h->at.pc);
 
 	if (edge == EDGE_NONE)
 		edge = second_prologue_at(h->at.pc);
@@ -180,7 +180,7 @@ bool compiled_edge_sig(struct hot *h, const struct blob *b)
 		edge = epilogue_at(h->at.pc);
 	if (edge == EDGE_NONE)
 		edge = poll_stub_at(b, h->at.pc);
-	return leave(h, b, edge);
+	return compiled_edge_aarch64_leave(h, b, edge);
 }
 
 bool compiled_stub_edge_sig(struct hot *h, const struct blob *b)
@@ -193,7 +193,7 @@ bool compiled_stub_edge_sig(struct hot *h, const struct blob *b)
 	if (!end || code_pushes_pair(load32_sig(p - 4)))
 		return false;
 	edge = inside_prologue(p - 4, end, h->at.pc);
-	return leave(h, b, edge == EDGE_NONE ? epilogue_at(h->at.pc) : edge);
+	return compiled_edge_aarch64_leave(h, b, edge == EDGE_NONE ? epilogue_at(h->at.pc) : edge);
 }
 
 /* ldp xn, xm, [sp], #n and add sp, sp, #n, at the interrupted instruction or behind its call. */

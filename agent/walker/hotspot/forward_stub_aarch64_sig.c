@@ -72,7 +72,7 @@ static uint64_t branch_target(uint64_t pc, uint32_t i)
 	return 0;
 }
 
-static enum step step(const struct hot *h, struct way *w, uint32_t i)
+static enum step forward_stub_aarch64_step(const struct hot *h, struct way *w, uint32_t i)
 {
 	if (code_returns(i) || code_pushes_pair(i)) /* or the frame is still to be built */
 		return w->link_known ? STEP_RETURNS : STEP_LOST;
@@ -107,7 +107,7 @@ bool forward_return_sig(const struct hot *h, bool link_known, struct regs *ret)
 			turns[n_turns] = w;
 			turns[n_turns++].pc = target;
 		}
-		switch (step(h, &w, i)) {
+		switch (forward_stub_aarch64_step(h, &w, i)) {
 		case STEP_RETURNS:
 			*ret = (struct regs){ w.link, w.sp, w.fp };
 			return true;

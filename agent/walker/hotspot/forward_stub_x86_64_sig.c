@@ -16,7 +16,7 @@ static const uint8_t order[FORWARD_REGISTERS] = {
 	REG_R8,	 REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
 };
 
-static void begin(const struct hot *h, struct forward *f)
+static void forward_stub_x86_64_begin(const struct hot *h, struct forward *f)
 {
 	*f = (struct forward){ .pc = h->at.pc, .low = h->low, .high = h->high };
 	f->known = 1u << FORWARD_RSP | 1u << FORWARD_RBP;
@@ -44,7 +44,8 @@ static bool is_in_method(uint64_t pc)
 
 /* Native code calls some of StubRoutines, and none of the others. C1's exception stubs return to
  * the handler. */
-static bool returned(struct hot *h, const struct blob *b, const struct forward *f)
+static bool forward_stub_x86_64_returned(struct hot *h, const struct blob *b,
+					 const struct forward *f)
 {
 	uint64_t sp = f->reg[FORWARD_RSP], fp = fp_after(h, f);
 	bool fits = b->kind == BLOB_STUBS ? return_fits_sig(h, f->pc, fp, sp)
@@ -56,7 +57,7 @@ static bool returned(struct hot *h, const struct blob *b, const struct forward *
 }
 
 /* An adapter is left for the method: its caller's pc is on top, or in rax with the sp in r13. */
-static bool entered(struct hot *h, const struct forward *f)
+static bool forward_stub_x86_64_entered(struct hot *h, const struct forward *f)
 {
 	uint64_t sp = f->reg[FORWARD_RSP], fp = fp_after(h, f), pc = hot_word(h, sp);
 
@@ -68,7 +69,7 @@ static bool entered(struct hot *h, const struct forward *f)
 }
 
 /* An exception goes to its handler: in the frame that threw, or was returned to. */
-static bool threw(struct hot *h, const struct forward *f)
+static bool forward_stub_x86_64_threw(struct hot *h, const struct forward *f)
 {
 	uint64_t sp = f->reg[FORWARD_RSP], fp = fp_after(h, f), pc = f->reg[FORWARD_RDX];
 
@@ -82,16 +83,16 @@ bool forward_stub_sig(struct hot *h, const struct blob *b)
 {
 	struct forward f;
 
-	begin(h, &f);
+	forward_stub_x86_64_begin(h, &f);
 	for (int i = 0; i < JUMPS_MAX; i++)
 		switch (forward_sig(&f, FORWARD_STEPS_STUB)) {
 		case FORWARD_RETURNED:
-			return returned(h, b, &f);
+			return forward_stub_x86_64_returned(h, b, &f);
 		case FORWARD_JUMPED:
 			if (b->kind == BLOB_ADAPTER)
-				return entered(h, &f);
+				return forward_stub_x86_64_entered(h, &f);
 			if (f.pc < b->code || f.pc >= b->end)
-				return threw(h, &f);
+				return forward_stub_x86_64_threw(h, &f);
 			break;
 		default:
 			return false;
@@ -109,7 +110,7 @@ bool forward_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *poll
 	struct hot returning = *h;
 	uint64_t sp, fp;
 
-	begin(h, &f);
+	forward_stub_x86_64_begin(h, &f);
 	switch (forward_sig(&f, FORWARD_STEPS_STUB)) {
 	case FORWARD_RETURNED:
 		break;
@@ -150,7 +151,7 @@ bool forward_interpreter_sig(struct hot *h)
 	struct forward f;
 	uint64_t sp, fp;
 
-	begin(h, &f);
+	forward_stub_x86_64_begin(h, &f);
 	if (forward_sig(&f, FORWARD_STEPS_STUB) == FORWARD_LOST)
 		return false;
 	sp = f.sender_unknown ? sender_sp(h, &f) : f.reg[FORWARD_RSP];
@@ -167,7 +168,7 @@ uint64_t forward_pushed_sig(const struct hot *h, const struct blob *b)
 {
 	struct forward f;
 
-	begin(h, &f);
+	forward_stub_x86_64_begin(h, &f);
 	if (!forward_straight_sig(&f, STRAIGHT_STEPS) || f.pc < b->code || f.pc >= b->end)
 		return 0;
 	return f.reg[FORWARD_RSP] > h->at.sp ? f.reg[FORWARD_RSP] - h->at.sp : 0;
@@ -178,7 +179,7 @@ bool forward_dispatch_sig(struct hot *h)
 	struct forward f;
 	uint64_t sp, pc, fp;
 
-	begin(h, &f);
+	forward_stub_x86_64_begin(h, &f);
 	if (forward_sig(&f, FORWARD_STEPS_STUB) != FORWARD_JUMPED)
 		return false;
 	sp = f.reg[FORWARD_RSP];

@@ -126,7 +126,7 @@ static bool leave_call_stub(struct hot *h)
 
 /* ---- the walk ---- */
 
-static bool interpreted(struct hot *h)
+static bool hotspot_interpreted(struct hot *h)
 {
 	if (h->leaf && interpreter_resumes_sig(h->at.pc))
 		h->leaf = false; /* registers are still the callee's; they may look like an entry */
@@ -148,7 +148,7 @@ static bool interpreted(struct hot *h)
 }
 
 /* A frame in the code cache. */
-static bool generated(struct hot *h)
+static bool hotspot_generated(struct hot *h)
 {
 	struct blob b;
 
@@ -163,13 +163,13 @@ static bool generated(struct hot *h)
 		return false;
 	}
 	if (b.kind == BLOB_INTERPRETER)
-		return interpreted(h);
+		return hotspot_interpreted(h);
 	return code_is_nmethod(&b) ? compiled_frame_sig(h, &b) : blob_frame_sig(h, &b);
 }
 
 /* The frame could not be left. The thread's anchor helps only while no Java frame was seen: later
  * it may describe another place. */
-static bool recover(struct hot *h)
+static bool hotspot_recover(struct hot *h)
 {
 	struct anchor a;
 
@@ -181,17 +181,17 @@ static bool recover(struct hot *h)
 	return true;
 }
 
-static void walk(struct hot *h)
+static void hotspot_walk(struct hot *h)
 {
 	bool recovered = false;
 
 	for (uint64_t sp = h->at.sp;; sp = h->at.sp) {
 		bool leaf = h->leaf, moved;
 
-		moved = unwind_in_code_cache_sig(h->at.pc) ? generated(h) : leave_native(h);
+		moved = unwind_in_code_cache_sig(h->at.pc) ? hotspot_generated(h) : leave_native(h);
 		if (!moved && h->broken && !recovered) {
 			recovered = true;
-			moved = recover(h);
+			moved = hotspot_recover(h);
 		}
 		if (!moved || h->broken)
 			return;
@@ -228,7 +228,7 @@ void hotspot_walk_sig(struct walk *w, void *ucontext)
 	take_registers(&h, (uint64_t)(uintptr_t)uc);
 	h.thread = java_thread_address_sig();
 	find_stack(&h);
-	walk(&h);
+	hotspot_walk(&h);
 	w->broken = h.broken;
 }
 
@@ -243,10 +243,10 @@ void hotspot_walk_anchor_sig(struct walk *w, uint64_t thread, walk_enough_fn *en
 
 	(void)guard_begin_sig(&nothing_blocked);
 	h.high = load64_sig(h.thread + (uint32_t)vm_sig.thread_stack_base);
-	h.low = h.thread == own ? (uint64_t)(uintptr_t)__builtin_frame_address(0)
-				: h.high - load64_sig(h.thread + (uint32_t)vm_sig.thread_stack_size);
-	if (!h.thread ||
-	    !read_anchor(&h, h.thread + (uint32_t)vm_sig.thread_anchor, &a)) {
+	h.low = h.thread == own
+			? (uint64_t)(uintptr_t)__builtin_frame_address(0)
+			: h.high - load64_sig(h.thread + (uint32_t)vm_sig.thread_stack_size);
+	if (!h.thread || !read_anchor(&h, h.thread + (uint32_t)vm_sig.thread_anchor, &a)) {
 		w->broken = "no_java_frame";
 		return;
 	}
@@ -256,6 +256,6 @@ void hotspot_walk_anchor_sig(struct walk *w, uint64_t thread, walk_enough_fn *en
 	    b.base == code_places_sig.enter_special)
 		(void)continuation_cross_sig(&h);
 	else
-		walk(&h);
+		hotspot_walk(&h);
 	w->broken = h.broken;
 }

@@ -97,7 +97,7 @@ static const struct field fields[] = {
 
 static char missing[96];
 
-static int lacks(const char *type, const char *name, const char **why)
+static int layout_lacks(const char *type, const char *name, const char **why)
 {
 	snprintf(missing, sizeof(missing), "libjvm's tables lack %s::%s", type, name);
 	*why = missing;
@@ -113,7 +113,7 @@ static int read_fields(const char **why)
 		if (offset < 0 && f->type2)
 			offset = libjvm_offset(f->type2, f->name2);
 		if (offset >= OFFSET_MAX || (offset < 0 && f->need == NEEDED))
-			return lacks(f->type, f->name, why);
+			return layout_lacks(f->type, f->name, why);
 		*f->to = (int32_t)offset;
 	}
 	return 0;
@@ -123,21 +123,21 @@ static int read_fields(const char **why)
 static int check_pairs(const char **why)
 {
 	if (vm_sig.blob_code_offset < 0 && vm_sig.blob_code_begin < 0)
-		return lacks("CodeBlob", "_code_offset", why);
+		return layout_lacks("CodeBlob", "_code_offset", why);
 	if (vm_sig.nm_verified_entry < 0 && vm_sig.nm_verified_entry_offset < 0)
-		return lacks("nmethod", "_verified_entry_point", why);
+		return layout_lacks("nmethod", "_verified_entry_point", why);
 	if (vm_sig.nm_scopes_begin < 0 && vm_sig.nm_scopes_offset < 0)
-		return lacks("nmethod", "_scopes_data_offset", why);
+		return layout_lacks("nmethod", "_scopes_data_offset", why);
 	if (vm_sig.nm_deopt_offset < 0)
 		vm_sig.nm_deopt_offset =
 			(int32_t)libjvm_offset("nmethod", "_deopt_handler_entry_offset");
 	if (vm_sig.nm_deopt_begin < 0 && vm_sig.nm_deopt_offset < 0)
-		return lacks("nmethod", "_deopt_handler_offset", why);
+		return layout_lacks("nmethod", "_deopt_handler_offset", why);
 	if (vm_sig.nm_immutable_data < 0 && vm_sig.nm_dependencies_offset < 0)
-		return lacks("nmethod", "_dependencies_offset", why);
+		return layout_lacks("nmethod", "_dependencies_offset", why);
 	if (vm_sig.nm_metadata_offset < 0 &&
 	    (vm_sig.blob_mutable_data < 0 || vm_sig.blob_relocation_size < 0))
-		return lacks("nmethod", "_metadata_offset", why);
+		return layout_lacks("nmethod", "_metadata_offset", why);
 	return 0;
 }
 
@@ -147,19 +147,19 @@ static int read_sizes(const char **why)
 	vm_sig.pool_size = (int32_t)libjvm_type_size("ConstantPool");
 	vm_sig.block_header_size = (int32_t)libjvm_type_size("HeapBlock");
 	if (!vm_sig.const_size || !vm_sig.pool_size || !vm_sig.block_header_size)
-		return lacks("ConstMethod", "size", why);
+		return layout_lacks("ConstMethod", "size", why);
 	vm_sig.frame_bytes = (uint32_t)libjvm_type_size("frame");
 	vm_sig.unpacked_stride = (uint32_t)libjvm_type_size("vframeArrayElement");
 	/* one element is part of the class */
 	vm_sig.unpacked_first = (uint32_t)libjvm_type_size("vframeArray") - vm_sig.unpacked_stride;
 	if (!vm_sig.frame_bytes || !vm_sig.unpacked_stride || vm_sig.unpacked_first > OFFSET_MAX)
-		return lacks("vframeArray", "size", why);
+		return layout_lacks("vframeArray", "size", why);
 	return 0;
 }
 
 /* ---- values that do not change in the life of a JVM ---------------------------------------- */
 
-static uint64_t pointer_at(const void *address)
+static uint64_t layout_pointer_at(const void *address)
 {
 	uint64_t value = 0;
 
@@ -172,7 +172,7 @@ static uint64_t pointer_at(const void *address)
 static int read_heaps(const char **why)
 {
 	const char *array =
-		(const char *)(uintptr_t)pointer_at(libjvm_static("CodeCache", "_heaps"));
+		(const char *)(uintptr_t)layout_pointer_at(libjvm_static("CodeCache", "_heaps"));
 	long length_at = libjvm_offset("GrowableArrayBase", "_len");
 	long data_at = libjvm_offset("GrowableArray<int>", "_data");
 	const char *data;
@@ -180,20 +180,20 @@ static int read_heaps(const char **why)
 
 	vm_sig.n_heaps = 0;
 	if (!array) {
-		vm_sig.heaps[0] = pointer_at(libjvm_static("CodeCache", "_heap"));
+		vm_sig.heaps[0] = layout_pointer_at(libjvm_static("CodeCache", "_heap"));
 		vm_sig.n_heaps = vm_sig.heaps[0] != 0;
-		return vm_sig.n_heaps ? 0 : lacks("CodeCache", "_heaps", why);
+		return vm_sig.n_heaps ? 0 : layout_lacks("CodeCache", "_heaps", why);
 	}
 	if (length_at < 0)
 		length_at = libjvm_offset("GenericGrowableArray", "_len");
 	if (length_at < 0 || data_at < 0)
-		return lacks("GrowableArrayBase", "_len", why);
+		return layout_lacks("GrowableArrayBase", "_len", why);
 	memcpy(&n, array + length_at, sizeof(n));
-	data = (const char *)(uintptr_t)pointer_at(array + data_at);
+	data = (const char *)(uintptr_t)layout_pointer_at(array + data_at);
 	if (n < 1 || n > CODE_HEAPS_MAX || !data)
-		return lacks("CodeCache", "_heaps (a plausible length)", why);
+		return layout_lacks("CodeCache", "_heaps (a plausible length)", why);
 	for (; vm_sig.n_heaps < (uint32_t)n; vm_sig.n_heaps++)
-		vm_sig.heaps[vm_sig.n_heaps] = pointer_at(data + 8 * vm_sig.n_heaps);
+		vm_sig.heaps[vm_sig.n_heaps] = layout_pointer_at(data + 8 * vm_sig.n_heaps);
 	return 0;
 }
 
@@ -220,7 +220,7 @@ static void read_resume(uint64_t queue)
 	end = at + (uint64_t)length;
 	for (; at < end && end <= vm_sig.interpreter_high; at += (uint64_t)size) {
 		const char *codelet = (const char *)(uintptr_t)at;
-		const char *text = (const char *)(uintptr_t)pointer_at(codelet + text_at);
+		const char *text = (const char *)(uintptr_t)layout_pointer_at(codelet + text_at);
 
 		memcpy(&size, codelet + size_at, sizeof(size));
 		if (size <= 0 || !text || vm_sig.n_resume == RESUME_RANGES_MAX)
@@ -234,19 +234,19 @@ static void read_resume(uint64_t queue)
 
 static int read_code(const char **why)
 {
-	uint64_t queue = pointer_at(libjvm_static("AbstractInterpreter", "_code"));
+	uint64_t queue = layout_pointer_at(libjvm_static("AbstractInterpreter", "_code"));
 	long buffer_at = libjvm_offset("StubQueue", "_stub_buffer");
 	long limit_at = libjvm_offset("StubQueue", "_buffer_limit");
 	int32_t limit;
 
 	vm_sig.call_stub_return =
-		pointer_at(libjvm_static("StubRoutines", "_call_stub_return_address"));
+		layout_pointer_at(libjvm_static("StubRoutines", "_call_stub_return_address"));
 	if (!vm_sig.call_stub_return)
-		return lacks("StubRoutines", "_call_stub_return_address", why);
+		return layout_lacks("StubRoutines", "_call_stub_return_address", why);
 	if (!queue || buffer_at < 0 || limit_at < 0) /* the Zero VM has no such interpreter */
-		return lacks("AbstractInterpreter", "_code", why);
+		return layout_lacks("AbstractInterpreter", "_code", why);
 	memcpy(&limit, (const char *)(uintptr_t)queue + limit_at, sizeof(limit));
-	vm_sig.interpreter_low = pointer_at((const char *)(uintptr_t)queue + buffer_at);
+	vm_sig.interpreter_low = layout_pointer_at((const char *)(uintptr_t)queue + buffer_at);
 	vm_sig.interpreter_high = vm_sig.interpreter_low + (uint64_t)limit;
 	read_resume(queue);
 	return 0;
@@ -340,8 +340,9 @@ int layout_read(const char **why)
 static const char *flag_value(const char *name)
 {
 	const char *type = libjvm_static("JVMFlag", "flags") ? "JVMFlag" : "Flag"; /* JDK 8 */
-	const char *flags = (const char *)(uintptr_t)pointer_at(libjvm_static(type, "flags"));
-	uint64_t n = pointer_at(libjvm_static(type, "numFlags"));
+	const char *flags =
+		(const char *)(uintptr_t)layout_pointer_at(libjvm_static(type, "flags"));
+	uint64_t n = layout_pointer_at(libjvm_static(type, "numFlags"));
 	long name_at = libjvm_offset(type, "_name"), address_at = libjvm_offset(type, "_addr");
 	size_t size = libjvm_type_size(type);
 
@@ -349,10 +350,10 @@ static const char *flag_value(const char *name)
 		return NULL;
 	for (uint64_t i = 0; i < n; i++) {
 		const char *flag = flags + i * size;
-		const char *flag_name = (const char *)(uintptr_t)pointer_at(flag + name_at);
+		const char *flag_name = (const char *)(uintptr_t)layout_pointer_at(flag + name_at);
 
 		if (flag_name && strcmp(flag_name, name) == 0)
-			return (const char *)(uintptr_t)pointer_at(flag + address_at);
+			return (const char *)(uintptr_t)layout_pointer_at(flag + address_at);
 	}
 	return NULL;
 }
@@ -366,5 +367,5 @@ bool layout_flag(const char *name, bool otherwise)
 
 const char *layout_flag_text(const char *name)
 {
-	return (const char *)(uintptr_t)pointer_at(flag_value(name));
+	return (const char *)(uintptr_t)layout_pointer_at(flag_value(name));
 }

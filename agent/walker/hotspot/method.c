@@ -32,7 +32,7 @@ int method_init(void)
 }
 
 /* What is in it goes back to the kernel; a read by a late handler finds zeros. */
-static void empty(struct method_store *s)
+static void method_empty(struct method_store *s)
 {
 	(void)syscall(SYS_madvise, s, sizeof(*s), MADV_DONTNEED);
 }
@@ -42,7 +42,7 @@ void method_deinit(void)
 	__atomic_store_n(&method_store_sig, NULL, __ATOMIC_RELEASE);
 	for (int i = 0; i < 2; i++)
 		if (stores[i])
-			empty(stores[i]);
+			method_empty(stores[i]);
 }
 
 uint64_t method_bytes(void)
@@ -68,7 +68,7 @@ void method_forget(void)
 
 	if (!stores[next])
 		return;
-	empty(stores[next]);
+	method_empty(stores[next]);
 	current = next;
 	__atomic_store_n(&method_store_sig, stores[next], __ATOMIC_RELEASE);
 }

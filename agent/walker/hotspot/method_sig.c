@@ -81,7 +81,7 @@ static bool find_parts(uint64_t method, struct method_parts *p)
 	return is_class_name(p->class_name);
 }
 
-static uint64_t *slot_of(struct method_store *s, uint64_t key, uint32_t i)
+static uint64_t *method_slot_of(struct method_store *s, uint64_t key, uint32_t i)
 {
 	uint32_t hash = (uint32_t)((key >> 3) * 0x9e3779b97f4a7c15ull >> 40);
 
@@ -105,7 +105,7 @@ static struct method_copy *copy_in(const uint64_t *slot)
 static const struct method_copy *find_copy(struct method_store *s, uint64_t method)
 {
 	for (uint32_t i = 0; s && i < PROBES; i++) {
-		const struct method_copy *c = copy_in(slot_of(s, method, i));
+		const struct method_copy *c = copy_in(method_slot_of(s, method, i));
 
 		if (!c)
 			return NULL;
@@ -136,8 +136,8 @@ int32_t method_bci_sig(uint64_t method, uint64_t bcp)
 
 static uint64_t pool_symbol(uint64_t pool, uint32_t index)
 {
-	return index ? load64_sig(pool + (uint32_t)vm_sig.pool_size + (uint64_t)index * CP_ENTRY) :
-		       0;
+	return index ? load64_sig(pool + (uint32_t)vm_sig.pool_size + (uint64_t)index * CP_ENTRY)
+		     : 0;
 }
 
 static bool symbol_is(uint64_t symbol, const char *text)
@@ -156,8 +156,8 @@ bool method_is_sig(uint64_t method, const char *class_name, const char *name)
 	struct method_parts p;
 
 	return find_parts(method, &p) && symbol_is(p.class_name, class_name) &&
-	       symbol_is(pool_symbol(p.pool, load16_sig(p.const_method +
-							(uint32_t)vm_sig.const_name)),
+	       symbol_is(pool_symbol(p.pool,
+				     load16_sig(p.const_method + (uint32_t)vm_sig.const_name)),
 			 name);
 }
 
@@ -211,8 +211,7 @@ static void find_shape(const struct method_parts *p, struct shape *s)
 	uint64_t c = p->const_method;
 
 	s->symbols[TEXT_CLASS] = p->class_name;
-	s->symbols[TEXT_NAME] =
-		pool_symbol(p->pool, load16_sig(c + (uint32_t)vm_sig.const_name));
+	s->symbols[TEXT_NAME] = pool_symbol(p->pool, load16_sig(c + (uint32_t)vm_sig.const_name));
 	s->symbols[TEXT_SIGNATURE] =
 		pool_symbol(p->pool, load16_sig(c + (uint32_t)vm_sig.const_signature));
 	s->symbols[TEXT_FILE] = source_file(p);
@@ -226,7 +225,7 @@ static void find_shape(const struct method_parts *p, struct shape *s)
 		s->lines_len = lines_length(s->lines);
 }
 
-static struct method_copy *allocate(struct method_store *s, const struct shape *shape)
+static struct method_copy *method_allocate(struct method_store *s, const struct shape *shape)
 {
 	uint32_t bytes = sizeof(struct method_copy) + TEXTS + shape->lines_len, at;
 
@@ -244,8 +243,8 @@ static struct method_copy *allocate(struct method_store *s, const struct shape *
 	return (struct method_copy *)(void *)(s->copies + at);
 }
 
-static void fill(struct method_copy *c, uint64_t method, const struct method_parts *p,
-		 const struct shape *shape)
+static void method_fill(struct method_copy *c, uint64_t method, const struct method_parts *p,
+			const struct shape *shape)
 {
 	char *to = c->text;
 
@@ -267,16 +266,16 @@ static void fill(struct method_copy *c, uint64_t method, const struct method_par
 	guard_copy_sig(to, shape->lines, shape->lines_len);
 }
 
-/* Puts it where it is looked for: a free place, or that of a class that is gone. Two handlers may do
- * so at once: the copies are equal, and either may be handed out. */
-static void publish(struct method_store *s, struct method_copy *c)
+/* Puts it where it is looked for: a free place, or that of a class that is gone. Two handlers may
+ * do so at once: the copies are equal, and either may be handed out. */
+static void method_publish(struct method_store *s, struct method_copy *c)
 {
 	uint64_t *slot = NULL;
 
 	for (uint32_t i = 0; i < PROBES; i++) {
 		const struct method_copy *there;
 
-		slot = slot_of(s, c->method, i);
+		slot = method_slot_of(s, c->method, i);
 		there = copy_in(slot);
 		if (!there || there->method == c->method)
 			break;
@@ -300,11 +299,11 @@ const struct method_copy *method_copy_sig(uint64_t method)
 	if (!find_parts(method, &parts))
 		return NULL;
 	find_shape(&parts, &shape);
-	c = allocate(s, &shape);
+	c = method_allocate(s, &shape);
 	if (!c)
 		return NULL;
-	fill(c, method, &parts, &shape);
-	publish(s, c);
+	method_fill(c, method, &parts, &shape);
+	method_publish(s, c);
 	return c;
 }
 
@@ -345,11 +344,11 @@ const struct method_copy *class_copy_sig(uint64_t klass)
 		return NULL;
 	shape.symbols[TEXT_CLASS] = parts.const_method;
 	shape.lengths[TEXT_CLASS] = symbol_cut(parts.const_method);
-	c = allocate(s, &shape);
+	c = method_allocate(s, &shape);
 	if (!c)
 		return NULL;
-	fill(c, klass, &parts, &shape);
-	publish(s, c);
+	method_fill(c, klass, &parts, &shape);
+	method_publish(s, c);
 	return c;
 }
 

@@ -14,7 +14,7 @@
 static char prefix; /* 'Z' or 'X' */
 
 /* "?Heap" -> "ZHeap" or "XHeap"; of three at a time. */
-static const char *z(const char *name)
+static const char *oop_z(const char *name)
 {
 	static char texts[4][48];
 	static unsigned next;
@@ -27,7 +27,7 @@ static const char *z(const char *name)
 	return text;
 }
 
-static uint64_t pointer_at(const void *address)
+static uint64_t oop_pointer_at(const void *address)
 {
 	uint64_t value = 0;
 
@@ -37,29 +37,32 @@ static uint64_t pointer_at(const void *address)
 }
 
 /* A variable that ZGlobalsForVMStructs points to. */
-static const uint64_t *global(const char *name)
+static const uint64_t *oop_global(const char *name)
 {
-	const char *globals = (const char *)(uintptr_t)pointer_at(
-		libjvm_static(z("?GlobalsForVMStructs"), "_instance_p"));
-	long at = libjvm_offset(z("?GlobalsForVMStructs"), z(name));
+	const char *globals = (const char *)(uintptr_t)oop_pointer_at(
+		libjvm_static(oop_z("?GlobalsForVMStructs"), "_instance_p"));
+	long at = libjvm_offset(oop_z("?GlobalsForVMStructs"), oop_z(name));
 
-	return globals && at >= 0 ? (const uint64_t *)(uintptr_t)pointer_at(globals + at) : NULL;
+	return globals && at >= 0 ? (const uint64_t *)(uintptr_t)oop_pointer_at(globals + at)
+				  : NULL;
 }
 
 /* The sum of two offsets, of a field in a field. */
-static long nested(const char *type, const char *field, const char *type2, const char *field2)
+static long oop_nested(const char *type, const char *field, const char *type2, const char *field2)
 {
-	long a = libjvm_offset(z(type), z(field)), b = libjvm_offset(z(type2), z(field2));
+	long a = libjvm_offset(oop_z(type), oop_z(field)),
+	     b = libjvm_offset(oop_z(type2), oop_z(field2));
 
 	return a < 0 || b < 0 ? -1 : a + b;
 }
 
 static bool read_forwarding(void)
 {
-	long start = nested("?Forwarding", "_virtual", "?VirtualMemory", "_start");
-	long shift = libjvm_offset(z("?Forwarding"), "_object_alignment_shift");
-	long length = nested("?Forwarding", "_entries", "?AttachedArrayForForwarding", "_length");
-	size_t size = libjvm_type_size(z("?Forwarding")); /* the entries lie behind it */
+	long start = oop_nested("?Forwarding", "_virtual", "?VirtualMemory", "_start");
+	long shift = libjvm_offset(oop_z("?Forwarding"), "_object_alignment_shift");
+	long length =
+		oop_nested("?Forwarding", "_entries", "?AttachedArrayForForwarding", "_length");
+	size_t size = libjvm_type_size(oop_z("?Forwarding")); /* the entries lie behind it */
 
 	if (start < 0 || shift < 0 || length < 0 || !size)
 		return false;
@@ -72,8 +75,8 @@ static bool read_forwarding(void)
 
 static bool read_only_table(uint64_t heap)
 {
-	long at = libjvm_offset(z("?Heap"), "_forwarding_table");
-	long map = nested("?ForwardingTable", "_map", "?GranuleMapForForwarding", "_map");
+	long at = libjvm_offset(oop_z("?Heap"), "_forwarding_table");
+	long map = oop_nested("?ForwardingTable", "_map", "?GranuleMapForForwarding", "_map");
 
 	if (at < 0 || map < 0)
 		return false;
@@ -121,10 +124,10 @@ static void read_z(uint64_t collected)
 	prefix = !o->generational && libjvm_static("XGlobalsForVMStructs", "_instance_p")
 			 ? OLD_JVMS_PREFIX
 			 : 'Z';
-	mask = global("_?AddressOffsetMask");
-	o->good = global(o->generational ? "_?PointerLoadGoodMask" : "_?AddressGoodMask");
-	finalizable = o->generational ? NULL : global("_?AddressMetadataFinalizable");
-	heap_at = libjvm_offset(z("?CollectedHeap"), "_heap");
+	mask = oop_global("_?AddressOffsetMask");
+	o->good = oop_global(o->generational ? "_?PointerLoadGoodMask" : "_?AddressGoodMask");
+	finalizable = o->generational ? NULL : oop_global("_?AddressMetadataFinalizable");
+	heap_at = libjvm_offset(oop_z("?CollectedHeap"), "_heap");
 	if (!mask || !o->good || !collected || heap_at < 0 || (!finalizable && !o->generational))
 		return;
 	o->offset_mask = *mask;
@@ -137,7 +140,7 @@ static void read_z(uint64_t collected)
 void oop_init(void)
 {
 	static const sigset_t nothing_blocked;
-	uint64_t collected = pointer_at(libjvm_static("Universe", "_collectedHeap"));
+	uint64_t collected = oop_pointer_at(libjvm_static("Universe", "_collectedHeap"));
 	long active = libjvm_offset("CollectedHeap", "_is_stw_gc_active");
 	long count = libjvm_offset("CollectedHeap", "_total_collections");
 

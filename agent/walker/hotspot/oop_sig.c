@@ -22,7 +22,7 @@ struct oop_layout oop_sig;
 /* ---- ZGC ------------------------------------------------------------------------------------ */
 
 /* ZHash::uint32_to_uint32() */
-static uint32_t hash(uint32_t key)
+static uint32_t oop_hash(uint32_t key)
 {
 	key = ~key + (key << 15);
 	key ^= key >> 12;
@@ -33,7 +33,7 @@ static uint32_t hash(uint32_t key)
 }
 
 /* Where the object at @offset of the heap has gone; @offset itself where it has not. */
-static uint64_t forwarded(uint64_t map, uint64_t offset)
+static uint64_t oop_forwarded(uint64_t map, uint64_t offset)
 {
 	const struct oop_layout *o = &oop_sig;
 	uint64_t granule = offset >> GRANULE_SHIFT, page, n, index;
@@ -43,7 +43,7 @@ static uint64_t forwarded(uint64_t map, uint64_t offset)
 	if (!n || n & (n - 1) || n > ENTRIES_MAX)
 		return offset;
 	index = (offset - load64_sig(page + o->start)) >> (load64_sig(page + o->shift) & 63);
-	for (uint32_t i = 0, at = hash((uint32_t)index); i < PROBES_MAX; i++, at++) {
+	for (uint32_t i = 0, at = oop_hash((uint32_t)index); i < PROBES_MAX; i++, at++) {
 		uint64_t entry = load64_sig(page + o->entries + 8 * (at & (n - 1)));
 
 		/* bit 0: populated, 1 to 45: the new offset, above: the index of the object */
@@ -64,7 +64,7 @@ static uint64_t follow_old(uint64_t value)
 		return 0;
 	/* remapped since the last cycle, and this one has not begun to move: it lies there */
 	if (!(value & good) && (!(value & o->remapped) || good & o->remapped))
-		offset = forwarded(o->maps[0], offset);
+		offset = oop_forwarded(o->maps[0], offset);
 	return offset | good;
 }
 
@@ -86,9 +86,9 @@ static uint64_t follow_generational(uint64_t value)
 	uint64_t to = offset;
 
 	if ((then ^ now) & 1)
-		to = forwarded(o->maps[0], offset);
+		to = oop_forwarded(o->maps[0], offset);
 	if (to == offset && (then ^ now) & 2)
-		to = forwarded(o->maps[1], offset);
+		to = oop_forwarded(o->maps[1], offset);
 	return to | (o->offset_mask + 1);
 }
 
@@ -108,7 +108,7 @@ static uint64_t follow_z(uint64_t value)
 
 /* ---- all collectors -------------------------------------------------------------------------- */
 
-static uint64_t resolve(uint64_t object)
+static uint64_t oop_resolve(uint64_t object)
 {
 	uint64_t header;
 
@@ -123,7 +123,7 @@ uint64_t oop_load_wide_sig(uint64_t at)
 {
 	uint64_t value = load64_sig(at);
 
-	return oop_sig.good || continuation_sig.z_shift ? follow_z(value) : resolve(value);
+	return oop_sig.good || continuation_sig.z_shift ? follow_z(value) : oop_resolve(value);
 }
 
 uint64_t oop_load_sig(uint64_t at)
@@ -134,7 +134,7 @@ uint64_t oop_load_sig(uint64_t at)
 	if (!c->narrow)
 		return oop_load_wide_sig(at);
 	value = load32_sig(at);
-	return value ? resolve(c->narrow_base + (value << c->narrow_shift)) : 0;
+	return value ? oop_resolve(c->narrow_base + (value << c->narrow_shift)) : 0;
 }
 
 bool oop_is_unreadable_sig(uint64_t at)

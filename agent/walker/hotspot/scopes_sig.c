@@ -168,7 +168,7 @@ bool scopes_memo_sig(struct hot *h, uint64_t pc, struct scopes_memo *ret)
 	return __atomic_load_n(&m->sequence, __ATOMIC_RELAXED) == sequence;
 }
 
-static void remember(const struct hot *h, const struct blob *b, uint64_t pc, uint32_t first)
+static void scopes_remember(const struct hot *h, const struct blob *b, uint64_t pc, uint32_t first)
 {
 	uint32_t n = h->w->n - first, sequence;
 	struct memo *m = memo_of(pc);
@@ -234,7 +234,7 @@ void scopes_push_sig(struct hot *h, const struct blob *b, uint64_t pc)
 		h->w->frames[h->w->n - 1].kind = wire_kind_is_method(h->w->frames[h->w->n - 1].kind)
 							 ? tier_of(b)
 							 : h->w->frames[h->w->n - 1].kind;
-	remember(h, b, pc, first);
+	scopes_remember(h, b, pc, first);
 }
 
 void scopes_forget(void)

@@ -80,7 +80,7 @@ static uint32_t chain_length(uint64_t at, uint64_t begin_at)
 
 /* The list's variable is zero before the JVM begins, so it lies in .bss; the longest chain is it,
  * as others may point into its middle. */
-static void search(void)
+static void stub_names_search(void)
 {
 	uint64_t at = (names.image.bss_low + 7) & ~7ull;
 	uint32_t longest = CHAIN_MIN - 1;
@@ -105,7 +105,7 @@ static void search(void)
 
 /* The list has the newest first, and code is made upwards: what is read lies at the begin of what
  * there is already, most often. */
-static void insert(struct stub_table *t, const struct stub_name *s)
+static void stub_names_insert(struct stub_table *t, const struct stub_name *s)
 {
 	uint32_t at = t->n;
 
@@ -127,9 +127,9 @@ static void read_list(struct stub_table *t, uint64_t at)
 	for (uint32_t n = 0; at && n < CHAIN_MAX && read_desc(at, names.begin_at, &d);
 	     n++, at = d.next)
 		if (d.end > d.begin)
-			insert(t, &(struct stub_name){ (uint32_t)(d.begin - t->code),
-						       (uint32_t)(d.end - t->code),
-						       (uint32_t)(d.name - t->image) });
+			stub_names_insert(t, &(struct stub_name){ (uint32_t)(d.begin - t->code),
+								  (uint32_t)(d.end - t->code),
+								  (uint32_t)(d.name - t->image) });
 }
 
 void stub_names_refresh(void)
@@ -139,7 +139,7 @@ void stub_names_refresh(void)
 
 	if (!names.list && names.searches < SEARCHES_MAX && libjvm_image(&names.image)) {
 		names.searches++;
-		search();
+		stub_names_search();
 	}
 	first = names.list ? *(const uint64_t *)(uintptr_t)names.list : 0;
 	if (!first || first == names.first || !unwind_quiescent())
