@@ -44,7 +44,7 @@ def had_capabilities():
     return {name for number, name in NUMBERS.items() if bits >> number & 1}
 
 
-NUMBERS = {0: "CHOWN", 1: "DAC_OVERRIDE", 2: "DAC_READ_SEARCH", 3: "FOWNER", 5: "KILL", 6: "SETGID", 7: "SETUID",
+NUMBERS = {0: "CHOWN", 1: "DAC_OVERRIDE", 2: "DAC_READ_SEARCH", 3: "FOWNER", 4: "FSETID", 5: "KILL", 6: "SETGID", 7: "SETUID",
            18: "SYS_CHROOT", 19: "SYS_PTRACE", 21: "SYS_ADMIN", 24: "SYS_RESOURCE", 34: "SYSLOG", 38: "PERFMON",
            39: "BPF", 40: "CHECKPOINT_RESTORE"}
 
