@@ -95,6 +95,8 @@ static int open_rooms(struct host *h, bool discover, bool persist, struct fault 
 		live_on_slice(h->live, host_on_slice);
 	if (r == 0)
 		live_limit(h->live, h->config->memory_bytes);
+	if (r == 0) /* the next full second */
+		live_begin_at(h->live, (clock_real_ns() / LIVE_SLICE_NS + 1) * LIVE_SLICE_NS);
 	if (r == 0)
 		r = host_sampling_new(h->config, host_stacks_of, h, &h->sampling);
 	if (r == 0)

@@ -31,6 +31,11 @@ void live_limit(struct live *l, size_t bytes)
 	l->bytes_max = bytes;
 }
 
+void live_begin_at(struct live *l, uint64_t real_ns)
+{
+	l->begin_ns = real_ns;
+}
+
 void live_on_slice(struct live *l, live_slice_fn *on_slice)
 {
 	l->on_slice = on_slice;
@@ -245,6 +250,9 @@ struct live_place live_place_at(struct live *l, uint64_t real_ns)
 		real_ns = l->open_from;
 	else if (l->tick_ns && real_ns > l->tick_ns + LATE_NS)
 		real_ns = l->tick_ns > l->open_from ? l->tick_ns : l->open_from;
+	/* unless the wall clock was set back since */
+	if (real_ns < l->begin_ns && (!l->tick_ns || l->begin_ns <= l->tick_ns + LATE_NS))
+		real_ns = l->begin_ns;
 	if (real_ns >= l->open_from + OPEN_SLICES * LIVE_SLICE_NS)
 		real_ns = l->open_from + OPEN_SLICES * LIVE_SLICE_NS - 1;
 	real_ns -= real_ns % LIVE_SLICE_NS;

@@ -31,6 +31,12 @@ typedef bool live_slice_fn(void *userdata, const struct profile *slice);
 int live_new(live_window_fn *on_window, void *userdata, struct live **ret);
 /* @bytes: of these the windows whose seconds are known take a half; LIVE_BYTES at first. */
 void live_limit(struct live *l, size_t bytes);
+/*
+ * Puts what is older into the second of @real_ns, a full one. Windows that a former process stored
+ * all begin before it then: live_oldest_real_ns() parts them from those in memory, and none is
+ * counted twice or left out.
+ */
+void live_begin_at(struct live *l, uint64_t real_ns);
 void live_on_slice(struct live *l, live_slice_fn *on_slice); /* @userdata of live_new() */
 struct live *live_free(struct live *l); /* closes the open window first */
 DEFINE_FREEP(struct live, live_free);

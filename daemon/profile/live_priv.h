@@ -64,6 +64,7 @@ struct live {
 	struct profile *windows[LIVE_WINDOWS]; /* older ones, likewise */
 	uint64_t open_from; /* wall time: all before it is in a window; 0 = nothing came yet */
 	uint64_t tick_ns; /* wall time of the last live_tick() */
+	uint64_t begin_ns; /* wall time: nothing is put before it; 0 = anything goes */
 	uint64_t next_serial;
 	struct live_source *sources; /* owned */
 };

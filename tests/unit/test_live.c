@@ -172,6 +172,29 @@ static void the_last_seconds_are_seen_one_by_one_also_when_their_window_is_close
 	assert_int_equal(window_weight, 600);
 }
 
+static void nothing_is_put_before_the_begin(void **state)
+{
+	struct setup u = opened();
+	uint64_t begin = T0 + LIVE_SLICE_NS;
+
+	(void)state;
+	live_begin_at(u.live, begin);
+	add(u.source, u.stream, T0 + 1); /* before the first tick */
+	live_tick(u.live, T0 + LIVE_SLICE_NS / 2);
+	add(u.source, u.stream, T0 - 5 * LIVE_SLICE_NS); /* of the time between two daemons */
+	assert_int_equal(live_oldest_real_ns(u.live), begin);
+	assert_int_equal(queried(u.live, T0, begin), 0);
+	assert_int_equal(queried(u.live, begin, begin + LIVE_SLICE_NS), 20);
+	add(u.source, u.stream, begin + LIVE_SLICE_NS);
+	assert_int_equal(queried(u.live, begin, begin + LIVE_SLICE_NS), 20);
+	/* the wall clock is set back: samples stay with it, as ever */
+	live_tick(u.live, T0 + 60 * LIVE_SLICE_NS);
+	live_tick(u.live, T0 - 3600 * LIVE_SLICE_NS);
+	add(u.source, u.stream, T0 - 3600 * LIVE_SLICE_NS);
+	closed(&u);
+	assert_int_equal(window_weight, 40);
+}
+
 static uint64_t told_weight[20], told_strings[20];
 
 /* As the journal has it. */
@@ -657,6 +680,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_sample_ends_in_exactly_one_window),
 		cmocka_unit_test(a_query_sees_seconds_and_windows_once),
+		cmocka_unit_test(nothing_is_put_before_the_begin),
 		cmocka_unit_test(a_recording_has_its_own_profile),
 		cmocka_unit_test(what_was_waited_for_or_allocated_stands_on_the_stack),
 		cmocka_unit_test(a_recording_takes_its_events_alone),
