@@ -182,6 +182,16 @@ static void collected_text(const cJSON *t, char *ret, size_t size)
 				 json_text_of(e, "what"));
 }
 
+/* Did the kernel refuse kindlingd a look at process @pid? */
+static bool is_denied(const cJSON *status, pid_t pid)
+{
+	const cJSON *denied = json_get(json_get(status, "discovery"), "denied"), *e;
+
+	cJSON_ArrayForEach(e, json_get(denied, "pids")) if (cJSON_IsNumber(e) &&
+							    e->valuedouble == pid) return true;
+	return false;
+}
+
 static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
 {
 	const cJSON *t = command_doctor_known(d, pid);
@@ -205,6 +215,13 @@ static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
 		snprintf(text, sizeof(text), "no kindlingd answers on %.200s", cli_socket);
 		add_check(list, "daemon", "unknown", text,
 			  "start it: sudo systemctl start kindlingd (or: sudo kindlingd)");
+		return;
+	}
+	if (!t && is_denied(d->status, pid)) {
+		add_check(
+			list, "daemon", "no",
+			"the kernel does not let kindlingd read the memory map of this process",
+			"give kindlingd CAP_SYS_PTRACE, and look for a security module that forbids it");
 		return;
 	}
 	if (!t) {

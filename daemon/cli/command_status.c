@@ -359,6 +359,7 @@ static void print_daemon(FILE *to, const cJSON *status, size_t width)
 	const char *history = json_text_of(json_get(status, "store"), "note");
 	bool bpf = strcmp(json_text_of(discovery, "source"), "bpf") == 0;
 	double up = json_number_of(status, "uptime_s");
+	double denied = json_number_of(json_get(discovery, "denied"), "processes");
 	char time[32];
 
 	if (up < 120)
@@ -371,6 +372,12 @@ static void print_daemon(FILE *to, const cJSON *status, size_t width)
 			   json_text_of(status, "version"), time, bpf ? "BPF" : "scanning /proc",
 			   *why ? " (without BPF: " : "", why, *why ? ")" : "");
 	print_blocked(to, json_get(status, "blocked"), width);
+	if (denied > 0)
+		command_status_say(
+			to, width,
+			"%.0f process%s called java cannot be looked at, as the kernel does not let kindlingd read %s "
+			"memory map: it lacks CAP_SYS_PTRACE, or a security module forbids it",
+			denied, denied > 1 ? "es" : "", denied > 1 ? "their" : "its");
 	if (*history)
 		command_status_say(to, width, "%s", history);
 	if (*note)

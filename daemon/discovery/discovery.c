@@ -122,6 +122,7 @@ static void discovery_judge(struct discovery *d, struct process *p, int r, const
 {
 	uint64_t now = clock_mono_ns();
 
+	p->denied = r == -EACCES || r == -EPERM;
 	if (r == -ESRCH) {
 		processes_remove(d->processes, p);
 		return;
@@ -549,6 +550,11 @@ const char *discovery_source(const struct discovery *d, const char **ret_why)
 {
 	*ret_why = d->why;
 	return d->events ? "bpf" : "scan";
+}
+
+uint32_t discovery_denied(const struct discovery *d, pid_t *pids, uint32_t max)
+{
+	return processes_denied(d->processes, pids, max);
 }
 
 uint64_t discovery_probes(const struct discovery *d)

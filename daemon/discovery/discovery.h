@@ -32,3 +32,9 @@ DEFINE_FREEP(struct discovery, discovery_free);
 void discovery_ask_again(struct discovery *d, pid_t pid);
 /* "bpf" or "scan", and why not bpf ("" when bpf) */
 const char *discovery_source(const struct discovery *d, const char **ret_why);
+/*
+ * Processes called java whose memory map the kernel does not let kindling read, so that nobody
+ * knows whether they are JVMs: kindlingd lacks CAP_SYS_PTRACE, or a capability that they have
+ * (ptrace(2), "Ptrace access mode checking"). Writes up to @max pids; returns how many there are.
+ */
+uint32_t discovery_denied(const struct discovery *d, pid_t *pids, uint32_t max);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include "daemon/discovery/look.h"
 
 #define BUCKETS 4096 /* pids are given one after the other: they spread by themselves */
@@ -85,6 +86,22 @@ void processes_sweep(struct processes *t, uint32_t generation)
 				processes_remove(t, p);
 		}
 	}
+}
+
+uint32_t processes_denied(const struct processes *t, pid_t *pids, uint32_t max)
+{
+	uint32_t n = 0;
+
+	for (unsigned i = 0; i < BUCKETS; i++) {
+		for (const struct process *p = t->buckets[i]; p; p = p->next) {
+			if (!p->denied || (!p->likely && strncmp(p->comm, "java", 4) != 0))
+				continue;
+			if (n < max)
+				pids[n] = p->pid;
+			n++;
+		}
+	}
+	return n;
 }
 
 void processes_set_due(struct processes *t, struct process *p, uint64_t due_mono_ns)

@@ -23,6 +23,7 @@ struct process {
 	struct look_ticket
 		*question; /* about it, not answered yet; NULL = none. Cancelled with it */
 	void *asker; /* whose the question is */
+	bool denied; /* the kernel did not let the last look read it */
 	bool wants_look; /* a scan waits for it */
 	uint8_t idle_scans,
 		skip_scans; /* looks of scans that found no JVM; scans till the next look */
@@ -41,6 +42,9 @@ struct process *processes_find(struct processes *t, pid_t pid);
 /* The one of @pid, or a new one; NULL when there are PROCESSES_MAX (counted) or no memory. */
 struct process *processes_get(struct processes *t, pid_t pid);
 void processes_remove(struct processes *t, struct process *p);
+/* Writes up to @max pids of programs called java that the kernel did not let us read; returns how
+ * many there are. */
+uint32_t processes_denied(const struct processes *t, pid_t *pids, uint32_t max);
 /* Remove all whose generation is not @generation. */
 void processes_sweep(struct processes *t, uint32_t generation);
 

@@ -6,8 +6,9 @@
 #include "daemon/core/clock.h"
 #include "injector/result.h"
 
-#define ENDED_S 600 /* so long is one that ended shown without all= */
-#define GAP_S	600 /* and a gap among the notes */
+#define ENDED_S		600 /* so long is one that ended shown without all= */
+#define GAP_S		600 /* and a gap among the notes */
+#define DENIED_PIDS_MAX 32
 
 static void add_u64(cJSON *o, const char *key, uint64_t v)
 {
@@ -369,6 +370,18 @@ static cJSON *targets_json(struct targets *targets, const struct view *v)
 	return list;
 }
 
+static cJSON *denied_json(const struct discovery *d)
+{
+	cJSON *o = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(o, "pids");
+	pid_t pids[DENIED_PIDS_MAX];
+	uint32_t n = discovery_denied(d, pids, DENIED_PIDS_MAX);
+
+	cJSON_AddNumberToObject(o, "processes", n);
+	for (uint32_t i = 0; i < n && i < DENIED_PIDS_MAX; i++)
+		cJSON_AddItemToArray(list, cJSON_CreateNumber(pids[i]));
+	return o;
+}
+
 static cJSON *status_json(struct serve *s, const struct view *view)
 {
 	struct targets *targets = host_targets(s->host);
@@ -386,6 +399,7 @@ static cJSON *status_json(struct serve *s, const struct view *view)
 		part = cJSON_AddObjectToObject(o, "discovery");
 		cJSON_AddStringToObject(part, "source", discovery_source(d, &why));
 		add_text(part, "why", why);
+		cJSON_AddItemToObject(part, "denied", denied_json(d));
 	}
 	part = cJSON_AddObjectToObject(o, "attach");
 	cJSON_AddBoolToObject(part, "tmpfs_over_tmp", host_config(s->host)->tmpfs_over_tmp);

@@ -253,6 +253,15 @@ class Doctor(unittest.TestCase):
                              capture_output=True, text=True, timeout=60).stdout
         self.assertTrue(out.startswith("%d: cannot be profiled as things are\n" % os.getpid()), out)
 
+    def test_a_process_that_the_kernel_hides_from_the_daemon(self):
+        with Daemon(wrap=("setpriv", "--bounding-set", "-sys_ptrace")) as daemon, Jvm(MAJOR) as jvm:
+            wait_for("the refusal", lambda: jvm.pid in daemon.status()["discovery"]["denied"]["pids"])
+            self.assertRegex(" ".join(daemon.cli("status").stdout.split()), r"\d+ process(es)? called java cannot be looked at")
+            found, _ = self.doctor(daemon, str(jvm.pid))
+            check = self.checks(found[jvm.pid])["daemon"]
+            self.assertEqual(check["verdict"], "no")
+            self.assertIn("does not let kindlingd read the memory map", check["finding"])
+
     def test_the_daemons_words(self):
         with Daemon() as daemon, Jvm(MAJOR) as jvm:
             daemon.wait_state(jvm.pid, "streaming")
