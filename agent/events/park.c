@@ -89,7 +89,9 @@ static uint32_t park_wait_begin(JNIEnv *env, jboolean absolute, jlong time, stru
 	uint32_t generation = __atomic_load_n(&park.generation, __ATOMIC_RELAXED);
 	uint64_t java_thread = java_thread_of_sig(env);
 
-	if (!(generation & 1) || park_has_permit(java_thread) || !wait_place(java_thread, here))
+	/* the agent's thread parks to learn where the permit is: that is no wait of the program */
+	if (!(generation & 1) || env == agent.env || park_has_permit(java_thread) ||
+	    !wait_place(java_thread, here))
 		return 0;
 	if (__atomic_load_n(&park.generation, __ATOMIC_SEQ_CST) == generation) {
 		begin_now(env, absolute || time > 0 ? WIRE_LOCK_TIMED : 0, here);
