@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/openat2.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 #include "daemon/core/confine.h"
@@ -76,18 +78,25 @@ static int give_below(int dfd, const struct rights *r, int depth)
 	return result;
 }
 
-/* @path alone gets @mode too; @depth as of give_below(), 0 = nothing below it. */
-static int rights_give_to(const char *path, const struct rights *r, mode_t mode, int depth)
+/* A directory, and takes @dfd. It alone gets @mode too; @depth as of give_below(), 0 = nothing
+ * below it. */
+static int rights_give_fd(int dfd, const struct rights *r, mode_t mode, int depth)
 {
-	CLEANUP(fd_closep)
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	CLEANUP(fd_closep) int fd = dfd;
 	struct stat st;
 
-	if (fd < 0 || fchown(fd, r->uid, r->gid) < 0 || fstat(fd, &st) < 0)
+	if (fchown(fd, r->uid, r->gid) < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if ((st.st_mode & mode) != mode && fchmod(fd, (st.st_mode & 07777) | mode) < 0)
 		return -errno;
 	return depth ? give_below(TAKE_FD(fd), r, depth) : 0;
+}
+
+static int rights_give_to(const char *path, const struct rights *r, mode_t mode, int depth)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? -errno : rights_give_fd(fd, r, mode, depth);
 }
 
 int rights_give(const char *path, const struct rights *r)
@@ -95,6 +104,16 @@ int rights_give(const char *path, const struct rights *r)
 	if (mkdir(path, 0750) < 0 && errno != EEXIST)
 		return -errno;
 	return rights_give_to(path, r, 0, 2);
+}
+
+int rights_give_beneath(const char *top, const char *name, const struct rights *r)
+{
+	const struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+				      .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
+	CLEANUP(fd_closep) int dfd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = dfd < 0 ? -1 : (int)syscall(SYS_openat2, dfd, name, &how, sizeof(how));
+
+	return fd < 0 ? -errno : rights_give_fd(fd, r, 0, 2);
 }
 
 /* kindling-upload goes through @dir, and reads what is in the history. */

@@ -36,6 +36,10 @@ int rights_prepare(const char *account, const char *dir, struct rights *ret, str
 /* As root: the directory @path, made where it is missing, and all below it become @r's files, as
  * above. 0 or -errno. */
 int rights_give(const char *path, const struct rights *r);
+/* As root: the directory @name, however deep beneath the directory @top, and what is below it, as
+ * above; those between the two stay whose they are. 0; -ELOOP or -EXDEV: a symbolic link is on the
+ * way, or it leads elsewhere; -errno. */
+int rights_give_beneath(const char *top, const char *name, const struct rights *r);
 /* For all threads of this process. @parent: it ends when that has. 0 or -errno and @f: it is not to
  * go on. */
 int rights_drop(const struct rights *r, pid_t parent, struct fault *f);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include "daemon/core/clock.h"
@@ -174,10 +175,9 @@ static void upload_make_directory(const struct config_sink *c, const char *state
 				  const struct rights *r)
 {
 	char path[sizeof(c->directory)];
-	size_t dirname_len;
+	size_t top_len = strlen(state_dir);
 
 	snprintf(path, sizeof(path), "%s", c->directory);
-	dirname_len = (size_t)(strrchr(path, '/') - path);
 	for (char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
 		*p = '\0';
 		(void)mkdir(path, 0755);
@@ -185,10 +185,9 @@ static void upload_make_directory(const struct config_sink *c, const char *state
 	}
 	if (mkdir(path, 0750) == 0 && chown(path, r->uid, r->gid) < 0)
 		(void)rmdir(path);
-	/* a service manager gives all that is in its StateDirectory= to root; deeper ones may be
-	 * anybody's links */
-	else if (dirname_len == strlen(state_dir) && strncmp(path, state_dir, dirname_len) == 0)
-		(void)rights_give(path, r);
+	/* a service manager gives all that is in its StateDirectory= to root */
+	else if (strncmp(path, state_dir, top_len) == 0 && path[top_len] == '/')
+		(void)rights_give_beneath(state_dir, path + top_len + 1, r);
 }
 
 static int upload_settings(struct config *c, const char *state_dir, const char *file)
@@ -370,6 +369,10 @@ int main(int argc, char **argv)
 	r = upload_settings(&config, argv[1], argv[2]);
 	if (r == 0)
 		r = upload_prepare(&config, secrets, why, &u.aws);
+	/* What it has not let go of when kindlingd has ended (an answer that is waited for, a
+	 * profile that is written) is broken off: the next one has the same spool, which bears
+	 * that. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (r == 0)
 		r = upload_run(&u, secrets, why);
 	if (r < 0)

@@ -55,6 +55,13 @@ def upload_pid(daemon):
     return None
 
 
+def is_running(pid):
+    try:
+        return bool(os.readlink("/proc/%d/exe" % pid))  # one that nobody has waited for has none
+    except FileNotFoundError:
+        return False
+
+
 class Places:
     """A directory for what sinks write, and a program for exec."""
 
@@ -270,6 +277,24 @@ sinks:
                 daemon.configure("sinks:\n  - {name: dir, type: files, directory: %s/new}\ntargets: {mode: opt-in}\n" % p.dir)
                 self.assertIn("sinks: 2 of them -> 1 of them (in force now)", daemon.cli("config", "reload").stdout)
                 wait_for("the new sink", lambda: sinks_of(daemon)["dir"]["last_error"] is None)
+                self.check_ends_with_the_daemon(daemon)
+
+    def check_ends_with_the_daemon(self, daemon):
+        """kindling-upload, also one that cannot end by itself; and the next one has its directory, however deep in the state
+        directory, whosever a service manager has made that."""
+        state = daemon.dir + "/state"
+        daemon.configure("sinks:\n  - {name: dir, type: files, directory: %s/deep/er/out}\ntargets: {mode: opt-in}\n" % state)
+        daemon.cli("config", "reload")
+        wait_for("a directory", lambda: os.path.exists(state + "/deep/er/out") and sinks_of(daemon)["dir"]["last_error"] is None)
+        pid = wait_for("kindling-upload", lambda: upload_pid(daemon))
+        os.kill(pid, signal.SIGSTOP)
+        self.assertEqual(daemon.stop(), 0)
+        wait_for("its end", lambda: not is_running(pid), 5)
+        subprocess.run(["chown", "-R", "root:root", state], check=True)
+        daemon.start()
+        wait_for("the sink", lambda: sinks_of(daemon)["dir"]["last_error"] is None)
+        self.assertNotEqual(os.stat(state + "/deep/er/out").st_uid, 0)
+        self.assertEqual(os.stat(state + "/deep/er").st_uid, 0)
 
 
 def ledgers(daemon):

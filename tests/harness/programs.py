@@ -43,7 +43,7 @@ PROGRAMS = {
     "systemd-analyze": "systemd-container",
     "systemd-nspawn": "systemd-container",
     "zsh": "zsh",
-    **dict.fromkeys(("awk", "bash", "chroot", "cp", "grep", "id", "ls", "mktemp", "mount", "nsenter", "sed", "seq", "setpriv", "sh", "sleep",
+    **dict.fromkeys(("awk", "bash", "chown", "chroot", "cp", "grep", "id", "ls", "mktemp", "mount", "nsenter", "sed", "seq", "setpriv", "sh", "sleep",
                      "tail", "tar", "timeout", "umount", "unshare", "rm")),
 }
 # what a test looks for itself and does without, or what only a label that runs when named starts

@@ -489,6 +489,43 @@ static void nothing_is_left_of_roots_rights(void **state)
 	assert_int_equal(system(path), 0);
 }
 
+static uid_t owner_below(const char *name)
+{
+	char path[128];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s", state_dir, name);
+	assert_int_equal(lstat(path, &st), 0);
+	return st.st_uid;
+}
+
+static void a_deep_directory_is_given_and_no_link_followed(void **state)
+{
+	const struct rights r = { .uid = 12345, .gid = 12345 };
+	char path[128];
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	strcpy(state_dir, "/tmp/test_rights.XXXXXX");
+	assert_non_null(mkdtemp(state_dir));
+	snprintf(
+		path, sizeof(path),
+		"cd %s && mkdir -p a/b/c && touch a/b/c/file a/b/c/two && ln a/b/c/two a/three && ln -s a/b link",
+		state_dir);
+	assert_int_equal(system(path), 0);
+	assert_int_equal(rights_give_beneath(state_dir, "a/b/c", &r), 0);
+	assert_int_equal(owner_below("a/b"), 0);
+	assert_int_equal(owner_below("a/b/c"), 12345);
+	assert_int_equal(owner_below("a/b/c/file"), 12345);
+	assert_int_equal(owner_below("a/three"), 0);
+	assert_int_equal(rights_give_beneath(state_dir, "link/c", &r), -ELOOP);
+	assert_int_equal(rights_give_beneath(state_dir, "../a", &r), -EXDEV);
+	assert_int_equal(rights_give_beneath(state_dir, "a/none", &r), -ENOENT);
+	snprintf(path, sizeof(path), "rm -r %s", state_dir);
+	assert_int_equal(system(path), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -505,6 +542,7 @@ int main(void)
 		cmocka_unit_test(signals_are_passed_on),
 		cmocka_unit_test(the_data_process_ends_with_its_warden),
 		cmocka_unit_test(nothing_is_left_of_roots_rights),
+		cmocka_unit_test(a_deep_directory_is_given_and_no_link_followed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
