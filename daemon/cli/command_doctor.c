@@ -20,6 +20,7 @@
 
 #define JVMS_MAX  1024
 #define LINES_MAX 64
+#define AHEAD_MAX 8 /* injectors that run at the same time */
 
 #define LABEL_WIDTH 21 /* "  ok       profilers " */
 
@@ -32,6 +33,14 @@ struct doctor {
 	bool all, json, read_seccomp;
 	unsigned unseen; /* processes that may be JVMs, but may not be looked at */
 	int worst; /* exit status */
+};
+
+/* One that is looked at, or is about to be. */
+struct doctor_jvm {
+	pid_t pid, child; /* the injector; 0 = not started, or it could not be */
+	FILE *from; /* what the injector says; NULL = as above */
+	int error; /* why it could not be started, an errno */
+	char name[sizeof(((struct jvm *)NULL)->name)];
 };
 
 static const struct usage_row options[] = {
@@ -62,34 +71,44 @@ const struct usage usage_doctor = {
 
 /* ---- the injector's checks ------------------------------------------------------------------ */
 
-static FILE *command_doctor_start(const struct doctor *d, pid_t pid, pid_t *ret_child)
+static void command_doctor_start(const struct doctor *d, struct doctor_jvm *j)
 {
 	char number[16], check[] = "check", json[] = "json", seccomp[] = "read-seccomp",
 			 cover[] = "over_tmp=1";
 	char *argv[] = { (char *)(uintptr_t)d->injector, number, check, json, NULL, NULL, NULL };
 	size_t n = 4;
 	posix_spawn_file_actions_t actions;
-	int fds[2], r;
-	FILE *f;
+	int fds[2];
 
 	if (d->read_seccomp)
 		argv[n++] = seccomp;
 	if (cJSON_IsTrue(json_get(json_get(d->status, "attach"), "tmpfs_over_tmp")))
 		argv[n++] = cover;
-	snprintf(number, sizeof(number), "%d", pid);
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return NULL;
+	snprintf(number, sizeof(number), "%d", j->pid);
+	if (pipe2(fds, O_CLOEXEC) < 0) {
+		j->error = errno;
+		return;
+	}
 	posix_spawn_file_actions_init(&actions);
-	r = posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
-	if (r == 0)
-		r = posix_spawn(ret_child, argv[0], &actions, NULL, argv, environ);
+	j->error = posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
+	if (j->error == 0)
+		j->error = posix_spawn(&j->child, argv[0], &actions, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	close(fds[1]);
-	f = r == 0 ? fdopen(fds[0], "re") : NULL;
-	if (!f)
+	j->from = j->error ? NULL : fdopen(fds[0], "re");
+	if (!j->from)
 		close(fds[0]);
-	errno = r ? r : errno;
-	return f;
+}
+
+/* It has a deadline of its own. */
+static void command_doctor_end(struct doctor_jvm *j)
+{
+	if (j->from)
+		fclose(j->from);
+	if (j->child > 0)
+		(void)waitpid(j->child, NULL, 0);
+	j->from = NULL;
+	j->child = 0;
 }
 
 static void add_check(cJSON *list, const char *name, const char *verdict, const char *finding,
@@ -107,30 +126,25 @@ static void add_check(cJSON *list, const char *name, const char *verdict, const 
 	cJSON_AddItemToArray(list, c);
 }
 
-static void run_checks(const struct doctor *d, pid_t pid, cJSON *list)
+static void run_checks(const struct doctor *d, struct doctor_jvm *j, cJSON *list)
 {
-	pid_t child = 0;
-	FILE *f = command_doctor_start(d, pid, &child);
 	char line[1024], why[400];
 
-	for (int i = 0; f && i < LINES_MAX && fgets(line, sizeof(line), f); i++) {
+	for (int i = 0; j->from && i < LINES_MAX && fgets(line, sizeof(line), j->from); i++) {
 		cJSON *c = cJSON_Parse(line);
 
 		if (c)
 			cJSON_AddItemToArray(list, c);
 		if (c && strcmp(json_text_of(c, "check"), "seccomp") == 0 &&
 		    strcmp(json_text_of(c, "verdict"), "unknown") == 0)
-			doctor_look_at_filter(pid, c);
+			doctor_look_at_filter(j->pid, c);
 	}
-	if (!f)
+	if (j->error)
 		snprintf(why, sizeof(why), "%s could not be started: %s", d->injector,
-			 strerror(errno));
+			 strerror(j->error));
 	else
 		snprintf(why, sizeof(why), "%s printed nothing", d->injector);
-	if (f)
-		fclose(f);
-	if (child > 0)
-		(void)waitpid(child, NULL, 0); /* it has a deadline of its own */
+	command_doctor_end(j);
 	if (cJSON_GetArraySize(list) == 0)
 		add_check(list, "injector", "unknown", why,
 			  "install kindling-inject beside kindling");
@@ -286,17 +300,17 @@ static void print_one(const cJSON *o)
 	}
 }
 
-static void command_doctor_look_at(struct doctor *d, pid_t pid, const char *name)
+static void command_doctor_look_at(struct doctor *d, struct doctor_jvm *j)
 {
 	cJSON *o = cJSON_CreateObject(), *checks;
 	const char *verdict;
 	char *text;
 
-	cJSON_AddNumberToObject(o, "pid", pid);
-	cJSON_AddStringToObject(o, "name", name);
+	cJSON_AddNumberToObject(o, "pid", j->pid);
+	cJSON_AddStringToObject(o, "name", j->name);
 	checks = cJSON_AddArrayToObject(o, "checks");
-	run_checks(d, pid, checks);
-	add_daemon(d, pid, checks);
+	run_checks(d, j, checks);
+	add_daemon(d, j->pid, checks);
 	verdict = command_doctor_verdict_of(checks);
 	cJSON_AddStringToObject(o, "verdict", verdict);
 	if (strcmp(verdict, "ok") != 0)
@@ -309,6 +323,20 @@ static void command_doctor_look_at(struct doctor *d, pid_t pid, const char *name
 	fflush(stdout);
 	free(text);
 	cJSON_Delete(o);
+}
+
+/* In their order, while the injector is at work on the next of them already. */
+static void command_doctor_look_at_each(struct doctor *d, struct doctor_jvm *list, unsigned n)
+{
+	unsigned started = 0;
+
+	for (unsigned i = 0; i < n && !cli_interrupted; i++) {
+		while (started < n && started < i + AHEAD_MAX)
+			command_doctor_start(d, &list[started++]);
+		command_doctor_look_at(d, &list[i]);
+	}
+	for (unsigned i = 0; i < started; i++) /* after an interrupt */
+		command_doctor_end(&list[i]);
 }
 
 /* ---- which ---------------------------------------------------------------------------------- */
@@ -324,13 +352,15 @@ static bool is_called_java(int proc_dfd, pid_t pid)
 	       proc_parse_stat(text, &stat) && strncmp(stat.comm, "java", 4) == 0;
 }
 
-static void command_doctor_look_at_all(struct doctor *d)
+/* JVMs of this host and what may be one; how many. */
+static unsigned command_doctor_find(struct doctor *d, struct doctor_jvm *list)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
 	unsigned n = 0;
 
 	while (proc && n < JVMS_MAX && !cli_interrupted && (entry = readdir(proc))) {
+		const char *name = "java";
 		struct jvm jvm;
 		char *end;
 		long pid = strtol(entry->d_name, &end, 10);
@@ -342,15 +372,23 @@ static void command_doctor_look_at_all(struct doctor *d)
 		if (kind == -EACCES || kind == -EPERM)
 			d->unseen++;
 		if (kind == JVM_READY || kind == JVM_YOUNG)
-			command_doctor_look_at(d, (pid_t)pid, jvm.name);
-		else if (kind < 0 && kind != -ESRCH && is_called_java(dirfd(proc), (pid_t)pid))
-			command_doctor_look_at(d, (pid_t)pid, "java");
-		else
+			name = jvm.name;
+		else if (kind >= 0 || kind == -ESRCH || !is_called_java(dirfd(proc), (pid_t)pid))
 			continue;
-		n++;
+		list[n].pid = (pid_t)pid;
+		snprintf(list[n++].name, sizeof(list->name), "%s", name);
 	}
 	if (proc)
 		closedir(proc);
+	return n;
+}
+
+static void command_doctor_look_at_all(struct doctor *d)
+{
+	CLEANUP(freep) struct doctor_jvm *list = calloc(JVMS_MAX, sizeof(*list));
+	unsigned n = list ? command_doctor_find(d, list) : 0;
+
+	command_doctor_look_at_each(d, list, n);
 	if (n == 0)
 		fputs("kindling: no JVM is running here\n", stderr);
 	if (d->unseen) {
@@ -365,18 +403,21 @@ static void command_doctor_look_at_all(struct doctor *d)
 static void look_at_word(struct doctor *d, const char *word)
 {
 	CLEANUP(freep) struct jvm *found = calloc(CANDIDATES_MAX, sizeof(*found));
+	CLEANUP(freep) struct doctor_jvm *list = calloc(CANDIDATES_MAX, sizeof(*list));
 	bool number =
 		strspn(word, "0123456789") == strlen(word) && strlen(word) < 10 && atoi(word) > 0;
-	unsigned n = found ? own_find(word, found) : 0;
+	unsigned n = found && list ? own_find(word, found) : 0;
 
-	for (unsigned i = 0; i < n; i++)
-		command_doctor_look_at(d, found[i].pid, found[i].name);
+	for (unsigned i = 0; i < n; i++) {
+		list[i].pid = found[i].pid;
+		memcpy(list[i].name, found[i].name, sizeof(list[i].name));
+	}
+	if (n == 0 && number &&
+	    list) /* no JVM, or one that may not be seen: the checks say which */
+		list[n++].pid = (pid_t)atoi(word);
+	command_doctor_look_at_each(d, list, n);
 	if (n)
 		return;
-	if (number) { /* no JVM, or one that may not be seen: the checks say which */
-		command_doctor_look_at(d, (pid_t)atoi(word), "");
-		return;
-	}
 	fputs("kindling: no JVM on this host is called ", stderr);
 	print_text(stderr, word);
 	fputs(geteuid() ? "; JVMs of other users are seen by root only, so try sudo\n" : "\n",
