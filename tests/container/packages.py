@@ -288,18 +288,20 @@ class Trixie(Case):
 
 class Twice(Case):
     def test_two_builds(self):
+        """Both are copies of one moment: what somebody edits meanwhile is in neither."""
+        env = {k: v for k, v in os.environ.items() if "CCACHE" not in k and k != "CMAKE_C_COMPILER_LAUNCHER"}
         with tempfile.TemporaryDirectory(prefix="kindling-twice-") as work:
-            for name in ("a", "of-another-length/b"):
-                place = os.path.join(work, name)
-                os.makedirs(place)
-                tar = subprocess.Popen(["tar", "-C", TOP, "-c", "--exclude=./build", "--exclude=./.git", "."], stdout=subprocess.PIPE)
-                subprocess.run(["tar", "-C", place, "-x"], stdin=tar.stdout, check=True)
-                self.assertEqual(tar.wait(), 0)
-                env = {k: v for k, v in os.environ.items() if "CCACHE" not in k and k != "CMAKE_C_COMPILER_LAUNCHER"}
+            first, second = work + "/a", work + "/of-another-length/b"
+            os.makedirs(first)
+            tar = subprocess.Popen(["tar", "-C", TOP, "-c", "--exclude=./build", "--exclude=./.git", "."], stdout=subprocess.PIPE)
+            subprocess.run(["tar", "-C", first, "-x"], stdin=tar.stdout, check=True)
+            self.assertEqual(tar.wait(), 0)
+            shutil.copytree(first, second, symlinks=True)
+            for place in first, second:
                 for words in (["--preset", "release"], ["--build", "--preset", "release", "--target", "packages"]):
                     done = subprocess.run(["cmake", *words], cwd=place, env=env, capture_output=True, text=True)
                     self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr[-2000:])
-            compare(self, work + "/a/build/release/packages", place + "/build/release/packages")
+            compare(self, first + "/build/release/packages", second + "/build/release/packages")
 
 
 if __name__ == "__main__":
