@@ -3,7 +3,7 @@
 manifests.py          without helm: a DaemonSet that is of this chart, with the rights of the unit, and profiles
 manifests.py --helm   with helm (Go builds it where it is missing): lint, every deploy/helm/ci file rendered and read by
                       Kubernetes' own types, and what the schema has to refuse
-manifests.py --write  makes deploy/kubernetes/daemonset.yaml anew, with helm"""
+manifests.py --write  makes deploy/kubernetes/daemonset.yaml and sidecars.yaml anew, with helm"""
 import glob
 import hashlib
 import json
@@ -17,13 +17,14 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 DEPLOY = os.path.join(HERE, "..", "..", "deploy")
 CHART, CI = DEPLOY + "/helm/kindling", DEPLOY + "/helm/ci"
-PLAIN = DEPLOY + "/kubernetes/daemonset.yaml"
+# what lies there, and with which values helm makes it
+MADE = {DEPLOY + "/kubernetes/daemonset.yaml": CI + "/plain.yaml", DEPLOY + "/kubernetes/sidecars.yaml": CI + "/sidecars.yaml"}
 BUILD = os.environ.get("KINDLING_BUILD", os.path.join(HERE, "..", "..", "build", "jvm"))
 KUBERNETES = "1.35.0"
 HEAD = "# Made of the chart, %s: tests/harness/manifests.py --write\n"
 # what the schema or the chart refuse
 WRONG = ("capabilities={CAP_KILL}", "config.socket=/x", "config.target.mode=opt-in", "stateDir=relative", "privileged=1",
-         "image.digest=sha256:1", "seccomp.type=Off", "colour=red", "socketDir=/run/kindling/")
+         "image.digest=sha256:1", "seccomp.type=Off", "colour=red", "socketDir=/run/kindling/", "metrics.port=0", "metrics.enabled=maybe", "filters.socket=/x")
 
 
 def python_with(module):
@@ -40,10 +41,10 @@ def python_with(module):
 yaml = python_with("yaml")
 
 
-def fingerprint():
+def fingerprint(values):
     """Of the chart and the values that the manifest is made with."""
     text = hashlib.sha256()
-    for path in sorted(glob.glob(CHART + "/**/*", recursive=True)) + [CI + "/plain.yaml"]:
+    for path in sorted(glob.glob(CHART + "/**/*", recursive=True)) + [values]:
         if os.path.isfile(path):
             with open(path, "rb") as f:
                 text.update(os.path.relpath(path, DEPLOY).encode() + b"\0" + f.read() + b"\0")
@@ -59,29 +60,55 @@ def unit_capabilities():
         return {w[4:] for w in re.search(r"^CapabilityBoundingSet=(.*)$", f.read(), re.M).group(1).split()}
 
 
-def check_plain():
-    with open(PLAIN) as f:
+def check_made(path):
+    name = os.path.basename(path)
+    with open(path) as f:
         text = f.read()
-    if not text.startswith(HEAD % fingerprint()):
-        yield "deploy/kubernetes/daemonset.yaml is of another chart: tests/harness/manifests.py --write"
+    if not text.startswith(HEAD % fingerprint(MADE[path])):
+        yield "deploy/kubernetes/%s is of another chart: tests/harness/manifests.py --write" % name
     found = documents(text)
     pod = found["DaemonSet"]["spec"]["template"]["spec"]
-    security = pod["containers"][0]["securityContext"]
-    if set(security["capabilities"]["add"]) != unit_capabilities():
-        yield "capabilities differ from the unit's: %s" % sorted(set(security["capabilities"]["add"]) ^ unit_capabilities())
+    containers = {c["name"]: c for c in pod["containers"]}
+    granted = set(containers["kindlingd"]["securityContext"]["capabilities"]["add"])
+    if granted != unit_capabilities():
+        yield "%s: capabilities differ from the unit's: %s" % (name, sorted(granted ^ unit_capabilities()))
     for what, holds in {
             "hostPID": pod["hostPID"] is True,
             "no token": pod["automountServiceAccountToken"] is False is found["ServiceAccount"]["automountServiceAccountToken"],
             "no rights on the API server": not {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"} & set(found),
-            "a read-only root": security["readOnlyRootFilesystem"] is True,
-            "not privileged": security["privileged"] is False and security["allowPrivilegeEscalation"] is False,
-            "nothing of the default capabilities": security["capabilities"]["drop"] == ["ALL"],
-            "a limit of memory": "memory" in pod["containers"][0]["resources"]["limits"],
             "a priority below any application's": found["PriorityClass"]["value"] < 0,
             "the class that it makes": pod["priorityClassName"] == found["PriorityClass"]["metadata"]["name"],
             "the namespace of all": len({d["metadata"].get("namespace", "kindling") for d in found.values()}) == 1}.items():
         if not holds:
-            yield "daemonset.yaml: " + what
+            yield "%s: %s" % (name, what)
+    for c in containers.values():
+        security = c["securityContext"]
+        for what, holds in {
+                "a read-only root": security["readOnlyRootFilesystem"] is True,
+                "not privileged": security["privileged"] is False and security["allowPrivilegeEscalation"] is False,
+                "nothing of the default capabilities": security["capabilities"]["drop"] == ["ALL"],
+                "no more than the daemon's": set(security["capabilities"].get("add", [])) <= granted,
+                "a limit of memory": "memory" in c["resources"]["limits"]}.items():
+            if not holds:
+                yield "%s: %s: %s" % (name, c["name"], what)
+
+
+def check_sidecars():
+    """What each is there for."""
+    with open(DEPLOY + "/kubernetes/sidecars.yaml") as f:
+        pod = documents(f.read())["DaemonSet"]["spec"]["template"]["spec"]
+    containers = {c["name"]: c for c in pod["containers"]}
+    if sorted(containers) != ["filters", "kindlingd", "metrics"]:
+        yield "sidecars.yaml: its containers are %s" % sorted(containers)
+        return
+    profiles = {name: c["securityContext"]["seccompProfile"]["type"] for name, c in containers.items()}
+    if profiles != {"kindlingd": "Localhost", "filters": "Unconfined", "metrics": "RuntimeDefault"}:
+        yield "sidecars.yaml: seccomp profiles: %s" % profiles
+    socket = {e["name"]: e.get("value") for e in containers["kindlingd"]["env"]}.get("KINDLING_FILTERS_SOCKET")
+    if containers["filters"]["command"][2:] != [socket]:
+        yield "sidecars.yaml: kindlingd asks at %s" % socket
+    if "add" in containers["metrics"]["securityContext"]["capabilities"]:
+        yield "sidecars.yaml: metrics has capabilities"
 
 
 def check_profiles():
@@ -121,8 +148,9 @@ def render(values, *more):
 
 
 def write():
-    with open(PLAIN, "w") as f:
-        f.write(HEAD % fingerprint() + render(CI + "/plain.yaml"))
+    for path, values in MADE.items():
+        with open(path, "w") as f:
+            f.write(HEAD % fingerprint(values) + render(values))
 
 
 def strict(path):
@@ -149,9 +177,10 @@ def check_helm():
             wrong = strict(f.name)
         if wrong:
             yield wrong
-    with open(PLAIN) as f:
-        if f.read() != HEAD % fingerprint() + render(CI + "/plain.yaml"):
-            yield "daemonset.yaml is not what helm makes"
+    for path, values in MADE.items():
+        with open(path) as f:
+            if f.read() != HEAD % fingerprint(values) + render(values):
+                yield "%s is not what helm makes" % os.path.basename(path)
     for wrong in WRONG:
         if render(CI + "/plain.yaml", "--set", wrong) is not None:
             yield "the chart takes %s" % wrong
@@ -163,7 +192,7 @@ def check_helm():
 def main():
     if sys.argv[1:] == ["--write"]:
         write()
-    wrong = list(check_plain()) + list(check_profiles())
+    wrong = [line for path in MADE for line in check_made(path)] + list(check_sidecars()) + list(check_profiles())
     if sys.argv[1:] == ["--helm"]:
         wrong += check_helm()
     print("".join(line + "\n" for line in wrong), end="")
