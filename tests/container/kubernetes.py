@@ -1,14 +1,17 @@
 """deploy/kubernetes as a kubelet runs it: kindlingd's image as a pod with hostPID in a real containerd, beside pods of
-applications (uid 1000, read-only root, no capability). Names, what owners allow, probes, and nothing left behind.
+applications (uid 1000, read-only root, no capability). Names, what owners allow, probes, the next version's pod in its place,
+and nothing left behind.
 
 The image is the build's (target packages). Needs root, containerd, runc, python3-grpcio, python3-protobuf."""
 import json
 import os
 import re
 import shutil
+import socket
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import cri  # noqa: E402
@@ -19,14 +22,17 @@ if cri.grpc is None and os.path.exists("/usr/bin/python3") and sys.executable !=
 
 import yaml  # noqa: E402
 import packaged  # noqa: E402
+import versions  # noqa: E402
 from bundle import Jdk, MARK  # noqa: E402
-from kindling import BUILD, classes, skip, thread_names, timers, wait_for  # noqa: E402
+from kindling import BUILD, Contention, agent_copies, books_hold, classes, skip, thread_names, timers, wait_for  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MANIFESTS = os.path.join(HERE, "..", "..", "deploy", "kubernetes", "daemonset.yaml")
-SECCOMP = os.path.join(os.path.dirname(MANIFESTS), "seccomp.json")
+MANIFESTS = os.path.join(HERE, "..", "..", "deploy", "kubernetes", "")
+SECCOMP = MANIFESTS + "seccomp.json"
 KUBELET = "/var/lib/kubelet"
 GRACE_S = 30
+GAP_S = 2 # of a JVM, beside what the node takes from one pod to the next
+THEIRS = re.compile(r"hsperfdata_|\.java_pid\d+$") # the JVM's own
 
 SETTINGS = """targets:
   mode: opt-in
@@ -35,6 +41,7 @@ SETTINGS = """targets:
     - allow: { environment: "%s" }
 labels: { pods: "team,tier" }
 """ % MARK
+FAST = "events: { cpu: { interval: 1ms } }\n"
 
 
 def had_capabilities():
@@ -49,9 +56,15 @@ NUMBERS = {0: "CHOWN", 1: "DAC_OVERRIDE", 2: "DAC_READ_SEARCH", 3: "FOWNER", 4: 
            39: "BPF", 40: "CHECKPOINT_RESTORE"}
 
 
-def manifest(kind):
-    with open(MANIFESTS) as f:
-        return next(d for d in list(yaml.safe_load_all(f)) if d["kind"] == kind)
+def pod_spec(file="daemonset.yaml"):
+    with open(MANIFESTS + file) as f:
+        return next(d for d in yaml.safe_load_all(f) if d and d["kind"] == "DaemonSet")["spec"]["template"]["spec"]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 class Node:
@@ -78,10 +91,19 @@ class Node:
         packaged.build()
         self.containerd.load(packaged.one("-oci.tar"))
 
-    def load(self, directory, name, entrypoint=()):
+    def load(self, directory, name, entrypoint=(), **more):
         path = self.dir + "/images/" + directory
-        oci.archive(path + ".tar", name, path, entrypoint)
+        oci.archive(path + ".tar", name, path, entrypoint, **more)
         self.containerd.load(path + ".tar")
+
+    def next_image(self):
+        """The image of the next version: (its name, that version)."""
+        root = self.dir + "/images/next"
+        config = packaged.unpack_image(root)["config"]
+        version = versions.make_next(root)
+        name = image_name().rsplit(":", 1)[0] + ":" + version
+        self.load("next", name, config["Entrypoint"] + config["Cmd"], env=config["Env"])
+        return name, version
 
     def directory(self, name, mode=0o755):
         path = self.dir + "/" + name
@@ -89,52 +111,73 @@ class Node:
         os.chmod(path, mode)
         return path
 
+    def file(self, name, text):
+        with open(self.dir + "/" + name, "w") as f:
+            f.write(text)
+        return self.dir + "/" + name
+
     def end(self):
         shutil.rmtree(self.dir, ignore_errors=True)
 
 
 def image_name():
-    return manifest("DaemonSet")["spec"]["template"]["spec"]["containers"][0]["image"]
+    return pod_spec()["containers"][0]["image"]
 
 
 class Kindlingd:
     """The pod of the DaemonSet, as a kubelet makes it of the manifest."""
 
-    def __init__(self, node, privileged=False, filtered=False):
-        spec = manifest("DaemonSet")["spec"]["template"]["spec"]
-        container = spec["containers"][0]
-        assert spec["hostPID"] is True and container["image"] == image_name()
-        self.probe = container["livenessProbe"]["exec"]["command"]
-        self.pod = cri.Pod(node.containerd, "kindling", "kindlingd-x%d%d" % (privileged, filtered), host_pid=True, privileged=privileged)
-        context = self.security(container["securityContext"], privileged, filtered)
-        self.id, self.pid = self.pod.run("kindlingd", container["image"], [], mounts=self.mounts(node, spec, container),
-                                         env=["NODE_NAME=node-7"], context=context, privileged=privileged)
+    def __init__(self, node, privileged=False, sidecars=False, image=None, more=""):
+        """@sidecars: the pod of sidecars.yaml, in which kindlingd has a filter. @more: settings."""
+        spec = pod_spec("sidecars.yaml" if sidecars else "daemonset.yaml")
+        containers = spec["containers"]
+        assert spec["hostPID"] is True and {c["image"] for c in containers} == {image_name()}
+        self.image, self.settings, self.port = image or image_name(), SETTINGS + more, free_port()
+        self.probe = containers[0]["livenessProbe"]["exec"]["command"]
+        self.pod = cri.Pod(node.containerd, "kindling", "kindlingd-x%d%d" % (privileged, sidecars), host_pid=True, privileged=privileged)
+        self.caps, ids = {}, {}
+        for c in containers:
+            ids[c["name"]] = self.pod.run(c["name"], self.image, self.command(c), mounts=self.mounts(node, spec, c), env=self.environment(c),
+                                          context=self.security(c, privileged), privileged=privileged)
+        self.id, self.pid = ids["kindlingd"]
         try:
             wait_for("the probe", self.is_healthy)
         except AssertionError as e:
             raise AssertionError("%s\n%s" % (e, self.pod.logs("kindlingd")))
 
-    def security(self, c, privileged, filtered):
+    def command(self, c):
+        """Of metrics at a port of its own: pods of this test have the node's network."""
+        port = ":%d" % c["ports"][0]["containerPort"] if "ports" in c else None
+        return [":%d" % self.port if word == port else word for word in c.get("command", [])]
+
+    def environment(self, c):
+        return [e["name"] + "=" + (e["value"] if "value" in e else {"spec.nodeName": "node-7"}[e["valueFrom"]["fieldRef"]["fieldPath"]])
+                for e in c.get("env", [])]
+
+    def security(self, container, privileged):
+        c = container["securityContext"]
         assert c["readOnlyRootFilesystem"] and not c["privileged"] and not c["allowPrivilegeEscalation"]
         # what this machine has not, no runtime can give
-        self.caps = [cap for cap in c["capabilities"]["add"] if cap in had_capabilities()]
+        caps = self.caps[container["name"]] = [cap for cap in c["capabilities"].get("add", []) if cap in had_capabilities()]
         common = {"run_as_user": {"value": c["runAsUser"]}, "run_as_group": {"value": c["runAsGroup"]},
                   "readonly_rootfs": True}
         if privileged:
             return common
-        return {**common, "no_new_privs": not c["allowPrivilegeEscalation"],
-                "capabilities": {"add_capabilities": self.caps, "drop_capabilities": c["capabilities"]["drop"]},
-                "seccomp": {"profile_type": "Localhost", "localhost_ref": os.path.abspath(SECCOMP)} if filtered else
-                           {"profile_type": c["seccompProfile"]["type"]},
-                "apparmor": {"profile_type": c["appArmorProfile"]["type"]}}
+        profile = c["seccompProfile"]["type"]
+        apparmor = {"apparmor": {"profile_type": c["appArmorProfile"]["type"]}} if "appArmorProfile" in c else {}
+        return {**common, **apparmor, "no_new_privs": not c["allowPrivilegeEscalation"],
+                "capabilities": {"add_capabilities": caps, "drop_capabilities": c["capabilities"]["drop"]},
+                "seccomp": {"profile_type": "Localhost", "localhost_ref": os.path.abspath(SECCOMP)} if profile == "Localhost" else
+                           {"profile_type": profile}}
 
     def mounts(self, node, spec, container):
         settings = node.directory("settings")
         with open(settings + "/kindlingd.yaml", "w") as f:
-            f.write(SETTINGS)
+            f.write(self.settings)
         where = {}
         for volume in spec["volumes"]:
-            where[volume["name"]] = settings if "configMap" in volume else node.directory(volume["name"])
+            where[volume["name"]] = settings if "configMap" in volume else node.directory(
+                volume["name"], 0o777 if "emptyDir" in volume else 0o755)
         mounts = [(where[m["name"]], m["mountPath"], m.get("readOnly", False)) for m in container["volumeMounts"]]
         if not os.path.exists("/proc/1/root/etc"):  # hidden even from root: the daemon looks at its own files then
             mounts += [(path, path, True) for path in (cri.STATE, KUBELET)]
@@ -168,9 +211,14 @@ class Kindlingd:
             raise AssertionError("%s\n%s" % (self.target(pid), self.pod.logs("kindlingd")))
 
     def end(self):
-        """As the kubelet ends a pod: SIGTERM, the grace period, then the sandbox."""
+        """As the kubelet ends a pod: SIGTERM, the grace period, then the sandbox. When it had ended, in ns."""
         self.pod.containerd.call("StopContainer", container_id=self.id, timeout=GRACE_S)
+        ended = self.when("finished_at")
         self.pod.remove()
+        return ended
+
+    def when(self, what):
+        return int(self.pod.containerd.call("ContainerStatus", container_id=self.id)["status"][what])
 
 
 class Kubernetes(unittest.TestCase):
@@ -188,8 +236,13 @@ class Kubernetes(unittest.TestCase):
         cls.containerd.end()
         cls.node.end()
 
-    def application(self, pod, name, env=()):
+    def tearDown(self):
+        for pod in self.containerd.pods[::-1]:  # of a test that failed: the next one has a node of its own
+            pod.remove()
+
+    def application(self, pod, name, env=(), seccomp=None):
         """uid 1000, a read-only root, an emptyDir for /tmp: (its first process, that directory)."""
+        profile = {"profile_type": "Localhost", "localhost_ref": seccomp} if seccomp else {"profile_type": "RuntimeDefault"}
         jdk = Jdk("17")
         tmp = self.node.directory("tmp-%s-%s" % (pod.name, name), 0o1777)
         mounts = [(jdk.sysroot + "/usr", "/usr", True), ("/etc/ld.so.cache", "/etc/ld.so.cache", True), (tmp, "/tmp", False)]
@@ -198,7 +251,7 @@ class Kubernetes(unittest.TestCase):
             mounts.append((jdk.home, "/jdk", True))
         context = {"run_as_user": {"value": 1000}, "run_as_group": {"value": 1000}, "readonly_rootfs": True,
                    "no_new_privs": True, "capabilities": {"drop_capabilities": ["ALL"]},
-                   "seccomp": {"profile_type": "RuntimeDefault"}}
+                   "seccomp": profile}
         _, pid = pod.run(name, "localhost/app:1.4", [jdk.inside + "/bin/java", "-Xmx32m", "-XX:+UseSerialGC", "-cp", "/app",
                                                      "Ticks"], env=[MARK, *env], mounts=mounts, context=context)
         wait_for("the JVM: " + pod.logs(name), lambda: "line 1\n" in pod.logs(name))
@@ -222,7 +275,7 @@ class Kubernetes(unittest.TestCase):
         """Our thread may take a moment to end."""
         wait_for("no agent", lambda: not any("kindling" in n for n in thread_names(pid)))
         self.assertEqual(timers(pid), 0)
-        self.assertEqual([n for n in os.listdir(tmp) if not re.match(r"hsperfdata_|\.java_pid\d+$", n)], [])
+        self.assertEqual([n for n in os.listdir(tmp) if not THEIRS.match(n)], [])
         with open("/proc/%d/mountinfo" % pid) as f:
             self.assertNotIn("kindling", "".join(line.split(" - ")[0].split()[4] + "\n" for line in f))
         lines = [line.split(" ", 3)[3] for line in pod.logs(name).splitlines()[1:-1] if line.count(" ") >= 3]
@@ -249,16 +302,64 @@ class Kubernetes(unittest.TestCase):
         daemon.end()
         for name, (pod, pid, tmp) in apps.items():
             self.nothing_is_left(pid, tmp, pod, name)
-        for variant in ({"privileged": True}, {"filtered": True}):
+        for variant in ({"privileged": True}, {"sidecars": True}):
             self.check_variant(apps["cart"], **variant)
         for pod in (shop, bank, quiet):
             pod.remove()
+
+    def test_the_next_version_takes_over(self):
+        """A rolling update, as the DaemonSet's controller and the kubelet do it: the old pod ends, then the new one begins."""
+        apps = []
+        for i in range(2):
+            pod = cri.Pod(self.containerd, "shop", "web-%d" % i, annotations={"team": "t%d" % i})
+            apps.append((pod, *self.application(pod, "web")))
+        image, version = self.node.next_image()
+        daemon = Kindlingd(self.node, more=FAST)
+        had = []
+        for _, pid, _ in apps:
+            self.assertIsNone(self.sampled(daemon, pid)["gap"])
+            had.append(self.in_history(daemon, pid))
+        with Contention() as contention:
+            ended = daemon.end()
+            daemon = Kindlingd(self.node, image=image, more=FAST)
+            between_s = (daemon.when("started_at") - ended) / 1e9
+            targets = [self.sampled(daemon, pid) for _, pid, _ in apps]
+        self.assertEqual(json.loads(daemon.kindling("status", "--json"))["version"], version)
+        gaps = [t["gap"]["ns"] / 1e9 - between_s for t in targets]
+        print("\n  from pod to pod %.2f s, and for that long without samples: %s s; on a machine that is %.1f times as slow as alone" % (
+            between_s, ", ".join("%.2f" % gap for gap in gaps), contention.times))
+        self.assertLess(max(gaps), GAP_S * contention.times, daemon.pod.logs("kindlingd"))
+        for i, (pod, pid, tmp) in enumerate(apps):
+            self.check_taken_over(daemon, targets[i], "web-%d" % i, tmp)
+            wait_for("the history of before", lambda: self.in_history(daemon, pid) > had[i])
+        daemon.end()
+        for pod, pid, tmp in apps:
+            self.nothing_is_left(pid, tmp, pod, "web")
+            pod.remove()
+
+    def sampled(self, daemon, pid):
+        daemon.wait_state(pid, "streaming")
+        wait_for("samples", lambda: daemon.target(pid)["samples"]["delivered"] > 20)
+        return daemon.target(pid)
+
+    def in_history(self, daemon, pid):
+        return json.loads(daemon.kindling("report", str(pid), "--last", "10m", "--format", "json", "-o", "-"))["losses"]["delivered"]
+
+    def check_taken_over(self, daemon, t, name, tmp):
+        """The process is the one of before, has one agent that works, and what was missed stands in the books."""
+        books_hold(t)
+        self.assertGreater(t["samples"]["dropped"]["restart"], 0)
+        self.assertAlmostEqual(t["samples"]["dropped"]["restart"], t["gap"]["cpu_ns"] / 1e6, delta=1)
+        self.assertEqual((t["pod"], t["container"], t["annotations"]["team"]), ("shop/" + name, "web", "t" + name[-1]))
+        wait_for("one agent", lambda: thread_names(t["pid"]).count("kindling") == 1)
+        self.assertEqual(agent_copies(t["pid"]), 2)  # the old one is mapped until the JVM ends
+        wait_for("the old agent's files to be gone", lambda: not [n for n in os.listdir(tmp) if not THEIRS.match(n)])
 
     def check_rights(self, daemon):
         """Exactly the manifest's capabilities, and no root file system to write to."""
         with open("/proc/%d/status" % daemon.pid) as f:
             bits = int(re.search(r"CapBnd:\s*(\w+)", f.read()).group(1), 16)
-        self.assertEqual({NUMBERS.get(n, n) for n in range(64) if bits >> n & 1}, set(daemon.caps))
+        self.assertEqual({NUMBERS.get(n, n) for n in range(64) if bits >> n & 1}, set(daemon.caps["kindlingd"]))
         with open("/proc/%d/mountinfo" % daemon.pid) as f:
             root = next(line.split() for line in f if line.split()[4] == "/")
         self.assertIn("ro", root[5].split(","))
@@ -292,10 +393,23 @@ class Kubernetes(unittest.TestCase):
         """On the same node, which has the history; the JVM is taken over."""
         daemon = Kindlingd(self.node, **variant)
         with open("/proc/%d/status" % daemon.pid) as f:
-            self.assertEqual(re.search(r"Seccomp:\s*(\d)", f.read()).group(1), "2" if "filtered" in variant else "0")
+            self.assertEqual(re.search(r"Seccomp:\s*(\d)", f.read()).group(1), "2" if "sidecars" in variant else "0")
         daemon.wait_state(cart[1], "streaming")
+        if "sidecars" in variant:
+            self.check_sidecars(daemon)
         daemon.end()
         self.nothing_is_left(cart[1], cart[2], cart[0], "cart")
+
+    def check_sidecars(self, daemon):
+        """One reads the filters that kindlingd may not read, the other answers Prometheus."""
+        pod = cri.Pod(self.containerd, "bank", "deadly-0")
+        pid, _ = self.application(pod, "deadly", seccomp=self.node.file("deadly.json", json.dumps({
+            "defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["timer_create"], "action": "SCMP_ACT_KILL_PROCESS"}]})))
+        self.assertRegex(daemon.wait_state(pid, "failed")["reason"], r"would kill the JVM when the agent calls timer_create\(\)")
+        self.assertNotIn("seccomp.unread", daemon.pod.logs("kindlingd"))
+        with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % daemon.port, timeout=60) as answer:
+            self.assertRegex(answer.read().decode(), r'kindling_targets\{state="streaming"\} [1-9]')
+        pod.remove()
 
 
 if __name__ == "__main__":

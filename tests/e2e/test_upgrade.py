@@ -17,7 +17,8 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import BUILD, ONLY_MINE, Daemon, Jvm, Lateness, agent_copies, books_hold, thread_names, timers, wait_for  # noqa: E402
+import versions  # noqa: E402
+from kindling import BUILD, ONLY_MINE, Contention, Daemon, Jvm, agent_copies, books_hold, thread_names, timers, wait_for  # noqa: E402
 
 ARGS = None
 GAP_S = 2
@@ -27,28 +28,18 @@ TARGETS = ONLY_MINE.replace("attach_rate: 0", "attach_rate: 5")
 SMALL = ("-Xmx32m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
-def version_of(build):
-    done = subprocess.run([build + "/bin/kindling-inject", "--version"], capture_output=True, text=True, check=True)
-    return done.stdout.split()[1]
-
-
 def next_version(directory):
-    """A tree of the next version's programs. Its number is as long as ours; see tests/CMakeLists.txt for the injector's."""
-    ours, build = version_of(BUILD), directory + "/next"
+    """A tree of the next version's programs."""
+    build = directory + "/next"
     for path in glob.glob(BUILD + "/bin/*") + [BUILD + "/lib/libkindling.so"]:
         copy = build + path[len(BUILD):]
         os.makedirs(os.path.dirname(copy), exist_ok=True)
         shutil.copy(path, copy)
-    shutil.copy(BUILD + "/tests/next_inject", build + "/bin/kindling-inject")
-    theirs = version_of(build)
-    assert len(theirs) == len(ours) and theirs != ours, (ours, theirs)
-    for name in ("bin/kindlingd", "bin/kindling", "bin/kindling-upload", "lib/libkindling.so"):
-        with open(build + "/" + name, "r+b") as f:
-            # not versions of what is linked in, as LIBBPF_0.1.0
-            text = re.sub(rb"(?<![A-Z0-9.]_)(?<![0-9.])" + re.escape(ours.encode()) + rb"(?![0-9.])", theirs.encode(), f.read())
-            f.seek(0)
-            f.write(text)
-    return build
+    return build, versions.make_next(build)
+
+
+def version_of(build):
+    return versions.version_of(build + "/bin/kindling-inject")
 
 
 @contextlib.contextmanager
@@ -108,27 +99,12 @@ class Size:
         return "%d descriptors, %d threads, %d timers" % (self.files, self.threads, self.timers)
 
 
-class Contention(Lateness):
-    """Beside how late who sleeps is woken up: how many times as long as its CPU time work takes here, .times. A machine that
-    does other work gives a daemon that starts a part of a CPU."""
-
-    def run(self):
-        wall = cpu = 0.0
-        while not self.over.wait(0.04):
-            begin, used = time.monotonic(), time.thread_time()
-            while time.thread_time() - used < 0.004:
-                pass
-            wall, cpu = wall + time.monotonic() - begin, cpu + time.thread_time() - used
-        self.times = max(1.0, wall / cpu) if cpu else 1.0
-
-
 class Case(unittest.TestCase):
     def setUp(self):
         directory = tempfile.mkdtemp(prefix="kindling-upgrade-")
         self.addCleanup(shutil.rmtree, directory)
         os.chmod(directory, 0o755)  # for the data process
-        self.next = next_version(directory)
-        ARGS.next = version_of(self.next)
+        self.next, ARGS.next = next_version(directory)
 
     def gaps(self, what, targets, times, more_s):
         """@more_s: the daemon before was killed, and when it had looked last is as long ago as that."""

@@ -67,7 +67,14 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.grpc.v1.intr
 """ % (self.dir, STATE, self.socket))
         self.log = open(self.dir + "/log", "wb")
         self.process = subprocess.Popen(["containerd", "-c", self.dir + "/config.toml"], stdout=self.log, stderr=self.log)
-        self.pods = []
+        self.pods, self.channel = [], None
+        try:
+            self.begin()
+        except BaseException:  # nobody else has it yet, and it would outlive the test
+            self.end()
+            raise
+
+    def begin(self):
         pool = descriptor_pool.DescriptorPool()
         messages = descriptor(shutil.which("containerd"))
         pool.Add(messages)
@@ -105,9 +112,14 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.grpc.v1.intr
             for pod in list(self.pods):
                 pod.remove()
         finally:
-            self.channel.close()
+            if self.channel:
+                self.channel.close()
             self.process.terminate()
-            self.process.wait(timeout=60)
+            try:
+                self.process.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
             self.log.close()
             with open("/proc/self/mounts") as f:
                 left = [line.split()[1] for line in f]
@@ -166,7 +178,7 @@ class Pod:
     def logs(self, name):
         try:
             with open(self.containerd.dir + "/logs/" + name + ".log") as f:
-                return f.read()[-3000:]
+                return f.read()[-20000:]
         except FileNotFoundError:
             return ""
 

@@ -368,6 +368,20 @@ class Lateness:
         self.thread.join()
 
 
+class Contention(Lateness):
+    """Beside how late who sleeps is woken up: how many times as long as its CPU time work takes here, .times. A machine that
+    does other work gives a daemon that starts a part of a CPU."""
+
+    def run(self):
+        wall = cpu = 0.0
+        while not self.over.wait(0.04):
+            begin, used = time.monotonic(), time.thread_time()
+            while time.thread_time() - used < 0.004:
+                pass
+            wall, cpu = wall + time.monotonic() - begin, cpu + time.thread_time() - used
+        self.times = max(1.0, wall / cpu) if cpu else 1.0
+
+
 def timers(pid):
     """POSIX timers of a process: none of ours may live without a daemon."""
     with open("/proc/%d/timers" % pid) as f:
