@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include "agent/agent.h"
+#include "agent/base/agent.h"
 #include "agent/engine/host.h"
 #include "agent/engine/slots.h"
 

@@ -1,6 +1,5 @@
 /*
- * The signal handler: count, walk, push. Keeps errno, takes no lock, allocates nothing. Exactly one
- * of pushed and drop[cause] is added to for every sample counted in taken.
+ * The signal handler: count, walk, push. Keeps errno, takes no lock, allocates nothing.
  */
 #include "agent/engine/cpu_timer.h"
 
@@ -10,7 +9,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include "agent/agent.h"
+#include "agent/base/agent.h"
+#include "agent/base/producer.h"
 #include "agent/engine/handler_cost.h"
 #include "agent/engine/host.h"
 #include "agent/engine/slots.h"
@@ -71,37 +71,6 @@ static void add_sig(uint64_t *counter, uint64_t n)
 	__atomic_fetch_add(counter, n, __ATOMIC_SEQ_CST);
 }
 
-static void drop_sig(const struct ring_sample *s, enum wire_drop cause)
-{
-	struct event_books *books = &agent.books.of[s->event];
-
-	add_sig(&books->drop[cause].weight, s->weight);
-	add_sig(&books->drop[cause].n, 1);
-}
-
-/* The number first: whoever copies the books in between sees that they are not settled. */
-static void take_sig(const struct ring_sample *s)
-{
-	struct event_books *books = &agent.books.of[s->event];
-
-	add_sig(&books->taken, 1);
-	add_sig(&books->taken_weight, s->weight);
-}
-
-/* false = full. */
-static bool into_ring_sig(const struct ring_sample *s, const struct walk_frame *frames)
-{
-	struct event_books *books = &agent.books.of[s->event];
-
-	if (!ring_push_sig(&agent.ring, s, frames)) {
-		drop_sig(s, WIRE_DROP_RING_FULL);
-		return false;
-	}
-	add_sig(&books->pushed_weight, s->weight);
-	add_sig(&books->pushed, 1);
-	return true;
-}
-
 void engine_book_sig(uint32_t tid, const char *name, uint64_t weight_ns, const char *label)
 {
 	struct walk_frame frame = {
@@ -118,31 +87,8 @@ void engine_book_sig(uint32_t tid, const char *name, uint64_t weight_ns, const c
 
 	if (name)
 		memcpy(head.name, name, COMM_BYTES);
-	take_sig(&head);
-	(void)into_ring_sig(&head, &frame);
-}
-
-/* A quarter of the ring is more than a writer that rests should find. */
-static bool ring_fills_sig(const struct ring *r)
-{
-	uint64_t tail = __atomic_load_n(&r->tail, __ATOMIC_RELAXED);
-
-	return ring_head_sig(r) - tail > r->size / 4;
-}
-
-/* @urgent: also a writer that rests. */
-static void wake_writer_sig(bool urgent)
-{
-	uint32_t state = __atomic_load_n(&agent.writer_idle, __ATOMIC_SEQ_CST);
-	uint64_t one = 1;
-
-	if (state == WRITER_WORKS ||
-	    (state == WRITER_RESTS && !urgent && !ring_fills_sig(&agent.ring)))
-		return;
-	if (__atomic_exchange_n(&agent.writer_idle, WRITER_WORKS, __ATOMIC_SEQ_CST) == WRITER_WORKS)
-		return;
-	if (write(agent.wake_fd, &one, sizeof(one)) < 0)
-		return; /* it also wakes by itself after some seconds */
+	producer_take_sig(&head);
+	(void)producer_put_sig(&head, &frame);
 }
 
 /* Is the signal one of our timers', for the thread it interrupts? */
@@ -184,7 +130,7 @@ static void push_sig(struct ring_sample *head, struct slot *slot, void *ucontext
 	struct walk walk;
 
 	if (!s) {
-		drop_sig(head, WIRE_DROP_NO_SCRATCH);
+		producer_drop_sig(head, WIRE_DROP_NO_SCRATCH);
 		return;
 	}
 	walk.frames = s->frames;
@@ -198,8 +144,8 @@ static void push_sig(struct ring_sample *head, struct slot *slot, void *ucontext
 		name_sig(slot, head->name);
 	if (walk.broken && head->event == WIRE_EVENT_CPU)
 		add_sig(&agent.books.broken, 1);
-	if (into_ring_sig(head, walk.frames))
-		wake_writer_sig(is_new);
+	if (producer_put_sig(head, walk.frames))
+		producer_wake_sig(is_new);
 	__atomic_store_n(&s->busy, 0, __ATOMIC_RELEASE);
 }
 
@@ -218,7 +164,7 @@ void engine_sample_sig(struct ring_sample *head, struct slot *slot, void *uconte
 	bool timed = handler_is_timed_sig(n);
 	uint64_t begin_ns = timed ? clock_ns_sig(CLOCK_THREAD_CPUTIME_ID) : 0;
 
-	take_sig(head);
+	producer_take_sig(head);
 	head->mono_ns = mono_ns_sig();
 	push_sig(head, slot, ucontext);
 	if (timed)
@@ -231,8 +177,8 @@ void slot_sample_sig(struct slot *slot, uint64_t weight_ns, void *ucontext)
 
 	slot->booked_ns += weight_ns;
 	if (slot->in_handler) {
-		take_sig(&head);
-		drop_sig(&head, WIRE_DROP_NESTED);
+		producer_take_sig(&head);
+		producer_drop_sig(&head, WIRE_DROP_NESTED);
 		return;
 	}
 	slot->in_handler = 1;

@@ -1,7 +1,7 @@
 /* See handler_cost.h. */
 #include "agent/engine/handler_cost.h"
 
-#include "agent/agent.h"
+#include "agent/base/agent.h"
 
 #define LONGEST 16u /* one in so many is held to the length of the others */
 

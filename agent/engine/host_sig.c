@@ -4,7 +4,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include "agent/agent.h"
+#include "agent/base/agent.h"
 #include "agent/engine/slots.h"
 
 /* What a signal that came so late stands for nobody knows. Below it, one may wait for the end of a

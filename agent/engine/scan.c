@@ -8,10 +8,10 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "agent/agent.h"
+#include "agent/base/agent.h"
+#include "agent/base/tasks.h"
 #include "agent/engine/host.h"
 #include "agent/engine/slots.h"
-#include "agent/tasks.h"
 
 #define ENDING_NS      NS_PER_S /* from a thread's word about its end until it is gone, at most */
 #define STAT_STARTTIME 22 /* field of /proc/PID/stat, proc(5) */

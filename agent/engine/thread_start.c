@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "agent/agent.h"
-#include "agent/libjvm.h"
+#include "agent/base/agent.h"
+#include "agent/hotspot/libjvm.h"
 
 typedef int create_fn(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
 		      void *arg);

@@ -9,10 +9,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "agent/base/outlet.h"
+#include "agent/base/producer.h"
 #include "agent/engine/cpu_timer.h"
 #include "agent/engine/wall_blocked.h"
-#include "agent/jni_names.h"
-#include "agent/writer.h"
+#include "agent/walker/walker.h"
 
 #define INTERVAL_NS_MIN NS_PER_MS
 #define INTERVAL_NS_MAX (10 * NS_PER_S)
@@ -178,7 +179,7 @@ static void book_silence(struct wall_thread *t, uint64_t weight_ns)
 		.n_frames = 1,
 	};
 
-	(void)events_push_frames(&head, &frame);
+	(void)producer_push(&head, &frame);
 }
 
 enum stack { STACK_SAME, STACK_SAME_UNWRITTEN, STACK_OTHER };
@@ -187,7 +188,7 @@ enum stack { STACK_SAME, STACK_SAME_UNWRITTEN, STACK_OTHER };
  */
 static enum stack wall_compare(struct wall_thread *t, uint64_t cpu_ns)
 {
-	bool written = t->epoch && t->epoch == writer_epoch();
+	bool written = t->epoch && t->epoch == outlet->epoch();
 
 	if (!written && (t->epoch || t->unwritten >= UNWRITTEN_MAX))
 		return STACK_OTHER; /* all ids are new, or the sample was dropped */
@@ -209,7 +210,7 @@ static void tell_again(const struct wall_thread *t, uint64_t now, uint64_t weigh
 		.weight_ns = weight_ns,
 	};
 
-	writer_wall_again(&record);
+	outlet->wall_again(&record);
 }
 
 /* A signal for @weight_ns, and for what earlier ones did not tell. */
@@ -315,7 +316,7 @@ static void find_new(uint64_t now)
 	if (n_tasks && n_tasks == round_.n_tasks)
 		return;
 	round_.n_tasks = n_tasks;
-	jni_names_pass(false);
+	outlet->name_threads();
 }
 
 /* When to wake next: a few looks at once cost less than a wake-up for each, and are late at random.

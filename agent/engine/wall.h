@@ -8,15 +8,15 @@
  * threads than WALL_LOOKS_PER_MS. What is found stands for one interval, and late looks for more:
  * the weights of a thread add up to the time it lived. A thread gets a signal only when its stack
  * may be another one: not where it has used no CPU time since, and not where the kernel says that
- * it is blocked in the same call with the same stack pointer and first argument. Then the stack of before is told
- * again.
+ * it is blocked in the same call with the same stack pointer and first argument. Then the stack of
+ * before is told again.
  */
 #pragma once
 
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "agent/events/events.h"
+#include "agent/base/events.h"
 
 #define WALL_THREADS_MAX  8192u
 #define WALL_LOOKS_PER_MS 8u /* so many signals at most, too */

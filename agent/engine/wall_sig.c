@@ -3,9 +3,9 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "agent/base/arch.h"
 #include "agent/engine/cpu_timer.h"
 #include "agent/engine/wall.h"
-#include "agent/walker/arch.h"
 
 struct wall wall;
 

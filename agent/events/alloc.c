@@ -10,9 +10,11 @@
 #include <errno.h>
 #include <string.h>
 #include "agent/events/alloc_weight.h"
-#include "agent/events/jvmti_env.h"
 #include "agent/events/monitors.h"
-#include "agent/libjvm.h"
+#include "agent/events/push.h"
+#include "agent/hotspot/jvmti_env.h"
+#include "agent/hotspot/libjvm.h"
+#include "agent/hotspot/virtual_price.h"
 
 #define INTERVAL_DEFAULT (512u << 10) /* the JVM's own */
 #define INTERVAL_MIN	 (4u << 10)
@@ -40,7 +42,7 @@ static void JNICALL alloc_on_sample(jvmtiEnv *jvmti, JNIEnv *env, jthread thread
 	head.mono_ns = mono_ns();
 	head.weight = alloc_weight(head.size, __atomic_load_n(&alloc.interval, __ATOMIC_RELAXED));
 	head.class_handle = walker_class_sig(klass);
-	(void)events_push(&head, 0);
+	(void)push_event(&head, 0);
 }
 
 static uint64_t alloc_clamp(uint64_t bytes)

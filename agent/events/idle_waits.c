@@ -12,8 +12,9 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "agent/agent.h"
-#include "agent/events/events.h"
+#include "agent/base/agent.h"
+#include "agent/base/events.h"
+#include "agent/events/push.h"
 #include "agent/walker/walker.h"
 
 #define PLACES	  1024u /* threads; of more all waits are looked at and counted, but told alone */
@@ -165,13 +166,13 @@ static void idle_waits_remember(uint64_t java_thread, struct look *l)
 bool idle_wait_look(uint64_t java_thread)
 {
 	struct look l = { .mark.sp = walk_anchor_sp_sig(java_thread) };
-	int buffer = events_frames(&l.walk.frames);
+	int buffer = push_buffer(&l.walk.frames);
 
 	if (buffer < 0)
 		return false; /* it is told, and the reader sees what it is */
 	walk_anchor_until_sig(&l.walk, java_thread, idle_waits_enough);
 	(void)idle_waits_enough(&l.walk, 0); /* what came with the end of the stack */
-	events_frames_done(buffer);
+	push_buffer_done(buffer);
 	idle_waits_remember(java_thread, &l);
 	return l.sight == IDLE_YES;
 }

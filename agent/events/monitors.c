@@ -10,16 +10,17 @@
 
 #include <errno.h>
 #include <string.h>
-#include "agent/events/jvmti_env.h"
-#include "agent/events/owner.h"
+#include "agent/base/guard.h"
+#include "agent/events/sources.h"
 #include "agent/events/unknown_owner.h"
 #include "agent/events/waits.h"
-#include "agent/libjvm.h"
-#include "agent/walker/guard.h"
-#include "agent/walker/hotspot/continuation.h"
-#include "agent/walker/hotspot/layout.h"
-#include "agent/walker/hotspot/method.h"
-#include "agent/walker/java_thread.h"
+#include "agent/hotspot/continuation.h"
+#include "agent/hotspot/java_thread.h"
+#include "agent/hotspot/jvmti_env.h"
+#include "agent/hotspot/layout.h"
+#include "agent/hotspot/libjvm.h"
+#include "agent/hotspot/method.h"
+#include "agent/hotspot/owner.h"
 #include "agent/walker/walker.h"
 
 #define VIRTUAL_SINCE 21
@@ -294,7 +295,7 @@ static void decide_at_last(void)
 	const char *note = "";
 
 	(void)monitors_decide(&note);
-	events_note(&monitors_source, note);
+	sources_note(&monitors_source, note);
 }
 
 static uint64_t monitors_tick(uint64_t now_ns)
@@ -315,7 +316,7 @@ static uint64_t monitors_tick(uint64_t now_ns)
 		return UINT64_MAX;
 	if (!virtual_threads_used())
 		return now_ns + PRICE_LOOK_NS;
-	events_note(&monitors_source, price);
+	sources_note(&monitors_source, price);
 	return UINT64_MAX;
 }
 

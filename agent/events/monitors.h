@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "agent/events/events.h"
-#include "agent/events/virtual_price.h"
+#include "agent/base/events.h"
+#include "agent/hotspot/virtual_price.h"
 
 extern const struct events_source monitors_source;

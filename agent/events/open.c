@@ -12,14 +12,14 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include "agent/base/outlet.h"
 #include "agent/events/open_early.h"
-#include "agent/events/owner.h"
 #include "agent/events/park.h"
 #include "agent/events/unknown_owner.h"
 #include "agent/events/waits.h"
-#include "agent/walker/java_thread.h"
+#include "agent/hotspot/java_thread.h"
+#include "agent/hotspot/owner.h"
 #include "agent/walker/walker.h"
-#include "agent/writer.h"
 
 #define LOOK_NS	    (250 * NS_PER_MS) /* where something was left to do */
 #define LOOK_MAX_NS (8 * NS_PER_S)
@@ -228,7 +228,7 @@ static void events_open_tell(uint32_t place, uint64_t now_ns, const struct wait_
 		.number = record.head.tid,
 		.identity = record.head.identity,
 	};
-	if (writer_beside_books(&record.head) == WRITER_OK)
+	if (outlet->uncounted(&record.head))
 		events_open_mark(w, TOLD_OPENING);
 }
 
@@ -240,8 +240,7 @@ static void tell_closed(uint32_t place, uint64_t now_ns)
 	begin_record(&old, place, WIRE_LOCK_CLOSED, now_ns);
 	record.head.tid = told->number;
 	record.head.identity = told->identity;
-	events_open_mark(w,
-			 writer_beside_books(&record.head) == WRITER_OK ? TOLD_CLOSING : TOLD_LOST);
+	events_open_mark(w, outlet->uncounted(&record.head) ? TOLD_CLOSING : TOLD_LOST);
 }
 
 /* ---- the look ---- */

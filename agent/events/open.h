@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "agent/ring.h"
+#include "agent/base/ring.h"
 
 /* Looks through the table of waits; when to look again. */
 uint64_t open_waits_look(uint64_t now_ns);

@@ -2,10 +2,10 @@
 #include "agent/events/open_early.h"
 
 #include <string.h>
-#include "agent/agent.h"
-#include "agent/events/owner.h"
+#include "agent/base/agent.h"
 #include "agent/events/unknown_owner.h"
-#include "agent/walker/java_thread.h"
+#include "agent/hotspot/java_thread.h"
+#include "agent/hotspot/owner.h"
 
 #define RIPE_NS	    (10 * NS_PER_MS) /* waits from here on, and from the threshold */
 #define GAP_NS	    (40 * NS_PER_MS) /* between two looks that find any */

@@ -12,12 +12,12 @@
 #include <errno.h>
 #include <string.h>
 #include <time.h>
-#include "agent/agent.h"
+#include "agent/base/agent.h"
 #include "agent/events/park_priv.h"
-#include "agent/events/virtual_name.h"
 #include "agent/events/waits.h"
-#include "agent/walker/hotspot/layout.h"
-#include "agent/walker/java_thread.h"
+#include "agent/hotspot/java_thread.h"
+#include "agent/hotspot/layout.h"
+#include "agent/hotspot/virtual_name.h"
 
 #define LOOK_NS	   (5 * NS_PER_S) /* whether ours is still called */
 #define LANES	   64u /* counters of threads inside, a cache line each */

@@ -7,15 +7,15 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "agent/base/guard.h"
 #include "agent/events/park.h"
 #include "agent/events/park_priv.h"
-#include "agent/events/thread_name.h"
-#include "agent/jni_names.h"
-#include "agent/libjvm.h"
-#include "agent/walker/guard.h"
-#include "agent/walker/hotspot/continuation.h"
-#include "agent/walker/hotspot/layout.h"
-#include "agent/walker/java_thread.h"
+#include "agent/hotspot/continuation.h"
+#include "agent/hotspot/java_thread.h"
+#include "agent/hotspot/jni_names.h"
+#include "agent/hotspot/layout.h"
+#include "agent/hotspot/libjvm.h"
+#include "agent/hotspot/thread_name.h"
 #include "agent/walker/walker.h"
 
 #define TAGGED_SINCE 21 /* JDK-8299089 */

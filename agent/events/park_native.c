@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <string.h>
 #include <time.h>
+#include "agent/base/guard.h"
 #include "agent/events/park_priv.h"
-#include "agent/libjvm.h"
-#include "agent/walker/guard.h"
-#include "agent/walker/hotspot/layout.h"
-#include "agent/walker/hotspot/method.h"
+#include "agent/hotspot/layout.h"
+#include "agent/hotspot/libjvm.h"
+#include "agent/hotspot/method.h"
 #include "agent/walker/walker.h"
 
 #define METHODS_MAX   4096 /* of one class; Unsafe has some 900 */

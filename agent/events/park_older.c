@@ -5,7 +5,7 @@
  * there is room, the others, of which those of idle pools are the most.
  */
 #include <stdbool.h>
-#include "agent/agent.h"
+#include "agent/base/agent.h"
 #include "agent/events/park.h"
 #include "agent/events/park_priv.h"
 #include "agent/events/waits.h"

@@ -6,15 +6,15 @@
  * read again at the end, and must be the same.
  */
 #include <string.h>
-#include "agent/events/object_header.h"
+#include "agent/base/guard.h"
 #include "agent/events/park_priv.h"
-#include "agent/events/thread_name.h"
-#include "agent/libjvm.h"
-#include "agent/walker/guard.h"
-#include "agent/walker/hotspot/continuation.h"
-#include "agent/walker/hotspot/layout.h"
-#include "agent/walker/hotspot/method.h"
-#include "agent/walker/java_thread.h"
+#include "agent/hotspot/continuation.h"
+#include "agent/hotspot/java_thread.h"
+#include "agent/hotspot/layout.h"
+#include "agent/hotspot/libjvm.h"
+#include "agent/hotspot/method.h"
+#include "agent/hotspot/object_header.h"
+#include "agent/hotspot/thread_name.h"
 
 #define HANDLE_TAGS 3ull
 #define SUPER_DEPTH 1 /* of AbstractOwnableSynchronizer under Object */

@@ -7,10 +7,10 @@
  */
 #include <stddef.h>
 #include <string.h>
+#include "agent/base/guard.h"
 #include "agent/events/park_priv.h"
-#include "agent/libjvm.h"
-#include "agent/walker/guard.h"
-#include "agent/walker/java_thread.h"
+#include "agent/hotspot/java_thread.h"
+#include "agent/hotspot/libjvm.h"
 
 #define ROUNDS	    4
 #define THREAD_MAX  8192 /* bytes of a JavaThread that are looked at */

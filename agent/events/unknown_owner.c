@@ -7,13 +7,13 @@
 #include "agent/events/unknown_owner.h"
 
 #include <errno.h>
-#include "agent/agent.h"
-#include "agent/events/frozen_locks.h"
-#include "agent/events/monitors.h"
-#include "agent/events/owner.h"
-#include "agent/events/virtual_sets.h"
-#include "agent/thread_states.h"
-#include "agent/walker/hotspot/layout.h"
+#include "agent/base/agent.h"
+#include "agent/events/virtual_states.h"
+#include "agent/hotspot/frozen_locks.h"
+#include "agent/hotspot/layout.h"
+#include "agent/hotspot/owner.h"
+#include "agent/hotspot/virtual_price.h"
+#include "agent/hotspot/virtual_sets.h"
 
 #define SINCE	 24 /* the JDK in which such owners may be without a carrier */
 #define PLACES	 64u /* power of two */

@@ -8,7 +8,7 @@
 #pragma once
 
 #include <stdint.h>
-#include "agent/events/events.h"
+#include "agent/base/events.h"
 
 /* The waiting thread: who holds @monitor shall be found out. A mark, or 0 = no room. */
 uint32_t unknown_owner_seek(uint64_t monitor);

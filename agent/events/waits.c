@@ -16,8 +16,9 @@
 #include <unistd.h>
 #include "agent/events/idle_waits.h"
 #include "agent/events/open.h"
+#include "agent/events/push.h"
 #include "agent/events/unknown_owner.h"
-#include "agent/events/virtual_name.h"
+#include "agent/hotspot/virtual_name.h"
 
 #define LINE	    8u /* keys of one cache line */
 #define PART_SMALL  (WAITS_MAX / 32)
@@ -231,7 +232,7 @@ static void waits_send(uint64_t java_thread, const struct wait *w, uint64_t dura
 		.place = place,
 	};
 
-	(void)events_push(&head, java_thread);
+	(void)push_event(&head, java_thread);
 }
 
 /* One that stands for all idle waits of its thread since it told the last time. */
@@ -250,7 +251,7 @@ static void send_sum(uint64_t java_thread, const struct wait *w, const struct wa
 		.place = here->place,
 	};
 
-	(void)events_push(&head, java_thread);
+	(void)push_event(&head, java_thread);
 }
 
 static void count_short(struct wait *w, uint64_t duration_ns)

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "agent/events/events.h"
+#include "agent/base/events.h"
 #include "agent/events/idle_waits.h"
 #include "proto/wire.h"
 

@@ -1,10 +1,8 @@
 /* Between walker.c, which chooses a walker, and walk_sig.c, which calls it. */
 #pragma once
 
-#include "agent/walker/unwind.h"
 #include "agent/walker/walker.h"
 
 typedef void walk_fn(struct walk *w, void *ucontext);
 
 extern walk_fn *walk_with_sig; /* set before the first signal */
-extern bool walk_own_sig; /* hotspot/, not asgct/: anchors and classes too */

@@ -1,16 +1,15 @@
 /* Which of the two walkers it is. */
 #include <stddef.h>
-#include "agent/walker/guard.h"
-#include "agent/walker/hotspot/code.h"
-#include "agent/walker/hotspot/continuation.h"
-#include "agent/walker/hotspot/hotspot.h"
-#include "agent/walker/hotspot/layout.h"
-#include "agent/walker/hotspot/method.h"
-#include "agent/walker/java_thread.h"
+#include "agent/base/guard.h"
+#include "agent/hotspot/code.h"
+#include "agent/hotspot/continuation.h"
+#include "agent/hotspot/java_thread.h"
+#include "agent/hotspot/layout.h"
+#include "agent/hotspot/method.h"
+#include "agent/walker/java/hotspot.h"
 #include "agent/walker/walk_priv.h"
 
 walk_fn *walk_with_sig;
-bool walk_own_sig;
 
 static void walk_clear(struct walk *w)
 {
@@ -23,16 +22,16 @@ static void walk_clear(struct walk *w)
 void walk_sig(struct walk *w, void *ucontext)
 {
 	walk_clear(w);
-	unwind_enter_sig();
+	guard_enter_sig();
 	walk_with_sig(w, ucontext);
-	unwind_leave_sig();
+	guard_leave_sig();
 }
 
 void walk_anchor_until_sig(struct walk *w, uint64_t java_thread, walk_enough_fn *enough)
 {
 	walk_clear(w);
-	unwind_enter_sig();
-	if (walk_own_sig)
+	guard_enter_sig();
+	if (vm_known_sig)
 		hotspot_walk_anchor_sig(w, java_thread, enough);
 	else
 		w->broken = "walker";
@@ -40,7 +39,7 @@ void walk_anchor_until_sig(struct walk *w, uint64_t java_thread, walk_enough_fn 
 	if (vm_sig.thread_vthread >= 0 && !code_places_sig.enter_special &&
 	    virtual_is_mounted_sig(java_thread ? java_thread : java_thread_address_sig()))
 		__atomic_store_n(&code_places_sig.wanted, true, __ATOMIC_RELAXED);
-	unwind_leave_sig();
+	guard_leave_sig();
 }
 
 void walk_anchor_sig(struct walk *w, uint64_t java_thread)
@@ -59,7 +58,7 @@ uint64_t walk_anchor_sp_sig(uint64_t java_thread)
 {
 	uint64_t anchor = java_thread + (uint32_t)vm_sig.thread_anchor;
 
-	return walk_own_sig ? walk_word_at(anchor + (uint32_t)vm_sig.anchor_sp) : 0;
+	return vm_known_sig ? walk_word_at(anchor + (uint32_t)vm_sig.anchor_sp) : 0;
 }
 
 static uint64_t walk_mixed(uint64_t hash, uint64_t word)
@@ -88,18 +87,18 @@ uint64_t walker_class_sig(void *jclass_ref)
 	static const sigset_t nothing_blocked;
 	const struct method_copy *copy = NULL;
 
-	unwind_enter_sig();
-	if (walk_own_sig && jclass_ref) {
+	guard_enter_sig();
+	if (vm_known_sig && jclass_ref) {
 		(void)guard_begin_sig(&nothing_blocked);
 		copy = class_copy_sig(klass_of_mirror_sig(jclass_ref));
 	}
-	unwind_leave_sig();
+	guard_leave_sig();
 	return (uint64_t)(uintptr_t)copy;
 }
 
 uint64_t walker_class_of_sig(void *jobject_ref)
 {
-	JNIEnv *env = walk_own_sig ? java_thread_env_sig() : NULL;
+	JNIEnv *env = vm_known_sig ? java_thread_env_sig() : NULL;
 	uint64_t handle, itself;
 	jclass klass;
 

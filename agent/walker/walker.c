@@ -5,16 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "agent/libjvm.h"
+#include "agent/base/guard.h"
+#include "agent/hotspot/code.h"
+#include "agent/hotspot/code_cache.h"
+#include "agent/hotspot/java_thread.h"
+#include "agent/hotspot/layout.h"
+#include "agent/hotspot/libjvm.h"
+#include "agent/hotspot/method.h"
+#include "agent/hotspot/stub_names.h"
 #include "agent/walker/asgct/asgct.h"
-#include "agent/walker/hotspot/code.h"
-#include "agent/walker/hotspot/hotspot.h"
-#include "agent/walker/hotspot/method.h"
-#include "agent/walker/hotspot/scopes.h"
-#include "agent/walker/hotspot/stub_names.h"
-#include "agent/walker/java_thread.h"
-#include "agent/walker/maps.h"
-#include "agent/walker/unwind.h"
+#include "agent/walker/java/hotspot.h"
+#include "agent/walker/java/scopes.h"
+#include "agent/walker/native/maps.h"
+#include "agent/walker/native/unwind.h"
 #include "agent/walker/walk_priv.h"
 #include "proto/wire.h"
 
@@ -43,7 +46,7 @@ static int walker_choose(JavaVM *vm, JNIEnv *env, const char **why)
 
 	note[0] = '\0';
 	own = hotspot_init(env, &reason) == 0;
-	walk_own_sig = own;
+	vm_known_sig = own;
 	if (own) {
 		walk_with_sig = hotspot_walk_sig;
 		return 0;
@@ -62,7 +65,7 @@ int walker_init(JavaVM *vm, JNIEnv *env, const char **why)
 	struct libjvm_image image;
 	int r;
 
-	if (!libjvm_code_cache(&unwind_code_cache.low, &unwind_code_cache.high)) {
+	if (!libjvm_code_cache(&code_cache_sig.low, &code_cache_sig.high)) {
 		*why = "the bounds of the code cache are not in libjvm's tables";
 		return -ENOTSUP;
 	}
@@ -86,11 +89,11 @@ void walker_deinit(void)
 	struct timespec pause = { 0, PAUSE_NS };
 	bool quiescent;
 
-	walk_own_sig = false;
-	quiescent = unwind_quiescent();
+	vm_known_sig = false;
+	quiescent = guard_is_quiescent();
 	for (int i = 0; i < QUIESCENT_TRIES && !quiescent; i++) {
 		nanosleep(&pause, NULL);
-		quiescent = unwind_quiescent();
+		quiescent = guard_is_quiescent();
 	}
 	if (own)
 		hotspot_deinit(quiescent);
@@ -168,7 +171,7 @@ bool walker_resolve_method(uint64_t where, struct walk_method *ret)
 
 enum idle_sight walker_method_idle(uint64_t where)
 {
-	return walk_own_sig ? method_idle((struct method_copy *)(uintptr_t)where) : IDLE_NO;
+	return vm_known_sig ? method_idle((struct method_copy *)(uintptr_t)where) : IDLE_NO;
 }
 
 int32_t walker_resolve_line(uint64_t where, int32_t bci)

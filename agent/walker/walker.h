@@ -9,31 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <jvmti.h>
+#include "agent/base/walk.h"
 #include "proto/idle.h"
-#include "proto/wire.h"
-
-#define WALK_FRAMES_MAX 2048
-#define WALK_NAME_BYTES 40
-#define WALK_NAME_WHOLE \
-	(WALK_NAME_BYTES - 3) /* shorter ones have not been cut within a character */
-
-/* One raw frame as the handler can get it: 16 bytes. */
-struct walk_frame {
-	uint64_t where; /* method handle of the walker (method kinds), or a pc (WIRE_KIND_NATIVE),
-			 * or a const char * label (other kinds) */
-	int32_t bci; /* method kinds; -1 unknown */
-	uint8_t kind; /* enum wire_kind */
-	uint8_t pad[3];
-};
-
-struct walk {
-	struct walk_frame *frames; /* WALK_FRAMES_MAX; leaf first */
-	uint32_t n;
-	const char
-		*broken; /* NULL = reached the root; else a short static cause, "no_java_frame" */
-	uint64_t virtual_id; /* Thread.threadId() of the virtual thread that ran here; 0 = none */
-	char virtual_name[WALK_NAME_BYTES]; /* UTF-8, cut; "" = it has none */
-};
 
 /* Agent's thread, attached to the JVM. Returns 0, or -errno with a static sentence in *why. */
 int walker_init(JavaVM *vm, JNIEnv *env, const char **why);
@@ -61,12 +38,6 @@ void walk_sig(struct walk *w, void *ucontext);
 
 /* Agent's thread: names. Buffers are owned by the walker and valid until the next call; false if
  * the method is gone. */
-struct walk_method {
-	const char *class_name; /* "java/lang/String" */
-	const char *name;
-	const char *signature;
-	const char *file; /* "" unknown */
-};
 bool walker_resolve_method(uint64_t where, struct walk_method *ret);
 int32_t walker_resolve_line(uint64_t where, int32_t bci); /* -1 unknown */
 
@@ -78,9 +49,7 @@ int32_t walker_resolve_line(uint64_t where, int32_t bci); /* -1 unknown */
  * only if that one was blocked all the while.
  */
 void walk_anchor_sig(struct walk *w, uint64_t java_thread);
-/* The same no further than needed: @enough is asked after each frame of the stack, which may be
- * several of Java's. @sp: of its caller. */
-typedef bool walk_enough_fn(struct walk *w, uint64_t sp);
+/* The same no further than needed. */
 void walk_anchor_until_sig(struct walk *w, uint64_t java_thread, walk_enough_fn *enough);
 
 /*
@@ -110,11 +79,4 @@ bool walker_class_is(uint64_t class_handle, const char *name); /* "java/lang/Str
 const char *walker_resolve_class(uint64_t class_handle);
 
 /* Agent's thread: which mapping a pc lies in. */
-struct walk_mapping {
-	uint64_t start, end, file_offset;
-	const char *path; /* as in /proc/self/maps */
-	uint8_t build_id[WIRE_BUILD_ID_MAX];
-	uint8_t build_id_len;
-	uint32_t generation; /* changes when the same range means another file */
-};
 bool walker_resolve_pc(uint64_t pc, struct walk_mapping *ret);

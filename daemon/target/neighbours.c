@@ -1,6 +1,7 @@
 /*
  * Profilers of others in a JVM. They may come at any time, so a JVM that streams is looked at again
- * now and then; its agent minds its signals itself (agent/session.c), whatever is found here.
+ * now and then; its agent minds its signals itself (agent/session/session.c), whatever is found
+ * here.
  */
 #include "daemon/target/target_priv.h"
 

@@ -2,7 +2,7 @@
  * the rows that come out are sorted and found again. */
 #include <stdlib.h>
 #include <string.h>
-#include "agent/walker/cfi.h"
+#include "agent/walker/native/cfi.h"
 
 #define ADDRESS 0x10000u
 #define ROOM	(64u << 10)

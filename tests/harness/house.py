@@ -1,5 +1,5 @@
-"""Measures what makes the code easy to find one's way in: circles of includes between rooms (folders), functions
-that share their name with one in another file, function names of one word.
+"""Measures what makes the code easy to find one's way in: includes that climb the ladder of rooms (folders), circles
+of includes, functions that share their name with one in another file, function names of one word.
 
   house.py             prints the figures
   house.py --check     and fails when one of them is worse than LIMITS
@@ -13,7 +13,16 @@ import sys
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 TREES = ("agent", "daemon", "injector", "proto")
-LIMITS = {"rooms in a circle": 6, "shared names, %": 1.0, "names of one word, %": 0.5}
+# From the ground up: a room includes only its own files and those of rooms before it. A new room gets its line here.
+LADDER = [
+    "proto",
+    "agent/base", "agent/hotspot", "agent/walker/native", "agent/walker/java", "agent/walker/asgct", "agent/walker",
+    "agent/engine", "agent/events", "agent/output", "agent/session",
+    "daemon/ground", "daemon/core", "injector", "daemon/bpf", "daemon/discovery", "daemon/stream", "daemon/locks",
+    "daemon/profile", "daemon/symbols", "daemon/store", "daemon/target", "daemon/report", "daemon/clickhouse",
+    "daemon/upload", "daemon/host", "daemon/serve", "daemon", "daemon/cli",
+]
+LIMITS = {"includes that climb": 0, "rooms in a circle": 0, "shared names, %": 1.0, "names of one word, %": 0.5}
 
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 # a definition in this code base: the return type begins its line, the body's brace has a line of its own
@@ -55,10 +64,26 @@ def circles(edges):
     return found
 
 
+def climbs(path, text):
+    """The includes of a file that lead to a room above its own, from or to a room that LADDER does not know, or between
+    the agent, which lives in a JVM, and what runs on the host."""
+    rung = {room: i for i, room in enumerate(LADDER)}
+    here, tree = rung.get(room_of(path), -1), path.split("/")[0]
+
+    def is_wrong(name):
+        other = name.split("/")[0]
+        if other not in TREES:
+            return False
+        apart = "agent" in (tree, other) and other not in (tree, "proto")
+        return apart or here < 0 or rung.get(room_of(name), len(LADDER)) > here
+    return ["%s includes %s" % (path, name) for name in INCLUDE.findall(text) if is_wrong(name)]
+
+
 def measure():
-    edges, files_of = collections.defaultdict(set), collections.defaultdict(set)
+    edges, files_of, climbing = collections.defaultdict(set), collections.defaultdict(set), []
     for path, text in sources():
         here = room_of(path)
+        climbing += climbs(path, text)
         edges[here] |= {room_of(name) for name in INCLUDE.findall(text) if name.split("/")[0] in TREES} - {here}
         for name in FUNCTION.findall(text):
             if path.endswith(".c") and name not in NOT_OURS:
@@ -71,9 +96,11 @@ def measure():
     one_word = [name for name in files_of if "_" not in name]
     return {
         "functions": functions,
+        "climbing": climbing,
         "circles": circles(edges),
         "shared": shared,
         "one word": one_word,
+        "includes that climb": len(climbing),
         "rooms in a circle": sum(len(c) for c in circles(edges)),
         "shared names, %": 100 * sum(len(files) for files in shared.values()) / functions,
         "names of one word, %": 100 * sum(len(files_of[n]) for n in one_word) / functions,
@@ -85,6 +112,8 @@ def main():
     if found["functions"] < 1000:
         sys.exit("house.py: found only %d functions: it no longer reads this code" % found["functions"])
     print("%d functions" % found["functions"])
+    for edge in found["climbing"]:
+        print("climbs: %s" % edge)
     for circle in found["circles"]:
         print("a circle of includes: %s" % ", ".join(circle))
     most = sorted(found["shared"].items(), key=lambda item: -len(item[1]))[:10]

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include "agent/agent.h"
+#include "agent/base/agent.h"
 #include "agent/engine/cpu_timer.h"
 
 struct agent agent = { .wake_fd = -1 };

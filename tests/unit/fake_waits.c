@@ -2,16 +2,17 @@
 #include "tests/unit/fake_waits.h"
 
 #include <string.h>
+#include "agent/base/outlet.h"
 #include "agent/events/open.h"
 #include "agent/events/park.h"
-#include "agent/events/thread_name.h"
+#include "agent/events/push.h"
 #include "agent/events/unknown_owner.h"
-#include "agent/events/virtual_name.h"
-#include "agent/walker/java_thread.h"
+#include "agent/hotspot/java_thread.h"
+#include "agent/hotspot/thread_name.h"
+#include "agent/hotspot/virtual_name.h"
 #include "tests/unit/unit.h"
 
 struct agent agent = { .wake_fd = -1 };
-struct events events;
 struct fake_waits fake = { .frame_kind = WIRE_KIND_C2 };
 
 /* ---- stand-ins ---------------------------------------------------------------------------- */
@@ -144,12 +145,14 @@ void agent_wake(void)
 	fake.n_wakes++;
 }
 
-enum writer_result writer_beside_books(const struct ring_sample *s)
+static bool fake_uncounted(const struct ring_sample *s)
 {
 	if (fake.writer_says == WRITER_OK && fake.n_told < sizeof(fake.told) / sizeof(fake.told[0]))
 		fake.told[fake.n_told++] = *s;
-	return fake.writer_says;
+	return fake.writer_says == WRITER_OK;
 }
+
+static const struct outlet fake_outlet = { .uncounted = fake_uncounted };
 
 /* ---- the writer's part ---- */
 
@@ -252,9 +255,10 @@ int fake_setup(void **state)
 	fake.anchor_sp = 4096;
 	fake.return_address = 5;
 	fake.looks = 0;
+	outlet = &fake_outlet;
 	idle_waits_counts(&idle_before, &idle_ns_before);
 	waits_counts(&fake.short_before, &ns, &fake.unpaired_before);
-	if (ring_init(&agent.ring, 64 << 10) < 0 || events_push_init() < 0)
+	if (ring_init(&agent.ring, 64 << 10) < 0 || push_init() < 0)
 		return -1;
 	return waits_source.begin(&start, &note);
 }
@@ -263,7 +267,7 @@ int fake_teardown(void **state)
 {
 	(void)state;
 	waits_source.end();
-	events_push_free();
+	push_free();
 	ring_deinit(&agent.ring);
 	return 0;
 }

@@ -2,10 +2,10 @@
  * reader. */
 #pragma once
 
-#include "agent/agent.h"
-#include "agent/events/owner.h"
+#include "agent/base/agent.h"
 #include "agent/events/waits.h"
-#include "agent/writer.h"
+#include "agent/hotspot/owner.h"
+#include "agent/output/writer.h"
 
 #define MIN   NS_PER_MS
 #define CLASS 4711u

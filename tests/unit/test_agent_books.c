@@ -9,16 +9,18 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "agent/budget.h"
+#include "agent/base/events.h"
 #include "agent/engine/cpu_timer.h"
 #include "agent/engine/handler_cost.h"
 #include "agent/engine/wall.h"
 #include "agent/events/open.h"
+#include "agent/events/sources.h"
 #include "agent/events/waits.h"
-#include "agent/ledger.h"
-#include "agent/thread_states.h"
-#include "agent/threads.h"
-#include "agent/writer.h"
+#include "agent/output/budget.h"
+#include "agent/output/ledger.h"
+#include "agent/output/thread_states.h"
+#include "agent/output/threads.h"
+#include "agent/output/writer.h"
 #include "tests/unit/unit.h"
 
 #define IDS 65536u
@@ -131,7 +133,7 @@ uint32_t threads_virtual(uint64_t id, const char *name)
 
 struct events events;
 
-uint64_t events_bytes(void)
+uint64_t sources_bytes(void)
 {
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* Adapters between interpreted and compiled code, the safepoint blob, stubs that resolve calls:
  * where they have their caller's pc. */
-#include "agent/walker/hotspot/hotspot_priv.h"
+#include "agent/walker/java/hotspot_priv.h"
 #include "tests/unit/unit.h"
 
 #if defined(__x86_64__)
@@ -212,8 +212,8 @@ static void a_safepoint_is_left_by_its_frame_pointer_while_it_saves_registers(vo
 	(void)state;
 	h.w = &w;
 	vm_sig.thread_saved_pc = 0;
-	unwind_code_cache.low = POLL;
-	unwind_code_cache.high = POLL + 1;
+	code_cache_sig.low = POLL;
+	code_cache_sig.high = POLL + 1;
 	fill(4 + 30 - 1); /* as if it were the frame's end */
 	stack[8] = 0x1234;
 	stack[9] = CALLER; /* rbx, whatever that is */

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <time.h>
 #include <cmocka.h>
-#include "agent/budget.h"
+#include "agent/base/events.h"
 #include "agent/engine/cpu_timer.h"
 #include "agent/engine/handler_cost.h"
-#include "agent/events/events.h"
-#include "agent/writer.h"
+#include "agent/output/budget.h"
+#include "agent/output/writer.h"
 
 struct agent agent;
 struct engine engine;

@@ -6,8 +6,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include "agent/walker/maps.h"
-#include "agent/walker/unwind.h"
+#include "agent/base/guard.h"
+#include "agent/walker/native/maps.h"
+#include "agent/walker/native/unwind.h"
 #include "tests/unit/unit.h"
 
 #define DEPTH 100
@@ -23,11 +24,11 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 
 	(void)signal;
 	(void)info;
-	unwind_enter_sig();
+	guard_enter_sig();
 	unwind_stack_init_sig(&stack, regs.sp);
 	n_frames = 0;
 	how_it_ended = unwind_native_sig(&stack, &regs, frames, &n_frames, true, NATIVE_FRAMES_MAX);
-	unwind_leave_sig();
+	guard_leave_sig();
 }
 
 __attribute__((noinline, noclone)) static int recurse(int depth)
@@ -101,8 +102,8 @@ static void an_unreadable_address_is_told_apart(void **state)
 	uint64_t here = 0;
 
 	(void)state;
-	assert_true(unwind_readable_sig((uint64_t)(uintptr_t)&here));
-	assert_false(unwind_readable_sig(8));
+	assert_true(guard_readable_sig((uint64_t)(uintptr_t)&here));
+	assert_false(guard_readable_sig(8));
 }
 
 static void the_stack_is_not_read_below_sp_nor_far_above(void **state)

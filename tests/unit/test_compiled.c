@@ -1,8 +1,8 @@
 /* Callers of compiled frames whose code has pushed words of its own. */
-#include "agent/walker/hotspot/continuation.h"
-#include "agent/walker/hotspot/hotspot_priv.h"
-#include "agent/walker/hotspot/method_priv.h"
-#include "agent/walker/hotspot/scopes.h"
+#include "agent/hotspot/continuation.h"
+#include "agent/hotspot/method_priv.h"
+#include "agent/walker/java/hotspot_priv.h"
+#include "agent/walker/java/scopes.h"
 #include "tests/unit/unit.h"
 
 #if defined(__x86_64__)

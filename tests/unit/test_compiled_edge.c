@@ -1,5 +1,5 @@
 /* Where a compiled frame is gone, told by the instructions around the interrupted one. */
-#include "agent/walker/hotspot/hotspot_priv.h"
+#include "agent/walker/java/hotspot_priv.h"
 #include "tests/unit/unit.h"
 
 #if defined(__x86_64__)

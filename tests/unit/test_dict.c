@@ -1,5 +1,5 @@
 #include <string.h>
-#include "agent/dict.h"
+#include "agent/base/dict.h"
 #include "tests/unit/unit.h"
 
 #define BUDGET (1u << 20)

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include "agent/agent.h"
+#include "agent/base/agent.h"
 #include "agent/engine/cpu_timer.h"
 #include "tests/unit/fake_agent.h"
 #include "tests/unit/unit.h"

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "agent/walker/forward.h"
-#include "agent/walker/instruction.h"
-#include "agent/walker/unwind.h"
+#include "agent/walker/native/forward.h"
+#include "agent/walker/native/instruction.h"
+#include "agent/walker/native/unwind.h"
 #include "tests/unit/unit.h"
 
 #if defined(__x86_64__)

@@ -2,7 +2,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "agent/walker/guard.h"
+#include "agent/base/guard.h"
 #include "tests/unit/unit.h"
 
 #define PAGE 4096u

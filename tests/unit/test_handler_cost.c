@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
-#include "agent/agent.h"
+#include "agent/base/agent.h"
 #include "agent/engine/handler_cost.h"
 
 struct agent agent;

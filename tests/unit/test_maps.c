@@ -2,8 +2,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "agent/walker/maps.h"
-#include "agent/walker/class_name.h"
+#include "agent/hotspot/class_name.h"
+#include "agent/walker/native/maps.h"
 #include "tests/unit/unit.h"
 
 static bool parse(const char *text, struct maps_line *ret)

@@ -1,10 +1,10 @@
 /* References as collectors leave them: made up tables of ZGC, headers of Shenandoah. */
 #include "tests/unit/unit.h"
 #include <string.h>
-#include "agent/walker/guard.h"
-#include "agent/walker/hotspot/continuation.h"
-#include "agent/walker/hotspot/layout.h"
-#include "agent/walker/hotspot/oop.h"
+#include "agent/base/guard.h"
+#include "agent/hotspot/continuation.h"
+#include "agent/hotspot/layout.h"
+#include "agent/hotspot/oop.h"
 
 #define OFFSET_MASK ((1ull << 42) - 1)
 #define BASE	    (OFFSET_MASK + 1)

@@ -3,8 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "agent/agent.h"
-#include "agent/rest.h"
+#include "agent/base/agent.h"
+#include "agent/session/rest.h"
 
 static uint64_t now;
 

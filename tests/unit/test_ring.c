@@ -1,7 +1,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
-#include "agent/ring.h"
+#include "agent/base/ring.h"
 #include "tests/unit/unit.h"
 
 #define WRITERS 3

@@ -1,5 +1,5 @@
 /* Frames that threads of one name have in common. */
-#include "agent/roots.h"
+#include "agent/output/roots.h"
 #include "proto/wire.h"
 #include "tests/unit/unit.h"
 

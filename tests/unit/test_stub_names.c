@@ -1,8 +1,8 @@
 /* The JVM's list of stubs, found among the variables of something that is laid out as libjvm. */
-#include "agent/libjvm.h"
-#include "agent/walker/hotspot/stub_names.h"
-#include "agent/walker/hotspot/stub_table.h"
-#include "agent/walker/unwind.h"
+#include "agent/hotspot/code_cache.h"
+#include "agent/hotspot/libjvm.h"
+#include "agent/hotspot/stub_names.h"
+#include "agent/hotspot/stub_table.h"
 #include "tests/unit/unit.h"
 
 #define CODE  0x7f0000000000ull
@@ -43,8 +43,8 @@ static const char *name_at(uint64_t pc)
 static int set_up(void **state)
 {
 	(void)state;
-	unwind_code_cache.low = CODE;
-	unwind_code_cache.high = CODE + (1u << 20);
+	code_cache_sig.low = CODE;
+	code_cache_sig.high = CODE + (1u << 20);
 	memset(&image, 0, sizeof(image));
 	memcpy(image.group, "StubRoutines", 13);
 	for (int i = 0; i < STUBS; i++) {

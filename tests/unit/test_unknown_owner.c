@@ -1,15 +1,15 @@
 /*
- * Owners that the JVM does not know when a wait begins, with stand-ins for the JVM: monitors are numbers,
- * their objects ten times as much, and two tables say who has locked what.
+ * Owners that the JVM does not know when a wait begins, with stand-ins for the JVM: monitors are
+ * numbers, their objects ten times as much, and two tables say who has locked what.
  */
-#include "agent/agent.h"
-#include "agent/events/frozen_locks.h"
-#include "agent/events/monitors.h"
-#include "agent/events/owner.h"
+#include "agent/base/agent.h"
 #include "agent/events/unknown_owner.h"
-#include "agent/events/virtual_sets.h"
-#include "agent/thread_states.h"
-#include "agent/walker/hotspot/layout.h"
+#include "agent/events/virtual_states.h"
+#include "agent/hotspot/frozen_locks.h"
+#include "agent/hotspot/layout.h"
+#include "agent/hotspot/owner.h"
+#include "agent/hotspot/virtual_price.h"
+#include "agent/hotspot/virtual_sets.h"
 #include "tests/unit/unit.h"
 
 #define FROZEN 3 /* virtual threads without a carrier, numbers 101 to 103 */
@@ -224,7 +224,8 @@ static void number_of_a_thread_is_no_mark(void **state)
 	(void)state;
 	assert_int_equal(unknown_owner_answer(0), 0);
 	assert_int_equal(unknown_owner_end(4711), 4711);
-	assert_int_equal(unknown_owner_end(WIRE_VIRTUAL_TID | 1u << 30 | 5), WIRE_VIRTUAL_TID | 1u << 30 | 5);
+	assert_int_equal(unknown_owner_end(WIRE_VIRTUAL_TID | 1u << 30 | 5),
+			 WIRE_VIRTUAL_TID | 1u << 30 | 5);
 }
 
 static void owner_that_let_go_is_not_found_any_more(void **state)

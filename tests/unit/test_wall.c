@@ -11,11 +11,11 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "agent/base/outlet.h"
+#include "agent/base/producer.h"
 #include "agent/engine/cpu_timer.h"
 #include "agent/engine/wall.h"
 #include "agent/engine/wall_blocked.h"
-#include "agent/jni_names.h"
-#include "agent/writer.h"
 #include "tests/unit/fake_agent.h"
 #include "tests/unit/unit.h"
 
@@ -33,9 +33,8 @@ static struct {
 	const char *name;
 } known[4];
 
-void jni_names_pass(bool states)
+static void name_threads(void)
 {
-	(void)states;
 	for (int i = 0; i < 4; i++)
 		if (known[i].tid)
 			wall_thread_seen(known[i].tid, known[i].name);
@@ -43,7 +42,7 @@ void jni_names_pass(bool states)
 
 static uint32_t epoch = 7;
 
-uint32_t writer_epoch(void)
+static uint32_t current_epoch(void)
 {
 	return epoch;
 }
@@ -62,14 +61,20 @@ static struct told *told_of(uint32_t tid)
 	return NULL;
 }
 
-void writer_wall_again(const struct wire_sample *record)
+static void wall_again(const struct wire_sample *record)
 {
 	assert_int_equal(record->node, 55);
 	told_of(record->tid)->ns += record->weight_ns;
 	told_of(record->tid)->again++;
 }
 
-bool events_push_frames(struct ring_sample *head, const struct walk_frame *frames)
+static const struct outlet fake_outlet = {
+	.epoch = current_epoch,
+	.name_threads = name_threads,
+	.wall_again = wall_again,
+};
+
+bool producer_push(const struct ring_sample *head, const struct walk_frame *frames)
 {
 	assert_string_equal((const char *)(uintptr_t)frames->where, "[no signal]");
 	told_of(head->tid)->ns += head->weight;
@@ -355,5 +360,6 @@ int main(void)
 		cmocka_unit_test(the_kernels_line_says_where_a_thread_is_blocked),
 	};
 
+	outlet = &fake_outlet;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include "agent/libjvm.h"
+#include "agent/hotspot/libjvm.h"
 #include "agent/walker/asgct/asgct_priv.h"
 #include "agent/walker/asgct/jvm_tools.h"
 #include "agent/walker/asgct/stubs.h"

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <jni.h>
-#include "agent/walker/walker.h"
+#include "agent/base/walk.h"
 
 /* Agent's thread, attached. 0, or -errno with a sentence in *why. */
 int asgct_init(JavaVM *vm, JNIEnv *env, const char **why);

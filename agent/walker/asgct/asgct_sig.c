@@ -7,10 +7,12 @@
 #include "agent/walker/asgct/asgct.h"
 
 #include <stddef.h>
+#include "agent/base/guard.h"
+#include "agent/hotspot/code_cache.h"
+#include "agent/hotspot/java_thread.h"
 #include "agent/walker/asgct/asgct_priv.h"
 #include "agent/walker/asgct/stubs.h"
-#include "agent/walker/java_thread.h"
-#include "agent/walker/unwind.h"
+#include "agent/walker/native/unwind.h"
 
 #define POPPED_WORDS 8
 #define PUSHED_WORDS 2
@@ -83,7 +85,7 @@ static int32_t java_frames_at_sig(struct walk *w, JNIEnv *env, ucontext_t *uc, s
 	struct regs saved = regs_get(uc);
 	int32_t n;
 
-	if (!unwind_in_code_cache_sig(regs.pc))
+	if (!code_cache_has(regs.pc))
 		return -5;
 	regs_set(uc, regs);
 	n = java_frames_sig(w, env, uc);
@@ -126,8 +128,7 @@ static int32_t recover_sig(struct walk *w, JNIEnv *env, ucontext_t *uc, struct u
 	for (uint64_t i = 1; first <= 0 && i <= PUSHED_WORDS; i++) {
 		struct regs moved = { regs.pc, regs.sp + 8 * i, regs.fp };
 
-		if (label ||
-		    (unwind_load_sig(stack, regs.sp, &word) && unwind_in_code_cache_sig(word)))
+		if (label || (unwind_load_sig(stack, regs.sp, &word) && code_cache_has(word)))
 			break;
 		n = java_frames_at_sig(w, env, uc, moved);
 		if (n > 0)
@@ -161,9 +162,8 @@ void asgct_walk_sig(struct walk *w, void *ucontext)
 	int32_t n;
 
 	unwind_stack_init_sig(&stack, top.sp);
-	if (!unwind_in_code_cache_sig(top.pc)) {
-		end = unwind_native_sig(&stack, &top, w->frames, &w->n, true,
-					NATIVE_FRAMES_MAX);
+	if (!code_cache_has(top.pc)) {
+		end = unwind_native_sig(&stack, &top, w->frames, &w->n, true, NATIVE_FRAMES_MAX);
 		if (env && end != UNWIND_ROOT) {
 			/* the thread left Java in order: its last Java frame is written down */
 			n = java_frames_sig(w, env, uc);

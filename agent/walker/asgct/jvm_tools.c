@@ -2,7 +2,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <time.h>
-#include "agent/libjvm.h"
+#include "agent/hotspot/libjvm.h"
 #include "agent/walker/asgct/jvm_tools.h"
 #include "agent/walker/asgct/names.h"
 #include "agent/walker/asgct/stubs.h"

@@ -1,9 +1,9 @@
 #include <stdbool.h>
 #include <string.h>
+#include "agent/base/walk.h"
+#include "agent/hotspot/class_name.h"
 #include "agent/walker/asgct/asgct.h"
 #include "agent/walker/asgct/names.h"
-#include "agent/walker/class_name.h"
-#include "agent/walker/walker.h"
 
 #define NAME_BYTES  (WIRE_STRING_MAX + 1)
 #define LINES_SLOTS 64 /* methods whose line table is kept */

@@ -1,0 +1,84 @@
+/* See guard.h. */
+#include "agent/base/guard.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include "agent/base/guard_priv.h"
+
+static bool segv_installed, bus_installed;
+
+static bool guard_is_ours(int signo)
+{
+	struct sigaction now;
+
+	return sigaction(signo, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
+	       now.sa_sigaction == guard_hook_sig;
+}
+
+/* Never twice: with another's handler in front that passes on to ours, ours would pass back to it.
+ * The mask and the flags stay those of the JVM's handler, which ours stands in for. */
+static int guard_hook(int signo, struct sigaction *previous, bool *installed)
+{
+	struct sigaction action, old;
+
+	if (*installed)
+		return guard_is_ours(signo) ? 0 : -EBUSY;
+	if (sigaction(signo, NULL, &old) < 0)
+		return -errno;
+	*previous = old;
+	action = old;
+	action.sa_flags |= SA_SIGINFO;
+	action.sa_sigaction = guard_hook_sig;
+	if (sigaction(signo, &action, NULL) < 0)
+		return -errno;
+	*installed = true;
+	return 0;
+}
+
+int guard_init(bool with_hook)
+{
+	struct guard *g = &guard_state_sig;
+	int r;
+
+	if (!with_hook) {
+		__atomic_store_n(&g->hooked, 0, __ATOMIC_RELEASE);
+		return 0;
+	}
+	r = guard_hook(SIGSEGV, &g->segv, &segv_installed);
+	if (r == 0)
+		r = guard_hook(SIGBUS, &g->bus, &bus_installed);
+	__atomic_store_n(&g->hooked, r == 0, __ATOMIC_RELEASE);
+	return r == -EBUSY ? 0 : r; /* the kernel is asked then */
+}
+
+/* A runtime that comes later (Go, for one) stands in front of us and takes a fault on its own
+ * threads for one of its own: while that is so there must be none. */
+void guard_refresh(void)
+{
+	bool front =
+		segv_installed && bus_installed && guard_is_ours(SIGSEGV) && guard_is_ours(SIGBUS);
+
+	__atomic_store_n(&guard_state_sig.hooked, front, __ATOMIC_RELEASE);
+}
+
+static void guard_unhook(int signo, const struct sigaction *previous, bool *installed)
+{
+	if (*installed && guard_is_ours(signo) && sigaction(signo, previous, NULL) == 0)
+		*installed = false;
+}
+
+void guard_deinit(bool quiescent)
+{
+	struct guard *g = &guard_state_sig;
+
+	if (!quiescent)
+		return;
+	__atomic_store_n(&g->hooked, 0, __ATOMIC_SEQ_CST);
+	guard_unhook(SIGBUS, &g->bus, &bus_installed);
+	guard_unhook(SIGSEGV, &g->segv, &segv_installed);
+}
+
+uint64_t guard_faults(void)
+{
+	return __atomic_load_n(&guard_state_sig.faults, __ATOMIC_RELAXED);
+}

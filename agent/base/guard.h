@@ -1,0 +1,88 @@
+/*
+ * Loads from memory that may be gone: a Method of an unloaded class, a code blob just freed, a word
+ * of the stack that only looked like a pointer. A fault of such a load, and of no other
+ * instruction, is taken by our hook in front of the JVM's handlers for SIGSEGV and SIGBUS; every
+ * other goes on to them with the context untouched (implicit null checks, safepoint polls, stack
+ * banging).
+ *
+ * Without the hook (-Xcheck:jni prints a complaint about a handler that is not the JVM's) the
+ * kernel is asked before the first load from a page in each walk.
+ */
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "agent/base/arch.h"
+
+#define GUARD_LOW  4096ull /* the first page is never mapped */
+#define GUARD_HIGH ARCH_ADDRESS_MAX
+
+/* Agent's thread. @hook false: ask the kernel. May be called again. 0, or -errno. */
+int guard_init(bool hook);
+/* Now and then: with another's handler in front of ours the kernel is asked. */
+void guard_refresh(void);
+/* Put the JVM's handlers back where ours are still in front; else ours stay and pass everything on.
+ * @quiescent: no walk is under way and none will begin; without that nothing is touched. */
+void guard_deinit(bool quiescent);
+/* Loads that faulted so far. */
+uint64_t guard_faults(void);
+
+/* A walk begins, and has ended: in between what handlers read of ours is not freed. */
+void guard_enter_sig(void);
+void guard_leave_sig(void);
+/* Agent's thread: no walk is under way now, so that what was replaced before may be freed. */
+bool guard_is_quiescent(void);
+/* Whether the page that holds @address can be read, asked of the kernel. */
+bool guard_readable_sig(uint64_t address);
+
+/* Handler: before the first load of a walk. false = a fault would kill (the interrupted thread
+ * blocks SIGSEGV or SIGBUS): no load may be made. */
+bool guard_begin_sig(const sigset_t *interrupted_mask);
+/* Faults are taken now: then a load may also be made without all that guard_word_sig() looks at. */
+bool guard_is_hooked_sig(void);
+uint64_t guard_load_raw_sig(uint64_t aligned_address);
+/* The aligned word at @address & ~7; 0 when it cannot be read. */
+uint64_t guard_word_sig(uint64_t address);
+/* Copy bytes; what cannot be read is 0. */
+void guard_copy_sig(void *to, uint64_t from, size_t n);
+
+/* Loads of a smaller value, which must not cross an aligned word. */
+static inline uint64_t load64_sig(uint64_t a)
+{
+	return guard_word_sig(a);
+}
+
+static inline uint32_t load32_sig(uint64_t a)
+{
+	return (uint32_t)(guard_word_sig(a) >> ((a & 4) * 8));
+}
+
+static inline uint16_t load16_sig(uint64_t a)
+{
+	return (uint16_t)(guard_word_sig(a) >> ((a & 6) * 8));
+}
+
+static inline uint8_t load8_sig(uint64_t a)
+{
+	return (uint8_t)(guard_word_sig(a) >> ((a & 7) * 8));
+}
+
+/* A 32-bit value at any address: code is not aligned. */
+static inline uint32_t load32_unaligned_sig(uint64_t a)
+{
+	uint64_t shift = (a & 7) * 8, low = guard_word_sig(a) >> shift;
+
+	if ((a & 7) > 4)
+		low |= guard_word_sig(a + 4) << (64 - shift);
+	return (uint32_t)low;
+}
+
+/* The eight bytes of code at @a, in order. */
+static inline uint64_t load_code_sig(uint64_t a)
+{
+	uint64_t shift = (a & 7) * 8, low = guard_word_sig(a) >> shift;
+
+	return shift ? low | guard_word_sig(a + 8) << (64 - shift) : low;
+}

@@ -1,0 +1,6 @@
+/* See outlet.h. */
+#include "agent/base/outlet.h"
+
+#include <stddef.h>
+
+const struct outlet *outlet;

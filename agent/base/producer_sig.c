@@ -1,0 +1,62 @@
+/* See producer.h. */
+#include "agent/base/producer.h"
+
+#include <unistd.h>
+
+static void producer_add_sig(uint64_t *counter, uint64_t n)
+{
+	__atomic_fetch_add(counter, n, __ATOMIC_SEQ_CST);
+}
+
+/* The number first: whoever copies the counters in between sees that they are not settled. */
+void producer_take_sig(const struct ring_sample *s)
+{
+	struct event_books *books = &agent.books.of[s->event];
+
+	producer_add_sig(&books->taken, 1);
+	producer_add_sig(&books->taken_weight, s->weight);
+}
+
+void producer_drop_sig(const struct ring_sample *s, enum wire_drop cause)
+{
+	struct event_books *books = &agent.books.of[s->event];
+
+	producer_add_sig(&books->drop[cause].weight, s->weight);
+	producer_add_sig(&books->drop[cause].n, 1);
+}
+
+bool producer_put_sig(const struct ring_sample *s, const struct walk_frame *frames)
+{
+	struct event_books *books = &agent.books.of[s->event];
+
+	if (!ring_push_sig(&agent.ring, s, frames)) {
+		producer_drop_sig(s, WIRE_DROP_RING_FULL);
+		return false;
+	}
+	producer_add_sig(&books->pushed_weight, s->weight);
+	producer_add_sig(&books->pushed, 1);
+	return true;
+}
+
+/* A quarter of the ring is more than a writer that rests should find. */
+static bool producer_ring_fills_sig(const struct ring *r)
+{
+	uint64_t tail = __atomic_load_n(&r->tail, __ATOMIC_RELAXED);
+
+	return ring_head_sig(r) - tail > r->size / 4;
+}
+
+/* What was added to the counters came before this load: the writer sees it, or is seen idle. */
+void producer_wake_sig(bool urgent)
+{
+	uint32_t state = __atomic_load_n(&agent.writer_idle, __ATOMIC_SEQ_CST);
+	uint64_t one = 1;
+
+	if (state == WRITER_WORKS ||
+	    (state == WRITER_RESTS && !urgent && !producer_ring_fills_sig(&agent.ring)))
+		return;
+	if (__atomic_exchange_n(&agent.writer_idle, WRITER_WORKS, __ATOMIC_SEQ_CST) == WRITER_WORKS)
+		return;
+	if (write(agent.wake_fd, &one, sizeof(one)) < 0)
+		return; /* it also wakes by itself after some seconds */
+}

@@ -1,0 +1,50 @@
+/* What a walk of a stack gives, and what the names of its frames look like. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "proto/wire.h"
+
+#define WALK_FRAMES_MAX 2048
+#define WALK_NAME_BYTES 40
+#define WALK_NAME_WHOLE \
+	(WALK_NAME_BYTES - 3) /* shorter ones have not been cut within a character */
+
+/* One raw frame as the handler can get it: 16 bytes. */
+struct walk_frame {
+	uint64_t where; /* method handle of the walker (method kinds), or a pc (WIRE_KIND_NATIVE),
+			 * or a const char * label (other kinds) */
+	int32_t bci; /* method kinds; -1 unknown */
+	uint8_t kind; /* enum wire_kind */
+	uint8_t pad[3];
+};
+
+struct walk {
+	struct walk_frame *frames; /* WALK_FRAMES_MAX; leaf first */
+	uint32_t n;
+	const char
+		*broken; /* NULL = reached the root; else a short static cause, "no_java_frame" */
+	uint64_t virtual_id; /* Thread.threadId() of the virtual thread that ran here; 0 = none */
+	char virtual_name[WALK_NAME_BYTES]; /* UTF-8, cut; "" = it has none */
+};
+
+/* Asked by a walk after each frame of the stack, which may be several of Java's; @sp: of its caller.
+ * true = the walk ends here. */
+typedef bool walk_enough_fn(struct walk *w, uint64_t sp);
+
+/* The names of a method; buffers are owned by whoever filled this in. */
+struct walk_method {
+	const char *class_name; /* "java/lang/String" */
+	const char *name;
+	const char *signature;
+	const char *file; /* "" unknown */
+};
+
+/* An executable mapping of a file. */
+struct walk_mapping {
+	uint64_t start, end, file_offset;
+	const char *path; /* as in /proc/self/maps */
+	uint8_t build_id[WIRE_BUILD_ID_MAX];
+	uint8_t build_id_len;
+	uint32_t generation; /* changes when the same range means another file */
+};

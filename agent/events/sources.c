@@ -1,0 +1,166 @@
+/* See sources.h. */
+#include "agent/events/sources.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include "agent/base/outlet.h"
+#include "agent/engine/wall.h"
+#include "agent/events/alloc.h"
+#include "agent/events/monitors.h"
+#include "agent/events/park.h"
+#include "agent/events/push.h"
+#include "agent/events/sought_names.h"
+#include "agent/events/unknown_owner.h"
+#include "agent/events/waits.h"
+#include "agent/hotspot/thread_name.h"
+#include "agent/hotspot/virtual_name.h"
+#include "agent/walker/walker.h"
+
+static int park_begin(const struct wire_start *start, const char **note)
+{
+	const char *why = "";
+	int r = park_start(&why);
+
+	(void)start;
+	if (r < 0)
+		*note = why;
+	return r;
+}
+
+static const struct events_source park_source = {
+	.step = "park",
+	.event = WIRE_EVENT_LOCK,
+	.begin = park_begin,
+	.end = park_stop,
+	.tick = park_tick,
+};
+
+static const struct events_source *const sources[] = {
+	&waits_source, /* first: the table that the others fill */
+	&park_source,	       &park_older_source, /* behind it */
+	&unknown_owner_source, &sought_names_source, &monitors_source, &alloc_source, &wall_source,
+};
+#define N_SOURCES (sizeof(sources) / sizeof(sources[0]))
+
+static struct {
+	bool on;
+	uint64_t next_ns;
+	const char *note; /* that the reader knows of; "" = none */
+} state[N_SOURCES];
+
+void sources_new_reader(void)
+{
+	for (size_t i = 0; i < N_SOURCES; i++)
+		state[i].note = "";
+}
+
+static void sources_tell(size_t i, const char *note)
+{
+	if (strcmp(note, state[i].note ? state[i].note : "") != 0 &&
+	    outlet->note(sources[i]->step, note))
+		state[i].note = note;
+}
+
+void sources_note(const struct events_source *source, const char *note)
+{
+	for (size_t i = 0; i < N_SOURCES; i++)
+		if (sources[i] == source)
+			sources_tell(i, note);
+}
+
+static void begin_source(size_t i, const struct wire_start *start)
+{
+	const char *note = "left out: it needs more of libjvm's tables than this JVM has";
+	int r = -ENOTSUP;
+
+	if (strcmp(walker_name(), "hotspot") == 0) {
+		note = "";
+		r = sources[i]->begin(start, &note);
+	}
+
+	state[i].on = r == 0;
+	state[i].next_ns = r == 0 && sources[i]->tick ? 0 : UINT64_MAX;
+	sources_tell(i, note);
+}
+
+static void end_source(size_t i)
+{
+	if (state[i].on)
+		sources[i]->end();
+	state[i].on = false;
+	state[i].next_ns = UINT64_MAX;
+}
+
+void sources_begin(const struct wire_start *start)
+{
+	uint32_t wanted = events_wanted(start) & ~(1u << WIRE_EVENT_CPU);
+	uint32_t gone = events.on & ~wanted;
+
+	events.lock_min_ns = events_lock_min_ns(start);
+	events.idle_apart = start->flags & WIRE_START_IDLE_APART;
+	__atomic_and_fetch(&events.on, ~gone, __ATOMIC_SEQ_CST);
+	for (size_t i = N_SOURCES; i-- > 0;) {
+		if (gone & 1u << sources[i]->event)
+			end_source(i);
+		if (!(wanted & 1u << sources[i]->event))
+			sources_tell(i, "");
+	}
+	if (wanted) {
+		virtual_name_init(agent.env);
+		thread_name_init(agent.env);
+	}
+	if (wanted && push_init() < 0)
+		wanted = 0; /* LEDGER says what is on */
+	for (size_t i = 0; i < N_SOURCES; i++)
+		if (wanted & 1u << sources[i]->event)
+			begin_source(i, start);
+	for (size_t i = 0; i < N_SOURCES; i++)
+		if (state[i].on)
+			__atomic_or_fetch(&events.on, 1u << sources[i]->event, __ATOMIC_SEQ_CST);
+}
+
+bool sources_end(void)
+{
+	bool quiet;
+
+	if (!events.on)
+		return true;
+	__atomic_store_n(&events.on, 0, __ATOMIC_SEQ_CST);
+	for (size_t i = N_SOURCES; i-- > 0;)
+		end_source(i);
+	quiet = events_wait_until_left();
+	if (quiet)
+		push_free();
+	return quiet;
+}
+
+static bool sources_is_due(size_t i)
+{
+	return sources[i]->due && sources[i]->due();
+}
+
+void sources_tick(uint64_t now_ns)
+{
+	for (size_t i = 0; i < N_SOURCES; i++)
+		if (state[i].on && (now_ns >= state[i].next_ns || sources_is_due(i)))
+			state[i].next_ns = sources[i]->tick(now_ns);
+}
+
+uint64_t sources_next_ns(void)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (size_t i = 0; i < N_SOURCES; i++) {
+		if (state[i].on && sources_is_due(i))
+			return 0;
+		if (state[i].on && state[i].next_ns < next)
+			next = state[i].next_ns;
+	}
+	return next;
+}
+
+uint64_t sources_bytes(void)
+{
+	return push_bytes() + waits_bytes() + wall_bytes();
+}

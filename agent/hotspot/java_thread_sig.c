@@ -1,0 +1,45 @@
+#include <stddef.h>
+#include "agent/base/guard.h"
+#include "agent/hotspot/java_thread.h"
+#include "agent/hotspot/java_thread_priv.h"
+
+struct java_thread_places java_thread_places;
+
+uint64_t java_thread_address_sig(void)
+{
+	const struct java_thread_places *p = &java_thread_places;
+	uint64_t thread;
+
+	/* an array access in glibc and musl, no lock */
+	thread = (uint64_t)(uintptr_t)p->getspecific(p->key);
+	return java_thread_is_sig(thread) ? thread : 0;
+}
+
+bool java_thread_is_sig(uint64_t address)
+{
+	const struct java_thread_places *p = &java_thread_places;
+
+	/* a GC or VM thread is a smaller object without a JNIEnv */
+	return address && load64_sig(address + p->env_offset) == (uint64_t)(uintptr_t)p->functions;
+}
+
+JNIEnv *java_thread_env_sig(void)
+{
+	uint64_t thread = java_thread_address_sig();
+
+	return thread ? (JNIEnv *)(thread + java_thread_places.env_offset) : NULL;
+}
+
+uint64_t java_thread_of_sig(const JNIEnv *env)
+{
+	return (uint64_t)(uintptr_t)env - java_thread_places.env_offset;
+}
+
+uint32_t java_thread_tid_sig(uint64_t java_thread)
+{
+	const struct java_thread_places *p = &java_thread_places;
+
+	if (p->osthread < 0 || p->number < 0)
+		return 0;
+	return load32_sig(load64_sig(java_thread + (uint32_t)p->osthread) + (uint32_t)p->number);
+}

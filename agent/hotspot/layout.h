@@ -1,0 +1,97 @@
+/*
+ * Where HotSpot keeps what a walk reads: offsets out of the tables that every libjvm exports for
+ * the Serviceability Agent (vmStructs.cpp), from JDK 8 to 28. Read once, in the agent's thread;
+ * constant afterwards. An offset of -1 means that this version has no such field.
+ */
+#pragma once
+
+#include <jni.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CODE_HEAPS_MAX	  8
+#define RESUME_RANGES_MAX 4
+
+enum blob_kind {
+	BLOB_NONE,
+	BLOB_NMETHOD,
+	BLOB_NATIVE_NMETHOD, /* the wrapper of a native method */
+	BLOB_INTERPRETER,
+	BLOB_ADAPTER, /* i2c, c2i */
+	BLOB_STUBS, /* StubRoutines: intrinsics, call stub */
+	BLOB_VTABLE,
+	BLOB_METHOD_HANDLES,
+	BLOB_RUNTIME, /* with a frame of fixed size: C1 and shared runtime stubs */
+	BLOB_DEOPT,
+	BLOB_EXCEPTION,
+	BLOB_SAFEPOINT,
+	BLOB_UNCOMMON_TRAP,
+	BLOB_INLINE_CACHE,
+	BLOB_OTHER,
+};
+
+struct vm_layout {
+	int version; /* 8, 11, 17 ...; JDK 8 calls itself 25 */
+
+	/* CodeCache, CodeHeap */
+	uint64_t heaps[CODE_HEAPS_MAX];
+	uint32_t n_heaps;
+	int32_t heap_memory, heap_segmap, heap_log2_segment, block_used, block_header_size;
+	int32_t space_low, space_high;
+
+	/* CodeBlob */
+	int32_t blob_name, blob_size, blob_frame_size, blob_frame_complete, blob_kind;
+	int32_t blob_code_offset, blob_code_begin; /* one of the two */
+	int32_t blob_mutable_data, blob_relocation_size, blob_data_offset;
+	bool frame_complete_is_short;
+	int8_t kinds[16]; /* CodeBlobKind (25+) -> enum blob_kind */
+
+	/* nmethod, CompiledMethod (11 to 21) */
+	int32_t nm_method, nm_verified_entry, nm_verified_entry_offset, nm_comp_level,
+		nm_compile_id;
+	int32_t nm_osr_entry;
+	int32_t nm_orig_pc_offset, nm_deopt_begin, nm_deopt_mh_begin, nm_deopt_offset,
+		nm_deopt_mh_offset;
+	int32_t nm_scopes_begin, nm_scopes_offset, nm_pcs_offset, nm_dependencies_offset;
+	int32_t nm_metadata_offset, nm_immutable_data;
+	uint8_t unsigned5_excluded; /* byte values that an UNSIGNED5 number never contains (20+) */
+
+	/* Method, ConstMethod, ConstantPool, Klass, Symbol */
+	int32_t method_const, const_pool, const_code_size, const_name, const_signature, const_flags;
+	int32_t const_size, pool_holder, pool_size, pool_source_file, klass_source_file, klass_name;
+	int32_t symbol_length, symbol_body;
+	uint32_t has_line_table; /* bit of const_flags */
+
+	/* objects: java.lang.Class -> Klass */
+	int32_t mirror_klass;
+
+	/* threads and frames */
+	int32_t thread_anchor, thread_stack_base, thread_stack_size, thread_state;
+	int32_t thread_saved_pc, thread_cont_entry, thread_object, thread_vthread,
+		thread_monitor_owner, thread_unpacked;
+	int32_t anchor_sp, anchor_pc, anchor_fp, wrapper_anchor, wrapper_words;
+	uint64_t call_stub_return, interpreter_low, interpreter_high;
+	struct {
+		uint64_t low, high;
+	} resume[RESUME_RANGES_MAX]; /* where interpreted frames go on: returned to, or deoptimised
+				      */
+	uint32_t n_resume;
+	int32_t bcp_words, sender_sp_words, method_words; /* of an interpreter frame, from its fp */
+
+	/* vframeArray: the frames that deoptimisation makes out of one */
+	int32_t unpacked_caller, unpacked_count, unpacked_method, unpacked_bci;
+	uint32_t unpacked_first, unpacked_stride; /* its elements */
+	uint32_t frame_bytes; /* of class frame */
+};
+
+extern struct vm_layout vm_sig; /* read by handlers */
+/* vm_sig is filled in, and what it describes may be read. false: AsyncGetCallTrace walks, or the
+ * walker is off. */
+extern bool vm_known_sig;
+
+/* 0, or -ENOTSUP with the name of what is missing in *why ("CodeBlob::_size"). */
+int layout_read(const char **why);
+/* The value of a JVM flag of type bool; @otherwise when there is no such flag. */
+bool layout_flag(const char *name, bool otherwise);
+/* The same of a flag that is a text: NULL = not set, or no such flag. */
+const char *layout_flag_text(const char *name);

@@ -1,0 +1,81 @@
+/*
+ * See object_header.h. The header's first word is moved into the monitor while there is one (up to
+ * 21
+ * `_header`, then `_metadata`), but not where monitors are found by a table
+ * (UseObjectMonitorTable); with compact headers it has the class, too.
+ */
+#include "agent/hotspot/object_header.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include "agent/base/guard.h"
+#include "agent/hotspot/layout.h"
+#include "agent/hotspot/libjvm.h"
+
+#define KLASS_AT    8 /* behind the mark word */
+#define HASH_MASK   0x7fffffffu
+#define KLASS_SHIFT 42 /* in a compact header */
+
+static struct {
+	int64_t hash_shift; /* of the mark word; -1 = unknown */
+	int32_t mark_in_monitor; /* -1 = unknown */
+	bool compact, narrow, table;
+	uint64_t narrow_base;
+	uint32_t narrow_shift;
+} vm;
+
+static uint64_t object_header_value_of(const char *field, const char *field2)
+{
+	static const char *const types[] = { "CompressedKlassPointers", "Universe" };
+	const void *at = NULL;
+	uint64_t value = 0;
+
+	for (int i = 0; i < 2 && !at; i++) {
+		at = libjvm_static(types[i], field);
+		if (!at)
+			at = libjvm_static(types[i], field2);
+	}
+	if (at)
+		memcpy(&value, at, sizeof(value));
+	return value;
+}
+
+void object_header_init(void)
+{
+	if (!libjvm_long_constant("markWord::hash_shift", &vm.hash_shift) &&
+	    !libjvm_long_constant("markOopDesc::hash_shift", &vm.hash_shift))
+		vm.hash_shift = -1;
+	vm.mark_in_monitor = (int32_t)libjvm_offset("ObjectMonitor", "_metadata");
+	if (vm.mark_in_monitor < 0)
+		vm.mark_in_monitor = (int32_t)libjvm_offset("ObjectMonitor", "_header");
+	vm.compact = layout_flag("UseCompactObjectHeaders", false);
+	vm.table = vm.compact || layout_flag("UseObjectMonitorTable", false);
+	vm.narrow = layout_flag("UseCompressedClassPointers", vm_sig.version >= 25);
+	vm.narrow_base = object_header_value_of("_base", "_narrow_klass._base");
+	vm.narrow_shift = (uint32_t)object_header_value_of("_shift", "_narrow_klass._shift") & 31;
+}
+
+uint64_t object_klass(uint64_t object)
+{
+	uint64_t narrow;
+
+	if (!object)
+		return 0;
+	if (vm.compact)
+		narrow = load64_sig(object) >> KLASS_SHIFT;
+	else if (vm.narrow)
+		narrow = load32_sig(object + KLASS_AT);
+	else
+		return load64_sig(object + KLASS_AT);
+	return narrow ? vm.narrow_base + (narrow << vm.narrow_shift) : 0;
+}
+
+uint32_t monitor_hash(uint64_t monitor, uint64_t object)
+{
+	uint64_t mark;
+
+	if (vm.hash_shift < 0 || (vm.table ? !object : vm.mark_in_monitor < 0))
+		return 0;
+	mark = load64_sig(vm.table ? object : monitor + (uint32_t)vm.mark_in_monitor);
+	return (uint32_t)(mark >> vm.hash_shift) & HASH_MASK;
+}

@@ -1,0 +1,172 @@
+/*
+ * See oop.h. Sources: zAddress.hpp, zForwarding.inline.hpp, zForwardingTable.inline.hpp,
+ * shenandoahForwarding.inline.hpp. A forwarding that is not there yet means that the object still
+ * lies where it was; a place just left keeps its words until its whole region is taken.
+ */
+#include "agent/hotspot/oop.h"
+
+#include <stddef.h>
+#include "agent/hotspot/continuation.h"
+#include "agent/hotspot/machine.h"
+
+#define HEADER_FORWARDED 3ull
+#define GRANULE_SHIFT	 21 /* ZGranuleSizeShift */
+#define PROBES_MAX	 64
+#define ENTRIES_MAX	 (1u << 24)
+#define REMAP_SHIFT \
+	12 /* the four bits that say in which phases of both generations it was remapped */
+#define Z_ADDRESS_FROM 16 /* all below are colours */
+
+struct oop_layout oop_sig;
+
+/* ---- ZGC ------------------------------------------------------------------------------------ */
+
+/* ZHash::uint32_to_uint32() */
+static uint32_t oop_hash(uint32_t key)
+{
+	key = ~key + (key << 15);
+	key ^= key >> 12;
+	key += key << 2;
+	key ^= key >> 4;
+	key *= 2057;
+	return key ^ key >> 16;
+}
+
+/* Where the object at @offset of the heap has gone; @offset itself where it has not. */
+static uint64_t oop_forwarded(uint64_t map, uint64_t offset)
+{
+	const struct oop_layout *o = &oop_sig;
+	uint64_t granule = offset >> GRANULE_SHIFT, page, n, index;
+
+	page = map && granule < o->granules ? load64_sig(map + 8 * granule) : 0;
+	n = page ? load64_sig(page + o->length) : 0;
+	if (!n || n & (n - 1) || n > ENTRIES_MAX)
+		return offset;
+	index = (offset - load64_sig(page + o->start)) >> (load64_sig(page + o->shift) & 63);
+	for (uint32_t i = 0, at = oop_hash((uint32_t)index); i < PROBES_MAX; i++, at++) {
+		uint64_t entry = load64_sig(page + o->entries + 8 * (at & (n - 1)));
+
+		/* bit 0: populated, 1 to 45: the new offset, above: the index of the object */
+		if (!(entry & 1))
+			return offset;
+		if (entry >> 46 == index)
+			return entry >> 1 & ((1ull << 45) - 1);
+	}
+	return offset;
+}
+
+static uint64_t follow_old(uint64_t value)
+{
+	const struct oop_layout *o = &oop_sig;
+	uint64_t good = *o->good, offset = value & o->offset_mask;
+
+	if (!offset)
+		return 0;
+	/* remapped since the last cycle, and this one has not begun to move: it lies there */
+	if (!(value & good) && (!(value & o->remapped) || good & o->remapped))
+		offset = oop_forwarded(o->maps[0], offset);
+	return offset | good;
+}
+
+static unsigned remap_index(uint64_t value)
+{
+	unsigned bits = value >> REMAP_SHIFT & 15;
+
+	return bits & 1 ? 0 : bits & 2 ? 1 : bits & 4 ? 2 : 3;
+}
+
+/* The bit's index says the phase of the young generation (1) and of the old one (2) that the
+ * reference was last right in. */
+static uint64_t follow_generational(uint64_t value)
+{
+	const struct oop_layout *o = &oop_sig;
+	unsigned then = remap_index(value), now = remap_index(*o->good);
+	uint64_t offset =
+		value >> machine_z_shift(then, *continuation_sig.z_shift) & o->offset_mask;
+	uint64_t to = offset;
+
+	if ((then ^ now) & 1)
+		to = oop_forwarded(o->maps[0], offset);
+	if (to == offset && (then ^ now) & 2)
+		to = oop_forwarded(o->maps[1], offset);
+	return to | (o->offset_mask + 1);
+}
+
+static uint64_t follow_z(uint64_t value)
+{
+	const struct continuation_layout *c = &continuation_sig;
+
+	if (c->z_shift) {
+		if (!(value >> Z_ADDRESS_FROM))
+			return 0;
+		if (!(value & *c->z_bad_mask))
+			return value >> *c->z_shift;
+		return oop_sig.tables ? follow_generational(value) : 0;
+	}
+	return oop_sig.tables ? follow_old(value) : value;
+}
+
+/* ---- all collectors -------------------------------------------------------------------------- */
+
+static uint64_t oop_resolve(uint64_t object)
+{
+	uint64_t header;
+
+	if (!oop_sig.header_forwards || !object)
+		return object;
+	header = load64_sig(object);
+	return (header & HEADER_FORWARDED) == HEADER_FORWARDED ? header & ~HEADER_FORWARDED
+							       : object;
+}
+
+uint64_t oop_load_wide_sig(uint64_t at)
+{
+	uint64_t value = load64_sig(at);
+
+	return oop_sig.good || continuation_sig.z_shift ? follow_z(value) : oop_resolve(value);
+}
+
+uint64_t oop_load_sig(uint64_t at)
+{
+	const struct continuation_layout *c = &continuation_sig;
+	uint64_t value;
+
+	if (!c->narrow)
+		return oop_load_wide_sig(at);
+	value = load32_sig(at);
+	return value ? oop_resolve(c->narrow_base + (value << c->narrow_shift)) : 0;
+}
+
+bool oop_is_unreadable_sig(uint64_t at)
+{
+	return continuation_sig.z_shift && !oop_load_sig(at) && load64_sig(at) >> Z_ADDRESS_FROM;
+}
+
+bool oop_is_good_sig(uint64_t at)
+{
+	const struct continuation_layout *c = &continuation_sig;
+
+	return !c->z_shift || !(load64_sig(at) & *c->z_bad_mask);
+}
+
+#define HANDLE_TAGS 3ull /* weak or global; local references have none */
+
+/* Local references hold plain addresses (jniHandles.inline.hpp), the others as the collector likes.
+ */
+uint64_t oop_of_handle_sig(uint64_t handle)
+{
+	if (continuation_sig.z_shift && !(handle & HANDLE_TAGS))
+		return load64_sig(handle);
+	return oop_load_wide_sig(handle & ~HANDLE_TAGS);
+}
+
+uint64_t oop_calm_sig(void)
+{
+	const struct oop_layout *o = &oop_sig;
+
+	if (!o->active || !o->count)
+		return 1;
+	if (__atomic_load_n(o->active, __ATOMIC_ACQUIRE))
+		return 0;
+	return 1ull + __atomic_load_n(o->count, __ATOMIC_ACQUIRE);
+}

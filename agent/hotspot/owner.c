@@ -1,0 +1,451 @@
+/*
+ * See owner.h. What an ObjectMonitor says of its owner:
+ *
+ *   8 to 21   a JavaThread; or a BasicLock in the owner's stack, while nobody has contended before
+ *   21        also 1, "anonymous": one of the threads has the object in its lock stack
+ *   25 on     the Thread.threadId() of the owner, virtual or not; or 1 as above
+ *
+ * Threads are found in the JVM's list of them. It is not ours to hold: it may be freed while it is
+ * read, and then no thread in it looks like the one that is sought.
+ */
+#include "agent/hotspot/owner.h"
+
+#include <stddef.h>
+#include "agent/base/arch.h"
+#include "agent/base/guard.h"
+#include "agent/hotspot/continuation.h"
+#include "agent/hotspot/java_thread.h"
+#include "agent/hotspot/layout.h"
+#include "agent/hotspot/libjvm.h"
+#include "agent/hotspot/method.h"
+#include "agent/hotspot/object_header.h"
+#include "agent/hotspot/thread_name.h"
+#include "agent/hotspot/virtual_entry.h"
+#include "agent/hotspot/virtual_sets.h"
+#include "proto/wire.h"
+
+#define ANONYMOUS	  1
+#define MARKERS_MAX	  4 /* owner words up to here name nobody */
+#define MOUNT_TRIES	  200 /* of some 40 ns */
+#define LOCK_STACK_MAX	  8 /* objects */
+#define LOOK_MAX	  4096 /* threads that are looked at for one owner */
+#define NEAR		  256u /* threads found lately; power of two */
+#define STACK_GRAIN	  20 /* bits: stacks in the same MiB share a place */
+#define HANDLE_WEAK	  1 /* tag of a weak reference */
+#define WEAK_OBJECT_SINCE 16
+
+static struct {
+	bool usable;
+	int32_t pending, waiting, lock_stack, osthread; /* in a JavaThread */
+	int32_t owner, object; /* in an ObjectMonitor */
+	bool object_is_handle; /* from 16 on: of the JVM's weak references */
+	int32_t lock_top, lock_base; /* in a LockStack */
+	int32_t thread_number; /* in an OSThread */
+	int32_t list_length, list_threads, next; /* of the list; next: JDK 8 */
+	const uint64_t *list; /* where the list is kept, or the first thread */
+} vm;
+
+/* ---- the list of threads ---- */
+
+struct walk_list {
+	uint64_t at; /* of the next entry; JDK 8: the next thread */
+	uint32_t left;
+};
+
+static void list_begin(struct walk_list *l)
+{
+	uint64_t list = __atomic_load_n(vm.list, __ATOMIC_ACQUIRE);
+
+	l->at = list;
+	l->left = LOOK_MAX;
+	if (vm.next >= 0)
+		return;
+	l->at = load64_sig(list + (uint32_t)vm.list_threads);
+	l->left = load32_sig(list + (uint32_t)vm.list_length);
+	if (l->left > LOOK_MAX)
+		l->left = LOOK_MAX;
+}
+
+/* 0 = that was all. */
+static uint64_t list_next(struct walk_list *l)
+{
+	uint64_t thread;
+
+	if (!l->left--)
+		return 0;
+	if (vm.next < 0) {
+		thread = load64_sig(l->at);
+		l->at += 8;
+		return thread;
+	}
+	thread = l->at;
+	l->at = thread ? load64_sig(thread + (uint32_t)vm.next) : 0;
+	return thread;
+}
+
+/* ---- which thread is it? ---- */
+
+static bool has_id(uint64_t thread, uint64_t id)
+{
+	return load64_sig(thread + (uint32_t)vm_sig.thread_monitor_owner) == id;
+}
+
+static bool has_stack(uint64_t thread, uint64_t address)
+{
+	uint64_t base = load64_sig(thread + (uint32_t)vm_sig.thread_stack_base);
+	uint64_t size = load64_sig(thread + (uint32_t)vm_sig.thread_stack_size);
+
+	return address < base && address >= base - size;
+}
+
+static bool has_locked(uint64_t thread, uint64_t object)
+{
+	uint64_t stack = thread + (uint32_t)vm.lock_stack;
+	uint64_t base = (uint32_t)vm.lock_stack + (uint32_t)vm.lock_base;
+	uint64_t top = load32_sig(stack + (uint32_t)vm.lock_top); /* from the thread's begin */
+
+	for (uint64_t at = base; at < top && at < base + 8 * LOCK_STACK_MAX; at += 8)
+		if (load64_sig(thread + at) == object)
+			return true;
+	return false;
+}
+
+static uint64_t events_owner_search(bool (*has)(uint64_t thread, uint64_t word), uint64_t word)
+{
+	struct walk_list list;
+	uint64_t thread;
+
+	list_begin(&list);
+	while ((thread = list_next(&list)))
+		if (has(thread, word))
+			return thread;
+	return 0;
+}
+
+/* With thousands of threads a search is long, and it is mostly the same few that are sought. */
+static uint64_t near_threads[NEAR];
+
+static uint64_t events_owner_find(bool (*has)(uint64_t thread, uint64_t word), uint64_t word,
+				  uint64_t hash)
+{
+	uint64_t *place = &near_threads[(hash ^ hash >> 8) % NEAR];
+	uint64_t thread = __atomic_load_n(place, __ATOMIC_RELAXED);
+
+	if (thread && java_thread_is_sig(thread) && thread_name_lives(thread) && has(thread, word))
+		return thread;
+	thread = events_owner_search(has, word);
+	if (thread)
+		__atomic_store_n(place, thread, __ATOMIC_RELAXED);
+	return thread;
+}
+
+static uint32_t events_owner_virtual_number(uint64_t id)
+{
+	return WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1));
+}
+
+static uint32_t kernel_number(uint64_t thread)
+{
+	uint64_t osthread = load64_sig(thread + (uint32_t)vm.osthread);
+
+	return osthread ? load32_sig(osthread + (uint32_t)vm.thread_number) : 0;
+}
+
+/* The id of the virtual thread mounted on @thread; 0 = none. */
+static uint64_t events_owner_mounted(uint64_t thread)
+{
+	return virtual_is_mounted_sig(thread) ? virtual_id_sig(thread) : 0;
+}
+
+uint32_t owner_number(uint64_t java_thread)
+{
+	uint64_t id = events_owner_mounted(java_thread);
+
+	return id ? events_owner_virtual_number(id) : kernel_number(java_thread);
+}
+
+static bool has_number(uint64_t thread, uint64_t number)
+{
+	return owner_number(thread) == number;
+}
+
+uint64_t owner_thread(uint32_t number)
+{
+	return vm.usable && number ? events_owner_find(has_number, number, number) : 0;
+}
+
+/* ---- the owner ---- */
+
+/* The id of a Thread. */
+static uint64_t id_of(uint64_t object)
+{
+	return object ? load64_sig(object + (uint32_t)continuation_sig.thread_id) : 0;
+}
+
+/*
+ * The number of who holds a lock on that thread. Between two instructions of its unmounting, and of
+ * its mounting, a virtual thread still runs there, or already, and the JVM calls it by the
+ * carrier's name: a park inside `synchronized` on 21 does both. Then its continuation tells; where
+ * that does not, it is waited for, and where the carrier has lost its CPU meanwhile, nobody is
+ * named.
+ */
+static uint32_t holder_number(uint64_t thread)
+{
+	int32_t entry = continuation_sig.entry_in_thread;
+
+	for (int i = 0; i < MOUNT_TRIES; i++) {
+		uint64_t id = events_owner_mounted(thread);
+
+		if (!id && entry >= 0 && load64_sig(thread + (uint32_t)entry))
+			id = id_of(virtual_entry_thread(thread));
+		else if (!id)
+			return kernel_number(thread);
+		if (id)
+			return events_owner_virtual_number(id);
+		arch_pause();
+	}
+	return 0;
+}
+
+/* Its Thread where the JVM does not call it so right now; 0 = it does. */
+static uint64_t holder_object(uint64_t thread, uint32_t number)
+{
+	uint64_t id = number & WIRE_VIRTUAL_TID ? events_owner_mounted(thread) : 0;
+
+	if (!(number & WIRE_VIRTUAL_TID) || events_owner_virtual_number(id) == number)
+		return 0;
+	return virtual_entry_thread(thread);
+}
+
+/*
+ * The number of who has that id on @thread: itself, or a virtual one. Where the collector hides
+ * what the thread's own id is, one that is being mounted looks like it for a moment.
+ */
+static uint32_t number_on(uint64_t thread, uint64_t id)
+{
+	for (int i = 0; i < MOUNT_TRIES; i++) {
+		uint64_t own = virtual_platform_id_sig(thread);
+
+		if (own)
+			return own == id ? kernel_number(thread) : events_owner_virtual_number(id);
+		if (virtual_is_mounted_sig(thread))
+			return events_owner_virtual_number(id);
+		if (!has_id(thread, id))
+			return 0;
+		arch_pause();
+	}
+	return kernel_number(thread);
+}
+
+static uint32_t by_id(uint64_t monitor, uint64_t id, uint64_t *ret_thread)
+{
+	uint64_t thread = events_owner_find(has_id, id, id);
+
+	*ret_thread = thread;
+	if (thread)
+		return number_on(thread, id);
+	/* on no carrier now: a virtual thread that holds it while it waits for something else. A
+	 * thread that has just ended holds it no more */
+	return load64_sig(monitor + (uint32_t)vm.owner) == id ? events_owner_virtual_number(id) : 0;
+}
+
+static uint32_t by_address(uint64_t word, uint64_t *ret_thread)
+{
+	uint64_t thread = word;
+
+	if (!java_thread_is_sig(thread))
+		thread = events_owner_find(has_stack, word, word >> STACK_GRAIN);
+	*ret_thread = thread;
+	return thread ? holder_number(thread) : 0;
+}
+
+/* Of a lock that is in the lock stack of a thread: between two looks at who that is it must not
+ * have unmounted, or it is another one. */
+static uint32_t by_lock_stack(uint64_t object, uint64_t *ret_thread)
+{
+	uint64_t thread = object ? events_owner_search(has_locked, object) : 0;
+	uint32_t number = thread ? holder_number(thread) : 0;
+
+	*ret_thread = thread;
+	return number && has_locked(thread, object) && holder_number(thread) == number ? number : 0;
+}
+
+/* @ret_thread: the JavaThread it runs on, 0 = none. */
+static uint32_t owner_of_monitor(uint64_t monitor, uint64_t object, uint64_t *ret_thread)
+{
+	uint64_t word = load64_sig(monitor + (uint32_t)vm.owner);
+
+	*ret_thread = 0;
+	if (word == ANONYMOUS && vm.lock_stack >= 0)
+		return by_lock_stack(object, ret_thread);
+	if (word < MARKERS_MAX - 1)
+		return 0;
+	return vm_sig.thread_monitor_owner >= 0 ? by_id(monitor, word, ret_thread)
+						: by_address(word, ret_thread);
+}
+
+/* Its name, while it still holds the lock; without a thread it is a virtual one's id that is known.
+ */
+static void events_owner_say_name(uint64_t monitor, uint64_t thread, uint32_t number)
+{
+	uint64_t id, object;
+
+	if (thread) {
+		thread_name_on(thread, holder_object(thread, number), number);
+		return;
+	}
+	id = load64_sig(monitor + (uint32_t)vm.owner);
+	if (events_owner_virtual_number(id) != number || thread_name_is_said(number, id))
+		return;
+	object = virtual_sets_find(id);
+	if (object)
+		thread_name_on(0, object, number);
+	thread_name_seek(id, number); /* unless it is said by now */
+}
+
+static bool is_anonymous(uint64_t monitor)
+{
+	return vm.lock_stack >= 0 && load64_sig(monitor + (uint32_t)vm.owner) == ANONYMOUS;
+}
+
+uint32_t owner_of_pending(uint64_t java_thread, void *object, uint64_t *ret_unknown)
+{
+	static const sigset_t nothing_blocked;
+	uint64_t monitor, oop, thread = 0;
+	uint32_t number = 0;
+
+	*ret_unknown = 0;
+	guard_enter_sig();
+	if (vm.usable && vm_known_sig) {
+		(void)guard_begin_sig(&nothing_blocked);
+		monitor = load64_sig(java_thread + (uint32_t)vm.pending);
+		oop = object ? oop_of_handle_sig((uint64_t)(uintptr_t)object) : 0;
+		number = monitor ? owner_of_monitor(monitor, oop, &thread) : 0;
+		if (number)
+			events_owner_say_name(monitor, thread, number);
+		if (monitor && !number && is_anonymous(monitor))
+			*ret_unknown = monitor;
+	}
+	guard_leave_sig();
+	return number;
+}
+
+/* ---- the agent's thread ---- */
+
+/* The Java object of a monitor, as an address that may be wrong a moment later. */
+static uint64_t events_owner_object_of(uint64_t monitor)
+{
+	uint64_t slot = monitor + (uint32_t)vm.object;
+
+	if (vm.object < 0)
+		return 0;
+	if (vm.object_is_handle)
+		return oop_of_handle_sig(load64_sig(slot) | HANDLE_WEAK);
+	return load64_sig(slot);
+}
+
+bool owner_is_unknown(uint64_t monitor, uint64_t *ret_object)
+{
+	static const sigset_t nothing_blocked;
+
+	if (!vm.usable)
+		return false;
+	(void)guard_begin_sig(&nothing_blocked);
+	*ret_object = events_owner_object_of(monitor);
+	return is_anonymous(monitor);
+}
+
+uint32_t owner_by_lock_stack(uint64_t object)
+{
+	uint64_t thread;
+	uint32_t number = by_lock_stack(object, &thread);
+
+	if (number)
+		thread_name_on(thread, holder_object(thread, number), number);
+	return number;
+}
+
+uint32_t owner_virtual_number(uint64_t id)
+{
+	return events_owner_virtual_number(id);
+}
+
+void owner_blocked_on(uint64_t java_thread, struct owner_monitor *ret)
+{
+	static const sigset_t nothing_blocked;
+	uint64_t object, thread;
+
+	*ret = (struct owner_monitor){ 0 };
+	if (!vm.usable)
+		return;
+	(void)guard_begin_sig(&nothing_blocked);
+	ret->address = load64_sig(java_thread + (uint32_t)vm.pending);
+	if (!ret->address) {
+		ret->address = load64_sig(java_thread + (uint32_t)vm.waiting);
+		ret->waiting = true;
+	}
+	if (!ret->address)
+		return;
+	object = events_owner_object_of(ret->address);
+	ret->class_handle = class_of_object_sig(object, object_klass(object));
+	ret->identity = monitor_hash(ret->address, object);
+	if (!ret->waiting)
+		ret->owner = owner_of_monitor(ret->address, object, &thread);
+}
+
+void owner_each_thread(void (*look)(uint64_t java_thread))
+{
+	struct walk_list list;
+	uint64_t thread;
+
+	if (!vm.usable)
+		return;
+	list_begin(&list);
+	while ((thread = list_next(&list)))
+		look(thread);
+}
+
+/* ---- where it lies ---- */
+
+static int32_t events_owner_offset(const char *type, const char *type2, const char *name)
+{
+	long at = libjvm_offset(type, name);
+
+	if (at < 0 && type2)
+		at = libjvm_offset(type2, name);
+	return (int32_t)at;
+}
+
+static bool find_list(void)
+{
+	vm.next = -1;
+	vm.list = libjvm_static("ThreadsSMRSupport", "_java_thread_list");
+	vm.list_length = events_owner_offset("ThreadsList", NULL, "_length");
+	vm.list_threads = events_owner_offset("ThreadsList", NULL, "_threads");
+	if (vm.list)
+		return vm.list_length >= 0 && vm.list_threads >= 0;
+	vm.list = libjvm_static("Threads", "_thread_list");
+	vm.next = events_owner_offset("JavaThread", NULL, "_next");
+	return vm.list && vm.next >= 0;
+}
+
+bool owner_init(void)
+{
+	vm.pending = events_owner_offset("JavaThread", "Thread", "_current_pending_monitor");
+	vm.waiting = events_owner_offset("JavaThread", "Thread", "_current_waiting_monitor");
+	vm.osthread = events_owner_offset("JavaThread", "Thread", "_osthread");
+	vm.lock_stack = events_owner_offset("JavaThread", NULL, "_lock_stack");
+	vm.lock_top = events_owner_offset("LockStack", NULL, "_top");
+	vm.lock_base = events_owner_offset("LockStack", NULL, "_base[0]");
+	vm.owner = events_owner_offset("ObjectMonitor", NULL, "_owner");
+	vm.object = events_owner_offset("ObjectMonitor", NULL, "_object");
+	vm.object_is_handle = vm_sig.version >= WEAK_OBJECT_SINCE;
+	object_header_init();
+	virtual_entry_init();
+	vm.thread_number = events_owner_offset("OSThread", NULL, "_thread_id");
+	if (vm.lock_top < 0 || vm.lock_base < 0)
+		vm.lock_stack = -1;
+	vm.usable = vm_known_sig && find_list() && vm.pending >= 0 && vm.waiting >= 0 &&
+		    vm.osthread >= 0 && vm.owner >= 0 && vm.thread_number >= 0;
+	return vm.usable;
+}

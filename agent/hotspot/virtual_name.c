@@ -1,0 +1,167 @@
+/* See virtual_name.h. */
+#include "agent/hotspot/virtual_name.h"
+
+#include <string.h>
+#include "agent/hotspot/continuation.h"
+#include "agent/hotspot/java_thread.h"
+#include "agent/hotspot/layout.h"
+#include "agent/hotspot/libjvm.h"
+
+#define CHUNKS_MAX 16 /* as far as a walk goes */
+#define UTF8_MAX   3 /* bytes of a char, as JNI gives them */
+
+typedef jobject JNICALL current_thread_fn(JNIEnv *env, jclass unused);
+
+static struct {
+	current_thread_fn *current; /* NULL = there are no virtual threads */
+	jfieldID id, name;
+	/* learnt from the first one: asking would initialise its class */
+	jfieldID continuation, tail, parent;
+} known;
+
+void virtual_name_init(JNIEnv *env)
+{
+	jclass c;
+
+	if (known.current || vm_sig.version < 21)
+		return;
+	c = (*env)->FindClass(env, "java/lang/Thread");
+	if (c) {
+		known.id = (*env)->GetFieldID(env, c, "tid", "J");
+		if (known.id)
+			known.name = (*env)->GetFieldID(env, c, "name", "Ljava/lang/String;");
+		(*env)->DeleteLocalRef(env, c);
+	}
+	if ((*env)->ExceptionCheck(env))
+		(*env)->ExceptionClear(env);
+	if (known.id && known.name)
+		__atomic_store_n(&known.current,
+				 (current_thread_fn *)libjvm_symbol("JVM_CurrentThread"),
+				 __ATOMIC_RELEASE);
+}
+
+/* As much of it as fits, whole characters. */
+static void virtual_name_read_name(JNIEnv *env, jstring string, char *ret, size_t size)
+{
+	char text[UTF8_MAX * WALK_NAME_BYTES + 1] = "";
+	jsize n = (*env)->GetStringLength(env, string);
+	size_t len;
+
+	if (n > WALK_NAME_BYTES - 1)
+		n = WALK_NAME_BYTES - 1;
+	(*env)->GetStringUTFRegion(env, string, 0, n, text);
+	len = strlen(text);
+	if (len >= size)
+		for (len = size - 1; len && ((uint8_t)text[len] & 0xc0) == 0x80; len--)
+			;
+	for (size_t i = 0; i < len; i++)
+		ret[i] = (uint8_t)text[i] < ' ' ? '?' : text[i];
+	ret[len] = '\0';
+}
+
+static bool is_virtual(uint64_t java_thread)
+{
+	return __atomic_load_n(&known.current, __ATOMIC_ACQUIRE) && java_thread &&
+	       virtual_is_mounted_sig(java_thread);
+}
+
+/* A field of an object by its class; an application thread asks, once. */
+static jobject get_field(JNIEnv *env, jobject object, jfieldID *field, const char *name,
+			 const char *type)
+{
+	jfieldID id = __atomic_load_n(field, __ATOMIC_ACQUIRE);
+	jclass c;
+
+	if (!id) {
+		c = (*env)->GetObjectClass(env, object);
+		id = (*env)->GetFieldID(env, c, name, type);
+		if ((*env)->ExceptionCheck(env))
+			(*env)->ExceptionClear(env);
+		(*env)->DeleteLocalRef(env, c);
+		__atomic_store_n(field, id, __ATOMIC_RELEASE);
+	}
+	return id ? (*env)->GetObjectField(env, object, id) : NULL;
+}
+
+/* The chunks from this one on; takes the reference. */
+static void mend_chunks(JNIEnv *env, jobject chunk)
+{
+	for (int i = 0; chunk && i < CHUNKS_MAX; i++) {
+		jobject parent = get_field(env, chunk, &known.parent, "parent",
+					   "Ljdk/internal/vm/StackChunk;");
+
+		(*env)->DeleteLocalRef(env, chunk);
+		chunk = parent;
+	}
+	if (chunk)
+		(*env)->DeleteLocalRef(env, chunk);
+}
+
+void virtual_mend(void)
+{
+	uint64_t java_thread = known.current ? java_thread_address_sig() : 0;
+	jobject thread, continuation = NULL, tail = NULL;
+	JNIEnv *env;
+
+	if (!continuation_sig.z_shift || !is_virtual(java_thread))
+		return;
+	env = java_thread_env_sig();
+	thread = known.current(env, NULL);
+	if (thread)
+		continuation = get_field(env, thread, &known.continuation, "cont",
+					 "Ljdk/internal/vm/Continuation;");
+	if (continuation)
+		tail = get_field(env, continuation, &known.tail, "tail",
+				 "Ljdk/internal/vm/StackChunk;");
+	mend_chunks(env, tail);
+	if (continuation)
+		(*env)->DeleteLocalRef(env, continuation);
+	if (thread)
+		(*env)->DeleteLocalRef(env, thread);
+}
+
+uint32_t virtual_number(uint64_t java_thread)
+{
+	struct ring_sample head;
+
+	if (!is_virtual(java_thread))
+		return 0;
+	virtual_identity(&head);
+	if (!head.virtual_id)
+		return 0;
+	return WIRE_VIRTUAL_TID | (uint32_t)(head.virtual_id & (WIRE_VIRTUAL_TID - 1));
+}
+
+void virtual_identity_of(JNIEnv *env, jobject thread, struct ring_sample *head)
+{
+	jstring name;
+
+	head->virtual_id = 0;
+	head->name[0] = '\0';
+	if (!known.current)
+		return;
+	head->virtual_id = (uint64_t)(*env)->GetLongField(env, thread, known.id);
+	name = (*env)->GetObjectField(env, thread, known.name);
+	if (name) {
+		virtual_name_read_name(env, name, head->name, sizeof(head->name));
+		(*env)->DeleteLocalRef(env, name);
+	}
+}
+
+void virtual_identity(struct ring_sample *head)
+{
+	uint64_t java_thread = known.current ? java_thread_address_sig() : 0;
+	jobject thread;
+	JNIEnv *env;
+
+	head->virtual_id = 0;
+	head->name[0] = '\0';
+	if (!is_virtual(java_thread))
+		return;
+	env = java_thread_env_sig();
+	thread = known.current(env, NULL);
+	if (!thread)
+		return;
+	virtual_identity_of(env, thread, head);
+	(*env)->DeleteLocalRef(env, thread);
+}

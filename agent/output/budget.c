@@ -1,0 +1,250 @@
+/*
+ * See budget.h. Of the agent's costs the interval changes only those of samples: the handler's, and
+ * what the agent's thread spends on taking them in and sending them. The interval is as long as
+ * makes these fit into what the other costs leave of max_cpu, half of it at least. What a shorter
+ * interval would cost is known from what a sample costs, so the agent comes back to it as soon as
+ * it fits.
+ */
+#include "agent/output/budget_priv.h"
+
+#include <stdio.h>
+#include <time.h>
+#include "agent/engine/cpu_timer.h"
+#include "agent/engine/handler_cost.h"
+#include "agent/output/writer.h"
+
+#define INTERVAL_NS_MIN (NS_PER_MS / 10)
+#define INTERVAL_NS_MAX NS_PER_S
+#define MAX_CPU_DEFAULT 10 /* permille of the process's own CPU time */
+/* The first stacks, names and libraries of a session cost once what no interval makes cheaper. */
+#define STARTING_NS (5 * NS_PER_S)
+#define LOOK_BACK   10 /* looks, one a second as a rule */
+#define LOOKS_MIN   5 /* after a change */
+#define SAMPLES_MIN 20u /* fewer say nothing about the cost of one */
+#define STEP_MAX    4 /* times as long at once: what is measured may be a moment's */
+
+static struct {
+	struct clocks past[LOOK_BACK]; /* a ring of looks */
+	uint32_t looks; /* since the start or the last change */
+	uint64_t begin_ns; /* STARTING_NS later costs are looked at */
+	uint64_t dear_ns; /* a sample's cost when the interval had to be made longer; 0 = it is not
+			   */
+	char note[192]; /* for the reader */
+	bool noted, note_due;
+} interval;
+
+static uint64_t agent_budget_clamp(uint64_t ns)
+{
+	if (ns < INTERVAL_NS_MIN)
+		return INTERVAL_NS_MIN;
+	return ns > INTERVAL_NS_MAX ? INTERVAL_NS_MAX : ns;
+}
+
+uint64_t budget_interval(const struct wire_start *start)
+{
+	return agent_budget_clamp(start->interval_ns);
+}
+
+static uint64_t agent_budget_permille(const struct wire_start *start)
+{
+	return start->max_cpu_permille ? start->max_cpu_permille : MAX_CPU_DEFAULT;
+}
+
+struct clocks budget_clocks(void)
+{
+	const struct event_books *waits = &agent.books.of[WIRE_EVENT_LOCK];
+
+	handler_cost_book();
+	return (struct clocks){
+		.handler_ns = agent.books.handler_ns,
+		.writer_ns = thread_cpu_ns(0) - agent.housekeeping_ns,
+		.fixed_ns = agent.housekeeping_ns,
+		.waits_ns = waits->cost_ns,
+		.process_ns = process_cpu_ns(),
+		.at_ns = mono_ns(),
+		.samples = agent.books.of[WIRE_EVENT_CPU].taken,
+		.waits = waits->taken,
+	};
+}
+
+uint64_t budget_allowed(const struct wire_start *start, const struct clocks *then,
+			const struct clocks *now)
+{
+	uint64_t allowed =
+		(now->process_ns - then->process_ns) * agent_budget_permille(start) / 1000;
+	uint64_t floor_ns = (now->at_ns - then->at_ns) / (NS_PER_S / CPU_FLOOR_NS);
+
+	return allowed > floor_ns ? allowed : floor_ns;
+}
+
+/* ---- what the reader is told ------------------------------------------------------------- */
+
+static void agent_budget_tell(void)
+{
+	if (interval.note_due)
+		interval.note_due =
+			writer_fault(WIRE_NOTE, 0, "interval", interval.note) != WRITER_OK;
+	interval.noted = interval.note[0] != '\0';
+}
+
+/* @use: of the process's CPU time, at the interval that is asked for. */
+static void tell_longer(const struct wire_start *start, double use)
+{
+	interval.note[0] = '\0';
+	if (engine.interval_ns != budget_interval(start))
+		snprintf(
+			interval.note, sizeof(interval.note),
+			"a sample every %.3g ms of CPU time and not every %.3g ms, which would take "
+			"%.2g %% of the application's CPU time: max_cpu is %.2g %%",
+			(double)engine.interval_ns / NS_PER_MS,
+			(double)budget_interval(start) / NS_PER_MS, 100 * use,
+			(double)agent_budget_permille(start) / 10);
+	interval.note_due = interval.note[0] || interval.noted;
+	agent_budget_tell();
+}
+
+/* ---- the interval -------------------------------------------------------------------------- */
+
+static void agent_budget_remember(const struct clocks *now)
+{
+	interval.past[interval.looks++ % LOOK_BACK] = *now;
+}
+
+static void agent_budget_begin_again(const struct clocks *now)
+{
+	interval.looks = 0;
+	agent_budget_remember(now);
+}
+
+void budget_begin(const struct wire_start *start)
+{
+	struct clocks now = budget_clocks();
+
+	interval.begin_ns = now.at_ns;
+	interval.dear_ns = 0;
+	tell_longer(start, 0);
+	agent_budget_begin_again(&now);
+	budget_waits_begin(&now);
+}
+
+/* The interval between two samples of a busy thread, as it is: timers keep none below the tick. */
+static uint64_t agent_budget_spacing(uint64_t interval_ns)
+{
+	struct timespec tick = { 0, 0 };
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+	return engine.host || interval_ns > (uint64_t)tick.tv_nsec ? interval_ns
+								   : (uint64_t)tick.tv_nsec;
+}
+
+struct cost {
+	uint64_t sample_ns; /* of one */
+	uint64_t samples; /* at the interval in force */
+	uint64_t others_ns; /* that no interval changes */
+	uint64_t allowed_ns; /* of all */
+	uint64_t process_ns; /* the application's */
+};
+
+/* What few samples cost, or none, is not known: then what they did before the interval was longer.
+ * false = too little is known. */
+static bool agent_budget_measure(const struct wire_start *start, const struct clocks *now,
+				 struct cost *ret)
+{
+	const struct clocks *then = &interval.past[0];
+	uint64_t writer_ns, n;
+
+	if (interval.looks >= LOOK_BACK)
+		then = &interval.past[interval.looks % LOOK_BACK];
+	ret->samples = now->samples - then->samples;
+	if (interval.looks < LOOKS_MIN || (ret->samples < SAMPLES_MIN && !interval.dear_ns))
+		return false;
+	n = ret->samples + now->waits - then->waits;
+	writer_ns = n ? (now->writer_ns - then->writer_ns) * ret->samples / n : 0;
+	ret->sample_ns = interval.dear_ns;
+	if (ret->samples >= SAMPLES_MIN)
+		ret->sample_ns = (now->handler_ns - then->handler_ns + writer_ns) / ret->samples;
+	ret->others_ns = now->fixed_ns - then->fixed_ns + now->waits_ns - then->waits_ns +
+			 (now->writer_ns - then->writer_ns - writer_ns);
+	ret->allowed_ns = budget_allowed(start, then, now);
+	ret->process_ns = now->process_ns - then->process_ns;
+	return true;
+}
+
+/* The shortest interval that keeps what is allowed. */
+static uint64_t that_fits(const struct cost *c, uint64_t sample_ns)
+{
+	uint64_t room_ns = c->allowed_ns > c->others_ns ? c->allowed_ns - c->others_ns : 0;
+
+	if (room_ns < c->allowed_ns / 2)
+		room_ns = c->allowed_ns / 2;
+	if (!room_ns)
+		return engine.interval_ns;
+	return agent_budget_clamp((uint64_t)((double)agent_budget_spacing(engine.interval_ns) *
+					     (double)c->samples * (double)sample_ns /
+					     (double)room_ns));
+}
+
+static uint64_t agent_budget_choose(const struct wire_start *start, const struct cost *c)
+{
+	uint64_t asked = budget_interval(start), is = engine.interval_ns;
+	uint64_t fits = that_fits(c, c->sample_ns), cheap;
+
+	if (fits > is + is / 10) { /* what is over by less is noise */
+		if (!interval.dear_ns)
+			interval.dear_ns = c->sample_ns;
+		return fits < agent_budget_spacing(is) * STEP_MAX
+			       ? fits
+			       : agent_budget_spacing(is) * STEP_MAX;
+	}
+	/* rare samples cost more each, as caches are cold and batches small: where they come often
+	 * they may cost what they did before */
+	if (interval.dear_ns && interval.dear_ns < c->sample_ns)
+		fits = that_fits(c, interval.dear_ns);
+	cheap = fits > asked ? fits : asked;
+	return cheap == asked || cheap < is - is / 4 ? cheap : is;
+}
+
+static bool keep_interval(const struct wire_start *start, const struct clocks *now)
+{
+	struct cost c;
+	uint64_t next;
+	double use;
+
+	agent_budget_tell();
+	if (now->at_ns < interval.begin_ns + STARTING_NS) {
+		agent_budget_begin_again(now);
+		return false;
+	}
+	if (!agent_budget_measure(start, now, &c)) {
+		agent_budget_remember(now);
+		return false;
+	}
+	agent_budget_remember(now);
+	next = agent_budget_choose(start, &c);
+	if (next == engine.interval_ns)
+		return false;
+	use = (double)agent_budget_spacing(engine.interval_ns) /
+	      (double)agent_budget_spacing(budget_interval(start));
+	use = (use * (double)c.sample_ns * (double)c.samples + (double)c.others_ns) /
+	      (double)(c.process_ns ? c.process_ns : 1);
+	if (next == budget_interval(start))
+		interval.dear_ns = 0;
+	engine_set_interval(next);
+	tell_longer(start, use);
+	agent_budget_begin_again(now);
+	return true;
+}
+
+bool budget_keep(const struct wire_start *start)
+{
+	struct clocks now;
+	bool changed;
+
+	if (start->flags & WIRE_START_NO_BUDGET)
+		return false;
+	now = budget_clocks();
+	changed = budget_waits_keep(start, &now);
+	if (engine.running)
+		changed |= keep_interval(start, &now);
+	return changed;
+}

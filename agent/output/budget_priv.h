@@ -1,0 +1,26 @@
+/* Between budget.c, which looks at the clocks and keeps the interval, and budget_waits.c. */
+#pragma once
+
+#include "agent/output/budget.h"
+
+#define CPU_FLOOR_NS NS_PER_MS /* per second: less than this is always allowed */
+
+/* All since the agent was loaded. */
+struct clocks {
+	uint64_t handler_ns; /* of handlers, for samples */
+	uint64_t writer_ns; /* of the agent's thread, for samples and waits */
+	uint64_t
+		fixed_ns; /* of the agent's thread, for what no interval and no threshold changes */
+	uint64_t waits_ns; /* of application threads, for waits that are told */
+	uint64_t process_ns, at_ns;
+	uint64_t samples, waits; /* taken */
+};
+
+struct clocks budget_clocks(void);
+/* What may be used of a span: max_cpu of the process's CPU time, and CPU_FLOOR_NS a second. */
+uint64_t budget_allowed(const struct wire_start *start, const struct clocks *then,
+			const struct clocks *now);
+
+/* true = the threshold is another one now. */
+bool budget_waits_keep(const struct wire_start *start, const struct clocks *now);
+void budget_waits_begin(const struct clocks *now);

@@ -1,0 +1,6 @@
+/* HELLO: who the agent and its JVM are. Agent's thread, attached. */
+#pragma once
+
+#include "agent/output/writer.h"
+
+enum writer_result hello_send(const struct wire_start *start);

@@ -1,0 +1,340 @@
+/* See threads.h. The table keeps a hash of each name: enough to see that it changed. */
+#include "agent/output/threads.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "agent/base/dict.h"
+#include "agent/base/events.h"
+#include "agent/engine/cpu_timer.h"
+#include "agent/engine/wall.h"
+#include "agent/hotspot/jni_names.h"
+#include "agent/hotspot/thread_name.h"
+#include "agent/output/writer.h"
+
+#define TABLE_MAX	  16384u /* threads; power of two */
+#define PROBE_MAX	  64u
+#define PASS_SHARE	  500 /* passes for new threads may cost 1/500 of the time */
+#define PASS_PAUSE_MAX_NS NS_PER_S
+#define TID_ENDED \
+	(WIRE_VIRTUAL_TID - 1) /* a place that may be taken again, but does not end a search */
+
+struct known {
+	uint32_t tid; /* 0 = empty */
+	uint8_t java; /* 1 = the name sent is the full Java name */
+	uint8_t ended; /* 1 = it was gone at the last sweep */
+	uint8_t whole; /* 1 = of a virtual thread's name nothing was cut off */
+	uint16_t pass; /* the last over Java threads that saw it */
+	uint64_t name_hash; /* of the name sent */
+	uint64_t comm_hash; /* of the kernel's */
+};
+
+#define IN_PAGE	   (4096 / sizeof(struct known))
+#define ON_WAY_MAX 1024u /* no frame has more records */
+
+static struct known *table;
+static bool page_used[TABLE_MAX / IN_PAGE + 1]; /* the others are not even looked at */
+static uint16_t last_pass; /* number of the last pass over Java threads */
+static bool names_missing; /* a thread was seen whose Java name is not known */
+static uint32_t on_way[ON_WAY_MAX]; /* tids in the frame that is not in the pipe yet */
+static uint32_t n_on_way;
+
+uint64_t threads_bytes(void)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; table && i < sizeof(page_used) / sizeof(page_used[0]); i++)
+		bytes += page_used[i] ? 4096 : 0;
+	return bytes;
+}
+
+void threads_free(void)
+{
+	if (table)
+		munmap(table, TABLE_MAX * sizeof(*table));
+	table = NULL;
+	memset(page_used, 0, sizeof(page_used));
+}
+
+void threads_forget(void)
+{
+	threads_free();
+	thread_name_forget_all();
+	names_missing = true;
+	n_on_way = 0;
+}
+
+static struct known *agent_threads_find(uint32_t tid)
+{
+	for (uint32_t i = 0; table && i < PROBE_MAX; i++) {
+		struct known *k = &table[(tid + i) & (TABLE_MAX - 1)];
+
+		if (k->tid == tid)
+			return k;
+		if (k->tid == 0)
+			break;
+	}
+	return NULL;
+}
+
+void threads_written(void)
+{
+	n_on_way = 0;
+}
+
+/* Only those: were all names said again each time, thousands would never get through a full pipe.
+ */
+void threads_lost(void)
+{
+	for (uint32_t i = 0; i < n_on_way && i < ON_WAY_MAX; i++) {
+		struct known *k = agent_threads_find(on_way[i]);
+
+		thread_name_forget(on_way[i]);
+		if (k)
+			k->tid = TID_ENDED;
+	}
+	names_missing = true;
+	n_on_way = 0;
+}
+
+static struct known *agent_threads_lookup(uint32_t tid, bool *ret_new)
+{
+	uint32_t first = tid & (TABLE_MAX - 1);
+	struct known *place = NULL;
+
+	*ret_new = false;
+	if (!table) {
+		void *p = mmap(NULL, TABLE_MAX * sizeof(*table), PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (p == MAP_FAILED)
+			return NULL;
+		table = p;
+	}
+	for (uint32_t i = 0; i < PROBE_MAX; i++) {
+		struct known *k = &table[(first + i) & (TABLE_MAX - 1)];
+
+		if (k->tid == tid)
+			return k;
+		if (!place && (k->tid == 0 || k->tid == TID_ENDED))
+			place = k;
+		if (k->tid == 0)
+			break;
+	}
+	/* crowded: take the first place, its owner is sent again if it lives */
+	if (!place)
+		place = &table[first];
+	*ret_new = true;
+	page_used[(size_t)(place - table) / IN_PAGE] = true;
+	*place = (struct known){ .tid = tid };
+	return place;
+}
+
+static void note_on_way(uint32_t tid)
+{
+	if (n_on_way < ON_WAY_MAX)
+		on_way[n_on_way++] = tid;
+}
+
+static void agent_threads_send(uint32_t tid, uint32_t flags, uint64_t java_id, const char *name)
+{
+	struct wire_thread record = {
+		.tid = tid,
+		.flags = flags,
+		.java_id = java_id,
+		.name = wire_text(name),
+	};
+
+	note_on_way(tid);
+	writer_thread(&record);
+	/* a full frame made room: what was in it is written, or lost, this one perhaps with it */
+	if (n_on_way == 0)
+		note_on_way(tid);
+}
+
+static bool read_comm(uint32_t tid, char *name, size_t size)
+{
+	char path[64];
+	long n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%u/comm", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, name, size - 1);
+	close(fd);
+	if (n <= 0)
+		return false;
+	name[name[n - 1] == '\n' ? n - 1 : n] = '\0';
+	return true;
+}
+
+void threads_seen(uint32_t tid, const char *name)
+{
+	char comm[32];
+	uint64_t hash;
+	struct known *k;
+	bool is_new;
+
+	k = agent_threads_lookup(tid, &is_new);
+	if (!k || (!is_new && !name[0]))
+		return;
+	if (!name[0]) {
+		if (!read_comm(tid, comm, sizeof(comm)))
+			return; /* ended already: the daemon prints its tid */
+		name = comm;
+	}
+	hash = dict_hash(name, (uint32_t)strlen(name));
+	/* a name that is said again, or for the first time by a thread with a number used before */
+	if (!is_new && k->comm_hash == hash)
+		return;
+	names_missing = true;
+	k->java = 0;
+	k->comm_hash = k->name_hash = hash;
+	agent_threads_send(tid, 0, 0, name);
+}
+
+void threads_owner(uint32_t tid)
+{
+	if (tid && !(tid & WIRE_VIRTUAL_TID))
+		threads_seen(tid, "");
+}
+
+uint32_t threads_virtual(uint64_t id, const char *name)
+{
+	uint32_t tid = name[0] ? WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1))
+			       : WIRE_VIRTUAL_TID;
+	struct known *k;
+	bool is_new;
+
+	/* unnamed ones come by the million: they share a number */
+	if (!name[0]) {
+		name = "[unnamed virtual threads]";
+		id = 0;
+	}
+	k = agent_threads_lookup(tid, &is_new);
+	if (!k || (!is_new && k->name_hash == dict_hash(name, (uint32_t)strlen(name))))
+		return tid;
+	if (k->whole && strlen(name) >= WALK_NAME_WHOLE)
+		return tid;
+	k->java = 1;
+	k->whole = 0;
+	k->comm_hash = k->name_hash = dict_hash(name, (uint32_t)strlen(name));
+	agent_threads_send(tid, WIRE_THREAD_JAVA | WIRE_THREAD_VIRTUAL, id, name);
+	return tid;
+}
+
+/* A number means nothing once its thread is gone: it may be given to another. */
+static bool agent_threads_has_ended(const struct known *k)
+{
+	uint32_t tid = k->tid;
+
+	if (tid & WIRE_VIRTUAL_TID)
+		return true; /* nobody can say: forgotten, and said again with its next sample */
+	/* the kernel is asked for those alone that were not seen a moment ago */
+	if ((k->java && k->pass == last_pass) || slot_find_sig(tid))
+		return false;
+	return syscall(SYS_tgkill, (long)getpid(), (long)tid, 0l) < 0 && errno == ESRCH;
+}
+
+void threads_sweep(void)
+{
+	for (uint32_t i = 0; table && i < TABLE_MAX; i++) {
+		struct known *k = &table[i];
+
+		if (!page_used[i / IN_PAGE]) {
+			i += IN_PAGE - 1 - i % IN_PAGE;
+			continue;
+		}
+		if (k->tid == 0 || k->tid == TID_ENDED)
+			continue;
+		if (!agent_threads_has_ended(k)) {
+			k->ended = 0;
+			continue;
+		}
+		/* its last samples may still lie in the ring: tell it the next time */
+		if (!k->ended) {
+			k->ended = 1;
+			continue;
+		}
+		if (!(k->tid & WIRE_VIRTUAL_TID))
+			agent_threads_send(k->tid,
+					   WIRE_THREAD_ENDED | (k->java ? WIRE_THREAD_JAVA : 0), 0,
+					   "");
+		if (!table) /* the pipe was full and all names are forgotten */
+			return;
+		thread_name_forget(k->tid);
+		k->tid = TID_ENDED;
+	}
+}
+
+/* @in_pass: a pass over all Java threads sees it alive. */
+static void name_it(uint32_t tid, uint64_t java_id, const char *name, uint32_t flags, bool in_pass)
+{
+	/* with the id, as another thread may have the number and the name of one that ended */
+	uint64_t hash = dict_hash(name, (uint32_t)strlen(name)) ^ java_id * 0x9e3779b97f4a7c15ull;
+	struct known *k;
+	bool is_new;
+
+	thread_name_said(tid, java_id);
+	k = agent_threads_lookup(tid, &is_new);
+	if (!k)
+		return;
+	if (in_pass)
+		k->pass = last_pass;
+	if (flags & WIRE_THREAD_VIRTUAL)
+		k->whole = 1;
+	if (k->java && k->name_hash == hash)
+		return;
+	/* the kernel's name was all of it: nothing new for the daemon but that it is Java */
+	k->java = 1;
+	k->name_hash = hash;
+	/* last: where the pipe is full all names are forgotten, and the table is unmapped */
+	agent_threads_send(tid, flags, java_id, name);
+}
+
+void threads_java_name(uint32_t tid, uint64_t java_id, const char *name)
+{
+	if (events_on(WIRE_EVENT_WALL))
+		wall_thread_seen(tid, name);
+	name_it(tid, java_id, name, WIRE_THREAD_JAVA, true);
+}
+
+void threads_named(uint32_t tid, uint64_t java_id, const char *name)
+{
+	uint32_t is_virtual = tid & WIRE_VIRTUAL_TID ? WIRE_THREAD_VIRTUAL : 0;
+
+	name_it(tid, java_id, name, WIRE_THREAD_JAVA | is_virtual, false);
+}
+
+bool threads_are_missing(void)
+{
+	return names_missing;
+}
+
+void threads_name_all(void)
+{
+	jni_names_pass(threads_java_name, NULL);
+}
+
+/* A new thread is named at once where a pass over all of them is cheap. */
+void threads_refresh(bool force)
+{
+	static uint64_t next_ns;
+	uint64_t begin_ns, pause_ns;
+
+	if (!force && (!names_missing || mono_ns() < next_ns))
+		return;
+	names_missing = false;
+	last_pass++;
+	begin_ns = thread_cpu_ns(0);
+	threads_name_all();
+	pause_ns = (thread_cpu_ns(0) - begin_ns) * PASS_SHARE;
+	next_ns = mono_ns() + (pause_ns < PASS_PAUSE_MAX_NS ? pause_ns : PASS_PAUSE_MAX_NS);
+}

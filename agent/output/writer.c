@@ -1,0 +1,281 @@
+/* See writer.h: pending frames, the pipe, epochs of ids, and what is not a sample. */
+#include "agent/output/writer_priv.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "agent/base/events.h"
+#include "agent/engine/cpu_timer.h"
+#include "agent/events/open.h"
+#include "agent/events/sources.h"
+#include "agent/output/ledger.h"
+#include "agent/output/thread_states.h"
+#include "agent/output/threads.h"
+
+#define AGENT_BYTES_MAX (3u << 20) /* all memory of the agent */
+#define DICT_BYTES_MIN	(512u << 10) /* also where the ring and the walker take it all */
+
+static const enum wire_type pending_type[PENDING_COUNT] = {
+	WIRE_STRING,  WIRE_MAPPING, WIRE_METHOD, WIRE_NODE,  WIRE_THREAD, WIRE_STATE,
+	WIRE_VIRTUAL, WIRE_CPU,	    WIRE_LOCK,	 WIRE_ALLOC, WIRE_WALL,
+};
+
+const enum pending writer_pending_of[WIRE_EVENT_COUNT] = {
+	[WIRE_EVENT_CPU] = PENDING_CPU,
+	[WIRE_EVENT_LOCK] = PENDING_LOCK,
+	[WIRE_EVENT_ALLOC] = PENDING_ALLOC,
+	[WIRE_EVENT_WALL] = PENDING_WALL,
+};
+
+struct writer writer;
+
+struct wire_str wire_text(const char *s)
+{
+	return (struct wire_str){ s, (uint32_t)strlen(s) };
+}
+
+static void begin_frames(void)
+{
+	for (int i = 0; i < PENDING_COUNT; i++)
+		wire_begin(&writer.frames[i], writer.bytes[i], pending_type[i]);
+	memset(writer.waiting, 0, sizeof(writer.waiting));
+	writer.begun = true;
+}
+
+static void forget_definitions(void)
+{
+	dict_clear(&writer.strings);
+	dict_clear(&writer.methods);
+	dict_clear(&writer.mappings);
+	dict_clear(&writer.nodes);
+	threads_forget();
+	writer.epoch++;
+}
+
+/* fstat by its raw call: the libc function has no name that holds for every libc */
+static bool fd_is_fifo(int fd, uint64_t *ret_device, uint64_t *ret_inode)
+{
+	struct stat st;
+
+	if (syscall(SYS_fstat, fd, &st) < 0 || !S_ISFIFO(st.st_mode))
+		return false;
+	*ret_device = st.st_dev;
+	*ret_inode = st.st_ino;
+	return true;
+}
+
+uint64_t writer_dictionary_bytes(void)
+{
+	return dict_bytes(&writer.strings) + dict_bytes(&writer.methods) +
+	       dict_bytes(&writer.mappings) + dict_bytes(&writer.nodes);
+}
+
+uint64_t writer_bytes(void)
+{
+	return agent.ring.size + engine_bytes() + walker_bytes() + threads_bytes() +
+	       sources_bytes() + thread_states_bytes() + writer_dictionary_bytes() + sizeof(writer);
+}
+
+static enum writer_result write_frame(struct wire_writer *w)
+{
+	uint32_t len = wire_end(w, writer.sequence + 1);
+	uint64_t device, inode;
+	long n;
+
+	/* the application may have closed our number and use it itself now */
+	if (!fd_is_fifo(writer.fd, &device, &inode) || device != writer.device ||
+	    inode != writer.inode) {
+		writer.gone = true;
+		return WRITER_GONE;
+	}
+	do
+		n = write(writer.fd, w->buf, len);
+	while (n < 0 && errno == EINTR);
+	if (n == (long)len) {
+		writer.sequence++;
+		writer.full_since_ns = 0;
+		ledger.pipe_bytes += len;
+		return WRITER_OK;
+	}
+	if (n < 0 && errno == EAGAIN) {
+		if (!writer.full_since_ns)
+			writer.full_since_ns = mono_ns();
+		return WRITER_FULL;
+	}
+	writer.gone = true;
+	return WRITER_GONE;
+}
+
+static enum writer_result write_reset(void)
+{
+	uint8_t bytes[WIRE_FRAME_MAX];
+	struct wire_writer w;
+
+	wire_begin(&w, bytes, WIRE_RESET);
+	return write_frame(&w);
+}
+
+uint64_t writer_full_since(void)
+{
+	return writer.full_since_ns;
+}
+
+static void drop_pending(enum wire_drop cause)
+{
+	if (writer.frames[PENDING_THREAD].records)
+		threads_lost();
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		ledger_drop(e, cause, writer.waiting[e].n, writer.waiting[e].weight);
+	if (writer.frames[PENDING_LOCK].records)
+		open_waits_lost();
+	if (writer.frames[PENDING_STATE].records)
+		thread_states_forget();
+	begin_frames();
+}
+
+/* What the rest of the agent leaves of its memory. */
+static void budget_dictionary(void)
+{
+	uint64_t others = writer_bytes() - writer_dictionary_bytes();
+
+	dict_budget(others + DICT_BYTES_MIN < AGENT_BYTES_MAX ? AGENT_BYTES_MAX - others
+							      : DICT_BYTES_MIN);
+}
+
+enum writer_result writer_new_epoch(void)
+{
+	enum writer_result r = write_reset();
+
+	if (r != WRITER_OK)
+		return r;
+	drop_pending(WIRE_DROP_PIPE_FULL);
+	forget_definitions();
+	if (walker_names_full())
+		walker_forget_names();
+	budget_dictionary();
+	writer.torn = false;
+	return WRITER_OK;
+}
+
+void writer_begin(int fd)
+{
+	writer.fd = fd;
+	writer.sequence = 0;
+	writer.torn = writer.gone = false;
+	writer.full_since_ns = 0;
+	if (!fd_is_fifo(fd, &writer.device, &writer.inode))
+		writer.inode = writer.device = 0;
+	forget_definitions();
+	begin_frames();
+	budget_dictionary();
+}
+
+/* A frame of samples is in the pipe. */
+static void frame_written(enum pending frame)
+{
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		if (writer_pending_of[e] == frame) {
+			ledger_written(e, writer.waiting[e].n, writer.waiting[e].weight);
+			writer.waiting[e].n = writer.waiting[e].weight = 0;
+		}
+	if (frame == PENDING_THREAD)
+		threads_written();
+	if (frame == PENDING_LOCK)
+		open_waits_sent();
+}
+
+enum writer_result writer_flush(void)
+{
+	enum writer_result r = WRITER_OK;
+
+	/* of a stack that was given up halfway: its ids mean nothing any more */
+	for (int i = 0; writer.torn && i <= PENDING_NODE; i++)
+		wire_begin(&writer.frames[i], writer.bytes[i], pending_type[i]);
+	for (int i = 0; i < PENDING_COUNT && r == WRITER_OK; i++) {
+		if (writer.frames[i].records == 0)
+			continue;
+		r = write_frame(&writer.frames[i]);
+		if (r == WRITER_OK) {
+			/* what comes after it may be refused, and is not to be counted again */
+			writer.frames[i].records = 0;
+			frame_written(i);
+		} else if (i < PENDING_THREAD) {
+			writer.torn = true;
+		}
+	}
+	if (r == WRITER_FULL)
+		drop_pending(WIRE_DROP_PIPE_FULL);
+	else if (r == WRITER_OK)
+		begin_frames();
+	return r; /* WRITER_GONE: writer_discard() counts what is pending */
+}
+
+uint32_t writer_epoch(void)
+{
+	return writer.torn ? 0 : writer.epoch;
+}
+
+enum writer_result writer_ledger(void)
+{
+	uint8_t bytes[WIRE_FRAME_MAX];
+	struct wire_ledger record;
+	struct wire_writer w;
+	enum writer_result r;
+	struct books now;
+	uint64_t head;
+
+	if (!ledger_snapshot(&now, &head))
+		return WRITER_FULL; /* handlers all the time: try again */
+	r = writer_drain(head);
+	if (r != WRITER_GONE)
+		r = writer_flush();
+	if (r == WRITER_GONE)
+		return r;
+	ledger_fill(&now, &record);
+	wire_begin(&w, bytes, WIRE_LEDGER);
+	(void)wire_put_ledger(&w, &record);
+	return write_frame(&w);
+}
+
+enum writer_result writer_hello(const struct wire_hello *hello)
+{
+	uint8_t bytes[WIRE_FRAME_MAX];
+	struct wire_writer w;
+
+	wire_begin(&w, bytes, WIRE_HELLO);
+	(void)wire_put_hello(&w, hello);
+	return write_frame(&w);
+}
+
+enum writer_result writer_fault(enum wire_type type, uint32_t code, const char *step,
+				const char *what)
+{
+	struct wire_fault record = { code, wire_text(step), wire_text(what) };
+	uint8_t bytes[WIRE_FRAME_MAX];
+	struct wire_writer w;
+
+	wire_begin(&w, bytes, type);
+	(void)wire_put_fault(&w, &record);
+	return write_frame(&w);
+}
+
+void writer_discard(void)
+{
+	const struct ring_sample *s;
+
+	if (writer.begun)
+		drop_pending(WIRE_DROP_NO_READER);
+	while ((s = ring_peek(&agent.ring, UINT64_MAX))) {
+		if (s->event != RING_NAME)
+			ledger_drop(s->event, WIRE_DROP_NO_READER, 1, s->weight);
+		ring_pop(&agent.ring);
+	}
+}
+
+void writer_free(void)
+{
+	forget_definitions();
+	writer.begun = false;
+}

@@ -1,0 +1,222 @@
+/*
+ * From the ring into the pending frames, and into the books: a sample that does not get there is
+ * counted as dropped, with the cause.
+ */
+#include "agent/output/writer_priv.h"
+
+#include "agent/engine/wall.h"
+#include "agent/events/open.h"
+#include "agent/output/budget.h"
+#include "agent/output/ledger.h"
+#include "agent/output/threads.h"
+
+/* Begin a new epoch and try again; the same stack not fitting into an empty dictionary is the end.
+ */
+static enum writer_result define_again(const struct ring_sample *s, struct writer_ids *ret,
+				       enum wire_drop *ret_cause)
+{
+	enum writer_result r = WRITER_OK;
+	bool was_full = writer.dict_full;
+
+	/* full, not torn: what is pending is whole and belongs to the old epoch */
+	if (!writer.torn)
+		r = writer_flush();
+	writer.torn = true;
+	*ret_cause = WIRE_DROP_PIPE_FULL;
+	if (r == WRITER_OK)
+		r = writer_new_epoch();
+	if (r != WRITER_OK)
+		return r;
+	if (writer_define(s, ret))
+		return WRITER_OK;
+	*ret_cause = was_full && writer.dict_full ? WIRE_DROP_DICT_FULL : WIRE_DROP_PIPE_FULL;
+	writer.torn = true;
+	return WRITER_FULL;
+}
+
+static bool put_cpu(enum pending frame, const struct ring_sample *s, uint32_t tid,
+		    const struct writer_ids *ids)
+{
+	struct wire_sample record = {
+		.mono_ns = s->mono_ns,
+		.tid = tid,
+		.node = ids->node,
+		.weight_ns = s->weight,
+	};
+
+	if (!PUT(frame, wire_put_sample, &record))
+		return false;
+	if (s->event == WIRE_EVENT_WALL && s->place)
+		wall_written(s->place, &record, writer.epoch);
+	return true;
+}
+
+static bool writer_events_put_lock(const struct ring_sample *s, uint32_t tid,
+				   const struct writer_ids *ids)
+{
+	struct wire_lock record = {
+		.begin_ns = s->mono_ns,
+		.duration_ns = s->weight,
+		.tid = tid,
+		.wait = s->wait,
+		.flags = s->flags,
+		.class_id = ids->class_id,
+		.identity = s->identity,
+		.owner_tid = s->owner_tid,
+		.waker_tid = s->waker_tid,
+		.node = ids->node,
+		.owner_node = ids->owner_node,
+		.waits = s->size < UINT32_MAX ? (uint32_t)s->size : UINT32_MAX,
+	};
+
+	threads_owner(s->owner_tid);
+	return PUT(PENDING_LOCK, wire_put_lock, &record);
+}
+
+static bool put_alloc(const struct ring_sample *s, uint32_t tid, const struct writer_ids *ids)
+{
+	struct wire_alloc record = {
+		.mono_ns = s->mono_ns,
+		.tid = tid,
+		.node = ids->node,
+		.class_id = ids->class_id,
+		.size = s->size,
+		.weight = s->weight,
+	};
+
+	return PUT(PENDING_ALLOC, wire_put_alloc, &record);
+}
+
+/* A wait is told by its thread, also of one without a name: it may be another's owner. */
+static uint32_t writer_events_number_of(const struct ring_sample *s)
+{
+	if (!s->virtual_id) {
+		if (!(s->tid & WIRE_VIRTUAL_TID))
+			threads_seen(s->tid, s->name);
+		return s->tid;
+	}
+	if (s->event == WIRE_EVENT_LOCK && !s->name[0])
+		return WIRE_VIRTUAL_TID | (uint32_t)(s->virtual_id & (WIRE_VIRTUAL_TID - 1));
+	return threads_virtual(s->virtual_id, s->name);
+}
+
+static bool put_record(const struct ring_sample *s, const struct writer_ids *ids)
+{
+	uint32_t tid = writer_events_number_of(s);
+
+	switch (s->event) {
+	case WIRE_EVENT_LOCK:
+		return writer_events_put_lock(s, tid, ids);
+	case WIRE_EVENT_ALLOC:
+		return put_alloc(s, tid, ids);
+	default:
+		return put_cpu(writer_pending_of[s->event], s, tid, ids);
+	}
+}
+
+/* Everything that a sample refers to, then the sample, into the pending frames. */
+static enum writer_result writer_events_put_sample(const struct ring_sample *s,
+						   enum wire_drop *ret_cause)
+{
+	enum writer_result r = WRITER_OK;
+	struct writer_ids ids;
+
+	*ret_cause = WIRE_DROP_PIPE_FULL;
+	if (walker_names_full() && !writer.torn) {
+		r = writer_flush();
+		writer.torn = true;
+	}
+	if (r == WRITER_OK && writer.torn)
+		r = writer_new_epoch();
+	if (r == WRITER_OK && !writer_define(s, &ids))
+		r = define_again(s, &ids, ret_cause);
+	/* a flush on the way may have lost what the sample needs */
+	if (r == WRITER_OK && (!put_record(s, &ids) || writer.torn))
+		r = writer.gone ? WRITER_GONE : WRITER_FULL;
+	return r;
+}
+
+static enum writer_result count_sample(const struct ring_sample *s)
+{
+	enum wire_drop cause;
+	enum writer_result r;
+
+	if (s->event == RING_NAME) {
+		threads_named(s->tid, s->virtual_id, (const char *)s->frames);
+		return WRITER_OK;
+	}
+	r = writer_events_put_sample(s, &cause);
+	if (r != WRITER_OK) {
+		ledger_drop(s->event, r == WRITER_GONE ? WIRE_DROP_NO_READER : cause, 1, s->weight);
+		return r;
+	}
+	writer.waiting[s->event].n++;
+	writer.waiting[s->event].weight += s->weight;
+	if (s->event == WIRE_EVENT_LOCK) {
+		open_wait_ended(s);
+		if (!(s->flags & WIRE_LOCK_SUM))
+			budget_wait(s->weight);
+	}
+	return WRITER_OK;
+}
+
+void writer_wall_again(const struct wire_sample *record)
+{
+	struct event_books *books = &agent.books.of[WIRE_EVENT_WALL];
+
+	/* handlers add to these, too */
+	__atomic_fetch_add(&books->taken_weight, record->weight_ns, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&books->taken, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&books->pushed_weight, record->weight_ns, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&books->pushed, 1, __ATOMIC_SEQ_CST);
+	if (!PUT(PENDING_WALL, wire_put_sample, record)) {
+		ledger_drop(WIRE_EVENT_WALL,
+			    writer.gone ? WIRE_DROP_NO_READER : WIRE_DROP_PIPE_FULL, 1,
+			    record->weight_ns);
+		return;
+	}
+	writer.waiting[WIRE_EVENT_WALL].n++;
+	writer.waiting[WIRE_EVENT_WALL].weight += record->weight_ns;
+}
+
+enum writer_result writer_uncounted(const struct ring_sample *s)
+{
+	enum wire_drop cause;
+
+	return writer_events_put_sample(s, &cause);
+}
+
+enum writer_result writer_drain(uint64_t end)
+{
+	const struct ring_sample *s;
+	enum writer_result r = WRITER_OK;
+
+	while (r != WRITER_GONE && (s = ring_peek(&agent.ring, end))) {
+		r = count_sample(s);
+		ring_pop(&agent.ring);
+	}
+	return r;
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+void writer_thread(const struct wire_thread *thread)
+{
+	(void)PUT(PENDING_THREAD, wire_put_thread, thread);
+}
+
+void writer_state(const struct wire_state *state)
+{
+	(void)PUT(PENDING_STATE, wire_put_state, state);
+}
+
+void writer_virtual(struct wire_virtual *group, const char *container, const char *class_name)
+{
+	if (writer.torn && writer_new_epoch() != WRITER_OK)
+		return;
+	group->container_id = container[0] ? writer_string_id(container) : 0;
+	group->class_id = class_name[0] ? writer_string_id(class_name) : 0;
+	/* else the names are gone: the next look says it again */
+	if (!writer.torn)
+		(void)PUT(PENDING_VIRTUAL, wire_put_virtual, group);
+}

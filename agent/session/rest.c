@@ -1,0 +1,57 @@
+/* See rest.h. */
+#include "agent/session/rest.h"
+
+#include "agent/base/agent.h"
+
+#define REST_NS	    (100 * NS_PER_MS)
+#define STEADY_NS   (300 * NS_PER_MS) /* from one batch to the next */
+#define LOOK_NS	    NS_PER_S
+#define LOOK_MAX_NS (8 * NS_PER_S) /* a thread that no signal reaches wakes nobody */
+
+static struct {
+	uint64_t batch_ns; /* the last that held something */
+	uint64_t until_ns;
+	uint64_t look_ns, pause_ns; /* the last; to the next */
+} rest;
+
+void rest_begin(uint64_t now_ns)
+{
+	rest.batch_ns = rest.until_ns = 0;
+	rest.look_ns = now_ns;
+	rest.pause_ns = LOOK_NS;
+}
+
+bool rest_gathers(uint64_t now_ns)
+{
+	return rest.batch_ns && now_ns - rest.batch_ns < STEADY_NS;
+}
+
+void rest_batch(uint64_t now_ns, bool some)
+{
+	if (some) {
+		rest.until_ns = rest_gathers(now_ns) ? now_ns + REST_NS : 0;
+		rest.batch_ns = now_ns;
+		rest.pause_ns = LOOK_NS;
+	} else if (now_ns >= rest.until_ns) {
+		rest.until_ns = 0;
+	}
+}
+
+uint64_t rest_until_ns(void)
+{
+	return rest.until_ns;
+}
+
+uint64_t rest_look_ns(void)
+{
+	return rest.look_ns + rest.pause_ns;
+}
+
+void rest_looked(uint64_t now_ns, bool quiet)
+{
+	rest.look_ns = now_ns;
+	if (!quiet)
+		rest.pause_ns = LOOK_NS;
+	else if (rest.pause_ns < LOOK_MAX_NS)
+		rest.pause_ns *= 2;
+}

@@ -1,0 +1,632 @@
+/*
+ * See session.h.
+ *
+ *   WAITING   no session: sleeps until START comes on `control`; nothing is sampled
+ *   RUNNING   engine on; rest.h says when it wakes
+ *   PAUSED    STOP came, or something is missing and a FAULT said so: connected, engine off
+ *
+ * A session ends when its reader is gone (POLLERR on `events`), when the pipe stays full for 10 s
+ * (a stopped daemon never gives POLLERR), or when a START with another session number comes. The
+ * agent ends when DETACH comes. FIFO names are unlinked by the daemon's side once both are open
+ * here; a later daemon reaches them through /proc/PID/fd.
+ */
+#include "agent/session/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "agent/engine/cpu_timer.h"
+#include "agent/engine/handler_cost.h"
+#include "agent/engine/wall.h"
+#include "agent/events/idle_waits.h"
+#include "agent/events/sources.h"
+#include "agent/events/waits.h"
+#include "agent/hotspot/jni_names.h"
+#include "agent/hotspot/libjvm.h"
+#include "agent/output/budget.h"
+#include "agent/output/hello.h"
+#include "agent/output/ledger.h"
+#include "agent/output/thread_states.h"
+#include "agent/output/threads.h"
+#include "agent/output/writer.h"
+#include "agent/session/rest.h"
+
+#define BATCH_NS     (10 * NS_PER_MS)
+#define HURRY_NS     (NS_PER_S / 4)
+#define SCAN_NS	     (2 * NS_PER_S)
+#define SCAN_SHARE   200 /* a scan may cost 1/200 of the time between two */
+#define SCAN_CPU_NS  (20 * NS_PER_MS) /* of the process: less is not worth one ... */
+#define NAMES_NS     (5 * NS_PER_S)
+#define NAMES_CPU_NS (50 * NS_PER_MS)
+#define LATE_NS	     (30 * NS_PER_S) /* ... for so long */
+#define LEASE_NS     (10 * NS_PER_S)
+#define INSIST_TIMES 200 /* batches to wait for room for a frame that the session hangs on */
+
+enum session_state { WAITING, RUNNING, PAUSED };
+
+/* What is done again once enough time has passed and the process has used enough CPU time. */
+struct turn {
+	uint64_t next_ns, late_ns, cpu_ns;
+};
+
+static struct {
+	enum session_state state;
+	int events_fd, control_fd;
+	struct wire_start start; /* of the running session */
+	char secret[WIRE_SECRET_BYTES]; /* that came with the attach */
+	uint32_t secret_len;
+	uint8_t control[WIRE_FRAME_MAX]; /* bytes of an incomplete frame */
+	uint32_t control_len;
+	bool detached;
+	bool walker_ready;
+	bool stuck; /* a handler hangs: its memory is never given back */
+	bool ledger_due;
+	bool sampled; /* the session's first samples have come */
+	uint64_t next_hurry_ns;
+	struct turn scan, names;
+	uint64_t taken_at_ledger;
+	uint32_t left_out; /* told of walker_left_out() */
+} session = { .events_fd = -1, .control_fd = -1 };
+
+/* ---- a session's begin and end ------------------------------------------------------------ */
+
+static void close_fds(void)
+{
+	if (session.events_fd >= 0)
+		close(session.events_fd);
+	if (session.control_fd >= 0)
+		close(session.control_fd);
+	session.events_fd = session.control_fd = -1;
+	session.control_len = 0;
+}
+
+static void stop_engine(void)
+{
+	session.stuck |= !engine_stop();
+}
+
+static void stop_sampling(void)
+{
+	session.stuck |= !sources_end();
+	stop_engine();
+}
+
+/* The reader is gone: nothing of ours runs in the application until the next START. What it did not
+ * get is the next session's no_reader. */
+static void agent_session_end_session(void)
+{
+	if (session.state == WAITING)
+		return;
+	stop_sampling();
+	writer_discard();
+	writer_free();
+	thread_states_end();
+	threads_free();
+	session.state = WAITING;
+}
+
+static enum writer_result agent_session_hello(void)
+{
+	return hello_send(&session.start);
+}
+
+static enum writer_result agent_session_bye(void)
+{
+	return writer_fault(WIRE_BYE, 0, "detach", "detached");
+}
+
+/* Which tables of the JVM are missing, and what that costs. */
+static enum writer_result walker_says(void)
+{
+	return *walker_note() ? writer_fault(WIRE_NOTE, 0, "walker", walker_note()) : WRITER_OK;
+}
+
+/* A frame that the session hangs on: wait a moment for room. */
+static enum writer_result agent_session_insist(enum writer_result (*say)(void))
+{
+	struct timespec pause = { 0, BATCH_NS };
+	enum writer_result r = say();
+
+	for (int i = 0; r == WRITER_FULL && i < INSIST_TIMES; i++) {
+		nanosleep(&pause, NULL);
+		r = say();
+	}
+	return r;
+}
+
+static int make_ring(void)
+{
+	uint64_t wanted = session.start.ring_bytes;
+
+	if (agent.ring.mem)
+		return 0;
+	return ring_init(&agent.ring,
+			 wanted && wanted < RING_BYTES_MAX ? (uint32_t)wanted : RING_BYTES_DEFAULT);
+}
+
+static bool wants_host(const struct wire_start *start)
+{
+	return start->flags & WIRE_START_HOST;
+}
+
+/* One profiler's signal may come in the middle of another's stack walk. Ours bears that, but
+ * AsyncGetCallTrace does not: the JVM can end in it (JDK-8283849, JDK-8329103, JDK-8352649). */
+static int may_share(const char **step, const char **why)
+{
+	if (engine_is_alone() || strcmp(walker_name(), "asgct") != 0)
+		return 0;
+	*step = "walker";
+	*why = "another profiler is loaded, and two of them that use AsyncGetCallTrace can crash the JVM";
+	return -EBUSY;
+}
+
+static bool wants_cpu(const struct wire_start *start)
+{
+	return events_wanted(start) & 1u << WIRE_EVENT_CPU;
+}
+
+static int start_engine(const char **step, const char **why)
+{
+	int r = may_share(step, why);
+
+	if (r == 0) {
+		*step = "engine";
+		r = engine_start(budget_interval(&session.start), wants_host(&session.start), why);
+	}
+	return r;
+}
+
+static void turn_done(struct turn *t, uint64_t now, uint64_t pause_ns)
+{
+	t->next_ns = now + pause_ns;
+	t->late_ns = now + LATE_NS;
+	t->cpu_ns = process_cpu_ns();
+}
+
+/* Somebody looks at the threads. */
+static bool is_watched(void)
+{
+	return thread_states_next_ns() != UINT64_MAX;
+}
+
+static bool turn_is_due(const struct turn *t, uint64_t now, uint64_t cpu_ns)
+{
+	return now >= t->next_ns &&
+	       (is_watched() || now >= t->late_ns || process_cpu_ns() - t->cpu_ns >= cpu_ns);
+}
+
+/* Sampling on; what is missing is said in a FAULT, and the session stays connected. */
+static void start_sampling(int r, const char *step, const char *why)
+{
+	uint64_t now = mono_ns();
+
+	session.state = PAUSED;
+	if (r == 0 && wants_cpu(&session.start))
+		r = start_engine(&step, &why);
+	if (r < 0) {
+		session.stuck |= !sources_end();
+		(void)writer_fault(WIRE_FAULT, (uint32_t)-r, step, why);
+		return;
+	}
+	session.state = RUNNING;
+	session.ledger_due = true;
+	rest_begin(now);
+	turn_done(&session.scan, now, SCAN_NS);
+	turn_done(&session.names, now, NAMES_NS);
+	sources_begin(&session.start);
+	budget_begin(&session.start);
+	threads_refresh(true);
+	(void)writer_flush();
+	if (engine.host) /* only now does the daemon know where to send signals */
+		session.ledger_due = writer_ledger() != WRITER_OK;
+}
+
+static int start_walker(const char **why)
+{
+	int r = session.walker_ready ? 0 : walker_init(agent.vm, agent.env, why);
+
+	session.walker_ready = r == 0;
+	return r;
+}
+
+/* From here on JFR has CPU-time events of its own: where SIGPROF has a handler it makes none, and
+ * says so on the application's output. */
+#define JFR_CPU_TIME 25
+
+static void agent_session_begin_session(void)
+{
+	const char *step = "walker", *why = "";
+	int r;
+
+	ledger_begin();
+	r = start_walker(&why);
+	if (r == 0 && make_ring() < 0) {
+		step = "ring";
+		why = "no memory for the ring";
+		r = -ENOMEM;
+	}
+	writer_begin(session.events_fd);
+	engine.interval_ns = budget_interval(&session.start);
+	engine.spare_sigprof = libjvm_version().feature >= JFR_CPU_TIME;
+	session.state = PAUSED;
+	session.sampled = false;
+	session.left_out = 0;
+	writer_register();
+	sources_new_reader();
+	if (agent_session_insist(agent_session_hello) != WRITER_OK ||
+	    (r == 0 && agent_session_insist(walker_says) != WRITER_OK))
+		agent_session_end_session();
+	else
+		start_sampling(r, step, why);
+}
+
+bool session_open(const struct session_paths *paths)
+{
+	agent_session_end_session();
+	close_fds();
+	session.detached = false;
+	session.secret_len = 0;
+	/* O_RDWR: our own end keeps the FIFO alive between daemons. events has its reader already;
+	 * without one the open is refused (ENXIO) and the attach has failed. */
+	session.control_fd = open(paths->control, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+	session.events_fd = open(paths->events, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+	return session.control_fd >= 0 && session.events_fd >= 0;
+}
+
+/* The final books and a good-bye. */
+static void say_goodbye(void)
+{
+	stop_sampling();
+	if (agent_session_insist(writer_ledger) == WRITER_OK)
+		(void)agent_session_insist(agent_session_bye);
+}
+
+void session_close(void)
+{
+	agent_session_end_session();
+	close_fds();
+	thread_start_unhook();
+	if (session.walker_ready)
+		walker_deinit();
+	session.walker_ready = false;
+	jni_names_free();
+	if (!session.stuck) {
+		engine_restore_signal();
+		wall_free();
+		engine_free();
+		ring_deinit(&agent.ring);
+	}
+	session.stuck = false;
+}
+
+/* ---- commands ----------------------------------------------------------------------------- */
+
+/* With its string, which is the frame's: sampling may begin anew long after. */
+static void keep_start(const struct wire_start *start)
+{
+	static char threads[WIRE_STRING_MAX];
+	struct wire_str *s = &session.start.wall_threads;
+
+	session.start = *start;
+	if (s->len > sizeof(threads))
+		s->len = sizeof(threads);
+	if (s->len)
+		memcpy(threads, s->p, s->len);
+	s->p = threads;
+	/* a daemon that comes back does not say it, but wants to hear it */
+	if (start->secret.len == sizeof(session.secret)) {
+		memcpy(session.secret, start->secret.p, sizeof(session.secret));
+		session.secret_len = sizeof(session.secret);
+	}
+	session.start.secret = (struct wire_str){ session.secret, session.secret_len };
+}
+
+static void on_start(const struct wire_start *start)
+{
+	bool same = session.state != WAITING && start->session == session.start.session;
+	const char *why = "";
+
+	if (!same)
+		agent_session_end_session();
+	keep_start(start);
+	ledger.details = handler_cost.each = start->flags & WIRE_START_DETAILS;
+	if (!same) {
+		agent_session_begin_session();
+	} else if (session.state == PAUSED) {
+		start_sampling(start_walker(&why), "walker", why);
+	} else {
+		/* books before and after, so that the daemon sees the new interval at once */
+		(void)writer_ledger();
+		if (wants_cpu(start) != (engine.running != 0) ||
+		    (wants_cpu(start) && wants_host(start) != engine.host)) {
+			stop_engine();
+			start_sampling(0, "", "");
+		} else {
+			sources_begin(start);
+			if (wants_cpu(start) && budget_interval(start) != engine.interval_ns)
+				engine_set_interval(budget_interval(start));
+			budget_begin(start);
+		}
+		session.ledger_due = writer_ledger() != WRITER_OK;
+	}
+	thread_states_begin(start->flags & WIRE_START_THREADS);
+}
+
+/* A daemon of another version: HELLO says which protocol this agent has, and the daemon replaces
+ * it. */
+static void agent_session_introduce(const struct wire_start *start)
+{
+	if (session.state != WAITING)
+		return;
+	keep_start(start);
+	writer_begin(session.events_fd);
+	(void)agent_session_insist(agent_session_hello);
+	writer_free();
+}
+
+static void on_command(const struct wire_frame *f)
+{
+	struct wire_start start;
+
+	switch (f->type) {
+	case WIRE_START:
+		if (wire_get_start(f, &start) < 0)
+			break;
+		if (start.protocol == WIRE_PROTOCOL)
+			on_start(&start);
+		else
+			agent_session_introduce(&start);
+		break;
+	case WIRE_STOP:
+		if (session.state == RUNNING) {
+			stop_sampling();
+			(void)agent_session_insist(writer_ledger);
+			session.state = PAUSED;
+		}
+		break;
+	case WIRE_DETACH:
+		if (session.state != WAITING)
+			say_goodbye();
+		session.detached = true;
+		break;
+	default:
+		break; /* a newer daemon's command */
+	}
+}
+
+static void read_control(void)
+{
+	long n = read(session.control_fd, session.control + session.control_len,
+		      sizeof(session.control) - session.control_len);
+	struct wire_frame frame;
+	int size = 0;
+
+	if (n <= 0)
+		return;
+	session.control_len += (uint32_t)n;
+	while (!session.detached &&
+	       (size = wire_peek(session.control, session.control_len, &frame)) > 0) {
+		on_command(&frame);
+		session.control_len -= (uint32_t)size;
+		memmove(session.control, session.control + size, session.control_len);
+	}
+	if (size < 0)
+		session.control_len = 0; /* not ours: only root and our uid can write here */
+}
+
+/* ---- housekeeping -------------------------------------------------------------------------- */
+
+static bool agent_session_every(uint64_t *next_ns, uint64_t now, uint64_t period)
+{
+	if (now < *next_ns)
+		return false;
+	*next_ns = now + period;
+	return true;
+}
+
+/* Threads that came, went or changed their names; with thousands of threads, less often. */
+static void agent_session_look_at_threads(uint64_t now)
+{
+	uint64_t took_ns = 0;
+	bool names;
+
+	if (turn_is_due(&session.scan, now, SCAN_CPU_NS)) {
+		if (engine.running)
+			took_ns = engine_scan() * SCAN_SHARE;
+		threads_sweep();
+		turn_done(&session.scan, now, took_ns > SCAN_NS ? took_ns : SCAN_NS);
+	}
+	names = turn_is_due(&session.names, now, NAMES_CPU_NS);
+	threads_refresh(names);
+	if (names)
+		turn_done(&session.names, now, NAMES_NS);
+}
+
+/* Another profiler came and took our signal: take another one, or yield. */
+static void keep_signal(void)
+{
+	const char *step, *why;
+
+	if (!engine.running || (engine_has_signal() && may_share(&step, &why) == 0))
+		return;
+	stop_engine();
+	start_sampling(0, "", "");
+}
+
+/* A number that changes when anything was counted. */
+static uint64_t agent_session_taken(void)
+{
+	uint64_t sum, ns, unpaired, idle;
+
+	waits_counts(&sum, &ns, &unpaired);
+	idle_waits_counts(&idle, &ns);
+	sum += idle;
+	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
+		sum += agent.books.of[e].taken;
+	return sum;
+}
+
+static void tell_left_out(void)
+{
+	uint32_t n = walker_left_out();
+	char what[160] = "";
+
+	if (n == session.left_out)
+		return;
+	if (n)
+		snprintf(
+			what, sizeof(what),
+			"%u native libraries have no place in the agent's table: stacks end at their frames",
+			n);
+	if (writer_fault(WIRE_NOTE, 0, "native", what) == WRITER_OK)
+		session.left_out = n;
+}
+
+static void tick_events(uint64_t now)
+{
+	uint64_t begin_ns;
+
+	if (sources_next_ns() > now && thread_states_next_ns() > now)
+		return;
+	begin_ns = thread_cpu_ns(0);
+	sources_tick(now);
+	thread_states_tick(now);
+	agent.housekeeping_ns += thread_cpu_ns(0) - begin_ns;
+}
+
+static enum writer_result look_around(uint64_t now)
+{
+	enum writer_result r = WRITER_OK;
+	uint64_t begin_ns = thread_cpu_ns(0);
+	bool quiet = !session.ledger_due && agent_session_taken() == session.taken_at_ledger;
+
+	agent_session_look_at_threads(now);
+	walker_refresh();
+	tell_left_out();
+	agent.housekeeping_ns += thread_cpu_ns(0) - begin_ns;
+	if (budget_keep(&session.start))
+		session.ledger_due = true;
+	if (session.ledger_due || agent_session_taken() != session.taken_at_ledger) {
+		session.taken_at_ledger = agent_session_taken();
+		r = writer_ledger();
+		session.ledger_due = r != WRITER_OK;
+	}
+	keep_signal();
+	rest_looked(now, quiet && !is_watched() && !session.ledger_due && !writer_full_since() &&
+				 !threads_are_missing());
+	return r;
+}
+
+static void run_once(uint64_t now)
+{
+	uint64_t tail = agent.ring.tail;
+	enum writer_result r = writer_drain(UINT64_MAX);
+
+	rest_batch(now, agent.ring.tail != tail);
+	session.sampled |= agent.ring.tail != tail;
+	if (r != WRITER_GONE) {
+		threads_refresh(false);
+		tick_events(now);
+	}
+	if (agent_session_every(&session.next_hurry_ns, now, HURRY_NS) &&
+	    budget_hurry(&session.start))
+		session.ledger_due = true;
+	if (r != WRITER_GONE && now >= rest_look_ns())
+		r = look_around(now);
+	if (r != WRITER_GONE)
+		r = writer_flush();
+	if (session.sampled)
+		walker_catch_up();
+	if (r == WRITER_GONE || (writer_full_since() && now > writer_full_since() + LEASE_NS))
+		agent_session_end_session();
+}
+
+/* Says that the writer waits, and how: false = there is something to do already. */
+static bool may_wait(enum writer_idle how)
+{
+	uint64_t held;
+
+	__atomic_store_n(&agent.writer_idle, how, __ATOMIC_SEQ_CST);
+	held = ring_head_sig(&agent.ring) - agent.ring.tail;
+	if (how == WRITER_RESTS ? held <= agent.ring.size / 4 : held == 0)
+		return true;
+	__atomic_store_n(&agent.writer_idle, WRITER_WORKS, __ATOMIC_SEQ_CST);
+	return false;
+}
+
+/* How long to sleep, in ms. */
+static int sleep_ms(uint64_t now)
+{
+	uint64_t next = rest_look_ns(), event = sources_next_ns(), wait;
+	bool rests = rest_until_ns() > now;
+
+	if (session.state != RUNNING)
+		return -1;
+	next = event < next ? event : next;
+	next = thread_states_next_ns() < next ? thread_states_next_ns() : next;
+	if (rests && rest_until_ns() < next)
+		next = rest_until_ns();
+	wait = next > now ? next - now : 0;
+	if (!may_wait(rests ? WRITER_RESTS : WRITER_IDLE) && wait > BATCH_NS)
+		wait = BATCH_NS;
+	return (int)((wait + NS_PER_MS - 1) / NS_PER_MS);
+}
+
+/* Let a batch gather; what is due meanwhile is done. */
+static void agent_session_gather(void)
+{
+	/* nobody wakes a writer that is not idle but who cannot wait: what is due then */
+	struct pollfd hurry = { .fd = agent.wake_fd, .events = POLLIN };
+	uint64_t now = mono_ns(), end = now + BATCH_NS, count;
+
+	for (; now < end; now = mono_ns()) {
+		uint64_t next = sources_next_ns() < end ? sources_next_ns() : end;
+
+		if (next > now)
+			(void)poll(&hurry, 1, (int)((next - now + NS_PER_MS - 1) / NS_PER_MS));
+		if (hurry.revents & POLLIN)
+			(void)!read(agent.wake_fd, &count, sizeof(count));
+		tick_events(mono_ns());
+	}
+}
+
+/* Woken by a sample, or because something is due. */
+static void take_time(bool woken)
+{
+	uint64_t now = mono_ns();
+
+	__atomic_store_n(&agent.writer_idle, WRITER_WORKS, __ATOMIC_SEQ_CST);
+	tick_events(now);
+	if ((woken && rest_gathers(now)) || sources_next_ns() <= now + BATCH_NS)
+		agent_session_gather();
+}
+
+bool session_step(void)
+{
+	struct pollfd fds[3] = {
+		{ .fd = agent.wake_fd, .events = POLLIN },
+		{ .fd = session.control_fd, .events = POLLIN },
+		/* POLLERR needs no events; without a reader it would never sleep */
+		{ .fd = session.state == WAITING ? -1 : session.events_fd, .events = 0 },
+	};
+	uint64_t count;
+	bool woken;
+
+	if (poll(fds, 3, sleep_ms(mono_ns())) < 0)
+		return true;
+	woken = fds[0].revents & POLLIN && read(agent.wake_fd, &count, sizeof(count)) > 0;
+	if (session.state == RUNNING)
+		take_time(woken);
+	/* first: the START of a reader that came back may lie in control already */
+	if (fds[2].revents & (POLLERR | POLLNVAL))
+		agent_session_end_session();
+	if (fds[1].revents & POLLIN)
+		read_control();
+	if (session.state == RUNNING && !session.detached)
+		run_once(mono_ns());
+	return !session.detached;
+}

@@ -1,0 +1,386 @@
+/*
+ * x86-64. Frames of code that is no method: adapters, vtable stubs, intrinsics, runtime stubs, the
+ * blobs for safepoints and deoptimisation. Few have a frame of known size all the time, so the
+ * places where a return address can be are tried in the order of how sure they are.
+ */
+#include "agent/hotspot/continuation.h"
+#include "agent/walker/java/hotspot_priv.h"
+
+#define STUB_WORDS	256 /* an intrinsic of StubRoutines saves registers and has local arrays */
+#define RUNTIME_WORDS	40
+#define FP_DISTANCE_MAX 0x2000
+#define NEAR_WORDS	8
+#define ALIGN_WORDS	3
+#define CALL_STUB_BYTES 256 /* before and behind its call */
+#define CPU_STATE_WORDS 512 /* with the vector registers */
+#define RAX_ABOVE_R13	13 /* words, in the order of pusha */
+#define SAFEPOINT_ENTER 5 /* bytes: push rbx; push rbp; mov rbp, rsp */
+#define ADAPTER_STEPS	5 /* between a pop of the return address and where it is stored again */
+
+/* ---- by the call that led here --------------------------------------------------------------- */
+
+/* The first word upwards after a call from an nmethod into this very blob. */
+static bool leave_by_call(struct hot *h, const struct blob *b, uint64_t words)
+{
+	for (uint64_t at = h->at.sp; at < h->at.sp + 8 * words && hot_on_stack(h, at); at += 8) {
+		uint64_t pc = hot_word(h, at), target, fp;
+		struct blob caller;
+
+		if (!code_cache_has(pc))
+			continue;
+		target = call_far_target_sig(pc);
+		if (target < b->base || target >= b->end || !code_blob_sig(pc, &caller) ||
+		    !code_is_nmethod(&caller))
+			continue;
+		fp = hot_word(h, at - 8);
+		return hot_move(h, pc, at + 8, hot_on_stack(h, fp) && fp > at ? fp : h->at.fp);
+	}
+	return false;
+}
+
+/* ---- by where a frame would end ---- */
+
+static bool leave_at(struct hot *h, uint64_t slot, uint64_t fp)
+{
+	uint64_t pc = hot_word(h, slot);
+
+	return return_fits_sig(h, pc, fp, slot + 8) && hot_move(h, pc, slot + 8, fp);
+}
+
+static bool blob_x86_64_leave_by_size(struct hot *h, const struct blob *b, bool java_only)
+{
+	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words, pc, fp;
+
+	if (b->frame_words <= 0)
+		return false;
+	pc = hot_word(h, end - 8);
+	fp = hot_word(h, end - 16);
+	if (!(java_only ? return_fits_java_sig(h, pc, fp, end) : return_fits_sig(h, pc, fp, end)))
+		return false;
+	return hot_move(h, pc, end, fp);
+}
+
+/* Does rbp belong to an interpreted caller, not to this stub? */
+static bool blob_x86_64_fp_is_interpreted(const struct hot *h)
+{
+	uint64_t fp = h->at.fp, method, sender_sp;
+
+	if (!hot_on_stack(h, fp) || fp < h->at.sp)
+		return false;
+	method = hot_word(h, fp + 8 * (int64_t)vm_sig.method_words);
+	sender_sp = hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words);
+	return method_check_sig(method) && hot_on_stack(h, sender_sp) && sender_sp > fp;
+}
+
+/* ---- safepoint and deoptimisation ---- */
+
+/* The safepoint blob while it saves registers: sp is not where its size says, but rbp is set: above
+ * it lie the caller's and the pc. One for polls of a return has that from the method's caller; the
+ * others begin by push rbx, to be replaced by the poll's. */
+static bool leave_safepoint_by_fp(struct hot *h, const struct blob *b, uint64_t poll,
+				  const struct blob *polled)
+{
+	uint64_t fp = h->at.fp, next = hot_word(h, fp), pc = hot_word(h, fp + 8);
+	struct hot returning = *h;
+
+	if (h->at.pc - b->code < SAFEPOINT_ENTER || fp < h->at.sp ||
+	    fp >= h->at.sp + 8 * (uint64_t)b->frame_words || !hot_on_stack(h, fp))
+		return false;
+	if ((load_code_sig(b->code) & 0xff) == 0x53)
+		return hot_move(h, poll, fp + 16, next);
+	if (!return_fits_sig(h, pc, next, fp + 16))
+		return false;
+	returning.at = (struct regs){ poll, fp + 8, next };
+	if (!compiled_edge_sig(&returning, polled) || returning.at.sp != fp + 16)
+		return hot_move(h, pc, fp + 16, next);
+	h->at = (struct regs){ poll, fp + 8, next };
+	return true;
+}
+
+/* The safepoint blob: entered by a poll, its caller's pc is in the thread until it is in the frame,
+ * and follows no call. */
+static bool blob_x86_64_leave_safepoint(struct hot *h, const struct blob *b)
+{
+	uint64_t saved = load64_sig(h->thread + (uint32_t)vm_sig.thread_saved_pc);
+	uint64_t end = h->at.sp + 8 * (uint64_t)(b->frame_words > 0 ? b->frame_words : 1);
+	struct blob polled;
+
+	if (!code_cache_has(saved) || !code_blob_sig(saved, &polled) || polled.kind != BLOB_NMETHOD)
+		return false;
+	if (h->at.pc == b->code) { /* nothing pushed: the nmethod's own frame, a leaf still */
+		h->at.pc = saved;
+		h->w->n--;
+		return true;
+	}
+	if (forward_safepoint_sig(h, saved, &polled) || leave_safepoint_by_fp(h, b, saved, &polled))
+		return true;
+	if (b->frame_words > 0 &&
+	    return_fits_sig(h, hot_word(h, end - 8), hot_word(h, end - 16), end))
+		return false; /* as any runtime stub */
+	if (h->at.pc - b->code >= 16)
+		return hot_move(h, saved, end, hot_word(h, end - 16));
+	for (uint64_t i = 0; i < 4; i++)
+		if (return_fits_sig(h, hot_word(h, h->at.sp + 8 * i),
+				    hot_word(h, h->at.sp + 8 * i - 8), h->at.sp))
+			return hot_move(h, hot_word(h, h->at.sp + 8 * i), h->at.sp + 8 * i + 8,
+					h->at.fp);
+	return hot_move(h, saved, h->at.sp + 16, h->at.fp);
+}
+
+/* ---- adapters, vtable stubs ---- */
+
+/* Length of the instruction that ends at @pc, if it moves the stack on behalf of an adapter: and
+ * rsp, -16; sub rsp, N; or copies it: mov r13 or r11, rsp. 0 = another one. */
+static uint64_t adapter_step_before(uint64_t pc)
+{
+	uint64_t last = load_code_sig(pc - 8), three = last >> 40;
+
+	if (last >> 32 == 0xf0e48348 || (last >> 32 & 0xffffff) == 0xec8348)
+		return 4;
+	if ((last >> 8 & 0xffffff) == 0xec8148)
+		return 7;
+	return three == 0xec8b4c || three == 0xdc8b4c || three == 0xe58949 || three == 0xe38949 ? 3
+												: 0;
+}
+
+/* Has the adapter its caller's pc in rax at @pc (pop rax; mov rax, [rsp]), and the stack moved
+ * since? What lies on top then is stale until rax is stored there. */
+static bool adapter_holds_return(uint64_t pc)
+{
+	for (uint64_t i = 0, length = 1; i < ADAPTER_STEPS && length; i++, pc -= length) {
+		if ((load_code_sig(pc - 1) & 0xff) == 0x58 ||
+		    (load_code_sig(pc - 4) & 0xffffffff) == 0x24048b48)
+			return true;
+		length = adapter_step_before(pc);
+	}
+	return false;
+}
+
+/* By the pc in rax. r13 is the sender's sp, or about to be. */
+static bool leave_held_adapter(struct hot *h)
+{
+	uint64_t sp = h->at.sp, fp = h->at.fp, pc = h->regs.rax, sender = h->regs.r13;
+	bool popped = (load_code_sig(h->at.pc - 1) & 0xff) == 0x58;
+
+	if (popped || !hot_on_stack(h, sender) || sender < sp || sender - sp >= 0x1000)
+		sender = sp;
+	if (hot_word(h, sender) == pc)
+		sender += 8;
+	return return_fits_sig(h, pc, fp, sp) && hot_move(h, pc, sender, fp);
+}
+
+/* Bytes for registers that the instruction before @pc has made room for, as a barrier does before
+ * all else; 0 = none. */
+static uint64_t adapter_room(uint64_t pc)
+{
+	uint64_t last = load_code_sig(pc - 8);
+
+	if ((last >> 8 & 0xffffff) == 0xec8148)
+		return load32_unaligned_sig(pc - 4);
+	return (last >> 32 & 0xffffff) == 0xec8348 ? last >> 56 : 0;
+}
+
+/* Its caller's pc is on top, until it is popped into rax and the sender's sp kept in r13. Below the
+ * arguments it may be pushed again. */
+static bool blob_x86_64_leave_adapter(struct hot *h)
+{
+	uint64_t sp = h->at.sp, fp = h->at.fp, pc = h->regs.rax, sender = h->regs.r13;
+	bool kept = hot_on_stack(h, sender) && sender >= sp && sender - sp < 0x1000;
+	uint64_t room = adapter_room(h->at.pc);
+
+	if (adapter_holds_return(h->at.pc) && leave_held_adapter(h))
+		return true;
+	if (room && leave_at(h, sp + room, fp))
+		return true;
+	if (!(kept && hot_word(h, sp) == pc) && leave_at(h, sp, fp))
+		return true;
+	return return_fits_sig(h, pc, fp, sp) && hot_move(h, pc, kept ? sender : sp, fp);
+}
+
+/* A c2i adapter that has the VM patch its caller's call: all registers are pushed (push_CPU_state),
+ * r13 among them, which is the sp it came with, and rax, which is the return address there. */
+static bool leave_patching_adapter(struct hot *h)
+{
+	for (uint64_t at = h->at.sp; at < h->at.sp + 8 * CPU_STATE_WORDS; at += 8) {
+		uint64_t sp = hot_word(h, at), pc;
+
+		if (sp <= at || !hot_on_stack(h, sp) || sp - at > 8 * CPU_STATE_WORDS)
+			continue;
+		pc = hot_word(h, sp);
+		if (pc == hot_word(h, at + 8 * RAX_ABOVE_R13) &&
+		    return_fits_java_sig(h, pc, h->at.fp, sp))
+			return hot_move(h, pc, sp + 8, h->at.fp);
+	}
+	return false;
+}
+
+static bool leave_jump_stub(struct hot *h, const struct blob *b)
+{
+	uint64_t sp = h->at.sp, fp = h->at.fp;
+
+	if (leave_at(h, sp, fp))
+		return true;
+	if (b->kind == BLOB_METHOD_HANDLES && h->leaf && return_fits_sig(h, h->regs.rax, fp, sp))
+		return hot_move(h, h->regs.rax, sp, fp);
+	return hot_word(h, sp) == fp && return_known_sig(h, hot_word(h, sp + 8)) &&
+	       hot_move(h, hot_word(h, sp + 8), sp + 16, fp);
+}
+
+/* ---- stubs on top of the stack ---- */
+
+/* A stub of StubRoutines that was called by compiled code; rbp may have been saved by it. */
+static bool leave_called_stub(struct hot *h, const struct blob *b)
+{
+	uint64_t sp = h->at.sp, fp = h->at.fp;
+
+	if (!leave_by_call(h, b, b->kind == BLOB_STUBS ? STUB_WORDS : RUNTIME_WORDS))
+		return false;
+	h->at.fp = fp;
+	if (b->kind == BLOB_STUBS && hot_on_stack(h, fp) && fp < h->at.sp && fp >= sp)
+		h->at.fp = hot_word(h, fp);
+	return true;
+}
+
+/* By the instruction that was interrupted: ret, jmp rax (of a stub that has resolved a call, to the
+ * method), pop rbp, push rbp. */
+static bool leave_stub_edge(struct hot *h)
+{
+	uint64_t sp = h->at.sp, fp = h->at.fp, top = hot_word(h, sp);
+	uint64_t code = load_code_sig(h->at.pc);
+	uint8_t op = (uint8_t)code;
+	bool jumps = (code & 0xffff) == 0xe0ff;
+
+	if ((op == 0xc3 || op == 0x55 || jumps) && leave_at(h, sp, fp))
+		return true;
+	if (op == 0x5d && return_fits_sig(h, hot_word(h, sp + 8), top, sp))
+		return hot_move(h, hot_word(h, sp + 8), sp + 16, top);
+	return top == fp && op != 0x55 && leave_at(h, sp + 8, fp);
+}
+
+static bool blob_x86_64_is_call_stub(uint64_t pc)
+{
+	return pc > vm_sig.call_stub_return - CALL_STUB_BYTES &&
+	       pc < vm_sig.call_stub_return + CALL_STUB_BYTES;
+}
+
+static bool blob_x86_64_leave_leaf_stub(struct hot *h, const struct blob *b)
+{
+	uint64_t sp = h->at.sp, fp = h->at.fp;
+
+	if (b->frame_words <= 0 && leave_called_stub(h, b))
+		return true;
+	if (leave_stub_edge(h))
+		return true;
+	if (b->frame_words > 1) {
+		uint64_t pc = hot_word(h, fp + 8), next = hot_word(h, fp);
+
+		if (fp >= sp && fp <= sp + 8 * (uint64_t)b->frame_words - 16 &&
+		    return_fits_java_sig(h, pc, next, fp + 16))
+			return hot_move(h, pc, fp + 16, next);
+		if (blob_x86_64_leave_by_size(h, b, true))
+			return true;
+	}
+	/* only the call stub is called by native code; its frame looks like an interpreted one: it
+	 * keeps the Method and the parameters' address in the same slots */
+	if (blob_x86_64_is_call_stub(h->at.pc)
+		    ? return_by_fp_sig(h, FP_DISTANCE_MAX, false)
+		    : !blob_x86_64_fp_is_interpreted(h) &&
+			      !unwind_is_code_sig(hot_word(h, fp + 8)) &&
+			      return_by_fp_sig(h, FP_DISTANCE_MAX, false))
+		return true;
+	if (leave_at(h, sp, fp))
+		return true;
+	for (uint64_t i = 1; i <= NEAR_WORDS; i++)
+		if (return_fits_java_sig(h, hot_word(h, sp + 8 * i), fp, sp))
+			return hot_move(h, hot_word(h, sp + 8 * i), sp + 8 * i + 8, fp);
+	return false;
+}
+
+/* Exception stubs put the pc of the throw where their return address was. */
+static bool blob_x86_64_leave_throw(struct hot *h, const struct blob *b)
+{
+	uint64_t end = h->at.sp + 8 * (uint64_t)b->frame_words;
+
+	return b->frame_words > 0 && return_is_throw_sig(hot_word(h, end - 8)) &&
+	       hot_move(h, hot_word(h, end - 8), end, hot_word(h, end - 16));
+}
+
+/* Without a frame: what lies on top was pushed to align the stack for a call. rbp is the caller's.
+ */
+static bool leave_frameless(struct hot *h, const struct blob *b)
+{
+	uint64_t sp = h->at.sp;
+
+	if (b->frame_words > 0 || (b->kind == BLOB_STUBS && !blob_x86_64_fp_is_interpreted(h)))
+		return false;
+	for (uint64_t i = 0; i < ALIGN_WORDS; i++)
+		if (return_fits_java_sig(h, hot_word(h, sp + 8 * i), h->at.fp, sp))
+			return hot_move(h, hot_word(h, sp + 8 * i), sp + 8 * i + 8, h->at.fp);
+	return false;
+}
+
+/* ---- stubs that called ---- */
+
+static bool blob_x86_64_leave_stub(struct hot *h, const struct blob *b)
+{
+	if (b->kind == BLOB_SAFEPOINT &&
+	    (return_to_returning_sig(h, b) || return_to_poll_sig(h, b)))
+		return true;
+	if (b->kind == BLOB_ADAPTER && leave_patching_adapter(h))
+		return true;
+	if (b->kind == BLOB_DEOPT && return_by_fp_sig(h, UINT64_MAX, true))
+		return true;
+	if (blob_x86_64_leave_by_size(h, b, false))
+		return true;
+	if (b->kind == BLOB_STUBS && b->frame_words <= 0 && leave_by_call(h, b, 64))
+		return true;
+	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) && blob_x86_64_leave_throw(h, b))
+		return true;
+	if (leave_frameless(h, b))
+		return true;
+	return return_by_fp_sig(h, UINT64_MAX, false) || leave_at(h, h->at.sp, h->at.fp) ||
+	       leave_by_call(h, b, 160);
+}
+
+/* Where following the instructions is surer than what the frame looks like. */
+static bool blob_x86_64_forwards(const struct hot *h, const struct blob *b)
+{
+	switch (b->kind) {
+	case BLOB_ADAPTER:
+		return !h->leaf;
+	case BLOB_VTABLE:
+	case BLOB_INLINE_CACHE:
+	case BLOB_METHOD_HANDLES:
+		return false;
+	default:
+		return h->leaf || b->frame_words <= 0;
+	}
+}
+
+bool blob_frame_sig(struct hot *h, const struct blob *b)
+{
+	bool left;
+
+	hot_push_stub_sig(h, b);
+	if (h->leaf && continuation_is_barrier_sig(h->at.pc))
+		return forward_stub_sig(h, b) || continuation_cross_sig(h);
+	if ((b->kind == BLOB_DEOPT || b->kind == BLOB_UNCOMMON_TRAP) && deopt_frames_sig(h))
+		return true;
+	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread && blob_x86_64_leave_safepoint(h, b))
+		return true;
+	if (blob_x86_64_forwards(h, b) && forward_stub_sig(h, b))
+		return true;
+	if (b->kind == BLOB_ADAPTER && h->leaf)
+		left = blob_x86_64_leave_adapter(h) || forward_stub_sig(h, b);
+	else if ((b->kind == BLOB_VTABLE || b->kind == BLOB_INLINE_CACHE ||
+		  b->kind == BLOB_METHOD_HANDLES) &&
+		 leave_jump_stub(h, b))
+		left = true;
+	else if (h->leaf)
+		left = blob_x86_64_leave_leaf_stub(h, b);
+	else
+		left = blob_x86_64_leave_stub(h, b);
+	if (!left)
+		h->broken = "stub_caller";
+	return left;
+}

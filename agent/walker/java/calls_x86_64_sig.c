@@ -1,0 +1,46 @@
+/* Calls on x86-64: instructions of many lengths, told from behind. */
+#include "agent/walker/java/hotspot_priv.h"
+
+#define CALL_BYTES 5 /* e8 and a distance */
+
+/* By the lengths a call can have: e8 rel32, and ff /2 with register, memory, SIB and displacement.
+ */
+bool call_before_sig(uint64_t pc)
+{
+	uint64_t word = load_code_sig(pc - 8);
+	uint8_t b[8];
+
+	__builtin_memcpy(b, &word, 8);
+	return b[3] == 0xe8 || (b[6] == 0xff && (b[7] & 0x38) == 0x10) ||
+	       (b[5] == 0xff && (b[6] & 0xf8) == 0x50) || (b[5] == 0xff && b[6] == 0x14) ||
+	       (b[4] == 0xff && b[5] == 0x54) ||
+	       (b[2] == 0xff && ((b[3] & 0xf8) == 0x90 || b[3] == 0x15)) ||
+	       (b[1] == 0xff && b[2] == 0x94);
+}
+
+uint64_t call_target_sig(uint64_t pc)
+{
+	if ((load_code_sig(pc - CALL_BYTES) & 0xff) != 0xe8)
+		return 0;
+	return pc + (uint64_t)(int64_t)(int32_t)load32_unaligned_sig(pc - 4);
+}
+
+/* Also mov r10, imm64; call r10. */
+uint64_t call_far_target_sig(uint64_t pc)
+{
+	uint64_t target = call_target_sig(pc);
+
+	if (!target && (load_code_sig(pc - 3) & 0xffffff) == 0xd2ff41 &&
+	    (load_code_sig(pc - 13) & 0xffff) == 0xba49)
+		return load_code_sig(pc - 11);
+	return target;
+}
+
+/* From 25 on the handler begins with a call of its own and the frame shows where that returns. */
+bool call_is_deopt_sig(uint64_t pc, uint64_t handler)
+{
+	if (pc == handler)
+		return true;
+	return vm_sig.version >= 25 &&
+	       (pc == handler + 2 || pc == handler + 5 || pc == handler + 7);
+}

@@ -1,0 +1,219 @@
+/*
+ * arm64. Where compiled code is in building its frame or tearing it down, by the instructions
+ *around the interrupted one. C1 and C2 build it in one of two ways (macroAssembler_aarch64,
+ *build_frame):
+ *
+ *	sub sp, sp, #n; stp x29, x30, [sp, #n - 16]		frames below 512 bytes
+ *	stp x29, x30, [sp, #-16]!; sub sp, sp, #n - 16		larger ones, native wrappers
+ *
+ * and tear it down in the same steps backwards. x29 is a register like others in between.
+ */
+#include "agent/walker/java/hotspot_priv.h"
+
+#define PROLOGUE_STEPS 24
+#define BUILD_STEPS    4
+#define EPILOGUE_STEPS 8
+#define POLL_STEPS     4
+#define RESERVE_STEPS  40 /* with the call that makes it whole again */
+#define POPS_MAX       64 /* bytes */
+
+enum edge {
+	EDGE_NONE, /* the frame is whole */
+	EDGE_LINK, /* nothing on the stack: the return address is in x30 */
+	EDGE_ROOM, /* room for a frame, the caller's x29 and x30 still in their registers */
+	EDGE_PUSHED, /* x29 and x30 on top of the stack */
+};
+
+static uint64_t compiled_edge_aarch64_verified_entry(const struct blob *b)
+{
+	if (vm_sig.nm_verified_entry >= 0)
+		return load64_sig(b->base + (uint32_t)vm_sig.nm_verified_entry);
+	return b->code + load16_sig(b->base + (uint32_t)vm_sig.nm_verified_entry_offset);
+}
+
+/* Does the instruction at @p begin the frame? The one that completes it comes soon after. */
+static uint64_t frame_complete_at(uint64_t p)
+{
+	uint32_t first = load32_sig(p);
+	bool pushes = code_pushes_pair(first);
+
+	if (!pushes && !code_lowers_sp(first))
+		return 0;
+	for (uint64_t end = p + 4; end < p + 4 * BUILD_STEPS; end += 4) {
+		uint32_t i = load32_sig(end);
+
+		if (pushes ? code_lowers_sp(i) : code_stores_pair(i))
+			return end;
+	}
+	return 0;
+}
+
+/* The frame is built by the instructions from @p to @end. */
+static enum edge inside_prologue(uint64_t p, uint64_t end, uint64_t pc)
+{
+	if (pc <= p)
+		return EDGE_LINK;
+	if (pc > end)
+		return EDGE_NONE;
+	return code_pushes_pair(load32_sig(p)) ? EDGE_PUSHED : EDGE_ROOM;
+}
+
+/* How far has the prologue come at @pc? */
+static enum edge compiled_edge_aarch64_prologue_at(const struct blob *b, uint64_t pc)
+{
+	uint64_t p = compiled_edge_aarch64_verified_entry(b);
+
+	if (pc <= p || b->frame_words <= 1)
+		return EDGE_LINK; /* the check of the receiver's class comes before */
+	for (int step = 0; step < PROLOGUE_STEPS; step++, p += 4) {
+		uint64_t end = frame_complete_at(p);
+
+		if (end)
+			return inside_prologue(p, end, pc);
+	}
+	return pc < p ? EDGE_LINK : EDGE_NONE;
+}
+
+/* C1's code has a second prologue where it takes over a running loop: as seen from near by. */
+static enum edge second_prologue_at(uint64_t pc)
+{
+	for (uint64_t p = pc - 4 * BUILD_STEPS; p < pc + 4 * BUILD_STEPS; p += 4) {
+		uint64_t end = frame_complete_at(p);
+
+		if (end && end >= pc)
+			return inside_prologue(p, end, pc);
+		if (p >= pc && code_leaves(load32_sig(p)))
+			break;
+	}
+	return EDGE_NONE;
+}
+
+/*
+ * Code of methods that no stack overflow may cut short (@ReservedStackAccess: the locks of
+ * java.util.concurrent), and of those they are inlined into, asks when its frame is gone whether it
+ * used the stack's reserve: ldr x8, [x28, #n]; cmp sp, x8; b.lo over a call to the poll. Where that
+ * begins if it ends at @poll; else 0.
+ */
+static uint64_t reserve_check_before(uint64_t poll)
+{
+	for (uint64_t p = poll - 4; p > poll - 4 * RESERVE_STEPS; p -= 4)
+		if (code_branch_lower(p) == poll && code_compares_sp(load32_sig(p - 4)))
+			return p - 8;
+	return 0;
+}
+
+/* @pc, or from a poll behind such a question to where that begins. */
+static uint64_t before_reserve_check(uint64_t pc)
+{
+	for (uint64_t p = pc; p + 4 * POLL_STEPS > pc; p -= 4) {
+		uint32_t i = load32_sig(p);
+		uint64_t begin = code_loads_thread_word(i) ? reserve_check_before(p) : 0;
+
+		if (begin)
+			return begin;
+		if (p != pc && code_leaves(i))
+			break;
+	}
+	return pc;
+}
+
+/* Has the code before @pc, in one line with it, taken the frame away? */
+static enum edge epilogue_at(uint64_t pc)
+{
+	bool raised = false;
+
+	if (code_pops_pair(load32_sig(pc)))
+		return EDGE_PUSHED;
+	pc = before_reserve_check(pc);
+	for (uint64_t p = pc - 4; p >= pc - 4 * EPILOGUE_STEPS; p -= 4) {
+		uint32_t i = load32_sig(p);
+
+		if (code_pops_pair(i))
+			return EDGE_LINK;
+		if (code_loads_pair(i))
+			return raised ? EDGE_LINK : EDGE_ROOM;
+		if (code_leaves(i))
+			return EDGE_NONE;
+		raised |= code_raises_sp(i);
+	}
+	return EDGE_NONE;
+}
+
+/* Where a poll before a return goes on when it has fired: adr x8, poll; str x8, [x28, #n]; and
+ * away. */
+static enum edge poll_stub_at(const struct blob *b, uint64_t pc)
+{
+	for (uint64_t p = pc; p + 4 * POLL_STEPS > pc; p -= 4) {
+		uint64_t poll = code_adr_x8(p);
+
+		if (poll >= b->code && poll < b->end)
+			return epilogue_at(poll);
+		if (p != pc && code_leaves(load32_sig(p)))
+			break;
+	}
+	return EDGE_NONE;
+}
+
+static bool compiled_edge_aarch64_leave(struct hot *h, const struct blob *b, enum edge edge)
+{
+	uint64_t sp = h->at.sp, pc = h->link, fp = h->at.fp;
+
+	if (edge == EDGE_NONE)
+		return false;
+	if (edge == EDGE_ROOM)
+		sp += 8 * (uint64_t)b->frame_words;
+	if (edge == EDGE_PUSHED) {
+		fp = hot_word(h, sp);
+		pc = hot_word(h, sp + 8);
+		sp += 16;
+	}
+	return return_known_sig(h, pc) && hot_move(h, pc, sp, fp);
+}
+
+bool compiled_edge_sig(struct hot *h, const struct blob *b)
+{
+	enum edge edge = compiled_edge_aarch64_prologue_at(b, h->at.pc);
+
+	if (edge == EDGE_NONE)
+		edge = second_prologue_at(h->at.pc);
+	if (edge == EDGE_NONE)
+		edge = epilogue_at(h->at.pc);
+	if (edge == EDGE_NONE)
+		edge = poll_stub_at(b, h->at.pc);
+	return compiled_edge_aarch64_leave(h, b, edge);
+}
+
+bool compiled_stub_edge_sig(struct hot *h, const struct blob *b)
+{
+	uint64_t p = b->code, end = 0;
+	enum edge edge;
+
+	for (int step = 0; step < BUILD_STEPS && !end; step++, p += 4)
+		end = frame_complete_at(p);
+	if (!end || code_pushes_pair(load32_sig(p - 4)))
+		return false;
+	edge = inside_prologue(p - 4, end, h->at.pc);
+	return compiled_edge_aarch64_leave(h, b, edge == EDGE_NONE ? epilogue_at(h->at.pc) : edge);
+}
+
+/* ldp xn, xm, [sp], #n and add sp, sp, #n, at the interrupted instruction or behind its call. */
+uint64_t compiled_pops_sig(uint64_t pc)
+{
+	uint32_t i = load32_sig(pc);
+	uint64_t bytes = 0;
+
+	if (code_calls_near(i) || code_calls_register(i))
+		i = load32_sig(pc += 4);
+	if ((i & 0xffc003e0) == 0xa8c003e0 && !code_pops_pair(i))
+		bytes = (uint64_t)(i >> 15 & 63) * 8;
+	else if ((i & 0xffc003ff) == 0x910003ff && !code_pops_pair(load32_sig(pc + 4)))
+		bytes = i >> 10 & 0xfff;
+	return bytes <= POPS_MAX ? bytes / 8 : 0;
+}
+
+bool compiled_call_stub_sig(struct hot *h, const struct blob *b)
+{
+	(void)h;
+	(void)b;
+	return false; /* not met */
+}

@@ -1,0 +1,477 @@
+/* See forward.h. */
+#include "agent/walker/native/forward.h"
+
+#include "agent/base/guard.h"
+#include "agent/walker/native/instruction.h"
+
+#define WAYS_MAX 24 /* branches still to be tried */
+#define SEEN_MAX 64 /* places that were jumped to; power of two */
+
+#define RSP FORWARD_RSP
+#define RBP FORWARD_RBP
+
+enum step { STEP_ON, STEP_LOST, STEP_RETURNED, STEP_JUMPED };
+
+static uint64_t forward_x86_64_get(const struct forward *f, unsigned reg)
+{
+	return forward_knows(f, reg) ? f->reg[reg] : 0;
+}
+
+static void forward_x86_64_set(struct forward *f, unsigned reg, uint64_t value)
+{
+	f->reg[reg] = value;
+	f->known |= 1u << reg;
+}
+
+static void forward_x86_64_forget(struct forward *f, unsigned reg)
+{
+	f->known &= ~(1u << reg);
+}
+
+/* ---- the stack ------------------------------------------------------------------------------- */
+
+static bool forward_x86_64_on_stack(const struct forward *f, uint64_t address)
+{
+	return address >= f->low && address < f->high && address % 8 == 0;
+}
+
+static void forward_x86_64_store(struct forward *f, uint64_t at, uint64_t value, bool known)
+{
+	uint32_t i = 0;
+
+	while (i < f->n_stored && i < FORWARD_STORED_MAX && f->stored[i].at != at)
+		i++;
+	if (i == f->n_stored)
+		f->n_stored++;
+	if (i == FORWARD_STORED_MAX)
+		return;
+	f->stored[i].at = at;
+	f->stored[i].value = value;
+	f->stored_known = (f->stored_known & ~(1u << i)) | (uint32_t)known << i;
+}
+
+static bool forward_x86_64_load(const struct forward *f, uint64_t at, uint64_t *ret)
+{
+	for (uint32_t i = 0; i < f->n_stored && i < FORWARD_STORED_MAX; i++)
+		if (f->stored[i].at == at) {
+			*ret = f->stored[i].value;
+			return f->stored_known >> i & 1;
+		}
+	if (!forward_x86_64_on_stack(f, at) || f->n_stored > FORWARD_STORED_MAX)
+		return false;
+	*ret = load64_sig(at);
+	return true;
+}
+
+static void forward_x86_64_push(struct forward *f, uint64_t value, bool known)
+{
+	f->reg[RSP] -= 8;
+	forward_x86_64_store(f, f->reg[RSP], value, known);
+}
+
+static bool forward_x86_64_pop(struct forward *f, uint64_t *ret)
+{
+	bool known = forward_x86_64_load(f, f->reg[RSP], ret);
+
+	f->reg[RSP] += 8;
+	return known;
+}
+
+static void pop_into(struct forward *f, unsigned reg)
+{
+	uint64_t value = 0;
+	bool known = forward_x86_64_pop(f, &value);
+
+	if (reg == RSP)
+		f->known &= ~(1u << RSP);
+	else if (known)
+		forward_x86_64_set(f, reg, value);
+	else
+		forward_x86_64_forget(f, reg);
+}
+
+/* ---- what an instruction does ---- */
+
+/* A memory operand on the stack. */
+static bool forward_x86_64_operand(const struct forward *f, const struct instruction *i,
+				   uint64_t *ret)
+{
+	if (i->mod == 3 || (i->base != RSP && i->base != RBP) || !forward_knows(f, i->base))
+		return false;
+	*ret = f->reg[i->base] + (uint64_t)(int64_t)i->displacement;
+	return true;
+}
+
+static void move_from(struct forward *f, const struct instruction *i)
+{
+	uint64_t at, value;
+
+	/* HotSpot's exception stubs keep the pc of the throw in the thread for a while */
+	if (i->mod != 3 && i->base == FORWARD_THREAD && i->reg == FORWARD_RDX)
+		return;
+	if (i->wide && i->mod == 3 && forward_knows(f, i->rm))
+		forward_x86_64_set(f, i->reg, f->reg[i->rm]);
+	else if (i->wide && forward_x86_64_operand(f, i, &at) && forward_x86_64_load(f, at, &value))
+		forward_x86_64_set(f, i->reg, value);
+	else
+		forward_x86_64_forget(f, i->reg);
+}
+
+static void move_to(struct forward *f, const struct instruction *i)
+{
+	uint64_t at;
+
+	if (i->mod == 3 && i->wide && forward_knows(f, i->reg))
+		forward_x86_64_set(f, i->rm, f->reg[i->reg]);
+	else if (i->mod == 3)
+		forward_x86_64_forget(f, i->rm);
+	else if (i->wide && forward_x86_64_operand(f, i, &at))
+		forward_x86_64_store(f, at, forward_x86_64_get(f, i->reg),
+				     forward_knows(f, i->reg));
+}
+
+/* lea reg, [rsp or rbp + displacement] */
+static void load_address(struct forward *f, const struct instruction *i)
+{
+	uint64_t at;
+
+	if (i->wide && forward_x86_64_operand(f, i, &at))
+		forward_x86_64_set(f, i->reg, at);
+	else
+		forward_x86_64_forget(f, i->reg);
+}
+
+/* 81 and 83: a register and an immediate. */
+static void forward_x86_64_arithmetic(struct forward *f, const struct instruction *i)
+{
+	unsigned operation = i->reg & 7;
+
+	if (i->mod != 3 || operation == 7 /* cmp */)
+		return;
+	if (!i->wide || !forward_knows(f, i->rm))
+		forward_x86_64_forget(f, i->rm);
+	else if (operation == 0)
+		f->reg[i->rm] += (uint64_t)i->immediate;
+	else if (operation == 5)
+		f->reg[i->rm] -= (uint64_t)i->immediate;
+	else if (operation == 4)
+		f->reg[i->rm] &= (uint64_t)i->immediate;
+	else
+		forward_x86_64_forget(f, i->rm);
+}
+
+static enum step forward_x86_64_go(struct forward *f, uint64_t to)
+{
+	f->pc = to;
+	return STEP_ON;
+}
+
+/* ff: call, jmp, push; inc and dec */
+static enum step group_five(struct forward *f, const struct instruction *i)
+{
+	switch (i->reg & 7) {
+	case 2:
+	case 3:
+		f->known &= 1u << RSP | 1u << RBP | 1u << 3 | 0xf000u; /* what a function keeps */
+		return STEP_ON;
+	case 4:
+		if (i->mod != 3 && i->base == INSTRUCTION_NO_BASE)
+			return STEP_LOST; /* a table of a switch */
+		f->pc = i->mod == 3 ? forward_x86_64_get(f, i->rm) : 0;
+		return STEP_JUMPED;
+	case 5:
+		return STEP_LOST;
+	case 6:
+		forward_x86_64_push(f, 0, false);
+		return STEP_ON;
+	default:
+		if (i->mod == 3)
+			forward_x86_64_forget(f, i->rm);
+		return STEP_ON;
+	}
+}
+
+/* Of the one-byte map, all that is left: is a general register written? */
+static void forget_written(struct forward *f, const struct instruction *i)
+{
+	uint8_t op = i->op;
+
+	if (op >= 0xb0 && op <= 0xbf) {
+		forward_x86_64_forget(f, i->op_reg);
+	} else if (op >= 0x90 && op <= 0x97) {
+		if (op > 0x90) {
+			forward_x86_64_forget(f, i->op_reg);
+			forward_x86_64_forget(f, FORWARD_RAX);
+		}
+	} else if (op == 0x98 || (op < 0x40 && (op & 7) == 5 && op != 0x3d) || op == 0xac ||
+		   op == 0xad) {
+		forward_x86_64_forget(f, FORWARD_RAX);
+	} else if (!i->has_modrm || op == 0x84 || op == 0x85 || (op >= 0x38 && op <= 0x3b) ||
+		   (op >= 0xd8 && op <= 0xdf)) {
+		return; /* compares and tests write flags alone */
+	} else if (op == 0x63 || op == 0x69 || op == 0x6b || (op < 0x40 && (op & 2))) {
+		forward_x86_64_forget(f, i->reg);
+	} else if (op == 0x86 || op == 0x87) {
+		forward_x86_64_forget(f, i->reg);
+		if (i->mod == 3)
+			forward_x86_64_forget(f, i->rm);
+	} else if ((op == 0xf6 || op == 0xf7) && (i->reg & 7) >= 4) {
+		forward_x86_64_forget(f, FORWARD_RAX);
+		forward_x86_64_forget(f, FORWARD_RDX);
+	} else if ((op == 0xf6 || op == 0xf7) && (i->reg & 7) < 2) {
+		return;
+	} else if (i->mod == 3) {
+		forward_x86_64_forget(f, i->rm);
+	}
+}
+
+static enum step step_0f(struct forward *f, const struct instruction *i)
+{
+	uint8_t op = i->op;
+
+	if (op == 0x0b || op == 0xff || op == 0xb9)
+		return STEP_LOST; /* ud2 */
+	if ((op >= 0x40 && op <= 0x4f) || op == 0xaf || (op >= 0xb6 && op <= 0xb8) ||
+	    (op >= 0xbc && op <= 0xbf) || op == 0x50 || op == 0xd7 || op == 0x2c || op == 0x2d)
+		forward_x86_64_forget(f, i->reg);
+	else if ((op >= 0x90 && op <= 0x9f) || (op >= 0xa3 && op <= 0xad) || op == 0xba ||
+		 op == 0x7e || op == 0xb0 || op == 0xb1 || op == 0xc0 || op == 0xc1)
+		forward_x86_64_forget(f, i->mod == 3 ? i->rm : FORWARD_RAX);
+	else if (op == 0xa2 || op == 0x01 || op == 0x31 || op == 0x05)
+		f->known &= 1u << RSP | 1u << RBP | 1u << 3 | 0xf000u;
+	return STEP_ON;
+}
+
+static enum step leave_stack_frame(struct forward *f)
+{
+	if (!forward_knows(f, RBP))
+		return STEP_LOST;
+	f->reg[RSP] = f->reg[RBP];
+	pop_into(f, RBP);
+	return STEP_ON;
+}
+
+static enum step return_from(struct forward *f, const struct instruction *i)
+{
+	if (!forward_x86_64_pop(f, &f->pc))
+		f->pc = 0;
+	f->reg[RSP] += i->op == 0xc2 ? (uint64_t)i->immediate & 0xffff : 0;
+	return STEP_RETURNED;
+}
+
+static enum step step_one(struct forward *f, const struct instruction *i)
+{
+	uint64_t next = f->pc;
+
+	switch (i->op) {
+	case 0x50 ... 0x57:
+		forward_x86_64_push(f, forward_x86_64_get(f, i->op_reg),
+				    forward_knows(f, i->op_reg));
+		return STEP_ON;
+	case 0x58 ... 0x5f:
+		pop_into(f, i->op_reg);
+		return STEP_ON;
+	case 0x68:
+	case 0x6a:
+		forward_x86_64_push(f, (uint64_t)i->immediate, true);
+		return STEP_ON;
+	case 0x9c:
+		forward_x86_64_push(f, 0, false);
+		return STEP_ON;
+	case 0x8f:
+	case 0x9d:
+		f->reg[RSP] += 8;
+		return STEP_ON;
+	case 0x81:
+	case 0x83:
+		forward_x86_64_arithmetic(f, i);
+		return STEP_ON;
+	case 0x89:
+		move_to(f, i);
+		return STEP_ON;
+	case 0x8b:
+		move_from(f, i);
+		return STEP_ON;
+	case 0x8d:
+		load_address(f, i);
+		return STEP_ON;
+	case 0xc2:
+	case 0xc3:
+		return return_from(f, i);
+	case 0xc9:
+		return leave_stack_frame(f);
+	case 0xe8: /* it comes back, with what a function keeps */
+		f->known &= 1u << RSP | 1u << RBP | 1u << 3 | 0xf000u;
+		return STEP_ON;
+	case 0xe9:
+	case 0xeb:
+		return forward_x86_64_go(f, next + (uint64_t)i->immediate);
+	case 0xcc:
+	case 0xcf:
+	case 0xf4:
+		return STEP_LOST; /* int3, iret, hlt: nobody comes here */
+	case 0xff:
+		return group_five(f, i);
+	default:
+		forget_written(f, i);
+		return STEP_ON;
+	}
+}
+
+/* ---- the way --------------------------------------------------------------------------------- */
+
+static bool forward_x86_64_decode(uint64_t pc, struct instruction *ret)
+{
+	uint64_t words[2] = { load_code_sig(pc), load_code_sig(pc + 8) };
+	uint8_t bytes[16];
+
+	__builtin_memcpy(bytes, words, sizeof(bytes));
+	return (words[0] || words[1]) && instruction_decode_sig(bytes, ret);
+}
+
+static bool is_branch(const struct instruction *i)
+{
+	return (i->map == MAP_ONE && i->op >= 0x70 && i->op <= 0x7f) ||
+	       (i->map == MAP_0F && !i->vector && i->op >= 0x80 && i->op <= 0x8f);
+}
+
+/* pop rdi; mov rsp, r13; jmp rdi: the end of the interpreter's intrinsics, which keep r13 in calls.
+ */
+static bool is_lost_sender(struct forward *f, const struct instruction *i)
+{
+	bool moves = !i->vector && i->map == MAP_ONE && i->mod == 3 && i->wide &&
+		     ((i->op == 0x8b && i->reg == RSP && i->rm == FORWARD_R13) ||
+		      (i->op == 0x89 && i->rm == RSP && i->reg == FORWARD_R13));
+
+	return moves && !forward_knows(f, FORWARD_R13) && forward_knows(f, FORWARD_RDI);
+}
+
+static enum step forward_x86_64_step(struct forward *f, const struct instruction *i)
+{
+	enum step s = STEP_ON;
+
+	if (is_lost_sender(f, i)) {
+		f->sender_unknown = true;
+		f->pc = f->reg[FORWARD_RDI];
+		return STEP_JUMPED;
+	}
+	f->pc += i->length;
+	if (!i->vector && i->map == MAP_ONE)
+		s = step_one(f, i);
+	else if (!i->vector && i->map == MAP_0F)
+		s = step_0f(f, i);
+	else if (i->vector && i->map != MAP_0F)
+		forward_x86_64_forget(f, i->reg); /* bmi: some write a general register */
+	/* rsp must be known, and where a stack is */
+	if (s != STEP_LOST && (!forward_knows(f, RSP) || f->reg[RSP] % 8 ||
+			       f->reg[RSP] < f->low - 4096 || f->reg[RSP] > f->high))
+		return STEP_LOST;
+	return s;
+}
+
+/* What is needed to go another way. The height of the stack at an instruction is the same whichever
+ * way it was come to, so nothing is lost by trying each place once. */
+struct way {
+	uint64_t pc, rax, rdx, rsp, rbp, r13;
+	uint32_t known, n_stored;
+};
+
+struct ways {
+	struct way open[WAYS_MAX]; /* a ring: the first that was passed is the first to be tried */
+	uint32_t first, n;
+	uint64_t seen[SEEN_MAX];
+	uint32_t n_seen;
+};
+
+/* Not yet been at @pc, and noted; false also when there is no room to note it. */
+static bool is_new(struct ways *w, uint64_t pc)
+{
+	uint32_t i = (uint32_t)(pc ^ pc >> 6) % SEEN_MAX;
+
+	while (w->seen[i] && w->seen[i] != pc)
+		i = (i + 1) % SEEN_MAX;
+	if (w->seen[i] == pc || w->n_seen >= SEEN_MAX - 1)
+		return false;
+	w->seen[i] = pc;
+	w->n_seen++;
+	return true;
+}
+
+static void keep_way(struct ways *w, const struct forward *f, uint64_t pc)
+{
+	if (w->n >= WAYS_MAX || !is_new(w, pc))
+		return;
+	w->open[(w->first + w->n++) % WAYS_MAX] = (struct way){
+		pc,	     f->reg[FORWARD_RAX], f->reg[FORWARD_RDX],
+		f->reg[RSP], f->reg[RBP],	  f->reg[FORWARD_R13],
+		f->known,    f->n_stored,
+	};
+}
+
+static bool next_way(struct ways *w, struct forward *f)
+{
+	const struct way *way = &w->open[w->first];
+
+	if (!w->n)
+		return false;
+	w->first = (w->first + 1) % WAYS_MAX;
+	w->n--;
+	f->pc = way->pc;
+	f->reg[FORWARD_RAX] = way->rax;
+	f->reg[FORWARD_RDX] = way->rdx;
+	f->reg[RSP] = way->rsp;
+	f->reg[RBP] = way->rbp;
+	f->reg[FORWARD_R13] = way->r13;
+	f->known = way->known & (1u << FORWARD_RAX | 1u << FORWARD_RDX | 1u << RSP | 1u << RBP |
+				 1u << FORWARD_R13);
+	f->n_stored = way->n_stored;
+	return true;
+}
+
+enum forward_end forward_sig(struct forward *f, uint32_t steps_max)
+{
+	struct ways ways = { .n = 0 };
+
+	for (uint32_t steps = 0; steps < steps_max; steps++) {
+		struct instruction i;
+		enum step s = STEP_LOST;
+		uint64_t next = f->pc;
+
+		if (forward_x86_64_decode(f->pc, &i)) {
+			next += i.length;
+			if (is_branch(&i))
+				keep_way(&ways, f, next + (uint64_t)i.immediate);
+			s = forward_x86_64_step(f, &i);
+		}
+		if (s == STEP_RETURNED)
+			return FORWARD_RETURNED;
+		if (s == STEP_JUMPED && steps_max <= FORWARD_STEPS_STUB)
+			return FORWARD_JUMPED;
+		if (s == STEP_JUMPED) { /* of a compiler's code, a switch: its cases are next */
+			f->pc = next;
+			s = STEP_ON;
+		}
+		if (s == STEP_ON && f->pc != next && !is_new(&ways, f->pc))
+			s = STEP_LOST; /* a loop */
+		if (s == STEP_LOST && !next_way(&ways, f))
+			return FORWARD_LOST;
+	}
+	return FORWARD_LOST;
+}
+
+bool forward_straight_sig(struct forward *f, uint32_t steps_max)
+{
+	for (uint32_t steps = 0; steps < steps_max; steps++) {
+		struct instruction i;
+		uint64_t next;
+
+		if (!forward_x86_64_decode(f->pc, &i))
+			return false;
+		next = f->pc + i.length;
+		if (forward_x86_64_step(f, &i) != STEP_ON)
+			return false;
+		if (f->pc != next)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,272 @@
+/*
+ * Native frames in the signal handler. Rules come from the rows of the published table through a
+ * cache keyed by pc; memory is read only where the kernel said that it can be.
+ */
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "agent/base/guard.h"
+#include "agent/hotspot/code_cache.h"
+#include "agent/walker/native/forward.h"
+#include "agent/walker/native/unwind.h"
+
+#define PAGE	       4096ull /* larger pages are asked for in parts */
+#define STACK_SPAN_MAX (1ull << 20)
+#define CACHE_SLOTS    8192
+
+/* key ^ value and value in two words: a torn pair does not match its key. No lock. */
+struct cache_slot {
+	uint64_t mixed, value;
+};
+
+static struct unwind_table *table_now;
+static struct cache_slot cache[CACHE_SLOTS];
+
+struct unwind_table *unwind_publish(struct unwind_table *table)
+{
+	return __atomic_exchange_n(&table_now, table, __ATOMIC_SEQ_CST);
+}
+
+uint64_t unwind_cache_bytes(void)
+{
+	return sizeof(cache);
+}
+
+void unwind_stack_init_sig(struct unwind_stack *stack, uint64_t sp)
+{
+	stack->sp = sp;
+	stack->low = stack->high = sp & ~(PAGE - 1);
+	stack->link = 0;
+	stack->context = 0;
+}
+
+/* Another's stack may hold what a sanitizer calls out of bounds. */
+__attribute__((no_sanitize("address", "undefined"))) static uint64_t unwind_load(uint64_t address)
+{
+	return *(const volatile uint64_t *)address;
+}
+
+bool unwind_load_sig(struct unwind_stack *stack, uint64_t address, uint64_t *ret)
+{
+	if (address % 8 || address < stack->sp - ARCH_RED_ZONE ||
+	    address >= stack->sp + STACK_SPAN_MAX)
+		return false;
+	if (address < stack->low) {
+		if (!guard_readable_sig(address))
+			return false;
+		stack->low = address & ~(PAGE - 1);
+	}
+	while (address >= stack->high) {
+		if (!guard_readable_sig(stack->high))
+			return false;
+		stack->high += PAGE;
+	}
+	*ret = unwind_load(address);
+	return true;
+}
+
+static const struct unwind_range *find_range(const struct unwind_table *t, uint64_t pc)
+{
+	uint32_t low = 0, high = t ? t->n : 0;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (pc < t->ranges[middle].start)
+			high = middle;
+		else if (pc >= t->ranges[middle].end)
+			low = middle + 1;
+		else
+			return &t->ranges[middle];
+	}
+	return NULL;
+}
+
+bool unwind_is_code_sig(uint64_t pc)
+{
+	return find_range(__atomic_load_n(&table_now, __ATOMIC_SEQ_CST), pc) != NULL;
+}
+
+/* A pc's rule; what no range holds is not cached. */
+static uint32_t find_rule(const struct unwind_table *t, uint64_t pc)
+{
+	uint64_t key = pc ^ (uint64_t)t->generation << 48;
+	struct cache_slot *slot = &cache[(pc ^ pc >> 13) % CACHE_SLOTS];
+	uint64_t value = __atomic_load_n(&slot->value, __ATOMIC_RELAXED);
+	const struct unwind_range *range;
+
+	/* bit 32 marks a filled slot */
+	if (value && (__atomic_load_n(&slot->mixed, __ATOMIC_RELAXED) ^ value) == key)
+		return (uint32_t)value;
+	range = find_range(t, pc);
+	if (!range)
+		return CFI_NONE;
+	value = cfi_find(range->rows, (uint32_t)(pc - range->base)) | 1ull << 32;
+	__atomic_store_n(&slot->value, value, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->mixed, key ^ value, __ATOMIC_RELAXED);
+	return (uint32_t)value;
+}
+
+/* No rule: rbp or x29 may still point at a frame. Its return address must lead into known code. */
+static bool step_frame_pointer(const struct unwind_table *t, struct unwind_stack *stack,
+			       struct regs *regs)
+{
+	uint64_t fp, pc;
+
+	if (regs->fp < regs->sp || !unwind_load_sig(stack, regs->fp, &fp) ||
+	    !unwind_load_sig(stack, regs->fp + 8, &pc))
+		return false;
+	pc = arch_code(pc);
+	if (!code_cache_has(pc) && !find_range(t, pc))
+		return false;
+	regs->sp = regs->fp + 16;
+	regs->fp = fp;
+	regs->pc = pc;
+	return true;
+}
+
+static bool step_rule(struct unwind_stack *stack, struct regs *regs, uint32_t rule)
+{
+	uint64_t cfa, fp = regs->fp, ra = cfi_rule_ra(rule), pc = stack->link;
+
+	switch (cfi_rule_kind(rule)) {
+	case CFI_SP:
+		cfa = regs->sp + cfi_rule_offset(rule);
+		break;
+	case CFI_FP:
+		cfa = regs->fp + cfi_rule_offset(rule);
+		break;
+	case CFI_PLT:
+		cfa = regs->sp + ((regs->pc & 15) >= 11 ? 16 : 8);
+		break;
+	default:
+		return false;
+	}
+	/* a frame of its own, or the return address still in its register: of the first frame only
+	 */
+	if (cfa < regs->sp || (ra ? cfa == regs->sp : !pc))
+		return false;
+	if (ra && !unwind_load_sig(stack, cfa - ra, &pc))
+		return false;
+	if (cfi_rule_fp(rule) && !unwind_load_sig(stack, cfa - cfi_rule_fp(rule), &fp))
+		return false;
+	regs->sp = cfa;
+	regs->fp = fp;
+	regs->pc = arch_code(pc);
+	return true;
+}
+
+/* Code without rows that was interrupted, a PLT stub for one: it has stored nothing yet. */
+static bool step_link(const struct unwind_table *t, const struct unwind_stack *stack,
+		      struct regs *regs)
+{
+	uint64_t link = stack->link;
+
+	if (!link || (!code_cache_has(link) && !find_range(t, link)))
+		return false;
+	regs->pc = link;
+	return true;
+}
+
+/* musl has no rows, and no frame pointers either: follow the instructions. */
+static bool step_forward(const struct unwind_table *t, struct unwind_stack *stack,
+			 struct regs *regs)
+{
+	const struct unwind_range *range = find_range(t, regs->pc);
+	struct forward f = {
+		.pc = regs->pc,
+		.known = 1u << FORWARD_RSP | 1u << FORWARD_RBP,
+		.low = stack->sp - ARCH_RED_ZONE,
+		.high = stack->sp + STACK_SPAN_MAX,
+	};
+	uint64_t top;
+
+	if (!range || !range->musl || !unwind_load_sig(stack, regs->sp, &top))
+		return false;
+	f.reg[FORWARD_RSP] = regs->sp;
+	f.reg[FORWARD_RBP] = regs->fp;
+	if (forward_sig(&f, FORWARD_STEPS_FUNCTION) != FORWARD_RETURNED)
+		return false;
+	if (f.reg[FORWARD_RSP] <= regs->sp || (!code_cache_has(f.pc) && !find_range(t, f.pc)))
+		return false;
+	regs->pc = f.pc;
+	regs->sp = f.reg[FORWARD_RSP];
+	if (forward_knows(&f, FORWARD_RBP))
+		regs->fp = f.reg[FORWARD_RBP];
+	return true;
+}
+
+/* Has the walk come to the code that a thread begins with? musl has no rows that would say so; a
+ * goroutine's first frame has the frame pointer 0, as the ABI wants of an outermost one. */
+static bool is_thread_start(const struct unwind_table *t, const struct regs *regs, bool leaf)
+{
+	const struct unwind_range *range;
+
+	if (!regs->pc)
+		return true;
+	if (leaf)
+		return false;
+	range = find_range(t, regs->pc);
+	return range && (range->musl || !regs->fp);
+}
+
+/* A frame below a signal handler: what was interrupted is in the context that the kernel pushed. */
+static bool step_signal(struct unwind_stack *stack, struct regs *regs, bool leaf)
+{
+	uint64_t context = regs->sp + ARCH_SIGRETURN_CONTEXT;
+	struct regs before;
+
+	if ((load_code_sig(regs->pc) != ARCH_SIGRETURN_CODE &&
+	     !(leaf && load_code_sig(regs->pc - ARCH_SIGRETURN_SECOND) == ARCH_SIGRETURN_CODE)) ||
+	    !unwind_load_sig(stack, context + ARCH_CONTEXT_PC, &before.pc) ||
+	    !unwind_load_sig(stack, context + ARCH_CONTEXT_SP, &before.sp) ||
+	    !unwind_load_sig(stack, context + ARCH_CONTEXT_FP, &before.fp))
+		return false;
+	stack->context = context;
+	stack->link = regs_link_at(context, load64_sig);
+	*regs = before;
+	return true;
+}
+
+enum unwind_end unwind_native_sig(struct unwind_stack *stack, struct regs *regs,
+				  struct walk_frame *frames, uint32_t *n, bool leaf, uint32_t max)
+{
+	const struct unwind_table *t = __atomic_load_n(&table_now, __ATOMIC_SEQ_CST);
+
+	for (bool interrupted = false;; leaf = interrupted, interrupted = false) {
+		uint32_t rule;
+
+		if (code_cache_has(regs->pc))
+			return UNWIND_JAVA;
+		if (!regs->pc)
+			return leaf ? UNWIND_BROKEN : UNWIND_ROOT;
+		if (*n >= max)
+			return UNWIND_TOO_DEEP;
+		frames[(*n)++] = (struct walk_frame){ .where = regs->pc,
+						      .bci = -1,
+						      .kind = WIRE_KIND_NATIVE };
+		if (!t)
+			return UNWIND_BROKEN;
+		stack->context = 0;
+		if (step_signal(stack, regs, leaf)) { /* also interrupted right there by another */
+			interrupted = true;
+			continue;
+		}
+		/* a return address may be the first byte of the next function: look at the call */
+		rule = find_rule(t, leaf ? regs->pc : regs->pc - 1);
+		if (cfi_rule_kind(rule) == CFI_END)
+			return UNWIND_ROOT;
+		if (rule == CFI_NONE && step_forward(t, stack, regs)) {
+			stack->link = 0;
+			continue;
+		}
+		if (rule == CFI_NONE && is_thread_start(t, regs, leaf))
+			return UNWIND_ROOT;
+		if (step_rule(stack, regs, rule) || (leaf && step_link(t, stack, regs)) ||
+		    step_frame_pointer(t, stack, regs)) {
+			stack->link = 0;
+			continue;
+		}
+		return is_thread_start(t, regs, leaf) ? UNWIND_ROOT : UNWIND_BROKEN;
+	}
+}
