@@ -15,6 +15,7 @@
 #include "agent/hotspot/jvmti_env.h"
 #include "agent/hotspot/libjvm.h"
 #include "agent/hotspot/virtual_price.h"
+#include "agent/walker/walker.h"
 
 #define INTERVAL_DEFAULT (512u << 10) /* the JVM's own */
 #define INTERVAL_MIN	 (4u << 10)

@@ -9,6 +9,7 @@
 #include "agent/output/budget.h"
 #include "agent/output/ledger.h"
 #include "agent/output/threads.h"
+#include "agent/walker/walker.h"
 
 /* Begin a new epoch and try again; the same stack not fitting into an empty dictionary is the end.
  */

@@ -6,6 +6,7 @@
 #include "agent/events/waits.h"
 #include "agent/hotspot/owner.h"
 #include "agent/output/writer.h"
+#include "agent/walker/walker.h"
 
 #define MIN   NS_PER_MS
 #define CLASS 4711u

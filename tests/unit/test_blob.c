@@ -1,5 +1,6 @@
 /* Adapters between interpreted and compiled code, the safepoint blob, stubs that resolve calls:
  * where they have their caller's pc. */
+#include "agent/hotspot/continuation.h"
 #include "agent/walker/java/hotspot_priv.h"
 #include "tests/unit/unit.h"
 

@@ -72,9 +72,10 @@ void continuation_learn_sig(const struct hot *h)
 static bool mounted, called_enter_special;
 static uint32_t identified;
 
-void virtual_identity_sig(struct hot *h)
+void virtual_identity_sig(uint64_t java_thread, struct walk *w)
 {
-	(void)h;
+	(void)java_thread;
+	(void)w;
 	identified++;
 }
 

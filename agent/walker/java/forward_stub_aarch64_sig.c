@@ -122,3 +122,24 @@ bool forward_return_sig(const struct hot *h, bool link_known, struct regs *ret)
 	}
 	return false;
 }
+
+/* ---- what only x86-64 follows ---- */
+
+bool forward_interpreter_sig(struct hot *h)
+{
+	(void)h;
+	return false;
+}
+
+uint64_t forward_pushed_sig(const struct hot *h, const struct blob *b)
+{
+	(void)h;
+	(void)b;
+	return 0;
+}
+
+bool forward_dispatch_sig(struct hot *h)
+{
+	(void)h;
+	return false;
+}
