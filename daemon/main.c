@@ -13,12 +13,12 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/core/config_fields.h"
 #include "daemon/core/heap.h"
 #include "daemon/core/lock.h"
-#include "daemon/core/beside.h"
-#include "daemon/core/log.h"
+#include "daemon/ground/beside.h"
+#include "daemon/ground/log.h"
 #include "daemon/core/rights.h"
 #include "daemon/core/warden.h"
 #include "daemon/discovery/look.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
-#include "daemon/core/clock.h"
 #include "daemon/core/warden.h"
+#include "daemon/ground/clock.h"
 #include "daemon/target/target.h"
 
 #define LOOK_NS NS_PER_S

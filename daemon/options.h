@@ -1,7 +1,7 @@
 /* What kindlingd's command line takes; the manual page and the completions read the same table. */
 #pragma once
 
-#include "daemon/core/usage.h"
+#include "daemon/ground/usage.h"
 
 /* What the command line says about settings; it wins over the file. NULL = not given. */
 struct options {

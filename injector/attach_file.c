@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 #define STALE_AGE_S   5 /* one of somebody else's tool, younger than this, may be in use */
 #define GIVE_UP_TURNS 200

@@ -2,7 +2,7 @@
  * table. */
 #pragma once
 
-#include "daemon/core/usage.h"
+#include "daemon/ground/usage.h"
 
 struct command_line {
 	const char *deadline, *result_fd; /* words; NULL = not given */

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include "daemon/core/confine.h"
+#include "daemon/ground/confine.h"
 #include "injector/inject.h"
 #include "injector/seccomp.h"
 

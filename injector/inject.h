@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
-#include "daemon/core/fault.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/fault.h"
+#include "daemon/ground/mem.h"
 #include "injector/result.h"
 
 enum runtime { RUNTIME_NONE, RUNTIME_HOTSPOT, RUNTIME_OPENJ9 };

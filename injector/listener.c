@@ -15,7 +15,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 #define WAIT_NS	  (2 * NS_PER_S)
 #define TRIES	  3

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "injector/command_line.h"
 #include "injector/filters.h"
 #include "injector/inject.h"

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include "daemon/core/maps.h"
+#include "daemon/ground/maps.h"
 
 /* The lowest address of the first libjvm.so: where its file begins. */
 static uint64_t base_of(const char *line)

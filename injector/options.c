@@ -5,7 +5,7 @@
 #include "injector/inject.h"
 
 #include <string.h>
-#include "daemon/core/java_options.h"
+#include "daemon/ground/java_options.h"
 
 static bool is_end(const char *p, const char *end)
 {

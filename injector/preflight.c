@@ -9,8 +9,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include "daemon/core/owner.h"
-#include "daemon/core/profilers.h"
+#include "daemon/ground/owner.h"
+#include "daemon/ground/profilers.h"
 #include "injector/seccomp.h"
 #include "injector/vmflags.h"
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "daemon/core/version.h"
+#include "daemon/ground/version.h"
 #include "injector/inject.h"
 #include "injector/receive.h"
 #include "proto/wire.h"

@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/confine.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/confine.h"
+#include "daemon/ground/mem.h"
 #include "proto/wire.h"
 
 #define PIPE_BYTES_MIN	4096

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "daemon/core/version.h"
+#include "daemon/ground/version.h"
 
 #define RECEIVE_BYTES (32 * 1024) /* of one RECEIVE_DATA, at most */
 

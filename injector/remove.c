@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include "daemon/core/version.h"
+#include "daemon/ground/version.h"
 
 #define VERSIONS_MAX 100
 

@@ -23,7 +23,7 @@
  */
 #pragma once
 
-#include "daemon/core/fault.h"
+#include "daemon/ground/fault.h"
 
 /* How the library came into the target. The number crosses the socket: append only. */
 enum inject_strategy {

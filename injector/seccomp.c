@@ -17,7 +17,7 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include "daemon/core/log.h"
+#include "daemon/ground/log.h"
 #include "injector/filters.h"
 #include "proto/agent_calls.h"
 

@@ -1,7 +1,7 @@
 /* Waiting with a deadline: nothing here waits for ever. */
 #include "injector/inject.h"
 
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 int inject_remaining_ms(const struct inject *in)
 {

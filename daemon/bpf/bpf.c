@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "daemon/core/log.h"
+#include "daemon/ground/log.h"
 
 #define FIRST_PIDNS_INODE 0xeffffffcu /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
 

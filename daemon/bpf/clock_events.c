@@ -8,9 +8,9 @@
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/mem.h"
 #include "daemon/core/warden.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/mem.h"
 
 #define CPUS_MAX	4096
 #define REDRAW_S	20 /* every CPU's periods, one CPU after the other */

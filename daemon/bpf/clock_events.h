@@ -8,7 +8,7 @@
 #pragma once
 
 #include <stdint.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define CLOCK_EVENTS_PER_CPU 3
 

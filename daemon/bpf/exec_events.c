@@ -8,7 +8,7 @@
 #include <sys/epoll.h>
 #include "daemon/bpf/bpf_priv.h"
 #include "daemon/bpf/exec.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "exec.skel.h"
 
 #define ROUND_RECORDS_MAX 64

@@ -13,7 +13,7 @@
 #include "daemon/bpf/bpf_priv.h"
 #include "daemon/bpf/clock_events.h"
 #include "daemon/bpf/sampler.h"
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "sampler.skel.h"
 
 #define INTERVAL_NS_MIN	    (NS_PER_MS / 20) /* below it a CPU would do little else */

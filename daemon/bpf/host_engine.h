@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define HOST_ENGINE_WHY_MAX 200
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "daemon/report/events.h"
 
 /* ---- words ----------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 #include <getopt.h>
 #include <string.h>
 #include "daemon/core/config.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define HELP_WIDTH 100
 

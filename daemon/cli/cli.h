@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/usage.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/usage.h"
 #include "daemon/report/read.h"
 
 /* exit statuses */

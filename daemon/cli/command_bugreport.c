@@ -18,7 +18,7 @@
 #include "daemon/cli/hide.h"
 #include "daemon/cli/tar.h"
 #include "daemon/core/config.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define LOG_LINES  "500"
 #define OUTPUT_MAX (8u << 20) /* of a program that is asked */

@@ -3,8 +3,8 @@
 #include <string.h>
 #include "daemon/cli/cli.h"
 #include "daemon/clickhouse/schema.h"
-#include "daemon/core/clock.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/mem.h"
 
 #define DAY_NS (86400 * NS_PER_S)
 

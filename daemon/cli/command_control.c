@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 #include "daemon/cli/cli.h"
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 #define POLL_NS (50 * NS_PER_MS)
 #define WAIT_NS (20 * NS_PER_S)

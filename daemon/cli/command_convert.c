@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/cli/cli.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "daemon/report/diff.h"
 #include "daemon/report/events.h"
 #include "daemon/report/patterns.h"

@@ -14,9 +14,9 @@
 #include "daemon/cli/cli.h"
 #include "daemon/cli/doctor_filter.h"
 #include "daemon/core/config.h"
-#include "daemon/core/mem.h"
 #include "daemon/discovery/jvm.h"
 #include "daemon/discovery/proc.h"
+#include "daemon/ground/mem.h"
 
 #define JVMS_MAX  1024
 #define LINES_MAX 64

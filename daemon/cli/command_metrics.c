@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "daemon/cli/cli.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define METRICS_CONNECTIONS 16u
 #define METRICS_IDLE_S	    10u

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "daemon/cli/cli.h"
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/host/recording.h"
 #include "daemon/report/events.h"
 #include "daemon/report/report.h"

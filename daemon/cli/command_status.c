@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "daemon/cli/cli.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 struct arguments {
 	bool streaming, all, wide, watch, json;

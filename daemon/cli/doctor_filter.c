@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "daemon/core/mem.h"
 #include "daemon/discovery/container.h"
 #include "daemon/discovery/filter.h"
 #include "daemon/discovery/jvm.h"
 #include "daemon/discovery/proc.h"
+#include "daemon/ground/mem.h"
 
 #define UNIT_BYTES_MAX 65536
 

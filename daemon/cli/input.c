@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/cli/cli.h"
-#include "daemon/core/mem.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/mem.h"
+#include "daemon/ground/utf8.h"
 
 /* Whole, "-" is stdin; NULL after saying why. */
 static char *read_whole(const char *path, size_t *ret_len)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/cli/lock_text.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/utf8.h"
 
 #define ROW_HEIGHT  30
 #define BOX_HEIGHT  22

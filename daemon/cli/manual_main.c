@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "daemon/cli/manual.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "daemon/options.h"
 #include "injector/command_line.h"
 

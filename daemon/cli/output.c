@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "daemon/cli/cli.h"
-#include "daemon/core/mem.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/mem.h"
+#include "daemon/ground/utf8.h"
 #include "daemon/report/events.h"
 #include "daemon/report/report.h"
 

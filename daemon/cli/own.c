@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "daemon/cli/cli.h"
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
 #include "daemon/discovery/word.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 #include "daemon/host/recording.h"
 #include "daemon/report/report.h"
 

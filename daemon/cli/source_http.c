@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/cli/source.h"
-#include "daemon/core/mem.h"
-#include "daemon/core/trust.h"
+#include "daemon/ground/mem.h"
+#include "daemon/ground/trust.h"
 
 #define ANSWER_MAX   (512u << 20)
 #define WORDS_MAX    600 /* of the server's, when it refuses */

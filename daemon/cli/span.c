@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 #include "daemon/cli/cli.h"
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 /* "2026-11-21 14:05:00" */
 static void date_text(uint64_t ns, char *buf, size_t size)

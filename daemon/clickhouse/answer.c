@@ -6,7 +6,7 @@
 #include "daemon/clickhouse/rowbinary.h"
 #include "daemon/clickhouse/siphash.h"
 #include "daemon/core/labels.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/utf8.h"
 #include "daemon/report/report.h"
 #include "proto/wire.h"
 

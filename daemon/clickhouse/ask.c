@@ -2,7 +2,7 @@
  * (docs/decisions/0019). */
 #include "daemon/clickhouse/ask.h"
 
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "proto/wire.h"
 
 #define DAY_S 86400u /* no interval is longer */

@@ -2,7 +2,7 @@
 #include "daemon/clickhouse/owner.h"
 
 #include <string.h>
-#include "daemon/core/utf8.h"
+#include "daemon/ground/utf8.h"
 
 /* Windows of versions before have no labels. */
 static void owner_or(char value[LABEL_VALUE_SIZE], const char *other)

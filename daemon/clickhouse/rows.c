@@ -7,7 +7,7 @@
 #include "daemon/clickhouse/owner.h"
 #include "daemon/clickhouse/rowbinary.h"
 #include "daemon/clickhouse/siphash.h"
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/report/report.h"
 #include "proto/wire.h"
 

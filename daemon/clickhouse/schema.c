@@ -2,7 +2,7 @@
 #include "daemon/clickhouse/schema.h"
 
 #include <string.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 struct column {
 	const char *name, *type;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "daemon/core/config_priv.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "proto/wire.h"
 
 #define FILE_BYTES_MAX (256 * 1024)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "daemon/core/config_priv.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 const char *const config_when_names[CONFIG_WHEN_COUNT] = {
 	[CONFIG_NOW] = "now",

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "daemon/core/config_priv.h"
 #include "daemon/core/label_rules.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 static const char *const change_names[] = {
 	[LABEL_SET] = "set",

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "daemon/core/config_priv.h"
 #include "daemon/core/config_value.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define TEXT(name)                                                 \
 	{                                                          \

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "daemon/core/clock.h"
 #include "daemon/core/config_priv.h"
 #include "daemon/core/config_value.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/mem.h"
 #include "proto/wire.h"
 
 #define MIB (1ull << 20)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define GROUPS	    10 /* \0 to \9 */
 #define REPEATS_MAX 1000 /* libc unrolls them, one inside of the other */

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
-#include "daemon/core/utf8.h"
+#include "daemon/ground/utf8.h"
 
 static bool is_letter(char c)
 {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 static pid_t read_pid(int fd)
 {

@@ -1,8 +1,8 @@
 /* See log_limit.h. */
 #include "daemon/core/log_limit.h"
 
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 
 static void log_limit_refill(struct log_limit *l)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 #define ROUND_EVENTS_MAX 64
 

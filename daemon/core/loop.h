@@ -7,7 +7,7 @@
 #pragma once
 
 #include <stdint.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 struct loop;
 struct loop_source;

@@ -16,8 +16,8 @@
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-#include "daemon/core/confine.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/confine.h"
+#include "daemon/ground/mem.h"
 
 #define DEPTH_MAX 4 /* of directories in state_dir */
 

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
-#include "daemon/core/fault.h"
+#include "daemon/ground/fault.h"
 
 #define RIGHTS_ACCOUNT "kindling"
 /* Where there is no account of that name. Above what Debian, Red Hat and systemd give to accounts,

@@ -19,8 +19,8 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "daemon/core/confine.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/confine.h"
+#include "daemon/ground/mem.h"
 
 #ifdef __x86_64__
 #define ARCH	AUDIT_ARCH_X86_64

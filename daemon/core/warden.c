@@ -10,8 +10,8 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "daemon/core/log.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/log.h"
+#include "daemon/ground/mem.h"
 
 static int warden_fd = -1; /* -1: there is none */
 static uint64_t refused;

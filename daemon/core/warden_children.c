@@ -5,8 +5,8 @@
 #include "daemon/core/warden_priv.h"
 
 #include <stdio.h>
-#include "daemon/core/log.h"
 #include "daemon/core/log_limit.h"
+#include "daemon/ground/log.h"
 
 #define CHILDREN_MAX 4096 /* of all programs */
 

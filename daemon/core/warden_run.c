@@ -13,8 +13,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include "daemon/core/log.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/log.h"
+#include "daemon/ground/mem.h"
 
 struct warden {
 	int fd;

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define NUMBERS_END 5 /* no program gets a descriptor of this number or above */
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <strings.h>
 #include "daemon/core/config_value.h"
-#include "daemon/core/mem.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/mem.h"
+#include "daemon/ground/utf8.h"
 #include "proto/wire.h"
 
 #define BLANKS ", \t"

@@ -1,8 +1,8 @@
 /* container_bundle(), see container.h: where the engines keep the config.json they ran. */
 #include <stdio.h>
 #include <string.h>
-#include "daemon/core/mem.h"
 #include "daemon/discovery/container_priv.h"
+#include "daemon/ground/mem.h"
 
 #define DIR_ENTRIES_MAX 512
 

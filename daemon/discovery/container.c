@@ -10,10 +10,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include "daemon/core/mem.h"
-#include "daemon/core/utf8.h"
 #include "daemon/discovery/notes.h"
 #include "daemon/discovery/proc.h"
+#include "daemon/ground/mem.h"
+#include "daemon/ground/utf8.h"
 
 #define FILE_MAX_BYTES	(4u << 20)
 #define DIR_ENTRIES_MAX 512

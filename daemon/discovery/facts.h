@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "daemon/core/config.h"
-#include "daemon/core/profilers.h"
 #include "daemon/discovery/allowed.h"
 #include "daemon/discovery/told.h"
+#include "daemon/ground/profilers.h"
 
 struct facts {
 	uint64_t rules_id; /* of the rules that the two below are about */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "proto/agent_calls.h"
 
 #define ERROR_NUMBER_KILL 2147483646 /* systemd's, where no SystemCallErrorNumber= is given */

@@ -5,12 +5,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/core/mem.h"
-#include "daemon/core/utf8.h"
 #include "daemon/discovery/container.h"
 #include "daemon/discovery/name.h"
 #include "daemon/discovery/proc.h"
 #include "daemon/discovery/release.h"
+#include "daemon/ground/mem.h"
+#include "daemon/ground/utf8.h"
 
 #define CMDLINE_MAX_BYTES (512u * 1024) /* class paths are long */
 

@@ -7,14 +7,14 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
 #include "daemon/core/log_limit.h"
 #include "daemon/core/tenant.h"
 #include "daemon/core/warden.h"
 #include "daemon/discovery/container.h"
 #include "daemon/discovery/look_priv.h"
 #include "daemon/discovery/proc.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 
 #define CHILD_FD 3
 

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "daemon/core/mem.h"
 #include "daemon/discovery/look_message.h"
 #include "daemon/discovery/look_rights.h"
+#include "daemon/ground/mem.h"
 
 #define FD 3
 

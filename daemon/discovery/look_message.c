@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 int look_send(int socket_fd, const void *message, size_t len, const int *fds, size_t n_fds,
 	      int flags)

@@ -5,8 +5,8 @@
 #include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
-#include "daemon/core/confine.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/confine.h"
+#include "daemon/ground/mem.h"
 
 /*
  * SYS_PTRACE: maps, environ, root, cwd and fd of a process; DAC_READ_SEARCH: files of any user;

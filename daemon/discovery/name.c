@@ -3,8 +3,8 @@
 
 #include <stdbool.h>
 #include <string.h>
-#include "daemon/core/mem.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/mem.h"
+#include "daemon/ground/utf8.h"
 
 struct args {
 	const char *next, *end;

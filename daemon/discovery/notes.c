@@ -4,8 +4,8 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
-#include "daemon/core/mem.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/mem.h"
+#include "daemon/ground/utf8.h"
 
 static void notes_json_freep(cJSON **json)
 {

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/core/mem.h"
-#include "daemon/core/utf8.h"
 #include "daemon/discovery/container_priv.h"
+#include "daemon/ground/mem.h"
+#include "daemon/ground/utf8.h"
 
 #define VOLUMES_MAX 32 /* of a pod, of each kind, that are looked at */
 

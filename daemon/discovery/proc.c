@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/core/maps.h"
-#include "daemon/core/mem.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/maps.h"
+#include "daemon/ground/mem.h"
+#include "daemon/ground/utf8.h"
 
 int proc_open(int proc_dfd, pid_t pid)
 {

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define PROCESSES_MAX 65536
 

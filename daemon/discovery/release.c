@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include "daemon/core/mem.h"
-#include "daemon/core/utf8.h"
 #include "daemon/discovery/proc.h"
+#include "daemon/ground/mem.h"
+#include "daemon/ground/utf8.h"
 
 #define RELEASE_MAX_BYTES   (16 * 1024)
 #define MOUNTINFO_MAX_BYTES (256 * 1024)

@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include "daemon/core/java_options.h"
-#include "daemon/core/mem.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/java_options.h"
+#include "daemon/ground/mem.h"
+#include "daemon/ground/utf8.h"
 
 #define WORD_SIZE	1024 /* of an option; what stands behind that is not read */
 #define ATTRIBUTES_SIZE 4096

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
 #include "daemon/discovery/proc.h"
+#include "daemon/ground/clock.h"
 
 #define LINE_MAX_BYTES 160
 #define FORMER_MAX     2048 /* lines of the daemon before */

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 /* Longer than this the daemon was not restarted but switched off, and nothing is booked. */
 #define GAPS_MAX_NS (300 * 1000000000ull)

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
-#include "daemon/core/log.h"
+#include "daemon/ground/log.h"
 
 #define AGREE_MAX	  64 /* processes */
 #define JOURNAL_JOBS_MAX  8

@@ -6,10 +6,10 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include "daemon/core/beside.h"
-#include "daemon/core/clock.h"
 #include "daemon/core/heap.h"
 #include "daemon/discovery/look.h"
+#include "daemon/ground/beside.h"
+#include "daemon/ground/clock.h"
 
 #define SHUTDOWN_NS (6 * NS_PER_S)
 #define GIVE_BACK_S 10 /* windows close as often */

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "daemon/core/log.h"
+#include "daemon/ground/log.h"
 #include "daemon/symbols/kallsyms.h"
 
 struct kernel_frames {

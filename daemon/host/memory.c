@@ -5,8 +5,8 @@
 #include "daemon/host/memory.h"
 
 #include <errno.h>
-#include "daemon/core/clock.h"
 #include "daemon/core/tenant.h"
+#include "daemon/ground/clock.h"
 #include "daemon/host/host_priv.h"
 
 #define ENDED_AT_ONCE 16

@@ -6,8 +6,8 @@
 #include "daemon/host/host_priv.h"
 
 #include <string.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 
 /* It is sampled for the first time: what it used since a daemon before this one did is not sampled.
  */

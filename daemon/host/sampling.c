@@ -3,8 +3,8 @@
 
 #include <errno.h>
 #include <string.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 
 #define PRICE_TIMES 500 /* the default interval is as many prices of its tick: 0.2 % of a CPU */
 

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define THREAD_IDS_MAX	 32768u /* threads of one process; beyond that numbers are not known */
 #define THREAD_IDS_LOOKS 2048u /* files read in one look */

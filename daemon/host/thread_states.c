@@ -1,7 +1,7 @@
 /* The present of a target: what locks/ knows of it, and for how long its agent tells of threads. */
 #include "daemon/host/host_priv.h"
 
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 #define STATES_NS (30 * NS_PER_S) /* of threads are told so long after the last question */
 

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include "daemon/core/beside.h"
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
 #include "daemon/core/warden.h"
+#include "daemon/ground/beside.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 #include "daemon/host/wanted.h"
 
 #define AGAIN_FIRST_NS NS_PER_S

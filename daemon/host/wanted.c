@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 #include "daemon/host/host_priv.h"
 #include "daemon/host/recording.h"
 

@@ -9,10 +9,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
 #include "daemon/core/log_limit.h"
 #include "daemon/core/tenant.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 #include "daemon/host/events.h"
 #include "daemon/profile/idle.h"
 

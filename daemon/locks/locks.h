@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "daemon/stream/stream.h"
 
 #define LOCKS_SLICE_NS	       5000000000ull

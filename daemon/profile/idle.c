@@ -2,7 +2,7 @@
 #include "daemon/profile/idle.h"
 
 #include <string.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define MARK_NO	 1
 #define MARK_YES 2

@@ -7,7 +7,7 @@
 #pragma once
 
 #include <stdint.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define KERNEL_STACKS_MAX      4096
 #define KERNEL_STACKS_THREADS  4096

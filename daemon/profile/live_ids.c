@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 /* Nodes of one source that are looked for in one profile in one second; beyond them stacks are
  * "[profile full]". No JVM has as many that are new, and it takes some 50 ms. */

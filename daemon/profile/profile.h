@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "proto/wire.h"
 
 #define PROFILE_NODES_MAX   (1u << 21)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "proto/wire.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/utf8.h"
 
 #define LINE_MAX_JFR 65535 /* more is another field to some readers */
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/core/utf8.h"
+#include "daemon/ground/utf8.h"
 
 int json_init(struct json_in *j, const char *bytes, size_t len)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/core/labels.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/utf8.h"
 #include "daemon/report/otlp_tables.h"
 #include "daemon/report/protojson.h"
 

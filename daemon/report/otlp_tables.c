@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include "daemon/core/utf8.h"
+#include "daemon/ground/utf8.h"
 
 /* ---- any table ------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 #define NO_STACK  "[no stack]"
 #define FORGET_NS (200 * NS_PER_MS)

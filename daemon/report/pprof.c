@@ -14,7 +14,7 @@
 #include "daemon/report/pprof_words.h"
 #include "daemon/report/arena.h"
 #include "proto/wire.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/utf8.h"
 
 #define LABELS_MAX 7
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/core/utf8.h"
+#include "daemon/ground/utf8.h"
 
 #define LINE_BYTES_MAX (4ul << 20)
 

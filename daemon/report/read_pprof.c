@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
-#include "daemon/core/utf8.h"
+#include "daemon/ground/utf8.h"
 #include "daemon/report/events.h"
 #include "daemon/report/pprof_words.h"
 #include "pprof.pb-c.h"

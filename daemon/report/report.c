@@ -6,7 +6,7 @@
 #include <string.h>
 #include "daemon/report/formats.h"
 #include "daemon/report/patterns.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/utf8.h"
 #include "proto/wire.h"
 
 static const struct {

@@ -23,9 +23,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/confine.h"
-#include "daemon/core/log.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/confine.h"
+#include "daemon/ground/log.h"
 
 #define RUNNING_MAX    2 /* of one kind */
 #define WAITING_MAX    32

@@ -11,7 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 #define ACCEPTS_MAX 64 /* of one call */
 #define REFUSED_NS  NS_PER_S /* for its request and our answer to be read */

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/locks/graph.h"
 #include "daemon/profile/class_text.h"
 #include "daemon/serve/serve_priv.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include "daemon/core/utf8.h"
+#include "daemon/ground/utf8.h"
 
 /* The q of a media range, RFC 9110 12.5.1: 1 where it says none. */
 static double metric_quality(const char *range, size_t len)

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include "daemon/core/clock.h"
 #include "daemon/core/warden.h"
 #include "daemon/discovery/look.h"
+#include "daemon/ground/clock.h"
 #include "daemon/serve/metric_text.h"
 
 #define LABELS_SIZE 640

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "injector/result.h"
 
 #define ENDED_S		600 /* so long is one that ended shown without all= */

@@ -4,7 +4,7 @@
  * that is asked for a moment later does.
  */
 #include <string.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/serve/serve_priv.h"
 
 #define RECENT_NS (NS_PER_S / 2) /* a sample so long ago still says that a thread runs */

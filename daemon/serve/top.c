@@ -1,6 +1,6 @@
 /* /v1/top: the hottest methods of the last seconds, overall and per JVM, from what is in memory. */
 #include <string.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/report/methods.h"
 #include "daemon/serve/serve_priv.h"
 

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 #define WINDOW_NS   (10 * NS_PER_S)
 #define SECONDS_MAX 40 /* of a window; times are what targets say */

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 #define SEGMENTS_MAX   65536
 #define PART_BYTES_MIN (64u << 10)

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/store/store.h"
 
 #define HOUR_NS	   (3600 * NS_PER_S)

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
-#include "daemon/core/utf8.h"
+#include "daemon/ground/utf8.h"
 
 #define MEMORY_MAX (64u << 20) /* of one stream's dictionary, bytes */
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
-#include "daemon/core/utf8.h"
+#include "daemon/ground/utf8.h"
 
 int stream_new(const struct stream_ops *ops, void *userdata, struct stream **ret)
 {

@@ -7,8 +7,8 @@
 #pragma once
 
 #include <stdint.h>
-#include "daemon/core/fault.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/fault.h"
+#include "daemon/ground/mem.h"
 #include "proto/wire.h"
 
 struct stream;

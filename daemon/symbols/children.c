@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
-#include "daemon/core/beside.h"
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
 #include "daemon/core/warden.h"
+#include "daemon/ground/beside.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 
 #define READING_MAX 2
 #define DEADLINE_NS (30 * NS_PER_S)

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include "daemon/core/log.h"
+#include "daemon/ground/log.h"
 #include "daemon/symbols/tables_dir.h"
 
 /* ---- mapped tables --------------------------------------------------------------------------- */

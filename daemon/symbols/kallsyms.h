@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "daemon/symbols/packed_names.h"
 
 #define KALLSYMS_MAX	   (1u << 20)

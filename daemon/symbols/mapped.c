@@ -6,7 +6,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define VDSO_BYTES_MAX (1u << 20)
 

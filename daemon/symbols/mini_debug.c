@@ -5,7 +5,7 @@
 #include <gelf.h>
 #include <lzma.h>
 #include <stdlib.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "daemon/symbols/sections.h"
 
 #define DECODER_BYTES_MAX (128u << 20)

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 #include <string.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/symbols/mapped.h"
 
 #define REST_FACTOR    19u

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <stdint.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define PACKED_NAME_MAX 127
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "daemon/symbols/functions.h"
 #include "daemon/symbols/known_code.h"
 #include "daemon/symbols/mini_debug.h"

@@ -7,8 +7,8 @@
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include "daemon/core/confine.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/confine.h"
+#include "daemon/ground/mem.h"
 #include "daemon/symbols/table.h"
 
 /* Of libelf, liblzma, the demangler, qsort(3) and debug_file.c; memory for them; and the end. */

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/symbols/mapped.h"
 #include "daemon/symbols/tables_dir.h"
 

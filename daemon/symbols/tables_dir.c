@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define TABLES_MAX 65536
 

@@ -6,8 +6,8 @@
 #include "daemon/target/target_priv.h"
 
 #include <errno.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 #include "daemon/target/rules.h"
 
 #define REVIEW_NS (10 * NS_PER_S)

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include "daemon/core/log.h"
+#include "daemon/ground/log.h"
 #include "daemon/target/rules.h"
 
 /* A descriptor of its own of the rules in force, for whoever looks. */

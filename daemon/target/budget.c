@@ -1,7 +1,7 @@
 /* See budget.h. */
 #include "daemon/target/budget.h"
 
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 uint64_t budget_wait_ns(const struct budget *b, uint64_t rate, uint64_t now)
 {

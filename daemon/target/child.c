@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
-#include "daemon/core/log.h"
 #include "daemon/core/warden.h"
+#include "daemon/ground/log.h"
 #include "injector/result.h"
 
 struct child {

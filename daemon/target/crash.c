@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
+#include "daemon/ground/utf8.h"
 
 /* Whose places in the table it takes. A pod's containers are as many as its owner likes. */
 static void crash_owner(const struct jvm *jvm, char ret[COHORT_OWNER])

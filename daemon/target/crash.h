@@ -14,8 +14,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "daemon/core/fault.h"
 #include "daemon/discovery/jvm.h"
+#include "daemon/ground/fault.h"
 
 #define COHORTS_MAX   64
 #define COHORTS_OWN   8 /* of one namespace, container outside of pods, or user of the host */

@@ -2,7 +2,7 @@
 #include "daemon/target/decoding.h"
 
 #include <stdio.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/target/decode_budget.h"
 #include "daemon/target/target_priv.h"
 

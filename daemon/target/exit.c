@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 
 void exit_watch(struct target *t)
 {

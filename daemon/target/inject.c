@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "injector/result.h"
 
 #define STOPPING_NS (20 * NS_PER_MS)

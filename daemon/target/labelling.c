@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/core/label_rules.h"
-#include "daemon/core/log.h"
 #include "daemon/discovery/facts.h"
+#include "daemon/ground/log.h"
 #include "daemon/target/target_priv.h"
 
 /* "1.2" of "registry:5000/shop:1.2@sha256:..."; "" where it has none. */

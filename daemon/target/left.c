@@ -10,7 +10,7 @@
 #include "daemon/target/target_priv.h"
 
 #include <time.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 #define PAUSE_NS (100 * NS_PER_MS)
 #define AT_ONCE	 4

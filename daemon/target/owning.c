@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "daemon/core/owner.h"
+#include "daemon/ground/owner.h"
 
 /* Neither the pod's words nor the environment change while a process lives. */
 static struct allowed owning_words(const struct target *t)

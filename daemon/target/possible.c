@@ -5,7 +5,7 @@
  */
 #include "daemon/target/target_priv.h"
 
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 static uint64_t possible_cpus(void)
 {

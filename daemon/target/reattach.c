@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include "daemon/core/log.h"
+#include "daemon/ground/log.h"
 
 static void target_reattach_begin_again(struct target *t)
 {

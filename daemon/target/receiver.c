@@ -7,7 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/target/target_priv.h"
 
 #define QUIET_S	 2 /* without a word: it is asked */

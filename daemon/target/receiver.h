@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "injector/receive.h"
 
 struct target;

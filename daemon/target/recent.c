@@ -3,7 +3,7 @@
  * the attach would be that of the attach itself for as long as a JVM is young, and that of long ago
  * later.
  */
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/target/target_priv.h"
 
 #define SPACING_NS (10 * NS_PER_S)

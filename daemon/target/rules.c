@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define CONTAINER_ID_MIN 12
 

@@ -3,9 +3,9 @@
 
 #include <stdbool.h>
 #include "daemon/core/config.h"
-#include "daemon/core/fault.h"
 #include "daemon/discovery/facts.h"
 #include "daemon/discovery/jvm.h"
+#include "daemon/ground/fault.h"
 
 /* The first rule whose conditions all hold, -1 = none. Pure. */
 int rules_find(const struct config *c, const struct jvm *jvm, const struct facts *facts);

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
-#include "daemon/core/log.h"
-#include "daemon/core/mem.h"
 #include "daemon/discovery/proc.h"
+#include "daemon/ground/log.h"
+#include "daemon/ground/mem.h"
 
 #define LINES_MAX 4096 /* then it is written anew, without those that ended */
 #define LINE_MAX  160

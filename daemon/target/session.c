@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 
 unsigned target_asked_events(const struct target *t)
 {

@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
+#include "daemon/ground/utf8.h"
 
 #define WORDS_BURST 10 /* lines of the log that are the agent's words */
 #define WORDS_PER_S 1

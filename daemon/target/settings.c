@@ -2,7 +2,7 @@
 #include "daemon/target/target_priv.h"
 
 #include <string.h>
-#include "daemon/core/log.h"
+#include "daemon/ground/log.h"
 
 /* A recording keeps its interval; its end asks for the configured one. */
 static void start_anew(struct target *t)

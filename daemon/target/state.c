@@ -1,8 +1,8 @@
 /* The life of a target, as a table. */
 #include "daemon/target/target_priv.h"
 
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 
 const char *const target_state_names[TARGET_STATE_COUNT] = {
 	[TARGET_FOUND] = "found",	  [TARGET_INJECTING] = "injecting",

@@ -13,10 +13,10 @@
 
 #include <stdbool.h>
 #include "daemon/core/config.h"
-#include "daemon/core/fault.h"
 #include "daemon/core/loop.h"
-#include "daemon/core/profilers.h"
 #include "daemon/discovery/jvm.h"
+#include "daemon/ground/fault.h"
+#include "daemon/ground/profilers.h"
 #include "daemon/stream/stream.h"
 #include "daemon/target/crash.h"
 

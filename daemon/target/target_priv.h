@@ -11,8 +11,8 @@
  */
 #pragma once
 
-#include "daemon/core/log.h"
 #include "daemon/discovery/look.h"
+#include "daemon/ground/log.h"
 #include "daemon/target/budget.h"
 #include "daemon/target/decoding.h"
 #include "daemon/target/labelling.h"

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "daemon/core/log.h"
-#include "daemon/core/mem.h"
 #include "daemon/discovery/proc.h"
+#include "daemon/ground/log.h"
+#include "daemon/ground/mem.h"
 
 #define LINE "%39s %d %" SCNu64 " %7s %u %" SCNu64 " %" SCNx64
 

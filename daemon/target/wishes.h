@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "daemon/core/fault.h"
+#include "daemon/ground/fault.h"
 
 #define WISHES_MAX 1024 /* as many as there may be targets */
 

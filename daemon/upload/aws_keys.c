@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
-#include "daemon/core/mem.h"
 #include "daemon/core/worker.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
+#include "daemon/ground/mem.h"
 #include "daemon/upload/metadata.h"
 
 #define ECS_URL	    "http://169.254.170.2"

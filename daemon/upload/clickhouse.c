@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 #include <zlib.h>
 #include "daemon/clickhouse/rows.h"
-#include "daemon/core/clock.h"
 #include "daemon/core/labels.h"
+#include "daemon/ground/clock.h"
 #include "daemon/upload/http.h"
 #include "daemon/upload/sink_types.h"
 

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
-#include "daemon/core/mem.h"
 #include "daemon/core/worker.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
+#include "daemon/ground/mem.h"
 #include "daemon/upload/metadata.h"
 
 #define AGAIN_NS  (10 * NS_PER_S) /* doubled each time, up to */

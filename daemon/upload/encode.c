@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "daemon/core/clock.h"
 #include "daemon/core/labels.h"
+#include "daemon/ground/clock.h"
 #include "daemon/report/events.h"
 #include "daemon/upload/sink.h"
 

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/trust.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/trust.h"
 
 #define CONNECT_MS	10000L
 #define FRAME_HEAD	5 /* a flag and the length, big endian */

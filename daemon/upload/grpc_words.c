@@ -4,8 +4,8 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/utf8.h"
 #include "grpc_status.pb-c.h"
 
 #define WORDS_DETAILS_MAX 4096

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/trust.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/trust.h"
+#include "daemon/ground/utf8.h"
 #include "daemon/upload/grpc.h"
 
 #define CONNECT_MS 10000L

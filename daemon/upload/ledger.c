@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define LEDGER_MAGIC 0x316764656c444e4bull /* "KNDledg1" */
 #define LEDGER_SLOT  512

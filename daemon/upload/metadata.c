@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define EC2_URL	   "http://169.254.169.254"
 #define ANSWER_MAX (64u * 1024)

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 #define KEPT_CONNECTIONS 32L
 

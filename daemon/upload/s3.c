@@ -11,9 +11,9 @@
 #include <strings.h>
 #include <time.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
 #include "daemon/core/config.h"
 #include "daemon/core/labels.h"
+#include "daemon/ground/clock.h"
 #include "daemon/report/events.h"
 #include "daemon/upload/aws_keys.h"
 #include "daemon/upload/cloud.h"

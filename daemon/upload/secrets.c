@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define PEM_MAX (512u << 10)
 

@@ -6,7 +6,7 @@
 #include <openssl/hmac.h>
 #include <stdio.h>
 #include <unistd.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 int sha256_of(const void *p, size_t len, uint8_t ret[SHA256_SIZE])
 {

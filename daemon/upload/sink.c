@@ -13,8 +13,8 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 #include "daemon/report/events.h"
 #include "daemon/upload/upload.h"
 #include "daemon/upload/upload_message.h"

@@ -8,10 +8,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "daemon/core/clock.h"
 #include "daemon/core/labels.h"
-#include "daemon/core/log.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
+#include "daemon/ground/utf8.h"
 #include "daemon/store/store.h"
 #include "daemon/upload/sink_types.h"
 #include "daemon/upload/source.h"

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
+#include "daemon/ground/utf8.h"
 #include "daemon/upload/upload.h"
 #include "daemon/upload/upload_message.h"
 

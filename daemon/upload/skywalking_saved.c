@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define SAVED_MAGIC 0x316b736174444e4bull /* "KNDtask1" */
 #define SAVED_TEMP  "task.tmp"

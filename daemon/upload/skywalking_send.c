@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 #include "daemon/report/report.h"
 #include "daemon/upload/skywalking_thin.h"
 #include "daemon/upload/upload.h"

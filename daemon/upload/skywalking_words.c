@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/mem.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/mem.h"
+#include "daemon/ground/utf8.h"
 #include "proto/wire.h"
 #include "skywalking.pb-c.h"
 

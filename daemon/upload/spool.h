@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "proto/wire.h"
 
 #define SPOOL_FILES_MAX 16384 /* of one sink */

@@ -7,9 +7,9 @@
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
-#include "daemon/core/clock.h"
 #include "daemon/core/labels.h"
-#include "daemon/core/log.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 #include "daemon/upload/cloud.h"
 #include "daemon/upload/upload.h"
 

@@ -11,9 +11,9 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include "daemon/core/clock.h"
 #include "daemon/core/heap.h"
-#include "daemon/core/log.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 #include "daemon/report/text_out.h"
 #include "daemon/upload/aws_keys.h"
 #include "daemon/upload/cloud.h"

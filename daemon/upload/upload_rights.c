@@ -2,7 +2,7 @@
 #include "daemon/upload/upload_rights.h"
 
 #include <sys/resource.h>
-#include "daemon/core/confine.h"
+#include "daemon/ground/confine.h"
 
 int upload_give_up_rights(const struct rights *r, bool keep_user, bool programs)
 {

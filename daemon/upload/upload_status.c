@@ -1,7 +1,7 @@
 /* What status says of a sink. In it taken = delivered + spooled + unconfirmed + sum(dropped), in
  * samples. */
 #include <stdio.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/report/text_out.h"
 #include "daemon/upload/sink.h"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 #include <zlib.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/mem.h"
 
 #define LOCAL_SIZE   30
 #define CENTRAL_SIZE 46

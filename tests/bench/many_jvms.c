@@ -20,7 +20,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "proto/wire.h"
 
 #define JVMS_MAX  1000

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/core/java_options.h"
-#include "daemon/core/owner.h"
-#include "daemon/core/profilers.h"
 #include "daemon/discovery/facts.h"
+#include "daemon/ground/java_options.h"
+#include "daemon/ground/owner.h"
+#include "daemon/ground/profilers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

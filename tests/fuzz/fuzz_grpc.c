@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/mem.h"
 #include "daemon/upload/grpc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 #include "daemon/report/patterns.h"
 #include "daemon/serve/serve.h"
 #include "daemon/serve/serve_priv.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <zlib.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "daemon/store/index_file.h"
 #include "daemon/store/store_priv.h"
 

@@ -1,14 +1,14 @@
 /* Everything that discovery reads out of /proc and of files in containers, over arbitrary bytes. */
 #include <assert.h>
 #include <string.h>
-#include "daemon/core/maps.h"
-#include "daemon/core/mem.h"
 #include "daemon/discovery/container.h"
 #include "daemon/discovery/name.h"
 #include "daemon/discovery/notes.h"
 #include "daemon/discovery/proc.h"
 #include "daemon/discovery/release.h"
 #include "daemon/discovery/told.h"
+#include "daemon/ground/maps.h"
+#include "daemon/ground/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

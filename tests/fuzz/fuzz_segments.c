@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <zlib.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "daemon/store/store_priv.h"
 
 #define RAW_MAX (1u << 20) /* a larger one is only slow */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "daemon/clickhouse/rows.h"
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/store/store.h"
 
 struct totals {

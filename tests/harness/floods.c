@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "daemon/core/heap.h"
-#include "daemon/core/log.h"
+#include "daemon/ground/log.h"
 #include "daemon/host/host.h"
 #include "tests/unit/fake_session.h"
 

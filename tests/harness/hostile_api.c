@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "daemon/core/heap.h"
-#include "daemon/core/log.h"
+#include "daemon/ground/log.h"
 #include "daemon/host/host.h"
 #include "daemon/serve/serve.h"
 #include "tests/unit/fake_session.h"

@@ -11,7 +11,7 @@ TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 LITERAL = r'"((?:[^"\\]|\\.)*)"'
 LEAST = 12  # shorter pieces are words of any sentence
 # of no JVM: a daemon that does not start, a fixed sentence about which stands on the page in another form
-NOT_OF_JVMS = ("daemon/main.c", "daemon/core/", "daemon/cli/", "daemon/symbols/", "daemon/upload/", "daemon/serve/", "daemon/store/",
+NOT_OF_JVMS = ("daemon/main.c", "daemon/core/", "daemon/ground/", "daemon/cli/", "daemon/symbols/", "daemon/upload/", "daemon/serve/", "daemon/store/",
                "daemon/bpf/", "daemon/discovery/", "daemon/host/host", "daemon/host/sampling", "daemon/notify.c")
 
 

@@ -7,8 +7,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "daemon/core/clock.h"
 #include "daemon/core/labels.h"
+#include "daemon/ground/clock.h"
 #include "daemon/store/store.h"
 
 #define WINDOW_NS (10 * NS_PER_S)

@@ -17,7 +17,7 @@
 
 #include "tests/unit/unit.h"
 #include <unistd.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/target/target_priv.h"
 
 #define RICH_METHODS	100u

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
 #include "daemon/core/config.h"
-#include "daemon/core/mem.h"
-#include "daemon/core/owner.h"
 #include "daemon/discovery/proc.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/mem.h"
+#include "daemon/ground/owner.h"
 #include "daemon/target/budget.h"
 #include "daemon/target/crash.h"
 #include "daemon/target/rules.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "injector/inject.h"
 #include "tests/unit/opens.h"
 

@@ -1,6 +1,6 @@
 /* Keys as services of AWS give them. Who is asked, and when again: tests/e2e/test_uploads.py. */
 #include "tests/unit/unit.h"
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/upload/aws_keys.h"
 
 static struct aws_keys keys;

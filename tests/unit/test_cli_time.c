@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 #include "daemon/cli/cli.h"
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 #define NOW 1700000000ull /* 2023-11-14 22:13:20 UTC */
 

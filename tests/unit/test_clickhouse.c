@@ -6,7 +6,7 @@
 #include "daemon/clickhouse/rowbinary.h"
 #include "daemon/clickhouse/rows.h"
 #include "daemon/clickhouse/siphash.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "daemon/report/report.h"
 #include "proto/wire.h"
 

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/mem.h"
 #include "daemon/upload/cloud.h"
 
 #define DOCUMENT                                                                                        \

@@ -1,12 +1,12 @@
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <stdio.h>
-#include "daemon/core/clock.h"
 #include "daemon/core/config.h"
 #include "daemon/core/config_change.h"
 #include "daemon/core/config_fields.h"
 #include "daemon/core/config_value.h"
-#include "daemon/core/log.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 #include "proto/wire.h"
 
 static struct config config;

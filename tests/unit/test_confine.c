@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "daemon/core/confine.h"
+#include "daemon/ground/confine.h"
 
 static const int calls[] = { SYS_getppid, SYS_exit_group };
 

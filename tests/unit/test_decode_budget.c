@@ -1,5 +1,5 @@
 #include "tests/unit/unit.h"
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/target/decode_budget.h"
 
 static uint64_t sum_at(const uint64_t *asked, unsigned n, uint64_t level)

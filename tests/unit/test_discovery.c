@@ -1,9 +1,9 @@
 #include "tests/unit/fake_proc.h"
 #include <stdbool.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/log.h"
 #include "daemon/discovery/discovery_priv.h"
 #include "daemon/discovery/processes.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/log.h"
 
 struct found {
 	int calls;

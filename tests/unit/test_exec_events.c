@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "daemon/bpf/exec_events.h"
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 struct seen {
 	struct loop *loop;

@@ -1,6 +1,6 @@
 #include "tests/unit/unit.h"
 #include <errno.h>
-#include "daemon/core/fault.h"
+#include "daemon/ground/fault.h"
 
 static void the_first_fault_wins(void **state)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/host/gaps.h"
 
 static char dir[] = "/tmp/test_gaps-XXXXXX", path[64];

@@ -1,5 +1,5 @@
 #include "tests/unit/unit.h"
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/upload/grpc.h"
 
 static const char *decoded(const char *s)

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "daemon/bpf/clock_events.h"
 #include "daemon/bpf/host_engine.h"
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 
 #define GENERATIONS 100
 #define BULK_BYTES  (16u << 20)

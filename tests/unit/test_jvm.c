@@ -1,8 +1,8 @@
 #include "tests/unit/fake_proc.h"
 #include <errno.h>
-#include "daemon/core/maps.h"
 #include "daemon/discovery/jvm.h"
 #include "daemon/discovery/proc.h"
+#include "daemon/ground/maps.h"
 
 static int proc_dfd;
 static struct jvm jvm;

@@ -1,7 +1,7 @@
 /* Which of the sources of a label counts. */
 #include "tests/unit/unit.h"
 #include <stdio.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "daemon/target/labelling.h"
 
 static struct config config;

@@ -5,7 +5,7 @@
  */
 #include <time.h>
 #include "tests/unit/unit.h"
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/locks/locks.h"
 
 #define NOW 1000000000000ull

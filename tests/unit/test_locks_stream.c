@@ -1,6 +1,6 @@
 /* Frames as an agent sends them, through the stream's decoder into the tables and the graph. */
 #include "tests/unit/unit.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "daemon/locks/graph.h"
 
 #define S  1000000000ull

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "daemon/core/journal.h"
-#include "daemon/core/log.h"
 #include "daemon/core/log_limit.h"
+#include "daemon/ground/journal.h"
+#include "daemon/ground/log.h"
 
 /* What a line looks like in a pipe that is stderr. */
 static const char *line_in_pipe(int pipe_fd[2])

@@ -15,10 +15,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
-#include "daemon/core/mem.h"
 #include "daemon/discovery/look.h"
 #include "daemon/discovery/proc.h"
+#include "daemon/ground/clock.h"
+#include "daemon/ground/mem.h"
 #include "tests/unit/held_pipe.h"
 
 #define SILENT	 7

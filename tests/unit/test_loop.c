@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/epoll.h>
-#include "daemon/core/clock.h"
 #include "daemon/core/loop.h"
 #include "daemon/core/worker.h"
+#include "daemon/ground/clock.h"
 
 struct pair {
 	struct loop *loop;

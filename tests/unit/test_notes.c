@@ -2,9 +2,9 @@
 #include "tests/unit/fake_proc.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include "daemon/core/mem.h"
 #include "daemon/discovery/container.h"
 #include "daemon/discovery/notes.h"
+#include "daemon/ground/mem.h"
 #include "proto/wire.h"
 
 #define ID	"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "injector/inject.h"
 #include "tests/unit/opens.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "daemon/core/profilers.h"
+#include "daemon/ground/profilers.h"
 
 #define LIST(text) text, sizeof(text) - 1
 

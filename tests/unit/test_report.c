@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/report/patterns.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "daemon/report/formats.h"
 #include "daemon/report/report.h"
 #include "proto/wire.h"

@@ -1,6 +1,6 @@
 #include "tests/unit/unit.h"
 #include <errno.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/upload/skywalking_words.h"
 #include "proto/wire.h"
 #include "skywalking.pb-c.h"

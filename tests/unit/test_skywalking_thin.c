@@ -1,6 +1,6 @@
 #include "tests/unit/unit.h"
 #include <stdio.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/upload/skywalking_thin.h"
 
 static struct profile *made;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/upload/http.h"
 #include "daemon/upload/ledger.h"
 #include "daemon/upload/otlp_answer.h"

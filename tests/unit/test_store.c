@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <zlib.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/profile/profile_priv.h"
 #include "daemon/store/store_priv.h"
 

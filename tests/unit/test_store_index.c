@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/store/index_file.h"
 #include "daemon/store/store_priv.h"
 

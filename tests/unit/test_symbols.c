@@ -5,7 +5,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/symbols/read_elf.h"
 #include "daemon/symbols/symbols_priv.h"
 #include "daemon/symbols/table.h"

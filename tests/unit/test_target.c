@@ -1,6 +1,6 @@
 #include "tests/unit/unit.h"
 #include <stdio.h>
-#include "daemon/core/clock.h"
+#include "daemon/ground/clock.h"
 #include "daemon/target/target_priv.h"
 
 static void gone_is_the_end_and_can_be_reached_from_everywhere(void **state)

@@ -1,5 +1,5 @@
 #include "tests/unit/unit.h"
-#include "daemon/core/trust.h"
+#include "daemon/ground/trust.h"
 
 static void test_the_first_that_is_there(void **state)
 {

@@ -1,6 +1,6 @@
 #include "tests/unit/unit.h"
 #include <stdio.h>
-#include "daemon/core/utf8.h"
+#include "daemon/ground/utf8.h"
 
 static const char *clean(const char *src, size_t len)
 {

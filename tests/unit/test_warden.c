@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "daemon/core/mem.h"
 #include "daemon/core/rights.h"
 #include "daemon/core/warden_priv.h"
+#include "daemon/ground/mem.h"
 
 static const struct warden_settings settings = {
 	.programs = { "/bin/echo", "/bin/cat", "/bin/echo" },

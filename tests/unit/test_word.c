@@ -1,5 +1,5 @@
 #include "tests/unit/unit.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 #include "daemon/discovery/word.h"
 
 static const struct jvm shop = {

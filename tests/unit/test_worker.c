@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
-#include "daemon/core/clock.h"
 #include "daemon/core/worker.h"
+#include "daemon/ground/clock.h"
 
 struct book {
 	struct loop *loop;

@@ -1,5 +1,5 @@
 /* See utf8.h. */
-#include "daemon/core/utf8.h"
+#include "daemon/ground/utf8.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* See java_options.h. */
-#include "daemon/core/java_options.h"
+#include "daemon/ground/java_options.h"
 
 #include <stdbool.h>
 #include <string.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 /* Options of the launcher whose value is the next word. */
 static bool java_options_takes_value(const char *word)

@@ -1,5 +1,5 @@
 /* See trust.h. */
-#include "daemon/core/trust.h"
+#include "daemon/ground/trust.h"
 
 #include <stddef.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
 /* See maps.h. */
-#include "daemon/core/maps.h"
+#include "daemon/ground/maps.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define BYTES_MAX (8u << 20)
 

@@ -1,12 +1,12 @@
 /* See journal.h. */
-#include "daemon/core/journal.h"
+#include "daemon/ground/journal.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define FIELDS_MAX 4096
 

@@ -1,9 +1,9 @@
 /* See usage.h: the parser. */
-#include "daemon/core/usage.h"
+#include "daemon/ground/usage.h"
 
 #include <getopt.h>
 #include <string.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 #define USAGE_LONG 256 /* getopt's value of a row, plus its index */
 

@@ -1,5 +1,5 @@
 /* See usage.h: --help. */
-#include "daemon/core/usage.h"
+#include "daemon/ground/usage.h"
 
 #include <string.h>
 

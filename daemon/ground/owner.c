@@ -1,11 +1,11 @@
 /* See owner.h. Shared by the daemon, which leaves such a JVM alone, and the injector. */
-#include "daemon/core/owner.h"
+#include "daemon/ground/owner.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-#include "daemon/core/mem.h"
+#include "daemon/ground/mem.h"
 
 /* exec() takes 6 MiB of arguments and environment at most, with whatever limits. */
 #define ENVIRON_MAX (8u << 20)

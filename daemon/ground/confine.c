@@ -1,5 +1,5 @@
 /* See confine.h. */
-#include "daemon/core/confine.h"
+#include "daemon/ground/confine.h"
 
 #include <errno.h>
 #include <grp.h>

@@ -1,10 +1,10 @@
 /* See fault.h. */
-#include "daemon/core/fault.h"
+#include "daemon/ground/fault.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include "daemon/core/utf8.h"
+#include "daemon/ground/utf8.h"
 
 static const char *const step_names[FAULT_STEP_COUNT] = {
 #define X(id, name) [FAULT_##id] = name,

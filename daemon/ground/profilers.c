@@ -1,5 +1,5 @@
 /* See profilers.h. */
-#include "daemon/core/profilers.h"
+#include "daemon/ground/profilers.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "daemon/core/java_options.h"
-#include "daemon/core/maps.h"
-#include "daemon/core/mem.h"
+#include "daemon/ground/java_options.h"
+#include "daemon/ground/maps.h"
+#include "daemon/ground/mem.h"
 
 #define WORD_ENDS    " \t\n'\"" /* and NUL, which strchr finds too */
 #define NAME_BYTES   256 /* of a library or jar: longer ones are nobody's */

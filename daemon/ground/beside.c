@@ -1,5 +1,5 @@
 /* See beside.h. */
-#include "daemon/core/beside.h"
+#include "daemon/ground/beside.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* See log.h. One write(2) a line, so that lines of daemon and children do not mix. */
-#include "daemon/core/log.h"
+#include "daemon/ground/log.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "daemon/core/journal.h"
-#include "daemon/core/utf8.h"
+#include "daemon/ground/journal.h"
+#include "daemon/ground/utf8.h"
 
 #define LINE_MAX_BYTES 1024
 
