@@ -16,8 +16,8 @@ static const struct usage_row rows[] = {
 		     "without a PID: tell a kindlingd that runs under a seccomp filter, and so may "
 		     "not read those of JVMs, whether one would end a JVM; at SOCKET, or as a "
 		     "service of systemd"),
-	OPTION_TEXT(0, "deadline", "SECONDS", struct command_line, deadline,
-		    "give up after so long (default 10)"),
+	OPTION_TEXT(0, "deadline", "DURATION", struct command_line, deadline,
+		    "give up after so long (default 10s)"),
 	OPTION_HIDDEN("result-fd", struct command_line, result_fd), /* of kindlingd: result.h */
 	OPTION_VERSION,
 	OPTION_HELP,
@@ -27,7 +27,7 @@ static const struct usage_row rows[] = {
 const struct usage usage_inject = {
 	"kindling-inject",
 	"talks to a HotSpot JVM in any container through its attach socket",
-	"kindling-inject [--deadline SECONDS] PID COMMAND [ARGUMENT...]",
+	"kindling-inject [--deadline DURATION] PID COMMAND [ARGUMENT...]",
 	"Talks to a HotSpot JVM in any container through its attach socket. Sends SIGQUIT only to a "
 	"process that handles it, gives up at a deadline, and leaves no file behind.",
 	rows,

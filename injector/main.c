@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "daemon/ground/clock.h"
+#include "daemon/ground/value.h"
 #include "injector/command_line.h"
 #include "injector/filters.h"
 #include "injector/inject.h"
@@ -259,27 +260,31 @@ static bool parse_settings(struct arguments *args, char **argv)
 	return true;
 }
 
-/* What getopt refused. -1: the person was told. */
+static int wrong_deadline(void)
+{
+	return person_wrong("--deadline takes a number of seconds from 1 to %d, or a duration such as 1m30s",
+			    DEADLINE_MS_MAX / 1000);
+}
+
+/* What getopt refused. Prints why; -1. */
 static int say_wrong_option(char **argv)
 {
 	const char *word = argv[optind - 1];
 
 	if (strncmp(word, "--deadline", 10) == 0)
-		return person_wrong("--deadline takes a number of seconds from 1 to %d",
-				    DEADLINE_MS_MAX / 1000);
+		return wrong_deadline();
 	return person_wrong("%.40s is not an option", word);
 }
 
 static int read_deadline(struct arguments *args, const char *word)
 {
-	uint64_t n;
+	uint64_t ns;
 
 	if (!word)
 		return 0;
-	if (!injector_number(word, &n) || n == 0 || n > DEADLINE_MS_MAX / 1000)
-		return person_wrong("--deadline takes a number of seconds from 1 to %d",
-				    DEADLINE_MS_MAX / 1000);
-	args->deadline_ms = n * 1000;
+	if (value_length_ns(word, &ns) < 0 || ns < NS_PER_S || ns > DEADLINE_MS_MAX * NS_PER_MS)
+		return wrong_deadline();
+	args->deadline_ms = ns / NS_PER_MS;
 	return 0;
 }
 

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <time.h>
 #include "daemon/cli/cli.h"
-#include "daemon/core/config_value.h"
 #include "daemon/ground/clock.h"
 #include "daemon/ground/mem.h"
+#include "daemon/ground/value.h"
 
 static bool time_is_number(const char *s)
 {

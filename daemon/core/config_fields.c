@@ -7,11 +7,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "daemon/core/config_value.h"
 #include "daemon/ground/beside.h"
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
 #include "daemon/ground/mem.h"
+#include "daemon/ground/value.h"
 #include "proto/wire.h"
 
 #define KIB 1024ull

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/core/config_priv.h"
-#include "daemon/core/config_value.h"
 #include "daemon/ground/mem.h"
+#include "daemon/ground/value.h"
 
 #define TEXT(name)                                                 \
 	{                                                          \

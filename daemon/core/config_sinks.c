@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 #include "daemon/core/config_priv.h"
-#include "daemon/core/config_value.h"
 #include "daemon/ground/clock.h"
 #include "daemon/ground/mem.h"
+#include "daemon/ground/value.h"
 #include "proto/wire.h"
 
 #define MIB (1ull << 20)

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include "daemon/core/config_value.h"
 #include "daemon/ground/mem.h"
 #include "daemon/ground/utf8.h"
+#include "daemon/ground/value.h"
 #include "proto/wire.h"
 
 #define BLANKS ", \t"

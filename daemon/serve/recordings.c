@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "daemon/core/config_value.h"
 #include "daemon/ground/clock.h"
+#include "daemon/ground/value.h"
 #include "daemon/host/recording.h"
 #include "daemon/serve/serve_priv.h"
 

@@ -15,10 +15,10 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
-#include "daemon/core/config_value.h"
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
 #include "daemon/ground/utf8.h"
+#include "daemon/ground/value.h"
 
 #define END_NS (200 * NS_PER_MS) /* for last words, when the daemon ends */
 

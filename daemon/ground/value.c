@@ -1,5 +1,5 @@
-/* See config_value.h. */
-#include "daemon/core/config_value.h"
+/* See value.h. */
+#include "daemon/ground/value.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -222,7 +222,7 @@ int value_bool(const char *text, bool *ret)
 	return -EINVAL;
 }
 
-static const char *config_value_text_of(uint64_t value, const struct unit *units, size_t n_units,
+static const char *value_text_of(uint64_t value, const struct unit *units, size_t n_units,
 					char buf[32])
 {
 	const struct unit *best = &units[0];
@@ -236,10 +236,10 @@ static const char *config_value_text_of(uint64_t value, const struct unit *units
 
 const char *value_duration_text(uint64_t ns, char buf[32])
 {
-	return config_value_text_of(ns, durations, ARRAY_SIZE(durations), buf);
+	return value_text_of(ns, durations, ARRAY_SIZE(durations), buf);
 }
 
 const char *value_bytes_text(uint64_t bytes, char buf[32])
 {
-	return config_value_text_of(bytes, sizes, ARRAY_SIZE(sizes), buf);
+	return value_text_of(bytes, sizes, ARRAY_SIZE(sizes), buf);
 }
