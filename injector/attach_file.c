@@ -19,6 +19,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include "daemon/ground/clock.h"
+#include "daemon/ground/proc.h"
 
 #define STALE_AGE_S   5 /* one of somebody else's tool, younger than this, may be in use */
 #define GIVE_UP_TURNS 200

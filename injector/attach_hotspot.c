@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include "daemon/ground/clock.h"
+#include "daemon/ground/proc.h"
 
 #define LOOK_AGAIN_NS (200 * NS_PER_MS)
 #define PAUSE_US_MIN  200 /* most sockets are there after 1 to 5 ms */

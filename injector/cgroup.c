@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include "daemon/ground/proc.h"
 
 #define TASKS_NEEDED 4 /* attach listener, our thread, and a margin for what starts meanwhile */
 #define BYTES_NEEDED \
@@ -63,7 +64,7 @@ static unsigned long long cgroup_reclaimable(const struct inject *in, const char
 	char text[8192], number[32];
 
 	if (read_group(in, hierarchy, path, "memory.stat", text, sizeof(text)) <= 0 ||
-	    !proc_status_field(text, key, number, sizeof(number)))
+	    !proc_field(text, key, number, sizeof(number)))
 		return 0;
 	return strtoull(number, NULL, 10);
 }

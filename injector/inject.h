@@ -73,16 +73,8 @@ int person_help(bool wrong);
 /* What is wrong with the words, to stderr. Returns -1. */
 int person_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* proc.c: text of /proc, capped. */
-ssize_t proc_read(int dfd, const char *name, char *buf, size_t size); /* NUL-terminated; -errno */
-uint64_t proc_start_time(const char *stat); /* field 22; 0 = malformed */
-char proc_state(const char *stat); /* field 3 */
-bool proc_status_field(const char *status, const char *key, char *ret, size_t size);
-uint64_t proc_signal_mask(const char *status, const char *key); /* "SigCgt:" as bits */
-/* The host's number of id 0 in a uid_map or gid_map; -ENOENT if it has none. */
-int proc_map_root(const char *map, uint32_t *ret);
-bool inject_alive(
-	const struct inject *in); /* the pidfd still answers and the start time is the same */
+/* alive.c: the pidfd still answers and the start time is the same. */
+bool inject_alive(const struct inject *in);
 
 /* maps.c: one pass over /proc/PID/maps. 0 or -errno. */
 int maps_read(int proc_dfd, struct maps *ret);

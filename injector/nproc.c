@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include "daemon/ground/proc.h"
 
 #define TASKS_NEEDED  4
 #define PROCESSES_MAX 65536
@@ -20,7 +21,7 @@ static unsigned long long soft_limit(const struct inject *in)
 	char text[4096], word[32];
 
 	if (proc_read(in->proc_dfd, "limits", text, sizeof(text)) <= 0 ||
-	    !proc_status_field(text, "Max processes", word, sizeof(word)))
+	    !proc_field(text, "Max processes", word, sizeof(word)))
 		return 0;
 	return strtoull(word, NULL, 10); /* "unlimited" gives 0 */
 }
@@ -29,7 +30,7 @@ static bool real_uid(const char *status, unsigned *ret)
 {
 	char text[64];
 
-	return proc_status_field(status, "Uid:", text, sizeof(text)) &&
+	return proc_field(status, "Uid:", text, sizeof(text)) &&
 	       sscanf(text, "%u", ret) == 1;
 }
 
@@ -46,7 +47,7 @@ static unsigned long threads_of(int proc_dfd, const char *pid, unsigned uid, con
 		return 0;
 	n = readlinkat(dfd, "ns/user", text, sizeof(text) - 1);
 	text[n > 0 ? n : 0] = '\0';
-	if (strcmp(text, userns) != 0 || !proc_status_field(status, "Threads:", text, sizeof(text)))
+	if (strcmp(text, userns) != 0 || !proc_field(status, "Threads:", text, sizeof(text)))
 		return 0;
 	return strtoul(text, NULL, 10);
 }

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
+#include "daemon/ground/proc.h"
 
 #define BYTES	       (16u << 20) /* a bound, not a cost: libraries of several attempts may lie in it */
 #define FILES	       64

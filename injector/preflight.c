@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "daemon/ground/owner.h"
+#include "daemon/ground/proc.h"
 #include "daemon/ground/profilers.h"
 #include "injector/seccomp.h"
 #include "injector/vmflags.h"
@@ -56,7 +57,7 @@ static void take_groups(const char *status)
 	gid_t groups[256];
 	size_t n = 0;
 
-	if (!proc_status_field(status, "Groups:", text, sizeof(text)))
+	if (!proc_field(status, "Groups:", text, sizeof(text)))
 		return;
 	for (char *word = strtok_r(text, " ", &save); word && n < ARRAY_SIZE(groups);
 	     word = strtok_r(NULL, " ", &save))
@@ -68,15 +69,15 @@ static int read_ids(struct inject *in, const char *status)
 {
 	char text[256], *last;
 
-	if (!proc_status_field(status, "NSpid:", text, sizeof(text)))
+	if (!proc_field(status, "NSpid:", text, sizeof(text)))
 		return fault_set(in->fault, ENOSYS, FAULT_PREFLIGHT,
 				 "the kernel shows no NSpid (before 4.1)");
 	last = strrchr(text, '\t');
 	in->ns_pid = (pid_t)strtol(last ? last + 1 : text, NULL, 10);
 	/* effective ids: field 2 of "Uid: real effective saved fs" */
-	if (!proc_status_field(status, "Uid:", text, sizeof(text)) ||
+	if (!proc_field(status, "Uid:", text, sizeof(text)) ||
 	    sscanf(text, "%*u %u", &in->uid) != 1 ||
-	    !proc_status_field(status, "Gid:", text, sizeof(text)) ||
+	    !proc_field(status, "Gid:", text, sizeof(text)) ||
 	    sscanf(text, "%*u %u", &in->gid) != 1)
 		return fault_set(in->fault, EPROTO, FAULT_PREFLIGHT,
 				 "no uid and gid in /proc/%d/status", in->pid);

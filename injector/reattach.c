@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "daemon/ground/proc.h"
 #include "daemon/ground/version.h"
 #include "injector/inject.h"
 #include "injector/receive.h"

@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include "daemon/ground/log.h"
+#include "daemon/ground/proc.h"
 #include "injector/filters.h"
 #include "proto/agent_calls.h"
 
@@ -271,7 +272,7 @@ int seccomp_check(struct inject *in)
 	if (!in->loads)
 		return 0;
 	if (proc_read(in->proc_dfd, "status", status, sizeof(status)) <= 0 ||
-	    !proc_status_field(status, "Seccomp:", mode, sizeof(mode)) || mode[0] != '2')
+	    !proc_field(status, "Seccomp:", mode, sizeof(mode)) || mode[0] != '2')
 		return 0;
 	if (in->looks && !in->reads_seccomp)
 		return fault_set(

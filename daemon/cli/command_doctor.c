@@ -15,8 +15,8 @@
 #include "daemon/cli/doctor_filter.h"
 #include "daemon/core/config.h"
 #include "daemon/discovery/jvm.h"
-#include "daemon/discovery/proc.h"
 #include "daemon/ground/mem.h"
+#include "daemon/ground/proc.h"
 
 #define JVMS_MAX  1024
 #define LINES_MAX 64

@@ -14,8 +14,8 @@
 #include "daemon/discovery/container.h"
 #include "daemon/discovery/filter.h"
 #include "daemon/discovery/jvm.h"
-#include "daemon/discovery/proc.h"
 #include "daemon/ground/mem.h"
+#include "daemon/ground/proc.h"
 
 #define UNIT_BYTES_MAX 65536
 

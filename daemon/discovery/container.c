@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include "daemon/discovery/notes.h"
-#include "daemon/discovery/proc.h"
 #include "daemon/ground/mem.h"
+#include "daemon/ground/proc.h"
 #include "daemon/ground/utf8.h"
 
 #define FILE_MAX_BYTES	(4u << 20)

@@ -15,10 +15,10 @@
 #include "daemon/bpf/exec_events.h"
 #include "daemon/discovery/discovery_priv.h"
 #include "daemon/discovery/look.h"
-#include "daemon/discovery/proc.h"
 #include "daemon/discovery/processes.h"
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
+#include "daemon/ground/proc.h"
 
 #define DUE_MAX		 512 /* processes that are looked at again soon; more wait for the scan */
 #define ROUND_PROBES_MAX 16

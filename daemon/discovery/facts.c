@@ -8,9 +8,9 @@
 #include <fnmatch.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "daemon/discovery/proc.h"
 #include "daemon/ground/mem.h"
 #include "daemon/ground/owner.h"
+#include "daemon/ground/proc.h"
 
 #define COMMAND_MAX (512u * 1024) /* class paths are long */
 #define ENVIRON_MAX (1024u * 1024)

@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/discovery/container.h"
+#include "daemon/discovery/jvm_library.h"
 #include "daemon/discovery/name.h"
-#include "daemon/discovery/proc.h"
 #include "daemon/discovery/release.h"
 #include "daemon/ground/mem.h"
+#include "daemon/ground/proc.h"
 #include "daemon/ground/utf8.h"
 
 #define CMDLINE_MAX_BYTES (512u * 1024) /* class paths are long */
@@ -73,7 +74,7 @@ static void jvm_read_name(int pid_dfd, struct jvm *jvm)
 		 sizeof(jvm->name));
 }
 
-static int jvm_describe(int proc_dfd, int pid_dfd, const struct proc_maps *maps, struct jvm *jvm)
+static int jvm_describe(int proc_dfd, int pid_dfd, const struct jvm_library *library, struct jvm *jvm)
 {
 	struct proc_status status;
 	int r;
@@ -84,38 +85,38 @@ static int jvm_describe(int proc_dfd, int pid_dfd, const struct proc_maps *maps,
 	jvm->ns_pid = status.ns_pid ? status.ns_pid : jvm->pid;
 	jvm->uid = status.uid;
 	jvm->gid = status.gid;
-	utf8_copy(jvm->libjvm, sizeof(jvm->libjvm), maps->path, strlen(maps->path));
-	jvm->libjvm_deleted = maps->deleted;
+	utf8_copy(jvm->libjvm, sizeof(jvm->libjvm), library->path, strlen(library->path));
+	jvm->libjvm_deleted = library->deleted;
 	jvm_read_name(pid_dfd, jvm);
 	container_describe(proc_dfd, pid_dfd, jvm);
-	release_read(pid_dfd, maps->path, jvm);
+	release_read(pid_dfd, library->path, jvm);
 	return status.caught & 1ull << (SIGQUIT - 1) ? JVM_READY : JVM_YOUNG;
 }
 
 int jvm_probe(int proc_dfd, pid_t pid, struct jvm *ret)
 {
 	CLEANUP(fd_closep) int pid_dfd = proc_open(proc_dfd, pid);
-	CLEANUP(freep) struct proc_maps *maps = NULL;
+	CLEANUP(freep) struct jvm_library *library = NULL;
 	struct jvm jvm = { .pid = pid };
 	struct proc_stat stat;
 	int r;
 
 	if (pid_dfd < 0)
 		return pid_dfd;
-	maps = malloc(sizeof(*maps));
-	if (!maps)
+	library = malloc(sizeof(*library));
+	if (!library)
 		return -ENOMEM;
-	r = proc_read_maps(pid_dfd, maps);
+	r = jvm_library_read(pid_dfd, library);
 	if (r < 0)
 		return r;
-	if (!maps->path[0])
+	if (!library->path[0])
 		return JVM_NO;
 	r = jvm_read_stat(pid_dfd, &stat);
 	if (r < 0)
 		return r;
 	jvm.start_time = stat.start_time;
 	memcpy(jvm.comm, stat.comm, sizeof(jvm.comm));
-	r = jvm_describe(proc_dfd, pid_dfd, maps, &jvm);
+	r = jvm_describe(proc_dfd, pid_dfd, library, &jvm);
 	if (r < 0)
 		return r;
 	*ret = jvm;

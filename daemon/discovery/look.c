@@ -12,9 +12,9 @@
 #include "daemon/core/warden.h"
 #include "daemon/discovery/container.h"
 #include "daemon/discovery/look_priv.h"
-#include "daemon/discovery/proc.h"
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
+#include "daemon/ground/proc.h"
 
 #define CHILD_FD 3
 

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include "daemon/discovery/proc.h"
 #include "daemon/ground/clock.h"
 #include "daemon/ground/mem.h"
+#include "daemon/ground/proc.h"
 
 #define FILE_BYTES_MAX ((off_t)1 << 30)
 

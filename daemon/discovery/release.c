@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include "daemon/discovery/proc.h"
 #include "daemon/ground/mem.h"
+#include "daemon/ground/proc.h"
 #include "daemon/ground/utf8.h"
 
 #define RELEASE_MAX_BYTES   (16 * 1024)

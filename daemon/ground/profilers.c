@@ -2,16 +2,15 @@
 #include "daemon/ground/profilers.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <fnmatch.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "daemon/ground/java_options.h"
 #include "daemon/ground/maps.h"
 #include "daemon/ground/mem.h"
+#include "daemon/ground/proc.h"
 
 #define WORD_ENDS    " \t\n'\"" /* and NUL, which strchr finds too */
 #define NAME_BYTES   256 /* of a library or jar: longer ones are nobody's */
@@ -141,20 +140,6 @@ const char *profilers_text(profilers_set set, char buf[PROFILERS_TEXT_SIZE])
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static ssize_t profilers_read_all(int dfd, const char *name, char *buf, size_t size)
-{
-	CLEANUP(fd_closep) int fd = openat(dfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	size_t have = 0;
-	ssize_t n;
-
-	if (fd < 0)
-		return -1;
-	while (have < size - 1 && (n = read(fd, buf + have, size - 1 - have)) > 0)
-		have += (size_t)n;
-	buf[have] = '\0';
-	return (ssize_t)have;
-}
-
 static void profilers_on_line(void *userdata, char *line)
 {
 	profilers_set *set = userdata;
@@ -174,8 +159,8 @@ void profilers_read_options(int pid_dfd, profilers_set *set)
 
 	if (!cmdline || !environ)
 		return;
-	n = profilers_read_all(pid_dfd, "cmdline", cmdline, CMDLINE_MAX);
-	m = profilers_read_all(pid_dfd, "environ", environ, ENVIRON_MAX);
+	n = proc_read(pid_dfd, "cmdline", cmdline, CMDLINE_MAX);
+	m = proc_read(pid_dfd, "environ", environ, ENVIRON_MAX);
 	*set |= profilers_of_options(cmdline, n > 0 ? (size_t)n : 0, environ,
 				     m > 0 ? (size_t)m : 0);
 }

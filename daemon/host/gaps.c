@@ -12,15 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "daemon/discovery/proc.h"
 #include "daemon/ground/clock.h"
+#include "daemon/ground/proc.h"
 
 #define LINE_MAX_BYTES 160
 #define FORMER_MAX     2048 /* lines of the daemon before */
 
 struct gaps {
 	char path[300];
-	char boot_id[40];
+	char boot_id[PROC_BOOT_ID_SIZE];
 	struct gaps_last *former;
 	unsigned n_former;
 	int fd; /* -1 = not opened yet */
@@ -28,16 +28,6 @@ struct gaps {
 	size_t len, room;
 	size_t written; /* bytes of the file */
 };
-
-static void gaps_read_boot_id(struct gaps *g)
-{
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	if (!f || fscanf(f, "%39s", g->boot_id) != 1)
-		strcpy(g->boot_id, "unknown");
-	if (f)
-		fclose(f);
-}
 
 static struct gaps_last *find_former(const struct gaps *g, pid_t pid, uint64_t start_time)
 {
@@ -84,7 +74,7 @@ int gaps_open(const char *dir, struct gaps **ret)
 		return -ENOMEM;
 	}
 	snprintf(g->path, sizeof(g->path), "%s/sampled", dir);
-	gaps_read_boot_id(g);
+	proc_boot_id(g->boot_id);
 	gaps_read_file(g);
 	*ret = g;
 	return 0;

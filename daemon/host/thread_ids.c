@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
-#include "daemon/discovery/proc.h"
 #include "daemon/ground/clock.h"
+#include "daemon/ground/proc.h"
 
 #define PLACES	    1024u /* of a table; power of two */
 #define SHARE	    100 /* looks may take one part of so many of the time */

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include "daemon/discovery/proc.h"
+#include "daemon/ground/proc.h"
 
 #define SWAPS_MAX  5 /* a review */
 #define MORE_TICKS 10 /* and at least so much more */

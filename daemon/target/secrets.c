@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
-#include "daemon/discovery/proc.h"
 #include "daemon/ground/log.h"
 #include "daemon/ground/mem.h"
+#include "daemon/ground/proc.h"
 
 #define LINES_MAX 4096 /* then it is written anew, without those that ended */
 #define LINE_MAX  160
@@ -135,16 +135,6 @@ static void target_secrets_complain(const struct secrets *s, int r)
 		log_warn("target.agents", "file=%s error=%s", s->path, log_str(strerror(-r)));
 }
 
-static void target_secrets_read_boot_id(struct secrets *s)
-{
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	if (!f || fscanf(f, "%39s", s->boot_id) != 1)
-		strcpy(s->boot_id, "unknown");
-	if (f)
-		fclose(f);
-}
-
 void secrets_open(struct secrets *s, const char *dir)
 {
 	char line[LINE_MAX];
@@ -154,7 +144,7 @@ void secrets_open(struct secrets *s, const char *dir)
 	if (!*dir)
 		return;
 	snprintf(s->path, sizeof(s->path), "%s/agents", dir);
-	target_secrets_read_boot_id(s);
+	proc_boot_id(s->boot_id);
 	f = fopen(s->path, "re");
 	if (!f)
 		return;

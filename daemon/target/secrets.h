@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "daemon/ground/proc.h"
 #include "proto/wire.h"
 
 struct secret {
@@ -20,7 +21,7 @@ struct secret {
 
 struct secrets {
 	char path[300]; /* "" = kept in memory alone */
-	char boot_id[40];
+	char boot_id[PROC_BOOT_ID_SIZE];
 	struct secret *list;
 	unsigned n, room;
 	unsigned lines; /* in the file, also of processes that ended */

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
-#include "daemon/discovery/proc.h"
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
+#include "daemon/ground/proc.h"
 
 static void target_on_second(void *userdata)
 {

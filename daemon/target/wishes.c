@@ -9,9 +9,9 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "daemon/discovery/proc.h"
 #include "daemon/ground/log.h"
 #include "daemon/ground/mem.h"
+#include "daemon/ground/proc.h"
 
 #define LINE "%39s %d %" SCNu64 " %7s %u %" SCNu64 " %" SCNx64
 
@@ -35,16 +35,6 @@ static int wishes_append(struct wishes *w, const struct wish *wish)
 	w->list = more;
 	w->list[w->n++] = *wish;
 	return 0;
-}
-
-static void wishes_read_boot_id(struct wishes *w)
-{
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	if (!f || fscanf(f, "%39s", w->boot_id) != 1)
-		strcpy(w->boot_id, "unknown");
-	if (f)
-		fclose(f);
 }
 
 static void wishes_read_file(struct wishes *w)
@@ -106,7 +96,7 @@ void wishes_open(struct wishes *w, const char *dir)
 	if (!*dir)
 		return;
 	snprintf(w->path, sizeof(w->path), "%s/wishes", dir);
-	wishes_read_boot_id(w);
+	proc_boot_id(w->boot_id);
 	wishes_read_file(w);
 }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "daemon/ground/fault.h"
+#include "daemon/ground/proc.h"
 
 #define WISHES_MAX 1024 /* as many as there may be targets */
 
@@ -22,7 +23,7 @@ struct wish {
 
 struct wishes {
 	char path[300]; /* "" = kept in memory alone */
-	char boot_id[40];
+	char boot_id[PROC_BOOT_ID_SIZE];
 	struct wish *list;
 	unsigned n;
 };

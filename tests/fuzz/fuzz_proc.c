@@ -2,13 +2,14 @@
 #include <assert.h>
 #include <string.h>
 #include "daemon/discovery/container.h"
+#include "daemon/discovery/jvm_library.h"
 #include "daemon/discovery/name.h"
 #include "daemon/discovery/notes.h"
-#include "daemon/discovery/proc.h"
 #include "daemon/discovery/release.h"
 #include "daemon/discovery/told.h"
 #include "daemon/ground/maps.h"
 #include "daemon/ground/mem.h"
+#include "daemon/ground/proc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -23,7 +24,7 @@ static void check_text(const char *text, size_t size)
 static void read_texts(const char *text)
 {
 	static struct maps_lines lines;
-	static struct proc_maps maps;
+	static struct jvm_library maps;
 	char id[CONTAINER_ID_SIZE], jdk[128];
 	struct proc_status status;
 	struct proc_stat stat;
@@ -34,7 +35,7 @@ static void read_texts(const char *text)
 	memset(&lines, 0, sizeof(lines));
 	memset(&maps, 0, sizeof(maps));
 	for (size_t i = 0, len = strlen(text); i < len; i += 7)
-		maps_feed(&lines, text + i, len - i < 7 ? len - i : 7, proc_maps_line, &maps);
+		maps_feed(&lines, text + i, len - i < 7 ? len - i : 7, jvm_library_line, &maps);
 	if (container_id_from_cgroup(text, NULL, id))
 		check_text(id, sizeof(id));
 	if (release_parse(text, jdk, sizeof(jdk)))

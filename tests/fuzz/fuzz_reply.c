@@ -1,6 +1,7 @@
 /* What a JVM, or something that pretends to be one, answers to `load`. */
 #include <stdlib.h>
 #include <string.h>
+#include "daemon/ground/proc.h"
 #include "injector/inject.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "daemon/core/heap.h"
-#include "daemon/discovery/proc.h"
 #include "daemon/ground/log.h"
+#include "daemon/ground/proc.h"
 #include "daemon/host/host.h"
 #include "tests/unit/fake_session.h"
 

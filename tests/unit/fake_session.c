@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "daemon/discovery/proc.h"
+#include "daemon/ground/proc.h"
 #include "injector/result.h"
 
 /* ---- the made-up agent ---------------------------------------------------------------------- */

@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "daemon/core/config.h"
-#include "daemon/discovery/proc.h"
 #include "daemon/ground/clock.h"
 #include "daemon/ground/mem.h"
 #include "daemon/ground/owner.h"
+#include "daemon/ground/proc.h"
 #include "daemon/target/budget.h"
 #include "daemon/target/crash.h"
 #include "daemon/target/rules.h"

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "daemon/ground/proc.h"
 #include "injector/filters.h"
 #include "injector/inject.h"
 #include "injector/seccomp.h"

@@ -1,8 +1,8 @@
 #include "tests/unit/fake_proc.h"
 #include <errno.h>
 #include "daemon/discovery/jvm.h"
-#include "daemon/discovery/proc.h"
 #include "daemon/ground/maps.h"
+#include "daemon/ground/proc.h"
 
 static int proc_dfd;
 static struct jvm jvm;
@@ -122,68 +122,6 @@ static void only_code_of_exactly_that_name_counts(void **state)
 	assert_int_equal(jvm_probe(proc_dfd, 100, &jvm), JVM_NO);
 }
 
-static void maps_are_read_in_pieces_of_any_size(void **state)
-{
-	static const char text[] = FAKE_NO_JVM FAKE_LIBJVM FAKE_NO_JVM;
-	static struct maps_lines lines;
-	static struct proc_maps m;
-
-	(void)state;
-	for (size_t piece = 1; piece < sizeof(text); piece++) {
-		memset(&m, 0, sizeof(m));
-		for (size_t i = 0; i < sizeof(text) - 1; i += piece) {
-			size_t left = sizeof(text) - 1 - i;
-
-			maps_feed(&lines, text + i, left < piece ? left : piece, proc_maps_line,
-				  &m);
-		}
-		assert_string_equal(m.path, "/jdk/lib/server/libjvm.so");
-	}
-}
-
-static void a_line_longer_than_any_path_is_skipped_alone(void **state)
-{
-	static char text[20000];
-	static struct maps_lines lines;
-	static struct proc_maps m;
-	size_t n = 9000;
-
-	(void)state;
-	memset(text, 'x', n);
-	strcpy(text + n, "/libjvm.so\n" FAKE_LIBJVM);
-	memset(&m, 0, sizeof(m));
-	maps_feed(&lines, text, strlen(text), proc_maps_line, &m);
-	assert_string_equal(m.path, "/jdk/lib/server/libjvm.so");
-}
-
-static void brackets_in_a_name_do_not_confuse(void **state)
-{
-	struct proc_stat stat;
-
-	(void)state;
-	assert_true(proc_parse_stat(
-		"7 (a) R (b)) S 1 1 1 0 -1 4 1 0 0 0 1 1 0 0 20 0 20 0 99 1 1 0\n", &stat));
-	assert_string_equal(stat.comm, "a) R (b)");
-	assert_int_equal(stat.state, 'S');
-	assert_int_equal(stat.start_time, 99);
-	assert_false(proc_parse_stat("7 (java) S 1 1\n", &stat));
-	assert_false(proc_parse_stat("", &stat));
-	assert_false(proc_parse_stat("7 )java( S 1", &stat));
-}
-
-static void a_status_without_its_lines_is_refused(void **state)
-{
-	struct proc_status s;
-
-	(void)state;
-	assert_false(proc_parse_status("Name:\tUid:\t0\t0\n", &s));
-	assert_true(proc_parse_status("Uid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nSigCgt:\t0f\n", &s));
-	assert_int_equal(s.uid, 2);
-	assert_int_equal(s.gid, 6);
-	assert_int_equal(s.ns_pid, 0); /* before Linux 4.1 */
-	assert_int_equal(s.caught, 15);
-}
-
 /* This very process: nothing made up. */
 static void a_real_process_is_read(void **state)
 {
@@ -231,10 +169,6 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(only_code_of_exactly_that_name_counts, set_up,
 						tear_down),
-		cmocka_unit_test(maps_are_read_in_pieces_of_any_size),
-		cmocka_unit_test(a_line_longer_than_any_path_is_skipped_alone),
-		cmocka_unit_test(brackets_in_a_name_do_not_confuse),
-		cmocka_unit_test(a_status_without_its_lines_is_refused),
 		cmocka_unit_test(a_real_process_is_read),
 	};
 

@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "daemon/discovery/look.h"
-#include "daemon/discovery/proc.h"
 #include "daemon/ground/clock.h"
 #include "daemon/ground/mem.h"
+#include "daemon/ground/proc.h"
 #include "tests/unit/held_pipe.h"
 
 #define SILENT	 7

@@ -341,30 +341,10 @@ static void a_frozen_group_is_not_signalled(void **state)
 
 static void the_root_of_a_user_namespace_is_found(void **state)
 {
-	uint32_t id = 0;
-
 	(void)state;
-	assert_int_equal(proc_map_root("1 300000 5\n 0 200000 65536\n", &id), 0);
-	assert_int_equal(id, 200000);
-	assert_int_equal(proc_map_root("1000 1000 1\n", &id), -ENOENT);
-	assert_int_equal(proc_map_root("", &id), -ENOENT);
 	PUT("proc/uid_map", "1000 1000 1\n");
 	assert_int_equal(preflight(&in), 0);
 	assert_int_equal(in.keeper_uid, 1000);
-}
-
-static void text_of_proc_is_read_strictly(void **state)
-{
-	char text[16];
-
-	(void)state;
-	assert_int_equal(proc_state(STAT("R")), 'R'); /* behind the last bracket */
-	assert_int_equal(proc_start_time("42 (x"), 0);
-	assert_int_equal(proc_start_time("42 (x) S 1"), 0);
-	assert_int_equal(proc_signal_mask("ShdPnd:\t0000000000000004\n", "ShdPnd:"), 4);
-	assert_int_equal(proc_signal_mask("Name:\tx\n", "SigPnd:"), 0);
-	assert_true(proc_status_field(STATUS("0"), "Name:", text, sizeof(text)));
-	assert_string_equal(text, "java");
 }
 
 #define TREE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -421,7 +401,6 @@ int main(void)
 		TREE_TEST(a_jvm_that_is_to_be_checkpointed_gets_no_agent),
 		TREE_TEST(a_frozen_group_is_not_signalled),
 		TREE_TEST(the_root_of_a_user_namespace_is_found),
-		cmocka_unit_test(text_of_proc_is_read_strictly),
 		cmocka_unit_test(a_deleted_attach_socket_is_known_by_what_listens),
 		cmocka_unit_test(a_copy_of_the_agent_is_counted_once),
 	};

@@ -1,12 +1,11 @@
 /* See proc.h. */
-#include "daemon/discovery/proc.h"
+#include "daemon/ground/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/ground/maps.h"
 #include "daemon/ground/mem.h"
 #include "daemon/ground/utf8.h"
 
@@ -22,18 +21,18 @@ int proc_open(int proc_dfd, pid_t pid)
 	return fd;
 }
 
-static int discovery_proc_open_file(int pid_dfd, const char *name)
+static int proc_open_file(int dfd, const char *name)
 {
-	int fd = openat(pid_dfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(dfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
 	return fd;
 }
 
-ssize_t proc_read(int pid_dfd, const char *name, char *buf, size_t size)
+ssize_t proc_read(int dfd, const char *name, char *buf, size_t size)
 {
-	CLEANUP(fd_closep) int fd = discovery_proc_open_file(pid_dfd, name);
+	CLEANUP(fd_closep) int fd = proc_open_file(dfd, name);
 	size_t len = 0;
 	ssize_t n;
 
@@ -76,6 +75,20 @@ bool proc_parse_stat(const char *text, struct proc_stat *ret)
 	return true;
 }
 
+uint64_t proc_start_time(const char *text)
+{
+	struct proc_stat stat;
+
+	return proc_parse_stat(text, &stat) ? stat.start_time : 0;
+}
+
+char proc_state(const char *text)
+{
+	struct proc_stat stat;
+
+	return proc_parse_stat(text, &stat) ? stat.state : '?';
+}
+
 bool proc_lives(pid_t pid, uint64_t start_time)
 {
 	CLEANUP(fd_closep) int proc_dfd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -87,25 +100,40 @@ bool proc_lives(pid_t pid, uint64_t start_time)
 	       proc_parse_stat(text, &stat) && stat.start_time == start_time;
 }
 
-/* Text after "@key:" at the start of a line, or NULL. */
-static const char *status_value(const char *text, const char *key)
+/* What follows @key at the start of a line, or NULL. */
+static const char *proc_value(const char *text, const char *key)
 {
 	size_t len = strlen(key);
 
 	for (const char *line = text; line; line = strchr(line, '\n')) {
 		if (*line == '\n')
 			line++;
-		if (strncmp(line, key, len) == 0 && line[len] == ':')
-			return line + len + 1;
+		if (strncmp(line, key, len) == 0)
+			return line + len;
 	}
 	return NULL;
 }
 
-/* The @index-th number of a line; the last one if @index is -1. */
-static bool discovery_proc_status_number(const char *text, const char *key, int index, int base,
-					 uint64_t *ret)
+bool proc_field(const char *text, const char *key, char *ret, size_t size)
 {
-	const char *p = status_value(text, key);
+	const char *p = proc_value(text, key);
+	size_t n;
+
+	if (!p)
+		return false;
+	p += strspn(p, " \t");
+	n = strcspn(p, "\n");
+	n = n < size - 1 ? n : size - 1;
+	memcpy(ret, p, n);
+	ret[n] = '\0';
+	return true;
+}
+
+/* The @index-th number of a line; the last one if @index is -1. */
+static bool proc_number(const char *text, const char *key, int index, int base,
+			uint64_t *ret)
+{
+	const char *p = proc_value(text, key);
 	bool found = false;
 
 	for (int i = 0; p && (index < 0 || i <= index); i++) {
@@ -132,73 +160,46 @@ bool proc_parse_status(const char *text, struct proc_status *ret)
 	uint64_t uid, gid, ns_pid = 0;
 
 	/* Name, the one line that the process writes itself, escapes newlines and comes first */
-	if (!discovery_proc_status_number(text, "Uid", 1, 10, &uid) ||
-	    !discovery_proc_status_number(text, "Gid", 1, 10, &gid) ||
-	    !discovery_proc_status_number(text, "SigCgt", 0, 16, &ret->caught))
+	if (!proc_number(text, "Uid:", 1, 10, &uid) || !proc_number(text, "Gid:", 1, 10, &gid) ||
+	    !proc_number(text, "SigCgt:", 0, 16, &ret->caught))
 		return false;
-	(void)discovery_proc_status_number(text, "NSpid", -1, 10, &ns_pid);
+	(void)proc_number(text, "NSpid:", -1, 10, &ns_pid);
 	ret->uid = (uid_t)uid;
 	ret->gid = (gid_t)gid;
 	ret->ns_pid = (pid_t)ns_pid;
 	return true;
 }
 
-static bool is_library(const char *base, const char *name)
+uint64_t proc_signal_mask(const char *status, const char *key)
 {
-	size_t len = strlen(name);
+	uint64_t mask;
 
-	return strncmp(base, name, len) == 0 && strcmp(base + len, ".so") == 0;
+	return proc_number(status, key, 0, 16, &mask) ? mask : 0;
 }
 
-/* libj9vm29.so: the number is the release line */
-static bool is_j9(const char *base)
+int proc_map_root(const char *map, uint32_t *ret)
 {
-	size_t digits;
+	unsigned inside, outside, count;
 
-	if (strncmp(base, "libj9vm", 7) != 0)
-		return false;
-	digits = strspn(base + 7, "0123456789");
-	return strcmp(base + 7 + digits, ".so") == 0;
+	/* lines "inside outside count" */
+	while (map && sscanf(map, "%u %u %u", &inside, &outside, &count) == 3) {
+		if (inside == 0 && count > 0) {
+			*ret = outside;
+			return 0;
+		}
+		map = strchr(map, '\n');
+		if (map)
+			map++;
+	}
+	return -ENOENT;
 }
 
-/* "start-end perms offset dev inode   path" */
-void proc_maps_line(void *maps, char *line)
+void proc_boot_id(char ret[PROC_BOOT_ID_SIZE])
 {
-	static const char deleted_mark[] = " (deleted)";
-	size_t mark = sizeof(deleted_mark) - 1;
-	const char *perms = strchr(line, ' ');
-	struct proc_maps *m = maps;
-	char *path, *base;
-	bool deleted, j9;
-	size_t len;
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
 
-	/* code, not data: a program that reads or copies the file is no JVM */
-	if (!perms || strlen(perms) < 5 || perms[3] != 'x')
-		return;
-	path = strchr(perms, '/');
-	if (!path)
-		return;
-	len = strlen(path);
-	deleted = len > mark && strcmp(path + len - mark, deleted_mark) == 0;
-	if (deleted)
-		path[len - mark] = '\0';
-	base = strrchr(path, '/') + 1;
-	j9 = is_j9(base);
-	if ((!j9 && !is_library(base, "libjvm")) || (m->path[0] && (m->j9 || !j9)))
-		return;
-	if (strlen(path) >= sizeof(m->path))
-		return;
-	strcpy(m->path, path);
-	m->deleted = deleted;
-	m->j9 = j9;
-}
-
-int proc_read_maps(int pid_dfd, struct proc_maps *ret)
-{
-	int r;
-
-	ret->deleted = ret->j9 = false;
-	ret->path[0] = '\0';
-	r = maps_each(pid_dfd, proc_maps_line, ret);
-	return r == -ENOENT ? -ESRCH : r;
+	if (!f || fscanf(f, "%39s", ret) != 1)
+		strcpy(ret, "unknown");
+	if (f)
+		fclose(f);
 }

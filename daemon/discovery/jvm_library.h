@@ -1,0 +1,14 @@
+/* A JVM is known by its library, in what the process has mapped as code. */
+#pragma once
+
+#include <stdbool.h>
+
+struct jvm_library {
+	char path[4096]; /* "" = there is none (yet) */
+	bool deleted;
+	bool j9; /* it is OpenJ9's: wins over libjvm.so, which it also has as a stub */
+};
+/* Looks at one more line of /proc/PID/maps; a maps_fn, @library is a struct jvm_library. Pure. */
+void jvm_library_line(void *library, char *line);
+/* Looks at all of them, capped. @pid_dfd: directory of /proc/PID. 0 or -errno (-ESRCH: gone). */
+int jvm_library_read(int pid_dfd, struct jvm_library *ret);
