@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include "daemon/ground/replace.h"
 
 #define LIBRARY_BYTES_MAX (16u << 20)
 
@@ -62,25 +63,14 @@ static bool is_there(int dfd, const char *name, const struct library *l)
 	       memcmp(bytes, l->bytes, l->len) == 0;
 }
 
-static int library_write_all(int fd, const struct library *l)
-{
-	for (size_t done = 0; done < l->len;) {
-		ssize_t n = write(fd, l->bytes + done, l->len - done);
-
-		if (n < 0)
-			return -errno;
-		done += (size_t)n;
-	}
-	/* a crash of the host must not leave a short file under this name */
-	return fsync(fd) < 0 ? -errno : 0;
-}
-
 int library_write(int dfd, const char *name, const struct library *l)
 {
 	CLEANUP(fd_closep) int fd = -1;
 	uint64_t random;
 	char temp[96];
-	int r;
+	/* synced: a crash of the host must not leave a short file under this name */
+	const struct replace file = { .dfd = dfd, .name = name, .temp = temp, .sync = true };
+	const struct iovec all = { l->bytes, l->len };
 
 	if (is_there(dfd, name, l))
 		return 0;
@@ -90,10 +80,5 @@ int library_write(int dfd, const char *name, const struct library *l)
 	fd = files_open(dfd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0444);
 	if (fd < 0)
 		return fd;
-	r = library_write_all(fd, l);
-	if (r == 0 && renameat(dfd, temp, dfd, name) < 0)
-		r = -errno;
-	if (r < 0)
-		(void)unlinkat(dfd, temp, 0);
-	return r;
+	return replace_by(&file, fd, &all, 1);
 }

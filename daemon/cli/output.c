@@ -1,5 +1,6 @@
 /* Files, and text that came from JVMs made safe for a terminal. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 #include "daemon/cli/cli.h"
 #include "daemon/ground/mem.h"
+#include "daemon/ground/replace.h"
 #include "daemon/ground/utf8.h"
 #include "daemon/report/events.h"
 #include "daemon/report/report.h"
@@ -39,27 +41,19 @@ void cli_catch_interrupt(void)
 int write_file(const char *path, const char *bytes, size_t len)
 {
 	CLEANUP(freep) char *temp = NULL;
-	bool failed;
-	FILE *f;
+	struct replace file = { .dfd = AT_FDCWD, .name = path, .mode = 0666, .exclusive = true };
+	int r;
 
 	if (strcmp(path, "-") == 0)
 		return fwrite(bytes, 1, len, stdout) == len && fflush(stdout) == 0 ? CLI_OK
 										   : CLI_FAILED;
 	if (asprintf(&temp, "%s.%d.tmp", path, (int)getpid()) < 0)
 		return CLI_FAILED;
-	f = fopen(temp, "wxe");
-	if (!f) {
-		fprintf(stderr, "kindling: %s: %s\n", path, strerror(errno));
-		return CLI_FAILED;
-	}
-	failed = fwrite(bytes, 1, len, f) != len;
-	failed |= fclose(f) != 0;
-	if (failed || rename(temp, path) < 0) {
-		fprintf(stderr, "kindling: %s: %s\n", path, strerror(errno));
-		(void)unlink(temp);
-		return CLI_FAILED;
-	}
-	return CLI_OK;
+	file.temp = temp;
+	r = replace_with(&file, bytes, len);
+	if (r < 0)
+		fprintf(stderr, "kindling: %s: %s\n", path, strerror(-r));
+	return r < 0 ? CLI_FAILED : CLI_OK;
 }
 
 static const struct {

@@ -11,6 +11,8 @@
 #include <time.h>
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
+#include "daemon/ground/mem.h"
+#include "daemon/ground/replace.h"
 #include "daemon/ground/utf8.h"
 
 /* Whose places in the table it takes. A pod's containers are as many as its owner likes. */
@@ -163,20 +165,16 @@ void crashes_open(struct crashes *c, const char *dir, uint64_t real_ns)
 
 static int crash_write_file(const struct crashes *c)
 {
-	char temp[sizeof(c->path) + 8];
-	bool failed;
-	FILE *f;
+	CLEANUP(freep) char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
 
-	snprintf(temp, sizeof(temp), "%s.tmp", c->path);
-	f = fopen(temp, "we");
 	if (!f)
-		return -errno;
+		return -ENOMEM;
 	for (unsigned i = 0; i < c->n; i++)
 		fprintf(f, "%" PRIu64 " %u\t%s\t%s\t%s\n", c->list[i].until_real_ns,
 			c->list[i].crashes, c->list[i].name, c->list[i].reason, c->list[i].owner);
-	failed = fflush(f) != 0 || fsync(fileno(f)) < 0;
-	failed |= fclose(f) != 0;
-	return failed || rename(temp, c->path) < 0 ? -EIO : 0;
+	return fclose(f) != 0 ? -ENOMEM : replace_path(c->path, 0666, true, text, len);
 }
 
 static void crash_save(const struct crashes *c)

@@ -15,6 +15,7 @@
 #include "daemon/ground/log.h"
 #include "daemon/ground/mem.h"
 #include "daemon/ground/proc.h"
+#include "daemon/ground/replace.h"
 
 #define LINES_MAX 4096 /* then it is written anew, without those that ended */
 #define LINE_MAX  160
@@ -97,21 +98,15 @@ static int target_secrets_open_file(const char *path, int flags)
 /* Those that live alone. */
 static int target_secrets_write_anew(struct secrets *s)
 {
-	char temp[sizeof(s->path) + 8], line[LINE_MAX];
-	CLEANUP(fd_closep) int fd = -1;
+	CLEANUP(freep) char *text = malloc(s->n * LINE_MAX + 1);
+	size_t len = 0;
 
-	snprintf(temp, sizeof(temp), "%s.tmp", s->path);
-	fd = target_secrets_open_file(temp, O_WRONLY | O_CREAT | O_TRUNC);
-	if (fd < 0)
-		return fd;
-	for (unsigned i = 0; i < s->n; i++) {
-		size_t len = to_line(s, &s->list[i], line);
-
-		if (write(fd, line, len) != (ssize_t)len)
-			return -EIO;
-	}
+	if (!text)
+		return -ENOMEM;
+	for (unsigned i = 0; i < s->n; i++)
+		len += to_line(s, &s->list[i], text + len);
 	s->lines = s->n;
-	return rename(temp, s->path) < 0 ? -errno : 0;
+	return replace_path(s->path, 0600, false, text, len);
 }
 
 static int target_secrets_append(struct secrets *s, const struct secret *x)

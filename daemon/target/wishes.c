@@ -12,6 +12,7 @@
 #include "daemon/ground/log.h"
 #include "daemon/ground/mem.h"
 #include "daemon/ground/proc.h"
+#include "daemon/ground/replace.h"
 
 #define LINE "%39s %d %" SCNu64 " %7s %u %" SCNu64 " %" SCNx64
 
@@ -62,14 +63,12 @@ static void wishes_read_file(struct wishes *w)
 
 static int wishes_write_file(const struct wishes *w)
 {
-	char temp[sizeof(w->path) + 8];
-	bool failed;
-	FILE *f;
+	CLEANUP(freep) char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
 
-	snprintf(temp, sizeof(temp), "%s.tmp", w->path);
-	f = fopen(temp, "we");
 	if (!f)
-		return -errno;
+		return -ENOMEM;
 	for (unsigned i = 0; i < w->n; i++) {
 		const struct wish *x = &w->list[i];
 
@@ -77,9 +76,7 @@ static int wishes_write_file(const struct wishes *w)
 			x->start_time, x->attach ? "attach" : "detach", x->uid, x->real_s,
 			x->rules_hash);
 	}
-	failed = fflush(f) != 0 || fsync(fileno(f)) < 0;
-	failed |= fclose(f) != 0;
-	return failed || rename(temp, w->path) < 0 ? -EIO : 0;
+	return fclose(f) != 0 ? -ENOMEM : replace_path(w->path, 0666, true, text, len);
 }
 
 static void wishes_save(const struct wishes *w)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "daemon/core/worker.h"
+#include "daemon/ground/replace.h"
 
 #define FILES_MAX  200000 /* that are looked at when room is made */
 #define FILES_KEEP (2ull << 30)
@@ -132,18 +133,22 @@ static int files_store(struct files_job *j)
 	struct files_sink *d = j->sink;
 	CLEANUP(fd_closep) int dfd = -1;
 	CLEANUP(fd_closep) int to = -1;
+	struct replace file = { .name = j->key, .temp = d->temp };
 	struct stat st;
 	int r;
 
 	dfd = open(d->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dfd < 0)
 		return -errno;
+	file.dfd = dfd;
 	to = openat(dfd, d->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
-	r = to < 0 ? -errno : files_copy(j->fd, to);
+	if (to < 0)
+		return -errno;
+	r = files_copy(j->fd, to);
 	if (r == 0 && fstat(to, &st) == 0)
 		d->since_bytes += (uint64_t)st.st_size;
-	if (r == 0 && renameat(dfd, d->temp, dfd, j->key) < 0)
-		r = -errno;
+	if (r == 0)
+		r = replace_by(&file, to, NULL, 0);
 	if (r == 0 && fsync(dfd) < 0)
 		r = -errno;
 	if (r < 0)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <zlib.h>
 #include "daemon/ground/mem.h"
+#include "daemon/ground/replace.h"
 
 #define SAVED_MAGIC 0x316b736174444e4bull /* "KNDtask1" */
 #define SAVED_TEMP  "task.tmp"
@@ -39,25 +40,13 @@ static uint32_t saved_crc(const struct skywalking_saved *s)
 
 int skywalking_save(int dfd, struct skywalking_saved *s)
 {
-	CLEANUP(fd_closep) int fd = -1;
 	char name[40];
-	ssize_t n;
-	int r = 0;
+	const struct replace file = { .dfd = dfd, .name = name, .temp = SAVED_TEMP, .mode = 0640 };
 
 	s->magic = SAVED_MAGIC;
 	s->crc = saved_crc(s);
-	fd = openat(dfd, SAVED_TEMP, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
-	if (fd < 0)
-		return -errno;
-	n = write(fd, s, sizeof(*s));
-	if (n != (ssize_t)sizeof(*s))
-		r = n < 0 ? -errno : -ENOSPC;
 	saved_name(s->key, name);
-	if (r == 0 && renameat(dfd, SAVED_TEMP, dfd, name) < 0)
-		r = -errno;
-	if (r < 0)
-		(void)unlinkat(dfd, SAVED_TEMP, 0);
-	return r;
+	return replace_with(&file, s, sizeof(*s));
 }
 
 void skywalking_unsave(int dfd, uint64_t key)

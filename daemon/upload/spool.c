@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <zlib.h>
+#include "daemon/ground/mem.h"
+#include "daemon/ground/replace.h"
 
 #define SPOOL_MAGIC 0x3170756c444e4b00ull
 #define SPOOL_TEMP  "body.tmp"
@@ -26,28 +28,13 @@ static uint32_t spool_header_crc(const struct spool_header *h)
 	return (uint32_t)crc32(0, (const Bytef *)&copy, sizeof(copy));
 }
 
-static int spool_write_all(int fd, const void *p, size_t len)
-{
-	const char *at = p;
-
-	while (len) {
-		ssize_t n = write(fd, at, len);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0) {
-			at += n;
-			len -= (size_t)n;
-		}
-	}
-	return 0;
-}
-
 int spool_write(int dfd, uint64_t seq, struct spool_header *h, const void *body, size_t len)
 {
-	CLEANUP(fd_closep) int fd = -1;
 	char name[40];
-	int r;
+	const struct replace file = {
+		.dfd = dfd, .name = name, .temp = SPOOL_TEMP, .mode = 0640, .sync = true
+	};
+	const struct iovec parts[] = { { h, sizeof(*h) }, { (void *)(uintptr_t)body, len } };
 
 	if (len > SPOOL_BODY_MAX)
 		return -EFBIG;
@@ -55,20 +42,8 @@ int spool_write(int dfd, uint64_t seq, struct spool_header *h, const void *body,
 	h->body_len = len;
 	h->body_crc = (uint32_t)crc32(0, body, (uInt)len);
 	h->header_crc = spool_header_crc(h);
-	fd = openat(dfd, SPOOL_TEMP, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
-	if (fd < 0)
-		return -errno;
-	r = spool_write_all(fd, h, sizeof(*h));
-	if (r == 0)
-		r = spool_write_all(fd, body, len);
-	if (r == 0 && fdatasync(fd) < 0)
-		r = -errno;
 	spool_name(seq, name);
-	if (r == 0 && renameat(dfd, SPOOL_TEMP, dfd, name) < 0)
-		r = -errno;
-	if (r < 0)
-		(void)unlinkat(dfd, SPOOL_TEMP, 0);
-	return r;
+	return replace_file(&file, parts, ARRAY_SIZE(parts));
 }
 
 static bool spool_header_is_fine(int fd, const struct spool_header *h)
