@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "daemon/ground/hash.h"
 
 /* Not what a file's name, or the parts of one, cannot have in them. */
 static char tenant_plain(char c)
@@ -26,9 +27,7 @@ const char *tenant_name(char buf[TENANT_SIZE], const char *container_id, uint32_
 
 uint64_t tenant_number(const char *name)
 {
-	uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a */
+	uint64_t h = hash_text(HASH_BEGIN, name);
 
-	for (; *name; name++)
-		h = (h ^ (uint8_t)*name) * 0x100000001b3ull;
 	return h ? h : 1;
 }

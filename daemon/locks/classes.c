@@ -6,13 +6,25 @@
 
 #define OTHERS "[other classes]"
 
-static uint32_t text_hash(const char *s, uint32_t seed)
+static uint64_t classes_hash(const struct classes *c, const char *name)
 {
-	uint32_t h = 2166136261u ^ seed;
+	uint64_t h = hash_text(HASH_BEGIN ^ c->seed, name);
 
-	for (; *s; s++)
-		h = (h ^ (uint8_t)*s) * 16777619u;
-	return h ^ h >> 15;
+	return h ^ h >> 32;
+}
+
+static uint64_t classes_hash_of(const void *owner, uint32_t number)
+{
+	const struct classes *c = owner;
+
+	return classes_hash(c, c->names[number - 1]);
+}
+
+static bool classes_is(const void *owner, uint32_t number, const void *name)
+{
+	const struct classes *c = owner;
+
+	return strcmp(c->names[number - 1], name) == 0;
 }
 
 const char *classes_name(const struct classes *c, uint32_t number)
@@ -26,48 +38,36 @@ const char *classes_name(const struct classes *c, uint32_t number)
 
 static bool classes_grow(struct classes *c)
 {
-	uint32_t cap = c->cap ? 2 * c->cap : 32, n_slots = 2 * cap;
-	uint32_t *slots = calloc(n_slots, sizeof(*slots));
-	char **names = slots ? realloc(c->names, cap * sizeof(*names)) : NULL;
+	uint32_t cap = c->cap ? 2 * c->cap : 32;
+	char **names = realloc(c->names, cap * sizeof(*names));
 
-	if (!names) {
-		free(slots);
+	if (!names)
 		return false;
-	}
-	for (uint32_t i = 0; i < c->n; i++) {
-		uint32_t at = text_hash(names[i], c->seed) & (n_slots - 1);
-
-		while (slots[at])
-			at = (at + 1) & (n_slots - 1);
-		slots[at] = i + 2;
-	}
-	free(c->slots);
-	c->slots = slots;
-	c->n_slots = n_slots;
 	c->names = names;
+	if (!hash_index_resize(&c->index, 2 * cap, c->n, classes_hash_of, c))
+		return false;
 	c->cap = cap;
 	return true;
 }
 
 uint32_t classes_number(struct classes *c, const char *name)
 {
-	uint32_t at, len = (uint32_t)strlen(name) + 1;
+	uint32_t *slot, len = (uint32_t)strlen(name) + 1;
 
 	if (!*name)
 		return 0;
 	if (c->n == c->cap && c->cap < LOCKS_CLASSES_MAX && !classes_grow(c))
 		return 1;
-	for (at = text_hash(name, c->seed) & (c->n_slots - 1); c->slots[at];
-	     at = (at + 1) & (c->n_slots - 1))
-		if (strcmp(c->names[c->slots[at] - 2], name) == 0)
-			return c->slots[at];
+	slot = hash_index_slot(&c->index, classes_hash(c, name), classes_is, c, name);
+	if (*slot)
+		return *slot + 1;
 	if (c->n == c->cap || len > LOCKS_CLASS_BYTES_MAX - c->bytes)
 		return 1;
 	c->names[c->n] = strdup(name);
 	if (!c->names[c->n])
 		return 1;
 	c->bytes += len;
-	c->slots[at] = ++c->n + 1;
+	*slot = ++c->n;
 	return c->n + 1;
 }
 
@@ -76,6 +76,6 @@ void classes_deinit(struct classes *c)
 	for (uint32_t i = 0; i < c->n; i++)
 		free(c->names[i]);
 	free(c->names);
-	free(c->slots);
+	hash_index_deinit(&c->index);
 	memset(c, 0, sizeof(*c));
 }

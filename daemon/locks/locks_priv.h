@@ -2,6 +2,7 @@
  * (what comes in), answers.c. */
 #pragma once
 
+#include "daemon/ground/hash.h"
 #include "daemon/locks/locks.h"
 
 #define OTHER_CLASS UINT32_MAX /* of a row: "[other locks]" */
@@ -20,9 +21,8 @@ static inline uint32_t locks_hash(uint64_t key, uint32_t seed)
 
 struct classes {
 	char **names;
-	uint32_t n, cap, bytes;
-	uint32_t *slots; /* hash table of numbers, 0 = free */
-	uint32_t n_slots, seed;
+	uint32_t n, cap, bytes, seed;
+	struct hash_index index; /* of names */
 };
 uint32_t classes_number(struct classes *c, const char *name);
 const char *classes_name(const struct classes *c, uint32_t number);
@@ -88,9 +88,8 @@ struct lock_row {
  */
 struct lock_table {
 	struct lock_row *rows;
-	uint32_t n, cap;
-	uint32_t *slots; /* hash table: 1 + index in rows, 0 = free */
-	uint32_t n_slots, seed;
+	uint32_t n, cap, seed;
+	struct hash_index index; /* of rows */
 	uint64_t folded;
 	uint32_t epoch; /* of its nodes */
 	struct lock_row *rest; /* classes' rows: identity 0, their number of locks unknown */

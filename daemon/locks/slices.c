@@ -58,20 +58,23 @@ static bool slices_same(const struct lock_key *a, const struct lock_key *b)
 	       a->wait == b->wait && a->idle == b->idle;
 }
 
-static uint32_t *slices_slot_of(const struct lock_table *t, const struct lock_key *key)
+static bool slices_row_is(const void *owner, uint32_t number, const void *key)
 {
-	uint32_t at = key_hash(key, t->seed) & (t->n_slots - 1);
+	const struct lock_table *t = owner;
 
-	while (t->slots[at] && !slices_same(&t->rows[t->slots[at] - 1].key, key))
-		at = (at + 1) & (t->n_slots - 1);
-	return &t->slots[at];
+	return slices_same(&t->rows[number - 1].key, key);
 }
 
-static void slices_rehash(struct lock_table *t)
+static uint64_t slices_hash_of(const void *owner, uint32_t number)
 {
-	memset(t->slots, 0, t->n_slots * sizeof(*t->slots));
-	for (uint32_t i = 0; i < t->n; i++)
-		*slices_slot_of(t, &t->rows[i].key) = i + 1;
+	const struct lock_table *t = owner;
+
+	return key_hash(&t->rows[number - 1].key, t->seed);
+}
+
+static uint32_t *slices_slot_of(const struct lock_table *t, const struct lock_key *key)
+{
+	return hash_index_slot(&t->index, key_hash(key, t->seed), slices_row_is, t, key);
 }
 
 static struct lock_row *other_row(struct lock_table *t, const struct lock_key *key)
@@ -135,33 +138,27 @@ static void slices_fold(struct lock_table *t)
 		lock_row_add(lock_table_rest(t, &t->rows[i].key), &t->rows[i]);
 	t->folded += t->n - keep;
 	t->n = keep;
-	slices_rehash(t);
+	(void)hash_index_resize(&t->index, t->index.size, t->n, slices_hash_of, t);
 }
 
 static bool slices_grow(struct lock_table *t)
 {
 	/* twice as many, or as many as they were before they shrank */
-	uint32_t cap = !t->n_slots ? 8 : t->cap < t->n_slots / 2 ? t->n_slots / 2 : t->n_slots;
+	uint32_t size = t->index.size, cap = !size ? 8 : t->cap < size / 2 ? size / 2 : size;
 	struct lock_row *rows = realloc(t->rows, cap * sizeof(*rows));
-	uint32_t *slots;
 
 	if (!rows)
 		return false;
 	t->rows = rows;
-	slots = calloc(2 * cap, sizeof(*slots));
-	if (!slots)
+	if (!hash_index_resize(&t->index, 2 * cap, t->n, slices_hash_of, t))
 		return false;
-	free(t->slots);
-	t->slots = slots;
-	t->n_slots = 2 * cap;
 	t->cap = cap;
-	slices_rehash(t);
 	return true;
 }
 
 struct lock_row *lock_table_row(struct lock_table *t, const struct lock_key *key, uint32_t max)
 {
-	uint32_t *slot = t->n_slots ? slices_slot_of(t, key) : NULL;
+	uint32_t *slot = t->index.size ? slices_slot_of(t, key) : NULL;
 
 	if (key->class_number == OTHER_CLASS)
 		return other_row(t, key);
@@ -178,7 +175,7 @@ struct lock_row *lock_table_row(struct lock_table *t, const struct lock_key *key
 
 const struct lock_row *lock_table_find(const struct lock_table *t, const struct lock_key *key)
 {
-	const uint32_t *slot = t->n_slots ? slices_slot_of(t, key) : NULL;
+	const uint32_t *slot = t->index.size ? slices_slot_of(t, key) : NULL;
 
 	return slot && *slot ? &t->rows[*slot - 1] : NULL;
 }
@@ -200,7 +197,7 @@ size_t lock_table_bytes(const struct lock_table *t)
 {
 	size_t rows = t->cap + (t->n_rest ? rest_cap(t->n_rest - 1) : 0);
 
-	return sizeof(*t) + rows * sizeof(*t->rows) + t->n_slots * sizeof(*t->slots);
+	return sizeof(*t) + rows * sizeof(*t->rows) + hash_index_bytes(&t->index);
 }
 
 static void rows_forget_nodes(struct lock_row *rows, uint32_t n)
@@ -227,7 +224,7 @@ void lock_table_clear(struct lock_table *t)
 
 	free(t->rows);
 	free(t->rest);
-	free(t->slots);
+	hash_index_deinit(&t->index);
 	memset(t, 0, sizeof(*t));
 	t->seed = seed;
 }

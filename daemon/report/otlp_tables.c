@@ -12,60 +12,60 @@ static uint64_t otlp_seed; /* names are the targets' to choose */
 
 static uint64_t otlp_hash(const uint8_t *bytes, size_t len)
 {
-	uint64_t h = 0xcbf29ce484222325ull ^ otlp_seed;
+	uint64_t h = hash_bytes(HASH_BEGIN ^ otlp_seed, bytes, len);
 
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ bytes[i]) * 0x100000001b3ull;
 	return h ^ h >> 32;
+}
+
+static uint64_t otlp_hash_of(const void *owner, uint32_t number)
+{
+	const struct otlp_table *t = owner;
+
+	return t->keys[number].hash;
+}
+
+static bool otlp_is(const void *owner, uint32_t number, const void *key)
+{
+	const struct otlp_table *t = owner;
+	const struct otlp_key *a = &t->keys[number], *b = key;
+
+	return a->hash == b->hash && a->len == b->len && memcmp(a->bytes, b->bytes, b->len) == 0;
 }
 
 static bool otlp_table_grow(struct otlp_table *t)
 {
-	uint32_t cap = t->cap ? 2 * t->cap : 64, size = 2 * cap;
+	uint32_t cap = t->cap ? 2 * t->cap : 64;
 	struct otlp_key *keys = realloc(t->keys, cap * sizeof(*keys));
 	void **entries = keys ? realloc(t->entries, cap * sizeof(*entries)) : NULL;
-	uint32_t *slots = entries ? calloc(size, sizeof(*slots)) : NULL;
 
 	t->keys = keys ? keys : t->keys;
 	t->entries = entries ? entries : t->entries;
-	if (!slots)
+	if (!entries || !hash_index_resize(&t->index, 2 * cap, t->n - 1, otlp_hash_of, t))
 		return false;
-	free(t->slots);
-	t->slots = slots;
-	t->size = size;
 	t->cap = cap;
-	for (uint32_t i = 1; i < t->n; i++) {
-		uint64_t at = keys[i].hash & (size - 1);
-
-		while (slots[at])
-			at = (at + 1) & (size - 1);
-		slots[at] = i;
-	}
 	return true;
 }
 
 int32_t otlp_table_index(struct otlp_table *t, struct arena *arena, const void *key, size_t len,
 			 bool *ret_new)
 {
-	uint64_t hash = otlp_hash(key, len), at;
+	struct otlp_key k = { key, len, otlp_hash(key, len) };
+	uint32_t *slot;
 
 	*ret_new = false;
 	if (t->n >= t->cap && !otlp_table_grow(t)) {
 		arena->failed = true;
 		return 0;
 	}
-	for (at = hash & (t->size - 1); t->slots[at]; at = (at + 1) & (t->size - 1)) {
-		const struct otlp_key *k = &t->keys[t->slots[at]];
-
-		if (k->hash == hash && k->len == len && memcmp(k->bytes, key, len) == 0)
-			return (int32_t)t->slots[at];
-	}
-	key = arena_copy(arena, key, len);
-	if (!key)
+	slot = hash_index_slot(&t->index, k.hash, otlp_is, t, &k);
+	if (*slot)
+		return (int32_t)*slot;
+	k.bytes = arena_copy(arena, key, len);
+	if (!k.bytes)
 		return 0;
 	*ret_new = true;
-	t->slots[at] = t->n;
-	t->keys[t->n] = (struct otlp_key){ key, len, hash };
+	*slot = t->n;
+	t->keys[t->n] = k;
 	t->entries[t->n] = NULL;
 	return (int32_t)t->n++;
 }
@@ -73,15 +73,14 @@ int32_t otlp_table_index(struct otlp_table *t, struct arena *arena, const void *
 void otlp_table_clear(struct otlp_table *t)
 {
 	t->n = 1;
-	if (t->slots)
-		memset(t->slots, 0, t->size * sizeof(*t->slots));
+	hash_index_clear(&t->index);
 }
 
 void otlp_table_deinit(struct otlp_table *t)
 {
 	free(t->keys);
 	free(t->entries);
-	free(t->slots);
+	hash_index_deinit(&t->index);
 }
 
 /* ---- entries --------------------------------------------------------------------------------- */

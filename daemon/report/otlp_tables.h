@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 #include "otlp.pb-c.h"
+#include "daemon/ground/hash.h"
 #include "daemon/report/arena.h"
 
 struct otlp_table {
@@ -16,7 +17,7 @@ struct otlp_table {
 	} * keys;
 	void **entries; /* messages, or strings */
 	uint32_t n, cap;
-	uint32_t *slots, size; /* index; 0 = free */
+	struct hash_index index; /* of keys */
 };
 
 struct otlp_tables {

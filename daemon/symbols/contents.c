@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include "daemon/ground/hash.h"
 #include "daemon/ground/log.h"
 #include "daemon/symbols/tables_dir.h"
 
@@ -39,9 +40,7 @@ static uint64_t contents_hash_of(const uint8_t *p, size_t len)
 		h = (h ^ word) * 0x9e3779b97f4a7c15ull;
 		h ^= h >> 32;
 	}
-	for (; len; p++, len--)
-		h = (h ^ *p) * 0x100000001b3ull;
-	return h;
+	return hash_bytes(h, p, len);
 }
 
 static struct names *names_of_inode(struct symbols *s, ino_t ino)

@@ -6,6 +6,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "daemon/ground/hash.h"
 #include "daemon/ground/mem.h"
 
 #define VDSO_BYTES_MAX (1u << 20)
@@ -50,11 +51,7 @@ static bool mapped_has_build_id(const uint8_t *p, const uint8_t *id, unsigned id
 
 static ino_t sum_of(const uint8_t *p, size_t len)
 {
-	uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a */
-
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ p[i]) * 0x100000001b3ull;
-	return (ino_t)h;
+	return (ino_t)hash_bytes(HASH_BEGIN, p, len);
 }
 
 static const uint8_t *our_vdso(size_t *ret_len)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include "daemon/ground/hash.h"
 #include "daemon/ground/mem.h"
 
 #define CONTAINER_ID_MIN 12
@@ -85,16 +86,14 @@ int rules_find(const struct config *c, const struct jvm *jvm, const struct facts
 
 uint64_t rules_hash(const struct config *c)
 {
-	uint64_t hash = 0xcbf29ce484222325 ^ c->opt_in;
+	uint64_t hash = HASH_BEGIN ^ c->opt_in;
 
 	for (unsigned i = 0; i < c->n_rules; i++) {
 		struct config_rule r = { 0 };
-		const uint8_t *bytes = (const uint8_t *)&r;
 
 		memcpy(&r, &c->rules[i], sizeof(r));
 		r.line = 0; /* moved, but not changed */
-		for (size_t n = 0; n < sizeof(r); n++)
-			hash = (hash ^ bytes[n]) * 0x100000001b3;
+		hash = hash_bytes(hash, &r, sizeof(r));
 	}
 	return hash;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
+#include "daemon/ground/hash.h"
 #include "daemon/ground/mem.h"
 #include "daemon/ground/replace.h"
 
@@ -17,11 +18,7 @@
 
 uint64_t skywalking_key(const char *task_id, uint32_t pid, uint64_t start_time)
 {
-	uint64_t key = 0xcbf29ce484222325ull ^ start_time ^ (uint64_t)pid << 40; /* FNV-1a */
-
-	for (; *task_id; task_id++)
-		key = (key ^ (uint8_t)*task_id) * 0x100000001b3ull;
-	return key;
+	return hash_text(HASH_BEGIN ^ start_time ^ (uint64_t)pid << 40, task_id);
 }
 
 static void saved_name(uint64_t key, char buf[40])
