@@ -67,11 +67,11 @@ void inject_pause_us(int us);
 int inject_open(struct inject *in); /* its descriptors. 0, or -errno + fault */
 int inject_prepare(struct inject *in); /* the same, and the preflight */
 
-/* person.c: kindling-inject by hand. Exit statuses. */
-int person_command(struct inject *in, char **argv); /* @argv: the words behind the pid */
-int person_help(bool wrong);
+/* commands.c: kindling-inject by hand. Exit statuses. */
+int commands_run(struct inject *in, char **argv); /* @argv: the words behind the pid */
+int commands_help(bool wrong);
 /* What is wrong with the words, to stderr. Returns -1. */
-int person_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int commands_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* alive.c: the pidfd still answers and the start time is the same. */
 bool inject_alive(const struct inject *in);
@@ -176,15 +176,15 @@ int mount_make_cover(size_t bytes, unsigned files, int *ret); /* detached, for a
 bool mount_is_ours(int dfd);
 
 /*
- * over.c: a tmpfs over the target's /tmp for the moment of an attach. A JVM that may write nowhere
+ * cover.c: a tmpfs over the target's /tmp for the moment of an attach. A JVM that may write nowhere
  * in /tmp cannot make its attach socket. Only where that was asked for: for that moment the
  * container's own /tmp cannot be seen, and can be written to.
  */
 /* Waits for another attempt's to be gone; one that a killed attempt left becomes @in's. 1 = it did,
  * 0 = none lies there, or -errno + fault. */
-int over_find(struct inject *in);
-int over_lay(struct inject *in); /* 0, or -errno + fault */
-void over_take_away(struct inject *in); /* nothing where none is @in's */
+int cover_find(struct inject *in);
+int cover_mount(struct inject *in); /* 0, or -errno + fault */
+void cover_remove(struct inject *in); /* nothing where none is @in's */
 
 /* place.c: the library and the FIFOs in /tmp/kindling/<version>/. */
 #define PLACE_IN_TMP "kindling/" KINDLING_VERSION

@@ -1,6 +1,6 @@
 /*
  * kindling-inject: one target, one attempt, then exit. Started by the daemon with a result socket
- * (result.h), or by a person (person.c).
+ * (result.h), or by a person (commands.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -186,7 +186,7 @@ static int inject_for_daemon(struct inject *in, const struct arguments *args)
 	/* loaded or not, no name stays: the agent has both FIFOs open, the JVM has the library
 	 * mapped */
 	place_remove(in, &p);
-	over_take_away(in);
+	cover_remove(in);
 	if (r == 0)
 		attach_mend_socket(in);
 	result.left = in->left;
@@ -212,10 +212,10 @@ static int injector_cleanup(struct inject *in)
 	if (inject_open(in) == 0 && (preflight_identity(in) == 0 || f.code == EAGAIN) &&
 	    inject_alive(in)) {
 		f = (struct fault){ 0 };
-		if (over_find(in) == 0)
+		if (cover_find(in) == 0)
 			place_cleanup(in);
 		attach_file_cleanup(in);
-		over_take_away(in);
+		cover_remove(in);
 	}
 	return in->left ? INJECT_STATUS_LEFT : 0;
 }
@@ -262,8 +262,9 @@ static bool parse_settings(struct arguments *args, char **argv)
 
 static int wrong_deadline(void)
 {
-	return person_wrong("--deadline takes a number of seconds from 1 to %d, or a duration such as 1m30s",
-			    DEADLINE_MS_MAX / 1000);
+	return commands_wrong(
+		"--deadline takes a number of seconds from 1 to %d, or a duration such as 1m30s",
+		DEADLINE_MS_MAX / 1000);
 }
 
 /* What getopt refused. Prints why; -1. */
@@ -273,7 +274,7 @@ static int say_wrong_option(char **argv)
 
 	if (strncmp(word, "--deadline", 10) == 0)
 		return wrong_deadline();
-	return person_wrong("%.40s is not an option", word);
+	return commands_wrong("%.40s is not an option", word);
 }
 
 static int read_deadline(struct arguments *args, const char *word)
@@ -295,13 +296,13 @@ static int injector_parse_options(struct arguments *args, int argc, char **argv)
 	uint64_t n;
 
 	if (argc > 1 && argv[1][0] == '-' && argv[1][1] >= '0' && argv[1][1] <= '9') {
-		person_wrong("\"%.40s\" is not a pid", argv[1]);
+		commands_wrong("\"%.40s\" is not a pid", argv[1]);
 		return 2;
 	}
 	opterr = 0;
 	switch (usage_parse(&usage_inject, argc, argv, true, &line)) {
 	case USAGE_SHOW_HELP:
-		return person_help(false);
+		return commands_help(false);
 	case USAGE_SHOW_VERSION:
 		puts("kindling-inject " KINDLING_VERSION);
 		return 0;
@@ -312,9 +313,9 @@ static int injector_parse_options(struct arguments *args, int argc, char **argv)
 		break;
 	}
 	if (optind == argc)
-		return person_help(true);
+		return commands_help(true);
 	if (line.result_fd && !injector_number(line.result_fd, &n)) {
-		person_wrong("--result-fd is not an option");
+		commands_wrong("--result-fd is not an option");
 		return 2;
 	}
 	if (line.result_fd)
@@ -361,13 +362,13 @@ int main(int argc, char **argv)
 		return filters_serve(argv[at + 1]);
 	}
 	if (!injector_number(argv[at], &n) || n == 0 || n > INT32_MAX) {
-		person_wrong("\"%.40s\" is not a pid", argv[at]);
+		commands_wrong("\"%.40s\" is not a pid", argv[at]);
 		return 2;
 	}
 	in.pid = (pid_t)n;
 	at++;
 	signal(SIGPIPE, SIG_IGN);
 	set_deadline(&in, args.deadline_ms);
-	return args.result_fd < 0 ? person_command(&in, argv + at)
+	return args.result_fd < 0 ? commands_run(&in, argv + at)
 				  : run_for_daemon(&in, &args, argv + at);
 }

@@ -30,8 +30,7 @@ static bool real_uid(const char *status, unsigned *ret)
 {
 	char text[64];
 
-	return proc_field(status, "Uid:", text, sizeof(text)) &&
-	       sscanf(text, "%u", ret) == 1;
+	return proc_field(status, "Uid:", text, sizeof(text)) && sscanf(text, "%u", ret) == 1;
 }
 
 /* @proc_dfd: /proc. Threads of @pid when it counts for (@uid, @userns). */

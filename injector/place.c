@@ -7,7 +7,7 @@
  *           beside it: they need neither space nor the right to execute.
  *
  *   tmpfs   where the JVM may write nowhere in /tmp, and so cannot make its attach socket either:
- *           refused, or, where that was asked for, a copy on a tmpfs over all of /tmp (over.c).
+ *           refused, or, where that was asked for, a copy on a tmpfs over all of /tmp (cover.c).
  *
  * A /tmp may be shared by JVMs of many users (the host's, an emptyDir). So the directories and the
  * library belong to the root of the target's user namespace, which nobody there can overrule, the
@@ -127,13 +127,13 @@ int place_look(struct inject *in, enum inject_strategy *ret, const char **ret_wh
 int place_begin(struct inject *in, struct placement *p)
 {
 	enum inject_strategy strategy;
-	int r = over_find(in);
+	int r = cover_find(in);
 
 	if (r >= 0)
 		r = place_look(in, &strategy, &p->against_copy);
 	if (r < 0 || strategy != INJECT_OVER || in->cover_fd >= 0)
 		return r;
-	r = over_lay(in);
+	r = cover_mount(in);
 	return r < 0 ? r : place_look(in, &strategy, &p->against_copy);
 }
 

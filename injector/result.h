@@ -15,7 +15,7 @@
  * the library with the options "events=PATH,control=PATH", waits until the agent has opened both,
  * unlinks the names and the library file, and answers. Where the library cannot be a file in /tmp
  * that may be executed it lies on a tmpfs in m-<pid>-<random>/ beside the FIFOs (mount.c). With
- * over_tmp=1, where the JVM may write nowhere in /tmp, a tmpfs lies over it meanwhile (over.c).
+ * over_tmp=1, where the JVM may write nowhere in /tmp, a tmpfs lies over it meanwhile (cover.c).
  *
  * The same program is the receiver, with its socket as 3:
  *   ... PID START_TIME receive                       the pipes come from an injector, over stdin

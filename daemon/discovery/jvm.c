@@ -74,7 +74,8 @@ static void jvm_read_name(int pid_dfd, struct jvm *jvm)
 		 sizeof(jvm->name));
 }
 
-static int jvm_describe(int proc_dfd, int pid_dfd, const struct jvm_library *library, struct jvm *jvm)
+static int jvm_describe(int proc_dfd, int pid_dfd, const struct jvm_library *library,
+			struct jvm *jvm)
 {
 	struct proc_status status;
 	int r;

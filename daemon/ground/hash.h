@@ -31,7 +31,8 @@ static inline uint64_t hash_text(uint64_t h, const char *s)
 /* Open addressing; the entries, numbered from 1, lie with the owner. Begins as zeros. */
 struct hash_index {
 	uint32_t *slots; /* number of an entry; 0 = free */
-	uint32_t size; /* power of two and more than there are entries; 0 = nothing was put in yet */
+	uint32_t
+		size; /* power of two and more than there are entries; 0 = nothing was put in yet */
 };
 
 typedef uint64_t hash_index_hash_fn(const void *owner, uint32_t number);

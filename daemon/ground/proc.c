@@ -130,8 +130,7 @@ bool proc_field(const char *text, const char *key, char *ret, size_t size)
 }
 
 /* The @index-th number of a line; the last one if @index is -1. */
-static bool proc_number(const char *text, const char *key, int index, int base,
-			uint64_t *ret)
+static bool proc_number(const char *text, const char *key, int index, int base, uint64_t *ret)
 {
 	const char *p = proc_value(text, key);
 	bool found = false;

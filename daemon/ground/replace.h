@@ -30,5 +30,6 @@ int replace_with(const struct replace *r, const void *bytes, size_t len);
  * what is there. @fd stays the caller's; mode and exclusive are not looked at.
  */
 int replace_by(const struct replace *r, int fd, const struct iovec *parts, unsigned n);
-/* The file at @path (shorter than PATH_MAX - 4) by way of "@path.tmp", in a directory that is only ours. */
+/* The file at @path (shorter than PATH_MAX - 4) by way of "@path.tmp", in a directory that is only
+ * ours. */
 int replace_path(const char *path, mode_t mode, bool sync, const void *bytes, size_t len);

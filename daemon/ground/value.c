@@ -223,7 +223,7 @@ int value_bool(const char *text, bool *ret)
 }
 
 static const char *value_text_of(uint64_t value, const struct unit *units, size_t n_units,
-					char buf[32])
+				 char buf[32])
 {
 	const struct unit *best = &units[0];
 

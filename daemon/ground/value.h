@@ -1,5 +1,5 @@
-/* Values as people write them, in settings, on command lines and in queries: "10ms", "512KiB", "1%".
- * Pure. */
+/* Values as people write them, in settings, on command lines and in queries: "10ms", "512KiB",
+ * "1%". Pure. */
 #pragma once
 
 #include <stdbool.h>

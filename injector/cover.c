@@ -41,7 +41,7 @@ static bool has_our_source(const struct inject *in, uint64_t mount_id)
 	return ours;
 }
 
-static bool over_is_ours(const struct inject *in, int dfd)
+static bool cover_is_ours(const struct inject *in, int dfd)
 {
 	struct statx st;
 
@@ -60,7 +60,7 @@ static bool is_tmp(const struct inject *in, int fd)
 	       a.st_ino == b.st_ino;
 }
 
-static int over_busy(struct inject *in)
+static int cover_busy(struct inject *in)
 {
 	return fault_set(in->fault, EBUSY, FAULT_PLACEMENT,
 			 "another attach to the same container is still under way: ");
@@ -76,18 +76,18 @@ static int lock_tmp(const struct inject *in, int tmp_dfd)
 	return flock(fd, LOCK_EX | LOCK_NB) == 0 && is_tmp(in, fd) ? TAKE_FD(fd) : -EAGAIN;
 }
 
-int over_find(struct inject *in)
+int cover_find(struct inject *in)
 {
 	for (;; inject_pause_ms(PAUSE_MS)) {
 		CLEANUP(fd_closep) int tmp = files_open_tmp(in);
 
-		if (tmp < 0 || !over_is_ours(in, tmp))
+		if (tmp < 0 || !cover_is_ours(in, tmp))
 			return 0;
 		in->cover_fd = lock_tmp(in, tmp);
 		if (in->cover_fd >= 0)
 			return 1;
 		if (inject_remaining_ms(in) == 0)
-			return over_busy(in);
+			return cover_busy(in);
 	}
 }
 
@@ -109,7 +109,7 @@ static bool is_namespace_of_host(const struct inject *in)
 	return false;
 }
 
-static int over_lay_mount(struct inject *in, int tmp_dfd)
+static int cover_mount_at(struct inject *in, int tmp_dfd)
 {
 	CLEANUP(fd_closep) int mount = -1, root = -1;
 	int r = mount_make_cover(BYTES, FILES, &mount);
@@ -127,7 +127,7 @@ static int over_lay_mount(struct inject *in, int tmp_dfd)
 	return r;
 }
 
-int over_lay(struct inject *in)
+int cover_mount(struct inject *in)
 {
 	int r;
 
@@ -138,11 +138,11 @@ int over_lay(struct inject *in)
 	for (;; inject_pause_ms(PAUSE_MS)) {
 		CLEANUP(fd_closep) int tmp = files_open_tmp(in);
 
-		r = over_find(in);
+		r = cover_find(in);
 		if (r != 0)
 			return r < 0 ? r : 0;
 		in->covered_fd = tmp < 0 ? tmp : lock_tmp(in, tmp);
-		r = in->covered_fd < 0 ? in->covered_fd : over_lay_mount(in, tmp);
+		r = in->covered_fd < 0 ? in->covered_fd : cover_mount_at(in, tmp);
 		if (r == 0)
 			return 0;
 		in->covered_fd = fd_close(in->covered_fd);
@@ -151,13 +151,13 @@ int over_lay(struct inject *in)
 				in->fault, -r, FAULT_PLACEMENT,
 				"the JVM has no writable /tmp, and no tmpfs can be mounted over it: ");
 		if (inject_remaining_ms(in) == 0)
-			return over_busy(in);
+			return cover_busy(in);
 	}
 }
 
 /* ---- and taking it away --------------------------------------------------------------------- */
 
-void over_take_away(struct inject *in)
+void cover_remove(struct inject *in)
 {
 	if (in->cover_fd < 0)
 		return;

@@ -18,13 +18,13 @@
 #define HELP_WIDTH 100
 #define JCMD_MAX   (ATTACH_REQUEST_MAX / 2)
 
-int person_help(bool wrong)
+int commands_help(bool wrong)
 {
 	usage_print(wrong ? stderr : stdout, &usage_inject, HELP_WIDTH);
 	return wrong ? 2 : 0;
 }
 
-int person_wrong(const char *format, ...)
+int commands_wrong(const char *format, ...)
 {
 	va_list list;
 
@@ -63,7 +63,7 @@ static int print_reply(const char *reply)
 	return code == 0 ? 0 : 1;
 }
 
-static int person_join(char *dst, size_t size, char **words)
+static int commands_join(char *dst, size_t size, char **words)
 {
 	size_t len = 0;
 
@@ -76,7 +76,7 @@ static int person_join(char *dst, size_t size, char **words)
 	return 0;
 }
 
-static int person_check(struct inject *in, char **argv)
+static int commands_check(struct inject *in, char **argv)
 {
 	struct fault f = { 0 };
 	bool json = false;
@@ -89,7 +89,7 @@ static int person_check(struct inject *in, char **argv)
 		} else if (strcmp(*word, "over_tmp=1") == 0) {
 			in->may_cover = true;
 		} else {
-			person_wrong("check does not know the word %.40s", *word);
+			commands_wrong("check does not know the word %.40s", *word);
 			return 2;
 		}
 	}
@@ -104,33 +104,33 @@ static int person_check(struct inject *in, char **argv)
 }
 
 /* The words of the attach protocol. 0, or -1 and the person was told. */
-static int person_translate(struct inject *in, char **argv, const char *words[4])
+static int commands_translate(struct inject *in, char **argv, const char *words[4])
 {
 	static char joined[JCMD_MAX];
 
 	words[0] = argv[0];
 	if (strcmp(argv[0], "load") == 0) {
 		if (!argv[1] || (argv[2] && argv[3]))
-			return person_wrong("load takes a LIBRARY, and OPTIONS as one word");
+			return commands_wrong("load takes a LIBRARY, and OPTIONS as one word");
 		in->loads = true;
 		words[1] = argv[1];
 		words[2] = argv[1][0] == '/' ? "true" : "false";
 		words[3] = argv[2];
 	} else if (strcmp(argv[0], "jcmd") == 0) {
 		if (!argv[1])
-			return person_wrong("jcmd takes a COMMAND, such as VM.version or help");
-		if (person_join(joined, sizeof(joined), argv + 1) < 0)
-			return person_wrong("the command is longer than %zu bytes", sizeof(joined));
+			return commands_wrong("jcmd takes a COMMAND, such as VM.version or help");
+		if (commands_join(joined, sizeof(joined), argv + 1) < 0)
+			return commands_wrong("the command is longer than %zu bytes", sizeof(joined));
 		words[1] = joined;
 	} else if (strcmp(argv[0], "properties") != 0 && strcmp(argv[0], "threaddump") != 0) {
-		return person_wrong("%.40s is not a command", argv[0]);
+		return commands_wrong("%.40s is not a command", argv[0]);
 	} else if (argv[1]) {
-		return person_wrong("%s takes no argument", argv[0]);
+		return commands_wrong("%s takes no argument", argv[0]);
 	}
 	return 0;
 }
 
-int person_command(struct inject *in, char **argv)
+int commands_run(struct inject *in, char **argv)
 {
 	static char reply[INJECT_REPLY_MAX];
 	const char *words[4] = { NULL, NULL, NULL, NULL };
@@ -139,12 +139,12 @@ int person_command(struct inject *in, char **argv)
 
 	in->fault = &f;
 	if (!argv[0]) {
-		person_wrong("a COMMAND is missing");
+		commands_wrong("a COMMAND is missing");
 		return 2;
 	}
 	if (strcmp(argv[0], "check") == 0)
-		return person_check(in, argv);
-	if (person_translate(in, argv, words) < 0)
+		return commands_check(in, argv);
+	if (commands_translate(in, argv, words) < 0)
 		return 2;
 	r = inject_prepare(in);
 	if (r == 0)
