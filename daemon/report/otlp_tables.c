@@ -40,7 +40,8 @@ static bool otlp_table_grow(struct otlp_table *t)
 
 	t->keys = keys ? keys : t->keys;
 	t->entries = entries ? entries : t->entries;
-	if (!entries || !hash_index_resize(&t->index, 2 * cap, t->n - 1, otlp_hash_of, t))
+	if (!entries || !hash_index_resize(&t->index, 2 * cap, t->n ? t->n - 1 : 0,
+					   otlp_hash_of, t))
 		return false;
 	t->cap = cap;
 	return true;
