@@ -48,7 +48,7 @@ PROGRAMS = {
 }
 # what a test looks for itself and does without, or what only a label that runs when named starts
 OPTIONAL = {"go", "helm", "npm", "/usr/local/go/bin/go", "chromium-browser", "google-chrome", "qemu-aarch64-static",
-            "aarch64-linux-gnu-nm", "aarch64-linux-gnu-readelf"}
+            "aarch64-linux-gnu-nm", "aarch64-linux-gnu-readelf", "podman", "newuidmap"}
 
 
 def first_words(call):
