@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -184,11 +185,11 @@ class Packages(Case):
     def test_deb_on_debian_12(self):
         self.deb("bookworm", packaged.BASE)
 
-    def test_deb_under_systemd(self):
-        """What systemctl has to do with it: the root is this machine's, under an overlay."""
+    def under_systemd(self, package, install, upgrade, remove):
+        """What systemctl has to do with it: the root is this machine's, under an overlay. What is left in the end, in lines."""
         with Systemd("17") as bed:
             bed.run("sh", "-c", UNINSTALL)
-            shutil.copy(packaged.one(".deb"), bed.root + "/opt/kindling.deb")
+            shutil.copy(package, bed.root + "/opt/kindling.package")
             bed.write("/etc/systemd/system/jvm.service", JVM % os.environ["KINDLING_TEST"])
             bed.run("systemctl", "start", "jvm")
             jvm = int(bed.ask("jvm", "MainPID"))
@@ -197,7 +198,7 @@ class Packages(Case):
                 done = bed.run("kindling", "status", "--json", check=False)
                 return done.returncode == 0 and [t for t in json.loads(done.stdout)["targets"]
                                                  if (t["pid"], t["state"]) == (jvm, "streaming")]
-            self.assertIn("systemctl enable --now kindlingd\n", bed.run("dpkg", "--install", "/opt/kindling.deb").stdout)
+            self.assertIn("systemctl enable --now kindlingd\n", bed.run(*install, "/opt/kindling.package").stdout)
             self.assertEqual(bed.ask("kindlingd", "ActiveState"), "inactive")
             bed.run("systemctl", "enable", "--now", "kindlingd")
             print("\n  %.1f s from systemctl start's end to a stream" % timed_wait("a stream", streaming)[1])
@@ -205,12 +206,45 @@ class Packages(Case):
             with open("%s/proc/%s/status" % (bed.root, bed.run("pgrep", "-P", first, "kindlingd").stdout.split()[0])) as f:
                 uid = re.search(r"^Uid:\s+(\d+)", f.read(), re.M).group(1)
             self.assertEqual(uid, bed.run("id", "-u", "kindling").stdout.strip())
-            bed.run("dpkg", "--install", "/opt/kindling.deb")  # an upgrade
+            bed.run(*upgrade, "/opt/kindling.package")
             self.assertNotIn(bed.ask("kindlingd", "MainPID"), (first, "0"))
             wait_for("a stream", streaming)
-            bed.run("dpkg", "--purge", "kindling")
-            self.assertEqual(bed.run("sh", "-c", LEFT).stdout, "")
+            bed.run(*remove, "kindling")
             self.assertEqual((bed.ask("jvm", "MainPID"), bed.ask("jvm", "NRestarts")), (str(jvm), "0"))
+            return bed.run("sh", "-c", LEFT).stdout.split("\n")[:-1]
+
+    def test_deb_under_systemd(self):
+        self.assertEqual(self.under_systemd(packaged.one(".deb"), ("dpkg", "--install"), ("dpkg", "--install"), ("dpkg", "--purge")), [])
+
+    def test_rpm_under_systemd(self):
+        """On Debian, by rpm's own database. rpm knows no purge: settings, history and accounts stay."""
+        rpm = ("rpm", "--nodeps", "--dbpath", "/opt/rpm")
+        left = self.under_systemd(packaged.one(".rpm"), (*rpm, "--install"), (*rpm, "--upgrade", "--replacepkgs"), (*rpm, "--erase"))
+        accounts = [line for line in left if re.match(r"/etc/(passwd|group):kindling(-look|-symbols|-upload)?:", line)]
+        self.assertEqual(len(accounts), 8)
+        self.assertLessEqual(set(left) - set(accounts), {"/etc/kindling", "/var/lib/kindling"})
+
+    def test_rpm_in_an_empty_root(self):
+        """What lies where, whose and with which rights; settings that were changed stay."""
+        rpm = packaged.one(".rpm")
+        with tempfile.TemporaryDirectory(prefix="kindling-rpm-") as root:
+            def run(*words):
+                return subprocess.run(["rpm", "--root", root, *words], capture_output=True, text=True, check=True).stdout
+            run("--nodeps", "--noscripts", "--install", rpm)
+            self.assertEqual(run("--verify", "--nodeps", "kindling"), "")
+            self.assertEqual(run("--query", "--configfiles", "kindling"), "/etc/kindling/kindlingd.yaml\n")
+            for path in packaged.files(root):
+                st = os.lstat(root + path)
+                if not path.startswith("/var/lib/rpm"):
+                    self.assertEqual((st.st_uid, st.st_gid, stat.S_IMODE(st.st_mode) & (0o6000 | (0 if stat.S_ISLNK(st.st_mode) else 0o22))),
+                                     (0, 0, 0), path)
+            with open(root + "/etc/kindling/kindlingd.yaml", "a") as f:
+                f.write("# mine\n")
+            run("--nodeps", "--noscripts", "--upgrade", "--replacepkgs", rpm)
+            with open(root + "/etc/kindling/kindlingd.yaml") as f:
+                self.assertTrue(f.read().endswith("# mine\n"))
+            run("--noscripts", "--erase", "kindling")
+            self.assertEqual([p for p in packaged.files(root) if "kindling" in p and not p.endswith(".rpmsave")], ["/etc/kindling"])
 
     def test_rpm(self):
         rpm = packaged.one(".rpm")

@@ -70,7 +70,7 @@ class Systemd:
                     with open("/proc/%d/comm" % child) as comm:
                         if comm.read() == "systemd\n":
                             return child
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             pass
         return None
 
