@@ -256,11 +256,11 @@ static void warn_of_filter(void)
 	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER ||
 	    access(path ? path : FILTERS_SOCKET, F_OK) == 0)
 		return;
-	log_warn(
-		"daemon.filter",
-		"error=\"a process with a seccomp filter, as this one, cannot read those of JVMs, and nobody does it "
-		"for it at %s (docs/operations.md)\"",
-		path ? path : FILTERS_SOCKET);
+	log_warn("daemon.filter",
+		 "error=\"kindlingd runs under a seccomp filter and therefore cannot read the "
+		 "filters of JVMs, and no kindling-inject filters answers for it at %s "
+		 "(docs/operations.md)\"",
+		 path ? path : FILTERS_SOCKET);
 }
 
 /* ---- two processes -------------------------------------------------------------------------- */
@@ -373,7 +373,8 @@ int main(int argc, char **argv)
 	if (geteuid() != 0 && strcmp(config.user, "self") != 0) {
 		fprintf(stderr,
 			"kindlingd: it must run as root to enter containers; start it with: sudo kindlingd "
-			"(`user: self` in the settings does without, for your own JVMs)\n");
+			"(with `user: self` in the settings it needs no root, and profiles your "
+			"own JVMs)\n");
 		return 1;
 	}
 	log_set_level((enum log_level)config.log_level);

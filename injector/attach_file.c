@@ -170,10 +170,10 @@ static int attach_file_busy(const struct inject *in, int dfd)
 	struct stat st = { .st_uid = in->uid };
 
 	(void)fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW);
-	return fault_set(
-		in->fault, EBUSY, FAULT_PLACEMENT,
-		"%s is there already, of uid %u: another attach to it is under way, or it was put in the way: ",
-		in->attach_file, st.st_uid);
+	return fault_set(in->fault, EBUSY, FAULT_PLACEMENT,
+			 "%s exists already and belongs to uid %u: another attach is under way, or "
+			 "somebody put it there: ",
+			 in->attach_file, st.st_uid);
 }
 
 /*

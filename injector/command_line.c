@@ -13,11 +13,11 @@ static const struct usage_row rows[] = {
 		"sleeping thread for about 50 us to read its filter; over_tmp=1: a tmpfs may cover "
 		"its /tmp"),
 	COMMAND_WORD("filters", "[SOCKET]",
-		     "without a PID: tell a kindlingd that runs under a seccomp filter, and so may "
-		     "not read those of JVMs, whether one would end a JVM; at SOCKET, or as a "
-		     "service of systemd"),
+		     "without a PID: a service for a kindlingd that runs under a seccomp filter "
+		     "and therefore cannot read the filters of JVMs; it reports whether one would "
+		     "kill the JVM. It listens at SOCKET, or on the socket that systemd passes"),
 	OPTION_TEXT(0, "deadline", "DURATION", struct command_line, deadline,
-		    "give up after so long (default 10s)"),
+		    "give up after this time (default 10s)"),
 	OPTION_HIDDEN("result-fd", struct command_line, result_fd), /* of kindlingd: result.h */
 	OPTION_VERSION,
 	OPTION_HELP,
@@ -31,7 +31,8 @@ const struct usage usage_inject = {
 	"Talks to a HotSpot JVM in any container through its attach socket. Sends SIGQUIT only to a "
 	"process that handles it, gives up at a deadline, and leaves no file behind.",
 	rows,
-	"Exit status: 0 done, 1 failed (the reason is printed), 2 wrong usage. Of check: 0 yes, 1 no, "
+	"Exit status: 0 done, 1 failed (the reason is printed), 2 wrong usage. For check: 0 yes, "
+	"1 no, "
 	"2 not everything could be checked.",
 	"sudo kindling-inject 4711 check\n"
 	"sudo kindling-inject --deadline 30 4711 jcmd VM.version",

@@ -38,9 +38,11 @@ static const char *without_monitors(struct inject *in)
 	int used = vmclasses_virtual_threads(in);
 
 	if (used < 0)
-		return "monitors only if no virtual threads are in use, which could not be found out";
+		return "monitors only if no virtual threads are in use, which is unknown";
 	if (used)
-		return "no monitors: virtual threads are in use, and monitor events would make each of their yields slower until the JVM ends (events.lock.monitors: always collects them all the same)";
+		return "no monitors: virtual threads are in use, and monitor events would make "
+		       "each of their yields slower until the JVM ends (events.lock.monitors: "
+		       "always collects them anyway)";
 	return NULL;
 }
 

@@ -131,7 +131,7 @@ static int listen_at(const char *path)
 	struct stat st;
 
 	if (fd < 0 || filters_address_of(path, &addr) < 0)
-		return filters_say("no path of a socket", path);
+		return filters_say("not the path of a socket", path);
 	if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
 		(void)unlink(path);
 	(void)umask(0177);

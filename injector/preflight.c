@@ -163,7 +163,7 @@ static int preflight_check_options(struct inject *in)
 	int r = read_options(in, &o);
 
 	if (in->loads && owner_forbids(in->proc_dfd) > 0)
-		return preflight_forbidden(in, "its owner says no: " OWNER_VARIABLE
+		return preflight_forbidden(in, "its owner forbids profiling: " OWNER_VARIABLE
 					       " is set in its environment");
 	if (o.disable_attach == 1)
 		return preflight_forbidden(

@@ -246,7 +246,7 @@ struct wire_hello {
 	struct wire_str jvm_name; /* java.vm.name */
 	struct wire_str libc; /* "glibc" or "musl" */
 	struct wire_str engine; /* the agent's own: "cpu-timer". LEDGER tells when the host's is on */
-	struct wire_str walker; /* "asgct" */
+	struct wire_str walker; /* "hotspot" or "asgct" (the fallback) */
 	struct wire_str note; /* what the owner should know, e.g. a cost on this JDK; may be "" */
 	uint64_t ns_pid; /* getpid() of the target */
 	uint64_t interval_ns;

@@ -28,9 +28,10 @@ static int changes_check_diff(struct changes *c, bool has_range)
 	const char *dots = strstr(c->diff, "..");
 
 	if (c->baseline)
-		return cli_wrong(c->command, "take --diff or --baseline");
+		return cli_wrong(c->command, "use either --diff or --baseline");
 	if (has_range)
-		return cli_wrong(c->command, "--diff names both ranges: no --last, --from or --to");
+		return cli_wrong(c->command, "--diff gives both ranges; leave out --last, --from "
+					     "and --to");
 	if (!dots || !changes_range(c->diff, (size_t)(dots - c->diff), c->ranges[0]) ||
 	    !changes_range(dots + 2, strlen(dots + 2), c->ranges[1]))
 		return cli_wrong(
@@ -60,7 +61,8 @@ int changes_check(struct changes *c, const char *format, bool has_range)
 		if (report_format_by_path(c->baseline) < 0)
 			r = cli_wrong(
 				c->command,
-				"--baseline takes a range as 14:00/14:10, or a file: .json, .pb.gz or "
+				"--baseline takes a range such as 14:00/14:10, or a file: .json, "
+				".pb.gz or "
 				".collapsed");
 	}
 	return r;
@@ -98,7 +100,7 @@ static int changes_file(const struct changes *c, struct profile **ret)
 	if (r != CLI_OK)
 		return r;
 	if (all->n_rows && !(profile_events(all) & c->options.events)) {
-		fprintf(stderr, "kindling %s: %s has no %s events: --type names what it has\n",
+		fprintf(stderr, "kindling %s: %s has no %s events; choose others with --type\n",
 			c->command, c->baseline,
 			wire_event_names[report_event_of(c->options.events)]);
 		return CLI_FAILED;
@@ -131,7 +133,7 @@ int changes_write(struct changes *c, const char *format, const char *output)
 			c->diff_by, &out, &len);
 	if (r < 0) {
 		fprintf(stderr, "kindling %s: %s: %s\n", c->command, output,
-			r == -ETIME ? "--include or --exclude takes longer than 5 s"
+			r == -ETIME ? "matching --include and --exclude takes longer than 5 s"
 				    : strerror(-r));
 		return CLI_FAILED;
 	}

@@ -13,9 +13,10 @@
 		0, "diff", "A..B", type_, member.diff,                                              \
 		"what changed from range A to range B: 14:00/14:10..15:00/15:10; .html (red: more " \
 		"than before, blue: less), .txt or .json"),                                         \
-		OPTION_TEXT('b', "baseline", "WHAT", type_, member.baseline,                        \
-			    "what changed since WHAT: a range as 14:00/14:10, or a file (.json, "   \
-			    ".pb.gz, .collapsed), also of another JVM"),                            \
+		OPTION_TEXT(                                                                        \
+			'b', "baseline", "WHAT", type_, member.baseline,                            \
+			"what changed since WHAT: a range such as 14:00/14:10, or a file (.json, "  \
+			".pb.gz, .collapsed), of this or another JVM"),                             \
 		OPTION_CHOICE(                                                                      \
 			0, "by", "WORD", "time total", type_, member.by,                            \
 			"time (the default): the baseline's numbers are multiplied so that both "   \

@@ -32,8 +32,8 @@ const struct cli_command cli_commands[] = {
 
 static const struct usage_row options[] = {
 	OPTION_ELSEWHERE("socket", "PATH",
-			 "where kindlingd is asked; else $KINDLING_SOCKET, else "
-			 "/run/kindling/kindling.sock. It may stand behind the command too"),
+			 "the socket of kindlingd (default: $KINDLING_SOCKET, else "
+			 "/run/kindling/kindling.sock); the option may also follow the command"),
 	OPTION_VERSION,
 	OPTION_HELP,
 	USAGE_ROWS_END,

@@ -97,7 +97,7 @@ static void say_unreachable(CURLcode code, long os_error)
 		fprintf(stderr, "no answer within %ld s from kindlingd on ", TIMEOUT_S);
 		advice = "Look at the log of kindlingd: journalctl -u kindlingd";
 	} else {
-		fprintf(stderr, "the connection broke (%s) to kindlingd on ",
+		fprintf(stderr, "the connection broke (%s): kindlingd on ",
 			curl_easy_strerror(code));
 		advice = "Look at the log of kindlingd: journalctl -u kindlingd";
 	}

@@ -34,7 +34,8 @@ struct bugreport {
 
 static const struct usage_row options[] = {
 	OPTION_TEXT('o', "output", "FILE", struct bugreport, output,
-		    "where to write it (default kindling-bugreport-DATE.tar.gz, here)"),
+		    "where to write it (default kindling-bugreport-DATE.tar.gz in the current "
+		    "directory)"),
 	OPTION_TEXT('c', "config", "FILE", struct bugreport, config,
 		    "the settings of kindlingd (default /etc/kindling/kindlingd.yaml)"),
 	OPTION_HELP,
@@ -47,11 +48,12 @@ const struct usage usage_bugreport = {
 	"kindling bugreport [-o FILE]",
 	"Writes an archive with what a maintainer needs: versions, the kernel and what it allows, the "
 	"settings, the answers of status, metrics and doctor, and the last lines of the log of kindlingd. "
-	"There are no stacks in it, no command lines, nothing of environments, no passwords. Names of JVMs, "
-	"containers, pods, services, images and sinks are numbers instead, the same in every file; of "
-	"settings there are numbers, words of fixed lists, and how many rules, labels and sinks. What it "
-	"contains is said, and is plain text: look through it before you give it away.\n"
-	"As root there is more in it: all JVMs, and the log.",
+	"It contains no stacks, command lines, environments or passwords. Names of JVMs, "
+	"containers, pods, services, images and sinks are replaced by numbers, the same ones in "
+	"every file. Of the settings it contains numbers, words of fixed lists, and how many "
+	"rules, labels and sinks there are. The command lists the files of the archive, which are "
+	"plain text: look through them before you give the archive away.\nRun as root, it also "
+	"contains all JVMs and the log.",
 	options,
 	NULL,
 	"sudo kindling bugreport -o report.tar.gz",
@@ -329,7 +331,7 @@ static void put_all(struct bugreport *b)
 				   "kindling status, with numbers for names");
 	put_metrics(b);
 	command_bugreport_put_json(b, doctor, "doctor.json",
-				   "kindling doctor of every JVM that may be looked at");
+				   "kindling doctor of every JVM that this user may inspect");
 	put_log(b);
 	cJSON_Delete(status);
 	cJSON_Delete(doctor);

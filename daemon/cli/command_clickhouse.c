@@ -16,19 +16,18 @@ struct arguments {
 static const struct usage_row options[] = {
 	COMMAND_WORD("schema", NULL, "print the SQL"),
 	OPTION_TEXT(0, "database", "NAME", struct arguments, schema.database,
-		    "where the tables are (default kindling)"),
-	OPTION_TEXT(
-		0, "cluster", "NAME", struct arguments, schema.cluster,
-		"tables NAME_shard on each server of a cluster (remote_servers in its settings), and "
-		"over them Distributed ones, which are what is inserted into and asked. Run it on "
-		"each server, or add --replicated"),
+		    "the database of the tables (default kindling)"),
+	OPTION_TEXT(0, "cluster", "NAME", struct arguments, schema.cluster,
+		    "for a cluster NAME (remote_servers in the settings of ClickHouse): a table "
+		    "NAME_shard on each server, and over these a Distributed table for inserts and "
+		    "queries. Run the SQL on each server, or add --replicated"),
 	OPTION_FLAG(
 		0, "replicated", struct arguments, schema.replicated,
 		"ReplicatedReplacingMergeTree, with the macros {shard} and {replica}; with --cluster "
 		"one server creates the tables ON CLUSTER"),
 	OPTION_TEXT(0, "ttl", "DAYS", struct arguments, ttl,
-		    "rows older than that go: 30d. ClickHouse 19.6 or newer; on older ones drop "
-		    "partitions, which are days (docs/clickhouse.md)"),
+		    "delete rows that are older than this: 30d. Needs ClickHouse 19.6 or later; "
+		    "with older ones drop partitions, one for each day (docs/clickhouse.md)"),
 	OPTION_HELP,
 	USAGE_ROWS_END,
 };
@@ -83,7 +82,7 @@ int command_clickhouse(int argc, char **argv)
 	if (r >= 0)
 		return r;
 	if (optind + 1 != argc || strcmp(argv[optind], "schema") != 0)
-		return cli_wrong("clickhouse", "the word is schema");
+		return cli_wrong("clickhouse", "the only subcommand is schema");
 	r = clickhouse_check(&a.schema, a.ttl, &a.schema.ttl_days);
 	return r >= 0 ? r : clickhouse_print(&a.schema);
 }

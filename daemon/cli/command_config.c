@@ -6,22 +6,23 @@
 static const struct usage_row options[] = {
 	COMMAND_WORD(
 		"check", "FILE",
-		"checks whether FILE (YAML) is valid as the settings of kindlingd, names the line of "
-		"an error, and prints all settings as they would be, with the defaults"),
+		"checks whether FILE (YAML) is valid as the settings of kindlingd, names the line "
+		"of an error, and prints all resulting settings, defaults included"),
 	COMMAND_WORD(
 		"reload", NULL,
-		"has the running kindlingd read its settings file again, as SIGHUP does, and says what "
-		"changed: now, for JVMs that are attached to from now on, or not before a restart. "
-		"A file with an error is refused, and the old settings stay in force"),
+		"makes the running kindlingd read its settings file again, as SIGHUP does, and "
+		"prints what changed and when each change takes effect: at once, for JVMs "
+		"attached to from now on, or after a restart. A file with an error is refused, "
+		"and the old settings stay in force"),
 	OPTION_HELP,
 	USAGE_ROWS_END,
 };
 
 const struct usage usage_config = {
 	"config",
-	"check a settings file, or have kindlingd read its own again",
+	"check a settings file, or make kindlingd read its own again",
 	"kindling config check FILE | kindling config reload",
-	"Checks a file of settings, or has kindlingd read its own again.",
+	"Checks a settings file, or makes kindlingd read its own again.",
 	options,
 	NULL,
 	"kindling config check /etc/kindling/kindlingd.yaml\n"

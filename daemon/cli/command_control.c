@@ -24,8 +24,9 @@ const struct usage usage_attach = {
 	"attach",
 	"start profiling one JVM now",
 	"kindling attach [--json] TARGET",
-	"Starts profiling a JVM at once, also one that was detached, one to which an attach has failed, and "
-	"one that targets.mode, targets.max or the crash of a similar JVM keep out. It cannot overrule a "
+	"Starts profiling a JVM at once, even if it was detached, if an attach to it has failed, "
+	"or if targets.mode, targets.max or the crash of a similar JVM keeps it out. It cannot "
+	"overrule a "
 	"rule that denies the JVM, nor KINDLING_DISABLE=1 in its environment. The command waits until the JVM "
 	"is being profiled, or prints why it is not.\n" CLI_TARGET_ABOUT ".",
 	options,
@@ -37,9 +38,9 @@ const struct usage usage_detach = {
 	"detach",
 	"stop profiling one JVM, and remove the agent from it",
 	"kindling detach [--json] TARGET",
-	"Stops profiling a JVM and removes the agent from it. The JVM stays detached, also when kindlingd "
-	"is restarted, until `kindling attach` or a new rule that allows it. What was recorded is kept.\n" CLI_TARGET_ABOUT
-	".",
+	"Stops profiling a JVM and removes the agent from it. The JVM stays detached, even when "
+	"kindlingd is restarted, until `kindling attach` or a new rule that allows it. What was "
+	"recorded is kept.\n" CLI_TARGET_ABOUT ".",
 	options,
 	NULL,
 	"kindling detach 4711",

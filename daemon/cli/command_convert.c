@@ -1,4 +1,4 @@
-/* kindling convert: a file of a profile in another format, without kindlingd. */
+/* kindling convert: convert the file of a profile to another format, without kindlingd. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,28 +17,30 @@ struct conversion {
 
 static const struct usage_row options[] = {
 	OPTION_CHOICE('F', "from", "FORMAT", "json pb.gz collapsed", struct conversion, from,
-		      "what IN is, whatever it is called: json, pb.gz or collapsed"),
+		      "the format of IN, whatever its name: json, pb.gz or collapsed"),
 	OPTION_CHOICE(
 		'f', "format", "FORMAT", CLI_FORMATS, struct conversion, format,
-		"what OUT is: html, collapsed, txt, pb.gz, json, jfr, speedscope, otlp or otlp.json"),
+		"the format of OUT: html, collapsed, txt, pb.gz, json, jfr, speedscope, otlp or "
+		"otlp.json"),
 	OPTION_CHOICE(
 		'e', "type", "TYPE", "cpu lock alloc wall", struct conversion, type,
-		"of several types of events in IN this one: cpu, lock, alloc or wall; of a collapsed "
-		"file: what its numbers are of (default cpu), in ns or bytes"),
+		"the type of event to take if IN has several: cpu, lock, alloc or wall. For a "
+		"collapsed file: what its numbers measure (default cpu), in ns or bytes"),
 	OPTION_TEXT('i', "interval", "LENGTH", struct conversion, interval,
-		    "the numbers of a collapsed file count samples, one each LENGTH: 10ms"),
+		    "the numbers of a collapsed file count samples, taken every LENGTH: 10ms"),
 	OPTION_FLAG(0, "threads", struct conversion, options.threads,
-		    "keep threads apart: one tower for each in the flame graph"),
+		    "keep threads apart: the flame graph has a tower for each"),
 	OPTION_FLAG('m', "merge", struct conversion, options.merge,
-		    "several JVMs as one: a method is one box, whichever ran it"),
+		    "merge JVMs: each method is one box, whichever JVM ran it"),
 	OPTION_TEXT(0, "include", "REGEX", struct conversion, options.include,
-		    "only stacks with a frame that matches, as of `kindling report`"),
+		    "only stacks with a frame that matches, as with `kindling report`"),
 	OPTION_TEXT(0, "exclude", "REGEX", struct conversion, options.exclude,
 		    "no stacks with a frame that matches"),
 	OPTION_FLAG(0, "reverse", struct conversion, options.reverse,
-		    "leaf first: below each method those that called it; html, collapsed, json"),
+		    "leaf first: the callers of a method are below it; html, collapsed, json"),
 	OPTION_FLAG(0, "annotate", struct conversion, options.annotate,
-		    "collapsed, pb.gz: names end with how the frame ran, as of `kindling report`"),
+		    "collapsed, pb.gz: add to each name how the frame ran, as `kindling report` "
+		    "does"),
 	OPTION_TEXT(
 		'b', "baseline", "FILE", struct conversion, baseline,
 		"what changed since FILE (json, pb.gz or collapsed): OUT is html (red: more than "
@@ -53,11 +55,12 @@ static const struct usage_row options[] = {
 
 const struct usage usage_convert = {
 	"convert",
-	"a file of a profile in another format",
+	"convert the file of a profile to another format",
 	"kindling convert IN OUT [OPTION...]",
-	"Writes a profile that is in a file in another format. IN is json, pb.gz or collapsed, of kindling or of "
-	"another program; OUT is any format of `kindling report`. json and pb.gz hold all of a profile: from one to "
-	"the other and back nothing is lost. collapsed holds stacks and weights. \"-\" is stdin or stdout.",
+	"Reads the profile in IN and writes it to OUT in another format. IN is json, pb.gz or "
+	"collapsed, written by kindling or another program; OUT is any format of `kindling "
+	"report`. json and pb.gz hold a complete profile: converting between them loses nothing. "
+	"collapsed holds only stacks and weights. \"-\" is stdin or stdout.",
 	options,
 	NULL,
 	"kindling convert flame.json flame.pb.gz\n"
@@ -131,8 +134,8 @@ static int choose_events(struct conversion *c, const struct profile *p)
 	}
 	if (f == REPORT_JFR && p->n_rows && profile_samples(p) == 0) {
 		fprintf(stderr,
-			"kindling convert: %s does not say how many samples its weights are, which jfr needs; "
-			"--interval says that its numbers count them\n",
+			"kindling convert: %s does not give the number of samples, which jfr "
+			"needs; use --interval if its numbers count samples\n",
 			c->in);
 		return CLI_USAGE;
 	}
@@ -159,7 +162,8 @@ static int command_convert_file(struct conversion *c, const struct profile *p, c
 	if (r == 0)
 		return CLI_OK;
 	fprintf(stderr, "kindling convert: %s: %s\n", c->out,
-		r == -ETIME ? "--include or --exclude takes longer than 5 s" : strerror(-r));
+		r == -ETIME ? "matching --include and --exclude takes longer than 5 s"
+			    : strerror(-r));
 	return CLI_FAILED;
 }
 

@@ -47,11 +47,11 @@ static const struct usage_row options[] = {
 	OPTION_FLAG('a', "all", struct doctor, all, "check every JVM of this host"),
 	OPTION_FLAG(
 		's', "read-seccomp", struct doctor, read_seccomp,
-		"read the seccomp filters of the JVM as an attach does, which stops one sleeping "
-		"thread of it for about 50 us. Without this option they are known only if the "
-		"container's bundle or the systemd unit says what is in them"),
+		"read the seccomp filters of the JVM as an attach does, which stops one of its "
+		"sleeping threads for about 50 us. Without this option the filters are known only "
+		"if the container's bundle or the systemd unit describes them"),
 	OPTION_FLAG('j', "json", struct doctor, json,
-		    "print one JSON object for each JVM, one on a line"),
+		    "print one JSON object for each JVM, one per line"),
 	OPTION_HELP,
 	USAGE_ROWS_END,
 };
@@ -61,8 +61,9 @@ const struct usage usage_doctor = {
 	"can a JVM be profiled? If not: why, and what to do",
 	"kindling doctor [OPTION...] [TARGET]",
 	"Checks whether a JVM can be profiled, without attaching to it: one line for each check, with ok, no or "
-	"unknown, what was found, and what to do about it. If kindlingd runs, the last line is what it knows "
-	"of the JVM. Works without kindlingd too. Without a TARGET it checks all JVMs of this host.\n"
+	"unknown, what was found, and what to do about it. If kindlingd runs, the last line is "
+	"what it knows about the JVM. Works without kindlingd too. Without a TARGET it checks all "
+	"JVMs of this host.\n"
 	"TARGET is a pid, a container id, a container, a pod or a part of a name from `kindling status`.",
 	options,
 	"Exit status: 0 all of them can be profiled, 1 one cannot, or not everything could be checked.",

@@ -10,8 +10,8 @@ const struct usage usage_health = {
 	"health",
 	"does kindlingd answer? for probes",
 	"kindling health",
-	"Asks kindlingd for /healthz, which its loop answers, and prints what it says: for liveness and readiness "
-	"probes. It says nothing about single JVMs: that is kindling status.",
+	"Asks kindlingd for /healthz and prints the answer, for liveness and readiness probes. "
+	"The answer is about the daemon only; for single JVMs use kindling status.",
 	options,
 	"Exit status: 0 it answers, 3 it does not.",
 	"kindling health",

@@ -11,15 +11,15 @@ struct arguments {
 
 static const struct usage_row options[] = {
 	OPTION_TEXT('l', "last", "DURATION", struct arguments, span.last,
-		    "only what is not older: 30m, 24h"),
+		    "how far to look back: 30m, 24h"),
 	OPTION_TEXT(0, "from", "TIME", struct arguments, span.from,
 		    "14:05, 14:05:30, \"2026-11-21 14:05\" or @SECONDS since 1970"),
 	OPTION_TEXT(0, "to", "TIME", struct arguments, span.to, "in the same forms (default: now)"),
 	OPTION_TEXT(0, "service", "NAME", struct arguments, service, "only JVMs of a service"),
 	OPTION_TEXT(0, "pod", "NAME", struct arguments, pod,
-		    "only those of a pod, with or without its namespace"),
+		    "only JVMs of a pod, with or without its namespace"),
 	OPTION_TEXT(0, "container", "NAME", struct arguments, container,
-		    "only those of a container, or its id"),
+		    "only JVMs of a container, by name or id"),
 	OPTION_FLAG('j', "json", struct arguments, json, "print everything as JSON"),
 	OPTION_HELP,
 	USAGE_ROWS_END,
@@ -27,10 +27,11 @@ static const struct usage_row options[] = {
 
 const struct usage usage_history = {
 	"history",
-	"what the history has: JVMs, times, samples, bytes",
+	"what the history holds: JVMs, times, samples, bytes",
 	"kindling history [OPTION...] [TARGET]",
-	"Shows what kindlingd keeps on disk: every JVM, from when to when, its samples of all events, and the "
-	"bytes they take. `kindling report --from TIME --to TIME` makes a profile of it.\n"
+	"Shows what kindlingd keeps on disk: for every JVM the first and the last time, the "
+	"samples of all events, and the bytes they take. `kindling report --from TIME --to TIME` "
+	"makes a profile of them.\n"
 	"TARGET is a pid, a container or its id, a pod, a service or a name; without one, all are shown.",
 	options,
 	NULL,

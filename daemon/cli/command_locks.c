@@ -189,7 +189,7 @@ int command_locks(int argc, char **argv)
 		return r;
 	if (a.output && strcmp(a.output, "-") != 0 && !command_locks_ends_with(a.output, ".html") &&
 	    !command_locks_ends_with(a.output, ".svg"))
-		return cli_wrong("locks", "-o draws FILE.html or FILE.svg");
+		return cli_wrong("locks", "-o takes FILE.html or FILE.svg");
 	path_add(path, sizeof(path), "target", a.target);
 	path_add(path, sizeof(path), "last", a.last);
 	path_add(path, sizeof(path), "by", a.by);

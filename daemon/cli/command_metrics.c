@@ -29,8 +29,9 @@ static const struct usage_row options[] = {
 		    "in the format OpenMetrics 1.0"),
 	OPTION_TEXT(
 		'l', "listen", "ADDRESS", struct arguments, listen,
-		"answer GET /metrics and /healthz on HOST:PORT until SIGTERM, as on 127.0.0.1:9464; "
-		"whoever reaches it learns names and pids of JVMs, and can do no more"),
+		"answer GET /metrics and /healthz on HOST:PORT, such as 127.0.0.1:9464, until "
+		"SIGTERM; anyone who can connect sees names and pids of JVMs, and can do nothing "
+		"else"),
 	OPTION_HELP,
 	USAGE_ROWS_END,
 };
@@ -39,7 +40,8 @@ const struct usage usage_metrics = {
 	"metrics",
 	"counters of kindlingd, for Prometheus",
 	"kindling metrics [-o FILE | --listen ADDRESS]",
-	"Prints what kindlingd counts: JVMs by state, samples taken, delivered and dropped by cause, what "
+	"Prints the counters of kindlingd: JVMs by state, samples taken, delivered and dropped by "
+	"cause, what "
 	"agents and the daemon cost, the history, the sinks. Alerts and a dashboard for them are in "
 	"deploy/monitoring.",
 	options,

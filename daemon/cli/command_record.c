@@ -39,18 +39,18 @@ static const struct usage_row options[] = {
 		    "sampled at all"),
 	OPTION_FLAG(0, "idle", struct record_words, a.idle,
 		    "also waits for work (pool threads at empty queues, timers, selectors)"),
-	OPTION_TEXT(
-		'o', "output", "FILE", struct record_words, a.output,
-		".html, .collapsed, .txt, .pb.gz, .json, .jfr, .speedscope.json, .otlp or "
-		".otlp.json; \"-\" is stdout; pb.gz, jfr, speedscope and otlp hold several events; "
-		"the others become one file each, out.lock.html"),
+	OPTION_TEXT('o', "output", "FILE", struct record_words, a.output,
+		    ".html, .collapsed, .txt, .pb.gz, .json, .jfr, .speedscope.json, .otlp or "
+		    ".otlp.json; \"-\" is stdout; pb.gz, jfr, speedscope and otlp hold several "
+		    "events; in other formats each event gets a file, such as out.lock.html"),
 	OPTION_CHOICE('f', "format", "FORMAT", CLI_FORMATS, struct record_words, a.format,
 		      "html, ..., speedscope, otlp or otlp.json, whatever FILE is called"),
 	OPTION_FLAG(0, "threads", struct record_words, a.threads,
-		    "keep threads apart: one tower for each in the flame graph"),
+		    "keep threads apart: the flame graph has a tower for each"),
 	OPTION_FLAG(
 		0, "annotate", struct record_words, a.annotate,
-		".collapsed, .pb.gz: names end with how the frame ran, _[0] interpreted, _[1] C1, "
+		".collapsed, .pb.gz: add to each name how the frame ran: _[0] interpreted, _[1] "
+		"C1, "
 		"_[j] C2, _[i] inlined, _[k] kernel"),
 	OPTION_HELP,
 	USAGE_ROWS_END,
@@ -92,7 +92,7 @@ static int check_min_wait(const char *word, struct record_arguments *a)
 	if (!word)
 		return -1;
 	if (!(a->events & 1u << WIRE_EVENT_LOCK))
-		return cli_wrong("record", "--min-wait is about waits: add -e lock");
+		return cli_wrong("record", "--min-wait needs -e lock");
 	if (parse_interval(word, &a->min_wait_ns, why, sizeof(why)) == 0 &&
 	    a->min_wait_ns >= RECORDING_MIN_WAIT_LEAST && a->min_wait_ns <= RECORDING_MIN_WAIT_MOST)
 		return -1;
@@ -130,7 +130,7 @@ static int record_parse(int argc, char **argv, struct record_arguments *a)
 		return cli_wrong("record", "name one TARGET only");
 	a->target = argv[optind];
 	if (!a->output)
-		return cli_wrong("record", "-o FILE says where to write");
+		return cli_wrong("record", "-o FILE is missing: the file to write");
 	if (!parse_length(w.duration, &a->duration_ns) || a->duration_ns > 24 * 3600 * NS_PER_S)
 		return cli_wrong("record", "-d takes a duration such as 30s, up to 24h");
 	r = check_interval(w.interval, a);

@@ -18,11 +18,12 @@ static const struct usage_row options[] = {
 	OPTION_FLAG('a', "all", struct arguments, all,
 		    "all JVMs, a tower for each in the flame graph"),
 	OPTION_TEXT(0, "service", "NAME", struct arguments, service,
-		    "all JVMs of a service in that time, also those that have ended since"),
+		    "all JVMs of a service in that time, including those that have ended"),
 	OPTION_TEXT(0, "pod", "NAME", struct arguments, pod,
-		    "the same of a pod, with or without its namespace"),
+		    "all JVMs of a pod, with or without its namespace"),
 	OPTION_TEXT(0, "container", "NAME", struct arguments, container,
-		    "the same of a container, or its id; several of the three must all fit"),
+		    "all JVMs of a container, by name or id; if several of these options are "
+		    "given, a JVM must match all of them"),
 	OPTIONS_OF_REPORT(struct arguments),
 	OPTION_ELSEWHERE("source", "URL",
 			 "a whole cluster, from ClickHouse: `kindling report --source URL --help`"),
@@ -35,7 +36,7 @@ const struct usage usage_report = {
 	"a flame graph (or pprof, text, ...) of the last minutes",
 	"kindling report TARGET|--all|--service NAME [--last 60s | --from TIME [--to TIME]] -o FILE [OPTION...]",
 	"Writes what JVMs did in the last seconds, minutes or hours to a file, from the history of kindlingd.\n" CLI_TARGET_ABOUT
-	", or, where that names none that is there now, exactly what `kindling history` calls one.",
+	"; if no running JVM matches, the exact name of a JVM in `kindling history`.",
 	options,
 	NULL,
 	"kindling report 4711 --last 5m -o flame.html\n"
@@ -107,7 +108,7 @@ static int command_report_parse(int argc, char **argv, struct arguments *a)
 		return cli_wrong("report",
 				 "name a TARGET, or --all, or --service, --pod, --container");
 	if (!a->output)
-		return cli_wrong("report", "-o FILE says where to write");
+		return cli_wrong("report", "-o FILE is missing: the file to write");
 	a->events = 1u << WIRE_EVENT_CPU;
 	if (a->type && !report_events_by_name(a->type, &a->events))
 		return cli_wrong("report", "--type takes cpu, lock, alloc or wall");

@@ -5,19 +5,20 @@
 static const struct usage_row options[] = {
 	COMMAND_WORD(
 		"test", "NAME",
-		"sends one small profile (a JVM called kindling-sink-test, with one sample) to the sink "
-		"NAME of the settings now, and says what the server answered. It is in no sum of status"),
+		"sends one small profile (a JVM called kindling-sink-test, with one sample) to "
+		"the sink NAME of the settings, and prints what the server answered. The counters "
+		"in status leave it out"),
 	OPTION_HELP,
 	USAGE_ROWS_END,
 };
 
 const struct usage usage_sink = {
 	"sink",
-	"send a small profile to a sink, and say what it answers",
+	"send a small profile to a sink, and print the answer",
 	"kindling sink test NAME",
-	"Asks whether a sink of the settings takes what is sent to it.",
+	"Checks whether a sink of the settings accepts what is sent to it.",
 	options,
-	"Exit status: 0 it was taken, 1 it was not.",
+	"Exit status: 0 the profile was accepted, 1 it was not.",
 	"kindling sink test lake",
 };
 

@@ -15,12 +15,11 @@ struct arguments {
 static const struct usage_row options[] = {
 	OPTION_FLAG('r', "streaming", struct arguments, streaming,
 		    "only JVMs that are being profiled"),
-	OPTION_FLAG('a', "all", struct arguments, all,
-		    "also those that ended longer ago, up to an hour"),
+	OPTION_FLAG('a', "all", struct arguments, all, "also JVMs that ended up to an hour ago"),
 	OPTION_FLAG('W', "wide", struct arguments, wide,
-		    "all columns, and nothing is cut, also on a narrow terminal"),
+		    "all columns in full, even on a narrow terminal"),
 	OPTION_FLAG('w', "watch", struct arguments, watch,
-		    "show it again every second, until q or Ctrl-C"),
+		    "refresh every second, until q or Ctrl-C"),
 	OPTION_FLAG('j', "json", struct arguments, json,
 		    "everything that the daemon knows, as JSON"),
 	OPTION_HELP,
@@ -431,7 +430,7 @@ static void command_status_print_sinks(FILE *to, const cJSON *status, size_t wid
 		cJSON_ArrayForEach(cause, json_get(s, "dropped")) command_status_say(
 			to, width, "  dropped, %s: %.0f", cause->string, cause->valuedouble);
 		if (oldest > 0)
-			command_status_say(to, width, "  the oldest that waits is %.0f s old",
+			command_status_say(to, width, "  the oldest undelivered one is %.0f s old",
 					   oldest);
 		if (*json_text_of(s, "last_error"))
 			command_status_say(to, width, "  %s", json_text_of(s, "last_error"));

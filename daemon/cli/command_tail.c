@@ -13,7 +13,8 @@ struct tail {
 static const struct usage_row options[] = {
 	OPTION_FLAG(
 		'j', "json", struct tail, json,
-		"print one JSON object on a line. For a sample: {\"event\":\"cpu\",\"ts_ns\":...,\"pid\":..., "
+		"print one JSON object per line. For a sample: "
+		"{\"event\":\"cpu\",\"ts_ns\":...,\"pid\":..., "
 		"\"tid\":...,\"thread\":...,\"weight_ns\":...,\"stack\":[root...leaf]}. For a wait: "
 		"{\"event\":\"lock\",...,\"kind\":\"enter|wait|park\",\"duration_ns\":..., "
 		"\"open\":false,\"lock\":{\"class\":...,\"id\":...},\"owner\":{\"tid\":..., "
@@ -21,22 +22,23 @@ static const struct usage_row options[] = {
 	OPTION_CHOICE('e', "event", "EVENT", "cpu lock cpu,lock", struct tail, event,
 		      "cpu (the default), lock, or cpu,lock"),
 	OPTION_FLAG(0, "open", struct tail, open,
-		    "with lock: also waits that still go on; they come again when they end"),
+		    "with lock: also waits in progress; they are printed again when they end"),
 	OPTION_FLAG(0, "idle", struct tail, idle,
 		    "with lock: also waits for work (a pool's thread at an empty queue)"),
 	OPTION_TEXT(0, "min", "DURATION", struct tail, min,
 		    "with lock: no waits shorter than this, such as 5ms"),
 	OPTION_FLAG(0, "no-stack", struct tail, no_stack, "leave the stacks out of the text"),
-	OPTION_TEXT('n', "count", "N", struct tail, count, "end after N events"),
+	OPTION_TEXT('n', "count", "N", struct tail, count, "exit after N events"),
 	OPTION_HELP,
 	USAGE_ROWS_END,
 };
 
 const struct usage usage_tail = {
 	"tail",
-	"samples, or waits for locks, as they happen, one on a line",
+	"samples, or waits for locks, as they happen, one per line",
 	"kindling tail [OPTION...] [TARGET...]",
-	"Prints events as they happen, one on a line: time, pid, tid, thread, event, weight, and the stack, the "
+	"Prints events as they happen, one per line: time, pid, tid, thread, event, weight, and "
+	"the stack, the "
 	"running method first. For a wait: its length, its kind (enter of a monitor, wait, park), the lock as "
 	"class@identity, who held the lock when the wait began, and who ended the wait if that is known.\n" CLI_TARGET_ABOUT
 	".\n"
@@ -155,8 +157,7 @@ static int command_tail_parse(int argc, char **argv, struct tail *t, char *path,
 	if (t->count && (t->left = atol(t->count)) <= 0)
 		return cli_wrong("tail", "-n takes a number of events");
 	if ((t->open || t->idle || t->min) && !(t->event && strstr(t->event, "lock")))
-		return cli_wrong("tail",
-				 "--open, --idle and --min are about waits: add --event lock");
+		return cli_wrong("tail", "--open, --idle and --min need --event lock");
 	path_add(path, size, "event", t->event);
 	path_add(path, size, "open", t->open ? "1" : NULL);
 	path_add(path, size, "idle", t->idle ? "1" : NULL);

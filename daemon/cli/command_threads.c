@@ -16,7 +16,7 @@ struct arguments {
 
 static const struct usage_row options[] = {
 	OPTION_TEXT('l', "last", "DURATION", struct arguments, last,
-		    "the time that the shares are of: 30s, 5m (default 60s, at most 10m)"),
+		    "the time over which shares are computed: 30s, 5m (default 60s, at most 10m)"),
 	OPTION_CHOICE('s', "sort", "KEY", "cpu wait name", struct arguments, sort,
 		      "cpu (the default), wait or name"),
 	OPTION_TEXT('n', "rows", "N", struct arguments, rows_word,
@@ -180,7 +180,7 @@ static void command_threads_print_target(FILE *to, const cJSON *t, const char *s
 	fprintf(to, "%.0f ", json_number_of(t, "pid"));
 	print_text(to, json_text_of(t, "name"));
 	if (n == 0) {
-		fputs(": no thread is known. The JVM is ", to);
+		fputs(": no threads are known. The JVM is ", to);
 		print_text(to, json_text_of(t, "state"));
 		fputs(", and `kindling status` says more\n", to);
 		return;

@@ -27,13 +27,13 @@ static const struct usage_row options[] = {
 		"cpu (the default), lock (time that threads waited), alloc (bytes allocated) or "
 		"wall (time, running or not), if it is collected"),
 	OPTION_FLAG(0, "idle", struct arguments, idle,
-		    "with -e lock also waits for work: of pool threads at empty queues, timers, "
-		    "selectors"),
+		    "with -e lock: also waits for work (pool threads at empty queues, timers, "
+		    "selectors)"),
 	OPTION_TEXT('n', "rows", "N", struct arguments, rows_word,
 		    "show N methods in each table (default: as many as fit)"),
-	OPTION_FLAG(0, "once", struct arguments, once, "print once and end"),
+	OPTION_FLAG(0, "once", struct arguments, once, "print once and exit"),
 	OPTION_FLAG('j', "json", struct arguments, json,
-		    "one JSON object on a line every second; with --once only one"),
+		    "one JSON object per line every second; with --once a single one"),
 	OPTION_ELSEWHERE("source", "URL",
 			 "a whole cluster, from ClickHouse: `kindling top --source URL --help`"),
 	OPTION_HELP,

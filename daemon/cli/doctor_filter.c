@@ -121,7 +121,9 @@ void doctor_look_at_filter(pid_t pid, cJSON *check)
 			check, "change",
 			"allow that system call there, or make it fail with an error code instead");
 	} else {
-		snprintf(text, sizeof(text), "%s kills the JVM for no system call of the agent",
+		snprintf(text, sizeof(text),
+			 "%s does not kill the JVM for any system call of the "
+			 "agent",
 			 who);
 		cJSON_ReplaceItemInObjectCaseSensitive(check, "change", cJSON_CreateNull());
 	}

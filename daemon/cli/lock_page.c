@@ -158,7 +158,7 @@ static void put_places_with_stacks(FILE *to, const char *what, const cJSON *plac
 		if (cJSON_GetArraySize(stack))
 			put_stack(to, stack);
 		else
-			fputs("<p class=\"quiet\">The stack is not kept any more.</p>", to);
+			fputs("<p class=\"quiet\">The stack is no longer kept.</p>", to);
 		fputs("</details>\n", to);
 	}
 }
@@ -167,7 +167,8 @@ static void lock_page_put_stacks(FILE *to, const cJSON *rows)
 {
 	const cJSON *r;
 
-	fputs("<h3>Stacks</h3><p class=\"quiet\">Of each place the stack of its longest wait.</p>\n",
+	fputs("<h3>Stacks</h3><p class=\"quiet\">For each place in the code, the stack of the "
+	      "longest wait.</p>\n",
 	      to);
 	cJSON_ArrayForEach(r, rows)
 	{

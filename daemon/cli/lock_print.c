@@ -295,8 +295,8 @@ bool print_name_of_collected(FILE *to, const cJSON *t)
 		return false;
 	}
 	if (!cJSON_IsTrue(json_get(t, "collected"))) {
-		fputs("waits are not collected in it; `kindling status` says what is, and events: in "
-		      "kindlingd.yaml what shall be\n",
+		fputs("waits are not collected in this JVM; `kindling status` shows what is "
+		      "collected, and events: in kindlingd.yaml sets it\n",
 		      to);
 		return false;
 	}

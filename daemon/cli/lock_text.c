@@ -330,9 +330,9 @@ void graph_row_text(const struct graph_row *row, char *buf, size_t size)
 			 "deadlock: each of these waits for the next, the last for the first");
 		break;
 	case GRAPH_CIRCLE:
-		snprintf(
-			buf, size,
-			"a circle that a time limit may end: each waits for the next, the last for the first");
+		snprintf(buf, size,
+			 "a cycle that a time limit may end: each waits for the next, the last for "
+			 "the first");
 		break;
 	case GRAPH_BLOCKER:
 		thread_text(row->thread, "thread", thread, sizeof(thread));
@@ -340,7 +340,7 @@ void graph_row_text(const struct graph_row *row, char *buf, size_t size)
 			 row->number == 1 ? "" : "s");
 		break;
 	case GRAPH_NOBODY:
-		snprintf(buf, size, "waiting, for no owner that is known");
+		snprintf(buf, size, "waiting; the owner is not known");
 		break;
 	case GRAPH_WAIT:
 		wait_text(row->wait, buf, size);

@@ -22,10 +22,10 @@ static const struct manual_program programs[] = {
 	  "kindlingd(8), kindlingd.yaml(5), kindling-inject(8)" },
 	{ &usage_kindlingd, 8, NULL, false,
 	  "KINDLING_SOCKET\tchanges the default of `socket`\n"
-	  "NODE_NAME\tthe label `node`; else it is the name of the host\n"
+	  "NODE_NAME\tthe label `node` (default: the name of the host)\n"
 	  "NOTIFY_SOCKET, WATCHDOG_USEC, JOURNAL_STREAM\tset by systemd",
 	  "/etc/kindling/kindlingd.yaml\tits settings, as the service starts it\n"
-	  "/run/kindling/kindling.sock\twhere `kindling` and Prometheus ask\n"
+	  "/run/kindling/kindling.sock\tthe socket for `kindling` and Prometheus\n"
 	  "/var/lib/kindling\tthe history, names of native functions, what sinks have not delivered yet",
 	  "kindling(1), kindlingd.yaml(5), kindling-inject(8)" },
 	{ &usage_inject, 8, NULL, true, NULL, NULL, "kindling(1), kindlingd(8)" },

@@ -82,7 +82,7 @@ const char *format_of(const char *format, const char *path)
 	if (f >= 0)
 		return formats[f].name;
 	if (format)
-		fprintf(stderr, "kindling: the format %s is unknown: take %s\n", format,
+		fprintf(stderr, "kindling: the format %s is unknown: use %s\n", format,
 			report_format_list(false, list, sizeof(list)));
 	else
 		fprintf(stderr, "kindling: the format of %s is unknown: use %s, or --format\n",
@@ -94,9 +94,10 @@ const char *format_of(const char *format, const char *path)
 static const char *nothing_of(unsigned events)
 {
 	if (events == 1u << WIRE_EVENT_CPU)
-		return "A JVM that is idle uses no CPU time and has no samples; look at a longer time.";
+		return "An idle JVM uses no CPU time and has no samples; look at a longer time.";
 	if (events == 1u << WIRE_EVENT_LOCK)
-		return "No wait of min_wait or longer has ended in this time; `kindling locks --graph` shows waits that go on.";
+		return "No wait of min_wait or longer has ended in this time; `kindling locks "
+		       "--graph` shows waits in progress.";
 	return "There was no such event; `kindling status` shows which events are collected.";
 }
 

@@ -8,7 +8,7 @@
  * include and exclude; struct changes changes; bool merge, idle, threads, reverse and annotate. */
 #define OPTIONS_OF_REPORT(type_)                                                                   \
 	OPTION_FLAG('m', "merge", type_, merge,                                                    \
-		    "several JVMs as one: a method is one box, whichever ran it"),                 \
+		    "merge JVMs: each method is one box, whichever JVM ran it"),                   \
 		OPTION_TEXT('l', "last", "DURATION", type_, last,                                  \
 			    "how far to look back: 30s, 2m30s, 1.5h (default 60s)"),               \
 		OPTION_TEXT(0, "from", "TIME", type_, from,                                        \
@@ -33,7 +33,7 @@
 		OPTION_TEXT('t', "thread", "WORD", type_, thread,                                  \
 			    "only threads whose name contains WORD"),                              \
 		OPTION_FLAG(0, "threads", type_, threads,                                          \
-			    "keep threads apart: one tower for each in the flame graph"),          \
+			    "keep threads apart: the flame graph has a tower for each"),           \
 		OPTION_TEXT(0, "include", "REGEX", type_, include,                                 \
 			    "only stacks with a frame that matches, as in "                        \
 			    "'OrderService|^java.util.zip'; a POSIX extended regular "             \
@@ -43,7 +43,7 @@
 			    "the file"),                                                           \
 		OPTIONS_OF_CHANGES(type_, changes),                                                \
 		OPTION_FLAG(0, "reverse", type_, reverse,                                          \
-			    "leaf first: below each method those that called it; .html, "          \
+			    "leaf first: the callers of a method are below it; .html, "            \
 			    ".collapsed, .json"),                                                  \
 		OPTION_FLAG(0, "annotate", type_, annotate,                                        \
 			    ".collapsed, .pb.gz: names end with how the frame ran, _[0] "          \

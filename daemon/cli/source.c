@@ -28,7 +28,7 @@ struct source_arguments {
 
 static const struct usage_row report_rows[] = {
 	OPTIONS_OF_SOURCE(struct source_arguments),
-	OPTION_FLAG('a', "all", struct source_arguments, all, "all that is there"),
+	OPTION_FLAG('a', "all", struct source_arguments, all, "all JVMs"),
 	OPTIONS_OF_REPORT(struct source_arguments),
 	OPTION_HELP,
 	USAGE_ROWS_END,
@@ -40,7 +40,7 @@ const struct usage usage_source_report = {
 	"kindling report --source URL --service NAME|--all [--last 60s | --from TIME [--to TIME]]\n"
 	"                -o FILE [OPTION...]",
 	"Writes what JVMs of a whole cluster did, from ClickHouse, as `kindling report` does from the history "
-	"of one host: the same formats, the same options. What the sinks deliver is without waits for work.",
+	"of one host: the same formats, the same options. Sinks deliver no waits for work.",
 	report_rows,
 	"Two versions: --version 1.4 -o old.json, then --version 1.5 --baseline old.json -o changed.html",
 	"kindling report --source clickhouse://ch.example/kindling --service shop --last 1h -o flame.html",
@@ -59,12 +59,14 @@ static const struct usage_row top_rows[] = {
 	OPTION_CHOICE('e', "type", "TYPE", "cpu lock alloc wall", struct source_arguments, type,
 		      "cpu (the default), lock, alloc or wall"),
 	OPTION_FLAG('i', "idle", struct source_arguments, idle,
-		    "waits for work too, where they were delivered"),
+		    "also waits for work, if they were delivered"),
 	OPTION_TEXT('t', "thread", "WORD", struct source_arguments, thread,
 		    "only threads whose name contains WORD"),
 	OPTION_TEXT('n', "rows", "N", struct source_arguments, rows_word,
 		    "show N methods (default 20)"),
-	OPTION_FLAG(0, "once", struct source_arguments, once, "as always with --source"),
+	OPTION_FLAG(0, "once", struct source_arguments, once,
+		    "has no effect: with --source the "
+		    "table is always printed once"),
 	OPTION_HELP,
 	USAGE_ROWS_END,
 };
@@ -88,7 +90,7 @@ static const struct usage_row locks_rows[] = {
 	OPTION_TEXT(0, "to", "TIME", struct source_arguments, to,
 		    "in the same forms (default: now)"),
 	OPTION_FLAG('i', "idle", struct source_arguments, idle,
-		    "waits for work too, where they were delivered"),
+		    "also waits for work, if they were delivered"),
 	OPTION_TEXT('t', "thread", "WORD", struct source_arguments, thread,
 		    "only threads whose name contains WORD"),
 	OPTION_TEXT('n', "rows", "N", struct source_arguments, rows_word,
@@ -133,7 +135,7 @@ static int source_parse_options(int argc, char **argv, struct source_arguments *
 		return r;
 	if (optind < argc)
 		return cli_wrong(a->command,
-				 "with --source JVMs are named by --service, --pod, --node ...");
+				 "with --source name JVMs by --service, --pod, --node ...");
 	return -1;
 }
 
@@ -144,7 +146,7 @@ static int source_parse_range(struct source_arguments *a, uint64_t now_ns)
 
 	q->to_ns = now_ns;
 	if (a->last && (a->from || a->to))
-		return cli_wrong(a->command, "take --last, or --from and --to");
+		return cli_wrong(a->command, "use --last, or --from and --to");
 	if (a->last && !parse_length(a->last, &last))
 		return cli_wrong(a->command, "--last takes a duration such as 1h");
 	q->from_ns = now_ns - (last < now_ns ? last : now_ns);
@@ -276,7 +278,7 @@ static int source_check_report(struct source_arguments *a, enum report_format *r
 	int r;
 
 	if (!a->output)
-		return cli_wrong("report", "-o FILE says where to write");
+		return cli_wrong("report", "-o FILE is missing: the file to write");
 	for (unsigned i = 0; i < CLICKHOUSE_SELECTORS && !a->all; i++)
 		a->all = a->selectors[i];
 	if (!a->all)
@@ -311,7 +313,7 @@ static struct report_options source_options(const struct source_arguments *a)
 static int source_say_failure(int error)
 {
 	fprintf(stderr, "kindling: %s\n",
-		error == -ETIME ? "--include or --exclude takes longer than 5 s"
+		error == -ETIME ? "matching --include and --exclude takes longer than 5 s"
 				: strerror(-error));
 	return CLI_FAILED;
 }
@@ -462,7 +464,7 @@ static int source_print_locks(const struct source_arguments *a, char *answer)
 	     line = strtok_r(NULL, "\n", &save))
 		fine = source_lock_row(&t, line);
 	if (!fine)
-		fprintf(stderr, "kindling: %s: the answer is not what was asked for\n",
+		fprintf(stderr, "kindling: %s: the answer does not have the expected columns\n",
 			a->server.url);
 	else if (!t.n_rows)
 		puts("no waits in this time");

@@ -35,10 +35,9 @@ bool source_parse_url(const char *url, struct source_server *ret, char *why, siz
 	}
 	len = strcspn(host, "/");
 	if (!source_host_is_fine(host, len)) {
-		snprintf(
-			why, why_size,
-			"--source: between :// and / stands HOST or HOST:PORT; user and password are "
-			"in the environment");
+		snprintf(why, why_size,
+			 "--source: put HOST or HOST:PORT between :// and /; user and password "
+			 "come from the environment");
 		return false;
 	}
 	snprintf(ret->database, sizeof(ret->database), "%s",

@@ -36,7 +36,7 @@ static void say_yesterday(const char *option, const char *word, uint64_t now_ns,
 	date_text(ns, date, sizeof(date));
 	date_text(now_ns, now, sizeof(now));
 	if (strncmp(date, now, 10) != 0)
-		fprintf(stderr, "kindling: %s %s is still to come, it is %s: %s is taken\n", option,
+		fprintf(stderr, "kindling: %s %s is in the future (it is %s): using %s\n", option,
 			word, now + 11, date);
 }
 
@@ -81,7 +81,7 @@ int path_add_span(char *path, size_t size, const struct span_words *w)
 	uint64_t ns;
 
 	if (w->last && (w->from || w->to))
-		return cli_wrong(w->command, "take --last, or --from and --to");
+		return cli_wrong(w->command, "use --last, or --from and --to");
 	if (w->last && !parse_length(w->last, &ns))
 		return cli_wrong(w->command, "--last takes a duration such as 60s");
 	path_add(path, size, "last", w->last);

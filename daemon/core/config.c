@@ -140,14 +140,16 @@ static int take_events(struct reading *r)
 			return n;
 		end = event.type == YAML_SEQUENCE_END_EVENT;
 		if (!end && event.type != YAML_SCALAR_EVENT)
-			n = config_refuse(r, "is a list of words, as in [cpu, lock]");
+			n = config_refuse(r, "must be a list of words, as in [cpu, lock]");
 		else if (!end && !config_collect(r, (const char *)event.data.scalar.value))
-			n = config_refuse(r, "is a list of cpu, lock, alloc, wall; not \"%.100s\"",
+			n = config_refuse(r,
+					  "must be a list of cpu, lock, alloc, wall; not "
+					  "\"%.100s\"",
 					  (const char *)event.data.scalar.value);
 		yaml_event_delete(&event);
 	}
 	if (n == 0 && !r->events_given)
-		n = config_refuse(r, "names nothing to collect; without it, it is cpu and lock");
+		n = config_refuse(r, "is empty; leave it out to collect cpu and lock");
 	return n;
 }
 
@@ -177,17 +179,20 @@ static int take_value(struct reading *r, const yaml_event_t *event)
 
 	if (strcmp(r->name, CONFIG_RULES) == 0)
 		return event->data.scalar.length
-			       ? config_refuse(r, "is a list of rules, `- deny: {...}`")
+			       ? config_refuse(r, "must be a list of rules, `- deny: {...}`")
 			       : 0;
 	if (is_of_labels(r->name))
 		return event->data.scalar.length
 			       ? config_refuse(r, strcmp(r->name, CONFIG_LABELS_SET) == 0
-							  ? "is a map of labels, { team: shop }"
-							  : "is a list of rules, `- drop: image`")
+							  ? "must be a map of labels, { team: "
+							    "shop }"
+							  : "must be a list of rules, `- drop: "
+							    "image`")
 			       : 0;
 	if (strcmp(r->name, CONFIG_SINKS) == 0)
 		return event->data.scalar.length
-			       ? config_refuse(r, "is a list of sinks, `- {name: x, type: files}`")
+			       ? config_refuse(r, "must be a list of sinks, `- {name: x, type: "
+						  "files}`")
 			       : 0;
 	if (!e) {
 		e = find_section(r->name);
@@ -239,11 +244,11 @@ static int take_key(struct reading *r, const yaml_event_t *event)
 	int n;
 
 	if (event->type != YAML_SCALAR_EVENT)
-		return config_refuse(r, "a setting's name is a word");
+		return config_refuse(r, "a setting's name must be a word");
 	key = (const char *)event->data.scalar.value;
 	if (strlen(key) != event->data.scalar.length || strchr(key, '.'))
 		return config_refuse(
-			r, "a setting's name has no dots: settings below it are indented");
+			r, "a setting's name must not contain dots; indent the settings below it");
 	n = snprintf(r->name + parent, sizeof(r->name) - parent, "%s%s", parent ? "." : "", key);
 	if (n < 0 || (size_t)n >= sizeof(r->name) - parent) {
 		r->name[parent] = '\0';

@@ -43,7 +43,7 @@ static int config_labels_key(struct reading *r, char key[LABEL_KEY_SIZE], bool *
 		return n;
 	*ret_end = event.type == YAML_MAPPING_END_EVENT;
 	if (!*ret_end)
-		n = config_labels_scalar(r, &event, "a label's name is a word", key,
+		n = config_labels_scalar(r, &event, "a label's name must be a word", key,
 					 LABEL_KEY_SIZE);
 	yaml_event_delete(&event);
 	if (n == 0 && !*ret_end)
@@ -69,8 +69,8 @@ static int config_labels_check_key(struct reading *r, const char *key)
 	if (labels_key_is_valid(key))
 		return 0;
 	return config_refuse(r,
-			     "is no name for a label: a letter or _, then letters, digits, _ . "
-			     "- and /; not \"%.100s\"",
+			     "must be the name of a label: a letter or _, then letters, digits, _ "
+			     ". - and /; not \"%.100s\"",
 			     key);
 }
 
@@ -109,7 +109,7 @@ int config_take_labels(struct reading *r)
 		if (!label.value[0])
 			return config_refuse(r, "%s: must not be empty", label.key);
 		if (c->n_labels == CONFIG_LABELS_MAX)
-			return config_refuse(r, "there may be %d labels", CONFIG_LABELS_MAX);
+			return config_refuse(r, "at most %d labels are allowed", CONFIG_LABELS_MAX);
 		for (unsigned i = 0; i < c->n_labels; i++)
 			if (strcmp(c->labels[i].key, label.key) == 0)
 				return config_refuse(r, "%s: is set a second time", label.key);
@@ -119,8 +119,8 @@ int config_take_labels(struct reading *r)
 
 /* ---- labels.rules -------------------------------------------------------------------------- */
 
-#define SHAPE                                                                                  \
-	"is one rule: set: { label: value }, rename: { old: new }, drop: label or replace: { " \
+#define SHAPE                                                                                       \
+	"must be one rule: set: { label: value }, rename: { old: new }, drop: label or replace: { " \
 	"label: x, regex: x, with: x }, and where: { label: value } if not for all"
 
 /* `{ label: value }` of set and rename: one pair. */
@@ -164,7 +164,7 @@ static int config_labels_replace_part(struct reading *r, struct config_label_rul
 		if (n == 0 && label_rules_check_regex(rule->regex, why, sizeof(why)) < 0)
 			n = config_refuse(r, "%s", why);
 	} else {
-		n = config_refuse(r, "there is no such word; there are label, regex and with");
+		n = config_refuse(r, "there is no such key; the keys are label, regex and with");
 	}
 	if (n == 0)
 		r->name[parent] = '\0';
@@ -197,7 +197,8 @@ static int config_labels_where(struct reading *r, struct config_label_rule *rule
 		if (n < 0 || end)
 			break;
 		if (rule->n_where == LABEL_WHERE_MAX)
-			return config_refuse(r, "there may be %d conditions", LABEL_WHERE_MAX);
+			return config_refuse(r, "at most %d conditions are allowed",
+					     LABEL_WHERE_MAX);
 		rule->where[rule->n_where++] = label;
 	}
 	return n;
@@ -266,7 +267,7 @@ int config_take_label_rules(struct reading *r)
 		if (type != YAML_MAPPING_START_EVENT)
 			return config_refuse(r, SHAPE);
 		if (c->n_label_rules == LABEL_RULES_MAX)
-			return config_refuse(r, "there may be %d rules", LABEL_RULES_MAX);
+			return config_refuse(r, "at most %d rules are allowed", LABEL_RULES_MAX);
 		memset(rule, 0, sizeof(*rule)); /* padding too: it is compared */
 		n = config_labels_rule(r, rule);
 		if (n < 0)

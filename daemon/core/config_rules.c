@@ -82,7 +82,7 @@ static int set_condition(struct config_rule *rule, const char *key, const char *
 					     why, why_size);
 	}
 	snprintf(why, why_size,
-		 "there is no such condition; there are container, pod, namespace, "
+		 "there is no such condition; the conditions are container, pod, namespace, "
 		 "image, annotation, uid, command and environment");
 	return -EINVAL;
 }
@@ -157,7 +157,7 @@ static int take_condition(struct reading *r, struct config_rule *rule, bool *ret
 		return n;
 	*ret_end = event.type == YAML_MAPPING_END_EVENT;
 	if (!*ret_end && event.type != YAML_SCALAR_EVENT)
-		n = config_refuse(r, "a condition's name is a word");
+		n = config_refuse(r, "a condition's name must be a word");
 	else if (!*ret_end)
 		snprintf(key, sizeof(key), "%s", (const char *)event.data.scalar.value);
 	yaml_event_delete(&event);
@@ -182,7 +182,8 @@ static int take_condition(struct reading *r, struct config_rule *rule, bool *ret
 /* "allow" or "deny" and its conditions, from behind the map's begin to its end. */
 static int take_rule(struct reading *r, struct config_rule *rule)
 {
-	static const char shape[] = "is one rule, `- deny: { command: x }` or `- allow: {...}`";
+	static const char shape[] =
+		"must be one rule, `- deny: { command: x }` or `- allow: {...}`";
 	size_t parent = strlen(r->name);
 	const char *word;
 	yaml_event_t event;
@@ -229,9 +230,9 @@ int config_take_rules(struct reading *r)
 			return 0;
 		snprintf(r->name + parent, sizeof(r->name) - parent, "[%u]", c->n_rules);
 		if (type != YAML_MAPPING_START_EVENT)
-			return config_refuse(r, "is one rule, `- deny: { command: x }`");
+			return config_refuse(r, "must be one rule, `- deny: { command: x }`");
 		if (c->n_rules == RULES_MAX)
-			return config_refuse(r, "there may be %d rules", RULES_MAX);
+			return config_refuse(r, "at most %d rules are allowed", RULES_MAX);
 		memset(&c->rules[c->n_rules], 0,
 		       sizeof(c->rules[0])); /* padding too: it is hashed */
 		n = take_rule(r, &c->rules[c->n_rules]);

@@ -151,7 +151,8 @@ static int sink_set_text(struct reading *r, const struct sink_key *k, char *to, 
 		return config_refuse(r, "must begin with http:// or https://, not \"%.100s\"",
 				     text);
 	if (k->kind == SINK_KEY_URL && strchr(text + 8, '@'))
-		return config_refuse(r, "holds no user or password: take user and password_file");
+		return config_refuse(r, "must not contain a user or password; use user and "
+					"password_file");
 	strcpy(to, text);
 	return 0;
 }
@@ -192,11 +193,11 @@ static int sink_set_value(struct reading *r, struct config_sink *s, const struct
 			       ? config_refuse(r, "must be true or false, not \"%.100s\"", text)
 			       : 0;
 	case SINK_KEY_WORDS:
-		return config_refuse(r, "is a list of words, as in [%s]",
+		return config_refuse(r, "must be a list of words, as in [%s]",
 				     strcmp(k->name, "events") == 0 ? "cpu, lock"
 								    : "/usr/local/bin/take, -x");
 	case SINK_KEY_PAIRS:
-		return config_refuse(r, "is a map, as in { %s }",
+		return config_refuse(r, "must be a map, as in { %s }",
 				     strcmp(k->name, "headers") == 0 ? "X-Scope-OrgID: shop"
 								     : "pod: shop/*");
 	default:
@@ -219,7 +220,7 @@ static int sink_add_event(struct reading *r, struct config_sink *s, const char *
 	size_t used = strlen(s->events);
 
 	if (!sink_event_is_known(word))
-		return config_refuse(r, "is a list of cpu, lock, alloc, wall; not \"%.100s\"",
+		return config_refuse(r, "must be a list of cpu, lock, alloc, wall; not \"%.100s\"",
 				     word);
 	if (used + strlen(word) + 2 > sizeof(s->events))
 		return config_refuse(r, "names an event twice");
@@ -234,7 +235,8 @@ static int sink_add_word(struct reading *r, struct config_sink *s, const char *w
 	for (unsigned i = 0; i < s->n_words; i++)
 		used += strlen(s->command + used) + 1;
 	if (s->n_words == 0 && *word != '/')
-		return config_refuse(r, "begins with the path of a program, not \"%.100s\"", word);
+		return config_refuse(r, "must begin with the path of a program, not \"%.100s\"",
+				     word);
 	if (used + strlen(word) + 1 > sizeof(s->command))
 		return config_refuse(r, "is longer than %zu bytes", sizeof(s->command) - 1);
 	strcpy(s->command + used, word);
@@ -279,7 +281,7 @@ static int sink_take_scalar(struct reading *r, char *to, size_t size, bool *ret_
 	*ret_end = event.type == YAML_MAPPING_END_EVENT;
 	text = event.type == YAML_SCALAR_EVENT ? (const char *)event.data.scalar.value : "";
 	if (!*ret_end && !*text)
-		n = config_refuse(r, "is a map of words, `name: value`");
+		n = config_refuse(r, "must be a map of words, `name: value`");
 	else if (!*ret_end && strlen(text) >= size)
 		n = config_refuse(r, "\"%.40s...\" is longer than %zu bytes", text, size - 1);
 	for (const char *p = text; n == 0 && *p; p++)
@@ -305,9 +307,9 @@ static int sink_take_pairs(struct reading *r, struct config_pair *pairs, unsigne
 			return n;
 		n = sink_take_scalar(r, pair.value, sizeof(pair.value), &none);
 		if (n == 0 && strpbrk(pair.name, ": ="))
-			n = config_refuse(r, "\"%.60s\" is no name", pair.name);
+			n = config_refuse(r, "\"%.60s\" is not a valid name", pair.name);
 		if (n == 0 && *n_pairs == SINK_PAIRS_MAX)
-			n = config_refuse(r, "may have %d entries", SINK_PAIRS_MAX);
+			n = config_refuse(r, "may have at most %d entries", SINK_PAIRS_MAX);
 		if (n == 0) {
 			struct config_pair *to = &pairs[(*n_pairs)++];
 
@@ -418,7 +420,7 @@ static int sink_check_type(struct reading *r, const struct config_sink *s)
 	    strcmp(s->protocol, "grpc") != 0)
 		n = config_refuse(r, "protocol must be http or grpc, not \"%s\"", s->protocol);
 	if (n == 0 && s->interval_ns % (10 * NS_PER_S))
-		n = config_refuse(r, "interval must be a multiple of 10s: so long is a window");
+		n = config_refuse(r, "interval must be a multiple of 10s, the length of a window");
 	if (n == 0 && (s->password_file[0] || s->password_env[0]) && !s->user[0])
 		n = config_refuse(r, "a password needs user");
 	if (n == 0 && s->key_file[0] && !s->cert_file[0])
@@ -439,7 +441,8 @@ static int sink_check_targets(struct reading *r, const struct config_sink *s)
 		if (!known)
 			return config_refuse(
 				r,
-				"targets: there is no condition %s; there are name, service, container, pod, namespace, image, node and label.NAME",
+				"targets: there is no condition %s; the conditions are name, "
+				"service, container, pod, namespace, image, node and label.NAME",
 				s->targets[i].name);
 	}
 	return 0;
@@ -460,7 +463,7 @@ static int sink_check(struct reading *r, const struct config_sink *s, uint64_t s
 					     s->name, c->sinks[i].line);
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (seen & 1ull << i && !(keys[i].types & 1u << s->type))
-			return config_refuse(r, "%s is no setting of a sink of type %s",
+			return config_refuse(r, "%s is not a setting of a sink of type %s",
 					     keys[i].name, sink_type_names[s->type]);
 	int n = sink_check_type(r, s);
 
@@ -488,11 +491,11 @@ int config_take_sinks(struct reading *r)
 		if (type == YAML_SEQUENCE_END_EVENT)
 			return 0;
 		if (c->n_sinks == SINKS_MAX)
-			return config_refuse(r, "there may be %d sinks", SINKS_MAX);
+			return config_refuse(r, "at most %d sinks are allowed", SINKS_MAX);
 		snprintf(r->name + parent, sizeof(r->name) - parent, "[%u]", c->n_sinks);
 		if (type != YAML_MAPPING_START_EVENT)
 			return config_refuse(
-				r, "is one sink, `- {name: x, type: files, directory: /x}`");
+				r, "must be one sink, `- {name: x, type: files, directory: /x}`");
 		sink_defaults(s);
 		s->line = (unsigned)line;
 		while (n == 0 && !end)

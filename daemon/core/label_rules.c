@@ -84,7 +84,8 @@ int label_rules_check_regex(const char *regex, char *why, size_t why_size)
 	r = regcomp(&compiled, regex, REG_EXTENDED);
 	if (r) {
 		regerror(r, &compiled, error, sizeof(error));
-		snprintf(why, why_size, "is no regular expression: %s; \"%.100s\"", error, regex);
+		snprintf(why, why_size, "is not a regular expression: %s; \"%.100s\"", error,
+			 regex);
 		return -EINVAL;
 	}
 	regfree(&compiled);

@@ -206,7 +206,9 @@ int rights_drop(const struct rights *r, pid_t parent, struct fault *f)
 	if (!sees_others(parent))
 		return fault_set(
 			f, EACCES, FAULT_INTERNAL,
-			"uid %u sees no processes of others: /proc is mounted with hidepid; make it a member of the group that the mount names (gid=), or set `user: root`",
+			"uid %u cannot see processes of other users, because /proc is mounted "
+			"with hidepid; make it a member of the group in the mount option gid=, or "
+			"set `user: root`",
 			(unsigned)r->uid);
 	result = rights_filter();
 	return result < 0 ? fault_set(f, -result, FAULT_INTERNAL, "set a seccomp filter: ") : 0;

@@ -30,7 +30,8 @@ bool warden_children_full(const struct warden_settings *s, enum warden_program p
 	snprintf(who, sizeof(who), "event=warden.full program=%s", s->programs[program]);
 	if (log_allowed(&limits[program], who))
 		log_err("warden.full",
-			"program=%s children=%u error=\"as many as may run; none is started until one ends\"",
+			"program=%s children=%u error=\"the limit of running programs is reached; "
+			"the next one starts when one ends\"",
 			log_str(s->programs[program]), children.of[program]);
 	return true;
 }

@@ -206,7 +206,7 @@ static void wanted_end(struct wanted_one *o, const char *why)
 	}
 	o->recording = recording_free(o->recording);
 	log_info("recording.end", "pid=%u samples=%" PRIu64 " why=%s", o->ask.pid,
-		 o->answer.samples, log_str(why ? why : "its time is over"));
+		 o->answer.samples, log_str(why ? why : "its time has passed"));
 }
 
 static void wanted_on_end(void *userdata)
@@ -300,7 +300,7 @@ static int wanted_record(struct wanted_one *o, struct upload_recorded *answer)
 	if (r == -EBUSY)
 		answer->state = UPLOAD_RECORDED_BUSY;
 	snprintf(answer->text, sizeof(answer->text), "%s",
-		 r == -EBUSY ? "somebody else is recording this JVM" : strerror(-r));
+		 r == -EBUSY ? "another user is recording this JVM" : strerror(-r));
 	return r;
 }
 
@@ -311,14 +311,15 @@ static struct wanted_one *wanted_begin(struct wanted *w, const struct upload_rec
 
 	answer->state = UPLOAD_RECORDED_FAILED;
 	if (!wanted_is_sane(ask)) {
-		snprintf(answer->text, sizeof(answer->text), "it is no recording that can be made");
+		snprintf(answer->text, sizeof(answer->text),
+			 "the recording asked for is not possible");
 		return NULL;
 	}
 	o = w->n < WANTED_MAX ? calloc(1, sizeof(*o)) : NULL;
 	if (!o) {
 		answer->state = UPLOAD_RECORDED_BUSY;
 		snprintf(answer->text, sizeof(answer->text),
-			 "kindlingd makes %d recordings at once for an OAP", WANTED_MAX);
+			 "kindlingd makes at most %d recordings at once for an OAP", WANTED_MAX);
 		return NULL;
 	}
 	o->of = w;

@@ -118,7 +118,7 @@ static unsigned json_hex4(struct json_in *j)
 		char c = j->at < j->end ? *j->at : '\0';
 
 		if (!json_is_ascii(c, '0', '9') && !json_is_ascii((char)(c | 0x20), 'a', 'f')) {
-			json_fail(j, "no \\u with four digits");
+			json_fail(j, "\\u without four digits");
 			return 0;
 		}
 		code = code << 4 | (unsigned)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
@@ -180,7 +180,7 @@ static size_t json_escape(struct json_in *j, char *to)
 		return json_unicode(j, to);
 	}
 	if (!found) {
-		json_fail(j, "no character that can stand behind \\");
+		json_fail(j, "not a valid character after \\");
 		return 0;
 	}
 	j->at++;
@@ -213,7 +213,7 @@ const char *json_text(struct json_in *j)
 	j->text[j->failed ? 0 : n] = '\0';
 	(void)utf8_mend(j->text);
 	if (!j->failed && j->at == j->end)
-		json_fail(j, "a string without its end");
+		json_fail(j, "a string that does not end");
 	else if (!j->failed)
 		j->at++;
 	return j->text;
@@ -226,7 +226,7 @@ uint64_t json_u64(struct json_in *j)
 	uint64_t n = 0;
 
 	if (!json_is_ascii(json_peek(j), '0', '9')) {
-		json_fail(j, "no whole number");
+		json_fail(j, "not a whole number");
 		return 0;
 	}
 	for (; j->at < j->end && json_is_ascii(*j->at, '0', '9'); j->at++)
@@ -236,7 +236,7 @@ uint64_t json_u64(struct json_in *j)
 			return 0;
 		}
 	if (j->at < j->end && (*j->at == '.' || (*j->at | 0x20) == 'e')) {
-		json_fail(j, "no whole number");
+		json_fail(j, "not a whole number");
 		return 0;
 	}
 	return n;
@@ -273,7 +273,7 @@ bool json_bool(struct json_in *j)
 	if (json_word(j, "true"))
 		return true;
 	if (!json_word(j, "false"))
-		json_fail(j, "no true or false");
+		json_fail(j, "neither true nor false");
 	return false;
 }
 
@@ -316,5 +316,5 @@ void json_end(struct json_in *j)
 {
 	(void)json_peek(j);
 	if (!j->failed && j->at != j->end)
-		json_fail(j, "something behind the end");
+		json_fail(j, "data after the end");
 }

@@ -111,7 +111,7 @@ bool report_pattern_is_fine(const char *pattern, char *why, size_t why_size)
 		return true;
 	}
 	(void)regerror(r, NULL, error, sizeof(error));
-	snprintf(what, sizeof(what), "is no regular expression: %s, at \"%.20s\"", error,
+	snprintf(what, sizeof(what), "is not a regular expression: %s, at \"%.20s\"", error,
 		 pattern + fine_until(pattern));
 	return patterns_refuse(why, why_size, pattern, what);
 }

@@ -108,11 +108,11 @@ static int collapsed_line(struct collapsed *c, char *line)
 	char *space = strrchr(line, ' '), *end;
 
 	if (!space || space == line)
-		return read_wrong(c->r, "%s: no number behind the stack", c->place);
+		return read_wrong(c->r, "%s: no number after the stack", c->place);
 	errno = 0;
 	n = strtoull(space + 1, &end, 10);
 	if (errno || end == space + 1 || *end || space[1] == '-')
-		return read_wrong(c->r, "%s: no whole number behind the stack, but \"%.40s\"",
+		return read_wrong(c->r, "%s: not a whole number after the stack: \"%.40s\"",
 				  c->place, space + 1);
 	*space = '\0';
 	row.samples = interval ? n : 0;
@@ -149,7 +149,7 @@ int read_collapsed(const char *bytes, size_t len, struct report_reading *r, stru
 		if (n == 0)
 			continue;
 		if (n > LINE_BYTES_MAX || memchr(bytes, '\0', n))
-			return read_wrong(r, "%s: longer than 4 MiB, or no text", place);
+			return read_wrong(r, "%s: longer than 4 MiB, or not text", place);
 		memcpy(line, bytes, n);
 		line[n] = '\0';
 		(void)utf8_mend(line);

@@ -57,7 +57,7 @@ static void *json_add(struct json_reader *j, struct json_table *t, size_t size)
 	if (t->n == t->cap) {
 		items = cap * size < READ_MEMORY_MAX ? realloc(t->items, cap * size) : NULL;
 		if (!items) {
-			json_fail(&j->in, "no memory for more of these");
+			json_fail(&j->in, "not enough memory");
 			return NULL;
 		}
 		t->items = items;
@@ -304,7 +304,7 @@ static void json_node(struct json_reader *j)
 	if (!to || in->failed)
 		return;
 	if (j->nodes.n > 1 && (parent >= j->nodes.n - 1 || frame < 0 || frame >= UINT32_MAX))
-		json_fail(in, "a parent that does not stand before its child, or no frame");
+		json_fail(in, "a parent that does not precede its child, or an unknown frame");
 	*to = parent << 32 | (uint64_t)(frame + 1);
 }
 
@@ -425,7 +425,8 @@ static int json_threads(struct json_reader *j, uint32_t *ids, struct report_read
 
 		if (from[i].process >= j->processes.n)
 			return read_wrong(r,
-					  "threads: number %zu is of process %llu, which is none",
+					  "threads: number %zu refers to process %llu, which does "
+					  "not exist",
 					  i, (unsigned long long)from[i].process);
 		t.process = processes[from[i].process];
 		ids[i] = profile_thread(j->p, &t);
@@ -442,8 +443,10 @@ static int json_nodes(struct json_reader *j, uint32_t *ids, struct report_readin
 		uint64_t frame = (from[i] & UINT32_MAX) - 1;
 
 		if (frame >= j->frames.n)
-			return read_wrong(r, "nodes: number %zu is of frame %llu, which is none", i,
-					  (unsigned long long)frame);
+			return read_wrong(r,
+					  "nodes: number %zu refers to frame %llu, which does "
+					  "not exist",
+					  i, (unsigned long long)frame);
 		ids[i] = profile_node(j->p, ids[from[i] >> 32], frames[frame]);
 	}
 	return 0;
@@ -468,7 +471,9 @@ static int json_rows(struct json_reader *j, const uint32_t *threads, const uint3
 
 		if (from[i].thread >= j->threads.n || (from[i].node && from[i].node >= j->nodes.n))
 			return read_wrong(
-				r, "rows: number %zu is of thread %llu or node %llu, which is none",
+				r,
+				"rows: number %zu refers to thread %llu or node %llu, which "
+				"does not exist",
 				i, (unsigned long long)from[i].thread,
 				(unsigned long long)from[i].node);
 		row.thread = threads[from[i].thread];
@@ -507,7 +512,7 @@ static int json_build(struct json_reader *j, struct report_reading *r)
 	if (!threads || !nodes)
 		return -ENOMEM;
 	if (j->event < 0)
-		return read_wrong(r, "no \"event\": it is no profile of kindling");
+		return read_wrong(r, "no \"event\": it is not a profile of kindling");
 	e = json_threads(j, threads, r);
 	if (e == 0)
 		e = json_nodes(j, nodes, r);

@@ -238,8 +238,8 @@ static int pprof_columns(struct pprof_reader *x)
 		x->events &= 1u << x->r->event;
 	if (!x->events)
 		return read_wrong(x->r,
-				  "no values that a profile here holds (cpu, delay, alloc_space or "
-				  "wall), but: %s",
+				  "no values that kindling reads (cpu, delay, alloc_space or "
+				  "wall); it has: %s",
 				  names);
 	return 0;
 }
@@ -323,8 +323,8 @@ static int pprof_stack(struct pprof_reader *x, const Pprof__Sample *s, size_t nu
 		const Pprof__Location *l = pprof_location(x, s->location_id[i]);
 
 		if (!l)
-			return read_wrong(x->r, "sample %zu: location %llu, which is none", number,
-					  (unsigned long long)s->location_id[i]);
+			return read_wrong(x->r, "sample %zu: location %llu, which does not exist",
+					  number, (unsigned long long)s->location_id[i]);
 		*ret = pprof_push(x, *ret, l);
 	}
 	return 0;
@@ -418,8 +418,8 @@ static int pprof_value(struct pprof_reader *x, const Pprof__Sample *s, int colum
 		return 0;
 	if (s->value[column] < 0)
 		return read_wrong(x->r,
-				  "sample %zu: value %d is negative: a difference of files "
-				  "is no profile",
+				  "sample %zu: value %d is negative; a difference of two profiles "
+				  "cannot be read",
 				  number, column);
 	*ret = (uint64_t)s->value[column];
 	return 0;
@@ -529,13 +529,13 @@ int read_pprof(const char *bytes, size_t len, struct report_reading *r, struct p
 	}
 	in = pprof__profile__unpack(&allocator, len, plain ? plain : (const uint8_t *)bytes);
 	if (!in)
-		return read_wrong(r, "it is no pprof profile, or holds too many things");
+		return read_wrong(r, "it is not a pprof profile, or has too many entries");
 	for (size_t i = 0; i < in->n_string_table; i++)
 		(void)utf8_mend(in->string_table[i]);
 	x.in = in;
 	e = in->n_string_table && !*in->string_table[0]
 		    ? pprof_profile(&x)
-		    : read_wrong(r, "it is no pprof profile: its first string is not empty");
+		    : read_wrong(r, "it is not a pprof profile: its first string is not empty");
 	free(x.locations);
 	free(x.functions);
 	free(x.mappings);

@@ -179,8 +179,8 @@ bool report_takes(enum report_format format, unsigned events, char *why, size_t 
 
 	if (format == REPORT_JFR && events & 1u << WIRE_EVENT_WALL)
 		snprintf(why, why_size,
-			 "jfr has no event for wall-clock samples; "
-			 "take html, collapsed, txt, pb.gz or json");
+			 "jfr has no event for wall-clock samples; use html, collapsed, txt, "
+			 "pb.gz or json");
 	else if (!formats[format].several && !report_is_one(events))
 		snprintf(why, why_size, "%s holds one type of event; %s hold several",
 			 formats[format].name,

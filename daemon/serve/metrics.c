@@ -89,11 +89,11 @@ static void metrics_put_books(struct metric_text *m, struct targets *targets, co
 static void metrics_put_samples(struct metric_text *m, struct targets *targets)
 {
 	metrics_put_books(m, targets, "kindling_samples_taken",
-			  "Samples, waits and allocations counted where they are met.", put_taken);
-	metrics_put_books(m, targets, "kindling_samples_delivered", "Those decoded by the daemon.",
-			  put_delivered);
+			  "Samples, waits and allocations taken by agents.", put_taken);
+	metrics_put_books(m, targets, "kindling_samples_delivered",
+			  "Samples, waits and allocations decoded by the daemon.", put_delivered);
 	metrics_put_books(m, targets, "kindling_samples_dropped",
-			  "Those lost on the way, by cause.", put_dropped);
+			  "Samples, waits and allocations lost, by cause.", put_dropped);
 }
 
 /* Counters of the agents' own; @always: also of JVMs of which no waits are collected. */
@@ -122,7 +122,7 @@ static void metrics_put_waits(struct metric_text *m, struct targets *targets)
 	metric_family(m, METRIC_COUNTER, "kindling_short_waits_seconds", "seconds", "Their time.");
 	put_counter(m, targets, WIRE_COUNTER_SHORT_WAITS_NS, false, metric_seconds);
 	metric_family(m, METRIC_COUNTER, "kindling_idle_waits", NULL,
-		      "Waits of any length for want of work, of pool threads at empty queues.");
+		      "Waits for work of any length, such as of pool threads at empty queues.");
 	put_counter(m, targets, WIRE_COUNTER_IDLE_WAITS, false, metric_count);
 	metric_family(m, METRIC_COUNTER, "kindling_idle_waits_seconds", "seconds", "Their time.");
 	put_counter(m, targets, WIRE_COUNTER_IDLE_WAITS_NS, false, metric_seconds);
@@ -146,14 +146,14 @@ static void put_decoding(struct metric_text *m, struct targets *targets)
 	unsigned held = 0;
 
 	metric_family(m, METRIC_COUNTER, "kindling_decode_cpu_seconds", "seconds",
-		      "CPU time of the daemon for what the JVM says.");
+		      "CPU time of the daemon for decoding what the JVM sends.");
 	while ((target = targets_next(targets, target))) {
 		metrics_of_target(target, labels);
 		metric_seconds(m, labels, target_decode_ns(target));
 		held += target_held_back(target, why, sizeof(why));
 	}
 	metric_family(m, METRIC_GAUGE, "kindling_targets_held_back", NULL,
-		      "JVMs that say more than limits.decode_cpu and their part of it allow.");
+		      "JVMs that send more than their share of limits.decode_cpu allows.");
 	metric_count(m, NULL, held);
 }
 
@@ -191,7 +191,7 @@ static void put_crashes(struct metric_text *m, const struct targets *targets)
 			"JVMs that crashed within ten minutes of an attach.",
 			targets_crashes(targets));
 	metrics_put_one(m, METRIC_GAUGE, "kindling_cohorts_blocked", NULL,
-			"Kinds of JVMs that are left alone since one crashed.", n);
+			"Kinds of JVMs that are not profiled because one of them crashed.", n);
 }
 
 static void metrics_put_symbols(struct metric_text *m, const struct symbols *symbols)
@@ -205,7 +205,7 @@ static void metrics_put_symbols(struct metric_text *m, const struct symbols *sym
 			"Mapped files beyond the bound of a process or a container, without names.",
 			c.refused);
 	metrics_put_one(m, METRIC_COUNTER, "kindling_symbols_failed", NULL,
-			"Mapped files that gave no table.", c.failed);
+			"Mapped files whose symbols could not be read.", c.failed);
 }
 
 static void put_stuck(struct metric_text *m, const struct targets *targets)
@@ -215,7 +215,8 @@ static void put_stuck(struct metric_text *m, const struct targets *targets)
 
 	metrics_put_one(
 		m, METRIC_GAUGE, "kindling_receivers_stuck", NULL,
-		"JVMs whose pipe or files do not answer: who was to read them was given up and has not ended.",
+		"Receivers that hang at a JVM's pipe or files, were given up, and have not ended "
+		"yet.",
 		n);
 	metrics_put_one(m, METRIC_COUNTER, "kindling_receivers_given_up", NULL,
 			"Those given up since the start.", total);
@@ -226,15 +227,15 @@ static void put_looks(struct metric_text *m, const struct look *look)
 	struct look_counts c;
 
 	look_counts(look, &c);
-	metrics_put_one(
-		m, METRIC_GAUGE, "kindling_looks_stuck", NULL,
-		"Looks at processes that were given up because they do not answer, and have not ended.",
-		c.stuck);
+	metrics_put_one(m, METRIC_GAUGE, "kindling_looks_stuck", NULL,
+			"Reads of processes that hang, were given up, and have not ended yet.",
+			c.stuck);
 	metrics_put_one(m, METRIC_COUNTER, "kindling_looks_given_up", NULL,
 			"Those given up since the start.", c.given_up);
 	metrics_put_one(
 		m, METRIC_COUNTER, "kindling_looks_refused", NULL,
-		"Looks not made because others of their container or user do not answer, or are too many.",
+		"Reads of processes not made because others of the same container or user hang, "
+		"or are too many.",
 		c.refused);
 }
 
@@ -263,7 +264,7 @@ static uint64_t metrics_cpu_ns(void)
 static void put_memory(struct metric_text *m, struct host *host)
 {
 	metrics_put_one(m, METRIC_GAUGE, "kindling_memory_used_bytes", "bytes",
-			"Memory that what JVMs say of themselves takes.", host_memory_used(host));
+			"Memory of the daemon for data that JVMs send.", host_memory_used(host));
 	metrics_put_one(m, METRIC_GAUGE, "kindling_memory_limit_bytes", "bytes",
 			"How much of it limits.memory allows.", host_config(host)->memory_bytes);
 	metrics_put_one(m, METRIC_COUNTER, "kindling_memory_ended", NULL,
@@ -306,7 +307,7 @@ static void put_daemon(struct metric_text *m, struct serve *s)
 	metric_seconds(m, NULL, clock_mono_ns() - host_start_mono_ns(s->host));
 	put_memory(m, s->host);
 	metrics_put_one(m, METRIC_COUNTER, "kindling_children_refused", NULL,
-			"Programs not started because as many of them run as may.",
+			"Programs not started because the limit of running ones was reached.",
 			warden_refused());
 	metrics_put_symbols(m, host_symbols(s->host));
 	put_store(m, s->host);

@@ -167,7 +167,7 @@ static enum MHD_Result answer_forbidden(struct request *r, const struct target *
 	char note[200], what[64];
 
 	(void)target_owners_note(t, note, sizeof(note));
-	return answer_error(r, 403, "the owner of process %d allows %s alone (%s)", t->jvm.pid,
+	return answer_error(r, 403, "the owner of process %d allows only %s (%s)", t->jvm.pid,
 			    report_events_list(target_allowed_events(t), what, sizeof(what)), note);
 }
 

@@ -76,7 +76,7 @@ cJSON *sinks_json(struct host *h)
 		if (!from)
 			cJSON_ReplaceItemInObject(
 				o, "last_error",
-				cJSON_CreateString("kindling-upload does not run yet"));
+				cJSON_CreateString("kindling-upload is not running yet"));
 		cJSON_AddItemToArray(list, o);
 	}
 	cJSON_Delete(said);
@@ -133,7 +133,7 @@ void sinks_metrics(struct metric_text *m, struct host *h)
 	sinks_put(m, list, "taken", METRIC_COUNTER, "kindling_sink_taken", NULL,
 		  "Samples of the history that the sink took.");
 	sinks_put(m, list, "delivered", METRIC_COUNTER, "kindling_sink_delivered", NULL,
-		  "Those whose arrival was confirmed.");
+		  "Samples that the server of the sink confirmed.");
 	sinks_put(m, list, "spooled", METRIC_GAUGE, "kindling_sink_spooled", NULL,
 		  "Those that wait.");
 	sinks_put(m, list, "unconfirmed", METRIC_GAUGE, "kindling_sink_unconfirmed", NULL,
@@ -174,7 +174,7 @@ enum MHD_Result serve_sinks(struct request *r, const char *method, const char *r
 	int e;
 
 	if (len == 0 || len >= sizeof(name) || strcmp(rest + len, "/test") != 0)
-		return answer_error(r, 404, "of a sink there is NAME/test");
+		return answer_error(r, 404, "a sink has only NAME/test");
 	if (strcmp(method, "POST") != 0)
 		return answer_error(r, 405, "sinks/NAME/test takes POST");
 	memcpy(name, rest, len);

@@ -62,11 +62,11 @@ void store_note(const struct store_counts *c, char ret[STORE_NOTE_MAX])
 		return;
 	}
 	strftime(when, sizeof(when), "%F %H:%M:%S", localtime_r(&since, &tm));
-	snprintf(
-		ret, STORE_NOTE_MAX,
-		"the history stands still since %s (%s); profiling goes on, and the history by itself when %s",
-		when, slow ? "the disk is too slow for it" : strerror(c->failing_error),
-		full ? "there is room on the disk" : "it can be written again");
+	snprintf(ret, STORE_NOTE_MAX,
+		 "the history stopped at %s (%s); profiling goes on, and the history continues "
+		 "when %s",
+		 when, slow ? "the disk is too slow for it" : strerror(c->failing_error),
+		 full ? "there is room on the disk" : "it can be written again");
 }
 
 int store_dir_fd(const struct store *s)

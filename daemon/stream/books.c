@@ -35,7 +35,7 @@ int books_deliver(struct stream *s, enum wire_event event, uint64_t weight, stru
 
 	if (weight >= BOOKS_MAX - came_weight(b))
 		return fault_set(f, EBADMSG, FAULT_STREAM,
-				 "the agent's books: more than any machine can run");
+				 "the agent's counters: more than any machine can run");
 	if (!claims_believe(s, event, weight)) {
 		b->dropped[WIRE_DROP_IMPLAUSIBLE].n++;
 		b->dropped[WIRE_DROP_IMPLAUSIBLE].weight += weight;
@@ -55,7 +55,7 @@ int books_deliver(struct stream *s, enum wire_event event, uint64_t weight, stru
 		uint64_t sum = now->written;                                                 \
                                                                                              \
 		if (now->taken >= BOOKS_MAX || now->written > now->taken)                    \
-			return "written is more than taken, or taken beyond reason";         \
+			return "written is more than taken, or taken is too large";          \
 		for (int i = 0; i < WIRE_DROP_COUNT; i++) {                                  \
 			if (now->drop[i].part > now->taken - sum)                            \
 				return "dropped is more than was taken";                     \
@@ -69,7 +69,7 @@ int books_deliver(struct stream *s, enum wire_event event, uint64_t weight, stru
 			return "a counter went backwards";                                   \
 		/* what was lost stays lost */                                               \
 		if (now->written - then->written < arrived - arrived_then)                   \
-			return "more came than was written";                                 \
+			return "more arrived than was written";                              \
 		return NULL;                                                                 \
 	}
 
@@ -109,7 +109,7 @@ int books_on_ledger(struct stream *s, const struct wire_frame *frame, struct fau
 		if (!wrong && !claims_believe_books(s, (enum wire_event)e, now))
 			wrong = "more than the process can have done";
 		if (wrong)
-			return fault_set(f, EBADMSG, FAULT_STREAM, "the agent's books of %s: %s",
+			return fault_set(f, EBADMSG, FAULT_STREAM, "the agent's counters of %s: %s",
 					 wire_event_names[e], wrong);
 	}
 	if (s->held_back)

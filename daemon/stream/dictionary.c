@@ -72,8 +72,8 @@ static bool has_mapping(const struct stream *s, uint32_t id)
 
 static int dictionary_twice(struct fault *f, const char *what, uint32_t id)
 {
-	return fault_set(f, EBADMSG, FAULT_STREAM, "%s %u is defined twice or from nothing", what,
-			 id);
+	return fault_set(f, EBADMSG, FAULT_STREAM,
+			 "%s %u is defined twice, or from undefined names", what, id);
 }
 
 /* malloc'ed clean text that takes no more than it needs; NULL without memory */

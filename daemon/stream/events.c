@@ -47,7 +47,7 @@ int events_on_samples(struct stream *s, const struct wire_frame *frame, struct f
 		if (e < 0)
 			return e;
 	}
-	return more < 0 ? fault_set(f, EBADMSG, FAULT_STREAM, "a CPU frame is no CPU frame") : 0;
+	return more < 0 ? fault_set(f, EBADMSG, FAULT_STREAM, "a CPU frame is malformed") : 0;
 }
 
 int events_add_lock(struct stream *s, const struct wire_lock *w, struct fault *f)

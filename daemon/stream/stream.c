@@ -87,7 +87,7 @@ static int stream_on_hello(struct stream *s, const struct wire_frame *frame, str
 	if (!knows_secret(s, h.secret))
 		return fault_set(
 			f, EPERM, FAULT_STREAM,
-			"what speaks does not know the secret of the attach: it is not the agent");
+			"the sender does not know the secret of the attach: it is not the agent");
 	r = stream_begin_again(s, f);
 	if (r < 0)
 		return r;
@@ -238,7 +238,7 @@ int stream_feed(struct stream *s, const void *buf, size_t len, struct fault *f)
 		}
 		if (size < 0)
 			return fault_set(f, EBADMSG, FAULT_STREAM,
-					 "the agent sent bytes that are no frame");
+					 "the agent sent bytes that are not a frame");
 		if (size == 0)
 			continue;
 		r = on_frame(s, &frame, f);

@@ -40,13 +40,13 @@ void facts_explain(int result, struct fault *ret)
 	*ret = (struct fault){ 0 };
 	if (result == -ETIMEDOUT)
 		fault_set(ret, ETIMEDOUT, FAULT_DEADLINE,
-			  "the process does not answer: a look at its memory has not ended");
+			  "the process does not answer: a read of its memory has not ended");
 	else if (result == -EBUSY)
-		fault_set(
-			ret, EBUSY, FAULT_DEADLINE,
-			"processes of this container or user do not answer: looks at them have not ended");
+		fault_set(ret, EBUSY, FAULT_DEADLINE,
+			  "processes of this container or user do not answer: reads of them have "
+			  "not ended");
 	else
-		fault_set(ret, -result, FAULT_DEADLINE, "look at the process: ");
+		fault_set(ret, -result, FAULT_DEADLINE, "read the process: ");
 }
 
 static void target_ask_conclude(struct target *t, int result)

@@ -347,15 +347,15 @@ uint64_t target_decode_ns(const struct target *t)
 bool target_held_back(const struct target *t, char *why, size_t size)
 {
 	const struct target_decoding *d = &t->priv->decoding;
-	const char *bound = d->cut ? "what limits.decode_cpu leaves it beside others"
-				   : "a part of what it uses itself";
+	const char *bound =
+		d->cut ? "its share of limits.decode_cpu" : "a part of its own CPU time";
 
 	/* in its first second its part is not known */
 	if (!decoding_is_held(t) || !d->part_ns || t->state != TARGET_STREAMING)
 		return false;
 	snprintf(why, size,
-		 "what it says may cost %.2f %% of a CPU (%s); the rest is not read and dropped as "
-		 "quota: choose %s",
+		 "decoding its data may take %.2f %% of a CPU (%s); the rest is not read, and "
+		 "dropped as quota: choose %s",
 		 (double)d->part_ns / 1e7, bound,
 		 d->cut ? "longer intervals, or raise it" : "a longer interval or fewer events");
 	return true;

@@ -121,10 +121,9 @@ void target_begin_knowing(struct target *t, int result)
 	if (!target_admit(t))
 		return;
 	if (receiver_allowed(t) < 0) {
-		fault_set(
-			&f, EBUSY, FAULT_STREAM,
-			"a pipe or file of this %s does not answer: who reads it has been waiting for it",
-			t->priv->stuck || t->priv->late ? "JVM" : "container");
+		fault_set(&f, EBUSY, FAULT_STREAM,
+			  "a pipe or file of this %s does not answer: its reader waits for it",
+			  t->priv->stuck || t->priv->late ? "JVM" : "container");
 		target_busy(t, &f);
 		return;
 	}

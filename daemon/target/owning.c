@@ -45,15 +45,16 @@ bool owning_forbids(const struct target *t, const struct facts *facts, struct fa
 	*why = (struct fault){ .flags = FAULT_PERMANENT };
 	if (facts->owner_says_no)
 		fault_set(why, EPERM, FAULT_OWNER,
-			  "its owner says no: " OWNER_VARIABLE " is set in its environment");
+			  "its owner forbids profiling: " OWNER_VARIABLE " is set in its "
+			  "environment");
 	else if (a.no)
-		fault_set(why, EPERM, FAULT_OWNER, "its owner says no: %s", a.no_word);
+		fault_set(why, EPERM, FAULT_OWNER, "its owner forbids profiling: %s", a.no_word);
 	else if (a.events_given && !a.events)
-		fault_set(why, EPERM, FAULT_OWNER, "its owner allows no event that there is: %s",
+		fault_set(why, EPERM, FAULT_OWNER, "its owner allows no known event: %s",
 			  a.events_word);
 	else if (a.events_given && !target_asked_events(t))
 		fault_set(why, EPERM, FAULT_OWNER,
-			  "its owner allows nothing of what the settings collect: %s",
+			  "its owner allows none of the events that the settings collect: %s",
 			  a.events_word);
 	else
 		return false;
@@ -72,7 +73,7 @@ bool target_owners_note(const struct target *t, char *buf, size_t size)
 	if (a.interval_ns && n < size)
 		n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "; " : "", a.interval_word);
 	if (a.wrong[0] && n < size)
-		(void)snprintf(buf + n, size - n, "%s%s is no duration, such as 50ms",
+		(void)snprintf(buf + n, size - n, "%s%s is not a duration such as 50ms",
 			       n ? "; " : "", a.wrong);
 	return *buf;
 }

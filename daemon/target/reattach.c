@@ -94,7 +94,7 @@ static void on_look_late(void *userdata)
 		return;
 	}
 	fault_set(&f, ETIMEDOUT, FAULT_STREAM,
-		  "a descriptor of the JVM does not answer: a look at it has not ended");
+		  "a descriptor of the JVM does not answer: a read of it has not ended");
 	target_busy(t, &f);
 }
 

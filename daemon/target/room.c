@@ -68,7 +68,7 @@ static void room_send_away(struct target *t)
 
 	fault_set(
 		&why, EDQUOT, FAULT_BUDGET,
-		"kindlingd looks after %u JVMs at most, and this container or user has the most of them",
+		"kindlingd handles %u JVMs at most, and this container or user has the most of them",
 		t->priv->table->bound);
 	target_keep_out(t, KEEP_ROOM, &why);
 }

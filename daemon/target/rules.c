@@ -126,9 +126,9 @@ void rules_explain(const struct config *c, int index, struct fault *ret)
 
 	*ret = (struct fault){ .flags = FAULT_PERMANENT };
 	if (index < 0) {
-		fault_set(
-			ret, EPERM, FAULT_RULE,
-			"targets.mode is opt-in, and neither a rule nor its owner asks for this JVM; `kindling attach` profiles it all the same");
+		fault_set(ret, EPERM, FAULT_RULE,
+			  "targets.mode is opt-in, and neither a rule nor its owner asks for this "
+			  "JVM; `kindling attach` profiles it anyway");
 		return;
 	}
 	rules_describe(&c->rules[index], what, sizeof(what));

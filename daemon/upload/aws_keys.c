@@ -147,7 +147,7 @@ static int aws_asker_ask_container(struct aws_asker *a)
 
 	if (!aws_keys_url_is_near(a->container)) {
 		snprintf(a->asked_why, sizeof(a->asked_why),
-			 "AWS_CONTAINER_CREDENTIALS_FULL_URI: %.150s is no service of this host",
+			 "AWS_CONTAINER_CREDENTIALS_FULL_URI: %.150s is not a service of this host",
 			 a->container);
 		return -ENODATA;
 	}
@@ -174,7 +174,7 @@ static void aws_asker_run(void *userdata)
 	struct aws_asker *a = userdata;
 
 	a->result = -ENODATA;
-	snprintf(a->asked_why, sizeof(a->asked_why), "nobody is asked");
+	snprintf(a->asked_why, sizeof(a->asked_why), "there is no source of keys");
 	if (a->container[0])
 		a->result = aws_asker_ask_container(a);
 	else if (a->ec2[0])
@@ -226,12 +226,12 @@ void aws_asker_doubt(struct aws_asker *a)
 
 const struct aws_keys *aws_asker_keys(const struct aws_asker *a, const char **ret_why)
 {
-	*ret_why = a->why[0] ? a->why : "they are being asked for";
+	*ret_why = a->why[0] ? a->why : "they are being requested";
 	if (!a->has_keys)
 		return NULL;
 	if (a->known.end_real_ns && a->known.end_real_ns < clock_real_ns()) {
 		if (!a->why[0])
-			*ret_why = "they have ended";
+			*ret_why = "they have expired";
 		return NULL;
 	}
 	return &a->known;

@@ -47,8 +47,8 @@ int sink_choose_format(struct sink *s, enum report_format other, char *why, size
 	if (format < 0) {
 		char list[200];
 
-		snprintf(why, why_size, "format: there is no %s; there are %s", s->config->format,
-			 report_format_list(false, list, sizeof(list)));
+		snprintf(why, why_size, "format: there is no %s; the formats are %s",
+			 s->config->format, report_format_list(false, list, sizeof(list)));
 		return -EINVAL;
 	}
 	if (s->events && format == REPORT_JFR &&

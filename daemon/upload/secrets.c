@@ -97,7 +97,7 @@ static int secrets_read_pem(const char *key, const char *path, char **ret, char 
 		r = -EINVAL;
 	if (r < 0)
 		snprintf(why, why_size, "%s: %s: %s", key, path,
-			 r == -EINVAL ? "it is no PEM file" : strerror(-r));
+			 r == -EINVAL ? "it is not a PEM file" : strerror(-r));
 	return r;
 }
 

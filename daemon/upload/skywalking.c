@@ -304,10 +304,8 @@ static bool skywalking_has_no_tasks(struct skywalking *w, const struct grpc_end 
 	if (end->status != GRPC_UNIMPLEMENTED)
 		return false;
 	w->no_tasks_mono_ns = clock_mono_ns() + NO_TASKS_NS;
-	skywalking_say(
-		w,
-		"this OAP has no async-profiler tasks, it is older than 10.2: JVMs are registered, "
-		"and there is nothing to deliver");
+	skywalking_say(w, "this OAP is older than 10.2 and has no async-profiler tasks: JVMs are "
+			  "registered, and there is nothing to deliver");
 	return true;
 }
 
@@ -369,7 +367,7 @@ static void skywalking_on_tested(void *userdata, const struct grpc_end *end)
 	w->n_calls--;
 	(void)skywalking_has_no_tasks(w, end);
 	s->upload->on_test(s->upload, s, end->status == GRPC_OK,
-			   end->status == GRPC_OK	       ? "it answers questions for tasks"
+			   end->status == GRPC_OK	       ? "it answers queries for tasks"
 			   : end->status == GRPC_UNIMPLEMENTED ? s->error
 							       : end->text);
 }

@@ -167,7 +167,8 @@ static void run_note(struct skywalking_run *r, const char *text)
 	const unsigned both = 1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_WALL;
 
 	if (!*text && (r->saved.task.events & both) == both)
-		text = "the profile has no CPU time: an OAP shows that and wall-clock time as one";
+		text = "the profile leaves out CPU time, because an OAP would add it to "
+		       "wall-clock time";
 	utf8_copy(r->saved.why, sizeof(r->saved.why), text, strlen(text));
 }
 
@@ -239,7 +240,7 @@ static void run_on_told(void *userdata, const struct grpc_end *end)
 	if (end->status == GRPC_OK) {
 		run_step(r, SKYWALKING_OVER);
 	} else if (run_age_ns(r) > run_length_ns(r) + TELL_NS) {
-		log_warn("sink.task", "sink=%s task=%s not_told=%s", r->of->sink->config->name,
+		log_warn("sink.task", "sink=%s task=%s not_reported=%s", r->of->sink->config->name,
 			 log_str(r->saved.task.id), log_str(end->text));
 		run_step(r, SKYWALKING_OVER);
 	} else {

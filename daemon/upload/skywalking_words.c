@@ -187,7 +187,8 @@ void skywalking_arguments(const char *text, struct skywalking_task *t)
 		t->wall_interval_ns = t->interval_ns;
 	if (t->events == 0)
 		snprintf(t->why, sizeof(t->why),
-			 "none of the task's events is one of kindling's: cpu, wall, lock, alloc");
+			 "kindling collects none of the task's events; it has cpu, wall, lock, "
+			 "alloc");
 }
 
 /* The value of @key, "" = it has none. */

@@ -378,7 +378,7 @@ class Kubernetes(unittest.TestCase):
         side = daemon.wait_state(apps["side"][1], "streaming")
         wait_for("lock alone", lambda: daemon.target(side["pid"])["events"] == ["lock"])
         vault = daemon.wait_state(apps["vault"][1], "excluded")
-        self.assertEqual(vault["reason"], "its owner says no: kindling.io/profile: false")
+        self.assertEqual(vault["reason"], "its owner forbids profiling: kindling.io/profile: false")
         self.assertEqual(vault["attempts"], 0)
         table = daemon.kindling("status")
         for words in (r"shop/cart-7d9f-x2/cart .* streaming ", r"shop/cart-7d9f-x2/side .* lock ", r"bank/vault-0/vault .* excluded ",

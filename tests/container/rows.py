@@ -295,7 +295,7 @@ STATES = {
                             first=True),
     "off: VMOptionsFile": State("the same in a file of options", DISABLED,
                                 dict(options=["-XX:VMOptionsFile=/app/off.args"]), first=True, **launcher_9),
-    "owner's no": State("KINDLING_DISABLE=1 in its environment", r"owner says no",
+    "owner's no": State("KINDLING_DISABLE=1 in its environment", r"owner forbids profiling",
                         dict(env=["KINDLING_DISABLE=1"]), first=True),
     "no agents": State("-XX:-EnableDynamicAgentLoading", r"forbids agents",
                        dict(options=["-XX:-EnableDynamicAgentLoading"]), first=True, **launcher_9),

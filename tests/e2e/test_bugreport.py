@@ -64,7 +64,7 @@ class BugReport(unittest.TestCase):
                           if secret.lower() in text.lower()], [])
         self.assertIn('"state":\t"streaming"', files["status.json"])
         self.assertRegex(files["status.json"], r'"name":\t"name-\d+"')
-        self.assertIn("its owner says no", files["status.json"])
+        self.assertIn("its owner forbids profiling", files["status.json"])
         self.assertIn("events.cpu.interval: 10ms", files["settings.txt"])
         self.assertIn("events.wall.threads: (left out)   # not the default", files["settings.txt"])
         self.assertIn("targets.rules: 2\n", files["settings.txt"])

@@ -212,7 +212,7 @@ class Commands(unittest.TestCase):
         self.daemon.cli("report", self.pid, "--exclude", "KnownShares", "-o", self.path("v.txt"))
         left_out = int(re.search(r"(\d+) samples, [0-9.]+ s in all, left out by --include or --exclude", self.read("v.txt")).group(1))
         self.assertGreater(left_out, 50)
-        for text, *options in (('--include "a(b" is no regular expression: Unmatched ( or \\(, at "(b"', "--include", "a(b"),
+        for text, *options in (('--include "a(b" is not a regular expression: Unmatched ( or \\(, at "(b"', "--include", "a(b"),
                                ('--exclude "(a)\\1" has a back-reference', "--exclude", r"(a)\1"),
                                ("txt cannot", "--reverse")):
             done = self.daemon.cli("report", self.pid, *options, "-o", self.path("never.txt"), check=False)

@@ -51,8 +51,8 @@ class HeldBack(unittest.TestCase):
             self.assertGreater(after[1], before[1])
             self.assertGreater(after[2]["quota"], before[2]["quota"])
             self.assertIn("limits.decode_cpu", held(target)[0])
-            self.assertIn("held back: what it says may cost", " ".join(daemon.cli("status").stdout.split()))
-            self.assertIn("held back: what it says may cost",
+            self.assertIn("held back: decoding its data may take", " ".join(daemon.cli("status").stdout.split()))
+            self.assertIn("held back: decoding its data may take",
                           " ".join(daemon.cli("doctor", str(jvm.pid), check=False).stdout.split()))
             daemon.configure(settings("10%"))
             self.assertIn("limits.decode_cpu", daemon.cli("config", "reload").stdout)

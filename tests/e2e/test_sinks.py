@@ -269,7 +269,7 @@ sinks:
   - {name: gone, type: exec, command: [/nowhere/x]}
 """ % p.dir
             with Daemon(settings) as daemon:
-                wait_for("reasons", lambda: all("does not run" not in s["last_error"] for s in sinks_of(daemon).values()))
+                wait_for("reasons", lambda: all("is not running" not in s["last_error"] for s in sinks_of(daemon).values()))
                 sinks = sinks_of(daemon)
                 self.assertRegex(sinks["dir"]["last_error"], r"^directory .*/mine: uid \d+ may not write there: Permission")
                 self.assertRegex(sinks["gone"]["last_error"], r"^command: uid \d+ cannot run /nowhere/x: No such file")

@@ -36,7 +36,7 @@ void read_frames(int fd)
 		at += (size_t)size;
 	}
 	if (size < 0) {
-		wrong("bytes that are no frame");
+		wrong("bytes that are not a frame");
 		exit(1);
 	}
 	len -= at;

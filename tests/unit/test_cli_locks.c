@@ -118,12 +118,15 @@ static void locks_are_a_table(void **state)
 	const char *out = printed(print_locks, some_locks);
 
 	(void)state;
-	assert_non_null(strstr(out, "7 Shop: last 60 s: 1,305 waits of 1 ms and more and 2 that go on (3 s); "
-				    "10,572 shorter (1.2 s); 21,400 idle, not shown; 1 lost on the way (2 ms)\n"));
-	assert_non_null(strstr(out, "LOCK                ID KIND        WAITS NOW TOTAL LONGEST WAITERS AT"));
-	assert_non_null(strstr(out, "org.shop.Main$Stock f  enter           4   1    2s      1s "
-				    "org.shop.Main.sellEverythingThatIsLeft, x.Y.z org.shop.Main.count "
-				    "w1, virtual #7, ... own<er>\n"));
+	assert_non_null(strstr(
+		out, "7 Shop: last 60 s: 1,305 waits of 1 ms and more and 2 that go on (3 s); "
+		     "10,572 shorter (1.2 s); 21,400 idle, not shown; 1 lost on the way (2 ms)\n"));
+	assert_non_null(strstr(
+		out, "LOCK                ID KIND        WAITS NOW TOTAL LONGEST WAITERS AT"));
+	assert_non_null(strstr(out,
+			       "org.shop.Main$Stock f  enter           4   1    2s      1s "
+			       "org.shop.Main.sellEverythingThatIsLeft, x.Y.z org.shop.Main.count "
+			       "w1, virtual #7, ... own<er>\n"));
 	assert_non_null(strstr(out, "B                   -  park (idle)"));
 	assert_non_null(strstr(out, "and 1 more locks; -n shows more\n"));
 }
@@ -134,9 +137,11 @@ static void locks_fit_80_columns(void **state)
 
 	(void)state;
 	out = strchr(out, '\n') + 1; /* the line above is wrapped by the terminal */
-	assert_non_null(strstr(out, "LOCK  KIND  WAITS NOW TOTAL LONGEST WAITERS AT         OWNERS AT\n"));
-	assert_non_null(strstr(out, "Stock enter     4   1    2s      1s \u2026rythingThatIsLeft Main.count\n"
-				    "  f: w1, virtual #7, ...; held by own<er>\n"));
+	assert_non_null(
+		strstr(out, "LOCK  KIND  WAITS NOW TOTAL LONGEST WAITERS AT         OWNERS AT\n"));
+	assert_non_null(strstr(
+		out, "Stock enter     4   1    2s      1s \u2026rythingThatIsLeft Main.count\n"
+		     "  f: w1, virtual #7, ...; held by own<er>\n"));
 	assert_non_null(strstr(out, "  -, idle: -\n"));
 	for (; (end = strchr(out, '\n')); out = end + 1)
 		assert_true(end - out <= 80 + 2); /* an ellipsis is three bytes */
@@ -147,16 +152,21 @@ static void classes_of_locks_are_a_table(void **state)
 	const char *out;
 
 	(void)state;
-	out = printed(print_locks,
-		      "{\"targets\":[" TARGET
-		      "\"waits\":6,\"open\":0,\"total_ns\":3e9,\"n_classes\":4,\"classes\":["
-		      "{\"class\":\"A\",\"locks\":340,\"more_locks\":true,\"kind\":\"enter\",\"waits\":4,\"open\":1,"
-		      "\"total_ns\":2e9,\"longest_ns\":1e9,\"waiters\":[{\"tid\":1,\"thread\":\"w1\"}],"
-		      "\"owners\":[{\"tid\":2,\"thread\":\"o2\"}]},"
-		      "{\"class\":null,\"locks\":2,\"more_locks\":false,\"kind\":\"park\"},"
-		      "{\"class\":\"C\",\"locks\":1,\"kind\":\"park\"}]}]}");
-	assert_non_null(strstr(out, "CLASS     LOCKS KIND  WAITS NOW TOTAL LONGEST WAITERS AT OWNERS AT WAITERS OWNERS"));
-	assert_non_null(strstr(out, "A          340+ enter     4   1    2s      1s -          -         w1      o2\n"));
+	out = printed(
+		print_locks,
+		"{\"targets\":[" TARGET
+		"\"waits\":6,\"open\":0,\"total_ns\":3e9,\"n_classes\":4,\"classes\":["
+		"{\"class\":\"A\",\"locks\":340,\"more_locks\":true,\"kind\":\"enter\",\"waits\":4,\"open\":1,"
+		"\"total_ns\":2e9,\"longest_ns\":1e9,\"waiters\":[{\"tid\":1,\"thread\":\"w1\"}],"
+		"\"owners\":[{\"tid\":2,\"thread\":\"o2\"}]},"
+		"{\"class\":null,\"locks\":2,\"more_locks\":false,\"kind\":\"park\"},"
+		"{\"class\":\"C\",\"locks\":1,\"kind\":\"park\"}]}]}");
+	assert_non_null(strstr(
+		out,
+		"CLASS     LOCKS KIND  WAITS NOW TOTAL LONGEST WAITERS AT OWNERS AT WAITERS OWNERS"));
+	assert_non_null(strstr(
+		out,
+		"A          340+ enter     4   1    2s      1s -          -         w1      o2\n"));
 	assert_non_null(strstr(out, "(unknown)     2 park "));
 	assert_non_null(strstr(out, "and 2 more classes; -n shows more\n"));
 }
@@ -173,7 +183,7 @@ static void a_page_has_all_of_it_while_nobody_waits(void **state)
 	assert_non_null(strstr(text, "org.shop.Main$Stock@f"));
 	assert_non_null(strstr(text, "waited at org.shop.Main.sellEverythingThatIsLeft"));
 	assert_non_null(strstr(text, "<pre>a.B.c\n</pre>"));
-	assert_non_null(strstr(text, "The stack is not kept any more."));
+	assert_non_null(strstr(text, "The stack is no longer kept."));
 	assert_non_null(strstr(text, "who kept whom waiting"));
 	assert_non_null(strstr(text, "own&lt;er&gt;"));
 	assert_null(strstr(text, "<er>"));
@@ -191,7 +201,8 @@ static void threads_are_told_by_what_numbers_they_have(void **state)
 		{ "{\"tid\":null,\"ns_tid\":7,\"thread\":\"w\"}", "\"w\" (7 in its container)" },
 		{ "{\"tid\":null,\"virtual_id\":53,\"thread\":\"w\"}", "\"w\" (virtual #53)" },
 		{ "{\"tid\":null,\"virtual_id\":53,\"thread\":\"virtual #53\"}", "virtual #53" },
-		{ "{\"tid\":null,\"virtual_id\":null,\"thread\":\"[unnamed virtual threads]\"}", "[unnamed virtual threads]" },
+		{ "{\"tid\":null,\"virtual_id\":null,\"thread\":\"[unnamed virtual threads]\"}",
+		  "[unnamed virtual threads]" },
 		{ "{\"tid\":4711,\"thread\":\"\"}", "thread 4711" },
 	};
 
@@ -233,7 +244,7 @@ static void what_is_empty_says_why(void **state)
 	assert_non_null(
 		strstr(printed(print_locks, "{\"targets\":[{\"pid\":7,\"name\":\"S\",\"state\":"
 					    "\"streaming\",\"collected\":false,\"locks\":[]}]}"),
-		       "waits are not collected in it"));
+		       "waits are not collected in this JVM"));
 	assert_string_equal(printed(print_locks,
 				    "{\"targets\":[{\"pid\":7,\"name\":\"S\",\"state\":\"failed\","
 				    "\"locks\":[]}]}"),
@@ -244,7 +255,8 @@ static void what_is_empty_says_why(void **state)
 	assert_string_equal(printed(print_threads,
 				    "{\"targets\":[{\"pid\":7,\"name\":\"S\",\"state\":\"found\","
 				    "\"threads\":[]}]}"),
-			    "7 S: no thread is known. The JVM is found, and `kindling status` says more\n");
+			    "7 S: no threads are known. The JVM is found, and `kindling status` "
+			    "says more\n");
 }
 
 #define WAIT(tid, name, kind, owner, more)                                                    \
@@ -275,7 +287,7 @@ static void the_graph_is_a_tree(void **state)
 			    "\"hog\" (9) keeps 2 threads waiting\n"
 			    "  \"d\" (4): enter of L@4 for 2s\n"
 			    "    \"e<b>&\"'\" (5): park of L@5 for 2s\n"
-			    "waiting, for no owner that is known\n"
+			    "waiting; the owner is not known\n"
 			    "  \"f\" (6): wait of L@6 for 2s\n");
 }
 

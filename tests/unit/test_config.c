@@ -21,7 +21,8 @@ static int parse(const char *text)
 /* What is not collected unless it is named. */
 static bool is_commented_out(const struct config_entry *e)
 {
-	return strncmp(e->name, "events.alloc.", 13) == 0 || strncmp(e->name, "events.wall.", 12) == 0;
+	return strncmp(e->name, "events.alloc.", 13) == 0 ||
+	       strncmp(e->name, "events.wall.", 12) == 0;
 }
 
 static void the_example_sets_every_field_to_its_default(void **state)
@@ -109,11 +110,13 @@ static void events_that_are_named_are_collected(void **state)
 	assert_int_equal(config.events, cpu | lock);
 	assert_int_equal(parse("events: { cpu: { interval: 5ms } }\n"), 0);
 	assert_int_equal(config.events, cpu);
-	assert_int_equal(parse("events:\n  lock:\n  wall: { interval: 20ms, threads: http- }\n"), 0);
+	assert_int_equal(parse("events:\n  lock:\n  wall: { interval: 20ms, threads: http- }\n"),
+			 0);
 	assert_int_equal(config.events, lock | 1u << WIRE_EVENT_WALL);
 	assert_int_equal(config.wall_interval_ns, 20 * NS_PER_MS);
 	assert_string_equal(config.wall_threads, "http-");
-	assert_int_equal(parse("events: { lock: { min_wait: 50us, monitors: never }, alloc: {} }\n"), 0);
+	assert_int_equal(
+		parse("events: { lock: { min_wait: 50us, monitors: never }, alloc: {} }\n"), 0);
 	assert_int_equal(config.events, lock | 1u << WIRE_EVENT_ALLOC);
 	assert_int_equal(config.lock_min_ns, 50000);
 	assert_int_equal(config.monitors, WIRE_MONITORS_NEVER);
@@ -155,9 +158,11 @@ static void values_are_written_as_they_are_read(void **state)
 
 		config_value(&config, i, text, sizeof(text));
 		if (e->type != CONFIG_TEXT && /* it has quotes */
-		    e->type != CONFIG_FILE && e->type != CONFIG_PROGRAM) /* not built for this test */
+		    e->type != CONFIG_FILE &&
+		    e->type != CONFIG_PROGRAM) /* not built for this test */
 			assert_int_equal(config_set(&again, e, text, why, sizeof(why)), 0);
-		assert_memory_equal((char *)&again + e->offset, (char *)&config + e->offset, e->size);
+		assert_memory_equal((char *)&again + e->offset, (char *)&config + e->offset,
+				    e->size);
 	}
 }
 
@@ -185,7 +190,7 @@ static void an_unknown_field_is_named_with_its_line_and_what_was_meant(void **st
 		"k.yaml:1: retention: there is no such setting; did you mean store.retention?");
 	refused("colour: red\n", "k.yaml:1: colour: there is no such setting");
 	refused("log.level: info\n",
-		"k.yaml:1: a setting's name has no dots: settings below it are indented");
+		"k.yaml:1: a setting's name must not contain dots; indent the settings below it");
 }
 
 static void a_wrong_value_is_named_with_what_would_be_right(void **state)
@@ -242,10 +247,10 @@ static void a_shape_that_is_not_ours_is_refused(void **state)
 	refused("socket:\n  path: /x\n",
 		"k.yaml:1: socket: takes one value, not settings below it");
 	refused("events: [cpu, locks]\n",
-		"k.yaml:1: events: is a list of cpu, lock, alloc, wall; not \"locks\"");
-	refused("events: [[cpu]]\n", "k.yaml:1: events: is a list of words, as in [cpu, lock]");
-	refused("events: []\n",
-		"k.yaml:1: events: names nothing to collect; without it, it is cpu and lock");
+		"k.yaml:1: events: must be a list of cpu, lock, alloc, wall; not \"locks\"");
+	refused("events: [[cpu]]\n",
+		"k.yaml:1: events: must be a list of words, as in [cpu, lock]");
+	refused("events: []\n", "k.yaml:1: events: is empty; leave it out to collect cpu and lock");
 	refused("events: [cpu]\nevents: {wall: }\n", "k.yaml:2: events: is set a second time");
 	refused("socket: [/x]\n", "k.yaml:1: socket: takes one value, not a list or an alias");
 	refused("- socket\n", "k.yaml:1: must be one map of settings, `name: value`");
@@ -319,7 +324,8 @@ static void a_file_that_nothing_works_without_must_be_there(void **state)
 	assert_int_equal(config_check_files(&config, NULL, why, sizeof(why)), 0);
 	strcpy(config.agent, "/nowhere");
 	assert_int_equal(config_check_files(&config, NULL, why, sizeof(why)), -EINVAL);
-	assert_string_equal(why, "agent.library: /nowhere cannot be read: No such file or directory");
+	assert_string_equal(why,
+			    "agent.library: /nowhere cannot be read: No such file or directory");
 }
 
 static void a_reload_takes_what_can_change_and_names_the_rest(void **state)
@@ -367,10 +373,11 @@ static void a_wrong_rule_is_named_with_its_line_and_number(void **state)
 
 	(void)state;
 	refused("targets:\n  rules:\n    - deny: { uid: 1 }\n    - deny: { comand: x }\n",
-		"k.yaml:4: targets.rules[1].deny.comand: there is no such condition; there are "
-		"container, pod, namespace, image, annotation, uid, command and environment");
+		"k.yaml:4: targets.rules[1].deny.comand: there is no such condition; the "
+		"conditions are container, pod, namespace, image, annotation, uid, command and "
+		"environment");
 	refused("targets: { rules: [ { forbid: { uid: 1 } } ] }",
-		"k.yaml:1: targets.rules[0]: is one rule, `- deny: { command: x }` or "
+		"k.yaml:1: targets.rules[0]: must be one rule, `- deny: { command: x }` or "
 		"`- allow: {...}`");
 	refused("targets: { rules: [ { allow: { uid: a } } ] }",
 		"k.yaml:1: targets.rules[0].allow.uid: must be a uid or a range, as in 1000-1999; "
@@ -380,7 +387,7 @@ static void a_wrong_rule_is_named_with_its_line_and_number(void **state)
 	refused("targets: { rules: [ { allow: { environment: A } } ] }",
 		"k.yaml:1: targets.rules[0].allow.environment: must be NAME=value, not \"A\"");
 	refused("targets: { rules: no }",
-		"k.yaml:1: targets.rules: is a list of rules, `- deny: {...}`");
+		"k.yaml:1: targets.rules: must be a list of rules, `- deny: {...}`");
 	refused("targets: { mode: some }",
 		"k.yaml:1: targets.mode: is one of opt-out, opt-in; not \"some\"");
 	refused("targets: { attach_rate: 1000 }",
@@ -390,7 +397,7 @@ static void a_wrong_rule_is_named_with_its_line_and_number(void **state)
 	assert_int_equal(parse("targets: { rules: [ { deny: { uid: 1 }, allow: {} } ] }"), -EINVAL);
 	for (int i = 0; i <= RULES_MAX; i++)
 		strcat(text, "  - deny: { uid: 1 }\n");
-	refused(text, "k.yaml:67: targets.rules[64]: there may be 64 rules");
+	refused(text, "k.yaml:67: targets.rules[64]: at most 64 rules are allowed");
 }
 
 static void text_that_is_not_yaml_is_refused_with_its_line(void **state)
@@ -445,7 +452,7 @@ static void wrong_sinks_are_refused_by_name_and_line(void **state)
 {
 	(void)state;
 	refused("sinks: files\n",
-		"k.yaml:1: sinks: is a list of sinks, `- {name: x, type: files}`");
+		"k.yaml:1: sinks: must be a list of sinks, `- {name: x, type: files}`");
 	refused("sinks:\n  - {type: files, directory: /x}\n",
 		"k.yaml:2: sinks[0]: a sink needs a name");
 	refused("sinks:\n  - {name: ../x, type: files}\n",
@@ -457,17 +464,18 @@ static void wrong_sinks_are_refused_by_name_and_line(void **state)
 	refused("sinks:\n  - {name: x, type: files, directory: out}\n",
 		"k.yaml:2: sinks[0].directory: must be an absolute path, not \"out\"");
 	refused("sinks:\n  - {name: x, type: files, directory: /x, url: http://x}\n",
-		"k.yaml:2: sinks[0]: url is no setting of a sink of type files");
+		"k.yaml:2: sinks[0]: url is not a setting of a sink of type files");
 	refused("sinks:\n  - {name: x, type: s3, url: http://x, bucket: b, access_key_file: /a}\n",
 		"k.yaml:2: sinks[0]: a sink of type s3 needs secret_key_file or secret_key_env");
 	refused("sinks:\n  - {name: x, type: otlp, url: http://u:p@x}\n",
-		"k.yaml:2: sinks[0].url: holds no user or password: take user and password_file");
+		"k.yaml:2: sinks[0].url: must not contain a user or password; use user and "
+		"password_file");
 	refused("sinks:\n  - {name: x, type: otlp, url: http://x, interval: 15s}\n",
-		"k.yaml:2: sinks[0]: interval must be a multiple of 10s: so long is a window");
+		"k.yaml:2: sinks[0]: interval must be a multiple of 10s, the length of a window");
 	refused("sinks:\n  - {name: x, type: otlp, url: http://x, events: [gc]}\n",
-		"k.yaml:2: sinks[0].events: is a list of cpu, lock, alloc, wall; not \"gc\"");
+		"k.yaml:2: sinks[0].events: must be a list of cpu, lock, alloc, wall; not \"gc\"");
 	refused("sinks:\n  - {name: x, type: exec, command: [take]}\n",
-		"k.yaml:2: sinks[0].command: begins with the path of a program, not \"take\"");
+		"k.yaml:2: sinks[0].command: must begin with the path of a program, not \"take\"");
 	refused("sinks:\n  - {name: x, type: otlp, url: http://x, headers: {A: \"b\\r\\nC: d\"}}\n",
 		"k.yaml:2: sinks[0].headers: contains a control character");
 	refused("sinks:\n  - {name: x, type: files, directory: /x, colour: red}\n",

@@ -165,19 +165,22 @@ static void a_wrong_setting_is_named_with_its_line(void **state)
 
 	(void)state;
 	refused("labels:\n  set: { 1a: x }\n",
-		"k.yaml:2: labels.set.1a: is no name for a label: a letter or _, then letters, digits, "
-		"_ . - and /; not \"1a\"");
+		"k.yaml:2: labels.set.1a: must be the name of a label: a letter or _, then "
+		"letters, digits, _ . - and /; not \"1a\"");
 	refused("labels:\n  set: { a: \"\" }\n", "k.yaml:2: labels.set: a: must not be empty");
 	refused("labels:\n  set: { a: b, a: c }\n",
 		"k.yaml:2: labels.set: a: is set a second time");
 	refused("labels:\n  set: { a: [b] }\n", "k.yaml:2: labels.set.a: takes one value");
-	refused("labels:\n  set: x\n", "k.yaml:2: labels.set: is a map of labels, { team: shop }");
+	refused("labels:\n  set: x\n", "k.yaml:2: labels.set: must be a map of labels, { team: "
+				       "shop }");
 	refused("labels: { rules: [ { forget: x } ] }",
-		"k.yaml:1: labels.rules[0].forget: is one rule: set: { label: value }, rename: { old: "
+		"k.yaml:1: labels.rules[0].forget: must be one rule: set: { label: value }, "
+		"rename: { old: "
 		"new }, drop: label or replace: { label: x, regex: x, with: x }, and where: { label: "
 		"value } if not for all");
 	refused("labels: { rules: [ { replace: { label: a, regex: \"(\" } } ] }",
-		"k.yaml:1: labels.rules[0].replace.regex: is no regular expression: Unmatched ( or "
+		"k.yaml:1: labels.rules[0].replace.regex: is not a regular expression: Unmatched "
+		"( or "
 		"\\(; \"(\"");
 	refused("labels: { rules: [ { replace: { label: a, regex: '(a)\\1' } } ] }",
 		"k.yaml:1: labels.rules[0].replace.regex: cannot refer to a group of its own, as \\1 "
@@ -185,20 +188,20 @@ static void a_wrong_setting_is_named_with_its_line(void **state)
 	refused("labels: { rules: [ { replace: { label: a, regex: '((a{99}){99}){99}' } } ] }",
 		"k.yaml:1: labels.rules[0].replace.regex: repeats more than 1000 times");
 	refused("labels: { rules: [ { replace: { label: a, regexp: x } } ] }",
-		"k.yaml:1: labels.rules[0].replace.regexp: there is no such word; there are label, "
-		"regex and with");
+		"k.yaml:1: labels.rules[0].replace.regexp: there is no such key; the keys are "
+		"label, regex and with");
 	refused("labels: { rules: [ { set: { a: b, c: d } } ] }",
 		"k.yaml:1: labels.rules[0].set: takes one pair; others are rules of their own");
 	refused("labels: { rules: [ { rename: { a: \"b c\" } } ] }",
-		"k.yaml:1: labels.rules[0].rename: is no name for a label: a letter or _, then "
-		"letters, digits, _ . - and /; not \"b c\"");
+		"k.yaml:1: labels.rules[0].rename: must be the name of a label: a letter or _, "
+		"then letters, digits, _ . - and /; not \"b c\"");
 	refused("labels: { cloud: on }", "k.yaml:1: labels.cloud: is one of off, auto; not \"on\"");
 	assert_int_equal(parse("labels: { rules: [ { where: { a: b } } ] }"), -EINVAL);
 	assert_int_equal(parse("labels: { rules: [ { drop: a, rename: { a: b } } ] }"), -EINVAL);
 	assert_int_equal(parse("labels: { rules: [ drop ] }"), -EINVAL);
 	for (int i = 0; i <= LABEL_RULES_MAX; i++)
 		strcat(text, "  - drop: x\n");
-	refused(text, "k.yaml:35: labels.rules[32]: there may be 32 rules");
+	refused(text, "k.yaml:35: labels.rules[32]: at most 32 rules are allowed");
 }
 
 static void rules_are_written_as_they_are_read(void **state)

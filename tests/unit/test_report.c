@@ -158,9 +158,10 @@ static void a_wrong_pattern_is_said_with_the_place(void **state)
 		if (!report_pattern_is_fine(fine[i], why, sizeof(why)))
 			fail_msg("%s", why);
 	refused_pattern("(a)b(c",
-			"\"(a)b(c\" is no regular expression: Unmatched ( or \\(, at \"(c\"");
+			"\"(a)b(c\" is not a regular expression: Unmatched ( or \\(, at \"(c\"");
 	refused_pattern("Cart[a-",
-			"\"Cart[a-\" is no regular expression: Unmatched [, [^, [:, [., or [=, at "
+			"\"Cart[a-\" is not a regular expression: Unmatched [, [^, [:, [., or [=, "
+			"at "
 			"\"[a-\"");
 	refused_pattern("", "\"\" is empty");
 	refused_pattern("(a)\\1", "\"(a)\\1\" has a back-reference, which is not allowed");

@@ -187,7 +187,7 @@ static void who_says_too_much_is_held_back(void **state)
 	config.decode_cpu_permille = 1;
 	t = add("flood");
 	UNTIL(target_held_back(t, why, sizeof(why)));
-	assert_non_null(strstr(why, "what limits.decode_cpu leaves it"));
+	assert_non_null(strstr(why, "its share of limits.decode_cpu"));
 	begin_ns = clock_mono_ns();
 	held_ns = target_decode_ns(t);
 	UNTIL(clock_mono_ns() > begin_ns + 9 * NS_PER_S);
@@ -313,7 +313,7 @@ static void one_that_does_not_know_the_secret_is_no_agent(void **state)
 	UNTIL(t->state == TARGET_FAILED);
 	assert_string_equal(
 		t->fault.what,
-		"what speaks does not know the secret of the attach: it is not the agent");
+		"the sender does not know the secret of the attach: it is not the agent");
 	assert_int_equal(samples, 0);
 	close(control);
 	close(agent_fd);

@@ -87,7 +87,7 @@ static void an_owner_asks_where_it_is_opt_in_and_takes_it_back(void **state)
 	allowed_say(&t->jvm.allowed, "profile", "false", "b: ");
 	targets_settings(table);
 	UNTIL(t->state == TARGET_EXCLUDED);
-	assert_string_equal(t->fault.what, "its owner says no: b: false");
+	assert_string_equal(t->fault.what, "its owner forbids profiling: b: false");
 }
 
 static void an_owners_interval_is_the_shortest(void **state)
@@ -115,8 +115,9 @@ static void an_owner_who_allows_nothing_that_is_collected_keeps_us_out(void **st
 	allowed_say(&t->jvm.allowed, "events", "wall", "a: ");
 	targets_settings(table);
 	UNTIL(t->state == TARGET_EXCLUDED);
-	assert_string_equal(t->fault.what,
-			    "its owner allows nothing of what the settings collect: a: wall");
+	assert_string_equal(
+		t->fault.what,
+		"its owner allows none of the events that the settings collect: a: wall");
 }
 
 static void who_was_detached_stays_so_until_attach_and_over_a_restart(void **state)

@@ -95,7 +95,7 @@ static void who_does_not_answer_fails_with_that_reason_and_nobody_waits_for_it(v
 	assert_int_equal(t->state, TARGET_FOUND);
 	UNTIL(t->state == TARGET_FAILED);
 	assert_string_equal(t->fault.what,
-			    "the process does not answer: a look at its memory has not ended");
+			    "the process does not answer: a read of its memory has not ended");
 	assert_int_equal(table->injectors, 0);
 	let_go(t->jvm.pid);
 	UNTIL(t->state == TARGET_STREAMING); /* it is tried again, as after any failure */
