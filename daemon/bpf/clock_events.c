@@ -13,26 +13,26 @@
 #include "daemon/ground/mem.h"
 
 #define CPUS_MAX	4096
-#define REDRAW_S	20 /* every CPU's periods, one CPU after the other */
-#define SPREAD_PERMILLE 200 /* of a period, up and down */
+#define REDRAW_S	20 /* all CPUs' periods, one CPU after the other */
+#define SPREAD_PERMILLE 200 /* periods vary by this part, up and down */
 #define PRICE_PERIOD_NS (NS_PER_MS / 10)
 #define PRICE_GAPS	100
 #define PRICE_GAPS_MIN	25
-#define PRICE_NS_MAX	(40 * NS_PER_MS) /* where others have the CPU */
+#define PRICE_NS_MAX	(40 * NS_PER_MS) /* index of each online CPU's events */
 
 struct cpu {
-	int fds[CLOCK_EVENTS_PER_CPU]; /* -1 = none; all of them or none */
+	int fds[CLOCK_EVENTS_PER_CPU]; /* -1 = none; either all are open or none */
 };
 
 struct clock_events {
 	int prog_fd;
 	int n_cpus;
 	uint64_t interval_ns; /* 0 = nothing ticks */
-	int redraw_next, redraw_due; /* due: in parts of REDRAW_S */
+	int redraw_next, redraw_due; /* CPUs to redraw: a part in each of REDRAW_S seconds */
 	struct cpu cpus[];
 };
 
-/* @cpu -1: of the calling thread, wherever it runs. */
+/* @cpu -1: for the calling thread, wherever it runs. */
 static int event_start(int cpu, uint64_t period_ns, int prog_fd)
 {
 	CLEANUP(fd_closep) int fd = warden_open_clock(cpu, period_ns);
@@ -52,11 +52,11 @@ static uint32_t random_number(void)
 	uint32_t x;
 
 	if (getrandom(&x, sizeof(x), GRND_NONBLOCK) != sizeof(x))
-		x = (uint32_t)clock_mono_ns() * 2654435761u; /* early in the machine's life */
+		x = (uint32_t)clock_mono_ns() * 2654435761u; /* shortly after boot */
 	return x;
 }
 
-/* Rates are drawn, and scaled so that their sum is what is wanted. */
+/* Rates are drawn, and scaled so that their sum is the wanted rate. */
 void clock_events_draw(uint64_t interval_ns, uint64_t *ret)
 {
 	uint64_t rates[CLOCK_EVENTS_PER_CPU], sum = 0;
@@ -107,7 +107,7 @@ static void clock_events_redraw(struct clock_events *c, int cpu)
 	clock_events_draw(c->interval_ns, periods);
 	for (int i = 0; i < CLOCK_EVENTS_PER_CPU && is_running(c, cpu); i++)
 		if (ioctl(c->cpus[cpu].fds[i], PERF_EVENT_IOC_PERIOD, &periods[i]) < 0)
-			stop_cpu(c, cpu); /* and begun anew */
+			stop_cpu(c, cpu); /* and started again */
 }
 
 static void clock_events_stop(struct clock_events *c)
@@ -124,10 +124,10 @@ static int start_missing(struct clock_events *c)
 	for (int i = 0; i < c->n_cpus; i++) {
 		r = is_running(c, i) ? 0 : start_cpu(c, i);
 		running += r == 0;
-		if (r < 0 && r != -ENODEV) /* ENODEV: it is not online */
+		if (r < 0 && r != -ENODEV) /* ENODEV: the CPU is offline */
 			last = r;
 	}
-	/* a part of the CPUs would sample a part of the time, and nobody would see which */
+	/* ticks on only some CPUs would sample only some of the time, and nobody would notice */
 	return running && last == -ENODEV ? 0 : last;
 }
 
@@ -158,7 +158,7 @@ void clock_events_tick(struct clock_events *c)
 		clock_events_redraw(c, c->redraw_next);
 		c->redraw_next = (c->redraw_next + 1) % c->n_cpus;
 	}
-	(void)start_missing(c); /* what is refused now is asked for again */
+	(void)start_missing(c); /* a refused request is repeated */
 }
 
 int clock_events_new(int prog_fd, struct clock_events **ret)
@@ -167,7 +167,7 @@ int clock_events_new(int prog_fd, struct clock_events **ret)
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct clock_events *c;
 
-	/* perf_event_paranoid and seccomp speak here */
+	/* perf_event_paranoid and seccomp refuse here */
 	if (fd < 0 && fd != -ENODEV)
 		return fd;
 	cpus = cpus < 1 ? 1 : cpus < CPUS_MAX ? cpus : CPUS_MAX;
@@ -191,7 +191,7 @@ struct clock_events *clock_events_free(struct clock_events *c)
 	return NULL;
 }
 
-/* ---- the price ----------------------------------------------------------------------------- */
+/* ---- cost ---------------------------------------------------------------------------------- */
 
 static int clock_events_compare(const void *a, const void *b)
 {
@@ -209,9 +209,9 @@ uint64_t clock_events_price(int prog_fd)
 
 	if (fd < 0)
 		return 0;
-	/* a turn of this loop takes some ten ns, or some hundred where the clock is a system call;
-	 * the kernel's own tick and other threads are gaps too, but few beside those that are made
-	 * here */
+	/* one turn of this loop takes some ten ns, or some hundred where the clock is a system
+	 * call; the kernel's own tick and other threads cause gaps too, but few compared with those
+	 * caused here */
 	while (n < PRICE_GAPS && (now = clock_mono_ns()) - begin < PRICE_NS_MAX) {
 		uint64_t turn_ns = now - last;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0 (the kernel wants to read one that it knows) */
-/* Tells of processes that begin a program and of processes that end. */
+/* Reports processes that start a program and processes that end. */
 #include "vmlinux_min.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -12,7 +12,7 @@ struct {
 	__uint(max_entries, EXEC_RING_BYTES);
 } ring SEC(".maps");
 
-__u64 lost; /* records that found the ring full */
+__u64 lost; /* records for which the ring had no room */
 
 static void tell(__u32 kind, __s32 status)
 {
@@ -41,7 +41,7 @@ int BPF_PROG(on_exec)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
-	/* the event comes for every thread; the count of the living is lowered before it */
+	/* the event comes for every thread; the count of live threads is lowered before it */
 	if (task->signal->live.counter == 0)
 		tell(EXEC_EXIT, task->exit_code);
 	return 0;

@@ -1,5 +1,5 @@
-/* What exec.bpf.c puts into its ring; read by exec_events.c. Integer types come from the includer.
- */
+/* The records that exec.bpf.c puts into its ring; read by exec_events.c. The includer defines the
+ * integer types. */
 #pragma once
 
 #define EXEC_RING_BYTES (256 * 1024)
@@ -11,9 +11,9 @@ enum exec_kind {
 
 struct exec_record {
 	__u64 mono_ns;
-	__u32 pid; /* thread group, as the first pid namespace counts */
+	__u32 pid; /* thread group, as counted in the first pid namespace */
 	__u32 kind;
-	__s32 status; /* EXEC_EXIT: as wait(2) has it */
+	__s32 status; /* EXEC_EXIT: wait status as in wait(2) */
 	__u32 unused;
 	char comm[16];
 };

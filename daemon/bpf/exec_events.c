@@ -19,7 +19,7 @@ struct exec_events {
 	struct loop_source *source;
 	struct exec_events_ops ops;
 	void *userdata;
-	unsigned left; /* records that this round may still take */
+	unsigned left; /* records that this round may still handle */
 };
 
 static int on_record(void *userdata, void *data, size_t size)
@@ -33,7 +33,7 @@ static int on_record(void *userdata, void *data, size_t size)
 		e->ops.on_exec(e->userdata, (pid_t)r->pid, r->comm, r->mono_ns);
 	else
 		e->ops.on_exit(e->userdata, (pid_t)r->pid, r->status, r->mono_ns);
-	/* libbpf stops here with this record consumed; epoll reports the rest again */
+	/* libbpf stops here with this record consumed; epoll reports the remaining ones again */
 	return --e->left ? 0 : -EAGAIN;
 }
 

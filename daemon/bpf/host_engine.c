@@ -16,9 +16,9 @@
 #include "daemon/ground/clock.h"
 #include "sampler.skel.h"
 
-#define INTERVAL_NS_MIN	    (NS_PER_MS / 20) /* below it a CPU would do little else */
+#define INTERVAL_NS_MIN	    (NS_PER_MS / 20) /* below that a CPU would do little else */
 #define INTERVAL_NS_MAX	    (60 * NS_PER_S)
-#define HANDLER_ADDRESS_MIN 4096 /* below lie SIG_DFL, SIG_IGN and no code */
+#define HANDLER_ADDRESS_MIN 4096 /* lower values are SIG_DFL, SIG_IGN and no code addresses */
 
 struct entry {
 	pid_t pid;
@@ -31,7 +31,7 @@ struct host_engine {
 	struct clock_events *clocks;
 	struct entry entries[SAMPLER_TARGETS_MAX];
 	unsigned n_entries;
-	struct ring_buffer *ring; /* stacks of the kernel; NULL = not wanted */
+	struct ring_buffer *ring; /* kernel stacks; NULL = not wanted */
 	host_engine_stack_fn *on_stack;
 	void *userdata;
 };
@@ -48,12 +48,12 @@ static uint64_t host_engine_shortest(const struct host_engine *e)
 	return ns;
 }
 
-/* Events as the targets need them now. */
+/* Ticks as often as the targets need now. */
 static int keep_events(struct host_engine *e)
 {
 	uint64_t period_ns = e->n_entries ? host_engine_shortest(e) : 0;
 
-	/* ticks that come meanwhile are as rare as they were, or as frequent as they will be */
+	/* ticks that come meanwhile follow the old or the new interval */
 	e->bpf->bss->period_ns = period_ns;
 	return clock_events_set(e->clocks, period_ns);
 }
@@ -85,8 +85,8 @@ static bool host_engine_same(const struct host_engine_target *a, const struct ho
 	return a->handler == b->handler && a->interval_ns == b->interval_ns && a->signo == b->signo;
 }
 
-/* What comes from a process that may be hostile: it can only ask for signals to itself, and only
- * for such as an agent takes. */
+/* Input from a possibly hostile process: it can only ask for signals to itself, and only for those
+ * that an agent accepts. */
 static bool is_an_agents(const struct host_engine_target *t)
 {
 	return t->handler >= HANDLER_ADDRESS_MIN && t->interval_ns >= INTERVAL_NS_MIN &&
@@ -116,11 +116,12 @@ int host_engine_set(struct host_engine *e, pid_t pid, const struct host_engine_t
 	if (!known)
 		entry = &e->entries[e->n_entries++];
 	*entry = (struct entry){ pid, *t };
-	/* events first: they know the shortest interval when the first tick looks for it */
+	/* clocks first, so that the first tick finds the shortest interval */
 	r = keep_events(e);
 	if (r == 0 && bpf_map_update_elem(bpf_map__fd(e->bpf->maps.targets), &key, &value,
 					  known ? BPF_EXIST : BPF_ANY) < 0)
-		/* cleared by the kernel, by an exec: that is not undone by a changed interval */
+		/* the kernel cleared the entry at an exec: a changed interval must not restore
+		 * it */
 		r = known && errno == ENOENT ? 0 : -errno;
 	if (r < 0)
 		host_engine_remove(e, pid);
@@ -184,7 +185,7 @@ void host_engine_counts(const struct host_engine *e, struct host_engine_counts *
 	free(c);
 }
 
-/* ---- stacks of the kernel ------------------------------------------------------------------ */
+/* ---- kernel stacks -------------------------------------------------------------------------- */
 
 static int host_engine_on_stack(void *userdata, void *data, size_t size)
 {
@@ -217,14 +218,14 @@ void host_engine_drain(struct host_engine *e)
 		(void)ring_buffer__consume(e->ring);
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- life cycle ----------------------------------------------------------------------------- */
 
 static int host_engine_refuse(int error, const char *step, char *why)
 {
 	return bpf_refuse(error, step, why, HOST_ENGINE_WHY_MAX);
 }
 
-/* One of the two programs for ticks; the other is not looked at by the kernel. */
+/* Loads one of the two programs for ticks; the kernel does not verify the other. */
 static int load_one(struct host_engine *e, bool put_off)
 {
 	int r;

@@ -1,11 +1,11 @@
 /*
  * The on-CPU half of the host engine: signals for the agents from software clock events on every
- * CPU (clock_events.h) and one BPF program. CPU timers are looked at on the kernel's tick alone:
- * they keep no shorter interval, and see too little of runs that are shorter. sampler.bpf.c says
- * when a signal is sent and when not.
+ * CPU (clock_events.h) and one BPF program. CPU timers expire only on the kernel's tick, so they
+ * allow no shorter interval and miss shorter runs. sampler.bpf.c documents when a signal is sent
+ * and when not.
  *
  * Needs Linux 5.15 with BTF, CAP_BPF and CAP_PERFMON. The events and the program live as long as
- * their descriptors: whatever way the daemon ends, the signals end with it.
+ * their descriptors: however the daemon ends, the signals end with it.
  */
 #pragma once
 
@@ -18,53 +18,55 @@
 
 struct host_engine;
 
-/* What the agent of one process said: where its handler is, for which signal, how often. */
+/* What the agent of one process reported: the address of its handler, its signal, its interval. */
 struct host_engine_target {
 	uint64_t handler;
 	uint64_t interval_ns;
 	int signo;
 };
 
-/* Of all CPUs since the start; sampler.h says what each means. */
+/* For all CPUs since the start; sampler.h explains each. */
 struct host_engine_counts {
 	uint64_t ticks, sent, foreign, held, failed, stacks, stacks_lost;
 };
 
-/* A stack of the kernel under a tick of the thread @tid (its own number for itself) of @pid. */
+/* A kernel stack under a tick of the thread @tid (in its own pid namespace) of @pid. */
 typedef void host_engine_stack_fn(void *userdata, pid_t pid, uint32_t tid, uint64_t mono_ns,
 				  const uint64_t *ips, unsigned n);
 
 /*
- * Loads the program and tries a clock event; none runs before there is a target. Where the kernel
- * can (6.18), signals are put off until the thread goes back to user mode, so that no system call
- * notices them; @direct: not even then, which is for tests. 0, or -errno with a sentence in @why
+ * Loads the program and tries a clock event; none runs before there is a target. On kernels that
+ * can do it (6.18), signals are delayed until the thread returns to user mode, so that no system
+ * call notices them; @direct: send them at once, for tests. 0, or -errno with a sentence in @why
  * (HOST_ENGINE_WHY_MAX bytes).
  */
 int host_engine_new(bool direct, struct host_engine **ret, char *why);
 struct host_engine *host_engine_free(struct host_engine *e);
 DEFINE_FREEP(struct host_engine, host_engine_free);
 
-/* The shortest interval the kernel lets us have now, kernel.perf_event_max_sample_rate. */
+/* The shortest interval that the kernel allows now, kernel.perf_event_max_sample_rate. */
 uint64_t host_engine_interval_min(void);
 /*
- * Take @pid in, or change it. The same words again do nothing: an entry that the kernel cleared
- * because the process began another program stays cleared. 0, -EINVAL for an address, a signal
- * or an interval that no agent has, -ENOSPC at the maximum, or what the kernel says.
+ * Adds @pid, or changes it. The same values again do nothing: an entry that the kernel cleared
+ * because the process started another program stays cleared. 0, -EINVAL for an address, a signal or
+ * an interval that no agent uses, -ENOSPC at the maximum, or the kernel's error.
  */
 int host_engine_set(struct host_engine *e, pid_t pid, const struct host_engine_target *t);
 void host_engine_remove(struct host_engine *e, pid_t pid);
 unsigned host_engine_targets(const struct host_engine *e);
-/* From one tick of a CPU to the next, on average; 0 = nothing ticks. */
+/* Average time between two ticks of a CPU; 0 = no ticks. */
 uint64_t host_engine_interval(const struct host_engine *e);
 bool host_engine_puts_off(const struct host_engine *e);
-/* Once a second. */
+/* To be called once a second. */
 void host_engine_tick(struct host_engine *e);
-/* What one tick of a CPU costs, in ns, measured now: that takes 10 to 40 ms. 0 = not known. */
+/* The cost of one tick of a CPU in ns, measured by this call, which takes 10 to 40 ms. 0 =
+ * unknown. */
 uint64_t host_engine_price(const struct host_engine *e);
 void host_engine_counts(const struct host_engine *e, struct host_engine_counts *ret);
 /*
- * From now on ticks that interrupt the kernel take its stack; host_engine_drain() hands them to
- * @fn. A tick's stack is there before the agent's handler runs. 0, or -errno and nothing is taken.
+ * From now on ticks that interrupt the kernel record its stack; host_engine_drain() passes them to
+ * @fn. A tick's stack is available before the agent's handler runs. 0, or -errno and nothing is
+ * recorded.
  */
 int host_engine_take_stacks(struct host_engine *e, host_engine_stack_fn *fn, void *userdata);
 void host_engine_drain(struct host_engine *e);

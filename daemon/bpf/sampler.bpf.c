@@ -4,9 +4,9 @@
  * there gets the agent's signal if its process is a target.
  *
  * SIGPROF ends a process that has no handler for it. So a signal is sent only while the thread's
- * handler is the agent's, and never into a call that could carry it, pending, past the moment when
- * an exec puts the handlers back to their defaults. The entry goes with the program: at exec and
- * at exit, here in the kernel, not when the daemon hears of it.
+ * handler is the agent's, and never into a system call that could carry it, pending, past the
+ * moment when an exec resets the handlers. The target's entry ends with the program: the kernel
+ * program removes it at exec and at exit, without waiting for the daemon.
  */
 #include "vmlinux_min.h"
 #include <bpf/bpf_core_read.h>
@@ -57,11 +57,12 @@ struct {
 } stacks SEC(".maps");
 
 __u32 wants_stacks; /* of the kernel */
-__u64 period_ns; /* from one tick of a CPU to the next, on average: the shortest interval wanted */
+__u64 period_ns; /* average time between two ticks of a CPU: the shortest interval wanted */
 
 /*
- * A target that wants fewer ticks gets each with the same chance, whatever it got before: every
- * n-th would be a rhythm, and a program that has the same one would be seen at one place only.
+ * A target that wants fewer ticks gets each one with the same probability, independent of earlier
+ * ones: every n-th would be a rhythm, and a program with the same rhythm would be sampled at one
+ * place only.
  */
 static int is_due(__u64 interval_ns)
 {
@@ -80,7 +81,7 @@ static __u64 handler_of(struct task_struct *task, __u32 signo)
 
 	if (!sighand || signo < 1 || signo > 64)
 		return 0;
-	/* an index that is not a constant is not relocated for us */
+	/* libbpf does not relocate an index that is not a constant */
 	at = (void *)sighand + bpf_core_field_offset(struct sighand_struct, action) +
 	     (signo - 1) * bpf_core_type_size(struct k_sigaction) +
 	     bpf_core_field_offset(struct k_sigaction, sa) +
@@ -95,9 +96,9 @@ static int is_blocked(struct task_struct *task, __u32 signo)
 }
 
 /*
- * exec keeps a pending signal and forgets its handler; a signal that becomes pending while the
- * mask changes stays so, perhaps until an exec. Ticks that interrupted user mode or a fault read
- * -1 here.
+ * exec keeps a pending signal and forgets its handler; a signal that becomes pending while the mask
+ * changes stays pending, perhaps until an exec. The syscall number is -1 here for ticks that
+ * interrupted user mode or a fault.
  */
 static int is_in_such_a_call(struct task_struct *task)
 {
@@ -111,7 +112,7 @@ static int is_in_such_a_call(struct task_struct *task)
 	return nr == NR_EXECVE || nr == NR_EXECVEAT || nr == NR_RT_SIGPROCMASK;
 }
 
-/* The entry of the process that runs here, if this tick is one of its own. */
+/* The entry of the running process, if this tick is for it. */
 static struct sampler_target *target_of_tick(struct sampler_counts *c)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
@@ -142,7 +143,7 @@ static void send(struct sampler_counts *c, struct sampler_target *t)
 
 /* ---- stacks of the kernel ------------------------------------------------------------------ */
 
-/* What the thread, and the agent in it, takes for its number. */
+/* The number that the thread, and the agent in it, sees as its own. */
 static __u32 own_tid(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
@@ -150,7 +151,7 @@ static __u32 own_tid(struct task_struct *task)
 	void *at;
 
 	if (!pid)
-		return 0; /* it exits */
+		return 0; /* the thread exits */
 	at = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
 	     (__u64)BPF_CORE_READ(pid, level) * bpf_core_type_size(struct upid) +
 	     bpf_core_field_offset(struct upid, nr);
@@ -158,16 +159,16 @@ static __u32 own_tid(struct task_struct *task)
 	return nr;
 }
 
-/* Addresses of the kernel have the highest bit on every machine we know. */
+/* Kernel addresses have the highest bit set on every supported machine. */
 static int is_in_kernel(void *ctx)
 {
 	return (__s64)(*(volatile __u64 *)(ctx + REG_IP * sizeof(__u64))) < 0;
 }
 
 /*
- * Nobody is woken: the daemon looks before it reads a sample, and once a second. A thread that
- * blocks the signal gets no sample that the stack could belong to: it is the agent's own, or in
- * the agent's handler, whose system calls are not the program's.
+ * The daemon is not woken: it reads the ring before it handles samples, and once a second. A thread
+ * that blocks the signal gets no sample for the stack to belong to: it is the agent's own thread,
+ * or is in the agent's handler, whose system calls are not the program's.
  */
 static void take_stack(void *ctx, struct sampler_counts *c, struct sampler_target *t,
 		       struct task_struct *task)
@@ -192,7 +193,8 @@ static void take_stack(void *ctx, struct sampler_counts *c, struct sampler_targe
 		c->stacks_lost++;
 }
 
-/* Kernels before 6.18: at once. A read or write that copies for long returns what it has. */
+/* Kernels before 6.18: sends the signal at once. A read or write that copies for long returns
+ * early. */
 SEC("perf_event")
 int on_tick(void *ctx)
 {
@@ -216,17 +218,17 @@ int on_tick(void *ctx)
 	return 0;
 }
 
-/* ---- put off until the thread goes back to user mode: nothing it does in the kernel is disturbed ---- */
+/* ---- delayed until the thread returns to user mode: nothing in the kernel is disturbed ---- */
 
 struct slot {
 	struct bpf_task_work work;
-	__u64 owed_ns; /* what the signal on its way stands for: an interval for each tick of @tid */
+	__u64 owed_ns; /* what the pending signal stands for: one interval for each tick of @tid */
 	__u32 tid;
 	__u32 unused;
 };
 
-/* By thread number. A second thread in one slot loses its tick. Nothing has to be cleared, whatever
- * way a thread ends. */
+/* By thread number. If two threads share a slot the second one loses its tick. No clearing is
+ * needed, however a thread ends. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SAMPLER_SLOTS);
@@ -234,7 +236,7 @@ struct {
 	__type(value, struct slot);
 } slots SEC(".maps");
 
-/* weak: libbpf looks for it even when the program that calls it is not loaded */
+/* weak: libbpf resolves it even when the program that calls it is not loaded */
 extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *tw,
 					      void *map__map,
 					      int (*callback)(struct bpf_map *map, void *key,
@@ -244,7 +246,7 @@ extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct b
 extern int bpf_send_signal_task(struct task_struct *task, int sig, enum pid_type type,
 				__u64 value) __ksym __weak;
 
-/* The signal says what it stands for: ticks within one stretch in the kernel are one signal. */
+/* The signal's value: ticks within one stretch in the kernel are merged into one signal. */
 static void send_with(struct sampler_counts *c, struct sampler_target *t, struct task_struct *task,
 		      __u64 owed_ns)
 {
@@ -254,7 +256,7 @@ static void send_with(struct sampler_counts *c, struct sampler_target *t, struct
 		c->sent++;
 }
 
-/* On the way back to user mode; after an exec, the handler is the new program's here. */
+/* On the way back to user mode; after an exec, the handler here is the new program's. */
 static int on_return(struct bpf_map *map, void *key, void *value)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32, zero = 0;
@@ -280,7 +282,7 @@ static void put_off(struct sampler_counts *c, struct sampler_target *t, struct s
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 tid = (__u32)bpf_get_current_pid_tgid();
 
-	/* the thread is interrupted here: on_return comes after all of this */
+	/* the thread is interrupted here, so on_return runs after all of this */
 	if (bpf_task_work_schedule_resume_impl(task, &slot->work, &slots, on_return, 0) == 0) {
 		slot->tid = tid;
 		slot->owed_ns = t->interval_ns;
@@ -327,7 +329,7 @@ int BPF_PROG(on_exec)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
-	/* the event comes for every thread; the count of the living is lowered before it */
+	/* the event comes for every thread; the count of live threads is lowered before it */
 	if (task->signal->live.counter == 0)
 		forget();
 	return 0;

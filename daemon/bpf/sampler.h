@@ -1,12 +1,12 @@
-/* What sampler.bpf.c and host_engine.c say to each other. Integer types come from the includer. */
+/* The interface between sampler.bpf.c and host_engine.c. The includer defines the integer types. */
 #pragma once
 
 #define SAMPLER_TARGETS_MAX 1024
-#define SAMPLER_SLOTS	    4096 /* threads with a signal put off; power of two */
+#define SAMPLER_SLOTS	    4096 /* threads with a delayed signal; power of two */
 #define SAMPLER_STACK_MAX   64 /* frames of the kernel */
 #define SAMPLER_RING_BYTES  (1 << 20)
 
-/* One process that wants signals; the key is its pid as the first pid namespace counts. */
+/* One process that wants signals; the key is its pid in the first pid namespace. */
 struct sampler_target {
 	__u64 handler; /* address of the agent's signal handler */
 	__u64 interval_ns;
@@ -14,23 +14,24 @@ struct sampler_target {
 	__u32 unused;
 };
 
-/* On one CPU, of a target's ticks; ticks itself counts everybody's. */
+/* Per CPU, about ticks of targets; `ticks` counts all ticks. */
 struct sampler_counts {
 	__u64 ticks;
 	__u64 sent;
-	__u64 foreign; /* the handler was not the agent's: another program, or another profiler */
-	/* the thread blocks the signal just now, or is in a call that must not get it, or one is
-	 * put off already */
+	__u64 foreign; /* the handler was not the agent's: another program's, or another profiler's
+			*/
+	/* the thread blocks the signal, is in a call that must not get it, or has a delayed signal
+	 * already */
 	__u64 held;
-	__u64 failed; /* the kernel refused: a thread that exits, mostly */
-	__u64 stacks; /* of the kernel, taken */
-	__u64 stacks_lost; /* the ring was full, or the kernel had no stack to give */
+	__u64 failed; /* the kernel refused, mostly because the thread exits */
+	__u64 stacks; /* kernel stacks recorded */
+	__u64 stacks_lost; /* the ring was full, or the kernel had no stack */
 };
 
-/* A tick that interrupted the kernel. In the ring without the frames that it has not. */
+/* A tick that interrupted the kernel. In the ring only the used frames are stored. */
 struct sampler_stack {
 	__u64 mono_ns;
-	__u32 pid; /* as the first pid namespace counts */
-	__u32 tid; /* as the innermost one of the thread does: what the thread calls itself */
-	__u64 ips[SAMPLER_STACK_MAX]; /* the innermost first */
+	__u32 pid; /* pid in the first pid namespace */
+	__u32 tid; /* tid in the thread's innermost namespace: the thread's own number */
+	__u64 ips[SAMPLER_STACK_MAX]; /* innermost first */
 };

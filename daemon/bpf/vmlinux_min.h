@@ -1,7 +1,7 @@
 /*
- * The few kernel types our programs read, by hand: CO-RE finds members by name in the running kernel,
- * so only names and types matter here, and no kernel's BTF is needed to build. The integer types are
- * those that bpf_helpers.h is written with.
+ * The few kernel types that our programs read, written by hand: CO-RE finds members by name in the
+ * running kernel, so only names and types matter, and the build needs no kernel's BTF. The integer
+ * types are those that bpf_helpers.h uses.
  */
 #pragma once
 
@@ -28,12 +28,12 @@ enum pid_type {
 	PIDTYPE_PID,
 };
 
-/* in the value of a map the kernel looks for it by name and size: no relocation */
+/* in the value of a map the kernel finds it by name and size: no relocation */
 struct bpf_task_work {
 	__u64 __opaque;
 } __attribute__((aligned(8)));
 
-/* a type that is only declared is no match for the kernel's own */
+/* a type that is only declared does not match the kernel's own */
 struct bpf_map {
 	__u32 id;
 };
@@ -64,7 +64,7 @@ struct sighand_struct {
 	struct k_sigaction action[64];
 };
 
-/* what user mode left when it entered the kernel */
+/* the registers that user mode had when it entered the kernel */
 struct pt_regs {
 #if defined(__TARGET_ARCH_arm64)
 	__s32 syscallno;
@@ -79,7 +79,7 @@ struct upid {
 
 struct pid {
 	unsigned int level;
-	struct upid numbers[1]; /* by pid namespace, the first one's first */
+	struct upid numbers[1]; /* by pid namespace, the first one first */
 };
 
 struct task_struct {

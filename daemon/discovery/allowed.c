@@ -106,7 +106,7 @@ void allowed_read(struct allowed *a, const char *environ, size_t len)
 
 			if (seen[i] || strncmp(p, words[i].variable, n) != 0)
 				continue;
-			seen[i] = true; /* the first counts, as for getenv(3) */
+			seen[i] = true; /* like getenv(3): the first entry counts */
 			allowed_say(a, words[i].name, p + n, words[i].variable);
 		}
 }

@@ -1,7 +1,7 @@
 /*
- * What the owner of a JVM allows: words in the annotations and labels of its pod or container, and
- * in its environment. KINDLING_DISABLE is apart from them (core/owner.h): the injector reads that
- * too. An owner can have less collected than the settings say, never more. Pure.
+ * What the owner of a JVM allows: annotations and labels of its pod or container, and variables of
+ * its environment. KINDLING_DISABLE is handled separately (core/owner.h), because the injector
+ * reads it too. An owner can have less collected than the settings say, never more. Pure.
  */
 #pragma once
 
@@ -9,31 +9,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ALLOWED_PREFIX	     "kindling.io/" /* of the words in annotations and labels */
+#define ALLOWED_PREFIX	     "kindling.io/" /* of the values of annotations and labels */
 #define ALLOWED_INTERVAL_MAX (10 * 1000000000ull) /* as in the settings */
 
 struct allowed {
-	bool no, yes; /* profile: no; yes, which counts where targets.mode is opt-in */
-	bool events_given, events_unknown; /* it names some; and some that there are not */
+	bool no, yes; /* profile: forbidden; or requested, which counts where targets.mode is opt-in
+		       */
+	bool events_given, events_unknown; /* the list contains an event; the list contains an
+					    * unknown word */
 	unsigned events; /* if given: bits 1 << enum wire_event */
-	uint64_t interval_ns; /* CPU samples no closer than that; 0 = as the settings say */
-	char no_word[64]; /* what said no: "kindling.io/profile: false" */
-	char events_word[64], interval_word[64]; /* likewise, the last of each */
-	char wrong[64]; /* what means nothing: "kindling.io/interval: 50" */
+	uint64_t interval_ns; /* the shortest interval between CPU samples; 0 = that of the settings
+			       */
+	char no_word[64]; /* the note that forbids profiling: "kindling.io/profile: false" */
+	char events_word[64], interval_word[64]; /* likewise: the last note about each */
+	char wrong[64]; /* a note without a valid value: "kindling.io/interval: 50" */
 };
 
 /*
- * The owner says @value for @name: profile, events or interval; other names say nothing. Said
- * twice, the stricter counts. profile: anything but yes, true, on and 1 is a no, "" says nothing;
- * events: a list, "cpu,lock", of which what is no event allows nothing; interval: a duration,
- * "50ms".
+ * Adds the value @value for @name: profile, events or interval; other names are ignored. If a name
+ * comes twice, the stricter value counts. profile: yes, true, on and 1 ask for profiling, "" is
+ * ignored, anything else forbids it; events: a list such as "cpu,lock", in which unknown words
+ * allow nothing; interval: a duration such as "50ms".
  *
- * @as: what stands before the value where it is shown, "kindling.io/profile: "
+ * @as: the text shown before the value, such as "kindling.io/profile: "
  */
 void allowed_say(struct allowed *a, const char *name, const char *value, const char *as);
 /* @environ: as in /proc, NUL-terminated: KINDLING_ENABLE, KINDLING_EVENTS and KINDLING_INTERVAL. */
 void allowed_read(struct allowed *a, const char *environ, size_t len);
-/* What @also says counts too. */
+/* Adds the limits of @also. */
 void allowed_add(struct allowed *a, const struct allowed *also);
-/* Of what another process filled in: all texts end, no event is there that does not exist. */
+/* Sanitises what another process filled in: terminates all texts and removes unknown events. */
 void allowed_check(struct allowed *a);

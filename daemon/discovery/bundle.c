@@ -40,7 +40,7 @@ char *container_bundle_by_id(int root_dfd, const char *id, size_t *ret_len)
 	return text;
 }
 
-/* runc and crun by hand: their state names the bundle. */
+/* runc and crun used by hand: their state file names the bundle */
 static char *by_state(int proc_dfd, int root_dfd, const char *run, const char *file, pid_t pid,
 		      size_t *ret_len)
 {

@@ -31,8 +31,8 @@ typedef bool parse_fn(const char *text, size_t len, struct jvm *ret);
 
 static int container_open_in(int root_dfd, const char *path, int flags)
 {
-	/* links are followed (a moved /var/lib/docker is common), but only inside the host's root;
-	 * openat2 takes no flags that O_PATH makes meaningless */
+	/* follow links (a moved /var/lib/docker is common), but only inside the host's root;
+	 * openat2 rejects flags that O_PATH makes meaningless */
 	unsigned always = flags & O_PATH ? O_CLOEXEC : O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 	struct open_how how = { .flags = (unsigned)flags | always,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
@@ -122,7 +122,7 @@ static bool names_by_id(int root_dfd, struct jvm *ret)
 			"/var/lib/containers/storage/overlay-containers/containers.json");
 }
 
-/* "pid:[4026531836]" of @who, a pid or "self"; false if it is gone or not to be read. */
+/* "pid:[4026531836]" of @who, a pid or "self"; false if the process is gone or may not be read. */
 static bool read_namespace(int proc_dfd, const char *who, const char *name, char ret[64])
 {
 	char path[48];
@@ -136,7 +136,8 @@ static bool read_namespace(int proc_dfd, const char *who, const char *name, char
 	return true;
 }
 
-/* That of the host's first process; of our own where a security module hides the first. */
+/* The cgroup namespace of the host's first process; our own where a security module hides the first
+ * process. */
 static bool is_hosts_namespace(int proc_dfd, const char *name, const char *value)
 {
 	char host[64];
@@ -159,7 +160,7 @@ bool container_belongs_to(int proc_dfd, pid_t pid, pid_t init)
 	       !is_hosts_namespace(proc_dfd, "pid", ours);
 }
 
-/* runc and crun by hand, no engine above: <run>/<container's name>/<state file> */
+/* runc and crun by hand, without an engine: <run>/<container's name>/<state file> */
 static bool name_by_state(int proc_dfd, int root_dfd, const char *run, const char *file,
 			  struct jvm *ret)
 {
@@ -180,7 +181,8 @@ static bool name_by_state(int proc_dfd, int root_dfd, const char *run, const cha
 		text = container_read_file(root_dfd, path, &len);
 		found = text &&
 			container_belongs_to(proc_dfd, ret->pid, container_parse_state(text, len));
-		/* an engine's own directory of states: the name is the id, and says nothing more */
+		/* an engine's own directory of states: its name is the id and contains nothing
+		 * more */
 		if (found && strcmp(e->d_name, ret->container_id) != 0)
 			utf8_copy(ret->container, sizeof(ret->container), e->d_name,
 				  strlen(e->d_name));
@@ -189,7 +191,7 @@ static bool name_by_state(int proc_dfd, int root_dfd, const char *run, const cha
 	return found;
 }
 
-/* Our own where the first process' is hidden from us. */
+/* Our own root where the first process is hidden from us. */
 int container_host_root(int proc_dfd)
 {
 	int fd = openat(proc_dfd, "1/root", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -199,7 +201,7 @@ int container_host_root(int proc_dfd)
 	return fd;
 }
 
-/* The directory of a hierarchy is called as its controllers are, or as its name behind "name=". */
+/* The directory of a hierarchy has the name of its controllers, or the name after "name=". */
 static uid_t uid_of_cgroup(void *userdata, const char *names, size_t names_len, const char *path,
 			   size_t len)
 {
@@ -217,7 +219,7 @@ static uid_t uid_of_cgroup(void *userdata, const char *names, size_t names_len, 
 	snprintf(where, sizeof(where), "/sys/fs/cgroup/%.*s/%.*s", (int)names_len, names, (int)len,
 		 path);
 	fd = container_open_in(*root_dfd, where, O_PATH | O_DIRECTORY);
-	if (fd < 0 && !names_len) { /* version 2 beside version 1 */
+	if (fd < 0 && !names_len) { /* version 2 mounted beside version 1 */
 		snprintf(where, sizeof(where), "/sys/fs/cgroup/unified/%.*s", (int)len, path);
 		fd = container_open_in(*root_dfd, where, O_PATH | O_DIRECTORY);
 	}
@@ -239,7 +241,7 @@ void container_describe(int proc_dfd, int pid_dfd, struct jvm *ret)
 	snprintf(pid, sizeof(pid), "%d", (int)ret->pid);
 	if (!ret->container_id[0] && read_namespace(proc_dfd, pid, "mnt", mnt) &&
 	    is_hosts_namespace(proc_dfd, "mnt", mnt))
-		return; /* it sees the host's files: no container */
+		return; /* it sees the host's files, so it is not in a container */
 	if (root_dfd < 0)
 		return;
 	if (ret->container_id[0])

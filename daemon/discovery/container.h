@@ -10,8 +10,8 @@
 
 #define CONTAINER_ID_SIZE sizeof(((struct jvm *)0)->container_id)
 
-/* Whose a cgroup is. @names: the hierarchy, as /proc/PID/cgroup calls it, "" of version 2;
- * @path: the group's, of @len bytes. 0 also where that cannot be told. */
+/* The owner of a cgroup. @names: the hierarchy as in /proc/PID/cgroup, "" for version 2; @path: the
+ * group's path, of @len bytes. Returns 0 (root) also where the owner cannot be determined. */
 struct container_owner {
 	uid_t (*uid_of)(void *userdata, const char *names, size_t names_len, const char *path,
 			size_t len);
@@ -20,33 +20,34 @@ struct container_owner {
 
 /*
  * The innermost container id in the text of /proc/PID/cgroup: 64 hex digits, or 32 and a number
- * (Fargate). What stands in it below a group of another than root, or below user@UID.service, could
- * be any user's invention, and is none. Calls @owner alone, NULL = all but user@ is root's.
+ * (Fargate). Names below a group that does not belong to root, or below user@UID.service, are
+ * ignored: any user could have invented them. Only @owner is called; NULL = all groups except user@
+ * belong to root.
  */
 bool container_id_from_cgroup(const char *cgroup, const struct container_owner *owner,
 			      char ret[CONTAINER_ID_SIZE]);
 
-/* Where the names stand in each runtime's file; pure, @text of @len bytes is JSON. */
+/* Positions of the names in each runtime's file; pure, @text of @len bytes is JSON. */
 bool container_parse_oci(const char *text, size_t len, struct jvm *ret); /* containerd, CRI-O */
 bool container_parse_docker(const char *text, size_t len, struct jvm *ret); /* config.v2.json */
 bool container_parse_storage(const char *text, size_t len, struct jvm *ret); /* podman's list */
 /* runc's state.json, crun's status: pid of the container's first process, 0 if there is none. */
 pid_t container_parse_state(const char *text, size_t len);
-/* Of the same files: the directory of its bundle. */
+/* From the same files: the directory of the bundle. */
 bool container_parse_bundle(const char *text, size_t len, char *ret, size_t ret_size);
 
 /*
- * The config.json that the container of @jvm was made from, malloc'ed; NULL if it is in none, or no
- * file of a runtime's tells. @proc_dfd as below.
+ * The config.json that the container of @jvm was made from, malloc'ed; NULL if the JVM is in no
+ * container, or if no file of a runtime leads to it. @proc_dfd as below.
  */
 char *container_bundle(int proc_dfd, const struct jvm *jvm, size_t *ret_len);
 
 /*
- * Fill in container_id, container, pod, image and its digest, and the notes (notes.h), of
- * @ret->pid, as far as they can be told.
+ * Fills in container_id, container, pod, image and its digest, and the notes (notes.h) of
+ * @ret->pid, as far as they can be determined.
  *
- * @proc_dfd: directory of /proc; the host's files are those below its 1/root, so that it does not
- *            matter which container the daemon itself is in
- * @pid_dfd:  directory of /proc/PID
+ * @proc_dfd: directory of /proc; the host's files are those below its 1/root, so it does not matter
+ * which container the daemon itself is in
+ * @pid_dfd: directory of /proc/PID
  */
 void container_describe(int proc_dfd, int pid_dfd, struct jvm *ret);

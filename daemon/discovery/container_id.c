@@ -7,7 +7,7 @@
 
 /*
  * One element of a cgroup path: "<id>", "docker-<id>.scope", "libpod-<id>",
- * "kubepods-pod1.slice:cri-containerd:<id>". What may stand before an id ends in '-' or ':'.
+ * "kubepods-pod1.slice:cri-containerd:<id>". A prefix of an id ends in '-' or ':'.
  */
 static bool id_in_element(const char *element, size_t len, char ret[CONTAINER_ID_SIZE])
 {
@@ -37,8 +37,7 @@ static bool id_in_element(const char *element, size_t len, char ret[CONTAINER_ID
 	return true;
 }
 
-/* From the last element to the first: the innermost container, also in a container of containers.
- */
+/* From the last element to the first, so that the innermost container is found first. */
 static bool id_in_path(const char *path, size_t len, char ret[CONTAINER_ID_SIZE])
 {
 	while (len) {
@@ -59,8 +58,8 @@ static bool is_users(const char *element, size_t len)
 }
 
 /*
- * How much of a path of @len bytes was named by root: below a group that somebody else owns,
- * everything is called as he likes.
+ * The length of the part of a path of @len bytes that root named: below a group of another owner,
+ * that owner chooses all names.
  */
 static size_t container_id_believed(const struct container_owner *owner, const char *names,
 				    size_t names_len, const char *path, size_t len)
@@ -82,7 +81,7 @@ static size_t container_id_believed(const struct container_owner *owner, const c
 bool container_id_from_cgroup(const char *cgroup, const struct container_owner *owner,
 			      char ret[CONTAINER_ID_SIZE])
 {
-	/* any hierarchy will do: runtimes differ in which of them they use (cgroups(7)) */
+	/* any hierarchy will do: runtimes use different ones (cgroups(7)) */
 	for (const char *line = cgroup; *line;) {
 		const char *end = strchrnul(line, '\n');
 		const char *names = memchr(line, ':', (size_t)(end - line)), *path = NULL;

@@ -12,7 +12,7 @@ static void container_json_freep(cJSON **json)
 	cJSON_Delete(*json);
 }
 
-/* A member's text, NULL if it is not there, not text, or "". */
+/* A member's text; NULL if it is missing, not text, or "". */
 static const char *container_json_text_of(const cJSON *object, const char *name)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
@@ -39,7 +39,8 @@ static void copy_pod(struct jvm *ret, const char *name_space, const char *name)
 		  (size_t)n < sizeof(pod) ? (size_t)n : sizeof(pod) - 1);
 }
 
-/* "sha256:" and 64 hex digits, somewhere in @text or, without the word, all of it. */
+/* "sha256:" and 64 hex digits anywhere in @text; without the prefix, 64 hex digits must be all of
+ * it. */
 static void copy_digest(struct jvm *ret, const char *text)
 {
 	static const char word[] = "sha256:", hex[] = "0123456789abcdef";
@@ -125,7 +126,7 @@ bool container_parse_storage(const char *text, size_t len, struct jvm *ret)
 	container_json_copy(ret->container, sizeof(ret->container), cJSON_GetStringValue(name));
 	if (container_json_text_of(entry, "metadata"))
 		details = cJSON_Parse(
-			container_json_text_of(entry, "metadata")); /* JSON in a JSON string */
+			container_json_text_of(entry, "metadata")); /* JSON inside a JSON string */
 	container_json_copy(ret->image, sizeof(ret->image),
 			    container_json_text_of(details, "image-name"));
 	copy_digest(ret, container_json_text_of(entry, "image"));

@@ -1,7 +1,7 @@
 /*
- * See discovery.h. Two timers: one for the processes that are to be looked at again soon (`due`),
- * one for the scans. A scan lists /proc at once and looks at the processes in small portions, so
- * that the loop is never held up by a host with thousands of them.
+ * See discovery.h. Two timers: one for the processes to look at again soon (`due`), one for the
+ * scans. A scan lists /proc at once and looks at the processes in small portions, so that a host
+ * with thousands of processes never holds up the loop.
  */
 #include "daemon/discovery/discovery.h"
 
@@ -20,17 +20,23 @@
 #include "daemon/ground/log.h"
 #include "daemon/ground/proc.h"
 
-#define DUE_MAX		 512 /* processes that are looked at again soon; more wait for the scan */
+#define DUE_MAX		 512 /* processes to look at again soon; the others wait for the scan */
 #define ROUND_PROBES_MAX 16
 #define PIDS_MAX	 (1u << 20)
 #define SCAN_WITHOUT_BPF NS_PER_S
 #define YOUNG_FOR_NS	 (5 * NS_PER_S)
 #define PORTION_PAUSE_NS NS_PER_MS
-#define LATER_NS	 (200 * NS_PER_MS) /* when there are questions enough */
-#define SLOW_NS		 (500 * NS_PER_MS) /* when the others of its tenant are slow */
-#define AGAIN_NS	 (10 * NS_PER_S) /* doubled each time ... */
-#define AGAIN_TIMES	 5 /* ... so often */
-#define SKIP_SCANS_MAX	 8 /* full ones, of a process that was no JVM in several */
+#define LATER_NS                                                             \
+	(200 * NS_PER_MS) /* retry delay when the limit of open questions is \
+			   * reached */
+#define SLOW_NS                                                                  \
+	(500 * NS_PER_MS) /* retry delay when other processes of the same tenant \
+			   * respond slowly */
+#define AGAIN_NS    (10 * NS_PER_S) /* the delay doubles each time ... */
+#define AGAIN_TIMES 5 /* ... this many times */
+#define SKIP_SCANS_MAX                                                              \
+	8 /* full scans between two looks at a process that several scans found not \
+	   * to be a JVM */
 
 struct discovery {
 	struct loop *loop;
@@ -38,21 +44,21 @@ struct discovery {
 	void *userdata;
 	int proc_dfd;
 	struct processes *processes;
-	struct look *look; /* borrowed; NULL = looks are made here: tests */
+	struct look *look; /* borrowed; NULL = look in this process (tests) */
 	struct exec_events *events; /* NULL = scan only */
 	char why[EXEC_EVENTS_WHY_MAX];
 	struct loop_timer *due_timer, *scan_timer;
 	uint64_t scan_interval_ns; /* of full scans */
-	uint64_t full_scan_mono_ns; /* when the last one began; 0 = never */
-	bool full; /* the scan that runs looks at known processes too */
+	uint64_t full_scan_mono_ns; /* begin of the last scan; 0 = none yet */
+	bool full; /* this scan also looks at known processes */
 	uint32_t generation;
-	pid_t *pids; /* of the scan that runs; NULL = none */
+	pid_t *pids; /* pids of the running scan; NULL = none */
 	uint32_t n_pids, next_pid;
 	uint64_t probes, overflow, lost;
 };
 
-/* When a process is looked at, since its program began: libjvm comes 1 ms after the exec of java,
- * the handler of SIGQUIT 5 to 50 ms after. */
+/* Delays of the looks at a process, from the start of its program: libjvm is mapped 1 ms after the
+ * exec of java, the handler of SIGQUIT is installed 5 to 50 ms after it. */
 static const uint64_t often_ns[] = {
 	1 * NS_PER_MS,	 2 * NS_PER_MS,	 5 * NS_PER_MS,	  10 * NS_PER_MS,
 	20 * NS_PER_MS,	 50 * NS_PER_MS, 100 * NS_PER_MS, 200 * NS_PER_MS,
@@ -62,7 +68,7 @@ static const uint64_t often_ns[] = {
 static const uint64_t seldom_ns[] = { 5 * NS_PER_MS, 50 * NS_PER_MS, 500 * NS_PER_MS,
 				      YOUNG_FOR_NS };
 
-/* The next look at @p, or none before the next scan if the last one is over. */
+/* Schedules the next look at @p; none before the next scan after the last delay. */
 static void discovery_schedule(struct discovery *d, struct process *p, uint64_t now)
 {
 	const uint64_t *steps = p->likely ? often_ns : seldom_ns;
@@ -90,7 +96,7 @@ static void discovery_arm(struct discovery *d)
 		loop_timer_set(d->due_timer, first > now ? first - now : 0, 0);
 }
 
-/* Where too many are due already, the next scan meets it. */
+/* If too many are due already, the next scan finds this one. */
 static void tell_later(struct discovery *d, struct process *p)
 {
 	unsigned n = p->refusals < AGAIN_TIMES ? p->refusals++ : AGAIN_TIMES;
@@ -127,7 +133,7 @@ static void discovery_judge(struct discovery *d, struct process *p, int r, const
 		processes_remove(d->processes, p);
 		return;
 	}
-	if (r == -ETIMEDOUT || r == -EBUSY) { /* not before it is its turn in a scan */
+	if (r == -ETIMEDOUT || r == -EBUSY) { /* not before the process is due in a scan */
 		processes_set_due(d->processes, p, 0);
 		p->idle_scans = SKIP_SCANS_MAX;
 		return;
@@ -157,7 +163,8 @@ static void discovery_on_look(void *userdata, const struct look_answer *a, int f
 	discovery_go_on(d);
 }
 
-/* Others of its tenant keep whoever looks waiting: nobody else's look waits for it meanwhile. */
+/* Other processes of its tenant block their readers, so the looks at those of other tenants go
+ * first. */
 static void look_later(struct discovery *d, struct process *p)
 {
 	if (p->due_mono_ns || processes_due_count(d->processes) < DUE_MAX)
@@ -176,7 +183,7 @@ static int discovery_ask(struct discovery *d, struct process *p)
 	return look_ask(d->look, &q, p->tenant, -1, discovery_on_look, p, &p->question);
 }
 
-/* false: later, there are questions enough. */
+/* Returns false if the limit of open questions is reached: try again later. */
 static bool discovery_look_at(struct discovery *d, struct process *p)
 {
 	struct jvm jvm;
@@ -205,7 +212,7 @@ static void on_due(void *userdata)
 		next = p->due_next;
 		if (p->due_mono_ns > now || p->question)
 			continue;
-		if (!discovery_look_at(d, p)) { /* the next answer goes on, or */
+		if (!discovery_look_at(d, p)) { /* the next answer continues, or this timer */
 			loop_timer_set(d->due_timer, LATER_NS, 0);
 			return;
 		}
@@ -231,9 +238,8 @@ static uint64_t read_start_time(struct discovery *d, pid_t pid)
 }
 
 /*
- * Is it its turn in this scan? Most processes are no JVM and never will be: those are looked at in
- * each second, fourth, eighth scan, unless they have another name now, as after an exec that nobody
- * told.
+ * Is @p due in this scan? Most processes are not JVMs and never will be: every second, fourth or
+ * eighth scan looks at them, unless their name has changed, as after an exec that was not reported.
  */
 static bool is_its_turn(struct discovery *d, struct process *p)
 {
@@ -253,7 +259,7 @@ static bool is_its_turn(struct discovery *d, struct process *p)
 	return true;
 }
 
-/* Age of a process that began @start_time clock ticks after boot. */
+/* Age of a process that started @start_time clock ticks after boot. */
 static uint64_t age_ns(uint64_t start_time)
 {
 	uint64_t now = clock_ns(CLOCK_BOOTTIME);
@@ -264,7 +270,7 @@ static uint64_t age_ns(uint64_t start_time)
 	return now - began;
 }
 
-/* The entry of @pid, made anew if it was that of an earlier process with this number. */
+/* The entry of @pid; a new one if the old one was for an earlier process with this number. */
 static struct process *discovery_meet(struct discovery *d, pid_t pid, uint64_t mono_ns)
 {
 	struct process *p = processes_find(d->processes, pid);
@@ -301,7 +307,7 @@ void discovery_exit(struct discovery *d, pid_t pid, uint64_t mono_ns)
 {
 	struct process *p = processes_find(d->processes, pid);
 
-	/* a scan may have met the next process of this number before we read the event */
+	/* a scan may have found the next process with this number before we read the event */
 	if (p && p->seen_mono_ns <= mono_ns)
 		processes_remove(d->processes, p);
 }
@@ -359,7 +365,7 @@ static int list_pids(int proc_dfd, pid_t **ret, uint32_t *ret_n)
 	return 0;
 }
 
-/* 1 = it was looked at, 0 = it had not to be, -EAGAIN = later. */
+/* 1 = looked at, 0 = no look was needed, -EAGAIN = later. */
 static int scan_one(struct discovery *d, pid_t pid)
 {
 	uint64_t now = clock_mono_ns();
@@ -367,7 +373,8 @@ static int scan_one(struct discovery *d, pid_t pid)
 
 	if (!d->full) {
 		p = processes_find(d->processes, pid);
-		if (p) { /* it was there a second ago: no other can have its number yet */
+		if (p) { /* it was there a second ago, so no other process can have its number yet
+			  */
 			p->generation = d->generation;
 			return 0;
 		}
@@ -384,7 +391,7 @@ static int scan_one(struct discovery *d, pid_t pid)
 	}
 	if (!p->wants_look && !is_its_turn(d, p))
 		return 0;
-	p->wants_look = true; /* not counted as a scan again, should it have to wait */
+	p->wants_look = true; /* a look that has to wait is not counted again */
 	if (!discovery_look_at(d, p))
 		return -EAGAIN;
 	p = processes_find(d->processes, pid);
@@ -400,7 +407,7 @@ static uint64_t until_next_scan(const struct discovery *d)
 	return d->scan_interval_ns;
 }
 
-/* Processes that only this scan found because a table or the ring of events was full. */
+/* Reports processes that only this scan found because a table or the ring of events was full. */
 static void count_losses(struct discovery *d)
 {
 	uint64_t lost = d->overflow + processes_refused(d->processes) +
@@ -453,7 +460,7 @@ static void on_scan(void *userdata)
 	while (d->next_pid < d->n_pids && left) {
 		int r = scan_one(d, d->pids[d->next_pid]);
 
-		if (r < 0) { /* the next answer goes on, or */
+		if (r < 0) { /* the next answer continues, or this timer */
 			loop_timer_set(d->scan_timer, LATER_NS, 0);
 			return;
 		}
@@ -466,7 +473,7 @@ static void on_scan(void *userdata)
 		loop_timer_set(d->scan_timer, PORTION_PAUSE_NS, 0);
 }
 
-/* A look has ended: what waited for it comes first, then the scan. */
+/* A look has ended: processes that waited for it come first, then the scan. */
 static void discovery_go_on(struct discovery *d)
 {
 	on_due(d);
@@ -517,7 +524,7 @@ int discovery_new(struct loop *loop, const struct config *config, struct look *l
 	if (r < 0)
 		return r;
 	d->look = look;
-	/* events first, then the scan from the loop: nobody falls between the two */
+	/* events first, then the scan from the loop, so that no process is missed in between */
 	if (config->bpf == BPF_OFF)
 		strcpy(d->why, "switched off by discovery.bpf");
 	else

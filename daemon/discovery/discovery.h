@@ -1,8 +1,8 @@
 /*
- * Finds JVMs: exec events from BPF where the kernel lets us, a scan of /proc at start, every
- * scan_interval, and as the only source where BPF is refused. A process is looked at again a few
- * times after its exec (1, 2, 5, ... ms) because libjvm is mapped a millisecond later and
- * attachable 10 to 50 ms later; on_jvm() is called once per (pid, start time).
+ * Finds JVMs: by exec events from BPF where the kernel allows it, and by a scan of /proc at start
+ * and every scan_interval, which is the only source without BPF. A process is looked at a few times
+ * after its exec (1, 2, 5, ... ms) because libjvm is mapped a millisecond later and can be attached
+ * to 10 to 50 ms later; on_jvm() is called once per (pid, start time).
  */
 #pragma once
 
@@ -14,23 +14,24 @@ struct discovery;
 struct look;
 struct discovery_ops {
 	/*
-	 * A JVM that catches SIGQUIT, so that it can be attached to, or one that still does not
-	 * five seconds after it was first seen (-Xrs): the injector's preflight says so to the
-	 * user. Once per process, unless it returns false: then again after ten seconds or more.
+	 * Called for a JVM that catches SIGQUIT, so that it can be attached to, and for one that
+	 * still does not five seconds after it was found (-Xrs): the injector's preflight reports
+	 * that to the user. Once per process, unless it returns false: then again after ten seconds
+	 * or more.
 	 */
 	bool (*on_jvm)(void *userdata, const struct jvm *jvm, uint64_t seen_mono_ns);
-	/* Any process ended, with this wait status; only where BPF is. May be NULL. */
+	/* Any process ended, with this wait status; only with BPF. May be NULL. */
 	void (*on_exit)(void *userdata, pid_t pid, int status);
 };
 
-/* @look: borrowed, who looks at processes. */
+/* @look: borrowed; performs the looks at processes. */
 int discovery_new(struct loop *loop, const struct config *config, struct look *look,
 		  const struct discovery_ops *ops, void *userdata, struct discovery **ret);
 struct discovery *discovery_free(struct discovery *d);
 DEFINE_FREEP(struct discovery, discovery_free);
-/* on_jvm() is called for @pid again, after ten seconds or more. */
+/* Calls on_jvm() for @pid again, after ten seconds or more. */
 void discovery_ask_again(struct discovery *d, pid_t pid);
-/* "bpf" or "scan", and why not bpf ("" when bpf) */
+/* "bpf" or "scan", and the reason why not bpf ("" with bpf) */
 const char *discovery_source(const struct discovery *d, const char **ret_why);
 /*
  * Processes called java whose memory map the kernel does not let kindling read, so that nobody

@@ -3,11 +3,11 @@
 
 #include "daemon/discovery/discovery.h"
 
-/* As discovery_new(); takes @proc_dfd, also on failure. */
+/* Like discovery_new(); takes @proc_dfd, also on failure. */
 int discovery_new_at(struct loop *loop, const struct config *config,
 		     const struct discovery_ops *ops, void *userdata, int proc_dfd,
 		     struct discovery **ret);
 void discovery_exec(struct discovery *d, pid_t pid, const char *comm, uint64_t mono_ns);
 void discovery_exit(struct discovery *d, pid_t pid, uint64_t mono_ns);
-/* How often processes were looked at. */
+/* The number of looks at processes so far. */
 uint64_t discovery_probes(const struct discovery *d);

@@ -14,7 +14,9 @@
 
 #define COMMAND_MAX (512u * 1024) /* class paths are long */
 #define ENVIRON_MAX (1024u * 1024)
-#define FDS_MAX	    1024 /* descriptors of a process that are looked at for an agent's */
+#define FDS_MAX                                                                     \
+	1024 /* at most so many descriptors of a process are checked for an agent's \
+	      * pipes */
 
 static_assert(RULES_MAX <= 64, "a bit each");
 
@@ -103,7 +105,7 @@ static void facts_read_text(int pid_dfd, const struct facts_rules *rules, struct
 	char *variables = facts_read_all(pid_dfd, "environ", ENVIRON_MAX, &environ_len);
 	const struct facts_text text = { command, variables, environ_len };
 
-	told_read(command, len, variables, environ_len, &ret->told); /* words are still apart */
+	told_read(command, len, variables, environ_len, &ret->told); /* words are still separate */
 	if (variables)
 		allowed_read(&ret->allowed, variables, environ_len);
 	if (command)
@@ -124,7 +126,7 @@ static bool may_have_agent(int pid_dfd)
 		return false;
 	(void)TAKE_FD(fd);
 	for (seen = 0; !found && seen < FDS_MAX && (e = readdir(dir)); seen++) {
-		/* the text alone: what it leads to is nobody's business here */
+		/* only the text of the link: the file behind it must not be opened here */
 		ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof(link) - 1);
 
 		link[n > 0 ? n : 0] = '\0';

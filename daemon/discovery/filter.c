@@ -9,7 +9,7 @@
 #include "daemon/ground/mem.h"
 #include "proto/agent_calls.h"
 
-#define ERROR_NUMBER_KILL 2147483646 /* systemd's, where no SystemCallErrorNumber= is given */
+#define ERROR_NUMBER_KILL 2147483646 /* systemd's default without SystemCallErrorNumber= */
 
 static void filter_json_freep(cJSON **json)
 {
@@ -55,7 +55,7 @@ static uint64_t filter_number_of(const cJSON *object, const char *name)
 {
 	double value = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, name));
 
-	return value >= 0 && value < 1.8e19 ? (uint64_t)value : 0; /* NaN is neither */
+	return value >= 0 && value < 1.8e19 ? (uint64_t)value : 0; /* also false for NaN */
 }
 
 static bool argument_matches(const cJSON *arg, const struct agent_call *call)
@@ -77,7 +77,8 @@ static bool argument_matches(const cJSON *arg, const struct agent_call *call)
 						       : false;
 }
 
-/* All conditions of a rule, but of those for one argument any: so do the runtimes. */
+/* All conditions of a rule must hold, but of several for the same argument one is enough: runtimes
+ * do the same. */
 static bool arguments_match(const cJSON *rule, const struct agent_call *call)
 {
 	const cJSON *args = cJSON_GetObjectItemCaseSensitive(rule, "args"), *arg;
@@ -98,7 +99,8 @@ static bool arguments_match(const cJSON *rule, const struct agent_call *call)
 	return true;
 }
 
-/* Where rules disagree libseccomp decides by their order and kind: that is not told here. */
+/* If rules contradict each other libseccomp decides by their order and kind; that is not modelled
+ * here. */
 static enum filter_effect effect_on(const cJSON *seccomp, const struct agent_call *call)
 {
 	enum filter_effect effect = FILTER_UNKNOWN;
@@ -143,7 +145,7 @@ enum filter_effect filter_of_bundle(const char *text, size_t len, const char **r
 
 /* ---- a service's ---------------------------------------------------------------------------- */
 
-/* What stands behind "key=" in a line of its own; "" = nothing, NULL = there is no such line. */
+/* The text after "key=" in a line of its own; "" = nothing, NULL = there is no such line. */
 static const char *filter_line_of(const char *text, const char *key, size_t *ret_len)
 {
 	size_t key_len = strlen(key);
@@ -159,7 +161,7 @@ static const char *filter_line_of(const char *text, const char *key, size_t *ret
 	return NULL;
 }
 
-/* @call in "name name:error name"; @ret_error: what stands behind its colon, "" = none. */
+/* Finds @call in "name name:error name"; @ret_error: the text after its colon, "" = none. */
 static bool filter_lists(const char *list, size_t len, const char *call, const char **ret_error)
 {
 	size_t call_len = strlen(call);

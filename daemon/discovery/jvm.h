@@ -1,6 +1,6 @@
 /*
- * What /proc says of a process that has libjvm mapped. All of it is text a hostile process can
- * shape: every read is capped, nothing is followed.
+ * What /proc shows of a process that has libjvm mapped. A hostile process can shape all of this
+ * text: every read is capped, and no link is followed.
  */
 #pragma once
 
@@ -23,23 +23,22 @@ struct jvm {
 			*/
 	char libjvm[256]; /* path as in maps */
 	bool libjvm_deleted;
-	char libjvm_build[64]; /* "23434240 bytes of 2025-04-15T12:00:00Z", "" if it cannot be told
-				*/
+	char libjvm_build[64]; /* "23434240 bytes of 2025-04-15T12:00:00Z", "" if unknown */
 	char container_id[65]; /* 64 hex digits, or "" on the host */
 	char container[128]; /* container name, "" if unknown */
 	char pod[256]; /* "namespace/pod", "" if unknown */
 	char image[256];
 	/* annotations and labels of its container and pod, "name=value\n" as in core/labels.h
-	 * (notes.h), and what they say; "" = nothing */
+	 * (notes.h), and the values derived from them; "" = none */
 	char notes[JVM_NOTES_SIZE];
 	char noted_service[128];
 	char noted_version[64];
-	char image_digest[72]; /* "sha256:" and 64 hex digits, "" if no file of the runtime's has it
-				*/
-	struct allowed allowed; /* by its owner, in the notes */
+	char image_digest[72]; /* "sha256:" and 64 hex digits, "" if no file of the runtime contains
+				* it */
+	struct allowed allowed; /* limits set by its owner in the notes */
 };
 
-/* Why a process is not (yet) ready to be attached to. */
+/* The reason why a process is not (yet) ready to be attached to. */
 enum jvm_check {
 	JVM_NO, /* no libjvm mapped */
 	JVM_YOUNG, /* libjvm mapped, SIGQUIT not caught yet: look again soon */
@@ -47,9 +46,9 @@ enum jvm_check {
 };
 
 /*
- * Look at one process. @proc_dfd is a directory fd of /proc (tests hand in a made-up tree). @ret is
- * filled when the result is not JVM_NO. Returns enum jvm_check or -errno (-ESRCH: gone).
+ * Looks at one process. @proc_dfd is a directory fd of /proc (tests pass a made-up tree). @ret is
+ * filled in unless the result is JVM_NO. Returns enum jvm_check or -errno (-ESRCH: gone).
  */
 int jvm_probe(int proc_dfd, pid_t pid, struct jvm *ret);
-/* Every text in @jvm, which another process filled in, has an end. */
+/* Terminates every text in @jvm, which another process filled in. */
 void jvm_end_texts(struct jvm *jvm);

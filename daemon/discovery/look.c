@@ -1,4 +1,4 @@
-/* See look.h: the children, what they are asked and what they say. */
+/* See look.h: the children, their questions and their answers. */
 #include "daemon/discovery/look.h"
 
 #include <errno.h>
@@ -23,15 +23,16 @@ struct lane {
 	pid_t child; /* 0 = none yet */
 	int fd;
 	struct loop_source *source;
-	struct look_ticket *ticket; /* that is asked; NULL = none is */
+	struct look_ticket *ticket; /* the current question; NULL = none */
 	uint64_t asked_mono_ns;
-	unsigned turns; /* since then: counted, for a daemon that was stopped itself */
+	unsigned turns; /* time since then, counted in timer ticks, because the daemon itself may
+			 * have been stopped */
 };
 
 /* A child that was given up, until it can be waited for. */
 struct given_up {
 	pid_t child;
-	uint64_t tenant; /* 0 = nobody's: it was not asked */
+	uint64_t tenant; /* 0 = nobody's: it had no question */
 };
 
 struct look {
@@ -46,7 +47,7 @@ struct look {
 	struct look_counts counts;
 };
 
-/* ---- whose ---------------------------------------------------------------------------------- */
+/* ---- tenants -------------------------------------------------------------------------------- */
 
 uint64_t look_tenant_of(pid_t pid)
 {
@@ -90,7 +91,7 @@ static void look_remember(struct look *l, pid_t child, struct look_tenant *tenan
 	}
 }
 
-/* The lane is free for a question again. */
+/* The lane is free for another question. */
 static struct look_ticket *free_lane(struct lane *lane)
 {
 	struct look_ticket *t = TAKE_PTR(lane->ticket);
@@ -103,7 +104,7 @@ static struct look_ticket *free_lane(struct lane *lane)
 	return t;
 }
 
-/* Nobody waits for the child, which may never end. Its question is returned. */
+/* Gives up the child, which may never end. Returns its question. */
 static struct look_ticket *look_give_up(struct lane *lane)
 {
 	struct look_ticket *t = free_lane(lane);
@@ -202,7 +203,7 @@ static void on_answer(void *userdata, uint32_t events)
 		if (t)
 			tell_failure(t, -EIO);
 	} else if (lane->ticket && a.number == lane->ticket->q.number) {
-		/* it read what strangers write, and may not be itself any more */
+		/* the child read hostile text, and may have been taken over */
 		if (lane->ticket->q.kind == LOOK_JVM)
 			jvm_end_texts(&a.jvm);
 		else if (lane->ticket->q.kind == LOOK_FACTS)
@@ -236,7 +237,7 @@ static void on_turn(void *userdata)
 
 /* ---- questions ------------------------------------------------------------------------------ */
 
-/* false: there is no child for it, it waits on. */
+/* Returns false if there is no child for the question, which then keeps waiting. */
 static bool look_ask_child(struct lane *lane, struct look_ticket *t)
 {
 	if (!lane->child && look_start(lane) < 0)
@@ -254,7 +255,7 @@ static bool look_ask_child(struct lane *lane, struct look_ticket *t)
 	return true;
 }
 
-/* One that has a child already, where there is one. */
+/* Prefers a lane that already has a child. */
 static struct lane *idle_lane(struct look *l)
 {
 	struct lane *idle = NULL;
@@ -270,13 +271,13 @@ static void look_go_on(struct look *l)
 	struct look_ticket *t;
 	struct lane *lane;
 
-	/* no more children than can be remembered when they are given up */
+	/* no more children than can be tracked once they are given up */
 	while (l->n_given_up <= LOOK_STUCK_ALL - LOOK_LANES && (lane = idle_lane(l)) &&
 	       (t = queue_next(&l->queue))) {
 		if (look_ask_child(lane, t))
 			continue;
 		queue_put_back(&l->queue, t);
-		return; /* tried again with the next turn */
+		return; /* retried at the next turn */
 	}
 }
 
@@ -291,7 +292,7 @@ static bool is_slow(const struct look *l, const struct look_tenant *t)
 	return false;
 }
 
-/* May there be one more question of a scan? */
+/* Is one more question of a scan allowed? */
 static int check_scan(struct look *l, uint64_t tenant)
 {
 	const struct look_tenant *t = queue_tenant(&l->queue, tenant);
@@ -363,7 +364,7 @@ void look_counts(const struct look *l, struct look_counts *ret)
 		ret->stuck = l->n_given_up;
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- life cycle ----------------------------------------------------------------------------- */
 
 int look_new(struct loop *loop, const char *program, struct look **ret)
 {
@@ -381,7 +382,7 @@ int look_new(struct loop *loop, const char *program, struct look **ret)
 	}
 	r = loop_timer_add(loop, LOOK_TURN_NS, LOOK_TURN_NS, on_turn, l, &l->timer);
 	if (r == 0)
-		r = look_start(&l->lanes[0]); /* a program that is not there is known at once */
+		r = look_start(&l->lanes[0]); /* a missing program is noticed at once */
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(l);

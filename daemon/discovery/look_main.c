@@ -1,6 +1,6 @@
 /*
  * kindling-look: looks at one process after the other for kindlingd, see look.h. It reads what may
- * keep it waiting for ever, and holds nothing that anybody else waits for.
+ * block it for ever, and holds nothing that anybody else waits for.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +20,8 @@ static void look_main_close_all(int fds[LOOK_FDS])
 		fds[i] = fd_close(fds[i]);
 }
 
-/* What came with the question is closed before the answer: who closes a directory last may have to
- * wait, and then it is this question that is not answered, not the next. */
+/* Closes what came with the question before it answers: closing a directory for the last time may
+ * block, and then this question stays unanswered, not the next. */
 static int look_main_answer(int proc_dfd, const struct look_question *q, int asked[LOOK_FDS])
 {
 	static struct look_answer a;
@@ -44,7 +44,8 @@ int main(int argc, char **argv)
 
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return puts("kindling-look " KINDLING_VERSION) < 0;
-	/* it ends with the daemon's end of the socket; a signal to the group is not meant for it */
+	/* it ends with the daemon's end of the socket; signals to the process group are not meant
+	 * for it */
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGTERM, SIG_IGN);
 	if (fcntl(FD, F_SETFD, FD_CLOEXEC) < 0) {

@@ -1,8 +1,8 @@
 /*
- * What goes to kindling-look, and what comes back: one message each, of a fixed size, and
- * descriptors beside it. All that is asked of a foreign process may keep whoever looks waiting for
- * ever: its memory (environ, cmdline), its file systems (root, cwd, libraries), and the lock of its
- * address space (maps) that it may hold while it waits for either.
+ * Messages to kindling-look and back: one message each, of a fixed size, with descriptors beside
+ * it. Anything read from a foreign process may block its reader for ever: its memory (environ,
+ * cmdline), its file systems (root, cwd, libraries), and the lock of its address space (maps),
+ * which it may hold while it waits for either.
  */
 #pragma once
 
@@ -13,13 +13,14 @@
 #include "daemon/discovery/jvm.h"
 
 #define LOOK_PATH_MAX 1024 /* with its NUL */
-#define LOOK_FDS      2 /* at most, beside an answer */
+#define LOOK_FDS      2 /* at most this many beside an answer */
 
 enum look_kind {
-	LOOK_JVM, /* is it one, and which? whoever has the number; jvm */
-	LOOK_FACTS, /* what decides whether it may be attached to; beside the question: the rules */
+	LOOK_JVM, /* is it a JVM, and which? For the process with this number; jvm */
+	LOOK_FACTS, /* the facts that decide whether it may be attached to; beside the question: the
+		     * rules */
 	LOOK_CWD, /* beside the answer: its working directory */
-	LOOK_HS_ERR, /* did HotSpot write its last words into the directory beside the question? */
+	LOOK_HS_ERR, /* did HotSpot write its crash log into the directory beside the question? */
 	LOOK_MAPPED, /* beside the answer: a file that it maps, and its root; file */
 	LOOK_KIND_COUNT
 };
@@ -28,31 +29,30 @@ struct look_question {
 	uint64_t number;
 	uint32_t kind;
 	int32_t pid;
-	uint64_t start_time; /* of the process that is meant; LOOK_JVM and LOOK_HS_ERR: not read */
+	uint64_t start_time; /* start time of the process; LOOK_JVM and LOOK_HS_ERR: not read */
 	union {
 		struct {
-			int32_t ns_pid; /* in the file's name */
-			uint32_t uid; /* whose it has to be */
-			int64_t since_s; /* and not older, real time */
+			int32_t ns_pid; /* pid in the file's name */
+			uint32_t uid; /* expected owner */
+			int64_t since_s; /* oldest time of the file, real time */
 		} hs_err;
 		struct {
 			uint64_t begin, end; /* of the mapping */
-			char path[LOOK_PATH_MAX]; /* below the root, where begin and end say nothing
-						   */
+			char path[LOOK_PATH_MAX]; /* path below the root, where begin and end are
+						   * unknown */
 		} mapped;
 	};
 };
 
-/* Descriptors are all O_PATH: for those nothing is asked of a file system, also when they are
- * closed. An open file may wait for its own close (FUSE's flush): who reads it opens it anew, in a
- * process that may wait. */
+/* All descriptors are O_PATH: the file system is not involved, even when they are closed. Closing
+ * an open file may block (FUSE's flush), so the receiver reopens it in a process that may block. */
 struct look_answer {
 	uint64_t number;
-	/* JVM: of jvm_probe(); HS_ERR: 1 or 0; others: 0. -errno: there is no answer but that;
-	 * -ESRCH: the process is gone, -ETIMEDOUT: it did not answer, -EBUSY: too many of its
-	 * tenant's do not, -EIO: kindling-look has died */
+	/* JVM: result of jvm_probe(); HS_ERR: 1 or 0; others: 0. -errno: there is no other answer;
+	 * -ESRCH: the process is gone, -ETIMEDOUT: it did not answer, -EBUSY: too many processes of
+	 * its tenant do not answer, -EIO: kindling-look has died */
 	int32_t result;
-	uint64_t took_ns; /* to find out */
+	uint64_t took_ns; /* time that finding the answer took */
 	union {
 		struct jvm jvm;
 		struct facts facts;
@@ -60,13 +60,14 @@ struct look_answer {
 	};
 };
 
-/* The answer to @q, found out here: it may take for ever. @fd: beside the question, -1 = none;
+/* Finds the answer to @q in this process: may block for ever. @fd: beside the question, -1 = none;
  * @fds: beside the answer, all -1 when called. */
 void look_find_out(int proc_dfd, const struct look_question *q, int fd, struct look_answer *ret,
 		   int fds[LOOK_FDS]);
 
-/* One message and the descriptors of @fds before the first -1. 0 or -errno. */
+/* Sends one message and the descriptors of @fds before the first -1. 0 or -errno. */
 int look_send(int socket_fd, const void *message, size_t len, const int *fds, size_t n_fds,
 	      int flags);
-/* Its length, or -errno; what came beside it is in @fds, the others are -1. */
+/* Receives one message. Its length, or -errno; descriptors beside it are in @fds, the others are
+ * -1. */
 ssize_t look_receive(int socket_fd, void *message, size_t len, int fds[LOOK_FDS], int flags);

@@ -1,4 +1,4 @@
-/* Inside look: look.c (the children), look_queue.c (whose question is next). */
+/* Inside look: look.c (the children), look_queue.c (the order of questions). */
 #pragma once
 
 #include "daemon/discovery/look.h"
@@ -7,7 +7,7 @@ struct look_tenant {
 	struct look_tenant *next;
 	uint64_t number;
 	unsigned queued, asked, stuck, scans; /* scans: LOOK_JVM of queued and asked */
-	uint64_t used_ns; /* of the children's time; what is past counts less and less */
+	uint64_t used_ns; /* of the children's time; older use counts less and less */
 };
 
 struct look_ticket {
@@ -18,8 +18,7 @@ struct look_ticket {
 	void *userdata;
 	int fd;
 	bool asked;
-	unsigned turns; /* of the timer, in the queue: counted, for a daemon that was stopped itself
-			 */
+	unsigned turns; /* ticks in the queue, because the daemon itself may have been stopped */
 	struct look_question q;
 };
 
@@ -31,18 +30,18 @@ struct look_queue {
 };
 
 void queue_init(struct look_queue *q);
-/* A ticket at the end of the queue; takes @fd. 0, -EBUSY, -ENOSPC, -ENOMEM. */
+/* Appends a ticket to the queue; takes @fd. 0, -EBUSY, -ENOSPC, -ENOMEM. */
 int queue_put(struct look_queue *q, const struct look_question *question, uint64_t tenant, int fd,
 	      struct look_ticket **ret);
-/* Out of the queue, for a lane: the next that may be asked; NULL = none. */
+/* Takes the next ticket that may be asked out of the queue; NULL = none. */
 struct look_ticket *queue_next(struct look_queue *q);
-/* Out of the queue, unanswered: one of a tenant with too many that are stuck, or that has waited
- * for too long; *ret_result is why. NULL = none. */
+/* Takes a ticket out of the queue unanswered: one of a tenant with too many stuck children, or one
+ * that has waited for too long; *ret_result has the error. NULL = none. */
 struct look_ticket *queue_refused(struct look_queue *q, int *ret_result);
-void queue_put_back(struct look_queue *q, struct look_ticket *t); /* as if it were not taken */
+void queue_put_back(struct look_queue *q, struct look_ticket *t); /* undoes taking the ticket */
 void queue_remove(struct look_queue *q, struct look_ticket *t);
-/* Not in the queue, nor in a lane any more. */
+/* Removes a ticket that is neither in the queue nor in a lane. */
 struct look_ticket *ticket_free(struct look_ticket *t);
-struct look_tenant *queue_tenant(struct look_queue *q, uint64_t number); /* NULL = not known */
+struct look_tenant *queue_tenant(struct look_queue *q, uint64_t number); /* NULL = unknown */
 void queue_on_turn(struct look_queue *q);
 void queue_free(struct look_queue *q);

@@ -1,11 +1,11 @@
-/* See look_priv.h: questions that wait for a child, and whose is next. */
+/* See look_priv.h: questions that wait for a child, and their order. */
 #include "daemon/discovery/look_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define FORGET_NS 1000000ull /* of time used: a tenant with less is as good as new */
-#define DECAY	  8 /* part of it that goes with each turn */
+#define FORGET_NS 1000000ull /* of time used: below it a tenant counts as new */
+#define DECAY	  8 /* part of it that is forgotten with each turn */
 
 void queue_init(struct look_queue *q)
 {
@@ -63,7 +63,7 @@ static bool is_scan(const struct look_ticket *t)
 	return t->q.kind == LOOK_JVM;
 }
 
-/* Where many tenants have children that are stuck, each may have but one. */
+/* While many tenants have stuck children, each may have only one. */
 static bool has_too_many(const struct look_queue *q, const struct look_tenant *t)
 {
 	return t->stuck >= (q->stuck < LOOK_STUCK_MANY ? LOOK_STUCK_MAX : 1);

@@ -15,7 +15,8 @@
 #define KEPT \
 	(CONFINE_CAP(SYS_PTRACE) | CONFINE_CAP(DAC_READ_SEARCH) | CONFINE_CAP(CHECKPOINT_RESTORE))
 
-/* To read files and directories, to hear and answer questions; memory, time, and the end. */
+/* Reading files and directories, receiving questions and sending answers; memory, time, and
+ * exit. */
 static const int calls[] = {
 #ifdef SYS_open
 	SYS_open,	    SYS_stat,
@@ -52,7 +53,7 @@ int look_give_up_rights(void)
 {
 	int r = confine_user(CONFINE_LOOK, KEPT);
 
-	/* a libc that tries another call goes on with one that it may make */
+	/* a libc that tries another call continues with one that is allowed */
 	if (r == 0 && !CONFINE_SANITIZED)
 		r = confine_calls(calls, ARRAY_SIZE(calls), SECCOMP_RET_ERRNO | ENOSYS);
 	return r;

@@ -82,7 +82,7 @@ static const char *module_main(const char *arg, size_t *len)
 	return slash + 1;
 }
 
-/* What the arguments after `java` say it runs, or NULL. *ret_class: a class, not a file. */
+/* What the arguments after `java` make it run, or NULL. *ret_class: a class, not a file. */
 static const char *find_main(struct args *a, size_t *ret_len, bool *ret_class)
 {
 	const char *arg;
@@ -139,7 +139,8 @@ void jvm_name(const char *cmdline, size_t len, const char *exe, const char *fall
 		name_len = strlen(fallback);
 	}
 	utf8_copy(ret, ret_size, name, name_len);
-	for (char *p = ret; is_class && *p; p++) /* com/example/Main is the same class */
+	for (char *p = ret; is_class && *p; p++) /* com/example/Main is the same class as
+						  * com.example.Main */
 		if (*p == '/')
 			*p = '.';
 }

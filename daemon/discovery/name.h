@@ -1,15 +1,15 @@
-/* What a JVM is called: from its command line, as its owner would say it. Pure. */
+/* The name of a JVM, from its command line, as its owner would call it. Pure. */
 #pragma once
 
 #include <stddef.h>
 
 /*
  * @cmdline: arguments, each ended by a NUL, @len bytes (the last NUL may be missing)
- * @exe:     file name of the program, "java" for the launcher
- * @fallback: used when the command line does not say, e.g. the process' comm
+ * @exe: file name of the program, "java" for the launcher
+ * @fallback: used if the command line has no name, e.g. the process' comm
  *
  * "com.example.Main" for `java -cp x com.example.Main`, "app.jar" for `java -jar /x/app.jar`, the
- * program's own name for a program that brings its JVM with it. Always NUL-terminated UTF-8.
+ * program's own name for a program that brings its own JVM. Always NUL-terminated UTF-8.
  */
 void jvm_name(const char *cmdline, size_t len, const char *exe, const char *fallback, char *ret,
 	      size_t ret_size);

@@ -1,4 +1,4 @@
-/* See notes.h: what stands in the files. */
+/* See notes.h: the content of the files. */
 #include "daemon/discovery/notes.h"
 
 #include <cjson/cJSON.h>
@@ -17,7 +17,7 @@ static const char *notes_text_of(const cJSON *object, const char *name)
 	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
 }
 
-/* Of no use to anybody but those who wrote them. */
+/* Notes that are useful only to the programs that wrote them. */
 static bool notes_is_internal(const char *key)
 {
 	static const char *const beginnings[] = {
@@ -71,7 +71,7 @@ static void notes_add_object(struct notes *n, const cJSON *object, const char *s
 	}
 }
 
-/* JSON in a string: CRI-O's. */
+/* JSON in a string: CRI-O's format. */
 static void notes_add_text(struct notes *n, const char *text)
 {
 	CLEANUP(notes_json_freep) cJSON *json = text ? cJSON_Parse(text) : NULL;
@@ -79,7 +79,7 @@ static void notes_add_text(struct notes *n, const char *text)
 	notes_add_object(n, json, NULL);
 }
 
-/* An id or uid becomes part of a path: digits and letters alone. */
+/* An id or uid becomes part of a path: only letters and digits. */
 static void notes_copy_id(char *ret, size_t size, const char *text)
 {
 	size_t len = text ? strlen(text) : 0;
@@ -119,8 +119,8 @@ void notes_parse_docker(struct notes *n, const char *text, size_t len)
 
 /* ---- the downward API ---------------------------------------------------------------------- */
 
-/* A value that a note may have holds none of the longer escapes, as \u00e9 or \x00: such a one is
- * left out. false: it is one, or the line has no end. */
+/* A valid value of a note contains none of the longer escapes, such as \u00e9 or \x00: such a value
+ * is left out. false: it is left out, or the line does not end. */
 static bool notes_unquote(const char **at, char ret[LABEL_VALUE_SIZE])
 {
 	const char *p = *at;

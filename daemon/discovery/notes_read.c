@@ -9,7 +9,7 @@
 #include "daemon/ground/mem.h"
 #include "daemon/ground/utf8.h"
 
-#define VOLUMES_MAX 32 /* of a pod, of each kind, that are looked at */
+#define VOLUMES_MAX 32 /* at most this many volumes of a pod, of each kind, are read */
 
 static bool notes_of_docker(int root_dfd, const char *id, struct notes *n)
 {
@@ -34,7 +34,7 @@ static bool notes_of_bundle(int root_dfd, const char *id, struct notes *n)
 	return text != NULL;
 }
 
-/* <volumes>/<any>/labels and annotations: as they are called in every manual */
+/* <volumes>/<any>/labels and annotations: the file names that every manual uses */
 static void notes_of_volumes(int root_dfd, const char *volumes, struct notes *n)
 {
 	static const char *const files[] = { "labels", "annotations" };
@@ -59,7 +59,7 @@ static void notes_of_volumes(int root_dfd, const char *volumes, struct notes *n)
 		closedir(dir);
 }
 
-/* What the kubelet wrote for the pod, if the pod asked for it. */
+/* The files that the kubelet wrote for the pod, if the pod asked for them. */
 static void notes_of_kubelet(int root_dfd, struct notes *n)
 {
 	static const char *const kubelets[] = { "/var/lib/kubelet", "/var/lib/k0s/kubelet",
@@ -75,7 +75,7 @@ static void notes_of_kubelet(int root_dfd, struct notes *n)
 		}
 }
 
-/* The first of @names that the notes have. */
+/* The first of @names that is among the notes. */
 static void notes_pick(const struct notes *n, const char *const *names, size_t count, char *ret,
 		       size_t size)
 {
@@ -96,7 +96,7 @@ static void notes_give(const struct notes *n, struct jvm *jvm)
 
 	notes_pick(n, service, ARRAY_SIZE(service), jvm->noted_service, sizeof(jvm->noted_service));
 	notes_pick(n, version, ARRAY_SIZE(version), jvm->noted_version, sizeof(jvm->noted_version));
-	memcpy(jvm->notes, n->list.text, n->list.len + 1); /* notes_add() kept it so short */
+	memcpy(jvm->notes, n->list.text, n->list.len + 1); /* notes_add() limited the length */
 	jvm->allowed = n->allowed;
 }
 

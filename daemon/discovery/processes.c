@@ -6,7 +6,7 @@
 #include <string.h>
 #include "daemon/discovery/look.h"
 
-#define BUCKETS 4096 /* pids are given one after the other: they spread by themselves */
+#define BUCKETS 4096 /* pids are assigned in sequence, so they spread by themselves */
 
 struct processes {
 	struct process *buckets[BUCKETS];

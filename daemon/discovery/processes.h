@@ -1,4 +1,5 @@
-/* The processes that discovery has looked at, by pid: so that none is looked at, or told, twice. */
+/* The processes that discovery has looked at, by pid, so that none is looked at or reported
+ * twice. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,24 +14,25 @@ struct look_ticket;
 struct process {
 	pid_t pid;
 	uint64_t start_time; /* 0 = not read yet */
-	uint64_t seen_mono_ns; /* when we met it */
-	uint64_t begin_mono_ns; /* when its program began, as far as we know: its age counts */
-	uint64_t due_mono_ns; /* 0 = nothing to be done before the next scan */
+	uint64_t seen_mono_ns; /* when discovery found it */
+	uint64_t begin_mono_ns; /* when its program started, as far as known: delays count from then
+				 */
+	uint64_t due_mono_ns; /* 0 = nothing to do before the next scan */
 	uint32_t generation; /* scan that saw it last */
 	bool told; /* on_jvm() was called */
-	uint8_t refusals; /* it returned false so often */
+	uint8_t refusals; /* number of times that it returned false */
 	uint64_t tenant; /* look_tenant_of(); 0 = not known yet */
 	struct look_ticket
-		*question; /* about it, not answered yet; NULL = none. Cancelled with it */
-	void *asker; /* whose the question is */
+		*question; /* an open question about it; NULL = none. Cancelled with it */
+	void *asker; /* the object that asked it */
 	bool denied; /* the kernel did not let the last look read it */
 	bool wants_look; /* a scan waits for it */
-	uint8_t idle_scans,
-		skip_scans; /* looks of scans that found no JVM; scans till the next look */
+	uint8_t idle_scans, skip_scans; /* looks of scans that found no JVM; number of scans to skip
+					 * before the next look */
 	char comm[16]; /* when a scan last looked at it */
-	bool likely; /* looks like a java launcher, or has libjvm: look often */
+	bool likely; /* looks like a java launcher, or has libjvm: look at it often */
 	struct process *next; /* in its bucket */
-	struct process *due_prev, *due_next; /* list of those with due_mono_ns */
+	struct process *due_prev, *due_next; /* list of the entries with due_mono_ns */
 };
 
 struct processes;
@@ -39,17 +41,17 @@ struct processes *processes_free(struct processes *t);
 DEFINE_FREEP(struct processes, processes_free);
 
 struct process *processes_find(struct processes *t, pid_t pid);
-/* The one of @pid, or a new one; NULL when there are PROCESSES_MAX (counted) or no memory. */
+/* The entry of @pid, or a new one; NULL when there are PROCESSES_MAX (counted) or no memory. */
 struct process *processes_get(struct processes *t, pid_t pid);
 void processes_remove(struct processes *t, struct process *p);
 /* Writes up to @max pids of programs called java that the kernel did not let us read; returns how
  * many there are. */
 uint32_t processes_denied(const struct processes *t, pid_t *pids, uint32_t max);
-/* Remove all whose generation is not @generation. */
+/* Removes all entries whose generation is not @generation. */
 void processes_sweep(struct processes *t, uint32_t generation);
 
 void processes_set_due(struct processes *t, struct process *p, uint64_t due_mono_ns);
-/* Head of the list of the due ones, in no order; NULL if empty. */
+/* Head of the list of due entries, in no order; NULL if empty. */
 struct process *processes_due(struct processes *t);
 uint32_t processes_due_count(const struct processes *t);
 uint32_t processes_count(const struct processes *t);

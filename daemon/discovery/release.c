@@ -96,7 +96,7 @@ bool release_is_local(const char *mountinfo, const char *path)
 		}
 		type = memmem(line, (size_t)(end - line), " - ", 3);
 		if (!point || !type)
-			return false; /* cut, or not what we know */
+			return false; /* cut off, or in an unknown format */
 		len = strcspn(point, " \n");
 		type += 3;
 		if (is_above(point, len, path)) {
@@ -111,7 +111,7 @@ bool release_is_local(const char *mountinfo, const char *path)
 
 static int release_open_in(int root_dfd, const char *path, int flags)
 {
-	/* no link of any kind: the path was checked by its text, mount by mount */
+	/* no link of any kind: the text of the path was checked, mount by mount */
 	struct open_how how = { .flags = (unsigned)flags | O_CLOEXEC,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS |
 					   RESOLVE_NO_MAGICLINKS };

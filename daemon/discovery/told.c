@@ -8,10 +8,10 @@
 #include "daemon/ground/mem.h"
 #include "daemon/ground/utf8.h"
 
-#define WORD_SIZE	1024 /* of an option; what stands behind that is not read */
+#define WORD_SIZE	1024 /* longest option; the rest of a longer one is not read */
 #define ATTRIBUTES_SIZE 4096
 
-/* Where the service's name may stand, the best first. */
+/* Where the service's name may be, in order of preference. */
 enum place {
 	PLACE_OTEL_OPTION,
 	PLACE_OTEL_VARIABLE,
@@ -28,7 +28,7 @@ struct telling {
 	char attributes[ATTRIBUTES_SIZE]; /* of the option */
 };
 
-/* @len bytes of a value, without the blanks around it; "" where it is none. */
+/* A value of @len bytes, without the blanks around it; "" if it is not valid. */
 static void told_copy(char *ret, size_t size, const char *value, size_t len)
 {
 	for (; len && *value == ' '; len--)
@@ -67,7 +67,7 @@ static size_t told_unescape(char *dst, const char *src, size_t len)
 	return n;
 }
 
-/* The value of attribute @key in @text; what @ret has stays where there is none. */
+/* The value of attribute @key in @text; @ret stays as it is if there is none. */
 static void told_attribute(const char *text, size_t len, const char *key, char *ret, size_t size)
 {
 	const char *end = text + len;
@@ -106,8 +106,8 @@ static void told_attributes(const char *text, size_t len, struct telling *t, str
 /* ---- options ---------------------------------------------------------------------------- */
 
 /*
- * The next word of a list up to @end, into @word: of the command line what stands between NULs, of
- * a variable what stands between blanks, without its quotes. False: there is none.
+ * Copies the next word of a list up to @end into @word: in the command line words are separated by
+ * NULs, in a variable by blanks, and quotes are removed. False: there is none.
  */
 static bool told_word(const char **at, const char *end, bool command, char word[WORD_SIZE])
 {
@@ -138,7 +138,7 @@ static bool told_word(const char **at, const char *end, bool command, char word[
 	return true;
 }
 
-/* The text behind @prefix in @word, NULL = it does not begin so. */
+/* The text after @prefix in @word, NULL = @word does not begin with it. */
 static const char *told_behind(const char *word, const char *prefix)
 {
 	size_t len = strlen(prefix);
@@ -146,7 +146,7 @@ static const char *told_behind(const char *word, const char *prefix)
 	return strncmp(word, prefix, len) == 0 ? word + len : NULL;
 }
 
-/* Behind "-javaagent:": "/x/skywalking-agent.jar=agent.service_name=shop,agent.namespace=eu" */
+/* After "-javaagent:": "/x/skywalking-agent.jar=agent.service_name=shop,agent.namespace=eu" */
 static void told_skywalking(const char *agent, struct telling *t)
 {
 	static const char key[] = "agent.service_name=";
@@ -174,7 +174,7 @@ static void told_option(const char *word, struct telling *t)
 		told_copy(t->service[PLACE_SKYWALKING_OPTION], sizeof(t->service[0]), value,
 			  strlen(value));
 	else if ((value = told_behind(word, "-Dotel.resource.attributes=")))
-		memcpy(t->attributes, value, strlen(value) + 1); /* a word is shorter */
+		memcpy(t->attributes, value, strlen(value) + 1); /* words are shorter than that */
 	else if ((value = told_behind(word, "-javaagent:")))
 		told_skywalking(value, t);
 }
@@ -192,7 +192,7 @@ static void told_options(void *userdata, const char *list, size_t len)
 
 /* ---- the environment -------------------------------------------------------------------- */
 
-/* As getenv(3) finds it: the first. NULL = there is none. */
+/* Like getenv(3): the first entry. NULL = there is none. */
 static const char *told_variable(const char *environ, size_t len, const char *prefix)
 {
 	for (const char *p = environ; p < environ + len; p += strlen(p) + 1) {
@@ -222,7 +222,7 @@ void told_read(const char *cmdline, size_t cmdline_len, const char *environ, siz
 	*ret = (struct told){ 0 };
 	java_options_each(cmdline, cmdline_len, environ, environ_len, told_options, &t);
 	attributes = told_variable(environ, environ_len, "OTEL_RESOURCE_ATTRIBUTES=");
-	if (t.attributes[0]) /* the option, where both are given */
+	if (t.attributes[0]) /* the option, if both are given */
 		attributes = t.attributes;
 	if (attributes)
 		told_attributes(attributes, strnlen(attributes, ATTRIBUTES_SIZE), &t, ret);

@@ -1,26 +1,26 @@
 /*
- * What the owner of a JVM calls it, in its environment and options: the words of OpenTelemetry and
- * SkyWalking, which say whose profile it is better than a main class does. It is the application's
- * own word: cut, checked, and believed no further than a name is. Pure.
+ * The names that the owner of a JVM gave it, in its environment and options: the settings of
+ * OpenTelemetry and SkyWalking, which identify a profile better than a main class does. The
+ * application chooses them, so they are cut, checked, and trusted no more than any name. Pure.
  */
 #pragma once
 
 #include <stddef.h>
 
 struct told {
-	char service[128]; /* "" = it does not say, here and below */
+	char service[128]; /* "" = not given, here and below */
 	char namespace[128]; /* service.namespace */
 	char version[64]; /* service.version */
 	char environment[64]; /* deployment.environment.name, or without .name */
 };
 
 /*
- * The first that is there counts for the service: -Dotel.service.name, OTEL_SERVICE_NAME,
- * service.name of -Dotel.resource.attributes or else of OTEL_RESOURCE_ATTRIBUTES, then what
- * skywalking-agent.jar is given, -Dskywalking.agent.service_name, SW_AGENT_NAME. A value with a
- * control character in it is none.
+ * The first of these that is given is the service: -Dotel.service.name, OTEL_SERVICE_NAME,
+ * service.name of -Dotel.resource.attributes or else of OTEL_RESOURCE_ATTRIBUTES, then the option
+ * of skywalking-agent.jar, -Dskywalking.agent.service_name, SW_AGENT_NAME. A value with a control
+ * character is ignored.
  *
- * @cmdline, @environ: NUL-separated as in /proc, and NUL-terminated; a length of 0 = not known
+ * @cmdline, @environ: NUL-separated as in /proc, and NUL-terminated; a length of 0 = unknown
  */
 void told_read(const char *cmdline, size_t cmdline_len, const char *environ, size_t environ_len,
 	       struct told *ret);

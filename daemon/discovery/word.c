@@ -8,14 +8,14 @@
 
 #define CONTAINER_ID_MIN 12
 #define RESEMBLES_MIN	 3
-#define WORD_MAX	 256 /* of longer words the beginning is compared */
+#define WORD_MAX	 256 /* only the beginning of longer words is compared */
 
 static bool word_is_number(const char *s)
 {
 	return *s && strspn(s, "0123456789") == strlen(s);
 }
 
-/* "namespace/pod/container", as `kindling status` has it */
+/* "namespace/pod/container", as in `kindling status` */
 static bool is_place(const struct jvm *jvm, const char *word)
 {
 	size_t len = strlen(jvm->pod);

@@ -52,7 +52,7 @@ ssize_t proc_read(int dfd, const char *name, char *buf, size_t size)
 bool proc_parse_stat(const char *text, struct proc_stat *ret)
 {
 	const char *open = strchr(text, '(');
-	const char *p = strrchr(text, ')'); /* the name may hold brackets and spaces itself */
+	const char *p = strrchr(text, ')'); /* the name itself may contain brackets and spaces */
 	char *end;
 
 	if (!open || !p || p < open || p[1] != ' ' || !p[2])
