@@ -1,6 +1,6 @@
 /*
- * kindlingd: settings, the lock, two processes (core/warden.h), the loop, and a clean end. What
- * happens in between: daemon/host/.
+ * kindlingd: settings, the lock, two processes (core/warden.h), the loop, and a clean end.
+ * daemon/host/ does the rest.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -34,7 +34,7 @@ struct daemon {
 	struct host *host;
 	struct notify *notify;
 	const struct options *options;
-	struct config *config; /* in force */
+	struct config *config; /* settings in force */
 	pid_t warden; /* 0 = there is none */
 	bool on_terminal;
 	bool stopping;
@@ -49,7 +49,7 @@ static void on_stop_signal(void *userdata, int signo)
 {
 	struct daemon *d = userdata;
 
-	if (d->stopping) { /* asked twice: at once */
+	if (d->stopping) { /* a second signal ends it at once */
 		loop_stop(d->loop, 1);
 		return;
 	}
@@ -74,7 +74,7 @@ static void kindlingd_make_dirs(const char *path, bool whole)
 		(void)mkdir(copy, 0750);
 }
 
-/* -1 = go on, else the exit status. */
+/* Returns -1 to continue, else the exit status. */
 static int kindlingd_parse(int argc, char **argv, struct options *ret)
 {
 	switch (usage_parse(&usage_kindlingd, argc, argv, false, ret)) {
@@ -115,7 +115,7 @@ static bool set_option(struct config *c, const char *field, const char *option, 
 	return true;
 }
 
-/* After the start the file may be readable for the warden alone. */
+/* After the start the file may be readable only for the warden. */
 static bool kindlingd_load(struct config *c, const struct options *o, bool again, char *err,
 			   size_t err_size)
 {
@@ -126,8 +126,8 @@ static bool kindlingd_load(struct config *c, const struct options *o, bool again
 	return config_load_fd(c, o->file, fd, err, err_size) == 0;
 }
 
-/* @live: the settings in force, NULL at the start. false: @err says what is wrong, and @c is not to
- * be used. */
+/* @live: the settings in force, NULL at the start. false: @err has the error, and @c must not be
+ * used. */
 static bool read_settings(struct config *c, const struct options *o, const struct config *live,
 			  char *err, size_t err_size)
 {
@@ -185,7 +185,8 @@ static void on_hangup(void *userdata, int signo)
 	struct daemon *d = userdata;
 	char err[512];
 
-	if (is_terminal_gone(d)) { /* nobody is there any more who could stop it */
+	if (is_terminal_gone(
+		    d)) { /* the warden is gone, so nobody could stop this process any more */
 		if (!d->stopping)
 			on_stop_signal(d, signo);
 		return;
@@ -197,8 +198,8 @@ static void on_hangup(void *userdata, int signo)
 }
 
 /*
- * The lock lies in the socket's directory: one daemon for /run/kindling, whatever its socket is
- * called, and a test's daemon in a directory of its own is not in the way. The fd or -1.
+ * The lock lies in the socket's directory: one daemon for /run/kindling, whatever its socket's
+ * name, and a test's daemon uses a directory of its own. The fd or -1.
  */
 static int take_lock(const struct config *c)
 {
@@ -209,7 +210,7 @@ static int take_lock(const struct config *c)
 	strcpy(path, c->socket);
 	strcpy(strrchr(path, '/') + 1, "kindlingd.lock");
 	fd = lock_take(path, &holder);
-	/* a warden that was killed takes its data process with it, a moment later */
+	/* after a warden was killed its data process ends a moment later */
 	for (int i = 0;
 	     i < 20 && fd == -EWOULDBLOCK && holder > 0 && kill(holder, 0) < 0 && errno == ESRCH;
 	     i++) {
@@ -225,7 +226,7 @@ static int take_lock(const struct config *c)
 	return fd < 0 ? -1 : fd;
 }
 
-/* Three descriptors a target, and the usual soft limit is 1024. */
+/* Each target takes three descriptors, and the usual soft limit is 1024. */
 static void raise_file_limit(void)
 {
 	struct rlimit limit;
@@ -236,7 +237,7 @@ static void raise_file_limit(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* Before anything makes threads or children: they take the mask with them. */
+/* To be called before there are threads or children, which inherit the mask. */
 static int watch_signals(struct daemon *d)
 {
 	int r;
@@ -248,7 +249,7 @@ static int watch_signals(struct daemon *d)
 	return r < 0 ? r : loop_signal(d->loop, SIGHUP, on_hangup, d);
 }
 
-/* An attach under a filter goes on without having seen the JVM's: that is to be known. */
+/* Under a filter, an attach goes on without having read the JVM's filter: the user has to know. */
 static void warn_of_filter(void)
 {
 	const char *path = getenv(FILTERS_SOCKET_ENV);
@@ -265,7 +266,7 @@ static void warn_of_filter(void)
 
 /* ---- two processes -------------------------------------------------------------------------- */
 
-/* false: this process does everything itself, with all rights. */
+/* Returns false: this process does everything itself, with all rights. */
 static bool is_separated(const struct config *c)
 {
 	return strcmp(c->user, "root") != 0 && strcmp(c->user, "self") != 0;
@@ -277,7 +278,7 @@ static void kindlingd_find(char *path, size_t size, const char *program)
 		path[0] = '\0';
 }
 
-/* Returns in the data process alone. */
+/* Returns only in the data process. */
 static int kindlingd_separate(struct daemon *d)
 {
 	static struct warden_settings s;
@@ -286,8 +287,8 @@ static int kindlingd_separate(struct daemon *d)
 	snprintf(s.programs[WARDEN_INJECTOR], sizeof(s.programs[0]), "%s", c->injector);
 	kindlingd_find(s.programs[WARDEN_LOOK], sizeof(s.programs[0]), "kindling-look");
 	kindlingd_find(s.programs[WARDEN_SYMBOLS], sizeof(s.programs[0]), "kindling-symbols");
-	/* a receiver for each JVM, and who attaches to it or cleans up; what the rooms ask for at
-	 * most, with children that wait for ever */
+	/* a receiver for each JVM, and the processes that attach or clean up; the most that the
+	 * rooms ask for, including children that hang */
 	s.children_max[WARDEN_INJECTOR] = 2 * TARGETS_MAX;
 	s.children_max[WARDEN_LOOK] = LOOK_STUCK_ALL + LOOK_LANES;
 	s.children_max[WARDEN_SYMBOLS] = SYMBOLS_CHILDREN_MAX;
@@ -302,7 +303,7 @@ static int kindlingd_separate(struct daemon *d)
 	return warden_begin(&s);
 }
 
-/* Everything is open that needs them. */
+/* Everything that needs these rights is open. */
 static int give_up_rights(struct daemon *d, struct fault *f)
 {
 	const struct config *c = d->config;
@@ -380,11 +381,13 @@ int main(int argc, char **argv)
 	log_set_level((enum log_level)config.log_level);
 	log_to_journal();
 	raise_file_limit();
-	(void)umask(022); /* the socket's directory is everybody's, whatever the shell's umask */
+	(void)umask(022); /* everybody may enter the socket's directory, whatever the umask of the
+			   * shell */
 	kindlingd_make_dirs(config.socket, false);
 	kindlingd_make_dirs(config.state_dir, true);
 	lock_fd = take_lock(&config);
-	(void)umask(027); /* nothing else is; kindling-upload reads the history as its group */
+	(void)umask(027); /* everything else is private; kindling-upload reads the history through
+			   * its group */
 	if (lock_fd < 0)
 		return 1;
 	warn_of_filter();

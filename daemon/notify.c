@@ -15,7 +15,7 @@
 struct notify {
 	struct host *host;
 	struct loop_timer *watchdog, *look;
-	char error[300]; /* of the last reload; "" = none */
+	char error[300]; /* result of the last reload; "" = none */
 	char said[WARDEN_STATUS_MAX];
 };
 
@@ -34,7 +34,8 @@ static void notify_tell_manager(unsigned what, const char *status)
 		notify_tell(what, status);
 }
 
-/* The loop turns, or this is not called; and the warden answers, or the loop waits for it. */
+/* This is called only if the loop turns, and it waits for the warden's answer: so the watchdog
+ * covers both. */
 static void on_watchdog(void *userdata)
 {
 	(void)userdata;
@@ -49,7 +50,7 @@ static void count_states(struct host *h, unsigned n[TARGET_STATE_COUNT])
 		n[t->state]++;
 }
 
-/* "12 JVMs streaming, 1 failed", in the words of `kindling status` */
+/* "12 JVMs streaming, 1 failed", with the states of `kindling status` */
 static void make_text(const struct notify *n, char *text, size_t size)
 {
 	unsigned count[TARGET_STATE_COUNT] = { 0 }, waiting, len;

@@ -4,15 +4,15 @@
 #include "daemon/host/thread_ids.h"
 #include "daemon/profile/idle.h"
 
-/* Wall time of a moment of @t's clock. */
+/* Wall time of a moment on @t's clock. */
 static uint64_t real_ns(const struct target *t, uint64_t mono_ns)
 {
 	return mono_ns + (uint64_t)t->real_minus_mono_ns;
 }
 
-/* A wait belongs to the moment of its end: while it goes on nobody knows how long it will be. */
-/* In a history a virtual thread without a name is one of all those; and a number that is not known
- * is the container's. */
+/* A wait belongs to the moment of its end: until then its length is unknown. */
+/* In the history, all virtual threads without a name share a number; an unknown host number stays
+ * the container's. */
 uint32_t host_history_tid(uint32_t tid, const char *name)
 {
 	if (tid > WIRE_VIRTUAL_TID && !name[0])
@@ -76,7 +76,7 @@ void host_add_wall(struct live_source *to, const struct target *t, const struct 
 	live_add_event(to, t->stream, &e, NULL, real_ns(t, s->mono_ns));
 }
 
-/* What came is booked as it comes: only what did not is asked for. */
+/* Samples that arrived are counted on arrival; only the drops are added here. */
 static struct profile_books books_of(const struct target *t)
 {
 	struct profile_books now = { 0 };
@@ -94,7 +94,7 @@ static struct profile_books books_of(const struct target *t)
 	return now;
 }
 
-/* A counter of the agent begins at 0 with each session. */
+/* The agent's counters begin at 0 with each session. */
 static uint64_t host_events_since(uint64_t now, uint64_t then)
 {
 	return now < then ? now : now - then;

@@ -1,6 +1,6 @@
 /*
- * Between memory and disk: closed windows go to the store, through the worker; host_query() puts
- * the two together.
+ * Between memory and disk: closed windows go to the store, through the worker; host_query()
+ * combines the two.
  */
 #include "daemon/host/host_priv.h"
 
@@ -10,7 +10,8 @@
 
 #define AGREE_MAX	  64 /* processes */
 #define JOURNAL_JOBS_MAX  8
-#define JOURNAL_SLICE_MAX (32ul << 20) /* encoded: what is larger waits for its window */
+#define JOURNAL_SLICE_MAX (32ul << 20) /* size when encoded: a larger slice waits for its window \
+					*/
 
 struct names {
 	struct symbols *symbols;
@@ -25,8 +26,8 @@ static const char *host_history_lookup(void *userdata, const struct profile_proc
 
 	if (q)
 		return symbols_lookup(n->symbols, (int)q->pid, q->start_time, module, offset);
-	/* out of the store, nameless: containers have other files at the same paths, and only what
-	 * all of them agree on is a name */
+	/* nameless frames from the store: containers have different files at the same paths, so a
+	 * name is used only if all of them agree */
 	for (uint32_t i = 0; i < n->profile->n_processes && i < AGREE_MAX; i++) {
 		const char *here =
 			host_history_lookup(userdata, &n->profile->processes[i], module, offset);
@@ -55,7 +56,7 @@ struct append_job {
 	int result;
 };
 
-/* Who delivers the history counts what never came into it. */
+/* kindling-upload counts what never reached the history. */
 static void note_not_stored(struct host *h, const struct profile *window)
 {
 	for (uint32_t i = 0; i < window->n_rows; i++)
@@ -71,7 +72,7 @@ static void run_append(void *userdata)
 	store_upkeep(job->store);
 }
 
-/* One line when the history stops, and one when it goes on. */
+/* One line when the history stops, and one when it continues. */
 static void say_result(struct host *h, int result)
 {
 	bool was = h->stands_still;

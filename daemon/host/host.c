@@ -1,6 +1,6 @@
 /*
- * See host.h. Opening the rooms, in the order of who needs whom, and closing them in the other; a
- * clean end detaches every agent first.
+ * See host.h. Opens the rooms in the order of their dependencies, and closes them in reverse order;
+ * a clean end detaches every agent first.
  */
 #include "daemon/host/host_priv.h"
 
@@ -12,7 +12,7 @@
 #include "daemon/ground/clock.h"
 
 #define SHUTDOWN_NS (6 * NS_PER_S)
-#define GIVE_BACK_S 10 /* windows close as often */
+#define GIVE_BACK_S 10 /* as long as windows take to close */
 #define MEMORY_NS   (NS_PER_S / 10)
 #define SETTLED_NS  (300 * NS_PER_MS)
 
@@ -42,7 +42,7 @@ static void host_on_second(void *userdata)
 		heap_give_back();
 }
 
-/* Samples of a second have come a little after its end: most slices go to the journal once. */
+/* By then samples of a second have usually arrived, so most slices go to the journal once. */
 static uint64_t first_second_ns(void)
 {
 	return NS_PER_S + SETTLED_NS - clock_real_ns() % NS_PER_S;
@@ -53,7 +53,7 @@ static void on_memory(void *userdata)
 	host_check_memory(userdata);
 }
 
-/* A program for one JVM looks itself: it has nobody else to keep waiting. */
+/* A program for a single JVM looks at it in its own process: it can keep nobody else waiting. */
 static int open_look(struct host *h, struct fault *f)
 {
 	static const char name[] = "kindling-look";
@@ -143,7 +143,7 @@ struct host *host_free(struct host *h)
 	uploads_free(h->uploads);
 	targets_free(h->targets);
 	host_sampling_free(h->sampling);
-	live_free(h->live); /* its last window goes to the worker */
+	live_free(h->live); /* the last window goes to the worker */
 	if (h->store)
 		store_hurry(h->store);
 	worker_free(h->worker);

@@ -1,10 +1,10 @@
 /*
- * Inside the host room: host.c (life), wiring.c (callbacks from room to room), history.c (windows
- * and queries through the worker), recording.c, thread_states.c, sampling.c and kernel_frames.c
- * (host engine), thread_ids.c (numbers of a container's threads), events.c (what a stream says, as
- * a profile takes it), process_cpu.c (what it is held against), gaps.c (between two daemons),
- * mapped_files.c (symbols' questions), uploads.c (kindling-upload), wanted.c (recordings that it
- * asks for).
+ * Inside the host room: host.c (life cycle), wiring.c (callbacks from room to room), history.c
+ * (windows and queries through the worker), recording.c, thread_states.c, sampling.c and
+ * kernel_frames.c (host engine), thread_ids.c (numbers of a container's threads), events.c (events
+ * for the profile), process_cpu.c (CPU time from the kernel, for coverage), gaps.c (between two
+ * daemons), mapped_files.c (files for symbols), uploads.c (kindling-upload), wanted.c (recordings
+ * that it asks for).
  */
 #pragma once
 
@@ -17,14 +17,14 @@ struct host {
 	const struct config *config;
 	struct worker *worker;
 	struct targets *targets;
-	struct look *look; /* NULL = who asks about a process looks itself */
+	struct look *look; /* NULL = processes are looked at in the caller's process */
 	struct discovery *discovery; /* NULL = none, or shutting down */
 	struct live *live;
 	struct store *store; /* NULL = nothing is kept */
 	struct gaps *gaps; /* NULL = nothing is kept */
 	bool gaps_failed; /* to be written, the last time */
 	struct symbols *symbols;
-	struct host_question *questions; /* of the symbols, that look has not answered */
+	struct host_question *questions; /* questions of symbols that look has not answered */
 	struct host_sampling *sampling;
 	struct loop_timer *second;
 	uint32_t seconds;
@@ -32,15 +32,15 @@ struct host {
 	uint64_t start_mono_ns;
 	uint64_t windows_dropped;
 	struct loop_timer *memory_timer;
-	uint64_t memory_ended; /* sessions, by limits.memory */
+	uint64_t memory_ended; /* sessions ended by limits.memory */
 	unsigned appending; /* windows on their way to the store */
-	bool stands_still; /* the history: the last window could not be written */
-	uint64_t settled_real_ns; /* and when there were none last, how far it went */
-	uint64_t not_stored[WIRE_EVENT_COUNT]; /* samples, that nobody was told of */
+	bool stands_still; /* the last window could not be written to the history */
+	uint64_t settled_real_ns; /* and how far the history went when there were last none */
+	uint64_t not_stored[WIRE_EVENT_COUNT]; /* samples not yet reported to the listener */
 	struct uploads *uploads; /* NULL = there are none */
 	unsigned journaling; /* seconds on their way to its journal */
-	/* shutdown */
-	struct loop_timer *shutdown_timer; /* NULL = not begun */
+	/* shutdown has begun */
+	struct loop_timer *shutdown_timer; /* NULL = not started */
 	uint64_t shutdown_by_mono_ns;
 	void (*on_down)(void *userdata);
 	void *down_userdata;
@@ -48,22 +48,24 @@ struct host {
 
 /* CPU time of a process. */
 struct host_cpu {
-	bool known; /* the two below are */
-	uint64_t ns, real_ns, mono_ns; /* as the kernel said when it was asked last */
-	bool left; /* not known any more because this daemon ends */
+	bool known; /* the two values below are */
+	uint64_t ns, real_ns, mono_ns; /* as the kernel last reported */
+	bool left; /* its end is unknown because this daemon ends first */
 	uint64_t sum_ns; /* while it was sampled */
 };
 
-/* What the host keeps of a target: its userdata. Freed with it. */
+/* What the host keeps for a target: its userdata. Freed with it. */
 struct host_entry {
 	struct live_source *source;
 	struct locks *locks; /* NULL without memory for it */
-	struct thread_ids *ids; /* NULL = its pid namespace is ours, or none could be opened */
-	/* CLOCK_MONOTONIC: somebody looks at its threads, 0 = nobody; when that began */
+	struct thread_ids *ids; /* NULL = it is in our pid namespace, or the namespace could not be
+				 * opened */
+	/* CLOCK_MONOTONIC: last question about its threads, 0 = none; and when these questions
+	 * began */
 	uint64_t states_until_ns, states_since_ns;
-	const char *note; /* target_engine_note() when it was last looked at; static */
+	const char *note; /* target_engine_note() at the last check; static */
 	struct host_sampling_target sampling;
-	struct profile_books booked; /* already given to the live end */
+	struct profile_books booked; /* already passed to the live end */
 	struct host_cpu cpu;
 	struct host_gap gap;
 };
@@ -73,34 +75,34 @@ extern const struct symbols_opener host_opener;
 /* wiring.c */
 extern const struct discovery_ops host_discovery_calls;
 extern const struct targets_ops host_target_calls;
-/* Made at the first call for @t, which owns it; NULL without memory. */
+/* Created at the first call for @t, which owns it; NULL without memory. */
 struct host_entry *host_entry_of(struct host *h, struct target *t);
-/* What the books of @t say more than at the last call goes to the live end. */
+/* Passes the increase of the counters of @t since the last call to the live end. */
 void host_take_books(struct host *h, struct target *t);
 /* kernel_frames_find_fn; @userdata is the host. */
 struct kernel_stacks *host_stacks_of(void *userdata, pid_t pid);
 
 /* history.c */
-/* live_window_fn; @userdata is the host. Without memory or room in the worker
- * the window is dropped and counted. */
+/* live_window_fn; @userdata is the host. Without memory or room in the worker the window is dropped
+ * and counted. */
 void host_on_window(void *userdata, const struct profile *window);
 bool host_on_slice(void *userdata, const struct profile *slice); /* live_slice_fn */
-/* Names to native frames, as far as they are known now; others are asked for. */
+/* Adds names to native frames, as far as they are known now; requests the others. */
 
 /* uploads.c */
 void uploads_on_second(struct host *h);
 void uploads_on_settings(struct host *h);
 struct uploads *uploads_free(struct uploads *u);
 
-/* memory.c: end the sessions of targets that take more than limits.memory allows */
+/* memory.c: ends the sessions of targets that exceed limits.memory */
 void host_check_memory(struct host *h);
 
-/* process_cpu.c: what @t, which is sampled, used since the last call goes to the live end; and that
- * it is sampled no longer */
+/* process_cpu.c: passes the CPU time that @t used since the last call to the live end while it is
+ * sampled; and ends that */
 void host_take_cpu(struct host *h, struct target *t);
 void host_take_cpu_of_all(struct host *h);
 void host_leave_cpu(struct host *h, struct target *t);
-void host_write_gaps(struct host *h); /* for the daemon after this one */
+void host_write_gaps(struct host *h); /* for the next daemon */
 
-/* thread_states.c: once a second; nobody looks any more */
+/* thread_states.c: once a second; stops reports that nobody asks for */
 void host_expire_states(struct host *h);

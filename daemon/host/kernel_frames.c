@@ -16,7 +16,7 @@ struct kernel_frames {
 	char note[120];
 };
 
-/* For unprivileged readers the file is there, with zeros for addresses. */
+/* Without rights the file can be read, but all addresses are zero. */
 static void read_names(struct kernel_frames *k)
 {
 	FILE *f = fopen("/proc/kallsyms", "re");
@@ -106,7 +106,7 @@ struct kernel_stack *kernel_frames_take(struct kernel_frames *k, struct kernel_s
 
 	*ret = (struct live_kernel){ .name = kernel_frames_name_of, .userdata = k };
 	kernel_frames_drain(k);
-	/* our own words, as "[no signal]", are no code that the kernel was called from */
+	/* labels such as "[no signal]" are not code that calls the kernel */
 	if (stream_node(stream, sample->node, &leaf, &parent) && leaf.kind == WIRE_KIND_SYNTHETIC)
 		return NULL;
 	ret->n = kernel_stacks_take(stacks, sample->tid, sample->mono_ns, &first);

@@ -1,6 +1,6 @@
 /*
- * Frames of the kernel for samples of the host engine: keeps the stacks that its ticks took until
- * their samples come, and knows the names. Missing names or rights are a note, never an error.
+ * Kernel frames for samples of the host engine: keeps the stacks of its ticks until their samples
+ * come, and knows the names. Missing names or rights cause a note, never an error.
  */
 #pragma once
 
@@ -15,21 +15,21 @@ struct kernel_frames_counts {
 	uint64_t taken, matched, unmatched, lost;
 };
 
-/* @stacks_of finds what waits for a process; NULL = it is no target (now). */
+/* @stacks_of finds the waiting stacks of a process; NULL = it is not a target (now). */
 typedef struct kernel_stacks *kernel_frames_find_fn(void *userdata, pid_t pid);
 
 int kernel_frames_new(struct host_engine *engine, kernel_frames_find_fn *find, void *userdata,
 		      struct kernel_frames **ret);
 struct kernel_frames *kernel_frames_free(struct kernel_frames *k);
-/* A place for one target's stacks. */
+/* Storage for one target's stacks. */
 int kernel_frames_stacks_new(struct kernel_frames *k, struct kernel_stacks **ret);
-/* Takes what the ticks left; before a sample is matched, and once a second. */
+/* Takes the stacks from the engine: before a sample is matched, and once a second. */
 void kernel_frames_drain(struct kernel_frames *k);
-/* Those of @sample into @ret; the caller frees ret->first by kernel_stack_free_all(). */
+/* The stacks of @sample into @ret; the caller frees ret->first by kernel_stack_free_all(). */
 struct kernel_stack *kernel_frames_take(struct kernel_frames *k, struct kernel_stacks *stacks,
 					const struct stream *stream,
 					const struct stream_sample *sample,
 					struct live_kernel *ret);
 void kernel_frames_counts(const struct kernel_frames *k, struct kernel_frames_counts *ret);
-/* Why frames have no names; "" = they have. */
+/* The reason why frames have no names; "" = they have names. */
 const char *kernel_frames_note(const struct kernel_frames *k);

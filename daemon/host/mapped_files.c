@@ -1,6 +1,6 @@
 /*
- * symbols -> look: files that processes map are found by kindling-look, which may be kept waiting
- * for them; the daemon gets descriptors that only name them.
+ * Connects symbols and look: kindling-look finds the files that processes map, because finding them
+ * may block; the daemon gets descriptors that only name them.
  */
 #include "daemon/host/host_priv.h"
 

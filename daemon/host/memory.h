@@ -1,6 +1,6 @@
 /*
- * What targets take of the daemon's memory (limits.memory), and which of them gives up when it is
- * too much. Pure.
+ * The memory that targets take in the daemon (limits.memory), and which of them has to give up its
+ * memory when it is too much. Pure.
  */
 #pragma once
 
@@ -13,9 +13,9 @@ struct memory_use {
 };
 
 /*
- * One that must give up what it takes, or -1: one that takes more than a quarter of @limit; of
- * several tenants one that takes more than half of it, or when all together are over it the one
- * that takes most, with the largest of its own. @shared: bytes for all of them, which are counted
- * up to half of the limit.
+ * The index of a target that must give up its memory, or -1: one that takes more than a quarter of
+ * @limit; if there are several tenants, the largest target of one that takes more than half of it;
+ * and if all together exceed it, the largest target of the largest tenant. @shared: bytes used for
+ * all of them, which count up to half of the limit.
  */
 int memory_over(const struct memory_use *uses, unsigned n, size_t shared, size_t limit);

@@ -30,8 +30,8 @@ static struct target *target_of(const struct recording *r)
 	return NULL;
 }
 
-/* A START that asks for what the recording needs: its interval, or the one of the settings,
- * whatever the agent's budget has made of that, and more events. */
+/* Sends a START that asks for what the recording needs: its interval, or that of the settings,
+ * regardless of the agent's budget, and more events. */
 static int ask_more(struct recording *r, struct target *t)
 {
 	t->wanted_events = r->events;
@@ -52,7 +52,7 @@ static void want_nothing(struct target *t)
 	t->wanted_threads[0] = '\0';
 }
 
-/* And one that no longer does. */
+/* Sends a START that no longer asks for it. */
 static void ask_less(struct recording *r, struct target *t)
 {
 	want_nothing(t);
@@ -69,7 +69,7 @@ int recording_new(struct host *h, struct target *t, const struct recording_optio
 	if (o->events & ~target_allowed_events(t))
 		return -EACCES;
 	r = calloc(1, sizeof(*r));
-	/* what came before is not the recording's */
+	/* earlier events do not belong to the recording */
 	if (e && t->stream) {
 		host_take_books(h, t);
 		host_take_cpu(h, t);

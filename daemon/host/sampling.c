@@ -6,7 +6,9 @@
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
 
-#define PRICE_TIMES 500 /* the default interval is as many prices of its tick: 0.2 % of a CPU */
+#define PRICE_TIMES                                                                   \
+	500 /* the default interval is this many times the cost of a tick: 0.2 % of a \
+	     * CPU */
 
 struct host_sampling {
 	const struct config *config;
@@ -14,7 +16,7 @@ struct host_sampling {
 	void *userdata;
 	struct host_engine *engine; /* NULL = not wanted, or refused */
 	struct kernel_frames *frames; /* NULL = not wanted, or no engine */
-	uint64_t price_ns; /* of one tick of a CPU; 0 = not known */
+	uint64_t price_ns; /* cost of one tick of a CPU; 0 = unknown */
 	char why[HOST_ENGINE_WHY_MAX];
 };
 
@@ -52,7 +54,7 @@ int host_sampling_new(const struct config *config, kernel_frames_find_fn *stacks
 	s->config = config;
 	s->stacks_of = stacks_of;
 	s->userdata = userdata;
-	open_engine(s); /* now: later there are no rights to */
+	open_engine(s); /* now, because later there are no rights to do it */
 	*ret = s;
 	return 0;
 }
@@ -67,8 +69,8 @@ struct host_sampling *host_sampling_free(struct host_sampling *s)
 	return NULL;
 }
 
-/* Where an interrupt is dear, the interval that nobody asked for is one that costs next to nothing.
- */
+/* Where ticks are expensive, an interval that nobody asked for is made long enough to cost next to
+ * nothing. */
 static uint64_t sampling_affordable(const struct host_sampling *s, uint64_t interval_ns)
 {
 	uint64_t least = s->price_ns * PRICE_TIMES;
@@ -92,7 +94,7 @@ uint64_t host_sampling_wanted(struct host_sampling *s, const struct host_samplin
 }
 
 /* An agent may ask for fewer signals than START did, never for more: the shortest interval of all
- * targets is every CPU's. */
+ * targets applies to every CPU. */
 static struct host_engine_target words_of(const struct target *t)
 {
 	struct host_engine_target want;

@@ -1,4 +1,4 @@
-/* See thread_ids.h: two tables of the same entries, by either number. */
+/* See thread_ids.h: two tables of the same entries, one for each number. */
 #include "daemon/host/thread_ids.h"
 
 #include <dirent.h>
@@ -11,22 +11,22 @@
 #include "daemon/ground/proc.h"
 
 #define PLACES	    1024u /* of a table; power of two */
-#define SHARE	    100 /* looks may take one part of so many of the time */
-#define ENTRIES_MAX (2 * THREAD_IDS_MAX) /* in the folder: more are not looked at */
+#define SHARE	    100 /* looks may take one part in this many of the time */
+#define ENTRIES_MAX (2 * THREAD_IDS_MAX) /* most entries of the folder that one look reads */
 #define TID_MAX	    (1u << 22) /* of the kernel */
 
 struct entry {
 	uint32_t ns_tid, host_tid;
-	uint64_t java_id; /* of who had the number when it was told last; 0 = not known */
-	uint32_t look; /* the last that saw it in the folder */
-	struct entry *next_ns, *next_host; /* of the same place */
+	uint64_t java_id; /* Java id of the thread that last had the number; 0 = unknown */
+	uint32_t look; /* the last look that saw it in the folder */
+	struct entry *next_ns, *next_host; /* next entry of the same bucket */
 };
 
 struct thread_ids {
 	DIR *tasks;
 	uint32_t n, seed, look;
-	uint64_t next_ns; /* no look before that */
-	bool more; /* the last look did not come to its end */
+	uint64_t next_ns; /* no look before that moment */
+	bool more; /* the last look was not completed */
 	struct entry *by_ns[PLACES], *by_host[PLACES];
 };
 
@@ -115,9 +115,9 @@ uint32_t thread_ids_container(const struct thread_ids *t, uint32_t host_tid)
 	return e ? e->ns_tid : 0;
 }
 
-/* ---- the look ---- */
+/* ---- looks ---- */
 
-/* Those that are gone, when there is no room: who asks for them now has waited long. */
+/* Drops threads that are gone, when there is no room: nobody has asked for them for long. */
 static void thread_ids_make_room(struct thread_ids *t)
 {
 	for (uint32_t i = 0; t->n >= THREAD_IDS_MAX && i < PLACES; i++)
@@ -128,7 +128,7 @@ static void thread_ids_make_room(struct thread_ids *t)
 		}
 }
 
-/* Both numbers may have been another thread's. */
+/* Both numbers may have belonged to another thread. */
 static void thread_ids_add(struct thread_ids *t, uint32_t ns_tid, uint32_t host_tid)
 {
 	struct entry *e, **place;
@@ -175,7 +175,7 @@ static bool thread_ids_look_at(struct thread_ids *t, const char *name)
 	if (!host_tid || host_tid >= TID_MAX)
 		return false;
 	e = find_host(t, (uint32_t)host_tid);
-	/* one that was not there the last time is another by now */
+	/* a number that was missing at the last look belongs to another thread by now */
 	if (e && e->look + 1 >= t->look) {
 		e->look = t->look;
 		return false;
@@ -186,8 +186,8 @@ static bool thread_ids_look_at(struct thread_ids *t, const char *name)
 	return true;
 }
 
-/* One that stopped half way goes on there: else those that were not reached would look as if they
- * had been gone. */
+/* A look that stopped half way continues there; otherwise threads that it did not reach would
+ * appear to have ended. */
 static void thread_ids_look(struct thread_ids *t)
 {
 	const struct dirent *d;
@@ -214,7 +214,7 @@ void thread_ids_told(struct thread_ids *t, uint32_t ns_tid, uint64_t java_id, ui
 	struct entry *e = find_ns(t, ns_tid);
 	uint64_t begin_ns;
 
-	/* the same number, and another thread? */
+	/* the same number, but another thread? */
 	if (e && java_id && e->java_id && e->java_id != java_id) {
 		thread_ids_drop(t, e);
 		e = NULL;

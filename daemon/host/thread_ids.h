@@ -1,9 +1,9 @@
 /*
- * The host's numbers of a container's threads, as `top -H` shows them: the agent says the numbers
- * that its own pid namespace gives. The kernel says both only thread by thread
- * (/proc/PID/task/TID/status), so all are looked at, each once, when the stream tells of a new one.
- * Looks take one part of a hundred of the time, and a process with very many threads is looked at
- * bit by bit. A thread that is gone before anybody looked keeps its container's number, marked.
+ * The host's numbers of a container's threads, as `top -H` shows them: the agent reports numbers of
+ * its own pid namespace. The kernel shows both numbers only thread by thread
+ * (/proc/PID/task/TID/status), so every new thread is looked up once, when the stream reports it.
+ * Looks take one hundredth of the time, and a process with very many threads is looked at in
+ * portions. A thread that ends before a look keeps its container's number, marked.
  */
 #pragma once
 
@@ -11,10 +11,11 @@
 #include <stdint.h>
 #include "daemon/ground/mem.h"
 
-#define THREAD_IDS_MAX	 32768u /* threads of one process; beyond that numbers are not known */
+#define THREAD_IDS_MAX 32768u /* most threads of one process; the numbers of others stay unknown \
+			       */
 #define THREAD_IDS_LOOKS 2048u /* files read in one look */
-/* Of a number that is the container's alone: above all tids of the kernel, below virtual threads.
- */
+/* Added to a number that is known only in the container: above all tids of the kernel, below
+ * virtual threads. */
 #define THREAD_ID_FOREIGN 0x40000000u
 
 struct thread_ids;
@@ -24,10 +25,9 @@ struct thread_ids *thread_ids_new(int task_dfd);
 struct thread_ids *thread_ids_free(struct thread_ids *t);
 DEFINE_FREEP(struct thread_ids, thread_ids_free);
 
-/* A thread is told of, by its container's number; @java_id 0 = not known. Looks, if it is a new
- * one. */
+/* A thread was reported by its container's number; @java_id 0 = unknown. Looks, if it is new. */
 void thread_ids_told(struct thread_ids *t, uint32_t ns_tid, uint64_t java_id, uint64_t now_ns);
-/* The host's number; one with THREAD_ID_FOREIGN = not known. */
+/* The host's number; one with THREAD_ID_FOREIGN = unknown. */
 uint32_t thread_ids_host(const struct thread_ids *t, uint32_t ns_tid);
-/* The container's number of one by the host's; 0 = not known. */
+/* The container's number of a host number; 0 = unknown. */
 uint32_t thread_ids_container(const struct thread_ids *t, uint32_t host_tid);

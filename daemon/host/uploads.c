@@ -1,7 +1,7 @@
 /*
- * kindling-upload, seen from here: started when the settings name sinks, told once a second how far
- * the history goes, started anew when it has ended and when the settings were read again. What it
- * says is a foreign text: it speaks with servers.
+ * The daemon's side of kindling-upload: starts it when the settings name sinks, reports once a
+ * second how far the history goes, and restarts it when it has ended and when the settings were
+ * read again. Its messages are not trusted, because it talks to servers.
  */
 #include "daemon/host/host_priv.h"
 
@@ -18,28 +18,28 @@
 
 #define AGAIN_FIRST_NS NS_PER_S
 #define AGAIN_MAX_NS   (30 * NS_PER_S)
-#define LIVED_NS       NS_PER_S /* whoever lives for so long is no one that dies at its start */
-#define END_NS	       (5 * NS_PER_S) /* that it has to end by itself */
+#define LIVED_NS       NS_PER_S /* a program that lived this long did not die at its start */
+#define END_NS	       (5 * NS_PER_S) /* time that it has to end by itself */
 #define TESTS_MAX      8
 
 struct uploads_test {
 	char name[UPLOAD_NAME_MAX];
-	host_test_fn *done; /* NULL = the place is free */
+	host_test_fn *done; /* NULL = the slot is free */
 	void *userdata;
 };
 
 struct uploads {
 	struct host *host;
 	char program[256];
-	const char *file; /* of settings */
+	const char *file; /* of the settings */
 	pid_t pid; /* 0 = it does not run */
 	int pidfd, fd;
 	struct loop_source *source, *end_source;
-	uint64_t begin_mono_ns, kill_mono_ns; /* the second: it was asked to end; 0 = not */
+	uint64_t begin_mono_ns, kill_mono_ns; /* the second; 0 = it was not asked to end */
 	uint64_t again_mono_ns, again_wait_ns;
-	char *status; /* what it said last */
+	char *status; /* its last status */
 	struct uploads_test tests[TESTS_MAX];
-	struct wanted *wanted; /* recordings for it; NULL without memory */
+	struct wanted *wanted; /* its recordings; NULL without memory */
 };
 
 /* ---- tests ----------------------------------------------------------------------------------- */
@@ -90,7 +90,7 @@ void host_uploads_forget(struct host *h, void *userdata)
 			h->uploads->tests[i].done = NULL;
 }
 
-/* ---- what it says ---------------------------------------------------------------------------- */
+/* ---- messages from it ------------------------------------------------------------------------ */
 
 const char *host_uploads_status(const struct host *h)
 {
@@ -120,12 +120,12 @@ static void uploads_say_recorded(void *userdata, const struct upload_recorded *a
 		message.msg_control = control.bytes;
 		message.msg_controllen = sizeof(control.bytes);
 	}
-	/* what it does not take now it asks for again */
+	/* it asks again for whatever it does not take now */
 	if (u->fd >= 0)
 		(void)sendmsg(u->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* false: it is no wish for a recording. */
+/* false: not a request for a recording. */
 static bool uploads_on_wish(struct uploads *u, const void *message, size_t len)
 {
 	struct upload_record ask;
@@ -153,7 +153,7 @@ static void uploads_on_answer(void *userdata, uint32_t events)
 	if (n > 0 && uploads_on_wish(u, &a, (size_t)n))
 		return;
 	if (n < (ssize_t)head || a.len >= sizeof(a.text) || (size_t)n != head + a.len + 1) {
-		uploads_close(u); /* it has ended, or does not know what it says */
+		uploads_close(u); /* it has ended, or has sent an invalid message */
 		return;
 	}
 	a.text[a.len] = '\0';
@@ -166,7 +166,7 @@ static void uploads_on_answer(void *userdata, uint32_t events)
 	}
 }
 
-/* ---- its life -------------------------------------------------------------------------------- */
+/* ---- life cycle ------------------------------------------------------------------------------ */
 
 static void uploads_on_end(void *userdata, uint32_t events)
 {
@@ -184,7 +184,8 @@ static void uploads_on_end(void *userdata, uint32_t events)
 	u->kill_mono_ns = 0;
 	uploads_end_tests(u, NULL, false,
 			  "kindling-upload has ended; look at the log of kindlingd");
-	/* one that lived for a while is started at once, one that cannot be is asked less often */
+	/* one that lived for a while is restarted at once; one that cannot start is tried less
+	 * often */
 	if (clock_mono_ns() - u->begin_mono_ns > LIVED_NS)
 		u->again_wait_ns = 0;
 	u->again_mono_ns = asked ? 0 : clock_mono_ns() + u->again_wait_ns;
@@ -219,11 +220,11 @@ static int uploads_start(struct uploads *u)
 	if (r == 0)
 		r = loop_add(u->host->loop, u->pidfd, EPOLLIN, uploads_on_end, u, &u->end_source);
 	if (r < 0)
-		uploads_close(u); /* then it ends, and is not missed */
+		uploads_close(u); /* then it ends as intended */
 	return r;
 }
 
-/* Its end of the socket is closed: it lets go of what it does, and ends. */
+/* Its end of the socket is closed: it drops its work, and ends. */
 static void uploads_stop(struct uploads *u)
 {
 	uploads_close(u);
@@ -257,7 +258,7 @@ void uploads_on_second(struct host *h)
 	} else if (u->pid) {
 		if (u->kill_mono_ns && now > u->kill_mono_ns)
 			warden_kill(u->pid);
-		else if (!u->kill_mono_ns) /* it closed its end and stays */
+		else if (!u->kill_mono_ns) /* it closed its end of the socket but stays */
 			u->kill_mono_ns = now + END_NS;
 	} else if (h->config->n_sinks && now >= u->again_mono_ns) {
 		r = uploads_start(u);
@@ -291,7 +292,7 @@ void host_uploads_begin(struct host *h, const char *file)
 	uploads_on_second(h);
 }
 
-/* Secrets may have changed too, which no settings tell. */
+/* Secrets may have changed too, which the settings do not show. */
 void uploads_on_settings(struct host *h)
 {
 	struct uploads *u = h->uploads;

@@ -12,18 +12,18 @@
 #include "daemon/host/host_priv.h"
 #include "daemon/host/recording.h"
 
-#define MISSING_AFTER_NS (3 * NS_PER_S) /* the agent has said by then what it collects */
+#define MISSING_AFTER_NS (3 * NS_PER_S) /* by then the agent has reported what it collects */
 
 struct wanted_one {
 	struct wanted_one *next;
 	struct wanted *of;
 	struct upload_record ask;
-	struct recording *recording; /* NULL = over */
-	struct loop_timer *timer; /* its end */
+	struct recording *recording; /* NULL = the recording has ended */
+	struct loop_timer *timer; /* the moment of its end */
 	uint64_t begin_mono_ns, keep_mono_ns;
-	struct wanted_write *writing; /* the worker has the profile */
-	bool is_forgotten; /* meanwhile */
-	int fd; /* the profile; -1 = there is none yet */
+	struct wanted_write *writing; /* the worker is writing the profile */
+	bool is_forgotten; /* status for answers meanwhile */
+	int fd; /* descriptor of the profile; -1 = there is none yet */
 	struct upload_recorded answer;
 };
 
@@ -38,8 +38,8 @@ struct wanted {
 struct wanted_write {
 	struct wanted_one *one; /* NULL = nobody waits for it any more */
 	struct profile *profile;
-	int dfd; /* where there is room */
-	int result; /* a descriptor, or -errno */
+	int dfd; /* where to write it */
+	int result; /* result: a descriptor, or -errno */
 };
 
 static void wanted_forget(struct wanted_one *o)
@@ -49,7 +49,7 @@ static void wanted_forget(struct wanted_one *o)
 	o->timer = loop_timer_free(o->timer);
 	o->recording = recording_free(o->recording);
 	if (o->writing) {
-		o->is_forgotten = true; /* when the worker is done with it */
+		o->is_forgotten = true; /* to call when the worker is done */
 		return;
 	}
 	fd_close(o->fd);
@@ -90,7 +90,7 @@ static int wanted_write_all(int fd, const uint8_t *p, size_t len)
 	return 0;
 }
 
-/* Nobody else finds it, and it goes with its last descriptor. */
+/* The file has no name and disappears with its last descriptor. */
 static int wanted_open(int dfd)
 {
 	static const char name[] = "recorded.tmp";
@@ -98,7 +98,7 @@ static int wanted_open(int dfd)
 
 	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
 		return fd < 0 ? -errno : fd;
-	(void)unlinkat(dfd, name, 0); /* of an earlier life */
+	(void)unlinkat(dfd, name, 0); /* left by an earlier process */
 	fd = openat(dfd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
@@ -153,7 +153,7 @@ static int wanted_write(struct wanted_one *o)
 		return -ENOMEM;
 	job->one = o;
 	job->result = -1;
-	/* the worker may outlive us */
+	/* the worker may outlive this object */
 	job->dfd = fcntl(store_dir_fd(o->of->host->store), F_DUPFD_CLOEXEC, 0);
 	r = job->dfd < 0 ? -errno : recording_working(o->recording, &job->profile);
 	if (r < 0) {
@@ -224,7 +224,7 @@ static void wanted_look(struct wanted_one *o)
 			 (double)o->ask.length_ns / 1e9);
 		wanted_end(o, text);
 	} else if (age > MISSING_AFTER_NS && recording_missing(o->recording) == o->ask.events) {
-		wanted_end(o, NULL); /* nothing will come */
+		wanted_end(o, NULL); /* no events will come */
 	}
 }
 
@@ -248,7 +248,7 @@ static uint64_t wanted_within(uint64_t n, uint64_t least, uint64_t most)
 	return n == 0 ? 0 : n < least ? least : n > most ? most : n;
 }
 
-/* What the settings allow of each: whoever asks is reached by a network. */
+/* Limits for each value: the request comes from a network. */
 static struct recording_options wanted_options(const struct upload_record *ask, size_t memory)
 {
 	return (struct recording_options){
@@ -279,7 +279,7 @@ static bool wanted_is_sane(const struct upload_record *ask)
 	       ask->events && !(ask->events >> WIRE_EVENT_COUNT);
 }
 
-/* 0 and a recording, or -errno and @answer says why not. */
+/* 0 and a recording, or -errno and the reason in @answer. */
 static int wanted_record(struct wanted_one *o, struct upload_recorded *answer)
 {
 	const struct recording_options options =
@@ -363,7 +363,7 @@ void wanted_ask(struct wanted *w, const struct upload_record *ask)
 	w->answer(w->userdata, &answer, o ? o->fd : -1);
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life cycle ------------------------------------------------------------------------------ */
 
 int wanted_new(struct host *h, wanted_answer_fn *answer, void *userdata, struct wanted **ret)
 {

@@ -1,7 +1,7 @@
 /*
- * Every callback from one room into the next, in the order data goes: discovery -> target ->
- * profile, locks, symbols, and who listens (tail). None of it fails upwards: what finds no memory
- * is left out here and shows in the counters of its room.
+ * Every callback from one room into the next, in the order of the data: discovery -> target ->
+ * profile, locks, symbols, and listeners (tail). Errors do not travel back: what finds no memory is
+ * left out here and shows in the counters of its room.
  */
 #include "daemon/host/host_priv.h"
 
@@ -64,7 +64,7 @@ static void open_ids(struct host_entry *e, const struct target *t)
 		e->ids = thread_ids_new(dfd);
 }
 
-/* The stream's number as the host's; that of virtual threads is nobody's. */
+/* Converts the stream's thread number to the host's; virtual threads have none. */
 static uint32_t wiring_number_of(const struct host_entry *e, uint32_t tid)
 {
 	return e && e->ids && tid && tid < WIRE_VIRTUAL_TID ? thread_ids_host(e->ids, tid) : tid;
@@ -100,7 +100,7 @@ static struct live_process wiring_describe(const struct target *t)
 		.pod = t->jvm.pod,
 		.jdk = t->jdk,
 		.labels = t->labels,
-		.note = target_engine_note(t), /* every report says it in its header */
+		.note = target_engine_note(t), /* every report has it in its header */
 		.tenant = tenant_number(tenant_name(tenant, t->jvm.container_id, t->jvm.uid)),
 	};
 }
@@ -187,7 +187,7 @@ static void wiring_on_sample(void *userdata, struct target *t, const struct stre
 	struct kernel_stack *stacks = NULL;
 	struct live_kernel kernel = { 0 };
 
-	/* by the stream's own numbers */
+	/* with the stream's own numbers */
 	if (e)
 		stacks = host_sampling_take(h->sampling, &e->sampling, t, s, &kernel);
 	s = &sample;
@@ -328,7 +328,7 @@ static void on_state(void *userdata, struct target *t, enum target_state next)
 
 /* ---- target -> profile: the books ------------------------------------------------------------ */
 
-/* The agent's engine, and what is to be said of it, changes with what the kernel allows. */
+/* The agent's engine, and the note about it, changes with what the kernel allows. */
 static void note_engine(struct host_entry *e, const struct target *t)
 {
 	struct live_process info = wiring_describe(t);

@@ -1,14 +1,14 @@
-/* See locks.h: the questions. Nothing is changed by an answer. */
+/* See locks.h: queries. They change nothing. */
 #include "daemon/locks/locks_priv.h"
 
 #include <errno.h>
 #include <string.h>
 
 #define ANSWER_ROWS_MAX 8192u
-#define CLASS_ROWS_MAX	(2 * ANSWER_ROWS_MAX) /* of those there are fewer */
-#define LOOK_BACK	12u /* slices: a minute */
+#define CLASS_ROWS_MAX	(2 * ANSWER_ROWS_MAX) /* the limit is lower for those */
+#define LOOK_BACK	12u /* in slices: a minute */
 
-/* The slices that [now - last, now] touches, and from when on that is. */
+/* The slices that overlap [now - last, now], and the beginning of the first one. */
 static uint64_t first_slice(const struct locks *l, uint64_t now_ns, uint64_t last_ns,
 			    uint64_t *ret_from)
 {
@@ -34,7 +34,7 @@ static uint32_t answers_class_of(const struct locks *l, uint32_t class_number, u
 	return known->identity == identity ? known->class_number : 0;
 }
 
-/* Of a lock whose class came later than its first waits one row. */
+/* Merges rows of a lock whose class became known only after its first waits. */
 static struct lock_key key_now(const struct locks *l, struct lock_key key)
 {
 	key.class_number = answers_class_of(l, key.class_number, key.identity);
@@ -60,8 +60,8 @@ static void answers_add_rest(struct lock_table *to, const struct lock_table *fro
 }
 
 /*
- * @o as it is now. Its owner was asked for when it began: whoever came out of a wait for the same
- * lock since then has it from there on. Of waits that were too short to be told nothing is known.
+ * The owner of @o now. The owner was read when the wait began: a thread that has since finished a
+ * wait for the same lock has owned it from then on. Nothing is known of waits below the threshold.
  */
 static struct locks_open open_now(const struct locks *l, const struct open_wait *o, uint64_t now_ns)
 {
@@ -207,7 +207,7 @@ static struct lock_row *row_of_class(struct lock_table *to, const struct lock_ro
 	return lock_table_row(to, &key, CLASS_ROWS_MAX);
 }
 
-/* Rows of locks to rows of classes. A lock without an identity may be several. */
+/* Merges rows of locks into rows of classes. A lock without an identity may be several. */
 static void add_up_classes(const struct lock_table *locks, struct lock_table *to)
 {
 	for (uint32_t i = 0; i < locks->n; i++) {
@@ -280,7 +280,7 @@ int locks_query(const struct locks *l, uint64_t now_ns, uint64_t last_ns, bool i
 		answers_add_rest(&table, s->table, idle);
 		add_rows(l, &table, &s->table->other[0][0], 2 * WIRE_WAIT_COUNT, idle);
 	}
-	/* an older agent counts none, but tells of the long ones */
+	/* an older agent does not count short waits, but reports long ones */
 	if (seen.idle > ret->counts.idle) {
 		ret->counts.idle = seen.idle;
 		ret->counts.idle_ns = seen.idle_ns;
@@ -328,12 +328,12 @@ static void give_thread(void *userdata, const struct thread *t)
 	uint64_t times[3], begin;
 
 	thread_times(t, x->first, x->last, times);
-	if (open) { /* as far as it is in the span */
+	if (open) { /* the part within the span */
 		begin = open->wait.begin_ns > x->from_ns ? open->wait.begin_ns : x->from_ns;
 		times[open->wait.idle ? TIMES_IDLE : TIMES_WAIT] +=
 			x->now_ns > begin ? x->now_ns - begin : 0;
 	}
-	/* one that is no more and did nothing in the span is nobody's business */
+	/* leaves out threads that have ended and did nothing in the span */
 	if ((t->flags & WIRE_THREAD_ENDED || !t->tid) && !times[0] && !times[1] && !times[2])
 		return;
 	*row = (struct locks_thread_row){

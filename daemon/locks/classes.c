@@ -1,4 +1,4 @@
-/* See locks_priv.h: names of classes by number. They are never forgotten: a JVM has few that it
+/* See locks_priv.h: names of classes by number. They are never dropped: a JVM uses few classes for
  * locks. */
 #include "daemon/locks/locks_priv.h"
 

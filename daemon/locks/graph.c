@@ -1,4 +1,5 @@
-/* See graph.h. Each thread has one arrow at most, so circles are found by following arrows once. */
+/* See graph.h. Each thread has at most one outgoing edge, so following the edges once finds all
+ * cycles. */
 #include "daemon/locks/graph.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@ static int by_tid(const void *a, const void *b)
 
 	if (x->wait->tid != y->wait->tid)
 		return x->wait->tid < y->wait->tid ? -1 : 1;
-	/* the newest wait of a thread first: the others are over, their end got lost */
+	/* only the newest wait of a thread counts: the ends of earlier ones were lost */
 	return x->wait->begin_ns > y->wait->begin_ns ? -1 : x->wait->begin_ns < y->wait->begin_ns;
 }
 
@@ -30,14 +31,15 @@ static int32_t edge_of(const struct lock_graph *g, uint32_t tid)
 	return tid && low < g->n && g->edges[low].wait->tid == tid ? (int32_t)low : -1;
 }
 
-/* Who keeps it waiting; 0 = nobody that is known. Object.wait waits for a word, not for an owner.
- */
+/* The thread that blocks this one; 0 = unknown. Object.wait waits for a notification, not for an
+ * owner. */
 static uint32_t blocker_of(const struct locks_open *w)
 {
 	return w->wait == WIRE_WAIT_WAIT || w->owner_tid == w->tid ? 0 : w->owner_tid;
 }
 
-/* One a thread. The number that stands for all virtual threads without a name is no thread. */
+/* One edge for each thread. The number shared by all virtual threads without a name is not a
+ * thread. */
 static void keep_threads(struct lock_graph *g)
 {
 	uint32_t n = 0;
@@ -73,7 +75,8 @@ static void mark_cycle(struct lock_graph *g, uint32_t first)
 	} while (i != first);
 }
 
-/* @mark: which walk came by first. Meeting one's own mark is a circle. */
+/* @mark: the number of the walk that visited each edge. A walk that meets its own mark has found a
+ * cycle. */
 static void find_cycles(struct lock_graph *g, uint32_t *mark)
 {
 	for (uint32_t start = 0; start < g->n; start++) {
@@ -89,8 +92,8 @@ static void find_cycles(struct lock_graph *g, uint32_t *mark)
 }
 
 /*
- * From those that nobody waits for towards the owners: each edge is done after all that point at
- * it, so that numbers of waiters add up in one pass. @waiting: how many are still to come.
+ * From threads that nobody waits for towards the owners: each edge is processed after all edges
+ * that lead to it, so that numbers of waiters add up in one pass. @waiting: edges still to come.
  */
 static void count_behind(struct lock_graph *g, uint32_t *waiting, uint32_t *queue)
 {
@@ -111,7 +114,7 @@ static void count_behind(struct lock_graph *g, uint32_t *waiting, uint32_t *queu
 		if (!--waiting[e->next] && !g->edges[e->next].cycle)
 			queue[n++] = (uint32_t)e->next;
 	}
-	/* backwards: whom they wait for is done before them */
+	/* in reverse order: the edges they lead to are processed first */
 	for (uint32_t i = n; i-- > 0;) {
 		struct lock_edge *e = &g->edges[queue[i]];
 

@@ -1,11 +1,11 @@
-/* See locks.h: what the stream says goes to slices, threads and open waits. */
+/* See locks.h: distributes the events of the stream to slices, threads and open waits. */
 #include "daemon/locks/locks_priv.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
 
-#define LATE_MAX_NS 60000000000ull /* older ends are of another clock (a time namespace) */
+#define LATE_MAX_NS 60000000000ull /* earlier ends are from another clock (a time namespace) */
 
 int locks_new(uint64_t now_ns, struct locks **ret)
 {
@@ -82,15 +82,15 @@ size_t locks_bytes(const struct locks *l)
 	return bytes;
 }
 
-/* ---- what the stream says ---- */
+/* ---- input from the stream ---- */
 
-/* The moment as it can be: not in the future, and not of another clock. */
+/* Clamps a moment to the possible range: not in the future, and not of another clock. */
 static uint64_t locks_believed(uint64_t ns, uint64_t now_ns)
 {
 	return ns > now_ns || now_ns - ns > LATE_MAX_NS ? now_ns : ns;
 }
 
-/* Moments of ten minutes ago make place as time goes on. */
+/* Frees slices that are more than ten minutes old. */
 static struct slice *slice_at(struct locks *l, uint64_t ns)
 {
 	uint64_t number = ns / LOCKS_SLICE_NS;
@@ -105,7 +105,7 @@ static struct slice *slice_at(struct locks *l, uint64_t ns)
 	return s;
 }
 
-/* The table of a moment; NULL without memory. */
+/* The table for a moment; NULL without memory. */
 static struct lock_table *table_at(struct locks *l, uint64_t ns)
 {
 	struct slice *s = slice_at(l, ns);
@@ -120,7 +120,7 @@ static struct lock_table *table_at(struct locks *l, uint64_t ns)
 	return s->table;
 }
 
-/* The class as it is known; a lock whose class is not told has the one that it had before. */
+/* The class of a lock; if the record has none, the class known from before. */
 static uint32_t locks_class_number_of(struct locks *l, const struct stream_lock *w)
 {
 	uint32_t number = classes_number(&l->classes, w->class_name);
@@ -141,7 +141,7 @@ static struct lock_key locks_key_of(struct locks *l, const struct stream_lock *w
 	return (struct lock_key){ locks_class_number_of(l, w), w->identity, w->wait, idle };
 }
 
-/* Virtual threads come by the million: those without a name share a number. */
+/* There may be millions of virtual threads: those without a name share a number. */
 static struct thread *thread_of(struct locks *l, uint32_t tid, uint64_t now_ns)
 {
 	if (tid > WIRE_VIRTUAL_TID && !threads_find(&l->threads, tid))
@@ -163,8 +163,8 @@ static bool is_within(uint64_t ns, const struct stream_lock *w)
 }
 
 /*
- * Where the owner was: by its stack if it waited itself or slept, by its samples while it held the
- * lock; else where it waited for that lock before it had it.
+ * The method in which the owner was: from its stack if it waited itself or slept, or from its
+ * samples while it held the lock; otherwise where it waited for that lock before it owned it.
  */
 static uint32_t owner_node(const struct locks *l, const struct stream_lock *w,
 			   uint32_t class_number)
@@ -246,7 +246,7 @@ static void add_open(struct locks *l, const struct stream *s, const struct strea
 	(void)thread_of(l, w->tid, now_ns);
 	if (!o)
 		return;
-	if (!o->wait.begin_ns) { /* told for the first time: from now on our own clock counts */
+	if (!o->wait.begin_ns) { /* reported for the first time: from now on our own clock counts */
 		o->wait.begin_ns = w->duration_ns < now_ns ? now_ns - w->duration_ns : 1;
 		if (now_ns >= w->begin_ns && now_ns - w->begin_ns < w->duration_ns + LATE_MAX_NS)
 			o->wait.begin_ns = w->begin_ns ? w->begin_ns : 1;
@@ -276,7 +276,7 @@ void locks_add(struct locks *l, const struct stream *s, const struct stream_lock
 		return;
 	}
 	ended = *w;
-	if (!ended.owner_node) /* where it slept: at the end it is gone */
+	if (!ended.owner_node) /* where the owner slept, which is unknown at the end of the wait */
 		ended.owner_node = opens_owner_node(&l->opens, w->tid, w->begin_ns);
 	opens_end(&l->opens, w->tid, w->begin_ns);
 	if (!(w->flags & WIRE_LOCK_CLOSED))
@@ -330,7 +330,7 @@ void locks_state(struct locks *l, const struct wire_state *w, uint64_t now_ns)
 		thread->state = w->state;
 }
 
-/* Records of the same moment are one look, which replaces the one before. */
+/* Records of the same moment belong to one report, which replaces the previous one. */
 void locks_virtual(struct locks *l, const struct stream_virtual *v)
 {
 	struct virtuals *all = &l->virtuals;

@@ -1,13 +1,13 @@
 /*
- * See locks_priv.h: waits that go on, in a hash table. A thread waits for one thing, so that its
- * number alone finds it; where a number is many threads', a wait is found by its begin too. Each of
- * the functions below looks at one chain, whatever a process makes up.
+ * See locks_priv.h: open waits, in a hash table. A thread waits for one thing at a time, so its
+ * number alone finds the wait; where many threads share a number, the wait's begin is part of the
+ * key. Each of the functions below looks at one chain only, whatever a process makes up.
  */
 #include "daemon/locks/locks_priv.h"
 
 #include <errno.h>
 
-#define PLACES_FIRST 64u /* a power of two; grows with what is in it */
+#define PLACES_FIRST 64u /* a power of two; grows with its content */
 
 int opens_init(struct opens *o)
 {
@@ -36,7 +36,7 @@ static bool locks_open_is_it(const struct open_wait *w, uint32_t tid, uint64_t b
 	return w->wait.tid == tid && (!is_many(tid) || w->key_ns == begin_ns);
 }
 
-/* Where a pointer to it is, or to NULL. */
+/* The pointer that leads to it, or to NULL. */
 static struct open_wait **locks_open_find(const struct opens *o, uint32_t tid, uint64_t begin_ns)
 {
 	struct open_wait **link = locks_open_place_of(o, tid, begin_ns);
@@ -107,7 +107,7 @@ struct locks_open opens_wait(const struct opens *o, const struct open_wait *w)
 	return wait;
 }
 
-/* Is it told again, or new where another was? An older one than that comes too late. */
+/* Is it the known wait, or a new one in place of another? An earlier one comes too late. */
 static bool locks_open_takes(struct open_wait *w, uint64_t begin_ns)
 {
 	if (begin_ns < w->key_ns)

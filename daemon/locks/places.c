@@ -1,14 +1,15 @@
 /*
- * See locks_priv.h: where in the application threads waited for a lock, and where its owner was. A
- * stack comes down to one method, the first from the leaf on that is not the JDK's; with it the
- * stack of its longest wait is kept, as long as the stream's nodes mean the same.
+ * See locks_priv.h: methods of the application in which threads waited for a lock, and in which its
+ * owner was. A stack is reduced to one method, the first from the leaf that is not the JDK's; the
+ * stack of the longest wait there is kept with it, as long as the stream's nodes keep their
+ * meaning.
  */
 #include "daemon/locks/locks_priv.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define DEPTH_MAX 256 /* frames from the leaf; below them it is all the JDK's */
+#define DEPTH_MAX 256 /* frames from the leaf; below them everything is assumed to be the JDK's */
 #define NAME_MAX  512
 
 static bool places_is_of_the_jdk(const char *class_name)
@@ -26,7 +27,7 @@ static void places_put_name(const struct stream_frame *f, char *buf)
 	snprintf(buf, NAME_MAX, "%s.%s", f->class_name, f->method);
 }
 
-/* "org.shop.Main.sell"; the JDK's own where there is nobody else's; "" = no Java. */
+/* "org.shop.Main.sell"; the JDK's own method if there is no other; "" = no Java frame. */
 static void application_frame(const struct stream *s, uint32_t node, char *buf)
 {
 	struct stream_frame f;
@@ -108,7 +109,7 @@ void place_set_add(struct place_set *s, const struct place *p)
 		if (q->us < least->us)
 			least = q;
 	}
-	/* as of threads: the more important one stays */
+	/* as for threads: the more important one is kept */
 	if (!least->frame || least->us < p->us)
 		*least = *p;
 }

@@ -22,7 +22,7 @@ void tid_set_add(struct tid_set *s, uint32_t tid, uint64_t ns)
 		s->tids[s->n++] = (struct locks_tid){ tid, ns };
 		return;
 	}
-	/* the more important one stays; that there were others is told */
+	/* the more important one is kept; the answer shows that there were others */
 	s->more = true;
 	if (s->tids[least].ns < ns)
 		s->tids[least] = (struct locks_tid){ tid, ns };
@@ -128,7 +128,7 @@ static int more_first(const void *a, const void *b)
 	return x->total_ns < y->total_ns ? 1 : x->total_ns > y->total_ns ? -1 : 0;
 }
 
-/* A program with a new lock for each operation must not push out the ones that are fought over. */
+/* A program with a new lock for each operation must not displace the contended locks. */
 static void slices_fold(struct lock_table *t)
 {
 	uint32_t keep = t->n / 2;

@@ -1,7 +1,7 @@
 /*
- * See locks_priv.h. A thread that ended stays for ten minutes, or until there is no room: its time
- * is part of the answers. Virtual threads end without a word, by the thousand: of them the newest
- * stay.
+ * See locks_priv.h. An ended thread stays for ten minutes, or until there is no room, because its
+ * time is part of the answers. The ends of virtual threads are not reported, and there are
+ * thousands: the newest ones are kept.
  */
 #include "daemon/locks/locks_priv.h"
 
@@ -111,8 +111,8 @@ static void locks_threads_sweep(struct threads *t, enum pressure pressure, uint6
 }
 
 /*
- * Sweeping is a walk over all of them: when it freed little, the next one is not before the slice
- * is over, or a flood of new threads would make each of them cost a walk.
+ * A sweep visits all threads: if it freed little, the next one waits for the end of the slice;
+ * otherwise each thread of a flood of new ones would cost a sweep.
  */
 static bool locks_threads_has_room(struct threads *t, size_t bytes, bool virtual, uint64_t now_ns)
 {
@@ -140,7 +140,7 @@ static bool locks_threads_has_room(struct threads *t, size_t bytes, bool virtual
 	return t->n < LOCKS_THREADS_MAX && t->bytes + bytes <= LOCKS_THREAD_BYTES_MAX;
 }
 
-/* ---- who there is ---- */
+/* ---- lookup ---- */
 
 struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns)
 {
@@ -173,7 +173,7 @@ struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns)
 	return thread;
 }
 
-/* The number is another thread's now: the one that ended keeps its times under no number. */
+/* The number is another thread's now: the ended one keeps its times without a number. */
 static void locks_threads_retire(struct threads *t, struct thread *thread)
 {
 	struct thread **link = locks_threads_place_of(t, thread->tid);
@@ -248,8 +248,8 @@ static uint32_t locks_threads_add_us(uint32_t a, uint64_t ns)
 	return us > UINT32_MAX - a ? UINT32_MAX : a + (uint32_t)us;
 }
 
-/* The times of @slice; NULL = it is over ten minutes old. Those between the newest and it are new.
- */
+/* The times of @slice; NULL = it is over ten minutes old. Slices between the newest and it are
+ * new. */
 static struct times *locks_threads_times_at(struct thread *thread, uint64_t slice)
 {
 	if (slice > thread->slice) {
@@ -266,7 +266,7 @@ static struct times *locks_threads_times_at(struct thread *thread, uint64_t slic
 	return &thread->times[slice % thread->n_times];
 }
 
-/* How many slices its times are to have for one more. Most threads live for some seconds. */
+/* Number of slices to allocate for one more. Most threads live for some seconds. */
 static uint32_t times_for(const struct thread *thread, uint64_t slice)
 {
 	uint64_t newest = slice > thread->slice ? slice : thread->slice;
@@ -275,7 +275,7 @@ static uint32_t times_for(const struct thread *thread, uint64_t slice)
 	if (!thread->n_times)
 		return 8;
 	if (newest - slice >= LOCKS_SLICES)
-		return thread->n_times; /* it is not booked */
+		return thread->n_times; /* it is not counted */
 	return newest - oldest < 8 ? 8 : newest - oldest < 32 ? 32 : LOCKS_SLICES;
 }
 

@@ -1,6 +1,6 @@
 /*
- * The books of a stream, see struct stream_books: what the agent says that it took, wrote and
- * dropped must agree with itself and with what came.
+ * The accounting of a stream, see struct stream_books: the agent's counters of what it took, wrote
+ * and dropped must be consistent, and must agree with what arrived.
  */
 #include "daemon/stream/stream_priv.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define SESSIONS_MAX 3 /* HELLOs in one stream */
-#define BOOKS_MAX    (1ull << 61) /* of each sum in one session: 73 years of CPU, in ns */
+#define BOOKS_MAX    (1ull << 61) /* limit of each sum in one session: 73 years of CPU time, in ns */
 _Static_assert(2 * BOOKS_MAX <= UINT64_MAX / SESSIONS_MAX, "no sum over sessions can overflow");
 
 static const enum wire_drop full_causes[BOOKS_FULL_COUNT] = {
@@ -16,7 +16,7 @@ static const enum wire_drop full_causes[BOOKS_FULL_COUNT] = {
 	[BOOKS_FULL_PIPE] = WIRE_DROP_PIPE_FULL,
 };
 
-/* Of what came, some may not have been believed. */
+/* Some of the samples that arrived may have been refused as implausible. */
 static uint64_t books_came(const struct stream_books *b)
 {
 	return b->delivered + b->dropped[WIRE_DROP_IMPLAUSIBLE].n;
@@ -27,8 +27,8 @@ static uint64_t came_weight(const struct stream_books *b)
 	return b->delivered_weight + b->dropped[WIRE_DROP_IMPLAUSIBLE].weight;
 }
 
-/* With every sum of a session below BOOKS_MAX, none of them can overflow, whatever an agent says.
- */
+/* While every sum of a session is below BOOKS_MAX, none of them can overflow, whatever an agent
+ * sends. */
 int books_deliver(struct stream *s, enum wire_event event, uint64_t weight, struct fault *f)
 {
 	struct stream_books *b = &s->counts.of[event];
@@ -46,8 +46,8 @@ int books_deliver(struct stream *s, enum wire_event event, uint64_t weight, stru
 	return 1;
 }
 
-/* 0 or what is wrong with one event's books @now, when @arrived came, @arrived_then of it
- * before @then. Once for the numbers, once for the weights. */
+/* NULL, or what is wrong with one event's counters @now, when @arrived came, @arrived_then of it
+ * before @then. Used for the numbers and for the weights. */
 #define WRONG_BOOKS(name, taken, written, part)                                              \
 	static const char *name(const struct wire_books *now, const struct wire_books *then, \
 				uint64_t arrived, uint64_t arrived_then)                     \
@@ -67,7 +67,7 @@ int books_deliver(struct stream *s, enum wire_event event, uint64_t weight, stru
 			return "taken is not written + dropped";                             \
 		if (now->written < then->written)                                            \
 			return "a counter went backwards";                                   \
-		/* what was lost stays lost */                                               \
+		/* losses never decrease */                                                  \
 		if (now->written - then->written < arrived - arrived_then)                   \
 			return "more arrived than was written";                              \
 		return NULL;                                                                 \
@@ -76,7 +76,7 @@ int books_deliver(struct stream *s, enum wire_event event, uint64_t weight, stru
 WRONG_BOOKS(wrong_numbers, taken, written, n)
 WRONG_BOOKS(wrong_weights, taken_weight, written_weight, weight)
 
-/* @now is right, so no counter has fallen. */
+/* @now was checked, so no counter has decreased. */
 static void book_quota(struct stream *s, const struct wire_ledger *now)
 {
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
@@ -90,7 +90,7 @@ static void book_quota(struct stream *s, const struct wire_ledger *now)
 		}
 }
 
-/* The agent's books must agree with themselves and with what came. */
+/* The agent's counters must be consistent, and must agree with what arrived. */
 int books_on_ledger(struct stream *s, const struct wire_frame *frame, struct fault *f)
 {
 	struct stream_counts *c = &s->counts;
@@ -130,7 +130,7 @@ static void books_count(const struct stream *s, enum wire_event event, struct st
 	const struct stream_books *past = &s->past.of[event];
 	uint64_t n = s->at_ledger[event].n, weight = s->at_ledger[event].weight;
 
-	/* what came after the last LEDGER was taken for certain */
+	/* samples that came after the last LEDGER were certainly taken */
 	ret->taken = past->taken + told->taken + books_came(ret) - n;
 	ret->taken_weight = past->taken_weight + told->taken_weight + came_weight(ret) - weight;
 	ret->delivered += past->delivered;

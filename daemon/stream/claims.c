@@ -1,19 +1,21 @@
 /*
- * What an agent claims, held against clocks of the host's: a sample of CPU time cannot stand for
- * more than the process has used, nor a wait for more than its age. What is beyond is not handed
- * on; it is in the books as dropped{implausible}.
+ * Checks an agent's claims against clocks of the host: a sample of CPU time cannot stand for more
+ * than the process has used, nor a wait for more than its age. Anything beyond is not passed on and
+ * is counted as dropped{implausible}.
  */
 #include "daemon/stream/stream_priv.h"
 
-#define SLACK_NS     5000000000ull /* clocks are read at other moments than samples are taken */
-#define SLACK_SHARE  4 /* and a quarter: weights are right on average only */
+#define SLACK_NS                                                                      \
+	5000000000ull /* tolerance: clocks are read at other moments than samples are \
+		       * taken */
+#define SLACK_SHARE  4 /* and a quarter: weights are right only on average */
 #define SLACK_BYTES  (1ull << 32)
-#define BYTES_PER_NS 256 /* no core clears memory faster, and Java's is cleared */
-#define EVENT_NS     100 /* no event costs the process less */
+#define BYTES_PER_NS 256 /* no core clears memory faster, and Java's memory is cleared */
+#define EVENT_NS     100 /* no event costs the process less CPU time */
 #define SLACK_EVENTS 1000000ull
-#define BOOKS_FACTOR 16 /* a ledger this far beyond all reason ends the stream */
+#define BOOKS_FACTOR 16 /* a ledger that exceeds the limit by this much ends the stream */
 
-/* a * b + c, as far as numbers go */
+/* a * b + c, saturating */
 static uint64_t claims_bound(uint64_t a, uint64_t b, uint64_t c)
 {
 	uint64_t r;
@@ -34,7 +36,7 @@ static bool claims_fits(const struct stream *s, enum wire_event event, uint64_t 
 	case WIRE_EVENT_ALLOC:
 		room = claims_bound(l->cpu_ns, BYTES_PER_NS, SLACK_BYTES);
 		break;
-	default: /* as many may wait at once as there are threads: each is looked at alone */
+	default: /* as many threads may wait at once as there are, so each wait is checked alone */
 		return weight <= claims_bound(l->age_ns, 1, SLACK_NS);
 	}
 	return s->believed[event] <= room && weight <= room - s->believed[event];
@@ -71,7 +73,8 @@ static bool books_fit(const struct stream *s, enum wire_event event, const struc
 		       claims_bound(l->cpu_total_ns, BOOKS_FACTOR, BOOKS_FACTOR * SLACK_NS);
 }
 
-/* They hold what was dropped while no daemon was there, too: all that the process ever used. */
+/* The counters also contain what was dropped while no daemon was there, so everything the process
+ * ever used is allowed. */
 bool claims_believe_books(struct stream *s, enum wire_event event, const struct wire_books *b)
 {
 	if (!s->ops.limits)

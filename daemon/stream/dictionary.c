@@ -1,6 +1,6 @@
 /*
- * What an agent's ids mean: strings, methods, mappings, and nodes, of which a stack is a path. An
- * id is defined once, before its first use; all of it takes at most MEMORY_MAX.
+ * The meaning of an agent's ids: strings, methods, mappings, and nodes, of which a stack is a path.
+ * An id is defined once, before its first use; all of it takes at most MEMORY_MAX.
  */
 #include "daemon/stream/stream_priv.h"
 
@@ -19,8 +19,8 @@ static int dictionary_charge(struct stream *s, size_t bytes, struct fault *f)
 	return 0;
 }
 
-/* Make room for id @id in an array of @size-byte elements. Ids come in order, so doubling is cheap;
- * a sender that jumps ahead pays from its own memory bound. */
+/* Makes room for id @id in an array of @size-byte elements. Ids come in order, so doubling is
+ * cheap; a sender that skips ids uses up its own memory bound. */
 static int dictionary_grow(struct stream *s, void **array, uint32_t *n, uint32_t id, size_t size,
 			   struct fault *f)
 {
@@ -54,7 +54,7 @@ const char *dictionary_string(const struct stream *s, uint32_t id)
 	return dictionary_has_string(s, id) ? s->dictionary.strings[id] : "";
 }
 
-/* "java/lang/String" as it is printed; the table's own copy is changed, once. */
+/* The printable form of "java/lang/String"; the table's own copy is changed, once. */
 const char *dictionary_class(struct stream *s, uint32_t id)
 {
 	if (!dictionary_has_string(s, id))
@@ -76,7 +76,7 @@ static int dictionary_twice(struct fault *f, const char *what, uint32_t id)
 			 "%s %u is defined twice, or from undefined names", what, id);
 }
 
-/* malloc'ed clean text that takes no more than it needs; NULL without memory */
+/* malloc'ed clean text that takes no more memory than it needs; NULL without memory */
 char *dictionary_clean_copy(struct wire_str str, size_t *ret_len)
 {
 	char clean[3 * WIRE_STRING_MAX + 1];
@@ -122,7 +122,7 @@ int dictionary_add_method(struct stream *s, const struct wire_method *w, struct 
 	    (w->file_id && !dictionary_has_string(s, w->file_id)))
 		return dictionary_twice(f, "method", w->id);
 	*m = (struct stream_method){ w->class_id, w->name_id, w->sig_id, w->file_id };
-	/* "java/lang/String" -> "java.lang.String", once, where the name is used as a class */
+	/* "java/lang/String" -> "java.lang.String", once, when the name is first used as a class */
 	for (char *p = s->dictionary.strings[w->class_id]; *p; p++)
 		if (*p == '/')
 			*p = '.';
@@ -149,8 +149,7 @@ bool dictionary_has_node(const struct stream *s, uint32_t id)
 	return id < s->dictionary.n_nodes && s->dictionary.nodes[id].depth;
 }
 
-/* A node below STREAM_DEPTH_MAX stands for all that is there: its children are the same as itself.
- */
+/* A node below STREAM_DEPTH_MAX stands for all deeper ones: its children are the node itself. */
 static struct stream_node_entry dictionary_node_of(const struct stream *s,
 						   const struct wire_node *w)
 {
@@ -175,10 +174,10 @@ int dictionary_add_node(struct stream *s, const struct wire_node *w, struct faul
 		ref_ok = w->ref < s->dictionary.n_methods && s->dictionary.methods[w->ref].name_id;
 	else if (w->kind == WIRE_KIND_NATIVE)
 		ref_ok = has_mapping(s, w->ref);
-	else /* frames of the kernel and classes are the daemon's to add */
+	else /* only the daemon adds kernel frames and classes */
 		ref_ok = w->kind != WIRE_KIND_KERNEL && w->kind != WIRE_KIND_CLASS &&
 			 dictionary_has_string(s, w->ref);
-	/* a parent is defined before its child: so no path can be a circle */
+	/* a parent is defined before its child, so no path can be a cycle */
 	if (!ref_ok || dictionary_has_node(s, w->id) ||
 	    (w->parent && !dictionary_has_node(s, w->parent)))
 		return dictionary_twice(f, "node", w->id);

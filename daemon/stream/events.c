@@ -1,4 +1,4 @@
-/* Records of events, with what their ids mean, as calls. */
+/* Decodes records of events, resolves their ids, and calls the owner. */
 #include "daemon/stream/stream_priv.h"
 
 #include <errno.h>

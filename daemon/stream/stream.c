@@ -14,7 +14,7 @@ int stream_new(const struct stream_ops *ops, void *userdata, struct stream **ret
 		return -ENOMEM;
 	s->ops = *ops;
 	s->userdata = userdata;
-	/* tids are the target's to choose: not into one chain of the table */
+	/* tids are chosen by the target: the seed keeps them from filling one chain of the table */
 	(void)!getrandom(&s->threads.seed, sizeof(s->threads.seed), GRND_NONBLOCK);
 	*ret = s;
 	return 0;
@@ -47,8 +47,9 @@ static int stream_on_reset(struct stream *s)
 }
 
 /*
- * The agent may have begun a session for the daemon before us, whose START it found first: its
- * HELLO and what follows come ahead of ours. Their samples were delivered and stay in the books.
+ * The agent may have begun a session for the previous daemon, whose START it found first: the HELLO
+ * of that session and what follows come before ours. Its samples were delivered and stay in the
+ * counters.
  */
 static int stream_begin_again(struct stream *s, struct fault *f)
 {
@@ -159,8 +160,8 @@ static int on_frame(struct stream *s, const struct wire_frame *frame, struct fau
 	if (frame->type == WIRE_HELLO)
 		return stream_on_hello(s, frame, f);
 	if (!s->greeted)
-		return 0; /* the end of an older session, still in the pipe */
-	/* numbers are given to frames that were written: a gap means that the pipe lost bytes */
+		return 0; /* the end of an earlier session, still in the pipe */
+	/* frames are numbered when they are written: a gap means that the pipe lost bytes */
 	if (frame->sequence != s->sequence + 1)
 		return fault_set(f, EBADMSG, FAULT_STREAM, "frame %llu came after frame %llu",
 				 (unsigned long long)frame->sequence,
@@ -197,7 +198,7 @@ static int on_frame(struct stream *s, const struct wire_frame *frame, struct fau
 	case WIRE_BYE:
 		return on_words(s, frame, f);
 	default:
-		return 0; /* a newer agent says more than we know */
+		return 0; /* a newer agent may send types that we do not know */
 	}
 }
 

@@ -1,8 +1,8 @@
 /*
- * Decodes one agent's events pipe into calls. Trusts nothing: ids must be defined, strings are
- * checked for UTF-8 and capped, memory per stream is bounded (STREAM_*_MAX); bytes that are not the
- * protocol end this stream with a fault, never the daemon. Knows no target, no loop: the owner
- * feeds bytes and is called back.
+ * Decodes one agent's events pipe into calls. It trusts nothing: ids must be defined, strings are
+ * checked for UTF-8 and capped, memory per stream is bounded (STREAM_*_MAX); bytes that violate the
+ * protocol end this stream with a fault, never the daemon. It knows no target and no loop: the
+ * owner feeds bytes and is called back.
  */
 #pragma once
 
@@ -13,8 +13,8 @@
 
 struct stream;
 
-/* Nodes deeper than that, which no agent of ours has, are one: "[deeper stack cut]". It bounds what
- * a stack costs whoever walks it. */
+/* Nodes deeper than that, which no agent of ours sends, become one: "[deeper stack cut]". This
+ * bounds the cost of walking a stack. */
 #define STREAM_DEPTH_MAX 2304
 
 /* A frame as the rest of the daemon sees it: strings owned by the stream, valid until its end or
@@ -28,8 +28,8 @@ struct stream_frame {
 	const char *file; /* "String.java" */
 	const char *module; /* NATIVE: path of the mapped file */
 	uint64_t offset; /* NATIVE: offset in the file */
-	/* method kinds: frames of one number have the same class, method, signature and file, until
-	 * a RESET; 0 = none */
+	/* method kinds: frames with the same number have the same class, method, signature and
+	 * file, until a RESET; 0 = none */
 	uint32_t method_id;
 };
 
@@ -52,7 +52,8 @@ struct stream_lock {
 	const char *class_name; /* "java.util.concurrent.locks.ReentrantLock", "" unknown */
 	uint32_t identity; /* 0 = unknown */
 	uint32_t node, owner_node; /* 0 = none */
-	uint32_t waits; /* that it stands for: 1, but for WIRE_LOCK_SUM */
+	uint32_t waits; /* number of waits that the record stands for: 1, except with WIRE_LOCK_SUM
+			 */
 };
 
 struct stream_alloc {
@@ -64,16 +65,16 @@ struct stream_alloc {
 	uint32_t node;
 };
 
-/* So many virtual threads are in one state, as in struct wire_virtual. */
+/* A number of virtual threads in the same state, as in struct wire_virtual. */
 struct stream_virtual {
 	uint64_t mono_ns;
-	const char *container; /* "" = started without one */
-	const char *class_name; /* what they wait for, "" none or unknown */
+	const char *container; /* "" = started without a container */
+	const char *class_name; /* the class that they wait for, "" none or unknown */
 	uint8_t state; /* enum wire_thread_state */
 	uint32_t count, mounted;
 };
 
-/* What the process can have done by now, by clocks of the host's. */
+/* Upper bounds of what the process can have done by now, from clocks of the host. */
 struct stream_limits {
 	uint64_t cpu_ns; /* CPU time since the session began */
 	uint64_t cpu_total_ns; /* since the process began */
@@ -81,38 +82,38 @@ struct stream_limits {
 };
 
 struct stream_ops {
-	/* Asked when the agent claims more than was known to be possible. NULL = all of it is
-	 * believed. */
+	/* Called when the agent claims more than was known to be possible. NULL = every claim is
+	 * accepted. */
 	void (*limits)(void *userdata, struct stream_limits *ret);
 	void (*on_hello)(void *userdata, const struct wire_hello *hello);
 	void (*on_mapping)(void *userdata, const struct wire_mapping *m, const char *path);
 	void (*on_thread)(void *userdata, const struct wire_thread *t, const char *name);
 	void (*on_sample)(void *userdata, const struct stream_sample *s);
 	void (*on_wall)(void *userdata, const struct stream_sample *s);
-	/* ended waits are events; OPEN and CLOSED ones only tell of the present */
+	/* ended waits are events; OPEN and CLOSED ones only describe the present */
 	void (*on_lock)(void *userdata, const struct stream_lock *l);
 	void (*on_alloc)(void *userdata, const struct stream_alloc *a);
-	/* what threads do now: to a START with WIRE_START_THREADS only; no events, not in the books
-	 */
+	/* current states of threads, only after a START with WIRE_START_THREADS; not events, and
+	 * not counted */
 	void (*on_state)(void *userdata, const struct wire_state *w, const char *thread);
 	void (*on_virtual)(void *userdata, const struct stream_virtual *v);
-	/* what the owner should know of @step ("lock"); "" takes it back */
+	/* information about @step ("lock") for the user; "" withdraws it */
 	void (*on_note)(void *userdata, const char *step, const char *what);
-	/* after a LEDGER frame; stream_counts() is consistent */
+	/* after a LEDGER frame; stream_counts() is consistent now */
 	void (*on_ledger)(void *userdata);
-	void (*on_fault)(void *userdata, const struct fault *f); /* the agent says so */
+	void (*on_fault)(void *userdata, const struct fault *f); /* the agent sent BYE */
 	void (*on_bye)(void *userdata, const struct fault *why);
-	/* all node and mapping ids mean something else from now on */
+	/* all node and mapping ids have a new meaning from now on */
 	void (*on_reset)(void *userdata);
 };
 
 /*
- * The books of the stream, for each kind of event. By construction, at any moment, also after a
- * fault: taken = delivered + sum(dropped) + lost, in numbers and in weight. `taken` is the agent's
- * own count as of its last LEDGER plus what was decoded since; `lost` = written by the agent but
- * never decoded (a defect of the transport; 0 unless something is wrong). What came and was not
- * believed is dropped{implausible}. No number ever falls. A stream is one session, as a rule; an
- * older one's HELLO may come first, and its samples count too.
+ * The accounting of the stream, for each kind of event. At any moment, also after a fault: taken =
+ * delivered + sum(dropped) + lost, in numbers and in weight. `taken` is the agent's own count as of
+ * its last LEDGER plus what was decoded since; `lost` = written by the agent but never decoded (a
+ * defect of the transport; 0 unless something is wrong). Samples that arrived and were refused are
+ * dropped{implausible}. No counter ever decreases. A stream usually is one session; the HELLO of an
+ * earlier session may come first, and its samples count too.
  */
 struct stream_books {
 	uint64_t taken, taken_weight;
@@ -126,27 +127,27 @@ struct stream_books {
 struct stream_counts {
 	struct stream_books of[WIRE_EVENT_COUNT];
 	uint64_t bytes, frames; /* read from the pipe */
-	struct wire_ledger ledger; /* the last one of the last session, as the agent sent it */
+	struct wire_ledger ledger; /* the last one of the last session, as sent by the agent */
 };
 
 int stream_new(const struct stream_ops *ops, void *userdata, struct stream **ret);
 struct stream *stream_free(struct stream *s);
 DEFINE_FREEP(struct stream, stream_free);
-/* From now on every HELLO has to say @secret, WIRE_SECRET_BYTES, copied; else the stream is over.
- */
+/* From now on every HELLO has to contain @secret (WIRE_SECRET_BYTES, copied); otherwise the stream
+ * ends. */
 void stream_expect(struct stream *s, const uint8_t *secret);
-/* Feed bytes read from the pipe. 0, or -errno with @f set: the stream is over. */
+/* Feeds bytes read from the pipe. 0, or -errno with @f set: the stream has ended. */
 int stream_feed(struct stream *s, const void *buf, size_t len, struct fault *f);
-/* Its reader is held back, or was a moment ago: what the agent says from now on that it dropped for
- * want of room is dropped{quota}. */
+/* The reader is held back, or was a moment ago: from now on the agent's drops for want of room are
+ * counted as dropped{quota}. */
 void stream_hold_back(struct stream *s, bool held_back);
 size_t stream_bytes(const struct stream *s); /* of memory */
 void stream_counts(const struct stream *s, struct stream_counts *ret);
 /* The node's own frame; *ret_parent = 0 at the root. false if @node is 0 or not defined. */
 bool stream_node(const struct stream *s, uint32_t node, struct stream_frame *ret,
 		 uint32_t *ret_parent);
-/* One byte a node for whoever reads the stream, to know again what he found out of its stack; 0 at
- * first and after a RESET, and always for a node that is not defined. */
+/* One byte for each node, in which the owner of the stream caches what it found out about the
+ * stack; 0 at first and after a RESET, and always for an undefined node. */
 uint8_t stream_node_mark(const struct stream *s, uint32_t node);
 void stream_mark_node(const struct stream *s, uint32_t node, uint8_t mark);
 const char *stream_thread_name(const struct stream *s, uint32_t tid); /* "" if unknown */

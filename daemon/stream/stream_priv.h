@@ -1,14 +1,14 @@
 /*
- * Inside the stream room: stream.c (bytes, frames, sessions), dictionary.c (what ids mean),
- * thread_names.c, events.c (samples, waits, allocations, states), books.c (the ledger), claims.c
- * (what of it can be true). Functions that take @f return 0, or -errno with @f set: the stream is
- * over.
+ * Inside the stream room: stream.c (bytes, frames, sessions), dictionary.c (meaning of ids),
+ * thread_names.c, events.c (samples, waits, allocations, states), books.c (the accounting),
+ * claims.c (checks of plausibility). Functions that take @f return 0, or -errno with @f set: the
+ * stream has ended.
  */
 #pragma once
 
 #include "daemon/stream/stream.h"
 
-#define STREAM_BLOCK_BYTES 32 /* what malloc takes beside the text itself, at most */
+#define STREAM_BLOCK_BYTES 32 /* the most that malloc takes beside the text itself */
 
 struct stream_method {
 	uint32_t class_id, name_id, sig_id, file_id; /* class_id 0 and name_id 0 = not defined */
@@ -18,18 +18,18 @@ struct stream_node_entry {
 	uint32_t parent, ref;
 	int32_t line;
 	uint8_t kind;
-	uint8_t mark; /* the reader's */
+	uint8_t mark; /* the owner's byte */
 	uint16_t depth; /* 1 = at the root; 0 = not defined */
 	uint64_t offset;
 };
 
 struct stream_thread {
 	uint32_t tid;
-	bool ended; /* its last samples may still come: the name stays until room is needed */
+	bool ended; /* its last samples may still come, so the name stays until room is needed */
 	char *name;
 };
 
-/* What ids mean; arrays indexed by id. Everything is owned. */
+/* The meaning of ids; arrays indexed by id. Everything is owned. */
 struct stream_dictionary {
 	char **strings;
 	struct stream_method *methods;
@@ -39,7 +39,7 @@ struct stream_dictionary {
 	size_t memory; /* bytes */
 };
 
-/* Causes that an agent has when nobody reads. */
+/* The causes of drops that occur when nobody reads. */
 enum { BOOKS_FULL_RING, BOOKS_FULL_PIPE, BOOKS_FULL_COUNT };
 
 /* Names of threads: a hash table by tid. */
@@ -52,25 +52,25 @@ struct stream_threads {
 struct stream {
 	struct stream_ops ops;
 	void *userdata;
-	uint8_t partial[WIRE_FRAME_MAX]; /* the beginning of a frame */
+	uint8_t partial[WIRE_FRAME_MAX]; /* the incomplete frame at the end of the bytes so far */
 	uint32_t partial_len;
 	bool has_secret;
 	uint8_t secret[WIRE_SECRET_BYTES];
-	bool greeted; /* frames before HELLO belong to an older session */
+	bool greeted; /* frames before HELLO belong to an earlier session */
 	uint64_t sequence;
 	struct stream_dictionary dictionary;
 	struct stream_threads threads;
-	struct stream_counts counts; /* of the running session; bytes and frames of all */
+	struct stream_counts counts; /* of the running session; bytes and frames of all sessions */
 	struct {
 		uint64_t n, weight;
-	} at_ledger[WIRE_EVENT_COUNT]; /* what had come when the last LEDGER came */
-	struct stream_counts past; /* of sessions before the last HELLO */
+	} at_ledger[WIRE_EVENT_COUNT]; /* the counts of arrived events at the last LEDGER */
+	struct stream_counts past; /* sums of sessions before the last HELLO */
 	uint32_t sessions;
 	struct stream_limits limits; /* as of the last reading */
-	bool limits_asked; /* for the bytes that are being fed */
+	bool limits_asked; /* the clocks were read for the bytes that are being fed */
 	uint64_t believed[WIRE_EVENT_COUNT]; /* weights, of all sessions */
-	bool held_back; /* its reader, on purpose */
-	/* of the agent's drops in this session those that come of it, by BOOKS_FULL_x */
+	bool held_back; /* the reader is held back on purpose */
+	/* of the agent's drops in this session those caused by it, by BOOKS_FULL_x */
 	struct {
 		uint64_t n, weight;
 	} quota[WIRE_EVENT_COUNT][BOOKS_FULL_COUNT];
@@ -84,30 +84,29 @@ int dictionary_add_node(struct stream *s, const struct wire_node *w, struct faul
 void dictionary_forget(struct stream *s);
 bool dictionary_has_string(const struct stream *s, uint32_t id);
 bool dictionary_has_node(const struct stream *s, uint32_t id);
-/* "" if not defined. Of a class: as it is printed, "java.lang.String". */
+/* "" if not defined. For a class the printable form, "java.lang.String". */
 const char *dictionary_string(const struct stream *s, uint32_t id);
 const char *dictionary_class(struct stream *s, uint32_t id);
-/* malloc'ed clean text that takes no more than it needs; NULL without memory */
+/* malloc'ed clean text that takes no more memory than it needs; NULL without memory */
 char *dictionary_clean_copy(struct wire_str str, size_t *ret_len);
 
 /* thread_names.c */
 int thread_names_add(struct stream *s, const struct wire_thread *w, struct fault *f);
 void thread_names_forget(struct stream *s);
 
-/* events.c: a frame of records of one event. */
+/* events.c: decodes a frame of records of one event. */
 int events_on_samples(struct stream *s, const struct wire_frame *frame, struct fault *f);
 int events_add_lock(struct stream *s, const struct wire_lock *w, struct fault *f);
 int events_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault *f);
 int events_add_state(struct stream *s, const struct wire_state *w, struct fault *f);
 int events_add_virtual(struct stream *s, const struct wire_virtual *w, struct fault *f);
 
-/* claims.c: can it be true? */
+/* claims.c: is it possible? */
 bool claims_believe(struct stream *s, enum wire_event event, uint64_t weight);
 bool claims_believe_books(struct stream *s, enum wire_event event, const struct wire_books *b);
 
-/* books.c: one more event came. 1 = it is to be handed on, 0 = it is not believed, or -errno + @f.
- */
+/* books.c: counts one more event. 1 = pass it on, 0 = it is implausible, or -errno + @f. */
 int books_deliver(struct stream *s, enum wire_event event, uint64_t weight, struct fault *f);
 int books_on_ledger(struct stream *s, const struct wire_frame *frame, struct fault *f);
-/* A new session: what was counted stays in the books. -EBADMSG after too many. */
+/* Starts a new session: earlier counts are kept. -EBADMSG after too many. */
 int books_begin_session(struct stream *s, struct fault *f);
