@@ -8,8 +8,8 @@
 #define WIDE	    160 /* columns of a terminal */
 #define NARROW	    80
 #define PLACE_WIDTH 18 /* of a method on the narrowest */
-#define WAITERS_WIDTH_MIN \
-	24 /* of the names of those who wait, beside a long one of who holds the lock */
+/* of the names of those who wait, beside a long one of who holds the lock */
+#define WAITERS_WIDTH_MIN 24
 
 enum {
 	LOCK,

@@ -26,17 +26,14 @@
 #define SCAN_WITHOUT_BPF NS_PER_S
 #define YOUNG_FOR_NS	 (5 * NS_PER_S)
 #define PORTION_PAUSE_NS NS_PER_MS
-#define LATER_NS                                                             \
-	(200 * NS_PER_MS) /* retry delay when the limit of open questions is \
-			   * reached */
-#define SLOW_NS                                                                  \
-	(500 * NS_PER_MS) /* retry delay when other processes of the same tenant \
-			   * respond slowly */
+/* retry delay when the limit of open questions is reached */
+#define LATER_NS (200 * NS_PER_MS)
+/* retry delay when other processes of the same tenant respond slowly */
+#define SLOW_NS	    (500 * NS_PER_MS)
 #define AGAIN_NS    (10 * NS_PER_S) /* the delay doubles each time ... */
 #define AGAIN_TIMES 5 /* ... this many times */
-#define SKIP_SCANS_MAX                                                              \
-	8 /* full scans between two looks at a process that several scans found not \
-	   * to be a JVM */
+/* full scans between two looks at a process that several scans found not to be a JVM */
+#define SKIP_SCANS_MAX 8
 
 struct discovery {
 	struct loop *loop;

@@ -14,9 +14,8 @@
 
 #define COMMAND_MAX (512u * 1024) /* class paths are long */
 #define ENVIRON_MAX (1024u * 1024)
-#define FDS_MAX                                                                     \
-	1024 /* at most so many descriptors of a process are checked for an agent's \
-	      * pipes */
+/* at most so many descriptors of a process are checked for an agent's pipes */
+#define FDS_MAX 1024
 
 static_assert(RULES_MAX <= 64, "a bit each");
 

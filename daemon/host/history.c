@@ -8,10 +8,10 @@
 #include <string.h>
 #include "daemon/ground/log.h"
 
-#define AGREE_MAX	  64 /* processes */
-#define JOURNAL_JOBS_MAX  8
-#define JOURNAL_SLICE_MAX (32ul << 20) /* size when encoded: a larger slice waits for its window \
-					*/
+#define AGREE_MAX	 64 /* processes */
+#define JOURNAL_JOBS_MAX 8
+/* size when encoded: a larger slice waits for its window */
+#define JOURNAL_SLICE_MAX (32ul << 20)
 
 struct names {
 	struct symbols *symbols;

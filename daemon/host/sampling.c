@@ -6,9 +6,8 @@
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
 
-#define PRICE_TIMES                                                                   \
-	500 /* the default interval is this many times the cost of a tick: 0.2 % of a \
-	     * CPU */
+/* the default interval is this many times the cost of a tick: 0.2 % of a CPU */
+#define PRICE_TIMES 500
 
 struct host_sampling {
 	const struct config *config;

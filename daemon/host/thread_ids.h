@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include "daemon/ground/mem.h"
 
-#define THREAD_IDS_MAX 32768u /* most threads of one process; the numbers of others stay unknown \
-			       */
+/* most threads of one process; the numbers of others stay unknown */
+#define THREAD_IDS_MAX	 32768u
 #define THREAD_IDS_LOOKS 2048u /* files read in one look */
 /* Added to a number that is known only in the container: above all tids of the kernel, below
  * virtual threads. */

@@ -18,9 +18,8 @@
 #define LOCKS_SLICE_NS 5000000000ull
 #define LOCKS_SLICES   120u
 #define LOCKS_ROWS_MAX 256u /* locks of one slice */
-#define LOCKS_REST_MAX                                                       \
-	64u /* classes in one slice with a row for locks that have no row of \
-	     * their own */
+/* classes in one slice with a row for locks that have no row of their own */
+#define LOCKS_REST_MAX	       64u
 #define LOCKS_OPEN_MAX	       16384u
 #define LOCKS_CLASSES_MAX      4096u
 #define LOCKS_CLASS_BYTES_MAX  (512u << 10)

@@ -5,9 +5,8 @@
  */
 #include "daemon/stream/stream_priv.h"
 
-#define SLACK_NS                                                                      \
-	5000000000ull /* tolerance: clocks are read at other moments than samples are \
-		       * taken */
+/* tolerance: clocks are read at other moments than samples are taken */
+#define SLACK_NS     5000000000ull
 #define SLACK_SHARE  4 /* and a quarter: weights are right only on average */
 #define SLACK_BYTES  (1ull << 32)
 #define BYTES_PER_NS 256 /* no core clears memory faster, and Java's memory is cleared */

@@ -239,7 +239,7 @@ static void a_device_in_its_place_is_never_opened(void **state)
 		in.deadline_mono_ns = clock_mono_ns() + 100 * NS_PER_MS;
 		f = (struct fault){ 0 };
 		assert_int_equal(attach_file_make(&in), -EBUSY);
-		assert_non_null(strstr(f.what, ".attach_pid7 is there already"));
+		assert_non_null(strstr(f.what, ".attach_pid7 exists already"));
 		attach_file_cleanup(&in);
 		(void)attach_file_is_awaited(&in, dfd);
 		assert_false(was_opened(watch, ".attach_pid7"));
@@ -260,7 +260,7 @@ static void one_of_a_stranger_is_not_waited_for(void **state)
 		skip();
 	in.deadline_mono_ns = begin + 3600 * NS_PER_S;
 	assert_int_equal(attach_file_make(&in), -EBUSY);
-	assert_non_null(strstr(f.what, "of uid 1000"));
+	assert_non_null(strstr(f.what, "belongs to uid 1000"));
 	/* and one of its own user not for long */
 	assert_int_equal(chown(at("root/tmp/.attach_pid7"), in.uid, (gid_t)-1), 0);
 	assert_int_equal(attach_file_make(&in), -EBUSY);

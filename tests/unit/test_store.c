@@ -553,7 +553,7 @@ static void a_disk_that_is_really_full_drops_windows_until_there_is_room(void **
 	assert_in_range(c.failing_since_ns, begin_ns, clock_real_ns());
 	store_note(&c, note);
 	assert_non_null(strstr(note, "(No space left on device)"));
-	assert_non_null(strstr(note, "by itself when there is room on the disk"));
+	assert_non_null(strstr(note, "the history continues when there is room on the disk"));
 	snprintf(filler, sizeof(filler), "%s/filler", dir);
 	assert_int_equal(unlink(filler), 0);
 	assert_int_equal(append(s, t0 + 1000 * NS_PER_S, 7), 0);
