@@ -22,7 +22,7 @@ struct wanted_one {
 	struct loop_timer *timer; /* the moment of its end */
 	uint64_t begin_mono_ns, keep_mono_ns;
 	struct wanted_write *writing; /* the worker is writing the profile */
-	bool is_forgotten; /* status for answers meanwhile */
+	bool is_forgotten; /* the request was dropped meanwhile */
 	int fd; /* descriptor of the profile; -1 = there is none yet */
 	struct upload_recorded answer;
 };

@@ -28,8 +28,8 @@ static const char *class_text_primitive(char letter)
 	}
 }
 
-/* What an array is of: "I" or "Ljava.lang.String;". The length of what @ret then points to, 0 = it
- * is neither. */
+/* The element type of an array: "I" or "Ljava.lang.String;". Returns its length in @ret, 0 = not an
+ * array type. */
 static size_t class_text_element(const char *text, const char **ret)
 {
 	size_t len = strlen(text);

@@ -1,10 +1,9 @@
 /*
  * A profile as bytes: "KPRF", version, then varints, table by table in the order of profile.h.
- * Version 2 had CPU time alone, version 3 no process's CPU time and note, version 4 no labels: all
- * are still read.
- * Decoding trusts nothing: every count is held
- * against the bytes that are left, every index against its table, a node's parent against the node
- * itself. Fuzzed by tests/fuzz/fuzz_profile.c.
+ * Version 2 had only CPU time, version 3 no CPU time and note of processes, version 4 no labels:
+ * all can still be read. Decoding trusts nothing: every count is checked against the bytes that are
+ * left, every index against its table, a node's parent against the node itself. Fuzzed by
+ * tests/fuzz/fuzz_profile.c.
  */
 #include "daemon/profile/profile_priv.h"
 
@@ -12,9 +11,9 @@
 #include <string.h>
 
 #define MAGIC "KPRF"
-#define VERSION                                                                                  \
-	5 /* another one needs another one of segments too (store/record.c): daemons leave those \
-	     alone */
+#define VERSION                                                                                \
+	5 /* a new version needs a new version of segments too (store/record.c), so that older \
+	   * daemons skip them */
 
 struct out {
 	uint8_t *p;
@@ -76,7 +75,7 @@ static uint64_t row_kind(const struct profile_row *r)
 	return (uint64_t)r->event << 4 | (uint64_t)r->wait << 1 | r->idle;
 }
 
-/* The entries that are written, and their ids there; NULL = all, as they are. */
+/* The entries to write, and their new ids; NULL = all, unchanged. */
 struct used {
 	uint32_t *strings, *frames, *threads, *nodes; /* UINT32_MAX = not written */
 	uint32_t n_strings, n_frames, n_threads, n_nodes;
@@ -191,7 +190,7 @@ static int profile_encode_rows(const struct profile *p, const struct used *u, ui
 	profile_encode_put(&o, VERSION);
 	profile_encode_put(&o, p->begin_real_ns);
 	profile_encode_put(&o, p->end_real_ns);
-	profile_encode_put(&o, WIRE_EVENT_COUNT); /* of each of what follows by event */
+	profile_encode_put(&o, WIRE_EVENT_COUNT); /* of each of the following arrays by event */
 	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++)
 		profile_encode_put(&o, p->interval[e]);
 	profile_encode_put(&o, (uint64_t)p->no_budget | (uint64_t)p->cpu_unknown << 1);
@@ -217,7 +216,8 @@ int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len)
 	return profile_encode_rows(p, &all, ret, ret_len);
 }
 
-/* ---- what rows and processes need, and no more ----------------------------------------------- */
+/* ---- entries that rows and processes need
+ * ----------------------------------------------------- */
 
 static uint32_t *no_ids(uint32_t n)
 {
@@ -236,7 +236,7 @@ static void used_deinit(struct used *u)
 	free(u->nodes);
 }
 
-/* In the order of the tables, so that parents stay before their children. */
+/* In the order of the tables, so that parents come before their children. */
 static uint32_t number_ids(uint32_t *ids, uint32_t n)
 {
 	uint32_t next = 0;
@@ -304,7 +304,7 @@ int profile_encode_used(const struct profile *p, uint8_t **ret, size_t *ret_len)
 
 struct in {
 	const uint8_t *p, *end;
-	unsigned version, events; /* how many kinds of them its writer knew */
+	unsigned version, events; /* number of kinds that its writer knew */
 	bool bad;
 };
 
@@ -532,7 +532,7 @@ int profile_decode(const uint8_t *buf, size_t len, struct profile **ret)
 	r = profile_new(&p);
 	if (r < 0)
 		return r;
-	/* a full profile has used what is kept for saying so */
+	/* a full profile has used the spare entries */
 	p->index->spare = true;
 	p->index->as_is = true;
 	if (get_head(&in, p) < 0)

@@ -1,6 +1,6 @@
 /*
- * "[profile full]": where weights go whose stack, thread or row finds no room, so that none is
- * lost. The entries that say so come out of PROFILE_SPARE, which nothing else may use.
+ * "[profile full]": the entries that take the weights of stacks, threads and rows without room, so
+ * that no weight is lost. They use PROFILE_SPARE, which nothing else may use.
  */
 #include "daemon/profile/profile_priv.h"
 
@@ -15,7 +15,7 @@ static uint32_t full_name(struct profile *p)
 	return p->index->full_name;
 }
 
-/* Where weights go whose stack does not fit: never lost, but said. 0 only without any memory. */
+/* The node for weights whose stack does not fit. 0 only without any memory. */
 uint32_t profile_full_node(struct profile *p)
 {
 	struct profile_frame f = { .kind = WIRE_KIND_SYNTHETIC, .line = -1 };
@@ -34,7 +34,7 @@ uint32_t profile_full_node(struct profile *p)
 	return x->full_node;
 }
 
-/* The thread for those of @process that have no room of their own. */
+/* The thread for those threads of @process that have no room. */
 uint32_t profile_full_thread(struct profile *p, uint32_t process)
 {
 	struct profile_thread t = { .process = process };
@@ -77,7 +77,7 @@ uint32_t profile_node(struct profile *p, uint32_t parent, uint32_t frame)
 	uint32_t node;
 
 	if (parent && parent == p->index->full_node)
-		return parent; /* nothing stands above it */
+		return parent; /* it has no caller */
 	node = frame == UINT32_MAX ? UINT32_MAX : profile_intern_node(p, parent, frame);
 	return node == UINT32_MAX ? profile_full_node(p) : node;
 }
@@ -90,7 +90,7 @@ bool profile_is_full(const struct profile *p, uint32_t thread, uint32_t node)
 	       (x->full_name && p->threads[thread].name == x->full_name);
 }
 
-/* The row "[profile full]" for one that has no room: of its thread's process and its kind. */
+/* The row "[profile full]" for one without room: for its thread's process and its kind. */
 uint32_t profile_full_row(struct profile *p, struct profile_row r)
 {
 	bool spare = p->index->spare;

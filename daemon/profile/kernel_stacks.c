@@ -6,13 +6,13 @@
 
 #define BUCKETS 256
 
-/* A thread that was seen in the kernel lately. */
+/* A thread that was recently interrupted in the kernel. */
 struct thread {
 	struct thread *next;
 	uint32_t tid;
-	uint64_t sample_ns; /* its last sample; 0 = none since it is here */
+	uint64_t sample_ns; /* its last sample; 0 = none since the entry was made */
 	uint64_t seen_ns; /* its last stack */
-	struct kernel_stack *first, **end; /* as they came */
+	struct kernel_stack *first, **end; /* in the order of arrival */
 };
 
 struct kernel_stacks {

@@ -1,8 +1,8 @@
 /*
- * Stacks of the kernel that wait for the sample they belong to. A tick that interrupts the kernel
- * takes its stack; the agent's sample of that thread comes later, by another way, and covers the
- * time since the thread's sample before it. Pure, bounded: of a target's stacks at most
- * KERNEL_STACKS_MAX wait, none longer than KERNEL_STACKS_AGE_NS.
+ * Kernel stacks that wait for their sample. A tick that interrupts the kernel records its stack;
+ * the agent's sample of that thread arrives later, through the pipe, and covers the time since the
+ * thread's previous sample. Pure, bounded: at most KERNEL_STACKS_MAX stacks of a target wait, none
+ * longer than KERNEL_STACKS_AGE_NS.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ struct kernel_stack {
 	uint64_t ips[]; /* the innermost first */
 };
 
-/* Of all targets; taken = matched + unmatched + lost + those that wait. */
+/* For all targets; taken = matched + unmatched + lost + those that wait. */
 struct kernel_stacks_counts {
 	uint64_t taken, matched;
 	uint64_t unmatched; /* no sample covers it */
@@ -32,17 +32,17 @@ struct kernel_stacks_counts {
 struct kernel_stacks;
 
 int kernel_stacks_new(struct kernel_stacks_counts *counts, struct kernel_stacks **ret);
-/* What waits still is unmatched. */
+/* Stacks that still wait are counted as unmatched. */
 struct kernel_stacks *kernel_stacks_free(struct kernel_stacks *s);
 void kernel_stacks_add(struct kernel_stacks *s, uint32_t tid, uint64_t mono_ns, const uint64_t *ips,
 		       unsigned n);
 /*
- * The stacks of the ticks of @tid that its sample of @mono_ns covers: after its sample before, up
- * to this one. The oldest first, at most KERNEL_STACKS_A_SAMPLE; returns how many, the caller frees
- * with kernel_stack_free_all().
+ * The stacks of the ticks of @tid that its sample of @mono_ns covers: after its previous sample, up
+ * to this one. The oldest first, at most KERNEL_STACKS_A_SAMPLE; returns their number, the caller
+ * frees them with kernel_stack_free_all().
  */
 unsigned kernel_stacks_take(struct kernel_stacks *s, uint32_t tid, uint64_t mono_ns,
 			    struct kernel_stack **ret);
 void kernel_stack_free_all(struct kernel_stack *first);
-/* Gives up what is too old. */
+/* Drops stacks that are too old. */
 void kernel_stacks_expire(struct kernel_stacks *s, uint64_t now_mono_ns);

@@ -1,15 +1,15 @@
 /*
- * See live.h. A window is filled as its samples come, second by second; live->open_from parts those
- * that are open from the one that was closed last, whose seconds queries still see.
+ * See live.h. A window is filled as its samples come, second by second; live->open_from separates
+ * open windows from the one that was closed last, whose seconds queries still see.
  */
 #include "daemon/profile/live_priv.h"
 
 #include <errno.h>
 
-#define OPEN_SLICES	 20 /* from the oldest open moment; 12 as long as live_tick() is called */
+#define OPEN_SLICES	 20 /* from the oldest open moment; 12 while live_tick() is called */
 #define LATE_NS		 (2 * LIVE_SLICE_NS)
 #define WINDOW_BYTES_MIN (4ul << 20)
-#define SECONDS_PART	 4 /* of what a window may take, for its seconds beside it */
+#define SECONDS_PART	 4 /* part of a window's bytes reserved for its seconds */
 _Static_assert(OPEN_SLICES *LIVE_SLICE_NS <= (LIVE_RECENT - 2) * LIVE_WINDOW_NS,
 	       "no two in one place");
 
@@ -59,7 +59,7 @@ static bool is_first_of_tenant(const struct live *l, const struct live_source *s
 
 static uint32_t live_count_tenants(const struct live *l)
 {
-	uint32_t n = 1; /* nobody */
+	uint32_t n = 1; /* no tenant */
 
 	for (const struct live_source *s = l->sources; s; s = s->next)
 		n += is_first_of_tenant(l, s);
@@ -86,7 +86,8 @@ size_t live_bytes(const struct live *l)
 	return bytes;
 }
 
-/* All windows that have seconds take a half of the bytes, one a half of what the others leave. */
+/* All windows that have seconds take half of the bytes, a single one half of what the others
+ * leave. */
 static size_t window_limit(const struct live *l)
 {
 	size_t bytes = recent_bytes(l), limit;
@@ -95,7 +96,7 @@ static size_t window_limit(const struct live *l)
 	return limit < WINDOW_BYTES_MIN ? WINDOW_BYTES_MIN : limit;
 }
 
-/* What is over the bound is in the store, or nobody wanted it. */
+/* Windows beyond the bound are in the store, or nobody wanted them. */
 static void bound_windows(struct live *l)
 {
 	for (;;) {
@@ -123,7 +124,7 @@ static void keep_window(struct live *l, uint64_t begin_ns, struct profile *w)
 {
 	struct profile **place = &l->windows[begin_ns / LIVE_WINDOW_NS % LIVE_WINDOWS];
 
-	/* twice the same one: the wall clock was set back */
+	/* the same second twice: the wall clock was set back */
 	if (*place && window_begin((*place)->begin_real_ns) == begin_ns) {
 		(void)profile_merge(*place, w, NULL);
 		profile_free(w);
@@ -134,7 +135,7 @@ static void keep_window(struct live *l, uint64_t begin_ns, struct profile *w)
 	bound_windows(l);
 }
 
-/* Nobody asks for its seconds any more. */
+/* Its seconds are no longer needed. */
 static void forget_seconds(struct live *l, uint64_t before_ns)
 {
 	for (int i = 0; i < LIVE_RECENT; i++) {
@@ -150,7 +151,7 @@ static struct live_recent *recent_at(struct live *l, uint64_t begin_ns)
 	return &l->recent[begin_ns / LIVE_WINDOW_NS % LIVE_RECENT];
 }
 
-/* Hands the window on. Its seconds stay for queries until the next one closes. */
+/* Passes the window on. Its seconds stay for queries until the next window closes. */
 static void close_window(struct live *l, uint64_t begin_ns)
 {
 	const struct live_recent *w = recent_at(l, begin_ns);
@@ -202,7 +203,7 @@ void live_tick(struct live *l, uint64_t real_ns)
 	l->tick_ns = real_ns;
 	if (!l->open_from)
 		l->open_from = due;
-	/* the wall clock was set: close what there is, begin anew */
+	/* the wall clock was set: closes everything, and starts again */
 	if (due > l->open_from + LIVE_WINDOWS * LIVE_WINDOW_NS ||
 	    due + 2 * LIVE_WINDOW_NS < l->open_from) {
 		live_close_all(l);
@@ -250,7 +251,7 @@ struct live_place live_place_at(struct live *l, uint64_t real_ns)
 		real_ns = l->open_from;
 	else if (l->tick_ns && real_ns > l->tick_ns + LATE_NS)
 		real_ns = l->tick_ns > l->open_from ? l->tick_ns : l->open_from;
-	/* unless the wall clock was set back since */
+	/* unless the wall clock was set back meanwhile */
 	if (real_ns < l->begin_ns && (!l->tick_ns || l->begin_ns <= l->tick_ns + LATE_NS))
 		real_ns = l->begin_ns;
 	if (real_ns >= l->open_from + OPEN_SLICES * LIVE_SLICE_NS)
@@ -285,7 +286,7 @@ struct live_place live_newest_place(struct live *l)
 	return newest;
 }
 
-/* ---- questions ------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 static bool live_touches(const struct profile *p, uint64_t from, uint64_t to)
 {
@@ -313,7 +314,8 @@ int live_query(struct live *l, uint64_t from, uint64_t to, const struct profile_
 {
 	int r = 0;
 
-	/* all are known before the first takes room; one process shares with nobody */
+	/* the tenants of all processes are known before the first takes room; a single process
+	 * shares with nobody */
 	if (!filter || filter->n_pids != 1)
 		for (const struct live_source *s = l->sources; s; s = s->next)
 			profile_payer(dst, s->info.tenant);

@@ -1,9 +1,9 @@
 /*
- * The live end of the history: samples go into windows of ten seconds, which keep apart what came
- * in each second (a slice). A window is handed on (to the store) when it closes, two seconds after
- * its end. The last LIVE_WINDOWS windows stay in memory, fewer when they take more than
- * LIVE_BYTES_MAX. A sample that comes later than its window goes into the oldest open second, one
- * from the future into the newest: the times are what a target says.
+ * The live end of the history: samples go into windows of ten seconds, which keep the seconds
+ * (slices) apart. A window is passed on (to the store) when it closes, two seconds after its end.
+ * The last LIVE_WINDOWS windows stay in memory, fewer when they take more than LIVE_BYTES_MAX. A
+ * sample that comes later than its window goes into the oldest open second, one from the future
+ * into the newest: the target chooses the times.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 #define LIVE_SLICE_NS  1000000000ull
 #define LIVE_WINDOW_NS 10000000000ull
 #define LIVE_WINDOWS   30
-/* of closed windows; the newest one and those that are open beside it. The store has them all. */
+/* bytes of closed windows; the newest one and the open ones come on top. The store has them all. */
 #define LIVE_BYTES_MAX (2ul << 20)
 #define LIVE_BYTES     (192ul << 20)
 
@@ -24,43 +24,46 @@ struct live_source; /* one target's session: maps its stream's ids to profile id
 /* Called with each closed window; borrowed. */
 typedef void live_window_fn(void *userdata, const struct profile *window);
 
-/* Called once a second with each slice of a window that is not closed which has changed since, and
- * with names of the whole window (profile_encode_used()); false = not now, again the next time. */
+/* Called once a second with each slice of an open window that has changed since the last call, and
+ * with the names of the whole window (profile_encode_used()); false = not now, try again at the
+ * next call. */
 typedef bool live_slice_fn(void *userdata, const struct profile *slice);
 
 int live_new(live_window_fn *on_window, void *userdata, struct live **ret);
-/* @bytes: of these the windows whose seconds are known take a half; LIVE_BYTES at first. */
+/* @bytes: half of these are for windows whose seconds are known; LIVE_BYTES at first. */
 void live_limit(struct live *l, size_t bytes);
 /*
- * Puts what is older into the second of @real_ns, a full one. Windows that a former process stored
- * all begin before it then: live_oldest_real_ns() parts them from those in memory, and none is
- * counted twice or left out.
+ * Moves anything older into the second of @real_ns, a full one. Then all windows stored by an
+ * earlier process begin before it: live_oldest_real_ns() separates them from those in memory, and
+ * none is counted twice or left out.
  */
 void live_begin_at(struct live *l, uint64_t real_ns);
 void live_on_slice(struct live *l, live_slice_fn *on_slice); /* @userdata of live_new() */
-struct live *live_free(struct live *l); /* closes the open window first */
+struct live *live_free(struct live *l); /* closes the open windows first */
 DEFINE_FREEP(struct live, live_free);
 
-/* Strings of @info are borrowed for the call. */
+/* Strings of @info are borrowed during the call. */
 struct live_process {
 	uint32_t pid, ns_pid;
 	uint64_t start_time;
 	const char *name, *container_id, *container, *pod, *jdk;
 	const char *labels; /* of labels.h; NULL or "" = none */
-	const char *note; /* see struct profile_process; NULL or "" = nothing */
+	const char *note; /* see struct profile_process; NULL or "" = none */
 	uint64_t tenant; /* likewise */
 };
 int live_source_new(struct live *l, const struct live_process *info, struct live_source **ret);
 struct live_source *live_source_free(struct live_source *s);
-/* Nothing of it comes any more: what only that needs is given back. */
+/* No more events of it will come: frees what only they need. */
 void live_source_end(struct live_source *s);
-void live_source_update(struct live_source *s, const struct live_process *info); /* jdk known now */
+void live_source_update(struct live_source *s,
+			const struct live_process *info); /* the jdk is known now */
 
-/* Stacks of the kernel for one sample, which share its weight, and what names their addresses. */
+/* Kernel stacks for one sample, which share its weight, and the function that names their
+ * addresses. */
 struct live_kernel {
 	const struct kernel_stack *first;
 	unsigned n;
-	/* until the next call; NULL = nobody knows */
+	/* valid until the next call; NULL = unknown */
 	const char *(*name)(void *userdata, uint64_t address);
 	void *userdata;
 };
@@ -73,11 +76,11 @@ struct live_event {
 	uint32_t tid;
 	const char *thread;
 	uint32_t node; /* leaf of its stack, 0 = none */
-	const char *class_name; /* stands on the stack: what was waited for or allocated; "" =
-				   nothing */
+	const char *class_name; /* added on top of the stack: the class that was waited for or
+				 * allocated; "" = none */
 	uint64_t weight;
-	uint64_t samples; /* that it stands for; 0 = 1 */
-	uint64_t interval; /* struct profile has the coarsest */
+	uint64_t samples; /* number of events that it stands for; 0 = 1 */
+	uint64_t interval; /* struct profile has the longest */
 };
 
 /* @real_ns: wall time of the event (mono converted by the caller); @kernel may be NULL. */
@@ -87,34 +90,33 @@ void live_add_event(struct live_source *s, const struct stream *stream, const st
 void live_add(struct live_source *s, const struct stream *stream,
 	      const struct stream_sample *sample, const struct live_kernel *kernel,
 	      uint64_t real_ns, uint64_t interval_ns);
-/* Memory of a target's own, and of the seconds and windows of all. */
+/* Memory of one target, and of the seconds and windows of all. */
 size_t live_source_bytes(const struct live_source *s);
 size_t live_bytes(const struct live *l);
-/* Node and thread ids of @s mean something else from now on. */
+/* Node and thread ids of @s have a new meaning from now on. */
 void live_source_reset(struct live_source *s);
-/* What was dropped since the last call goes into the open slice; what came is booked as it comes.
- */
+/* Adds drops since the last call to the open slice; arrived events are counted on arrival. */
 void live_add_books(struct live_source *s, const struct profile_books *delta);
-/* CPU time that the process used from one moment to the next: to the slices in between. */
+/* CPU time that the process used between two moments: spread over the slices in between. */
 void live_add_cpu(struct live_source *s, uint64_t ns, uint64_t from_real_ns, uint64_t to_real_ns);
-/* Closes slices and windows that are over; call at least once a second. */
+/* Closes slices and windows whose time has passed; call at least once a second. */
 void live_tick(struct live *l, uint64_t real_ns);
-/* Merge what is in memory of [from, to) into @dst: whole seconds of the last 12 s at least, whole
+/* Merges what memory has of [from, to) into @dst: whole seconds of the last 12 s at least, whole
  * windows before. */
 int live_query(struct live *l, uint64_t from_real_ns, uint64_t to_real_ns,
 	       const struct profile_filter *filter, struct profile *dst);
-/* All windows before this moment are closed; 0 = none was begun. */
+/* All windows before this moment are closed; 0 = none was started. */
 uint64_t live_open_real_ns(const struct live *l);
-/* Oldest moment that is still in memory; UINT64_MAX = nothing is. */
+/* Oldest moment that is still in memory; UINT64_MAX = there is nothing. */
 uint64_t live_oldest_real_ns(const struct live *l);
 
-/* A recording: its own profile of one source's events from now on, until freed. @events: bits 1 <<
- * enum wire_event. One at a time: -EBUSY. */
+/* Starts a recording: a separate profile of one source's events from now on, until freed. @events:
+ * bits 1 << enum wire_event. One at a time: -EBUSY. */
 struct live_tap;
 int live_tap_new(struct live_source *s, unsigned events, uint64_t now_real_ns,
 		 struct live_tap **ret);
-/* Nothing is added any more, and another may begin. Its span ends now: what it is about, whatever
- * times its target tells. */
+/* Nothing is added any more, and another recording may begin. Its span ends now, whatever times its
+ * target sends. */
 void live_tap_end(struct live_tap *t, uint64_t now_real_ns);
 struct live_tap *live_tap_free(struct live_tap *t);
 struct profile *live_tap_profile(struct live_tap *t); /* owned by the tap */

@@ -1,6 +1,6 @@
 /*
- * A stream's ids in a profile: the nodes and the process that were mapped before are kept for as
- * long as the profile (a slice, a recording) is the same, so that a known stack costs one look.
+ * Maps a stream's ids to ids in a profile: known mappings of nodes and of the process are kept
+ * while the profile (a slice, a recording) is the same, so that a known stack costs one lookup.
  */
 #include "daemon/profile/live_priv.h"
 
@@ -8,8 +8,8 @@
 #include <string.h>
 #include "daemon/ground/clock.h"
 
-/* Nodes of one source that are looked for in one profile in one second; beyond them stacks are
- * "[profile full]". No JVM has as many that are new, and it takes some 50 ms. */
+/* Nodes of one source that are looked up in one profile in one second; beyond them stacks are
+ * "[profile full]". No JVM has that many new ones, and looking them up takes some 50 ms. */
 #define NEW_NODES_MAX (1u << 17)
 
 static bool live_ids_has_room(uint64_t **entries, uint32_t *n, uint32_t id)
@@ -45,7 +45,7 @@ static void know_method(struct live_ids *c, uint32_t method, uint32_t frame)
 		c->methods[method] = (uint64_t)c->generation << 32 | frame;
 }
 
-/* Most frames are of methods whose names were looked for already. */
+/* Most frames are of methods whose names were looked up before. */
 static uint32_t add_known(struct profile *p, const struct profile_frame *known,
 			  const struct stream_frame *f)
 {
@@ -56,7 +56,7 @@ static uint32_t add_known(struct profile *p, const struct profile_frame *known,
 	return profile_intern_frame(p, &to);
 }
 
-/* @process: whose it is, UINT32_MAX = nobody's */
+/* @process: its owner, UINT32_MAX = none */
 static uint32_t add_new(struct profile *p, uint32_t process, const struct stream_frame *f)
 {
 	bool full = false;
@@ -87,7 +87,7 @@ static uint32_t add_frame(struct live_ids *c, struct profile *p, const struct st
 	return frame;
 }
 
-/* The cache is for the profile of @serial from now on. */
+/* The cache is for the profile @serial from now on. */
 void live_ids_turn(struct live_ids *c, uint64_t serial)
 {
 	if (c->serial == serial)
@@ -109,7 +109,7 @@ void live_ids_forget(struct live_ids *c)
 	*c = (struct live_ids){ .process = UINT32_MAX };
 }
 
-/* True with the profile's node when @node is known in this generation. */
+/* True and the profile's node if @node is known in this generation. */
 static bool cache_get(const struct live_ids *c, uint32_t node, uint32_t *ret)
 {
 	if (c->nodes[node] >> 32 != c->generation)
@@ -127,7 +127,7 @@ static void begin_second(struct live_ids *c)
 	c->second = second;
 }
 
-/* A stream's stack in @p. Iterative from the leaf to the first node that is known. */
+/* Adds a stream's stack to @p. Iterative, from the leaf to the first node that is known. */
 uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stream *stream,
 			uint32_t leaf)
 {

@@ -1,8 +1,8 @@
 /*
- * The seconds of a window: what each of them added to which row of it, and to which process. A
- * second has no names of its own; it is seen as a profile whose rows are its parts, and whose other
- * tables are the window's. Where there is no room for another part it is added to the row's last
- * one: the window is right, and what is shown of single seconds is off.
+ * The seconds of a window: the increase of each row and process in each second. A second has no
+ * names of its own; it is presented as a profile whose rows are its parts, and whose other tables
+ * are the window's. Without room for another part the increase goes to the row's last part: then
+ * the window is right, and single seconds are inaccurate.
  */
 #include "daemon/profile/live_priv.h"
 
@@ -11,7 +11,7 @@
 
 /* ---- adding ---------------------------------------------------------------------------------- */
 
-/* Room for entry @i of an array. */
+/* Makes room for entry @i of an array. */
 static bool second_reserve(struct live_recent *w, void **array, uint32_t *cap, uint32_t i,
 			   size_t size)
 {
@@ -105,7 +105,7 @@ void live_second_add_cpu(struct live_place at, uint32_t process, uint64_t ns)
 		h->cpu_ns += ns;
 }
 
-/* ---- as a profile ---------------------------------------------------------------------------- */
+/* ---- seconds as a profile -------------------------------------------------------------------- */
 
 static uint64_t second_begin(const struct live_recent *w, unsigned i)
 {

@@ -1,6 +1,6 @@
 /*
- * What the events and the books of one target are added to: the window of their second, and the
- * recording if there is one. See live.h.
+ * Adds the events and counters of one target to the window of their second, and to the recording if
+ * there is one. See live.h.
  */
 #include "daemon/profile/live_priv.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #include "daemon/profile/class_text.h"
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life cycle ------------------------------------------------------------------------------ */
 
 static char *live_source_copy(const char *s)
 {
@@ -98,7 +98,7 @@ void live_source_reset(struct live_source *s)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* @k above @node: its name is all that is kept of an address of the kernel. */
+/* @k above @node: the name is all that is kept of a kernel address. */
 static uint32_t add_kernel(struct profile *p, uint32_t node, const struct live_kernel *kernel,
 			   const struct kernel_stack *k)
 {
@@ -113,7 +113,7 @@ static uint32_t add_kernel(struct profile *p, uint32_t node, const struct live_k
 	return node;
 }
 
-/* What was waited for or allocated stands on the stack, as if it were called. */
+/* The class that was waited for or allocated is on top of the stack, as if it were called. */
 static uint32_t add_class(struct profile *p, uint32_t node, const char *class_name)
 {
 	struct profile_frame f = { .kind = WIRE_KIND_CLASS, .line = -1 };
@@ -134,7 +134,7 @@ static void live_source_add_row(struct profile *p, const struct profile_row *row
 		live_second_add_row(at, id, row->samples, row->weight);
 }
 
-/* Ticks that one sample covers share its weight; it stays one sample. */
+/* Ticks covered by one sample share its weight; it stays one sample. */
 static void add_weight(struct profile *p, struct profile_row row, const struct live_kernel *kernel,
 		       struct live_place at)
 {
@@ -212,14 +212,14 @@ void live_add(struct live_source *s, const struct stream *stream,
 	live_add_event(s, stream, &e, kernel, real_ns);
 }
 
-/* ---- books, and the CPU time that they are held against -------------------------------------- */
+/* ---- counters, and the CPU time for coverage ------------------------------------------------- */
 
 void live_add_books(struct live_source *s, const struct profile_books *delta)
 {
 	struct live_place at = live_newest_place(s->live);
 	struct live_ids *c;
 
-	/* all of it was dropped: there is no second for want of samples */
+	/* everything was dropped, so no sample has opened a second */
 	if (!at.window && s->live->open_from)
 		at = live_place_at(s->live, s->live->tick_ns);
 	if (at.window) {
@@ -259,7 +259,7 @@ void live_add_cpu(struct live_source *s, uint64_t ns, uint64_t from_real_ns, uin
 
 	for (struct live_tap *t = s->taps; t; t = t->next)
 		live_tap_add_cpu(t, ns);
-	/* the wall clock was set, or the daemon stood still */
+	/* the wall clock was set, or the daemon was stopped */
 	if (at >= to_real_ns || to_real_ns - at > LIVE_WINDOW_NS)
 		at = to_real_ns;
 	while (at < to_real_ns) {

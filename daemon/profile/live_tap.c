@@ -9,7 +9,8 @@ int live_tap_new(struct live_source *s, unsigned events, uint64_t now_real_ns,
 	struct live_tap *t;
 
 	if (s->taps)
-		return -EBUSY; /* one recording of a target at a time: it sets the interval */
+		return -EBUSY; /* one recording of a target at a time, because it sets the interval
+				*/
 	t = calloc(1, sizeof(*t));
 	if (!t || profile_new(&t->profile) < 0) {
 		free(t);
@@ -81,7 +82,7 @@ void live_tap_add_cpu(struct live_tap *t, uint64_t ns)
 	profile_add_cpu(t->profile, live_tap_process_of(t), ns);
 }
 
-/* Those of the events that it is about. */
+/* The counters of its events. */
 void live_tap_add_books(struct live_tap *t, const struct profile_books *delta)
 {
 	struct profile_books d = { 0 };

@@ -1,4 +1,4 @@
-/* Profiles added up, in whole or what a filter takes of them. Ids are mapped table by table. */
+/* Adds up profiles, whole or filtered. Ids are mapped table by table. */
 #include "daemon/profile/profile_priv.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static bool process_passes(const struct profile_process *q, const struct profile
 	return false;
 }
 
-enum pass { PASS_NOT, PASS_PROCESS, PASS_THREAD }; /* its process alone, or it does */
+enum pass { PASS_NOT, PASS_PROCESS, PASS_THREAD }; /* its process alone, or all */
 
 static uint8_t thread_passes(const struct profile *src, const struct profile_thread *t,
 			     const struct profile_filter *f)
@@ -88,7 +88,7 @@ uint32_t profile_map_thread(struct profile *dst, const struct profile *src, uint
 	return profile_thread(dst, &copy);
 }
 
-/* One that has no room is tried again by the next: it may be another's to pay. */
+/* An entry without room is tried again for the next process, which may belong to another tenant. */
 static uint32_t map_text(struct profile *dst, const struct profile *src,
 			 const struct profile_map *m, uint32_t id, bool *full)
 {
@@ -131,8 +131,8 @@ uint32_t profile_map_node(struct profile *dst, const struct profile *src, uint32
 		       : profile_node(dst, parent, map_frame(dst, src, m, src->nodes[id].frame));
 }
 
-/* A node that is needed, and who pays for it if it is new: of those that need it, the one that has
- * taken least. A tenant that has no room left takes none from another by sharing its roots. */
+/* A node that is needed, and the tenant that pays for it if it is new: of the tenants that need it,
+ * the one that has used least. A tenant without room cannot take another's by sharing its roots. */
 static void need_node(struct profile *dst, uint32_t *nodes, uint32_t *payers, uint32_t node,
 		      uint32_t payer)
 {
@@ -143,7 +143,7 @@ static void need_node(struct profile *dst, uint32_t *nodes, uint32_t *payers, ui
 	nodes[node] = NOT_MAPPED;
 }
 
-/* Its nodes: NOT_MAPPED where one is needed, else 0; they become the ids in @dst. Parents come
+/* Its nodes: NOT_MAPPED for a needed one, else 0; they become the ids in @dst. Parents come
  * first. */
 static void map_nodes(struct profile *dst, const struct profile *src, uint32_t *payers,
 		      const struct profile_map *m)
@@ -168,7 +168,7 @@ static void add_left_out(struct profile_left_out *a, uint64_t samples, uint64_t 
 	a->weight += weight;
 }
 
-/* The span, the intervals, what a filter left out before. */
+/* Merges the span, the intervals, and what filters left out before. */
 static void merge_span(struct profile *dst, const struct profile *src,
 		       const struct profile_filter *f)
 {
@@ -228,7 +228,8 @@ static void merge_head(struct profile *dst, const struct profile *src,
 			profile_sum_books(&dst->books, &q->books, f);
 	}
 	if (!f || !f->n_pids) {
-		profile_sum_books(&dst->books, &src->books, f); /* nobody's too */
+		profile_sum_books(&dst->books, &src->books, f); /* also those that belong to no
+								 * process */
 	}
 }
 
@@ -241,7 +242,7 @@ static bool row_passes(const struct profile *src, uint32_t row, const uint8_t *p
 	       !(r->idle && f && f->no_idle) && !(f && f->rows && !f->rows[row]);
 }
 
-/* A row that does not pass: whoever reads the rest is told how much it was. */
+/* A row that does not pass: counts it as left out. */
 static void merge_leave_out(struct profile *dst, const struct profile_row *r, enum pass pass,
 			    const struct profile_filter *f)
 {
@@ -297,7 +298,7 @@ int profile_merge(struct profile *dst, const struct profile *src, const struct p
 
 	if (r < 0)
 		return r;
-	memset(m.nodes, 0, src->n_nodes * sizeof(*m.nodes)); /* none is needed yet */
+	memset(m.nodes, 0, src->n_nodes * sizeof(*m.nodes)); /* none is needed so far */
 	for (uint32_t i = 0; i < src->n_threads; i++)
 		passes[i] = thread_passes(src, &src->threads[i], f);
 	for (uint32_t i = 0; i < src->n_rows; i++)

@@ -1,6 +1,7 @@
 /*
- * A profile taken apart, process by process: what profile_merge() makes with a filter for each, at
- * the cost of one pass over all. What was mapped for one process is forgotten before the next.
+ * Splits a profile by process: the result is that of profile_merge() with a filter for each
+ * process, at the cost of one pass over everything. The mapping for one process is cleared before
+ * the next.
  */
 #include "daemon/profile/profile_priv.h"
 
@@ -13,7 +14,7 @@ struct profile_parts {
 	uint32_t *first; /* of @rows, by process; one more for the end */
 	struct profile_map map;
 	uint32_t *path; /* nodes from a leaf upwards */
-	uint32_t *mapped; /* nodes that have an id in the part, as their frames and strings */
+	uint32_t *mapped; /* nodes that have an id in the part, and their frames and strings */
 	uint32_t n_mapped;
 };
 
@@ -35,7 +36,7 @@ static uint32_t parts_process_of(const struct profile *p, uint32_t row)
 	return p->threads[p->rows[row].thread].process;
 }
 
-/* Rows by process: counted, then placed. */
+/* Sorts rows by process: counts them, then places them. */
 static void sort_rows(struct profile_parts *s)
 {
 	const struct profile *p = s->src;
@@ -46,7 +47,7 @@ static void sort_rows(struct profile_parts *s)
 		s->first[i + 1] += s->first[i];
 	for (uint32_t i = 0; i < p->n_rows; i++)
 		s->rows[s->first[parts_process_of(p, i)]++] = i;
-	/* each is now where the next begins */
+	/* each index is now where the next process begins */
 	for (uint32_t i = p->n_processes; i > 0; i--)
 		s->first[i] = s->first[i - 1];
 	s->first[0] = 0;

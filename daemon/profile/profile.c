@@ -1,5 +1,5 @@
-/* See profile.h: a profile's life, its rows and its books. Tables: table.c; what does not fit:
- * full.c. */
+/* See profile.h: life cycle, rows and accounting of a profile. Tables: table.c; entries without
+ * room: full.c. */
 #include "daemon/profile/profile_priv.h"
 
 #include <errno.h>
@@ -96,7 +96,8 @@ uint32_t profile_put_row(struct profile *p, const struct profile_row *r)
 	if (full)
 		p->overflow = add_capped(p->overflow, r->samples);
 	if (row == UINT32_MAX)
-		return row; /* not even memory for a word about it: it is in `overflow` */
+		return row; /* there is not even memory for the entry "[profile full]": it is
+			     * counted in `overflow` */
 	ROWS(p)[row].samples = add_capped(p->rows[row].samples, r->samples);
 	ROWS(p)[row].weight = add_capped(p->rows[row].weight, r->weight);
 	return row;
@@ -168,8 +169,8 @@ void profile_book_row(struct profile *p, const struct profile_row *r)
 		add_losses(&PROCESSES(p)[p->threads[r->thread].process].books.of[r->event], &came);
 }
 
-/* Windows of versions that booked what came when the agent told its books, a second or so after the
- * rows that it is about. */
+/* Windows of versions that counted arrived events when the agent sent its counters, a second or so
+ * after the rows. */
 void profile_book_rows(struct profile *p)
 {
 	for (uint32_t i = 0; i <= p->n_processes; i++) {

@@ -1,12 +1,12 @@
 /*
  * A profile: weights by (process, thread, stack) for each kind of event, with everything needed to
- * print it. Used for the windows that come in, the segments on disk, the answer to a query: one
- * structure, merged. What weights are, enum wire_event says: ns of CPU, of waiting or of wall-clock
+ * print it. Used for incoming windows, segments on disk and answers to queries: one structure,
+ * which can be merged. enum wire_event defines the weights: ns of CPU, of waiting or of wall-clock
  * time, or bytes; those of different events are never added up. Pure memory; bounded by
- * PROFILE_*_MAX (what does not fit is counted in `overflow`, its weight goes to the node "[profile
- * full]" of its thread or of its process, never lost). Of the bytes one half is for whoever comes
- * first, a quarter at most for each; the other half is kept in equal parts for tenants (tenant.h),
- * so that nobody's stacks find no room because of another's.
+ * PROFILE_*_MAX (what does not fit is counted in `overflow`; its weight goes to the node "[profile
+ * full]" of its thread or process and is not lost). One half of the bytes goes to tenants
+ * (tenant.h) as they come, at most a quarter to each; the other half is divided equally among
+ * tenants, so that no tenant's stacks lack room because of another's.
  */
 #pragma once
 
@@ -19,7 +19,7 @@
 #define PROFILE_NODES_MAX   (1u << 21)
 #define PROFILE_STRINGS_MAX (1u << 20)
 #define PROFILE_ROWS_MAX    (1u << 21)
-#define PROFILE_BYTES_MAX   (80ul << 20) /* reached before any of the counts above */
+#define PROFILE_BYTES_MAX   (80ul << 20) /* usually reached before any of the counts above */
 
 /* Strings are ids into the profile's own table; id 0 is "". */
 struct profile_frame {
@@ -30,16 +30,16 @@ struct profile_frame {
 	uint32_t signature;
 	uint32_t file; /* source file */
 	uint32_t module; /* native: path of the file */
-	/* native, without a name yet: the process whose file it is, index + 1, for two may have
-	 * different files at one path; 0 = not known. Gone with profile_symbolize(); not encoded */
+	/* native, without a name yet: the process that mapped the file, index + 1, because two
+	 * processes may have different files at one path; 0 = unknown. Cleared by
+	 * profile_symbolize(); not encoded */
 	uint32_t scope;
 	uint64_t offset; /* native: offset in the file */
 };
 
 /*
- * What came and what was lost of one kind of event; copied into every output. delivered is what the
- * rows add up to, and what filters by thread and idle left out of them; taken = delivered +
- * dropped.
+ * Counts of arrived and lost events of one kind; part of every output. delivered is the sum of the
+ * rows and of the rows that filters by thread and idle left out; taken = delivered + dropped.
  */
 struct profile_losses {
 	uint64_t taken, taken_weight, delivered, delivered_weight, dropped, dropped_weight;
@@ -58,11 +58,12 @@ struct profile_process {
 	uint32_t pid, ns_pid;
 	uint64_t start_time; /* with pid: identity */
 	uint32_t name, container_id, container, pod, jdk;
-	uint32_t labels; /* of labels.h; 0 = none are known */
-	uint32_t note; /* what whoever reads shares of its CPU time should know; 0 = nothing */
-	uint64_t tenant; /* tenant_number(), who pays for its entries; 0 = not known; not encoded */
+	uint32_t labels; /* of labels.h; 0 = unknown */
+	uint32_t note; /* a remark for readers of shares of its CPU time; 0 = none */
+	uint64_t tenant; /* tenant_number() of the tenant that pays for its entries; 0 = unknown;
+			  * not encoded */
 	struct profile_books books; /* its part of the profile's; profile_add_books() */
-	uint64_t cpu_ns; /* that it used meanwhile, as the kernel says; profile_add_cpu() */
+	uint64_t cpu_ns; /* CPU time that it used meanwhile, from the kernel; profile_add_cpu() */
 };
 
 struct profile_thread {
@@ -87,17 +88,17 @@ struct profile_row {
 };
 
 struct profile {
-	uint64_t begin_real_ns, end_real_ns; /* span it covers */
-	/* the coarsest in it, 0 = unknown: ns or bytes between two samples, the shortest wait */
+	uint64_t begin_real_ns, end_real_ns; /* the span that it covers */
+	/* the longest in it, 0 = unknown: ns or bytes between two samples, the shortest wait */
 	uint64_t interval[WIRE_EVENT_COUNT];
-	bool no_budget; /* recorded with the CPU budget lifted */
-	bool cpu_unknown; /* part of it was written by a version that did not note cpu_ns */
+	bool no_budget; /* recorded with the agent's CPU budget lifted */
+	bool cpu_unknown; /* part of it was written by a version that did not store cpu_ns */
 	struct profile_books books;
-	/* by filters; not encoded: waits for work, what other threads did, profile_filter.rows */
+	/* left out by filters; not encoded: waits for work, other threads, profile_filter.rows */
 	struct profile_left_out idle_left_out[WIRE_EVENT_COUNT], threads_left_out[WIRE_EVENT_COUNT],
 		rows_left_out[WIRE_EVENT_COUNT];
 	uint64_t overflow; /* samples whose stack or thread did not fit */
-	/* tables, read-only from outside; counts beside them */
+	/* tables, read-only from outside; with their counts */
 	const char *const *strings;
 	const struct profile_frame *frames;
 	const struct profile_process *processes;
@@ -112,37 +113,37 @@ int profile_new(struct profile **ret);
 struct profile *profile_free(struct profile *p);
 DEFINE_FREEP(struct profile, profile_free);
 
-/* CPU time that all its processes used, sampled or not; 0 = unknown. */
+/* CPU time of all its processes, sampled or not; 0 = unknown. */
 uint64_t profile_cpu_ns(const struct profile *p);
-/* Samples in it, over all rows. */
+/* Number of samples, over all rows. */
 uint64_t profile_samples(const struct profile *p);
 /* Bits 1 << enum wire_event of its rows. */
 unsigned profile_events(const struct profile *p);
-/* Memory it takes. */
+/* Memory that it takes. */
 size_t profile_bytes(const struct profile *p);
 
-/* Bytes that @p may take, and how many tenants share them if no more come; beyond it everything new
- * is "[profile full]". */
+/* Bytes that @p may take, and the number of tenants expected to share them; beyond it new entries
+ * become "[profile full]". */
 void profile_limit(struct profile *p, size_t bytes, uint32_t tenants);
-/* What came, in the books, is what the rows say. */
+/* Sets the counts of arrived events to the sums of the rows. */
 void profile_book_rows(struct profile *p);
 
-/* What is new from now on takes of the room of @tenant. profile_merge() sees to it by itself. */
+/* New entries are charged to @tenant from now on. profile_merge() does so by itself. */
 void profile_payer(struct profile *p, uint64_t tenant);
-/* All processes of @p are @tenant's, which was not encoded. */
+/* Sets the tenant of all processes of @p, which is not encoded. */
 void profile_set_tenant(struct profile *p, uint64_t tenant);
 void profile_set_tenant_of(struct profile *p, uint32_t process, uint64_t tenant);
-/* Interning: the id of an equal one, or a new one. When full: 0 for a string, UINT32_MAX for a
- * frame or a process, which the next function takes and makes "[profile full]" of. */
+/* Interning: the id of an equal entry, or of a new one. When full: 0 for a string, UINT32_MAX for a
+ * frame or a process, which the next function accepts and turns into "[profile full]". */
 uint32_t profile_string(struct profile *p, const char *s);
 uint32_t profile_intern_frame(struct profile *p, const struct profile_frame *f);
-/* An equal one (pid and start time) learns the names that it lacks. */
+/* An equal one (pid and start time) gets the names that it lacks. */
 uint32_t profile_process(struct profile *p, const struct profile_process *q);
 uint32_t profile_thread(struct profile *p, const struct profile_thread *t);
 uint32_t profile_node(struct profile *p, uint32_t parent, uint32_t frame);
-/* To the profile's books and those of @process (UINT32_MAX: nobody's). */
+/* Adds to the counters of the profile and of @process (UINT32_MAX: none). */
 void profile_add_books(struct profile *p, uint32_t process, const struct profile_books *d);
-/* To the CPU time that @process used (UINT32_MAX: nothing happens). */
+/* Adds to the CPU time of @process (UINT32_MAX: does nothing). */
 void profile_add_cpu(struct profile *p, uint32_t process, uint64_t ns);
 /* Adds to the row of the same thread, node, event, wait and idle. */
 void profile_add_row(struct profile *p, const struct profile_row *row);
@@ -150,40 +151,41 @@ void profile_add_row(struct profile *p, const struct profile_row *row);
 void profile_add(struct profile *p, uint32_t thread, uint32_t node, uint64_t samples,
 		 uint64_t weight_ns);
 
-/* Which rows a query wants; zero/NULL members match everything. */
+/* The rows that a query wants; zero/NULL members match everything. */
 struct profile_filter {
 	const uint32_t *pids; /* with start times; n_pids 0 = all */
 	const uint64_t *start_times;
 	uint32_t n_pids;
-	const char *thread; /* substring of the thread's name; others: threads_left_out */
+	const char *thread; /* substring of the thread's name; others are counted in
+			     * threads_left_out */
 	unsigned events; /* bits 1 << enum wire_event */
 	bool no_idle; /* without waits for work, which are counted in idle_left_out */
-	const bool *rows; /* by row: those that are wanted; the others go to rows_left_out */
+	const bool *rows; /* by row: the wanted rows; others are counted in rows_left_out */
 };
 
-/* Adds all rows of @src that pass @filter (NULL = all) to @dst; spans add up, and the books and CPU
- * time of the processes that pass: of all their threads, for nobody knows whose the dropped samples
- * were. */
+/* Adds all rows of @src that pass @filter (NULL = all) to @dst; adds up spans, and the counters and
+ * CPU time of the processes that pass, for all their threads, because it is unknown to which
+ * threads dropped samples belonged. */
 int profile_merge(struct profile *dst, const struct profile *src,
 		  const struct profile_filter *filter);
-/* A profile of each process of @src, which is borrowed meanwhile: the same as profile_merge() with
- * a filter for it makes, for all of them at the price of one. 0 or -ENOMEM. */
+/* A profile of each process of @src, which is borrowed meanwhile: equal to profile_merge() with a
+ * filter for each process, at the cost of one merge. 0 or -ENOMEM. */
 struct profile_parts;
 int profile_parts_new(const struct profile *src, struct profile_parts **ret);
 struct profile_parts *profile_parts_free(struct profile_parts *s);
 DEFINE_FREEP(struct profile_parts, profile_parts_free);
 int profile_parts_get(struct profile_parts *s, uint32_t process, struct profile **ret);
 
-/* Name in @process's file @module, or NULL; @process NULL = it is not known whose of the profile.
- */
+/* The name of an offset in @process's file @module, or NULL; @process NULL = the process is
+ * unknown. */
 typedef const char *profile_lookup_fn(void *userdata, const struct profile_process *process,
 				      const char *module, uint64_t offset);
-/* Fill in names of native frames that came without one; before profile_encode(). */
+/* Fills in names of native frames that came without one; before profile_encode(). */
 void profile_symbolize(struct profile *p, profile_lookup_fn *lookup, void *userdata);
 
 /* Bytes for segments: malloc'ed into @ret, self-contained. 0 or -ENOMEM. */
 int profile_encode(const struct profile *p, uint8_t **ret, size_t *ret_len);
-/* Likewise, without names, frames, threads and stacks that no row and no process needs. */
+/* Likewise, without names, frames, threads and stacks that no row and no process uses. */
 int profile_encode_used(const struct profile *p, uint8_t **ret, size_t *ret_len);
-/* Trusts nothing (fuzzed): 0, -EBADMSG or -ENOMEM. Entries that are equal in @buf stay apart. */
+/* Trusts nothing (fuzzed): 0, -EBADMSG or -ENOMEM. Equal entries of @buf stay separate. */
 int profile_decode(const uint8_t *buf, size_t len, struct profile **ret);

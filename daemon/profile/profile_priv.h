@@ -1,13 +1,13 @@
 /*
- * Inside the profile room, what the files of a profile share: profile.c (life, rows, books),
- * table.c (interning), full.c (no room), symbolize.c, merge.c, parts.c, encode.c; the live end uses
- * some of it.
+ * Inside the profile room, shared by the files of a profile: profile.c (life cycle, rows,
+ * accounting), table.c (interning), full.c (entries without room), symbolize.c, merge.c, parts.c,
+ * encode.c; the live end uses some of it.
  */
 #pragma once
 
 #include "daemon/profile/profile.h"
 
-/* of each table, for the entries that say "[profile full]" */
+/* entries of each table reserved for "[profile full]" */
 #define PROFILE_SPARE	   4096u
 #define PROFILE_STRING_MAX 8000u /* bytes; longer ones are cut */
 
@@ -16,7 +16,7 @@ struct profile_set {
 	uint32_t size; /* power of two, 0 at first */
 };
 
-/* What one tenant's entries take. */
+/* Bytes of one tenant's entries. */
 struct profile_account {
 	uint64_t tenant;
 	size_t bytes;
@@ -25,19 +25,19 @@ struct profile_account {
 struct profile_index {
 	struct profile_set strings, frames, processes, threads, nodes, rows;
 	uint32_t cap_strings, cap_frames, cap_processes, cap_threads, cap_nodes, cap_rows;
-	uint64_t seed; /* of the hashes: names are the targets' to choose */
-	size_t bytes; /* that all tables take */
-	/* What entries are counted as, at most bytes_max: more than they take, however tables grow.
-	 */
+	uint64_t seed; /* seed of the hashes: the targets choose the names */
+	size_t bytes; /* bytes of all tables */
+	/* Charged bytes of entries, at most bytes_max: an upper bound of what they take, however
+	 * tables grow. */
 	size_t paid, bytes_max;
-	struct profile_account *accounts; /* [0] is nobody's */
+	struct profile_account *accounts; /* [0] belongs to no tenant */
 	uint32_t n_accounts, payer;
-	uint32_t tenants; /* that are expected, at least */
-	bool spare; /* no limit now but the tables' own */
-	bool as_is; /* what comes now is taken as it comes: nothing is looked for */
-	char *text; /* strings that were decoded, one behind the other */
+	uint32_t tenants; /* number of tenants expected, at least */
+	bool spare; /* no limit for now except the tables' own */
+	bool as_is; /* entries are appended as they come, without lookup */
+	char *text; /* decoded strings, one after the other */
 	size_t text_len, text_max;
-	uint32_t full_name, full_node; /* "[profile full]", 0 = not made yet */
+	uint32_t full_name, full_node; /* "[profile full]", 0 = not created yet */
 };
 
 /* mutable views of the read-only tables */
@@ -48,38 +48,38 @@ struct profile_index {
 #define NODES(p)     ((struct profile_node *)(uintptr_t)(p)->nodes)
 #define ROWS(p)	     ((struct profile_row *)(uintptr_t)(p)->rows)
 
-/* table.c. Borrows what is interned; ids are positions. UINT32_MAX = no room (profile.h has those
- * that say "[profile full]" instead). 0 or -ENOMEM; what was half made goes by _deinit too. */
+/* table.c. Borrows what is interned; ids are positions. UINT32_MAX = no room (profile.h turns that
+ * into "[profile full]"). 0 or -ENOMEM; _deinit also frees a half-made one. */
 int profile_tables_init(struct profile *p);
 void profile_tables_deinit(struct profile *p);
 uint32_t profile_intern_thread(struct profile *p, const struct profile_thread *t);
 uint32_t profile_intern_node(struct profile *p, uint32_t parent, uint32_t frame);
 /* A new row is empty. */
 uint32_t profile_intern_row(struct profile *p, const struct profile_row *r);
-/* Room for the strings of a profile that is decoded: @bytes with their NULs. 0 or -ENOMEM. */
+/* Makes room for the strings of a decoded profile: @bytes with their NULs. 0 or -ENOMEM. */
 int profile_text_room(struct profile *p, size_t bytes);
-/* The next one; false = no room. */
+/* Appends the next one; false = no room. */
 bool profile_add_text(struct profile *p, const void *bytes, size_t len);
-/* Index the frames anew after they changed; false = two of them are equal. */
+/* Rebuilds the index of the frames after they changed; false = two of them are equal. */
 bool profile_index_frames(struct profile *p);
 
-/* full.c. The node, the thread of @process and the row (of the process and the kind of @r) for what
- * does not fit; 0, UINT32_MAX, UINT32_MAX without any memory. */
+/* full.c. The node, the thread of @process and the row (of the process and the kind of @r) for
+ * entries without room; 0, UINT32_MAX, UINT32_MAX without any memory. */
 uint32_t profile_full_node(struct profile *p);
 uint32_t profile_full_thread(struct profile *p, uint32_t process);
 uint32_t profile_full_row(struct profile *p, struct profile_row r);
-/* Is one of the two such a one? */
+/* Is one of the two such an entry? */
 bool profile_is_full(const struct profile *p, uint32_t thread, uint32_t node);
-/* Find "[profile full]" among entries that were decoded. */
+/* Finds "[profile full]" among decoded entries. */
 void profile_adopt_full(struct profile *p);
 
 /* profile.c */
-/* @b of the events that @f wants is added to @a. */
+/* Adds those counters of @b whose events @f wants to @a. */
 void profile_sum_books(struct profile_books *a, const struct profile_books *b,
 		       const struct profile_filter *f);
-/* profile_add_row(), with the position of the row that it was added to; UINT32_MAX = of none. */
+/* profile_add_row(), but returns the position of the row; UINT32_MAX = none. */
 uint32_t profile_put_row(struct profile *p, const struct profile_row *row);
-/* Into the books: a row's samples came. */
+/* Counts the samples of a row as arrived. */
 void profile_book_row(struct profile *p, const struct profile_row *r);
 /* Does @f (NULL = all) take this event? */
 static inline bool profile_wants(const struct profile_filter *f, unsigned event)
@@ -89,7 +89,7 @@ static inline bool profile_wants(const struct profile_filter *f, unsigned event)
 
 /* merge.c: the entries of one profile in another */
 #define PROFILE_NOT_MAPPED UINT32_MAX
-struct profile_map { /* ids in the other; PROFILE_NOT_MAPPED = none yet */
+struct profile_map { /* ids in the other profile; PROFILE_NOT_MAPPED = none yet */
 	uint32_t *threads, *strings, *frames, *nodes;
 };
 int profile_map_init(struct profile_map *m, const struct profile *src);
@@ -98,13 +98,13 @@ uint32_t profile_map_thread(struct profile *dst, const struct profile *src, uint
 /* @parent: its parent's id in @dst */
 uint32_t profile_map_node(struct profile *dst, const struct profile *src, uint32_t id,
 			  uint32_t parent, const struct profile_map *m);
-/* The span of @src, and the books and CPU time of @process. */
+/* Merges the span of @src, and the counters and CPU time of @process. */
 void profile_map_head(struct profile *dst, const struct profile *src, uint32_t process);
 
 /* The account of @tenant, for profile_index.payer. */
 uint32_t profile_account(struct profile *p, uint64_t tenant);
 
-/* profile_string() that tells a string without room from the empty one. */
+/* profile_string() that distinguishes a string without room from the empty one. */
 static inline uint32_t profile_text(struct profile *p, const char *s, bool *full)
 {
 	uint32_t id = profile_string(p, s);

@@ -1,9 +1,9 @@
-/* Names of native frames, known after the frames came: see profile.h. */
+/* Names of native frames, which become known after the frames: see profile.h. */
 #include "daemon/profile/profile_priv.h"
 
 #include <string.h>
 
-/* A frame that had its name met one that got it now: what became equal is merged. */
+/* A frame that got its name now may equal one that already had it: equal frames are merged. */
 static void merge_equal(struct profile *p)
 {
 	struct profile *merged, old;
@@ -29,8 +29,8 @@ static bool is_clone(const struct profile *p, const struct profile_frame *f)
 		strcmp(name, "__clone") == 0);
 }
 
-/* The C library's own function that a new thread begins in has no exported name, but only one is
- * called by clone from the same library. */
+/* The C library's own function in which a new thread starts has no exported name, but only this one
+ * is called by clone from the same library. */
 static void name_starts(struct profile *p)
 {
 	for (uint32_t i = 1; i < p->n_nodes; i++) {
@@ -61,7 +61,7 @@ void profile_symbolize(struct profile *p, profile_lookup_fn *lookup, void *userd
 			f->method = profile_string(p, name);
 	}
 	name_starts(p);
-	/* frames are found by their content, which changed */
+	/* the hash of frames depends on their content, which changed */
 	if (!profile_index_frames(p))
 		merge_equal(p);
 }

@@ -1,8 +1,8 @@
 /*
- * The tables of a profile: every one is an array for readers and an open-addressing index of array
- * positions for writers; equal entries are found by comparing with the array. What was decoded has
- * no index before somebody looks for an entry: mostly it is only read. Nothing here fails louder
- * than "no room": what then happens is full.c.
+ * The tables of a profile: each is an array for readers and an open-addressing index of array
+ * positions for writers; equal entries are found by comparing with the array. A decoded profile
+ * gets its index only when an entry is looked up, because most are only read. Errors here are
+ * reported as "no room"; full.c handles them.
  */
 #include "daemon/profile/profile_priv.h"
 
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define BLOCK_BYTES  32 /* what malloc takes beside a string, at most */
-#define ACCOUNTS_MAX 4096 /* more tenants are nobody */
+#define BLOCK_BYTES  32 /* the most that malloc takes beside a string */
+#define ACCOUNTS_MAX 4096 /* tenants beyond this share account 0 */
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
@@ -101,8 +101,8 @@ static uint32_t hash_of_row(const struct profile *p, uint32_t i)
 
 /* ---- growing --------------------------------------------------------------------------------- */
 
-/* Nobody and one tenant need no shares. Of several none takes more than a quarter of what comes
- * first to whoever comes first. */
+/* A single tenant needs no shares. Of several, none takes more than a quarter of the part that goes
+ * to tenants as they come. */
 static bool profile_table_has_room(const struct profile_index *x, size_t bytes)
 {
 	uint32_t n = x->n_accounts > x->tenants ? x->n_accounts : x->tenants;
@@ -113,7 +113,8 @@ static bool profile_table_has_room(const struct profile_index *x, size_t bytes)
 	return n <= 2 || own <= half / n || (x->paid + bytes <= half && own <= half / 2);
 }
 
-/* For an entry of @size bytes, with what its table and its index grow by, at most. */
+/* Charges an entry of @size bytes, including an upper bound for the growth of its table and
+ * index. */
 static bool profile_table_pay(struct profile *p, size_t size)
 {
 	struct profile_index *x = p->index;
@@ -126,7 +127,7 @@ static bool profile_table_pay(struct profile *p, size_t size)
 	return true;
 }
 
-/* Who has no room at all is said by name: the first so many processes have theirs in any case. */
+/* Processes without room are still shown by name: the first ones always get their entries. */
 static bool pay_process(struct profile *p)
 {
 	bool spare = p->index->spare, paid;
@@ -181,7 +182,7 @@ static bool profile_table_reserve(struct profile *p, void **array, uint32_t *cap
 	return true;
 }
 
-/* A place for one more in @s, whose @n entries hash as @hash_of says. */
+/* A slot for one more entry in @s, whose @n entries are hashed by @hash_of. */
 static bool set_grow(struct profile *p, struct profile_set *s, uint32_t n,
 		     uint32_t (*hash_of)(const struct profile *p, uint32_t i))
 {
@@ -214,13 +215,13 @@ static void set_add(struct profile_set *s, uint32_t hash, uint32_t i)
 	uint32_t at = hash & (s->size - 1);
 
 	if (!s->size)
-		return; /* the profile is decoded just now */
+		return; /* the profile is being decoded */
 	while (s->slots[at])
 		at = (at + 1) & (s->size - 1);
 	s->slots[at] = i + 1;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life cycle ------------------------------------------------------------------------------ */
 
 int profile_tables_init(struct profile *p)
 {
@@ -281,14 +282,14 @@ void profile_tables_deinit(struct profile *p)
 
 /* ---- interning ------------------------------------------------------------------------------- */
 
-/* The index of a table, if it has none yet. */
+/* Creates the index of a table if it has none yet. */
 #define INDEX(p, table, hash_of)                                                        \
 	do {                                                                            \
 		if (!(p)->index->table.size && !(p)->index->as_is)                      \
 			(void)set_grow(p, &(p)->index->table, (p)->n_##table, hash_of); \
 	} while (0)
 
-/* Returns the position of an equal entry from the function around it; @same compares entry @i. */
+/* Makes the calling function return the position of an equal entry; @same compares entry @i. */
 #define RETURN_IF_FOUND(set, hash, i, same)                                               \
 	for (uint32_t at_ = (hash) & ((set)->size - 1); (set)->size && (set)->slots[at_]; \
 	     at_ = (at_ + 1) & ((set)->size - 1)) {                                       \
@@ -297,13 +298,13 @@ void profile_tables_deinit(struct profile *p)
 			return i;                                                         \
 	}
 
-/* Room for one more in a table and in its index. */
+/* Makes room for one more entry in a table and in its index. */
 #define RESERVE(p, table, max, hash_of)                                                           \
 	(((p)->index->as_is || set_grow(p, &(p)->index->table, (p)->n_##table, hash_of)) &&       \
 	 profile_table_reserve(p, (void **)&(p)->table, &(p)->index->cap_##table, (p)->n_##table, \
 			       max, sizeof(*(p)->table)))
 
-/* Cut to PROFILE_STRING_MAX, not inside a character. */
+/* Cuts to PROFILE_STRING_MAX, but not inside a character. */
 static size_t string_length(const char *s)
 {
 	size_t len = strnlen(s, PROFILE_STRING_MAX + 1);
@@ -413,7 +414,7 @@ uint32_t profile_process(struct profile *p, const struct profile_process *q)
 
 	if (id == UINT32_MAX)
 		return id;
-	/* the JDK is known only after HELLO, a pod's name only when its files were read */
+	/* the jdk is known only after HELLO, a pod's name only when its files were read */
 	known = &PROCESSES(p)[id];
 	known->ns_pid = known->ns_pid ? known->ns_pid : q->ns_pid;
 	known->name = known->name ? known->name : q->name;
@@ -482,7 +483,7 @@ uint32_t profile_intern_row(struct profile *p, const struct profile_row *r)
 	return p->n_rows++;
 }
 
-/* Index the frames anew; false = two of them are equal. */
+/* Rebuilds the index of the frames; false = two of them are equal. */
 bool profile_index_frames(struct profile *p)
 {
 	struct profile_set *set = &p->index->frames;
