@@ -97,7 +97,7 @@ static int read_table(int fd, const struct index_header *h, struct index *x)
 	return 0;
 }
 
-int index_read_fd(int fd, uint64_t covered, struct index *ret)
+int index_read_fd(int fd, uint32_t number, uint64_t covered, struct index *ret)
 {
 	struct index x = INDEX_NULL;
 	struct index_header h;
@@ -111,7 +111,7 @@ int index_read_fd(int fd, uint64_t covered, struct index *ret)
 		    (uint64_t)st.st_size - h.table_at)
 		r = -EBADMSG;
 	else
-		r = h.covered == covered ? read_table(fd, &h, &x) : -ESTALE;
+		r = h.covered == covered && h.number == number ? read_table(fd, &h, &x) : -ESTALE;
 	x.covered = covered;
 	if (r < 0)
 		index_deinit(&x);
@@ -128,7 +128,7 @@ int index_read(struct store *s, enum store_file kind, uint64_t segment, uint64_t
 
 	store_file_name(kind, segment, name);
 	fd = openat(s->dfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	return fd < 0 ? -ENOENT : index_read_fd(fd, covered, ret);
+	return fd < 0 ? -ENOENT : index_read_fd(fd, index_number(kind, segment), covered, ret);
 }
 
 int index_entries(const struct index *x, const struct index_process *q, struct index_entry **ret)

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stdint.h>
+#include "daemon/store/store_priv.h"
 
 #define INDEX_MAGIC	    0x31786469474e444bull /* the last byte is the version */
 #define INDEX_PROCESSES_MAX (1u << 18)
@@ -17,7 +18,12 @@ struct index_header {
 	uint64_t table_at;
 	uint32_t n_processes, n_entries, strings_len;
 	uint32_t table_crc; /* processes and strings */
-	uint32_t reserved;
+	uint32_t number; /* low bits of the segment's, of an hour its first: index_number() */
 	uint32_t crc; /* of this header with crc 0 */
 };
 _Static_assert(sizeof(struct index_header) == 48, "on disk");
+
+static inline uint32_t index_number(enum store_file kind, uint64_t segment)
+{
+	return (uint32_t)(kind == STORE_SUMS ? segment / PARTS_MAX * PARTS_MAX : segment);
+}

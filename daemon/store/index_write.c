@@ -43,12 +43,13 @@ static int index_write_begin(struct writer *w, struct store *s)
 }
 
 /* The table behind the sums, and the header that makes it a file. */
-static int index_write_finish(struct writer *w, struct index *x, uint64_t covered)
+static int index_write_finish(struct writer *w, struct index *x, uint32_t number, uint64_t covered)
 {
 	size_t len = x->n_processes * sizeof(*x->processes);
 	struct index_header h = {
 		.magic = INDEX_MAGIC,
 		.covered = covered,
+		.number = number,
 		.table_at = w->at,
 		.n_processes = x->n_processes,
 		.n_entries = x->n_entries,
@@ -161,7 +162,7 @@ int index_write(struct store *s, uint64_t segment)
 	for (uint32_t i = 0; r == 0 && i < x.n_processes; i++)
 		r = atomic_load(&s->hurry) ? -EINTR : sum_entries(&w, &x, &x.processes[i], fd);
 	if (r == 0)
-		r = index_write_finish(&w, &x, covered);
+		r = index_write_finish(&w, &x, index_number(STORE_INDEX, segment), covered);
 	if (r == 0)
 		r = index_write_publish(s, STORE_INDEX, segment);
 	index_deinit(&x);
@@ -307,7 +308,8 @@ int index_write_hour(struct store *s, uint64_t hour)
 	for (uint32_t i = 0; r == 0 && i < x.n_processes; i++)
 		r = atomic_load(&s->hurry) ? -EINTR : sum_parts(&w, h, &x.processes[i]);
 	if (r == 0)
-		r = index_write_finish(&w, &x, h->covered);
+		r = index_write_finish(&w, &x, index_number(STORE_SUMS, hour * PARTS_MAX),
+				       h->covered);
 	if (r == 0)
 		r = index_write_publish(s, STORE_SUMS, hour * PARTS_MAX);
 	for (uint32_t i = 0; h && i < h->n; i++)

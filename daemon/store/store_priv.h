@@ -158,11 +158,11 @@ void index_deinit(struct index *x);
 /* Of the file, else by a scan of the segment @fd. 0, or -ENOMEM. */
 int index_open(struct store *s, uint64_t segment, int fd, struct index *ret);
 /* The file alone, of a segment or an hour: -ENOENT, -EBADMSG, -ESTALE when it is about another
- * length than @covered. */
+ * length than @covered, or about another segment. */
 int index_read(struct store *s, enum store_file kind, uint64_t segment, uint64_t covered,
 	       struct index *ret);
 /* The same of an open file, which is taken; trusts nothing (fuzzed). */
-int index_read_fd(int fd, uint64_t covered, struct index *ret);
+int index_read_fd(int fd, uint32_t number, uint64_t covered, struct index *ret);
 int index_scan(int fd, struct index *ret);
 /* Names to processes that a scan found: one record of each is decoded. */
 int index_describe(struct index *x, int segment_fd);

@@ -22,6 +22,7 @@ static void mend(uint8_t *bytes, size_t size)
 	memcpy(&h, bytes, sizeof(h));
 	h.magic = INDEX_MAGIC;
 	h.covered = 0;
+	h.number = 0;
 	h.n_processes %= 64;
 	h.strings_len = h.strings_len % 4096 + 1;
 	h.table_at %= size;
@@ -40,7 +41,7 @@ static void read_all(const uint8_t *bytes, size_t size)
 
 	if (fd < 0 || pwrite(fd, bytes, size, 0) != (ssize_t)size)
 		abort();
-	if (index_read_fd(fd, 0, &x) < 0)
+	if (index_read_fd(fd, 0, 0, &x) < 0)
 		return;
 	for (uint32_t i = 0; i < x.n_processes; i++) {
 		CLEANUP(freep) struct index_entry *entries = NULL;
