@@ -19,7 +19,7 @@
 
 /* Counters that handlers and application threads add to, in numbers and in weight. For each kind of
  * event taken = pushed + sum(drop) whenever nobody is half way. */
-struct event_books {
+struct event_counters {
 	uint64_t taken, taken_weight;
 	uint64_t pushed, pushed_weight;
 	struct {
@@ -28,8 +28,8 @@ struct event_books {
 	uint64_t cost_ns; /* of the application's threads, for those that are told; not CPU's */
 };
 
-struct books {
-	struct event_books of[WIRE_EVENT_COUNT];
+struct counters {
+	struct event_counters of[WIRE_EVENT_COUNT];
 	uint64_t broken, exited; /* of CPU samples */
 	uint64_t short_waits, short_waits_ns, unpaired_waits;
 	uint64_t idle_waits, idle_waits_ns;
@@ -47,7 +47,7 @@ enum writer_idle {
 struct agent {
 	JavaVM *vm;
 	JNIEnv *env; /* of the agent's thread */
-	struct books books;
+	struct counters counters;
 	uint64_t housekeeping_ns; /* of its thread's CPU time, whatever the interval is */
 	struct ring ring;
 	int wake_fd; /* eventfd: a handler wakes the idle writer */

@@ -11,30 +11,30 @@ static void producer_add_sig(uint64_t *counter, uint64_t n)
 /* The number first: whoever copies the counters in between sees that they are not settled. */
 void producer_take_sig(const struct ring_sample *s)
 {
-	struct event_books *books = &agent.books.of[s->event];
+	struct event_counters *counters = &agent.counters.of[s->event];
 
-	producer_add_sig(&books->taken, 1);
-	producer_add_sig(&books->taken_weight, s->weight);
+	producer_add_sig(&counters->taken, 1);
+	producer_add_sig(&counters->taken_weight, s->weight);
 }
 
 void producer_drop_sig(const struct ring_sample *s, enum wire_drop cause)
 {
-	struct event_books *books = &agent.books.of[s->event];
+	struct event_counters *counters = &agent.counters.of[s->event];
 
-	producer_add_sig(&books->drop[cause].weight, s->weight);
-	producer_add_sig(&books->drop[cause].n, 1);
+	producer_add_sig(&counters->drop[cause].weight, s->weight);
+	producer_add_sig(&counters->drop[cause].n, 1);
 }
 
 bool producer_put_sig(const struct ring_sample *s, const struct walk_frame *frames)
 {
-	struct event_books *books = &agent.books.of[s->event];
+	struct event_counters *counters = &agent.counters.of[s->event];
 
 	if (!ring_push_sig(&agent.ring, s, frames)) {
 		producer_drop_sig(s, WIRE_DROP_RING_FULL);
 		return false;
 	}
-	producer_add_sig(&books->pushed_weight, s->weight);
-	producer_add_sig(&books->pushed, 1);
+	producer_add_sig(&counters->pushed_weight, s->weight);
+	producer_add_sig(&counters->pushed, 1);
 	return true;
 }
 

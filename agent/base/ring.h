@@ -30,13 +30,13 @@ struct ring_sample {
 	uint64_t size; /* ALLOC: bytes of the object; LOCK with WIRE_LOCK_SUM: how many waits */
 	uint32_t identity, owner_tid, waker_tid; /* LOCK, as in wire_lock */
 	uint32_t n_owner_frames; /* LOCK: of frames[], behind the waiter's */
-	uint32_t place; /* LOCK: in the table of waits; WALL: of threads, from 1 */
+	uint32_t slot; /* LOCK: in the table of waits; WALL: of threads, from 1 */
 	uint8_t event; /* enum wire_event, or RING_NAME */
 	uint8_t wait, flags; /* LOCK, as in wire_lock */
 	struct walk_frame frames[]; /* leaf first */
 };
 
-/* No event, and in no books: the name of thread @tid, whose Thread.getId() is virtual_id, lies
+/* No event, and counted nowhere: the name of thread @tid, whose Thread.getId() is virtual_id, lies
  * where frames would. */
 #define RING_NAME WIRE_EVENT_COUNT
 

@@ -28,8 +28,14 @@ struct walk {
 	char virtual_name[WALK_NAME_BYTES]; /* UTF-8, cut; "" = it has none */
 };
 
-/* Asked by a walk after each frame of the stack, which may be several of Java's; @sp: of its caller.
- * true = the walk ends here. */
+/* The number on the wire of the virtual thread whose Thread.threadId() is @id. */
+static inline uint32_t walk_virtual_number(uint64_t id)
+{
+	return WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1));
+}
+
+/* Asked by a walk after each frame of the stack, which may be several of Java's; @sp: of its
+ * caller. true = the walk ends here. */
 typedef bool walk_enough_fn(struct walk *w, uint64_t sp);
 
 /* The names of a method; buffers are owned by whoever filled this in. */

@@ -55,7 +55,7 @@ struct slot *slot_claim(uint32_t tid)
 			note_claimed(s);
 			s->tid = tid;
 			s->in_handler = 0;
-			s->booked_ns = 0;
+			s->accounted_ns = 0;
 			s->missing_ns = 0;
 			s->named = 0;
 			s->timer_id = -1;
@@ -89,7 +89,7 @@ static int timer_new(struct slot *s)
 	return 0;
 }
 
-/* @used_ns: the thread's clock, up to which nothing is to be booked. */
+/* @used_ns: the thread's clock, up to which nothing is to be accounted for. */
 static void timer_arm(struct slot *s, uint64_t used_ns)
 {
 	struct itimerspec spec;
@@ -102,7 +102,7 @@ static void timer_arm(struct slot *s, uint64_t used_ns)
 	 * exactly, however short the thread lives */
 	s->first_ns = 1 + spread_below(s->interval_ns);
 	s->armed_cpu_ns = used_ns == UINT64_MAX ? 0 : used_ns;
-	s->booked_ns = 0;
+	s->accounted_ns = 0;
 	wait_ns = s->first_ns > since_ns ? s->first_ns - since_ns : 1;
 	spec.it_value.tv_sec = (time_t)(wait_ns / NS_PER_S);
 	spec.it_value.tv_nsec = (long)(wait_ns % NS_PER_S);
@@ -181,7 +181,7 @@ void engine_thread_begin(void)
 			slot_release(s);
 		s = slot_claim(thread_id());
 		if (s)
-			(void)slot_arm(s, 0); /* all of its clock is ours to book */
+			(void)slot_arm(s, 0); /* all of its clock is ours to account for */
 	}
 	cpu_timer_leave();
 }
@@ -197,10 +197,10 @@ static uint64_t rest_of(const struct slot *s, uint32_t state)
 	if (used < s->first_ns)
 		return 0;
 	due_ns = ((used - s->first_ns) / s->interval_ns + 1) * s->interval_ns;
-	return due_ns > s->booked_ns ? due_ns - s->booked_ns : 0;
+	return due_ns > s->accounted_ns ? due_ns - s->accounted_ns : 0;
 }
 
-static void book_rest(const struct slot *s, uint32_t state)
+static void engine_account_rest(const struct slot *s, uint32_t state)
 {
 	char name[COMM_BYTES] = "";
 	uint64_t rest_ns;
@@ -214,14 +214,15 @@ static void book_rest(const struct slot *s, uint32_t state)
 	if (!rest_ns)
 		return;
 	if (state == SLOT_UNTIMED) {
-		engine_book_sig(s->tid, name, rest_ns, "[no timer]");
+		engine_account_sig(s->tid, name, rest_ns, "[no timer]");
 		return;
 	}
-	__atomic_fetch_add(&agent.books.exited, 1, __ATOMIC_RELAXED);
-	engine_book_sig(s->tid, name, rest_ns, ENGINE_EXITED);
+	__atomic_fetch_add(&agent.counters.exited, 1, __ATOMIC_RELAXED);
+	engine_account_sig(s->tid, name, rest_ns, ENGINE_EXITED);
 }
 
-/* All of the thread is booked; until the kernel takes it away a scan would book it once more. */
+/* All of the thread is accounted for; until the kernel takes it away a scan would count it once
+ * more. */
 static void note_end(void)
 {
 	uint32_t i = __atomic_fetch_add(&engine.ended_next, 1, __ATOMIC_RELAXED) & (ENDED_MAX - 1);
@@ -245,7 +246,7 @@ void engine_thread_end(void)
 		if (s && slot_take(s)) {
 			last = *s;
 			slot_release(s);
-			book_rest(&last, state);
+			engine_account_rest(&last, state);
 		}
 	}
 	cpu_timer_leave();

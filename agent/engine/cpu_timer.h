@@ -4,10 +4,10 @@
  *           tick. A sample's weight is (1 + overrun) * interval.
  *   host    the daemon's clock events (daemon/bpf/host_engine.h). No timers; host.h says what a
  *           sample weighs.
- * Every sample's weight is the CPU time it stands for. What no signal delivers is booked without a
- * stack, so that the weights add up to the CPU time of the process:
- *   "[exited between ticks]"  timers: a thread ended with CPU time that no tick delivered; the writer
- *                             puts it under what threads of that name run (roots.h)
+ * Every sample's weight is the CPU time it stands for. What no signal delivers is accounted for
+ * without a stack, so that the weights add up to the CPU time of the process:
+ *   "[exited between ticks]"  timers: a thread ended with CPU time that no tick delivered; the
+ * writer puts it under what threads of that name run (roots.h)
  *   "[no signal]"             host: far more CPU time since the last sample than the interval; the
  *                             thread blocks the signal, or nobody sent one
  *   "[found late]"            CPU used by a thread, born after the engine started, before a scan
@@ -40,7 +40,7 @@ struct slot {
 	uint64_t interval_ns;
 	uint64_t armed_cpu_ns; /* the thread's clock from which on it is sampled */
 	uint64_t first_ns; /* first expiry after that */
-	uint64_t booked_ns; /* weight delivered since; written by the thread itself */
+	uint64_t accounted_ns; /* weight delivered since; written by the thread itself */
 	uint64_t seen_cpu_ns; /* host: the thread's clock up to where it is accounted for; by CAS */
 	int64_t missing_ns; /* host: that clock less the weights; only the thread itself */
 	uint32_t scan; /* last scan that saw the thread */
@@ -56,7 +56,8 @@ struct ended {
 
 struct engine {
 	struct slot *slots; /* SLOTS_MAX, a hash table by tid */
-	uint32_t slots_end; /* the first of those that nobody ever had: most, and not even touched */
+	uint32_t
+		slots_end; /* the first of those that nobody ever had: most, and not even touched */
 	uint32_t running; /* handlers ignore signals when 0 */
 	uint32_t
 		inside; /* handlers, and threads at their begin or end, that may touch our memory */
@@ -108,9 +109,9 @@ void engine_thread_end(void);
 
 struct slot *slot_find_sig(uint32_t tid); /* also from a handler; NULL = unknown */
 #define ENGINE_EXITED "[exited between ticks]"
-#define COMM_BYTES 16 /* of a thread's name in the kernel, prctl(2) */
+#define COMM_BYTES    16 /* of a thread's name in the kernel, prctl(2) */
 /* A sample without a stack but one label. @name: of the thread, COMM_BYTES, or NULL. */
-void engine_book_sig(uint32_t tid, const char *name, uint64_t weight_ns, const char *label);
+void engine_account_sig(uint32_t tid, const char *name, uint64_t weight_ns, const char *label);
 
 /* thread_start.c: libjvm's own calls of pthread_create() go through us. */
 void thread_start_hook(void);
@@ -119,8 +120,8 @@ void thread_start_unhook(void);
 /* cpu_timer_sig.c */
 void engine_handler_sig(int signo, siginfo_t *info, void *ucontext);
 struct ring_sample;
-/* In the handler: one sample of the interrupted thread into the books and the ring. @head: all but
- * the stack and the time. @slot: says the thread's name once; NULL = its name is known. */
+/* In the handler: one sample of the interrupted thread into the counters and the ring. @head: all
+ * but the stack and the time. @slot: says the thread's name once; NULL = its name is known. */
 void engine_sample_sig(struct ring_sample *head, struct slot *slot, void *ucontext);
 
 /* Buffers that handlers walk into: more threads interrupted at once than these = drop.no_scratch.

@@ -71,7 +71,7 @@ static void add_sig(uint64_t *counter, uint64_t n)
 	__atomic_fetch_add(counter, n, __ATOMIC_SEQ_CST);
 }
 
-void engine_book_sig(uint32_t tid, const char *name, uint64_t weight_ns, const char *label)
+void engine_account_sig(uint32_t tid, const char *name, uint64_t weight_ns, const char *label)
 {
 	struct walk_frame frame = {
 		.where = (uint64_t)(uintptr_t)label,
@@ -143,7 +143,7 @@ static void push_sig(struct ring_sample *head, struct slot *slot, void *ucontext
 	else if (slot)
 		name_sig(slot, head->name);
 	if (walk.broken && head->event == WIRE_EVENT_CPU)
-		add_sig(&agent.books.broken, 1);
+		add_sig(&agent.counters.broken, 1);
 	if (producer_put_sig(head, walk.frames))
 		producer_wake_sig(is_new);
 	__atomic_store_n(&s->busy, 0, __ATOMIC_RELEASE);
@@ -155,12 +155,12 @@ void handler_took_sig(uint64_t ns)
 
 	__atomic_store_n(&handler_cost.took_ns[i & (HANDLER_RECENT - 1)],
 			 ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX, __ATOMIC_RELAXED);
-	add_sig(&agent.books.handler_time[wire_time_bucket(ns)], 1);
+	add_sig(&agent.counters.handler_time[wire_time_bucket(ns)], 1);
 }
 
 void engine_sample_sig(struct ring_sample *head, struct slot *slot, void *ucontext)
 {
-	uint64_t n = __atomic_fetch_add(&agent.books.handled, 1, __ATOMIC_RELAXED);
+	uint64_t n = __atomic_fetch_add(&agent.counters.handled, 1, __ATOMIC_RELAXED);
 	bool timed = handler_is_timed_sig(n);
 	uint64_t begin_ns = timed ? clock_ns_sig(CLOCK_THREAD_CPUTIME_ID) : 0;
 
@@ -175,7 +175,7 @@ void slot_sample_sig(struct slot *slot, uint64_t weight_ns, void *ucontext)
 {
 	struct ring_sample head = { .weight = weight_ns, .tid = slot->tid };
 
-	slot->booked_ns += weight_ns;
+	slot->accounted_ns += weight_ns;
 	if (slot->in_handler) {
 		producer_take_sig(&head);
 		producer_drop_sig(&head, WIRE_DROP_NESTED);

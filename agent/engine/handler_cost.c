@@ -37,13 +37,13 @@ uint64_t handler_sample_ns(void)
 	return sum / n;
 }
 
-void handler_cost_book(void)
+void handler_cost_account(void)
 {
-	static uint64_t booked;
-	uint64_t samples = __atomic_load_n(&agent.books.handled, __ATOMIC_RELAXED);
+	static uint64_t accounted;
+	uint64_t samples = __atomic_load_n(&agent.counters.handled, __ATOMIC_RELAXED);
 
-	if (samples == booked)
+	if (samples == accounted)
 		return;
-	agent.books.handler_ns += (samples - booked) * handler_sample_ns();
-	booked = samples;
+	agent.counters.handler_ns += (samples - accounted) * handler_sample_ns();
+	accounted = samples;
 }

@@ -1,8 +1,8 @@
 /*
  * What the handler costs, in CPU time. One sample in some is timed by its thread's clock, which
  * stands still while others have the CPU; reading it takes a system call, too much for each. All
- * samples are booked at what the recent ones took on average, the longest held to the length of the
- * others: once in a while an interrupt lies in between, and a hypervisor takes the CPU away.
+ * samples are accounted at what the recent ones took on average, the longest held to the length of
+ * the others: once in a while an interrupt lies in between, and a hypervisor takes the CPU away.
  */
 #pragma once
 
@@ -31,5 +31,5 @@ void handler_took_sig(uint64_t ns);
 
 /* Agent's thread: what a sample costs now; 0 = none was timed yet. */
 uint64_t handler_sample_ns(void);
-/* Agent's thread: agent.books.handler_ns up to now. */
-void handler_cost_book(void);
+/* Agent's thread: agent.counters.handler_ns up to now. */
+void handler_cost_account(void);

@@ -20,8 +20,9 @@
 /* In the handler. false = not a signal of the host engine's. */
 bool host_on_signal_sig(const siginfo_t *info, void *ucontext);
 /* The calling thread ends, and @s, its slot as it was, is no longer one. @name: see
- * engine_book_sig(). */
+ * engine_account_sig(). */
 void host_thread_end(const struct slot *s, const char *name);
-/* Up to where one thread's clock may run ahead of its samples before it is booked as "[no signal]".
+/* Up to where one thread's clock may run ahead of its samples before it is accounted for as "[no
+ * signal]".
  */
 uint64_t host_lag_max_ns_sig(void);

@@ -35,7 +35,7 @@ static uint64_t own_cpu_ns_sig(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* CPU time of the thread, whose clock is @now, that nobody has booked yet; it is the caller's to
+/* CPU time of the thread, whose clock is @now, that nobody has accounted yet; it is the caller's to
  * book. */
 static uint64_t claim_time_sig(struct slot *slot, uint64_t now)
 {
@@ -91,7 +91,7 @@ static void on_signal_sig(const siginfo_t *info, void *ucontext)
 	struct slot *slot = slot_find_sig((uint32_t)syscall(SYS_gettid));
 	uint64_t now, elapsed_ns, owed_ns;
 
-	/* no slot: the next scan finds the thread and books what it used until then */
+	/* no slot: the next scan finds the thread and accounts for what it used until then */
 	if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_HOST)
 		return;
 	now = own_cpu_ns_sig();
@@ -100,7 +100,7 @@ static void on_signal_sig(const siginfo_t *info, void *ucontext)
 		return;
 	owed_ns = owed_sig(info, elapsed_ns);
 	if (elapsed_ns > owed_ns + host_lag_max_ns_sig()) {
-		engine_book_sig(slot->tid, NULL, elapsed_ns - owed_ns, "[no signal]");
+		engine_account_sig(slot->tid, NULL, elapsed_ns - owed_ns, "[no signal]");
 		elapsed_ns = owed_ns;
 	}
 	slot_sample_sig(slot,
@@ -123,13 +123,13 @@ void host_thread_end(const struct slot *s, const char *name)
 	int64_t left_ns = s->missing_ns, most = (int64_t)host_lag_max_ns_sig(), pool_ns;
 
 	if (rest_ns > host_lag_max_ns_sig())
-		engine_book_sig(s->tid, name, rest_ns, "[no signal]");
+		engine_account_sig(s->tid, name, rest_ns, "[no signal]");
 	else
 		left_ns += (int64_t)rest_ns;
 	pool_ns = __atomic_load_n(&engine.pool_ns, __ATOMIC_RELAXED);
 	/* more than the young will ever make up for: signals do not reach such threads */
 	if (left_ns > 0 && pool_ns + left_ns > most)
-		engine_book_sig(s->tid, name, (uint64_t)left_ns, "[no signal]");
+		engine_account_sig(s->tid, name, (uint64_t)left_ns, "[no signal]");
 	else if (left_ns > 0 || pool_ns + left_ns > -most)
 		__atomic_fetch_add(&engine.pool_ns, left_ns, __ATOMIC_RELAXED);
 }

@@ -71,7 +71,8 @@ static uint64_t boot_ticks(void)
 	       (uint64_t)ts.tv_nsec / (NS_PER_S / (uint64_t)hz);
 }
 
-/* The first pass may have missed a thread that was there: what it used before is not ours to book.
+/* The first pass may have missed a thread that was there: what it used before is not ours to
+ * account for.
  */
 static bool born_since_start(uint32_t tid)
 {
@@ -122,10 +123,10 @@ static void scan_found(uint32_t tid, bool first_scan)
 	}
 	(void)slot_arm(s, used);
 	if (used && used != UINT64_MAX && !first_scan && born_since_start(tid))
-		engine_book_sig(tid, NULL, used, "[found late]");
+		engine_account_sig(tid, NULL, used, "[found late]");
 }
 
-/* No timer: its CPU time is booked as seen from here, and a timer asked for again. */
+/* No timer: its CPU time is accounted for as seen from here, and a timer asked for again. */
 static void scan_untimed(struct slot *s)
 {
 	uint64_t used = thread_cpu_ns(s->tid);
@@ -133,21 +134,22 @@ static void scan_untimed(struct slot *s)
 	if (used == UINT64_MAX || !slot_take(s))
 		return;
 	if (used > s->armed_cpu_ns)
-		engine_book_sig(s->tid, NULL, used - s->armed_cpu_ns, "[no timer]");
+		engine_account_sig(s->tid, NULL, used - s->armed_cpu_ns, "[no timer]");
 	(void)slot_arm(s, used);
 }
 
-/* A thread that runs and that no signal reaches: the CPU time is booked as seen from here. */
+/* A thread that runs and that no signal reaches: the CPU time is accounted for as seen from here.
+ */
 static void scan_unsignalled(struct slot *s)
 {
 	uint64_t used = thread_cpu_ns(s->tid);
 	uint64_t seen = __atomic_load_n(&s->seen_cpu_ns, __ATOMIC_RELAXED);
 
-	/* the thread's own handler may be faster: whose exchange it is books it */
+	/* the thread's own handler may be faster: whose exchange succeeds accounts for it */
 	if (used != UINT64_MAX && used > seen && used - seen > host_lag_max_ns_sig() &&
 	    __atomic_compare_exchange_n(&s->seen_cpu_ns, &seen, used, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED))
-		engine_book_sig(s->tid, NULL, used - seen, "[no signal]");
+		engine_account_sig(s->tid, NULL, used - seen, "[no signal]");
 }
 
 static void scan_on_thread(uint32_t tid, bool first_scan)

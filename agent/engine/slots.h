@@ -9,7 +9,7 @@ struct slot *slot_probe_sig(uint32_t tid, uint32_t i); /* the @i-th of them */
 struct slot *slot_claim(uint32_t tid); /* NULL = crowded */
 uint32_t slots_end(void); /* none from here on was ever claimed */
 /* Give a claimed slot its timer, or mark it as one without (-errno), or as the host's. @used_ns:
- * the thread's clock, up to which nothing is to be booked. */
+ * the thread's clock, up to which nothing is to be accounted for. */
 int slot_arm(struct slot *s, uint64_t used_ns);
 /* Take a slot away from whoever might also want to release it. */
 bool slot_take(struct slot *s);

@@ -1,8 +1,8 @@
 /*
  * Threads are caught at their start: libjvm's import of pthread_create (one GOT slot, there from
  * JDK 8 to 28 and on musl) points to ours, which starts the thread through a trampoline. A thread
- * of 3 ms is sampled like any other then, and what its ticks could not deliver is booked at its
- * end.
+ * of 3 ms is sampled like any other then, and what its ticks could not deliver is accounted for at
+ * its end.
  *
  * The slot's page is written through /proc/self/mem, or made writable and left so; it is never made
  * read-only again, because other profilers write there too and would fault. The trampoline stays on

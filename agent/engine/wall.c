@@ -31,9 +31,9 @@ static struct {
 	uint64_t begin_ns; /* of this round */
 	uint64_t next_ns; /* the next look */
 	uint64_t names_ns; /* the next look for new threads */
-	uint16_t order[WALL_THREADS_MAX]; /* places in the table, shuffled */
+	uint16_t order[WALL_THREADS_MAX]; /* slots in the table, shuffled */
 	uint32_t n, at; /* of order[]: how many, the next one */
-	uint32_t used; /* places of the table that were ever used */
+	uint32_t used; /* slots of the table that were ever used */
 	uint32_t left_out; /* threads beyond the table */
 	uint64_t n_tasks; /* threads of the process at the last look for new ones */
 	uint64_t random;
@@ -62,14 +62,14 @@ static void set_state(struct wall_thread *t, enum wall_state state)
 	__atomic_store_n(&t->state, state, __ATOMIC_RELEASE);
 }
 
-static bool is_at(uint32_t place, uint32_t tid)
+static bool is_at(uint32_t slot, uint32_t tid)
 {
-	return place < round_.used && wall_state_of(&wall.threads[place]) != WALL_FREE &&
-	       wall.threads[place].tid == tid;
+	return slot < round_.used && wall_state_of(&wall.threads[slot]) != WALL_FREE &&
+	       wall.threads[slot].tid == tid;
 }
 
-/* Threads come in the order of the last time: mostly it is the place after the one before. */
-static struct wall_thread *wall_place_of(uint32_t tid, struct wall_thread **ret_free)
+/* Threads come in the order of the last time: mostly it is the slot after the one before. */
+static struct wall_thread *wall_slot_of(uint32_t tid, struct wall_thread **ret_free)
 {
 	static uint32_t guess;
 
@@ -103,7 +103,7 @@ void wall_thread_seen(uint32_t tid, const char *name)
 
 	if (!wall.on || tid == engine.agent_tid)
 		return;
-	t = wall_place_of(tid, &unused);
+	t = wall_slot_of(tid, &unused);
 	if (t && !wall_is_wanted(name) && wall_state_of(t) == WALL_IDLE)
 		set_state(t, WALL_FREE);
 	if (t || !wall_is_wanted(name))
@@ -112,17 +112,17 @@ void wall_thread_seen(uint32_t tid, const char *name)
 		round_.left_out++;
 		return;
 	}
-	*unused = (struct wall_thread){ .tid = tid, .booked_ns = mono_ns() };
+	*unused = (struct wall_thread){ .tid = tid, .accounted_ns = mono_ns() };
 	if (unused == &wall.threads[round_.used])
 		round_.used++;
 	set_state(unused, WALL_IDLE);
 }
 
-void wall_written(uint32_t place, const struct wire_sample *record, uint32_t epoch)
+void wall_written(uint32_t slot, const struct wire_sample *record, uint32_t epoch)
 {
-	struct wall_thread *t = &wall.threads[place - 1];
+	struct wall_thread *t = &wall.threads[slot - 1];
 
-	if (!wall.threads || !place || place > WALL_THREADS_MAX)
+	if (!wall.threads || !slot || slot > WALL_THREADS_MAX)
 		return;
 	t->node = record->node;
 	t->wire_tid = record->tid;
@@ -164,7 +164,7 @@ static bool send_signal(struct wall_thread *t)
 }
 
 /* Nobody can tell a stack for this time: the thread blocks the signal, or was not woken by it. */
-static void book_silence(struct wall_thread *t, uint64_t weight_ns)
+static void wall_account_silence(struct wall_thread *t, uint64_t weight_ns)
 {
 	struct walk_frame frame = {
 		.where = (uint64_t)(uintptr_t) "[no signal]",
@@ -201,7 +201,7 @@ static enum stack wall_compare(struct wall_thread *t, uint64_t cpu_ns)
 	return written ? STACK_SAME : STACK_SAME_UNWRITTEN;
 }
 
-static void tell_again(const struct wall_thread *t, uint64_t now, uint64_t weight_ns)
+static void wall_repeat(const struct wall_thread *t, uint64_t now, uint64_t weight_ns)
 {
 	struct wire_sample record = {
 		.mono_ns = now,
@@ -216,17 +216,17 @@ static void tell_again(const struct wall_thread *t, uint64_t now, uint64_t weigh
 /* A signal for @weight_ns, and for what earlier ones did not tell. */
 static void signal_thread(struct wall_thread *t, uint64_t weight_ns)
 {
-	if (t->unsaid_ns > SILENT_NS) {
-		book_silence(t, t->unsaid_ns);
-		t->unsaid_ns = 0;
+	if (t->undelivered_ns > SILENT_NS) {
+		wall_account_silence(t, t->undelivered_ns);
+		t->undelivered_ns = 0;
 	}
-	t->weight_ns = weight_ns + t->unsaid_ns;
+	t->weight_ns = weight_ns + t->undelivered_ns;
 	t->epoch = t->unwritten = 0;
 	t->cpu_ns = t->pc = t->sp = t->argument = 0;
 	if (send_signal(t))
-		t->unsaid_ns = 0;
+		t->undelivered_ns = 0;
 	else
-		t->unsaid_ns += weight_ns;
+		t->undelivered_ns += weight_ns;
 }
 
 static void wall_look_at(struct wall_thread *t, uint64_t now)
@@ -240,21 +240,21 @@ static void wall_look_at(struct wall_thread *t, uint64_t now)
 		set_state(t, WALL_FREE);
 		return;
 	}
-	if (wall_state_of(t) == WALL_IN_HANDLER || until_ns <= t->booked_ns)
+	if (wall_state_of(t) == WALL_IN_HANDLER || until_ns <= t->accounted_ns)
 		return; /* what it stands for grows; or it was found in this round */
 	/* not delivered: the signal is blocked, or merged with one of the CPU engine's */
 	if (__atomic_compare_exchange_n(&t->state, &sent, WALL_IDLE, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED))
-		t->unsaid_ns += t->weight_ns;
+		t->undelivered_ns += t->weight_ns;
 	stack = wall_compare(t, cpu_ns);
 	if (stack == STACK_SAME_UNWRITTEN) {
 		t->unwritten++;
 		return;
 	}
-	weight_ns = until_ns - t->booked_ns;
-	t->booked_ns = until_ns;
+	weight_ns = until_ns - t->accounted_ns;
+	t->accounted_ns = until_ns;
 	if (stack == STACK_SAME)
-		tell_again(t, now, weight_ns);
+		wall_repeat(t, now, weight_ns);
 	else
 		signal_thread(t, weight_ns);
 }

@@ -38,8 +38,8 @@ struct wall_thread {
 	uint64_t pc, sp; /* where it interrupted the thread */
 	uint64_t argument; /* of the system call it is blocked in, then; 0 = not known */
 	/* by the agent's thread */
-	uint64_t booked_ns; /* its time is told up to here, CLOCK_MONOTONIC */
-	uint64_t unsaid_ns; /* of signals that were not delivered */
+	uint64_t accounted_ns; /* its time is told up to here, CLOCK_MONOTONIC */
+	uint64_t undelivered_ns; /* of signals that were not delivered */
 	uint32_t unwritten; /* looks since the signal's sample, while the writer had not come to it
 			     */
 	uint64_t cpu_ns; /* its clock when it was blocked at pc; 0 = was not */
@@ -57,9 +57,9 @@ extern const struct events_source wall_source;
 
 /* A Java thread is seen under this name. */
 void wall_thread_seen(uint32_t tid, const char *name);
-/* The writer wrote a sample of @place (ring_sample.place); @epoch: for how long its node means
+/* The writer wrote a sample of @slot (ring_sample.slot); @epoch: for how long its node means
  * that. */
-void wall_written(uint32_t place, const struct wire_sample *record, uint32_t epoch);
+void wall_written(uint32_t slot, const struct wire_sample *record, uint32_t epoch);
 void wall_free(void); /* no handler is inside */
 uint64_t wall_bytes(void);
 

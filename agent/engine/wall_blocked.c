@@ -37,7 +37,7 @@ static bool next_word(const char **p, uint64_t *ret)
 }
 
 /* "NUMBER ARG1 .. ARG6 SP PC", "running", or "-1 SP PC" when not in a call */
-bool wall_line_says(const char *line, uint64_t pc, uint64_t sp, uint64_t *argument)
+bool wall_line_is_at(const char *line, uint64_t pc, uint64_t sp, uint64_t *argument)
 {
 	uint64_t words[9];
 
@@ -67,5 +67,5 @@ bool wall_is_blocked_at(uint32_t tid, uint64_t pc, uint64_t sp, uint64_t *argume
 	if (n <= 0)
 		return false;
 	line[n] = '\0';
-	return wall_line_says(line, pc, sp, argument);
+	return wall_line_is_at(line, pc, sp, argument);
 }

@@ -10,4 +10,4 @@
  * About 3 us; false where the kernel does not say. */
 bool wall_is_blocked_at(uint32_t tid, uint64_t pc, uint64_t sp, uint64_t *argument);
 /* The line of /proc/PID/task/TID/syscall, proc(5). */
-bool wall_line_says(const char *line, uint64_t pc, uint64_t sp, uint64_t *argument);
+bool wall_line_is_at(const char *line, uint64_t pc, uint64_t sp, uint64_t *argument);

@@ -27,7 +27,7 @@ static void sample_sig(struct wall_thread *t, void *ucontext)
 		.event = WIRE_EVENT_WALL,
 		.weight = t->weight_ns,
 		.tid = t->tid,
-		.place = (uint32_t)(t - wall.threads) + 1,
+		.slot = (uint32_t)(t - wall.threads) + 1,
 	};
 
 	engine_sample_sig(&head, NULL, ucontext);

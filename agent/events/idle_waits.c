@@ -21,15 +21,15 @@
 #define PROBES	  8u
 #define SITES	  2u /* that are known again, of a thread */
 #define UNUSED_NS (60 * NS_PER_S)
-#define TELL_NS	  NS_PER_S /* a thread's sums are told that often, */
+#define REPORT_NS NS_PER_S /* a thread's sums are reported that often, */
 #define PACE_NS	  (NS_PER_S / 50) /* and all threads' together no more often than that */
 
 /* Two lines of the cache. */
 struct idler {
 	uint64_t java_thread; /* 0 = free */
 	uint64_t seen_ns; /* the end of its last wait */
-	uint64_t waits, ns; /* not told yet */
-	uint64_t told_ns; /* when it told last */
+	uint64_t waits, ns; /* not reported yet */
+	uint64_t reported_ns; /* when it told last */
 	struct walk_mark sites[SITES]; /* sp 0 = none */
 	uint8_t is_idle[SITES];
 	uint8_t next; /* site to be forgotten */
@@ -43,7 +43,7 @@ struct lane {
 } __attribute__((aligned(64)));
 
 static struct idler *table;
-static uint32_t n_places; /* that were in use */
+static uint32_t n_slots; /* that were in use */
 static uint64_t next_tell_ns;
 static struct lane lanes[LANES];
 
@@ -86,9 +86,9 @@ static struct idler *idle_waits_claim(uint64_t java_thread, uint64_t now_ns)
 						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
 		if (!owner)
-			__atomic_fetch_add(&n_places, 1, __ATOMIC_RELAXED);
+			__atomic_fetch_add(&n_slots, 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&p->seen_ns, now_ns, __ATOMIC_RELAXED);
-		p->waits = p->ns = p->told_ns = 0;
+		p->waits = p->ns = p->reported_ns = 0;
 		memset(p->sites, 0, sizeof(p->sites));
 		return p;
 	}
@@ -126,7 +126,8 @@ struct look {
 	struct walk_mark mark;
 	uint32_t seen, slots; /* frames looked at; slots in the mark */
 	enum idle_sight sight;
-	bool no_mark; /* an interpreted frame is told from another by more than its return address
+	bool no_mark; /* an interpreted frame is reported from another by more than its return
+		       * address
 		       */
 };
 
@@ -169,7 +170,7 @@ bool idle_wait_look(uint64_t java_thread)
 	int buffer = push_buffer(&l.walk.frames);
 
 	if (buffer < 0)
-		return false; /* it is told, and the reader sees what it is */
+		return false; /* it is reported, and the reader sees what it is */
 	walk_anchor_until_sig(&l.walk, java_thread, idle_waits_enough);
 	(void)idle_waits_enough(&l.walk, 0); /* what came with the end of the stack */
 	push_buffer_done(buffer);
@@ -180,7 +181,7 @@ bool idle_wait_look(uint64_t java_thread)
 /* ---- sums ---- */
 
 /* true = nobody else tells now. */
-static bool may_tell(uint64_t now_ns)
+static bool idle_may_report(uint64_t now_ns)
 {
 	uint64_t next = __atomic_load_n(&next_tell_ns, __ATOMIC_RELAXED);
 
@@ -207,16 +208,16 @@ bool idle_wait_count(uint64_t java_thread, uint64_t duration_ns, uint64_t now_ns
 	if (p)
 		__atomic_store_n(&p->seen_ns, now_ns, __ATOMIC_RELAXED);
 	if (!p)
-		return may_tell(now_ns);
-	if (duration_ns >= IDLE_ALONE_NS && may_tell(now_ns))
+		return idle_may_report(now_ns);
+	if (duration_ns >= IDLE_ALONE_NS && idle_may_report(now_ns))
 		return true;
 	p->waits++;
 	p->ns += duration_ns;
-	if (now_ns < p->told_ns + TELL_NS || !may_tell(now_ns))
+	if (now_ns < p->reported_ns + REPORT_NS || !idle_may_report(now_ns))
 		return false;
 	*ret = (struct idle_sum){ p->waits, p->ns };
 	p->waits = p->ns = 0;
-	p->told_ns = now_ns;
+	p->reported_ns = now_ns;
 	return true;
 }
 
@@ -249,14 +250,14 @@ void idle_waits_end(void)
 {
 	if (table)
 		(void)syscall(SYS_madvise, table, PLACES * sizeof(*table), MADV_DONTNEED);
-	__atomic_store_n(&n_places, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&n_slots, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&next_tell_ns, 0, __ATOMIC_RELAXED);
 }
 
 /* The places of a few threads lie on a page each. */
 uint64_t idle_waits_bytes(void)
 {
-	uint64_t bytes = 4096ull * __atomic_load_n(&n_places, __ATOMIC_RELAXED);
+	uint64_t bytes = 4096ull * __atomic_load_n(&n_slots, __ATOMIC_RELAXED);
 
 	return bytes < PLACES * sizeof(*table) ? bytes : PLACES * sizeof(*table);
 }

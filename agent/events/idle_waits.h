@@ -1,8 +1,8 @@
 /*
  * Waits for want of work (proto/idle.h), in the thread that waited: nearly all waits of a server,
- * of no interest one by one, and too many to be told with a stack each. Here they are recognised by
- * the few frames that matter, at the cost of a short wait, counted, and told in sums: about once a
- * second each thread sends one wait that stands for all since the last.
+ * of no interest one by one, and too many to be reported with a stack each. Here they are
+ * recognised by the few frames that matter, at the cost of a short wait, counted, and told in sums:
+ * about once a second each thread sends one wait that stands for all since the last.
  */
 #pragma once
 
@@ -26,12 +26,12 @@ void idle_waits_counts(uint64_t *ret_waits, uint64_t *ret_ns);
 bool idle_wait_known(uint64_t java_thread, bool *ret_idle);
 bool idle_wait_look(uint64_t java_thread);
 
-/* What one wait that is told stands for. */
+/* What one wait that is reported stands for. */
 struct idle_sum {
 	uint64_t waits, ns;
 };
 /*
- * An idle wait ended at @now_ns: counted. true = it is to be told, as @ret; one that lasted
+ * An idle wait ended at @now_ns: counted. true = it is to be reported, as @ret; one that lasted
  * IDLE_ALONE_NS stands for itself, as the reader may know of it already. @java_thread 0: of a
  * virtual thread, which has no sums.
  */

@@ -4,8 +4,8 @@
  * finds out of another thread is worth something only if that one did not move meanwhile: the wait
  * must be the same before and after.
  *
- * A wait that was told leaves a mark at its place. When the wait is gone, its end must come by: it
- * was pushed into the ring before the place was released, and the ring is emptied between two
+ * A wait that was reported leaves a mark at its slot. When the wait is gone, its end must come by:
+ * it was pushed into the ring before the slot was released, and the ring is emptied between two
  * looks. Gone at two looks and not come by, it is lost, and CLOSED is sent in its stead.
  */
 #include "agent/events/open.h"
@@ -23,24 +23,24 @@
 
 #define LOOK_NS	    (250 * NS_PER_MS) /* where something was left to do */
 #define LOOK_MAX_NS (8 * NS_PER_S)
-#define LONG_NS	    NS_PER_S /* waits from here on are told */
+#define LONG_NS	    NS_PER_S /* waits from here on are reported */
 #define LONG_MINS   10 /* ... or from so many thresholds on */
-#define EACH_MAX    256u /* told in one look */
+#define EACH_MAX    256u /* reported in one look */
 #define EARLY_MAX   8u /* ... before they are long */
 
-enum told {
-	TOLD_NONE,
-	TOLD_OPENING, /* OPEN is in the pending frame */
-	TOLD_OPEN, /* the reader knows */
-	TOLD_GONE, /* it was gone at the last look */
-	TOLD_ENDED, /* its end is in the pending frame */
-	TOLD_LOST, /* its end will not come */
-	TOLD_CLOSING, /* CLOSED is in the pending frame */
+enum report {
+	REPORTED_NONE,
+	REPORTED_OPENING, /* OPEN is in the pending frame */
+	REPORTED_OPEN, /* the reader knows */
+	REPORTED_GONE, /* it was gone at the last look */
+	REPORTED_ENDED, /* its end is in the pending frame */
+	REPORTED_LOST, /* its end will not come */
+	REPORTED_CLOSING, /* CLOSED is in the pending frame */
 };
 
 static uint64_t early_ns; /* a wait that begins before this moment is long before the next look */
 static uint32_t due; /* a look, before that */
-static uint32_t pending; /* places that are OPENING, ENDED or CLOSING */
+static uint32_t pending; /* slots that are OPENING, ENDED or CLOSING */
 
 /* One record, made here. */
 static struct {
@@ -51,26 +51,26 @@ _Static_assert(offsetof(struct ring_sample, frames) == sizeof(struct ring_sample
 
 /* ---- the marks ---- */
 
-static void events_open_mark(struct wait *w, enum told told)
+static void open_mark(struct wait *w, enum report report)
 {
 	static const bool is_pending[] = {
-		[TOLD_OPENING] = true, [TOLD_ENDED] = true, [TOLD_CLOSING] = true
+		[REPORTED_OPENING] = true, [REPORTED_ENDED] = true, [REPORTED_CLOSING] = true
 	};
 
-	pending -= is_pending[w->told];
-	w->told = (uint8_t)told;
-	pending += is_pending[w->told];
+	pending -= is_pending[w->reported];
+	w->reported = (uint8_t)report;
+	pending += is_pending[w->reported];
 }
 
-static void events_open_settle(struct wait *w, bool sent)
+static void open_settle(struct wait *w, bool sent)
 {
-	switch (w->told) {
-	case TOLD_OPENING:
-		events_open_mark(w, sent ? TOLD_OPEN : TOLD_NONE);
+	switch (w->reported) {
+	case REPORTED_OPENING:
+		open_mark(w, sent ? REPORTED_OPEN : REPORTED_NONE);
 		break;
-	case TOLD_ENDED:
-	case TOLD_CLOSING:
-		events_open_mark(w, sent ? TOLD_NONE : TOLD_LOST);
+	case REPORTED_ENDED:
+	case REPORTED_CLOSING:
+		open_mark(w, sent ? REPORTED_NONE : REPORTED_LOST);
 		break;
 	default:
 		break;
@@ -80,7 +80,7 @@ static void events_open_settle(struct wait *w, bool sent)
 static void settle_all(bool sent)
 {
 	for (uint32_t i = 0; pending && i < waits_used(); i++)
-		events_open_settle(waits_at(i), sent);
+		open_settle(waits_at(i), sent);
 	pending = 0;
 }
 
@@ -97,10 +97,10 @@ void open_waits_lost(void)
 
 void open_wait_ended(const struct ring_sample *s)
 {
-	struct wait *w = waits_at(s->place);
+	struct wait *w = waits_at(s->slot);
 
-	if (w && w->told != TOLD_NONE && waits_told_at(s->place)->ns == s->mono_ns)
-		events_open_mark(w, TOLD_ENDED);
+	if (w && w->reported != REPORTED_NONE && waits_reported_at(s->slot)->ns == s->mono_ns)
+		open_mark(w, REPORTED_ENDED);
 }
 
 void open_waits_forget(void)
@@ -109,9 +109,9 @@ void open_waits_forget(void)
 	open_early_forget();
 }
 
-/* ---- what is told ---- */
+/* ---- what is reported ---- */
 
-static void begin_record(const struct wait *w, uint32_t place, uint8_t flags, uint64_t now_ns)
+static void begin_record(const struct wait *w, uint32_t slot, uint8_t flags, uint64_t now_ns)
 {
 	record.head = (struct ring_sample){
 		.mono_ns = w->begin_ns,
@@ -119,7 +119,7 @@ static void begin_record(const struct wait *w, uint32_t place, uint8_t flags, ui
 		.class_handle = w->lock.class_handle,
 		.identity = w->lock.identity,
 		.owner_tid = unknown_owner_answer(w->lock.owner_tid),
-		.place = place,
+		.slot = slot,
 		.event = WIRE_EVENT_LOCK,
 		.wait = w->how,
 		.flags = (uint8_t)(w->flags | flags),
@@ -143,19 +143,19 @@ static void owner_stack(uint32_t number)
 {
 	struct walk walk = { .frames = record.frames + record.head.n_frames };
 	uint64_t thread = owner_thread(number), cpu_ns;
-	int32_t place = thread ? waits_find(thread) : -1;
+	int32_t slot = thread ? waits_find(thread) : -1;
 	bool waits, same;
 	struct wait own;
 	uint32_t tid;
 
 	if (!thread)
 		return;
-	waits = place >= 0 && waits_copy((uint32_t)place, &own);
+	waits = slot >= 0 && waits_copy((uint32_t)slot, &own);
 	tid = java_thread_tid_sig(thread);
 	cpu_ns = tid ? thread_cpu_ns(tid) : UINT64_MAX;
 	walk_anchor_sig(&walk, thread);
 	if (waits)
-		same = waits_is_same((uint32_t)place, &own);
+		same = waits_is_same((uint32_t)slot, &own);
 	else
 		same = cpu_ns != UINT64_MAX && thread_cpu_ns(tid) == cpu_ns;
 	if (!walk.broken && same)
@@ -187,7 +187,7 @@ static bool look_at_monitor(const struct wait *w)
 	return true;
 }
 
-static bool events_open_fill(const struct wait *w, const struct wait_lock *parked_for)
+static bool open_fill(const struct wait *w, const struct wait_lock *parked_for)
 {
 	record.head.tid = w->number;
 	if (!is_on(w))
@@ -210,37 +210,36 @@ static bool events_open_fill(const struct wait *w, const struct wait_lock *parke
 }
 
 /* @with_owner: only if the owner's stack is there. */
-static void events_open_tell(uint32_t place, uint64_t now_ns, const struct wait_lock *parked_for,
-			     bool with_owner)
+static void open_report(uint32_t slot, uint64_t now_ns, const struct wait_lock *parked_for,
+			bool with_owner)
 {
-	struct wait copy, *w = waits_at(place);
+	struct wait copy, *w = waits_at(slot);
 
-	if (!waits_copy(place, &copy))
+	if (!waits_copy(slot, &copy))
 		return;
-	begin_record(&copy, place, WIRE_LOCK_OPEN, now_ns);
-	if (!events_open_fill(&copy, parked_for) || !record.head.tid ||
-	    !waits_is_same(place, &copy))
+	begin_record(&copy, slot, WIRE_LOCK_OPEN, now_ns);
+	if (!open_fill(&copy, parked_for) || !record.head.tid || !waits_is_same(slot, &copy))
 		return;
 	if (with_owner && !record.head.n_owner_frames)
 		return;
-	*waits_told_at(place) = (struct wait_told){
+	*waits_reported_at(slot) = (struct wait_reported){
 		.ns = copy.begin_ns,
 		.number = record.head.tid,
 		.identity = record.head.identity,
 	};
 	if (outlet->uncounted(&record.head))
-		events_open_mark(w, TOLD_OPENING);
+		open_mark(w, REPORTED_OPENING);
 }
 
-static void tell_closed(uint32_t place, uint64_t now_ns)
+static void open_report_closed(uint32_t slot, uint64_t now_ns)
 {
-	const struct wait_told *told = waits_told_at(place);
-	struct wait *w = waits_at(place), old = { .begin_ns = told->ns, .how = w->how };
+	const struct wait_reported *reported = waits_reported_at(slot);
+	struct wait *w = waits_at(slot), old = { .begin_ns = reported->ns, .how = w->how };
 
-	begin_record(&old, place, WIRE_LOCK_CLOSED, now_ns);
-	record.head.tid = told->number;
-	record.head.identity = told->identity;
-	events_open_mark(w, outlet->uncounted(&record.head) ? TOLD_CLOSING : TOLD_LOST);
+	begin_record(&old, slot, WIRE_LOCK_CLOSED, now_ns);
+	record.head.tid = reported->number;
+	record.head.identity = reported->identity;
+	open_mark(w, outlet->uncounted(&record.head) ? REPORTED_CLOSING : REPORTED_LOST);
 }
 
 /* ---- the look ---- */
@@ -248,7 +247,7 @@ static void tell_closed(uint32_t place, uint64_t now_ns)
 /* When the next look is due, at the latest. */
 struct next {
 	uint64_t now_ns, at_ns, long_ns;
-	uint32_t told;
+	uint32_t reported;
 };
 
 static void not_later(struct next *next, uint64_t ns)
@@ -256,44 +255,44 @@ static void not_later(struct next *next, uint64_t ns)
 	next->at_ns = ns < next->at_ns ? ns : next->at_ns;
 }
 
-static void tell_one(uint32_t place, struct next *next, const struct wait_lock *parked_for)
+static void open_report_one(uint32_t slot, struct next *next, const struct wait_lock *parked_for)
 {
-	events_open_tell(place, next->now_ns, parked_for, false);
-	if (!waits_at(place)->told) /* on its way out, or the pipe is full */
+	open_report(slot, next->now_ns, parked_for, false);
+	if (!waits_at(slot)->reported) /* on its way out, or the pipe is full */
 		not_later(next, next->now_ns + LOOK_NS);
 }
 
-/* Parks that are to be told; what they are for only the JVM can say. */
+/* Parks that are to be reported; what they are for only the JVM can say. */
 static struct {
 	uint32_t n;
-	uint32_t places[EACH_MAX];
+	uint32_t slots[EACH_MAX];
 	struct park_ask asks[EACH_MAX];
 } parks;
 
-static void tell_parks(struct next *next)
+static void open_report_parks(struct next *next)
 {
 	if (parks.n)
 		park_look_now(parks.asks, parks.n);
 	for (uint32_t i = 0; i < parks.n; i++)
-		tell_one(parks.places[i], next, &parks.asks[i].lock);
+		open_report_one(parks.slots[i], next, &parks.asks[i].lock);
 	parks.n = 0;
 }
 
 /* Waits for an owner, who may sleep. */
 static struct {
 	uint32_t n, parks;
-	uint32_t places[EARLY_MAX];
+	uint32_t slots[EARLY_MAX];
 	struct park_ask asks[EARLY_MAX]; /* of parks; else of no thread */
 } early;
 
-static void add_early(uint32_t place, const struct wait *w)
+static void add_early(uint32_t slot, const struct wait *w)
 {
 	bool parks_ = w->how == WIRE_WAIT_PARK;
 
 	if (early.n == EARLY_MAX)
 		return;
 	early.asks[early.n] = (struct park_ask){ .java_thread = parks_ ? w->java_thread : 0 };
-	early.places[early.n++] = place;
+	early.slots[early.n++] = slot;
 	early.parks += parks_;
 }
 
@@ -308,77 +307,77 @@ static uint32_t owner_now(const struct wait *w, const struct park_ask *ask)
 	return monitor.owner;
 }
 
-static void tell_early_one(uint32_t i, uint64_t now_ns)
+static void open_report_early_one(uint32_t i, uint64_t now_ns)
 {
-	uint32_t place = early.places[i], owner;
+	uint32_t slot = early.slots[i], owner;
 	struct wait w;
 
-	if (!waits_copy(place, &w) || !is_on(&w))
+	if (!waits_copy(slot, &w) || !is_on(&w))
 		return;
 	owner = owner_now(&w, &early.asks[i]);
 	if (!owner || !open_early_sleeps(owner))
 		return;
-	events_open_tell(place, now_ns, w.how == WIRE_WAIT_PARK ? &early.asks[i].lock : NULL, true);
-	if (waits_at(place)->told != TOLD_NONE)
-		open_early_told();
+	open_report(slot, now_ns, w.how == WIRE_WAIT_PARK ? &early.asks[i].lock : NULL, true);
+	if (waits_at(slot)->reported != REPORTED_NONE)
+		open_early_reported();
 }
 
-static void tell_early(uint64_t now_ns)
+static void open_report_early(uint64_t now_ns)
 {
-	if (early.n && open_early_may_tell()) {
+	if (early.n && open_early_may_report()) {
 		if (early.parks)
 			park_look_now(early.asks, early.n);
 		for (uint32_t i = 0; i < early.n; i++)
-			tell_early_one(i, now_ns);
+			open_report_early_one(i, now_ns);
 	}
 	early.n = early.parks = 0;
 }
 
-static bool is_going_on(uint32_t place)
+static bool is_going_on(uint32_t slot)
 {
-	return __atomic_load_n(&waits_at(place)->begin_ns, __ATOMIC_ACQUIRE) ==
-	       waits_told_at(place)->ns;
+	return __atomic_load_n(&waits_at(slot)->begin_ns, __ATOMIC_ACQUIRE) ==
+	       waits_reported_at(slot)->ns;
 }
 
-static void look_at_told(uint32_t place, uint64_t now_ns)
+static void open_look_at_reported(uint32_t slot, uint64_t now_ns)
 {
-	struct wait *w = waits_at(place);
+	struct wait *w = waits_at(slot);
 
-	if (w->told == TOLD_LOST || (w->told == TOLD_GONE && !is_going_on(place)))
-		tell_closed(place, now_ns);
-	else if (w->told == TOLD_OPEN && !is_going_on(place))
-		events_open_mark(w, TOLD_GONE);
+	if (w->reported == REPORTED_LOST || (w->reported == REPORTED_GONE && !is_going_on(slot)))
+		open_report_closed(slot, now_ns);
+	else if (w->reported == REPORTED_OPEN && !is_going_on(slot))
+		open_mark(w, REPORTED_GONE);
 }
 
-static void events_open_look_at(uint32_t place, struct next *next)
+static void open_look_at(uint32_t slot, struct next *next)
 {
-	const struct wait *w = waits_at(place);
+	const struct wait *w = waits_at(slot);
 	uint64_t begin_ns = __atomic_load_n(&w->begin_ns, __ATOMIC_ACQUIRE);
 
-	if (w->told && w->told != TOLD_OPEN)
+	if (w->reported && w->reported != REPORTED_OPEN)
 		not_later(next, next->now_ns + LOOK_NS);
-	/* while it is told, the end of the one before comes first */
-	if (begin_ns && w->told && !is_going_on(place))
+	/* while it is reported, the end of the one before comes first */
+	if (begin_ns && w->reported && !is_going_on(slot))
 		(void)open_early_is_ripe(w, begin_ns); /* soon */
-	if (!begin_ns || w->told)
+	if (!begin_ns || w->reported)
 		return;
 	if (next->now_ns < begin_ns + next->long_ns) {
 		not_later(next, begin_ns + next->long_ns);
 		if (open_early_is_ripe(w, begin_ns))
-			add_early(place, w);
+			add_early(slot, w);
 		return;
 	}
-	next->told++;
+	next->reported++;
 	if (w->how != WIRE_WAIT_PARK) {
-		tell_one(place, next, NULL);
+		open_report_one(slot, next, NULL);
 	} else {
-		parks.places[parks.n] = place;
+		parks.slots[parks.n] = slot;
 		parks.asks[parks.n++] = (struct park_ask){ .java_thread = w->java_thread };
 	}
 }
 
 /* A fence would cost each wait more than it is worth: without one the two may just miss each other,
- * and that wait is told at the next look. */
+ * and that wait is reported at the next look. */
 void open_wait_begins(uint64_t now_ns, bool owned)
 {
 	bool early_too = owned && open_early_begins();
@@ -407,15 +406,15 @@ uint64_t open_waits_look(uint64_t now_ns)
 	if (next.long_ns + LOOK_NS < LOOK_MAX_NS)
 		__atomic_store_n(&early_ns, next.at_ns - next.long_ns - LOOK_NS, __ATOMIC_SEQ_CST);
 	open_early_look(now_ns, waits_used());
-	for (uint32_t i = 0; i < waits_used() && next.told < EACH_MAX; i++) {
-		if (waits_at(i)->told)
-			look_at_told(i, now_ns);
-		events_open_look_at(i, &next);
+	for (uint32_t i = 0; i < waits_used() && next.reported < EACH_MAX; i++) {
+		if (waits_at(i)->reported)
+			open_look_at_reported(i, now_ns);
+		open_look_at(i, &next);
 	}
-	tell_parks(&next);
-	tell_early(now_ns);
+	open_report_parks(&next);
+	open_report_early(now_ns);
 	not_later(&next, open_early_next());
-	if (next.told == EACH_MAX)
+	if (next.reported == EACH_MAX)
 		not_later(&next, now_ns + LOOK_NS);
 	if (next.at_ns < now_ns + LOOK_MAX_NS)
 		__atomic_store_n(&early_ns, 0, __ATOMIC_SEQ_CST);

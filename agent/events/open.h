@@ -1,6 +1,6 @@
 /*
- * Waits that have lasted long and go on, or whose owner sleeps (open_early.h): each is told once,
- * as OPEN, beside the books; its end comes as a record of its own, or, when that one is lost, as
+ * Waits that have lasted long and go on, or whose owner sleeps (open_early.h): each is reported
+ * once, as OPEN, uncounted; its end comes as a record of its own, or, when that one is lost, as
  * CLOSED. Only the agent's thread, where nothing else is said.
  */
 #pragma once

@@ -11,7 +11,7 @@
 #define GAP_NS	    (40 * NS_PER_MS) /* between two looks that find any */
 #define GAP_MAX_NS  (400 * NS_PER_MS) /* ... that find none, */
 #define IN_VAIN_MAX 4 /* from so many on: waits are mostly short */
-#define PLACES_EACH 1024u /* so many more places to look through: the gap once more */
+#define SLOTS_EACH  1024u /* so many more slots to look through: the gap once more */
 #define SHARE	    250 /* such looks may take one part of so many of the time, */
 #define SAVED_NS    (5 * NS_PER_MS) /* and so much at once after a while without */
 
@@ -19,8 +19,8 @@ static uint32_t armed = 1; /* a wait that begins wakes the agent's thread */
 
 static struct {
 	uint64_t now_ns, gap_ns, least_gap_ns;
-	bool seen; /* a wait for an owner, which was not told */
-	uint32_t told, in_vain; /* looks, one after the other */
+	bool seen; /* a wait for an owner, which was not reported */
+	uint32_t reported, in_vain; /* looks, one after the other */
 	uint64_t cpu_ns;
 	int64_t credit_ns;
 	uint64_t credit_at_ns;
@@ -46,13 +46,13 @@ static void open_early_earn(void)
 		look.credit_ns = SAVED_NS;
 }
 
-void open_early_look(uint64_t now_ns, uint32_t n_places)
+void open_early_look(uint64_t now_ns, uint32_t n_slots)
 {
 	__atomic_store_n(&armed, 0, __ATOMIC_SEQ_CST);
 	look.now_ns = now_ns;
-	look.least_gap_ns = GAP_NS + GAP_NS * (n_places / PLACES_EACH);
+	look.least_gap_ns = GAP_NS + GAP_NS * (n_slots / SLOTS_EACH);
 	look.seen = false;
-	look.told = 0;
+	look.reported = 0;
 	look.cpu_ns = thread_cpu_ns(0);
 	open_early_earn();
 }
@@ -67,14 +67,14 @@ bool open_early_is_ripe(const struct wait *w, uint64_t begin_ns)
 	return age_ns >= RIPE_NS && age_ns >= events.lock_min_ns;
 }
 
-bool open_early_may_tell(void)
+bool open_early_may_report(void)
 {
 	return look.credit_ns > 0;
 }
 
-void open_early_told(void)
+void open_early_reported(void)
 {
-	look.told++;
+	look.reported++;
 }
 
 uint64_t open_early_next(void)
@@ -83,7 +83,7 @@ uint64_t open_early_next(void)
 		look.credit_ns -= (int64_t)(thread_cpu_ns(0) - look.cpu_ns);
 	if (look.credit_ns <= 0)
 		return look.now_ns + GAP_MAX_NS;
-	if (look.told || look.gap_ns < look.least_gap_ns) {
+	if (look.reported || look.gap_ns < look.least_gap_ns) {
 		look.gap_ns = look.least_gap_ns;
 		look.in_vain = 0;
 	} else if (look.seen && ++look.in_vain > IN_VAIN_MAX) {

@@ -82,7 +82,7 @@ static void begin_now(JNIEnv *env, uint8_t flags, struct wait_here *here)
 	errno = saved;
 }
 
-/* The generation in which it began; 0 = it is no wait, or it is off. Who has a place in the table
+/* The generation in which it began; 0 = it is no wait, or it is off. Who has a slot in the table
  * and does not wait yet is waited for by stop, as who is in a lane. */
 static uint32_t park_wait_begin(JNIEnv *env, jboolean absolute, jlong time, struct wait_here *here)
 {
@@ -91,7 +91,7 @@ static uint32_t park_wait_begin(JNIEnv *env, jboolean absolute, jlong time, stru
 
 	/* the agent's thread parks to learn where the permit is: that is no wait of the program */
 	if (!(generation & 1) || env == agent.env || park_has_permit(java_thread) ||
-	    !wait_place(java_thread, here))
+	    !wait_claim_slot(java_thread, here))
 		return 0;
 	if (__atomic_load_n(&park.generation, __ATOMIC_SEQ_CST) == generation) {
 		begin_now(env, absolute || time > 0 ? WIRE_LOCK_TIMED : 0, here);
@@ -115,7 +115,7 @@ static void park_tell(JNIEnv *env, uint32_t generation, struct wait_here *here)
 	uint32_t now = park_enter(env);
 
 	if (now == generation)
-		wait_tell_here(java_thread_of_sig(env), here, park_wait_look, env);
+		wait_report_here(java_thread_of_sig(env), here, park_wait_look, env);
 	if (now)
 		park_leave(env);
 }
@@ -153,7 +153,7 @@ static bool somebody_inside(void)
 	return false;
 }
 
-/* A class archive written at the JVM's end has no place for our class, and says so on its output.
+/* A class archive written at the JVM's end has no slot for our class, and says so on its output.
  */
 static bool park_archives_classes(void)
 {

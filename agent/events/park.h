@@ -17,8 +17,8 @@ uint64_t park_tick(uint64_t now_ns);
  * code. */
 void park_stop(void);
 
-/* park_older.c: parks that began before ours was called. */
-extern const struct events_source park_older_source;
+/* park_in_progress.c: parks that began before ours was called. */
+extern const struct events_source park_in_progress_source;
 
 /* What a thread that parks now parks for: the agent's thread asks, for waits that go on. */
 struct park_ask {

@@ -115,7 +115,7 @@ static uint32_t park_blocker_tid_of(JNIEnv *env, jobject thread)
 	if (!known.virtual_thread || !(*env)->IsInstanceOf(env, thread, known.virtual_thread))
 		return 0;
 	id = (uint64_t)(*env)->GetLongField(env, thread, known.thread_id);
-	return WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1));
+	return walk_virtual_number(id);
 }
 
 uint32_t park_owner(const struct park_self *s)

@@ -72,14 +72,14 @@ void push_buffer_done(int buffer)
 }
 
 /* The full name of who waits: of a virtual thread, where the one in the sample may be cut. */
-static void push_say_name(const struct ring_sample *head, uint64_t java_thread)
+static void push_send_name(const struct ring_sample *head, uint64_t java_thread)
 {
 	uint32_t number = head->tid;
 
 	if (head->virtual_id) {
 		if (strlen(head->name) < WALK_NAME_WHOLE)
 			return;
-		number = WIRE_VIRTUAL_TID | (uint32_t)(head->virtual_id & (WIRE_VIRTUAL_TID - 1));
+		number = walk_virtual_number(head->virtual_id);
 	}
 	thread_name_self(java_thread, number);
 }
@@ -104,7 +104,7 @@ static bool push_with_stack(struct ring_sample *head, uint64_t java_thread)
 	head->n_owner_frames = 0;
 	head->broken = walk.broken;
 	virtual_identity(head);
-	push_say_name(head, java_thread);
+	push_send_name(head, java_thread);
 	pushed = producer_put_sig(head, walk.frames);
 	if (pushed)
 		producer_wake_sig(true);
@@ -123,7 +123,7 @@ bool push_event(struct ring_sample *head, uint64_t java_thread)
 	began_ns = mono_ns();
 	pushed = push_with_stack(head, java_thread);
 	took_ns = mono_ns() - began_ns;
-	__atomic_fetch_add(&agent.books.of[head->event].cost_ns,
+	__atomic_fetch_add(&agent.counters.of[head->event].cost_ns,
 			   took_ns < COST_NS_MAX ? took_ns : COST_NS_MAX, __ATOMIC_SEQ_CST);
 	events_leave();
 	return pushed;

@@ -38,8 +38,9 @@ static const struct events_source park_source = {
 
 static const struct events_source *const sources[] = {
 	&waits_source, /* first: the table that the others fill */
-	&park_source,	       &park_older_source, /* behind it */
-	&unknown_owner_source, &sought_names_source, &monitors_source, &alloc_source, &wall_source,
+	&park_source,	       &park_in_progress_source, /* behind it */
+	&unknown_owner_source, &sought_names_source,	 &monitors_source, &alloc_source,
+	&wall_source,
 };
 #define N_SOURCES (sizeof(sources) / sizeof(sources[0]))
 
@@ -55,7 +56,7 @@ void sources_new_reader(void)
 		state[i].note = "";
 }
 
-static void sources_tell(size_t i, const char *note)
+static void sources_report(size_t i, const char *note)
 {
 	if (strcmp(note, state[i].note ? state[i].note : "") != 0 &&
 	    outlet->note(sources[i]->step, note))
@@ -66,7 +67,7 @@ void sources_note(const struct events_source *source, const char *note)
 {
 	for (size_t i = 0; i < N_SOURCES; i++)
 		if (sources[i] == source)
-			sources_tell(i, note);
+			sources_report(i, note);
 }
 
 static void begin_source(size_t i, const struct wire_start *start)
@@ -81,7 +82,7 @@ static void begin_source(size_t i, const struct wire_start *start)
 
 	state[i].on = r == 0;
 	state[i].next_ns = r == 0 && sources[i]->tick ? 0 : UINT64_MAX;
-	sources_tell(i, note);
+	sources_report(i, note);
 }
 
 static void end_source(size_t i)
@@ -104,7 +105,7 @@ void sources_begin(const struct wire_start *start)
 		if (gone & 1u << sources[i]->event)
 			end_source(i);
 		if (!(wanted & 1u << sources[i]->event))
-			sources_tell(i, "");
+			sources_report(i, "");
 	}
 	if (wanted) {
 		virtual_name_init(agent.env);

@@ -16,7 +16,7 @@
 #include "agent/hotspot/virtual_sets.h"
 
 #define SINCE	 24 /* the JDK in which such owners may be without a carrier */
-#define PLACES	 64u /* power of two */
+#define SLOTS	 64u /* power of two */
 #define TAG	 (1u << 30) /* of a mark: neither the kernel nor a virtual thread has such a number */
 #define SHARE	 400 /* looks of either kind may take one part of so many of the time, */
 #define SAVED_NS (20 * NS_PER_MS) /* and so much at once after a while without */
@@ -28,19 +28,19 @@
 			*/
 #define FORGET_NS (600 * NS_PER_S) /* its end got lost */
 
-static struct place {
+static struct slot {
 	uint64_t answer; /* number << 32 | mark; 0 = free, 1 = being filled in */
 	uint64_t monitor, since_ns;
 	uint32_t given_up; /* agent's thread: a mark whose owner nobody will find */
-} places[PLACES];
+} slots[SLOTS];
 
 static uint32_t generation;
 static uint32_t due; /* there is a new one */
 static bool on;
 
-static struct place *unknown_owner_place_of(uint32_t mark)
+static struct slot *unknown_owner_slot_of(uint32_t mark)
 {
-	return &places[mark % PLACES];
+	return &slots[mark % SLOTS];
 }
 
 static bool is_mark(uint32_t owner)
@@ -53,7 +53,7 @@ static bool is_mark(uint32_t owner)
 /* The owner was found for another, who waits still: then it is the same. */
 static uint32_t known_of(uint64_t monitor)
 {
-	for (struct place *p = places; p < places + PLACES; p++) {
+	for (struct slot *p = slots; p < slots + SLOTS; p++) {
 		uint64_t answer = __atomic_load_n(&p->answer, __ATOMIC_ACQUIRE);
 
 		if (answer >> 32 && __atomic_load_n(&p->monitor, __ATOMIC_RELAXED) == monitor &&
@@ -72,17 +72,17 @@ uint32_t unknown_owner_seek(uint64_t monitor)
 	known = known_of(monitor);
 	if (known)
 		return known;
-	for (uint32_t i = 0; i < PLACES; i++) {
-		uint32_t at = (n + i) % PLACES;
-		uint32_t mark = TAG | ((n * PLACES + at) & (TAG - 1));
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		uint32_t at = (n + i) % SLOTS;
+		uint32_t mark = TAG | ((n * SLOTS + at) & (TAG - 1));
 		uint64_t none = 0;
 
-		if (!__atomic_compare_exchange_n(&places[at].answer, &none, 1, false,
+		if (!__atomic_compare_exchange_n(&slots[at].answer, &none, 1, false,
 						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
-		__atomic_store_n(&places[at].monitor, monitor, __ATOMIC_RELAXED);
-		places[at].since_ns = mono_ns();
-		__atomic_store_n(&places[at].answer, mark, __ATOMIC_RELEASE);
+		__atomic_store_n(&slots[at].monitor, monitor, __ATOMIC_RELAXED);
+		slots[at].since_ns = mono_ns();
+		__atomic_store_n(&slots[at].answer, mark, __ATOMIC_RELEASE);
 		return mark;
 	}
 	return 0;
@@ -100,7 +100,7 @@ uint32_t unknown_owner_answer(uint32_t owner)
 
 	if (!is_mark(owner))
 		return owner;
-	answer = __atomic_load_n(&unknown_owner_place_of(owner)->answer, __ATOMIC_ACQUIRE);
+	answer = __atomic_load_n(&unknown_owner_slot_of(owner)->answer, __ATOMIC_ACQUIRE);
 	return (uint32_t)answer == owner ? (uint32_t)(answer >> 32) : 0;
 }
 
@@ -110,9 +110,9 @@ uint32_t unknown_owner_end(uint32_t owner)
 
 	if (!is_mark(owner))
 		return owner;
-	answer = __atomic_load_n(&unknown_owner_place_of(owner)->answer, __ATOMIC_ACQUIRE);
+	answer = __atomic_load_n(&unknown_owner_slot_of(owner)->answer, __ATOMIC_ACQUIRE);
 	while ((uint32_t)answer == owner)
-		if (__atomic_compare_exchange_n(&unknown_owner_place_of(owner)->answer, &answer, 0,
+		if (__atomic_compare_exchange_n(&unknown_owner_slot_of(owner)->answer, &answer, 0,
 						false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return (uint32_t)(answer >> 32);
 	return 0;
@@ -129,10 +129,10 @@ static struct {
 	} newest, older;
 	uint32_t n; /* still sought in this look: */
 	struct seeking {
-		struct place *place;
+		struct slot *slot;
 		uint32_t mark;
 		uint64_t object; /* when it was looked at last */
-	} seeking[PLACES];
+	} seeking[SLOTS];
 } look;
 
 /* Is it still the same owner? Then that is the one; else it is looked for again. */
@@ -140,9 +140,9 @@ static void unknown_owner_found(struct seeking *s, uint32_t number)
 {
 	uint64_t object = 0, answer = s->mark;
 
-	if (!number || !owner_is_unknown(s->place->monitor, &object) || object != s->object)
+	if (!number || !owner_is_unknown(s->slot->monitor, &object) || object != s->object)
 		return;
-	(void)__atomic_compare_exchange_n(&s->place->answer, &answer,
+	(void)__atomic_compare_exchange_n(&s->slot->answer, &answer,
 					  (uint64_t)number << 32 | s->mark, false, __ATOMIC_ACQ_REL,
 					  __ATOMIC_RELAXED);
 	*s = look.seeking[--look.n];
@@ -151,7 +151,7 @@ static void unknown_owner_found(struct seeking *s, uint32_t number)
 static void unknown_owner_collect(uint64_t now_ns)
 {
 	look.n = 0;
-	for (struct place *p = places; p < places + PLACES; p++) {
+	for (struct slot *p = slots; p < slots + SLOTS; p++) {
 		uint64_t answer = __atomic_load_n(&p->answer, __ATOMIC_ACQUIRE), object;
 
 		if (answer < TAG)
@@ -202,7 +202,7 @@ static bool look_at_frozen(JNIEnv *env, jobject thread, void *unused)
 	for (uint32_t i = look.n; i-- > 0;) {
 		struct seeking *s = &look.seeking[i];
 
-		if (owner_is_unknown(s->place->monitor, &s->object) && s->object &&
+		if (owner_is_unknown(s->slot->monitor, &s->object) && s->object &&
 		    unknown_owner_holds(env, thread, s->object) &&
 		    unknown_owner_holds(env, thread, s->object))
 			unknown_owner_found(s, frozen_number(env, thread));
@@ -233,7 +233,7 @@ static bool look_at_kept(uint64_t thread, void *unused)
 	for (uint32_t i = look.n; i-- > 0;) {
 		struct seeking *s = &look.seeking[i];
 
-		if (!owner_is_unknown(s->place->monitor, &s->object) || !s->object ||
+		if (!owner_is_unknown(s->slot->monitor, &s->object) || !s->object ||
 		    !holds_at(thread, s->object))
 			continue;
 		number = frozen_number_at(thread);
@@ -306,7 +306,7 @@ static uint64_t next_look(uint64_t now_ns)
 	uint64_t pause_ns = LATE_NS;
 
 	for (uint32_t i = 0; i < look.n; i++) {
-		uint64_t age_ns = now_ns - look.seeking[i].place->since_ns;
+		uint64_t age_ns = now_ns - look.seeking[i].slot->since_ns;
 
 		if (age_ns / SLOWER < pause_ns)
 			pause_ns = age_ns / SLOWER;
@@ -348,7 +348,7 @@ static int unknown_owner_begin(const struct wire_start *start, const char **note
 static void unknown_owner_end_wait(void)
 {
 	__atomic_store_n(&on, false, __ATOMIC_RELEASE);
-	for (struct place *p = places; p < places + PLACES; p++)
+	for (struct slot *p = slots; p < slots + SLOTS; p++)
 		(void)unknown_owner_end((uint32_t)__atomic_load_n(&p->answer, __ATOMIC_ACQUIRE));
 	virtual_states_end();
 }

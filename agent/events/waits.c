@@ -1,8 +1,8 @@
 /*
  * See waits.h. The table: keys in lines of eight, so that a look at a line is one load from memory;
  * a few lines serve most JVMs, the larger parts of the table are touched once the ones before have
- * been full. One thread fills and clears a place, the agent's own only copies: between two waits at
- * a place begin_ns is 0, so a copy with the same begin before and after is whole.
+ * been full. One thread fills and clears a slot, the agent's own only copies: between two waits at
+ * a slot begin_ns is 0, so a copy with the same begin before and after is whole.
  *
  * The table's memory stays mapped for ever, given back to the kernel: a thread that comes late
  * finds zeros.
@@ -27,23 +27,23 @@
 struct table {
 	uint64_t keys[WAITS_MAX]; /* 0 = free */
 	struct wait waits[WAITS_MAX];
-	struct wait_told told[WAITS_MAX];
+	struct wait_reported reported[WAITS_MAX];
 };
 
 static struct table *table;
-static uint32_t used; /* places that were in use before here; grows by parts */
-static uint32_t n_older; /* parks of waits_add() in the table */
+static uint32_t used; /* slots that were in use before here; grows by parts */
+static uint32_t n_in_progress; /* parks of waits_add() in the table */
 
 static struct {
-	uint64_t short_waits, short_ns; /* of places that are forgotten */
+	uint64_t short_waits, short_ns; /* of slots that are forgotten */
 	uint64_t unpaired;
 } counts;
 
-/* ---- places ---- */
+/* ---- slots ---- */
 
 /* The table in three parts, each used when the lines of a key in the one before are full. */
 static const struct part {
-	uint32_t first, end; /* places */
+	uint32_t first, end; /* slots */
 	uint32_t lines; /* in which a key may be, one behind the other */
 } parts[] = {
 	{ 0, PART_SMALL, 2 },
@@ -57,7 +57,7 @@ static uint32_t waits_hash_of(uint64_t key)
 	return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32);
 }
 
-/* The @i-th line of a key in a part: its first place. */
+/* The @i-th line of a key in a part: its first slot. */
 static uint32_t waits_line_of(const struct part *p, uint32_t hash, uint32_t i)
 {
 	uint32_t n = (p->end - p->first) / LINE;
@@ -74,17 +74,17 @@ static int32_t waits_find_in(const uint64_t *keys, uint32_t first, uint64_t key)
 	return -1;
 }
 
-/* The place of @key, or -1. */
+/* The slot of @key, or -1. */
 static int32_t waits_find_entry(const struct table *t, uint64_t key)
 {
 	uint32_t hash = waits_hash_of(key), limit = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
 
 	for (const struct part *p = parts + PARTS; p-- > parts;)
 		for (uint32_t i = 0; p->end <= limit && i < p->lines; i++) {
-			int32_t place = waits_find_in(t->keys, waits_line_of(p, hash, i), key);
+			int32_t slot = waits_find_in(t->keys, waits_line_of(p, hash, i), key);
 
-			if (place >= 0)
-				return place;
+			if (slot >= 0)
+				return slot;
 		}
 	return -1;
 }
@@ -114,11 +114,11 @@ static void now_used(uint32_t end)
 static int32_t claim_in_part(struct table *t, const struct part *p, uint64_t key)
 {
 	uint32_t hash = waits_hash_of(key);
-	int32_t place = -1;
+	int32_t slot = -1;
 
-	for (uint32_t i = 0; place < 0 && i < p->lines; i++)
-		place = claim_in(t->keys, waits_line_of(p, hash, i), key);
-	return place;
+	for (uint32_t i = 0; slot < 0 && i < p->lines; i++)
+		slot = claim_in(t->keys, waits_line_of(p, hash, i), key);
+	return slot;
 }
 
 /* The largest part that is in use has most room: one line is looked at where thousands wait. */
@@ -126,37 +126,37 @@ static int32_t waits_claim(struct table *t, uint64_t key)
 {
 	uint32_t limit = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
 	const struct part *next = parts;
-	int32_t place = -1;
+	int32_t slot = -1;
 
 	while (next < parts + PARTS && next->end <= limit)
 		next++;
-	for (const struct part *p = next; place < 0 && p > parts; p--)
-		place = claim_in_part(t, p - 1, key);
-	for (; place < 0 && next < parts + PARTS; next++) {
-		place = claim_in_part(t, next, key);
-		if (place >= 0)
+	for (const struct part *p = next; slot < 0 && p > parts; p--)
+		slot = claim_in_part(t, p - 1, key);
+	for (; slot < 0 && next < parts + PARTS; next++) {
+		slot = claim_in_part(t, next, key);
+		if (slot >= 0)
 			now_used(next->end);
 	}
-	return place;
+	return slot;
 }
 
-static void no_longer_older(struct wait *w)
+static void waits_no_longer_in_progress(struct wait *w)
 {
-	if (w->is_older && __atomic_exchange_n(&w->is_older, 0, __ATOMIC_RELAXED))
-		__atomic_fetch_sub(&n_older, 1, __ATOMIC_RELAXED);
+	if (w->was_in_progress && __atomic_exchange_n(&w->was_in_progress, 0, __ATOMIC_RELAXED))
+		__atomic_fetch_sub(&n_in_progress, 1, __ATOMIC_RELAXED);
 }
 
 static void waits_is_over(struct wait *w)
 {
 	(void)unknown_owner_end(w->lock.owner_tid);
 	__atomic_store_n(&w->begin_ns, 0, __ATOMIC_RELEASE);
-	no_longer_older(w);
+	waits_no_longer_in_progress(w);
 }
 
-static void waits_release(struct table *t, uint32_t place)
+static void waits_release(struct table *t, uint32_t slot)
 {
-	waits_is_over(&t->waits[place]);
-	__atomic_store_n(&t->keys[place], 0, __ATOMIC_RELEASE);
+	waits_is_over(&t->waits[slot]);
+	__atomic_store_n(&t->keys[slot], 0, __ATOMIC_RELEASE);
 }
 
 /* ---- begin and end ---- */
@@ -166,10 +166,10 @@ static void count_unpaired(void)
 	__atomic_fetch_add(&counts.unpaired, 1, __ATOMIC_RELAXED);
 }
 
-/* @place is the caller's. */
-static uint64_t waits_fill(struct table *t, uint32_t place, const struct wait *from)
+/* @slot is the caller's. */
+static uint64_t waits_fill(struct table *t, uint32_t slot, const struct wait *from)
 {
-	struct wait *w = &t->waits[place];
+	struct wait *w = &t->waits[slot];
 	uint64_t now_ns = mono_ns();
 
 	__atomic_thread_fence(__ATOMIC_RELEASE);
@@ -186,15 +186,15 @@ static uint64_t waits_fill(struct table *t, uint32_t place, const struct wait *f
 
 static int32_t waits_enter(struct table *t, const struct wait *from)
 {
-	int32_t place = waits_find_entry(t, from->key); /* of a wait whose end was not told */
+	int32_t slot = waits_find_entry(t, from->key); /* of a wait whose end was not reported */
 
-	if (place >= 0)
-		waits_is_over(&t->waits[place]);
+	if (slot >= 0)
+		waits_is_over(&t->waits[slot]);
 	else
-		place = waits_claim(t, from->key);
-	if (place >= 0)
-		(void)waits_fill(t, (uint32_t)place, from);
-	return place; /* -1: its end is counted as unpaired */
+		slot = waits_claim(t, from->key);
+	if (slot >= 0)
+		(void)waits_fill(t, (uint32_t)slot, from);
+	return slot; /* -1: its end is counted as unpaired */
 }
 
 void wait_begin(uint64_t java_thread, uint64_t key, enum wire_wait how, uint8_t flags,
@@ -217,7 +217,7 @@ void wait_begin(uint64_t java_thread, uint64_t key, enum wire_wait how, uint8_t 
 }
 
 static void waits_send(uint64_t java_thread, const struct wait *w, uint64_t duration_ns,
-		       uint32_t place)
+		       uint32_t slot)
 {
 	struct ring_sample head = {
 		.mono_ns = w->begin_ns,
@@ -229,13 +229,13 @@ static void waits_send(uint64_t java_thread, const struct wait *w, uint64_t dura
 		.event = WIRE_EVENT_LOCK,
 		.wait = w->how,
 		.flags = w->flags,
-		.place = place,
+		.slot = slot,
 	};
 
 	(void)push_event(&head, java_thread);
 }
 
-/* One that stands for all idle waits of its thread since it told the last time. */
+/* One that stands for all idle waits of its thread since its last report. */
 static void send_sum(uint64_t java_thread, const struct wait *w, const struct wait_here *here)
 {
 	uint64_t now_ns = here->begin_ns + here->duration_ns;
@@ -248,7 +248,7 @@ static void send_sum(uint64_t java_thread, const struct wait *w, const struct wa
 		.event = WIRE_EVENT_LOCK,
 		.wait = w->how,
 		.flags = w->flags | WIRE_LOCK_SUM,
-		.place = here->place,
+		.slot = here->slot,
 	};
 
 	(void)push_event(&head, java_thread);
@@ -267,46 +267,46 @@ void wait_end(uint64_t java_thread, uint64_t key, enum wire_wait how,
 	struct table *t = table;
 	struct wait_here here;
 	const struct wait *w;
-	int32_t place;
+	int32_t slot;
 
 	if (!events_on(WIRE_EVENT_LOCK) || !t || !key)
 		return;
-	place = waits_find_entry(t, key);
-	w = place >= 0 ? &t->waits[place] : NULL;
+	slot = waits_find_entry(t, key);
+	w = slot >= 0 ? &t->waits[slot] : NULL;
 	if (!w || !w->begin_ns || w->how != how) {
 		count_unpaired();
 		if (w)
-			waits_release(t, (uint32_t)place);
+			waits_release(t, (uint32_t)slot);
 		return;
 	}
-	here = (struct wait_here){ .begin_ns = w->begin_ns, .place = (uint32_t)place };
+	here = (struct wait_here){ .begin_ns = w->begin_ns, .slot = (uint32_t)slot };
 	if (!wait_was_short(java_thread, &here))
-		wait_tell_here(java_thread, &here, look, context);
+		wait_report_here(java_thread, &here, look, context);
 }
 
-bool wait_place(uint64_t java_thread, struct wait_here *ret)
+bool wait_claim_slot(uint64_t java_thread, struct wait_here *ret)
 {
 	struct table *t = table;
-	int32_t place = -1;
+	int32_t slot = -1;
 
 	if (!events_on(WIRE_EVENT_LOCK) || !t)
 		return false;
 	/* what the agent's thread took for a park of this thread is over */
-	if (__atomic_load_n(&n_older, __ATOMIC_RELAXED))
-		place = waits_find_entry(t, java_thread);
-	if (place >= 0)
-		waits_is_over(&t->waits[place]);
+	if (__atomic_load_n(&n_in_progress, __ATOMIC_RELAXED))
+		slot = waits_find_entry(t, java_thread);
+	if (slot >= 0)
+		waits_is_over(&t->waits[slot]);
 	else
-		place = waits_claim(t, java_thread);
-	if (place < 0)
+		slot = waits_claim(t, java_thread);
+	if (slot < 0)
 		count_unpaired();
-	ret->place = (uint32_t)place;
-	return place >= 0;
+	ret->slot = (uint32_t)slot;
+	return slot >= 0;
 }
 
 void wait_give_back(const struct wait_here *here)
 {
-	waits_release(table, here->place);
+	waits_release(table, here->slot);
 }
 
 void wait_begin_here(struct wait_here *here, uint64_t java_thread, uint32_t number, uint8_t flags,
@@ -321,7 +321,7 @@ void wait_begin_here(struct wait_here *here, uint64_t java_thread, uint32_t numb
 		.flags = flags,
 	};
 
-	here->begin_ns = waits_fill(table, here->place, &from);
+	here->begin_ns = waits_fill(table, here->slot, &from);
 }
 
 /* For a monitor that another holds nobody waits out of idleness. */
@@ -333,18 +333,18 @@ static bool may_be_idle(const struct wait *w)
 static void count_idle(uint64_t java_thread, const struct wait *w, struct wait_here *here)
 {
 	here->is_idle = true;
-	here->is_told = idle_wait_count(w->number ? 0 : java_thread, here->duration_ns,
-					here->begin_ns + here->duration_ns, &here->idle);
+	here->is_reported = idle_wait_count(w->number ? 0 : java_thread, here->duration_ns,
+					    here->begin_ns + here->duration_ns, &here->idle);
 }
 
 bool wait_was_short(uint64_t java_thread, struct wait_here *here)
 {
 	struct table *t = table;
-	struct wait *w = &t->waits[here->place];
+	struct wait *w = &t->waits[here->slot];
 	bool idle = false;
 
 	here->duration_ns = mono_ns() - here->begin_ns;
-	here->is_idle = here->is_told = false;
+	here->is_idle = here->is_reported = false;
 	if (here->duration_ns >= events.lock_min_ns)
 		return false;
 	if (w->begin_ns != here->begin_ns)
@@ -355,23 +355,23 @@ bool wait_was_short(uint64_t java_thread, struct wait_here *here)
 		count_idle(java_thread, w, here);
 	else
 		count_short(w, here->duration_ns);
-	if (!here->is_told)
-		waits_release(t, here->place);
-	return !here->is_told;
+	if (!here->is_reported)
+		waits_release(t, here->slot);
+	return !here->is_reported;
 }
 
-static void waits_tell(uint64_t java_thread, struct wait *w, struct wait_here *here,
-		       void (*look)(void *context, struct wait_lock *lock), void *context)
+static void waits_report(uint64_t java_thread, struct wait *w, struct wait_here *here,
+			 void (*look)(void *context, struct wait_lock *lock), void *context)
 {
 	bool alone = here->duration_ns >= IDLE_ALONE_NS;
 
 	/* a long one is looked at each time: nothing that was remembered may hide a contention */
 	if (!here->is_idle && may_be_idle(w) && idle_wait_look(java_thread))
 		count_idle(java_thread, w, here);
-	if (here->is_idle && !here->is_told)
+	if (here->is_idle && !here->is_reported)
 		return;
 	if (!here->is_idle && here->duration_ns < events.lock_min_ns) {
-		count_short(&table->waits[here->place], here->duration_ns);
+		count_short(&table->waits[here->slot], here->duration_ns);
 		return;
 	}
 	if (look)
@@ -379,19 +379,19 @@ static void waits_tell(uint64_t java_thread, struct wait *w, struct wait_here *h
 	if (here->is_idle && !alone)
 		send_sum(java_thread, w, here);
 	else
-		waits_send(java_thread, w, here->duration_ns, here->place);
+		waits_send(java_thread, w, here->duration_ns, here->slot);
 }
 
-void wait_tell_here(uint64_t java_thread, struct wait_here *here,
-		    void (*look)(void *context, struct wait_lock *lock), void *context)
+void wait_report_here(uint64_t java_thread, struct wait_here *here,
+		      void (*look)(void *context, struct wait_lock *lock), void *context)
 {
 	struct table *t = table;
-	struct wait w = t->waits[here->place];
+	struct wait w = t->waits[here->slot];
 
 	if (w.begin_ns != here->begin_ns || !events_enter(WIRE_EVENT_LOCK))
 		return;
-	waits_tell(java_thread, &w, here, look, context);
-	waits_release(t, here->place); /* last: until then it is not missed */
+	waits_report(java_thread, &w, here, look, context);
+	waits_release(t, here->slot); /* last: until then it is not missed */
 	events_leave();
 }
 
@@ -445,14 +445,14 @@ int32_t waits_add(uint64_t java_thread, uint64_t key, enum wire_wait how,
 		.how = (uint8_t)how,
 	};
 
-	int32_t place = table && waits_find_entry(table, key) < 0 ? waits_enter(table, &w) : -1;
+	int32_t slot = table && waits_find_entry(table, key) < 0 ? waits_enter(table, &w) : -1;
 
 	/* of another kind of wait its end finds it, too */
-	if (place >= 0 && how == WIRE_WAIT_PARK) {
-		__atomic_store_n(&table->waits[place].is_older, 1, __ATOMIC_RELAXED);
-		__atomic_fetch_add(&n_older, 1, __ATOMIC_RELAXED);
+	if (slot >= 0 && how == WIRE_WAIT_PARK) {
+		__atomic_store_n(&table->waits[slot].was_in_progress, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&n_in_progress, 1, __ATOMIC_RELAXED);
 	}
-	return place;
+	return slot;
 }
 
 void waits_remove(uint32_t i, uint64_t begin_ns)
@@ -462,7 +462,7 @@ void waits_remove(uint32_t i, uint64_t begin_ns)
 	if (!__atomic_compare_exchange_n(&w->begin_ns, &begin_ns, 0, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return;
-	no_longer_older(w);
+	waits_no_longer_in_progress(w);
 	__atomic_store_n(&table->keys[i], 0, __ATOMIC_RELEASE);
 }
 
@@ -471,9 +471,9 @@ struct wait *waits_at(uint32_t i)
 	return table ? &table->waits[i] : NULL;
 }
 
-struct wait_told *waits_told_at(uint32_t i)
+struct wait_reported *waits_reported_at(uint32_t i)
 {
-	return &table->told[i];
+	return &table->reported[i];
 }
 
 bool waits_are_beginning(void)
@@ -504,7 +504,7 @@ static void waits_empty(void)
 	open_waits_forget();
 	waits_counts(&counts.short_waits, &counts.short_ns, &unpaired);
 	__atomic_store_n(&used, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&n_older, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&n_in_progress, 0, __ATOMIC_RELAXED);
 	idle_waits_end();
 	(void)syscall(SYS_madvise, table, sizeof(*table), MADV_DONTNEED);
 }
@@ -516,7 +516,7 @@ static int waits_begin(const struct wire_start *start, const char **note)
 	(void)start;
 	if (table)
 		return 0;
-	(void)idle_waits_begin(); /* without it they are told like all others */
+	(void)idle_waits_begin(); /* without it they are reported like all others */
 	p = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED) {

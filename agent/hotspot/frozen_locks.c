@@ -175,7 +175,7 @@ uint32_t frozen_number(JNIEnv *env, jobject thread)
 	virtual_identity_of(env, thread, &head);
 	if (!head.virtual_id)
 		return 0;
-	number = owner_virtual_number(head.virtual_id);
+	number = walk_virtual_number(head.virtual_id);
 	thread_name_of(env, thread, number);
 	return number;
 }
@@ -201,7 +201,7 @@ uint32_t frozen_locks_at(uint64_t thread, uint64_t ret[FROZEN_LOCKS_MAX])
 uint32_t frozen_number_at(uint64_t thread)
 {
 	uint64_t calm = oop_calm_sig(), id = virtual_sets_id(thread);
-	uint32_t number = id ? owner_virtual_number(id) : 0;
+	uint32_t number = id ? walk_virtual_number(id) : 0;
 
 	if (!number)
 		return 0;

@@ -38,7 +38,7 @@ out:
 
 int java_thread_init(JNIEnv *env)
 {
-	struct java_thread_places *p = &java_thread_places;
+	struct java_thread_offsets *p = &java_thread_offsets;
 	uint64_t thread = thread_address(env);
 
 	if (!thread || (uint64_t)(uintptr_t)env <= thread)

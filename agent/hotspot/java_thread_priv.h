@@ -7,7 +7,7 @@
 
 typedef void *getspecific_fn(pthread_key_t key);
 
-struct java_thread_places {
+struct java_thread_offsets {
 	getspecific_fn *getspecific;
 	pthread_key_t key;
 	uint64_t env_offset; /* of the JNIEnv in a JavaThread */
@@ -15,4 +15,4 @@ struct java_thread_places {
 	const struct JNINativeInterface_ *functions; /* what every JNIEnv begins with */
 };
 
-extern struct java_thread_places java_thread_places;
+extern struct java_thread_offsets java_thread_offsets;

@@ -3,11 +3,11 @@
 #include "agent/hotspot/java_thread.h"
 #include "agent/hotspot/java_thread_priv.h"
 
-struct java_thread_places java_thread_places;
+struct java_thread_offsets java_thread_offsets;
 
 uint64_t java_thread_address_sig(void)
 {
-	const struct java_thread_places *p = &java_thread_places;
+	const struct java_thread_offsets *p = &java_thread_offsets;
 	uint64_t thread;
 
 	/* an array access in glibc and musl, no lock */
@@ -17,7 +17,7 @@ uint64_t java_thread_address_sig(void)
 
 bool java_thread_is_sig(uint64_t address)
 {
-	const struct java_thread_places *p = &java_thread_places;
+	const struct java_thread_offsets *p = &java_thread_offsets;
 
 	/* a GC or VM thread is a smaller object without a JNIEnv */
 	return address && load64_sig(address + p->env_offset) == (uint64_t)(uintptr_t)p->functions;
@@ -27,17 +27,17 @@ JNIEnv *java_thread_env_sig(void)
 {
 	uint64_t thread = java_thread_address_sig();
 
-	return thread ? (JNIEnv *)(thread + java_thread_places.env_offset) : NULL;
+	return thread ? (JNIEnv *)(thread + java_thread_offsets.env_offset) : NULL;
 }
 
 uint64_t java_thread_of_sig(const JNIEnv *env)
 {
-	return (uint64_t)(uintptr_t)env - java_thread_places.env_offset;
+	return (uint64_t)(uintptr_t)env - java_thread_offsets.env_offset;
 }
 
 uint32_t java_thread_tid_sig(uint64_t java_thread)
 {
-	const struct java_thread_places *p = &java_thread_places;
+	const struct java_thread_offsets *p = &java_thread_offsets;
 
 	if (p->osthread < 0 || p->number < 0)
 		return 0;

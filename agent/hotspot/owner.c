@@ -110,7 +110,7 @@ static bool has_locked(uint64_t thread, uint64_t object)
 	return false;
 }
 
-static uint64_t events_owner_search(bool (*has)(uint64_t thread, uint64_t word), uint64_t word)
+static uint64_t owner_search(bool (*has)(uint64_t thread, uint64_t word), uint64_t word)
 {
 	struct walk_list list;
 	uint64_t thread;
@@ -125,23 +125,18 @@ static uint64_t events_owner_search(bool (*has)(uint64_t thread, uint64_t word),
 /* With thousands of threads a search is long, and it is mostly the same few that are sought. */
 static uint64_t near_threads[NEAR];
 
-static uint64_t events_owner_find(bool (*has)(uint64_t thread, uint64_t word), uint64_t word,
-				  uint64_t hash)
+static uint64_t owner_find(bool (*has)(uint64_t thread, uint64_t word), uint64_t word,
+			   uint64_t hash)
 {
 	uint64_t *place = &near_threads[(hash ^ hash >> 8) % NEAR];
 	uint64_t thread = __atomic_load_n(place, __ATOMIC_RELAXED);
 
 	if (thread && java_thread_is_sig(thread) && thread_name_lives(thread) && has(thread, word))
 		return thread;
-	thread = events_owner_search(has, word);
+	thread = owner_search(has, word);
 	if (thread)
 		__atomic_store_n(place, thread, __ATOMIC_RELAXED);
 	return thread;
-}
-
-static uint32_t events_owner_virtual_number(uint64_t id)
-{
-	return WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1));
 }
 
 static uint32_t kernel_number(uint64_t thread)
@@ -152,16 +147,16 @@ static uint32_t kernel_number(uint64_t thread)
 }
 
 /* The id of the virtual thread mounted on @thread; 0 = none. */
-static uint64_t events_owner_mounted(uint64_t thread)
+static uint64_t owner_mounted(uint64_t thread)
 {
 	return virtual_is_mounted_sig(thread) ? virtual_id_sig(thread) : 0;
 }
 
 uint32_t owner_number(uint64_t java_thread)
 {
-	uint64_t id = events_owner_mounted(java_thread);
+	uint64_t id = owner_mounted(java_thread);
 
-	return id ? events_owner_virtual_number(id) : kernel_number(java_thread);
+	return id ? walk_virtual_number(id) : kernel_number(java_thread);
 }
 
 static bool has_number(uint64_t thread, uint64_t number)
@@ -171,7 +166,7 @@ static bool has_number(uint64_t thread, uint64_t number)
 
 uint64_t owner_thread(uint32_t number)
 {
-	return vm.usable && number ? events_owner_find(has_number, number, number) : 0;
+	return vm.usable && number ? owner_find(has_number, number, number) : 0;
 }
 
 /* ---- the owner ---- */
@@ -194,14 +189,14 @@ static uint32_t holder_number(uint64_t thread)
 	int32_t entry = continuation_sig.entry_in_thread;
 
 	for (int i = 0; i < MOUNT_TRIES; i++) {
-		uint64_t id = events_owner_mounted(thread);
+		uint64_t id = owner_mounted(thread);
 
 		if (!id && entry >= 0 && load64_sig(thread + (uint32_t)entry))
 			id = id_of(virtual_entry_thread(thread));
 		else if (!id)
 			return kernel_number(thread);
 		if (id)
-			return events_owner_virtual_number(id);
+			return walk_virtual_number(id);
 		arch_pause();
 	}
 	return 0;
@@ -210,9 +205,9 @@ static uint32_t holder_number(uint64_t thread)
 /* Its Thread where the JVM does not call it so right now; 0 = it does. */
 static uint64_t holder_object(uint64_t thread, uint32_t number)
 {
-	uint64_t id = number & WIRE_VIRTUAL_TID ? events_owner_mounted(thread) : 0;
+	uint64_t id = number & WIRE_VIRTUAL_TID ? owner_mounted(thread) : 0;
 
-	if (!(number & WIRE_VIRTUAL_TID) || events_owner_virtual_number(id) == number)
+	if (!(number & WIRE_VIRTUAL_TID) || walk_virtual_number(id) == number)
 		return 0;
 	return virtual_entry_thread(thread);
 }
@@ -227,9 +222,9 @@ static uint32_t number_on(uint64_t thread, uint64_t id)
 		uint64_t own = virtual_platform_id_sig(thread);
 
 		if (own)
-			return own == id ? kernel_number(thread) : events_owner_virtual_number(id);
+			return own == id ? kernel_number(thread) : walk_virtual_number(id);
 		if (virtual_is_mounted_sig(thread))
-			return events_owner_virtual_number(id);
+			return walk_virtual_number(id);
 		if (!has_id(thread, id))
 			return 0;
 		arch_pause();
@@ -239,14 +234,14 @@ static uint32_t number_on(uint64_t thread, uint64_t id)
 
 static uint32_t by_id(uint64_t monitor, uint64_t id, uint64_t *ret_thread)
 {
-	uint64_t thread = events_owner_find(has_id, id, id);
+	uint64_t thread = owner_find(has_id, id, id);
 
 	*ret_thread = thread;
 	if (thread)
 		return number_on(thread, id);
 	/* on no carrier now: a virtual thread that holds it while it waits for something else. A
 	 * thread that has just ended holds it no more */
-	return load64_sig(monitor + (uint32_t)vm.owner) == id ? events_owner_virtual_number(id) : 0;
+	return load64_sig(monitor + (uint32_t)vm.owner) == id ? walk_virtual_number(id) : 0;
 }
 
 static uint32_t by_address(uint64_t word, uint64_t *ret_thread)
@@ -254,7 +249,7 @@ static uint32_t by_address(uint64_t word, uint64_t *ret_thread)
 	uint64_t thread = word;
 
 	if (!java_thread_is_sig(thread))
-		thread = events_owner_find(has_stack, word, word >> STACK_GRAIN);
+		thread = owner_find(has_stack, word, word >> STACK_GRAIN);
 	*ret_thread = thread;
 	return thread ? holder_number(thread) : 0;
 }
@@ -263,7 +258,7 @@ static uint32_t by_address(uint64_t word, uint64_t *ret_thread)
  * have unmounted, or it is another one. */
 static uint32_t by_lock_stack(uint64_t object, uint64_t *ret_thread)
 {
-	uint64_t thread = object ? events_owner_search(has_locked, object) : 0;
+	uint64_t thread = object ? owner_search(has_locked, object) : 0;
 	uint32_t number = thread ? holder_number(thread) : 0;
 
 	*ret_thread = thread;
@@ -286,7 +281,7 @@ static uint32_t owner_of_monitor(uint64_t monitor, uint64_t object, uint64_t *re
 
 /* Its name, while it still holds the lock; without a thread it is a virtual one's id that is known.
  */
-static void events_owner_say_name(uint64_t monitor, uint64_t thread, uint32_t number)
+static void owner_send_name(uint64_t monitor, uint64_t thread, uint32_t number)
 {
 	uint64_t id, object;
 
@@ -295,7 +290,7 @@ static void events_owner_say_name(uint64_t monitor, uint64_t thread, uint32_t nu
 		return;
 	}
 	id = load64_sig(monitor + (uint32_t)vm.owner);
-	if (events_owner_virtual_number(id) != number || thread_name_is_said(number, id))
+	if (walk_virtual_number(id) != number || thread_name_is_sent(number, id))
 		return;
 	object = virtual_sets_find(id);
 	if (object)
@@ -322,7 +317,7 @@ uint32_t owner_of_pending(uint64_t java_thread, void *object, uint64_t *ret_unkn
 		oop = object ? oop_of_handle_sig((uint64_t)(uintptr_t)object) : 0;
 		number = monitor ? owner_of_monitor(monitor, oop, &thread) : 0;
 		if (number)
-			events_owner_say_name(monitor, thread, number);
+			owner_send_name(monitor, thread, number);
 		if (monitor && !number && is_anonymous(monitor))
 			*ret_unknown = monitor;
 	}
@@ -333,7 +328,7 @@ uint32_t owner_of_pending(uint64_t java_thread, void *object, uint64_t *ret_unkn
 /* ---- the agent's thread ---- */
 
 /* The Java object of a monitor, as an address that may be wrong a moment later. */
-static uint64_t events_owner_object_of(uint64_t monitor)
+static uint64_t owner_object_of(uint64_t monitor)
 {
 	uint64_t slot = monitor + (uint32_t)vm.object;
 
@@ -351,7 +346,7 @@ bool owner_is_unknown(uint64_t monitor, uint64_t *ret_object)
 	if (!vm.usable)
 		return false;
 	(void)guard_begin_sig(&nothing_blocked);
-	*ret_object = events_owner_object_of(monitor);
+	*ret_object = owner_object_of(monitor);
 	return is_anonymous(monitor);
 }
 
@@ -363,11 +358,6 @@ uint32_t owner_by_lock_stack(uint64_t object)
 	if (number)
 		thread_name_on(thread, holder_object(thread, number), number);
 	return number;
-}
-
-uint32_t owner_virtual_number(uint64_t id)
-{
-	return events_owner_virtual_number(id);
 }
 
 void owner_blocked_on(uint64_t java_thread, struct owner_monitor *ret)
@@ -386,7 +376,7 @@ void owner_blocked_on(uint64_t java_thread, struct owner_monitor *ret)
 	}
 	if (!ret->address)
 		return;
-	object = events_owner_object_of(ret->address);
+	object = owner_object_of(ret->address);
 	ret->class_handle = class_of_object_sig(object, object_klass(object));
 	ret->identity = monitor_hash(ret->address, object);
 	if (!ret->waiting)
@@ -407,7 +397,7 @@ void owner_each_thread(void (*look)(uint64_t java_thread))
 
 /* ---- where it lies ---- */
 
-static int32_t events_owner_offset(const char *type, const char *type2, const char *name)
+static int32_t owner_offset(const char *type, const char *type2, const char *name)
 {
 	long at = libjvm_offset(type, name);
 
@@ -420,29 +410,29 @@ static bool find_list(void)
 {
 	vm.next = -1;
 	vm.list = libjvm_static("ThreadsSMRSupport", "_java_thread_list");
-	vm.list_length = events_owner_offset("ThreadsList", NULL, "_length");
-	vm.list_threads = events_owner_offset("ThreadsList", NULL, "_threads");
+	vm.list_length = owner_offset("ThreadsList", NULL, "_length");
+	vm.list_threads = owner_offset("ThreadsList", NULL, "_threads");
 	if (vm.list)
 		return vm.list_length >= 0 && vm.list_threads >= 0;
 	vm.list = libjvm_static("Threads", "_thread_list");
-	vm.next = events_owner_offset("JavaThread", NULL, "_next");
+	vm.next = owner_offset("JavaThread", NULL, "_next");
 	return vm.list && vm.next >= 0;
 }
 
 bool owner_init(void)
 {
-	vm.pending = events_owner_offset("JavaThread", "Thread", "_current_pending_monitor");
-	vm.waiting = events_owner_offset("JavaThread", "Thread", "_current_waiting_monitor");
-	vm.osthread = events_owner_offset("JavaThread", "Thread", "_osthread");
-	vm.lock_stack = events_owner_offset("JavaThread", NULL, "_lock_stack");
-	vm.lock_top = events_owner_offset("LockStack", NULL, "_top");
-	vm.lock_base = events_owner_offset("LockStack", NULL, "_base[0]");
-	vm.owner = events_owner_offset("ObjectMonitor", NULL, "_owner");
-	vm.object = events_owner_offset("ObjectMonitor", NULL, "_object");
+	vm.pending = owner_offset("JavaThread", "Thread", "_current_pending_monitor");
+	vm.waiting = owner_offset("JavaThread", "Thread", "_current_waiting_monitor");
+	vm.osthread = owner_offset("JavaThread", "Thread", "_osthread");
+	vm.lock_stack = owner_offset("JavaThread", NULL, "_lock_stack");
+	vm.lock_top = owner_offset("LockStack", NULL, "_top");
+	vm.lock_base = owner_offset("LockStack", NULL, "_base[0]");
+	vm.owner = owner_offset("ObjectMonitor", NULL, "_owner");
+	vm.object = owner_offset("ObjectMonitor", NULL, "_object");
 	vm.object_is_handle = vm_sig.version >= WEAK_OBJECT_SINCE;
 	object_header_init();
 	virtual_entry_init();
-	vm.thread_number = events_owner_offset("OSThread", NULL, "_thread_id");
+	vm.thread_number = owner_offset("OSThread", NULL, "_thread_id");
 	if (vm.lock_top < 0 || vm.lock_base < 0)
 		vm.lock_stack = -1;
 	vm.usable = vm_known_sig && find_list() && vm.pending >= 0 && vm.waiting >= 0 &&

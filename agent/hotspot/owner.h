@@ -34,7 +34,6 @@ void owner_blocked_on(uint64_t java_thread, struct owner_monitor *ret);
 bool owner_is_unknown(uint64_t monitor, uint64_t *ret_object);
 /* The number of the thread that runs and has the object in its lock stack; 0 = none. */
 uint32_t owner_by_lock_stack(uint64_t object);
-uint32_t owner_virtual_number(uint64_t id);
 /* The number on the wire: the kernel's tid, or that of the virtual thread mounted there. */
 uint32_t owner_number(uint64_t java_thread);
 /* The JavaThread on which a thread of that number runs; 0 = none. */

@@ -11,7 +11,7 @@
 #include "agent/hotspot/method.h"
 #include "agent/hotspot/object_header.h"
 
-#define SAID	  8192u /* threads that are remembered; power of two */
+#define SENT_MAX  8192u /* threads that are remembered; power of two */
 #define CHARS_MAX (THREAD_NAME_BYTES / 3 - 1) /* a char is 3 bytes of UTF-8 at most */
 
 typedef jobject JNICALL current_thread_fn(JNIEnv *env, jclass unused);
@@ -26,7 +26,7 @@ static struct {
 	uint64_t string; /* Klass */
 } vm;
 
-static uint64_t said[SAID];
+static uint64_t sent[SENT_MAX];
 
 static struct {
 	uint64_t ids[THREAD_NAME_SOUGHT];
@@ -43,9 +43,9 @@ _Static_assert(sizeof(union text) == THREAD_NAME_BYTES, "whole frames");
 
 /* ---- what is said already ---- */
 
-static uint64_t *thread_name_place_of(uint32_t number)
+static uint64_t *thread_name_slot_of(uint32_t number)
 {
-	return &said[number % SAID];
+	return &sent[number % SENT_MAX];
 }
 
 static uint64_t mark_of(uint32_t number, uint64_t id)
@@ -53,32 +53,32 @@ static uint64_t mark_of(uint32_t number, uint64_t id)
 	return (id * 0x9e3779b97f4a7c15ull ^ number) | 1;
 }
 
-bool thread_name_is_said(uint32_t number, uint64_t id)
+bool thread_name_is_sent(uint32_t number, uint64_t id)
 {
-	return __atomic_load_n(thread_name_place_of(number), __ATOMIC_RELAXED) ==
+	return __atomic_load_n(thread_name_slot_of(number), __ATOMIC_RELAXED) ==
 	       mark_of(number, id);
 }
 
-void thread_name_said(uint32_t number, uint64_t id)
+void thread_name_mark_sent(uint32_t number, uint64_t id)
 {
-	__atomic_store_n(thread_name_place_of(number), mark_of(number, id), __ATOMIC_RELAXED);
+	__atomic_store_n(thread_name_slot_of(number), mark_of(number, id), __ATOMIC_RELAXED);
 }
 
 void thread_name_forget(uint32_t number)
 {
-	__atomic_store_n(thread_name_place_of(number), 0, __ATOMIC_RELAXED);
+	__atomic_store_n(thread_name_slot_of(number), 0, __ATOMIC_RELAXED);
 }
 
 void thread_name_forget_all(void)
 {
-	for (uint32_t i = 0; i < SAID; i++)
-		if (said[i])
-			__atomic_store_n(&said[i], 0, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < SENT_MAX; i++)
+		if (sent[i])
+			__atomic_store_n(&sent[i], 0, __ATOMIC_RELAXED);
 }
 
 /* It counts as said before it is on its way: forgetting comes after that, or after it is written.
  */
-static void thread_name_say(uint32_t number, uint64_t id, const union text *text)
+static void thread_name_send(uint32_t number, uint64_t id, const union text *text)
 {
 	uint32_t bytes = (uint32_t)strlen(text->name) + 1, each = sizeof(struct walk_frame);
 	struct ring_sample head = {
@@ -88,7 +88,7 @@ static void thread_name_say(uint32_t number, uint64_t id, const union text *text
 		.n_frames = (bytes + each - 1) / each,
 	};
 
-	thread_name_said(number, id);
+	thread_name_mark_sent(number, id);
 	if (text->name[0] && !producer_push_name(&head, text->frames))
 		thread_name_forget(number);
 }
@@ -117,8 +117,8 @@ void thread_name_of(JNIEnv *env, jobject thread, uint32_t number)
 	if (!__atomic_load_n(&vm.usable, __ATOMIC_ACQUIRE) || !number)
 		return;
 	id = (uint64_t)(*env)->GetLongField(env, thread, vm.id);
-	if (!thread_name_is_said(number, id) && thread_name_read_name(env, thread, &text))
-		thread_name_say(number, id, &text);
+	if (!thread_name_is_sent(number, id) && thread_name_read_name(env, thread, &text))
+		thread_name_send(number, id, &text);
 }
 
 void thread_name_self(uint64_t java_thread, uint32_t number)
@@ -130,7 +130,7 @@ void thread_name_self(uint64_t java_thread, uint32_t number)
 	if (!__atomic_load_n(&vm.usable, __ATOMIC_ACQUIRE) || !env || (*env)->ExceptionCheck(env))
 		return;
 	if (id_at >= 0 && java_thread &&
-	    thread_name_is_said(number, load64_sig(java_thread + (uint32_t)id_at)))
+	    thread_name_is_sent(number, load64_sig(java_thread + (uint32_t)id_at)))
 		return;
 	thread = vm.current(env, NULL);
 	if (!thread)
@@ -169,7 +169,7 @@ bool thread_name_lives(uint64_t java_thread)
 static bool thread_name_is_it(uint64_t object, uint64_t java_thread, uint32_t number, uint64_t id)
 {
 	if (number & WIRE_VIRTUAL_TID)
-		return number == (WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1)));
+		return number == walk_virtual_number(id);
 	return load64_sig(object + (uint32_t)vm.eetop) == java_thread;
 }
 
@@ -183,7 +183,7 @@ void thread_name_on(uint64_t java_thread, uint64_t object, uint32_t number)
 	if (!object)
 		object = object_on(java_thread, number & WIRE_VIRTUAL_TID);
 	id = object ? load64_sig(object + (uint32_t)continuation_sig.thread_id) : 0;
-	if (!id || thread_name_is_said(number, id) ||
+	if (!id || thread_name_is_sent(number, id) ||
 	    !thread_name_is_it(object, java_thread, number, id))
 		return;
 	name = oop_load_sig(object + (uint32_t)continuation_sig.thread_name);
@@ -193,7 +193,7 @@ void thread_name_on(uint64_t java_thread, uint64_t object, uint32_t number)
 	/* else the agent's next look at all threads says it */
 	if (thread_name_is_it(object, java_thread, number, id) && is_calm(before) &&
 	    oop_load_sig(object + (uint32_t)continuation_sig.thread_name) == name)
-		thread_name_say(number, id, &text);
+		thread_name_send(number, id, &text);
 }
 
 /* ---- virtual threads without a carrier ---- */
@@ -202,7 +202,7 @@ void thread_name_seek(uint64_t id, uint32_t number)
 {
 	uint32_t at = number % THREAD_NAME_SOUGHT;
 
-	if (thread_name_is_said(number, id) || !vm.usable)
+	if (thread_name_is_sent(number, id) || !vm.usable)
 		return;
 	__atomic_store_n(&sought.numbers[at], number, __ATOMIC_RELAXED);
 	__atomic_store_n(&sought.ids[at], id, __ATOMIC_RELEASE);
@@ -224,7 +224,7 @@ uint32_t thread_name_take_sought(struct thread_name_sought *ret)
 		ret->ids[i] = __atomic_exchange_n(&sought.ids[i], 0, __ATOMIC_ACQUIRE);
 		/* one without a name is not looked for again */
 		if (ret->ids[i])
-			thread_name_said(sought.numbers[i], ret->ids[i]);
+			thread_name_mark_sent(sought.numbers[i], ret->ids[i]);
 		n += ret->ids[i] != 0;
 	}
 	return n;
@@ -239,7 +239,7 @@ bool thread_name_found(JNIEnv *env, jobject thread, struct thread_name_sought *l
 		       void (*on_name)(uint32_t number, uint64_t id, const char *name))
 {
 	uint64_t id = (uint64_t)(*env)->GetLongField(env, thread, vm.id);
-	uint32_t number = WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1));
+	uint32_t number = walk_virtual_number(id);
 	union text text;
 
 	if (left->ids[number % THREAD_NAME_SOUGHT] != id)

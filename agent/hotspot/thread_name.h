@@ -31,14 +31,14 @@ void thread_name_on(uint64_t java_thread, uint64_t object, uint32_t number);
 /* Is that a JavaThread whose Thread has not ended? Memory of one that did says the same as before,
  * and its stack is another's soon. false also where that is not to be had now. */
 bool thread_name_lives(uint64_t java_thread);
-bool thread_name_is_said(uint32_t number, uint64_t id);
+bool thread_name_is_sent(uint32_t number, uint64_t id);
 /* A virtual thread that is on no carrier: the agent's thread looks for it, unless it is said. */
 void thread_name_seek(uint64_t id, uint32_t number);
 
 /* ---- the agent's thread ---- */
 
 /* The reader was told, or has forgotten. */
-void thread_name_said(uint32_t number, uint64_t id);
+void thread_name_mark_sent(uint32_t number, uint64_t id);
 void thread_name_forget(uint32_t number);
 void thread_name_forget_all(void);
 

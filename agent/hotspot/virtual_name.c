@@ -129,7 +129,7 @@ uint32_t virtual_number(uint64_t java_thread)
 	virtual_identity(&head);
 	if (!head.virtual_id)
 		return 0;
-	return WIRE_VIRTUAL_TID | (uint32_t)(head.virtual_id & (WIRE_VIRTUAL_TID - 1));
+	return walk_virtual_number(head.virtual_id);
 }
 
 void virtual_identity_of(JNIEnv *env, jobject thread, struct ring_sample *head)

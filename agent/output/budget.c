@@ -33,7 +33,7 @@ static struct {
 	bool noted, note_due;
 } interval;
 
-static uint64_t agent_budget_clamp(uint64_t ns)
+static uint64_t budget_clamp(uint64_t ns)
 {
 	if (ns < INTERVAL_NS_MIN)
 		return INTERVAL_NS_MIN;
@@ -42,27 +42,27 @@ static uint64_t agent_budget_clamp(uint64_t ns)
 
 uint64_t budget_interval(const struct wire_start *start)
 {
-	return agent_budget_clamp(start->interval_ns);
+	return budget_clamp(start->interval_ns);
 }
 
-static uint64_t agent_budget_permille(const struct wire_start *start)
+static uint64_t budget_permille(const struct wire_start *start)
 {
 	return start->max_cpu_permille ? start->max_cpu_permille : MAX_CPU_DEFAULT;
 }
 
 struct clocks budget_clocks(void)
 {
-	const struct event_books *waits = &agent.books.of[WIRE_EVENT_LOCK];
+	const struct event_counters *waits = &agent.counters.of[WIRE_EVENT_LOCK];
 
-	handler_cost_book();
+	handler_cost_account();
 	return (struct clocks){
-		.handler_ns = agent.books.handler_ns,
+		.handler_ns = agent.counters.handler_ns,
 		.writer_ns = thread_cpu_ns(0) - agent.housekeeping_ns,
 		.fixed_ns = agent.housekeeping_ns,
 		.waits_ns = waits->cost_ns,
 		.process_ns = process_cpu_ns(),
 		.at_ns = mono_ns(),
-		.samples = agent.books.of[WIRE_EVENT_CPU].taken,
+		.samples = agent.counters.of[WIRE_EVENT_CPU].taken,
 		.waits = waits->taken,
 	};
 }
@@ -70,8 +70,7 @@ struct clocks budget_clocks(void)
 uint64_t budget_allowed(const struct wire_start *start, const struct clocks *then,
 			const struct clocks *now)
 {
-	uint64_t allowed =
-		(now->process_ns - then->process_ns) * agent_budget_permille(start) / 1000;
+	uint64_t allowed = (now->process_ns - then->process_ns) * budget_permille(start) / 1000;
 	uint64_t floor_ns = (now->at_ns - then->at_ns) / (NS_PER_S / CPU_FLOOR_NS);
 
 	return allowed > floor_ns ? allowed : floor_ns;
@@ -79,7 +78,7 @@ uint64_t budget_allowed(const struct wire_start *start, const struct clocks *the
 
 /* ---- what the reader is told ------------------------------------------------------------- */
 
-static void agent_budget_tell(void)
+static void budget_report(void)
 {
 	if (interval.note_due)
 		interval.note_due =
@@ -88,7 +87,7 @@ static void agent_budget_tell(void)
 }
 
 /* @use: of the process's CPU time, at the interval that is asked for. */
-static void tell_longer(const struct wire_start *start, double use)
+static void budget_report_interval(const struct wire_start *start, double use)
 {
 	interval.note[0] = '\0';
 	if (engine.interval_ns != budget_interval(start))
@@ -98,22 +97,22 @@ static void tell_longer(const struct wire_start *start, double use)
 			"%.2g %% of the application's CPU time: max_cpu is %.2g %%",
 			(double)engine.interval_ns / NS_PER_MS,
 			(double)budget_interval(start) / NS_PER_MS, 100 * use,
-			(double)agent_budget_permille(start) / 10);
+			(double)budget_permille(start) / 10);
 	interval.note_due = interval.note[0] || interval.noted;
-	agent_budget_tell();
+	budget_report();
 }
 
 /* ---- the interval -------------------------------------------------------------------------- */
 
-static void agent_budget_remember(const struct clocks *now)
+static void budget_remember(const struct clocks *now)
 {
 	interval.past[interval.looks++ % LOOK_BACK] = *now;
 }
 
-static void agent_budget_begin_again(const struct clocks *now)
+static void budget_begin_again(const struct clocks *now)
 {
 	interval.looks = 0;
-	agent_budget_remember(now);
+	budget_remember(now);
 }
 
 void budget_begin(const struct wire_start *start)
@@ -122,13 +121,13 @@ void budget_begin(const struct wire_start *start)
 
 	interval.begin_ns = now.at_ns;
 	interval.dear_ns = 0;
-	tell_longer(start, 0);
-	agent_budget_begin_again(&now);
+	budget_report_interval(start, 0);
+	budget_begin_again(&now);
 	budget_waits_begin(&now);
 }
 
 /* The interval between two samples of a busy thread, as it is: timers keep none below the tick. */
-static uint64_t agent_budget_spacing(uint64_t interval_ns)
+static uint64_t budget_spacing(uint64_t interval_ns)
 {
 	struct timespec tick = { 0, 0 };
 
@@ -147,8 +146,8 @@ struct cost {
 
 /* What few samples cost, or none, is not known: then what they did before the interval was longer.
  * false = too little is known. */
-static bool agent_budget_measure(const struct wire_start *start, const struct clocks *now,
-				 struct cost *ret)
+static bool budget_measure(const struct wire_start *start, const struct clocks *now,
+			   struct cost *ret)
 {
 	const struct clocks *then = &interval.past[0];
 	uint64_t writer_ns, n;
@@ -179,12 +178,11 @@ static uint64_t that_fits(const struct cost *c, uint64_t sample_ns)
 		room_ns = c->allowed_ns / 2;
 	if (!room_ns)
 		return engine.interval_ns;
-	return agent_budget_clamp((uint64_t)((double)agent_budget_spacing(engine.interval_ns) *
-					     (double)c->samples * (double)sample_ns /
-					     (double)room_ns));
+	return budget_clamp((uint64_t)((double)budget_spacing(engine.interval_ns) *
+				       (double)c->samples * (double)sample_ns / (double)room_ns));
 }
 
-static uint64_t agent_budget_choose(const struct wire_start *start, const struct cost *c)
+static uint64_t budget_choose(const struct wire_start *start, const struct cost *c)
 {
 	uint64_t asked = budget_interval(start), is = engine.interval_ns;
 	uint64_t fits = that_fits(c, c->sample_ns), cheap;
@@ -192,9 +190,7 @@ static uint64_t agent_budget_choose(const struct wire_start *start, const struct
 	if (fits > is + is / 10) { /* what is over by less is noise */
 		if (!interval.dear_ns)
 			interval.dear_ns = c->sample_ns;
-		return fits < agent_budget_spacing(is) * STEP_MAX
-			       ? fits
-			       : agent_budget_spacing(is) * STEP_MAX;
+		return fits < budget_spacing(is) * STEP_MAX ? fits : budget_spacing(is) * STEP_MAX;
 	}
 	/* rare samples cost more each, as caches are cold and batches small: where they come often
 	 * they may cost what they did before */
@@ -210,28 +206,28 @@ static bool keep_interval(const struct wire_start *start, const struct clocks *n
 	uint64_t next;
 	double use;
 
-	agent_budget_tell();
+	budget_report();
 	if (now->at_ns < interval.begin_ns + STARTING_NS) {
-		agent_budget_begin_again(now);
+		budget_begin_again(now);
 		return false;
 	}
-	if (!agent_budget_measure(start, now, &c)) {
-		agent_budget_remember(now);
+	if (!budget_measure(start, now, &c)) {
+		budget_remember(now);
 		return false;
 	}
-	agent_budget_remember(now);
-	next = agent_budget_choose(start, &c);
+	budget_remember(now);
+	next = budget_choose(start, &c);
 	if (next == engine.interval_ns)
 		return false;
-	use = (double)agent_budget_spacing(engine.interval_ns) /
-	      (double)agent_budget_spacing(budget_interval(start));
+	use = (double)budget_spacing(engine.interval_ns) /
+	      (double)budget_spacing(budget_interval(start));
 	use = (use * (double)c.sample_ns * (double)c.samples + (double)c.others_ns) /
 	      (double)(c.process_ns ? c.process_ns : 1);
 	if (next == budget_interval(start))
 		interval.dear_ns = 0;
 	engine_set_interval(next);
-	tell_longer(start, use);
-	agent_budget_begin_again(now);
+	budget_report_interval(start, use);
+	budget_begin_again(now);
 	return true;
 }
 

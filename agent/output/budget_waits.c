@@ -51,7 +51,7 @@ static uint64_t budget_waits_less(uint64_t now, uint64_t wanted)
 	return now * 2 / 3 > wanted ? now * 2 / 3 : wanted;
 }
 
-static void tell_threshold(uint64_t wanted)
+static void budget_waits_report(uint64_t wanted)
 {
 	static char note[128];
 
@@ -69,7 +69,7 @@ static void tell_threshold(uint64_t wanted)
 
 void budget_waits_begin(const struct clocks *now)
 {
-	tell_threshold(events.lock_min_ns);
+	budget_waits_report(events.lock_min_ns);
 	budget_waits_begin_again(now);
 }
 
@@ -79,7 +79,7 @@ static bool budget_waits_set(const struct wire_start *start, const struct clocks
 	if (lock_min_ns == events.lock_min_ns)
 		return false;
 	__atomic_store_n(&events.lock_min_ns, lock_min_ns, __ATOMIC_RELAXED);
-	tell_threshold(events_lock_min_ns(start));
+	budget_waits_report(events_lock_min_ns(start));
 	budget_waits_begin_again(now);
 	return true;
 }
@@ -132,7 +132,7 @@ static uint64_t raise_threshold(uint64_t now, const struct use *u)
 
 bool budget_hurry(const struct wire_start *start)
 {
-	uint64_t cost_ns = agent.books.of[WIRE_EVENT_LOCK].cost_ns - waits.hurry.waits_ns;
+	uint64_t cost_ns = agent.counters.of[WIRE_EVENT_LOCK].cost_ns - waits.hurry.waits_ns;
 	uint64_t elapsed_ns = mono_ns() - waits.hurry.at_ns;
 	struct clocks now;
 	struct use u;

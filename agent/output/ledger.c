@@ -16,16 +16,16 @@ struct ledger ledger;
 
 /* Everything that was taken before the copy has been pushed or dropped since: taken is counted
  * first and finished last, so equal now means that nobody was between the two all the while. */
-static bool agent_ledger_settled(enum wire_event event, uint64_t finished, const struct books *copy)
+static bool ledger_settled(enum wire_event event, uint64_t finished, const struct counters *copy)
 {
-	uint64_t taken = __atomic_load_n(&agent.books.of[event].taken, __ATOMIC_SEQ_CST);
+	uint64_t taken = __atomic_load_n(&agent.counters.of[event].taken, __ATOMIC_SEQ_CST);
 
 	return taken == finished && copy->of[event].taken == taken;
 }
 
-static uint64_t agent_ledger_finished(enum wire_event event)
+static uint64_t ledger_finished(enum wire_event event)
 {
-	const struct event_books *b = &agent.books.of[event];
+	const struct event_counters *b = &agent.counters.of[event];
 	uint64_t sum = __atomic_load_n(&b->pushed, __ATOMIC_SEQ_CST);
 
 	for (int c = 0; c < WIRE_DROP_COUNT; c++)
@@ -33,21 +33,21 @@ static uint64_t agent_ledger_finished(enum wire_event event)
 	return sum;
 }
 
-bool ledger_snapshot(struct books *ret, uint64_t *ret_head)
+bool ledger_snapshot(struct counters *ret, uint64_t *ret_head)
 {
-	handler_cost_book();
+	handler_cost_account();
 	for (int i = 0; i < 2000; i++) {
 		uint64_t done[WIRE_EVENT_COUNT];
 		bool all = true;
 
 		for (int e = 0; e < WIRE_EVENT_COUNT; e++)
-			done[e] = agent_ledger_finished(e);
-		*ret = agent.books;
+			done[e] = ledger_finished(e);
+		*ret = agent.counters;
 		waits_counts(&ret->short_waits, &ret->short_waits_ns, &ret->unpaired_waits);
 		idle_waits_counts(&ret->idle_waits, &ret->idle_waits_ns);
 		*ret_head = ring_head_sig(&agent.ring);
 		for (int e = 0; e < WIRE_EVENT_COUNT; e++)
-			all &= agent_ledger_settled(e, done[e], ret);
+			all &= ledger_settled(e, done[e], ret);
 		if (all)
 			return true;
 		if (i > 100) {
@@ -97,7 +97,7 @@ void ledger_drop(enum wire_event event, enum wire_drop cause, uint64_t n, uint64
 
 extern const char __bss_start[], _end[]; /* the linker's */
 
-static void fill_details(const struct books *now, struct wire_ledger *ret)
+static void fill_details(const struct counters *now, struct wire_ledger *ret)
 {
 	uint64_t *part = ret->part;
 
@@ -111,9 +111,9 @@ static void fill_details(const struct books *now, struct wire_ledger *ret)
 		ret->time[i] = now->handler_time[i] - ledger.base.handler_time[i];
 }
 
-static void fill_books(const struct books *now, enum wire_event event, struct wire_books *ret)
+static void fill_books(const struct counters *now, enum wire_event event, struct wire_books *ret)
 {
-	const struct event_books *n = &now->of[event], *base = &ledger.base.of[event];
+	const struct event_counters *n = &now->of[event], *base = &ledger.base.of[event];
 
 	*ret = ledger.own[event];
 	ret->taken = n->taken - base->taken;
@@ -124,9 +124,9 @@ static void fill_books(const struct books *now, enum wire_event event, struct wi
 	}
 }
 
-void ledger_fill(const struct books *now, struct wire_ledger *ret)
+void ledger_fill(const struct counters *now, struct wire_ledger *ret)
 {
-	const struct books *base = &ledger.base;
+	const struct counters *base = &ledger.base;
 	uint64_t *c = ret->counter;
 
 	memset(ret, 0, sizeof(*ret));

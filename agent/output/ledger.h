@@ -7,7 +7,7 @@
 #include "agent/base/agent.h"
 
 struct ledger {
-	struct books base; /* the handlers' counters when the session began */
+	struct counters base; /* the handlers' counters when the session began */
 	/* this session's written and the writer's own drops; taken is not used */
 	struct wire_books own[WIRE_EVENT_COUNT];
 	/* taken while no reader was there: this session's no_reader */
@@ -23,9 +23,9 @@ extern struct ledger ledger;
 
 /* A moment when no handler is half way: *ret_head is the ring's position then. false = always busy
  * just now, try later. */
-bool ledger_snapshot(struct books *ret, uint64_t *ret_head);
+bool ledger_snapshot(struct counters *ret, uint64_t *ret_head);
 /* A session begins: counters from zero, but for the gap. */
 void ledger_begin(void);
 void ledger_written(enum wire_event event, uint64_t n, uint64_t weight);
 void ledger_drop(enum wire_event event, enum wire_drop cause, uint64_t n, uint64_t weight);
-void ledger_fill(const struct books *now, struct wire_ledger *ret);
+void ledger_fill(const struct counters *now, struct wire_ledger *ret);

@@ -14,45 +14,45 @@
 
 #define TABLE_MAX 16384u /* threads; power of two */
 #define PROBE_MAX 64u
-#define GONE	  UINT32_MAX /* a place that may be taken again, but does not end a search */
+#define GONE	  UINT32_MAX /* a slot that may be taken again, but does not end a search */
 #define PERIOD_NS (5 * NS_PER_S)
 #define FIRST_NS  NS_PER_S /* to the second look, which tells what CPU time is used now */
 
-struct told {
+struct reported {
 	uint32_t tid; /* 0 = empty */
 	uint8_t state, java_state; /* told; found in this pass */
-	uint8_t is_told;
+	uint8_t is_reported;
 	uint8_t pass, java_pass; /* the last that saw it; the last that found java_state */
 	uint64_t cpu_ns;
 };
 
 static struct {
-	struct told *table;
+	struct reported *table;
 	uint64_t next_ns; /* 0 = off */
 	uint32_t looks; /* since START */
 	uint8_t pass;
 } states;
 
-static struct told *agent_thread_states_place_of(uint32_t tid)
+static struct reported *thread_states_slot_of(uint32_t tid)
 {
-	struct told *free_place = NULL;
+	struct reported *free_slot = NULL;
 
 	for (uint32_t i = 0; i < PROBE_MAX; i++) {
-		struct told *t = &states.table[(tid + i) & (TABLE_MAX - 1)];
+		struct reported *t = &states.table[(tid + i) & (TABLE_MAX - 1)];
 
 		if (t->tid == tid)
 			return t;
-		if (!free_place && (t->tid == 0 || t->tid == GONE))
-			free_place = t;
+		if (!free_slot && (t->tid == 0 || t->tid == GONE))
+			free_slot = t;
 		if (t->tid == 0)
 			break;
 	}
-	if (free_place)
-		*free_place = (struct told){ .tid = tid };
-	return free_place; /* NULL: so crowded that this one is not told */
+	if (free_slot)
+		*free_slot = (struct reported){ .tid = tid };
+	return free_slot; /* NULL: so crowded that this one is not told */
 }
 
-static uint8_t agent_thread_states_state_of(int32_t status)
+static uint8_t thread_states_state_of(int32_t status)
 {
 	if (status & JVMTI_THREAD_STATE_BLOCKED_ON_MONITOR_ENTER)
 		return WIRE_STATE_BLOCKED;
@@ -65,18 +65,18 @@ static uint8_t agent_thread_states_state_of(int32_t status)
 
 void thread_states_java(uint32_t tid, int32_t status)
 {
-	struct told *t = states.table ? agent_thread_states_place_of(tid) : NULL;
+	struct reported *t = states.table ? thread_states_slot_of(tid) : NULL;
 
 	if (!t)
 		return;
-	t->java_state = agent_thread_states_state_of(status);
+	t->java_state = thread_states_state_of(status);
 	t->java_pass = states.pass;
 }
 
-static void agent_thread_states_look_at(uint32_t tid, uint64_t now_ns)
+static void thread_states_look_at(uint32_t tid, uint64_t now_ns)
 {
 	struct wire_state record = { .mono_ns = now_ns, .tid = tid };
-	struct told *t = agent_thread_states_place_of(tid);
+	struct reported *t = thread_states_slot_of(tid);
 
 	if (!t)
 		return;
@@ -86,31 +86,31 @@ static void agent_thread_states_look_at(uint32_t tid, uint64_t now_ns)
 		return;
 	if (t->java_pass == states.pass)
 		record.state = t->java_state;
-	if (t->is_told && t->cpu_ns == record.cpu_ns && t->state == record.state)
+	if (t->is_reported && t->cpu_ns == record.cpu_ns && t->state == record.state)
 		return;
 	threads_seen(tid, "");
 	writer_state(&record);
 	if (!states.table)
 		return; /* lost already: the next look tells all */
-	t->is_told = 1;
+	t->is_reported = 1;
 	t->state = record.state;
 	t->cpu_ns = record.cpu_ns;
 }
 
-static void agent_thread_states_on_task(uint32_t tid, void *now_ns)
+static void thread_states_on_task(uint32_t tid, void *now_ns)
 {
 	if (states.table)
-		agent_thread_states_look_at(tid, *(const uint64_t *)now_ns);
+		thread_states_look_at(tid, *(const uint64_t *)now_ns);
 }
 
 static void forget_the_gone(void)
 {
 	for (uint32_t i = 0; states.table && i < TABLE_MAX; i++)
 		if (states.table[i].tid && states.table[i].pass != states.pass)
-			states.table[i] = (struct told){ .tid = GONE };
+			states.table[i] = (struct reported){ .tid = GONE };
 }
 
-static bool agent_thread_states_make_table(void)
+static bool thread_states_make_table(void)
 {
 	void *p;
 
@@ -136,11 +136,11 @@ void thread_states_tick(uint64_t now_ns)
 	if (!states.next_ns || now_ns < states.next_ns)
 		return;
 	states.next_ns = now_ns + (states.looks++ ? PERIOD_NS : FIRST_NS);
-	if (!agent_thread_states_make_table())
+	if (!thread_states_make_table())
 		return;
-	states.pass = states.pass % 255 + 1; /* never 0, which a new place has */
+	states.pass = states.pass % 255 + 1; /* never 0, which a new slot has */
 	jni_names_pass(threads_java_name, thread_states_java);
-	tasks_each(agent_thread_states_on_task, &now_ns);
+	tasks_each(thread_states_on_task, &now_ns);
 	forget_the_gone();
 	virtual_states_look(now_ns, writer_virtual);
 }

@@ -22,7 +22,7 @@
 #define PASS_SHARE	  500 /* passes for new threads may cost 1/500 of the time */
 #define PASS_PAUSE_MAX_NS NS_PER_S
 #define TID_ENDED \
-	(WIRE_VIRTUAL_TID - 1) /* a place that may be taken again, but does not end a search */
+	(WIRE_VIRTUAL_TID - 1) /* a slot that may be taken again, but does not end a search */
 
 struct known {
 	uint32_t tid; /* 0 = empty */
@@ -69,7 +69,7 @@ void threads_forget(void)
 	n_on_way = 0;
 }
 
-static struct known *agent_threads_find(uint32_t tid)
+static struct known *threads_known(uint32_t tid)
 {
 	for (uint32_t i = 0; table && i < PROBE_MAX; i++) {
 		struct known *k = &table[(tid + i) & (TABLE_MAX - 1)];
@@ -92,7 +92,7 @@ void threads_written(void)
 void threads_lost(void)
 {
 	for (uint32_t i = 0; i < n_on_way && i < ON_WAY_MAX; i++) {
-		struct known *k = agent_threads_find(on_way[i]);
+		struct known *k = threads_known(on_way[i]);
 
 		thread_name_forget(on_way[i]);
 		if (k)
@@ -102,10 +102,10 @@ void threads_lost(void)
 	n_on_way = 0;
 }
 
-static struct known *agent_threads_lookup(uint32_t tid, bool *ret_new)
+static struct known *threads_lookup(uint32_t tid, bool *ret_new)
 {
 	uint32_t first = tid & (TABLE_MAX - 1);
-	struct known *place = NULL;
+	struct known *slot = NULL;
 
 	*ret_new = false;
 	if (!table) {
@@ -121,18 +121,18 @@ static struct known *agent_threads_lookup(uint32_t tid, bool *ret_new)
 
 		if (k->tid == tid)
 			return k;
-		if (!place && (k->tid == 0 || k->tid == TID_ENDED))
-			place = k;
+		if (!slot && (k->tid == 0 || k->tid == TID_ENDED))
+			slot = k;
 		if (k->tid == 0)
 			break;
 	}
-	/* crowded: take the first place, its owner is sent again if it lives */
-	if (!place)
-		place = &table[first];
+	/* crowded: take the first slot, its owner is sent again if it lives */
+	if (!slot)
+		slot = &table[first];
 	*ret_new = true;
-	page_used[(size_t)(place - table) / IN_PAGE] = true;
-	*place = (struct known){ .tid = tid };
-	return place;
+	page_used[(size_t)(slot - table) / IN_PAGE] = true;
+	*slot = (struct known){ .tid = tid };
+	return slot;
 }
 
 static void note_on_way(uint32_t tid)
@@ -141,7 +141,7 @@ static void note_on_way(uint32_t tid)
 		on_way[n_on_way++] = tid;
 }
 
-static void agent_threads_send(uint32_t tid, uint32_t flags, uint64_t java_id, const char *name)
+static void threads_send(uint32_t tid, uint32_t flags, uint64_t java_id, const char *name)
 {
 	struct wire_thread record = {
 		.tid = tid,
@@ -182,7 +182,7 @@ void threads_seen(uint32_t tid, const char *name)
 	struct known *k;
 	bool is_new;
 
-	k = agent_threads_lookup(tid, &is_new);
+	k = threads_lookup(tid, &is_new);
 	if (!k || (!is_new && !name[0]))
 		return;
 	if (!name[0]) {
@@ -197,7 +197,7 @@ void threads_seen(uint32_t tid, const char *name)
 	names_missing = true;
 	k->java = 0;
 	k->comm_hash = k->name_hash = hash;
-	agent_threads_send(tid, 0, 0, name);
+	threads_send(tid, 0, 0, name);
 }
 
 void threads_owner(uint32_t tid)
@@ -208,8 +208,7 @@ void threads_owner(uint32_t tid)
 
 uint32_t threads_virtual(uint64_t id, const char *name)
 {
-	uint32_t tid = name[0] ? WIRE_VIRTUAL_TID | (uint32_t)(id & (WIRE_VIRTUAL_TID - 1))
-			       : WIRE_VIRTUAL_TID;
+	uint32_t tid = name[0] ? walk_virtual_number(id) : WIRE_VIRTUAL_TID;
 	struct known *k;
 	bool is_new;
 
@@ -218,7 +217,7 @@ uint32_t threads_virtual(uint64_t id, const char *name)
 		name = "[unnamed virtual threads]";
 		id = 0;
 	}
-	k = agent_threads_lookup(tid, &is_new);
+	k = threads_lookup(tid, &is_new);
 	if (!k || (!is_new && k->name_hash == dict_hash(name, (uint32_t)strlen(name))))
 		return tid;
 	if (k->whole && strlen(name) >= WALK_NAME_WHOLE)
@@ -226,12 +225,12 @@ uint32_t threads_virtual(uint64_t id, const char *name)
 	k->java = 1;
 	k->whole = 0;
 	k->comm_hash = k->name_hash = dict_hash(name, (uint32_t)strlen(name));
-	agent_threads_send(tid, WIRE_THREAD_JAVA | WIRE_THREAD_VIRTUAL, id, name);
+	threads_send(tid, WIRE_THREAD_JAVA | WIRE_THREAD_VIRTUAL, id, name);
 	return tid;
 }
 
 /* A number means nothing once its thread is gone: it may be given to another. */
-static bool agent_threads_has_ended(const struct known *k)
+static bool threads_has_ended(const struct known *k)
 {
 	uint32_t tid = k->tid;
 
@@ -254,7 +253,7 @@ void threads_sweep(void)
 		}
 		if (k->tid == 0 || k->tid == TID_ENDED)
 			continue;
-		if (!agent_threads_has_ended(k)) {
+		if (!threads_has_ended(k)) {
 			k->ended = 0;
 			continue;
 		}
@@ -264,9 +263,8 @@ void threads_sweep(void)
 			continue;
 		}
 		if (!(k->tid & WIRE_VIRTUAL_TID))
-			agent_threads_send(k->tid,
-					   WIRE_THREAD_ENDED | (k->java ? WIRE_THREAD_JAVA : 0), 0,
-					   "");
+			threads_send(k->tid, WIRE_THREAD_ENDED | (k->java ? WIRE_THREAD_JAVA : 0),
+				     0, "");
 		if (!table) /* the pipe was full and all names are forgotten */
 			return;
 		thread_name_forget(k->tid);
@@ -282,8 +280,8 @@ static void name_it(uint32_t tid, uint64_t java_id, const char *name, uint32_t f
 	struct known *k;
 	bool is_new;
 
-	thread_name_said(tid, java_id);
-	k = agent_threads_lookup(tid, &is_new);
+	thread_name_mark_sent(tid, java_id);
+	k = threads_lookup(tid, &is_new);
 	if (!k)
 		return;
 	if (in_pass)
@@ -296,7 +294,7 @@ static void name_it(uint32_t tid, uint64_t java_id, const char *name, uint32_t f
 	k->java = 1;
 	k->name_hash = hash;
 	/* last: where the pipe is full all names are forgotten, and the table is unmapped */
-	agent_threads_send(tid, flags, java_id, name);
+	threads_send(tid, flags, java_id, name);
 }
 
 void threads_java_name(uint32_t tid, uint64_t java_id, const char *name)

@@ -223,7 +223,7 @@ enum writer_result writer_ledger(void)
 	struct wire_ledger record;
 	struct wire_writer w;
 	enum writer_result r;
-	struct books now;
+	struct counters now;
 	uint64_t head;
 
 	if (!ledger_snapshot(&now, &head))

@@ -167,7 +167,7 @@ static bool is_exited(const struct ring_sample *s)
 	       strcmp((const char *)(uintptr_t)s->frames[0].where, ENGINE_EXITED) == 0;
 }
 
-/* CPU time that came without a stack is booked under what threads of that name run. */
+/* CPU time that came without a stack goes under what threads of that name run. */
 static uint32_t exited_node(const struct ring_sample *s)
 {
 	struct walk_frame frames[1 + ROOTS_DEPTH] = { s->frames[0] };

@@ -1,5 +1,5 @@
 /*
- * From the ring into the pending frames, and into the books: a sample that does not get there is
+ * From the ring into the pending frames, and into the counters: a sample that does not get there is
  * counted as dropped, with the cause.
  */
 #include "agent/output/writer_priv.h"
@@ -47,8 +47,8 @@ static bool put_cpu(enum pending frame, const struct ring_sample *s, uint32_t ti
 
 	if (!PUT(frame, wire_put_sample, &record))
 		return false;
-	if (s->event == WIRE_EVENT_WALL && s->place)
-		wall_written(s->place, &record, writer.epoch);
+	if (s->event == WIRE_EVENT_WALL && s->slot)
+		wall_written(s->slot, &record, writer.epoch);
 	return true;
 }
 
@@ -97,7 +97,7 @@ static uint32_t writer_events_number_of(const struct ring_sample *s)
 		return s->tid;
 	}
 	if (s->event == WIRE_EVENT_LOCK && !s->name[0])
-		return WIRE_VIRTUAL_TID | (uint32_t)(s->virtual_id & (WIRE_VIRTUAL_TID - 1));
+		return walk_virtual_number(s->virtual_id);
 	return threads_virtual(s->virtual_id, s->name);
 }
 
@@ -163,13 +163,13 @@ static enum writer_result count_sample(const struct ring_sample *s)
 
 void writer_wall_again(const struct wire_sample *record)
 {
-	struct event_books *books = &agent.books.of[WIRE_EVENT_WALL];
+	struct event_counters *counters = &agent.counters.of[WIRE_EVENT_WALL];
 
 	/* handlers add to these, too */
-	__atomic_fetch_add(&books->taken_weight, record->weight_ns, __ATOMIC_SEQ_CST);
-	__atomic_fetch_add(&books->taken, 1, __ATOMIC_SEQ_CST);
-	__atomic_fetch_add(&books->pushed_weight, record->weight_ns, __ATOMIC_SEQ_CST);
-	__atomic_fetch_add(&books->pushed, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&counters->taken_weight, record->weight_ns, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&counters->taken, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&counters->pushed_weight, record->weight_ns, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&counters->pushed, 1, __ATOMIC_SEQ_CST);
 	if (!PUT(PENDING_WALL, wire_put_sample, record)) {
 		ledger_drop(WIRE_EVENT_WALL,
 			    writer.gone ? WIRE_DROP_NO_READER : WIRE_DROP_PIPE_FULL, 1,

@@ -97,7 +97,7 @@ static void stop_sampling(void)
 
 /* The reader is gone: nothing of ours runs in the application until the next START. What it did not
  * get is the next session's no_reader. */
-static void agent_session_end_session(void)
+static void session_stop_streaming(void)
 {
 	if (session.state == WAITING)
 		return;
@@ -109,24 +109,24 @@ static void agent_session_end_session(void)
 	session.state = WAITING;
 }
 
-static enum writer_result agent_session_hello(void)
+static enum writer_result session_hello(void)
 {
 	return hello_send(&session.start);
 }
 
-static enum writer_result agent_session_bye(void)
+static enum writer_result session_bye(void)
 {
 	return writer_fault(WIRE_BYE, 0, "detach", "detached");
 }
 
 /* Which tables of the JVM are missing, and what that costs. */
-static enum writer_result walker_says(void)
+static enum writer_result session_note_walker(void)
 {
 	return *walker_note() ? writer_fault(WIRE_NOTE, 0, "walker", walker_note()) : WRITER_OK;
 }
 
 /* A frame that the session hangs on: wait a moment for room. */
-static enum writer_result agent_session_insist(enum writer_result (*say)(void))
+static enum writer_result session_insist(enum writer_result (*say)(void))
 {
 	struct timespec pause = { 0, BATCH_NS };
 	enum writer_result r = say();
@@ -237,7 +237,7 @@ static int start_walker(const char **why)
  * says so on the application's output. */
 #define JFR_CPU_TIME 25
 
-static void agent_session_begin_session(void)
+static void session_begin(void)
 {
 	const char *step = "walker", *why = "";
 	int r;
@@ -257,16 +257,16 @@ static void agent_session_begin_session(void)
 	session.left_out = 0;
 	writer_register();
 	sources_new_reader();
-	if (agent_session_insist(agent_session_hello) != WRITER_OK ||
-	    (r == 0 && agent_session_insist(walker_says) != WRITER_OK))
-		agent_session_end_session();
+	if (session_insist(session_hello) != WRITER_OK ||
+	    (r == 0 && session_insist(session_note_walker) != WRITER_OK))
+		session_stop_streaming();
 	else
 		start_sampling(r, step, why);
 }
 
 bool session_open(const struct session_paths *paths)
 {
-	agent_session_end_session();
+	session_stop_streaming();
 	close_fds();
 	session.detached = false;
 	session.secret_len = 0;
@@ -277,17 +277,17 @@ bool session_open(const struct session_paths *paths)
 	return session.control_fd >= 0 && session.events_fd >= 0;
 }
 
-/* The final books and a good-bye. */
+/* The final ledger and a good-bye. */
 static void say_goodbye(void)
 {
 	stop_sampling();
-	if (agent_session_insist(writer_ledger) == WRITER_OK)
-		(void)agent_session_insist(agent_session_bye);
+	if (session_insist(writer_ledger) == WRITER_OK)
+		(void)session_insist(session_bye);
 }
 
 void session_close(void)
 {
-	agent_session_end_session();
+	session_stop_streaming();
 	close_fds();
 	thread_start_unhook();
 	if (session.walker_ready)
@@ -331,15 +331,15 @@ static void on_start(const struct wire_start *start)
 	const char *why = "";
 
 	if (!same)
-		agent_session_end_session();
+		session_stop_streaming();
 	keep_start(start);
 	ledger.details = handler_cost.each = start->flags & WIRE_START_DETAILS;
 	if (!same) {
-		agent_session_begin_session();
+		session_begin();
 	} else if (session.state == PAUSED) {
 		start_sampling(start_walker(&why), "walker", why);
 	} else {
-		/* books before and after, so that the daemon sees the new interval at once */
+		/* a ledger before and after, so that the daemon sees the new interval at once */
 		(void)writer_ledger();
 		if (wants_cpu(start) != (engine.running != 0) ||
 		    (wants_cpu(start) && wants_host(start) != engine.host)) {
@@ -358,13 +358,13 @@ static void on_start(const struct wire_start *start)
 
 /* A daemon of another version: HELLO says which protocol this agent has, and the daemon replaces
  * it. */
-static void agent_session_introduce(const struct wire_start *start)
+static void session_introduce(const struct wire_start *start)
 {
 	if (session.state != WAITING)
 		return;
 	keep_start(start);
 	writer_begin(session.events_fd);
-	(void)agent_session_insist(agent_session_hello);
+	(void)session_insist(session_hello);
 	writer_free();
 }
 
@@ -379,12 +379,12 @@ static void on_command(const struct wire_frame *f)
 		if (start.protocol == WIRE_PROTOCOL)
 			on_start(&start);
 		else
-			agent_session_introduce(&start);
+			session_introduce(&start);
 		break;
 	case WIRE_STOP:
 		if (session.state == RUNNING) {
 			stop_sampling();
-			(void)agent_session_insist(writer_ledger);
+			(void)session_insist(writer_ledger);
 			session.state = PAUSED;
 		}
 		break;
@@ -420,7 +420,7 @@ static void read_control(void)
 
 /* ---- housekeeping -------------------------------------------------------------------------- */
 
-static bool agent_session_every(uint64_t *next_ns, uint64_t now, uint64_t period)
+static bool session_every(uint64_t *next_ns, uint64_t now, uint64_t period)
 {
 	if (now < *next_ns)
 		return false;
@@ -429,7 +429,7 @@ static bool agent_session_every(uint64_t *next_ns, uint64_t now, uint64_t period
 }
 
 /* Threads that came, went or changed their names; with thousands of threads, less often. */
-static void agent_session_look_at_threads(uint64_t now)
+static void session_look_at_threads(uint64_t now)
 {
 	uint64_t took_ns = 0;
 	bool names;
@@ -458,7 +458,7 @@ static void keep_signal(void)
 }
 
 /* A number that changes when anything was counted. */
-static uint64_t agent_session_taken(void)
+static uint64_t session_taken(void)
 {
 	uint64_t sum, ns, unpaired, idle;
 
@@ -466,7 +466,7 @@ static uint64_t agent_session_taken(void)
 	idle_waits_counts(&idle, &ns);
 	sum += idle;
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
-		sum += agent.books.of[e].taken;
+		sum += agent.counters.of[e].taken;
 	return sum;
 }
 
@@ -502,16 +502,16 @@ static enum writer_result look_around(uint64_t now)
 {
 	enum writer_result r = WRITER_OK;
 	uint64_t begin_ns = thread_cpu_ns(0);
-	bool quiet = !session.ledger_due && agent_session_taken() == session.taken_at_ledger;
+	bool quiet = !session.ledger_due && session_taken() == session.taken_at_ledger;
 
-	agent_session_look_at_threads(now);
+	session_look_at_threads(now);
 	walker_refresh();
 	tell_left_out();
 	agent.housekeeping_ns += thread_cpu_ns(0) - begin_ns;
 	if (budget_keep(&session.start))
 		session.ledger_due = true;
-	if (session.ledger_due || agent_session_taken() != session.taken_at_ledger) {
-		session.taken_at_ledger = agent_session_taken();
+	if (session.ledger_due || session_taken() != session.taken_at_ledger) {
+		session.taken_at_ledger = session_taken();
 		r = writer_ledger();
 		session.ledger_due = r != WRITER_OK;
 	}
@@ -532,8 +532,7 @@ static void run_once(uint64_t now)
 		threads_refresh(false);
 		tick_events(now);
 	}
-	if (agent_session_every(&session.next_hurry_ns, now, HURRY_NS) &&
-	    budget_hurry(&session.start))
+	if (session_every(&session.next_hurry_ns, now, HURRY_NS) && budget_hurry(&session.start))
 		session.ledger_due = true;
 	if (r != WRITER_GONE && now >= rest_look_ns())
 		r = look_around(now);
@@ -542,7 +541,7 @@ static void run_once(uint64_t now)
 	if (session.sampled)
 		walker_catch_up();
 	if (r == WRITER_GONE || (writer_full_since() && now > writer_full_since() + LEASE_NS))
-		agent_session_end_session();
+		session_stop_streaming();
 }
 
 /* Says that the writer waits, and how: false = there is something to do already. */
@@ -577,7 +576,7 @@ static int sleep_ms(uint64_t now)
 }
 
 /* Let a batch gather; what is due meanwhile is done. */
-static void agent_session_gather(void)
+static void session_gather(void)
 {
 	/* nobody wakes a writer that is not idle but who cannot wait: what is due then */
 	struct pollfd hurry = { .fd = agent.wake_fd, .events = POLLIN };
@@ -602,7 +601,7 @@ static void take_time(bool woken)
 	__atomic_store_n(&agent.writer_idle, WRITER_WORKS, __ATOMIC_SEQ_CST);
 	tick_events(now);
 	if ((woken && rest_gathers(now)) || sources_next_ns() <= now + BATCH_NS)
-		agent_session_gather();
+		session_gather();
 }
 
 bool session_step(void)
@@ -623,7 +622,7 @@ bool session_step(void)
 		take_time(woken);
 	/* first: the START of a reader that came back may lie in control already */
 	if (fds[2].revents & (POLLERR | POLLNVAL))
-		agent_session_end_session();
+		session_stop_streaming();
 	if (fds[1].revents & POLLIN)
 		read_control();
 	if (session.state == RUNNING && !session.detached)

@@ -147,9 +147,10 @@ void agent_wake(void)
 
 static bool fake_uncounted(const struct ring_sample *s)
 {
-	if (fake.writer_says == WRITER_OK && fake.n_told < sizeof(fake.told) / sizeof(fake.told[0]))
-		fake.told[fake.n_told++] = *s;
-	return fake.writer_says == WRITER_OK;
+	if (fake.writer_answers == WRITER_OK &&
+	    fake.n_reported < sizeof(fake.reported) / sizeof(fake.reported[0]))
+		fake.reported[fake.n_reported++] = *s;
+	return fake.writer_answers == WRITER_OK;
 }
 
 static const struct outlet fake_outlet = { .uncounted = fake_uncounted };
@@ -177,21 +178,21 @@ void fake_round_trip(void)
 	fake.clock_ns += 250 * NS_PER_MS;
 }
 
-const struct event_books *fake_books(void)
+const struct event_counters *fake_counters(void)
 {
-	return &agent.books.of[WIRE_EVENT_LOCK];
+	return &agent.counters.of[WIRE_EVENT_LOCK];
 }
 
-void fake_books_are_exact(void)
+void fake_counters_are_exact(void)
 {
-	uint64_t n = fake_books()->pushed, ns = fake_books()->pushed_weight;
+	uint64_t n = fake_counters()->pushed, ns = fake_counters()->pushed_weight;
 
 	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
-		n += fake_books()->drop[i].n;
-		ns += fake_books()->drop[i].weight;
+		n += fake_counters()->drop[i].n;
+		ns += fake_counters()->drop[i].weight;
 	}
-	assert_int_equal(fake_books()->taken, n);
-	assert_int_equal(fake_books()->taken_weight, ns);
+	assert_int_equal(fake_counters()->taken, n);
+	assert_int_equal(fake_counters()->taken_weight, ns);
 }
 
 void fake_counts_are(uint64_t too_short, uint64_t unpaired)
@@ -239,13 +240,13 @@ int fake_setup(void **state)
 	uint64_t ns;
 
 	(void)state;
-	memset(&agent.books, 0, sizeof(agent.books));
+	memset(&agent.counters, 0, sizeof(agent.counters));
 	memset(&fake.read, 0, sizeof(fake.read));
 	memset(&fake.blocked_on, 0, sizeof(fake.blocked_on));
-	fake.carrier_number = fake.n_told = 0;
+	fake.carrier_number = fake.n_reported = 0;
 	fake.owner_sleeps = false;
 	fake.tell_cost_ns = 0;
-	fake.writer_says = WRITER_OK;
+	fake.writer_answers = WRITER_OK;
 	fake.clock_ns = 10 * NS_PER_S;
 	events = (struct events){ .on = 1u << WIRE_EVENT_LOCK,
 				  .lock_min_ns = MIN,

@@ -29,9 +29,9 @@ extern struct fake_waits {
 	uint64_t anchor_sp, return_address;
 	uint32_t looks;
 	/* what the writer answers, and was told past the ring; what came through it */
-	enum writer_result writer_says;
-	struct ring_sample told[64];
-	uint32_t n_told;
+	enum writer_result writer_answers;
+	struct ring_sample reported[64];
+	uint32_t n_reported;
 	struct {
 		uint64_t n, ns;
 		struct ring_sample last;
@@ -44,8 +44,8 @@ int fake_teardown(void **state);
 void fake_drain(void);
 /* As once every 250 ms: what has come, then a look, then the pipe. */
 void fake_round_trip(void);
-const struct event_books *fake_books(void);
-void fake_books_are_exact(void);
+const struct event_counters *fake_counters(void);
+void fake_counters_are_exact(void);
 void fake_counts_are(uint64_t too_short, uint64_t unpaired);
 void fake_idle_are(uint64_t waits, uint64_t ns); /* since the test's begin */
 void fake_begin(uint64_t thread, uint64_t key, enum wire_wait how);

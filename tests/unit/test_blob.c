@@ -48,7 +48,7 @@ NOT_ASKED(bool, return_to_returning_sig, UNUSED struct hot *h, UNUSED const stru
 NOT_ASKED(bool, return_to_poll_sig, UNUSED struct hot *h, UNUSED const struct blob *b)
 NOT_ASKED(uint64_t, call_far_target_sig, UNUSED uint64_t pc)
 NOT_ASKED(bool, method_check_sig, UNUSED uint64_t method)
-NOT_ASKED(bool, compiled_edge_sig, UNUSED struct hot *h, UNUSED const struct blob *b)
+NOT_ASKED(bool, compiled_prologue_sig, UNUSED struct hot *h, UNUSED const struct blob *b)
 NOT_ASKED(bool, deopt_frames_sig, UNUSED struct hot *h)
 
 #define POLL 0x90000u /* in a compiled method */

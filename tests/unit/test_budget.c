@@ -30,7 +30,7 @@ uint64_t thread_cpu_ns(uint32_t tid)
 	return thread_ns;
 }
 
-void handler_cost_book(void)
+void handler_cost_account(void)
 {
 }
 
@@ -61,7 +61,7 @@ static const struct wire_start start = { .interval_ns = 10 * NS_PER_MS };
 static int begin(void **state)
 {
 	(void)state;
-	memset(&agent.books, 0, sizeof(agent.books));
+	memset(&agent.counters, 0, sizeof(agent.counters));
 	engine.interval_ns = start.interval_ns;
 	engine.running = true;
 	events.lock_min_ns = events_lock_min_ns(&start);
@@ -75,12 +75,12 @@ static int begin(void **state)
 /* A second of a process that uses one CPU: 1 % of it is 10 ms. */
 static void second(uint64_t handler_ms, uint64_t waits_ms)
 {
-	struct event_books *waits = &agent.books.of[WIRE_EVENT_LOCK];
+	struct event_counters *waits = &agent.counters.of[WIRE_EVENT_LOCK];
 
 	clock_ns += NS_PER_S;
 	process_ns += process_share_ms * NS_PER_MS;
-	agent.books.handler_ns += handler_ms * NS_PER_MS;
-	agent.books.of[WIRE_EVENT_CPU].taken += NS_PER_S / engine.interval_ns;
+	agent.counters.handler_ns += handler_ms * NS_PER_MS;
+	agent.counters.of[WIRE_EVENT_CPU].taken += NS_PER_S / engine.interval_ns;
 	waits->cost_ns += waits_ms * NS_PER_MS;
 	waits->taken += 1000 * waits_ms;
 	(void)budget_keep(&start);
@@ -110,8 +110,8 @@ static void second_of_samples(uint64_t sample_us, uint64_t fixed_ms)
 	clock_ns += NS_PER_S;
 	process_ns += process_share_ms * NS_PER_MS;
 	samples = samples * process_share_ms / 1000;
-	agent.books.of[WIRE_EVENT_CPU].taken += samples;
-	agent.books.handler_ns += samples * sample_us * 500;
+	agent.counters.of[WIRE_EVENT_CPU].taken += samples;
+	agent.counters.handler_ns += samples * sample_us * 500;
 	thread_ns += samples * sample_us * 500 + fixed_ms * NS_PER_MS;
 	agent.housekeeping_ns += fixed_ms * NS_PER_MS;
 	(void)budget_keep(&start);
@@ -221,8 +221,8 @@ static void interval_below_the_tick_begins_there(void **state)
 			break;
 		clock_ns += NS_PER_S;
 		process_ns += NS_PER_S;
-		agent.books.of[WIRE_EVENT_CPU].taken += n;
-		agent.books.handler_ns += 15 * NS_PER_MS; /* 1.5 % */
+		agent.counters.of[WIRE_EVENT_CPU].taken += n;
+		agent.counters.handler_ns += 15 * NS_PER_MS; /* 1.5 % */
 		(void)budget_keep(&fine);
 	}
 	assert_in_range(engine.interval_ns, (uint64_t)tick.tv_nsec * 14 / 10,
@@ -246,8 +246,8 @@ static bool quarter(uint64_t waits_ms)
 {
 	clock_ns += NS_PER_S / 4;
 	process_ns += NS_PER_S / 4;
-	agent.books.of[WIRE_EVENT_LOCK].cost_ns += waits_ms * NS_PER_MS;
-	agent.books.of[WIRE_EVENT_LOCK].taken += 1000 * waits_ms;
+	agent.counters.of[WIRE_EVENT_LOCK].cost_ns += waits_ms * NS_PER_MS;
+	agent.counters.of[WIRE_EVENT_LOCK].taken += 1000 * waits_ms;
 	return budget_hurry(&start);
 }
 
@@ -301,7 +301,7 @@ static void a_recording_without_a_budget_keeps_both(void **state)
 	free_of_it.flags = WIRE_START_NO_BUDGET;
 	for (int i = 0; i < 10; i++) {
 		clock_ns += NS_PER_S;
-		agent.books.of[WIRE_EVENT_LOCK].cost_ns += NS_PER_S;
+		agent.counters.of[WIRE_EVENT_LOCK].cost_ns += NS_PER_S;
 		assert_false(budget_keep(&free_of_it));
 	}
 	assert_int_equal(events.lock_min_ns, NS_PER_MS);

@@ -55,7 +55,7 @@ SAYS(bool, false, return_fits_java_sig, UNUSED const struct hot *h, UNUSED uint6
 SAYS(bool, false, return_by_fp_sig, UNUSED struct hot *h, UNUSED uint64_t max,
      UNUSED bool java_only)
 SAYS(bool, false, return_is_deopt_sig, UNUSED const struct blob *b, UNUSED uint64_t pc)
-SAYS(bool, false, compiled_edge_sig, UNUSED struct hot *h, UNUSED const struct blob *b)
+SAYS(bool, false, compiled_prologue_sig, UNUSED struct hot *h, UNUSED const struct blob *b)
 SAYS(bool, false, compiled_call_stub_sig, UNUSED struct hot *h, UNUSED const struct blob *b)
 SAYS(uint64_t, 0, compiled_pops_sig, UNUSED uint64_t pc)
 SAYS(bool, false, forward_dispatch_sig, UNUSED struct hot *h)

@@ -88,24 +88,24 @@ static void start(bool host, uint64_t interval_ns)
 static int setup(void **state)
 {
 	(void)state;
-	memset(&agent.books, 0, sizeof(agent.books));
+	memset(&agent.counters, 0, sizeof(agent.counters));
 	return ring_init(&agent.ring, RING_BYTES_DEFAULT);
 }
 
 static int teardown(void **state)
 {
-	uint64_t finished = agent.books.of[WIRE_EVENT_CPU].pushed,
-		 finished_ns = agent.books.of[WIRE_EVENT_CPU].pushed_weight;
+	uint64_t finished = agent.counters.of[WIRE_EVENT_CPU].pushed,
+		 finished_ns = agent.counters.of[WIRE_EVENT_CPU].pushed_weight;
 
 	(void)state;
 	assert_true(engine_stop());
 	engine_free();
 	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
-		finished += agent.books.of[WIRE_EVENT_CPU].drop[i].n;
-		finished_ns += agent.books.of[WIRE_EVENT_CPU].drop[i].weight;
+		finished += agent.counters.of[WIRE_EVENT_CPU].drop[i].n;
+		finished_ns += agent.counters.of[WIRE_EVENT_CPU].drop[i].weight;
 	}
-	assert_int_equal(agent.books.of[WIRE_EVENT_CPU].taken, finished);
-	assert_int_equal(agent.books.of[WIRE_EVENT_CPU].taken_weight, finished_ns);
+	assert_int_equal(agent.counters.of[WIRE_EVENT_CPU].taken, finished);
+	assert_int_equal(agent.counters.of[WIRE_EVENT_CPU].taken_weight, finished_ns);
 	ring_deinit(&agent.ring);
 	return 0;
 }
@@ -181,7 +181,7 @@ static void signals_weigh_the_same_however_long_they_were_in_coming(void **state
 	assert_int_equal(s.stack_ns, s.all_ns);
 	assert_true(s.stack_max_ns < MS + MS / 10);
 	assert_near(s.stack_ns, 10 * MS, MS);
-	assert_int_equal(agent.books.exited, 0);
+	assert_int_equal(agent.counters.exited, 0);
 }
 
 /* One tick in four is lost. */
@@ -264,7 +264,7 @@ static void short_life(void)
 /* Every third has a signal, where every second would be right. */
 static void threads_shorter_than_an_interval_are_right_in_sum(void **state)
 {
-	uint64_t cpu_ns = 0, booked_ns = 0, max_ns = 0;
+	uint64_t cpu_ns = 0, accounted_ns = 0, max_ns = 0;
 
 	(void)state;
 	start(true, MS);
@@ -278,11 +278,11 @@ static void threads_shorter_than_an_interval_are_right_in_sum(void **state)
 		assert_int_equal(s.samples, short_life_has_signal);
 		assert_int_equal(s.stack_ns, s.all_ns);
 		cpu_ns += l.cpu_ns;
-		booked_ns += s.all_ns;
+		accounted_ns += s.all_ns;
 		max_ns = s.stack_max_ns > max_ns ? s.stack_max_ns : max_ns;
 	}
 	assert_true(max_ns <= 2 * MS);
-	assert_near(booked_ns, cpu_ns, cpu_ns / 5); /* half too much without the pool */
+	assert_near(accounted_ns, cpu_ns, cpu_ns / 5); /* half too much without the pool */
 }
 
 static void silent_life(void)
@@ -352,7 +352,7 @@ static void a_scan_books_a_thread_that_no_signal_reaches(void **state)
 	while (__atomic_load_n(&go_on, __ATOMIC_SEQ_CST) == 0)
 		usleep(1000);
 	(void)engine_scan();
-	(void)engine_scan(); /* once is enough: it is not booked twice */
+	(void)engine_scan(); /* once is enough: it is not accounted twice */
 	assert_int_equal(engine_threads(), 2); /* and the idle one */
 	__atomic_store_n(&go_on, 2, __ATOMIC_SEQ_CST);
 	assert_int_equal(pthread_join(t, NULL), 0);
@@ -435,7 +435,7 @@ static void late_signals_are_swallowed(void **state)
 	assert_true(engine_stop());
 	l = run(a_few_signals);
 	assert_int_equal(drain(l.tid).samples, 0);
-	assert_int_equal(agent.books.of[WIRE_EVENT_CPU].taken, 0);
+	assert_int_equal(agent.counters.of[WIRE_EVENT_CPU].taken, 0);
 	engine_free();
 	(void)run(a_few_signals); /* SIG_DFL would end us */
 }

@@ -66,15 +66,15 @@ static void only_recent_ones_count(void **state)
 
 static void samples_are_booked_at_what_the_timed_ones_took(void **state)
 {
-	uint64_t before_ns = agent.books.handler_ns;
+	uint64_t before_ns = agent.counters.handler_ns;
 
 	(void)state;
 	for (int i = 0; i < 20; i++)
 		took(5000);
-	agent.books.handled += 1000;
-	handler_cost_book();
-	handler_cost_book();
-	assert_int_equal(agent.books.handler_ns - before_ns, 1000 * 5000);
+	agent.counters.handled += 1000;
+	handler_cost_account();
+	handler_cost_account();
+	assert_int_equal(agent.counters.handler_ns - before_ns, 1000 * 5000);
 }
 
 static void one_in_some_is_timed_and_all_where_details_are_asked_for(void **state)

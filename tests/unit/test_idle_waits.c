@@ -15,7 +15,7 @@ static void idle_waits_are_told_in_sums(void **state)
 {
 	(void)state;
 	fake.sight = IDLE_YES;
-	wait_for_work(64, 5 * MIN); /* a thread's first is fake.told at once */
+	wait_for_work(64, 5 * MIN); /* a thread's first is fake.reported at once */
 	fake_drain();
 	assert_int_equal(fake.read.n, 1);
 	assert_int_equal(fake.read.last.flags & WIRE_LOCK_SUM, WIRE_LOCK_SUM);
@@ -35,8 +35,8 @@ static void idle_waits_are_told_in_sums(void **state)
 			fake.clock_ns); /* ends now */
 	fake_idle_are(102, 50 * (MIN / 2 + 5 * MIN) + 7 * MIN);
 	fake_counts_are(fake.short_before, fake.unpaired_before);
-	assert_int_equal(fake_books()->taken, 2);
-	fake_books_are_exact();
+	assert_int_equal(fake_counters()->taken, 2);
+	fake_counters_are_exact();
 }
 
 static void task_that_waits_is_told_whatever_its_worker_did_before(void **state)
@@ -48,7 +48,7 @@ static void task_that_waits_is_told_whatever_its_worker_did_before(void **state)
 	fake_drain();
 	fake.read.n = 0;
 	fake.sight =
-		IDLE_NO; /* at the same place, as far as a mark can tell: a long wait is looked at
+		IDLE_NO; /* at the same slot, as far as a mark can tell: a long wait is looked at
 			  */
 	wait_for_work(64, 5 * MIN);
 	fake_drain();
@@ -73,7 +73,7 @@ static void short_waits_at_a_known_place_need_no_look(void **state)
 	for (int i = 0; i < 10; i++)
 		wait_for_work(64, MIN / 2);
 	assert_int_equal(fake.looks, 2);
-	fake.return_address--; /* two places are known */
+	fake.return_address--; /* two slots are known */
 	wait_for_work(64, MIN / 2);
 	assert_int_equal(fake.looks, 2);
 	fake_idle_are(12, 6 * MIN);
@@ -112,7 +112,7 @@ static void monitors_are_never_idle_and_old_readers_know_no_sums(void **state)
 /* However many threads a pool has. */
 static void idle_threads_tell_fifty_times_a_second_in_all(void **state)
 {
-	uint64_t told_waits = 0, told_ns = 0, began = fake.clock_ns, took;
+	uint64_t told_waits = 0, reported_ns = 0, began = fake.clock_ns, took;
 
 	(void)state;
 	fake.sight = IDLE_YES;
@@ -121,21 +121,21 @@ static void idle_threads_tell_fifty_times_a_second_in_all(void **state)
 		fake.clock_ns += MIN / 10;
 		for (const struct ring_sample *s; (s = ring_peek(&agent.ring, UINT64_MAX));) {
 			told_waits += s->size;
-			told_ns += s->weight;
+			reported_ns += s->weight;
 			ring_pop(&agent.ring);
 		}
 	}
 	took = fake.clock_ns - began;
-	assert_true(fake_books()->taken >= took / NS_PER_S * 45);
-	assert_true(fake_books()->taken <= took / NS_PER_S * 50 + 50);
+	assert_true(fake_counters()->taken >= took / NS_PER_S * 45);
+	assert_true(fake_counters()->taken <= took / NS_PER_S * 50 + 50);
 	fake_idle_are(20000, 20000 * MIN);
 	assert_true(told_waits <= 20000);
 	assert_true(told_waits > 10000); /* of the others their threads will tell */
-	assert_int_equal(told_ns, told_waits * MIN);
-	fake_books_are_exact();
+	assert_int_equal(reported_ns, told_waits * MIN);
+	fake_counters_are_exact();
 }
 
-/* The agent's thread fake.told of it while it went on: then its own end closes it. */
+/* The agent's thread fake.reported of it while it went on: then its own end closes it. */
 static void long_idle_wait_is_told_alone(void **state)
 {
 	(void)state;
@@ -147,13 +147,13 @@ static void long_idle_wait_is_told_alone(void **state)
 	fake_begin(64, 64, WIRE_WAIT_PARK);
 	fake.clock_ns += 2 * NS_PER_S;
 	fake_round_trip();
-	assert_int_equal(fake.n_told, 1);
+	assert_int_equal(fake.n_reported, 1);
 	fake_end(64, 64, WIRE_WAIT_PARK);
 	for (int i = 0; i < 4; i++)
 		fake_round_trip();
-	assert_int_equal(fake.read.last.mono_ns, fake.told[0].mono_ns);
+	assert_int_equal(fake.read.last.mono_ns, fake.reported[0].mono_ns);
 	assert_int_equal(fake.read.last.flags, 0);
-	assert_int_equal(fake.n_told, 1); /* no CLOSED */
+	assert_int_equal(fake.n_reported, 1); /* no CLOSED */
 	fake_idle_are(3, 10 * MIN + fake.read.last.weight);
 }
 

@@ -13,21 +13,21 @@ static void long_wait_is_told_once_while_it_goes_on(void **state)
 	fake_begin(64, 64, WIRE_WAIT_ENTER);
 	for (int i = 0; i < 3; i++)
 		fake_round_trip();
-	assert_int_equal(fake.n_told, 0);
+	assert_int_equal(fake.n_reported, 0);
 	for (int i = 0; i < 10; i++)
 		fake_round_trip();
-	assert_int_equal(fake.n_told, 1);
-	assert_int_equal(fake.told[0].flags, WIRE_LOCK_OPEN);
-	assert_int_equal(fake.told[0].tid, 64);
-	assert_int_equal(fake.told[0].class_handle, CLASS);
-	assert_int_equal(fake.told[0].owner_tid, 12);
-	assert_in_range(fake.told[0].weight, NS_PER_S, NS_PER_S + NS_PER_S / 2);
+	assert_int_equal(fake.n_reported, 1);
+	assert_int_equal(fake.reported[0].flags, WIRE_LOCK_OPEN);
+	assert_int_equal(fake.reported[0].tid, 64);
+	assert_int_equal(fake.reported[0].class_handle, CLASS);
+	assert_int_equal(fake.reported[0].owner_tid, 12);
+	assert_in_range(fake.reported[0].weight, NS_PER_S, NS_PER_S + NS_PER_S / 2);
 	fake_end(64, 64, WIRE_WAIT_ENTER);
 	for (int i = 0; i < 10; i++)
 		fake_round_trip();
-	assert_int_equal(fake.n_told, 1);
-	assert_int_equal(fake.read.last.mono_ns, fake.told[0].mono_ns);
-	assert_int_equal(fake_books()->taken, 1);
+	assert_int_equal(fake.n_reported, 1);
+	assert_int_equal(fake.read.last.mono_ns, fake.reported[0].mono_ns);
+	assert_int_equal(fake_counters()->taken, 1);
 }
 
 static void lock_of_a_park_is_asked_of_the_jvm(void **state)
@@ -36,9 +36,9 @@ static void lock_of_a_park_is_asked_of_the_jvm(void **state)
 	fake_begin(64, 64, WIRE_WAIT_PARK);
 	for (int i = 0; i < 6; i++)
 		fake_round_trip();
-	assert_int_equal(fake.n_told, 1);
-	assert_int_equal(fake.told[0].class_handle, CLASS);
-	assert_int_equal(fake.told[0].identity, 5);
+	assert_int_equal(fake.n_reported, 1);
+	assert_int_equal(fake.reported[0].class_handle, CLASS);
+	assert_int_equal(fake.reported[0].identity, 5);
 }
 
 static void wait_that_the_thread_does_not_know_of_is_not_told(void **state)
@@ -47,7 +47,7 @@ static void wait_that_the_thread_does_not_know_of_is_not_told(void **state)
 	fake_begin(64, 64, WIRE_WAIT_ENTER);
 	for (int i = 0; i < 10; i++)
 		fake_round_trip();
-	assert_int_equal(fake.n_told, 0);
+	assert_int_equal(fake.n_reported, 0);
 }
 
 static void owner_that_waits_itself_has_a_stack(void **state)
@@ -59,9 +59,9 @@ static void owner_that_waits_itself_has_a_stack(void **state)
 	fake_begin(128, 128, WIRE_WAIT_ENTER);
 	for (int i = 0; i < 3; i++)
 		fake_round_trip();
-	assert_int_equal(fake.n_told, 1);
-	assert_int_equal(fake.told[0].n_frames, 1);
-	assert_int_equal(fake.told[0].n_owner_frames, 1);
+	assert_int_equal(fake.n_reported, 1);
+	assert_int_equal(fake.reported[0].n_frames, 1);
+	assert_int_equal(fake.reported[0].n_owner_frames, 1);
 }
 
 /* Looks as they are asked for, for so long. */
@@ -89,19 +89,19 @@ static void owner_that_sleeps_has_a_stack_soon(void **state)
 	fake_begin(64, 64, WIRE_WAIT_ENTER);
 	assert_int_equal(fake.n_wakes, wakes + 1);
 	look_for(9 * NS_PER_MS);
-	assert_int_equal(fake.n_told, 0);
+	assert_int_equal(fake.n_reported, 0);
 	look_for(60 * NS_PER_MS);
-	assert_int_equal(fake.n_told, 1);
-	assert_int_equal(fake.told[0].flags, WIRE_LOCK_OPEN);
-	assert_int_equal(fake.told[0].owner_tid, 12);
-	assert_int_equal(fake.told[0].n_frames, 1);
-	assert_int_equal(fake.told[0].n_owner_frames, 1);
+	assert_int_equal(fake.n_reported, 1);
+	assert_int_equal(fake.reported[0].flags, WIRE_LOCK_OPEN);
+	assert_int_equal(fake.reported[0].owner_tid, 12);
+	assert_int_equal(fake.reported[0].n_frames, 1);
+	assert_int_equal(fake.reported[0].n_owner_frames, 1);
 	look_for(3 * NS_PER_S); /* once */
 	fake_end(64, 64, WIRE_WAIT_ENTER);
 	look_for(NS_PER_S);
-	assert_int_equal(fake.n_told, 1);
-	assert_int_equal(fake.read.last.mono_ns, fake.told[0].mono_ns);
-	fake_books_are_exact();
+	assert_int_equal(fake.n_reported, 1);
+	assert_int_equal(fake.read.last.mono_ns, fake.reported[0].mono_ns);
+	fake_counters_are_exact();
 }
 
 static void owner_that_runs_is_left_to_its_samples(void **state)
@@ -110,13 +110,13 @@ static void owner_that_runs_is_left_to_its_samples(void **state)
 	fake.blocked_on = (struct owner_monitor){ .address = 8, .owner = 12 };
 	fake_begin(64, 64, WIRE_WAIT_ENTER);
 	look_for(900 * NS_PER_MS);
-	assert_int_equal(fake.n_told, 0);
+	assert_int_equal(fake.n_reported, 0);
 	look_for(2 * NS_PER_S); /* it is a long one by now */
-	assert_int_equal(fake.n_told, 1);
-	assert_int_equal(fake.told[0].n_owner_frames, 0);
+	assert_int_equal(fake.n_reported, 1);
+	assert_int_equal(fake.reported[0].n_owner_frames, 0);
 }
 
-/* The end of one below the threshold is not fake.told. */
+/* The end of one below the threshold is not fake.reported. */
 static void wait_below_the_threshold_is_not_told_early(void **state)
 {
 	(void)state;
@@ -125,20 +125,20 @@ static void wait_below_the_threshold_is_not_told_early(void **state)
 	fake.blocked_on = (struct owner_monitor){ .address = 8, .owner = 12 };
 	fake_begin(64, 64, WIRE_WAIT_ENTER);
 	look_for(190 * NS_PER_MS);
-	assert_int_equal(fake.n_told, 0);
+	assert_int_equal(fake.n_reported, 0);
 	look_for(500 * NS_PER_MS);
-	assert_int_equal(fake.n_told, 1);
+	assert_int_equal(fake.n_reported, 1);
 }
 
 static uint32_t told_of_sleepers(int waits)
 {
-	fake.n_told = 0;
+	fake.n_reported = 0;
 	for (int i = 0; i < waits; i++) {
 		fake_begin(64, 64, WIRE_WAIT_ENTER);
 		look_for(100 * NS_PER_MS);
 		fake_end(64, 64, WIRE_WAIT_ENTER);
 	}
-	return fake.n_told;
+	return fake.n_reported;
 }
 
 static void owners_that_sleep_have_a_budget(void **state)
@@ -174,7 +174,7 @@ static void short_waits_are_looked_at_seldom(void **state)
 		fake_end(64, 64, WIRE_WAIT_ENTER);
 		fake_drain();
 	}
-	assert_int_equal(fake.n_told, 0);
+	assert_int_equal(fake.n_reported, 0);
 	assert_in_range(n, 10, 60);
 }
 
@@ -184,24 +184,24 @@ static void wait_whose_end_is_lost_is_closed(void **state)
 	fake_begin(64, 64, WIRE_WAIT_PARK);
 	for (int i = 0; i < 6; i++)
 		fake_round_trip();
-	assert_int_equal(fake.n_told, 1);
-	while (fake_books()->drop[WIRE_DROP_RING_FULL].n == 0) {
+	assert_int_equal(fake.n_reported, 1);
+	while (fake_counters()->drop[WIRE_DROP_RING_FULL].n == 0) {
 		fake_begin(128, 128, WIRE_WAIT_ENTER);
 		fake.clock_ns += 2 * MIN;
 		fake_end(128, 128, WIRE_WAIT_ENTER);
 	}
 	fake_end(64, 64, WIRE_WAIT_PARK); /* no room */
-	fake_begin(64, 64, WIRE_WAIT_PARK); /* the place is used again */
+	fake_begin(64, 64, WIRE_WAIT_PARK); /* the slot is used again */
 	for (int i = 0; i < 3; i++)
 		fake_round_trip();
-	assert_int_equal(fake.n_told, 2);
-	assert_int_equal(fake.told[1].flags, WIRE_LOCK_CLOSED);
-	assert_int_equal(fake.told[1].mono_ns, fake.told[0].mono_ns);
-	assert_int_equal(fake.told[1].tid, fake.told[0].tid);
+	assert_int_equal(fake.n_reported, 2);
+	assert_int_equal(fake.reported[1].flags, WIRE_LOCK_CLOSED);
+	assert_int_equal(fake.reported[1].mono_ns, fake.reported[0].mono_ns);
+	assert_int_equal(fake.reported[1].tid, fake.reported[0].tid);
 	for (int i = 0; i < 8; i++)
 		fake_round_trip();
-	assert_int_equal(fake.n_told, 3); /* the next one, as OPEN */
-	assert_int_equal(fake.told[2].flags, WIRE_LOCK_OPEN);
+	assert_int_equal(fake.n_reported, 3); /* the next one, as OPEN */
+	assert_int_equal(fake.reported[2].flags, WIRE_LOCK_OPEN);
 }
 
 static void wait_that_the_reader_did_not_get_is_told_again(void **state)
@@ -211,20 +211,20 @@ static void wait_that_the_reader_did_not_get_is_told_again(void **state)
 	fake.clock_ns += 2 * NS_PER_S;
 	(void)open_waits_look(fake.clock_ns);
 	open_waits_lost();
-	assert_int_equal(fake.n_told, 1);
+	assert_int_equal(fake.n_reported, 1);
 	fake_round_trip();
-	assert_int_equal(fake.n_told, 2);
-	assert_int_equal(fake.told[1].mono_ns, fake.told[0].mono_ns);
+	assert_int_equal(fake.n_reported, 2);
+	assert_int_equal(fake.reported[1].mono_ns, fake.reported[0].mono_ns);
 	/* nor its end */
 	fake_end(64, 64, WIRE_WAIT_PARK);
 	fake_drain();
 	open_waits_lost();
 	fake_round_trip();
-	assert_int_equal(fake.n_told, 3);
-	assert_int_equal(fake.told[2].flags, WIRE_LOCK_CLOSED);
+	assert_int_equal(fake.n_reported, 3);
+	assert_int_equal(fake.reported[2].flags, WIRE_LOCK_CLOSED);
 	for (int i = 0; i < 4; i++)
 		fake_round_trip();
-	assert_int_equal(fake.n_told, 3);
+	assert_int_equal(fake.n_reported, 3);
 }
 
 static void next_look_is_when_the_next_wait_becomes_long(void **state)
@@ -241,7 +241,7 @@ static void next_look_is_when_the_next_wait_becomes_long(void **state)
 	assert_int_equal(open_waits_look(fake.clock_ns), begin_ns + NS_PER_S);
 	fake.clock_ns = begin_ns + 2 * NS_PER_S;
 	assert_int_equal(open_waits_look(fake.clock_ns), fake.clock_ns + 8 * NS_PER_S);
-	assert_int_equal(fake.n_told, 2);
+	assert_int_equal(fake.n_reported, 2);
 	open_waits_sent();
 	assert_int_equal(open_waits_look(fake.clock_ns), fake.clock_ns + 8 * NS_PER_S);
 	/* its end is on its way, or lost */
@@ -276,26 +276,26 @@ static void virtual_thread_without_a_carrier_is_told_without_a_stack(void **stat
 	fake_begin(64, 31, WIRE_WAIT_WAIT);
 	for (int i = 0; i < 6; i++)
 		fake_round_trip();
-	assert_int_equal(fake.n_told, 1);
-	assert_int_equal(fake.told[0].tid, WIRE_VIRTUAL_TID | 31);
-	assert_int_equal(fake.told[0].n_frames, 0);
+	assert_int_equal(fake.n_reported, 1);
+	assert_int_equal(fake.reported[0].tid, WIRE_VIRTUAL_TID | 31);
+	assert_int_equal(fake.reported[0].n_frames, 0);
 }
 
 static void wait_older_than_the_session_is_one_like_all_others(void **state)
 {
 	static const struct wait_lock nothing_known;
-	int32_t place;
+	int32_t slot;
 
 	(void)state;
-	place = waits_add(64, 64, WIRE_WAIT_ENTER, &nothing_known);
-	assert_true(place >= 0);
+	slot = waits_add(64, 64, WIRE_WAIT_ENTER, &nothing_known);
+	assert_true(slot >= 0);
 	assert_int_equal(waits_add(64, 64, WIRE_WAIT_ENTER, &nothing_known), -1);
 	fake.clock_ns += 5 * MIN;
 	fake_end(64, 64, WIRE_WAIT_ENTER);
 	fake_drain();
 	assert_int_equal(fake.read.n, 1);
-	place = waits_add(64, 64, WIRE_WAIT_ENTER, &nothing_known);
-	waits_remove((uint32_t)place, waits_at((uint32_t)place)->begin_ns);
+	slot = waits_add(64, 64, WIRE_WAIT_ENTER, &nothing_known);
+	waits_remove((uint32_t)slot, waits_at((uint32_t)slot)->begin_ns);
 	assert_int_equal(waits_find(64), -1);
 }
 

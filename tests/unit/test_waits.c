@@ -1,6 +1,6 @@
 /*
  * Waits from their begin to their end, through the ring. What is held: every wait is counted once,
- * in one place, whatever is full.
+ * in one slot, whatever is full.
  */
 #include <pthread.h>
 #include <string.h>
@@ -29,8 +29,8 @@ static void long_wait_comes_with_all_that_is_known_of_it(void **state)
 	assert_int_equal(fake.read.last.owner_tid, 3);
 	assert_int_equal(fake.read.last.tid, 77);
 	assert_int_equal(fake.read.last.n_frames, 1);
-	assert_int_equal(fake_books()->taken, 1);
-	fake_books_are_exact();
+	assert_int_equal(fake_counters()->taken, 1);
+	fake_counters_are_exact();
 	fake_counts_are(fake.short_before, fake.unpaired_before);
 }
 
@@ -49,7 +49,7 @@ static void owner_that_is_found_meanwhile_is_in_the_place_of_its_mark(void **sta
 	assert_true(fake.ended_marks > 0);
 	fake.ended_marks = 0;
 	wait_begin(64, 64, WIRE_WAIT_ENTER, 0, &lock);
-	fake_end(64, 64, WIRE_WAIT_ENTER); /* too short to be fake.told: given back as well */
+	fake_end(64, 64, WIRE_WAIT_ENTER); /* too short to be fake.reported: given back as well */
 	assert_true(fake.ended_marks > 0);
 	fake.found_owner = 0;
 	wait_begin(64, 64, WIRE_WAIT_ENTER, 0, &lock);
@@ -67,7 +67,7 @@ static void short_wait_is_only_counted(void **state)
 	fake_end(64, 64, WIRE_WAIT_PARK);
 	fake_drain();
 	assert_int_equal(fake.read.n, 0);
-	assert_int_equal(fake_books()->taken, 0);
+	assert_int_equal(fake_counters()->taken, 0);
 	fake_counts_are(fake.short_before + 1, fake.unpaired_before);
 }
 
@@ -78,7 +78,7 @@ static void end_without_its_begin_is_counted(void **state)
 	fake_begin(64, 64, WIRE_WAIT_WAIT);
 	fake.clock_ns += 5 * MIN;
 	fake_end(64, 64, WIRE_WAIT_ENTER); /* of another kind */
-	fake_end(64, 64, WIRE_WAIT_WAIT); /* the place is free again */
+	fake_end(64, 64, WIRE_WAIT_WAIT); /* the slot is free again */
 	fake_drain();
 	assert_int_equal(fake.read.n, 0);
 	fake_counts_are(fake.short_before, fake.unpaired_before + 3);
@@ -132,11 +132,11 @@ static void full_ring_costs_waits_but_not_the_books(void **state)
 		fake_end(64, 64, WIRE_WAIT_ENTER);
 	}
 	fake_drain();
-	assert_true(fake_books()->drop[WIRE_DROP_RING_FULL].n > 0);
-	assert_int_equal(fake_books()->taken, 2000);
-	assert_int_equal(fake.read.n, fake_books()->pushed);
-	assert_int_equal(fake.read.ns, fake_books()->pushed_weight);
-	fake_books_are_exact();
+	assert_true(fake_counters()->drop[WIRE_DROP_RING_FULL].n > 0);
+	assert_int_equal(fake_counters()->taken, 2000);
+	assert_int_equal(fake.read.n, fake_counters()->pushed);
+	assert_int_equal(fake.read.ns, fake_counters()->pushed_weight);
+	fake_counters_are_exact();
 }
 
 static void few_threads_keep_to_a_small_part_of_the_table(void **state)
@@ -205,7 +205,7 @@ static void many_threads_at_once_lose_nothing(void **state)
 	for (uint64_t i = 0; i < THREADS; i++)
 		assert_int_equal(
 			pthread_create(&threads[i], NULL, wait_often, (void *)(uintptr_t)i), 0);
-	while (__atomic_load_n(&fake_books()->taken, __ATOMIC_RELAXED) < THREADS * ROUNDS) {
+	while (__atomic_load_n(&fake_counters()->taken, __ATOMIC_RELAXED) < THREADS * ROUNDS) {
 		fake_drain();
 		for (uint32_t i = 0; i < waits_used(); i++)
 			if (waits_copy(i, &copy))
@@ -214,9 +214,9 @@ static void many_threads_at_once_lose_nothing(void **state)
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	fake_drain();
-	assert_int_equal(fake_books()->taken, THREADS * ROUNDS);
-	assert_int_equal(fake.read.n, fake_books()->pushed);
-	fake_books_are_exact();
+	assert_int_equal(fake_counters()->taken, THREADS * ROUNDS);
+	assert_int_equal(fake.read.n, fake_counters()->pushed);
+	fake_counters_are_exact();
 	fake_counts_are(fake.short_before, fake.unpaired_before);
 }
 

@@ -93,7 +93,7 @@ static void drain(void)
 		assert_int_equal(s->event, WIRE_EVENT_WALL);
 		told_of(s->tid)->ns += s->weight;
 		told_of(s->tid)->signals++;
-		wall_written(s->place, &record, epoch);
+		wall_written(s->slot, &record, epoch);
 		ring_pop(&agent.ring);
 	}
 }
@@ -329,20 +329,20 @@ static void the_kernels_line_says_where_a_thread_is_blocked(void **state)
 	uint64_t argument = 0, other = 0x7f09;
 
 	(void)state;
-	assert_true(wall_line_says(line, 0x7f85f16, 0x7ffd10, &argument));
+	assert_true(wall_line_is_at(line, 0x7f85f16, 0x7ffd10, &argument));
 	assert_int_equal(argument, 0x7f01);
-	assert_true(wall_line_says(line, 0x7f85f16, 0x7ffd10, &argument));
+	assert_true(wall_line_is_at(line, 0x7f85f16, 0x7ffd10, &argument));
 	assert_false(
-		wall_line_says(line, 0x7f85f16, 0x7ffd10, &other)); /* waits for something else */
-	assert_false(wall_line_says(line, 0x7f85f16, 0x7ffd18, &argument));
-	assert_false(wall_line_says(line, 0x7f85f17, 0x7ffd10, &argument));
-	assert_false(wall_line_says("running\n", 0, 0, &argument));
-	assert_false(wall_line_says("-1 0x7ffd10 0x7f85f16\n", 0x7f85f16, 0x7ffd10, &argument));
-	assert_false(wall_line_says("202 0x7f01 0x189", 0, 0, &argument));
-	assert_false(wall_line_says("", 0, 0, &argument));
+		wall_line_is_at(line, 0x7f85f16, 0x7ffd10, &other)); /* waits for something else */
+	assert_false(wall_line_is_at(line, 0x7f85f16, 0x7ffd18, &argument));
+	assert_false(wall_line_is_at(line, 0x7f85f17, 0x7ffd10, &argument));
+	assert_false(wall_line_is_at("running\n", 0, 0, &argument));
+	assert_false(wall_line_is_at("-1 0x7ffd10 0x7f85f16\n", 0x7f85f16, 0x7ffd10, &argument));
+	assert_false(wall_line_is_at("202 0x7f01 0x189", 0, 0, &argument));
+	assert_false(wall_line_is_at("", 0, 0, &argument));
 #if defined(__x86_64__)
-	assert_true(
-		wall_line_says(line, 0x7f85f14, 0x7ffd10, &argument)); /* it begins the call anew */
+	assert_true(wall_line_is_at(line, 0x7f85f14, 0x7ffd10,
+				    &argument)); /* it begins the call anew */
 #endif
 }
 

@@ -206,7 +206,7 @@ static bool blob_aarch64_leave_leaf_stub(struct hot *h, const struct blob *b)
 	uint64_t sp = h->at.sp;
 	uint32_t before = load32_sig(h->at.pc - 4);
 
-	if (b->kind == BLOB_RUNTIME && compiled_stub_edge_sig(h, b))
+	if (b->kind == BLOB_RUNTIME && compiled_stub_prologue_sig(h, b))
 		return true;
 	if (!blob_aarch64_is_call_stub(h->at.pc) && leave_forward(h, b))
 		return true;

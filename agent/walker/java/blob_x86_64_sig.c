@@ -91,7 +91,7 @@ static bool leave_safepoint_by_fp(struct hot *h, const struct blob *b, uint64_t 
 	if (!return_fits_sig(h, pc, next, fp + 16))
 		return false;
 	returning.at = (struct regs){ poll, fp + 8, next };
-	if (!compiled_edge_sig(&returning, polled) || returning.at.sp != fp + 16)
+	if (!compiled_prologue_sig(&returning, polled) || returning.at.sp != fp + 16)
 		return hot_move(h, pc, fp + 16, next);
 	h->at = (struct regs){ poll, fp + 8, next };
 	return true;
@@ -243,7 +243,7 @@ static bool leave_called_stub(struct hot *h, const struct blob *b)
 
 /* By the instruction that was interrupted: ret, jmp rax (of a stub that has resolved a call, to the
  * method), pop rbp, push rbp. */
-static bool leave_stub_edge(struct hot *h)
+static bool blob_unwind_stub_prologue(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, top = hot_word(h, sp);
 	uint64_t code = load_code_sig(h->at.pc);
@@ -269,7 +269,7 @@ static bool blob_x86_64_leave_leaf_stub(struct hot *h, const struct blob *b)
 
 	if (b->frame_words <= 0 && leave_called_stub(h, b))
 		return true;
-	if (leave_stub_edge(h))
+	if (blob_unwind_stub_prologue(h))
 		return true;
 	if (b->frame_words > 1) {
 		uint64_t pc = hot_word(h, fp + 8), next = hot_word(h, fp);

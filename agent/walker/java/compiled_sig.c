@@ -173,7 +173,7 @@ static bool leave_frame(struct hot *h, const struct blob *b, uint64_t pc)
 	/* a method handle's dispatch has no frame, and jumps on */
 	if (b->kind == BLOB_NATIVE_NMETHOD && b->frame_words <= 1 && forward_dispatch_sig(h))
 		return true;
-	if (h->leaf && compiled_edge_sig(h, b))
+	if (h->leaf && compiled_prologue_sig(h, b))
 		return true;
 	if (b->kind == BLOB_NATIVE_NMETHOD && b->base != code_places_sig.enter_special &&
 	    b->frame_words > 2 &&

@@ -127,7 +127,7 @@ bool forward_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *poll
 		return (f.pc == 0 || f.pc == poll) && hot_move(h, poll, sp, fp);
 	returning.at = (struct regs){ poll, sp - 8, fp };
 	returning.leaf = true;
-	if (!compiled_edge_sig(&returning, polled))
+	if (!compiled_prologue_sig(&returning, polled))
 		return hot_move(h, f.pc, sp, fp);
 	h->at = (struct regs){ poll, sp - 8, fp };
 	h->leaf = true;

@@ -110,19 +110,21 @@ enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp
 /* Has the nmethod been deoptimised at this frame: its return address now leads to a handler? */
 bool return_is_deopt_sig(const struct blob *b, uint64_t pc);
 
-/* ---- interpreter_sig.c, interpreter_edge_*_sig.c --------------------------------------------- */
+/* ---- interpreter_sig.c, interpreter_prologue_*_sig.c
+ * --------------------------------------------- */
 
 /* The interrupted instruction is in the interpreter, where a frame is being built or torn down.
  * false = an ordinary frame: interpreter_frame_sig(). */
-bool interpreter_edge_sig(struct hot *h);
+bool interpreter_prologue_sig(struct hot *h);
 bool interpreter_frame_sig(struct hot *h);
 /* Is a frame that was returned to, or made by deoptimisation, about to go on there? */
 bool interpreter_resumes_sig(uint64_t pc);
 
-/* ---- compiled_sig.c, compiled_edge_*_sig.c --------------------------------------------------- */
+/* ---- compiled_sig.c, compiled_prologue_*_sig.c
+ * --------------------------------------------------- */
 
 /* The interrupted instruction builds the frame or tears it down: false = it does not. */
-bool compiled_edge_sig(struct hot *h, const struct blob *b);
+bool compiled_prologue_sig(struct hot *h, const struct blob *b);
 /* The interrupted instruction is in a stub behind the method, by which it calls an interpreted one:
  * back to the call. */
 bool compiled_call_stub_sig(struct hot *h, const struct blob *b);
@@ -171,8 +173,9 @@ bool continuation_cross_sig(struct hot *h);
 void continuation_learn_sig(const struct hot *h);
 
 #if defined(__aarch64__)
-/* compiled_edge_aarch64_sig.c: as compiled_edge_sig(), for runtime stubs that C2 has made. */
-bool compiled_stub_edge_sig(struct hot *h, const struct blob *b);
+/* compiled_prologue_aarch64_sig.c: as compiled_prologue_sig(), for runtime stubs that C2 has made.
+ */
+bool compiled_stub_prologue_sig(struct hot *h, const struct blob *b);
 
 /* forward_stub_aarch64_sig.c: what the interrupted stub's caller looks like. @link_known: x30 may
  * still be the caller's. false = not to be told. */

@@ -131,7 +131,7 @@ static bool hotspot_interpreted(struct hot *h)
 {
 	if (h->leaf && interpreter_resumes_sig(h->at.pc))
 		h->leaf = false; /* registers are still the callee's; they may look like an entry */
-	if (h->leaf && interpreter_edge_sig(h)) {
+	if (h->leaf && interpreter_prologue_sig(h)) {
 		h->java_seen = true;
 		return true;
 	}

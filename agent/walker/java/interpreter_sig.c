@@ -1,7 +1,7 @@
 /*
  * Interpreted frames (frame_x86.hpp, frame_aarch64.hpp): fp + 8 the return address, fp - 8 the
  * sender's sp, fp - 24 the Method, the bytecode pointer in a register while the frame is on top.
- * Being built or torn down they are for interpreter_edge_*_sig.c.
+ * Being built or torn down they are for interpreter_prologue_*_sig.c.
  */
 #include "agent/walker/java/hotspot_priv.h"
 

@@ -155,7 +155,7 @@ bool return_to_returning_sig(struct hot *h, const struct blob *b)
 	returning.link = RETURN_BYTES ? 0 : arch_code(pc);
 	returning.leaf = true;
 	after = returning;
-	if (!compiled_edge_sig(&after, &polled) || after.at.sp != end)
+	if (!compiled_prologue_sig(&after, &polled) || after.at.sp != end)
 		return false;
 	*h = returning;
 	return true;

@@ -167,7 +167,7 @@ static uint8_t *copy_range(struct safe_copy *copy, uint64_t from, uint64_t to)
 	return bytes;
 }
 
-static bool walker_maps_stays(uint64_t from, uint64_t to)
+static bool maps_is_permanent(uint64_t from, uint64_t to)
 {
 	return from >= maps.stays_low && to > from && to <= maps.stays_high;
 }
@@ -175,13 +175,13 @@ static bool walker_maps_stays(uint64_t from, uint64_t to)
 /* To be read, and given back: a copy, or the bytes themselves where nobody takes them away. */
 static const uint8_t *borrow_range(struct safe_copy *copy, uint64_t from, uint64_t to)
 {
-	return walker_maps_stays(from, to) ? (const uint8_t *)(uintptr_t)from
+	return maps_is_permanent(from, to) ? (const uint8_t *)(uintptr_t)from
 					   : copy_range(copy, from, to);
 }
 
 static void return_range(const struct cfi_bytes *range)
 {
-	if (range->bytes && !walker_maps_stays(range->address, range->address + range->len))
+	if (range->bytes && !maps_is_permanent(range->address, range->address + range->len))
 		munmap((void *)range->bytes, range->len);
 }
 
@@ -268,7 +268,7 @@ static void load_image(struct safe_copy *copy, struct mapping *m)
 	m->no_room = load_rows(copy, &image, m) == -ENOSPC;
 }
 
-static bool walker_maps_same(const struct mapping *m, const struct maps_line *line)
+static bool maps_same(const struct mapping *m, const struct maps_line *line)
 {
 	return m->shown.start == line->start && m->shown.end == line->end &&
 	       m->shown.file_offset == line->offset && m->device == line->device &&
@@ -286,18 +286,18 @@ struct pass {
 static struct mapping *find_known(const struct maps_line *line)
 {
 	for (uint32_t i = 0; i < maps.n; i++)
-		if (!maps.now[i]->seen && walker_maps_same(maps.now[i], line))
+		if (!maps.now[i]->seen && maps_same(maps.now[i], line))
 			return maps.now[i];
 	return NULL;
 }
 
 static bool mapping_stays(const struct mapping *m)
 {
-	return walker_maps_stays(m->shown.start, m->shown.end);
+	return maps_is_permanent(m->shown.start, m->shown.end);
 }
 
 /* Where there are too many the lowest go, which were loaded last as a rule: not libjvm. */
-static void walker_maps_make_room(struct pass *pass)
+static void maps_make_room(struct pass *pass)
 {
 	uint32_t at = mapping_stays(pass->found[0]) ? 1 : 0;
 	struct mapping *m = pass->found[at];
@@ -329,7 +329,7 @@ static void pass_line(struct pass *pass, const char *text, size_t len)
 	if (!has_code(&line))
 		return;
 	if (pass->n == MAPS_MAX)
-		walker_maps_make_room(pass);
+		maps_make_room(pass);
 	m = find_known(&line);
 	if (m) {
 		m->seen = true;
@@ -373,7 +373,7 @@ static int read_maps(struct pass *pass)
 	return got < 0 ? -EIO : 0;
 }
 
-static struct unwind_table *walker_maps_make_table(void)
+static struct unwind_table *maps_make_table(void)
 {
 	struct unwind_table *t = malloc(sizeof(*t) + maps.n * sizeof(t->ranges[0]));
 
@@ -406,7 +406,7 @@ static void free_retired(void)
 }
 
 /* The table the handler reads is the last thing to change; what it no longer names is retired. */
-static int walker_maps_adopt(struct pass *pass)
+static int maps_adopt(struct pass *pass)
 {
 	struct unwind_table *table;
 
@@ -425,14 +425,14 @@ static int walker_maps_adopt(struct pass *pass)
 	for (uint32_t i = 0; i < maps.n; i++)
 		maps.left_out += maps.now[i]->no_room;
 	maps.generation++;
-	table = walker_maps_make_table();
+	table = maps_make_table();
 	if (!table)
 		table = calloc(1, sizeof(*table)); /* no native unwinding rather than freed rows */
 	maps.retired_table = unwind_publish(table);
 	return table ? 0 : -ENOMEM;
 }
 
-static int walker_maps_on_object(struct dl_phdr_info *info, size_t size, void *arg)
+static int maps_on_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	uint64_t *counters = arg;
 
@@ -469,7 +469,7 @@ int maps_refresh(void)
 			return 0; /* next time: one set of retired tables at most */
 		free_retired();
 	}
-	dl_iterate_phdr(walker_maps_on_object, counters);
+	dl_iterate_phdr(maps_on_object, counters);
 	if (maps.n && counters[0] && counters[0] == maps.adds && counters[1] == maps.subs)
 		return 0;
 	memset(&pass, 0, sizeof(pass));
@@ -485,7 +485,7 @@ int maps_refresh(void)
 	load_fresh(&pass);
 	maps.adds = counters[0];
 	maps.subs = counters[1];
-	return walker_maps_adopt(&pass);
+	return maps_adopt(&pass);
 }
 
 bool maps_find(uint64_t pc, struct walk_mapping *ret)
@@ -513,7 +513,7 @@ void maps_free(void)
 		free_retired();
 	if (maps.retired || maps.retired_table)
 		return; /* a handler is inside: what there is stays, and serves the next session */
-	(void)walker_maps_adopt(&nothing);
+	(void)maps_adopt(&nothing);
 	if (guard_is_quiescent())
 		free_retired();
 }

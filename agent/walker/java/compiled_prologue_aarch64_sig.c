@@ -17,14 +17,14 @@
 #define RESERVE_STEPS  40 /* with the call that makes it whole again */
 #define POPS_MAX       64 /* bytes */
 
-enum edge {
-	EDGE_NONE, /* the frame is whole */
-	EDGE_LINK, /* nothing on the stack: the return address is in x30 */
-	EDGE_ROOM, /* room for a frame, the caller's x29 and x30 still in their registers */
-	EDGE_PUSHED, /* x29 and x30 on top of the stack */
+enum frame_part {
+	PART_NONE, /* the frame is whole */
+	PART_LINK, /* nothing on the stack: the return address is in x30 */
+	PART_ROOM, /* room for a frame, the caller's x29 and x30 still in their registers */
+	PART_PUSHED, /* x29 and x30 on top of the stack */
 };
 
-static uint64_t compiled_edge_aarch64_verified_entry(const struct blob *b)
+static uint64_t compiled_prologue_aarch64_verified_entry(const struct blob *b)
 {
 	if (vm_sig.nm_verified_entry >= 0)
 		return load64_sig(b->base + (uint32_t)vm_sig.nm_verified_entry);
@@ -49,33 +49,33 @@ static uint64_t frame_complete_at(uint64_t p)
 }
 
 /* The frame is built by the instructions from @p to @end. */
-static enum edge inside_prologue(uint64_t p, uint64_t end, uint64_t pc)
+static enum frame_part inside_prologue(uint64_t p, uint64_t end, uint64_t pc)
 {
 	if (pc <= p)
-		return EDGE_LINK;
+		return PART_LINK;
 	if (pc > end)
-		return EDGE_NONE;
-	return code_pushes_pair(load32_sig(p)) ? EDGE_PUSHED : EDGE_ROOM;
+		return PART_NONE;
+	return code_pushes_pair(load32_sig(p)) ? PART_PUSHED : PART_ROOM;
 }
 
 /* How far has the prologue come at @pc? */
-static enum edge compiled_edge_aarch64_prologue_at(const struct blob *b, uint64_t pc)
+static enum frame_part compiled_prologue_at(const struct blob *b, uint64_t pc)
 {
-	uint64_t p = compiled_edge_aarch64_verified_entry(b);
+	uint64_t p = compiled_prologue_aarch64_verified_entry(b);
 
 	if (pc <= p || b->frame_words <= 1)
-		return EDGE_LINK; /* the check of the receiver's class comes before */
+		return PART_LINK; /* the check of the receiver's class comes before */
 	for (int step = 0; step < PROLOGUE_STEPS; step++, p += 4) {
 		uint64_t end = frame_complete_at(p);
 
 		if (end)
 			return inside_prologue(p, end, pc);
 	}
-	return pc < p ? EDGE_LINK : EDGE_NONE;
+	return pc < p ? PART_LINK : PART_NONE;
 }
 
 /* C1's code has a second prologue where it takes over a running loop: as seen from near by. */
-static enum edge second_prologue_at(uint64_t pc)
+static enum frame_part second_prologue_at(uint64_t pc)
 {
 	for (uint64_t p = pc - 4 * BUILD_STEPS; p < pc + 4 * BUILD_STEPS; p += 4) {
 		uint64_t end = frame_complete_at(p);
@@ -85,7 +85,7 @@ static enum edge second_prologue_at(uint64_t pc)
 		if (p >= pc && code_leaves(load32_sig(p)))
 			break;
 	}
-	return EDGE_NONE;
+	return PART_NONE;
 }
 
 /*
@@ -118,30 +118,30 @@ static uint64_t before_reserve_check(uint64_t pc)
 }
 
 /* Has the code before @pc, in one line with it, taken the frame away? */
-static enum edge epilogue_at(uint64_t pc)
+static enum frame_part epilogue_at(uint64_t pc)
 {
 	bool raised = false;
 
 	if (code_pops_pair(load32_sig(pc)))
-		return EDGE_PUSHED;
+		return PART_PUSHED;
 	pc = before_reserve_check(pc);
 	for (uint64_t p = pc - 4; p >= pc - 4 * EPILOGUE_STEPS; p -= 4) {
 		uint32_t i = load32_sig(p);
 
 		if (code_pops_pair(i))
-			return EDGE_LINK;
+			return PART_LINK;
 		if (code_loads_pair(i))
-			return raised ? EDGE_LINK : EDGE_ROOM;
+			return raised ? PART_LINK : PART_ROOM;
 		if (code_leaves(i))
-			return EDGE_NONE;
+			return PART_NONE;
 		raised |= code_raises_sp(i);
 	}
-	return EDGE_NONE;
+	return PART_NONE;
 }
 
 /* Where a poll before a return goes on when it has fired: adr x8, poll; str x8, [x28, #n]; and
  * away. */
-static enum edge poll_stub_at(const struct blob *b, uint64_t pc)
+static enum frame_part poll_stub_at(const struct blob *b, uint64_t pc)
 {
 	for (uint64_t p = pc; p + 4 * POLL_STEPS > pc; p -= 4) {
 		uint64_t poll = code_adr_x8(p);
@@ -151,18 +151,18 @@ static enum edge poll_stub_at(const struct blob *b, uint64_t pc)
 		if (p != pc && code_leaves(load32_sig(p)))
 			break;
 	}
-	return EDGE_NONE;
+	return PART_NONE;
 }
 
-static bool compiled_edge_aarch64_leave(struct hot *h, const struct blob *b, enum edge edge)
+static bool compiled_prologue_unwind(struct hot *h, const struct blob *b, enum frame_part part)
 {
 	uint64_t sp = h->at.sp, pc = h->link, fp = h->at.fp;
 
-	if (edge == EDGE_NONE)
+	if (part == PART_NONE)
 		return false;
-	if (edge == EDGE_ROOM)
+	if (part == PART_ROOM)
 		sp += 8 * (uint64_t)b->frame_words;
-	if (edge == EDGE_PUSHED) {
+	if (part == PART_PUSHED) {
 		fp = hot_word(h, sp);
 		pc = hot_word(h, sp + 8);
 		sp += 16;
@@ -170,30 +170,30 @@ static bool compiled_edge_aarch64_leave(struct hot *h, const struct blob *b, enu
 	return return_known_sig(h, pc) && hot_move(h, pc, sp, fp);
 }
 
-bool compiled_edge_sig(struct hot *h, const struct blob *b)
+bool compiled_prologue_sig(struct hot *h, const struct blob *b)
 {
-	enum edge edge = compiled_edge_aarch64_prologue_at(b, h->at.pc);
+	enum frame_part part = compiled_prologue_at(b, h->at.pc);
 
-	if (edge == EDGE_NONE)
-		edge = second_prologue_at(h->at.pc);
-	if (edge == EDGE_NONE)
-		edge = epilogue_at(h->at.pc);
-	if (edge == EDGE_NONE)
-		edge = poll_stub_at(b, h->at.pc);
-	return compiled_edge_aarch64_leave(h, b, edge);
+	if (part == PART_NONE)
+		part = second_prologue_at(h->at.pc);
+	if (part == PART_NONE)
+		part = epilogue_at(h->at.pc);
+	if (part == PART_NONE)
+		part = poll_stub_at(b, h->at.pc);
+	return compiled_prologue_unwind(h, b, part);
 }
 
-bool compiled_stub_edge_sig(struct hot *h, const struct blob *b)
+bool compiled_stub_prologue_sig(struct hot *h, const struct blob *b)
 {
 	uint64_t p = b->code, end = 0;
-	enum edge edge;
+	enum frame_part part;
 
 	for (int step = 0; step < BUILD_STEPS && !end; step++, p += 4)
 		end = frame_complete_at(p);
 	if (!end || code_pushes_pair(load32_sig(p - 4)))
 		return false;
-	edge = inside_prologue(p - 4, end, h->at.pc);
-	return compiled_edge_aarch64_leave(h, b, edge == EDGE_NONE ? epilogue_at(h->at.pc) : edge);
+	part = inside_prologue(p - 4, end, h->at.pc);
+	return compiled_prologue_unwind(h, b, part == PART_NONE ? epilogue_at(h->at.pc) : part);
 }
 
 /* ldp xn, xm, [sp], #n and add sp, sp, #n, at the interrupted instruction or behind its call. */

@@ -143,7 +143,7 @@ void waits_counts(uint64_t *ret_short, uint64_t *ret_short_ns, uint64_t *ret_unp
 	*ret_short = *ret_short_ns = *ret_unpaired = 0;
 }
 
-void handler_cost_book(void)
+void handler_cost_account(void)
 {
 }
 
@@ -166,9 +166,9 @@ void open_waits_sent(void)
 {
 }
 
-void wall_written(uint32_t place, const struct wire_sample *record, uint32_t epoch)
+void wall_written(uint32_t slot, const struct wire_sample *record, uint32_t epoch)
 {
-	(void)place;
+	(void)slot;
 	(void)record;
 	(void)epoch;
 }
@@ -376,14 +376,14 @@ static void take(uint64_t seed, uint32_t depth, const char *broken)
 			.bci = (int32_t)(i % 50),
 			.kind = i % 5 == 4 ? WIRE_KIND_NATIVE : WIRE_KIND_C2,
 		};
-	agent.books.of[WIRE_EVENT_CPU].taken++;
-	agent.books.of[WIRE_EVENT_CPU].taken_weight += head.weight;
+	agent.counters.of[WIRE_EVENT_CPU].taken++;
+	agent.counters.of[WIRE_EVENT_CPU].taken_weight += head.weight;
 	if (ring_push_sig(&agent.ring, &head, frames)) {
-		agent.books.of[WIRE_EVENT_CPU].pushed++;
-		agent.books.of[WIRE_EVENT_CPU].pushed_weight += head.weight;
+		agent.counters.of[WIRE_EVENT_CPU].pushed++;
+		agent.counters.of[WIRE_EVENT_CPU].pushed_weight += head.weight;
 	} else {
-		agent.books.of[WIRE_EVENT_CPU].drop[WIRE_DROP_RING_FULL].n++;
-		agent.books.of[WIRE_EVENT_CPU].drop[WIRE_DROP_RING_FULL].weight += head.weight;
+		agent.counters.of[WIRE_EVENT_CPU].drop[WIRE_DROP_RING_FULL].n++;
+		agent.counters.of[WIRE_EVENT_CPU].drop[WIRE_DROP_RING_FULL].weight += head.weight;
 	}
 }
 
@@ -399,7 +399,7 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&in, 0, sizeof(in));
-	memset(&agent.books, 0, sizeof(agent.books));
+	memset(&agent.counters, 0, sizeof(agent.counters));
 	memset(&ledger, 0, sizeof(ledger));
 	walker_holds = 0;
 	if (pipe2(in.fd, O_NONBLOCK) < 0 || fcntl(in.fd[1], F_SETPIPE_SZ, 1 << 16) < 0 ||

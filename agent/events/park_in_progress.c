@@ -15,32 +15,32 @@
 #define LOOK_NS	    (500 * NS_PER_MS)
 #define LOOK_MAX_NS (4 * NS_PER_S) /* while all go on */
 #define LOOK_SHARE  1000 /* of the time goes into looks, at most one in so many */
-#define OLDER_MAX   1024u
+#define PARKS_MAX   1024u
 
-static struct older {
+static struct park {
 	uint64_t java_thread, begin_ns;
-	uint32_t place, identity;
+	uint32_t slot, identity;
 	bool seen; /* in this look */
-} older[OLDER_MAX];
-static uint32_t n_older;
-static uint32_t next_older; /* where the one seen next most likely is: the JVM keeps an order */
+} parks[PARKS_MAX];
+static uint32_t n_parks;
+static uint32_t next_park; /* where the one seen next most likely is: the JVM keeps an order */
 static bool added; /* since the start */
 static uint64_t steady_ns; /* from look to look */
 
-static void park_older_add(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
+static void park_in_progress_add(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
 {
-	int32_t place = n_older < OLDER_MAX
-				? waits_add(java_thread, java_thread, WIRE_WAIT_PARK, lock)
-				: -1;
-	struct wait *w = place >= 0 ? waits_at((uint32_t)place) : NULL;
+	int32_t slot = n_parks < PARKS_MAX
+			       ? waits_add(java_thread, java_thread, WIRE_WAIT_PARK, lock)
+			       : -1;
+	struct wait *w = slot >= 0 ? waits_at((uint32_t)slot) : NULL;
 
 	if (!w)
 		return;
 	w->flags = flags;
-	older[n_older++] = (struct older){
+	parks[n_parks++] = (struct park){
 		.java_thread = java_thread,
 		.begin_ns = __atomic_load_n(&w->begin_ns, __ATOMIC_ACQUIRE),
-		.place = (uint32_t)place,
+		.slot = (uint32_t)slot,
 		.identity = lock->identity,
 	};
 }
@@ -48,19 +48,19 @@ static void park_older_add(uint64_t java_thread, const struct wait_lock *lock, u
 static void add_owned(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
 {
 	if (lock->owner_tid)
-		park_older_add(java_thread, lock, flags);
+		park_in_progress_add(java_thread, lock, flags);
 }
 
-static void park_older_look(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
+static void park_in_progress_look(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
 {
 	(void)flags;
-	for (uint32_t i = 0; i < n_older; i++) {
-		uint32_t at = (next_older + i) % n_older;
+	for (uint32_t i = 0; i < n_parks; i++) {
+		uint32_t at = (next_park + i) % n_parks;
 
-		if (older[at].java_thread != java_thread)
+		if (parks[at].java_thread != java_thread)
 			continue;
-		older[at].seen |= older[at].identity == lock->identity;
-		next_older = at + 1;
+		parks[at].seen |= parks[at].identity == lock->identity;
+		next_park = at + 1;
 		return;
 	}
 }
@@ -70,58 +70,59 @@ static void forget_those_over(void)
 {
 	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < n_older; i++) {
-		struct older *o = &older[i];
-		const struct wait *w = waits_at(o->place);
+	for (uint32_t i = 0; i < n_parks; i++) {
+		struct park *o = &parks[i];
+		const struct wait *w = waits_at(o->slot);
 
 		if (!w || __atomic_load_n(&w->begin_ns, __ATOMIC_ACQUIRE) != o->begin_ns)
 			continue;
 		if (!o->seen) {
-			waits_remove(o->place, o->begin_ns);
+			waits_remove(o->slot, o->begin_ns);
 			continue;
 		}
 		o->seen = false;
-		older[kept++] = *o;
+		parks[kept++] = *o;
 	}
-	n_older = kept;
+	n_parks = kept;
 }
 
-static uint64_t park_older_tick(uint64_t now_ns)
+static uint64_t park_in_progress_tick(uint64_t now_ns)
 {
-	uint32_t n = n_older;
+	uint32_t n = n_parks;
 	uint64_t pause_ns;
 
 	if (!added) {
 		added = true;
 		park_blocked_each(add_owned);
-		park_blocked_each(park_older_add); /* a thread that is there is not added again */
+		park_blocked_each(
+			park_in_progress_add); /* a thread that is there is not added again */
 	} else {
-		park_blocked_each(park_older_look);
+		park_blocked_each(park_in_progress_look);
 		forget_those_over();
 	}
 	/* a JVM of thousands of threads is looked at more rarely */
 	pause_ns = LOOK_SHARE * (mono_ns() - now_ns);
-	steady_ns = n != n_older ? LOOK_NS : steady_ns < LOOK_MAX_NS ? 2 * steady_ns : LOOK_MAX_NS;
-	return n_older ? now_ns + (pause_ns > steady_ns ? pause_ns : steady_ns) : UINT64_MAX;
+	steady_ns = n != n_parks ? LOOK_NS : steady_ns < LOOK_MAX_NS ? 2 * steady_ns : LOOK_MAX_NS;
+	return n_parks ? now_ns + (pause_ns > steady_ns ? pause_ns : steady_ns) : UINT64_MAX;
 }
 
-static int park_older_begin(const struct wire_start *start, const char **note)
+static int park_in_progress_begin(const struct wire_start *start, const char **note)
 {
 	(void)start;
 	(void)note;
 	return 0;
 }
 
-static void park_older_end(void)
+static void park_in_progress_end(void)
 {
-	n_older = 0;
+	n_parks = 0;
 	added = false;
 }
 
-const struct events_source park_older_source = {
+const struct events_source park_in_progress_source = {
 	.step = "park",
 	.event = WIRE_EVENT_LOCK,
-	.begin = park_older_begin,
-	.end = park_older_end,
-	.tick = park_older_tick,
+	.begin = park_in_progress_begin,
+	.end = park_in_progress_end,
+	.tick = park_in_progress_tick,
 };

@@ -70,7 +70,7 @@ static enum prologue after_subtract(uint64_t p, uint64_t pc)
 	return PROLOGUE_DONE;
 }
 
-static uint64_t compiled_edge_x86_64_verified_entry(const struct blob *b)
+static uint64_t compiled_prologue_x86_64_verified_entry(const struct blob *b)
 {
 	return vm_sig.nm_verified_entry >= 0
 		       ? load64_sig(b->base + (uint32_t)vm_sig.nm_verified_entry)
@@ -82,7 +82,7 @@ static uint64_t compiled_edge_x86_64_verified_entry(const struct blob *b)
  * initialised. */
 static uint64_t prologue_begin(const struct blob *b, uint64_t end)
 {
-	uint64_t entry = compiled_edge_x86_64_verified_entry(b);
+	uint64_t entry = compiled_prologue_x86_64_verified_entry(b);
 
 	for (uint64_t p = entry; p < end; p++)
 		if ((load_code_sig(p) & 0xff00000000ffffff) == 0x5500000000248489)
@@ -91,7 +91,7 @@ static uint64_t prologue_begin(const struct blob *b, uint64_t end)
 }
 
 /* How far has the prologue come at @pc? Decoded from its begin at @p. */
-static enum prologue compiled_edge_x86_64_prologue_at(uint64_t p, uint64_t end, uint64_t pc)
+static enum prologue compiled_prologue_x86_64_prologue_at(uint64_t p, uint64_t end, uint64_t pc)
 {
 	enum prologue state = PROLOGUE_BEFORE;
 	uint64_t length;
@@ -134,10 +134,10 @@ static bool leave_prologue(struct hot *h, const struct blob *b)
 	uint64_t end = sp + 8 * (uint64_t)(b->frame_words > 0 ? b->frame_words : 1);
 	uint64_t pc = hot_word(h, end - 8);
 	uint64_t complete = b->code + (uint64_t)(int64_t)b->frame_complete + 16;
-	enum prologue state =
-		b->frame_words > 1 ? compiled_edge_x86_64_prologue_at(prologue_begin(b, complete),
-								      complete, h->at.pc)
-				   : PROLOGUE_UNKNOWN;
+	enum prologue state = b->frame_words > 1
+				      ? compiled_prologue_x86_64_prologue_at(
+						prologue_begin(b, complete), complete, h->at.pc)
+				      : PROLOGUE_UNKNOWN;
 	struct code c = code_at(h->at.pc);
 
 	if (state == PROLOGUE_DONE && return_known_sig(h, pc))
@@ -173,7 +173,7 @@ static bool leave_loop_entry(struct hot *h, const struct blob *b)
 	entry = load64_sig(b->base + (uint32_t)vm_sig.nm_osr_entry);
 	if (entry < b->code || h->at.pc < entry || h->at.pc >= entry + OSR_ENTRY_MAX)
 		return false;
-	switch (compiled_edge_x86_64_prologue_at(entry, entry + OSR_ENTRY_MAX, h->at.pc)) {
+	switch (compiled_prologue_x86_64_prologue_at(entry, entry + OSR_ENTRY_MAX, h->at.pc)) {
 	case PROLOGUE_BEFORE:
 		return return_known_sig(h, hot_word(h, sp)) &&
 		       hot_move(h, hot_word(h, sp), sp + 8, h->at.fp);
@@ -324,7 +324,7 @@ static bool leave_epilogue(struct hot *h, const struct blob *b)
 	return false;
 }
 
-bool compiled_edge_sig(struct hot *h, const struct blob *b)
+bool compiled_prologue_sig(struct hot *h, const struct blob *b)
 {
 	if ((int64_t)(h->at.pc - b->code) < b->frame_complete || b->frame_words <= 1)
 		return leave_prologue(h, b);

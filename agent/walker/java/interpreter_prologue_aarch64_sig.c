@@ -6,7 +6,7 @@
  */
 #include "agent/walker/java/hotspot_priv.h"
 
-#define EDGE_MAX      0x10000ull /* from sp to the sender's sp at entry and return */
+#define PART_MAX      0x10000ull /* from sp to the sender's sp at entry and return */
 #define ENTRY_STEPS   64 /* instructions of an entry up to the one that sets x29 */
 #define RETURN_STEPS  8
 #define LAST_SP_WORDS (-2)
@@ -27,12 +27,12 @@ static bool stores_sender_sp(uint32_t i)
 static bool is_sender_sp(const struct hot *h, uint64_t sender_sp)
 {
 	return hot_on_stack(h, sender_sp) && sender_sp >= h->at.sp &&
-	       sender_sp - h->at.sp < EDGE_MAX;
+	       sender_sp - h->at.sp < PART_MAX;
 }
 
 /* A method is being entered or left: its caller is found. */
-static bool interpreter_edge_aarch64_entered(struct hot *h, uint64_t method, uint64_t pc,
-					     uint64_t sp, uint64_t fp)
+static bool interpreter_prologue_aarch64_entered(struct hot *h, uint64_t method, uint64_t pc,
+						 uint64_t sp, uint64_t fp)
 {
 	if (method_check_sig(method))
 		hot_push_method_sig(h, method, 0, WIRE_KIND_INTERPRETED);
@@ -49,7 +49,7 @@ static bool has_own_frame(const struct hot *h)
 }
 
 /* From the entry point until x29 is set: the return address is in x30. */
-static bool interpreter_edge_aarch64_edge_entry(struct hot *h)
+static bool interpreter_aarch64_entry(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, p = h->at.pc;
 
@@ -62,7 +62,8 @@ static bool interpreter_edge_aarch64_edge_entry(struct hot *h)
 
 		if (sets_fp(i))
 			return return_fits_java_sig(h, h->link, fp, sp) &&
-			       interpreter_edge_aarch64_entered(h, h->regs.method, h->link, sp, fp);
+			       interpreter_prologue_aarch64_entered(h, h->regs.method, h->link, sp,
+								    fp);
 		if (code_leaves(i) && !code_jumps(i))
 			return false;
 	}
@@ -70,7 +71,7 @@ static bool interpreter_edge_aarch64_edge_entry(struct hot *h)
 }
 
 /* From there until the sender's sp is in its slot. */
-static bool interpreter_edge_aarch64_edge_entry_late(struct hot *h)
+static bool interpreter_aarch64_entry_late(struct hot *h)
 {
 	uint64_t fp = h->at.fp, method = h->regs.method, p = h->at.pc, pc;
 
@@ -85,9 +86,9 @@ static bool interpreter_edge_aarch64_edge_entry_late(struct hot *h)
 			continue;
 		pc = hot_word(h, fp + 8);
 		return return_known_java_sig(h, pc) &&
-		       interpreter_edge_aarch64_entered(h, method, pc,
-							machine_sender_sp(fp, h->regs.sender_sp),
-							hot_word(h, fp));
+		       interpreter_prologue_aarch64_entered(
+			       h, method, pc, machine_sender_sp(fp, h->regs.sender_sp),
+			       hot_word(h, fp));
 	}
 	return false;
 }
@@ -125,7 +126,7 @@ static uint64_t return_ahead(uint64_t p)
 }
 
 /* A return: x29 and x30 are the caller's, or on top of the stack. */
-static bool interpreter_edge_aarch64_edge_return(struct hot *h)
+static bool interpreter_aarch64_return(struct hot *h)
 {
 	uint64_t pc = h->link, fp = h->at.fp, sp = h->at.sp, sender_sp;
 	bool pushed = code_pops_pair(load32_sig(h->at.pc)) && sp == fp;
@@ -142,10 +143,10 @@ static bool interpreter_edge_aarch64_edge_return(struct hot *h)
 	if (is_sender_sp(h, sender_sp))
 		sp = sender_sp;
 	return return_fits_java_sig(h, pc, fp, sp) &&
-	       interpreter_edge_aarch64_entered(h, 0, pc, sp, fp);
+	       interpreter_prologue_aarch64_entered(h, 0, pc, sp, fp);
 }
 
-static bool interpreter_edge_aarch64_is_ordinary(const struct hot *h)
+static bool interpreter_prologue_aarch64_is_ordinary(const struct hot *h)
 {
 	uint64_t fp = h->at.fp;
 
@@ -155,7 +156,7 @@ static bool interpreter_edge_aarch64_is_ordinary(const struct hot *h)
 }
 
 /* Entries of intrinsics (Math, CRC32, Reference.get) build no frame. */
-static bool interpreter_edge_aarch64_edge_frameless(struct hot *h)
+static bool interpreter_aarch64_frameless(struct hot *h)
 {
 	uint64_t sp = is_sender_sp(h, h->regs.sender_sp) ? h->regs.sender_sp : h->at.sp;
 	uint64_t fp = h->at.fp;
@@ -163,14 +164,13 @@ static bool interpreter_edge_aarch64_edge_frameless(struct hot *h)
 	if (arch_code(hot_word(h, fp + 8)) == h->link) /* but a small one, to call the collector */
 		fp = hot_word(h, fp);
 	return return_fits_java_sig(h, h->link, fp, sp) &&
-	       interpreter_edge_aarch64_entered(h, h->regs.method, h->link, sp, fp);
+	       interpreter_prologue_aarch64_entered(h, h->regs.method, h->link, sp, fp);
 }
 
-bool interpreter_edge_sig(struct hot *h)
+bool interpreter_prologue_sig(struct hot *h)
 {
-	if (interpreter_edge_aarch64_edge_entry(h) || interpreter_edge_aarch64_edge_entry_late(h) ||
-	    interpreter_edge_aarch64_edge_return(h))
+	if (interpreter_aarch64_entry(h) || interpreter_aarch64_entry_late(h) ||
+	    interpreter_aarch64_return(h))
 		return true;
-	return !interpreter_edge_aarch64_is_ordinary(h) &&
-	       interpreter_edge_aarch64_edge_frameless(h);
+	return !interpreter_prologue_aarch64_is_ordinary(h) && interpreter_aarch64_frameless(h);
 }

@@ -88,7 +88,7 @@ static bool is_left(const uint8_t *code, enum blob_kind kind, size_t at, size_t 
 	stack[FRAME_END] = CALLER;
 	if (words)
 		stack[FRAME_END - 1] = 0x1234;
-	return compiled_edge_sig(&h, &b) && h.at.pc == CALLER && h.at.fp == 0x1234 &&
+	return compiled_prologue_sig(&h, &b) && h.at.pc == CALLER && h.at.fp == 0x1234 &&
 	       h.at.sp == (uint64_t)(uintptr_t)&stack[FRAME_END + 1];
 }
 
@@ -134,7 +134,7 @@ static bool is_gone(const uint8_t *code, size_t at)
 	memset(stack, 0, sizeof(stack));
 	stack[FRAME_END] = CALLER;
 	vm_sig.nm_osr_entry = -1;
-	return compiled_edge_sig(&h, &b) && h.at.pc == CALLER && h.at.fp == 0x1234 &&
+	return compiled_prologue_sig(&h, &b) && h.at.pc == CALLER && h.at.fp == 0x1234 &&
 	       h.at.sp == (uint64_t)(uintptr_t)&stack[FRAME_END + 1];
 }
 

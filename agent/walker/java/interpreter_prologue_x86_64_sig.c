@@ -5,12 +5,12 @@
  */
 #include "agent/walker/java/hotspot_priv.h"
 
-#define EDGE_MAX	0x10000ull /* from sp to the sender's sp at entry and return */
+#define PART_MAX	0x10000ull /* from sp to the sender's sp at entry and return */
 #define ENTRY_FRAME_MAX 0x60ull /* the fixed part being pushed at entry */
 
 /* A method is being entered: rbx = Method*, its caller is found. */
-static bool interpreter_edge_x86_64_entered(struct hot *h, uint64_t method, uint64_t pc,
-					    uint64_t sp, uint64_t fp)
+static bool interpreter_prologue_x86_64_entered(struct hot *h, uint64_t method, uint64_t pc,
+						uint64_t sp, uint64_t fp)
 {
 	if (method)
 		hot_push_method_sig(h, method, 0, WIRE_KIND_INTERPRETED);
@@ -20,32 +20,33 @@ static bool interpreter_edge_x86_64_entered(struct hot *h, uint64_t method, uint
 
 /* rbx is the Method, r13 the sender's sp: from the entry point until the bytecode pointer is set.
  */
-static bool interpreter_edge_x86_64_edge_entry(struct hot *h)
+static bool interpreter_x86_64_entry(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, r13 = h->regs.r13, top, second, pc;
 
 	if (!method_check_sig(h->regs.rbx) || !hot_on_stack(h, r13) || r13 < sp ||
-	    r13 - sp >= EDGE_MAX)
+	    r13 - sp >= PART_MAX)
 		return false;
 	if (hot_on_stack(h, fp) && fp >= sp && fp < r13) { /* fp is already its own */
 		pc = hot_word(h, fp + 8);
 		return return_known_java_sig(h, pc) &&
-		       interpreter_edge_x86_64_entered(h, h->regs.rbx, pc, r13, hot_word(h, fp));
+		       interpreter_prologue_x86_64_entered(h, h->regs.rbx, pc, r13,
+							   hot_word(h, fp));
 	}
 	top = hot_word(h, sp);
 	second = hot_word(h, sp + 8);
 	if (return_fits_java_sig(h, top, fp, sp))
-		return interpreter_edge_x86_64_entered(h, h->regs.rbx, top, r13, fp);
+		return interpreter_prologue_x86_64_entered(h, h->regs.rbx, top, r13, fp);
 	if (top == fp && return_fits_java_sig(h, second, fp, sp))
-		return interpreter_edge_x86_64_entered(h, h->regs.rbx, second, r13, fp);
+		return interpreter_prologue_x86_64_entered(h, h->regs.rbx, second, r13, fp);
 	if (return_fits_java_sig(h, h->regs.rax, fp, sp)) /* popped to make room for the locals */
-		return interpreter_edge_x86_64_entered(h, h->regs.rbx, h->regs.rax, r13, fp);
+		return interpreter_prologue_x86_64_entered(h, h->regs.rbx, h->regs.rax, r13, fp);
 	return false;
 }
 
 /* r13 already points to the ConstMethod or the bytecodes (a native method has none), the Method is
  * not pushed yet. */
-static bool interpreter_edge_x86_64_edge_entry_late(struct hot *h)
+static bool interpreter_x86_64_entry_late(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, method = h->regs.rbx, sender_sp, pc, code;
 
@@ -62,36 +63,36 @@ static bool interpreter_edge_x86_64_edge_entry_late(struct hot *h)
 	sender_sp = hot_word(h, fp + 8 * (int64_t)vm_sig.sender_sp_words);
 	if (!hot_on_stack(h, sender_sp) || sender_sp <= fp || !return_known_java_sig(h, pc))
 		return false;
-	return interpreter_edge_x86_64_entered(h, method, pc, sender_sp, hot_word(h, fp));
+	return interpreter_prologue_x86_64_entered(h, method, pc, sender_sp, hot_word(h, fp));
 }
 
 /* leave; (25: movb) pop r13; mov rsp, rbx; jmp r13: rbx is the sender's sp. Native methods: rdi for
  * r13, and rbx is anything. */
-static bool interpreter_edge_x86_64_edge_return(struct hot *h)
+static bool interpreter_x86_64_return(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, rbx = h->regs.rbx, code = load_code_sig(h->at.pc);
 	bool left = (load_code_sig(h->at.pc - 1) & 0xff) == 0xc9;
 	uint8_t i[8];
 
 	__builtin_memcpy(i, &code, 8);
-	if (hot_on_stack(h, rbx) && rbx >= sp && rbx - sp < EDGE_MAX) {
+	if (hot_on_stack(h, rbx) && rbx >= sp && rbx - sp < PART_MAX) {
 		if ((left || (i[0] == 0x41 && i[1] == 0x5d)) &&
 		    return_fits_java_sig(h, hot_word(h, sp), fp, sp))
-			return interpreter_edge_x86_64_entered(h, 0, hot_word(h, sp), rbx, fp);
+			return interpreter_prologue_x86_64_entered(h, 0, hot_word(h, sp), rbx, fp);
 		if (return_fits_java_sig(h, h->regs.r13, fp, rbx))
-			return interpreter_edge_x86_64_entered(h, 0, h->regs.r13, rbx, fp);
+			return interpreter_prologue_x86_64_entered(h, 0, h->regs.r13, rbx, fp);
 	}
 	left = left && i[0] == 0x41 && i[1] == 0xc6; /* movb */
 	if ((i[0] == 0x5f || left) && return_fits_java_sig(h, hot_word(h, sp), fp, sp))
-		return interpreter_edge_x86_64_entered(h, 0, hot_word(h, sp), sp + 8, fp);
+		return interpreter_prologue_x86_64_entered(h, 0, hot_word(h, sp), sp + 8, fp);
 	if ((((i[0] == 0x48 || i[0] == 0x49) && i[1] == 0x8b && (i[2] & 0xf8) == 0xe0) ||
 	     (i[0] == 0xff && i[1] == 0xe7)) &&
 	    return_fits_java_sig(h, h->regs.rdi, fp, sp))
-		return interpreter_edge_x86_64_entered(h, 0, h->regs.rdi, sp, fp);
+		return interpreter_prologue_x86_64_entered(h, 0, h->regs.rdi, sp, fp);
 	return false;
 }
 
-static bool interpreter_edge_x86_64_is_ordinary(const struct hot *h)
+static bool interpreter_prologue_x86_64_is_ordinary(const struct hot *h)
 {
 	uint64_t fp = h->at.fp;
 
@@ -102,27 +103,28 @@ static bool interpreter_edge_x86_64_is_ordinary(const struct hot *h)
 }
 
 /* Entries of intrinsics (Math, CRC32, Reference.get) build no frame. */
-static bool interpreter_edge_x86_64_edge_frameless(struct hot *h)
+static bool interpreter_x86_64_frameless(struct hot *h)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp, r13 = h->regs.r13;
 	uint64_t method = method_check_sig(h->regs.rbx) ? h->regs.rbx : 0;
 	bool r13_is_sp = hot_on_stack(h, r13) && r13 >= sp && r13 - sp < 0x1000;
 
 	if (return_fits_java_sig(h, hot_word(h, sp), fp, sp))
-		return interpreter_edge_x86_64_entered(h, method, hot_word(h, sp),
-						       r13_is_sp && r13 > sp ? r13 : sp + 8, fp);
+		return interpreter_prologue_x86_64_entered(
+			h, method, hot_word(h, sp), r13_is_sp && r13 > sp ? r13 : sp + 8, fp);
 	if (return_fits_java_sig(h, h->regs.rax, fp, sp))
-		return interpreter_edge_x86_64_entered(h, 0, h->regs.rax, r13_is_sp ? r13 : sp, fp);
+		return interpreter_prologue_x86_64_entered(h, 0, h->regs.rax, r13_is_sp ? r13 : sp,
+							   fp);
 	if (return_fits_java_sig(h, h->regs.rdi, fp, sp))
-		return interpreter_edge_x86_64_entered(h, 0, h->regs.rdi, sp, fp);
+		return interpreter_prologue_x86_64_entered(h, 0, h->regs.rdi, sp, fp);
 	return false;
 }
 
-bool interpreter_edge_sig(struct hot *h)
+bool interpreter_prologue_sig(struct hot *h)
 {
 	/* a native method's end, told by its instructions, looks like a late entry otherwise */
-	if (interpreter_edge_x86_64_edge_entry(h) || interpreter_edge_x86_64_edge_return(h) ||
-	    interpreter_edge_x86_64_edge_entry_late(h))
+	if (interpreter_x86_64_entry(h) || interpreter_x86_64_return(h) ||
+	    interpreter_x86_64_entry_late(h))
 		return true;
-	return !interpreter_edge_x86_64_is_ordinary(h) && interpreter_edge_x86_64_edge_frameless(h);
+	return !interpreter_prologue_x86_64_is_ordinary(h) && interpreter_x86_64_frameless(h);
 }
