@@ -1,12 +1,12 @@
 /*
- * See open.h. The agent's thread looks through the table when the next wait in it becomes a long
- * one, and now and then without any; a wait that begins long before that look wakes it. What it
- * finds out of another thread is worth something only if that one did not move meanwhile: the wait
- * must be the same before and after.
+ * See open.h. The agent's thread looks through the table of waits when the next of them becomes
+ * long, and every few seconds otherwise; a wait that would become long before the next look wakes
+ * the agent's thread. What is read of a waiting thread counts only if the same wait is still going
+ * on afterwards.
  *
- * A wait that was reported leaves a mark at its slot. When the wait is gone, its end must come by:
- * it was pushed into the ring before the slot was released, and the ring is emptied between two
- * looks. Gone at two looks and not come by, it is lost, and CLOSED is sent in its stead.
+ * A reported wait leaves a mark in its slot. A waiting thread pushes the end of its wait into the
+ * ring before it releases the slot, and the ring is emptied between two looks. So if a wait is gone
+ * at two looks and its end has not been seen, the end is lost, and CLOSED is sent instead.
  */
 #include "agent/events/open.h"
 
@@ -21,28 +21,29 @@
 #include "agent/hotspot/owner.h"
 #include "agent/walker/walker.h"
 
-#define LOOK_NS	    (250 * NS_PER_MS) /* where something was left to do */
+#define LOOK_NS	    (250 * NS_PER_MS) /* to the next look, where one left something undone */
 #define LOOK_MAX_NS (8 * NS_PER_S)
-#define LONG_NS	    NS_PER_S /* waits from here on are reported */
-#define LONG_MINS   10 /* ... or from so many thresholds on */
+#define LONG_NS	    NS_PER_S /* a wait is reported once it has lasted so long, */
+#define LONG_MINS   10 /* ... and at least so many thresholds */
 #define EACH_MAX    256u /* reported in one look */
-#define EARLY_MAX   8u /* ... before they are long */
+#define EARLY_MAX   8u /* ... of them before they are long */
 
 enum report {
 	REPORTED_NONE,
 	REPORTED_OPENING, /* OPEN is in the pending frame */
-	REPORTED_OPEN, /* the reader knows */
-	REPORTED_GONE, /* it was gone at the last look */
+	REPORTED_OPEN, /* OPEN is in the pipe */
+	REPORTED_GONE, /* the wait was over at the last look */
 	REPORTED_ENDED, /* its end is in the pending frame */
-	REPORTED_LOST, /* its end will not come */
+	REPORTED_LOST, /* its end was dropped: CLOSED must be sent */
 	REPORTED_CLOSING, /* CLOSED is in the pending frame */
 };
 
-static uint64_t early_ns; /* a wait that begins before this moment is long before the next look */
-static uint32_t due; /* a look, before that */
-static uint32_t pending; /* slots that are OPENING, ENDED or CLOSING */
+static uint64_t
+	early_ns; /* a wait that begins before this moment becomes long before the next look */
+static uint32_t due; /* 1 = a look is wanted now */
+static uint32_t pending; /* slots in one of the states OPENING, ENDED, CLOSING */
 
-/* One record, made here. */
+/* The record that is being made. */
 static struct {
 	struct ring_sample head;
 	struct walk_frame frames[2 * WALK_FRAMES_MAX];
@@ -137,8 +138,8 @@ static void waiter_stack(const struct wait *w)
 	memcpy(record.head.name, walk.virtual_name, sizeof(record.head.name));
 }
 
-/* The owner's, if it waits itself, or sleeps: who has used no CPU time meanwhile was there all the
- * while. */
+/* The owner's stack, if the owner waits or sleeps: its wait, or its CPU clock, must be the same
+ * before and after the walk. */
 static void owner_stack(uint32_t number)
 {
 	struct walk walk = { .frames = record.frames + record.head.n_frames };
@@ -162,7 +163,8 @@ static void owner_stack(uint32_t number)
 		record.head.n_owner_frames = walk.n;
 }
 
-/* A virtual thread may wait without a carrier: then nobody here can look at it. */
+/* Does the waiter run on the thread that the slot names? A virtual thread may have given up its
+ * carrier to wait: its stack cannot be walked then. */
 static bool is_on(const struct wait *w)
 {
 	if (w->key == w->java_thread)
@@ -170,7 +172,7 @@ static bool is_on(const struct wait *w)
 	return w->number && owner_number(w->java_thread) == w->number;
 }
 
-/* false = the thread is on its way out. */
+/* false = the wait has just ended. */
 static bool look_at_monitor(const struct wait *w)
 {
 	struct owner_monitor monitor;
@@ -209,7 +211,7 @@ static bool open_fill(const struct wait *w, const struct wait_lock *parked_for)
 	return true;
 }
 
-/* @with_owner: only if the owner's stack is there. */
+/* @with_owner: only if the owner's stack could be walked. */
 static void open_report(uint32_t slot, uint64_t now_ns, const struct wait_lock *parked_for,
 			bool with_owner)
 {
@@ -258,11 +260,11 @@ static void not_later(struct next *next, uint64_t ns)
 static void open_report_one(uint32_t slot, struct next *next, const struct wait_lock *parked_for)
 {
 	open_report(slot, next->now_ns, parked_for, false);
-	if (!waits_at(slot)->reported) /* on its way out, or the pipe is full */
+	if (!waits_at(slot)->reported) /* the wait has just ended, or the pipe is full */
 		not_later(next, next->now_ns + LOOK_NS);
 }
 
-/* Parks that are to be reported; what they are for only the JVM can say. */
+/* Parks to be reported. One pass over all threads tells what all of them wait for. */
 static struct {
 	uint32_t n;
 	uint32_t slots[EACH_MAX];
@@ -278,11 +280,11 @@ static void open_report_parks(struct next *next)
 	parks.n = 0;
 }
 
-/* Waits for an owner, who may sleep. */
+/* Waits to be reported early if their owner sleeps. */
 static struct {
 	uint32_t n, parks;
 	uint32_t slots[EARLY_MAX];
-	struct park_ask asks[EARLY_MAX]; /* of parks; else of no thread */
+	struct park_ask asks[EARLY_MAX]; /* of parks; java_thread is 0 for other waits */
 } early;
 
 static void add_early(uint32_t slot, const struct wait *w)
@@ -296,7 +298,7 @@ static void add_early(uint32_t slot, const struct wait *w)
 	early.parks += parks_;
 }
 
-/* Who has it now: it may be another one than at the wait's begin. 0 = nobody, or not to be had. */
+/* The owner now, who may be another than when the wait began. 0 = none, or unknown. */
 static uint32_t owner_now(const struct wait *w, const struct park_ask *ask)
 {
 	struct owner_monitor monitor;
@@ -356,9 +358,9 @@ static void open_look_at(uint32_t slot, struct next *next)
 
 	if (w->reported && w->reported != REPORTED_OPEN)
 		not_later(next, next->now_ns + LOOK_NS);
-	/* while it is reported, the end of the one before comes first */
+	/* the slot still has the mark of an earlier wait, whose end is to be sent first */
 	if (begin_ns && w->reported && !is_going_on(slot))
-		(void)open_early_is_ripe(w, begin_ns); /* soon */
+		(void)open_early_is_ripe(w, begin_ns); /* so that a look follows soon */
 	if (!begin_ns || w->reported)
 		return;
 	if (next->now_ns < begin_ns + next->long_ns) {
@@ -376,8 +378,8 @@ static void open_look_at(uint32_t slot, struct next *next)
 	}
 }
 
-/* A fence would cost each wait more than it is worth: without one the two may just miss each other,
- * and that wait is reported at the next look. */
+/* Without a fence a wait that begins during a look may be missed by it, and the next look reports
+ * it. A fence would cost every wait more than that is worth. */
 void open_wait_begins(uint64_t now_ns, bool owned)
 {
 	bool early_too = owned && open_early_begins();
@@ -402,7 +404,7 @@ uint64_t open_waits_look(uint64_t now_ns)
 	if (next.long_ns < LONG_NS)
 		next.long_ns = LONG_NS;
 	__atomic_store_n(&due, 0, __ATOMIC_SEQ_CST);
-	/* before the table is read: who begins behind our back sees it */
+	/* set before the table is read, so that waits that begin meanwhile see it */
 	if (next.long_ns + LOOK_NS < LOOK_MAX_NS)
 		__atomic_store_n(&early_ns, next.at_ns - next.long_ns - LOOK_NS, __ATOMIC_SEQ_CST);
 	open_early_look(now_ns, waits_used());

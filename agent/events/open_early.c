@@ -7,20 +7,22 @@
 #include "agent/hotspot/java_thread.h"
 #include "agent/hotspot/owner.h"
 
-#define RIPE_NS	    (10 * NS_PER_MS) /* waits from here on, and from the threshold */
-#define GAP_NS	    (40 * NS_PER_MS) /* between two looks that find any */
-#define GAP_MAX_NS  (400 * NS_PER_MS) /* ... that find none, */
-#define IN_VAIN_MAX 4 /* from so many on: waits are mostly short */
-#define SLOTS_EACH  1024u /* so many more slots to look through: the gap once more */
-#define SHARE	    250 /* such looks may take one part of so many of the time, */
-#define SAVED_NS    (5 * NS_PER_MS) /* and so much at once after a while without */
+#define RIPE_NS \
+	(10 * NS_PER_MS) /* a wait is looked at once it has lasted so long, and the threshold */
+#define GAP_NS	    (40 * NS_PER_MS) /* between two looks, as long as some find waits to report, */
+#define GAP_MAX_NS  (400 * NS_PER_MS) /* ... and at most, while they find none */
+#define IN_VAIN_MAX 4 /* looks that found none before the gap grows */
+#define SLOTS_EACH  1024u /* the gap grows by GAP_NS for so many slots in use */
+#define SHARE	    250 /* such looks may take 1/250 of the time, */
+#define SAVED_NS    (5 * NS_PER_MS) /* and at most this much at once after a pause */
 
-static uint32_t armed = 1; /* a wait that begins wakes the agent's thread */
+static uint32_t armed = 1; /* 1 = the next wait for an owner wakes the agent's thread */
 
 static struct {
 	uint64_t now_ns, gap_ns, least_gap_ns;
-	bool seen; /* a wait for an owner, which was not reported */
-	uint32_t reported, in_vain; /* looks, one after the other */
+	bool seen; /* this look met a wait for an owner that is not reported */
+	uint32_t reported; /* waits, in this look */
+	uint32_t in_vain; /* looks in a row that reported none */
 	uint64_t cpu_ns;
 	int64_t credit_ns;
 	uint64_t credit_at_ns;

@@ -1,11 +1,12 @@
 /*
- * See park.h. Ours runs in application threads, in native state, at 200,000 calls a second and
- * more: nothing is allocated, nobody waits, errno and the thread's interrupt status stay as they
- * were.
+ * See park.h. Our native method runs in application threads, in native state, at 200,000 calls a
+ * second and more. It allocates nothing, never blocks by itself, and keeps errno and the thread's
+ * interrupt status.
  *
- * A thread that parks before stop and wakes after it comes back through here. So nothing that stop
- * gives back is touched after the wait unless the same start is still on, and what is touched is
- * counted: stop waits for those that are at their begin or end, never for those that wait between.
+ * A thread may park before park_stop() and wake after it. So after the wait nothing that
+ * park_stop() frees is touched, unless the same generation is still on; and while such memory is in
+ * use, the thread is counted in a lane. park_stop() waits for threads that begin or end a wait,
+ * never for those that are blocked in between.
  */
 #include "agent/events/park.h"
 
@@ -19,8 +20,8 @@
 #include "agent/hotspot/layout.h"
 #include "agent/hotspot/virtual_name.h"
 
-#define LOOK_NS	   (5 * NS_PER_S) /* whether ours is still called */
-#define LANES	   64u /* counters of threads inside, a cache line each */
+#define LOOK_NS	   (5 * NS_PER_S) /* between two checks that our native method is still called */
+#define LANES	   64u /* counters of threads inside, one cache line each */
 #define STOP_TRIES 2000
 #define STOP_PAUSE NS_PER_MS
 
@@ -29,8 +30,8 @@ JNIEnv *park_prober;
 uint32_t park_probed;
 
 static struct {
-	uint32_t generation; /* odd: on. A number for each start */
-	bool prepared; /* agent's thread: what the begin and the end read is there */
+	uint32_t generation; /* a new odd number for each start, even = off */
+	bool prepared; /* agent's thread: what begin and end of a wait read is set up */
 } park;
 
 static struct {
@@ -46,7 +47,8 @@ static uint32_t *lane_of(const JNIEnv *env)
 }
 _Static_assert(LANES == 1 << (64 - 58), "the hash's bits are the lanes");
 
-/* The generation that is on and now cannot be stopped until park_leave(); 0 = it is off. */
+/* Keeps park_stop() from returning until park_leave(). Returns the generation that is on; 0 = off.
+ */
 static uint32_t park_enter(const JNIEnv *env)
 {
 	uint32_t generation;
@@ -82,14 +84,14 @@ static void begin_now(JNIEnv *env, uint8_t flags, struct wait_here *here)
 	errno = saved;
 }
 
-/* The generation in which it began; 0 = it is no wait, or it is off. Who has a slot in the table
- * and does not wait yet is waited for by stop, as who is in a lane. */
+/* Returns the generation in which the wait began; 0 = off, or the park does not wait. park_stop()
+ * also waits for threads that hold a slot but have not blocked yet. */
 static uint32_t park_wait_begin(JNIEnv *env, jboolean absolute, jlong time, struct wait_here *here)
 {
 	uint32_t generation = __atomic_load_n(&park.generation, __ATOMIC_RELAXED);
 	uint64_t java_thread = java_thread_of_sig(env);
 
-	/* the agent's thread parks to learn where the permit is: that is no wait of the program */
+	/* the agent's thread parks to find the permit (park_permit.c): not a wait of the program */
 	if (!(generation & 1) || env == agent.env || park_has_permit(java_thread) ||
 	    !wait_claim_slot(java_thread, here))
 		return 0;
@@ -131,8 +133,9 @@ void JNICALL park_ours(JNIEnv *env, jobject unsafe, jboolean absolute, jlong tim
 		park_probed = 1;
 	generation = park_wait_begin(env, absolute, time, &here);
 	before(env, unsafe, absolute, time);
-	/* The table stays mapped: nobody need be kept from stopping while a short wait is counted.
-	 * Should stop and start meet the instructions behind this line, a wait is not paired. */
+	/* The table stays mapped, so park_stop() need not wait while a short wait is counted. If a
+	 * stop and a start fall between this check and the counting, one wait is counted as
+	 * unpaired. */
 	if (!generation || __atomic_load_n(&park.generation, __ATOMIC_ACQUIRE) != generation ||
 	    wait_was_short(java_thread_of_sig(env), &here))
 		return;
@@ -153,8 +156,7 @@ static bool somebody_inside(void)
 	return false;
 }
 
-/* A class archive written at the JVM's end has no slot for our class, and says so on its output.
- */
+/* A JVM that writes a class archive at its end would complain about our class on its output. */
 static bool park_archives_classes(void)
 {
 	const char *mode = layout_flag_text("AOTMode");
@@ -204,11 +206,11 @@ void park_stop(void)
 		return;
 	__atomic_fetch_add(&park.generation, 1, __ATOMIC_SEQ_CST);
 	park_native_take_back(agent.env);
-	/* begin and end take a microsecond, and as long as a safepoint that meets them */
+	/* begin and end take a microsecond, or as long as a safepoint that falls into them */
 	for (int i = 0; i < STOP_TRIES && somebody_inside(); i++)
 		nanosleep(&pause, NULL);
 	if (somebody_inside())
-		return; /* what it reads is kept for the next start */
+		return; /* a thread hangs inside: what it reads is kept for the next start */
 	park_blocker_deinit(agent.env);
 	park.prepared = false;
 }

@@ -1,6 +1,7 @@
 /*
- * Parks of LockSupport (Lock, Condition, Semaphore, queues, pools) without JVMTI: the native of
- * Unsafe.park is ours while it is on, and calls the one before it. Waits go to waits.h.
+ * Observes the parks of LockSupport (Lock, Condition, Semaphore, queues, pools) without JVMTI:
+ * while it is on, the native method of Unsafe.park is ours and calls the one that was there before.
+ * The waits go to waits.h.
  */
 #pragma once
 
@@ -9,24 +10,23 @@
 
 /* Agent's thread, attached, after walker_init(). 0, or -errno with a static sentence in *why. */
 int park_start(const char **why);
-/* Agent's thread, from time to time: another profiler that ends may have put back what was there
- * before us. Returns when to look again. */
+/* Agent's thread, every few seconds: puts our native method in again if another profiler that ended
+ * has put back the one before it. Returns when to call it again. */
 uint64_t park_tick(uint64_t now_ns);
-/* Agent's thread: from now on a pass-through, and out of the way where ours is still the last one
- * put there. Threads may be parked inside for hours: their way back touches nothing but mapped
- * code. */
+/* Agent's thread: from now on our native method only passes on, and it is taken out if no other
+ * agent has put its own in front. Threads may stay parked inside for hours; when they return they
+ * touch nothing but mapped code. */
 void park_stop(void);
 
-/* park_in_progress.c: parks that began before ours was called. */
+/* park_in_progress.c: parks that had begun before park_start(). */
 extern const struct events_source park_in_progress_source;
 
-/* What a thread that parks now parks for: the agent's thread asks, for waits that go on. */
+/* A question of the agent's thread: what does a parked thread wait for? */
 struct park_ask {
 	uint64_t java_thread; /* not 0 */
-	struct wait_lock lock; /* filled in where the thread parks for something; the owner is who
-				  has it now */
+	struct wait_lock lock; /* the answer, where there is one; the owner is the
+				  present one */
 };
-/* One pass over all threads for all of @asks: some 30 at once, not one by one. The thread may have
- * gone on to wait for something else: whether it has not is to be looked at after. Nothing is known
- * of a virtual thread. */
+/* Answers all of @asks by one pass over all threads. A thread may have gone on to another wait
+ * meanwhile: the caller checks afterwards. Virtual threads are not answered. */
 void park_look_now(struct park_ask *asks, uint32_t n);

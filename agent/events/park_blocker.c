@@ -1,9 +1,9 @@
 /*
- * See park_priv.h. The JVM keeps a thread's Thread object behind an OopHandle; its slot is as good
- * as a JNI reference, and spares a call per park: `&_threadObj` where that is the object itself
- * (JDK 8, 11), the handle's slot later, tagged as a global reference from 21 on. -Xcheck:jni would
- * take such a reference for a broken one, so that under it, and where a field is missing, the JVM
- * is asked.
+ * See park_priv.h. The address of the word in which the JVM keeps a thread's Thread object serves
+ * as a JNI reference and saves a call per park: `&_threadObj` where that is the object itself (JDK
+ * 8, 11), later the slot of its OopHandle, tagged as a global reference from 21 on. -Xcheck:jni
+ * would report such a reference as broken; under it, and where a field is missing,
+ * JVM_CurrentThread is called.
  */
 #include <errno.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static struct {
 	jfieldID phaser; /* in a Phaser$QNode; NULL = none was seen yet */
 	hash_fn *hash;
 	current_thread_fn *current_thread;
-	bool by_slot; /* Thread objects by their slots; else by current_thread */
+	bool by_slot; /* Thread objects are found by their slots; else by current_thread */
 	bool slot_is_object; /* &_threadObj itself */
 	uint64_t tag;
 	int32_t thread_object, virtual_object; /* in a JavaThread; -1 = no such field */
@@ -44,7 +44,7 @@ static uint64_t park_blocker_word_at(uint64_t address)
 	return *(const uint64_t *)(uintptr_t)address;
 }
 
-/* The slot's address as a reference; 0 = there is none. */
+/* The slot's address as a JNI reference; NULL = there is none. */
 static jobject by_slot(uint64_t java_thread, int32_t field)
 {
 	uint64_t place = java_thread + (uint32_t)field;
@@ -55,8 +55,8 @@ static jobject by_slot(uint64_t java_thread, int32_t field)
 	return place ? (jobject)(uintptr_t)(place | known.tag) : NULL;
 }
 
-/* Two slots hold the same object: usually the same bits, but a collector at work may have been at
- * one of them only. */
+/* Do two slots hold the same object? Usually the bits are equal, but a concurrent collector may
+ * have updated only one of them. */
 static bool park_blocker_same(JNIEnv *env, jobject a, jobject b)
 {
 	uint64_t mask = ~(uint64_t)GLOBAL_TAG;
@@ -108,7 +108,7 @@ static uint32_t park_blocker_tid_of(JNIEnv *env, jobject thread)
 	uint64_t java_thread = (uint64_t)(*env)->GetLongField(env, thread, known.eetop);
 	uint64_t id;
 
-	/* it may end while we look: then these loads give 0, or a number that was its own */
+	/* if the thread ends meanwhile, these loads give 0 or its former number */
 	if (java_thread)
 		return load32_sig(load64_sig(java_thread + (uint32_t)known.osthread) +
 				  (uint32_t)known.thread_number);
@@ -141,7 +141,7 @@ uint32_t park_owner(const struct park_self *s)
 	return tid;
 }
 
-/* The phaser that a Phaser$QNode is of; NULL = not known. Its class is initialised: there is one.
+/* The Phaser of a Phaser$QNode; NULL = not known. The class is initialised, as an instance exists.
  */
 static jobject phaser_of(JNIEnv *env, jobject node)
 {
@@ -159,8 +159,8 @@ static jobject phaser_of(JNIEnv *env, jobject node)
 	return field ? (*env)->GetObjectField(env, node, field) : NULL;
 }
 
-/* Some blockers are made for one wait: what several threads wait for is behind them. Of a
- * CompletableFuture nothing leads there: its waits are of one class and no identity. */
+/* Some blockers are made for a single wait, and refer to the object that several threads wait for.
+ * Those of a CompletableFuture do not: its waits have a class and no identity. */
 static void park_blocker_look_at(JNIEnv *env, jobject thread, struct wait_lock *lock)
 {
 	jobject blocker = (*env)->GetObjectField(env, thread, known.blocker), whole = NULL;
@@ -183,7 +183,8 @@ static void park_blocker_look_at(JNIEnv *env, jobject thread, struct wait_lock *
 
 void park_look(const struct park_self *s, struct wait_lock *lock)
 {
-	/* Thread.stop of another thread, up to JDK 19: it is thrown when we return */
+	/* up to JDK 19 another thread may call Thread.stop: its exception is thrown when we return
+	 */
 	if (s->thread && !(*s->env)->ExceptionCheck(s->env))
 		park_blocker_look_at(s->env, s->thread, lock);
 }
@@ -229,7 +230,7 @@ static int park_blocker_find_fields(JNIEnv *env, const char **why)
 	return -ENOTSUP;
 }
 
-/* Where the Thread objects' slots are; what they give is compared with what the JVM says. */
+/* Finds the slots of Thread objects, and compares what they hold with what the JVM returns. */
 static bool slots_work(JNIEnv *env)
 {
 	struct libjvm_field field;
@@ -244,7 +245,7 @@ static bool slots_work(JNIEnv *env)
 	known.slot_is_object = strcmp(field.type, "OopHandle") != 0;
 	known.tag = vm_sig.version >= TAGGED_SINCE ? GLOBAL_TAG : 0;
 	known.virtual_object = vm_sig.thread_vthread;
-	/* a version that has virtual threads and does not say where */
+	/* this version has virtual threads, and VMStructs does not describe their slot */
 	if (known.virtual_thread && known.virtual_object < 0)
 		return false;
 	known.by_slot = true;
@@ -260,7 +261,7 @@ struct asks {
 	uint32_t n;
 };
 
-/* 0 = what it parks for is no lock, nobody's, or a virtual thread's. */
+/* 0 = what it parks for is no lock, has no owner, or a virtual thread owns it. */
 static uint32_t owner_of_blocker(JNIEnv *env, jobject thread)
 {
 	jobject blocker = (*env)->GetObjectField(env, thread, known.blocker), owner = NULL;
@@ -308,7 +309,7 @@ static void on_blocked(JNIEnv *env, jobject thread, uint64_t java_thread, void *
 		return;
 	if ((*env)->IsInstanceOf(env, blocker, known.synchronizer))
 		owner = (*env)->GetObjectField(env, blocker, known.owner);
-	/* one that has the lock already is on its way out */
+	/* a thread that owns the lock already is about to return */
 	if (java_thread && jni_thread_is_parked(env, thread) &&
 	    !(owner && (*env)->IsSameObject(env, owner, thread))) {
 		park_blocker_look_at(env, thread, &lock);

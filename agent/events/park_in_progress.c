@@ -1,8 +1,8 @@
 /*
- * Parks that began before ours was called: they come back through the native of before, and nobody
- * tells of their end. They are put into the table of waits, and looked at until they are over;
- * those for a lock that another thread holds first (a deadlock may be among them), then, as long as
- * there is room, the others, of which those of idle pools are the most.
+ * Parks that were in progress when park_start() put our native method in. They return through the
+ * old native method, so that their end is not reported. They are added to the table of waits and
+ * checked until they are over: first parks for a lock that another thread owns (a deadlock may be
+ * among them), then the others as long as there is room, most of which belong to idle pools.
  */
 #include <stdbool.h>
 #include "agent/base/agent.h"
@@ -10,22 +10,23 @@
 #include "agent/events/park_priv.h"
 #include "agent/events/waits.h"
 
-/* Shorter than what open.c waits for before it tells of a wait: a thread that was just on its way
- * out is never told of. */
+/* Shorter than the time after which open.c reports a wait, so that a park that was just ending is
+ * removed before it is reported. */
 #define LOOK_NS	    (500 * NS_PER_MS)
-#define LOOK_MAX_NS (4 * NS_PER_S) /* while all go on */
-#define LOOK_SHARE  1000 /* of the time goes into looks, at most one in so many */
+#define LOOK_MAX_NS (4 * NS_PER_S) /* between two looks while no park ends */
+#define LOOK_SHARE  1000 /* looks take at most 1/1000 of the time */
 #define PARKS_MAX   1024u
 
 static struct park {
 	uint64_t java_thread, begin_ns;
 	uint32_t slot, identity;
-	bool seen; /* in this look */
+	bool seen; /* still parked in this look */
 } parks[PARKS_MAX];
 static uint32_t n_parks;
-static uint32_t next_park; /* where the one seen next most likely is: the JVM keeps an order */
-static bool added; /* since the start */
-static uint64_t steady_ns; /* from look to look */
+static uint32_t
+	next_park; /* where the next thread most likely is: the JVM lists them in a stable order */
+static bool added; /* the parks were added since the start */
+static uint64_t steady_ns; /* between two looks */
 
 static void park_in_progress_add(uint64_t java_thread, const struct wait_lock *lock, uint8_t flags)
 {
@@ -65,7 +66,7 @@ static void park_in_progress_look(uint64_t java_thread, const struct wait_lock *
 	}
 }
 
-/* One that was not seen is over, one with another begin came through ours since. */
+/* A park that was not seen is over; one with another begin is a later park, through our method. */
 static void forget_those_over(void)
 {
 	uint32_t kept = 0;
@@ -95,12 +96,12 @@ static uint64_t park_in_progress_tick(uint64_t now_ns)
 		added = true;
 		park_blocked_each(add_owned);
 		park_blocked_each(
-			park_in_progress_add); /* a thread that is there is not added again */
+			park_in_progress_add); /* threads that have a slot are not added again */
 	} else {
 		park_blocked_each(park_in_progress_look);
 		forget_those_over();
 	}
-	/* a JVM of thousands of threads is looked at more rarely */
+	/* with thousands of threads looks are rarer */
 	pause_ns = LOOK_SHARE * (mono_ns() - now_ns);
 	steady_ns = n != n_parks ? LOOK_NS : steady_ns < LOOK_MAX_NS ? 2 * steady_ns : LOOK_MAX_NS;
 	return n_parks ? now_ns + (pause_ns > steady_ns ? pause_ns : steady_ns) : UINT64_MAX;

@@ -1,10 +1,10 @@
 /*
- * See park_priv.h. RegisterNatives changes the native of Unsafe.park, for compiled callers too.
- * From JDK 17 on the JVM prints a warning on the application's output when somebody outside the
- * boot loader does that; so it is done from inside a class of the boot loader, kindling.Park, which
- * does nothing else. Two versions of the agent share that class.
+ * See park_priv.h. RegisterNatives replaces the native method of Unsafe.park, for compiled callers
+ * too. From JDK 17 on the JVM prints a warning on the application's output when code outside the
+ * boot loader does that. So a class of the boot loader does it, kindling.Park, which has no other
+ * purpose. Two versions of the agent share that class.
  *
- * What ours calls on is read before: it lies behind the Method, whose address the class knows.
+ * The native method to pass on to is read before, from the word behind the Method of Unsafe.park.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static const char hook_name[] = "kindling/Park";
 #define PAIR(name, sig) 12, U2(name), U2(sig)
 #define METHOD(c, pair) 10, U2(c), U2(pair)
 
-/* final synthetic class kindling.Park { private static native void events_park_native_put(); static void run() { events_park_native_put(); } } */
+/* final synthetic class kindling.Park { private static native void put(); static void run() { put(); } } */
 static const uint8_t hook_class[] = {
 	0xca, 0xfe, 0xba, 0xbe, U2(0), U2(50), /* of Java 6: every JDK reads it */
 	U2(11), /* constants, from 1 */
@@ -78,7 +78,7 @@ static bool park_native_clear(JNIEnv *env)
 
 /* ---- where the native lies ---- */
 
-/* From JDK 9 on there is one of the old name that only passes on. */
+/* From JDK 9 on there is also a sun.misc.Unsafe, which only calls this one. */
 static const char *unsafe_name(void)
 {
 	return vm_sig.version <= 8 ? "sun/misc/Unsafe" : "jdk/internal/misc/Unsafe";
@@ -120,8 +120,8 @@ static void forget_unsafe(JNIEnv *env)
 	at.unsafe_class = NULL;
 }
 
-/* The InstanceKlass of Unsafe: a hidden field of its Class, which a collector may move. So Unsafe
- * itself reads it. */
+/* The InstanceKlass of Unsafe is a hidden field of its Class object, which a collector may move.
+ * Unsafe's own getLong reads it safely. */
 static uint64_t klass_of_unsafe(JNIEnv *env)
 {
 	const int32_t *offset = libjvm_static("java_lang_Class", "_klass_offset");
@@ -173,9 +173,9 @@ static void JNICALL events_park_native_put(JNIEnv *env, jclass unused)
 }
 
 /*
- * Before the JVM has its modules (the first tenth of a second of its life) a class of the boot
- * loader would become part of java.base, and to give such a one a native is told on the
- * application's output.
+ * Until the JVM has set up its modules (the first tenth of a second of its life) a class of the
+ * boot loader becomes part of java.base, and the JVM reports native methods registered in such a
+ * class on the application's output. So this waits.
  */
 static bool wait_for_modules(JNIEnv *env)
 {
@@ -206,7 +206,7 @@ static jclass find_hook(JNIEnv *env)
 		(find_boot_class_fn *)libjvm_symbol("JVM_FindClassFromBootLoader");
 	jclass c = NULL;
 
-	/* the application's loaders are not asked: nobody of theirs runs, nor answers */
+	/* only the boot loader is asked: no loader of the application's runs */
 	if (find)
 		c = find(env, hook_name);
 	if (park_native_clear(env) || c)
@@ -217,7 +217,7 @@ static jclass find_hook(JNIEnv *env)
 				sizeof(hook_class));
 	if (!park_native_clear(env))
 		return c;
-	/* another agent was faster */
+	/* another agent has defined it meanwhile */
 	c = find ? find(env, hook_name) : NULL;
 	return park_native_clear(env) ? NULL : c;
 }
@@ -232,7 +232,7 @@ static bool register_native(JNIEnv *env, park_fn *wanted)
 	at.wanted = wanted;
 	if (!hook)
 		return false;
-	/* each time: it may be another agent's now */
+	/* each time, as another agent may have registered its own since */
 	if ((*env)->RegisterNatives(env, hook, &method, 1) == JNI_OK && !park_native_clear(env))
 		run = (*env)->GetStaticMethodID(env, hook, "run", "()V");
 	if (!park_native_clear(env) && run)
@@ -276,8 +276,8 @@ static void learn_permit(JNIEnv *env)
 	at.self = NULL;
 }
 
-/* Do parks come through ours? One that returns at once tells, whoever may have put himself before.
- */
+/* Do parks reach our native method? A park that returns at once tells, also where another agent's
+ * comes first. */
 static bool park_native_is_called(JNIEnv *env)
 {
 	if (!park_before)
@@ -305,7 +305,7 @@ static int put_ours(JNIEnv *env, const char **why)
 		return -ENOTSUP;
 	}
 	before = native_now();
-	/* or it stayed in a chain, under another agent's */
+	/* ours may still be called by another agent's */
 	if (before == park_ours || park_native_is_called(env))
 		return 0;
 	if (!walker_resolve_pc((uint64_t)(uintptr_t)before, &where)) {
@@ -338,7 +338,7 @@ int park_native_put(JNIEnv *env, const char **why)
 
 void park_native_take_back(JNIEnv *env)
 {
-	/* another agent's calls ours: then ours stays, as a pass-through */
+	/* another agent's native method calls ours, which therefore stays and passes on */
 	if (native_now() == park_ours && find_unsafe(env))
 		(void)register_native(env, park_before);
 	forget_unsafe(env);

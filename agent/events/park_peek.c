@@ -1,9 +1,9 @@
 /*
- * See park_priv.h. To ask the JVM for a field costs a change of the thread's state and a look at
- * its safepoint; four fields are twice what the rest of a park costs us. So they are read as they
- * lie in memory, where the collector moves nothing but at a safepoint (Serial, Parallel, CMS, G1):
- * no reference is kept, the loads may fail, and what was read while the collector was at work is
- * read again at the end, and must be the same.
+ * See park_priv.h. Reading a field by JNI changes the thread's state and checks for a safepoint;
+ * four such reads cost twice as much as all else that we do in a park. So the fields are read
+ * directly from memory, with collectors that move objects at safepoints only (Serial, Parallel,
+ * CMS, G1). The loads may fail, no reference is kept, and the whole way is read again at the end:
+ * if the collector was at work meanwhile, the two reads differ and nothing is reported.
  */
 #include <string.h>
 #include "agent/base/guard.h"
@@ -17,20 +17,20 @@
 #include "agent/hotspot/thread_name.h"
 
 #define HANDLE_TAGS 3ull
-#define SUPER_DEPTH 1 /* of AbstractOwnableSynchronizer under Object */
+#define SUPER_DEPTH 1 /* of AbstractOwnableSynchronizer below Object */
 #define TRIES	    3
 
 static struct {
 	bool usable;
 	struct park_fields at;
 	uint64_t synchronizer; /* Klass */
-	int32_t super; /* in a Klass: the class above it at that depth */
-	bool narrow; /* references are */
+	int32_t super; /* in a Klass: the superclass at that depth */
+	bool narrow; /* references are compressed */
 	uint64_t narrow_base;
 	uint32_t narrow_shift;
 } peek;
 
-/* The fields are aligned; half a word where references are compressed. */
+/* Fields are aligned; a compressed reference is half a word. */
 static uint64_t park_peek_load(uint64_t address)
 {
 	return guard_load_raw_sig(address);
@@ -97,7 +97,8 @@ static bool collector_moves_at_safepoints(void)
 	       layout_flag("UseParallelGC", false) || layout_flag("UseConcMarkSweepGC", false);
 }
 
-/* The agent's own Thread, which for a moment parks for itself; compared with what the JVM says. */
+/* Checks the reads on the agent's own Thread, whose blocker is set to itself for a moment, against
+ * what JNI returns. */
 static bool reads_as_written(JNIEnv *env, jobject thread, jfieldID blocker)
 {
 	uint64_t before = object_at(thread), read, java_thread;
@@ -126,7 +127,7 @@ void park_peek_init(JNIEnv *env, jobject thread, jclass synchronizer, jfieldID b
 	peek.narrow = continuation_sig.narrow;
 	peek.narrow_base = continuation_sig.narrow_base;
 	peek.narrow_shift = continuation_sig.narrow_shift;
-	/* a collection may come between */
+	/* a collection may have moved objects in between: try again */
 	for (int i = 0; !works && i < TRIES; i++) {
 		peek.synchronizer = klass_of_mirror_sig(synchronizer);
 		works = peek.synchronizer &&

@@ -1,9 +1,9 @@
 /*
- * See park_priv.h. A park whose permit is there already waits for nothing: it should cost nothing.
- * The JVM keeps the permit in Parker::_counter, which no table tells of: inside the JavaThread from
- * JDK 17 on, behind a pointer before. It is learnt in the agent's own thread: the one word of it
- * that goes to 1 with every unpark and to 0 with every park. Only the thread itself takes its
- * permit, so one that is seen there makes the next park return at once.
+ * See park_priv.h. A park that finds its permit returns at once and should cost nothing here. The
+ * JVM keeps the permit in Parker::_counter, which VMStructs does not describe: inside the
+ * JavaThread from JDK 17 on, behind a pointer of it before. The agent's own thread finds the place:
+ * the only word of the thread that becomes 1 with every unpark and 0 with every park. Only a thread
+ * itself takes its permit, so if it sees one there, its next park returns at once.
  */
 #include <stddef.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #define ROUNDS	    4
 #define THREAD_MAX  8192 /* bytes of a JavaThread that are looked at */
-#define PARKER_MAX  512 /* of what a pointer in it leads to */
+#define PARKER_MAX  512 /* ... and of what a pointer in it points to */
 #define PLACES_MAX  4096
 #define NOT_POINTER 0xffffu
 
@@ -43,7 +43,7 @@ bool park_has_permit(uint64_t java_thread)
 
 /* ---- the agent's thread ---------------------------------------------------------------------- */
 
-/* As park_permit_address_of(), of a pointer that may be none; 0 = cannot be read. */
+/* As park_permit_address_of(), where the pointer may be none; 0 = cannot be read. */
 static uint32_t value_at(uint64_t java_thread, struct place p)
 {
 	if (p.behind == NOT_POINTER)
@@ -51,7 +51,7 @@ static uint32_t value_at(uint64_t java_thread, struct place p)
 	return load32_sig(load64_sig(java_thread + p.in_thread) + p.behind);
 }
 
-/* Every word with the value 1, in the thread and behind its pointers. */
+/* Collects every word with the value 1, in the thread and behind its pointers. */
 static uint32_t park_permit_collect(uint64_t java_thread, size_t size, struct place *places)
 {
 	uint32_t n = 0;
@@ -83,7 +83,7 @@ static uint32_t park_permit_keep(uint64_t java_thread, uint32_t value, struct pl
 	return kept;
 }
 
-/* Two pointers may lead to the same word; two words are one too many. */
+/* Two pointers may lead to the same word; with two different words left nothing is known. */
 static bool park_permit_is_one(uint64_t java_thread, const struct place *places, uint32_t n)
 {
 	for (uint32_t i = 1; i < n; i++)

@@ -1,6 +1,6 @@
 /*
- * Between park.c (what every park runs through), park_native.c (which puts it there), park_permit.c
- * (does it wait at all?), park_blocker.c and park_peek.c (what the thread parks for).
+ * Shared by park.c (the native method itself), park_native.c (which registers it), park_permit.c
+ * (will the park wait at all?), park_blocker.c and park_peek.c (what the thread parks for).
  */
 #pragma once
 
@@ -13,12 +13,12 @@ typedef void JNICALL park_fn(JNIEnv *env, jobject unsafe, jboolean absolute, jlo
 
 /* ---- park.c ---- */
 
-/* Ours: never unmapped, and a pass-through while park.c is off. */
+/* Our native method: never unmapped, and only passes on while park.c is off. */
 void JNICALL park_ours(JNIEnv *env, jobject unsafe, jboolean absolute, jlong time);
-/* What ours calls; set before the first call can come. */
+/* The native method that ours calls; set before the first call can come. */
 extern park_fn *park_before;
-/* A park with a time below zero returns at once: how the agent's thread sees that ours is called.
- */
+/* A park with a negative time returns at once. With one the agent's thread checks that our native
+ * method is called. */
 #define PARK_PROBE_TIME (-1)
 extern JNIEnv *park_prober;
 extern uint32_t park_probed;
@@ -30,9 +30,9 @@ void park_native_take_back(JNIEnv *env);
 
 /* ---- park_permit.c ---- */
 
-/* The thread itself: its next park returns at once. false also where that is not known. */
+/* The thread itself: will its next park return at once? false also where that is not known. */
 bool park_has_permit(uint64_t java_thread);
-/* Agent's thread, which parks and unparks itself. */
+/* Agent's thread, which parks and unparks itself to find where the permit is kept. */
 void park_permit_learn(JNIEnv *env, void (*unpark)(JNIEnv *env), void (*park)(JNIEnv *env));
 
 /* ---- park_blocker.c ---- */
@@ -42,19 +42,19 @@ int park_blocker_init(JNIEnv *env, const char **why);
 /* No thread may be in one of the functions below. */
 void park_blocker_deinit(JNIEnv *env);
 
-/* Who parks. */
+/* The thread that parks. */
 struct park_self {
 	JNIEnv *env;
 	uint64_t java_thread;
-	jobject thread; /* its Thread, the virtual one where one is mounted */
+	jobject thread; /* its Thread; the virtual thread if one is mounted */
 	bool is_local; /* @thread is a local reference */
 	bool is_virtual;
 };
 
-/* The thread that parks. No call of Java; errors leave no exception. */
+/* Called in the thread that parks. Calls no Java code; leaves no exception pending. */
 void park_self_get(JNIEnv *env, struct park_self *ret);
 void park_self_put(struct park_self *self);
-/* Before: the tid of the thread that holds what it parks for; 0 = nobody or unknown. */
+/* Before parking: the tid of the thread that owns what it parks for; 0 = none or unknown. */
 uint32_t park_owner(const struct park_self *self);
 /* ---- park_peek.c ---- */
 
@@ -63,18 +63,18 @@ struct park_fields {
 	int32_t owner; /* of an AbstractOwnableSynchronizer */
 };
 
-/* Agent's thread: @thread is the slot of its own Thread. Where it does not work, nothing is read.
- */
+/* Agent's thread: tries the reads on its own Thread, which lies behind the slot @thread. If they
+ * fail, nothing is ever read. */
 void park_peek_init(JNIEnv *env, jobject thread, jclass synchronizer, jfieldID blocker,
 		    const struct park_fields *fields);
-/* The same as park_owner(), of a thread by its slot. false = the JVM must be asked. */
+/* As park_owner(), for a thread given by the slot of its Thread. false = the JVM must be asked. */
 bool park_peek_owner(jobject thread, uint32_t *ret_tid);
 
 /* ---- park_blocker.c ---- */
 
-/* After: class and identity. */
+/* After parking: class and identity of what it parked for. */
 void park_look(const struct park_self *self, struct wait_lock *lock);
-/* Agent's thread: each platform thread that is parked for something; its owner where another thread
- * holds it. */
+/* Agent's thread: calls @on for each platform thread that is parked for an object, with that
+ * object's owner if another thread owns it. */
 void park_blocked_each(void (*on)(uint64_t java_thread, const struct wait_lock *lock,
 				  uint8_t flags));

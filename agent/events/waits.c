@@ -31,20 +31,20 @@ struct table {
 };
 
 static struct table *table;
-static uint32_t used; /* slots that were in use before here; grows by parts */
-static uint32_t n_in_progress; /* parks of waits_add() in the table */
+static uint32_t used; /* end of the parts that have been in use */
+static uint32_t n_in_progress; /* parks in the table that waits_add() added */
 
 static struct {
-	uint64_t short_waits, short_ns; /* of slots that are forgotten */
+	uint64_t short_waits, short_ns; /* of slots that were cleared */
 	uint64_t unpaired;
 } counts;
 
 /* ---- slots ---- */
 
-/* The table in three parts, each used when the lines of a key in the one before are full. */
+/* The table has three parts. A part is used when the lines of a key in the one before are full. */
 static const struct part {
 	uint32_t first, end; /* slots */
-	uint32_t lines; /* in which a key may be, one behind the other */
+	uint32_t lines; /* consecutive lines in which a key may be */
 } parts[] = {
 	{ 0, PART_SMALL, 2 },
 	{ PART_SMALL, PART_MIDDLE, 2 },
@@ -121,7 +121,8 @@ static int32_t claim_in_part(struct table *t, const struct part *p, uint64_t key
 	return slot;
 }
 
-/* The largest part that is in use has most room: one line is looked at where thousands wait. */
+/* The largest part in use comes first, as it has most room: usually one line is looked at, also
+ * where thousands wait. */
 static int32_t waits_claim(struct table *t, uint64_t key)
 {
 	uint32_t limit = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
@@ -166,7 +167,7 @@ static void count_unpaired(void)
 	__atomic_fetch_add(&counts.unpaired, 1, __ATOMIC_RELAXED);
 }
 
-/* @slot is the caller's. */
+/* The caller holds @slot. */
 static uint64_t waits_fill(struct table *t, uint32_t slot, const struct wait *from)
 {
 	struct wait *w = &t->waits[slot];
@@ -186,7 +187,7 @@ static uint64_t waits_fill(struct table *t, uint32_t slot, const struct wait *fr
 
 static int32_t waits_enter(struct table *t, const struct wait *from)
 {
-	int32_t slot = waits_find_entry(t, from->key); /* of a wait whose end was not reported */
+	int32_t slot = waits_find_entry(t, from->key); /* left by a wait whose end was not seen */
 
 	if (slot >= 0)
 		waits_is_over(&t->waits[slot]);
@@ -235,7 +236,7 @@ static void waits_send(uint64_t java_thread, const struct wait *w, uint64_t dura
 	(void)push_event(&head, java_thread);
 }
 
-/* One that stands for all idle waits of its thread since its last report. */
+/* One event for all idle waits of the thread since its last one. */
 static void send_sum(uint64_t java_thread, const struct wait *w, const struct wait_here *here)
 {
 	uint64_t now_ns = here->begin_ns + here->duration_ns;
@@ -256,7 +257,7 @@ static void send_sum(uint64_t java_thread, const struct wait *w, const struct wa
 
 static void count_short(struct wait *w, uint64_t duration_ns)
 {
-	/* nobody else adds; the agent's thread reads */
+	/* only the slot's holder adds; the agent's thread reads */
 	__atomic_store_n(&w->short_waits, w->short_waits + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&w->short_ns, w->short_ns + duration_ns, __ATOMIC_RELAXED);
 }
@@ -291,7 +292,7 @@ bool wait_claim_slot(uint64_t java_thread, struct wait_here *ret)
 
 	if (!events_on(WIRE_EVENT_LOCK) || !t)
 		return false;
-	/* what the agent's thread took for a park of this thread is over */
+	/* this thread's park, which was in progress when sampling began, is over */
 	if (__atomic_load_n(&n_in_progress, __ATOMIC_RELAXED))
 		slot = waits_find_entry(t, java_thread);
 	if (slot >= 0)
@@ -324,7 +325,7 @@ void wait_begin_here(struct wait_here *here, uint64_t java_thread, uint32_t numb
 	here->begin_ns = waits_fill(table, here->slot, &from);
 }
 
-/* For a monitor that another holds nobody waits out of idleness. */
+/* To enter a monitor that another thread holds is never idle. */
 static bool may_be_idle(const struct wait *w)
 {
 	return events.idle_apart && w->how != WIRE_WAIT_ENTER;
@@ -365,7 +366,7 @@ static void waits_report(uint64_t java_thread, struct wait *w, struct wait_here 
 {
 	bool alone = here->duration_ns >= IDLE_ALONE_NS;
 
-	/* a long one is looked at each time: nothing that was remembered may hide a contention */
+	/* a long wait is looked at each time, so that no remembered answer hides a contention */
 	if (!here->is_idle && may_be_idle(w) && idle_wait_look(java_thread))
 		count_idle(java_thread, w, here);
 	if (here->is_idle && !here->is_reported)
@@ -391,7 +392,7 @@ void wait_report_here(uint64_t java_thread, struct wait_here *here,
 	if (w.begin_ns != here->begin_ns || !events_enter(WIRE_EVENT_LOCK))
 		return;
 	waits_report(java_thread, &w, here, look, context);
-	waits_release(t, here->slot); /* last: until then it is not missed */
+	waits_release(t, here->slot); /* last: until then the wait counts as going on, see open.c */
 	events_leave();
 }
 
@@ -447,7 +448,7 @@ int32_t waits_add(uint64_t java_thread, uint64_t key, enum wire_wait how,
 
 	int32_t slot = table && waits_find_entry(table, key) < 0 ? waits_enter(table, &w) : -1;
 
-	/* of another kind of wait its end finds it, too */
+	/* for other kinds the end event also finds this entry; only parks need the flag */
 	if (slot >= 0 && how == WIRE_WAIT_PARK) {
 		__atomic_store_n(&table->waits[slot].was_in_progress, 1, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&n_in_progress, 1, __ATOMIC_RELAXED);
@@ -516,7 +517,7 @@ static int waits_begin(const struct wire_start *start, const char **note)
 	(void)start;
 	if (table)
 		return 0;
-	(void)idle_waits_begin(); /* without it they are reported like all others */
+	(void)idle_waits_begin(); /* if that fails, idle waits are reported like others */
 	p = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED) {

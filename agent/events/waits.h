@@ -1,9 +1,9 @@
 /*
- * Waits of application threads for locks, from their begin to their end, whatever tells of them
- * (monitors.c: JVMTI events, park.c: the native of Unsafe.park). Both calls come in the waiting
- * thread, in native state with the last Java frame's anchor set. Nothing here waits, allocates or
- * writes to the pipe: an ended wait above the threshold goes into the ring with its stack, one
- * below it is counted, one for want of work is counted apart (idle_waits.h).
+ * The waits of application threads for locks, from begin to end. They come from monitors.c (JVMTI
+ * events) and park.c (the native method of Unsafe.park), both in the waiting thread, in native
+ * state with the anchor of its last Java frame set. Nothing here blocks, allocates or writes to the
+ * pipe. A wait that ends goes into the ring with its stack if it lasted as long as the threshold;
+ * shorter ones are counted, and waits for want of work are counted apart (idle_waits.h).
  */
 #pragma once
 
@@ -21,43 +21,44 @@ struct wait_lock {
 };
 
 /*
- * Before blocking. @java_thread: the JavaThread's address; @key names the waiter until the end: the
- * virtual thread's id where one is mounted, as its end may come on another carrier.
+ * Called before blocking. @java_thread: the JavaThread's address. @key identifies the waiter at the
+ * end: the id of the mounted virtual thread if there is one, as it may wake on another carrier,
+ * else the JavaThread.
  */
 void wait_begin(uint64_t java_thread, uint64_t key, enum wire_wait how, uint8_t flags,
 		const struct wait_lock *lock);
-/* After. @look (NULL = never) is asked for what the begin left out, only above the threshold. */
+/* Called after blocking. @look (NULL = none) fills in what was left out of the lock at the begin;
+ * it is called only for waits that are reported. */
 void wait_end(uint64_t java_thread, uint64_t key, enum wire_wait how,
 	      void (*look)(void *context, struct wait_lock *lock), void *context);
 
 /*
- * The same of a wait that ends in the function in which it began: its slot is known, nothing is
- * searched for, and no word is written that other threads write, too. Its key is the JavaThread.
+ * The same for a wait that begins and ends in one function: its slot is known, so that nothing is
+ * searched for and no word is shared with other threads. Its key is the JavaThread.
  */
 struct wait_here {
 	uint64_t begin_ns, duration_ns;
 	uint32_t slot;
-	bool is_idle,
-		is_reported; /* it is counted as idle, and is to be reported as what follows */
+	bool is_idle, is_reported; /* counted as idle; is_reported: and reported as @idle */
 	struct idle_sum idle;
 };
-/* A slot for it, in which it is not seen yet; a barrier for all loads and stores. false = none. */
+/* Claims a slot, in which no wait is visible yet. A full memory barrier. false = none is free. */
 bool wait_claim_slot(uint64_t java_thread, struct wait_here *ret);
 void wait_give_back(const struct wait_here *here);
-/* Now it begins. @number: of a virtual thread, on the wire. */
+/* The wait begins. @number: the virtual thread's on the wire, 0 = a platform thread. */
 void wait_begin_here(struct wait_here *here, uint64_t java_thread, uint32_t number, uint8_t flags,
 		     const struct wait_lock *lock);
-/* After. true = it was below the threshold and is counted: that was all. */
+/* The wait has ended. true = it was below the threshold, is counted, and its slot released. */
 bool wait_was_short(uint64_t java_thread, struct wait_here *here);
-/* ... else: as wait_end(). */
+/* Otherwise: as wait_end(). */
 void wait_report_here(uint64_t java_thread, struct wait_here *here,
 		      void (*look)(void *context, struct wait_lock *lock), void *context);
 
-/* ---- the waits going on, for the agent's thread ---- */
+/* ---- the waits in progress, for the agent's thread ---- */
 
-#define WAITS_MAX 16384u /* at once; beyond that a wait is not seen */
+#define WAITS_MAX 16384u /* in progress at once; more are not seen */
 
-/* A line of the cache: no two threads write to the same. */
+/* One cache line, so that no two threads write to the same line. */
 struct wait {
 	uint64_t begin_ns; /* 0 = the slot is free or being filled in */
 	uint64_t java_thread, key;
@@ -65,13 +66,13 @@ struct wait {
 	uint32_t number; /* on the wire, of a virtual thread; 0 = the kernel's tid */
 	uint8_t how, flags;
 	uint8_t reported; /* the agent's own thread alone: enum of open.c */
-	uint8_t was_in_progress; /* a park of waits_add() */
-	/* of all waits at this slot that were below the threshold; whoever has the slot adds */
+	uint8_t was_in_progress; /* a park that waits_add() added */
+	/* all waits in this slot that were below the threshold; the slot's holder adds */
 	uint64_t short_waits, short_ns;
 };
 _Static_assert(sizeof(struct wait) == 64, "a line");
 
-/* The agent's own thread alone: the wait at this slot that it reported as OPEN. */
+/* The agent's own thread alone: the wait in this slot that it reported as OPEN. */
 struct wait_reported {
 	uint64_t ns; /* its begin */
 	uint32_t number, identity;
@@ -79,21 +80,21 @@ struct wait_reported {
 
 extern const struct events_source waits_source;
 
-/* A copy of the wait at slot @i if there is one; whole, or false. */
+/* Copies the wait in slot @i. false = there is none, or it changed meanwhile. */
 bool waits_copy(uint32_t i, struct wait *ret);
 /* Is that wait still going on? */
 bool waits_is_same(uint32_t i, const struct wait *copy);
-struct wait *waits_at(uint32_t i); /* NULL = no table */
-struct wait_reported *waits_reported_at(uint32_t i); /* where there is a table */
-int32_t waits_find(uint64_t key); /* the slot of a waiter; -1 = it does not wait */
-/* A wait that began before anybody reported it: from now on. The slot, or -1. */
+struct wait *waits_at(uint32_t i); /* NULL = there is no table */
+struct wait_reported *waits_reported_at(uint32_t i); /* there must be a table */
+int32_t waits_find(uint64_t key); /* the waiter's slot; -1 = it does not wait */
+/* Adds a wait that was in progress already; it counts from now on. Returns its slot, or -1. */
 int32_t waits_add(uint64_t java_thread, uint64_t key, enum wire_wait how,
 		  const struct wait_lock *lock);
-/* It was none: forget it, if it is still that one. */
+/* Removes the wait in slot @i if it is still the one that began at @begin_ns. */
 void waits_remove(uint32_t i, uint64_t begin_ns);
-/* Has anybody a slot who does not wait? */
+/* Does any thread hold a slot without waiting yet, or any more? */
 bool waits_are_beginning(void);
-uint32_t waits_used(void); /* slots from here on have never been used */
+uint32_t waits_used(void); /* slots from this one on have never been used */
 uint64_t waits_bytes(void);
-/* Waits that were not sent, but for idle ones: counters as in struct counters. */
+/* Waits that were not sent, except idle ones: the fields of struct counters. */
 void waits_counts(uint64_t *ret_short, uint64_t *ret_short_ns, uint64_t *ret_unpaired);
