@@ -72,10 +72,10 @@ class OneLibrary(unittest.TestCase):
     def streams(self, home, libc):
         with Jvm(home) as jvm, Daemon() as daemon:
             self.assertTrue(jvm.maps(libc), "no %s in it" % libc)
-            t = daemon.wait_state(jvm.pid, "streaming")
-            self.assertEqual(t["walker"], "hotspot")
+            daemon.wait_state(jvm.pid, "streaming")
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 100)
             t = daemon.target(jvm.pid)
+            self.assertEqual(t["walker"], "hotspot")
             books_hold(t)
             self.assertEqual(agent_copies(jvm.pid), 1)
             library = jvm.maps("libkindling").pop()
