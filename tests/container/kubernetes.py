@@ -387,7 +387,7 @@ class Kubernetes(unittest.TestCase):
         status, text = daemon.pod.execute(daemon.id, "kindling", "record", str(ledger["pid"]), "-e", "alloc", "-d", "1s",
                                           "-o", "-")
         self.assertEqual(status, 1, text)
-        self.assertIn("the owner of process %d allows cpu alone" % ledger["pid"], text)
+        self.assertIn("the owner of process %d allows only cpu" % ledger["pid"], text)
 
     def check_variant(self, cart, **variant):
         """On the same node, which has the history; the JVM is taken over."""
