@@ -23,11 +23,20 @@
 #define SOCKET_BYTES (2 * RECEIVE_BYTES)
 /* An agent gives up a pipe that is full for ten seconds. */
 #define LEASE_NS (9 * NS_PER_S)
+/* Each read wakes the daemon. After one the next waits for so long: what an agent says in that
+ * time, of each 100 ms, is one message. In a pipe that is smaller it waits less, for it is as fast
+ * full. */
+#define GATHER_NS	  (180 * NS_PER_MS)
+#define GATHER_PIPE_BYTES (1024 * 1024)
+#define ANSWER_NS	  NS_PER_S
 
 struct receiver {
 	int socket_fd, events_fd, control_fd;
 	size_t chunk; /* bytes of a read */
 	uint64_t read_mono_ns; /* last read of events */
+	uint64_t gather_ns; /* after a read */
+	uint64_t next_mono_ns; /* not read before; 0 = as soon as there is something */
+	uint64_t asked_mono_ns; /* the agent was told something: the answer is waited for */
 	uint32_t allowed; /* bytes that may be passed on, RECEIVE_UNBOUNDED */
 	bool over;
 };
@@ -45,18 +54,18 @@ static void receive_say(struct receiver *r, char what, const void *content, size
 		}
 }
 
-/* One read; false = nothing more now. */
-static bool pass_on(struct receiver *r)
+/* One read; how many bytes it had, 0 = nothing more now. */
+static size_t pass_on(struct receiver *r)
 {
 	static uint8_t buf[RECEIVE_BYTES];
 	ssize_t n = read(r->events_fd, buf, r->allowed < r->chunk ? r->allowed : r->chunk);
 
 	if (n <= 0)
-		return false;
+		return 0;
 	if (r->allowed != RECEIVE_UNBOUNDED)
 		r->allowed -= (uint32_t)n;
 	receive_say(r, RECEIVE_DATA, buf, (size_t)n);
-	return !r->over;
+	return r->over ? 0 : (size_t)n;
 }
 
 static void receive_drain(struct receiver *r)
@@ -79,10 +88,23 @@ static bool lease_is_lost(struct receiver *r)
 	       waiting > fcntl(r->events_fd, F_GETPIPE_SZ) / 3;
 }
 
+/* Who speaks seldom is heard at once; with more waiting than one read takes the next follows. */
+static void gather(struct receiver *r, uint64_t since_last_ns, bool all_read)
+{
+	bool waits = all_read && since_last_ns < 2 * r->gather_ns &&
+		     r->read_mono_ns - r->asked_mono_ns > ANSWER_NS;
+
+	r->next_mono_ns = waits ? r->read_mono_ns + r->gather_ns : 0;
+}
+
 static void on_events(struct receiver *r)
 {
+	uint64_t last = r->read_mono_ns;
+
 	if (!lease_is_lost(r)) {
-		(void)pass_on(r);
+		size_t n = pass_on(r);
+
+		gather(r, r->read_mono_ns - last, n < r->chunk / 2);
 		return;
 	}
 	receive_drain(r);
@@ -101,10 +123,29 @@ static void on_word(struct receiver *r)
 		receive_say(r, RECEIVE_ANSWER, NULL, 0);
 	} else if (n == 1 + sizeof(r->allowed) && buf[0] == RECEIVE_ALLOW) {
 		memcpy(&r->allowed, buf + 1, sizeof(r->allowed));
-	} else if (n > 1 && buf[0] == RECEIVE_WRITE &&
-		   write(r->control_fd, buf + 1, (size_t)n - 1) != n - 1) {
-		receive_say(r, RECEIVE_UNWRITTEN, NULL, 0);
+	} else if (n > 1 && buf[0] == RECEIVE_WRITE) {
+		r->asked_mono_ns = clock_mono_ns();
+		r->next_mono_ns = 0;
+		if (write(r->control_fd, buf + 1, (size_t)n - 1) != n - 1)
+			receive_say(r, RECEIVE_UNWRITTEN, NULL, 0);
 	}
+}
+
+static uint64_t gather_ns_of(uint64_t pipe_bytes)
+{
+	return pipe_bytes < GATHER_PIPE_BYTES ? GATHER_NS * pipe_bytes / GATHER_PIPE_BYTES
+					      : GATHER_NS;
+}
+
+/* How long its pipe is left alone; -1 = it is not. */
+static int gathers_ms(struct receiver *r)
+{
+	uint64_t now = r->next_mono_ns ? clock_mono_ns() : 0;
+
+	if (now < r->next_mono_ns)
+		return (int)((r->next_mono_ns - now + NS_PER_MS - 1) / NS_PER_MS);
+	r->next_mono_ns = 0;
+	return -1;
 }
 
 void receive_run(int socket_fd, int events_fd, int control_fd)
@@ -121,11 +162,15 @@ void receive_run(int socket_fd, int events_fd, int control_fd)
 
 	if (pipe_bytes >= PIPE_BYTES_MIN && pipe_bytes < RECEIVE_BYTES)
 		r.chunk = (size_t)pipe_bytes;
+	if (pipe_bytes > 0)
+		r.gather_ns = gather_ns_of((uint64_t)pipe_bytes);
 	while (!r.over) {
+		int wait = gathers_ms(&r);
+
 		/* not even its end is told while nothing may be read: what is in it comes first */
-		fds[1].fd = r.allowed ? events_fd : -1;
+		fds[1].fd = r.allowed && wait < 0 ? events_fd : -1;
 		fds[1].revents = 0;
-		if (poll(fds, 2, -1) < 0) {
+		if (poll(fds, 2, wait) < 0) {
 			if (errno != EINTR)
 				return;
 			continue;

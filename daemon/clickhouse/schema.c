@@ -2,6 +2,7 @@
 #include "daemon/clickhouse/schema.h"
 
 #include <string.h>
+#include "daemon/clickhouse/rowbinary.h"
 #include "daemon/ground/mem.h"
 
 struct column {
@@ -176,4 +177,53 @@ void clickhouse_put_insert(struct text_out *t, const char *database, enum clickh
 	text_printf(t, "INSERT INTO %s.%s (", database, clickhouse_table_names[table]);
 	clickhouse_put_columns(t, table);
 	text_put(t, ") FORMAT RowBinary");
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Bytes of a number; 0 = a string */
+static size_t schema_bytes_of(const char *type)
+{
+	static const struct {
+		const char *type;
+		size_t bytes;
+	} numbers[] = { { "UInt8", 1 }, { "UInt16", 2 },   { "Date", 2 },  { "UInt32", 4 },
+			{ "Int32", 4 }, { "DateTime", 4 }, { "UInt64", 8 } };
+	size_t len = strcspn(type, "()");
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (strlen(numbers[i].type) == len && memcmp(numbers[i].type, type, len) == 0)
+			return numbers[i].bytes;
+	return 0;
+}
+
+/* A number, 0 for all else. */
+static uint64_t schema_skip(struct rowbinary *in, const char *type)
+{
+	static const char array[] = "Array(";
+	bool is_array = strncmp(type, array, sizeof(array) - 1) == 0;
+	size_t bytes = schema_bytes_of(is_array ? type + sizeof(array) - 1 : type), n;
+
+	if (!is_array && bytes)
+		return rowbinary_number(in, bytes);
+	n = is_array ? rowbinary_length(in, bytes ? bytes : 1) : 1;
+	if (bytes)
+		in->p += in->bad ? 0 : n * bytes;
+	for (size_t i = 0; !bytes && i < n; i++)
+		(void)rowbinary_string(in);
+	return 0;
+}
+
+uint64_t clickhouse_skip_row(struct rowbinary *in, enum clickhouse_table table)
+{
+	uint64_t samples_of = 0;
+
+	for (size_t i = 0; i < tables[table].n && !in->bad; i++) {
+		const struct column *c = &tables[table].columns[i];
+		uint64_t n = schema_skip(in, c->type);
+
+		if (table == CLICKHOUSE_SAMPLES && strcmp(c->name, "samples") == 0)
+			samples_of = n;
+	}
+	return samples_of;
 }

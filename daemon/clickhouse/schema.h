@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "daemon/report/text_out.h"
 
 enum clickhouse_table {
@@ -31,5 +32,9 @@ bool clickhouse_name_is_fine(const char *name);
 void clickhouse_put_columns(struct text_out *t, enum clickhouse_table table);
 /* Statement @i, without a semicolon; false = there are no more. */
 bool clickhouse_put_statement(struct text_out *t, const struct clickhouse_schema *s, unsigned i);
+struct rowbinary;
+/* Reads over one row of @table, RowBinary; what is not one sets its `bad`. Of samples: how many
+ * they are; else 0. */
+uint64_t clickhouse_skip_row(struct rowbinary *in, enum clickhouse_table table);
 /* "INSERT INTO ... FORMAT RowBinary" */
 void clickhouse_put_insert(struct text_out *t, const char *database, enum clickhouse_table table);

@@ -1,73 +1,127 @@
 /*
- * ClickHouse by HTTP: of each interval of a JVM a body for each table, RowBinary and gzip, and a
- * request that inserts it. Rows that come twice are one (docs/decisions/0019), so whatever is not
- * confirmed is sent again. With `create` tables that are missing are created, a statement a
- * request, in the place of the body that missed them.
+ * ClickHouse by HTTP: of each interval a body for each table, RowBinary and gzip, or more where
+ * there is much, with the rows of many JVMs, and a request that inserts it. Rows that come twice
+ * are one (docs/decisions/0019), so whatever is not confirmed is sent again. With `create` tables
+ * that are missing are created, a statement a request, in the place of the body that missed them.
  */
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <zlib.h>
+#include <time.h>
 #include "daemon/clickhouse/rows.h"
 #include "daemon/core/labels.h"
 #include "daemon/ground/clock.h"
+#include "daemon/upload/clickhouse_body.h"
 #include "daemon/upload/http.h"
 #include "daemon/upload/sink_types.h"
 
 #define CLICKHOUSE_DATABASE "kindling"
 #define CLICKHOUSE_SUFFIX   ".rowbinary.gz"
+/* Of one body, about, in gzip and without: proxies before servers take a mebibyte by default, and
+ * the server holds a whole insert in memory. */
+#define BODY_BYTES     (900u << 10)
+#define BODY_RAW_BYTES (64u << 20)
 
 struct clickhouse_sink {
 	char base[540]; /* the url, up to the "?" or "&" that our words stand behind */
 	const char *database;
 	bool creates; /* statement @step is next */
 	unsigned step;
+	struct clickhouse_body bodies[CLICKHOUSE_TABLES]; /* of the interval that is taken */
+	uint64_t put; /* bodies, of the process */
 };
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
-static int clickhouse_gzip(const struct text_out *in, char **ret, size_t *ret_len)
+/* "2026-11-22T20-04-00Z_3.samples.rowbinary.gz"; the table is found in it again. */
+static int clickhouse_put(struct sink *s, const struct sink_interval *in,
+			  enum clickhouse_table table, const struct clickhouse_body *b)
 {
-	z_stream z = { 0 };
-	uLong bound;
-	int r;
+	struct clickhouse_sink *d = s->data;
+	time_t seconds = (time_t)(in->begin_real_ns / NS_PER_S);
+	char time[40], key[200];
+	struct tm tm;
 
-	if (in->len > UINT32_MAX)
-		return -EINVAL;
-	if (deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-		return -ENOMEM;
-	bound = deflateBound(&z, in->len) + 32;
-	*ret = malloc(bound);
-	z.next_in = (uint8_t *)in->p;
-	z.avail_in = (uInt)in->len;
-	z.next_out = (uint8_t *)*ret;
-	z.avail_out = (uInt)bound;
-	r = *ret && deflate(&z, Z_FINISH) == Z_STREAM_END ? 0 : -ENOMEM;
-	*ret_len = z.total_out;
-	deflateEnd(&z);
+	strftime(time, sizeof(time), "%Y-%m-%dT%H-%M-%SZ", gmtime_r(&seconds, &tm));
+	snprintf(key, sizeof(key), "%s_%llu.%s" CLICKHOUSE_SUFFIX, time,
+		 (unsigned long long)++d->put, clickhouse_table_names[table]);
+	return sink_put(s, in, key, "application/octet-stream", b->bytes, b->len, b->samples);
+}
+
+/* A body is put, and the next one begins. */
+static int clickhouse_flush_one(struct sink *s, const struct sink_interval *in,
+				enum clickhouse_table table)
+{
+	struct clickhouse_sink *d = s->data;
+	struct clickhouse_body *b = &d->bodies[table];
+	const struct sink_interval of_all = { .begin_real_ns = in->begin_real_ns,
+					      .end_real_ns = in->end_real_ns,
+					      .node = in->node };
+	int r = clickhouse_body_end(b);
+
+	if (r == 0) {
+		sink_unhold(s, b->samples);
+		r = clickhouse_put(s, &of_all, table, b);
+	}
+	clickhouse_body_deinit(b);
 	return r;
 }
 
+static void clickhouse_flush(struct sink *s, const struct sink_interval *in)
+{
+	struct clickhouse_sink *d = s->data;
+
+	for (unsigned i = 0; i < CLICKHOUSE_TABLES; i++) {
+		if (in && d->bodies[i].raw)
+			(void)clickhouse_flush_one(s, in, (enum clickhouse_table)i);
+		clickhouse_body_deinit(&d->bodies[i]);
+	}
+}
+
+static bool clickhouse_body_is_full(const struct sink *s, const struct clickhouse_body *b)
+{
+	return b->len >= BODY_BYTES || b->raw >= BODY_RAW_BYTES ||
+	       (s->body_max && b->len >= s->body_max / 2);
+}
+
 /* The samples are what the ledger counts; the other two are about them. */
-static int clickhouse_put(struct sink *s, const struct sink_interval *in,
+static int clickhouse_add(struct sink *s, const struct sink_interval *in,
 			  const struct clickhouse_rows *rows, enum clickhouse_table table)
 {
-	CLEANUP(freep) char *body = NULL;
-	char base[300], key[400];
-	size_t len;
+	struct clickhouse_sink *d = s->data;
+	struct clickhouse_body *b = &d->bodies[table];
 	int r;
 
 	if (!rows->rows[table])
 		return 0;
-	r = clickhouse_gzip(&rows->tables[table], &body, &len);
-	if (r < 0)
-		return r;
-	sink_key(in, base, sizeof(base));
-	snprintf(key, sizeof(key), "%s.%s" CLICKHOUSE_SUFFIX, base, clickhouse_table_names[table]);
-	return sink_put(s, in, key, "application/octet-stream", body, len,
-			table == CLICKHOUSE_SAMPLES ? rows->samples : 0);
+	if (clickhouse_body_add(b, rows->tables[table].p, rows->tables[table].len) < 0) {
+		clickhouse_body_deinit(b); /* what is held of it is dropped at the end */
+		return -ENOMEM;
+	}
+	if (table == CLICKHOUSE_SAMPLES) {
+		sink_hold(s, rows->samples);
+		b->samples += rows->samples;
+	}
+	r = clickhouse_body_is_full(s, b) ? clickhouse_flush_one(s, in, table) : 0;
+	return r;
+}
+
+/* `sink test`: one body, that of samples. */
+static int clickhouse_encode_test(struct sink *s, const struct sink_interval *in,
+				  const struct clickhouse_rows *rows)
+{
+	const struct text_out *t = &rows->tables[CLICKHOUSE_SAMPLES];
+	struct clickhouse_body b = { .samples = rows->samples };
+	int r = clickhouse_body_add(&b, t->p, t->len);
+
+	if (r == 0)
+		r = clickhouse_body_end(&b);
+	if (r == 0)
+		r = clickhouse_put(s, in, CLICKHOUSE_SAMPLES, &b);
+	clickhouse_body_deinit(&b);
+	return r;
 }
 
 static int clickhouse_encode(struct sink *s, const struct sink_interval *in)
@@ -78,11 +132,43 @@ static int clickhouse_encode(struct sink *s, const struct sink_interval *in)
 	bool is_known = *labels_get(p->strings[in->process->labels], "node", label);
 	int r = clickhouse_rows_make(p, is_known ? NULL : in->node, &rows);
 
-	/* a test is one body: that of samples */
-	for (unsigned i = 0; i < CLICKHOUSE_TABLES && r == 0; i++)
-		if (!s->test_encodes || i == CLICKHOUSE_SAMPLES)
-			r = clickhouse_put(s, in, &rows, (enum clickhouse_table)i);
+	if (r == 0 && s->test_encodes)
+		r = clickhouse_encode_test(s, in, &rows);
+	for (unsigned i = 0; i < CLICKHOUSE_TABLES && r == 0 && !s->test_encodes; i++)
+		r = clickhouse_add(s, in, &rows, (enum clickhouse_table)i);
 	clickhouse_rows_deinit(&rows);
+	return r;
+}
+
+/* "..._3.samples.rowbinary.gz" */
+static int clickhouse_table_of(const char *key)
+{
+	char end[64];
+
+	for (int i = 0; i < CLICKHOUSE_TABLES; i++) {
+		size_t len = strlen(key), n;
+
+		snprintf(end, sizeof(end), ".%s" CLICKHOUSE_SUFFIX, clickhouse_table_names[i]);
+		n = strlen(end);
+		if (len > n && strcmp(key + len - n, end) == 0)
+			return i;
+	}
+	return -EBADMSG;
+}
+
+static int clickhouse_halve(struct sink *s, const struct sink_interval *in,
+			    const struct spool_header *h, int fd)
+{
+	int table = clickhouse_table_of(h->key), r;
+	struct clickhouse_body halves[2];
+
+	if (table < 0)
+		return table;
+	r = clickhouse_body_cut(fd, h->body_len, (enum clickhouse_table)table, halves);
+	for (int i = 0; i < 2 && r == 0; i++)
+		r = clickhouse_put(s, in, (enum clickhouse_table)table, &halves[i]);
+	for (int i = 0; i < 2; i++)
+		clickhouse_body_deinit(&halves[i]);
 	return r;
 }
 
@@ -155,22 +241,6 @@ static int clickhouse_send_statement(struct sink *s, struct sink_file *f)
 
 /* ---- inserts --------------------------------------------------------------------------------- */
 
-/* "..._2026-11-22T20-04-00Z.samples.rowbinary.gz" */
-static int clickhouse_table_of(const char *key)
-{
-	char end[64];
-
-	for (int i = 0; i < CLICKHOUSE_TABLES; i++) {
-		size_t len = strlen(key), n;
-
-		snprintf(end, sizeof(end), ".%s" CLICKHOUSE_SUFFIX, clickhouse_table_names[i]);
-		n = strlen(end);
-		if (len > n && strcmp(key + len - n, end) == 0)
-			return i;
-	}
-	return -EBADMSG;
-}
-
 static int clickhouse_url(const struct clickhouse_sink *d, enum clickhouse_table table, char *buf,
 			  size_t size)
 {
@@ -242,12 +312,16 @@ static int clickhouse_open(struct sink *s, char *why, size_t why_size)
 
 static void clickhouse_close(struct sink *s)
 {
+	if (s->data)
+		clickhouse_flush(s, NULL);
 	free(s->data);
 }
 
 const struct sink_type sink_clickhouse = {
 	.open = clickhouse_open,
 	.encode = clickhouse_encode,
+	.flush = clickhouse_flush,
+	.halve = clickhouse_halve,
 	.send = clickhouse_send,
 	.cancel = http_cancel,
 	.close = clickhouse_close,

@@ -311,7 +311,7 @@ void sink_done(struct sink_file *f, enum sink_verdict verdict, uint64_t retry_af
 			sink_settle(s, f, verdict);
 		else if (verdict == SINK_REFUSED)
 			sink_drop(s, f, LEDGER_REFUSED);
-		else if (verdict == SINK_TOO_LARGE && s->type->part)
+		else if (verdict == SINK_TOO_LARGE && (s->type->part || s->type->halve))
 			sink_learn(s, f);
 		else if (verdict == SINK_TOO_LARGE)
 			sink_drop(s, f, LEDGER_TOO_LARGE);
@@ -467,14 +467,17 @@ int sink_spool(struct sink *s, uint64_t seq, const struct sink_interval *in, con
 	h->begin_real_ns = in->begin_real_ns;
 	h->end_real_ns = in->end_real_ns;
 	h->samples = samples;
-	h->pid = in->process->pid;
-	h->start_time = in->process->start_time;
+	if (in->process) {
+		h->pid = in->process->pid;
+		h->start_time = in->process->start_time;
+		snprintf(h->target, sizeof(h->target), "%s",
+			 in->profile->strings[in->process->name]);
+	}
 	h->events = in->events;
 	h->word = in->word;
 	h->part = in->part;
 	snprintf(h->key, sizeof(h->key), "%s", key);
 	snprintf(h->content_type, sizeof(h->content_type), "%s", content_type);
-	snprintf(h->target, sizeof(h->target), "%s", in->profile->strings[in->process->name]);
 	return spool_write(s->dfd, seq, h, body, len);
 }
 

@@ -36,7 +36,8 @@ struct sink_secrets {
 /* What is encoded: one interval of one JVM. */
 struct sink_interval {
 	uint64_t begin_real_ns, end_real_ns;
-	const struct profile *profile; /* of that process alone, and the sink's events */
+	/* of that process alone, and the sink's events; NULL: of a body of several JVMs */
+	const struct profile *profile;
 	const struct profile_process *process;
 	const char *node; /* this host's name */
 	/* of bodies made by sink_encode_parts(), for whoever splits them later; 0 = not made so */
@@ -84,7 +85,16 @@ struct sink_type {
 	/* The program ends: lets go of a file that is in flight, without sink_done(). */
 	void (*cancel)(struct sink *s, struct sink_file *f);
 	void (*close)(struct sink *s); /* may be NULL; frees s->data */
-	sink_part_fn *part; /* NULL = its bodies cannot be split */
+	/* What encode() kept back, see sink_hold(): the JVMs of the interval are all there. @in has
+	 * no profile; NULL: the interval is taken anew some time, all of it is forgotten. NULL =
+	 * nothing is kept back. */
+	void (*flush)(struct sink *s, const struct sink_interval *in);
+	/* One of the two is how a body is split; NULL = it cannot be */
+	sink_part_fn *part;
+	/* The halves of a body, by sink_put(), of its file, which is borrowed. 0, -EMSGSIZE: it has
+	 * no two rows, or -errno. */
+	int (*halve)(struct sink *s, const struct sink_interval *in, const struct spool_header *h,
+		     int fd);
 	unsigned in_flight_max;
 	/* Of a type that takes no intervals: once a second; what it has it gives to
 	 * sink_put_now(). */
@@ -134,6 +144,10 @@ extern const struct sink_type *const sink_types[SINK_TYPE_COUNT]; /* sinks.c; NU
  */
 int sink_put(struct sink *s, const struct sink_interval *in, const char *key,
 	     const char *content_type, const void *body, size_t len, uint64_t samples);
+/* @samples of an interval go into a body that is made later, by encode() or flush(): before it is
+ * put sink_unhold() says so. What is never put is dropped, and counted. */
+void sink_hold(struct sink *s, uint64_t samples);
+void sink_unhold(struct sink *s, uint64_t samples);
 /* The fate of @f. @retry_after_ns: as the server says; 0 = it does not. @why: its words; may be "".
  */
 void sink_done(struct sink_file *f, enum sink_verdict verdict, uint64_t retry_after_ns,

@@ -29,6 +29,7 @@ struct sink_take {
 	struct take_file *files;
 	size_t n_files, files_cap;
 	uint64_t taken, spooled, dropped[LEDGER_CAUSE_COUNT];
+	uint64_t held; /* sink_hold() */
 };
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
@@ -71,6 +72,16 @@ int sink_put(struct sink *s, const struct sink_interval *in, const char *key,
 		snprintf(s->error, sizeof(s->error), "the spool: %s", strerror(-r));
 	}
 	return r;
+}
+
+void sink_hold(struct sink *s, uint64_t samples)
+{
+	s->take->held += samples;
+}
+
+void sink_unhold(struct sink *s, uint64_t samples)
+{
+	s->take->held -= samples;
 }
 
 /* ---- which JVMs ------------------------------------------------------------------------------ */
@@ -171,6 +182,12 @@ static int take_profile(struct sink *s, uint64_t begin_ns, uint64_t end_ns,
 	return 0;
 }
 
+static void take_lose(struct sink_take *t, uint64_t samples)
+{
+	t->dropped[LEDGER_NO_MEMORY] += samples;
+	t->taken += samples;
+}
+
 static void take_one(struct sink_take *t, const struct source_process *who)
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;
@@ -178,7 +195,7 @@ static void take_one(struct sink_take *t, const struct source_process *who)
 	struct sink_interval in = { .begin_real_ns = t->begin_ns,
 				    .end_real_ns = t->end_ns,
 				    .node = s->upload->config->node };
-	uint64_t before = t->taken, samples;
+	uint64_t before = t->taken + t->held, samples;
 	int r = take_profile(s, t->begin_ns, t->end_ns, who, s->events, &p);
 
 	if (r < 0) {
@@ -192,18 +209,30 @@ static void take_one(struct sink_take *t, const struct source_process *who)
 	in.process = &p->processes[0];
 	r = s->type->encode(s, &in);
 	/* what no body has */
-	if (t->taken - before < samples) {
-		uint64_t rest = samples - (t->taken - before);
-
-		t->dropped[LEDGER_NO_MEMORY] += rest;
-		t->taken += rest;
-	}
+	if (t->taken + t->held - before < samples)
+		take_lose(t, samples - (t->taken + t->held - before));
 	if (r < 0 && !s->error[0])
 		snprintf(s->error, sizeof(s->error), "%s", strerror(-r));
 }
 
+/* What no JVM waits for any more. */
+static void take_flush(struct sink_take *t)
+{
+	const struct sink_interval in = { .begin_real_ns = t->begin_ns,
+					  .end_real_ns = t->end_ns,
+					  .node = t->sink->upload->config->node };
+
+	if (!t->sink->type->flush)
+		return;
+	t->sink->type->flush(t->sink, &in);
+	take_lose(t, t->held);
+	t->held = 0;
+}
+
 static void take_free(struct sink_take *t)
 {
+	if (t->sink->type->flush)
+		t->sink->type->flush(t->sink, NULL);
 	t->sink->take = NULL;
 	loop_timer_free(t->timer);
 	free(t->processes);
@@ -256,8 +285,10 @@ static int take_commit(struct sink_take *t)
 static void take_end(struct sink_take *t)
 {
 	struct sink *s = t->sink;
-	int r = take_commit(t);
+	int r;
 
+	take_flush(t);
+	r = take_commit(t);
 	if (r < 0) {
 		log_err("sink.take", "sink=%s error=%s", s->config->name, log_str(strerror(-r)));
 		take_undo(t);
@@ -363,21 +394,35 @@ static int take_encode_halves(struct sink_take *t, const struct spool_header *h)
 	return r == 0 && t->spooled != h->samples ? -ESTALE : r;
 }
 
+/* Of a type that cuts the body itself. */
+static int take_halve(struct sink_take *t, const struct spool_header *h, int fd)
+{
+	struct sink *s = t->sink;
+	const struct sink_interval in = { .begin_real_ns = t->begin_ns,
+					  .end_real_ns = t->end_ns,
+					  .node = s->upload->config->node };
+	int r = s->type->halve(s, &in, h, fd);
+
+	if (t->dropped[LEDGER_DISK_FULL])
+		return -ENOSPC;
+	return r == 0 && t->spooled != h->samples ? -ESTALE : r;
+}
+
 int take_split(struct sink *s, struct sink_file *f)
 {
 	struct sink_take t = { .sink = s };
 	struct spool_header h;
-	int fd = spool_open(s->dfd, f->seq, false, &h), r;
+	CLEANUP(fd_closep) int fd = spool_open(s->dfd, f->seq, s->type->halve, &h);
+	int r;
 
 	if (fd < 0)
 		return fd;
-	fd_close(fd);
-	if (!h.part)
+	if (!h.part && !s->type->halve)
 		return -EMSGSIZE;
 	t.begin_ns = h.begin_real_ns;
 	t.end_ns = h.end_real_ns;
 	s->take = &t;
-	r = take_encode_halves(&t, &h);
+	r = s->type->halve ? take_halve(&t, &h, fd) : take_encode_halves(&t, &h);
 	s->take = NULL;
 	if (r == 0)
 		r = take_commit_split(&t, f);

@@ -5,15 +5,19 @@ import glob
 import json
 import os
 import re
+import ssl
 import subprocess
 import sys
 import time
 import unittest
+import urllib.error
+import urllib.request
 import zipfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import java_home  # noqa: E402
-from servers import S3, AwsKeys, Proxy, Pyroscope, Stub, check_otlp  # noqa: E402
+import clickhouse  # noqa: E402
+from kindling import java_home, wait_for  # noqa: E402
+from servers import S3, AwsKeys, OtlpGrpc, Proxy, Pyroscope, Stub, check_otlp  # noqa: E402
 from upload import Upload  # noqa: E402
 
 
@@ -241,29 +245,86 @@ class Uploads(unittest.TestCase):
                 return take(handler, body)
             return push
         with Upload([], windows=6, processes=1, stacks=400) as up, Pyroscope() as pyro, \
-                Stub(bounded(lambda h, body: bodies.append(body) or (200, {}, ""))) as otlp:
+                Stub(bounded(lambda h, body: bodies.append(body) or (200, {}, ""))) as otlp, \
+                OtlpGrpc(up.directory("grpc"), 30000) as grpc:
             pyro.answer = bounded(pyro.push)
             up.settings(["name: x, type: pyroscope, url: http://127.0.0.1:%d, interval: 20s" % pyro.port,
-                         "name: y, type: otlp, url: http://127.0.0.1:%d, interval: 20s" % otlp.port])
+                         "name: y, type: otlp, url: http://127.0.0.1:%d, interval: 20s" % otlp.port,
+                         "name: z, type: otlp, protocol: grpc, url: http://127.0.0.1:%d, interval: 20s" % grpc.port])
             up.start()
-            for name in ("x", "y"):
+            for name in ("x", "y", "z"):
                 self.delivered(up, name)
             self.assertEqual(pyro.samples, up.made["cpu"] + up.made["lock"])
             self.assertEqual(sum(p.totals.get("cpu", 0) for _, p in pyro.series), up.made["cpu"] * 10 ** 7)
-            total = collections.Counter()
+            os.mkdir(up.dir + "/http")
             for i, body in enumerate(bodies):
-                with open("%s/%d.otlp" % (up.dir, i), "wb") as f:
+                with open("%s/http/%d.otlp" % (up.dir, i), "wb") as f:
                     f.write(body)
-                for profile in check_otlp("%s/%d.otlp" % (up.dir, i)):
-                    total[profile["type"]] += profile["total"]
-            self.assertEqual(total, {"cpu": up.made["cpu"] * 10 ** 7, "delay": up.made["lock"] * 10 ** 7})
-            self.assertIn("sink.split sink=x", up.read_log())
+            for directory in ("http", "grpc"):
+                total = collections.Counter()
+                for path in glob.glob("%s/%s/*.otlp" % (up.dir, directory)):
+                    for profile in check_otlp(path):
+                        total[profile["type"]] += profile["total"]
+                self.assertEqual(total, {"cpu": up.made["cpu"] * 10 ** 7, "delay": up.made["lock"] * 10 ** 7}, directory)
+            for name in ("x", "y", "z"):
+                self.assertIn("sink.split sink=%s " % name, up.read_log())
             # one more interval: it is known now how much they take
             before = len(refused)
             up.more(6)
-            for name in ("x", "y"):
+            splits = up.read_log().count("sink.split sink=z ")
+            for name in ("x", "y", "z"):
                 self.delivered(up, name)
             self.assertEqual(len(refused), before, refused)
+            self.assertEqual(up.read_log().count("sink.split sink=z "), splits)
+
+    def test_inserts_are_of_many_jvms_and_split_where_they_are_too_large(self):
+        """ClickHouse behind a proxy with TLS that takes 20 kB at first, then all."""
+        server, bodies, bound = clickhouse.Debian(), [], [20000]
+
+        def forward(handler, body):
+            if len(body) > bound[0]:
+                return 413, {}, "Request Entity Too Large"
+            request = urllib.request.Request("http://127.0.0.1:%d%s" % (server.port, handler.path), data=body, headers={
+                k: v for k, v in handler.headers.items() if k in ("Authorization", "Content-Encoding", "Content-Type")})
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    bodies.append((len(body), handler.path))
+                    return 200, {}, answer.read().decode()
+            except urllib.error.HTTPError as e:
+                return e.code, {}, e.read().decode()
+        with Upload([], windows=6, processes=20, stacks=40, env={"CH_WORD": clickhouse.PASSWORD}) as up:
+            cert, key = up.dir + "/cert", up.dir + "/key"
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-days", "2",
+                            "-subj", "/CN=kindling test", "-addext", "subjectAltName=IP:127.0.0.1"], check=True,
+                           stderr=subprocess.DEVNULL)
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(cert, key)
+            with Stub(forward, tls=tls) as proxy:
+                up.settings(['name: x, type: clickhouse, url: "https://127.0.0.1:%d", ca_file: %s, user: kindling,'
+                             " password_env: CH_WORD, create: true, interval: 60s" % (proxy.port, cert)])
+                up.start()
+                self.delivered(up)
+                self.check_rows(server, up)
+                self.assertIn("sink.split sink=x", up.read_log())
+                self.assertLess(max(n for n, path in bodies), 20000)
+                up.kill()  # what it learnt of the server's bound goes with it
+                bound[0] = 1 << 30
+                bodies.clear()
+                up.more(6)
+                up.start()
+                self.delivered(up)
+                self.check_rows(server, up)
+                self.assertEqual(len(bodies), 3, bodies)  # of 20 JVMs: one for each table
+        server.stop()
+
+    def check_rows(self, server, up):
+        """What is there is what the history has, with a stack for each sample and all of its processes."""
+        wait_for("stacks and processes, which the ledger does not count", lambda: not up.spool("x") or not up.tick())
+        (n, without), = server.rows("SELECT sum(samples), countIf(frames = []) FROM (SELECT samples, stack FROM kindling.samples FINAL)"
+                                    " ANY LEFT JOIN (SELECT stack, frames FROM kindling.stacks) USING stack")
+        self.assertEqual((int(n), int(without)), (sum(up.made.values()), 0))
+        self.assertEqual(server.rows("SELECT uniqExact(pid), count() FROM kindling.processes FINAL"),
+                         [["20", str(20 * (up.end_s - up.begin_s) // 60)]])
 
     def test_who_takes_nothing_is_not_asked_for_ever(self):
         with Stub(lambda h, body: (413, {}, "no")) as server:

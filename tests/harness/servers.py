@@ -88,11 +88,11 @@ class S3(Process):
 
 
 class OtlpGrpc(Process):
-    """A receiver on the official decoder; its directory has the requests."""
+    """A receiver on the official decoder, for messages of @most bytes; its directory has the requests."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, most=4 << 20):
         port = free_port()
-        super().__init__([go_source("otlpreceive"), str(port), directory], port)
+        super().__init__([go_source("otlpreceive"), str(port), directory, str(most)], port)
 
 
 def check_otlp(path):

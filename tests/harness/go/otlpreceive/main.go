@@ -1,5 +1,6 @@
-// otlpreceive PORT DIRECTORY: an OTLP receiver for profiles over gRPC, on the official decoder. Each request becomes a
-// file of the directory; says READY. While there is a file "away" in it, nothing is taken.
+// otlpreceive PORT DIRECTORY [BYTES]: an OTLP receiver for profiles over gRPC, on the official decoder, which takes messages
+// of so many bytes (4 MiB). Each request becomes a file of the directory; says READY. While there is a file "away" in it,
+// nothing is taken.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
@@ -46,7 +48,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	server := grpc.NewServer()
+	most := 4 << 20
+	if len(os.Args) > 3 {
+		if most, err = strconv.Atoi(os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(most))
 	pprofileotlp.RegisterGRPCServer(server, &receiver{directory: os.Args[2]})
 	fmt.Println("READY")
 	_ = server.Serve(listener)
