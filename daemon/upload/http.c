@@ -12,6 +12,10 @@
 #include "daemon/upload/grpc.h"
 
 #define CONNECT_MS 10000L
+/* Of a body that a server of gRPC resets again and again. Smaller ones are sent before it answers.
+ */
+#define RESETS_MAX  3
+#define RESET_BYTES (32u << 10)
 
 struct http_transfer {
 	struct multi_transfer multi; /* the first */
@@ -137,8 +141,15 @@ enum sink_verdict http_judge(const struct http_answer *a, char *why)
 /* No answer: was anything sent that may have arrived? */
 static enum sink_verdict http_judge_failure(const struct http_transfer *t, CURLcode code)
 {
+	uint64_t max = t->file->sink->body_max;
+
 	if (code == CURLE_ABORTED_BY_CALLBACK) /* its file does not give what it says */
 		return SINK_DAMAGED;
+	/* a message that is too large is refused before all of it was read, and libcurl before 8.0
+	 * tells of the reset behind that answer alone */
+	if (code == CURLE_HTTP2_STREAM && t->len >= RESET_BYTES &&
+	    (++t->file->resets >= RESETS_MAX || (max && t->len > max)))
+		return SINK_TOO_LARGE;
 	return t->at ? SINK_UNKNOWN : SINK_RETRY;
 }
 

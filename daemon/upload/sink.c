@@ -197,6 +197,7 @@ static void sink_learn(struct sink *s, struct sink_file *f)
 	uint64_t max = f->bytes / 8 * 5 > SPLIT_MIN / 2 ? f->bytes / 8 * 5 : SPLIT_MIN / 2;
 
 	f->too_large = true;
+	s->failures = 0; /* the server is there */
 	if (!s->body_max || s->body_max > max)
 		s->body_max = max;
 }

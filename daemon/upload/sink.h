@@ -56,6 +56,7 @@ struct sink_file {
 	bool too_large; /* for the server; it is split when no interval is on its way */
 	bool is_test; /* `kindling sink test`: in no ledger */
 	bool left; /* sink_last_byte() was called */
+	unsigned resets; /* of its request by the server, without an answer */
 	void *request; /* the type's, while it is in flight */
 };
 
