@@ -210,11 +210,6 @@ struct store *host_store(struct host *h)
 	return h->store;
 }
 
-struct worker *host_worker(struct host *h)
-{
-	return h->worker;
-}
-
 struct symbols *host_symbols(struct host *h)
 {
 	return h->symbols;

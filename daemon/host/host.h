@@ -63,7 +63,6 @@ const struct config *host_config(struct host *h);
 struct targets *host_targets(struct host *h);
 struct live *host_live(struct host *h);
 struct store *host_store(struct host *h); /* NULL when not persisting */
-struct worker *host_worker(struct host *h);
 struct symbols *host_symbols(struct host *h);
 /* Adds names to native frames that have none yet, if their files are known. */
 void host_symbolize(struct host *h, struct profile *p);

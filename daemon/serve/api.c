@@ -7,13 +7,6 @@
 #include "daemon/ground/clock.h"
 #include "daemon/report/patterns.h"
 
-static bool is_set(struct request *r, const char *name)
-{
-	const char *value = argument(r, name);
-
-	return value && strcmp(value, "0") != 0;
-}
-
 bool api_report(struct request *r, unsigned events, enum report_format *ret_format,
 		struct report_options *ret)
 {
@@ -22,11 +15,11 @@ bool api_report(struct request *r, unsigned events, enum report_format *ret_form
 	char why[300], list[200];
 
 	*ret = (struct report_options){
-		.threads = is_set(r, "threads"),
-		.annotate = is_set(r, "annotate"),
-		.idle = is_set(r, "idle"),
-		.merge = is_set(r, "merge"),
-		.reverse = is_set(r, "reverse"),
+		.threads = argument_is_set(r, "threads"),
+		.annotate = argument_is_set(r, "annotate"),
+		.idle = argument_is_set(r, "idle"),
+		.merge = argument_is_set(r, "merge"),
+		.reverse = argument_is_set(r, "reverse"),
 		.include = argument(r, "include"),
 		.exclude = argument(r, "exclude"),
 		.events = events,

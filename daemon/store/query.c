@@ -379,32 +379,3 @@ int store_processes(struct store *s, uint64_t from, uint64_t to, struct store_pr
 	*ret_n = all.n;
 	return 0;
 }
-
-static int query_newest(struct visit *v, int fd, const struct index_process *q,
-			const struct index_entry *e)
-{
-	uint64_t *ns = v->userdata;
-
-	(void)fd;
-	(void)q;
-	*ns = e->begin_real_ns > *ns ? e->begin_real_ns : *ns;
-	return 0;
-}
-
-static int newest_of(struct visit *v, struct part *part, const struct index_process *q)
-{
-	return each_entry(v, part, q, query_newest);
-}
-
-uint64_t store_newest_ns(struct store *s)
-{
-	CLEANUP(freep) uint64_t *segments = NULL;
-	uint64_t ns = 0;
-	struct visit v = { s, 0, UINT64_MAX, NULL, true, newest_of, &ns };
-	uint32_t n;
-
-	segments = store_segments(s, &n);
-	for (uint32_t i = n; segments && i-- > 0 && !ns;)
-		(void)visit_segment(&v, segments[i], NULL);
-	return ns;
-}

@@ -40,9 +40,6 @@ int store_query(struct store *s, uint64_t from_real_ns, uint64_t to_real_ns,
 typedef int store_window_fn(void *userdata, const struct profile *window);
 int store_each_window(struct store *s, uint32_t pid, uint64_t start_time, uint64_t from_real_ns,
 		      uint64_t to_real_ns, store_window_fn *fn, void *userdata);
-/* When the newest window began, 0 = there is none. They are written in the order of their times:
- * all that began before are in the store, or were dropped. */
-uint64_t store_newest_ns(struct store *s);
 
 /* Processes of which there are windows. */
 struct store_process {

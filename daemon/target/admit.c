@@ -12,16 +12,16 @@
 
 #define REVIEW_NS (10 * NS_PER_S)
 
-/* What somebody asked for, unless a rule that is newer than the wish names the JVM. */
-static const struct wish *wish_of(struct target *t, int rule)
+/* What somebody asked for, unless a rule that is newer than the override names the JVM. */
+static const struct override *override_of(struct target *t, int rule)
 {
 	struct targets *table = t->priv->table;
-	const struct wish *w = wishes_find(&table->wishes, t->jvm.pid, t->jvm.start_time);
+	const struct override *w = overrides_find(&table->overrides, t->jvm.pid, t->jvm.start_time);
 
 	if (!w || w->attach || rule < 0 || w->rules_hash == rules_hash(table->config))
 		return w;
 	log_info("target.wish", "pid=%d forgotten=\"a new rule allows it\"", t->jvm.pid);
-	wishes_remove(&table->wishes, t->jvm.pid, t->jvm.start_time);
+	overrides_remove(&table->overrides, t->jvm.pid, t->jvm.start_time);
 	return NULL;
 }
 
@@ -30,7 +30,7 @@ static enum keep admit_reason(struct target *t, struct fault *why)
 	struct targets *table = t->priv->table;
 	const struct cohort *cohort;
 	const struct facts *facts = facts_of(t);
-	const struct wish *wish;
+	const struct override *override;
 	int rule;
 
 	if (owning_forbids(t, facts, why))
@@ -40,11 +40,11 @@ static enum keep admit_reason(struct target *t, struct fault *why)
 		rules_explain(table->config, rule, why);
 		return KEEP_RULE;
 	}
-	wish = wish_of(t, rule);
-	if (wish && wish->attach)
+	override = override_of(t, rule);
+	if (override && override->attach)
 		return KEEP_NOT;
-	if (wish) {
-		wishes_explain(wish, why);
+	if (override) {
+		overrides_explain(override, why);
 		return KEEP_WISH;
 	}
 	if (rule < 0 && table->config->opt_in && !owning_asks(t)) {
@@ -56,7 +56,7 @@ static enum keep admit_reason(struct target *t, struct fault *why)
 		crash_explain(cohort, why);
 		return KEEP_CRASH;
 	}
-	if (neighbours_forbid(t, why))
+	if (other_profilers_forbid(t, why))
 		return KEEP_PROFILER;
 	if (!limit_reached(t))
 		return KEEP_NOT;
@@ -139,10 +139,10 @@ void targets_on_rate(void *userdata)
 
 /* ---- by hand -------------------------------------------------------------------------------- */
 
-static int admit_wish(struct target *t, uid_t uid, bool attach)
+static int admit_override(struct target *t, uid_t uid, bool attach)
 {
 	struct targets *table = t->priv->table;
-	const struct wish w = {
+	const struct override w = {
 		.pid = t->jvm.pid,
 		.start_time = t->jvm.start_time,
 		.attach = attach,
@@ -153,7 +153,7 @@ static int admit_wish(struct target *t, uid_t uid, bool attach)
 
 	log_info("target.wish", "pid=%d wish=%s uid=%u", t->jvm.pid, attach ? "attach" : "detach",
 		 uid);
-	return wishes_put(&table->wishes, &w);
+	return overrides_put(&table->overrides, &w);
 }
 
 int target_detach_for(struct target *t, uid_t uid)
@@ -163,19 +163,19 @@ int target_detach_for(struct target *t, uid_t uid)
 
 	if (t->state == TARGET_GONE)
 		return -ESRCH;
-	r = admit_wish(t, uid, false);
+	r = admit_override(t, uid, false);
 	if (r < 0)
 		return r;
-	wishes_explain(wishes_find(&t->priv->table->wishes, t->jvm.pid, t->jvm.start_time), &why);
+	overrides_explain(overrides_find(&t->priv->table->overrides, t->jvm.pid, t->jvm.start_time), &why);
 	target_keep_out(t, KEEP_WISH, &why);
 	return 0;
 }
 
 int target_attach(struct target *t, uid_t uid, struct fault *why)
 {
-	struct wishes *wishes = &t->priv->table->wishes;
-	const struct wish *old;
-	struct wish before;
+	struct overrides *overrides = &t->priv->table->overrides;
+	const struct override *old;
+	struct override before;
 	enum keep keep;
 	int r;
 
@@ -185,18 +185,18 @@ int target_attach(struct target *t, uid_t uid, struct fault *why)
 		return -ESHUTDOWN;
 	if (t->state == TARGET_DRAINING)
 		return -EAGAIN;
-	old = wishes_find(wishes, t->jvm.pid, t->jvm.start_time);
+	old = overrides_find(overrides, t->jvm.pid, t->jvm.start_time);
 	if (old)
 		before = *old;
-	r = admit_wish(t, uid, true);
+	r = admit_override(t, uid, true);
 	if (r < 0)
 		return r;
 	keep = admit_reason(t, why);
 	if (keep != KEEP_NOT) { /* what was asked for before still holds */
 		if (old)
-			(void)wishes_put(wishes, &before);
+			(void)overrides_put(overrides, &before);
 		else
-			wishes_remove(wishes, t->jvm.pid, t->jvm.start_time);
+			overrides_remove(overrides, t->jvm.pid, t->jvm.start_time);
 		return -EPERM;
 	}
 	if (t->state == TARGET_INJECTING || t->priv->looking)

@@ -59,7 +59,7 @@ static void target_ask_conclude(struct target *t, int result)
 	} else if (wanted & FACTS_FOR_SETTINGS) {
 		settings_knowing(t, result);
 	} else if (result >= 0) {
-		neighbours_knowing(t);
+		other_profilers_known(t);
 	}
 }
 

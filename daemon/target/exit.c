@@ -67,7 +67,7 @@ static void exit_block(struct target *t, const char *reason)
 		return;
 	crash_block(&table->crashes, &t->jvm, reason, now + table->config->crash_block_ns);
 	for (struct target *x = table->first; x; x = x->priv->next) {
-		const struct wish *w = wishes_find(&table->wishes, x->jvm.pid, x->jvm.start_time);
+		const struct override *w = overrides_find(&table->overrides, x->jvm.pid, x->jvm.start_time);
 
 		cohort = crash_find(&table->crashes, &x->jvm, now);
 		if (!cohort || (w && w->attach) ||

@@ -90,7 +90,7 @@ static struct target *idlest_taken(struct targets *table)
 	for (struct target *t = table->first; t; t = t->priv->next)
 		if (is_taken(t) && t->state != TARGET_INJECTING &&
 		    (!best || t->priv->used_ticks < best->priv->used_ticks) &&
-		    !wishes_find(&table->wishes, t->jvm.pid, t->jvm.start_time))
+		    !overrides_find(&table->overrides, t->jvm.pid, t->jvm.start_time))
 			best = t;
 	return best;
 }

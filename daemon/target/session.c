@@ -428,7 +428,7 @@ void session_open(struct target *t)
 	if (t->stream)
 		stream_expect(t->stream, p->secret);
 	(void)loop_timer_add(p->table->loop, HELLO_DEADLINE_NS, 0, on_no_hello, t, &p->timer);
-	neighbours_watch(t);
+	other_profilers_watch(t);
 }
 
 void target_give_up(struct target *t, const struct fault *why)

@@ -31,7 +31,7 @@ int targets_new(struct loop *loop, const struct config *config, const struct tar
 	t->ops = *ops;
 	t->userdata = userdata;
 	left_begin(t);
-	wishes_open(&t->wishes, config->state_dir);
+	overrides_open(&t->overrides, config->state_dir);
 	crashes_open(&t->crashes, config->state_dir, clock_real_ns());
 	secrets_open(&t->secrets, config->state_dir);
 	r = loop_timer_add(loop, UINT64_MAX, 0, targets_on_rate, t, &t->rate_timer);
@@ -62,7 +62,7 @@ static void let_go(struct target *t)
 	target_inject_abort(t);
 	facts_cancel(t);
 	session_close(t); /* frees its timer */
-	t->priv->neighbours_timer = loop_timer_free(t->priv->neighbours_timer);
+	t->priv->profilers_timer = loop_timer_free(t->priv->profilers_timer);
 	if (table->ops.on_free && !t->priv->remembered)
 		table->ops.on_free(table->userdata, t);
 	t->priv->pidfd_source = loop_source_free(t->priv->pidfd_source);
@@ -115,7 +115,7 @@ struct targets *targets_free(struct targets *table)
 	loop_timer_free(table->review_timer);
 	loop_timer_free(table->left_timer);
 	loop_timer_free(table->second_timer);
-	wishes_close(&table->wishes);
+	overrides_close(&table->overrides);
 	crashes_close(&table->crashes);
 	secrets_close(&table->secrets);
 	fd_close(table->rules_fd);
@@ -201,7 +201,7 @@ void target_end(struct target *t)
 	exit_explain(t, &why);
 	target_set_state(t, TARGET_GONE, why.code ? &why : NULL);
 	t->priv->kept = KEEP_NOT;
-	wishes_remove(&t->priv->table->wishes, t->jvm.pid, t->jvm.start_time);
+	overrides_remove(&t->priv->table->overrides, t->jvm.pid, t->jvm.start_time);
 	secrets_forget(&t->priv->table->secrets, t->jvm.pid, t->jvm.start_time);
 	exit_look(t);
 	targets_review_soon(t->priv->table, 0); /* its place is free */
@@ -308,11 +308,6 @@ struct target *targets_next(struct targets *table, const struct target *prev)
 	while (t && t->priv->remembered)
 		t = t->priv->next;
 	return t;
-}
-
-unsigned targets_count(const struct targets *table)
-{
-	return table->count;
 }
 
 bool targets_quiet(const struct targets *table)

@@ -128,7 +128,6 @@ int targets_add(struct targets *t, const struct jvm *jvm, uint64_t seen_mono_ns,
 struct target *targets_next(struct targets *t, const struct target *prev); /* NULL: first/end */
 /* The same, and those that ended up to an hour ago, of which no more than who they were is left. */
 struct target *targets_next_known(struct targets *t, const struct target *prev);
-unsigned targets_count(const struct targets *t);
 
 /* Those that @word names best (word.h): exact names before parts, those that live before those that
  * ended; @known: of targets_next_known(). How many, at most NAMED_MAX, into @ret. */

@@ -2,7 +2,7 @@
  * process), session.c (its session), session_calls.c (what its stream says), decoding.c (what that
  * may cost: decode_budget.c), receiver.c (the process that reads the pipe), reattach.c (an agent
  * that is there already), target.c (the table of targets), match.c (words that name one), admit.c
- * (whether it may be attached to: rules.c, wishes.c, crash.c, neighbours.c, limit.c, owning.c),
+ * (whether it may be attached to: rules.c, overrides.c, crash.c, other_profilers.c, limit.c, owning.c),
  * ask.c (what has to be looked up for that), settings.c (other settings while it runs), exit.c (how
  * it ended), budget.c (attaches a second), left.c (what was left behind), recent.c (what the agent
  * costs now), possible.c (what its claims are held against), tenants.c (who it belongs to), turns.c
@@ -20,7 +20,7 @@
 #include "daemon/target/secrets.h"
 #include "daemon/target/target.h"
 #include "daemon/target/tenants.h"
-#include "daemon/target/wishes.h"
+#include "daemon/target/overrides.h"
 
 #define INJECTORS_MAX	  4
 #define TENANT_INJECTORS  (INJECTORS_MAX / 2) /* of one tenant: an attempt may take its time */
@@ -56,7 +56,7 @@ struct target_priv {
 	struct tenant *tenant;
 	int pidfd;
 	struct loop_source *pidfd_source;
-	struct loop_timer *neighbours_timer; /* STREAMING: looks for other profilers again */
+	struct loop_timer *profilers_timer; /* STREAMING: looks for other profilers again */
 	struct loop_timer *timer; /* of the current state: back-off, deadline, or the end of GONE */
 	/* INJECTING */
 	struct child *injector; /* NULL = none runs */
@@ -120,7 +120,7 @@ struct targets {
 	struct tenant *tenants;
 	struct child *children;
 	unsigned count, remembered, injectors; /* count: without those remembered */
-	struct wishes wishes;
+	struct overrides overrides;
 	struct secrets secrets;
 	struct budget budget;
 	struct crashes crashes;
@@ -170,10 +170,10 @@ void facts_cancel(struct target *t);
 const struct facts *facts_of(const struct target *t);
 void facts_explain(int result, struct fault *ret); /* why it is not known */
 
-/* neighbours.c: other profilers in it */
-void neighbours_knowing(struct target *t);
-bool neighbours_forbid(const struct target *t, struct fault *why); /* targets.foreign_profilers */
-void neighbours_watch(struct target *t); /* it streams: look now and then */
+/* other_profilers.c: other profilers in it */
+void other_profilers_known(struct target *t);
+bool other_profilers_forbid(const struct target *t, struct fault *why); /* targets.foreign_profilers */
+void other_profilers_watch(struct target *t); /* it streams: look now and then */
 
 /* exit.c: how it ended */
 void exit_watch(struct target *t); /* an attempt or a reattach begins */

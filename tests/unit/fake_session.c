@@ -407,6 +407,16 @@ char dir[64];
 struct config config;
 struct loop *loop;
 struct targets *table;
+
+unsigned count_targets(void)
+{
+	unsigned n = 0;
+
+	for (struct target *t = targets_next(table, NULL); t; t = targets_next(table, t))
+		n++;
+	return n;
+}
+
 pid_t process;
 unsigned samples, freed;
 bool agent_known;

@@ -33,6 +33,7 @@ extern char dir[64]; /* of one test */
 extern struct config config;
 extern struct loop *loop;
 extern struct targets *table;
+unsigned count_targets(void);
 extern pid_t process; /* stands for the JVM */
 extern unsigned samples, freed;
 extern uint64_t host_gives_ns; /* what the made-up host engine can keep; 0 = there is none */

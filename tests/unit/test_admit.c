@@ -14,8 +14,8 @@
 #include "daemon/ground/proc.h"
 #include "daemon/target/budget.h"
 #include "daemon/target/crash.h"
+#include "daemon/target/overrides.h"
 #include "daemon/target/rules.h"
-#include "daemon/target/wishes.h"
 
 /* ---- rules ---------------------------------------------------------------------------------- */
 
@@ -489,48 +489,48 @@ static uint64_t my_start_time(void)
 	return stat.start_time;
 }
 
-static void wishes_outlive_the_daemon_but_not_their_process(void **state)
+static void overrides_outlive_the_daemon_but_not_their_process(void **state)
 {
 	char dir[] = "/tmp/kindling-test-XXXXXX", path[64];
-	struct wish mine = { getpid(), my_start_time(), false, 7, 1700000000, 0xabcdef };
-	struct wish dead = { getpid(), my_start_time() + 1, false, 7, 1700000000, 1 };
-	const struct wish *found;
-	struct wishes w;
+	struct override mine = { getpid(), my_start_time(), false, 7, 1700000000, 0xabcdef };
+	struct override dead = { getpid(), my_start_time() + 1, false, 7, 1700000000, 1 };
+	const struct override *found;
+	struct overrides w;
 	struct fault why;
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
-	wishes_open(&w, dir);
-	assert_int_equal(wishes_put(&w, &mine), 0);
-	assert_int_equal(wishes_put(&w, &mine), 0);
-	assert_int_equal(wishes_put(&w, &dead), 0);
+	overrides_open(&w, dir);
+	assert_int_equal(overrides_put(&w, &mine), 0);
+	assert_int_equal(overrides_put(&w, &mine), 0);
+	assert_int_equal(overrides_put(&w, &dead), 0);
 	assert_int_equal(w.n, 2);
-	wishes_close(&w);
-	wishes_open(&w, dir);
+	overrides_close(&w);
+	overrides_open(&w, dir);
 	assert_int_equal(w.n, 1);
-	found = wishes_find(&w, mine.pid, mine.start_time);
+	found = overrides_find(&w, mine.pid, mine.start_time);
 	assert_non_null(found);
 	assert_false(found->attach);
 	assert_int_equal(found->uid, mine.uid);
 	assert_int_equal(found->real_s, mine.real_s);
 	assert_int_equal(found->rules_hash, mine.rules_hash);
-	wishes_explain(found, &why);
+	overrides_explain(found, &why);
 	assert_non_null(
 		strstr(why.what, "detached by uid 7 at 2023-11-14T22:13:20Z; `kindling attach "));
-	wishes_remove(&w, mine.pid, mine.start_time);
-	wishes_close(&w);
-	wishes_open(&w, dir);
+	overrides_remove(&w, mine.pid, mine.start_time);
+	overrides_close(&w);
+	overrides_open(&w, dir);
 	assert_int_equal(w.n, 0);
-	wishes_close(&w);
+	overrides_close(&w);
 	snprintf(path, sizeof(path), "%s/wishes", dir);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rmdir(dir), 0);
 }
 
-static void a_file_of_wishes_that_is_none_is_as_if_it_were_not_there(void **state)
+static void a_broken_file_of_overrides_is_treated_as_empty(void **state)
 {
 	char dir[] = "/tmp/kindling-test-XXXXXX", path[64];
-	struct wishes w;
+	struct overrides w;
 	FILE *f;
 
 	(void)state;
@@ -540,9 +540,9 @@ static void a_file_of_wishes_that_is_none_is_as_if_it_were_not_there(void **stat
 	for (int i = 0; i < 1000; i++)
 		fprintf(f, "%d nonsense \xff\n", i);
 	fclose(f);
-	wishes_open(&w, dir);
+	overrides_open(&w, dir);
 	assert_int_equal(w.n, 0);
-	wishes_close(&w);
+	overrides_close(&w);
 	unlink(path);
 	rmdir(dir);
 }
@@ -571,8 +571,8 @@ int main(void)
 		cmocka_unit_test(the_table_of_cohorts_is_bounded_for_each_owner),
 		cmocka_unit_test(blocks_outlive_the_daemon_until_they_expire),
 		cmocka_unit_test(signals_of_a_crash_are_told_from_ends),
-		cmocka_unit_test(wishes_outlive_the_daemon_but_not_their_process),
-		cmocka_unit_test(a_file_of_wishes_that_is_none_is_as_if_it_were_not_there),
+		cmocka_unit_test(overrides_outlive_the_daemon_but_not_their_process),
+		cmocka_unit_test(a_broken_file_of_overrides_is_treated_as_empty),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

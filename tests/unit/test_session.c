@@ -42,7 +42,7 @@ static void the_same_process_is_taken_in_once_and_another_never(void **state)
 	assert_int_equal(targets_add(table, &jvm, 0, NULL), -EEXIST);
 	jvm.start_time++; /* the pid is another process's by now */
 	assert_int_equal(targets_add(table, &jvm, 0, NULL), -ESRCH);
-	assert_int_equal(targets_count(table), 1);
+	assert_int_equal(count_targets(), 1);
 }
 
 static void the_end_of_the_process_keeps_its_last_events(void **state)
@@ -460,7 +460,7 @@ static void one_that_ended_is_remembered_without_what_it_held(void **state)
 	UNTIL(freed == 1);
 	assert_null(targets_next(table, NULL));
 	assert_ptr_equal(targets_next_known(table, NULL), t);
-	assert_int_equal(targets_count(table), 0);
+	assert_int_equal(count_targets(), 0);
 	loop_timer_set(t->priv->timer, 0, 0); /* an hour later */
 	UNTIL(!targets_next_known(table, NULL));
 	assert_int_equal(freed, 1);

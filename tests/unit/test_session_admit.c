@@ -145,7 +145,7 @@ static void who_was_detached_stays_so_until_attach_and_over_a_restart(void **sta
 	UNTIL(t->state == TARGET_STREAMING);
 	end_process();
 	UNTIL(t->state == TARGET_GONE);
-	assert_int_equal(table->wishes.n, 0);
+	assert_int_equal(table->overrides.n, 0);
 	assert_int_equal(target_detach_for(t, 7), -ESRCH);
 }
 

@@ -126,10 +126,10 @@ static void in_a_full_table_who_has_the_most_makes_room(void **state)
 		assert_int_equal(add_of("good", "talk", NULL), 0);
 	assert_int_equal(displaced, 3);
 	assert_int_equal(displaced_pid, pids[3]); /* who came last went first */
-	assert_int_equal(targets_count(table), 6);
+	assert_int_equal(count_targets(), 6);
 	assert_int_equal(add_of("good", "talk", NULL), -ENOSPC); /* it has as many */
 	assert_int_equal(add_of("third", "talk", NULL), 0);
-	assert_int_equal(targets_count(table), 6);
+	assert_int_equal(count_targets(), 6);
 	assert_int_equal(count("third", TARGET_EXCLUDED), 1);
 }
 

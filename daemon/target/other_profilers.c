@@ -9,7 +9,7 @@
 
 #define AGAIN_SCANS 4 /* of discovery.scan_interval: maps of a big JVM takes milliseconds */
 
-bool neighbours_forbid(const struct target *t, struct fault *why)
+bool other_profilers_forbid(const struct target *t, struct fault *why)
 {
 	char names[PROFILERS_TEXT_SIZE];
 
@@ -22,13 +22,14 @@ bool neighbours_forbid(const struct target *t, struct fault *why)
 	return true;
 }
 
-void neighbours_knowing(struct target *t)
+void other_profilers_known(struct target *t)
 {
-	struct wishes *wishes = &t->priv->table->wishes;
-	const struct wish *wish = wishes_find(wishes, t->jvm.pid, t->jvm.start_time);
+	struct overrides *overrides = &t->priv->table->overrides;
+	const struct override *override = overrides_find(overrides, t->jvm.pid, t->jvm.start_time);
 	struct fault why;
 
-	if (t->state == TARGET_STREAMING && !(wish && wish->attach) && neighbours_forbid(t, &why))
+	if (t->state == TARGET_STREAMING && !(override && override->attach) &&
+	    other_profilers_forbid(t, &why))
 		target_keep_out(t, KEEP_PROFILER, &why);
 }
 
@@ -39,14 +40,14 @@ static void on_again(void *userdata)
 	if (t->state == TARGET_STREAMING)
 		facts_ask(t, FACTS_FOR_WATCH);
 	else
-		t->priv->neighbours_timer = loop_timer_free(t->priv->neighbours_timer);
+		t->priv->profilers_timer = loop_timer_free(t->priv->profilers_timer);
 }
 
-void neighbours_watch(struct target *t)
+void other_profilers_watch(struct target *t)
 {
 	const struct targets *table = t->priv->table;
 	uint64_t ns = AGAIN_SCANS * table->config->scan_interval_ns;
 
-	if (!t->priv->neighbours_timer)
-		(void)loop_timer_add(table->loop, ns, ns, on_again, t, &t->priv->neighbours_timer);
+	if (!t->priv->profilers_timer)
+		(void)loop_timer_add(table->loop, ns, ns, on_again, t, &t->priv->profilers_timer);
 }
