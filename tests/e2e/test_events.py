@@ -186,8 +186,9 @@ class WithDaemon(unittest.TestCase):
 
         def history():
             return json.loads(ask(self.daemon, "/v1/profile?type=lock&from=%d&to=%d&target=%d" % (begin, end, self.jvm.pid)))
+        windows = self.daemon.status()["store"]["windows"]
         self.waits_match(history(), known)
-        time.sleep(13)  # its window closes and is written
+        wait_for("a window on disk", lambda: self.daemon.status()["store"]["windows"] > windows)
         self.daemon.stop()
         self.daemon.start()
         self.daemon.wait_state(self.jvm.pid, "streaming")

@@ -88,7 +88,7 @@ class OneJdk(unittest.TestCase):
             before = len(os.listdir("/proc/%d/task" % jvm.pid)), len(os.listdir("/proc/%d/fd" % jvm.pid))
             daemon.wait_state(jvm.pid, "streaming")
             self.assertIn("kindling", thread_names(jvm.pid))
-            time.sleep(1)
+            wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
             self.assertEqual(daemon.stop(), 0)
             self.assertFalse(os.path.exists(daemon.socket))
             self.assertLessEqual(set(placed(jvm.pid)), set(there))
@@ -144,7 +144,8 @@ class Losses(unittest.TestCase):
             wait_for("silence", lambda: timers(jvm.pid) == 0)
             daemon.resume()
             wait_for("samples again", lambda: timers(jvm.pid) > 0)
-            time.sleep(1.5)
+            taken = daemon.target(jvm.pid)["samples"]["taken"]
+            wait_for("another ledger", lambda: daemon.target(jvm.pid)["samples"]["taken"] > taken)
             books_hold(daemon.target(jvm.pid))
             self.assertEqual(jvm.end(), ("END\n", ""))
 

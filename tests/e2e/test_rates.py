@@ -247,7 +247,8 @@ class Rates(unittest.TestCase):
                 print("  %-10s %6.2f %% of samples, %6.2f %% of CPU" % (group, share, true_share))
                 self.assertAlmostEqual(share, true_share, delta=2, msg=group)
             wait_for("the interval of before", lambda: daemon.target(jvm.pid)["interval_ns"] == 10000000)
-            time.sleep(1.5)
+            taken = daemon.target(jvm.pid)["samples"]["taken"]
+            wait_for("another ledger", lambda: daemon.target(jvm.pid)["samples"]["taken"] > taken)
             window = Window(daemon, jvm, 4)
             self.assertLess(window.rate(), 200)
             self.assertEqual(timers(jvm.pid), 0)
@@ -468,7 +469,7 @@ class Rates(unittest.TestCase):
             self.assertEqual(timers(jvm.pid), 0)
             daemon.start()
             self.hosted(daemon, jvm)
-            time.sleep(1.5)
+            wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 100)
             self.assertEqual(agent_copies(jvm.pid), 1)
             books_hold(daemon.target(jvm.pid))
             self.assertIn("target.reattach", daemon.read_log())

@@ -217,15 +217,28 @@ static void lengths_are_those_of_objdump_for_all_of_libc(void **state)
 static void any_bytes_end(void **state)
 {
 	struct forward f;
-	uint8_t code[512];
+	uint8_t code[512], copy[sizeof(code)];
+	unsigned ends[3] = { 0 };
 
 	(void)state;
 	srand(1);
 	for (int n = 0; n < 20000; n++) {
+		enum forward_end end;
+
 		for (size_t i = 0; i < sizeof(code); i++)
-			code[i] = (uint8_t)rand();
-		(void)follow(code, 30, &f);
+			copy[i] = code[i] = (uint8_t)rand();
+		end = follow(code, 30, &f);
+		assert_in_range(end, FORWARD_LOST, FORWARD_JUMPED);
+		ends[end]++;
+		/* what the instructions store is noted, and not done */
+		assert_memory_equal(code, copy, sizeof(code));
+		for (unsigned i = 0; i < 64; i++)
+			assert_int_equal(stack[i], 1000 + i);
 	}
+	print_message("%u lost, %u returned, %u jumped\n", ends[FORWARD_LOST],
+		      ends[FORWARD_RETURNED], ends[FORWARD_JUMPED]);
+	assert_true(ends[FORWARD_LOST] > 1000);
+	assert_true(ends[FORWARD_RETURNED] > 100); /* one byte of 256 is a ret */
 }
 
 int main(void)
