@@ -126,6 +126,12 @@ struct host_entry *host_entry_of(struct host *h, struct target *t)
 	return t->userdata;
 }
 
+/* For functions that the stream calls with its target. */
+static struct host_entry *wiring_entry_of(struct target *t)
+{
+	return host_entry_of(targets_userdata(t), t);
+}
+
 static void wiring_on_hello(void *userdata, struct target *t)
 {
 	struct live_process info = wiring_describe(t);
@@ -162,10 +168,10 @@ static void wiring_on_reset(void *userdata, struct target *t)
 		locks_reset(e->locks);
 }
 
-static void wiring_on_mapping(void *userdata, struct target *t, const struct wire_mapping *m,
-			      const char *path)
+static void wiring_on_mapping(void *target, const struct wire_mapping *m, const char *path)
 {
-	struct host *h = userdata;
+	const struct target *t = target;
+	struct host *h = targets_userdata(t);
 	char tenant[TENANT_SIZE];
 	const struct symbols_process p = {
 		.pid = t->jvm.pid,
@@ -204,31 +210,32 @@ static void wiring_on_sample(void *userdata, struct target *t, const struct stre
 	}
 }
 
-static void wiring_on_wall(void *userdata, struct target *t, const struct stream_sample *s)
+static void wiring_on_wall(void *target, const struct stream_sample *s)
 {
-	struct host_entry *e = host_entry_of(userdata, t);
+	struct host_entry *e = wiring_entry_of(target);
 	struct stream_sample sample = *s;
 
 	sample.tid = wiring_number_of(e, s->tid);
 	if (e)
-		host_add_wall(e->source, t, &sample);
+		host_add_wall(e->source, target, &sample);
 }
 
-static void wiring_on_alloc(void *userdata, struct target *t, const struct stream_alloc *a)
+static void wiring_on_alloc(void *target, const struct stream_alloc *a)
 {
-	struct host_entry *e = host_entry_of(userdata, t);
+	struct host_entry *e = wiring_entry_of(target);
 	struct stream_alloc alloc = *a;
 
 	alloc.tid = wiring_number_of(e, a->tid);
 	if (e)
-		host_add_alloc(e->source, t, &alloc);
+		host_add_alloc(e->source, target, &alloc);
 }
 
 /* ---- target -> locks: waits and threads ------------------------------------------------------ */
 
-static void wiring_on_lock(void *userdata, struct target *t, const struct stream_lock *w)
+static void wiring_on_lock(void *target, const struct stream_lock *w)
 {
-	struct host *h = userdata;
+	struct target *t = target;
+	struct host *h = targets_userdata(t);
 	struct host_entry *e = host_entry_of(h, t);
 	bool idle = idle_wait(t->stream, w);
 	uint64_t end_ns = w->begin_ns + w->duration_ns + (uint64_t)t->real_minus_mono_ns;
@@ -250,10 +257,9 @@ static void wiring_on_lock(void *userdata, struct target *t, const struct stream
 	}
 }
 
-static void wiring_on_thread(void *userdata, struct target *t, const struct wire_thread *w,
-			     const char *name)
+static void wiring_on_thread(void *target, const struct wire_thread *w, const char *name)
 {
-	struct host_entry *e = host_entry_of(userdata, t);
+	struct host_entry *e = wiring_entry_of(target);
 	struct wire_thread thread = *w;
 
 	if (e && e->ids && w->tid < WIRE_VIRTUAL_TID && !(w->flags & WIRE_THREAD_ENDED))
@@ -263,19 +269,20 @@ static void wiring_on_thread(void *userdata, struct target *t, const struct wire
 		locks_thread(e->locks, &thread, name, clock_mono_ns());
 }
 
-static void wiring_on_thread_state(void *userdata, struct target *t, const struct wire_state *w)
+static void wiring_on_thread_state(void *target, const struct wire_state *w, const char *name)
 {
-	struct host_entry *e = host_entry_of(userdata, t);
+	struct host_entry *e = wiring_entry_of(target);
 	struct wire_state state = *w;
 
+	(void)name;
 	state.tid = wiring_number_of(e, w->tid);
 	if (e && e->locks)
 		locks_state(e->locks, &state, clock_mono_ns());
 }
 
-static void wiring_on_virtual(void *userdata, struct target *t, const struct stream_virtual *v)
+static void wiring_on_virtual(void *target, const struct stream_virtual *v)
 {
-	struct host_entry *e = host_entry_of(userdata, t);
+	struct host_entry *e = wiring_entry_of(target);
 
 	if (e && e->locks)
 		locks_virtual(e->locks, v);
@@ -400,14 +407,16 @@ const struct targets_ops host_target_calls = {
 	.on_state = on_state,
 	.on_hello = wiring_on_hello,
 	.on_reset = wiring_on_reset,
-	.on_mapping = wiring_on_mapping,
 	.on_sample = wiring_on_sample,
-	.on_wall = wiring_on_wall,
-	.on_alloc = wiring_on_alloc,
-	.on_lock = wiring_on_lock,
-	.on_thread = wiring_on_thread,
-	.on_thread_state = wiring_on_thread_state,
-	.on_virtual = wiring_on_virtual,
+	.stream = {
+		.on_mapping = wiring_on_mapping,
+		.on_wall = wiring_on_wall,
+		.on_alloc = wiring_on_alloc,
+		.on_lock = wiring_on_lock,
+		.on_thread = wiring_on_thread,
+		.on_state = wiring_on_thread_state,
+		.on_virtual = wiring_on_virtual,
+	},
 	.on_ledger = wiring_on_ledger,
 	.on_labels = on_labels,
 	.on_host_wanted = on_host_wanted,

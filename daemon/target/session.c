@@ -422,7 +422,7 @@ void session_open(struct target *t)
 	p->taken_over = false;
 	decoding_begin(t);
 	p->socket_source = loop_source_free(p->socket_source);
-	if (stream_new(&session_calls, t, &t->stream) < 0 ||
+	if (stream_new(&p->table->stream_ops, t, &t->stream) < 0 ||
 	    loop_add(p->table->loop, p->socket_fd, EPOLLIN, on_message, t, &p->socket_source) < 0)
 		log_err("target.session", "pid=%d error=\"out of memory\"", t->jvm.pid);
 	if (t->stream)

@@ -1,4 +1,5 @@
-/* What the stream of a target says: kept with it, or handed on to the next room. */
+/* What a target keeps of what its stream brings. Samples, waits and the like go to the next room
+ * directly: targets_ops.stream. */
 #include "daemon/target/target_priv.h"
 
 #include <stdio.h>
@@ -38,14 +39,6 @@ static void on_hello(void *userdata, const struct wire_hello *h)
 		table->ops.on_hello(table->userdata, t);
 }
 
-static void on_mapping(void *userdata, const struct wire_mapping *m, const char *path)
-{
-	struct target *t = userdata;
-
-	if (t->priv->table->ops.on_mapping)
-		t->priv->table->ops.on_mapping(t->priv->table->userdata, t, m, path);
-}
-
 static void on_sample(void *userdata, const struct stream_sample *s)
 {
 	struct target *t = userdata;
@@ -57,38 +50,6 @@ static void on_sample(void *userdata, const struct stream_sample *s)
 	}
 	if (t->priv->table->ops.on_sample)
 		t->priv->table->ops.on_sample(t->priv->table->userdata, t, s);
-}
-
-/* What goes to the next room as it is. */
-#define HAND_ON(op, type)                                        \
-	static void op(void *userdata, const type *what)         \
-	{                                                        \
-		struct target *t = userdata;                     \
-		struct targets *table = t->priv->table;          \
-                                                                 \
-		if (table->ops.op)                               \
-			table->ops.op(table->userdata, t, what); \
-	}
-HAND_ON(on_wall, struct stream_sample)
-HAND_ON(on_lock, struct stream_lock)
-HAND_ON(on_alloc, struct stream_alloc)
-HAND_ON(on_virtual, struct stream_virtual)
-
-static void on_thread(void *userdata, const struct wire_thread *w, const char *name)
-{
-	struct target *t = userdata;
-
-	if (t->priv->table->ops.on_thread)
-		t->priv->table->ops.on_thread(t->priv->table->userdata, t, w, name);
-}
-
-static void on_thread_state(void *userdata, const struct wire_state *w, const char *thread)
-{
-	struct target *t = userdata;
-
-	(void)thread;
-	if (t->priv->table->ops.on_thread_state)
-		t->priv->table->ops.on_thread_state(t->priv->table->userdata, t, w);
 }
 
 static const char *words_name(const struct target *t)
@@ -178,20 +139,15 @@ static void on_reset(void *userdata)
 	session_say_reset(userdata);
 }
 
-const struct stream_ops session_calls = {
-	.limits = possible_limits,
-	.on_hello = on_hello,
-	.on_mapping = on_mapping,
-	.on_thread = on_thread,
-	.on_sample = on_sample,
-	.on_wall = on_wall,
-	.on_lock = on_lock,
-	.on_alloc = on_alloc,
-	.on_state = on_thread_state,
-	.on_virtual = on_virtual,
-	.on_note = on_note,
-	.on_ledger = on_ledger,
-	.on_fault = on_fault,
-	.on_bye = on_bye,
-	.on_reset = on_reset,
-};
+void session_stream_ops(const struct targets_ops *ops, struct stream_ops *ret)
+{
+	*ret = ops->stream;
+	ret->limits = possible_limits;
+	ret->on_hello = on_hello;
+	ret->on_sample = on_sample;
+	ret->on_note = on_note;
+	ret->on_ledger = on_ledger;
+	ret->on_fault = on_fault;
+	ret->on_bye = on_bye;
+	ret->on_reset = on_reset;
+}

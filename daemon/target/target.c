@@ -29,6 +29,7 @@ int targets_new(struct loop *loop, const struct config *config, const struct tar
 	t->bound = TARGETS_MAX;
 	t->decoded_mono_ns = clock_mono_ns();
 	t->ops = *ops;
+	session_stream_ops(ops, &t->stream_ops);
 	t->userdata = userdata;
 	left_begin(t);
 	overrides_open(&t->overrides, config->state_dir);
@@ -102,6 +103,11 @@ void target_forget(struct target *t)
 	child_unsee(&t->priv->stuck);
 	child_unsee(&t->priv->late);
 	target_free(t);
+}
+
+void *targets_userdata(const struct target *t)
+{
+	return t->priv->table->userdata;
 }
 
 struct targets *targets_free(struct targets *table)

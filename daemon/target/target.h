@@ -92,17 +92,12 @@ struct targets_ops {
 	void (*on_state)(void *userdata, struct target *t, enum target_state next);
 	void (*on_hello)(void *userdata, struct target *t);
 	void (*on_reset)(void *userdata, struct target *t);
-	void (*on_mapping)(void *userdata, struct target *t, const struct wire_mapping *m,
-			   const char *path);
 	void (*on_sample)(void *userdata, struct target *t, const struct stream_sample *s);
-	/* these may be NULL: nobody wants to know */
-	void (*on_wall)(void *userdata, struct target *t, const struct stream_sample *s);
-	void (*on_lock)(void *userdata, struct target *t, const struct stream_lock *l);
-	void (*on_alloc)(void *userdata, struct target *t, const struct stream_alloc *a);
-	void (*on_thread)(void *userdata, struct target *t, const struct wire_thread *w,
-			  const char *name);
-	void (*on_thread_state)(void *userdata, struct target *t, const struct wire_state *w);
-	void (*on_virtual)(void *userdata, struct target *t, const struct stream_virtual *v);
+	/* Given to each target's stream as they are, with the target as userdata: on_mapping,
+	 * on_wall, on_lock, on_alloc, on_thread, on_state and on_virtual. The others are the
+	 * table's own. */
+	struct stream_ops stream;
+	/* these may be NULL */
 	void (*on_ledger)(void *userdata, struct target *t);
 	void (*on_labels)(void *userdata, struct target *t); /* t->labels has changed */
 	/* A START is being made for @interval_ns: may the agent leave its signals to the host
@@ -118,6 +113,8 @@ int targets_new(struct loop *loop, const struct config *config, const struct tar
 		void *userdata, struct targets **ret);
 /* Who looks at processes for it; borrowed. Without one it does so itself, and waits. */
 void targets_look(struct targets *t, struct look *look);
+/* The @userdata that the table of @t was made with. */
+void *targets_userdata(const struct target *t);
 struct targets *targets_free(struct targets *t); /* kills injectors; does not detach */
 DEFINE_FREEP(struct targets, targets_free);
 

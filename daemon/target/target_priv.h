@@ -2,12 +2,12 @@
  * process), session.c (its session), session_calls.c (what its stream says), decoding.c (what that
  * may cost: decode_budget.c), receiver.c (the process that reads the pipe), reattach.c (an agent
  * that is there already), target.c (the table of targets), match.c (words that name one), admit.c
- * (whether it may be attached to: rules.c, overrides.c, crash.c, other_profilers.c, limit.c, owning.c),
- * ask.c (what has to be looked up for that), settings.c (other settings while it runs), exit.c (how
- * it ended), budget.c (attaches a second), left.c (what was left behind), recent.c (what the agent
- * costs now), possible.c (what its claims are held against), tenants.c (who it belongs to), turns.c
- * (whose attempt is next), secrets.c (what agents are known by), labelling.c (its labels), room.c
- * (a place in the table).
+ * (whether it may be attached to: rules.c, overrides.c, crash.c, other_profilers.c, limit.c,
+ * owning.c), ask.c (what has to be looked up for that), settings.c (other settings while it runs),
+ * exit.c (how it ended), budget.c (attaches a second), left.c (what was left behind), recent.c
+ * (what the agent costs now), possible.c (what its claims are held against), tenants.c (who it
+ * belongs to), turns.c (whose attempt is next), secrets.c (what agents are known by), labelling.c
+ * (its labels), room.c (a place in the table).
  */
 #pragma once
 
@@ -115,6 +115,7 @@ struct targets {
 	int rules_fd; /* facts_rules_file() of the rules with rules_id, or -1 */
 	uint64_t rules_id;
 	struct targets_ops ops;
+	struct stream_ops stream_ops; /* made of them */
 	void *userdata;
 	struct target *first;
 	struct tenant *tenants;
@@ -172,7 +173,8 @@ void facts_explain(int result, struct fault *ret); /* why it is not known */
 
 /* other_profilers.c: other profilers in it */
 void other_profilers_known(struct target *t);
-bool other_profilers_forbid(const struct target *t, struct fault *why); /* targets.foreign_profilers */
+bool other_profilers_forbid(const struct target *t,
+			    struct fault *why); /* targets.foreign_profilers */
 void other_profilers_watch(struct target *t); /* it streams: look now and then */
 
 /* exit.c: how it ended */
@@ -265,8 +267,9 @@ void session_close(struct target *t); /* keeps its books */
 bool session_end(struct target *t);
 void session_stuck(struct target *t); /* its receiver does not answer */
 
-/* session_calls.c: what the stream says, with the target as userdata */
-extern const struct stream_ops session_calls;
+/* session_calls.c: the functions for a stream, with the target as userdata: those of @ops and our
+ * own */
+void session_stream_ops(const struct targets_ops *ops, struct stream_ops *ret);
 void session_say_ledger(struct target *t); /* its books have changed */
 void session_say_reset(struct target *t);
 void session_words_end(struct target *t); /* how many lines of the log were held back */
