@@ -1,6 +1,6 @@
 /*
- * What differs between the processors: where a signal's context keeps pc, sp and fp, and which
- * places may hold the return address of a frame that is being built or torn down.
+ * What differs between the processors: where a signal's context keeps pc, sp and fp, and where the
+ * return address of a frame may be while it is built or torn down.
  */
 #pragma once
 

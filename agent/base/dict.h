@@ -1,7 +1,7 @@
 /*
- * What the daemon has been told in this epoch: strings, methods, mappings and trie nodes, each by a
- * 128-bit key, with the id it got. Bounded; full means the writer begins a new epoch (RESET).
- * Only the agent's thread.
+ * The definitions that were sent in this epoch: strings, methods, mappings and trie nodes, each
+ * found by a 128-bit key, with its id. Bounded; when it is full, the writer begins a new epoch
+ * (RESET). Only the agent's thread.
  */
 #pragma once
 
@@ -21,8 +21,8 @@ struct dict {
 	uint32_t count; /* ids are 1..count */
 };
 
-/* The id of a key. *ret_new tells that it was not known: the caller sends its definition.
- * 0 = full or out of memory. */
+/* The id of a key, 0 = full or out of memory. *ret_new: the key is new, and the caller sends its
+ * definition. */
 uint32_t dict_id(struct dict *d, uint64_t k0, uint64_t k1, bool *ret_new);
 /* Bytes that all tables together may take, also while one of them is being moved. */
 void dict_budget(uint64_t bytes);

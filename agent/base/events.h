@@ -1,8 +1,8 @@
 /*
- * What is collected beside CPU samples: waits, allocations, wall-clock samples. Which of them are
- * on, and which application threads are inside our code for one. Sources (events/sources.c) begin
- * and end in the agent's thread; what they are told comes in application threads, which look at
- * `on` first.
+ * The events beside CPU samples: waits, allocations, wall-clock samples. Keeps which of them are
+ * on, and how many application threads are inside our code for one. Sources (events/sources.c)
+ * begin and end in the agent's thread; their events come in application threads, which check `on`
+ * first.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ struct events {
 	uint32_t on; /* bits 1 << enum wire_event, of sources: CPU is the engine's */
 	uint64_t lock_min_ns;
 	bool idle_apart; /* waits for want of work are counted apart and reported in sums */
-	/* application threads that may touch the ring or our buffers; what all read lies apart */
+	/* application threads that may touch the ring or our buffers; on a cache line of its own */
 	uint32_t inside __attribute__((aligned(64)));
 };
 extern struct events events;
@@ -39,14 +39,15 @@ static inline bool events_on(enum wire_event event)
 	return __atomic_load_n(&events.on, __ATOMIC_ACQUIRE) & 1u << event;
 }
 
-/* Application threads. false = the event is off: nothing of ours may be touched. Else leave. */
+/* Application threads. false = the event is off: nothing of ours may be touched. true: call
+ * events_leave() afterwards. */
 bool events_enter(enum wire_event event);
 void events_leave(void);
-/* Agent's thread, with an event off: every thread that saw it on is out again. false = one hangs
- * inside. */
+/* Agent's thread, after an event was switched off: waits until no thread is inside. false = one
+ * hangs there. */
 bool events_wait_until_left(void);
 
-/* A way to be told of events. All calls in the agent's thread, attached to the JVM. */
+/* A source of events. All calls in the agent's thread, attached to the JVM. */
 struct events_source {
 	const char *step; /* of its NOTE */
 	enum wire_event event; /* is on in START as long as the source is */

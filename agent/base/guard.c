@@ -77,8 +77,3 @@ void guard_deinit(bool quiescent)
 	guard_unhook(SIGBUS, &g->bus, &bus_installed);
 	guard_unhook(SIGSEGV, &g->segv, &segv_installed);
 }
-
-uint64_t guard_faults(void)
-{
-	return __atomic_load_n(&guard_state_sig.faults, __ATOMIC_RELAXED);
-}

@@ -26,8 +26,6 @@ void guard_refresh(void);
 /* Put the JVM's handlers back where ours are still in front; else ours stay and pass everything on.
  * @quiescent: no walk is under way and none will begin; without that nothing is touched. */
 void guard_deinit(bool quiescent);
-/* Loads that faulted so far. */
-uint64_t guard_faults(void);
 
 /* A walk begins, and has ended: in between what handlers read of ours is not freed. */
 void guard_enter_sig(void);

@@ -3,13 +3,13 @@
  * engine cannot follow sleeping threads. Off by default, because a signal ends some system calls of
  * the application early (EINTR; docs/operations.md says which).
  *
- * Each thread is looked at once in every interval, at a moment chosen at random in it, so that no
- * rhythm of the application's is mistaken for a share; the interval is longer where there are more
- * threads than WALL_LOOKS_PER_MS. What is found stands for one interval, and late looks for more:
- * the weights of a thread add up to the time it lived. A thread gets a signal only when its stack
- * may be another one: not where it has used no CPU time since, and not where the kernel says that
- * it is blocked in the same call with the same stack pointer and first argument. Then the stack of
- * before is told again.
+ * Each thread is looked at once in every interval, at a random moment, so that no periodic
+ * behaviour of the application distorts its shares; with more threads than WALL_LOOKS_PER_MS allows
+ * the interval is longer. A sample stands for one interval, a late one for more, so that the
+ * weights of a thread add up to the time it lived. A thread gets a signal only if its stack may
+ * have changed. If it has used no CPU time since its last sample, or the kernel reports it blocked
+ * in the same system call with the same stack pointer and first argument, its last stack is sent
+ * again.
  */
 #pragma once
 
@@ -38,7 +38,7 @@ struct wall_thread {
 	uint64_t pc, sp; /* where it interrupted the thread */
 	uint64_t argument; /* of the system call it is blocked in, then; 0 = not known */
 	/* by the agent's thread */
-	uint64_t accounted_ns; /* its time is told up to here, CLOCK_MONOTONIC */
+	uint64_t accounted_ns; /* its time is in samples up to here, CLOCK_MONOTONIC */
 	uint64_t undelivered_ns; /* of signals that were not delivered */
 	uint32_t unwritten; /* looks since the signal's sample, while the writer had not come to it
 			     */

@@ -1,8 +1,8 @@
 /*
- * See idle_waits.h. A thread that waits has a place in the table, which it alone writes to but for
- * one moment: a place that nobody has used for a minute goes to whoever needs one. Should its
- * thread live and wake up in that moment, a wait or two are counted to another thread. The counts
- * of all are exact.
+ * See idle_waits.h. Each waiting thread has a slot in the table, which no other thread writes to,
+ * with one exception: a slot that was not used for a minute is given to a thread that needs one. If
+ * its owner still lives and wakes at that moment, a wait or two are counted for the wrong thread;
+ * the totals stay exact.
  */
 #include "agent/events/idle_waits.h"
 
@@ -17,26 +17,27 @@
 #include "agent/events/push.h"
 #include "agent/walker/walker.h"
 
-#define PLACES	  1024u /* threads; of more all waits are looked at and counted, but told alone */
+#define SLOTS \
+	1024u /* threads; the idle waits of further ones are counted, and reported without sums */
 #define PROBES	  8u
-#define SITES	  2u /* that are known again, of a thread */
+#define SITES	  2u /* remembered for each thread */
 #define UNUSED_NS (60 * NS_PER_S)
 #define REPORT_NS NS_PER_S /* a thread's sums are reported that often, */
 #define PACE_NS	  (NS_PER_S / 50) /* and all threads' together no more often than that */
 
-/* Two lines of the cache. */
+/* Two cache lines. */
 struct idler {
 	uint64_t java_thread; /* 0 = free */
 	uint64_t seen_ns; /* the end of its last wait */
 	uint64_t waits, ns; /* not reported yet */
-	uint64_t reported_ns; /* when it told last */
+	uint64_t reported_ns; /* when its sum was reported last */
 	struct walk_mark sites[SITES]; /* sp 0 = none */
 	uint8_t is_idle[SITES];
-	uint8_t next; /* site to be forgotten */
+	uint8_t next; /* the site to be replaced next */
 } __attribute__((aligned(128)));
 _Static_assert(sizeof(struct idler) == 128, "two lines");
 
-/* Counters of all threads, spread so that few write to the same line. */
+/* Counters of all threads, spread over cache lines so that few threads share one. */
 #define LANES 16u
 struct lane {
 	uint64_t waits, ns;
@@ -52,14 +53,14 @@ static uint32_t idle_waits_hash_of(uint64_t java_thread)
 	return (uint32_t)((java_thread >> 4) * 0x9e3779b97f4a7c15ull >> 40);
 }
 
-/* ---- places ---- */
+/* ---- slots ---- */
 
 static struct idler *idle_waits_find(uint64_t java_thread)
 {
 	struct idler *t = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; t && i < PROBES; i++) {
-		struct idler *p = &t[(idle_waits_hash_of(java_thread) + i) % PLACES];
+		struct idler *p = &t[(idle_waits_hash_of(java_thread) + i) % SLOTS];
 
 		if (__atomic_load_n(&p->java_thread, __ATOMIC_RELAXED) == java_thread)
 			return p;
@@ -78,7 +79,7 @@ static struct idler *idle_waits_claim(uint64_t java_thread, uint64_t now_ns)
 	struct idler *t = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; t && i < PROBES; i++) {
-		struct idler *p = &t[(idle_waits_hash_of(java_thread) + i) % PLACES];
+		struct idler *p = &t[(idle_waits_hash_of(java_thread) + i) % SLOTS];
 		uint64_t owner = __atomic_load_n(&p->java_thread, __ATOMIC_RELAXED);
 
 		if (!idle_waits_is_free(p, owner, now_ns) ||
@@ -126,7 +127,7 @@ struct look {
 	struct walk_mark mark;
 	uint32_t seen, slots; /* frames looked at; slots in the mark */
 	enum idle_sight sight;
-	bool no_mark; /* an interpreted frame is reported from another by more than its return
+	bool no_mark; /* an interpreted frame differs from another in more than its return
 		       * address
 		       */
 };
@@ -180,7 +181,7 @@ bool idle_wait_look(uint64_t java_thread)
 
 /* ---- sums ---- */
 
-/* true = nobody else tells now. */
+/* true = no other thread reports a sum now. */
 static bool idle_may_report(uint64_t now_ns)
 {
 	uint64_t next = __atomic_load_n(&next_tell_ns, __ATOMIC_RELAXED);
@@ -238,7 +239,7 @@ int idle_waits_begin(void)
 
 	if (table)
 		return 0;
-	p = mmap(NULL, PLACES * sizeof(*table), PROT_READ | PROT_WRITE,
+	p = mmap(NULL, SLOTS * sizeof(*table), PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
 		return -ENOMEM;
@@ -249,15 +250,15 @@ int idle_waits_begin(void)
 void idle_waits_end(void)
 {
 	if (table)
-		(void)syscall(SYS_madvise, table, PLACES * sizeof(*table), MADV_DONTNEED);
+		(void)syscall(SYS_madvise, table, SLOTS * sizeof(*table), MADV_DONTNEED);
 	__atomic_store_n(&n_slots, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&next_tell_ns, 0, __ATOMIC_RELAXED);
 }
 
-/* The places of a few threads lie on a page each. */
+/* The slots of a few threads lie on a page each. */
 uint64_t idle_waits_bytes(void)
 {
 	uint64_t bytes = 4096ull * __atomic_load_n(&n_slots, __ATOMIC_RELAXED);
 
-	return bytes < PLACES * sizeof(*table) ? bytes : PLACES * sizeof(*table);
+	return bytes < SLOTS * sizeof(*table) ? bytes : SLOTS * sizeof(*table);
 }

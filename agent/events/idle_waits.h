@@ -1,8 +1,8 @@
 /*
- * Waits for want of work (proto/idle.h), in the thread that waited: nearly all waits of a server,
- * of no interest one by one, and too many to be reported with a stack each. Here they are
- * recognised by the few frames that matter, at the cost of a short wait, counted, and told in sums:
- * about once a second each thread sends one wait that stands for all since the last.
+ * Waits for want of work (proto/idle.h). They are nearly all waits of a server, of no interest one
+ * by one, and too many to be reported with a stack each. The thread that waited recognises them by
+ * the few frames that matter, at about the cost of a short wait, and counts them. About once a
+ * second each thread reports one wait that stands for all its idle waits since the last report.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 int idle_waits_begin(void);
 void idle_waits_end(void); /* what was counted stays counted */
 uint64_t idle_waits_bytes(void);
-/* Ever, of all threads. */
+/* Totals of all threads since the agent was loaded. */
 void idle_waits_counts(uint64_t *ret_waits, uint64_t *ret_ns);
 
 /*

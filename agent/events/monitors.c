@@ -1,10 +1,10 @@
 /*
- * See monitors.h. The events come in the waiting thread, in native state. Before it blocks: who
- * owns the monitor, and its hash. Its class is asked for at the end, when the wait turned out to be
+ * See monitors.h. The events come in the waiting thread, in native state. Owner and hash of the
+ * monitor are read before the thread blocks; its class is asked for at the end, if the wait was
  * long.
  *
- * A wait is paired by its JavaThread, one of a virtual thread by the thread's id: from 24 on it may
- * end on another carrier (JEP 491).
+ * Begin and end of a wait are paired by the JavaThread, for virtual threads by their id: from JDK
+ * 24 on the wait may end on another carrier (JEP 491).
  */
 #include "agent/events/monitors.h"
 
@@ -58,7 +58,7 @@ static uint64_t monitors_key_of(uint64_t java_thread)
 	return monitors_word_at(java_thread + (uint32_t)vm_sig.thread_monitor_owner);
 }
 
-/* The same of another thread, which may end. */
+/* The same for another thread, which may end meanwhile. */
 static uint64_t key_seen_from_outside(uint64_t java_thread)
 {
 	if (vm_sig.thread_monitor_owner < 0 || !virtual_is_mounted_sig(java_thread))
@@ -91,7 +91,7 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject 
 	if (unknown)
 		lock.owner_tid = unknown_owner_seek(unknown);
 	key = monitors_key_of(java_thread);
-	/* one without a carrier cannot be asked while it waits */
+	/* a virtual thread without a carrier cannot be asked while it waits */
 	if (key != java_thread)
 		lock.class_handle = walker_class_of_sig(object);
 	wait_begin(java_thread, key, WIRE_WAIT_ENTER, 0, &lock);
@@ -148,10 +148,10 @@ static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject
 	monitors_ended(ti, env, object, WIRE_WAIT_WAIT);
 }
 
-/* ---- waits older than the events ---- */
+/* ---- waits in progress when the events begin ---- */
 
-/* Their ends come like all others. A thread may stop waiting while it is entered here: then it
- * waits for something else, or for nothing, right afterwards. */
+/* The ends of such waits come as events. A thread may stop waiting while it is added here; the
+ * check afterwards finds that it waits for something else, or for nothing. */
 static void add_older(uint64_t java_thread)
 {
 	struct owner_monitor before, after;
@@ -235,8 +235,8 @@ static const char price[] =
 
 static struct {
 	uint64_t decide_ns; /* when auto decides; 0 = it has */
-	bool others_pay; /* the price is not ours */
-	bool look_for_older; /* the events have just begun */
+	bool others_pay; /* another agent has made an environment already */
+	bool look_for_older; /* the events have just begun: add waits in progress */
 } plan;
 
 /* "" or, of an environment that is ours, what it costs. */

@@ -1,8 +1,9 @@
 /*
- * See unknown_owner.h. As long as the monitor is still nobody's in the JVM's words, it is the same
- * owner's as at the wait's begin: whoever is found to have the object among his locks, running (in
- * the lock stack of his JavaThread) or not (in his frozen stack), is the one. Looks at all virtual
- * threads have a budget of their own: they come of waits that begin, whatever the threshold is.
+ * See unknown_owner.h. As long as the JVM calls the monitor's owner anonymous, the owner is the
+ * same as when the wait began. So the thread that has the object among its locks is the owner: a
+ * running thread in the lock stack of its JavaThread, a virtual thread without a carrier in its
+ * frozen stack. Looks at all virtual threads have a budget of their own, as waits cause them
+ * whatever the threshold.
  */
 #include "agent/events/unknown_owner.h"
 
@@ -15,27 +16,27 @@
 #include "agent/hotspot/virtual_price.h"
 #include "agent/hotspot/virtual_sets.h"
 
-#define SINCE	 24 /* the JDK in which such owners may be without a carrier */
+#define SINCE	 24 /* the first JDK in which an owner may have no carrier */
 #define SLOTS	 64u /* power of two */
 #define TAG	 (1u << 30) /* of a mark: neither the kernel nor a virtual thread has such a number */
-#define SHARE	 400 /* looks of either kind may take one part of so many of the time, */
-#define SAVED_NS (20 * NS_PER_MS) /* and so much at once after a while without */
+#define SHARE	 400 /* looks of either kind may take 1/400 of the time, */
+#define SAVED_NS (20 * NS_PER_MS) /* and at most this much at once after a pause */
 #define SOON_NS	 NS_PER_MS
 #define LATE_NS	 (250 * NS_PER_MS)
 #define SLOWER	 4 /* a wait that lasts n ms is looked at every n/4 */
 #define WARM_MAX_NS                                                                  \
 	(8 * NS_PER_S) /* from look to look whether there are virtual threads by now \
 			*/
-#define FORGET_NS (600 * NS_PER_S) /* its end got lost */
+#define FORGET_NS (600 * NS_PER_S) /* the end of the wait was lost */
 
 static struct slot {
 	uint64_t answer; /* number << 32 | mark; 0 = free, 1 = being filled in */
 	uint64_t monitor, since_ns;
-	uint32_t given_up; /* agent's thread: a mark whose owner nobody will find */
+	uint32_t given_up; /* agent's thread: a mark whose owner cannot be found any more */
 } slots[SLOTS];
 
 static uint32_t generation;
-static uint32_t due; /* there is a new one */
+static uint32_t due; /* 1 = there is a new mark */
 static bool on;
 
 static struct slot *unknown_owner_slot_of(uint32_t mark)
@@ -50,7 +51,7 @@ static bool is_mark(uint32_t owner)
 
 /* ---- the waiting thread ---- */
 
-/* The owner was found for another, who waits still: then it is the same. */
+/* The owner was found for another wait for this monitor that still goes on: it is the same. */
 static uint32_t known_of(uint64_t monitor)
 {
 	for (struct slot *p = slots; p < slots + SLOTS; p++) {
@@ -122,7 +123,7 @@ uint32_t unknown_owner_end(uint32_t owner)
 
 static struct {
 	bool warm;
-	uint64_t warm_ns; /* to the next look whether it can be */
+	uint64_t warm_ns; /* to the next check whether there are virtual threads */
 	struct credit {
 		int64_t ns; /* of CPU time that such looks may take */
 		uint64_t at_ns;
@@ -131,11 +132,12 @@ static struct {
 	struct seeking {
 		struct slot *slot;
 		uint32_t mark;
-		uint64_t object; /* when it was looked at last */
+		uint64_t object; /* its address at the last look */
 	} seeking[SLOTS];
 } look;
 
-/* Is it still the same owner? Then that is the one; else it is looked for again. */
+/* @number has the lock: the answer, if the owner is still anonymous and the object has not moved.
+ */
 static void unknown_owner_found(struct seeking *s, uint32_t number)
 {
 	uint64_t object = 0, answer = s->mark;
@@ -164,7 +166,7 @@ static void unknown_owner_collect(uint64_t now_ns)
 			continue;
 		if (owner_is_unknown(p->monitor, &object))
 			look.seeking[look.n++] = (struct seeking){ p, (uint32_t)answer, object };
-		else /* known by now: it may be the next one */
+		else /* the JVM knows the owner now, who may be the next one */
 			p->given_up = (uint32_t)answer;
 	}
 }
@@ -191,7 +193,7 @@ static bool unknown_owner_holds(JNIEnv *env, jobject thread, uint64_t object)
 	return false;
 }
 
-/* The collector moves objects: where each lies now. */
+/* The collector moves objects: the address of each is read anew. */
 static bool look_at_frozen(JNIEnv *env, jobject thread, void *unused)
 {
 	uint64_t locks[FROZEN_LOCKS_MAX];
@@ -221,7 +223,7 @@ static bool holds_at(uint64_t thread, uint64_t object)
 	return false;
 }
 
-/* The same of a Thread by its address. */
+/* The same for a Thread given by its address. */
 static bool look_at_kept(uint64_t thread, void *unused)
 {
 	uint64_t locks[FROZEN_LOCKS_MAX];
@@ -243,7 +245,7 @@ static bool look_at_kept(uint64_t thread, void *unused)
 	return look.n;
 }
 
-/* What looks cost beyond what was saved up is paid for by those that follow. */
+/* A look may overdraw the budget; later looks wait until it is repaid. */
 static bool has_credit(struct credit *c, uint64_t now_ns, uint64_t more_than_ns)
 {
 	c->ns += (int64_t)((now_ns - c->at_ns) / SHARE);
@@ -253,7 +255,8 @@ static bool has_credit(struct credit *c, uint64_t now_ns, uint64_t more_than_ns)
 	return c->ns > (int64_t)more_than_ns;
 }
 
-/* All threads: by the JDK's sets, and with more than half of what can be saved by its own code. */
+/* All threads: in the JDK's sets, and, with more than half of the largest budget, by the JDK's
+ * code. */
 static void look_at_older(uint64_t now_ns)
 {
 	virtual_sets_each(look_at_kept, NULL);
@@ -261,7 +264,7 @@ static void look_at_older(uint64_t now_ns)
 		virtual_threads_each(look_at_frozen, NULL);
 }
 
-/* Those that began lately come first, and what a look at thousands costs is not theirs to pay. */
+/* Young threads come first, with a budget apart from that of looks at thousands. */
 static void unknown_owner_look_at_all(void)
 {
 	uint64_t now_ns = mono_ns(), begin_ns;
@@ -269,7 +272,7 @@ static void unknown_owner_look_at_all(void)
 	/* before there are any, a look would initialise their class */
 	if (!virtual_threads_used() || !frozen_locks_init(agent.env))
 		return;
-	begin_ns = thread_cpu_ns(0); /* it may have to wait for a CPU */
+	begin_ns = thread_cpu_ns(0); /* CPU time, as this thread may have to wait for a CPU */
 	if (has_credit(&look.newest, now_ns, 0)) {
 		virtual_sets_newest(look_at_kept, NULL);
 		look.newest.ns -= (int64_t)(thread_cpu_ns(0) - begin_ns);
@@ -290,7 +293,7 @@ static bool look_at_none(JNIEnv *env, jobject thread, void *unused)
 	return true;
 }
 
-/* The first look takes ten times as long as others: before it matters. */
+/* The first look takes ten times as long as others: it is done before one is needed. */
 static void warm_up(void)
 {
 	if (look.warm || !virtual_threads_used())
@@ -344,7 +347,7 @@ static int unknown_owner_begin(const struct wire_start *start, const char **note
 	return 0;
 }
 
-/* Marks that are left mean nothing from now on. */
+/* Marks that are left are void from now on. */
 static void unknown_owner_end_wait(void)
 {
 	__atomic_store_n(&on, false, __ATOMIC_RELEASE);

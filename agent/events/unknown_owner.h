@@ -1,22 +1,22 @@
 /*
- * Owners that the JVM itself does not know when a wait begins: from 24 on a virtual thread may give
- * up its carrier inside `synchronized`. The first that contends makes a monitor then, "owned by
- * somebody", and that is all the JVM says until the owner comes to let go. So the wait gets a mark
- * in place of its owner's number, and the agent's thread looks for who that is while it goes on. An
- * answer is certain, or there is none.
+ * Owners that the JVM itself does not know when a wait begins. From JDK 24 on a virtual thread may
+ * give up its carrier inside `synchronized`. The first thread that contends for the lock then
+ * creates a monitor with an anonymous owner, and the JVM learns who that is only when the owner
+ * unlocks. So the wait gets a mark instead of an owner's number, and the agent's thread looks for
+ * the owner while the wait goes on. It reports an owner that is certain, or none.
  */
 #pragma once
 
 #include <stdint.h>
 #include "agent/base/events.h"
 
-/* The waiting thread: who holds @monitor shall be found out. A mark, or 0 = no room. */
+/* The waiting thread asks for the owner of @monitor. Returns a mark, or 0 = no room. */
 uint32_t unknown_owner_seek(uint64_t monitor);
-/* ... once the wait has begun: the agent's thread begins to look, if that is a mark. */
+/* Once the wait has begun: wakes the agent's thread for a look, if @owner is a mark. */
 void unknown_owner_hurry(uint32_t owner);
-/* An owner's number as it is, or the answer to a mark; 0 = not known. */
+/* The answer to a mark, 0 = not known; any other number unchanged. */
 uint32_t unknown_owner_answer(uint32_t owner);
-/* The same at the end of its wait: a mark means nothing any more. */
+/* The same at the end of the wait: the mark is void afterwards. */
 uint32_t unknown_owner_end(uint32_t owner);
 
 extern const struct events_source unknown_owner_source;

@@ -11,7 +11,7 @@ struct clocks {
 	uint64_t writer_ns; /* of the agent's thread, for samples and waits */
 	uint64_t
 		fixed_ns; /* of the agent's thread, for what no interval and no threshold changes */
-	uint64_t waits_ns; /* of application threads, for waits that are told */
+	uint64_t waits_ns; /* of application threads, for recorded waits */
 	uint64_t process_ns, at_ns;
 	uint64_t samples, waits; /* taken */
 };
@@ -21,6 +21,6 @@ struct clocks budget_clocks(void);
 uint64_t budget_allowed(const struct wire_start *start, const struct clocks *then,
 			const struct clocks *now);
 
-/* true = the threshold is another one now. */
+/* true = the threshold was changed. */
 bool budget_waits_keep(const struct wire_start *start, const struct clocks *now);
 void budget_waits_begin(const struct clocks *now);

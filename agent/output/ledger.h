@@ -1,6 +1,6 @@
 /*
- * The books: what a LEDGER frame says. Consistent by construction: taken = written + sum(dropped),
- * for each kind of event. Only the agent's thread.
+ * The accounting of a session, as LEDGER frames carry it. For each kind of event taken = written +
+ * sum(dropped) in every ledger. Only the agent's thread.
  */
 #pragma once
 
@@ -21,10 +21,10 @@ struct ledger {
 
 extern struct ledger ledger;
 
-/* A moment when no handler is half way: *ret_head is the ring's position then. false = always busy
- * just now, try later. */
+/* Copies the counters at a moment when no handler is between taken and pushed or dropped; *ret_head
+ * is the ring's position then. false = handlers were busy all the time, try later. */
 bool ledger_snapshot(struct counters *ret, uint64_t *ret_head);
-/* A session begins: counters from zero, but for the gap. */
+/* A session begins: all counters start from zero, except the events of the gap. */
 void ledger_begin(void);
 void ledger_written(enum wire_event event, uint64_t n, uint64_t weight);
 void ledger_drop(enum wire_event event, enum wire_drop cause, uint64_t n, uint64_t weight);

@@ -1,9 +1,8 @@
 /*
- * What threads run, for CPU time that comes without a stack because its thread has ended. For each
- * name of threads, its digits left out, the frames at the root that nine in ten of its samples had,
- * of those that came as far: what a sister of them ran was called from there, too. Methods only,
- * and as long as the writer's ids hold, so that no handle outlives its method. Only the agent's
- * thread.
+ * Stacks for CPU time that comes without one because its thread has ended. For each thread name,
+ * its digits left out, the frames at the root that nine in ten of its deep enough samples had in
+ * common: a thread of the same name was most likely called from there, too. Only methods, and only
+ * as long as the writer's ids hold, so that no handle outlives its method. Only the agent's thread.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* See thread_states.h. The table keeps what was told last of each thread. */
+/* See thread_states.h. The table keeps what was sent last of each thread. */
 #include "agent/output/thread_states.h"
 
 #include <jvmti.h>
@@ -16,11 +16,13 @@
 #define PROBE_MAX 64u
 #define GONE	  UINT32_MAX /* a slot that may be taken again, but does not end a search */
 #define PERIOD_NS (5 * NS_PER_S)
-#define FIRST_NS  NS_PER_S /* to the second look, which tells what CPU time is used now */
+#define FIRST_NS                                                                                 \
+	NS_PER_S /* to the second look, from which the reader learns the present use of CPU time \
+		  */
 
 struct reported {
 	uint32_t tid; /* 0 = empty */
-	uint8_t state, java_state; /* told; found in this pass */
+	uint8_t state, java_state; /* sent; found in this pass */
 	uint8_t is_reported;
 	uint8_t pass, java_pass; /* the last that saw it; the last that found java_state */
 	uint64_t cpu_ns;
@@ -49,7 +51,7 @@ static struct reported *thread_states_slot_of(uint32_t tid)
 	}
 	if (free_slot)
 		*free_slot = (struct reported){ .tid = tid };
-	return free_slot; /* NULL: so crowded that this one is not told */
+	return free_slot; /* NULL: the table is too crowded, this thread is left out */
 }
 
 static uint8_t thread_states_state_of(int32_t status)
@@ -91,7 +93,7 @@ static void thread_states_look_at(uint32_t tid, uint64_t now_ns)
 	threads_seen(tid, "");
 	writer_state(&record);
 	if (!states.table)
-		return; /* lost already: the next look tells all */
+		return; /* dropped: the next look sends all */
 	t->is_reported = 1;
 	t->state = record.state;
 	t->cpu_ns = record.cpu_ns;

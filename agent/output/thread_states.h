@@ -8,12 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A START came: @wanted = it has WIRE_START_THREADS. All is told anew. */
+/* A START came: @wanted = it has WIRE_START_THREADS. All states are sent anew. */
 void thread_states_begin(bool wanted);
-/* Looks and tells, when it is time. */
+/* Looks at all threads and sends what has changed, when it is time. */
 void thread_states_tick(uint64_t now_ns);
 uint64_t thread_states_next_ns(void); /* UINT64_MAX = nobody asks */
-/* What was told was lost on its way: all of it again. */
+/* States that were sent were dropped: all of them are sent again. */
 void thread_states_forget(void);
 void thread_states_end(void);
 uint64_t thread_states_bytes(void);

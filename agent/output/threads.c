@@ -38,7 +38,7 @@ struct known {
 #define ON_WAY_MAX 1024u /* no frame has more records */
 
 static struct known *table;
-static bool page_used[TABLE_MAX / IN_PAGE + 1]; /* the others are not even looked at */
+static bool page_used[TABLE_MAX / IN_PAGE + 1]; /* the other pages are skipped */
 static uint16_t last_pass; /* number of the last pass over Java threads */
 static bool names_missing; /* a thread was seen whose Java name is not known */
 static uint32_t on_way[ON_WAY_MAX]; /* tids in the frame that is not in the pipe yet */
@@ -87,8 +87,8 @@ void threads_written(void)
 	n_on_way = 0;
 }
 
-/* Only those: were all names said again each time, thousands would never get through a full pipe.
- */
+/* Only the dropped names are sent again: all names of thousands of threads would never get through
+ * a pipe that fills up. */
 void threads_lost(void)
 {
 	for (uint32_t i = 0; i < n_on_way && i < ON_WAY_MAX; i++) {
@@ -191,7 +191,7 @@ void threads_seen(uint32_t tid, const char *name)
 		name = comm;
 	}
 	hash = dict_hash(name, (uint32_t)strlen(name));
-	/* a name that is said again, or for the first time by a thread with a number used before */
+	/* a name that is known, or the first name of a thread whose number was used before */
 	if (!is_new && k->comm_hash == hash)
 		return;
 	names_missing = true;
@@ -235,8 +235,8 @@ static bool threads_has_ended(const struct known *k)
 	uint32_t tid = k->tid;
 
 	if (tid & WIRE_VIRTUAL_TID)
-		return true; /* nobody can say: forgotten, and said again with its next sample */
-	/* the kernel is asked for those alone that were not seen a moment ago */
+		return true; /* not to be known: forgotten, and sent again with its next sample */
+	/* the kernel is asked only about threads that were not seen a moment ago */
 	if ((k->java && k->pass == last_pass) || slot_find_sig(tid))
 		return false;
 	return syscall(SYS_tgkill, (long)getpid(), (long)tid, 0l) < 0 && errno == ESRCH;
@@ -257,7 +257,7 @@ void threads_sweep(void)
 			k->ended = 0;
 			continue;
 		}
-		/* its last samples may still lie in the ring: tell it the next time */
+		/* its last samples may still be in the ring: sent at the next sweep */
 		if (!k->ended) {
 			k->ended = 1;
 			continue;
@@ -321,7 +321,7 @@ void threads_name_all(void)
 	jni_names_pass(threads_java_name, NULL);
 }
 
-/* A new thread is named at once where a pass over all of them is cheap. */
+/* A new thread is named at once if a pass over all threads is cheap. */
 void threads_refresh(bool force)
 {
 	static uint64_t next_ns;

@@ -1,6 +1,6 @@
 /*
- * The agent's own thread: born at an attach, ends with DETACH, born again at a later attach. What
- * Agent_OnAttach has to say goes through a mailbox, because it must return at once.
+ * The agent's own thread: started by an attach, ended by DETACH, started again by a later attach.
+ * Agent_OnAttach passes its options through a mailbox, because it must return at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -101,12 +101,12 @@ static bool claim_life(void)
 static void *thread_main(void *unused)
 {
 	(void)unused;
-	/* the JVM names only threads it starts itself */
+	/* the JVM sets this name only for threads it starts itself */
 	syscall(SYS_prctl, PR_SET_NAME, "kindling", 0, 0, 0);
 	do {
 		life_live();
 		__atomic_store_n(&box.thread_lives, 0, __ATOMIC_SEQ_CST);
-		/* an attach that came while we were leaving saw a living thread */
+		/* an attach during session_close() has left its mail and started no thread */
 	} while (has_mail() && claim_life());
 	return NULL;
 }
@@ -116,9 +116,10 @@ static void start_thread(void)
 	sigset_t all, old;
 	pthread_t thread;
 
-	/* not ours to take: the application's signals, SIGPIPE, and our own timers' */
+	/* this thread takes no signals: not the application's, no SIGPIPE, none of our own timers
+	 */
 	memset(&all, 0xff, sizeof(all));
-	/* a fault while these are blocked ends the process; JVM and walker count on theirs */
+	/* but a fault while its signal is blocked would end the process */
 	all.__val[0] &= ~(1ul << (SIGSEGV - 1) | 1ul << (SIGBUS - 1) | 1ul << (SIGFPE - 1) |
 			  1ul << (SIGILL - 1));
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -137,7 +138,7 @@ void agent_thread_begin(const char *options)
 
 	if (!__atomic_compare_exchange_n(&box.mail, &none, MAIL_BEING_WRITTEN, false,
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-		return; /* another attach is being taken in: its caller sees no HELLO and retries */
+		return; /* another attach is in progress: this caller sees no HELLO and retries */
 	life_option(options, "events=", box.paths.events);
 	life_option(options, "control=", box.paths.control);
 	__atomic_store_n(&box.mail, MAIL_THERE, __ATOMIC_SEQ_CST);

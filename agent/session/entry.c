@@ -1,7 +1,7 @@
 /*
- * The doors of the library: Agent_OnAttach (load by attach) and Agent_OnLoad (-agentpath). Both
- * return 0 at once, always: they run in the JVM's own state and delay safepoints, and another value
- * would unmap code that a handler may run. The work is done in the agent's own thread,
+ * The entry points of the library: Agent_OnAttach (load by attach) and Agent_OnLoad (-agentpath).
+ * Both return 0 at once, always: they run in the JVM's own state and delay safepoints, and another
+ * value would unmap code that a handler may run. The work is done in the agent's own thread,
  * agent_thread.c.
  */
 #include "agent/base/agent.h"

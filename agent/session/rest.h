@@ -1,11 +1,12 @@
 /*
- * When the agent's thread wakes. Each wake-up finds the caches cold and costs some ten
- * microseconds, more than what it is for. So:
- *   - a sample after a while without any wakes it at once;
- *   - while they come steadily it looks ten times a second, and is woken only by what cannot wait:
- *     the first sample of a thread, whose name may soon be gone, and a ring that fills up;
- *   - its looks at threads, libraries and signals follow samples, once a second at most, and
- * without any more and more rarely. No clock is read here.
+ * When the agent's thread wakes. A wake-up with cold caches costs some ten microseconds, more than
+ * the work it does. So:
+ *   - the first sample after a pause wakes the thread at once;
+ *   - while samples come steadily the thread reads the ring ten times a second, and only what is
+ * urgent wakes it earlier: the first sample of a thread, whose name may soon be gone, and a ring
+ * that fills up;
+ *   - it looks at threads, libraries and signals after samples, once a second at most, and ever
+ * more rarely while there are none. The caller passes the time in; no clock is read here.
  */
 #pragma once
 
@@ -16,7 +17,7 @@
 void rest_begin(uint64_t now_ns);
 /* The ring was emptied; @some: there was something in it. */
 void rest_batch(uint64_t now_ns, bool some);
-/* Is it worth while to let more samples come before the ring is emptied? */
+/* Do samples come so steadily that the ring should gather more of them before it is read? */
 bool rest_gathers(uint64_t now_ns);
 /* Until when samples need not wake the thread; 0 = the next one does. */
 uint64_t rest_until_ns(void);

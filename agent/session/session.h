@@ -1,4 +1,4 @@
-/* A session with a daemon over two FIFOs. Only the agent's thread, life.c. */
+/* A session with a daemon over two FIFOs. Only the agent's thread, agent_thread.c. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,9 +8,9 @@ struct session_paths {
 	char events[PATH_BYTES], control[PATH_BYTES];
 };
 
-/* New FIFOs: the end of a session that goes on over the old ones. false = they cannot be opened. */
+/* Opens new FIFOs; ends a session over older ones. false = they cannot be opened. */
 bool session_open(const struct session_paths *paths);
-/* Wait for something and do it. false = the agent was told to detach. */
+/* Waits until something is due and does it. false = DETACH has come. */
 bool session_step(void);
-/* Everything is put back, as far as it can be, and given back. */
+/* Puts back what the agent changed in the JVM and frees its memory, as far as that is safe. */
 void session_close(void);

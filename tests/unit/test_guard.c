@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "agent/base/guard.h"
+#include "agent/base/guard_priv.h"
 #include "tests/unit/unit.h"
 
 #define PAGE 4096u
@@ -86,9 +87,9 @@ static void a_fault_of_a_guarded_load_is_ours_and_no_other(void **state)
 
 	(void)state;
 	begin();
-	before = guard_faults();
+	before = guard_state_sig.faults;
 	assert_int_equal(load_gone(), 0);
-	assert_int_equal(guard_faults(), before + 1);
+	assert_int_equal(guard_state_sig.faults, before + 1);
 	assert_int_equal(seen_by_first, 0);
 	assert_int_equal(*(volatile uint8_t *)gone, 0x5a);
 	assert_int_equal(seen_by_first, 1);
@@ -112,7 +113,7 @@ static void behind_a_handler_that_came_later_nothing_faults(void **state)
 	assert_int_equal(sigaction(SIGSEGV, &ours, NULL), 0);
 	guard_refresh();
 	assert_int_equal(load_gone(), 0);
-	assert_int_equal(guard_faults() > 0, 1);
+	assert_int_equal(guard_state_sig.faults > 0, 1);
 	guard_deinit(true);
 	assert_ptr_equal(handler_of(SIGSEGV), on_first);
 	end();
