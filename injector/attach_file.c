@@ -21,13 +21,13 @@
 #include "daemon/ground/clock.h"
 #include "daemon/ground/proc.h"
 
-#define STALE_AGE_S   5 /* one of somebody else's tool, younger than this, may be in use */
+#define STALE_AGE_S   5 /* a file of another tool may be in use when it is younger than this */
 #define GIVE_UP_TURNS 200
 #define GIVE_UP_MS    10
 #define ENTRIES_MAX   1000
-#define BUSY_NS	      (2 * NS_PER_S) /* another's attach takes less ... */
-#define STRANGER_NS   (500 * NS_PER_MS) /* ... and we are in nobody's debt of another uid */
-#define LOOK_TURNS    50 /* from the signal handler to the JVM's look at the file */
+#define BUSY_NS	      (2 * NS_PER_S) /* longer than another tool's attach takes ... */
+#define STRANGER_NS   (500 * NS_PER_MS) /* ... and a file of another uid deserves less patience */
+#define LOOK_TURNS    50 /* for the JVM to look at the file after its signal handler */
 
 static bool has_pending_sigquit(const char *status)
 {
@@ -76,7 +76,7 @@ static void attach_file_mark(const struct inject *in, char *buf)
 		 (unsigned long long)in->start_time);
 }
 
-/* The process that it says it is for lives. */
+/* The process that the file names is still running. */
 static bool is_of_living(const struct inject *in, const char *text)
 {
 	unsigned long long start_time;
@@ -84,7 +84,7 @@ static bool is_of_living(const struct inject *in, const char *text)
 	int pid;
 
 	if (sscanf(text, "kindling %d %llu", &pid, &start_time) != 2)
-		return true; /* not known: it stays */
+		return true; /* cannot be read: the file stays */
 	snprintf(path, sizeof(path), "../%d/stat", pid);
 	return proc_read(in->proc_dfd, path, stat, sizeof(stat)) > 0 &&
 	       proc_start_time(stat) == start_time;
@@ -102,14 +102,16 @@ static bool is_left_of_ours(const struct inject *in, int fd)
 	       flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-/* Of another tool, or of an older version of ours: empty, and nobody uses one for so long. */
+/* An empty file is another tool's, or of an older version of ours. No attach uses one for that
+ * long. */
 static bool is_stale(const struct stat *st)
 {
 	return st->st_size == 0 &&
 	       (uint64_t)st->st_ctime + STALE_AGE_S < clock_real_ns() / NS_PER_S;
 }
 
-/* Its working directory now; -ENOENT = it is where it will not be when it looks, see below. */
+/* The target's working directory; -ENOENT = the target will have left that directory by the time
+ * it looks for the file, see below. */
 static int open_cwd(const struct inject *in)
 {
 	CLEANUP(fd_closep) int fd = openat(in->proc_dfd, "cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -128,8 +130,8 @@ static int open_cwd(const struct inject *in)
 
 /* ---- making it ------------------------------------------------------------------------------ */
 
-/* One that is there and was left by a killed attach: it is in the way, or is taken over.
- * Returns an fd, -EEXIST = it is in use, -EAGAIN = it is gone, try again. */
+/* Removes or takes over a file that a killed attach left behind. Returns an fd, -EEXIST = the
+ * file is in use, -EAGAIN = it is gone, try again. */
 static int attach_file_take_over(const struct inject *in, int dfd)
 {
 	CLEANUP(fd_closep)
@@ -142,7 +144,7 @@ static int attach_file_take_over(const struct inject *in, int dfd)
 		return TAKE_FD(fd);
 	if (fstatat(dfd, in->attach_file, &st, AT_SYMLINK_NOFOLLOW) < 0 || !is_stale(&st))
 		return -EEXIST;
-	/* only root may remove it where its owner is another */
+	/* in a sticky directory only root may remove a file of another owner */
 	files_as_root();
 	(void)unlinkat(dfd, in->attach_file, 0);
 	return files_as_target(in) < 0 ? -EPERM : -EAGAIN;
@@ -202,14 +204,14 @@ static int make_in(struct inject *in, int dfd)
 	}
 	if (fd < 0)
 		return fd;
-	/* where the disk is full it stays empty: then only its age tells */
+	/* on a full disk the file stays empty, and only its age shows whether it is in use */
 	(void)flock(fd, LOCK_EX | LOCK_NB);
 	(void)!pwrite(fd, text, strlen(text), 0);
 	in->attach_fd = fd;
 	return 0;
 }
 
-/* The JVM looks into its working directory first: what lies there would hide ours. */
+/* The JVM looks into its working directory first: a file there would hide ours. */
 static int attach_file_clear(struct inject *in, int dfd)
 {
 	uint64_t begin_mono_ns = clock_mono_ns();
@@ -274,8 +276,8 @@ void attach_file_forget(struct inject *in)
 	in->attach_fd = fd_close(in->attach_fd);
 }
 
-/* Another process of the same container: has it a SIGQUIT to take, or does it stand still between
- * the signal and its look? */
+/* Does another process of the same container still need the file: is a SIGQUIT pending for it,
+ * or is it stopped between the signal and its look at the file? */
 static bool may_look_yet(const struct inject *in, int pid)
 {
 	char path[40], text[16384];
@@ -289,7 +291,7 @@ static bool may_look_yet(const struct inject *in, int pid)
 	return proc_read(in->proc_dfd, path, text, sizeof(text)) > 0 && has_pending_sigquit(text);
 }
 
-/* Is @name one of ours, for a process that looks for it still? */
+/* Is @name a file of ours that some process still looks for? */
 static bool is_awaited(const struct inject *in, int dfd, const char *name)
 {
 	CLEANUP(fd_closep) int fd = files_open_seen(dfd, name, O_RDONLY, S_IFREG, FILES_ANY);
@@ -313,7 +315,7 @@ bool attach_file_give_up(struct inject *in)
 		inject_pause_ms(GIVE_UP_MS);
 	let_it_look(in);
 	if (attach_sigquit_pending(in) || stands_still(in)) {
-		/* the file must stay; the next attach to this process takes it over */
+		/* the file must stay: the next attach to this process takes it over */
 		in->left = true;
 		in->attach_dfd = fd_close(in->attach_dfd);
 		in->attach_fd = fd_close(in->attach_fd);

@@ -21,10 +21,10 @@
 #include "daemon/ground/proc.h"
 
 #define LOOK_AGAIN_NS (200 * NS_PER_MS)
-#define PAUSE_US_MIN  200 /* most sockets are there after 1 to 5 ms */
+#define PAUSE_US_MIN  200 /* most JVMs make the socket within 1 to 5 ms */
 #define PAUSE_US_MAX  20000
 #define MEND_NS	      (2 * NS_PER_S)
-#define THREADS_MAX   65536 /* looked at in one target */
+#define THREADS_MAX   65536 /* at most so many threads of a target are looked at */
 
 /* ---- the socket ----------------------------------------------------------------------------- */
 
@@ -53,7 +53,8 @@ bool attach_has_socket(const struct inject *in)
 	return fd >= 0 && st.st_uid == in->uid;
 }
 
-/* JDK 8 refuses a root client of another uid, and all compare euid and egid as they see them. */
+/* JDK 8 refuses a client that is root with another uid; every JDK compares the client's euid and
+ * egid with its own, in its own user namespace. */
 static int connect_as_target(const struct inject *in, int s, const struct sockaddr_un *addr)
 {
 	uid_t uid = geteuid();
@@ -140,7 +141,7 @@ static int check_foreign_socket(struct inject *in, int why)
 			"another process uses its attach socket's name, .java_pid%d: two pods probably share this /tmp",
 			in->ns_pid);
 	if (why == -ECONNREFUSED && fd >= 0 && st.st_uid != in->uid && tmp >= 0) {
-		/* of a dead JVM of another user: this one could not remove it */
+		/* left by a dead JVM of another user; this JVM cannot remove the file */
 		snprintf(name, sizeof(name), ".java_pid%d", in->ns_pid);
 		(void)unlinkat(tmp, name, 0);
 	}
@@ -154,15 +155,15 @@ int attach_send_signal(struct inject *in)
 	char status[16384];
 	struct maps maps;
 
-	/* looked at again at the last moment: it may have executed another program since */
+	/* checked again at the last moment: the process may have executed another program since */
 	if (!inject_alive(in) || proc_read(in->proc_dfd, "status", status, sizeof(status)) <= 0)
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY, "process %d has ended", in->pid);
 	if (maps_read(in->proc_dfd, &maps) < 0 || maps.runtime != RUNTIME_HOTSPOT ||
 	    !(proc_signal_mask(status, "SigCgt:") & 1ull << (SIGQUIT - 1)))
 		return fault_set(in->fault, EAGAIN, FAULT_SIGNAL,
 				 "the JVM does not handle SIGQUIT, which an attach needs");
-	/* an earlier attach's has not been taken yet: it will do, a second would be a thread dump
-	 */
+	/* the SIGQUIT of an earlier attach is still pending and is enough; a second one would
+	 * print a thread dump */
 	if (attach_sigquit_pending(in))
 		return 0;
 	if (syscall(SYS_pidfd_send_signal, in->pidfd, SIGQUIT, NULL, 0) < 0)
@@ -170,17 +171,18 @@ int attach_send_signal(struct inject *in)
 	return 0;
 }
 
-/* No socket came. A JVM that took the signal has printed a thread dump, and would again. */
+/* No socket appeared. A JVM that took the signal has printed a thread dump and would print
+ * another. */
 static int no_socket(struct inject *in, int last)
 {
 	if (!inject_alive(in)) {
-		attach_file_forget(in); /* nobody looks for it any more */
+		attach_file_forget(in); /* no thread of the JVM looks for the file any more */
 		return fault_set(in->fault, ESRCH, FAULT_IDENTITY, "process %d has ended", in->pid);
 	}
 	if (!attach_file_give_up(in))
 		return fault_set(in->fault, ETIMEDOUT, FAULT_SOCKET,
 				 "the JVM did not react to SIGQUIT in time");
-	if (last == -EPROTO || last == -EAGAIN) /* listens, or lets its backlog fill */
+	if (last == -EPROTO || last == -EAGAIN) /* the JVM listens, or its backlog is full */
 		fault_set(in->fault, EADDRINUSE, FAULT_SOCKET,
 			  "another process listens on its attach socket's name, .java_pid%d",
 			  in->ns_pid);
@@ -207,7 +209,7 @@ static void signal_again(struct inject *in)
 	in->fault = kept;
 }
 
-/* A small part of what it has taken already. */
+/* Pause for a fraction of the time waited so far. */
 static void pause_since(uint64_t begin_mono_ns)
 {
 	uint64_t us = (clock_mono_ns() - begin_mono_ns) / 1000 / 32;
@@ -234,7 +236,8 @@ static int wait_for_socket(struct inject *in, int *ret_socket)
 	return r;
 }
 
-/* Connects where it listens already, else asks it to: @ret_socket is left as it is then. */
+/* Connects to a JVM that listens already. Otherwise asks it to listen and leaves @ret_socket
+ * unchanged. */
 static int connect_or_ask(struct inject *in, int *ret_socket)
 {
 	int r = connect_socket(in, ret_socket);
@@ -267,7 +270,7 @@ int attach_begin(struct inject *in)
 {
 	CLEANUP(fd_closep) int socket = -1;
 
-	/* attach_connect() will see whether it is good for anything */
+	/* attach_connect() finds out whether the socket answers */
 	return attach_has_socket(in) ? 0 : connect_or_ask(in, &socket);
 }
 

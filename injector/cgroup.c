@@ -1,8 +1,9 @@
 /*
- * What the target's cgroups say: room for the threads that an attach starts (a JVM whose attach
- * listener cannot start its thread ends itself, JDK 17 and 25), room for the agent's memory (at the
- * limit the kernel kills the JVM), and not frozen (a process frozen by cgroup v2 shows state S, and
- * would take SIGQUIT much later). What cannot be read says nothing.
+ * Checks the limits of the target's cgroups before an attach: there must be room for the threads
+ * that an attach starts (JDK 17 and 25 end themselves when the attach listener cannot start its
+ * thread) and for the agent's memory (at the limit the kernel kills the JVM), and the group must
+ * not be frozen (a process frozen by cgroup v2 shows state S and would take SIGQUIT much later). A
+ * limit that cannot be read counts as no limit.
  */
 #include "injector/inject.h"
 
@@ -12,7 +13,7 @@
 #include <string.h>
 #include "daemon/ground/proc.h"
 
-#define TASKS_NEEDED 4 /* attach listener, our thread, and a margin for what starts meanwhile */
+#define TASKS_NEEDED 4 /* the attach listener, our thread, and a margin for others */
 #define BYTES_NEEDED \
 	(12ull << 20) /* the agent's ring and tables, and the JVM's own part of a load */
 
@@ -50,14 +51,14 @@ static unsigned long long cgroup_read_number(const struct inject *in, const char
 {
 	char text[32];
 
-	/* "max" and what is not there: no limit */
+	/* "max" or a missing file: no limit */
 	if (read_group(in, hierarchy, path, name, text, sizeof(text)) <= 0 || text[0] < '0' ||
 	    text[0] > '9')
 		return UINT64_MAX;
 	return strtoull(text, NULL, 10);
 }
 
-/* What the kernel takes away first: pages of files that nobody has used for a while. */
+/* Memory that the kernel reclaims first: file pages that were not used for a while. */
 static unsigned long long cgroup_reclaimable(const struct inject *in, const char *hierarchy,
 					     const char *path, const char *key)
 {
@@ -120,7 +121,8 @@ static int check_group(struct inject *in, const char *hierarchy, const char *pat
 
 typedef int (*check_fn)(struct inject *in, const char *hierarchy, const char *path);
 
-/* A group and all above it: each has its own limit. @path is cut short on the way. */
+/* Checks a group and all its parents, each of which has its own limit. @path is shortened on the
+ * way. */
 static int check_hierarchy(struct inject *in, check_fn check, const char *hierarchy, char *path)
 {
 	char *slash;
@@ -181,7 +183,7 @@ int cgroup_check(struct inject *in)
 bool cgroup_is_frozen(const struct inject *in)
 {
 	struct fault f = { 0 };
-	struct inject copy = *in; /* its fault stays as it is */
+	struct inject copy = *in; /* keep the fault that the check has set */
 
 	copy.fault = &f;
 	return cgroup_walk(&copy, check_frozen) < 0;

@@ -28,7 +28,7 @@ static int check_place(struct inject *in, const char **ret_ok)
 		return fault_set(in->fault, EACCES, FAULT_PLACEMENT, "only root can check this: ");
 	r = place_look(in, &strategy, &against);
 	if (r < 0) {
-		in->fault->flags |= FAULT_PERMANENT; /* it is a no, not a refusal to us */
+		in->fault->flags |= FAULT_PERMANENT; /* the check says no: this is an answer */
 		return r;
 	}
 	if (strategy == INJECT_MOUNT) {
@@ -77,7 +77,7 @@ static void check_print(bool json, const char *name, enum verdict verdict, const
 	puts("}");
 }
 
-/* What is not permitted to us says nothing about the target. */
+/* A look that this process is not permitted says nothing about the target. */
 static enum verdict check_verdict_of(int r, const struct fault *f)
 {
 	if (r == 0)
@@ -140,7 +140,7 @@ int check_all(struct inject *in, bool json)
 		r = preflight_checks[i].run(in);
 		all = check_worse(all, check_report(json, &preflight_checks[i], r, &f, in->found));
 		if (r == -ESRCH)
-			return VERDICT_NO; /* nobody is there to be looked at */
+			return VERDICT_NO; /* the process has ended: there is nothing to check */
 	}
 	f = (struct fault){ 0 };
 	r = check_place(in, &place.ok);

@@ -5,7 +5,7 @@
 #include "daemon/ground/usage.h"
 
 struct command_line {
-	const char *deadline, *result_fd; /* words; NULL = not given */
+	const char *deadline, *result_fd; /* as typed; NULL = not given */
 };
 
 extern const struct usage usage_inject;

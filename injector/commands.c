@@ -36,7 +36,8 @@ int commands_wrong(const char *format, ...)
 	return -1;
 }
 
-/* What a JVM says, for a terminal that obeys escapes: only lines and tabs are kept as they are. */
+/* Prints a JVM's reply to a terminal. Control characters other than newline and tab are escaped:
+ * a terminal would act on them. */
 static void print_safe(FILE *to, const char *s)
 {
 	size_t left = strlen(s), n;
@@ -103,7 +104,8 @@ static int commands_check(struct inject *in, char **argv)
 	return check_all(in, json);
 }
 
-/* The words of the attach protocol. 0, or -1 and the person was told. */
+/* Turns the command into words of the attach protocol. Returns 0, or -1 after printing what is
+ * wrong. */
 static int commands_translate(struct inject *in, char **argv, const char *words[4])
 {
 	static char joined[JCMD_MAX];
@@ -120,7 +122,8 @@ static int commands_translate(struct inject *in, char **argv, const char *words[
 		if (!argv[1])
 			return commands_wrong("jcmd takes a COMMAND, such as VM.version or help");
 		if (commands_join(joined, sizeof(joined), argv + 1) < 0)
-			return commands_wrong("the command is longer than %zu bytes", sizeof(joined));
+			return commands_wrong("the command is longer than %zu bytes",
+					      sizeof(joined));
 		words[1] = joined;
 	} else if (strcmp(argv[0], "properties") != 0 && strcmp(argv[0], "threaddump") != 0) {
 		return commands_wrong("%.40s is not a command", argv[0]);

@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include "daemon/ground/proc.h"
 
-#define BYTES	       (16u << 20) /* a bound, not a cost: libraries of several attempts may lie in it */
+#define BYTES	       (16u << 20) /* a limit: libraries of several attempts may lie in it */
 #define FILES	       64
 #define MOUNTINFO_SIZE (1u << 20)
 #define PAUSE_MS       5
@@ -50,7 +50,7 @@ static bool cover_is_ours(const struct inject *in, int dfd)
 	       st.stx_mask & STATX_MNT_ID && has_our_source(in, st.stx_mnt_id);
 }
 
-/* @fd is /tmp still: nothing was laid over it, or taken off, since it was opened. */
+/* Is @fd still /tmp? No: something was mounted over it, or unmounted, since it was opened. */
 static bool is_tmp(const struct inject *in, int fd)
 {
 	CLEANUP(fd_closep) int again = files_open_tmp(in);
@@ -66,7 +66,8 @@ static int cover_busy(struct inject *in)
 			 "another attach to the same container is still under way: ");
 }
 
-/* /tmp itself, locked. -EAGAIN = it is another by now, or somebody else's. */
+/* Opens and locks /tmp itself. -EAGAIN = another attempt holds the lock, or /tmp was covered or
+ * uncovered meanwhile. */
 static int lock_tmp(const struct inject *in, int tmp_dfd)
 {
 	CLEANUP(fd_closep) int fd = files_open(tmp_dfd, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -93,7 +94,7 @@ int cover_find(struct inject *in)
 
 /* ---- laying it ------------------------------------------------------------------------------ */
 
-/* Ours, or the host's: there a /tmp is everybody's. */
+/* Is the target in our mount namespace or the host's? All processes there share one /tmp. */
 static bool is_namespace_of_host(const struct inject *in)
 {
 	static const char *const others[] = { "/proc/self/ns/mnt", "/proc/1/ns/mnt" };
@@ -101,7 +102,7 @@ static bool is_namespace_of_host(const struct inject *in)
 
 	if (in->mnt_ns_fd < 0 || fstat(in->mnt_ns_fd, &theirs) < 0)
 		return true;
-	/* that of pid 1 may be hidden from us: then it is not ours */
+	/* pid 1's namespace may be hidden from us; then it is not ours */
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		if (stat(others[i], &st) == 0 && st.st_ino == theirs.st_ino &&
 		    st.st_dev == theirs.st_dev)

@@ -13,7 +13,7 @@
 
 #define ALLOCATIONS_SINCE 11
 
-/* A class archive that is written at the JVM's end; -errno = it cannot be told. */
+/* Does the JVM write a class archive when it ends? -errno = unknown. */
 static int injector_events_archives_classes(struct inject *in)
 {
 	struct vmflag flags[] = {

@@ -17,7 +17,7 @@ static int files_as(uid_t uid, gid_t gid)
 {
 	setfsgid(gid);
 	setfsuid(uid);
-	/* they return the former value, also on failure: ask again to see */
+	/* both return the former value even on failure: ask again to see the result */
 	if ((gid_t)setfsgid((gid_t)-1) == gid && (uid_t)setfsuid((uid_t)-1) == uid)
 		return 0;
 	files_as_root();

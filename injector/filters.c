@@ -16,10 +16,10 @@
 #include "injector/inject.h"
 #include "injector/seccomp.h"
 
-#define ASK_S		2 /* an attach has ten */
-#define ANSWER_S	5 /* a question that takes longer ends us: nothing of ours is worth a hang */
+#define ASK_S		2 /* an attach has ten seconds */
+#define ANSWER_S	5 /* SIGALRM ends this process when a question takes longer */
 #define IDLE_MS		30000
-#define LISTEN_FD	3 /* the first that a service manager passes, sd_listen_fds(3) */
+#define LISTEN_FD	3 /* the first descriptor that a service manager passes, sd_listen_fds(3) */
 #define CONNECTIONS_MAX 64
 /* PTRACE_SECCOMP_GET_FILTER; the ptrace itself; /proc/PID/task/TID/syscall of other users */
 #define KEPT (CONFINE_CAP(SYS_ADMIN) | CONFINE_CAP(SYS_PTRACE) | CONFINE_CAP(DAC_READ_SEARCH))
@@ -33,7 +33,7 @@ static int filters_address_of(const char *path, struct sockaddr_un *ret)
 	return 0;
 }
 
-/* Neither end waits longer for the other, also for a connection, unix(7). */
+/* Neither end waits longer than that for the other; it also limits connect(2), unix(7). */
 static void set_patience(int fd, time_t seconds)
 {
 	const struct timeval t = { .tv_sec = seconds };
@@ -78,7 +78,7 @@ static int filters_look_at(const struct filters_question *q, const char **ret_ca
 	in.pid = q->pid;
 	in.start_time = q->start_time;
 	snprintf(path, sizeof(path), "/proc/%d", (int)q->pid);
-	/* the pidfd first: everything behind it is checked against this process */
+	/* opened first: all that follows is checked against the process that the pidfd names */
 	in.pidfd = q->pid > 0 ? (int)syscall(SYS_pidfd_open, q->pid, 0) : -1;
 	if (in.pidfd < 0)
 		return -ESRCH;
@@ -89,7 +89,7 @@ static int filters_look_at(const struct filters_question *q, const char **ret_ca
 	return r;
 }
 
-/* Root's alone, whatever the socket's mode has become. */
+/* Only root may ask, whatever the socket's mode has become. */
 static bool is_root(int fd)
 {
 	struct ucred peer;
@@ -123,7 +123,7 @@ static int filters_say(const char *why, const char *what)
 	return -1;
 }
 
-/* One that is left over from a killed one is taken away. -1 = a person was told. */
+/* Removes a socket that a killed process left behind. Returns -1 after printing what is wrong. */
 static int listen_at(const char *path)
 {
 	CLEANUP(fd_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

@@ -24,7 +24,7 @@ struct filters_question {
 };
 struct filters_answer {
 	int32_t result; /* 0, or -errno: the filters could not be read */
-	char call[28]; /* the deadly one; "" = none */
+	char call[28]; /* the system call that would end the process; "" = none */
 };
 #define FILTERS_VERSION 1
 

@@ -62,7 +62,7 @@ int inject_remaining_ms(const struct inject *in); /* until the deadline; 0 = it 
 void inject_pause_ms(int ms);
 void inject_pause_us(int us);
 
-/* main.c: the parts that a person's command needs too. */
+/* main.c: the parts that commands.c needs too. */
 #define INJECT_REPLY_MAX (1u << 20)
 int inject_open(struct inject *in); /* its descriptors. 0, or -errno + fault */
 int inject_prepare(struct inject *in); /* the same, and the preflight */
@@ -114,7 +114,7 @@ uint64_t jdk_socket_inode(const char *line, int ns_pid);
 int copies_check(struct inject *in);
 bool copies_is_one(const char *line); /* of /proc/PID/maps: the code of one. Pure. */
 
-/* events.c: which events it would give, for a person who asks; never a no. */
+/* events.c: which events the JVM would give, for `check`. 0, or -errno + fault: unknown. */
 int events_check(struct inject *in);
 
 /* nproc.c: room for our threads in RLIMIT_NPROC. 0 or -EAGAIN + fault. */

@@ -50,7 +50,7 @@ int inject_open(struct inject *in)
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d", in->pid);
-	/* the pidfd first: everything behind it is checked against this process */
+	/* opened first: all that follows is checked against the process that the pidfd names */
 	in->pidfd = (int)syscall(SYS_pidfd_open, in->pid, 0);
 	if (in->pidfd < 0)
 		return fault_set(in->fault, errno, FAULT_IDENTITY, "process %d: ", in->pid);

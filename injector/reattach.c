@@ -14,7 +14,7 @@
 #include "injector/receive.h"
 #include "proto/wire.h"
 
-#define FDS_MAX	     65536 /* looked at in one target */
+#define FDS_MAX	     65536 /* at most so many descriptors of a target are looked at */
 #define VERSIONS_MAX 8 /* of agents in one target */
 
 /*

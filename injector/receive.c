@@ -17,11 +17,11 @@
 #include "proto/wire.h"
 
 #define PIPE_BYTES_MIN	4096
-#define DRAIN_READS_MAX 512 /* more than any pipe holds */
+#define DRAIN_READS_MAX 512 /* no pipe holds more */
 /* Under way to a daemon that is slow: it has to take most of it before more comes, and a word of
  * its is not heard before. */
 #define SOCKET_BYTES (2 * RECEIVE_BYTES)
-/* An agent gives up a pipe that is full for ten seconds. */
+/* An agent gives up a pipe that has been full for ten seconds. */
 #define LEASE_NS (9 * NS_PER_S)
 /* Each read wakes the daemon. After one the next waits for so long: what an agent says in that
  * time, of each 100 ms, is one message. In a pipe that is smaller it waits less, for it is as fast
@@ -33,7 +33,7 @@
 struct receiver {
 	int socket_fd, events_fd, control_fd;
 	size_t chunk; /* bytes of a read */
-	uint64_t read_mono_ns; /* last read of events */
+	uint64_t read_mono_ns; /* when events was last read */
 	uint64_t gather_ns; /* after a read */
 	uint64_t next_mono_ns; /* not read before; 0 = as soon as there is something */
 	uint64_t asked_mono_ns; /* the agent was told something: the answer is waited for */
@@ -167,7 +167,8 @@ void receive_run(int socket_fd, int events_fd, int control_fd)
 	while (!r.over) {
 		int wait = gathers_ms(&r);
 
-		/* not even its end is told while nothing may be read: what is in it comes first */
+		/* while nothing may be read the end of the pipe is not reported either: its
+		 * content comes first */
 		fds[1].fd = r.allowed && wait < 0 ? events_fd : -1;
 		fds[1].revents = 0;
 		if (poll(fds, 2, wait) < 0) {
@@ -180,13 +181,13 @@ void receive_run(int socket_fd, int events_fd, int control_fd)
 		if (fds[1].revents & POLLIN)
 			on_events(&r);
 		else if (fds[1].revents)
-			return; /* POLLHUP alone: the writer closed, and there is nothing left */
+			return; /* POLLHUP alone: the writer has closed the pipe, and it is empty */
 	}
 }
 
 /* ---- rights --------------------------------------------------------------------------------- */
 
-/* What the loop above calls, and the end. */
+/* The system calls of the loop above, and those of the exit. */
 static const int calls[] = {
 	SYS_read,  SYS_write,	   SYS_sendmsg,	      SYS_recvfrom,	   SYS_ppoll,
 #ifdef SYS_poll
@@ -196,7 +197,7 @@ static const int calls[] = {
 	SYS_exit,  SYS_exit_group,
 };
 
-/* It copies bytes of strangers from here on, and needs no rights for that. */
+/* From here on the receiver only copies a target's bytes, for which it needs no rights. */
 static void begin_reading(int socket_fd)
 {
 	int bytes = SOCKET_BYTES;
@@ -270,7 +271,7 @@ int receive_attached(int socket_fd, int pipes_fd)
 	return 0;
 }
 
-/* What a former daemon did not read may begin in the middle of a frame. */
+/* The bytes that a former daemon did not read may begin in the middle of a frame. */
 static void receive_discard(int events_fd)
 {
 	uint8_t junk[4096];

@@ -20,10 +20,10 @@
 
 /* To the daemon. */
 #define RECEIVE_DATA	  'D' /* bytes of events */
-#define RECEIVE_LATE	  'L' /* nobody read for so long that the agent has paused itself */
+#define RECEIVE_LATE	  'L' /* the pipe was not read for so long that the agent has paused itself */
 #define RECEIVE_ANSWER \
 	'A' /* to RECEIVE_ASK; what events held by then, and was allowed, was passed on before */
-#define RECEIVE_UNWRITTEN 'U' /* a RECEIVE_WRITE did not go into control */
+#define RECEIVE_UNWRITTEN 'U' /* a RECEIVE_WRITE could not be written into control */
 #define RECEIVE_FOUND	  'F' /* of `reattach`: a struct receive_found, first of all */
 /* To the receiver. */
 #define RECEIVE_WRITE 'W' /* bytes for control: at most a frame */

@@ -22,12 +22,13 @@ static bool remove_begins(const char *name, const char *prefix)
 }
 
 enum removal {
-	REMOVE_OWN, /* FIFOs and mount points of attempts on this target */
-	REMOVE_DEAD, /* of those that are over */
-	REMOVE_ALL, /* and the libraries, which other targets may use too */
+	REMOVE_OWN, /* remove FIFOs and mount points of attempts on this target */
+	REMOVE_DEAD, /* remove those of attempts that are over */
+	REMOVE_ALL, /* remove the libraries too, which other targets may use */
 };
 
-/* A mount point of @in's own attempts; what is mounted there only if it is ours. */
+/* Removes a mount point of an attempt on @in. What is mounted there is unmounted only if it is
+ * ours. */
 static void remove_mount(const struct inject *in, int dir_dfd, const char *name)
 {
 	CLEANUP(fd_closep)
@@ -38,7 +39,8 @@ static void remove_mount(const struct inject *in, int dir_dfd, const char *name)
 	(void)unlinkat(dir_dfd, name, AT_REMOVEDIR);
 }
 
-/* What follows "events-<pid>-" in the name of a thing of @in's own attempts; NULL = it is none. */
+/* The part behind "events-<pid>-" in the name of an entry of an attempt on @in; NULL = the name
+ * is not of that form. */
 static const char *own_suffix(const struct inject *in, const char *name)
 {
 	static const char *const kinds[] = { "events", "control", "m" };
@@ -79,7 +81,7 @@ static void remove_one(const struct inject *in, int dir_dfd, const char *name)
 		(void)unlinkat(dir_dfd, name, 0);
 }
 
-/* The events of an attempt go last: they tell whether it is over. */
+/* The events FIFO of an attempt is removed last: it shows whether the attempt is over. */
 static void remove_files(const struct inject *in, int dir_dfd, enum removal what)
 {
 	for (int events = 0; events < 2; events++) {
@@ -109,7 +111,7 @@ static void remove_dirs(int tmp_dfd, const char *version)
 	CLEANUP(fd_closep)
 	int dir = files_open(tmp_dfd, "kindling", O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 
-	/* only when empty: another attempt or another version may be there */
+	/* removed only when empty: another attempt or version may use it */
 	if (dir >= 0)
 		(void)unlinkat(dir, version, AT_REMOVEDIR);
 	(void)unlinkat(tmp_dfd, "kindling", AT_REMOVEDIR);
@@ -141,7 +143,7 @@ void place_remove(const struct inject *in, struct placement *p)
 	if (p->mount_fd >= 0)
 		(void)mount_detach(in, p->mount_fd);
 	p->mount_fd = fd_close(p->mount_fd);
-	/* a tmpfs over /tmp goes with all that is in it */
+	/* a tmpfs over /tmp is removed with all its content */
 	if (p->dir_dfd >= 0 && in->cover_fd < 0)
 		remove_all(in, p->tmp_dfd, KINDLING_VERSION, p->dir_dfd, p->lock_fd, REMOVE_OWN);
 	p->dir_dfd = fd_close(p->dir_dfd);
@@ -179,5 +181,6 @@ void place_cleanup(const struct inject *in)
 		if (version_is(e->d_name, strlen(e->d_name)))
 			clean_version(in, tmp, fd, e->d_name);
 	closedir(dir);
-	remove_dirs(tmp, KINDLING_VERSION); /* killed between the two directories: only if empty */
+	/* an attempt may have been killed between making the two directories */
+	remove_dirs(tmp, KINDLING_VERSION);
 }

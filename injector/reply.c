@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* The text behind the first line, one line of it, without what a terminal would act upon. */
+/* One line of the text behind the first line, without control characters. */
 static void second_line(const char *reply, char *ret, size_t size)
 {
 	const char *p = strchr(reply, '\n');

@@ -137,7 +137,7 @@ uint32_t seccomp_run(const struct sock_filter *code, size_t len, const struct se
 {
 	struct machine m = { .data = data };
 
-	/* jumps go forward only: it ends */
+	/* jumps only go forward, so the loop ends */
 	for (size_t pc = 0; pc < len; pc++) {
 		const struct sock_filter *f = &code[pc];
 
@@ -165,7 +165,7 @@ bool seccomp_is_deadly(uint32_t action)
 
 /* ---- the target's filters ------------------------------------------------------------------- */
 
-/* The call that this filter ends a process at; NULL = none. */
+/* The first system call of our agent that this filter would end the process for; NULL = none. */
 static const char *deadly_call(const struct sock_filter *code, size_t len)
 {
 	for (size_t i = 0; i < agent_call_count; i++) {
@@ -178,7 +178,7 @@ static const char *deadly_call(const struct sock_filter *code, size_t len)
 	return NULL;
 }
 
-/* Of a thread that stands still for us. 0, or -errno: they cannot be read. */
+/* Reads the filters of a thread that we have stopped. 0, or -errno: they cannot be read. */
 static int look_at_filters(pid_t tid, const char **ret_name)
 {
 	static struct sock_filter code[INSTRUCTIONS_MAX];
@@ -186,7 +186,7 @@ static int look_at_filters(pid_t tid, const char **ret_name)
 	for (long i = 0; i < FILTERS_MAX && !*ret_name; i++) {
 		long n = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, (void *)i, NULL);
 
-		if (n < 0 && errno == ENOENT) /* that was the last one */
+		if (n < 0 && errno == ENOENT) /* there are no more filters */
 			return 0;
 		if (n < 0)
 			return -errno;
@@ -198,7 +198,7 @@ static int look_at_filters(pid_t tid, const char **ret_name)
 	return 0;
 }
 
-/* PTRACE_SEIZE sends no SIGSTOP, and the thread runs on by itself should we die. */
+/* PTRACE_SEIZE sends no SIGSTOP, and the thread resumes by itself if this process dies. */
 static int stop_and_look(pid_t tid, const char **ret_name)
 {
 	int r = -ETIMEDOUT, status = 0, signal;
@@ -214,14 +214,14 @@ static int stop_and_look(pid_t tid, const char **ret_name)
 			}
 			inject_pause_ms(1);
 		}
-	/* a signal that came first and stopped it is handed on */
+	/* a signal that arrived first and stopped the thread is delivered */
 	signal = WIFSTOPPED(status) && status >> 16 == 0 ? WSTOPSIG(status) : 0;
 	(void)ptrace(PTRACE_DETACH, tid, NULL, (void *)(long)signal);
 	return r;
 }
 
-/* A thread that sleeps on a futex: nearly all of a JVM's do, its main thread among them. 0 = none.
- */
+/* Finds a thread that sleeps on a futex: nearly all threads of a JVM do, the main thread
+ * included. 0 = none. */
 static pid_t find_sleeper(const struct inject *in)
 {
 	CLEANUP(fd_closep)
@@ -283,7 +283,8 @@ int seccomp_check(struct inject *in)
 		return fault_set(in->fault, EACCES, FAULT_PREFLIGHT,
 				 "the JVM has a seccomp filter that cannot be read (%s)",
 				 strerror(-r));
-	if (r < 0) /* no reason to leave a JVM alone, but one to look why */
+	if (r < 0) /* the JVM is attached to all the same; the log shows why the filters were not
+		      read */
 		log_warn("seccomp.unread", "pid=%d error=%s", (int)in->pid, log_str(strerror(-r)));
 	if (!name[0])
 		return 0;

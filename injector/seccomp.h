@@ -20,7 +20,7 @@
  */
 uint32_t seccomp_run(const struct sock_filter *code, size_t len, const struct seccomp_data *data);
 
-/* true = a process is ended by @action (a trap without a handler does that too). */
+/* Does @action end the process? A trap without a handler does, too. */
 bool seccomp_is_deadly(uint32_t action);
 
 /*

@@ -8,7 +8,7 @@
 #include <string.h>
 #include "injector/vmtables.h"
 
-#define CLASSES_MAX 300 /* in that array; JDK 28 has a third of that */
+#define CLASSES_MAX 300 /* entries of the array that are looked at; JDK 28 has a third of that */
 
 enum { NAME, LENGTH, BODY, STATE, FIRST, FIELD_COUNT };
 static const struct vmtables_field wanted[FIELD_COUNT] = {

@@ -77,7 +77,7 @@ int vmflags_text(struct inject *in, const char *name, char *ret, size_t size)
 	int r = vmflags_read(in, &flag, 1);
 
 	memset(ret, 0, size);
-	/* one that lies at the edge of its mapping is taken for none */
+	/* a text at the edge of its mapping counts as missing */
 	if (r == 0 && flag.found && !vmmemory_read_now(in->memory, flag.value, ret, size - 1))
 		memset(ret, 0, size);
 	return r;

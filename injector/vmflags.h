@@ -9,7 +9,7 @@
 
 struct vmflag {
 	const char *name;
-	size_t size; /* bytes of its value: 1 = bool, 8 = a pointer or number */
+	size_t size; /* size of the value in bytes: 1 = bool, 8 = a pointer or number */
 	bool found;
 	uint64_t value; /* in the lowest @size bytes */
 };

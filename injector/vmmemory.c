@@ -18,7 +18,8 @@ bool vmmemory_read_now(const struct vmmemory *m, uint64_t address, void *ret, si
 	return address && pread(m->fd, ret, size, (off_t)address) == (ssize_t)size;
 }
 
-/* What lies there, up to the end of its page; @len becomes as much. NULL = it is not mapped. */
+/* The bytes at an address, up to the end of its page; @len is lowered to that. NULL = not
+ * mapped. */
 static const uint8_t *vmmemory_look_at(struct vmmemory *m, uint64_t address, size_t *len)
 {
 	size_t at = address % VMMEMORY_PAGE;
@@ -99,7 +100,7 @@ static bool find_symbols(struct vmmemory *m)
 	for (int i = 0; at && i < DYNAMIC_MAX && vmmemory_read(m, at, &dyn, sizeof(dyn)) &&
 			dyn.d_tag != DT_NULL;
 	     i++, at += sizeof(dyn)) {
-		/* glibc has made addresses of them, musl leaves offsets */
+		/* glibc has turned these offsets into addresses, musl has not */
 		uint64_t p = dyn.d_un.d_ptr < m->base ? m->base + dyn.d_un.d_ptr : dyn.d_un.d_ptr;
 
 		if (dyn.d_tag == DT_SYMTAB)
@@ -107,7 +108,8 @@ static bool find_symbols(struct vmmemory *m)
 		else if (dyn.d_tag == DT_STRTAB)
 			m->strtab = p;
 	}
-	/* the strings lie behind the symbols in every libjvm: that is where these end */
+	/* in every libjvm the strings follow the symbols: the symbols end where the strings
+	 * begin */
 	if (!m->symtab || m->strtab <= m->symtab)
 		return false;
 	m->symbols = (m->strtab - m->symtab) / sizeof(Elf64_Sym);

@@ -32,12 +32,13 @@ struct vmmemory {
 int vmmemory_of(struct inject *in, struct vmmemory **ret);
 void vmmemory_close(struct inject *in);
 
-/* What stays as it is: tables and names. The pages they lie in are read once, and kept. */
+/* For what never changes, such as tables and names: pages are read once and kept. */
 bool vmmemory_read(struct vmmemory *m, uint64_t address, void *ret, size_t size);
-uint64_t vmmemory_word(struct vmmemory *m, uint64_t address); /* 0 also where nothing is */
-/* Does this text with its NUL lie there? */
+uint64_t vmmemory_word(struct vmmemory *m,
+		       uint64_t address); /* 0 also for memory that is not mapped */
+/* Does @text with its NUL stand at the address? */
 bool vmmemory_is(struct vmmemory *m, uint64_t address, const char *wanted);
-/* What changes: as it is now. */
+/* For what changes: read anew each time. */
 bool vmmemory_read_now(const struct vmmemory *m, uint64_t address, void *ret, size_t size);
 
 /* Where the variables @names of libjvm lie, in one pass over its symbols; 0 = there is none. */

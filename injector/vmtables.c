@@ -4,7 +4,7 @@
  */
 #include "injector/vmtables.h"
 
-#define ROWS_MAX 20000 /* a table has no more */
+#define ROWS_MAX 20000 /* no table has more rows */
 
 enum { FIRST_ROW, STRIDE, NAME, VARIABLES_MAX = 6 };
 /* behind those three */

@@ -1,4 +1,4 @@
-/* Waiting with a deadline: nothing here waits for ever. */
+/* Waiting with a deadline. */
 #include "injector/inject.h"
 
 #include "daemon/ground/clock.h"
