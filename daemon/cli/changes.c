@@ -9,7 +9,7 @@
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-/* "FROM/TO" of @len bytes into @ret; false: it is no range. */
+/* Parses "FROM/TO" of @len bytes into @ret; false: not a range. */
 static bool changes_range(const char *word, size_t len, char ret[2][64])
 {
 	const char *slash = memchr(word, '/', len);
@@ -89,7 +89,7 @@ static int changes_fetch(const struct changes *c, const char range[2][64], struc
 	return c->fetch(c->userdata, *range[0] ? range[0] : NULL, *range[1] ? range[1] : NULL, ret);
 }
 
-/* What the daemon filters by itself is filtered here: threads; the rest report_diff() does. */
+/* Filters by thread; report_diff() does the rest, where the daemon would filter by itself. */
 static int changes_file(const struct changes *c, struct profile **ret)
 {
 	const struct profile_filter filter = { .thread = c->thread };

@@ -1,7 +1,7 @@
 /*
- * What changed, for commands that fetch profiles: --diff A..B of two ranges, or --baseline, a range
- * or a file, which what was asked for is held against. A RANGE is FROM/TO, moments as --from and
- * --to take them.
+ * Differences, for commands that fetch profiles: --diff A..B with two ranges, or --baseline with a
+ * range or a file, compared with what the other options select. A RANGE is FROM/TO, moments as for
+ * --from and --to.
  */
 #pragma once
 
@@ -23,24 +23,25 @@
 			"are of the same length; total: of the same total")
 
 struct changes {
-	const char *command, *diff, *baseline, *by; /* words of the person; NULL = not given */
-	/* The profile of a range, or (NULL) of what was asked for. CLI_OK, or an exit status, said.
-	 */
+	const char *command, *diff, *baseline, *by; /* arguments of the options; NULL = not given */
+	/* Fetches the profile of a range, or (NULL) of what the other options select. CLI_OK, or an
+	 * exit status after printing the error. */
 	int (*fetch)(void *userdata, const char *from, const char *to, struct profile **ret);
 	void *userdata;
 	const char *thread; /* only threads whose name contains it; NULL = all */
 	struct report_options options;
 	enum report_diff_by diff_by; /* changes_check() */
-	char ranges[2][2][64]; /* of the baseline and of what is held against it: FROM, TO */
+	char ranges[2][2][64]; /* of the baseline and of the current profile: FROM, TO */
 };
 
 static inline bool changes_are_asked(const struct changes *c)
 {
 	return c->diff || c->baseline;
 }
-/* -1 = the words are fine, else the exit status, said. @has_range: --last, --from or --to too. */
+/* Returns -1 if the options are valid, else the exit status after printing the error. @has_range:
+ * --last, --from or --to is given too. */
 int changes_check(struct changes *c, const char *format, bool has_range);
-/* For fetch: the profile that kindlingd answered as json; @reply is freed. */
+/* For fetch: the profile from kindlingd's json answer; @reply is freed. */
 int changes_read(const struct changes *c, struct reply *reply, struct profile **ret);
-/* Fetches both and writes @output. The exit status. */
+/* Fetches both and writes @output. Returns the exit status. */
 int changes_write(struct changes *c, const char *format, const char *output);

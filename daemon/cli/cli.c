@@ -63,7 +63,7 @@ int cli_usage(const struct usage *u, enum usage_result result)
 		usage_print(stdout, u, help_width());
 		return CLI_OK;
 	}
-	/* what is wrong stands above, and is not to be looked for */
+	/* the error is above, so it need not be searched for */
 	usage_print_brief(stderr, u);
 	fputs("More with --help.\n", stderr);
 	return CLI_USAGE;
@@ -82,7 +82,7 @@ int cli_wrong(const char *command, const char *what)
 	return CLI_USAGE;
 }
 
-/* The program's own help: its commands come first. */
+/* The program's own help: commands come first. */
 static void print_usage(FILE *to)
 {
 	usage_print_brief(to, &usage_kindling);
@@ -95,7 +95,8 @@ static void print_usage(FILE *to)
 	usage_print_end(to, &usage_kindling, help_width());
 }
 
-/* --socket may stand before or behind the command; it is taken out. false = without its PATH. */
+/* --socket may come before or after the command; it is removed from the arguments. false = its PATH
+ * is missing. */
 static bool take_socket(int *argc, char **argv)
 {
 	int to = 1;

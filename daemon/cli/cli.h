@@ -39,35 +39,36 @@ int command_metrics(int argc, char **argv);
 int command_bugreport(int argc, char **argv);
 int command_health(int argc, char **argv);
 
-/* What each of them takes, in the command's file. */
+/* Arguments of each command: see the command's file. */
 extern const struct usage usage_status, usage_top, usage_tail, usage_locks, usage_threads,
 	usage_report, usage_history, usage_convert, usage_record, usage_attach, usage_detach,
 	usage_doctor, usage_clickhouse, usage_config, usage_sink, usage_metrics, usage_bugreport,
 	usage_health;
-/* The same of `report`, `top` and `locks` with --source. */
+/* The same for `report`, `top` and `locks` with --source. */
 extern const struct usage usage_source_report, usage_source_top, usage_source_locks;
 
-/* A row for each command: its table, and what runs it. The last one has no usage. */
+/* A row for each command: its table of options and its function. The last one has no usage. */
 struct cli_command {
 	const struct usage *usage, *with_source;
 	int (*run)(int argc, char **argv);
 };
 extern const struct cli_command cli_commands[];
-extern const struct usage usage_kindling; /* of the program: rows are options before a command */
+extern const struct usage usage_kindling; /* of the program: options before a command */
 
 #define CLI_TARGET_ABOUT \
 	"TARGET is a pid, a container or its id, a pod, a service or part of a name from `kindling status`"
 #define CLI_FORMATS "html collapsed txt pb.gz json jfr speedscope otlp otlp.json"
 
-/* Reads the options of a command into @into; optind is the first word that is none. -1 = go on,
- * else the exit status: --help was printed, or what is wrong was said. */
+/* Reads the options of a command into @into; optind is the first argument that is not an option.
+ * Returns -1 to continue, else the exit status: --help or an error was printed. */
 int cli_parse(const struct usage *u, int argc, char **argv, void *into);
-/* --help to stdout, or, after a wrong option, the first line of it to stderr; the exit status. */
+/* --help to stdout, or, after a wrong option, its first line to stderr; returns the exit status. */
 int cli_usage(const struct usage *u, enum usage_result result);
-int cli_wrong(const char *command, const char *what); /* a sentence and where help is: CLI_USAGE */
+int cli_wrong(const char *command, const char *what); /* Prints a sentence and how to get help:
+						       * CLI_USAGE */
 
-/* targets.c, for completions of shells: a line for each JVM, its pid and name with a tab between
- * them. */
+/* targets.c, for completions of shells: prints a line for each JVM, its pid and name with a tab
+ * between them. */
 int cli_targets(void);
 
 /* ---- client.c ------------------------------------------------------------------------------- */
@@ -77,58 +78,59 @@ int cli_targets(void);
 struct reply {
 	long status; /* HTTP; 0 = no daemon */
 	uint64_t samples, dropped; /* of a profile */
-	bool denied; /* client_look(): who asks may not open the socket */
+	bool denied; /* client_look(): this user may not open the socket */
 	char *body; /* NUL-terminated, never NULL after success; freed by reply_free() */
 	size_t len, cap;
 };
 
-/* One request. CLI_OK (status 2xx), or an exit status after saying why on stderr. */
+/* One request. CLI_OK (status 2xx), or an exit status after printing the error. */
 int client_request(const char *method, const char *path, struct reply *ret);
-/* GET with an Accept header, whose bytes beyond 500 are not sent. */
+/* GET with an Accept header, of which only 500 bytes are sent. */
 int client_accepting(const char *accept, const char *path, struct reply *ret);
-/* client_request(), but that no daemon listens is not said: CLI_NO_DAEMON. */
+/* Like client_request(), but prints nothing if no daemon listens: CLI_NO_DAEMON. */
 int client_try(const char *method, const char *path, struct reply *ret);
-/* The same, and nothing is said at all. */
+/* The same, and prints nothing at all. */
 int client_look(const char *method, const char *path, struct reply *ret);
 /* Calls @on_line for every line until it returns false, Ctrl-C, or the daemon ends. */
 int client_stream(const char *path, bool (*on_line)(void *userdata, const char *line),
 		  void *userdata);
 void reply_free(struct reply *r);
-/* The answer, for cJSON_Delete(). NULL when it is no JSON, which is said on stderr. */
+/* The parsed answer, for cJSON_Delete(). NULL if it is not JSON, after printing that. */
 cJSON *reply_json(const struct reply *r);
 /* Appends "?key=value" or "&key=value", escaped; @value NULL adds nothing. */
 void path_add(char *path, size_t size, const char *key, const char *value);
 
 /* ---- input.c -------------------------------------------------------------------------------- */
 
-/* A profile out of a file; @format: its name, NULL = what @path ends with. CLI_OK, or an exit
- * status after saying why. */
+/* Reads a profile from a file; @format: its name, NULL = the suffix of @path. CLI_OK, or an exit
+ * status after printing the error. */
 int read_profile(const char *path, const char *format, struct report_reading *r,
 		 struct profile **ret);
 
 /* ---- output.c ------------------------------------------------------------------------------- */
 
-extern volatile int cli_interrupted; /* Ctrl-C came */
-void cli_catch_interrupt(void); /* and that the terminal's size changed: ends a pause, no more */
-/* Whole or not at all: a file beside it, then rename. "-" is stdout. CLI_OK or CLI_FAILED, said. */
+extern volatile int cli_interrupted; /* Ctrl-C was pressed */
+void cli_catch_interrupt(void); /* also notices a new terminal size, which only ends a pause */
+/* Writes a file completely or not at all: a file beside it, then rename. "-" is stdout. CLI_OK or
+ * CLI_FAILED after printing the error. */
 int write_file(const char *path, const char *bytes, size_t len);
-/* The format by name or suffix; NULL after saying what there is. */
+/* The format by name or suffix; NULL after printing the known ones. */
 const char *format_of(const char *format, const char *path);
 /* "flame.html: 512 samples, 0 dropped. Open it in a browser."; nothing for stdout. @events: bits.
  */
 void say_written(const char *path, const char *format, unsigned events, uint64_t samples,
 		 uint64_t dropped);
 /*
- * @s as it can be printed: control characters (also those of C1, which terminals obey) and what is
- * not UTF-8 become \xNN, and what is longer than @width columns is cut with an ellipsis. Returns
- * the columns used; @buf always holds whole characters. SIZE_MAX = any width.
+ * A printable form of @s: control characters (also those of C1, which terminals obey) and bytes
+ * that are not UTF-8 become \xNN, and text wider than @width columns is cut with an ellipsis.
+ * Returns the columns used; @buf always has whole characters. SIZE_MAX = any width.
  */
 size_t text_clean(const char *s, size_t width, char *buf, size_t size);
 void print_text(FILE *to, const char *s);
-/* The same behind @label on the first line. */
+/* The same, with @label before the first line. */
 void print_labelled(FILE *to, const char *label, const char *s, size_t indent, size_t width);
-/* @s, safe, @indent columns from the left on lines of @width, broken at spaces; a newline at its
- * end. */
+/* Prints @s, made safe, indented by @indent columns on lines of @width, broken at spaces; with a
+ * newline at its end. */
 void print_wrapped(FILE *to, const char *s, size_t indent, size_t width);
 const char *json_text_of(const cJSON *o, const char *key); /* "" if missing or null */
 double json_number_of(const cJSON *o, const char *key); /* 0 if missing */
@@ -142,24 +144,25 @@ const cJSON *json_get(const cJSON *o, const char *key);
 struct column {
 	const char *head;
 	bool right; /* numbers */
-	size_t shrink_to; /* may be cut to so many columns when the table is too wide; 0 = never */
+	size_t shrink_to; /* may be cut to this many columns when the table is too wide; 0 = never
+			   */
 };
 struct table {
 	const struct column *columns;
-	/* of each column: which to leave out where it does not fit otherwise, the largest first; 0
-	 * = it stays. NULL = all stay. */
+	/* for each column: the order in which columns are left out if the table is still too wide,
+	 * the largest first; 0 = never. NULL = all stay. */
 	const unsigned char *leave_out;
-	/* Escapes in front of a cell, TABLE_PLAIN follows it; "" = none. NULL = the table has no
+	/* Escape sequence before a cell, TABLE_PLAIN follows it; "" = none. NULL = the table has no
 	 * colours. */
 	const char *(*colour_of)(size_t column, const char *cell);
 	size_t n_columns, n_rows;
 	char (*cells)[CELL_MAX]; /* row after row */
-	char **below; /* a line under a row, or NULL */
+	char **below; /* a line below each row, or NULL */
 };
-/* A new row of empty cells; its cells, or NULL without memory. */
+/* Adds a row of empty cells; returns its cells, or NULL without memory. */
 char (*table_row(struct table *t))[CELL_MAX];
 void table_below(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* @text as text_clean() has it, indented, broken at spaces where it is wider than @width */
+/* Prints @text made safe by text_clean(), indented, broken at spaces if it is wider than @width */
 void table_note(struct table *t, const char *text, size_t width);
 void table_print(FILE *to, const struct table *t, size_t width);
 void table_free(struct table *t);
@@ -169,38 +172,39 @@ void table_free(struct table *t);
 #define TABLE_RED    "\033[31m"
 #define TABLE_DIM    "\033[2m"
 bool terminal_has_colours(void); /* stdout is a terminal, and NO_COLOR is not set */
-#define WIDTH_ANY 4096 /* a file or a program reads it: nothing is cut */
-size_t terminal_width(void); /* of stdout, at least 40; WIDTH_ANY when it is none */
+#define WIDTH_ANY 4096 /* stdout is a file or a pipe: nothing is cut */
+size_t terminal_width(void); /* of stdout, at least 40; WIDTH_ANY if it is not a terminal */
 
-/* ---- screen.c: output that is written over and over, and keys ------------------------------- */
+/* ---- screen.c: output that is refreshed, and keys ------------------------------------------ */
 
-void screen_open(void); /* clears it; keys come one by one and are not shown */
+void screen_open(void); /* clears the screen; keys are read one by one without echo */
 void screen_close(void);
 void screen_size(unsigned short *ret_rows, unsigned short *ret_columns);
 void screen_show(const char *text);
 void screen_print(FILE *to, const char *text, unsigned short rows, unsigned short columns);
-/* Waits for a key; 0 = none in @ms, or the size changed. 'q' after Ctrl-C. */
+/* Waits for a key; 0 = none within @ms, or the size changed. 'q' after Ctrl-C. */
 int screen_key(int ms);
 
 /* ---- time.c --------------------------------------------------------------------------------- */
 
-#define LAST_MAX_NS \
-	(600 * NS_PER_S) /* as far back as the daemon's tables of waits and threads go */
+/* the span that the daemon's tables of waits and threads cover */
+#define LAST_MAX_NS (600 * NS_PER_S)
 /* "30s", "1.5h", "2m30s"; a bare number is seconds. 0 is refused. */
 bool parse_length(const char *s, uint64_t *ret_ns);
-/* The same where a bare number would most likely be a mistake: -EINVAL, @why has a sentence about
- * it or is empty. */
+/* The same for places where a bare number would be a mistake: -EINVAL, @why has a sentence about it
+ * or is empty. */
 int parse_interval(const char *s, uint64_t *ret_ns, char *why, size_t why_size);
 /* "@1700000000"; local time: "14:05[:30]" (the last such moment), "2026-11-21 14:05[:30]". */
 bool parse_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns);
-/* span.c. A span as the commands about the past take it; NULL = not given. */
+/* span.c. A span in the options of commands about the past; NULL = not given. */
 struct span_words {
 	const char *command, *last, *from, *to;
 };
-/* Appends it to @path as the daemon takes it. -1 = it did, else the exit status, said. */
+/* Appends it to @path in the daemon's format. -1 = done, else the exit status after printing the
+ * error. */
 int path_add_span(char *path, size_t size, const struct span_words *w);
 
-/* ---- what is printed, apart from where it came from ----------------------------------------- */
+/* ---- printing recordings, with or without the daemon ---------------------------------------- */
 
 void status_print(FILE *to, const cJSON *status, size_t width, bool colours);
 void history_print(FILE *to, const cJSON *history, size_t width);
@@ -213,19 +217,20 @@ struct record_arguments {
 	unsigned events; /* bits 1 << enum wire_event */
 	bool threads, annotate, idle;
 };
-/* Calls @write for each file that the recording makes, with the events that go into it; what a
- * format cannot hold together becomes files of their own, "out.lock.html". The first status that is
- * not OK. */
+/* Calls @write for each file of the recording, with the events that go into it; events that a
+ * format cannot hold together get files of their own, "out.lock.html". Returns the first status
+ * that is not OK. */
 int record_files(const struct record_arguments *a,
 		 int (*write)(void *userdata, const char *path, unsigned events), void *userdata);
 void record_progress(const struct record_arguments *a, double elapsed_s, double samples);
-/* What was not collected, and why; "" prints nothing. */
+/* Events that were not collected, and why; "" prints nothing. */
 void record_notes(const struct record_arguments *a, const char *notes);
-/* That it ended before its time, and why. */
+/* The recording ended early, and why. */
 void record_ended(double elapsed_s, const char *why);
 #define CANDIDATES_MAX 64
 struct jvm;
-/* own.c: all JVMs of this host that @word names best; how many, at most CANDIDATES_MAX. */
+/* own.c: all JVMs of this host that @word matches best; returns how many, at most
+ * CANDIDATES_MAX. */
 unsigned own_find(const char *word, struct jvm *found);
 /* own.c: attach, record, detach, in this process. */
 int record_by_ourselves(const struct record_arguments *a);

@@ -74,7 +74,7 @@ static CURL *open_curl(const char *method, const char *path)
 	return c;
 }
 
-/* ---- what went wrong ------------------------------------------------------------------------ */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static bool is_denied(CURLcode code, long os_error)
 {
@@ -105,7 +105,7 @@ static void say_unreachable(CURLcode code, long os_error)
 	fprintf(stderr, ".\n%s.\n", advice);
 }
 
-/* The JVMs that an error speaks of, one a line. */
+/* The JVMs that an error lists, one per line. */
 static void say_targets(const cJSON *json)
 {
 	const cJSON *t;
@@ -143,7 +143,8 @@ static void say_refusal(const struct reply *r)
 
 /* ---- one answer ----------------------------------------------------------------------------- */
 
-/* What is said of a daemon that cannot be asked: nothing, nothing where none listens, or all. */
+/* How errors are printed when the daemon cannot be reached: not at all, not if none listens, or
+ * always. */
 enum saying { SAY_NOTHING, SAY_BUT_NONE, SAY_ALL };
 
 static int client_request_once(const char *method, const char *path, const char *header,
@@ -184,7 +185,7 @@ static int client_request_once(const char *method, const char *path, const char 
 	reply_free(ret);
 	if (code == CURLE_OK)
 		return CLI_FAILED;
-	/* half an answer is a daemon too: nobody is to attach beside it */
+	/* half an answer also comes from a daemon, so nobody should attach beside it */
 	return saying != SAY_ALL && (code != CURLE_COULDNT_CONNECT || is_denied(code, os_error))
 		       ? CLI_FAILED
 		       : CLI_NO_DAEMON;
@@ -249,7 +250,7 @@ static size_t on_stream(char *data, size_t size, size_t n, void *userdata)
 	if (!client_append(&l->partial, data, size * n))
 		return 0;
 	curl_easy_getinfo(l->curl, CURLINFO_RESPONSE_CODE, &status);
-	if (status != 200) /* a refusal, not an event */
+	if (status != 200) /* an error response, not an event */
 		return size * n;
 	begin = l->partial.body;
 	while (!l->ended && (end = strchr(begin, '\n'))) {

@@ -1,6 +1,6 @@
 /*
- * kindling bugreport: one archive with what somebody who mends kindling asks for first. It is made
- * to be attached to a public report: hide.h says what is in none of its files.
+ * kindling bugreport: one archive with everything that a maintainer asks for first. It is made to
+ * be attached to a public report: hide.h lists what none of its files contains.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,14 +21,14 @@
 #include "daemon/ground/mem.h"
 
 #define LOG_LINES  "500"
-#define OUTPUT_MAX (8u << 20) /* of a program that is asked */
+#define OUTPUT_MAX (8u << 20) /* of a program's output */
 
 extern char **environ;
 
 struct bugreport {
 	const char *output, *config;
 	struct tar *tar;
-	char prefix[64], list[1024]; /* what was put into it, for the person */
+	char prefix[64], list[1024]; /* the list of files, for the user */
 	struct hide hide;
 };
 
@@ -74,7 +74,7 @@ static bool text_begin(struct text *t)
 	return t->f;
 }
 
-/* Puts what was written as @name into the archive; @what is for the list. */
+/* Adds the text written so far to the archive as @name; @what is for the list. */
 static void text_end(struct bugreport *b, struct text *t, const char *name, const char *what)
 {
 	char path[100];
@@ -102,7 +102,7 @@ static void put_file(FILE *to, const char *path)
 		fclose(f);
 }
 
-/* ---- what the machine is --------------------------------------------------------------------- */
+/* ---- the machine ----------------------------------------------------------------------------- */
 
 static void put_lines_of(FILE *to, const char *path, const char *const *keys)
 {
@@ -171,7 +171,8 @@ static void put_version(struct bugreport *b, const cJSON *status)
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-/* Numbers, words of fixed lists, true and false; a text or path may be anybody's name. */
+/* Only numbers, words of fixed lists, true and false: a text or path may contain somebody's
+ * name. */
 static bool is_harmless(const char *value)
 {
 	return *value != '"' && *value != '/';
@@ -189,7 +190,7 @@ static void put_settings(struct bugreport *b)
 	config_defaults(&config);
 	config_defaults(&defaults);
 	if (config_load(&config, b->config, error, sizeof(error)) < 0) {
-		/* the sentence may have the wrong value in it */
+		/* the message may contain the wrong value */
 		fputs("the file of settings cannot be read, or has an error (kindling config check says which)\n",
 		      t.f);
 		config = defaults;
@@ -210,7 +211,7 @@ static void put_settings(struct bugreport *b)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* What @argv prints, at most OUTPUT_MAX; malloc'ed, NULL = it could not be started. */
+/* The output of @argv, at most OUTPUT_MAX; malloc'ed, NULL = it could not be started. */
 static char *output_of(char *const argv[])
 {
 	posix_spawn_file_actions_t actions;
@@ -242,7 +243,7 @@ static char *output_of(char *const argv[])
 	return NULL;
 }
 
-/* @lines: a JSON object on each; all of them, as an array. */
+/* @lines: JSON objects, one per line; returns all of them as an array. */
 static cJSON *json_of_lines(char *lines)
 {
 	cJSON *list = cJSON_CreateArray();

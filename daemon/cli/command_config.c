@@ -1,4 +1,4 @@
-/* kindling config: would kindlingd take a file, and have it taken by the one that runs. */
+/* kindling config: checks a settings file, and makes the running kindlingd read its own. */
 #include <string.h>
 #include "daemon/cli/cli.h"
 #include "daemon/core/config.h"

@@ -1,4 +1,4 @@
-/* kindling attach and detach: ask the daemon, then wait until it is so. */
+/* kindling attach and detach: asks the daemon, then waits for the result. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,12 +73,13 @@ static const cJSON *command_control_find(const cJSON *status, double pid)
 	cJSON_ArrayForEach(t, json_get(status, "targets"))
 	{
 		if (json_number_of(t, "pid") == pid)
-			found = t; /* the last one: a pid may have been another JVM's */
+			found = t; /* the last one: the pid may have belonged to another JVM before
+				    */
 	}
 	return found;
 }
 
-/* Will it stay as it is? A failed one that is tried again in a moment will not. */
+/* Is the state final? A failed attach that is retried soon is not. */
 static bool is_final(const struct wish *wish, const cJSON *t)
 {
 	const char *state = json_text_of(t, "state");
@@ -120,7 +121,7 @@ static int command_control_conclude(const struct wish *wish, const cJSON *t, boo
 	return r;
 }
 
-/* One look; -1 = not yet. */
+/* Asks once; -1 = not final yet. */
 static int command_control_look(const struct wish *wish, double pid, bool json, bool last)
 {
 	struct reply reply;

@@ -1,4 +1,4 @@
-/* kindling convert: convert the file of a profile to another format, without kindlingd. */
+/* kindling convert: converts the file of a profile to another format, without kindlingd. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +115,7 @@ static int command_convert_check_options(struct conversion *c)
 	return -1;
 }
 
-/* What of it is written: all, where the format can hold it. */
+/* The events to write: all, if the format can hold them. */
 static int choose_events(struct conversion *c, const struct profile *p)
 {
 	enum report_format f = (enum report_format)report_format_by_name(c->format);
@@ -142,7 +142,7 @@ static int choose_events(struct conversion *c, const struct profile *p)
 	return -1;
 }
 
-/* @ret is the bytes of the file; CLI_OK, or an exit status after saying why. */
+/* @ret is the content of the file; CLI_OK, or an exit status after printing the error. */
 static int command_convert_file(struct conversion *c, const struct profile *p, char **ret,
 				size_t *ret_len)
 {

@@ -1,6 +1,6 @@
 /*
- * kindling doctor: every check of the preflight, and what the daemon knows. The checks are the
- * injector's own: it is run as `kindling-inject PID check json`, which sends and leaves nothing.
+ * kindling doctor: every check of the preflight, and the daemon's state of the JVM. The checks are
+ * the injector's own: it runs as `kindling-inject PID check json`, which sends and leaves nothing.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,10 +28,10 @@ extern char **environ;
 
 struct doctor {
 	const char *injector;
-	cJSON *status; /* of the daemon; NULL = none answers */
-	bool denied; /* one may answer, but not us */
+	cJSON *status; /* from the daemon; NULL = no daemon answers */
+	bool denied; /* there may be a daemon, but this user may not ask it */
 	bool all, json, read_seccomp;
-	unsigned unseen; /* processes that may be JVMs, but may not be looked at */
+	unsigned unseen; /* processes that may be JVMs but cannot be inspected */
 	int worst; /* exit status */
 };
 
@@ -151,7 +151,7 @@ static void run_checks(const struct doctor *d, struct doctor_jvm *j, cJSON *list
 			  "install kindling-inject beside kindling");
 }
 
-/* ---- what the daemon knows ------------------------------------------------------------------ */
+/* ---- the daemon's state ---------------------------------------------------------------------- */
 
 static const cJSON *command_doctor_known(const struct doctor *d, pid_t pid)
 {
@@ -182,7 +182,7 @@ static const char *change_of(const cJSON *t)
 	return NULL;
 }
 
-/* "cpu,lock; lock: monitors are left out ...": what is collected, and what is not. */
+/* "cpu,lock; lock: monitors are left out ...": the collected events, and those that are not. */
 static void collected_text(const cJSON *t, char *ret, size_t size)
 {
 	const cJSON *e;
@@ -217,7 +217,7 @@ static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
 	char text[1600], again[80] = "", collected[1024];
 
 	if (!t && kill(pid, 0) < 0 && errno == ESRCH)
-		return; /* the check of the process says it */
+		return; /* the check of the process reports it */
 	if (d->denied) {
 		snprintf(text, sizeof(text),
 			 "permission denied: you may not use the socket of kindlingd, %.200s",
@@ -256,7 +256,7 @@ static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
 
 /* ---- one JVM -------------------------------------------------------------------------------- */
 
-/* ok, no or unknown; that there is no daemon says nothing about the JVM */
+/* ok, no or unknown; a missing daemon is no result about the JVM */
 static const char *command_doctor_verdict_of(const cJSON *checks)
 {
 	const char *all = "ok";
@@ -340,9 +340,9 @@ static void command_doctor_look_at_each(struct doctor *d, struct doctor_jvm *lis
 		command_doctor_end(&list[i]);
 }
 
-/* ---- which ---------------------------------------------------------------------------------- */
+/* ---- choosing JVMs --------------------------------------------------------------------------- */
 
-/* A process that may not be looked at, but is called java. */
+/* A process called java that cannot be inspected. */
 static bool is_called_java(int proc_dfd, pid_t pid)
 {
 	CLEANUP(fd_closep) int dfd = proc_open(proc_dfd, pid);
@@ -414,7 +414,7 @@ static void look_at_word(struct doctor *d, const char *word)
 		memcpy(list[i].name, found[i].name, sizeof(list[i].name));
 	}
 	if (n == 0 && number &&
-	    list) /* no JVM, or one that may not be seen: the checks say which */
+	    list) /* not a JVM, or one that cannot be seen: the checks tell which */
 		list[n++].pid = (pid_t)atoi(word);
 	command_doctor_look_at_each(d, list, n);
 	if (n)

@@ -1,4 +1,4 @@
-/* kindling health: for probes, which want an exit status; images have no curl. */
+/* kindling health: for probes, which need an exit status; images have no curl. */
 #include "daemon/cli/cli.h"
 
 static const struct usage_row options[] = {

@@ -1,4 +1,4 @@
-/* kindling history: what the history has, JVM by JVM. */
+/* kindling history: the content of the history, JVM by JVM. */
 #include <string.h>
 #include <time.h>
 #include "daemon/cli/cli.h"

@@ -1,4 +1,4 @@
-/* kindling locks: the locks that were waited for longest, and who blocks whom. */
+/* kindling locks: the locks with the longest waits, and who blocks whom. */
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/cli/lock_text.h"

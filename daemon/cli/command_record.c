@@ -71,7 +71,7 @@ const struct usage usage_record = {
 	"sudo kindling record org.shop.Main -d 1m -i 4ms -o cpu.pb.gz",
 };
 
-/* Each event alone must fit; several into stdout too. */
+/* Each event must fit by itself; on stdout all must fit together. */
 static int check_format(const struct record_arguments *a)
 {
 	enum report_format format = (enum report_format)report_format_by_name(a->format);
@@ -235,7 +235,7 @@ static int command_record_fetch(void *userdata, const char *file, unsigned event
 	return r;
 }
 
-/* One look at it; Ctrl-C ends it. */
+/* Asks once; Ctrl-C ends the recording. */
 static int command_record_look(const struct record_arguments *a, const char *path, bool *ret_done)
 {
 	struct reply reply;
@@ -258,7 +258,8 @@ static int command_record_look(const struct record_arguments *a, const char *pat
 	return CLI_OK;
 }
 
-/* It is on the disk here. A daemon that is not told forgets it too, in five minutes. */
+/* The file is written. If the request to delete it fails, the daemon drops it after five
+ * minutes. */
 static void command_record_discard(uint64_t id)
 {
 	struct reply reply;

@@ -82,7 +82,7 @@ static int check_view(const struct arguments *a)
 	return r;
 }
 
-/* What --diff and --baseline are about is what the report would have been. */
+/* --diff and --baseline compare what the report would have contained. */
 static int check_changes(struct arguments *a)
 {
 	struct changes *c = &a->changes;
@@ -145,7 +145,7 @@ static int command_report_fetch(const struct arguments *a, const char *format, s
 	return client_request("GET", path, ret);
 }
 
-/* changes.h: the same of another range, as a profile. */
+/* changes.h: fetches the profile of another range. */
 static int fetch_profile(void *userdata, const char *from, const char *to, struct profile **ret)
 {
 	struct arguments a = *(const struct arguments *)userdata;

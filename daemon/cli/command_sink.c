@@ -1,4 +1,4 @@
-/* kindling sink: does a sink of the settings take what is sent to it? */
+/* kindling sink: checks whether a sink of the settings accepts a profile. */
 #include <string.h>
 #include "daemon/cli/cli.h"
 

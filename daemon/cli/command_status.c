@@ -78,12 +78,12 @@ static const struct column columns[COLUMN_COUNT] = {
 	[AGENT] = { "AGENT%", true, 0 },
 	[MEMORY] = { "MEM", true, 0 },
 };
-/* The sum of all delivered ones is below the table. */
+/* The sum of all delivered samples is below the table. */
 static const unsigned char leave_out[COLUMN_COUNT] = {
 	[SERVICE] = 14, [ENGINE] = 13, [NSPID] = 12,   [JDK] = 11,  [DELIVERED] = 10, [MEMORY] = 8,
 	[TAKEN] = 7,	[EVENTS] = 6,  [INTERVAL] = 5, [AGENT] = 4, [CONTAINER] = 3,  [DROPPED] = 2,
 };
-#define LEAVE_HOST 9 /* CONTAINER where all JVMs are on the host, and nothing is learnt from it */
+#define LEAVE_HOST 9 /* CONTAINER, if all JVMs are on the host and the column is empty */
 
 static const char *colour_of(size_t column, const char *cell)
 {
@@ -166,7 +166,7 @@ static void command_status_put_books(const cJSON *t, char (*row)[CELL_MAX])
 	snprintf(row[DROPPED], CELL_MAX, "%.0f", dropped_of(samples));
 }
 
-/* How it is sampled now, and what that costs; of one that ended there is no now. */
+/* The current engine, and its cost; a JVM that has ended has none. */
 static void put_agent(const cJSON *t, char (*row)[CELL_MAX])
 {
 	const cJSON *agent = json_get(t, "agent"), *last = json_get(agent, "cpus_last_minute");
@@ -187,7 +187,7 @@ static void put_agent(const cJSON *t, char (*row)[CELL_MAX])
 		snprintf(row[MEMORY], CELL_MAX, "%.1fM", json_number_of(agent, "bytes") / 1048576);
 }
 
-/* What is not collected, and why: "monitors: virtual threads are in use". */
+/* Events that are not collected, and why: "monitors: virtual threads are in use". */
 static void put_notes(struct table *table, const cJSON *t, size_t width)
 {
 	const cJSON *note;
@@ -220,7 +220,7 @@ static void put_profilers(struct table *table, const cJSON *t, size_t width)
 		table_note(table, text, width);
 }
 
-/* Are both out for the same reason? */
+/* Do both have the same reason? */
 static bool is_alike(const cJSON *a, const cJSON *b)
 {
 	return b && *json_text_of(a, "reason") &&
@@ -230,8 +230,8 @@ static bool is_alike(const cJSON *a, const cJSON *b)
 
 #define SAID_BELOW UINT_MAX
 
-/* @alike: rows before this one that have the same reason and do not say it; SAID_BELOW = the next
- * row has it too. */
+/* @alike: number of previous rows with the same reason, which do not print it; SAID_BELOW = the
+ * next row prints it. */
 static void put_reason(struct table *table, const cJSON *t, size_t width, unsigned alike)
 {
 	const char *reason = json_text_of(t, "reason");
@@ -286,7 +286,7 @@ static void command_status_say(FILE *to, size_t width, const char *fmt, ...)
 	print_wrapped(to, text, 0, width);
 }
 
-/* Kinds of JVMs that are left alone since one of them crashed. */
+/* Kinds of JVMs that are not profiled because one of them crashed. */
 static void print_blocked(FILE *to, const cJSON *blocked, size_t width)
 {
 	const cJSON *b;
@@ -330,7 +330,7 @@ static void print_sum(FILE *to, const cJSON *status, size_t width)
 			   delivered, dropped);
 }
 
-/* Who takes the CPU samples, what that costs, or what it cannot do. */
+/* The source of CPU samples, its cost, or its limits. */
 static void print_engine(FILE *to, const cJSON *engine, size_t width)
 {
 	double interval_ns = json_number_of(engine, "interval_ns");
@@ -447,7 +447,7 @@ void status_print(FILE *to, const cJSON *status, size_t width, bool colours)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-/* What does not fit on the screen is at the end of the table: the sums are above it. */
+/* Rows that do not fit on the screen are at the end of the table: the sums are above it. */
 static void show_again(const cJSON *status, bool wide)
 {
 	unsigned short rows, columns_now;

@@ -103,7 +103,7 @@ void event_print(FILE *to, const cJSON *e, bool with_stack)
 	fputc('\n', to);
 }
 
-/* Lines about the stream itself go to stderr; false = it is an event. */
+/* Lines about the stream itself go to stderr; false = the line is an event. */
 static bool is_notice(const cJSON *e)
 {
 	const char *event = json_text_of(e, "event");
@@ -127,7 +127,7 @@ static bool command_tail_on_line(void *userdata, const char *line)
 	struct tail *t = userdata;
 	cJSON *e = cJSON_Parse(line);
 	const cJSON *left = json_get(e, "left");
-	/* the end of the last JVM that was asked for; or of the daemon, which names none */
+	/* the end of the last requested JVM; or of the daemon, which names none */
 	bool end = strcmp(json_text_of(e, "event"), "end") == 0 &&
 		   (cJSON_IsNumber(left) ? left->valuedouble == 0 : !json_get(e, "pid"));
 
@@ -140,7 +140,7 @@ static bool command_tail_on_line(void *userdata, const char *line)
 			t->left--;
 	}
 	cJSON_Delete(e);
-	/* whoever reads behind a pipe may have closed it */
+	/* the reader of the pipe may have closed it */
 	return fflush(stdout) == 0 && !ferror(stdout) && !cli_interrupted && !end && t->left != 0;
 }
 

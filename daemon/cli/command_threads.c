@@ -6,7 +6,8 @@
 #include <time.h>
 #include "daemon/cli/lock_text.h"
 
-#define ASK_AGAIN_NS 300000000L /* after the first question: the agent looks at its threads */
+/* after the first request: the agent has to examine its threads */
+#define ASK_AGAIN_NS 300000000L
 
 struct arguments {
 	const char *last, *sort, *rows_word, *target;
@@ -72,7 +73,7 @@ static void put_share(const cJSON *t, const char *key, char *cell)
 {
 	double v = 100 * json_number_of(t, key);
 
-	/* a wait that began before the time that is looked at can be a little longer than it */
+	/* a wait that began before the span can be a little longer than it */
 	if (v > 0)
 		snprintf(cell, CELL_MAX, "%.1f", v < 100 ? v : 100);
 	else
@@ -89,7 +90,7 @@ static void command_threads_put_thread(struct table *table, const cJSON *t)
 		return;
 	tid_text(t, row[TID], CELL_MAX);
 	snprintf(row[NAME], CELL_MAX, "%s", *name ? name : "?");
-	/* of the JVM's own nobody tells */
+	/* nothing is known about the JVM's own threads */
 	snprintf(row[STATE], CELL_MAX, "%s",
 		 strcmp(json_text_of(t, "state"), "unknown") == 0 ? "-" : json_text_of(t, "state"));
 	put_share(t, "cpu", row[CPU]);
@@ -233,7 +234,7 @@ static int command_threads_parse(int argc, char **argv, struct arguments *a)
 	return -1;
 }
 
-/* Does one of them not know yet what its threads do? */
+/* Is the state of the threads still unknown in one of them? */
 static bool states_are_to_come(const cJSON *threads)
 {
 	const cJSON *t;

@@ -91,7 +91,7 @@ static void command_top_print_table(FILE *to, const cJSON *top, const cJSON *o, 
 void top_print(FILE *to, const cJSON *top, int rows)
 {
 	const cJSON *targets = json_get(top, "targets"), *t;
-	bool many = cJSON_GetArraySize(targets) != 1; /* one JVM alone is all there is */
+	bool many = cJSON_GetArraySize(targets) != 1; /* one JVM: there is no sum over several */
 
 	if (many) {
 		fputs("all JVMs", to);
@@ -111,7 +111,7 @@ void top_print(FILE *to, const cJSON *top, int rows)
 
 /* ---- the screen ----------------------------------------------------------------------------- */
 
-/* As many rows a table as fit on the screen with all tables. */
+/* As many rows in each table as fit on the screen. */
 static int rows_that_fit(const cJSON *top, unsigned short screen_rows)
 {
 	int n = cJSON_GetArraySize(json_get(top, "targets")), tables = n == 1 ? 1 : n + 1;

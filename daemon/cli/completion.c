@@ -14,14 +14,14 @@ bool completion_of_targets(const struct usage *u)
 	return strstr(u->synopsis, "TARGET") != NULL;
 }
 
-/* Quotes, brackets and backslashes mean something to one shell or another, and are left out. */
+/* Quotes, brackets and backslashes are special in some shell, and are left out. */
 const char *completion_help(const char *help, char *buf, size_t size)
 {
 	size_t n = 0, space = 0;
 
 	for (; *help && n + 1 < size && n < HELP_COLUMNS; help++) {
 		if (*help == ';' || (*help == '.' && help[1] == ' ')) {
-			space = n; /* more than a shell has room for */
+			space = n; /* longer than shells display */
 			break;
 		}
 		if (strchr("'\"`[]\\$", *help))
@@ -50,7 +50,7 @@ static void bash_pattern(FILE *to, const char *command, const struct usage_row *
 	fputs(")\n", to);
 }
 
-/* What stands behind each option that takes something. */
+/* What follows each option that takes an argument. */
 static void bash_arguments(FILE *to, const char *command, const struct usage *u)
 {
 	for (const struct usage_row *row = u->rows; row->kind != USAGE_END; row++) {
@@ -126,7 +126,7 @@ static void bash_commands(FILE *to, const struct manual_program *p)
 	}
 }
 
-/* Words that are files: kindling convert IN OUT, config check FILE. */
+/* Arguments that are files: kindling convert IN OUT, config check FILE. */
 static const char bash_end[] = "\tesac\n"
 			       "\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
 			       "\tif [[ ${#COMPREPLY[@]} == 0 ]]; then\n"

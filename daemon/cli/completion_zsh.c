@@ -2,7 +2,7 @@
 #include <string.h>
 #include "daemon/cli/manual.h"
 
-/* What completes the argument: "(html txt)", _files, or a message alone. */
+/* The action that completes the argument: "(html txt)", _files, or only a message. */
 static void zsh_argument(FILE *to, const struct usage_row *row)
 {
 	if (!row->argument)

@@ -1,6 +1,6 @@
 /*
- * What the seccomp filter of a JVM does, without touching the JVM: by the words of whoever made it,
- * the bundle of its container or systemd. See doctor_filter.h.
+ * What the seccomp filter of a JVM does, without touching the JVM: from the configuration that
+ * created it, the bundle of its container or systemd. See doctor_filter.h.
  */
 #include "daemon/cli/doctor_filter.h"
 
@@ -21,7 +21,8 @@
 
 extern char **environ;
 
-/* One that it gave itself stands in nobody's file. 0 = the kernel (before 5.9) does not count. */
+/* A filter that the process installed itself is in no file. 0 = the kernel (before 5.9) does not
+ * count filters. */
 static int count_filters(int pid_dfd)
 {
 	char text[8192];
@@ -46,7 +47,7 @@ static enum filter_effect by_bundle(int proc_dfd, int pid_dfd, const struct jvm 
 	return text ? filter_of_bundle(text, len, ret_call) : FILTER_UNKNOWN;
 }
 
-/* systemctl has a deadline of its own. What it prints is the host's systemd's. */
+/* systemctl has a deadline of its own. Its output is from the host's systemd. */
 static size_t ask_systemd(char *unit, char *buf, size_t size)
 {
 	char show[] = "show", properties[] = "--property=SystemCallFilter,SystemCallErrorNumber",
@@ -83,7 +84,7 @@ static enum filter_effect by_unit(int pid_dfd, const struct jvm *jvm, const char
 {
 	char cgroup[8192], unit[256], text[UNIT_BYTES_MAX];
 
-	/* in a pid namespace of its own it may be another systemd's */
+	/* in another pid namespace it may be another systemd's service */
 	if (jvm->ns_pid != jvm->pid || proc_read(pid_dfd, "cgroup", cgroup, sizeof(cgroup)) <= 0 ||
 	    !filter_unit_name(cgroup, unit, sizeof(unit)) ||
 	    ask_systemd(unit, text, sizeof(text)) == 0)

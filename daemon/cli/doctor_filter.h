@@ -4,5 +4,6 @@
 #include <cjson/cJSON.h>
 #include <sys/types.h>
 
-/* Change @check, one of the injector's that says "not read", where the filter's maker tells. */
+/* Completes @check, one of the injector's with the result "not read", if the configuration of the
+ * filter is known. */
 void doctor_look_at_filter(pid_t pid, cJSON *check);

@@ -6,11 +6,11 @@
 #include <string.h>
 #include "daemon/ground/mem.h"
 
-#define WORD_MIN 3 /* shorter ones are in every other word */
+#define WORD_MIN 3 /* shorter names occur in too many other words */
 
 static const char *const hide_names[] = { "name",  "container",	   "container_id", "pod",
 					  "image", "image_digest", "service" };
-/* Keys whose text is ours: states, causes, sentences. */
+/* Keys whose text kindling wrote itself: states, causes, sentences. */
 static const char *const hide_known[] = {
 	"version",   "state",  "jdk",	 "engine",	"engine_note", "walker",
 	"placement", "reason", "step",	 "reason_step", "note",	       "what",
@@ -145,7 +145,7 @@ void hide_json(const struct hide *h, cJSON *json)
 
 /* ---- log lines ------------------------------------------------------------------------------- */
 
-/* "key=" and a value with quotes or up to the next space; where the next one begins. */
+/* "key=" and a value with quotes or up to the next space; returns where the next one begins. */
 static const char *hide_pair(const struct hide *h, FILE *to, const char *s)
 {
 	static const char *const sentences[] = { "reason", "why", "what" };

@@ -1,4 +1,4 @@
-/* Files of profiles that a person hands over. */
+/* Files of profiles that a user passes to commands. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "daemon/ground/mem.h"
 #include "daemon/ground/utf8.h"
 
-/* Whole, "-" is stdin; NULL after saying why. */
+/* The whole file, "-" is stdin; NULL after printing the error. */
 static char *read_whole(const char *path, size_t *ret_len)
 {
 	FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");

@@ -1,6 +1,6 @@
 /*
- * Who blocks whom, drawn as an SVG: one file, without a script; nothing is loaded from anywhere.
- * Names are what JVMs say: all text goes through put_escaped().
+ * Draws who blocks whom as an SVG: one file, without a script; nothing is loaded. JVMs choose
+ * names: all text goes through put_escaped().
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #define ROW_HEIGHT  30
 #define BOX_HEIGHT  22
 #define INDENT	    28
-#define LEFT	    44 /* room for the arcs of circles */
+#define LEFT	    44 /* room for the arcs of cycles */
 #define TEXT_MAX    150 /* columns of a box; the whole text is its tooltip */
 #define COLUMN_WIDE 7.3 /* of one character at 12px, about */
 
@@ -21,8 +21,8 @@ static const char style[] =
 	".line{fill:none;stroke:#b9b4a8}.arc{fill:none;stroke:#c62828;stroke-width:1.6}"
 	"svg{background:#fbfaf8}";
 
-/* For text and attributes of XML: markup is escaped, and what XML cannot hold is a question mark.
- */
+/* For text and attributes of XML: markup is escaped, and characters that XML does not allow become
+ * question marks. */
 void put_escaped(FILE *to, const char *s)
 {
 	uint32_t code;
@@ -60,7 +60,8 @@ static int middle_of(int y, int row)
 	return y + row * ROW_HEIGHT + ROW_HEIGHT / 2;
 }
 
-/* From whom it waits for, down and to the right; in a circle, an arc on the left. */
+/* A line from the thread that it waits for, down and to the right; in a cycle, an arc on the
+ * left. */
 static void put_lines(FILE *to, const struct graph_rows *g, int y)
 {
 	for (size_t i = 0; i < g->n; i++) {
@@ -119,7 +120,7 @@ static void target_title(const cJSON *t, char *buf, size_t size)
 		 deadlocks == 1 ? "" : "s");
 }
 
-/* One JVM's part from @y on; returns where the next one begins. */
+/* Draws one JVM's part from @y on; returns where the next one begins. */
 static int lock_draw_put_target(FILE *to, const cJSON *t, int y, size_t *widest)
 {
 	struct graph_rows rows;
@@ -141,7 +142,7 @@ static int lock_draw_put_target(FILE *to, const cJSON *t, int y, size_t *widest)
 	return y;
 }
 
-/* The size is known when all is drawn: the body is written first. */
+/* The size is known when everything is drawn, so the body is written first. */
 bool put_svg(FILE *to, const cJSON *locks)
 {
 	const cJSON *t;

@@ -1,14 +1,14 @@
 /*
- * The table of locks. Where there is room a row is one line; on a terminal that is narrow names are
- * without their packages, and the identity and who waited for whom are a line of their own below.
+ * The table of locks. If there is room a row is one line; on a narrow terminal names have no
+ * packages, and the identity and the waiters are on a line of their own below.
  */
 #include <string.h>
 #include "daemon/cli/lock_text.h"
 
 #define WIDE	    160 /* columns of a terminal */
 #define NARROW	    80
-#define PLACE_WIDTH 18 /* of a method on the narrowest */
-/* of the names of those who wait, beside a long one of who holds the lock */
+#define PLACE_WIDTH 18 /* minimum width of a method */
+/* minimum width of the waiters' names beside a long name of the owner */
 #define WAITERS_WIDTH_MIN 24
 
 enum {
@@ -38,7 +38,7 @@ static const struct column columns[COLUMN_COUNT] = {
 	[WAITERS] = { "WAITERS", false, 10 },
 	[OWNERS] = { "OWNERS", false, 10 },
 };
-/* On a narrow terminal: all but the identity up to where the owners were. */
+/* On a narrow terminal: all columns up to the owners' methods, except the identity. */
 #define NARROW_COUNT (WAITERS - 1)
 #define AT_NARROW(c) ((c) > ID ? (c)-1 : (c))
 
@@ -82,7 +82,7 @@ static void lock_print_put_places(const cJSON *list, char *cell)
 	}
 }
 
-/* The first of them, of which the end says most. */
+/* The first of them, whose end is the most informative part. */
 static void put_place_brief(const cJSON *list, size_t width, char *cell)
 {
 	const char *frame = json_text_of(cJSON_GetArrayItem(list, 0), "frame"), *end;
@@ -110,7 +110,7 @@ static const char *last_name(const char *class_name)
 	return name;
 }
 
-/* What a row is about: one lock, or a class of locks. */
+/* The subject of a row: one lock, or a class of locks. */
 static void put_subject(const cJSON *r, bool brief, char *name, char *id)
 {
 	const cJSON *lock = json_get(r, "lock");
@@ -154,8 +154,8 @@ static void put_wide(struct table *table, const cJSON *r, const char *waiters, c
 }
 
 /*
- * "  3f59682d: WAITERS; held by OWNERS" in @width columns. A long list of waiters gives way: who
- * holds the lock is what the line is read for.
+ * "  3f59682d: WAITERS; held by OWNERS" in @width columns. A long list of waiters is cut first: the
+ * owner is what readers look for.
  */
 static void put_below(struct table *table, const char *head, const char *waiters,
 		      const char *owners, size_t width)
@@ -206,7 +206,7 @@ static void lock_print_put_row(struct table *table, const cJSON *r, size_t width
 		put_narrow(table, r, waiters, owners, width);
 }
 
-/* ---- the line above ---- */
+/* ---- the line above the table ---- */
 
 static void print_number(FILE *to, double n)
 {
@@ -332,7 +332,7 @@ static void lock_print_target(FILE *to, const cJSON *t, int rows, size_t width)
 	const cJSON *classes = json_get(t, "classes");
 	const cJSON *all = classes ? classes : json_get(t, "locks");
 
-	/* one that has ended may still have waits to show */
+	/* an ended one may still have waits to show */
 	if (!cJSON_GetArraySize(all) && !print_name_of_collected(to, t))
 		return;
 	if (cJSON_GetArraySize(all))

@@ -49,7 +49,7 @@ static bool lock_text_is_of_the_jdk(const char *frame)
 	return !strchr(frame, '.'); /* a function of libjvm or libc */
 }
 
-/* The first frame from the leaf on that is not the JDK's, else the leaf; "" without a stack. */
+/* The first frame from the leaf that is not the JDK's, else the leaf; "" without a stack. */
 static const char *lock_place(const cJSON *stack)
 {
 	const char *leaf = "";
@@ -108,7 +108,7 @@ void thread_text(const cJSON *thread, const char *key, char *buf, size_t size)
 			 thread_is_virtual(thread) ? "virtual " : "", tid);
 }
 
-/* Virtual threads, and those of which a container's number alone is known, apart from all tids. */
+/* Separates virtual threads, and threads known only by their container's number, from all tids. */
 static double lock_text_key_of(const cJSON *thread)
 {
 	static const double virtual = 1ll << 32, foreign = 1ll << 40;
@@ -127,7 +127,7 @@ static double lock_text_key_of(const cJSON *thread)
 
 struct item {
 	const cJSON *wait;
-	double tid, owner; /* lock_text_key_of(); 0 = none that keeps it waiting */
+	double tid, owner; /* lock_text_key_of() of the blocker; 0 = none */
 	int cycle;
 	bool done;
 };
@@ -175,7 +175,8 @@ static int add_wait(struct building *b, struct item *i, unsigned depth, int pare
 	return row;
 }
 
-/* Those that wait for @tid, and for them. The depth is bounded: so is the recursion. */
+/* Adds the threads that wait for @tid, and those that wait for them. The depth is bounded, so the
+ * recursion is too. */
 static void add_behind(struct building *b, double tid, unsigned depth, int parent)
 {
 	for (size_t i = 0; i < b->n && depth < DEPTH_MAX; i++) {
@@ -199,7 +200,8 @@ static struct item *item_of(struct building *b, double tid, int cycle)
 	return NULL;
 }
 
-/* A circle, each one behind whom it waits for the next; then those who wait for one of them. */
+/* A cycle, each thread after the one that it waits for; then the threads that wait for one of
+ * them. */
 static void add_circle(struct building *b, struct item *first)
 {
 	bool deadlock = cJSON_IsTrue(json_get(first->wait, "deadlock"));
@@ -258,7 +260,7 @@ static void read_item(const cJSON *wait, struct item *ret)
 	*ret = (struct item){ .wait = wait,
 			      .tid = lock_text_key_of(wait),
 			      .cycle = (int)json_number_of(wait, "cycle") };
-	/* Object.wait waits for a word, not for an owner */
+	/* Object.wait waits for a notification, not for an owner */
 	if (strcmp(json_text_of(wait, "kind"), "wait") != 0)
 		ret->owner = lock_text_key_of(owner);
 	if (ret->owner == ret->tid)

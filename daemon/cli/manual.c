@@ -38,7 +38,7 @@ void manual_text(FILE *to, const char *s)
 	fputc('\n', to);
 }
 
-/* Each line of @s a paragraph. @begins: a heading stands above, which is a break by itself. */
+/* Each line of @s becomes a paragraph. @begins: a heading precedes, which is a break by itself. */
 static void manual_paragraphs(FILE *to, const char *s, bool begins)
 {
 	char line[2048];
@@ -52,7 +52,7 @@ static void manual_paragraphs(FILE *to, const char *s, bool begins)
 	}
 }
 
-/* Lines as they are. */
+/* Lines unchanged. */
 static void manual_lines(FILE *to, const char *s)
 {
 	fputs(".nf\n.RS 4\n", to);
@@ -131,7 +131,7 @@ void manual_head(FILE *to, const char *name, unsigned section, const char *brief
 	for (const char *p = name; *p; p++)
 		fputc(toupper((unsigned char)*p), to);
 	fprintf(to, " %u \"\" \"kindling " KINDLING_VERSION "\" \"kindling\"\n", section);
-	/* no hyphens within words: what stands here is copied into terminals */
+	/* no hyphenation: people copy text from here into terminals */
 	fprintf(to, ".nh\n.ad l\n.SH NAME\n%s \\- ", name);
 	manual_text(to, brief);
 }

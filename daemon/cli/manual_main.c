@@ -1,8 +1,8 @@
 /*
- * Part of the build, not installed: writes manual pages and completions below a directory, as they
- * are installed below share.
+ * Part of the build, not installed: writes manual pages and completions into a directory, with the
+ * layout of share.
  *
- *   kindling-manual DIRECTORY kindlingd.yaml
+ * kindling-manual DIRECTORY kindlingd.yaml
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -105,7 +105,7 @@ int main(int argc, char **argv)
 		fputs("Usage: kindling-manual DIRECTORY kindlingd.yaml\n", stderr);
 		return 2;
 	}
-	/* the defaults of settings are those without an environment */
+	/* the defaults of settings are those with an empty environment */
 	(void)clearenv();
 	example = manual_read(argv[2]);
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++)

@@ -21,7 +21,7 @@ static const char *const when_sentences[] = {
 	[CONFIG_RESTART] = "A changed value is in force when kindlingd starts again.",
 };
 
-/* Lines of the file as they are; what begins with a dot or a quote is text too. */
+/* Lines of the file unchanged; lines that begin with a dot or a quote are text too. */
 static void manual_verbatim(FILE *to, const char *s)
 {
 	char line[1024];
@@ -32,7 +32,8 @@ static void manual_verbatim(FILE *to, const char *s)
 
 		len = strcspn(s, "\n");
 		snprintf(line, sizeof(line), "%.*s", (int)len, s);
-		while ((tick = strchr(line, '`'))) /* no bold: it may be closed on another line */
+		while ((tick = strchr(line, '`'))) /* no bold: the closing backtick may be on
+						    * another line */
 			*tick = '"';
 		manual_text(to, line);
 	}
@@ -53,7 +54,7 @@ void manual_settings(FILE *to, const char *example)
 		config_value(&defaults, i, value, sizeof(value));
 		if (value[0] == '/' && strncmp(name, "socket", 6) != 0 &&
 		    strncmp(name, "state_dir", 9) != 0)
-			strcpy(value, "auto"); /* where the build found it is of no use here */
+			strcpy(value, "auto"); /* leaves out the path where the build found it */
 		fprintf(to, ".TP\n\\fB%s\\fR\n", name);
 		manual_text(to, sentence);
 		fputs(".br\n", to);

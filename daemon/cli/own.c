@@ -1,6 +1,6 @@
 /*
- * record without a daemon: the same rooms in this process, for one JVM, and nothing left behind.
- * Needs root, to enter the JVM's namespaces.
+ * record without a daemon: the same rooms in this process, for one JVM, which leaves nothing
+ * behind. Needs root, to enter the JVM's namespaces.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,10 +17,10 @@
 #include "daemon/report/report.h"
 
 #define ATTACH_NS (15 * NS_PER_S)
-#define IDLE_NS	  NS_PER_S /* an idle JVM has no sample to show that it streams */
+#define IDLE_NS	  NS_PER_S /* an idle JVM sends no sample that would show that it streams */
 #define DOWN_NS	  (10 * NS_PER_S)
 
-/* ---- which JVM ------------------------------------------------------------------------------ */
+/* ---- choosing the JVM ------------------------------------------------------------------------ */
 
 static bool own_is_number(const char *s)
 {

@@ -1,5 +1,5 @@
-/* Options that `kindling report` has for the history of one host and for that of a cluster
- * (source.c). */
+/* Options of `kindling report` that the history of one host and that of a cluster (source.c)
+ * share. */
 #pragma once
 
 #include "daemon/cli/changes.h"

@@ -1,6 +1,6 @@
 /*
- * A terminal whose screen is written over and over, as top(1) does: the cursor hidden, keys read
- * one by one. Whatever ends or stops the program, the terminal is as it was.
+ * A terminal whose screen is refreshed, as by top(1): the cursor is hidden, keys are read one by
+ * one. However the program ends or stops, the terminal is restored.
  */
 #include <poll.h>
 #include <signal.h>
@@ -10,13 +10,13 @@
 #include <unistd.h>
 #include "daemon/cli/cli.h"
 
-/* cleared once, no cursor that jumps about; it comes back at the end */
+/* clears the screen once and hides the cursor; it is shown again at the end */
 #define SCREEN_BEGIN "\033[2J\033[?25l"
 #define SCREEN_END   "\033[?25h"
 
 static struct termios before;
 static bool has_keys, keys_ended;
-static volatile sig_atomic_t stopped; /* Ctrl-Z came */
+static volatile sig_atomic_t stopped; /* Ctrl-Z was pressed */
 
 static void on_stop(int signo)
 {
@@ -24,7 +24,7 @@ static void on_stop(int signo)
 	stopped = 1;
 }
 
-/* In the background the terminal's keys are not ours. */
+/* In the background the terminal's keys belong to another program. */
 static void take_keys(void)
 {
 	struct termios now;
@@ -78,7 +78,7 @@ void screen_size(unsigned short *ret_rows, unsigned short *ret_columns)
 	*ret_columns = size.ws_col;
 }
 
-/* Bytes of the colour that @s begins with, "\033[32m" (cli.h); 0 = it is something else. */
+/* Length of the colour sequence that @s begins with, "\033[32m" (cli.h); 0 = something else. */
 static size_t colour_at(const char *s)
 {
 	size_t n = strncmp(s, "\033[", 2) == 0 ? 2 + strspn(s + 2, "0123456789") : 0;
@@ -86,7 +86,7 @@ static size_t colour_at(const char *s)
 	return n > 2 && s[n] == 'm' ? n + 1 : 0;
 }
 
-/* Colours take no column. All else that a terminal obeys becomes visible. */
+/* Colours take no column. Everything else that a terminal would obey becomes visible. */
 static void print_cut(FILE *to, const char *line, size_t columns)
 {
 	char piece[1024], cut[4 * sizeof(piece)];
@@ -105,9 +105,9 @@ static void print_cut(FILE *to, const char *line, size_t columns)
 }
 
 /*
- * @text over what is on the screen: every line is cut at the width (a line that wraps would push
- * the others away) and clears what was behind it, so that nothing is empty in between and flickers.
- * The last row of the screen stays free: a newline there would scroll.
+ * Draws @text over the screen: every line is cut at the width (a line that wraps would push the
+ * others away) and clears the rest of its row, so that nothing flickers. The last row of the screen
+ * stays free: a newline there would scroll.
  */
 void screen_print(FILE *to, const char *text, unsigned short rows, unsigned short columns)
 {
@@ -156,7 +156,7 @@ int screen_key(int ms)
 	if (n <= 0)
 		return 0;
 	if (!(keys.revents & POLLIN) || read(STDIN_FILENO, &c, 1) != 1) {
-		keys_ended = true; /* nobody types there any more */
+		keys_ended = true; /* the terminal is gone */
 		return 0;
 	}
 	return (unsigned char)c;

@@ -1,4 +1,4 @@
-/* See source.h: options become a question, the answer a profile. */
+/* See source.h: turns options into a query, and the answer into a profile. */
 #include "daemon/cli/source.h"
 
 #include <errno.h>
@@ -213,7 +213,7 @@ static int source_ask_table(const struct source_arguments *a, enum clickhouse_ta
 	return r;
 }
 
-/* What a node's daemon would have taken out of its history. */
+/* The filters that a node's daemon would apply to its history. */
 static int source_filter(const struct source_arguments *a, struct profile *all,
 			 struct profile **ret)
 {
@@ -318,7 +318,7 @@ static int source_say_failure(int error)
 	return CLI_FAILED;
 }
 
-/* changes.h: the profile of a range. */
+/* changes.h: fetches the profile of a range. */
 static int source_fetch(void *userdata, const char *from, const char *to, struct profile **ret)
 {
 	struct source_arguments a = *(const struct source_arguments *)userdata;
@@ -332,7 +332,7 @@ static int source_fetch(void *userdata, const char *from, const char *to, struct
 	return r < 0 ? cli_source_profile(&a, ret) : r;
 }
 
-/* -1 = nothing is compared, and go on. */
+/* -1 = no comparison was requested. */
 static int source_check_changes(struct source_arguments *a)
 {
 	struct changes *c = &a->changes;
@@ -425,7 +425,7 @@ int source_top(int argc, char **argv)
 
 /* ---- locks ---------------------------------------------------------------------------------- */
 
-/* "org.shop.Lock\tpark\t12\t512\t25600000000": false = it is no such line. */
+/* "org.shop.Lock\tpark\t12\t512\t25600000000": false = not such a line. */
 static bool source_lock_row(struct table *t, char *line)
 {
 	char *field[5], *save = NULL, name[1024];

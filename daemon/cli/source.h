@@ -1,7 +1,7 @@
 /*
- * Profiles from elsewhere than this host: --source clickhouse://HOST[:PORT]/DATABASE, for `report`,
- * `top` and `locks`. source_http.c asks, source.c makes questions of options, and what the commands
- * print is what they print of one node.
+ * Profiles of a whole cluster: --source clickhouse://HOST[:PORT]/DATABASE, for `report`, `top` and
+ * `locks`. source_http.c sends queries, source.c makes queries from options, and the output is the
+ * same as for one node.
  */
 #pragma once
 
@@ -28,7 +28,8 @@
 			    "a container"),                                                      \
 		OPTION_TEXT(0, "node", "NAME", type, selectors[CLICKHOUSE_NODE], "a node")
 
-/* Is --source among the words, before a "--"? Then the command is source_report() and so on. */
+/* Is --source among the arguments, before a "--"? Then source_report() and so on run the
+ * command. */
 bool source_is_asked(int argc, char **argv);
 int source_report(int argc, char **argv);
 int source_top(int argc, char **argv);
@@ -43,5 +44,6 @@ struct source_server {
 
 /* false: @why has a sentence. */
 bool source_parse_url(const char *url, struct source_server *ret, char *why, size_t why_size);
-/* The answer, of which @ret is freed by reply_free(). CLI_OK, or CLI_FAILED after saying why. */
+/* The answer, of which @ret is freed by reply_free(). CLI_OK, or CLI_FAILED after printing the
+ * error. */
 int source_ask(const struct source_server *s, const char *sql, struct reply *ret);

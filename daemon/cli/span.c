@@ -1,4 +1,4 @@
-/* A span of the past as the commands take it: --last, or --from and --to. */
+/* A span of the past in the options of commands: --last, or --from and --to. */
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -26,7 +26,7 @@ static int read_moment(const char *command, const char *option, const char *word
 	return cli_wrong(command, why);
 }
 
-/* A time of day that is still to come was taken as yesterday's: that is said. */
+/* Reports that a time of day in the future was taken as yesterday's. */
 static void say_yesterday(const char *option, const char *word, uint64_t now_ns, uint64_t ns)
 {
 	char date[32], now[32];
@@ -64,7 +64,7 @@ static int add_range(char *path, size_t size, const struct span_words *w)
 		return refuse_future(w->command, from, now);
 	say_yesterday("--from", w->from, now, from);
 	if (to < from && !strpbrk(w->to, "@-"))
-		to = now; /* 14:10 of today, at 14:07 */
+		to = now; /* 14:10 of today, when it is 14:07 */
 	else
 		say_yesterday("--to", w->to, now, to);
 	if (from >= to)

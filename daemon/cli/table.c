@@ -1,7 +1,6 @@
 /*
- * Columns as wide as what is in them. Where that is too wide, the columns that may be cut are, the
- * widest first, so that what is short stays readable; where that does not do either, columns are
- * left out.
+ * Columns as wide as their content. If the table is too wide, the columns that may be cut are cut,
+ * the widest first, so that short texts stay readable; if that is not enough, columns are left out.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include <unistd.h>
 #include "daemon/cli/cli.h"
 
-#define WIDTH_ODD 120 /* a terminal that does not know */
+#define WIDTH_ODD 120 /* a terminal with an unknown width */
 #define WIDTH_MIN 40
 
 #define NOTE_INDENT 8
@@ -111,7 +110,7 @@ static size_t natural_width(const struct table *t, size_t c)
 	return width;
 }
 
-/* Leaves columns out until the others fit when they are cut as far as they may be. */
+/* Leaves columns out until the others fit when they are cut as far as allowed. */
 static void cli_table_leave_out(const struct table *t, size_t width, size_t widths[])
 {
 	for (;;) {
@@ -151,12 +150,12 @@ static void cli_table_fit(const struct table *t, size_t width, size_t widths[])
 			    (widest == t->n_columns || widths[c] > widths[widest]))
 				widest = c;
 		if (widest == t->n_columns)
-			return; /* no more can be taken away */
+			return; /* no more can be cut */
 		widths[widest]--;
 	}
 }
 
-/* As colours are switched off by those who want none, https://no-color.org. */
+/* The convention for switching colours off, https://no-color.org. */
 bool terminal_has_colours(void)
 {
 	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");

@@ -9,5 +9,5 @@ struct tar;
 struct tar *tar_new(int fd, uint64_t time_s);
 /* One file; @name has at most 99 bytes. */
 void tar_add(struct tar *t, const char *name, const char *bytes, size_t len);
-/* Ends it. 0, or -EIO when anything of it could not be written. */
+/* Ends it. 0, or -EIO if any part could not be written. */
 int tar_end(struct tar *t);

@@ -1,13 +1,13 @@
 /*
- * `kindling help --targets`: what a shell offers where a TARGET may stand. A shell evaluates what
- * it is given, and JVMs name themselves: a name with anything but letters, digits and - . _ in it
- * is not said.
+ * `kindling help --targets`: suggestions of shells where a TARGET is expected. A shell evaluates
+ * suggestions, and JVMs choose their names: a name with characters other than letters, digits and -
+ * . _ is left out.
  */
 #include <string.h>
 #include <unistd.h>
 #include "daemon/cli/cli.h"
 
-#define TARGETS_SECONDS 2 /* somebody waits at a prompt */
+#define TARGETS_SECONDS 2 /* a user waits at a prompt */
 #define TARGETS_SAFE	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
 
 static bool targets_is_safe(const char *name)

@@ -1,4 +1,4 @@
-/* Durations and moments as people write them. */
+/* Durations and moments in the form that people write. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -30,7 +30,7 @@ int parse_interval(const char *s, uint64_t *ret_ns, char *why, size_t why_size)
 	return !*why && parse_length(s, ret_ns) ? 0 : -EINVAL;
 }
 
-/* The last moment before @now at which clocks showed what is in @tm. */
+/* The last moment before @now at which clocks showed the time in @tm. */
 static time_t last_time_of_day(struct tm tm, time_t now)
 {
 	struct tm day;
@@ -50,7 +50,7 @@ static time_t last_time_of_day(struct tm tm, time_t now)
 	return t;
 }
 
-/* Before 1970 and after 2554 there are no ns. */
+/* Moments before 1970 and after 2554 cannot be expressed in ns. */
 static bool as_ns(time_t t, uint64_t *ret_ns)
 {
 	if (t < 0 || (uint64_t)t > UINT64_MAX / NS_PER_S)

@@ -1,4 +1,4 @@
-/* Memory for thousands of small things that are freed together: all messages of one file. */
+/* Memory for thousands of small objects that are freed together: all messages of one file. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@ struct arena_block;
 
 struct arena {
 	struct arena_block *blocks;
-	bool failed; /* there was no memory for something: nothing of it is to be used */
+	bool failed; /* an allocation has failed: nothing of it may be used */
 };
 
 /* @len zeroed bytes, for any type; NULL without memory. */

@@ -1,6 +1,6 @@
-/* One line a stack: root first (reversed: leaf first), ';' between frames, weight in ns (of
- * allocations: bytes) last. Frames that print the same (lines, offsets) are one. Of several JVMs
- * each is a frame of its own below its stacks. */
+/* One line for each stack: root first (reversed: leaf first), ';' between frames, weight in ns (for
+ * allocations: bytes) last. Frames that print the same (lines, offsets) are merged. If there are
+ * several JVMs, each is a frame below its stacks. */
 #include "daemon/report/formats.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void collapsed_put_name(struct text_out *t, const char *name)
 			   1);
 }
 
-/* Whose stack it is, where that is to be told. */
+/* The JVM or thread of the stack, if they are kept apart. */
 const char *thread_number(const struct profile_thread *t, char buf[THREAD_NUMBER_MAX])
 {
 	buf[0] = '\0';

@@ -1,4 +1,4 @@
-/* See diff.h: two profiles become one, whose rows have two weights. */
+/* See diff.h: merges two profiles into one, whose rows have two weights. */
 #include "daemon/report/diff.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "daemon/report/methods.h"
 
 struct diff {
-	struct profile *all; /* stacks of both; weights of now */
+	struct profile *all; /* stacks of both; weights of the current profile */
 	struct against against;
 	char title[600], base_title[512];
 };
@@ -30,9 +30,9 @@ bool report_diff_by_name(const char *name, enum report_diff_by *ret)
 	return *ret == REPORT_DIFF_TOTAL || strcmp(name, "time") == 0;
 }
 
-/* ---- both in one ----------------------------------------------------------------------------- */
+/* ---- combining both -------------------------------------------------------------------------- */
 
-/* What a method is called, and nothing of how or where it ran. */
+/* A method without how or where it ran. */
 static struct profile_frame diff_frame(struct profile *to, const struct profile *from,
 				       const struct profile_frame *f)
 {
@@ -51,7 +51,7 @@ static struct profile_frame diff_frame(struct profile *to, const struct profile 
 static uint32_t diff_thread(struct profile *to, const struct profile *from, uint32_t thread,
 			    bool threads)
 {
-	/* a process of both, whose name is the title's */
+	/* one process for both, with the name from the title */
 	const struct profile_process q = { .name = profile_string(to, "both") };
 	struct profile_thread t = { .process = profile_process(to, &q), .tid = WIRE_VIRTUAL_TID };
 
@@ -87,7 +87,7 @@ static int diff_add(struct profile *to, const struct profile *from, bool threads
 	return 0;
 }
 
-/* What the header says is about now. */
+/* The header describes the current profile. */
 static void diff_head(struct profile *all, const struct profile *now)
 {
 	all->begin_real_ns = now->begin_real_ns;
@@ -105,7 +105,7 @@ static void diff_head(struct profile *all, const struct profile *now)
 	}
 }
 
-/* Rows of now come first: what the baseline adds to them, and the rows behind, are its own. */
+/* Rows of the current profile come first; the rows after them exist only in the baseline. */
 static int diff_rows(struct diff *d, const struct profile *base, const struct profile *now,
 		     bool threads)
 {
@@ -140,8 +140,7 @@ static int diff_rows(struct diff *d, const struct profile *base, const struct pr
 	return r;
 }
 
-/* ---- how much of the baseline is as much as now -----------------------------------------------
- */
+/* ---- scaling the baseline -------------------------------------------------------------------- */
 
 static void diff_scale(struct diff *d, const struct profile *base, const struct profile *now,
 		       enum report_diff_by by)
@@ -187,7 +186,7 @@ static int by_method_name(const void *a, const void *b)
 		      ((const struct report_method *)b)->name);
 }
 
-static const struct against *sorted_against; /* by by_growth(); one thread */
+static const struct against *sorted_against; /* for by_growth(); single-threaded */
 
 static int by_growth(const void *a, const void *b)
 {
@@ -202,7 +201,7 @@ static int by_growth(const void *a, const void *b)
 	return p < q ? 1 : p > q ? -1 : strcmp(x->name, y->name);
 }
 
-/* Two tables by name become one. */
+/* Merges two tables by name. */
 static void diff_join(struct against *a, struct report_methods *now, struct report_methods *base)
 {
 	uint32_t i = 0, k = 0;
@@ -230,7 +229,7 @@ static void diff_join(struct against *a, struct report_methods *now, struct repo
 	qsort(a->methods, a->n_methods, sizeof(*a->methods), by_growth);
 }
 
-/* Rows get the baseline's weights instead of now's, and back at the second call. */
+/* Exchanges the rows' weights with the baseline's; a second call restores them. */
 static void diff_swap(struct diff *d)
 {
 	struct profile_row *rows = (struct profile_row *)(uintptr_t)d->all->rows;
@@ -245,7 +244,7 @@ static void diff_swap(struct diff *d)
 	}
 }
 
-/* Names are @index's. */
+/* Names belong to @index. */
 static int diff_methods(struct diff *d, const struct report_index *index)
 {
 	struct report_methods now = { 0 }, base = { 0 };
@@ -267,7 +266,7 @@ static int diff_methods(struct diff *d, const struct report_index *index)
 	return r;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int diff_write(struct diff *d, enum report_format format, const struct report_options *o,
 		      char **ret, size_t *ret_len)

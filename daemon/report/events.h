@@ -1,21 +1,21 @@
-/* How each kind of event is called in reports, and in which unit its weights are. */
+/* Names and units of each kind of event in reports. */
 #pragma once
 
 #include <stddef.h>
 #include "daemon/profile/profile.h"
 
 struct report_event {
-	const char *of; /* what the weights are of: "CPU", "waiting" */
-	const char *unit; /* "ns" or "bytes": of the numbers in json and collapsed */
-	const char *large; /* what a person reads them in: "s" or "MiB" */
-	double large_size; /* in the unit */
-	const char *samples; /* "samples", "waits"; one without its s */
+	const char *of; /* what the weights measure: "CPU", "waiting" */
+	const char *unit; /* "ns" or "bytes": the unit in json and collapsed */
+	const char *large; /* the unit for people: "s" or "MiB" */
+	double large_size; /* converted to that unit */
+	const char *samples; /* "samples", "waits"; "sample", "wait" for one */
 };
 extern const struct report_event report_events[WIRE_EVENT_COUNT];
 
-/* "lock" or "cpu,lock" as bits. false: one of them is not known. */
+/* Parses "lock" or "cpu,lock" into bits. false: an unknown word. */
 bool report_events_by_name(const char *list, unsigned *ret);
-/* The other way round: "cpu,lock"; @buf. */
+/* The reverse: "cpu,lock"; @buf. */
 const char *report_events_list(unsigned events, char *buf, size_t size);
-/* The one event of a mask; of several the first, of none CPU. */
+/* The event of a mask; if there are several the first one, if none CPU. */
 enum wire_event report_event_of(unsigned events);

@@ -1,5 +1,5 @@
-/* The writers behind report_write(), one a file. Each gets a profile with nothing but what the
- * options ask for. */
+/* The writers behind report_write(), one in each file. Each gets a profile that contains only what
+ * the options select. */
 #pragma once
 
 #include "daemon/report/events.h"
@@ -10,7 +10,7 @@
 void write_collapsed(struct text_out *t, const struct profile *p, const struct report_options *o);
 void write_txt(struct text_out *t, const struct profile *p, const struct report_options *o);
 void write_json(struct text_out *t, const struct profile *p, const struct report_options *o);
-/* Of that all but threads, frames, nodes and rows. */
+/* The profile without its tables of threads, frames, nodes and rows. */
 void write_json_head(struct text_out *t, const struct profile *p, const struct report_options *o);
 void write_html(struct text_out *t, const struct profile *p, const struct report_options *o);
 void write_speedscope(struct text_out *t, const struct profile *p, const struct report_options *o);
@@ -20,13 +20,15 @@ int write_otlp(const struct profile *p, bool json, char **ret, size_t *ret_len);
 int write_pprof(const struct profile *p, const struct report_options *o, char **ret,
 		size_t *ret_len);
 
-/* What of @p the options ask for, the caller's; NULL where that is all of it. As report_write(). */
+/* The part of @p that the options select, the caller's; NULL if that is all of it. Errors as for
+ * report_write(). */
 int report_part(const struct profile *p, const struct report_options *o, struct profile **ret);
 
 #define THREAD_NUMBER_MAX 24
-/* What is behind a thread's name: " tid=4711", " virtual #53"; "" of all that have no name. */
+/* The suffix of a thread's name: " tid=4711", " virtual #53"; "" for the number shared by unnamed
+ * virtual threads. */
 const char *thread_number(const struct profile_thread *t, char buf[THREAD_NUMBER_MAX]);
-/* Is each JVM to be told apart: is there something of more than one, and not to be merged? */
+/* Are JVMs to be shown separately: are there several, and are they not to be merged? */
 bool report_is_of_several(const struct profile *p, const struct report_options *o);
-/* "4711 org.shop.Main (shop/cart)", several joined, or what the options say. */
+/* "4711 org.shop.Main (shop/cart)", several joined, or the title of the options. */
 void report_title(const struct profile *p, const struct report_options *o, char *buf, size_t size);

@@ -1,5 +1,5 @@
-/* The flame graph page: the template with the profile's JSON where "@PROFILE@" stands. Names are
- * hostile: text_json() leaves no "<" in them, the page sets text, never markup. */
+/* The flame graph page: the template with the profile's JSON in place of "@PROFILE@". Names may be
+ * hostile: text_json() escapes every "<" in them, and the page sets text, never markup. */
 #include "daemon/report/against.h"
 #include "daemon/report/formats.h"
 

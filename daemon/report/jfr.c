@@ -1,11 +1,11 @@
 /*
  * JDK Flight Recorder's format: one chunk that `jfr`, JDK Mission Control and others read.
  *
- * A profile has weights by thread and stack and no moments. kindling.CpuTime says exactly that, one
- * event each. jdk.ExecutionSample is what tools look for: as many as there were samples, each of
- * them for the same CPU time (the setting "interval"), spread over the span. What does not make a
- * whole interval is carried over to the next stack. Waits and allocations likewise:
- * kindling.WaitTime and kindling.Allocated are the rows, the JDK's own events as many as there
+ * A profile has weights by thread and stack, and no moments. kindling.CpuTime contains exactly
+ * that, one event for each row. Tools expect jdk.ExecutionSample: as many of them as there were
+ * samples, each for the same CPU time (the setting "interval"), spread over the span. A remainder
+ * below one interval is carried over to the next stack. Waits and allocations likewise:
+ * kindling.WaitTime and kindling.Allocated are the rows; the JDK's own events are as many as there
  * were, with the mean of their row (the sum is exact).
  */
 #include "daemon/report/formats.h"
@@ -17,7 +17,8 @@
 #include "daemon/core/labels.h"
 #include "daemon/report/jfr_priv.h"
 
-#define SAMPLES_MAX	    2000000u /* of jdk.ExecutionSample: beyond, the interval is longer */
+/* of jdk.ExecutionSample: for more samples the interval is longer */
+#define SAMPLES_MAX	    2000000u
 #define DEFAULT_INTERVAL_NS 10000000ull
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
@@ -94,7 +95,7 @@ static void put_setting(struct jfr *j, enum jfr_type of, const char *name, const
 	jfr_end(j->t, at);
 }
 
-/* "label.service"; of several processes "4711.label.service". */
+/* "label.service"; with several processes "4711.label.service". */
 static void jfr_put_labels(struct jfr *j, const struct profile_process *q)
 {
 	const char *labels = j->p->strings[q->labels];
@@ -107,7 +108,7 @@ static void jfr_put_labels(struct jfr *j, const struct profile_process *q)
 	}
 }
 
-/* What the headers of other formats say. */
+/* The text in the headers of other formats. */
 static void jfr_put_summary(struct jfr *j, enum wire_event event)
 {
 	char sum[64], rate[REPORT_TEXT_MAX], absent[REPORT_TEXT_MAX], note[REPORT_TEXT_MAX];
@@ -155,7 +156,8 @@ static void put_cpu_time(struct jfr *j, const struct profile_row *r, uint64_t sp
 	jfr_end(j->t, at);
 }
 
-/* The @n-th moment: multiples of the golden ratio, modulo 1, are spread evenly however many. */
+/* The @n-th moment: multiples of the golden ratio, modulo 1, are spread evenly, whatever their
+ * number. */
 static uint64_t moment_ns(uint64_t n, uint64_t span_ns)
 {
 	uint64_t part = (n * 0x9e3779b97f4a7c15ull) >> 32;
@@ -175,7 +177,7 @@ static void put_execution_samples(struct jfr *j, const struct profile_row *r, ui
 	}
 }
 
-/* A wait that lasted @weight ns, or an allocation that stands for so many bytes. */
+/* A wait that lasted @weight ns, or an allocation of that many bytes. */
 static void jfr_put_one(struct jfr *j, const struct profile_row *r, uint64_t weight,
 			uint64_t after_ns)
 {
@@ -184,7 +186,7 @@ static void jfr_put_one(struct jfr *j, const struct profile_row *r, uint64_t wei
 		[WIRE_WAIT_WAIT] = JFR_MONITOR_WAIT,
 		[WIRE_WAIT_PARK] = JFR_THREAD_PARK,
 	};
-	/* what stands behind the class: nobody to name, no timeout, no address */
+	/* the fields after the class: no previous owner, no timeout, no address */
 	static const int zeros[WIRE_WAIT_COUNT] = { 2, 4, 3 };
 	bool is_wait = r->event == WIRE_EVENT_LOCK;
 	size_t at = begin_event(j, is_wait ? waits[r->wait] : JFR_ALLOCATION, after_ns);
@@ -212,7 +214,7 @@ static void jfr_put_sum(struct jfr *j, const struct profile_row *r, uint64_t spa
 	jfr_end(j->t, at);
 }
 
-/* As many events as there were, at most its part of SAMPLES_MAX. */
+/* As many events as there were, at most the event's part of SAMPLES_MAX. */
 static void put_each(struct jfr *j, const struct profile_row *r, uint64_t all, uint64_t span_ns)
 {
 	uint64_t n = all > SAMPLES_MAX ? r->samples * SAMPLES_MAX / all : r->samples,
@@ -244,7 +246,7 @@ static void jfr_put_rows(struct jfr *j, uint64_t interval_ns, uint64_t span_ns)
 	}
 }
 
-/* What one jdk.ExecutionSample stands for. */
+/* The CPU time of one jdk.ExecutionSample. */
 static uint64_t sample_interval_ns(const struct profile *p)
 {
 	uint64_t all_ns = 0, n = 0;
@@ -292,7 +294,7 @@ static void jfr_put_header(struct text_out *t, uint64_t pools_at, uint64_t types
 	put_big_endian(&h, p->begin_real_ns, 8);
 	put_big_endian(&h, p->end_real_ns - p->begin_real_ns, 8);
 	put_big_endian(&h, JFR_START_TICKS, 8);
-	put_big_endian(&h, 1000000000, 8); /* ticks a second */
+	put_big_endian(&h, 1000000000, 8); /* ticks per second */
 	put_big_endian(&h, 3, 4); /* finished; packed integers, the last chunk */
 	if (h.failed || t->failed)
 		t->failed = true;

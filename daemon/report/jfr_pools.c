@@ -1,7 +1,7 @@
 /*
- * The constant pools of a JFR file: threads, classes, methods, stacks, symbols, each under the key
- * that events and other pools call it by. Keys follow from the profile's own numbers, so that
- * nothing has to be looked up.
+ * The constant pools of a JFR file: threads, classes, methods, stacks, symbols, each with a key by
+ * which events and other pools refer to it. Keys are computed from the profile's own numbers, so
+ * that no lookup is needed.
  */
 #include "daemon/report/jfr_priv.h"
 
@@ -11,10 +11,10 @@
 #include "proto/wire.h"
 #include "daemon/ground/utf8.h"
 
-#define LINE_MAX_JFR 65535 /* more is another field to some readers */
+#define LINE_MAX_JFR 65535 /* some readers take more for another field */
 
-/* Keys that async-profiler gives these. Its converter knows no others: stubs and our own words are
- * native to it, and their names are in brackets. */
+/* Keys that async-profiler gives these types. Its converter knows no others: stubs and labels are
+ * native for it, and their names are in brackets. */
 enum frame_type { INTERPRETED, COMPILED, INLINED, NATIVE, CPP, KERNEL, C1, FRAME_TYPES };
 static const char *const frame_types[FRAME_TYPES] = {
 	"Interpreted", "JIT compiled", "Inlined", "Native", "C++", "Kernel", "C1 compiled",
@@ -44,7 +44,7 @@ enum {
 	SYMBOL_KINDLING,
 	SYMBOL_STRINGS
 };
-/* Where frames are of that are not of a class: readers print "class.method". */
+/* The class for frames without one: readers print "class.method". */
 enum { CLASS_NONE = 1, CLASS_KERNEL, CLASS_JVM, CLASS_KINDLING, CLASS_STRINGS };
 
 /* ---- methods --------------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ static bool is_method(const struct profile_frame *f)
 			return (a) < (b) ? -1 : 1; \
 	} while (0)
 
-/* Frames of one method are many: by line and kind. */
+/* A method has many frames: one for each line and kind. */
 static int by_method(const void *a, const void *b, void *frames)
 {
 	const struct profile_frame *x = (const struct profile_frame *)frames + *(const uint32_t *)a;
@@ -77,7 +77,7 @@ static int by_method(const void *a, const void *b, void *frames)
 	return 0;
 }
 
-/* The string with the name of the class on a row's stack, 0 = there is none. */
+/* The string with the name of the class on top of a row's stack, 0 = there is none. */
 static uint32_t class_string(const struct jfr *j, const struct profile_row *r)
 {
 	const struct profile_frame *f;
@@ -201,7 +201,7 @@ static void jfr_pools_put_threads(struct jfr *j)
 static void jfr_pools_put_class(struct jfr *j, uint64_t key, uint64_t symbol)
 {
 	jfr_u64(j->t, key);
-	jfr_u64(j->t, 0); /* no loader is known */
+	jfr_u64(j->t, 0); /* no class loader */
 	jfr_u64(j->t, symbol);
 	jfr_u64(j->t, 0); /* package */
 	jfr_u64(j->t, 0); /* modifiers */
@@ -240,7 +240,7 @@ static uint64_t class_of_frame(const struct profile_frame *f)
 						: CLASS_NONE;
 }
 
-/* Keys: first frame + 1. The last is for samples without a stack. */
+/* Keys: first frame + 1. The last one is for samples without a stack. */
 static void jfr_pools_put_methods(struct jfr *j)
 {
 	const struct profile *p = j->p;
@@ -274,7 +274,7 @@ static void jfr_pools_put_frame(struct jfr *j, uint64_t method, int32_t line, en
 	jfr_u64(j->t, type);
 }
 
-/* Keys: leaf node + 1, so that "no stack" has one too. */
+/* Keys: leaf node + 1, so that an empty stack has a key too. */
 static void jfr_pools_put_stacks(struct jfr *j)
 {
 	const struct profile *p = j->p;
@@ -312,7 +312,7 @@ static void put_class_symbol(struct jfr *j, uint32_t string)
 	const char *text = j->p->strings[string], *file = strrchr(text, '/');
 	char name[2048];
 
-	/* a class has no slash in it: this is the path of a library */
+	/* a class has no slash in its name: this is the path of a library */
 	if (file) {
 		put_symbol(j, symbol_of_class(j, string), file + 1);
 		return;
@@ -321,13 +321,13 @@ static void put_class_symbol(struct jfr *j, uint32_t string)
 	for (char *c = name; *c; c++)
 		if (*c == '.')
 			*c = '/';
-	/* readers take "[v" of "[vdso]" for an array of some type, and JMC's parser throws */
+	/* readers take "[v" in "[vdso]" for an array type, and JMC's parser throws */
 	if (name[0] == '[')
 		name[strcspn(name, "]")] = '\0';
 	put_symbol(j, symbol_of_class(j, string), name[0] == '[' ? name + 1 : name);
 }
 
-/* "Parker::park" of "Parker::park(bool, long)": readers put parentheses behind every method. */
+/* "Parker::park" for "Parker::park(bool, long)": readers append parentheses to every method. */
 static void cut_arguments(char *name)
 {
 	size_t len = strlen(name), at;
@@ -384,7 +384,7 @@ void jfr_put_pools(struct jfr *j)
 	jfr_u64(j->t, 0); /* duration */
 	jfr_u64(j->t, 0); /* no pool before this one */
 	text_bytes(j->t, "\1", 1);
-	/* an empty pool is an error to the JDK's reader */
+	/* the JDK's reader rejects an empty pool */
 	jfr_u64(j->t, 5 + (j->p->n_threads ? 1 : 0) + (stacks ? 1 : 0));
 	put_enums(j);
 	if (j->p->n_threads)

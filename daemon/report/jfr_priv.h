@@ -1,10 +1,11 @@
-/* Between jfr.c (bytes, events, the chunk), jfr_pools.c (what events refer to) and jfr_types.c
- * (what all of it is). */
+/* Shared by jfr.c (bytes, events, the chunk), jfr_pools.c (constants that events refer to) and
+ * jfr_types.c (metadata). */
 #pragma once
 
 #include "daemon/report/formats.h"
 
-#define JFR_START_TICKS 1000000000ull /* ticks are ns; not 0, which some take for "none" */
+/* ticks are ns; not 0, which some readers take for "none" */
+#define JFR_START_TICKS 1000000000ull
 
 enum jfr_type {
 	JFR_METADATA = 0,
@@ -45,30 +46,30 @@ enum jfr_type {
 	JFR_EVENT_BOOKS,
 };
 
-/* Seven bits a byte, nine bytes at most: the ninth has eight. */
+/* Seven bits per byte, at most nine bytes: the ninth has eight. */
 void jfr_u64(struct text_out *t, uint64_t v);
 void jfr_string(struct text_out *t, const char *s);
-/* Every byte of a chunk is inside an event: its size comes first, filled in at the end. */
+/* Every byte of a chunk is part of an event: its size comes first, filled in at the end. */
 size_t jfr_begin(struct text_out *t, enum jfr_type type);
 void jfr_end(struct text_out *t, size_t at);
-/* The metadata event: all types with their fields. */
+/* The metadata event: all types and their fields. */
 void jfr_put_types(struct text_out *t, uint64_t start_ticks);
 
 struct jfr {
 	struct text_out *t;
 	const struct profile *p;
-	uint32_t *order; /* frames, those of one method together */
+	uint32_t *order; /* frames, sorted by method */
 	uint32_t *method; /* by frame: its method's first frame */
 	uint8_t *string_used, *class_used; /* by string */
 	uint8_t *leaf_used; /* by node */
 	unsigned events; /* bits */
-	uint64_t carried_ns; /* CPU time that no jdk.ExecutionSample stands for yet */
+	uint64_t carried_ns; /* CPU time not yet covered by a jdk.ExecutionSample */
 	uint64_t n; /* events that have a moment */
 };
 
-/* Fills in what follows from the frames and rows; all arrays are there, and zero. */
+/* Fills in values derived from the frames and rows; all arrays are allocated and zero. */
 void jfr_number(struct jfr *j);
-/* A row's stack without the class that stands on it, and that class's key; 0 = none. */
+/* A row's stack without the class on top of it, and that class's key; 0 = none. */
 uint32_t jfr_stack_of(const struct jfr *j, const struct profile_row *r);
 uint64_t jfr_class_of(const struct jfr *j, const struct profile_row *r);
 /* Keys of threads and stacks: index + 1, leaf node + 1. */

@@ -1,7 +1,7 @@
 /*
  * The metadata event of a JFR file: every type that is used, with its fields in the order in which
- * they are written. Fields of the JDK's own events come in the order that readers expect who do not
- * look at the metadata (async-profiler's converter, for one).
+ * they are written. Fields of the JDK's own events are in the order expected by readers that ignore
+ * the metadata (such as async-profiler's converter).
  */
 #include "daemon/report/jfr_priv.h"
 
@@ -30,8 +30,8 @@ struct field {
 struct type {
 	enum jfr_type id;
 	const char *name, *super, *label;
-	bool simple; /* one field, shown as that */
-	struct field fields[FIELDS_MAX]; /* until one without a name */
+	bool simple; /* one field, displayed as that type */
+	struct field fields[FIELDS_MAX]; /* up to an entry without a name */
 };
 
 #define EVENT	   "jdk.jfr.Event"
@@ -233,7 +233,7 @@ static const struct type types[] = {
 		      { "summary", JFR_STRING, 0, "Summary" } } },
 };
 
-/* The tree of elements refers to strings by number, and they come before it. */
+/* The tree of elements refers to strings by number, and the strings come first. */
 struct tree {
 	struct text_out out;
 	const char *strings[STRINGS_MAX];
@@ -257,7 +257,7 @@ static void jfr_types_name(struct tree *t, const char *s)
 	jfr_u64(&t->out, i);
 }
 
-/* "key", "value", ... NULL; then so many children follow. */
+/* "key", "value", ... NULL; then this number of children follows. */
 static void jfr_types_element(struct tree *t, const char *what, const char *const *attributes,
 			      unsigned children)
 {

@@ -23,7 +23,7 @@ static void json_put_losses(struct text_out *t, const struct profile_books *b,
 			    (unsigned long long)b->short_waits_ns);
 }
 
-/* What the page says of the whole, in words that are the same in all formats. */
+/* The summary of the page, with the same words as in all formats. */
 static void put_words(struct text_out *t, const struct profile *p, enum wire_event event)
 {
 	const struct report_event *e = &report_events[event];
@@ -40,7 +40,7 @@ static void put_words(struct text_out *t, const struct profile *p, enum wire_eve
 	text_json(t, report_note_text(p, event, text, sizeof(text)));
 }
 
-/* The sums of the rows, for who does not add them up. */
+/* The sums of the rows, for readers that do not add them up. */
 static void put_view(struct text_out *t, const struct report_view *v, enum wire_event event)
 {
 	const char *unit = report_events[event].unit;
@@ -54,7 +54,7 @@ static void put_view(struct text_out *t, const struct report_view *v, enum wire_
 	text_put(t, "}");
 }
 
-/* [samples, weight] of what filters took out, for who reads it back; absent says it in words. */
+/* [samples, weight] left out by filters, for reading it back; "absent" has it in words. */
 static void json_put_left_out(struct text_out *t, const struct profile *p, enum wire_event event)
 {
 	const struct profile_left_out *idle = &p->idle_left_out[event];
@@ -99,7 +99,7 @@ static void put_head(struct text_out *t, const struct profile *p, const struct r
 	json_put_losses(t, &p->books, event);
 }
 
-/* Up to its name. A virtual thread has an id, and all those without a name not even that. */
+/* Up to its name. A virtual thread has an id, except for the entry of those without a name. */
 static void put_thread_number(struct text_out *t, const char *comma,
 			      const struct profile_thread *of)
 {
@@ -207,7 +207,7 @@ static void json_put_frame(struct text_out *t, const struct profile *p,
 	text_put(t, "}");
 }
 
-/* By row how its thread waited, and which rows are waits for work. */
+/* For each row how its thread waited, and which rows are waits for work. */
 static void json_put_waits(struct text_out *t, const struct profile *p)
 {
 	const char *comma = "";
@@ -232,7 +232,7 @@ void write_json_head(struct text_out *t, const struct profile *p, const struct r
 	text_put(t, "}");
 }
 
-/* [thread, node, samples, weight]; beside a baseline also its samples and weight. */
+/* [thread, node, samples, weight]; with a baseline also its samples and weight. */
 static void json_put_rows(struct text_out *t, const struct profile *p, const struct against *a)
 {
 	text_put(t, "],\"rows\":[");

@@ -34,7 +34,7 @@ static bool json_is_ascii(char c, char first, char last)
 	return c >= first && c <= last;
 }
 
-/* The next character that is no space; '\0' at the end. */
+/* The next character that is not a space; '\0' at the end. */
 static char json_peek(struct json_in *j)
 {
 	while (!j->failed && j->at < j->end &&
@@ -53,7 +53,7 @@ static bool json_take(struct json_in *j, char c, const char *otherwise)
 	return true;
 }
 
-/* ---- what holds others ----------------------------------------------------------------------- */
+/* ---- objects and arrays ---------------------------------------------------------------------- */
 
 static void json_enter(struct json_in *j, char c, const char *otherwise)
 {
@@ -64,7 +64,7 @@ static void json_enter(struct json_in *j, char c, const char *otherwise)
 	j->fresh = true;
 }
 
-/* Is there one more before @close? */
+/* Is there another one before @close? */
 static bool json_more(struct json_in *j, char close)
 {
 	if (json_peek(j) == close && !j->failed) {
@@ -150,7 +150,7 @@ static size_t json_utf8(uint32_t code, char *to)
 	return 4;
 }
 
-/* Behind "\u". What is no character (NUL too, which would end the text) becomes U+FFFD. */
+/* After "\u". Invalid characters (also NUL, which would end the text) become U+FFFD. */
 static size_t json_unicode(struct json_in *j, char *to)
 {
 	uint32_t code = json_hex4(j), low;
@@ -168,7 +168,7 @@ static size_t json_unicode(struct json_in *j, char *to)
 	return json_utf8(code, to);
 }
 
-/* Behind "\". */
+/* After a backslash. */
 static size_t json_escape(struct json_in *j, char *to)
 {
 	static const char from[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
@@ -292,7 +292,7 @@ static void json_skip_number(struct json_in *j)
 		json_fail(j, "no value");
 }
 
-/* As deep as json_enter() lets it. */
+/* As deep as json_enter() allows. */
 void json_skip(struct json_in *j)
 {
 	char c = json_peek(j);

@@ -1,12 +1,12 @@
 /*
- * JSON read once from front to back, without a tree of it: a profile's has millions of numbers, of
- * 64 bits. What is asked for must stand there, else the reading has failed, with the place; from
- * then on everything is empty and loops end. Pure; trusts nothing.
+ * Reads JSON once from front to back, without building a tree: a profile has millions of numbers,
+ * of 64 bits. If the value asked for is not there the reading fails, with the position; from then
+ * on every value is empty and loops end. Pure; trusts nothing.
  *
- *     json_object(j);
- *     while (json_key(j))
- *             if (json_is(j, "rows")) ...
- *             else json_skip(j);
+ * json_object(j);
+ * while (json_key(j))
+ * if (json_is(j, "rows")) ...
+ * else json_skip(j);
  */
 #pragma once
 
@@ -20,28 +20,28 @@
 struct json_in {
 	const char *begin, *at, *end;
 	unsigned depth;
-	bool fresh; /* nothing came yet in the innermost object or array */
+	bool fresh; /* the innermost object or array has had no member yet */
 	bool failed;
 	char why[160]; /* "no comma at byte 4711" */
-	char key[64]; /* the last one; longer ones are cut */
-	char *text; /* of the last string; owned */
+	char key[64]; /* the last key; longer ones are cut */
+	char *text; /* of the last string value; owned */
 };
 
 /* @bytes are borrowed until json_deinit(). -ENOMEM. */
 int json_init(struct json_in *j, const char *bytes, size_t len);
 void json_deinit(struct json_in *j);
-/* With the place where it stands; the first one counts. */
+/* Adds the position; only the first failure counts. */
 void json_fail(struct json_in *j, const char *what);
 
 void json_object(struct json_in *j); /* a "{" */
-bool json_key(struct json_in *j); /* the next one is in @key; false: it was the end */
+bool json_key(struct json_in *j); /* the next key is in @key; false: the object has ended */
 bool json_is(const struct json_in *j, const char *key);
 void json_array(struct json_in *j); /* a "[" */
-bool json_item(struct json_in *j); /* one more is next; false: it was the end */
-const char *json_text(struct json_in *j); /* valid until the next one */
+bool json_item(struct json_in *j); /* another element follows; false: the array has ended */
+const char *json_text(struct json_in *j); /* valid until the next string */
 uint64_t json_u64(struct json_in *j);
 int64_t json_i64(struct json_in *j);
 bool json_bool(struct json_in *j);
 bool json_null(struct json_in *j); /* false, and nothing is read: it is not null */
-void json_skip(struct json_in *j); /* whatever it is */
-void json_end(struct json_in *j); /* nothing follows */
+void json_skip(struct json_in *j); /* skips any value */
+void json_end(struct json_in *j); /* nothing follows the value */

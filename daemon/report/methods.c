@@ -1,4 +1,4 @@
-/* Methods by what they cost. Frames that print the same are one method. */
+/* Methods by cost. Frames that print the same are one method. */
 #include "daemon/report/methods.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static int by_self(const void *a, const void *b)
 	return methods_by_total(a, b);
 }
 
-/* Frames print by name: number the different names. Returns how many; ids[frame] = number. */
+/* Numbers the different printed names of frames. Returns how many; ids[frame] = number. */
 static uint32_t number_names(const struct profile *p, char **names, uint32_t *ids)
 {
 	char **sorted = calloc(p->n_frames + 1, sizeof(*sorted));
@@ -57,7 +57,8 @@ static uint32_t number_names(const struct profile *p, char **names, uint32_t *id
 	return n;
 }
 
-/* Children of nodes: parents come before them, and so does each before its later siblings. */
+/* Links nodes to their children: parents come before children, and each child before its later
+ * siblings. */
 static void link_nodes(const struct profile *p, struct report_index *x)
 {
 	for (uint32_t i = p->n_nodes; i-- > 1;) {
@@ -111,7 +112,7 @@ static void methods_add(struct sum *to, uint64_t samples, uint64_t weight)
 	to->weight += weight;
 }
 
-/* Of each node what ends there and above: [0] is what has no stack. */
+/* For each node the weight that ends there and above: [0] is for samples without a stack. */
 static void sum_up(const struct profile *p, const struct report_index *x, uint32_t process,
 		   struct sum *sums, struct report_method *methods)
 {
@@ -130,8 +131,8 @@ static void sum_up(const struct profile *p, const struct report_index *x, uint32
 }
 
 /*
- * Depth first, whatever the depth: a method gets what a node of its has, unless one of its is
- * below that already, as when it recurses.
+ * Depth first, without recursion: a method gets the weight of its nodes, except below another node
+ * of the same method (recursion in Java).
  */
 static void count_methods(const struct profile *p, const struct report_index *x,
 			  const struct sum *sums, struct report_method *methods)
@@ -179,7 +180,7 @@ int report_methods(const struct profile *p, const struct report_index *x, uint32
 {
 	CLEANUP(freep) struct sum *sums = calloc(p->n_nodes + 1, sizeof(*sums));
 
-	ret->methods = calloc(x->n + 1, sizeof(*ret->methods)); /* the last: [no stack] */
+	ret->methods = calloc(x->n + 1, sizeof(*ret->methods)); /* the last entry: [no stack] */
 	ret->n = 0;
 	if (!sums || !ret->methods) {
 		report_methods_free(ret);

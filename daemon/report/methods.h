@@ -3,11 +3,11 @@
 
 #include "daemon/report/report.h"
 
-/* Of one profile, for any number of tables: the names of its frames, the children of its nodes. */
+/* For one profile and any number of tables: the names of its frames, the children of its nodes. */
 struct report_index {
 	char **names; /* by frame; owned */
-	uint32_t *ids; /* by frame: the number of its name */
-	uint32_t n, n_frames; /* different names */
+	uint32_t *ids; /* by frame: the number of its printed name */
+	uint32_t n, n_frames; /* number of different names */
 	uint32_t *first, *next; /* by node: its first child, its next sibling; 0 = none */
 };
 int report_index_new(const struct profile *p, struct report_index **ret); /* 0 or -ENOMEM */
@@ -15,9 +15,9 @@ struct report_index *report_index_free(struct report_index *x);
 DEFINE_FREEP(struct report_index, report_index_free);
 
 struct report_method {
-	const char *name; /* the index's */
+	const char *name; /* borrowed from the index */
 	uint64_t samples, total, self;
-	uint32_t below; /* private: how many of its frames are below the one that is looked at */
+	uint32_t below; /* private: how many of its frames are on the current path */
 };
 
 struct report_methods {
@@ -27,8 +27,8 @@ struct report_methods {
 
 enum report_order { REPORT_BY_SELF, REPORT_BY_TOTAL };
 
-/* @process: index, or UINT32_MAX for all. It costs a walk over rows and nodes, however deep these
- * are. 0 or -ENOMEM. */
+/* @process: index, or UINT32_MAX for all. Takes one walk over rows and nodes, without recursion. 0
+ * or -ENOMEM. */
 int report_methods(const struct profile *p, const struct report_index *x, uint32_t process,
 		   enum report_order order, struct report_methods *ret);
 void report_methods_free(struct report_methods *m);

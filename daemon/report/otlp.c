@@ -1,8 +1,8 @@
 /*
- * What a client of OTLP sends: an ExportProfilesServiceRequest of opentelemetry-proto 1.11, as
- * protobuf or as the JSON that the protocol makes of it (protojson.h). One resource for each JVM,
- * in it one profile for each kind of event. A sample's value is its weight, for intervals change;
- * how many samples there were, and were lost, are attributes of the profile.
+ * The request of an OTLP client: an ExportProfilesServiceRequest of opentelemetry-proto 1.11, as
+ * protobuf or as the JSON that the protocol defines for it (protojson.h). One resource for each
+ * JVM, with one profile for each kind of event. A sample's value is its weight, because intervals
+ * change; the numbers of samples and of losses are attributes of the profile.
  */
 #include "daemon/report/formats.h"
 
@@ -19,7 +19,7 @@
 #define PROFILE_ATTRIBUTES	8
 #define SAMPLE_ATTRIBUTES_MAX	4
 
-/* How each kind of event is called there. A period of 1: each one is told. */
+/* Names of each kind of event in OTLP. A period of 1 means that each event is reported. */
 static const struct {
 	const char *type, *unit, *period_type;
 	bool periodic;
@@ -41,7 +41,7 @@ struct otlp_writer {
 	Otlp__ProfilesDictionary dictionary;
 };
 
-/* A message of a type of the protocol, empty; returns from the function without memory. */
+/* Defines an empty message of a type of the protocol; returns from the function without memory. */
 #define OTLP_TAKE(w, ret, type)                                         \
 	do {                                                            \
 		(ret) = arena_take(&(w)->tables.arena, sizeof(*(ret))); \
@@ -112,7 +112,7 @@ static size_t otlp_sample_attributes(struct otlp_writer *w, const struct profile
 	return n;
 }
 
-/* Rows whose frames are told apart no further than kindling does are one sample here. */
+/* Rows that differ only in what OTLP's frames do not show become one sample. */
 static void otlp_sample(struct otlp_writer *w, Otlp__Profile *profile, const struct profile_row *r)
 {
 	int32_t id[1 + SAMPLE_ATTRIBUTES_MAX] = { otlp_stack_of(w, r) };
@@ -179,7 +179,7 @@ static void otlp_profile_attributes(struct otlp_writer *w, Otlp__Profile *profil
 	profile->attribute_indices = indices;
 }
 
-/* Of the @n rows that @rows lists, which are of one process and one event. */
+/* From the @n rows that @rows lists, which are of one process and one event. */
 static void otlp_profile(struct otlp_writer *w, Otlp__Profile **ret, const uint32_t *rows,
 			 uint32_t n)
 {
@@ -232,7 +232,7 @@ static void otlp_resource_value(struct otlp_writer *w, Otlp__Resource *r, const 
 	r->attributes[r->n_attributes++] = a;
 }
 
-/* How the conventions of OpenTelemetry call a label; others keep their names. */
+/* The name of a label in the conventions of OpenTelemetry; other labels keep their names. */
 static const char *otlp_label_key(const char *label)
 {
 	static const char *const names[][2] = {
@@ -254,7 +254,7 @@ static const char *otlp_label_key(const char *label)
 	return label;
 }
 
-/* What labels say of it; without any the JVM's own names. */
+/* The JVM's labels; without any the JVM's own names. */
 static void otlp_labels(struct otlp_writer *w, Otlp__Resource *r, const struct profile_process *q)
 {
 	const char *text = w->p->strings[q->labels], *pod = w->p->strings[q->pod];
@@ -311,14 +311,14 @@ static void otlp_scope(struct otlp_writer *w, Otlp__ResourceProfiles *rp)
 	s->scope->version = (char *)(uintptr_t)KINDLING_VERSION;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the request ----------------------------------------------------------------------------- */
 
 static uint32_t otlp_process_of(const struct profile *p, uint32_t row)
 {
 	return p->threads[p->rows[row].thread].process;
 }
 
-/* Rows of the same process and event stand together, in the order that they had. */
+/* Groups rows by process and event, and keeps their order otherwise. */
 static bool otlp_sort(struct otlp_writer *w)
 {
 	const struct profile *p = w->p;
@@ -336,7 +336,7 @@ static bool otlp_sort(struct otlp_writer *w)
 	return true;
 }
 
-/* A row's process and event against those of the row before it. */
+/* Compares a row's process and event with those of the previous row. */
 static bool otlp_is_next(const struct otlp_writer *w, uint32_t i, bool with_event)
 {
 	uint32_t a = w->order[i - 1], b = w->order[i];

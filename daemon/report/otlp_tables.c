@@ -8,7 +8,7 @@
 
 /* ---- any table ------------------------------------------------------------------------------- */
 
-static uint64_t otlp_seed; /* names are the targets' to choose */
+static uint64_t otlp_seed; /* the targets choose the names */
 
 static uint64_t otlp_hash(const uint8_t *bytes, size_t len)
 {
@@ -40,8 +40,8 @@ static bool otlp_table_grow(struct otlp_table *t)
 
 	t->keys = keys ? keys : t->keys;
 	t->entries = entries ? entries : t->entries;
-	if (!entries || !hash_index_resize(&t->index, 2 * cap, t->n ? t->n - 1 : 0,
-					   otlp_hash_of, t))
+	if (!entries ||
+	    !hash_index_resize(&t->index, 2 * cap, t->n ? t->n - 1 : 0, otlp_hash_of, t))
 		return false;
 	t->cap = cap;
 	return true;
@@ -86,7 +86,7 @@ void otlp_table_deinit(struct otlp_table *t)
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* A message of a type of the protocol, empty. */
+/* Creates an empty message of a type of the protocol. */
 #define OTLP_NEW(t, ret, type)                                   \
 	do {                                                     \
 		(ret) = arena_take(&(t)->arena, sizeof(*(ret))); \
@@ -235,13 +235,13 @@ int32_t otlp_stack(struct otlp_tables *t, const int32_t *locations, size_t n)
 	return i;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- the dictionary -------------------------------------------------------------------------- */
 
 static bool otlp_table_init(struct otlp_table *t, void *empty)
 {
 	if (!empty || !otlp_table_grow(t))
 		return false;
-	t->keys[0] = (struct otlp_key){ "", 0, 0 }; /* no slot leads to it */
+	t->keys[0] = (struct otlp_key){ "", 0, 0 }; /* no slot refers to it */
 	t->entries[0] = empty;
 	t->n = 1;
 	return true;
@@ -280,7 +280,7 @@ void otlp_tables_deinit(struct otlp_tables *t)
 	arena_free(&t->arena);
 }
 
-/* Nothing of kindling has a trace yet: the empty one alone. */
+/* kindling has no traces: only the empty entry. */
 static void otlp_links(struct otlp_tables *t, Otlp__ProfilesDictionary *d)
 {
 	Otlp__Link *none;

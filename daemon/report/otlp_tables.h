@@ -1,6 +1,6 @@
 /*
- * The tables of an OTLP request: what is put in twice is one entry, and only what is used is put
- * in. Index 0 of each is the empty entry that the protocol wants there.
+ * The tables of an OTLP request: equal entries are stored once, and only used entries are stored.
+ * Index 0 of each is the empty entry that the protocol requires.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 struct otlp_table {
 	struct otlp_key {
-		const void *bytes; /* what makes an entry the same */
+		const void *bytes; /* the part of an entry that is compared */
 		size_t len;
 		uint64_t hash;
 	} * keys;
@@ -25,18 +25,18 @@ struct otlp_tables {
 	struct otlp_table strings, functions, mappings, locations, attributes, stacks;
 };
 
-/* false: no memory. _deinit() frees what was half made too. */
+/* false: no memory. _deinit() also frees a half-made table. */
 bool otlp_tables_init(struct otlp_tables *t);
 void otlp_tables_deinit(struct otlp_tables *t);
-/* Index of the entry with this key; @ret_new: it has just been made, and its value is the caller's
- * to set. 0 without memory. */
+/* Index of the entry with this key; @ret_new: it was just created, and the caller sets its value. 0
+ * without memory. */
 int32_t otlp_table_index(struct otlp_table *table, struct arena *arena, const void *key, size_t len,
 			 bool *ret_new);
-/* Empty, for its first use (zeroed before) or another. */
+/* Empties it, for the first use (zeroed before) or another one. */
 void otlp_table_clear(struct otlp_table *table);
 void otlp_table_deinit(struct otlp_table *table);
 
-/* What is not UTF-8 is left out of it. */
+/* Bytes that are not UTF-8 are left out. */
 int32_t otlp_string(struct otlp_tables *t, const char *s);
 int32_t otlp_attribute(struct otlp_tables *t, const char *key, const char *value);
 int32_t otlp_number(struct otlp_tables *t, const char *key, int64_t value, const char *unit);

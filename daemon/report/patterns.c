@@ -1,4 +1,5 @@
-/* See patterns.h. What a pattern may cost is bounded: whoever may ask the daemon writes it. */
+/* See patterns.h. The cost of a pattern is bounded, because anybody allowed on the socket may write
+ * it. */
 #include "daemon/report/patterns.h"
 
 #include <errno.h>
@@ -12,14 +13,14 @@
 #define NO_STACK  "[no stack]"
 #define FORGET_NS (200 * NS_PER_MS)
 
-/* ---- what may be asked for ------------------------------------------------------------------- */
+/* ---- limits of patterns ---------------------------------------------------------------------- */
 
 static int patterns_compile(const char *pattern, regex_t *ret)
 {
 	return regcomp(ret, pattern, REG_EXTENDED | REG_NOSUB);
 }
 
-/* Where it begins to be wrong: behind the longest beginning that is right by itself. */
+/* The position of the error: after the longest prefix that is valid by itself. */
 static size_t fine_until(const char *pattern)
 {
 	char part[PATTERN_BYTES_MAX + 1];
@@ -36,7 +37,7 @@ static size_t fine_until(const char *pattern)
 	return 0;
 }
 
-/* "\1" looks for what was found before, which takes exponential time. */
+/* "\1" matches the text of an earlier group, which takes exponential time. */
 static bool has_back_reference(const char *pattern)
 {
 	for (const char *s = pattern; (s = strchr(s, '\\')) && s[1]; s += 2)
@@ -45,7 +46,7 @@ static bool has_back_reference(const char *pattern)
 	return false;
 }
 
-/* How often "{2,5}" at @s repeats what stands before it, at most. */
+/* The largest number of repetitions that "{2,5}" at @s asks for. */
 static uint64_t bound_at(const char *s)
 {
 	const char *comma = s + 1 + strspn(s + 1, "0123456789");
@@ -56,8 +57,8 @@ static uint64_t bound_at(const char *s)
 	return n ? n : 1;
 }
 
-/* How often what stands before @s is there because of it: "(a)+" is "(a)(a)*", and "a+++" eight
- * times a. @before: what it follows. */
+/* The repetition factor of the operator at @s: "(a)+" is "(a)(a)*", and "a+++" is eight times a.
+ * @before: the character before it. */
 static uint64_t patterns_times_at(const char *s, char before)
 {
 	uint64_t n = 1;
@@ -116,7 +117,7 @@ bool report_pattern_is_fine(const char *pattern, char *why, size_t why_size)
 	return patterns_refuse(why, why_size, pattern, what);
 }
 
-/* ---- which rows ------------------------------------------------------------------------------ */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 struct matcher {
 	const char *pattern;
@@ -132,8 +133,8 @@ static uint64_t patterns_cpu_ns(void)
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* What the matcher has learnt of names grows with them: after a while it begins anew. 0 or -errno.
- */
+/* The matcher's cache grows with the names that it has seen: now and then the pattern is compiled
+ * anew. 0 or -errno. */
 static int patterns_match(struct matcher *m, const char *name, bool *ret)
 {
 	uint64_t now = patterns_cpu_ns();
@@ -143,14 +144,14 @@ static int patterns_match(struct matcher *m, const char *name, bool *ret)
 	if (now - m->compiled_ns > FORGET_NS) {
 		regfree(&m->regex);
 		if (patterns_compile(m->pattern, &m->regex) != 0)
-			return -ENOMEM; /* regfree() of it does no harm */
+			return -ENOMEM; /* so that regfree() is harmless */
 		m->compiled_ns = now;
 	}
 	*ret = regexec(&m->regex, name, 0, NULL, 0) == 0;
 	return 0;
 }
 
-/* [n_frames] is for what has no stack. */
+/* [n_frames] is for samples without a stack. */
 static int match_frames(const struct profile *p, const char *pattern, bool *ret)
 {
 	struct matcher m = { .pattern = pattern, .begin_ns = patterns_cpu_ns() };
@@ -171,7 +172,7 @@ static int match_frames(const struct profile *p, const char *pattern, bool *ret)
 	return r;
 }
 
-/* Does the stack that ends in a node have such a frame? Parents come first. [0]: no stack. */
+/* Does the stack that ends in a node have a matching frame? Parents come first. [0]: no stack. */
 static int match_nodes(const struct profile *p, const char *pattern, bool *ret)
 {
 	CLEANUP(freep) bool *frames = calloc(p->n_frames + 1, sizeof(*frames));
@@ -188,7 +189,7 @@ static int match_nodes(const struct profile *p, const char *pattern, bool *ret)
 	return 0;
 }
 
-/* Of @rows stay those whose stack has, or has not, such a frame. */
+/* Keeps those of @rows whose stack has, or does not have, a matching frame. */
 static int patterns_keep(const struct profile *p, const char *pattern, bool has, bool *rows)
 {
 	CLEANUP(freep) bool *nodes = NULL;

@@ -1,6 +1,6 @@
 /*
- * The format of `go tool pprof`: gzipped protobuf. Each kind of event has two values, as Go's own
- * profiles call them: samples/count and cpu/nanoseconds, contentions/count and delay/nanoseconds,
+ * The format of `go tool pprof`: gzipped protobuf. Each kind of event has two values, named as in
+ * Go's own profiles: samples/count and cpu/nanoseconds, contentions/count and delay/nanoseconds,
  * alloc_objects/count (samples: their objects are not counted) and alloc_space/bytes.
  */
 #include "daemon/report/formats.h"
@@ -18,7 +18,7 @@
 
 #define LABELS_MAX 7
 
-/* Fixed strings come first in the string table, the profile's own behind them. */
+/* Fixed strings come first in the string table, followed by the profile's own. */
 enum {
 	S_EMPTY,
 	S_COUNT,
@@ -42,7 +42,7 @@ enum {
 	S_IDLE,
 	S_NO_STACK,
 	S_PROGRAMS,
-	S_COMMENTS, /* two an event: for people, for who reads it back */
+	S_COMMENTS, /* two for each event: one for people, one for reading it back */
 	S_KINDS = S_COMMENTS + 2 * WIRE_EVENT_COUNT, /* names of frames' kinds */
 	S_WAITS = S_KINDS + WIRE_KIND_COUNT,
 	S_FIXED = S_WAITS + WIRE_WAIT_COUNT
@@ -142,7 +142,7 @@ static char *pprof_frame_text(struct writer *w, const struct profile_frame *f, b
 	return copy;
 }
 
-/* The first mapping is what readers call the file that the profile is of. */
+/* Readers take the first mapping for the main program. */
 static void put_program(struct writer *w)
 {
 	Pprof__Mapping *m = arena_take(&w->arena, sizeof(*m));
@@ -152,13 +152,13 @@ static void put_program(struct writer *w)
 	pprof__mapping__init(m);
 	m->filename =
 		w->p->n_processes == 1 ? (int64_t)(S_FIXED + w->p->processes[0].name) : S_PROGRAMS;
-	m->has_functions = true; /* nothing to look up later */
+	m->has_functions = true; /* no symbols need to be looked up */
 	m->id = w->out.n_mapping + 1;
 	w->out.mapping[w->out.n_mapping++] = m;
 }
 
-/* One mapping a module, and the program's for all that is in none. Offsets are of the file, so that
- * is where it "is mapped". */
+/* One mapping for each module, and the program's for frames in none. Offsets are those of the file,
+ * so the file is "mapped" at 0. */
 static uint64_t mapping_of(struct writer *w, const struct profile_frame *f)
 {
 	Pprof__Mapping *m;
@@ -172,13 +172,13 @@ static uint64_t mapping_of(struct writer *w, const struct profile_frame *f)
 		return 0;
 	pprof__mapping__init(m);
 	m->filename = (int64_t)(S_FIXED + f->module);
-	m->has_functions = true; /* nothing to look up later */
+	m->has_functions = true; /* no symbols need to be looked up */
 	m->id = w->out.n_mapping + 1;
 	w->out.mapping[w->out.n_mapping++] = m;
 	return w->mappings[f->module] = m->id;
 }
 
-/* Where samples without a stack are: a sample needs a location, or readers leave it out. */
+/* The location of samples without a stack: a sample needs one, or readers leave it out. */
 static void put_no_stack(struct writer *w)
 {
 	Pprof__Function *fn = arena_take(&w->arena, sizeof(*fn));
@@ -211,7 +211,7 @@ static void put_comment(struct writer *w, enum wire_event event)
 	report_absent_text(w->p, event, absent, sizeof(absent));
 	report_note_text(w->p, event, note, sizeof(note));
 	for (char *c = strchr(absent, '\n'); c; c = strchr(c, '\n'))
-		*c = c[1] ? ',' : '\0'; /* one line a comment */
+		*c = c[1] ? ',' : '\0'; /* one comment for each line */
 	snprintf(w->comment_texts[event], sizeof(w->comment_texts[event]),
 		 "kindling: %s, %s%s; %llu %s taken = %llu delivered + %llu dropped "
 		 "(%.3f %s dropped)%s%s%s%s",
@@ -223,7 +223,8 @@ static void put_comment(struct writer *w, enum wire_event event)
 	w->out.comment = w->comments;
 }
 
-/* Books, processes, spans: what there is no other place for, as the head of a json file. */
+/* Counters, processes and spans, for which the format has no field, like the head of a json
+ * file. */
 static char *put_head_comment(struct writer *w, enum wire_event event)
 {
 	const struct report_options o = { .events = 1u << event };
@@ -267,7 +268,8 @@ static void put_fixed_strings(struct writer *w)
 	put_comments(w);
 }
 
-/* Location and function i + 1 are frame i. String table: fixed, the profile's, then two a frame. */
+/* Location and function i + 1 belong to frame i. String table: fixed strings, the profile's, then
+ * two for each frame. */
 static void pprof_put_frames(struct writer *w)
 {
 	const struct profile *p = w->p;
@@ -316,7 +318,7 @@ static void pprof_put_frames(struct writer *w)
 	put_no_stack(w);
 }
 
-/* Two values for each event that is in it; those of the row's event are not 0. */
+/* Two values for each event in the profile; only those of the row's event are not 0. */
 static bool put_values(struct writer *w, Pprof__Sample *s, const struct profile_row *r)
 {
 	unsigned before = w->events & ((1u << r->event) - 1);
@@ -340,11 +342,12 @@ static void pprof_put_labels(struct writer *w, Pprof__Sample *s, const struct pr
 	s->label[s->n_label++] = pprof_label(w, S_THREAD, S_FIXED + t->name, 0);
 	if (t->tid < WIRE_VIRTUAL_TID)
 		s->label[s->n_label++] = pprof_label(w, S_TID, 0, t->tid);
-	else if (t->tid > WIRE_VIRTUAL_TID) /* not the one that stands for all without a name */
+	else if (t->tid >
+		 WIRE_VIRTUAL_TID) /* unless it is the entry of all unnamed virtual threads */
 		s->label[s->n_label++] = pprof_label(w, S_VIRTUAL_ID, 0, t->tid - WIRE_VIRTUAL_TID);
 	s->label[s->n_label++] = pprof_label(w, S_PID, 0, q->pid);
 	s->label[s->n_label++] = pprof_label(w, S_PROCESS, S_FIXED + q->name, 0);
-	if (r->node) /* of the frame on top: `go tool pprof -tags`, -tagfocus kind=interpreted */
+	if (r->node) /* of the leaf frame: `go tool pprof -tags`, -tagfocus kind=interpreted */
 		s->label[s->n_label++] = pprof_label(
 			w, S_KIND, S_KINDS + p->frames[p->nodes[r->node].frame].kind, 0);
 	if (r->event == WIRE_EVENT_LOCK)

@@ -1,13 +1,13 @@
-/* What pprof.c writes and read_pprof.c looks for. */
+/* Words that pprof.c writes and read_pprof.c recognises. */
 #pragma once
 
 #include "proto/wire.h"
 
-/* Goes before JSON that holds what the format has no place for: an event's books, its processes.
- * `go tool pprof` does not show comments with "#". */
+/* Prefix of JSON for which the format has no field: an event's counters, its processes. `go tool
+ * pprof` does not show comments that begin with "#". */
 #define PPROF_COMMENT "#kindling "
 
 struct pprof_words {
-	const char *samples, *weight; /* types of values: how often, how much */
+	const char *samples, *weight; /* types of values: number of events, weight */
 };
 extern const struct pprof_words pprof_words[WIRE_EVENT_COUNT];

@@ -1,9 +1,9 @@
-/* See protojson.h. Fields come out of the descriptor, which protoc-c writes beside the types. */
+/* See protojson.h. Fields are read from the descriptor that protoc-c writes beside the types. */
 #include "daemon/report/protojson.h"
 
 #include <string.h>
 
-/* "string_table" is "stringTable" there. */
+/* "string_table" is "stringTable" in JSON. */
 static void protojson_key(struct text_out *t, const char *name)
 {
 	text_put(t, "\"");
@@ -28,7 +28,7 @@ static void protojson_hex(struct text_out *t, const ProtobufCBinaryData *bytes)
 	text_put(t, "\"");
 }
 
-/* Numbers of 64 bits are strings: JavaScript's have 53. */
+/* Numbers of 64 bits become strings: JavaScript's numbers have 53 bits. */
 static void protojson_value(struct text_out *t, const ProtobufCFieldDescriptor *f, const void *at)
 {
 	switch (f->type) {
@@ -79,7 +79,7 @@ static size_t protojson_size(const ProtobufCFieldDescriptor *f)
 	}
 }
 
-/* Does it differ from what a reader takes where nothing stands? */
+/* Does it differ from the default that readers assume for a missing field? */
 static bool protojson_is_set(const ProtobufCFieldDescriptor *f, const char *m)
 {
 	static const char zeros[sizeof(ProtobufCBinaryData)];

@@ -1,4 +1,4 @@
-/* A protobuf message as JSON, after the mapping of proto3 with OTLP's changes: bytes are hex. */
+/* A protobuf message as JSON, by the mapping of proto3 with OTLP's changes: bytes are hex. */
 #pragma once
 
 #include <protobuf-c/protobuf-c.h>

@@ -1,4 +1,4 @@
-/* See read.h: the formats that are read, and how names become frames again. */
+/* See read.h: the formats that can be read, and the conversion of names back to frames. */
 #include "daemon/report/readers.h"
 
 #include <errno.h>
@@ -86,7 +86,7 @@ int read_kind_mark(char *name)
 	return -1;
 }
 
-/* The dot before a method's name, NULL if it is none. */
+/* The dot before a method's name, NULL if it is not a method. */
 static char *read_dot(char *name)
 {
 	char *dot = strrchr(name, '.');
@@ -94,7 +94,8 @@ static char *read_dot(char *name)
 	return dot && dot > name && dot[1] ? dot : NULL;
 }
 
-/* Of other programs, or without marks. ".so" in brackets: functions that nobody has a name for. */
+/* Names of other programs, or without marks. ".so" in brackets: a library's functions without
+ * names. */
 static int read_kind_guess(char *name)
 {
 	const char *dot = read_dot(name);

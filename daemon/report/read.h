@@ -1,22 +1,24 @@
 /*
- * Files of reports back into profiles: those that hold all of it (json, pb.gz), and collapsed,
- * which holds stacks and weights. Files of other programs are read too, as far as a profile has
- * room for what they say. Trusts nothing: each reader is bounded and fuzzed.
+ * Reads files of reports back into profiles: complete ones (json, pb.gz), and collapsed, which has
+ * only stacks and weights. Files of other programs are read too, as far as a profile has fields for
+ * their data. Trusts nothing: each reader is bounded and fuzzed.
  */
 #pragma once
 
 #include "daemon/report/report.h"
 
-#define READ_BYTES_MAX	  (512ul << 20) /* of a file, and of what a compressed one holds */
-#define READ_MEMORY_MAX	  (3ul << 30) /* of the profile, and of what is kept while it is read */
+#define READ_BYTES_MAX	  (512ul << 20) /* bytes of a file, and of the content of a compressed one */
+#define READ_MEMORY_MAX	  (3ul << 30) /* memory of the profile, and of temporary data */
 #define READ_SENTENCE_MAX 300
 
 struct report_reading {
-	/* collapsed: what its weights are of; others that hold it: this alone. -1 = not said */
+	/* collapsed: the event that the weights measure; other formats: only this event. -1 = not
+	 * given */
 	int event;
-	uint64_t interval; /* collapsed: its numbers count samples with that weight; 0 = weights */
-	char why[READ_SENTENCE_MAX]; /* what is wrong, and where */
-	char note[READ_SENTENCE_MAX]; /* what the profile has no room for; "" = nothing */
+	uint64_t interval; /* collapsed: the numbers count samples of that weight; 0 = they are
+			    * weights */
+	char why[READ_SENTENCE_MAX]; /* the error, and its position */
+	char note[READ_SENTENCE_MAX]; /* data that the profile has no room for; "" = none */
 };
 
 bool report_reads(enum report_format format);

@@ -1,6 +1,6 @@
 /*
- * What write_json() wrote, whatever the order of its keys: tables are kept as they come, ids are
- * checked and put together at the end.
+ * Reads the output of write_json(), whatever the order of its keys: tables are kept as they come;
+ * ids are checked and resolved at the end.
  */
 #include "daemon/report/readers.h"
 
@@ -46,7 +46,7 @@ struct json_reader {
 	int event; /* -1 = not said */
 };
 
-/* A place for one more of @size bytes, zeroed; NULL: there is none, and the reading has failed. */
+/* Room for one more element of @size bytes, zeroed; NULL: no memory, and the reading has failed. */
 static void *json_add(struct json_reader *j, struct json_table *t, size_t size)
 {
 	size_t cap = t->cap ? 2 * t->cap : 64;
@@ -66,9 +66,9 @@ static void *json_add(struct json_reader *j, struct json_table *t, size_t size)
 	return memset((char *)t->items + t->n++ * size, 0, size);
 }
 
-/* ---- what stands in it ----------------------------------------------------------------------- */
+/* ---- members --------------------------------------------------------------------------------- */
 
-/* "taken_ns", "taken_bytes": whatever the event's unit. */
+/* "taken_ns", "taken_bytes": with the unit of any event. */
 static bool json_is_weight(const struct json_in *in, const char *key)
 {
 	size_t len = strlen(key);
@@ -139,7 +139,7 @@ static uint32_t json_string(struct json_reader *j)
 	return profile_string(j->p, json_text(&j->in));
 }
 
-/* {"service":"shop"}: one text, as labels.h has them. */
+/* {"service":"shop"}: stored as one text, as in labels.h. */
 static uint32_t json_labels(struct json_reader *j)
 {
 	struct json_in *in = &j->in;
@@ -212,7 +212,7 @@ static void json_process(struct json_reader *j)
 		json_fail(in, "no room for more processes");
 		return;
 	}
-	/* the event may still be to come: until then at the first one */
+	/* the event may come later: until then stored at the first one */
 	profile_add_cpu(j->p, *id, cpu_ns);
 	((struct profile_process *)(uintptr_t)j->p->processes)[*id].books = (struct profile_books){
 		.of[0] = losses, .short_waits = short_waits, .short_waits_ns = short_waits_ns
@@ -275,7 +275,7 @@ static void json_frame(struct json_reader *j)
 	}
 	if (kind < 0)
 		kind = WIRE_KIND_UNKNOWN;
-	if (!f.method && !f.module && *name) { /* by hand, or of another program */
+	if (!f.method && !f.module && *name) { /* written by hand, or by another program */
 		named = read_frame_name(j->p, name, kind);
 		f.class_name = named.class_name;
 		f.method = named.method;
@@ -300,7 +300,7 @@ static void json_node(struct json_reader *j)
 		frame = json_i64(in);
 	while (json_item(in))
 		json_skip(in);
-	/* parents come first; the root has no frame, and is the only one */
+	/* parents come first; only the root has no frame */
 	if (!to || in->failed)
 		return;
 	if (j->nodes.n > 1 && (parent >= j->nodes.n - 1 || frame < 0 || frame >= UINT32_MAX))
@@ -413,7 +413,7 @@ static void json_top(struct json_reader *j)
 		json_skip(in);
 }
 
-/* ---- put together ---------------------------------------------------------------------------- */
+/* ---- resolving ------------------------------------------------------------------------------- */
 
 static int json_threads(struct json_reader *j, uint32_t *ids, struct report_reading *r)
 {
@@ -483,7 +483,7 @@ static int json_rows(struct json_reader *j, const uint32_t *threads, const uint3
 	return 0;
 }
 
-/* Of processes they stand at the first event until its name is known. */
+/* Counters of processes are stored at the first event until the event's name is known. */
 static void json_books(struct json_reader *j)
 {
 	struct profile_process *q = (struct profile_process *)(uintptr_t)j->p->processes;

@@ -1,7 +1,8 @@
 /*
- * The format of `go tool pprof`, gzipped or not. What kindling wrote is whole again: what the
- * format has no place for stands in its comments (write_pprof()). Of other programs' files the
- * types that mean the same are read: CPU time, waits, allocated bytes, wall-clock time.
+ * The format of `go tool pprof`, gzipped or not. A file written by kindling is restored completely:
+ * comments have the data for which the format has no field (write_pprof()). From other programs'
+ * files the types with the same meaning are read: CPU time, waits, allocated bytes, wall-clock
+ * time.
  */
 #include "daemon/report/readers.h"
 
@@ -22,10 +23,10 @@ struct pprof_memory {
 	size_t left;
 };
 
-/* Where values of an event stand in each sample; -1 = nowhere. */
+/* Index of an event's values in each sample; -1 = none. */
 struct pprof_column {
 	int samples, weight;
-	int64_t factor; /* of a count: ns or bytes that each stands for; 0 = a weight */
+	int64_t factor; /* for a count: ns or bytes of each sample; 0 = it is a weight */
 };
 
 struct pprof_location {
@@ -42,7 +43,7 @@ struct pprof_reader {
 	Pprof__Function **functions; /* by id */
 	Pprof__Mapping **mappings; /* by id */
 	unsigned events; /* bits */
-	bool told; /* the books came with it */
+	bool told; /* the file has the counters */
 };
 
 /* ---- unpacking ------------------------------------------------------------------------------- */
@@ -73,7 +74,7 @@ static void pprof_free(void *userdata, void *at)
 	free(p - 16);
 }
 
-/* Into @ret, at most READ_BYTES_MAX; what is not compressed is copied. */
+/* Into @ret, at most READ_BYTES_MAX; uncompressed data is copied. */
 static int pprof_inflate(struct report_reading *r, const char *bytes, size_t len, uint8_t **ret,
 			 size_t *ret_len)
 {
@@ -196,7 +197,7 @@ static int pprof_unit_is(const struct pprof_reader *x, const Pprof__ValueType *t
 	return strcmp(pprof_text(x, t->unit), e == WIRE_EVENT_ALLOC ? "bytes" : "nanoseconds") == 0;
 }
 
-/* Of files that count alone: "samples/count" with a period of CPU time. */
+/* For files that only count: "samples/count" with a period of CPU time. */
 static void pprof_counts(struct pprof_reader *x)
 {
 	const Pprof__ValueType *t = x->in->period_type;
@@ -246,8 +247,8 @@ static int pprof_columns(struct pprof_reader *x)
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* "java.lang.Thread.run()V [c2]" behind the name "java.lang.Thread.run": its kind, and what is
- * between into @signature; -1: it is not kindling's. */
+/* "java.lang.Thread.run()V [c2]" after the name "java.lang.Thread.run": returns the kind, and the
+ * text between in @signature; -1: not written by kindling. */
 static int pprof_kind(const char *name, const char *system, char *signature, size_t size)
 {
 	size_t len = strlen(name), n = strlen(system);
@@ -291,7 +292,7 @@ static uint32_t pprof_frame(struct pprof_reader *x, const Pprof__Location *l,
 	return profile_intern_frame(x->p, &f);
 }
 
-/* The last line of a location is the caller that the others were inlined into. */
+/* The last line of a location is the caller into which the others were inlined. */
 static uint32_t pprof_push(struct pprof_reader *x, uint32_t node, const Pprof__Location *l)
 {
 	if (!l->n_line)
@@ -377,7 +378,7 @@ static struct pprof_labels pprof_labels(struct pprof_reader *x, const Pprof__Sam
 	return l;
 }
 
-/* One that the comments told of, or a new one. Without labels it is what the file is of. */
+/* The process named in the comments, or a new one. Without labels it is the file's process. */
 static uint32_t pprof_process(struct pprof_reader *x, const struct pprof_labels *l)
 {
 	struct profile_process q = { .pid = l->pid < 0 ? 0 : (uint32_t)l->pid };
@@ -462,9 +463,9 @@ static int pprof_sample(struct pprof_reader *x, const Pprof__Sample *s, size_t n
 	return r;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
-/* What write_pprof() left in a comment: an event's books, processes, spans. */
+/* Restores what write_pprof() stored in a comment: an event's counters, processes, spans. */
 static int pprof_comment(struct pprof_reader *x, const char *json)
 {
 	struct report_reading r = { .event = -1 };

@@ -1,4 +1,4 @@
-/* Formats by name, and how things are called in all of them. */
+/* Formats by name, and names that all formats share. */
 #include "daemon/report/report.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 static const struct {
 	const char *name, *suffix, *content_type;
 	bool several; /* types of events in one file */
-	bool reverses; /* can be leaf first */
+	bool reverses; /* supports leaf first */
 } formats[REPORT_FORMAT_COUNT] = {
 	[REPORT_HTML] = { "html", ".html", "text/html; charset=utf-8", .reverses = true },
 	[REPORT_COLLAPSED] = { "collapsed", ".collapsed", "text/plain; charset=utf-8",
@@ -56,7 +56,7 @@ const char *report_format_name(enum report_format format)
 	return formats[format].name;
 }
 
-/* Of those that @wanted says; "a, b or c". */
+/* The names that @wanted accepts; "a, b or c". */
 static const char *list_formats(bool (*wanted)(int format), bool suffixes, const char *last,
 				char *buf, size_t size)
 {
@@ -112,8 +112,8 @@ static const char *report_base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* A library's functions that nobody has a name for are one: an offset for each would hide how much
- * time the library takes. */
+/* A library's functions without names are merged: an offset for each would hide the total time of
+ * the library. */
 static int report_unnamed(const char *module, char *buf, size_t size)
 {
 	const char *name = report_base_name(module);

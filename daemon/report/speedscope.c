@@ -1,8 +1,8 @@
 /*
- * The file of https://www.speedscope.app: its frames, and "sampled" profiles of stacks (root first)
- * and weights. One profile for each kind of event, or for each thread of it, the heaviest first.
- * Frames that print the same are one, as its table of methods is by frame; of several JVMs each is
- * a frame of its own below its stacks.
+ * The file format of https://www.speedscope.app: frames, and "sampled" profiles of stacks (root
+ * first) and weights. One profile for each kind of event, or for each of its threads, the heaviest
+ * first. Frames that print the same are merged, because its table of methods is by frame; if there
+ * are several JVMs, each is a frame below its stacks.
  */
 #include "daemon/report/formats.h"
 #include "daemon/report/methods.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A row, and the profile that it belongs to. */
+/* A row and the number of its profile. */
 struct part {
 	uint64_t weight; /* of the whole profile */
 	uint32_t number; /* of the profile: event, or event and thread */
@@ -22,7 +22,7 @@ struct speedscope {
 	const struct profile *p;
 	const struct report_options *o;
 	struct report_index *index;
-	struct part *parts; /* by profile, the heaviest first; then as rows stand */
+	struct part *parts; /* by profile, the heaviest first; then in the order of rows */
 	uint32_t *chain; /* room for the deepest stack */
 	bool several;
 };
@@ -74,7 +74,7 @@ static void speedscope_frame(struct speedscope *s, const char *name, uint32_t fi
 	text_put(s->t, "}");
 }
 
-/* Methods by the number of their name, then JVMs, then what has no stack. */
+/* Methods by the number of their name, then JVMs, then the frame for empty stacks. */
 static bool speedscope_frames(struct speedscope *s)
 {
 	const struct profile *p = s->p;
@@ -120,7 +120,7 @@ static void speedscope_stack(struct speedscope *s, const struct profile_row *r)
 	text_put(s->t, "]");
 }
 
-/* "CPU", "CPU of main tid=8": what its menu of profiles shows */
+/* "CPU", "CPU of main tid=8": the entries in its menu of profiles */
 static void speedscope_name(struct speedscope *s, const struct profile_row *r)
 {
 	const struct profile_thread *thread = &s->p->threads[r->thread];
@@ -134,7 +134,7 @@ static void speedscope_name(struct speedscope *s, const struct profile_row *r)
 	text_json(s->t, name);
 }
 
-/* The profile whose rows are parts @from to @to. */
+/* Writes the profile whose rows are parts @from to @to. */
 static void speedscope_profile(struct speedscope *s, uint32_t from, uint32_t to)
 {
 	const struct profile_row *rows = s->p->rows, *r = &rows[s->parts[from].row];
@@ -157,7 +157,7 @@ static void speedscope_profile(struct speedscope *s, uint32_t from, uint32_t to)
 	text_put(s->t, "]}");
 }
 
-/* It opens no file without a profile. */
+/* speedscope opens no file without a profile. */
 static void speedscope_nothing(struct speedscope *s)
 {
 	enum wire_event event = report_event_of(s->o->events);
@@ -185,7 +185,7 @@ static void speedscope_profiles(struct speedscope *s)
 	text_put(s->t, "]");
 }
 
-/* What its header has no place for stands where it shows it: behind the name. */
+/* The summary is part of the name, because the header has no other field for it. */
 static void speedscope_head(struct speedscope *s)
 {
 	char title[512], name[512 + REPORT_TEXT_MAX + 100], rate[REPORT_TEXT_MAX];

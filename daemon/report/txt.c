@@ -1,5 +1,4 @@
-/* What a person reads in a terminal: the methods with the most time of their own, the hottest
- * stacks. */
+/* The format for terminals: the methods with the most self time, and the hottest stacks. */
 #include "daemon/report/against.h"
 #include "daemon/report/formats.h"
 #include "daemon/report/methods.h"
@@ -139,10 +138,10 @@ void write_txt(struct text_out *t, const struct profile *p, const struct report_
 	free(rows);
 }
 
-/* ---- what changed ---------------------------------------------------------------------------- */
+/* ---- differences ----------------------------------------------------------------------------- */
 
-/* "2026-11-21 14:00:00 to 14:05:00, 12.310 s of CPU, 1231 samples" of the baseline, and the factor.
- */
+/* "2026-11-21 14:00:00 to 14:05:00, 12.310 s of CPU, 1231 samples" for the baseline, and the
+ * factor. */
 static void put_baseline(struct text_out *t, const struct report_event *e, uint64_t now,
 			 const struct against *a)
 {

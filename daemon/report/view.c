@@ -64,7 +64,7 @@ const char *report_rate_text(const struct profile *p, enum wire_event event, cha
 	return buf;
 }
 
-/* "12 samples of other threads, 0.120 s in all, not shown"; @size is never too small */
+/* "12 samples of other threads, 0.120 s in all, not shown"; @size is always large enough */
 static size_t view_put_left_out(char *buf, size_t size, enum wire_event event,
 				const struct profile_left_out *out, const char *of, const char *how)
 {

@@ -1,7 +1,7 @@
 /*
- * What the header of every format says of what is in it, so that all of them say the same: samples,
- * their sum, the mean interval, coverage, what was left out. Numbers come from the rows that are
- * written, never from elsewhere.
+ * The summary in the header of every format, so that all agree: samples, their sum, the mean
+ * interval, coverage, and what was left out. Numbers are computed from the rows that are written,
+ * from nothing else.
  */
 #pragma once
 
@@ -11,9 +11,9 @@
 
 struct report_view {
 	uint64_t samples, weight; /* of the rows */
-	double mean; /* weight a sample; without samples the interval that was set */
-	/* of CPU samples; 0 = unknown: time that the processes used, and how much of it the samples
-	 * of all their threads stand for (a filter by thread changes neither) */
+	double mean; /* mean weight of a sample; without samples the configured interval */
+	/* for CPU samples; 0 = unknown: time that the processes used, and the part of it that the
+	 * samples of all their threads cover (a filter by thread changes neither) */
 	uint64_t process_cpu_ns;
 	double coverage;
 };
@@ -26,11 +26,11 @@ const char *report_sum_text(const struct profile *p, enum wire_event event, char
 const char *report_rate_text(const struct profile *p, enum wire_event event, char *buf,
 			     size_t size);
 /*
- * What is not in @p though it was seen, a sentence a line, "" when there is nothing: waits below
- * the threshold, waits for work and other threads that were left out.
+ * What was seen but is not in @p, one sentence a line, "" when there is nothing: waits below the
+ * threshold, waits for work and other threads that were left out.
  */
 const char *report_absent_text(const struct profile *p, enum wire_event event, char *buf,
 			       size_t size);
-/* What whoever reads shares should know (struct profile_process); "" = nothing. */
+/* A remark for readers of shares (struct profile_process); "" = none. */
 const char *report_note_text(const struct profile *p, enum wire_event event, char *buf,
 			     size_t size);
