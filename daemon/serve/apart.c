@@ -1,12 +1,12 @@
 /*
- * Answers that may take long are made in a child: a copy of this process as it is now, which holds
- * everything there is to tell of, has no rights, a limit of CPU time and a deadline, and writes its
- * answer into a file in memory. The loop copies nothing and waits for nobody: fork() costs it what
- * copying its page tables costs. A child that does not end although it was killed is left alone; it
- * keeps its place until it does.
+ * Answers that may take long are made in a child: a copy of this process as it is now, which has
+ * all the data, no rights, a limit of CPU time and a deadline, and writes its answer into a file in
+ * memory. The loop copies nothing and waits for nobody: fork() costs it only the copy of its page
+ * tables. A child that does not end although it was killed is left alone; it keeps its slot until
+ * it does.
  *
- * In the child the same function is asked again for the same request (request.apart_fd says which
- * of the two it is), and answer_x() writes instead of sending.
+ * In the child the same function is called again for the same request (request.apart_fd tells which
+ * of the two processes it is), and answer_x() writes instead of sending.
  */
 #include "daemon/serve/serve_priv.h"
 
@@ -32,7 +32,7 @@
 #define ANSWER_MAX     (128ul << 20) /* bytes */
 #define MEMORY_MAX     (320ul << 20) /* bytes more than the daemon has */
 #define STATUS_TOO_BIG 3 /* of the child */
-#define SETTLE_NS      (NS_PER_S / 2) /* how long windows on their way to the disk are waited for */
+#define SETTLE_NS      (NS_PER_S / 2) /* longest wait for windows on their way to the disk */
 #define LOOK_NS	       (10 * NS_PER_MS)
 
 static const struct {
@@ -47,7 +47,7 @@ static const struct {
 /* The beginning of the file in memory; the answer follows. */
 struct head {
 	uint32_t status;
-	bool counted; /* the two below are there */
+	bool counted; /* the two fields below are set */
 	uint64_t samples, dropped;
 	uint64_t len;
 	char content_type[64];
@@ -60,7 +60,7 @@ struct apart {
 	enum apart_kind kind;
 	uint64_t begin_mono_ns;
 	int out_fd;
-	pid_t pid; /* 0 = not begun */
+	pid_t pid; /* 0 = not started */
 	int pidfd;
 	struct loop_source *source;
 	struct loop_timer *deadline;
@@ -75,7 +75,7 @@ static void apart_limit(int resource, rlim_t n)
 	(void)setrlimit(resource, &l);
 }
 
-/* Of data, in bytes; a sanitizer maps what it never uses. */
+/* Limit of data in bytes; not with a sanitizer, which maps memory that it never uses. */
 static rlim_t memory_limit(void)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -92,12 +92,12 @@ static rlim_t memory_limit(void)
 #endif
 }
 
-/* Whatever kills for want of memory, takes this one and not the daemon. */
+/* The OOM killer should choose this process and not the daemon. */
 static void be_the_first_to_go(void)
 {
 	CLEANUP(fd_closep) int fd = -1;
 
-	/* a process that has given rights up does not own its files in /proc */
+	/* a process that gave up rights does not own its files in /proc */
 	(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	if (fd >= 0)
@@ -105,7 +105,8 @@ static void be_the_first_to_go(void)
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
-/* All descriptors but two: pipes, sockets and clocks live as long as the daemon means, not we. */
+/* Closes all descriptors but two: pipes, sockets and clocks must live only as long as the daemon
+ * wants. */
 static void close_others(int a, int b)
 {
 	int low = a < b ? a : b, high = a < b ? b : a;
@@ -189,7 +190,7 @@ static void apart_free(struct apart *a)
 	free(a);
 }
 
-/* Whoever asked gets its answer, which was made, or is a refusal. */
+/* Sends the request its answer, or a refusal. */
 static void apart_answered(struct apart *a)
 {
 	if (!a->request)
@@ -199,7 +200,7 @@ static void apart_answered(struct apart *a)
 	a->request = NULL;
 }
 
-/* The answer is the daemon's own word only as far as the child was: it reads what strangers say. */
+/* The answer is trusted only as far as the child is, which reads hostile data. */
 static bool send_file(struct apart *a)
 {
 	const struct report_counts *counts;
@@ -257,7 +258,7 @@ static void apart_on_deadline(void *userdata)
 	apart_answered(a);
 }
 
-/* false: no child, and the refusal is said. */
+/* false: there is no child, and the refusal was sent. */
 static bool apart_start(struct apart *a)
 {
 	pid_t daemon = getpid();
@@ -275,7 +276,8 @@ static bool apart_start(struct apart *a)
 				   &a->deadline) == 0)
 			return true;
 		(void)kill(a->pid, SIGKILL);
-		(void)waitpid(a->pid, NULL, WNOHANG); /* or it stays a zombie: nobody waits here */
+		(void)waitpid(a->pid, NULL, WNOHANG); /* otherwise it stays a zombie: nothing waits
+						       * here */
 	}
 	apart_refuse(a, "kindlingd is busy, try again");
 	return false;
@@ -290,7 +292,7 @@ static bool may_start(const struct apart *a)
 	return running < RUNNING_MAX;
 }
 
-/* What memory gave up lately may not be on disk yet. */
+/* Windows that have just left memory may not be on disk yet. */
 static bool is_settled(const struct apart *a)
 {
 	return a->kind != APART_HISTORY || host_is_settled(a->serve->host) ||
@@ -321,7 +323,7 @@ void aparts_on_timer(void *userdata)
 	start_waiting(userdata);
 }
 
-/* The request is answered otherwise, or not at all. */
+/* The request is answered in another way, or not at all. */
 static void apart_on_end(void *userdata)
 {
 	((struct apart *)userdata)->request = NULL;
@@ -358,7 +360,8 @@ void aparts_free(struct serve *s)
 
 		if (a->pid > 0) {
 			(void)kill(a->pid, SIGKILL);
-			(void)waitpid(a->pid, NULL, WNOHANG); /* else whoever comes after us does */
+			(void)waitpid(a->pid, NULL, WNOHANG); /* otherwise init waits for it after
+							       * our end */
 		}
 		apart_free(a);
 	}

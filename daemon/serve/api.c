@@ -1,4 +1,4 @@
-/* Resources and who answers them; docs/api.md. */
+/* Resources and their handlers; docs/api.md. */
 #include "daemon/serve/serve_priv.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ bool api_report(struct request *r, unsigned events, enum report_format *ret_form
 
 /* ---- /v1/profile ----------------------------------------------------------------------------- */
 
-/* Did one of the events of @absent not come at that time either? */
+/* Was one of the events of @absent also missing at that time? */
 static bool is_missing(const struct profile *p, unsigned absent)
 {
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
@@ -92,7 +92,7 @@ static enum MHD_Result get_profile(struct request *r)
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;
 	static struct selection selected;
-	struct history_selection which; /* gone with this child */
+	struct history_selection which; /* freed with this child */
 	struct profile_filter filter = { .thread = argument(r, "thread") };
 	struct report_options options;
 	enum report_format format;

@@ -1,7 +1,7 @@
 /*
- * Who is connected: accepted here and handed to libmicrohttpd, so that the listening socket is read
- * whatever there is, and one user's connections do not take the place of the others'. Who is over
- * a limit gets a sentence and is closed at once.
+ * Connections: accepted here and handed to libmicrohttpd, so that the listening socket is always
+ * read, and one user's connections do not take the place of the others'. A connection over a limit
+ * gets a sentence and is closed at once.
  */
 #include "daemon/serve/serve_priv.h"
 
@@ -14,8 +14,8 @@
 #include "daemon/ground/clock.h"
 
 #define ACCEPTS_MAX 64 /* of one call */
-#define REFUSED_NS  NS_PER_S /* for its request and our answer to be read */
-#define NO_FDS_NS   (100 * NS_PER_MS) /* no descriptor or memory is left: tried again then */
+#define REFUSED_NS  NS_PER_S /* time for its request and our answer to be read */
+#define NO_FDS_NS   (100 * NS_PER_MS) /* no descriptor or memory is left: retried after this time */
 
 struct client {
 	struct client *next;
@@ -24,7 +24,7 @@ struct client {
 	bool started; /* MHD knows it */
 };
 
-/* How many there are of @uid, and of all but root. */
+/* The number of connections of @uid, and of all uids except root. */
 static void clients_count(const struct serve *s, uid_t uid, unsigned *ret_own, unsigned *ret_others)
 {
 	*ret_own = *ret_others = 0;
@@ -34,7 +34,7 @@ static void clients_count(const struct serve *s, uid_t uid, unsigned *ret_own, u
 	}
 }
 
-/* Root may have them all: the daemon can be asked what it does, whoever else asks. */
+/* Root may use all connections, so that the daemon can be examined whatever other users do. */
 static bool clients_has_room(const struct serve *s, uid_t uid)
 {
 	unsigned own, others;
@@ -61,7 +61,7 @@ static void clients_refuse(struct serve *s, int fd, uid_t uid)
 		     strlen(body), body);
 	(void)send(fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
 	(void)shutdown(fd, SHUT_WR);
-	/* closed at once, it would break off a request that is being written, and the answer with
+	/* closing at once would break off a request that is being written, and the answer with
 	 * it */
 	fd_close(s->refused[s->next_refused]);
 	s->refused[s->next_refused] = fd;
@@ -127,7 +127,7 @@ void clients_on_change(void *userdata, struct MHD_Connection *connection, void *
 		c->started = true;
 }
 
-/* MHD has seen all that it was given: the others found no memory there. */
+/* MHD has seen all connections that it was given: the others found no memory there. */
 static void forget_lost(struct serve *s)
 {
 	for (struct client *c = s->clients, *next; c; c = next) {
@@ -148,7 +148,7 @@ static void on_listen(void *userdata, uint32_t events)
 		if (fd >= 0)
 			clients_take(s, fd);
 	}
-	/* level-triggered: it would be called again at once */
+	/* level-triggered: the callback would run again at once */
 	if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
 		s->listen_source = loop_source_free(s->listen_source);
 		loop_timer_set(s->listen_timer, NO_FDS_NS, 0);

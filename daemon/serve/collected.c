@@ -1,11 +1,12 @@
 /*
- * Is what a request asks for collected at all? Nobody could tell zeros from "there was nothing".
+ * Are the requested events collected at all? A report cannot distinguish zeros from "there was
+ * nothing".
  */
 #include <stdio.h>
 #include <string.h>
 #include "daemon/serve/serve_priv.h"
 
-/* false: it is not; @ret_why is what its agent says of that, or unchanged. */
+/* false: it is not; @ret_why is the agent's reason, or unchanged. */
 static bool collected_collects(const struct target *t, int event, const char **ret_why)
 {
 	unsigned bit = 1u << event;
@@ -23,10 +24,10 @@ static bool collected_collects(const struct target *t, int event, const char **r
 		*ret_why = t->notes[i].what;
 		return false;
 	}
-	return true; /* it was asked for just now, or the JVM is not attached to yet */
+	return true; /* it was requested just now, or the JVM is not attached to yet */
 }
 
-/* Does any of those that are meant collect it? Where none is there, the settings say. */
+/* Does any of the selected JVMs collect it? If there is none, the settings decide. */
 static bool any_collects(struct host *h, const struct selection *s, int event, const char **ret_why)
 {
 	struct target *t = NULL;

@@ -1,10 +1,10 @@
-/* POST /v1/targets/attach and /v1/targets/detach: what `kindling attach` and `detach` ask for. */
+/* POST /v1/targets/attach and /v1/targets/detach, for `kindling attach` and `detach`. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include "daemon/serve/serve_priv.h"
 
-/* Whoever could open the socket may ask, and its uid is kept with what it asked for. */
+/* Everybody who can open the socket may ask; the uid is kept with the request. */
 uid_t uid_of(struct request *r)
 {
 	const union MHD_ConnectionInfo *info =

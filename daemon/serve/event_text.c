@@ -1,4 +1,4 @@
-/* Events as lines of JSON; docs/api.md says what is in them. */
+/* Events as lines of JSON, as described in docs/api.md. */
 #include <stdio.h>
 #include <string.h>
 #include "daemon/serve/serve_priv.h"
@@ -70,7 +70,7 @@ static void other_text(struct text_out *to, const struct target *t, const char *
 	text_put(to, "}");
 }
 
-/* Of one that goes on nobody may have asked for the class yet, but before. */
+/* The class of an open wait may be unknown, but known from earlier waits. */
 static const char *event_text_class_of(const struct target *t, const struct stream_lock *w)
 {
 	const struct locks *l = host_locks(t);

@@ -1,6 +1,6 @@
 /*
- * /v1/events: samples and waits as they arrive, one JSON object a line. A client that reads too
- * slowly loses events, not the daemon its memory: what did not fit is said in a line of its own.
+ * /v1/events: samples and waits as they arrive, one JSON object per line. A client that reads too
+ * slowly loses events instead of using the daemon's memory: a line of its own has their number.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,11 +13,11 @@ struct watcher {
 	struct request *request;
 	struct host *host;
 	struct host_listener listener;
-	struct selection selected; /* n = 0: all, also those that come later */
-	uint32_t left; /* of the selected, that have not ended */
-	bool cpu, lock; /* what is wanted; of waits: */
-	bool open, idle; /* those that go on, those for want of work */
-	uint64_t min_ns; /* none that are shorter */
+	struct selection selected; /* n = 0: all, including later ones */
+	uint32_t left; /* selected targets that have not ended */
+	bool cpu, lock; /* the filter; for waits: */
+	bool open, idle; /* waits in progress, waits for work */
+	uint64_t min_ns; /* no waits shorter than this */
 	struct text_out buffer;
 	size_t sent;
 	uint64_t dropped;
@@ -39,13 +39,14 @@ static void serve_events_wake(struct watcher *w)
 		serve_resume(w->request);
 }
 
-/* Its JVM ended; behind the last one of those that were asked for the stream ends. */
+/* Its JVM ended; after the last of the selected JVMs the stream ends. */
 static void on_gone(void *userdata, struct target *t)
 {
 	struct watcher *w = userdata;
 	char reason[400];
 
-	if (!serve_events_wanted(w, t) || (!w->selected.n && !t->stream)) /* nothing came of it */
+	if (!serve_events_wanted(w, t) ||
+	    (!w->selected.n && !t->stream)) /* nothing was recorded in it */
 		return;
 	if (w->left)
 		w->left--;
@@ -58,7 +59,7 @@ static void on_gone(void *userdata, struct target *t)
 	serve_events_wake(w);
 }
 
-/* Those that had ended before somebody asked. */
+/* JVMs that had ended before the request. */
 static void serve_events_begin(struct watcher *w)
 {
 	struct target *t = NULL;
@@ -69,7 +70,7 @@ static void serve_events_begin(struct watcher *w)
 			on_gone(w, t);
 }
 
-/* Room for one more event; what a slow reader lost before is said first. */
+/* Makes room for one more event; first reports what a slow reader has lost. */
 static bool serve_events_has_room(struct watcher *w)
 {
 	if (w->buffer.len - w->sent > BUFFER_MAX) {
@@ -107,7 +108,7 @@ static void serve_events_on_lock(void *userdata, struct target *t, const struct 
 	serve_events_wake(w);
 }
 
-/* MHD asks for more bytes; none now means sleep until a sample comes. */
+/* MHD asks for more bytes; none now means that the connection sleeps until a sample comes. */
 static ssize_t read_more(void *userdata, uint64_t position, char *buf, size_t max)
 {
 	struct watcher *w = userdata;
@@ -147,7 +148,7 @@ static void serve_events_forget(void *userdata)
 	free(w);
 }
 
-/* "cpu", "lock", "cpu,lock"; nothing is cpu. false = something else is in it. */
+/* "cpu", "lock", "cpu,lock"; empty means cpu. false = it contains another word. */
 static bool parse_events(struct watcher *w, const char *list)
 {
 	w->cpu = !list;
@@ -165,7 +166,7 @@ static bool parse_events(struct watcher *w, const char *list)
 	return w->cpu || w->lock;
 }
 
-/* What the request wants; answers the error itself: -EINVAL, -ENOENT, -ENODATA. */
+/* Parses the request; answers the error itself: -EINVAL, -ENOENT, -ENODATA. */
 static int serve_events_parse(struct request *r, struct watcher *w)
 {
 	const char *event = argument(r, "event"), *min = argument(r, "min");

@@ -1,6 +1,6 @@
 /*
- * /v1/history: what there is of whom; and whom a question about the past is about: also JVMs that
- * ended days ago, by the words that stand in the history. Runs in a child (apart.c).
+ * /v1/history: the content of the history; and the JVMs that a query about the past selects,
+ * including those that ended days ago, by the words in the history. Runs in a child (apart.c).
  */
 #include "daemon/serve/serve_priv.h"
 
@@ -12,7 +12,7 @@
 
 #define CONTAINER_ID_MIN 12
 
-/* One that is alive or in the history; strings are borrowed. */
+/* A JVM that is alive or in the history; strings are borrowed. */
 struct who {
 	uint32_t pid;
 	uint64_t start_time;
@@ -51,7 +51,7 @@ static int add_who(struct everybody *all, const struct who *who)
 	return 0;
 }
 
-/* Those that are known now come first: their labels are the newest. */
+/* JVMs known now come first, because their labels are the newest. */
 static int find_everybody(struct host *h, uint64_t from, uint64_t to, struct everybody *all)
 {
 	struct targets *targets = host_targets(h);
@@ -96,7 +96,7 @@ static bool is_container(const struct who *who, const char *word)
 		       (len >= CONTAINER_ID_MIN && strncmp(who->container_id, word, len) == 0));
 }
 
-/* The keys that say whose a profile is to be, and who has their value. */
+/* The keys that select JVMs, and the JVMs with their values. */
 static const char *const keys[] = { "service", "pod", "container" };
 enum { KEY_SERVICE, KEY_POD, KEY_CONTAINER, KEY_COUNT };
 
@@ -122,7 +122,7 @@ static bool serve_history_is_called(const struct who *who, const char *word)
 	return false;
 }
 
-/* Values of one key in a request: does one of them, or is there none? */
+/* Values of one key in a request: does one of them match, or are there none? */
 struct values {
 	const struct who *who;
 	const char *key;
@@ -153,7 +153,7 @@ static bool serve_history_passes(struct request *r, const struct who *who, const
 	return !v.any || v.hit;
 }
 
-/* ---- whom a question is about ---------------------------------------------------------------- */
+/* ---- selected JVMs --------------------------------------------------------------------------- */
 
 static bool in_selection(const struct selection *s, const struct who *who)
 {
@@ -249,7 +249,7 @@ int history_select(struct request *r, uint64_t from, uint64_t to, struct selecti
 	if (e < 0)
 		(void)answer_error(r, 503, "kindlingd is busy, try again: %s", strerror(-e));
 	else if (!ret->n && !by_key)
-		e = api_select(r, known); /* it says which there are */
+		e = api_select(r, known); /* the answer lists the possible ones */
 	else if (!ret->n)
 		e = refuse_nobody(r);
 	for (known->n = 0; known->n < ret->n && known->n < TARGETS_MAX; known->n++) {

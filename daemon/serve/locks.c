@@ -1,7 +1,6 @@
 /*
- * /v1/locks: the locks that were waited for longest, one by one or by class, and who blocks whom
- * right now. Written as text: with thousands of waits a tree of JSON objects would be most of the
- * work.
+ * /v1/locks: the locks with the longest waits, one by one or by class, and who blocks whom right
+ * now. Written as text: with thousands of waits a tree of JSON objects would take most of the time.
  */
 #include <errno.h>
 #include <string.h>
@@ -66,7 +65,7 @@ static void tids_text(struct text_out *to, const struct target *t, const struct 
 	text_put(to, "]");
 }
 
-/* Where in the application they were, with the stacks where these were asked for. */
+/* The methods of the application where they were, with stacks if requested. */
 static void places_text(struct question *q, const struct target *t, const char *key,
 			const struct locks_place *places, uint32_t n)
 {
@@ -121,8 +120,7 @@ static void serve_locks_row_text(struct question *q, const struct target *t, con
 	text_put(to, "}");
 }
 
-/* What is not in the rows: the short ones, those for want of work, and those that got lost on the
- * way. */
+/* Waits that are not in the rows: short ones, waits for work, and lost ones. */
 static void counts_text(struct text_out *to, const struct locks_counts *c)
 {
 	text_number(to, "short_waits", c->shorter);
@@ -133,7 +131,7 @@ static void counts_text(struct text_out *to, const struct locks_counts *c)
 	text_number(to, "lost_ns", c->lost_ns);
 }
 
-/* What all waits come to, also those whose rows are too many to be shown. */
+/* The sum of all waits, including those whose rows are not shown. */
 static void rows_text(struct question *q, const struct target *t, const struct locks *l)
 {
 	struct locks_rows rows = { 0 };
@@ -193,7 +191,7 @@ static void edge_text(struct question *q, const struct target *t, const struct l
 	text_put(to, "}");
 }
 
-/* One that waits idly counts as soon as others wait behind it. */
+/* An idle wait counts as soon as others wait behind it. */
 static bool is_shown(const struct question *q, const struct lock_edge *e)
 {
 	return q->idle || !e->wait->idle || e->behind || e->cycle;
@@ -205,7 +203,7 @@ static void edges_text(struct question *q, const struct target *t, const struct 
 	uint32_t shown = 0, all = 0;
 
 	text_put(&q->out, ",\"waits\":[");
-	/* circles first: they are what was asked for, however much else there is */
+	/* cycles first: they are always shown, however much else there is */
 	for (int pass = 0; pass < 2; pass++)
 		for (uint32_t i = 0; i < g->n; i++) {
 			if (!g->edges[i].cycle != (pass == 1) || !is_shown(q, &g->edges[i]) ||
@@ -251,7 +249,7 @@ static void rest_text(struct text_out *to, const struct target *t)
 	text_number(to, "min_wait_ns", target_interval(t, WIRE_EVENT_LOCK));
 }
 
-/* What the tables had no room for: waits told as open, threads' names, rows of locks. */
+/* What found no room in the tables: open waits, threads' names, rows of locks. */
 static void no_room_text(struct text_out *to, const struct locks *l)
 {
 	struct locks_lost lost = { 0 };

@@ -1,4 +1,4 @@
-/* /metrics: what each family is, and its numbers. */
+/* /metrics: all families and their values. */
 #include "daemon/serve/serve_priv.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void metrics_of_target(const struct target *target, char labels[LABELS_SI
 		 metric_label(target->jvm.name, name, sizeof(name)));
 }
 
-/* One series an event; those that were never collected have none, but CPU. */
+/* One series for each event; events that were never collected have none, except CPU. */
 static void metrics_of_event(const struct target *target, enum wire_event event, const char *cause,
 			     char labels[LABELS_SIZE])
 {
@@ -96,7 +96,7 @@ static void metrics_put_samples(struct metric_text *m, struct targets *targets)
 			  "Samples, waits and allocations lost, by cause.", put_dropped);
 }
 
-/* Counters of the agents' own; @always: also of JVMs of which no waits are collected. */
+/* The agents' own counters; @always: also for JVMs without collected waits. */
 static void put_counter(struct metric_text *m, struct targets *targets, enum wire_counter counter,
 			bool always, void (*put)(struct metric_text *, const char *, uint64_t))
 {
@@ -138,7 +138,7 @@ static void put_agents(struct metric_text *m, struct targets *targets)
 	put_counter(m, targets, WIRE_COUNTER_AGENT_BYTES, true, metric_count);
 }
 
-/* What the daemon pays for each of them. */
+/* The daemon's cost of each JVM. */
 static void put_decoding(struct metric_text *m, struct targets *targets)
 {
 	struct target *target = NULL;

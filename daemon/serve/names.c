@@ -1,4 +1,4 @@
-/* target= of a request: the JVMs that a person named, or an error that says which there are. */
+/* target= of a request: the JVMs that a user named, or an error that lists candidates. */
 #include "daemon/discovery/word.h"
 #include "daemon/serve/serve_priv.h"
 
@@ -9,7 +9,7 @@
 
 #define LISTED_MAX 8
 
-static struct target *named[NAMED_MAX]; /* one thread answers all requests */
+static struct target *named[NAMED_MAX]; /* a single thread answers all requests */
 
 /* ---- errors that list JVMs ------------------------------------------------------------------- */
 
@@ -45,7 +45,7 @@ static int by_resemblance(const void *a, const void *b)
 	return x->jvm.pid < y->jvm.pid ? -1 : 1;
 }
 
-/* Living ones with similar names, else any that live. */
+/* Running JVMs with similar names, else any running ones. */
 static enum MHD_Result answer_unknown(struct request *r, const char *word)
 {
 	struct targets *targets = host_targets(r->serve->host);
@@ -90,7 +90,7 @@ struct target *api_one_target(struct request *r, const char *word)
 struct selecting {
 	struct request *request;
 	struct selection *selection;
-	const char *unknown; /* the first word that names nothing */
+	const char *unknown; /* the first word that matches nothing */
 	bool known;
 };
 

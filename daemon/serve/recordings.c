@@ -17,16 +17,16 @@ struct recording_entry {
 	uint64_t id, begin_mono_ns, length_ns;
 	uint32_t pid;
 	uint64_t start_time; /* with pid: of which JVM */
-	uid_t uid; /* who asked for it */
+	uid_t uid; /* the uid that started it */
 	uint64_t interval_ns; /* of CPU samples; 0 = as it was */
-	uint64_t elapsed_ns; /* once done */
-	char reason[200]; /* why it ended before its time; empty = it did not */
-	char notes[400]; /* once done: what was not collected, and why */
+	uint64_t elapsed_ns; /* set when it has ended */
+	char reason[200]; /* why it ended early; empty = it did not */
+	char notes[400]; /* set when it has ended: events that were not collected, and why */
 	struct recording *recording;
 	bool done;
 	unsigned events; /* bits 1 << enum wire_event */
-	struct loop_timer *timer; /* its end, then the end of keeping it */
-	struct loop_timer *look; /* whether the JVM still streams */
+	struct loop_timer *timer; /* its end, then the end of the time for which it is kept */
+	struct loop_timer *look; /* checks whether the JVM still streams */
 };
 
 static void recordings_forget(struct recording_entry *e)
@@ -85,7 +85,7 @@ static void recordings_on_look(void *userdata)
 		recordings_finish(e);
 }
 
-/* What the request asks for. Answers the error itself: false. */
+/* Parses the request. Answers the error itself: false. */
 static bool recordings_wanted(struct request *r, struct recording_options *ret,
 			      uint64_t *ret_length_ns)
 {
@@ -134,7 +134,7 @@ static enum MHD_Result answer_created(struct request *r, const struct recording_
 	return answer_json(r, 201, o);
 }
 
-/* Whose recording is in the way, and for how long. */
+/* The user of the running recording, and its remaining time. */
 static enum MHD_Result answer_busy(struct request *r, const struct target *t)
 {
 	const struct recording_entry *e = r->serve->recordings;
@@ -269,7 +269,7 @@ static enum MHD_Result recordings_result(struct request *r, const struct recordi
 	return api_answer_profile(r, p, format, &options);
 }
 
-/* Whoever has fetched it needs it no more; else it is kept for KEEP_NS. */
+/* A fetched recording is deleted by its user; otherwise it is kept for KEEP_NS. */
 static enum MHD_Result recordings_discard(struct request *r, struct recording_entry *e)
 {
 	cJSON *o;

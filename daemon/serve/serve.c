@@ -1,6 +1,5 @@
 /*
- * libmicrohttpd in the one loop: it brings an epoll descriptor of its own, which is one source
- * here; nothing of it waits.
+ * libmicrohttpd in the one loop: its epoll descriptor is one source here; nothing in it blocks.
  */
 #include "daemon/serve/serve_priv.h"
 
@@ -20,7 +19,7 @@
 #include "daemon/ground/utf8.h"
 #include "daemon/ground/value.h"
 
-#define END_NS (200 * NS_PER_MS) /* for last words, when the daemon ends */
+#define END_NS (200 * NS_PER_MS) /* time for the last lines when the daemon ends */
 
 void serve_run(struct serve *s)
 {
@@ -117,7 +116,7 @@ enum MHD_Result answer_json(struct request *r, unsigned status, cJSON *json)
 	cJSON_Delete(json);
 	if (!text)
 		return MHD_NO;
-	/* a sentence may have been cut inside a character, which no JSON may hold */
+	/* a sentence may have been cut inside a character, which JSON does not allow */
 	return answer_bytes(r, status, "application/json", text, utf8_mend(text));
 }
 
@@ -188,11 +187,11 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
 		*state = r;
 		return MHD_YES;
 	}
-	if (*upload_len) { /* no resource takes a body: it is read and thrown away */
+	if (*upload_len) { /* no resource takes a body: it is read and discarded */
 		*upload_len = 0;
 		return MHD_YES;
 	}
-	if (r->seen) /* resumed with its answer queued, or with none: an error on the way */
+	if (r->seen) /* resumed with its answer queued, or without one after an error */
 		return r->answered ? MHD_YES : MHD_NO;
 	r->seen = true;
 	r->method = method;
@@ -221,7 +220,7 @@ static void on_completed(void *userdata, struct MHD_Connection *connection, void
 	free(r);
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life cycle ------------------------------------------------------------------------------ */
 
 static bool somebody_listens(const struct sockaddr_un *addr)
 {
@@ -275,7 +274,7 @@ int serve_new(struct host *h, struct serve **ret, struct fault *f)
 		s->socket[0] = '\0'; /* not ours to remove */
 		return r;
 	}
-	/* it never meets a limit of its own, behind which it would accept nobody any more */
+	/* MHD must never reach a limit of its own, because it would stop accepting connections */
 	s->http = MHD_start_daemon(
 		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
 		on_request, s, MHD_OPTION_CONNECTION_LIMIT, 2u * CONNECTIONS_MAX,
@@ -304,8 +303,8 @@ void serve_on_reload(struct serve *s, serve_reload_fn *reload, void *userdata)
 	s->reload_userdata = userdata;
 }
 
-/* Streams get their last lines, what is worked on a refusal, as far as their readers take them now.
- * MHD ends the process where a connection is suspended when it is stopped. */
+/* Sends streams their last lines, and pending requests a refusal, as far as their readers take them
+ * now. MHD aborts the process if a connection is suspended when it is stopped. */
 static void end_requests(struct serve *s)
 {
 	uint64_t until_ns = clock_mono_ns() + END_NS;

@@ -1,6 +1,6 @@
 /*
- * The HTTP API on the Unix socket (libmicrohttpd in the one loop): what the CLI and later the web
- * page speak. docs/api.md lists the resources.
+ * The HTTP API on the Unix socket (libmicrohttpd in the one loop), which the command line uses.
+ * docs/api.md lists the resources.
  */
 #pragma once
 
@@ -10,9 +10,10 @@
 struct serve;
 /* Binds config->socket (0660, group `kindling` where it exists). */
 int serve_new(struct host *h, struct serve **ret, struct fault *f);
-/* Reads the settings again. 0 with what changed, or -errno with a sentence in @err: nothing did. */
+/* Reads the settings again. 0 with the changes, or -errno with a sentence in @err: nothing
+ * changed. */
 typedef int serve_reload_fn(void *userdata, struct config_changes *ret, char *err, size_t err_size);
-/* Who does it when POST /v1/settings/reload asks; without, nobody does. */
+/* The function for POST /v1/settings/reload; without it the resource does not exist. */
 void serve_on_reload(struct serve *s, serve_reload_fn *reload, void *userdata);
 struct serve *serve_free(struct serve *s); /* closes connections, removes the socket */
 DEFINE_FREEP(struct serve, serve_free);

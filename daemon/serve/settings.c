@@ -1,4 +1,4 @@
-/* POST /v1/settings/reload: what `kindling config reload` and systemctl reload ask for. */
+/* POST /v1/settings/reload, for `kindling config reload` and systemctl reload. */
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/serve/serve_priv.h"

@@ -1,6 +1,6 @@
 /*
- * What kindling-upload says of the sinks, in status and metrics, and POST /v1/sinks/NAME/test. Its
- * words are taken over field by field: it speaks with servers.
+ * The status of the sinks from kindling-upload, in status and metrics, and POST
+ * /v1/sinks/NAME/test. Its messages are copied field by field, because it talks to servers.
  */
 #include "daemon/serve/metric_text.h"
 #include "daemon/serve/serve_priv.h"
@@ -49,7 +49,7 @@ static void sinks_copy(cJSON *to, const cJSON *from)
 		cJSON_AddNullToObject(to, "last_error");
 }
 
-/* What was said of the sink @name; NULL = nothing yet. */
+/* The last report about the sink @name; NULL = none yet. */
 static const cJSON *sinks_find(const cJSON *said, const char *name)
 {
 	const cJSON *o;
@@ -58,7 +58,7 @@ static const cJSON *sinks_find(const cJSON *said, const char *name)
 	return NULL;
 }
 
-/* Those of the settings, in their order; one that nothing was said of is there too. */
+/* The sinks of the settings, in their order; including those without a report. */
 cJSON *sinks_json(struct host *h)
 {
 	const struct config *c = host_config(h);
@@ -85,7 +85,7 @@ cJSON *sinks_json(struct host *h)
 
 /* ---- metrics --------------------------------------------------------------------------------- */
 
-/* Names and types of sinks are words of the settings: nothing in them to escape. */
+/* Names and types of sinks are words of the settings and need no escaping. */
 static void sinks_put(struct metric_text *m, const cJSON *list, const char *key,
 		      enum metric_type type, const char *family, const char *unit, const char *help)
 {

@@ -1,4 +1,5 @@
-/* /v1/status: every JVM, its state, why, and its books. taken = delivered + sum(dropped) in it. */
+/* /v1/status: every JVM, its state, the reason, and its counters: taken = delivered +
+ * sum(dropped). */
 #include "daemon/serve/serve_priv.h"
 
 #include <stdio.h>
@@ -6,8 +7,8 @@
 #include "daemon/ground/clock.h"
 #include "injector/result.h"
 
-#define ENDED_S		600 /* so long is one that ended shown without all= */
-#define GAP_S		600 /* and a gap among the notes */
+#define ENDED_S		600 /* an ended JVM is shown for this time without all= */
+#define GAP_S		600 /* and a gap is one of the notes */
 #define DENIED_PIDS_MAX 32
 
 static void add_u64(cJSON *o, const char *key, uint64_t v)
@@ -23,7 +24,7 @@ static void add_text(cJSON *o, const char *key, const char *s)
 		cJSON_AddNullToObject(o, key);
 }
 
-/* Weights are ns, of allocations bytes. */
+/* Weights are ns, for allocations bytes. */
 static void status_add_books(cJSON *o, const struct stream_books *books, enum wire_event event)
 {
 	bool bytes = event == WIRE_EVENT_ALLOC;
@@ -39,7 +40,7 @@ static void status_add_books(cJSON *o, const struct stream_books *books, enum wi
 	add_u64(o, bytes ? "delivered_bytes" : "delivered_ns", books->delivered_weight);
 }
 
-/* What the samples since the attach stand for: the mean of them, and their part of what the process
+/* The mean weight of the samples since the attach, and their share of the CPU time that the process
  * used meanwhile. */
 static void add_view(cJSON *o, const struct stream_books *cpu, uint64_t process_cpu_ns)
 {
@@ -65,7 +66,7 @@ static cJSON *samples_json(const struct stream_counts *c, uint64_t process_cpu_n
 	return samples;
 }
 
-/* The other events: those that are collected, or were. */
+/* The other events: those that are or were collected. */
 static void add_other_events(cJSON *o, const struct stream_counts *c, unsigned collected)
 {
 	for (int e = WIRE_EVENT_LOCK; e < WIRE_EVENT_COUNT; e++) {
@@ -116,7 +117,7 @@ static void note_gap(cJSON *list, const struct host_gap *g)
 	add_note(list, "restart", what);
 }
 
-/* What its owner should know, or said: [{"step":"monitors","what":"..."}] */
+/* Notes for the user, and the owner's limits: [{"step":"monitors","what":"..."}] */
 static cJSON *notes_json(const struct target *t)
 {
 	cJSON *list = cJSON_CreateArray();
@@ -151,13 +152,12 @@ static cJSON *agent_json(const struct target *t, const struct stream_counts *c)
 	add_u64(agent, "taken", books->taken);
 	add_u64(agent, "taken_ns", books->taken_weight);
 	add_u64(agent, "bytes", l[WIRE_COUNTER_AGENT_BYTES]);
-	/* of the JVM's own CPU time, of which max_cpu speaks: much, where that is next to nothing
-	 */
+	/* of the JVM's own CPU time, as for max_cpu: a large share in a nearly idle JVM */
 	cJSON_AddNumberToObject(agent, "cpu_share",
 				status_share(cpu_ns, l[WIRE_COUNTER_PROCESS_CPU_NS]));
-	/* of one CPU, since the agent said HELLO */
+	/* of one CPU, since the agent's HELLO */
 	cJSON_AddNumberToObject(agent, "cpus", status_share(cpu_ns, l[WIRE_COUNTER_SESSION_NS]));
-	/* and in the last minute: what it costs now */
+	/* and in the last minute: its current cost */
 	cJSON_AddNumberToObject(agent, "cpus_last_minute", target_recent_cpus(t));
 	add_u64(agent, "handler_ns", l[WIRE_COUNTER_HANDLER_NS]);
 	add_u64(agent, "pipe_bytes", l[WIRE_COUNTER_PIPE_BYTES]);
@@ -191,7 +191,7 @@ static double ago_s(uint64_t mono_ns)
 	return (double)(clock_mono_ns() - mono_ns) / 1e9;
 }
 
-/* Null where it was not sampled by a daemon before this one, or that is long ago. */
+/* Null if no previous daemon sampled it, or that was long ago. */
 static cJSON *gap_json(const struct host_gap *g)
 {
 	cJSON *o = g ? cJSON_CreateObject() : cJSON_CreateNull();
@@ -231,9 +231,10 @@ static cJSON *status_target_json(const struct target *t)
 	add_text(o, "walker", t->walker);
 	add_text(o, "note", t->note);
 	cJSON_AddItemToObject(o, "notes", notes_json(t));
-	cJSON_AddItemToObject(o, "profilers", profilers_json(t)); /* of others */
+	cJSON_AddItemToObject(o, "profilers", profilers_json(t)); /* names of other profilers */
 	add_u64(o, "interval_ns", target_interval_ns(t));
-	/* longer than this: the kernel's tick, the host engine's shortest, or a note says why */
+	/* longer than this is normal: the kernel's tick, the host engine's shortest interval, or a
+	 * note explains it */
 	add_u64(o, "interval_asked_ns", t->interval_ns);
 	add_u64(o, "attempts", t->attempts);
 	add_text(o, "placement", inject_strategy_name(t->placement));
@@ -271,8 +272,8 @@ static void add_kernel_stacks(cJSON *to, const struct kernel_frames *k)
 	add_text(o, "note", kernel_frames_note(k));
 }
 
-/* state: on, idle (no JVM to sample), refused or off; why for the last two, where timers do it and
- * `note` says what that means */
+/* state: on, idle (no JVM to sample), refused or off; `why` for the last two; if timers are used
+ * `note` explains the effect */
 static cJSON *host_engine_json(struct host *h)
 {
 	const char *why, *state = "idle";
@@ -305,7 +306,7 @@ static cJSON *host_engine_json(struct host *h)
 	return o;
 }
 
-/* Kinds of JVMs that are left alone since one of them crashed. */
+/* Kinds of JVMs that are not profiled because one of them crashed. */
 static cJSON *blocked_json(const struct targets *targets)
 {
 	cJSON *list = cJSON_CreateArray();
@@ -323,7 +324,7 @@ static cJSON *blocked_json(const struct targets *targets)
 	return list;
 }
 
-/* ---- which of them --------------------------------------------------------------------------- */
+/* ---- selection and order --------------------------------------------------------------------- */
 
 struct view {
 	struct selection selected; /* none = all */
@@ -339,7 +340,7 @@ static bool status_is_in(const struct view *v, const struct target *t)
 	       ago_s(t->gone_mono_ns) < ENDED_S;
 }
 
-/* Those that are profiled, others that live, then those that ended, the latest first. */
+/* Profiled ones, then others that run, then ended ones, the latest first. */
 static cJSON *targets_json(struct targets *targets, const struct view *v)
 {
 	cJSON *list = cJSON_CreateArray(), *ended = cJSON_CreateArray(), *o;

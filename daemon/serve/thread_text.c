@@ -1,4 +1,4 @@
-/* Threads in JSON, the same wherever one is named; docs/api.md says what is in it. */
+/* Threads in JSON, in the same form everywhere, as described in docs/api.md. */
 #include <stdio.h>
 #include "daemon/serve/serve_priv.h"
 

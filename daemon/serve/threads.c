@@ -1,13 +1,12 @@
 /*
- * /v1/threads: every thread with its name, what it does, and what it used. What threads do is told
- * by the agent only while somebody asks: the first answer may not know it ("states": false), one
- * that is asked for a moment later does.
+ * /v1/threads: every thread with its name, state and times. The agent reports states only while
+ * somebody asks: the first answer may lack them ("states": false), one a moment later has them.
  */
 #include <string.h>
 #include "daemon/ground/clock.h"
 #include "daemon/serve/serve_priv.h"
 
-#define RECENT_NS (NS_PER_S / 2) /* a sample so long ago still says that a thread runs */
+#define RECENT_NS (NS_PER_S / 2) /* a sample of this age still shows that a thread runs */
 
 static const char *serve_threads_state_of(const struct locks_thread_row *r, bool states,
 					  uint64_t now_ns)
@@ -20,7 +19,7 @@ static const char *serve_threads_state_of(const struct locks_thread_row *r, bool
 		return "running";
 	if (!states)
 		return "unknown";
-	/* the JVM's own words: runnable, blocked, waiting, timed_waiting */
+	/* in Java's terms: runnable, blocked, waiting, timed_waiting */
 	return r->state < WIRE_STATE_COUNT ? wire_state_names[r->state] : "unknown";
 }
 
@@ -120,7 +119,7 @@ static void serve_threads_target_text(struct text_out *to, const struct target *
 	locks_thread_rows_free(&rows);
 }
 
-/* What only the daemon itself can do. */
+/* Parts that only the daemon itself can do. */
 static void want_states(struct request *r, const struct selection *selected)
 {
 	struct target *t = NULL;

@@ -88,7 +88,7 @@ static bool top_comes_before(const cJSON *a, const cJSON *b)
 	       cJSON_GetObjectItem(b, "weight")->valuedouble;
 }
 
-/* The JVMs that live first, of these the one with the most. */
+/* Running JVMs first, in the order of their weight. */
 static void add_target(cJSON *list, cJSON *target)
 {
 	const cJSON *other;

@@ -1,8 +1,8 @@
 /*
- * The index of a segment that is written no more, beside it, and with it for each process the sum
- * of its windows, so that a question about hours does not read them one by one; and for an hour
- * that is over the sums of those. Both can be made again at any time: they are written beside and
- * renamed, and say how long what they are about was.
+ * Writes the index of a finished segment beside it, and in it for each process the sum of its
+ * windows, so that a query over hours need not read them one by one; and for a finished hour the
+ * sums of those. Both can be made again at any time: they are written under another name and
+ * renamed, and contain the length of the data that they cover.
  */
 #include "daemon/store/store_priv.h"
 
@@ -14,7 +14,7 @@
 #include "daemon/profile/profile_priv.h"
 #include "daemon/store/index_file.h"
 
-#define SUM_BYTES_MAX (24ul << 20) /* of memory; what is larger has no sum */
+#define SUM_BYTES_MAX (24ul << 20) /* limit of memory; a larger process has no sum */
 
 struct writer {
 	struct store *store;
@@ -82,7 +82,7 @@ static int index_write_publish(struct store *s, enum store_file kind, uint64_t s
 	return renameat(s->dfd, INDEX_TEMP, s->dfd, name) < 0 ? -errno : 0;
 }
 
-/* @sum as a record of @q; without room for all of it there is none. */
+/* @sum as a record of @q; omitted if there is no room for all of it. */
 static int index_write_put_sum(struct writer *w, struct index_process *q, const struct profile *sum,
 			       uint64_t overflow)
 {
@@ -111,7 +111,8 @@ static int new_sum(struct profile **ret)
 	return r;
 }
 
-/* The record at @at, which is @q's, is added to @sum. A damaged one is not there for anybody. */
+/* Adds the record at @at, which is @q's, to @sum. A damaged record is skipped, as in every
+ * query. */
 static int index_write_add_record(struct profile *sum, int fd, uint64_t at,
 				  const struct index_process *q, uint64_t *overflow)
 {
@@ -177,7 +178,7 @@ struct hour {
 	uint64_t covered;
 };
 
-/* The indexes of all its segments; -ENOENT as long as one has none. */
+/* Opens the indexes of all segments of the hour; -ENOENT as long as one has none. */
 static int open_hour(struct store *s, uint64_t hour, struct hour *ret)
 {
 	CLEANUP(freep) uint64_t *segments = NULL;
@@ -209,7 +210,7 @@ static uint32_t move_string(struct index *x, const char *text)
 	return at;
 }
 
-/* @q of a part becomes one of the hour's, or is added to it. */
+/* Adds @q of a part to the hour's, or makes a new one. */
 static void index_write_add_process(struct index *x, struct index_process *to,
 				    const struct index *part, const struct index_process *q)
 {
@@ -242,7 +243,7 @@ static int sum_parts(struct writer *w, struct hour *h, struct index_process *to)
 		const struct index_process *q = index_find(&h->parts[i], to->pid, to->start_time);
 
 		if (q && !q->sum_at)
-			return 0; /* of one window, or too large */
+			return 0; /* only one window, or too large */
 		if (q)
 			r = index_write_add_record(sum, h->parts[i].fd, q->sum_at, to, &overflow);
 	}
@@ -279,7 +280,7 @@ static int index_write_collect(const struct hour *h, struct index *ret)
 	for (uint32_t i = 0; i < h->n; i++)
 		for (uint32_t k = 0; k < h->parts[i].n_processes; k++) {
 			all[n] = h->parts[i].processes[k];
-			all[n++].first = i; /* the part whose strings are meant */
+			all[n++].first = i; /* the part that owns the strings */
 		}
 	qsort(all, n, sizeof(*all), by_identity);
 	ret->strings_len = 1;

@@ -1,9 +1,10 @@
 /*
- * Windows that are not closed yet. What came in a second is appended to the journal of its window,
- * <window>.jnl, as soon as the second is over and again when it changed; the last version counts.
- * Nothing is synced: this is for the death of the daemon, not of the host. When the window is in
- * the store its journal goes; the window's records carry the journal's number, so that one which
- * was left behind is known to be in the store, or becomes a window when the store is opened again.
+ * Windows that are not closed yet. The events of a second are appended to the journal of its
+ * window, <window>.jnl, as soon as the second is over and again when it changed; the last version
+ * counts. Nothing is synced: this protects against the death of the daemon, not of the host. When
+ * the window is in the store its journal is removed; the window's records contain the journal's
+ * number, so that a leftover journal is either known to be in the store, or becomes a window when
+ * the store is opened again.
  */
 #include "daemon/store/store_priv.h"
 
@@ -17,7 +18,7 @@
 #include "daemon/ground/clock.h"
 
 #define WINDOW_NS   (10 * NS_PER_S)
-#define SECONDS_MAX 40 /* of a window; times are what targets say */
+#define SECONDS_MAX 40 /* of a window; targets choose the times */
 #define FILES_MAX   64
 #define BYTES_MAX   (64ul << 20)
 
@@ -66,9 +67,9 @@ static int open_journal(struct store *s, uint64_t window, struct journal **ret)
 	if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id) || !id)
 		return -EAGAIN;
 	j = oldest_place(s);
-	close_journal(j); /* its file stays: the window was lost on its way here */
+	close_journal(j); /* its file stays: the window was lost on its way to the store */
 	journal_name(window, name);
-	/* one of an earlier life is in the store since this one began */
+	/* a window of an earlier process is in the store since this one started */
 	j->fd = openat(s->dfd, name,
 		       O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640);
 	if (j->fd < 0)
@@ -123,7 +124,7 @@ void journal_end(struct store *s, uint64_t begin_real_ns)
 	close_journal(j);
 }
 
-/* What a slice is in a journal: how many processes, who pays for each, the profile. */
+/* The format of a slice in a journal: number of processes, the tenant of each, the profile. */
 int store_journal_bytes(const struct profile *slice, uint8_t **ret, size_t *ret_len)
 {
 	size_t head = sizeof(uint32_t) + slice->n_processes * sizeof(uint64_t), len;
@@ -153,7 +154,7 @@ struct second {
 	off_t at;
 };
 
-/* The last version of each second, in the order in which they came; how many. */
+/* The last version of each second, in the order in which they came; returns their number. */
 static unsigned find_seconds(int fd, struct second seconds[SECONDS_MAX])
 {
 	unsigned n = 0, i;
@@ -163,7 +164,7 @@ static unsigned find_seconds(int fd, struct second seconds[SECONDS_MAX])
 		uint8_t *data = NULL;
 
 		if (record_read(fd, at, &h, &data) < 0)
-			continue; /* torn: the version before it counts */
+			continue; /* torn: the previous version counts */
 		free(data);
 		for (i = 0; i < n; i++)
 			if (seconds[i].header.begin_real_ns == h.begin_real_ns)
@@ -213,7 +214,7 @@ static int add_second(struct profile *window, int fd, const struct second *s)
 	return r == -EBADMSG ? 0 : r;
 }
 
-/* Is a window of journal @id in the store? Only in the segments of its time. */
+/* Is a window of journal @id in the store? Checks only the segments of its time. */
 static bool is_stored(struct store *s, uint64_t id, uint64_t window)
 {
 	uint64_t slot = window * WINDOW_NS / SLOT_NS;
@@ -233,7 +234,7 @@ static bool is_stored(struct store *s, uint64_t id, uint64_t window)
 	return found;
 }
 
-/* A window of what the journal has, if the store lacks it. 1, 0 or -errno. */
+/* Makes a window from the journal, if the store lacks it. 1, 0 or -errno. */
 static int journal_recover_window(struct store *s, int fd, uint64_t window)
 {
 	CLEANUP(freep) struct second *seconds = calloc(SECONDS_MAX, sizeof(*seconds));
@@ -299,7 +300,8 @@ uint64_t journal_recover(struct store *s)
 		journal_name(windows[i], name);
 		fd = openat(s->dfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 		if (fd >= 0 && record_is_foreign(fd) && !is_past(s, windows[i]))
-			continue; /* for the version that wrote it, when it comes back */
+			continue; /* kept for the version that wrote it, in case it is installed
+				   * again */
 		if (fd >= 0 && journal_recover_window(s, fd, windows[i]) > 0)
 			recovered++;
 		(void)unlinkat(s->dfd, name, 0);

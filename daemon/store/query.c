@@ -1,8 +1,8 @@
 /*
- * Windows by process and time. An hour that is asked for as a whole is read from its sums, ten
- * minutes from the sums in their index, the edges window by window. Reads files only, by their
- * names of the moment: a segment that goes meanwhile is not there, one that is written anew is seen
- * as it was when it was opened.
+ * Windows by process and time. A complete hour is read from its sums, complete ten minutes from the
+ * sums in their index, the rest window by window. Only files are read, by their current names: a
+ * segment that is removed meanwhile is skipped, one that is rewritten is seen as it was when it was
+ * opened.
  */
 #include "daemon/store/store_priv.h"
 
@@ -20,8 +20,8 @@ struct part {
 	uint64_t segment;
 };
 
-/* What is done for each process of each part that touches the span. 0, -errno, or that the sum of
- * an hour cannot be read. */
+/* The action for each process of each part that overlaps the span. 0, -errno, or that the sum of an
+ * hour cannot be read. */
 #define VISIT_DAMAGED 1
 typedef int visit_fn(struct visit *v, struct part *part, const struct index_process *q);
 
@@ -56,7 +56,7 @@ static bool is_inside(const struct visit *v, const struct index_process *q)
 
 /* ---- segments and hours ---------------------------------------------------------------------- */
 
-/* @sums: of its hour, or NULL; those that have one there are not visited again. */
+/* @sums: of its hour, or NULL; processes that have a sum there are skipped here. */
 static int visit_segment(struct visit *v, uint64_t segment, const struct index *sums)
 {
 	CLEANUP(fd_closep)
@@ -81,7 +81,7 @@ static int visit_segment(struct visit *v, uint64_t segment, const struct index *
 	return r;
 }
 
-/* How many of those that are wanted have no sum there; -errno. */
+/* How many of the selected processes have no sum there; -errno. */
 static int visit_sums(struct visit *v, struct part *part)
 {
 	int r = 0, others = 0;
@@ -107,7 +107,7 @@ static int visit_hour(struct visit *v, const uint64_t *segments, uint32_t n)
 	const struct index *sums = NULL;
 	int r = 1;
 
-	/* its last window may go on into the next hour */
+	/* its last window may reach into the next hour */
 	if (!v->windows && begin_ns >= v->from && begin_ns + HOUR_NS <= v->to) {
 		for (uint32_t i = 0; i < n; i++)
 			bytes += store_file_bytes(v->store, STORE_SEGMENT, segments[i]);
@@ -120,7 +120,8 @@ static int visit_hour(struct visit *v, const uint64_t *segments, uint32_t n)
 		uint64_t slot_ns = store_segment_begin_ns(segments[i]);
 		int e = 0;
 
-		/* a window belongs to the ten minutes of its begin: so many more on the left */
+		/* a window belongs to the ten minutes of its begin, so this many windows more on
+		 * the left */
 		if (slot_ns < v->to && slot_ns + 2 * SLOT_NS > v->from)
 			e = visit_segment(v, segments[i], sums);
 		r = e < 0 ? e : r;
@@ -151,7 +152,7 @@ static int visit_all(struct visit *v)
 
 /* ---- profiles -------------------------------------------------------------------------------- */
 
-/* The window at @at of @fd, if it is one of @q; NULL = it is damaged, or another's. */
+/* The window at @at of @fd, if it belongs to @q; NULL = it is damaged, or another process'. */
 static int read_window(int fd, uint64_t at, const struct index_process *q, struct profile **ret)
 {
 	CLEANUP(freep) uint8_t *data = NULL;
@@ -187,8 +188,7 @@ static int each_entry(struct visit *v, const struct part *part, const struct ind
 	struct index scanned = INDEX_NULL;
 	int r = index_entries(&part->index, q, &entries);
 
-	if (r ==
-	    -EBADMSG) { /* the index's file is damaged there: what it knows is in the segment */
+	if (r == -EBADMSG) { /* the index's file is damaged there: the segment has the same data */
 		r = index_scan(part->fd, &scanned);
 		q = r == 0 ? index_find(&scanned, q->pid, q->start_time) : NULL;
 		r = r == 0 && q ? index_entries(&scanned, q, &entries) : r;
@@ -221,7 +221,7 @@ static int merge_process(struct visit *v, struct part *part, const struct index_
 	return part->fd >= 0 ? each_entry(v, part, q, merge_entry) : VISIT_DAMAGED;
 }
 
-/* Whoever comes first must not take the room of who comes later. */
+/* Early processes must not take the room of later ones. */
 static int note_tenant(struct visit *v, struct part *part, const struct index_process *q)
 {
 	(void)part;
@@ -235,7 +235,7 @@ int store_query(struct store *s, uint64_t from, uint64_t to, const struct profil
 	struct visit v = { s, from, to, filter, false, note_tenant, dst };
 	int r = 0;
 
-	/* one process shares with nobody */
+	/* a single process shares with nobody */
 	if (!filter || filter->n_pids != 1)
 		r = visit_all(&v);
 	v.fn = merge_process;
@@ -276,7 +276,7 @@ int store_each_window(struct store *s, uint32_t pid, uint64_t start_time, uint64
 	return visit_all(&v);
 }
 
-/* ---- who is in it ---------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 struct processes {
 	struct store_process *list;
@@ -308,7 +308,7 @@ static struct store_process *new_process(struct processes *all)
 	return &all->list[all->n++];
 }
 
-/* Where they changed, the newest that are known. */
+/* If they changed, the newest known ones. */
 static void take_text(char **text, const char *new)
 {
 	char *copy = *new || !*text ? strdup(new) : NULL;
@@ -328,7 +328,7 @@ static int query_add_process(struct visit *v, struct part *part, const struct in
 	if (!p && q->pid)
 		p = new_process(all);
 	if (!p || r < 0)
-		return q->pid ? -ENOMEM : 0; /* of no process: books that are nobody's */
+		return q->pid ? -ENOMEM : 0; /* counters of no process */
 	if (!p->windows || q->begin_real_ns < p->begin_real_ns)
 		p->begin_real_ns = q->begin_real_ns;
 	if (q->end_real_ns > p->end_real_ns)

@@ -20,7 +20,7 @@ static uint32_t header_crc(struct header h)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The next place at or after @at where a record may begin, -1 if there is none. */
+/* The next position at or after @at where a record may begin, -1 if there is none. */
 static off_t find_magic(int fd, off_t at)
 {
 	const uint64_t magic = MAGIC;
@@ -117,7 +117,7 @@ struct records {
 	size_t len;
 };
 
-/* One record behind the others: @h without what is known only now. */
+/* Appends one record: @h without the fields that are filled in here. */
 static int add_bytes(struct records *to, struct header h, const uint8_t *raw, size_t raw_len,
 		     int level)
 {

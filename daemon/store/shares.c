@@ -1,8 +1,8 @@
 /*
- * Whose windows go when the history takes too much disk: those of the tenant that has the most, the
- * oldest first. So a tenant that fills its windows shortens its own history; what others keep is at
- * least an equal share of the bytes. What each tenant has in a segment is known from the segment's
- * index; a segment that loses windows is written anew.
+ * Chooses the windows to remove when the history takes too much disk: those of the tenant that has
+ * the most, the oldest first. So a tenant that fills its windows shortens its own history; the
+ * others keep at least an equal share of the bytes. A segment's index shows what each tenant has in
+ * it; a segment that loses windows is rewritten.
  */
 #include "daemon/store/store_priv.h"
 
@@ -11,11 +11,11 @@
 
 #define SLICES_MAX (1u << 22)
 
-/* What a tenant has in a segment. */
+/* The part of a segment that belongs to a tenant. */
 struct slice {
 	uint64_t tenant;
 	uint32_t segment; /* index */
-	uint64_t bytes, go; /* of its records; of those as many, the oldest, that go */
+	uint64_t bytes, go; /* bytes of its records; bytes of the oldest ones to remove */
 };
 
 struct share { /* of a tenant */
@@ -66,7 +66,7 @@ static bool add_slice(struct shares *s, const struct slice *slice)
 	return true;
 }
 
-/* The slices from @first on, one a process, become one a tenant. */
+/* The slices from @first on, one for each process, become one for each tenant. */
 static void add_up_slices(struct shares *s, uint32_t first)
 {
 	uint32_t n = first;
@@ -83,7 +83,7 @@ static void add_up_slices(struct shares *s, uint32_t first)
 	s->n = n + 1;
 }
 
-/* False = without memory. A segment of another version has nothing that could go. */
+/* False = without memory. Nothing can be removed from a segment of another version. */
 static bool read_segment(struct store *store, struct shares *s, uint32_t index)
 {
 	CLEANUP(fd_closep)
@@ -119,7 +119,7 @@ static bool shares_count_tenants(struct shares *s)
 	return s->n_tenants > 1;
 }
 
-/* ---- who gives up ---------------------------------------------------------------------------- */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
 static int by_bytes(const void *a, const void *b)
 {
@@ -128,8 +128,8 @@ static int by_bytes(const void *a, const void *b)
 	return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
-/* What everybody may keep, so that all together are @goal bytes: whoever has less keeps that, and
- * leaves the rest to those who have more. */
+/* The bytes that each tenant may keep so that the total is @goal: a tenant below it keeps
+ * everything, and leaves the rest to the others. */
 static uint64_t level_of(struct shares *s, uint64_t goal)
 {
 	qsort(s->tenants, s->n_tenants, sizeof(*s->tenants), by_bytes);
@@ -160,7 +160,7 @@ static void shares_choose(struct shares *s, uint64_t goal)
 	}
 }
 
-/* ---- segments written anew ------------------------------------------------------------------- */
+/* ---- rewriting segments ---------------------------------------------------------------------- */
 
 static struct slice *find_slice(struct slice *slices, uint32_t n, uint64_t tenant)
 {
@@ -169,7 +169,7 @@ static struct slice *find_slice(struct slice *slices, uint32_t n, uint64_t tenan
 	return bsearch(&key, slices, n, sizeof(*slices), by_segment_and_tenant);
 }
 
-/* Of a tenant go records until as many bytes have gone as should. */
+/* Removes a tenant's oldest records until enough bytes are gone. */
 static bool shares_goes(struct slice *slices, uint32_t n, const struct header *h)
 {
 	struct slice *slice = find_slice(slices, n, h->tenant);
@@ -193,7 +193,7 @@ static int shares_copy(int from, int to, off_t at, uint64_t len)
 	return 0;
 }
 
-/* What stays of the segment @from goes to @to: how many bytes, or -errno. */
+/* Copies the remaining records of the segment @from to @to: their bytes, or -errno. */
 static int64_t copy_rest(int from, int to, struct slice *slices, uint32_t n)
 {
 	int64_t bytes = 0;
@@ -244,7 +244,7 @@ static int rid_segment(struct store *store, const struct shares *s, struct slice
 	}
 	if (!go)
 		return 0;
-	/* the one being written is opened again by the next window */
+	/* the next window opens the current segment again */
 	if (store->fd >= 0 && number == store->open_segment)
 		store->fd = fd_close(store->fd);
 	if (go < bytes)
@@ -253,7 +253,7 @@ static int rid_segment(struct store *store, const struct shares *s, struct slice
 	return 0;
 }
 
-/* Until one cannot be written: then whole segments go. */
+/* Until one cannot be rewritten: then whole segments are removed. */
 static void rid_all(struct store *store, struct shares *s)
 {
 	int e = 0;

@@ -149,7 +149,7 @@ int store_open_segment(struct store *s, uint64_t segment, int flags)
 	return openat(s->dfd, name, flags | O_CLOEXEC | O_NOFOLLOW);
 }
 
-/* What says something of a segment goes before it changes. */
+/* Index and sums are removed before a segment changes. */
 static void unlink_index(struct store *s, uint64_t segment)
 {
 	char name[STORE_NAME_SIZE];
@@ -188,7 +188,7 @@ uint64_t store_file_bytes(struct store *s, enum store_file kind, uint64_t segmen
 	return fstatat(s->dfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* Of segment @i, its index, and the sums of its hour with the first one of it. */
+/* Removes segment @i, its index, and the sums of its hour with the first one of it. */
 static uint64_t bytes_with_index(struct store *s, const uint64_t *segments, uint32_t i)
 {
 	bool first = i == 0 || segments[i - 1] / PARTS_MAX != segments[i] / PARTS_MAX;
@@ -198,7 +198,7 @@ static uint64_t bytes_with_index(struct store *s, const uint64_t *segments, uint
 	       (first ? store_file_bytes(s, STORE_SUMS, segments[i]) : 0);
 }
 
-/* The segments' number and bytes go to the counts. */
+/* Updates the segments' number and bytes in the counts. */
 static uint64_t count_bytes(struct store *s)
 {
 	CLEANUP(freep) uint64_t *segments = NULL;
@@ -224,8 +224,8 @@ uint64_t store_disk_bytes(struct store *s)
 	return total;
 }
 
-/* Unlink segments from the oldest on that are past the retention, or as long as there are more than
- * @max bytes; what another version wrote ages like the rest. */
+/* Unlinks segments, the oldest first, that are past the retention, or as long as there are more
+ * than @max bytes; segments of other versions age like the rest. */
 static void unlink_oldest(struct store *s, uint64_t max)
 {
 	uint64_t total = 0, now = clock_real_ns();
@@ -250,7 +250,7 @@ static void unlink_oldest(struct store *s, uint64_t max)
 	}
 }
 
-/* Only another daemon writes them: they become fewer, never more. */
+/* Only another daemon writes them: their number never grows. */
 static void count_foreign(struct store *s)
 {
 	CLEANUP(freep) uint64_t *segments = NULL;
@@ -266,7 +266,7 @@ static void count_foreign(struct store *s)
 	COUNT(s, s->counts.foreign = foreign);
 }
 
-/* What is past the retention goes, and what is too much beside @more bytes. */
+/* Removes what is past the retention, and what is too much together with @more bytes. */
 static void store_expire(struct store *s, uint64_t more)
 {
 	uint64_t most = more < s->max_bytes ? s->max_bytes - more : 0;
@@ -314,7 +314,7 @@ int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct
 		return r;
 	s->retention_ns = retention_ns;
 	s->max_bytes = max_bytes;
-	/* what retention unlinks at once is a part: an eighth of all */
+	/* the part removed at once: an eighth of all */
 	s->part_bytes = max_bytes / 8 < PART_BYTES_MIN ? PART_BYTES_MIN : max_bytes / 8;
 	if (s->part_bytes > PART_BYTES_MAX)
 		s->part_bytes = PART_BYTES_MAX;
@@ -328,7 +328,7 @@ int store_new(const char *dir, uint64_t retention_ns, uint64_t max_bytes, struct
 	return 0;
 }
 
-/* Cut away what stands behind the last good record. Returns the size, or -errno. */
+/* Truncates after the last good record. Returns the size, or -errno. */
 static off_t store_trim(struct store *s, int fd)
 {
 	off_t at = 0, good = 0, size = lseek(fd, 0, SEEK_END);
@@ -352,7 +352,7 @@ static off_t store_trim(struct store *s, int fd)
 	return ftruncate(fd, good) < 0 ? -errno : good;
 }
 
-/* Open one part of an hour for writing. 1, 0 if it is full or not ours, or -errno. */
+/* Opens one part of an hour for writing. 1, 0 if it is full or of another version, or -errno. */
 static int open_part(struct store *s, uint64_t segment)
 {
 	CLEANUP(fd_closep) int fd = -1;
@@ -369,14 +369,14 @@ static int open_part(struct store *s, uint64_t segment)
 	if (size < 0)
 		return (int)size;
 	if (size == 0)
-		(void)fsync(s->dfd); /* its name lasts too */
+		(void)fsync(s->dfd); /* syncs its name too */
 	s->fd = TAKE_FD(fd);
 	s->open_segment = segment;
 	s->open_bytes = (uint64_t)size;
 	return 1;
 }
 
-/* @slot: of all since 1970 */
+/* @slot: number since 1970 */
 static int open_segment(struct store *s, uint64_t slot)
 {
 	uint64_t first = slot / SLOTS * PARTS_MAX + slot % SLOTS * SLOT_PARTS;
@@ -405,7 +405,7 @@ static int store_append_bytes(struct store *s, const uint8_t *record, size_t len
 	if (r == 0)
 		s->open_bytes += len;
 	else if (ftruncate(s->fd, (off_t)s->open_bytes) < 0)
-		s->fd = fd_close(s->fd); /* the next append trims it */
+		s->fd = fd_close(s->fd); /* the next append truncates it */
 	return r;
 }
 
@@ -432,7 +432,7 @@ int store_append_of(struct store *s, const struct profile *window, uint64_t jour
 	size_t len;
 	int r = record_make_all(window, journal, &record, &len);
 
-	/* before it is written: there is never more than what was allowed */
+	/* before writing, so that the limit is never exceeded */
 	if (r == 0 && s->counts.bytes + len > s->max_bytes)
 		store_expire(s, len);
 	if (r == 0)
@@ -444,7 +444,7 @@ int store_append_of(struct store *s, const struct profile *window, uint64_t jour
 	else
 		COUNT(s, s->counts.windows++; note_result(s, r); s->counts.bytes += len;
 		      over = s->counts.bytes > s->max_bytes);
-	if (over) /* the segment that is written cannot go */
+	if (over) /* the current segment cannot be removed */
 		store_expire(s, 0);
 	return r;
 }
@@ -453,7 +453,7 @@ int store_append(struct store *s, const struct profile *window)
 {
 	int r = store_append_of(s, window, journal_of(s, window->begin_real_ns));
 
-	/* where it could not be written it is counted as dropped, and no second one is tried */
+	/* a window that could not be written is counted as dropped, and not tried again */
 	journal_end(s, window->begin_real_ns);
 	return r;
 }
@@ -476,7 +476,7 @@ static bool needs_index(struct store *s, uint64_t segment)
 	return r < 0;
 }
 
-/* Of an hour that is over, and all of whose segments have their index. */
+/* For a finished hour, once all its segments have their index. */
 static bool needs_sums(struct store *s, const uint64_t *segments, uint32_t first, uint32_t n)
 {
 	struct index x = INDEX_NULL;
@@ -512,7 +512,7 @@ void store_upkeep(struct store *s)
 
 	if (!s->unindexed || !(segments = store_segments(s, &n)))
 		return;
-	/* what comes to lack one meanwhile sets it again */
+	/* a segment that loses its index meanwhile sets it again */
 	s->unindexed = false;
 	for (uint32_t i = 0, of_hour; i < n && r == 0; i += of_hour) {
 		of_hour = count_of_hour(segments, i, n);

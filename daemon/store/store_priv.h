@@ -1,8 +1,8 @@
 /*
  * Inside the store: store.c (segments and appending), record.c (one window of one process on disk),
- * shares.c (whose windows go when there are too many bytes), index.c (what is in a segment),
- * index_write.c (its file), query.c (windows by process and time),
- * journal.c (windows that are not closed).
+ * shares.c (which windows are removed when there are too many bytes), index.c (the content of a
+ * segment), index_write.c (its file), query.c (windows by process and time), journal.c (windows
+ * that are not closed).
  */
 #pragma once
 
@@ -27,7 +27,7 @@ struct header {
 	uint64_t tenant; /* tenant_number() */
 	uint64_t start_time; /* with pid: the process; 0 and 0 = of none */
 	uint32_t pid;
-	uint32_t samples; /* UINT32_MAX = so many or more */
+	uint32_t samples; /* UINT32_MAX = this many or more */
 	uint64_t journal; /* the number of the window's journal, 0 = it had none */
 };
 _Static_assert(sizeof(struct header) == 72, "on disk");
@@ -44,51 +44,53 @@ struct journal {
 struct store {
 	int dfd;
 	uint64_t retention_ns, max_bytes;
-	uint64_t part_bytes; /* a segment that has grown to this is followed by another part */
-	uint64_t open_segment; /* the one being written: hour * PARTS_MAX + slot and part */
+	uint64_t part_bytes; /* a segment that has reached this size is followed by another part */
+	uint64_t open_segment; /* the current one: hour * PARTS_MAX + slot and part */
 	uint64_t open_bytes;
 	int fd; /* -1 = none */
-	struct journal journals[JOURNALS]; /* of windows that are not closed */
+	struct journal journals[JOURNALS]; /* journals of windows that are not closed */
 	bool unindexed; /* a segment may lack its index */
 	atomic_bool hurry; /* store_hurry() */
-	pthread_mutex_t lock; /* counts only: they are read from the loop */
+	pthread_mutex_t lock; /* protects the counts, which the loop reads */
 	struct store_counts counts;
 };
 
-/* store.c. A window out of the journal @journal, 0 = of none. */
+/* store.c. Writes a window from the journal @journal, 0 = from none. */
 int store_append_of(struct store *s, const struct profile *window, uint64_t journal);
 /* Numbers of all segments, oldest first; malloc'ed, NULL without memory. */
 uint64_t *store_segments(struct store *s, uint32_t *ret_n);
-/* An fd, or -1; of another version's segment too. */
+/* An fd, or -1; also for a segment of another version. */
 int store_open_segment(struct store *s, uint64_t segment, int flags);
-/* With what was made of it. */
+/* With the files derived from it. */
 void store_unlink_segment(struct store *s, uint64_t segment);
-/* The file @temp takes its place. 0 or -errno. */
+/* Replaces it by the file @temp. 0 or -errno. */
 int store_replace_segment(struct store *s, uint64_t segment, const char *temp);
-/* The first moment of which windows may be in it. */
+/* The begin of the earliest window that may be in it. */
 uint64_t store_segment_begin_ns(uint64_t segment);
 
 enum store_file { STORE_SEGMENT, STORE_INDEX, STORE_SUMS };
 #define STORE_NAME_SIZE 64
-/* Sums are one file an hour. */
+/* There is one file of sums for each hour. */
 void store_file_name(enum store_file kind, uint64_t segment, char buf[STORE_NAME_SIZE]);
 /* Bytes of it; 0 = there is none. */
 uint64_t store_file_bytes(struct store *s, enum store_file kind, uint64_t segment);
 
-/* record.c. The first good header at or after *@at, which is moved there. False = there is none. */
+/* record.c. The first valid header at or after *@at, which is moved there. False = there is
+ * none. */
 bool record_next(int fd, off_t *at, struct header *h);
-/* The header that stands at @at; false = none does. */
+/* The header at @at; false = there is none. */
 bool record_at(int fd, off_t at, struct header *h);
 off_t record_end(const struct header *h, off_t at);
-/* The zstd frame behind the header at @at (malloc'ed). 0, -EBADMSG or -ENOMEM. */
+/* The zstd frame after the header at @at (malloc'ed). 0, -EBADMSG or -ENOMEM. */
 int record_read(int fd, off_t at, const struct header *h, uint8_t **ret);
 /* What was compressed, malloc'ed. 0, -EBADMSG or -ENOMEM. */
 int record_inflate(const struct header *h, const uint8_t *data, uint8_t **ret);
-/* What is in it; NULL where it is another version's or damaged. 0 or -ENOMEM. */
+/* The profile in it; NULL if it is of another version or damaged. 0 or -ENOMEM. */
 int record_decode(const struct header *h, const uint8_t *data, struct profile **ret);
-/* A segment that another version of kindling wrote is left alone. */
+/* A segment written by another version of kindling is left alone. */
 bool record_is_foreign(int fd);
-/* The records of a window, one a process, as they go to disk: malloc'ed. 0, -E2BIG or -ENOMEM. */
+/* The records of a window, one for each process, in their format on disk: malloc'ed. 0, -E2BIG or
+ * -ENOMEM. */
 int record_make_all(const struct profile *window, uint64_t journal, uint8_t **ret, size_t *ret_len);
 /* One record for all of @p, of one process. */
 int record_make(const struct profile *p, uint64_t journal, uint8_t **ret, size_t *ret_len);
@@ -97,22 +99,23 @@ int record_make(const struct profile *p, uint64_t journal, uint8_t **ret, size_t
 int record_pack(uint64_t begin_real_ns, uint64_t journal, const uint8_t *raw, size_t raw_len,
 		uint8_t **ret, size_t *ret_len);
 
-/* journal.c: its number while the window is open, 0 = it has none; the window is in the store, or
- * lost. */
+/* journal.c: the journal's number while the window is open, 0 = it has none; and the window is in
+ * the store, or lost. */
 uint64_t journal_of(struct store *s, uint64_t begin_real_ns);
 void journal_end(struct store *s, uint64_t begin_real_ns);
-/* What an earlier daemon left becomes windows: how many. First of all. */
+/* Makes windows of journals that an earlier daemon left; returns their number. Called before
+ * anything else. */
 uint64_t journal_recover(struct store *s);
 void journal_close_all(struct store *s);
 
-#define SHARES_TEMP "segment.tmp" /* a segment that is being written anew */
+#define SHARES_TEMP "segment.tmp" /* a segment that is being rewritten */
 #define INDEX_TEMP  "index.tmp"
 
-/* shares.c. Windows go until no more than @goal bytes are left: of the tenant that has the most,
- * the oldest first. Nothing happens where there are no two tenants. */
+/* shares.c. Removes windows until at most @goal bytes are left: of the tenant that has the most,
+ * the oldest first. Does nothing with fewer than two tenants. */
 void shares_give_up(struct store *s, uint64_t goal);
 
-/* index.c: what is in a segment, process by process. */
+/* index.c: the content of a segment, by process. */
 
 enum index_text {
 	INDEX_NAME,
