@@ -34,7 +34,7 @@ struct stack_row {
 struct answer {
 	struct profile *p;
 	struct rowbinary in;
-	struct known_stack *stacks; /* by number, once all are read */
+	struct known_stack *stacks; /* by number, resolved after all are read */
 	size_t n_stacks, cap_stacks;
 	struct clickhouse_answered *what;
 	struct stack_row *row;
@@ -57,7 +57,7 @@ static uint32_t take_string(struct answer *a)
 
 /* ---- stacks --------------------------------------------------------------------------------- */
 
-/* The array's length must be that of the row's first. */
+/* The array's length must equal that of the row's first one. */
 static bool array_fits(struct answer *a, size_t least)
 {
 	size_t n = rowbinary_length(&a->in, least);
@@ -126,7 +126,7 @@ static uint32_t frame_of(struct answer *a, size_t i)
 		f.method = string_of(a, name);
 		return profile_intern_frame(a->p, &f);
 	}
-	/* what a frame without a name is called is no name of its own */
+	/* the placeholder of a frame without a name is not a name */
 	(void)report_frame_name(a->p, &f, a->other, sizeof(a->other));
 	(void)utf8_copy(a->text, sizeof(a->text), name.p, name.len);
 	if (strcmp(a->text, a->other) != 0)
@@ -174,11 +174,11 @@ static int answer_by_stack(const void *x, const void *y)
 	return a < b ? -1 : a > b;
 }
 
-/* ---- owners --------------------------------------------------------------------------------- */
+/* ---- identities ------------------------------------------------------------------------------ */
 
 /*
- * In a profile a process is its number and the time of its start, which are one node's: that of all
- * nodes but the first is mixed in, so that processes of two nodes are never one.
+ * In a profile a process is identified by its number and start time, which are unique on one node:
+ * for all nodes but the first, the node is mixed in, so that processes of two nodes are never one.
  */
 static uint64_t start_on_node(struct answer *a, uint64_t start_time, struct rowbinary_string node)
 {
@@ -190,7 +190,7 @@ static uint64_t start_on_node(struct answer *a, uint64_t start_time, struct rowb
 	return start_time ^ hash ^ a->first_node;
 }
 
-/* The columns that samples and processes begin with: of these what a profile has. */
+/* The columns that samples and processes begin with: reads those that a profile has. */
 static struct profile_process take_owner(struct answer *a)
 {
 	struct profile_process q = { 0 };
@@ -198,7 +198,7 @@ static struct profile_process take_owner(struct answer *a)
 
 	(void)rowbinary_number(&a->in, 4); /* time, until */
 	(void)rowbinary_number(&a->in, 4);
-	for (int i = 0; i < 6; i++) /* labels: they stand among those of processes */
+	for (int i = 0; i < 6; i++) /* labels: they are among those of processes */
 		(void)rowbinary_string(&a->in);
 	node = rowbinary_string(&a->in);
 	q.pid = (uint32_t)rowbinary_number(&a->in, 4);
@@ -206,7 +206,7 @@ static struct profile_process take_owner(struct answer *a)
 	return q;
 }
 
-/* The number of a word, or -1. */
+/* The index of a word, or -1. */
 static int answer_word_of(const char *const *words, int n, struct rowbinary_string s)
 {
 	for (int i = 0; i < n; i++)
@@ -217,7 +217,7 @@ static int answer_word_of(const char *const *words, int n, struct rowbinary_stri
 
 /* ---- processes ------------------------------------------------------------------------------ */
 
-/* Two arrays, of names and of values; what is no label is left out. */
+/* Two arrays, of names and of values; invalid labels are left out. */
 static uint32_t take_labels(struct answer *a)
 {
 	struct rowbinary_string names[LABELS_MAX];
@@ -241,7 +241,7 @@ static uint32_t take_labels(struct answer *a)
 	return profile_string(a->p, a->labels.text);
 }
 
-/* Of events that this version does not know the numbers are passed over. */
+/* Numbers of events that this version does not know are skipped. */
 static void take_numbers(struct answer *a, const int *events, size_t n, uint64_t *to, size_t step)
 {
 	if (rowbinary_length(&a->in, 8) != n)
@@ -361,7 +361,7 @@ static int take_sample(struct answer *a)
 	row.weight = rowbinary_number(&a->in, 8);
 	if (a->in.bad)
 		return -EBADMSG;
-	if (event < 0) /* a newer version's */
+	if (event < 0) /* from a newer version */
 		return 0;
 	row.event = (uint8_t)event;
 	row.wait = wait < 0 ? 0 : (uint8_t)wait;
@@ -375,7 +375,7 @@ static int take_sample(struct answer *a)
 	return 0;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- interface ------------------------------------------------------------------------------- */
 
 static int take_rows(struct answer *a, const struct clickhouse_answers *from,
 		     enum clickhouse_table table, int (*take)(struct answer *a))

@@ -1,6 +1,6 @@
 /*
- * What ClickHouse answers, as a profile: from then on a report is made as on one node. The bytes
- * are a server's, and what stands in it came from any container: nothing is trusted (fuzzed by
+ * Converts ClickHouse's answers to a profile, from which a report is made as on one node. The bytes
+ * come from a server, and their content from any container: nothing is trusted (fuzzed by
  * tests/fuzz/fuzz_clickhouse.c).
  */
 #pragma once
@@ -17,7 +17,7 @@ struct clickhouse_answers {
 struct clickhouse_answered {
 	uint64_t rows[CLICKHOUSE_TABLES];
 	uint64_t without_stack; /* samples whose stack is not in the answer */
-	enum clickhouse_table bad; /* of -EBADMSG: whose answer, and which row */
+	enum clickhouse_table bad; /* for -EBADMSG: which answer, and which row */
 	uint64_t bad_row;
 };
 

@@ -1,4 +1,4 @@
-/* See ask.h. Duplicates of rows that were delivered twice are left out by FINAL
+/* See ask.h. FINAL leaves out duplicates of rows that were delivered twice
  * (docs/decisions/0019). */
 #include "daemon/clickhouse/ask.h"
 
@@ -33,7 +33,7 @@ static unsigned long long seconds_of(uint64_t ns)
 	return ns / NS_PER_S;
 }
 
-/* Of the intervals that touch the range. The second condition is for the index. */
+/* Selects intervals that overlap the range. The second condition is for the index. */
 static void put_range(struct text_out *t, const struct clickhouse_question *q)
 {
 	unsigned long long from = seconds_of(q->from_ns);

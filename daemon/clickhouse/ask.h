@@ -1,5 +1,5 @@
-/* What is asked of ClickHouse for a report: SQL, whose answers have the columns of the tables;
- * those that nobody needs are empty. */
+/* Queries to ClickHouse for a report: SQL, whose answers have the columns of the tables; columns
+ * that are not needed are empty. */
 #pragma once
 
 #include "daemon/clickhouse/schema.h"
@@ -14,7 +14,7 @@ enum clickhouse_selector {
 	CLICKHOUSE_NODE,
 	CLICKHOUSE_SELECTORS
 };
-/* The columns' names, which are the options' too. */
+/* The names of columns, which are also those of options. */
 extern const char *const clickhouse_selector_names[CLICKHOUSE_SELECTORS];
 
 struct clickhouse_question {
@@ -24,11 +24,11 @@ struct clickhouse_question {
 	unsigned events; /* bits 1 << enum wire_event */
 };
 
-/* A string as it stands in a statement. */
+/* A string quoted for a statement. */
 void clickhouse_put_quoted(struct text_out *t, const char *s);
 void clickhouse_put_question(struct text_out *t, const struct clickhouse_question *q,
 			     enum clickhouse_table table);
-/* The locks that were waited for longest, the first @rows: a line each, tab-separated: class, kind
- * of wait, processes, waits, ns. */
+/* The first @rows classes of locks by waiting time: one line each, tab-separated: class, kind of
+ * wait, processes, waits, ns. */
 void clickhouse_put_locks_question(struct text_out *t, const struct clickhouse_question *q,
 				   bool idle, unsigned rows);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "daemon/ground/utf8.h"
 
-/* Windows of versions before have no labels. */
+/* Windows of earlier versions have no labels. */
 static void owner_or(char value[LABEL_VALUE_SIZE], const char *other)
 {
 	if (!*value)

@@ -1,4 +1,4 @@
-/* Whose rows are whose: of a process's labels those that are columns of their own. Pure. */
+/* Identity columns of rows: the labels of a process that have columns of their own. Pure. */
 #pragma once
 
 #include "daemon/core/labels.h"
@@ -10,6 +10,6 @@ struct clickhouse_owner {
 		node[LABEL_VALUE_SIZE];
 };
 
-/* @node: NULL = what the labels say. */
+/* @node: NULL = from the labels. */
 void clickhouse_owner_of(const struct profile *p, uint32_t process, const char *node,
 			 struct clickhouse_owner *ret);

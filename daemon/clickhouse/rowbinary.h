@@ -1,7 +1,7 @@
 /*
- * RowBinary, the form in which ClickHouse takes and gives rows: columns one after the other,
- * numbers little-endian, strings and arrays behind their length. Reading trusts nothing: what is
- * not whole sets `bad`, and everything after it is zero.
+ * RowBinary, ClickHouse's binary format for rows: columns one after the other, numbers
+ * little-endian, strings and arrays after their length. Reading trusts nothing: incomplete data
+ * sets `bad`, and everything after it is zero.
  */
 #pragma once
 
@@ -11,7 +11,8 @@
 #include "daemon/report/text_out.h"
 
 void rowbinary_put_number(struct text_out *t, uint64_t value, size_t bytes);
-void rowbinary_put_length(struct text_out *t, uint64_t n); /* of an array: its elements follow */
+void rowbinary_put_length(struct text_out *t,
+			  uint64_t n); /* begins an array: its elements follow */
 void rowbinary_put_string(struct text_out *t, const char *s);
 
 struct rowbinary {
@@ -24,8 +25,8 @@ struct rowbinary_string {
 	size_t len;
 };
 
-bool rowbinary_more(const struct rowbinary *in); /* another row? */
+bool rowbinary_more(const struct rowbinary *in); /* is there another row? */
 uint64_t rowbinary_number(struct rowbinary *in, size_t bytes);
 struct rowbinary_string rowbinary_string(struct rowbinary *in);
-/* How many elements follow, each of @least bytes or more: never more than fit. */
+/* The number of following elements, each of @least bytes or more: never more than fit. */
 size_t rowbinary_length(struct rowbinary *in, size_t least);

@@ -12,10 +12,10 @@
 #include "proto/wire.h"
 
 #define DEPTH_MAX  4096
-#define NAME_BYTES 16384 /* a class and a method, both as long as profiles have them */
+#define NAME_BYTES 16384 /* the longest class and method of a profile */
 #define DAY_S	   86400
 
-/* A row of samples with what makes it another than the rest. */
+/* A row of samples with the columns that distinguish it from others. */
 struct sample {
 	struct profile_row row;
 	uint64_t stack;
@@ -26,8 +26,8 @@ struct maker {
 	struct clickhouse_rows *rows;
 	struct clickhouse_owner *owners; /* by process */
 	uint64_t *stacks; /* by node: its number */
-	uint32_t *known; /* by node: of which process + 1 */
-	struct text_out scratch; /* a stack's row from the namespace on */
+	uint32_t *known; /* by node: its process + 1 */
+	struct text_out scratch; /* the columns of a stack's row from the namespace on */
 	char name[NAME_BYTES];
 };
 
@@ -61,8 +61,8 @@ static void rows_put_owner(struct text_out *t, const struct maker *m, uint32_t p
 
 /* ---- stacks --------------------------------------------------------------------------------- */
 
-/* From the root on; how many. Of a stack that is too deep the part at the leaf, as in every
- * format. */
+/* From the root on; returns the number of frames. Of a stack that is too deep the part at the leaf
+ * is kept, as in every format. */
 static uint32_t chain_of(const struct profile *p, uint32_t leaf, const struct profile_frame **chain)
 {
 	uint32_t n = 0;
@@ -78,7 +78,7 @@ static uint32_t chain_of(const struct profile *p, uint32_t leaf, const struct pr
 	return n;
 }
 
-/* Bytes of the class in a frame's name, 0 = the name has none. */
+/* Length of the class in a frame's name, 0 = the name has none. */
 static size_t class_bytes(const struct profile *p, const struct profile_frame *f)
 {
 	size_t n = wire_kind_is_method(f->kind) ? strlen(p->strings[f->class_name]) : 0;
@@ -119,7 +119,7 @@ static void rows_put_frames(struct maker *m, const struct profile_frame *const *
 		rowbinary_put_number(t, chain[i]->offset, 8);
 }
 
-/* The number of the stack that ends in @node, of @process; its row is written the first time. */
+/* The number of the stack that ends in @node, of @process; writes its row the first time. */
 static uint64_t stack_of(struct maker *m, uint32_t process, uint32_t node)
 {
 	const struct profile_frame *chain[DEPTH_MAX];
@@ -165,8 +165,8 @@ static int rows_by_key(const void *x, const void *y)
 	return r ? r : rows_compare(a->row.node, b->row.node);
 }
 
-/* Of two rows with one key the server keeps only one: here they are added up. So it is where stacks
- * differ only in what was cut. */
+/* The server keeps only one of two rows with the same key, so equal ones are added up here. They
+ * occur when stacks differ only in a part that was cut. */
 static bool is_same(const struct sample *a, const struct sample *b)
 {
 	return a->row.thread == b->row.thread && a->row.event == b->row.event &&
@@ -247,7 +247,7 @@ static void rows_put_labels(struct text_out *t, const char *labels)
 	}
 }
 
-/* Column by column, as arrays beside each other. */
+/* Column by column, as parallel arrays. */
 static void rows_put_books(struct text_out *t, const struct profile *p,
 			   const struct profile_books *b)
 {

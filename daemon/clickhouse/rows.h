@@ -1,7 +1,7 @@
 /*
- * A profile of an interval as rows of ClickHouse's tables: what each process did by thread and
- * stack, the stacks, and what is known of each process. Pure: profile in, bytes out. The same
- * profile always becomes the same rows, so that a delivery may be repeated.
+ * A profile of an interval as rows of ClickHouse's tables: samples by process, thread and stack,
+ * the stacks, and the labels of each process. Pure: profile in, bytes out. The same profile always
+ * becomes the same rows, so that a delivery may be repeated.
  */
 #pragma once
 
@@ -11,10 +11,10 @@
 struct clickhouse_rows {
 	struct text_out tables[CLICKHOUSE_TABLES]; /* RowBinary */
 	uint64_t rows[CLICKHOUSE_TABLES];
-	uint64_t samples; /* in them, of all events */
+	uint64_t samples; /* samples in them, of all events */
 };
 
-/* @node: whose rows they are; NULL = what the labels say. 0 or -ENOMEM; freed by
+/* @node: the node of the rows; NULL = from the labels. 0 or -ENOMEM; freed by
  * clickhouse_rows_deinit() in either case. */
 int clickhouse_rows_make(const struct profile *p, const char *node, struct clickhouse_rows *ret);
 void clickhouse_rows_deinit(struct clickhouse_rows *r);

@@ -24,7 +24,7 @@ static const struct column stacks[] = {
 	{ "offsets", "Array(UInt64)" },
 };
 
-/* of samples and processes alike */
+/* of both samples and processes */
 #define OWNER_COLUMNS                                                                             \
 	{ "time", "DateTime('UTC')" }, { "until", "DateTime('UTC')" }, { "namespace", "String" }, \
 		{ "service", "String" }, { "version", "String" }, { "image", "String" },          \
@@ -69,8 +69,8 @@ static const struct column processes[] = {
 	{ "short_waits_ns", "UInt64" },
 };
 
-/* The order is what makes a row the same as another (docs/decisions/0019); all of a row lies on one
- * shard, wherever it is inserted. */
+/* The sorting key defines which rows are equal (docs/decisions/0019); equal rows are on the same
+ * shard, wherever they are inserted. */
 static const struct {
 	const struct column *columns;
 	size_t n;
@@ -111,7 +111,7 @@ void clickhouse_put_columns(struct text_out *t, enum clickhouse_table table)
 
 static void put_on_cluster(struct text_out *t, const struct clickhouse_schema *s)
 {
-	/* the servers tell each other by ZooKeeper, which is there when tables are replicated */
+	/* the servers coordinate through ZooKeeper, which exists if tables are replicated */
 	if (s->cluster && s->replicated)
 		text_printf(t, " ON CLUSTER %s", s->cluster);
 }

@@ -26,7 +26,7 @@ struct clickhouse_schema {
 	unsigned ttl_days; /* 0 = for ever */
 };
 
-/* Letters, digits and _, as names stand in statements. */
+/* Letters, digits and _, so that names need no quoting in statements. */
 bool clickhouse_name_is_fine(const char *name);
 /* "time, until, ..." */
 void clickhouse_put_columns(struct text_out *t, enum clickhouse_table table);

@@ -1,5 +1,5 @@
-/* SipHash-2-4 by Aumasson and Bernstein, with a key that is the same everywhere: numbers for stacks
- * on which all nodes agree. Pure. */
+/* SipHash-2-4 by Aumasson and Bernstein, with the same key everywhere: numbers for stacks that are
+ * equal on all nodes. Pure. */
 #pragma once
 
 #include <stddef.h>

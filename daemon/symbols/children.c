@@ -1,7 +1,7 @@
 /*
- * The children that read files. One tenant's stand in its own way only: one at a time, the tenants
- * in turn, and of CPU time each has a budget that fills slowly. A child that does not end although
- * it was killed is not waited for: it keeps the place of its tenant, nobody else's.
+ * The children that read files. A tenant delays only itself: it has one child at a time, tenants
+ * take turns, and each has a budget of CPU time that refills slowly. A child that does not end
+ * although it was killed is not waited for: it keeps the slot of its tenant, nobody else's.
  */
 #include "daemon/symbols/symbols_priv.h"
 
@@ -19,7 +19,7 @@
 #define READING_MAX 2
 #define DEADLINE_NS (30 * NS_PER_S)
 #define CPU_NS_MAX  ((int64_t)(10 * NS_PER_S)) /* a tenant's budget when it is full, */
-#define CPU_SHARE   100 /* and what part of time fills it: 1 % of a CPU */
+#define CPU_SHARE   100 /* and the rate at which it refills: 1 % of a CPU */
 
 struct child {
 	struct child *next;
@@ -50,14 +50,14 @@ bool tenant_is_full(const struct tenant *t)
 	return t->cpu_ns >= CPU_NS_MAX;
 }
 
-/* ---- the end of one -------------------------------------------------------------------------- */
+/* ---- end of a child -------------------------------------------------------------------------- */
 
 static void temp_name(const struct content *c, char *buf, size_t size)
 {
 	snprintf(buf, size, ".%s.tmp", c->key);
 }
 
-/* Its content has a table, or never gets one; the child itself may still be there. */
+/* Its content has a table, or never gets one; the child itself may still exist. */
 static void children_finish(struct child *c, bool ok)
 {
 	struct symbols *s = c->owner;
@@ -131,12 +131,13 @@ void children_free(struct symbols *s)
 		struct child *c = s->children;
 
 		child_abandon(c);
-		(void)warden_reap(c->pid, NULL, NULL); /* else whoever comes after us does */
+		(void)warden_reap(c->pid, NULL,
+				  NULL); /* otherwise init waits for it after our end */
 		children_child_free(c);
 	}
 }
 
-/* ---- the start ------------------------------------------------------------------------------- */
+/* ---- start of a child ------------------------------------------------------------------------ */
 
 const char *symbols_program;
 
@@ -207,7 +208,7 @@ static void children_start_one(struct content *c)
 	children_child_free(child);
 }
 
-/* The one that may start and has waited longest for its turn. */
+/* The content whose child may start, of the tenant that has waited longest. */
 static struct tenant *children_next_tenant(struct symbols *s)
 {
 	uint64_t now = clock_mono_ns();

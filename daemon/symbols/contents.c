@@ -1,7 +1,7 @@
 /*
- * Contents of files and their tables. A table lies in the directory under its content's key; equal
- * ones are one file with several names there and one mapping here. What is pruned is unmapped, so
- * that the directory's bytes are all that tables take.
+ * Contents of files and their tables. A table is a file in the directory, named by its content's
+ * key; equal tables are one file with several names there and one mapping here. Pruned tables are
+ * unmapped, so that the directory's bytes are all that tables take.
  */
 #include "daemon/symbols/symbols_priv.h"
 
@@ -30,7 +30,7 @@ static void names_unref(struct symbols *s, struct names *n)
 	free(n);
 }
 
-/* Eight bytes a step: it only finds what is then compared. */
+/* Eight bytes at a time: the hash only selects candidates for comparison. */
 static uint64_t contents_hash_of(const uint8_t *p, size_t len)
 {
 	uint64_t h = len, word;
@@ -52,7 +52,7 @@ static struct names *names_of_inode(struct symbols *s, ino_t ino)
 	return n;
 }
 
-/* Another one of the same bytes. */
+/* Another one with the same bytes. */
 static struct names *names_equal_to(struct symbols *s, const struct names *it)
 {
 	struct names *n = s->names;
@@ -63,7 +63,7 @@ static struct names *names_equal_to(struct symbols *s, const struct names *it)
 	return n;
 }
 
-/* The table in @fd, one reference more; NULL if it is none. */
+/* The table in @fd, with a reference; NULL if it is not a table. */
 static struct names *names_map(struct symbols *s, int fd)
 {
 	struct table table;
@@ -93,8 +93,8 @@ static struct names *names_map(struct symbols *s, int fd)
 	return n;
 }
 
-/* Looking through all of it brought all of it into memory. A lookup needs little, but the kernel
- * maps sixteen pages where one was asked for. */
+/* Checking the table brought all of it into memory. A lookup needs little, but the kernel maps
+ * sixteen pages around a fault. */
 static void give_back(struct names *n)
 {
 	(void)madvise(n->bytes, n->len, MADV_DONTNEED);
@@ -148,7 +148,7 @@ static void on_pruned(void *userdata, const char *name)
 	c->state = NONE;
 }
 
-/* One more table has come. */
+/* One more table was added. */
 static void contents_prune(struct symbols *s, size_t len)
 {
 	const struct tables_use use = { in_use, on_pruned, s };
@@ -170,17 +170,17 @@ bool content_open(struct content *c)
 		return false;
 	give_back(n);
 	if (n->table.flags & TABLE_EXPORTED_ONLY) {
-		/* its debug file may have been installed since an earlier daemon looked */
+		/* its debug file may have been installed since an earlier daemon looked for it */
 		names_unref(s, n);
 		return false;
 	}
-	(void)futimens(fd, NULL); /* used: pruned later than others */
+	(void)futimens(fd, NULL); /* marked as used: pruned later than others */
 	c->names = n;
 	c->state = READY;
 	return true;
 }
 
-/* Another content has this very table: its file gets one more name, and @temp goes. */
+/* Another content has the same table: its file gets one more name, and @temp is removed. */
 static bool contents_share(struct content *c, const struct names *n, const char *temp)
 {
 	struct symbols *s = c->owner;
@@ -224,7 +224,7 @@ bool content_read(struct content *c, int fd, const char *temp)
 	return true;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life cycle ------------------------------------------------------------------------------ */
 
 void content_forget_input(struct content *c)
 {

@@ -18,7 +18,7 @@
 
 #define DEBUG_DIR "/usr/lib/debug"
 
-/* What must be true of the debug file. */
+/* Conditions for the debug file. */
 struct wanted {
 	uint8_t id[BUILD_ID_MAX];
 	size_t id_len;
@@ -40,7 +40,7 @@ static void read_link(Elf *elf, struct wanted *w)
 	memcpy(&w->crc, (const uint8_t *)data->d_buf + crc_at, sizeof(w->crc));
 }
 
-/* ---- is it the one? ------------------------------------------------------------------------- */
+/* ---- matching -------------------------------------------------------------------------------- */
 
 static bool debug_file_has_build_id(int fd, const struct wanted *w)
 {
@@ -65,7 +65,7 @@ static bool has_crc(int fd, off_t size, uint32_t crc)
 	return same;
 }
 
-/* A device or a pipe of the container is not opened: that can do things, and wait. */
+/* A device or a pipe of the container is not opened, because that may have effects, or block. */
 static int open_regular(int root_fd, uint64_t resolve, const char *path, struct stat *ret)
 {
 	struct open_how how = {
@@ -94,7 +94,7 @@ static int debug_file_try(int root_fd, uint64_t resolve, const char *path, const
 	return TAKE_FD(fd);
 }
 
-/* ---- where it may be ------------------------------------------------------------------------ */
+/* ---- places to look -------------------------------------------------------------------------- */
 
 static int by_build_id(int root_fd, uint64_t resolve, const struct wanted *w)
 {
@@ -139,7 +139,7 @@ int debug_file_open(Elf *elf, const struct debug_places *places)
 
 	w.id_len = section_build_id(elf, w.id);
 	read_link(elf, &w);
-	/* what is mounted into a container may be a server of its own, which lets us wait */
+	/* a file system mounted into a container may be a server that blocks its readers */
 	fd = by_build_id(places->target_fd, RESOLVE_NO_XDEV, &w);
 	if (fd < 0)
 		fd = by_link(places->target_fd, RESOLVE_NO_XDEV, places->path, &w);

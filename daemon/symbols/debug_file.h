@@ -1,8 +1,9 @@
 /*
- * Where distributions keep the symbols that they cut off a library: a file of its own, named after
- * the build-id or by .gnu_debuglink, in the container or on the host. It is opened as files of
- * strangers are: below the given root only, regular files only, of a bounded size; and it is used
- * only if its build-id (or, where the library has none, its checksum) is the right one.
+ * Finds the symbols that distributions split off from a library: a file of its own, named after the
+ * build-id or by .gnu_debuglink, in the container or on the host. It is opened with the same
+ * precautions as any file of a container: below the given root only, regular files only, of a
+ * bounded size; and it is used only if its build-id (or, if the library has none, its checksum)
+ * matches.
  */
 #pragma once
 

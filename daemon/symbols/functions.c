@@ -7,15 +7,15 @@
 #include <time.h>
 
 #define NAME_BYTES_MAX 200
-/* Some few bytes of a hostile name demangle into gigabytes: longer names, and all of them once that
- * much time has gone, stay as they are. */
+/* A few bytes of a hostile name demangle into gigabytes: longer names, and all names once this much
+ * time has passed, are not demangled. */
 #define MANGLED_BYTES_MAX 2048
 #define DEMANGLE_S_MAX	  3
 #define VDSO_PREFIX	  "__vdso_"
 
 char *__cxa_demangle(const char *mangled, char *buf, size_t *len, int *status);
 
-/* ---- places --------------------------------------------------------------------------------- */
+/* ---- offsets --------------------------------------------------------------------------------- */
 
 void functions_segments(struct functions *f, Elf *elf)
 {
@@ -29,7 +29,7 @@ void functions_segments(struct functions *f, Elf *elf)
 			f->n_loads++;
 }
 
-/* Samples say where in the file, symbols where in memory. */
+/* Samples have offsets in the file, symbols addresses in memory. */
 static bool file_offset(const struct functions *f, uint64_t address, uint64_t *ret)
 {
 	for (int i = 0; i < f->n_loads; i++) {
@@ -62,7 +62,7 @@ static int functions_add(struct functions *f, const struct function *one)
 	return 0;
 }
 
-/* Where a symbol without a size must end: with its section. */
+/* The limit of a symbol without a size: the end of its section. */
 static uint32_t size_to_section_end(Elf *elf, const GElf_Sym *s)
 {
 	Elf_Scn *section = elf_getscn(elf, s->st_shndx);
@@ -164,8 +164,8 @@ static bool is_vdso(const char *name)
 	return strncmp(name, VDSO_PREFIX, sizeof(VDSO_PREFIX) - 1) == 0;
 }
 
-/* Of several names for one place the first stays: it says where it ends, is public, is not that of
- * the libc function which calls it, is short. */
+/* Of several names for one offset the preferred one comes first: with a size, public, not the name
+ * of the libc function that calls it, short. */
 static int by_offset(const void *a, const void *b)
 {
 	const struct function *x = a, *y = b;
@@ -195,7 +195,7 @@ static char *functions_demangle(const char *name)
 	return __cxa_demangle(name, NULL, NULL, NULL);
 }
 
-/* The name a person knows; what a terminal or a page would act upon is replaced. */
+/* The demangled name; characters that a terminal or a page would interpret are replaced. */
 static size_t clean_name(const char *name, char *buf)
 {
 	char *plain = functions_demangle(name);
@@ -241,7 +241,7 @@ static int add_name(struct names *to, const char *name)
 	return to->len > TABLE_BYTES_MAX ? -EFBIG : 0;
 }
 
-/* Header and entries as they are written, with the names behind them to come. */
+/* The header and entries as they are written; the names follow. */
 static struct table_header *make_entries(const struct functions *f, size_t n, struct names *names,
 					 size_t *ret_len)
 {

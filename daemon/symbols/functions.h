@@ -1,6 +1,6 @@
 /*
- * The functions of one file, collected from several symbol tables, and the sorted table made of
- * them. Places are offsets in the file that is mapped, as samples have them. All input is hostile.
+ * The functions of one file, collected from several symbol tables, and the sorted table made from
+ * them. Positions are offsets in the mapped file, as in samples. All input is hostile.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ struct function {
 	uint64_t offset;
 	uint32_t size;
 	bool global, sized;
-	const char *name; /* borrowed: lives as long as the file it is from */
+	const char *name; /* borrowed: valid as long as its file */
 };
 
 struct functions {
@@ -24,14 +24,14 @@ struct functions {
 	size_t n, cap;
 };
 
-/* The segments of the mapped file, by which addresses become offsets. First of all. */
+/* The segments of the mapped file, which map addresses to offsets. Called before anything else. */
 void functions_segments(struct functions *f, Elf *elf);
 void functions_deinit(struct functions *f);
 
-/* Adds what the sections of the type @wanted (SHT_SYMTAB, SHT_DYNSYM) name; @elf: the mapped file,
- * or another one with the symbols of the same addresses. 0 or -ENOMEM. */
+/* Adds the symbols of the sections of the type @wanted (SHT_SYMTAB, SHT_DYNSYM); @elf: the mapped
+ * file, or another one with the same addresses. 0 or -ENOMEM. */
 int functions_read(struct functions *f, Elf *elf, uint32_t wanted);
-/* One that no table has; nothing is added where a function is known. 0 or -ENOMEM. */
+/* Adds one that is in no table, unless a function is known there. 0 or -ENOMEM. */
 int functions_add_known(struct functions *f, uint64_t offset, uint64_t size, const char *name);
 /* The function of that name, NULL = none. */
 const struct function *functions_named(const struct functions *f, const char *name);

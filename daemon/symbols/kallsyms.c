@@ -1,6 +1,6 @@
 /*
- * See kallsyms.h. While the file is read all of it is in memory as it is, some 5 MB; what is kept
- * is a fifth: addresses as offsets of two bytes from the first of their run, the names packed.
+ * See kallsyms.h. While the file is read all of it is in memory, some 5 MB; a fifth of that is
+ * kept: addresses as two-byte offsets from the first of their run, and packed names.
  */
 #include "daemon/symbols/kallsyms.h"
 
@@ -15,7 +15,7 @@ struct run {
 
 struct kallsyms {
 	uint16_t *offsets; /* of symbols, by number, in the order of their addresses */
-	struct run *runs; /* and the end of the last as one more */
+	struct run *runs; /* and the end of the last one as an extra entry */
 	uint32_t n_runs;
 	struct packed_names *names; /* by the same numbers */
 };
@@ -63,7 +63,7 @@ static bool kallsyms_reserve(struct listing *l)
 	return true;
 }
 
-/* "ffffffff81000000 T _text\t[module]"; *ret_name has no end yet, its length is returned. */
+/* "ffffffff81000000 T _text\t[module]"; *ret_name is not terminated, its length is returned. */
 static size_t kallsyms_parse(const char *line, uint64_t *ret_address, const char **ret_name)
 {
 	char *end;
@@ -98,7 +98,7 @@ static int kallsyms_compare(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* Ordered, with one name for an address: the last in the file. */
+/* Sorted, with one name for each address: the last in the file. */
 static void kallsyms_sort(struct listing *l)
 {
 	uint32_t n = 0;
@@ -123,7 +123,7 @@ static int kallsyms_list(FILE *from, struct listing *l)
 	while (fgets(line, sizeof(line), from)) {
 		bool is_line = begins;
 
-		begins = strchr(line, '\n'); /* what follows belongs to a line that is too long */
+		begins = strchr(line, '\n'); /* the rest of a line that is too long */
 		len = is_line ? kallsyms_parse(line, &address, &name) : 0;
 		hidden |= len && !address;
 		if (len && address && !kallsyms_add(l, address, name, len))
@@ -209,9 +209,9 @@ struct kallsyms *kallsyms_free(struct kallsyms *k)
 	return NULL;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
-/* The last run that begins at @address or before; NULL = all begin behind it. */
+/* The last run that begins at or before @address; NULL = all begin after it. */
 static const struct run *run_of(const struct kallsyms *k, uint64_t address)
 {
 	uint32_t low = 0, high = k->n_runs;
@@ -227,7 +227,7 @@ static const struct run *run_of(const struct kallsyms *k, uint64_t address)
 	return low ? &k->runs[low - 1] : NULL;
 }
 
-/* The last symbol of @run at @offset or before: its first one is at 0. */
+/* The last symbol of @run at or before @offset: the first one is at 0. */
 static uint32_t symbol_in(const struct kallsyms *k, const struct run *run, uint64_t offset)
 {
 	uint32_t low = run->first + 1, high = run[1].first;

@@ -1,4 +1,4 @@
-/* See known_code.h. Every byte looked at is checked to be in the file. */
+/* See known_code.h. Every byte is checked to be inside the file. */
 #include "daemon/symbols/known_code.h"
 
 #include <string.h>
@@ -10,7 +10,8 @@ struct code {
 	size_t len;
 };
 
-/* Where in the code after the system call the new thread ends: call *%rdx; %rax to %rdi; exit. */
+/* The position in the code after the system call where the new thread ends: call *%rdx; %rax to
+ * %rdi; exit. */
 static size_t thread_end(const uint8_t *p, size_t len)
 {
 	static const uint8_t exit_call[] = { 0xb8, 0x3c, 0, 0, 0, 0x0f, 0x05 };

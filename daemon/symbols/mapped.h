@@ -1,5 +1,5 @@
-/* The kernel's own library, as this process has it: all 64-bit processes of a machine have the
- * same. The memory of another process is not looked at. */
+/* The kernel's own library (vDSO), from this process: all 64-bit processes of a machine have the
+ * same one. The memory of other processes is not read. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 
 #define MAPPED_VDSO "[vdso]"
 
-/* Is ours the one with the build-id (without one: of that size)? */
+/* Does ours have this build-id (without one: this size)? */
 bool mapped_is_our_vdso(uint64_t bytes, const uint8_t *build_id, unsigned build_id_len);
-/* An fd, or -1; @ret has its size and instead of the inode a sum of its bytes. */
+/* An fd, or -1; @ret has its size and, instead of the inode, a checksum of its bytes. */
 int mapped_open_vdso(struct stat *ret);

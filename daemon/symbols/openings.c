@@ -1,8 +1,8 @@
 /*
- * Which file is opened next. Each tenant has a queue of what its processes map, and one file at a
- * time is asked for; the tenants take turns. After an answer a tenant's next question waits
- * nineteen times as long as the answer took: paths made to be slow keep whoever opens them busy for
- * a twentieth of the time, and honest ones are opened hundreds a second.
+ * The order in which files are opened. Each tenant has a queue of the files that its processes map,
+ * and one open request at a time; tenants take turns. After an answer a tenant's next request waits
+ * nineteen times as long as the answer took: paths that are slow on purpose occupy the opener for a
+ * twentieth of the time, and ordinary ones are opened at hundreds per second.
  */
 #include "daemon/symbols/symbols_priv.h"
 
@@ -13,7 +13,7 @@
 
 #define REST_FACTOR    19u
 #define FILE_BYTES_MAX ((off_t)1 << 30)
-#define RETRY_NS       (50 * NS_PER_MS) /* when the opener has no room */
+#define RETRY_NS       (50 * NS_PER_MS) /* retry delay when the opener has no room */
 
 /* ---- the queue ------------------------------------------------------------------------------- */
 
@@ -51,7 +51,7 @@ static struct opening *free_opening(struct symbols *s)
 	return NULL;
 }
 
-/* ---- questions ------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* When this tenant's next file may be opened. */
 static void openings_rest(struct tenant *t, uint64_t took_ns)
@@ -60,7 +60,7 @@ static void openings_rest(struct tenant *t, uint64_t took_ns)
 	t->open_from_mono_ns = clock_mono_ns() + REST_FACTOR * took_ns;
 }
 
-/* Our own, and opened at once. */
+/* The vDSO is our own, and opened at once. */
 static void open_vdso(struct file *f)
 {
 	struct tenant *t = f->process->tenant;
@@ -71,7 +71,8 @@ static void open_vdso(struct file *f)
 	openings_rest(t, clock_mono_ns() - t->asked_mono_ns);
 }
 
-/* The first one of @t, which is taken from its queue. False = the opener has no room now. */
+/* Takes the first file of @t out of its queue and asks for it. False = the opener has no room
+ * now. */
 static bool openings_ask(struct symbols *s, struct opening *o, struct tenant *t)
 {
 	struct file *f = t->wanted;
@@ -92,13 +93,13 @@ static bool openings_ask(struct symbols *s, struct opening *o, struct tenant *t)
 	o->ticket = 0;
 	openings_rest(t, clock_mono_ns() - t->asked_mono_ns);
 	if (r == -EAGAIN)
-		openings_push(t, f); /* behind its others */
+		openings_push(t, f); /* behind the tenant's other files */
 	else
 		file_opened(f, r, -1, -1, NULL);
 	return r != -EAGAIN;
 }
 
-/* The tenant that has waited longest for its turn; @ret_from: when the next may have one. */
+/* The tenant that has waited longest; @ret_from: when the next one may have its turn. */
 static struct tenant *openings_next_tenant(struct symbols *s, uint64_t now, uint64_t *ret_from)
 {
 	struct tenant *next = NULL;
@@ -138,14 +139,14 @@ static void openings_on_timer(void *userdata)
 	openings_start(userdata);
 }
 
-/* ---- what the room says ---------------------------------------------------------------------- */
+/* ---- interface ------------------------------------------------------------------------------- */
 
 int openings_init(struct symbols *s)
 {
 	return loop_timer_add(s->loop, UINT64_MAX, 0, openings_on_timer, s, &s->open_timer);
 }
 
-/* Many of them come in one frame: who is next is asked once, after it. */
+/* One frame contains many mappings: the next file is chosen once, after it. */
 void file_want(struct symbols *s, struct file *f)
 {
 	struct tenant *t = f->process->tenant;
@@ -189,7 +190,7 @@ void symbols_opened(struct symbols *s, uint64_t ticket, int result, int file_fd,
 	if (result == 0 && (!S_ISREG(st->st_mode) || st->st_size > FILE_BYTES_MAX))
 		result = -EINVAL;
 	if (f->begin != o->begin)
-		openings_push(f->process->tenant, f); /* mapped anew since */
+		openings_push(f->process->tenant, f); /* mapped again meanwhile */
 	else
 		file_opened(f, result, TAKE_FD(file), TAKE_FD(root), st);
 	loop_timer_set(s->open_timer, 0, 0);

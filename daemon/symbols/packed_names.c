@@ -9,8 +9,8 @@
 
 #define BLOCK_NAMES  64u
 #define BLOCK_BYTES  (BLOCK_NAMES * (PACKED_NAME_MAX + 1))
-#define RECENT_NAMES 2048u /* a kernel's that are seen on a host again and again */
-/* a block has no more than it reaches back to; the defaults would take five times the memory */
+#define RECENT_NAMES 2048u /* number of a kernel's names that a host needs again and again */
+/* a block is no larger than the window; the defaults would take five times the memory */
 #define WINDOW_BITS (-12) /* no header */
 #define MEM_LEVEL   6
 #define LEVEL	    5
@@ -56,7 +56,7 @@ static bool packed_names_reserve(struct packed_names *p, size_t more)
 	return true;
 }
 
-/* Names from @first on, one after the other with their ends, into p->block. */
+/* Packs names from @first on, each with its NUL, into p->block. */
 static size_t fill_block(struct packed_names *p, packed_names_fn *name, void *userdata,
 			 uint32_t first)
 {
@@ -135,7 +135,7 @@ struct packed_names *packed_names_free(struct packed_names *p)
 	return NULL;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 static bool inflate_block(struct packed_names *p, uint32_t b)
 {

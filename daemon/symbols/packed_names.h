@@ -1,6 +1,6 @@
 /*
- * Very many names by number, deflated in blocks: a fifth of what they take as they are. A name that
- * was asked for lately stays as it is, another costs some microseconds.
+ * Very many names by number, deflated in blocks: they take a fifth of their size. Recently used
+ * names are cached, others cost some microseconds.
  */
 #pragma once
 
@@ -18,5 +18,5 @@ typedef const char *packed_names_fn(void *userdata, uint32_t i);
 int packed_names_new(packed_names_fn *name, void *userdata, uint32_t n, struct packed_names **ret);
 struct packed_names *packed_names_free(struct packed_names *p);
 DEFINE_FREEP(struct packed_names, packed_names_free);
-/* Lives until the next call; NULL = there is none, or no memory. */
+/* Valid until the next call; NULL = there is none, or no memory. */
 const char *packed_names_get(struct packed_names *p, uint32_t i);

@@ -9,8 +9,8 @@
 #include "daemon/symbols/known_code.h"
 #include "daemon/symbols/mini_debug.h"
 
-/* The file itself and where else its symbols may be. Names point into them until the table is made.
- */
+/* The file itself and other places with its symbols. Names point into them until the table is
+ * made. */
 struct files {
 	Elf *elf, *debug, *mini;
 	int debug_fd;

@@ -1,11 +1,11 @@
 /*
- * kindling-symbols [PATH]: an ELF file on stdin, a symbol table on stdout, exit status 0; anything
- * else on failure. Open directories as 3 and 4 are the roots of the container in which the file is
- * PATH, and of the host: there its debug file is looked for. Started by the daemon, and gives its
- * rights up first of all: all of these files come from strangers.
+ * kindling-symbols [PATH]: an ELF file on stdin, a symbol table on stdout, exit status 0; any other
+ * status on failure. Open directories as descriptors 3 and 4 are the roots of the container in
+ * which the file is PATH, and of the host: its debug file is looked for there. Started by the
+ * daemon; gives up its rights before anything else, because all of these files are untrusted.
  *
- * Stdin may be a descriptor that only names the file (O_PATH): whoever holds an open file of
- * somebody's file system may wait for that in close(2), so nobody but this process opens it.
+ * Stdin may be a descriptor that only names the file (O_PATH): closing an open file of a foreign
+ * file system may block, so only this process opens it.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,8 +24,8 @@ static int if_open(int fd)
 	return fcntl(fd, F_GETFD) < 0 ? -1 : fd;
 }
 
-/* While there are rights to: the container's user may be the only one who may read it. Opening
- * what is no file can do things. */
+/* While there are rights to do so: only the container's user may be allowed to read it. Opening
+ * anything but a regular file may have effects. */
 static int open_input(void)
 {
 	struct stat st;

@@ -1,8 +1,8 @@
-/* What kindling-symbols gives up before it looks at a byte of a stranger's file. */
+/* The rights that kindling-symbols gives up before it reads a byte of an untrusted file. */
 #pragma once
 
 #include <stdbool.h>
 
-/* Limits of time and memory, a user of its own, no capability, and no system call but those that
- * reading files takes. false = it still has what it should not. */
+/* Sets limits of time and memory, a uid of its own, no capabilities, and only the system calls that
+ * reading files needs. false = it still has rights that it must not have. */
 bool read_give_up_rights(void);

@@ -1,7 +1,7 @@
 /*
- * See symbols.h: processes and the files that they map. A file is known by its device, inode, size
- * and times, and by whose process maps it: in a file system of its own a container can give a file
- * any number and any time, but only for itself.
+ * See symbols.h: processes and the files that they map. A file is identified by its device, inode,
+ * size and times, and by the tenant of the process: in a file system of its own a container can
+ * give a file any number and time, but only for itself.
  */
 #include "daemon/symbols/symbols_priv.h"
 
@@ -22,7 +22,7 @@
 /* each holds two open files */
 #define TENANT_WAITING_MAX 128
 #define WAITING_MAX	   1024
-#define KEEP_NS		   (120 * NS_PER_S) /* what a process mapped, after its end */
+#define KEEP_NS		   (120 * NS_PER_S) /* data of a process is kept for this time after its end */
 #define GIVE_BACK_S	   10
 
 /* ---- tenants --------------------------------------------------------------------------------- */
@@ -33,7 +33,8 @@ static bool symbols_is_idle(const struct tenant *t, uint64_t now)
 	       t->open_from_mono_ns <= now;
 }
 
-/* One without a process is kept until it may do all again: else it might at once. */
+/* A tenant without a process is kept until its budget is full: otherwise a new one would start with
+ * a full budget. */
 static void sweep_tenants(struct symbols *s, uint64_t now)
 {
 	struct tenant **at = &s->tenants;
@@ -159,7 +160,7 @@ static void symbols_on_second(void *userdata)
 	struct symbols *s = userdata;
 	uint64_t now = clock_mono_ns();
 
-	if (++s->seconds % GIVE_BACK_S == 0) /* who looks up names one by one does not */
+	if (++s->seconds % GIVE_BACK_S == 0) /* the caller of single lookups does not do that */
 		symbols_give_back(s);
 
 	for (unsigned i = 0; i < PROCESSES_HASH; i++)
@@ -236,11 +237,11 @@ static bool queue_input(struct content *c, int *file_fd, int *root_fd, const cha
 	return true;
 }
 
-/* The content of the file that was opened, one reference more; NULL = there is no room for it. */
+/* The content of the opened file, with a reference; NULL = there is no room for it. */
 static struct content *content_of(struct file *f, int *file_fd, int *root_fd, const struct stat *st)
 {
 	struct tenant *t = f->process->tenant;
-	/* the vDSO is the daemon's own: whoever has it, it is the same */
+	/* the vDSO is the daemon's own, the same for all processes */
 	bool vdso = strcmp(f->path, MAPPED_VDSO) == 0;
 	struct content *c;
 	char key[KEY_SIZE];
@@ -272,10 +273,10 @@ void file_opened(struct file *f, int result, int file_fd, int root_fd, const str
 		f->content = c;
 		children_start(s);
 	} else if (f->content) {
-		f->begin =
-			0; /* as the last mapping was; wanted again with the next mapping frame */
+		f->begin = 0; /* same as the last mapping; requested again with the next mapping
+				 frame */
 	} else {
-		forget_file(f); /* and wanted again */
+		forget_file(f); /* and requested again */
 	}
 }
 
@@ -318,10 +319,10 @@ const char *symbols_lookup(struct symbols *s, int pid, uint64_t start_time, cons
 							     : NULL;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life cycle ------------------------------------------------------------------------------ */
 
-/* The root of the host, where its debug files are; of the daemon where it cannot see that. The
- * number is beyond those that a child's own have. */
+/* The root of the host, where its debug files are; the daemon's own if it cannot see that. The
+ * number is beyond a child's own descriptors. */
 static int open_host_root(void)
 {
 	CLEANUP(fd_closep) int fd = open("/proc/1/root", O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -16,13 +16,13 @@
 #include <sys/stat.h>
 #include "daemon/core/loop.h"
 
-#define SYMBOLS_CHILDREN_MAX 512 /* with those that wait for ever, one of a tenant */
+#define SYMBOLS_CHILDREN_MAX 512 /* including those that hang, one for each tenant */
 
 struct symbols;
-/* Tests: the program of the build tree; NULL = the one beside the running program. No variable of the
- * environment says what root runs. */
+/* Tests: the program of the build tree; NULL = the one beside the running program. No environment
+ * variable may choose a program that root runs. */
 extern const char *symbols_program;
-/* A process, and whose it is. */
+/* A process and its tenant. */
 struct symbols_process {
 	int pid;
 	uint64_t start_time; /* with the pid: identity */
@@ -30,17 +30,17 @@ struct symbols_process {
 };
 
 /*
- * Who finds the files of processes: the room itself opens none, because looking up a name, stat and
- * even close(2) may wait for the file's owner.
+ * The opener finds the files of processes: the room itself opens none, because looking up a name,
+ * stat and even close(2) may block on the file's owner.
  */
 struct symbols_opener {
 	/*
-	 * The file that @p has mapped at [begin, end), or has at @path. 0: symbols_opened() is
+	 * The file that @p has mapped at [begin, end), or has at @path. 0: symbols_opened() will be
 	 * called for it; -EAGAIN: ask again later; other errors: that file is not opened.
 	 */
 	int (*ask)(void *userdata, uint64_t ticket, const struct symbols_process *p, uint64_t begin,
 		   uint64_t end, const char *path);
-	void (*cancel)(void *userdata, uint64_t ticket); /* its answer is not wanted any more */
+	void (*cancel)(void *userdata, uint64_t ticket); /* its answer is no longer needed */
 };
 
 /* @opener is borrowed, as @userdata for it; @max_bytes: of all tables. */
@@ -58,27 +58,26 @@ void symbols_opened(struct symbols *s, uint64_t ticket, int result, int file_fd,
 		    const struct stat *st, uint64_t took_ns);
 
 /*
- * Make the names of a mapped file known: @p is a live process that maps it at [begin, end). The
- * opener is asked for it when its tenant's turn comes, and a child is started when no table exists
- * yet. Calls may repeat, and cost little. A file beyond the bounds of its process or its tenant is
- * refused, and counted.
- * @build_id may be NULL/0; it tells the vDSO from others.
+ * Requests the names of a mapped file: @p is a running process that maps it at [begin, end). The
+ * opener is asked for it when its tenant has its turn, and a child is started if no table exists
+ * yet. Repeated calls are cheap. A file beyond the limits of its process or its tenant is refused,
+ * and counted. @build_id may be NULL/0; it distinguishes the vDSO from other files.
  */
 void symbols_want(struct symbols *s, const struct symbols_process *p, uint64_t begin, uint64_t end,
 		  const char *path, const uint8_t *build_id, unsigned build_id_len);
-/* The process has ended: what is known of its files is forgotten, some minutes later. */
+/* The process has ended: its files are forgotten some minutes later. */
 void symbols_end(struct symbols *s, int pid, uint64_t start_time);
 /* The name at @offset of the file @path as the process last mapped it, or NULL (not known, no table
  * yet, stripped, or none there). Valid until the loop goes on. */
 const char *symbols_lookup(struct symbols *s, int pid, uint64_t start_time, const char *path,
 			   uint64_t offset);
-/* Many lookups are over: the pages of tables that they brought into memory are given back. */
+/* A batch of lookups has ended: gives back the pages of tables that they brought into memory. */
 void symbols_give_back(struct symbols *s);
 
 struct symbols_counts {
 	uint64_t refused; /* files beyond a bound, since the start */
-	uint64_t failed; /* files that did not open in time; children that made no table: no ELF
-			    file, limits, the deadline */
+	uint64_t failed; /* files that did not open in time; children that made no table: not an ELF
+			  * file, limits, the deadline */
 	uint64_t table_bytes; /* on disk */
 	unsigned tables, waiting, reading, opening;
 };

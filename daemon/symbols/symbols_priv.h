@@ -1,7 +1,7 @@
 /*
- * Inside the symbols room: symbols.c (processes and their files), openings.c (which file is opened
- * next), contents.c (one content, however many processes map it, and its table), children.c (who
- * reads them, and what that may cost).
+ * Inside the symbols room: symbols.c (processes and their files), openings.c (the order in which
+ * files are opened), contents.c (one content, however many processes map it, and its table),
+ * children.c (the processes that read them, and their cost).
  */
 #pragma once
 
@@ -17,21 +17,21 @@
 #define PROCESSES_HASH	256
 #define ROOT_FD		3 /* of a child: roots of the container and of the host */
 #define HOST_FD		4
-#define OPENINGS_MAX	4 /* files that are being opened, each of another tenant */
+#define OPENINGS_MAX	4 /* files that are being opened, each of a different tenant */
 
 enum content_state { WANTED, READING, READY, NONE };
 
-/* Owned by the room for as long as something is its, or it has used CPU time. */
+/* Owned by the room while it has objects, or has used CPU time. */
 struct tenant {
 	struct tenant *next;
 	char name[TENANT_SIZE];
 	unsigned files, contents, waiting;
-	bool reading; /* a child of its has not ended */
-	int64_t cpu_ns; /* that its children may still use */
+	bool reading; /* one of its children has not ended */
+	int64_t cpu_ns; /* CPU time that its children may still use */
 	uint64_t filled_mono_ns, started_mono_ns; /* cpu_ns; its last child */
-	struct file *wanted, **wanted_end; /* to be opened, in the order they were wanted */
+	struct file *wanted, **wanted_end; /* files to be opened, in the order of requests */
 	bool opening; /* one of its files */
-	uint64_t asked_mono_ns, open_from_mono_ns; /* its last; not before */
+	uint64_t asked_mono_ns, open_from_mono_ns; /* time of its last request; not before */
 };
 
 /* A mapped table; equal ones are mapped once. */
@@ -43,7 +43,7 @@ struct names {
 	uint64_t hash; /* of the bytes */
 	ino_t ino; /* in the directory of tables */
 	struct table table;
-	bool looked_at; /* since its pages were given back */
+	bool looked_at; /* since its pages were last given back */
 };
 
 struct content {
@@ -106,23 +106,23 @@ struct symbols {
 	struct symbols_counts counts;
 };
 
-/* symbols.c. The answer for @f, which may be freed: an error, or its file; takes both descriptors,
+/* symbols.c. The answer for @f, which may be freed: an error, or its file; takes both descriptors;
  * st_dev and the like of @st are its key. */
 void file_opened(struct file *f, int result, int file_fd, int root_fd, const struct stat *st);
 
 /* openings.c */
 int openings_init(struct symbols *s);
-/* It is opened in its turn. */
+/* Puts it into the queue. */
 void file_want(struct symbols *s, struct file *f);
-/* It need not be opened; what was asked already is cancelled. */
+/* Removes it from the queue; cancels an open request. */
 void file_unwant(struct symbols *s, struct file *f);
 
-/* contents.c. The content with this key, one reference more; NULL without memory. */
+/* contents.c. The content with this key, with a reference; NULL without memory. */
 struct content *content_ref(struct symbols *s, struct tenant *t, const char *key);
 void content_unref(struct content *c);
-/* Its table lies on disk already. */
+/* Its table is on disk already. */
 bool content_open(struct content *c);
-/* A child has written the table into @fd, the file @temp; false = there is none. */
+/* A child has written the table into @fd, the file @temp; false = it is invalid. */
 bool content_read(struct content *c, int fd, const char *temp);
 void content_forget_input(struct content *c);
 /* The name at @offset; @c is READY. */
@@ -130,11 +130,11 @@ const char *content_find(struct content *c, uint64_t offset);
 
 /* children.c */
 void children_find_program(struct symbols *s);
-/* Start those that may run; call again when time has passed. */
+/* Starts children that may run; to be called again when time has passed. */
 void children_start(struct symbols *s);
 /* Nobody waits for it any more. */
 void child_abandon(struct child *c);
 void children_free(struct symbols *s);
-/* A new tenant's budget, and what has passed since it was filled last. */
+/* Sets a new tenant's budget, or adds what has refilled since the last call. */
 void tenant_refill(struct tenant *t, uint64_t now_mono_ns);
 bool tenant_is_full(const struct tenant *t);

@@ -1,6 +1,6 @@
 /*
- * A table of symbols as it lies on disk and is mapped: header, entries sorted by offset, names.
- * Written by kindling-symbols from a foreign ELF file, so it is checked before it is used.
+ * A table of symbols in its format on disk and in memory: header, entries sorted by offset, names.
+ * kindling-symbols writes it from an untrusted ELF file, so it is checked before it is used.
  */
 #pragma once
 
@@ -8,10 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TABLE_MAGIC	    0x3262617453444e4bull /* "KNDStab2" */
-#define TABLE_BYTES_MAX	    (32u << 20)
-#define TABLE_ENTRIES_MAX   (1u << 20)
-#define TABLE_EXPORTED_ONLY 1u /* flag: its private symbols were cut off and found nowhere */
+#define TABLE_MAGIC	  0x3262617453444e4bull /* "KNDStab2" */
+#define TABLE_BYTES_MAX	  (32u << 20)
+#define TABLE_ENTRIES_MAX (1u << 20)
+/* flag: its private symbols were stripped and not found elsewhere */
+#define TABLE_EXPORTED_ONLY 1u
 
 struct table_header {
 	uint64_t magic;
@@ -32,6 +33,6 @@ struct table {
 	uint32_t n_entries, flags;
 };
 
-/* 0, or -EBADMSG: every name must lie inside and end, entries must be sorted. */
+/* 0, or -EBADMSG: every name must be inside and terminated, entries must be sorted. */
 int table_check(const void *bytes, size_t len, struct table *ret);
 const char *table_find(const struct table *t, uint64_t offset);

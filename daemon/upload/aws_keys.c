@@ -15,8 +15,9 @@
 #include "daemon/ground/mem.h"
 #include "daemon/upload/metadata.h"
 
-#define ECS_URL	    "http://169.254.170.2"
-#define BEFORE_NS   (300 * NS_PER_S) /* new ones are there before the old ones end */
+#define ECS_URL "http://169.254.170.2"
+/* new keys are requested this long before the old ones expire */
+#define BEFORE_NS   (300 * NS_PER_S)
 #define AGAIN_NS    (2 * NS_PER_S) /* doubled each time, up to */
 #define AGAIN_MAX   (120 * NS_PER_S)
 #define DOUBT_NS    (60 * NS_PER_S)
@@ -29,11 +30,11 @@ struct aws_asker {
 	bool asking;
 	char container[512]; /* url; "" = none */
 	char token_file[256], token[AWS_TOKEN_SIZE]; /* for it; "" = none */
-	char ec2[256]; /* "" = not to be asked */
+	char ec2[256]; /* "" = not available */
 	struct aws_keys known;
 	bool has_keys;
 	char why[300];
-	/* the worker's, until it is done */
+	/* used by the worker until it is done */
 	struct aws_keys asked;
 	char asked_why[300];
 	int result;
@@ -46,7 +47,7 @@ static void aws_keys_json_freep(cJSON **json)
 	cJSON_Delete(*json);
 }
 
-/* What ends up in a header is one line of it. */
+/* Text that goes into a header must be one line. */
 static bool aws_keys_copy(char *to, size_t size, const char *text)
 {
 	for (const char *c = text; *c; c++)
@@ -105,7 +106,7 @@ bool aws_keys_url_is_near(const char *url)
 	return near;
 }
 
-/* ---- asking: the worker ---------------------------------------------------------------------- */
+/* ---- requests: the worker -------------------------------------------------------------------- */
 
 static int aws_asker_take(struct aws_asker *a, int r, struct metadata_answer *answer,
 			  const char *whose)
@@ -120,7 +121,7 @@ static int aws_asker_take(struct aws_asker *a, int r, struct metadata_answer *an
 	return r;
 }
 
-/* Who changes it has it in a file; one that cannot be read any more is as it was. */
+/* A token that changes is in a file; if the file cannot be read any more the old token stays. */
 static void aws_asker_read_token(struct aws_asker *a)
 {
 	CLEANUP(fd_closep) int fd = -1;
@@ -181,7 +182,7 @@ static void aws_asker_run(void *userdata)
 		a->result = aws_asker_ask_ec2(a);
 }
 
-/* ---- again and again ------------------------------------------------------------------------- */
+/* ---- renewal --------------------------------------------------------------------------------- */
 
 static void aws_asker_on_done(void *userdata)
 {
@@ -190,7 +191,7 @@ static void aws_asker_on_done(void *userdata)
 
 	a->asking = false;
 	if (a->result < 0) {
-		if (strcmp(a->why, a->asked_why) != 0) /* said once */
+		if (strcmp(a->why, a->asked_why) != 0) /* already logged */
 			log_warn("upload.aws_keys", "error=%s", log_str(a->asked_why));
 		memcpy(a->why, a->asked_why, sizeof(a->why));
 		a->again_ns = 2 * a->again_ns < AGAIN_MAX ? 2 * a->again_ns : AGAIN_MAX;
@@ -237,7 +238,7 @@ const struct aws_keys *aws_asker_keys(const struct aws_asker *a, const char **re
 	return &a->known;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life cycle ------------------------------------------------------------------------------ */
 
 static const char *aws_asker_env(const char *name)
 {
@@ -286,7 +287,7 @@ int aws_asker_begin(struct aws_asker *a, struct loop *loop)
 {
 	int r;
 
-	if (a->has_keys) /* of the environment: they are all there are */
+	if (a->has_keys) /* keys from the environment are used without any others */
 		return 0;
 	r = worker_new(loop, &a->worker);
 	if (r == 0)

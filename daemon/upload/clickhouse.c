@@ -25,9 +25,9 @@
 #define BODY_RAW_BYTES (64u << 20)
 
 struct clickhouse_sink {
-	char base[540]; /* the url, up to the "?" or "&" that our words stand behind */
+	char base[540]; /* the url, up to the "?" or "&" after which our parameters follow */
 	const char *database;
-	bool creates; /* statement @step is next */
+	bool creates; /* the next statement is @step */
 	unsigned step;
 	struct clickhouse_body bodies[CLICKHOUSE_TABLES]; /* of the interval that is taken */
 	uint64_t put; /* bodies, of the process */
@@ -207,7 +207,7 @@ static void clickhouse_on_statement(struct sink *s, struct http_answer *a)
 	free(next.p);
 }
 
-/* The body that waits for it was not sent. */
+/* The body that waits for the tables was not sent. */
 static enum sink_verdict clickhouse_judge_statement(const struct http_answer *a, char *why)
 {
 	if (a->status == 200)
@@ -251,7 +251,7 @@ static int clickhouse_url(const struct clickhouse_sink *d, enum clickhouse_table
 	clickhouse_put_insert(&sql, d->database, table);
 	if (!sql.failed)
 		escaped = curl_easy_escape(NULL, sql.p, (int)sql.len);
-	/* of Distributed tables: confirmed when it is on its shard */
+	/* for Distributed tables: confirmed when the data is on its shard */
 	if (escaped)
 		n = snprintf(buf, size, "%sinsert_distributed_sync=1&query=%s", d->base, escaped);
 	curl_free(escaped);
@@ -325,5 +325,5 @@ const struct sink_type sink_clickhouse = {
 	.send = clickhouse_send,
 	.cancel = http_cancel,
 	.close = clickhouse_close,
-	.in_flight_max = 1, /* statements come one after the other */
+	.in_flight_max = 1, /* statements are executed one after the other */
 };

@@ -19,9 +19,9 @@ struct cloud {
 	struct worker *worker;
 	struct loop_timer *timer;
 	uint64_t again_ns;
-	bool asked_once; /* and answered, or not */
-	char ecs[512], ec2[256]; /* "" = not to be asked */
-	/* the worker's, until it is done */
+	bool asked_once; /* there was an answer, or a failure */
+	char ecs[512], ec2[256]; /* "" = not available */
+	/* used by the worker until it is done */
 	struct labels asked;
 	char why[300];
 	int result;
@@ -85,7 +85,7 @@ bool cloud_parse_ecs(const char *text, size_t len, struct labels *ret, bool *ret
 	return true;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static int cloud_ask_ec2(const char *base, struct labels *ret, char *why, size_t why_size)
 {
@@ -130,7 +130,7 @@ int cloud_ask(const char *ecs, const char *ec2, struct labels *ret, char *why, s
 	return of_ecs == 0 ? 0 : of_ec2;
 }
 
-/* ---- again and again ------------------------------------------------------------------------- */
+/* ---- repetition ------------------------------------------------------------------------------ */
 
 static void cloud_run(void *userdata)
 {
@@ -149,7 +149,7 @@ static void cloud_on_done(void *userdata)
 		c->known = c->asked;
 		return;
 	}
-	if (c->again_ns == AGAIN_NS) /* said once */
+	if (c->again_ns == AGAIN_NS) /* already logged */
 		log_warn("upload.cloud", "error=%s", log_str(c->why));
 	if (c->timer)
 		loop_timer_set(c->timer, c->again_ns, 0);

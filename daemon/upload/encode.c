@@ -1,4 +1,4 @@
-/* What sinks of several types have in common: reports as bodies, and their keys. */
+/* Code shared by several types of sinks: reports as bodies, and their keys. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -81,7 +81,7 @@ bool sink_is_too_large(const struct sink *s, size_t len, const struct profile *p
 	return s->body_max && len > s->body_max && p->n_rows > 1;
 }
 
-/* Those of @p's rows that are odd, or even, or of @events. */
+/* The odd rows of @p, or the even ones, or those of @events. */
 static int encode_some(const struct profile *p, unsigned events, int odd, struct profile **ret)
 {
 	CLEANUP(profile_freep) struct profile *part = NULL;
@@ -98,7 +98,7 @@ static int encode_some(const struct profile *p, unsigned events, int odd, struct
 	return r;
 }
 
-/* The half of @p whose rows are odd, or even, in place of it. */
+/* Replaces @p by the half of it with odd, or even, rows. */
 static int encode_half(struct profile **p, int odd)
 {
 	struct profile *half;
@@ -113,7 +113,8 @@ static int encode_half(struct profile **p, int odd)
 
 static int encode_both(struct sink *s, const struct sink_interval *in, sink_part_fn *fn);
 
-/* Halves of halves: as deep as a number of rows has bits. @in says which, and has its rows. */
+/* Selects halves of halves: as deep as a number of rows has bits. @in has the number of the part,
+ * and its rows. */
 static int encode_part(struct sink *s, const struct sink_interval *in, sink_part_fn *fn)
 {
 	int r = fn(s, in, in->profile, in->word, in->part);
@@ -163,7 +164,7 @@ int sink_encode_halves(struct sink *s, const struct sink_interval *in, sink_part
 	struct sink_interval part = *in;
 	int r = encode_some(in->profile, in->events, -1, &p);
 
-	/* the way down to it: the bits below its highest one */
+	/* the path to it: the bits below its highest one */
 	for (int bit = 30 - __builtin_clz(in->part); bit >= 0 && r == 0; bit--)
 		r = encode_half(&p, in->part >> bit & 1);
 	if (r < 0)

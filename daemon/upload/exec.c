@@ -1,8 +1,8 @@
 /*
- * A command for each upload: the body is its standard input, its exit status the answer. 0 = taken;
- * 65 (EX_DATAERR) = never; anything else = again later. What it says last on standard error is the
- * reason that status shows. It runs with the rights of kindling-upload, and is killed when its time
- * is over.
+ * A command for each upload: the body is its standard input, its exit status the answer. 0 =
+ * accepted; 65 (EX_DATAERR) = rejected for good; anything else = retry. The last line of its
+ * standard error is the reason shown by status. It runs with the rights of kindling-upload, and is
+ * killed at its timeout.
  */
 #include "daemon/upload/sink_types.h"
 
@@ -28,7 +28,7 @@ struct exec_run {
 	struct loop_source *source, *err_source;
 	struct loop_timer *deadline;
 	bool late;
-	char said[SINK_TEXT_MAX]; /* the end of what it said */
+	char said[SINK_TEXT_MAX]; /* the end of its output */
 	size_t said_len;
 };
 
@@ -42,7 +42,7 @@ static void exec_free(struct exec_run *x)
 	free(x);
 }
 
-/* ---- what it says ---------------------------------------------------------------------------- */
+/* ---- its output ------------------------------------------------------------------------------ */
 
 static void exec_keep(struct exec_run *x, const char *p, size_t n)
 {
@@ -104,7 +104,7 @@ static enum sink_verdict exec_verdict(const struct exec_run *x, int status)
 		return SINK_CONFIRMED;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == EX_DATAERR)
 		return SINK_REFUSED;
-	/* who was killed may have delivered */
+	/* a killed command may have delivered */
 	return WIFSIGNALED(status) || x->late ? SINK_UNKNOWN : SINK_RETRY;
 }
 
@@ -143,7 +143,7 @@ static void exec_on_deadline(void *userdata)
 	(void)kill(-x->pid, SIGKILL);
 }
 
-/* ---- its begin ------------------------------------------------------------------------------- */
+/* ---- its start ------------------------------------------------------------------------------- */
 
 static void exec_words(const struct config_sink *c, char *argv[EXEC_WORDS_MAX + 1])
 {
@@ -199,7 +199,7 @@ static int exec_spawn(const struct sink *s, const struct spool_header *h, int in
 	return -r;
 }
 
-/* false: it runs, and nobody would hear of its end. */
+/* false: it runs, but its end would not be noticed. */
 static bool exec_watch(struct sink *s, struct exec_run *x)
 {
 	x->pidfd = (int)syscall(SYS_pidfd_open, x->pid, 0);
@@ -224,7 +224,7 @@ static int exec_send(struct sink *s, struct sink_file *f)
 	r = in < 0 ? in : pipe2(err, O_CLOEXEC | O_NONBLOCK) < 0 ? -errno : 0;
 	if (r == 0) {
 		x->err_fd = err[0];
-		(void)fcntl(err[1], F_SETFL, 0); /* the command's end may wait */
+		(void)fcntl(err[1], F_SETFL, 0); /* the end of the command may block */
 		r = exec_spawn(s, &h, in, err[1], &x->pid);
 		close(err[1]);
 	}
@@ -243,7 +243,7 @@ static int exec_send(struct sink *s, struct sink_file *f)
 	return 0;
 }
 
-/* It is let to its end: what it sends may be half sent. */
+/* It is not killed here: its delivery may be half done. */
 static void exec_cancel(struct sink *s, struct sink_file *f)
 {
 	(void)s;

@@ -1,7 +1,7 @@
 /*
- * See grpc.h. curl asks for bytes and gives bytes inside its own calls, from which nothing of
- * curl's may be undone; so handlers are called by a timer of the call. A message that is due to be
- * sent is waited for by pausing curl's reading of it.
+ * See grpc.h. curl asks for bytes and passes bytes in callbacks, in which no handle of curl's may
+ * be freed; so a timer of the call calls the handlers. While no message is due, curl's reading is
+ * paused.
  */
 #include "daemon/upload/grpc.h"
 
@@ -20,25 +20,25 @@
 
 struct grpc_bytes {
 	char *data;
-	size_t at, len, cap; /* what is between @at and @len is due */
+	size_t at, len, cap; /* bytes from @at to @len are due */
 };
 
 struct grpc_call {
-	struct multi_transfer transfer; /* first: curl knows only it */
+	struct multi_transfer transfer; /* first: curl's pointer to the call */
 	struct multi *multi;
 	const struct grpc_handler *handler;
 	void *userdata;
-	struct loop_timer *timer; /* something is to be told */
+	struct loop_timer *timer; /* a handler is due */
 	struct curl_slist *headers;
 	size_t answer_max, answered; /* bytes */
 	struct grpc_bytes out, in;
 	bool ended, paused, sent;
-	bool room; /* to be told */
-	bool last_words; /* the server has said its status */
+	bool room; /* messages for the handler */
+	bool last_words; /* the server has sent its status */
 	bool over; /* on_end() was called */
-	bool is_checked; /* its answer is gRPC */
-	bool *ret_freed; /* a handler is being called: set when the call is freed */
-	struct grpc_end end; /* why we end it; status 0 = we do not */
+	bool is_checked; /* the answer is gRPC */
+	bool *ret_freed; /* set while a handler runs: becomes true when the call is freed */
+	struct grpc_end end; /* our reason to end the call; status 0 = none */
 	char error[CURL_ERROR_SIZE];
 };
 
@@ -62,14 +62,14 @@ static int bytes_append(struct grpc_bytes *b, const void *data, size_t len)
 	return 0;
 }
 
-/* ---- what curl asks for and gives ------------------------------------------------------------ */
+/* ---- callbacks of curl ----------------------------------------------------------------------- */
 
 static void grpc_wake(struct grpc_call *c)
 {
 	loop_timer_set(c->timer, 1, 0);
 }
 
-/* We end the call. Returns 0, which is none of the bytes that curl gave. */
+/* Ends the call from a callback. Returns 0, which is not the number of bytes that curl passed. */
 __attribute__((format(printf, 3, 4))) static size_t
 grpc_refuse(struct grpc_call *c, enum grpc_status status, const char *fmt, ...)
 {
@@ -114,7 +114,7 @@ static const char *grpc_header(struct grpc_call *c, const char *name)
 		       : "";
 }
 
-/* A page of a proxy is not taken for messages. */
+/* A proxy's page must not be parsed as messages. */
 static bool grpc_is_grpc(struct grpc_call *c)
 {
 	const char *type = grpc_header(c, "content-type");
@@ -130,7 +130,7 @@ static bool grpc_is_grpc(struct grpc_call *c)
 	return false;
 }
 
-/* The length of the message at the begin of what came; false = not known yet. */
+/* The length of the message at the start of the received bytes; false = not known yet. */
 static bool grpc_frame(const struct grpc_call *c, size_t *ret_len)
 {
 	uint32_t len;
@@ -164,9 +164,9 @@ static size_t grpc_write(char *p, size_t size, size_t n, void *userdata)
 }
 
 /*
- * A server may end the call while we wait with a message; curl waits for that message. Before curl
- * 8 this is not seen when the server also resets the stream in the same packet: the deadline ends
- * the call then.
+ * A server may end the call while we wait for a message; curl waits for that message. Before curl 8
+ * this is not seen if the server also resets the stream in the same packet: then the deadline ends
+ * the call.
  */
 static size_t grpc_take_header(char *p, size_t size, size_t n, void *userdata)
 {
@@ -179,7 +179,7 @@ static size_t grpc_take_header(char *p, size_t size, size_t n, void *userdata)
 	return size * n;
 }
 
-/* ---- what handlers are told ------------------------------------------------------------------ */
+/* ---- handlers -------------------------------------------------------------------------------- */
 
 static void grpc_go_on(struct grpc_call *c)
 {
@@ -189,7 +189,7 @@ static void grpc_go_on(struct grpc_call *c)
 	}
 }
 
-/* What came, message by message. false: the call was freed meanwhile. */
+/* Passes on what came, message by message. false: the call was freed meanwhile. */
 static bool grpc_tell_messages(struct grpc_call *c)
 {
 	size_t len;
@@ -218,7 +218,7 @@ static void grpc_tell_end(struct grpc_call *c)
 {
 	c->over = true;
 	c->end.sent = c->sent;
-	c->handler->on_end(c->userdata, &c->end); /* @c may be gone */
+	c->handler->on_end(c->userdata, &c->end); /* @c may have been freed */
 }
 
 static void grpc_on_timer(void *userdata)
@@ -239,11 +239,11 @@ static void grpc_on_timer(void *userdata)
 	if (c->room && !c->ended && c->out.at == c->out.len) {
 		c->room = false;
 		if (c->handler->on_room)
-			c->handler->on_room(c->userdata); /* @c may be gone */
+			c->handler->on_room(c->userdata); /* @c may have been freed */
 	}
 }
 
-/* What the answer says, when it came to its end. */
+/* The result from the answer, after its end. */
 static void grpc_judge(struct grpc_call *c)
 {
 	const char *status = grpc_header(c, "grpc-status");
@@ -267,7 +267,7 @@ static void grpc_done(struct multi_transfer *t, CURLcode code)
 	if (!grpc_tell_messages(c))
 		return;
 	if (c->end.status != GRPC_OK)
-		; /* we ended it, and said why */
+		; /* we ended it, and have a reason */
 	else if (*grpc_header(c, "grpc-status") || code == CURLE_OK)
 		grpc_judge(c);
 	else
@@ -355,7 +355,7 @@ static void grpc_set_callbacks(struct grpc_call *c)
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, c->error);
 }
 
-/* "http://host:1/" and "/p.S/M" are one address. */
+/* Joins "http://host:1/" and "/p.S/M" to one address. */
 static bool grpc_set_url(CURL *easy, const char *url, const char *method)
 {
 	size_t len = strlen(url);

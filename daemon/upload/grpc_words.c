@@ -1,4 +1,5 @@
-/* What servers of gRPC say of an end, as grpc.h has it. All of it is foreign text. */
+/* Parses what servers of gRPC send at the end of a call, for grpc.h. All of it is untrusted
+ * text. */
 #include "daemon/upload/grpc.h"
 
 #include <ctype.h>
@@ -64,7 +65,7 @@ static int words_base64(char c)
 	return at ? (int)(at - letters) : -1;
 }
 
-/* Up to the padding, which gRPC may leave out. Returns the bytes in @to. */
+/* Up to the padding, which gRPC allows to leave out. Returns the bytes in @to. */
 static size_t words_unbase64(const char *s, uint8_t *to, size_t size)
 {
 	uint32_t bits = 0;

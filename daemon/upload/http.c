@@ -18,7 +18,7 @@
 #define RESET_BYTES (32u << 10)
 
 struct http_transfer {
-	struct multi_transfer multi; /* the first */
+	struct multi_transfer multi; /* the first pause between retries */
 	struct sink_file *file;
 	struct curl_slist *headers;
 	int fd;
@@ -66,7 +66,7 @@ static size_t http_write(char *p, size_t size, size_t n, void *userdata)
 
 	memcpy(a->body + a->len, p, len < room ? len : room);
 	a->len += len < room ? len : room;
-	return len; /* the rest is read, and forgotten; the timeout bounds it */
+	return len; /* the rest is read and discarded; the timeout bounds it */
 }
 
 uint64_t http_retry_after(const char *text, uint64_t now_real_ns)
@@ -110,7 +110,7 @@ static void http_take_headers(struct http_transfer *t)
 			 sizeof(a->grpc_message));
 }
 
-/* The server's words on one line. */
+/* The server's message on one line. */
 static void http_say(const char *text, char *to, size_t size)
 {
 	size_t n = 0;
@@ -138,7 +138,7 @@ enum sink_verdict http_judge(const struct http_answer *a, char *why)
 	return SINK_REFUSED;
 }
 
-/* No answer: was anything sent that may have arrived? */
+/* No answer: may the request have arrived? */
 static enum sink_verdict http_judge_failure(const struct http_transfer *t, CURLcode code)
 {
 	uint64_t max = t->file->sink->body_max;

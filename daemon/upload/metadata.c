@@ -10,7 +10,7 @@
 
 #define EC2_URL	   "http://169.254.169.254"
 #define ANSWER_MAX (64u * 1024)
-#define CONNECT_MS 500L /* the service is next door, or not there */
+#define CONNECT_MS 500L /* the service is on the local network, or does not exist */
 
 static size_t metadata_on_bytes(char *p, size_t size, size_t n, void *userdata)
 {
@@ -44,7 +44,7 @@ int metadata_request(const char *url, const char *method, const char *header,
 	}
 	curl_easy_setopt(easy, CURLOPT_URL, url);
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http");
-	curl_easy_setopt(easy, CURLOPT_NOPROXY, "*"); /* it is this host's own */
+	curl_easy_setopt(easy, CURLOPT_NOPROXY, "*"); /* it belongs to this host */
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, 1000L * METADATA_SECONDS_MAX);

@@ -1,8 +1,7 @@
 /*
- * Services of the host's cloud, over HTTP on addresses that are this host's own: what it is
- * (cloud.h), and keys that it has for us (aws_keys.h). Whoever has the address on this network
- * answers: an answer is bounded in size and time, and no proxy is asked. Blocks, so it is called in
- * a worker.
+ * Services of the host's cloud, over HTTP at link-local addresses: its identity (cloud.h), and its
+ * keys (aws_keys.h). Another host on this network may answer instead, so an answer is bounded in
+ * size and time, and no proxy is used. Blocks, so it is called in a worker.
  */
 #pragma once
 
@@ -11,12 +10,12 @@
 #define METADATA_SECONDS_MAX 1 /* a request may take */
 
 struct metadata_answer {
-	char *text; /* NUL-terminated; the caller's to free, also after an error; NULL = nothing */
+	char *text; /* NUL-terminated; the caller frees it, also after an error; NULL = nothing */
 	size_t len;
 };
 
-/* @method: NULL = GET; @header: "Name: value", may be NULL. 0, or -ENODATA and a sentence: nobody
- * answered, not with 2xx, or with too much; -ENOMEM. */
+/* @method: NULL = GET; @header: "Name: value", may be NULL. 0, or -ENODATA and a sentence: no
+ * answer, not 2xx, or too large; -ENOMEM. */
 int metadata_request(const char *url, const char *method, const char *header,
 		     struct metadata_answer *ret, char *why, size_t why_size);
 
@@ -29,5 +28,5 @@ int metadata_request(const char *url, const char *method, const char *header,
  */
 int metadata_ec2(const char *base, const char *const paths[2], struct metadata_answer *ret,
 		 char *why, size_t why_size);
-/* As SDKs find it: AWS_EC2_METADATA_SERVICE_ENDPOINT, or the address that it has everywhere. */
+/* As SDKs find it: AWS_EC2_METADATA_SERVICE_ENDPOINT, or the well-known address. */
 void metadata_ec2_base(char *buf, size_t size);

@@ -32,7 +32,7 @@ static void multi_finish_all(struct multi *m)
 		if (message->msg != CURLMSG_DONE)
 			continue;
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t);
-		t->done(t, code); /* @message and @t are gone */
+		t->done(t, code); /* @message and @t may have been freed */
 	}
 }
 
@@ -48,11 +48,11 @@ static void multi_on_socket(void *userdata, uint32_t events)
 		what |= CURL_CSELECT_OUT;
 	if (events & EPOLLERR)
 		what |= CURL_CSELECT_ERR;
-	curl_multi_socket_action(m->curl, k->fd, what, &running); /* @k may be gone */
+	curl_multi_socket_action(m->curl, k->fd, what, &running); /* @k may have been freed */
 	multi_finish_all(m);
 }
 
-/* What curl wants to know of its socket @fd from now on. */
+/* The events that curl wants for its socket @fd from now on. */
 static int multi_watch(CURL *easy, curl_socket_t fd, int what, void *userdata, void *socket_data)
 {
 	struct multi *m = userdata;
@@ -91,7 +91,7 @@ static void multi_on_timer(void *userdata)
 	multi_finish_all(m);
 }
 
-/* @ms: 0 = at once, but not from here, curl's rule; -1 = never */
+/* @ms: 0 = at once, but not from this callback (curl's rule); -1 = never */
 static int multi_set_timer(CURLM *curl, long ms, void *userdata)
 {
 	struct multi *m = userdata;

@@ -1,6 +1,6 @@
 /*
- * libcurl's multi interface in the one loop: transfers go on while the loop does other things. Who
- * sends embeds a multi_transfer, sets up its easy handle and hands it over.
+ * libcurl's multi interface in the one loop: transfers proceed while the loop does other things. A
+ * sender embeds a multi_transfer, sets up its easy handle and passes it in.
  */
 #pragma once
 
@@ -14,12 +14,12 @@ struct loop *multi_loop(const struct multi *m);
 
 struct multi_transfer {
 	CURL *easy; /* the caller's, with CURLOPT_PRIVATE taken */
-	/* Once, never inside another call of curl's: it may take out and free transfers, its own
-	 * included. */
+	/* Called once, never inside another call of curl's: may remove and free transfers,
+	 * including its own. */
 	void (*done)(struct multi_transfer *t, CURLcode code);
 };
 
-/* @t goes on from here. 0 or -ENOMEM. */
+/* Adds @t. 0 or -ENOMEM. */
 int multi_add(struct multi *m, struct multi_transfer *t);
-/* Stops it without done(); fine after done(), too. Not from inside a callback of curl's. */
+/* Stops it without done(); allowed after done(). Not from inside a callback of curl's. */
 void multi_remove(struct multi *m, struct multi_transfer *t);

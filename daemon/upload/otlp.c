@@ -1,7 +1,7 @@
 /*
  * OTLP profiles, v1development of opentelemetry-proto 1.11: over HTTP or, as a unary call without a
- * library of its own, over gRPC. Which answers may be tried again the protocol says; a request of
- * which a part was rejected is not.
+ * library of its own, over gRPC. The protocol defines which answers may be retried; a partially
+ * rejected request is not retried.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "daemon/upload/otlp_answer.h"
 #include "daemon/upload/sink_types.h"
 
-#define OTLP_BODY_MAX  (3u << 20) /* gRPC servers take 4 MiB unless they are told otherwise */
+#define OTLP_BODY_MAX  (3u << 20) /* gRPC servers accept 4 MiB by default */
 #define OTLP_HTTP_PATH "/v1development/profiles"
 #define OTLP_GRPC_PATH \
 	"/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
@@ -83,7 +83,7 @@ static enum sink_verdict otlp_judge_http(const struct http_answer *a, char *why)
 	switch (a->status) {
 	case 200:
 		return otlp_judge_taken((const uint8_t *)a->body, a->len, why);
-	case 401: /* what is wrong is in the settings */
+	case 401: /* the settings are wrong */
 	case 403:
 	case 404:
 	case 407:
@@ -99,7 +99,7 @@ static enum sink_verdict otlp_judge_http(const struct http_answer *a, char *why)
 	}
 }
 
-/* In the words of gRPC's libraries for Go and C++, Java, and Rust. */
+/* The texts of gRPC's libraries for Go and C++, Java, and Rust. */
 static bool otlp_says_too_large(const char *message)
 {
 	return strstr(message, "larger than max") || strstr(message, "exceeds maximum size") ||
@@ -117,7 +117,7 @@ static enum sink_verdict otlp_judge_grpc(const struct http_answer *a, char *why)
 		return a->len > OTLP_FRAME ? otlp_judge_taken((const uint8_t *)a->body + OTLP_FRAME,
 							      a->len - OTLP_FRAME, why)
 					   : SINK_CONFIRMED;
-	case 8: /* RESOURCE_EXHAUSTED, also of a message that is too large */
+	case 8: /* RESOURCE_EXHAUSTED, also for a message that is too large */
 		return otlp_says_too_large(a->grpc_message) ? SINK_TOO_LARGE : SINK_RETRY;
 	case 1: /* CANCELLED */
 	case 4: /* DEADLINE_EXCEEDED */
@@ -138,7 +138,7 @@ static enum sink_verdict otlp_judge_grpc(const struct http_answer *a, char *why)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* An url without a path gets the protocol's own. */
+/* A url without a path gets the protocol's own. */
 static void otlp_url(const struct sink *s, char *buf, size_t size)
 {
 	const char *url = s->config->url, *host = strstr(url, "://") + 3;

@@ -1,7 +1,8 @@
 /*
- * Pyroscope's Push API: a request a kind of event, each with one series and its pprof. Labels of
- * samples become labels of series there, so they stay out unless the settings want threads. What is
- * larger than servers take by default is sent in parts, which are added up there.
+ * Pyroscope's Push API: a request for each kind of event, each with one series and its pprof.
+ * Labels of samples become labels of series there, so they are left out unless the settings ask for
+ * threads. A profile larger than servers accept by default is sent in parts, which the server adds
+ * up.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -13,9 +14,10 @@
 #include "daemon/upload/sink_types.h"
 #include "push.pb-c.h"
 
-#define PYROSCOPE_PROFILE_MAX (1900u << 10) /* not compressed: a burst of 2 MB is allowed, ever */
+/* bytes, not compressed: servers never allow more than a burst of 2 MB */
+#define PYROSCOPE_PROFILE_MAX (1900u << 10)
 #define PYROSCOPE_ROWS_MAX    15000 /* samples; 16,000 are allowed */
-#define PYROSCOPE_LABELS_MAX  28 /* 30 names a series are allowed */
+#define PYROSCOPE_LABELS_MAX  28 /* servers allow 30 names for a series */
 
 static const char *const pyroscope_names[WIRE_EVENT_COUNT] = {
 	[WIRE_EVENT_CPU] = "process_cpu",
@@ -120,7 +122,7 @@ static int pyroscope_pack(struct sink *s, const struct sink_interval *in, const 
 	return sink_put(s, in, key, "application/proto", body, len, samples);
 }
 
-/* What gzip says of itself in its last four bytes. */
+/* The uncompressed size, from the last four bytes of gzip. */
 static size_t pyroscope_unpacked(const char *gz, size_t len)
 {
 	const uint8_t *p = (const uint8_t *)gz + len - 4;
@@ -166,8 +168,8 @@ static int pyroscope_encode(struct sink *s, const struct sink_interval *in)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* A limit of the server's own is a request that is wrong, in words; before it may stand a proxy's
- * 413. */
+/* A limit of the server itself is reported as a bad request, in words; a proxy in front of it may
+ * answer 413. */
 static enum sink_verdict pyroscope_judge(const struct http_answer *a, char *why)
 {
 	if (a->status == 400 && (strstr(a->body, "exceeds the size limit") ||

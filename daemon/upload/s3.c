@@ -1,7 +1,7 @@
 /*
- * Objects of S3 and what speaks like it, by PUT: URL/BUCKET/PREFIX/NODE/KEY. One key is one object,
- * however often it is sent. The format jfr.zip is what async-profiler's agent in Rust uploads, for
- * whoever has tools for that: URL/BUCKET/PREFIX/profile_GROUP_MACHINE_PID_TIME.zip, in it
+ * Objects of S3 and compatible servers, by PUT: URL/BUCKET/PREFIX/NODE/KEY. One key is one object,
+ * however often it is sent. The format jfr.zip is that of async-profiler's agent in Rust, for users
+ * of its tools: URL/BUCKET/PREFIX/profile_GROUP_MACHINE_PID_TIME.zip, in it
  * async_profiler_dump_0.jfr and metadata.json.
  */
 #include <curl/curl.h>
@@ -27,14 +27,14 @@
 #define S3_ZIP	    "jfr.zip"
 
 struct s3_sink {
-	char base[520]; /* url without what stands behind the host */
+	char base[520]; /* the url without the part after the host */
 	char host[300]; /* as the Host header has it */
 	bool zip; /* jfr.zip */
 };
 
 /* ---- archives -------------------------------------------------------------------------------- */
 
-/* When the process began, which it says in ticks since the machine did. */
+/* When the process started; its start time is in ticks since boot. */
 static uint64_t s3_process_begin_ns(const struct profile_process *q)
 {
 	uint64_t booted = clock_real_ns() - clock_ns(CLOCK_BOOTTIME);
@@ -42,8 +42,8 @@ static uint64_t s3_process_begin_ns(const struct profile_process *q)
 	return booted + q->start_time * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
-/* "ec2_i-0ab_"; of a machine that no cloud knows "unknown_NODE_", because all of them share a
- * bucket. "_" parts these words, so there is none inside. */
+/* "ec2_i-0ab_"; without a cloud "unknown_NODE_", because all machines share a bucket. "_" separates
+ * the words, so it is replaced within them. */
 static void s3_machine(const struct sink *s, const struct sink_interval *in, char *buf, size_t size)
 {
 	char instance[LABEL_VALUE_SIZE], name[96];
@@ -55,7 +55,8 @@ static void s3_machine(const struct sink *s, const struct sink_interval *in, cha
 	snprintf(buf, size, "%s_%s_", *instance ? "ec2" : "unknown", name);
 }
 
-/* The time is that of the interval, or of a process that began in it: no pid has two at once. */
+/* The time is that of the interval, or the start of a process that started in it: no pid belongs to
+ * two processes at once. */
 static void s3_zip_key(const struct sink *s, const struct sink_interval *in, uint64_t process_ns,
 		       char *buf, size_t size)
 {
@@ -74,13 +75,13 @@ static void s3_zip_key(const struct sink *s, const struct sink_interval *in, uin
 	snprintf(buf, size, "profile_%s_%s_%u_%s.zip", group, machine, in->process->pid, time);
 }
 
-/* Milliseconds since the process began, as metadata.json has them. */
+/* Milliseconds since the process started, for metadata.json. */
 static unsigned long long s3_since(uint64_t at_ns, uint64_t process_ns)
 {
 	return at_ns > process_ns ? (at_ns - process_ns) / NS_PER_MS : 0;
 }
 
-/* All events that JFR holds in one recording, and no more: there is one object an interval. */
+/* All events that JFR can hold in one recording: there is one object for each interval. */
 static int s3_encode_zip(struct sink *s, const struct sink_interval *in)
 {
 	const struct report_options options = { .events = profile_events(in->profile) &
@@ -120,7 +121,7 @@ static int s3_encode(struct sink *s, const struct sink_interval *in)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* "<Code>SignatureDoesNotMatch</Code><Message>..." in two words instead of a page of XML. */
+/* "<Code>SignatureDoesNotMatch</Code><Message>..." becomes one line instead of a page of XML. */
 static void s3_words(const char *xml, const char *tag, char *buf, size_t size)
 {
 	const char *at = strstr(xml, tag);
@@ -172,7 +173,7 @@ static bool s3_path(const struct sink *s, const char *key, char *buf, size_t siz
 	return sigv4_escape(path, buf, size);
 }
 
-/* Those of the settings, or what was found. */
+/* The keys of the settings, or those that were found. */
 static int s3_keys(struct sink *s, const char *ret[3])
 {
 	const struct aws_keys *k = NULL;
@@ -196,7 +197,7 @@ static int s3_keys(struct sink *s, const char *ret[3])
 	return 0;
 }
 
-/* What is signed of one request. */
+/* The signed parts of one request. */
 static int s3_sign(struct sink *s, const char *path, const char *date, const char *hash,
 		   const char *const keys[3], char *buf, size_t size)
 {
@@ -217,7 +218,7 @@ static int s3_sign(struct sink *s, const char *path, const char *date, const cha
 		buf, size);
 }
 
-/* http_answer_fn: keys that were found may have been replaced. */
+/* http_answer_fn: keys that were found may have been replaced meanwhile. */
 static void s3_on_answer(struct sink *s, struct http_answer *a)
 {
 	if (a->status == 403 && !s->secrets.access_key[0] && s->upload->aws)
@@ -270,7 +271,7 @@ static int s3_send(struct sink *s, struct sink_file *f)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* "http://127.0.0.1:7070" and what the Host header is for it. */
+/* Splits off "http://127.0.0.1:7070" and the value of the Host header. */
 static int s3_split(struct s3_sink *d, const char *url)
 {
 	char *scheme = NULL, *host = NULL, *port = NULL, *path = NULL;

@@ -40,7 +40,7 @@ static int secrets_read_file(const char *path, size_t max, char **ret)
 	return 0;
 }
 
-/* One line, without what an editor leaves at its end. */
+/* One line, without the line break that editors add. */
 static int secrets_trim(char *text)
 {
 	size_t len = strlen(text);
@@ -51,7 +51,7 @@ static int secrets_trim(char *text)
 }
 
 struct secrets_word {
-	const char *key; /* of the settings, without _file and _env */
+	const char *key; /* the name of the setting, without _file and _env */
 	const char *file, *variable;
 	char *to;
 	size_t size;

@@ -1,5 +1,4 @@
-/* SHA-256 and HMAC of it (FIPS 180-4, RFC 2104) by libcrypto, as far as signing a request needs
- * them. */
+/* SHA-256 and HMAC-SHA-256 (FIPS 180-4, RFC 2104) by libcrypto, as needed for signing a request. */
 #pragma once
 
 #include <stddef.h>
@@ -7,9 +6,10 @@
 
 #define SHA256_SIZE 32
 
-/* 0, or -ENOMEM, also where the host's policy of libcrypto has no SHA-256. */
+/* 0, or -ENOMEM, also if the host's policy of libcrypto forbids SHA-256. */
 int sha256_of(const void *p, size_t len, uint8_t ret[SHA256_SIZE]);
-/* Of @len bytes of @fd from its offset on, which stays. -EBADMSG: there are fewer. */
+/* Of @len bytes of @fd from its offset on, which does not change. -EBADMSG: there are fewer
+ * bytes. */
 int sha256_of_file(int fd, uint64_t len, uint8_t ret[SHA256_SIZE]);
 /* @ret may be @key. */
 int sha256_hmac(const void *key, size_t key_len, const void *p, size_t len,

@@ -33,7 +33,7 @@ static int sigv4_hash(const char *text, char ret[2 * SHA256_SIZE + 1])
 	return r;
 }
 
-/* Key of the day, region and service: four HMACs, each with the one before as its key. */
+/* Key of the day, region and service: four HMACs, each with the previous one as its key. */
 static int sigv4_key(const struct sigv4 *s, uint8_t ret[SHA256_SIZE])
 {
 	char first[4 + 128 + 1], day[9];

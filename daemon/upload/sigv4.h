@@ -1,5 +1,5 @@
 /*
- * AWS Signature Version 4 for one request without a query, made here and not by libcurl: its
+ * AWS Signature Version 4 for one request without a query, computed here and not by libcurl, whose
  * releases differ in what they sign. Pure.
  */
 #pragma once
@@ -9,7 +9,7 @@
 #include "daemon/upload/sha256.h"
 
 struct sigv4 {
-	const char *method, *host; /* as the Host header has it, with its port */
+	const char *method, *host; /* the value of the Host header, with the port */
 	const char *path; /* as it is sent: sigv4_escape() */
 	const char *region, *service;
 	const char *access_key, *secret_key;
@@ -20,5 +20,5 @@ struct sigv4 {
 };
 /* The value of the Authorization header. 0, -E2BIG or -ENOMEM. */
 int sigv4_sign(const struct sigv4 *r, char *buf, size_t size);
-/* Everything but letters, digits, -._~ and / as %XX. False = it does not fit. */
+/* Everything except letters, digits, -._~ and / as %XX. False = it does not fit. */
 bool sigv4_escape(const char *path, char *buf, size_t size);

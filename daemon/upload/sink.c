@@ -1,8 +1,8 @@
 /*
- * See sink.h: what waits in the spool, in the order of its numbers, and when it is sent. A failure
- * is taken for one of the sink, not of the body: nothing is sent before a moment drawn at random
- * from a span that doubles with each (full jitter), or the one that the server names, and then one
- * body at a time.
+ * See sink.h: the bodies in the spool, in the order of their numbers, and when they are sent. A
+ * failure is attributed to the sink, not to the body: nothing is sent before a random moment in a
+ * span that doubles with each failure (full jitter), or before the moment that the server asks for;
+ * then one body is sent at a time.
  */
 #include "daemon/upload/sink.h"
 
@@ -22,7 +22,7 @@
 #define BACKOFF_FIRST_NS (2 * NS_PER_S)
 #define BACKOFF_MAX_NS	 (60 * NS_PER_S)
 #define RETRY_AFTER_MAX	 (3600 * NS_PER_S)
-#define SPLIT_MIN	 (16u << 10) /* bytes; who takes no more takes nothing */
+#define SPLIT_MIN	 (16u << 10) /* bytes; a server with a lower limit accepts nothing */
 
 struct loop *sink_loop(const struct sink *s)
 {
@@ -37,7 +37,7 @@ struct multi *sink_multi(const struct sink *s)
 void sink_record(const struct sink *s, struct upload_record *ask)
 {
 	ask->say = UPLOAD_RECORD;
-	/* what kindlingd-data does not take now is said again */
+	/* whatever kindlingd-data does not accept now is sent again */
 	(void)send(s->upload->fd, ask, sizeof(*ask), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -46,7 +46,7 @@ bool sink_takes_event(const struct sink *s, unsigned event)
 	return s->events == 0 || s->events & 1u << event;
 }
 
-/* ---- the books ------------------------------------------------------------------------------- */
+/* ---- accounting ------------------------------------------------------------------------------ */
 
 static void sink_write_ledger(struct sink *s)
 {
@@ -76,8 +76,8 @@ void sink_forget(struct sink *s, struct sink_file *f)
 	free(f);
 }
 
-/* @f is where @to counts from now on. The ledger first: a file that is left behind is removed at
- * the next start. */
+/* Moves the samples of @f to the counter @to. The ledger is written first: a file left behind is
+ * removed at the next start. */
 static void sink_account(struct sink *s, struct sink_file *f, uint64_t *to)
 {
 	s->ledger.in_spool -= f->samples;
@@ -91,7 +91,7 @@ static void sink_drop(struct sink *s, struct sink_file *f, enum ledger_cause cau
 {
 	log_warn("sink.drop", "sink=%s samples=%llu cause=%s", s->config->name,
 		 (unsigned long long)f->samples, ledger_cause_names[cause]);
-	/* what may have arrived is neither delivered nor dropped */
+	/* a body that may have arrived is neither delivered nor dropped */
 	sink_account(s, f, f->unknown ? &s->ledger.lost_unconfirmed : &s->ledger.dropped[cause]);
 }
 
@@ -123,7 +123,7 @@ void sink_last_byte(struct sink_file *f, uint64_t thinned)
 	f->left = true;
 }
 
-/* It is in lost_unconfirmed, and may be known better now. */
+/* It is in lost_unconfirmed, and its fate may be known better now. */
 static void sink_settle(struct sink *s, struct sink_file *f, enum sink_verdict verdict)
 {
 	struct ledger *l = &s->ledger;
@@ -138,7 +138,7 @@ static void sink_settle(struct sink *s, struct sink_file *f, enum sink_verdict v
 	free(f);
 }
 
-/* ---- what is sent, and when ------------------------------------------------------------------ */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 uint64_t sink_random(uint64_t below)
 {
@@ -158,10 +158,10 @@ static void sink_back_off(struct sink *s, uint64_t retry_after_ns)
 		span = BACKOFF_MAX_NS;
 	if (retry_after_ns > RETRY_AFTER_MAX)
 		retry_after_ns = RETRY_AFTER_MAX;
-	/* a whole group of nodes heard the same moment */
+	/* otherwise all nodes would retry at the same moment */
 	wait = retry_after_ns ? retry_after_ns + sink_random(NS_PER_S) : sink_random(span);
 	wait += clock_mono_ns();
-	if (wait > s->next_try_mono_ns) /* another answer may have named a later moment */
+	if (wait > s->next_try_mono_ns) /* another answer may have set a later moment */
 		s->next_try_mono_ns = wait;
 }
 
@@ -170,8 +170,8 @@ static bool sink_is_old(const struct sink *s, const struct sink_file *f, uint64_
 	return f->begin_real_ns + s->config->spool_age_ns < now_real_ns;
 }
 
-/* Halves of what was too large; when an interval is on its way, after it. One each time, for it may
- * take a while. */
+/* Splits bodies that were too large; not while an interval is being taken. One at a time, because
+ * it may take a while. */
 static void sink_split(struct sink *s)
 {
 	struct sink_file *f = s->files;
@@ -190,8 +190,8 @@ static void sink_split(struct sink *s)
 	loop_timer_set(s->timer, 1, 0);
 }
 
-/* The server may not take the next ones either. Halves share names of frames, so each is somewhat
- * more than half as large, and they should not be split again for that. */
+/* The server may reject the next ones too. Halves share names of frames, so each is somewhat more
+ * than half as large; the limit makes sure that they need not be split again. */
 static void sink_learn(struct sink *s, struct sink_file *f)
 {
 	uint64_t max = f->bytes / 8 * 5 > SPLIT_MIN / 2 ? f->bytes / 8 * 5 : SPLIT_MIN / 2;
@@ -202,7 +202,7 @@ static void sink_learn(struct sink *s, struct sink_file *f)
 		s->body_max = max;
 }
 
-/* The oldest goes first; what is in flight is left to its answer. */
+/* Drops the oldest first; bodies in flight wait for their answer. */
 static void sink_bound(struct sink *s)
 {
 	uint64_t now = clock_real_ns();
@@ -268,7 +268,7 @@ static void sink_on_timer(void *userdata)
 	sink_run(userdata);
 }
 
-/* ---- what became of it ----------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static void sink_test_over(struct sink *s, bool ok, const char *why)
 {
@@ -323,13 +323,13 @@ void sink_done(struct sink_file *f, enum sink_verdict verdict, uint64_t retry_af
 			sink_back_off(s, retry_after_ns);
 		}
 	}
-	/* not from here: a type may be in the middle of its own list */
+	/* not from here: a type may be iterating over its own list */
 	loop_timer_set(s->timer, 1, 0);
 }
 
 /* ---- a test ---------------------------------------------------------------------------------- */
 
-/* One sample of one stack, which nobody takes for a JVM. */
+/* One sample of one stack, which cannot be mistaken for a JVM. */
 static int sink_test_profile(struct profile **ret)
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;
@@ -396,7 +396,7 @@ int sink_test(struct sink *s)
 	return 0;
 }
 
-/* ---- into the spool -------------------------------------------------------------------------- */
+/* ---- adding to the spool --------------------------------------------------------------------- */
 
 static void sink_append(struct sink *s, struct sink_file *f)
 {
@@ -482,9 +482,9 @@ int sink_spool(struct sink *s, uint64_t seq, const struct sink_interval *in, con
 	return spool_write(s->dfd, seq, h, body, len);
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life cycle ------------------------------------------------------------------------------ */
 
-/* What the ledger knows nothing of goes, what it counts and is not there is lost. */
+/* Files unknown to the ledger are removed; files that it counts but that are missing are lost. */
 static void sink_load(struct sink *s)
 {
 	CLEANUP(freep) uint64_t *list = NULL;
@@ -524,7 +524,7 @@ static int sink_open_spool(struct sink *s, int spool_dfd)
 	s->ledger_fd = ledger_open(s->dfd, &s->ledger, &is_new);
 	if (s->ledger_fd < 0)
 		return s->ledger_fd;
-	if (s->ledger.cursor_ns == 0) /* a new sink begins now */
+	if (s->ledger.cursor_ns == 0) /* a new sink begins with the present */
 		s->ledger.cursor_ns = clock_real_ns() / interval * interval;
 	sink_load(s);
 	sink_write_ledger(s);
@@ -565,7 +565,8 @@ int sink_new(struct upload *u, const struct config_sink *c, int spool_dfd,
 		sink_free(s);
 		return r;
 	}
-	/* it stays, and says why in status, so that what waits is not forgotten */
+	/* a sink that cannot start stays, with the reason in status, so that its spool is not
+	 * forgotten */
 	r = sink_open_type(s, s->dead, sizeof(s->dead));
 	if (r < 0 && !s->dead[0])
 		snprintf(s->dead, sizeof(s->dead), "%s", strerror(-r));

@@ -1,12 +1,11 @@
 /*
- * A sink: where profiles of some JVMs go, once in an interval. A type of sink is one struct of
- * functions, sink_type; sinks.c has the list. What all have in common is in sink.c (what waits,
- * what is sent, again and when), take.c (from the history into the spool), spool.c and ledger.c (on
- * disk).
+ * A sink: a place to which profiles of some JVMs are delivered once in an interval. A type of sink
+ * is one struct of functions, sink_type; sinks.c has the list. Shared by all: sink.c (the queue,
+ * sending, retries), take.c (from the history into the spool), spool.c and ledger.c (on disk).
  *
- * The way of a body: encode() makes it of one interval of one JVM and hands it to sink_put(); it is
- * in the spool, and when all of the interval are, the ledger says so. Then send() begins to send
- * it, and sink_done() says, once, what became of it.
+ * The path of a body: encode() makes it from one interval of one JVM and passes it to sink_put(),
+ * which writes it to the spool; when the whole interval is there, it is counted in the ledger. Then
+ * send() starts to send it, and sink_done() is called once with the result.
  */
 #pragma once
 
@@ -23,24 +22,26 @@ struct upload_record;
 struct upload_recorded;
 struct multi;
 
-#define SINK_TEXT_MAX 400 /* of what servers say */
-#define SINK_TEST_SEQ UINT64_MAX /* the test's file in the spool */
+#define SINK_TEXT_MAX 400 /* longest text of a server that is kept */
+#define SINK_TEST_SEQ UINT64_MAX /* number of the test's file in the spool */
 
-/* What the settings name and only root may read; read at the start, in no log and no status. */
+/* Secrets named in the settings that only root may read; read at the start, and never shown in a
+ * log or in status. */
 struct sink_secrets {
 	char password[256], bearer[4096];
 	char access_key[128], secret_key[128], session_token[2048];
 	char *ca, *cert, *key; /* PEM; NULL = not given */
 };
 
-/* What is encoded: one interval of one JVM. */
+/* The input of encode(): one interval of one JVM. */
 struct sink_interval {
 	uint64_t begin_real_ns, end_real_ns;
 	/* of that process alone, and the sink's events; NULL: of a body of several JVMs */
 	const struct profile *profile;
 	const struct profile_process *process;
 	const char *node; /* this host's name */
-	/* of bodies made by sink_encode_parts(), for whoever splits them later; 0 = not made so */
+	/* number of the part, for bodies made by sink_encode_parts(), to split them later; 0 = not
+	 * made so */
 	unsigned events, word, part;
 };
 
@@ -53,20 +54,20 @@ struct sink_file {
 	uint64_t begin_real_ns;
 	bool in_flight;
 	bool unknown; /* it may have arrived: the last answer was lost */
-	bool too_large; /* for the server; it is split when no interval is on its way */
-	bool is_test; /* `kindling sink test`: in no ledger */
+	bool too_large; /* too large for the server; it is split when no interval is being taken */
+	bool is_test; /* `kindling sink test`: not counted in any ledger */
 	bool left; /* sink_last_byte() was called */
 	unsigned resets; /* of its request by the server, without an answer */
 	void *request; /* the type's, while it is in flight */
 };
 
 enum sink_verdict {
-	SINK_CONFIRMED, /* it is there */
-	SINK_RETRY, /* it is not there, and may be tried again */
-	SINK_UNKNOWN, /* it may be there; tried again */
-	SINK_REFUSED, /* never */
-	SINK_TOO_LARGE, /* never in one piece: halves are tried, where the type makes parts */
-	SINK_DAMAGED, /* the spool's file is not what it was */
+	SINK_CONFIRMED, /* it arrived */
+	SINK_RETRY, /* it did not arrive, and may be retried */
+	SINK_UNKNOWN, /* it may have arrived; retried */
+	SINK_REFUSED, /* rejected for good */
+	SINK_TOO_LARGE, /* too large in one piece: halves are tried, if the type makes parts */
+	SINK_DAMAGED, /* the spool's file is damaged */
 };
 
 /* See sink_encode_parts(). */
@@ -74,16 +75,16 @@ typedef int sink_part_fn(struct sink *s, const struct sink_interval *in, const s
 			 unsigned word, unsigned part);
 
 struct sink_type {
-	/* Is it complete, and possible? Defaults are set, s->data may be. 0, or -errno and a
-	 * sentence. */
+	/* Is the configuration complete and possible? Sets defaults, may set s->data. 0, or -errno
+	 * and a sentence. */
 	int (*open)(struct sink *s, char *why, size_t why_size);
-	/* Bodies of one interval, by sink_put(). 0, -ENOMEM, -EINVAL: this format cannot hold it.
-	 */
+	/* Makes bodies of one interval with sink_put(). 0, -ENOMEM, -EINVAL: this format cannot
+	 * hold it. */
 	int (*encode)(struct sink *s, const struct sink_interval *in);
-	/* 0: sink_done() is called, once, not before this returns; -errno: nothing was begun;
+	/* 0: sink_done() is called, once, not before this returns; -errno: nothing was started;
 	 * -EAGAIN: s->error has a sentence. */
 	int (*send)(struct sink *s, struct sink_file *f);
-	/* The program ends: lets go of a file that is in flight, without sink_done(). */
+	/* The program ends: drops a file in flight, without sink_done(). */
 	void (*cancel)(struct sink *s, struct sink_file *f);
 	void (*close)(struct sink *s); /* may be NULL; frees s->data */
 	/* What encode() kept back, see sink_hold(): the JVMs of the interval are all there. @in has
@@ -97,7 +98,7 @@ struct sink_type {
 	int (*halve)(struct sink *s, const struct sink_interval *in, const struct spool_header *h,
 		     int fd);
 	unsigned in_flight_max;
-	/* Of a type that takes no intervals: once a second; what it has it gives to
+	/* For a type that takes no intervals: called once a second; passes its bodies to
 	 * sink_put_now(). */
 	void (*tick)(struct sink *s);
 	/* The answer to sink_record(), with a profile or -1; @fd is borrowed. */
@@ -114,34 +115,34 @@ struct sink {
 	struct sink_secrets secrets;
 	unsigned events; /* bits; 0 = all */
 	enum report_format format;
-	char dead[SINK_TEXT_MAX]; /* why it does nothing; "" = it works */
+	char dead[SINK_TEXT_MAX]; /* why it cannot work; "" = it works */
 
 	int dfd, ledger_fd; /* its spool */
 	struct ledger ledger;
 	struct sink_file *files; /* by number */
 	unsigned n_files, n_in_flight;
 	uint64_t bytes;
-	uint64_t body_max; /* of the server, as far as it was seen; 0 = not */
+	uint64_t body_max; /* the server's limit, as observed; 0 = unknown */
 
-	struct sink_take *take; /* an interval on its way into the spool; NULL = none */
+	struct sink_take *take; /* the interval that is being taken; NULL = none */
 
 	unsigned failures; /* one after the other */
 	uint64_t next_try_mono_ns;
 	struct loop_timer *timer;
-	char error[SINK_TEXT_MAX]; /* of the last attempt; "" = it went well */
+	char error[SINK_TEXT_MAX]; /* error of the last attempt; "" = it succeeded */
 
 	struct sink_file *test; /* NULL = none */
-	bool test_encodes; /* sink_put() is called for it */
+	bool test_encodes; /* the body for which sink_put() is called */
 };
 
-extern const struct sink_type *const sink_types[SINK_TYPE_COUNT]; /* sinks.c; NULL = not built */
+extern const struct sink_type *const sink_types[SINK_TYPE_COUNT]; /* sinks.c; NULL = unknown in this
+								   * build */
 
 /* ---- for types ------------------------------------------------------------------------------- */
 
 /*
- * One body. @key: unique for target, interval and what is in it, and the same when it is made
- * again; cut where it is too long. @samples: that are in it. 0, or -errno: it is dropped, and
- * counted.
+ * Adds one body. @key: unique for target, interval and content, and the same when it is made again;
+ * cut if it is too long. @samples: in the body. 0, or -errno: it is dropped, and counted.
  */
 int sink_put(struct sink *s, const struct sink_interval *in, const char *key,
 	     const char *content_type, const void *body, size_t len, uint64_t samples);
@@ -154,16 +155,17 @@ void sink_unhold(struct sink *s, uint64_t samples);
 void sink_done(struct sink_file *f, enum sink_verdict verdict, uint64_t retry_after_ns,
 	       const char *why);
 struct loop *sink_loop(const struct sink *s);
-/* Is it one of the JVMs that `targets` names? */
+/* Does `targets` select this JVM? */
 bool sink_takes_jvm(const struct sink *s, const char *name, const char *container, const char *pod,
 		    const char *labels);
-/* A body of no interval: as sink_put(), and the ledger counts it at once. */
+/* A body outside of intervals: like sink_put(), but the ledger counts it at once. */
 int sink_put_now(struct sink *s, const struct sink_interval *in, const char *key,
 		 const char *content_type, const void *body, size_t len, uint64_t samples);
 /*
- * The last byte of @f is about to leave, for a server that would count a second sending twice: from
- * here on it is not sent again, also after a SIGKILL, and unconfirmed until sink_done() says
- * otherwise. @thinned of its samples are not in what was sent: the others stand for them.
+ * The last byte of @f is about to be sent, to a server that would count a second delivery again:
+ * from now on it is never sent again, not even after a SIGKILL, and it is unconfirmed until
+ * sink_done() reports a result. @thinned of its samples were left out of what was sent: the others
+ * carry their weight.
  */
 void sink_last_byte(struct sink_file *f, uint64_t thinned);
 /* Asks kindlingd for a recording, see upload_message.h; @ask->say is filled in. */
@@ -171,28 +173,28 @@ void sink_record(const struct sink *s, struct upload_record *ask);
 uint64_t sink_random(uint64_t below);
 struct multi *sink_multi(const struct sink *s);
 
-/* encode() for formats of reports: one body, or one an event where the format holds no more. */
+/* encode() for formats of reports: one body, or one for each event if the format holds only one. */
 int sink_encode_report(struct sink *s, const struct sink_interval *in);
 /*
- * For servers that take so much and no more: @fn is called with all rows of @events, and where it
- * says -EMSGSIZE with halves of them, as often as it takes. Each is one body with sink_put() or
- * -EMSGSIZE. @part says which rows: 1 = all, 2 and 3 its halves, 4 and 5 those of 2 ...: the same
- * whenever they are made of the same history. 0 or -errno.
+ * For servers with a size limit: calls @fn with all rows of @events, and where it returns -EMSGSIZE
+ * with halves of them, as often as needed. Each call passes one body to sink_put() or returns
+ * -EMSGSIZE. @part numbers the rows: 1 = all, 2 and 3 its halves, 4 and 5 those of 2 ...: the same
+ * whenever they are made from the same history. 0 or -errno.
  */
 int sink_encode_parts(struct sink *s, const struct sink_interval *in, unsigned events,
 		      unsigned word, sink_part_fn *fn);
-/* The two halves of a body that was made so, in->profile has all rows of in->events. -EMSGSIZE:
- * it has no two rows. */
+/* Makes the two halves of such a body; in->profile has all rows of in->events. -EMSGSIZE: it has
+ * fewer than two rows. */
 int sink_encode_halves(struct sink *s, const struct sink_interval *in, sink_part_fn *fn);
-/* Is a body of @len bytes, of the rows of @p, one that this server was seen not to take? */
+/* Is a body of @len bytes, made from the rows of @p, beyond the observed limit of the server? */
 bool sink_is_too_large(const struct sink *s, size_t len, const struct profile *p);
 /* "cart_4711-98123_2026-11-22T20-04-00Z": letters, digits and ._- */
 void sink_key(const struct sink_interval *in, char *buf, size_t size);
-/* Of such a key: @text or the service, cut, and what may mean something to a path, a shell or a
- * query is a "-". */
+/* For such a key: @text or the service, cut, with every character that is special in a path, a
+ * shell or a query replaced by "-". */
 void sink_key_word(const char *text, char *buf, size_t size);
 void sink_key_service(const struct sink_interval *in, char *buf, size_t size);
-/* The format that the settings name, else @other. 0 or -EINVAL and a sentence. */
+/* The format of the settings, else @other. 0 or -EINVAL and a sentence. */
 int sink_choose_format(struct sink *s, enum report_format other, char *why, size_t why_size);
 
 /* ---- inside the room ------------------------------------------------------------------------- */
@@ -203,25 +205,25 @@ int sink_new(struct upload *u, const struct config_sink *c, int spool_dfd,
 struct sink *sink_free(struct sink *s);
 /* Sends what is due, drops what is too old or too much. */
 void sink_run(struct sink *s);
-/* Of samples that the sink takes: they were lost before the history. */
+/* Counts samples that were lost before the history. */
 void sink_not_stored(struct sink *s, const uint64_t samples[WIRE_EVENT_COUNT]);
 /* Sends one small profile now; the answer goes to upload.on_test(). 0 or -errno. */
 int sink_test(struct sink *s);
 bool sink_takes_event(const struct sink *s, unsigned event);
-/* A body becomes file @seq of the spool; *ret_header says what it is. 0 or -errno. */
+/* Writes a body as file @seq of the spool; *ret_header describes it. 0 or -errno. */
 int sink_spool(struct sink *s, uint64_t seq, const struct sink_interval *in, const char *key,
 	       const char *content_type, const void *body, size_t len, uint64_t samples,
 	       struct spool_header *ret_header);
-/* File @seq waits from now on: the ledger counts it already. @unknown: it may have arrived. 0 or
+/* Queues file @seq, which the ledger already counts. @unknown: it may have arrived. 0 or
  * -ENOMEM. */
 int sink_take_in(struct sink *s, uint64_t seq, const struct spool_header *h, bool unknown);
-/* The ledger counts @f elsewhere, and names its number. */
+/* Moves @f to another counter in the ledger, and stores its number. */
 void sink_forget(struct sink *s, struct sink_file *f);
 
-/* take.c: the next interval, when the history is settled up to its end. */
+/* take.c: takes the next interval, when the history is complete up to its end. */
 void take_run(struct sink *s, uint64_t settled_real_ns);
 void take_cancel(struct sink *s);
-/* Halves of @f take its place, when no interval is on its way: they are made of the history anew.
+/* Replaces @f by its halves, when no interval is being taken: they are made from the history again.
  * 0, and @f is gone; -EMSGSIZE: it cannot be split; -errno. */
 int take_split(struct sink *s, struct sink_file *f);
 

@@ -1,4 +1,4 @@
-/* One file a type; sinks.c has the table. */
+/* One file for each type; sinks.c has the table. */
 #pragma once
 
 #include "daemon/upload/sink.h"

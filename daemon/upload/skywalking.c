@@ -1,7 +1,7 @@
 /*
  * See skywalking_priv.h. JVMs are those of the history's last minute that the sink's `targets`
- * name. As SkyWalking's own agents do: a ping every 30 s, each tenth with properties, a question
- * for tasks every 20 s.
+ * select. As with SkyWalking's own agents there is a ping every 30 s, every tenth with properties,
+ * and a query for tasks every 20 s.
  */
 #include "daemon/upload/skywalking_priv.h"
 
@@ -20,16 +20,16 @@
 #define JVMS_MAX      1024
 #define CALLS_MAX     8 /* at once */
 #define LOOK_NS	      (5 * NS_PER_S)
-#define GONE_NS	      (60 * NS_PER_S) /* without a window: it has ended */
-#define UNKNOWN_NS    (30 * NS_PER_S) /* its labels should have come */
+#define GONE_NS	      (60 * NS_PER_S) /* without a window for this time a JVM counts as ended */
+#define UNKNOWN_NS    (30 * NS_PER_S) /* by then its labels should be known */
 #define PING_NS	      (30 * NS_PER_S)
 #define POLL_NS	      (20 * NS_PER_S)
 #define NO_TASKS_NS   (600 * NS_PER_S)
 #define RETRY_MAX_NS  (30 * NS_PER_S)
 #define PROPERTIES_OF 10 /* pings */
-#define OAP_NAME_MAX  70 /* by themselves, its serviceNameMaxLength and instanceNameMaxLength */
+#define OAP_NAME_MAX  70 /* defaults of the OAP: serviceNameMaxLength and instanceNameMaxLength */
 #define ANSWER_MAX    (256u << 10)
-#define CONTENT_MAX   (30u << 20) /* what an OAP takes by itself, its jfrMaxSize */
+#define CONTENT_MAX   (30u << 20) /* default limit of an OAP, its jfrMaxSize */
 
 #define MANAGEMENT "/skywalking.v3.ManagementService/"
 #define TASKS	   "/skywalking.v10.AsyncProfilerTask/"
@@ -43,9 +43,9 @@ void skywalking_say(struct skywalking *w, const char *text)
 	snprintf(s->error, sizeof(s->error), "%s", text);
 }
 
-/* ---- which JVMs ------------------------------------------------------------------------------ */
+/* ---- selection of JVMs ----------------------------------------------------------------------- */
 
-/* What stands for {@key} in an instance's name; @buf. */
+/* The value of {@key} in an instance's name; @buf. */
 static const char *skywalking_value(const struct store_process *p, const char *key,
 				    const char *node, char buf[LABEL_VALUE_SIZE])
 {
@@ -97,7 +97,7 @@ static void skywalking_identify(const struct skywalking *w, const struct store_p
 	skywalking_name(pattern, p, node, id->name, sizeof(id->name));
 }
 
-/* OAPs cut names at their end, where those of pods differ: we cut in the middle. */
+/* OAPs cut names at their end, where names of pods differ: we cut in the middle. */
 static void skywalking_shorten(char *name)
 {
 	size_t len = strlen(name), half = OAP_NAME_MAX / 2;
@@ -147,7 +147,8 @@ static void skywalking_jvm_new(struct skywalking *w, const struct store_process 
 	w->jvms = j;
 }
 
-/* Labels are found out behind the first samples: without them it would be another service's. */
+/* Labels become known after the first samples: without them the JVM would be registered for another
+ * service. */
 static bool skywalking_is_known(const struct store_process *p)
 {
 	char value[LABEL_VALUE_SIZE];
@@ -198,7 +199,7 @@ static void skywalking_look(struct skywalking *w)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* An OAP that cannot be reached is asked again at a moment drawn from a span that doubles. */
+/* An OAP that cannot be reached is asked again at a random moment in a span that doubles. */
 static void skywalking_failed(struct skywalking *w, const struct grpc_end *end)
 {
 	uint64_t span = NS_PER_S << (w->failures < 6 ? w->failures + 1 : 7);
@@ -220,7 +221,7 @@ static void skywalking_worked(struct skywalking *w)
 		skywalking_say(w, "");
 }
 
-/* One unary call; @message is freed. NULL = it could not be begun. */
+/* One unary call; frees @message. NULL = it could not be started. */
 static struct grpc_call *skywalking_ask(struct skywalking *w, const char *method, uint8_t *message,
 					size_t len, const struct grpc_handler *handler,
 					void *userdata)
@@ -249,7 +250,7 @@ static void skywalking_on_pinged(void *userdata, const struct grpc_end *end)
 		return;
 	}
 	skywalking_worked(j->of);
-	/* the first ping makes the instance, and its properties follow at once */
+	/* the first ping creates the instance, and its properties follow at once */
 	j->ping_mono_ns = clock_mono_ns() + (j->pings ? PING_NS : 0);
 	j->pings++;
 }
@@ -352,7 +353,7 @@ static void skywalking_tick(struct sink *s)
 			continue;
 		if (!j->ping && now >= j->ping_mono_ns)
 			skywalking_ping_jvm(w, j);
-		/* an OAP knows no task of an instance that it does not know */
+		/* an OAP has no tasks for an instance that it does not know */
 		if (!j->poll && j->pings && now >= j->poll_mono_ns && now >= w->no_tasks_mono_ns)
 			skywalking_poll_jvm(w, j);
 	}
@@ -372,7 +373,7 @@ static void skywalking_on_tested(void *userdata, const struct grpc_end *end)
 							       : end->text);
 }
 
-/* A question for tasks of a JVM that there is not: nothing is registered by it. */
+/* Asks for tasks of a JVM that does not exist: this registers nothing. */
 static int skywalking_test(struct sink *s)
 {
 	static const struct grpc_handler handler = { .on_end = skywalking_on_tested };
@@ -405,7 +406,7 @@ static void skywalking_set_server(struct skywalking *w)
 			 s->config->headers[n].value);
 		w->server.headers[n] = w->headers[n];
 	}
-	if (s->secrets.bearer[0]) { /* an OAP's own word for it */
+	if (s->secrets.bearer[0]) { /* the text of an OAP */
 		snprintf(w->authentication, sizeof(w->authentication), "Authentication: %s",
 			 s->secrets.bearer);
 		w->server.headers[n] = w->authentication;
@@ -457,7 +458,7 @@ const struct sink_type sink_skywalking = {
 	.open = skywalking_open,
 	.send = skywalking_send,
 	.cancel = skywalking_cancel,
-	.in_flight_max = 2, /* a body and its JFR are in memory */
+	.in_flight_max = 2, /* a body and its JFR are both in memory */
 	.close = skywalking_close,
 	.tick = skywalking_tick,
 	.recorded = skywalking_recorded,

@@ -1,7 +1,7 @@
 /*
- * A task of one JVM: kindlingd is asked every second for a recording, until there is a profile; it
- * goes into the spool of the sink, or the OAP is told why there is none. Each step is on disk
- * before the next is begun.
+ * A task of one JVM: asks kindlingd every second for a recording, until there is a profile, which
+ * goes into the spool of the sink, or reports to the OAP why there is none. Each step is on disk
+ * before the next one is started.
  */
 #include "daemon/upload/skywalking_priv.h"
 
@@ -16,19 +16,19 @@
 #include "daemon/upload/upload.h"
 #include "daemon/upload/upload_message.h"
 
-#define RUNS_MAX     512 /* those that are over too */
-#define BUSY_NS	     (60 * NS_PER_S) /* somebody else's recording is waited for */
-#define LATE_NS	     (60 * NS_PER_S) /* behind its end, for kindlingd's answer */
-#define TELL_NS	     (1200 * NS_PER_S) /* an OAP that is down is told when it is back */
+#define RUNS_MAX     512 /* including ended ones */
+#define BUSY_NS	     (60 * NS_PER_S) /* wait for another user's recording */
+#define LATE_NS	     (60 * NS_PER_S) /* after its end, for kindlingd's answer */
+#define TELL_NS	     (1200 * NS_PER_S) /* retry reports to an OAP that is down for this time */
 #define REMEMBER_NS  (3600 * NS_PER_S) /* an OAP hands out its tasks of the last minutes */
-#define TELL_WAIT_NS (60 * NS_PER_S) /* between two attempts, at most */
+#define TELL_WAIT_NS (60 * NS_PER_S) /* longest pause between two attempts */
 #define COLLECT	     "/skywalking.v10.AsyncProfilerTask/collect"
 
 struct skywalking_run {
 	struct skywalking_run *next;
 	struct skywalking *of;
 	struct skywalking_saved saved;
-	struct grpc_call *call; /* the OAP is being told */
+	struct grpc_call *call; /* a report to the OAP is in progress */
 	unsigned tries;
 	uint64_t try_mono_ns;
 };
@@ -69,7 +69,7 @@ static void run_step(struct skywalking_run *r, enum skywalking_step step)
 			log_str(strerror(-e)));
 }
 
-/* ---- kindlingd is asked ---------------------------------------------------------------------- */
+/* ---- requests to kindlingd ------------------------------------------------------------------- */
 
 static void run_ask(const struct skywalking_run *r, enum upload_wish wish)
 {
@@ -111,13 +111,13 @@ void skywalking_run_failed(struct skywalking *w, uint64_t key, const char *why)
 static void run_taken(struct skywalking_run *r)
 {
 	run_ask(r, UPLOAD_WISH_FORGET);
-	/* there is a profile, and not all of what was asked for is in it */
+	/* there is a profile, but not with everything that was asked for */
 	run_step(r, r->saved.why[0] ? SKYWALKING_TELLS : SKYWALKING_OVER);
 }
 
 /* ---- the profile ----------------------------------------------------------------------------- */
 
-/* What kindlingd wrote; malloc'ed. 0 or -errno. */
+/* The profile that kindlingd wrote; malloc'ed. 0 or -errno. */
 static int run_read(int fd, uint8_t **ret, size_t *ret_len)
 {
 	CLEANUP(freep) uint8_t *bytes = NULL;
@@ -161,7 +161,7 @@ static int run_spool(struct skywalking_run *r, const struct upload_recorded *a, 
 	return sink_put_now(s, &in, key, "", bytes, len, profile_samples(p));
 }
 
-/* What is not in the profile, though it was asked for. */
+/* Lists what is not in the profile, though it was asked for. */
 static void run_note(struct skywalking_run *r, const char *text)
 {
 	const unsigned both = 1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_WALL;
@@ -228,7 +228,7 @@ void skywalking_runs_recorded(struct skywalking *w, const struct upload_recorded
 		}
 }
 
-/* ---- the OAP is told ------------------------------------------------------------------------- */
+/* ---- reports to the OAP ---------------------------------------------------------------------- */
 
 static void run_on_told(void *userdata, const struct grpc_end *end)
 {
@@ -249,7 +249,7 @@ static void run_on_told(void *userdata, const struct grpc_end *end)
 	}
 }
 
-/* Nobody answers it with a message: the call's status is the answer. */
+/* The answer has no content: the call's status is the result. */
 static void run_tell(struct skywalking_run *r)
 {
 	static const struct grpc_handler handler = { .on_end = run_on_told };
@@ -260,16 +260,16 @@ static void run_tell(struct skywalking_run *r)
 		return;
 	m = skywalking_meta(&r->saved.id, r->saved.task.id, 0, r->saved.why, &len);
 	if (!m || grpc_call_new(r->of->multi, &r->of->server, COLLECT, &handler, r, &r->call) < 0)
-		return; /* no memory: in a second again */
+		return; /* no memory: tries again in a second */
 	if (grpc_call_send(r->call, m, len) < 0)
 		r->call = grpc_call_free(r->call);
 	else
 		grpc_call_end(r->call);
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life cycle ------------------------------------------------------------------------------ */
 
-/* @r may be gone. */
+/* @r may have been freed. */
 static void run_tick(struct skywalking_run *r)
 {
 	switch ((enum skywalking_step)r->saved.step) {
@@ -284,7 +284,7 @@ static void run_tick(struct skywalking_run *r)
 	case SKYWALKING_TELLS:
 		run_tell(r);
 		break;
-	case SKYWALKING_TAKES: /* the spool has it, or kindlingd still */
+	case SKYWALKING_TAKES: /* the profile is in the spool, or still at kindlingd */
 		if (r->saved.seq < r->of->sink->ledger.next_seq)
 			run_taken(r);
 		else

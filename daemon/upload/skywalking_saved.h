@@ -1,24 +1,23 @@
 /*
- * What is kept of a task on disk, beside the sink's spool: <spool>/<key>.task. A task that was
- * begun is ended, with a profile or a reason, also when kindling-upload dies in between; one that
- * is over is remembered for a while, because an OAP hands its tasks out again to whoever asks
- * anew.
+ * The state of a task on disk, beside the sink's spool: <spool>/<key>.task. A task that was started
+ * is ended, with a profile or a reason, even if kindling-upload dies in between; a finished one is
+ * remembered for a while, because an OAP hands its tasks out again.
  */
 #pragma once
 
 #include "daemon/upload/skywalking_words.h"
 
 enum skywalking_step {
-	SKYWALKING_NEW, /* kindlingd has not said that it records */
+	SKYWALKING_NEW, /* kindlingd has not confirmed the recording */
 	SKYWALKING_RECORDS,
 	SKYWALKING_TAKES, /* its profile goes into the spool, as number @seq */
-	SKYWALKING_TELLS, /* the OAP is to be told @why */
+	SKYWALKING_TELLS, /* @why is to be reported to the OAP */
 	SKYWALKING_OVER,
 };
 
 struct skywalking_saved {
 	uint64_t magic;
-	uint32_t crc; /* with this 0 */
+	uint32_t crc; /* timestamp of the report */
 	uint32_t step; /* enum skywalking_step */
 	uint64_t key;
 	uint64_t begin_real_ns; /* when the task came */
@@ -27,14 +26,14 @@ struct skywalking_saved {
 	uint32_t pid, reserved;
 	struct skywalking_instance id;
 	struct skywalking_task task;
-	char why[256]; /* "" = nothing went wrong */
+	char why[256]; /* "" = no error */
 };
 
-/* The same for the same task of the same JVM. */
+/* The same key for the same task of the same JVM. */
 uint64_t skywalking_key(const char *task_id, uint32_t pid, uint64_t start_time);
 /* 0 or -errno; magic and CRC are filled in. */
 int skywalking_save(int dfd, struct skywalking_saved *s);
 void skywalking_unsave(int dfd, uint64_t key);
-/* @fn gets each that is whole; others are removed. */
+/* Calls @fn for each valid one; removes the others. */
 typedef void skywalking_saved_fn(void *userdata, const struct skywalking_saved *s);
 void skywalking_load(int dfd, skywalking_saved_fn *fn, void *userdata);

@@ -1,8 +1,9 @@
 /*
  * From the spool to the OAP: a task's profile as JFR, made small enough for the OAP, in messages of
- * 1 MiB. An OAP takes a profile when the client has ended its stream, and drops what came before a
- * stream that breaks; so all up to the end of the stream may be sent again, and nothing after it.
- * That end is sent a moment after the content, when a break on the way would have been heard of.
+ * 1 MiB. An OAP accepts a profile when the client has ended its stream, and discards the content of
+ * a stream that breaks; so everything before the end of the stream may be sent again, and nothing
+ * after it. The end is sent a moment after the content, so that a break on the way is noticed
+ * first.
  */
 #include "daemon/upload/skywalking_priv.h"
 
@@ -17,7 +18,7 @@
 #include "daemon/upload/upload.h"
 
 #define COLLECT	      "/skywalking.v10.AsyncProfilerTask/collect"
-#define CONTENT_LEAST (16u << 10) /* an OAP that takes less takes no JFR */
+#define CONTENT_LEAST (16u << 10) /* an OAP with a lower limit cannot accept a JFR */
 #define LISTEN_NS     (500 * NS_PER_MS) /* between the content and its end */
 #define FITS_MAX      8 /* attempts at making it small enough */
 
@@ -33,7 +34,7 @@ struct skywalking_sending {
 	size_t len, sent;
 	uint64_t kept; /* samples in @content */
 	struct grpc_call *call;
-	struct loop_timer *timer; /* of the end */
+	struct loop_timer *timer; /* of the end of the stream */
 	struct grpc_server server;
 	bool answered, ended;
 	enum skywalking_verdict verdict;
@@ -50,7 +51,7 @@ static void send_free(struct skywalking_sending *g)
 	free(g);
 }
 
-/* ---- whose it is ----------------------------------------------------------------------------- */
+/* ---- the body -------------------------------------------------------------------------------- */
 
 void skywalking_spool_key(const struct skywalking_saved *s, char *buf, size_t size)
 {
@@ -97,7 +98,7 @@ static int send_write(struct skywalking_sending *g, const struct profile *p)
 	return report_write(p, REPORT_JFR, &options, &g->content, &g->len);
 }
 
-/* As many samples as the OAP takes. 0, -ENOMEM, -EMSGSIZE: not one stack fits. */
+/* As many samples as the OAP accepts. 0, -ENOMEM, -EMSGSIZE: not even one stack fits. */
 static int send_fit(struct skywalking_sending *g)
 {
 	size_t most = g->of->content_max;
@@ -153,7 +154,7 @@ static void send_done(struct skywalking_sending *g, enum sink_verdict v, const s
 	sink_done(f, v, retry_after, why);
 }
 
-/* The OAP's cap is lower than that of the others; we do not know it. */
+/* The OAP's limit is below the usual ones; its value is unknown. */
 static int send_smaller(struct skywalking_sending *g)
 {
 	g->of->content_max = g->len / 2;
@@ -201,14 +202,14 @@ static void send_end(void *userdata)
 {
 	struct skywalking_sending *g = userdata;
 
-	if (!g->call) /* it broke meanwhile */
+	if (!g->call) /* the connection broke meanwhile */
 		return;
 	g->ended = true;
 	sink_last_byte(g->file, g->file->samples - g->kept);
 	grpc_call_end(g->call);
 }
 
-/* What was given to curl has left. */
+/* Everything given to curl has been sent. */
 static void send_on_room(void *userdata)
 {
 	struct skywalking_sending *g = userdata;
@@ -217,7 +218,7 @@ static void send_on_room(void *userdata)
 
 	if (!g->answered)
 		return; /* metadata is on its way */
-	if (len == 0) { /* was the connection broken on the way, we hear of it now */
+	if (len == 0) { /* if the connection broke on the way, it is noticed now */
 		loop_timer_set(g->timer, LISTEN_NS, 0);
 		return;
 	}
@@ -227,7 +228,7 @@ static void send_on_room(void *userdata)
 		g->sent += len;
 	else
 		grpc_call_end(
-			g->call); /* of less than was announced: the OAP takes it for broken */
+			g->call); /* with less data than announced: the OAP treats it as broken */
 	free(m);
 }
 
@@ -281,7 +282,7 @@ int skywalking_send(struct sink *s, struct sink_file *f)
 	g->of = s->data;
 	g->file = f;
 	g->server = g->of->server;
-	g->server.deadline_ns = 5 * s->config->timeout_ns; /* the content needs its time */
+	g->server.deadline_ns = 5 * s->config->timeout_ns; /* the content needs time to arrive */
 	r = loop_timer_add(sink_loop(s), UINT64_MAX, 0, send_end, g, &g->timer);
 	if (r == 0)
 		r = send_read(g);

@@ -6,16 +6,16 @@
 
 struct thin_event {
 	uint64_t samples, weight;
-	uint64_t step; /* of weight that one sample stands for */
-	uint64_t carried; /* weight that none stands for yet */
-	bool keeps; /* all of its samples: there are few */
+	uint64_t step; /* the weight that one sample stands for */
+	uint64_t carried; /* weight not yet covered by a sample */
+	bool keeps; /* keep all of its samples: there are few */
 };
 
 struct thin_row {
 	uint64_t samples, weight;
 };
 
-/* A row without weight has that of its samples. */
+/* A row without weight gets that of its samples. */
 static uint64_t thin_weight(const struct profile_row *r)
 {
 	return r->weight ? r->weight : r->samples;
@@ -29,7 +29,8 @@ static void thin_sum(const struct profile *p, struct thin_event e[WIRE_EVENT_COU
 	}
 }
 
-/* How many samples an event may keep: those that have few keep all, the others have equal parts. */
+/* How many samples an event may keep: events with few samples keep all, the others have equal
+ * parts. */
 static uint64_t thin_share(uint64_t n, const struct thin_event e[WIRE_EVENT_COUNT])
 {
 	uint64_t share = 0;
@@ -61,7 +62,7 @@ static void thin_steps(const struct profile *p, uint64_t n, struct thin_event e[
 	}
 }
 
-/* What is left of a row; 0 samples = nothing. */
+/* The rest of a row; 0 samples = nothing. */
 static struct thin_row thin_one(const struct profile_row *r, struct thin_event *e)
 {
 	uint64_t times;
@@ -74,7 +75,7 @@ static struct thin_row thin_one(const struct profile_row *r, struct thin_event *
 	return (struct thin_row){ times < r->samples ? times : r->samples, times * e->step };
 }
 
-/* The rows of a profile are read-only to all but its maker, which we are. */
+/* The rows of a profile are read-only except for its creator, which is this code. */
 static struct profile_row *thin_rows(const struct profile *p)
 {
 	return (struct profile_row *)(uintptr_t)p->rows;
@@ -99,7 +100,7 @@ int skywalking_thin(const struct profile *p, uint64_t n, struct profile **ret)
 		n_kept += rows[i];
 	}
 	r = profile_merge(thin, p, &filter);
-	if (r < 0 || thin->n_rows != n_kept) /* in their order, one by one: each is another */
+	if (r < 0 || thin->n_rows != n_kept) /* in their order, one by one: each is different */
 		return r < 0 ? r : -EINVAL;
 	for (uint32_t i = 0; i < n_kept; i++) {
 		thin_rows(thin)[i].samples = kept[i].samples;

@@ -21,7 +21,7 @@ static uint8_t *words_pack(const ProtobufCMessage *m, size_t *ret_len)
 	return bytes;
 }
 
-/* ---- what is said ---------------------------------------------------------------------------- */
+/* ---- messages to the OAP --------------------------------------------------------------------- */
 
 /* protobuf-c's strings are not const, and it does not write to them */
 #define TEXT(s) ((char *)(uintptr_t)(s))
@@ -98,7 +98,7 @@ uint8_t *skywalking_content(const void *bytes, size_t len, size_t *ret_len)
 	return words_pack(&m.base, ret_len);
 }
 
-/* ---- what is heard --------------------------------------------------------------------------- */
+/* ---- messages from the OAP ------------------------------------------------------------------- */
 
 static unsigned words_event(const char *word, size_t len)
 {
@@ -115,7 +115,7 @@ static unsigned words_event(const char *word, size_t len)
 	return 0;
 }
 
-/* "5ms", "10us", "2s"; a number alone is ns. 0 = it is no duration. */
+/* "5ms", "10us", "2s"; a number alone is ns. 0 = not a duration. */
 static uint64_t words_duration_ns(const char *s)
 {
 	char *end;
@@ -134,7 +134,7 @@ static uint64_t words_duration_ns(const char *s)
 	return unit && n <= 60 * NS_PER_S / unit ? n * unit : 0;
 }
 
-/* "2k", "1m"; 0 = it is no size. */
+/* "2k", "1m"; 0 = not a size. */
 static uint64_t words_size(const char *s)
 {
 	static const char units[] = "kmg";
@@ -147,12 +147,12 @@ static uint64_t words_size(const char *s)
 	return unit ? n << 10 * (unit - units + 1) : n;
 }
 
-/* One of what stands between commas. */
+/* One of the values between commas. */
 static void words_argument(const char *word, size_t len, struct skywalking_task *t)
 {
 	size_t key = strcspn(word, "=,");
 
-	if (key == len) /* a word alone goes on with event= */
+	if (key == len) /* a word alone continues event= */
 		t->events |= words_event(word, len);
 	else if (key == 5 && strncmp(word, "event", 5) == 0)
 		t->events |= words_event(word + 6, len - 6);
@@ -182,7 +182,7 @@ void skywalking_arguments(const char *text, struct skywalking_task *t)
 		text += len;
 		text += *text == ',';
 	}
-	/* `interval` is that of the engine: of CPU time, or else of looks at threads */
+	/* `interval` is that of CPU time, or else of wall-clock samples */
 	if (!(t->events & 1u << WIRE_EVENT_CPU) && !t->wall_interval_ns)
 		t->wall_interval_ns = t->interval_ns;
 	if (t->events == 0)
@@ -200,7 +200,7 @@ static const char *words_arg(const Kindling__Sw__Command *c, const char *key)
 	return "";
 }
 
-/* false: it is no task, or an old one. */
+/* false: not a task, or an old one. */
 static bool words_take_task(const Kindling__Sw__Command *c, int64_t last_created_ms,
 			    struct skywalking_task *t)
 {
@@ -211,7 +211,7 @@ static bool words_take_task(const Kindling__Sw__Command *c, int64_t last_created
 	if (strcmp(c->command, "AsyncProfilerTaskQuery") != 0)
 		return false;
 	t->created_ms = strtoll(words_arg(c, "CreateTime"), NULL, 10);
-	/* an id that was cut would be another task's */
+	/* a truncated id would belong to another task */
 	if (t->created_ms <= last_created_ms || !*id || strlen(id) >= sizeof(t->id))
 		return false;
 	utf8_copy(t->id, sizeof(t->id), id, strlen(id));

@@ -1,6 +1,7 @@
 /*
- * What kindling and a SkyWalking OAP say to each other: proto/skywalking.proto made of structs, and
- * back. What comes from the OAP is foreign; all of it is fuzzed.
+ * The messages between kindling and a SkyWalking OAP: structs to the messages of
+ * proto/skywalking.proto, and back. Messages from the OAP are not trusted; all of the parsing is
+ * fuzzed.
  */
 #pragma once
 
@@ -10,23 +11,24 @@
 
 #define SKYWALKING_NAME_MAX    256 /* with the NUL */
 #define SKYWALKING_ID_MAX      128
-#define SKYWALKING_TASKS_MAX   16 /* of one answer; OAPs have one a service */
+#define SKYWALKING_TASKS_MAX   16 /* tasks in one answer; OAPs have one for each service */
 #define SKYWALKING_CHUNK       (1u << 20) /* of content in one message */
-#define SKYWALKING_SECONDS_MAX 1200 /* as its agents: what is longer is cut */
+#define SKYWALKING_SECONDS_MAX 1200 /* limit of SkyWalking's agents: longer names are cut */
 
 struct skywalking_instance {
 	char service[SKYWALKING_NAME_MAX], name[SKYWALKING_NAME_MAX];
 };
 
-/* What an OAP asks for. */
+/* A task of an OAP. */
 struct skywalking_task {
 	char id[SKYWALKING_ID_MAX];
 	unsigned seconds;
 	unsigned events; /* bits 1 << enum wire_event */
-	uint64_t interval_ns; /* of CPU time; 0 = it does not say */
-	uint64_t lock_min_ns, wall_interval_ns, alloc_interval; /* likewise; the last: bytes */
+	uint64_t interval_ns; /* of CPU time; 0 = not given */
+	uint64_t lock_min_ns, wall_interval_ns,
+		alloc_interval; /* likewise; the last one in bytes */
 	int64_t created_ms;
-	char why[160]; /* why it cannot be run; "" = it can */
+	char why[160]; /* why it cannot run; "" = it can */
 };
 
 enum skywalking_verdict {
@@ -53,8 +55,7 @@ uint8_t *skywalking_content(const void *bytes, size_t len, size_t *ret_len);
  * -EBADMSG. */
 int skywalking_tasks(const void *message, size_t len, int64_t last_created_ms,
 		     struct skywalking_task tasks[SKYWALKING_TASKS_MAX]);
-/* The answer to metadata. -EBADMSG: it is none. */
+/* The answer to metadata. -EBADMSG: not such a message. */
 int skywalking_answer(const void *message, size_t len, enum skywalking_verdict *ret);
-/* "event=cpu,lock,interval=5ms,alloc=2k" into @t; what is not known of free arguments is left
- * alone. */
+/* Parses "event=cpu,lock,interval=5ms,alloc=2k" into @t; unknown arguments are ignored. */
 void skywalking_arguments(const char *text, struct skywalking_task *t);

@@ -41,8 +41,8 @@ struct source *source_free(struct source *s)
 	return NULL;
 }
 
-/* The store takes a file that cannot be opened for one that is not there: nothing would be
- * delivered, and nobody told. */
+/* The store treats a file that cannot be opened as missing: then nothing would be delivered,
+ * without any error. */
 static int source_check(struct source *s)
 {
 	int fd = openat(store_dir_fd(s->store), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
@@ -78,7 +78,7 @@ int source_list(struct source *s, uint64_t from, uint64_t to, struct source_proc
 	if (r < 0)
 		return r;
 	list = calloc((size_t)n + 1, sizeof(*list));
-	/* the store's list is of whole segments */
+	/* the store's list contains whole segments */
 	for (uint32_t i = 0; list && i < n; i++)
 		if (known[i].begin_real_ns < to && known[i].end_real_ns > from)
 			list[kept++] = (struct source_process){ known[i].pid, known[i].start_time };

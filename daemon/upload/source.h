@@ -8,7 +8,7 @@ int source_open(const char *state_dir, struct source **ret);
 struct source *source_free(struct source *s);
 
 struct store_process;
-/* Who is in [from, to), with names and labels, for store_processes_free(). 0 or -ENOMEM. */
+/* The processes of [from, to), with names and labels, for store_processes_free(). 0 or -ENOMEM. */
 int source_processes(struct source *s, uint64_t from_real_ns, uint64_t to_real_ns,
 		     struct store_process **ret, uint32_t *ret_n);
 
@@ -16,9 +16,9 @@ struct source_process {
 	uint32_t pid;
 	uint64_t start_time;
 };
-/* Who is in [from, to); malloc'ed. 0, -ENOMEM or -errno of the store. */
+/* The processes of [from, to); malloc'ed. 0, -ENOMEM or -errno of the store. */
 int source_list(struct source *s, uint64_t from_real_ns, uint64_t to_real_ns,
 		struct source_process **ret, uint32_t *ret_n);
-/* One of them, @events alone (bits; 0 = all) and no waits for work. 0 or -errno. */
+/* One of them, only @events (bits; 0 = all) and without waits for work. 0 or -errno. */
 int source_profile(struct source *s, uint64_t from_real_ns, uint64_t to_real_ns,
 		   const struct source_process *p, unsigned events, struct profile **ret);

@@ -1,6 +1,6 @@
 /*
  * Bodies that wait to be sent: <state_dir>/spool/SINK/<number>.up, immutable, each with a header
- * that says what it is. A body is written under another name first; what has no place in the ledger
+ * that describes it. A body is first written under another name; a file that is not in the ledger
  * yet is removed at the next start.
  */
 #pragma once
@@ -20,21 +20,22 @@ struct spool_header {
 	uint64_t samples; /* of all events */
 	uint64_t body_len;
 	uint32_t body_crc, header_crc; /* of this header with header_crc 0 */
-	char key[480]; /* of target, interval and event: one upload twice has one key */
+	char key[480]; /* identifies target, interval and event: repeated uploads have the same key
+			*/
 	char content_type[64];
-	char target[100]; /* its name, for whoever is asked to send it */
-	/* of what it was made, to split it: sink_encode_parts(); part 0 = it cannot be */
+	char target[100]; /* the key, for the sink */
+	/* its origin, to split it: sink_encode_parts(); part 0 = it cannot be split */
 	uint32_t pid;
 	uint64_t start_time;
 	uint32_t events, word, part, reserved;
 };
 _Static_assert(sizeof(struct spool_header) == 720, "on disk");
 
-/* 0, or -errno; the file @seq is there whole. Lengths, CRCs and the magic are filled in. */
+/* 0, or -errno; the file @seq is complete. Fills in lengths, CRCs and the magic. */
 int spool_write(int dfd, uint64_t seq, struct spool_header *h, const void *body, size_t len);
-/* An fd whose offset is at the body, or -errno; -EBADMSG: it is damaged. @check: the body too. */
+/* An fd whose offset is at the body, or -errno; -EBADMSG: it is damaged. @check: checks the body
+ * too. */
 int spool_open(int dfd, uint64_t seq, bool check, struct spool_header *ret);
 void spool_remove(int dfd, uint64_t seq);
-/* Numbers of all files, ascending; malloc'ed, NULL without memory. What was half written is
- * removed. */
+/* Numbers of all files, ascending; malloc'ed, NULL without memory. Removes incomplete files. */
 uint64_t *spool_list(int dfd, size_t *ret_n);

@@ -1,7 +1,7 @@
 /*
  * From the history into the spool: one interval of one sink, JVM by JVM, a few in each round of the
- * loop so that what is sent meanwhile goes on. All of it counts when the ledger's cursor moves
- * behind the interval, in one write; whatever happens before that, the interval is taken anew.
+ * loop so that sending continues meanwhile. All of it counts when the ledger's cursor moves past
+ * the interval, in one write; after any failure before that, the interval is taken again.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -144,7 +144,7 @@ static bool take_wants(const struct sink *s, const struct profile *p)
 			      p->strings[q->labels]);
 }
 
-/* The rows stay as they are: no format tells two threads of no name apart. */
+/* Rows are not merged: no format distinguishes two threads without names. */
 static void take_forget_threads(struct profile *p)
 {
 	struct profile_thread *threads = (struct profile_thread *)(uintptr_t)p->threads;
@@ -153,7 +153,7 @@ static void take_forget_threads(struct profile *p)
 		threads[i].tid = threads[i].name = 0;
 }
 
-/* The host's labels in its cloud, where the JVM has none of that name. */
+/* Adds the host's labels in its cloud, unless the JVM has one of that name. */
 static void take_add_labels(struct profile *p, const char *more)
 {
 	struct profile_process *q = (struct profile_process *)(uintptr_t)&p->processes[0];
@@ -168,7 +168,7 @@ static void take_add_labels(struct profile *p, const char *more)
 
 /* ---- one interval ---------------------------------------------------------------------------- */
 
-/* What the sink gets to see of that JVM in that time. */
+/* The profile of that JVM in that time, as the sink gets it. */
 static int take_profile(struct sink *s, uint64_t begin_ns, uint64_t end_ns,
 			const struct source_process *who, unsigned events, struct profile **ret)
 {
@@ -246,7 +246,7 @@ static void take_undo(struct sink_take *t)
 		spool_remove(t->sink->dfd, t->files[i].seq);
 }
 
-/* They wait to be sent. */
+/* Queues them for sending. */
 static void take_files_in(struct sink_take *t, bool unknown)
 {
 	struct sink *s = t->sink;
@@ -259,7 +259,7 @@ static void take_files_in(struct sink_take *t, bool unknown)
 		}
 }
 
-/* The interval counts. */
+/* The interval is counted. */
 static int take_commit(struct sink_take *t)
 {
 	struct sink *s = t->sink;
@@ -297,7 +297,7 @@ static void take_end(struct sink_take *t)
 		  (unsigned long long)t->taken, t->n_files);
 	take_free(t);
 	sink_run(s);
-	if (r == 0) /* after hours without us there are many */
+	if (r == 0) /* after hours without this program there are many */
 		take_run(s, s->upload->settled_real_ns);
 }
 
@@ -321,7 +321,7 @@ void take_run(struct sink *s, uint64_t settled_real_ns)
 	int r;
 
 	if (s->dead[0] || s->take || end > settled_real_ns ||
-	    !cloud_is_known(s->upload->cloud)) /* `targets` may ask for its labels */
+	    !cloud_is_known(s->upload->cloud)) /* `targets` may refer to its labels */
 		return;
 	t = calloc(1, sizeof(*t));
 	if (!t)
@@ -349,7 +349,7 @@ void take_cancel(struct sink *s)
 
 /* ---- halves ---------------------------------------------------------------------------------- */
 
-/* One write of the ledger: the halves count, and the whole is done with. */
+/* One write of the ledger: counts the halves, and removes the whole. */
 static int take_commit_split(struct sink_take *t, struct sink_file *f)
 {
 	struct sink *s = t->sink;
@@ -371,7 +371,7 @@ static int take_commit_split(struct sink_take *t, struct sink_file *f)
 	return 0;
 }
 
-/* Its halves, by sink_put(); the history may have been cut since. */
+/* Makes its halves by sink_put(); the history may have lost windows since. */
 static int take_encode_halves(struct sink_take *t, const struct spool_header *h)
 {
 	const struct source_process who = { h->pid, h->start_time };

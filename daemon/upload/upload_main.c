@@ -1,6 +1,6 @@
 /*
- * kindling-upload: reads settings and secrets as root, becomes an account of its own, and delivers
- * until kindlingd-data closes its end of the socket. See upload.h.
+ * kindling-upload: reads settings and secrets as root, switches to an account of its own, and
+ * delivers until kindlingd-data closes its end of the socket. See upload.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static void upload_say(struct upload *u, struct upload_answer *a)
 	size_t len = offsetof(struct upload_answer, text) + a->len + 1;
 
 	a->text[a->len] = '\0';
-	/* what it does not take now is said again in a second */
+	/* whatever it does not accept now is sent again in a second */
 	(void)send(u->fd, a, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -112,7 +112,7 @@ static void upload_test(struct upload *u, struct upload_question *q)
 					      : strerror(-r));
 }
 
-/* Those of whom the key is not one of theirs do nothing. */
+/* Sinks ignore a key that is not theirs. */
 static void upload_recorded(struct upload *u, const void *message, int fd)
 {
 	struct upload_recorded a;
@@ -124,7 +124,7 @@ static void upload_recorded(struct upload *u, const void *message, int fd)
 			u->sinks[i]->type->recorded(u->sinks[i], &a, fd);
 }
 
-/* As recv(), with the descriptor that came along; -1 = none. */
+/* Like recv(), with the descriptor that came along; -1 = none. */
 static ssize_t upload_receive(int socket, void *to, size_t size, int *ret_fd)
 {
 	char control[CMSG_SPACE(sizeof(int))];
@@ -160,7 +160,8 @@ static void upload_on_question(void *userdata, uint32_t events)
 		return;
 	if (n == (ssize_t)sizeof(struct upload_recorded))
 		upload_recorded(u, &message, fd);
-	else if (n != (ssize_t)sizeof(message.q)) /* 0: kindlingd-data has ended, or wants us to */
+	else if (n !=
+		 (ssize_t)sizeof(message.q)) /* 0: kindlingd-data has ended, or asks us to end */
 		loop_stop(u->loop, 0);
 	else if (message.q.ask == UPLOAD_TICK)
 		upload_tick(u, &message.q);
@@ -170,7 +171,7 @@ static void upload_on_question(void *userdata, uint32_t events)
 
 /* ---- as root --------------------------------------------------------------------------------- */
 
-/* A directory that is not there is made, for who will write in it. */
+/* Creates a missing directory for the account that will write in it. */
 static void upload_make_directory(const struct config_sink *c, const char *state_dir,
 				  const struct rights *r)
 {
@@ -185,7 +186,7 @@ static void upload_make_directory(const struct config_sink *c, const char *state
 	}
 	if (mkdir(path, 0750) == 0 && chown(path, r->uid, r->gid) < 0)
 		(void)rmdir(path);
-	/* a service manager gives all that is in its StateDirectory= to root */
+	/* a service manager gives everything in its StateDirectory= to root */
 	else if (strncmp(path, state_dir, top_len) == 0 && path[top_len] == '/')
 		(void)rights_give_beneath(state_dir, path + top_len + 1, r);
 }
@@ -217,7 +218,7 @@ static void upload_spool_path(const struct config *c, char *buf, size_t size)
 	snprintf(buf, size, "%s/spool", c->state_dir);
 }
 
-/* Who this will be, and the spool is its own, also where another account had it before. */
+/* Chooses the account, and gives it the spool, even if another account had it before. */
 static int upload_take_spool(const struct config *c, struct rights *ret, struct fault *f)
 {
 	char path[300];
@@ -231,7 +232,7 @@ static int upload_take_spool(const struct config *c, struct rights *ret, struct 
 		     : 0;
 }
 
-/* An S3 sink that names no keys. */
+/* An S3 sink without keys in the settings. */
 static bool upload_needs_aws(const struct config *c)
 {
 	for (unsigned i = 0; i < c->n_sinks; i++)
@@ -241,7 +242,7 @@ static bool upload_needs_aws(const struct config *c)
 	return false;
 }
 
-/* All that needs root; @secrets and why one of them could not be read. */
+/* Does everything that needs root; @secrets and the error if one of them could not be read. */
 static int upload_prepare(const struct config *c, struct sink_secrets *secrets,
 			  char (*why)[SINK_TEXT_MAX], struct aws_asker **ret_aws)
 {
@@ -271,7 +272,7 @@ static int upload_prepare(const struct config *c, struct sink_secrets *secrets,
 	return r;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life cycle ------------------------------------------------------------------------------ */
 
 static int upload_open_spool(const struct config *c)
 {
@@ -354,8 +355,8 @@ int main(int argc, char **argv)
 
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return puts("kindling-upload " KINDLING_VERSION) < 0;
-	/* it ends with kindlingd-data's end of the socket; a signal to the group is not meant for
-	 * it */
+	/* it ends with kindlingd-data's end of the socket; signals to the process group are not
+	 * meant for it */
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGTERM, SIG_IGN);
 	(void)signal(SIGPIPE, SIG_IGN);

@@ -1,7 +1,7 @@
 /*
- * What kindlingd-data and kindling-upload say to each other over one SOCK_SEQPACKET: structs of a
- * fixed form. Neither believes the other: lengths are compared, texts have their end, JSON is
- * parsed anew.
+ * The messages between kindlingd-data and kindling-upload over one SOCK_SEQPACKET: structs of a
+ * fixed format. Neither trusts the other: lengths are checked, texts are terminated, JSON is parsed
+ * anew.
  */
 #pragma once
 
@@ -21,16 +21,16 @@ enum upload_ask {
 struct upload_question {
 	uint32_t ask;
 	uint32_t reserved;
-	uint64_t settled_real_ns; /* the history is whole up to here */
-	uint64_t
-		not_stored[WIRE_EVENT_COUNT]; /* samples that did not reach it since the last one */
+	uint64_t settled_real_ns; /* the history is complete up to here */
+	uint64_t not_stored[WIRE_EVENT_COUNT]; /* samples that did not reach it since the last
+						* message */
 	char name[UPLOAD_NAME_MAX];
 };
 
 enum upload_say {
 	UPLOAD_STATUS, /* @text: [{"name": ...}, ...], as /v1/status has it */
-	UPLOAD_TESTED, /* what became of a test of @name */
-	UPLOAD_RECORD, /* struct upload_record, not this one: a recording is wanted */
+	UPLOAD_TESTED, /* the result of a test of @name */
+	UPLOAD_RECORD, /* struct upload_record, not this one: a request for a recording */
 };
 
 struct upload_answer {
@@ -44,14 +44,15 @@ struct upload_answer {
 
 /* ---- recordings ------------------------------------------------------------------------------ */
 
-#define UPLOAD_RECORD_MAX_NS  (1200 * 1000000000ull)
-#define UPLOAD_RECORD_KEEP_NS (15 * 1000000000ull) /* a wish that is not repeated ends then */
+#define UPLOAD_RECORD_MAX_NS (1200 * 1000000000ull)
+/* a request that is not repeated ends after this time */
+#define UPLOAD_RECORD_KEEP_NS (15 * 1000000000ull)
 
-/* Said once a second as long as the recording or its profile is wanted. */
+/* Sent once a second as long as the recording or its profile is needed. */
 struct upload_record {
 	uint32_t say; /* UPLOAD_RECORD */
 	uint32_t pid;
-	uint64_t key; /* whoever asks twice asks for one */
+	uint64_t key; /* repeated requests with the same key are one */
 	uint64_t start_time; /* with pid: the JVM */
 	uint64_t length_ns;
 	uint64_t interval_ns, lock_min_ns, alloc_interval,
@@ -61,16 +62,16 @@ struct upload_record {
 };
 
 enum upload_wish {
-	UPLOAD_WISH_BEGIN, /* when it is not known yet */
-	UPLOAD_WISH_GO_ON, /* it was known: say so if it no longer is */
+	UPLOAD_WISH_BEGIN, /* start it, if it is not known yet */
+	UPLOAD_WISH_GO_ON, /* continue it; report if it is no longer known */
 	UPLOAD_WISH_FORGET, /* end it, remove its profile; not answered */
 };
 
 enum upload_recorded_state {
 	UPLOAD_RECORDED_RUNS,
 	UPLOAD_RECORDED_DONE, /* a descriptor of the profile comes along, if there are samples */
-	UPLOAD_RECORDED_BUSY, /* somebody else records this JVM: ask again */
-	UPLOAD_RECORDED_FAILED, /* @text; nothing is kept */
+	UPLOAD_RECORDED_BUSY, /* another user records this JVM: ask again */
+	UPLOAD_RECORDED_FAILED, /* @text has the error; nothing is kept */
 	UPLOAD_RECORDED_UNKNOWN, /* of UPLOAD_WISH_GO_ON */
 };
 
@@ -80,5 +81,5 @@ struct upload_recorded {
 	uint64_t key;
 	uint64_t begin_real_ns, end_real_ns;
 	uint64_t samples; /* in the profile, of all its events */
-	char text[256]; /* what was not collected, or is missing, and why; "" = all went well */
+	char text[256]; /* what was not collected, or is missing, and why; "" = nothing */
 };

@@ -1,4 +1,4 @@
-/* See upload_rights.h. What it may not call: rights_filter.c. */
+/* See upload_rights.h. System calls that are forbidden: rights_filter.c. */
 #include "daemon/upload/upload_rights.h"
 
 #include <sys/resource.h>
@@ -10,7 +10,7 @@ int upload_give_up_rights(const struct rights *r, bool keep_user, bool programs)
 	int e;
 
 	(void)setrlimit(RLIMIT_CORE, &none); /* it holds secrets */
-	(void)setpriority(PRIO_PROCESS, 0, 10); /* nobody waits for it */
+	(void)setpriority(PRIO_PROCESS, 0, 10); /* nobody waits for its work */
 	if (keep_user)
 		e = confine_capabilities(0);
 	else

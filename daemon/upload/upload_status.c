@@ -1,11 +1,10 @@
-/* What status says of a sink. In it taken = delivered + spooled + unconfirmed + sum(dropped), in
- * samples. */
+/* The status of a sink: taken = delivered + spooled + unconfirmed + sum(dropped), in samples. */
 #include <stdio.h>
 #include "daemon/ground/clock.h"
 #include "daemon/report/text_out.h"
 #include "daemon/upload/sink.h"
 
-/* Samples that may have arrived: their answer is not there yet, or never came. */
+/* Samples that may have arrived: the answer is outstanding, or was lost. */
 static uint64_t status_unconfirmed(const struct sink *s)
 {
 	uint64_t n = 0;
@@ -16,7 +15,7 @@ static uint64_t status_unconfirmed(const struct sink *s)
 	return n;
 }
 
-/* Seconds since the begin of the oldest that has not arrived. */
+/* Seconds since the begin of the oldest undelivered one. */
 static double status_oldest_s(const struct sink *s)
 {
 	uint64_t now = clock_real_ns();

@@ -50,7 +50,7 @@ struct zip_entry {
 	uint32_t crc, packed, len, at;
 };
 
-/* What both headers of a file say of it. */
+/* The fields shared by both headers of a file. */
 static void zip_put_entry(struct zip_writer *w, const struct zip_entry *e, const char *name)
 {
 	zip_put(w, VERSION, 2);
@@ -83,7 +83,7 @@ static int zip_deflate(struct zip_writer *w, const struct zip_file *f, size_t ro
 	return r == Z_STREAM_END ? 0 : -ENOMEM;
 }
 
-/* A file and its header in front of it, whose sizes are known when it is packed. */
+/* A file with its header before it, whose sizes are known after packing. */
 static int zip_put_file(struct zip_writer *w, const struct zip_file *f, struct zip_entry *e)
 {
 	size_t head = w->len, end;
@@ -139,7 +139,8 @@ int zip_write(const struct zip_file *files, size_t n, uint64_t real_ns, char **r
 	for (size_t i = 0; i < n; i++) {
 		if (i == FILES_MAX || files[i].len > TOTAL_MAX || room > TOTAL_MAX)
 			return -EFBIG;
-		/* a little more than zlib asks for: it writes no header here, and promises less */
+		/* a little more than zlib asks for: it writes no header here, and guarantees
+		 * less */
 		room += LOCAL_SIZE + CENTRAL_SIZE + 2 * strlen(files[i].name) + 64 +
 			compressBound((uLong)files[i].len);
 	}

@@ -11,6 +11,6 @@ struct zip_file {
 	size_t len;
 };
 
-/* Deflated; @real_ns: when all of them were changed. *ret is malloc'ed. 0, -ENOMEM or -EFBIG. */
+/* Deflated; @real_ns: modification time of all of them. *ret is malloc'ed. 0, -ENOMEM or -EFBIG. */
 int zip_write(const struct zip_file *files, size_t n, uint64_t real_ns, char **ret,
 	      size_t *ret_len);
