@@ -335,7 +335,7 @@ class Commands(unittest.TestCase):
         if 60 < time.time() % 86400 < 86000:  # UTC: not when the next minute is another day's
             at = time.strftime("%H:%M", time.gmtime(time.time() + 120))
             os.environ["TZ"] = "UTC"
-            says(0, "--from %s is still to come" % at, "report", self.pid, "--from", at, "-o", "-", "-f", "txt")
+            says(0, "--from %s is in the future" % at, "report", self.pid, "--from", at, "-o", "-", "-f", "txt")
             del os.environ["TZ"]
         self.assertIn("KnownShares.full", self.daemon.cli("report", self.pid, "--last", "1m 30s", "-o", "-", "-f", "collapsed").stdout)
         self.assertIn("KnownShares.full", self.daemon.cli("report", self.pid, "--last", "0.5h", "-o", "-", "-f", "collapsed").stdout)
