@@ -32,7 +32,7 @@ bool report_diff_by_name(const char *name, enum report_diff_by *ret)
 
 /* ---- combining both -------------------------------------------------------------------------- */
 
-/* A method without how or where it ran. */
+/* The name of a method, without the kind and the line of its frames. */
 static struct profile_frame diff_frame(struct profile *to, const struct profile *from,
 				       const struct profile_frame *f)
 {

@@ -3,10 +3,10 @@
  * of 64 bits. If the value asked for is not there the reading fails, with the position; from then
  * on every value is empty and loops end. Pure; trusts nothing.
  *
- * json_object(j);
- * while (json_key(j))
- * if (json_is(j, "rows")) ...
- * else json_skip(j);
+ *     json_object(j);
+ *     while (json_key(j))
+ *             if (json_is(j, "rows")) ...
+ *             else json_skip(j);
  */
 #pragma once
 

@@ -99,9 +99,9 @@ int record_make(const struct profile *p, uint64_t journal, uint8_t **ret, size_t
 int record_pack(uint64_t begin_real_ns, uint64_t journal, const uint8_t *raw, size_t raw_len,
 		uint8_t **ret, size_t *ret_len);
 
-/* journal.c: the journal's number while the window is open, 0 = it has none; and the window is in
- * the store, or lost. */
+/* journal.c: the number of the journal while its window is open, 0 = it has none. */
 uint64_t journal_of(struct store *s, uint64_t begin_real_ns);
+/* The window is in the store, or lost: its journal is no longer needed. */
 void journal_end(struct store *s, uint64_t begin_real_ns);
 /* Makes windows of journals that an earlier daemon left; returns their number. Called before
  * anything else. */

@@ -65,8 +65,8 @@ struct file {
 	uint32_t hash; /* of the path */
 	uint64_t begin, end;
 	char *path;
-	struct content
-		*content; /* NULL = not opened yet; of the mapping before, while it is again */
+	struct content *content; /* NULL = not opened yet; while the file is opened again, that of
+				    the previous mapping */
 	struct file *next_wanted, **wanted_at; /* of its tenant; NULL = it is not */
 };
 

@@ -201,7 +201,7 @@ class Uploads(unittest.TestCase):
             up.settings([sink % s3.port])
             up.env.update(nobody)
             up.start()
-            self.assertRegex(up.test("x")[1], "^there are no keys: (they are being asked|http://127.0.0.1:1/latest/api/token: )")
+            self.assertRegex(up.test("x")[1], "^there are no keys: (they are being requested|http://127.0.0.1:1/latest/api/token: )")
             up.kill()
             up.env.update(AWS_ACCESS_KEY_ID="testid", AWS_SECRET_ACCESS_KEY="testsecret")
             up.start()
