@@ -27,6 +27,10 @@ wait_for() { # COMMAND...: up to 5 s
 as_before() { # the JVM itself opens files below /proc for a moment
 	[ "$(ours)" -eq "$fds" ]
 }
+no_thread() { # it ends a moment after it has closed its last descriptor
+	[ -z "$(ls "/proc/$jvm/task" | while read -r t; do cat "/proc/$jvm/task/$t/comm" 2>/dev/null; done |
+		grep kindling)" ]
+}
 no_timers() {
 	! grep -q '^ID' "/proc/$jvm/timers"
 }
@@ -49,8 +53,7 @@ ratio=$(sed -n 's/.* ratio=//p' "$dir/first")
 awk -v r="$ratio" 'BEGIN { exit !(r > 0.96 && r < 1.04) }' || wrong "weights are $ratio of the CPU time"
 [ "$(share short)" -ge 20 ] || wrong "threads of 3 ms have $(share short) % only"
 wait_for as_before || wrong "$(ours) fds after detach, $fds before"
-[ -z "$(ls "/proc/$jvm/task" | while read -r t; do cat "/proc/$jvm/task/$t/comm" 2>/dev/null; done |
-	grep kindling)" ] || wrong "the agent's thread is still there"
+wait_for no_thread || wrong "the agent's thread is still there"
 
 # forced drops: a slow reader of a tiny pipe, then a tiny ring
 read_it slow -d 5 -l "$lib" -p 4096 -w 1000 -i 4000
