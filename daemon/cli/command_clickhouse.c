@@ -44,7 +44,7 @@ const struct usage usage_clickhouse = {
 	"kindling clickhouse schema --cluster profiles --replicated",
 };
 
-/* -1 = go on, else the exit status. */
+/* Returns -1 to continue, else the exit status. */
 static int clickhouse_check(const struct clickhouse_schema *s, const char *ttl, unsigned *ret_days)
 {
 	uint64_t ns;

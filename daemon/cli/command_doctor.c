@@ -38,7 +38,7 @@ struct doctor {
 /* One that is looked at, or is about to be. */
 struct doctor_jvm {
 	pid_t pid, child; /* the injector; 0 = not started, or it could not be */
-	FILE *from; /* what the injector says; NULL = as above */
+	FILE *from; /* what the injector reports; NULL = as above */
 	int error; /* why it could not be started, an errno */
 	char name[sizeof(((struct jvm *)NULL)->name)];
 };
@@ -256,7 +256,7 @@ static void add_daemon(const struct doctor *d, pid_t pid, cJSON *list)
 
 /* ---- one JVM -------------------------------------------------------------------------------- */
 
-/* ok, no or unknown; a missing daemon is no result about the JVM */
+/* ok, no or unknown; a missing daemon does not affect the result about the JVM */
 static const char *command_doctor_verdict_of(const cJSON *checks)
 {
 	const char *all = "ok";

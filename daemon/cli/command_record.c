@@ -115,7 +115,7 @@ static int check_interval(const char *word, struct record_arguments *a)
 	return cli_wrong("record", sentence);
 }
 
-/* -1 = go on, else the exit status. */
+/* Returns -1 to continue, else the exit status. */
 static int record_parse(int argc, char **argv, struct record_arguments *a)
 {
 	struct record_words w = { .duration = "30s", .events = "cpu" };

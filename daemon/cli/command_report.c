@@ -67,7 +67,7 @@ static int check_pattern(const char *option, const char *pattern)
 	return cli_wrong("report", sentence);
 }
 
-/* -1 = go on, else the exit status. */
+/* Returns -1 to continue, else the exit status. */
 static int check_view(const struct arguments *a)
 {
 	char why[128];

@@ -144,7 +144,7 @@ static bool command_tail_on_line(void *userdata, const char *line)
 	return fflush(stdout) == 0 && !ferror(stdout) && !cli_interrupted && !end && t->left != 0;
 }
 
-/* -1 = go on, else the exit status. */
+/* Returns -1 to continue, else the exit status. */
 static int command_tail_parse(int argc, char **argv, struct tail *t, char *path, size_t size)
 {
 	int r = cli_parse(&usage_tail, argc, argv, t);

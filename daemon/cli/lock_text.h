@@ -23,7 +23,7 @@ void thread_text(const cJSON *thread, const char *key, char *buf, size_t size);
 
 enum graph_kind {
 	GRAPH_DEADLOCK, /* a heading: its rows wait for each other in a cycle */
-	GRAPH_CIRCLE, /* likewise, but one of them set a time limit */
+	GRAPH_CIRCLE, /* likewise, but one of the waits has a time limit */
 	GRAPH_BLOCKER, /* a thread that does not wait itself */
 	GRAPH_NOBODY, /* a heading: waits without an owner that is known */
 	GRAPH_WAIT, /* a thread that waits */

@@ -160,7 +160,7 @@ static int source_parse_range(struct source_arguments *a, uint64_t now_ns)
 	return -1;
 }
 
-/* -1 = go on, else the exit status. */
+/* Returns -1 to continue, else the exit status. */
 static int source_parse(int argc, char **argv, struct source_arguments *a)
 {
 	int r = source_parse_options(argc, argv, a);
@@ -271,7 +271,7 @@ static int source_check_pattern(const char *option, const char *pattern)
 	return cli_wrong("report", sentence);
 }
 
-/* -1 = go on, else the exit status. */
+/* Returns -1 to continue, else the exit status. */
 static int source_check_report(struct source_arguments *a, enum report_format *ret)
 {
 	char why[128];

@@ -14,7 +14,7 @@ static void date_text(uint64_t ns, char *buf, size_t size)
 	strftime(buf, size, "%Y-%m-%d %H:%M:%S", localtime_r(&s, &tm));
 }
 
-/* -1 = go on, else the exit status. */
+/* Returns -1 to continue, else the exit status. */
 static int read_moment(const char *command, const char *option, const char *word, uint64_t now_ns,
 		       uint64_t *ret_ns)
 {

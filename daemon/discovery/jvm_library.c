@@ -34,7 +34,7 @@ void jvm_library_line(void *library, char *line)
 	bool deleted, j9;
 	size_t len;
 
-	/* code, not data: a program that reads or copies the file is no JVM */
+	/* code, not data: a program that reads or copies the file is not a JVM */
 	if (!perms || strlen(perms) < 5 || perms[3] != 'x')
 		return;
 	path = strchr(perms, '/');

@@ -11,7 +11,7 @@ struct kernel_frames {
 	struct host_engine *engine;
 	kernel_frames_find_fn *find;
 	void *userdata;
-	struct kallsyms *names; /* NULL: note says why */
+	struct kallsyms *names; /* NULL: note has the reason */
 	struct kernel_stacks_counts counts;
 	char note[120];
 };

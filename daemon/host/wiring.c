@@ -333,7 +333,7 @@ static void on_state(void *userdata, struct target *t, enum target_state next)
 	}
 }
 
-/* ---- target -> profile: the books ------------------------------------------------------------ */
+/* ---- target -> profile: the counters --------------------------------------------------------- */
 
 /* The agent's engine, and the note about it, changes with what the kernel allows. */
 static void note_engine(struct host_entry *e, const struct target *t)

@@ -19,8 +19,8 @@
 
 #define CLICKHOUSE_DATABASE "kindling"
 #define CLICKHOUSE_SUFFIX   ".rowbinary.gz"
-/* Of one body, about, in gzip and without: proxies before servers take a mebibyte by default, and
- * the server holds a whole insert in memory. */
+/* Approximate size of one body, in gzip and without: proxies before servers accept a mebibyte by
+ * default, and the server holds a whole insert in memory. */
 #define BODY_BYTES     (900u << 10)
 #define BODY_RAW_BYTES (64u << 20)
 
@@ -97,7 +97,7 @@ static int clickhouse_add(struct sink *s, const struct sink_interval *in,
 	if (!rows->rows[table])
 		return 0;
 	if (clickhouse_body_add(b, rows->tables[table].p, rows->tables[table].len) < 0) {
-		clickhouse_body_deinit(b); /* what is held of it is dropped at the end */
+		clickhouse_body_deinit(b); /* rows kept back are dropped at the end */
 		return -ENOMEM;
 	}
 	if (table == CLICKHOUSE_SAMPLES) {

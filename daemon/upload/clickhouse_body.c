@@ -117,8 +117,8 @@ static int body_read(int fd, size_t len, struct text_out *rows)
 	return r < 0 ? r : 0;
 }
 
-/* Rows from in->p up to the first that ends at @until or behind it; the last of all only for
- * whoever wants all. */
+/* Rows from in->p up to the first that ends at or after @until; the very last rows only if all are
+ * wanted. */
 static int body_take(struct rowbinary *in, const uint8_t *until, enum clickhouse_table table,
 		     struct clickhouse_body *to)
 {

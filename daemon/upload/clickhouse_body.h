@@ -19,16 +19,16 @@ struct clickhouse_body {
 	uint64_t samples; /* in it; the caller's */
 };
 
-/* Rows, RowBinary. 0 or -ENOMEM: the body is no use then. */
+/* Rows, RowBinary. 0 or -ENOMEM: then the body is unusable. */
 int clickhouse_body_add(struct clickhouse_body *b, const void *rows, size_t len);
 /* No rows come any more: bytes and len are the body. 0 or -ENOMEM. */
 int clickhouse_body_end(struct clickhouse_body *b);
 void clickhouse_body_deinit(struct clickhouse_body *b); /* may be used anew */
 
 /*
- * What @fd has from its offset on, @len bytes of a body of @table, as two that are whole, with
- * their samples. 0, -EMSGSIZE: it has no two rows, -EBADMSG: it is no such body, -ENOMEM; deinit is
- * the caller's.
+ * Splits the @len bytes of @fd from its offset on, a body of @table, into two complete bodies, with
+ * their samples. 0, -EMSGSIZE: it has fewer than two rows, -EBADMSG: it is not such a body,
+ * -ENOMEM; deinit is the caller's in any case.
  */
 int clickhouse_body_cut(int fd, size_t len, enum clickhouse_table table,
 			struct clickhouse_body ret[2]);

@@ -12,8 +12,8 @@
 #include "daemon/upload/grpc.h"
 
 #define CONNECT_MS 10000L
-/* Of a body that a server of gRPC resets again and again. Smaller ones are sent before it answers.
- */
+/* Size of a body that a gRPC server resets again and again. It answers smaller ones only after they
+ * were sent. */
 #define RESETS_MAX  3
 #define RESET_BYTES (32u << 10)
 
@@ -143,10 +143,10 @@ static enum sink_verdict http_judge_failure(const struct http_transfer *t, CURLc
 {
 	uint64_t max = t->file->sink->body_max;
 
-	if (code == CURLE_ABORTED_BY_CALLBACK) /* its file does not give what it says */
+	if (code == CURLE_ABORTED_BY_CALLBACK) /* its file is shorter than its header says */
 		return SINK_DAMAGED;
-	/* a message that is too large is refused before all of it was read, and libcurl before 8.0
-	 * tells of the reset behind that answer alone */
+	/* a server refuses a message that is too large before reading all of it, and libcurl before
+	 * 8.0 reports only the reset after that answer */
 	if (code == CURLE_HTTP2_STREAM && t->len >= RESET_BYTES &&
 	    (++t->file->resets >= RESETS_MAX || (max && t->len > max)))
 		return SINK_TOO_LARGE;

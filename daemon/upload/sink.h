@@ -87,9 +87,9 @@ struct sink_type {
 	/* The program ends: drops a file in flight, without sink_done(). */
 	void (*cancel)(struct sink *s, struct sink_file *f);
 	void (*close)(struct sink *s); /* may be NULL; frees s->data */
-	/* What encode() kept back, see sink_hold(): the JVMs of the interval are all there. @in has
-	 * no profile; NULL: the interval is taken anew some time, all of it is forgotten. NULL =
-	 * nothing is kept back. */
+	/* Makes bodies of what encode() kept back, see sink_hold(): all JVMs of the interval are
+	 * done. @in has no profile; NULL: the interval will be taken again some time, so everything
+	 * is dropped. NULL = the type keeps nothing back. */
 	void (*flush)(struct sink *s, const struct sink_interval *in);
 	/* One of the two is how a body is split; NULL = it cannot be */
 	sink_part_fn *part;
@@ -146,12 +146,11 @@ extern const struct sink_type *const sink_types[SINK_TYPE_COUNT]; /* sinks.c; NU
  */
 int sink_put(struct sink *s, const struct sink_interval *in, const char *key,
 	     const char *content_type, const void *body, size_t len, uint64_t samples);
-/* @samples of an interval go into a body that is made later, by encode() or flush(): before it is
- * put sink_unhold() says so. What is never put is dropped, and counted. */
+/* @samples of an interval go into a body that is made later, by encode() or flush(), which calls
+ * sink_unhold() before it puts the body. Samples that are never put are dropped, and counted. */
 void sink_hold(struct sink *s, uint64_t samples);
 void sink_unhold(struct sink *s, uint64_t samples);
-/* The fate of @f. @retry_after_ns: as the server says; 0 = it does not. @why: its words; may be "".
- */
+/* The result for @f. @retry_after_ns: the server's; 0 = none. @why: its message; may be "". */
 void sink_done(struct sink_file *f, enum sink_verdict verdict, uint64_t retry_after_ns,
 	       const char *why);
 struct loop *sink_loop(const struct sink *s);

@@ -1,7 +1,7 @@
 /*
- * The SkyWalking sink: skywalking.c (which JVMs there are, registered and kept alive, their tasks
- * asked for), skywalking_run.c (one task of one JVM, from its begin to its profile in the spool, or
- * to a failure that the OAP was told), skywalking_send.c (from the spool to the OAP).
+ * The SkyWalking sink: skywalking.c (registers JVMs, keeps them alive, asks for their tasks),
+ * skywalking_run.c (one task of one JVM, from its start to its profile in the spool, or to an error
+ * reported to the OAP), skywalking_send.c (from the spool to the OAP).
  */
 #pragma once
 
@@ -46,7 +46,7 @@ struct skywalking {
 	struct grpc_call *test;
 };
 
-/* What went wrong, in status and, when it is new, in the log; "" = all is well. */
+/* Sets the error, for status and, when it is new, for the log; "" = no error. */
 void skywalking_say(struct skywalking *w, const char *text);
 
 /* skywalking_run.c. @t is copied; one that is known is left alone. One that cannot be begun is
@@ -54,7 +54,7 @@ void skywalking_say(struct skywalking *w, const char *text);
 void skywalking_run_new(struct skywalking_jvm *j, const struct skywalking_task *t);
 void skywalking_runs_tick(struct skywalking *w);
 void skywalking_runs_recorded(struct skywalking *w, const struct upload_recorded *a, int fd);
-/* The OAP is told, when there was a task of this key: it does not get the profile. */
+/* Reports an error to the OAP, if there was a task of this key: its profile will not come. */
 void skywalking_run_failed(struct skywalking *w, uint64_t key, const char *why);
 /* Those of an earlier life go on. */
 void skywalking_runs_load(struct skywalking *w);

@@ -215,7 +215,7 @@ static void take_one(struct sink_take *t, const struct source_process *who)
 		snprintf(s->error, sizeof(s->error), "%s", strerror(-r));
 }
 
-/* What no JVM waits for any more. */
+/* Drops what no JVM waits for any more. */
 static void take_flush(struct sink_take *t)
 {
 	const struct sink_interval in = { .begin_real_ns = t->begin_ns,
@@ -394,7 +394,7 @@ static int take_encode_halves(struct sink_take *t, const struct spool_header *h)
 	return r == 0 && t->spooled != h->samples ? -ESTALE : r;
 }
 
-/* Of a type that cuts the body itself. */
+/* For a type that splits the body itself. */
 static int take_halve(struct sink_take *t, const struct spool_header *h, int fd)
 {
 	struct sink *s = t->sink;

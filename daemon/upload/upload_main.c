@@ -370,9 +370,8 @@ int main(int argc, char **argv)
 	r = upload_settings(&config, argv[1], argv[2]);
 	if (r == 0)
 		r = upload_prepare(&config, secrets, why, &u.aws);
-	/* What it has not let go of when kindlingd has ended (an answer that is waited for, a
-	 * profile that is written) is broken off: the next one has the same spool, which bears
-	 * that. */
+	/* Work in progress when kindlingd has ended (an outstanding answer, a profile being
+	 * written) is aborted: the next process uses the same spool, which allows for that. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (r == 0)
 		r = upload_run(&u, secrets, why);
