@@ -12,10 +12,10 @@
  * "[profile full]". No JVM has that many new ones, and looking them up takes some 50 ms. */
 #define NEW_NODES_MAX (1u << 17)
 
-static bool live_ids_has_room(uint64_t **entries, uint32_t *n, uint32_t id)
+static bool live_ids_has_room(uint32_t **entries, uint32_t *n, uint32_t id)
 {
 	uint32_t want = *n ? *n : 1024;
-	uint64_t *p;
+	uint32_t *p;
 
 	if (id < *n)
 		return true;
@@ -34,15 +34,15 @@ static bool live_ids_has_room(uint64_t **entries, uint32_t *n, uint32_t id)
 static const struct profile_frame *known_method(const struct live_ids *c, const struct profile *p,
 						uint32_t method)
 {
-	if (!method || method >= c->n_methods || c->methods[method] >> 32 != c->generation)
+	if (!method || method >= c->n_methods || !c->methods[method])
 		return NULL;
-	return &p->frames[(uint32_t)c->methods[method]];
+	return &p->frames[c->methods[method] - 1];
 }
 
 static void know_method(struct live_ids *c, uint32_t method, uint32_t frame)
 {
 	if (method && frame != UINT32_MAX && live_ids_has_room(&c->methods, &c->n_methods, method))
-		c->methods[method] = (uint64_t)c->generation << 32 | frame;
+		c->methods[method] = frame + 1;
 }
 
 /* Most frames are of methods whose names were looked up before. */
@@ -92,13 +92,12 @@ void live_ids_turn(struct live_ids *c, uint64_t serial)
 {
 	if (c->serial == serial)
 		return;
-	if (c->generation == UINT32_MAX) {
+	/* once a window, for entries that are half as large as those with a generation */
+	if (c->n_nodes)
 		memset(c->nodes, 0, c->n_nodes * sizeof(*c->nodes));
+	if (c->n_methods)
 		memset(c->methods, 0, c->n_methods * sizeof(*c->methods));
-		c->generation = 0;
-	}
 	c->serial = serial;
-	c->generation++;
 	c->process = UINT32_MAX;
 }
 
@@ -106,15 +105,18 @@ void live_ids_forget(struct live_ids *c)
 {
 	free(c->nodes);
 	free(c->methods);
-	*c = (struct live_ids){ .process = UINT32_MAX };
+	/* the bound of this second outlasts a reset */
+	*c = (struct live_ids){ .process = UINT32_MAX,
+				.second = c->second,
+				.new_nodes = c->new_nodes };
 }
 
-/* True and the profile's node if @node is known in this generation. */
+/* True and the profile's node if @node is known. */
 static bool cache_get(const struct live_ids *c, uint32_t node, uint32_t *ret)
 {
-	if (c->nodes[node] >> 32 != c->generation)
+	if (!c->nodes[node])
 		return false;
-	*ret = (uint32_t)c->nodes[node];
+	*ret = c->nodes[node] - 1;
 	return true;
 }
 
@@ -153,7 +155,7 @@ uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stre
 		node = chain[--n];
 		stream_node(stream, node, &frame, &parent);
 		to = profile_node(p, to, add_frame(c, p, &frame));
-		c->nodes[node] = (uint64_t)c->generation << 32 | to;
+		c->nodes[node] = to + 1;
 	}
 	return to;
 }

@@ -81,10 +81,9 @@ struct live_tap {
 /* Ids of a source in one profile. */
 struct live_ids {
 	uint64_t serial; /* serial of its window; 0 = none */
-	uint32_t generation; /* entries of earlier generations are invalid */
 	uint32_t process; /* UINT32_MAX = unknown */
-	uint64_t *nodes; /* by stream node: generation << 32 | profile node */
-	uint64_t *methods; /* by stream method: generation << 32 | a profile frame of it */
+	uint32_t *nodes; /* by stream node: profile node + 1; 0 = unknown */
+	uint32_t *methods; /* by stream method: a profile frame of it + 1; 0 = unknown */
 	uint32_t n_nodes, n_methods;
 	uint64_t second; /* CLOCK_MONOTONIC, begin of this second; new nodes in it: */
 	uint32_t new_nodes;

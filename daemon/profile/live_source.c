@@ -93,7 +93,7 @@ size_t live_source_bytes(const struct live_source *s)
 
 void live_source_reset(struct live_source *s)
 {
-	s->caches[0].serial = s->caches[1].serial = s->tap_cache.serial = 0;
+	live_source_end(s); /* the new ids may be fewer */
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
