@@ -26,7 +26,7 @@
 /* Each read wakes the daemon. After one the next waits for so long: what an agent says in that
  * time, of each 100 ms, is one message. In a pipe that is smaller it waits less, for it is as fast
  * full. */
-#define GATHER_NS	  (180 * NS_PER_MS)
+#define GATHER_NS	  (150 * NS_PER_MS)
 #define GATHER_PIPE_BYTES (1024 * 1024)
 #define ANSWER_NS	  NS_PER_S
 
@@ -155,6 +155,7 @@ void receive_run(int socket_fd, int events_fd, int control_fd)
 			      .control_fd = control_fd,
 			      .chunk = RECEIVE_BYTES,
 			      .read_mono_ns = clock_mono_ns(),
+			      .asked_mono_ns = clock_mono_ns(),
 			      .allowed = RECEIVE_UNBOUNDED };
 	int pipe_bytes = fcntl(events_fd, F_GETPIPE_SZ);
 	struct pollfd fds[2] = { { .fd = socket_fd, .events = POLLIN },
