@@ -209,7 +209,7 @@ class Formats(unittest.TestCase):
         refused = self.convert(self.path("x.json"), self.path("y.flame"), code=2).stderr
         for word in WORDS:
             self.assertIn("." + (word if word != "speedscope" else "speedscope.json"), refused)
-        self.assertIn("json, pb.gz or collapsed can be read", self.convert("x.jfr", self.path("y.json"), code=2).stderr)
+        self.assertIn("kindling reads json, pb.gz or collapsed", self.convert("x.jfr", self.path("y.json"), code=2).stderr)
         with open(self.path("bad.json"), "w") as f:
             f.write(self.read("x.json")[:1000])
         self.assertRegex(self.convert(self.path("bad.json"), self.path("y.html"), code=1).stderr, r"bad.json: .* at byte \d+")
@@ -251,7 +251,7 @@ class Formats(unittest.TestCase):
             self.assertEqual((m["self_ns"], m["total_ns"]), (m["baseline_self_ns"], m["baseline_total_ns"]), m["name"])
         part = self.changes("4.json", *self.range, "--baseline", self.path("old.pb.gz"), "--thread", "group-full", "--by", "total")
         self.assertEqual((part["view"]["weight_ns"], part["diff"]["by"]), (part["diff"]["baseline"]["weight_ns"], "total"))
-        for options, words in ((("--diff", "14:00..15:00"), "two ranges"), (("--baseline", "x.jfr"), "json, pb.gz or collapsed can be read"),
+        for options, words in ((("--diff", "14:00..15:00"), "two ranges"), (("--baseline", "x.jfr"), "kindling reads json, pb.gz or collapsed"),
                                (("--by", "time"), "goes with --diff"), (("--baseline", "x.json", "--format", "jfr"), "jfr cannot")):
             refused = self.daemon.cli("report", str(self.jvm.pid), "-o", self.path("5.html"), *options, check=False)
             self.assertEqual((refused.returncode, words in refused.stderr), (2, True), refused.stderr)
