@@ -298,7 +298,7 @@ static int kindlingd_separate(struct daemon *d)
 	snprintf(s.socket, sizeof(s.socket), "%s", c->socket);
 	s.file = d->options->file;
 	s.state_dir = c->state_dir;
-	s.tell = notify_tell;
+	s.tell = notify_report;
 	d->warden = getpid();
 	return warden_begin(&s);
 }

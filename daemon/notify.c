@@ -19,7 +19,7 @@ struct notify {
 	char said[WARDEN_STATUS_MAX];
 };
 
-void notify_tell(unsigned what, const char *status)
+void notify_report(unsigned what, const char *status)
 {
 	sd_notifyf(0, "%s%s%s%s%s%s", what & WARDEN_TELL_READY ? "READY=1\n" : "",
 		   what & WARDEN_TELL_RELOADING ? "RELOADING=1\n" : "",
@@ -28,10 +28,10 @@ void notify_tell(unsigned what, const char *status)
 		   status ? status : "");
 }
 
-static void notify_tell_manager(unsigned what, const char *status)
+static void notify_send(unsigned what, const char *status)
 {
-	if (warden_tell(what, status) == -ENOENT)
-		notify_tell(what, status);
+	if (warden_report(what, status) == -ENOENT)
+		notify_report(what, status);
 }
 
 /* This is called only if the loop turns, and it waits for the warden's answer: so the watchdog
@@ -39,7 +39,7 @@ static void notify_tell_manager(unsigned what, const char *status)
 static void on_watchdog(void *userdata)
 {
 	(void)userdata;
-	notify_tell_manager(WARDEN_TELL_WATCHDOG, NULL);
+	notify_send(WARDEN_TELL_WATCHDOG, NULL);
 }
 
 static void count_states(struct host *h, unsigned n[TARGET_STATE_COUNT])
@@ -80,7 +80,7 @@ static void notify_say(struct notify *n, unsigned what)
 	if (!what && strcmp(text, n->said) == 0)
 		return;
 	strcpy(n->said, text);
-	notify_tell_manager(what, text);
+	notify_send(what, text);
 }
 
 static void notify_on_look(void *userdata)
@@ -124,12 +124,12 @@ void notify_ready(struct notify *n)
 
 void notify_stopping(void)
 {
-	notify_tell_manager(WARDEN_TELL_STOPPING, "leaving the JVMs");
+	notify_send(WARDEN_TELL_STOPPING, "leaving the JVMs");
 }
 
 void notify_reloading(void)
 {
-	notify_tell_manager(WARDEN_TELL_RELOADING, NULL);
+	notify_send(WARDEN_TELL_RELOADING, NULL);
 }
 
 void notify_reloaded(struct notify *n, const char *error)

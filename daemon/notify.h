@@ -12,7 +12,7 @@ struct notify;
 
 /* warden_settings.tell: says it, in the process that was started. Bits of WARDEN_TELL_*; @status
  * may be NULL. */
-void notify_tell(unsigned what, const char *status);
+void notify_report(unsigned what, const char *status);
 
 /* Begins with the watchdog, where there is one. 0 or -errno. @loop and @host are borrowed. */
 int notify_new(struct loop *loop, struct host *host, struct notify **ret);

@@ -1,7 +1,6 @@
 /* See wire.h: what things are called. wire_write.c and wire_read.c are the frames. */
 #include "proto/wire.h"
 
-
 const char *const wire_counter_names[WIRE_COUNTER_COUNT] = {
 #define X(id, name, text) [WIRE_COUNTER_##id] = name,
 	WIRE_COUNTERS(X)
@@ -55,4 +54,4 @@ const char *const wire_state_names[WIRE_STATE_COUNT] = {
 	[WIRE_STATE_TIMED_WAITING] = "timed_waiting",
 };
 
-_Static_assert(WIRE_BOOKS_WORDS <= 64, "one event's keys end before the next one's");
+_Static_assert(WIRE_ACCOUNTS_WORDS <= 64, "one event's keys end before the next one's");

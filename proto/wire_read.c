@@ -372,9 +372,10 @@ int wire_get_ledger(const struct wire_frame *f, struct wire_ledger *ret)
 			return -EBADMSG;
 		if (key < WIRE_COUNTER_COUNT)
 			ret->counter[key] = v;
-		else if (key >= WIRE_KEY_BOOKS && key < WIRE_KEY_BOOKS + 64 * WIRE_EVENT_COUNT &&
-			 key % 64 < WIRE_BOOKS_WORDS)
-			((uint64_t *)&ret->books[(key - WIRE_KEY_BOOKS) / 64])[key % 64] = v;
+		else if (key >= WIRE_KEY_ACCOUNTS &&
+			 key < WIRE_KEY_ACCOUNTS + 64 * WIRE_EVENT_COUNT &&
+			 key % 64 < WIRE_ACCOUNTS_WORDS)
+			((uint64_t *)&ret->accounts[(key - WIRE_KEY_ACCOUNTS) / 64])[key % 64] = v;
 		else if (key >= WIRE_KEY_PART_BASE && key < WIRE_KEY_PART_BASE + WIRE_PART_COUNT)
 			ret->part[key - WIRE_KEY_PART_BASE] = v;
 		else if (key >= WIRE_KEY_TIME_BASE && key < WIRE_KEY_TIME_BASE + WIRE_TIME_COUNT)

@@ -313,8 +313,8 @@ bool wire_put_ledger(struct wire_writer *w, const struct wire_ledger *l)
 		rec_u64(&r, l->counter[i]);
 	}
 	for (unsigned i = 0; i < WIRE_EVENT_COUNT; i++)
-		rec_details(&r, WIRE_KEY_BOOKS + 64 * i, (const uint64_t *)&l->books[i],
-			    WIRE_BOOKS_WORDS);
+		rec_details(&r, WIRE_KEY_ACCOUNTS + 64 * i, (const uint64_t *)&l->accounts[i],
+			    WIRE_ACCOUNTS_WORDS);
 	rec_details(&r, WIRE_KEY_PART_BASE, l->part, WIRE_PART_COUNT);
 	rec_details(&r, WIRE_KEY_TIME_BASE, l->time, WIRE_TIME_COUNT);
 	return wire_write_add(w, &r);

@@ -112,7 +112,7 @@ static void park_wait_look(void *context, struct wait_lock *lock)
 	park_self_put(&self);
 }
 
-static void park_tell(JNIEnv *env, uint32_t generation, struct wait_here *here)
+static void park_report(JNIEnv *env, uint32_t generation, struct wait_here *here)
 {
 	uint32_t now = park_enter(env);
 
@@ -140,7 +140,7 @@ void JNICALL park_ours(JNIEnv *env, jobject unsafe, jboolean absolute, jlong tim
 	    wait_was_short(java_thread_of_sig(env), &here))
 		return;
 	saved = errno;
-	park_tell(env, generation, &here);
+	park_report(env, generation, &here);
 	errno = saved;
 }
 

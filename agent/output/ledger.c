@@ -111,7 +111,8 @@ static void fill_details(const struct counters *now, struct wire_ledger *ret)
 		ret->time[i] = now->handler_time[i] - ledger.base.handler_time[i];
 }
 
-static void fill_books(const struct counters *now, enum wire_event event, struct wire_books *ret)
+static void fill_accounts(const struct counters *now, enum wire_event event,
+			  struct wire_accounts *ret)
 {
 	const struct event_counters *n = &now->of[event], *base = &ledger.base.of[event];
 
@@ -131,10 +132,10 @@ void ledger_fill(const struct counters *now, struct wire_ledger *ret)
 
 	memset(ret, 0, sizeof(*ret));
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
-		fill_books(now, e, &ret->books[e]);
+		fill_accounts(now, e, &ret->accounts[e]);
 	c[WIRE_COUNTER_BROKEN] = now->broken - base->broken;
 	if (strcmp(walker_name(), "asgct") == 0)
-		c[WIRE_COUNTER_FALLBACK] = ret->books[WIRE_EVENT_CPU].taken;
+		c[WIRE_COUNTER_FALLBACK] = ret->accounts[WIRE_EVENT_CPU].taken;
 	c[WIRE_COUNTER_EXITED] = now->exited - base->exited;
 	c[WIRE_COUNTER_HANDLER_NS] = now->handler_ns - base->handler_ns;
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)

@@ -9,7 +9,7 @@
 struct ledger {
 	struct counters base; /* the handlers' counters when the session began */
 	/* this session's written and the writer's own drops; taken is not used */
-	struct wire_books own[WIRE_EVENT_COUNT];
+	struct wire_accounts own[WIRE_EVENT_COUNT];
 	/* taken while no reader was there: this session's no_reader */
 	struct {
 		uint64_t n, weight;

@@ -157,7 +157,7 @@ static void put_state(const cJSON *t, char *cell)
 		snprintf(cell, CELL_MAX, "ended %ldm", s / 60);
 }
 
-static void command_status_put_books(const cJSON *t, char (*row)[CELL_MAX])
+static void command_status_put_accounts(const cJSON *t, char (*row)[CELL_MAX])
 {
 	const cJSON *samples = json_get(t, "samples");
 
@@ -259,7 +259,7 @@ static void command_status_put_target(struct table *table, const cJSON *t, size_
 	snprintf(row[NAME], CELL_MAX, "%s", json_text_of(t, "name"));
 	put_state(t, row[STATE]);
 	command_status_put_events(t, row[EVENTS]);
-	command_status_put_books(t, row);
+	command_status_put_accounts(t, row);
 	put_agent(t, row);
 	put_reason(table, t, width, alike);
 	if (is_gone(t))

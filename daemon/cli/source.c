@@ -184,8 +184,8 @@ static int source_parse(int argc, char **argv, struct source_arguments *a)
 
 /* ---- the profile ---------------------------------------------------------------------------- */
 
-static int source_say_bad(const struct source_arguments *a, int error,
-			  const struct clickhouse_answered *what)
+static int source_report_bad(const struct source_arguments *a, int error,
+			     const struct clickhouse_answered *what)
 {
 	if (error == -EBADMSG)
 		fprintf(stderr,
@@ -248,7 +248,7 @@ static int cli_source_profile(const struct source_arguments *a, struct profile *
 		if (error == 0)
 			error = source_filter(a, all, ret);
 		if (error < 0)
-			r = source_say_bad(a, error, &what);
+			r = source_report_bad(a, error, &what);
 	}
 	for (unsigned i = 0; i < CLICKHOUSE_TABLES; i++)
 		reply_free(&replies[i]);
@@ -310,7 +310,7 @@ static struct report_options source_options(const struct source_arguments *a)
 					.exclude = a->exclude };
 }
 
-static int source_say_failure(int error)
+static int source_report_failure(int error)
 {
 	fprintf(stderr, "kindling: %s\n",
 		error == -ETIME ? "matching --include and --exclude takes longer than 5 s"
@@ -369,7 +369,7 @@ int source_report(int argc, char **argv)
 	o = source_options(&a);
 	r = report_write(p, format, &o, &bytes, &len);
 	if (r < 0)
-		return source_say_failure(r);
+		return source_report_failure(r);
 	r = write_file(a.output, bytes, len);
 	if (r == CLI_OK)
 		say_written(a.output, a.format, a.events, report_samples(p, &o),

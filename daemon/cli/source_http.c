@@ -124,7 +124,7 @@ static struct curl_slist *source_headers(const char *password)
 }
 
 /* The server's error message, cut to one line. */
-static void source_say_refusal(const struct source_server *s, const struct reply *r)
+static void source_report_refusal(const struct source_server *s, const struct reply *r)
 {
 	char words[WORDS_MAX], clean[4 * WORDS_MAX];
 
@@ -140,8 +140,8 @@ static void source_say_refusal(const struct source_server *s, const struct reply
 			s->database);
 }
 
-static void source_say_unreachable(const struct source_server *s, CURLcode code, const char *error,
-				   const struct reply *r)
+static void source_report_unreachable(const struct source_server *s, CURLcode code,
+				      const char *error, const struct reply *r)
 {
 	if (r->len >= ANSWER_MAX - 65536 && code == CURLE_WRITE_ERROR)
 		fprintf(stderr,
@@ -202,9 +202,9 @@ int source_ask(const struct source_server *s, const char *sql, struct reply *ret
 	if (code == CURLE_OK && ret->status == 200)
 		return CLI_OK;
 	if (code == CURLE_OK)
-		source_say_refusal(s, ret);
+		source_report_refusal(s, ret);
 	else
-		source_say_unreachable(s, code, error, ret);
+		source_report_unreachable(s, code, error, ret);
 	reply_free(ret);
 	return CLI_FAILED;
 }

@@ -254,7 +254,7 @@ static void take_numbers(struct answer *a, const int *events, size_t n, uint64_t
 	}
 }
 
-static void take_books(struct answer *a, uint64_t *intervals, struct profile_books *b)
+static void take_accounts(struct answer *a, uint64_t *intervals, struct profile_accounts *b)
 {
 	const size_t step = sizeof(b->of[0]) / sizeof(uint64_t);
 	size_t n = rowbinary_length(&a->in, 1);
@@ -290,7 +290,7 @@ static int take_process(struct answer *a)
 {
 	uint64_t intervals[WIRE_EVENT_COUNT] = { 0 }, begin_ns, end_ns, cpu_ns;
 	struct profile_process q = take_owner(a);
-	struct profile_books books = { 0 };
+	struct profile_accounts accounts = { 0 };
 	bool cpu_unknown, no_budget;
 	uint32_t process;
 
@@ -307,7 +307,7 @@ static int take_process(struct answer *a)
 	cpu_ns = rowbinary_number(&a->in, 8);
 	cpu_unknown = rowbinary_number(&a->in, 1);
 	no_budget = rowbinary_number(&a->in, 1);
-	take_books(a, intervals, &books);
+	take_accounts(a, intervals, &accounts);
 	if (a->in.bad)
 		return -EBADMSG;
 	take_span(a->p, begin_ns, end_ns);
@@ -317,7 +317,7 @@ static int take_process(struct answer *a)
 		if (intervals[e] > a->p->interval[e])
 			a->p->interval[e] = intervals[e];
 	process = profile_process(a->p, &q);
-	profile_add_books(a->p, process, &books);
+	profile_add_accounts(a->p, process, &accounts);
 	profile_add_cpu(a->p, process, cpu_ns);
 	return 0;
 }

@@ -248,8 +248,8 @@ static void rows_put_labels(struct text_out *t, const char *labels)
 }
 
 /* Column by column, as parallel arrays. */
-static void rows_put_books(struct text_out *t, const struct profile *p,
-			   const struct profile_books *b)
+static void rows_put_accounts(struct text_out *t, const struct profile *p,
+			      const struct profile_accounts *b)
 {
 	static const size_t of[] = {
 		offsetof(struct profile_losses, taken),
@@ -299,7 +299,7 @@ static void rows_put_process(struct maker *m, uint32_t process)
 	rowbinary_put_number(t, q->cpu_ns, 8);
 	rowbinary_put_number(t, p->cpu_unknown, 1);
 	rowbinary_put_number(t, p->no_budget, 1);
-	rows_put_books(t, p, &q->books);
+	rows_put_accounts(t, p, &q->accounts);
 	m->rows->rows[CLICKHOUSE_PROCESSES]++;
 }
 

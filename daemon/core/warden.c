@@ -192,7 +192,7 @@ int warden_open_settings(void)
 	return warden_fd < 0 ? -ENOENT : ask_for_fd(&q);
 }
 
-int warden_tell(unsigned what, const char *status)
+int warden_report(unsigned what, const char *status)
 {
 	struct warden_question q = { .ask = WARDEN_TELL, .tell = what };
 	char text[WARDEN_STATUS_MAX], *argv[] = { text, NULL };

@@ -39,7 +39,7 @@ struct warden_settings {
 	char socket[108]; /* removed when the data process has ended */
 	const char *file; /* of settings; NULL = none */
 	const char *state_dir;
-	/* to the service manager, for warden_tell() */
+	/* to the service manager, for warden_report() */
 	void (*tell)(unsigned what, const char *status);
 };
 
@@ -82,7 +82,7 @@ int warden_open_clock(int cpu, uint64_t period_ns);
 #define WARDEN_TELL_STOPPING  4u
 #define WARDEN_TELL_WATCHDOG  8u
 #define WARDEN_STATUS_MAX     400
-int warden_tell(unsigned what, const char *status);
+int warden_report(unsigned what, const char *status);
 
 /* The settings file, opened anew by the warden. A descriptor, -ENOENT where there is no warden, or
  * -errno. */

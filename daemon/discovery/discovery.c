@@ -94,7 +94,7 @@ static void discovery_arm(struct discovery *d)
 }
 
 /* If too many are due already, the next scan finds this one. */
-static void tell_later(struct discovery *d, struct process *p)
+static void discovery_report_later(struct discovery *d, struct process *p)
 {
 	unsigned n = p->refusals < AGAIN_TIMES ? p->refusals++ : AGAIN_TIMES;
 
@@ -103,12 +103,12 @@ static void tell_later(struct discovery *d, struct process *p)
 		processes_set_due(d->processes, p, clock_mono_ns() + (AGAIN_NS << n));
 }
 
-static void discovery_tell(struct discovery *d, struct process *p, const struct jvm *jvm)
+static void discovery_report(struct discovery *d, struct process *p, const struct jvm *jvm)
 {
 	p->told = true;
 	processes_set_due(d->processes, p, 0);
 	if (!d->ops.on_jvm(d->userdata, jvm, p->seen_mono_ns))
-		tell_later(d, p);
+		discovery_report_later(d, p);
 }
 
 void discovery_ask_again(struct discovery *d, pid_t pid)
@@ -116,7 +116,7 @@ void discovery_ask_again(struct discovery *d, pid_t pid)
 	struct process *p = processes_find(d->processes, pid);
 
 	if (p && p->told) {
-		tell_later(d, p);
+		discovery_report_later(d, p);
 		discovery_arm(d);
 	}
 }
@@ -142,7 +142,7 @@ static void discovery_judge(struct discovery *d, struct process *p, int r, const
 	p->start_time = jvm->start_time;
 	p->likely = true;
 	if (r == JVM_READY || now - p->begin_mono_ns >= YOUNG_FOR_NS)
-		discovery_tell(d, p, jvm);
+		discovery_report(d, p, jvm);
 	else
 		discovery_schedule(d, p, now);
 }

@@ -104,7 +104,8 @@ static void facts_read_text(int pid_dfd, const struct facts_rules *rules, struct
 	char *variables = facts_read_all(pid_dfd, "environ", ENVIRON_MAX, &environ_len);
 	const struct facts_text text = { command, variables, environ_len };
 
-	told_read(command, len, variables, environ_len, &ret->told); /* words are still separate */
+	declared_read(command, len, variables, environ_len,
+		      &ret->declared); /* words are still separate */
 	if (variables)
 		allowed_read(&ret->allowed, variables, environ_len);
 	if (command)

@@ -11,14 +11,14 @@
 #include <stdint.h>
 #include "daemon/core/config.h"
 #include "daemon/discovery/allowed.h"
-#include "daemon/discovery/told.h"
+#include "daemon/discovery/declared.h"
 #include "daemon/ground/profilers.h"
 
 struct facts {
 	uint64_t rules_id; /* of the rules that the two masks below are about */
 	/* bit N: the condition of rule N matches; data that cannot be read matches nothing */
 	uint64_t command, environment;
-	struct told told; /* the names that the owner gave it */
+	struct declared declared; /* the names that the owner gave it */
 	struct allowed allowed; /* the owner's limits in its environment */
 	profilers_set profilers; /* other profilers, loaded or in its options */
 	bool owner_says_no; /* KINDLING_TEST in its environment, anywhere */

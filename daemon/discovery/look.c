@@ -153,7 +153,7 @@ static int look_start(struct lane *lane)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-static void look_tell(struct look_ticket *t, const struct look_answer *a, int fds[LOOK_FDS])
+static void look_deliver(struct look_ticket *t, const struct look_answer *a, int fds[LOOK_FDS])
 {
 	look_fn *fn = t->fn;
 	void *userdata = t->userdata;
@@ -165,14 +165,14 @@ static void look_tell(struct look_ticket *t, const struct look_answer *a, int fd
 		fd_close(fds[i]);
 }
 
-static void tell_failure(struct look_ticket *t, int result)
+static void look_fail(struct look_ticket *t, int result)
 {
 	struct look_answer a = { .number = t->q.number, .result = result };
 	int fds[LOOK_FDS] = { -1, -1 };
 
 	if (result != -EIO)
 		t->owner->counts.refused++;
-	look_tell(t, &a, fds);
+	look_deliver(t, &a, fds);
 }
 
 static void refuse_some(struct look *l)
@@ -181,7 +181,7 @@ static void refuse_some(struct look *l)
 	int result;
 
 	while ((t = queue_refused(&l->queue, &result)))
-		tell_failure(t, result);
+		look_fail(t, result);
 }
 
 static void look_go_on(struct look *l);
@@ -201,14 +201,14 @@ static void on_answer(void *userdata, uint32_t events)
 	if (n != (ssize_t)sizeof(a)) {
 		t = look_give_up(lane);
 		if (t)
-			tell_failure(t, -EIO);
+			look_fail(t, -EIO);
 	} else if (lane->ticket && a.number == lane->ticket->q.number) {
 		/* the child read hostile text, and may have been taken over */
 		if (lane->ticket->q.kind == LOOK_JVM)
 			jvm_end_texts(&a.jvm);
 		else if (lane->ticket->q.kind == LOOK_FACTS)
 			allowed_check(&a.facts.allowed);
-		look_tell(free_lane(lane), &a, fds);
+		look_deliver(free_lane(lane), &a, fds);
 	} else {
 		for (int i = 0; i < LOOK_FDS; i++)
 			fd_close(fds[i]);
@@ -229,7 +229,7 @@ static void on_turn(void *userdata)
 		l->counts.given_up++;
 		if (log_allowed(&limit, "event=look.no_answer"))
 			log_warn("look.no_answer", "pid=%d", lane->ticket->q.pid);
-		tell_failure(look_give_up(lane), -ETIMEDOUT);
+		look_fail(look_give_up(lane), -ETIMEDOUT);
 	}
 	refuse_some(l);
 	look_go_on(l);

@@ -77,14 +77,14 @@ void host_add_wall(struct live_source *to, const struct target *t, const struct 
 }
 
 /* Samples that arrived are counted on arrival; only the drops are added here. */
-static struct profile_books books_of(const struct target *t)
+static struct profile_accounts accounts_of(const struct target *t)
 {
-	struct profile_books now = { 0 };
+	struct profile_accounts now = { 0 };
 	struct stream_counts c;
 
 	target_counts(t, &c);
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
-		const struct stream_books *b = &c.of[e];
+		const struct stream_accounts *b = &c.of[e];
 
 		now.of[e].dropped = b->taken - b->delivered;
 		now.of[e].dropped_weight = b->taken_weight - b->delivered_weight;
@@ -100,9 +100,9 @@ static uint64_t host_events_since(uint64_t now, uint64_t then)
 	return now < then ? now : now - then;
 }
 
-struct profile_books host_new_books(const struct target *t, struct profile_books *booked)
+struct profile_accounts host_new_accounts(const struct target *t, struct profile_accounts *booked)
 {
-	struct profile_books now = books_of(t), delta = { 0 };
+	struct profile_accounts now = accounts_of(t), delta = { 0 };
 
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
 		const struct profile_losses *a = &now.of[e], *b = &booked->of[e];

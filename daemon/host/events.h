@@ -12,4 +12,4 @@ void host_add_lock(struct live_source *to, const struct target *t, const struct 
 void host_add_alloc(struct live_source *to, const struct target *t, const struct stream_alloc *a);
 void host_add_wall(struct live_source *to, const struct target *t, const struct stream_sample *s);
 /* Drops since the last call, and waits that were only counted; afterwards @booked is up to date. */
-struct profile_books host_new_books(const struct target *t, struct profile_books *booked);
+struct profile_accounts host_new_accounts(const struct target *t, struct profile_accounts *booked);

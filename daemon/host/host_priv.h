@@ -65,7 +65,7 @@ struct host_entry {
 	uint64_t states_until_ns, states_since_ns;
 	const char *note; /* target_engine_note() at the last check; static */
 	struct host_sampling_target sampling;
-	struct profile_books booked; /* already passed to the live end */
+	struct profile_accounts booked; /* already passed to the live end */
 	struct host_cpu cpu;
 	struct host_gap gap;
 };
@@ -78,7 +78,7 @@ extern const struct targets_ops host_target_calls;
 /* Created at the first call for @t, which owns it; NULL without memory. */
 struct host_entry *host_entry_of(struct host *h, struct target *t);
 /* Passes the increase of the counters of @t since the last call to the live end. */
-void host_take_books(struct host *h, struct target *t);
+void host_take_accounts(struct host *h, struct target *t);
 /* kernel_frames_find_fn; @userdata is the host. */
 struct kernel_stacks *host_stacks_of(void *userdata, pid_t pid);
 

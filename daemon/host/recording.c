@@ -71,7 +71,7 @@ int recording_new(struct host *h, struct target *t, const struct recording_optio
 	r = calloc(1, sizeof(*r));
 	/* earlier events do not belong to the recording */
 	if (e && t->stream) {
-		host_take_books(h, t);
+		host_take_accounts(h, t);
 		host_take_cpu(h, t);
 	}
 	if (r && e)
@@ -114,7 +114,7 @@ void recording_end(struct recording *r)
 	if (t)
 		ask_less(r, t);
 	if (t && t->stream) {
-		host_take_books(r->host, t);
+		host_take_accounts(r->host, t);
 		host_take_cpu(r->host, t);
 	}
 	live_tap_end(r->tap, clock_real_ns());

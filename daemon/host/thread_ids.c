@@ -209,7 +209,7 @@ static void thread_ids_look(struct thread_ids *t)
 	t->more = entries <= ENTRIES_MAX;
 }
 
-void thread_ids_told(struct thread_ids *t, uint32_t ns_tid, uint64_t java_id, uint64_t now_ns)
+void thread_ids_reported(struct thread_ids *t, uint32_t ns_tid, uint64_t java_id, uint64_t now_ns)
 {
 	struct entry *e = find_ns(t, ns_tid);
 	uint64_t begin_ns;

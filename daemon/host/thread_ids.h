@@ -26,7 +26,7 @@ struct thread_ids *thread_ids_free(struct thread_ids *t);
 DEFINE_FREEP(struct thread_ids, thread_ids_free);
 
 /* A thread was reported by its container's number; @java_id 0 = unknown. Looks, if it is new. */
-void thread_ids_told(struct thread_ids *t, uint32_t ns_tid, uint64_t java_id, uint64_t now_ns);
+void thread_ids_reported(struct thread_ids *t, uint32_t ns_tid, uint64_t java_id, uint64_t now_ns);
 /* The host's number; one with THREAD_ID_FOREIGN = unknown. */
 uint32_t thread_ids_host(const struct thread_ids *t, uint32_t ns_tid);
 /* The container's number of a host number; 0 = unknown. */

@@ -103,7 +103,7 @@ static void uploads_close(struct uploads *u)
 	u->fd = fd_close(u->fd);
 }
 
-static void uploads_say_recorded(void *userdata, const struct upload_recorded *answer, int fd)
+static void uploads_report_recorded(void *userdata, const struct upload_recorded *answer, int fd)
 {
 	union {
 		struct cmsghdr head;
@@ -287,7 +287,7 @@ void host_uploads_begin(struct host *h, const char *file)
 	u->host = h;
 	u->file = file;
 	u->fd = u->pidfd = -1;
-	(void)wanted_new(h, uploads_say_recorded, u, &u->wanted);
+	(void)wanted_new(h, uploads_report_recorded, u, &u->wanted);
 	h->uploads = u;
 	uploads_on_second(h);
 }

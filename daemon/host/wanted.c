@@ -173,7 +173,7 @@ static int wanted_write(struct wanted_one *o)
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* "alloc: needs JDK 11"; @missing are bits. */
-static void wanted_say_missing(struct wanted_one *o, unsigned missing)
+static void wanted_report_missing(struct wanted_one *o, unsigned missing)
 {
 	char list[64] = "", notes[256];
 	size_t n = 0;
@@ -194,7 +194,7 @@ static void wanted_end(struct wanted_one *o, const char *why)
 {
 	int r;
 
-	wanted_say_missing(o, recording_missing(o->recording));
+	wanted_report_missing(o, recording_missing(o->recording));
 	if (why)
 		snprintf(o->answer.text, sizeof(o->answer.text), "%s", why);
 	o->timer = loop_timer_free(o->timer);

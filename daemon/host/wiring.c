@@ -263,7 +263,7 @@ static void wiring_on_thread(void *target, const struct wire_thread *w, const ch
 	struct wire_thread thread = *w;
 
 	if (e && e->ids && w->tid < WIRE_VIRTUAL_TID && !(w->flags & WIRE_THREAD_ENDED))
-		thread_ids_told(e->ids, w->tid, w->java_id, clock_mono_ns());
+		thread_ids_reported(e->ids, w->tid, w->java_id, clock_mono_ns());
 	thread.tid = wiring_number_of(e, w->tid);
 	if (e && e->locks)
 		locks_thread(e->locks, &thread, name, clock_mono_ns());
@@ -346,17 +346,17 @@ static void note_engine(struct host_entry *e, const struct target *t)
 	live_source_update(e->source, &info);
 }
 
-void host_take_books(struct host *h, struct target *t)
+void host_take_accounts(struct host *h, struct target *t)
 {
 	struct host_entry *e = host_entry_of(h, t);
-	struct profile_books delta;
+	struct profile_accounts delta;
 
 	if (!e)
 		return;
 	host_sampling_follow(h->sampling, t, &e->sampling);
 	note_engine(e, t);
-	delta = host_new_books(t, &e->booked);
-	live_add_books(e->source, &delta);
+	delta = host_new_accounts(t, &e->booked);
+	live_add_accounts(e->source, &delta);
 }
 
 static void count_waits(struct locks *l, const struct target *t)
@@ -381,7 +381,7 @@ static void wiring_on_ledger(void *userdata, struct target *t)
 {
 	const struct host_entry *e = host_entry_of(userdata, t);
 
-	host_take_books(userdata, t);
+	host_take_accounts(userdata, t);
 	if (e && e->locks)
 		count_waits(e->locks, t);
 }

@@ -319,7 +319,7 @@ void locks_thread(struct locks *l, const struct wire_thread *t, const char *name
 {
 	if (t->flags & WIRE_THREAD_ENDED)
 		opens_end_thread(&l->opens, t->tid);
-	threads_told(&l->threads, t, name, now_ns);
+	threads_reported(&l->threads, t, name, now_ns);
 }
 
 void locks_state(struct locks *l, const struct wire_state *w, uint64_t now_ns)

@@ -152,8 +152,8 @@ void threads_deinit(struct threads *t);
 struct thread *threads_find(const struct threads *t, uint32_t tid);
 /* The existing one, a new one, or `other`. */
 struct thread *threads_get(struct threads *t, uint32_t tid, uint64_t now_ns);
-void threads_told(struct threads *t, const struct wire_thread *w, const char *name,
-		  uint64_t now_ns);
+void threads_reported(struct threads *t, const struct wire_thread *w, const char *name,
+		      uint64_t now_ns);
 void threads_end_all(struct threads *t);
 void threads_each(const struct threads *t,
 		  void (*each)(void *userdata, const struct thread *thread), void *userdata);

@@ -203,7 +203,8 @@ static void set_name(struct threads *t, struct thread *thread, const char *name,
 	thread->name = copy;
 }
 
-void threads_told(struct threads *t, const struct wire_thread *w, const char *name, uint64_t now_ns)
+void threads_reported(struct threads *t, const struct wire_thread *w, const char *name,
+		      uint64_t now_ns)
 {
 	struct thread *thread = w->tid ? threads_find(t, w->tid) : NULL;
 

@@ -61,7 +61,7 @@ static void profile_encode_put_losses(struct out *o, const struct profile_losses
 	profile_encode_put(o, l->dropped_weight);
 }
 
-static void profile_encode_put_books(struct out *o, const struct profile_books *b)
+static void profile_encode_put_accounts(struct out *o, const struct profile_accounts *b)
 {
 	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++)
 		profile_encode_put_losses(o, &b->of[e]);
@@ -154,7 +154,7 @@ static void profile_encode_put_processes(struct out *o, const struct profile *p,
 		profile_encode_put(o, profile_encode_id(u->strings, q->note));
 		profile_encode_put(o, q->cpu_ns);
 		profile_encode_put(o, profile_encode_id(u->strings, q->labels));
-		profile_encode_put_books(o, &q->books);
+		profile_encode_put_accounts(o, &q->accounts);
 	}
 }
 
@@ -195,7 +195,7 @@ static int profile_encode_rows(const struct profile *p, const struct used *u, ui
 		profile_encode_put(&o, p->interval[e]);
 	profile_encode_put(&o, (uint64_t)p->no_budget | (uint64_t)p->cpu_unknown << 1);
 	profile_encode_put(&o, p->overflow);
-	profile_encode_put_books(&o, &p->books);
+	profile_encode_put_accounts(&o, &p->accounts);
 	put_tables(&o, p, u);
 	if (o.failed) {
 		free(o.p);
@@ -356,7 +356,7 @@ static void get_losses(struct in *in, struct profile_losses *l)
 	l->dropped_weight = profile_encode_get(in);
 }
 
-static void get_books(struct in *in, struct profile_books *b)
+static void get_accounts(struct in *in, struct profile_accounts *b)
 {
 	for (unsigned e = 0; e < in->events; e++)
 		get_losses(in, &b->of[e]);
@@ -425,7 +425,7 @@ static int get_owners(struct in *in, struct profile *p)
 	uint64_t cpu_ns = 0;
 
 	for (uint32_t i = 0; i < n && !in->bad; i++) {
-		struct profile_books books = { 0 };
+		struct profile_accounts accounts = { 0 };
 		struct profile_process q = { 0 };
 
 		q.pid = get_below(in, (uint64_t)UINT32_MAX + 1);
@@ -442,10 +442,10 @@ static int get_owners(struct in *in, struct profile *p)
 		}
 		if (in->version >= 5)
 			q.labels = get_below(in, p->n_strings);
-		get_books(in, &books);
+		get_accounts(in, &accounts);
 		if (in->bad || profile_process(p, &q) != i)
 			return -EBADMSG;
-		PROCESSES(p)[i].books = books;
+		PROCESSES(p)[i].accounts = accounts;
 		PROCESSES(p)[i].cpu_ns = cpu_ns;
 	}
 	n = get_count(in, PROFILE_NODES_MAX, 3);
@@ -515,7 +515,7 @@ static int get_head(struct in *in, struct profile *p)
 	p->no_budget = flags & 1;
 	p->cpu_unknown = in->version < 4 || flags & 2;
 	p->overflow = profile_encode_get(in);
-	get_books(in, &p->books);
+	get_accounts(in, &p->accounts);
 	return in->bad ? -EBADMSG : 0;
 }
 

@@ -96,7 +96,7 @@ size_t live_bytes(const struct live *l);
 /* Node and thread ids of @s have a new meaning from now on. */
 void live_source_reset(struct live_source *s);
 /* Adds drops since the last call to the open slice; arrived events are counted on arrival. */
-void live_add_books(struct live_source *s, const struct profile_books *delta);
+void live_add_accounts(struct live_source *s, const struct profile_accounts *delta);
 /* CPU time that the process used between two moments: spread over the slices in between. */
 void live_add_cpu(struct live_source *s, uint64_t ns, uint64_t from_real_ns, uint64_t to_real_ns);
 /* Closes slices and windows whose time has passed; call at least once a second. */

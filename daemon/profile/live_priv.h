@@ -19,7 +19,7 @@ struct live_part {
 
 /* Likewise for a process. */
 struct live_head {
-	struct profile_books books;
+	struct profile_accounts accounts;
 	uint64_t cpu_ns;
 };
 
@@ -28,7 +28,7 @@ struct live_second {
 	uint32_t n_parts, cap_parts;
 	struct live_head *heads; /* by process */
 	uint32_t n_heads;
-	struct profile_books books;
+	struct profile_accounts accounts;
 	uint64_t changes, told; /* number of changes, 0 = empty; and the number at the last
 				 * live_slice_fn */
 };
@@ -108,7 +108,8 @@ struct live_place live_newest_place(struct live *l);
  * no row. */
 void live_second_add_row(struct live_place at, uint32_t row, uint64_t samples, uint64_t weight);
 void live_second_add_came(struct live_place at, uint32_t process, const struct profile_row *row);
-void live_second_add_books(struct live_place at, uint32_t process, const struct profile_books *d);
+void live_second_add_accounts(struct live_place at, uint32_t process,
+			      const struct profile_accounts *d);
 void live_second_add_cpu(struct live_place at, uint32_t process, uint64_t ns);
 /*
  * The seconds of @w that begin in [from, to) as a profile, which borrows from that of @w: valid
@@ -138,5 +139,5 @@ void live_add_to_profile(struct live_source *s, struct profile *p, struct live_i
 /* live_tap.c */
 void live_tap_add(struct live_tap *t, const struct stream *stream, const struct live_event *e,
 		  const struct live_kernel *kernel);
-void live_tap_add_books(struct live_tap *t, const struct profile_books *delta);
+void live_tap_add_accounts(struct live_tap *t, const struct profile_accounts *delta);
 void live_tap_add_cpu(struct live_tap *t, uint64_t ns);

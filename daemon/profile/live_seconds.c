@@ -83,18 +83,19 @@ void live_second_add_came(struct live_place at, uint32_t process, const struct p
 {
 	struct live_head *h = live_seconds_head_of(at, process);
 
-	losses_add_came(&at.second->books.of[row->event], row);
+	losses_add_came(&at.second->accounts.of[row->event], row);
 	if (h)
-		losses_add_came(&h->books.of[row->event], row);
+		losses_add_came(&h->accounts.of[row->event], row);
 }
 
-void live_second_add_books(struct live_place at, uint32_t process, const struct profile_books *d)
+void live_second_add_accounts(struct live_place at, uint32_t process,
+			      const struct profile_accounts *d)
 {
 	struct live_head *h = live_seconds_head_of(at, process);
 
-	profile_sum_books(&at.second->books, d, NULL);
+	profile_sum_accounts(&at.second->accounts, d, NULL);
 	if (h)
-		profile_sum_books(&h->books, d, NULL);
+		profile_sum_accounts(&h->accounts, d, NULL);
 }
 
 void live_second_add_cpu(struct live_place at, uint32_t process, uint64_t ns)
@@ -126,7 +127,7 @@ static void view_add(struct profile *view, const struct live_recent *w, unsigned
 	if (!view->begin_real_ns)
 		view->begin_real_ns = second_begin(w, i);
 	view->end_real_ns = second_begin(w, i) + LIVE_SLICE_NS;
-	profile_sum_books(&view->books, &s->books, NULL);
+	profile_sum_accounts(&view->accounts, &s->accounts, NULL);
 	for (uint32_t k = 0; k < s->n_parts; k++) {
 		const struct live_part *part = &s->parts[k];
 		struct profile_row *row = &ROWS(view)[view->n_rows++];
@@ -136,7 +137,7 @@ static void view_add(struct profile *view, const struct live_recent *w, unsigned
 		row->weight = part->weight;
 	}
 	for (uint32_t k = 0; k < s->n_heads && k < view->n_processes; k++) {
-		profile_sum_books(&PROCESSES(view)[k].books, &s->heads[k].books, NULL);
+		profile_sum_accounts(&PROCESSES(view)[k].accounts, &s->heads[k].accounts, NULL);
 		PROCESSES(view)[k].cpu_ns += s->heads[k].cpu_ns;
 	}
 }
@@ -164,14 +165,14 @@ int live_view(const struct live_recent *w, uint64_t from, uint64_t to, struct pr
 	}
 	for (uint32_t i = 0; i < p->n_processes; i++) {
 		processes[i] = p->processes[i];
-		processes[i].books = (struct profile_books){ 0 };
+		processes[i].accounts = (struct profile_accounts){ 0 };
 		processes[i].cpu_ns = 0;
 	}
 	*ret = *p;
 	ret->rows = rows;
 	ret->processes = processes;
 	ret->n_rows = 0;
-	ret->books = (struct profile_books){ 0 };
+	ret->accounts = (struct profile_accounts){ 0 };
 	ret->begin_real_ns = ret->end_real_ns = ret->overflow = 0;
 	for (unsigned i = 0; i < LIVE_SECONDS; i++)
 		if (second_is_in(w, i, from, to))

@@ -214,7 +214,7 @@ void live_add(struct live_source *s, const struct stream *stream,
 
 /* ---- counters, and the CPU time for coverage ------------------------------------------------- */
 
-void live_add_books(struct live_source *s, const struct profile_books *delta)
+void live_add_accounts(struct live_source *s, const struct profile_accounts *delta)
 {
 	struct live_place at = live_newest_place(s->live);
 	struct live_ids *c;
@@ -229,11 +229,11 @@ void live_add_books(struct live_source *s, const struct profile_books *delta)
 		at.second->changes++;
 		live_ids_turn(c, at.window->serial);
 		process = live_ids_process(c, at.window->profile, &s->info);
-		profile_add_books(at.window->profile, process, delta);
-		live_second_add_books(at, process, delta);
+		profile_add_accounts(at.window->profile, process, delta);
+		live_second_add_accounts(at, process, delta);
 	}
 	for (struct live_tap *t = s->taps; t; t = t->next)
-		live_tap_add_books(t, delta);
+		live_tap_add_accounts(t, delta);
 }
 
 static void add_cpu(struct live_source *s, uint64_t ns, uint64_t real_ns)

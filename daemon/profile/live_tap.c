@@ -83,9 +83,9 @@ void live_tap_add_cpu(struct live_tap *t, uint64_t ns)
 }
 
 /* The counters of its events. */
-void live_tap_add_books(struct live_tap *t, const struct profile_books *delta)
+void live_tap_add_accounts(struct live_tap *t, const struct profile_accounts *delta)
 {
-	struct profile_books d = { 0 };
+	struct profile_accounts d = { 0 };
 
 	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++)
 		if (t->events & 1u << e)
@@ -94,5 +94,5 @@ void live_tap_add_books(struct live_tap *t, const struct profile_books *delta)
 		d.short_waits = delta->short_waits;
 		d.short_waits_ns = delta->short_waits_ns;
 	}
-	profile_add_books(t->profile, live_tap_process_of(t), &d);
+	profile_add_accounts(t->profile, live_tap_process_of(t), &d);
 }

@@ -192,9 +192,9 @@ static void merge_span(struct profile *dst, const struct profile *src,
 	}
 }
 
-static bool has_books(const struct profile_books *b)
+static bool has_accounts(const struct profile_accounts *b)
 {
-	static const struct profile_books none;
+	static const struct profile_accounts none;
 
 	return memcmp(b, &none, sizeof(none)) != 0;
 }
@@ -205,7 +205,7 @@ void profile_map_head(struct profile *dst, const struct profile *src, uint32_t p
 	uint32_t to = map_process(dst, src, process);
 
 	merge_span(dst, src, NULL);
-	profile_add_books(dst, to, &q->books);
+	profile_add_accounts(dst, to, &q->accounts);
 	profile_add_cpu(dst, to, q->cpu_ns);
 }
 
@@ -217,19 +217,19 @@ static void merge_head(struct profile *dst, const struct profile *src,
 		const struct profile_process *q = &src->processes[i];
 		uint32_t to;
 
-		if (!process_passes(q, f) || (!has_books(&q->books) && !q->cpu_ns))
+		if (!process_passes(q, f) || (!has_accounts(&q->accounts) && !q->cpu_ns))
 			continue;
 		profile_payer(dst, q->tenant);
 		to = map_process(dst, src, i);
 		if (to != UINT32_MAX)
-			profile_sum_books(&PROCESSES(dst)[to].books, &q->books, f);
+			profile_sum_accounts(&PROCESSES(dst)[to].accounts, &q->accounts, f);
 		profile_add_cpu(dst, to, q->cpu_ns);
 		if (f && f->n_pids)
-			profile_sum_books(&dst->books, &q->books, f);
+			profile_sum_accounts(&dst->accounts, &q->accounts, f);
 	}
 	if (!f || !f->n_pids) {
-		profile_sum_books(&dst->books, &src->books, f); /* also those that belong to no
-								 * process */
+		profile_sum_accounts(&dst->accounts, &src->accounts, f); /* also those that belong
+									  * to no process */
 	}
 }
 

@@ -132,8 +132,8 @@ static void add_losses(struct profile_losses *a, const struct profile_losses *b)
 	a->dropped_weight = add_capped(a->dropped_weight, b->dropped_weight);
 }
 
-void profile_sum_books(struct profile_books *a, const struct profile_books *b,
-		       const struct profile_filter *f)
+void profile_sum_accounts(struct profile_accounts *a, const struct profile_accounts *b,
+			  const struct profile_filter *f)
 {
 	for (unsigned e = 0; e < WIRE_EVENT_COUNT; e++)
 		if (profile_wants(f, e))
@@ -144,11 +144,11 @@ void profile_sum_books(struct profile_books *a, const struct profile_books *b,
 	a->short_waits_ns = add_capped(a->short_waits_ns, b->short_waits_ns);
 }
 
-void profile_add_books(struct profile *p, uint32_t process, const struct profile_books *d)
+void profile_add_accounts(struct profile *p, uint32_t process, const struct profile_accounts *d)
 {
-	profile_sum_books(&p->books, d, NULL);
+	profile_sum_accounts(&p->accounts, d, NULL);
 	if (process < p->n_processes)
-		profile_sum_books(&PROCESSES(p)[process].books, d, NULL);
+		profile_sum_accounts(&PROCESSES(p)[process].accounts, d, NULL);
 }
 
 void profile_add_cpu(struct profile *p, uint32_t process, uint64_t ns)
@@ -164,9 +164,10 @@ void profile_book_row(struct profile *p, const struct profile_row *r)
 					     .delivered = r->samples,
 					     .delivered_weight = r->weight };
 
-	add_losses(&p->books.of[r->event], &came);
+	add_losses(&p->accounts.of[r->event], &came);
 	if (r->thread < p->n_threads)
-		add_losses(&PROCESSES(p)[p->threads[r->thread].process].books.of[r->event], &came);
+		add_losses(&PROCESSES(p)[p->threads[r->thread].process].accounts.of[r->event],
+			   &came);
 }
 
 /* Windows of versions that counted arrived events when the agent sent its counters, a second or so
@@ -174,7 +175,8 @@ void profile_book_row(struct profile *p, const struct profile_row *r)
 void profile_book_rows(struct profile *p)
 {
 	for (uint32_t i = 0; i <= p->n_processes; i++) {
-		struct profile_books *b = i < p->n_processes ? &PROCESSES(p)[i].books : &p->books;
+		struct profile_accounts *b =
+			i < p->n_processes ? &PROCESSES(p)[i].accounts : &p->accounts;
 
 		for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
 			const struct profile_losses *l = &b->of[e];

@@ -49,7 +49,7 @@ struct profile_left_out {
 	uint64_t samples, weight;
 };
 
-struct profile_books {
+struct profile_accounts {
 	struct profile_losses of[WIRE_EVENT_COUNT];
 	uint64_t short_waits, short_waits_ns; /* below the threshold: only counted */
 };
@@ -62,7 +62,7 @@ struct profile_process {
 	uint32_t note; /* a remark for readers of shares of its CPU time; 0 = none */
 	uint64_t tenant; /* tenant_number() of the tenant that pays for its entries; 0 = unknown;
 			  * not encoded */
-	struct profile_books books; /* its part of the profile's; profile_add_books() */
+	struct profile_accounts accounts; /* its part of the profile's; profile_add_accounts() */
 	uint64_t cpu_ns; /* CPU time that it used meanwhile, from the kernel; profile_add_cpu() */
 };
 
@@ -93,7 +93,7 @@ struct profile {
 	uint64_t interval[WIRE_EVENT_COUNT];
 	bool no_budget; /* recorded with the agent's CPU budget lifted */
 	bool cpu_unknown; /* part of it was written by a version that did not store cpu_ns */
-	struct profile_books books;
+	struct profile_accounts accounts;
 	/* left out by filters; not encoded: waits for work, other threads, profile_filter.rows */
 	struct profile_left_out idle_left_out[WIRE_EVENT_COUNT], threads_left_out[WIRE_EVENT_COUNT],
 		rows_left_out[WIRE_EVENT_COUNT];
@@ -142,7 +142,7 @@ uint32_t profile_process(struct profile *p, const struct profile_process *q);
 uint32_t profile_thread(struct profile *p, const struct profile_thread *t);
 uint32_t profile_node(struct profile *p, uint32_t parent, uint32_t frame);
 /* Adds to the counters of the profile and of @process (UINT32_MAX: none). */
-void profile_add_books(struct profile *p, uint32_t process, const struct profile_books *d);
+void profile_add_accounts(struct profile *p, uint32_t process, const struct profile_accounts *d);
 /* Adds to the CPU time of @process (UINT32_MAX: does nothing). */
 void profile_add_cpu(struct profile *p, uint32_t process, uint64_t ns);
 /* Adds to the row of the same thread, node, event, wait and idle. */

@@ -75,8 +75,8 @@ void profile_adopt_full(struct profile *p);
 
 /* profile.c */
 /* Adds those counters of @b whose events @f wants to @a. */
-void profile_sum_books(struct profile_books *a, const struct profile_books *b,
-		       const struct profile_filter *f);
+void profile_sum_accounts(struct profile_accounts *a, const struct profile_accounts *b,
+			  const struct profile_filter *f);
 /* profile_add_row(), but returns the position of the row; UINT32_MAX = none. */
 uint32_t profile_put_row(struct profile *p, const struct profile_row *row);
 /* Counts the samples of a row as arrived. */

@@ -401,7 +401,7 @@ static uint32_t intern_process(struct profile *p, const struct profile_process *
 	if (!RESERVE(p, processes, PROFILE_NODES_MAX, hash_of_process) || !pay_process(p))
 		return UINT32_MAX;
 	PROCESSES(p)[p->n_processes] = *q;
-	PROCESSES(p)[p->n_processes].books = (struct profile_books){ 0 };
+	PROCESSES(p)[p->n_processes].accounts = (struct profile_accounts){ 0 };
 	PROCESSES(p)[p->n_processes].cpu_ns = 0;
 	set_add(set, hash, p->n_processes);
 	return p->n_processes++;

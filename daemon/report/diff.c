@@ -100,7 +100,7 @@ static void diff_head(struct profile *all, const struct profile *now)
 	memcpy(all->threads_left_out, now->threads_left_out, sizeof(all->threads_left_out));
 	memcpy(all->rows_left_out, now->rows_left_out, sizeof(all->rows_left_out));
 	if (all->n_processes) {
-		profile_add_books(all, 0, &now->books);
+		profile_add_accounts(all, 0, &now->accounts);
 		profile_add_cpu(all, 0, profile_cpu_ns(now));
 	}
 }

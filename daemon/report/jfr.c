@@ -123,11 +123,11 @@ static void jfr_put_summary(struct jfr *j, enum wire_event event)
 	jfr_string(j->t, text);
 }
 
-static void jfr_put_books(struct jfr *j, uint64_t interval_ns)
+static void jfr_put_accounts(struct jfr *j, uint64_t interval_ns)
 {
-	const struct profile_losses *l = &j->p->books.of[WIRE_EVENT_CPU];
+	const struct profile_losses *l = &j->p->accounts.of[WIRE_EVENT_CPU];
 	struct report_view view = report_view_of(j->p, WIRE_EVENT_CPU);
-	size_t at = begin_event(j, JFR_BOOKS, 0);
+	size_t at = begin_event(j, JFR_ACCOUNTS, 0);
 	char text[32];
 
 	jfr_u64(j->t, l->taken);
@@ -262,11 +262,11 @@ static uint64_t sample_interval_ns(const struct profile *p)
 	return n && all_ns > n ? all_ns / n : DEFAULT_INTERVAL_NS;
 }
 
-static void put_event_books(struct jfr *j, enum wire_event event)
+static void put_event_accounts(struct jfr *j, enum wire_event event)
 {
-	const struct profile_losses *l = &j->p->books.of[event];
+	const struct profile_losses *l = &j->p->accounts.of[event];
 	struct report_view view = report_view_of(j->p, event);
-	size_t at = begin_event(j, JFR_EVENT_BOOKS, 0);
+	size_t at = begin_event(j, JFR_EVENT_ACCOUNTS, 0);
 
 	jfr_string(j->t, wire_event_names[event]);
 	jfr_u64(j->t, l->taken);
@@ -313,10 +313,10 @@ static void put_chunk(struct jfr *j)
 
 	text_bytes(j->t, header, sizeof(header));
 	if (j->events & 1u << WIRE_EVENT_CPU)
-		jfr_put_books(j, interval_ns);
+		jfr_put_accounts(j, interval_ns);
 	for (int e = WIRE_EVENT_LOCK; e < WIRE_EVENT_COUNT; e++)
 		if (j->events & 1u << e)
-			put_event_books(j, (enum wire_event)e);
+			put_event_accounts(j, (enum wire_event)e);
 	for (uint32_t i = 0; i < p->n_processes; i++)
 		jfr_put_labels(j, &p->processes[i]);
 	jfr_put_rows(j, interval_ns, span_ns);

@@ -40,10 +40,10 @@ enum jfr_type {
 	JFR_THREAD_PARK,
 	JFR_ALLOCATION,
 	JFR_CPU_TIME = 110,
-	JFR_BOOKS,
+	JFR_ACCOUNTS,
 	JFR_WAIT_TIME,
 	JFR_ALLOCATED,
-	JFR_EVENT_BOOKS,
+	JFR_EVENT_ACCOUNTS,
 };
 
 /* Seven bits per byte, at most nine bytes: the ninth has eight. */

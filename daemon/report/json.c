@@ -5,7 +5,7 @@
 #include "daemon/core/labels.h"
 #include "proto/wire.h"
 
-static void json_put_losses(struct text_out *t, const struct profile_books *b,
+static void json_put_losses(struct text_out *t, const struct profile_accounts *b,
 			    enum wire_event event)
 {
 	const struct profile_losses *l = &b->of[event];
@@ -96,7 +96,7 @@ static void put_head(struct text_out *t, const struct profile *p, const struct r
 		text_put(t, ",\"cpu_unknown\":true");
 	put_view(t, &view, event);
 	json_put_left_out(t, p, event);
-	json_put_losses(t, &p->books, event);
+	json_put_losses(t, &p->accounts, event);
 }
 
 /* Up to its name. A virtual thread has an id, except for the entry of those without a name. */
@@ -153,7 +153,7 @@ static void json_put_processes(struct text_out *t, const struct profile *p, enum
 		}
 		if (event == WIRE_EVENT_CPU && q->cpu_ns)
 			text_printf(t, ",\"cpu_ns\":%llu", (unsigned long long)q->cpu_ns);
-		json_put_losses(t, &q->books, event);
+		json_put_losses(t, &q->accounts, event);
 		text_put(t, "}");
 	}
 	text_put(t, "]");

@@ -204,7 +204,7 @@ static void otlp_profile(struct otlp_writer *w, Otlp__Profile **ret, const uint3
 	profile->period = otlp_events[event].periodic && samples ? (int64_t)(weight / samples) : 1;
 	profile->time_unix_nano = p->begin_real_ns;
 	profile->duration_nano = p->end_real_ns - p->begin_real_ns;
-	otlp_profile_attributes(w, profile, &q->books.of[event], event, samples);
+	otlp_profile_attributes(w, profile, &q->accounts.of[event], event, samples);
 	*ret = profile;
 }
 

@@ -202,7 +202,7 @@ static void put_no_stack(struct writer *w)
 
 static void put_comment(struct writer *w, enum wire_event event)
 {
-	const struct profile_losses *l = &w->p->books.of[event];
+	const struct profile_losses *l = &w->p->accounts.of[event];
 	const struct report_event *e = &report_events[event];
 	char sum[64], rate[REPORT_TEXT_MAX], absent[REPORT_TEXT_MAX], note[REPORT_TEXT_MAX];
 

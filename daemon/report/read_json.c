@@ -214,9 +214,10 @@ static void json_process(struct json_reader *j)
 	}
 	/* the event may come later: until then stored at the first one */
 	profile_add_cpu(j->p, *id, cpu_ns);
-	((struct profile_process *)(uintptr_t)j->p->processes)[*id].books = (struct profile_books){
-		.of[0] = losses, .short_waits = short_waits, .short_waits_ns = short_waits_ns
-	};
+	((struct profile_process *)(uintptr_t)j->p->processes)[*id].accounts =
+		(struct profile_accounts){ .of[0] = losses,
+					   .short_waits = short_waits,
+					   .short_waits_ns = short_waits_ns };
 }
 
 static void json_thread(struct json_reader *j)
@@ -484,18 +485,18 @@ static int json_rows(struct json_reader *j, const uint32_t *threads, const uint3
 }
 
 /* Counters of processes are stored at the first event until the event's name is known. */
-static void json_books(struct json_reader *j)
+static void json_accounts(struct json_reader *j)
 {
 	struct profile_process *q = (struct profile_process *)(uintptr_t)j->p->processes;
 	int e = j->event;
 
 	for (uint32_t i = 0; i < j->p->n_processes && e > 0; i++) {
-		q[i].books.of[e] = q[i].books.of[0];
-		q[i].books.of[0] = (struct profile_losses){ 0 };
+		q[i].accounts.of[e] = q[i].accounts.of[0];
+		q[i].accounts.of[0] = (struct profile_losses){ 0 };
 	}
-	j->p->books.of[e] = j->losses;
-	j->p->books.short_waits = j->short_waits;
-	j->p->books.short_waits_ns = j->short_waits_ns;
+	j->p->accounts.of[e] = j->losses;
+	j->p->accounts.short_waits = j->short_waits;
+	j->p->accounts.short_waits_ns = j->short_waits_ns;
 	j->p->interval[e] = j->interval;
 	j->p->idle_left_out[e] = j->left_out[0];
 	j->p->threads_left_out[e] = j->left_out[1];
@@ -518,7 +519,7 @@ static int json_build(struct json_reader *j, struct report_reading *r)
 		e = json_nodes(j, nodes, r);
 	if (e == 0)
 		e = json_rows(j, threads, nodes, r);
-	json_books(j);
+	json_accounts(j);
 	return e;
 }
 

@@ -273,7 +273,7 @@ uint64_t report_dropped(const struct profile *p, const struct report_options *o)
 
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
 		if (events_of(o) & 1u << e)
-			n += p->books.of[e].dropped;
+			n += p->accounts.of[e].dropped;
 	return n;
 }
 

@@ -190,7 +190,7 @@ static void speedscope_head(struct speedscope *s)
 {
 	char title[512], name[512 + REPORT_TEXT_MAX + 100], rate[REPORT_TEXT_MAX];
 	enum wire_event event = report_event_of(s->o->events);
-	const struct profile_losses *l = &s->p->books.of[event];
+	const struct profile_losses *l = &s->p->accounts.of[event];
 
 	report_title(s->p, s->o, title, sizeof(title));
 	report_rate_text(s->p, event, rate, sizeof(rate));

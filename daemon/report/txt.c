@@ -25,10 +25,10 @@ static double txt_percent(uint64_t part, uint64_t all)
 	return all ? 100.0 * (double)part / (double)all : 0;
 }
 
-static void txt_put_books(struct text_out *t, const struct profile *p, enum wire_event event)
+static void txt_put_accounts(struct text_out *t, const struct profile *p, enum wire_event event)
 {
 	const struct report_event *e = &report_events[event];
-	const struct profile_losses *l = &p->books.of[event];
+	const struct profile_losses *l = &p->accounts.of[event];
 	char text[REPORT_TEXT_MAX];
 
 	text_printf(t, "%s: %llu taken = %llu delivered + %llu dropped (%.3f %s dropped)\n",
@@ -60,7 +60,7 @@ static void txt_put_header(struct text_out *t, const struct profile *p,
 	strftime(begin, sizeof(begin), "%Y-%m-%d %H:%M:%S", localtime_r(&from, &tm));
 	strftime(end, sizeof(end), "%H:%M:%S", localtime_r(&to, &tm));
 	text_printf(t, "%s\n%s to %s, %s, %s\n", title, begin, end, sum, rate);
-	txt_put_books(t, p, event);
+	txt_put_accounts(t, p, event);
 }
 
 static void put_trace(struct text_out *t, const struct profile *p, const struct profile_row *r,

@@ -23,7 +23,8 @@ struct report_view report_view_of(const struct profile *p, enum wire_event event
 		return v;
 	v.process_cpu_ns = profile_cpu_ns(p);
 	if (v.process_cpu_ns)
-		v.coverage = (double)p->books.of[event].delivered_weight / (double)v.process_cpu_ns;
+		v.coverage =
+			(double)p->accounts.of[event].delivered_weight / (double)v.process_cpu_ns;
 	return v;
 }
 
@@ -84,12 +85,12 @@ const char *report_absent_text(const struct profile *p, enum wire_event event, c
 	size_t n = 0;
 
 	*buf = '\0';
-	if (event == WIRE_EVENT_LOCK && p->books.short_waits)
+	if (event == WIRE_EVENT_LOCK && p->accounts.short_waits)
 		n = (size_t)snprintf(
 			buf, size, "%llu wait%s below %.3g ms, %.3f s in all, not shown\n",
-			(unsigned long long)p->books.short_waits,
-			p->books.short_waits == 1 ? "" : "s", (double)p->interval[event] / MS,
-			(double)p->books.short_waits_ns / 1e9);
+			(unsigned long long)p->accounts.short_waits,
+			p->accounts.short_waits == 1 ? "" : "s", (double)p->interval[event] / MS,
+			(double)p->accounts.short_waits_ns / 1e9);
 	n += view_put_left_out(buf + n, size - n, event, &p->idle_left_out[event],
 			       " of threads that were idle", "not shown; --idle shows them");
 	n += view_put_left_out(buf + n, size - n, event, &p->threads_left_out[event],

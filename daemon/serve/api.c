@@ -51,7 +51,7 @@ bool api_report(struct request *r, unsigned events, enum report_format *ret_form
 static bool is_missing(const struct profile *p, unsigned absent)
 {
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
-		if (absent & 1u << e && !p->books.of[e].taken)
+		if (absent & 1u << e && !p->accounts.of[e].taken)
 			return true;
 	return false;
 }

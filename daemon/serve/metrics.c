@@ -37,7 +37,7 @@ static void metrics_of_event(const struct target *target, enum wire_event event,
 /* ---- of each JVM ----------------------------------------------------------------------------- */
 
 static void put_taken(struct metric_text *m, const struct target *target, enum wire_event event,
-		      const struct stream_books *b)
+		      const struct stream_accounts *b)
 {
 	char labels[LABELS_SIZE];
 
@@ -46,7 +46,7 @@ static void put_taken(struct metric_text *m, const struct target *target, enum w
 }
 
 static void put_delivered(struct metric_text *m, const struct target *target, enum wire_event event,
-			  const struct stream_books *b)
+			  const struct stream_accounts *b)
 {
 	char labels[LABELS_SIZE];
 
@@ -55,7 +55,7 @@ static void put_delivered(struct metric_text *m, const struct target *target, en
 }
 
 static void put_dropped(struct metric_text *m, const struct target *target, enum wire_event event,
-			const struct stream_books *b)
+			const struct stream_accounts *b)
 {
 	char labels[LABELS_SIZE];
 
@@ -67,10 +67,10 @@ static void put_dropped(struct metric_text *m, const struct target *target, enum
 	metric_count(m, labels, b->lost);
 }
 
-static void metrics_put_books(struct metric_text *m, struct targets *targets, const char *family,
-			      const char *help,
-			      void (*put)(struct metric_text *, const struct target *,
-					  enum wire_event, const struct stream_books *))
+static void metrics_put_accounts(struct metric_text *m, struct targets *targets, const char *family,
+				 const char *help,
+				 void (*put)(struct metric_text *, const struct target *,
+					     enum wire_event, const struct stream_accounts *))
 {
 	struct target *target = NULL;
 	struct stream_counts c;
@@ -88,12 +88,13 @@ static void metrics_put_books(struct metric_text *m, struct targets *targets, co
 
 static void metrics_put_samples(struct metric_text *m, struct targets *targets)
 {
-	metrics_put_books(m, targets, "kindling_samples_taken",
-			  "Samples, waits and allocations taken by agents.", put_taken);
-	metrics_put_books(m, targets, "kindling_samples_delivered",
-			  "Samples, waits and allocations decoded by the daemon.", put_delivered);
-	metrics_put_books(m, targets, "kindling_samples_dropped",
-			  "Samples, waits and allocations lost, by cause.", put_dropped);
+	metrics_put_accounts(m, targets, "kindling_samples_taken",
+			     "Samples, waits and allocations taken by agents.", put_taken);
+	metrics_put_accounts(m, targets, "kindling_samples_delivered",
+			     "Samples, waits and allocations decoded by the daemon.",
+			     put_delivered);
+	metrics_put_accounts(m, targets, "kindling_samples_dropped",
+			     "Samples, waits and allocations lost, by cause.", put_dropped);
 }
 
 /* The agents' own counters; @always: also for JVMs without collected waits. */

@@ -25,24 +25,25 @@ static void add_text(cJSON *o, const char *key, const char *s)
 }
 
 /* Weights are ns, for allocations bytes. */
-static void status_add_books(cJSON *o, const struct stream_books *books, enum wire_event event)
+static void status_add_accounts(cJSON *o, const struct stream_accounts *accounts,
+				enum wire_event event)
 {
 	bool bytes = event == WIRE_EVENT_ALLOC;
 	cJSON *dropped = cJSON_CreateObject();
 
-	add_u64(o, "taken", books->taken);
-	add_u64(o, "delivered", books->delivered);
+	add_u64(o, "taken", accounts->taken);
+	add_u64(o, "delivered", accounts->delivered);
 	for (int i = 0; i < WIRE_DROP_COUNT; i++)
-		add_u64(dropped, wire_drop_names[i], books->dropped[i].n);
-	add_u64(dropped, "lost_on_wire", books->lost);
+		add_u64(dropped, wire_drop_names[i], accounts->dropped[i].n);
+	add_u64(dropped, "lost_on_wire", accounts->lost);
 	cJSON_AddItemToObject(o, "dropped", dropped);
-	add_u64(o, bytes ? "taken_bytes" : "taken_ns", books->taken_weight);
-	add_u64(o, bytes ? "delivered_bytes" : "delivered_ns", books->delivered_weight);
+	add_u64(o, bytes ? "taken_bytes" : "taken_ns", accounts->taken_weight);
+	add_u64(o, bytes ? "delivered_bytes" : "delivered_ns", accounts->delivered_weight);
 }
 
 /* The mean weight of the samples since the attach, and their share of the CPU time that the process
  * used meanwhile. */
-static void add_view(cJSON *o, const struct stream_books *cpu, uint64_t process_cpu_ns)
+static void add_view(cJSON *o, const struct stream_accounts *cpu, uint64_t process_cpu_ns)
 {
 	if (cpu->delivered)
 		cJSON_AddNumberToObject(o, "mean_interval_ns",
@@ -57,7 +58,7 @@ static cJSON *samples_json(const struct stream_counts *c, uint64_t process_cpu_n
 {
 	cJSON *samples = cJSON_CreateObject();
 
-	status_add_books(samples, &c->of[WIRE_EVENT_CPU], WIRE_EVENT_CPU);
+	status_add_accounts(samples, &c->of[WIRE_EVENT_CPU], WIRE_EVENT_CPU);
 	add_view(samples, &c->of[WIRE_EVENT_CPU], process_cpu_ns);
 	add_u64(samples, "broken", c->ledger.counter[WIRE_COUNTER_BROKEN]);
 	add_u64(samples, "fallback", c->ledger.counter[WIRE_COUNTER_FALLBACK]);
@@ -70,19 +71,19 @@ static cJSON *samples_json(const struct stream_counts *c, uint64_t process_cpu_n
 static void add_other_events(cJSON *o, const struct stream_counts *c, unsigned collected)
 {
 	for (int e = WIRE_EVENT_LOCK; e < WIRE_EVENT_COUNT; e++) {
-		cJSON *books;
+		cJSON *accounts;
 
 		if (!(collected & 1u << e) && !c->of[e].taken)
 			continue;
-		books = cJSON_AddObjectToObject(o, wire_event_names[e]);
-		status_add_books(books, &c->of[e], (enum wire_event)e);
+		accounts = cJSON_AddObjectToObject(o, wire_event_names[e]);
+		status_add_accounts(accounts, &c->of[e], (enum wire_event)e);
 		if (e != WIRE_EVENT_LOCK)
 			continue;
-		add_u64(books, "short_waits", c->ledger.counter[WIRE_COUNTER_SHORT_WAITS]);
-		add_u64(books, "short_waits_ns", c->ledger.counter[WIRE_COUNTER_SHORT_WAITS_NS]);
-		add_u64(books, "idle_waits", c->ledger.counter[WIRE_COUNTER_IDLE_WAITS]);
-		add_u64(books, "idle_waits_ns", c->ledger.counter[WIRE_COUNTER_IDLE_WAITS_NS]);
-		add_u64(books, "unpaired_waits", c->ledger.counter[WIRE_COUNTER_UNPAIRED_WAITS]);
+		add_u64(accounts, "short_waits", c->ledger.counter[WIRE_COUNTER_SHORT_WAITS]);
+		add_u64(accounts, "short_waits_ns", c->ledger.counter[WIRE_COUNTER_SHORT_WAITS_NS]);
+		add_u64(accounts, "idle_waits", c->ledger.counter[WIRE_COUNTER_IDLE_WAITS]);
+		add_u64(accounts, "idle_waits_ns", c->ledger.counter[WIRE_COUNTER_IDLE_WAITS_NS]);
+		add_u64(accounts, "unpaired_waits", c->ledger.counter[WIRE_COUNTER_UNPAIRED_WAITS]);
 	}
 }
 
@@ -141,7 +142,7 @@ static double status_share(uint64_t part, uint64_t whole)
 
 static cJSON *agent_json(const struct target *t, const struct stream_counts *c)
 {
-	const struct wire_books *books = &c->ledger.books[WIRE_EVENT_CPU];
+	const struct wire_accounts *accounts = &c->ledger.accounts[WIRE_EVENT_CPU];
 	const uint64_t *l = c->ledger.counter;
 	uint64_t cpu_ns = l[WIRE_COUNTER_AGENT_CPU_NS];
 	cJSON *agent = cJSON_CreateObject();
@@ -149,8 +150,8 @@ static cJSON *agent_json(const struct target *t, const struct stream_counts *c)
 	add_u64(agent, "cpu_ns", cpu_ns);
 	add_u64(agent, "process_cpu_ns", l[WIRE_COUNTER_PROCESS_CPU_NS]);
 	add_u64(agent, "session_ns", l[WIRE_COUNTER_SESSION_NS]);
-	add_u64(agent, "taken", books->taken);
-	add_u64(agent, "taken_ns", books->taken_weight);
+	add_u64(agent, "taken", accounts->taken);
+	add_u64(agent, "taken_ns", accounts->taken_weight);
 	add_u64(agent, "bytes", l[WIRE_COUNTER_AGENT_BYTES]);
 	/* of the JVM's own CPU time, as for max_cpu: a large share in a nearly idle JVM */
 	cJSON_AddNumberToObject(agent, "cpu_share",

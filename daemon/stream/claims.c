@@ -6,13 +6,13 @@
 #include "daemon/stream/stream_priv.h"
 
 /* tolerance: clocks are read at other moments than samples are taken */
-#define SLACK_NS     5000000000ull
-#define SLACK_SHARE  4 /* and a quarter: weights are right only on average */
-#define SLACK_BYTES  (1ull << 32)
-#define BYTES_PER_NS 256 /* no core clears memory faster, and Java's memory is cleared */
-#define EVENT_NS     100 /* no event costs the process less CPU time */
-#define SLACK_EVENTS 1000000ull
-#define BOOKS_FACTOR 16 /* a ledger that exceeds the limit by this much ends the stream */
+#define SLACK_NS	5000000000ull
+#define SLACK_SHARE	4 /* and a quarter: weights are right only on average */
+#define SLACK_BYTES	(1ull << 32)
+#define BYTES_PER_NS	256 /* no core clears memory faster, and Java's memory is cleared */
+#define EVENT_NS	100 /* no event costs the process less CPU time */
+#define SLACK_EVENTS	1000000ull
+#define ACCOUNTS_FACTOR 16 /* a ledger that exceeds the limit by this much ends the stream */
 
 /* a * b + c, saturating */
 static uint64_t claims_bound(uint64_t a, uint64_t b, uint64_t c)
@@ -61,7 +61,8 @@ bool claims_believe(struct stream *s, enum wire_event event, uint64_t weight)
 	return true;
 }
 
-static bool books_fit(const struct stream *s, enum wire_event event, const struct wire_books *b)
+static bool accounts_fit(const struct stream *s, enum wire_event event,
+			 const struct wire_accounts *b)
 {
 	const struct stream_limits *l = &s->limits;
 
@@ -69,16 +70,16 @@ static bool books_fit(const struct stream *s, enum wire_event event, const struc
 		return false;
 	return event != WIRE_EVENT_CPU ||
 	       b->taken_weight <=
-		       claims_bound(l->cpu_total_ns, BOOKS_FACTOR, BOOKS_FACTOR * SLACK_NS);
+		       claims_bound(l->cpu_total_ns, ACCOUNTS_FACTOR, ACCOUNTS_FACTOR * SLACK_NS);
 }
 
 /* The counters also contain what was dropped while no daemon was there, so everything the process
  * ever used is allowed. */
-bool claims_believe_books(struct stream *s, enum wire_event event, const struct wire_books *b)
+bool claims_believe_accounts(struct stream *s, enum wire_event event, const struct wire_accounts *b)
 {
 	if (!s->ops.limits)
 		return true;
-	if (!books_fit(s, event, b) && !s->limits_asked)
+	if (!accounts_fit(s, event, b) && !s->limits_asked)
 		claims_ask(s);
-	return books_fit(s, event, b);
+	return accounts_fit(s, event, b);
 }

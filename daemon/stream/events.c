@@ -29,7 +29,7 @@ static int add_sample(struct stream *s, const struct wire_sample *w, bool wall, 
 
 	if (!node_ok(s, w->node))
 		return stream_events_undefined(f, "node", w->node);
-	r = books_deliver(s, wall ? WIRE_EVENT_WALL : WIRE_EVENT_CPU, w->weight_ns, f);
+	r = accounts_deliver(s, wall ? WIRE_EVENT_WALL : WIRE_EVENT_CPU, w->weight_ns, f);
 	if (r > 0 && call)
 		call(s->userdata, &sample);
 	return r < 0 ? r : 0;
@@ -76,7 +76,7 @@ int events_add_lock(struct stream *s, const struct wire_lock *w, struct fault *f
 		return stream_events_undefined(f, "string", w->class_id);
 	lock.class_name = dictionary_class(s, w->class_id);
 	if (!(w->flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED)))
-		r = books_deliver(s, WIRE_EVENT_LOCK, w->duration_ns, f);
+		r = accounts_deliver(s, WIRE_EVENT_LOCK, w->duration_ns, f);
 	if (r > 0 && s->ops.on_lock)
 		s->ops.on_lock(s->userdata, &lock);
 	return r < 0 ? r : 0;
@@ -99,7 +99,7 @@ int events_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault 
 	if (w->class_id && !dictionary_has_string(s, w->class_id))
 		return stream_events_undefined(f, "string", w->class_id);
 	alloc.class_name = dictionary_class(s, w->class_id);
-	r = books_deliver(s, WIRE_EVENT_ALLOC, w->weight, f);
+	r = accounts_deliver(s, WIRE_EVENT_ALLOC, w->weight, f);
 	if (r > 0 && s->ops.on_alloc)
 		s->ops.on_alloc(s->userdata, &alloc);
 	return r < 0 ? r : 0;

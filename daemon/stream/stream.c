@@ -53,7 +53,7 @@ static int stream_on_reset(struct stream *s)
  */
 static int stream_begin_again(struct stream *s, struct fault *f)
 {
-	int r = books_begin_session(s, f);
+	int r = accounts_begin_session(s, f);
 
 	if (r < 0 || !s->greeted)
 		return r;
@@ -192,7 +192,7 @@ static int on_frame(struct stream *s, const struct wire_frame *frame, struct fau
 	case WIRE_VIRTUAL:
 		return on_virtuals(s, frame, f);
 	case WIRE_LEDGER:
-		return books_on_ledger(s, frame, f);
+		return accounts_on_ledger(s, frame, f);
 	case WIRE_NOTE:
 	case WIRE_FAULT:
 	case WIRE_BYE:

@@ -115,7 +115,7 @@ struct stream_ops {
  * dropped{implausible}. No counter ever decreases. A stream usually is one session; the HELLO of an
  * earlier session may come first, and its samples count too.
  */
-struct stream_books {
+struct stream_accounts {
 	uint64_t taken, taken_weight;
 	uint64_t delivered, delivered_weight;
 	struct {
@@ -125,7 +125,7 @@ struct stream_books {
 };
 
 struct stream_counts {
-	struct stream_books of[WIRE_EVENT_COUNT];
+	struct stream_accounts of[WIRE_EVENT_COUNT];
 	uint64_t bytes, frames; /* read from the pipe */
 	struct wire_ledger ledger; /* the last one of the last session, as sent by the agent */
 };

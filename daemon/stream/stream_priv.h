@@ -1,6 +1,6 @@
 /*
  * Inside the stream room: stream.c (bytes, frames, sessions), dictionary.c (meaning of ids),
- * thread_names.c, events.c (samples, waits, allocations, states), books.c (the accounting),
+ * thread_names.c, events.c (samples, waits, allocations, states), accounts.c (the accounting),
  * claims.c (checks of plausibility). Functions that take @f return 0, or -errno with @f set: the
  * stream has ended.
  */
@@ -40,7 +40,7 @@ struct stream_dictionary {
 };
 
 /* The causes of drops that occur when nobody reads. */
-enum { BOOKS_FULL_RING, BOOKS_FULL_PIPE, BOOKS_FULL_COUNT };
+enum { ACCOUNTS_FULL_RING, ACCOUNTS_FULL_PIPE, ACCOUNTS_FULL_COUNT };
 
 /* Names of threads: a hash table by tid. */
 struct stream_threads {
@@ -70,10 +70,10 @@ struct stream {
 	bool limits_asked; /* the clocks were read for the bytes that are being fed */
 	uint64_t believed[WIRE_EVENT_COUNT]; /* weights, of all sessions */
 	bool held_back; /* the reader is held back on purpose */
-	/* of the agent's drops in this session those caused by it, by BOOKS_FULL_x */
+	/* of the agent's drops in this session those caused by it, by ACCOUNTS_FULL_x */
 	struct {
 		uint64_t n, weight;
-	} quota[WIRE_EVENT_COUNT][BOOKS_FULL_COUNT];
+	} quota[WIRE_EVENT_COUNT][ACCOUNTS_FULL_COUNT];
 };
 
 /* dictionary.c: definitions, in the order of their ids. */
@@ -103,10 +103,11 @@ int events_add_virtual(struct stream *s, const struct wire_virtual *w, struct fa
 
 /* claims.c: is it possible? */
 bool claims_believe(struct stream *s, enum wire_event event, uint64_t weight);
-bool claims_believe_books(struct stream *s, enum wire_event event, const struct wire_books *b);
+bool claims_believe_accounts(struct stream *s, enum wire_event event,
+			     const struct wire_accounts *b);
 
-/* books.c: counts one more event. 1 = pass it on, 0 = it is implausible, or -errno + @f. */
-int books_deliver(struct stream *s, enum wire_event event, uint64_t weight, struct fault *f);
-int books_on_ledger(struct stream *s, const struct wire_frame *frame, struct fault *f);
+/* accounts.c: counts one more event. 1 = pass it on, 0 = it is implausible, or -errno + @f. */
+int accounts_deliver(struct stream *s, enum wire_event event, uint64_t weight, struct fault *f);
+int accounts_on_ledger(struct stream *s, const struct wire_frame *frame, struct fault *f);
 /* Starts a new session: earlier counts are kept. -EBADMSG after too many. */
-int books_begin_session(struct stream *s, struct fault *f);
+int accounts_begin_session(struct stream *s, struct fault *f);

@@ -48,7 +48,7 @@ static void child_on_end(void *userdata, uint32_t events)
 	if (warden_reap(c->pid, &status, NULL) == 0)
 		return;
 	if (c->target && WIFEXITED(status) && WEXITSTATUS(status) == INJECT_STATUS_LEFT)
-		left_tell(c->table, c->target, c->target_start_time);
+		left_report(c->table, c->target, c->target_start_time);
 	/* its end may be seen before its answer, in the same round of the loop */
 	c->ended = true;
 	c->source = loop_source_free(c->source);

@@ -25,7 +25,7 @@
 /* A frame, often enough that neither agent nor receiver takes the daemon for stopped. */
 #define SIP_BYTES  4096
 #define SIP_NS	   (6 * NS_PER_S)
-#define HELD_NS	   (15 * NS_PER_S) /* the agent's books come a while after its drops */
+#define HELD_NS	   (15 * NS_PER_S) /* the agent's accounts come a while after its drops */
 #define EPISODE_NS (60 * NS_PER_S)
 #define COST_BYTES (256 * 1024)
 #define BYTE_NS	   200 /* until it is known better */

@@ -193,7 +193,7 @@ static void on_result(void *userdata, uint32_t events)
 	if (died)
 		target_clean_up(t);
 	if (result.left)
-		left_tell(t->priv->table, t->jvm.pid, t->jvm.start_time);
+		left_report(t->priv->table, t->jvm.pid, t->jvm.start_time);
 	if (result.fault.code) {
 		end_attempt(t, &result.fault);
 	} else {

@@ -46,19 +46,21 @@ static void labelling_place(const struct jvm *jvm, const struct config *config, 
 	(void)labels_set(ret, "node", config->node);
 }
 
-static void labelling_service(const struct jvm *jvm, const struct told *told, struct labels *ret)
+static void labelling_service(const struct jvm *jvm, const struct declared *declared,
+			      struct labels *ret)
 {
-	const char *services[] = { told->service, jvm->noted_service, jvm->container, jvm->name };
-	const char *versions[3] = { told->version, jvm->noted_version };
+	const char *services[] = { declared->service, jvm->noted_service, jvm->container,
+				   jvm->name };
+	const char *versions[3] = { declared->version, jvm->noted_version };
 	char tag[LABEL_VALUE_SIZE];
 
 	labelling_tag(jvm->image, tag, sizeof(tag));
 	versions[2] = tag;
 	(void)labels_set(ret, "service", labelling_first(services, ARRAY_SIZE(services)));
 	(void)labels_set(ret, "version", labelling_first(versions, ARRAY_SIZE(versions)));
-	if (told->namespace[0])
-		(void)labels_set(ret, "namespace", told->namespace);
-	(void)labels_set(ret, "environment", told->environment);
+	if (declared->namespace[0])
+		(void)labels_set(ret, "namespace", declared->namespace);
+	(void)labels_set(ret, "environment", declared->environment);
 }
 
 /* Does @key fit one of @list, "team,app.kubernetes.io/..."? */
@@ -90,12 +92,12 @@ static void labelling_notes(const struct jvm *jvm, const char *list, struct labe
 			(void)labels_set(ret, key, value);
 }
 
-void labelling_make(const struct jvm *jvm, const struct told *told, const struct config *config,
-		    struct labels *ret)
+void labelling_make(const struct jvm *jvm, const struct declared *declared,
+		    const struct config *config, struct labels *ret)
 {
 	*ret = (struct labels){ 0 };
 	labelling_place(jvm, config, ret);
-	labelling_service(jvm, told, ret);
+	labelling_service(jvm, declared, ret);
 	labelling_notes(jvm, config->label_pods, ret);
 	for (unsigned i = 0; i < config->n_labels; i++)
 		(void)labels_set(ret, config->labels[i].key, config->labels[i].value);
@@ -108,7 +110,7 @@ void labelling_renew(struct target *t)
 	struct labels labels;
 	char *text;
 
-	labelling_make(&t->jvm, &t->priv->facts.told, table->config, &labels);
+	labelling_make(&t->jvm, &t->priv->facts.declared, table->config, &labels);
 	if (t->labels && strcmp(t->labels, labels.text) == 0)
 		return;
 	text = strdup(labels.text);

@@ -7,13 +7,14 @@
 #include "daemon/core/config.h"
 #include "daemon/core/labels.h"
 #include "daemon/discovery/jvm.h"
-#include "daemon/discovery/told.h"
+#include "daemon/discovery/declared.h"
 
 struct target;
 
-/* Of @jvm, whose owner says @told, on a host called @host that its cluster calls @node. Pure. */
-void labelling_make(const struct jvm *jvm, const struct told *told, const struct config *config,
-		    struct labels *ret);
+/* Of @jvm, whose owner says @declared, on a host called @host that its cluster calls @node. Pure.
+ */
+void labelling_make(const struct jvm *jvm, const struct declared *declared,
+		    const struct config *config, struct labels *ret);
 /* Those of @t are made anew from what is known of it now; whoever keeps them is told of a change.
  */
 void labelling_renew(struct target *t);

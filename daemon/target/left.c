@@ -42,7 +42,7 @@ void left_look(struct target *t)
 	loop_timer_set(t->priv->table->left_timer, PAUSE_NS, 0);
 }
 
-void left_tell(struct targets *table, pid_t pid, uint64_t start_time)
+void left_report(struct targets *table, pid_t pid, uint64_t start_time)
 {
 	struct target *t = table->first;
 	unsigned n;

@@ -144,13 +144,13 @@ const char *target_engine_note(const struct target *t)
 
 /* ---- the pipe ------------------------------------------------------------------------------- */
 
-static void log_books(const struct target *t)
+static void log_accounts(const struct target *t)
 {
 	struct stream_counts c;
 
 	target_counts(t, &c);
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
-		const struct stream_books *b = &c.of[e];
+		const struct stream_accounts *b = &c.of[e];
 		uint64_t dropped = 0;
 
 		for (int i = 0; i < WIRE_DROP_COUNT; i++)
@@ -165,7 +165,7 @@ static void log_books(const struct target *t)
 	}
 }
 
-static void target_session_add_books(struct stream_books *a, const struct stream_books *b)
+static void target_session_add_accounts(struct stream_accounts *a, const struct stream_accounts *b)
 {
 	a->taken += b->taken;
 	a->taken_weight += b->taken_weight;
@@ -182,7 +182,7 @@ static void target_session_add_books(struct stream_books *a, const struct stream
 static void target_session_add_counts(struct stream_counts *a, const struct stream_counts *b)
 {
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
-		target_session_add_books(&a->of[e], &b->of[e]);
+		target_session_add_accounts(&a->of[e], &b->of[e]);
 	a->bytes += b->bytes;
 	a->frames += b->frames;
 	a->ledger = b->ledger;
@@ -201,7 +201,7 @@ void target_counts(const struct target *t, struct stream_counts *ret)
 
 void target_missed(struct target *t, uint64_t cpu_ns)
 {
-	struct stream_books *b = &t->past.of[WIRE_EVENT_CPU];
+	struct stream_accounts *b = &t->past.of[WIRE_EVENT_CPU];
 	uint64_t n = t->interval_ns ? (cpu_ns + t->interval_ns / 2) / t->interval_ns : 0;
 
 	if (!n || !(target_asked_events(t) & 1u << WIRE_EVENT_CPU))
@@ -219,8 +219,9 @@ void session_close(struct target *t)
 
 	session_words_end(t);
 	if (t->stream) {
-		log_books(t);
-		session_say_ledger(t); /* the books of the last moments go where the others went */
+		log_accounts(t);
+		session_report_ledger(
+			t); /* the accounts of the last moments go where the others went */
 		target_counts(t, &c);
 		t->past = c;
 		t->stream = stream_free(t->stream);

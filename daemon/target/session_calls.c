@@ -95,7 +95,7 @@ void session_words_end(struct target *t)
 	log_limit_end(&t->priv->words, words_name(t));
 }
 
-void session_say_ledger(struct target *t)
+void session_report_ledger(struct target *t)
 {
 	struct stream_counts c;
 
@@ -107,7 +107,7 @@ void session_say_ledger(struct target *t)
 
 static void on_ledger(void *userdata)
 {
-	session_say_ledger(userdata);
+	session_report_ledger(userdata);
 }
 
 static void on_fault(void *userdata, const struct fault *f)

@@ -60,7 +60,7 @@ struct target {
 	enum target_state state;
 	struct fault fault; /* why not streaming; code 0 = no reason */
 	struct stream *stream; /* NULL before the first session */
-	struct stream_counts past; /* books of the sessions before the current one */
+	struct stream_counts past; /* accounts of the sessions before the current one */
 	char jdk[160]; /* "Debian 17.0.15+6" from HELLO, else jvm.jdk */
 	char engine[32], walker[32], note[160]; /* from HELLO */
 	struct target_note notes[NOTES_MAX]; /* of the running session */
@@ -186,7 +186,7 @@ bool target_held_back(const struct target *t, char *why, size_t size);
 /* CPUs that the agent used in the last minute, or since its session began if that is less. */
 double target_recent_cpus(const struct target *t);
 /* It used @cpu_ns of CPU time between two daemons: as many samples as that makes at its interval
- * were not taken, dropped{restart} in its books. */
+ * were not taken, dropped{restart} in its accounts. */
 void target_missed(struct target *t, uint64_t cpu_ns);
-/* The books of all its sessions together. */
+/* The accounts of all its sessions together. */
 void target_counts(const struct target *t, struct stream_counts *ret);

@@ -193,7 +193,7 @@ uint64_t owning_interval_ns(const struct target *t, uint64_t interval_ns);
 /* left.c: what attempts left */
 void left_begin(struct targets *table);
 void left_look(struct target *t); /* just found: is it one that no attempt will tidy up? */
-void left_tell(struct targets *table, pid_t pid, uint64_t start_time); /* not all could go yet */
+void left_report(struct targets *table, pid_t pid, uint64_t start_time); /* not all could go yet */
 void targets_on_left(void *userdata);
 
 /* limit.c: targets.max */
@@ -262,7 +262,7 @@ double recent_cpus(const struct target_recent *r, uint64_t mono_ns, uint64_t cpu
 /* session.c */
 int session_frame(struct target *t, uint8_t *buf, uint64_t interval_ns, bool no_budget);
 void session_open(struct target *t); /* its receiver has the pipes */
-void session_close(struct target *t); /* keeps its books */
+void session_close(struct target *t); /* keeps its accounts */
 /* The process ended. true: its last events are waited for, then target_end() is called. */
 bool session_end(struct target *t);
 void session_stuck(struct target *t); /* its receiver does not answer */
@@ -270,7 +270,7 @@ void session_stuck(struct target *t); /* its receiver does not answer */
 /* session_calls.c: the functions for a stream, with the target as userdata: those of @ops and our
  * own */
 void session_stream_ops(const struct targets_ops *ops, struct stream_ops *ret);
-void session_say_ledger(struct target *t); /* its books have changed */
+void session_report_ledger(struct target *t); /* its accounts have changed */
 void session_say_reset(struct target *t);
 void session_words_end(struct target *t); /* how many lines of the log were held back */
 

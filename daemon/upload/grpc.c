@@ -190,7 +190,7 @@ static void grpc_go_on(struct grpc_call *c)
 }
 
 /* Passes on what came, message by message. false: the call was freed meanwhile. */
-static bool grpc_tell_messages(struct grpc_call *c)
+static bool grpc_report_messages(struct grpc_call *c)
 {
 	size_t len;
 
@@ -214,7 +214,7 @@ static bool grpc_tell_messages(struct grpc_call *c)
 	return true;
 }
 
-static void grpc_tell_end(struct grpc_call *c)
+static void grpc_report_end(struct grpc_call *c)
 {
 	c->over = true;
 	c->end.sent = c->sent;
@@ -225,11 +225,11 @@ static void grpc_on_timer(void *userdata)
 {
 	struct grpc_call *c = userdata;
 
-	if (c->over || !grpc_tell_messages(c))
+	if (c->over || !grpc_report_messages(c))
 		return;
 	if (c->end.status != GRPC_OK) {
 		multi_remove(c->multi, &c->transfer);
-		grpc_tell_end(c);
+		grpc_report_end(c);
 		return;
 	}
 	if (c->last_words && !c->ended) {
@@ -264,7 +264,7 @@ static void grpc_done(struct multi_transfer *t, CURLcode code)
 {
 	struct grpc_call *c = (struct grpc_call *)t;
 
-	if (!grpc_tell_messages(c))
+	if (!grpc_report_messages(c))
 		return;
 	if (c->end.status != GRPC_OK)
 		; /* we ended it, and have a reason */
@@ -275,7 +275,7 @@ static void grpc_done(struct multi_transfer *t, CURLcode code)
 			    code == CURLE_OPERATION_TIMEDOUT ? GRPC_DEADLINE_EXCEEDED
 							     : GRPC_UNAVAILABLE,
 			    "%s", c->error[0] ? c->error : curl_easy_strerror(code));
-	grpc_tell_end(c);
+	grpc_report_end(c);
 }
 
 /* ---- the call -------------------------------------------------------------------------------- */

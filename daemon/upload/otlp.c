@@ -100,7 +100,7 @@ static enum sink_verdict otlp_judge_http(const struct http_answer *a, char *why)
 }
 
 /* The texts of gRPC's libraries for Go and C++, Java, and Rust. */
-static bool otlp_says_too_large(const char *message)
+static bool otlp_is_too_large(const char *message)
 {
 	return strstr(message, "larger than max") || strstr(message, "exceeds maximum size") ||
 	       strstr(message, "too large");
@@ -118,13 +118,13 @@ static enum sink_verdict otlp_judge_grpc(const struct http_answer *a, char *why)
 							      a->len - OTLP_FRAME, why)
 					   : SINK_CONFIRMED;
 	case 8: /* RESOURCE_EXHAUSTED, also for a message that is too large */
-		return otlp_says_too_large(a->grpc_message) ? SINK_TOO_LARGE : SINK_RETRY;
+		return otlp_is_too_large(a->grpc_message) ? SINK_TOO_LARGE : SINK_RETRY;
 	case 1: /* CANCELLED */
 	case 4: /* DEADLINE_EXCEEDED */
 	case 10: /* ABORTED */
 		return SINK_RETRY;
 	case 11: /* OUT_OF_RANGE, likewise */
-		return otlp_says_too_large(a->grpc_message) ? SINK_TOO_LARGE : SINK_RETRY;
+		return otlp_is_too_large(a->grpc_message) ? SINK_TOO_LARGE : SINK_RETRY;
 	case 14: /* UNAVAILABLE */
 	case 15: /* DATA_LOSS */
 	case 7: /* PERMISSION_DENIED, UNIMPLEMENTED, UNAUTHENTICATED: the settings */

@@ -346,15 +346,15 @@ static int sink_test_profile(struct profile **ret)
 					 .line = -1,
 					 .class_name = profile_string(p, "kindling.Sink"),
 					 .method = profile_string(p, "test") };
-	const struct profile_books books = { .of[WIRE_EVENT_CPU] = { 1, NS_PER_MS, 1, NS_PER_MS, 0,
-								     0 } };
+	const struct profile_accounts accounts = { .of[WIRE_EVENT_CPU] = { 1, NS_PER_MS, 1,
+									   NS_PER_MS, 0, 0 } };
 
 	p->end_real_ns = clock_real_ns();
 	p->begin_real_ns = p->end_real_ns - NS_PER_S;
 	p->interval[WIRE_EVENT_CPU] = NS_PER_MS;
 	profile_add(p, profile_thread(p, &t), profile_node(p, 0, profile_intern_frame(p, &f)), 1,
 		    NS_PER_MS);
-	profile_add_books(p, 0, &books);
+	profile_add_accounts(p, 0, &accounts);
 	*ret = TAKE_PTR(p);
 	return 0;
 }

@@ -128,7 +128,7 @@ int skywalking_wall(const struct profile *p, struct profile **ret)
 			if (copy->rows[i].event == WIRE_EVENT_WALL)
 				thin_rows(copy)[i].event = WIRE_EVENT_CPU;
 		copy->interval[WIRE_EVENT_CPU] = copy->interval[WIRE_EVENT_WALL];
-		copy->books.of[WIRE_EVENT_CPU] = copy->books.of[WIRE_EVENT_WALL];
+		copy->accounts.of[WIRE_EVENT_CPU] = copy->accounts.of[WIRE_EVENT_WALL];
 	}
 	*ret = TAKE_PTR(copy);
 	return 0;

@@ -4,7 +4,7 @@ threads that burn, threads that sleep, deep stacks, garbage, threads that live f
 
 The heap is touched in full at the start and the JVM runs on its own first, so that the growth of RssAnon
 by attaching is the agent's and not the heap's; "in the same time before" is the control. CPU and bytes are
-differences of what the books of `kindling status --json` say at both ends of the time measured. Memory by part
+differences of what the accounts of `kindling status --json` say at both ends of the time measured. Memory by part
 is the agent's own count, asked for by agent_reader in a JVM of its own, at the first sample and --parts later.
 """
 import os
@@ -14,7 +14,7 @@ import sys
 import time
 
 import bench
-from kindling import BUILD, Daemon, Jvm, agent_copies, books_hold, wait_for
+from kindling import BUILD, Daemon, Jvm, agent_copies, accounts_balance, wait_for
 
 ATTEMPTS = 5
 
@@ -99,7 +99,7 @@ def measure(args, jvm):
         rss = memory(daemon.data_pid())["VmRSS"]
         if end["state"] != "streaming" or last["delivered"] <= first["delivered"]:
             bench.cannot("pid %d is %s: %s" % (jvm.pid, end["state"], end["reason"]))
-        books_hold(end)
+        accounts_balance(end)
     return {k: last[k] - first[k] for k in first}, steps, end, rss
 
 

@@ -222,8 +222,8 @@ static void send_ledger(int events)
 	struct wire_ledger l = { 0 };
 	struct wire_writer w;
 
-	l.books[WIRE_EVENT_CPU].taken = l.books[WIRE_EVENT_CPU].written = known.samples;
-	l.books[WIRE_EVENT_CPU].taken_weight = l.books[WIRE_EVENT_CPU].written_weight =
+	l.accounts[WIRE_EVENT_CPU].taken = l.accounts[WIRE_EVENT_CPU].written = known.samples;
+	l.accounts[WIRE_EVENT_CPU].taken_weight = l.accounts[WIRE_EVENT_CPU].written_weight =
 		known.samples * WEIGHT_NS;
 	l.counter[WIRE_COUNTER_INTERVAL_NS] = 10 * NS_PER_MS;
 	l.counter[WIRE_COUNTER_EVENTS] = 1u << WIRE_EVENT_CPU;

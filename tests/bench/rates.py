@@ -1,14 +1,14 @@
 """
 What kindlingd pays at high rates, and how old a sample is then when somebody reads it: several JVMs
 (tests/harness/java/KnownShares.java, which keeps more than two CPUs busy) at --interval. CPU time is that of
-kindlingd-data and of all receivers between two looks at the books, first without a reader, then with one
+kindlingd-data and of all receivers between two looks at the accounts, first without a reader, then with one
 `kindling tail --json` of one of the JVMs; age as in latency.py.
 """
 import sys
 import time
 
 import bench
-from kindling import Daemon, Jvm, books_hold, wait_for
+from kindling import Daemon, Jvm, accounts_balance, wait_for
 from latency import Tail, spread
 
 SETTINGS = ("    max_cpu: 100%",)
@@ -27,10 +27,10 @@ def receivers(daemon):
 
 def look(daemon, jvms, pids):
     targets = [daemon.target(j.pid) for j in jvms]
-    books = [books_hold(t) for t in targets]
+    accounts = [accounts_balance(t) for t in targets]
     return {"wall_ns": time.monotonic_ns(), "data_ns": bench.cpu_clock_ns(daemon.data_pid()),
-            "receivers_ns": sum(map(bench.cpu_clock_ns, pids)), "delivered": sum(b["delivered"] for b in books),
-            "dropped": sum(sum(b["dropped"].values()) for b in books), "agents_ns": sum(t["agent"]["cpu_ns"] for t in targets)}
+            "receivers_ns": sum(map(bench.cpu_clock_ns, pids)), "delivered": sum(b["delivered"] for b in accounts),
+            "dropped": sum(sum(b["dropped"].values()) for b in accounts), "agents_ns": sum(t["agent"]["cpu_ns"] for t in targets)}
 
 
 def measure(daemon, jvms, seconds):

@@ -1,7 +1,7 @@
 """
 What 50 and 200 JVMs on one host cost: made-up ones (tests/bench/many_jvms.c), each with --rate samples a second of its own
 names and stacks and an owner of its own, through a kindlingd as it is installed: discovery, attach, receivers, history, and
-sinks. CPU time is that of all processes of kindlingd between two looks at the books, by the kernel's clocks, so other work on
+sinks. CPU time is that of all processes of kindlingd between two looks at the accounts, by the kernel's clocks, so other work on
 the machine makes it a little larger and no more. Their memory is Pss: what processes share is counted once.
 """
 import contextlib
@@ -83,10 +83,10 @@ def look(daemon):
     cpu["ended"] = ended  # attaches, symbols, answers
     status = daemon.status()
     ours = [t for t in status["targets"] if t["state"] == "streaming"]
-    books = [t["samples"] for t in ours]
+    accounts = [t["samples"] for t in ours]
     return {"at": time.monotonic(), "cpu": cpu, "pss": pss, "streaming": len(ours), "status": status,
-            "delivered": sum(b["delivered"] for b in books),
-            "dropped": sum(sum(b["dropped"].values()) for b in books)}
+            "delivered": sum(b["delivered"] for b in accounts),
+            "dropped": sum(sum(b["dropped"].values()) for b in accounts)}
 
 
 def threads_ns(pid):

@@ -106,7 +106,7 @@ class Switch:
             wait_for("samples", lambda: self.daemon.target(self.jvm.pid)["samples"]["delivered"] > 0, bench.FOREVER)
         time.sleep(self.args.settle)
 
-    def books(self):
+    def accounts(self):
         if self.state != ON:
             return None
         t = self.daemon.target(self.jvm.pid)
@@ -114,9 +114,9 @@ class Switch:
 
     def measure(self):
         """(wall rate, CPU rate), or None when the block was spoiled; samples taken in it."""
-        before, timers_before = self.books(), timers(self.jvm.pid)
+        before, timers_before = self.accounts(), timers(self.jvm.pid)
         rates = self.jvm.block(self.args.block)
-        after, timers_after = self.books(), timers(self.jvm.pid)
+        after, timers_after = self.accounts(), timers(self.jvm.pid)
         if self.state != ON:
             return (rates, 0) if timers_before == timers_after == 0 else (None, 0)
         if before[0] != "streaming" or after[0] != "streaming" or before[1] != after[1] or after[2] <= before[2]:

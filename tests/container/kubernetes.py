@@ -24,7 +24,7 @@ import yaml  # noqa: E402
 import packaged  # noqa: E402
 import versions  # noqa: E402
 from bundle import Jdk, MARK  # noqa: E402
-from kindling import BUILD, Contention, agent_copies, books_hold, classes, skip, thread_names, timers, wait_for  # noqa: E402
+from kindling import BUILD, Contention, agent_copies, accounts_balance, classes, skip, thread_names, timers, wait_for  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MANIFESTS = os.path.join(HERE, "..", "..", "deploy", "kubernetes", "")
@@ -346,8 +346,8 @@ class Kubernetes(unittest.TestCase):
         return json.loads(daemon.kindling("report", str(pid), "--last", "10m", "--format", "json", "-o", "-"))["losses"]["delivered"]
 
     def check_taken_over(self, daemon, t, name, tmp):
-        """The process is the one of before, has one agent that works, and what was missed stands in the books."""
-        books_hold(t)
+        """The process is the one of before, has one agent that works, and what was missed stands in the accounts."""
+        accounts_balance(t)
         self.assertGreater(t["samples"]["dropped"]["restart"], 0)
         self.assertAlmostEqual(t["samples"]["dropped"]["restart"], t["gap"]["cpu_ns"] / 1e6, delta=1)
         self.assertEqual((t["pod"], t["container"], t["annotations"]["team"]), ("shop/" + name, "web", "t" + name[-1]))

@@ -12,7 +12,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "harness"))
 import jdks  # noqa: E402
-from kindling import Daemon, agent_copies, books_hold, classes, wait_for  # noqa: E402
+from kindling import Daemon, agent_copies, accounts_balance, classes, wait_for  # noqa: E402
 
 MUSL = "/usr/lib/x86_64-linux-musl/libc.so"
 mapped = {}  # what each JVM had mapped of us
@@ -76,7 +76,7 @@ class OneLibrary(unittest.TestCase):
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 100)
             t = daemon.target(jvm.pid)
             self.assertEqual(t["walker"], "hotspot")
-            books_hold(t)
+            accounts_balance(t)
             self.assertEqual(agent_copies(jvm.pid), 1)
             library = jvm.maps("libkindling").pop()
             self.assertIn("KnownShares.spin", daemon.cli("report", str(jvm.pid), "-o", "-", "--format", "collapsed").stdout)

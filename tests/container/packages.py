@@ -19,7 +19,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import packaged  # noqa: E402
-from kindling import BUILD, HERE, Daemon, Jvm, books_hold, timed_wait, wait_for  # noqa: E402
+from kindling import BUILD, HERE, Daemon, Jvm, accounts_balance, timed_wait, wait_for  # noqa: E402
 from systemd import Systemd  # noqa: E402
 
 TOP = os.path.realpath(os.path.join(HERE, "..", ".."))
@@ -133,7 +133,7 @@ class Case(unittest.TestCase):
         with Jvm("17") as jvm:
             daemon.wait_state(jvm.pid, "streaming")
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
-            books_hold(daemon.target(jvm.pid))
+            accounts_balance(daemon.target(jvm.pid))
             # its libraries were found, and are those of the host
             wait_for("names of native functions", lambda: re.search(r"\bthread_native_entry\b", daemon.cli(
                 "report", str(jvm.pid), "--last", "1m", "-o", "-", check=False).stdout))

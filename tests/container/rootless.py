@@ -12,7 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 from bundle import Jdk, MARK  # noqa: E402
-from kindling import ONLY_MINE, Daemon, books_hold, classes, skip, thread_names, timers, wait_for  # noqa: E402
+from kindling import ONLY_MINE, Daemon, accounts_balance, classes, skip, thread_names, timers, wait_for  # noqa: E402
 
 UID, FIRST = 4242, 100000
 # @1: a directory with the files of accounts that hold for podman alone
@@ -105,7 +105,7 @@ class Rootless(unittest.TestCase):
                     self.assertNotEqual(f.read().split(), ["0", "0", "4294967295"])
                 daemon.wait_state(pid, "streaming")
                 wait_for("samples", lambda: daemon.target(pid)["samples"]["delivered"] > 20)
-                books_hold(daemon.target(pid))
+                accounts_balance(daemon.target(pid))
             print("\n" + daemon.cli("status").stdout)
             self.assertEqual(daemon.stop(), 0)
         for name, pid in pids.items():

@@ -14,7 +14,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "harness"))
 import bundle  # noqa: E402
-from kindling import NOT_OTHERS, Daemon, agent_copies, books_hold, classes, java_home, skip, timers, wait_for  # noqa: E402
+from kindling import NOT_OTHERS, Daemon, agent_copies, accounts_balance, classes, java_home, skip, timers, wait_for  # noqa: E402
 
 COVER = "attach:\n  tmpfs_over_tmp: true\n"
 NOBODY = "targets:\n  rules:\n    - deny: { uid: 0-4294967295 }\n"
@@ -55,7 +55,7 @@ class Containers(unittest.TestCase):
             self.assertEqual(target["ns_pid"], 1)
             self.assertEqual(target["uid"], 1000)
             wait_for("samples", lambda: daemon.target(c.pid)["samples"]["delivered"] > 30)
-            books_hold(daemon.target(c.pid))
+            accounts_balance(daemon.target(c.pid))
             with open("/proc/%d/maps" % c.pid) as f:
                 library = {line.split()[5] for line in f if "libkindling" in line}
             self.assertEqual(agent_copies(c.pid), 1)

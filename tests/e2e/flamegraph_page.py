@@ -133,7 +133,7 @@ def check(seen, jvms):
     share = "In view: %.3f s, %d samples, %.2f%% of the file" % (
         seen["include"] / 1e9, seen["include"] / 1e7, 25e-9 * seen["include"])
     assert seen["in_view"] == (share if seen["include"] < seen["total"] else ""), (seen["in_view"], share)
-    assert seen["file_facts"] == seen["facts"], "the file's books are not the view's"
+    assert seen["file_facts"] == seen["facts"], "the file's accounts are not the view's"
     assert seen["bad_include"].startswith("Only stacks with: Invalid regular expression"), seen["bad_include"]
     assert seen["exclude"] == seen["total"] - seen["include"] and seen["exclude_none"] == seen["total"] and not seen["exclude_bad"], seen
     assert seen["reversed"] and seen["reversed_total"] == seen["selfs"] == seen["total"] and sum(seen["self7"]) == 1_000_000_000, seen

@@ -10,7 +10,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import BUILD, Daemon, Jvm, Lateness, Tail, books_hold, wait_for  # noqa: E402
+from kindling import BUILD, Daemon, Jvm, Lateness, Tail, accounts_balance, wait_for  # noqa: E402
 from test_jvm import METHODS, shares_by_thread  # noqa: E402
 from test_rights import children_of, role_of  # noqa: E402
 
@@ -119,7 +119,7 @@ class BesideFloods(unittest.TestCase):
             print("  %-10s %6.2f %% of samples, %6.2f %% of CPU" % (group, share, true_share))
             self.assertAlmostEqual(share, true_share, delta=2, msg=group)
 
-    def test_its_stream_shares_and_books_are_as_without(self):
+    def test_its_stream_shares_and_accounts_are_as_without(self):
         with Daemon(SETTINGS) as daemon, Jvm(MAJOR) as jvm:
             self.skip_if_refused(daemon)
             daemon.wait_state(jvm.pid, "streaming")
@@ -133,19 +133,19 @@ class BesideFloods(unittest.TestCase):
                     before, first, tail.longest = jvm.mark(), daemon.target(jvm.pid)["samples"]["taken"], 0.0
                     daemon.cli("record", str(jvm.pid), "-d", "%ds" % RECORDED_S, "-i", "1ms", "--threads", "-o", out)
                     after, longest = jvm.mark(), tail.longest
-                books = books_hold(daemon.target(jvm.pid))
+                accounts = accounts_balance(daemon.target(jvm.pid))
                 samples, states = self.flooded(daemon, flooding)
                 tail.end()
-            taken = books["taken"] - first
+            taken = accounts["taken"] - first
             print("JDK %s: %d samples in %d s, dropped %s; longest gap %.2f s, slowest answer %.2f s, on a machine %.2f s late; "
                   "of the others %d samples came, they are %s\n%s" % (
-                      MAJOR, taken, RECORDED_S, {k: v for k, v in books["dropped"].items() if v}, longest, questions.slowest,
+                      MAJOR, taken, RECORDED_S, {k: v for k, v in accounts["dropped"].items() if v}, longest, questions.slowest,
                       late.seconds, samples, states, memory))
             truth = {g: after[g] - before[g] for g in METHODS}
             with open(out) as f:
                 self.check_shares(shares_by_thread(f.read()), truth)
             self.assertGreater(taken, 0.4 * sum(truth.values()) / 1e6)
-            self.assertEqual(books["dropped"]["quota"], 0)
+            self.assertEqual(accounts["dropped"]["quota"], 0)
             self.assertGreater(samples, 10000)
             self.assertLess(longest, 1 + late.seconds)
             self.assertLess(questions.slowest, 1 + late.seconds)

@@ -8,7 +8,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import BUILD, Daemon, Jvm, books_hold, java_home, timers, wait_for  # noqa: E402
+from kindling import BUILD, Daemon, Jvm, accounts_balance, java_home, timers, wait_for  # noqa: E402
 from terminal import Terminal, plain  # noqa: E402
 
 
@@ -47,7 +47,7 @@ class Commands(unittest.TestCase):
         self.assertTrue(0 < agent["session_ns"] < status["uptime_s"] * 1e9, agent)
         self.assertAlmostEqual(agent["cpus"], agent["cpu_ns"] / agent["session_ns"])
         self.assertGreater(agent["cpus_last_minute"], 0)
-        books_hold(target)
+        accounts_balance(target)
         self.assertRegex(self.daemon.cli("status").stdout, r"%s +%s +host .*KnownShares +streaming" % (self.pid, self.pid))
 
     def test_status_of_some(self):
@@ -245,8 +245,8 @@ class Commands(unittest.TestCase):
             self.daemon.wait_state(other.pid, "streaming")
             def report(who):
                 return json.loads(self.daemon.cli("report", who, "-o", "-", "-f", "json").stdout)
-            # an agent tells its books once in a while, not with every sample
-            one = wait_for("books", lambda: (lambda p: p if p["losses"]["taken"] > 100 else None)(report(str(other.pid))))
+            # an agent tells its accounts once in a while, not with every sample
+            one = wait_for("accounts", lambda: (lambda p: p if p["losses"]["taken"] > 100 else None)(report(str(other.pid))))
             two, both = report(self.pid), report("--all")
         self.assertEqual(one["losses"], one["processes"][0]["losses"])
         self.assertLess(one["losses"]["taken"], two["losses"]["taken"])

@@ -132,7 +132,7 @@ class Cluster:
             self.assertTrue(text, words)
             self.assertEqual(self.report("--node", "node-a", *words), text, words)
 
-    def test_the_books_are_the_nodes(self):
+    def test_the_accounts_are_the_nodes(self):
         here = json.loads(self.source("report", *HISTORY.range(), "-f", "json", "-o", "-", "--node", "node-a").stdout)
         for key in ("view", "losses", "begin_ns", "end_ns", "rate", "absent", "note", "interval_ns"):
             self.assertEqual(here[key], HISTORY.json[key], key)

@@ -27,7 +27,7 @@ def held(target):
     return [n["what"] for n in target["notes"] if n["step"] == "held back"]
 
 
-def books(daemon, pid):
+def accounts(daemon, pid):
     """(taken, delivered, dropped by cause), which always add up."""
     s = daemon.target(pid)["samples"]
     assert s["taken"] == s["delivered"] + sum(s["dropped"].values()), s
@@ -38,14 +38,14 @@ def books(daemon, pid):
 class HeldBack(unittest.TestCase):
     def hold(self, daemon, jvm):
         daemon.wait_state(jvm.pid, "streaming")
-        wait_for("quota", lambda: books(daemon, jvm.pid)[2]["quota"] > 0 and held(daemon.target(jvm.pid)), 120)
+        wait_for("quota", lambda: accounts(daemon, jvm.pid)[2]["quota"] > 0 and held(daemon.target(jvm.pid)), 120)
 
     def test_it_goes_on_slowly_and_as_before_when_it_may(self):
         with Daemon(settings("0.1%")) as daemon, Jvm(MAJOR) as jvm:
             self.hold(daemon, jvm)
-            before = books(daemon, jvm.pid)
+            before = accounts(daemon, jvm.pid)
             time.sleep(2 * LEASE_S + 5)
-            after, target = books(daemon, jvm.pid), daemon.target(jvm.pid)
+            after, target = accounts(daemon, jvm.pid), daemon.target(jvm.pid)
             print("held back: %s, then %s; %s" % (before, after, held(target)))
             self.assertEqual((target["state"], target["attempts"]), ("streaming", 1), target)
             self.assertGreater(after[1], before[1])
@@ -57,9 +57,9 @@ class HeldBack(unittest.TestCase):
             daemon.configure(settings("10%"))
             self.assertIn("limits.decode_cpu", daemon.cli("config", "reload").stdout)
             wait_for("the end of it", lambda: not held(daemon.target(jvm.pid)))
-            before = books(daemon, jvm.pid)
+            before = accounts(daemon, jvm.pid)
             time.sleep(5)
-            after = books(daemon, jvm.pid)
+            after = accounts(daemon, jvm.pid)
             print("not held back: %s, then %s" % (before, after))
             self.assertEqual(after[2]["quota"], before[2]["quota"])
             self.assertGreater(after[1], before[1] + 500)
@@ -71,7 +71,7 @@ class HeldBack(unittest.TestCase):
             daemon.cli("detach", str(jvm.pid))
             daemon.wait_state(jvm.pid, "detached", 5)
             self.assertNotIn("did not answer", daemon.read_log())
-            books(daemon, jvm.pid)
+            accounts(daemon, jvm.pid)
             self.assertTrue(jvm.alive())
 
 

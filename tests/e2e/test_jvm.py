@@ -7,7 +7,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import (Daemon, Jvm, agent_copies, books_hold, cpu_ns, thread_names, timed_wait, timers, wait_for)  # noqa: E402
+from kindling import (Daemon, Jvm, agent_copies, accounts_balance, cpu_ns, thread_names, timed_wait, timers, wait_for)  # noqa: E402
 
 MAJOR = "17"
 METHODS = {"full": "full", "half": "half", "tenth": "tenth", "deep": "deepLeaf", "allocating": "allocating",
@@ -39,7 +39,7 @@ def placed(pid):
 class OneJdk(unittest.TestCase):
     """What depends on the JDK."""
 
-    def test_shares_sums_and_books(self):
+    def test_shares_sums_and_accounts(self):
         with Daemon() as daemon, Jvm(MAJOR) as jvm:
             daemon.wait_state(jvm.pid, "streaming")
             time.sleep(3)  # warm-up: names known, JIT calm
@@ -50,10 +50,10 @@ class OneJdk(unittest.TestCase):
             daemon.cli("record", str(jvm.pid), "-d", "20s", "--threads", "-o", out)
             after, cpu1 = jvm.mark(), cpu_ns(jvm.pid)
             target = daemon.target(jvm.pid)
-            books = books_hold(target)
+            accounts = accounts_balance(target)
 
             own1 = target["agent"]["cpu_ns"] - target["agent"]["handler_ns"]
-            ratio = (books["delivered_ns"] - weight0) / (cpu1 - cpu0 - (own1 - own0))
+            ratio = (accounts["delivered_ns"] - weight0) / (cpu1 - cpu0 - (own1 - own0))
             print("JDK %s: weights / CPU time = %.4f" % (MAJOR, ratio))
             self.assertAlmostEqual(ratio, 1, delta=0.03)
 
@@ -66,7 +66,7 @@ class OneJdk(unittest.TestCase):
                 print("  %-10s %6.2f %% of samples, %6.2f %% of CPU" % (group, share, true_share))
                 self.assertAlmostEqual(share, true_share, delta=2, msg=group)
             print("  agent: %.3f %% of CPU, %d bytes, broken %d of %d" % (
-                100 * target["agent"]["cpu_share"], target["agent"]["bytes"], books["broken"], books["taken"]))
+                100 * target["agent"]["cpu_share"], target["agent"]["bytes"], accounts["broken"], accounts["taken"]))
             self.assertEqual(jvm.end(), ("END\n", ""))
 
     def test_output_is_the_same_with_and_without(self):
@@ -106,7 +106,7 @@ class OneJdk(unittest.TestCase):
             daemon.wait_state(jvm.pid, "streaming")
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 100)
             os.kill(jvm.pid, signal.SIGKILL)
-            books_hold(daemon.wait_state(jvm.pid, "gone"))
+            accounts_balance(daemon.wait_state(jvm.pid, "gone"))
             self.assertIn("KnownShares.full", daemon.cli("report", str(jvm.pid), "-o", "-", "--format", "collapsed").stdout)
 
 
@@ -132,7 +132,7 @@ class Losses(unittest.TestCase):
             daemon.wait_state(jvm.pid, "streaming")
             wait_for("samples again", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 50)
             self.assertEqual(agent_copies(jvm.pid), 1)
-            books_hold(daemon.target(jvm.pid))
+            accounts_balance(daemon.target(jvm.pid))
             self.assertIn("target.reattach", daemon.read_log())
             self.assertEqual(jvm.end(), ("END\n", ""))
 
@@ -146,7 +146,7 @@ class Losses(unittest.TestCase):
             wait_for("samples again", lambda: timers(jvm.pid) > 0)
             taken = daemon.target(jvm.pid)["samples"]["taken"]
             wait_for("another ledger", lambda: daemon.target(jvm.pid)["samples"]["taken"] > taken)
-            books_hold(daemon.target(jvm.pid))
+            accounts_balance(daemon.target(jvm.pid))
             self.assertEqual(jvm.end(), ("END\n", ""))
 
     def test_forced_drops_are_counted_exactly(self):
@@ -160,10 +160,10 @@ class Losses(unittest.TestCase):
                 time.sleep(2.5)
                 if daemon.target(jvm.pid)["samples"]["dropped"]["pipe_full"]:
                     break
-            books = books_hold(daemon.target(jvm.pid))
-            print("JDK %s: dropped %s" % (MAJOR, {k: v for k, v in books["dropped"].items() if v}))
-            self.assertGreater(books["dropped"]["pipe_full"], 0)
-            self.assertGreater(books["delivered"], 50)
+            accounts = accounts_balance(daemon.target(jvm.pid))
+            print("JDK %s: dropped %s" % (MAJOR, {k: v for k, v in accounts["dropped"].items() if v}))
+            self.assertGreater(accounts["dropped"]["pipe_full"], 0)
+            self.assertGreater(accounts["delivered"], 50)
             self.assertEqual(daemon.target(jvm.pid)["state"], "streaming")
             self.assertEqual(jvm.end(), ("END\n", ""))
 

@@ -10,7 +10,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import (BUILD, Daemon, Jvm, agent_copies, books_hold, timers, wait_for)  # noqa: E402
+from kindling import (BUILD, Daemon, Jvm, agent_copies, accounts_balance, timers, wait_for)  # noqa: E402
 from test_jvm import METHODS, shares_by_thread  # noqa: E402
 
 MAJOR = "17"
@@ -178,7 +178,7 @@ class Rates(unittest.TestCase):
             window = Window(daemon, jvm, 10)
             text = daemon.cli("report", str(jvm.pid), "--format", "txt", "-o", "-").stdout
             self.assertNotIn("timers", text.split("\n\n")[0])
-            books = books_hold(daemon.target(jvm.pid))
+            accounts = accounts_balance(daemon.target(jvm.pid))
             engine = daemon.status()["host_engine"]
             self.assertEqual((engine["state"], engine["interval_ns"]), ("on", interval_ns))
             self.assertRegex(daemon.cli("status").stdout, r"CPU samples: each CPU has a tick every \S+ ms")
@@ -186,7 +186,7 @@ class Rates(unittest.TestCase):
             print("JDK %s, %s: %.0f samples a CPU second of %.0f, weights / CPU time = %.4f, agent %.2f %%, handler "
                   "%.1f us, dropped %s, sent %d held %d foreign %d failed %d" % (
                       MAJOR, interval, window.rate(), 1e9 / interval_ns, window.ratio(), 100 * agent["cpu_share"],
-                      agent["handler_ns"] / books["taken"] / 1e3, {k: v for k, v in books["dropped"].items() if v},
+                      agent["handler_ns"] / accounts["taken"] / 1e3, {k: v for k, v in accounts["dropped"].items() if v},
                       engine["sent"], engine["held"], engine["foreign"], engine["failed"]))
             self.assertAlmostEqual(window.ratio(), 1, delta=0.03)
             # a loaded host, or a hypervisor, takes ticks away; none are made up
@@ -252,7 +252,7 @@ class Rates(unittest.TestCase):
             window = Window(daemon, jvm, 4)
             self.assertLess(window.rate(), 200)
             self.assertEqual(timers(jvm.pid), 0)
-            books_hold(daemon.target(jvm.pid))
+            accounts_balance(daemon.target(jvm.pid))
             self.assertEqual(jvm.end(), ("END\n", ""))
             wait_for("no clocks", lambda: daemon.status()["host_engine"]["state"] == "idle")
             engine = daemon.status()["host_engine"]
@@ -318,7 +318,7 @@ class Rates(unittest.TestCase):
             time.sleep(3)
             window = Window(daemon, jvm, 6)
             target = daemon.target(jvm.pid)
-            books_hold(target)
+            accounts_balance(target)
             engine = daemon.status()["host_engine"]
             print("JDK %s: %s, %s: %.0f samples a CPU second, every %.1f ms, weights / CPU time = %.4f" % (
                 MAJOR, engine["state"], engine["why"], window.rate(), target["interval_ns"] / 1e6, window.ratio()))
@@ -388,7 +388,7 @@ class Rates(unittest.TestCase):
             true["spin"] = 0
             check(stacks, true, ratio, daemon.status()["host_engine"])
             time.sleep(1.5)
-            books_hold(daemon.target(jvm.pid))
+            accounts_balance(daemon.target(jvm.pid))
             self.assertEqual(jvm.end(), ("END\n", ""))
 
     def check_calls(self, of_thread, method):
@@ -417,13 +417,13 @@ class Rates(unittest.TestCase):
         print("  weights / CPU time = %.4f" % ratio)
         self.assertAlmostEqual(ratio, 1, delta=0.03)
 
-    def kernel_books(self, daemon):
+    def kernel_accounts(self, daemon):
         """When the JVM is gone: every stack that was taken is accounted for, and next to all had their samples."""
         def closed():
             counts = daemon.status()["host_engine"]["kernel_stacks"]
             return counts["taken"] == counts["matched"] + counts["unmatched"] + counts["lost"] and counts
 
-        counts = wait_for("closed books of the kernel's stacks", closed, 60)
+        counts = wait_for("closed accounts of the kernel's stacks", closed, 60)
         print("  ", counts)
         # lost: this machine did not let the daemon run for a second; unmatched: threads that ended
         self.assertGreater(counts["matched"], 0.95 * (counts["taken"] - counts["lost"]))
@@ -432,7 +432,7 @@ class Rates(unittest.TestCase):
     def test_a_system_call_has_the_frames_of_the_kernel(self):
         with Daemon(settings("1ms", "    kernel: true")) as daemon:
             self.calls(daemon, self.check_kernel_frames)
-            self.kernel_books(daemon)
+            self.kernel_accounts(daemon)
 
     def test_without_the_right_to_its_addresses_the_kernel_has_no_names(self):
         def check(stacks, true, ratio, engine):
@@ -471,7 +471,7 @@ class Rates(unittest.TestCase):
             self.hosted(daemon, jvm)
             wait_for("samples", lambda: daemon.target(jvm.pid)["samples"]["delivered"] > 100)
             self.assertEqual(agent_copies(jvm.pid), 1)
-            books_hold(daemon.target(jvm.pid))
+            accounts_balance(daemon.target(jvm.pid))
             self.assertIn("target.reattach", daemon.read_log())
             self.assertEqual(jvm.end(), ("END\n", ""))
 
@@ -504,8 +504,8 @@ class Rates(unittest.TestCase):
             self.hosted(daemon, jvm)
             self.assertEqual(daemon.stop(), 0)
             log = daemon.read_log()
-            books = re.search(r"target.books pid=%d event=cpu taken=(\d+) delivered=(\d+) dropped=(\d+) lost=0" % jvm.pid, log)
-            taken, delivered, dropped = (int(n) for n in books.groups())
+            accounts = re.search(r"target.books pid=%d event=cpu taken=(\d+) delivered=(\d+) dropped=(\d+) lost=0" % jvm.pid, log)
+            taken, delivered, dropped = (int(n) for n in accounts.groups())
             self.assertEqual(taken, delivered + dropped)
             time.sleep(0.5)
             self.assertEqual(jvm.end(), ("END\n", ""))

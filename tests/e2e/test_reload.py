@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
-from kindling import BUILD, ONLY_MINE, Daemon, Jvm, books_hold, until_cpu, wait_for  # noqa: E402
+from kindling import BUILD, ONLY_MINE, Daemon, Jvm, accounts_balance, until_cpu, wait_for  # noqa: E402
 
 NOW, ATTACH, START = "now", "JVMs that are attached to from now on", "before kindlingd starts again"
 RULE = '{ allow: { environment: "KINDLING_TEST=%s" } }' % os.environ["KINDLING_TEST"]
@@ -146,9 +146,9 @@ class Reload(unittest.TestCase):
                     daemon.process.send_signal(1)
                 wait_for("the new interval", lambda: daemon.target(jvm.pid)["interval_asked_ns"] == (5 + i % 2 * 5) * 1_000_000)
                 until_cpu(jvm.pid, 0.3)
-            wait_for("the books", lambda: daemon.target(jvm.pid)["agent"]["session_ns"] > begun)
+            wait_for("the accounts", lambda: daemon.target(jvm.pid)["agent"]["session_ns"] > begun)
             t = daemon.target(jvm.pid)
-            s = books_hold(t)
+            s = accounts_balance(t)
             self.assertEqual(sum(s["dropped"].values()), 0, s)
             self.assertEqual((t["state"], t["attempts"]), ("streaming", 1))
             self.assertEqual(len(re.findall(r"target\.state pid=%d " % jvm.pid, daemon.read_log())), 2)  # injecting, streaming: one session

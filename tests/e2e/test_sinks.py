@@ -147,7 +147,7 @@ sinks:
             self.assertTrue(is_balanced(s), s)
 
     def check_restart(self, daemon, out, taken):
-        """The books and the spool outlast the daemon, SIGKILL and all; nothing is there twice."""
+        """The accounts and the spool outlast the daemon, SIGKILL and all; nothing is there twice."""
         before = sinks_of(daemon)
         os.kill(upload_pid(daemon), signal.SIGKILL)
         wait_for("another kindling-upload", lambda: upload_pid(daemon))

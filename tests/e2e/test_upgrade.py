@@ -18,7 +18,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import versions  # noqa: E402
-from kindling import BUILD, ONLY_MINE, Contention, Daemon, Jvm, agent_copies, books_hold, thread_names, timers, wait_for  # noqa: E402
+from kindling import BUILD, ONLY_MINE, Contention, Daemon, Jvm, agent_copies, accounts_balance, thread_names, timers, wait_for  # noqa: E402
 
 ARGS = None
 GAP_S = 2
@@ -144,8 +144,8 @@ class Versions(Case):
         for jvm, t in zip(jvms, targets):
             self.assertTrue(jvm.alive())
             self.one_agent(jvm, 2)
-            books_hold(t)
-            # what was not sampled is in the books, and said in words
+            accounts_balance(t)
+            # what was not sampled is in the accounts, and said in words
             self.assertGreater(t["samples"]["dropped"]["restart"], 0)
             self.assertAlmostEqual(t["samples"]["dropped"]["restart"], t["gap"]["cpu_ns"] / 1e6, delta=1)
             self.assertIn("restart", [note["step"] for note in t["notes"]])
@@ -282,7 +282,7 @@ class Restarts(Case):
                 streams.append(time.monotonic() - begin)
                 for jvm, t in zip(jvms, targets):
                     self.assertTrue(jvm.alive())
-                    books_hold(t)
+                    accounts_balance(t)
                     lost += t["samples"]["dropped"]["lost_on_wire"]
             print("%d restarts, %d JVMs: all sampled again after %.2f s (median), %.2f s (longest)" % (
                 cycles, n, sorted(streams)[cycles // 2], max(streams)))

@@ -80,7 +80,7 @@ class Uploads(unittest.TestCase):
             # an hour of it waits no longer than what is left
             up.kill()
             up.start()
-            again = up.until("books", lambda sinks: sinks["x"])
+            again = up.until("accounts", lambda sinks: sinks["x"])
             self.assertEqual((again["taken"], again["dropped"]), (s["taken"], s["dropped"]))
         sinks = ["name: x, type: exec, command: [/bin/false], format: json, interval: 10s, spool_age: 30m"]
         # half of it is older than half an hour

@@ -1,5 +1,5 @@
 """kindling-upload killed at random moments of its work, beside a made-up history: whatever the moment, every sample is taken once,
-arrives once where the other end has names, and the books hold. test_uploads_chaos.py [--kills N]. Needs root."""
+arrives once where the other end has names, and the accounts balance. test_uploads_chaos.py [--kills N]. Needs root."""
 import glob
 import json
 import os

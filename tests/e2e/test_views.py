@@ -1,4 +1,4 @@
-"""One set of books per view: test_views.py [MAJOR]. Needs root.
+"""One set of accounts per view: test_views.py [MAJOR]. Needs root.
 
 Whatever a file is of (what is in memory, what is stored, a recording) and whatever was filtered out, its header says
 what its body adds up to, to the sample and to the ns, in every format.
@@ -14,13 +14,13 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness"))
 import jmc  # noqa: E402
-from kindling import Daemon, Jvm, books_hold, java_home, wait_for  # noqa: E402
+from kindling import Daemon, Jvm, accounts_balance, java_home, wait_for  # noqa: E402
 
 MAJOR = "17"
 WINDOW_NS = 10 * 10**9
 SAYS = re.compile(r"([0-9.]+) s of (?:CPU|waiting), (\d+) (?:samples?|waits?)(?: of [0-9.]+ ms and more)?"
                   r"(?:, mean (?:interval|wait) ([0-9.e+]+) ms)?(?:, coverage ([0-9.]+) % of the ([0-9.]+) s used)?")
-BOOKS = re.compile(r"(\d+) (?:samples |waits )?taken = (\d+) delivered \+ (\d+) dropped \(([0-9.]+) s dropped\)")
+ACCOUNTS = re.compile(r"(\d+) (?:samples |waits )?taken = (\d+) delivered \+ (\d+) dropped \(([0-9.]+) s dropped\)")
 
 
 def ask(daemon, path, method="GET"):
@@ -90,10 +90,10 @@ class Views(unittest.TestCase):
     def text_agrees(self, text, json_profile, what):
         """@text: a header, as words."""
         view, losses = json_profile["view"], json_profile["losses"]
-        says, books = SAYS.search(text), BOOKS.search(text)
-        self.assertTrue(says and books, (what, text))
+        says, accounts = SAYS.search(text), ACCOUNTS.search(text)
+        self.assertTrue(says and accounts, (what, text))
         self.assertEqual((says.group(1), int(says.group(2))), (self.seconds_of(view["weight_ns"]), view["samples"]), what)
-        self.assertEqual(tuple(int(n) for n in books.groups()[:3]), (losses["taken"], losses["delivered"], losses["dropped"]), what)
+        self.assertEqual(tuple(int(n) for n in accounts.groups()[:3]), (losses["taken"], losses["delivered"], losses["dropped"]), what)
         if view["samples"]:
             self.assertEqual(float(says.group(3)), float("%.3g" % (view["weight_ns"] / view["samples"] / 1e6)), what)
         if "coverage" in view:
@@ -134,7 +134,7 @@ class Views(unittest.TestCase):
         self.assertEqual(out.returncode, 0, out.stderr)
         events = json.loads(out.stdout)["recording"]["events"]
         rows = [e["values"] for e in events if e["type"] == "kindling.CpuTime"]
-        books = next(e["values"] for e in events if e["type"] == "kindling.Books")
+        accounts = next(e["values"] for e in events if e["type"] == "kindling.Books")
         view, losses = p["view"], p["losses"]
 
         def ns(duration):
@@ -142,9 +142,9 @@ class Views(unittest.TestCase):
         self.assertEqual(sum(r["samples"] for r in rows), view["samples"], what)
         self.assertEqual(sum(e["type"] == "jdk.ExecutionSample" for e in events), view["samples"], what)
         self.assertEqual(sum(ns(r["cpuTime"]) for r in rows), view["weight_ns"], what)
-        self.assertEqual((books["samples"], ns(books["cpuTime"])), (view["samples"], view["weight_ns"]), what)
-        self.assertEqual([books[k] for k in ("taken", "delivered", "dropped")], [losses[k] for k in ("taken", "delivered", "dropped")])
-        self.assertRegex(books["summary"], r"\b%d samples?\b" % view["samples"])
+        self.assertEqual((accounts["samples"], ns(accounts["cpuTime"])), (view["samples"], view["weight_ns"]), what)
+        self.assertEqual([accounts[k] for k in ("taken", "delivered", "dropped")], [losses[k] for k in ("taken", "delivered", "dropped")])
+        self.assertRegex(accounts["summary"], r"\b%d samples?\b" % view["samples"])
 
     def mission_control_agrees(self, p):
         """On the file that was looked at last."""
@@ -264,7 +264,7 @@ class Views(unittest.TestCase):
         (a, kernel_a), _, (b, kernel_b) = look(), time.sleep(5), look()
         self.assertAlmostEqual(b - a, kernel_b - kernel_a, delta=0.1 * (kernel_b - kernel_a) + 0.25)
         s = samples()
-        books_hold(self.daemon.target(self.jvm.pid))
+        accounts_balance(self.daemon.target(self.jvm.pid))
         self.assertAlmostEqual(s["mean_interval_ns"], s["delivered_ns"] / s["delivered"], places=3)
         self.assertAlmostEqual(s["coverage"], s["delivered_ns"] / s["process_cpu_ns"], places=6)
 

@@ -6,7 +6,7 @@
 #include "daemon/discovery/name.h"
 #include "daemon/discovery/notes.h"
 #include "daemon/discovery/release.h"
-#include "daemon/discovery/told.h"
+#include "daemon/discovery/declared.h"
 #include "daemon/ground/maps.h"
 #include "daemon/ground/mem.h"
 #include "daemon/ground/proc.h"
@@ -76,13 +76,13 @@ static void read_told(const char *text, size_t size)
 {
 	size_t half = size / 2;
 	char *command = malloc(half + 1);
-	struct told told;
+	struct declared told;
 
 	if (!command)
 		return;
 	memcpy(command, text, half);
 	command[half] = '\0';
-	told_read(command, half, text + half, size - half, &told);
+	declared_read(command, half, text + half, size - half, &told);
 	free(command);
 	check_text(told.service, sizeof(told.service));
 	check_text(told.namespace, sizeof(told.namespace));

@@ -1,4 +1,5 @@
-/* A stream fed with arbitrary bytes after a valid HELLO: no crash, bounded memory, books that hold. */
+/* A stream fed with arbitrary bytes after a valid HELLO: no crash, bounded memory, accounts that
+ * balance. */
 #include <stdlib.h>
 #include "daemon/stream/stream.h"
 
@@ -26,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)stream_feed(s, data + size / 3, size - size / 3, &f);
 	stream_counts(s, &c);
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
-		const struct stream_books *b = &c.of[e];
+		const struct stream_accounts *b = &c.of[e];
 
 		sum = b->delivered + b->lost;
 		sum_weight = b->delivered_weight + b->lost_weight;

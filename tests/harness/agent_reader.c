@@ -1,6 +1,6 @@
 /*
  * A daemon's end of a session for developers: loads the agent into a JVM (or comes back to one that
- * lives there), prints what arrives, and checks the books against what was decoded.
+ * lives there), prints what arrives, and checks the accounts against what was decoded.
  *
  *   agent_reader [options] PID
  *     -l LIB   load LIB with jattach; without it: reach the FIFOs of an agent through /proc/PID/fd
@@ -23,7 +23,7 @@
  *     -K       and the kind of each method's, behind an @
  *     -D       details: memory by part at the first sample and at the end, times in the handler
  *
- * Exit status: 0 all books exact, 1 not, 2 no session.
+ * Exit status: 0 all accounts exact, 1 not, 2 no session.
  */
 #include "tests/harness/reader.h"
 

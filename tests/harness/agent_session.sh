@@ -1,5 +1,5 @@
 #!/bin/sh
-# The agent's life in one JVM, seen from agent_reader: books exact, weights true, threads of 3 ms seen,
+# The agent's life in one JVM, seen from agent_reader: accounts exact, weights true, threads of 3 ms seen,
 # silent when its reader is killed, there again for the next, and nothing left after DETACH.
 # agent_session.sh JAVA_HOME LIBRARY READER AgentBusy.java
 set -u

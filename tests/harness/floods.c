@@ -209,7 +209,7 @@ static int prepare(const char *permille)
 static void judge(const struct target *t, bool honest)
 {
 	struct stream_counts c;
-	const struct stream_books *b = &c.of[WIRE_EVENT_CPU];
+	const struct stream_accounts *b = &c.of[WIRE_EVENT_CPU];
 	char why[256] = "";
 	uint64_t dropped = 0;
 
@@ -220,7 +220,7 @@ static void judge(const struct target *t, bool honest)
 	printf("%s: %s, %llu bytes, %llu samples, decoding %.1f ms; %s %s\n", t->jvm.name,
 	       target_state_names[t->state], (unsigned long long)c.bytes,
 	       (unsigned long long)b->taken, (double)target_decode_ns(t) / 1e6, why, t->fault.what);
-	check(b->taken == b->delivered + dropped + b->lost, "its books", (double)b->taken);
+	check(b->taken == b->delivered + dropped + b->lost, "its accounts", (double)b->taken);
 	check(honest || config.decode_cpu_permille == 0 || why[0],
 	      "it is held back, and status says so", why[0] != 0);
 	if (!honest)

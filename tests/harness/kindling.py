@@ -405,7 +405,7 @@ def agent_copies(pid):
         return len({line.split()[4] for line in f if "libkindling" in line})
 
 
-def books_hold(target):
+def accounts_balance(target):
     s = target["samples"]
     assert s["taken"] == s["delivered"] + sum(s["dropped"].values()), s
     assert s["dropped"]["lost_on_wire"] == 0 and s["dropped"]["implausible"] == 0, s

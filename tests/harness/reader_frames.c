@@ -180,9 +180,9 @@ static void follow(const uint64_t *c)
 		wrong("the host engine: %s", strerror(-r));
 }
 
-static void check_books(const struct wire_ledger *l, enum wire_event event)
+static void check_accounts(const struct wire_ledger *l, enum wire_event event)
 {
-	const struct wire_books *b = &l->books[event];
+	const struct wire_accounts *b = &l->accounts[event];
 	uint64_t dropped = 0, dropped_weight = 0;
 
 	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
@@ -201,12 +201,12 @@ static void check_books(const struct wire_ledger *l, enum wire_event event)
 
 static void on_ledger(const struct wire_ledger *l)
 {
-	const struct wire_books *b = &l->books[WIRE_EVENT_CPU];
+	const struct wire_accounts *b = &l->accounts[WIRE_EVENT_CPU];
 	const uint64_t *c = l->counter;
 
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++)
-		check_books(l, e);
-	if (opt.details && in.samples && !in.ledger.books[WIRE_EVENT_CPU].taken)
+		check_accounts(l, e);
+	if (opt.details && in.samples && !in.ledger.accounts[WIRE_EVENT_CPU].taken)
 		print_parts("first", l);
 	in.ledger = *l;
 	in.ledgers++;

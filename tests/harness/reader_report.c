@@ -58,7 +58,7 @@ static void report_threads(void)
 
 static void report_event(enum wire_event event)
 {
-	const struct wire_books *b = &in.ledger.books[event];
+	const struct wire_accounts *b = &in.ledger.accounts[event];
 	const char *name = wire_event_names[event];
 
 	if (!b->taken)
@@ -77,7 +77,7 @@ static void report_event(enum wire_event event)
 
 void report(double cpu_s, double seconds)
 {
-	const struct wire_books *b = &in.ledger.books[WIRE_EVENT_CPU];
+	const struct wire_accounts *b = &in.ledger.accounts[WIRE_EVENT_CPU];
 	const uint64_t *c = in.ledger.counter;
 
 	printf("taken=%llu taken_ns=%llu written=%llu written_ns=%llu ",
@@ -87,9 +87,9 @@ void report(double cpu_s, double seconds)
 		if (c[i])
 			printf("%s=%llu ", wire_counter_names[i], (unsigned long long)c[i]);
 	for (int i = 0; i < WIRE_DROP_COUNT; i++)
-		if (in.ledger.books[WIRE_EVENT_CPU].drop[i].n)
+		if (in.ledger.accounts[WIRE_EVENT_CPU].drop[i].n)
 			printf("drop.%s=%llu ", wire_drop_names[i],
-			       (unsigned long long)in.ledger.books[WIRE_EVENT_CPU].drop[i].n);
+			       (unsigned long long)in.ledger.accounts[WIRE_EVENT_CPU].drop[i].n);
 	for (int e = 1; e < WIRE_EVENT_COUNT; e++)
 		report_event(e);
 	if (opt.details) {

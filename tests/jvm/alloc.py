@@ -61,7 +61,7 @@ def judge(label, session, truth):
     check(abs(sum(weights.values()) / total - 1) < TOTAL_MAX, "%s: all of them %.4f" % (label, sum(weights.values()) / total))
     check(others < total * 0.005 and not wrong, "%s: classes and stacks; %d of other classes %s" % (label, others, dict(wrong)))
     drops = re.findall(r"alloc\.drop\S+=\d+", session.text)
-    check(session.status == 0 and not session.wrong and not drops, "%s: the session, its books %s %s" % (label, session.wrong, drops))
+    check(session.status == 0 and not session.wrong and not drops, "%s: the session, its accounts %s %s" % (label, session.wrong, drops))
 
 
 def one(home, directory, label, flags, *arguments):

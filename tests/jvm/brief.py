@@ -44,7 +44,7 @@ LEARNS = 10  # pairs: at a JVM's first virtual threads the agent learns where th
 
 
 def session(home, directory, flags, kind, *words):
-    """The program's words, the reader's, and whether the books were exact."""
+    """The program's words, the reader's, and whether the accounts were exact."""
     out = os.path.join(directory, "said-" + kind)
     with open(out, "w") as f:
         jvm = subprocess.Popen([*jdks.command(home, os.path.dirname(LIBRARY)), "-Xmx200m", *flags, "-Dfile.encoding=UTF-8",
@@ -106,7 +106,7 @@ def judge(home, directory, flags, kind, pairs, millis, doing="sleep", at_once=4,
             wrong.append((tid, waiter, owner_tid, owner))
     label = "%s %s for %d ms, %d at once, %d idle %s" % (kind, doing, millis, at_once, idle, " ".join(flags))
     return [
-        (exact, label + ": books exact"),
+        (exact, label + ": accounts exact"),
         # on a busy machine a thread may get its CPU when what it was to wait for is over
         (n >= 0.2 * pairs, "%s: %d events of %d pairs" % (label, n, pairs)),
         (waiters >= 0.99 * n, "%s: %d of %d waiters are named %s" % (label, waiters, n, wrong[:3])),

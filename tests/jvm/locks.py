@@ -151,7 +151,7 @@ def play(home, directory, label, flags, words, rules, agent):
     result = verdicts(label, truth, parse(text) if agent else judges.made_up(truth, rules), rules)
     if agent:
         wrong = [line for line in text.splitlines() if re.match(r"WRONG|FAULT|no session", line)]
-        result.append((reader.process.returncode == 0, "books exact %s" % wrong[:5]))
+        result.append((reader.process.returncode == 0, "accounts exact %s" % wrong[:5]))
         result.append((jvm.process.returncode == 0, "the program ends with %d" % jvm.process.returncode))
     return result, foreign_lines(said)
 
@@ -205,7 +205,7 @@ def end_churn(jvm, reader, seconds):
     taken, short = (int((re.findall(r"\b%s=(\d+)" % key, text) or ["0"])[-1]) for key in (r"lock\.taken", "short_waits"))
     print("churn: %d waits, %d told, %d too short" % (done, taken, short))
     check(taken > 0.5 * done / 2 and done > 100 * seconds, "the churn is told")
-    check(reader.process.returncode == 0, "books exact: %s" % re.findall(r"^(?:WRONG|FAULT).*", text, re.M)[:5])
+    check(reader.process.returncode == 0, "accounts exact: %s" % re.findall(r"^(?:WRONG|FAULT).*", text, re.M)[:5])
     check(not said, "nothing printed %s" % sorted(said)[:5])
 
 
@@ -327,7 +327,7 @@ class Price:
         wait_for("enters after a minute", lambda: " enter " in self.reader.text(), self.MINUTE + 30)
         check(time.monotonic() - self.began > self.MINUTE - 1, "monitors are told when it is over")
         wait_for("the note is taken back", lambda: not self.notes(self.reader), 10)
-        check(self.ended(self.reader).process.returncode == 0, "books exact")
+        check(self.ended(self.reader).process.returncode == 0, "accounts exact")
 
     def ended(self, reader):
         time.sleep(0.5)

@@ -71,7 +71,7 @@ def read(storm, library, *options, wait=True):
 
 
 def seen(reader):
-    """(books exact, parks that were met) of a reader at its end."""
+    """(accounts exact, parks that were met) of a reader at its end."""
     text = reader.communicate(timeout=600)[0]
     short, long = re.search(r" short_waits=(\d+)", text), re.search(r"lock\.taken=(\d+)", text)
     if reader.returncode != 0:

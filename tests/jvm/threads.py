@@ -75,7 +75,7 @@ class Known:
 
 def known(home, directory, virtual):
     k = Known(home, directory, 0, virtual, "-S")
-    check(k.exact, "books exact: %s" % [line for line in k.text.splitlines() if "WRONG" in line][:3])
+    check(k.exact, "accounts exact: %s" % [line for line in k.text.splitlines() if "WRONG" in line][:3])
     wrong = {name: k.states.get(name + LONG) for name, state in STATES.items() if k.states.get(name + LONG) != state}
     check(not wrong, "full names and states: %s" % wrong)
     cpu = k.cpu["runnable" + LONG]

@@ -126,7 +126,7 @@ def known(home, directory, label, flags, parked, events="wall", *options):
     seconds = re.search(r"^seconds=(\S+)", session.text, re.M)
     cost = int(cpu[1]) / 1e9 / float(seconds[1])
     check(session.status == 0 and not session.wrong and cost < AGENT_CPU_MAX,
-          "%s: the session, its books, %.1f %% of a CPU %s" % (label, cost * 100, session.wrong))
+          "%s: the session, its accounts, %.1f %% of a CPU %s" % (label, cost * 100, session.wrong))
     return session
 
 

@@ -32,8 +32,9 @@ void hello(int events, uint64_t session)
 	wire_begin(&w, buf + len, WIRE_CPU);
 	(void)wire_put_sample(&w, &s);
 	len += wire_end(&w, 2);
-	l.books[WIRE_EVENT_CPU].taken = l.books[WIRE_EVENT_CPU].written = 1;
-	l.books[WIRE_EVENT_CPU].taken_weight = l.books[WIRE_EVENT_CPU].written_weight = 10000000;
+	l.accounts[WIRE_EVENT_CPU].taken = l.accounts[WIRE_EVENT_CPU].written = 1;
+	l.accounts[WIRE_EVENT_CPU].taken_weight = l.accounts[WIRE_EVENT_CPU].written_weight =
+		10000000;
 	wire_begin(&w, buf + len, WIRE_LEDGER);
 	(void)wire_put_ledger(&w, &l);
 	len += wire_end(&w, 3);
@@ -113,8 +114,8 @@ static void tell_much(int events, uint64_t session)
 	put(events, &w, &sequence, WIRE_NODE, rich_node, RICH_NODES);
 	put(events, &w, &sequence, WIRE_THREAD, rich_thread, RICH_THREADS);
 	put(events, &w, &sequence, WIRE_CPU, rich_sample, RICH_SAMPLES);
-	l.books[WIRE_EVENT_CPU].taken = l.books[WIRE_EVENT_CPU].written = RICH_SAMPLES;
-	l.books[WIRE_EVENT_CPU].taken_weight = l.books[WIRE_EVENT_CPU].written_weight =
+	l.accounts[WIRE_EVENT_CPU].taken = l.accounts[WIRE_EVENT_CPU].written = RICH_SAMPLES;
+	l.accounts[WIRE_EVENT_CPU].taken_weight = l.accounts[WIRE_EVENT_CPU].written_weight =
 		RICH_SAMPLES * 1000000ull;
 	wire_begin(&w, buf, WIRE_LEDGER);
 	(void)wire_put_ledger(&w, &l);
@@ -166,8 +167,9 @@ static void put_ledger(int events, struct wire_writer *w, uint64_t *sequence, ui
 {
 	struct wire_ledger l = { 0 };
 
-	l.books[WIRE_EVENT_CPU].taken = l.books[WIRE_EVENT_CPU].written = samples_put;
-	l.books[WIRE_EVENT_CPU].taken_weight = l.books[WIRE_EVENT_CPU].written_weight = samples_put;
+	l.accounts[WIRE_EVENT_CPU].taken = l.accounts[WIRE_EVENT_CPU].written = samples_put;
+	l.accounts[WIRE_EVENT_CPU].taken_weight = l.accounts[WIRE_EVENT_CPU].written_weight =
+		samples_put;
 	wire_begin(w, w->buf, WIRE_LEDGER);
 	(void)wire_put_ledger(w, &l);
 	(void)!write(events, w->buf, wire_end(w, (*sequence)++));

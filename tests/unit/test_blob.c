@@ -59,14 +59,14 @@ bool code_blob_sig(uint64_t pc, struct blob *ret)
 	return pc == POLL;
 }
 
-bool forward_stub_sig(struct hot *h, const struct blob *b)
+bool emulate_stub_sig(struct hot *h, const struct blob *b)
 {
 	(void)h;
 	(void)b;
 	return false; /* not decoded */
 }
 
-bool forward_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *polled)
+bool emulate_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *polled)
 {
 	(void)h;
 	(void)poll;

@@ -32,7 +32,7 @@ static uint32_t frame(struct profile *p, uint8_t kind, const char *class_name, c
 static void add_process(struct profile *p, uint32_t pid)
 {
 	struct profile_process q = { .pid = pid, .ns_pid = 1, .start_time = 100 + pid };
-	struct profile_books books = { .short_waits = 3, .short_waits_ns = 30 };
+	struct profile_accounts accounts = { .short_waits = 3, .short_waits_ns = 30 };
 	struct profile_thread t = { .tid = pid + 1 };
 	uint32_t run, wait, native;
 
@@ -44,8 +44,8 @@ static void add_process(struct profile *p, uint32_t pid)
 	q.labels = profile_string(p, "namespace=prod\nservice=shop\nteam=checkout\n");
 	t.process = profile_process(p, &q);
 	t.name = profile_string(p, "main; \"x\"\t'");
-	books.of[WIRE_EVENT_CPU] = (struct profile_losses){ 5, 50, 4, 40, 1, 10 };
-	profile_add_books(p, t.process, &books);
+	accounts.of[WIRE_EVENT_CPU] = (struct profile_losses){ 5, 50, 4, 40, 1, 10 };
+	profile_add_accounts(p, t.process, &accounts);
 	profile_add_cpu(p, t.process, 12345);
 	run = profile_node(p, 0, frame(p, WIRE_KIND_C2, "java.lang.Thread", "run", "", 0));
 	run = profile_node(p, run, frame(p, WIRE_KIND_INLINED, "org.shop.Main", "a.b'c\\", "", 0));
@@ -142,7 +142,7 @@ static void what_comes_back_is_what_went_out(void **state)
 	assert_string_equal(back->strings[back->processes[0].pod], "shop/cart-1");
 	assert_int_equal(back->processes[0].start_time, p->processes[0].start_time);
 	assert_int_equal(profile_cpu_ns(back), profile_cpu_ns(p));
-	assert_memory_equal(&back->books, &p->books, sizeof(p->books));
+	assert_memory_equal(&back->accounts, &p->accounts, sizeof(p->accounts));
 	assert_memory_equal(back->interval, p->interval, sizeof(p->interval));
 	assert_int_equal(back->n_threads, p->n_threads);
 	profile_free(back);

@@ -36,7 +36,7 @@ enum return_score return_score_sig(const struct hot *h, uint64_t pc, uint64_t fp
 	return pc == CALLER ? RETURN_CALLS_US : pc == STALE ? RETURN_PLAUSIBLE : RETURN_INVALID;
 }
 
-uint64_t forward_pushed_sig(const struct hot *h, const struct blob *b)
+uint64_t emulate_pushed_sig(const struct hot *h, const struct blob *b)
 {
 	(void)h;
 	(void)b;
@@ -58,7 +58,7 @@ SAYS(bool, false, return_is_deopt_sig, UNUSED const struct blob *b, UNUSED uint6
 SAYS(bool, false, compiled_prologue_sig, UNUSED struct hot *h, UNUSED const struct blob *b)
 SAYS(bool, false, compiled_call_stub_sig, UNUSED struct hot *h, UNUSED const struct blob *b)
 SAYS(uint64_t, 0, compiled_pops_sig, UNUSED uint64_t pc)
-SAYS(bool, false, forward_dispatch_sig, UNUSED struct hot *h)
+SAYS(bool, false, emulate_dispatch_sig, UNUSED struct hot *h)
 SAYS(bool, true, method_check_sig, UNUSED uint64_t method)
 SAYS(bool, false, code_blob_sig, UNUSED uint64_t pc, UNUSED struct blob *ret)
 SAYS(bool, true, code_is_used_sig, UNUSED uint64_t base)

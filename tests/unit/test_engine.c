@@ -339,7 +339,7 @@ static void without_signals(void)
 	signal_from_kernel();
 }
 
-static void a_scan_books_a_thread_that_no_signal_reaches(void **state)
+static void a_scan_accounts_a_thread_that_no_signal_reaches(void **state)
 {
 	struct life l = { .body = without_signals };
 	struct sums s;
@@ -577,8 +577,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(a_signal_after_a_long_silence_is_no_witness, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(a_scan_books_a_thread_that_no_signal_reaches, setup,
-						teardown),
+		cmocka_unit_test_setup_teardown(a_scan_accounts_a_thread_that_no_signal_reaches,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(scans_meanwhile_book_nothing_twice, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_slot_of_an_earlier_thread_does_not_eat_weights,

@@ -6,7 +6,7 @@
 
 static struct config config;
 static struct jvm jvm;
-static struct told told;
+static struct declared told;
 static struct labels labels;
 static char value[LABEL_VALUE_SIZE];
 
@@ -16,7 +16,7 @@ static int set_up(void **state)
 	config_defaults(&config);
 	strcpy(config.host, "h1");
 	strcpy(config.node, "n1");
-	told = (struct told){ 0 };
+	told = (struct declared){ 0 };
 	jvm = (struct jvm){ .name = "org.shop.Main" };
 	return 0;
 }

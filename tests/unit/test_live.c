@@ -209,7 +209,7 @@ static bool on_slice(void *userdata, const struct profile *slice)
 	assert_int_equal(profile_decode(bytes, len, &p), 0);
 	free(bytes);
 	assert_int_equal(p->end_real_ns - p->begin_real_ns, LIVE_SLICE_NS);
-	assert_int_equal(p->processes[0].books.of[WIRE_EVENT_CPU].taken, p->n_rows ? 2 : 0);
+	assert_int_equal(p->processes[0].accounts.of[WIRE_EVENT_CPU].taken, p->n_rows ? 2 : 0);
 	told_weight[(p->begin_real_ns - T0) / LIVE_SLICE_NS] = weight_of(p);
 	told_strings[(p->begin_real_ns - T0) / LIVE_SLICE_NS] = p->n_strings;
 	profile_free(p);
@@ -283,18 +283,18 @@ static void a_wall_clock_that_is_set_loses_nothing(void **state)
 
 static void what_was_dropped_is_booked_also_where_nothing_came(void **state)
 {
-	const struct profile_books all = { .of = { { 7, 70, 0, 0, 7, 70 } } };
+	const struct profile_accounts all = { .of = { { 7, 70, 0, 0, 7, 70 } } };
 	struct setup u = opened();
 	struct profile *p;
 
 	(void)state;
 	live_tick(u.live, T0 + LIVE_SLICE_NS);
-	live_add_books(u.source, &all);
+	live_add_accounts(u.source, &all);
 	assert_int_equal(profile_new(&p), 0);
 	assert_int_equal(live_query(u.live, T0, T0 + 5 * LIVE_SLICE_NS, NULL, p), 0);
-	assert_int_equal(p->books.of[WIRE_EVENT_CPU].taken, 7);
-	assert_int_equal(p->books.of[WIRE_EVENT_CPU].dropped, 7);
-	assert_int_equal(p->processes[0].books.of[WIRE_EVENT_CPU].dropped, 7);
+	assert_int_equal(p->accounts.of[WIRE_EVENT_CPU].taken, 7);
+	assert_int_equal(p->accounts.of[WIRE_EVENT_CPU].dropped, 7);
+	assert_int_equal(p->processes[0].accounts.of[WIRE_EVENT_CPU].dropped, 7);
 	profile_free(p);
 	closed(&u);
 }
@@ -498,8 +498,8 @@ static void what_was_waited_for_or_allocated_stands_on_the_stack(void **state)
 
 static void a_recording_takes_its_events_alone(void **state)
 {
-	const struct profile_books dropped = { .of = { { 0 }, { 1, 10, 0, 0, 1, 10 } },
-					       .short_waits = 5 };
+	const struct profile_accounts dropped = { .of = { { 0 }, { 1, 10, 0, 0, 1, 10 } },
+						  .short_waits = 5 };
 	struct setup u = opened();
 	struct live_tap *tap;
 	struct profile *p;
@@ -508,13 +508,13 @@ static void a_recording_takes_its_events_alone(void **state)
 	assert_int_equal(live_tap_new(u.source, 1u << WIRE_EVENT_LOCK, T0, &tap), 0);
 	add(u.source, u.stream, T0);
 	add_event(&u, WIRE_EVENT_LOCK, "", 77);
-	live_add_books(u.source, &dropped);
+	live_add_accounts(u.source, &dropped);
 	p = live_tap_profile(tap);
 	assert_int_equal(weight_of(p), 77);
-	assert_int_equal(p->books.of[WIRE_EVENT_CPU].taken, 0);
-	assert_int_equal(p->books.of[WIRE_EVENT_LOCK].taken, 2);
-	assert_int_equal(p->books.of[WIRE_EVENT_LOCK].delivered_weight, 77);
-	assert_int_equal(p->books.short_waits, 5);
+	assert_int_equal(p->accounts.of[WIRE_EVENT_CPU].taken, 0);
+	assert_int_equal(p->accounts.of[WIRE_EVENT_LOCK].taken, 2);
+	assert_int_equal(p->accounts.of[WIRE_EVENT_LOCK].delivered_weight, 77);
+	assert_int_equal(p->accounts.short_waits, 5);
 	live_tap_free(tap);
 	closed(&u);
 }
@@ -537,11 +537,11 @@ static void a_recording_is_as_long_as_it_took_whatever_times_events_have(void **
 	closed(&u);
 }
 
-/* The agent tells its books when it likes, of seconds that are long over: rows and books of any
- * span agree all the same. */
-static void the_books_of_every_span_are_those_of_its_rows(void **state)
+/* The agent tells its accounts when it likes, of seconds that are long over: rows and accounts of
+ * any span agree all the same. */
+static void the_accounts_of_every_span_are_those_of_its_rows(void **state)
 {
-	const struct profile_books dropped = { .of = { { 2, 20, 0, 0, 2, 20 } } };
+	const struct profile_accounts dropped = { .of = { { 2, 20, 0, 0, 2, 20 } } };
 	struct setup u = opened();
 
 	(void)state;
@@ -551,7 +551,7 @@ static void the_books_of_every_span_are_those_of_its_rows(void **state)
 			add(u.source, u.stream, T0 + t * LIVE_SLICE_NS + i);
 		live_tick(u.live, T0 + t * LIVE_SLICE_NS);
 		if (t % 7 == 6)
-			live_add_books(u.source, &dropped);
+			live_add_accounts(u.source, &dropped);
 	}
 	for (uint64_t from = 0; from < 35; from++) {
 		struct profile_losses *l;
@@ -561,12 +561,12 @@ static void the_books_of_every_span_are_those_of_its_rows(void **state)
 		assert_int_equal(live_query(u.live, T0 + from * LIVE_SLICE_NS,
 					    T0 + (from + 1) * LIVE_SLICE_NS, NULL, p),
 				 0);
-		l = &p->books.of[WIRE_EVENT_CPU];
+		l = &p->accounts.of[WIRE_EVENT_CPU];
 		assert_int_equal(l->delivered, profile_samples(p));
 		assert_int_equal(l->delivered_weight, weight_of(p));
 		assert_int_equal(l->taken, l->delivered + l->dropped);
 		assert_int_equal(l->taken_weight, l->delivered_weight + l->dropped_weight);
-		assert_memory_equal(&p->processes[0].books, &p->books, sizeof(p->books));
+		assert_memory_equal(&p->processes[0].accounts, &p->accounts, sizeof(p->accounts));
 		profile_free(p);
 	}
 	closed(&u);
@@ -685,7 +685,7 @@ int main(void)
 		cmocka_unit_test(what_was_waited_for_or_allocated_stands_on_the_stack),
 		cmocka_unit_test(a_recording_takes_its_events_alone),
 		cmocka_unit_test(a_recording_is_as_long_as_it_took_whatever_times_events_have),
-		cmocka_unit_test(the_books_of_every_span_are_those_of_its_rows),
+		cmocka_unit_test(the_accounts_of_every_span_are_those_of_its_rows),
 		cmocka_unit_test(cpu_time_is_spread_over_the_seconds_that_it_took),
 		cmocka_unit_test(
 			the_last_seconds_are_seen_one_by_one_also_when_their_window_is_closed),

@@ -33,7 +33,7 @@ static struct profile *example(uint32_t pid)
 	assert_int_equal(profile_new(&p), 0);
 	p->begin_real_ns = 1000;
 	p->end_real_ns = 2000;
-	p->books.of[WIRE_EVENT_CPU] = (struct profile_losses){ 5, 50, 4, 40, 1, 10 };
+	p->accounts.of[WIRE_EVENT_CPU] = (struct profile_losses){ 5, 50, 4, 40, 1, 10 };
 	a = profile_node(p, 0, frame(p, "T", "run"));
 	b = profile_node(p, a, frame(p, "T", "work"));
 	profile_add(p, thread(p, pid, "one"), b, 1, 10);
@@ -72,7 +72,7 @@ static void merging_keeps_every_weight_and_filters_by_process(void **state)
 		weight += sum->rows[i].weight;
 	assert_int_equal(weight, 80);
 	assert_int_equal(sum->n_nodes, 3); /* the same stacks */
-	assert_int_equal(sum->books.of[WIRE_EVENT_CPU].taken, 10);
+	assert_int_equal(sum->accounts.of[WIRE_EVENT_CPU].taken, 10);
 	sum = profile_free(sum);
 	assert_int_equal(profile_new(&sum), 0);
 	assert_int_equal(profile_merge(sum, a, &only_8), 0);
@@ -100,7 +100,7 @@ static void bytes_give_the_same_profile_back(void **state)
 	assert_int_equal(profile_decode(bytes, len, &q), 0);
 	assert_int_equal(q->n_rows, p->n_rows);
 	assert_memory_equal(q->rows, p->rows, p->n_rows * sizeof(*p->rows));
-	assert_memory_equal(&q->books, &p->books, sizeof(p->books));
+	assert_memory_equal(&q->accounts, &p->accounts, sizeof(p->accounts));
 	assert_string_equal(q->strings[q->frames[1].method], "work");
 	profile_free(q);
 	for (size_t cut = 0; cut < len; cut++)
@@ -443,8 +443,8 @@ static void a_table_at_its_own_limit_can_be_read_back(void **state)
 
 static void losses_go_with_their_process(void **state)
 {
-	const struct profile_books mine = { .of = { { 10, 100, 8, 80, 2, 20 } } },
-				   others = { .of = { { 5, 50, 5, 50, 0, 0 } } };
+	const struct profile_accounts mine = { .of = { { 10, 100, 8, 80, 2, 20 } } },
+				      others = { .of = { { 5, 50, 5, 50, 0, 0 } } };
 	struct profile *p = example(7), *sum, *q;
 	struct profile_process process = { .pid = 8, .start_time = 80 };
 	const uint32_t pid = 8;
@@ -453,19 +453,19 @@ static void losses_go_with_their_process(void **state)
 	size_t len;
 
 	(void)state;
-	p->books.of[WIRE_EVENT_CPU] = (struct profile_losses){ 0 };
-	profile_add_books(p, 0, &others);
-	profile_add_books(p, profile_process(p, &process), &mine);
-	assert_int_equal(p->books.of[WIRE_EVENT_CPU].taken, 15);
+	p->accounts.of[WIRE_EVENT_CPU] = (struct profile_losses){ 0 };
+	profile_add_accounts(p, 0, &others);
+	profile_add_accounts(p, profile_process(p, &process), &mine);
+	assert_int_equal(p->accounts.of[WIRE_EVENT_CPU].taken, 15);
 	assert_int_equal(profile_encode(p, &bytes, &len), 0);
 	assert_int_equal(profile_decode(bytes, len, &q), 0);
 	free(bytes);
 	assert_int_equal(profile_new(&sum), 0);
 	assert_int_equal(profile_merge(sum, q, &only_8), 0);
-	assert_memory_equal(&sum->books, &mine, sizeof(mine));
+	assert_memory_equal(&sum->accounts, &mine, sizeof(mine));
 	assert_int_equal(profile_merge(sum, q, NULL), 0);
-	assert_int_equal(sum->books.of[WIRE_EVENT_CPU].taken, 25);
-	assert_int_equal(sum->books.of[WIRE_EVENT_CPU].dropped, 4);
+	assert_int_equal(sum->accounts.of[WIRE_EVENT_CPU].taken, 25);
+	assert_int_equal(sum->accounts.of[WIRE_EVENT_CPU].dropped, 4);
 	profile_free(sum);
 	profile_free(q);
 	profile_free(p);
@@ -609,9 +609,9 @@ static struct profile *mixed(void)
 	add_wait(p, t, 2, WIRE_WAIT_PARK, false);
 	add_wait(p, t, 2, WIRE_WAIT_PARK, true);
 	p->interval[WIRE_EVENT_LOCK] = 1000000;
-	p->books.of[WIRE_EVENT_LOCK] = (struct profile_losses){ 4, 4000, 4, 4000, 0, 0 };
-	p->books.short_waits = 9;
-	p->books.short_waits_ns = 99;
+	p->accounts.of[WIRE_EVENT_LOCK] = (struct profile_losses){ 4, 4000, 4, 4000, 0, 0 };
+	p->accounts.short_waits = 9;
+	p->accounts.short_waits_ns = 99;
 	return p;
 }
 
@@ -626,7 +626,7 @@ static void events_of_one_stack_stay_apart(void **state)
 	profile_free(p);
 }
 
-static void a_filter_by_event_takes_its_books_alone(void **state)
+static void a_filter_by_event_takes_its_accounts_alone(void **state)
 {
 	const struct profile_filter lock = { .events = 1u << WIRE_EVENT_LOCK, .no_idle = true };
 	const struct profile_filter cpu = { .events = 1u << WIRE_EVENT_CPU };
@@ -637,19 +637,19 @@ static void a_filter_by_event_takes_its_books_alone(void **state)
 	assert_int_equal(profile_merge(part, p, &lock), 0);
 	assert_int_equal(weight_of(part), 3000);
 	assert_int_equal(profile_events(part), 1u << WIRE_EVENT_LOCK);
-	assert_int_equal(part->books.of[WIRE_EVENT_CPU].taken, 0);
+	assert_int_equal(part->accounts.of[WIRE_EVENT_CPU].taken, 0);
 	assert_int_equal(part->interval[WIRE_EVENT_CPU], 0);
-	assert_int_equal(part->books.short_waits, 9);
+	assert_int_equal(part->accounts.short_waits, 9);
 	/* what was delivered is in it, or said to be left out */
 	assert_int_equal(part->idle_left_out[WIRE_EVENT_LOCK].samples, 1);
-	assert_int_equal(profile_samples(part) + 1, part->books.of[WIRE_EVENT_LOCK].delivered);
+	assert_int_equal(profile_samples(part) + 1, part->accounts.of[WIRE_EVENT_LOCK].delivered);
 	part = profile_free(part);
 	assert_int_equal(profile_new(&part), 0);
 	assert_int_equal(profile_merge(part, p, &cpu), 0);
 	assert_int_equal(part->threads_left_out[WIRE_EVENT_LOCK].samples, 0);
 	assert_int_equal(weight_of(part), 40);
-	assert_int_equal(part->books.of[WIRE_EVENT_LOCK].taken, 0);
-	assert_int_equal(part->books.short_waits, 0);
+	assert_int_equal(part->accounts.of[WIRE_EVENT_LOCK].taken, 0);
+	assert_int_equal(part->accounts.short_waits, 0);
 	assert_int_equal(part->idle_left_out[WIRE_EVENT_LOCK].samples, 0);
 	profile_free(part);
 	profile_free(p);
@@ -747,7 +747,7 @@ static void events_survive_being_written(void **state)
 	assert_int_equal(profile_encode(p, &bytes, &len), 0);
 	assert_int_equal(profile_decode(bytes, len, &q), 0);
 	assert_int_equal(q->n_rows, p->n_rows);
-	assert_memory_equal(&q->books, &p->books, sizeof(p->books));
+	assert_memory_equal(&q->accounts, &p->accounts, sizeof(p->accounts));
 	assert_memory_equal(q->interval, p->interval, sizeof(p->interval));
 	for (uint32_t i = 0; i < p->n_rows; i++) {
 		assert_int_equal(q->rows[i].event, p->rows[i].event);
@@ -783,10 +783,10 @@ static void a_segment_without_events_is_cpu_time(void **state)
 	assert_int_equal(p->rows[0].event, WIRE_EVENT_CPU);
 	assert_int_equal(p->rows[0].weight, 20);
 	assert_int_equal(p->interval[WIRE_EVENT_CPU], 5);
-	assert_int_equal(p->books.of[WIRE_EVENT_CPU].taken, 3);
-	assert_int_equal(p->books.of[WIRE_EVENT_CPU].delivered_weight, 20);
-	assert_int_equal(p->processes[0].books.of[WIRE_EVENT_CPU].delivered, 2);
-	assert_int_equal(p->processes[0].books.of[WIRE_EVENT_CPU].dropped_weight, 10);
+	assert_int_equal(p->accounts.of[WIRE_EVENT_CPU].taken, 3);
+	assert_int_equal(p->accounts.of[WIRE_EVENT_CPU].delivered_weight, 20);
+	assert_int_equal(p->processes[0].accounts.of[WIRE_EVENT_CPU].delivered, 2);
+	assert_int_equal(p->processes[0].accounts.of[WIRE_EVENT_CPU].dropped_weight, 10);
 	assert_true(p->cpu_unknown);
 	profile_free(p);
 }
@@ -808,7 +808,7 @@ int main(void)
 		cmocka_unit_test(a_table_at_its_own_limit_can_be_read_back),
 		cmocka_unit_test(losses_go_with_their_process),
 		cmocka_unit_test(events_of_one_stack_stay_apart),
-		cmocka_unit_test(a_filter_by_event_takes_its_books_alone),
+		cmocka_unit_test(a_filter_by_event_takes_its_accounts_alone),
 		cmocka_unit_test(what_other_threads_did_is_counted_beside_it),
 		cmocka_unit_test(cpu_time_and_note_of_a_process_are_kept),
 		cmocka_unit_test(labels_of_a_process_are_kept),

@@ -23,7 +23,7 @@ static struct profile *example(void)
 	p->begin_real_ns = 1000000000;
 	p->end_real_ns = 2000000000;
 	p->interval[WIRE_EVENT_CPU] = 10000000;
-	p->books.of[WIRE_EVENT_CPU] = (struct profile_losses){ 5, 50, 4, 40, 1, 10 };
+	p->accounts.of[WIRE_EVENT_CPU] = (struct profile_losses){ 5, 50, 4, 40, 1, 10 };
 	q.name = profile_string(p, "</script><img src=x onerror=alert(1)>");
 	t.process = profile_process(p, &q);
 	t.name = profile_string(p, "main; \"x\"");
@@ -366,7 +366,7 @@ static uint64_t big_endian(const char *p)
 }
 
 struct jfr_sums {
-	uint64_t events, samples, rows, row_samples, row_ns, pools_at, types_at, books;
+	uint64_t events, samples, rows, row_samples, row_ns, pools_at, types_at, accounts;
 };
 
 static struct jfr_sums jfr_walk(const char *out, size_t len)
@@ -383,7 +383,7 @@ static struct jfr_sums jfr_walk(const char *out, size_t len)
 		assert_in_range(size, 6, len - at);
 		s.events++;
 		s.samples += type == 101;
-		s.books += type == 111;
+		s.accounts += type == 111;
 		if (type == 0)
 			s.types_at = at;
 		if (type == 1)
@@ -420,7 +420,7 @@ static void a_jfr_file_is_made_of_events_that_add_up(void **state)
 	assert_int_equal(s.row_samples, 7);
 	assert_int_equal(s.row_ns, 70000001);
 	assert_int_equal(s.samples, 7);
-	assert_int_equal(s.books, 1);
+	assert_int_equal(s.accounts, 1);
 	assert_non_null(memmem(out, len, "java/lang/Thread", 16));
 	assert_non_null(memmem(out, len, "[libc.so.6]", 11));
 	assert_non_null(memmem(out, len, "[no stack]", 10));

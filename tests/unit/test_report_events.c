@@ -50,10 +50,10 @@ static struct profile *example(void)
 	p->end_real_ns = 2000000000;
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
 		p->interval[e] = e == WIRE_EVENT_ALLOC ? 524288 : 1000000;
-		p->books.of[e] = (struct profile_losses){ 5, 50, 4, 40, 1, 10 };
+		p->accounts.of[e] = (struct profile_losses){ 5, 50, 4, 40, 1, 10 };
 	}
-	p->books.short_waits = 12;
-	p->books.short_waits_ns = 3000000;
+	p->accounts.short_waits = 12;
+	p->accounts.short_waits_ns = 3000000;
 	q.name = profile_string(p, "app");
 	t.process = profile_process(p, &q);
 	t.name = profile_string(p, "main");

@@ -34,9 +34,10 @@ static uint32_t plain(struct profile *p, uint32_t parent, const char *name, uint
 static uint32_t thread_of(struct profile *p, uint32_t pid, uint32_t tid, const char *name)
 {
 	struct profile_process q = { .pid = pid, .ns_pid = 1, .start_time = 1ull << 40 };
-	struct profile_books books = { .of = { { 9, 90, 8, 80, 1, 10 }, { 7, 70, 7, 70, 0, 0 } },
-				       .short_waits = 3,
-				       .short_waits_ns = 30 };
+	struct profile_accounts accounts = { .of = { { 9, 90, 8, 80, 1, 10 },
+						     { 7, 70, 7, 70, 0, 0 } },
+					     .short_waits = 3,
+					     .short_waits_ns = 30 };
 	struct profile_thread t = { .tid = tid };
 	uint32_t known = p->n_processes;
 
@@ -48,7 +49,7 @@ static uint32_t thread_of(struct profile *p, uint32_t pid, uint32_t tid, const c
 	t.process = profile_process(p, &q);
 	t.name = profile_string(p, name);
 	if (p->n_processes > known) {
-		profile_add_books(p, t.process, &books);
+		profile_add_accounts(p, t.process, &accounts);
 		profile_add_cpu(p, t.process, 1000000);
 	}
 	return profile_thread(p, &t);
@@ -172,7 +173,7 @@ static void json_is_read_to_the_last_byte(void **state)
 	profile_free(p);
 }
 
-static void pprof_holds_stacks_labels_and_books_of_all_events(void **state)
+static void pprof_holds_stacks_labels_and_accounts_of_all_events(void **state)
 {
 	struct profile *p = example(), *q;
 	size_t len;
@@ -235,7 +236,7 @@ static void collapsed_numbers_can_be_counts(void **state)
 	assert_int_equal(p->rows[0].weight, 30000000);
 	assert_int_equal(p->rows[0].event, WIRE_EVENT_WALL);
 	assert_int_equal(p->threads[p->rows[0].thread].tid, 5);
-	assert_int_equal(p->books.of[WIRE_EVENT_WALL].delivered_weight, 40000000);
+	assert_int_equal(p->accounts.of[WIRE_EVENT_WALL].delivered_weight, 40000000);
 	assert_int_equal(p->frames[p->nodes[1].frame].kind, WIRE_KIND_C2);
 	profile_free(p);
 }
@@ -309,7 +310,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(json_is_read_to_the_last_byte),
-		cmocka_unit_test(pprof_holds_stacks_labels_and_books_of_all_events),
+		cmocka_unit_test(pprof_holds_stacks_labels_and_accounts_of_all_events),
 		cmocka_unit_test(json_to_pprof_to_json_is_the_same),
 		cmocka_unit_test(collapsed_stacks_are_read_with_threads_and_kinds),
 		cmocka_unit_test(collapsed_numbers_can_be_counts),

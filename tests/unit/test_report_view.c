@@ -27,13 +27,13 @@ static uint32_t on_stack(struct profile *p, const char *method)
 static void add(struct profile *p, uint32_t thread, const char *method, struct profile_row row)
 {
 	struct profile_process *q = (struct profile_process *)(uintptr_t)p->processes;
-	struct profile_losses *l = &q->books.of[row.event];
+	struct profile_losses *l = &q->accounts.of[row.event];
 
 	row.thread = thread;
 	row.node = on_stack(p, method);
 	profile_add_row(p, &row);
 	/* as they are booked when they come */
-	for (int i = 0; i < 2; i++, l = &p->books.of[row.event]) {
+	for (int i = 0; i < 2; i++, l = &p->accounts.of[row.event]) {
 		l->taken += row.samples;
 		l->delivered += row.samples;
 		l->taken_weight += row.weight;
@@ -45,8 +45,8 @@ static void add(struct profile *p, uint32_t thread, const char *method, struct p
  * lost. */
 static struct profile *example(void)
 {
-	const struct profile_books lost = { .of = { { 3, 60000000, 0, 0, 3, 60000000 },
-						    { 1, 9, 0, 0, 1, 9 } } };
+	const struct profile_accounts lost = { .of = { { 3, 60000000, 0, 0, 3, 60000000 },
+						       { 1, 9, 0, 0, 1, 9 } } };
 	struct profile_process q = { .pid = 7, .start_time = 1 };
 	struct profile_thread t = { .tid = 8 };
 	struct profile *p;
@@ -64,7 +64,7 @@ static struct profile *example(void)
 	one = profile_thread(p, &t);
 	t.name = profile_string(p, "worker-two");
 	two = profile_thread(p, &t);
-	profile_add_books(p, 0, &lost);
+	profile_add_accounts(p, 0, &lost);
 	profile_add_cpu(p, 0, 2000000000);
 	add(p, one, "total", (struct profile_row){ .samples = 70, .weight = 700000001 });
 	add(p, one, "price", (struct profile_row){ .samples = 3, .weight = 342000000 });

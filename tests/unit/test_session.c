@@ -26,7 +26,7 @@ static void a_target_streams_and_leaves_when_told(void **state)
 	UNTIL(t->state == TARGET_DETACHED);
 	assert_int_equal(t->fault.code, 0);
 	assert_true(targets_quiet(table));
-	target_counts(t, &c); /* the books stay */
+	target_counts(t, &c); /* the accounts stay */
 	assert_int_equal(c.of[WIRE_EVENT_CPU].taken, 1);
 	assert_int_equal(c.of[WIRE_EVENT_CPU].delivered, 1);
 	assert_int_equal(c.of[WIRE_EVENT_CPU].lost, 0);

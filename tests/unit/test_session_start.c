@@ -26,8 +26,9 @@ static void say_engine(uint64_t sequence, uint64_t signo, uint64_t interval_ns)
 	struct wire_writer w;
 	uint32_t len;
 
-	l.books[WIRE_EVENT_CPU].taken = l.books[WIRE_EVENT_CPU].written = 1;
-	l.books[WIRE_EVENT_CPU].taken_weight = l.books[WIRE_EVENT_CPU].written_weight = 10000000;
+	l.accounts[WIRE_EVENT_CPU].taken = l.accounts[WIRE_EVENT_CPU].written = 1;
+	l.accounts[WIRE_EVENT_CPU].taken_weight = l.accounts[WIRE_EVENT_CPU].written_weight =
+		10000000;
 	l.counter[WIRE_COUNTER_INTERVAL_NS] = interval_ns;
 	l.counter[WIRE_COUNTER_HOST_SIGNAL] = signo;
 	l.counter[WIRE_COUNTER_EVENTS] = 1u << WIRE_EVENT_CPU;

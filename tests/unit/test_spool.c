@@ -1,4 +1,4 @@
-/* What a sink keeps on disk: bodies that are whole or not there, and books that outlast torn
+/* What a sink keeps on disk: bodies that are whole or not there, and accounts that outlast torn
  * writes. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -87,7 +87,7 @@ static void a_damaged_body_is_none(void **state)
 	close(fd);
 }
 
-static void a_torn_write_leaves_the_books_before_it(void **state)
+static void a_torn_write_leaves_the_accounts_before_it(void **state)
 {
 	struct ledger l;
 	bool is_new;
@@ -126,7 +126,7 @@ static void a_torn_write_leaves_the_books_before_it(void **state)
 	close(fd);
 }
 
-static void books_that_do_not_add_up_are_not_believed(void **state)
+static void accounts_that_do_not_add_up_are_not_believed(void **state)
 {
 	struct ledger l;
 	bool is_new;
@@ -167,8 +167,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_body_is_read_as_it_was_written),
 		TEST(a_damaged_body_is_none),
-		TEST(a_torn_write_leaves_the_books_before_it),
-		TEST(books_that_do_not_add_up_are_not_believed),
+		TEST(a_torn_write_leaves_the_accounts_before_it),
+		TEST(accounts_that_do_not_add_up_are_not_believed),
 		cmocka_unit_test(servers_words_are_understood),
 	};
 

@@ -95,7 +95,7 @@ static struct store *filled(void)
 	return s;
 }
 
-/* All processes, or one: by the books, by rows, by CPU time. */
+/* All processes, or one: by the accounts, by rows, by CPU time. */
 static void ask(struct store *s, const uint32_t *k, uint32_t from, uint32_t to)
 {
 	const uint32_t pid = k ? 100 + *k : 0;

@@ -124,12 +124,12 @@ static int put_ledger(struct stream *s, uint64_t taken, uint64_t written, uint64
 	struct wire_ledger l = { 0 };
 	struct wire_writer w;
 
-	l.books[WIRE_EVENT_CPU].taken = taken;
-	l.books[WIRE_EVENT_CPU].taken_weight = 10 * taken;
-	l.books[WIRE_EVENT_CPU].written = written;
-	l.books[WIRE_EVENT_CPU].written_weight = 10 * written;
-	l.books[WIRE_EVENT_CPU].drop[WIRE_DROP_RING_FULL].n = dropped;
-	l.books[WIRE_EVENT_CPU].drop[WIRE_DROP_RING_FULL].weight = 10 * dropped;
+	l.accounts[WIRE_EVENT_CPU].taken = taken;
+	l.accounts[WIRE_EVENT_CPU].taken_weight = 10 * taken;
+	l.accounts[WIRE_EVENT_CPU].written = written;
+	l.accounts[WIRE_EVENT_CPU].written_weight = 10 * written;
+	l.accounts[WIRE_EVENT_CPU].drop[WIRE_DROP_RING_FULL].n = dropped;
+	l.accounts[WIRE_EVENT_CPU].drop[WIRE_DROP_RING_FULL].weight = 10 * dropped;
 	wire_begin(&w, buf, WIRE_LEDGER);
 	assert_true(wire_put_ledger(&w, &l));
 	return feed(s, &w, f);
@@ -165,7 +165,7 @@ static void a_stack_can_be_walked_to_its_root(void **state)
 	stream_free(s);
 }
 
-static void the_books_hold_before_and_after_every_ledger(void **state)
+static void the_accounts_hold_before_and_after_every_ledger(void **state)
 {
 	struct stream *s = greeted_stream();
 	struct stream_counts c;
@@ -192,7 +192,7 @@ static void the_books_hold_before_and_after_every_ledger(void **state)
 /* So many samples that the agent had no room for, by what they are booked as. */
 static void assert_full(const struct stream *s, uint64_t quota, uint64_t ring, uint64_t pipe)
 {
-	const struct stream_books *b;
+	const struct stream_accounts *b;
 	struct stream_counts c;
 	uint64_t dropped = 0, weight = 0;
 
@@ -213,12 +213,12 @@ static void assert_full(const struct stream *s, uint64_t quota, uint64_t ring, u
 
 static void say_full(struct stream *s, uint64_t ring, uint64_t pipe)
 {
-	struct wire_books *b;
+	struct wire_accounts *b;
 	struct wire_ledger l = { 0 };
 	struct wire_writer w;
 	struct fault f = { 0 };
 
-	b = &l.books[WIRE_EVENT_CPU];
+	b = &l.accounts[WIRE_EVENT_CPU];
 	b->taken = ring + pipe;
 	b->taken_weight = 100 * (ring + pipe);
 	b->drop[WIRE_DROP_RING_FULL].n = ring;
@@ -274,7 +274,7 @@ static void samples_lost_on_the_wire_are_found(void **state)
 	stream_free(s);
 }
 
-static void books_that_do_not_add_up_end_the_stream(void **state)
+static void accounts_that_do_not_add_up_end_the_stream(void **state)
 {
 	struct stream *s = greeted_stream();
 	struct fault f = { 0 };
@@ -380,7 +380,7 @@ static void no_more_cpu_time_is_believed_than_the_process_used(void **state)
 {
 	struct stream *s = doubting_stream();
 	struct stream_counts c;
-	const struct stream_books *b = &c.of[WIRE_EVENT_CPU];
+	const struct stream_accounts *b = &c.of[WIRE_EVENT_CPU];
 
 	(void)state;
 	assert_int_equal(put_weight(s, WIRE_CPU, 1ull << 60), 0);
@@ -404,11 +404,11 @@ static void no_more_cpu_time_is_believed_than_the_process_used(void **state)
 	stream_free(s);
 }
 
-static void what_was_not_believed_stays_in_the_books(void **state)
+static void what_was_not_believed_stays_in_the_accounts(void **state)
 {
 	struct stream *s = doubting_stream();
 	struct wire_ledger l = { 0 };
-	struct wire_books *b = &l.books[WIRE_EVENT_CPU];
+	struct wire_accounts *b = &l.accounts[WIRE_EVENT_CPU];
 	struct stream_counts c;
 	struct wire_writer w;
 	struct fault f = { 0 };
@@ -447,7 +447,7 @@ static void no_wait_is_longer_than_the_life_of_the_process(void **state)
 	stream_free(s);
 }
 
-static void books_beyond_all_reason_end_the_stream(void **state)
+static void accounts_beyond_all_reason_end_the_stream(void **state)
 {
 	struct stream *s = doubting_stream();
 	struct fault f = { 0 };
@@ -586,7 +586,7 @@ static int put_hello(struct stream *s, struct fault *f)
 	return feed(s, &w, f);
 }
 
-static void a_later_hello_begins_anew_and_keeps_the_books(void **state)
+static void a_later_hello_begins_anew_and_keeps_the_accounts(void **state)
 {
 	struct stream *s = greeted_stream();
 	struct stream_counts c;
@@ -634,7 +634,7 @@ static void a_counter_that_goes_backwards_ends_the_stream(void **state)
 	stream_free(s);
 }
 
-static void no_weight_makes_the_books_overflow(void **state)
+static void no_weight_makes_the_accounts_overflow(void **state)
 {
 	struct stream *s = greeted_stream();
 	struct wire_ledger l = { 0 };
@@ -651,8 +651,8 @@ static void no_weight_makes_the_books_overflow(void **state)
 	s = greeted_stream();
 	memset(&f, 0, sizeof(f));
 	/* sums that agree only modulo 2^64 */
-	l.books[WIRE_EVENT_CPU].drop[0].n = UINT64_MAX;
-	l.books[WIRE_EVENT_CPU].drop[1].n = 1;
+	l.accounts[WIRE_EVENT_CPU].drop[0].n = UINT64_MAX;
+	l.accounts[WIRE_EVENT_CPU].drop[1].n = 1;
 	wire_begin(&w, buf, WIRE_LEDGER);
 	assert_true(wire_put_ledger(&w, &l));
 	assert_int_equal(feed(s, &w, &f), -EBADMSG);
@@ -704,7 +704,7 @@ static void ids_far_apart_cost_their_sender_and_not_the_daemon(void **state)
 	stream_free(s);
 }
 
-static void states_of_threads_are_told_with_names_and_stand_beside_the_books(void **state)
+static void states_of_threads_are_told_with_names_and_stand_beside_the_accounts(void **state)
 {
 	struct wire_thread thread = { 7, WIRE_THREAD_JAVA, 1, str("main") };
 	struct wire_state record = { 5, 7, WIRE_STATE_BLOCKED, 9 };
@@ -806,26 +806,27 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stack_can_be_walked_to_its_root),
-		cmocka_unit_test(the_books_hold_before_and_after_every_ledger),
+		cmocka_unit_test(the_accounts_hold_before_and_after_every_ledger),
 		cmocka_unit_test(what_an_agent_drops_while_it_is_held_back_is_its_quota),
 		cmocka_unit_test(samples_lost_on_the_wire_are_found),
-		cmocka_unit_test(books_that_do_not_add_up_end_the_stream),
+		cmocka_unit_test(accounts_that_do_not_add_up_end_the_stream),
 		cmocka_unit_test(a_hello_without_the_secret_ends_the_stream),
 		cmocka_unit_test(no_more_cpu_time_is_believed_than_the_process_used),
-		cmocka_unit_test(what_was_not_believed_stays_in_the_books),
+		cmocka_unit_test(what_was_not_believed_stays_in_the_accounts),
 		cmocka_unit_test(no_wait_is_longer_than_the_life_of_the_process),
-		cmocka_unit_test(books_beyond_all_reason_end_the_stream),
+		cmocka_unit_test(accounts_beyond_all_reason_end_the_stream),
 		cmocka_unit_test(clocks_are_read_once_for_what_is_fed_together),
 		cmocka_unit_test(what_is_not_defined_cannot_be_used),
 		cmocka_unit_test(a_stream_has_a_memory_bound),
 		cmocka_unit_test(a_missing_frame_ends_the_stream),
 		cmocka_unit_test(frames_of_an_older_session_are_skipped),
-		cmocka_unit_test(a_later_hello_begins_anew_and_keeps_the_books),
+		cmocka_unit_test(a_later_hello_begins_anew_and_keeps_the_accounts),
 		cmocka_unit_test(a_counter_that_goes_backwards_ends_the_stream),
-		cmocka_unit_test(no_weight_makes_the_books_overflow),
+		cmocka_unit_test(no_weight_makes_the_accounts_overflow),
 		cmocka_unit_test(names_of_threads_have_a_memory_bound_and_the_last_one_is_known),
 		cmocka_unit_test(ids_far_apart_cost_their_sender_and_not_the_daemon),
-		cmocka_unit_test(states_of_threads_are_told_with_names_and_stand_beside_the_books),
+		cmocka_unit_test(
+			states_of_threads_are_told_with_names_and_stand_beside_the_accounts),
 		cmocka_unit_test(frames_of_unknown_types_are_skipped),
 		cmocka_unit_test(a_reset_forgets_every_id),
 		cmocka_unit_test(strange_names_end_no_stream),

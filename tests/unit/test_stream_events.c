@@ -116,7 +116,7 @@ static void a_wait_comes_with_names_and_is_counted(void **state)
 	stream_free(s);
 }
 
-static void waits_that_go_on_stand_beside_the_books(void **state)
+static void waits_that_go_on_stand_beside_the_accounts(void **state)
 {
 	struct stream *s = ready_stream();
 	struct wire_lock wait = wait_7;
@@ -174,7 +174,7 @@ static void an_allocation_comes_with_its_class(void **state)
 	stream_free(s);
 }
 
-static void wall_samples_have_books_of_their_own(void **state)
+static void wall_samples_have_accounts_of_their_own(void **state)
 {
 	const struct wire_sample sample = { 1000, 7, 1, 50000000 };
 	struct stream *s = ready_stream();
@@ -200,11 +200,11 @@ static void lost_waits_are_known_with_their_time(void **state)
 
 	(void)state;
 	assert_int_equal(PUT(s, WIRE_LOCK, wire_put_lock, &wait_7, &f), 0);
-	l.books[WIRE_EVENT_LOCK] = (struct wire_books){
+	l.accounts[WIRE_EVENT_LOCK] = (struct wire_accounts){
 		.taken = 3, .taken_weight = 9000000, .written = 1, .written_weight = 5000000
 	};
-	l.books[WIRE_EVENT_LOCK].drop[WIRE_DROP_RING_FULL].n = 2;
-	l.books[WIRE_EVENT_LOCK].drop[WIRE_DROP_RING_FULL].weight = 4000000;
+	l.accounts[WIRE_EVENT_LOCK].drop[WIRE_DROP_RING_FULL].n = 2;
+	l.accounts[WIRE_EVENT_LOCK].drop[WIRE_DROP_RING_FULL].weight = 4000000;
 	l.counter[WIRE_COUNTER_SHORT_WAITS] = 10;
 	assert_int_equal(PUT(s, WIRE_LEDGER, wire_put_ledger, &l, &f), 0);
 	stream_counts(s, &c);
@@ -212,14 +212,14 @@ static void lost_waits_are_known_with_their_time(void **state)
 	assert_int_equal(c.of[WIRE_EVENT_LOCK].dropped[WIRE_DROP_RING_FULL].weight, 4000000);
 	assert_int_equal(c.of[WIRE_EVENT_LOCK].lost, 0);
 	assert_int_equal(c.ledger.counter[WIRE_COUNTER_SHORT_WAITS], 10);
-	/* and their books must hold like those of samples */
-	l.books[WIRE_EVENT_LOCK].taken_weight++;
+	/* and their accounts must hold like those of samples */
+	l.accounts[WIRE_EVENT_LOCK].taken_weight++;
 	assert_int_equal(PUT(s, WIRE_LEDGER, wire_put_ledger, &l, &f), -EBADMSG);
 	assert_non_null(strstr(f.what, "lock"));
 	stream_free(s);
 }
 
-static void no_time_of_waiting_makes_the_books_overflow(void **state)
+static void no_time_of_waiting_makes_the_accounts_overflow(void **state)
 {
 	struct wire_lock wait = wait_7;
 	struct stream *s = ready_stream();
@@ -283,12 +283,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_wait_comes_with_names_and_is_counted),
-		cmocka_unit_test(waits_that_go_on_stand_beside_the_books),
+		cmocka_unit_test(waits_that_go_on_stand_beside_the_accounts),
 		cmocka_unit_test(a_wait_of_something_undefined_ends_the_stream),
 		cmocka_unit_test(an_allocation_comes_with_its_class),
-		cmocka_unit_test(wall_samples_have_books_of_their_own),
+		cmocka_unit_test(wall_samples_have_accounts_of_their_own),
 		cmocka_unit_test(lost_waits_are_known_with_their_time),
-		cmocka_unit_test(no_time_of_waiting_makes_the_books_overflow),
+		cmocka_unit_test(no_time_of_waiting_makes_the_accounts_overflow),
 		cmocka_unit_test(a_note_is_handed_on_clean),
 		cmocka_unit_test(a_class_as_a_frame_is_the_daemons_to_add),
 		cmocka_unit_test(a_readers_mark_is_forgotten_with_its_node),

@@ -34,7 +34,7 @@ static void ends(uint32_t host_tid)
 static void told(uint32_t ns_tid, uint64_t java_id)
 {
 	now += S;
-	thread_ids_told(ids, ns_tid, java_id, now);
+	thread_ids_reported(ids, ns_tid, java_id, now);
 }
 
 static int setup(void **state)
@@ -111,7 +111,7 @@ static void looks_are_bounded_and_go_on(void **state)
 	for (uint32_t i = 0; i < THREAD_IDS_LOOKS + 100; i++)
 		assert_int_equal(thread_ids_host(ids, 1 + i), 10000 + i);
 	thread(9999, 5000);
-	thread_ids_told(ids, 5000, 1, now); /* so soon after the last look: not now */
+	thread_ids_reported(ids, 5000, 1, now); /* so soon after the last look: not now */
 	assert_int_equal(thread_ids_host(ids, 5000), THREAD_ID_FOREIGN | 5000);
 }
 

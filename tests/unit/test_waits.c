@@ -123,7 +123,7 @@ static void nothing_happens_while_waits_are_off(void **state)
 	fake_counts_are(fake.short_before, fake.unpaired_before);
 }
 
-static void full_ring_costs_waits_but_not_the_books(void **state)
+static void full_ring_costs_waits_but_not_the_accounts(void **state)
 {
 	(void)state;
 	for (uint64_t i = 0; i < 2000; i++) {
@@ -230,7 +230,7 @@ int main(void)
 		TEST(virtual_thread_s_wait_ends_on_another_carrier),
 		TEST(begin_whose_end_was_not_told_is_forgotten_at_the_next),
 		TEST(nothing_happens_while_waits_are_off),
-		TEST(full_ring_costs_waits_but_not_the_books),
+		TEST(full_ring_costs_waits_but_not_the_accounts),
 		TEST(few_threads_keep_to_a_small_part_of_the_table),
 		TEST(many_wait_at_once),
 		TEST(more_than_the_table_holds_are_counted_as_unpaired),

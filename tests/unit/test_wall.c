@@ -48,11 +48,11 @@ static uint32_t current_epoch(void)
 }
 
 /* What was told of one thread. */
-static struct told {
+static struct declared {
 	uint64_t ns, signals, again, silent_ns;
 } told[4];
 
-static struct told *told_of(uint32_t tid)
+static struct declared *told_of(uint32_t tid)
 {
 	for (int i = 0; i < 4; i++)
 		if (known[i].tid == tid)

@@ -306,12 +306,12 @@ static int tells(void)
 {
 	char big[3 * WARDEN_STATUS_MAX];
 
-	EXPECT(warden_tell(WARDEN_TELL_WATCHDOG, NULL) == 0);
+	EXPECT(warden_report(WARDEN_TELL_WATCHDOG, NULL) == 0);
 	/* another word for the service manager, and a byte of no character */
-	EXPECT(warden_tell(WARDEN_TELL_READY, "12 streaming\nMAINPID=1\xff") == 0);
+	EXPECT(warden_report(WARDEN_TELL_READY, "12 streaming\nMAINPID=1\xff") == 0);
 	memset(big, 'x', sizeof(big) - 1);
 	big[sizeof(big) - 1] = '\0';
-	EXPECT(warden_tell(0, big) == 0);
+	EXPECT(warden_report(0, big) == 0);
 	return 0;
 }
 
@@ -336,7 +336,7 @@ static void a_status_is_one_line(void **state)
 
 static int tells_nobody(void)
 {
-	EXPECT(warden_tell(WARDEN_TELL_READY, "text") == -EINVAL);
+	EXPECT(warden_report(WARDEN_TELL_READY, "text") == -EINVAL);
 	return 0;
 }
 
@@ -344,7 +344,7 @@ static void without_a_service_manager_nothing_is_told(void **state)
 {
 	(void)state;
 	assert_int_equal(run(&settings, tells_nobody), 0);
-	assert_int_equal(warden_tell(WARDEN_TELL_READY, "text"), -ENOENT);
+	assert_int_equal(warden_report(WARDEN_TELL_READY, "text"), -ENOENT);
 }
 
 /* ---- how it ends ----------------------------------------------------------------------------- */

@@ -83,7 +83,9 @@ static void nodes_and_mappings_come_back(void **state)
 		{ 3, 2, WIRE_KIND_NATIVE, 4, -1, 0xdeadbeefcafe },
 		{ 4, 0, WIRE_KIND_SYNTHETIC, 5, -1, 0 },
 	};
-	struct wire_mapping m = { .id = 4, .start = 4096, .end = 8192, .path_id = 5, .build_id_len = 20 };
+	struct wire_mapping m = {
+		.id = 4, .start = 4096, .end = 8192, .path_id = 5, .build_id_len = 20
+	};
 	struct wire_mapping m_out;
 	struct wire_writer w;
 	struct wire_reader r;
@@ -117,7 +119,8 @@ static void nodes_and_mappings_come_back(void **state)
 
 static void hello_start_ledger_and_fault_come_back(void **state)
 {
-	struct wire_hello h = { .protocol = WIRE_PROTOCOL, .ns_pid = 1, .interval_ns = 10000000 }, h_out;
+	struct wire_hello h = { .protocol = WIRE_PROTOCOL, .ns_pid = 1, .interval_ns = 10000000 },
+			  h_out;
 	struct wire_start s = { .protocol = WIRE_PROTOCOL,
 				.flags = WIRE_START_NO_BUDGET | WIRE_START_HOST,
 				.events = 1u << WIRE_EVENT_LOCK,
@@ -154,11 +157,11 @@ static void hello_start_ledger_and_fault_come_back(void **state)
 	for (int i = 0; i < WIRE_COUNTER_COUNT; i++)
 		l.counter[i] = 1000u + (unsigned)i;
 	for (int e = 0; e < WIRE_EVENT_COUNT; e++) {
-		l.books[e].taken = 7u + (unsigned)e;
-		l.books[e].written_weight = UINT64_MAX - (unsigned)e;
+		l.accounts[e].taken = 7u + (unsigned)e;
+		l.accounts[e].written_weight = UINT64_MAX - (unsigned)e;
 		for (int i = 0; i < WIRE_DROP_COUNT; i++) {
-			l.books[e].drop[i].n = (unsigned)(e * i);
-			l.books[e].drop[i].weight = UINT64_MAX - (unsigned)i;
+			l.accounts[e].drop[i].n = (unsigned)(e * i);
+			l.accounts[e].drop[i].weight = UINT64_MAX - (unsigned)i;
 		}
 	}
 	for (int i = 0; i < WIRE_PART_COUNT; i++)
@@ -225,27 +228,27 @@ static void methods_and_threads_come_back(void **state)
 }
 
 /* Fill a frame of @type until it is full; what is in it afterwards must be what was said to fit. */
-#define FILL(type, put, next, record) \
-	do { \
-		__typeof__(record) out_; \
-		uint32_t n_ = 0, len_; \
-		uint64_t last_ns_; \
-\
-		wire_begin(&w, buf, type); \
-		do { \
-			len_ = w.len; \
-			last_ns_ = w.last_ns; \
-		} while (put(&w, &(record)) && ++n_); \
-		assert_int_equal(w.len, len_); \
-		assert_int_equal(w.records, n_); \
-		assert_true(w.last_ns == last_ns_); \
+#define FILL(type, put, next, record)                       \
+	do {                                                \
+		__typeof__(record) out_;                    \
+		uint32_t n_ = 0, len_;                      \
+		uint64_t last_ns_;                          \
+                                                            \
+		wire_begin(&w, buf, type);                  \
+		do {                                        \
+			len_ = w.len;                       \
+			last_ns_ = w.last_ns;               \
+		} while (put(&w, &(record)) && ++n_);       \
+		assert_int_equal(w.len, len_);              \
+		assert_int_equal(w.records, n_);            \
+		assert_true(w.last_ns == last_ns_);         \
 		assert_true(WIRE_FRAME_MAX - w.len < 2200); \
-		f = finish(&w); \
-		wire_read(&r, &f); \
-		while (next(&r, &out_) > 0) \
-			n_--; \
-		assert_int_equal(n_, 0); \
-		assert_true(r.p == r.end); \
+		f = finish(&w);                             \
+		wire_read(&r, &f);                          \
+		while (next(&r, &out_) > 0)                 \
+			n_--;                               \
+		assert_int_equal(n_, 0);                    \
+		assert_true(r.p == r.end);                  \
 	} while (0)
 
 static void a_full_frame_holds_what_was_said_to_fit_whatever_its_type(void **state)
@@ -276,8 +279,9 @@ static void hello_and_fault_fit_their_frame_however_long_their_words_are(void **
 	static char text[100000];
 	const struct wire_str all = { text, sizeof(text) };
 	const struct wire_hello h = {
-		UINT64_MAX, all, all, all, all, all, all, all, all, all, UINT64_MAX, UINT64_MAX, UINT64_MAX,
-		UINT64_MAX, UINT64_MAX, UINT64_MAX, all,
+		UINT64_MAX, all,	all,	    all,	all,	    all,
+		all,	    all,	all,	    all,	UINT64_MAX, UINT64_MAX,
+		UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, all,
 	};
 	const struct wire_fault fault = { UINT32_MAX, all, all };
 	struct wire_fault fault_out;
@@ -325,7 +329,8 @@ static void a_line_that_cannot_be_is_sent_as_unknown(void **state)
 static void waits_and_allocations_come_back(void **state)
 {
 	struct wire_lock in[3] = {
-		{ 5000, UINT64_MAX, UINT32_MAX, WIRE_WAIT_PARK, WIRE_LOCK_OPEN, 1, UINT32_MAX, 7, 8, 9, 10, 1 },
+		{ 5000, UINT64_MAX, UINT32_MAX, WIRE_WAIT_PARK, WIRE_LOCK_OPEN, 1, UINT32_MAX, 7, 8,
+		  9, 10, 1 },
 		{ 4000, 1, 2, WIRE_WAIT_ENTER, 0, 0, 0, 0, 0, 0, 0, 1 },
 		{ 4500, 99, 2, WIRE_WAIT_PARK, WIRE_LOCK_SUM, 0, 0, 0, 0, 0, 0, UINT32_MAX },
 	};
@@ -455,7 +460,9 @@ static void states_that_cannot_be_are_refused(void **state)
 
 static void what_a_newer_agent_adds_is_skipped(void **state)
 {
-	static const uint8_t hello[] = { 99, 3, 'n', 'e', 'w', 1, 1, 7 }; /* key 99, then protocol 7 */
+	static const uint8_t hello[] = {
+		99, 3, 'n', 'e', 'w', 1, 1, 7
+	}; /* key 99, then protocol 7 */
 	/* counter 63, CPU's taken (256) 9, its word 63 */
 	static const uint8_t ledger[] = { 63, 5, 0x80, 2, 9, 0xbf, 2, 5 };
 	struct wire_frame f = { .type = WIRE_HELLO, .body = hello, .body_len = sizeof(hello) };
@@ -467,7 +474,7 @@ static void what_a_newer_agent_adds_is_skipped(void **state)
 	assert_int_equal(h.protocol, 7);
 	f = (struct wire_frame){ .type = WIRE_LEDGER, .body = ledger, .body_len = sizeof(ledger) };
 	assert_int_equal(wire_get_ledger(&f, &l), 0);
-	assert_int_equal(l.books[WIRE_EVENT_CPU].taken, 9);
+	assert_int_equal(l.accounts[WIRE_EVENT_CPU].taken, 9);
 }
 
 static void bytes_that_are_no_frame_are_refused(void **state)
@@ -506,11 +513,11 @@ static void a_body_is_range_checked(void **state)
 	struct wire_frame f = { .type = WIRE_STRING };
 
 	(void)state;
-#define REFUSED(bytes, next, out) \
-	do { \
-		f.body = bytes; \
-		f.body_len = sizeof(bytes); \
-		wire_read(&r, &f); \
+#define REFUSED(bytes, next, out)                           \
+	do {                                                \
+		f.body = bytes;                             \
+		f.body_len = sizeof(bytes);                 \
+		wire_read(&r, &f);                          \
 		assert_int_equal(next(&r, &out), -EBADMSG); \
 	} while (0)
 	REFUSED(id_too_large, wire_next_string, s);

@@ -302,12 +302,12 @@ static void read_samples(struct wire_reader *r)
 static void read_ledger(const struct wire_frame *f)
 {
 	uint64_t dropped = 0, dropped_ns = 0;
-	const struct wire_books *b = &in.ledger.books[WIRE_EVENT_CPU];
+	const struct wire_accounts *b = &in.ledger.accounts[WIRE_EVENT_CPU];
 
 	assert_int_equal(wire_get_ledger(f, &in.ledger), 0);
 	for (int i = 0; i < WIRE_DROP_COUNT; i++) {
-		dropped += in.ledger.books[WIRE_EVENT_CPU].drop[i].n;
-		dropped_ns += in.ledger.books[WIRE_EVENT_CPU].drop[i].weight;
+		dropped += in.ledger.accounts[WIRE_EVENT_CPU].drop[i].n;
+		dropped_ns += in.ledger.accounts[WIRE_EVENT_CPU].drop[i].weight;
 	}
 	assert_int_equal(b->taken, b->written + dropped);
 	assert_int_equal(b->taken_weight, b->written_weight + dropped_ns);
@@ -434,7 +434,7 @@ static void every_sample_taken_is_decoded(void **state)
 	assert_int_equal(writer_ledger(), WRITER_OK);
 	read_all();
 	assert_int_equal(in.samples, 2000);
-	assert_int_equal(in.ledger.books[WIRE_EVENT_CPU].taken, 2000);
+	assert_int_equal(in.ledger.accounts[WIRE_EVENT_CPU].taken, 2000);
 	assert_int_equal(in.resets, 0);
 }
 
@@ -451,7 +451,7 @@ static void push_name(void)
 	assert_true(ring_push_sig(&agent.ring, &head, name.frames));
 }
 
-static void name_that_comes_through_the_ring_is_in_no_books(void **state)
+static void name_that_comes_through_the_ring_is_in_no_accounts(void **state)
 {
 	(void)state;
 	take(1, 5, NULL);
@@ -466,10 +466,10 @@ static void name_that_comes_through_the_ring_is_in_no_books(void **state)
 	begin();
 	assert_int_equal(writer_ledger(), WRITER_OK);
 	read_all();
-	assert_int_equal(in.ledger.books[WIRE_EVENT_CPU].drop[WIRE_DROP_NO_READER].n, 2);
+	assert_int_equal(in.ledger.accounts[WIRE_EVENT_CPU].drop[WIRE_DROP_NO_READER].n, 2);
 }
 
-static void reader_that_is_slow_costs_samples_but_never_the_books(void **state)
+static void reader_that_is_slow_costs_samples_but_never_the_accounts(void **state)
 {
 	uint64_t i;
 
@@ -489,10 +489,10 @@ static void reader_that_is_slow_costs_samples_but_never_the_books(void **state)
 	assert_int_equal(writer_ledger(), WRITER_OK);
 	read_all();
 	assert_true(in.ledgers > 1);
-	assert_true(in.ledger.books[WIRE_EVENT_CPU].drop[WIRE_DROP_PIPE_FULL].n > 0);
+	assert_true(in.ledger.accounts[WIRE_EVENT_CPU].drop[WIRE_DROP_PIPE_FULL].n > 0);
 	assert_true(in.samples > 0);
 	assert_true(in.resets > 0);
-	assert_int_equal(in.ledger.books[WIRE_EVENT_CPU].taken, i);
+	assert_int_equal(in.ledger.accounts[WIRE_EVENT_CPU].taken, i);
 }
 
 static void full_dictionary_begins_a_new_epoch(void **state)
@@ -526,8 +526,8 @@ static void samples_without_a_reader_are_the_next_session_s(void **state)
 		take(i, 3, NULL);
 	assert_int_equal(writer_ledger(), WRITER_OK);
 	read_all();
-	assert_int_equal(in.ledger.books[WIRE_EVENT_CPU].taken, 12);
-	assert_int_equal(in.ledger.books[WIRE_EVENT_CPU].drop[WIRE_DROP_NO_READER].n, 7);
+	assert_int_equal(in.ledger.accounts[WIRE_EVENT_CPU].taken, 12);
+	assert_int_equal(in.ledger.accounts[WIRE_EVENT_CPU].drop[WIRE_DROP_NO_READER].n, 7);
 	assert_int_equal(in.samples, 5);
 }
 
@@ -583,18 +583,18 @@ static void ring_that_is_full_is_counted_too(void **state)
 	read_all();
 	assert_int_equal(writer_ledger(), WRITER_OK);
 	read_all();
-	assert_true(in.ledger.books[WIRE_EVENT_CPU].drop[WIRE_DROP_RING_FULL].n > 0);
-	assert_int_equal(in.ledger.books[WIRE_EVENT_CPU].taken, 3000);
+	assert_true(in.ledger.accounts[WIRE_EVENT_CPU].drop[WIRE_DROP_RING_FULL].n > 0);
+	assert_int_equal(in.ledger.accounts[WIRE_EVENT_CPU].taken, 3000);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(every_sample_taken_is_decoded, setup, teardown),
-		cmocka_unit_test_setup_teardown(name_that_comes_through_the_ring_is_in_no_books,
+		cmocka_unit_test_setup_teardown(name_that_comes_through_the_ring_is_in_no_accounts,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(
-			reader_that_is_slow_costs_samples_but_never_the_books, setup, teardown),
+			reader_that_is_slow_costs_samples_but_never_the_accounts, setup, teardown),
 		cmocka_unit_test_setup_teardown(full_dictionary_begins_a_new_epoch, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(samples_without_a_reader_are_the_next_session_s,

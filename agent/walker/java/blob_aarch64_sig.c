@@ -39,14 +39,14 @@ static bool link_is_spent(const struct hot *h, const struct blob *b)
 	return b->kind != BLOB_STUBS || h->at.pc - h->link < SPENT_BYTES;
 }
 
-static bool leave_by_link(struct hot *h, const struct blob *b, uint64_t sp)
+static bool unwind_by_link(struct hot *h, const struct blob *b, uint64_t sp)
 {
 	return !link_is_spent(h, b) && blob_aarch64_fits(h, b, h->link, h->at.fp, sp) &&
 	       hot_move(h, h->link, sp, h->at.fp);
 }
 
 /* x30 was pushed as the first of a pair: by a stub that has no frame but calls the VM. */
-static bool leave_by_saved_link(struct hot *h)
+static bool unwind_by_saved_link(struct hot *h)
 {
 	for (uint64_t slot = h->at.sp; slot <= h->at.sp + SAVED_LINK_MAX; slot += 16)
 		if (return_fits_java_sig(h, hot_word(h, slot), h->at.fp, slot + 16))
@@ -55,7 +55,7 @@ static bool leave_by_saved_link(struct hot *h)
 }
 
 /* The pair x29, x30 at @slot is the end of the frame. */
-static bool leave_by_pair(struct hot *h, const struct blob *b, uint64_t slot)
+static bool unwind_by_pair(struct hot *h, const struct blob *b, uint64_t slot)
 {
 	uint64_t fp = hot_word(h, slot), pc = hot_word(h, slot + 8);
 
@@ -66,12 +66,12 @@ static bool leave_by_pair(struct hot *h, const struct blob *b, uint64_t slot)
 static bool blob_aarch64_leave_by_size(struct hot *h, const struct blob *b)
 {
 	return b->frame_words > 1 &&
-	       leave_by_pair(h, b, h->at.sp + 8 * (uint64_t)b->frame_words - 16);
+	       unwind_by_pair(h, b, h->at.sp + 8 * (uint64_t)b->frame_words - 16);
 }
 
-static bool leave_by_fp(struct hot *h, const struct blob *b)
+static bool unwind_by_fp(struct hot *h, const struct blob *b)
 {
-	return h->at.fp - h->at.sp <= FP_DISTANCE_MAX && leave_by_pair(h, b, h->at.fp);
+	return h->at.fp - h->at.sp <= FP_DISTANCE_MAX && unwind_by_pair(h, b, h->at.fp);
 }
 
 /* The instruction that pushes x29 and x30 is still ahead, and close. */
@@ -183,8 +183,8 @@ static uint64_t sp_before_arguments(const struct hot *h, const struct blob *b)
 static bool blob_aarch64_leave_adapter(struct hot *h, const struct blob *b)
 {
 	if (has_frame(h, b)) /* c2i, about to have the VM patch its caller's call */
-		return leave_by_fp(h, b);
-	return leave_by_link(h, b, sp_before_arguments(h, b));
+		return unwind_by_fp(h, b);
+	return unwind_by_link(h, b, sp_before_arguments(h, b));
 }
 
 static bool blob_aarch64_is_call_stub(uint64_t pc)
@@ -193,11 +193,11 @@ static bool blob_aarch64_is_call_stub(uint64_t pc)
 	       pc < vm_sig.call_stub_return + CALL_STUB_BYTES;
 }
 
-static bool leave_forward(struct hot *h, const struct blob *b)
+static bool unwind_by_emulation(struct hot *h, const struct blob *b)
 {
 	struct regs r;
 
-	return forward_return_sig(h, !link_is_spent(h, b), &r) && r.sp >= h->at.sp &&
+	return emulate_return_sig(h, !link_is_spent(h, b), &r) && r.sp >= h->at.sp &&
 	       blob_aarch64_fits(h, b, r.pc, r.fp, r.sp) && hot_move(h, r.pc, r.sp, r.fp);
 }
 
@@ -208,21 +208,21 @@ static bool blob_aarch64_leave_leaf_stub(struct hot *h, const struct blob *b)
 
 	if (b->kind == BLOB_RUNTIME && compiled_stub_prologue_sig(h, b))
 		return true;
-	if (!blob_aarch64_is_call_stub(h->at.pc) && leave_forward(h, b))
+	if (!blob_aarch64_is_call_stub(h->at.pc) && unwind_by_emulation(h, b))
 		return true;
 	if (is_before_frame(h) || code_returns(load32_sig(h->at.pc)))
-		return leave_by_link(h, b, sp);
+		return unwind_by_link(h, b, sp);
 	/* x29 and x30 have just been pushed, or are about to be popped */
 	if (code_pushes_pair(before) || code_pops_pair(load32_sig(h->at.pc)))
-		return leave_by_pair(h, b, sp);
+		return unwind_by_pair(h, b, sp);
 	if (blob_aarch64_is_call_stub(h->at.pc))
-		return leave_by_fp(h, b);
-	if (has_frame(h, b) && leave_by_fp(h, b))
+		return unwind_by_fp(h, b);
+	if (has_frame(h, b) && unwind_by_fp(h, b))
 		return true;
 	if (is_called_by(b, h->link) || b->kind == BLOB_STUBS || b->frame_words <= 1)
-		return leave_by_link(h, b, sp) || leave_by_saved_link(h) || leave_by_fp(h, b);
-	return blob_aarch64_leave_by_size(h, b) || leave_by_fp(h, b) || leave_by_link(h, b, sp) ||
-	       leave_by_saved_link(h);
+		return unwind_by_link(h, b, sp) || unwind_by_saved_link(h) || unwind_by_fp(h, b);
+	return blob_aarch64_leave_by_size(h, b) || unwind_by_fp(h, b) || unwind_by_link(h, b, sp) ||
+	       unwind_by_saved_link(h);
 }
 
 /* ---- stubs that called ----------------------------------------------------------------------- */
@@ -239,8 +239,8 @@ static bool blob_aarch64_leave_stub(struct hot *h, const struct blob *b)
 	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) &&
 	    blob_aarch64_leave_throw(h, b))
 		return true;
-	return (b->frame_words <= 1 && leave_by_saved_link(h)) ||
-	       return_by_fp_sig(h, UINT64_MAX, false) || leave_by_saved_link(h);
+	return (b->frame_words <= 1 && unwind_by_saved_link(h)) ||
+	       return_by_fp_sig(h, UINT64_MAX, false) || unwind_by_saved_link(h);
 }
 
 bool blob_frame_sig(struct hot *h, const struct blob *b)
@@ -249,7 +249,7 @@ bool blob_frame_sig(struct hot *h, const struct blob *b)
 
 	hot_push_stub_sig(h, b);
 	if (h->leaf && continuation_is_barrier_sig(h->at.pc))
-		return leave_forward(h, b) || continuation_cross_sig(h);
+		return unwind_by_emulation(h, b) || continuation_cross_sig(h);
 	if ((b->kind == BLOB_DEOPT || b->kind == BLOB_UNCOMMON_TRAP) && deopt_frames_sig(h))
 		return true;
 	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread && blob_aarch64_leave_safepoint(h, b))
@@ -260,7 +260,7 @@ bool blob_frame_sig(struct hot *h, const struct blob *b)
 		left = true;
 	else if ((b->kind == BLOB_VTABLE || b->kind == BLOB_INLINE_CACHE ||
 		  b->kind == BLOB_METHOD_HANDLES) &&
-		 h->leaf && leave_by_link(h, b, h->at.sp))
+		 h->leaf && unwind_by_link(h, b, h->at.sp))
 		left = true;
 	else if (h->leaf)
 		left = blob_aarch64_leave_leaf_stub(h, b);

@@ -20,7 +20,7 @@
 /* ---- by the call that led here --------------------------------------------------------------- */
 
 /* The first word upwards after a call from an nmethod into this very blob. */
-static bool leave_by_call(struct hot *h, const struct blob *b, uint64_t words)
+static bool unwind_by_call(struct hot *h, const struct blob *b, uint64_t words)
 {
 	for (uint64_t at = h->at.sp; at < h->at.sp + 8 * words && hot_on_stack(h, at); at += 8) {
 		uint64_t pc = hot_word(h, at), target, fp;
@@ -112,7 +112,7 @@ static bool blob_x86_64_leave_safepoint(struct hot *h, const struct blob *b)
 		h->w->n--;
 		return true;
 	}
-	if (forward_safepoint_sig(h, saved, &polled) || leave_safepoint_by_fp(h, b, saved, &polled))
+	if (emulate_safepoint_sig(h, saved, &polled) || leave_safepoint_by_fp(h, b, saved, &polled))
 		return true;
 	if (b->frame_words > 0 &&
 	    return_fits_sig(h, hot_word(h, end - 8), hot_word(h, end - 16), end))
@@ -233,7 +233,7 @@ static bool leave_called_stub(struct hot *h, const struct blob *b)
 {
 	uint64_t sp = h->at.sp, fp = h->at.fp;
 
-	if (!leave_by_call(h, b, b->kind == BLOB_STUBS ? STUB_WORDS : RUNTIME_WORDS))
+	if (!unwind_by_call(h, b, b->kind == BLOB_STUBS ? STUB_WORDS : RUNTIME_WORDS))
 		return false;
 	h->at.fp = fp;
 	if (b->kind == BLOB_STUBS && hot_on_stack(h, fp) && fp < h->at.sp && fp >= sp)
@@ -332,14 +332,14 @@ static bool blob_x86_64_leave_stub(struct hot *h, const struct blob *b)
 		return true;
 	if (blob_x86_64_leave_by_size(h, b, false))
 		return true;
-	if (b->kind == BLOB_STUBS && b->frame_words <= 0 && leave_by_call(h, b, 64))
+	if (b->kind == BLOB_STUBS && b->frame_words <= 0 && unwind_by_call(h, b, 64))
 		return true;
 	if ((b->kind == BLOB_RUNTIME || b->kind == BLOB_EXCEPTION) && blob_x86_64_leave_throw(h, b))
 		return true;
 	if (leave_frameless(h, b))
 		return true;
 	return return_by_fp_sig(h, UINT64_MAX, false) || leave_at(h, h->at.sp, h->at.fp) ||
-	       leave_by_call(h, b, 160);
+	       unwind_by_call(h, b, 160);
 }
 
 /* Where following the instructions is surer than what the frame looks like. */
@@ -363,15 +363,15 @@ bool blob_frame_sig(struct hot *h, const struct blob *b)
 
 	hot_push_stub_sig(h, b);
 	if (h->leaf && continuation_is_barrier_sig(h->at.pc))
-		return forward_stub_sig(h, b) || continuation_cross_sig(h);
+		return emulate_stub_sig(h, b) || continuation_cross_sig(h);
 	if ((b->kind == BLOB_DEOPT || b->kind == BLOB_UNCOMMON_TRAP) && deopt_frames_sig(h))
 		return true;
 	if (b->kind == BLOB_SAFEPOINT && h->leaf && h->thread && blob_x86_64_leave_safepoint(h, b))
 		return true;
-	if (blob_x86_64_forwards(h, b) && forward_stub_sig(h, b))
+	if (blob_x86_64_forwards(h, b) && emulate_stub_sig(h, b))
 		return true;
 	if (b->kind == BLOB_ADAPTER && h->leaf)
-		left = blob_x86_64_leave_adapter(h) || forward_stub_sig(h, b);
+		left = blob_x86_64_leave_adapter(h) || emulate_stub_sig(h, b);
 	else if ((b->kind == BLOB_VTABLE || b->kind == BLOB_INLINE_CACHE ||
 		  b->kind == BLOB_METHOD_HANDLES) &&
 		 leave_jump_stub(h, b))

@@ -71,7 +71,7 @@ static void try_forward(const struct hot *h, const struct blob *b, struct caller
 
 	if (!sure && c->score == RETURN_CALLS_US)
 		return;
-	pushed = forward_pushed_sig(h, b);
+	pushed = emulate_pushed_sig(h, b);
 	if (!pushed || pushed > SPILLED_MAX)
 		return;
 	moved = caller_at(h, frame_end(h, b) + pushed, 0, 2);
@@ -171,7 +171,7 @@ static bool is_enter_special(const struct hot *h, const struct blob *b)
 static bool leave_frame(struct hot *h, const struct blob *b, uint64_t pc)
 {
 	/* a method handle's dispatch has no frame, and jumps on */
-	if (b->kind == BLOB_NATIVE_NMETHOD && b->frame_words <= 1 && forward_dispatch_sig(h))
+	if (b->kind == BLOB_NATIVE_NMETHOD && b->frame_words <= 1 && emulate_dispatch_sig(h))
 		return true;
 	if (h->leaf && compiled_prologue_sig(h, b))
 		return true;

@@ -137,19 +137,19 @@ uint64_t compiled_real_pc_sig(const struct blob *b, uint64_t pc, uint64_t sp);
 /* A frame met lately: names and caller out of the memo. */
 bool compiled_memo_sig(struct hot *h);
 
-/* ---- forward_stub_*_sig.c ------------------------------------------------------------------- */
+/* ---- emulate_stub_*_sig.c ------------------------------------------------------------------- */
 
 /* Leaves the stub @b by what its instructions will do, if they lead to a frame that can be. */
-bool forward_stub_sig(struct hot *h, const struct blob *b);
+bool emulate_stub_sig(struct hot *h, const struct blob *b);
 /* The same in the interpreter, for entries of intrinsics: they build no frame, and the barriers of
  * some collectors push all registers there. */
-bool forward_interpreter_sig(struct hot *h);
+bool emulate_interpreter_sig(struct hot *h);
 /* Leaves code that has no frame and ends by a jump to a method: its caller's pc is on top then. */
-bool forward_dispatch_sig(struct hot *h);
+bool emulate_dispatch_sig(struct hot *h);
 /* Bytes that the compiled code at @h->at gives back to the stack before its next jump, in @b. */
-uint64_t forward_pushed_sig(const struct hot *h, const struct blob *b);
+uint64_t emulate_pushed_sig(const struct hot *h, const struct blob *b);
 /* Leaves the safepoint blob, entered by the @poll of the nmethod @polled. */
-bool forward_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *polled);
+bool emulate_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *polled);
 
 /* ---- stubs of the JVM --------------------------------------------------------------------- */
 
@@ -177,7 +177,7 @@ void continuation_learn_sig(const struct hot *h);
  */
 bool compiled_stub_prologue_sig(struct hot *h, const struct blob *b);
 
-/* forward_stub_aarch64_sig.c: what the interrupted stub's caller looks like. @link_known: x30 may
+/* emulate_stub_aarch64_sig.c: what the interrupted stub's caller looks like. @link_known: x30 may
  * still be the caller's. false = not to be told. */
-bool forward_return_sig(const struct hot *h, bool link_known, struct regs *ret);
+bool emulate_return_sig(const struct hot *h, bool link_known, struct regs *ret);
 #endif

@@ -136,7 +136,7 @@ static bool hotspot_interpreted(struct hot *h)
 		return true;
 	}
 	if (!interpreter_frame_sig(h)) {
-		if (forward_interpreter_sig(h))
+		if (emulate_interpreter_sig(h))
 			return true;
 		h->broken = "interpreted_caller";
 	} else if (!return_known_sig(h, h->at.pc)) {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "agent/base/guard.h"
 #include "agent/hotspot/code_cache.h"
-#include "agent/walker/native/forward.h"
+#include "agent/walker/native/emulate.h"
 #include "agent/walker/native/unwind.h"
 
 #define PAGE	       4096ull /* larger pages are asked for in parts */
@@ -173,9 +173,9 @@ static bool step_forward(const struct unwind_table *t, struct unwind_stack *stac
 			 struct regs *regs)
 {
 	const struct unwind_range *range = find_range(t, regs->pc);
-	struct forward f = {
+	struct emulation f = {
 		.pc = regs->pc,
-		.known = 1u << FORWARD_RSP | 1u << FORWARD_RBP,
+		.known = 1u << EMULATE_RSP | 1u << EMULATE_RBP,
 		.low = stack->sp - ARCH_RED_ZONE,
 		.high = stack->sp + STACK_SPAN_MAX,
 	};
@@ -183,16 +183,16 @@ static bool step_forward(const struct unwind_table *t, struct unwind_stack *stac
 
 	if (!range || !range->musl || !unwind_load_sig(stack, regs->sp, &top))
 		return false;
-	f.reg[FORWARD_RSP] = regs->sp;
-	f.reg[FORWARD_RBP] = regs->fp;
-	if (forward_sig(&f, FORWARD_STEPS_FUNCTION) != FORWARD_RETURNED)
+	f.reg[EMULATE_RSP] = regs->sp;
+	f.reg[EMULATE_RBP] = regs->fp;
+	if (emulate_sig(&f, EMULATE_STEPS_FUNCTION) != EMULATE_RETURNED)
 		return false;
-	if (f.reg[FORWARD_RSP] <= regs->sp || (!code_cache_has(f.pc) && !find_range(t, f.pc)))
+	if (f.reg[EMULATE_RSP] <= regs->sp || (!code_cache_has(f.pc) && !find_range(t, f.pc)))
 		return false;
 	regs->pc = f.pc;
-	regs->sp = f.reg[FORWARD_RSP];
-	if (forward_knows(&f, FORWARD_RBP))
-		regs->fp = f.reg[FORWARD_RBP];
+	regs->sp = f.reg[EMULATE_RSP];
+	if (emulation_knows(&f, EMULATE_RBP))
+		regs->fp = f.reg[EMULATE_RBP];
 	return true;
 }
 

@@ -4,33 +4,33 @@
  * intrinsics.
  */
 #include "agent/walker/java/hotspot_priv.h"
-#include "agent/walker/native/forward.h"
+#include "agent/walker/native/emulate.h"
 
 #define JUMPS_MAX      4 /* through registers, inside a stub */
 #define ARGUMENT_WORDS 8 /* of an intrinsic of the interpreter, and what aligns them */
 #define STRAIGHT_STEPS 96 /* a barrier restores all vector registers, too */
 
 /* What the instructions call 0 to 15, as the kernel's context orders them. */
-static const uint8_t order[FORWARD_REGISTERS] = {
+static const uint8_t order[EMULATE_REGISTERS] = {
 	REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
 	REG_R8,	 REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
 };
 
-static void forward_stub_x86_64_begin(const struct hot *h, struct forward *f)
+static void emulate_stub_x86_64_begin(const struct hot *h, struct emulation *f)
 {
-	*f = (struct forward){ .pc = h->at.pc, .low = h->low, .high = h->high };
-	f->known = 1u << FORWARD_RSP | 1u << FORWARD_RBP;
-	for (unsigned i = 0; h->leaf && i < FORWARD_REGISTERS; i++)
+	*f = (struct emulation){ .pc = h->at.pc, .low = h->low, .high = h->high };
+	f->known = 1u << EMULATE_RSP | 1u << EMULATE_RBP;
+	for (unsigned i = 0; h->leaf && i < EMULATE_REGISTERS; i++)
 		f->reg[i] = load64_sig(h->context + arch_context_reg(order[i]));
 	if (h->leaf)
-		f->known = (1u << FORWARD_REGISTERS) - 1;
-	f->reg[FORWARD_RSP] = h->at.sp;
-	f->reg[FORWARD_RBP] = h->at.fp;
+		f->known = (1u << EMULATE_REGISTERS) - 1;
+	f->reg[EMULATE_RSP] = h->at.sp;
+	f->reg[EMULATE_RBP] = h->at.fp;
 }
 
-static uint64_t fp_after(const struct hot *h, const struct forward *f)
+static uint64_t fp_after(const struct hot *h, const struct emulation *f)
 {
-	return forward_knows(f, FORWARD_RBP) ? f->reg[FORWARD_RBP] : h->at.fp;
+	return emulation_knows(f, EMULATE_RBP) ? f->reg[EMULATE_RBP] : h->at.fp;
 }
 
 /* The frame is there: so it may be gone on in by an exception's handler, which follows no call. */
@@ -44,10 +44,10 @@ static bool is_in_method(uint64_t pc)
 
 /* Native code calls some of StubRoutines, and none of the others. C1's exception stubs return to
  * the handler. */
-static bool forward_stub_x86_64_returned(struct hot *h, const struct blob *b,
-					 const struct forward *f)
+static bool emulate_stub_x86_64_returned(struct hot *h, const struct blob *b,
+					 const struct emulation *f)
 {
-	uint64_t sp = f->reg[FORWARD_RSP], fp = fp_after(h, f);
+	uint64_t sp = f->reg[EMULATE_RSP], fp = fp_after(h, f);
 	bool fits = b->kind == BLOB_STUBS ? return_fits_sig(h, f->pc, fp, sp)
 					  : return_fits_java_sig(h, f->pc, fp, sp);
 
@@ -57,42 +57,42 @@ static bool forward_stub_x86_64_returned(struct hot *h, const struct blob *b,
 }
 
 /* An adapter is left for the method: its caller's pc is on top, or in rax with the sp in r13. */
-static bool forward_stub_x86_64_entered(struct hot *h, const struct forward *f)
+static bool emulate_stub_x86_64_entered(struct hot *h, const struct emulation *f)
 {
-	uint64_t sp = f->reg[FORWARD_RSP], fp = fp_after(h, f), pc = hot_word(h, sp);
+	uint64_t sp = f->reg[EMULATE_RSP], fp = fp_after(h, f), pc = hot_word(h, sp);
 
-	if (forward_knows(f, FORWARD_RAX) && forward_knows(f, FORWARD_R13) &&
-	    f->reg[FORWARD_R13] >= sp &&
-	    return_fits_java_sig(h, f->reg[FORWARD_RAX], fp, f->reg[FORWARD_R13]))
-		return hot_move(h, f->reg[FORWARD_RAX], f->reg[FORWARD_R13], fp);
+	if (emulation_knows(f, EMULATE_RAX) && emulation_knows(f, EMULATE_R13) &&
+	    f->reg[EMULATE_R13] >= sp &&
+	    return_fits_java_sig(h, f->reg[EMULATE_RAX], fp, f->reg[EMULATE_R13]))
+		return hot_move(h, f->reg[EMULATE_RAX], f->reg[EMULATE_R13], fp);
 	return return_fits_java_sig(h, pc, fp, sp + 8) && hot_move(h, pc, sp + 8, fp);
 }
 
 /* An exception goes to its handler: in the frame that threw, or was returned to. */
-static bool forward_stub_x86_64_threw(struct hot *h, const struct forward *f)
+static bool emulate_stub_x86_64_threw(struct hot *h, const struct emulation *f)
 {
-	uint64_t sp = f->reg[FORWARD_RSP], fp = fp_after(h, f), pc = f->reg[FORWARD_RDX];
+	uint64_t sp = f->reg[EMULATE_RSP], fp = fp_after(h, f), pc = f->reg[EMULATE_RDX];
 
-	if (forward_knows(f, FORWARD_RDX) &&
+	if (emulation_knows(f, EMULATE_RDX) &&
 	    (return_is_throw_sig(pc) || return_fits_java_sig(h, pc, fp, sp)))
 		return hot_move(h, pc, sp, fp);
 	return is_in_method(f->pc) && hot_move(h, f->pc, sp, fp);
 }
 
-bool forward_stub_sig(struct hot *h, const struct blob *b)
+bool emulate_stub_sig(struct hot *h, const struct blob *b)
 {
-	struct forward f;
+	struct emulation f;
 
-	forward_stub_x86_64_begin(h, &f);
+	emulate_stub_x86_64_begin(h, &f);
 	for (int i = 0; i < JUMPS_MAX; i++)
-		switch (forward_sig(&f, FORWARD_STEPS_STUB)) {
-		case FORWARD_RETURNED:
-			return forward_stub_x86_64_returned(h, b, &f);
-		case FORWARD_JUMPED:
+		switch (emulate_sig(&f, EMULATE_STEPS_STUB)) {
+		case EMULATE_RETURNED:
+			return emulate_stub_x86_64_returned(h, b, &f);
+		case EMULATE_JUMPED:
 			if (b->kind == BLOB_ADAPTER)
-				return forward_stub_x86_64_entered(h, &f);
+				return emulate_stub_x86_64_entered(h, &f);
 			if (f.pc < b->code || f.pc >= b->end)
-				return forward_stub_x86_64_threw(h, &f);
+				return emulate_stub_x86_64_threw(h, &f);
 			break;
 		default:
 			return false;
@@ -104,24 +104,24 @@ bool forward_stub_sig(struct hot *h, const struct blob *b)
  * A poll before a return comes when the frame is gone: then the blob returns to the caller of the
  * method that polled, which is shown as about to return. Any other poll's blob returns to the poll.
  */
-bool forward_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *polled)
+bool emulate_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *polled)
 {
-	struct forward f;
+	struct emulation f;
 	struct hot returning = *h;
 	uint64_t sp, fp;
 
-	forward_stub_x86_64_begin(h, &f);
-	switch (forward_sig(&f, FORWARD_STEPS_STUB)) {
-	case FORWARD_RETURNED:
+	emulate_stub_x86_64_begin(h, &f);
+	switch (emulate_sig(&f, EMULATE_STEPS_STUB)) {
+	case EMULATE_RETURNED:
 		break;
-	case FORWARD_JUMPED: /* as if an exception waited: its stub has popped the same pc into rdx
+	case EMULATE_JUMPED: /* as if an exception waited: its stub has popped the same pc into rdx
 			      */
-		f.pc = forward_knows(&f, FORWARD_RDX) ? f.reg[FORWARD_RDX] : 0;
+		f.pc = emulation_knows(&f, EMULATE_RDX) ? f.reg[EMULATE_RDX] : 0;
 		break;
 	default:
 		return false;
 	}
-	sp = f.reg[FORWARD_RSP];
+	sp = f.reg[EMULATE_RSP];
 	fp = fp_after(h, &f);
 	if (!return_fits_sig(h, f.pc, fp, sp))
 		return (f.pc == 0 || f.pc == poll) && hot_move(h, poll, sp, fp);
@@ -136,9 +136,9 @@ bool forward_safepoint_sig(struct hot *h, uint64_t poll, const struct blob *poll
 
 /* An adapter has left the return address where compiled code put it, and pushed it again below the
  * arguments. Of an interpreted caller fp is enough. */
-static uint64_t sender_sp(const struct hot *h, const struct forward *f)
+static uint64_t sender_sp(const struct hot *h, const struct emulation *f)
 {
-	uint64_t sp = f->reg[FORWARD_RSP];
+	uint64_t sp = f->reg[EMULATE_RSP];
 
 	for (uint64_t i = 0; i < ARGUMENT_WORDS; i++)
 		if (hot_word(h, sp + 8 * i) == f->pc)
@@ -146,43 +146,43 @@ static uint64_t sender_sp(const struct hot *h, const struct forward *f)
 	return sp;
 }
 
-bool forward_interpreter_sig(struct hot *h)
+bool emulate_interpreter_sig(struct hot *h)
 {
-	struct forward f;
+	struct emulation f;
 	uint64_t sp, fp;
 
-	forward_stub_x86_64_begin(h, &f);
-	if (forward_sig(&f, FORWARD_STEPS_STUB) == FORWARD_LOST)
+	emulate_stub_x86_64_begin(h, &f);
+	if (emulate_sig(&f, EMULATE_STEPS_STUB) == EMULATE_LOST)
 		return false;
-	sp = f.sender_unknown ? sender_sp(h, &f) : f.reg[FORWARD_RSP];
+	sp = f.sender_unknown ? sender_sp(h, &f) : f.reg[EMULATE_RSP];
 	fp = fp_after(h, &f);
 	if (return_fits_java_sig(h, f.pc, fp, sp))
 		return hot_move(h, f.pc, sp, fp);
 	/* an exception leaves the method: to a handler, with the pc of the call in rdx */
-	return forward_knows(&f, FORWARD_RDX) &&
-	       return_fits_java_sig(h, f.reg[FORWARD_RDX], fp, sp) &&
-	       hot_move(h, f.reg[FORWARD_RDX], sp, fp);
+	return emulation_knows(&f, EMULATE_RDX) &&
+	       return_fits_java_sig(h, f.reg[EMULATE_RDX], fp, sp) &&
+	       hot_move(h, f.reg[EMULATE_RDX], sp, fp);
 }
 
-uint64_t forward_pushed_sig(const struct hot *h, const struct blob *b)
+uint64_t emulate_pushed_sig(const struct hot *h, const struct blob *b)
 {
-	struct forward f;
+	struct emulation f;
 
-	forward_stub_x86_64_begin(h, &f);
-	if (!forward_straight_sig(&f, STRAIGHT_STEPS) || f.pc < b->code || f.pc >= b->end)
+	emulate_stub_x86_64_begin(h, &f);
+	if (!emulate_straight_sig(&f, STRAIGHT_STEPS) || f.pc < b->code || f.pc >= b->end)
 		return 0;
-	return f.reg[FORWARD_RSP] > h->at.sp ? f.reg[FORWARD_RSP] - h->at.sp : 0;
+	return f.reg[EMULATE_RSP] > h->at.sp ? f.reg[EMULATE_RSP] - h->at.sp : 0;
 }
 
-bool forward_dispatch_sig(struct hot *h)
+bool emulate_dispatch_sig(struct hot *h)
 {
-	struct forward f;
+	struct emulation f;
 	uint64_t sp, pc, fp;
 
-	forward_stub_x86_64_begin(h, &f);
-	if (forward_sig(&f, FORWARD_STEPS_STUB) != FORWARD_JUMPED)
+	emulate_stub_x86_64_begin(h, &f);
+	if (emulate_sig(&f, EMULATE_STEPS_STUB) != EMULATE_JUMPED)
 		return false;
-	sp = f.reg[FORWARD_RSP];
+	sp = f.reg[EMULATE_RSP];
 	pc = hot_word(h, sp);
 	fp = fp_after(h, &f);
 	return return_fits_java_sig(h, pc, fp, sp + 8) && hot_move(h, pc, sp + 8, fp);

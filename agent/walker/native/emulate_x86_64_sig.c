@@ -1,5 +1,5 @@
-/* See forward.h. */
-#include "agent/walker/native/forward.h"
+/* See emulate.h. */
+#include "agent/walker/native/emulate.h"
 
 #include "agent/base/guard.h"
 #include "agent/walker/native/instruction.h"
@@ -7,149 +7,149 @@
 #define WAYS_MAX 24 /* branches still to be tried */
 #define SEEN_MAX 64 /* places that were jumped to; power of two */
 
-#define RSP FORWARD_RSP
-#define RBP FORWARD_RBP
+#define RSP EMULATE_RSP
+#define RBP EMULATE_RBP
 
 enum step { STEP_ON, STEP_LOST, STEP_RETURNED, STEP_JUMPED };
 
-static uint64_t forward_x86_64_get(const struct forward *f, unsigned reg)
+static uint64_t emulate_x86_64_get(const struct emulation *f, unsigned reg)
 {
-	return forward_knows(f, reg) ? f->reg[reg] : 0;
+	return emulation_knows(f, reg) ? f->reg[reg] : 0;
 }
 
-static void forward_x86_64_set(struct forward *f, unsigned reg, uint64_t value)
+static void emulate_x86_64_set(struct emulation *f, unsigned reg, uint64_t value)
 {
 	f->reg[reg] = value;
 	f->known |= 1u << reg;
 }
 
-static void forward_x86_64_forget(struct forward *f, unsigned reg)
+static void emulate_x86_64_forget(struct emulation *f, unsigned reg)
 {
 	f->known &= ~(1u << reg);
 }
 
 /* ---- the stack ------------------------------------------------------------------------------- */
 
-static bool forward_x86_64_on_stack(const struct forward *f, uint64_t address)
+static bool emulate_x86_64_on_stack(const struct emulation *f, uint64_t address)
 {
 	return address >= f->low && address < f->high && address % 8 == 0;
 }
 
-static void forward_x86_64_store(struct forward *f, uint64_t at, uint64_t value, bool known)
+static void emulate_x86_64_store(struct emulation *f, uint64_t at, uint64_t value, bool known)
 {
 	uint32_t i = 0;
 
-	while (i < f->n_stored && i < FORWARD_STORED_MAX && f->stored[i].at != at)
+	while (i < f->n_stored && i < EMULATE_STORED_MAX && f->stored[i].at != at)
 		i++;
 	if (i == f->n_stored)
 		f->n_stored++;
-	if (i == FORWARD_STORED_MAX)
+	if (i == EMULATE_STORED_MAX)
 		return;
 	f->stored[i].at = at;
 	f->stored[i].value = value;
 	f->stored_known = (f->stored_known & ~(1u << i)) | (uint32_t)known << i;
 }
 
-static bool forward_x86_64_load(const struct forward *f, uint64_t at, uint64_t *ret)
+static bool emulate_x86_64_load(const struct emulation *f, uint64_t at, uint64_t *ret)
 {
-	for (uint32_t i = 0; i < f->n_stored && i < FORWARD_STORED_MAX; i++)
+	for (uint32_t i = 0; i < f->n_stored && i < EMULATE_STORED_MAX; i++)
 		if (f->stored[i].at == at) {
 			*ret = f->stored[i].value;
 			return f->stored_known >> i & 1;
 		}
-	if (!forward_x86_64_on_stack(f, at) || f->n_stored > FORWARD_STORED_MAX)
+	if (!emulate_x86_64_on_stack(f, at) || f->n_stored > EMULATE_STORED_MAX)
 		return false;
 	*ret = load64_sig(at);
 	return true;
 }
 
-static void forward_x86_64_push(struct forward *f, uint64_t value, bool known)
+static void emulate_x86_64_push(struct emulation *f, uint64_t value, bool known)
 {
 	f->reg[RSP] -= 8;
-	forward_x86_64_store(f, f->reg[RSP], value, known);
+	emulate_x86_64_store(f, f->reg[RSP], value, known);
 }
 
-static bool forward_x86_64_pop(struct forward *f, uint64_t *ret)
+static bool emulate_x86_64_pop(struct emulation *f, uint64_t *ret)
 {
-	bool known = forward_x86_64_load(f, f->reg[RSP], ret);
+	bool known = emulate_x86_64_load(f, f->reg[RSP], ret);
 
 	f->reg[RSP] += 8;
 	return known;
 }
 
-static void pop_into(struct forward *f, unsigned reg)
+static void pop_into(struct emulation *f, unsigned reg)
 {
 	uint64_t value = 0;
-	bool known = forward_x86_64_pop(f, &value);
+	bool known = emulate_x86_64_pop(f, &value);
 
 	if (reg == RSP)
 		f->known &= ~(1u << RSP);
 	else if (known)
-		forward_x86_64_set(f, reg, value);
+		emulate_x86_64_set(f, reg, value);
 	else
-		forward_x86_64_forget(f, reg);
+		emulate_x86_64_forget(f, reg);
 }
 
 /* ---- what an instruction does ---- */
 
 /* A memory operand on the stack. */
-static bool forward_x86_64_operand(const struct forward *f, const struct instruction *i,
+static bool emulate_x86_64_operand(const struct emulation *f, const struct instruction *i,
 				   uint64_t *ret)
 {
-	if (i->mod == 3 || (i->base != RSP && i->base != RBP) || !forward_knows(f, i->base))
+	if (i->mod == 3 || (i->base != RSP && i->base != RBP) || !emulation_knows(f, i->base))
 		return false;
 	*ret = f->reg[i->base] + (uint64_t)(int64_t)i->displacement;
 	return true;
 }
 
-static void move_from(struct forward *f, const struct instruction *i)
+static void move_from(struct emulation *f, const struct instruction *i)
 {
 	uint64_t at, value;
 
 	/* HotSpot's exception stubs keep the pc of the throw in the thread for a while */
-	if (i->mod != 3 && i->base == FORWARD_THREAD && i->reg == FORWARD_RDX)
+	if (i->mod != 3 && i->base == EMULATE_THREAD && i->reg == EMULATE_RDX)
 		return;
-	if (i->wide && i->mod == 3 && forward_knows(f, i->rm))
-		forward_x86_64_set(f, i->reg, f->reg[i->rm]);
-	else if (i->wide && forward_x86_64_operand(f, i, &at) && forward_x86_64_load(f, at, &value))
-		forward_x86_64_set(f, i->reg, value);
+	if (i->wide && i->mod == 3 && emulation_knows(f, i->rm))
+		emulate_x86_64_set(f, i->reg, f->reg[i->rm]);
+	else if (i->wide && emulate_x86_64_operand(f, i, &at) && emulate_x86_64_load(f, at, &value))
+		emulate_x86_64_set(f, i->reg, value);
 	else
-		forward_x86_64_forget(f, i->reg);
+		emulate_x86_64_forget(f, i->reg);
 }
 
-static void move_to(struct forward *f, const struct instruction *i)
+static void move_to(struct emulation *f, const struct instruction *i)
 {
 	uint64_t at;
 
-	if (i->mod == 3 && i->wide && forward_knows(f, i->reg))
-		forward_x86_64_set(f, i->rm, f->reg[i->reg]);
+	if (i->mod == 3 && i->wide && emulation_knows(f, i->reg))
+		emulate_x86_64_set(f, i->rm, f->reg[i->reg]);
 	else if (i->mod == 3)
-		forward_x86_64_forget(f, i->rm);
-	else if (i->wide && forward_x86_64_operand(f, i, &at))
-		forward_x86_64_store(f, at, forward_x86_64_get(f, i->reg),
-				     forward_knows(f, i->reg));
+		emulate_x86_64_forget(f, i->rm);
+	else if (i->wide && emulate_x86_64_operand(f, i, &at))
+		emulate_x86_64_store(f, at, emulate_x86_64_get(f, i->reg),
+				     emulation_knows(f, i->reg));
 }
 
 /* lea reg, [rsp or rbp + displacement] */
-static void load_address(struct forward *f, const struct instruction *i)
+static void load_address(struct emulation *f, const struct instruction *i)
 {
 	uint64_t at;
 
-	if (i->wide && forward_x86_64_operand(f, i, &at))
-		forward_x86_64_set(f, i->reg, at);
+	if (i->wide && emulate_x86_64_operand(f, i, &at))
+		emulate_x86_64_set(f, i->reg, at);
 	else
-		forward_x86_64_forget(f, i->reg);
+		emulate_x86_64_forget(f, i->reg);
 }
 
 /* 81 and 83: a register and an immediate. */
-static void forward_x86_64_arithmetic(struct forward *f, const struct instruction *i)
+static void emulate_x86_64_arithmetic(struct emulation *f, const struct instruction *i)
 {
 	unsigned operation = i->reg & 7;
 
 	if (i->mod != 3 || operation == 7 /* cmp */)
 		return;
-	if (!i->wide || !forward_knows(f, i->rm))
-		forward_x86_64_forget(f, i->rm);
+	if (!i->wide || !emulation_knows(f, i->rm))
+		emulate_x86_64_forget(f, i->rm);
 	else if (operation == 0)
 		f->reg[i->rm] += (uint64_t)i->immediate;
 	else if (operation == 5)
@@ -157,17 +157,17 @@ static void forward_x86_64_arithmetic(struct forward *f, const struct instructio
 	else if (operation == 4)
 		f->reg[i->rm] &= (uint64_t)i->immediate;
 	else
-		forward_x86_64_forget(f, i->rm);
+		emulate_x86_64_forget(f, i->rm);
 }
 
-static enum step forward_x86_64_go(struct forward *f, uint64_t to)
+static enum step emulate_x86_64_go(struct emulation *f, uint64_t to)
 {
 	f->pc = to;
 	return STEP_ON;
 }
 
 /* ff: call, jmp, push; inc and dec */
-static enum step group_five(struct forward *f, const struct instruction *i)
+static enum step group_five(struct emulation *f, const struct instruction *i)
 {
 	switch (i->reg & 7) {
 	case 2:
@@ -177,55 +177,55 @@ static enum step group_five(struct forward *f, const struct instruction *i)
 	case 4:
 		if (i->mod != 3 && i->base == INSTRUCTION_NO_BASE)
 			return STEP_LOST; /* a table of a switch */
-		f->pc = i->mod == 3 ? forward_x86_64_get(f, i->rm) : 0;
+		f->pc = i->mod == 3 ? emulate_x86_64_get(f, i->rm) : 0;
 		return STEP_JUMPED;
 	case 5:
 		return STEP_LOST;
 	case 6:
-		forward_x86_64_push(f, 0, false);
+		emulate_x86_64_push(f, 0, false);
 		return STEP_ON;
 	default:
 		if (i->mod == 3)
-			forward_x86_64_forget(f, i->rm);
+			emulate_x86_64_forget(f, i->rm);
 		return STEP_ON;
 	}
 }
 
 /* Of the one-byte map, all that is left: is a general register written? */
-static void forget_written(struct forward *f, const struct instruction *i)
+static void forget_written(struct emulation *f, const struct instruction *i)
 {
 	uint8_t op = i->op;
 
 	if (op >= 0xb0 && op <= 0xbf) {
-		forward_x86_64_forget(f, i->op_reg);
+		emulate_x86_64_forget(f, i->op_reg);
 	} else if (op >= 0x90 && op <= 0x97) {
 		if (op > 0x90) {
-			forward_x86_64_forget(f, i->op_reg);
-			forward_x86_64_forget(f, FORWARD_RAX);
+			emulate_x86_64_forget(f, i->op_reg);
+			emulate_x86_64_forget(f, EMULATE_RAX);
 		}
 	} else if (op == 0x98 || (op < 0x40 && (op & 7) == 5 && op != 0x3d) || op == 0xac ||
 		   op == 0xad) {
-		forward_x86_64_forget(f, FORWARD_RAX);
+		emulate_x86_64_forget(f, EMULATE_RAX);
 	} else if (!i->has_modrm || op == 0x84 || op == 0x85 || (op >= 0x38 && op <= 0x3b) ||
 		   (op >= 0xd8 && op <= 0xdf)) {
 		return; /* compares and tests write flags alone */
 	} else if (op == 0x63 || op == 0x69 || op == 0x6b || (op < 0x40 && (op & 2))) {
-		forward_x86_64_forget(f, i->reg);
+		emulate_x86_64_forget(f, i->reg);
 	} else if (op == 0x86 || op == 0x87) {
-		forward_x86_64_forget(f, i->reg);
+		emulate_x86_64_forget(f, i->reg);
 		if (i->mod == 3)
-			forward_x86_64_forget(f, i->rm);
+			emulate_x86_64_forget(f, i->rm);
 	} else if ((op == 0xf6 || op == 0xf7) && (i->reg & 7) >= 4) {
-		forward_x86_64_forget(f, FORWARD_RAX);
-		forward_x86_64_forget(f, FORWARD_RDX);
+		emulate_x86_64_forget(f, EMULATE_RAX);
+		emulate_x86_64_forget(f, EMULATE_RDX);
 	} else if ((op == 0xf6 || op == 0xf7) && (i->reg & 7) < 2) {
 		return;
 	} else if (i->mod == 3) {
-		forward_x86_64_forget(f, i->rm);
+		emulate_x86_64_forget(f, i->rm);
 	}
 }
 
-static enum step step_0f(struct forward *f, const struct instruction *i)
+static enum step step_0f(struct emulation *f, const struct instruction *i)
 {
 	uint8_t op = i->op;
 
@@ -233,50 +233,50 @@ static enum step step_0f(struct forward *f, const struct instruction *i)
 		return STEP_LOST; /* ud2 */
 	if ((op >= 0x40 && op <= 0x4f) || op == 0xaf || (op >= 0xb6 && op <= 0xb8) ||
 	    (op >= 0xbc && op <= 0xbf) || op == 0x50 || op == 0xd7 || op == 0x2c || op == 0x2d)
-		forward_x86_64_forget(f, i->reg);
+		emulate_x86_64_forget(f, i->reg);
 	else if ((op >= 0x90 && op <= 0x9f) || (op >= 0xa3 && op <= 0xad) || op == 0xba ||
 		 op == 0x7e || op == 0xb0 || op == 0xb1 || op == 0xc0 || op == 0xc1)
-		forward_x86_64_forget(f, i->mod == 3 ? i->rm : FORWARD_RAX);
+		emulate_x86_64_forget(f, i->mod == 3 ? i->rm : EMULATE_RAX);
 	else if (op == 0xa2 || op == 0x01 || op == 0x31 || op == 0x05)
 		f->known &= 1u << RSP | 1u << RBP | 1u << 3 | 0xf000u;
 	return STEP_ON;
 }
 
-static enum step leave_stack_frame(struct forward *f)
+static enum step leave_stack_frame(struct emulation *f)
 {
-	if (!forward_knows(f, RBP))
+	if (!emulation_knows(f, RBP))
 		return STEP_LOST;
 	f->reg[RSP] = f->reg[RBP];
 	pop_into(f, RBP);
 	return STEP_ON;
 }
 
-static enum step return_from(struct forward *f, const struct instruction *i)
+static enum step return_from(struct emulation *f, const struct instruction *i)
 {
-	if (!forward_x86_64_pop(f, &f->pc))
+	if (!emulate_x86_64_pop(f, &f->pc))
 		f->pc = 0;
 	f->reg[RSP] += i->op == 0xc2 ? (uint64_t)i->immediate & 0xffff : 0;
 	return STEP_RETURNED;
 }
 
-static enum step step_one(struct forward *f, const struct instruction *i)
+static enum step step_one(struct emulation *f, const struct instruction *i)
 {
 	uint64_t next = f->pc;
 
 	switch (i->op) {
 	case 0x50 ... 0x57:
-		forward_x86_64_push(f, forward_x86_64_get(f, i->op_reg),
-				    forward_knows(f, i->op_reg));
+		emulate_x86_64_push(f, emulate_x86_64_get(f, i->op_reg),
+				    emulation_knows(f, i->op_reg));
 		return STEP_ON;
 	case 0x58 ... 0x5f:
 		pop_into(f, i->op_reg);
 		return STEP_ON;
 	case 0x68:
 	case 0x6a:
-		forward_x86_64_push(f, (uint64_t)i->immediate, true);
+		emulate_x86_64_push(f, (uint64_t)i->immediate, true);
 		return STEP_ON;
 	case 0x9c:
-		forward_x86_64_push(f, 0, false);
+		emulate_x86_64_push(f, 0, false);
 		return STEP_ON;
 	case 0x8f:
 	case 0x9d:
@@ -284,7 +284,7 @@ static enum step step_one(struct forward *f, const struct instruction *i)
 		return STEP_ON;
 	case 0x81:
 	case 0x83:
-		forward_x86_64_arithmetic(f, i);
+		emulate_x86_64_arithmetic(f, i);
 		return STEP_ON;
 	case 0x89:
 		move_to(f, i);
@@ -305,7 +305,7 @@ static enum step step_one(struct forward *f, const struct instruction *i)
 		return STEP_ON;
 	case 0xe9:
 	case 0xeb:
-		return forward_x86_64_go(f, next + (uint64_t)i->immediate);
+		return emulate_x86_64_go(f, next + (uint64_t)i->immediate);
 	case 0xcc:
 	case 0xcf:
 	case 0xf4:
@@ -320,7 +320,7 @@ static enum step step_one(struct forward *f, const struct instruction *i)
 
 /* ---- the way --------------------------------------------------------------------------------- */
 
-static bool forward_x86_64_decode(uint64_t pc, struct instruction *ret)
+static bool emulate_x86_64_decode(uint64_t pc, struct instruction *ret)
 {
 	uint64_t words[2] = { load_code_sig(pc), load_code_sig(pc + 8) };
 	uint8_t bytes[16];
@@ -337,22 +337,22 @@ static bool is_branch(const struct instruction *i)
 
 /* pop rdi; mov rsp, r13; jmp rdi: the end of the interpreter's intrinsics, which keep r13 in calls.
  */
-static bool is_lost_sender(struct forward *f, const struct instruction *i)
+static bool is_lost_sender(struct emulation *f, const struct instruction *i)
 {
 	bool moves = !i->vector && i->map == MAP_ONE && i->mod == 3 && i->wide &&
-		     ((i->op == 0x8b && i->reg == RSP && i->rm == FORWARD_R13) ||
-		      (i->op == 0x89 && i->rm == RSP && i->reg == FORWARD_R13));
+		     ((i->op == 0x8b && i->reg == RSP && i->rm == EMULATE_R13) ||
+		      (i->op == 0x89 && i->rm == RSP && i->reg == EMULATE_R13));
 
-	return moves && !forward_knows(f, FORWARD_R13) && forward_knows(f, FORWARD_RDI);
+	return moves && !emulation_knows(f, EMULATE_R13) && emulation_knows(f, EMULATE_RDI);
 }
 
-static enum step forward_x86_64_step(struct forward *f, const struct instruction *i)
+static enum step emulate_x86_64_step(struct emulation *f, const struct instruction *i)
 {
 	enum step s = STEP_ON;
 
 	if (is_lost_sender(f, i)) {
 		f->sender_unknown = true;
-		f->pc = f->reg[FORWARD_RDI];
+		f->pc = f->reg[EMULATE_RDI];
 		return STEP_JUMPED;
 	}
 	f->pc += i->length;
@@ -361,9 +361,9 @@ static enum step forward_x86_64_step(struct forward *f, const struct instruction
 	else if (!i->vector && i->map == MAP_0F)
 		s = step_0f(f, i);
 	else if (i->vector && i->map != MAP_0F)
-		forward_x86_64_forget(f, i->reg); /* bmi: some write a general register */
+		emulate_x86_64_forget(f, i->reg); /* bmi: some write a general register */
 	/* rsp must be known, and where a stack is */
-	if (s != STEP_LOST && (!forward_knows(f, RSP) || f->reg[RSP] % 8 ||
+	if (s != STEP_LOST && (!emulation_knows(f, RSP) || f->reg[RSP] % 8 ||
 			       f->reg[RSP] < f->low - 4096 || f->reg[RSP] > f->high))
 		return STEP_LOST;
 	return s;
@@ -397,18 +397,18 @@ static bool is_new(struct ways *w, uint64_t pc)
 	return true;
 }
 
-static void keep_way(struct ways *w, const struct forward *f, uint64_t pc)
+static void keep_way(struct ways *w, const struct emulation *f, uint64_t pc)
 {
 	if (w->n >= WAYS_MAX || !is_new(w, pc))
 		return;
 	w->open[(w->first + w->n++) % WAYS_MAX] = (struct way){
-		pc,	     f->reg[FORWARD_RAX], f->reg[FORWARD_RDX],
-		f->reg[RSP], f->reg[RBP],	  f->reg[FORWARD_R13],
+		pc,	     f->reg[EMULATE_RAX], f->reg[EMULATE_RDX],
+		f->reg[RSP], f->reg[RBP],	  f->reg[EMULATE_R13],
 		f->known,    f->n_stored,
 	};
 }
 
-static bool next_way(struct ways *w, struct forward *f)
+static bool next_way(struct ways *w, struct emulation *f)
 {
 	const struct way *way = &w->open[w->first];
 
@@ -417,18 +417,18 @@ static bool next_way(struct ways *w, struct forward *f)
 	w->first = (w->first + 1) % WAYS_MAX;
 	w->n--;
 	f->pc = way->pc;
-	f->reg[FORWARD_RAX] = way->rax;
-	f->reg[FORWARD_RDX] = way->rdx;
+	f->reg[EMULATE_RAX] = way->rax;
+	f->reg[EMULATE_RDX] = way->rdx;
 	f->reg[RSP] = way->rsp;
 	f->reg[RBP] = way->rbp;
-	f->reg[FORWARD_R13] = way->r13;
-	f->known = way->known & (1u << FORWARD_RAX | 1u << FORWARD_RDX | 1u << RSP | 1u << RBP |
-				 1u << FORWARD_R13);
+	f->reg[EMULATE_R13] = way->r13;
+	f->known = way->known & (1u << EMULATE_RAX | 1u << EMULATE_RDX | 1u << RSP | 1u << RBP |
+				 1u << EMULATE_R13);
 	f->n_stored = way->n_stored;
 	return true;
 }
 
-enum forward_end forward_sig(struct forward *f, uint32_t steps_max)
+enum emulation_end emulate_sig(struct emulation *f, uint32_t steps_max)
 {
 	struct ways ways = { .n = 0 };
 
@@ -437,16 +437,16 @@ enum forward_end forward_sig(struct forward *f, uint32_t steps_max)
 		enum step s = STEP_LOST;
 		uint64_t next = f->pc;
 
-		if (forward_x86_64_decode(f->pc, &i)) {
+		if (emulate_x86_64_decode(f->pc, &i)) {
 			next += i.length;
 			if (is_branch(&i))
 				keep_way(&ways, f, next + (uint64_t)i.immediate);
-			s = forward_x86_64_step(f, &i);
+			s = emulate_x86_64_step(f, &i);
 		}
 		if (s == STEP_RETURNED)
-			return FORWARD_RETURNED;
-		if (s == STEP_JUMPED && steps_max <= FORWARD_STEPS_STUB)
-			return FORWARD_JUMPED;
+			return EMULATE_RETURNED;
+		if (s == STEP_JUMPED && steps_max <= EMULATE_STEPS_STUB)
+			return EMULATE_JUMPED;
 		if (s == STEP_JUMPED) { /* of a compiler's code, a switch: its cases are next */
 			f->pc = next;
 			s = STEP_ON;
@@ -454,21 +454,21 @@ enum forward_end forward_sig(struct forward *f, uint32_t steps_max)
 		if (s == STEP_ON && f->pc != next && !is_new(&ways, f->pc))
 			s = STEP_LOST; /* a loop */
 		if (s == STEP_LOST && !next_way(&ways, f))
-			return FORWARD_LOST;
+			return EMULATE_LOST;
 	}
-	return FORWARD_LOST;
+	return EMULATE_LOST;
 }
 
-bool forward_straight_sig(struct forward *f, uint32_t steps_max)
+bool emulate_straight_sig(struct emulation *f, uint32_t steps_max)
 {
 	for (uint32_t steps = 0; steps < steps_max; steps++) {
 		struct instruction i;
 		uint64_t next;
 
-		if (!forward_x86_64_decode(f->pc, &i))
+		if (!emulate_x86_64_decode(f->pc, &i))
 			return false;
 		next = f->pc + i.length;
-		if (forward_x86_64_step(f, &i) != STEP_ON)
+		if (emulate_x86_64_step(f, &i) != STEP_ON)
 			return false;
 		if (f->pc != next)
 			return true;

@@ -10,51 +10,51 @@
 #include <stdint.h>
 
 enum { /* as instructions number them */
-       FORWARD_RAX = 0,
-       FORWARD_RCX = 1,
-       FORWARD_RDX = 2,
-       FORWARD_RSP = 4,
-       FORWARD_RBP = 5,
-       FORWARD_RDI = 7,
-       FORWARD_R13 = 13,
-       FORWARD_THREAD = 15, /* in code of HotSpot's */
-       FORWARD_REGISTERS = 16,
+       EMULATE_RAX = 0,
+       EMULATE_RCX = 1,
+       EMULATE_RDX = 2,
+       EMULATE_RSP = 4,
+       EMULATE_RBP = 5,
+       EMULATE_RDI = 7,
+       EMULATE_R13 = 13,
+       EMULATE_THREAD = 15, /* in code of HotSpot's */
+       EMULATE_REGISTERS = 16,
 };
 
-#define FORWARD_STORED_MAX 24 /* all registers, and some */
+#define EMULATE_STORED_MAX 24 /* all registers, and some */
 
-struct forward {
+struct emulation {
 	uint64_t pc;
-	uint64_t reg[FORWARD_REGISTERS];
+	uint64_t reg[EMULATE_REGISTERS];
 	uint32_t known; /* a bit per register */
 	uint64_t low, high; /* of the stack */
 	/* what instructions on the way have put there, which memory does not hold yet */
 	struct {
 		uint64_t at, value;
-	} stored[FORWARD_STORED_MAX];
+	} stored[EMULATE_STORED_MAX];
 	uint32_t stored_known; /* a bit per entry */
-	uint32_t n_stored; /* above FORWARD_STORED_MAX: some were not kept */
+	uint32_t n_stored; /* above EMULATE_STORED_MAX: some were not kept */
 	bool sender_unknown; /* jumped to what was popped into rdi; rsp has yet to be set to the
 				sender's */
 };
 
-enum forward_end {
-	FORWARD_LOST,
-	FORWARD_RETURNED, /* pc is where, 0 = not known; rsp as it is there */
-	FORWARD_JUMPED, /* through a register or memory; pc is where, 0 = not known. Of stubs alone
+enum emulation_end {
+	EMULATE_LOST,
+	EMULATE_RETURNED, /* pc is where, 0 = not known; rsp as it is there */
+	EMULATE_JUMPED, /* through a register or memory; pc is where, 0 = not known. Of stubs alone
 			 */
 };
 
-#define FORWARD_STEPS_STUB     320 /* instructions */
-#define FORWARD_STEPS_FUNCTION 1500
+#define EMULATE_STEPS_STUB     320 /* instructions */
+#define EMULATE_STEPS_FUNCTION 1500
 
 /* Between guard_begin_sig() and the end of the walk. @f: pc, reg, known, low and high. */
-enum forward_end forward_sig(struct forward *f, uint32_t steps_max);
+enum emulation_end emulate_sig(struct emulation *f, uint32_t steps_max);
 
 /* The same without branches, to the first jump to a fixed place. false = there is none. */
-bool forward_straight_sig(struct forward *f, uint32_t steps_max);
+bool emulate_straight_sig(struct emulation *f, uint32_t steps_max);
 
-static inline bool forward_knows(const struct forward *f, unsigned reg)
+static inline bool emulation_knows(const struct emulation *f, unsigned reg)
 {
 	return f->known >> reg & 1;
 }

@@ -1,5 +1,5 @@
-/* See told.h. */
-#include "daemon/discovery/told.h"
+/* See declared.h. */
+#include "daemon/discovery/declared.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,14 +22,14 @@ enum place {
 	PLACE_COUNT
 };
 
-struct telling {
+struct declaring {
 	const char *cmdline;
-	char service[PLACE_COUNT][sizeof(((struct told *)0)->service)];
+	char service[PLACE_COUNT][sizeof(((struct declared *)0)->service)];
 	char attributes[ATTRIBUTES_SIZE]; /* of the option */
 };
 
 /* A value of @len bytes, without the blanks around it; "" if it is not valid. */
-static void told_copy(char *ret, size_t size, const char *value, size_t len)
+static void declared_copy(char *ret, size_t size, const char *value, size_t len)
 {
 	for (; len && *value == ' '; len--)
 		value++;
@@ -44,7 +44,7 @@ static void told_copy(char *ret, size_t size, const char *value, size_t len)
 
 /* ---- resource attributes: "service.name=shop,service.version=1%2C2" --------------------- */
 
-static int told_hex(char c)
+static int declared_hex(char c)
 {
 	static const char digits[] = "0123456789abcdef";
 	const char *at = memchr(digits, c >= 'A' && c <= 'F' ? c + 'a' - 'A' : c, 16);
@@ -53,13 +53,13 @@ static int told_hex(char c)
 }
 
 /* %2C is a comma, as in W3C's baggage; a % before anything else stays. Returns the length. */
-static size_t told_unescape(char *dst, const char *src, size_t len)
+static size_t declared_unescape(char *dst, const char *src, size_t len)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < len; i++) {
-		int high = src[i] == '%' && i + 2 < len ? told_hex(src[i + 1]) : -1;
-		int low = high >= 0 ? told_hex(src[i + 2]) : -1;
+		int high = src[i] == '%' && i + 2 < len ? declared_hex(src[i + 1]) : -1;
+		int low = high >= 0 ? declared_hex(src[i + 2]) : -1;
 
 		dst[n++] = low >= 0 ? (char)(high << 4 | low) : src[i];
 		i += low >= 0 ? 2 : 0;
@@ -68,7 +68,8 @@ static size_t told_unescape(char *dst, const char *src, size_t len)
 }
 
 /* The value of attribute @key in @text; @ret stays as it is if there is none. */
-static void told_attribute(const char *text, size_t len, const char *key, char *ret, size_t size)
+static void declared_attribute(const char *text, size_t len, const char *key, char *ret,
+			       size_t size)
 {
 	const char *end = text + len;
 	size_t key_len = strlen(key);
@@ -85,22 +86,23 @@ static void told_attribute(const char *text, size_t len, const char *key, char *
 			text += key_len + 1;
 			len = (size_t)(stop - text) < sizeof(value) ? (size_t)(stop - text)
 								    : sizeof(value);
-			told_copy(ret, size, value, told_unescape(value, text, len));
+			declared_copy(ret, size, value, declared_unescape(value, text, len));
 		}
 		text = stop + 1;
 	}
 }
 
-static void told_attributes(const char *text, size_t len, struct telling *t, struct told *ret)
+static void declared_attributes(const char *text, size_t len, struct declaring *t,
+				struct declared *ret)
 {
-	told_attribute(text, len, "service.name", t->service[PLACE_ATTRIBUTE],
-		       sizeof(t->service[0]));
-	told_attribute(text, len, "service.namespace", ret->namespace, sizeof(ret->namespace));
-	told_attribute(text, len, "service.version", ret->version, sizeof(ret->version));
-	told_attribute(text, len, "deployment.environment", ret->environment,
-		       sizeof(ret->environment));
-	told_attribute(text, len, "deployment.environment.name", ret->environment,
-		       sizeof(ret->environment));
+	declared_attribute(text, len, "service.name", t->service[PLACE_ATTRIBUTE],
+			   sizeof(t->service[0]));
+	declared_attribute(text, len, "service.namespace", ret->namespace, sizeof(ret->namespace));
+	declared_attribute(text, len, "service.version", ret->version, sizeof(ret->version));
+	declared_attribute(text, len, "deployment.environment", ret->environment,
+			   sizeof(ret->environment));
+	declared_attribute(text, len, "deployment.environment.name", ret->environment,
+			   sizeof(ret->environment));
 }
 
 /* ---- options ---------------------------------------------------------------------------- */
@@ -109,7 +111,7 @@ static void told_attributes(const char *text, size_t len, struct telling *t, str
  * Copies the next word of a list up to @end into @word: in the command line words are separated by
  * NULs, in a variable by blanks, and quotes are removed. False: there is none.
  */
-static bool told_word(const char **at, const char *end, bool command, char word[WORD_SIZE])
+static bool declared_word(const char **at, const char *end, bool command, char word[WORD_SIZE])
 {
 	const char *p = *at;
 	char quote = '\0';
@@ -139,7 +141,7 @@ static bool told_word(const char **at, const char *end, bool command, char word[
 }
 
 /* The text after @prefix in @word, NULL = @word does not begin with it. */
-static const char *told_behind(const char *word, const char *prefix)
+static const char *declared_behind(const char *word, const char *prefix)
 {
 	size_t len = strlen(prefix);
 
@@ -147,7 +149,7 @@ static const char *told_behind(const char *word, const char *prefix)
 }
 
 /* After "-javaagent:": "/x/skywalking-agent.jar=agent.service_name=shop,agent.namespace=eu" */
-static void told_skywalking(const char *agent, struct telling *t)
+static void declared_skywalking(const char *agent, struct declaring *t)
 {
 	static const char key[] = "agent.service_name=";
 	const char *options = strchr(agent, '='), *name = strstr(agent, "skywalking-agent");
@@ -155,48 +157,48 @@ static void told_skywalking(const char *agent, struct telling *t)
 	if (!options || !name || name > options)
 		return;
 	for (const char *p = options + 1; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
-		const char *value = told_behind(p, key);
+		const char *value = declared_behind(p, key);
 
 		if (value)
-			told_copy(t->service[PLACE_SKYWALKING_AGENT], sizeof(t->service[0]), value,
-				  strcspn(value, ","));
+			declared_copy(t->service[PLACE_SKYWALKING_AGENT], sizeof(t->service[0]),
+				      value, strcspn(value, ","));
 	}
 }
 
-static void told_option(const char *word, struct telling *t)
+static void declared_option(const char *word, struct declaring *t)
 {
 	const char *value;
 
-	if ((value = told_behind(word, "-Dotel.service.name=")))
-		told_copy(t->service[PLACE_OTEL_OPTION], sizeof(t->service[0]), value,
-			  strlen(value));
-	else if ((value = told_behind(word, "-Dskywalking.agent.service_name=")))
-		told_copy(t->service[PLACE_SKYWALKING_OPTION], sizeof(t->service[0]), value,
-			  strlen(value));
-	else if ((value = told_behind(word, "-Dotel.resource.attributes=")))
+	if ((value = declared_behind(word, "-Dotel.service.name=")))
+		declared_copy(t->service[PLACE_OTEL_OPTION], sizeof(t->service[0]), value,
+			      strlen(value));
+	else if ((value = declared_behind(word, "-Dskywalking.agent.service_name=")))
+		declared_copy(t->service[PLACE_SKYWALKING_OPTION], sizeof(t->service[0]), value,
+			      strlen(value));
+	else if ((value = declared_behind(word, "-Dotel.resource.attributes=")))
 		memcpy(t->attributes, value, strlen(value) + 1); /* words are shorter than that */
-	else if ((value = told_behind(word, "-javaagent:")))
-		told_skywalking(value, t);
+	else if ((value = declared_behind(word, "-javaagent:")))
+		declared_skywalking(value, t);
 }
 
-static void told_options(void *userdata, const char *list, size_t len)
+static void declared_options(void *userdata, const char *list, size_t len)
 {
-	struct telling *t = userdata;
+	struct declaring *t = userdata;
 	const char *end = list + len;
 	bool command = list == t->cmdline;
 	char word[WORD_SIZE];
 
-	while (told_word(&list, end, command, word))
-		told_option(word, t);
+	while (declared_word(&list, end, command, word))
+		declared_option(word, t);
 }
 
 /* ---- the environment -------------------------------------------------------------------- */
 
 /* Like getenv(3): the first entry. NULL = there is none. */
-static const char *told_variable(const char *environ, size_t len, const char *prefix)
+static const char *declared_variable(const char *environ, size_t len, const char *prefix)
 {
 	for (const char *p = environ; p < environ + len; p += strlen(p) + 1) {
-		const char *value = told_behind(p, prefix);
+		const char *value = declared_behind(p, prefix);
 
 		if (value)
 			return value;
@@ -204,30 +206,30 @@ static const char *told_variable(const char *environ, size_t len, const char *pr
 	return NULL;
 }
 
-static void told_service(const char *environ, size_t len, const char *prefix, enum place place,
-			 struct telling *t)
+static void declared_service(const char *environ, size_t len, const char *prefix, enum place place,
+			     struct declaring *t)
 {
-	const char *value = told_variable(environ, len, prefix);
+	const char *value = declared_variable(environ, len, prefix);
 
 	if (value)
-		told_copy(t->service[place], sizeof(t->service[0]), value, strlen(value));
+		declared_copy(t->service[place], sizeof(t->service[0]), value, strlen(value));
 }
 
-void told_read(const char *cmdline, size_t cmdline_len, const char *environ, size_t environ_len,
-	       struct told *ret)
+void declared_read(const char *cmdline, size_t cmdline_len, const char *environ, size_t environ_len,
+		   struct declared *ret)
 {
-	struct telling t = { .cmdline = cmdline };
+	struct declaring t = { .cmdline = cmdline };
 	const char *attributes;
 
-	*ret = (struct told){ 0 };
-	java_options_each(cmdline, cmdline_len, environ, environ_len, told_options, &t);
-	attributes = told_variable(environ, environ_len, "OTEL_RESOURCE_ATTRIBUTES=");
+	*ret = (struct declared){ 0 };
+	java_options_each(cmdline, cmdline_len, environ, environ_len, declared_options, &t);
+	attributes = declared_variable(environ, environ_len, "OTEL_RESOURCE_ATTRIBUTES=");
 	if (t.attributes[0]) /* the option, if both are given */
 		attributes = t.attributes;
 	if (attributes)
-		told_attributes(attributes, strnlen(attributes, ATTRIBUTES_SIZE), &t, ret);
-	told_service(environ, environ_len, "OTEL_SERVICE_NAME=", PLACE_OTEL_VARIABLE, &t);
-	told_service(environ, environ_len, "SW_AGENT_NAME=", PLACE_SKYWALKING_VARIABLE, &t);
+		declared_attributes(attributes, strnlen(attributes, ATTRIBUTES_SIZE), &t, ret);
+	declared_service(environ, environ_len, "OTEL_SERVICE_NAME=", PLACE_OTEL_VARIABLE, &t);
+	declared_service(environ, environ_len, "SW_AGENT_NAME=", PLACE_SKYWALKING_VARIABLE, &t);
 	for (int i = PLACE_COUNT; i-- > 0;)
 		if (t.service[i][0])
 			memcpy(ret->service, t.service[i], sizeof(ret->service));

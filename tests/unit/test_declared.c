@@ -1,12 +1,12 @@
 /* What the owner of a JVM calls it. */
 #include "tests/unit/unit.h"
-#include "daemon/discovery/told.h"
+#include "daemon/discovery/declared.h"
 
-static struct told told;
+static struct declared declared;
 
 /* @words and @variables: entries that end in a NUL each. */
 #define READ(words, variables) \
-	told_read(words, sizeof(words) - 1, variables, sizeof(variables) - 1, &told)
+	declared_read(words, sizeof(words) - 1, variables, sizeof(variables) - 1, &declared)
 
 static void the_best_source_of_the_service_counts(void **state)
 {
@@ -16,20 +16,20 @@ static void the_best_source_of_the_service_counts(void **state)
 	(void)state;
 	READ("java\0" AGENT "-Dskywalking.agent.service_name=sw\0-Dotel.service.name=otel\0" END,
 	     "OTEL_SERVICE_NAME=variable\0OTEL_RESOURCE_ATTRIBUTES=service.name=a\0SW_AGENT_NAME=s\0");
-	assert_string_equal(told.service, "otel");
+	assert_string_equal(declared.service, "otel");
 	READ("java\0" AGENT END, "SW_AGENT_NAME=s\0OTEL_RESOURCE_ATTRIBUTES=x=1,service.name=a\0"
 				 "OTEL_SERVICE_NAME=variable\0OTEL_SERVICE_NAME=second\0");
-	assert_string_equal(told.service, "variable");
+	assert_string_equal(declared.service, "variable");
 	READ("java\0" AGENT END, "SW_AGENT_NAME=s\0OTEL_RESOURCE_ATTRIBUTES=x=1,service.name=a\0");
-	assert_string_equal(told.service, "a");
+	assert_string_equal(declared.service, "a");
 	READ("java\0" AGENT "-Dskywalking.agent.service_name=sw\0" END, "SW_AGENT_NAME=s\0");
-	assert_string_equal(told.service, "agent");
+	assert_string_equal(declared.service, "agent");
 	READ("java\0-Dskywalking.agent.service_name=sw\0" END, "SW_AGENT_NAME=s\0");
-	assert_string_equal(told.service, "sw");
+	assert_string_equal(declared.service, "sw");
 	READ("java\0-javaagent:/other.jar=agent.service_name=x\0" END, "SW_AGENT_NAME=s\0");
-	assert_string_equal(told.service, "s");
+	assert_string_equal(declared.service, "s");
 	READ("java\0" END, "");
-	assert_string_equal(told.service, "");
+	assert_string_equal(declared.service, "");
 }
 
 static void attributes_are_read_as_opentelemetry_writes_them(void **state)
@@ -38,27 +38,27 @@ static void attributes_are_read_as_opentelemetry_writes_them(void **state)
 	READ("java\0", "OTEL_RESOURCE_ATTRIBUTES=service.name=my%2Cshop%20%zz, service.version = 1,"
 		       "service.version=1.2,service.namespace=eu,deployment.environment=old,"
 		       "deployment.environment.name=prod,service.name.x=y\0");
-	assert_string_equal(told.service, "my,shop %zz");
-	assert_string_equal(told.version, "1.2");
-	assert_string_equal(told.namespace, "eu");
-	assert_string_equal(told.environment, "prod");
+	assert_string_equal(declared.service, "my,shop %zz");
+	assert_string_equal(declared.version, "1.2");
+	assert_string_equal(declared.namespace, "eu");
+	assert_string_equal(declared.environment, "prod");
 	/* the option is not added to the variable */
 	READ("java\0-Dotel.resource.attributes=service.version=3\0Main\0",
 	     "OTEL_RESOURCE_ATTRIBUTES=service.name=shop\0");
-	assert_string_equal(told.service, "");
-	assert_string_equal(told.version, "3");
+	assert_string_equal(declared.service, "");
+	assert_string_equal(declared.version, "3");
 }
 
 static void options_in_variables_are_read_too(void **state)
 {
 	(void)state;
 	READ("java\0Main\0", "JAVA_TOOL_OPTIONS=-Xmx1g '-Dotel.service.name=my shop' -Dx=\"\0");
-	assert_string_equal(told.service, "my shop");
+	assert_string_equal(declared.service, "my shop");
 	READ("java\0-Dotel.service.name=a b\0Main\0", "JAVA_TOOL_OPTIONS=-Dotel.service.name=t\0"
 						      "_JAVA_OPTIONS=\0");
-	assert_string_equal(told.service, "a b"); /* the later one */
+	assert_string_equal(declared.service, "a b"); /* the later one */
 	READ("java\0-Dotel.service.name=a\0Main\0", "_JAVA_OPTIONS=-Dotel.service.name=last\0");
-	assert_string_equal(told.service, "last");
+	assert_string_equal(declared.service, "last");
 }
 
 static void a_hostile_value_is_cut_or_none(void **state)
@@ -67,19 +67,19 @@ static void a_hostile_value_is_cut_or_none(void **state)
 
 	(void)state;
 	READ("java\0", "OTEL_SERVICE_NAME=a\x1b[2J\0SW_AGENT_NAME=s\0");
-	assert_string_equal(told.service, "s");
+	assert_string_equal(declared.service, "s");
 	READ("java\0", "OTEL_RESOURCE_ATTRIBUTES=service.name=a%0Ab,service.version=%00\0");
-	assert_string_equal(told.service, "");
-	assert_string_equal(told.version, "");
+	assert_string_equal(declared.service, "");
+	assert_string_equal(declared.version, "");
 	READ("java\0", "OTEL_SERVICE_NAME=  a\xff\xc2\x80  \0");
-	assert_string_equal(told.service, "a???");
+	assert_string_equal(declared.service, "a???");
 	memset(variables + strlen(variables), 'x', 4000);
-	told_read("java", 5, variables, strlen(variables) + 1, &told);
-	assert_int_equal(strlen(told.service), sizeof(told.service) - 1);
+	declared_read("java", 5, variables, strlen(variables) + 1, &declared);
+	assert_int_equal(strlen(declared.service), sizeof(declared.service) - 1);
 	READ("java\0", "OTEL_SERVICE_NAME=\0OTEL_RESOURCE_ATTRIBUTES=,,=,service.name\0");
-	assert_string_equal(told.service, "");
-	told_read(NULL, 0, NULL, 0, &told); /* neither could be read */
-	assert_string_equal(told.service, "");
+	assert_string_equal(declared.service, "");
+	declared_read(NULL, 0, NULL, 0, &declared); /* neither could be read */
+	assert_string_equal(declared.service, "");
 }
 
 int main(void)

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-struct told {
+struct declared {
 	char service[128]; /* "" = not given, here and below */
 	char namespace[128]; /* service.namespace */
 	char version[64]; /* service.version */
@@ -22,5 +22,5 @@ struct told {
  *
  * @cmdline, @environ: NUL-separated as in /proc, and NUL-terminated; a length of 0 = unknown
  */
-void told_read(const char *cmdline, size_t cmdline_len, const char *environ, size_t environ_len,
-	       struct told *ret);
+void declared_read(const char *cmdline, size_t cmdline_len, const char *environ, size_t environ_len,
+		   struct declared *ret);

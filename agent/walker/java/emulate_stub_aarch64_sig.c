@@ -72,7 +72,7 @@ static uint64_t branch_target(uint64_t pc, uint32_t i)
 	return 0;
 }
 
-static enum step forward_stub_aarch64_step(const struct hot *h, struct way *w, uint32_t i)
+static enum step emulate_stub_aarch64_step(const struct hot *h, struct way *w, uint32_t i)
 {
 	if (code_returns(i) || code_pushes_pair(i)) /* or the frame is still to be built */
 		return w->link_known ? STEP_RETURNS : STEP_LOST;
@@ -94,7 +94,7 @@ static enum step forward_stub_aarch64_step(const struct hot *h, struct way *w, u
 	return STEP_ON;
 }
 
-bool forward_return_sig(const struct hot *h, bool link_known, struct regs *ret)
+bool emulate_return_sig(const struct hot *h, bool link_known, struct regs *ret)
 {
 	struct way w = { h->at.pc, h->at.sp, h->at.fp, h->link, link_known }, turns[TURNS_MAX];
 	int n_turns = 0;
@@ -107,7 +107,7 @@ bool forward_return_sig(const struct hot *h, bool link_known, struct regs *ret)
 			turns[n_turns] = w;
 			turns[n_turns++].pc = target;
 		}
-		switch (forward_stub_aarch64_step(h, &w, i)) {
+		switch (emulate_stub_aarch64_step(h, &w, i)) {
 		case STEP_RETURNS:
 			*ret = (struct regs){ w.link, w.sp, w.fp };
 			return true;
@@ -125,20 +125,20 @@ bool forward_return_sig(const struct hot *h, bool link_known, struct regs *ret)
 
 /* ---- what only x86-64 follows ---- */
 
-bool forward_interpreter_sig(struct hot *h)
+bool emulate_interpreter_sig(struct hot *h)
 {
 	(void)h;
 	return false;
 }
 
-uint64_t forward_pushed_sig(const struct hot *h, const struct blob *b)
+uint64_t emulate_pushed_sig(const struct hot *h, const struct blob *b)
 {
 	(void)h;
 	(void)b;
 	return 0;
 }
 
-bool forward_dispatch_sig(struct hot *h)
+bool emulate_dispatch_sig(struct hot *h)
 {
 	(void)h;
 	return false;

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "agent/walker/native/forward.h"
+#include "agent/walker/native/emulate.h"
 #include "agent/walker/native/instruction.h"
 #include "agent/walker/native/unwind.h"
 #include "tests/unit/unit.h"
@@ -12,23 +12,23 @@
 static uint64_t stack[64];
 
 /* Follow @code with sp at stack[@at]; every register holds its number. */
-static enum forward_end follow(const uint8_t *code, unsigned at, struct forward *f)
+static enum emulation_end follow(const uint8_t *code, unsigned at, struct emulation *f)
 {
-	*f = (struct forward){
+	*f = (struct emulation){
 		.pc = (uint64_t)(uintptr_t)code,
 		.low = (uint64_t)(uintptr_t)stack,
 		.high = (uint64_t)(uintptr_t)(stack + 64),
-		.known = (1u << FORWARD_REGISTERS) - 1,
+		.known = (1u << EMULATE_REGISTERS) - 1,
 	};
-	for (unsigned i = 0; i < FORWARD_REGISTERS; i++)
+	for (unsigned i = 0; i < EMULATE_REGISTERS; i++)
 		f->reg[i] = i;
-	f->reg[FORWARD_RSP] = (uint64_t)(uintptr_t)&stack[at];
+	f->reg[EMULATE_RSP] = (uint64_t)(uintptr_t)&stack[at];
 	for (unsigned i = 0; i < 64; i++)
 		stack[i] = 1000 + i;
-	return forward_sig(f, FORWARD_STEPS_STUB);
+	return emulate_sig(f, EMULATE_STEPS_STUB);
 }
 
-static unsigned word_of(const struct forward *f, unsigned reg)
+static unsigned word_of(const struct emulation *f, unsigned reg)
 {
 	return (unsigned)((f->reg[reg] - (uint64_t)(uintptr_t)stack) / 8);
 }
@@ -42,51 +42,51 @@ static unsigned word_of(const struct forward *f, unsigned reg)
 
 static void a_return_finds_its_address_on_top(void **state)
 {
-	struct forward f;
+	struct emulation f;
 
 	(void)state;
-	assert_int_equal(follow(CODE(0xc3), 10, &f), FORWARD_RETURNED);
+	assert_int_equal(follow(CODE(0xc3), 10, &f), EMULATE_RETURNED);
 	assert_int_equal(f.pc, 1010);
-	assert_int_equal(word_of(&f, FORWARD_RSP), 11);
-	assert_int_equal(follow(CODE(0xc2, 0x10, 0x00), 10, &f), FORWARD_RETURNED);
-	assert_int_equal(word_of(&f, FORWARD_RSP), 13);
+	assert_int_equal(word_of(&f, EMULATE_RSP), 11);
+	assert_int_equal(follow(CODE(0xc2, 0x10, 0x00), 10, &f), EMULATE_RETURNED);
+	assert_int_equal(word_of(&f, EMULATE_RSP), 13);
 }
 
 static void what_was_pushed_on_the_way_is_popped_again(void **state)
 {
-	struct forward f;
+	struct emulation f;
 
 	(void)state;
 	/* push rbp; mov rbp, rsp; sub rsp, 32; call; leave; ret */
 	assert_int_equal(follow(CODE(0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x20, 0xe8, 0, 0, 0,
 				     0, 0xc9, 0xc3),
 				20, &f),
-			 FORWARD_RETURNED);
+			 EMULATE_RETURNED);
 	assert_int_equal(f.pc, 1020);
-	assert_int_equal(f.reg[FORWARD_RBP], FORWARD_RBP);
+	assert_int_equal(f.reg[EMULATE_RBP], EMULATE_RBP);
 }
 
 static void a_saved_frame_pointer_comes_from_the_stack(void **state)
 {
-	struct forward f;
+	struct emulation f;
 
 	(void)state;
 	/* add rsp, 16; pop rbp; ret */
 	assert_int_equal(follow(CODE(0x48, 0x83, 0xc4, 0x10, 0x5d, 0xc3), 10, &f),
-			 FORWARD_RETURNED);
-	assert_int_equal(f.reg[FORWARD_RBP], 1012);
+			 EMULATE_RETURNED);
+	assert_int_equal(f.reg[EMULATE_RBP], 1012);
 	assert_int_equal(f.pc, 1013);
 	/* mov rbp, [rsp + 8]; add rsp, 16; ret */
 	assert_int_equal(
 		follow(CODE(0x48, 0x8b, 0x6c, 0x24, 0x08, 0x48, 0x83, 0xc4, 0x10, 0xc3), 10, &f),
-		FORWARD_RETURNED);
-	assert_int_equal(f.reg[FORWARD_RBP], 1011);
+		EMULATE_RETURNED);
+	assert_int_equal(f.reg[EMULATE_RBP], 1011);
 	assert_int_equal(f.pc, 1012);
 }
 
 static void an_exception_stub_leaves_with_the_pc_in_rdx(void **state)
 {
-	struct forward f;
+	struct emulation f;
 
 	(void)state;
 	/* mov rbp, [rsp]; add rsp, 8; pop rdx; mov r8, rax; mov rdx, [r15 + 0x5e8]; jmp r8 */
@@ -94,55 +94,55 @@ static void an_exception_stub_leaves_with_the_pc_in_rdx(void **state)
 		follow(CODE(0x48, 0x8b, 0x2c, 0x24, 0x48, 0x83, 0xc4, 0x08, 0x5a, 0x4c, 0x8b, 0xc0,
 			    0x49, 0x8b, 0x97, 0xe8, 0x05, 0, 0, 0x41, 0xff, 0xe0),
 		       10, &f),
-		FORWARD_JUMPED);
-	assert_int_equal(f.reg[FORWARD_RDX], 1011);
-	assert_int_equal(f.pc, FORWARD_RAX);
-	assert_int_equal(word_of(&f, FORWARD_RSP), 12);
+		EMULATE_JUMPED);
+	assert_int_equal(f.reg[EMULATE_RDX], 1011);
+	assert_int_equal(f.pc, EMULATE_RAX);
+	assert_int_equal(word_of(&f, EMULATE_RSP), 12);
 }
 
 static void a_way_that_ends_nowhere_is_gone_back_from(void **state)
 {
-	struct forward f;
+	struct emulation f;
 
 	(void)state;
 	/* test eax, eax; jne +1; hlt; pop rcx; ret */
 	assert_int_equal(follow(CODE(0x85, 0xc0, 0x75, 0x01, 0xf4, 0x59, 0xc3), 10, &f),
-			 FORWARD_RETURNED);
+			 EMULATE_RETURNED);
 	assert_int_equal(f.pc, 1011);
 }
 
 static void a_loop_is_left_by_the_branch_that_was_passed(void **state)
 {
-	struct forward f;
+	struct emulation f;
 
 	(void)state;
 	/* again: test eax, eax; je out; nop; jmp again; hlt; out: pop rcx; ret */
 	assert_int_equal(
 		follow(CODE(0x85, 0xc0, 0x74, 0x04, 0x90, 0xeb, 0xf9, 0xf4, 0x59, 0xc3), 10, &f),
-		FORWARD_RETURNED);
+		EMULATE_RETURNED);
 	assert_int_equal(f.pc, 1011);
 }
 
 static void a_stack_pointer_that_nobody_knows_is_no_way(void **state)
 {
-	struct forward f;
+	struct emulation f;
 
 	(void)state;
 	/* mov rsp, [rax]; ret */
-	assert_int_equal(follow(CODE(0x48, 0x8b, 0x20, 0xc3), 10, &f), FORWARD_LOST);
+	assert_int_equal(follow(CODE(0x48, 0x8b, 0x20, 0xc3), 10, &f), EMULATE_LOST);
 	/* add rsp, rcx; ret */
-	assert_int_equal(follow(CODE(0x48, 0x01, 0xcc, 0xc3), 10, &f), FORWARD_LOST);
+	assert_int_equal(follow(CODE(0x48, 0x01, 0xcc, 0xc3), 10, &f), EMULATE_LOST);
 	/* jmp to itself, for ever */
-	assert_int_equal(follow(CODE(0xeb, 0xfe), 10, &f), FORWARD_LOST);
+	assert_int_equal(follow(CODE(0xeb, 0xfe), 10, &f), EMULATE_LOST);
 	/* jmp [rax + rcx * 8], a switch */
-	assert_int_equal(follow(CODE(0xff, 0x24, 0xc8), 10, &f), FORWARD_LOST);
+	assert_int_equal(follow(CODE(0xff, 0x24, 0xc8), 10, &f), EMULATE_LOST);
 }
 
 static void more_stores_than_are_kept_make_what_is_loaded_unknown(void **state)
 {
 	uint8_t code[200];
 	size_t n = 0;
-	struct forward f;
+	struct emulation f;
 
 	(void)state;
 	code[n++] = 0x55; /* push rbp */
@@ -150,9 +150,9 @@ static void more_stores_than_are_kept_make_what_is_loaded_unknown(void **state)
 		code[n++] = 0x50;
 	memcpy(code + n, "\x48\x81\xc4\xf0\x00\x00\x00\x5d\xc3",
 	       9); /* add rsp, 240; pop rbp; ret */
-	assert_int_equal(follow(code, 40, &f), FORWARD_RETURNED);
+	assert_int_equal(follow(code, 40, &f), EMULATE_RETURNED);
 	assert_int_equal(f.pc, 0);
-	assert_false(forward_knows(&f, FORWARD_RBP) && f.reg[FORWARD_RBP] != FORWARD_RBP);
+	assert_false(emulation_knows(&f, EMULATE_RBP) && f.reg[EMULATE_RBP] != EMULATE_RBP);
 }
 
 /* One line of objdump: address, bytes, text. Its number of bytes, 0 = it shows no instruction. */
@@ -216,29 +216,29 @@ static void lengths_are_those_of_objdump_for_all_of_libc(void **state)
 
 static void any_bytes_end(void **state)
 {
-	struct forward f;
+	struct emulation f;
 	uint8_t code[512], copy[sizeof(code)];
 	unsigned ends[3] = { 0 };
 
 	(void)state;
 	srand(1);
 	for (int n = 0; n < 20000; n++) {
-		enum forward_end end;
+		enum emulation_end end;
 
 		for (size_t i = 0; i < sizeof(code); i++)
 			copy[i] = code[i] = (uint8_t)rand();
 		end = follow(code, 30, &f);
-		assert_in_range(end, FORWARD_LOST, FORWARD_JUMPED);
+		assert_in_range(end, EMULATE_LOST, EMULATE_JUMPED);
 		ends[end]++;
 		/* what the instructions store is noted, and not done */
 		assert_memory_equal(code, copy, sizeof(code));
 		for (unsigned i = 0; i < 64; i++)
 			assert_int_equal(stack[i], 1000 + i);
 	}
-	print_message("%u lost, %u returned, %u jumped\n", ends[FORWARD_LOST],
-		      ends[FORWARD_RETURNED], ends[FORWARD_JUMPED]);
-	assert_true(ends[FORWARD_LOST] > 1000);
-	assert_true(ends[FORWARD_RETURNED] > 100); /* one byte of 256 is a ret */
+	print_message("%u lost, %u returned, %u jumped\n", ends[EMULATE_LOST],
+		      ends[EMULATE_RETURNED], ends[EMULATE_JUMPED]);
+	assert_true(ends[EMULATE_LOST] > 1000);
+	assert_true(ends[EMULATE_RETURNED] > 100); /* one byte of 256 is a ret */
 }
 
 int main(void)
