@@ -167,7 +167,7 @@ class Versions(Case):
                 targets = self.take_over(daemon, jvms, build, killed)
                 for jvm, n, t in zip(jvms, had, targets):
                     # the seconds that lie in no journal yet go with a daemon that is killed
-                    self.assertGreater(in_history(daemon, jvm), 0 if killed else n)
+                    wait_for("more in the history", lambda: in_history(daemon, jvm) > (0 if killed else n))
             if killed:
                 self.assertEqual(len(re.findall(r"target\.send_away", daemon.read_log())), 2 * len(jvms))
             self.assertIn(" while kindlingd was restarted", daemon.cli("status").stdout)
@@ -250,7 +250,8 @@ class Leavings(Case):
             wait_for("the old files to be gone", lambda: not os.path.exists(other))
             self.assertTrue(all(os.path.exists(path) for path in segments))
             self.assertRegex(daemon.status()["store"]["note"] or "", "another version")
-            self.assertGreater(in_history(daemon, jvm), 0)
+            # what comes in a daemon's first second stands in the next, which has to begin
+            wait_for("samples in the history", lambda: in_history(daemon, jvm) > 0)
             self.assertEqual(daemon.stop(), 0)
             for path in segments:  # nothing was written into it, and nothing taken from it
                 with open(path, "rb") as f:
