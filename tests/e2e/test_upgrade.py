@@ -169,7 +169,8 @@ class Versions(Case):
                     # the seconds that lie in no journal yet go with a daemon that is killed
                     wait_for("more in the history", lambda: in_history(daemon, jvm) > (0 if killed else n))
             if killed:
-                self.assertEqual(len(re.findall(r"target\.send_away", daemon.read_log())), 2 * len(jvms))
+                # on a slow machine some agents have noticed that their daemon is gone, and ended, before the next one asks
+                self.assertIn(len(re.findall(r"target\.send_away", daemon.read_log())), range(1, 2 * len(jvms) + 1))
             self.assertIn(" while kindlingd was restarted", daemon.cli("status").stdout)
             report = daemon.cli("report", str(jvms[0].pid), "--last", "10m", "--format", "txt", "-o", "-").stdout
             self.assertRegex(report, r"taken = \d+ delivered \+ [1-9]\d* dropped")
