@@ -206,7 +206,15 @@ static int prepare(const char *permille)
 	return 2;
 }
 
-static void judge(const struct target *t, bool honest)
+/* Is decoding @t's data dearer than an equal part of what all of it may cost, over @ns? */
+static bool is_dear(const struct target *t, uint64_t ns)
+{
+	uint64_t all_ns = ns / 1000 * config.decode_cpu_permille;
+
+	return target_decode_ns(t) > all_ns / (n_hostile + 1);
+}
+
+static void judge(const struct target *t, bool honest, uint64_t ns)
 {
 	struct stream_counts c;
 	const struct stream_accounts *b = &c.of[WIRE_EVENT_CPU];
@@ -221,8 +229,9 @@ static void judge(const struct target *t, bool honest)
 	       target_state_names[t->state], (unsigned long long)c.bytes,
 	       (unsigned long long)b->taken, (double)target_decode_ns(t) / 1e6, why, t->fault.what);
 	check(b->taken == b->delivered + dropped + b->lost, "its accounts", (double)b->taken);
-	check(honest || config.decode_cpu_permille == 0 || why[0],
-	      "it is held back, and status says so", why[0] != 0);
+	/* what its receiver gathers slowly enough need not be held back */
+	check(honest || config.decode_cpu_permille == 0 || why[0] || !is_dear(t, ns),
+	      "it is held back, and status says so, or cheap", why[0] != 0);
 	if (!honest)
 		return;
 	check(t->state == TARGET_STREAMING && !why[0], "the honest one's state", t->state);
@@ -246,7 +255,7 @@ static void attack(uint64_t seconds)
 	begin_ns = clock_mono_ns() - begin_ns;
 	for (struct target *t = targets_next(host_targets(host), NULL); t;
 	     t = targets_next(host_targets(host), t))
-		judge(t, t == honest);
+		judge(t, t == honest, begin_ns);
 	printf("kindlingd %.2f %% of a CPU, receivers %.2f %%\n",
 	       (double)cpu_ns * 100 / (double)begin_ns,
 	       (double)received_ns * 100 / (double)begin_ns);
