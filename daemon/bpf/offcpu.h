@@ -1,0 +1,123 @@
+/*
+ * The interface between offcpu.bpf.c and offcpu_engine.c, and the classes that both speak of. The
+ * includer defines the integer types (linux/types.h, or vmlinux_min.h).
+ */
+#pragma once
+
+#define OFFCPU_THREADS	   16384 /* of all targets; power of two */
+#define OFFCPU_PROBES	   8 /* places where a thread may stand in the table */
+#define OFFCPU_TARGETS_MAX 1024 /* as SAMPLER_TARGETS_MAX */
+#define OFFCPU_STACK_MAX   64 /* frames of the kernel */
+#define OFFCPU_RING_BYTES  (1 << 20)
+#define OFFCPU_PIDS	   (1 << 22) /* PID_MAX_LIMIT, include/linux/threads.h */
+
+/* Why a thread was off the CPU, as far as the kernel knows. The order is that of the counters. */
+enum offcpu_class {
+	OFFCPU_FUTEX,
+	OFFCPU_SLEEP,
+	OFFCPU_POLL, /* poll, select, epoll_wait */
+	OFFCPU_SOCKET, /* reads and writes of sockets */
+	OFFCPU_ACCEPT,
+	OFFCPU_CONNECT,
+	OFFCPU_FILE,
+	OFFCPU_FSYNC,
+	OFFCPU_PIPE,
+	OFFCPU_FAULT, /* a page fault */
+	OFFCPU_DISK, /* waits for a disk within another system call */
+	OFFCPU_THROTTLED, /* the cgroup's CPU quota was used up */
+	OFFCPU_OTHER,
+	OFFCPU_RUNQUEUE, /* runnable, but another thread ran; its time is in runqueue_ns */
+	OFFCPU_CLASS_COUNT
+};
+
+/* What a thread does now. */
+enum offcpu_now {
+	OFFCPU_NOW_RUNS,
+	OFFCPU_NOW_OFF,
+};
+
+/*
+ * One thread of a target. The kernel's programs write it, the daemon reads it in mapped memory:
+ * from first_ns to since_ns, oncpu_ns + runqueue_ns + all of off_ns is the time that passed.
+ */
+struct offcpu_thread {
+	__u32 tid; /* in the first pid namespace; 0 = free */
+	__u32 pid; /* of its process, in the first pid namespace */
+	__u32 own_tid; /* in its innermost namespace; 0 = not known yet */
+	__u16 target; /* index of its process among the targets */
+	__u8 now; /* enum offcpu_now */
+	__u8 class; /* enum offcpu_class of the time off the CPU that it is in, or was last in */
+	__u64 since_ns; /* CLOCK_MONOTONIC, of `now` */
+	__u64 oncpu_ns;
+	__u64 runqueue_ns;
+	__u64 owed_ns; /* rseq: the time off the CPU that its next signal tells of */
+	__u32 waker_tid; /* who woke it last; 0 = the kernel, or nobody yet */
+	__u32 waker_pid;
+	__u8 state; /* 'S', 'D', 'R' (preempted), 'T' (stopped and the like) */
+	__u8 unused[3];
+	__s32 syscall_nr; /* -1 = none: a fault, or user mode */
+	__u64 first_ns;
+	__u64 stay_ns; /* see struct offcpu_record */
+	__u64 short_count; /* times off the CPU that were too short for a record */
+	__u64 off_ns[OFFCPU_RUNQUEUE]; /* by class, run queue not included */
+};
+
+enum offcpu_kind {
+	OFFCPU_INTERVAL, /* struct offcpu_record */
+	OFFCPU_ENDED, /* struct offcpu_end: a thread ended; these were its times */
+};
+
+enum offcpu_flag {
+	OFFCPU_SIGNALLED = 1, /* the agent gets a signal with this duration, or a later one of the
+			       * same stay */
+	OFFCPU_OVER_BUDGET = 2, /* no signal: the target had its share of this second */
+	OFFCPU_UNREACHABLE = 4, /* no signal: blocked, another handler, no slot, no rseq */
+	OFFCPU_IOWAIT = 8,
+};
+
+/* A time off the CPU that was long enough. In the ring only the used frames are stored. */
+struct offcpu_record {
+	__u32 kind;
+	__u32 pid; /* in the first pid namespace */
+	__u32 tid; /* in the first pid namespace */
+	__u32 own_tid; /* in the thread's innermost pid namespace */
+	__u64 end_ns; /* CLOCK_MONOTONIC, when it ran again */
+	__u64 duration_ns; /* run queue included */
+	__u64 runqueue_ns;
+	/* end_ns of the first one since the thread was in user mode: all with one value have the
+	 * same stack of user mode, and the agent hears of the last only. 0 = no signal. */
+	__u64 stay_ns;
+	__u32 waker_pid; /* in the first pid namespace; 0 = unknown, or the kernel */
+	__u32 waker_tid; /* in the first pid namespace */
+	__u32 waker_own_tid; /* in its innermost one, if it is a thread of a target; else 0 */
+	__s32 syscall_nr; /* -1 = none: a fault, or preempted in user mode */
+	__u8 class; /* enum offcpu_class */
+	__u8 state; /* as in struct offcpu_thread */
+	__u8 flags; /* enum offcpu_flag */
+	__u8 unused[5];
+	__u64 ips[OFFCPU_STACK_MAX]; /* innermost first */
+};
+
+struct offcpu_end {
+	__u32 kind;
+	__u32 unused;
+	struct offcpu_thread thread;
+};
+
+/* One process. The daemon writes the first four, the kernel's programs the others. */
+struct offcpu_target {
+	__u32 pid; /* in the first pid namespace; 0 = free */
+	__u32 unused;
+	__u64 since_ns; /* CLOCK_MONOTONIC, when it became a target */
+	__u64 min_ns; /* in force now; shorter ones are only added up */
+	__u64 signals_max; /* per window */
+	__u64 window_ns; /* when the window began */
+	__u64 in_window; /* signals wanted in it */
+	__u64 switches; /* of its threads; sampled, see offcpu.bpf.c */
+	__u64 intervals, interval_ns; /* long enough for a record */
+	__u64 signalled, signalled_ns;
+	__u64 over_budget, over_budget_ns; /* no signal: see enum offcpu_flag */
+	__u64 unreachable, unreachable_ns;
+	__u64 lost, lost_ns; /* no record: the ring was full, or too many in this window */
+	__u64 crowded; /* threads for which there was no place in the table */
+};
