@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_PROTOCOL	  1
+#define WIRE_PROTOCOL	  2
 #define WIRE_HDR_SIZE	  16
 #define WIRE_FRAME_MAX	  4096
 #define WIRE_STRING_MAX	  2048 /* bytes of one string; senders cut longer ones */
@@ -27,6 +27,8 @@
 #define WIRE_BUILD_ID_MAX 32
 #define WIRE_SECRET_BYTES 16
 #define WIRE_ID_MAX	  (1u << 24) /* dictionary ids are 1..WIRE_ID_MAX - 1; 0 is "none" */
+#define WIRE_CONTEXT_MAX  (1u << 12) /* ids of contexts are 1..WIRE_CONTEXT_MAX - 1; 0 is "none" */
+#define WIRE_TRACE_MAX	  128 /* bytes of a trace id or a span id: visible ASCII */
 
 enum wire_type {
 	WIRE_HELLO = 1, /* wire_hello: first frame of a session */
@@ -40,7 +42,7 @@ enum wire_type {
 	WIRE_LOCK, /* base time, then records of wire_lock */
 	WIRE_OFFCPU, /* reserved */
 	WIRE_ALLOC, /* base time, then records of wire_alloc */
-	WIRE_CONTEXT, /* reserved */
+	WIRE_CONTEXT, /* records of wire_context */
 	WIRE_LEDGER, /* (counter, value) pairs, cumulative since HELLO */
 	WIRE_FAULT, /* wire_fault */
 	WIRE_BYE, /* wire_fault: why the agent ends; the last frame, after a last LEDGER */
@@ -311,12 +313,21 @@ struct wire_thread {
 	struct wire_str name; /* full name */
 };
 
+/* What a tracer had under way in a thread: a trace and its span, in the tracer's own words. A later
+ * record may give an id a new meaning: there are only so many. */
+struct wire_context {
+	uint32_t id;
+	struct wire_str trace_id; /* 1..WIRE_TRACE_MAX bytes */
+	struct wire_str span_id; /* 0..WIRE_TRACE_MAX bytes */
+};
+
 /* CPU and WALL: one sample. ts is CLOCK_MONOTONIC of the target (the same on the whole host). */
 struct wire_sample {
 	uint64_t mono_ns;
 	uint32_t tid;
 	uint32_t node; /* leaf of the stack; 0 = no stack */
 	uint64_t weight_ns; /* ns of CPU (wall-clock) time this sample stands for */
+	uint32_t context; /* wire_context, 0 = none; the last in the record of every event */
 };
 
 #define WIRE_LOCK_OPEN \
@@ -349,6 +360,7 @@ struct wire_lock {
 	uint32_t owner_node; /* the owner's, where it is known */
 	uint32_t
 		waits; /* of WIRE_LOCK_SUM how many it stands for, on the wire only there; else 1 */
+	uint32_t context; /* the waiter's when the wait began, 0 = none */
 };
 
 /* ALLOC: one allocation sample. */
@@ -359,6 +371,7 @@ struct wire_alloc {
 	uint32_t class_id; /* string: "[B", "java/lang/String" */
 	uint64_t size; /* bytes of this object */
 	uint64_t weight; /* bytes of allocation that the sample stands for */
+	uint32_t context; /* 0 = none */
 };
 
 /* STATE: one platform thread, as it was at that moment. Told when something of it changed. */
@@ -441,6 +454,7 @@ bool wire_put_method(struct wire_writer *w, const struct wire_method *m);
 bool wire_put_mapping(struct wire_writer *w, const struct wire_mapping *m);
 bool wire_put_node(struct wire_writer *w, const struct wire_node *n);
 bool wire_put_thread(struct wire_writer *w, const struct wire_thread *t);
+bool wire_put_context(struct wire_writer *w, const struct wire_context *c);
 bool wire_put_sample(struct wire_writer *w, const struct wire_sample *s);
 bool wire_put_lock(struct wire_writer *w, const struct wire_lock *l);
 bool wire_put_alloc(struct wire_writer *w, const struct wire_alloc *a);
@@ -484,6 +498,7 @@ int wire_next_method(struct wire_reader *r, struct wire_method *ret);
 int wire_next_mapping(struct wire_reader *r, struct wire_mapping *ret);
 int wire_next_node(struct wire_reader *r, struct wire_node *ret);
 int wire_next_thread(struct wire_reader *r, struct wire_thread *ret);
+int wire_next_context(struct wire_reader *r, struct wire_context *ret);
 int wire_next_sample(struct wire_reader *r, struct wire_sample *ret);
 int wire_next_lock(struct wire_reader *r, struct wire_lock *ret);
 int wire_next_alloc(struct wire_reader *r, struct wire_alloc *ret);

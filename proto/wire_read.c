@@ -170,6 +170,21 @@ int wire_next_thread(struct wire_reader *r, struct wire_thread *ret)
 	return 1;
 }
 
+static int get_context(struct wire_reader *r, uint32_t *ret)
+{
+	return get_max(r, WIRE_CONTEXT_MAX - 1, ret);
+}
+
+int wire_next_context(struct wire_reader *r, struct wire_context *ret)
+{
+	if (r->p == r->end)
+		return 0;
+	if (get_context(r, &ret->id) || !ret->id || get_bytes(r, WIRE_TRACE_MAX, &ret->trace_id) ||
+	    !ret->trace_id.len || get_bytes(r, WIRE_TRACE_MAX, &ret->span_id))
+		return -EBADMSG;
+	return 1;
+}
+
 /* 1 with the time of the next record, 0 at the end. */
 static int get_time(struct wire_reader *r, uint64_t *ret)
 {
@@ -198,7 +213,7 @@ int wire_next_sample(struct wire_reader *r, struct wire_sample *ret)
 	if (more <= 0)
 		return more;
 	if (get_max(r, UINT32_MAX, &ret->tid) || get_id(r, &ret->node) ||
-	    get_u64(r, &ret->weight_ns))
+	    get_u64(r, &ret->weight_ns) || get_context(r, &ret->context))
 		return -EBADMSG;
 	return 1;
 }
@@ -221,7 +236,7 @@ int wire_next_lock(struct wire_reader *r, struct wire_lock *ret)
 	ret->waits = 1;
 	if (flags & WIRE_LOCK_SUM && (get_max(r, UINT32_MAX, &ret->waits) || !ret->waits))
 		return -EBADMSG;
-	return 1;
+	return get_context(r, &ret->context) ? -EBADMSG : 1;
 }
 
 int wire_next_alloc(struct wire_reader *r, struct wire_alloc *ret)
@@ -231,7 +246,8 @@ int wire_next_alloc(struct wire_reader *r, struct wire_alloc *ret)
 	if (more <= 0)
 		return more;
 	if (get_max(r, UINT32_MAX, &ret->tid) || get_id(r, &ret->node) ||
-	    get_id(r, &ret->class_id) || get_u64(r, &ret->size) || get_u64(r, &ret->weight))
+	    get_id(r, &ret->class_id) || get_u64(r, &ret->size) || get_u64(r, &ret->weight) ||
+	    get_context(r, &ret->context))
 		return -EBADMSG;
 	return 1;
 }

@@ -203,6 +203,21 @@ bool wire_put_thread(struct wire_writer *w, const struct wire_thread *t)
 	return wire_write_add(w, &r);
 }
 
+/* Longer ids are no ids: false, as if there were no room. */
+bool wire_put_context(struct wire_writer *w, const struct wire_context *c)
+{
+	struct record r;
+
+	if (!c->trace_id.len || c->trace_id.len > WIRE_TRACE_MAX || c->span_id.len > WIRE_TRACE_MAX)
+		return false;
+	r.len = 0;
+	r.too_long = false;
+	rec_u64(&r, c->id);
+	rec_str(&r, c->trace_id);
+	rec_str(&r, c->span_id);
+	return wire_write_add(w, &r);
+}
+
 /* Times are deltas from the record before; the first one of a frame is told whole before it.
  * Threads commit out of order by a little: the delta is signed. */
 static void rec_time(struct record *r, const struct wire_writer *w, uint64_t ns)
@@ -232,6 +247,7 @@ bool wire_put_sample(struct wire_writer *w, const struct wire_sample *s)
 	rec_u64(&r, s->tid);
 	rec_u64(&r, s->node);
 	rec_u64(&r, s->weight_ns);
+	rec_u64(&r, s->context);
 	return add_timed(w, &r, s->mono_ns);
 }
 
@@ -252,6 +268,7 @@ bool wire_put_lock(struct wire_writer *w, const struct wire_lock *l)
 	rec_u64(&r, l->owner_node);
 	if (l->flags & WIRE_LOCK_SUM)
 		rec_u64(&r, l->waits);
+	rec_u64(&r, l->context);
 	return add_timed(w, &r, l->begin_ns);
 }
 
@@ -265,6 +282,7 @@ bool wire_put_alloc(struct wire_writer *w, const struct wire_alloc *a)
 	rec_u64(&r, a->class_id);
 	rec_u64(&r, a->size);
 	rec_u64(&r, a->weight);
+	rec_u64(&r, a->context);
 	return add_timed(w, &r, a->mono_ns);
 }
 

@@ -10,12 +10,14 @@
 #include "proto/wire.h"
 
 struct outlet {
-	/* A sentence for the owner, under @step; "" takes the last one back. false = not written. */
+	/* A sentence for the owner, under @step; "" takes the last one back. false = not written.
+	 */
 	bool (*note)(const char *step, const char *text);
 	/* One event that no counter counts: a wait that goes on, or its end. false = dropped. */
 	bool (*uncounted)(const struct ring_sample *s);
-	/* A wall-clock sample with the stack of an earlier one, of the epoch that is now. */
-	void (*wall_again)(const struct wire_sample *record);
+	/* A wall-clock sample with the stack of an earlier one, of the epoch that is now; @turn: as
+	 * wall_written() was told. */
+	void (*wall_again)(const struct wire_sample *record, uint32_t turn);
 	/* Changes when all ids are forgotten; 0 = no id is good now. */
 	uint32_t (*epoch)(void);
 	/* The full name of a thread, by its number on the wire. @id: Thread.getId(). */

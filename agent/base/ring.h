@@ -33,6 +33,10 @@ struct ring_sample {
 	uint32_t slot; /* LOCK: in the table of waits; WALL: of threads, from 1 */
 	uint8_t event; /* enum wire_event, or RING_NAME */
 	uint8_t wait, flags; /* LOCK, as in wire_lock */
+	/* What a tracer had under way: the trace id and the span id, each with its NUL. A push
+	 * copies the text behind the frames. */
+	uint16_t context_bytes; /* 0 = none */
+	const char *context;
 	struct walk_frame frames[]; /* leaf first */
 };
 
@@ -55,6 +59,8 @@ static inline uint64_t *ring_header(const struct ring *r, uint64_t pos)
 {
 	return (uint64_t *)(r->mem + (pos & (r->size - 1)));
 }
+
+#define RING_CONTEXT_BYTES (2 * (WIRE_TRACE_MAX + 1)) /* the longest text of a context */
 
 int ring_init(struct ring *r, uint32_t bytes);
 void ring_deinit(struct ring *r);

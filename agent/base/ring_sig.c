@@ -36,7 +36,8 @@ static bool claim_sig(struct ring *r, uint32_t len, uint64_t *ret_pos, uint32_t 
 bool ring_push_sig(struct ring *r, const struct ring_sample *head, const struct walk_frame *frames)
 {
 	uint32_t frame_bytes = (head->n_frames + head->n_owner_frames) * (uint32_t)sizeof(*frames);
-	uint32_t len = RING_HDR_BYTES + (uint32_t)sizeof(*head) + frame_bytes;
+	uint32_t context_bytes = (head->context_bytes + 7u) & ~7u; /* headers are aligned */
+	uint32_t len = RING_HDR_BYTES + (uint32_t)sizeof(*head) + frame_bytes + context_bytes;
 	struct ring_sample *sample;
 	uint64_t pos;
 	uint32_t pad;
@@ -51,6 +52,10 @@ bool ring_push_sig(struct ring *r, const struct ring_sample *head, const struct 
 	sample = (struct ring_sample *)(ring_header(r, pos) + 1);
 	memcpy(sample, head, sizeof(*head));
 	memcpy(sample->frames, frames, frame_bytes);
+	if (context_bytes) {
+		sample->context = (const char *)sample->frames + frame_bytes;
+		memcpy((char *)sample->frames + frame_bytes, head->context, head->context_bytes);
+	}
 	__atomic_store_n(ring_header(r, pos), (uint64_t)len << 8 | RING_HDR_SAMPLE,
 			 __ATOMIC_RELEASE);
 	return true;

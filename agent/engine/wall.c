@@ -118,7 +118,7 @@ void wall_thread_seen(uint32_t tid, const char *name)
 	set_state(unused, WALL_IDLE);
 }
 
-void wall_written(uint32_t slot, const struct wire_sample *record, uint32_t epoch)
+void wall_written(uint32_t slot, const struct wire_sample *record, uint32_t epoch, uint32_t turn)
 {
 	struct wall_thread *t = &wall.threads[slot - 1];
 
@@ -127,6 +127,8 @@ void wall_written(uint32_t slot, const struct wire_sample *record, uint32_t epoc
 	t->node = record->node;
 	t->wire_tid = record->tid;
 	t->epoch = epoch;
+	t->context = record->context;
+	t->context_turn = turn;
 }
 
 uint64_t wall_bytes(void)
@@ -208,9 +210,10 @@ static void wall_repeat(const struct wall_thread *t, uint64_t now, uint64_t weig
 		.tid = t->wire_tid,
 		.node = t->node,
 		.weight_ns = weight_ns,
+		.context = t->context,
 	};
 
-	outlet->wall_again(&record);
+	outlet->wall_again(&record, t->context_turn);
 }
 
 /* A signal for @weight_ns, and for what earlier ones did not tell. */

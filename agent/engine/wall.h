@@ -44,7 +44,7 @@ struct wall_thread {
 			     */
 	uint64_t cpu_ns; /* its clock when it was blocked at pc; 0 = was not */
 	/* its last sample as the writer wrote it: stack, number; epoch 0 = none */
-	uint32_t node, wire_tid, epoch;
+	uint32_t node, wire_tid, epoch, context, context_turn;
 };
 
 struct wall {
@@ -58,8 +58,8 @@ extern const struct events_source wall_source;
 /* A Java thread is seen under this name. */
 void wall_thread_seen(uint32_t tid, const char *name);
 /* The writer wrote a sample of @slot (ring_sample.slot); @epoch: for how long its node means
- * that. */
-void wall_written(uint32_t slot, const struct wire_sample *record, uint32_t epoch);
+ * that; @turn: the same of its context. */
+void wall_written(uint32_t slot, const struct wire_sample *record, uint32_t epoch, uint32_t turn);
 void wall_free(void); /* no handler is inside */
 uint64_t wall_bytes(void);
 

@@ -18,8 +18,8 @@
 #define DICT_BYTES_MIN	(512u << 10) /* also where the ring and the walker take it all */
 
 static const enum wire_type pending_type[PENDING_COUNT] = {
-	WIRE_STRING,  WIRE_MAPPING, WIRE_METHOD, WIRE_NODE,  WIRE_THREAD, WIRE_STATE,
-	WIRE_VIRTUAL, WIRE_CPU,	    WIRE_LOCK,	 WIRE_ALLOC, WIRE_WALL,
+	WIRE_STRING, WIRE_MAPPING, WIRE_METHOD, WIRE_NODE, WIRE_CONTEXT, WIRE_THREAD,
+	WIRE_STATE,  WIRE_VIRTUAL, WIRE_CPU,	WIRE_LOCK, WIRE_ALLOC,	 WIRE_WALL,
 };
 
 const enum pending writer_pending_of[WIRE_EVENT_COUNT] = {
@@ -42,6 +42,7 @@ static void begin_frames(void)
 		wire_begin(&writer.frames[i], writer.bytes[i], pending_type[i]);
 	memset(writer.waiting, 0, sizeof(writer.waiting));
 	writer.begun = true;
+	writer.fill++;
 }
 
 static void forget_definitions(void)
@@ -50,6 +51,7 @@ static void forget_definitions(void)
 	dict_clear(&writer.methods);
 	dict_clear(&writer.mappings);
 	dict_clear(&writer.nodes);
+	writer_contexts_forget();
 	threads_forget();
 	writer.epoch++;
 }
@@ -75,7 +77,8 @@ uint64_t writer_dictionary_bytes(void)
 uint64_t writer_bytes(void)
 {
 	return agent.ring.size + engine_bytes() + walker_bytes() + threads_bytes() +
-	       sources_bytes() + thread_states_bytes() + writer_dictionary_bytes() + sizeof(writer);
+	       sources_bytes() + thread_states_bytes() + writer_dictionary_bytes() +
+	       writer_contexts_bytes() + sizeof(writer);
 }
 
 static enum writer_result write_frame(struct wire_writer *w)
@@ -191,7 +194,7 @@ enum writer_result writer_flush(void)
 	enum writer_result r = WRITER_OK;
 
 	/* of a stack that was given up halfway: its ids mean nothing any more */
-	for (int i = 0; writer.torn && i <= PENDING_NODE; i++)
+	for (int i = 0; writer.torn && i <= PENDING_CONTEXT; i++)
 		wire_begin(&writer.frames[i], writer.bytes[i], pending_type[i]);
 	for (int i = 0; i < PENDING_COUNT && r == WRITER_OK; i++) {
 		if (writer.frames[i].records == 0)
@@ -277,5 +280,6 @@ void writer_discard(void)
 void writer_free(void)
 {
 	forget_definitions();
+	writer_contexts_free();
 	writer.begun = false;
 }

@@ -198,5 +198,7 @@ bool writer_define(const struct ring_sample *s, struct writer_ids *ret)
 		ret->node = sample_node(s);
 	if (!writer.dict_full && !writer.torn && s->n_owner_frames)
 		ret->owner_node = stack_node(s->frames + s->n_frames, s->n_owner_frames, NULL);
+	if (!writer.dict_full && !writer.torn && s->context_bytes)
+		ret->context = writer_context_id(s->context, s->context_bytes);
 	return !writer.dict_full && !writer.torn;
 }

@@ -43,12 +43,13 @@ static bool put_cpu(enum pending frame, const struct ring_sample *s, uint32_t ti
 		.tid = tid,
 		.node = ids->node,
 		.weight_ns = s->weight,
+		.context = ids->context,
 	};
 
 	if (!PUT(frame, wire_put_sample, &record))
 		return false;
 	if (s->event == WIRE_EVENT_WALL && s->slot)
-		wall_written(s->slot, &record, writer.epoch);
+		wall_written(s->slot, &record, writer.epoch, writer_context_turn());
 	return true;
 }
 
@@ -68,6 +69,7 @@ static bool writer_events_put_lock(const struct ring_sample *s, uint32_t tid,
 		.node = ids->node,
 		.owner_node = ids->owner_node,
 		.waits = s->size < UINT32_MAX ? (uint32_t)s->size : UINT32_MAX,
+		.context = ids->context,
 	};
 
 	threads_owner(s->owner_tid);
@@ -83,6 +85,7 @@ static bool put_alloc(const struct ring_sample *s, uint32_t tid, const struct wr
 		.class_id = ids->class_id,
 		.size = s->size,
 		.weight = s->weight,
+		.context = ids->context,
 	};
 
 	return PUT(PENDING_ALLOC, wire_put_alloc, &record);
@@ -134,6 +137,8 @@ static enum writer_result writer_events_put_sample(const struct ring_sample *s,
 	/* a flush on the way may have lost what the sample needs */
 	if (r == WRITER_OK && (!put_record(s, &ids) || writer.torn))
 		r = writer.gone ? WRITER_GONE : WRITER_FULL;
+	if (r == WRITER_OK)
+		writer_context_used(ids.context);
 	return r;
 }
 
@@ -161,10 +166,13 @@ static enum writer_result count_sample(const struct ring_sample *s)
 	return WRITER_OK;
 }
 
-void writer_wall_again(const struct wire_sample *record)
+void writer_wall_again(const struct wire_sample *again, uint32_t turn)
 {
 	struct event_counters *counters = &agent.counters.of[WIRE_EVENT_WALL];
+	struct wire_sample copy = *again, *record = &copy;
 
+	if (!writer_context_stands(record->context, turn))
+		record->context = 0;
 	/* handlers add to these, too */
 	__atomic_fetch_add(&counters->taken_weight, record->weight_ns, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(&counters->taken, 1, __ATOMIC_SEQ_CST);
@@ -176,6 +184,7 @@ void writer_wall_again(const struct wire_sample *record)
 			    record->weight_ns);
 		return;
 	}
+	writer_context_used(record->context);
 	writer.waiting[WIRE_EVENT_WALL].n++;
 	writer.waiting[WIRE_EVENT_WALL].weight += record->weight_ns;
 }

@@ -1,6 +1,7 @@
 /*
  * Inside the writer: writer.c (the pipe: frames, epochs, the ledger), writer_define.c (ids for what
- * a sample refers to), writer_events.c (from the ring into frames). Only the agent's thread.
+ * a sample refers to), writer_contexts.c (ids for what tracers had under way), writer_events.c
+ * (from the ring into frames). Only the agent's thread.
  */
 #pragma once
 
@@ -13,6 +14,7 @@ enum pending {
 	PENDING_MAPPING,
 	PENDING_METHOD,
 	PENDING_NODE,
+	PENDING_CONTEXT,
 	PENDING_THREAD,
 	PENDING_STATE,
 	PENDING_VIRTUAL,
@@ -37,6 +39,7 @@ struct writer {
 		uint64_t n, weight;
 	} waiting[WIRE_EVENT_COUNT]; /* in the pending frames */
 	uint32_t epoch; /* of ids; counts on from session to session */
+	uint32_t fill; /* counts on when the pending frames begin anew */
 	bool begun; /* frames[] are set up */
 	bool torn; /* a definition was lost: no sample may be sent before a RESET */
 	bool dict_full; /* something of the current stack found no room */
@@ -59,9 +62,22 @@ enum writer_result writer_new_epoch(void);
 
 /* What a sample's record refers to. */
 struct writer_ids {
-	uint32_t node, owner_node, class_id; /* 0 = none */
+	uint32_t node, owner_node, class_id, context; /* 0 = none */
 };
 /* false = the dictionary is full or torn: what was defined on the way is void. */
 bool writer_define(const struct ring_sample *s, struct writer_ids *ret);
+
+/* The id of a context, as ring_sample has it; 0 = none. May flush to give an old id a new meaning.
+ */
+uint32_t writer_context_id(const char *text, uint32_t bytes);
+/* Changes with each meaning that is given. */
+uint32_t writer_context_turn(void);
+/* A record that ends with @id is in the pending frames. */
+void writer_context_used(uint32_t id);
+/* Does @id mean what it meant at that turn? */
+bool writer_context_stands(uint32_t id, uint32_t turn);
+void writer_contexts_forget(void);
+void writer_contexts_free(void);
+uint64_t writer_contexts_bytes(void);
 /* 0 = no room (writer.dict_full). Longer ones are cut to WIRE_STRING_MAX bytes. */
 uint32_t writer_string_id(const char *s);

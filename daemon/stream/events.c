@@ -29,6 +29,8 @@ static int add_sample(struct stream *s, const struct wire_sample *w, bool wall, 
 
 	if (!node_ok(s, w->node))
 		return stream_events_undefined(f, "node", w->node);
+	if (!contexts_find(s, w->context, &sample.trace, f))
+		return -EBADMSG;
 	r = accounts_deliver(s, wall ? WIRE_EVENT_WALL : WIRE_EVENT_CPU, w->weight_ns, f);
 	if (r > 0 && call)
 		call(s->userdata, &sample);
@@ -74,6 +76,8 @@ int events_add_lock(struct stream *s, const struct wire_lock *w, struct fault *f
 		return stream_events_undefined(f, "node", w->node);
 	if (w->class_id && !dictionary_has_string(s, w->class_id))
 		return stream_events_undefined(f, "string", w->class_id);
+	if (!contexts_find(s, w->context, &lock.trace, f))
+		return -EBADMSG;
 	lock.class_name = dictionary_class(s, w->class_id);
 	if (!(w->flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED)))
 		r = accounts_deliver(s, WIRE_EVENT_LOCK, w->duration_ns, f);
@@ -98,6 +102,8 @@ int events_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault 
 		return stream_events_undefined(f, "node", w->node);
 	if (w->class_id && !dictionary_has_string(s, w->class_id))
 		return stream_events_undefined(f, "string", w->class_id);
+	if (!contexts_find(s, w->context, &alloc.trace, f))
+		return -EBADMSG;
 	alloc.class_name = dictionary_class(s, w->class_id);
 	r = accounts_deliver(s, WIRE_EVENT_ALLOC, w->weight, f);
 	if (r > 0 && s->ops.on_alloc)

@@ -22,7 +22,7 @@ int stream_new(const struct stream_ops *ops, void *userdata, struct stream **ret
 
 size_t stream_bytes(const struct stream *s)
 {
-	return sizeof(*s) + s->dictionary.memory + s->threads.memory +
+	return sizeof(*s) + s->dictionary.memory + s->contexts.memory + s->threads.memory +
 	       s->threads.size * sizeof(*s->threads.table);
 }
 
@@ -31,6 +31,7 @@ struct stream *stream_free(struct stream *s)
 	if (!s)
 		return NULL;
 	dictionary_forget(s);
+	contexts_forget(s);
 	thread_names_forget(s);
 	free(s);
 	return NULL;
@@ -43,6 +44,7 @@ static int stream_on_reset(struct stream *s)
 	if (s->ops.on_reset)
 		s->ops.on_reset(s->userdata);
 	dictionary_forget(s);
+	contexts_forget(s);
 	return 0;
 }
 
@@ -149,6 +151,7 @@ RECORDS(method, wire_next_method, dictionary_add_method)
 RECORDS(mapping, wire_next_mapping, dictionary_add_mapping)
 RECORDS(node, wire_next_node, dictionary_add_node)
 RECORDS(thread, wire_next_thread, thread_names_add)
+RECORDS(context, wire_next_context, contexts_add)
 RECORDS(lock, wire_next_lock, events_add_lock)
 RECORDS(alloc, wire_next_alloc, events_add_alloc)
 RECORDS(state, wire_next_state, events_add_state)
@@ -180,6 +183,8 @@ static int on_frame(struct stream *s, const struct wire_frame *frame, struct fau
 		return on_nodes(s, frame, f);
 	case WIRE_THREAD:
 		return on_threads(s, frame, f);
+	case WIRE_CONTEXT:
+		return on_contexts(s, frame, f);
 	case WIRE_CPU:
 	case WIRE_WALL:
 		return events_on_samples(s, frame, f);

@@ -33,12 +33,19 @@ struct stream_frame {
 	uint32_t method_id;
 };
 
+/* What a tracer had under way in the thread: visible ASCII; valid during the call. */
+struct stream_context {
+	const char *trace_id;
+	const char *span_id; /* "" = unknown */
+};
+
 struct stream_sample {
 	uint64_t mono_ns;
 	uint32_t tid;
 	const char *thread; /* name, "" if not known yet */
 	uint64_t weight_ns;
 	uint32_t node; /* leaf, 0 = none: walk with stream_node() */
+	const struct stream_context *trace; /* NULL = none */
 };
 
 /* One wait, as in struct wire_lock. */
@@ -54,6 +61,7 @@ struct stream_lock {
 	uint32_t node, owner_node; /* 0 = none */
 	uint32_t waits; /* number of waits that the record stands for: 1, except with WIRE_LOCK_SUM
 			 */
+	const struct stream_context *trace; /* the waiter's; NULL = none */
 };
 
 struct stream_alloc {
@@ -63,6 +71,7 @@ struct stream_alloc {
 	const char *class_name; /* "java.lang.String", "[B", "" unknown */
 	uint64_t size, weight; /* bytes */
 	uint32_t node;
+	const struct stream_context *trace; /* NULL = none */
 };
 
 /* A number of virtual threads in the same state, as in struct wire_virtual. */

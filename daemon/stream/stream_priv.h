@@ -1,6 +1,7 @@
 /*
  * Inside the stream room: stream.c (bytes, frames, sessions), dictionary.c (meaning of ids),
  * thread_names.c, events.c (samples, waits, allocations, states), accounts.c (the accounting),
+ * contexts.c (what tracers had under way),
  * claims.c (checks of plausibility). Functions that take @f return 0, or -errno with @f set: the
  * stream has ended.
  */
@@ -49,6 +50,13 @@ struct stream_threads {
 	size_t memory; /* bytes of the names */
 };
 
+/* The contexts of tracers: one block each holds both ids. */
+struct stream_contexts {
+	struct stream_context
+		*table; /* WIRE_CONTEXT_MAX, from the first one on; trace_id is owned */
+	size_t memory; /* bytes */
+};
+
 struct stream {
 	struct stream_ops ops;
 	void *userdata;
@@ -60,6 +68,7 @@ struct stream {
 	uint64_t sequence;
 	struct stream_dictionary dictionary;
 	struct stream_threads threads;
+	struct stream_contexts contexts;
 	struct stream_counts counts; /* of the running session; bytes and frames of all sessions */
 	struct {
 		uint64_t n, weight;
@@ -93,6 +102,13 @@ char *dictionary_clean_copy(struct wire_str str, size_t *ret_len);
 /* thread_names.c */
 int thread_names_add(struct stream *s, const struct wire_thread *w, struct fault *f);
 void thread_names_forget(struct stream *s);
+
+/* contexts.c: what an id stands for now. */
+int contexts_add(struct stream *s, const struct wire_context *w, struct fault *f);
+/* false + @f: not defined. @id 0: *ret is NULL. */
+bool contexts_find(const struct stream *s, uint32_t id, const struct stream_context **ret,
+		   struct fault *f);
+void contexts_forget(struct stream *s);
 
 /* events.c: decodes a frame of records of one event. */
 int events_on_samples(struct stream *s, const struct wire_frame *frame, struct fault *f);

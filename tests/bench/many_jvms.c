@@ -121,8 +121,9 @@ static void sample(uint64_t mono_ns)
 	if (!known.threads[thread])
 		news.threads[news.n_threads++] = thread;
 	known.threads[thread] = true;
-	news.samples[news.n_samples++] = (struct wire_sample){ mono_ns, (uint32_t)getpid() + thread,
-							       stack(draw_few(STACKS)), WEIGHT_NS };
+	news.samples[news.n_samples++] =
+		(struct wire_sample){ mono_ns, (uint32_t)getpid() + thread, stack(draw_few(STACKS)),
+				      WEIGHT_NS, 0 };
 }
 
 /* ---- on the wire ----------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
-/* Every decoder of wire.h over arbitrary bytes: must end, stay inside the buffer, and say -EBADMSG. */
+/* Every decoder of wire.h over arbitrary bytes: must end, stay inside the buffer, and say -EBADMSG.
+ */
 #include "proto/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -11,6 +12,7 @@ static void read_records(const struct wire_frame *f)
 	struct wire_mapping mapping;
 	struct wire_node node;
 	struct wire_thread thread;
+	struct wire_context context;
 	struct wire_sample sample;
 	struct wire_lock lock;
 	struct wire_alloc alloc;
@@ -35,6 +37,9 @@ static void read_records(const struct wire_frame *f)
 		;
 	wire_read(&r, f);
 	while (wire_next_thread(&r, &thread) > 0)
+		;
+	wire_read(&r, f);
+	while (wire_next_context(&r, &context) > 0)
 		;
 	wire_read(&r, f);
 	while (wire_next_sample(&r, &sample) > 0)

@@ -70,7 +70,8 @@ static void say_samples(int events, struct wire_writer *w, uint64_t *sequence, u
 	for (;;) {
 		wire_begin(w, w->buf, WIRE_CPU);
 		for (uint32_t i = 0; i < a_frame; i++) {
-			const struct wire_sample s = { clock_mono_ns(), 1 + i % 5, 1 + i % 20, 1 };
+			const struct wire_sample s = { clock_mono_ns(), 1 + i % 5, 1 + i % 20, 1,
+						       0 };
 
 			if (!wire_put_sample(w, &s))
 				break;

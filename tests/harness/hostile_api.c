@@ -113,7 +113,7 @@ static void deep(struct voice *v)
 	send_frame(v);
 	for (uint32_t i = 0;; i++) { /* every leaf of the deepest, until nobody reads any more */
 		const struct wire_sample s = { clock_mono_ns(), 1 + i % 50,
-					       1 + i * 7919u % (CHAINS * DEPTH), 1 };
+					       1 + i * 7919u % (CHAINS * DEPTH), 1, 0 };
 
 		if (i == 0)
 			begin(v, WIRE_CPU);
@@ -172,10 +172,12 @@ static void links(struct voice *v)
 
 		begin(v, WIRE_STRING);
 		for (uint32_t i = 1; i <= MAPPINGS; i++) {
-			int n = snprintf(path, sizeof(path), "%s/l0/%u", getenv("KINDLING_TEST_DIR"), i);
+			int n = snprintf(path, sizeof(path), "%s/l0/%u",
+					 getenv("KINDLING_TEST_DIR"), i);
 
 			SAY(v, WIRE_STRING,
-			    wire_put_string(&v->w, &(struct wire_string){ i, { path, (uint32_t)n } }));
+			    wire_put_string(&v->w,
+					    &(struct wire_string){ i, { path, (uint32_t)n } }));
 		}
 		send_frame(v);
 		begin(v, WIRE_MAPPING);
@@ -465,7 +467,8 @@ int main(int argc, char **argv)
 		       (unsigned long long)c.of[WIRE_EVENT_CPU].taken, t->fault.what);
 		/* they were listened to all the time */
 		bad |= t->state != TARGET_STREAMING;
-		bad |= !c.of[WIRE_EVENT_CPU].delivered && strcmp(t->jvm.name, "Made.Up.waits") != 0 &&
+		bad |= !c.of[WIRE_EVENT_CPU].delivered &&
+		       strcmp(t->jvm.name, "Made.Up.waits") != 0 &&
 		       strcmp(t->jvm.name, "Made.Up.links") != 0;
 	}
 	serve_free(server);

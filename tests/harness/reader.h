@@ -39,6 +39,8 @@ struct reader_in {
 	struct wire_node nodes[IDS_MAX];
 	uint64_t self_ns[IDS_MAX];
 	struct thread threads[THREADS_MAX];
+	char contexts[WIRE_CONTEXT_MAX]
+		     [2 * WIRE_TRACE_MAX + 2]; /* "trace/span"; "" = not defined */
 	uint64_t samples, weight_ns, bytes, sequence, booked_ns, broken;
 	struct {
 		uint64_t n, weight;

@@ -20,6 +20,19 @@ static bool is_stack(uint32_t node)
 	return false;
 }
 
+/* A context's place in a line: " trace TRACE/SPAN", or nothing. */
+static const char *in_trace(uint32_t context)
+{
+	static char said[sizeof(in.contexts[0]) + 8];
+
+	if (!context)
+		return "";
+	if (!in.contexts[context][0])
+		wrong("context %u is not defined", context);
+	snprintf(said, sizeof(said), " trace %s", in.contexts[context]);
+	return said;
+}
+
 /* ---- waits and allocations, a line each ---- */
 
 static void print_stack(uint32_t node)
@@ -34,10 +47,10 @@ static void print_stack(uint32_t node)
 
 static void print_lock(const struct wire_lock *l)
 {
-	printf("LOCK %llu %llu tid %u %s flags %u %s@%u owner %u waker %u stack ",
+	printf("LOCK %llu %llu tid %u %s flags %u %s@%u owner %u waker %u%s stack ",
 	       (unsigned long long)l->begin_ns, (unsigned long long)l->duration_ns, l->tid,
 	       wire_wait_names[l->wait], l->flags, l->class_id ? text(l->class_id) : "-",
-	       l->identity, l->owner_tid, l->waker_tid);
+	       l->identity, l->owner_tid, l->waker_tid, in_trace(l->context));
 	print_stack(l->node);
 	printf(" owner_stack ");
 	print_stack(l->owner_node);
@@ -88,9 +101,9 @@ void on_alloc(const struct wire_alloc *a)
 	count(WIRE_EVENT_ALLOC, a->weight);
 	if (!opt.lines)
 		return;
-	printf("ALLOC %llu tid %u %s size %llu weight %llu stack ", (unsigned long long)a->mono_ns,
-	       a->tid, text(a->class_id), (unsigned long long)a->size,
-	       (unsigned long long)a->weight);
+	printf("ALLOC %llu tid %u %s size %llu weight %llu%s stack ",
+	       (unsigned long long)a->mono_ns, a->tid, text(a->class_id),
+	       (unsigned long long)a->size, (unsigned long long)a->weight, in_trace(a->context));
 	print_stack(a->node);
 	printf("\n");
 }
@@ -102,8 +115,8 @@ void on_wall(const struct wire_sample *s)
 	count(WIRE_EVENT_WALL, s->weight_ns);
 	if (!opt.lines)
 		return;
-	printf("WALL %llu tid %u %llu ns stack ", (unsigned long long)s->mono_ns, s->tid,
-	       (unsigned long long)s->weight_ns);
+	printf("WALL %llu tid %u %llu ns%s stack ", (unsigned long long)s->mono_ns, s->tid,
+	       (unsigned long long)s->weight_ns, in_trace(s->context));
 	print_stack(s->node);
 	printf("\n");
 }
@@ -130,11 +143,12 @@ void on_sample(const struct wire_sample *s)
 		else
 			in.booked_ns += s->weight_ns;
 	}
+	(void)in_trace(s->context); /* defined? */
 	if (!opt.verbose)
 		return;
-	printf("CPU %llu.%06llu tid %u %llu ns ", (unsigned long long)(s->mono_ns / NS_PER_S),
+	printf("CPU %llu.%06llu tid %u %llu ns%s ", (unsigned long long)(s->mono_ns / NS_PER_S),
 	       (unsigned long long)(s->mono_ns % NS_PER_S / 1000), s->tid,
-	       (unsigned long long)s->weight_ns);
+	       (unsigned long long)s->weight_ns, in_trace(s->context));
 	print_stack(s->node);
 	printf("\n");
 }

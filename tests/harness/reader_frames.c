@@ -95,6 +95,7 @@ static void forget(void)
 	memset(in.mappings, 0, sizeof(in.mappings));
 	memset(in.nodes, 0, sizeof(in.nodes));
 	memset(in.self_ns, 0, sizeof(in.self_ns));
+	memset(in.contexts, 0, sizeof(in.contexts));
 }
 
 static void on_string(const struct wire_string *s)
@@ -144,6 +145,12 @@ static void on_node(const struct wire_node *n)
 		return;
 	}
 	in.nodes[n->id] = *n;
+}
+
+static void on_context(const struct wire_context *c)
+{
+	snprintf(in.contexts[c->id], sizeof(in.contexts[0]), "%.*s/%.*s", (int)c->trace_id.len,
+		 c->trace_id.p, (int)c->span_id.len, c->span_id.p);
 }
 
 static void on_thread(const struct wire_thread *t)
@@ -274,6 +281,9 @@ void on_frame(const struct wire_frame *f)
 	case WIRE_RESET:
 		in.resets++;
 		forget();
+		break;
+	case WIRE_CONTEXT:
+		EACH(wire_context, wire_next_context, on_context);
 		break;
 	case WIRE_STRING:
 		EACH(wire_string, wire_next_string, on_string);

@@ -93,7 +93,7 @@ static bool rich_thread(struct wire_writer *w, uint32_t i)
 static bool rich_sample(struct wire_writer *w, uint32_t i)
 {
 	return wire_put_sample(w, &(struct wire_sample){ clock_mono_ns(), 1 + i % RICH_THREADS,
-							 1 + i % RICH_NODES, 1000000 });
+							 1 + i % RICH_NODES, 1000000, 0 });
 }
 
 static void tell_much(int events, uint64_t session)
@@ -155,7 +155,7 @@ static bool next_node(struct wire_writer *w, uint32_t i)
 static bool next_sample(struct wire_writer *w, uint32_t i)
 {
 	return wire_put_sample(w, &(struct wire_sample){ clock_mono_ns(), 1 + i % RICH_THREADS,
-							 round_of_ids + i, 1 });
+							 round_of_ids + i, 1, 0 });
 }
 
 static bool next_thread(struct wire_writer *w, uint32_t i)

@@ -110,7 +110,7 @@ static int put_node(struct stream *s, struct wire_node node, struct fault *f)
 
 static int put_sample(struct stream *s, uint32_t node, struct fault *f)
 {
-	struct wire_sample record = { 1000, 7, node, 10 };
+	struct wire_sample record = { 1000, 7, node, 10, 0 };
 	struct wire_writer w;
 
 	wire_begin(&w, buf, WIRE_CPU);
@@ -365,7 +365,7 @@ static struct stream *doubting_stream(void)
 
 static int put_weight(struct stream *s, enum wire_type type, uint64_t weight)
 {
-	struct wire_sample record = { 1000, 7, 0, weight };
+	struct wire_sample record = { 1000, 7, 0, weight, 0 };
 	struct wire_writer w;
 	struct fault f = { 0 };
 
@@ -463,7 +463,7 @@ static void accounts_beyond_all_reason_end_the_stream(void **state)
 static void clocks_are_read_once_for_what_is_fed_together(void **state)
 {
 	struct stream *s = doubting_stream();
-	struct wire_sample record = { 1000, 7, 0, 1ull << 50 };
+	struct wire_sample record = { 1000, 7, 0, 1ull << 50, 0 };
 	struct wire_writer w;
 	struct fault f = { 0 };
 	uint32_t len;
@@ -638,7 +638,7 @@ static void no_weight_makes_the_accounts_overflow(void **state)
 {
 	struct stream *s = greeted_stream();
 	struct wire_ledger l = { 0 };
-	struct wire_sample huge = { 1, 1, 0, UINT64_MAX / 2 };
+	struct wire_sample huge = { 1, 1, 0, UINT64_MAX / 2, 0 };
 	struct stream_counts c;
 	struct wire_writer w;
 	struct fault f = { 0 };

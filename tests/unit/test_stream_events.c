@@ -116,6 +116,72 @@ static void a_wait_comes_with_names_and_is_counted(void **state)
 	stream_free(s);
 }
 
+static void events_come_with_the_trace_of_their_thread(void **state)
+{
+	const struct wire_context first = { 5, str("4bf92f3577b34da6"), str("00f067aa") },
+				  again = { 5, str("x.1.2"), str("") };
+	const struct wire_sample wall = { 1000, 7, 1, 10, 5 };
+	const struct wire_alloc alloc = { 1000, 7, 1, 2, 24, 524288, 5 };
+	struct stream *s = ready_stream();
+	size_t bytes = stream_bytes(s);
+	struct wire_lock wait = wait_7;
+	struct fault f = { 0 };
+
+	(void)state;
+	assert_int_equal(PUT(s, WIRE_LOCK, wire_put_lock, &wait, &f), 0);
+	assert_null(last_lock.trace);
+	assert_int_equal(PUT(s, WIRE_CONTEXT, wire_put_context, &first, &f), 0);
+	assert_true(stream_bytes(s) > bytes);
+	wait.context = 5;
+	assert_int_equal(PUT(s, WIRE_LOCK, wire_put_lock, &wait, &f), 0);
+	assert_string_equal(last_lock.trace->trace_id, "4bf92f3577b34da6");
+	assert_string_equal(last_lock.trace->span_id, "00f067aa");
+	assert_int_equal(PUT(s, WIRE_CONTEXT, wire_put_context, &again, &f), 0);
+	assert_int_equal(PUT(s, WIRE_WALL, wire_put_sample, &wall, &f), 0);
+	assert_string_equal(last_wall.trace->trace_id, "x.1.2");
+	assert_string_equal(last_wall.trace->span_id, "");
+	assert_int_equal(PUT(s, WIRE_ALLOC, wire_put_alloc, &alloc, &f), 0);
+	assert_string_equal(last_alloc.trace->trace_id, "x.1.2");
+	stream_free(s);
+}
+
+static void a_trace_that_is_undefined_or_no_text_ends_the_stream(void **state)
+{
+	const struct wire_context bad[] = { { 5, str("a\"b c"), str("") },
+					    { 5, str("a"), str("\x1b[31m") },
+					    { 5, str("\xff"), str("") } };
+	struct wire_lock wait = wait_7;
+	struct stream *s = ready_stream();
+	struct fault f = { 0 };
+
+	(void)state;
+	wait.context = 6;
+	assert_int_equal(PUT(s, WIRE_LOCK, wire_put_lock, &wait, &f), -EBADMSG);
+	stream_free(s);
+	for (int i = 0; i < 3; i++) {
+		s = ready_stream();
+		f = (struct fault){ 0 };
+		assert_int_equal(PUT(s, WIRE_CONTEXT, wire_put_context, &bad[i], &f), -EBADMSG);
+		stream_free(s);
+	}
+	/* a RESET takes it back */
+	s = ready_stream();
+	f = (struct fault){ 0 };
+	wait.context = 5;
+	assert_int_equal(PUT(s, WIRE_CONTEXT, wire_put_context,
+			     (&(struct wire_context){ 5, str("a"), str("b") }), &f),
+			 0);
+	{
+		struct wire_writer w;
+
+		wire_begin(&w, buf, WIRE_RESET);
+		assert_int_equal(feed(s, &w, &f), 0);
+	}
+	wait.node = wait.class_id = 0;
+	assert_int_equal(PUT(s, WIRE_LOCK, wire_put_lock, &wait, &f), -EBADMSG);
+	stream_free(s);
+}
+
 static void waits_that_go_on_stand_beside_the_accounts(void **state)
 {
 	struct stream *s = ready_stream();
@@ -151,7 +217,7 @@ static void a_wait_of_something_undefined_ends_the_stream(void **state)
 
 static void an_allocation_comes_with_its_class(void **state)
 {
-	struct wire_alloc alloc = { 1000, 7, 1, 2, 24, 524288 };
+	struct wire_alloc alloc = { 1000, 7, 1, 2, 24, 524288, 0 };
 	struct stream *s = ready_stream();
 	struct stream_counts c;
 	struct fault f = { 0 };
@@ -176,7 +242,7 @@ static void an_allocation_comes_with_its_class(void **state)
 
 static void wall_samples_have_accounts_of_their_own(void **state)
 {
-	const struct wire_sample sample = { 1000, 7, 1, 50000000 };
+	const struct wire_sample sample = { 1000, 7, 1, 50000000, 0 };
 	struct stream *s = ready_stream();
 	struct stream_counts c;
 	struct fault f = { 0 };
@@ -284,6 +350,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_wait_comes_with_names_and_is_counted),
 		cmocka_unit_test(waits_that_go_on_stand_beside_the_accounts),
+		cmocka_unit_test(events_come_with_the_trace_of_their_thread),
+		cmocka_unit_test(a_trace_that_is_undefined_or_no_text_ends_the_stream),
 		cmocka_unit_test(a_wait_of_something_undefined_ends_the_stream),
 		cmocka_unit_test(an_allocation_comes_with_its_class),
 		cmocka_unit_test(wall_samples_have_accounts_of_their_own),

@@ -61,9 +61,11 @@ static struct declared *told_of(uint32_t tid)
 	return NULL;
 }
 
-static void wall_again(const struct wire_sample *record)
+static void wall_again(const struct wire_sample *record, uint32_t turn)
 {
 	assert_int_equal(record->node, 55);
+	assert_int_equal(record->context, 77);
+	assert_int_equal(turn, 3);
 	told_of(record->tid)->ns += record->weight_ns;
 	told_of(record->tid)->again++;
 }
@@ -88,12 +90,14 @@ static void drain(void)
 	const struct ring_sample *s;
 
 	while ((s = ring_peek(&agent.ring, UINT64_MAX))) {
-		struct wire_sample record = { .tid = s->tid, .node = 55, .weight_ns = s->weight };
+		struct wire_sample record = {
+			.tid = s->tid, .node = 55, .weight_ns = s->weight, .context = 77
+		};
 
 		assert_int_equal(s->event, WIRE_EVENT_WALL);
 		told_of(s->tid)->ns += s->weight;
 		told_of(s->tid)->signals++;
-		wall_written(s->slot, &record, epoch);
+		wall_written(s->slot, &record, epoch, 3);
 		ring_pop(&agent.ring);
 	}
 }

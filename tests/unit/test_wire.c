@@ -23,9 +23,9 @@ static struct wire_frame finish(struct wire_writer *w)
 static void samples_come_back_as_they_went_also_out_of_order(void **state)
 {
 	const struct wire_sample in[] = {
-		{ 5000000000ull, 17, 3, 10000000 },
-		{ 4999999000ull, 18, 0, 20000000 },
-		{ 5000000001ull, UINT32_MAX, WIRE_ID_MAX - 1, UINT64_MAX },
+		{ 5000000000ull, 17, 3, 10000000, 0 },
+		{ 4999999000ull, 18, 0, 20000000, 1 },
+		{ 5000000001ull, UINT32_MAX, WIRE_ID_MAX - 1, UINT64_MAX, WIRE_CONTEXT_MAX - 1 },
 	};
 	struct wire_sample out;
 	struct wire_writer w;
@@ -45,8 +45,59 @@ static void samples_come_back_as_they_went_also_out_of_order(void **state)
 		assert_int_equal(out.tid, in[i].tid);
 		assert_int_equal(out.node, in[i].node);
 		assert_true(out.weight_ns == in[i].weight_ns);
+		assert_int_equal(out.context, in[i].context);
 	}
 	assert_int_equal(wire_next_sample(&r, &out), 0);
+}
+
+static void contexts_come_back_and_impossible_ones_are_refused(void **state)
+{
+	static char text[WIRE_TRACE_MAX + 1];
+	const struct wire_context in[] = {
+		{ 1, str("4bf92f3577b34da6a3ce929d0e0e4736"), str("00f067aa0ba902b7") },
+		{ WIRE_CONTEXT_MAX - 1, { text, WIRE_TRACE_MAX }, str("") },
+	};
+	const struct wire_context wrong[] = { { 0, str("a"), str("") },
+					      { WIRE_CONTEXT_MAX, str("a"), str("") } };
+	const struct wire_context unsent[] = { { 1, str(""), str("b") },
+					       { 1, { text, WIRE_TRACE_MAX + 1 }, str("") },
+					       { 1, str("a"), { text, WIRE_TRACE_MAX + 1 } } };
+	const struct wire_sample late = { .mono_ns = 1, .context = WIRE_CONTEXT_MAX };
+	struct wire_context out;
+	struct wire_sample sample;
+	struct wire_writer w;
+	struct wire_reader r;
+	struct wire_frame f;
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	wire_begin(&w, buf, WIRE_CONTEXT);
+	for (int i = 0; i < 2; i++)
+		assert_true(wire_put_context(&w, &in[i]));
+	for (int i = 0; i < 3; i++)
+		assert_false(wire_put_context(&w, &unsent[i]));
+	f = finish(&w);
+	wire_read(&r, &f);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(wire_next_context(&r, &out), 1);
+		assert_int_equal(out.id, in[i].id);
+		assert_int_equal(out.trace_id.len, in[i].trace_id.len);
+		assert_memory_equal(out.trace_id.p, in[i].trace_id.p, in[i].trace_id.len);
+		assert_int_equal(out.span_id.len, in[i].span_id.len);
+	}
+	assert_int_equal(wire_next_context(&r, &out), 0);
+	for (int i = 0; i < 2; i++) {
+		wire_begin(&w, buf, WIRE_CONTEXT);
+		assert_true(wire_put_context(&w, &wrong[i]));
+		f = finish(&w);
+		wire_read(&r, &f);
+		assert_int_equal(wire_next_context(&r, &out), -EBADMSG);
+	}
+	wire_begin(&w, buf, WIRE_CPU);
+	assert_true(wire_put_sample(&w, &late));
+	f = finish(&w);
+	wire_read(&r, &f);
+	assert_int_equal(wire_next_sample(&r, &sample), -EBADMSG);
 }
 
 static void a_record_that_does_not_fit_leaves_the_frame_as_it_was(void **state)
@@ -259,7 +310,7 @@ static void a_full_frame_holds_what_was_said_to_fit_whatever_its_type(void **sta
 	struct wire_mapping map = { .id = 1, .end = UINT64_MAX, .path_id = 1, .build_id_len = 32 };
 	struct wire_node n = { 1, 0, WIRE_KIND_NATIVE, 1, -1, UINT64_MAX };
 	struct wire_thread t = { 1, 0, UINT64_MAX, { text, 700 } };
-	struct wire_sample sample = { UINT64_MAX, UINT32_MAX, 1, UINT64_MAX };
+	struct wire_sample sample = { UINT64_MAX, UINT32_MAX, 1, UINT64_MAX, 1 };
 	struct wire_writer w;
 	struct wire_reader r;
 	struct wire_frame f;
@@ -330,11 +381,11 @@ static void waits_and_allocations_come_back(void **state)
 {
 	struct wire_lock in[3] = {
 		{ 5000, UINT64_MAX, UINT32_MAX, WIRE_WAIT_PARK, WIRE_LOCK_OPEN, 1, UINT32_MAX, 7, 8,
-		  9, 10, 1 },
-		{ 4000, 1, 2, WIRE_WAIT_ENTER, 0, 0, 0, 0, 0, 0, 0, 1 },
-		{ 4500, 99, 2, WIRE_WAIT_PARK, WIRE_LOCK_SUM, 0, 0, 0, 0, 0, 0, UINT32_MAX },
+		  9, 10, 1, 0 },
+		{ 4000, 1, 2, WIRE_WAIT_ENTER, 0, 0, 0, 0, 0, 0, 0, 1, 77 },
+		{ 4500, 99, 2, WIRE_WAIT_PARK, WIRE_LOCK_SUM, 0, 0, 0, 0, 0, 0, UINT32_MAX, 78 },
 	};
-	struct wire_alloc alloc = { 77, 3, 4, 5, UINT64_MAX, 1 }, alloc_out;
+	struct wire_alloc alloc = { 77, 3, 4, 5, UINT64_MAX, 1, 4095 }, alloc_out;
 	struct wire_lock out;
 	struct wire_writer w;
 	struct wire_reader r;
@@ -356,6 +407,7 @@ static void waits_and_allocations_come_back(void **state)
 		assert_int_equal(out.flags, in[i].flags);
 		assert_int_equal(out.identity, in[i].identity);
 		assert_int_equal(out.waits, in[i].waits);
+		assert_int_equal(out.context, in[i].context);
 		assert_memory_equal(&out.owner_tid, &in[i].owner_tid, 4 * sizeof(uint32_t));
 	}
 	assert_int_equal(wire_next_lock(&r, &out), 0);
@@ -367,6 +419,7 @@ static void waits_and_allocations_come_back(void **state)
 	assert_int_equal(alloc_out.class_id, 5);
 	assert_int_equal(alloc_out.size, UINT64_MAX);
 	assert_int_equal(alloc_out.weight, 1);
+	assert_int_equal(alloc_out.context, 4095);
 }
 
 static void a_record_that_stands_for_no_wait_is_refused(void **state)
@@ -536,6 +589,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(samples_come_back_as_they_went_also_out_of_order),
+		cmocka_unit_test(contexts_come_back_and_impossible_ones_are_refused),
 		cmocka_unit_test(a_record_that_does_not_fit_leaves_the_frame_as_it_was),
 		cmocka_unit_test(nodes_and_mappings_come_back),
 		cmocka_unit_test(hello_start_ledger_and_fault_come_back),

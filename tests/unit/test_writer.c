@@ -21,6 +21,7 @@
 #include "agent/output/thread_states.h"
 #include "agent/output/threads.h"
 #include "agent/output/writer.h"
+#include "agent/output/writer_priv.h"
 #include "tests/unit/unit.h"
 
 #define IDS 65536u
@@ -166,11 +167,12 @@ void open_waits_sent(void)
 {
 }
 
-void wall_written(uint32_t slot, const struct wire_sample *record, uint32_t epoch)
+void wall_written(uint32_t slot, const struct wire_sample *record, uint32_t epoch, uint32_t turn)
 {
 	(void)slot;
 	(void)record;
 	(void)epoch;
+	(void)turn;
 }
 
 void open_waits_lost(void)
@@ -226,6 +228,8 @@ static struct {
 	int fd[2];
 	uint64_t sequence, samples, weight_ns, ledgers, resets;
 	uint8_t strings[IDS], methods[IDS], mappings[IDS], nodes[IDS];
+	char contexts[WIRE_CONTEXT_MAX][32];
+	uint64_t with_context;
 	struct wire_ledger ledger;
 } in;
 
@@ -235,6 +239,7 @@ static void forget(void)
 	memset(in.methods, 0, sizeof(in.methods));
 	memset(in.mappings, 0, sizeof(in.mappings));
 	memset(in.nodes, 0, sizeof(in.nodes));
+	memset(in.contexts, 0, sizeof(in.contexts));
 	in.resets++;
 }
 
@@ -288,12 +293,40 @@ static void read_nodes(struct wire_reader *r)
 	}
 }
 
+static void read_contexts(struct wire_reader *r)
+{
+	struct wire_context c;
+
+	while (wire_next_context(r, &c) > 0)
+		snprintf(in.contexts[c.id], sizeof(in.contexts[0]), "%.*s %.*s",
+			 (int)c.trace_id.len, c.trace_id.p, (int)c.span_id.len, c.span_id.p);
+}
+
+/* One in three samples is of a trace; its ids say when. */
+static bool context_of(uint64_t mono_ns, char *text, size_t room)
+{
+	snprintf(text, room, "t%llu s%llu", (unsigned long long)mono_ns,
+		 (unsigned long long)mono_ns % 7);
+	return mono_ns / 1000 % 3 == 0;
+}
+
+static void check_context(const struct wire_sample *s)
+{
+	char want[32];
+
+	assert_int_equal(s->context != 0, context_of(s->mono_ns, want, sizeof(want)));
+	if (s->context)
+		assert_string_equal(in.contexts[s->context], want);
+	in.with_context += s->context != 0;
+}
+
 static void read_samples(struct wire_reader *r)
 {
 	struct wire_sample s;
 
 	while (wire_next_sample(r, &s) > 0) {
 		assert_true(in.nodes[s.node]);
+		check_context(&s);
 		in.samples++;
 		in.weight_ns += s.weight_ns;
 	}
@@ -345,6 +378,9 @@ static void read_all(void)
 		case WIRE_NODE:
 			read_nodes(&r);
 			break;
+		case WIRE_CONTEXT:
+			read_contexts(&r);
+			break;
 		case WIRE_CPU:
 			read_samples(&r);
 			break;
@@ -369,7 +405,13 @@ static void take(uint64_t seed, uint32_t depth, const char *broken)
 		.n_frames = depth,
 		.broken = broken,
 	};
+	char context[32];
 
+	if (context_of(head.mono_ns, context, sizeof(context))) {
+		head.context = context;
+		head.context_bytes = (uint16_t)(strlen(context) + 1);
+		*strchr(context, ' ') = '\0';
+	}
 	for (uint32_t i = 0; i < depth; i++)
 		frames[i] = (struct walk_frame){
 			.where = 4096 + (seed * (i + 1)) % 5000,
@@ -419,6 +461,68 @@ static int teardown(void **state)
 }
 
 /* ---- tests ---------------------------------------------------------------------------------- */
+
+/* More contexts than there are ids, and the same ones again: each sample arrives with its own. */
+static void ids_of_contexts_are_given_out_again(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 40000; i++) {
+		take(i % 9 ? i : i / 2, 1 + i % 3, NULL);
+		if (i % 97 == 0)
+			assert_int_equal(writer_drain(UINT64_MAX), WRITER_OK);
+		if (i % 1009 == 0)
+			assert_int_equal(writer_flush(), WRITER_OK);
+		read_all();
+	}
+	assert_int_equal(writer_drain(UINT64_MAX), WRITER_OK);
+	assert_int_equal(writer_ledger(), WRITER_OK);
+	read_all();
+	assert_int_equal(in.samples, 40000);
+	assert_in_range(in.with_context, 12000, 15000);
+}
+
+static void a_repeated_sample_loses_a_context_whose_id_means_another(void **state)
+{
+	const char text[] = "t3000\0s4";
+	struct wire_sample again = { .tid = 1, .node = 1, .weight_ns = 1 };
+	uint32_t turn;
+
+	(void)state;
+	again.context = writer_context_id(text, sizeof(text));
+	turn = writer_context_turn();
+	assert_true(again.context);
+	assert_true(writer_context_stands(again.context, turn));
+	assert_false(writer_context_stands(0, turn));
+	assert_int_equal(writer_context_id(text, sizeof(text)), again.context);
+	for (uint64_t i = 0; i < 40000 && writer_context_stands(again.context, turn); i++) {
+		char other[32];
+		int n = snprintf(other, sizeof(other), "o%llu_s", (unsigned long long)i);
+
+		other[n - 2] = '\0';
+		(void)writer_context_id(other, (uint32_t)n + 1);
+		read_all();
+	}
+	assert_false(writer_context_stands(again.context, turn));
+}
+
+static void what_is_no_context_gets_no_id(void **state)
+{
+	char text[RING_CONTEXT_BYTES + 1];
+
+	(void)state;
+	memset(text, 'a', sizeof(text));
+	text[WIRE_TRACE_MAX] = text[RING_CONTEXT_BYTES - 1] = '\0';
+	assert_true(writer_context_id(text, RING_CONTEXT_BYTES));
+	text[WIRE_TRACE_MAX] = 'a';
+	text[WIRE_TRACE_MAX + 1] = '\0';
+	assert_int_equal(writer_context_id(text, RING_CONTEXT_BYTES), 0); /* a trace id too long */
+	assert_int_equal(writer_context_id("a\0b", 3), 0);
+	assert_int_equal(writer_context_id("\0b", 3), 0);
+	assert_int_equal(writer_context_id("a b\0c", 6), 0);
+	assert_int_equal(writer_context_id("a\0\xc3\xa4", 5), 0);
+	assert_int_equal(writer_context_id("a\0b\0c", 6), 0);
+	assert_true(writer_context_id("a\0", 3));
+}
 
 static void every_sample_taken_is_decoded(void **state)
 {
@@ -591,6 +695,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(every_sample_taken_is_decoded, setup, teardown),
+		cmocka_unit_test_setup_teardown(ids_of_contexts_are_given_out_again, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			a_repeated_sample_loses_a_context_whose_id_means_another, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_no_context_gets_no_id, setup, teardown),
 		cmocka_unit_test_setup_teardown(name_that_comes_through_the_ring_is_in_no_accounts,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(
