@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "daemon/ground/clock.h"
 #include "daemon/ground/proc.h"
 #include "daemon/ground/version.h"
 #include "injector/inject.h"
@@ -16,6 +17,7 @@
 
 #define FDS_MAX	     65536 /* at most so many descriptors of a target are looked at */
 #define VERSIONS_MAX 8 /* of agents in one target */
+#define READER_NS    NS_PER_S /* the receiver of a daemon that was killed ends within it */
 
 /*
  * The FIFO behind descriptor @name of the target. What lies there is the target's to choose, so it
@@ -126,38 +128,62 @@ static bool has_reader(int events_fd)
 	return fd >= 0;
 }
 
+static bool has_both(const struct fifos *f)
+{
+	return f->events_fd >= 0 && f->control_fd >= 0;
+}
+
+static bool is_read_from(const struct agents *a)
+{
+	for (unsigned i = 0; i < a->n; i++)
+		if (has_both(&a->of[i]) && has_reader(a->of[i].events_fd))
+			return true;
+	return false;
+}
+
+/*
+ * Does another daemon read from one of them, of whatever version? One that was killed a moment ago
+ * does not, but its receivers end after it: without waiting for them an agent of another version
+ * would stay in the target beside the next one, and one of ours would be left alone for a second.
+ */
+static bool stays_read_from(const struct agents *a)
+{
+	uint64_t end = clock_mono_ns() + READER_NS;
+
+	while (is_read_from(a)) {
+		if (clock_mono_ns() > end)
+			return true;
+		inject_pause_ms(10);
+	}
+	return false;
+}
+
 /* An agent that nobody reads from: its daemon was killed, and it would sleep in the target until
- * that ends. The frame is the same in every version. Was it told? */
-static bool injector_reattach_send_away(const struct fifos *f)
+ * that ends. The frame is the same in every version. */
+static void injector_reattach_send_away(const struct fifos *f, struct receive_found *ret)
 {
 	CLEANUP(fd_closep) int fd = -1;
 	uint8_t frame[WIRE_FRAME_MAX];
 	struct wire_writer w;
 	uint32_t len;
 
-	if (f->events_fd < 0 || f->control_fd < 0 || has_reader(f->events_fd))
-		return false;
+	if (!has_both(f) || has_reader(f->events_fd))
+		return;
 	fd = injector_reattach_reopen(f->control_fd, O_WRONLY);
 	wire_begin(&w, frame, WIRE_DETACH);
 	len = wire_end(&w, 1);
-	return fd >= 0 && write(fd, frame, len) == (ssize_t)len;
+	if (fd >= 0 && write(fd, frame, len) == (ssize_t)len)
+		snprintf(ret->sent_away, sizeof(ret->sent_away), "%s", f->version);
 }
 
-/* @known: an attach of ours is known of it; anybody can hold two FIFOs of these names. */
-static int injector_reattach_take_over(const struct fifos *ours, bool known, int *ret_events_fd,
+static int injector_reattach_take_over(const struct fifos *ours, int *ret_events_fd,
 				       int *ret_control_fd)
 {
 	CLEANUP(fd_closep) int control_fd = -1;
 	int events_fd;
 
-	if (ours->events_fd < 0 || ours->control_fd < 0)
+	if (!has_both(ours))
 		return 0;
-	if (has_reader(ours->events_fd))
-		return -EBUSY;
-	if (!known) {
-		(void)injector_reattach_send_away(ours);
-		return 0;
-	}
 	control_fd = injector_reattach_reopen(ours->control_fd, O_WRONLY);
 	if (control_fd < 0)
 		return 0;
@@ -188,15 +214,19 @@ void reattach_find(const struct inject *in, uid_t uid, bool known, struct receiv
 		   int *ret_events_fd, int *ret_control_fd)
 {
 	struct agents agents = { .uid = uid };
+	bool busy;
 
 	ret->found = 0;
 	if (!injector_reattach_look(in, &agents))
 		return;
-	for (unsigned i = 1; i < agents.n; i++)
-		if (injector_reattach_send_away(&agents.of[i]))
-			snprintf(ret->sent_away, sizeof(ret->sent_away), "%s",
-				 agents.of[i].version);
-	ret->found =
-		injector_reattach_take_over(&agents.of[0], known, ret_events_fd, ret_control_fd);
+	busy = stays_read_from(&agents);
+	/* an attach of ours has to be known of it: anybody can hold two FIFOs of these names */
+	for (unsigned i = known ? 1 : 0; i < agents.n; i++)
+		injector_reattach_send_away(&agents.of[i], ret);
+	if (busy)
+		ret->found = -EBUSY;
+	else if (known)
+		ret->found =
+			injector_reattach_take_over(&agents.of[0], ret_events_fd, ret_control_fd);
 	close_agents(&agents);
 }

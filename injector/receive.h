@@ -19,8 +19,8 @@
 #define RECEIVE_BYTES (32 * 1024) /* of one RECEIVE_DATA, at most */
 
 /* To the daemon. */
-#define RECEIVE_DATA	  'D' /* bytes of events */
-#define RECEIVE_LATE	  'L' /* the pipe was not read for so long that the agent has paused itself */
+#define RECEIVE_DATA 'D' /* bytes of events */
+#define RECEIVE_LATE 'L' /* the pipe was not read for so long that the agent has paused itself */
 #define RECEIVE_ANSWER \
 	'A' /* to RECEIVE_ASK; what events held by then, and was allowed, was passed on before */
 #define RECEIVE_UNWRITTEN 'U' /* a RECEIVE_WRITE could not be written into control */
@@ -35,7 +35,7 @@
 
 struct receive_found {
 	int32_t found; /* 1 = it is ours now, 0 = there is none, -EBUSY = somebody reads from it */
-	char sent_away[VERSION_BYTES]; /* of an agent of another version, "" if there was none */
+	char sent_away[VERSION_BYTES]; /* the version of an agent that was, "" = none */
 };
 
 struct inject;
@@ -45,13 +45,13 @@ void receive_run(int socket_fd, int events_fd, int control_fd);
 /* `receive`: the FIFOs come from an injector, as one message on @pipes_fd. An exit status. */
 int receive_attached(int socket_fd, int pipes_fd);
 /* `reattach`: the FIFOs are those of an agent that lives in the process without a reader; agents of
- * other versions without one are sent away. An exit status. */
+ * other versions, and those of no attach of ours, are sent away. An exit status. */
 int receive_reattached(const struct inject *in, int socket_fd, size_t pipe_bytes, uid_t uid,
 		       bool known);
 /* The injector's side of receive_attached(). 0 or -errno. */
 int receive_send_pipes(int pipes_fd, int events_fd, int control_fd);
 
 /* reattach.c: descriptors of the agent of our version, open for use. One that is not @known, of no
- * attach of ours, is sent away. */
+ * attach of ours, is sent away. Takes up to a second while somebody reads from one of them. */
 void reattach_find(const struct inject *in, uid_t uid, bool known, struct receive_found *ret,
 		   int *ret_events_fd, int *ret_control_fd);

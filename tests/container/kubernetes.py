@@ -24,7 +24,7 @@ import yaml  # noqa: E402
 import packaged  # noqa: E402
 import versions  # noqa: E402
 from bundle import Jdk, MARK  # noqa: E402
-from kindling import BUILD, Contention, agent_copies, accounts_balance, classes, skip, thread_names, timers, wait_for  # noqa: E402
+from kindling import BUILD, Contention, agent_copies, accounts_balance, classes, skip, starts, thread_names, timers, wait_for, wait_seen  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MANIFESTS = os.path.join(HERE, "..", "..", "deploy", "kubernetes", "")
@@ -135,8 +135,13 @@ class Kindlingd:
         self.image, self.settings, self.port = image or image_name(), SETTINGS + more, free_port()
         self.probe = next(c for c in containers if c["name"] == "kindlingd")["livenessProbe"]["exec"]["command"]
         self.pod = cri.Pod(node.containerd, "kindling", "kindlingd-x%d%d" % (privileged, sidecars), host_pid=True, privileged=privileged)
+        with starts:  # it would send away what a killed daemon of another test left
+            self.start(node, spec, privileged)
+            wait_seen(lambda: json.loads(self.kindling("status", "--json")))
+
+    def start(self, node, spec, privileged):
         self.caps, ids = {}, {}
-        for c in containers:
+        for c in spec["containers"]:
             ids[c["name"]] = self.pod.run(c["name"], self.image, self.command(c), mounts=self.mounts(node, spec, c), env=self.environment(c),
                                           context=self.security(c, privileged), privileged=privileged)
         self.id, self.pid = ids["kindlingd"]

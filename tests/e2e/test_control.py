@@ -359,7 +359,8 @@ class Crashes(unittest.TestCase):
 
 class Versions(unittest.TestCase):
     def leave_agent(self, jvm, tmp, version):
-        """What a daemon of @version leaves that was killed: an agent, and pipes that nobody has the other ends of."""
+        """What a daemon of @version leaves that was killed: an agent, and pipes that nobody has the other ends of; but the
+        reader's end of events, which is returned."""
         directory = tmp + "/kindling/" + version
         library, events, control = (directory + name for name in ("/libkindling-0.so", "/events-0", "/control-0"))
         os.makedirs(directory, exist_ok=True)
@@ -375,7 +376,7 @@ class Versions(unittest.TestCase):
                             "events=%s,control=%s" % (events, control)], check=True, stdout=subprocess.DEVNULL)
             wait_for("its thread", lambda: "kindling" in thread_names(jvm.pid))
             wait_for("its pipes", lambda: {events, control} <= set(open_files(jvm.pid)))
-            os.close(reader)
+            return reader
         finally:
             os.close(lock)
             shutil.rmtree(directory, ignore_errors=True)
@@ -387,9 +388,44 @@ class Versions(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             self.sent_away(directory + "/kindling/tmp")
 
+    def test_nor_does_it_get_a_second_agent_while_another_version_reads(self):
+        """A receiver may outlive its daemon, and two versions of kindlingd may run on a host by mistake."""
+        with Jvm(MAJOR) as jvm, starts:
+            reader = self.leave_agent(jvm, "/tmp", "0.0.9")
+            with Daemon() as daemon:
+                self.assertEqual(daemon.wait_state(jvm.pid, "failed")["reason"], "another kindlingd already profiles this JVM")
+                self.assertEqual(thread_names(jvm.pid).count("kindling"), 1)
+                os.close(reader)
+                daemon.wait_state(jvm.pid, "streaming")
+                wait_for("one agent's thread", lambda: thread_names(jvm.pid).count("kindling") == 1)
+                self.assertRegex(daemon.read_log(), r"target.send_away pid=%d version=\"?0\.0\.9" % jvm.pid)
+
+    def test_a_receiver_that_ends_a_moment_after_its_daemon_is_waited_for(self):
+        with Jvm(MAJOR) as jvm, starts:
+            reader = self.leave_agent(jvm, "/tmp", "0.0.9")
+            with subprocess.Popen(["sleep", "0.8"], pass_fds=(reader,)):
+                os.close(reader)
+                with Daemon() as daemon:
+                    daemon.wait_state(jvm.pid, "streaming")
+                    wait_for("one agent's thread", lambda: thread_names(jvm.pid).count("kindling") == 1)
+
+    def test_who_sends_an_agent_away_says_so(self):
+        """Two daemons on one machine: the one that may not profile a JVM takes out the agent that the other's death left in it."""
+        with Daemon() as daemon, Jvm(MAJOR) as jvm:
+            daemon.wait_state(jvm.pid, "streaming")
+            version = daemon.status()["version"]
+            daemon.kill()
+            wait_for("no reader", lambda: timers(jvm.pid) == 0)
+            with Daemon("targets: {mode: opt-in}\n") as other:
+                wait_for("its thread to end", lambda: "kindling" not in thread_names(jvm.pid))
+                other.wait_state(jvm.pid, "excluded")
+                self.assertRegex(other.read_log(), r'target.send_away pid=%d version="?%s' % (jvm.pid, re.escape(version)))
+            daemon.start()
+            self.assertEqual(daemon.wait_state(jvm.pid, "streaming")["attempts"], 1)
+
     def sent_away(self, tmp):
         with Jvm(MAJOR) as jvm, starts:  # another test's daemon would send it away
-            self.leave_agent(jvm, tmp, "0.0.9")
+            os.close(self.leave_agent(jvm, tmp, "0.0.9"))
             with Daemon() as daemon:
                 daemon.wait_state(jvm.pid, "streaming")
                 wait_for("one agent's thread", lambda: thread_names(jvm.pid).count("kindling") == 1)

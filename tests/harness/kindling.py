@@ -137,11 +137,22 @@ def agents():
     return found
 
 
+def wait_seen(status):
+    """Until a daemon has looked at every agent that is there: it answers before that, on a busy machine by seconds."""
+    end = time.monotonic() + SEEN_S
+    while time.monotonic() < end:
+        there = agents()
+        known = {t["pid"]: t["state"] for t in status()["targets"]} if there else {}
+        if all(known.get(pid, "found") != "found" for pid in there):
+            return
+        time.sleep(0.05)
+
+
 class Daemon:
     def __init__(self, settings="", wrap=(), build=BUILD):
         """@settings: without targets: of their own, JVMs of other tests are left alone. @wrap: words in front of the daemon's own, as in ("setpriv", "--bounding-set", "-bpf"). @build: the tree whose programs run; another one may follow (test_upgrade.py)."""
         self.wrap, self.build = list(wrap), build
-        self.killed = False
+        self.killed = self.paused = False
         self.dir = tempfile.mkdtemp(prefix="kindling-test-")
         os.chmod(self.dir, 0o755)  # for the data process
         self.socket = self.dir + "/kindling.sock"
@@ -164,16 +175,10 @@ class Daemon:
             wait_for("the daemon's socket", lambda: self.cli("status", check=False).returncode == 0)
             self.wait_seen()
         self.replaced()
+        self.paused = False
 
     def wait_seen(self):
-        """Until it has looked at every agent that is there: it answers before that, on a busy machine by seconds."""
-        end = time.monotonic() + SEEN_S
-        while time.monotonic() < end:
-            there = agents()
-            known = {t["pid"]: t["state"] for t in self.status()["targets"]} if there else {}
-            if all(known.get(pid, "found") != "found" for pid in there):
-                return
-            time.sleep(0.05)
+        wait_seen(self.status)
 
     def replaced(self):
         if self.killed:
@@ -226,10 +231,15 @@ class Daemon:
         return self.process.pid
 
     def pause(self):
+        self.paused = True
         os.kill(self.data_pid(), signal.SIGSTOP)
 
     def resume(self):
-        os.kill(self.data_pid(), signal.SIGCONT)
+        """JVMs that began meanwhile are looked at for the first time, as by one that starts."""
+        self.paused = False
+        with starts:
+            os.kill(self.data_pid(), signal.SIGCONT)
+            self.wait_seen()
 
     def kill(self):
         if not self.killed:
@@ -249,7 +259,9 @@ class Daemon:
 
     def __exit__(self, *unused):
         if self.process.poll() is None:
-            self.resume()
+            if self.paused:
+                self.resume()
+            os.kill(self.data_pid(), signal.SIGCONT)  # a test may have stopped it in its own way
             self.stop()
         self.replaced()
         self.log.close()
