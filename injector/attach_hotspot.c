@@ -53,44 +53,47 @@ bool attach_has_socket(const struct inject *in)
 	return fd >= 0 && st.st_uid == in->uid;
 }
 
-/* JDK 8 refuses a client that is root with another uid; every JDK compares the client's euid and
- * egid with its own, in its own user namespace. */
-static int connect_as_target(const struct inject *in, int s, const struct sockaddr_un *addr)
+/* A socket that is connected to the file @file_fd by that user and group. A descriptor, or -errno:
+ * -ECONNREFUSED = nobody listens. */
+static int connect_as(int file_fd, uid_t uid, gid_t gid)
 {
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
+	CLEANUP(fd_closep)
+	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	uid_t our_uid = geteuid();
+	gid_t our_gid = getegid();
 	int r = 0;
 
-	if (syscall(SYS_setresgid, -1, in->gid, -1) < 0 ||
-	    syscall(SYS_setresuid, -1, in->uid, -1) < 0)
+	if (s < 0)
+		return -errno;
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d", file_fd);
+	if (syscall(SYS_setresgid, -1, gid, -1) < 0 || syscall(SYS_setresuid, -1, uid, -1) < 0)
 		r = -errno;
-	else if (connect(s, (const struct sockaddr *)addr, sizeof(*addr)) < 0)
+	else if (connect(s, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
 		r = -errno;
-	if (syscall(SYS_setresuid, -1, uid, -1) < 0 || syscall(SYS_setresgid, -1, gid, -1) < 0)
+	if (syscall(SYS_setresuid, -1, our_uid, -1) < 0 ||
+	    syscall(SYS_setresgid, -1, our_gid, -1) < 0)
 		return -ENOTRECOVERABLE;
-	return r;
+	return r < 0 ? r : TAKE_FD(s);
 }
 
-/* -ENOENT = not there yet, -ECONNREFUSED = a stale one, -EPROTO = another process listens. */
+/* -ENOENT = not there yet, -ECONNREFUSED = a stale one, -EPROTO = another process listens, or it is
+ * no socket, -EACCES = it is another user's. */
 static int connect_socket(const struct inject *in, int *ret)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	CLEANUP(fd_closep) int file = -1, s = -1;
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 	struct stat st;
-	int r;
 
 	file = open_socket_file(in, &st);
 	if (file < 0)
 		return file;
-	s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* JDK 8 refuses a client that is root with another uid; every JDK compares the client's
+	 * euid and egid with its own, in its own user namespace */
+	s = connect_as(file, in->uid, in->gid);
 	if (s < 0)
-		return -errno;
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d", file);
-	r = connect_as_target(in, s, &addr);
-	if (r < 0)
-		return r;
+		return s;
 	/* somebody else may listen under that name: a shared /tmp, or a trap. The pid is the one
 	 * that called listen(2), 0 when it has ended: not the target either way. */
 	if (getsockopt(s, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.pid != in->pid)
@@ -121,30 +124,74 @@ static bool listens_already(const struct inject *in)
 	return found;
 }
 
+/* In a sticky /tmp its JVM cannot take away what is another user's. */
+static int remove_dead_socket(struct inject *in, uid_t owner)
+{
+	CLEANUP(fd_closep) int tmp = files_open_tmp(in);
+	char name[32];
+
+	snprintf(name, sizeof(name), ".java_pid%d", in->ns_pid);
+	if (tmp >= 0 && (unlinkat(tmp, name, 0) == 0 || errno == ENOENT))
+		return 0;
+	return fault_set(
+		in->fault, tmp < 0 ? -tmp : errno, FAULT_SOCKET,
+		"remove /tmp/.java_pid%d, which a dead process of uid %u left where its attach socket belongs: ",
+		in->ns_pid, owner);
+}
+
+/* The socket is another user's, and closed to this one. An attach socket is, also one whose JVM is
+ * dead: numbers of processes are used again. As its owner one learns whether somebody listens. */
+static int ask_as_owner(int file_fd, const struct stat *st)
+{
+	CLEANUP(fd_closep) int s = connect_as(file_fd, st->st_uid, st->st_gid);
+
+	return s < 0 && s != -EAGAIN ? s : -EPROTO;
+}
+
+static int check_foreign_owner(struct inject *in, int file_fd, const struct stat *st, int why)
+{
+	if (why == -EACCES)
+		why = ask_as_owner(file_fd, st);
+	if (why == -ECONNREFUSED)
+		return remove_dead_socket(in, st->st_uid);
+	if (why == -EPROTO)
+		return fault_set(
+			in->fault, EADDRINUSE, FAULT_SOCKET,
+			"another process, of uid %u, uses its attach socket's name, .java_pid%d: two pods probably share this /tmp",
+			st->st_uid, in->ns_pid);
+	return fault_set(
+		in->fault, EACCES, FAULT_SOCKET,
+		"/tmp/.java_pid%d, the name of its attach socket, belongs to uid %u: remove it if that process is dead",
+		in->ns_pid, st->st_uid);
+}
+
 /*
  * Two JVMs with one /tmp and the same number in their pid namespaces have one name for their attach
  * sockets; who opened his last has it. The other still listens, without a name: a SIGQUIT would
- * make it print a thread dump. And in a sticky /tmp nobody can take another user's socket away.
+ * make it print a thread dump.
  */
 static int check_foreign_socket(struct inject *in, int why)
 {
-	CLEANUP(fd_closep) int tmp = files_open_tmp(in), fd = -1;
-	char name[32];
-	struct stat st;
+	struct stat st = { 0 };
+	CLEANUP(fd_closep) int fd = open_socket_file(in, &st);
 
-	fd = open_socket_file(in, &st);
 	if (fd == -ENOENT)
 		return 0;
-	if (why == -EPROTO && (fd < 0 || st.st_uid != in->uid || listens_already(in)))
+	if (fd == -EPROTO)
+		return fault_set(
+			in->fault, EEXIST, FAULT_SOCKET,
+			"/tmp/.java_pid%d, where its attach socket belongs, is no socket but a file of uid %u: remove it",
+			in->ns_pid, st.st_uid);
+	if (fd >= 0 && st.st_uid != in->uid)
+		return check_foreign_owner(in, fd, &st, why);
+	if (fd < 0 || why == -EACCES)
+		return fault_set(in->fault, fd < 0 ? -fd : -why, FAULT_SOCKET,
+				 "cannot connect to the JVM's attach socket: ");
+	if (why == -EPROTO && listens_already(in))
 		return fault_set(
 			in->fault, EADDRINUSE, FAULT_SOCKET,
 			"another process uses its attach socket's name, .java_pid%d: two pods probably share this /tmp",
 			in->ns_pid);
-	if (why == -ECONNREFUSED && fd >= 0 && st.st_uid != in->uid && tmp >= 0) {
-		/* left by a dead JVM of another user; this JVM cannot remove the file */
-		snprintf(name, sizeof(name), ".java_pid%d", in->ns_pid);
-		(void)unlinkat(tmp, name, 0);
-	}
 	return 0;
 }
 
@@ -246,7 +293,7 @@ static int connect_or_ask(struct inject *in, int *ret_socket)
 		attach_file_cleanup(in); /* of an attach that gave up before the signal was taken */
 		return 0;
 	}
-	if (r != -ENOENT && r != -ECONNREFUSED && r != -EPROTO)
+	if (r != -ENOENT && r != -ECONNREFUSED && r != -EPROTO && r != -EACCES)
 		return fault_set(in->fault, -r, FAULT_SOCKET,
 				 "cannot connect to the JVM's attach socket: ");
 	r = check_foreign_socket(in, r);

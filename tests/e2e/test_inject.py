@@ -1,6 +1,7 @@
 """kindling-inject by hand: what it does to a JVM, and what it says to words that are wrong. test_inject.py MAJOR. Needs root."""
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -66,6 +67,48 @@ class Asked(unittest.TestCase):
             self.assertIsNone(sleep.poll())
             sleep.kill()
         self.assertIn("No such process", inject(999999999, "properties").stderr)
+
+    def socket_name(self, jvm):
+        name = "/tmp/.java_pid%d" % jvm.pid
+        self.addCleanup(lambda: os.path.lexists(name) and os.remove(name))
+        return name
+
+    def strangers_socket(self, jvm, uid=2000):
+        """As a JVM of @uid has it: closed to all others."""
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(self.socket_name(jvm))
+        listener.listen(5)
+        os.chmod(self.socket_name(jvm), 0o600)
+        os.chown(self.socket_name(jvm), uid, uid)
+        return listener
+
+    def test_what_a_dead_jvm_of_another_user_left_goes(self):
+        """Numbers of processes are used again, and in a sticky /tmp nobody replaces another user's file."""
+        with Jvm(MAJOR, uid=1234) as jvm:
+            self.strangers_socket(jvm).close()
+            self.assertIn("java.class.path=", inject(jvm.pid, "properties").stdout)
+            self.assertEqual(os.stat(self.socket_name(jvm)).st_uid, 1234)
+            self.assertEqual(jvm.end(), ("END\n", ""))
+
+    def test_who_has_the_name_of_its_socket_is_named(self):
+        with Jvm(MAJOR, uid=1234) as jvm:
+            name = self.socket_name(jvm)
+            with self.strangers_socket(jvm) as listener:
+                self.assertIn("another process, of uid 2000, uses its attach socket's name, .java_pid%d" % jvm.pid, inject(jvm.pid, "properties").stderr)
+                listener.settimeout(10)
+                with listener.accept()[0] as client:
+                    self.assertEqual(client.recv(1), b"")  # it was asked nothing
+            # as one that may not become another user
+            done = inject(jvm.pid, "properties", user=1234, group=1234, extra_groups=[])
+            self.assertIn("%s, the name of its attach socket, belongs to uid 2000: remove it if that process is dead" % name, done.stderr)
+            os.remove(name)
+            with open(name, "w"):
+                os.chown(name, 2000, 2000)
+            self.assertIn("%s, where its attach socket belongs, is no socket but a file of uid 2000: remove it" % name,
+                          inject(jvm.pid, "properties").stderr)
+            os.remove(name)
+            self.assertIn("java.class.path=", inject(jvm.pid, "properties").stdout)
+            self.assertEqual(jvm.end(), ("END\n", ""))
 
     def test_agents_are_forbidden_by_any_source_of_options(self):
         no = "-XX:-EnableDynamicAgentLoading"

@@ -302,10 +302,11 @@ def tell_of_crash(pid, out, err):
 class Jvm:
     """A workload that says READY and takes words on stdin."""
 
-    def __init__(self, major, main="KnownShares", *args, options=("-Xmx128m",), path=None, env=None):
+    def __init__(self, major, main="KnownShares", *args, options=("-Xmx128m",), path=None, env=None, uid=None):
+        other = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
         self.process = subprocess.Popen([java_home(major) + "/bin/java", *options, "-cp", path or classes(), main, *args],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                        env=env)
+                                        env=env, **other)
         self.pid = self.process.pid
         first = self.process.stdout.readline()
         if first != "READY\n":
