@@ -54,4 +54,15 @@ const char *const wire_state_names[WIRE_STATE_COUNT] = {
 	[WIRE_STATE_TIMED_WAITING] = "timed_waiting",
 };
 
+const char *const wire_offcpu_names[WIRE_OFFCPU_STATUS_COUNT] = {
+	[WIRE_OFFCPU_NONE] = "none",
+	[WIRE_OFFCPU_RUNNABLE] = "runnable",
+	[WIRE_OFFCPU_SLEEP] = "sleep",
+	[WIRE_OFFCPU_WAIT] = "wait",
+	[WIRE_OFFCPU_PARK] = "park",
+	[WIRE_OFFCPU_LOCK] = "lock",
+	[WIRE_OFFCPU_BLOCKED_IN_VM] = "blocked_in_vm",
+	[WIRE_OFFCPU_GC] = "gc",
+};
+
 _Static_assert(WIRE_ACCOUNTS_WORDS <= 64, "one event's keys end before the next one's");

@@ -40,7 +40,7 @@ enum wire_type {
 	WIRE_THREAD, /* records of wire_thread */
 	WIRE_CPU, /* base time, then records of wire_sample */
 	WIRE_LOCK, /* base time, then records of wire_lock */
-	WIRE_OFFCPU, /* reserved */
+	WIRE_OFFCPU, /* base time, then records of wire_offcpu */
 	WIRE_ALLOC, /* base time, then records of wire_alloc */
 	WIRE_CONTEXT, /* records of wire_context */
 	WIRE_LEDGER, /* (counter, value) pairs, cumulative since HELLO */
@@ -99,13 +99,31 @@ enum wire_thread_state {
 	WIRE_STATE_COUNT
 };
 
+/*
+ * What the JVM says of a thread that was off the CPU, read by the thread itself before it goes on:
+ * from Thread.threadStatus, and from the state that the JVM gives its JavaThread. The number goes
+ * over the wire: append only.
+ */
+enum wire_offcpu_status {
+	WIRE_OFFCPU_NONE, /* not a Java thread, or not readable */
+	WIRE_OFFCPU_RUNNABLE, /* the JVM knows of no wait: system calls, page faults, preemption */
+	WIRE_OFFCPU_SLEEP, /* Thread.sleep */
+	WIRE_OFFCPU_WAIT, /* Object.wait */
+	WIRE_OFFCPU_PARK, /* LockSupport.park */
+	WIRE_OFFCPU_LOCK, /* entering a monitor */
+	WIRE_OFFCPU_BLOCKED_IN_VM, /* a safepoint, or a lock or operation of the JVM's own */
+	WIRE_OFFCPU_GC, /* the same, and a garbage collection was counted meanwhile */
+	WIRE_OFFCPU_STATUS_COUNT
+};
+
 /* What is collected, each with accounts of its own: X(ENUM, "name", "unit of its weights"). The
  * number goes over the wire: append only. */
-#define WIRE_EVENTS(X)                       \
-	X(CPU, "cpu", "ns of CPU time")      \
-	X(LOCK, "lock", "ns of waiting")     \
-	X(ALLOC, "alloc", "bytes allocated") \
-	X(WALL, "wall", "ns of wall-clock time")
+#define WIRE_EVENTS(X)                           \
+	X(CPU, "cpu", "ns of CPU time")          \
+	X(LOCK, "lock", "ns of waiting")         \
+	X(ALLOC, "alloc", "bytes allocated")     \
+	X(WALL, "wall", "ns of wall-clock time") \
+	X(OFFCPU, "offcpu", "ns off the CPU")
 
 enum wire_event {
 #define X(id, name, unit) WIRE_EVENT_##id,
@@ -234,6 +252,7 @@ extern const char *const wire_kind_names[WIRE_KIND_COUNT];
 extern const char *const wire_event_names[WIRE_EVENT_COUNT];
 extern const char *const wire_wait_names[WIRE_WAIT_COUNT];
 extern const char *const wire_state_names[WIRE_STATE_COUNT];
+extern const char *const wire_offcpu_names[WIRE_OFFCPU_STATUS_COUNT];
 
 /* A string inside a decoded frame: borrowed from the frame's bytes, not NUL-terminated. */
 struct wire_str {
@@ -374,6 +393,21 @@ struct wire_alloc {
 	uint32_t context; /* 0 = none */
 };
 
+/*
+ * OFFCPU: one interval in which a thread did not run, from the thread itself when it runs again.
+ * The duration is the kernel's (proto/host_cookie.h). A record of LOCK for the same wait, where
+ * there is one, follows: it is sent when the wait ends in Java.
+ */
+struct wire_offcpu {
+	uint64_t mono_ns; /* the handler's, shortly after the end */
+	uint32_t tid; /* the platform thread's: the kernel knows no other */
+	uint32_t virtual_tid; /* the virtual thread on it, as in wire_sample; 0 = none */
+	uint32_t node; /* 0 = no stack */
+	uint64_t weight_ns; /* duration: from the switch to another thread to the switch back */
+	uint8_t status; /* enum wire_offcpu_status */
+	uint32_t context; /* 0 = none */
+};
+
 /* STATE: one platform thread, as it was at that moment. Told when something of it changed. */
 struct wire_state {
 	uint64_t mono_ns;
@@ -458,6 +492,7 @@ bool wire_put_context(struct wire_writer *w, const struct wire_context *c);
 bool wire_put_sample(struct wire_writer *w, const struct wire_sample *s);
 bool wire_put_lock(struct wire_writer *w, const struct wire_lock *l);
 bool wire_put_alloc(struct wire_writer *w, const struct wire_alloc *a);
+bool wire_put_offcpu(struct wire_writer *w, const struct wire_offcpu *o);
 bool wire_put_state(struct wire_writer *w, const struct wire_state *s);
 bool wire_put_virtual(struct wire_writer *w, const struct wire_virtual *v);
 bool wire_put_ledger(struct wire_writer *w, const struct wire_ledger *l);
@@ -502,6 +537,7 @@ int wire_next_context(struct wire_reader *r, struct wire_context *ret);
 int wire_next_sample(struct wire_reader *r, struct wire_sample *ret);
 int wire_next_lock(struct wire_reader *r, struct wire_lock *ret);
 int wire_next_alloc(struct wire_reader *r, struct wire_alloc *ret);
+int wire_next_offcpu(struct wire_reader *r, struct wire_offcpu *ret);
 int wire_next_state(struct wire_reader *r, struct wire_state *ret);
 int wire_next_virtual(struct wire_reader *r, struct wire_virtual *ret);
 /* Whole-body frames: 0 or -EBADMSG. */

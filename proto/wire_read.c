@@ -252,6 +252,21 @@ int wire_next_alloc(struct wire_reader *r, struct wire_alloc *ret)
 	return 1;
 }
 
+int wire_next_offcpu(struct wire_reader *r, struct wire_offcpu *ret)
+{
+	int more = get_time(r, &ret->mono_ns);
+	uint32_t status;
+
+	if (more <= 0)
+		return more;
+	if (get_max(r, UINT32_MAX, &ret->tid) || get_max(r, UINT32_MAX, &ret->virtual_tid) ||
+	    get_id(r, &ret->node) || get_u64(r, &ret->weight_ns) ||
+	    get_max(r, WIRE_OFFCPU_STATUS_COUNT - 1, &status) || get_context(r, &ret->context))
+		return -EBADMSG;
+	ret->status = (uint8_t)status;
+	return 1;
+}
+
 int wire_next_state(struct wire_reader *r, struct wire_state *ret)
 {
 	int more = get_time(r, &ret->mono_ns);

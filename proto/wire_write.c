@@ -286,6 +286,20 @@ bool wire_put_alloc(struct wire_writer *w, const struct wire_alloc *a)
 	return add_timed(w, &r, a->mono_ns);
 }
 
+bool wire_put_offcpu(struct wire_writer *w, const struct wire_offcpu *o)
+{
+	struct record r;
+
+	rec_time(&r, w, o->mono_ns);
+	rec_u64(&r, o->tid);
+	rec_u64(&r, o->virtual_tid);
+	rec_u64(&r, o->node);
+	rec_u64(&r, o->weight_ns);
+	rec_u64(&r, o->status);
+	rec_u64(&r, o->context);
+	return add_timed(w, &r, o->mono_ns);
+}
+
 bool wire_put_state(struct wire_writer *w, const struct wire_state *s)
 {
 	struct record r;

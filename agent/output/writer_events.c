@@ -91,6 +91,21 @@ static bool put_alloc(const struct ring_sample *s, uint32_t tid, const struct wr
 	return PUT(PENDING_ALLOC, wire_put_alloc, &record);
 }
 
+static bool put_offcpu(const struct ring_sample *s, uint32_t tid, const struct writer_ids *ids)
+{
+	struct wire_offcpu record = {
+		.mono_ns = s->mono_ns,
+		.tid = s->tid,
+		.virtual_tid = tid != s->tid ? tid : 0,
+		.node = ids->node,
+		.weight_ns = s->weight,
+		.status = s->status,
+		.context = ids->context,
+	};
+
+	return PUT(PENDING_OFFCPU, wire_put_offcpu, &record);
+}
+
 /* A wait is told by its thread, also of one without a name: it may be another's owner. */
 static uint32_t writer_events_number_of(const struct ring_sample *s)
 {
@@ -113,6 +128,8 @@ static bool put_record(const struct ring_sample *s, const struct writer_ids *ids
 		return writer_events_put_lock(s, tid, ids);
 	case WIRE_EVENT_ALLOC:
 		return put_alloc(s, tid, ids);
+	case WIRE_EVENT_OFFCPU:
+		return put_offcpu(s, tid, ids);
 	default:
 		return put_cpu(writer_pending_of[s->event], s, tid, ids);
 	}

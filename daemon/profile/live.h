@@ -77,7 +77,7 @@ struct live_event {
 	const char *thread;
 	uint32_t node; /* leaf of its stack, 0 = none */
 	const char *class_name; /* added on top of the stack: the class that was waited for or
-				 * allocated; "" = none */
+				 * allocated, or why a thread was off the CPU; "" = none */
 	uint64_t weight;
 	uint64_t samples; /* number of events that it stands for; 0 = 1 */
 	uint64_t interval; /* struct profile has the longest */

@@ -136,7 +136,7 @@ static void live_source_add_row(struct profile *p, const struct profile_row *row
 
 /* Ticks covered by one sample share its weight; it stays one sample. */
 static void add_weight(struct profile *p, struct profile_row row, const struct live_kernel *kernel,
-		       struct live_place at)
+		       const char *reason, struct live_place at)
 {
 	uint64_t weight = row.weight, n = kernel ? kernel->n : 0;
 	const struct kernel_stack *k = n ? kernel->first : NULL;
@@ -145,13 +145,15 @@ static void add_weight(struct profile *p, struct profile_row row, const struct l
 	profile_book_row(p, &row);
 	if (at.window && row.thread < p->n_threads)
 		live_second_add_came(at, p->threads[row.thread].process, &row);
-	if (!k)
+	if (!k) {
+		row.node = add_class(p, node, reason);
 		live_source_add_row(p, &row, at);
+	}
 	for (; k; k = k->next, n--) {
 		row.weight = weight / n;
 		weight -= row.weight;
 		row.samples = n == 1;
-		row.node = add_kernel(p, node, kernel, k);
+		row.node = add_class(p, add_kernel(p, node, kernel, k), reason);
 		live_source_add_row(p, &row, at);
 	}
 }
@@ -173,8 +175,11 @@ void live_add_to_profile(struct live_source *s, struct profile *p, struct live_i
 	t.process = live_ids_process(c, p, &s->info);
 	t.name = profile_string(p, e->thread);
 	row.thread = profile_thread(p, &t);
-	row.node = add_class(p, live_ids_stack(c, p, stream, e->node), e->class_name);
-	add_weight(p, row, kernel, at);
+	row.node = live_ids_stack(c, p, stream, e->node);
+	if (e->event != WIRE_EVENT_OFFCPU)
+		row.node = add_class(p, row.node, e->class_name);
+	/* why a thread is off the CPU lies on top of the kernel's frames, which say where */
+	add_weight(p, row, kernel, e->event == WIRE_EVENT_OFFCPU ? e->class_name : NULL, at);
 	if (e->interval > p->interval[e->event])
 		p->interval[e->event] = e->interval;
 }

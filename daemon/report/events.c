@@ -11,6 +11,7 @@ const struct report_event report_events[WIRE_EVENT_COUNT] = {
 	[WIRE_EVENT_LOCK] = { "waiting", "ns", "s", 1e9, "waits" },
 	[WIRE_EVENT_ALLOC] = { "allocation", "bytes", "MiB", MIB, "samples" },
 	[WIRE_EVENT_WALL] = { "wall-clock time", "ns", "s", 1e9, "samples" },
+	[WIRE_EVENT_OFFCPU] = { "time off the CPU", "ns", "s", 1e9, "intervals" },
 };
 
 static int event_by_name(const char *name, size_t len)

@@ -5,8 +5,8 @@
  * that, one event for each row. Tools expect jdk.ExecutionSample: as many of them as there were
  * samples, each for the same CPU time (the setting "interval"), spread over the span. A remainder
  * below one interval is carried over to the next stack. Waits and allocations likewise:
- * kindling.WaitTime and kindling.Allocated are the rows; the JDK's own events are as many as there
- * were, with the mean of their row (the sum is exact).
+ * kindling.WaitTime, kindling.OffCpuTime and kindling.Allocated are the rows; the JDK's own events
+ * are as many as there were, with the mean of their row (the sum is exact).
  */
 #include "daemon/report/formats.h"
 
@@ -202,6 +202,36 @@ static void jfr_put_one(struct jfr *j, const struct profile_row *r, uint64_t wei
 	jfr_end(j->t, at);
 }
 
+/* The frame on top of an interval's stack, "sleep", "lock org.shop.Cache". */
+static const char *jfr_reason_of(const struct jfr *j, const struct profile_row *r)
+{
+	const struct profile_frame *f = &j->p->frames[j->p->nodes[r->node].frame];
+
+	return r->node && f->kind == WIRE_KIND_CLASS ? j->p->strings[f->method] : "";
+}
+
+static void jfr_put_interval(struct jfr *j, const struct profile_row *r, uint64_t weight,
+			     uint64_t after_ns)
+{
+	size_t at = begin_event(j, JFR_OFFCPU, after_ns);
+
+	jfr_u64(j->t, weight);
+	put_who(j, r);
+	jfr_string(j->t, jfr_reason_of(j, r));
+	jfr_end(j->t, at);
+}
+
+static void jfr_put_intervals(struct jfr *j, const struct profile_row *r, uint64_t span_ns)
+{
+	size_t at = begin_event(j, JFR_OFFCPU_TIME, span_ns / 2);
+
+	put_who(j, r);
+	jfr_string(j->t, jfr_reason_of(j, r));
+	jfr_u64(j->t, r->samples);
+	jfr_u64(j->t, r->weight);
+	jfr_end(j->t, at);
+}
+
 static void jfr_put_sum(struct jfr *j, const struct profile_row *r, uint64_t span_ns)
 {
 	size_t at = begin_event(j, r->event == WIRE_EVENT_LOCK ? JFR_WAIT_TIME : JFR_ALLOCATED,
@@ -221,7 +251,10 @@ static void put_each(struct jfr *j, const struct profile_row *r, uint64_t all, u
 		 left = r->weight;
 
 	for (n = n ? n : 1; n && !j->t->failed; n--) {
-		jfr_put_one(j, r, left / n, moment_ns(j->n++, span_ns));
+		if (r->event == WIRE_EVENT_OFFCPU)
+			jfr_put_interval(j, r, left / n, moment_ns(j->n++, span_ns));
+		else
+			jfr_put_one(j, r, left / n, moment_ns(j->n++, span_ns));
 		left -= left / n;
 	}
 }
@@ -240,7 +273,10 @@ static void jfr_put_rows(struct jfr *j, uint64_t interval_ns, uint64_t span_ns)
 			j->carried_ns += r->weight;
 			put_execution_samples(j, r, interval_ns, span_ns);
 		} else {
-			jfr_put_sum(j, r, span_ns);
+			if (r->event == WIRE_EVENT_OFFCPU)
+				jfr_put_intervals(j, r, span_ns);
+			else
+				jfr_put_sum(j, r, span_ns);
 			put_each(j, r, all, span_ns);
 		}
 	}

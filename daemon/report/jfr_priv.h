@@ -44,6 +44,8 @@ enum jfr_type {
 	JFR_WAIT_TIME,
 	JFR_ALLOCATED,
 	JFR_EVENT_ACCOUNTS,
+	JFR_OFFCPU,
+	JFR_OFFCPU_TIME,
 };
 
 /* Seven bits per byte, at most nine bytes: the ninth has eight. */

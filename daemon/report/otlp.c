@@ -28,6 +28,7 @@ static const struct {
 	[WIRE_EVENT_LOCK] = { "delay", "nanoseconds", "lock", false },
 	[WIRE_EVENT_ALLOC] = { "alloc_space", "bytes", "space", true },
 	[WIRE_EVENT_WALL] = { "wall", "nanoseconds", "wall", true },
+	[WIRE_EVENT_OFFCPU] = { "offcpu", "nanoseconds", "offcpu", false },
 };
 
 struct otlp_writer {

@@ -32,6 +32,8 @@ enum {
 	S_ALLOC_SPACE,
 	S_WALL_SAMPLES,
 	S_WALL,
+	S_OFFCPU_INTERVALS,
+	S_OFFCPU,
 	S_THREAD,
 	S_TID,
 	S_VIRTUAL_ID,
@@ -60,6 +62,8 @@ static const char *const fixed[S_COMMENTS] = {
 	"alloc_space",
 	"wall_samples",
 	"wall",
+	"offcpu_intervals",
+	"offcpu",
 	"thread",
 	"tid",
 	"virtual_id",
@@ -77,6 +81,7 @@ const struct pprof_words pprof_words[WIRE_EVENT_COUNT] = {
 	[WIRE_EVENT_LOCK] = { "contentions", "delay" },
 	[WIRE_EVENT_ALLOC] = { "alloc_objects", "alloc_space" },
 	[WIRE_EVENT_WALL] = { "wall_samples", "wall" },
+	[WIRE_EVENT_OFFCPU] = { "offcpu_intervals", "offcpu" },
 };
 
 static const struct {
@@ -86,6 +91,7 @@ static const struct {
 	[WIRE_EVENT_LOCK] = { S_CONTENTIONS, S_DELAY, S_NANOSECONDS },
 	[WIRE_EVENT_ALLOC] = { S_ALLOC_OBJECTS, S_ALLOC_SPACE, S_BYTES },
 	[WIRE_EVENT_WALL] = { S_WALL_SAMPLES, S_WALL, S_NANOSECONDS },
+	[WIRE_EVENT_OFFCPU] = { S_OFFCPU_INTERVALS, S_OFFCPU, S_NANOSECONDS },
 };
 
 struct writer {

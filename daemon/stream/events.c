@@ -111,6 +111,30 @@ int events_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault 
 	return r < 0 ? r : 0;
 }
 
+int events_add_offcpu(struct stream *s, const struct wire_offcpu *w, struct fault *f)
+{
+	struct stream_offcpu interval = {
+		.mono_ns = w->mono_ns,
+		.duration_ns = w->weight_ns,
+		.tid = w->tid,
+		.virtual_tid = w->virtual_tid,
+		.thread = stream_thread_name(s, w->tid),
+		.virtual_thread = stream_thread_name(s, w->virtual_tid),
+		.node = w->node,
+		.status = w->status,
+	};
+	int r;
+
+	if (!node_ok(s, w->node))
+		return stream_events_undefined(f, "node", w->node);
+	if (!contexts_find(s, w->context, &interval.trace, f))
+		return -EBADMSG;
+	r = accounts_deliver(s, WIRE_EVENT_OFFCPU, w->weight_ns, f);
+	if (r > 0 && s->ops.on_offcpu)
+		s->ops.on_offcpu(s->userdata, &interval);
+	return r < 0 ? r : 0;
+}
+
 int events_add_state(struct stream *s, const struct wire_state *w, struct fault *f)
 {
 	(void)f;

@@ -154,6 +154,7 @@ RECORDS(thread, wire_next_thread, thread_names_add)
 RECORDS(context, wire_next_context, contexts_add)
 RECORDS(lock, wire_next_lock, events_add_lock)
 RECORDS(alloc, wire_next_alloc, events_add_alloc)
+RECORDS(offcpu, wire_next_offcpu, events_add_offcpu)
 RECORDS(state, wire_next_state, events_add_state)
 RECORDS(virtual, wire_next_virtual, events_add_virtual)
 
@@ -192,6 +193,8 @@ static int on_frame(struct stream *s, const struct wire_frame *frame, struct fau
 		return on_locks(s, frame, f);
 	case WIRE_ALLOC:
 		return on_allocs(s, frame, f);
+	case WIRE_OFFCPU:
+		return on_offcpus(s, frame, f);
 	case WIRE_STATE:
 		return on_states(s, frame, f);
 	case WIRE_VIRTUAL:

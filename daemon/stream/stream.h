@@ -64,6 +64,19 @@ struct stream_lock {
 	const struct stream_context *trace; /* the waiter's; NULL = none */
 };
 
+/* One interval off the CPU, as in struct wire_offcpu. */
+struct stream_offcpu {
+	uint64_t mono_ns; /* shortly after its end */
+	uint64_t duration_ns;
+	uint32_t tid; /* the platform thread's */
+	uint32_t virtual_tid; /* of the virtual thread on it; 0 = none */
+	const char *thread; /* name of the platform thread */
+	const char *virtual_thread; /* name of the virtual one */
+	uint32_t node;
+	uint8_t status; /* enum wire_offcpu_status */
+	const struct stream_context *trace; /* NULL = none */
+};
+
 struct stream_alloc {
 	uint64_t mono_ns;
 	uint32_t tid;
@@ -102,6 +115,7 @@ struct stream_ops {
 	/* ended waits are events; OPEN and CLOSED ones only describe the present */
 	void (*on_lock)(void *userdata, const struct stream_lock *l);
 	void (*on_alloc)(void *userdata, const struct stream_alloc *a);
+	void (*on_offcpu)(void *userdata, const struct stream_offcpu *o);
 	/* current states of threads, only after a START with WIRE_START_THREADS; not events, and
 	 * not counted */
 	void (*on_state)(void *userdata, const struct wire_state *w, const char *thread);

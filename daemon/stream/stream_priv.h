@@ -114,6 +114,7 @@ void contexts_forget(struct stream *s);
 int events_on_samples(struct stream *s, const struct wire_frame *frame, struct fault *f);
 int events_add_lock(struct stream *s, const struct wire_lock *w, struct fault *f);
 int events_add_alloc(struct stream *s, const struct wire_alloc *w, struct fault *f);
+int events_add_offcpu(struct stream *s, const struct wire_offcpu *w, struct fault *f);
 int events_add_state(struct stream *s, const struct wire_state *w, struct fault *f);
 int events_add_virtual(struct stream *s, const struct wire_virtual *w, struct fault *f);
 

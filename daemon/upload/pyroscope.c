@@ -24,6 +24,7 @@ static const char *const pyroscope_names[WIRE_EVENT_COUNT] = {
 	[WIRE_EVENT_LOCK] = "mutex",
 	[WIRE_EVENT_ALLOC] = "memory",
 	[WIRE_EVENT_WALL] = "wall",
+	[WIRE_EVENT_OFFCPU] = "offcpu",
 };
 
 /* ---- labels ---------------------------------------------------------------------------------- */

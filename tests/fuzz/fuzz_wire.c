@@ -16,6 +16,7 @@ static void read_records(const struct wire_frame *f)
 	struct wire_sample sample;
 	struct wire_lock lock;
 	struct wire_alloc alloc;
+	struct wire_offcpu offcpu;
 	struct wire_state state;
 	struct wire_virtual virtual;
 	struct wire_hello hello;
@@ -49,6 +50,9 @@ static void read_records(const struct wire_frame *f)
 		;
 	wire_read(&r, f);
 	while (wire_next_alloc(&r, &alloc) > 0)
+		;
+	wire_read(&r, f);
+	while (wire_next_offcpu(&r, &offcpu) > 0)
 		;
 	wire_read(&r, f);
 	while (wire_next_state(&r, &state) > 0)

@@ -121,6 +121,19 @@ void on_wall(const struct wire_sample *s)
 	printf("\n");
 }
 
+void on_offcpu(const struct wire_offcpu *o)
+{
+	if (!is_stack(o->node))
+		return;
+	count(WIRE_EVENT_OFFCPU, o->weight_ns);
+	if (!opt.lines)
+		return;
+	printf("OFFCPU %llu tid %u %llu ns %s stack ", (unsigned long long)o->mono_ns, o->tid,
+	       (unsigned long long)o->weight_ns, wire_offcpu_names[o->status]);
+	print_stack(o->node);
+	printf("\n");
+}
+
 /* ---- samples ---- */
 
 void on_sample(const struct wire_sample *s)

@@ -318,6 +318,9 @@ void on_frame(const struct wire_frame *f)
 	case WIRE_WALL:
 		EACH(wire_sample, wire_next_sample, on_wall);
 		break;
+	case WIRE_OFFCPU:
+		EACH(wire_offcpu, wire_next_offcpu, on_offcpu);
+		break;
 	case WIRE_LEDGER:
 		if (wire_get_ledger(f, &ledger) < 0)
 			wrong("LEDGER");

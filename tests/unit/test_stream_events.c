@@ -6,10 +6,11 @@
 
 static uint8_t buf[WIRE_FRAME_MAX];
 static uint64_t sequence;
-static int locks, allocs, walls;
+static int locks, allocs, walls, offcpus;
 static struct stream_lock last_lock;
 static struct stream_alloc last_alloc;
 static struct stream_sample last_wall;
+static struct stream_offcpu last_offcpu;
 static char last_step[100], last_what[400];
 
 static void on_lock(void *userdata, const struct stream_lock *l)
@@ -24,6 +25,13 @@ static void on_alloc(void *userdata, const struct stream_alloc *a)
 	(void)userdata;
 	allocs++;
 	last_alloc = *a;
+}
+
+static void on_offcpu(void *userdata, const struct stream_offcpu *o)
+{
+	(void)userdata;
+	offcpus++;
+	last_offcpu = *o;
 }
 
 static void on_wall(void *userdata, const struct stream_sample *s)
@@ -61,9 +69,11 @@ static int feed(struct stream *s, struct wire_writer *w, struct fault *f)
 /* String 1 is a class, string 2 "[B", node 1 a stack, thread 7 "main", thread 8 "owner". */
 static struct stream *ready_stream(void)
 {
-	static const struct stream_ops ops = {
-		.on_lock = on_lock, .on_alloc = on_alloc, .on_wall = on_wall, .on_note = on_note
-	};
+	static const struct stream_ops ops = { .on_lock = on_lock,
+					       .on_alloc = on_alloc,
+					       .on_wall = on_wall,
+					       .on_offcpu = on_offcpu,
+					       .on_note = on_note };
 	const struct wire_hello h = { .protocol = WIRE_PROTOCOL };
 	const struct wire_string strings[] = { { 1, str("java/lang/Object") }, { 2, str("[B") } };
 	const struct wire_node node = { 1, 0, WIRE_KIND_STUB, 1, -1, 0 };
@@ -73,7 +83,7 @@ static struct stream *ready_stream(void)
 	struct stream *s;
 
 	sequence = 0;
-	locks = allocs = walls = 0;
+	locks = allocs = walls = offcpus = 0;
 	assert_int_equal(stream_new(&ops, NULL, &s), 0);
 	assert_int_equal(PUT(s, WIRE_HELLO, wire_put_hello, &h, &f), 0);
 	for (int i = 0; i < 2; i++)
@@ -257,6 +267,27 @@ static void wall_samples_have_accounts_of_their_own(void **state)
 	stream_free(s);
 }
 
+static void intervals_off_the_cpu_have_accounts_of_their_own(void **state)
+{
+	struct wire_offcpu interval = { 1000, 7, 8, 1, 3000000, WIRE_OFFCPU_SLEEP, 0 };
+	struct stream *s = ready_stream();
+	struct stream_counts c;
+	struct fault f = { 0 };
+
+	(void)state;
+	assert_int_equal(PUT(s, WIRE_OFFCPU, wire_put_offcpu, &interval, &f), 0);
+	assert_int_equal(offcpus, 1);
+	assert_string_equal(last_offcpu.thread, "main");
+	assert_string_equal(last_offcpu.virtual_thread, "owner");
+	assert_int_equal(last_offcpu.status, WIRE_OFFCPU_SLEEP);
+	stream_counts(s, &c);
+	assert_int_equal(c.of[WIRE_EVENT_OFFCPU].delivered_weight, 3000000);
+	assert_int_equal(c.of[WIRE_EVENT_WALL].delivered, 0);
+	interval.node = 2;
+	assert_int_equal(PUT(s, WIRE_OFFCPU, wire_put_offcpu, &interval, &f), -EBADMSG);
+	stream_free(s);
+}
+
 static void lost_waits_are_known_with_their_time(void **state)
 {
 	struct stream *s = ready_stream();
@@ -355,6 +386,7 @@ int main(void)
 		cmocka_unit_test(a_wait_of_something_undefined_ends_the_stream),
 		cmocka_unit_test(an_allocation_comes_with_its_class),
 		cmocka_unit_test(wall_samples_have_accounts_of_their_own),
+		cmocka_unit_test(intervals_off_the_cpu_have_accounts_of_their_own),
 		cmocka_unit_test(lost_waits_are_known_with_their_time),
 		cmocka_unit_test(no_time_of_waiting_makes_the_accounts_overflow),
 		cmocka_unit_test(a_note_is_handed_on_clean),

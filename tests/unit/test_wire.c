@@ -246,6 +246,40 @@ static void times_fall_into_the_bucket_that_holds_them(void **state)
 	assert_int_equal(wire_time_floor(4), 1024);
 }
 
+static void intervals_off_the_cpu_come_back(void **state)
+{
+	const struct wire_offcpu in = {
+		.mono_ns = UINT64_MAX,
+		.tid = UINT32_MAX,
+		.virtual_tid = WIRE_VIRTUAL_TID | 7,
+		.node = WIRE_ID_MAX - 1,
+		.weight_ns = UINT64_MAX,
+		.status = WIRE_OFFCPU_GC,
+		.context = WIRE_CONTEXT_MAX - 1,
+	};
+	const struct wire_offcpu unknown = { .mono_ns = 1, .status = WIRE_OFFCPU_STATUS_COUNT };
+	struct wire_offcpu out;
+	struct wire_writer w;
+	struct wire_reader r;
+	struct wire_frame f;
+
+	(void)state;
+	wire_begin(&w, buf, WIRE_OFFCPU);
+	assert_true(wire_put_offcpu(&w, &in));
+	assert_true(wire_put_offcpu(&w, &unknown));
+	assert_int_equal(wire_peek(buf, wire_end(&w, 1), &f), w.len);
+	wire_read(&r, &f);
+	assert_int_equal(wire_next_offcpu(&r, &out), 1);
+	assert_int_equal(out.mono_ns, in.mono_ns);
+	assert_int_equal(out.tid, in.tid);
+	assert_int_equal(out.virtual_tid, in.virtual_tid);
+	assert_int_equal(out.node, in.node);
+	assert_int_equal(out.weight_ns, in.weight_ns);
+	assert_int_equal(out.status, in.status);
+	assert_int_equal(out.context, in.context);
+	assert_int_equal(wire_next_offcpu(&r, &out), -EBADMSG); /* no such status */
+}
+
 static void methods_and_threads_come_back(void **state)
 {
 	const struct wire_method in = { WIRE_ID_MAX - 1, 1, 2, 3, 0 };
@@ -594,6 +628,7 @@ int main(void)
 		cmocka_unit_test(nodes_and_mappings_come_back),
 		cmocka_unit_test(hello_start_ledger_and_fault_come_back),
 		cmocka_unit_test(times_fall_into_the_bucket_that_holds_them),
+		cmocka_unit_test(intervals_off_the_cpu_come_back),
 		cmocka_unit_test(methods_and_threads_come_back),
 		cmocka_unit_test(a_full_frame_holds_what_was_said_to_fit_whatever_its_type),
 		cmocka_unit_test(hello_and_fault_fit_their_frame_however_long_their_words_are),
