@@ -63,6 +63,7 @@ struct engine {
 		inside; /* handlers, and threads at their begin or end, that may touch our memory */
 	uint32_t host; /* 1 = signals come from the host engine */
 	uint32_t host_ever;
+	uint32_t offcpu; /* 1 = its signals also end times off the CPU, which are events */
 	int64_t pool_ns; /* host: CPU time of threads that ended, less their weights */
 	uint64_t interval_ns;
 	uint64_t handler; /* address of ours, for the host engine */
@@ -123,6 +124,9 @@ struct ring_sample;
 /* In the handler: one sample of the interrupted thread into the counters and the ring. @head: all
  * but the stack and the time. @slot: says the thread's name once; NULL = its name is known. */
 void engine_sample_sig(struct ring_sample *head, struct slot *slot, void *ucontext);
+/* The same with two samples of one stack: @also may be NULL. */
+void engine_sample_both_sig(struct ring_sample *head, struct ring_sample *also, struct slot *slot,
+			    void *ucontext);
 
 /* Buffers that handlers walk into: more threads interrupted at once than these = drop.no_scratch.
  */

@@ -15,6 +15,7 @@
 #include "agent/engine/host.h"
 #include "agent/engine/slots.h"
 #include "agent/engine/wall.h"
+#include "agent/hotspot/thread_status.h"
 
 struct engine engine;
 struct handler_cost handler_cost;
@@ -123,7 +124,21 @@ static void name_sig(struct slot *slot, char *name)
 	slot->named = 1;
 }
 
-static void push_sig(struct ring_sample *head, struct slot *slot, void *ucontext)
+/* The same stack, thread and moment as @head. */
+static void push_also_sig(struct ring_sample *also, const struct ring_sample *head,
+			  const struct walk_frame *frames)
+{
+	struct ring_sample copy = *head;
+
+	copy.event = also->event;
+	copy.weight = also->weight;
+	copy.status = also->status;
+	copy.name[0] = head->virtual_id ? copy.name[0] : '\0'; /* one of them says it */
+	(void)producer_put_sig(&copy, frames);
+}
+
+static void push_sig(struct ring_sample *head, struct ring_sample *also, struct slot *slot,
+		     void *ucontext)
 {
 	bool is_new = slot && !slot->named; /* its name may soon be gone */
 	struct scratch *s = scratch_claim_sig();
@@ -131,6 +146,8 @@ static void push_sig(struct ring_sample *head, struct slot *slot, void *ucontext
 
 	if (!s) {
 		producer_drop_sig(head, WIRE_DROP_NO_SCRATCH);
+		if (also)
+			producer_drop_sig(also, WIRE_DROP_NO_SCRATCH);
 		return;
 	}
 	walk.frames = s->frames;
@@ -142,10 +159,14 @@ static void push_sig(struct ring_sample *head, struct slot *slot, void *ucontext
 		__builtin_memcpy(head->name, walk.virtual_name, sizeof(head->name));
 	else if (slot)
 		name_sig(slot, head->name);
-	if (walk.broken && head->event == WIRE_EVENT_CPU)
+	if (head->event == WIRE_EVENT_OFFCPU)
+		head->status = thread_status_sig(head->mono_ns - head->weight, head->mono_ns);
+	if (walk.broken && (also || head->event == WIRE_EVENT_CPU))
 		add_sig(&agent.counters.broken, 1);
 	if (producer_put_sig(head, walk.frames))
 		producer_wake_sig(is_new);
+	if (also)
+		push_also_sig(also, head, walk.frames);
 	__atomic_store_n(&s->busy, 0, __ATOMIC_RELEASE);
 }
 
@@ -158,31 +179,53 @@ void handler_took_sig(uint64_t ns)
 	add_sig(&agent.counters.handler_time[wire_time_bucket(ns)], 1);
 }
 
-void engine_sample_sig(struct ring_sample *head, struct slot *slot, void *ucontext)
+void engine_sample_both_sig(struct ring_sample *head, struct ring_sample *also, struct slot *slot,
+			    void *ucontext)
 {
 	uint64_t n = __atomic_fetch_add(&agent.counters.handled, 1, __ATOMIC_RELAXED);
 	bool timed = handler_is_timed_sig(n);
 	uint64_t begin_ns = timed ? clock_ns_sig(CLOCK_THREAD_CPUTIME_ID) : 0;
 
 	producer_take_sig(head);
+	if (also)
+		producer_take_sig(also);
 	head->mono_ns = mono_ns_sig();
-	push_sig(head, slot, ucontext);
+	push_sig(head, also, slot, ucontext);
 	if (timed)
 		handler_took_sig(clock_ns_sig(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 }
 
-void slot_sample_sig(struct slot *slot, uint64_t weight_ns, void *ucontext)
+void engine_sample_sig(struct ring_sample *head, struct slot *slot, void *ucontext)
 {
-	struct ring_sample head = { .weight = weight_ns, .tid = slot->tid };
+	engine_sample_both_sig(head, NULL, slot, ucontext);
+}
+
+static void slot_drop_sig(const struct ring_sample *head)
+{
+	producer_take_sig(head);
+	producer_drop_sig(head, WIRE_DROP_NESTED);
+}
+
+void slot_sample_sig(struct slot *slot, uint64_t weight_ns, uint64_t off_ns, void *ucontext)
+{
+	struct ring_sample cpu = { .weight = weight_ns, .tid = slot->tid };
+	struct ring_sample off = {
+		.event = WIRE_EVENT_OFFCPU,
+		.weight = off_ns,
+		.tid = slot->tid,
+	};
+	struct ring_sample *head = off_ns ? &off : &cpu;
+	struct ring_sample *also = off_ns && weight_ns ? &cpu : NULL;
 
 	slot->accounted_ns += weight_ns;
 	if (slot->in_handler) {
-		producer_take_sig(&head);
-		producer_drop_sig(&head, WIRE_DROP_NESTED);
+		slot_drop_sig(head);
+		if (also)
+			slot_drop_sig(also);
 		return;
 	}
 	slot->in_handler = 1;
-	engine_sample_sig(&head, slot, ucontext);
+	engine_sample_both_sig(head, also, slot, ucontext);
 	slot->in_handler = 0;
 }
 
@@ -197,7 +240,7 @@ static void on_timer_sig(struct slot *slot, const siginfo_t *info, void *ucontex
 
 	if (is_running_sig() && __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == SLOT_TIMED &&
 	    slot->tid == (uint32_t)syscall(SYS_gettid))
-		slot_sample_sig(slot, (1 + overruns) * slot->interval_ns, ucontext);
+		slot_sample_sig(slot, (1 + overruns) * slot->interval_ns, 0, ucontext);
 }
 
 void engine_handler_sig(int signo, siginfo_t *info, void *ucontext)

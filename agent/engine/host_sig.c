@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "agent/base/agent.h"
 #include "agent/engine/slots.h"
+#include "proto/host_cookie.h"
 
 /* What a signal that came so late stands for nobody knows. Below it, one may wait for the end of a
  * long system call: then the stack it finds is the right one for all of the time. */
@@ -61,10 +62,8 @@ static int64_t part_sig(int64_t missing_ns)
 
 /* What the thread's ticks stand for. Kernels that cannot say it with the signal say nothing; and
  * what is far beyond the thread's own clock was meant for another. */
-static uint64_t owed_sig(const siginfo_t *info, uint64_t elapsed_ns)
+static uint64_t owed_sig(uint64_t owed_ns, uint64_t elapsed_ns)
 {
-	uint64_t owed_ns = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
-
 	if (owed_ns == 0 || owed_ns > elapsed_ns + host_lag_max_ns_sig())
 		return engine.interval_ns;
 	return owed_ns;
@@ -86,26 +85,42 @@ static uint64_t weigh_sig(struct slot *slot, uint64_t owed_ns, uint64_t elapsed_
 	return (uint64_t)((int64_t)owed_ns + own_ns + of_pool_ns);
 }
 
-static void on_signal_sig(const siginfo_t *info, void *ucontext)
+/* The weight of a sample for ticks that stand for @owed_ns; 0 = none is due. */
+static uint64_t cpu_weight_sig(struct slot *slot, uint64_t owed_ns)
 {
-	struct slot *slot = slot_find_sig((uint32_t)syscall(SYS_gettid));
-	uint64_t now, elapsed_ns, owed_ns;
+	uint64_t now = own_cpu_ns_sig(), elapsed_ns = claim_time_sig(slot, now);
 
-	/* no slot: the next scan finds the thread and accounts for what it used until then */
-	if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_HOST)
-		return;
-	now = own_cpu_ns_sig();
-	elapsed_ns = claim_time_sig(slot, now);
 	if (!elapsed_ns)
-		return;
-	owed_ns = owed_sig(info, elapsed_ns);
+		return 0;
+	owed_ns = owed_sig(owed_ns, elapsed_ns);
 	if (elapsed_ns > owed_ns + host_lag_max_ns_sig()) {
 		engine_account_sig(slot->tid, NULL, elapsed_ns - owed_ns, "[no signal]");
 		elapsed_ns = owed_ns;
 	}
-	slot_sample_sig(slot,
-			weigh_sig(slot, owed_ns, elapsed_ns, now < WINDOW * engine.interval_ns),
-			ucontext);
+	return weigh_sig(slot, owed_ns, elapsed_ns, now < WINDOW * engine.interval_ns);
+}
+
+static void on_signal_sig(const siginfo_t *info, void *ucontext)
+{
+	uint64_t cookie = (uint64_t)(uintptr_t)info->si_value.sival_ptr, owed_ns = cookie;
+	struct slot *slot = slot_find_sig((uint32_t)syscall(SYS_gettid));
+	uint64_t weight_ns = 0, off_ns = 0;
+	bool ticked = true;
+
+	/* no slot: the next scan finds the thread and accounts for what it used until then; a time
+	 * off the CPU the daemon knows without us */
+	if (!slot || __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != SLOT_HOST)
+		return;
+	if (host_cookie_is_offcpu(cookie)) {
+		owed_ns = host_cookie_intervals(cookie) * engine.interval_ns;
+		ticked = owed_ns != 0;
+		if (__atomic_load_n(&engine.offcpu, __ATOMIC_RELAXED))
+			off_ns = host_cookie_off_ns(cookie);
+	}
+	if (ticked)
+		weight_ns = cpu_weight_sig(slot, owed_ns);
+	if (weight_ns || off_ns)
+		slot_sample_sig(slot, weight_ns, off_ns, ucontext);
 }
 
 bool host_on_signal_sig(const siginfo_t *info, void *ucontext)

@@ -14,8 +14,9 @@ int slot_arm(struct slot *s, uint64_t used_ns);
 /* Take a slot away from whoever might also want to release it. */
 bool slot_take(struct slot *s);
 void slot_release(struct slot *s);
-/* In the handler of its thread: one sample that stands for @weight_ns. */
-void slot_sample_sig(struct slot *slot, uint64_t weight_ns, void *ucontext);
+/* In the handler of its thread: one sample that stands for @weight_ns of CPU, and one for the time
+ * of @off_ns off the CPU that has just ended; 0 = none of it. */
+void slot_sample_sig(struct slot *slot, uint64_t weight_ns, uint64_t off_ns, void *ucontext);
 
 /* scan.c */
 void scan_begin(void); /* before the engine runs: limits, the time */

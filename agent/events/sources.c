@@ -95,7 +95,8 @@ static void end_source(size_t i)
 
 void sources_begin(const struct wire_start *start)
 {
-	uint32_t wanted = events_wanted(start) & ~(1u << WIRE_EVENT_CPU);
+	/* the engine has the other two */
+	uint32_t wanted = events_wanted(start) & ~(1u << WIRE_EVENT_CPU | 1u << WIRE_EVENT_OFFCPU);
 	uint32_t gone = events.on & ~wanted;
 
 	events.lock_min_ns = events_lock_min_ns(start);

@@ -154,7 +154,9 @@ void ledger_fill(const struct counters *now, struct wire_ledger *ret)
 	}
 	c[WIRE_COUNTER_PROCESS_CPU_NS] = process_cpu_ns() - ledger.process_cpu_base_ns;
 	c[WIRE_COUNTER_SESSION_NS] = mono_ns() - ledger.begin_ns;
-	c[WIRE_COUNTER_EVENTS] = events.on | (engine.running ? 1u << WIRE_EVENT_CPU : 0);
+	c[WIRE_COUNTER_EVENTS] =
+		events.on | (engine.running ? 1u << WIRE_EVENT_CPU : 0) |
+		(engine.running && engine.host && engine.offcpu ? 1u << WIRE_EVENT_OFFCPU : 0);
 	c[WIRE_COUNTER_SHORT_WAITS] = now->short_waits - base->short_waits;
 	c[WIRE_COUNTER_SHORT_WAITS_NS] = now->short_waits_ns - base->short_waits_ns;
 	c[WIRE_COUNTER_UNPAIRED_WAITS] = now->unpaired_waits - base->unpaired_waits;

@@ -169,10 +169,16 @@ static bool wants_cpu(const struct wire_start *start)
 	return events_wanted(start) & 1u << WIRE_EVENT_CPU;
 }
 
+static bool wants_offcpu(const struct wire_start *start)
+{
+	return wants_host(start) && events_wanted(start) & 1u << WIRE_EVENT_OFFCPU;
+}
+
 static int start_engine(const char **step, const char **why)
 {
 	int r = may_share(step, why);
 
+	__atomic_store_n(&engine.offcpu, wants_offcpu(&session.start), __ATOMIC_RELAXED);
 	if (r == 0) {
 		*step = "engine";
 		r = engine_start(budget_interval(&session.start), wants_host(&session.start), why);
@@ -347,6 +353,7 @@ static void on_start(const struct wire_start *start)
 			start_sampling(0, "", "");
 		} else {
 			sources_begin(start);
+			__atomic_store_n(&engine.offcpu, wants_offcpu(start), __ATOMIC_RELAXED);
 			if (wants_cpu(start) && budget_interval(start) != engine.interval_ns)
 				engine_set_interval(budget_interval(start));
 			budget_begin(start);

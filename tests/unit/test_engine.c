@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "agent/base/agent.h"
 #include "agent/engine/cpu_timer.h"
+#include "proto/host_cookie.h"
 #include "tests/unit/fake_agent.h"
 #include "tests/unit/unit.h"
 
@@ -182,6 +183,49 @@ static void signals_weigh_the_same_however_long_they_were_in_coming(void **state
 	assert_true(s.stack_max_ns < MS + MS / 10);
 	assert_near(s.stack_ns, 10 * MS, MS);
 	assert_int_equal(agent.counters.exited, 0);
+}
+
+/* A time off the CPU alone, one with ticks besides, and one that nobody asked for. */
+static void signals_after_times_off_the_cpu(void)
+{
+	burn(100 * 1000);
+	signal_that_owes(host_cookie_offcpu(3 * MS, 0));
+	burn(2 * MS);
+	signal_that_owes(host_cookie_offcpu(5 * MS, 2));
+	__atomic_store_n(&engine.offcpu, 0, __ATOMIC_RELAXED);
+	burn(MS);
+	signal_that_owes(host_cookie_offcpu(7 * MS, 1));
+	signal_that_owes(host_cookie_offcpu(7 * MS, 0));
+}
+
+static void a_time_off_the_cpu_is_a_sample_beside_the_ticks(void **state)
+{
+	uint64_t off[3] = { 0 }, n_off = 0, cpu_ns = 0, n_cpu = 0;
+	const struct ring_sample *s;
+	struct life l;
+
+	(void)state;
+	start(true, MS);
+	__atomic_store_n(&engine.offcpu, 1, __ATOMIC_RELAXED);
+	l = run(signals_after_times_off_the_cpu);
+	while ((s = ring_peek(&agent.ring, UINT64_MAX))) {
+		if (s->tid == l.tid && s->event == WIRE_EVENT_OFFCPU && n_off < 3)
+			off[n_off++] = s->weight;
+		if (s->tid == l.tid && s->event == WIRE_EVENT_CPU) {
+			n_cpu++;
+			cpu_ns += s->weight;
+		}
+		if (s->tid == l.tid)
+			assert_int_equal(s->n_frames, 1);
+		ring_pop(&agent.ring);
+	}
+	assert_int_equal(n_off, 2);
+	assert_int_equal(off[0], 3 * MS);
+	assert_int_equal(off[1], 5 * MS);
+	assert_int_equal(n_cpu, 2);
+	assert_near(cpu_ns, 3 * MS, MS);
+	assert_int_equal(agent.counters.of[WIRE_EVENT_OFFCPU].taken, 2);
+	assert_int_equal(agent.counters.of[WIRE_EVENT_OFFCPU].pushed_weight, 8 * MS);
 }
 
 /* One tick in four is lost. */
@@ -566,6 +610,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			signals_weigh_the_same_however_long_they_were_in_coming, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_time_off_the_cpu_is_a_sample_beside_the_ticks,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(weights_make_up_for_lost_ticks, setup, teardown),
 		cmocka_unit_test_setup_teardown(weights_make_up_for_ticks_too_many, setup,
 						teardown),

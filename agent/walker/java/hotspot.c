@@ -8,6 +8,7 @@
 #include "agent/hotspot/layout.h"
 #include "agent/hotspot/method.h"
 #include "agent/hotspot/stub_names.h"
+#include "agent/hotspot/thread_status.h"
 #include "agent/walker/java/scopes.h"
 
 int hotspot_init(JNIEnv *env, const char **why)
@@ -29,6 +30,7 @@ int hotspot_init(JNIEnv *env, const char **why)
 	continuation_init(env);
 	code_find_places(true);
 	continuation_find_entry();
+	thread_status_init(env);
 	return 0;
 }
 

@@ -1,0 +1,99 @@
+/* See thread_status.h. */
+#include "agent/hotspot/thread_status.h"
+
+#include "agent/base/guard.h"
+#include "agent/hotspot/java_thread.h"
+#include "agent/hotspot/layout.h"
+#include "agent/hotspot/oop.h"
+#include "proto/wire.h"
+
+/* JVMTI_THREAD_STATE_x, which threadStatus is made of */
+#define STATUS_SLEEPING	      0x0040u
+#define STATUS_IN_OBJECT_WAIT 0x0100u
+#define STATUS_PARKED	      0x0200u
+#define STATUS_ENTERING	      0x0400u
+
+/* JavaThreadState: the same numbers in every version */
+#define STATE_IN_NATIVE 4u
+#define STATE_IN_JAVA	8u
+#define STATE_LAST	11u
+
+struct thread_status_layout thread_status_layout_sig = { -1, -1, -1, false };
+
+/* Collections as they were last counted, and when that number was seen first. */
+static struct {
+	uint32_t count;
+	uint64_t changed_ns;
+} collections;
+
+/* Did a collection that stops the world fall into the time since @begin_ns? It is counted at its
+ * begin, and the threads that it held run again at its end and see the new number first then. */
+static bool was_collected_sig(uint64_t begin_ns, uint64_t now_ns)
+{
+	uint32_t count;
+
+	if (!oop_sig.count)
+		return false;
+	count = __atomic_load_n(oop_sig.count, __ATOMIC_ACQUIRE);
+	if (count != __atomic_load_n(&collections.count, __ATOMIC_ACQUIRE)) {
+		/* the time first: who sees the number sees its time */
+		__atomic_store_n(&collections.changed_ns, now_ns, __ATOMIC_RELEASE);
+		__atomic_store_n(&collections.count, count, __ATOMIC_RELEASE);
+	}
+	return __atomic_load_n(&collections.changed_ns, __ATOMIC_ACQUIRE) >= begin_ns;
+}
+
+static uint64_t status_object_sig(uint64_t java_thread)
+{
+	uint64_t slot = java_thread + (uint32_t)vm_sig.thread_object;
+
+	return oop_load_wide_sig(thread_status_layout_sig.slot_is_object ? slot : load64_sig(slot));
+}
+
+/* threadStatus; 0 = not to be had now: a collector moves the object. */
+static uint32_t status_word_sig(uint64_t java_thread)
+{
+	const struct thread_status_layout *l = &thread_status_layout_sig;
+	uint64_t before = oop_calm_sig(), thread = status_object_sig(java_thread), in = thread;
+	uint32_t status;
+
+	if (!thread || load64_sig(thread + (uint32_t)l->eetop) != java_thread)
+		return 0;
+	if (l->holder >= 0)
+		in = oop_load_sig(thread + (uint32_t)l->holder);
+	status = in ? load32_sig(in + (uint32_t)l->status) : 0;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return before && oop_calm_sig() == before ? status : 0;
+}
+
+static uint8_t status_of_sig(uint32_t status)
+{
+	if (status & STATUS_ENTERING)
+		return WIRE_OFFCPU_LOCK;
+	if (status & STATUS_IN_OBJECT_WAIT)
+		return WIRE_OFFCPU_WAIT;
+	if (status & STATUS_PARKED)
+		return WIRE_OFFCPU_PARK;
+	return status & STATUS_SLEEPING ? WIRE_OFFCPU_SLEEP : WIRE_OFFCPU_RUNNABLE;
+}
+
+uint8_t thread_status_sig(uint64_t begin_ns, uint64_t now_ns)
+{
+	/* by every thread, also the JVM's own: the sooner a collection is seen the better */
+	bool collected = was_collected_sig(begin_ns, now_ns);
+	uint64_t java_thread;
+	uint32_t word, state;
+	uint8_t status;
+
+	if (!vm_known_sig || thread_status_layout_sig.status < 0 || vm_sig.thread_object < 0)
+		return WIRE_OFFCPU_NONE;
+	java_thread = java_thread_address_sig();
+	word = java_thread ? status_word_sig(java_thread) : 0;
+	status = word ? status_of_sig(word) : WIRE_OFFCPU_NONE;
+	if (!java_thread || status > WIRE_OFFCPU_RUNNABLE)
+		return status;
+	state = load32_sig(java_thread + (uint32_t)vm_sig.thread_state);
+	if (state <= STATE_IN_NATIVE || state == STATE_IN_JAVA || state > STATE_LAST)
+		return status;
+	return collected ? WIRE_OFFCPU_GC : WIRE_OFFCPU_BLOCKED_IN_VM;
+}
