@@ -19,10 +19,10 @@ enum pending {
 	PENDING_STATE,
 	PENDING_VIRTUAL,
 	PENDING_CPU,
+	PENDING_OFFCPU, /* before LOCK: a wait for a lock is in both, and the daemon joins them */
 	PENDING_LOCK,
 	PENDING_ALLOC,
 	PENDING_WALL,
-	PENDING_OFFCPU,
 	PENDING_COUNT
 };
 
