@@ -25,6 +25,7 @@ int command_top(int argc, char **argv);
 int command_tail(int argc, char **argv);
 int command_locks(int argc, char **argv);
 int command_threads(int argc, char **argv);
+int command_timeline(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_history(int argc, char **argv);
 int command_convert(int argc, char **argv);
@@ -41,9 +42,9 @@ int command_health(int argc, char **argv);
 
 /* Arguments of each command: see the command's file. */
 extern const struct usage usage_status, usage_top, usage_tail, usage_locks, usage_threads,
-	usage_report, usage_history, usage_convert, usage_record, usage_attach, usage_detach,
-	usage_doctor, usage_clickhouse, usage_config, usage_sink, usage_metrics, usage_bugreport,
-	usage_health;
+	usage_timeline, usage_report, usage_history, usage_convert, usage_record, usage_attach,
+	usage_detach, usage_doctor, usage_clickhouse, usage_config, usage_sink, usage_metrics,
+	usage_bugreport, usage_health;
 /* The same for `report`, `top` and `locks` with --source. */
 extern const struct usage usage_source_report, usage_source_top, usage_source_locks;
 
@@ -194,7 +195,8 @@ bool parse_length(const char *s, uint64_t *ret_ns);
 /* The same for places where a bare number would be a mistake: -EINVAL, @why has a sentence about it
  * or is empty. */
 int parse_interval(const char *s, uint64_t *ret_ns, char *why, size_t why_size);
-/* "@1700000000"; local time: "14:05[:30]" (the last such moment), "2026-11-21 14:05[:30]". */
+/* "@1700000000"; local time: "14:05[:30]" (the last such moment), "2026-11-21 14:05[:30]"; behind
+ * seconds also ".25". */
 bool parse_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns);
 /* span.c. A span in the options of commands about the past; NULL = not given. */
 struct span_words {

@@ -59,7 +59,22 @@ static bool as_ns(time_t t, uint64_t *ret_ns)
 	return true;
 }
 
-bool parse_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns)
+/* Splits ".25" off a moment with seconds; 0 ns if there is none. false = it is too long. */
+static bool split_fraction(const char *s, char *whole, size_t size, uint64_t *ret_ns)
+{
+	const char *dot = strrchr(s, '.'), *colon = strchr(s, ':');
+	bool seconds = *s == '@' || (colon && strchr(colon + 1, ':'));
+	uint64_t unit = NS_PER_S / 10;
+
+	*ret_ns = 0;
+	if (!dot || !seconds || !time_is_number(dot + 1) || strlen(dot + 1) > 9)
+		dot = s + strlen(s);
+	for (const char *c = dot; *c && *++c; unit /= 10)
+		*ret_ns += (uint64_t)(*c - '0') * unit;
+	return (size_t)snprintf(whole, size, "%.*s", (int)(dot - s), s) < size;
+}
+
+static bool parse_whole_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns)
 {
 	static const char *const dates[] = { "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S",
 					     "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M" };
@@ -83,4 +98,16 @@ bool parse_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns)
 			return as_ns(last_time_of_day(tm, (time_t)(now_ns / NS_PER_S)), ret_ns);
 	}
 	return false;
+}
+
+bool parse_moment(const char *s, uint64_t now_ns, uint64_t *ret_ns)
+{
+	uint64_t fraction_ns;
+	char whole[64];
+
+	if (!split_fraction(s, whole, sizeof(whole), &fraction_ns) ||
+	    !parse_whole_moment(whole, now_ns, ret_ns))
+		return false;
+	*ret_ns += fraction_ns;
+	return true;
 }

@@ -2,7 +2,7 @@
  * See host.h. Opens the rooms in the order of their dependencies, and closes them in reverse order;
  * a clean end detaches every agent first.
  */
-#include "daemon/host/host_priv.h"
+#include "daemon/host/moments.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -37,6 +37,7 @@ static void host_on_second(void *userdata)
 	host_take_cpu_of_all(h);
 	host_write_gaps(h);
 	live_tick(h->live, clock_real_ns());
+	timelines_tick(h->timelines, clock_real_ns());
 	uploads_on_second(h);
 	if (++h->seconds % GIVE_BACK_S == 0)
 		heap_give_back();
@@ -95,6 +96,10 @@ static int open_rooms(struct host *h, bool discover, bool persist, struct fault 
 		live_on_slice(h->live, host_on_slice);
 	if (r == 0)
 		live_limit(h->live, h->config->memory_bytes);
+	if (r == 0)
+		r = timelines_new(&h->timelines);
+	if (r == 0)
+		timelines_limit(h->timelines, host_moments_bytes(h->config));
 	if (r == 0) /* the next full second */
 		live_begin_at(h->live, (clock_real_ns() / LIVE_SLICE_NS + 1) * LIVE_SLICE_NS);
 	if (r == 0)
@@ -143,6 +148,7 @@ struct host *host_free(struct host *h)
 	uploads_free(h->uploads);
 	targets_free(h->targets);
 	host_sampling_free(h->sampling);
+	timelines_free(h->timelines);
 	live_free(h->live); /* the last window goes to the worker */
 	if (h->store)
 		store_hurry(h->store);
@@ -181,6 +187,7 @@ void host_shutdown(struct host *h, void (*done)(void *userdata), void *userdata)
 void host_settings(struct host *h)
 {
 	live_limit(h->live, h->config->memory_bytes);
+	timelines_limit(h->timelines, host_moments_bytes(h->config));
 	targets_settings(h->targets);
 	uploads_on_settings(h);
 }

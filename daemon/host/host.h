@@ -15,6 +15,7 @@
 #include "daemon/store/store.h"
 #include "daemon/symbols/symbols.h"
 #include "daemon/target/target.h"
+#include "daemon/timeline/timeline.h"
 
 struct host;
 
@@ -92,6 +93,8 @@ uint64_t host_tick_price_ns(struct host *h);
 const struct kernel_frames *host_kernel_frames(struct host *h);
 /* The waits and threads of @t. NULL = nothing has come from it yet. */
 const struct locks *host_locks(const struct target *t);
+/* Its last minutes, event by event. NULL = nothing has come from it yet, or it has ended. */
+const struct timeline *host_timeline(const struct target *t);
 /*
  * The meaning of a thread number that the host passes on (struct locks, struct stream_x): the
  * kernel's number on this host, and the one in the thread's own pid namespace, or that of a virtual

@@ -3,8 +3,8 @@
  * (windows and queries through the worker), recording.c, thread_states.c, sampling.c and
  * kernel_frames.c (host engine), thread_ids.c (numbers of a container's threads), events.c (events
  * for the profile), process_cpu.c (CPU time from the kernel, for coverage), gaps.c (between two
- * daemons), mapped_files.c (files for symbols), uploads.c (kindling-upload), wanted.c (recordings
- * that it asks for).
+ * daemons), mapped_files.c (files for symbols), moments.c (events for the timeline), uploads.c
+ * (kindling-upload), wanted.c (recordings that it asks for).
  */
 #pragma once
 
@@ -20,6 +20,7 @@ struct host {
 	struct look *look; /* NULL = processes are looked at in the caller's process */
 	struct discovery *discovery; /* NULL = none, or shutting down */
 	struct live *live;
+	struct timelines *timelines;
 	struct store *store; /* NULL = nothing is kept */
 	struct gaps *gaps; /* NULL = nothing is kept */
 	bool gaps_failed; /* to be written, the last time */
@@ -58,6 +59,7 @@ struct host_cpu {
 struct host_entry {
 	struct live_source *source;
 	struct locks *locks; /* NULL without memory for it */
+	struct timeline *timeline; /* likewise, and after its end */
 	struct thread_ids *ids; /* NULL = it is in our pid namespace, or the namespace could not be
 				 * opened */
 	/* CLOCK_MONOTONIC: last question about its threads, 0 = none; and when these questions

@@ -108,7 +108,8 @@ void host_check_memory(struct host *h)
 		of[n++] = t;
 	}
 	for (int i = 0; i < ENDED_AT_ONCE; i++) {
-		over = memory_over(uses, n, live_bytes(h->live), h->config->memory_bytes);
+		over = memory_over(uses, n, live_bytes(h->live) + timelines_bytes(h->timelines),
+				   h->config->memory_bytes);
 		if (over < 0)
 			return;
 		memory_give_up(h, of[over], uses[over].bytes);
@@ -123,7 +124,7 @@ uint64_t host_memory_ended(const struct host *h)
 
 uint64_t host_memory_used(const struct host *h)
 {
-	uint64_t bytes = live_bytes(h->live);
+	uint64_t bytes = live_bytes(h->live) + timelines_bytes(h->timelines);
 
 	for (struct target *t = targets_next(h->targets, NULL); t; t = targets_next(h->targets, t))
 		bytes += memory_bytes_of(t);

@@ -14,6 +14,7 @@
 #include "daemon/ground/clock.h"
 #include "daemon/ground/log.h"
 #include "daemon/host/events.h"
+#include "daemon/host/moments.h"
 #include "daemon/profile/idle.h"
 
 /* ---- discovery -> target --------------------------------------------------------------------- */
@@ -116,6 +117,11 @@ static struct host_entry *entry_new(struct host *h, const struct target *t)
 	}
 	if (e)
 		(void)locks_new(clock_mono_ns(), &e->locks);
+	if (e)
+		(void)timeline_new(
+			h->timelines,
+			&(struct timeline_process){ info.pid, info.start_time, info.tenant },
+			&e->timeline);
 	return e;
 }
 
@@ -166,6 +172,8 @@ static void wiring_on_reset(void *userdata, struct target *t)
 		live_source_reset(e->source);
 	if (e && e->locks)
 		locks_reset(e->locks);
+	if (e && e->timeline)
+		timeline_reset(e->timeline);
 }
 
 static void wiring_on_mapping(void *target, const struct wire_mapping *m, const char *path)
@@ -204,6 +212,8 @@ static void wiring_on_sample(void *userdata, struct target *t, const struct stre
 	kernel_stack_free_all(stacks);
 	if (e && e->locks)
 		locks_sample(e->locks, s, clock_mono_ns());
+	if (e)
+		host_moment_sample(e, t, TIMELINE_CPU, s, sample.tid);
 	for (struct host_listener *l = h->listeners, *next; l; l = next) {
 		next = l->next;
 		l->on_sample(l->userdata, t, s, real_ns);
@@ -218,6 +228,8 @@ static void wiring_on_wall(void *target, const struct stream_sample *s)
 	sample.tid = wiring_number_of(e, s->tid);
 	if (e)
 		host_add_wall(e->source, target, &sample);
+	if (e)
+		host_moment_sample(e, target, TIMELINE_WALL, &sample, sample.tid);
 }
 
 static void wiring_on_alloc(void *target, const struct stream_alloc *a)
@@ -249,6 +261,8 @@ static void wiring_on_lock(void *target, const struct stream_lock *w)
 		host_add_lock(e->source, t, w, idle);
 	if (e && e->locks)
 		locks_add(e->locks, t->stream, w, idle, clock_mono_ns());
+	if (e)
+		host_moment_lock(e, t, w, idle);
 	if (w->flags & WIRE_LOCK_CLOSED)
 		return;
 	for (struct host_listener *l = h->listeners, *next; l; l = next) {
@@ -327,6 +341,8 @@ static void on_state(void *userdata, struct target *t, enum target_state next)
 		symbols_end(h->symbols, t->jvm.pid, t->jvm.start_time);
 	if (next == TARGET_GONE && e)
 		live_source_end(e->source);
+	if (next == TARGET_GONE && e)
+		e->timeline = timeline_free(e->timeline);
 	for (struct host_listener *l = h->listeners, *after; l && next == TARGET_GONE; l = after) {
 		after = l->next;
 		l->on_gone(l->userdata, t);
@@ -397,6 +413,7 @@ static void on_free(void *userdata, struct target *t)
 	host_sampling_target_deinit(&e->sampling);
 	live_source_free(e->source);
 	locks_free(e->locks);
+	timeline_free(e->timeline);
 	thread_ids_free(e->ids);
 	free(e);
 	t->userdata = NULL;

@@ -2,7 +2,8 @@
  * Maps a stream's ids to ids in a profile: known mappings of nodes and of the process are kept
  * while the profile (a slice, a recording) is the same, so that a known stack costs one lookup.
  */
-#include "daemon/profile/live_priv.h"
+#include "daemon/profile/live_ids.h"
+#include "daemon/profile/profile_priv.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "daemon/profile/live.h"
+#include "daemon/profile/live_ids.h"
 #include "daemon/profile/profile_priv.h"
 
 #define LIVE_RECENT  4 /* windows that have seconds: the open ones, and the last closed one */
@@ -78,17 +79,6 @@ struct live_tap {
 	struct live_tap *next;
 };
 
-/* Ids of a source in one profile. */
-struct live_ids {
-	uint64_t serial; /* serial of its window; 0 = none */
-	uint32_t process; /* UINT32_MAX = unknown */
-	uint32_t *nodes; /* by stream node: profile node + 1; 0 = unknown */
-	uint32_t *methods; /* by stream method: a profile frame of it + 1; 0 = unknown */
-	uint32_t n_nodes, n_methods;
-	uint64_t second; /* CLOCK_MONOTONIC, begin of this second; new nodes in it: */
-	uint32_t new_nodes;
-};
-
 struct live_source {
 	struct live *live;
 	struct live_process info; /* strings owned */
@@ -120,15 +110,6 @@ int live_view(const struct live_recent *w, uint64_t from_real_ns, uint64_t to_re
 void live_view_free(struct profile *view);
 /* Drops the seconds; the profile is the caller's. */
 struct profile *live_recent_end(struct live_recent *w);
-
-/* live_ids.c: the ids are for the profile @serial from now on. */
-void live_ids_turn(struct live_ids *c, uint64_t serial);
-void live_ids_forget(struct live_ids *c); /* also frees its memory */
-/* The process in @p, which pays for new entries from then on, and (called after it) the stack that
- * ends in @leaf; entries without room become "[profile full]". */
-uint32_t live_ids_process(struct live_ids *c, struct profile *p, const struct live_process *info);
-uint32_t live_ids_stack(struct live_ids *c, struct profile *p, const struct stream *stream,
-			uint32_t leaf);
 
 /* live_source.c: adds one event to @p, which is the profile @serial, and to its second @at if it is
  * a window's. */

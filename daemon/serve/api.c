@@ -160,5 +160,7 @@ enum MHD_Result api_route(struct request *r, const char *method, const char *url
 		return serve_locks(r);
 	if (strcmp(url, "/v1/threads") == 0)
 		return serve_threads(r);
+	if (strcmp(url, "/v1/timeline") == 0)
+		return serve_timeline(r);
 	return answer_error(r, 404, "kindlingd has no %s; docs/api.md lists its resources", url);
 }

@@ -3,24 +3,31 @@
 #include <string.h>
 #include "daemon/serve/serve_priv.h"
 
-static void event_text_frame_text(struct text_out *to, struct host *h, const struct target *t,
-				  const struct stream_frame *f)
+const char *event_frame_name(struct host *h, const struct target *t, const struct stream_frame *f,
+			     char *buf, size_t size)
 {
 	const char *name = f->method, *module = strrchr(f->module, '/');
-	char buf[1024];
 
 	if (f->kind == WIRE_KIND_NATIVE) {
 		name = symbols_lookup(host_symbols(h), t->jvm.pid, t->jvm.start_time, f->module,
 				      f->offset);
-		snprintf(buf, sizeof(buf), "[%s+0x%llx]", module ? module + 1 : f->module,
+		snprintf(buf, size, "[%s+0x%llx]", module ? module + 1 : f->module,
 			 (unsigned long long)f->offset);
-		text_json(to, name ? name : buf);
-	} else if (wire_kind_is_method(f->kind) && f->class_name[0]) {
-		snprintf(buf, sizeof(buf), "%s.%s", f->class_name, f->method);
-		text_json(to, buf);
-	} else {
-		text_json(to, name[0] ? name : "[unknown]");
+		return name ? name : buf;
 	}
+	if (wire_kind_is_method(f->kind) && f->class_name[0]) {
+		snprintf(buf, size, "%s.%s", f->class_name, f->method);
+		return buf;
+	}
+	return name[0] ? name : "[unknown]";
+}
+
+static void event_text_frame_text(struct text_out *to, struct host *h, const struct target *t,
+				  const struct stream_frame *f)
+{
+	char buf[1024];
+
+	text_json(to, event_frame_name(h, t, f, buf, sizeof(buf)));
 }
 
 void event_stack(struct text_out *to, struct host *h, const struct target *t, uint32_t leaf)

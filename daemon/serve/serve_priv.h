@@ -165,6 +165,7 @@ enum MHD_Result serve_top(struct request *r);
 enum MHD_Result serve_events(struct request *r);
 enum MHD_Result serve_locks(struct request *r);
 enum MHD_Result serve_threads(struct request *r);
+enum MHD_Result serve_timeline(struct request *r);
 /* locks.c; last= for both handlers (answers the error itself), and the selected JVMs: the named
  * ones, else all that stream */
 int locks_last(struct request *r, uint64_t *ret_ns);
@@ -179,6 +180,9 @@ void thread_text(struct text_out *to, const struct target *t, uint32_t number, c
 /* event_text.c: one line of JSON each */
 void event_sample(struct text_out *to, struct host *h, const struct target *t,
 		  const struct stream_sample *s, uint64_t real_ns);
+/* A frame as text, in @buf or of the frame; never NULL. */
+const char *event_frame_name(struct host *h, const struct target *t, const struct stream_frame *f,
+			     char *buf, size_t size);
 /* [root ... leaf]; @node 0 = [] */
 void event_stack(struct text_out *to, struct host *h, const struct target *t, uint32_t node);
 void event_lock(struct text_out *to, struct host *h, const struct target *t,

@@ -6,3 +6,6 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_test(NAME e2e.flamegraph_page COMMAND ${Python3_EXECUTABLE}
 	${CMAKE_CURRENT_LIST_DIR}/flamegraph_page.py $<TARGET_FILE:write_page>)
 set_tests_properties(e2e.flamegraph_page PROPERTIES LABELS e2e TIMEOUT 300 SKIP_RETURN_CODE 77)
+add_test(NAME e2e.timeline_page COMMAND ${Python3_EXECUTABLE}
+	${CMAKE_CURRENT_LIST_DIR}/timeline_page.py ${CMAKE_SOURCE_DIR}/daemon/cli/timeline.html)
+set_tests_properties(e2e.timeline_page PROPERTIES LABELS e2e TIMEOUT 400 SKIP_RETURN_CODE 77)

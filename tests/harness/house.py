@@ -19,7 +19,7 @@ LADDER = [
     "agent/base", "agent/hotspot", "agent/walker/native", "agent/walker/java", "agent/walker/asgct", "agent/walker",
     "agent/engine", "agent/events", "agent/output", "agent/session",
     "daemon/ground", "injector", "daemon/core", "daemon/bpf", "daemon/discovery", "daemon/stream", "daemon/locks",
-    "daemon/profile", "daemon/symbols", "daemon/store", "daemon/target", "daemon/report", "daemon/clickhouse",
+    "daemon/profile", "daemon/timeline", "daemon/symbols", "daemon/store", "daemon/target", "daemon/report", "daemon/clickhouse",
     "daemon/upload", "daemon/host", "daemon/serve", "daemon", "daemon/cli",
 ]
 LIMITS = {"includes that climb": 0, "rooms in a circle": 0, "shared names, %": 1.0, "names of one word, %": 0.5}

@@ -11,7 +11,7 @@ import zipfile
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import jdks  # noqa: E402
 
-PINNED = {"grpcio": "1.66.2"}
+PINNED = {"grpcio": "1.66.2", "perfetto": "0.59.1", "protobuf": "6.31.1"}
 
 
 def fetch(name):

@@ -67,6 +67,18 @@ static void moments_are_seconds_or_dates(void **state)
 	assert_int_equal(moment("2023-11-14 22:13"), NOW - 20);
 }
 
+static void seconds_may_have_a_fraction(void **state)
+{
+	static const char *const same[] = { "@1700000000.25", "22:13:20.25", "2023-11-14 22:13:20.250000000" };
+	uint64_t ns;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+		assert_true(parse_moment(same[i], (NOW + 1) * NS_PER_S, &ns));
+		assert_int_equal(ns, NOW * NS_PER_S + NS_PER_S / 4);
+	}
+}
+
 static void a_time_of_day_is_the_last_such(void **state)
 {
 	(void)state;
@@ -96,7 +108,7 @@ static void moments_are_local_time_also_when_clocks_change(void **state)
 
 static void no_moment_is_refused(void **state)
 {
-	static const char *const wrong[] = { "", "@", "@x", "@-1", "now", "25:00", "14:05x", "2023-13-01 10:00",
+	static const char *const wrong[] = { "", "@", "@x", "@1.", "@1.x", "@.5", "14:05.5", "@1.0000000001", "@-1", "now", "25:00", "14:05x", "2023-13-01 10:00",
 					     "2023-11-14", "1969-12-31 10:00",
 					     "9999-01-01 00:00" };
 	uint64_t ns = 7;
@@ -115,6 +127,7 @@ int main(void)
 		cmocka_unit_test(no_length_is_refused),
 		cmocka_unit_test(an_interval_needs_its_unit),
 		cmocka_unit_test(moments_are_seconds_or_dates),
+		cmocka_unit_test(seconds_may_have_a_fraction),
 		cmocka_unit_test(a_time_of_day_is_the_last_such),
 		cmocka_unit_test(moments_are_local_time_also_when_clocks_change),
 		cmocka_unit_test(no_moment_is_refused),

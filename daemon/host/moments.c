@@ -1,0 +1,64 @@
+/* See moments.h. */
+#include "daemon/host/moments.h"
+
+#include "daemon/ground/clock.h"
+
+#define PART_OF_MEMORY 8 /* of limits.memory */
+
+size_t host_moments_bytes(const struct config *c)
+{
+	return c->memory_bytes / PART_OF_MEMORY;
+}
+
+const struct timeline *host_timeline(const struct target *t)
+{
+	const struct host_entry *e = t->userdata;
+
+	return e ? e->timeline : NULL;
+}
+
+void host_moment_sample(const struct host_entry *e, const struct target *t, enum timeline_kind kind,
+			const struct stream_sample *s, uint32_t tid)
+{
+	const struct timeline_event event = {
+		.kind = kind,
+		.end_ns = s->mono_ns + (uint64_t)t->real_minus_mono_ns,
+		.length_ns = s->weight_ns,
+		.tid = tid,
+		.thread = s->thread,
+		.node = s->node,
+		.syscall = -1,
+	};
+
+	if (e->timeline)
+		timeline_add(e->timeline, t->stream, &event, clock_real_ns());
+}
+
+void host_moment_lock(const struct host_entry *e, const struct target *t,
+		      const struct stream_lock *w, bool idle)
+{
+	const struct timeline_event event = {
+		.kind = TIMELINE_LOCK,
+		.reason = w->wait,
+		.flags = (uint8_t)((idle ? TIMELINE_IDLE : 0) |
+				   (w->flags & WIRE_LOCK_TIMED ? TIMELINE_TIMED : 0) |
+				   (w->flags & WIRE_LOCK_SUM ? TIMELINE_SUM : 0)),
+		.end_ns = w->begin_ns + w->duration_ns + (uint64_t)t->real_minus_mono_ns,
+		.length_ns = w->duration_ns,
+		.tid = w->tid,
+		.thread = w->thread,
+		.node = w->node,
+		.owner_tid = w->owner_tid,
+		.owner = w->owner,
+		.owner_node = w->owner_node,
+		.waker_tid = w->waker_tid,
+		.waker = w->waker,
+		.class_name = w->class_name,
+		.identity = w->identity,
+		.n = w->waits,
+		.syscall = -1,
+	};
+
+	if (e->timeline && !(w->flags & (WIRE_LOCK_OPEN | WIRE_LOCK_CLOSED)))
+		timeline_add(e->timeline, t->stream, &event, clock_real_ns());
+}

@@ -1,0 +1,380 @@
+/*
+ * /v1/timeline: the last minutes of one JVM, event by event. Made in a child (apart.c), as text:
+ * there may be hundreds of thousands of events. docs/api.md describes the answer.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include "daemon/ground/clock.h"
+#include "daemon/profile/class_text.h"
+#include "daemon/serve/serve_priv.h"
+
+#define LAST_NS	     (30 * NS_PER_S)
+#define TABLES_BYTES (48ul << 20) /* of names and stacks of one answer */
+#define FRAME_MAX    1024
+
+struct drawing {
+	struct host *host;
+	const struct target *target;
+	struct timeline_question question;
+	struct timeline_answer answer;
+	struct profile *stacks, *locks, *traces; /* tables of the answer, interned */
+	uint32_t **nodes; /* by part: its nodes in @stacks, + 1 */
+	uint32_t *open_threads; /* threads that wait now and are not in the answer's list */
+	uint32_t n_open_threads;
+	struct timeline_sum open; /* waits that go on */
+	struct text_out out;
+};
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static uint32_t timeline_frame(struct drawing *d, const struct profile *p, uint32_t i)
+{
+	const struct profile_frame *f = &p->frames[i];
+	const struct stream_frame frame = {
+		.kind = f->kind,
+		.class_name = p->strings[f->class_name],
+		.method = p->strings[f->method],
+		.module = p->strings[f->module],
+		.offset = f->offset,
+	};
+	struct profile_frame to = { .kind = f->kind, .line = f->line };
+	char buf[FRAME_MAX];
+
+	to.method = profile_string(d->stacks,
+				   event_frame_name(d->host, d->target, &frame, buf, sizeof(buf)));
+	return profile_intern_frame(d->stacks, &to);
+}
+
+/* The stack in the answer's table. Iterative: a part's parents stand before their children. */
+static uint32_t timeline_stack(struct drawing *d, uint32_t part, uint32_t node)
+{
+	static uint32_t chain[STREAM_DEPTH_MAX + 64];
+	const struct profile *p = d->answer.parts[part];
+	uint32_t *known, n = 0, to = 0;
+
+	if (!d->nodes[part])
+		d->nodes[part] = calloc(p->n_nodes + 1, sizeof(**d->nodes));
+	known = d->nodes[part];
+	if (!known)
+		return 0;
+	for (; node && !known[node] && n < ARRAY_SIZE(chain); node = p->nodes[node].parent)
+		chain[n++] = node;
+	if (node && known[node])
+		to = known[node] - 1;
+	while (n > 0) {
+		node = chain[--n];
+		to = profile_node(d->stacks, to, timeline_frame(d, p, p->nodes[node].frame));
+		known[node] = to + 1;
+	}
+	return to;
+}
+
+/* Number of a lock in the answer, + 1; 0 = nothing is known of it. */
+static uint32_t timeline_lock(struct drawing *d, const char *class_name, uint32_t identity)
+{
+	struct profile_frame f = { .offset = identity };
+
+	if (!*class_name && !identity)
+		return 0;
+	f.class_name = profile_string(d->locks, class_name);
+	return profile_intern_frame(d->locks, &f) + 1; /* 0 without room too */
+}
+
+static uint32_t timeline_trace(struct drawing *d, const struct profile *p,
+			       const struct timeline_row *r)
+{
+	struct profile_frame f = { 0 };
+
+	if (!r->trace && !r->span)
+		return 0;
+	f.class_name = profile_string(d->traces, p->strings[r->trace]);
+	f.method = profile_string(d->traces, p->strings[r->span]);
+	return profile_intern_frame(d->traces, &f) + 1;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+/* Moments relative to the beginning of the span, which they may precede. */
+static long long timeline_at(const struct drawing *d, uint64_t ns)
+{
+	return (long long)(ns - d->question.from_ns);
+}
+
+static void moment_text(struct drawing *d, const struct timeline_row *r)
+{
+	text_printf(&d->out, "[%u,%lld,%" PRIu64 ",%u,%u]", r->thread, timeline_at(d, r->end_ns),
+		    r->length_ns, timeline_stack(d, r->part, r->stack),
+		    timeline_trace(d, d->answer.parts[r->part], r));
+}
+
+static void interval_text(struct drawing *d, const struct timeline_row *r)
+{
+	const struct profile *p = d->answer.parts[r->part];
+
+	text_printf(&d->out, "[%u,%lld,%" PRIu64 ",%u,%u,%u,%u,%u,%u,%u,%u,%u,%" PRIu64 ",%d]",
+		    r->thread, timeline_at(d, r->end_ns - r->length_ns), r->length_ns,
+		    timeline_stack(d, r->part, r->stack), timeline_trace(d, p, r), r->reason,
+		    r->flags, timeline_lock(d, p->strings[r->class_name], r->identity), r->owner,
+		    timeline_stack(d, r->part, r->owner_stack), r->waker, r->n, r->runqueue_ns,
+		    r->syscall);
+}
+
+static uint32_t timeline_thread(struct drawing *d, uint32_t tid)
+{
+	struct timeline_answer *a = &d->answer;
+
+	if (!tid)
+		return 0;
+	for (uint32_t i = a->n_threads; i-- > 0;)
+		if (a->threads[i].tid == tid)
+			return i + 1;
+	for (uint32_t i = 0; i < d->n_open_threads; i++)
+		if (d->open_threads[i] == tid)
+			return a->n_threads + i + 1;
+	d->open_threads[d->n_open_threads++] = tid;
+	return a->n_threads + d->n_open_threads;
+}
+
+/* A wait that goes on ends, for this answer, at the end of its span. */
+static bool open_wait_text(struct drawing *d, const struct locks *l, const struct locks_open *w,
+			   bool first)
+{
+	const struct timeline_question *q = &d->question;
+	uint64_t begin_ns = w->begin_ns + (uint64_t)d->target->real_minus_mono_ns;
+	const char *name = locks_thread_name(l, w->tid);
+	unsigned flags = TIMELINE_OPEN | (w->idle ? TIMELINE_IDLE : 0) |
+			 (w->flags & WIRE_LOCK_TIMED ? TIMELINE_TIMED : 0);
+	uint32_t thread;
+
+	if (begin_ns >= q->to_ns || q->trace || (q->thread && !strstr(name, q->thread)))
+		return false;
+	d->open.events++;
+	d->open.ns += q->to_ns - begin_ns;
+	d->open.inside_ns += q->to_ns - (begin_ns < q->from_ns ? q->from_ns : begin_ns);
+	thread = timeline_thread(d, w->tid);
+	text_printf(&d->out, "%s[%u,%lld,%" PRIu64 ",0,0,%u,%u,%u,%u,0,0,1,0,-1]", first ? "" : ",",
+		    thread, timeline_at(d, begin_ns), q->to_ns - begin_ns, w->wait, flags,
+		    timeline_lock(d, w->class_name, w->identity), timeline_thread(d, w->owner_tid));
+	return true;
+}
+
+/* Only if the span reaches into the present. */
+static void open_waits_text(struct drawing *d, bool first)
+{
+	const struct locks *l = host_locks(d->target);
+	struct locks_open *open;
+	uint32_t n;
+
+	if (!l || d->target->state != TARGET_STREAMING ||
+	    d->question.to_ns + NS_PER_S < clock_real_ns() ||
+	    locks_open(l, clock_mono_ns(), &open, &n) < 0)
+		return;
+	d->open_threads = calloc(2 * (size_t)n + 1, sizeof(*d->open_threads));
+	for (uint32_t i = 0; d->open_threads && i < n; i++)
+		if (open_wait_text(d, l, &open[i], first))
+			first = false;
+	free(open);
+}
+
+static void events_text(struct drawing *d, enum timeline_kind kind)
+{
+	bool first = true;
+
+	text_printf(&d->out, ",\"%s\":[", timeline_kind_names[kind]);
+	for (uint32_t i = 0; i < d->answer.n_rows; i++) {
+		const struct timeline_row *r = &d->answer.rows[i];
+
+		if (r->kind != kind)
+			continue;
+		text_put(&d->out, first ? "" : ",");
+		first = false;
+		if (timeline_is_moment(kind))
+			moment_text(d, r);
+		else
+			interval_text(d, r);
+	}
+	if (kind == TIMELINE_LOCK)
+		open_waits_text(d, first);
+	text_put(&d->out, "]");
+}
+
+/* ---- what the events refer to ---------------------------------------------------------------- */
+
+static void timeline_thread_text(struct drawing *d, uint32_t i, uint32_t tid, const char *name)
+{
+	text_put(&d->out, i ? ",{" : "{");
+	thread_text(&d->out, d->target, tid, name);
+	text_put(&d->out, "}");
+}
+
+static void timeline_threads_text(struct drawing *d)
+{
+	const struct locks *l = host_locks(d->target);
+	uint32_t n = d->answer.n_threads;
+
+	text_put(&d->out, ",\"threads\":[");
+	for (uint32_t i = 0; i < n; i++)
+		timeline_thread_text(d, i, d->answer.threads[i].tid, d->answer.threads[i].name);
+	for (uint32_t i = 0; i < d->n_open_threads; i++)
+		timeline_thread_text(d, n + i, d->open_threads[i],
+				     l ? locks_thread_name(l, d->open_threads[i]) : "");
+	text_put(&d->out, "]");
+}
+
+static void tables_text(struct drawing *d)
+{
+	const struct profile *s = d->stacks, *l = d->locks, *t = d->traces;
+	struct text_out *to = &d->out;
+	char buf[CLASS_TEXT_MAX];
+
+	text_put(to, ",\"frames\":[");
+	for (uint32_t i = 0; i < s->n_frames; i++) {
+		text_put(to, i ? ",[" : "[");
+		text_json(to, s->strings[s->frames[i].method]);
+		text_printf(to, ",\"%s\",%d]", wire_kind_names[s->frames[i].kind],
+			    s->frames[i].line);
+	}
+	text_put(to, "],\"nodes\":[[0,0]");
+	for (uint32_t i = 1; i < s->n_nodes; i++)
+		text_printf(to, ",[%u,%u]", s->nodes[i].parent, s->nodes[i].frame);
+	text_put(to, "],\"locks\":[");
+	for (uint32_t i = 0; i < l->n_frames; i++) {
+		text_put(to, i ? ",[" : "[");
+		text_json(to, class_text(l->strings[l->frames[i].class_name], buf));
+		text_printf(to, ",\"%" PRIx64 "\"]", l->frames[i].offset);
+	}
+	text_put(to, "],\"traces\":[");
+	for (uint32_t i = 0; i < t->n_frames; i++) {
+		text_put(to, i ? ",[" : "[");
+		text_json(to, t->strings[t->frames[i].class_name]);
+		text_put(to, ",");
+		text_json(to, t->strings[t->frames[i].method]);
+		text_put(to, "]");
+	}
+	text_put(to, "]");
+}
+
+static void sum_text(struct text_out *to, const char *name, const struct timeline_sum *s,
+		     bool first)
+{
+	text_printf(to,
+		    "%s\"%s\":{\"events\":%" PRIu64 ",\"ns\":%" PRIu64 ",\"inside_ns\":%" PRIu64
+		    "}",
+		    first ? "" : ",", name, s->events, s->ns, s->inside_ns);
+}
+
+static void sums_text(struct text_out *to, const char *name, const struct timeline_sum *sums)
+{
+	text_printf(to, ",\"%s\":{", name);
+	for (int k = 0; k < TIMELINE_KIND_COUNT; k++)
+		sum_text(to, timeline_kind_names[k], &sums[k], k == 0);
+	text_put(to, "}");
+}
+
+static void names_text(struct text_out *to, const char *name, const char *const *names, int n)
+{
+	text_printf(to, "\"%s\":[", name);
+	for (int i = 0; i < n; i++)
+		text_printf(to, "%s\"%s\"", i ? "," : "", names[i]);
+	text_put(to, "]");
+}
+
+static void timeline_text(struct drawing *d)
+{
+	const struct timeline_question *q = &d->question;
+	struct text_out *to = &d->out;
+
+	text_printf(to,
+		    "{\"format\":\"kindling timeline 1\",\"pid\":%d,\"name\":", d->target->jvm.pid);
+	text_json(to, d->target->jvm.name);
+	text_printf(to, ",\"from_ns\":%" PRIu64 ",\"to_ns\":%" PRIu64 ",\"since_ns\":", q->from_ns,
+		    q->to_ns);
+	if (d->answer.since_ns == UINT64_MAX)
+		text_put(to, "null");
+	else
+		text_printf(to, "%" PRIu64, d->answer.since_ns);
+	text_put(to, d->answer.forgotten ? ",\"forgotten\":true" : ",\"forgotten\":false");
+	text_put(to, ",\"asked\":{\"thread\":");
+	text_json(to, q->thread ? q->thread : "");
+	text_put(to, ",\"trace\":");
+	text_json(to, q->trace ? q->trace : "");
+	text_put(to, "},\"reasons\":{");
+	names_text(to, "lock", wire_wait_names, WIRE_WAIT_COUNT);
+	text_put(to, ",");
+	names_text(to, "band", timeline_band_names, TIMELINE_BAND_COUNT);
+	text_put(to, "}");
+	for (int k = 0; k < TIMELINE_KIND_COUNT; k++)
+		events_text(d, (enum timeline_kind)k);
+	timeline_threads_text(d);
+	tables_text(d);
+	sums_text(to, "sums", d->answer.sums);
+	text_put(to, ",");
+	sum_text(to, "open", &d->open, true);
+	sums_text(to, "left_out", d->answer.left_out);
+	sums_text(to, "no_room", d->answer.no_room);
+	text_put(to, "}");
+}
+
+/* ---- the request ----------------------------------------------------------------------------- */
+
+static int tables_new(struct drawing *d)
+{
+	struct profile **tables[] = { &d->stacks, &d->locks, &d->traces };
+
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+		if (profile_new(tables[i]) < 0)
+			return -ENOMEM;
+		profile_limit(*tables[i], TABLES_BYTES, 1);
+	}
+	d->nodes = calloc(d->answer.n_parts + 1, sizeof(*d->nodes));
+	return d->nodes ? 0 : -ENOMEM;
+}
+
+/* Everything is freed with this child. */
+static int timeline_draw(struct drawing *d)
+{
+	const struct timeline *timeline = host_timeline(d->target);
+	int r = 0;
+
+	if (timeline)
+		r = timeline_query(timeline, &d->question, &d->answer);
+	else
+		d->answer.since_ns = UINT64_MAX;
+	if (r == 0)
+		r = tables_new(d);
+	if (r == 0)
+		timeline_text(d);
+	return r;
+}
+
+enum MHD_Result serve_timeline(struct request *r)
+{
+	struct drawing d = { .host = r->serve->host };
+	struct timeline_question *q = &d.question;
+	size_t len;
+	char *body;
+
+	if (!is_apart(r))
+		return answer_apart(r, APART_LIVE);
+	d.target = api_one_target(r, argument(r, "target"));
+	if (!d.target)
+		return MHD_YES;
+	if (argument(r, "last") || argument(r, "from") || argument(r, "to")) {
+		if (!api_time_range(r, &q->from_ns, &q->to_ns))
+			return answer_error(
+				r, 400,
+				"last must be a duration such as 30s; from and to are ns since 1970");
+	} else {
+		q->to_ns = clock_real_ns();
+		q->from_ns = q->to_ns - LAST_NS;
+	}
+	/* readers take numbers as doubles, which hold these moments to 256 ns */
+	q->from_ns &= ~1023ull;
+	q->to_ns &= ~1023ull;
+	q->thread = argument(r, "thread");
+	q->trace = argument(r, "trace");
+	if (timeline_draw(&d) < 0 || text_take(&d.out, &body, &len) < 0)
+		return answer_error(r, 503, "no memory");
+	return answer_bytes(r, 200, "application/json", body, len);
+}

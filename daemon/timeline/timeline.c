@@ -1,0 +1,373 @@
+/* See timeline.h: events into chunks, and chunks out when there is no room. */
+#include "daemon/timeline/timeline_priv.h"
+
+#include <errno.h>
+#include <string.h>
+#include "proto/wire.h"
+
+/* Names and stacks of one chunk: beyond that a stack is "[profile full]". */
+#define STACK_BYTES_MAX (3ul << 20)
+#define LOOK_EVERY	256u /* events between two looks at the size of a chunk */
+
+const char *const timeline_kind_names[TIMELINE_KIND_COUNT] = { "cpu", "wall", "lock", "offcpu",
+							       "band" };
+const char *const timeline_band_names[TIMELINE_BAND_COUNT] = { "safepoint", "gc" };
+
+struct timelines {
+	size_t bytes_max;
+	struct timeline *list;
+};
+
+int timelines_new(struct timelines **ret)
+{
+	struct timelines *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	p->bytes_max = TIMELINES_BYTES;
+	*ret = p;
+	return 0;
+}
+
+struct timelines *timelines_free(struct timelines *p)
+{
+	free(p);
+	return NULL;
+}
+
+void timelines_limit(struct timelines *p, size_t bytes)
+{
+	p->bytes_max = bytes;
+}
+
+size_t timelines_bytes(const struct timelines *p)
+{
+	size_t bytes = 0;
+
+	for (const struct timeline *t = p->list; t; t = t->next)
+		bytes += t->bytes;
+	return bytes;
+}
+
+/* ---- chunks ---------------------------------------------------------------------------------- */
+
+size_t timeline_chunk_bytes(const struct timeline_chunk *c)
+{
+	return sizeof(*c) + profile_bytes(c->profile) + c->cap_ticks * sizeof(*c->ticks) +
+	       c->cap_intervals * sizeof(*c->intervals);
+}
+
+static struct timeline_chunk *chunk_free(struct timeline_chunk *c)
+{
+	profile_free(c->profile);
+	free(c->ticks);
+	free(c->intervals);
+	free(c);
+	return NULL;
+}
+
+static struct timeline_chunk *chunk_new(struct timeline *t, uint64_t now_ns)
+{
+	struct timeline_chunk *c = calloc(1, sizeof(*c));
+
+	if (!c || profile_new(&c->profile) < 0) {
+		free(c);
+		return NULL;
+	}
+	profile_limit(c->profile, STACK_BYTES_MAX, 1);
+	c->begin_ns = c->end_ns = now_ns;
+	c->first_ns = UINT64_MAX;
+	c->serial = ++t->serial;
+	if (t->newest)
+		t->newest->next = c;
+	else
+		t->oldest = c;
+	t->newest = c;
+	return c;
+}
+
+/* Events of an ended chunk are never added to: the room that growth left over goes back. */
+static void chunk_end(struct timeline_chunk *c)
+{
+	void *p;
+
+	if (c->n_ticks && (p = realloc(c->ticks, c->n_ticks * sizeof(*c->ticks)))) {
+		c->ticks = p;
+		c->cap_ticks = c->n_ticks;
+	}
+	if (c->n_intervals && (p = realloc(c->intervals, c->n_intervals * sizeof(*c->intervals)))) {
+		c->intervals = p;
+		c->cap_intervals = c->n_intervals;
+	}
+}
+
+static void timeline_weigh(struct timeline *t)
+{
+	t->bytes = sizeof(*t) + (t->ids.n_nodes + t->ids.n_methods) * sizeof(uint32_t);
+	for (const struct timeline_chunk *c = t->oldest; c; c = c->next)
+		t->bytes += timeline_chunk_bytes(c);
+}
+
+/* false = there is none. */
+static bool drop_oldest(struct timeline *t)
+{
+	struct timeline_chunk *c = t->oldest;
+
+	if (!c)
+		return false;
+	t->oldest = c->next;
+	if (!t->oldest) {
+		t->newest = NULL;
+		live_ids_forget(&t->ids);
+	}
+	t->begin_ns = c->end_ns;
+	t->forgot = true;
+	chunk_free(c);
+	timeline_weigh(t);
+	return true;
+}
+
+int timeline_new(struct timelines *p, const struct timeline_process *of, struct timeline **ret)
+{
+	struct timeline *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->pool = p;
+	t->of = *of;
+	t->ids.process = UINT32_MAX;
+	t->bytes = sizeof(*t);
+	t->next = p->list;
+	p->list = t;
+	*ret = t;
+	return 0;
+}
+
+struct timeline *timeline_free(struct timeline *t)
+{
+	struct timeline **link;
+
+	if (!t)
+		return NULL;
+	for (link = &t->pool->list; *link != t; link = &(*link)->next)
+		;
+	*link = t->next;
+	while (drop_oldest(t))
+		;
+	live_ids_forget(&t->ids);
+	free(t);
+	return NULL;
+}
+
+void timeline_reset(struct timeline *t)
+{
+	uint64_t serial = t->ids.serial;
+
+	live_ids_forget(&t->ids);
+	t->ids.serial = serial;
+}
+
+size_t timeline_bytes(const struct timeline *t)
+{
+	return t->bytes;
+}
+
+/* ---- the budget ------------------------------------------------------------------------------ */
+
+static size_t tenant_bytes(const struct timelines *p, uint64_t tenant)
+{
+	size_t bytes = 0;
+
+	for (const struct timeline *t = p->list; t; t = t->next)
+		if (t->of.tenant == tenant)
+			bytes += t->bytes;
+	return bytes;
+}
+
+/* The largest of the tenant that has most. */
+static struct timeline *who_gives(const struct timelines *p)
+{
+	struct timeline *most = NULL;
+	size_t tenant_most = 0;
+
+	for (struct timeline *t = p->list; t; t = t->next) {
+		size_t all = t->oldest ? tenant_bytes(p, t->of.tenant) : 0;
+
+		if (all > tenant_most || (all && all == tenant_most && t->bytes > most->bytes)) {
+			tenant_most = all;
+			most = t;
+		}
+	}
+	return most;
+}
+
+void timelines_tick(struct timelines *p, uint64_t now_ns)
+{
+	for (struct timeline *t = p->list; t; t = t->next) {
+		while (t->oldest && t->oldest->end_ns + TIMELINE_KEEP_NS < now_ns)
+			(void)drop_oldest(t);
+		timeline_weigh(t);
+	}
+	while (timelines_bytes(p) > p->bytes_max) {
+		struct timeline *t = who_gives(p);
+
+		if (!t || !drop_oldest(t))
+			return;
+	}
+}
+
+/* ---- adding ---------------------------------------------------------------------------------- */
+
+static struct timeline_chunk *chunk_at(struct timeline *t, uint64_t now_ns)
+{
+	struct timeline_chunk *c = t->newest;
+
+	/* also when the clock was set back */
+	if (c && now_ns >= c->begin_ns && now_ns - c->begin_ns < TIMELINE_CHUNK_NS)
+		return c;
+	if (c) {
+		chunk_end(c);
+		timeline_weigh(t);
+	}
+	c = chunk_new(t, now_ns);
+	if (c)
+		live_ids_turn(&t->ids, c->serial);
+	if (!t->begin_ns)
+		t->begin_ns = now_ns;
+	return c;
+}
+
+static void refuse(struct timeline_chunk *c, const struct timeline_event *e)
+{
+	struct timeline_sum *s = &c->no_room[e->kind];
+
+	s->events += e->n ? e->n : 1;
+	s->ns += e->length_ns;
+}
+
+static bool timeline_grow(void **array, uint32_t *cap, uint32_t n, size_t size)
+{
+	uint32_t want = *cap ? *cap + *cap / 2 : 64;
+	void *p;
+
+	if (n < *cap)
+		return true;
+	p = realloc(*array, want * size);
+	if (!p)
+		return false;
+	*array = p;
+	*cap = want;
+	return true;
+}
+
+/* Keeps within the target's part of the budget: first older chunks go, then events are refused. */
+static bool timeline_has_room(struct timeline *t, const struct timeline_chunk *c)
+{
+	if ((c->n_ticks + c->n_intervals) % LOOK_EVERY == 0)
+		timeline_weigh(t);
+	while (t->bytes > t->pool->bytes_max / 2 && t->oldest != t->newest)
+		(void)drop_oldest(t);
+	return t->bytes <= t->pool->bytes_max / 2;
+}
+
+/* The thread's position in the chunk, + 1; 0 = none, or no room. */
+static uint32_t thread_in(struct timeline *t, struct timeline_chunk *c, uint32_t tid,
+			  const char *name)
+{
+	struct profile_thread thread = { .process = t->ids.process, .tid = tid };
+	uint32_t n;
+
+	if (!tid)
+		return 0;
+	thread.name = profile_string(c->profile, name);
+	n = profile_thread(c->profile, &thread);
+	return n == UINT32_MAX ? 0 : n + 1;
+}
+
+static uint32_t stack_in(struct timeline *t, struct timeline_chunk *c, const struct stream *stream,
+			 uint32_t node)
+{
+	return node && stream ? live_ids_stack(&t->ids, c->profile, stream, node) : 0;
+}
+
+static void add_tick(struct timeline *t, struct timeline_chunk *c, const struct stream *stream,
+		     const struct timeline_event *e)
+{
+	if (!timeline_grow((void **)&c->ticks, &c->cap_ticks, c->n_ticks, sizeof(*c->ticks))) {
+		refuse(c, e);
+		return;
+	}
+	c->ticks[c->n_ticks++] = (struct timeline_tick){
+		.at_ns = e->end_ns,
+		.weight_ns = e->length_ns,
+		.thread = thread_in(t, c, e->tid, e->thread),
+		.stack = stack_in(t, c, stream, e->node),
+		.trace = profile_string(c->profile, e->trace_id),
+		.span = profile_string(c->profile, e->span_id),
+		.kind = e->kind,
+	};
+}
+
+static void add_interval(struct timeline *t, struct timeline_chunk *c, const struct stream *stream,
+			 const struct timeline_event *e)
+{
+	if (!timeline_grow((void **)&c->intervals, &c->cap_intervals, c->n_intervals,
+			   sizeof(*c->intervals))) {
+		refuse(c, e);
+		return;
+	}
+	c->intervals[c->n_intervals++] = (struct timeline_interval){
+		.end_ns = e->end_ns,
+		.length_ns = e->length_ns,
+		.runqueue_ns = e->runqueue_ns < e->length_ns ? e->runqueue_ns : e->length_ns,
+		.thread = thread_in(t, c, e->tid, e->thread),
+		.owner = thread_in(t, c, e->owner_tid, e->owner),
+		.waker = thread_in(t, c, e->waker_tid, e->waker),
+		.stack = stack_in(t, c, stream, e->node),
+		.owner_stack = stack_in(t, c, stream, e->owner_node),
+		.class_name = profile_string(c->profile, e->class_name),
+		.trace = profile_string(c->profile, e->trace_id),
+		.span = profile_string(c->profile, e->span_id),
+		.identity = e->identity,
+		.n = e->n ? e->n : 1,
+		.syscall = e->syscall,
+		.kind = e->kind,
+		.reason = e->reason,
+		.flags = e->flags,
+	};
+}
+
+void timeline_add(struct timeline *t, const struct stream *stream, const struct timeline_event *e,
+		  uint64_t now_ns)
+{
+	const struct live_process process = { .pid = t->of.pid,
+					      .start_time = t->of.start_time,
+					      .tenant = t->of.tenant };
+	struct timeline_chunk *c = chunk_at(t, now_ns);
+	struct timeline_event event = *e;
+	uint64_t begin_ns;
+
+	if (!c)
+		return; /* without any memory */
+	if (event.end_ns > now_ns)
+		event.end_ns = now_ns;
+	if (event.end_ns + TIMELINE_KEEP_NS < now_ns)
+		event.end_ns = now_ns - TIMELINE_KEEP_NS;
+	if (event.length_ns > event.end_ns)
+		event.length_ns = event.end_ns; /* since 1970 */
+	c->end_ns = now_ns;
+	if (!timeline_has_room(t, c)) {
+		refuse(c, &event);
+		return;
+	}
+	(void)live_ids_process(&t->ids, c->profile, &process);
+	begin_ns = event.end_ns - (timeline_is_moment(event.kind) ? 0 : event.length_ns);
+	if (timeline_is_moment(event.kind))
+		add_tick(t, c, stream, &event);
+	else
+		add_interval(t, c, stream, &event);
+	if (begin_ns < c->first_ns)
+		c->first_ns = begin_ns;
+	if (event.end_ns > c->last_ns)
+		c->last_ns = event.end_ns;
+}

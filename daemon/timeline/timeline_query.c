@@ -1,0 +1,275 @@
+/*
+ * Answers: the events of a span of time out of the chunks. Each chunk is a part of the answer, with
+ * its own strings and stacks; threads alone are brought together, by number and name. An event that
+ * came before its thread's name was known belongs to the thread of that number.
+ */
+#include "daemon/timeline/timeline_priv.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define THREADS_BYTES (16ul << 20)
+
+struct querying {
+	const struct timeline_question *q;
+	struct timeline_answer *answer;
+	struct profile *threads; /* the answer's threads, interned */
+	uint32_t process; /* which they all belong to */
+	uint32_t *map; /* of the chunk in turn: its threads in the answer, + 1; 0 = not asked for */
+	uint32_t cap_rows;
+	uint32_t part;
+};
+
+/* A thread of that number which has a name; 0 = none is known (also of virtual threads, of which
+ * there are too many, and their numbers are theirs alone). */
+static uint32_t named_thread(const struct profile *p, uint32_t tid)
+{
+	if (tid >= WIRE_VIRTUAL_TID)
+		return 0;
+	for (uint32_t i = p->n_threads; i-- > 0;)
+		if (p->threads[i].tid == tid)
+			return i + 1;
+	return 0;
+}
+
+static uint32_t thread_of(struct querying *x, const struct profile *from, uint32_t i)
+{
+	const struct profile_thread *t = &from->threads[i];
+	struct profile_thread to = { .process = x->process, .tid = t->tid };
+	uint32_t n = t->name ? 0 : named_thread(x->threads, t->tid);
+
+	if (n)
+		return n;
+	to.name = profile_string(x->threads, from->strings[t->name]);
+	n = profile_thread(x->threads, &to);
+	return n == UINT32_MAX ? 0 : n + 1;
+}
+
+/* Names first, of all chunks: a thread's may come later than its first events. */
+static void number_named(struct querying *x, const struct profile *p)
+{
+	for (uint32_t i = 0; i < p->n_threads; i++)
+		if (p->threads[i].name)
+			(void)thread_of(x, p, i);
+}
+
+static int map_threads(struct querying *x, const struct profile *p)
+{
+	free(x->map);
+	x->map = calloc(p->n_threads + 1, sizeof(*x->map));
+	if (!x->map)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < p->n_threads; i++)
+		x->map[i] = thread_of(x, p, i);
+	return 0;
+}
+
+static uint32_t mapped(const struct querying *x, uint32_t thread)
+{
+	return thread ? x->map[thread - 1] : 0;
+}
+
+static void sum_add(struct timeline_sum *s, const struct timeline_row *r, uint64_t inside_ns)
+{
+	s->events += r->n;
+	s->ns += r->length_ns;
+	s->inside_ns += inside_ns;
+}
+
+/* Part of it lies in the span; @ret_inside: how long. */
+static bool row_is_inside(const struct timeline_question *q, const struct timeline_row *r,
+			  uint64_t *ret_inside)
+{
+	uint64_t begin = r->length_ns < r->end_ns ? r->end_ns - r->length_ns : 0;
+	uint64_t end = r->end_ns < q->to_ns ? r->end_ns : q->to_ns;
+
+	*ret_inside = 0;
+	if (timeline_is_moment(r->kind))
+		return r->end_ns >= q->from_ns && r->end_ns < q->to_ns;
+	if (begin < q->from_ns)
+		begin = q->from_ns;
+	if (begin >= end)
+		return false;
+	*ret_inside = end - begin;
+	return true;
+}
+
+static bool row_is_asked_for(const struct querying *x, const struct profile *p,
+			     const struct timeline_row *r)
+{
+	const char *name = "";
+
+	if (r->kind == TIMELINE_BAND)
+		return true;
+	if (r->thread)
+		name = x->threads->strings[x->threads->threads[r->thread - 1].name];
+	if (x->q->thread && !strstr(name, x->q->thread))
+		return false;
+	return !x->q->trace || strcmp(p->strings[r->trace], x->q->trace) == 0;
+}
+
+static int put_row(struct querying *x, const struct profile *p, const struct timeline_row *r)
+{
+	struct timeline_answer *a = x->answer;
+	uint64_t inside;
+
+	if (!row_is_inside(x->q, r, &inside))
+		return 0;
+	if (!row_is_asked_for(x, p, r)) {
+		sum_add(&a->left_out[r->kind], r, inside);
+		return 0;
+	}
+	if (a->n_rows == x->cap_rows) {
+		uint32_t want = x->cap_rows ? 2 * x->cap_rows : 4096;
+		struct timeline_row *rows = realloc(a->rows, want * sizeof(*rows));
+
+		if (!rows)
+			return -ENOMEM;
+		a->rows = rows;
+		x->cap_rows = want;
+	}
+	sum_add(&a->sums[r->kind], r, inside);
+	a->rows[a->n_rows++] = *r;
+	return 0;
+}
+
+static int put_ticks(struct querying *x, const struct timeline_chunk *c)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < c->n_ticks && r == 0; i++) {
+		const struct timeline_tick *k = &c->ticks[i];
+		const struct timeline_row row = {
+			.end_ns = k->at_ns,
+			.length_ns = k->weight_ns,
+			.thread = mapped(x, k->thread),
+			.stack = k->stack,
+			.trace = k->trace,
+			.span = k->span,
+			.n = 1,
+			.syscall = -1,
+			.part = x->part,
+			.kind = (uint8_t)k->kind,
+		};
+
+		r = put_row(x, c->profile, &row);
+	}
+	return r;
+}
+
+static int put_intervals(struct querying *x, const struct timeline_chunk *c)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < c->n_intervals && r == 0; i++) {
+		const struct timeline_interval *v = &c->intervals[i];
+		const struct timeline_row row = {
+			.end_ns = v->end_ns,
+			.length_ns = v->length_ns,
+			.runqueue_ns = v->runqueue_ns,
+			.thread = mapped(x, v->thread),
+			.owner = mapped(x, v->owner),
+			.waker = mapped(x, v->waker),
+			.stack = v->stack,
+			.owner_stack = v->owner_stack,
+			.class_name = v->class_name,
+			.trace = v->trace,
+			.span = v->span,
+			.identity = v->identity,
+			.n = v->n,
+			.syscall = v->syscall,
+			.part = x->part,
+			.kind = v->kind,
+			.reason = v->reason,
+			.flags = v->flags,
+		};
+
+		r = put_row(x, c->profile, &row);
+	}
+	return r;
+}
+
+static int put_chunk(struct querying *x, const struct timeline_chunk *c)
+{
+	struct timeline_answer *a = x->answer;
+	int r;
+
+	for (int k = 0; k < TIMELINE_KIND_COUNT; k++) {
+		a->no_room[k].events += c->no_room[k].events;
+		a->no_room[k].ns += c->no_room[k].ns;
+	}
+	x->part = a->n_parts;
+	a->parts[a->n_parts++] = c->profile;
+	r = map_threads(x, c->profile);
+	if (r == 0)
+		r = put_ticks(x, c);
+	return r < 0 ? r : put_intervals(x, c);
+}
+
+/* The names are copied: they outlive @x. */
+static int take_threads(struct querying *x)
+{
+	struct timeline_answer *a = x->answer;
+	const struct profile *p = x->threads;
+
+	a->threads = calloc(p->n_threads + 1, sizeof(*a->threads));
+	if (!a->threads)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < p->n_threads; i++) {
+		const char *name = strdup(p->strings[p->threads[i].name]);
+
+		if (!name)
+			return -ENOMEM;
+		a->threads[a->n_threads++] =
+			(struct timeline_thread){ .tid = p->threads[i].tid, .name = name };
+	}
+	return 0;
+}
+
+static bool chunk_is_inside(const struct timeline_chunk *c, const struct timeline_question *q)
+{
+	return c->last_ns >= q->from_ns && c->first_ns < q->to_ns;
+}
+
+int timeline_query(const struct timeline *t, const struct timeline_question *q,
+		   struct timeline_answer *ret)
+{
+	struct querying x = { .q = q, .answer = ret };
+	uint32_t n = 0;
+	int r;
+
+	*ret = (struct timeline_answer){ .since_ns = t->begin_ns ? t->begin_ns : UINT64_MAX,
+					 .forgotten = t->forgot };
+	for (const struct timeline_chunk *c = t->oldest; c; c = c->next)
+		n++;
+	ret->parts = calloc(n + 1, sizeof(*ret->parts));
+	r = ret->parts ? profile_new(&x.threads) : -ENOMEM;
+	if (r == 0) {
+		profile_limit(x.threads, THREADS_BYTES, 1);
+		x.process =
+			profile_process(x.threads, &(struct profile_process){ .pid = t->of.pid });
+	}
+	for (const struct timeline_chunk *c = t->oldest; c && r == 0; c = c->next)
+		if (chunk_is_inside(c, q))
+			number_named(&x, c->profile);
+	for (const struct timeline_chunk *c = t->oldest; c && r == 0; c = c->next)
+		if (chunk_is_inside(c, q))
+			r = put_chunk(&x, c);
+	if (r == 0)
+		r = take_threads(&x);
+	free(x.map);
+	profile_free(x.threads);
+	if (r < 0)
+		timeline_answer_free(ret);
+	return r;
+}
+
+void timeline_answer_free(struct timeline_answer *a)
+{
+	for (uint32_t i = 0; i < a->n_threads; i++)
+		free((void *)(uintptr_t)a->threads[i].name);
+	free(a->threads);
+	free(a->parts);
+	free(a->rows);
+	*a = (struct timeline_answer){ 0 };
+}

@@ -1,0 +1,274 @@
+/* The last minutes of a target: what is in an answer, what is not, and what is said about that. */
+#include "tests/unit/unit.h"
+#include "daemon/timeline/timeline.h"
+
+#define S  1000000000ull
+#define MS 1000000ull
+static const uint64_t t0 = 5000 * S;
+
+static struct timelines *pool;
+static struct timeline *line;
+
+static int begin(void **state)
+{
+	const struct timeline_process of = { .pid = 7, .start_time = 70, .tenant = 1 };
+
+	(void)state;
+	assert_int_equal(timelines_new(&pool), 0);
+	assert_int_equal(timeline_new(pool, &of, &line), 0);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	line = timeline_free(line);
+	pool = timelines_free(pool);
+	return 0;
+}
+
+static struct timeline_event wait_of(uint32_t tid, const char *name, uint64_t begin_ns,
+				     uint64_t length_ns)
+{
+	return (struct timeline_event){ .kind = TIMELINE_LOCK,
+					.reason = WIRE_WAIT_ENTER,
+					.syscall = -1,
+					.end_ns = begin_ns + length_ns,
+					.length_ns = length_ns,
+					.tid = tid,
+					.thread = name };
+}
+
+static void sample(struct timeline *to, uint32_t tid, const char *name, uint64_t at_ns)
+{
+	const struct timeline_event e = { .kind = TIMELINE_CPU,
+					  .end_ns = at_ns,
+					  .length_ns = 10 * MS,
+					  .tid = tid,
+					  .thread = name,
+					  .syscall = -1 };
+
+	timeline_add(to, NULL, &e, at_ns);
+}
+
+static struct timeline_answer ask(uint64_t from_ns, uint64_t to_ns, const char *thread)
+{
+	const struct timeline_question q = { .from_ns = from_ns, .to_ns = to_ns, .thread = thread };
+	struct timeline_answer a;
+
+	assert_int_equal(timeline_query(line, &q, &a), 0);
+	return a;
+}
+
+static const char *name_of(const struct timeline_answer *a, uint32_t thread)
+{
+	return thread ? a->threads[thread - 1].name : "";
+}
+
+static void what_was_added_is_in_the_answer(void **state)
+{
+	struct timeline_event w = wait_of(11, "waiter", t0, 300 * MS);
+	struct timeline_answer a;
+
+	(void)state;
+	w.owner_tid = 12;
+	w.owner = "owner";
+	w.class_name = "org.shop.Stock";
+	w.identity = 0xabc;
+	w.trace_id = "t1";
+	w.span_id = "s1";
+	timeline_add(line, NULL, &w, t0 + 400 * MS);
+	sample(line, 12, "owner", t0 + 500 * MS);
+	a = ask(t0, t0 + S, NULL);
+	assert_int_equal(a.n_rows, 2);
+	assert_int_equal(a.n_parts, 1);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct timeline_row *r = &a.rows[i];
+		const struct profile *p = a.parts[r->part];
+
+		if (r->kind == TIMELINE_CPU) {
+			assert_string_equal(name_of(&a, r->thread), "owner");
+			assert_int_equal(r->length_ns, 10 * MS);
+			continue;
+		}
+		assert_string_equal(name_of(&a, r->thread), "waiter");
+		assert_string_equal(name_of(&a, r->owner), "owner");
+		assert_string_equal(p->strings[r->class_name], "org.shop.Stock");
+		assert_string_equal(p->strings[r->trace], "t1");
+		assert_string_equal(p->strings[r->span], "s1");
+		assert_int_equal(r->identity, 0xabc);
+		assert_int_equal(r->end_ns, t0 + 300 * MS);
+	}
+	assert_int_equal(a.sums[TIMELINE_CPU].events, 1);
+	assert_int_equal(a.sums[TIMELINE_LOCK].ns, 300 * MS);
+	assert_int_equal(a.since_ns, t0 + 400 * MS);
+	assert_false(a.forgotten);
+	timeline_answer_free(&a);
+}
+
+static void an_interval_that_reaches_into_the_span_counts_with_its_part(void **state)
+{
+	struct timeline_event w = wait_of(11, "waiter", t0, 4 * S);
+	struct timeline_answer a;
+
+	(void)state;
+	timeline_add(line, NULL, &w, t0 + 4 * S);
+	a = ask(t0 + S, t0 + 3 * S, NULL);
+	assert_int_equal(a.sums[TIMELINE_LOCK].events, 1);
+	assert_int_equal(a.sums[TIMELINE_LOCK].ns, 4 * S);
+	assert_int_equal(a.sums[TIMELINE_LOCK].inside_ns, 2 * S);
+	timeline_answer_free(&a);
+	a = ask(t0 + 5 * S, t0 + 6 * S, NULL);
+	assert_int_equal(a.n_rows, 0);
+	timeline_answer_free(&a);
+}
+
+static void moments_on_the_edge_belong_to_one_span_only(void **state)
+{
+	struct timeline_answer before, after;
+
+	(void)state;
+	sample(line, 11, "a", t0 + S);
+	before = ask(t0, t0 + S, NULL);
+	after = ask(t0 + S, t0 + 2 * S, NULL);
+	assert_int_equal(before.n_rows + after.n_rows, 1);
+	timeline_answer_free(&before);
+	timeline_answer_free(&after);
+}
+
+static void what_was_not_asked_for_is_counted(void **state)
+{
+	const struct timeline_question q = { .from_ns = t0, .to_ns = t0 + S, .trace = "t1" };
+	struct timeline_event w = wait_of(12, "other", t0, MS);
+	struct timeline_answer a;
+
+	(void)state;
+	sample(line, 11, "worker-1", t0 + MS);
+	sample(line, 12, "other", t0 + MS);
+	a = ask(t0, t0 + S, "work");
+	assert_int_equal(a.n_rows, 1);
+	assert_int_equal(a.left_out[TIMELINE_CPU].events, 1);
+	assert_int_equal(a.left_out[TIMELINE_CPU].ns, 10 * MS);
+	timeline_answer_free(&a);
+	w.trace_id = "t1";
+	timeline_add(line, NULL, &w, t0 + MS);
+	assert_int_equal(timeline_query(line, &q, &a), 0);
+	assert_int_equal(a.n_rows, 1);
+	assert_int_equal(a.rows[0].kind, TIMELINE_LOCK);
+	assert_int_equal(a.left_out[TIMELINE_CPU].events, 2);
+	timeline_answer_free(&a);
+}
+
+static void a_thread_keeps_one_row_when_its_name_comes_late(void **state)
+{
+	struct timeline_answer a;
+
+	(void)state;
+	sample(line, 11, "", t0);
+	sample(line, 11, "late", t0 + MS);
+	sample(line, 11, "late", t0 + TIMELINE_CHUNK_NS + MS);
+	a = ask(t0, t0 + 2 * TIMELINE_CHUNK_NS, NULL);
+	assert_int_equal(a.n_parts, 2);
+	assert_int_equal(a.n_rows, 3);
+	assert_int_equal(a.n_threads, 1);
+	assert_string_equal(a.threads[0].name, "late");
+	timeline_answer_free(&a);
+}
+
+static void times_of_a_liar_stay_in_range(void **state)
+{
+	struct timeline_event w = wait_of(11, "liar", t0 + 1000 * S, S);
+	struct timeline_answer a;
+
+	(void)state;
+	timeline_add(line, NULL, &w, t0);
+	w = wait_of(11, "liar", 5, UINT64_MAX / 2);
+	timeline_add(line, NULL, &w, t0);
+	a = ask(t0 - TIMELINE_KEEP_NS - S, t0 + S, NULL);
+	assert_int_equal(a.n_rows, 2);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_in_range(a.rows[i].end_ns, t0 - TIMELINE_KEEP_NS, t0);
+	timeline_answer_free(&a);
+}
+
+static void what_is_too_old_goes_and_that_is_said(void **state)
+{
+	struct timeline_answer a;
+
+	(void)state;
+	sample(line, 11, "a", t0);
+	sample(line, 11, "a", t0 + 2 * TIMELINE_KEEP_NS);
+	timelines_tick(pool, t0 + 2 * TIMELINE_KEEP_NS);
+	a = ask(t0 - S, t0 + 2 * TIMELINE_KEEP_NS + S, NULL);
+	assert_int_equal(a.n_rows, 1);
+	assert_true(a.forgotten);
+	assert_int_equal(a.since_ns, t0);
+	timeline_answer_free(&a);
+}
+
+static void one_target_takes_half_of_the_room_and_what_it_says_beyond_is_counted(void **state)
+{
+	struct timeline_answer a;
+	uint64_t kept, n = 200000;
+
+	(void)state;
+	timelines_limit(pool, 1 << 20);
+	for (uint64_t i = 0; i < n; i++)
+		sample(line, 11, "a", t0 + i);
+	assert_true(timeline_bytes(line) <= (1 << 19) + (1 << 18));
+	a = ask(t0, t0 + S, NULL);
+	kept = a.sums[TIMELINE_CPU].events;
+	assert_in_range(kept, 1000, n - 1);
+	assert_int_equal(kept + a.no_room[TIMELINE_CPU].events, n);
+	assert_int_equal(a.sums[TIMELINE_CPU].ns + a.no_room[TIMELINE_CPU].ns, n * 10 * MS);
+	timeline_answer_free(&a);
+	/* the next chunk takes the place of that one */
+	for (uint64_t i = 0; i < 1000; i++)
+		sample(line, 11, "a", t0 + 2 * TIMELINE_CHUNK_NS + i);
+	a = ask(t0, t0 + 100 * S, NULL);
+	assert_int_equal(a.sums[TIMELINE_CPU].events, 1000);
+	assert_true(a.forgotten);
+	timeline_answer_free(&a);
+}
+
+static void the_tenant_that_has_most_gives(void **state)
+{
+	const struct timeline_process of = { .pid = 8, .start_time = 80, .tenant = 2 };
+	struct timeline *small;
+
+	(void)state;
+	assert_int_equal(timeline_new(pool, &of, &small), 0);
+	for (uint64_t i = 0; i < 40000; i++)
+		sample(line, 11, "a", t0 + i);
+	for (uint64_t i = 0; i < 100; i++)
+		sample(small, 12, "b", t0 + i);
+	timelines_tick(pool, t0 + S);
+	assert_true(timelines_bytes(pool) > (1 << 20));
+	timelines_limit(pool, 1 << 20);
+	timelines_tick(pool, t0 + S);
+	assert_true(timelines_bytes(pool) <= (1 << 20));
+	assert_true(timeline_bytes(small) > 3000);
+	timeline_free(small);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_was_added_is_in_the_answer, begin, end),
+		cmocka_unit_test_setup_teardown(
+			an_interval_that_reaches_into_the_span_counts_with_its_part, begin, end),
+		cmocka_unit_test_setup_teardown(moments_on_the_edge_belong_to_one_span_only, begin,
+						end),
+		cmocka_unit_test_setup_teardown(what_was_not_asked_for_is_counted, begin, end),
+		cmocka_unit_test_setup_teardown(a_thread_keeps_one_row_when_its_name_comes_late,
+						begin, end),
+		cmocka_unit_test_setup_teardown(times_of_a_liar_stay_in_range, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_too_old_goes_and_that_is_said, begin, end),
+		cmocka_unit_test_setup_teardown(
+			one_target_takes_half_of_the_room_and_what_it_says_beyond_is_counted, begin,
+			end),
+		cmocka_unit_test_setup_teardown(the_tenant_that_has_most_gives, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
