@@ -27,6 +27,8 @@ void host_moment_sample(const struct host_entry *e, const struct target *t, enum
 		.tid = tid,
 		.thread = s->thread,
 		.node = s->node,
+		.trace_id = s->trace ? s->trace->trace_id : NULL,
+		.span_id = s->trace ? s->trace->span_id : NULL,
 		.syscall = -1,
 	};
 
@@ -55,6 +57,8 @@ void host_moment_lock(const struct host_entry *e, const struct target *t,
 		.waker = w->waker,
 		.class_name = w->class_name,
 		.identity = w->identity,
+		.trace_id = w->trace ? w->trace->trace_id : NULL,
+		.span_id = w->trace ? w->trace->span_id : NULL,
 		.n = w->waits,
 		.syscall = -1,
 	};
